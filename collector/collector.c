@@ -1,0 +1,391 @@
+/*
+ * Joining a run, threads, fork, exit.
+ *
+ * Rules: no memory from the application's allocator, no descriptor left open, errno as it was. What must not survive a
+ * fork (the gate, the lock, the state) lives in one page that the kernel wipes in the child.
+ */
+#include "collector.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shm.h"
+#include "strings.h"
+
+enum state { NOT_JOINED, JOINED, OFF };
+
+__thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec")));
+static struct xs_gate untraced = { .state = OFF };
+static struct xs_gate before_start;
+struct xs_gate *xs_gate = &before_start;
+struct xs_doorbell *xs_bell;
+bool xs_use_tsc;
+
+static struct {
+	char dir[PATH_MAX];
+	struct xs_control *control; /* mapped once, kept over fork */
+	struct xs_strings *strings;
+	struct xs_process_file *process;
+	struct xs_segment_file *segment[XS_MAX_SEGMENTS];
+	pthread_key_t key;
+	bool have_key;
+	void (*at_end[4])(void);
+	char *arena, *arena_end;
+} self;
+
+static void lock(void)
+{
+	while (atomic_exchange_explicit(&xs_gate->lock, 1, memory_order_acquire))
+		sched_yield();
+}
+
+static void unlock(void)
+{
+	atomic_store_explicit(&xs_gate->lock, 0, memory_order_release);
+}
+
+void *xs_arena(size_t size)
+{
+	void *result = NULL;
+
+	size = (size + 15) & ~(size_t)15;
+	xs_tls.busy++;
+	lock();
+	if (size > (size_t)(self.arena_end - self.arena)) {
+		size_t chunk = size > 65536 ? size : 65536;
+		void *map = mmap(NULL, chunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		self.arena = map == MAP_FAILED ? NULL : map;
+		self.arena_end = map == MAP_FAILED ? NULL : self.arena + chunk;
+	}
+	if (self.arena) {
+		result = self.arena;
+		self.arena += size;
+	}
+	unlock();
+	xs_tls.busy--;
+	return result;
+}
+
+void xs_at_end(void (*function)(void))
+{
+	for (size_t i = 0; i < sizeof(self.at_end) / sizeof(self.at_end[0]); i++) {
+		if (self.at_end[i] == function)
+			return;
+		if (!self.at_end[i]) {
+			self.at_end[i] = function;
+			return;
+		}
+	}
+}
+
+static void thread_record(struct xs_ring *ring)
+{
+	struct xs_event *event;
+	char name[16] = "";
+
+	event = xs_ring_reserve(ring, xs_bell, 32, XS_ROLE_OTHER);
+	if (!event)
+		return;
+	prctl(PR_GET_NAME, name);
+	event->tick = xs_tick(xs_use_tsc);
+	event->name = xs_intern(self.strings, name, (uint32_t)strnlen(name, sizeof(name)), 0);
+	event->kind = XS_THREAD;
+	event->words = 4;
+	event->source = event->flags = 0;
+	event->arg[0] = atomic_load_explicit(&ring->tid, memory_order_relaxed);
+	event->arg[1] = atomic_load_explicit(&ring->lost, memory_order_relaxed);
+	xs_ring_commit(ring, 32);
+}
+
+/* Runs when a thread ends; its ring goes to the next thread as it is, whatever is still in it. */
+static void thread_detach(void *unused)
+{
+	struct xs_ring *ring = xs_tls.ring;
+	int saved = errno;
+
+	(void)unused;
+	if (!ring || !atomic_load_explicit(&xs_gate->open, memory_order_relaxed))
+		return;
+	xs_tls.busy++;
+	thread_record(ring); /* its name as it is now */
+	xs_tls.ring = NULL;
+	/* all that this thread wrote; pairs with the acquire in take() */
+	atomic_store_explicit(&ring->state, XS_RING_IDLE, memory_order_release);
+	atomic_store_explicit(&xs_gate->no_rings, 0, memory_order_relaxed);
+	xs_tls.busy--;
+	errno = saved;
+}
+
+static bool map_run(void)
+{
+	struct xs_control *control;
+	const char *dir = getenv(XS_ENV_RUN);
+	void *map;
+
+	if (!dir || strlen(dir) >= sizeof(self.dir) - XS_NAME_MAX)
+		return false;
+	strcpy(self.dir, dir);
+	if (xs_shm_map(dir, "control", false, sizeof(*control), &map, NULL) < 0)
+		return false;
+	control = map;
+	if (atomic_load_explicit(&control->magic, memory_order_acquire) != XS_MAGIC ||
+	    control->version != XS_SHM_VERSION || xs_shm_map(dir, "strings", false, XS_STRINGS_SIZE, &map, NULL) < 0) {
+		munmap(control, sizeof(*control));
+		return false;
+	}
+	self.strings = map;
+	xs_bell = &control->bell;
+	xs_use_tsc = control->use_tsc;
+	self.have_key = !pthread_key_create(&self.key, thread_detach);
+	self.control = control;
+	return true;
+}
+
+static bool make_gate(void)
+{
+	void *page = mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED || madvise(page, XS_PAGE, MADV_WIPEONFORK) < 0) /* Linux 4.14 */
+		return false;
+	xs_gate = page;
+	return true;
+}
+
+static struct xs_process_file *make_process(uint32_t slots)
+{
+	uint64_t ring_size = self.control->options.ring_size;
+	struct xs_process_file *process;
+	char name[XS_NAME_MAX];
+	int32_t pid = getpid();
+	uint32_t serial = atomic_fetch_add_explicit(&self.control->joined, 1, memory_order_relaxed);
+	void *map;
+
+	xs_process_name(name, pid, serial, 0);
+	if (xs_shm_map(self.dir, name, true, xs_slot_offset(slots, ring_size), &map, NULL) < 0)
+		return NULL;
+	process = map;
+	process->pid = pid;
+	process->ppid = getppid();
+	process->join_tick = xs_tick(xs_use_tsc);
+	process->join_boot = xs_clock_ns(CLOCK_BOOTTIME);
+	process->serial = serial;
+	process->slots = slots;
+	process->ring_size = ring_size;
+	prctl(PR_GET_NAME, process->comm);
+	/* all of the above; pairs with the acquire in the drain process's adopt() */
+	atomic_store_explicit(&process->magic, XS_MAGIC, memory_order_release);
+	return process;
+}
+
+/* With the lock held. A process of few resources (ulimit -v) gets fewer rings. */
+static bool join(void)
+{
+	if (!self.control && !map_run())
+		return false;
+	for (uint32_t slots = XS_FIRST_SLOTS; slots; slots /= 4) {
+		self.process = make_process(slots);
+		if (self.process)
+			break;
+	}
+	if (!self.process) {
+		atomic_fetch_add_explicit(&self.control->join_failed, 1, memory_order_relaxed);
+		return false;
+	}
+	memset(self.segment, 0, sizeof(self.segment));
+	xs_doorbell_ring(xs_bell);
+	return true;
+}
+
+/* Joins the run unless that was done or is impossible. True: joined. */
+static bool start(void)
+{
+	int saved = errno;
+
+	if (xs_gate == &untraced || xs_gate->state == OFF)
+		return false;
+	if (xs_gate == &before_start) {
+		/* two threads that come here first at once: the page of one is lost, nothing else */
+		if (!getenv(XS_ENV_RUN) || !make_gate()) {
+			xs_gate = &untraced;
+			errno = saved;
+			return false;
+		}
+	}
+	lock();
+	if (xs_gate->state == NOT_JOINED) {
+		/* in a forked child: the parent's, and perhaps torn */
+		xs_tls.ring = NULL;
+		self.arena = self.arena_end = NULL;
+		xs_gate->state = join() ? JOINED : OFF;
+		atomic_store_explicit(&xs_gate->open, xs_gate->state == JOINED, memory_order_release);
+	}
+	unlock();
+	errno = saved;
+	return xs_gate->state == JOINED;
+}
+
+const struct xs_options *xs_collector_options(void)
+{
+	bool joined;
+
+	if (xs_tls.busy)
+		return NULL;
+	xs_tls.busy++;
+	joined = start();
+	xs_tls.busy--;
+	return joined ? &self.control->options : NULL;
+}
+
+uint32_t xs_name(const char *text, uint32_t scope)
+{
+	return self.strings ? xs_intern(self.strings, text, (uint32_t)strnlen(text, UINT32_MAX), scope) : 0;
+}
+
+static struct xs_ring *slot_ring(void *file, uint32_t slot)
+{
+	return (struct xs_ring *)((char *)file + xs_slot_offset(slot, self.process->ring_size));
+}
+
+static struct xs_ring *reuse(void *file, uint32_t used)
+{
+	for (uint32_t i = 0; i < used; i++) {
+		struct xs_ring *ring = slot_ring(file, i);
+		uint32_t idle = XS_RING_IDLE;
+
+		/* pairs with the release in thread_detach() */
+		if (atomic_compare_exchange_strong_explicit(&ring->state, &idle, XS_RING_LIVE, memory_order_acquire,
+							    memory_order_relaxed)) {
+			ring->skip = 0; /* of a thread that ended inside a lost task */
+			ring->limit = 0;
+			return ring;
+		}
+	}
+	return NULL;
+}
+
+static struct xs_ring *fresh(void *file, uint32_t slots, _Atomic uint32_t *used)
+{
+	uint32_t slot = atomic_load_explicit(used, memory_order_relaxed);
+	struct xs_ring *ring;
+
+	if (slot >= slots)
+		return NULL;
+	ring = slot_ring(file, slot);
+	/* a full /dev/shm must show here and not as a SIGBUS */
+	if (madvise(ring, XS_RING_HEADER, MADV_POPULATE_WRITE) < 0 && errno != EINVAL)
+		return NULL;
+	xs_ring_init(ring, (unsigned char *)ring + XS_RING_HEADER, self.process->ring_size,
+		     self.control->options.on_full);
+	atomic_store_explicit(&ring->state, XS_RING_LIVE, memory_order_relaxed);
+	/* the ring is ready; pairs with the acquire in the drain process */
+	atomic_store_explicit(used, slot + 1, memory_order_release);
+	return ring;
+}
+
+static struct xs_segment_file *make_segment(uint32_t number)
+{
+	uint64_t ring_size = self.process->ring_size;
+	char name[XS_NAME_MAX];
+	void *map;
+
+	xs_process_name(name, self.process->pid, self.process->serial, number);
+	for (uint32_t slots = XS_MORE_SLOTS; slots; slots /= 8) {
+		struct xs_segment_file *segment;
+
+		if (xs_shm_map(self.dir, name, true, xs_slot_offset(slots, ring_size), &map, NULL) < 0)
+			continue;
+		segment = map;
+		segment->slots = slots;
+		atomic_store_explicit(&segment->magic, XS_MAGIC, memory_order_release);
+		/* pairs with the acquire in the drain process */
+		atomic_store_explicit(&self.process->segments, number, memory_order_release);
+		return segment;
+	}
+	return NULL;
+}
+
+/* With the lock held: a ring that nobody uses, the oldest first, else a new one. */
+static struct xs_ring *take(void)
+{
+	uint32_t segments = atomic_load_explicit(&self.process->segments, memory_order_relaxed);
+	struct xs_ring *ring = reuse(self.process, atomic_load_explicit(&self.process->used, memory_order_relaxed));
+
+	for (uint32_t i = 0; !ring && i < segments; i++)
+		ring = reuse(self.segment[i], atomic_load_explicit(&self.segment[i]->used, memory_order_relaxed));
+	if (!ring)
+		ring = fresh(self.process, self.process->slots, &self.process->used);
+	if (!ring && segments)
+		ring = fresh(self.segment[segments - 1], self.segment[segments - 1]->slots,
+			     &self.segment[segments - 1]->used);
+	if (!ring && segments < XS_MAX_SEGMENTS) {
+		struct xs_segment_file *segment = make_segment(segments + 1);
+
+		self.segment[segments] = segment;
+		if (segment)
+			ring = fresh(segment, segment->slots, &segment->used);
+	}
+	if (!ring)
+		atomic_store_explicit(&xs_gate->no_rings, 1, memory_order_relaxed);
+	return ring;
+}
+
+bool xs_thread_attach(void)
+{
+	struct xs_ring *ring;
+	int saved = errno;
+
+	if (xs_tls.busy) {
+		if (xs_tls.ring && atomic_load_explicit(&xs_gate->open, memory_order_relaxed))
+			atomic_fetch_add_explicit(&xs_tls.ring->lost_nested, 1, memory_order_relaxed);
+		return false;
+	}
+	if (xs_gate->state == OFF)
+		return false;
+	xs_tls.busy++;
+	if (!atomic_load_explicit(&xs_gate->open, memory_order_relaxed) && !start())
+		goto out;
+	if (xs_tls.ring)
+		goto out;
+	ring = NULL;
+	if (!atomic_load_explicit(&xs_gate->no_rings, memory_order_relaxed)) {
+		lock();
+		ring = take();
+		unlock();
+	}
+	if (!ring) {
+		atomic_fetch_add_explicit(&self.process->lost_no_ring, 1, memory_order_relaxed);
+	} else {
+		atomic_store_explicit(&ring->tid, (uint32_t)syscall(SYS_gettid), memory_order_relaxed);
+		atomic_store_explicit(&ring->call, 0, memory_order_relaxed);
+		thread_record(ring);
+		if (self.have_key)
+			pthread_setspecific(self.key, ring);
+		xs_tls.ring = ring;
+	}
+out:
+	xs_tls.busy--;
+	errno = saved;
+	return xs_tls.ring && atomic_load_explicit(&xs_gate->open, memory_order_relaxed);
+}
+
+/* Only hurries what the first event would do: the process is known from its first instruction on. */
+__attribute__((constructor)) static void hurry(void)
+{
+	(void)xs_collector_options();
+}
+
+__attribute__((destructor)) static void end(void)
+{
+	if (xs_gate->state != JOINED)
+		return;
+	for (size_t i = 0; i < sizeof(self.at_end) / sizeof(self.at_end[0]) && self.at_end[i]; i++)
+		self.at_end[i]();
+}

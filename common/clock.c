@@ -1,0 +1,172 @@
+/*
+ * Ticks to nanoseconds.
+ *
+ * A timeline is a chain of straight segments. A new one begins where the last one stands at that moment (so there is no
+ * jump), and its slope is the frequency seen since the start, corrected so that the error found now is gone when the
+ * next one is due. What has been converted once is converted the same way for ever: slices that touch keep touching.
+ */
+#include "clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if XS_HAVE_TSC
+#include <cpuid.h>
+#endif
+
+bool xs_clock_tsc_usable(void)
+{
+#if XS_HAVE_TSC
+	char name[8] = "";
+	unsigned a, b, c, d = 0;
+	ssize_t n;
+	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	n = read(fd, name, sizeof(name) - 1);
+	close(fd);
+	/* bit 8: the counter runs at one rate in all states (Intel SDM volume 2, CPUID leaf 80000007) */
+	return n >= 3 && !memcmp(name, "tsc", 3) && __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 0x100);
+#else
+	return false;
+#endif
+}
+
+static uint64_t read_clock(enum xs_clock clock)
+{
+	return clock == XS_CLOCK_RAW ? xs_clock_ns(CLOCK_MONOTONIC_RAW) : xs_tick(clock == XS_CLOCK_TSC);
+}
+
+struct xs_clock_pair xs_clock_pair(enum xs_clock clock)
+{
+	struct xs_clock_pair best = { 0, 0 };
+	uint64_t width = UINT64_MAX;
+
+	if (clock == XS_CLOCK_MONOTONIC) {
+		best.tick = best.mono = xs_clock_ns(CLOCK_MONOTONIC);
+		return best;
+	}
+	for (int i = 0; i < 6; i++) {
+		uint64_t before = xs_clock_ns(CLOCK_MONOTONIC);
+		uint64_t tick = read_clock(clock);
+		uint64_t after = xs_clock_ns(CLOCK_MONOTONIC);
+
+		if (after - before < width) {
+			width = after - before;
+			best.tick = tick;
+			best.mono = before + width / 2;
+		}
+	}
+	return best;
+}
+
+static uint64_t slope_of(uint64_t ns, uint64_t ticks)
+{
+	return (uint64_t)(((unsigned __int128)ns << 32) / ticks);
+}
+
+static uint64_t on_segment(const struct xs_segment *s, uint64_t tick)
+{
+	if (tick >= s->tick)
+		return s->ns + (uint64_t)(((unsigned __int128)(tick - s->tick) * s->slope) >> 32);
+	/* before the first segment: rounded down, to stay monotone */
+	return s->ns - (uint64_t)((((unsigned __int128)(s->tick - tick) * s->slope) + 0xffffffffu) >> 32);
+}
+
+static int append(struct xs_timeline *line, struct xs_segment segment)
+{
+	if (line->count == line->room) {
+		size_t room = line->room ? 2 * line->room : 64;
+		struct xs_segment *grown = realloc(line->segments, room * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM; /* the last segment simply goes on */
+		line->segments = grown;
+		line->room = room;
+	}
+	line->segments[line->count++] = segment;
+	return 0;
+}
+
+int xs_timeline_init(struct xs_timeline *line, enum xs_clock clock, struct xs_clock_pair first, int64_t offset)
+{
+	struct xs_clock_pair now = first;
+	struct xs_segment segment;
+
+	memset(line, 0, sizeof(*line));
+	line->clock = clock;
+	line->first = first;
+	line->offset = offset;
+	segment.tick = first.tick;
+	segment.ns = first.mono + (uint64_t)offset;
+	segment.slope = (uint64_t)1 << 32;
+	if (clock != XS_CLOCK_MONOTONIC) {
+		/* at 20 ns of reading error, 200 us give a frequency to 100 ppm, for the first milliseconds */
+		while (now.mono - first.mono < 200000)
+			now = xs_clock_pair(clock);
+		segment.slope = slope_of(now.mono - first.mono, now.tick - first.tick);
+	}
+	line->next = now.tick;
+	return append(line, segment);
+}
+
+void xs_timeline_fini(struct xs_timeline *line)
+{
+	free(line->segments);
+	memset(line, 0, sizeof(*line));
+}
+
+void xs_timeline_update(struct xs_timeline *line)
+{
+	struct xs_segment *last = &line->segments[line->count - 1];
+	uint64_t elapsed, horizon;
+	struct xs_clock_pair now;
+	struct xs_segment fresh;
+	int64_t error, correction;
+
+	if (line->clock == XS_CLOCK_MONOTONIC || read_clock(line->clock) < line->next)
+		return;
+	now = xs_clock_pair(line->clock);
+	elapsed = now.mono - line->first.mono;
+	if (elapsed < 200000)
+		return;
+	/* a segment at 1, 2, 4, ... ms, later one a second: few enough to keep all of them */
+	horizon = elapsed < 1000000000u ? elapsed : 1000000000u;
+	fresh.tick = now.tick;
+	fresh.ns = on_segment(last, now.tick);
+	fresh.slope = slope_of(elapsed, now.tick - line->first.tick);
+	error = (int64_t)(now.mono + (uint64_t)line->offset - fresh.ns);
+	if (line->count > 1 && (uint64_t)llabs(error) > line->max_error)
+		line->max_error = (uint64_t)llabs(error);
+	/* bounded, so that time never stands still or runs backwards, whatever was done to the kernel's clock */
+	correction = error;
+	if (correction > (int64_t)horizon / 2)
+		correction = (int64_t)horizon / 2;
+	if (correction < -(int64_t)horizon / 2)
+		correction = -(int64_t)horizon / 2;
+	fresh.slope = (uint64_t)((unsigned __int128)fresh.slope * (horizon + (uint64_t)correction) / horizon);
+	if (!append(line, fresh))
+		line->next = now.tick + (uint64_t)(((unsigned __int128)horizon << 32) / fresh.slope);
+}
+
+uint64_t xs_timeline_ns(const struct xs_timeline *line, uint64_t tick)
+{
+	const struct xs_segment *s = line->segments;
+	size_t low = 0, high = line->count;
+
+	if (tick >= s[high - 1].tick)
+		return on_segment(&s[high - 1], tick);
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (s[middle].tick <= tick)
+			low = middle;
+		else
+			high = middle;
+	}
+	return on_segment(&s[low], tick);
+}

@@ -1,0 +1,79 @@
+/*
+ * The clock of records: the time stamp counter where the kernel itself trusts it, else CLOCK_MONOTONIC.
+ *
+ * Reading: xs_tick(). Turning ticks into ns is the drain process's work: struct xs_timeline, which is built as time goes on,
+ * never changes what it has once said, and is monotone: equal or later tick, equal or later ns.
+ */
+#ifndef XS_CLOCK_H
+#define XS_CLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#define XS_HAVE_TSC 1
+#else
+#define XS_HAVE_TSC 0
+#endif
+
+static inline uint64_t xs_clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* use_tsc is the run's choice (struct xs_control), the same in all of its processes. */
+static inline uint64_t xs_tick(bool use_tsc)
+{
+#if XS_HAVE_TSC
+	if (__builtin_expect(use_tsc, 1))
+		return __rdtsc();
+#endif
+	(void)use_tsc;
+	return xs_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Does the kernel use the time stamp counter for its own clock? */
+bool xs_clock_tsc_usable(void);
+
+/* Clocks that a timeline can be built for. */
+enum xs_clock { XS_CLOCK_MONOTONIC, XS_CLOCK_TSC, XS_CLOCK_RAW };
+
+/* One reading of two clocks, `tick` in the middle of two readings of CLOCK_MONOTONIC. */
+struct xs_clock_pair {
+	uint64_t tick;
+	uint64_t mono; /* ns */
+};
+struct xs_clock_pair xs_clock_pair(enum xs_clock clock);
+
+/* ns after `ns`, `slope` is ns per tick as a fixed-point number with 32 fraction bits. */
+struct xs_segment {
+	uint64_t tick, ns, slope;
+};
+
+struct xs_timeline {
+	enum xs_clock clock;
+	struct xs_clock_pair first;  /* where the timeline begins */
+	int64_t offset;              /* result = CLOCK_MONOTONIC + offset */
+	uint64_t next;               /* tick at which a new segment is due */
+	uint64_t max_error;          /* ns, largest disagreement with the kernel's clock found at a new segment */
+	struct xs_segment *segments;
+	size_t count, room;
+};
+
+/* Starts at `first`; results are CLOCK_MONOTONIC + offset in ns. 0 or -ENOMEM. */
+int xs_timeline_init(struct xs_timeline *line, enum xs_clock clock, struct xs_clock_pair first, int64_t offset);
+void xs_timeline_fini(struct xs_timeline *line);
+
+/* To be called before ticks that were read just now are converted; cheap when no segment is due. */
+void xs_timeline_update(struct xs_timeline *line);
+
+/* ns of a tick, any tick; exact integer arithmetic. */
+uint64_t xs_timeline_ns(const struct xs_timeline *line, uint64_t tick);
+
+#endif

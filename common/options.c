@@ -1,0 +1,316 @@
+#include "options.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ring.h"
+
+#define AT(field) offsetof(struct xs_options, field)
+#define FLAG(letter, name, field, help) { letter, name, XS_OPT_FLAG, AT(field), NULL, NULL, 0, 0, help }
+#define COUNT(letter, name, field, argument, low, high, help)                                                          \
+	{ letter, name, XS_OPT_COUNT, AT(field), argument, NULL, low, high, help }
+#define SIZE(letter, name, field, argument, low, high, help)                                                           \
+	{ letter, name, XS_OPT_SIZE, AT(field), argument, NULL, low, high, help }
+#define CHOICE(letter, name, field, choices, help) { letter, name, XS_OPT_CHOICE, AT(field), choices, choices, 0, 0, help }
+#define TEXT(letter, name, field, argument, help) { letter, name, XS_OPT_TEXT, AT(field), argument, NULL, 0, 0, help }
+
+const struct xs_option xs_option_table[] = {
+	FLAG('h', "host-timing", host_timing, "Report the time spent in host API calls (default, with -d)"),
+	FLAG('d', "device-timing", device_timing, "Report the time kernels and copies took on devices"),
+	FLAG(0, "chrome-call-logging", chrome_call, "Trace every OpenCL call of the host"),
+	FLAG(0, "chrome-kernel-logging", chrome_kernel, "Trace device work and the host calls that enqueue it"),
+	FLAG(0, "chrome-device-logging", chrome_device, "Trace device work alone"),
+	FLAG(0, "chrome-itt-logging", chrome_itt, "Trace ITT tasks of instrumented programs and libraries"),
+	FLAG(0, "chrome-no-thread-on-device", no_thread_on_device,
+	     "One device track per queue, not one per enqueuing thread and queue"),
+	FLAG(0, "chrome-no-engine-on-device", no_engine_on_device, "One device track per thread, not one per queue"),
+	COUNT(0, "chrome-event-buffer-size", buffer_events, "N", 1, XS_RING_MAX / 32,
+	      "Size of each thread's ring, given in events (of 32 bytes) instead of bytes"),
+	SIZE(0, "ring-size", ring_size, "BYTES", XS_RING_MIN, XS_RING_MAX,
+	     "Size of each thread's ring; suffixes K, M, G; rounded up to a power of two (default 1M)"),
+	CHOICE(0, "on-full", on_full, "block|drop|overwrite",
+	       "What a thread does when its ring is full: wait, lose new records (counted), or lose the oldest"),
+	CHOICE(0, "compress", compress, "none|zstd", "Compress the trace as it is written: <app>.<pid>.json.zst"),
+	TEXT('o', "output", output, "FILE", "Write reports to FILE with the pid before its suffix, not to stderr"),
+	TEXT(0, "output-dir-path", output_dir, "DIR", "Write traces and reports in DIR (made if missing), not here"),
+	TEXT(0, "recover", recover, "DIR", "Write the traces of a run whose drain process was killed; DIR: its run directory"),
+	FLAG('v', "verbose", verbose, "Show kernel shapes in reports; say more about what is traced and what is not"),
+	FLAG(0, "version", show_version, "Print the version"),
+	FLAG(0, "help", show_help, "Print this help"),
+};
+const size_t xs_option_count = sizeof(xs_option_table) / sizeof(xs_option_table[0]);
+
+void xs_options_default(struct xs_options *options)
+{
+	memset(options, 0, sizeof(*options));
+}
+
+static int fail(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static int fail(char *error, size_t size, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(error, size, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+/* Edits (insert, delete, replace) between a and b, for "did you mean"; both are short. */
+static size_t distance(const char *a, const char *b, size_t b_length)
+{
+	size_t row[64], a_length = strlen(a);
+
+	if (b_length >= 64)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= b_length; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= a_length; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= b_length; j++) {
+			size_t replace = diagonal + (a[i - 1] != b[j - 1]);
+
+			diagonal = row[j];
+			if (row[j] > row[j - 1])
+				row[j] = row[j - 1];
+			row[j] = row[j] + 1 < replace ? row[j] + 1 : replace;
+		}
+	}
+	return row[b_length];
+}
+
+static int unknown(const char *name, size_t length, char *error, size_t error_size)
+{
+	const struct xs_option *nearest = NULL;
+	size_t best = SIZE_MAX;
+
+	for (size_t i = 0; i < xs_option_count; i++) {
+		size_t d = distance(xs_option_table[i].name, name, length);
+
+		if (d < best) {
+			best = d;
+			nearest = &xs_option_table[i];
+		}
+	}
+	if (nearest && best <= length / 2 + 1)
+		return fail(error, error_size, "unknown option --%.*s; did you mean --%s?", (int)length, name,
+			    nearest->name);
+	return fail(error, error_size, "unknown option --%.*s; see xstrace --help", (int)length, name);
+}
+
+static int parse_number(const struct xs_option *row, const char *value, uint64_t *ret, char *error, size_t error_size)
+{
+	unsigned long long number;
+	unsigned shift = 0;
+	char *end;
+
+	errno = 0;
+	number = strtoull(value, &end, 10);
+	if (row->type == XS_OPT_SIZE && end != value) {
+		static const char suffixes[] = "KMG";
+		const char *s = *end ? strchr(suffixes, *end & ~0x20) : NULL;
+
+		if (s) {
+			shift = 10u * (unsigned)(s - suffixes + 1);
+			end++;
+		}
+	}
+	if (value[0] < '0' || value[0] > '9' || *end || errno)
+		return fail(error, error_size, "--%s takes a number, not '%s'", row->name, value);
+	if (number > (row->high >> shift) || number << shift < row->low)
+		return fail(error, error_size, "--%s takes a number from %llu to %llu, not '%s'", row->name,
+			    (unsigned long long)row->low, (unsigned long long)row->high, value);
+	*ret = number << shift;
+	return 0;
+}
+
+static int set(struct xs_options *options, const struct xs_option *row, const char *value, char *error,
+	       size_t error_size)
+{
+	char *field = (char *)options + row->offset;
+
+	switch (row->type) {
+	case XS_OPT_FLAG:
+		*(bool *)field = true;
+		return 0;
+	case XS_OPT_COUNT:
+	case XS_OPT_SIZE:
+		return parse_number(row, value, (uint64_t *)field, error, error_size);
+	case XS_OPT_CHOICE: {
+		const char *choice = row->choices;
+
+		for (uint32_t i = 0;; i++) {
+			size_t n = strcspn(choice, "|");
+
+			if (n == strlen(value) && !memcmp(choice, value, n)) {
+				*(uint32_t *)field = i;
+				return 0;
+			}
+			if (!choice[n])
+				break;
+			choice += n + 1;
+		}
+		return fail(error, error_size, "--%s takes %s, not '%s'", row->name, row->choices, value);
+	}
+	case XS_OPT_TEXT:
+		if (!value[0])
+			return fail(error, error_size, "--%s takes %s, not an empty string", row->name, row->argument);
+		if (strlen(value) >= XS_PATH_MAX)
+			return fail(error, error_size, "--%s: the path is longer than %d bytes", row->name,
+				    XS_PATH_MAX - 1);
+		memcpy(field, value, strlen(value) + 1);
+		return 0;
+	}
+	return fail(error, error_size, "--%s: bad row in the option table", row->name);
+}
+
+static int needs_value(const struct xs_option *row, char *error, size_t error_size)
+{
+	return fail(error, error_size, "option --%s needs a value: %s", row->name, row->argument);
+}
+
+static int parse_long(struct xs_options *options, const char *text, char **argv, int argc, int *i, char *error,
+		      size_t error_size)
+{
+	size_t length = strcspn(text, "=");
+	const char *value = text[length] == '=' ? text + length + 1 : NULL;
+
+	for (size_t k = 0; k < xs_option_count; k++) {
+		const struct xs_option *row = &xs_option_table[k];
+
+		if (strlen(row->name) != length || memcmp(row->name, text, length))
+			continue;
+		if (row->type == XS_OPT_FLAG && value)
+			return fail(error, error_size, "option --%s takes no value", row->name);
+		if (row->type != XS_OPT_FLAG && !value) {
+			if (*i + 1 >= argc)
+				return needs_value(row, error, error_size);
+			value = argv[++*i];
+		}
+		return set(options, row, value, error, error_size);
+	}
+	return unknown(text, length, error, error_size);
+}
+
+static int parse_letters(struct xs_options *options, const char *letters, char **argv, int argc, int *i, char *error,
+			 size_t error_size)
+{
+	for (; *letters; letters++) {
+		const struct xs_option *row = NULL;
+		const char *value = NULL;
+		int result;
+
+		for (size_t k = 0; k < xs_option_count; k++)
+			if (xs_option_table[k].letter == *letters)
+				row = &xs_option_table[k];
+		if (!row)
+			return fail(error, error_size, "unknown option -%c; see xstrace --help", *letters);
+		if (row->type != XS_OPT_FLAG) {
+			value = letters[1] ? letters + 1 : *i + 1 < argc ? argv[++*i] : NULL;
+			if (!value)
+				return needs_value(row, error, error_size);
+		}
+		result = set(options, row, value, error, error_size);
+		if (result < 0 || value)
+			return result;
+	}
+	return 0;
+}
+
+static int finish(struct xs_options *options, char *error, size_t error_size)
+{
+	uint64_t size = options->ring_size ? options->ring_size : XS_RING_DEFAULT;
+	uint64_t rounded = XS_RING_MIN;
+
+	if (options->ring_size && options->buffer_events)
+		return fail(error, error_size, "--ring-size and --chrome-event-buffer-size both set the ring's size: "
+					       "give one of them");
+	if (options->buffer_events)
+		size = options->buffer_events * 32;
+	while (rounded < size)
+		rounded *= 2;
+	options->ring_size = rounded;
+	if (options->compress && !xs_want_chrome(options))
+		return fail(error, error_size, "--compress needs a trace: give a --chrome-…-logging option too");
+	if (!xs_want_chrome(options) && !options->host_timing && !options->device_timing)
+		options->host_timing = options->device_timing = true;
+	return 0;
+}
+
+int xs_options_parse(struct xs_options *options, int argc, char **argv, int *ret_app, char *error, size_t error_size)
+{
+	int i, result = 0;
+
+	xs_options_default(options);
+	for (i = 1; i < argc && argv[i][0] == '-' && argv[i][1] && !result; i++) {
+		if (!strcmp(argv[i], "--")) {
+			i++;
+			break;
+		}
+		if (argv[i][1] == '-')
+			result = parse_long(options, argv[i] + 2, argv, argc, &i, error, error_size);
+		else
+			result = parse_letters(options, argv[i] + 1, argv, argc, &i, error, error_size);
+	}
+	*ret_app = i < argc ? i : argc;
+	return result ? result : finish(options, error, error_size);
+}
+
+bool xs_want_chrome(const struct xs_options *o)
+{
+	return o->chrome_call || o->chrome_kernel || o->chrome_device || o->chrome_itt;
+}
+
+bool xs_want_itt(const struct xs_options *o)
+{
+	return o->chrome_itt;
+}
+
+bool xs_want_calls(const struct xs_options *o)
+{
+	return o->chrome_call || o->host_timing;
+}
+
+bool xs_want_device(const struct xs_options *o)
+{
+	return o->chrome_kernel || o->chrome_device || o->device_timing;
+}
+
+static void describe(const struct xs_option *row, char *text, size_t size)
+{
+	char letter[8] = "";
+
+	if (row->letter)
+		(void)snprintf(letter, sizeof(letter), " [-%c]", row->letter);
+	(void)snprintf(text, size, "--%s%s%s%s", row->name, letter, row->argument ? " " : "",
+		       row->argument ? row->argument : "");
+}
+
+void xs_options_help(FILE *out, bool markdown)
+{
+	char text[128];
+
+	if (markdown)
+		fputs("| option | meaning |\n|---|---|\n", out);
+	else
+		fputs("Usage: xstrace [options] <application> <arguments>\nOptions:\n", out);
+	for (size_t i = 0; i < xs_option_count; i++) {
+		describe(&xs_option_table[i], text, sizeof(text));
+		if (markdown) {
+			fputs("| `", out);
+			for (const char *c = text; *c; c++)
+				fprintf(out, *c == '|' ? "\\|" : "%c", *c);
+			fprintf(out, "` | %s |\n", xs_option_table[i].help);
+		} else {
+			fprintf(out, "%-36s %s\n", text, xs_option_table[i].help);
+		}
+	}
+	if (!markdown)
+		fputs("With none of these, -h and -d. Exit status: the application's; 125 xstrace itself failed, 126 the\n"
+		      "application cannot be run, 127 it was not found.\n",
+		      out);
+}

@@ -1,0 +1,72 @@
+/*
+ * The options: one struct, and one table from which parsing, --help, the README's table and range errors come.
+ *
+ * The launcher parses; the result travels in the control file. Nothing here calls getopt: the struct has no pointers.
+ */
+#ifndef XS_OPTIONS_H
+#define XS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define XS_PATH_MAX 1024
+
+enum xs_compress { XS_COMPRESS_NONE, XS_COMPRESS_ZSTD };
+
+struct xs_options {
+	bool host_timing;
+	bool device_timing;
+	bool chrome_call;
+	bool chrome_kernel;
+	bool chrome_device;
+	bool chrome_itt;
+	bool no_thread_on_device;
+	bool no_engine_on_device;
+	bool verbose;
+	bool show_version;
+	bool show_help;
+	uint32_t on_full;  /* enum xs_on_full */
+	uint32_t compress; /* enum xs_compress */
+	uint64_t ring_size; /* bytes, a power of two once parsed */
+	uint64_t buffer_events; /* 0: not given */
+	char output[XS_PATH_MAX];
+	char output_dir[XS_PATH_MAX];
+	char recover[XS_PATH_MAX];
+};
+
+enum xs_option_type { XS_OPT_FLAG, XS_OPT_COUNT, XS_OPT_SIZE, XS_OPT_CHOICE, XS_OPT_TEXT };
+
+struct xs_option {
+	char letter; /* 0: none */
+	const char *name;
+	enum xs_option_type type;
+	size_t offset;         /* in struct xs_options */
+	const char *argument;  /* shown in the help; NULL for flags */
+	const char *choices;   /* "block|drop", index = value */
+	uint64_t low, high;    /* COUNT, SIZE */
+	const char *help;
+};
+
+extern const struct xs_option xs_option_table[];
+extern const size_t xs_option_count;
+
+void xs_options_default(struct xs_options *options);
+
+/*
+ * Parses argv[1..] up to the application's name; *ret_app is its index (argc when there is none). Returns 0, or -EINVAL with one
+ * line that says what is wrong in `error`.
+ */
+int xs_options_parse(struct xs_options *options, int argc, char **argv, int *ret_app, char *error, size_t error_size);
+
+/* What the options ask for; the rest of the program asks here instead of adding up flags. */
+bool xs_want_chrome(const struct xs_options *options);
+bool xs_want_itt(const struct xs_options *options);
+bool xs_want_calls(const struct xs_options *options);   /* every host API call */
+bool xs_want_device(const struct xs_options *options);  /* device work */
+
+/* The help text; with markdown, the README's table. */
+void xs_options_help(FILE *out, bool markdown);
+
+#endif

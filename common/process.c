@@ -1,0 +1,74 @@
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Plain digits: usable in any context, stdio is not. */
+static void stat_path(char *path, pid_t pid)
+{
+	char digits[16];
+	int n = 0;
+
+	memcpy(path, "/proc/", 6);
+	path += 6;
+	do
+		digits[n++] = (char)('0' + pid % 10);
+	while (pid /= 10);
+	while (n)
+		*path++ = digits[--n];
+	memcpy(path, "/stat", 6);
+}
+
+static bool read_stat(pid_t pid, char *ret_state, uint64_t *ret_start)
+{
+	char path[48], text[1024], *p;
+	uint64_t value = 0;
+	ssize_t n;
+	int fd;
+
+	stat_path(path, pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	p = strrchr(text, ')'); /* the name may hold anything, brackets too */
+	if (!p || !p[1] || !p[2])
+		return false;
+	*ret_state = p[2];
+	p += 2;
+	for (int field = 3; field < 22; field++) {
+		p = strchr(p, ' ');
+		if (!p)
+			return false;
+		p++;
+	}
+	while (*p >= '0' && *p <= '9')
+		value = value * 10 + (uint64_t)(*p++ - '0');
+	*ret_start = value;
+	return true;
+}
+
+uint64_t xs_process_start(pid_t pid)
+{
+	uint64_t start;
+	char state;
+
+	return read_stat(pid, &state, &start) ? start : 0;
+}
+
+bool xs_process_alive(pid_t pid, uint64_t start)
+{
+	uint64_t found;
+	char state;
+
+	if (read_stat(pid, &state, &found))
+		return state != 'Z' && state != 'X' && (!start || found == start);
+	return !(kill(pid, 0) < 0 && errno == ESRCH);
+}

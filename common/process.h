@@ -1,0 +1,17 @@
+/*
+ * Is that process, and not another with its pid, still running?
+ */
+#ifndef XS_PROCESS_H
+#define XS_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat); 0 when unknown. No memory is allocated. */
+uint64_t xs_process_start(pid_t pid);
+
+/* False when the process has ended (a zombie has) or its pid is another process's now. start 0: any process of that pid will do. */
+bool xs_process_alive(pid_t pid, uint64_t start);
+
+#endif

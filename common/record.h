@@ -1,0 +1,81 @@
+/*
+ * One record: what a traced process writes and the drain process reads.
+ *
+ * This file and common/shm.h are all that the two sides share. A record is written once and never edited. It
+ * says its own size and kind, so that a reader skips kinds it does not know. Sizes are multiples of 16 bytes.
+ */
+#ifndef XS_RECORD_H
+#define XS_RECORD_H
+
+#include <assert.h>
+#include <stdint.h>
+
+enum xs_kind {
+	XS_PAD = 1,    /* nothing; fills the end of a ring step */
+	XS_THREAD,     /* the records that follow are thread arg[0]'s; name: its name, or 0 */
+	XS_BEGIN,      /* an ITT task begins; name: interned with its domain as scope */
+	XS_END,        /* the innermost open task of domain `name` ends */
+	XS_CALL,       /* an API call; struct xs_call_record */
+	XS_DEVICE,     /* finished device work; struct xs_device_record */
+};
+
+/* Who made the record: the row of the table that turns a function number into a name. */
+enum xs_source {
+	XS_SOURCE_NONE,
+	XS_SOURCE_ITT,
+	XS_SOURCE_OPENCL,
+	XS_SOURCE_COUNT,
+};
+
+enum xs_record_flags {
+	XS_FLAG_ENQUEUE = 1,  /* XS_CALL: the call put work on a device */
+	XS_FLAG_FAILED = 2,   /* XS_CALL: result is the API's error code */
+	XS_FLAG_FUNCTION = 4, /* XS_DEVICE: name is a function number of source, not a string */
+};
+
+struct xs_event {
+	uint64_t tick;  /* raw clock (common/clock.h); the drain process turns it into ns */
+	uint32_t name;  /* interned string, or a function number */
+	uint8_t kind;   /* enum xs_kind */
+	uint8_t words;  /* size in 8-byte words, even, at least 2 */
+	uint8_t source; /* enum xs_source */
+	uint8_t flags;
+	uint64_t arg[];
+};
+static_assert(sizeof(struct xs_event) == 16, "a task's begin or end is one of these and no more");
+
+struct xs_call_record {
+	struct xs_event event; /* tick: when the call began; name: function number */
+	uint64_t duration;     /* ticks */
+	int64_t result;        /* as the API returned it; pointers are 0 unless the call failed */
+};
+static_assert(sizeof(struct xs_call_record) == 32, "two calls in a cache line");
+
+enum xs_device_class { XS_WORK_KERNEL, XS_WORK_COPY, XS_WORK_FILL, XS_WORK_MAP, XS_WORK_OTHER };
+enum xs_device_type { XS_DEVICE_UNKNOWN, XS_DEVICE_CPU, XS_DEVICE_GPU, XS_DEVICE_ACCELERATOR };
+
+struct xs_device_record {
+	struct xs_event event; /* tick: when the enqueuing call began; name: kernel or function number */
+	uint32_t host_ticks;   /* how long the enqueuing call took (saturated) */
+	uint32_t tid;          /* the enqueuing thread */
+	uint32_t id;           /* correlation id: serial number in the process, from 1 */
+	uint32_t queue;        /* serial number of the queue in the process, from 1 */
+	uint64_t queue_handle; /* the application's handle, for display */
+	uint32_t device_name;  /* interned string */
+	uint8_t device;        /* index in the process */
+	uint8_t device_type;   /* enum xs_device_type */
+	uint8_t work;          /* enum xs_device_class */
+	uint8_t simd;          /* work items that run in step; 0: unknown */
+	uint64_t queued, submit, start, end; /* ns of the device's clock */
+	uint64_t bytes;        /* copies, fills, maps */
+	uint64_t reserved;
+	uint64_t global[3];    /* kernels only (the record ends before it otherwise): work items, 0 = unused dimension */
+	uint64_t local[3];     /* work group; 0: left to the runtime */
+};
+static_assert(sizeof(struct xs_device_record) == 144, "multiple of 16");
+#define XS_DEVICE_RECORD_SHORT 96 /* without global and local */
+static_assert(sizeof(struct xs_device_record) - 48 == XS_DEVICE_RECORD_SHORT, "layout");
+
+#define XS_RECORD_MAX 2032 /* bytes; fits `words` and the smallest ring step */
+
+#endif

@@ -1,0 +1,155 @@
+/*
+ * A ring of records in shared memory: one producer (a traced thread), one consumer (the drain process).
+ *
+ * The ring is cut into XS_RING_STEPS steps and no record crosses a step's end (XS_PAD fills the rest). All that is rare is done when a
+ * step is entered: room is waited for or records are counted lost, fresh memory is made present, the consumer is woken. So
+ * the producer's common path is one compare and the stores of the record. docs/RING.md argues the memory ordering.
+ */
+#ifndef XS_RING_H
+#define XS_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "record.h"
+
+#define XS_RING_STEPS 8u
+#define XS_RING_MIN (64u << 10) /* a step holds the largest record several times */
+#define XS_RING_DEFAULT (1u << 20)
+#define XS_RING_MAX (1u << 30)
+#define XS_RING_SAVED 126u
+
+enum xs_on_full { XS_FULL_BLOCK, XS_FULL_DROP, XS_FULL_OVERWRITE };
+
+/* How a producer reaches the consumer; lives in the control file. */
+struct xs_doorbell {
+	_Atomic uint32_t rung;     /* futex: the consumer sleeps on it */
+	_Atomic uint32_t sleeping; /* the consumer is about to sleep, or sleeps */
+	_Atomic uint32_t heartbeat;
+	int32_t consumer_pid;
+	uint64_t consumer_start; /* start time, tells a reused pid */
+};
+
+enum xs_ring_state { XS_RING_FREE, XS_RING_LIVE, XS_RING_IDLE };
+
+/* What a record does to the nesting of tasks; a ring without room loses whole subtrees, never an end alone. */
+enum xs_role { XS_ROLE_OTHER, XS_ROLE_BEGIN, XS_ROLE_END };
+
+struct xs_open_task {
+	uint64_t ns;
+	uint32_t name, reserved;
+};
+
+/* What the consumer knows about the records before `tail`, kept here so that a successor can go on (--recover). */
+struct xs_ring_saved {
+	uint64_t tail, records;
+	uint32_t tid, depth;
+	struct xs_open_task open[XS_RING_SAVED];
+};
+
+/* Which copy of `saved` counts, and which one is being prepared; one word, so that it changes at once. */
+enum xs_saved_state { XS_SAVED_0, XS_SAVED_1, XS_SAVED_0_NEXT_1, XS_SAVED_1_NEXT_0 };
+
+struct xs_ring {
+	/* written by the producer, read by both */
+	_Alignas(64) _Atomic uint64_t head; /* bytes ever written */
+	/* written by the consumer, read by both */
+	_Alignas(64) _Atomic uint64_t tail; /* bytes ever consumed, and safe to overwrite */
+	_Atomic uint32_t waiting;           /* futex: the producer waits for room */
+	/* the producer's own */
+	_Alignas(64) uint64_t limit; /* records must end at or before it; beyond: xs_ring_enter_step() */
+	unsigned char *data;         /* address in the producer's process */
+	uint64_t mask;               /* size - 1 */
+	uint64_t prepared;           /* bytes from the start that are present in memory */
+	uint32_t policy;             /* enum xs_on_full */
+	uint32_t skip;               /* depth inside a task whose begin was lost: its whole subtree is lost */
+	/* read by the consumer at the end, or rarely */
+	_Alignas(64) _Atomic uint32_t state; /* enum xs_ring_state */
+	_Atomic uint32_t tid;
+	_Atomic uint32_t call;       /* API call the thread is in: source << 24 | function number + 1; 0: none */
+	_Atomic uint32_t consumer_dead;
+	_Atomic uint64_t call_tick;  /* when that call began */
+	_Atomic uint64_t lost;       /* records lost because the ring was full */
+	_Atomic uint64_t lost_nested; /* records lost because a signal handler interrupted the collector */
+	_Atomic uint64_t blocked;    /* times the producer waited for room */
+	_Atomic uint64_t tail_lost;  /* overwrite: where intact records begin */
+	_Atomic uint32_t tail_tid;   /* overwrite: the thread that those records belong to */
+	/* the consumer's own */
+	_Alignas(64) _Atomic uint32_t saved_state; /* enum xs_saved_state */
+	struct xs_ring_saved saved[2];
+};
+
+#define XS_RING_HEADER 8192u
+_Static_assert(sizeof(struct xs_ring) <= XS_RING_HEADER, "the data begins behind the header");
+
+/* Makes `ring` (zeroed memory) ready for `size` bytes (a power of two) of data at `data`. */
+void xs_ring_init(struct xs_ring *ring, unsigned char *data, uint64_t size, enum xs_on_full policy);
+
+/*
+ * The rare path of xs_ring_reserve(): enters the next step. Returns where to write, or NULL: the record is lost and
+ * counted. May wait (policy block). Preserves errno.
+ */
+void *xs_ring_enter_step(struct xs_ring *ring, struct xs_doorbell *bell, uint32_t size, enum xs_role role);
+
+/* Room for a record of `size` bytes (multiple of 16, at most XS_RECORD_MAX), or NULL. */
+static inline void *xs_ring_reserve(struct xs_ring *ring, struct xs_doorbell *bell, uint32_t size,
+				    enum xs_role role)
+{
+	uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+
+	if (__builtin_expect(head + size > ring->limit, 0))
+		return xs_ring_enter_step(ring, bell, size, role);
+	return ring->data + (head & ring->mask);
+}
+
+static inline void xs_ring_commit(struct xs_ring *ring, uint32_t size)
+{
+	uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+
+	/* publishes the record; pairs with the acquire in xs_ring_filled() */
+	atomic_store_explicit(&ring->head, head + size, memory_order_release);
+}
+
+/* Wakes whoever waits in xs_futex_wait() (or in the kernel) for the word to change. */
+void xs_futex_wake(_Atomic uint32_t *word);
+/* Waits until *word is not `value` any more, at most timeout_ns; may return early. */
+void xs_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
+
+/* Wakes the consumer if it sleeps. Preserves errno. */
+void xs_doorbell_ring(struct xs_doorbell *bell);
+
+/* Consumer: sleeps until somebody rings, at most timeout_ns. `seen` is bell->rung as read before the last look at the rings. */
+void xs_doorbell_wait(struct xs_doorbell *bell, uint32_t seen, uint64_t timeout_ns);
+
+/* Consumer: bytes ever written; records before it may be read. */
+static inline uint64_t xs_ring_filled(const struct xs_ring *ring)
+{
+	/* pairs with the release in xs_ring_commit() */
+	return atomic_load_explicit(&ring->head, memory_order_acquire);
+}
+
+/* Consumer: bytes before `tail` may be overwritten; wakes a producer that waits for room. */
+void xs_ring_release(struct xs_ring *ring, uint64_t tail);
+
+/*
+ * The record at `pos` of a ring of `size` bytes at `data`, where bytes before `head` are written; NULL when what is
+ * there cannot be a record (a torn or hostile ring). *ret_size: its size.
+ */
+static inline const struct xs_event *xs_ring_peek(const unsigned char *data, uint64_t size, uint64_t pos, uint64_t head,
+						  uint32_t *ret_size)
+{
+	uint64_t offset = pos & (size - 1);
+	uint64_t room = size - offset < head - pos ? size - offset : head - pos;
+	const struct xs_event *event = (const void *)(data + offset);
+
+	if (room < sizeof(*event))
+		return NULL;
+	*ret_size = event->words * 8u;
+	if (*ret_size < sizeof(*event) || *ret_size % 16 || *ret_size > room)
+		return NULL;
+	return event;
+}
+
+#endif

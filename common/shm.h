@@ -1,0 +1,93 @@
+/*
+ * The run directory: the files through which the traced processes, the drain process and the launcher meet.
+ *
+ *   control                     struct xs_control; made by the launcher
+ *   strings                     struct xs_strings (common/strings.h); interned names, shared by all processes of the run
+ *   p<pid>.<serial>             struct xs_process_file and its first rings; made by each traced process when it joins
+ *   p<pid>.<serial>.s<k>        struct xs_segment_file and more rings, when the first are all in use
+ *
+ * Serials count the joins of the run. A process that calls exec joins again, under the same pid and a higher serial.
+ */
+#ifndef XS_SHM_H
+#define XS_SHM_H
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "options.h"
+#include "ring.h"
+
+#define XS_MAGIC 0x6563617274737801ull
+#define XS_ENV_RUN "XSTRACE_RUN" /* path of the run directory, for the collector */
+
+struct xs_control {
+	_Atomic uint64_t magic;
+	uint32_t version; /* XS_SHM_VERSION: equal on both sides or not joined */
+	uint32_t use_tsc;
+	char run_id[24];
+	struct xs_doorbell bell;
+	_Atomic uint32_t joined; /* processes that ever joined: the source of serials */
+	_Atomic uint32_t join_failed;
+	/* launcher and drain process */
+	int32_t launcher_pid, app_pid;
+	uint64_t launcher_start;
+	_Atomic uint32_t app_started;  /* 1: the application runs (app_pid is valid) */
+	_Atomic uint32_t app_exited;   /* 1: the launcher has reaped it (app_status is valid) */
+	_Atomic uint32_t app_finished; /* futex, 1: its trace is complete */
+	int32_t app_status;            /* as from waitpid() */
+	/* where the run's timeline begins */
+	uint64_t tick0, mono0, real0; /* read together */
+	struct xs_options options;
+	char command[4096]; /* the application's argv, NUL-separated, empty string at the end; may be cut */
+};
+
+struct xs_process_file {
+	_Atomic uint64_t magic; /* stored last */
+	int32_t pid, ppid;
+	uint64_t join_tick;
+	uint64_t join_boot;  /* CLOCK_BOOTTIME in ns: a process of this pid that started later is another one */
+	uint32_t serial;
+	uint32_t slots;      /* rings in this file */
+	uint64_t ring_size;  /* data bytes of each ring */
+	_Atomic uint32_t used;     /* rings ever taken in this file */
+	_Atomic uint32_t segments; /* further files */
+	_Atomic uint64_t lost_no_ring; /* events of threads for which there was no memory for a ring */
+	/* the drain process's */
+	_Atomic uint64_t committed; /* bytes of output that hold the records before the saved tails, << 1 | prepared */
+	char output[PATH_MAX];      /* absolute path of the trace; empty: none opened yet */
+	char comm[16];
+};
+
+struct xs_segment_file {
+	_Atomic uint64_t magic;
+	uint32_t slots;
+	_Atomic uint32_t used;
+};
+
+#define XS_SHM_VERSION 1u
+#define XS_PAGE 4096u
+#define XS_PROCESS_HEADER 8192u
+#define XS_FIRST_SLOTS 8u
+#define XS_MORE_SLOTS 64u
+#define XS_MAX_SEGMENTS 1024u
+_Static_assert(sizeof(struct xs_process_file) <= XS_PROCESS_HEADER, "the rings begin behind the header");
+
+/* Offset of ring `slot` in a file of rings, of ring_size data bytes each. */
+static inline uint64_t xs_slot_offset(uint32_t slot, uint64_t ring_size)
+{
+	return XS_PROCESS_HEADER + slot * (XS_RING_HEADER + ring_size);
+}
+
+/*
+ * Maps a file of the run directory, shared and writable. create: it must not exist, is made `size` bytes long (sparse) with mode
+ * 0600; otherwise size 0 means all of it. Returns 0 and the mapping, or -errno. No descriptor stays open.
+ */
+int xs_shm_map(const char *dir, const char *name, bool create, uint64_t size, void **ret_map, uint64_t *ret_size);
+
+/* "p<pid>.<serial>", with ".s<segment>" when segment > 0. `text` has room for XS_NAME_MAX bytes. Usable in any context. */
+#define XS_NAME_MAX 64
+void xs_process_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
+
+#endif

@@ -1,0 +1,685 @@
+/*
+ * What OpenCL calls mean for the device, and our place in the OpenCL loader's chain of layers (OPENCL_LAYERS).
+ *
+ * Device times come from the runtime's own profiling: queues are created with it, whatever the application asked for, and the
+ * application goes on seeing what it asked for. Each command's event gets a completion callback that writes one record. No
+ * call of the application waits for anything that it would not wait for without us.
+ */
+#include <CL/cl_layer.h>
+#include <sched.h>
+
+#include "opencl_wrap.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+cl_icd_dispatch xs_cl_target;
+bool xs_cl_calls;
+static bool want_calls, want_device, log_enqueues, any_profiling_added;
+
+/* ---- handles: a small map from the application's handles to what we know about them ---- */
+
+#define MAP_SIZE 16384u
+
+struct map {
+	_Atomic(void *) key[MAP_SIZE];
+	_Atomic uint64_t value[MAP_SIZE];
+};
+static struct map kernels; /* name id | simd << 32 | KERNEL_SIMD_KNOWN */
+static struct map queues;  /* struct xs_cl_queue * */
+#define KERNEL_SIMD_KNOWN (1ull << 63)
+
+/* The value of a handle; with `add`, of a new one too. A handle's address can be used again: its value is then set anew. */
+static _Atomic uint64_t *map_find(struct map *map, void *key, bool add)
+{
+	uint64_t hash = (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15ull >> 40;
+
+	for (uint32_t probe = 0; probe < MAP_SIZE; probe++) {
+		uint32_t i = (uint32_t)(hash + probe) % MAP_SIZE;
+		void *found = atomic_load_explicit(&map->key[i], memory_order_acquire);
+
+		if (!found) {
+			if (!add)
+				return NULL;
+			if (atomic_compare_exchange_strong(&map->key[i], &found, key))
+				return &map->value[i];
+		}
+		if (found == key)
+			return &map->value[i];
+	}
+	return NULL;
+}
+
+/* ---- devices and queues ---- */
+
+struct device {
+	cl_device_id id;
+	uint32_t name;
+	uint8_t type; /* enum xs_device_type */
+};
+#define MAX_DEVICES 64u
+static struct device devices[MAX_DEVICES];
+static uint32_t device_count;
+static atomic_flag device_lock = ATOMIC_FLAG_INIT;
+
+struct xs_cl_queue {
+	uint32_t serial;
+	uint8_t device;       /* index in devices */
+	bool profiled;        /* commands have times */
+	bool profiling_added; /* by us: the application must not see it */
+	uint32_t array_length;
+	cl_queue_properties array[32]; /* as the application gave it, with its terminating 0 */
+};
+static _Atomic uint32_t queue_serial, work_serial;
+
+static uint8_t device_index(cl_device_id id)
+{
+	char name[256] = "";
+	cl_device_type type = 0;
+	uint32_t i;
+
+	while (atomic_flag_test_and_set_explicit(&device_lock, memory_order_acquire))
+		sched_yield();
+	for (i = 0; i < device_count && devices[i].id != id; i++)
+		;
+	if (i == device_count && i < MAX_DEVICES) {
+		(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_NAME, sizeof(name) - 1, name, NULL);
+		(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof(type), &type, NULL);
+		devices[i].id = id;
+		devices[i].name = xs_name(name, 0);
+		devices[i].type = type & CL_DEVICE_TYPE_GPU           ? XS_DEVICE_GPU
+				  : type & CL_DEVICE_TYPE_CPU         ? XS_DEVICE_CPU
+				  : type & CL_DEVICE_TYPE_ACCELERATOR ? XS_DEVICE_ACCELERATOR
+								      : XS_DEVICE_UNKNOWN;
+		device_count++;
+	}
+	atomic_flag_clear_explicit(&device_lock, memory_order_release);
+	return (uint8_t)(i < MAX_DEVICES ? i : MAX_DEVICES - 1);
+}
+
+static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id device, bool profiled, bool added)
+{
+	_Atomic uint64_t *slot = map_find(&queues, handle, true);
+	struct xs_cl_queue *queue;
+
+	if (!slot)
+		return NULL;
+	queue = (void *)(uintptr_t)atomic_load_explicit(slot, memory_order_acquire);
+	if (!queue)
+		queue = xs_arena(sizeof(*queue));
+	if (!queue)
+		return NULL;
+	queue->serial = atomic_fetch_add_explicit(&queue_serial, 1, memory_order_relaxed) + 1;
+	queue->device = device_index(device);
+	queue->profiled = profiled;
+	queue->profiling_added = added;
+	queue->array_length = 0;
+	if (added)
+		any_profiling_added = true;
+	atomic_store_explicit(slot, (uint64_t)(uintptr_t)queue, memory_order_release);
+	return queue;
+}
+
+static struct xs_cl_queue *queue_known(cl_command_queue handle)
+{
+	_Atomic uint64_t *slot = map_find(&queues, handle, false);
+
+	return slot ? (void *)(uintptr_t)atomic_load_explicit(slot, memory_order_acquire) : NULL;
+}
+
+/* Also a queue that came into being behind our back (an extension made it). */
+static struct xs_cl_queue *queue_of(cl_command_queue handle)
+{
+	struct xs_cl_queue *queue = queue_known(handle);
+	cl_command_queue_properties properties = 0;
+	cl_device_id device;
+
+	if (queue)
+		return queue;
+	if (xs_cl_target.clGetCommandQueueInfo(handle, CL_QUEUE_DEVICE, sizeof(device), &device, NULL) ||
+	    xs_cl_target.clGetCommandQueueInfo(handle, CL_QUEUE_PROPERTIES, sizeof(properties), &properties, NULL))
+		return NULL;
+	return queue_add(handle, device, properties & CL_QUEUE_PROFILING_ENABLE, false);
+}
+
+cl_command_queue xs_hook_clCreateCommandQueue(cl_context context, cl_device_id device,
+					      cl_command_queue_properties properties, cl_int *errcode_ret)
+{
+	bool add = want_device && !(properties & CL_QUEUE_PROFILING_ENABLE);
+	cl_command_queue queue = NULL;
+
+	if (add)
+		queue = xs_cl_target.clCreateCommandQueue(context, device, properties | CL_QUEUE_PROFILING_ENABLE,
+							  errcode_ret);
+	if (!queue) {
+		add = false;
+		queue = xs_cl_target.clCreateCommandQueue(context, device, properties, errcode_ret);
+	}
+	if (queue)
+		(void)queue_add(queue, device, add || properties & CL_QUEUE_PROFILING_ENABLE, add);
+	return queue;
+}
+
+cl_command_queue xs_hook_clCreateCommandQueueWithProperties(cl_context context, cl_device_id device,
+							    const cl_queue_properties *properties,
+							    cl_int *errcode_ret)
+{
+	cl_queue_properties ours[34];
+	cl_command_queue_properties flags = 0;
+	uint32_t n = 0, at = UINT32_MAX;
+	struct xs_cl_queue *known;
+	cl_command_queue queue = NULL;
+	bool add;
+
+	for (; properties && properties[n] && n < 30; n += 2) {
+		ours[n] = properties[n];
+		ours[n + 1] = properties[n + 1];
+		if (properties[n] == CL_QUEUE_PROPERTIES) {
+			at = n + 1;
+			flags = (cl_command_queue_properties)properties[n + 1];
+		}
+	}
+	add = want_device && !(flags & (CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_ON_DEVICE)) &&
+	      !(properties && properties[n]);
+	if (add) {
+		uint32_t length = n;
+
+		if (at == UINT32_MAX) {
+			ours[length++] = CL_QUEUE_PROPERTIES;
+			at = length++;
+		}
+		ours[at] = (cl_queue_properties)(flags | CL_QUEUE_PROFILING_ENABLE);
+		ours[length] = 0;
+		queue = xs_cl_target.clCreateCommandQueueWithProperties(context, device, ours, errcode_ret);
+	}
+	if (!queue) {
+		add = false;
+		queue = xs_cl_target.clCreateCommandQueueWithProperties(context, device, properties, errcode_ret);
+	}
+	known = queue ? queue_add(queue, device, add || flags & CL_QUEUE_PROFILING_ENABLE, add) : NULL;
+	if (known && add && properties) {
+		memcpy(known->array, properties, (n + 1) * sizeof(properties[0]));
+		known->array_length = n + 1;
+	}
+	return queue;
+}
+
+cl_int xs_hook_clGetCommandQueueInfo(cl_command_queue handle, cl_command_queue_info name, size_t size, void *value,
+				     size_t *size_ret)
+{
+	const struct xs_cl_queue *queue = any_profiling_added ? queue_known(handle) : NULL;
+	cl_int result;
+
+	if (queue && queue->profiling_added && name == CL_QUEUE_PROPERTIES_ARRAY) {
+		size_t bytes = queue->array_length * sizeof(queue->array[0]);
+
+		if (value && size < bytes)
+			return CL_INVALID_VALUE;
+		if (value)
+			memcpy(value, queue->array, bytes);
+		if (size_ret)
+			*size_ret = bytes;
+		return CL_SUCCESS;
+	}
+	result = xs_cl_target.clGetCommandQueueInfo(handle, name, size, value, size_ret);
+	if (queue && queue->profiling_added && name == CL_QUEUE_PROPERTIES && !result && value)
+		*(cl_command_queue_properties *)value &= ~(cl_command_queue_properties)CL_QUEUE_PROFILING_ENABLE;
+	return result;
+}
+
+cl_int xs_hook_clGetEventProfilingInfo(cl_event event, cl_profiling_info name, size_t size, void *value,
+				       size_t *size_ret)
+{
+	cl_command_queue handle = NULL;
+	const struct xs_cl_queue *queue;
+
+	if (any_profiling_added && event &&
+	    !xs_cl_target.clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof(handle), &handle, NULL) && handle) {
+		queue = queue_known(handle);
+		if (queue && queue->profiling_added)
+			return CL_PROFILING_INFO_NOT_AVAILABLE;
+	}
+	return xs_cl_target.clGetEventProfilingInfo(event, name, size, value, size_ret);
+}
+
+/* ---- kernels ---- */
+
+static void kernel_add(cl_kernel kernel)
+{
+	_Atomic uint64_t *slot = map_find(&kernels, kernel, true);
+	char name[1024] = "";
+
+	if (!slot)
+		return;
+	(void)xs_cl_target.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(name) - 1, name, NULL);
+	atomic_store_explicit(slot, xs_name(name[0] ? name : "(kernel)", 0), memory_order_release);
+}
+
+cl_kernel xs_hook_clCreateKernel(cl_program program, const char *name, cl_int *errcode_ret)
+{
+	cl_kernel kernel = xs_cl_target.clCreateKernel(program, name, errcode_ret);
+
+	if (kernel)
+		kernel_add(kernel);
+	return kernel;
+}
+
+cl_int xs_hook_clCreateKernelsInProgram(cl_program program, cl_uint count, cl_kernel *list, cl_uint *count_ret)
+{
+	cl_uint made = 0;
+	cl_int result = xs_cl_target.clCreateKernelsInProgram(program, count, list, &made);
+
+	if (!result && count_ret)
+		*count_ret = made;
+	for (cl_uint i = 0; !result && list && i < made && i < count; i++)
+		kernel_add(list[i]);
+	return result;
+}
+
+cl_kernel xs_hook_clCloneKernel(cl_kernel source, cl_int *errcode_ret)
+{
+	cl_kernel kernel = xs_cl_target.clCloneKernel(source, errcode_ret);
+
+	if (kernel)
+		kernel_add(kernel);
+	return kernel;
+}
+
+/* ---- commands in flight ---- */
+
+enum { NODE_FREE, NODE_ACTIVE, NODE_BUSY, NODE_RECORDED };
+
+struct node {
+	_Atomic uint32_t state;
+	_Atomic uint32_t next; /* in the free list: index + 1 */
+	uint32_t index;
+	bool retained;   /* the event is the application's */
+	bool callback;   /* a callback will come: only it may free the node */
+	cl_event event;
+	cl_command_queue handle;
+	struct xs_device_record record; /* all but the device's times */
+};
+
+#define CHUNK 256u
+#define MAX_CHUNKS 4096u
+static _Atomic(struct node *) chunks[MAX_CHUNKS];
+static _Atomic uint32_t node_count, active;
+static _Atomic uint64_t free_list; /* index + 1, and a tag above it against ABA */
+
+/* NULL only for a node that is just being made. */
+static struct node *node_at(uint32_t index)
+{
+	struct node *chunk = atomic_load_explicit(&chunks[index / CHUNK % MAX_CHUNKS], memory_order_acquire);
+
+	return chunk ? &chunk[index % CHUNK] : NULL;
+}
+
+static void node_free(struct node *node)
+{
+	uint64_t top = atomic_load_explicit(&free_list, memory_order_relaxed);
+
+	atomic_store_explicit(&node->state, NODE_FREE, memory_order_relaxed);
+	do
+		atomic_store_explicit(&node->next, (uint32_t)top, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&free_list, &top, ((top >> 32) + 1) << 32 | (node->index + 1),
+						      memory_order_release, memory_order_relaxed));
+}
+
+static struct node *node_get(void)
+{
+	uint64_t top = atomic_load_explicit(&free_list, memory_order_acquire);
+	uint32_t index;
+	struct node *chunk, *none = NULL;
+
+	while ((uint32_t)top) {
+		struct node *node = node_at((uint32_t)top - 1);
+		uint64_t next = node ? atomic_load_explicit(&node->next, memory_order_relaxed) : 0;
+
+		if (atomic_compare_exchange_weak_explicit(&free_list, &top, ((top >> 32) + 1) << 32 | next,
+							  memory_order_acquire, memory_order_acquire))
+			return node;
+	}
+	index = atomic_fetch_add_explicit(&node_count, 1, memory_order_relaxed);
+	if (index >= CHUNK * MAX_CHUNKS) {
+		atomic_fetch_sub_explicit(&node_count, 1, memory_order_relaxed);
+		return NULL;
+	}
+	if (!node_at(index)) {
+		chunk = xs_arena(CHUNK * sizeof(*chunk));
+		if (!chunk)
+			return NULL;
+		/* two threads at once: the chunk of one is lost */
+		atomic_compare_exchange_strong(&chunks[index / CHUNK], &none, chunk);
+	}
+	node_at(index)->index = index;
+	return node_at(index);
+}
+
+/* The command is complete: its record. */
+static void node_record(struct node *node)
+{
+	struct xs_device_record *record, times;
+	uint32_t size = node->record.event.words * 8u;
+	const cl_icd_dispatch *t = &xs_cl_target;
+
+	if (t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_QUEUED, 8, &times.queued, NULL) ||
+	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_SUBMIT, 8, &times.submit, NULL) ||
+	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_START, 8, &times.start, NULL) ||
+	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_END, 8, &times.end, NULL))
+		return;
+	record = xs_record_begin(size, XS_DEVICE, XS_SOURCE_OPENCL, node->record.event.flags, node->record.event.name,
+				 XS_ROLE_OTHER);
+	if (!record)
+		return;
+	record->event.tick = node->record.event.tick;
+	memcpy((char *)record + sizeof(record->event), (char *)&node->record + sizeof(record->event),
+	       size - sizeof(record->event));
+	record->queued = times.queued;
+	record->submit = times.submit;
+	record->start = times.start;
+	record->end = times.end;
+	xs_record_end(size);
+}
+
+static void node_finish(struct node *node)
+{
+	cl_event event = node->event;
+
+	node_free(node);
+	atomic_fetch_sub_explicit(&active, 1, memory_order_release);
+	(void)xs_cl_target.clReleaseEvent(event);
+}
+
+static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *data)
+{
+	struct node *node = data;
+	uint32_t state = NODE_ACTIVE;
+
+	(void)event;
+	if (atomic_compare_exchange_strong(&node->state, &state, NODE_BUSY)) {
+		if (status == CL_COMPLETE)
+			node_record(node);
+	} else {
+		while (atomic_load_explicit(&node->state, memory_order_acquire) != NODE_RECORDED)
+			sched_yield(); /* a harvest is at it, in another thread */
+	}
+	node_finish(node);
+}
+
+/*
+ * Commands that are complete though their callbacks did not run yet: when the application knows them complete, so must the
+ * trace. queue NULL: all queues.
+ */
+static void harvest(cl_command_queue queue)
+{
+	uint32_t count = atomic_load_explicit(&node_count, memory_order_relaxed);
+
+	if (!atomic_load_explicit(&active, memory_order_acquire))
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		struct node *node = node_at(i);
+		uint32_t state = NODE_ACTIVE;
+		cl_int status = CL_QUEUED;
+
+		if (!node || atomic_load_explicit(&node->state, memory_order_acquire) != NODE_ACTIVE ||
+		    (queue && node->handle != queue))
+			continue;
+		if (!atomic_compare_exchange_strong(&node->state, &state, NODE_BUSY))
+			continue;
+		if (xs_cl_target.clGetEventInfo(node->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
+						&status, NULL) ||
+		    status > CL_COMPLETE) {
+			atomic_store_explicit(&node->state, NODE_ACTIVE, memory_order_release);
+			continue;
+		}
+		if (status == CL_COMPLETE)
+			node_record(node);
+		if (node->callback)
+			atomic_store_explicit(&node->state, NODE_RECORDED, memory_order_release);
+		else
+			node_finish(node);
+	}
+}
+
+/* At exit: also lets callbacks finish that other threads are in the middle of; at most some milliseconds. */
+static void harvest_all(void)
+{
+	harvest(NULL);
+	for (int i = 0; i < 1000; i++) {
+		bool busy = false;
+
+		for (uint32_t k = 0; k < atomic_load_explicit(&node_count, memory_order_relaxed); k++) {
+			struct node *node = node_at(k);
+
+			busy |= node && atomic_load_explicit(&node->state, memory_order_acquire) == NODE_BUSY;
+		}
+		if (!busy)
+			break;
+		sched_yield();
+	}
+}
+
+cl_int xs_hook_clFinish(cl_command_queue queue)
+{
+	cl_int result = xs_cl_target.clFinish(queue);
+
+	harvest(queue);
+	return result;
+}
+
+/* The application counts its own references. */
+cl_int xs_hook_clGetEventInfo(cl_event event, cl_event_info name, size_t size, void *value, size_t *size_ret)
+{
+	cl_int result = xs_cl_target.clGetEventInfo(event, name, size, value, size_ret);
+	uint32_t count = atomic_load_explicit(&node_count, memory_order_relaxed);
+
+	if (name != CL_EVENT_REFERENCE_COUNT || result || !value || !atomic_load(&active))
+		return result;
+	for (uint32_t i = 0; i < count; i++) {
+		struct node *node = node_at(i);
+
+		if (node && atomic_load_explicit(&node->state, memory_order_acquire) != NODE_FREE &&
+		    node->event == event && node->retained && *(cl_uint *)value > 1) {
+			--*(cl_uint *)value;
+			break;
+		}
+	}
+	return result;
+}
+
+bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t function, uint8_t class, cl_event **event)
+{
+	if (!xs_call_enter(&work->call, XS_SOURCE_OPENCL, function))
+		return false;
+	work->queue = want_device ? queue_of(handle) : NULL;
+	work->handle = handle;
+	work->function = function;
+	work->work = class;
+	work->name = 0;
+	work->simd = 0;
+	if (!work->queue || !work->queue->profiled) {
+		work->queue = NULL;
+		return true;
+	}
+	work->own = NULL;
+	work->event = *event ? *event : &work->own;
+	*event = work->event;
+	return true;
+}
+
+void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions, const size_t *global,
+		  const size_t *local)
+{
+	_Atomic uint64_t *slot;
+	uint64_t known;
+
+	if (!work->queue)
+		return;
+	slot = map_find(&kernels, kernel, false);
+	if (!slot) {
+		kernel_add(kernel);
+		slot = map_find(&kernels, kernel, false);
+	}
+	known = slot ? atomic_load_explicit(slot, memory_order_acquire) : 0;
+	if (slot && !(known & KERNEL_SIMD_KNOWN)) {
+		size_t multiple = 0;
+
+		(void)xs_cl_target.clGetKernelWorkGroupInfo(kernel, devices[work->queue->device].id,
+							    CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
+							    sizeof(multiple), &multiple, NULL);
+		known |= KERNEL_SIMD_KNOWN | (uint64_t)(multiple > 255 ? 255 : multiple) << 32;
+		atomic_store_explicit(slot, known, memory_order_release);
+	}
+	work->name = (uint32_t)known;
+	work->simd = (uint8_t)(known >> 32);
+	for (cl_uint i = 0; i < 3; i++) {
+		work->global[i] = i < dimensions && global ? global[i] : 1;
+		work->local[i] = i < dimensions && local ? local[i] : local ? 1 : 0;
+	}
+}
+
+void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t bytes)
+{
+	uint64_t duration = xs_call_leave(&work->call);
+	struct xs_device_record *record;
+	struct node *node;
+
+	if (log_enqueues)
+		xs_call_record(&work->call, duration, XS_SOURCE_OPENCL, work->function,
+			       XS_FLAG_ENQUEUE | (failed ? XS_FLAG_FAILED : 0), result);
+	if (failed || !work->queue || !*work->event || !xs_recording())
+		return;
+	node = node_get();
+	if (!node) {
+		if (work->event == &work->own)
+			(void)xs_cl_target.clReleaseEvent(work->own);
+		return;
+	}
+	record = &node->record;
+	record->event.tick = work->call.tick;
+	record->event.name = work->name ? work->name : work->function;
+	record->event.flags = work->name ? 0 : XS_FLAG_FUNCTION;
+	record->event.words = (work->name ? sizeof(*record) : XS_DEVICE_RECORD_SHORT) / 8;
+	record->host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
+	record->tid = xs_thread_id();
+	record->id = atomic_fetch_add_explicit(&work_serial, 1, memory_order_relaxed) + 1;
+	record->queue = work->queue->serial;
+	record->device = work->queue->device;
+	record->device_name = devices[record->device].name;
+	record->device_type = devices[record->device].type;
+	record->work = work->work;
+	record->simd = work->simd;
+	record->bytes = bytes;
+	record->reserved = 0;
+	memcpy(record->global, work->global, sizeof(record->global));
+	memcpy(record->local, work->local, sizeof(record->local));
+	node->event = *work->event;
+	node->retained = work->event != &work->own;
+	node->handle = work->handle;
+	record->queue_handle = (uint64_t)(uintptr_t)work->handle;
+	if (node->retained)
+		(void)xs_cl_target.clRetainEvent(node->event);
+	node->callback = true;
+	atomic_fetch_add_explicit(&active, 1, memory_order_relaxed);
+	/* the node is complete; pairs with the acquires in harvest() */
+	atomic_store_explicit(&node->state, NODE_ACTIVE, memory_order_release);
+	if (xs_cl_target.clSetEventCallback(node->event, CL_COMPLETE, on_complete, node))
+		node->callback = false; /* harvests will find it */
+}
+
+uint64_t xs_cl_region(const size_t *region)
+{
+	return region ? (uint64_t)region[0] * region[1] * region[2] : 0;
+}
+
+uint64_t xs_cl_image(cl_mem image, const size_t *region)
+{
+	size_t element = 0;
+
+	(void)xs_cl_target.clGetImageInfo(image, CL_IMAGE_ELEMENT_SIZE, sizeof(element), &element, NULL);
+	return element * xs_cl_region(region);
+}
+
+/* ---- the layer ---- */
+
+void *xs_hook_clGetExtensionFunctionAddress(const char *name)
+{
+	void *real = xs_cl_target.clGetExtensionFunctionAddress(name);
+
+	return real && name ? xs_cl_wrap_extension(name, real, want_calls) : real;
+}
+
+void *xs_hook_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name)
+{
+	void *real = xs_cl_target.clGetExtensionFunctionAddressForPlatform(platform, name);
+
+	return real && name ? xs_cl_wrap_extension(name, real, want_calls) : real;
+}
+
+EXPORT cl_int clGetLayerInfo(cl_layer_info name, size_t size, void *value, size_t *size_ret)
+{
+	static const char layer[] = "xstrace";
+	const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
+	const void *from = name == CL_LAYER_API_VERSION ? (const void *)&version : layer;
+	size_t bytes = name == CL_LAYER_API_VERSION ? sizeof(version) : sizeof(layer);
+
+	if ((name != CL_LAYER_API_VERSION && name != CL_LAYER_NAME) || (value && size < bytes))
+		return CL_INVALID_VALUE;
+	if (value)
+		memcpy(value, from, bytes);
+	if (size_ret)
+		*size_ret = bytes;
+	return CL_SUCCESS;
+}
+
+/* Entries of a loader newer than our header pass through: the table is as long as the loader's. */
+static union {
+	cl_icd_dispatch known;
+	void *entry[512];
+} layer;
+
+EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uint *entries_ret,
+			  const cl_icd_dispatch **layer_ret)
+{
+	const struct xs_options *options = xs_collector_options();
+	size_t bytes = entries * sizeof(void *);
+
+	if (!target || !entries_ret || !layer_ret || bytes > sizeof(layer) || bytes < sizeof(layer.known))
+		return CL_INVALID_VALUE;
+	if (layer.entry[0] && memcmp(&xs_cl_target, target, sizeof(xs_cl_target))) {
+		/* a second loader in this process: objects know their own runtime, so the first one's functions serve both */
+		*entries_ret = entries;
+		*layer_ret = &layer.known;
+		return CL_SUCCESS;
+	}
+	memcpy(&xs_cl_target, target, sizeof(xs_cl_target));
+	memcpy(layer.entry, target, bytes);
+	if (options) {
+		want_calls = xs_cl_calls = xs_want_calls(options);
+		want_device = xs_want_device(options);
+		log_enqueues = want_calls || options->chrome_kernel;
+		if (want_calls || want_device) {
+			xs_cl_wrap(&layer.known, want_calls);
+			xs_at_end(harvest_all);
+		}
+	}
+	*entries_ret = entries;
+	*layer_ret = &layer.known;
+	return CL_SUCCESS;
+}
+
+/* Khronos's loader asks for these two (its own extension of the interface) before it takes a layer. */
+EXPORT cl_int clInitLayerWithProperties(cl_uint entries, const cl_icd_dispatch *target, cl_uint *entries_ret,
+					const cl_icd_dispatch **layer_ret, const cl_bitfield *properties);
+EXPORT cl_int clInitLayerWithProperties(cl_uint entries, const cl_icd_dispatch *target, cl_uint *entries_ret,
+					const cl_icd_dispatch **layer_ret, const cl_bitfield *properties)
+{
+	(void)properties;
+	return clInitLayer(entries, target, entries_ret, layer_ret);
+}
+
+EXPORT cl_int clDeinitLayer(void);
+EXPORT cl_int clDeinitLayer(void)
+{
+	harvest_all();
+	return CL_SUCCESS;
+}

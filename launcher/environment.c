@@ -1,0 +1,107 @@
+/*
+ * How the collector gets into the application: four variables.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher.h"
+
+extern char **environ;
+
+int xs_find_library(char *path, size_t size)
+{
+	/* installed: <prefix>/bin/xstrace; built: <build>/launcher/xstrace */
+	static const char *const places[] = { "../lib/xstrace/libxstrace.so", "../collector/libxstrace.so" };
+	char self[PATH_MAX], candidate[PATH_MAX + 64];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return -errno;
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0';
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		char *found;
+
+		(void)snprintf(candidate, sizeof(candidate), "%s/%s", self, places[i]);
+		found = realpath(candidate, NULL);
+		if (!found)
+			continue;
+		n = snprintf(path, size, "%s", found);
+		free(found);
+		return n < (ssize_t)size ? 0 : -ENAMETOOLONG;
+	}
+	return -ENOENT;
+}
+
+/* LD_PRELOAD has no quoting: a path with a blank or colon goes through a link in the run directory. */
+static const char *plain_path(const struct xs_launch *launch, const char *library, char *path, size_t size)
+{
+	if (!strpbrk(library, " :"))
+		return library;
+	(void)snprintf(path, size, "%s/libxstrace.so", launch->dir);
+	return symlink(library, path) < 0 ? NULL : path;
+}
+
+static char *variable(const char *name, const char *first, const char *separator, const char *second)
+{
+	char *text = NULL;
+
+	return asprintf(&text, "%s=%s%s%s", name, first, second ? separator : "", second ? second : "") < 0 ? NULL
+													    : text;
+}
+
+static void set(char **environment, char *assignment)
+{
+	size_t n = strcspn(assignment, "=") + 1;
+
+	for (; *environment; environment++)
+		if (!strncmp(*environment, assignment, n))
+			break;
+	*environment = assignment;
+}
+
+/* A variable that others use too is kept, with ours beside it; an empty one counts as absent. */
+static const char *given(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && value[0] ? value : NULL;
+}
+
+char **xs_environment(const struct xs_launch *launch, const char *library)
+{
+	const struct xs_options *options = &launch->control->options;
+	char link[PATH_MAX + 16], **environment, *added[4];
+	size_t count = 0, n = 0;
+
+	while (environ[count])
+		count++;
+	environment = calloc(count + sizeof(added) / sizeof(added[0]) + 1, sizeof(*environment));
+	library = plain_path(launch, library, link, sizeof(link));
+	if (!environment || !library)
+		return NULL;
+	memcpy(environment, environ, count * sizeof(*environment));
+	added[n++] = variable(XS_ENV_RUN, launch->dir, "", NULL);
+	added[n++] = variable("LD_PRELOAD", library, ":", given("LD_PRELOAD"));
+	if (xs_want_itt(options)) {
+		if (given("INTEL_LIBITTNOTIFY64"))
+			fprintf(stderr,
+				"xstrace: INTEL_LIBITTNOTIFY64 is set (%s); only one ITT collector is possible, "
+				"xstrace takes its place\n",
+				given("INTEL_LIBITTNOTIFY64"));
+		added[n++] = variable("INTEL_LIBITTNOTIFY64", library, "", NULL);
+	}
+	if (xs_want_calls(options) || xs_want_device(options))
+		/* the user's layers stay between the application and us: we see what the runtime sees */
+		added[n++] = given("OPENCL_LAYERS") ? variable("OPENCL_LAYERS", given("OPENCL_LAYERS"), ":", library)
+						    : variable("OPENCL_LAYERS", library, "", NULL);
+	for (size_t i = 0; i < n; i++) {
+		if (!added[i])
+			return NULL;
+		set(environment, added[i]);
+	}
+	return environment;
+}

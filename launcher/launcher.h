@@ -1,0 +1,55 @@
+/*
+ * The parts of the launcher: xstrace [options] app args…
+ */
+#ifndef XS_LAUNCHER_H
+#define XS_LAUNCHER_H
+
+#include <stddef.h>
+
+#include "shm.h"
+
+/* Exit statuses of env(1) and its like. */
+enum { XS_EXIT_SELF = 125, XS_EXIT_NOT_RUNNABLE = 126, XS_EXIT_NOT_FOUND = 127 };
+
+/* ---- run.c: the run directory ---- */
+
+struct xs_launch {
+	char dir[PATH_MAX]; /* the run directory */
+	struct xs_control *control;
+};
+
+/* Makes the run directory and its files. 0 or -errno; on failure nothing is left behind. */
+int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **argv);
+/* Removes it (only while no process has joined). */
+void xs_launch_destroy(struct xs_launch *launch);
+
+/* ---- program.c: the application's file ---- */
+
+/* What kind of program a file is, as far as tracing is concerned. */
+enum xs_program { XS_PROGRAM_DYNAMIC, XS_PROGRAM_STATIC, XS_PROGRAM_OTHER_CLASS, XS_PROGRAM_SETUID, XS_PROGRAM_UNKNOWN };
+
+/* Finds `name` as execvp would. 0 and the path, or -ENOENT, -EACCES, … */
+int xs_program_find(const char *name, char *path, size_t size);
+/* Looks into the file, and for scripts into their interpreter. */
+enum xs_program xs_program_kind(const char *path);
+
+/* ---- environment.c ---- */
+
+/*
+ * The application's environment: ours, with the variables added that make the loader, ITT and OpenCL load `library`. Values
+ * that the user gave are kept and ours put beside them. NULL: no memory. Warnings are printed.
+ */
+char **xs_environment(const struct xs_launch *launch, const char *library);
+/* Path of the collector library for this executable, wherever it is installed. 0 or -errno. */
+int xs_find_library(char *path, size_t size);
+
+/* ---- spawn.c ---- */
+
+/* Runs the application and waits; its status as from waitpid(). -errno when it could not be run. */
+int xs_run_application(struct xs_launch *launch, const char *path, char **argv, char **environment, int drain_pid);
+/* Ends this process as the application ended. */
+_Noreturn void xs_end_like(int status);
+/* Starts the drain process. Its pid or -errno. */
+int xs_start_drain(struct xs_launch *launch);
+
+#endif

@@ -1,0 +1,151 @@
+/*
+ * xstrace [options] app args…: starts the drain process and the application, and ends as the application does.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher.h"
+#include "version.h"
+#include "writer.h"
+
+static int recover(const char *dir)
+{
+	int error = xs_drain(dir, true);
+
+	if (!error)
+		return 0;
+	if (error == -EBUSY)
+		fprintf(stderr, "xstrace: --recover %s: that run still goes on; wait for its processes to end\n", dir);
+	else if (error == -EBADMSG)
+		fprintf(stderr, "xstrace: --recover %s: not the run directory of this version of xstrace\n", dir);
+	else
+		fprintf(stderr, "xstrace: --recover %s: %s\n", dir, strerror(-error));
+	return XS_EXIT_SELF;
+}
+
+/* Before the application starts, so that nobody waits for a run whose results cannot be written. */
+static int check_output(const struct xs_options *options, bool *made)
+{
+	char dir[2 * XS_PATH_MAX] = ".";
+	const char *slash = strrchr(options->output, '/');
+
+	if (options->output_dir[0])
+		memcpy(dir, options->output_dir, sizeof(options->output_dir));
+	if (options->output_dir[0] && !mkdir(dir, 0777))
+		*made = true;
+	else if (options->output_dir[0] && errno != EEXIST) {
+		fprintf(stderr, "xstrace: --output-dir-path %s: %s\n", dir, strerror(errno));
+		return -errno;
+	}
+	if ((xs_want_chrome(options) || options->output[0]) && access(dir, W_OK | X_OK) < 0) {
+		fprintf(stderr, "xstrace: cannot write in %s: %s; --output-dir-path chooses another directory\n",
+			options->output_dir[0] ? dir : "the current directory", strerror(errno));
+		return -errno;
+	}
+	if (slash) {
+		(void)snprintf(dir, sizeof(dir), "%s%s%.*s", options->output_dir, options->output_dir[0] ? "/" : "",
+			       slash == options->output ? 1 : (int)(slash - options->output), options->output);
+		if (access(dir, W_OK | X_OK) < 0) {
+			fprintf(stderr, "xstrace: --output %s: %s: %s\n", options->output, dir, strerror(errno));
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+static void warn_untraceable(const char *path)
+{
+	switch (xs_program_kind(path)) {
+	case XS_PROGRAM_STATIC:
+		fprintf(stderr, "xstrace: %s is statically linked: it runs, but cannot be traced\n", path);
+		break;
+	case XS_PROGRAM_OTHER_CLASS:
+		fprintf(stderr, "xstrace: %s is not a %d-bit program: it runs, but cannot be traced\n", path,
+			(int)sizeof(void *) * 8);
+		break;
+	case XS_PROGRAM_SETUID:
+		fprintf(stderr, "xstrace: %s gains rights (setuid): it runs, but cannot be traced\n", path);
+		break;
+	default:
+		break;
+	}
+}
+
+static int run(const struct xs_options *options, char **argv)
+{
+	char path[PATH_MAX], library[PATH_MAX];
+	struct xs_launch launch = { .dir = "" };
+	bool made_output = false;
+	char **environment;
+	int error, drain, status;
+
+	error = xs_program_find(argv[0], path, sizeof(path));
+	if (error < 0) {
+		fprintf(stderr, "xstrace: %s: %s\n", argv[0], error == -ENOENT ? "not found" : strerror(-error));
+		return error == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
+	}
+	error = xs_find_library(library, sizeof(library));
+	if (error < 0) {
+		fprintf(stderr, "xstrace: libxstrace.so is not where it belongs, in ../lib/xstrace beside this program\n");
+		return XS_EXIT_SELF;
+	}
+	if (check_output(options, &made_output) < 0)
+		return XS_EXIT_SELF;
+	error = xs_launch_create(&launch, options, argv);
+	if (error < 0) {
+		fprintf(stderr, "xstrace: cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR, /tmp or the output "
+				"directory: %s\n",
+			strerror(-error));
+		return XS_EXIT_SELF;
+	}
+	warn_untraceable(path);
+	environment = xs_environment(&launch, library);
+	drain = environment ? xs_start_drain(&launch) : -ENOMEM;
+	if (drain < 0) {
+		fprintf(stderr, "xstrace: cannot start the drain process: %s\n", strerror(-drain));
+		xs_launch_destroy(&launch);
+		return XS_EXIT_SELF;
+	}
+	status = xs_run_application(&launch, path, argv, environment, drain);
+	if (status < 0) {
+		fprintf(stderr, "xstrace: %s: %s\n", path, strerror(-status));
+		return -status == ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
+	}
+	xs_end_like(status);
+}
+
+int main(int argc, char **argv)
+{
+	struct xs_options options;
+	char error[512];
+	int app;
+
+	if (xs_options_parse(&options, argc, argv, &app, error, sizeof(error)) < 0) {
+		fprintf(stderr, "xstrace: %s\n", error);
+		return XS_EXIT_SELF;
+	}
+	if (options.show_help) {
+		xs_options_help(stdout, false);
+		return 0;
+	}
+	if (options.show_version) {
+		puts("xstrace " XS_VERSION);
+		return 0;
+	}
+	if (options.recover[0]) {
+		if (app < argc) {
+			fprintf(stderr, "xstrace: --recover takes no application (%s)\n", argv[app]);
+			return XS_EXIT_SELF;
+		}
+		return recover(options.recover);
+	}
+	if (app == argc) {
+		fprintf(stderr, "xstrace: no application given; xstrace [options] app args…, see xstrace --help\n");
+		return XS_EXIT_SELF;
+	}
+	return run(&options, argv + app);
+}

@@ -1,0 +1,108 @@
+/*
+ * Making the run directory: in memory where there is room, private, with a name that nobody can guess.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "launcher.h"
+#include "process.h"
+#include "strings.h"
+
+/* Names and a few rings; with less, threads would find no memory. */
+#define ROOM_WANTED (32ull << 20)
+
+static bool usable(const char *dir)
+{
+	struct statvfs fs;
+
+	return dir && dir[0] == '/' && strlen(dir) < PATH_MAX - 64 && !access(dir, W_OK | X_OK) &&
+	       !statvfs(dir, &fs) && (uint64_t)fs.f_bavail * fs.f_frsize >= ROOM_WANTED;
+}
+
+static int make_directory(struct xs_launch *launch, const char *output_dir)
+{
+	char cwd[PATH_MAX];
+	const char *candidates[] = {
+		"/dev/shm", getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", output_dir, getcwd(cwd, sizeof(cwd)),
+	};
+	int error = ENOSPC;
+
+	for (size_t i = 0; i < sizeof(candidates) / sizeof(candidates[0]); i++) {
+		if (!usable(candidates[i]))
+			continue;
+		(void)snprintf(launch->dir, sizeof(launch->dir), "%s/xstrace-XXXXXX", candidates[i]);
+		if (mkdtemp(launch->dir)) /* mode 0700 */
+			return 0;
+		error = errno;
+	}
+	return -error;
+}
+
+static void put_command(struct xs_control *control, char **argv)
+{
+	size_t used = 0, room = sizeof(control->command) - 1;
+
+	for (; *argv && used < room; argv++) {
+		size_t n = strlen(*argv) + 1;
+
+		if (n > room - used)
+			n = room - used;
+		memcpy(control->command + used, *argv, n);
+		used += n;
+	}
+}
+
+void xs_launch_destroy(struct xs_launch *launch)
+{
+	static const char *const files[] = { "/strings", "/control", "" };
+	char path[PATH_MAX + 16];
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s%s", launch->dir, files[i]);
+		(void)(i < 2 ? unlink(path) : rmdir(path));
+	}
+}
+
+int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **argv)
+{
+	struct xs_clock_pair first;
+	struct xs_control *control;
+	void *map;
+	int error = make_directory(launch, options->output_dir);
+
+	if (error < 0)
+		return error;
+	error = xs_shm_map(launch->dir, "strings", true, XS_STRINGS_SIZE, &map, NULL);
+	if (error < 0)
+		goto fail;
+	xs_strings_init(map);
+	munmap(map, XS_STRINGS_SIZE);
+	error = xs_shm_map(launch->dir, "control", true, sizeof(*control), &map, NULL);
+	if (error < 0)
+		goto fail;
+	control = launch->control = map;
+	control->version = XS_SHM_VERSION;
+	control->use_tsc = xs_clock_tsc_usable();
+	control->launcher_pid = getpid();
+	control->launcher_start = xs_process_start(getpid());
+	control->options = *options;
+	memcpy(control->run_id, strrchr(launch->dir, '/') + 1, strlen(strrchr(launch->dir, '/') + 1) + 1);
+	put_command(control, argv);
+	first = xs_clock_pair(control->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC);
+	control->tick0 = first.tick;
+	control->mono0 = first.mono;
+	control->real0 = xs_clock_ns(CLOCK_REALTIME) - (xs_clock_ns(CLOCK_MONOTONIC) - first.mono);
+	/* all of the above; pairs with the acquire of who opens it */
+	atomic_store_explicit(&control->magic, XS_MAGIC, memory_order_release);
+	return 0;
+fail:
+	xs_launch_destroy(launch);
+	return error;
+}

@@ -1,0 +1,89 @@
+"""What the commands share: signals, and text that is safe to print."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import unicodedata
+
+
+def behave_like_a_filter():
+    """Ends quietly on Ctrl-C and when nobody reads the output, as the tools of the system do."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else: ignored, under nohup
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    for stream in (sys.stdout, sys.stderr):
+        if stream:  # None, when the caller closed the descriptor
+            stream.reconfigure(errors="backslashreplace")
+
+
+def put(command, lines):
+    """Writes the lines (a list of str) to stdout; where that fails, says so and exits with 2."""
+    try:
+        print("\n".join(lines), flush=True)
+    except OSError as error:
+        print(f"{command}: cannot write: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer
+        sys.exit(2)
+
+
+def say_unusable(command, path, error):
+    """One line on stderr: why `command` cannot use the file `path` (an OSError or a TraceError)."""
+    reason = getattr(error, "strerror", None) or str(error)
+    print(f"{command}: {printable(path)}: {reason}", file=sys.stderr)
+
+
+def printable(text):
+    """The text with ? for each character that could move the cursor, break the line, or worse."""
+    text = str(text)
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def columns(text):
+    """Columns that a terminal needs for the text."""
+    return len(text) if text.isascii() else sum(map(_columns_of, text))
+
+
+def clip(text, width):
+    """The text, cut with … where it has more than `width` columns."""
+    if columns(text) <= width:
+        return text
+    kept = []
+    left = width - 1
+    for character in text:
+        left -= _columns_of(character)
+        if left < 0:
+            break
+        kept.append(character)
+    return "".join(kept) + "…"
+
+
+def clip_middle(text, width):
+    """As clip(), but of a long text the end stays, too: names often differ only there."""
+    if columns(text) <= width or width < 9:
+        return clip(text, width)
+    tail = text[-(width // 3) :]
+    while columns(tail) > width // 3:
+        tail = tail[1:]
+    return clip(text, width - columns(tail)) + tail
+
+
+def clip_path(path, width):
+    """The path, as much of its end as has room."""
+    if columns(path) <= width:
+        return path
+    return clip(os.path.basename(path), width)
+
+
+def _columns_of(character):
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def microseconds(ns):
+    """Nanoseconds as they stand in a trace: microseconds with three decimals, exact."""
+    sign = "-" if ns < 0 else ""
+    return "%s%d.%03d" % (sign, *divmod(abs(ns), 1000))

@@ -1,0 +1,382 @@
+"""xstrace-summary: what a trace holds, in ten lines.
+
+Works on the traces of xstrace, unitrace, cliloader and Kineto; a line that a trace has nothing for
+is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import datetime
+import re
+import signal
+from array import array
+
+from .cli import (
+    behave_like_a_filter,
+    clip,
+    clip_middle,
+    clip_path,
+    columns,
+    printable,
+    put,
+    say_unusable,
+)
+from .intervals import Intervals
+from .trace import TraceError, open_trace
+
+WIDTH = 100
+TOP = 3
+NAME_WIDTH = 18  # shorter than this, a name is not recognized
+EPOCH_NS = 10**18  # ts without a base that lie behind this count from 1970
+FOREVER_NS = 1 << 62
+KINETO_CALLS = ("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime")
+KINETO_COPIES = ("gpu_memcpy", "gpu_memset")
+KINETO_TASKS = ("cpu_op", "user_annotation", "python_function")
+TRANSFER = re.compile(r"(.*?)\[([0-9]{1,19})\]\Z", re.DOTALL)
+DEVICE_NAME = re.compile(r"DEVICE<[^>]*>\[(.*)\]", re.DOTALL)
+HOST_NAME = re.compile(r"HOST<([^>]*)>")
+FLOW_PHASES = frozenset("stf")
+UNITS_NS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
+UNITS_BYTES = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
+
+
+def summarize(path):
+    """Returns the summary of a trace: a list of at most 10 str of at most 100 columns each.
+
+    Raises OSError when the file cannot be read, TraceError when it is no trace.
+    """
+    with open_trace(path) as trace:
+        summary = Summary(trace)
+        for event in trace:
+            summary.feed(event)
+    return [clip(printable(line), WIDTH) for line in summary.lines()]
+
+
+class Total:
+    """Count, time in ns and bytes of the slices of one name."""
+
+    __slots__ = ("bytes", "count", "ns")
+
+    def __init__(self):
+        self.count = self.ns = self.bytes = 0
+
+
+class Summary:
+    """Takes the events of one trace by feed(); lines() gives the text, not yet cut to any width."""
+
+    def __init__(self, trace):
+        self.trace = trace
+        self.phases = collections.Counter()
+        self.calls = collections.defaultdict(Total)
+        self.tasks = collections.defaultdict(Total)
+        self.kernels = collections.defaultdict(Total)
+        self.copies = collections.defaultdict(Total)
+        self._busy = {}  # pid of a device -> (starts, ends)
+        self._names = {}  # pid -> process_name
+        self._labels = {}  # pid -> process_labels
+        self._first = None
+        self._last = None
+        self._is_kineto = "schemaVersion" in trace.header or "deviceProperties" in trace.header
+
+    def feed(self, event):
+        """Adds one event (a dict, as Trace gives it)."""
+        phase = event.get("ph")
+        if type(phase) is not str:
+            return
+        self.phases[phase] += 1
+        if phase == "M":
+            self._metadata(event)
+            return
+        start = event.get("ts")
+        if type(start) is not int or abs(start) > FOREVER_NS:
+            return
+        end = start
+        if phase == "X":
+            duration = event.get("dur")
+            if type(duration) is int and 0 <= duration < FOREVER_NS:
+                end += duration
+                self._slice(event, start, end)
+        if self._first is None:
+            self._first = start
+            self._last = end
+        elif start < self._first:
+            self._first = start
+        if end > self._last:
+            self._last = end
+
+    def _slice(self, event, start, end):
+        name = event.get("name")
+        if type(name) is not str:
+            return
+        category = event.get("cat")
+        if category == "cpu_op" and not self._is_kineto:
+            # ITT tasks are domain::task; MPI calls are called so, too
+            is_task = "::" in name and not name.startswith("MPI::")
+            total = (self.tasks if is_task else self.calls)[name]
+        elif category == "gpu_op" or category == "kernel" or category in KINETO_COPIES:
+            total = self._device_total(event, name, category)
+            pid = event.get("pid")
+            if type(pid) in (int, str):
+                if pid not in self._busy:
+                    self._busy[pid] = array("q"), array("q")
+                self._busy[pid][0].append(start)
+                self._busy[pid][1].append(end)
+        elif category in KINETO_TASKS:
+            total = self.tasks[name]
+        elif category is None or category in KINETO_CALLS:
+            total = self.calls[name]
+        else:
+            return
+        total.count += 1
+        total.ns += end - start
+
+    def _device_total(self, event, name, category):
+        args = event.get("args")
+        size = args.get("bytes") if type(args) is dict else None
+        match = TRANSFER.match(name)
+        if match:
+            name = match.group(1)
+            if type(size) is not int:
+                size = int(match.group(2))
+        if type(size) is not int and category not in KINETO_COPIES:
+            return self.kernels[name]
+        total = self.copies[name]
+        if type(size) is int and 0 <= size < 1 << 62:
+            total.bytes += size
+        return total
+
+    def _metadata(self, event):
+        pid = event.get("pid")
+        args = event.get("args")
+        if type(args) is not dict or type(pid) not in (int, str):
+            return
+        if event.get("name") == "process_name":
+            self._names[pid] = str(args.get("name"))
+        elif event.get("name") == "process_labels":
+            self._labels[pid] = str(args.get("labels"))
+
+    # ---- the text ----
+
+    def lines(self):
+        """List of str, at most 10."""
+        lines = [
+            self._process_line(),
+            self._command_line(),
+            self._time_line(),
+            self._end_line(),
+            self._count_line(),
+            _top_line("calls", self.calls),
+            _top_line("tasks", self.tasks),
+            _top_line("kernels", self.kernels),
+            self._copies_line(),
+            self._devices_line(),
+        ]
+        return [line for line in lines if line]
+
+    def _process_line(self):
+        metadata = self.trace.metadata
+        parts = []
+        if self.trace.ours:
+            parts.append(f"xstrace {metadata.get('version', '?')}")
+        elif self._is_kineto:
+            parts.append("Kineto")
+        host = metadata.get("host") or self.trace.header.get("host_name")
+        pid = metadata.get("pid")
+        rank = metadata.get("rank")
+        for known, name in self._names.items():
+            match = HOST_NAME.search(name)
+            if match and not DEVICE_NAME.search(name):
+                host = host or match.group(1)
+                pid = known if pid is None else pid
+        distributed = self.trace.header.get("distributedInfo")
+        if rank is None and type(distributed) is dict:
+            rank = distributed.get("rank")
+        for what, value in (("host", host), ("pid", pid), ("rank", rank)):
+            if value is not None:
+                parts.append(f"{what} {value}")
+        rest = printable(", ".join(parts))
+        path = printable(self.trace.path)
+        if not rest:
+            return clip_path(path, WIDTH)
+        return clip_path(path, max(WIDTH - columns(rest) - 2, WIDTH // 3)) + ": " + rest
+
+    def _command_line(self):
+        command = self.trace.metadata.get("command")
+        if type(command) is not list:
+            return None
+        return "command   " + " ".join(map(str, command))
+
+    def _time_line(self):
+        if self._first is None:
+            return None
+        base = self.trace.base_ns
+        begin = self._first + (base or 0)
+        line = "time      "
+        if base or begin > EPOCH_NS:
+            line += _date(begin)
+        return line + f"wall span {_with_unit(self._last - self._first, UNITS_NS)}"
+
+    def _end_line(self):
+        """How the run ended and what is missing: they share a line, for both can be long."""
+        other = self.trace.other or {}
+        parts = []
+        end = other.get("end")
+        if end is not None:
+            parts.append(_how_it_ended(end, other.get("status")))
+        if self.trace.truncated:
+            parts.append("THE FILE WAS CUT")
+        if self.trace.damaged:
+            parts.append(f"DAMAGED PLACES IN THE FILE: {sum(self.trace.damaged.values())}")
+        if other.get("lost"):
+            parts.append(f"RECORDS LOST: {_grouped(other['lost'])}")
+        elif "lost" in other:
+            parts.append("nothing lost")
+        threads = other.get("threads")
+        for thread in threads if type(threads) is list else ():
+            if type(thread) is dict and thread.get("in_call"):
+                parts.append(f"thread {thread.get('tid')} was in {thread['in_call']}")
+        return "end       " + ", ".join(parts) if parts else None
+
+    def _count_line(self):
+        phases = self.phases
+        kinds = (
+            ("calls", _count(self.calls)),
+            ("tasks", _count(self.tasks)),
+            ("kernels", _count(self.kernels)),
+            ("copies", _count(self.copies)),
+            ("flow points", sum(phases[phase] for phase in FLOW_PHASES)),
+            ("counter values", phases["C"]),
+            ("names", phases["M"]),
+        )
+        known = sum(number for _, number in kinds)
+        total = sum(phases.values())
+        kinds += (("others", total - known),)
+        line = ", ".join(f"{what} {_grouped(number)}" for what, number in kinds if number)
+        return f"events    {_grouped(total)}" + (": " + line if line else "")
+
+    def _copies_line(self):
+        shown = []
+        for name, total in _largest(self.copies):
+            rate = f" {total.bytes / total.ns:.3g} GB/s" if total.ns else ""
+            size = _with_unit(total.bytes, UNITS_BYTES)
+            shown.append((name, f"{_grouped(total.count)}x {size}{rate}"))
+        return _listed("copies", shown, len(self.copies))
+
+    def _devices_line(self):
+        if not self._busy:
+            return None
+        span = self._last - self._first
+        shown = []
+        for pid, (starts, ends) in self._busy.items():
+            busy = Intervals(starts, ends).union().length()
+            share = 100 * busy / span if span else 0
+            shown.append((self._device(pid), f"busy {share:.1f} %"))
+        return _listed("devices", shown[:TOP], len(shown))
+
+    def _device(self, pid):
+        name = self._names.get(pid, "")
+        match = DEVICE_NAME.search(name)
+        if match:
+            return match.group(1)
+        return self._labels.get(pid) or name or f"pid {pid}"
+
+
+def _top_line(what, totals):
+    whole = sum(total.ns for total in totals.values())
+    shown = []
+    for name, total in _largest(totals):
+        average = _with_unit(total.ns / total.count, UNITS_NS)
+        share = 100 * total.ns / whole if whole else 0
+        shown.append((name, f"{_grouped(total.count)}x avg {average} {share:.0f} %"))
+    return _listed(what, shown, len(totals))
+
+
+def _listed(what, shown, known):
+    """One line with names and their figures: as many as leave the names room to be told apart."""
+    while shown:
+        more = f"; {_grouped(known - len(shown))} more" if known > len(shown) else ""
+        figures = sum(columns(figure) + 1 for _, figure in shown) + 2 * (len(shown) - 1)
+        names = [printable(name) for name, _ in shown]
+        fitted = _fit(names, WIDTH - 10 - columns(more) - figures)
+        if len(shown) == 1 or all(
+            short == name or columns(short) >= NAME_WIDTH for short, name in zip(fitted, names)
+        ):
+            items = [f"{name} {figure}" for name, (_, figure) in zip(fitted, shown)]
+            return f"{what:<10}" + "; ".join(items) + more
+        shown = shown[:-1]
+    return None
+
+
+def _fit(names, room):
+    """Cuts the longest names until all fit into `room` columns together."""
+    widths = [columns(name) for name in names]
+    while sum(widths) > room and max(widths) > 1:
+        widths[widths.index(max(widths))] -= 1
+    return [clip_middle(name, width) for name, width in zip(names, widths)]
+
+
+def _largest(totals):
+    return sorted(totals.items(), key=lambda item: -item[1].ns)[:TOP]
+
+
+def _count(totals):
+    return sum(total.count for total in totals.values())
+
+
+def _grouped(number):
+    return f"{number:,}" if type(number) is int else str(number)
+
+
+def _with_unit(value, units):
+    """Three significant digits or more, with the largest unit that leaves a 1 in front."""
+    for size, unit in units:
+        if value >= size or size == 1:
+            scaled = value / size
+            return f"{scaled:.0f} {unit}" if scaled >= 100 or size == 1 else f"{scaled:.3g} {unit}"
+    return str(value)
+
+
+def _date(epoch_ns):
+    try:
+        moment = datetime.datetime.fromtimestamp(epoch_ns // 10**9, datetime.timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return ""
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{epoch_ns // 10**6 % 1000:03d} UTC, "
+
+
+def _how_it_ended(end, status):
+    if status is None:
+        return str(end)
+    if end == "killed":
+        try:
+            return f"killed by signal {status} ({signal.Signals(status).name})"
+        except (ValueError, TypeError):
+            return f"killed by signal {status}"
+    return f"{end}, status {status}"
+
+
+def main(argv=None):
+    """The command. argv: list of str, default the process's own. Returns the exit status."""
+    if argv is None:
+        behave_like_a_filter()
+    parser = argparse.ArgumentParser(
+        prog="xstrace-summary",
+        description="Says in ten lines what a trace holds (xstrace's, or another tool's).",
+        epilog="Exit status: 0, or 2 when a file could not be used.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help=".json, .json.zst or .json.gz")
+    options = parser.parse_args(argv)
+    status = 0
+    between = []
+    for path in options.files:
+        try:
+            lines = summarize(path)
+        except (OSError, TraceError) as error:
+            say_unusable("xstrace-summary", path, error)
+            status = 2
+            continue
+        put("xstrace-summary", between + lines)
+        between = [""]
+    return status

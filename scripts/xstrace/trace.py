@@ -1,0 +1,514 @@
+"""Reads a trace in Chrome's JSON format, one event at a time, in constant memory.
+
+The reader takes the layout of docs/TRACE_FORMAT.md, and any other layout of the same JSON: an
+array without an object around it (cliloader), unitrace's, Kineto's indented one, one long line.
+It reads compressed files (see source.py) and files that were cut anywhere.
+
+Two rules:
+- Times never pass through a double. ts and dur come out as integer nanoseconds.
+- What is in the file never makes the reader raise. A cut file gives the events that are complete
+  and sets `truncated`; what is not valid JSON, or not UTF-8, is noted in `damage`, and reading goes
+  on at the next event.
+"""
+
+from __future__ import annotations
+
+import codecs
+import collections
+import decimal
+import json
+import re
+
+from .source import Source, TraceError
+
+__all__ = ["Damage", "Trace", "TraceError", "open_trace"]
+
+BLOCK = 256 * 1024
+DAMAGE_KEPT = 10
+LONGEST_EVENT = 64 * BLOCK
+TIMES = frozenset(("ts", "dur", "tts", "tdur"))
+DEVICE_TIMES = frozenset(("queued", "submit"))
+POINT = ord(".")
+NOT_SPACE = re.compile(r"[^ \t\r\n]")
+# what a cut leaves of a number, a literal or an escape, from where the decoder stopped
+UNFINISHED = re.compile(r"-?|\.|[eE][-+]?|t|tru?|f|fa|fals?|n|nul?|\\?u?[0-9a-fA-F]{0,4}")
+NEXT_EVENT = re.compile(r"\n(?=[ \t]*\{|[\],])")
+
+Damage = collections.namedtuple("Damage", "kind line detail")
+Damage.__doc__ = """One place where a file is not what it should be.
+
+kind: "json", "control character", "utf-8", "comma", "tail" or "compression".
+line: line of the (decompressed) file, from 1. detail: str, may be empty.
+"""
+
+
+_LOST = object()
+
+
+class _Cut(Exception):
+    """The text ends inside the value that was wanted."""
+
+
+def _no_constant(name):
+    raise ValueError(name + " is not JSON")
+
+
+# str.encode turns a fraction into bytes: cheap, exact, and unlike anything that JSON can hold
+_scan = json.JSONDecoder(parse_float=str.encode, parse_constant=_no_constant).scan_once
+_scan_lenient = json.JSONDecoder(parse_float=str.encode, strict=False).scan_once
+_scan_member = json.JSONDecoder(parse_constant=_no_constant).scan_once
+_scan_member_lenient = json.JSONDecoder(strict=False).scan_once
+
+
+def open_trace(path):
+    """Opens a trace and reads its header; see Trace.
+
+    path: a file name (.json, .json.gz, .json.zst; the contents decide, not the name).
+    Raises OSError when the file cannot be read, TraceError when it cannot be a trace at all (it
+    does not begin with { or [) or when it is compressed with zstd and nothing can read that.
+    """
+    return Trace(path)
+
+
+class Trace:
+    """One pass over the events of one file; iterate over it once. Also a context manager.
+
+    Each event is the dict that is in the file, with
+    - ts, dur, tts, tdur: int, nanoseconds (a fraction of a nanosecond is rounded to even),
+    - args.queued, args.submit of events of category gpu_op: int, nanoseconds,
+    - every other fraction: float.
+    A time that is not a JSON number, or is absurdly large, is left as it is.
+
+    Known at once:
+    - header: dict, the top-level members in front of the events,
+    - metadata: dict, header["metadata"] or {},
+    - base_ns: int or None, header["baseTimeNanoseconds"]: when ts is 0, since the Unix epoch,
+    - display_time_unit: str or None,
+    - ours: bool, metadata says that xstrace wrote this.
+    Known when the iteration has ended:
+    - header: also the members behind the events (older files of Kineto have them there),
+    - other: dict or None, the member otherData,
+    - truncated: bool, the file ends too early,
+    - damaged: dict, how many places are not valid JSON or UTF-8, by kind of Damage; {} is good,
+    - damage: list of Damage, the first ten of each kind.
+    """
+
+    def __init__(self, path):
+        self.path = path
+        self.header = {}
+        self.other = None
+        self.truncated = False
+        self.damaged = {}
+        self.damage = []
+        self._source = Source(path)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("strict")
+        self._text = ""
+        self._pos = 0
+        self._line = 1  # of the first character of _text
+        self._eof = False
+        self._is_array = False
+        self._in_events = self._had_events = False
+        try:
+            self._open()
+        except _Cut:
+            self._end_cut()
+        except BaseException:
+            self.close()
+            raise
+        self._events = self._read_events()
+
+    @property
+    def metadata(self):
+        value = self.header.get("metadata")
+        return value if isinstance(value, dict) else {}
+
+    @property
+    def base_ns(self):
+        value = self.header.get("baseTimeNanoseconds")
+        return value if type(value) is int else None
+
+    @property
+    def display_time_unit(self):
+        value = self.header.get("displayTimeUnit")
+        return value if isinstance(value, str) else None
+
+    @property
+    def ours(self):
+        return self.metadata.get("tool") == "xstrace"
+
+    def __iter__(self):
+        return self._events
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+    def close(self):
+        """Lets go of the file."""
+        self._source.close()
+
+    # ---- the text: a window that moves over the file ----
+
+    def _more(self):
+        """Drops what is read, appends at least as much as is left over. False at the end."""
+        if self._eof:
+            return False
+        self._line += self._text.count("\n", 0, self._pos)
+        parts = [self._text[self._pos :]]
+        wanted = max(BLOCK, len(parts[0]))
+        self._text, self._pos = "", 0
+        while wanted > 0:
+            chunk = self._source.read()
+            if not chunk:
+                self._eof = True
+                parts.append(self._decode_end())
+                break
+            parts.append(self._decode(chunk, parts))
+            wanted -= len(chunk)
+        self._text = "".join(parts)
+        return True
+
+    def _decode(self, chunk, parts=()):
+        try:
+            return self._decoder.decode(chunk)
+        except UnicodeDecodeError as error:
+            before = sum(part.count("\n") for part in parts)
+            before += error.object.count(b"\n", 0, error.start)
+            self._note("utf-8", self._line + before, error.reason)
+        self._decoder.errors = "replace"
+        text = self._decoder.decode(chunk)
+        self._decoder.errors = "strict"
+        return text
+
+    def _decode_end(self):
+        source = self._source
+        if self._decoder.getstate()[0] or source.cut:
+            self.truncated = True  # in the middle of a character, or of a frame
+        if source.error:
+            self._note("compression", self._line, source.error)
+            self.truncated = True
+        return ""
+
+    def _peek(self):
+        """The next character that is not white space; "" at the end of the file."""
+        while True:
+            match = NOT_SPACE.search(self._text, self._pos)
+            if match:
+                self._pos = match.start()
+                return match.group()
+            self._pos = len(self._text)
+            if not self._more():
+                return ""
+
+    def _value(self, scan, longest=None):
+        """Decodes the value at _pos and moves behind it.
+
+        Raises _Cut, or ValueError when it is not JSON or has more than `longest` characters;
+        _pos is still at the value then.
+        """
+        while True:
+            try:
+                value, end = scan(self._text, self._pos)
+                # a number at the end of the window may go on behind it
+                if end < len(self._text) or self._eof or type(value) in (dict, list, str):
+                    self._pos = end
+                    return value
+            except StopIteration as stop:
+                error = json.JSONDecodeError("Expecting value", self._text, stop.value)
+                if not self._ends_early(error):
+                    raise error from None
+            except RecursionError:
+                raise ValueError("nested too deeply") from None
+            except ValueError as error:
+                if not self._ends_early(error):
+                    raise
+            if longest and len(self._text) - self._pos > longest:
+                raise ValueError("no end in sight")
+            if not self._more():
+                raise _Cut
+
+    def _ends_early(self, error):
+        """Is the end of the window the reason for the error?"""
+        if getattr(error, "msg", "").startswith("Unterminated string"):
+            return True
+        pos = getattr(error, "pos", None)
+        return pos is not None and UNFINISHED.fullmatch(self._text, pos) is not None
+
+    def _line_of(self, pos):
+        return self._line + self._text.count("\n", 0, pos)
+
+    def _note(self, kind, line, detail=""):
+        self.damaged[kind] = self.damaged.get(kind, 0) + 1
+        if self.damaged[kind] <= DAMAGE_KEPT:
+            self.damage.append(Damage(kind, line, detail))
+
+    def _note_here(self, kind, detail=""):
+        self._note(kind, self._line_of(self._pos), detail)
+
+    def _note_why(self, line, why):
+        """Notes what the decoder said."""
+        if "control character" in why:
+            self._note("control character", line)
+        else:
+            self._note("json", line, why)
+
+    # ---- the top level ----
+
+    def _open(self):
+        first = self._peek()
+        if first == "\ufeff":
+            self._note_here("json", "a byte order mark")
+            self._pos += 1
+            first = self._peek()
+        if first == "":
+            raise _Cut
+        if first not in "{[":
+            raise TraceError("not a trace (it begins with neither { nor [)")
+        self._pos += 1
+        if first == "[":
+            self._is_array = self._in_events = True
+        else:
+            self._members(first=True)
+
+    def _members(self, first):
+        """Reads members up to the events, or to the end of the object. Raises _Cut."""
+        while True:
+            mark = self._peek()
+            if mark == "}":
+                self._pos += 1
+                if not self._had_events:
+                    raise TraceError("not a trace (it has no traceEvents)")
+                return self._tail()
+            if not first:
+                if mark != ",":
+                    return self._lost_top_level("comma", "missing")
+                self._pos += 1
+                mark = self._peek()
+            first = False
+            if mark != '"':
+                return self._lost_top_level("json", "a member was expected")
+            try:
+                key = self._member_value()
+                if self._peek() != ":":
+                    return self._lost_top_level("json", "':' was expected")
+                self._pos += 1
+                mark = self._peek()
+                if key == "traceEvents" and mark == "[":
+                    if self._had_events:
+                        self._note_here("json", "traceEvents twice")
+                    self._pos += 1
+                    self._in_events = self._had_events = True
+                    return None
+                value = self._member_value()
+            except ValueError as error:
+                return self._lost_top_level("json", _why(error))
+            if key == "otherData" and isinstance(value, dict):
+                self.other = value
+            else:
+                self.header[key] = value
+
+    def _member_value(self):
+        try:
+            return self._value(_scan_member)
+        except ValueError as error:
+            line = self._line_of(self._pos)
+            value = self._value(_scan_member_lenient)
+            self._note_why(line, _why(error))
+            return value
+
+    def _lost_top_level(self, kind, detail):
+        """Nothing behind this place can be understood."""
+        if self._peek() == "":
+            raise _Cut
+        self._note_here(kind, detail)
+
+    def _tail(self):
+        if self._peek() != "":
+            self._note_here("tail")
+
+    def _end_cut(self):
+        self._in_events = False
+        self.truncated = True
+
+    # ---- the events ----
+
+    def _read_events(self):
+        try:
+            while self._in_events:
+                yield from self._read_array()
+                self._in_events = False
+                if self._is_array:
+                    self._tail()
+                else:
+                    self._members(first=False)
+        except _Cut:
+            self._end_cut()
+        finally:
+            self.close()
+
+    def _read_array(self):
+        """The events up to the closing bracket. Raises _Cut."""
+        last = "open"  # "open", "event", "comma"; None behind damage
+        singly = 0  # so many events before _many() is tried again
+        while True:
+            if not singly and last in ("open", "comma"):
+                events = self._many()
+                if events:
+                    last = "comma"
+                    _make_exact(events)
+                    yield from events
+                    continue
+                singly = 1000
+            mark = self._peek()
+            if mark == "":
+                raise _Cut
+            if mark == "]":
+                if last == "comma":
+                    self._note_here("comma", "in front of the closing bracket")
+                self._pos += 1
+                return
+            if mark == ",":
+                if last in ("open", "comma"):
+                    self._note_here("comma", "twice, or in front of the first event")
+                last = "comma"
+                self._pos += 1
+                continue
+            if last == "event":
+                self._note_here("comma", "missing between events")
+            event = self._one()
+            last = "event" if event is not None else None
+            singly = max(singly - 1, 0)
+            if event is not None:
+                _make_exact([event])
+                yield event
+
+    def _many(self):
+        """All events of the window up to its last line, in one go; None if that does not work."""
+        if len(self._text) - self._pos < BLOCK // 2:
+            self._more()
+        stop = self._text.rfind("},\n", self._pos) + 1
+        if not stop:
+            return None
+        text = "[" + self._text[self._pos : stop] + "]"
+        try:
+            events, end = _scan(text, 0)
+        except (StopIteration, ValueError, RecursionError):
+            return None
+        if end != len(text) or set(map(type, events)) != {dict}:
+            return None
+        self._pos = stop + 1
+        return events
+
+    def _one(self):
+        """The event at _pos, or None when it cannot be used. Raises _Cut."""
+        try:
+            event = self._value(_scan, LONGEST_EVENT)
+        except ValueError as error:
+            event = self._repair(_why(error))
+        except _Cut:
+            if not NEXT_EVENT.search(self._text, self._pos + 1):
+                raise
+            event = self._repair("not closed")  # this event was cut, the file was not
+        if type(event) is dict:
+            return event
+        if event is not _LOST:
+            self._note_here("json", "an event that is not an object")
+        return None
+
+    def _repair(self, why):
+        """Takes an event that has raw control characters or NaN; else skips to the next one."""
+        self._note_why(self._line_of(self._pos), why)
+        try:
+            return self._value(_scan_lenient, LONGEST_EVENT)
+        except (ValueError, _Cut):
+            pass
+        start = self._pos + 1
+        while True:
+            match = NEXT_EVENT.search(self._text, start)
+            if match:
+                self._pos = match.end()
+                return _LOST
+            # behind the last newline there may be nothing but white space yet
+            self._pos = max(self._text.rfind("\n"), min(start, len(self._text)))
+            if not self._more():
+                raise _Cut
+            start = 0
+
+
+def _why(error):
+    """The reason alone: where it is, is said by the line."""
+    return getattr(error, "msg", None) or str(error)
+
+
+def _make_exact(events):
+    """Times to integer nanoseconds and other fractions to floats, in place."""
+    for event in events:
+        for key, value in event.items():
+            kind = type(value)
+            if kind is str:
+                continue
+            if kind is bytes:
+                if key not in TIMES:
+                    event[key] = float(value)
+                    continue
+                try:
+                    if value[-4] == POINT:
+                        event[key] = int(value.replace(b".", b""))
+                        continue
+                except (IndexError, ValueError):
+                    pass
+                event[key] = _nanoseconds(value)
+            elif kind is int:
+                if key in TIMES:
+                    event[key] = value * 1000
+            elif kind is dict:
+                if event.get("cat") == "gpu_op":
+                    _exact_members(value, DEVICE_TIMES)
+                else:
+                    _exact_members(value, ())
+            elif kind is list:
+                event[key] = [_exact_value(item) for item in value]
+
+
+def _exact_members(members, times):
+    for key, value in members.items():
+        kind = type(value)
+        if key in times:
+            members[key] = _nanoseconds(value)
+        elif kind is bytes or kind is list or kind is dict:
+            members[key] = _exact_value(value)
+
+
+def _exact_value(value):
+    kind = type(value)
+    if kind is bytes:
+        return float(value)
+    if kind is list:
+        for item in value:
+            if type(item) is not int and type(item) is not str:
+                return [_exact_value(item) for item in value]
+    elif kind is dict:
+        _exact_members(value, ())
+    return value
+
+
+def _nanoseconds(value):
+    """Microseconds as they stand in the file, to integer nanoseconds."""
+    if type(value) is int:
+        return value * 1000
+    if type(value) is not bytes:
+        return value
+    try:
+        if value[-4:-3] == b".":
+            return int(value.replace(b".", b""))
+    except ValueError:
+        pass
+    try:
+        number = decimal.Decimal(value.decode())
+        if number.adjusted() < 30:
+            return int((number * 1000).to_integral_value())
+    except decimal.DecimalException:
+        pass
+    return float(value)

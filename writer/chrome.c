@@ -1,0 +1,538 @@
+/*
+ * The Chrome JSON sink. docs/TRACE_FORMAT.md says what is written.
+ *
+ * A slice is put together from three pieces that are ready beforehand (track, name, digits), so it costs little more than
+ * copying its bytes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "version.h"
+#include "writer.h"
+
+#define DEVICE_PID 0x80000000u
+#define CROSSING_TID 0x40000000u
+
+/* Where device work of one queue (and thread, as asked) is shown; work that overlaps gets another lane. */
+struct device_track {
+	uint32_t device, tid, queue; /* key; tid and queue 0: not told apart */
+	uint32_t first;              /* number of the first lane; lanes are numbered as they come */
+	uint32_t lane_count;
+	struct {
+		uint64_t end;
+		uint32_t tid;
+	} lane[16];
+};
+
+struct xs_chrome {
+	struct xs_output out;
+	char path[PATH_MAX];
+	struct device_track *tracks;
+	size_t track_count, track_room, last;
+	uint32_t next_tid[XS_DEVICES];
+	bool device_named[XS_DEVICES];
+	uint64_t flow;
+};
+
+struct xs_output *xs_chrome_output(struct xs_chrome *chrome)
+{
+	return &chrome->out;
+}
+
+static char *put(char *out, const char *text)
+{
+	size_t n = strlen(text);
+
+	memcpy(out, text, n);
+	return out + n;
+}
+
+static char *put_escaped(char *out, const char *text)
+{
+	return xs_json_escape(out, text, strlen(text));
+}
+
+static char *put_count(char *out, const char *key, uint64_t value)
+{
+	return xs_json_uint(put(out, key), value);
+}
+
+static char *put_metadata(char *out, const char *name, uint64_t pid, uint64_t tid)
+{
+	out = put(put(put(out, "{\"ph\":\"M\",\"name\":\""), name), "\",\"pid\":");
+	out = put(xs_json_uint(out, pid), ",\"tid\":");
+	return put(xs_json_uint(out, tid), ",\"args\":{");
+}
+
+static void finish(struct xs_chrome *chrome, char *end)
+{
+	xs_output_put_end(&chrome->out, end);
+}
+
+/* "dir/comm.pid" + suffix; the first name that is not taken. Returns the descriptor or -errno. */
+static int create(struct xs_process *process, char *path, size_t size)
+{
+	const struct xs_options *options = process->run->options;
+	const char *suffix = options->compress ? ".json.zst" : ".json";
+	char comm[sizeof(process->comm)], cwd[PATH_MAX];
+	const char *dir = options->output_dir;
+
+	memcpy(comm, process->comm, sizeof(comm));
+	for (char *c = comm; *c; c++)
+		if (*c == '/')
+			*c = '_';
+	if (dir[0] != '/') {
+		if (!getcwd(cwd, sizeof(cwd)))
+			return -errno;
+		if (dir[0] && strlen(cwd) + strlen(dir) + 2 <= sizeof(cwd)) {
+			strcat(cwd, "/");
+			strcat(cwd, dir);
+		}
+		dir = cwd;
+	}
+	for (unsigned n = 1; n < 10000; n++) {
+		char number[16] = "";
+		int fd;
+
+		if (n > 1)
+			(void)snprintf(number, sizeof(number), "-%u", n);
+		if (snprintf(path, size, "%s/%s.%d%s%s", dir, comm, process->pid, number, suffix) >= (int)size)
+			return -ENAMETOOLONG;
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd >= 0 || errno != EEXIST)
+			return fd >= 0 ? fd : -errno;
+	}
+	return -EEXIST;
+}
+
+/* After a killed drain process: the file that it was writing, cut back to what was committed. */
+static int reopen(struct xs_process *process, char *path, size_t size, uint64_t *ret_offset)
+{
+	uint64_t offset = atomic_load(&process->file->committed) >> 1;
+	struct stat st;
+	int fd;
+
+	(void)snprintf(path, size, "%.*s", PATH_MAX - 1, process->file->output);
+	fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < offset ||
+	    ftruncate(fd, (off_t)offset) < 0 || lseek(fd, 0, SEEK_END) < 0) {
+		close(fd);
+		return -EBADMSG;
+	}
+	*ret_offset = offset;
+	return fd;
+}
+
+static void header(struct xs_process *process)
+{
+	const struct xs_run *run = process->run;
+	struct xs_chrome *chrome = process->chrome;
+	const char *argument = run->control->command, *stop = argument + sizeof(run->control->command);
+	char *o = xs_output_put(&chrome->out);
+
+	o = put_count(o, "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":", run->base);
+	o = put(o, ",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION "\",\"run\":\"");
+	o = put_escaped(o, run->control->run_id);
+	o = put_escaped(put(o, "\",\"host\":\""), run->host);
+	o = put_count(o, "\",\"pid\":", (uint64_t)process->pid);
+	o = put_count(o, ",\"ppid\":", (uint64_t)process->file->ppid);
+	o = put(o, ",\"clock\":");
+	o = put(o, run->control->use_tsc ? "\"tsc\"" : "\"monotonic\"");
+	o = put_count(o, ",\"ring_size\":", process->ring_size);
+	o = put(o, ",\"command\":[");
+	for (bool first = true; argument < stop && *argument; first = false) {
+		size_t n = strnlen(argument, (size_t)(stop - argument));
+
+		o = put(o, first ? "\"" : ",\"");
+		o = xs_json_escape(o, argument, n);
+		o = put(o, "\"");
+		argument += n + 1;
+	}
+	o = put(o, "]},\"traceEvents\":[\n");
+	o = put_metadata(o, "process_name", (uint64_t)process->pid, (uint64_t)process->pid);
+	o = put(put_escaped(put(o, "\"name\":\"HOST<"), run->host), ">\"}},\n");
+	o = put_metadata(o, "process_labels", (uint64_t)process->pid, (uint64_t)process->pid);
+	o = put(put_escaped(put(o, "\"labels\":\""), process->comm), "\"}},\n");
+	finish(chrome, o);
+}
+
+int xs_chrome_open(struct xs_process *process)
+{
+	struct xs_chrome *chrome = calloc(1, sizeof(*chrome));
+	uint64_t offset = 0;
+	bool again = process->run->recovering && process->file->output[0];
+	int fd, error;
+
+	if (!chrome)
+		return -ENOMEM;
+	fd = again ? reopen(process, chrome->path, sizeof(chrome->path), &offset)
+		   : create(process, chrome->path, sizeof(chrome->path));
+	error = xs_output_init(&chrome->out, fd, offset, process->run->options->compress);
+	if (error < 0) {
+		if (fd >= 0)
+			close(fd);
+		free(chrome);
+		return error;
+	}
+	if (fd < 0) {
+		chrome->out.error = fd;
+		if (!process->run->disk_error_told)
+			fprintf(stderr, "xstrace: cannot write %s: %s; the application goes on untraced\n",
+				chrome->path, strerror(-fd));
+		process->run->disk_error_told = true;
+	}
+	process->chrome = chrome;
+	memcpy(process->file->output, chrome->path, strlen(chrome->path) + 1);
+	if (!offset)
+		header(process);
+	for (uint32_t i = 0; i < process->track_count; i++)
+		xs_chrome_prefix(process->tracks[i]);
+	return 0;
+}
+
+void xs_chrome_prefix(struct xs_track *track)
+{
+	char *o = put_count(track->prefix, "{\"ph\":\"X\",\"tid\":", track->tid);
+
+	o = put(put_count(o, ",\"pid\":", (uint32_t)track->process->pid), ",\"ts\":");
+	track->prefix_length = (uint32_t)(o - track->prefix);
+}
+
+void xs_chrome_thread(struct xs_track *track, uint32_t tid, const char *name, size_t length)
+{
+	struct xs_chrome *chrome = track->process->chrome;
+	char *o = put_metadata(xs_output_put(&chrome->out), "thread_name", (uint64_t)track->process->pid, tid);
+
+	o = xs_json_escape(put(o, "\"name\":\""), name, length < 256 ? length : 256);
+	finish(chrome, put(o, "\"}},\n"));
+}
+
+static inline char *put_slice(char *o, const struct xs_track *track, uint64_t start, uint64_t end)
+{
+	memcpy(o, track->prefix, sizeof(track->prefix)); /* of a fixed size: no call */
+	o = xs_json_micros(o + track->prefix_length, start);
+	memcpy(o, ",\"dur\":", 8);
+	return xs_json_micros(o + 7, end > start ? end - start : 0);
+}
+
+/* The name, as the last thing of an event; `arguments` (",\"args\":{…}") come before it when there are some. */
+static char *put_name(char *o, struct xs_process *process, const struct xs_name *name)
+{
+	size_t length;
+	const char *text;
+
+	if (__builtin_expect(name->length && name->length <= XS_NAME_SLACK, 1)) {
+		memcpy(o, name->json, XS_NAME_SLACK);
+		return o + name->length;
+	}
+	text = xs_text_of(process->run, name->id, &length);
+	o = put(o, ",\"cat\":\"cpu_op\",\"name\":\"");
+	/* bounded by XS_OUTPUT_SLACK: a name is at most XS_STRING_MAX bytes, six times that would not fit */
+	o = xs_json_escape(o, text, length < 8192 ? length : 8192);
+	return put(o, "\"},\n");
+}
+
+void xs_chrome_task(struct xs_track *track, const struct xs_open *task, uint64_t end, bool crossing)
+{
+	struct xs_process *process = track->process;
+	char *o = xs_output_put(&process->chrome->out);
+
+	if (__builtin_expect(crossing, 0)) {
+		uint32_t tid = CROSSING_TID + track->tid;
+		uint64_t start = task->start;
+
+		if (!track->crossing_end) {
+			char name[32];
+
+			(void)snprintf(name, sizeof(name), "%u (overlapping)", track->tid);
+			xs_chrome_thread(track, tid, name, strlen(name));
+			o = xs_output_put(&process->chrome->out);
+		}
+		/* they come by their ends: one that begins inside the last group is cut to what is free, to show no false nesting */
+		if (start > track->crossing_start && start < track->crossing_end)
+			start = track->crossing_end;
+		track->crossing_start = start;
+		o = put_count(o, "{\"ph\":\"X\",\"tid\":", tid);
+		o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
+		o = xs_json_micros(o, start);
+		o = xs_json_micros(put(o, ",\"dur\":"), end > start ? end - start : 0);
+		if (end > track->crossing_end)
+			track->crossing_end = end;
+	} else {
+		o = put_slice(o, track, task->start, end);
+	}
+	finish(process->chrome, put_name(o, process, &task->name));
+}
+
+void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, uint64_t start, uint64_t end)
+{
+	struct xs_process *process = track->process;
+	char *o = put_slice(xs_output_put(&process->chrome->out), track, start, end);
+
+	o = put(o, ",\"args\":{\"unfinished\":true}");
+	finish(process->chrome, put_name(o, process, name));
+}
+
+void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end)
+{
+	const struct xs_options *options = track->process->run->options;
+	struct xs_chrome *chrome = track->process->chrome;
+	char *o;
+
+	if (!options->chrome_call && !(options->chrome_kernel && call->event.flags & XS_FLAG_ENQUEUE))
+		return;
+	o = put_slice(xs_output_put(&chrome->out), track, start, end);
+	if (call->event.flags & XS_FLAG_FAILED) {
+		o = put(o, ",\"args\":{\"result\":");
+		if (call->result < 0)
+			*o++ = '-';
+		o = xs_json_uint(o, call->result < 0 ? 0 - (uint64_t)call->result : (uint64_t)call->result);
+		o = put(o, "}");
+	}
+	o = put_name(o, track->process, xs_name_of(track->process, xs_function_id(call->event.source, call->event.name)));
+	finish(chrome, o);
+}
+
+static uint64_t device_pid(const struct xs_process *process, uint32_t device)
+{
+	/* pids have at most 22 bits: no two processes of a host share a device's pid */
+	return DEVICE_PID + ((uint64_t)((uint32_t)process->pid & 0x1ffffff) << 6) + device % XS_DEVICES;
+}
+
+static void name_device(struct xs_process *process, const struct xs_device_record *record)
+{
+	struct xs_chrome *chrome = process->chrome;
+	uint64_t pid = device_pid(process, record->device);
+	size_t length;
+	const char *name = xs_text_of(process->run, record->device_name, &length);
+	char *o = put_metadata(xs_output_put(&chrome->out), "process_name", pid, pid);
+
+	o = put(put_escaped(put(o, "\"name\":\"DEVICE<"), process->run->host), ">[");
+	o = put(xs_json_escape(o, name, length < 1024 ? length : 1024), "]\"}},\n");
+	o = put_metadata(o, "process_sort_index", pid, pid);
+	o = put(put_count(o, "\"sort_index\":", 1000000u + record->device), "}},\n");
+	finish(chrome, o);
+}
+
+static struct device_track *device_track(struct xs_process *process, const struct xs_device_record *record)
+{
+	const struct xs_options *options = process->run->options;
+	struct xs_chrome *chrome = process->chrome;
+	uint32_t tid = options->no_thread_on_device ? 0 : record->tid;
+	uint32_t queue = options->no_engine_on_device ? 0 : record->queue;
+	struct device_track *track;
+
+	for (size_t i = 0, at = chrome->last; i < chrome->track_count; i++, at = at ? at - 1 : chrome->track_count - 1) {
+		track = &chrome->tracks[at];
+		if (track->device == record->device && track->tid == tid && track->queue == queue) {
+			chrome->last = at;
+			return track;
+		}
+	}
+	if (chrome->track_count == chrome->track_room) {
+		size_t room = chrome->track_room ? 2 * chrome->track_room : 16;
+
+		track = realloc(chrome->tracks, room * sizeof(*track));
+		if (!track)
+			return NULL;
+		chrome->tracks = track;
+		chrome->track_room = room;
+	}
+	if (!chrome->device_named[record->device % XS_DEVICES])
+		name_device(process, record);
+	chrome->device_named[record->device % XS_DEVICES] = true;
+	chrome->last = chrome->track_count++;
+	track = &chrome->tracks[chrome->last];
+	memset(track, 0, sizeof(*track));
+	track->device = record->device;
+	track->tid = tid;
+	track->queue = queue;
+	return track;
+}
+
+/* A lane that is free at `start`; *start moves when nothing is free (16 lanes deep), which the trace then says. */
+static uint32_t lane(struct xs_process *process, struct device_track *track, const struct xs_device_record *record,
+		     uint64_t *start, uint64_t end)
+{
+	struct xs_chrome *chrome = process->chrome;
+	uint32_t best = 0, count = track->lane_count;
+	char name[128], queue[40] = "", thread[32] = "", number[16] = "";
+	uint64_t pid, tid;
+	char *o;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (track->lane[i].end <= *start) {
+			track->lane[i].end = end > *start ? end : *start;
+			return track->lane[i].tid;
+		}
+		if (track->lane[i].end < track->lane[best].end)
+			best = i;
+	}
+	if (count == sizeof(track->lane) / sizeof(track->lane[0])) {
+		*start = track->lane[best].end;
+		track->lane[best].end = end > *start ? end : *start;
+		return track->lane[best].tid;
+	}
+	track->lane_count++;
+	pid = device_pid(process, record->device);
+	tid = ++chrome->next_tid[record->device % XS_DEVICES];
+	track->lane[count].tid = (uint32_t)tid;
+	track->lane[count].end = end > *start ? end : *start;
+	if (track->tid)
+		(void)snprintf(thread, sizeof(thread), "Thread %u ", track->tid);
+	if (track->queue)
+		(void)snprintf(queue, sizeof(queue), " Queue<0x%llx>", (unsigned long long)record->queue_handle);
+	if (count)
+		(void)snprintf(number, sizeof(number), " lane %u", count + 1);
+	(void)snprintf(name, sizeof(name), "%sCL%s%s", thread, queue, number);
+	o = put_metadata(xs_output_put(&chrome->out), "thread_name", pid, tid);
+	o = put(put_escaped(put(o, "\"name\":\""), name), "\"}},\n");
+	o = put_metadata(o, "thread_sort_index", pid, tid);
+	o = put(put_count(o, "\"sort_index\":", tid), "}},\n");
+	finish(chrome, o);
+	return (uint32_t)tid;
+}
+
+static char *put_dimensions(char *o, const uint64_t *d, const char *open, const char *between, const char *close)
+{
+	o = xs_json_uint(put(o, open), d[0]);
+	o = xs_json_uint(put(o, between), d[1]);
+	return put(xs_json_uint(put(o, between), d[2]), close);
+}
+
+static char *put_flow(char *o, const char *kind, uint64_t id, uint64_t pid, uint64_t tid, uint64_t ts)
+{
+	o = put(put(put(o, "{\"ph\":\""), kind), "\",\"tid\":");
+	o = put_count(xs_json_uint(o, tid), ",\"pid\":", pid);
+	o = xs_json_micros(put(o, ",\"ts\":"), ts);
+	return put(put_count(o, ",\"id\":", id), ",\"cat\":\"flow\",\"name\":\"dep\"},\n");
+}
+
+void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
+{
+	const struct xs_device_record *record = work->record;
+	const struct xs_options *options = process->run->options;
+	struct xs_chrome *chrome = process->chrome;
+	struct device_track *track;
+	uint64_t start = work->start, pid, tid, id;
+	bool function = record->event.flags & XS_FLAG_FUNCTION;
+	size_t length;
+	const char *name;
+	char *o;
+
+	if (!options->chrome_kernel && !options->chrome_device)
+		return;
+	track = device_track(process, record);
+	if (!track)
+		return;
+	tid = lane(process, track, record, &start, work->end);
+	pid = device_pid(process, record->device);
+	name = xs_text_of(process->run,
+			  function ? xs_function_id(record->event.source, record->event.name) : record->event.name, &length);
+	o = put_count(xs_output_put(&chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
+	o = put(put_count(o, ",\"pid\":", pid), ",\"ts\":");
+	o = xs_json_micros(o, start);
+	o = xs_json_micros(put(o, ",\"dur\":"), work->end > start ? work->end - start : 0);
+	o = xs_json_escape(put(o, ",\"cat\":\"gpu_op\",\"name\":\""), name, length < 4096 ? length : 4096);
+	if (work->shape) {
+		if (record->simd)
+			o = put(put_count(o, "[SIMD", record->simd), " ");
+		else
+			o = put(o, "[");
+		o = put_dimensions(o, work->shape, "{", "; ", "} ");
+		o = put_dimensions(o, work->shape + 3, "{", "; ", "}]");
+	} else if (record->bytes) {
+		o = put(put_count(o, "[", record->bytes), "]");
+	}
+	o = put_count(o, "\",\"args\":{\"id\":\"", record->id);
+	o = xs_json_micros(put(o, "\",\"queued\":"), work->queued);
+	o = xs_json_micros(put(o, ",\"submit\":"), work->submit);
+	if (start != work->start)
+		o = xs_json_micros(put(o, ",\"started\":"), work->start);
+	if (work->shape) {
+		o = put_dimensions(o, work->shape, ",\"global\":[", ",", "]");
+		o = put_dimensions(o, work->shape + 3, ",\"local\":[", ",", "]");
+	} else if (record->bytes) {
+		o = put_count(o, ",\"bytes\":", record->bytes);
+	}
+	o = put(o, "}},\n");
+	if (options->chrome_kernel) {
+		/* unique among the processes of a host, and exact in a double */
+		id = (uint64_t)(uint32_t)process->pid << 30 | (record->id & 0x3fffffff);
+		o = put_flow(o, "s", id, (uint64_t)process->pid, record->tid, work->host_start);
+		o = put_flow(o, "f\",\"bp\":\"e", id, pid, tid, start);
+	}
+	finish(chrome, o);
+}
+
+static char *put_end(char *o, enum xs_end end, int status)
+{
+	static const char *const ends[] = { "exited", "killed", "exec", "unknown" };
+
+	o = put(put(put(o, "\"end\":\""), ends[end]), "\"");
+	if (end == XS_END_EXITED && status >= 0)
+		o = put_count(o, ",\"status\":", (uint64_t)status);
+	if (end == XS_END_KILLED)
+		o = put_count(o, ",\"status\":", (uint64_t)status);
+	return o;
+}
+
+void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
+{
+	const struct xs_run *run = process->run;
+	struct xs_chrome *chrome = process->chrome;
+	size_t room = 4096 + (size_t)process->thread_count * 512, length;
+	char *tail = malloc(room), *o = tail;
+	int error = chrome->out.error;
+	char path[PATH_MAX];
+
+	memcpy(path, chrome->path, sizeof(path));
+	if (tail) {
+		/* an event to close the list: all others end with a comma */
+		o = put_metadata(o, "process_sort_index", (uint64_t)process->pid, (uint64_t)process->pid);
+		o = put(put_count(o, "\"sort_index\":", (uint64_t)process->pid), "}}\n],\"otherData\":{");
+		o = put_end(o, end, status);
+		o = put_count(o, ",\"events\":", process->events);
+		o = put_count(o, ",\"lost\":", process->lost);
+		if (process->unmatched)
+			o = put_count(o, ",\"unmatched_ends\":", process->unmatched);
+		if (process->corrupt)
+			o = put_count(o, ",\"corrupt_rings\":", process->corrupt);
+		o = put_count(o, ",\"clock_error_ns\":", run->clock.max_error);
+		o = put(o, ",\"threads\":[");
+		for (uint32_t i = 0; i < process->thread_count; i++) {
+			const struct xs_thread_stats *t = &process->threads[i];
+			const char *name = xs_text_of(run, t->name, &length);
+
+			o = put_count(o, i ? ",\n{\"tid\":" : "\n{\"tid\":", t->tid);
+			o = xs_json_escape(put(o, ",\"name\":\""), t->name ? name : "", t->name && length < 32 ? length : 0);
+			o = put_count(o, "\",\"records\":", t->records);
+			o = put_count(o, ",\"lost\":", t->lost);
+			if (t->call) {
+				name = xs_text_of(run, xs_function_id((uint8_t)(t->call >> 24), (t->call & 0xffffff) - 1),
+						  &length);
+				o = put(xs_json_escape(put(o, ",\"in_call\":\""), name, length < 64 ? length : 64), "\"");
+			}
+			*o++ = '}';
+		}
+		o = put(o, "]");
+		if (process->threads_omitted)
+			o = put_count(o, ",\"threads_omitted\":", process->threads_omitted);
+		o = put(o, "}}\n");
+	}
+	xs_output_close(&chrome->out, tail ? tail : "", tail ? (size_t)(o - tail) : 0);
+	free(tail);
+	free(chrome->tracks);
+	free(chrome);
+	process->chrome = NULL;
+	if (!error)
+		fprintf(stderr, "[INFO] Timeline is stored in %s\n", path);
+}

@@ -1,0 +1,306 @@
+/*
+ * The drain process: finds the run's processes, reads their rings, notices their ends, and leaves when the last is done.
+ *
+ * It sleeps on the doorbell while nothing happens. Producers ring when they enter a new step of their ring, so a timeout is
+ * only needed to notice deaths and to write out the last records of threads that went quiet.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "process.h"
+#include "writer.h"
+
+#define SLEEP_LOW 1000000u /* ns: some process is just joining, or ending */
+#define SLEEP 50000000u    /* otherwise: what matters rings */
+#define DAY_NS 86400000000000ull
+
+struct drain {
+	struct xs_run run;
+	struct xs_process *processes;
+	uint32_t joined; /* control->joined when the directory was last read */
+	bool app_finished;
+};
+
+static int open_run(struct xs_run *run, const char *dir, bool recover)
+{
+	struct xs_clock_pair first;
+	struct xs_control *control;
+	void *map;
+	int error;
+
+	memset(run, 0, sizeof(*run));
+	run->recovering = recover;
+	if (!realpath(dir, run->dir))
+		return -errno;
+	error = xs_shm_map(run->dir, "control", false, sizeof(*control), &map, NULL);
+	if (error < 0)
+		return error;
+	control = run->control = map;
+	if (atomic_load_explicit(&control->magic, memory_order_acquire) != XS_MAGIC ||
+	    control->version != XS_SHM_VERSION)
+		return -EBADMSG;
+	run->options = &control->options;
+	error = xs_shm_map(run->dir, "strings", false, XS_STRINGS_SIZE, &map, &run->strings_size);
+	if (error < 0)
+		return error;
+	run->strings = map;
+	run->base = control->real0 / DAY_NS * DAY_NS;
+	if (gethostname(run->host, sizeof(run->host) - 1) < 0)
+		run->host[0] = '\0';
+	first.tick = control->tick0;
+	first.mono = control->mono0;
+	error = xs_timeline_init(&run->clock, control->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC, first,
+				 (int64_t)(control->real0 - control->mono0 - run->base));
+	if (error < 0)
+		return error;
+	return xs_timeline_init(&run->raw, XS_CLOCK_RAW, xs_clock_pair(XS_CLOCK_RAW), run->clock.offset);
+}
+
+static bool known(const struct drain *drain, const char *name)
+{
+	for (const struct xs_process *p = drain->processes; p; p = p->next)
+		if (!strcmp(p->name, name))
+			return true;
+	return false;
+}
+
+/* True when some process was in the middle of joining: to be looked at again. */
+static bool find_processes(struct drain *drain)
+{
+	DIR *dir = opendir(drain->run.dir);
+	struct dirent *entry;
+	bool again = false;
+
+	if (!dir)
+		return false;
+	while ((entry = readdir(dir))) {
+		struct xs_process *process;
+
+		if (entry->d_name[0] != 'p' || strstr(entry->d_name, ".s") || known(drain, entry->d_name))
+			continue;
+		process = xs_process_adopt(&drain->run, entry->d_name);
+		if (!process) {
+			again |= errno == EAGAIN;
+			continue;
+		}
+		process->next = drain->processes;
+		drain->processes = process;
+	}
+	closedir(dir);
+	return again;
+}
+
+/* Has a later image of the same pid joined? Then this one has called exec. */
+static bool superseded(const struct drain *drain, const struct xs_process *process)
+{
+	for (const struct xs_process *p = drain->processes; p; p = p->next)
+		if (p->pid == process->pid && p->serial > process->serial)
+			return true;
+	return false;
+}
+
+static bool ended(const struct xs_process *process)
+{
+	struct pollfd fd = { .fd = process->pidfd, .events = POLLIN };
+
+	if (process->start == UINT64_MAX)
+		return true;
+	if (process->pidfd >= 0)
+		return poll(&fd, 1, 0) > 0;
+	return !xs_process_alive(process->pid, process->start);
+}
+
+static void finish(struct drain *drain, struct xs_process **link, enum xs_end end)
+{
+	struct xs_process *process = *link;
+	const struct xs_control *control = drain->run.control;
+	int status = -1;
+
+	if (end == XS_END_UNKNOWN && process->pid == control->app_pid &&
+	    atomic_load_explicit(&drain->run.control->app_exited, memory_order_acquire)) {
+		bool killed = WIFSIGNALED(control->app_status);
+
+		end = killed ? XS_END_KILLED : XS_END_EXITED;
+		status = killed ? WTERMSIG(control->app_status) : WEXITSTATUS(control->app_status);
+	}
+	while (xs_process_read(process, true))
+		;
+	*link = process->next;
+	xs_process_finish(process, end, status);
+}
+
+/* Reads all rings once; returns the bytes read. */
+static uint64_t look(struct drain *drain)
+{
+	uint64_t read = 0;
+
+	xs_timeline_update(&drain->run.clock);
+	xs_timeline_update(&drain->run.raw);
+	for (struct xs_process *p = drain->processes; p; p = p->next)
+		read += xs_process_read(p, false);
+	return read;
+}
+
+static bool launcher_lives(const struct xs_control *control)
+{
+	return xs_process_alive(control->launcher_pid, control->launcher_start);
+}
+
+/* True when a process has ended and only the launcher's word about how is awaited. */
+static bool finish_ended(struct drain *drain)
+{
+	struct xs_control *control = drain->run.control;
+	struct xs_process **link = &drain->processes;
+	bool waiting = false;
+
+	while (*link) {
+		struct xs_process *process = *link;
+		bool exec = superseded(drain, process);
+
+		if (!exec && !ended(process)) {
+			link = &process->next;
+		} else if (!exec && process->pid == control->app_pid &&
+			   !atomic_load_explicit(&control->app_exited, memory_order_acquire) &&
+			   launcher_lives(control)) {
+			waiting = true;
+			link = &process->next;
+		} else {
+			finish(drain, link, exec ? XS_END_EXEC : XS_END_UNKNOWN);
+		}
+	}
+	return waiting;
+}
+
+/* Is any process left that may still join or write? */
+static bool over(struct drain *drain)
+{
+	struct xs_control *control = drain->run.control;
+	bool launcher;
+
+	if (drain->processes)
+		return false;
+	launcher = launcher_lives(control);
+	if (!atomic_load_explicit(&control->app_started, memory_order_acquire))
+		return !launcher;
+	/* with the launcher dead nobody tells us of the application's end; it dies with the launcher */
+	return atomic_load_explicit(&control->app_exited, memory_order_acquire) || !launcher;
+}
+
+static void tell_app_finished(struct drain *drain)
+{
+	struct xs_control *control = drain->run.control;
+
+	if (drain->app_finished || !atomic_load_explicit(&control->app_exited, memory_order_acquire))
+		return;
+	for (const struct xs_process *p = drain->processes; p; p = p->next)
+		if (p->pid == control->app_pid)
+			return;
+	drain->app_finished = true;
+	atomic_store_explicit(&control->app_finished, 1, memory_order_release);
+	xs_futex_wake(&control->app_finished);
+}
+
+static void remove_run(const struct xs_run *run)
+{
+	static const char *const files[] = { "/strings", "/control", "" };
+	char path[PATH_MAX + 16];
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s%s", run->dir, files[i]);
+		if (i < 2 ? unlink(path) < 0 : rmdir(path) < 0)
+			fprintf(stderr, "xstrace: cannot remove %s: %s\n", path, strerror(errno));
+	}
+}
+
+static bool has_news(const struct drain *drain, uint32_t joined)
+{
+	if (joined != atomic_load_explicit(&drain->run.control->joined, memory_order_relaxed))
+		return true;
+	for (const struct xs_process *p = drain->processes; p; p = p->next)
+		if (xs_process_urgent(p))
+			return true;
+	return false;
+}
+
+static void drain_loop(struct drain *drain)
+{
+	struct xs_control *control = drain->run.control;
+	struct xs_doorbell *bell = &control->bell;
+
+	for (;;) {
+		uint32_t rung = atomic_load_explicit(&bell->rung, memory_order_relaxed);
+		uint32_t joined = atomic_load_explicit(&control->joined, memory_order_relaxed);
+		bool soon = false;
+		uint64_t read;
+
+		atomic_fetch_add_explicit(&bell->heartbeat, 1, memory_order_relaxed);
+		if (joined != drain->joined) {
+			soon = find_processes(drain);
+			drain->joined = soon ? joined - 1 : joined;
+		}
+		read = look(drain);
+		if (read >= 65536)
+			continue; /* a lot: more is on its way */
+		if (!read)
+			for (struct xs_process *p = drain->processes; p; p = p->next)
+				xs_process_commit(p);
+		soon |= finish_ended(drain);
+		tell_app_finished(drain);
+		if (!soon && over(drain) && !has_news(drain, joined))
+			return;
+		/* Dekker with xs_doorbell_ring(): either we see its step or it sees us asleep */
+		atomic_store_explicit(&bell->sleeping, 1, memory_order_relaxed);
+		atomic_thread_fence(memory_order_seq_cst);
+		if (!has_news(drain, joined))
+			xs_doorbell_wait(bell, rung, soon ? SLEEP_LOW : SLEEP);
+		atomic_store_explicit(&bell->sleeping, 0, memory_order_relaxed);
+	}
+}
+
+/* Many processes may have a trace open at once. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+int xs_drain(const char *dir, bool recover)
+{
+	struct drain drain = { 0 };
+	int error = open_run(&drain.run, dir, recover);
+
+	if (error < 0)
+		return error;
+	raise_descriptor_limit();
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	if (!recover) {
+		(void)prctl(PR_SET_NAME, "xstrace-drain");
+		drain_loop(&drain);
+	} else {
+		xs_timeline_update(&drain.run.clock);
+		(void)find_processes(&drain);
+		for (struct xs_process *p = drain.processes; p; p = p->next)
+			if (!ended(p) || xs_process_alive(drain.run.control->bell.consumer_pid,
+							  drain.run.control->bell.consumer_start))
+				return -EBUSY;
+		for (struct xs_process **link = &drain.processes; *link;)
+			finish(&drain, link, superseded(&drain, *link) ? XS_END_EXEC : XS_END_UNKNOWN);
+	}
+	remove_run(&drain.run);
+	return 0;
+}

@@ -1,0 +1,53 @@
+/*
+ * A file that is written as it comes, plain or as independent zstd frames, and that survives a full disk as a valid file.
+ */
+#ifndef XS_OUTPUT_H
+#define XS_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "options.h"
+
+#define XS_OUTPUT_SLACK 65536u /* what may be put between two looks at xs_output_full() */
+
+struct xs_output {
+	int fd; /* -1: not open */
+	int error; /* -errno of the first failed write; from then on nothing is written but the tail */
+	char *data;
+	size_t length, room; /* of data; room is when to write, there is XS_OUTPUT_SLACK behind it */
+	uint64_t offset;     /* bytes in the file, whole lines (or frames) */
+	uint64_t previous;   /* offset before the last write: where a full disk is cut back to */
+	uint64_t put;        /* bytes given in all, uncompressed */
+	uint32_t compress;   /* enum xs_compress */
+	void *zstd, *frame;  /* ZSTD_CCtx, output buffer */
+	size_t frame_room;
+};
+
+/* Takes over fd. 0 or -errno. */
+int xs_output_init(struct xs_output *out, int fd, uint64_t offset, enum xs_compress compress);
+
+/* Where to put text: at most XS_OUTPUT_SLACK bytes, then xs_output_put_end(). */
+static inline char *xs_output_put(struct xs_output *out)
+{
+	return out->data + out->length;
+}
+
+static inline void xs_output_put_end(struct xs_output *out, const char *end)
+{
+	out->length = (size_t)(end - out->data);
+}
+
+static inline bool xs_output_full(const struct xs_output *out)
+{
+	return out->length >= out->room;
+}
+
+/* Writes all that was put. 0 or -errno (the first time an error happens; then 0, and what is put is thrown away). */
+int xs_output_flush(struct xs_output *out);
+
+/* Writes the tail and closes; after an error the file is cut back so that the tail fits. */
+void xs_output_close(struct xs_output *out, const char *tail, size_t length);
+
+#endif

@@ -1,0 +1,750 @@
+/*
+ * One traced process, as its rings tell it: adopting its files, reading records, pairing begins with ends, committing.
+ *
+ * Nothing that a ring holds is believed: a torn or hostile one costs its own records and nothing else. Output is committed in
+ * two steps (see commit()), so that a drain process killed at any instruction leaves rings and file such that --recover
+ * can go on, with no record twice and none missing.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "process.h"
+#include "writer.h"
+
+#define MAX_DEPTH 65536u
+#define MAX_THREADS 4096u
+#define NAMES_BYTES (16u << 20) /* JSON texts kept ready; other names are made each time */
+
+extern const char *const xs_opencl_names[];
+extern const uint32_t xs_opencl_count;
+
+/* ---- names ---- */
+
+uint32_t xs_function_id(uint8_t source, uint32_t function)
+{
+	return XS_NAME_FUNCTION | (uint32_t)(source & 0x7f) << 24 | (function & 0xffffff);
+}
+
+const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length)
+{
+	const char *text = "(unknown)";
+	size_t length;
+
+	if (id & XS_NAME_FUNCTION) {
+		uint32_t function = id & 0xffffff;
+
+		if ((id >> 24 & 0x7f) == XS_SOURCE_OPENCL && function < xs_opencl_count)
+			text = xs_opencl_names[function];
+		length = strlen(text);
+	} else {
+		const struct xs_string *string = xs_string(run->strings, run->strings_size, id);
+
+		length = string ? string->length : strlen(text);
+		text = string ? string->text : text;
+	}
+	*ret_length = length;
+	return text;
+}
+
+static int grow_names(struct xs_names *names)
+{
+	uint32_t size = names->size ? 2 * names->size : 256;
+	struct xs_name *table = calloc(size, sizeof(*table));
+
+	if (!table)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < names->size; i++) {
+		uint32_t at;
+
+		if (!names->table[i].id)
+			continue;
+		for (at = names->table[i].id * 0x9e3779b1u; table[at & (size - 1)].id; at++)
+			;
+		table[at & (size - 1)] = names->table[i];
+	}
+	free(names->table);
+	names->table = table;
+	names->size = size;
+	return 0;
+}
+
+static void render(struct xs_process *process, struct xs_name *name)
+{
+	struct xs_names *names = &process->names;
+	size_t length;
+	const char *text = xs_text_of(process->run, name->id, &length);
+	const struct xs_string *string = name->id & XS_NAME_FUNCTION
+						 ? NULL
+						 : xs_string(process->run->strings, process->run->strings_size, name->id);
+	char json[64 + 6 * XS_NAME_SLACK], *o = json;
+
+	name->scope = string ? string->scope : 0;
+	name->length = 0;
+	name->json = NULL;
+	if (length > XS_NAME_SLACK)
+		return;
+	o += sprintf(o, ",\"cat\":\"cpu_op\",\"name\":\"");
+	o = xs_json_escape(o, text, length);
+	o += sprintf(o, "\"},\n");
+	length = (size_t)(o - json);
+	if (length > XS_NAME_SLACK || names->bytes + XS_NAME_SLACK > NAMES_BYTES)
+		return;
+	name->json = malloc(XS_NAME_SLACK);
+	if (!name->json)
+		return;
+	memset(json + length, 0, sizeof(json) - length);
+	memcpy(name->json, json, XS_NAME_SLACK);
+	name->length = (uint32_t)length;
+	names->bytes += XS_NAME_SLACK;
+}
+
+const struct xs_name *xs_name_of(struct xs_process *process, uint32_t id)
+{
+	static struct xs_name spare;
+	struct xs_names *names = &process->names;
+	uint32_t at = id * 0x9e3779b1u;
+
+	for (; names->size && names->table[at & (names->size - 1)].id; at++)
+		if (names->table[at & (names->size - 1)].id == id)
+			return &names->table[at & (names->size - 1)];
+	if (2 * names->count >= names->size && grow_names(names) < 0) {
+		spare = (struct xs_name){ .id = id };
+		return &spare;
+	}
+	for (at = id * 0x9e3779b1u; names->table[at & (names->size - 1)].id; at++)
+		;
+	names->count++;
+	names->table[at & (names->size - 1)].id = id ? id : XS_STRING_FULL;
+	render(process, &names->table[at & (names->size - 1)]);
+	return &names->table[at & (names->size - 1)];
+}
+
+/* ---- adopting ---- */
+
+static struct xs_process *give_up(struct xs_process *process, int error)
+{
+	if (process->first.map)
+		munmap(process->first.map, process->first.size);
+	if (process->pidfd >= 0)
+		close(process->pidfd);
+	free(process);
+	errno = error;
+	return NULL;
+}
+
+struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
+{
+	struct xs_process *process = calloc(1, sizeof(*process));
+	const struct xs_process_file *file;
+	uint64_t start;
+	int error;
+
+	if (!process)
+		return NULL;
+	process->run = run;
+	process->pidfd = -1;
+	(void)snprintf(process->name, sizeof(process->name), "%s", name);
+	error = xs_shm_map(run->dir, name, false, 0, &process->first.map, &process->first.size);
+	if (error < 0)
+		return give_up(process, error == -EBADMSG ? EAGAIN : -error); /* made, but not yet given its size */
+	file = process->file = process->first.map;
+	if (process->first.size < XS_PROCESS_HEADER)
+		return give_up(process, EBADMSG);
+	/* pairs with the release in the collector's make_process() */
+	if (atomic_load_explicit(&process->file->magic, memory_order_acquire) != XS_MAGIC)
+		return give_up(process, EAGAIN);
+	process->pid = file->pid;
+	process->serial = file->serial;
+	process->slots = file->slots;
+	process->ring_size = file->ring_size;
+	if (process->pid <= 0 || process->ring_size < XS_RING_MIN || process->ring_size > XS_RING_MAX ||
+	    process->ring_size & (process->ring_size - 1) || process->slots > 65536 ||
+	    xs_slot_offset(process->slots, process->ring_size) > process->first.size)
+		return give_up(process, EBADMSG);
+	memcpy(process->comm, file->comm, sizeof(process->comm));
+	process->comm[sizeof(process->comm) - 1] = '\0';
+	process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+	start = xs_process_start(process->pid);
+	/* clock ticks of 10 ms; a process of this pid that began after the join is another one */
+	process->start = start && start * 10000000u <= file->join_boot + 20000000u ? start : UINT64_MAX;
+	if (run->options->host_timing || run->options->device_timing)
+		process->summary = xs_summary_open();
+	return process;
+}
+
+static int add_track(struct xs_process *process, struct xs_ring *ring)
+{
+	struct xs_track *track;
+
+	if (process->track_count == process->track_room) {
+		uint32_t room = process->track_room ? 2 * process->track_room : 8;
+		struct xs_track **grown = realloc(process->tracks, room * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		process->tracks = grown;
+		process->track_room = room;
+	}
+	track = calloc(1, sizeof(*track));
+	if (!track)
+		return -ENOMEM;
+	track->process = process;
+	track->ring = ring;
+	track->data = (const unsigned char *)ring + XS_RING_HEADER;
+	track->thread = UINT32_MAX;
+	if (process->run->recovering) {
+		uint32_t state = atomic_load(&ring->saved_state);
+		const struct xs_ring_saved *saved = &ring->saved[state == XS_SAVED_1 || state == XS_SAVED_1_NEXT_0];
+
+		track->pos = saved->tail;
+		track->tid = saved->tid;
+		track->records = saved->records;
+		for (uint32_t i = 0; i < saved->depth && i < XS_RING_SAVED; i++) {
+			if (!track->open)
+				track->open = calloc(XS_RING_SAVED, sizeof(*track->open));
+			if (!track->open)
+				break;
+			track->room = XS_RING_SAVED;
+			track->open[i].start = saved->open[i].ns;
+			track->open[i].name = *xs_name_of(process, saved->open[i].name);
+			track->depth++;
+		}
+	}
+	process->tracks[process->track_count++] = track;
+	if (process->chrome)
+		xs_chrome_prefix(track);
+	return 0;
+}
+
+/* Rings that threads took since the last look. */
+static void find_tracks(struct xs_process *process)
+{
+	/* pairs with the release in the collector's fresh() */
+	uint32_t used = atomic_load_explicit(&process->file->used, memory_order_acquire);
+	uint32_t segments = atomic_load_explicit(&process->file->segments, memory_order_acquire);
+	uint32_t seen = process->track_count < process->slots ? process->track_count : process->slots;
+
+	if (used > process->slots)
+		used = process->slots;
+	for (; seen < used; seen++)
+		if (add_track(process, (void *)((char *)process->first.map + xs_slot_offset(seen, process->ring_size))))
+			return;
+	if (segments > XS_MAX_SEGMENTS)
+		segments = XS_MAX_SEGMENTS;
+	while (process->segment_count < segments) {
+		struct xs_mapped *grown = realloc(process->segments, (process->segment_count + 1) * sizeof(*grown));
+		struct xs_mapped *segment;
+		char name[XS_NAME_MAX];
+
+		if (!grown)
+			return;
+		process->segments = grown;
+		segment = &grown[process->segment_count];
+		memset(segment, 0, sizeof(*segment));
+		xs_process_name(name, process->pid, process->serial, process->segment_count + 1);
+		if (xs_shm_map(process->run->dir, name, false, 0, &segment->map, &segment->size) < 0)
+			return;
+		process->segment_count++;
+	}
+	seen = process->slots;
+	for (uint32_t i = 0; i < process->segment_count; i++) {
+		struct xs_segment_file *file = process->segments[i].map;
+		uint32_t slots = file->slots;
+
+		if (process->segments[i].size < XS_PROCESS_HEADER ||
+		    xs_slot_offset(slots, process->ring_size) > process->segments[i].size)
+			continue;
+		used = atomic_load_explicit(&file->used, memory_order_acquire);
+		for (uint32_t k = 0; k < used && k < slots; k++, seen++)
+			if (seen >= process->track_count &&
+			    add_track(process, (void *)((char *)file + xs_slot_offset(k, process->ring_size))))
+				return;
+	}
+}
+
+/* ---- time ---- */
+
+static uint64_t ns_of(const struct xs_process *process, uint64_t tick)
+{
+	return xs_timeline_ns(&process->run->clock, tick);
+}
+
+enum { CLOCK_IS_MONO, CLOCK_IS_RAW, CLOCK_CANDIDATES };
+
+static uint64_t device_ns(const struct xs_process *process, const struct xs_device_clock *clock, uint64_t ns)
+{
+	switch (clock->candidate) {
+	case CLOCK_IS_MONO:
+		return ns + (uint64_t)process->run->clock.offset;
+	case CLOCK_IS_RAW:
+		return xs_timeline_ns(&process->run->raw, ns);
+	default:
+		return ns + (uint64_t)clock->offset;
+	}
+}
+
+/*
+ * A device's clock, from what every command tells: its "queued" time lies between the begin and the end of the call that
+ * enqueued it. A clock that always agrees with one of the kernel's is that clock; otherwise the offset is kept within these bounds,
+ * which also follows its drift.
+ */
+static void follow_device_clock(const struct xs_process *process, struct xs_device_clock *clock, uint64_t queued,
+				uint64_t before, uint64_t after)
+{
+	const uint64_t slack = 5000;
+
+	for (; clock->candidate < CLOCK_CANDIDATES; clock->candidate++) {
+		uint64_t ns = device_ns(process, clock, queued);
+
+		if (ns + slack >= before && ns <= after + slack)
+			return;
+	}
+	if (!clock->known)
+		clock->offset = (int64_t)(before - queued);
+	clock->known = true;
+	if (queued + (uint64_t)clock->offset < before)
+		clock->offset = (int64_t)(before - queued);
+	else if (queued + (uint64_t)clock->offset > after)
+		clock->offset = (int64_t)(after - queued);
+}
+
+/* ---- records ---- */
+
+static void stats_of(struct xs_track *track, uint32_t tid, uint32_t name)
+{
+	struct xs_process *process = track->process;
+	struct xs_thread_stats *grown;
+
+	track->thread = UINT32_MAX;
+	if (process->thread_count >= MAX_THREADS) {
+		process->threads_omitted++;
+		return;
+	}
+	if (process->thread_count == process->thread_room) {
+		uint32_t room = process->thread_room ? 2 * process->thread_room : 16;
+
+		grown = realloc(process->threads, room * sizeof(*grown));
+		if (!grown)
+			return;
+		process->threads = grown;
+		process->thread_room = room;
+	}
+	track->thread = process->thread_count++;
+	process->threads[track->thread] = (struct xs_thread_stats){ .tid = tid, .name = name };
+}
+
+/* The thread is done with this ring, or the process is: its counts. */
+static void close_stats(struct xs_track *track, uint64_t lost)
+{
+	struct xs_process *process = track->process;
+
+	/* a counter of a hostile ring may go backwards */
+	lost = lost > track->lost_base ? lost - track->lost_base : 0;
+	process->lost += lost;
+	process->events += track->records;
+	if (track->thread < process->thread_count) {
+		process->threads[track->thread].lost += lost;
+		process->threads[track->thread].records += track->records;
+	}
+	track->lost_base += lost;
+	track->records = 0;
+}
+
+static void close_open(struct xs_track *track, uint64_t end)
+{
+	while (track->depth) {
+		struct xs_open *task = &track->open[--track->depth];
+
+		if (track->process->chrome)
+			xs_chrome_unfinished(track, &task->name, task->start, end > task->start ? end : task->start);
+	}
+}
+
+static void read_thread(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	struct xs_process *process = track->process;
+	uint32_t tid = (uint32_t)event->arg[0], name = event->name;
+	size_t length;
+	const char *text = xs_text_of(process->run, name, &length);
+
+	if (size < 32)
+		return;
+	if (tid != track->tid || track->thread == UINT32_MAX) {
+		close_open(track, ns_of(process, event->tick));
+		close_stats(track, event->arg[1]);
+		track->tid = tid;
+		stats_of(track, tid, 0);
+		if (process->chrome)
+			xs_chrome_prefix(track);
+	}
+	if (process->chrome &&
+	    (track->thread == UINT32_MAX || process->threads[track->thread].name != name))
+		xs_chrome_thread(track, tid, text, length);
+	if (track->thread != UINT32_MAX)
+		process->threads[track->thread].name = name;
+}
+
+static void read_begin(struct xs_track *track, const struct xs_event *event)
+{
+	struct xs_open *task;
+
+	if (__builtin_expect(track->depth == track->room, 0)) {
+		uint32_t room = track->room ? 2 * track->room : 32;
+		struct xs_open *grown = room <= MAX_DEPTH ? realloc(track->open, room * sizeof(*grown)) : NULL;
+
+		if (!grown) {
+			track->process->unmatched++;
+			return;
+		}
+		track->open = grown;
+		track->room = room;
+	}
+	task = &track->open[track->depth++];
+	task->start = ns_of(track->process, event->tick);
+	task->name = *xs_name_of(track->process, event->name);
+}
+
+static void read_end(struct xs_track *track, const struct xs_event *event)
+{
+	struct xs_process *process = track->process;
+	uint64_t end = ns_of(process, event->tick);
+	uint32_t at = track->depth;
+	struct xs_open task;
+
+	while (at && track->open[at - 1].name.scope != event->name)
+		at--;
+	if (__builtin_expect(!at, 0)) {
+		process->unmatched++; /* an end without a begin: the application's, or begun while paused */
+		return;
+	}
+	task = track->open[at - 1];
+	if (__builtin_expect(at != track->depth, 0))
+		memmove(&track->open[at - 1], &track->open[at], (track->depth - at) * sizeof(task));
+	if (process->chrome)
+		xs_chrome_task(track, &task, end, at != track->depth);
+	track->depth--;
+	if (end > process->last_ns)
+		process->last_ns = end;
+}
+
+static void read_call(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	struct xs_process *process = track->process;
+	const struct xs_call_record *call = (const void *)event;
+	uint64_t start, end;
+
+	if (size < sizeof(*call))
+		return;
+	start = ns_of(process, event->tick);
+	end = ns_of(process, event->tick + call->duration);
+	if (end < start)
+		end = start;
+	if (process->chrome)
+		xs_chrome_call(track, call, start, end);
+	if (process->summary)
+		xs_summary_call(process->summary, call, end - start);
+	if (end > process->last_ns)
+		process->last_ns = end;
+}
+
+static void read_device(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	struct xs_process *process = track->process;
+	const struct xs_device_record *record = (const void *)event;
+	struct xs_work work = { .record = record };
+	struct xs_device_clock *clock;
+
+	if (size < XS_DEVICE_RECORD_SHORT || (record->work == XS_WORK_KERNEL && size < sizeof(*record) &&
+					      !(event->flags & XS_FLAG_FUNCTION)))
+		return;
+	if (size >= sizeof(*record))
+		work.shape = record->global;
+	work.host_start = ns_of(process, event->tick);
+	work.host_end = ns_of(process, event->tick + record->host_ticks);
+	clock = &process->device_clock[record->device % XS_DEVICES];
+	follow_device_clock(process, clock, record->queued, work.host_start, work.host_end);
+	work.queued = device_ns(process, clock, record->queued);
+	work.submit = device_ns(process, clock, record->submit);
+	work.start = device_ns(process, clock, record->start);
+	work.end = device_ns(process, clock, record->end);
+	/* a runtime's own times need not be in order */
+	if (work.submit < work.queued)
+		work.submit = work.queued;
+	if (work.start < work.submit)
+		work.start = work.submit;
+	if (work.start < work.host_start)
+		work.start = work.host_start;
+	if (work.end < work.start)
+		work.end = work.start;
+	if (process->chrome)
+		xs_chrome_device(process, &work);
+	if (process->summary)
+		xs_summary_device(process, &work);
+	if (work.end > process->last_ns)
+		process->last_ns = work.end;
+}
+
+static void read_record(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	struct xs_process *process = track->process;
+
+	if (__builtin_expect(!process->chrome && event->kind != XS_PAD && event->kind != XS_THREAD &&
+				     xs_want_chrome(process->run->options),
+			     0)) {
+		if (xs_chrome_open(process) < 0)
+			return;
+		if (track->thread != UINT32_MAX) {
+			size_t length;
+			const char *name = xs_text_of(process->run, process->threads[track->thread].name, &length);
+
+			xs_chrome_thread(track, track->tid, name, length);
+		}
+	}
+	switch (event->kind) {
+	case XS_BEGIN:
+		read_begin(track, event);
+		break;
+	case XS_END:
+		read_end(track, event);
+		break;
+	case XS_CALL:
+		read_call(track, event, size);
+		break;
+	case XS_DEVICE:
+		read_device(track, event, size);
+		break;
+	case XS_THREAD:
+		read_thread(track, event, size);
+		return;
+	default: /* padding, and what a newer collector may write */
+		return;
+	}
+	track->records++;
+}
+
+static uint64_t read_track(struct xs_track *track)
+{
+	struct xs_process *process = track->process;
+	uint64_t head = xs_ring_filled(track->ring), first = track->pos;
+	uint32_t size;
+
+	if (head - track->pos > process->ring_size) {
+		/* overwritten (or hostile): the intact records begin at a step that the producer told */
+		uint64_t intact = atomic_load_explicit(&track->ring->tail_lost, memory_order_acquire);
+
+		if (intact > head || head - intact > process->ring_size)
+			intact = head;
+		first = track->pos = intact;
+		track->depth = 0;
+		track->tid = atomic_load_explicit(&track->ring->tail_tid, memory_order_relaxed);
+		stats_of(track, track->tid, 0);
+		if (process->chrome)
+			xs_chrome_prefix(track);
+	}
+	while (track->pos != head) {
+		const struct xs_event *event = xs_ring_peek(track->data, process->ring_size, track->pos, head, &size);
+
+		if (!event) {
+			process->corrupt++;
+			track->pos = head;
+			break;
+		}
+		read_record(track, event, size);
+		track->pos += size;
+		if (__builtin_expect(process->chrome && xs_output_full(xs_chrome_output(process->chrome)), 0)) {
+			track->dirty = true;
+			xs_process_commit(process);
+		}
+	}
+	track->dirty |= track->pos != first;
+	/* a small ring is full before the output's buffer is */
+	if (track->pos - atomic_load_explicit(&track->ring->tail, memory_order_relaxed) >= process->ring_size / 4)
+		xs_process_commit(process);
+	return track->pos - first;
+}
+
+uint64_t xs_process_read(struct xs_process *process, bool all)
+{
+	uint64_t read = 0;
+
+	find_tracks(process);
+	/* overwrite: the newest records are wanted, so nothing is read before the end */
+	if (process->run->options->on_full == XS_FULL_OVERWRITE && !all)
+		return 0;
+	for (uint32_t i = 0; i < process->track_count; i++)
+		read += read_track(process->tracks[i]);
+	return read;
+}
+
+/* ---- committing ---- */
+
+static void save(struct xs_track *track)
+{
+	struct xs_ring *ring = track->ring;
+	uint32_t state = atomic_load_explicit(&ring->saved_state, memory_order_relaxed);
+	struct xs_ring_saved *saved = &ring->saved[state == XS_SAVED_0];
+
+	saved->tail = track->pos;
+	saved->records = track->records;
+	saved->tid = track->tid;
+	saved->depth = track->depth < XS_RING_SAVED ? track->depth : XS_RING_SAVED;
+	for (uint32_t i = 0; i < saved->depth; i++) {
+		saved->open[i].ns = track->open[i].start;
+		saved->open[i].name = track->open[i].name.id;
+	}
+	atomic_store_explicit(&ring->saved_state, state == XS_SAVED_0 ? XS_SAVED_0_NEXT_1 : XS_SAVED_1_NEXT_0,
+			      memory_order_release);
+}
+
+static void settle(struct xs_ring *ring)
+{
+	uint32_t state = atomic_load_explicit(&ring->saved_state, memory_order_relaxed);
+
+	if (state == XS_SAVED_0_NEXT_1)
+		atomic_store_explicit(&ring->saved_state, XS_SAVED_1, memory_order_release);
+	else if (state == XS_SAVED_1_NEXT_0)
+		atomic_store_explicit(&ring->saved_state, XS_SAVED_0, memory_order_release);
+}
+
+/*
+ * The text of the records up to the tracks' positions goes to the file, then their room goes back to the producers.
+ * In between: (1) each changed ring's new state is prepared beside the old one, (2) `committed` is set to the file's new length,
+ * marked prepared: from here on the new state counts, (3) the rings change over, each by one store, (4) the mark goes.
+ */
+void xs_process_commit(struct xs_process *process)
+{
+	struct xs_process_file *file = process->file;
+	uint64_t offset = 0;
+	bool dirty = false;
+
+	for (uint32_t i = 0; i < process->track_count; i++)
+		dirty |= process->tracks[i]->dirty;
+	if (!dirty)
+		return;
+	if (process->chrome) {
+		struct xs_output *out = xs_chrome_output(process->chrome);
+		int error = xs_output_flush(out);
+
+		if (error && !process->run->disk_error_told) {
+			fprintf(stderr, "xstrace: cannot write the trace: %s; the application goes on, what follows is lost\n",
+				strerror(-error));
+			process->run->disk_error_told = true;
+		}
+		if (out->error)
+			process->lost++; /* at least one record; the exact number is not known when a piece is cut */
+		offset = out->offset;
+	}
+	for (uint32_t i = 0; i < process->track_count; i++)
+		if (process->tracks[i]->dirty)
+			save(process->tracks[i]);
+	atomic_store_explicit(&file->committed, offset << 1 | 1, memory_order_release);
+	for (uint32_t i = 0; i < process->track_count; i++)
+		if (process->tracks[i]->dirty)
+			settle(process->tracks[i]->ring);
+	atomic_store_explicit(&file->committed, offset << 1, memory_order_release);
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		if (process->tracks[i]->dirty)
+			xs_ring_release(process->tracks[i]->ring, process->tracks[i]->pos);
+		process->tracks[i]->dirty = false;
+	}
+}
+
+bool xs_process_urgent(const struct xs_process *process)
+{
+	if (process->run->options->on_full == XS_FULL_OVERWRITE)
+		return false;
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		const struct xs_track *track = process->tracks[i];
+
+		if (xs_ring_filled(track->ring) - track->pos >= process->ring_size / XS_RING_STEPS ||
+		    atomic_load_explicit(&track->ring->waiting, memory_order_relaxed))
+			return true;
+	}
+	return false;
+}
+
+/* ---- the end ---- */
+
+static void finish_track(struct xs_track *track, uint64_t end)
+{
+	struct xs_process *process = track->process;
+	uint32_t call = atomic_load_explicit(&track->ring->call, memory_order_relaxed);
+	uint64_t start = ns_of(process, atomic_load_explicit(&track->ring->call_tick, memory_order_relaxed));
+
+	if (atomic_load_explicit(&track->ring->state, memory_order_relaxed) != XS_RING_LIVE)
+		call = 0;
+	close_stats(track, atomic_load_explicit(&track->ring->lost, memory_order_relaxed) +
+				   atomic_load_explicit(&track->ring->lost_nested, memory_order_relaxed));
+	if (call && track->thread < process->thread_count)
+		process->threads[track->thread].call = call;
+	if (call && process->chrome)
+		xs_chrome_unfinished(track,
+				     xs_name_of(process, xs_function_id((uint8_t)(call >> 24), (call & 0xffffff) - 1)),
+				     start, end > start ? end : start);
+	close_open(track, end);
+	if (process->chrome && xs_output_full(xs_chrome_output(process->chrome)))
+		xs_process_commit(process);
+}
+
+static void remove_files(struct xs_process *process)
+{
+	char path[PATH_MAX + XS_NAME_MAX];
+
+	for (uint32_t i = 0; i <= process->segment_count; i++) {
+		char suffix[16] = "";
+
+		if (i)
+			(void)snprintf(suffix, sizeof(suffix), ".s%u", i);
+		(void)snprintf(path, sizeof(path), "%s/%s%s", process->run->dir, process->name, suffix);
+		(void)unlink(path);
+	}
+}
+
+void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
+{
+	struct xs_run *run = process->run;
+	uint64_t now = ns_of(process, xs_tick(run->control->use_tsc)), lost;
+
+	if (run->recovering || now < process->last_ns)
+		now = process->last_ns;
+	for (uint32_t i = 0; i < process->track_count; i++)
+		finish_track(process->tracks[i], now);
+	lost = process->lost += atomic_load(&process->file->lost_no_ring);
+	process->host_ns = now - ns_of(process, process->file->join_tick);
+	xs_process_commit(process);
+	if (lost)
+		fprintf(stderr,
+			"[WARNING] %llu events of process %d (%s) are lost; see --ring-size and --on-full, and otherData "
+			"in the trace for which threads\n",
+			(unsigned long long)lost, process->pid, process->comm);
+	if (process->chrome)
+		xs_chrome_close(process, end, status);
+	else if (xs_want_chrome(run->options))
+		fprintf(stderr, "[INFO] No event of interest is logged for process %d (%s)\n", process->pid,
+			process->comm);
+	if (process->summary)
+		xs_summary_close(process);
+	remove_files(process);
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		free(process->tracks[i]->open);
+		free(process->tracks[i]);
+	}
+	for (uint32_t i = 0; i < process->segment_count; i++)
+		munmap(process->segments[i].map, process->segments[i].size);
+	for (uint32_t i = 0; i < process->names.size; i++)
+		free(process->names.table[i].json);
+	free(process->names.table);
+	free(process->segments);
+	free(process->tracks);
+	free(process->threads);
+	munmap(process->first.map, process->first.size);
+	if (process->pidfd >= 0)
+		close(process->pidfd);
+	free(process);
+}

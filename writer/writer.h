@@ -1,0 +1,167 @@
+/*
+ * The drain process's view: the run, its processes, the tracks (rings) of each, and what sinks are given.
+ *
+ * drain.c looks for work, process.c reads records and knows what they mean together, sinks (chrome.c, summary.c) write.
+ */
+#ifndef XS_WRITER_H
+#define XS_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "output.h"
+#include "record.h"
+#include "shm.h"
+#include "strings.h"
+
+struct xs_run {
+	char dir[PATH_MAX];
+	struct xs_control *control;
+	const struct xs_options *options;
+	const struct xs_strings *strings;
+	uint64_t strings_size;
+	struct xs_timeline clock, raw; /* of ticks, of CLOCK_MONOTONIC_RAW */
+	uint64_t base; /* ns since the epoch that the traces' times count from: the start of the run's day */
+	char host[64];
+	bool recovering;
+	bool disk_error_told;
+};
+
+/* A name as the sinks need it; made once per name and run. */
+struct xs_name {
+	uint32_t id;    /* key: string id, or source << 24 | function | XS_NAME_FUNCTION */
+	uint32_t scope; /* of an ITT task: its domain's id */
+	uint32_t length; /* of the JSON text; 0: too long to keep */
+	char *json;     /* ,"cat":"cpu_op","name":"…"},\n with XS_NAME_SLACK readable bytes behind its beginning */
+};
+#define XS_NAME_FUNCTION 0x80000000u
+#define XS_NAME_SLACK 128u
+
+struct xs_names {
+	struct xs_name *table;
+	uint32_t size, count; /* size: power of two */
+	size_t bytes;
+};
+
+struct xs_open {
+	uint64_t start;
+	struct xs_name name;
+};
+
+struct xs_thread_stats {
+	uint32_t tid, name; /* string id */
+	uint64_t records, lost;
+	uint32_t call;      /* the call it was in at the end, as in struct xs_ring */
+};
+
+/* One ring: a sequence of threads' records. */
+struct xs_track {
+	struct xs_process *process;
+	struct xs_ring *ring;
+	const unsigned char *data;
+	uint64_t pos; /* consumed; committed with the output that holds it */
+	uint64_t records, lost_base;
+	uint32_t tid, thread; /* thread: index in process->threads */
+	bool dirty;           /* consumed since the last commit */
+	uint32_t depth, room;
+	struct xs_open *open;
+	char prefix[64]; /* {"ph":"X","tid":T,"pid":P,"ts": */
+	uint32_t prefix_length;
+	uint64_t crossing_start, crossing_end; /* last group on the track of tasks that end out of order */
+};
+
+struct xs_mapped {
+	void *map;
+	uint64_t size;
+};
+
+struct xs_device_clock {
+	bool known;
+	int candidate;  /* enum in process.c */
+	int64_t offset; /* unknown clock: result = device ns + offset */
+};
+
+#define XS_DEVICES 64u
+
+struct xs_process {
+	struct xs_process *next;
+	struct xs_run *run;
+	struct xs_process_file *file;
+	char name[XS_NAME_MAX];
+	uint32_t serial;
+	int32_t pid;
+	uint64_t start; /* start time of the pid's process, for xs_process_alive() */
+	int pidfd;
+	struct xs_mapped first, *segments;
+	uint32_t segment_count;
+	uint32_t slots;      /* of the first file */
+	uint64_t ring_size;
+	struct xs_track **tracks;
+	uint32_t track_count, track_room;
+	struct xs_thread_stats *threads;
+	uint32_t thread_count, thread_room;
+	uint64_t events, lost, unmatched, corrupt, threads_omitted;
+	uint64_t last_ns;
+	uint64_t host_ns; /* run time of the process, once it has ended */
+	struct xs_device_clock device_clock[XS_DEVICES];
+	char comm[16];
+	struct xs_names names;
+	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
+	struct xs_summary *summary; /* NULL: not wanted */
+};
+
+enum xs_end { XS_END_EXITED, XS_END_KILLED, XS_END_EXEC, XS_END_UNKNOWN };
+
+/* Finished device work, in ns of the trace (since run->base). */
+struct xs_work {
+	const struct xs_device_record *record;
+	uint64_t host_start, host_end, queued, submit, start, end;
+	const uint64_t *shape; /* global[3], local[3], or NULL */
+};
+
+/* ---- process.c ---- */
+
+/* Maps a process's file; NULL when it is not ready (errno EAGAIN) or no such file can be used. */
+struct xs_process *xs_process_adopt(struct xs_run *run, const char *name);
+/* Reads what its rings hold; returns the bytes read. all: to the very end (the process writes no more). */
+uint64_t xs_process_read(struct xs_process *process, bool all);
+/* Writes out what is buffered and gives the rings' room back. */
+void xs_process_commit(struct xs_process *process);
+/* Is a producer waiting, or a step of a ring filled? Then the drain process must not sleep. */
+bool xs_process_urgent(const struct xs_process *process);
+/* After the last read: open tasks, calls in flight, the sinks' ends. Unmaps and removes its files. */
+void xs_process_finish(struct xs_process *process, enum xs_end end, int status);
+
+/* The name behind a string id or function number; valid until the next call for the same process. */
+const struct xs_name *xs_name_of(struct xs_process *process, uint32_t id);
+/* Plain text of a name for reports and metadata; never NULL. *ret_length may be NULL for functions. */
+const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length);
+/* Key of a function's name for the two above. */
+uint32_t xs_function_id(uint8_t source, uint32_t function);
+
+/* ---- sinks ---- */
+
+int xs_chrome_open(struct xs_process *process);
+void xs_chrome_thread(struct xs_track *track, uint32_t tid, const char *name, size_t length);
+void xs_chrome_prefix(struct xs_track *track);
+/* A finished ITT task; crossing: it ended before tasks that began after it. */
+void xs_chrome_task(struct xs_track *track, const struct xs_open *task, uint64_t end, bool crossing);
+void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, uint64_t start, uint64_t end);
+void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end);
+void xs_chrome_device(struct xs_process *process, const struct xs_work *work);
+void xs_chrome_close(struct xs_process *process, enum xs_end end, int status);
+struct xs_output *xs_chrome_output(struct xs_chrome *chrome);
+
+struct xs_summary *xs_summary_open(void);
+void xs_summary_call(struct xs_summary *summary, const struct xs_call_record *call, uint64_t duration);
+void xs_summary_device(struct xs_process *process, const struct xs_work *work);
+void xs_summary_close(struct xs_process *process);
+
+/* ---- drain.c ---- */
+
+/* The drain process: reads until the application and its descendants have ended, then removes the run directory. */
+int xs_drain(const char *dir, bool recover);
+
+#endif
