@@ -21,7 +21,7 @@
 
 enum state { NOT_JOINED, JOINED, OFF };
 
-__thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec")));
+__thread struct xs_tls xs_tls;
 static struct xs_gate untraced = { .state = OFF };
 static struct xs_gate before_start;
 struct xs_gate *xs_gate = &before_start;
@@ -51,12 +51,30 @@ static void unlock(void)
 	atomic_store_explicit(&xs_gate->lock, 0, memory_order_release);
 }
 
+/* From here to leave() events of this thread's signal handlers are not recorded. Nests. */
+static struct xs_ring *enter(void)
+{
+	struct xs_ring *ready = xs_tls.ready;
+
+	xs_tls.ready = NULL;
+	xs_tls.busy++;
+	atomic_signal_fence(memory_order_seq_cst);
+	return ready;
+}
+
+static void leave(struct xs_ring *ready)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	xs_tls.busy--;
+	xs_tls.ready = ready;
+}
+
 void *xs_arena(size_t size)
 {
+	struct xs_ring *ready = enter();
 	void *result = NULL;
 
 	size = (size + 15) & ~(size_t)15;
-	xs_tls.busy++;
 	lock();
 	if (size > (size_t)(self.arena_end - self.arena)) {
 		size_t chunk = size > 65536 ? size : 65536;
@@ -70,7 +88,7 @@ void *xs_arena(size_t size)
 		self.arena += size;
 	}
 	unlock();
-	xs_tls.busy--;
+	leave(ready);
 	return result;
 }
 
@@ -114,13 +132,13 @@ static void thread_detach(void *unused)
 	(void)unused;
 	if (!ring || !atomic_load_explicit(&xs_gate->open, memory_order_relaxed))
 		return;
-	xs_tls.busy++;
+	(void)enter();
 	thread_record(ring); /* its name as it is now */
 	xs_tls.ring = NULL;
 	/* all that this thread wrote; pairs with the acquire in take() */
 	atomic_store_explicit(&ring->state, XS_RING_IDLE, memory_order_release);
 	atomic_store_explicit(&xs_gate->no_rings, 0, memory_order_relaxed);
-	xs_tls.busy--;
+	leave(NULL);
 	errno = saved;
 }
 
@@ -222,10 +240,12 @@ static bool start(void)
 	lock();
 	if (xs_gate->state == NOT_JOINED) {
 		/* in a forked child: the parent's, and perhaps torn */
-		xs_tls.ring = NULL;
+		xs_tls.ring = xs_tls.ready = NULL;
 		self.arena = self.arena_end = NULL;
 		xs_gate->state = join() ? JOINED : OFF;
-		atomic_store_explicit(&xs_gate->open, xs_gate->state == JOINED, memory_order_release);
+		atomic_store_explicit(&xs_gate->open,
+				      xs_gate->state != JOINED ? XS_CLOSED : xs_use_tsc ? XS_OPEN_TSC : XS_OPEN,
+				      memory_order_release);
 	}
 	unlock();
 	errno = saved;
@@ -337,24 +357,14 @@ static struct xs_ring *take(void)
 	return ring;
 }
 
-bool xs_thread_attach(void)
+static void attach(void)
 {
-	struct xs_ring *ring;
-	int saved = errno;
+	struct xs_ring *ring = NULL;
 
-	if (xs_tls.busy) {
-		if (xs_tls.ring && atomic_load_explicit(&xs_gate->open, memory_order_relaxed))
-			atomic_fetch_add_explicit(&xs_tls.ring->lost_nested, 1, memory_order_relaxed);
-		return false;
-	}
-	if (xs_gate->state == OFF)
-		return false;
-	xs_tls.busy++;
 	if (!atomic_load_explicit(&xs_gate->open, memory_order_relaxed) && !start())
-		goto out;
+		return;
 	if (xs_tls.ring)
-		goto out;
-	ring = NULL;
+		return;
 	if (!atomic_load_explicit(&xs_gate->no_rings, memory_order_relaxed)) {
 		lock();
 		ring = take();
@@ -362,18 +372,36 @@ bool xs_thread_attach(void)
 	}
 	if (!ring) {
 		atomic_fetch_add_explicit(&self.process->lost_no_ring, 1, memory_order_relaxed);
-	} else {
-		atomic_store_explicit(&ring->tid, (uint32_t)syscall(SYS_gettid), memory_order_relaxed);
-		atomic_store_explicit(&ring->call, 0, memory_order_relaxed);
-		thread_record(ring);
-		if (self.have_key)
-			pthread_setspecific(self.key, ring);
-		xs_tls.ring = ring;
+		return;
 	}
-out:
+	atomic_store_explicit(&ring->tid, (uint32_t)syscall(SYS_gettid), memory_order_relaxed);
+	atomic_store_explicit(&ring->call, 0, memory_order_relaxed);
+	thread_record(ring);
+	if (self.have_key)
+		pthread_setspecific(self.key, ring);
+	xs_tls.ring = ring;
+}
+
+bool xs_thread_attach(void)
+{
+	int saved = errno;
+
+	if (xs_gate->state == OFF)
+		return false;
+	if (atomic_load_explicit(&xs_gate->open, memory_order_relaxed) && xs_tls.ring) {
+		/* we are inside the collector: this is a signal handler */
+		atomic_fetch_add_explicit(&xs_tls.ring->lost_nested, 1, memory_order_relaxed);
+		return false;
+	}
+	if (xs_tls.busy)
+		return false;
+	xs_tls.busy++;
+	attach();
 	xs_tls.busy--;
+	if (atomic_load_explicit(&xs_gate->open, memory_order_relaxed))
+		xs_tls.ready = xs_tls.ring;
 	errno = saved;
-	return xs_tls.ring && atomic_load_explicit(&xs_gate->open, memory_order_relaxed);
+	return xs_tls.ready;
 }
 
 /* Only hurries what the first event would do: the process is known from its first instruction on. */

@@ -15,26 +15,32 @@
 #include "options.h"
 #include "ring.h"
 
-/* Per thread: one pointer and one counter (initial-exec: glibc has little room for it when we are dlopened). */
+/*
+ * Per thread, a few bytes (initial-exec: glibc has little room for it when we are dlopened). `ready` is the thread's ring while
+ * a record may be begun. Inside the collector it is NULL, so that events of a signal handler that interrupts us do not touch the ring.
+ */
 struct xs_tls {
+	struct xs_ring *ready;
 	struct xs_ring *ring; /* NULL until the thread's first event */
-	uint32_t busy;        /* we are inside the collector: a signal handler's events must not touch the ring */
+	uint32_t busy;        /* depth inside the collector's rare paths */
 };
-extern __thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec")));
+extern __thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /*
- * Whether to record: `open` is 1 only in a process that has joined and is not paused. The page is wiped by the kernel in a
+ * Whether to record: `open` is not 0 only in a process that has joined and is not paused. The page is wiped by the kernel in a
  * child of fork, however it was forked, so that a child never writes into its parent's rings.
  */
+enum xs_open_gate { XS_CLOSED, XS_OPEN_TSC, XS_OPEN }; /* XS_OPEN: ticks are not the time stamp counter's */
+
 struct xs_gate {
-	_Atomic uint32_t open;
+	_Atomic uint32_t open; /* enum xs_open_gate */
 	_Atomic uint32_t lock;
 	_Atomic uint32_t no_rings; /* there was no memory for a ring, and none was given back since */
 	uint32_t state;            /* enum in collector.c */
 };
-extern struct xs_gate *xs_gate;
-extern struct xs_doorbell *xs_bell;
-extern bool xs_use_tsc;
+extern struct xs_gate *xs_gate __attribute__((visibility("hidden")));
+extern struct xs_doorbell *xs_bell __attribute__((visibility("hidden")));
+extern bool xs_use_tsc __attribute__((visibility("hidden")));
 
 /* The run's options, or NULL when this process is not traced. Joins the run if that was not done yet. */
 const struct xs_options *xs_collector_options(void);
@@ -43,7 +49,7 @@ const struct xs_options *xs_collector_options(void);
 uint32_t xs_name(const char *text, uint32_t scope);
 
 /* The thread gets its ring (and the process joins its run). False: not traced, paused, or inside the collector. */
-bool xs_thread_attach(void);
+bool xs_thread_attach(void) __attribute__((cold));
 
 /* The kernel's id of the calling thread, which has a ring. */
 static inline uint32_t xs_thread_id(void)
@@ -59,7 +65,7 @@ void xs_at_end(void (*function)(void));
 
 static inline bool xs_recording(void)
 {
-	return __builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) && xs_tls.ring && !xs_tls.busy, 1) ||
+	return __builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) && xs_tls.ready, 1) ||
 	       xs_thread_attach();
 }
 
@@ -70,15 +76,17 @@ static inline bool xs_recording(void)
 static inline void *xs_record_begin(uint32_t size, uint8_t kind, uint8_t source, uint8_t flags, uint32_t name,
 				    enum xs_role role)
 {
+	struct xs_ring *ring;
 	struct xs_event *event;
 
 	if (!xs_recording())
 		return NULL;
-	xs_tls.busy++;
+	ring = xs_tls.ready;
+	xs_tls.ready = NULL;
 	atomic_signal_fence(memory_order_seq_cst);
-	event = xs_ring_reserve(xs_tls.ring, xs_bell, size, role);
-	if (!event) {
-		xs_tls.busy--;
+	event = xs_ring_reserve(ring, xs_bell, size, role);
+	if (__builtin_expect(!event, 0)) {
+		xs_tls.ready = ring;
 		return NULL;
 	}
 	event->name = name;
@@ -91,9 +99,38 @@ static inline void *xs_record_begin(uint32_t size, uint8_t kind, uint8_t source,
 
 static inline void xs_record_end(uint32_t size)
 {
-	xs_ring_commit(xs_tls.ring, size);
+	struct xs_ring *ring = xs_tls.ring;
+
+	xs_ring_commit(ring, size);
 	atomic_signal_fence(memory_order_seq_cst);
-	xs_tls.busy--;
+	xs_tls.ready = ring;
+}
+
+/*
+ * The common case of a record that is its header alone: no call is made, so the compiled caller saves no registers. False: nothing
+ * is recorded, the long way (xs_record_begin()) must be taken. `name` must be valid.
+ */
+static inline bool xs_mark(uint8_t kind, uint8_t source, uint32_t name)
+{
+	struct xs_ring *ring = xs_tls.ready;
+	uint64_t head, *words;
+
+	if (__builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) != XS_OPEN_TSC || !ring, 0))
+		return false;
+	head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+	if (__builtin_expect(head + sizeof(struct xs_event) > ring->limit, 0))
+		return false;
+	xs_tls.ready = NULL;
+	atomic_signal_fence(memory_order_seq_cst);
+	words = (uint64_t *)(ring->data + (head & ring->mask));
+	/* struct xs_event, its fields behind the tick as one store */
+	words[1] = name | (uint64_t)kind << 32 | (uint64_t)(sizeof(struct xs_event) / 8) << 40 | (uint64_t)source << 48;
+	words[0] = xs_tick(true);
+	/* publishes the record; pairs with the acquire in xs_ring_filled() */
+	atomic_store_explicit(&ring->head, head + sizeof(struct xs_event), memory_order_release);
+	atomic_signal_fence(memory_order_seq_cst);
+	xs_tls.ready = ring;
+	return true;
 }
 
 /* An API call in flight. Calls nest: a callback that the call runs may call the API. */

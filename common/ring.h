@@ -91,7 +91,8 @@ void xs_ring_init(struct xs_ring *ring, unsigned char *data, uint64_t size, enum
  * The rare path of xs_ring_reserve(): enters the next step. Returns where to write, or NULL: the record is lost and
  * counted. May wait (policy block). Preserves errno.
  */
-void *xs_ring_enter_step(struct xs_ring *ring, struct xs_doorbell *bell, uint32_t size, enum xs_role role);
+void *xs_ring_enter_step(struct xs_ring *ring, struct xs_doorbell *bell, uint32_t size, enum xs_role role)
+	__attribute__((cold));
 
 /* Room for a record of `size` bytes (multiple of 16, at most XS_RECORD_MAX), or NULL. */
 static inline void *xs_ring_reserve(struct xs_ring *ring, struct xs_doorbell *bell, uint32_t size,

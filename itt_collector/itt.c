@@ -103,15 +103,19 @@ EXPORT __itt_string_handle *__itt_string_handle_create(const char *name)
 	return find_or_add(&handles, name, sizeof(__itt_string_handle), new_handle);
 }
 
-static uint32_t domain_id(__itt_domain *domain)
+static __attribute__((noinline, cold)) uint32_t make_domain_id(__itt_domain *domain)
 {
-	if (__builtin_expect(!domain->extra1, 0))
-		domain->extra1 = (int)xs_name(domain->nameA ? domain->nameA : "", 0);
+	domain->extra1 = (int)xs_name(domain->nameA ? domain->nameA : "", 0);
 	return (uint32_t)domain->extra1;
 }
 
+static inline uint32_t domain_id(__itt_domain *domain)
+{
+	return __builtin_expect(!domain->extra1, 0) ? make_domain_id(domain) : (uint32_t)domain->extra1;
+}
+
 /* First use of this handle in this domain. */
-static uint32_t make_task_name(__itt_string_handle *handle, uint32_t domain, const char *domain_name)
+static __attribute__((noinline, cold)) uint32_t make_task_name(__itt_string_handle *handle, uint32_t domain, const char *domain_name)
 {
 	const char *task = handle->strA ? handle->strA : "";
 	size_t domain_length = strlen(domain_name), task_length = strlen(task);
@@ -136,45 +140,62 @@ static uint32_t make_task_name(__itt_string_handle *handle, uint32_t domain, con
 	return id;
 }
 
-static inline uint32_t task_name(__itt_string_handle *handle, __itt_domain *domain)
+static uint32_t task_name(__itt_string_handle *handle, __itt_domain *domain)
 {
 	uint32_t id = domain_id(domain);
 
 	/* pairs with the release in make_task_name() */
 	for (struct task_name *name = __atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE); name; name = name->next)
-		if (__builtin_expect(name->domain == id, 1))
+		if (name->domain == id)
 			return name->id;
 	return make_task_name(handle, id, domain->nameA ? domain->nameA : "");
 }
 
-EXPORT void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent, __itt_string_handle *name)
+/* A name that is not ready, a step of the ring that ends, a thread's first event. */
+static __attribute__((noinline)) void begin_long(__itt_domain *domain, __itt_string_handle *handle)
 {
-	struct xs_event *event;
+	struct xs_event *event = xs_record_begin(sizeof(*event), XS_BEGIN, XS_SOURCE_ITT, 0, 0, XS_ROLE_BEGIN);
 
-	(void)task, (void)parent;
-	if (!domain || !name || !domain->flags)
-		return;
-	event = xs_record_begin(sizeof(*event), XS_BEGIN, XS_SOURCE_ITT, 0, 0, XS_ROLE_BEGIN);
 	if (!event)
 		return;
-	event->name = task_name(name, (__itt_domain *)domain);
+	event->name = task_name(handle, domain);
 	event->tick = xs_tick(xs_use_tsc); /* last: our own work is not the task's */
 	xs_record_end(sizeof(*event));
 }
 
-EXPORT void __itt_task_end(const __itt_domain *domain)
+static __attribute__((noinline)) void end_long(__itt_domain *domain)
 {
 	uint64_t tick = xs_tick(xs_use_tsc); /* first, for the same reason */
-	struct xs_event *event;
+	struct xs_event *event = xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, 0, XS_ROLE_END);
 
-	if (!domain || !domain->flags)
-		return;
-	event = xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, 0, XS_ROLE_END);
 	if (!event)
 		return;
-	event->name = domain_id((__itt_domain *)domain);
+	event->name = domain_id(domain);
 	event->tick = tick;
 	xs_record_end(sizeof(*event));
+}
+
+EXPORT void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent, __itt_string_handle *handle)
+{
+	const struct task_name *name;
+
+	(void)task, (void)parent;
+	if (!domain || !handle || !domain->flags)
+		return;
+	/* pairs with the release in make_task_name() */
+	name = __atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE);
+	if (__builtin_expect(!name || name->domain != (uint32_t)domain->extra1 ||
+				     !xs_mark(XS_BEGIN, XS_SOURCE_ITT, name->id),
+			     0))
+		begin_long((__itt_domain *)domain, handle);
+}
+
+EXPORT void __itt_task_end(const __itt_domain *domain)
+{
+	if (!domain || !domain->flags)
+		return;
+	if (__builtin_expect(!domain->extra1 || !xs_mark(XS_END, XS_SOURCE_ITT, (uint32_t)domain->extra1), 0))
+		end_long((__itt_domain *)domain);
 }
 
 static const struct {
