@@ -106,21 +106,20 @@ void xs_at_end(void (*function)(void))
 
 static void thread_record(struct xs_ring *ring)
 {
-	struct xs_event *event;
+	struct xs_thread_record *record = xs_ring_reserve(ring, xs_bell, sizeof(*record), XS_ROLE_OTHER);
 	char name[16] = "";
 
-	event = xs_ring_reserve(ring, xs_bell, 32, XS_ROLE_OTHER);
-	if (!event)
+	if (!record)
 		return;
 	prctl(PR_GET_NAME, name);
-	event->tick = xs_tick(xs_use_tsc);
-	event->name = xs_intern(self.strings, name, (uint32_t)strnlen(name, sizeof(name)), 0);
-	event->kind = XS_THREAD;
-	event->words = 4;
-	event->source = event->flags = 0;
-	event->arg[0] = atomic_load_explicit(&ring->tid, memory_order_relaxed);
-	event->arg[1] = atomic_load_explicit(&ring->lost, memory_order_relaxed);
-	xs_ring_commit(ring, 32);
+	record->event.tick = xs_tick(xs_use_tsc);
+	record->event.name = xs_intern(self.strings, name, (uint32_t)strnlen(name, sizeof(name)), 0);
+	record->event.kind = XS_THREAD;
+	record->event.words = sizeof(*record) / 8;
+	record->event.source = record->event.flags = 0;
+	record->tid = atomic_load_explicit(&ring->tid, memory_order_relaxed);
+	record->lost = atomic_load_explicit(&ring->lost, memory_order_relaxed);
+	xs_ring_commit(ring, sizeof(*record));
 }
 
 /* Runs when a thread ends; its ring goes to the next thread as it is, whatever is still in it. */

@@ -12,7 +12,7 @@
 
 enum xs_kind {
 	XS_PAD = 1,    /* nothing; fills the end of a ring step */
-	XS_THREAD,     /* the records that follow are thread arg[0]'s; name: its name, or 0 */
+	XS_THREAD,     /* the records that follow are another thread's; struct xs_thread_record */
 	XS_BEGIN,      /* an ITT task begins; name: interned with its domain as scope */
 	XS_END,        /* the innermost open task of domain `name` ends */
 	XS_CALL,       /* an API call; struct xs_call_record */
@@ -40,9 +40,15 @@ struct xs_event {
 	uint8_t words;  /* size in 8-byte words, even, at least 2 */
 	uint8_t source; /* enum xs_source */
 	uint8_t flags;
-	uint64_t arg[];
 };
 static_assert(sizeof(struct xs_event) == 16, "a task's begin or end is one of these and no more");
+
+struct xs_thread_record {
+	struct xs_event event; /* name: the thread's name */
+	uint64_t tid;
+	uint64_t lost;         /* the ring's count of lost records so far */
+};
+static_assert(sizeof(struct xs_thread_record) == 32, "multiple of 16");
 
 struct xs_call_record {
 	struct xs_event event; /* tick: when the call began; name: function number */

@@ -135,8 +135,9 @@ static void give_up_oldest(struct xs_ring *ring, uint64_t start)
 
 		if (!event)
 			break;
-		if (event->kind == XS_THREAD)
-			atomic_store_explicit(&ring->tail_tid, (uint32_t)event->arg[0], memory_order_relaxed);
+		if (event->kind == XS_THREAD && bytes >= sizeof(struct xs_thread_record))
+			atomic_store_explicit(&ring->tail_tid, (uint32_t)((const struct xs_thread_record *)event)->tid,
+					      memory_order_relaxed);
 		else if (event->kind != XS_PAD)
 			lost++;
 		pos += bytes;

@@ -123,14 +123,14 @@ uint32_t xs_intern(struct xs_strings *strings, const char *text, uint32_t length
 const struct xs_string *xs_string(const struct xs_strings *strings, uint64_t size, uint32_t id)
 {
 	static const struct {
-		struct xs_string string;
+		uint32_t head[4]; /* hash, length, scope, reserved */
 		char text[20];
 	} full = { { 0, 16, 0, 0 }, "(too many names)" };
 	uint64_t offset = (uint64_t)id * UNIT;
 	const struct xs_string *string = (const void *)((const char *)strings + offset);
 
 	if (id == XS_STRING_FULL)
-		return &full.string;
+		return (const void *)&full;
 	if (offset < sizeof(*strings) || offset + sizeof(*string) > size ||
 	    string->length > XS_STRING_MAX || offset + sizeof(*string) + string->length > size)
 		return NULL;

@@ -386,7 +386,8 @@ static void node_finish(struct node *node)
 
 	node_free(node);
 	atomic_fetch_sub_explicit(&active, 1, memory_order_release);
-	(void)xs_cl_target.clReleaseEvent(event);
+	if (event)
+		(void)xs_cl_target.clReleaseEvent(event);
 }
 
 static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *data)
@@ -433,6 +434,11 @@ static void harvest(cl_command_queue queue)
 		}
 		if (status == CL_COMPLETE)
 			node_record(node);
+		if (status < 0 && node->callback) {
+			/* PoCL does not call back for a command that failed; the event must not outlive it because of us */
+			(void)xs_cl_target.clReleaseEvent(node->event);
+			node->event = NULL;
+		}
 		if (node->callback)
 			atomic_store_explicit(&node->state, NODE_RECORDED, memory_order_release);
 		else

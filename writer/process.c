@@ -369,15 +369,17 @@ static void close_open(struct xs_track *track, uint64_t end)
 static void read_thread(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
 	struct xs_process *process = track->process;
-	uint32_t tid = (uint32_t)event->arg[0], name = event->name;
+	const struct xs_thread_record *record = (const void *)event;
+	uint32_t tid, name = event->name;
 	size_t length;
 	const char *text = xs_text_of(process->run, name, &length);
 
-	if (size < 32)
+	if (size < sizeof(*record))
 		return;
+	tid = (uint32_t)record->tid;
 	if (tid != track->tid || track->thread == UINT32_MAX) {
 		close_open(track, ns_of(process, event->tick));
-		close_stats(track, event->arg[1]);
+		close_stats(track, record->lost);
 		track->tid = tid;
 		stats_of(track, tid, 0);
 		if (process->chrome)
