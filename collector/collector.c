@@ -265,7 +265,7 @@ const struct xs_options *xs_collector_options(void)
 
 uint32_t xs_name(const char *text, uint32_t scope)
 {
-	return self.strings ? xs_intern(self.strings, text, (uint32_t)strnlen(text, UINT32_MAX), scope) : 0;
+	return self.strings ? xs_intern(self.strings, text, (uint32_t)strnlen(text, XS_STRING_MAX + 1), scope) : 0;
 }
 
 static struct xs_ring *slot_ring(void *file, uint32_t slot)

@@ -153,13 +153,11 @@ void xs_timeline_update(struct xs_timeline *line)
 		line->next = now.tick + (uint64_t)(((unsigned __int128)horizon << 32) / fresh.slope);
 }
 
-uint64_t xs_timeline_ns(const struct xs_timeline *line, uint64_t tick)
+uint64_t xs_timeline_past_ns(const struct xs_timeline *line, uint64_t tick)
 {
 	const struct xs_segment *s = line->segments;
 	size_t low = 0, high = line->count;
 
-	if (tick >= s[high - 1].tick)
-		return on_segment(&s[high - 1], tick);
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
 

@@ -73,7 +73,17 @@ void xs_timeline_fini(struct xs_timeline *line);
 /* To be called before ticks that were read just now are converted; cheap when no segment is due. */
 void xs_timeline_update(struct xs_timeline *line);
 
+/* ns of a tick before the last segment. */
+uint64_t xs_timeline_past_ns(const struct xs_timeline *line, uint64_t tick);
+
 /* ns of a tick, any tick; exact integer arithmetic. */
-uint64_t xs_timeline_ns(const struct xs_timeline *line, uint64_t tick);
+static inline uint64_t xs_timeline_ns(const struct xs_timeline *line, uint64_t tick)
+{
+	const struct xs_segment *last = &line->segments[line->count - 1];
+
+	if (__builtin_expect(tick < last->tick, 0))
+		return xs_timeline_past_ns(line, tick);
+	return last->ns + (uint64_t)(((unsigned __int128)(tick - last->tick) * last->slope) >> 32);
+}
 
 #endif

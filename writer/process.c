@@ -392,7 +392,7 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 		process->threads[track->thread].name = name;
 }
 
-static void read_begin(struct xs_track *track, const struct xs_event *event)
+static inline void read_begin(struct xs_track *track, const struct xs_event *event)
 {
 	struct xs_open *task;
 
@@ -412,12 +412,21 @@ static void read_begin(struct xs_track *track, const struct xs_event *event)
 	task->name = *xs_name_of(track->process, event->name);
 }
 
-static void read_end(struct xs_track *track, const struct xs_event *event)
+/* The application ends tasks in another order than it began them (of two domains): one from the middle. */
+static __attribute__((noinline)) void end_crossing(struct xs_track *track, uint32_t at, uint64_t end)
+{
+	struct xs_open task = track->open[at];
+
+	memmove(&track->open[at], &track->open[at + 1], (track->depth - at - 1) * sizeof(task));
+	if (track->process->chrome)
+		xs_chrome_task(track, &task, end, true);
+}
+
+static inline void read_end(struct xs_track *track, const struct xs_event *event)
 {
 	struct xs_process *process = track->process;
 	uint64_t end = ns_of(process, event->tick);
 	uint32_t at = track->depth;
-	struct xs_open task;
 
 	while (at && track->open[at - 1].name.scope != event->name)
 		at--;
@@ -425,11 +434,10 @@ static void read_end(struct xs_track *track, const struct xs_event *event)
 		process->unmatched++; /* an end without a begin: the application's, or begun while paused */
 		return;
 	}
-	task = track->open[at - 1];
 	if (__builtin_expect(at != track->depth, 0))
-		memmove(&track->open[at - 1], &track->open[at], (track->depth - at) * sizeof(task));
-	if (process->chrome)
-		xs_chrome_task(track, &task, end, at != track->depth);
+		end_crossing(track, at - 1, end);
+	else if (process->chrome)
+		xs_chrome_task(track, &track->open[at - 1], end, false);
 	track->depth--;
 	if (end > process->last_ns)
 		process->last_ns = end;
@@ -492,29 +500,22 @@ static void read_device(struct xs_track *track, const struct xs_event *event, ui
 		process->last_ns = work.end;
 }
 
-static void read_record(struct xs_track *track, const struct xs_event *event, uint32_t size)
+/* The first event of a process that is to be shown makes its file. */
+static void open_chrome(struct xs_track *track)
 {
 	struct xs_process *process = track->process;
+	size_t length;
+	const char *name;
 
-	if (__builtin_expect(!process->chrome && event->kind != XS_PAD && event->kind != XS_THREAD &&
-				     xs_want_chrome(process->run->options),
-			     0)) {
-		if (xs_chrome_open(process) < 0)
-			return;
-		if (track->thread != UINT32_MAX) {
-			size_t length;
-			const char *name = xs_text_of(process->run, process->threads[track->thread].name, &length);
+	if (xs_chrome_open(process) < 0 || track->thread == UINT32_MAX)
+		return;
+	name = xs_text_of(process->run, process->threads[track->thread].name, &length);
+	xs_chrome_thread(track, track->tid, name, length);
+}
 
-			xs_chrome_thread(track, track->tid, name, length);
-		}
-	}
+static void read_record(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
 	switch (event->kind) {
-	case XS_BEGIN:
-		read_begin(track, event);
-		break;
-	case XS_END:
-		read_end(track, event);
-		break;
 	case XS_CALL:
 		read_call(track, event, size);
 		break;
@@ -534,6 +535,7 @@ static uint64_t read_track(struct xs_track *track)
 {
 	struct xs_process *process = track->process;
 	uint64_t head = xs_ring_filled(track->ring), first = track->pos;
+	bool wanted = xs_want_chrome(process->run->options);
 	uint32_t size;
 
 	if (head - track->pos > process->ring_size) {
@@ -557,7 +559,19 @@ static uint64_t read_track(struct xs_track *track)
 			track->pos = head;
 			break;
 		}
-		read_record(track, event, size);
+		if (__builtin_expect(wanted && !process->chrome && event->kind != XS_PAD && event->kind != XS_THREAD, 0)) {
+			open_chrome(track);
+			wanted = false;
+		}
+		if (event->kind == XS_BEGIN) {
+			read_begin(track, event);
+			track->records++;
+		} else if (event->kind == XS_END) {
+			read_end(track, event);
+			track->records++;
+		} else {
+			read_record(track, event, size);
+		}
 		track->pos += size;
 		if (__builtin_expect(process->chrome && xs_output_full(xs_chrome_output(process->chrome)), 0)) {
 			track->dirty = true;
