@@ -128,6 +128,10 @@ int main(int argc, char **argv)
 		fprintf(stderr, "xstrace: %s\n", error);
 		return XS_EXIT_SELF;
 	}
+	if (!xs_output_can(options.compress)) {
+		fprintf(stderr, "xstrace: --compress zstd: this xstrace was built without libzstd\n");
+		return XS_EXIT_SELF;
+	}
 	if (options.show_help) {
 		xs_options_help(stdout, false);
 		return 0;

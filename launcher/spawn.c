@@ -30,6 +30,8 @@ static _Noreturn void be_drain(struct xs_launch *launch)
 	if (null >= 0) {
 		(void)dup2(null, STDIN_FILENO);
 		(void)dup2(null, STDOUT_FILENO);
+		if (fcntl(STDERR_FILENO, F_GETFD) < 0) /* closed: or a trace would become our stderr */
+			(void)dup2(null, STDERR_FILENO);
 	}
 	(void)close_range(3, ~0u, 0);
 	error = xs_drain(launch->dir, false);

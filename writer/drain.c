@@ -22,6 +22,7 @@
 
 #define SLEEP_LOW 1000000u /* ns: some process is just joining, or ending */
 #define SLEEP 50000000u    /* otherwise: what matters rings */
+#define SLEEP_SILENT 1000000000u /* at most, while only silent descendants are left */
 #define DAY_NS 86400000000000ull
 
 struct drain {
@@ -29,6 +30,7 @@ struct drain {
 	struct xs_process *processes;
 	uint32_t joined; /* control->joined when the directory was last read */
 	bool app_finished;
+	uint64_t patience; /* added to the sleep while only silent descendants are left */
 };
 
 static int open_run(struct xs_run *run, const char *dir, bool recover)
@@ -181,7 +183,46 @@ static bool finish_ended(struct drain *drain)
 	return waiting;
 }
 
-/* Is any process left that may still join or write? */
+/* Does the process `pid` belong to this run, by the environment that it was started with? */
+static bool belongs(const struct xs_run *run, const char *pid)
+{
+	char path[64], wanted[PATH_MAX + sizeof(XS_ENV_RUN) + 1], *line = NULL;
+	size_t room = 0;
+	bool found = false;
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/%.20s/environ", pid);
+	(void)snprintf(wanted, sizeof(wanted), XS_ENV_RUN "=%s", run->dir);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	while (!found && getdelim(&line, &room, '\0', file) > 0)
+		found = !strcmp(line, wanted);
+	free(line);
+	fclose(file);
+	return found;
+}
+
+/*
+ * Descendants that have not joined yet: forked and silent so far, or on their way to main(). Looked for only when the run would
+ * otherwise be over, so that a fork costs the application nothing.
+ */
+static bool has_silent_descendants(const struct xs_run *run)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	bool found = false;
+
+	if (!dir)
+		return false;
+	while (!found && (entry = readdir(dir)))
+		found = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && belongs(run, entry->d_name) &&
+			xs_process_alive(atoi(entry->d_name), 0);
+	closedir(dir);
+	return found;
+}
+
+/* Is no process left that may still join or write? */
 static bool over(struct drain *drain)
 {
 	struct xs_control *control = drain->run.control;
@@ -193,7 +234,13 @@ static bool over(struct drain *drain)
 	if (!atomic_load_explicit(&control->app_started, memory_order_acquire))
 		return !launcher;
 	/* with the launcher dead nobody tells us of the application's end; it dies with the launcher */
-	return atomic_load_explicit(&control->app_exited, memory_order_acquire) || !launcher;
+	if (!atomic_load_explicit(&control->app_exited, memory_order_acquire) && launcher)
+		return false;
+	if (has_silent_descendants(&drain->run)) {
+		drain->patience = drain->patience < SLEEP_SILENT ? drain->patience + SLEEP : SLEEP_SILENT;
+		return false;
+	}
+	return true;
 }
 
 static void tell_app_finished(struct drain *drain)
@@ -245,6 +292,7 @@ static void drain_loop(struct drain *drain)
 
 		atomic_fetch_add_explicit(&bell->heartbeat, 1, memory_order_relaxed);
 		if (joined != drain->joined) {
+			drain->patience = 0;
 			soon = find_processes(drain);
 			drain->joined = soon ? joined - 1 : joined;
 		}
@@ -262,7 +310,7 @@ static void drain_loop(struct drain *drain)
 		atomic_store_explicit(&bell->sleeping, 1, memory_order_relaxed);
 		atomic_thread_fence(memory_order_seq_cst);
 		if (!has_news(drain, joined))
-			xs_doorbell_wait(bell, rung, soon ? SLEEP_LOW : SLEEP);
+			xs_doorbell_wait(bell, rung, soon ? SLEEP_LOW : SLEEP + drain->patience);
 		atomic_store_explicit(&bell->sleeping, 0, memory_order_relaxed);
 	}
 }
@@ -301,6 +349,9 @@ int xs_drain(const char *dir, bool recover)
 		for (struct xs_process **link = &drain.processes; *link;)
 			finish(&drain, link, superseded(&drain, *link) ? XS_END_EXEC : XS_END_UNKNOWN);
 	}
+	if (atomic_load(&drain.run.control->join_failed))
+		fprintf(stderr, "[WARNING] %u processes are not traced: no memory or no right to make their files in %s\n",
+			atomic_load(&drain.run.control->join_failed), drain.run.dir);
 	remove_run(&drain.run);
 	return 0;
 }

@@ -726,6 +726,7 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 {
 	struct xs_run *run = process->run;
 	uint64_t now = ns_of(process, xs_tick(run->control->use_tsc)), lost;
+	bool shown;
 
 	if (run->recovering || now < process->last_ns)
 		now = process->last_ns;
@@ -739,13 +740,17 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 			"[WARNING] %llu events of process %d (%s) are lost; see --ring-size and --on-full, and otherData "
 			"in the trace for which threads\n",
 			(unsigned long long)lost, process->pid, process->comm);
+	shown = process->chrome;
 	if (process->chrome)
 		xs_chrome_close(process, end, status);
-	else if (xs_want_chrome(run->options))
+	if (process->summary)
+		shown |= xs_summary_close(process);
+	run->wrote_something |= shown;
+	/* a script starts hundreds of programs that have nothing to show: only the application's silence is news */
+	if (!shown && (run->options->verbose ||
+		       (process->pid == run->control->app_pid && end != XS_END_EXEC && !run->wrote_something)))
 		fprintf(stderr, "[INFO] No event of interest is logged for process %d (%s)\n", process->pid,
 			process->comm);
-	if (process->summary)
-		xs_summary_close(process);
 	remove_files(process);
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		free(process->tracks[i]->open);

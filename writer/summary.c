@@ -276,18 +276,15 @@ static FILE *open_report(const struct xs_process *process, char *path, size_t si
 	return NULL;
 }
 
-void xs_summary_close(struct xs_process *process)
+bool xs_summary_close(struct xs_process *process)
 {
 	struct xs_summary *summary = process->summary;
 	bool to_file = process->run->options->output[0];
 	char path[2 * XS_PATH_MAX + 32];
+	bool something = summary->host.count || summary->device.count;
 	FILE *out = stderr;
 
-	if (!summary->host.count && !summary->device.count) {
-		if (!xs_want_chrome(process->run->options))
-			fprintf(stderr, "[INFO] No event of interest is logged for process %d (%s)\n", process->pid,
-				process->comm);
-	} else {
+	if (something) {
 		if (to_file)
 			out = open_report(process, path, sizeof(path));
 		if (!out) {
@@ -310,4 +307,5 @@ void xs_summary_close(struct xs_process *process)
 	free(summary->device.rows);
 	free(summary);
 	process->summary = NULL;
+	return something;
 }

@@ -27,6 +27,7 @@ struct xs_run {
 	char host[64];
 	bool recovering;
 	bool disk_error_told;
+	bool wrote_something; /* a trace or report, of any process */
 };
 
 /* A name as the sinks need it; made once per name and run. */
@@ -157,7 +158,8 @@ struct xs_output *xs_chrome_output(struct xs_chrome *chrome);
 struct xs_summary *xs_summary_open(void);
 void xs_summary_call(struct xs_summary *summary, const struct xs_call_record *call, uint64_t duration);
 void xs_summary_device(struct xs_process *process, const struct xs_work *work);
-void xs_summary_close(struct xs_process *process);
+/* True when there was something to report. */
+bool xs_summary_close(struct xs_process *process);
 
 /* ---- drain.c ---- */
 

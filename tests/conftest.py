@@ -1,0 +1,361 @@
+"""Running programs, bare and under xstrace, and what their traces must hold.
+
+    run = xstrace("--chrome-itt-logging --ring-size 64K", "itt_tasks", [1000, 4])
+    run.status, run.out, run.err, run.said      # said: the lines that are xstrace's own
+    run.traces, run.trace                       # all, or the only one
+    run.check_expected()                        # the program's "expected:" lines (apps/app.h)
+
+The fixture looks after what every run must leave behind: valid traces, and nothing in /dev/shm.
+XSTRACE_BUILD names the build directory, default build/ beside this one.
+"""
+
+import collections
+import contextlib
+import ctypes
+import glob
+import os
+import re
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("XSTRACE_BUILD", ROOT / "build")).resolve()
+XSTRACE = BUILD / "launcher/xstrace"
+APPS = BUILD / "tests/apps"
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from xstrace import check_trace, open_trace  # noqa: E402
+
+VARIABLES = ("XSTRACE_RUN", "LD_PRELOAD", "INTEL_LIBITTNOTIFY64", "OPENCL_LAYERS")
+OWN_LINE = re.compile(r"xstrace: |\[(INFO|WARNING)\] ")
+NOBODY = 65534
+CLONE_NEWNS = 0x20000
+SECONDS_OF_A_TEST = 120
+is_root = os.geteuid() == 0
+root_only = pytest.mark.skipif(not is_root, reason="not root")
+COMMANDS = {
+    "reads": r"clEnqueueRead",
+    "writes": r"clEnqueueWrite",
+    "copies": r"clEnqueueCopy|clEnqueueSVMMemcpy",
+    "fills": r"clEnqueueFill|clEnqueueSVMMemFill",
+    "maps": r"clEnqueueMap|clEnqueueSVMMap",
+    "unmaps": r"clEnqueueUnmap|clEnqueueSVMUnmap",
+    "migrations": r"clEnqueueMigrate|clEnqueueSVMMigrate",
+}
+
+
+class Slice:
+    """One X event; times in ns."""
+
+    def __init__(self, event):
+        self.name, self.cat = event["name"], event.get("cat")
+        self.track = event["pid"], event["tid"]
+        self.start, self.end = event["ts"], event["ts"] + event["dur"]
+        self.args = event.get("args", {})
+        self.unfinished = bool(self.args.get("unfinished"))
+        self.base = self.name.split("[")[0]  # of device work: without sizes
+
+    def __repr__(self):
+        return f"{self.name} {self.start}..{self.end} on {self.track}"
+
+
+class Trace:
+    """One file, all of it in memory."""
+
+    def __init__(self, path):
+        self.path = path
+        with open_trace(path) as trace:
+            self.events = list(trace)
+        self.header, self.other, self.truncated = trace.header, trace.other or {}, trace.truncated
+        self.damage = trace.damage
+        self.metadata = trace.metadata
+        self.pid = self.metadata.get("pid")
+        self.slices = [Slice(event) for event in self.events if event["ph"] == "X"]
+        self.host = [s for s in self.slices if s.cat == "cpu_op"]
+        self.device = [s for s in self.slices if s.cat == "gpu_op"]
+        self.tasks = [s for s in self.host if "::" in s.name]
+        self.calls = [s for s in self.host if "::" not in s.name]
+
+    def names(self, what):
+        """Names of an M event, by track: "thread_name" or "process_name"."""
+        return {
+            (event["pid"], event["tid"]): event["args"]["name"]
+            for event in self.events
+            if event["ph"] == "M" and event["name"] == what
+        }
+
+    def by_thread(self, slices):
+        """Slices in the order of their starts, by tid."""
+        threads = collections.defaultdict(list)
+        for one in sorted(slices, key=lambda s: (s.start, -s.end)):
+            threads[one.track[1]].append(one)
+        return threads
+
+    def count(self, kind, name=None):
+        """What an "expected:" line counts; see apps/app.h."""
+        if kind == "threads":
+            threads = self.other.get("threads", [])
+            return sum(t["records"] > 0 for t in threads) + self.other.get("threads_omitted", 0)
+        if kind in ("tasks", "open"):
+            found = [s for s in self.tasks if s.unfinished == (kind == "open")]
+        elif kind == "kernels":
+            found = [s for s in self.device if "global" in s.args]
+        elif kind == "commands":
+            found = self.device
+        else:
+            found = [s for s in self.device if re.match(COMMANDS[kind], s.name)]
+        return sum(name in (None, s.name, s.base) for s in found)
+
+
+class Run:
+    """A started program; its results are there after finish()."""
+
+    def __init__(self, command, cwd, log, env, **popen):
+        self.command, self.cwd, self.log = [str(word) for word in command], cwd, log
+        self.started = time.monotonic()
+        popen.setdefault("stdin", subprocess.DEVNULL)
+        popen.setdefault("process_group", 0)
+        for stream in ("stdout", "stderr"):
+            popen.setdefault(stream, (log / stream).open("w"))
+        self.process = subprocess.Popen(
+            self.command, cwd=cwd, env={**os.environ, **(env or {})}, **popen
+        )
+        self.pid = self.process.pid
+        self.status = None
+
+    def wait(self, timeout=60):
+        """Waits for the end; keeps status, out, err, seconds and (in KiB) max_rss."""
+        try:
+            self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        self.seconds = time.monotonic() - self.started
+        self.status = self.process.returncode
+        self.read_output()
+        return self
+
+    def read_output(self):
+        self.out = (self.log / "stdout").read_text(errors="backslashreplace")
+        lines = (self.log / "stderr").read_text(errors="backslashreplace").splitlines(True)
+        self.said = [line.rstrip("\n") for line in lines if OWN_LINE.match(line)]
+        self.err = "".join(line for line in lines if not OWN_LINE.match(line))
+
+    def kill(self):
+        """Ends what is left of it; a drain process then ends by itself."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.wait()
+
+    def wait_for_output(self, text="ready", timeout=20):
+        """Until the program has printed that line's beginning."""
+        wait_until(lambda: re.search(f"^{text}", (self.log / "stdout").read_text(), re.M), timeout)
+
+
+class TracedRun(Run):
+    """The same under xstrace."""
+
+    def __init__(self, options, app, args, cwd, log, env, launcher=XSTRACE, prefix=(), **popen):
+        self.outputs = [Path(cwd)]
+        self.trace_files = None
+        options = options.split() if isinstance(options, str) else [str(o) for o in options]
+        if "--output-dir-path" in options:
+            self.outputs.append(Path(cwd, options[options.index("--output-dir-path") + 1]))
+        self.known = set(self._files())
+        super().__init__([*prefix, launcher, *options, app, *args], cwd, log, env, **popen)
+
+    def _files(self):
+        return [path for d in self.outputs for path in sorted(d.glob("*.json*")) if path.is_file()]
+
+    @property
+    def dir(self):
+        """The run directory, or None: its control file says which launcher made it."""
+        for path in glob.glob("/dev/shm/xstrace-*"):
+            with contextlib.suppress(OSError), open(path + "/control", "rb") as control:
+                if struct.pack("i", self.pid) in control.read(256):
+                    return path
+        return None
+
+    def children(self):
+        """Pids of the launcher's children by name: {"xstrace-drain": …, "itt_tasks": …}."""
+        path = f"/proc/{self.pid}/task/{self.pid}/children"
+        pids = [int(pid) for pid in Path(path).read_text().split()]
+        return {Path(f"/proc/{pid}/comm").read_text().strip(): pid for pid in pids}
+
+    def child(self, name):
+        """Pid of a child of the launcher, as soon as it is there."""
+        return wait_until(lambda: self.children().get(name[:15]))
+
+    @property
+    def drain(self):
+        return self.child("xstrace-drain")
+
+    def finish(self, timeout=60):
+        """Waits for launcher and drain process, then looks at what they left."""
+        self.wait(timeout)
+        return self.collect()
+
+    def collect(self):
+        wait_until(lambda: not self.dir, 20)
+        self.read_output()
+        self.trace_files = [path for path in self._files() if path not in self.known]
+        self._traces = None
+        for path in self.trace_files:
+            assert check_trace(path, strict=True) == [], path
+        return self
+
+    @property
+    def traces(self):
+        if self._traces is None:
+            self._traces = [Trace(path) for path in self.trace_files]
+        return self._traces
+
+    @property
+    def trace(self):
+        assert len(self.traces) == 1, self.trace_files
+        return self.traces[0]
+
+    def check_expected(self, *kinds):
+        """Compares the program's lines about these kinds (all, if none is given) with the traces."""
+        lines = expected_lines(self.out)
+        seen = 0
+        for (pid, how, kind, name), n in lines.items():
+            if kinds and kind not in kinds:
+                continue
+            traces = [t for t in self.traces if pid in (None, t.pid)]
+            found = sum(t.count(kind, name) for t in traces)
+            good = {"expected": found == n, "atleast": found >= n, "atmost": found <= n}[how]
+            assert good, f"pid {pid}: {how} {n} {kind} {name or ''}, found {found}"
+            seen += 1
+        assert seen, "the program expected nothing"
+        return self
+
+
+def expected_lines(out):
+    """{(pid or None, how, kind, name or None): count} of a program's output."""
+    counts = collections.Counter()
+    pid = None
+    for line in out.splitlines():
+        if match := re.match(r"process: (\d+)", line):
+            pid = int(match[1])
+        elif match := re.match(r"(expected|atleast|atmost): (\d+) (\w+)(?: (.+))?$", line):
+            counts[pid, match[1], match[3], match[4]] += int(match[2])
+    for kind in ("markers", "barriers"):  # they wait, they do not work: no device slices
+        n = counts.pop((None, "expected", kind, None), 0)
+        if (None, "expected", "commands", None) in counts:
+            counts[None, "expected", "commands", None] -= n
+    return counts
+
+
+def wait_until(true, timeout=20):
+    """Calls true() until it gives something, and returns that."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        result = true()
+        if result:
+            return result
+        time.sleep(0.002)
+    raise AssertionError(f"waited {timeout} s in vain")
+
+
+class Runner:
+    """Makes runs in one test's directory; see the fixtures."""
+
+    def __init__(self, tmp_path):
+        self.home = tmp_path
+        self.cwd = tmp_path / "cwd"
+        self.cwd.mkdir()
+        self.runs = []
+        self.left_behind = False  # set by a test that leaves a run directory on purpose
+
+    def _log(self):
+        log = self.home / f"log{len(self.runs)}"
+        log.mkdir()
+        return log
+
+    def bare(self, app, args=(), env=None, cwd=None, timeout=60, prefix=(), **popen):
+        """Runs the program as it is."""
+        run = Run([*prefix, program(app), *args], cwd or self.cwd, self._log(), env, **popen)
+        self.runs.append(run)
+        return run.wait(timeout)
+
+    def start(self, options, app, args=(), env=None, cwd=None, **popen):
+        """Starts it under xstrace: a TracedRun, to be finished with finish()."""
+        run = TracedRun(options, program(app), args, cwd or self.cwd, self._log(), env, **popen)
+        self.runs.append(run)
+        return run
+
+    def __call__(self, options, app, args=(), timeout=60, **more):
+        """Runs it under xstrace to the end: a TracedRun."""
+        return self.start(options, app, args, **more).finish(timeout)
+
+    def end(self):
+        for run in self.runs:
+            if run.status is None:
+                run.kill()
+            if not isinstance(run, TracedRun):
+                continue
+            if self.left_behind and run.dir:
+                shutil.rmtree(run.dir)
+            elif run.trace_files is None:
+                run.wait().collect()
+
+
+def program(app):
+    """A name of a program of apps/, or any other path."""
+    path = APPS / str(app)
+    return path if path.exists() else app
+
+
+@contextlib.contextmanager
+def mounted(where, options, kind="tmpfs"):
+    """A file system at a place, for this process and its children alone (pytest_configure)."""
+    subprocess.run(["mount", "-t", kind, "-o", options, "none", where], check=True)
+    try:
+        yield where
+    finally:
+        subprocess.run(["umount", "-l", where], check=True)
+
+
+def limited(which, value):
+    """A preexec_fn that sets a soft limit."""
+    hard = resource.getrlimit(which)[1]
+    return lambda: resource.setrlimit(which, (value, hard))
+
+
+@pytest.fixture
+def xstrace(tmp_path):
+    runner = Runner(tmp_path)
+    yield runner
+    runner.end()
+
+
+@pytest.fixture(autouse=True)
+def time_limit():
+    """No test hangs."""
+
+    def stop(*unused):
+        raise TimeoutError("the test takes too long")
+
+    old = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS_OF_A_TEST)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, old)
+
+
+def pytest_configure(config):
+    """What tests mount is nobody else's."""
+    if is_root:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.unshare(CLONE_NEWNS) == 0:
+            subprocess.run(["mount", "--make-rprivate", "/"], check=True)

@@ -1,0 +1,314 @@
+"""OpenCL programs on PoCL: every call, every command, and what the trace says about them."""
+
+import itertools
+import re
+import sys
+
+import pytest
+from conftest import ROOT, expected_lines
+
+KERNEL = "--chrome-kernel-logging"
+CALL = "--chrome-call-logging"
+DEVICE = "--chrome-device-logging"
+ZEROS = [0, 0, 0]
+SHAPES = {
+    "add": ([4096, 1, 1], [64, 1, 1]),
+    "scale": ([4096, 1, 1], ZEROS),
+    "tile": ([64, 64, 1], [8, 8, 1]),
+    "box": ([16, 16, 8], ZEROS),
+    "gated": ([4096, 1, 1], ZEROS),
+}
+MATRIX = [
+    f"--queue {queue} --create {create} --events {events}{profiling}"
+    for queue, create, events, profiling in itertools.product(
+        ("in-order", "out-of-order", "several"),
+        ("list", "legacy", "null"),
+        ("none", "held", "waited", "callbacks", "released"),
+        ("", " --no-profiling"),
+    )
+    if create != "null" or (profiling and queue != "out-of-order")
+]
+
+
+def check_device(trace):
+    """What holds for the device work of every trace; most of it xstrace-check cannot know."""
+    calls = {(s.track, s.start): s for s in trace.calls if s.name.startswith("clEnqueue")}
+    starts = {e["id"]: e for e in trace.events if e["ph"] == "s"}
+    ends = {(e["pid"], e["tid"], e["ts"]): e["id"] for e in trace.events if e["ph"] == "f"}
+    ids = [s.args["id"] for s in trace.device]
+    assert len(set(ids)) == len(ids)
+    for work in trace.device:
+        assert work.args["queued"] <= work.args["submit"] <= work.start <= work.end, work
+        if not calls:
+            continue
+        flow = starts[ends[(*work.track, work.start)]]
+        call = calls[(flow["pid"], flow["tid"]), flow["ts"]]
+        kind = "clEnqueueNDRangeKernel" if "global" in work.args else work.base
+        assert call.name == kind
+        assert call.start <= work.args["queued"] + 5000 and call.start <= work.start, (call, work)
+    if calls:
+        assert len(starts) == len(ends) == len(trace.device)
+
+
+def queue_tracks(trace):
+    """Names of the device's tracks."""
+    return sorted(name for track, name in trace.names("thread_name").items() if track[0] >= 2**31)
+
+
+@pytest.mark.parametrize("options", MATRIX)
+def test_every_kind_of_queue_and_event(xstrace, options):
+    """The program itself checks that it sees its objects as without us."""
+    run = xstrace(KERNEL, "cl_matrix", options.split())
+    assert (run.status, run.err) == (0, "")
+    run.check_expected()
+    check_device(run.trace)
+
+
+@pytest.mark.parametrize("queue", ["in-order", "out-of-order", "several"])
+def test_shared_virtual_memory(xstrace, queue):
+    run = xstrace(f"{KERNEL} {CALL}", "cl_matrix", ["--svm", "--queue", queue])
+    assert run.status == 0
+    run.check_expected()
+    check_device(run.trace)
+    svm = [s for s in run.trace.device if "SVM" in s.name and "Unmap" not in s.name]
+    assert len(svm) == 9 and all(s.args["bytes"] == 16384 for s in svm)
+
+
+def test_names_sizes_and_bytes(xstrace):
+    trace = xstrace(KERNEL, "cl_matrix").trace
+    for work in trace.device:
+        if "global" in work.args:
+            assert (work.args["global"], work.args["local"]) == SHAPES[work.base]
+            sizes = "{%d; %d; %d} {%d; %d; %d}" % (*work.args["global"], *work.args["local"])
+            pattern = rf"{work.base}\[(SIMD\d+ )?{re.escape(sizes)}\]"
+            assert re.fullmatch(pattern, work.name)
+        elif re.search("Unmap|Migrate|Marker|Barrier", work.name):
+            assert work.name == work.base and "bytes" not in work.args
+        else:
+            assert work.name == f"{work.base}[16384]" and work.args["bytes"] == 16384
+
+
+def test_processes_and_threads_have_names(xstrace):
+    trace = xstrace(KERNEL, "cl_matrix").trace
+    processes = {pid: name for (pid, _), name in trace.names("process_name").items()}
+    host = trace.metadata["host"]
+    assert processes.pop(trace.pid) == f"HOST<{host}>"
+    assert len(processes) == 1
+    assert all(n.startswith(f"DEVICE<{host}>[") and len(n) > 15 for n in processes.values())
+    assert trace.names("thread_name")[trace.pid, trace.pid] == "cl_matrix"
+
+
+@pytest.mark.parametrize("events", ["none", "held"])
+def test_an_in_order_queue_is_one_track(xstrace, events):
+    """Nothing overlaps in it, so it needs no lanes, and its commands keep their order."""
+    args = ["--events", events, "--rounds", "10"]
+    trace = xstrace(KERNEL, "cl_matrix", args).trace
+    assert len(queue_tracks(trace)) == 1, queue_tracks(trace)
+    ids = [int(s.args["id"]) for s in sorted(trace.device, key=lambda s: (s.start, s.end))]
+    assert ids == sorted(ids)
+
+
+def test_times_are_the_runtimes_own(xstrace):
+    """No lane, and no lack of one, moves a command in time ("started" says that it was moved)."""
+    trace = xstrace(KERNEL, "cl_matrix", "--queue out-of-order --rounds 30".split()).trace
+    assert not [s for s in trace.device if "started" in s.args]
+
+
+@pytest.mark.parametrize("queue", ["in-order", "out-of-order"])
+def test_work_ends_before_the_call_that_waited_returns(xstrace, queue):
+    trace = xstrace(f"{CALL} {KERNEL}", "cl_matrix", ["--queue", queue]).trace
+    finishes = sorted((s for s in trace.calls if s.name == "clFinish"), key=lambda s: s.start)
+    starts = {s.start: s for s in trace.calls if s.name.startswith("clEnqueue")}
+    flows = {e["id"]: e["ts"] for e in trace.events if e["ph"] == "s"}
+    checked = 0
+    for event in (e for e in trace.events if e["ph"] == "f"):
+        work = next(
+            s for s in trace.device if s.track == (event["pid"], event["tid"]) and s.start == event["ts"]
+        )
+        call = starts[flows[event["id"]]]
+        waited = next(f for f in finishes if f.start >= call.end)
+        if re.search("Read|WriteBuffer$", call.name):
+            waited = call  # blocking in this program
+        assert work.end <= waited.end, (work, waited)
+        checked += 1
+    assert checked == len(trace.device)
+
+
+def test_every_call_is_there(xstrace):
+    """The calls of the program, in its order and with nothing else (see cl_dlopen.c)."""
+    run = xstrace(CALL, "cl_dlopen")
+    source = (ROOT / "tests/apps/cl_dlopen.c").read_text()
+    calls = re.findall(r"CALL\((\w+)\)\(", source)
+    threads = run.trace.by_thread(run.trace.calls)
+    assert [s.name for s in threads[run.trace.pid]] == calls
+    assert len(run.trace.slices) == len(calls)
+    assert not run.trace.device
+
+
+def test_failed_calls_say_so(xstrace):
+    trace = xstrace(f"{CALL} {KERNEL}", "cl_matrix", ["--rounds", "2"]).trace
+    failed = [(s.name, s.args["result"]) for s in trace.calls if "result" in s.args]
+    assert failed.count(("clEnqueueReadBuffer", -30)) == 2
+    assert sum(name == "clEnqueueNDRangeKernel" for name, _ in failed) == 2
+    assert all(result < 0 for _, result in failed)
+
+
+@pytest.mark.parametrize("app", ["cl_dlopen", "cl_matrix"])
+def test_device_logging_alone_shows_the_device_alone(xstrace, app):
+    run = xstrace(DEVICE, app).check_expected()
+    assert not run.trace.host
+    assert {e["ph"] for e in run.trace.events} == {"M", "X"}
+    check_device(run.trace)
+
+
+def test_kernel_logging_shows_only_the_calls_that_enqueue(xstrace):
+    trace = xstrace(KERNEL, "cl_matrix").trace
+    assert all(s.name.startswith("clEnqueue") for s in trace.host)
+
+
+TWO_THREADS = """
+import threading
+import pyopencl as cl
+context = cl.Context([cl.get_platforms()[0].get_devices()[0]])
+kernel = cl.Kernel(cl.Program(context, "kernel void k(void) {}").build(), "k")
+queues = [cl.CommandQueue(context) for _ in range(2)]
+def work():
+    for queue in queues:
+        for _ in range(5):
+            cl.enqueue_nd_range_kernel(queue, kernel, (8,), None)
+        queue.finish()
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("expected: 20 kernels k")
+"""
+
+
+@pytest.mark.parametrize(
+    "options, count, pattern",
+    [
+        ("", 4, r"Thread \d+ CL Queue<0x[0-9a-f]+>"),
+        ("--chrome-no-thread-on-device", 2, r"CL Queue<0x[0-9a-f]+>"),
+        ("--chrome-no-engine-on-device", 2, r"Thread \d+ CL"),
+        ("--chrome-no-thread-on-device --chrome-no-engine-on-device", 1, "CL"),
+    ],
+)
+def test_tracks_of_the_device(xstrace, options, count, pattern):
+    """Two threads, two queues, each thread uses both."""
+    run = xstrace(f"{KERNEL} {options}", sys.executable, ["-c", TWO_THREADS]).check_expected()
+    names = {re.sub(r" lane \d+$", "", name) for name in queue_tracks(run.trace)}
+    assert len(names) == count and all(re.fullmatch(pattern, name) for name in names), names
+
+
+# ---- reports ----
+
+
+def table(text, title):
+    """{name: calls} of the rows of one report, all backends together."""
+    rows = {}
+    for part in text.split("\n=== ")[1:]:
+        if part.startswith(title):
+            for line in part.splitlines():
+                if match := re.fullmatch(r" *(.+?), +(\d+)(?:, +[\d.]+){5}", line):
+                    rows[match[1]] = rows.get(match[1], 0) + int(match[2])
+    return rows
+
+
+class Rows:
+    """The report's rows, counted as a trace is counted."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def total(self, pattern):
+        return sum(n for name, n in self.rows.items() if re.match(pattern, name))
+
+
+@pytest.mark.parametrize("options", ["", "-h -d", "-hd", "-d", "-h"])
+def test_reports(xstrace, options):
+    """The second kind of sink counts as the first one does; without an option there are both."""
+    from conftest import COMMANDS
+
+    run = xstrace(options, "cl_matrix", ["--queue", "several"])
+    assert run.status == 0 and not run.trace_files
+    device, host = table(run.err, "Device Timing"), table(run.err, "API Timing")
+    assert bool(device) == (options != "-h") and bool(host) == (options != "-d")
+    for (_, _, kind, name), n in expected_lines(run.out).items():
+        if kind == "commands":
+            found = sum(device.values())
+        elif kind == "kernels":
+            found = sum(c for k, c in device.items() if not k.startswith("cl") and name in (None, k))
+        else:
+            found = sum(c for k, c in device.items() if re.match(COMMANDS[kind], k))
+        assert found == n or options == "-h", (kind, name)
+    if host:
+        assert host["clEnqueueNDRangeKernel"] == 15 + 3  # with the three that fail
+        assert host["clCreateBuffer"] == 12
+
+
+def test_report_goes_to_a_file(xstrace):
+    run = xstrace("-h -d -o rep.txt", "cl_dlopen")
+    pid = re.search(r"rep\.(\d+)\.txt", run.said[0])[1]
+    text = (run.cwd / f"rep.{pid}.txt").read_text()
+    assert run.err == ""
+    assert table(text, "Device Timing")["twice"] == 1
+    assert [f.name for f in run.cwd.iterdir()] == [f"rep.{pid}.txt"]
+
+
+def test_verbose_report_has_shapes(xstrace):
+    run = xstrace("-d -v", "cl_matrix", ["--rounds", "1"])
+    assert "add[{4096; 1; 1} {64; 1; 1}]" in table(run.err, "Device Timing")
+
+
+def test_report_and_trace_in_one_run(xstrace):
+    run = xstrace(f"-d {KERNEL}", "cl_matrix").check_expected()
+    assert table(run.err, "Device Timing")["add"] == run.trace.count("kernels", "add") == 3
+
+
+# ---- programs that nobody here wrote ----
+
+
+def check_calls_match_commands(trace):
+    """Each command was enqueued, and each call that enqueues made one command."""
+    check_device(trace)
+    calls = [s for s in trace.calls if s.name.startswith("clEnqueue") and "result" not in s.args]
+    assert len(calls) == len(trace.device) > 0
+
+
+def test_clinfo(xstrace):
+    bare = xstrace.bare("clinfo")
+    run = xstrace(f"{CALL} {KERNEL}", "clinfo")
+    assert (run.status, run.out, run.err) == (bare.status, bare.out, bare.err)
+    assert sum(s.name == "clGetDeviceInfo" for s in run.trace.calls) > 50
+
+
+def test_clpeak(xstrace):
+    run = xstrace(f"{CALL} {KERNEL}", "clpeak", ["--kernel-latency"])
+    assert run.status == 0 and "Kernel launch latency" in run.out
+    check_calls_match_commands(run.trace)
+
+
+def test_pyopencl(xstrace):
+    """Its wheel brings a loader of its own."""
+    args = [ROOT / "tests/apps/pyopencl_demo.py"]
+    run = xstrace(f"{CALL} {KERNEL}", sys.executable, args)
+    assert run.status == 0 and "CORRECT" in run.out
+    run.check_expected()
+    check_calls_match_commands(run.trace)
+
+
+def test_gemm_in_itt_tasks(xstrace):
+    """The demo's program: tasks, calls and device work in one trace."""
+    run = xstrace(f"{KERNEL} --chrome-itt-logging", "gemm")
+    assert run.status == 0
+    run.check_expected()
+    check_device(run.trace)
+
+
+def test_thousands_of_commands(xstrace):
+    """With rings far smaller than what goes through them."""
+    run = xstrace(f"{KERNEL} --ring-size 64K", "cl_enqueue", [3, 2000]).check_expected()
+    check_device(run.trace)
+    assert run.trace.other["lost"] == 0

@@ -1,0 +1,243 @@
+#include "rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DAY_NS 86400000000000ull
+
+static void die(const char *what, int error)
+{
+	fprintf(stderr, "%s: %s\n", what, strerror(error));
+	exit(99);
+}
+
+void rundir_open(struct rundir *dir, const struct xs_options *options)
+{
+	static char *argv[] = { "test", "\"\x01\xff", NULL };
+	struct xs_options all = { .chrome_call = true, .chrome_kernel = true, .chrome_itt = true, .ring_size = XS_RING_MIN };
+	struct xs_clock_pair first;
+	struct xs_control *control;
+	struct xs_options mine;
+	void *map;
+	int error;
+
+	memset(dir, 0, sizeof(*dir));
+	mine = options ? *options : all;
+	error = xs_launch_create(&dir->launch, &mine, argv);
+	if (error < 0)
+		die("run directory", -error);
+	control = dir->launch.control;
+	(void)snprintf(dir->out, sizeof(dir->out), "%s", dir->launch.dir);
+	(void)strncat(dir->out, ".out", sizeof(dir->out) - strlen(dir->out) - 1);
+	if (mkdir(dir->out, 0700) < 0)
+		die(dir->out, errno);
+	if (!control->options.output_dir[0])
+		memcpy(control->options.output_dir, dir->out, sizeof(control->options.output_dir));
+	error = xs_shm_map(dir->launch.dir, "strings", false, XS_STRINGS_SIZE, &map, &dir->run.strings_size);
+	if (error < 0)
+		die("strings", -error);
+	/* as drain.c's open_run() */
+	dir->run.strings = dir->strings = map;
+	dir->run.control = control;
+	dir->run.options = &control->options;
+	memcpy(dir->run.dir, dir->launch.dir, sizeof(dir->run.dir));
+	memcpy(dir->run.host, "testhost", 9);
+	dir->run.base = control->real0 / DAY_NS * DAY_NS;
+	first.tick = control->tick0;
+	first.mono = control->mono0;
+	if (xs_timeline_init(&dir->run.clock, control->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC, first,
+			     (int64_t)(control->real0 - control->mono0 - dir->run.base)) < 0 ||
+	    xs_timeline_init(&dir->run.raw, XS_CLOCK_RAW, xs_clock_pair(XS_CLOCK_RAW), dir->run.clock.offset) < 0)
+		die("clock", ENOMEM);
+}
+
+static void empty(const char *path)
+{
+	DIR *list = opendir(path);
+	struct dirent *entry;
+
+	while (list && (entry = readdir(list)))
+		if (entry->d_name[0] != '.' || (entry->d_name[1] && entry->d_name[1] != '.'))
+			(void)unlinkat(dirfd(list), entry->d_name, 0);
+	if (list)
+		closedir(list);
+}
+
+void rundir_clear(struct rundir *dir)
+{
+	empty(dir->out);
+}
+
+void rundir_close(struct rundir *dir)
+{
+	xs_timeline_fini(&dir->run.clock);
+	xs_timeline_fini(&dir->run.raw);
+	munmap(dir->strings, XS_STRINGS_SIZE);
+	munmap(dir->launch.control, sizeof(*dir->launch.control));
+	empty(dir->out);
+	empty(dir->launch.dir);
+	(void)rmdir(dir->out);
+	(void)rmdir(dir->launch.dir);
+}
+
+struct xs_process_file *rundir_process(struct rundir *dir, int pid, uint32_t serial, uint32_t slots, uint64_t ring_size)
+{
+	struct xs_process_file *file;
+	char name[XS_NAME_MAX];
+	void *map;
+	int error;
+
+	xs_process_name(name, pid, serial, 0);
+	error = xs_shm_map(dir->launch.dir, name, true, xs_slot_offset(slots, ring_size), &map, NULL);
+	if (error < 0)
+		die(name, -error);
+	file = map;
+	file->pid = pid;
+	file->ppid = getpid();
+	file->join_tick = xs_tick(dir->run.control->use_tsc);
+	file->join_boot = xs_clock_ns(CLOCK_BOOTTIME);
+	file->serial = serial;
+	file->slots = slots;
+	file->ring_size = ring_size;
+	memcpy(file->comm, "test", 5);
+	for (uint32_t i = 0; i < slots; i++) {
+		struct xs_ring *ring = rundir_ring(file, i);
+
+		xs_ring_init(ring, (unsigned char *)ring + XS_RING_HEADER, ring_size,
+			     (enum xs_on_full)dir->run.options->on_full);
+		atomic_store(&ring->state, XS_RING_LIVE);
+	}
+	atomic_store(&file->used, slots);
+	atomic_store(&file->magic, XS_MAGIC);
+	return file;
+}
+
+struct xs_ring *rundir_ring(struct xs_process_file *file, uint32_t slot)
+{
+	return (struct xs_ring *)((char *)file + xs_slot_offset(slot, file->ring_size));
+}
+
+void rundir_process_unmap(struct xs_process_file *file)
+{
+	munmap(file, xs_slot_offset(file->slots, file->ring_size));
+}
+
+uint32_t rundir_name(struct rundir *dir, const char *text, uint32_t scope)
+{
+	return xs_intern(dir->strings, text, (uint32_t)strlen(text), scope);
+}
+
+static struct xs_event *begin(struct rundir *dir, struct xs_ring *ring, uint32_t size, uint8_t kind, uint64_t tick,
+			      uint32_t name, enum xs_role role)
+{
+	struct xs_event *event = xs_ring_reserve(ring, &dir->launch.control->bell, size, role);
+
+	if (event) {
+		event->tick = tick;
+		event->name = name;
+		event->kind = kind;
+		event->words = (uint8_t)(size / 8);
+		event->source = kind == XS_BEGIN || kind == XS_END ? XS_SOURCE_ITT : XS_SOURCE_OPENCL;
+		event->flags = 0;
+	}
+	return event;
+}
+
+bool put_thread(struct rundir *dir, struct xs_ring *ring, uint32_t tid, const char *name)
+{
+	struct xs_event *event = begin(dir, ring, 32, XS_THREAD, xs_tick(dir->run.control->use_tsc),
+				       rundir_name(dir, name, 0), XS_ROLE_OTHER);
+
+	if (!event)
+		return false;
+	event->arg[0] = tid;
+	event->arg[1] = atomic_load(&ring->lost);
+	atomic_store(&ring->tid, tid);
+	xs_ring_commit(ring, 32);
+	return true;
+}
+
+bool put_begin(struct rundir *dir, struct xs_ring *ring, uint64_t tick, uint32_t name)
+{
+	struct xs_event *event = begin(dir, ring, 16, XS_BEGIN, tick, name, XS_ROLE_BEGIN);
+
+	if (event)
+		xs_ring_commit(ring, 16);
+	return event;
+}
+
+bool put_end(struct rundir *dir, struct xs_ring *ring, uint64_t tick, uint32_t domain)
+{
+	struct xs_event *event = begin(dir, ring, 16, XS_END, tick, domain, XS_ROLE_END);
+
+	if (event)
+		xs_ring_commit(ring, 16);
+	return event;
+}
+
+bool put_call(struct rundir *dir, struct xs_ring *ring, uint64_t tick, uint64_t duration, uint32_t function, uint8_t flags,
+	      int64_t result)
+{
+	struct xs_call_record *call =
+		(void *)begin(dir, ring, sizeof(*call), XS_CALL, tick, function, XS_ROLE_OTHER);
+
+	if (!call)
+		return false;
+	call->event.flags = flags;
+	call->duration = duration;
+	call->result = result;
+	xs_ring_commit(ring, sizeof(*call));
+	return true;
+}
+
+bool put_device(struct rundir *dir, struct xs_ring *ring, const struct xs_device_record *record, bool shaped)
+{
+	uint32_t size = shaped ? sizeof(*record) : XS_DEVICE_RECORD_SHORT;
+	struct xs_event *event =
+		begin(dir, ring, size, XS_DEVICE, record->event.tick, record->event.name, XS_ROLE_OTHER);
+
+	if (!event)
+		return false;
+	event->flags = record->event.flags;
+	memcpy(event->arg, record->event.arg, size - sizeof(*event));
+	xs_ring_commit(ring, size);
+	return true;
+}
+
+char *rundir_trace(struct rundir *dir, char *path, size_t size, size_t *ret_length)
+{
+	DIR *list = opendir(dir->out);
+	struct dirent *entry;
+	char *text = NULL;
+	int found = 0;
+
+	while (list && (entry = readdir(list))) {
+		if (entry->d_name[0] == '.' && (!entry->d_name[1] || entry->d_name[1] == '.'))
+			continue;
+		found++;
+		(void)snprintf(path, size, "%s/%s", dir->out, entry->d_name);
+	}
+	if (list)
+		closedir(list);
+	if (found == 1) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		struct stat st;
+
+		if (fd >= 0 && !fstat(fd, &st) && (text = malloc((size_t)st.st_size + 1))) {
+			ssize_t n = read(fd, text, (size_t)st.st_size);
+
+			*ret_length = n > 0 ? (size_t)n : 0;
+			text[*ret_length] = '\0';
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+	return text;
+}
