@@ -31,6 +31,7 @@ enum xs_record_flags {
 	XS_FLAG_ENQUEUE = 1,  /* XS_CALL: the call put work on a device */
 	XS_FLAG_FAILED = 2,   /* XS_CALL: result is the API's error code */
 	XS_FLAG_FUNCTION = 4, /* XS_DEVICE: name is a function number of source, not a string */
+	XS_FLAG_IN_ORDER = 8, /* XS_DEVICE: the queue runs one command after the other */
 };
 
 struct xs_event {

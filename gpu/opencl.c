@@ -66,6 +66,7 @@ struct xs_cl_queue {
 	uint8_t device;       /* index in devices */
 	bool profiled;        /* commands have times */
 	bool profiling_added; /* by us: the application must not see it */
+	bool in_order;
 	uint32_t array_length;
 	cl_queue_properties array[32]; /* as the application gave it, with its terminating 0 */
 };
@@ -96,7 +97,8 @@ static uint8_t device_index(cl_device_id id)
 	return (uint8_t)(i < MAX_DEVICES ? i : MAX_DEVICES - 1);
 }
 
-static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id device, bool profiled, bool added)
+static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id device,
+				     cl_command_queue_properties properties, bool added)
 {
 	_Atomic uint64_t *slot = map_find(&queues, handle, true);
 	struct xs_cl_queue *queue;
@@ -110,7 +112,8 @@ static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id devic
 		return NULL;
 	queue->serial = atomic_fetch_add_explicit(&queue_serial, 1, memory_order_relaxed) + 1;
 	queue->device = device_index(device);
-	queue->profiled = profiled;
+	queue->profiled = added || properties & CL_QUEUE_PROFILING_ENABLE;
+	queue->in_order = !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
 	queue->profiling_added = added;
 	queue->array_length = 0;
 	if (added)
@@ -138,7 +141,7 @@ static struct xs_cl_queue *queue_of(cl_command_queue handle)
 	if (xs_cl_target.clGetCommandQueueInfo(handle, CL_QUEUE_DEVICE, sizeof(device), &device, NULL) ||
 	    xs_cl_target.clGetCommandQueueInfo(handle, CL_QUEUE_PROPERTIES, sizeof(properties), &properties, NULL))
 		return NULL;
-	return queue_add(handle, device, properties & CL_QUEUE_PROFILING_ENABLE, false);
+	return queue_add(handle, device, properties, false);
 }
 
 cl_command_queue xs_hook_clCreateCommandQueue(cl_context context, cl_device_id device,
@@ -155,7 +158,7 @@ cl_command_queue xs_hook_clCreateCommandQueue(cl_context context, cl_device_id d
 		queue = xs_cl_target.clCreateCommandQueue(context, device, properties, errcode_ret);
 	}
 	if (queue)
-		(void)queue_add(queue, device, add || properties & CL_QUEUE_PROFILING_ENABLE, add);
+		(void)queue_add(queue, device, properties, add);
 	return queue;
 }
 
@@ -195,7 +198,7 @@ cl_command_queue xs_hook_clCreateCommandQueueWithProperties(cl_context context, 
 		add = false;
 		queue = xs_cl_target.clCreateCommandQueueWithProperties(context, device, properties, errcode_ret);
 	}
-	known = queue ? queue_add(queue, device, add || flags & CL_QUEUE_PROFILING_ENABLE, add) : NULL;
+	known = queue ? queue_add(queue, device, flags, add) : NULL;
 	if (known && add && properties) {
 		memcpy(known->array, properties, (n + 1) * sizeof(properties[0]));
 		known->array_length = n + 1;
@@ -563,7 +566,8 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 	record = &node->record;
 	record->event.tick = work->call.tick;
 	record->event.name = work->name ? work->name : work->function;
-	record->event.flags = work->name ? 0 : XS_FLAG_FUNCTION;
+	record->event.flags = (uint8_t)((work->name ? 0 : XS_FLAG_FUNCTION) |
+					(work->queue->in_order ? XS_FLAG_IN_ORDER : 0));
 	record->event.words = (work->name ? sizeof(*record) : XS_DEVICE_RECORD_SHORT) / 8;
 	record->host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
 	record->tid = xs_thread_id();

@@ -19,15 +19,24 @@
 #define DEVICE_PID 0x80000000u
 #define CROSSING_TID 0x40000000u
 
+struct interval {
+	uint64_t start, end;
+};
+
+/* One row of slices that do not overlap. Work comes ring by ring and so not in order of time: what was put there is remembered. */
+struct lane {
+	uint32_t tid;
+	uint32_t count, room;
+	struct interval *taken; /* by start */
+	uint64_t forgotten;     /* nothing is known about what lies before it */
+};
+#define LANE_MEMORY 8192u
+
 /* Where device work of one queue (and thread, as asked) is shown; work that overlaps gets another lane. */
 struct device_track {
 	uint32_t device, tid, queue; /* key; tid and queue 0: not told apart */
-	uint32_t first;              /* number of the first lane; lanes are numbered as they come */
 	uint32_t lane_count;
-	struct {
-		uint64_t end;
-		uint32_t tid;
-	} lane[16];
+	struct lane *lanes;
 };
 
 struct xs_chrome {
@@ -358,47 +367,74 @@ static struct device_track *device_track(struct xs_process *process, const struc
 	return track;
 }
 
-/* A lane that is free at `start`; *start moves when nothing is free (16 lanes deep), which the trace then says. */
-static uint32_t lane(struct xs_process *process, struct device_track *track, const struct xs_device_record *record,
-		     uint64_t *start, uint64_t end)
+/* Takes [start, end] of a lane; false when it is not free, or not known to be. */
+static bool take(struct lane *lane, uint64_t start, uint64_t end, bool in_order)
+{
+	uint32_t at = lane->count;
+
+	if (start < lane->forgotten && !in_order)
+		return false;
+	while (at && lane->taken[at - 1].start > start) /* mostly none */
+		at--;
+	if ((at && lane->taken[at - 1].end > start) || (at < lane->count && lane->taken[at].start < end))
+		return false;
+	if (lane->count == LANE_MEMORY) {
+		uint32_t half = LANE_MEMORY / 2;
+
+		lane->forgotten = lane->taken[half - 1].end;
+		memmove(lane->taken, lane->taken + half, half * sizeof(*lane->taken));
+		lane->count = half;
+		at = at > half ? at - half : 0;
+	}
+	if (lane->count == lane->room) {
+		uint32_t room = lane->room ? 2 * lane->room : 64;
+		struct interval *grown = realloc(lane->taken, room * sizeof(*grown));
+
+		if (!grown)
+			return false;
+		lane->taken = grown;
+		lane->room = room;
+	}
+	memmove(&lane->taken[at + 1], &lane->taken[at], (lane->count - at) * sizeof(*lane->taken));
+	lane->taken[at] = (struct interval){ start, end };
+	lane->count++;
+	return true;
+}
+
+/* The track for device work from start to end: 0 when there is no memory. */
+static uint32_t find_lane(struct xs_process *process, struct device_track *track, const struct xs_device_record *record,
+			  uint64_t start, uint64_t end)
 {
 	struct xs_chrome *chrome = process->chrome;
-	uint32_t best = 0, count = track->lane_count;
-	char name[128], queue[40] = "", thread[32] = "", number[16] = "";
-	uint64_t pid, tid;
+	char name[128], queue[40] = "", thread[32] = "", number[24] = "";
+	bool in_order = record->event.flags & XS_FLAG_IN_ORDER && track->queue;
+	uint64_t pid = device_pid(process, record->device);
+	struct lane *lane;
 	char *o;
 
-	for (uint32_t i = 0; i < count; i++) {
-		if (track->lane[i].end <= *start) {
-			track->lane[i].end = end > *start ? end : *start;
-			return track->lane[i].tid;
-		}
-		if (track->lane[i].end < track->lane[best].end)
-			best = i;
-	}
-	if (count == sizeof(track->lane) / sizeof(track->lane[0])) {
-		*start = track->lane[best].end;
-		track->lane[best].end = end > *start ? end : *start;
-		return track->lane[best].tid;
-	}
-	track->lane_count++;
-	pid = device_pid(process, record->device);
-	tid = ++chrome->next_tid[record->device % XS_DEVICES];
-	track->lane[count].tid = (uint32_t)tid;
-	track->lane[count].end = end > *start ? end : *start;
+	for (uint32_t i = 0; i < track->lane_count; i++)
+		if (take(&track->lanes[i], start, end, in_order))
+			return track->lanes[i].tid;
+	lane = realloc(track->lanes, (track->lane_count + 1) * sizeof(*lane));
+	if (!lane)
+		return 0;
+	track->lanes = lane;
+	lane += track->lane_count++;
+	*lane = (struct lane){ .tid = ++chrome->next_tid[record->device % XS_DEVICES] };
+	(void)take(lane, start, end, true);
 	if (track->tid)
 		(void)snprintf(thread, sizeof(thread), "Thread %u ", track->tid);
 	if (track->queue)
 		(void)snprintf(queue, sizeof(queue), " Queue<0x%llx>", (unsigned long long)record->queue_handle);
-	if (count)
-		(void)snprintf(number, sizeof(number), " lane %u", count + 1);
+	if (track->lane_count > 1)
+		(void)snprintf(number, sizeof(number), " lane %u", track->lane_count);
 	(void)snprintf(name, sizeof(name), "%sCL%s%s", thread, queue, number);
-	o = put_metadata(xs_output_put(&chrome->out), "thread_name", pid, tid);
+	o = put_metadata(xs_output_put(&chrome->out), "thread_name", pid, lane->tid);
 	o = put(put_escaped(put(o, "\"name\":\""), name), "\"}},\n");
-	o = put_metadata(o, "thread_sort_index", pid, tid);
-	o = put(put_count(o, "\"sort_index\":", tid), "}},\n");
+	o = put_metadata(o, "thread_sort_index", pid, lane->tid);
+	o = put(put_count(o, "\"sort_index\":", lane->tid), "}},\n");
 	finish(chrome, o);
-	return (uint32_t)tid;
+	return lane->tid;
 }
 
 static char *put_dimensions(char *o, const uint64_t *d, const char *open, const char *between, const char *close)
@@ -422,7 +458,7 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 	const struct xs_options *options = process->run->options;
 	struct xs_chrome *chrome = process->chrome;
 	struct device_track *track;
-	uint64_t start = work->start, pid, tid, id;
+	uint64_t pid, tid, id;
 	bool function = record->event.flags & XS_FLAG_FUNCTION;
 	size_t length;
 	const char *name;
@@ -433,14 +469,16 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 	track = device_track(process, record);
 	if (!track)
 		return;
-	tid = lane(process, track, record, &start, work->end);
+	tid = find_lane(process, track, record, work->start, work->end);
+	if (!tid)
+		return;
 	pid = device_pid(process, record->device);
 	name = xs_text_of(process->run,
 			  function ? xs_function_id(record->event.source, record->event.name) : record->event.name, &length);
 	o = put_count(xs_output_put(&chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
 	o = put(put_count(o, ",\"pid\":", pid), ",\"ts\":");
-	o = xs_json_micros(o, start);
-	o = xs_json_micros(put(o, ",\"dur\":"), work->end > start ? work->end - start : 0);
+	o = xs_json_micros(o, work->start);
+	o = xs_json_micros(put(o, ",\"dur\":"), work->end - work->start);
 	o = xs_json_escape(put(o, ",\"cat\":\"gpu_op\",\"name\":\""), name, length < 4096 ? length : 4096);
 	if (work->shape) {
 		if (record->simd)
@@ -455,8 +493,6 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 	o = put_count(o, "\",\"args\":{\"id\":\"", record->id);
 	o = xs_json_micros(put(o, "\",\"queued\":"), work->queued);
 	o = xs_json_micros(put(o, ",\"submit\":"), work->submit);
-	if (start != work->start)
-		o = xs_json_micros(put(o, ",\"started\":"), work->start);
 	if (work->shape) {
 		o = put_dimensions(o, work->shape, ",\"global\":[", ",", "]");
 		o = put_dimensions(o, work->shape + 3, ",\"local\":[", ",", "]");
@@ -468,7 +504,7 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 		/* unique among the processes of a host, and exact in a double */
 		id = (uint64_t)(uint32_t)process->pid << 30 | (record->id & 0x3fffffff);
 		o = put_flow(o, "s", id, (uint64_t)process->pid, record->tid, work->host_start);
-		o = put_flow(o, "f\",\"bp\":\"e", id, pid, tid, start);
+		o = put_flow(o, "f\",\"bp\":\"e", id, pid, tid, work->start);
 	}
 	finish(chrome, o);
 }
@@ -530,6 +566,11 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 	}
 	xs_output_close(&chrome->out, tail ? tail : "", tail ? (size_t)(o - tail) : 0);
 	free(tail);
+	for (size_t i = 0; i < chrome->track_count; i++) {
+		for (uint32_t k = 0; k < chrome->tracks[i].lane_count; k++)
+			free(chrome->tracks[i].lanes[k].taken);
+		free(chrome->tracks[i].lanes);
+	}
 	free(chrome->tracks);
 	free(chrome);
 	process->chrome = NULL;

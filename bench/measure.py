@@ -1,0 +1,358 @@
+"""What bench/run measures with: programs run and timed, /proc read, traces counted, figures shown."""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+
+MIB = 1 << 20
+
+
+class Failed(Exception):
+    """A program did not do what it should; the message is for people."""
+
+
+# ---- running programs ----
+
+
+class Tracer:
+    """No tracer: the program alone. The others say what stands around it."""
+
+    name = "bare"
+    environment = {}
+
+    def command(self, trace, program, options):
+        return program
+
+    def begin(self, trace):
+        pass
+
+    def end(self):
+        pass
+
+
+class Launched(Tracer):
+    """A tracer that is put before the program; `options` always, then its option for `trace`."""
+
+    def __init__(self, name, path, output_option, options=()):
+        self.name, self.path, self.output_option = name, path, output_option
+        self.options = list(options)
+
+    def command(self, trace, program, options):
+        return [self.path, *self.options, *options, self.output_option, trace, *program]
+
+
+class Lttng(Tracer):
+    """LTTng-UST: the program carries it; a session stands around the run and loses nothing."""
+
+    name = "LTTng-UST"
+    environment = {"LTTNG_UST_ALLOW_BLOCKING": "1"}
+
+    def __init__(self):
+        self.daemon = None
+        if not self.works("list"):
+            self.daemon = subprocess.Popen(
+                ["lttng-sessiond", "--no-kernel"],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            wait_for(lambda: self.works("list"), "lttng-sessiond does not start")
+
+    @staticmethod
+    def works(*command):
+        call = ["lttng", "--no-sessiond", *command]
+        return subprocess.run(call, capture_output=True).returncode == 0
+
+    def need(self, *command):
+        if not self.works(*command):
+            raise Failed("lttng " + " ".join(command) + " failed")
+
+    def begin(self, trace):
+        session = f"xstrace-bench-{os.getpid()}"
+        self.need("create", session, "--output=" + trace)
+        self.need("enable-channel", "-u", "--blocking-timeout=inf", "c")
+        self.need("enable-event", "-u", "xstrace_bench:*", "-c", "c")
+        self.need("start")
+
+    def end(self):
+        self.need("stop")
+        self.need("destroy")
+
+    def close(self):
+        if self.daemon:
+            self.daemon.terminate()
+            self.daemon.wait()
+
+
+def lines_of(text):
+    """{name: value} of a program's lines "<name> <number>"."""
+    values = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 2:
+            try:
+                values[words[0]] = float(words[1])
+            except ValueError:
+                pass
+    return values
+
+
+def spawn(command, out, environment):
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, out + ".out", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+        (os.POSIX_SPAWN_OPEN, 2, out + ".err", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+    ]
+    return os.posix_spawn(command[0], command, {**os.environ, **environment}, file_actions=actions)
+
+
+class Scratch:
+    """Where traces go; each is removed as soon as it was looked at."""
+
+    def __init__(self, parent=None):
+        self.path = tempfile.mkdtemp(prefix="xstrace-bench-", dir=parent)
+        self.trace = os.path.join(self.path, "trace")
+
+    def close(self):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def run(self, tracer, program, options=(), look=None):
+        """The program's own figures, and ours: whole_s, exit_ms, bytes, and what look(trace) says."""
+        os.mkdir(self.trace)
+        tracer.begin(self.trace)
+        command = tracer.command(self.trace, [str(word) for word in program], list(options))
+        begin = time.monotonic_ns()
+        pid = spawn(command, self.trace, tracer.environment)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        ended = time.monotonic_ns()
+        tracer.end()
+        finished = time.monotonic_ns()
+        with open(self.trace + ".out") as out, open(self.trace + ".err") as err:
+            values, errors = lines_of(out.read()), err.read()
+        if status:
+            raise Failed(f"{' '.join(command)}: status {status}\n{errors}")
+        values["whole_s"] = (finished - begin) / 1e9
+        if "end_ns" in values:
+            values["exit_ms"] = (ended - values["end_ns"]) / 1e6
+        values["bytes"] = size_of(self.trace)
+        if look:
+            values.update(look(self.trace))
+        shutil.rmtree(self.trace)
+        return values
+
+    def warm(self, size):
+        """Memory that a virtual machine never touched costs its host faults at the first use."""
+        path = os.path.join(self.path, "warm")
+        block = b"x" * (4 * MIB)
+        with open(path, "wb") as file:
+            for _ in range(size // len(block)):
+                file.write(block)
+        os.unlink(path)
+
+
+def size_of(directory):
+    return sum(
+        os.path.getsize(os.path.join(where, name))
+        for where, _, names in os.walk(directory)
+        for name in names
+    )
+
+
+# ---- the drain process ----
+
+
+def process_stat(pid):
+    """(name, parent), or None when there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            text = file.read()
+    except OSError:
+        return None
+    name, rest = text[text.index("(") + 1 :].rsplit(")", 1)
+    return name, int(rest.split()[1])
+
+
+def child(parent, name):
+    """The pid of the first child of that name; it may be about to come."""
+
+    def look():
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+            if process_stat(pid) == (name, parent):
+                return pid
+        return None
+
+    return wait_for(look, f"no process {name}")
+
+
+def wait_for(condition, complaint, seconds=10):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.001)
+    raise Failed(complaint)
+
+
+def cpu_ns(pid):
+    with open(f"/proc/{pid}/schedstat") as file:
+        return int(file.read().split()[0])
+
+
+def peak_mib(pid):
+    with open(f"/proc/{pid}/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
+
+
+def settle(pid):
+    """Waits until the process has done its work; returns its CPU time."""
+    before = cpu_ns(pid)
+    while True:
+        time.sleep(0.15)
+        now = cpu_ns(pid)
+        if now - before < 1_000_000:
+            return now
+        before = now
+
+
+class Stepped:
+    """A program with --step under xstrace, with its drain process, stopped before and after its run."""
+
+    def __init__(self, scratch, tracer, program, options=()):
+        self.scratch = scratch
+        os.mkdir(scratch.trace)
+        command = tracer.command(scratch.trace, [str(word) for word in program], list(options))
+        self.launcher = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.drain = child(self.launcher.pid, "xstrace-drain")
+        self.expect("ready")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.launcher.stdin.close()
+        self.launcher.stdout.close()
+        self.launcher.wait()
+        shutil.rmtree(self.scratch.trace)
+
+    def expect(self, word):
+        if self.launcher.stdout.readline().strip() != word:
+            raise Failed("the traced program ended early")
+
+    def work(self):
+        self.launcher.stdin.write("\n")
+        self.launcher.stdin.flush()
+        self.expect("done")
+
+
+# ---- traces ----
+
+
+def count_slices(trace):
+    """{"slices": n, "lost": n} of the one JSON trace in a directory, every line of it looked at."""
+    (name,) = os.listdir(trace)
+    path = os.path.join(trace, name)
+    if name.endswith(".zst"):
+        with subprocess.Popen(["zstd", "-dcq", path], stdout=subprocess.PIPE) as process:
+            return count_in(process.stdout)
+    with open(path, "rb") as file:
+        return count_in(file)
+
+
+def count_in(file):
+    mark, slices, total, rest = b'\n{"ph":"X"', 0, 0, b""
+    while block := file.read(16 * MIB):
+        total += len(block)
+        block = rest + block
+        slices += block.count(mark)
+        rest = block[-(len(mark) - 1) :] if len(block) < 65536 else block[-65536:]
+        slices -= rest.count(mark)
+    slices += rest.count(mark)
+    other = json.loads(b"{" + rest[rest.rindex(b'"otherData":') :].rstrip()[:-1] + b"}")["otherData"]
+    return {"slices": slices, "json_bytes": total, "lost": other["lost"]}
+
+
+# ---- figures ----
+
+
+def interleave(rounds, variants):
+    """Calls the variants in turn, forwards and backwards; {name: [result of each round]}."""
+    results = {name: [] for name in variants}
+    for i in range(rounds):
+        for name in list(variants) if i % 2 == 0 else reversed(variants):
+            results[name].append(variants[name]())
+    return results
+
+
+def over(results, base, key):
+    """For each other variant the differences to `base`, round by round."""
+    return {
+        name: [run[key] - bare[key] for run, bare in zip(runs, results[base])]
+        for name, runs in results.items()
+        if name != base
+    }
+
+
+@dataclass
+class Figure:
+    """One line of the table: xstrace's values, the goal, and what stands beside it."""
+
+    what: str
+    unit: str
+    values: list
+    goal: float = None
+    beside: dict = field(default_factory=dict)
+    at_least: bool = False
+
+    @property
+    def median(self):
+        return statistics.median(self.values)
+
+    @property
+    def verdict(self):
+        if self.goal is None:
+            return ""
+        good = self.median >= self.goal if self.at_least else self.median <= self.goal
+        return "pass" if good else "FAIL"
+
+    def cells(self):
+        low, high = number(min(self.values)), number(max(self.values))
+        spread = f" ({low}..{high})" if len(self.values) > 1 else ""
+        sign = "≥" if self.at_least else "≤"
+        return [
+            self.what,
+            f"{number(self.median)} {self.unit}{spread}".strip(),
+            "" if self.goal is None else f"{sign} {number(self.goal)}",
+            self.verdict,
+            ", ".join(f"{k} {number(statistics.median(v))}" for k, v in self.beside.items()),
+        ]
+
+
+def number(value):
+    if value == int(value):
+        return f"{int(value)}"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+HEAD = ["figure", "xstrace: median (min..max)", "goal", "", "beside it, same run, medians"]
+
+
+def markdown(figures):
+    rows = [HEAD, ["---"] * len(HEAD)] + [figure.cells() for figure in figures]
+    return ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def plain(figures):
+    rows = [HEAD] + [figure.cells() for figure in figures]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD))]
+    return ["  ".join(c.ljust(w) for c, w in zip(row, widths)).rstrip() for row in rows]

@@ -1,0 +1,131 @@
+"""ITT tasks: counts, nesting, names, domains, plug-ins, threads."""
+
+import re
+import sys
+
+import pytest
+from conftest import APPS
+
+ITT = "--chrome-itt-logging"
+
+
+def script(xstrace, body, options=ITT, **more):
+    """Runs a few lines of Python with ITT's own functions at hand."""
+    head = "from ittapi import domain, string_handle, task_begin, task_end, native as _\n"
+    return xstrace(options, sys.executable, ["-c", head + body], **more)
+
+
+@pytest.mark.parametrize("count, threads, depth", [(0, 1, 1), (1, 1, 1), (1000, 1, 8), (999, 4, 64)])
+def test_counts_and_nesting(xstrace, count, threads, depth):
+    run = xstrace(ITT, "itt_tasks", [count, threads, "--depth", depth])
+    assert (run.status, run.err) == (0, "")
+    if not count:
+        assert not run.trace_files and "No event of interest" in run.said[0]
+        return
+    run.check_expected()
+    for tasks in run.trace.by_thread(run.trace.tasks).values():
+        assert [int(s.name[len("app::t") :]) for s in tasks] == [i % depth for i in range(count)]
+        for outer, inner in zip(tasks, tasks[1:]):
+            nested = inner.name != "app::t0"
+            assert (inner.end <= outer.end) == nested and (inner.start >= outer.end) == (not nested)
+
+
+def test_a_hundred_threads(xstrace):
+    run = xstrace(ITT, "itt_tasks", [300, 100]).check_expected()
+    assert all(len(tasks) == 300 for tasks in run.trace.by_thread(run.trace.tasks).values())
+
+
+def test_many_rounds_of_threads(xstrace):
+    run = xstrace(ITT, "itt_threads", [3200, 64]).check_expected()
+    assert run.trace.other["lost"] == 0
+
+
+def test_a_lot(xstrace):
+    """The rings turn around many times, and nothing is lost."""
+    run = xstrace(ITT, "itt_tasks", [300000, 2]).check_expected()
+    assert run.trace.other["lost"] == 0
+    assert run.trace.other["events"] == 2 * 600000
+
+
+def test_every_name_is_exact(xstrace):
+    run = xstrace(ITT, "itt_names")
+    assert (run.status, run.err) == (0, "")
+    printed = [bytes.fromhex(name) for name in re.findall("^name: (.*)$", run.out, re.M)]
+    tasks = run.trace.by_thread(run.trace.tasks)[run.trace.pid]
+    for raw, task in zip(printed, tasks):
+        name = "names::" + raw.decode("utf-8", "replace")
+        # how many U+FFFD a wrong sequence becomes is nobody's law
+        seen = re.sub("\ufffd+", "\ufffd", task.name)
+        assert seen == re.sub("\ufffd+", "\ufffd", name) or (len(name) > 4096 and name.startswith(seen))
+    assert len(tasks[len(printed) - 1].name) > 1000  # the longest is cut, not gone
+    run.check_expected()
+    assert "handles: same\n" in run.out and "of NULL: a domain, a name\n" in run.out
+    assert 'do"ma\\in\n\ufffd::a' in [s.name for s in tasks]
+    assert "::a" in [s.name for s in tasks]
+
+
+def test_tasks_that_cross_keep_their_times(xstrace):
+    """Neither is inside the other: they go to two tracks, with the times that they had."""
+    trace = xstrace(ITT, "itt_names").trace
+    a, b = ([s for s in trace.tasks if s.name == name] for name in ("domain a::a", "domain b::b"))
+    assert len(a) == len(b) == 1
+    a, b = a[0], b[0]
+    assert a.start < b.start < a.end < b.end and a.track != b.track
+    assert min(b.start - a.start, a.end - b.start, b.end - a.end) > 1000000
+    assert any("(overlapping)" in name for name in trace.names("thread_name").values())
+
+
+def test_many_tasks_that_cross(xstrace):
+    """A pipeline, each stage a domain: every task overlaps those before and behind it."""
+    body = """
+import ittapi, time
+domains = [ittapi.domain(f"stage{i}") for i in range(4)]
+for i in range(200):
+    ittapi.task_begin(domains[i % 4], f"work{i}")
+    time.sleep(0.0001)
+    if i >= 3:
+        ittapi.task_end(domains[(i - 3) % 4])
+for i in range(3):
+    ittapi.task_end(domains[(197 + i) % 4])
+"""
+    trace = script(xstrace, body).trace
+    tasks = sorted(trace.tasks, key=lambda s: int(s.name.split("work")[1]))
+    assert [s.name for s in tasks] == [f"stage{i % 4}::work{i}" for i in range(200)]
+    for i in range(196):
+        assert tasks[i].start < tasks[i + 1].start < tasks[i].end < tasks[i + 4].start, i
+    assert trace.other["lost"] == 0 and "unmatched_ends" not in trace.other
+
+
+def test_plugins_with_an_ittnotify_of_their_own(xstrace):
+    run = xstrace(ITT, "itt_plugin_host", [APPS / "itt_plugin.so"])
+    assert run.status == 0 and "unloaded: yes\n" in run.out
+    run.check_expected()
+
+
+def test_domain_switched_off(xstrace):
+    """Part of itt_names; the task in the disabled domain must not be there."""
+    trace = xstrace(ITT, "itt_names").trace
+    assert trace.count("tasks", "switched::on") == 1
+    assert trace.count("tasks", "switched::off") == 0
+
+
+def test_without_itt_logging_nothing_listens(xstrace):
+    """The program's create functions then give NULL, as without any collector."""
+    run = xstrace("--chrome-call-logging", "itt_names")
+    assert run.status == 0 and "of NULL: no domain, no name\n" in run.out
+    assert not run.trace_files
+
+
+def test_more_names_than_fit(xstrace):
+    """Every task stays; names beyond the table's size share one."""
+    body = """
+import ittapi
+for i in range(150000):
+    ittapi.task_begin("names", f"{i:0300}")
+    ittapi.task_end("names")
+"""
+    run = script(xstrace, body)
+    assert run.status == 0 and run.err == ""
+    assert run.trace.count("tasks") == 150000
+    assert run.trace.tasks[0].name == f"names::{0:0300}"
+    assert "too many names" in run.trace.tasks[-1].name
