@@ -290,27 +290,16 @@ static void describe(const struct xs_option *row, char *text, size_t size)
 		       row->argument ? row->argument : "");
 }
 
-void xs_options_help(FILE *out, bool markdown)
+void xs_options_help(FILE *out)
 {
 	char text[128];
 
-	if (markdown)
-		fputs("| option | meaning |\n|---|---|\n", out);
-	else
-		fputs("Usage: xstrace [options] <application> <arguments>\nOptions:\n", out);
+	fputs("Usage: xstrace [options] <application> <arguments>\nOptions:\n", out);
 	for (size_t i = 0; i < xs_option_count; i++) {
 		describe(&xs_option_table[i], text, sizeof(text));
-		if (markdown) {
-			fputs("| `", out);
-			for (const char *c = text; *c; c++)
-				fprintf(out, *c == '|' ? "\\|" : "%c", *c);
-			fprintf(out, "` | %s |\n", xs_option_table[i].help);
-		} else {
-			fprintf(out, "%-36s %s\n", text, xs_option_table[i].help);
-		}
+		fprintf(out, "%-36s %s\n", text, xs_option_table[i].help);
 	}
-	if (!markdown)
-		fputs("With none of these, -h and -d. Exit status: the application's; 125 xstrace itself failed, 126 the\n"
-		      "application cannot be run, 127 it was not found.\n",
-		      out);
+	fputs("With none of these, -h and -d. Exit status: the application's; 125 xstrace itself failed, 126 the\n"
+	      "application cannot be run, 127 it was not found.\n",
+	      out);
 }

@@ -66,7 +66,7 @@ bool xs_want_itt(const struct xs_options *options);
 bool xs_want_calls(const struct xs_options *options);   /* every host API call */
 bool xs_want_device(const struct xs_options *options);  /* device work */
 
-/* The help text; with markdown, the README's table. */
-void xs_options_help(FILE *out, bool markdown);
+/* The help text. scripts/readme-options makes the README's table of it. */
+void xs_options_help(FILE *out);
 
 #endif

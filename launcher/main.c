@@ -133,7 +133,7 @@ int main(int argc, char **argv)
 		return XS_EXIT_SELF;
 	}
 	if (options.show_help) {
-		xs_options_help(stdout, false);
+		xs_options_help(stdout);
 		return 0;
 	}
 	if (options.show_version) {
