@@ -32,6 +32,9 @@ class Tracer:
         pass
 
     def end(self):
+        """Makes the trace complete."""
+
+    def clean(self):
         pass
 
 
@@ -80,6 +83,8 @@ class Lttng(Tracer):
 
     def end(self):
         self.need("stop")
+
+    def clean(self):
         self.need("destroy")
 
     def close(self):
@@ -131,6 +136,7 @@ class Scratch:
         ended = time.monotonic_ns()
         tracer.end()
         finished = time.monotonic_ns()
+        tracer.clean()
         with open(self.trace + ".out") as out, open(self.trace + ".err") as err:
             values, errors = lines_of(out.read()), err.read()
         if status:
@@ -166,14 +172,15 @@ def size_of(directory):
 
 
 def process_stat(pid):
-    """(name, parent), or None when there is no such process."""
+    """(name, parent), or None when there is no such process, or only what its parent must reap."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             text = file.read()
     except OSError:
         return None
     name, rest = text[text.index("(") + 1 :].rsplit(")", 1)
-    return name, int(rest.split()[1])
+    state, parent = rest.split()[:2]
+    return None if state == "Z" else (name, int(parent))
 
 
 def child(parent, name):

@@ -8,6 +8,7 @@
 
 #include "collector.h"
 #include "itt_abi.h"
+#include "strings.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -25,6 +26,7 @@ struct table {
 	_Atomic uint32_t count;
 };
 static struct table domains, handles;
+static __itt_string_handle nameless = { .strA = "(no memory)" };
 
 static uint32_t hash_of(const char *text)
 {
@@ -103,10 +105,31 @@ EXPORT __itt_string_handle *__itt_string_handle_create(const char *name)
 	return find_or_add(&handles, name, sizeof(__itt_string_handle), new_handle);
 }
 
+/* The id of "domain::task", which belongs to the domain. */
+static uint32_t intern_task(const char *domain_name, const char *task, uint32_t domain)
+{
+	size_t domain_length = strlen(domain_name), task_length = strlen(task);
+	char short_text[512], *text = short_text;
+
+	if (domain_length + task_length + 3 > sizeof(short_text))
+		text = xs_arena(domain_length + task_length + 3);
+	if (!text)
+		return XS_STRING_FULL;
+	memcpy(text, domain_name, domain_length);
+	memcpy(text + domain_length, "::", 2);
+	memcpy(text + domain_length + 2, task, task_length + 1);
+	return xs_name(text, domain);
+}
+
 static __attribute__((noinline, cold)) uint32_t make_domain_id(__itt_domain *domain)
 {
-	domain->extra1 = (int)xs_name(domain->nameA ? domain->nameA : "", 0);
-	return (uint32_t)domain->extra1;
+	const char *name = domain->nameA ? domain->nameA : "";
+	uint32_t id = xs_name(name, 0);
+
+	/* made while there is room: what its tasks are called when there is none for their names */
+	domain->extra2 = (void *)(uintptr_t)intern_task(name, "(too many names)", id);
+	domain->extra1 = (int)id;
+	return id;
 }
 
 static inline uint32_t domain_id(__itt_domain *domain)
@@ -115,24 +138,17 @@ static inline uint32_t domain_id(__itt_domain *domain)
 }
 
 /* First use of this handle in this domain. */
-static __attribute__((noinline, cold)) uint32_t make_task_name(__itt_string_handle *handle, uint32_t domain, const char *domain_name)
+static __attribute__((noinline, cold)) uint32_t make_task_name(__itt_string_handle *handle, __itt_domain *domain)
 {
-	const char *task = handle->strA ? handle->strA : "";
-	size_t domain_length = strlen(domain_name), task_length = strlen(task);
-	char short_text[512], *text = short_text;
-	struct task_name *name;
-	uint32_t id;
+	uint32_t scope = (uint32_t)domain->extra1;
+	uint32_t id = intern_task(domain->nameA ? domain->nameA : "", handle->strA ? handle->strA : "", scope);
+	struct task_name *name = xs_arena(sizeof(*name));
 
-	if (domain_length + task_length + 3 > sizeof(short_text))
-		text = xs_arena(domain_length + task_length + 3);
-	name = xs_arena(sizeof(*name));
-	if (!text || !name)
-		return 0;
-	memcpy(text, domain_name, domain_length);
-	memcpy(text + domain_length, "::", 2);
-	memcpy(text + domain_length + 2, task, task_length + 1);
-	id = xs_name(text, domain);
-	name->domain = domain;
+	if (id == XS_STRING_FULL)
+		id = (uint32_t)(uintptr_t)domain->extra2;
+	if (!name)
+		return id;
+	name->domain = scope;
 	name->id = id;
 	name->next = __atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE);
 	/* two threads that do this at once: one entry is lost and made again */
@@ -148,16 +164,20 @@ static uint32_t task_name(__itt_string_handle *handle, __itt_domain *domain)
 	for (struct task_name *name = __atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE); name; name = name->next)
 		if (name->domain == id)
 			return name->id;
-	return make_task_name(handle, id, domain->nameA ? domain->nameA : "");
+	return make_task_name(handle, domain);
 }
 
-/* A name that is not ready, a step of the ring that ends, a thread's first event. */
+/* A name that is not ready or missing, a step of the ring that ends, a thread's first event. */
 static __attribute__((noinline)) void begin_long(__itt_domain *domain, __itt_string_handle *handle)
 {
 	struct xs_event *event = xs_record_begin(sizeof(*event), XS_BEGIN, XS_SOURCE_ITT, 0, 0, XS_ROLE_BEGIN);
 
 	if (!event)
 		return;
+	if (!handle)
+		handle = __itt_string_handle_create("(no name)"); /* its end will come all the same */
+	if (!handle)
+		handle = &nameless;
 	event->name = task_name(handle, domain);
 	event->tick = xs_tick(xs_use_tsc); /* last: our own work is not the task's */
 	xs_record_end(sizeof(*event));
@@ -180,10 +200,10 @@ EXPORT void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id
 	const struct task_name *name;
 
 	(void)task, (void)parent;
-	if (!domain || !handle || !domain->flags)
+	if (!domain || !domain->flags)
 		return;
 	/* pairs with the release in make_task_name() */
-	name = __atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE);
+	name = handle ? __atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE) : NULL;
 	if (__builtin_expect(!name || name->domain != (uint32_t)domain->extra1 ||
 				     !xs_mark(XS_BEGIN, XS_SOURCE_ITT, name->id),
 			     0))

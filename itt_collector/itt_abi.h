@@ -15,7 +15,7 @@ typedef struct ___itt_domain {
 	const char *nameA;
 	void *nameW;
 	int extra1;   /* the collector's: interned name */
-	void *extra2; /* the collector's */
+	void *extra2; /* the collector's: id of "domain::(too many names)" */
 	struct ___itt_domain *next;
 } __itt_domain;
 

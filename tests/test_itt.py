@@ -12,7 +12,7 @@ ITT = "--chrome-itt-logging"
 def script(xstrace, body, options=ITT, **more):
     """Runs a few lines of Python with begin(domain, task) and end(domain) at hand."""
     head = """
-from ittapi.native import domain, string_handle, task_begin, task_end as end
+from ittapi import domain, string_handle, task_begin, task_end as end
 def begin(domain, name):
     task_begin(domain, string_handle(name))
 """
@@ -132,4 +132,12 @@ for i in range(150000):
     assert run.status == 0 and run.err == ""
     assert run.trace.count("tasks") == 150000
     assert run.trace.tasks[0].name == f"names::{0:0300}"
-    assert "too many names" in run.trace.tasks[-1].name
+    assert "too many names" in max(run.trace.tasks, key=lambda s: s.start).name
+
+
+def test_many_open_tasks(xstrace):
+    """More of them than any buffer holds, and all still open at the end."""
+    run = script(xstrace, "d = domain('d')\nfor i in range(50000):\n    begin(d, 'open')\n")
+    assert run.status == 0
+    assert run.trace.count("open", "d::open") == 50000
+    assert run.trace.other["lost"] == 0

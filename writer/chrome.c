@@ -19,24 +19,10 @@
 #define DEVICE_PID 0x80000000u
 #define CROSSING_TID 0x40000000u
 
-struct interval {
-	uint64_t start, end;
-};
-
-/* One row of slices that do not overlap. Work comes ring by ring and so not in order of time: what was put there is remembered. */
-struct lane {
-	uint32_t tid;
-	uint32_t count, room;
-	struct interval *taken; /* by start */
-	uint64_t forgotten;     /* nothing is known about what lies before it */
-};
-#define LANE_MEMORY 8192u
-
 /* Where device work of one queue (and thread, as asked) is shown; work that overlaps gets another lane. */
 struct device_track {
 	uint32_t device, tid, queue; /* key; tid and queue 0: not told apart */
-	uint32_t lane_count;
-	struct lane *lanes;
+	struct xs_lanes lanes;
 };
 
 struct xs_chrome {
@@ -47,6 +33,7 @@ struct xs_chrome {
 	uint32_t next_tid[XS_DEVICES];
 	bool device_named[XS_DEVICES];
 	struct xs_json_clock time;
+	uint32_t next_crossing; /* tracks of tasks that end out of order */
 };
 
 struct xs_output *xs_chrome_output(struct xs_chrome *chrome)
@@ -249,35 +236,40 @@ static inline char *put_name(char *o, struct xs_process *process, const struct x
 	return put(o, "\"},\n");
 }
 
+/* A task that ended before one that began after it: on a track of its own, named like the thread. */
+static __attribute__((noinline)) void crossing_task(struct xs_track *track, const struct xs_open *task, uint64_t end)
+{
+	struct xs_process *process = track->process;
+	struct xs_lane *lane = xs_lanes_take(&track->crossing, task->start, end, false);
+	char name[64], number[24] = "";
+	char *o;
+
+	if (!lane)
+		return;
+	if (!lane->tid) {
+		lane->tid = CROSSING_TID + process->chrome->next_crossing++;
+		if (track->crossing.count > 1)
+			(void)snprintf(number, sizeof(number), " lane %u", track->crossing.count);
+		(void)snprintf(name, sizeof(name), "%u (overlapping)%s", track->tid, number);
+		xs_chrome_thread(track, lane->tid, name, strlen(name));
+	}
+	o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"X\",\"tid\":", lane->tid);
+	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
+	o = xs_json_micros(o, task->start);
+	o = xs_json_micros(put(o, ",\"dur\":"), end > task->start ? end - task->start : 0);
+	finish(process->chrome, put_name(o, process, &task->name));
+}
+
 void xs_chrome_task(struct xs_track *track, const struct xs_open *task, uint64_t end, bool crossing)
 {
 	struct xs_process *process = track->process;
-	char *o = xs_output_put(&process->chrome->out);
+	char *o;
 
 	if (__builtin_expect(crossing, 0)) {
-		uint32_t tid = CROSSING_TID + track->tid;
-		uint64_t start = task->start;
-
-		if (!track->crossing_end) {
-			char name[32];
-
-			(void)snprintf(name, sizeof(name), "%u (overlapping)", track->tid);
-			xs_chrome_thread(track, tid, name, strlen(name));
-			o = xs_output_put(&process->chrome->out);
-		}
-		/* they come by their ends: one that begins inside the last group is cut to what is free, to show no false nesting */
-		if (start > track->crossing_start && start < track->crossing_end)
-			start = track->crossing_end;
-		track->crossing_start = start;
-		o = put_count(o, "{\"ph\":\"X\",\"tid\":", tid);
-		o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
-		o = xs_json_micros(o, start);
-		o = xs_json_micros(put(o, ",\"dur\":"), end > start ? end - start : 0);
-		if (end > track->crossing_end)
-			track->crossing_end = end;
-	} else {
-		o = put_slice(o, track, task->start, end);
+		crossing_task(track, task, end);
+		return;
 	}
+	o = put_slice(xs_output_put(&process->chrome->out), track, task->start, end);
 	finish(process->chrome, put_name(o, process, &task->name));
 }
 
@@ -367,40 +359,6 @@ static struct device_track *device_track(struct xs_process *process, const struc
 	return track;
 }
 
-/* Takes [start, end] of a lane; false when it is not free, or not known to be. */
-static bool take(struct lane *lane, uint64_t start, uint64_t end, bool in_order)
-{
-	uint32_t at = lane->count;
-
-	if (start < lane->forgotten && !in_order)
-		return false;
-	while (at && lane->taken[at - 1].start > start) /* mostly none */
-		at--;
-	if ((at && lane->taken[at - 1].end > start) || (at < lane->count && lane->taken[at].start < end))
-		return false;
-	if (lane->count == LANE_MEMORY) {
-		uint32_t half = LANE_MEMORY / 2;
-
-		lane->forgotten = lane->taken[half - 1].end;
-		memmove(lane->taken, lane->taken + half, half * sizeof(*lane->taken));
-		lane->count = half;
-		at = at > half ? at - half : 0;
-	}
-	if (lane->count == lane->room) {
-		uint32_t room = lane->room ? 2 * lane->room : 64;
-		struct interval *grown = realloc(lane->taken, room * sizeof(*grown));
-
-		if (!grown)
-			return false;
-		lane->taken = grown;
-		lane->room = room;
-	}
-	memmove(&lane->taken[at + 1], &lane->taken[at], (lane->count - at) * sizeof(*lane->taken));
-	lane->taken[at] = (struct interval){ start, end };
-	lane->count++;
-	return true;
-}
-
 /* The track for device work from start to end: 0 when there is no memory. */
 static uint32_t find_lane(struct xs_process *process, struct device_track *track, const struct xs_device_record *record,
 			  uint64_t start, uint64_t end)
@@ -409,25 +367,18 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 	char name[128], queue[40] = "", thread[32] = "", number[24] = "";
 	bool in_order = record->event.flags & XS_FLAG_IN_ORDER && track->queue;
 	uint64_t pid = device_pid(process, record->device);
-	struct lane *lane;
+	struct xs_lane *lane = xs_lanes_take(&track->lanes, start, end, in_order);
 	char *o;
 
-	for (uint32_t i = 0; i < track->lane_count; i++)
-		if (take(&track->lanes[i], start, end, in_order))
-			return track->lanes[i].tid;
-	lane = realloc(track->lanes, (track->lane_count + 1) * sizeof(*lane));
-	if (!lane)
-		return 0;
-	track->lanes = lane;
-	lane += track->lane_count++;
-	*lane = (struct lane){ .tid = ++chrome->next_tid[record->device % XS_DEVICES] };
-	(void)take(lane, start, end, true);
+	if (!lane || lane->tid)
+		return lane ? lane->tid : 0;
+	lane->tid = ++chrome->next_tid[record->device % XS_DEVICES];
 	if (track->tid)
 		(void)snprintf(thread, sizeof(thread), "Thread %u ", track->tid);
 	if (track->queue)
 		(void)snprintf(queue, sizeof(queue), " Queue<0x%llx>", (unsigned long long)record->queue_handle);
-	if (track->lane_count > 1)
-		(void)snprintf(number, sizeof(number), " lane %u", track->lane_count);
+	if (track->lanes.count > 1)
+		(void)snprintf(number, sizeof(number), " lane %u", track->lanes.count);
 	(void)snprintf(name, sizeof(name), "%sCL%s%s", thread, queue, number);
 	o = put_metadata(xs_output_put(&chrome->out), "thread_name", pid, lane->tid);
 	o = put(put_escaped(put(o, "\"name\":\""), name), "\"}},\n");
@@ -566,11 +517,8 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 	}
 	xs_output_close(&chrome->out, tail ? tail : "", tail ? (size_t)(o - tail) : 0);
 	free(tail);
-	for (size_t i = 0; i < chrome->track_count; i++) {
-		for (uint32_t k = 0; k < chrome->tracks[i].lane_count; k++)
-			free(chrome->tracks[i].lanes[k].taken);
-		free(chrome->tracks[i].lanes);
-	}
+	for (size_t i = 0; i < chrome->track_count; i++)
+		xs_lanes_fini(&chrome->tracks[i].lanes);
 	free(chrome->tracks);
 	free(chrome);
 	process->chrome = NULL;

@@ -358,11 +358,18 @@ static void close_stats(struct xs_track *track, uint64_t lost)
 
 static void close_open(struct xs_track *track, uint64_t end)
 {
+	struct xs_process *process = track->process;
+
 	while (track->depth) {
 		struct xs_open *task = &track->open[--track->depth];
 
-		if (track->process->chrome)
-			xs_chrome_unfinished(track, &task->name, task->start, end > task->start ? end : task->start);
+		if (!process->chrome)
+			continue;
+		xs_chrome_unfinished(track, &task->name, task->start, end > task->start ? end : task->start);
+		if (xs_output_full(xs_chrome_output(process->chrome))) {
+			track->dirty = true;
+			xs_process_commit(process);
+		}
 	}
 }
 
@@ -428,8 +435,8 @@ static inline void read_end(struct xs_track *track, const struct xs_event *event
 	uint64_t end = ns_of(process, event->tick);
 	uint32_t at = track->depth;
 
-	while (at && track->open[at - 1].name.scope != event->name)
-		at--;
+	while (at && track->open[at - 1].name.scope != event->name && track->open[at - 1].name.id != XS_STRING_FULL)
+		at--; /* a name that found no room has lost its domain too */
 	if (__builtin_expect(!at, 0)) {
 		process->unmatched++; /* an end without a begin: the application's, or begun while paused */
 		return;
@@ -753,6 +760,7 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 			process->comm);
 	remove_files(process);
 	for (uint32_t i = 0; i < process->track_count; i++) {
+		xs_lanes_fini(&process->tracks[i]->crossing);
 		free(process->tracks[i]->open);
 		free(process->tracks[i]);
 	}

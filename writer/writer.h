@@ -51,6 +51,23 @@ struct xs_open {
 	struct xs_name name;
 };
 
+struct xs_interval {
+	uint64_t start, end;
+};
+
+/* One row of slices that do not overlap. What is put there need not come in order of time, so it is remembered. */
+struct xs_lane {
+	uint32_t tid;
+	uint32_t count, room;
+	struct xs_interval *taken; /* by start */
+	uint64_t forgotten;        /* nothing is known about what lies before it */
+};
+
+struct xs_lanes {
+	struct xs_lane *lane;
+	uint32_t count;
+};
+
 struct xs_thread_stats {
 	uint32_t tid, name; /* string id */
 	uint64_t records, lost;
@@ -70,7 +87,7 @@ struct xs_track {
 	struct xs_open *open;
 	char prefix[64]; /* {"ph":"X","tid":T,"pid":P,"ts": */
 	uint32_t prefix_length;
-	uint64_t crossing_start, crossing_end; /* last group on the track of tasks that end out of order */
+	struct xs_lanes crossing; /* tasks that end out of order */
 };
 
 struct xs_mapped {
@@ -154,6 +171,15 @@ void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, u
 void xs_chrome_device(struct xs_process *process, const struct xs_work *work);
 void xs_chrome_close(struct xs_process *process, enum xs_end end, int status);
 struct xs_output *xs_chrome_output(struct xs_chrome *chrome);
+
+/* ---- lanes.c ---- */
+
+/*
+ * The first lane on which [start, end] overlaps nothing; a new one (tid 0, to be named by the caller) if there is none. trusted: what is
+ * too long ago to be remembered is taken for free. NULL: no memory.
+ */
+struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t end, bool trusted);
+void xs_lanes_fini(struct xs_lanes *lanes);
 
 struct xs_summary *xs_summary_open(void);
 void xs_summary_call(struct xs_summary *summary, const struct xs_call_record *call, uint64_t duration);

@@ -73,21 +73,12 @@ static struct xs_process *adopt(void)
 	return process;
 }
 
-/* The test's stderr without the lines that tell the user where the trace is. */
 static void finish(struct xs_process *process)
 {
-	int saved = dup(2);
-
-	(void)fflush(stderr);
-	if (!freopen("/dev/null", "w", stderr))
-		abort();
 	xs_timeline_update(&dir.run.clock);
 	while (xs_process_read(process, true))
 		;
 	xs_process_finish(process, XS_END_EXITED, 0);
-	(void)fflush(stderr);
-	dup2(saved, 2);
-	close(saved);
 }
 
 static uint64_t micros(const char *text)
@@ -499,8 +490,10 @@ static void spoilt_rings(void)
 		if (round % 7 == 0)
 			atomic_store(&ring->call, tap_random(&seed) << 1);
 		finish(adopt());
-		trace = load();
-		drop(&trace);
+		if (round % 3) { /* with nothing that can be believed there is no trace at all */
+			trace = load();
+			drop(&trace);
+		}
 		close_all();
 	}
 }
@@ -823,8 +816,10 @@ static void recover_twice(void)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	(void)argc;
+	tap_main(argv);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	tap_run("tasks and calls", tasks_and_calls);
 	tap_run("names", names);

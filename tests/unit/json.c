@@ -170,8 +170,10 @@ static void validator_finds_faults(void)
 		CHECK(!json_check(bad[i], strlen(bad[i]), &at), "%s", bad[i]);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	(void)argc;
+	tap_main(argv);
 	tap_run("eight digits at once", eight_digits);
 	tap_run("numbers at their edges", numbers_at_edges);
 	tap_run("numbers at random", numbers_at_random);

@@ -152,15 +152,16 @@ static struct xs_event *begin(struct rundir *dir, struct xs_ring *ring, uint32_t
 
 bool put_thread(struct rundir *dir, struct xs_ring *ring, uint32_t tid, const char *name)
 {
-	struct xs_event *event = begin(dir, ring, 32, XS_THREAD, xs_tick(dir->run.control->use_tsc),
-				       rundir_name(dir, name, 0), XS_ROLE_OTHER);
+	struct xs_thread_record *record =
+		(void *)begin(dir, ring, sizeof(*record), XS_THREAD, xs_tick(dir->run.control->use_tsc),
+			      rundir_name(dir, name, 0), XS_ROLE_OTHER);
 
-	if (!event)
+	if (!record)
 		return false;
-	event->arg[0] = tid;
-	event->arg[1] = atomic_load(&ring->lost);
+	record->tid = tid;
+	record->lost = atomic_load(&ring->lost);
 	atomic_store(&ring->tid, tid);
-	xs_ring_commit(ring, 32);
+	xs_ring_commit(ring, sizeof(*record));
 	return true;
 }
 
@@ -206,7 +207,7 @@ bool put_device(struct rundir *dir, struct xs_ring *ring, const struct xs_device
 	if (!event)
 		return false;
 	event->flags = record->event.flags;
-	memcpy(event->arg, record->event.arg, size - sizeof(*event));
+	memcpy(event + 1, &record->event + 1, size - sizeof(*event));
 	xs_ring_commit(ring, size);
 	return true;
 }

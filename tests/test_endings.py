@@ -1,0 +1,236 @@
+"""However a program, the launcher or the drain process ends, the trace is complete."""
+
+import os
+import random
+import re
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import XSTRACE, expected_lines, wait_until
+
+ITT = "--chrome-itt-logging"
+WAYS = """return exit _exit quick_exit abort segv sigterm sigkill sigint exec pthread_exit thread_exit
+    atexit_trace fork_exit fork__exit vfork_exec spawn detached""".split()
+
+
+def without_pids(out):
+    """The program's output, the blocks of its processes in any order."""
+    return sorted(re.sub(r"process: \d+|(?<=atleast: )\d+", "", out).split("\n\n"))
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_every_way_to_end(xstrace, how):
+    bare = xstrace.bare("itt_end", [how])
+    run = xstrace(ITT, "itt_end", [how])
+    assert (run.status, run.err) == (bare.status, bare.err)
+    assert without_pids(run.out) == without_pids(bare.out)
+    run.check_expected()
+    assert all(s.end > s.start for t in run.traces for s in t.tasks if s.unfinished)
+    # the launcher's own child is the one whose end is known
+    ends = [t.other["end"] for t in run.traces if t.metadata["ppid"] == run.pid]
+    statuses = [t.other.get("status") for t in run.traces if t.metadata["ppid"] == run.pid]
+    if how == "exec":
+        assert sorted(ends) == ["exec", "exited"]
+    elif run.status < 0:
+        assert (ends, statuses) == (["killed"], [-run.status])
+    else:
+        assert (ends, statuses) == (["exited"], [run.status])
+
+
+@pytest.mark.parametrize("how", ["detached", "thread_exit", "fork__exit"])
+def test_again_and_again(xstrace, how):
+    """What races with the end shows in some runs only."""
+    for _ in range(10):
+        run = xstrace(ITT, "itt_end", [how])
+        assert run.status == 7
+        run.check_expected()
+
+
+def test_descendants_go_on(xstrace):
+    """The prompt is back at once, and whoever reads our output is not held up either."""
+    run = xstrace.start(ITT, "itt_end", ["daemon"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out = run.process.stdout.read()
+    run.process.wait(10)
+    assert time.monotonic() - run.started < 0.7
+    assert run.process.returncode == 7
+    time.sleep(0.1)
+    assert run.dir  # the daemon's trace is not finished
+    run.wait().collect()
+    (run.log / "stdout").write_bytes(out)
+    run.read_output()
+    run.check_expected()
+    assert len(run.traces) == 2
+    daemon = max(run.traces, key=lambda t: t.pid)
+    assert daemon.count("tasks", "end::daemon") == 1
+
+
+@pytest.mark.parametrize("options", ["", "--queue several", "--queue out-of-order"])
+@pytest.mark.parametrize("how", ["callback-exit", "_exit"])
+def test_opencl_programs_that_end_in_flight(xstrace, how, options):
+    for _ in range(4):
+        run = xstrace("--chrome-kernel-logging", "cl_matrix", [*options.split(), "--end", how])
+        assert run.status == 7
+        run.check_expected()
+
+
+# ---- killed at a random moment ----
+
+
+def truth(path):
+    """[(tid, begun, finished)] of itt_stress's file."""
+    return list(struct.iter_unpack("<3Q40x", path.read_bytes()))
+
+
+def check_truth(trace, path, missing=0):
+    """Each thread's tasks, in their order, are those that it made; `missing`: lost by intent."""
+    threads = trace.by_thread(trace.tasks)
+    for tid, begun, finished in truth(path):
+        tasks = threads[tid]
+        count = sum(not s.unfinished for s in tasks)
+        assert finished - missing <= count <= begun, (tid, begun, finished, count)
+        assert len(tasks) <= begun and len(tasks) - count <= 1
+        numbers = [int(s.name.removeprefix("stress::t")) for s in tasks]
+        assert numbers == [n % 16 for n in range(len(tasks))]
+
+
+@pytest.mark.parametrize("pace", [1000, 0])
+@pytest.mark.parametrize("whom", ["app", "launcher", "both"])
+def test_killed_at_random_moments(xstrace, whom, pace):
+    for seed in range(6):
+        path = xstrace.home / f"truth{seed}"
+        run = xstrace.start(ITT, "itt_stress", [path, 2, pace])
+        app = run.child("itt_stress")
+        run.wait_for_output()
+        time.sleep(random.Random(seed).random() * (0.02 if pace else 0.004))
+        if whom == "both":
+            os.killpg(run.pid, signal.SIGKILL)
+        else:
+            os.kill(app if whom == "app" else run.pid, signal.SIGKILL)
+        run.finish()
+        assert run.status == -signal.SIGKILL
+        wait_until(lambda: not os.path.exists(f"/proc/{app}"))  # the launcher's end is the app's
+        check_truth(run.trace, path)
+        assert run.trace.other["lost"] == 0
+        if whom == "app":
+            assert (run.trace.other["end"], run.trace.other["status"]) == ("killed", 9)
+
+
+def recover(run, *more):
+    """xstrace --recover on the run's directory, and what that left."""
+    command = [XSTRACE, "--recover", run.dir]
+    result = subprocess.run(command, cwd=run.cwd, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert not run.dir
+    return run.collect()
+
+
+@pytest.mark.parametrize("compress", ["", " --compress zstd"])
+@pytest.mark.parametrize("seed", range(6))
+def test_drain_process_killed_at_a_random_moment(xstrace, seed, compress):
+    """The app goes on; afterwards the trace has every task, and none of them twice."""
+    path = xstrace.home / "truth"
+    run = xstrace.start(ITT + compress, "itt_stress", [path, 2, 2000])
+    drain, app = run.drain, run.child("itt_stress")
+    run.wait_for_output()
+    time.sleep(random.Random(seed).random() * 0.2)
+    os.kill(drain, signal.SIGKILL)
+    time.sleep(0.03)
+    assert os.path.exists(f"/proc/{app}/exe")
+    os.kill(app, signal.SIGKILL)
+    run.wait()
+    assert run.status == -signal.SIGKILL and run.err == ""
+    assert len(run.said) == 1 and f"xstrace --recover {run.dir}" in run.said[0]
+    recover(run)
+    check_truth(run.trace, path)
+    assert run.trace.other["lost"] == 0
+
+
+def test_app_of_a_killed_drain_process_ends_as_ever(xstrace):
+    """And what did not fit into the rings is counted."""
+    run = xstrace.start(f"{ITT} --ring-size 64K", "itt_tasks", [200000, 2])
+    os.kill(run.drain, signal.SIGKILL)
+    run.wait()
+    assert run.status == 0 and run.err == ""
+    recover(run)
+    other = run.trace.other
+    assert other["events"] + other["lost"] == 2 * 400000
+    assert expected_lines(run.out)[None, "expected", "tasks", None] == 400000
+
+
+def test_recover_a_run_that_is_not_over(xstrace):
+    run = xstrace.start(ITT, "itt_stress", [xstrace.home / "truth"])
+    run.wait_for_output()
+    command = [XSTRACE, "--recover", run.dir]
+    result = subprocess.run(command, cwd=run.cwd, capture_output=True, text=True, timeout=20)
+    assert result.returncode == 125 and result.stderr.count("\n") == 1
+    assert "still" in result.stderr
+    os.kill(run.child("itt_stress"), signal.SIGKILL)
+    run.finish()
+    check_truth(run.trace, xstrace.home / "truth")
+
+
+def test_recover_opencl(xstrace):
+    """Device work, names and flows survive, too."""
+    body = """
+import os, signal, sys, pyopencl as cl
+context = cl.Context([cl.get_platforms()[0].get_devices()[0]])
+queue = cl.CommandQueue(context)
+kernel = cl.Kernel(cl.Program(context, "kernel void k(void) {}").build(), "k")
+def work():
+    for _ in range(100):
+        cl.enqueue_nd_range_kernel(queue, kernel, (8,), None)
+    queue.finish()
+work()
+print("ready", flush=True)
+sys.stdin.readline()
+work()
+print("expected: 200 kernels k")
+"""
+    args = ["-c", body]
+    run = xstrace.start("--chrome-kernel-logging", sys.executable, args, stdin=subprocess.PIPE)
+    run.wait_for_output()
+    time.sleep(0.2)
+    os.kill(run.drain, signal.SIGKILL)
+    run.process.stdin.write(b"\n")
+    run.process.stdin.close()
+    run.wait()
+    assert run.status == 0
+    recover(run).check_expected()
+    assert len(run.trace.names("process_name")) >= 2
+
+
+@pytest.mark.parametrize(
+    "call, code",
+    [
+        ("clFinish", "cl.enqueue_marker(queue, [gate]); queue.finish()"),
+        ("clWaitForEvents", "cl.wait_for_events([gate])"),
+    ],
+)
+def test_the_call_a_killed_thread_was_in(xstrace, call, code):
+    body = f"""
+import pyopencl as cl
+context = cl.Context([cl.get_platforms()[0].get_devices()[0]])
+queue = cl.CommandQueue(context)
+gate = cl.UserEvent(context)
+print("ready", flush=True)
+{code}
+"""
+    run = xstrace.start("--chrome-call-logging", sys.executable, ["-c", body])
+    run.wait_for_output()
+    time.sleep(0.3)
+    os.kill(run.child("python"), signal.SIGKILL)
+    run.finish()
+    assert run.status == -signal.SIGKILL
+    assert [t.get("in_call") for t in run.trace.other["threads"] if t["tid"] == run.trace.pid] == [call]
+    stuck = [s for s in run.trace.calls if s.unfinished]
+    assert [s.name for s in stuck] == [call] and stuck[0].end - stuck[0].start > 100e6
+
+
+def test_nothing_is_in_a_call_at_a_normal_end(xstrace):
+    run = xstrace("--chrome-call-logging", "cl_matrix")
+    assert not [t for t in run.trace.other["threads"] if "in_call" in t]
+    assert not [s for s in run.trace.slices if s.unfinished]

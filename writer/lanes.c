@@ -1,0 +1,67 @@
+/*
+ * Sub-tracks for work that overlaps: viewers drop slices of one track that overlap without nesting.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "writer.h"
+
+#define MEMORY 8192u /* intervals remembered per lane */
+
+static bool take(struct xs_lane *lane, uint64_t start, uint64_t end, bool trusted)
+{
+	uint32_t at = lane->count;
+
+	if (start < lane->forgotten && !trusted)
+		return false;
+	while (at && lane->taken[at - 1].start > start) /* mostly none */
+		at--;
+	if ((at && lane->taken[at - 1].end > start) || (at < lane->count && lane->taken[at].start < end))
+		return false;
+	if (lane->count == MEMORY) {
+		uint32_t half = MEMORY / 2;
+
+		lane->forgotten = lane->taken[half - 1].end;
+		memmove(lane->taken, lane->taken + half, half * sizeof(*lane->taken));
+		lane->count = half;
+		at = at > half ? at - half : 0;
+	}
+	if (lane->count == lane->room) {
+		uint32_t room = lane->room ? 2 * lane->room : 64;
+		struct xs_interval *grown = realloc(lane->taken, room * sizeof(*grown));
+
+		if (!grown)
+			return false;
+		lane->taken = grown;
+		lane->room = room;
+	}
+	memmove(&lane->taken[at + 1], &lane->taken[at], (lane->count - at) * sizeof(*lane->taken));
+	lane->taken[at] = (struct xs_interval){ start, end };
+	lane->count++;
+	return true;
+}
+
+struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t end, bool trusted)
+{
+	struct xs_lane *grown;
+
+	for (uint32_t i = 0; i < lanes->count; i++)
+		if (take(&lanes->lane[i], start, end, trusted))
+			return &lanes->lane[i];
+	grown = realloc(lanes->lane, (lanes->count + 1) * sizeof(*grown));
+	if (!grown)
+		return NULL;
+	lanes->lane = grown;
+	grown += lanes->count++;
+	memset(grown, 0, sizeof(*grown));
+	(void)take(grown, start, end, true);
+	return grown;
+}
+
+void xs_lanes_fini(struct xs_lanes *lanes)
+{
+	for (uint32_t i = 0; i < lanes->count; i++)
+		free(lanes->lane[i].taken);
+	free(lanes->lane);
+	memset(lanes, 0, sizeof(*lanes));
+}
