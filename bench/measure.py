@@ -125,9 +125,15 @@ class Scratch:
     def close(self):
         shutil.rmtree(self.path, ignore_errors=True)
 
+    def fresh(self):
+        """The directory for the next trace, empty."""
+        shutil.rmtree(self.trace, ignore_errors=True)
+        os.mkdir(self.trace)
+        return self.trace
+
     def run(self, tracer, program, options=(), look=None):
         """The program's own figures, and ours: whole_s, exit_ms, bytes, and what look(trace) says."""
-        os.mkdir(self.trace)
+        self.fresh()
         tracer.begin(self.trace)
         command = tracer.command(self.trace, [str(word) for word in program], list(options))
         begin = time.monotonic_ns()
@@ -231,8 +237,7 @@ class Stepped:
 
     def __init__(self, scratch, tracer, program, options=()):
         self.scratch = scratch
-        os.mkdir(scratch.trace)
-        command = tracer.command(scratch.trace, [str(word) for word in program], list(options))
+        command = tracer.command(scratch.fresh(), [str(word) for word in program], list(options))
         self.launcher = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -301,13 +306,15 @@ def interleave(rounds, variants):
     return results
 
 
-def over(results, base, key):
-    """For each other variant the differences to `base`, round by round."""
-    return {
-        name: [run[key] - bare[key] for run, bare in zip(runs, results[base])]
+def over_bare(results, key, each=1):
+    """{variant: its differences to "bare", round by round}, of `each` calls; and what bare has."""
+    bare = [run[key] / each for run in results["bare"]]
+    differences = {
+        name: [run[key] / each - base for run, base in zip(runs, bare)]
         for name, runs in results.items()
-        if name != base
+        if name != "bare"
     }
+    return {**differences, "bare itself": bare}
 
 
 @dataclass

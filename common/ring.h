@@ -145,7 +145,7 @@ static inline const struct xs_event *xs_ring_peek(const unsigned char *data, uin
 	uint64_t room = size - offset < head - pos ? size - offset : head - pos;
 	const struct xs_event *event = (const void *)(data + offset);
 
-	if (room < sizeof(*event))
+	if (room < sizeof(*event) || offset % 16)
 		return NULL;
 	*ret_size = event->words * 8u;
 	if (*ret_size < sizeof(*event) || *ret_size % 16 || *ret_size > room)

@@ -120,7 +120,7 @@ uint32_t xs_intern(struct xs_strings *strings, const char *text, uint32_t length
 	return id;
 }
 
-const struct xs_string *xs_string(const struct xs_strings *strings, uint64_t size, uint32_t id)
+const struct xs_string *xs_string(const struct xs_strings *strings, uint64_t size, uint32_t id, uint32_t *ret_length)
 {
 	static const struct {
 		uint32_t head[4]; /* hash, length, scope, reserved */
@@ -129,10 +129,14 @@ const struct xs_string *xs_string(const struct xs_strings *strings, uint64_t siz
 	uint64_t offset = (uint64_t)id * UNIT;
 	const struct xs_string *string = (const void *)((const char *)strings + offset);
 
-	if (id == XS_STRING_FULL)
+	if (id == XS_STRING_FULL) {
+		*ret_length = full.head[1];
 		return (const void *)&full;
-	if (offset < sizeof(*strings) || offset + sizeof(*string) > size ||
-	    string->length > XS_STRING_MAX || offset + sizeof(*string) + string->length > size)
+	}
+	if (offset < sizeof(*strings) || offset + sizeof(*string) > size)
+		return NULL;
+	*ret_length = *(const volatile uint32_t *)&string->length;
+	if (*ret_length > XS_STRING_MAX || offset + sizeof(*string) + *ret_length > size)
 		return NULL;
 	return string;
 }

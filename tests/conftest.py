@@ -267,6 +267,14 @@ def wait_until(true, timeout=20):
     raise AssertionError(f"waited {timeout} s in vain")
 
 
+def alive(pid):
+    """Zombies are not: who reaps an orphan takes its time."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 class Runner:
     """Makes runs in one test's directory; see the fixtures."""
 

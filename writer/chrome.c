@@ -131,17 +131,17 @@ static void header(struct xs_process *process)
 {
 	const struct xs_run *run = process->run;
 	struct xs_chrome *chrome = process->chrome;
-	const char *argument = run->control->command, *stop = argument + sizeof(run->control->command);
+	const char *argument = run->command, *stop = argument + sizeof(run->command);
 	char *o = xs_output_put(&chrome->out);
 
 	o = put_count(o, "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":", run->base);
 	o = put(o, ",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION "\",\"run\":\"");
-	o = put_escaped(o, run->control->run_id);
+	o = put_escaped(o, run->run_id);
 	o = put_escaped(put(o, "\",\"host\":\""), run->host);
 	o = put_count(o, "\",\"pid\":", (uint64_t)process->pid);
 	o = put_count(o, ",\"ppid\":", (uint64_t)process->file->ppid);
 	o = put(o, ",\"clock\":");
-	o = put(o, run->control->use_tsc ? "\"tsc\"" : "\"monotonic\"");
+	o = put(o, run->use_tsc ? "\"tsc\"" : "\"monotonic\"");
 	o = put_count(o, ",\"ring_size\":", process->ring_size);
 	o = put(o, ",\"command\":[");
 	for (bool first = true; argument < stop && *argument; first = false) {

@@ -51,7 +51,11 @@ static int open_run(struct xs_run *run, const char *dir, bool recover)
 	if (atomic_load_explicit(&control->magic, memory_order_acquire) != XS_MAGIC ||
 	    control->version != XS_SHM_VERSION)
 		return -EBADMSG;
-	run->options = &control->options;
+	run->copied_options = control->options;
+	run->options = &run->copied_options;
+	memcpy(run->run_id, control->run_id, sizeof(run->run_id) - 1);
+	memcpy(run->command, control->command, sizeof(run->command) - 2);
+	run->use_tsc = control->use_tsc;
 	error = xs_shm_map(run->dir, "strings", false, XS_STRINGS_SIZE, &map, &run->strings_size);
 	if (error < 0)
 		return error;
@@ -61,7 +65,7 @@ static int open_run(struct xs_run *run, const char *dir, bool recover)
 		run->host[0] = '\0';
 	first.tick = control->tick0;
 	first.mono = control->mono0;
-	error = xs_timeline_init(&run->clock, control->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC, first,
+	error = xs_timeline_init(&run->clock, run->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC, first,
 				 (int64_t)(control->real0 - control->mono0 - run->base));
 	if (error < 0)
 		return error;

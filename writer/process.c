@@ -43,9 +43,10 @@ const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length
 			text = xs_opencl_names[function];
 		length = strlen(text);
 	} else {
-		const struct xs_string *string = xs_string(run->strings, run->strings_size, id);
+		uint32_t string_length = 0;
+		const struct xs_string *string = xs_string(run->strings, run->strings_size, id, &string_length);
 
-		length = string ? string->length : strlen(text);
+		length = string ? string_length : strlen(text);
 		text = string ? string->text : text;
 	}
 	*ret_length = length;
@@ -79,9 +80,11 @@ static void render(struct xs_process *process, struct xs_name *name)
 	struct xs_names *names = &process->names;
 	size_t length;
 	const char *text = xs_text_of(process->run, name->id, &length);
-	const struct xs_string *string = name->id & XS_NAME_FUNCTION
-						 ? NULL
-						 : xs_string(process->run->strings, process->run->strings_size, name->id);
+	uint32_t unused;
+	const struct xs_string *string =
+		name->id & XS_NAME_FUNCTION
+			? NULL
+			: xs_string(process->run->strings, process->run->strings_size, name->id, &unused);
 	char json[64 + 6 * XS_NAME_SLACK], *o = json;
 
 	name->scope = string ? string->scope : 0;
@@ -161,11 +164,11 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 		return give_up(process, EAGAIN);
 	process->pid = file->pid;
 	process->serial = file->serial;
-	process->slots = file->slots;
+	process->first.slots = file->slots;
 	process->ring_size = file->ring_size;
 	if (process->pid <= 0 || process->ring_size < XS_RING_MIN || process->ring_size > XS_RING_MAX ||
-	    process->ring_size & (process->ring_size - 1) || process->slots > 65536 ||
-	    xs_slot_offset(process->slots, process->ring_size) > process->first.size)
+	    process->ring_size & (process->ring_size - 1) || process->first.slots > 65536 ||
+	    xs_slot_offset(process->first.slots, process->ring_size) > process->first.size)
 		return give_up(process, EBADMSG);
 	memcpy(process->comm, file->comm, sizeof(process->comm));
 	process->comm[sizeof(process->comm) - 1] = '\0';
@@ -222,50 +225,56 @@ static int add_track(struct xs_process *process, struct xs_ring *ring)
 	return 0;
 }
 
-/* Rings that threads took since the last look. */
-static void find_tracks(struct xs_process *process)
+/* Rings of one file that threads took since the last look. */
+static void find_in(struct xs_process *process, struct xs_mapped *file, uint32_t slots, const _Atomic uint32_t *used_count)
 {
 	/* pairs with the release in the collector's fresh() */
-	uint32_t used = atomic_load_explicit(&process->file->used, memory_order_acquire);
-	uint32_t segments = atomic_load_explicit(&process->file->segments, memory_order_acquire);
-	uint32_t seen = process->track_count < process->slots ? process->track_count : process->slots;
+	uint32_t used = atomic_load_explicit(used_count, memory_order_acquire);
 
-	if (used > process->slots)
-		used = process->slots;
-	for (; seen < used; seen++)
-		if (add_track(process, (void *)((char *)process->first.map + xs_slot_offset(seen, process->ring_size))))
+	for (; file->seen < used && file->seen < slots; file->seen++)
+		if (add_track(process, (void *)((char *)file->map + xs_slot_offset(file->seen, process->ring_size))) < 0)
 			return;
+}
+
+static bool map_segment(struct xs_process *process)
+{
+	struct xs_mapped *grown = realloc(process->segments, (process->segment_count + 1) * sizeof(*grown));
+	const struct xs_segment_file *file;
+	struct xs_mapped *segment;
+	char name[XS_NAME_MAX];
+
+	if (!grown)
+		return false;
+	process->segments = grown;
+	segment = &grown[process->segment_count];
+	memset(segment, 0, sizeof(*segment));
+	xs_process_name(name, process->pid, process->serial, process->segment_count + 1);
+	if (xs_shm_map(process->run->dir, name, false, 0, &segment->map, &segment->size) < 0)
+		return false;
+	file = segment->map;
+	if (segment->size >= XS_PROCESS_HEADER) {
+		segment->slots = file->slots;
+		if (segment->slots > 65536 || xs_slot_offset(segment->slots, process->ring_size) > segment->size)
+			segment->slots = 0;
+	}
+	process->segment_count++;
+	return true;
+}
+
+static void find_tracks(struct xs_process *process)
+{
+	/* pairs with the release in the collector's make_segment() */
+	uint32_t segments = atomic_load_explicit(&process->file->segments, memory_order_acquire);
+
+	find_in(process, &process->first, process->first.slots, &process->file->used);
 	if (segments > XS_MAX_SEGMENTS)
 		segments = XS_MAX_SEGMENTS;
-	while (process->segment_count < segments) {
-		struct xs_mapped *grown = realloc(process->segments, (process->segment_count + 1) * sizeof(*grown));
-		struct xs_mapped *segment;
-		char name[XS_NAME_MAX];
-
-		if (!grown)
-			return;
-		process->segments = grown;
-		segment = &grown[process->segment_count];
-		memset(segment, 0, sizeof(*segment));
-		xs_process_name(name, process->pid, process->serial, process->segment_count + 1);
-		if (xs_shm_map(process->run->dir, name, false, 0, &segment->map, &segment->size) < 0)
-			return;
-		process->segment_count++;
-	}
-	seen = process->slots;
-	for (uint32_t i = 0; i < process->segment_count; i++) {
-		struct xs_segment_file *file = process->segments[i].map;
-		uint32_t slots = file->slots;
-
-		if (process->segments[i].size < XS_PROCESS_HEADER ||
-		    xs_slot_offset(slots, process->ring_size) > process->segments[i].size)
-			continue;
-		used = atomic_load_explicit(&file->used, memory_order_acquire);
-		for (uint32_t k = 0; k < used && k < slots; k++, seen++)
-			if (seen >= process->track_count &&
-			    add_track(process, (void *)((char *)file + xs_slot_offset(k, process->ring_size))))
-				return;
-	}
+	while (process->segment_count < segments && map_segment(process))
+		;
+	for (uint32_t i = 0; i < process->segment_count; i++)
+		if (process->segments[i].slots)
+			find_in(process, &process->segments[i], process->segments[i].slots,
+				&((struct xs_segment_file *)process->segments[i].map)->used);
 }
 
 /* ---- time ---- */
@@ -612,12 +621,13 @@ static void save(struct xs_track *track)
 	struct xs_ring *ring = track->ring;
 	uint32_t state = atomic_load_explicit(&ring->saved_state, memory_order_relaxed);
 	struct xs_ring_saved *saved = &ring->saved[state == XS_SAVED_0];
+	uint32_t depth = track->depth < XS_RING_SAVED ? track->depth : XS_RING_SAVED;
 
 	saved->tail = track->pos;
 	saved->records = track->records;
 	saved->tid = track->tid;
-	saved->depth = track->depth < XS_RING_SAVED ? track->depth : XS_RING_SAVED;
-	for (uint32_t i = 0; i < saved->depth; i++) {
+	saved->depth = depth;
+	for (uint32_t i = 0; i < depth; i++) {
 		saved->open[i].ns = track->open[i].start;
 		saved->open[i].name = track->open[i].name.id;
 	}
@@ -732,7 +742,7 @@ static void remove_files(struct xs_process *process)
 void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 {
 	struct xs_run *run = process->run;
-	uint64_t now = ns_of(process, xs_tick(run->control->use_tsc)), lost;
+	uint64_t now = ns_of(process, xs_tick(run->use_tsc)), lost;
 	bool shown;
 
 	if (run->recovering || now < process->last_ns)

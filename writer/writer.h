@@ -18,8 +18,12 @@
 
 struct xs_run {
 	char dir[PATH_MAX];
-	struct xs_control *control;
+	struct xs_control *control; /* shared: every traced process can write there, so what counts is copied */
 	const struct xs_options *options;
+	struct xs_options copied_options;
+	char run_id[sizeof(((struct xs_control *)0)->run_id)];
+	char command[sizeof(((struct xs_control *)0)->command)];
+	bool use_tsc;
 	const struct xs_strings *strings;
 	uint64_t strings_size;
 	struct xs_timeline clock, raw; /* of ticks, of CLOCK_MONOTONIC_RAW */
@@ -93,6 +97,7 @@ struct xs_track {
 struct xs_mapped {
 	void *map;
 	uint64_t size;
+	uint32_t slots, seen; /* rings in the file; those that are tracks already */
 };
 
 struct xs_device_clock {
@@ -114,7 +119,6 @@ struct xs_process {
 	int pidfd;
 	struct xs_mapped first, *segments;
 	uint32_t segment_count;
-	uint32_t slots;      /* of the first file */
 	uint64_t ring_size;
 	struct xs_track **tracks;
 	uint32_t track_count, track_room;

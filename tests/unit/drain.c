@@ -90,6 +90,14 @@ static uint64_t micros(const char *text)
 	return value + strtoull(end + 1, NULL, 10);
 }
 
+/* Behind `key`, in the line that ends at `stop`. */
+static char *behind(char *line, const char *stop, const char *key)
+{
+	char *found = memmem(line, (size_t)(stop - line), key, strlen(key));
+
+	return found ? found + strlen(key) : line;
+}
+
 /* The trace's slices; it is checked to be JSON. To be released with drop(). */
 static struct trace load(void)
 {
@@ -102,19 +110,18 @@ static struct trace load(void)
 		return trace;
 	CHECK(json_check(trace.text, trace.length, &at), "not JSON at %zu: %.60s", at,
 	      trace.text + (at < 30 ? 0 : at - 30));
-	for (char *line = trace.text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+	for (char *line = trace.text, *stop; (stop = strchr(line, '\n')); line = stop + 1) {
 		struct slice *slice = &trace.slices[trace.count];
-		char *name, *stop;
+		char *name;
 
 		if (strncmp(line, "{\"ph\":\"X\",\"tid\":", 16) || trace.count == SLICES_MAX)
 			continue;
 		trace.count++;
 		slice->tid = strtoull(line + 16, NULL, 10);
-		slice->start = micros(strstr(line, ",\"ts\":") + 6);
-		slice->end = slice->start + micros(strstr(line, ",\"dur\":") + 7);
-		name = strstr(line, ",\"name\":\"") + 9;
-		stop = strchr(line, '\n');
-		slice->unfinished = memmem(line, (size_t)(stop - line), "\"unfinished\":true", 17);
+		slice->start = micros(behind(line, stop, ",\"ts\":"));
+		slice->end = slice->start + micros(behind(line, stop, ",\"dur\":"));
+		slice->unfinished = behind(line, stop, "\"unfinished\":true") != line;
+		name = behind(line, stop, ",\"name\":\"");
 		for (size_t n = 0; n + 1 < sizeof(slice->name) && name[n] != '"'; n++)
 			slice->name[n] = name[n];
 	}
