@@ -1,6 +1,7 @@
 """What bench/run measures with: programs run and timed, /proc read, traces counted, figures shown."""
 
 import json
+import mmap
 import os
 import shutil
 import statistics
@@ -131,9 +132,10 @@ class Scratch:
         os.mkdir(self.trace)
         return self.trace
 
-    def run(self, tracer, program, options=(), look=None):
+    def run(self, tracer, program, options=(), look=None, needs=MIB):
         """The program's own figures, and ours: whole_s, exit_ms, bytes, and what look(trace) says."""
         self.fresh()
+        warm(needs)
         tracer.begin(self.trace)
         command = tracer.command(self.trace, [str(word) for word in program], list(options))
         begin = time.monotonic_ns()
@@ -156,14 +158,12 @@ class Scratch:
         shutil.rmtree(self.trace)
         return values
 
-    def warm(self, size):
-        """Memory that a virtual machine never touched costs its host faults at the first use."""
-        path = os.path.join(self.path, "warm")
-        block = b"x" * (4 * MIB)
-        with open(path, "wb") as file:
-            for _ in range(size // len(block)):
-                file.write(block)
-        os.unlink(path)
+
+def warm(size):
+    """Makes memory present: a virtual machine's host gives it anew, slowly, once it was unused for
+    some seconds. The kernel hands out first what was given back last."""
+    with mmap.mmap(-1, size) as memory:
+        memory[::4096] = b"x" * (size // 4096)
 
 
 def size_of(directory):
@@ -235,8 +235,9 @@ def settle(pid):
 class Stepped:
     """A program with --step under xstrace, with its drain process, stopped before and after its run."""
 
-    def __init__(self, scratch, tracer, program, options=()):
+    def __init__(self, scratch, tracer, program, options=(), needs=MIB):
         self.scratch = scratch
+        warm(needs)
         command = tracer.command(scratch.fresh(), [str(word) for word in program], list(options))
         self.launcher = subprocess.Popen(
             command,

@@ -106,11 +106,9 @@ void xs_at_end(void (*function)(void))
 
 static void thread_record(struct xs_ring *ring)
 {
-	struct xs_thread_record *record = xs_ring_reserve(ring, xs_bell, sizeof(*record), XS_ROLE_OTHER);
+	struct xs_thread_record *record = &ring->thread, *place;
 	char name[16] = "";
 
-	if (!record)
-		return;
 	prctl(PR_GET_NAME, name);
 	record->event.tick = xs_tick(xs_use_tsc);
 	record->event.name = xs_intern(self.strings, name, (uint32_t)strnlen(name, sizeof(name)), 0);
@@ -119,7 +117,11 @@ static void thread_record(struct xs_ring *ring)
 	record->event.source = record->event.flags = 0;
 	record->tid = atomic_load_explicit(&ring->tid, memory_order_relaxed);
 	record->lost = atomic_load_explicit(&ring->lost, memory_order_relaxed);
-	xs_ring_commit(ring, sizeof(*record));
+	place = xs_ring_reserve(ring, xs_bell, sizeof(*record), XS_ROLE_THREAD);
+	if (place) {
+		*place = *record;
+		xs_ring_commit(ring, sizeof(*record));
+	}
 }
 
 /* Runs when a thread ends; its ring goes to the next thread as it is, whatever is still in it. */
@@ -282,7 +284,7 @@ static struct xs_ring *reuse(void *file, uint32_t used)
 		/* pairs with the release in thread_detach() */
 		if (atomic_compare_exchange_strong_explicit(&ring->state, &idle, XS_RING_LIVE, memory_order_acquire,
 							    memory_order_relaxed)) {
-			ring->skip = 0; /* of a thread that ended inside a lost task */
+			ring->skip = ring->lost_ends = 0; /* of a thread that ended inside a lost task */
 			ring->limit = 0;
 			return ring;
 		}

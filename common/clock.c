@@ -114,6 +114,21 @@ int xs_timeline_init(struct xs_timeline *line, enum xs_clock clock, struct xs_cl
 	return append(line, segment);
 }
 
+int xs_timeline_restore(struct xs_timeline *line, enum xs_clock clock, const struct xs_segment *segments, size_t count,
+			int64_t offset)
+{
+	memset(line, 0, sizeof(*line));
+	line->clock = clock;
+	line->offset = offset;
+	line->next = UINT64_MAX;
+	if (!count)
+		return -EINVAL;
+	for (size_t i = 0; i < count; i++)
+		if (append(line, segments[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
 void xs_timeline_fini(struct xs_timeline *line)
 {
 	free(line->segments);

@@ -68,6 +68,9 @@ struct xs_timeline {
 
 /* Starts at `first`; results are CLOCK_MONOTONIC + offset in ns. 0 or -ENOMEM. */
 int xs_timeline_init(struct xs_timeline *line, enum xs_clock clock, struct xs_clock_pair first, int64_t offset);
+/* A timeline that goes on as another one did, of which the last `count` segments are known; it cannot be updated. 0 or -errno. */
+int xs_timeline_restore(struct xs_timeline *line, enum xs_clock clock, const struct xs_segment *segments, size_t count,
+			int64_t offset);
 void xs_timeline_fini(struct xs_timeline *line);
 
 /* To be called before ticks that were read just now are converted; cheap when no segment is due. */

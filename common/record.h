@@ -17,6 +17,7 @@ enum xs_kind {
 	XS_END,        /* the innermost open task of domain `name` ends */
 	XS_CALL,       /* an API call; struct xs_call_record */
 	XS_DEVICE,     /* finished device work; struct xs_device_record */
+	XS_LOST_ENDS,  /* the ends of the `name` innermost open tasks are lost */
 };
 
 /* Who made the record: the row of the table that turns a function number into a name. */

@@ -216,6 +216,49 @@ static bool enter(struct xs_ring *ring, struct xs_doorbell *bell, uint64_t start
 	return true;
 }
 
+/* What had to be said and found no room; there are at least 64 bytes at `head` now. Returns the head behind it. */
+static uint64_t write_due(struct xs_ring *ring, uint64_t head)
+{
+	struct xs_event *event;
+
+	if (ring->lost_ends) {
+		event = (void *)(ring->data + (head & ring->mask));
+		memset(event, 0, sizeof(*event));
+		event->kind = XS_LOST_ENDS;
+		event->words = sizeof(*event) / 8;
+		event->name = ring->lost_ends;
+		head += sizeof(*event);
+		ring->lost_ends = 0;
+	}
+	if (ring->thread_due) {
+		memcpy(ring->data + (head & ring->mask), &ring->thread, sizeof(ring->thread));
+		head += sizeof(ring->thread);
+		ring->thread_due = 0;
+	}
+	/* publishes them; pairs with the acquire in xs_ring_filled() */
+	atomic_store_explicit(&ring->head, head, memory_order_release);
+	return head;
+}
+
+static void *no_room(struct xs_ring *ring, enum xs_role role)
+{
+	ring->limit = 0; /* every record comes here until all is made good */
+	switch (role) {
+	case XS_ROLE_BEGIN:
+		ring->skip = 1;
+		break;
+	case XS_ROLE_END:
+		ring->lost_ends++;
+		break;
+	case XS_ROLE_THREAD:
+		ring->thread_due = 1;
+		return NULL; /* no event of the application: not counted */
+	default:
+		break;
+	}
+	return lose(ring);
+}
+
 void *xs_ring_enter_step(struct xs_ring *ring, struct xs_doorbell *bell, uint32_t size, enum xs_role role)
 {
 	uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
@@ -223,33 +266,32 @@ void *xs_ring_enter_step(struct xs_ring *ring, struct xs_doorbell *bell, uint32_
 	uint64_t stop = (head + step - 1) / step * step;
 	/* where records may be lost, the last quarter of the last free step is kept for ends: what was begun can be ended */
 	bool guarded = ring->policy == XS_FULL_DROP;
+	bool due = ring->lost_ends || ring->thread_due;
+	uint32_t needed = size + (due ? 64 : 0);
 	int saved = errno;
 
-	if (ring->skip && role != XS_ROLE_OTHER) {
+	if (ring->skip && (role == XS_ROLE_BEGIN || role == XS_ROLE_END)) {
 		ring->skip += role == XS_ROLE_BEGIN ? 1 : -1u;
 		return lose(ring);
 	}
-	if (head + size <= stop) {
-		if (!guarded || room(ring, stop))
-			ring->limit = ring->skip ? 0 : stop;
-		else if (role != XS_ROLE_END && head + size > stop - step / 4)
-			goto lost;
-		return ring->data + (head & ring->mask);
-	}
-	if (!enter(ring, bell, stop)) {
+	if (head + needed <= stop) {
+		bool plenty = !guarded || room(ring, stop);
+
+		if (!plenty && (role == XS_ROLE_OTHER || role == XS_ROLE_BEGIN) && head + needed > stop - step / 4)
+			return no_room(ring, role);
+		ring->limit = ring->skip ? 0 : plenty ? stop : stop - step / 4;
+	} else {
+		if (!enter(ring, bell, stop)) {
+			errno = saved;
+			return no_room(ring, role);
+		}
 		errno = saved;
-		goto lost;
+		if (stop > head)
+			pad(ring, head, stop);
+		head = stop;
+		ring->limit = ring->skip ? 0 : stop + step - (guarded ? step / 4 : 0);
 	}
-	errno = saved;
-	if (stop > head)
-		pad(ring, head, stop);
-	head = stop;
-	ring->limit = ring->skip ? 0 : stop + step - (guarded ? step / 4 : 0);
+	if (due)
+		head = write_due(ring, head);
 	return ring->data + (head & ring->mask);
-lost:
-	if (role == XS_ROLE_BEGIN) {
-		ring->skip = 1;
-		ring->limit = 0; /* every record comes here until the lost task has ended */
-	}
-	return lose(ring);
 }

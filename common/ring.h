@@ -35,7 +35,12 @@ struct xs_doorbell {
 enum xs_ring_state { XS_RING_FREE, XS_RING_LIVE, XS_RING_IDLE };
 
 /* What a record does to the nesting of tasks; a ring without room loses whole subtrees, never an end alone. */
-enum xs_role { XS_ROLE_OTHER, XS_ROLE_BEGIN, XS_ROLE_END };
+enum xs_role {
+	XS_ROLE_OTHER,
+	XS_ROLE_BEGIN,
+	XS_ROLE_END,
+	XS_ROLE_THREAD, /* whose records follow: if it finds no room, it is written as soon as there is some */
+};
 
 struct xs_open_task {
 	uint64_t ns;
@@ -65,6 +70,9 @@ struct xs_ring {
 	uint64_t prepared;           /* bytes from the start that are present in memory */
 	uint32_t policy;             /* enum xs_on_full */
 	uint32_t skip;               /* depth inside a task whose begin was lost: its whole subtree is lost */
+	uint32_t lost_ends;          /* ends lost of tasks whose begin is written: XS_LOST_ENDS is due */
+	uint32_t thread_due;         /* `thread` is due */
+	struct xs_thread_record thread;
 	/* read by the consumer at the end, or rarely */
 	_Alignas(64) _Atomic uint32_t state; /* enum xs_ring_state */
 	_Atomic uint32_t tid;
@@ -89,7 +97,7 @@ void xs_ring_init(struct xs_ring *ring, unsigned char *data, uint64_t size, enum
 
 /*
  * The rare path of xs_ring_reserve(): enters the next step. Returns where to write, or NULL: the record is lost and
- * counted. May wait (policy block). Preserves errno.
+ * counted. May wait (policy block). Preserves errno. For XS_ROLE_THREAD the caller must put the record into ring->thread first.
  */
 void *xs_ring_enter_step(struct xs_ring *ring, struct xs_doorbell *bell, uint32_t size, enum xs_role role)
 	__attribute__((cold));

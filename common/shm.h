@@ -16,11 +16,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "clock.h"
 #include "options.h"
 #include "ring.h"
 
 #define XS_MAGIC 0x6563617274737801ull
 #define XS_ENV_RUN "XSTRACE_RUN" /* path of the run directory, for the collector */
+
+#define XS_SEGMENTS_SAVED 16u
 
 struct xs_control {
 	_Atomic uint64_t magic;
@@ -39,6 +42,9 @@ struct xs_control {
 	int32_t app_status;            /* as from waitpid() */
 	/* where the run's timeline begins */
 	uint64_t tick0, mono0, real0; /* read together */
+	/* the newest pieces of the drain process's timeline, number n at n % XS_SEGMENTS_SAVED */
+	_Atomic uint32_t segment_count;
+	struct xs_segment segments[XS_SEGMENTS_SAVED];
 	struct xs_options options;
 	char command[4096]; /* the application's argv, NUL-separated, empty string at the end; may be cut */
 };

@@ -71,7 +71,7 @@ static const char *given(const char *name)
 	return value && value[0] ? value : NULL;
 }
 
-char **xs_environment(const struct xs_launch *launch, const char *library)
+char **xs_environment(const struct xs_launch *launch, const char *library, bool preload)
 {
 	const struct xs_options *options = &launch->control->options;
 	char link[PATH_MAX + 16], **environment, *added[4];
@@ -85,7 +85,10 @@ char **xs_environment(const struct xs_launch *launch, const char *library)
 		return NULL;
 	memcpy(environment, environ, count * sizeof(*environment));
 	added[n++] = variable(XS_ENV_RUN, launch->dir, "", NULL);
-	added[n++] = variable("LD_PRELOAD", library, ":", given("LD_PRELOAD"));
+	/* behind the user's: a sanitizer's runtime must come first, and no symbol of ours competes with theirs */
+	if (preload)
+		added[n++] = given("LD_PRELOAD") ? variable("LD_PRELOAD", given("LD_PRELOAD"), ":", library)
+						 : variable("LD_PRELOAD", library, "", NULL);
 	if (xs_want_itt(options)) {
 		if (given("INTEL_LIBITTNOTIFY64"))
 			fprintf(stderr,

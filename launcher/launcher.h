@@ -26,7 +26,14 @@ void xs_launch_destroy(struct xs_launch *launch);
 /* ---- program.c: the application's file ---- */
 
 /* What kind of program a file is, as far as tracing is concerned. */
-enum xs_program { XS_PROGRAM_DYNAMIC, XS_PROGRAM_STATIC, XS_PROGRAM_OTHER_CLASS, XS_PROGRAM_SETUID, XS_PROGRAM_UNKNOWN };
+enum xs_program {
+	XS_PROGRAM_DYNAMIC,
+	XS_PROGRAM_STATIC,
+	XS_PROGRAM_OTHER_CLASS,
+	XS_PROGRAM_SETUID,
+	XS_PROGRAM_NO_PRELOAD, /* uses gcc's AddressSanitizer, which refuses to run behind a preloaded library */
+	XS_PROGRAM_UNKNOWN,
+};
 
 /* Finds `name` as execvp would. 0 and the path, or -ENOENT, -EACCES, … */
 int xs_program_find(const char *name, char *path, size_t size);
@@ -37,9 +44,10 @@ enum xs_program xs_program_kind(const char *path);
 
 /*
  * The application's environment: ours, with the variables added that make the loader, ITT and OpenCL load `library`. Values
- * that the user gave are kept and ours put beside them. NULL: no memory. Warnings are printed.
+ * that the user gave are kept and ours put beside them. Without `preload` we come in only when ITT or OpenCL load us. NULL: no
+ * memory. Warnings are printed.
  */
-char **xs_environment(const struct xs_launch *launch, const char *library);
+char **xs_environment(const struct xs_launch *launch, const char *library, bool preload);
 /* Path of the collector library for this executable, wherever it is installed. 0 or -errno. */
 int xs_find_library(char *path, size_t size);
 

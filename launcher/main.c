@@ -28,16 +28,14 @@ static int recover(const char *dir)
 }
 
 /* Before the application starts, so that nobody waits for a run whose results cannot be written. */
-static int check_output(const struct xs_options *options, bool *made)
+static int check_output(const struct xs_options *options)
 {
 	char dir[2 * XS_PATH_MAX] = ".";
 	const char *slash = strrchr(options->output, '/');
 
 	if (options->output_dir[0])
 		memcpy(dir, options->output_dir, sizeof(options->output_dir));
-	if (options->output_dir[0] && !mkdir(dir, 0777))
-		*made = true;
-	else if (options->output_dir[0] && errno != EEXIST) {
+	if (options->output_dir[0] && mkdir(dir, 0777) < 0 && errno != EEXIST) {
 		fprintf(stderr, "xstrace: --output-dir-path %s: %s\n", dir, strerror(errno));
 		return -errno;
 	}
@@ -57,9 +55,9 @@ static int check_output(const struct xs_options *options, bool *made)
 	return 0;
 }
 
-static void warn_untraceable(const char *path)
+static void warn_untraceable(enum xs_program kind, const char *path)
 {
-	switch (xs_program_kind(path)) {
+	switch (kind) {
 	case XS_PROGRAM_STATIC:
 		fprintf(stderr, "xstrace: %s is statically linked: it runs, but cannot be traced\n", path);
 		break;
@@ -79,7 +77,7 @@ static int run(const struct xs_options *options, char **argv)
 {
 	char path[PATH_MAX], library[PATH_MAX];
 	struct xs_launch launch = { .dir = "" };
-	bool made_output = false;
+	enum xs_program kind;
 	char **environment;
 	int error, drain, status;
 
@@ -93,7 +91,7 @@ static int run(const struct xs_options *options, char **argv)
 		fprintf(stderr, "xstrace: libxstrace.so is not where it belongs, in ../lib/xstrace beside this program\n");
 		return XS_EXIT_SELF;
 	}
-	if (check_output(options, &made_output) < 0)
+	if (check_output(options) < 0)
 		return XS_EXIT_SELF;
 	error = xs_launch_create(&launch, options, argv);
 	if (error < 0) {
@@ -102,8 +100,9 @@ static int run(const struct xs_options *options, char **argv)
 			strerror(-error));
 		return XS_EXIT_SELF;
 	}
-	warn_untraceable(path);
-	environment = xs_environment(&launch, library);
+	kind = xs_program_kind(path);
+	warn_untraceable(kind, path);
+	environment = xs_environment(&launch, library, kind != XS_PROGRAM_NO_PRELOAD);
 	drain = environment ? xs_start_drain(&launch) : -ENOMEM;
 	if (drain < 0) {
 		fprintf(stderr, "xstrace: cannot start the drain process: %s\n", strerror(-drain));

@@ -179,10 +179,13 @@ class TracedRun(Run):
     @property
     def dir(self):
         """The run directory, or None: its control file says which launcher made it."""
-        for path in glob.glob("/dev/shm/xstrace-*"):
-            with contextlib.suppress(OSError), open(path + "/control", "rb") as control:
-                if struct.pack("i", self.pid) in control.read(256):
-                    return path
+        for path in filter(os.path.isdir, glob.glob("/dev/shm/xstrace-*")):
+            try:
+                with open(path + "/control", "rb") as control:
+                    if struct.pack("i", self.pid) in control.read(256):
+                        return path
+            except OSError:
+                return path  # half removed, or just being made
         return None
 
     def children(self):
@@ -362,8 +365,7 @@ def time_limit():
 
 
 def pytest_configure(config):
-    """What tests mount is nobody else's."""
-    if is_root:
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.unshare(CLONE_NEWNS) == 0:
-            subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    """What tests mount is nobody else's, and what others do in /dev/shm is nothing to us."""
+    if is_root and ctypes.CDLL(None).unshare(CLONE_NEWNS) == 0:
+        subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "none", "/dev/shm"], check=True)

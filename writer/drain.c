@@ -33,6 +33,34 @@ struct drain {
 	uint64_t patience; /* added to the sleep while only silent descendants are left */
 };
 
+/*
+ * Each new segment of the timeline is left in the control file: a successor (--recover) must convert as we did, or slices of
+ * both would overlap where they meet.
+ */
+static void save_clock(struct xs_run *run)
+{
+	struct xs_control *control = run->control;
+	uint32_t count = atomic_load_explicit(&control->segment_count, memory_order_relaxed);
+
+	for (; count < run->clock.count; count++) {
+		control->segments[count % XS_SEGMENTS_SAVED] = run->clock.segments[count];
+		atomic_store_explicit(&control->segment_count, count + 1, memory_order_release);
+	}
+}
+
+static int restore_clock(struct xs_run *run)
+{
+	const struct xs_control *control = run->control;
+	uint32_t count = atomic_load_explicit(&control->segment_count, memory_order_acquire);
+	uint32_t first = count > XS_SEGMENTS_SAVED ? count - XS_SEGMENTS_SAVED : 0;
+	struct xs_segment segments[XS_SEGMENTS_SAVED];
+
+	for (uint32_t i = first; i < count; i++)
+		segments[i - first] = control->segments[i % XS_SEGMENTS_SAVED];
+	return xs_timeline_restore(&run->clock, run->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC, segments,
+				   count - first, (int64_t)(control->real0 - control->mono0 - run->base));
+}
+
 static int open_run(struct xs_run *run, const char *dir, bool recover)
 {
 	struct xs_clock_pair first;
@@ -65,6 +93,10 @@ static int open_run(struct xs_run *run, const char *dir, bool recover)
 		run->host[0] = '\0';
 	first.tick = control->tick0;
 	first.mono = control->mono0;
+	if (recover && atomic_load_explicit(&control->segment_count, memory_order_acquire)) {
+		error = restore_clock(run);
+		return error < 0 ? error : xs_timeline_init(&run->raw, XS_CLOCK_RAW, xs_clock_pair(XS_CLOCK_RAW), run->clock.offset);
+	}
 	error = xs_timeline_init(&run->clock, run->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC, first,
 				 (int64_t)(control->real0 - control->mono0 - run->base));
 	if (error < 0)
@@ -152,6 +184,8 @@ static uint64_t look(struct drain *drain)
 
 	xs_timeline_update(&drain->run.clock);
 	xs_timeline_update(&drain->run.raw);
+	if (atomic_load_explicit(&drain->run.control->segment_count, memory_order_relaxed) != drain->run.clock.count)
+		save_clock(&drain->run);
 	for (struct xs_process *p = drain->processes; p; p = p->next)
 		read += xs_process_read(p, false);
 	return read;
@@ -162,7 +196,7 @@ static bool launcher_lives(const struct xs_control *control)
 	return xs_process_alive(control->launcher_pid, control->launcher_start);
 }
 
-/* True when a process has ended and only the launcher's word about how is awaited. */
+/* True when a process has ended and something must be known before it is finished. */
 static bool finish_ended(struct drain *drain)
 {
 	struct xs_control *control = drain->run.control;
@@ -174,6 +208,9 @@ static bool finish_ended(struct drain *drain)
 		bool exec = superseded(drain, process);
 
 		if (!exec && !ended(process)) {
+			link = &process->next;
+		} else if (!exec && atomic_load_explicit(&control->joined, memory_order_acquire) != drain->joined) {
+			waiting = true; /* it may have called exec: who has joined is looked at first */
 			link = &process->next;
 		} else if (!exec && process->pid == control->app_pid &&
 			   !atomic_load_explicit(&control->app_exited, memory_order_acquire) &&
@@ -366,7 +403,6 @@ int xs_drain(const char *dir, bool recover)
 		(void)prctl(PR_SET_NAME, "xstrace-drain");
 		drain_loop(&drain);
 	} else {
-		xs_timeline_update(&drain.run.clock);
 		(void)find_processes(&drain);
 		for (struct xs_process *p = drain.processes; p; p = p->next)
 			if (!ended(p) || xs_process_alive(drain.run.control->bell.consumer_pid,

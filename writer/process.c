@@ -365,11 +365,12 @@ static void close_stats(struct xs_track *track, uint64_t lost)
 	track->records = 0;
 }
 
-static void close_open(struct xs_track *track, uint64_t end)
+/* The innermost `count` open tasks, which nobody will end. */
+static void close_some(struct xs_track *track, uint32_t count, uint64_t end)
 {
 	struct xs_process *process = track->process;
 
-	while (track->depth) {
+	while (track->depth && count--) {
 		struct xs_open *task = &track->open[--track->depth];
 
 		if (!process->chrome)
@@ -394,7 +395,7 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 		return;
 	tid = (uint32_t)record->tid;
 	if (tid != track->tid || track->thread == UINT32_MAX) {
-		close_open(track, ns_of(process, event->tick));
+		close_some(track, UINT32_MAX, ns_of(process, event->tick));
 		close_stats(track, record->lost);
 		track->tid = tid;
 		stats_of(track, tid, 0);
@@ -531,6 +532,8 @@ static void open_chrome(struct xs_track *track)
 
 static void read_record(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
+	struct xs_process *process = track->process;
+
 	switch (event->kind) {
 	case XS_CALL:
 		read_call(track, event, size);
@@ -540,6 +543,9 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 		break;
 	case XS_THREAD:
 		read_thread(track, event, size);
+		return;
+	case XS_LOST_ENDS:
+		close_some(track, event->name, process->last_ns);
 		return;
 	default: /* padding, and what a newer collector may write */
 		return;
@@ -720,7 +726,7 @@ static void finish_track(struct xs_track *track, uint64_t end)
 		xs_chrome_unfinished(track,
 				     xs_name_of(process, xs_function_id((uint8_t)(call >> 24), (call & 0xffffff) - 1)),
 				     start, end > start ? end : start);
-	close_open(track, end);
+	close_some(track, UINT32_MAX, end);
 	if (process->chrome && xs_output_full(xs_chrome_output(process->chrome)))
 		xs_process_commit(process);
 }

@@ -1,0 +1,536 @@
+"""Whatever runs under xstrace runs as it would without: results, environment, signals, resources."""
+
+import os
+import pty
+import random
+import re
+import resource
+import select
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from conftest import APPS, BUILD, NOBODY, ROOT, VARIABLES, XSTRACE, limited, root_only, wait_until
+
+ITT = "--chrome-itt-logging"
+ALL = f"{ITT} --chrome-call-logging --chrome-kernel-logging -h -d"
+PY_MP = ROOT / "tests/apps/py_mp.py"
+# a shell between us and the program: then both have the same relation to their parents
+SHELL = ("sh", "-c", '"$@"; exit $?', "sh")
+
+
+def same(bare, run):
+    assert (run.status, run.out, run.err) == (bare.status, bare.out, bare.err)
+
+
+# ---- the same results ----
+
+
+@pytest.mark.parametrize(
+    "app, args",
+    [
+        ("true", []),
+        ("false", []),
+        ("sh", ["-c", "exit 200"]),
+        ("sh", ["-c", "echo out; echo err >&2; kill -TERM $$"]),
+        ("sh", ["-c", "kill -KILL $$"]),
+        ("sh", ["-c", "sh -c 'exit 3' | cat; (exit 4) & wait $!"]),
+        ("echo", ["--help", "-x", "", "a b", "--", "\n"]),
+        ("cat", ["/proc/self/comm", "/nonexistent"]),
+        ("bash", ["-c", "ulimit -a; trap; jobs; umask; echo $0 $# $@", "a", "b"]),
+        ("env", ["-i", "/usr/bin/env"]),
+        ("python3", ["-c", "import sys; print(sys.argv, sys.flags); sys.exit(5)", "-x"]),
+        ("perl", ["-e", "print sort map {qq($_\\n)} keys %INC; die qq(oops\\n)"]),
+        ("find", ["/etc/apt", "-name", "*.list"]),
+        ("cl_matrix", ["--queue", "several", "--events", "callbacks"]),
+        ("cl_matrix", ["--no-profiling", "--create", "null"]),
+        ("cl_dlopen", []),
+        ("gemm", ["128", "2"]),
+        ("itt_end", ["abort"]),
+        ("closer", []),
+        ("closer", ["late"]),
+        ("chdirer", []),
+        ("limits", []),
+    ],
+    ids=lambda value: " ".join(value)[:30] if isinstance(value, list) else value,
+)
+def test_same_results(xstrace, app, args):
+    bare = xstrace.bare(app, args)
+    run = xstrace("--chrome-call-logging --chrome-kernel-logging " + ITT, app, args)
+    hide = re.compile(r"process: \d+")
+    bare.out, run.out = hide.sub("", bare.out), hide.sub("", run.out)
+    same(bare, run)
+
+
+def probe(xstrace, options=ALL, env=None, **popen):
+    """env_probe's lines, bare and traced: (facts, variables) of each."""
+    results = []
+    for traced in (False, True):
+        xstrace.home.joinpath("shared").mkdir(exist_ok=True)
+        files = {}
+        for stream in ("stdout", "stderr"):  # of the same names: the program prints them
+            if stream not in popen:
+                files[stream] = (xstrace.home / "shared" / stream).open("w+")
+        call = xstrace if traced else xstrace.bare
+        first = [options] if traced else []
+        more = {"prefix": SHELL, "env": env, "process_group": None, **files, **popen}
+        run = call(*first, "env_probe", ["one", "two three"], **more)
+        assert run.status == 0
+        out = (xstrace.home / "shared" / "stdout").read_text()
+        facts = [line for line in out.splitlines() if not line.startswith("env ")]
+        pairs = [line[4:].partition("=") for line in out.splitlines() if line.startswith("env ")]
+        results.append((facts, {name: value for name, _, value in pairs}))
+    return results
+
+
+def check_probe(bare, traced):
+    """Nothing differs but our variables and the one signal that we need."""
+    facts = [line.replace("death signal: 9", "death signal: 0") for line in traced[0]]
+    assert facts == bare[0]
+    ours = {name: traced[1].pop(name) for name in VARIABLES}
+    others = {name: value for name, value in bare[1].items() if name not in VARIABLES}
+    assert traced[1] == others
+    return ours
+
+
+def ignore(*signals):
+    def prepare():
+        for number in signals:
+            signal.signal(number, signal.SIG_IGN)
+
+    return prepare
+
+
+def block():
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGTERM, signal.SIGCHLD})
+
+
+def low_limits():
+    for which, value in [("NOFILE", 12), ("CORE", 0), ("STACK", 1 << 20), ("MEMLOCK", 4096)]:
+        which = getattr(resource, "RLIMIT_" + which)
+        resource.setrlimit(which, (value, min(resource.getrlimit(which)[1], value * 2) if value else 0))
+
+
+def settings():
+    os.umask(0o027)
+    os.nice(3)
+    os.sched_setaffinity(0, {0})
+
+
+PREPARATIONS = {
+    "plain": None,
+    "ignored signals": ignore(signal.SIGHUP, signal.SIGINT, signal.SIGCHLD, signal.SIGPIPE),
+    "blocked signals": block,
+    "limits": low_limits,
+    "umask, nice, cpus": settings,
+    "stdin at an offset": lambda: os.dup2(os.open(__file__, os.O_RDONLY), 0) or os.lseek(0, 77, 0),
+    "more descriptors": lambda: [os.dup2(os.open("/etc/passwd", os.O_RDONLY), n) for n in (5, 9, 200)],
+    "no stdin": lambda: os.close(0),
+}
+
+
+@pytest.mark.parametrize("name", PREPARATIONS)
+def test_the_program_sees_what_it_would_see(xstrace, name):
+    """Arguments, descriptors, signals, limits, scheduling, errno, optind, children, environment."""
+    popen = {"close_fds": False} if name == "more descriptors" else {}
+    prepare = PREPARATIONS[name]
+    bare, traced = probe(xstrace, preexec_fn=prepare, **popen)
+    ours = check_probe(bare, traced)
+    assert ours["LD_PRELOAD"] == ours["INTEL_LIBITTNOTIFY64"] == ours["OPENCL_LAYERS"]
+
+
+def test_only_the_variables_that_are_needed(xstrace):
+    for options, absent in [(ITT, "OPENCL_LAYERS"), ("-d", "INTEL_LIBITTNOTIFY64")]:
+        run = xstrace(options, "env")
+        assert absent + "=" not in run.out and "XSTRACE_RUN=/dev/shm/xstrace-" in run.out
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)], ids=str)
+def test_closed_standard_streams(xstrace, closed):
+    """Nothing of ours comes to lie on a number that is not ours: not in the app, not in the trace."""
+
+    def prepare():
+        for fd in closed:
+            os.close(fd)
+
+    script = "ls /proc/self/fd > '%s'; exec %s 100" % (xstrace.home / "fds", APPS / "itt_tasks")
+    bare = xstrace.bare("sh", ["-c", script], preexec_fn=prepare)
+    fds = (xstrace.home / "fds").read_text()
+    run = xstrace(ITT, "sh", ["-c", script], preexec_fn=prepare)
+    assert run.status == bare.status and (xstrace.home / "fds").read_text() == fds
+    assert run.trace.count("tasks") == 100
+
+
+# ---- what the user had set ----
+
+OWN_LAYER = r"""
+#include <CL/cl_layer.h>
+#include <stdio.h>
+__attribute__((constructor)) static void hello(void) { fputs("own preload\n", stderr); }
+cl_int clGetLayerInfo(cl_layer_info name, size_t size, void *value, size_t *ret)
+{
+	if (name != CL_LAYER_API_VERSION) return CL_INVALID_VALUE;
+	if (value) *(cl_layer_api_version *)value = CL_LAYER_API_VERSION_100;
+	if (ret) *ret = sizeof(cl_layer_api_version);
+	return size && size < sizeof(cl_layer_api_version) ? CL_INVALID_VALUE : 0;
+}
+static struct _cl_icd_dispatch table;
+cl_int clInitLayer(cl_uint n, const struct _cl_icd_dispatch *target, cl_uint *n_ret,
+		   const struct _cl_icd_dispatch **ret)
+{
+	fputs("own layer\n", stderr);
+	table = *target;
+	*n_ret = sizeof(table) / sizeof(void *);
+	*ret = &table;
+	return 0;
+}
+"""
+
+
+@pytest.fixture
+def own_layer(tmp_path):
+    source, library = tmp_path / "own.c", tmp_path / "own.so"
+    source.write_text("#define CL_TARGET_OPENCL_VERSION 300\n" + OWN_LAYER)
+    subprocess.run(["cc", "-w", "-shared", "-fPIC", "-o", library, source], check=True)
+    return str(library)
+
+
+def test_own_preload_and_layer_are_kept(xstrace, own_layer):
+    env = {"LD_PRELOAD": own_layer, "OPENCL_LAYERS": own_layer}
+    bare = xstrace.bare("cl_dlopen", env=env)
+    assert bare.err == "own preload\nown layer\n"
+    run = xstrace("--chrome-kernel-logging", "cl_dlopen", env=env).check_expected()
+    assert run.status == bare.status and run.out == bare.out
+    assert run.err.count("own layer\n") == 1 and "own preload\n" in run.err
+
+
+def test_values_of_the_user_are_kept(xstrace, own_layer):
+    env = {"LD_PRELOAD": own_layer, "OPENCL_LAYERS": own_layer, "XSTRACE_RUN": "/nonexistent"}
+    bare, traced = probe(xstrace, env=env)
+    ours = check_probe(bare, traced)
+    assert ours["LD_PRELOAD"].split(":")[:-1] == [own_layer]
+    assert ours["OPENCL_LAYERS"].split(":")[:-1] == [own_layer]
+
+
+def test_another_itt_collector_gets_a_warning(xstrace):
+    run = xstrace(ITT, "itt_tasks", [5], env={"INTEL_LIBITTNOTIFY64": "/opt/vtune/other.so"})
+    assert run.status == 0 and run.trace.count("tasks") == 5
+    assert sum("/opt/vtune/other.so" in line for line in run.said) == 1
+
+
+# ---- signals ----
+
+FORWARDED = [
+    number
+    for number in signal.valid_signals()
+    if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD)
+    and number not in (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+    and number not in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP)
+]
+
+
+def test_every_signal_is_forwarded_once(xstrace):
+    run = xstrace.start("-d", "recv_sig", [42, len(FORWARDED)])
+    run.wait_for_output()
+    for i, number in enumerate(FORWARDED):
+        os.kill(run.pid, number)
+        run.wait_for_output(f"got {number} ")
+        assert (run.log / "stdout").read_text().count("got ") == i + 1
+    run.finish()
+    assert run.status == 42
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_that_ends_the_program_ends_the_launcher(xstrace, number):
+    run = xstrace.start(ITT, "itt_stress", [xstrace.home / "truth"])
+    run.wait_for_output()
+    os.kill(run.pid, number)
+    run.finish()
+    assert run.status == -number
+    assert run.trace.other["status"] == number
+
+
+def in_terminal(xstrace, options, app, args, keys):
+    """Runs it in the foreground of a terminal, types the keys when it is ready; its lines."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(xstrace.cwd)
+        command = [str(XSTRACE), *options, str(APPS / app), *args] if options else [str(APPS / app), *args]
+        os.execv(command[0], command)
+    text = b""
+    keys = list(keys)
+    try:
+        while True:
+            assert select.select([terminal], [], [], 20)[0], text
+            try:
+                chunk = os.read(terminal, 1000)
+            except OSError:
+                break
+            text += chunk
+            while keys and text.count(b"\n") > len(args) and b"\n" in chunk:
+                time.sleep(0.05)
+                key = keys.pop(0)
+                os.write(terminal, key) if isinstance(key, bytes) else os.kill(pid, key)
+                break
+    finally:
+        os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), text.decode()
+
+
+def test_ctrl_c_arrives_once(xstrace):
+    """The terminal sends to launcher and program; forwarding would make two of one."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(xstrace.cwd)
+        os.execv(XSTRACE, ["xstrace", "-d", str(APPS / "recv_sig"), "3", "2"])
+    os.set_blocking(terminal, False)
+    text = [b""]
+
+    def read(wanted):
+        try:
+            text[0] += os.read(terminal, 1000)
+        except (BlockingIOError, OSError):
+            pass
+        return re.search(wanted, text[0])
+
+    wait_until(lambda: read(rb"ready \d+"))
+    time.sleep(0.05)
+    os.write(terminal, b"\x03")
+    wait_until(lambda: read(b"got 2 SIGINT"))
+    time.sleep(0.05)
+    os.kill(pid, signal.SIGUSR1)
+    wait_until(lambda: read(b"got 10 SIGUSR1"))
+    wait_until(lambda: read(b"No event"))
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+    assert text[0].count(b"SIGINT") == 1
+
+
+def state(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU])
+@pytest.mark.parametrize("group", [False, True])
+def test_stop_and_continue(xstrace, number, group):
+    """Shells stop jobs; the launcher is stopped as the program is, and goes on as it does."""
+    run = xstrace.start(ITT, "itt_stress", [xstrace.home / "truth"])
+    run.wait_for_output()
+    app = run.child("itt_stress")
+    for _ in range(2):
+        (os.killpg if group else os.kill)(run.pid, number)
+        _, status = os.waitpid(run.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status) and state(app) == "T"
+        (os.killpg if group else os.kill)(run.pid, signal.SIGCONT)
+        wait_until(lambda: state(app) != "T" and state(run.pid) != "T")
+    os.kill(run.pid, signal.SIGTERM)
+    run.finish()
+    assert run.status == -signal.SIGTERM
+
+
+def test_the_drain_process_hears_no_signal_of_the_job(xstrace):
+    """Job managers signal every process that they find in the job's group or session."""
+    run = xstrace.start(ITT, "itt_stress", [xstrace.home / "truth", 1, 100000])
+    drain = run.drain
+    run.wait_for_output()
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGTSTP):
+        os.kill(drain, number)
+    time.sleep(0.05)
+    os.killpg(run.pid, signal.SIGTERM)
+    run.finish()
+    assert run.status == -signal.SIGTERM and run.trace.count("tasks") > 0
+
+
+# ---- streams ----
+
+
+def test_stdin_reaches_the_program(xstrace):
+    data = random.Random(1).randbytes(300000)
+    (xstrace.home / "in").write_bytes(data)
+    with (xstrace.home / "in").open("rb") as stdin:
+        run = xstrace("-d", "cat", stdin=stdin)
+    assert (run.log / "stdout").read_bytes() == data
+
+
+@pytest.mark.parametrize("app, args", [("itt_end", ["daemon"]), ("itt_tasks", ["300000", "2"])])
+def test_pipelines_end_in_time(xstrace, app, args):
+    """`xstrace app | next`: the drain process, which may be busy for long, does not hold the pipe."""
+    run = xstrace.start(ITT, app, args, stdout=subprocess.PIPE)
+    after = subprocess.run(["cat"], stdin=run.process.stdout, capture_output=True, timeout=20)
+    end = time.monotonic()
+    assert b"expected" in after.stdout
+    assert end - run.started < (0.8 if app == "itt_end" else 10)
+    run.finish()
+    assert run.process.returncode == run.status
+
+
+def test_a_reader_that_goes_away(xstrace):
+    """SIGPIPE ends the program as it would without us."""
+    for options in (None, "-d"):
+        read, write = os.pipe()
+        os.close(read)
+        run = (xstrace if options else xstrace.bare)(*([options] if options else []), "yes", stdout=write)
+        os.close(write)
+        assert run.status == -signal.SIGPIPE
+
+
+# ---- programs that start programs ----
+
+
+def test_shell_script(xstrace):
+    script = xstrace.home / "script"
+    script.write_text(f"#!/bin/sh\n{APPS}/itt_tasks 10\n{APPS}/itt_tasks 20 | cat\necho $1; exit 9\n")
+    script.chmod(0o755)
+    run = xstrace(ITT, script, ["argument"])
+    assert run.status == 9 and run.out.endswith("argument\n") and run.err == ""
+    assert sorted(t.count("tasks") for t in run.traces) == [10, 20]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_python_multiprocessing(xstrace, method):
+    bare = xstrace.bare(sys.executable, [PY_MP, method])
+    run = xstrace(ITT, sys.executable, [PY_MP, method])
+    assert (run.status, run.err) == (bare.status, bare.err)
+    run.check_expected()
+    assert len(run.traces) == 4
+
+
+def test_many_processes(xstrace):
+    """One after another and at once, each with a trace of its own."""
+    script = f"for i in $(seq 40); do {APPS}/itt_tasks 3 & {APPS}/itt_tasks 4; done; wait"
+    run = xstrace(ITT, "sh", ["-c", script])
+    assert run.status == 0
+    assert sorted(t.count("tasks") for t in run.traces) == [3] * 40 + [4] * 40
+    assert len({t.metadata["run"] for t in run.traces}) == 1
+
+
+@pytest.mark.parametrize("app, args", [("closer", []), ("closer", ["late"]), ("chdirer", []), ("limits", [])])
+def test_programs_that_disturb_tracers(xstrace, app, args):
+    run = xstrace(ITT, app, args)
+    assert run.status == 0
+    run.check_expected()
+
+
+@root_only
+def test_program_that_drops_its_rights(xstrace):
+    run = xstrace(ITT, "dropper")
+    assert run.status == 0 and f"uid: {NOBODY}" in run.out
+    run.check_expected()
+
+
+def test_static_program(xstrace):
+    run = xstrace(ITT, "static_hello")
+    assert (run.status, run.out, run.err) == (5, "hello, static\n", "")
+    assert sum("static" in line and "cannot be traced" in line for line in run.said) == 1
+
+
+@pytest.fixture
+def public():
+    """A directory that every user can reach (pytest's own are private)."""
+    path = Path(tempfile.mkdtemp())
+    path.chmod(0o777)
+    yield path
+    shutil.rmtree(path)
+
+
+@root_only
+def test_setuid_program(xstrace, public):
+    copy = shutil.copy(APPS / "env_probe", public / "setuid_probe")
+    os.chown(copy, 1234, 1234)
+    os.chmod(copy, 0o4755)
+    shutil.copytree(BUILD / "launcher", public / "launcher", ignore=shutil.ignore_patterns("*.p"))
+    shutil.copytree(BUILD / "collector", public / "collector", ignore=shutil.ignore_patterns("*.p"))
+    more = {"cwd": public, "user": NOBODY, "group": NOBODY, "extra_groups": []}
+    bare = xstrace.bare(copy, **more)
+    run = xstrace(ITT, copy, launcher=public / "launcher/xstrace", **more)
+    uids = r"status Uid:\s+65534\s+1234"
+    assert run.status == bare.status == 0
+    assert re.search(uids, run.out) and re.search(uids, bare.out)
+    assert len([line for line in run.said if "setuid" in line]) == 1
+    assert run.err == ""
+
+
+@root_only
+def test_another_users_run_directory_is_private(xstrace):
+    run = xstrace.start(ITT, "itt_stress", [xstrace.home / "truth"])
+    run.wait_for_output()
+    assert stat.S_IMODE(os.stat(run.dir).st_mode) == 0o700
+    for name in os.listdir(run.dir):
+        assert stat.S_IMODE(os.stat(f"{run.dir}/{name}").st_mode) == 0o600
+    os.kill(run.pid, signal.SIGTERM)
+    run.finish()
+
+
+# ---- resources ----
+
+
+def test_100000_short_threads(xstrace):
+    """They share few rings, and neither the app's memory nor the run directory grows."""
+    peaks = []
+    for count in (2000, 100000):
+        run = xstrace.start(ITT, "itt_threads", [count])
+        peak = rss = 0
+        while run.process.poll() is None:
+            path = run.dir
+            try:
+                peak = max(peak, sum(os.stat(f"{path}/{f}").st_blocks for f in os.listdir(path or "")))
+                status = Path(f"/proc/{run.children()['itt_threads']}/status").read_text()
+                rss = max(rss, int(re.search(r"VmHWM:\s+(\d+)", status)[1]))
+            except (OSError, KeyError, TypeError):
+                pass
+            time.sleep(0.005)
+        run.finish()
+        assert run.status == 0
+        run.check_expected("tasks")
+        assert run.trace.other["lost"] == 0
+        peaks.append((peak // 2, rss))
+    assert peaks[1][0] < 8 * 1024, peaks  # KiB
+    assert peaks[1][1] < peaks[0][1] + 4 * 1024, peaks
+
+
+@pytest.mark.parametrize("mib", [150, 300, 1000])
+def test_limited_address_space(xstrace, mib):
+    """`ulimit -v`: as many threads as without us, and their tasks."""
+    prepare = limited(resource.RLIMIT_AS, mib << 20)
+    args = [4, mib // 10, 0]
+    bare = xstrace.bare("limits", args, preexec_fn=prepare)
+    run = xstrace(ITT, "limits", args, preexec_fn=prepare)
+    same(bare, run)
+    assert bare.status == 0
+    run.check_expected()
+
+
+@pytest.mark.parametrize("threads", [1, 60, 200])
+def test_threads_under_a_tight_limit(xstrace, threads):
+    """The program sets its limit itself, when we are already there."""
+    bare = xstrace.bare("limits", [threads, 8, 64])
+    run = xstrace(ITT, "limits", [threads, 8, 64])
+    same(bare, run)
+
+
+@pytest.mark.parametrize("name", ["with blanks in it", "colon:and;more", "grüße $HOME '\""])
+def test_installed_in_a_place_with_an_odd_name(xstrace, name):
+    place = xstrace.home / name
+    for folder in ("launcher", "collector"):
+        ignored = shutil.ignore_patterns("*.p")
+        shutil.copytree(BUILD / folder, place / folder, ignore=ignored)
+    options = f"{ITT} --chrome-kernel-logging"
+    run = xstrace(options, "gemm", ["--expected"], launcher=place / "launcher/xstrace")
+    assert run.status == 0 and run.err == ""
+    run.check_expected()
+
+
+def test_directories_and_programs_with_odd_names(xstrace):
+    cwd = xstrace.home / "a dir\nwith \"quotes\" and ä"
+    cwd.mkdir()
+    app = shutil.copy(APPS / "itt_tasks", cwd / 'an "app"\n\xff')
+    run = xstrace(ITT, app, [5], cwd=cwd)
+    assert run.status == 0
+    run.check_expected()
+    assert run.trace.metadata["command"][0] == str(app)

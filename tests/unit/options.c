@@ -1,0 +1,375 @@
+/*
+ * The option table: each row as the command line gives it, and what is wrong with what is wrong.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "options.h"
+#include "ring.h"
+#include "tap.h"
+
+static struct xs_options options;
+static char error[512];
+static int app;
+
+/* Parses "xstrace" and the words (separated by single blanks; "_" stands for an empty word). 0 or -EINVAL. */
+static int parse(const char *line)
+{
+	static char copy[4096];
+	char *argv[64] = { "xstrace" };
+	int argc = 1;
+
+	(void)snprintf(copy, sizeof(copy), "%s", line);
+	for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+		argv[argc++] = strcmp(word, "_") ? word : word + 1;
+	memset(&options, 0xa5, sizeof(options));
+	memset(error, 0, sizeof(error));
+	app = -1;
+	return xs_options_parse(&options, argc, argv, &app, error, sizeof(error));
+}
+
+static void good(const char *line)
+{
+	CHECK(!parse(line) && !error[0], "%s: %s", line, error);
+}
+
+/* Fails, with a message of one line that holds `part`. */
+static void bad(const char *line, const char *part)
+{
+	CHECK(parse(line) == -EINVAL, "%s is accepted", line);
+	CHECK(strstr(error, part) && !strchr(error, '\n'), "%s: \"%s\" says nothing of \"%s\"", line, error, part);
+}
+
+static uint64_t number(const struct xs_option *row)
+{
+	return *(uint64_t *)((char *)&options + row->offset);
+}
+
+static uint32_t choice(const struct xs_option *row)
+{
+	return *(uint32_t *)((char *)&options + row->offset);
+}
+
+static bool flag(const struct xs_option *row)
+{
+	unsigned char value = *((unsigned char *)&options + row->offset);
+
+	CHECK(value < 2, "--%s is %u", row->name, value);
+	return value;
+}
+
+static const char *text(const struct xs_option *row)
+{
+	return (const char *)&options + row->offset;
+}
+
+static void defaults(void)
+{
+	good("");
+	CHECK(app == 1, "%d", app);
+	for (size_t i = 0; i < xs_option_count; i++) {
+		const struct xs_option *row = &xs_option_table[i];
+
+		if (row->type == XS_OPT_FLAG)
+			CHECK(flag(row) == !!strstr(row->help, "default"), "--%s", row->name);
+		else if (row->type == XS_OPT_CHOICE)
+			CHECK(choice(row) == 0, "--%s", row->name);
+		else if (row->type == XS_OPT_TEXT)
+			CHECK(!*text(row), "--%s", row->name);
+	}
+	CHECK(options.ring_size == XS_RING_DEFAULT, "%" PRIu64, options.ring_size);
+	good("--chrome-itt-logging app -h");
+	CHECK(app == 2 && !options.host_timing && !options.device_timing && options.chrome_itt, "a trace: no tables");
+	good("-h --chrome-itt-logging app");
+	CHECK(app == 3 && options.host_timing && !options.device_timing, "both when asked");
+}
+
+/* With what else a row needs to be accepted. */
+static const char *with(const struct xs_option *row)
+{
+	return strcmp(row->name, "compress") ? "" : "--chrome-itt-logging ";
+}
+
+static void every_flag(const struct xs_option *row)
+{
+	char line[256];
+
+	(void)snprintf(line, sizeof(line), "--%s app --%s=1", row->name, row->name);
+	good(line);
+	CHECK(flag(row) && app == 2, "%s", line);
+	(void)snprintf(line, sizeof(line), "--%s=1 app", row->name);
+	bad(line, "takes no value");
+	if (row->letter) {
+		(void)snprintf(line, sizeof(line), "-%c app", row->letter);
+		good(line);
+		CHECK(flag(row) && app == 2, "%s", line);
+	}
+}
+
+static void every_number(const struct xs_option *row)
+{
+	const uint64_t values[] = { row->low, row->high, (row->low + row->high) / 2 };
+	static const char *const wrong[] = { "_", "x", "1x", "-1", "+1", "0x100000", "1e6", "1.5", "99999999999999999999",
+					     "18446744073709551616", "KK", "1KK", "1T" };
+	char line[256];
+
+	for (size_t i = 0; i < 3; i++) {
+		for (int way = 0; way < 2; way++) {
+			(void)snprintf(line, sizeof(line), "--%s%c%" PRIu64 " app", row->name, "= "[way], values[i]);
+			good(line);
+			CHECK(number(row) >= values[i] && number(row) < 2 * values[i] && app == 2 + way, "%s: %" PRIu64, line,
+			      number(row));
+		}
+	}
+	(void)snprintf(line, sizeof(line), "--%s=%" PRIu64, row->name, row->low - 1);
+	bad(line, "takes a number from");
+	(void)snprintf(line, sizeof(line), "--%s=%" PRIu64, row->name, row->high + 1);
+	bad(line, "takes a number from");
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		(void)snprintf(line, sizeof(line), "--%s %s", row->name, wrong[i]);
+		bad(line, "takes a number");
+	}
+	(void)snprintf(line, sizeof(line), "--%s", row->name);
+	bad(line, "needs a value");
+	if (row->type != XS_OPT_SIZE) {
+		(void)snprintf(line, sizeof(line), "--%s 1K", row->name);
+		bad(line, "takes a number");
+	}
+}
+
+static void sizes(void)
+{
+	static const struct {
+		const char *text;
+		uint64_t value;
+	} rows[] = { { "64k", 64 << 10 }, { "64K", 64 << 10 }, { "65K", 128 << 10 }, { "1m", 1 << 20 }, { "3M", 4 << 20 },
+		     { "1g", 1 << 30 }, { "65536", 1 << 16 }, { "65537", 1 << 17 }, { "1073741824", 1 << 30 } };
+	char line[64];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		(void)snprintf(line, sizeof(line), "--ring-size %s", rows[i].text);
+		good(line);
+		CHECK(options.ring_size == rows[i].value, "%s: %" PRIu64, rows[i].text, options.ring_size);
+	}
+	bad("--ring-size 2g", "from");
+	bad("--ring-size 63K", "from");
+	bad("--ring-size 0", "from");
+	bad("--ring-size 18014398509481985K", "from"); /* 2^64 + 1024 */
+	bad("--ring-size 17179869185G", "from");
+	good("--chrome-event-buffer-size 1");
+	CHECK(options.ring_size == XS_RING_MIN, "%" PRIu64, options.ring_size);
+	good("--chrome-event-buffer-size 2049");
+	CHECK(options.ring_size == 128 << 10, "%" PRIu64, options.ring_size);
+	good("--chrome-event-buffer-size 33554432");
+	CHECK(options.ring_size == XS_RING_MAX, "%" PRIu64, options.ring_size);
+}
+
+static void every_choice(const struct xs_option *row)
+{
+	char line[256], word[32];
+	const char *at = row->choices;
+
+	for (uint32_t i = 0; *at; i++) {
+		size_t n = strcspn(at, "|");
+
+		(void)snprintf(word, sizeof(word), "%.*s", (int)n, at);
+		(void)snprintf(line, sizeof(line), "%s--%s=%s app", with(row), row->name, word);
+		good(line);
+		CHECK(choice(row) == i, "%s: %u", line, choice(row));
+		(void)snprintf(line, sizeof(line), "%s--%s=%.*s app", with(row), row->name, (int)n - 1, at);
+		bad(line, row->choices);
+		(void)snprintf(line, sizeof(line), "%s--%s=%sx app", with(row), row->name, word);
+		bad(line, row->choices);
+		at += n + (at[n] == '|');
+	}
+	(void)snprintf(line, sizeof(line), "%s--%s %s", with(row), row->name, row->choices);
+	bad(line, row->choices);
+	(void)snprintf(line, sizeof(line), "%s--%s _", with(row), row->name);
+	bad(line, row->choices);
+	(void)snprintf(line, sizeof(line), "%s--%s", with(row), row->name);
+	bad(line, "needs a value");
+}
+
+static void every_text(const struct xs_option *row)
+{
+	char line[4000], path[XS_PATH_MAX + 8];
+
+	for (int way = 0; way < (row->letter ? 4 : 2); way++) {
+		if (way < 2)
+			(void)snprintf(line, sizeof(line), "--%s%c-a=b app", row->name, "= "[way]);
+		else
+			(void)snprintf(line, sizeof(line), "-%c%s-a=b app", row->letter, way == 2 ? "" : " ");
+		good(line);
+		CHECK(!strcmp(text(row), "-a=b") && app == 2 + way % 2, "%s: %s", line, text(row));
+	}
+	memset(path, 'x', sizeof(path));
+	path[XS_PATH_MAX - 1] = '\0';
+	(void)snprintf(line, sizeof(line), "--%s %s", row->name, path);
+	good(line);
+	CHECK(!strcmp(text(row), path), "the longest path");
+	path[XS_PATH_MAX - 1] = 'x';
+	path[XS_PATH_MAX] = '\0';
+	(void)snprintf(line, sizeof(line), "--%s %s", row->name, path);
+	bad(line, "longer than");
+	(void)snprintf(line, sizeof(line), "--%s _", row->name);
+	bad(line, "not an empty string");
+	(void)snprintf(line, sizeof(line), "--%s=", row->name);
+	bad(line, "not an empty string");
+	(void)snprintf(line, sizeof(line), "--%s", row->name);
+	bad(line, "needs a value");
+	if (row->letter) {
+		(void)snprintf(line, sizeof(line), "-%c", row->letter);
+		bad(line, "needs a value");
+	}
+}
+
+static void every_row(void)
+{
+	for (size_t i = 0; i < xs_option_count; i++) {
+		const struct xs_option *row = &xs_option_table[i];
+
+		for (size_t k = 0; k < i; k++)
+			CHECK(strcmp(row->name, xs_option_table[k].name) &&
+				      (!row->letter || row->letter != xs_option_table[k].letter),
+			      "--%s is there twice", row->name);
+		CHECK(row->help && row->help[0] && row->help[strlen(row->help) - 1] != '.', "--%s: help", row->name);
+		if (row->type == XS_OPT_FLAG)
+			every_flag(row);
+		else if (row->type == XS_OPT_CHOICE)
+			every_choice(row);
+		else if (row->type == XS_OPT_TEXT)
+			every_text(row);
+		else
+			every_number(row);
+	}
+}
+
+static void letters_together(void)
+{
+	good("-hdv app");
+	CHECK(options.host_timing && options.device_timing && options.verbose && app == 2, "-hdv");
+	good("-hofile app");
+	CHECK(options.host_timing && !strcmp(options.output, "file") && app == 2, "-hofile");
+	good("-ho file app");
+	CHECK(options.host_timing && !strcmp(options.output, "file") && app == 3, "-ho file");
+	bad("-hz", "unknown option -z");
+	bad("-ho", "needs a value");
+}
+
+static void where_the_application_begins(void)
+{
+	static const struct {
+		const char *line;
+		int app;
+	} rows[] = { { "app", 1 }, { "app --nonsense", 1 }, { "-- app", 2 }, { "-- --help", 2 }, { "-h -- -d", 3 },
+		     { "-", 1 }, { "-h -", 2 }, { "_ x", 1 }, { "--", 2 }, { "-h", 2 }, { "-o -- app", 3 } };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		good(rows[i].line);
+		CHECK(app == rows[i].app, "%s: %d, not %d", rows[i].line, app, rows[i].app);
+	}
+}
+
+/* One letter too many, too few, or wrong, in each place of each name. */
+static void nearest(void)
+{
+	for (size_t i = 0; i < xs_option_count; i++) {
+		const char *name = xs_option_table[i].name;
+		char line[128], wanted[128];
+		size_t n = strlen(name);
+
+		(void)snprintf(wanted, sizeof(wanted), "did you mean --%s?", name);
+		for (size_t at = 1; at < n; at++) {
+			(void)snprintf(line, sizeof(line), "--%.*sq%s", (int)at, name, name + at);
+			bad(line, wanted);
+			(void)snprintf(line, sizeof(line), "--%.*sq%s", (int)at, name, name + at + 1);
+			bad(line, wanted);
+			(void)snprintf(line, sizeof(line), "--%.*s%s=5", (int)at, name, name + at + 1);
+			bad(line, wanted);
+		}
+	}
+	bad("--chrome-mpi-logging", "unknown option --chrome-mpi-logging; did you mean --chrome-");
+	bad("--qqqqqqqqqqqqqqqqqqqqqq", "see xstrace --help");
+	bad("--=", "unknown option --");
+	bad("--qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq",
+	    "see xstrace --help");
+}
+
+static void conflicts(void)
+{
+	bad("--ring-size 1M --chrome-event-buffer-size 1000", "give one of them");
+	bad("--compress zstd", "--compress needs a trace");
+	bad("-h --compress zstd", "--compress needs a trace");
+	good("--compress none");
+	good("--compress zstd --chrome-call-logging");
+	good("--compress zstd --compress none"); /* the last one counts */
+	CHECK(options.compress == XS_COMPRESS_NONE, "%u", options.compress);
+}
+
+/* A message never goes beyond its buffer. */
+static void small_buffers(void)
+{
+	char *argv[] = { "xstrace", "--chrome-itt-loging", NULL };
+	char small[64];
+
+	for (size_t size = 1; size < sizeof(small); size++) {
+		memset(small, '#', sizeof(small));
+		CHECK(xs_options_parse(&options, 2, argv, &app, small, size) < 0, "accepted");
+		CHECK(memchr(small, '\0', size) && small[size] == '#', "%zu bytes", size);
+	}
+}
+
+static void wishes(void)
+{
+	for (unsigned bits = 0; bits < 64; bits++) {
+		struct xs_options o = { .host_timing = bits & 1, .device_timing = bits & 2, .chrome_call = bits & 4,
+					.chrome_kernel = bits & 8, .chrome_device = bits & 16, .chrome_itt = bits & 32 };
+
+		CHECK(xs_want_chrome(&o) == !!(bits & 60) && xs_want_itt(&o) == !!(bits & 32) &&
+			      xs_want_calls(&o) == !!(bits & 5) && xs_want_device(&o) == !!(bits & 26),
+		      "%u", bits);
+	}
+}
+
+static void help(void)
+{
+	for (int markdown = 0; markdown < 2; markdown++) {
+		char *out = NULL;
+		size_t size = 0;
+		FILE *file = open_memstream(&out, &size);
+
+		xs_options_help(file, markdown);
+		(void)fclose(file);
+		for (size_t i = 0; i < xs_option_count; i++) {
+			char name[64];
+
+			(void)snprintf(name, sizeof(name), "%s--%s", markdown ? "| `" : "", xs_option_table[i].name);
+			CHECK(strstr(out, name) && strstr(out, xs_option_table[i].help), "%s", name);
+		}
+		for (char *line = strtok(out, "\n"); line && markdown; line = strtok(NULL, "\n")) {
+			size_t bars = 0;
+
+			for (char *c = line; *c; c++)
+				bars += *c == '|' && (c == line || c[-1] != '\\');
+			CHECK(bars == 3, "%zu columns: %s", bars, line);
+		}
+		free(out);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	(void)argc;
+	tap_main(argv);
+	tap_run("defaults", defaults);
+	tap_run("every row", every_row);
+	tap_run("sizes", sizes);
+	tap_run("letters together", letters_together);
+	tap_run("where the application begins", where_the_application_begins);
+	tap_run("the nearest name", nearest);
+	tap_run("conflicts", conflicts);
+	tap_run("small buffers", small_buffers);
+	tap_run("what is wanted", wishes);
+	tap_run("help", help);
+	return tap_done();
+}
