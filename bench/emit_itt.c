@@ -10,8 +10,8 @@ static __itt_string_handle *name;
 
 void emit_init(void)
 {
-	domain = __itt_domain_create("bench");
-	name = __itt_string_handle_create("pair");
+	domain = __itt_domain_create("app");
+	name = __itt_string_handle_create("t0");
 }
 
 void emit_pairs(long count)

@@ -162,8 +162,9 @@ class Scratch:
 def warm(size):
     """Makes memory present: a virtual machine's host gives it anew, slowly, once it was unused for
     some seconds. The kernel hands out first what was given back last."""
-    with mmap.mmap(-1, size) as memory:
-        memory[::4096] = b"x" * (size // 4096)
+    pages = min(size, 4 << 30) // 4096
+    with mmap.mmap(-1, pages * 4096) as memory:
+        memory[::4096] = b"x" * pages
 
 
 def size_of(directory):

@@ -106,9 +106,10 @@ int xs_timeline_init(struct xs_timeline *line, enum xs_clock clock, struct xs_cl
 	segment.slope = (uint64_t)1 << 32;
 	if (clock != XS_CLOCK_MONOTONIC) {
 		/* at 20 ns of reading error, 200 us give a frequency to 100 ppm, for the first milliseconds */
-		while (now.mono - first.mono < 200000)
+		while (now.mono >= first.mono && now.mono - first.mono < 200000)
 			now = xs_clock_pair(clock);
-		segment.slope = slope_of(now.mono - first.mono, now.tick - first.tick);
+		if (now.tick > first.tick && now.mono > first.mono) /* not so in a run directory from before a reboot */
+			segment.slope = slope_of(now.mono - first.mono, now.tick - first.tick);
 	}
 	line->next = now.tick;
 	return append(line, segment);
@@ -146,9 +147,9 @@ void xs_timeline_update(struct xs_timeline *line)
 	if (line->clock == XS_CLOCK_MONOTONIC || read_clock(line->clock) < line->next)
 		return;
 	now = xs_clock_pair(line->clock);
-	elapsed = now.mono - line->first.mono;
-	if (elapsed < 200000)
+	if (now.tick <= line->first.tick || now.mono < line->first.mono + 200000)
 		return;
+	elapsed = now.mono - line->first.mono;
 	/* a segment at 1, 2, 4, ... ms, later one a second: few enough to keep all of them */
 	horizon = elapsed < 1000000000u ? elapsed : 1000000000u;
 	fresh.tick = now.tick;
@@ -164,7 +165,7 @@ void xs_timeline_update(struct xs_timeline *line)
 	if (correction < -(int64_t)horizon / 2)
 		correction = -(int64_t)horizon / 2;
 	fresh.slope = (uint64_t)((unsigned __int128)fresh.slope * (horizon + (uint64_t)correction) / horizon);
-	if (!append(line, fresh))
+	if (fresh.slope && !append(line, fresh))
 		line->next = now.tick + (uint64_t)(((unsigned __int128)horizon << 32) / fresh.slope);
 }
 

@@ -50,6 +50,19 @@ out:
 	return error;
 }
 
+int xs_shm_remove(const char *dir)
+{
+	static const char *const files[] = { "strings", "control", XS_LIBRARY_LINK };
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		(void)unlinkat(fd, files[i], 0);
+	close(fd);
+	return rmdir(dir);
+}
+
 static char *put_number(char *text, uint64_t value)
 {
 	char digits[24];

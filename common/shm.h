@@ -92,6 +92,10 @@ static inline uint64_t xs_slot_offset(uint32_t slot, uint64_t ring_size)
  */
 int xs_shm_map(const char *dir, const char *name, bool create, uint64_t size, void **ret_map, uint64_t *ret_size);
 
+/* Removes a run directory in which no process's files are left. 0, or -1 and errno. */
+int xs_shm_remove(const char *dir);
+#define XS_LIBRARY_LINK "libxstrace.so" /* in the run directory, where the library's path could not be given as it is */
+
 /* "p<pid>.<serial>", with ".s<segment>" when segment > 0. `text` has room for XS_NAME_MAX bytes. Usable in any context. */
 #define XS_NAME_MAX 64
 void xs_process_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);

@@ -36,12 +36,12 @@ int xs_find_library(char *path, size_t size)
 	return -ENOENT;
 }
 
-/* LD_PRELOAD has no quoting: a path with a blank or colon goes through a link in the run directory. */
+/* LD_PRELOAD has no quoting: a path with a blank, colon or dollar goes through a link in the run directory. */
 static const char *plain_path(const struct xs_launch *launch, const char *library, char *path, size_t size)
 {
-	if (!strpbrk(library, " :"))
+	if (!strpbrk(library, " :$"))
 		return library;
-	(void)snprintf(path, size, "%s/libxstrace.so", launch->dir);
+	(void)snprintf(path, size, "%s/" XS_LIBRARY_LINK, launch->dir);
 	return symlink(library, path) < 0 ? NULL : path;
 }
 

@@ -61,13 +61,7 @@ static void put_command(struct xs_control *control, char **argv)
 
 void xs_launch_destroy(struct xs_launch *launch)
 {
-	static const char *const files[] = { "/strings", "/control", "" };
-	char path[PATH_MAX + 16];
-
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		(void)snprintf(path, sizeof(path), "%s%s", launch->dir, files[i]);
-		(void)(i < 2 ? unlink(path) : rmdir(path));
-	}
+	(void)xs_shm_remove(launch->dir);
 }
 
 int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **argv)

@@ -207,8 +207,9 @@ class TracedRun(Run):
         self.wait(timeout)
         return self.collect()
 
-    def collect(self):
-        wait_until(lambda: not self.dir, 20)
+    def collect(self, timeout=10):
+        self.trace_files = []
+        wait_until(lambda: not self.dir, timeout)
         self.read_output()
         self.trace_files = [path for path in self._files() if path not in self.known]
         self._traces = None
@@ -315,10 +316,11 @@ class Runner:
                 run.kill()
             if not isinstance(run, TracedRun):
                 continue
-            if self.left_behind and run.dir:
-                shutil.rmtree(run.dir)
-            elif run.trace_files is None:
-                run.wait().collect()
+            try:
+                if run.trace_files is None and not self.left_behind:
+                    run.wait().collect(3)
+            finally:
+                shutil.rmtree(run.dir or "", ignore_errors=True)
 
 
 def program(app):

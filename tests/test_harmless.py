@@ -56,7 +56,7 @@ def same(bare, run):
         ("closer", []),
         ("closer", ["late"]),
         ("chdirer", []),
-        ("limits", []),
+        ("limits", ["4", "64", "256"]),
     ],
     ids=lambda value: " ".join(value)[:30] if isinstance(value, list) else value,
 )
@@ -215,7 +215,7 @@ def test_values_of_the_user_are_kept(xstrace, own_layer):
     bare, traced = probe(xstrace, env=env)
     ours = check_probe(bare, traced)
     assert ours["LD_PRELOAD"].split(":")[:-1] == [own_layer]
-    assert ours["OPENCL_LAYERS"].split(":")[:-1] == [own_layer]
+    assert sorted(ours["OPENCL_LAYERS"].split(":")) == sorted(ours["LD_PRELOAD"].split(":"))
 
 
 def test_another_itt_collector_gets_a_warning(xstrace):
@@ -254,33 +254,6 @@ def test_a_signal_that_ends_the_program_ends_the_launcher(xstrace, number):
     run.finish()
     assert run.status == -number
     assert run.trace.other["status"] == number
-
-
-def in_terminal(xstrace, options, app, args, keys):
-    """Runs it in the foreground of a terminal, types the keys when it is ready; its lines."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(xstrace.cwd)
-        command = [str(XSTRACE), *options, str(APPS / app), *args] if options else [str(APPS / app), *args]
-        os.execv(command[0], command)
-    text = b""
-    keys = list(keys)
-    try:
-        while True:
-            assert select.select([terminal], [], [], 20)[0], text
-            try:
-                chunk = os.read(terminal, 1000)
-            except OSError:
-                break
-            text += chunk
-            while keys and text.count(b"\n") > len(args) and b"\n" in chunk:
-                time.sleep(0.05)
-                key = keys.pop(0)
-                os.write(terminal, key) if isinstance(key, bytes) else os.kill(pid, key)
-                break
-    finally:
-        os.close(terminal)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), text.decode()
 
 
 def test_ctrl_c_arrives_once(xstrace):
@@ -410,7 +383,7 @@ def test_many_processes(xstrace):
     assert len({t.metadata["run"] for t in run.traces}) == 1
 
 
-@pytest.mark.parametrize("app, args", [("closer", []), ("closer", ["late"]), ("chdirer", []), ("limits", [])])
+@pytest.mark.parametrize("app, args", [("closer", []), ("closer", ["late"]), ("chdirer", [])])
 def test_programs_that_disturb_tracers(xstrace, app, args):
     run = xstrace(ITT, app, args)
     assert run.status == 0
@@ -506,15 +479,18 @@ def test_limited_address_space(xstrace, mib):
     run.check_expected()
 
 
-@pytest.mark.parametrize("threads", [1, 60, 200])
+@pytest.mark.parametrize("threads", [4, 9, 60, 200])
 def test_threads_under_a_tight_limit(xstrace, threads):
-    """The program sets its limit itself, when we are already there."""
-    bare = xstrace.bare("limits", [threads, 8, 64])
-    run = xstrace(ITT, "limits", [threads, 8, 64])
-    same(bare, run)
+    """The program sets its limit itself, when we are already there.
+
+    128 MiB: the first task makes ittnotify call dlopen() in a thread, which gets a malloc arena.
+    """
+    for options, spare in [("-d", 64), (ITT, 128 + 24 + int(1.1 * threads))]:
+        args = [threads, 8, spare]
+        same(xstrace.bare("limits", args), xstrace(options, "limits", args))
 
 
-@pytest.mark.parametrize("name", ["with blanks in it", "colon:and;more", "grüße $HOME '\""])
+@pytest.mark.parametrize("name", ["with blanks in it", "colon:and;more", "grüße '\"", "$LIB"])
 def test_installed_in_a_place_with_an_odd_name(xstrace, name):
     place = xstrace.home / name
     for folder in ("launcher", "collector"):

@@ -180,15 +180,14 @@ int xs_chrome_open(struct xs_process *process)
 	}
 	if (fd < 0) {
 		chrome->out.error = fd;
-		if (!process->run->disk_error_told)
-			fprintf(stderr, "xstrace: cannot write %s: %s; the application goes on untraced\n",
-				chrome->path, strerror(-fd));
-		process->run->disk_error_told = true;
+		xs_tell_write_error(process->run, fd);
 	}
 	process->chrome = chrome;
 	memcpy(process->file->output, chrome->path, strlen(chrome->path) + 1);
-	if (!offset)
+	if (!offset) {
 		header(process);
+		(void)xs_output_flush(&chrome->out); /* at once: a file that is cut later has its head */
+	}
 	for (uint32_t i = 0; i < process->track_count; i++)
 		xs_chrome_prefix(process->tracks[i]);
 	return 0;
@@ -478,7 +477,8 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 	struct xs_chrome *chrome = process->chrome;
 	size_t room = 4096 + (size_t)process->thread_count * 512, length;
 	char *tail = malloc(room), *o = tail;
-	int error = chrome->out.error;
+	bool written;
+	int error;
 	char path[PATH_MAX];
 
 	memcpy(path, chrome->path, sizeof(path));
@@ -515,13 +515,18 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 			o = put_count(o, ",\"threads_omitted\":", process->threads_omitted);
 		o = put(o, "}}\n");
 	}
-	xs_output_close(&chrome->out, tail ? tail : "", tail ? (size_t)(o - tail) : 0);
+	written = chrome->out.offset;
+	if (!written && chrome->out.fd >= 0)
+		(void)unlink(path); /* there was no room for the head even */
+	error = xs_output_close(&chrome->out, tail ? tail : "", tail ? (size_t)(o - tail) : 0);
 	free(tail);
 	for (size_t i = 0; i < chrome->track_count; i++)
 		xs_lanes_fini(&chrome->tracks[i].lanes);
 	free(chrome->tracks);
 	free(chrome);
 	process->chrome = NULL;
-	if (!error)
-		fprintf(stderr, "[INFO] Timeline is stored in %s\n", path);
+	if (error)
+		xs_tell_write_error(process->run, error);
+	if (written)
+		fprintf(stderr, "[INFO] Timeline is stored in %s%s\n", path, error ? " (what came before the disk was full)" : "");
 }

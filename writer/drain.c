@@ -322,14 +322,8 @@ static void tell_app_finished(struct drain *drain)
 
 static void remove_run(const struct xs_run *run)
 {
-	static const char *const files[] = { "/strings", "/control", "" };
-	char path[PATH_MAX + 16];
-
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		(void)snprintf(path, sizeof(path), "%s%s", run->dir, files[i]);
-		if (i < 2 ? unlink(path) < 0 : rmdir(path) < 0)
-			fprintf(stderr, "xstrace: cannot remove %s: %s\n", path, strerror(errno));
-	}
+	if (xs_shm_remove(run->dir) < 0)
+		fprintf(stderr, "xstrace: cannot remove %s: %s\n", run->dir, strerror(errno));
 }
 
 static bool has_news(const struct drain *drain, uint32_t joined)

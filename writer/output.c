@@ -45,22 +45,27 @@ int xs_output_init(struct xs_output *out, int fd, uint64_t offset, enum xs_compr
 	return 0;
 }
 
-static int write_all(struct xs_output *out, const char *data, size_t length)
+/* lines: after an error, the whole lines that reached the file are kept. */
+static int write_all(struct xs_output *out, const char *data, size_t length, bool lines)
 {
 	size_t done = 0;
+	int error = 0;
 
-	while (done < length) {
+	while (done < length && !error) {
 		ssize_t n = write(out->fd, data + done, length - done);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		done += (size_t)n;
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno != EINTR)
+			error = -errno;
+	}
+	if (error) {
+		while (done && !(lines && data[done - 1] == '\n'))
+			done--;
 	}
 	out->previous = out->offset;
-	out->offset += length;
-	return 0;
+	out->offset += done;
+	return error;
 }
 
 static int write_piece(struct xs_output *out, const char *data, size_t length)
@@ -71,10 +76,10 @@ static int write_piece(struct xs_output *out, const char *data, size_t length)
 	if (out->compress) {
 		size_t n = ZSTD_compress2(out->zstd, out->frame, out->frame_room, data, length);
 
-		return ZSTD_isError(n) ? -EIO : write_all(out, out->frame, n);
+		return ZSTD_isError(n) ? -EIO : write_all(out, out->frame, n, false);
 	}
 #endif
-	return write_all(out, data, length);
+	return write_all(out, data, length, true);
 }
 
 int xs_output_flush(struct xs_output *out)
@@ -94,18 +99,24 @@ static bool cut(struct xs_output *out, uint64_t offset)
 	return !ftruncate(out->fd, (off_t)offset) && lseek(out->fd, (off_t)offset, SEEK_SET) >= 0;
 }
 
-void xs_output_close(struct xs_output *out, const char *tail, size_t length)
+int xs_output_close(struct xs_output *out, const char *tail, size_t length)
 {
-	uint64_t offset = out->offset, previous = out->previous;
+	int error = 0;
 
 	if (out->fd >= 0) {
+		uint64_t offset, previous;
+
 		(void)xs_output_flush(out);
-		if (out->error) {
-			/* first behind the last whole piece; if the disk is still full, at the price of that piece */
-			if (cut(out, offset) && write_piece(out, tail, length) < 0 && cut(out, previous))
-				(void)write_piece(out, tail, length);
-		} else if (write_piece(out, tail, length) < 0 && cut(out, offset)) {
-			(void)write_piece(out, tail, length);
+		error = out->error;
+		offset = out->offset;
+		previous = out->previous;
+		/* on a full disk: behind the last whole line; if that does not fit either, at the price of the piece before it */
+		if (error < 0)
+			(void)cut(out, offset);
+		if (write_piece(out, tail, length) < 0) {
+			error = error ? error : -errno;
+			if (cut(out, previous) && write_piece(out, tail, length) < 0)
+				(void)cut(out, previous);
 		}
 		close(out->fd);
 	}
@@ -116,4 +127,5 @@ void xs_output_close(struct xs_output *out, const char *tail, size_t length)
 	free(out->frame);
 	memset(out, 0, sizeof(*out));
 	out->fd = -1;
+	return error;
 }

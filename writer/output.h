@@ -50,7 +50,7 @@ static inline bool xs_output_full(const struct xs_output *out)
 /* Writes all that was put. 0 or -errno (the first time an error happens; then 0, and what is put is thrown away). */
 int xs_output_flush(struct xs_output *out);
 
-/* Writes the tail and closes; after an error the file is cut back so that the tail fits. */
-void xs_output_close(struct xs_output *out, const char *tail, size_t length);
+/* Writes the tail and closes; on a full disk the file is cut back so that the tail fits. 0, or -errno when something was lost. */
+int xs_output_close(struct xs_output *out, const char *tail, size_t length);
 
 #endif

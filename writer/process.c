@@ -622,6 +622,16 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 
 /* ---- committing ---- */
 
+/* One line a run: a full disk is full for all processes. */
+void xs_tell_write_error(struct xs_run *run, int error)
+{
+	if (!run->disk_error_told)
+		fprintf(stderr, "xstrace: cannot write the trace in %s: %s; the application goes on, what follows is lost\n",
+			run->options->output_dir[0] ? run->options->output_dir : "the current directory",
+			strerror(-error));
+	run->disk_error_told = true;
+}
+
 static void save(struct xs_track *track)
 {
 	struct xs_ring *ring = track->ring;
@@ -670,11 +680,8 @@ void xs_process_commit(struct xs_process *process)
 		struct xs_output *out = xs_chrome_output(process->chrome);
 		int error = xs_output_flush(out);
 
-		if (error && !process->run->disk_error_told) {
-			fprintf(stderr, "xstrace: cannot write the trace: %s; the application goes on, what follows is lost\n",
-				strerror(-error));
-			process->run->disk_error_told = true;
-		}
+		if (error)
+			xs_tell_write_error(process->run, error);
 		if (out->error)
 			process->lost++; /* at least one record; the exact number is not known when a piece is cut */
 		offset = out->offset;

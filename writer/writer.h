@@ -163,6 +163,8 @@ const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length
 /* Key of a function's name for the two above. */
 uint32_t xs_function_id(uint8_t source, uint32_t function);
 
+void xs_tell_write_error(struct xs_run *run, int error);
+
 /* ---- sinks ---- */
 
 int xs_chrome_open(struct xs_process *process);

@@ -71,7 +71,7 @@ static void defaults(void)
 		const struct xs_option *row = &xs_option_table[i];
 
 		if (row->type == XS_OPT_FLAG)
-			CHECK(flag(row) == !!strstr(row->help, "default"), "--%s", row->name);
+			CHECK(flag(row) == !!strstr(row->name, "-timing"), "--%s", row->name);
 		else if (row->type == XS_OPT_CHOICE)
 			CHECK(choice(row) == 0, "--%s", row->name);
 		else if (row->type == XS_OPT_TEXT)
@@ -333,28 +333,17 @@ static void wishes(void)
 
 static void help(void)
 {
-	for (int markdown = 0; markdown < 2; markdown++) {
-		char *out = NULL;
-		size_t size = 0;
-		FILE *file = open_memstream(&out, &size);
+	char *out = NULL, name[64];
+	size_t size = 0;
+	FILE *file = open_memstream(&out, &size);
 
-		xs_options_help(file, markdown);
-		(void)fclose(file);
-		for (size_t i = 0; i < xs_option_count; i++) {
-			char name[64];
-
-			(void)snprintf(name, sizeof(name), "%s--%s", markdown ? "| `" : "", xs_option_table[i].name);
-			CHECK(strstr(out, name) && strstr(out, xs_option_table[i].help), "%s", name);
-		}
-		for (char *line = strtok(out, "\n"); line && markdown; line = strtok(NULL, "\n")) {
-			size_t bars = 0;
-
-			for (char *c = line; *c; c++)
-				bars += *c == '|' && (c == line || c[-1] != '\\');
-			CHECK(bars == 3, "%zu columns: %s", bars, line);
-		}
-		free(out);
+	xs_options_help(file);
+	(void)fclose(file);
+	for (size_t i = 0; i < xs_option_count; i++) {
+		(void)snprintf(name, sizeof(name), "--%s", xs_option_table[i].name);
+		CHECK(strstr(out, name) && strstr(out, xs_option_table[i].help), "%s", name);
 	}
+	free(out);
 }
 
 int main(int argc, char **argv)

@@ -244,8 +244,25 @@ static void slow_consumer(void)
 
 struct nest {
 	uint32_t open[4096];
-	unsigned depth, lost_depth;
+	unsigned depth;
 };
+
+/* What a record does to the tasks that the consumer believes open. Returns false for what is no record of the application. */
+static bool follow(struct nest *seen, const struct xs_event *event)
+{
+	if (event->kind == XS_LOST_ENDS) {
+		CHECK(event->name && event->name <= seen->depth, "%u ends lost of %u tasks", event->name, seen->depth);
+		seen->depth -= event->name < seen->depth ? event->name : seen->depth;
+		return false;
+	}
+	if (event->kind == XS_BEGIN && CHECK(seen->depth < 4096, "too deep"))
+		seen->open[seen->depth++] = event->name;
+	else if (event->kind == XS_END && CHECK(seen->depth && seen->open[seen->depth - 1] == event->name,
+						"the end of %u closes %u (depth %u)", event->name,
+						seen->depth ? seen->open[seen->depth - 1] : 0, seen->depth))
+		seen->depth--;
+	return true;
+}
 
 /*
  * Random nesting against a consumer that comes now and then: what arrives must be balanced (every end closes the task whose begin came
@@ -284,26 +301,17 @@ static void drop_balance(unsigned max_depth, unsigned run)
 		if (tap_random(&seed) % 2 && head / STEP > pos / STEP) /* not all of it: to the end of a step */
 			head = (pos / STEP + 1) * STEP;
 		while ((event = get(&pos, head))) {
-			arrived++;
-			if (event->kind == XS_BEGIN && seen.depth < 4096)
-				seen.open[seen.depth++] = event->name;
-			else if (event->kind == XS_END &&
-				 CHECK(seen.depth && seen.open[seen.depth - 1] == event->name,
-				       "the end of %u closes %u (depth %u)", event->name,
-				       seen.depth ? seen.open[seen.depth - 1] : 0, seen.depth))
-				seen.depth--;
+			arrived += follow(&seen, event);
 			if (tap_failures)
 				return;
 		}
 		xs_ring_release(ring, pos);
 	}
-	for (const struct xs_event *event; (event = get(&pos, xs_ring_filled(ring)));) {
-		arrived++;
-		if (event->kind == XS_BEGIN)
-			seen.open[seen.depth++] = event->name;
-		else if (event->kind == XS_END && CHECK(seen.depth && seen.open[--seen.depth] == event->name, "at the end"))
-			continue;
-	}
+	CHECK(put(++number, 16, XS_BEGIN, XS_ROLE_BEGIN) == !ring->skip, "a record that brings along what is due");
+	produced++;
+	for (const struct xs_event *event; (event = get(&pos, xs_ring_filled(ring)));)
+		arrived += follow(&seen, event);
+	seen.depth -= seen.depth && seen.open[seen.depth - 1] == number;
 	CHECK(!seen.depth, "%u tasks never end", seen.depth);
 	CHECK(arrived + atomic_load(&ring->lost) == produced, "%u arrived, %llu lost, %u produced", arrived,
 	      (unsigned long long)atomic_load(&ring->lost), produced);
@@ -319,13 +327,15 @@ static void drop_nested(void)
 {
 	drop_balance(30, 4000);
 	drop_balance(100, 10000);
+	drop_balance(1000, 20000);
 }
 
 /* More tasks to end than the room for ends holds: when some come through later, they must end the right ones. */
 static void drop_deep(void)
 {
+	static struct nest seen;
 	const struct xs_event *event;
-	unsigned depth = 0, open[1000], seen = 0;
+	unsigned depth = 0;
 	uint64_t pos = 0;
 
 	setup(XS_FULL_DROP, SIZE);
@@ -335,18 +345,45 @@ static void drop_deep(void)
 		;
 	while (depth > 150)
 		(void)put(--depth, 16, XS_END, XS_ROLE_END);
-	while ((event = get(&pos, xs_ring_filled(ring)))) {
-		if (event->kind == XS_BEGIN)
-			open[seen++] = event->name;
-		else if (event->kind == XS_END)
-			CHECK(open[--seen] == event->name, "the end of %u closes %u", event->name, open[seen]);
-	}
+	while ((event = get(&pos, xs_ring_filled(ring))))
+		(void)follow(&seen, event);
+	CHECK(seen.depth > 150, "ends were lost");
 	xs_ring_release(ring, pos);
 	while (depth)
-		(void)put(--depth, 16, XS_END, XS_ROLE_END);
-	while ((event = get(&pos, xs_ring_filled(ring))))
-		if (event->kind == XS_END && !CHECK(open[--seen] == event->name, "the end of %u closes %u", event->name, open[seen]))
-			return;
+		CHECK(put(--depth, 16, XS_END, XS_ROLE_END), "room again");
+	while ((event = get(&pos, xs_ring_filled(ring))) && tap_failures < 5)
+		(void)follow(&seen, event);
+	CHECK(!seen.depth, "%u", seen.depth);
+}
+
+/* A thread's name and id that found no room are said before anything else is. */
+static void drop_thread(void)
+{
+	static const uint8_t kinds[] = { XS_LOST_ENDS, XS_THREAD, XS_CALL };
+	const struct xs_event *event;
+	uint64_t pos;
+
+	setup(XS_FULL_DROP, SIZE);
+	while (put(0, 16, XS_CALL, XS_ROLE_OTHER))
+		;
+	while (put(0, 16, XS_END, XS_ROLE_END)) /* the room for ends, too */
+		;
+	ring->thread = (struct xs_thread_record){ .event = { .name = 5, .kind = XS_THREAD, .words = 4 }, .tid = 99 };
+	CHECK(!xs_ring_reserve(ring, bell, sizeof(ring->thread), XS_ROLE_THREAD), "no room");
+	CHECK(!put(1, 16, XS_CALL, XS_ROLE_OTHER), "no room");
+	CHECK(atomic_load(&ring->lost) == 3, "%llu lost", (unsigned long long)atomic_load(&ring->lost));
+	pos = xs_ring_filled(ring);
+	xs_ring_release(ring, pos);
+	CHECK(put(2, 16, XS_CALL, XS_ROLE_OTHER), "room");
+	for (uint32_t bytes, n = 0; pos != xs_ring_filled(ring); pos += bytes) {
+		event = xs_ring_peek(ring->data, SIZE, pos, xs_ring_filled(ring), &bytes);
+		if (!CHECK(event, "at %llu", (unsigned long long)pos))
+			break;
+		if (event->kind == XS_PAD)
+			continue;
+		CHECK(event->kind == kinds[n % 3], "record %u is a %u", n, event->kind);
+		n++;
+	}
 }
 
 /* A lost task takes along what it holds, and nothing more. */
@@ -554,6 +591,7 @@ int main(int argc, char **argv)
 	tap_run("drop: balanced", drop_flat);
 	tap_run("drop: balanced, nested", drop_nested);
 	tap_run("drop: balanced, deeper than the room for ends", drop_deep);
+	tap_run("drop: a thread's record", drop_thread);
 	tap_run("overwrite: the newest stay", overwrite);
 	tap_run("no memory behind the ring", no_memory);
 	tap_run("doorbell", doorbell);

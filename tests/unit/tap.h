@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +54,7 @@ static void tap_child(const char *name, void (*test)(void), const char *directiv
 	(void)fflush(stdout);
 	pid = fork();
 	if (!pid) {
+		(void)prctl(PR_SET_PDEATHSIG, 9); /* a time limit ends the test too */
 		test();
 		(void)fflush(stdout);
 		exit(tap_failures > 0);

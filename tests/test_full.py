@@ -1,0 +1,295 @@
+"""Full rings, full disks, small memory file systems, no drain process: one clear line, app unharmed."""
+
+import os
+import resource
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import APPS, NOBODY, expected_lines, limited, mounted, root_only, wait_until
+from test_endings import check_truth, truth
+
+ITT = "--chrome-itt-logging"
+SMALL = f"{ITT} --ring-size 64K"
+RECORDS = 64 * 1024 // 16
+
+
+def total(run):
+    return expected_lines(run.out)[None, "expected", "tasks", None]
+
+
+def losses(run):
+    """Number of lines about losses."""
+    return sum("are lost" in line for line in run.said)
+
+
+# ---- rings ----
+
+
+@pytest.mark.parametrize("options", ["", "--on-full block"])
+def test_block_loses_nothing(xstrace, options):
+    run = xstrace(f"{SMALL} {options}", "itt_tasks", [150000, 2]).check_expected()
+    assert run.trace.other["lost"] == 0 and not losses(run)
+
+
+def test_block_waits_for_a_drain_process_that_stands_still(xstrace):
+    """It is alive: so nothing is lost, however long it takes."""
+    run = xstrace.start(SMALL, "itt_tasks", [50000, 2])
+    os.kill(run.drain, signal.SIGSTOP)
+    time.sleep(0.3)
+    assert run.process.poll() is None
+    os.kill(run.drain, signal.SIGCONT)
+    run.finish().check_expected()
+    assert run.trace.other["lost"] == 0
+
+
+def test_block_does_not_wait_for_a_dead_one(xstrace):
+    run = xstrace.start(SMALL, "itt_tasks", [100000, 4])
+    os.kill(run.drain, signal.SIGKILL)
+    run.wait(10)
+    assert (run.status, run.err) == (0, "")
+    assert len(run.said) == 1 and "--recover" in run.said[0]
+    xstrace.left_behind = True
+
+
+def test_drop_counts_what_is_lost(xstrace):
+    run = xstrace.start(f"{SMALL} --on-full drop", "itt_tasks", [100000, 3, "--depth", 5])
+    drain = run.drain
+    os.kill(drain, signal.SIGSTOP)
+    wait_until(lambda: (run.log / "stdout").read_text())  # it ends without waiting for anybody
+    os.kill(drain, signal.SIGCONT)
+    run.finish()
+    assert (run.status, run.err) == (0, "")
+    other = run.trace.other
+    assert other["lost"] > 0 and losses(run) == 1
+    assert other["events"] + other["lost"] == 2 * total(run)
+    assert sum(t["lost"] for t in other["threads"]) == other["lost"]
+    for thread in other["threads"]:
+        if thread["records"]:
+            assert thread["records"] + thread["lost"] == 2 * 100000
+    # what is lost are whole tasks with all that is in them
+    assert "unmatched_ends" not in other and not [s for s in run.trace.tasks if s.unfinished]
+    for tasks in run.trace.by_thread(run.trace.tasks).values():
+        assert tasks[0].name == "app::t0" and len(tasks) > RECORDS // 4
+
+
+def test_drop_does_not_mix_up_threads(xstrace):
+    """A ring that its next thread finds full must not give that thread's tasks to the last one."""
+    run = xstrace.start(f"{SMALL} --on-full drop", "itt_threads", [9000, 2])
+    drain = run.drain
+    os.kill(drain, signal.SIGSTOP)
+    wait_until(lambda: len((run.log / "stdout").read_text()) or run.process.poll() is not None)
+    os.kill(drain, signal.SIGCONT)
+    run.finish()
+    other = run.trace.other
+    assert other["lost"] > 0
+    assert all(thread["records"] <= 2 for thread in other["threads"])
+    assert other["events"] + other["lost"] == 2 * total(run)
+    assert all(s.end - s.start < 1e9 for s in run.trace.tasks)
+
+
+@pytest.mark.parametrize("end", ["exit", "kill"])
+def test_overwrite_keeps_the_newest(xstrace, end):
+    path = xstrace.home / "truth"
+    run = xstrace.start(f"{SMALL} --on-full overwrite", "itt_stress", [path, 2, 100, int(end == "exit")])
+    app = run.child("itt_stress")
+    run.wait_for_output()
+    if end == "kill":
+        time.sleep(0.2)
+        os.kill(app, signal.SIGKILL)
+    run.finish()
+    other = run.trace.other
+    threads = run.trace.by_thread(run.trace.tasks)
+    for tid, begun, finished in truth(path):
+        tasks = [s for s in threads[tid] if s.name.startswith("stress")]
+        numbers = [int(s.name.removeprefix("stress::t")) for s in tasks]
+        assert RECORDS * 3 // 8 < len(tasks) <= RECORDS // 2 + 1
+        last = (begun if tasks[-1].unfinished else finished) - 1
+        assert numbers == [(last - i) % 16 for i in reversed(range(len(tasks)))]
+        stats = next(t for t in other["threads"] if t["tid"] == tid)
+        assert 2 * finished <= stats["records"] + stats["lost"] <= 2 * begun
+    assert other["lost"] > 0 and losses(run) == 1
+
+
+def test_overwrite_when_it_all_fits(xstrace):
+    run = xstrace(f"{ITT} --on-full overwrite", "itt_tasks", [1000, 2]).check_expected()
+    assert run.trace.other["lost"] == 0 and not losses(run)
+
+
+@pytest.mark.parametrize("size", ["65536", "64K", "100000", "3M", "--chrome-event-buffer-size 5000"])
+def test_sizes_of_rings(xstrace, size):
+    option = size if size.startswith("--") else f"--ring-size {size}"
+    run = xstrace(f"{ITT} {option}", "itt_tasks", [20000]).check_expected()
+    used = run.trace.metadata["ring_size"]
+    wanted = {"64K": 65536, "100000": 131072, "3M": 4 << 20}.get(size, 65536)
+    assert used == (262144 if option == size else wanted)
+
+
+# ---- disks ----
+
+
+def check_full_disk(run, reason):
+    """The app noticed nothing, the user is told once, and the file is a trace."""
+    assert (run.status, run.err) == (0, "") and total(run) == 100000
+    lines = [line for line in run.said if reason in line]
+    assert len(lines) == 1 and "cannot write" in lines[0], run.said
+    if run.trace_files:
+        assert 0 < run.trace.count("tasks") < 100000
+        assert run.trace.other["lost"] > 0
+
+
+@root_only
+@pytest.mark.parametrize("compress", ["", "--compress zstd"])
+@pytest.mark.parametrize("size", ["8k", "100k", "300k", "1m"])
+def test_full_disk(xstrace, size, compress):
+    if compress:
+        size = {"8k": "4k", "100k": "8k", "300k": "100k", "1m": "200k"}[size]
+    with mounted(xstrace.cwd, f"size={size}"):
+        run = xstrace(f"{ITT} {compress}", "itt_tasks", [100000])
+        check_full_disk(run, "No space left")
+        assert run.trace_files
+
+
+@root_only
+def test_disk_that_has_room_again(xstrace):
+    """What was written before and after the app freed some: still a valid file."""
+    with mounted(xstrace.cwd, "size=2m"):
+        script = f"head -c 1500000 /dev/zero > junk; {APPS}/itt_tasks 20000; rm junk"
+        run = xstrace(ITT, "sh", ["-c", script])
+        assert run.status == 0 and len(run.traces) == 1
+
+
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("mib", [0, 1, 10, 30])
+@pytest.mark.parametrize("args", [[100000], [2500, 40]])
+def test_limited_file_size(xstrace, args, mib, hard):
+    """`ulimit -f`: SIGXFSZ must kill neither the app nor anything of ours."""
+
+    def prepare():
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (mib << 20, mib << 20 if hard else limit))
+
+    out = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}  # those of a file would not fit
+    run = xstrace.start(ITT, "itt_tasks", args, preexec_fn=prepare, **out)
+    text, said = run.process.communicate(timeout=30)
+    assert run.process.returncode == 0, said
+    assert b"expected: 100000 tasks" in text
+    run.finish()
+    complete = run.trace_files and run.trace.count("tasks") == 100000
+    assert complete or (said.count(b"\nxstrace: ") + said.startswith(b"xstrace: ") == 1), said
+
+
+def test_few_descriptors(xstrace):
+    """The drain process of an app that may open few files has many processes to look after."""
+    prepare = limited(resource.RLIMIT_NOFILE, 16)
+    script = f"for i in $(seq 30); do {APPS}/itt_tasks 3 & done; wait"
+    run = xstrace(ITT, "sh", ["-c", script], preexec_fn=prepare)
+    assert run.status == 0 and len(run.traces) == 30
+
+
+def unwritable(xstrace, directory, options, **more):
+    """Found out before the app starts."""
+    mark = xstrace.home / "started"
+    run = xstrace(f"{ITT} {options}", "touch", [mark], cwd=directory, **more)
+    assert run.status == 125 and run.err == "" and len(run.said) == 1, (run.said, run.err)
+    assert not mark.exists() and not run.trace_files
+
+
+@root_only
+@pytest.mark.parametrize("options", ["", "--output-dir-path sub", "-o rep.txt"])
+def test_read_only_directory(xstrace, options):
+    with mounted(xstrace.cwd, "ro"):
+        unwritable(xstrace, xstrace.cwd, options)
+
+
+@pytest.mark.parametrize("options", ["", "--output-dir-path sub"])
+def test_directory_of_somebody_else(xstrace, options):
+    path = xstrace.home / "closed"
+    path.mkdir()
+    path.chmod(0o555)
+    xstrace.home.chmod(0o755)
+    for parent in list(xstrace.home.parents)[:3]:
+        parent.chmod(0o755) if str(parent) != "/tmp" and os.geteuid() == 0 else None
+    user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+    unwritable(xstrace, path, options, **user)
+
+
+def test_existing_file_is_kept(xstrace):
+    """A pid can come again; the second trace gets a number."""
+    for suffix, options in (("json", ITT), ("json.zst", f"{ITT} --compress zstd")):
+        script = f"echo old > itt_tasks.$$.{suffix}; exec {APPS}/itt_tasks 5"
+        run = xstrace.start(options, "sh", ["-c", script])
+        run.wait()
+        old, new = (f"itt_tasks.{{}}{n}.{suffix}" for n in ("", "-2"))
+        files = wait_until(lambda: not run.dir and sorted(p.name for p in run.cwd.iterdir()))
+        pid = files[0].split(".")[1].removesuffix("-2")
+        assert sorted(files) == sorted([old.format(pid), new.format(pid)])
+        assert (run.cwd / old.format(pid)).read_text() == "old\n"
+        (run.cwd / old.format(pid)).unlink()
+        assert run.collect().trace.count("tasks") == 5
+        (run.cwd / new.format(pid)).unlink()
+
+
+def test_existing_link_is_not_followed(xstrace):
+    target = xstrace.home / "target"
+    script = f"ln -s {target} itt_tasks.$$.json; exec {APPS}/itt_tasks 5"
+    run = xstrace.start(ITT, "sh", ["-c", script])
+    run.wait()
+    wait_until(lambda: not run.dir)
+    assert not target.exists()
+    next(p for p in run.cwd.iterdir() if p.is_symlink()).unlink()
+    assert run.collect().trace.count("tasks") == 5
+
+
+# ---- memory ----
+
+
+@root_only
+@pytest.mark.parametrize("size", ["64m", "33m", "1m"])
+@pytest.mark.parametrize("app, args", [("itt_tasks", [50000, 4]), ("cl_matrix", [])])
+def test_small_dev_shm(xstrace, size, app, args):
+    """The place of containers (64 MiB), and one where nothing fits: the next directory is taken."""
+    with mounted("/dev/shm", f"size={size}"):
+        run = xstrace.start(f"{ITT} --chrome-kernel-logging", app, args)
+        run.finish()
+        assert (run.status, run.err) == (0, "") and not os.listdir("/dev/shm")
+        run.check_expected()
+        assert run.trace.other["lost"] == 0
+
+
+@root_only
+def test_more_rings_than_dev_shm_holds(xstrace):
+    """Threads without a ring are counted; nobody dies of SIGBUS."""
+    with mounted("/dev/shm", "size=64m"):
+        run = xstrace(f"{ITT} --ring-size 4M", "itt_tasks", [200000, 60], timeout=90)
+        assert (run.status, run.err) == (0, "")
+        other = run.trace.other
+        assert other["events"] + other["lost"] == 2 * total(run)
+        assert other["lost"] == 0 or losses(run) == 1
+
+
+@root_only
+def test_dev_shm_that_fills_up_in_the_middle(xstrace):
+    """By others: what we have must be enough."""
+    with mounted("/dev/shm", "size=64m"):
+        run = xstrace.start(f"{ITT} --ring-size 1M", "itt_stress", [xstrace.home / "truth", 4, 20000, 1])
+        run.wait_for_output()
+        subprocess.run("cat /dev/zero > /dev/shm/junk", shell=True, stderr=subprocess.DEVNULL)
+        run.finish()
+        assert (run.status, run.err) == (0, "")
+        other = run.trace.other
+        assert other["events"] + other["lost"] == 2 * total(run)
+
+
+@root_only
+def test_next_best_place_of_the_run_directory(xstrace):
+    """No /dev/shm at all: $TMPDIR, and nothing stays there."""
+    place = xstrace.home / "tmp"
+    place.mkdir()
+    env = {"TMPDIR": str(place), "XDG_RUNTIME_DIR": "/nonexistent"}
+    script = f"echo $XSTRACE_RUN; exec {APPS}/itt_tasks 10"
+    with mounted("/dev/shm", "ro"):
+        run = xstrace(ITT, "sh", ["-c", script], env=env).check_expected()
+        assert run.out.startswith(f"{place}/xstrace-")
+        wait_until(lambda: not os.listdir(place))

@@ -1,0 +1,96 @@
+"""What `meson install` puts somewhere works from anywhere, and exports what it should."""
+
+import fnmatch
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import BUILD, ROOT
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The installed tree, moved away from where it was installed to."""
+    place = tmp_path_factory.mktemp("install")
+    meson = shutil.which("meson") or pytest.skip("no meson")
+    command = [meson, "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", place / "first"]
+    subprocess.run(command, check=True, timeout=60)
+    prefix = next((place / "first").rglob("bin/xstrace")).parent.parent
+    shutil.move(prefix, place / "elsewhere")
+    shutil.rmtree(place / "first")
+    return place / "elsewhere"
+
+
+def test_installed_tree_works(xstrace, installed):
+    options = "--chrome-itt-logging --chrome-kernel-logging"
+    run = xstrace(options, "gemm", ["--expected"], launcher=installed / "bin/xstrace")
+    assert run.status == 0
+    run.check_expected()
+
+
+def test_through_a_link_and_path(xstrace, installed):
+    """As packages put it: a link in a directory of $PATH."""
+    links = xstrace.home / "links"
+    links.mkdir()
+    (links / "xs").symlink_to(installed / "bin/xstrace")
+    env = {"PATH": f"{links}:{os.environ['PATH']}"}
+    run = xstrace("--chrome-itt-logging", "itt_tasks", [7], launcher="xs", env=env)
+    assert run.status == 0
+    run.check_expected()
+
+
+def test_without_the_library(xstrace, installed):
+    copy = xstrace.home / "bin" / "xstrace"
+    copy.parent.mkdir()
+    shutil.copy(installed / "bin/xstrace", copy)
+    run = xstrace("-d", "true", launcher=copy)
+    assert run.status == 125 and len(run.said) == 1 and "libxstrace.so" in run.said[0]
+
+
+def test_installed_scripts(xstrace, installed):
+    for name in ("xstrace-check", "xstrace-summary"):
+        if not (installed / "bin" / name).exists():
+            pytest.skip("the scripts are not installed yet")
+        run = xstrace("--chrome-itt-logging", "itt_tasks", [7])
+        done = subprocess.run([installed / "bin" / name, run.trace_files[0]], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+def symbols(path, *options):
+    out = subprocess.run(["nm", "-D", *options, path], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1].split("@")[0] for line in out.splitlines()}
+
+
+def test_exports_are_those_of_the_map(installed):
+    """One wrong flag exports nothing, and programs run untraced without a word."""
+    source = (ROOT / "collector/libxstrace.map").read_text()
+    patterns = re.findall(r"[\w*]+(?=;)", source.split("global:")[1].split("local:")[0])
+    defined = symbols(installed / "lib/xstrace/libxstrace.so", "--defined-only")
+    assert {name for name in defined if not any(fnmatch.fnmatch(name, p) for p in patterns)} == set()
+    for pattern in patterns:
+        assert fnmatch.filter(defined, pattern), pattern
+
+
+def test_every_itt_function_of_the_source_is_exported(installed):
+    source = (ROOT / "itt_collector/itt.c").read_text()
+    wanted = set(re.findall(r"^EXPORT .*?(__itt_\w+)\(", source, re.M))
+    assert len(wanted) >= 5
+    assert wanted <= symbols(installed / "lib/xstrace/libxstrace.so", "--defined-only")
+
+
+def test_the_library_needs_libc_alone(installed):
+    path = installed / "lib/xstrace/libxstrace.so"
+    out = subprocess.run(["readelf", "-dW", path], capture_output=True, text=True, check=True).stdout
+    needed = re.findall(r"NEEDED.*\[(.+?)\]", out)
+    assert [name for name in needed if not re.match(r"libc\.so|ld-linux", name)] == []
+    assert not re.search("RPATH|RUNPATH|TEXTREL", out) and "NODELETE" in out
+
+
+def test_the_library_does_not_interpose_allocation_or_options(installed):
+    """It must not even call what would change the app: its heap, its optind, its streams."""
+    undefined = symbols(installed / "lib/xstrace/libxstrace.so", "--undefined-only")
+    bad = {"malloc", "calloc", "realloc", "free", "getopt", "getopt_long", "exit", "abort", "printf",
+           "fprintf", "setenv", "putenv", "signal", "sigaction", "setrlimit", "pthread_create"}
+    assert undefined & bad == set()

@@ -1,0 +1,196 @@
+"""The command line: what is wrong is said in one line, and nothing is begun."""
+
+import os
+import re
+import subprocess
+
+import pytest
+from conftest import APPS, ROOT, XSTRACE
+
+TABLE = re.findall(r"^\s*(FLAG|COUNT|SIZE|CHOICE|TEXT)\(('.'|0), \"([\w-]+)\"",
+                   (ROOT / "common/options.c").read_text(), re.M)
+CHROME = "--chrome-itt-logging"
+
+
+def xs(*args, cwd, **more):
+    """The launcher alone; a CompletedProcess."""
+    command = [str(arg) for arg in (XSTRACE, *args)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=20, **more)
+
+
+def help_lines():
+    return xs("--help", cwd="/").stdout.splitlines()
+
+
+BAD = [
+    # arguments, exit status, what the line says
+    ("--chrome-kernel-loging true", 125, "--chrome-kernel-logging"),
+    ("--chrome-itt true", 125, "--chrome-itt-logging"),
+    ("--ringsize 1M true", 125, "--ring-size"),
+    ("--vebose true", 125, "--verbose"),
+    ("--xyzzy true", 125, "--xyzzy"),
+    ("-x true", 125, "-x"),
+    ("-hdx true", 125, "-x"),
+    ("--help=5", 125, "--help"),
+    ("--verbose=1 true", 125, "--verbose"),
+    ("--ring-size", 125, "--ring-size"),
+    ("-o", 125, "--output"),
+    ("--ring-size= true", 125, "--ring-size"),
+    ("--ring-size abc true", 125, "abc"),
+    ("--ring-size -5 true", 125, "-5"),
+    ("--ring-size 1K true", 125, "1K"),
+    ("--ring-size 2G true", 125, "2G"),
+    ("--ring-size 64KK true", 125, "64KK"),
+    ("--ring-size 1.5M true", 125, "1.5M"),
+    ("--ring-size 99999999999999999999 true", 125, "9999"),
+    ("--ring-size 18014398509481985K true", 125, "1801"),
+    ("--chrome-event-buffer-size 0 true", 125, "buffer-size"),
+    ("--chrome-event-buffer-size 1K true", 125, "1K"),
+    ("--ring-size 1M --chrome-event-buffer-size 5 true", 125, "one of them"),
+    ("--on-full sometimes true", 125, "sometimes"),
+    ("--on-full bloc true", 125, "block|drop|overwrite"),
+    ("--compress gzip --chrome-itt-logging true", 125, "gzip"),
+    ("--compress zstd true", 125, "--compress"),
+    ("--compress zstd -h -d true", 125, "--compress"),
+    ("-o= true", 125, "-o"),
+    ("", 125, "no application"),
+    ("-h", 125, "no application"),
+    ("-h --", 125, "no application"),
+    ("nonexistent-program", 127, "nonexistent-program"),
+    ("/nonexistent/program", 127, "/nonexistent/program"),
+    ("./not-executable", 126, "not-executable"),
+    ("./directory", 126, "directory"),
+    ("./file/below", 127, "file/below"),
+    ("./garbage", 126, "garbage"),
+    ("./no-interpreter", 127, "no-interpreter"),
+    ("--output-dir-path new ./no-interpreter", 127, "no-interpreter"),
+    ("--output-dir-path new ./garbage", 126, "garbage"),
+    ("--output-dir-path new nonexistent", 127, "nonexistent"),
+    ("--output-dir-path /nonexistent/deep true", 125, "/nonexistent/deep"),
+    ("--output-dir-path file true", 125, "file"),
+    ("--output-dir-path= true", 125, "--output-dir-path"),
+    ("--output-dir-path /proc/1/x --chrome-itt-logging true", 125, "/proc/1/x"),
+    ("-o /nonexistent/rep.txt true", 125, "/nonexistent"),
+    ("-o directory/sub/rep.txt true", 125, "directory/sub"),
+    (f"-o {'x' * 2000} true", 125, "--output"),
+    ("--recover /nonexistent", 125, "/nonexistent"),
+    ("--recover directory", 125, "directory"),
+    ("--recover file", 125, "file"),
+    ("--recover directory true", 125, "--recover"),
+]
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A directory with things that are no programs; nothing may appear in it."""
+    (tmp_path / "directory").mkdir()
+    for name, text, mode in [
+        ("file", "x", 0o644),
+        ("not-executable", "#!/bin/sh\n", 0o644),
+        ("garbage", "\x7fELF\0\0garbage", 0o755),
+        ("no-interpreter", "#!/nonexistent/interpreter\n", 0o755),
+    ]:
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(mode)
+    return tmp_path
+
+
+@pytest.mark.parametrize("args, status, says", BAD, ids=lambda value: str(value)[:60])
+def test_bad_use(place, args, status, says):
+    before = sorted(place.rglob("*")), os.listdir("/dev/shm")
+    result = xs(*args.split(), cwd=place)
+    assert (result.returncode, result.stdout) == (status, "")
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("xstrace: ") and says in lines[0], lines
+    assert (sorted(place.rglob("*")), os.listdir("/dev/shm")) == before
+
+
+def test_the_statuses_are_those_of_env(place):
+    for app in ("./not-executable", "./directory", "./garbage", "./no-interpreter", "nonexistent", ""):
+        other = subprocess.run(["env", app], cwd=place, capture_output=True)
+        assert xs(app, cwd=place).returncode == other.returncode, app
+
+
+VALUES = {
+    "ring-size": "128K",
+    "chrome-event-buffer-size": "4000",
+    "on-full": "drop",
+    "compress": "none",
+    "output": "rep.txt",
+    "output-dir-path": "out",
+}
+ROWS = [row for row in TABLE if row[2] not in ("recover", "version", "help")]
+
+
+@pytest.mark.parametrize("kind, letter, name", ROWS, ids=[row[2] for row in ROWS])
+def test_every_option_is_accepted(xstrace, kind, letter, name):
+    value = [] if kind == "FLAG" else [VALUES[name]]
+    forms = [["--" + name, *value]]
+    if value:
+        forms.append([f"--{name}={value[0]}"])
+    if letter != "0":
+        forms.append(["-" + letter[1], *value])
+        forms.append(["-" + letter[1] + "".join(value)])
+    for form in forms:
+        run = xstrace(form, "true")
+        assert (run.status, run.out, run.err) == (0, "", ""), form
+
+
+def test_help_and_readme_list_every_option():
+    names = re.findall(r"^--([\w-]+)", "\n".join(help_lines()), re.M)
+    assert names == [row[2] for row in TABLE]
+    readme = ROOT / "README.md"
+    rows = re.findall(r"^\| `(--.+?)` +\| (.+?) +\|$", readme.read_text() if readme.exists() else "", re.M)
+    if not rows:
+        pytest.skip("README.md has no table yet")
+    expected = [re.fullmatch(r"(--.+?)(?:  +| (?=[A-Z]))(\S.*)", line) for line in help_lines()]
+    expected = [match for match in expected if match]
+    wide = [f"{name.replace(chr(92), '')} {text}" for name, text in rows]
+    assert wide == [" ".join(match.string.split()) for match in expected]
+
+
+def test_version():
+    result = xs("--version", cwd="/")
+    version = re.search(r"version: '([\d.]+)'", (ROOT / "meson.build").read_text())[1]
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"xstrace {version}\n", "")
+
+
+@pytest.mark.parametrize("dashes", [[], ["--"]])
+def test_options_behind_the_application_are_its_own(xstrace, dashes):
+    run = xstrace(["-d", *dashes], "echo", ["-h", "--help", "--", "--ring-size"])
+    assert run.out == "-h --help -- --ring-size\n"
+
+
+def test_application_is_found_as_execvp_finds_it(xstrace):
+    """Along $PATH, past what cannot be run; a name with a slash is not looked for."""
+    for name, mode in (("one", 0o644), ("two", 0o755)):
+        (xstrace.home / name).mkdir()
+        (xstrace.home / name / "prog").write_text(f"#!/bin/sh\necho {name} $0\n")
+        (xstrace.home / name / "prog").chmod(mode)
+    env = {"PATH": f"{xstrace.home}/one::{xstrace.home}/two:{os.environ['PATH']}"}
+    run = xstrace("-d", "prog", env=env)
+    assert (run.status, run.out) == (0, f"two {xstrace.home}/two/prog\n")
+
+
+def test_output_directory(xstrace):
+    """Made if missing; relative to where xstrace was started, not to where the app went."""
+    for path in ("out", str(xstrace.home / "absolute")):
+        run = xstrace(f"{CHROME} --output-dir-path {path}", "chdirer").check_expected()
+        assert all(t.path.parent.name == os.path.basename(path) for t in run.traces)
+    assert [p.name for p in xstrace.cwd.iterdir()] == ["out"]
+
+
+def test_report_in_the_output_directory(xstrace):
+    run = xstrace("-h -d -o rep --output-dir-path out", "cl_dlopen")
+    assert re.fullmatch(r"rep\.\d+", *[p.name for p in (run.cwd / "out").iterdir()])
+
+
+def test_existing_report_is_kept(xstrace):
+    script = f"echo old > rep.$$.txt; exec {APPS}/cl_dlopen"
+    run = xstrace("-d -o rep.txt", "sh", ["-c", script])
+    assert sorted(len(p.read_text()) > 10 for p in run.cwd.iterdir()) == [False, True]
+
+
+def test_empty_application_name(xstrace):
+    result = xs("", cwd=xstrace.cwd)
+    assert result.returncode == 127 and result.stderr.count("\n") == 1

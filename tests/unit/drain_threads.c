@@ -1,0 +1,217 @@
+/*
+ * Both sides in one process, for ThreadSanitizer: threads that trace through the real collector, and the drain side's reading in another
+ * thread. So that the sanitizer sees one memory, a file of the run directory is mapped once for both.
+ */
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#define xs_shm_map real_shm_map
+#include "../../common/shm.c"
+#undef xs_shm_map
+
+#include "collector.h"
+#include "itt_abi.h"
+#include "json_check.h"
+#include "rundir.h"
+#include "tap.h"
+
+#define THREADS 6
+#if defined(__SANITIZE_THREAD__)
+#define ROUNDS 3000
+#else
+#define ROUNDS 30000
+#endif
+
+static struct rundir dir;
+static _Atomic bool done;
+static _Atomic unsigned begun;
+
+/* ---- one mapping for both sides ---- */
+
+static struct {
+	char path[PATH_MAX];
+	void *map;
+	uint64_t size;
+} mapped[64];
+static pthread_mutex_t mapped_lock = PTHREAD_MUTEX_INITIALIZER;
+
+int xs_shm_map(const char *where, const char *name, bool create, uint64_t size, void **ret_map, uint64_t *ret_size);
+int xs_shm_map(const char *where, const char *name, bool create, uint64_t size, void **ret_map, uint64_t *ret_size)
+{
+	char path[PATH_MAX];
+	int error = -ENOMEM;
+	size_t i = 0;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", where, name);
+	pthread_mutex_lock(&mapped_lock);
+	while (i < sizeof(mapped) / sizeof(mapped[0]) && mapped[i].map && strcmp(mapped[i].path, path))
+		i++;
+	if (i < sizeof(mapped) / sizeof(mapped[0]) && !mapped[i].map) {
+		error = real_shm_map(where, name, create, size, &mapped[i].map, &mapped[i].size);
+		if (create)
+			mapped[i].size = size;
+		if (!error)
+			(void)snprintf(mapped[i].path, sizeof(mapped[i].path), "%s", path);
+	} else if (i < sizeof(mapped) / sizeof(mapped[0])) {
+		error = 0;
+	}
+	if (!error) {
+		*ret_map = mapped[i].map;
+		if (ret_size)
+			*ret_size = mapped[i].size;
+	}
+	pthread_mutex_unlock(&mapped_lock);
+	return error;
+}
+
+/* Before the collector's constructor, which looks for a run once. */
+__attribute__((constructor(101))) static void make_run(void)
+{
+	rundir_open(&dir, NULL);
+	(void)setenv(XS_ENV_RUN, dir.launch.dir, 1);
+}
+
+/* ---- threads ---- */
+
+static void *consume(void *data)
+{
+	struct xs_process **ret_process = data, *process = NULL;
+	struct xs_doorbell *bell = &dir.run.control->bell;
+
+	for (bool last = false; !last;) {
+		uint32_t rung = atomic_load_explicit(&bell->rung, memory_order_relaxed);
+
+		last = atomic_load(&done);
+		atomic_fetch_add_explicit(&bell->heartbeat, 1, memory_order_relaxed);
+		for (uint32_t serial = 0; !process && serial < atomic_load(&dir.run.control->joined); serial++) {
+			char name[XS_NAME_MAX];
+
+			xs_process_name(name, getpid(), serial, 0);
+			process = xs_process_adopt(&dir.run, name);
+		}
+		xs_timeline_update(&dir.run.clock);
+		if (process && xs_process_read(process, false) >= 65536)
+			continue;
+		if (process)
+			xs_process_commit(process);
+		atomic_store_explicit(&bell->sleeping, 1, memory_order_relaxed);
+		atomic_thread_fence(memory_order_seq_cst);
+		if (!process || !xs_process_urgent(process))
+			xs_doorbell_wait(bell, rung, 5000000);
+		atomic_store_explicit(&bell->sleeping, 0, memory_order_relaxed);
+	}
+	*ret_process = process;
+	return NULL;
+}
+
+static void *short_thread(void *data)
+{
+	__itt_domain *domain = __itt_domain_create("short");
+	__itt_string_handle *handle = __itt_string_handle_create(data);
+	__itt_id none = { 0, 0, 0 };
+
+	(void)prctl(PR_SET_NAME, "short");
+	for (int i = 0; i < 10; i++) {
+		__itt_task_begin(domain, none, none, handle);
+		__itt_task_end(domain);
+		atomic_fetch_add(&begun, 1);
+	}
+	return NULL;
+}
+
+static void *produce(void *data)
+{
+	unsigned number = (unsigned)(size_t)data;
+	__itt_domain *domain = __itt_domain_create("domain"), *other = __itt_domain_create("other");
+	__itt_id none = { 0, 0, 0 };
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		char name[32];
+		pthread_t thread;
+
+		(void)snprintf(name, sizeof(name), "task %u", i % 50);
+		__itt_task_begin(domain, none, none, __itt_string_handle_create(name));
+		__itt_task_begin(other, none, none, __itt_string_handle_create("inner"));
+		if (i % 500 == 499 && number == 0 && !pthread_create(&thread, NULL, short_thread, "a task"))
+			(void)pthread_join(thread, NULL);
+		__itt_task_end(i % 7 ? other : domain);
+		__itt_task_end(i % 7 ? domain : other);
+		atomic_fetch_add(&begun, 2);
+	}
+	return NULL;
+}
+
+static void go(enum xs_on_full policy, uint64_t ring_size, bool early)
+{
+	struct xs_process *process = NULL;
+	pthread_t threads[THREADS], consumer;
+	char path[PATH_MAX], *text;
+	size_t length, at;
+	unsigned slices = 0;
+	uint64_t lost;
+
+	dir.run.control->options.on_full = policy;
+	dir.run.control->options.ring_size = ring_size;
+	dir.run.control->bell.consumer_pid = getpid();
+	if (early)
+		(void)xs_collector_options(); /* joins */
+	if (pthread_create(&consumer, NULL, consume, &process))
+		abort();
+	for (size_t i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, produce, (void *)i))
+			abort();
+	for (size_t i = 0; i < THREADS; i++)
+		(void)pthread_join(threads[i], NULL);
+	atomic_store(&done, true);
+	(void)pthread_join(consumer, NULL);
+	if (!CHECK(process, "the collector has joined"))
+		return;
+	while (xs_process_read(process, true))
+		;
+	xs_process_finish(process, XS_END_EXITED, 0);
+	text = rundir_trace(&dir, path, sizeof(path), &length);
+	if (!CHECK(text && json_check(text, length, &at), "JSON"))
+		return;
+	for (char *line = text; (line = strstr(line, "\n{\"ph\":\"X\"")); line++)
+		slices++;
+	lost = strtoull(strstr(text, ",\"lost\":") + 8, NULL, 10);
+	CHECK(slices + lost >= begun && slices <= begun, "%u slices, %u begun, %llu lost", slices, begun, (unsigned long long)lost);
+	CHECK(policy != XS_FULL_BLOCK || (slices == begun && !lost), "%u of %u slices, %llu lost", slices, begun,
+	      (unsigned long long)lost);
+	CHECK(slices > 1000 || policy == XS_FULL_OVERWRITE, "%u slices", slices);
+	free(text);
+	rundir_clear(&dir);
+}
+
+static void block(void)
+{
+	go(XS_FULL_BLOCK, XS_RING_MIN, true);
+}
+
+static void block_late(void)
+{
+	go(XS_FULL_BLOCK, XS_RING_DEFAULT, false);
+}
+
+static void drop(void)
+{
+	go(XS_FULL_DROP, XS_RING_MIN, true);
+}
+
+static void overwrite(void)
+{
+	go(XS_FULL_OVERWRITE, XS_RING_MIN, true);
+}
+
+int main(int argc, char **argv)
+{
+	(void)argc;
+	tap_main(argv);
+	tap_run("block", block);
+	tap_run("block, joined by the first of all threads", block_late);
+	tap_run("drop", drop);
+	tap_run("overwrite", overwrite);
+	rundir_close(&dir);
+	return tap_done();
+}
