@@ -190,6 +190,10 @@ static struct xs_process_file *make_process(uint32_t slots)
 	xs_process_name(name, pid, serial, 0);
 	if (xs_shm_map(self.dir, name, true, xs_slot_offset(slots, ring_size), &map, NULL) < 0)
 		return NULL;
+	if (!xs_shm_present(map, XS_PROCESS_HEADER)) {
+		munmap(map, xs_slot_offset(slots, ring_size));
+		return NULL; /* the empty file goes with the run directory */
+	}
 	process = map;
 	process->pid = pid;
 	process->ppid = getppid();
@@ -301,7 +305,7 @@ static struct xs_ring *fresh(void *file, uint32_t slots, _Atomic uint32_t *used)
 		return NULL;
 	ring = slot_ring(file, slot);
 	/* a full /dev/shm must show here and not as a SIGBUS */
-	if (madvise(ring, XS_RING_HEADER, MADV_POPULATE_WRITE) < 0 && errno != EINVAL)
+	if (!xs_shm_present(ring, XS_RING_HEADER))
 		return NULL;
 	xs_ring_init(ring, (unsigned char *)ring + XS_RING_HEADER, self.process->ring_size,
 		     self.control->options.on_full);

@@ -89,7 +89,10 @@ static int unknown(const char *name, size_t length, char *error, size_t error_si
 	size_t best = SIZE_MAX;
 
 	for (size_t i = 0; i < xs_option_count; i++) {
-		size_t d = distance(xs_option_table[i].name, name, length);
+		/* a beginning of a name is nearest to it */
+		size_t d = length >= 3 && !strncmp(xs_option_table[i].name, name, length)
+				   ? 0
+				   : distance(xs_option_table[i].name, name, length);
 
 		if (d < best) {
 			best = d;

@@ -7,12 +7,12 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "process.h"
+#include "shm.h"
 
 #define WAIT_NS 50000000 /* how long a blocked producer sleeps before it looks whether the consumer lives */
 
@@ -155,10 +155,7 @@ static bool prepare(struct xs_ring *ring, uint64_t end)
 
 	if (ring->prepared >= size || end <= ring->prepared)
 		return true;
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-	if (madvise(ring->data + ring->prepared, end - ring->prepared, MADV_POPULATE_WRITE) < 0 && errno != EINVAL)
+	if (!xs_shm_present(ring->data + ring->prepared, end - ring->prepared))
 		return false;
 	ring->prepared = end;
 	return true;

@@ -1,11 +1,43 @@
 #include "shm.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/*
+ * Sets a new file's size. A file size limit (ulimit -f) must not kill the application for a file of ours, which takes memory and no
+ * such room: a soft limit is raised for the moment; a hard one that is too small is an error.
+ */
+static int set_size(int fd, uint64_t size)
+{
+	struct rlimit limit, raised;
+	int result;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur >= size)
+		return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+	if (limit.rlim_max < size)
+		return -EFBIG;
+	raised = limit;
+	raised.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_FSIZE, &raised) < 0)
+		return -EFBIG;
+	result = ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+	(void)setrlimit(RLIMIT_FSIZE, &limit);
+	return result;
+}
+
+bool xs_shm_present(void *start, uint64_t size)
+{
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels say EINVAL, and a full file system is a SIGBUS there */
+#endif
+	return madvise(start, size, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+}
 
 int xs_shm_map(const char *dir, const char *name, bool create, uint64_t size, void **ret_map, uint64_t *ret_size)
 {
@@ -23,10 +55,9 @@ int xs_shm_map(const char *dir, const char *name, bool create, uint64_t size, vo
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT | O_EXCL : 0), 0600);
 	if (fd < 0)
 		return -errno;
-	if (create ? ftruncate(fd, (off_t)size) < 0 : fstat(fd, &st) < 0) {
-		error = -errno;
+	error = create ? set_size(fd, size) : fstat(fd, &st) < 0 ? -errno : 0;
+	if (error < 0)
 		goto out;
-	}
 	if (!create) {
 		if (!size)
 			size = (uint64_t)st.st_size;
@@ -38,6 +69,11 @@ int xs_shm_map(const char *dir, const char *name, bool create, uint64_t size, vo
 	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED) {
 		error = -errno;
+		goto out;
+	}
+	if (create && !xs_shm_present(map, XS_PAGE)) {
+		error = -ENOSPC;
+		munmap(map, size);
 		goto out;
 	}
 	*ret_map = map;
@@ -52,14 +88,15 @@ out:
 
 int xs_shm_remove(const char *dir)
 {
-	static const char *const files[] = { "strings", "control", XS_LIBRARY_LINK };
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *entries = opendir(dir);
+	struct dirent *entry;
 
-	if (fd < 0)
+	if (!entries)
 		return -1;
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		(void)unlinkat(fd, files[i], 0);
-	close(fd);
+	while ((entry = readdir(entries)))
+		if (entry->d_name[0] != '.')
+			(void)unlinkat(dirfd(entries), entry->d_name, 0);
+	closedir(entries);
 	return rmdir(dir);
 }
 

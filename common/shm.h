@@ -88,11 +88,15 @@ static inline uint64_t xs_slot_offset(uint32_t slot, uint64_t ring_size)
 
 /*
  * Maps a file of the run directory, shared and writable. create: it must not exist, is made `size` bytes long (sparse) with mode
- * 0600; otherwise size 0 means all of it. Returns 0 and the mapping, or -errno. No descriptor stays open.
+ * 0600, its first page present; otherwise size 0 means all of it. Returns 0 and the mapping, or -errno. No descriptor
+ * stays open.
  */
 int xs_shm_map(const char *dir, const char *name, bool create, uint64_t size, void **ret_map, uint64_t *ret_size);
 
-/* Removes a run directory in which no process's files are left. 0, or -1 and errno. */
+/* Makes memory of a mapping present, so that a full file system is seen here and not as a SIGBUS at a store. Usable in any context. */
+bool xs_shm_present(void *start, uint64_t size);
+
+/* Removes a run directory and all that is in it. 0, or -1 and errno. */
 int xs_shm_remove(const char *dir);
 #define XS_LIBRARY_LINK "libxstrace.so" /* in the run directory, where the library's path could not be given as it is */
 

@@ -3,13 +3,11 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
+
+#include "shm.h"
 
 #define UNIT 8u
 #define STEP (64u << 10)
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 static uint32_t hash_of(const char *text, uint32_t length, uint32_t scope)
 {
@@ -34,8 +32,7 @@ static bool prepare(struct xs_strings *strings, uint32_t end)
 	while (end > ready) {
 		uint64_t from = (uint64_t)ready * UNIT;
 
-		if (from + STEP > XS_STRINGS_SIZE ||
-		    (madvise((char *)strings + from, STEP, MADV_POPULATE_WRITE) < 0 && errno != EINVAL))
+		if (from + STEP > XS_STRINGS_SIZE || !xs_shm_present((char *)strings + from, STEP))
 			return false;
 		/* another process may have been faster; what is present stays so */
 		if (atomic_compare_exchange_strong_explicit(&strings->ready, &ready, ready + STEP / UNIT,
@@ -77,6 +74,21 @@ static uint32_t add(struct xs_strings *strings, const char *text, uint32_t lengt
 	return id;
 }
 
+/* As prepare(), for the page of the table that holds a slot. */
+static bool prepare_slot(struct xs_strings *strings, const _Atomic uint32_t *slot)
+{
+	uint64_t page = (uint64_t)((const char *)slot - (const char *)strings) / XS_PAGE;
+	_Atomic uint64_t *word = &strings->present[page / 64];
+	uint64_t bit = 1ull << page % 64;
+
+	if (atomic_load_explicit(word, memory_order_relaxed) & bit)
+		return true;
+	if (!xs_shm_present((char *)strings + page * XS_PAGE, XS_PAGE))
+		return false;
+	atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
+	return true;
+}
+
 static uint32_t intern(struct xs_strings *strings, const char *text, uint32_t length, uint32_t scope)
 {
 	uint32_t hash = hash_of(text, length, scope), fresh = 0;
@@ -84,9 +96,13 @@ static uint32_t intern(struct xs_strings *strings, const char *text, uint32_t le
 	/* never full (XS_STRINGS_COUNT), so the search ends at an empty slot; the bound is for a spoilt table */
 	for (uint32_t probe = 0; probe < XS_STRINGS_SLOTS; probe++) {
 		_Atomic uint32_t *slot = &strings->slot[(hash + probe) % XS_STRINGS_SLOTS];
-		/* pairs with the release below: the string behind an id is complete */
-		uint32_t id = atomic_load_explicit(slot, memory_order_acquire);
 		const struct xs_string *found;
+		uint32_t id;
+
+		if (!prepare_slot(strings, slot))
+			return XS_STRING_FULL;
+		/* pairs with the release below: the string behind an id is complete */
+		id = atomic_load_explicit(slot, memory_order_acquire);
 
 		if (!id) {
 			if (!fresh)

@@ -22,6 +22,7 @@ struct xs_strings {
 	_Atomic uint32_t ready; /* offset up to which memory is present, in 8-byte units */
 	_Atomic uint32_t count;
 	uint32_t reserved;
+	_Atomic uint64_t present[(XS_STRINGS_SLOTS * 4 / 4096 + 64) / 64]; /* a bit per page of the table */
 	_Atomic uint32_t slot[XS_STRINGS_SLOTS]; /* open addressing; id or 0 */
 };
 

@@ -39,6 +39,8 @@ enum xs_program {
 int xs_program_find(const char *name, char *path, size_t size);
 /* Looks into the file, and for scripts into their interpreter. */
 enum xs_program xs_program_kind(const char *path);
+/* Could it be a shell script without its first line? No NUL among its first bytes, and no other format's mark. */
+bool xs_program_is_text(const char *path);
 
 /* ---- environment.c ---- */
 

@@ -28,15 +28,17 @@ static int recover(const char *dir)
 }
 
 /* Before the application starts, so that nobody waits for a run whose results cannot be written. */
-static int check_output(const struct xs_options *options)
+static int check_output(const struct xs_options *options, bool *ret_made)
 {
 	char dir[2 * XS_PATH_MAX] = ".";
 	const char *slash = strrchr(options->output, '/');
 
 	if (options->output_dir[0])
 		memcpy(dir, options->output_dir, sizeof(options->output_dir));
-	if (options->output_dir[0] && mkdir(dir, 0777) < 0 && errno != EEXIST) {
-		fprintf(stderr, "xstrace: --output-dir-path %s: %s\n", dir, strerror(errno));
+	if (options->output_dir[0] && !mkdir(dir, 0777)) {
+		*ret_made = true;
+	} else if (options->output_dir[0] && (errno != EEXIST || access(strcat(dir, "/."), F_OK) < 0)) {
+		fprintf(stderr, "xstrace: --output-dir-path %s: %s\n", options->output_dir, strerror(errno));
 		return -errno;
 	}
 	if ((xs_want_chrome(options) || options->output[0]) && access(dir, W_OK | X_OK) < 0) {
@@ -78,6 +80,7 @@ static int run(const struct xs_options *options, char **argv)
 	char path[PATH_MAX], library[PATH_MAX];
 	struct xs_launch launch = { .dir = "" };
 	enum xs_program kind;
+	bool made = false;
 	char **environment;
 	int error, drain, status;
 
@@ -91,13 +94,13 @@ static int run(const struct xs_options *options, char **argv)
 		fprintf(stderr, "xstrace: libxstrace.so is not where it belongs, in ../lib/xstrace beside this program\n");
 		return XS_EXIT_SELF;
 	}
-	if (check_output(options) < 0)
+	if (check_output(options, &made) < 0)
 		return XS_EXIT_SELF;
 	error = xs_launch_create(&launch, options, argv);
 	if (error < 0) {
 		fprintf(stderr, "xstrace: cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR, /tmp or the output "
 				"directory: %s\n",
-			strerror(-error));
+			error == -EFBIG ? "the file size limit (ulimit -f) is below 24 MiB" : strerror(-error));
 		return XS_EXIT_SELF;
 	}
 	kind = xs_program_kind(path);
@@ -111,6 +114,8 @@ static int run(const struct xs_options *options, char **argv)
 	}
 	status = xs_run_application(&launch, path, argv, environment, drain);
 	if (status < 0) {
+		if (made)
+			(void)rmdir(options->output_dir);
 		fprintf(stderr, "xstrace: %s: %s\n", path, strerror(-status));
 		return -status == ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
 	}

@@ -139,3 +139,14 @@ enum xs_program xs_program_kind(const char *path)
 {
 	return kind(path, 0);
 }
+
+bool xs_program_is_text(const char *path)
+{
+	char text[256];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+
+	if (fd >= 0)
+		close(fd);
+	return n >= 0 && !memchr(text, '\0', (size_t)n) && !(n >= 2 && text[0] == '#' && text[1] == '!');
+}

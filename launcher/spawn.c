@@ -114,10 +114,27 @@ static bool reap(struct xs_launch *launch, int app, int *drain, int *ret_status)
 	return false;
 }
 
+/* A script without a #! line is run by the shell, as execvp(3) and every shell do. NULL: no memory. */
+static char **shell_arguments(const char *path, char **argv)
+{
+	size_t count = 0;
+	char **result;
+
+	while (argv[count])
+		count++;
+	result = calloc(count + 2, sizeof(*result));
+	if (!result)
+		return NULL;
+	result[0] = "/bin/sh";
+	result[1] = (char *)path;
+	memcpy(result + 2, argv + 1, count * sizeof(*argv)); /* with the NULL */
+	return result;
+}
+
 /* vfork: the child only undoes what we did to signals, and calls exec. Its pid, or -errno of fork or exec. */
 static __attribute__((noinline)) int start_application(struct xs_control *control, const char *path, char **argv,
-						       char **environment, const sigset_t *mask,
-						       const struct sigaction *sigchld)
+						       char **shell_argv, char **environment,
+						       const sigset_t *mask, const struct sigaction *sigchld)
 {
 	volatile int failed = 0;
 	int launcher = getpid();
@@ -131,6 +148,8 @@ static __attribute__((noinline)) int start_application(struct xs_control *contro
 		(void)sigaction(SIGCHLD, sigchld, NULL);
 		(void)sigprocmask(SIG_SETMASK, mask, NULL);
 		execve(path, argv, environment);
+		if (errno == ENOEXEC && shell_argv)
+			execve(shell_argv[0], shell_argv, environment);
 		failed = errno;
 		_exit(XS_EXIT_NOT_RUNNABLE);
 	}
@@ -143,13 +162,14 @@ static __attribute__((noinline)) int start_application(struct xs_control *contro
 int xs_run_application(struct xs_launch *launch, const char *path, char **argv, char **environment, int drain)
 {
 	struct sigaction child = { .sa_handler = SIG_DFL }, old_child;
+	char **shell_argv = xs_program_is_text(path) ? shell_arguments(path, argv) : NULL;
 	int app, status = 0;
 	sigset_t all, old;
 
 	sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
 	(void)sigaction(SIGCHLD, &child, &old_child); /* ignored, it would take our children's status away */
-	app = start_application(launch->control, path, argv, environment, &old, &old_child);
+	app = start_application(launch->control, path, argv, shell_argv, environment, &old, &old_child);
 	(void)sigaction(SIGCHLD, &child, NULL);
 	while (app > 0 && !reap(launch, app, &drain, &status)) {
 		siginfo_t info;

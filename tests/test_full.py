@@ -129,13 +129,13 @@ def test_sizes_of_rings(xstrace, size):
 # ---- disks ----
 
 
-def check_full_disk(run, reason):
+def check_full_disk(run, reason, least=1):
     """The app noticed nothing, the user is told once, and the file is a trace."""
     assert (run.status, run.err) == (0, "") and total(run) == 100000
     lines = [line for line in run.said if reason in line]
     assert len(lines) == 1 and "cannot write" in lines[0], run.said
     if run.trace_files:
-        assert 0 < run.trace.count("tasks") < 100000
+        assert least <= run.trace.count("tasks") < 100000
         assert run.trace.other["lost"] > 0
 
 
@@ -147,7 +147,8 @@ def test_full_disk(xstrace, size, compress):
         size = {"8k": "4k", "100k": "8k", "300k": "100k", "1m": "200k"}[size]
     with mounted(xstrace.cwd, f"size={size}"):
         run = xstrace(f"{ITT} {compress}", "itt_tasks", [100000])
-        check_full_disk(run, "No space left")
+        # a first frame (1 MiB of JSON) or the blocks that the end needs may be more than there is
+        check_full_disk(run, "No space left", 1 if size in ("100k", "300k", "1m") and not compress else 0)
         assert run.trace_files
 
 
@@ -173,6 +174,9 @@ def test_limited_file_size(xstrace, args, mib, hard):
     out = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}  # those of a file would not fit
     run = xstrace.start(ITT, "itt_tasks", args, preexec_fn=prepare, **out)
     text, said = run.process.communicate(timeout=30)
+    if hard and mib < 24:  # no run directory can be made: said before the app starts
+        assert run.process.returncode == 125 and said.count(b"\n") == 1 and b"ulimit -f" in said
+        return
     assert run.process.returncode == 0, said
     assert b"expected: 100000 tasks" in text
     run.finish()

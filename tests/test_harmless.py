@@ -365,6 +365,16 @@ def test_shell_script(xstrace):
     assert sorted(t.count("tasks") for t in run.traces) == [10, 20]
 
 
+def test_script_without_an_interpreter_line(xstrace):
+    """Shells and env(1) run it with sh."""
+    script = xstrace.home / "script"
+    script.write_text(f"{APPS}/itt_tasks 10\nexit 9\n")
+    script.chmod(0o755)
+    run = xstrace(ITT, script)
+    assert run.status == 9 == xstrace.bare("env", [script]).status
+    run.check_expected()
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_python_multiprocessing(xstrace, method):
     bare = xstrace.bare(sys.executable, [PY_MP, method])

@@ -100,7 +100,7 @@ static int create(struct xs_process *process, char *path, size_t size)
 			(void)snprintf(number, sizeof(number), "-%u", n);
 		if (snprintf(path, size, "%s/%s.%d%s%s", dir, comm, process->pid, number, suffix) >= (int)size)
 			return -ENAMETOOLONG;
-		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (fd >= 0 || errno != EEXIST)
 			return fd >= 0 ? fd : -errno;
 	}
@@ -115,7 +115,7 @@ static int reopen(struct xs_process *process, char *path, size_t size, uint64_t 
 	int fd;
 
 	(void)snprintf(path, size, "%.*s", PATH_MAX - 1, process->file->output);
-	fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < offset ||

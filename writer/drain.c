@@ -128,7 +128,8 @@ static bool find_processes(struct drain *drain)
 			continue;
 		process = xs_process_adopt(&drain->run, entry->d_name);
 		if (!process) {
-			again |= errno == EAGAIN;
+			/* p<pid>.…: it is just being made, unless who made it has died over it */
+			again |= errno == EAGAIN && xs_process_alive(atoi(entry->d_name + 1), 0);
 			continue;
 		}
 		process->next = drain->processes;
@@ -372,14 +373,17 @@ static void drain_loop(struct drain *drain)
 	}
 }
 
-/* Many processes may have a trace open at once. */
-static void raise_descriptor_limit(void)
+/* The application's soft limits are not meant for us: many traces may be open at once, and long. */
+static void raise_limits(void)
 {
+	static const int kinds[] = { RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CPU };
 	struct rlimit limit;
 
-	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (getrlimit((__rlimit_resource_t)kinds[i], &limit) < 0)
+			continue;
 		limit.rlim_cur = limit.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &limit);
+		(void)setrlimit((__rlimit_resource_t)kinds[i], &limit);
 	}
 }
 
@@ -390,7 +394,7 @@ int xs_drain(const char *dir, bool recover)
 
 	if (error < 0)
 		return error;
-	raise_descriptor_limit();
+	raise_limits();
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	if (!recover) {

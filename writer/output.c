@@ -94,6 +94,18 @@ int xs_output_flush(struct xs_output *out)
 	return out->error;
 }
 
+/* Where the last whole line ends that ends at or before `offset`; 0: none in reach. */
+static uint64_t line_before(const struct xs_output *out, uint64_t offset)
+{
+	char text[65536];
+	uint64_t from = offset > sizeof(text) ? offset - sizeof(text) : 0;
+	ssize_t n = pread(out->fd, text, (size_t)(offset - from), (off_t)from);
+
+	while (n > 0 && text[n - 1] != '\n')
+		n--;
+	return n > 0 ? from + (uint64_t)n : 0;
+}
+
 static bool cut(struct xs_output *out, uint64_t offset)
 {
 	return !ftruncate(out->fd, (off_t)offset) && lseek(out->fd, (off_t)offset, SEEK_SET) >= 0;
@@ -115,6 +127,9 @@ int xs_output_close(struct xs_output *out, const char *tail, size_t length)
 			(void)cut(out, offset);
 		if (write_piece(out, tail, length) < 0) {
 			error = error ? error : -errno;
+			/* file systems give room in blocks: one or two more than the tail needs */
+			if (!out->compress && offset > length + 8192 && line_before(out, offset - length - 8192) > previous)
+				previous = line_before(out, offset - length - 8192);
 			if (cut(out, previous) && write_piece(out, tail, length) < 0)
 				(void)cut(out, previous);
 		}
