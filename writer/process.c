@@ -111,8 +111,11 @@ const struct xs_name *xs_name_of(struct xs_process *process, uint32_t id)
 {
 	static struct xs_name spare;
 	struct xs_names *names = &process->names;
-	uint32_t at = id * 0x9e3779b1u;
+	uint32_t at;
 
+	if (!id)
+		id = XS_STRING_FULL; /* 0 marks a free entry */
+	at = id * 0x9e3779b1u;
 	for (; names->size && names->table[at & (names->size - 1)].id; at++)
 		if (names->table[at & (names->size - 1)].id == id)
 			return &names->table[at & (names->size - 1)];
@@ -123,7 +126,7 @@ const struct xs_name *xs_name_of(struct xs_process *process, uint32_t id)
 	for (at = id * 0x9e3779b1u; names->table[at & (names->size - 1)].id; at++)
 		;
 	names->count++;
-	names->table[at & (names->size - 1)].id = id ? id : XS_STRING_FULL;
+	names->table[at & (names->size - 1)].id = id;
 	render(process, &names->table[at & (names->size - 1)]);
 	return &names->table[at & (names->size - 1)];
 }
@@ -141,44 +144,15 @@ static struct xs_process *give_up(struct xs_process *process, int error)
 	return NULL;
 }
 
-struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
+/* A ring changes over to the state that was prepared. */
+static void settle(struct xs_ring *ring)
 {
-	struct xs_process *process = calloc(1, sizeof(*process));
-	const struct xs_process_file *file;
-	uint64_t start;
-	int error;
+	uint32_t state = atomic_load_explicit(&ring->saved_state, memory_order_relaxed);
 
-	if (!process)
-		return NULL;
-	process->run = run;
-	process->pidfd = -1;
-	(void)snprintf(process->name, sizeof(process->name), "%s", name);
-	error = xs_shm_map(run->dir, name, false, 0, &process->first.map, &process->first.size);
-	if (error < 0)
-		return give_up(process, error == -EBADMSG ? EAGAIN : -error); /* made, but not yet given its size */
-	file = process->file = process->first.map;
-	if (process->first.size < XS_PROCESS_HEADER)
-		return give_up(process, EBADMSG);
-	/* pairs with the release in the collector's make_process() */
-	if (atomic_load_explicit(&process->file->magic, memory_order_acquire) != XS_MAGIC)
-		return give_up(process, EAGAIN);
-	process->pid = file->pid;
-	process->serial = file->serial;
-	process->first.slots = file->slots;
-	process->ring_size = file->ring_size;
-	if (process->pid <= 0 || process->ring_size < XS_RING_MIN || process->ring_size > XS_RING_MAX ||
-	    process->ring_size & (process->ring_size - 1) || process->first.slots > 65536 ||
-	    xs_slot_offset(process->first.slots, process->ring_size) > process->first.size)
-		return give_up(process, EBADMSG);
-	memcpy(process->comm, file->comm, sizeof(process->comm));
-	process->comm[sizeof(process->comm) - 1] = '\0';
-	process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
-	start = xs_process_start(process->pid);
-	/* clock ticks of 10 ms; a process of this pid that began after the join is another one */
-	process->start = start && start * 10000000u <= file->join_boot + 20000000u ? start : UINT64_MAX;
-	if (run->options->host_timing || run->options->device_timing)
-		process->summary = xs_summary_open();
-	return process;
+	if (state == XS_SAVED_0_NEXT_1)
+		atomic_store_explicit(&ring->saved_state, XS_SAVED_1, memory_order_release);
+	else if (state == XS_SAVED_1_NEXT_0)
+		atomic_store_explicit(&ring->saved_state, XS_SAVED_0, memory_order_release);
 }
 
 static int add_track(struct xs_process *process, struct xs_ring *ring)
@@ -203,8 +177,16 @@ static int add_track(struct xs_process *process, struct xs_ring *ring)
 	track->thread = UINT32_MAX;
 	if (process->run->recovering) {
 		uint32_t state = atomic_load(&ring->saved_state);
-		const struct xs_ring_saved *saved = &ring->saved[state == XS_SAVED_1 || state == XS_SAVED_1_NEXT_0];
+		const struct xs_ring_saved *saved;
 
+		/* the killed drain process was changing over: on it goes if `committed` said so, else back */
+		if (atomic_load(&process->file->committed) & 1)
+			settle(ring);
+		else if (state == XS_SAVED_0_NEXT_1)
+			atomic_store(&ring->saved_state, XS_SAVED_0);
+		else if (state == XS_SAVED_1_NEXT_0)
+			atomic_store(&ring->saved_state, XS_SAVED_1);
+		saved = &ring->saved[atomic_load(&ring->saved_state) == XS_SAVED_1];
 		track->pos = saved->tail;
 		track->tid = saved->tid;
 		track->records = saved->records;
@@ -275,6 +257,50 @@ static void find_tracks(struct xs_process *process)
 		if (process->segments[i].slots)
 			find_in(process, &process->segments[i], process->segments[i].slots,
 				&((struct xs_segment_file *)process->segments[i].map)->used);
+}
+
+struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
+{
+	struct xs_process *process = calloc(1, sizeof(*process));
+	const struct xs_process_file *file;
+	uint64_t start;
+	int error;
+
+	if (!process)
+		return NULL;
+	process->run = run;
+	process->pidfd = -1;
+	(void)snprintf(process->name, sizeof(process->name), "%s", name);
+	error = xs_shm_map(run->dir, name, false, 0, &process->first.map, &process->first.size);
+	if (error < 0)
+		return give_up(process, error == -EBADMSG ? EAGAIN : -error); /* made, but not yet given its size */
+	file = process->file = process->first.map;
+	if (process->first.size < XS_PROCESS_HEADER)
+		return give_up(process, EBADMSG);
+	/* pairs with the release in the collector's make_process() */
+	if (atomic_load_explicit(&process->file->magic, memory_order_acquire) != XS_MAGIC)
+		return give_up(process, EAGAIN);
+	process->pid = file->pid;
+	process->serial = file->serial;
+	process->first.slots = file->slots;
+	process->ring_size = file->ring_size;
+	if (process->pid <= 0 || process->ring_size < XS_RING_MIN || process->ring_size > XS_RING_MAX ||
+	    process->ring_size & (process->ring_size - 1) || process->first.slots > 65536 ||
+	    xs_slot_offset(process->first.slots, process->ring_size) > process->first.size)
+		return give_up(process, EBADMSG);
+	memcpy(process->comm, file->comm, sizeof(process->comm));
+	process->comm[sizeof(process->comm) - 1] = '\0';
+	process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+	start = xs_process_start(process->pid);
+	/* clock ticks of 10 ms; a process of this pid that began after the join is another one */
+	process->start = start && start * 10000000u <= file->join_boot + 20000000u ? start : UINT64_MAX;
+	if (run->options->host_timing || run->options->device_timing)
+		process->summary = xs_summary_open();
+	if (run->recovering) {
+		find_tracks(process);
+		atomic_fetch_and(&process->file->committed, ~1ull); /* all rings have changed over */
+	}
+	return process;
 }
 
 /* ---- time ---- */
@@ -649,16 +675,6 @@ static void save(struct xs_track *track)
 	}
 	atomic_store_explicit(&ring->saved_state, state == XS_SAVED_0 ? XS_SAVED_0_NEXT_1 : XS_SAVED_1_NEXT_0,
 			      memory_order_release);
-}
-
-static void settle(struct xs_ring *ring)
-{
-	uint32_t state = atomic_load_explicit(&ring->saved_state, memory_order_relaxed);
-
-	if (state == XS_SAVED_0_NEXT_1)
-		atomic_store_explicit(&ring->saved_state, XS_SAVED_1, memory_order_release);
-	else if (state == XS_SAVED_1_NEXT_0)
-		atomic_store_explicit(&ring->saved_state, XS_SAVED_0, memory_order_release);
 }
 
 /*
