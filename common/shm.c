@@ -92,12 +92,12 @@ int xs_shm_remove(const char *dir)
 	struct dirent *entry;
 
 	if (!entries)
-		return -1;
+		return errno == ENOENT ? 0 : -1; /* somebody was faster */
 	while ((entry = readdir(entries)))
 		if (entry->d_name[0] != '.')
 			(void)unlinkat(dirfd(entries), entry->d_name, 0);
 	closedir(entries);
-	return rmdir(dir);
+	return rmdir(dir) < 0 && errno != ENOENT ? -1 : 0;
 }
 
 static char *put_number(char *text, uint64_t value)

@@ -55,11 +55,9 @@ int xs_find_library(char *path, size_t size);
 
 /* ---- spawn.c ---- */
 
-/* Runs the application and waits; its status as from waitpid(). -errno when it could not be run. */
-int xs_run_application(struct xs_launch *launch, const char *path, char **argv, char **environment, int drain_pid);
+/* Runs the application, with the drain process beside it, and waits; its status as from waitpid(). -errno when it could not be run. */
+int xs_run_application(struct xs_launch *launch, const char *path, char **argv, char **environment);
 /* Ends this process as the application ended. */
 _Noreturn void xs_end_like(int status);
-/* Starts the drain process. Its pid or -errno. */
-int xs_start_drain(struct xs_launch *launch);
 
 #endif

@@ -82,7 +82,7 @@ static int run(const struct xs_options *options, char **argv)
 	enum xs_program kind;
 	bool made = false;
 	char **environment;
-	int error, drain, status;
+	int error, status;
 
 	error = xs_program_find(argv[0], path, sizeof(path));
 	if (error < 0) {
@@ -106,18 +106,13 @@ static int run(const struct xs_options *options, char **argv)
 	kind = xs_program_kind(path);
 	warn_untraceable(kind, path);
 	environment = xs_environment(&launch, library, kind != XS_PROGRAM_NO_PRELOAD);
-	drain = environment ? xs_start_drain(&launch) : -ENOMEM;
-	if (drain < 0) {
-		fprintf(stderr, "xstrace: cannot start the drain process: %s\n", strerror(-drain));
-		xs_launch_destroy(&launch);
-		return XS_EXIT_SELF;
-	}
-	status = xs_run_application(&launch, path, argv, environment, drain);
+	status = environment ? xs_run_application(&launch, path, argv, environment) : -ENOMEM;
 	if (status < 0) {
+		xs_launch_destroy(&launch); /* if the drain process could not do that */
 		if (made)
 			(void)rmdir(options->output_dir);
 		fprintf(stderr, "xstrace: %s: %s\n", path, strerror(-status));
-		return -status == ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
+		return status == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
 	}
 	xs_end_like(status);
 }

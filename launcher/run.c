@@ -12,7 +12,6 @@
 
 #include "clock.h"
 #include "launcher.h"
-#include "process.h"
 #include "strings.h"
 
 /* Names and a few rings; with less, threads would find no memory. */
@@ -85,7 +84,6 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	control->version = XS_SHM_VERSION;
 	control->use_tsc = xs_clock_tsc_usable();
 	control->launcher_pid = getpid();
-	control->launcher_start = xs_process_start(getpid());
 	control->options = *options;
 	memcpy(control->run_id, strrchr(launch->dir, '/') + 1, strlen(strrchr(launch->dir, '/') + 1) + 1);
 	put_command(control, argv);

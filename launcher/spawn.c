@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static _Noreturn void be_drain(struct xs_launch *launch)
 	static const int ignored[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2 };
 	int null, error;
 
-	(void)setsid();
+	(void)setsid(); /* unless we lead a group already (start_drain()), which protects as well */
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		(void)signal(ignored[i], SIG_IGN);
 	/* stdout and stdin are the application's: a pipe must end when the application does. stderr is where the end lines go */
@@ -40,17 +41,21 @@ static _Noreturn void be_drain(struct xs_launch *launch)
 	exit(error < 0 ? XS_EXIT_SELF : 0);
 }
 
-int xs_start_drain(struct xs_launch *launch)
+/* Its pid or -errno. `mask`: the signal mask that we were started with. */
+static int start_drain(struct xs_launch *launch, const sigset_t *mask)
 {
 	struct xs_doorbell *bell = &launch->control->bell;
 	int pid = fork();
 
 	if (pid == 0) {
+		(void)sigprocmask(SIG_SETMASK, mask, NULL);
 		bell->consumer_start = xs_process_start(getpid());
 		be_drain(launch);
 	}
 	if (pid < 0)
 		return -errno;
+	/* at once, and not when the child gets to setsid(): a signal to our group must not reach it */
+	(void)setpgid(pid, pid);
 	bell->consumer_pid = pid;
 	return pid;
 }
@@ -77,11 +82,16 @@ static void tell_drain_died(const struct xs_launch *launch, int status)
 static void wait_for_trace(struct xs_launch *launch, int drain)
 {
 	struct xs_control *control = launch->control;
+	uint64_t patience = xs_clock_ns(CLOCK_MONOTONIC) + 300000;
 	int status;
 
 	atomic_store_explicit(&control->app_exited, 1, memory_order_release);
 	atomic_fetch_add_explicit(&control->bell.rung, 1, memory_order_relaxed);
 	xs_futex_wake(&control->bell.rung);
+	/* mostly it is a matter of 100 us, as long as it would take to wake us up */
+	while (drain > 0 && !atomic_load_explicit(&control->app_finished, memory_order_acquire) &&
+	       xs_clock_ns(CLOCK_MONOTONIC) < patience)
+		(void)sched_yield();
 	while (drain > 0 && !atomic_load_explicit(&control->app_finished, memory_order_acquire)) {
 		xs_futex_wait(&control->app_finished, 0, 20000000);
 		if (waitpid(drain, &status, WNOHANG) == drain) {
@@ -159,17 +169,20 @@ static __attribute__((noinline)) int start_application(struct xs_control *contro
 	return failed ? -failed : app;
 }
 
-int xs_run_application(struct xs_launch *launch, const char *path, char **argv, char **environment, int drain)
+int xs_run_application(struct xs_launch *launch, const char *path, char **argv, char **environment)
 {
 	struct sigaction child = { .sa_handler = SIG_DFL }, old_child;
 	char **shell_argv = xs_program_is_text(path) ? shell_arguments(path, argv) : NULL;
-	int app, status = 0;
+	int app, drain, status = 0;
 	sigset_t all, old;
 
 	sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
 	(void)sigaction(SIGCHLD, &child, &old_child); /* ignored, it would take our children's status away */
-	app = start_application(launch->control, path, argv, shell_argv, environment, &old, &old_child);
+	/* first: from its first instruction on, the application may be killed together with us */
+	drain = start_drain(launch, &old);
+	app = drain < 0 ? drain
+			: start_application(launch->control, path, argv, shell_argv, environment, &old, &old_child);
 	(void)sigaction(SIGCHLD, &child, NULL);
 	while (app > 0 && !reap(launch, app, &drain, &status)) {
 		siginfo_t info;

@@ -1,6 +1,7 @@
 """Programs that nobody here wrote and that take long; only with XSTRACE_TEST_CLIENTS=1."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ pytestmark = pytest.mark.skipif(
     os.environ.get("XSTRACE_TEST_CLIENTS") != "1", reason="XSTRACE_TEST_CLIENTS is not 1"
 )
 EXAMPLES = """demo demo_array demo_array_svm demo_elementwise demo_elementwise_complex svm narray
-    demo-struct-reduce demo_mandelbrot dump-properties pi-monte-carlo transpose n-body""".split()
+    demo-struct-reduce demo_mandelbrot dump-properties pi-monte-carlo n-body""".split()
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +57,6 @@ def test_examples_of_pyopencl(xstrace, examples, name):
     run = xstrace(f"{CALL} {KERNEL}", sys.executable, args, env=env, timeout=200)
     assert run.status == 0, run.err
     if name == "dump-properties":
-        assert run.out == bare.out
+        assert re.sub("0x[0-9a-f]+", "", run.out) == re.sub("0x[0-9a-f]+", "", bare.out)
     else:
         check_calls_match_commands(next(t for t in run.traces if t.device))

@@ -30,6 +30,7 @@ struct drain {
 	struct xs_process *processes;
 	uint32_t joined; /* control->joined when the directory was last read */
 	bool app_finished;
+	uint64_t launcher_start; /* 0: it was dead when we began */
 	uint64_t patience; /* added to the sleep while only silent descendants are left */
 };
 
@@ -192,9 +193,9 @@ static uint64_t look(struct drain *drain)
 	return read;
 }
 
-static bool launcher_lives(const struct xs_control *control)
+static bool launcher_lives(const struct drain *drain)
 {
-	return xs_process_alive(control->launcher_pid, control->launcher_start);
+	return drain->launcher_start && xs_process_alive(drain->run.control->launcher_pid, drain->launcher_start);
 }
 
 /* True when a process has ended and something must be known before it is finished. */
@@ -215,7 +216,7 @@ static bool finish_ended(struct drain *drain)
 			link = &process->next;
 		} else if (!exec && process->pid == control->app_pid &&
 			   !atomic_load_explicit(&control->app_exited, memory_order_acquire) &&
-			   launcher_lives(control)) {
+			   launcher_lives(drain)) {
 			waiting = true;
 			link = &process->next;
 		} else {
@@ -294,7 +295,7 @@ static bool over(struct drain *drain)
 
 	if (drain->processes)
 		return false;
-	launcher = launcher_lives(control);
+	launcher = launcher_lives(drain);
 	if (!atomic_load_explicit(&control->app_started, memory_order_acquire))
 		return !launcher;
 	/* with the launcher dead nobody tells us of the application's end; it dies with the launcher */
@@ -399,6 +400,7 @@ int xs_drain(const char *dir, bool recover)
 	(void)signal(SIGXFSZ, SIG_IGN);
 	if (!recover) {
 		(void)prctl(PR_SET_NAME, "xstrace-drain");
+		drain.launcher_start = xs_process_start(drain.run.control->launcher_pid);
 		drain_loop(&drain);
 	} else {
 		(void)find_processes(&drain);

@@ -1,0 +1,279 @@
+/*
+ * A hostile or torn process: its file, rings and names hold whatever the input says. The drain side must neither crash, nor hang, nor
+ * write anything but JSON.
+ *
+ * The run directory lies in memory and is made once. xs_process_finish() removes the process's files, so each round links them in anew;
+ * the mappings stay.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rundir.h"
+#include "trace.h"
+
+#define PID 4000000 /* nobody's */
+#define SLOTS 2u
+#define NAMES_FIRST (sizeof(struct xs_strings) / 8)
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+static struct rundir dir;
+static struct xs_process_file *file;
+static struct xs_segment_file *segment;
+static char kept[2][PATH_MAX + 64], used[2][PATH_MAX + 64];
+
+static void at_exit(void)
+{
+	rundir_close(&dir);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	char name[XS_NAME_MAX];
+	void *map;
+
+	(void)argc, (void)argv;
+	rundir_open(&dir, NULL);
+	(void)atexit(at_exit);
+	file = rundir_process(&dir, PID, 0, SLOTS, XS_RING_MIN);
+	xs_process_name(name, PID, 0, 1);
+	if (xs_shm_map(dir.launch.dir, name, true, xs_slot_offset(1, XS_RING_MIN), &map, NULL) < 0)
+		abort();
+	segment = map;
+	for (uint32_t i = 0; i < 2; i++) {
+		xs_process_name(name, PID, 0, i);
+		(void)snprintf(used[i], sizeof(used[i]), "%s/%s", dir.launch.dir, name);
+		(void)snprintf(kept[i], sizeof(kept[i]), "%s/kept%u", dir.launch.dir, i);
+		if (link(used[i], kept[i]) < 0)
+			abort();
+	}
+	/* names that records can have: short, long, with all that JSON must escape */
+	(void)rundir_name(&dir, "domain", 0);
+	(void)rundir_name(&dir, "domain::a task", NAMES_FIRST);
+	(void)rundir_name(&dir, "\"\\\x01\xff\xc3\xa4", NAMES_FIRST);
+	return 0;
+}
+
+static const unsigned char *input;
+static size_t left;
+
+static uint64_t take(size_t bytes)
+{
+	uint64_t value = 0;
+
+	if (bytes > left)
+		bytes = left;
+	memcpy(&value, input, bytes);
+	input += bytes;
+	left -= bytes;
+	return value;
+}
+
+static void take_into(void *place, size_t bytes)
+{
+	if (bytes > left)
+		bytes = left;
+	memcpy(place, input, bytes);
+	input += bytes;
+	left -= bytes;
+}
+
+/* An id: mostly a name that there is. */
+static uint32_t take_name(void)
+{
+	uint32_t value = (uint32_t)take(1);
+
+	return value < 250 ? NAMES_FIRST + value % 16 : value < 253 ? 0 : (uint32_t)take(4);
+}
+
+/* Records of good form with any content, at the ring's head; the ring need not have room. */
+static void put_records(struct xs_ring *ring, unsigned count)
+{
+	static const uint8_t words[] = { 2, 2, 4, 2, 2, 4, 18, 2 };
+	unsigned char *data = (unsigned char *)ring + XS_RING_HEADER;
+	uint64_t head = atomic_load(&ring->head);
+
+	while (count-- && left) {
+		uint8_t kind = (uint8_t)take(1), size = words[kind % 8];
+		unsigned char *place = data + (head & (XS_RING_MIN - 1));
+		uint64_t room = XS_RING_MIN - (head & (XS_RING_MIN - 1));
+		struct xs_device_record record;
+
+		memset(&record, 0, sizeof(record));
+		if (kind & 128)
+			size = (uint8_t)take(1);
+		record.event.tick = dir.launch.control->tick0 + take(kind & 64 ? 8 : 3);
+		record.event.name = take_name();
+		record.event.kind = kind % 8;
+		record.event.words = size;
+		record.event.source = kind & 64 ? (uint8_t)take(1) : kind % 2 + 1;
+		record.event.flags = (uint8_t)take(1);
+		if (size > 2)
+			take_into(&record.event + 1, kind & 32 ? sizeof(record) - sizeof(record.event) : 8);
+		if (head % 16 || room < sizeof(record))
+			place = data, head = (head | (XS_RING_MIN - 1)) + 1;
+		memcpy(place, &record, sizeof(record));
+		head += size * 8u;
+	}
+	atomic_store(&ring->head, head);
+}
+
+static void put_raw(struct xs_ring *ring, size_t bytes)
+{
+	unsigned char *data = (unsigned char *)ring + XS_RING_HEADER;
+
+	take_into(data + (atomic_load(&ring->head) & (XS_RING_MIN - 1)) % (XS_RING_MIN - 4096), bytes < 4096 ? bytes : 4096);
+	atomic_fetch_add(&ring->head, bytes);
+}
+
+static struct xs_ring *ring_at(unsigned number)
+{
+	return number < SLOTS ? rundir_ring(file, number)
+			      : (struct xs_ring *)((char *)segment + xs_slot_offset(0, XS_RING_MIN));
+}
+
+static void reset(void)
+{
+	memset(file, 0, sizeof(*file));
+	file->pid = PID;
+	file->ppid = 1;
+	file->join_tick = dir.launch.control->tick0;
+	file->join_boot = 1;
+	file->slots = SLOTS;
+	atomic_store(&file->used, SLOTS);
+	file->ring_size = XS_RING_MIN;
+	memcpy(file->comm, "app", 4);
+	memset(segment, 0, sizeof(*segment));
+	segment->slots = 1;
+	atomic_store(&segment->magic, XS_MAGIC);
+	atomic_store(&segment->used, 1);
+	for (unsigned i = 0; i <= SLOTS; i++) {
+		struct xs_ring *ring = ring_at(i);
+
+		memset(ring, 0, sizeof(*ring));
+		memset((char *)ring + XS_RING_HEADER, 0, 8192);
+		atomic_store(&ring->state, XS_RING_LIVE);
+	}
+	atomic_store(&file->magic, XS_MAGIC);
+}
+
+/* One thing that a process, or who scribbles in its memory, may do. */
+static void step(struct xs_process *process)
+{
+	unsigned what = (unsigned)take(1);
+	struct xs_ring *ring = ring_at(what >> 4 & 3 ? (what >> 4 & 3) - 1u : 0);
+
+	switch (what & 15) {
+	case 0:
+		(void)xs_process_read(process, what & 64);
+		break;
+	case 1:
+		xs_process_commit(process);
+		break;
+	case 2:
+		put_raw(ring, take(1) * 16 + (what & 128 ? take(1) : 0));
+		break;
+	case 3:
+		atomic_store(&ring->head, take(8));
+		break;
+	case 4:
+		atomic_store(&ring->tail, take(8));
+		atomic_store(&ring->tail_lost, take(8));
+		atomic_store(&ring->tail_tid, (uint32_t)take(4));
+		break;
+	case 5:
+		atomic_store(&ring->call, (uint32_t)take(4));
+		atomic_store(&ring->call_tick, take(8));
+		atomic_store(&ring->state, (uint32_t)take(1));
+		atomic_store(&ring->waiting, (uint32_t)take(1));
+		break;
+	case 6:
+		atomic_store(&ring->lost, take(8));
+		atomic_store(&ring->saved_state, (uint32_t)take(1));
+		break;
+	case 7:
+		take_into(&ring->saved[what >> 7], 64);
+		break;
+	case 8:
+		atomic_store(&file->segments, (uint32_t)take(what & 128 ? 4 : 1));
+		segment->slots = (uint32_t)take(what & 64 ? 4 : 1);
+		atomic_store(&segment->used, (uint32_t)take(what & 64 ? 4 : 1));
+		atomic_store(&file->used, (uint32_t)take(1));
+		break;
+	default:
+		put_records(ring, what >> 6 ? 8 : 2);
+	}
+}
+
+static void judge(void)
+{
+	char path[PATH_MAX], complaint[256];
+	size_t length = 0;
+	struct trace trace;
+	char *text = rundir_trace(&dir, path, sizeof(path), &length);
+
+	if (text && !dir.run.copied_options.compress && !dir.run.recovering) {
+		if (!trace_parse(&trace, text, length, complaint, sizeof(complaint))) {
+			printf("%s\n", complaint);
+			(void)fflush(stdout);
+			abort();
+		}
+		trace_free(&trace);
+	} else {
+		free(text);
+	}
+	rundir_clear(&dir);
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+{
+	struct xs_options *options = &dir.run.copied_options;
+	struct xs_process *process;
+	unsigned wishes, mode;
+
+	input = data;
+	left = size;
+	reset();
+	wishes = (unsigned)take(1);
+	mode = (unsigned)take(1);
+	options->chrome_call = wishes & 1;
+	options->chrome_kernel = wishes & 2;
+	options->chrome_itt = wishes & 4;
+	options->host_timing = wishes & 8;
+	options->device_timing = wishes & 16;
+	options->no_thread_on_device = wishes & 32;
+	options->no_engine_on_device = wishes & 64;
+	options->verbose = wishes & 128;
+	options->compress = mode & 1 ? XS_COMPRESS_ZSTD : XS_COMPRESS_NONE;
+	options->on_full = mode & 2 ? XS_FULL_OVERWRITE : XS_FULL_BLOCK;
+	dir.run.recovering = mode & 4;
+	if (mode & 8)
+		take_into(file, 96);
+	if (mode & 16)
+		take_into((char *)dir.strings + sizeof(struct xs_strings), 48);
+	if (mode & 32)
+		put_records(ring_at(0), 8);
+	if (mode & 64) {
+		take_into(&ring_at(0)->saved[0], 80);
+		take_into(&ring_at(0)->saved[1], 80);
+	}
+	file->output[0] = '\0';
+	(void)link(kept[0], used[0]);
+	(void)link(kept[1], used[1]);
+	process = xs_process_adopt(&dir.run, strrchr(used[0], '/') + 1);
+	if (process) {
+		for (unsigned i = 0; i < 40 && left; i++)
+			step(process);
+		(void)xs_process_read(process, true);
+		xs_process_finish(process, (enum xs_end)(mode >> 7), (int)take(1));
+	}
+	(void)unlink(used[0]);
+	(void)unlink(used[1]);
+	judge();
+	return 0;
+}
