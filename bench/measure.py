@@ -343,11 +343,13 @@ class Figure:
 
     def cells(self):
         low, high = number(min(self.values)), number(max(self.values))
-        spread = f" ({low}..{high})" if len(self.values) > 1 else ""
+        median = [number(self.median), self.unit]
+        if len(self.values) > 1:
+            median.append(f"({low}..{high})")
         sign = "≥" if self.at_least else "≤"
         return [
             self.what,
-            f"{number(self.median)} {self.unit}{spread}".strip(),
+            " ".join(filter(None, median)),
             "" if self.goal is None else f"{sign} {number(self.goal)}",
             self.verdict,
             ", ".join(f"{k} {number(statistics.median(v))}" for k, v in self.beside.items()),

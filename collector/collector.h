@@ -107,6 +107,19 @@ static inline void xs_record_end(uint32_t size)
 }
 
 /*
+ * The ring's next lines were last read by the drain process's core. Asking for them early hides that; 256 bytes behind the record is
+ * a dozen events ahead, and harmless where nothing is mapped.
+ */
+static inline void xs_own_ahead(const void *record)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("prefetchw 256(%0)" : : "r"(record));
+#else
+	__builtin_prefetch((const char *)record + 256, 1);
+#endif
+}
+
+/*
  * The common case of a record that is its header alone: no call is made, so the compiled caller saves no registers. False: nothing
  * is recorded, the long way (xs_record_begin()) must be taken. `name` must be valid.
  */
@@ -117,15 +130,19 @@ static inline bool xs_mark(uint8_t kind, uint8_t source, uint32_t name)
 
 	if (__builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) != XS_OPEN_TSC || !ring, 0))
 		return false;
-	head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-	if (__builtin_expect(head + sizeof(struct xs_event) > ring->limit, 0))
-		return false;
+	/* before head is read: a signal handler that writes in between would be overwritten */
 	xs_tls.ready = NULL;
 	atomic_signal_fence(memory_order_seq_cst);
+	head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+	if (__builtin_expect(head + sizeof(struct xs_event) > ring->limit, 0)) {
+		xs_tls.ready = ring;
+		return false;
+	}
 	words = (uint64_t *)(ring->data + (head & ring->mask));
 	/* struct xs_event, its fields behind the tick as one store */
 	words[1] = name | (uint64_t)kind << 32 | (uint64_t)(sizeof(struct xs_event) / 8) << 40 | (uint64_t)source << 48;
 	words[0] = xs_tick(true);
+	xs_own_ahead(words);
 	/* publishes the record; pairs with the acquire in xs_ring_filled() */
 	atomic_store_explicit(&ring->head, head + sizeof(struct xs_event), memory_order_release);
 	atomic_signal_fence(memory_order_seq_cst);
@@ -139,19 +156,24 @@ struct xs_call {
 	uint32_t outer;
 };
 
+/* The rest of the two below, for what is rare: the process's first event, another clock, a full step. */
+bool xs_call_enter_long(struct xs_call *call, uint32_t word) __attribute__((cold));
+void xs_call_end_long(const struct xs_call *call, uint64_t duration, uint64_t header, int64_t result) __attribute__((cold));
+
 /* False: not recorded, go straight through. `function`: number in the source's table. */
 static inline bool xs_call_enter(struct xs_call *call, uint8_t source, uint32_t function)
 {
-	struct xs_ring *ring;
+	struct xs_ring *ring = xs_tls.ready;
+	uint32_t word = (uint32_t)source << 24 | (function + 1);
 
-	if (!xs_recording())
-		return false;
-	ring = xs_tls.ring;
+	if (__builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) != XS_OPEN_TSC || !ring, 0))
+		return xs_call_enter_long(call, word);
 	call->outer = atomic_load_explicit(&ring->call, memory_order_relaxed);
-	call->outer_tick = atomic_load_explicit(&ring->call_tick, memory_order_relaxed);
-	call->tick = xs_tick(xs_use_tsc);
+	if (__builtin_expect(call->outer, 0))
+		call->outer_tick = atomic_load_explicit(&ring->call_tick, memory_order_relaxed);
+	call->tick = xs_tick(true);
 	atomic_store_explicit(&ring->call_tick, call->tick, memory_order_relaxed);
-	atomic_store_explicit(&ring->call, (uint32_t)source << 24 | (function + 1), memory_order_relaxed);
+	atomic_store_explicit(&ring->call, word, memory_order_relaxed);
 	return true;
 }
 
@@ -162,24 +184,26 @@ static inline uint64_t xs_call_leave(const struct xs_call *call)
 
 	/* a child that was forked inside the call has no ring of its own yet, and must not touch its parent's */
 	if (__builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) && xs_tls.ring, 1)) {
-		atomic_store_explicit(&xs_tls.ring->call_tick, call->outer_tick, memory_order_relaxed);
+		if (call->outer)
+			atomic_store_explicit(&xs_tls.ring->call_tick, call->outer_tick, memory_order_relaxed);
 		atomic_store_explicit(&xs_tls.ring->call, call->outer, memory_order_relaxed);
 	}
 	return duration;
 }
 
+static inline uint64_t xs_call_header(uint8_t source, uint32_t function, uint8_t flags)
+{
+	return function | (uint64_t)XS_CALL << 32 | (uint64_t)(sizeof(struct xs_call_record) / 8) << 40 |
+	       (uint64_t)source << 48 | (uint64_t)flags << 56;
+}
+
+/* A leaf in the common case: it saves no registers. */
+void xs_call_end(const struct xs_call *call, uint64_t header, int64_t result);
+
 static inline void xs_call_record(const struct xs_call *call, uint64_t duration, uint8_t source, uint32_t function,
 				  uint8_t flags, int64_t result)
 {
-	struct xs_call_record *record =
-		xs_record_begin(sizeof(*record), XS_CALL, source, flags, function, XS_ROLE_OTHER);
-
-	if (record) {
-		record->event.tick = call->tick;
-		record->duration = duration;
-		record->result = result;
-		xs_record_end(sizeof(*record));
-	}
+	xs_call_end_long(call, duration, xs_call_header(source, function, flags), result);
 }
 
 #endif

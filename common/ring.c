@@ -69,11 +69,17 @@ void xs_doorbell_wait(struct xs_doorbell *bell, uint32_t seen, uint64_t timeout_
 
 void xs_ring_release(struct xs_ring *ring, uint64_t tail)
 {
+	uint64_t half = (ring->mask + 1) / 2;
+
 	/* what was read before this store is not read again; pairs with the acquire in room() */
 	atomic_store_explicit(&ring->tail, tail, memory_order_release);
-	/* Dekker again: the producer stores waiting, then loads tail */
+	/*
+	 * Dekker again: the producer stores waiting, then loads tail. It is woken when half of the ring is free and not for each step: a
+	 * wake-up costs more than a step. It comes in any case, since all that is written is consumed while nobody writes.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&ring->waiting, memory_order_relaxed)) {
+	if (atomic_load_explicit(&ring->waiting, memory_order_relaxed) &&
+	    atomic_load_explicit(&ring->head, memory_order_relaxed) - tail <= half) {
 		atomic_store_explicit(&ring->waiting, 0, memory_order_relaxed);
 		futex(&ring->waiting, FUTEX_WAKE, 1, NULL);
 	}

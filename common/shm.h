@@ -25,6 +25,12 @@
 
 #define XS_SEGMENTS_SAVED 16u
 
+enum xs_finished {
+	XS_NOT_FINISHED,
+	XS_APP_FINISHED, /* the application's trace is complete; descendants still run */
+	XS_RUN_FINISHED, /* nothing is left to do: the drain process is just ending */
+};
+
 struct xs_control {
 	_Atomic uint64_t magic;
 	uint32_t version; /* XS_SHM_VERSION: equal on both sides or not joined */
@@ -37,7 +43,7 @@ struct xs_control {
 	int32_t launcher_pid, app_pid;
 	_Atomic uint32_t app_started;  /* 1: the application runs (app_pid is valid) */
 	_Atomic uint32_t app_exited;   /* 1: the launcher has reaped it (app_status is valid) */
-	_Atomic uint32_t app_finished; /* futex, 1: its trace is complete */
+	_Atomic uint32_t app_finished; /* futex, enum xs_finished */
 	int32_t app_status;            /* as from waitpid() */
 	/* where the run's timeline begins */
 	uint64_t tick0, mono0, real0; /* read together */
@@ -45,6 +51,7 @@ struct xs_control {
 	_Atomic uint32_t segment_count;
 	struct xs_segment segments[XS_SEGMENTS_SAVED];
 	struct xs_options options;
+	char arguments[1024]; /* xstrace's own, with blanks between; may be cut */
 	char command[4096]; /* the application's argv, NUL-separated, empty string at the end; may be cut */
 };
 

@@ -113,7 +113,7 @@ def body(function, table, target):
         failed = 'ret < 0' if returns == 'cl_int' else '!ret'
         lines.append(f'\txs_cl_leave(&work, {result}, {failed}, {work.get("bytes", "0")});')
     else:
-        lines.append(f'\txs_call_record(&call, xs_call_leave(&call), {table["source"]}, {number}, {flags}, {result});')
+        lines.append(f'\txs_call_end(&call, xs_call_header({table["source"]}, {number}, {flags}), {result});')
     if give:
         lines.append(f'\t{give}')
     lines.append('}\n')

@@ -18,8 +18,11 @@ struct xs_launch {
 	struct xs_control *control;
 };
 
-/* Makes the run directory and its files. 0 or -errno; on failure nothing is left behind. */
-int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **argv);
+/*
+ * Makes the run directory and its files. `all` is the launcher's argv, `argv` the application's part of it. 0 or -errno; on failure
+ * nothing is left behind.
+ */
+int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **all, char **argv);
 /* Removes it (only while no process has joined). */
 void xs_launch_destroy(struct xs_launch *launch);
 

@@ -75,7 +75,7 @@ static void warn_untraceable(enum xs_program kind, const char *path)
 	}
 }
 
-static int run(const struct xs_options *options, char **argv)
+static int run(const struct xs_options *options, char **all, char **argv)
 {
 	char path[PATH_MAX], library[PATH_MAX];
 	struct xs_launch launch = { .dir = "" };
@@ -96,7 +96,7 @@ static int run(const struct xs_options *options, char **argv)
 	}
 	if (check_output(options, &made) < 0)
 		return XS_EXIT_SELF;
-	error = xs_launch_create(&launch, options, argv);
+	error = xs_launch_create(&launch, options, all, argv);
 	if (error < 0) {
 		fprintf(stderr, "xstrace: cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR, /tmp or the output "
 				"directory: %s\n",
@@ -150,5 +150,5 @@ int main(int argc, char **argv)
 		fprintf(stderr, "xstrace: no application given; xstrace [options] app args…, see xstrace --help\n");
 		return XS_EXIT_SELF;
 	}
-	return run(&options, argv + app);
+	return run(&options, argv, argv + app);
 }

@@ -63,7 +63,16 @@ void xs_launch_destroy(struct xs_launch *launch)
 	(void)xs_shm_remove(launch->dir);
 }
 
-int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **argv)
+/* The launcher's own arguments, between `all` and the application's. */
+static void put_arguments(struct xs_control *control, char **all, char **argv)
+{
+	size_t used = 0, room = sizeof(control->arguments);
+
+	for (all++; all < argv && used < room; all++)
+		used += (size_t)snprintf(control->arguments + used, room - used, "%s%s", used ? " " : "", *all);
+}
+
+int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **all, char **argv)
 {
 	struct xs_clock_pair first;
 	struct xs_control *control;
@@ -87,6 +96,7 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	control->options = *options;
 	memcpy(control->run_id, strrchr(launch->dir, '/') + 1, strlen(strrchr(launch->dir, '/') + 1) + 1);
 	put_command(control, argv);
+	put_arguments(control, all, argv);
 	first = xs_clock_pair(control->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC);
 	control->tick0 = first.tick;
 	control->mono0 = first.mono;

@@ -100,6 +100,9 @@ static void wait_for_trace(struct xs_launch *launch, int drain)
 			return;
 		}
 	}
+	/* a matter of microseconds, and no zombie is left where pid 1 does not care for orphans */
+	if (atomic_load_explicit(&control->app_finished, memory_order_acquire) == XS_RUN_FINISHED)
+		(void)waitpid(drain, &status, 0);
 }
 
 /* One child changed state; true when it was the application and it has ended. */

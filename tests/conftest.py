@@ -329,6 +329,15 @@ def program(app):
     return path if path.exists() else app
 
 
+def compile_c(path, source, *flags):
+    """A program (or library, with flags) of a few lines; ITT's static part is linked in."""
+    source_file = path.with_suffix(".c")
+    source_file.write_text(source)
+    itt = ["-I", ROOT / ".deps/ittapi/include", APPS / "libittnotify.a", "-ldl", "-pthread"]
+    subprocess.run(["cc", "-w", "-O1", "-o", path, source_file, *flags, *itt], check=True)
+    return path
+
+
 @contextlib.contextmanager
 def mounted(where, options, kind="tmpfs"):
     """A file system at a place, for this process and its children alone (pytest_configure)."""

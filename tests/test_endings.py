@@ -10,7 +10,8 @@ import sys
 import time
 
 import pytest
-from conftest import XSTRACE, alive, expected_lines, wait_until
+from conftest import APPS, XSTRACE, alive, expected_lines, wait_until
+from test_opencl import check_device
 
 ITT = "--chrome-itt-logging"
 WAYS = """return exit _exit quick_exit abort segv sigterm sigkill sigint exec pthread_exit thread_exit
@@ -220,6 +221,32 @@ print("expected: 200 kernels k")
     assert run.status == 0
     recover(run).check_expected()
     assert len(run.trace.names("process_name")) >= 2
+
+
+def test_recover_several_processes(xstrace):
+    """Those that joined when nobody drained any more, too; and the launcher is dead as well."""
+    apps = f"{APPS}/itt_tasks 5; sleep 0.2; {APPS}/itt_tasks 6 & {APPS}/itt_tasks 7; wait; echo ready; sleep 9"
+    run = xstrace.start(ITT, "sh", ["-c", apps])
+    wait_until(lambda: next(run.cwd.glob("*.json"), None))
+    os.kill(run.drain, signal.SIGKILL)
+    run.wait_for_output()
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+    recover(run)
+    assert sorted(t.count("tasks") for t in run.traces) == [5, 6, 7]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_opencl_program_killed_at_a_random_moment(xstrace, seed):
+    """Flows, too, have both their ends, and what waited for them is in order."""
+    run = xstrace.start("--chrome-kernel-logging", "cl_enqueue", [100, 1000])
+    app = run.child("cl_enqueue")
+    time.sleep(0.1 + random.Random(seed).random() * 0.1)
+    os.kill(app, signal.SIGKILL)
+    run.finish()
+    assert run.status == -signal.SIGKILL
+    for trace in run.traces:
+        check_device(trace)
 
 
 @pytest.mark.parametrize(

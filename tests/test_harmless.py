@@ -16,7 +16,19 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import APPS, BUILD, NOBODY, ROOT, VARIABLES, XSTRACE, limited, root_only, wait_until
+from conftest import (
+    APPS,
+    BUILD,
+    NOBODY,
+    ROOT,
+    VARIABLES,
+    XSTRACE,
+    Trace,
+    compile_c,
+    limited,
+    root_only,
+    wait_until,
+)
 
 ITT = "--chrome-itt-logging"
 ALL = f"{ITT} --chrome-call-logging --chrome-kernel-logging -h -d"
@@ -195,10 +207,8 @@ cl_int clInitLayer(cl_uint n, const struct _cl_icd_dispatch *target, cl_uint *n_
 
 @pytest.fixture
 def own_layer(tmp_path):
-    source, library = tmp_path / "own.c", tmp_path / "own.so"
-    source.write_text("#define CL_TARGET_OPENCL_VERSION 300\n" + OWN_LAYER)
-    subprocess.run(["cc", "-w", "-shared", "-fPIC", "-o", library, source], check=True)
-    return str(library)
+    source = "#define CL_TARGET_OPENCL_VERSION 300\n" + OWN_LAYER
+    return str(compile_c(tmp_path / "own.so", source, "-shared", "-fPIC"))
 
 
 def test_own_preload_and_layer_are_kept(xstrace, own_layer):
@@ -448,6 +458,190 @@ def test_another_users_run_directory_is_private(xstrace):
         assert stat.S_IMODE(os.stat(f"{run.dir}/{name}").st_mode) == 0o600
     os.kill(run.pid, signal.SIGTERM)
     run.finish()
+
+
+def test_xstrace_of_xstrace(xstrace):
+    """The inner one's trace is the one that there is."""
+    run = xstrace(ITT, XSTRACE, [ITT, APPS / "itt_tasks", "50"])
+    assert run.status == 0
+    run.check_expected()
+    wait_until(lambda: not [d for d in os.listdir("/dev/shm") if d.startswith("xstrace-")])
+
+
+def test_many_at_once(xstrace):
+    runs = [xstrace.start(ITT, "itt_tasks", [2000 + i, 2]) for i in range(12)]
+    for run in runs:
+        run.wait()
+        assert run.status == 0
+        run.collect()
+    counts = {path: Trace(path).count("tasks") for run in runs for path in run.trace_files}
+    assert sorted(counts.values()) == [2 * (2000 + i) for i in range(12)]
+
+
+@root_only
+@pytest.mark.parametrize("flags", ["-pf", "-pf --mount-proc", "-Ur", "-Urpf --mount-proc", "-n", "-m"])
+def test_program_in_namespaces(xstrace, flags):
+    """As sandboxes make them: there, pids are others."""
+    words = ["unshare", *flags.split(), str(APPS / "itt_tasks"), "20"]
+    if xstrace.bare("unshare", words[1:]).status:
+        pytest.skip("not allowed here")
+    run = xstrace(ITT, "unshare", words[1:])
+    assert run.status == 0
+    run.check_expected()
+
+
+def test_process_that_ends_while_its_child_traces(xstrace):
+    """Orphans of orphans, each with a trace."""
+    script = f"(({APPS}/itt_tasks 5; sleep 0.1; {APPS}/itt_tasks 6) &) & exec {APPS}/itt_tasks 4"
+    run = xstrace(ITT, "sh", ["-c", script])
+    assert sorted(t.count("tasks") for t in run.traces) == [4, 5, 6]
+
+
+THREADS_AND_KEYS = r"""
+#include <ittnotify.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+static __itt_domain *domain;
+static __itt_string_handle *name;
+static pthread_key_t key;
+static void trace(void) { __itt_task_begin(domain, __itt_null, __itt_null, name); __itt_task_end(domain); }
+static void at_end(void *left) { trace(); if (left > (void *)1) pthread_setspecific(key, left - 1); }
+static void *body(void *n) { if (n) pthread_setspecific(key, n); trace(); return NULL; }
+int main(int argc, char **argv)
+{
+	long count = atol(argv[1]), again = atol(argv[2]), at_once = atol(argv[3]);
+	pthread_attr_t attr;
+	pthread_t ids[64];
+	domain = __itt_domain_create("d"); name = __itt_string_handle_create("n");
+	pthread_key_create(&key, at_end); /* before the collector's: its destructors run first */
+	trace();
+	if (argc > 4) {
+		struct rlimit none = { 3, 3 };
+		setrlimit(RLIMIT_NOFILE, &none);
+	}
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN);
+	for (long i = 0; i < count; i += at_once) {
+		for (long k = 0; k < at_once; k++)
+			if (pthread_create(&ids[k], &attr, body, (void *)again)) return 1;
+		for (long k = 0; k < at_once; k++) pthread_join(ids[k], NULL);
+	}
+	printf("expected: %ld tasks d::n\n", 1 + count * (1 + again));
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("again", [0, 1, 4])
+def test_threads_that_trace_at_their_very_end(xstrace, again):
+    """On the smallest stacks; destructors of thread data trace when ours has already run."""
+    app = compile_c(xstrace.home / "keys", THREADS_AND_KEYS)
+    run = xstrace.start(ITT, app, [4000, again, 4])
+    peak = 0
+    while run.process.poll() is None:
+        files = os.listdir(run.dir or "/nonexistent") if run.dir else []
+        peak = max(peak, len(files))
+        time.sleep(0.005)
+    run.finish().check_expected()
+    assert run.trace.other["lost"] == 0
+    assert peak <= 5  # control, strings, library, one process, at most one more segment
+
+
+def test_no_descriptor_left(xstrace):
+    """With more threads than the first file has rings: what cannot be recorded is counted."""
+    app = compile_c(xstrace.home / "keys", THREADS_AND_KEYS)
+    run = xstrace(ITT, app, [960, 0, 48, "no descriptors"])
+    assert run.status == 0 and run.err == ""
+    other = run.trace.other
+    assert other["events"] + other["lost"] == 2 * 961
+
+
+@root_only
+def test_after_chroot(xstrace):
+    """No path is valid any more."""
+    body = """
+import os, threading
+from ittapi import domain, string_handle, task_begin, task_end
+d, s = domain("d"), string_handle("s")
+def work(*unused):
+    task_begin(d, s)
+    task_end(d)
+    barrier.wait()
+barrier = threading.Barrier(1)
+work()
+os.chroot("/proc/self/fd")
+os.chdir("/")
+barrier = threading.Barrier(30)
+threads = [threading.Thread(target=work) for _ in range(30)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print("done")
+"""
+    run = xstrace(ITT, sys.executable, ["-c", body])
+    assert (run.status, run.out, run.err) == (0, "done\n", "")
+    assert run.trace.other["events"] + run.trace.other["lost"] == 2 * 31
+
+
+def test_fork_while_other_threads_trace(xstrace):
+    """The child has no thread but one, and maybe a lock that nobody will open."""
+    source = r"""
+#include <ittnotify.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static __itt_domain *d; static __itt_string_handle *s; static volatile int stop;
+static void trace(void) { __itt_task_begin(d, __itt_null, __itt_null, s); __itt_task_end(d); }
+static void *thread(void *x) { trace(); return x; }
+static void *loop(void *x)
+{
+	pthread_t t;
+	while (!stop) { pthread_create(&t, NULL, thread, NULL); pthread_join(t, NULL); trace(); }
+	return x;
+}
+int main(void)
+{
+	pthread_t t[3];
+	int bad = 0, status;
+	d = __itt_domain_create("d"); s = __itt_string_handle_create("s");
+	for (int i = 0; i < 3; i++) pthread_create(&t[i], NULL, loop, NULL);
+	for (int i = 0; i < 60; i++) {
+		pid_t pid = fork();
+		if (!pid) { alarm(10); trace(); loop(NULL + 0 * (stop = 1)); pthread_t u; pthread_create(&u, NULL, thread, NULL); pthread_join(u, NULL); _exit(0); }
+		waitpid(pid, &status, 0);
+		bad += status != 0;
+	}
+	stop = 1;
+	for (int i = 0; i < 3; i++) pthread_join(t[i], NULL);
+	printf("bad %d\n", bad);
+	return 0;
+}
+"""
+    run = xstrace(ITT, compile_c(xstrace.home / "forks", source))
+    assert (run.status, run.out) == (0, "bad 0\n")
+    assert len(run.traces) == 61
+    assert sorted(t.count("tasks") for t in run.traces)[:60] == [2] * 60
+
+
+def test_memory_of_app_and_drain_process(xstrace):
+    """A ring and a little in the app; in the drain process the same for a lot as for a little."""
+    peaks = []
+    for count in (20000, 700000):
+        run = xstrace.start(ITT, "itt_tasks", [count, "--hold"])
+        wait_until(lambda: "expected" in (run.log / "stdout").read_text())
+        pids = run.child("itt_tasks"), run.drain
+        texts = [Path(f"/proc/{pid}/status").read_text() for pid in pids]
+        peaks.append([int(re.search(r"VmHWM:\s+(\d+)", text)[1]) // 1024 for text in texts])
+        os.kill(pids[0], signal.SIGTERM)
+        run.finish()
+    bare = xstrace.bare("sh", ["-c", f"{APPS}/itt_tasks 1000 --hold & sleep 0.1; cat /proc/$!/status; kill $!"])
+    base = int(re.search(r"VmHWM:\s+(\d+)", bare.out)[1]) // 1024
+    assert peaks[1][0] <= base + 1 + 8
+    assert peaks[1][1] <= min(64, peaks[0][1] + 4)
 
 
 # ---- resources ----

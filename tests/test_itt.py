@@ -1,10 +1,13 @@
 """ITT tasks: counts, nesting, names, domains, plug-ins, threads."""
 
+import os
 import re
+import signal
 import sys
+import time
 
 import pytest
-from conftest import APPS
+from conftest import APPS, Trace, compile_c, wait_until
 
 ITT = "--chrome-itt-logging"
 
@@ -141,3 +144,83 @@ def test_many_open_tasks(xstrace):
     assert run.status == 0
     assert run.trace.count("open", "d::open") == 50000
     assert run.trace.other["lost"] == 0
+
+
+def test_tasks_of_a_signal_handler(xstrace):
+    """It may interrupt the collector itself: then its tasks are counted as lost, whole ones."""
+    source = r"""
+#include <ittnotify.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+static __itt_domain *a, *b;
+static __itt_string_handle *s, *h;
+static volatile long handled;
+static void handler(int sig)
+{
+	__itt_task_begin(b, __itt_null, __itt_null, h);
+	__itt_task_end(b);
+	handled++;
+}
+int main(void)
+{
+	struct itimerval often = { { 0, 50 }, { 0, 50 } }, never = { 0 };
+	long n;
+	a = __itt_domain_create("main"); b = __itt_domain_create("handler");
+	s = __itt_string_handle_create("task"); h = __itt_string_handle_create("signal");
+	__itt_task_begin(b, __itt_null, __itt_null, h); __itt_task_end(b);
+	signal(SIGALRM, handler);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (n = 0; handled < 3000; n++) {
+		__itt_task_begin(a, __itt_null, __itt_null, s);
+		for (volatile int i = 0; i < 200; i++);
+		__itt_task_end(a);
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	printf("expected: %ld tasks main::task\natmost: %ld tasks handler::signal\n", n, handled + 1);
+	return 0;
+}
+"""
+    run = xstrace(ITT, compile_c(xstrace.home / "handler", source))
+    run.check_expected()
+    other = run.trace.other
+    found = run.trace.count("tasks", "handler::signal")
+    made = int(re.search(r"atmost: (\d+)", run.out)[1])
+    assert other["lost"] == 2 * (made - found) and found > made // 2
+    assert "unmatched_ends" not in other and not [s for s in run.trace.tasks if s.unfinished]
+
+
+def test_what_the_file_says_about_the_run(xstrace):
+    """The members that docs/TRACE_FORMAT.md promises."""
+    began = time.time_ns()
+    run = xstrace(ITT, "itt_tasks", [10, 2, "--depth", "3"])
+    trace, ended = run.trace, time.time_ns()
+    wanted = {"tool", "version", "run", "host", "pid", "ppid", "command", "options", "clock"}
+    assert wanted <= set(trace.metadata)
+    assert trace.metadata["ppid"] == run.pid and trace.metadata["tool"] == "xstrace"
+    assert trace.metadata["command"] == [str(word) for word in run.command[2:]]
+    assert trace.metadata["clock"] in ("tsc", "monotonic")
+    other = trace.other
+    assert (other["end"], other["status"], other["lost"]) == ("exited", 0, 0)
+    assert other["events"] == 2 * 20 == sum(t["records"] for t in other["threads"])
+    assert {t["name"] for t in other["threads"]} == {"itt_tasks"}
+    assert other["clock_error_ns"] < 100000
+    base = trace.header["baseTimeNanoseconds"]
+    assert all(began <= base + s.start <= base + s.end <= ended for s in trace.slices)
+
+
+def test_a_very_long_command(xstrace):
+    args = ["3"] + ["\"\\é\n" * 500] * 20
+    run = xstrace(ITT, "sh", ["-c", f"exec {APPS}/itt_tasks $0", *args])
+    assert run.trace.count("tasks") == 3
+    assert run.trace.metadata["command"][0] == "sh"
+
+
+def test_a_quiet_program_is_on_disk(xstrace):
+    """Its few tasks do not wait in a ring until it ends."""
+    run = xstrace.start(ITT, "itt_tasks", [10, "--hold"])
+    path = wait_until(lambda: next(run.cwd.glob("*.json"), None), 5)
+    wait_until(lambda: len(Trace(path).tasks) == 10, 5)
+    os.kill(run.child("itt_tasks"), signal.SIGTERM)
+    run.finish()
+    assert run.trace.count("tasks") == 10

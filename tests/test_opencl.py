@@ -1,11 +1,13 @@
 """OpenCL programs on PoCL: every call, every command, and what the trace says about them."""
 
 import itertools
+import os
 import re
+import signal
 import sys
 
 import pytest
-from conftest import COMMANDS, ROOT, expected_lines
+from conftest import COMMANDS, ROOT, expected_lines, mounted, root_only, wait_until
 
 KERNEL = "--chrome-kernel-logging"
 CALL = "--chrome-call-logging"
@@ -201,6 +203,169 @@ def test_tracks_of_the_device(xstrace, options, count, pattern):
     run = xstrace(f"{KERNEL} {options}", sys.executable, ["-c", TWO_THREADS]).check_expected()
     names = {re.sub(r" lane \d+$", "", name) for name in queue_tracks(run.trace)}
     assert len(names) == count and all(re.fullmatch(pattern, name) for name in names), names
+
+
+# ---- what programs in C do not do here: lines of Python ----
+
+SETUP = """
+import ctypes, sys, threading
+import numpy as np
+import pyopencl as cl
+device = cl.get_platforms()[0].get_devices()[0]
+context = cl.Context([device])
+queue = cl.CommandQueue(context)
+def build(source, name):
+    return cl.Kernel(cl.Program(context, source).build(), name)
+def run(kernel, queue=queue, wait=None):
+    return cl.enqueue_nd_range_kernel(queue, kernel, (8,), None, wait_for=wait)
+"""
+
+
+def python(xstrace, body, options=KERNEL):
+    run = xstrace(options, sys.executable, ["-c", SETUP + body])
+    assert run.status == 0, run.err
+    check_device(run.trace)
+    return run.trace
+
+
+def test_images(xstrace):
+    body = """
+format = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.UNORM_INT8)
+a, b = (cl.Image(context, cl.mem_flags.READ_WRITE, format, shape=(64, 32)) for _ in range(2))
+buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 64 * 32 * 4)
+data = np.zeros((32, 64, 4), np.uint8)
+cl.enqueue_copy(queue, a, data, origin=(0, 0), region=(64, 32))
+cl.enqueue_fill_image(queue, b, np.zeros(4, np.float32), (0, 0), (64, 16))
+cl.enqueue_copy(queue, b, a, src_origin=(0, 0), dest_origin=(0, 0), region=(32, 32))
+cl.enqueue_copy(queue, buffer, a, offset=0, origin=(0, 0), region=(64, 32))
+cl.enqueue_copy(queue, b, buffer, offset=0, origin=(0, 0), region=(16, 32))
+mapped = cl.enqueue_map_image(queue, b, cl.map_flags.READ, (0, 0), (64, 32), (32, 64, 4), np.uint8)
+del mapped
+cl.enqueue_copy(queue, data, a, origin=(0, 0), region=(64, 8))
+queue.finish()
+"""
+    found = {s.base: s.args.get("bytes") for s in python(xstrace, body).device}
+    found.pop("clEnqueueUnmapMemObject", None)
+    assert found == {
+        "clEnqueueWriteImage": 8192,
+        "clEnqueueFillImage": 4096,
+        "clEnqueueCopyImage": 4096,
+        "clEnqueueCopyImageToBuffer": 8192,
+        "clEnqueueCopyBufferToImage": 2048,
+        "clEnqueueMapImage": 8192,
+        "clEnqueueReadImage": 2048,
+    }
+
+
+def test_long_kernel_names(xstrace):
+    """Templates make them."""
+    body = """
+for n in (10, 400, 700, 900):
+    name = "k" * n
+    run(build(f"kernel void {name}(void) {{}}", name))
+queue.finish()
+"""
+    names = sorted((s.base for s in python(xstrace, body).device), key=len)
+    assert names == ["k" * n for n in (10, 400, 700, 900)]
+
+
+def test_sub_devices(xstrace):
+    body = """
+parts = device.create_sub_devices([cl.device_partition_property.EQUALLY, 1])
+context = cl.Context(parts)
+queues = [cl.CommandQueue(context, part) for part in parts]
+kernel = build("kernel void k(void) {}", "k")
+for queue in queues * 3:
+    run(kernel, queue)
+for queue in queues:
+    queue.finish()
+print(len(parts))
+"""
+    trace = python(xstrace, body)
+    assert trace.count("kernels", "k") == 3 * len({s.track[0] for s in trace.device}) > 3
+
+
+def test_commands_that_fail(xstrace):
+    """What waits for a failed event never runs: no device slice, and nobody waits for it."""
+    body = """
+kernel = build("kernel void k(void) {}", "k")
+run(kernel).wait()
+gate = cl.UserEvent(context)
+other = cl.CommandQueue(context)
+failed = run(kernel, other, [gate])
+gate.set_status(-5)
+try:
+    failed.wait()
+except cl.Error as error:
+    print(error)
+run(kernel).wait()
+"""
+    assert python(xstrace, body).count("kernels", "k") == 2
+
+
+def test_threads_that_share_a_queue(xstrace):
+    body = """
+kernels = [build(f"kernel void k{i}(void) {{}}", f"k{i}") for i in range(8)]
+shared = cl.CommandQueue(context, properties=cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+def work(kernel):
+    for _ in range(150):
+        event = run(kernel, shared)
+        event.set_callback(cl.command_execution_status.COMPLETE, lambda status: None)
+    shared.finish()
+threads = [threading.Thread(target=work, args=(kernel,)) for kernel in kernels]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+    trace = python(xstrace, body)
+    assert [trace.count("kernels", f"k{i}") for i in range(8)] == [150] * 8
+
+
+def test_two_loaders_in_one_process(xstrace):
+    """pyopencl's own, and the system's by its name; each with its calls."""
+    body = """
+run(build("kernel void first(void) {}", "first")).wait()
+library = ctypes.CDLL("libOpenCL.so.1")
+platform, found = ctypes.c_void_p(), ctypes.c_void_p()
+assert library.clGetPlatformIDs(1, ctypes.byref(platform), None) == 0
+assert library.clGetDeviceIDs(platform, ctypes.c_ulong(0xffffffff), 1, ctypes.byref(found), None) == 0
+for name in ("clCreateContext", "clCreateCommandQueue", "clCreateBuffer"):
+    getattr(library, name).restype = ctypes.c_void_p
+one = (ctypes.c_void_p * 1)(found)
+context2 = ctypes.c_void_p(library.clCreateContext(None, 1, one, None, None, None))
+queue2 = ctypes.c_void_p(library.clCreateCommandQueue(context2, found, ctypes.c_ulong(0), None))
+buffer = ctypes.c_void_p(library.clCreateBuffer(context2, ctypes.c_ulong(1), ctypes.c_size_t(64), None, None))
+data = ctypes.create_string_buffer(64)
+assert library.clEnqueueWriteBuffer(queue2, buffer, 1, ctypes.c_size_t(0), ctypes.c_size_t(64), data, 0, None, None) == 0
+assert library.clFinish(queue2) == 0
+run(build("kernel void second(void) {}", "second")).wait()
+"""
+    trace = python(xstrace, body, f"{KERNEL} {CALL}")
+    assert sorted(s.base for s in trace.device) == ["clEnqueueWriteBuffer", "first", "second"]
+
+
+@pytest.mark.parametrize("policy", ["drop", "overwrite", "block"])
+def test_full_rings(xstrace, policy):
+    """Where calls or commands are lost, no flow begins or ends on nothing."""
+    options = f"{KERNEL} {CALL} --ring-size 64K --on-full {policy}"
+    run = xstrace.start(options, "cl_enqueue", [3, 500], env={"POCL_MAX_PTHREAD_COUNT": "8"})
+    drain = run.drain
+    if policy == "drop":
+        os.kill(drain, signal.SIGSTOP)
+        wait_until(lambda: "expected" in (run.log / "stdout").read_text())
+        os.kill(drain, signal.SIGCONT)
+    run.finish()
+    assert (run.status, run.err) == (0, "")
+    assert (run.trace.other["lost"] > 0) == (policy != "block")
+    assert len(run.trace.device) > 200
+
+
+@root_only
+def test_full_disk(xstrace):
+    """The cut is not between the two ends of a flow."""
+    for size in (200, 210, 220, 230, 250, 300):
+        with mounted(xstrace.cwd, f"size={size}k"):
+            run = xstrace(KERNEL, "cl_enqueue", [3, 300])
+            assert (run.status, run.err) == (0, "") and len(run.trace.device) > 20
 
 
 # ---- reports ----

@@ -36,11 +36,6 @@ struct xs_chrome {
 	uint32_t next_crossing; /* tracks of tasks that end out of order */
 };
 
-struct xs_output *xs_chrome_output(struct xs_chrome *chrome)
-{
-	return &chrome->out;
-}
-
 static char *put(char *out, const char *text)
 {
 	size_t n = strlen(text);
@@ -140,7 +135,8 @@ static void header(struct xs_process *process)
 	o = put_escaped(put(o, "\",\"host\":\""), run->host);
 	o = put_count(o, "\",\"pid\":", (uint64_t)process->pid);
 	o = put_count(o, ",\"ppid\":", (uint64_t)process->file->ppid);
-	o = put(o, ",\"clock\":");
+	o = put_escaped(put(o, ",\"options\":\""), run->arguments);
+	o = put(o, "\",\"clock\":");
 	o = put(o, run->use_tsc ? "\"tsc\"" : "\"monotonic\"");
 	o = put_count(o, ",\"ring_size\":", process->ring_size);
 	o = put(o, ",\"command\":[");
@@ -183,6 +179,7 @@ int xs_chrome_open(struct xs_process *process)
 		xs_tell_write_error(process->run, fd);
 	}
 	process->chrome = chrome;
+	process->out = &chrome->out;
 	memcpy(process->file->output, chrome->path, strlen(chrome->path) + 1);
 	if (!offset) {
 		header(process);
@@ -450,7 +447,7 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 		o = put_count(o, ",\"bytes\":", record->bytes);
 	}
 	o = put(o, "}},\n");
-	if (options->chrome_kernel) {
+	if (options->chrome_kernel && work->linked) {
 		/* unique among the processes of a host, and exact in a double */
 		id = (uint64_t)(uint32_t)process->pid << 30 | (record->id & 0x3fffffff);
 		o = put_flow(o, "s", id, (uint64_t)process->pid, record->tid, work->host_start);

@@ -84,6 +84,7 @@ static int open_run(struct xs_run *run, const char *dir, bool recover)
 	run->options = &run->copied_options;
 	memcpy(run->run_id, control->run_id, sizeof(run->run_id) - 1);
 	memcpy(run->command, control->command, sizeof(run->command) - 2);
+	memcpy(run->arguments, control->arguments, sizeof(run->arguments) - 1);
 	run->use_tsc = control->use_tsc;
 	error = xs_shm_map(run->dir, "strings", false, XS_STRINGS_SIZE, &map, &run->strings_size);
 	if (error < 0)
@@ -205,9 +206,12 @@ static bool finish_ended(struct drain *drain)
 	struct xs_process **link = &drain->processes;
 	bool waiting = false;
 
+	/* for all before any is gone from the list */
+	for (struct xs_process *p = drain->processes; p; p = p->next)
+		p->exec |= superseded(drain, p);
 	while (*link) {
 		struct xs_process *process = *link;
-		bool exec = superseded(drain, process);
+		bool exec = process->exec;
 
 		if (!exec && !ended(process)) {
 			link = &process->next;
@@ -308,6 +312,12 @@ static bool over(struct drain *drain)
 	return true;
 }
 
+static void tell_launcher(struct xs_control *control, enum xs_finished what)
+{
+	atomic_store_explicit(&control->app_finished, what, memory_order_release);
+	xs_futex_wake(&control->app_finished);
+}
+
 static void tell_app_finished(struct drain *drain)
 {
 	struct xs_control *control = drain->run.control;
@@ -318,8 +328,7 @@ static void tell_app_finished(struct drain *drain)
 		if (p->pid == control->app_pid)
 			return;
 	drain->app_finished = true;
-	atomic_store_explicit(&control->app_finished, 1, memory_order_release);
-	xs_futex_wake(&control->app_finished);
+	tell_launcher(control, XS_APP_FINISHED);
 }
 
 static void remove_run(const struct xs_run *run)
@@ -362,9 +371,9 @@ static void drain_loop(struct drain *drain)
 			for (struct xs_process *p = drain->processes; p; p = p->next)
 				xs_process_commit(p);
 		soon |= finish_ended(drain);
-		tell_app_finished(drain);
 		if (!soon && over(drain) && !has_news(drain, joined))
 			return;
+		tell_app_finished(drain);
 		/* Dekker with xs_doorbell_ring(): either we see its step or it sees us asleep */
 		atomic_store_explicit(&bell->sleeping, 1, memory_order_relaxed);
 		atomic_thread_fence(memory_order_seq_cst);
@@ -408,12 +417,16 @@ int xs_drain(const char *dir, bool recover)
 			if (!ended(p) || xs_process_alive(drain.run.control->bell.consumer_pid,
 							  drain.run.control->bell.consumer_start))
 				return -EBUSY;
+		for (struct xs_process *p = drain.processes; p; p = p->next)
+			p->exec = superseded(&drain, p);
 		for (struct xs_process **link = &drain.processes; *link;)
-			finish(&drain, link, superseded(&drain, *link) ? XS_END_EXEC : XS_END_UNKNOWN);
+			finish(&drain, link, (*link)->exec ? XS_END_EXEC : XS_END_UNKNOWN);
 	}
 	if (atomic_load(&drain.run.control->join_failed))
 		fprintf(stderr, "[WARNING] %u processes are not traced: no memory or no right to make their files in %s\n",
 			atomic_load(&drain.run.control->join_failed), drain.run.dir);
 	remove_run(&drain.run);
+	if (!recover)
+		tell_launcher(drain.run.control, XS_RUN_FINISHED);
 	return 0;
 }

@@ -9,7 +9,7 @@
 #include <zstd.h>
 #endif
 
-#define ROOM (256u << 10)
+#define ROOM (128u << 10) /* larger writes ask the kernel for larger pieces of memory, which are colder */
 #define ROOM_ZSTD (1u << 20) /* JSON in a frame: large enough to compress well, small enough to lose */
 
 bool xs_output_can(enum xs_compress compress)

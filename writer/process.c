@@ -402,7 +402,7 @@ static void close_some(struct xs_track *track, uint32_t count, uint64_t end)
 		if (!process->chrome)
 			continue;
 		xs_chrome_unfinished(track, &task->name, task->start, end > task->start ? end : task->start);
-		if (xs_output_full(xs_chrome_output(process->chrome))) {
+		if (xs_output_full(process->out)) {
 			track->dirty = true;
 			xs_process_commit(process);
 		}
@@ -451,7 +451,7 @@ static inline void read_begin(struct xs_track *track, const struct xs_event *eve
 		track->room = room;
 	}
 	task = &track->open[track->depth++];
-	task->start = ns_of(track->process, event->tick);
+	task->start = track->last_ns = ns_of(track->process, event->tick);
 	task->name = *xs_name_of(track->process, event->name);
 }
 
@@ -482,8 +482,7 @@ static inline void read_end(struct xs_track *track, const struct xs_event *event
 	else if (process->chrome)
 		xs_chrome_task(track, &track->open[at - 1], end, false);
 	track->depth--;
-	if (end > process->last_ns)
-		process->last_ns = end;
+	track->last_ns = end;
 }
 
 static void read_call(struct xs_track *track, const struct xs_event *event, uint32_t size)
@@ -502,8 +501,15 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 		xs_chrome_call(track, call, start, end);
 	if (process->summary)
 		xs_summary_call(process->summary, call, end - start);
-	if (end > process->last_ns)
-		process->last_ns = end;
+	track->last_ns = end;
+}
+
+static bool lost_something(const struct xs_process *process)
+{
+	for (uint32_t i = 0; i < process->track_count; i++)
+		if (atomic_load_explicit(&process->tracks[i]->ring->lost, memory_order_relaxed))
+			return true;
+	return false;
 }
 
 static void read_device(struct xs_track *track, const struct xs_event *event, uint32_t size)
@@ -535,6 +541,7 @@ static void read_device(struct xs_track *track, const struct xs_event *event, ui
 		work.start = work.host_start;
 	if (work.end < work.start)
 		work.end = work.start;
+	work.linked = !lost_something(process);
 	if (process->chrome)
 		xs_chrome_device(process, &work);
 	if (process->summary)
@@ -558,8 +565,6 @@ static void open_chrome(struct xs_track *track)
 
 static void read_record(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
-	struct xs_process *process = track->process;
-
 	switch (event->kind) {
 	case XS_CALL:
 		read_call(track, event, size);
@@ -571,7 +576,7 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 		read_thread(track, event, size);
 		return;
 	case XS_LOST_ENDS:
-		close_some(track, event->name, process->last_ns);
+		close_some(track, event->name, track->last_ns);
 		return;
 	default: /* padding, and what a newer collector may write */
 		return;
@@ -621,7 +626,7 @@ static uint64_t read_track(struct xs_track *track)
 			read_record(track, event, size);
 		}
 		track->pos += size;
-		if (__builtin_expect(process->chrome && xs_output_full(xs_chrome_output(process->chrome)), 0)) {
+		if (__builtin_expect(process->chrome && xs_output_full(process->out), 0)) {
 			track->dirty = true;
 			xs_process_commit(process);
 		}
@@ -693,7 +698,7 @@ void xs_process_commit(struct xs_process *process)
 	if (!dirty)
 		return;
 	if (process->chrome) {
-		struct xs_output *out = xs_chrome_output(process->chrome);
+		struct xs_output *out = process->out;
 		int error = xs_output_flush(out);
 
 		if (error)
@@ -750,7 +755,7 @@ static void finish_track(struct xs_track *track, uint64_t end)
 				     xs_name_of(process, xs_function_id((uint8_t)(call >> 24), (call & 0xffffff) - 1)),
 				     start, end > start ? end : start);
 	close_some(track, UINT32_MAX, end);
-	if (process->chrome && xs_output_full(xs_chrome_output(process->chrome)))
+	if (process->chrome && xs_output_full(process->out))
 		xs_process_commit(process);
 }
 
@@ -774,6 +779,9 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	uint64_t now = ns_of(process, xs_tick(run->use_tsc)), lost;
 	bool shown;
 
+	for (uint32_t i = 0; i < process->track_count; i++)
+		if (process->tracks[i]->last_ns > process->last_ns)
+			process->last_ns = process->tracks[i]->last_ns;
 	if (run->recovering || now < process->last_ns)
 		now = process->last_ns;
 	for (uint32_t i = 0; i < process->track_count; i++)

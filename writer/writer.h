@@ -23,6 +23,7 @@ struct xs_run {
 	struct xs_options copied_options;
 	char run_id[sizeof(((struct xs_control *)0)->run_id)];
 	char command[sizeof(((struct xs_control *)0)->command)];
+	char arguments[sizeof(((struct xs_control *)0)->arguments)];
 	bool use_tsc;
 	const struct xs_strings *strings;
 	uint64_t strings_size;
@@ -87,6 +88,7 @@ struct xs_track {
 	uint64_t records, lost_base;
 	uint32_t tid, thread; /* thread: index in process->threads */
 	bool dirty;           /* consumed since the last commit */
+	uint64_t last_ns;     /* of the last begin or end */
 	uint32_t depth, room;
 	struct xs_open *open;
 	char prefix[64]; /* {"ph":"X","tid":T,"pid":P,"ts": */
@@ -117,6 +119,7 @@ struct xs_process {
 	int32_t pid;
 	uint64_t start; /* start time of the pid's process, for xs_process_alive() */
 	int pidfd;
+	bool exec; /* a later image of the same pid has joined */
 	struct xs_mapped first, *segments;
 	uint32_t segment_count;
 	uint64_t ring_size;
@@ -125,12 +128,13 @@ struct xs_process {
 	struct xs_thread_stats *threads;
 	uint32_t thread_count, thread_room;
 	uint64_t events, lost, unmatched, corrupt, threads_omitted;
-	uint64_t last_ns;
+	uint64_t last_ns; /* latest end of device work; at the end: of anything */
 	uint64_t host_ns; /* run time of the process, once it has ended */
 	struct xs_device_clock device_clock[XS_DEVICES];
 	char comm[16];
 	struct xs_names names;
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
+	struct xs_output *out;      /* chrome's */
 	struct xs_summary *summary; /* NULL: not wanted */
 };
 
@@ -141,6 +145,7 @@ struct xs_work {
 	const struct xs_device_record *record;
 	uint64_t host_start, host_end, queued, submit, start, end;
 	const uint64_t *shape; /* global[3], local[3], or NULL */
+	bool linked;           /* the enqueuing call is in the trace: nothing was lost so far */
 };
 
 /* ---- process.c ---- */
@@ -176,7 +181,6 @@ void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, ui
 void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end);
 void xs_chrome_device(struct xs_process *process, const struct xs_work *work);
 void xs_chrome_close(struct xs_process *process, enum xs_end end, int status);
-struct xs_output *xs_chrome_output(struct xs_chrome *chrome);
 
 /* ---- lanes.c ---- */
 

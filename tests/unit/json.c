@@ -119,40 +119,81 @@ static void escape_all_short_texts(void)
 			}
 }
 
-static void becomes(const char *text, size_t length, const char *wanted)
+/* What a reader makes of the inside of a JSON string (of the escapes that are ever written). */
+static size_t decode(char *out, const char *text, size_t length)
 {
-	char out[256];
-	char *end = xs_json_escape(out, text, length);
+	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+	size_t n = 0;
 
-	*end = '\0';
-	CHECK(!strcmp(out, wanted), "got %s, not %s", out, wanted);
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] != '\\') {
+			out[n++] = text[i];
+		} else if (text[++i] == 'u') {
+			char digits[5] = { text[i + 1], text[i + 2], text[i + 3], text[i + 4], '\0' };
+
+			out[n++] = (char)strtoul(digits, NULL, 16);
+			i += 4;
+		} else {
+			out[n++] = to[strchr(from, text[i]) - from];
+		}
+	}
+	return n;
 }
 
-#define BECOMES(text, wanted) becomes(text, sizeof(text) - 1, wanted)
+static void becomes(const char *text, size_t length, const char *wanted, size_t wanted_length)
+{
+	char out[256], decoded[256];
+	char *end = xs_json_escape(out, text, length);
+	size_t n = decode(decoded, out, (size_t)(end - out));
+
+	CHECK(n == wanted_length && !memcmp(decoded, wanted, n), "%.*s", (int)(end - out), out);
+}
+
+#define BECOMES(text, wanted) becomes(text, sizeof(text) - 1, wanted, sizeof(wanted) - 1)
+#define STAYS(text) BECOMES(text, text)
 #define BAD "\xef\xbf\xbd"
 
 static void escape_by_example(void)
 {
-	BECOMES("", "");
-	BECOMES("a\"b\\c/", "a\\\"b\\\\c/");
-	BECOMES("\n\t\0\x1f\x7f", "\\u000a\\u0009\\u0000\\u001f\\u007f");
-	BECOMES("\xc3\xa4\xe2\x98\x83\xf0\x9f\x98\x80", "\xc3\xa4\xe2\x98\x83\xf0\x9f\x98\x80");
+	STAYS("");
+	STAYS("a\"b\\c/");
+	STAYS("\\");
+	STAYS("\\\"");
+	STAYS("\n\t\r\b\f\0\x1f\x7f");
+	STAYS("\xc3\xa4\xe2\x98\x83\xf0\x9f\x98\x80");
 	BECOMES("\xc0\x80", BAD BAD);		      /* overlong NUL */
 	BECOMES("\xc1\xbf", BAD BAD);		      /* overlong 7f */
 	BECOMES("\xe0\x9f\xbf", BAD BAD BAD);	      /* overlong 7ff */
-	BECOMES("\xe0\xa0\x80", "\xe0\xa0\x80");      /* 800 */
+	STAYS("\xe0\xa0\x80");			      /* 800 */
 	BECOMES("\xf0\x8f\xbf\xbf", BAD BAD BAD BAD); /* overlong ffff */
-	BECOMES("\xf0\x90\x80\x80", "\xf0\x90\x80\x80");
-	BECOMES("\xed\x9f\xbf", "\xed\x9f\xbf");      /* d7ff */
+	STAYS("\xf0\x90\x80\x80");
+	STAYS("\xed\x9f\xbf");			      /* d7ff */
 	BECOMES("\xed\xa0\x80", BAD BAD BAD);	      /* d800, a surrogate */
 	BECOMES("\xed\xbf\xbf", BAD BAD BAD);	      /* dfff */
-	BECOMES("\xee\x80\x80", "\xee\x80\x80");      /* e000 */
-	BECOMES("\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf");
+	STAYS("\xee\x80\x80");			      /* e000 */
+	STAYS("\xf4\x8f\xbf\xbf");
 	BECOMES("\xf4\x90\x80\x80", BAD BAD BAD BAD); /* 110000 */
 	BECOMES("\xf8\x88\x80\x80\x80", BAD BAD BAD BAD BAD);
 	BECOMES("\xe2\x98", BAD BAD);		      /* cut */
-	BECOMES("\xe2\x98\x22", BAD BAD "\\\"");
+	BECOMES("\xe2\x98\x22", BAD BAD "\"");
 	BECOMES("\x80z", BAD "z");
+}
+
+/*
+ * Perfetto's importer takes a quotation mark behind a backslash for part of the string, even if that backslash ends an escape, and
+ * decodes the short escapes only.
+ */
+static void escape_for_perfetto(void)
+{
+	static const char *const texts[] = { "\\", "a\\", "\\\\", "\"\\", "\\\"" };
+	char out[64];
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		char *end = xs_json_escape(out, texts[i], strlen(texts[i]));
+
+		CHECK(end[-1] != '\\', "%s becomes %.*s", texts[i], (int)(end - out), out);
+	}
+	CHECK(xs_json_escape(out, "\b\t\n\f\r", 5) == out + 10 && !memcmp(out, "\\b\\t\\n\\f\\r", 10), "%.30s", out);
 }
 
 /* The validator is the judge: it must find faults. */
@@ -180,5 +221,6 @@ int main(int argc, char **argv)
 	tap_run("the validator finds faults", validator_finds_faults);
 	tap_run("escape: all texts of one and two bytes, long characters", escape_all_short_texts);
 	tap_run("escape: by example", escape_by_example);
+	tap_todo("escape: what Perfetto's parser can read", escape_for_perfetto, "json.c: a backslash at the end, short escapes");
 	return tap_done();
 }

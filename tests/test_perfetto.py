@@ -1,0 +1,53 @@
+"""Perfetto's own UI and SQL engine open what we write, and miss nothing in it; only with XSTRACE_TEST_CLIENTS=1."""
+
+import os
+import signal
+
+import perfetto_ui
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("XSTRACE_TEST_CLIENTS") != "1", reason="XSTRACE_TEST_CLIENTS is not 1"
+)
+ALL = "--chrome-call-logging --chrome-kernel-logging --chrome-itt-logging"
+
+
+@pytest.fixture(autouse=True)
+def available(time_limit):
+    signal.alarm(300)
+    try:
+        perfetto_ui.browser(), perfetto_ui.ui_directory(), perfetto_ui.devtools()
+    except perfetto_ui.Unavailable as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.mark.parametrize(
+    "options, app, args",
+    [
+        (ALL, "gemm", []),
+        (f"{ALL} --chrome-no-thread-on-device --chrome-no-engine-on-device", "cl_enqueue", []),
+        (f"{ALL} --compress zstd", "cl_matrix", []),
+        ("--chrome-itt-logging", "itt_tasks", [20000, 4]),
+        ("--chrome-itt-logging", "itt_end", ["kill"]),
+        ("--chrome-itt-logging", "itt_names", []),
+        ("--chrome-itt-logging", "itt_threads", []),
+        ("--chrome-itt-logging --on-full drop --ring-size 64K", "itt_stress", []),
+    ],
+)
+def test_imports_everything(xstrace, tmp_path, options, app, args):
+    run = xstrace(options, app, args)
+    for number, trace in enumerate(run.traces):
+        image = tmp_path / f"{number}.png"
+        with perfetto_ui.PerfettoUI(trace.path) as ui:
+            assert ui.report() == perfetto_ui.expected(trace.path)
+            perfetto_ui.picture(ui, image)
+        assert image.stat().st_size > 10000
+    assert run.traces
+
+
+def test_times_and_names_are_the_same(xstrace):
+    trace = xstrace(ALL, "gemm").trace
+    with perfetto_ui.PerfettoUI(trace.path) as ui:
+        rows = ui.query("select name, category, ts, dur from slice order by ts, dur desc, name")
+    wanted = sorted((s.name, s.cat, s.start, s.end - s.start) for s in trace.slices)
+    assert sorted(map(tuple, rows)) == wanted
