@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "process.h"
 #include "shm.h"
 #include "strings.h"
 
@@ -197,6 +198,7 @@ static struct xs_process_file *make_process(uint32_t slots)
 	process = map;
 	process->pid = pid;
 	process->ppid = getppid();
+	process->pid_namespace = xs_process_namespace(0);
 	process->join_tick = xs_tick(xs_use_tsc);
 	process->join_boot = xs_clock_ns(CLOCK_BOOTTIME);
 	process->serial = serial;
@@ -279,11 +281,20 @@ static struct xs_ring *slot_ring(void *file, uint32_t slot)
 	return (struct xs_ring *)((char *)file + xs_slot_offset(slot, self.process->ring_size));
 }
 
-static struct xs_ring *reuse(void *file, uint32_t used)
+/* A thread that traced in its last destructor round has left its ring LIVE: our own destructor had run before. */
+static bool abandoned(const struct xs_ring *ring)
+{
+	uint32_t tid = atomic_load_explicit(&ring->tid, memory_order_relaxed);
+
+	return atomic_load_explicit(&ring->state, memory_order_acquire) == XS_RING_LIVE && tid &&
+	       syscall(SYS_tgkill, getpid(), tid, 0) < 0 && errno == ESRCH;
+}
+
+static struct xs_ring *reuse(void *file, uint32_t used, bool of_dead_threads)
 {
 	for (uint32_t i = 0; i < used; i++) {
 		struct xs_ring *ring = slot_ring(file, i);
-		uint32_t idle = XS_RING_IDLE;
+		uint32_t idle = of_dead_threads && abandoned(ring) ? XS_RING_LIVE : XS_RING_IDLE;
 
 		/* pairs with the release in thread_detach() */
 		if (atomic_compare_exchange_strong_explicit(&ring->state, &idle, XS_RING_LIVE, memory_order_acquire,
@@ -337,19 +348,31 @@ static struct xs_segment_file *make_segment(uint32_t number)
 	return NULL;
 }
 
+static struct xs_ring *reuse_any(uint32_t segments, bool of_dead_threads)
+{
+	uint32_t used = atomic_load_explicit(&self.process->used, memory_order_relaxed);
+	struct xs_ring *ring = reuse(self.process, used, of_dead_threads);
+
+	for (uint32_t i = 0; !ring && i < segments; i++) {
+		used = atomic_load_explicit(&self.segment[i]->used, memory_order_relaxed);
+		ring = reuse(self.segment[i], used, of_dead_threads);
+	}
+	return ring;
+}
+
 /* With the lock held: a ring that nobody uses, the oldest first, else a new one. */
 static struct xs_ring *take(void)
 {
 	uint32_t segments = atomic_load_explicit(&self.process->segments, memory_order_relaxed);
-	struct xs_ring *ring = reuse(self.process, atomic_load_explicit(&self.process->used, memory_order_relaxed));
+	struct xs_ring *ring = reuse_any(segments, false);
 
-	for (uint32_t i = 0; !ring && i < segments; i++)
-		ring = reuse(self.segment[i], atomic_load_explicit(&self.segment[i]->used, memory_order_relaxed));
 	if (!ring)
 		ring = fresh(self.process, self.process->slots, &self.process->used);
 	if (!ring && segments)
 		ring = fresh(self.segment[segments - 1], self.segment[segments - 1]->slots,
 			     &self.segment[segments - 1]->used);
+	if (!ring)
+		ring = reuse_any(segments, true);
 	if (!ring && segments < XS_MAX_SEGMENTS) {
 		struct xs_segment_file *segment = make_segment(segments + 1);
 

@@ -1,9 +1,13 @@
 #include "process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Plain digits: usable in any context, stdio is not. */
@@ -71,4 +75,50 @@ bool xs_process_alive(pid_t pid, uint64_t start)
 	if (read_stat(pid, &state, &found))
 		return state != 'Z' && state != 'X' && (!start || found == start);
 	return !(kill(pid, 0) < 0 && errno == ESRCH);
+}
+
+uint64_t xs_process_namespace(pid_t pid)
+{
+	char path[48] = "/proc/self/ns/pid";
+	struct stat st;
+
+	if (pid)
+		(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
+	return stat(path, &st) < 0 ? 0 : st.st_ino;
+}
+
+/* The last number of the line "NSpid: 4711 12 1": the pid in the innermost namespace. */
+static pid_t inner_pid(pid_t pid)
+{
+	char path[48], line[256];
+	pid_t result = 0;
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	while (!result && fgets(line, sizeof(line), file))
+		if (!strncmp(line, "NSpid:", 6) && strrchr(line, '\t'))
+			result = atoi(strrchr(line, '\t'));
+	fclose(file);
+	return result;
+}
+
+pid_t xs_process_outer(pid_t pid, uint64_t pid_namespace)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	pid_t found = 0;
+
+	if (!dir)
+		return 0;
+	while (!found && (entry = readdir(dir))) {
+		pid_t candidate = atoi(entry->d_name);
+
+		if (candidate > 0 && xs_process_namespace(candidate) == pid_namespace && inner_pid(candidate) == pid)
+			found = candidate;
+	}
+	closedir(dir);
+	return found;
 }

@@ -14,4 +14,10 @@ uint64_t xs_process_start(pid_t pid);
 /* False when the process has ended (a zombie has) or its pid is another process's now. start 0: any process of that pid will do. */
 bool xs_process_alive(pid_t pid, uint64_t start);
 
+/* Identifies the PID namespace of a process (0: the caller's own process); 0 when unknown. */
+uint64_t xs_process_namespace(pid_t pid);
+
+/* The pid, here, of the process that is `pid` in another PID namespace; 0: there is none, or it cannot be seen. */
+pid_t xs_process_outer(pid_t pid, uint64_t pid_namespace);
+
 #endif

@@ -57,7 +57,8 @@ struct xs_control {
 
 struct xs_process_file {
 	_Atomic uint64_t magic; /* stored last */
-	int32_t pid, ppid;
+	int32_t pid, ppid;   /* as the process sees them */
+	uint64_t pid_namespace; /* xs_process_namespace() */
 	uint64_t join_tick;
 	uint64_t join_boot;  /* CLOCK_BOOTTIME in ns: a process of this pid that started later is another one */
 	uint32_t serial;

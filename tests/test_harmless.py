@@ -608,6 +608,7 @@ int main(void)
 	pthread_t t[3];
 	int bad = 0, status;
 	d = __itt_domain_create("d"); s = __itt_string_handle_create("s");
+	trace(); /* or we fork while ittnotify itself starts, with its lock held */
 	for (int i = 0; i < 3; i++) pthread_create(&t[i], NULL, loop, NULL);
 	for (int i = 0; i < 60; i++) {
 		pid_t pid = fork();

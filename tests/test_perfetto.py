@@ -28,10 +28,10 @@ def available(time_limit):
         (f"{ALL} --chrome-no-thread-on-device --chrome-no-engine-on-device", "cl_enqueue", []),
         (f"{ALL} --compress zstd", "cl_matrix", []),
         ("--chrome-itt-logging", "itt_tasks", [20000, 4]),
-        ("--chrome-itt-logging", "itt_end", ["kill"]),
+        ("--chrome-itt-logging", "itt_end", ["fork_exit"]),
         ("--chrome-itt-logging", "itt_names", []),
         ("--chrome-itt-logging", "itt_threads", []),
-        ("--chrome-itt-logging --on-full drop --ring-size 64K", "itt_stress", []),
+        ("--chrome-itt-logging --on-full drop --ring-size 64K", "itt_stress", ["progress", 3, 0, 1]),
     ],
 )
 def test_imports_everything(xstrace, tmp_path, options, app, args):

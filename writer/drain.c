@@ -145,7 +145,7 @@ static bool find_processes(struct drain *drain)
 static bool superseded(const struct drain *drain, const struct xs_process *process)
 {
 	for (const struct xs_process *p = drain->processes; p; p = p->next)
-		if (p->pid == process->pid && p->serial > process->serial)
+		if (p->watched == process->watched && p->pid == process->pid && p->serial > process->serial)
 			return true;
 	return false;
 }
@@ -158,7 +158,7 @@ static bool ended(const struct xs_process *process)
 		return true;
 	if (process->pidfd >= 0)
 		return poll(&fd, 1, 0) > 0;
-	return !xs_process_alive(process->pid, process->start);
+	return !xs_process_alive(process->watched, process->start);
 }
 
 static void finish(struct drain *drain, struct xs_process **link, enum xs_end end)

@@ -18,19 +18,46 @@ static size_t utf8(const unsigned char *text, size_t length)
 	return n;
 }
 
+/* The letter of a two-character escape, or 0. */
+static char short_escape(unsigned char c)
+{
+	switch (c) {
+	case '"':
+		return '"';
+	case '\\':
+		return '\\';
+	case '\n':
+		return 'n';
+	case '\t':
+		return 't';
+	case '\r':
+		return 'r';
+	case '\b':
+		return 'b';
+	case '\f':
+		return 'f';
+	default:
+		return 0;
+	}
+}
+
 char *xs_json_escape(char *out, const char *text, size_t length)
 {
 	static const char hex[] = "0123456789abcdef";
 
 	for (size_t i = 0; i < length;) {
 		unsigned char c = (unsigned char)text[i];
+		char letter = short_escape(c);
 		size_t n;
 
-		if (c == '"' || c == '\\') {
+		/* Perfetto's scanner takes the quote behind a last backslash for an escaped one, and then refuses the whole trace */
+		if (c == '\\' && i + 1 == length)
+			letter = 0;
+		if (letter) {
 			*out++ = '\\';
-			*out++ = (char)c;
+			*out++ = letter;
 			i++;
-		} else if (c < 0x20 || c == 0x7f) {
+		} else if (c < 0x20 || c == 0x7f || c == '\\') {
 			memcpy(out, "\\u00", 4);
 			out[4] = hex[c >> 4];
 			out[5] = hex[c & 15];

@@ -290,8 +290,11 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 		return give_up(process, EBADMSG);
 	memcpy(process->comm, file->comm, sizeof(process->comm));
 	process->comm[sizeof(process->comm) - 1] = '\0';
-	process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
-	start = xs_process_start(process->pid);
+	process->watched = process->pid;
+	if (file->pid_namespace && file->pid_namespace != xs_process_namespace(0))
+		process->watched = xs_process_outer(process->pid, file->pid_namespace);
+	process->pidfd = process->watched ? (int)syscall(SYS_pidfd_open, process->watched, 0) : -1;
+	start = process->watched ? xs_process_start(process->watched) : 0;
 	/* clock ticks of 10 ms; a process of this pid that began after the join is another one */
 	process->start = start && start * 10000000u <= file->join_boot + 20000000u ? start : UINT64_MAX;
 	if (run->options->host_timing || run->options->device_timing)

@@ -117,6 +117,7 @@ struct xs_process {
 	char name[XS_NAME_MAX];
 	uint32_t serial;
 	int32_t pid;
+	int32_t watched;  /* pid here, if the process is in another PID namespace */
 	uint64_t start; /* start time of the pid's process, for xs_process_alive() */
 	int pidfd;
 	bool exec; /* a later image of the same pid has joined */

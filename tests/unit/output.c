@@ -141,7 +141,7 @@ static void slack(void)
 		CHECK(xs_output_full(&out) && !xs_output_flush(&out), "flush");
 		xs_output_close(&out, "", 0);
 		text = content(&length);
-		CHECK(compress || length == (256 << 10) - 1 + XS_OUTPUT_SLACK, "%zu", length);
+		CHECK(compress || length == (128 << 10) - 1 + XS_OUTPUT_SLACK, "%zu", length);
 		free(text);
 		close(fd);
 	}
