@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections import namedtuple
 from dataclasses import dataclass, field
 
 MIB = 1 << 20
@@ -178,8 +179,11 @@ def size_of(directory):
 # ---- the drain process ----
 
 
+Process = namedtuple("Process", "name state parent")
+
+
 def process_stat(pid):
-    """(name, parent), or None when there is no such process, or only what its parent must reap."""
+    """A Process, or None when there is no such process, or only what its parent must reap."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             text = file.read()
@@ -187,7 +191,7 @@ def process_stat(pid):
         return None
     name, rest = text[text.index("(") + 1 :].rsplit(")", 1)
     state, parent = rest.split()[:2]
-    return None if state == "Z" else (name, int(parent))
+    return None if state == "Z" else Process(name, state, int(parent))
 
 
 def child(parent, name):
@@ -195,7 +199,8 @@ def child(parent, name):
 
     def look():
         for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-            if process_stat(pid) == (name, parent):
+            process = process_stat(pid)
+            if process and (process.name, process.parent) == (name, parent):
                 return pid
         return None
 
@@ -223,12 +228,13 @@ def peak_mib(pid):
 
 
 def settle(pid):
-    """Waits until the process has done its work; returns its CPU time."""
+    """Waits until the process has done its work and sleeps; returns its CPU time."""
     before = cpu_ns(pid)
     while True:
         time.sleep(0.15)
         now = cpu_ns(pid)
-        if now - before < 1_000_000:
+        # S: neither kept from the processor by others nor waiting for a disk
+        if now - before < 1_000_000 and process_stat(pid).state == "S":
             return now
         before = now
 
@@ -253,10 +259,12 @@ class Stepped:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, error, *_):
         self.launcher.stdin.close()
         self.launcher.stdout.close()
         self.launcher.wait()
+        if not error:
+            self.trace = count_slices(self.scratch.trace)
         shutil.rmtree(self.scratch.trace)
 
     def expect(self, word):
@@ -274,8 +282,10 @@ class Stepped:
 
 def count_slices(trace):
     """{"slices": n, "lost": n} of the one JSON trace in a directory, every line of it looked at."""
-    (name,) = os.listdir(trace)
-    path = os.path.join(trace, name)
+    names = os.listdir(trace)
+    if len(names) != 1:
+        raise Failed(f"{len(names)} files where one trace should be")
+    name, path = names[0], os.path.join(trace, names[0])
     if name.endswith(".zst"):
         with subprocess.Popen(["zstd", "-dcq", path], stdout=subprocess.PIPE) as process:
             return count_in(process.stdout)

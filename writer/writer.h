@@ -162,14 +162,16 @@ bool xs_process_urgent(const struct xs_process *process);
 /* After the last read: open tasks, calls in flight, the sinks' ends. Unmaps and removes its files. */
 void xs_process_finish(struct xs_process *process, enum xs_end end, int status);
 
+void xs_tell_write_error(struct xs_run *run, int error);
+
+/* ---- names.c ---- */
+
 /* The name behind a string id or function number; valid until the next call for the same process. */
 const struct xs_name *xs_name_of(struct xs_process *process, uint32_t id);
 /* Plain text of a name for reports and metadata; never NULL. *ret_length may be NULL for functions. */
 const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length);
 /* Key of a function's name for the two above. */
 uint32_t xs_function_id(uint8_t source, uint32_t function);
-
-void xs_tell_write_error(struct xs_run *run, int error);
 
 /* ---- sinks ---- */
 
