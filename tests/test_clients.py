@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+
 from test_opencl import CALL, KERNEL, check_calls_match_commands
 
 pytestmark = pytest.mark.skipif(
@@ -37,10 +38,23 @@ def examples(tmp_path_factory):
     place = tmp_path_factory.mktemp("pyopencl")
     version = subprocess.run(
         [sys.executable, "-c", "import pyopencl; print(pyopencl.VERSION_TEXT)"],
-        capture_output=True, text=True, check=True,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.strip()
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "pyopencl",
-               "-d", place, f"pyopencl=={version}"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "--no-deps",
+        "--no-binary",
+        "pyopencl",
+        "-d",
+        place,
+        f"pyopencl=={version}",
+    ]
     if subprocess.run(command, timeout=300).returncode:
         pytest.skip("pip cannot get pyopencl's sources")
     subprocess.run(["tar", "-xzf", *place.glob("pyopencl-*.tar.gz"), "-C", place], check=True)

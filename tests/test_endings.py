@@ -10,7 +10,8 @@ import sys
 import time
 
 import pytest
-from conftest import APPS, XSTRACE, alive, expected_lines, wait_until
+
+from conftest import APPS, XSTRACE, alive, compile_c, expected_lines, wait_until
 from test_opencl import check_device
 
 ITT = "--chrome-itt-logging"
@@ -51,6 +52,30 @@ def test_again_and_again(xstrace, how):
         run.check_expected()
         if how == "exec":
             assert sorted(t.other["end"] for t in run.traces) == ["exec", "exited"]
+
+
+SLOW = r"""
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int open64(const char *path, int flags, int mode)
+{
+	if (strstr(path, "/xstrace-") && flags & O_CREAT) usleep(BEFORE);
+	return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+int ftruncate64(int fd, long size) { usleep(BETWEEN); return syscall(SYS_ftruncate, fd, size); }
+"""
+
+
+@pytest.mark.parametrize("before, between", [(120000, 0), (0, 120000), (0, 0)])
+def test_a_process_that_joins_slowly_is_not_overlooked(xstrace, before, between):
+    """Whatever moment the drain process looks at, and however soon the process then ends."""
+    flags = ["-shared", "-fPIC", f"-DBEFORE={before}", f"-DBETWEEN={between}"]
+    library = compile_c(xstrace.home / "slow.so", SLOW, *flags)
+    for how in ("return", "fork__exit", "sigkill"):
+        run = xstrace(ITT, "itt_end", [how], env={"LD_PRELOAD": str(library)})
+        run.check_expected()
 
 
 def test_descendants_go_on(xstrace):
@@ -122,10 +147,15 @@ def test_killed_at_random_moments(xstrace, whom, pace):
             assert (run.trace.other["end"], run.trace.other["status"]) == ("killed", 9)
 
 
-def recover(run, *more):
+def recover(run):
     """xstrace --recover on the run's directory, and what that left."""
     command = [XSTRACE, "--recover", run.dir]
-    result = subprocess.run(command, cwd=run.cwd, capture_output=True, text=True, timeout=60)
+
+    def attempt():
+        result = subprocess.run(command, cwd=run.cwd, capture_output=True, text=True, timeout=60)
+        return None if "still" in result.stderr else result  # what was killed may still be dying
+
+    result = wait_until(attempt)
     assert result.returncode == 0, result.stderr
     assert not run.dir
     return run.collect()
@@ -271,7 +301,9 @@ print("ready", flush=True)
     os.kill(run.child("python"), signal.SIGKILL)
     run.finish()
     assert run.status == -signal.SIGKILL
-    assert [t.get("in_call") for t in run.trace.other["threads"] if t["tid"] == run.trace.pid] == [call]
+    assert [t.get("in_call") for t in run.trace.other["threads"] if t["tid"] == run.trace.pid] == [
+        call
+    ]
     stuck = [s for s in run.trace.calls if s.unfinished]
     assert [s.name for s in stuck] == [call] and stuck[0].end - stuck[0].start > 100e6
 

@@ -7,8 +7,9 @@ import subprocess
 import time
 
 import pytest
-from conftest import APPS, NOBODY, expected_lines, limited, mounted, root_only, wait_until
-from test_endings import check_truth, truth
+
+from conftest import APPS, NOBODY, compile_c, expected_lines, mounted, root_only, wait_until
+from test_endings import truth
 
 ITT = "--chrome-itt-logging"
 SMALL = f"{ITT} --ring-size 64K"
@@ -92,7 +93,9 @@ def test_drop_does_not_mix_up_threads(xstrace):
 @pytest.mark.parametrize("end", ["exit", "kill"])
 def test_overwrite_keeps_the_newest(xstrace, end):
     path = xstrace.home / "truth"
-    run = xstrace.start(f"{SMALL} --on-full overwrite", "itt_stress", [path, 2, 100, int(end == "exit")])
+    run = xstrace.start(
+        f"{SMALL} --on-full overwrite", "itt_stress", [path, 2, 100, int(end == "exit")]
+    )
     app = run.child("itt_stress")
     run.wait_for_output()
     if end == "kill":
@@ -117,7 +120,9 @@ def test_overwrite_when_it_all_fits(xstrace):
     assert run.trace.other["lost"] == 0 and not losses(run)
 
 
-@pytest.mark.parametrize("size", ["65536", "64K", "100000", "3M", "--chrome-event-buffer-size 5000"])
+@pytest.mark.parametrize(
+    "size", ["65536", "64K", "100000", "3M", "--chrome-event-buffer-size 5000"]
+)
 def test_sizes_of_rings(xstrace, size):
     option = size if size.startswith("--") else f"--ring-size {size}"
     run = xstrace(f"{ITT} {option}", "itt_tasks", [20000]).check_expected()
@@ -148,7 +153,9 @@ def test_full_disk(xstrace, size, compress):
     with mounted(xstrace.cwd, f"size={size}"):
         run = xstrace(f"{ITT} {compress}", "itt_tasks", [100000])
         # a first frame (1 MiB of JSON) or the blocks that the end needs may be more than there is
-        check_full_disk(run, "No space left", 1 if size in ("100k", "300k", "1m") and not compress else 0)
+        check_full_disk(
+            run, "No space left", 1 if size in ("100k", "300k", "1m") and not compress else 0
+        )
         assert run.trace_files
 
 
@@ -192,7 +199,9 @@ def test_few_descriptors(xstrace, hard):
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16 if hard else limit))
 
-    script = f"for i in $(seq 30); do {APPS}/itt_tasks 3 --hold & done; sleep 0.5; kill $(jobs -p); wait"
+    script = (
+        f"for i in $(seq 30); do {APPS}/itt_tasks 3 --hold & done; sleep 0.5; kill $(jobs -p); wait"
+    )
     run = xstrace(ITT, "bash", ["-c", script], preexec_fn=prepare)
     assert run.status in (0, 143) and "cannot" not in run.err
     assert len(run.traces) == 30 or (hard and sum("xstrace: " in line for line in run.said) == 1)
@@ -284,7 +293,9 @@ def test_a_ring_that_dev_shm_does_not_hold(xstrace):
     with mounted("/dev/shm", "size=64m"):
         run = xstrace(f"{ITT} --ring-size 1G", "itt_tasks", [10000, 2])
         assert (run.status, run.err) == (0, "")
-        assert not run.traces or run.trace.other["events"] + run.trace.other["lost"] == 2 * total(run)
+        assert not run.traces or run.trace.other["events"] + run.trace.other["lost"] == 2 * total(
+            run
+        )
         assert run.traces or losses(run)
 
 
@@ -298,13 +309,70 @@ def test_huge_rings(xstrace):
 def test_dev_shm_that_fills_up_in_the_middle(xstrace):
     """By others: what we have must be enough."""
     with mounted("/dev/shm", "size=64m"):
-        run = xstrace.start(f"{ITT} --ring-size 1M", "itt_stress", [xstrace.home / "truth", 4, 20000, 1])
+        run = xstrace.start(
+            f"{ITT} --ring-size 1M", "itt_stress", [xstrace.home / "truth", 4, 20000, 1]
+        )
         run.wait_for_output()
         subprocess.run("cat /dev/zero > /dev/shm/junk", shell=True, stderr=subprocess.DEVNULL)
         run.finish()
         assert (run.status, run.err) == (0, "")
         other = run.trace.other
         assert other["events"] + other["lost"] == 2 * total(run)
+
+
+FAIL_ONE = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+extern char *program_invocation_short_name;
+static int calls;
+static int fails(void)
+{
+	const char *which = getenv("FAIL_AT"), *all = getenv("FAIL_ALL");
+	if (!which || strcmp(program_invocation_short_name, "itt_tasks")) return 0;
+	int n = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
+	if (n < atoi(which) || (n > atoi(which) && !all)) return 0;
+	errno = ENOMEM;
+	return 1;
+}
+int open64(const char *path, int flags, int mode)
+{
+	if (strstr(path, "/xstrace-") && fails()) return -1;
+	return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+int ftruncate64(int fd, long size) { return fails() ? -1 : syscall(SYS_ftruncate, fd, size); }
+void *mmap64(void *at, size_t size, int prot, int flags, int fd, long offset)
+{
+	if (fails()) return MAP_FAILED;
+	return (void *)syscall(SYS_mmap, at, size, prot, flags, fd, offset);
+}
+int madvise(void *at, size_t size, int advice) { return fails() ? -1 : syscall(SYS_madvise, at, size, advice); }
+"""
+
+
+@pytest.fixture(scope="module")
+def fail_one(tmp_path_factory):
+    return str(compile_c(tmp_path_factory.mktemp("fail") / "fail.so", FAIL_ONE, "-shared", "-fPIC"))
+
+
+@pytest.mark.parametrize("all_further", ["", "1"])
+@pytest.mark.parametrize("which", range(1, 25))
+def test_any_system_call_of_ours_may_fail(xstrace, fail_one, which, all_further):
+    """In the app: it is unharmed, and what is not recorded is counted, or it is said that nothing is."""
+    env = {"LD_PRELOAD": fail_one, "FAIL_AT": str(which)}
+    env.update({"FAIL_ALL": "1"} if all_further else {})
+    run = xstrace(ITT, "itt_tasks", [3000, 12], env=env)
+    assert (run.status, run.err) == (0, "") and total(run) == 36000
+    if run.traces:
+        other = run.trace.other
+        assert other["events"] + other["lost"] == 2 * total(run)
+        assert losses(run) == (other["lost"] > 0)
+    else:
+        assert run.said, "nothing is traced, and nobody says so"
 
 
 @root_only

@@ -5,7 +5,6 @@ import pty
 import random
 import re
 import resource
-import select
 import shutil
 import signal
 import stat
@@ -16,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from conftest import (
     APPS,
     BUILD,
@@ -126,7 +126,9 @@ def block():
 def low_limits():
     for which, value in [("NOFILE", 12), ("CORE", 0), ("STACK", 1 << 20), ("MEMLOCK", 4096)]:
         which = getattr(resource, "RLIMIT_" + which)
-        resource.setrlimit(which, (value, min(resource.getrlimit(which)[1], value * 2) if value else 0))
+        resource.setrlimit(
+            which, (value, min(resource.getrlimit(which)[1], value * 2) if value else 0)
+        )
 
 
 def settings():
@@ -142,7 +144,9 @@ PREPARATIONS = {
     "limits": low_limits,
     "umask, nice, cpus": settings,
     "stdin at an offset": lambda: os.dup2(os.open(__file__, os.O_RDONLY), 0) or os.lseek(0, 77, 0),
-    "more descriptors": lambda: [os.dup2(os.open("/etc/passwd", os.O_RDONLY), n) for n in (5, 9, 200)],
+    "more descriptors": lambda: [
+        os.dup2(os.open("/etc/passwd", os.O_RDONLY), n) for n in (5, 9, 200)
+    ],
     "no stdin": lambda: os.close(0),
 }
 
@@ -358,7 +362,9 @@ def test_a_reader_that_goes_away(xstrace):
     for options in (None, "-d"):
         read, write = os.pipe()
         os.close(read)
-        run = (xstrace if options else xstrace.bare)(*([options] if options else []), "yes", stdout=write)
+        run = (xstrace if options else xstrace.bare)(
+            *([options] if options else []), "yes", stdout=write
+        )
         os.close(write)
         assert run.status == -signal.SIGPIPE
 
@@ -368,7 +374,9 @@ def test_a_reader_that_goes_away(xstrace):
 
 def test_shell_script(xstrace):
     script = xstrace.home / "script"
-    script.write_text(f"#!/bin/sh\n{APPS}/itt_tasks 10\n{APPS}/itt_tasks 20 | cat\necho $1; exit 9\n")
+    script.write_text(
+        f"#!/bin/sh\n{APPS}/itt_tasks 10\n{APPS}/itt_tasks 20 | cat\necho $1; exit 9\n"
+    )
     script.chmod(0o755)
     run = xstrace(ITT, script, ["argument"])
     assert run.status == 9 and run.out.endswith("argument\n") and run.err == ""
@@ -479,7 +487,9 @@ def test_many_at_once(xstrace):
 
 
 @root_only
-@pytest.mark.parametrize("flags", ["-pf", "-pf --mount-proc", "-Ur", "-Urpf --mount-proc", "-n", "-m"])
+@pytest.mark.parametrize(
+    "flags", ["-pf", "-pf --mount-proc", "-Ur", "-Urpf --mount-proc", "-n", "-m"]
+)
 def test_program_in_namespaces(xstrace, flags):
     """As sandboxes make them: there, pids are others."""
     words = ["unshare", *flags.split(), str(APPS / "itt_tasks"), "20"]
@@ -639,7 +649,9 @@ def test_memory_of_app_and_drain_process(xstrace):
         peaks.append([int(re.search(r"VmHWM:\s+(\d+)", text)[1]) // 1024 for text in texts])
         os.kill(pids[0], signal.SIGTERM)
         run.finish()
-    bare = xstrace.bare("sh", ["-c", f"{APPS}/itt_tasks 1000 --hold & sleep 0.1; cat /proc/$!/status; kill $!"])
+    bare = xstrace.bare(
+        "sh", ["-c", f"{APPS}/itt_tasks 1000 --hold & sleep 0.1; cat /proc/$!/status; kill $!"]
+    )
     base = int(re.search(r"VmHWM:\s+(\d+)", bare.out)[1]) // 1024
     assert peaks[1][0] <= base + 1 + 8
     assert peaks[1][1] <= min(64, peaks[0][1] + 4)
@@ -657,7 +669,9 @@ def test_100000_short_threads(xstrace):
         while run.process.poll() is None:
             path = run.dir
             try:
-                peak = max(peak, sum(os.stat(f"{path}/{f}").st_blocks for f in os.listdir(path or "")))
+                peak = max(
+                    peak, sum(os.stat(f"{path}/{f}").st_blocks for f in os.listdir(path or ""))
+                )
                 status = Path(f"/proc/{run.children()['itt_threads']}/status").read_text()
                 rss = max(rss, int(re.search(r"VmHWM:\s+(\d+)", status)[1]))
             except (OSError, KeyError, TypeError):
@@ -708,7 +722,7 @@ def test_installed_in_a_place_with_an_odd_name(xstrace, name):
 
 
 def test_directories_and_programs_with_odd_names(xstrace):
-    cwd = xstrace.home / "a dir\nwith \"quotes\" and ä"
+    cwd = xstrace.home / 'a dir\nwith "quotes" and ä'
     cwd.mkdir()
     app = shutil.copy(APPS / "itt_tasks", cwd / 'an "app"\n\xff')
     run = xstrace(ITT, app, [5], cwd=cwd)

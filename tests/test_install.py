@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import pytest
+
 from conftest import BUILD, ROOT
 
 
@@ -15,7 +16,16 @@ def installed(tmp_path_factory):
     """The installed tree, moved away from where it was installed to."""
     place = tmp_path_factory.mktemp("install")
     meson = shutil.which("meson") or pytest.skip("no meson")
-    command = [meson, "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", place / "first"]
+    command = [
+        meson,
+        "install",
+        "-C",
+        BUILD,
+        "--no-rebuild",
+        "--quiet",
+        "--destdir",
+        place / "first",
+    ]
     subprocess.run(command, check=True, timeout=60)
     prefix = next((place / "first").rglob("bin/xstrace")).parent.parent
     shutil.move(prefix, place / "elsewhere")
@@ -54,12 +64,16 @@ def test_installed_scripts(xstrace, installed):
         if not (installed / "bin" / name).exists():
             pytest.skip("the scripts are not installed yet")
         run = xstrace("--chrome-itt-logging", "itt_tasks", [7])
-        done = subprocess.run([installed / "bin" / name, run.trace_files[0]], capture_output=True, text=True)
+        done = subprocess.run(
+            [installed / "bin" / name, run.trace_files[0]], capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
 
 
 def symbols(path, *options):
-    out = subprocess.run(["nm", "-D", *options, path], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        ["nm", "-D", *options, path], capture_output=True, text=True, check=True
+    ).stdout
     return {line.split()[-1].split("@")[0] for line in out.splitlines()}
 
 
@@ -68,7 +82,9 @@ def test_exports_are_those_of_the_map(installed):
     source = (ROOT / "collector/libxstrace.map").read_text()
     patterns = re.findall(r"[\w*]+(?=;)", source.split("global:")[1].split("local:")[0])
     defined = symbols(installed / "lib/xstrace/libxstrace.so", "--defined-only")
-    assert {name for name in defined if not any(fnmatch.fnmatch(name, p) for p in patterns)} == set()
+    assert {
+        name for name in defined if not any(fnmatch.fnmatch(name, p) for p in patterns)
+    } == set()
     for pattern in patterns:
         assert fnmatch.filter(defined, pattern), pattern
 
@@ -82,7 +98,9 @@ def test_every_itt_function_of_the_source_is_exported(installed):
 
 def test_the_library_needs_libc_alone(installed):
     path = installed / "lib/xstrace/libxstrace.so"
-    out = subprocess.run(["readelf", "-dW", path], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        ["readelf", "-dW", path], capture_output=True, text=True, check=True
+    ).stdout
     needed = re.findall(r"NEEDED.*\[(.+?)\]", out)
     assert [name for name in needed if not re.match(r"libc\.so|ld-linux", name)] == []
     assert not re.search("RPATH|RUNPATH|TEXTREL", out) and "NODELETE" in out

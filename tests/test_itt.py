@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+
 from conftest import APPS, Trace, compile_c, wait_until
 
 ITT = "--chrome-itt-logging"
@@ -22,7 +23,9 @@ def begin(domain, name):
     return xstrace(options, sys.executable, ["-c", head + body], **more)
 
 
-@pytest.mark.parametrize("count, threads, depth", [(0, 1, 1), (1, 1, 1), (1000, 1, 8), (999, 4, 64)])
+@pytest.mark.parametrize(
+    "count, threads, depth", [(0, 1, 1), (1, 1, 1), (1000, 1, 8), (999, 4, 64)]
+)
 def test_counts_and_nesting(xstrace, count, threads, depth):
     run = xstrace(ITT, "itt_tasks", [count, threads, "--depth", depth])
     assert (run.status, run.err) == (0, "")
@@ -63,7 +66,9 @@ def test_every_name_is_exact(xstrace):
         name = "names::" + raw.decode("utf-8", "replace")
         # how many U+FFFD a wrong sequence becomes is nobody's law
         seen = re.sub("\ufffd+", "\ufffd", task.name)
-        assert seen == re.sub("\ufffd+", "\ufffd", name) or (len(name) > 4096 and name.startswith(seen))
+        assert seen == re.sub("\ufffd+", "\ufffd", name) or (
+            len(name) > 4096 and name.startswith(seen)
+        )
     assert len(tasks[len(printed) - 1].name) > 1000  # the longest is cut, not gone
     run.check_expected()
     assert "of NULL: a domain, a name\n" in run.out
@@ -210,7 +215,7 @@ def test_what_the_file_says_about_the_run(xstrace):
 
 
 def test_a_very_long_command(xstrace):
-    args = ["3"] + ["\"\\é\n" * 500] * 20
+    args = ["3"] + ['"\\é\n' * 500] * 20
     run = xstrace(ITT, "sh", ["-c", f"exec {APPS}/itt_tasks $0", *args])
     assert run.trace.count("tasks") == 3
     assert run.trace.metadata["command"][0] == "sh"

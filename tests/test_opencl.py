@@ -7,6 +7,7 @@ import signal
 import sys
 
 import pytest
+
 from conftest import COMMANDS, ROOT, expected_lines, mounted, root_only, wait_until
 
 KERNEL = "--chrome-kernel-logging"
@@ -126,7 +127,9 @@ def test_work_ends_before_the_call_that_waited_returns(xstrace, queue):
     checked = 0
     for event in (e for e in trace.events if e["ph"] == "f"):
         work = next(
-            s for s in trace.device if s.track == (event["pid"], event["tid"]) and s.start == event["ts"]
+            s
+            for s in trace.device
+            if s.track == (event["pid"], event["tid"]) and s.start == event["ts"]
         )
         call = starts[flows[event["id"]]]
         waited = next(f for f in finishes if f.start >= call.end)
@@ -392,7 +395,9 @@ def test_reports(xstrace, options):
         if kind == "commands":
             found = sum(device.values())
         elif kind == "kernels":
-            found = sum(c for k, c in device.items() if not k.startswith("cl") and name in (None, k))
+            found = sum(
+                c for k, c in device.items() if not k.startswith("cl") and name in (None, k)
+            )
         else:
             found = sum(c for k, c in device.items() if re.match(COMMANDS[kind], k))
         assert found == n or options == "-h", (kind, name)

@@ -1,15 +1,18 @@
 """The command line: what is wrong is said in one line, and nothing is begun."""
 
-import html
 import os
 import re
 import subprocess
 
 import pytest
+
 from conftest import APPS, ROOT, XSTRACE
 
-TABLE = re.findall(r"^\s*(FLAG|COUNT|SIZE|CHOICE|TEXT)\(('.'|0), \"([\w-]+)\"",
-                   (ROOT / "common/options.c").read_text(), re.M)
+TABLE = re.findall(
+    r"^\s*(FLAG|COUNT|SIZE|CHOICE|TEXT)\(('.'|0), \"([\w-]+)\"",
+    (ROOT / "common/options.c").read_text(),
+    re.M,
+)
 CHROME = "--chrome-itt-logging"
 
 
@@ -106,7 +109,14 @@ def test_bad_use(place, args, status, says):
 
 
 def test_the_statuses_are_those_of_env(place):
-    for app in ("./not-executable", "./directory", "./file/below", "./no-interpreter", "nonexistent", ""):
+    for app in (
+        "./not-executable",
+        "./directory",
+        "./file/below",
+        "./no-interpreter",
+        "nonexistent",
+        "",
+    ):
         other = subprocess.run(["env", app], cwd=place, capture_output=True)
         assert xs(app, cwd=place).returncode == other.returncode, app
 

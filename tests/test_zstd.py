@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 import zstandard
+
 from conftest import Trace, wait_until
 
 OPTIONS = "--chrome-itt-logging --compress=zstd"
@@ -48,12 +49,20 @@ def test_frames_are_independent_and_hold_whole_lines(xstrace):
 
 @pytest.mark.parametrize("suffix", ["json", "json.zst"])
 def test_a_cut_file_opens_up_to_the_cut(xstrace, suffix):
-    run = xstrace(OPTIONS if suffix.endswith("zst") else "--chrome-itt-logging", "itt_tasks", [30000, 2])
+    run = xstrace(
+        OPTIONS if suffix.endswith("zst") else "--chrome-itt-logging", "itt_tasks", [30000, 2]
+    )
     whole = run.trace.events
     data = run.trace_files[0].read_bytes()
     last_frame = len(frames(run.trace_files[0])[-1]) if suffix.endswith("zst") else 0
     cut = xstrace.home / f"cut.{suffix}"
-    offsets = [random.Random(i).randrange(len(data)) for i in range(8)] + [1, 2, 3, 5, len(data) - 2]
+    offsets = [random.Random(i).randrange(len(data)) for i in range(8)] + [
+        1,
+        2,
+        3,
+        5,
+        len(data) - 2,
+    ]
     for offset in offsets:
         cut.write_bytes(data[:offset])
         trace = Trace(cut)

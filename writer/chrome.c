@@ -95,11 +95,26 @@ static int create(struct xs_process *process, char *path, size_t size)
 			(void)snprintf(number, sizeof(number), "-%u", n);
 		if (snprintf(path, size, "%s/%s.%d%s%s", dir, comm, process->pid, number, suffix) >= (int)size)
 			return -ENAMETOOLONG;
+		/* before it exists: whoever recovers the run must know each file that we began */
+		memcpy(process->file->output, path, strlen(path) + 1);
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (fd >= 0 || errno != EEXIST)
 			return fd >= 0 ? fd : -errno;
 	}
 	return -EEXIST;
+}
+
+/* Does the file begin with this run's header (or with nothing at all)? */
+static bool ours(const struct xs_run *run, int fd)
+{
+	char head[1024], mark[64];
+	ssize_t n = pread(fd, head, sizeof(head) - 1, 0);
+
+	if (n <= 0)
+		return n == 0;
+	head[n] = '\0';
+	(void)snprintf(mark, sizeof(mark), "\"run\":\"%s\"", run->run_id);
+	return strstr(head, mark);
 }
 
 /* After a killed drain process: the file that it was writing, cut back to what was committed. */
@@ -113,6 +128,11 @@ static int reopen(struct xs_process *process, char *path, size_t size, uint64_t 
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return -errno;
+	/* it was killed before it committed anything: the name may have been another's, which it was just finding out */
+	if (!offset && !ours(process->run, fd)) {
+		close(fd);
+		return -ENOENT;
+	}
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < offset ||
 	    ftruncate(fd, (off_t)offset) < 0 || lseek(fd, 0, SEEK_END) < 0) {
 		close(fd);
@@ -165,8 +185,9 @@ int xs_chrome_open(struct xs_process *process)
 
 	if (!chrome)
 		return -ENOMEM;
-	fd = again ? reopen(process, chrome->path, sizeof(chrome->path), &offset)
-		   : create(process, chrome->path, sizeof(chrome->path));
+	fd = again ? reopen(process, chrome->path, sizeof(chrome->path), &offset) : -ENOENT;
+	if (fd == -ENOENT)
+		fd = create(process, chrome->path, sizeof(chrome->path));
 	error = xs_output_init(&chrome->out, fd, offset, process->run->options->compress);
 	if (error < 0) {
 		if (fd >= 0)
@@ -180,10 +201,10 @@ int xs_chrome_open(struct xs_process *process)
 	}
 	process->chrome = chrome;
 	process->out = &chrome->out;
-	memcpy(process->file->output, chrome->path, strlen(chrome->path) + 1);
 	if (!offset) {
 		header(process);
 		(void)xs_output_flush(&chrome->out); /* at once: a file that is cut later has its head */
+		atomic_store(&process->file->committed, chrome->out.offset << 1);
 	}
 	for (uint32_t i = 0; i < process->track_count; i++)
 		xs_chrome_prefix(process->tracks[i]);

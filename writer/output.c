@@ -45,6 +45,22 @@ int xs_output_init(struct xs_output *out, int fd, uint64_t offset, enum xs_compr
 	return 0;
 }
 
+/* How much of the text is whole lines; a flow's start goes with its end, which is the next line. */
+static size_t whole_lines(const char *text, size_t length)
+{
+	static const char start[] = "{\"ph\":\"s\"";
+	size_t line;
+
+	while (length && text[length - 1] != '\n')
+		length--;
+	for (line = length; line > 1 && text[line - 2] != '\n'; line--)
+		;
+	line -= line > 0;
+	if (length - line >= sizeof(start) && !memcmp(text + line, start, sizeof(start) - 1))
+		return line;
+	return length;
+}
+
 /* lines: after an error, the whole lines that reached the file are kept. */
 static int write_all(struct xs_output *out, const char *data, size_t length, bool lines)
 {
@@ -59,10 +75,8 @@ static int write_all(struct xs_output *out, const char *data, size_t length, boo
 		else if (errno != EINTR)
 			error = -errno;
 	}
-	if (error) {
-		while (done && !(lines && data[done - 1] == '\n'))
-			done--;
-	}
+	if (error)
+		done = lines ? whole_lines(data, done) : 0;
 	out->previous = out->offset;
 	out->offset += done;
 	return error;
@@ -100,10 +114,9 @@ static uint64_t line_before(const struct xs_output *out, uint64_t offset)
 	char text[65536];
 	uint64_t from = offset > sizeof(text) ? offset - sizeof(text) : 0;
 	ssize_t n = pread(out->fd, text, (size_t)(offset - from), (off_t)from);
+	size_t whole = n > 0 ? whole_lines(text, (size_t)n) : 0;
 
-	while (n > 0 && text[n - 1] != '\n')
-		n--;
-	return n > 0 ? from + (uint64_t)n : 0;
+	return whole ? from + whole : 0;
 }
 
 static bool cut(struct xs_output *out, uint64_t offset)

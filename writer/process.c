@@ -190,6 +190,8 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 	if (run->recovering) {
 		find_tracks(process);
 		atomic_fetch_and(&process->file->committed, ~1ull); /* all rings have changed over */
+		if (process->file->output[0])
+			(void)xs_chrome_open(process); /* to close it, even if nothing more is to be written */
 	}
 	return process;
 }
