@@ -185,7 +185,7 @@ static struct xs_process_file *make_process(uint32_t slots)
 	struct xs_process_file *process;
 	char name[XS_NAME_MAX];
 	int32_t pid = getpid();
-	uint32_t serial = atomic_fetch_add_explicit(&self.control->joined, 1, memory_order_relaxed);
+	uint32_t serial = atomic_fetch_add_explicit(&self.control->serials, 1, memory_order_relaxed);
 	void *map;
 
 	xs_process_name(name, pid, serial, 0);
@@ -207,6 +207,8 @@ static struct xs_process_file *make_process(uint32_t slots)
 	prctl(PR_GET_NAME, process->comm);
 	/* all of the above; pairs with the acquire in the drain process's adopt() */
 	atomic_store_explicit(&process->magic, XS_MAGIC, memory_order_release);
+	/* last: the drain process looks for files when it sees this */
+	atomic_fetch_add_explicit(&self.control->joined, 1, memory_order_release);
 	return process;
 }
 

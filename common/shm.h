@@ -37,7 +37,8 @@ struct xs_control {
 	uint32_t use_tsc;
 	char run_id[24];
 	struct xs_doorbell bell;
-	_Atomic uint32_t joined; /* processes that ever joined: the source of serials */
+	_Atomic uint32_t serials; /* given out so far */
+	_Atomic uint32_t joined;  /* process files that are ready, ever: when it changes, the directory has news */
 	_Atomic uint32_t join_failed;
 	/* launcher and drain process */
 	int32_t launcher_pid, app_pid;

@@ -229,7 +229,7 @@ class TracedRun(Run):
         return self.traces[0]
 
     def check_expected(self, *kinds):
-        """Compares the program's lines about these kinds (all, if none is given) with the traces."""
+        """Compares the program's lines about these kinds (default: all) with the traces."""
         lines = expected_lines(self.out)
         seen = 0
         for (pid, how, kind, name), n in lines.items():

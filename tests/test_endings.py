@@ -15,8 +15,8 @@ from conftest import APPS, XSTRACE, alive, compile_c, expected_lines, wait_until
 from test_opencl import check_device
 
 ITT = "--chrome-itt-logging"
-WAYS = """return exit _exit quick_exit abort segv sigterm sigkill sigint exec pthread_exit thread_exit
-    atexit_trace fork_exit fork__exit vfork_exec spawn detached""".split()
+WAYS = """return exit _exit quick_exit abort segv sigterm sigkill sigint exec pthread_exit
+    thread_exit atexit_trace fork_exit fork__exit vfork_exec spawn detached""".split()
 
 
 def without_pids(out):
@@ -255,8 +255,9 @@ print("expected: 200 kernels k")
 
 def test_recover_several_processes(xstrace):
     """Those that joined when nobody drained any more, too; and the launcher is dead as well."""
-    apps = f"{APPS}/itt_tasks 5; sleep 0.2; {APPS}/itt_tasks 6 & {APPS}/itt_tasks 7; wait; echo ready; sleep 9"
-    run = xstrace.start(ITT, "sh", ["-c", apps])
+    app = APPS / "itt_tasks"
+    script = f"{app} 5; sleep 0.2; {app} 6 & {app} 7; wait; echo ready; sleep 9"
+    run = xstrace.start(ITT, "sh", ["-c", script])
     wait_until(lambda: next(run.cwd.glob("*.json"), None))
     os.kill(run.drain, signal.SIGKILL)
     run.wait_for_output()

@@ -1,4 +1,4 @@
-"""Full rings, full disks, small memory file systems, no drain process: one clear line, app unharmed."""
+"""Full rings and disks, small memory, no drain process: one clear line each, the app unharmed."""
 
 import os
 import resource
@@ -350,7 +350,10 @@ void *mmap64(void *at, size_t size, int prot, int flags, int fd, long offset)
 	if (fails()) return MAP_FAILED;
 	return (void *)syscall(SYS_mmap, at, size, prot, flags, fd, offset);
 }
-int madvise(void *at, size_t size, int advice) { return fails() ? -1 : syscall(SYS_madvise, at, size, advice); }
+int madvise(void *at, size_t size, int advice)
+{
+	return fails() ? -1 : syscall(SYS_madvise, at, size, advice);
+}
 """
 
 
@@ -362,7 +365,7 @@ def fail_one(tmp_path_factory):
 @pytest.mark.parametrize("all_further", ["", "1"])
 @pytest.mark.parametrize("which", range(1, 25))
 def test_any_system_call_of_ours_may_fail(xstrace, fail_one, which, all_further):
-    """In the app: it is unharmed, and what is not recorded is counted, or it is said that nothing is."""
+    """The app is unharmed; what is not recorded is counted, or it is said that nothing is."""
     env = {"LD_PRELOAD": fail_one, "FAIL_AT": str(which)}
     env.update({"FAIL_ALL": "1"} if all_further else {})
     run = xstrace(ITT, "itt_tasks", [3000, 12], env=env)

@@ -1,4 +1,4 @@
-"""Whatever runs under xstrace runs as it would without: results, environment, signals, resources."""
+"""Whatever runs under xstrace runs as it would without: results, environment, signals, limits."""
 
 import os
 import pty
@@ -169,7 +169,7 @@ def test_only_the_variables_that_are_needed(xstrace):
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)], ids=str)
 def test_closed_standard_streams(xstrace, closed):
-    """Nothing of ours comes to lie on a number that is not ours: not in the app, not in the trace."""
+    """Nothing of ours gets a number that is not ours: not in the app, not in the trace."""
 
     def prepare():
         for fd in closed:
@@ -347,7 +347,7 @@ def test_stdin_reaches_the_program(xstrace):
 
 @pytest.mark.parametrize("app, args", [("itt_end", ["daemon"]), ("itt_tasks", ["300000", "2"])])
 def test_pipelines_end_in_time(xstrace, app, args):
-    """`xstrace app | next`: the drain process, which may be busy for long, does not hold the pipe."""
+    """`xstrace app | next`: the drain process, busy for long perhaps, does not hold the pipe."""
     run = xstrace.start(ITT, app, args, stdout=subprocess.PIPE)
     after = subprocess.run(["cat"], stdin=run.process.stdout, capture_output=True, timeout=20)
     end = time.monotonic()
@@ -518,8 +518,16 @@ THREADS_AND_KEYS = r"""
 static __itt_domain *domain;
 static __itt_string_handle *name;
 static pthread_key_t key;
-static void trace(void) { __itt_task_begin(domain, __itt_null, __itt_null, name); __itt_task_end(domain); }
-static void at_end(void *left) { trace(); if (left > (void *)1) pthread_setspecific(key, left - 1); }
+static void trace(void)
+{
+	__itt_task_begin(domain, __itt_null, __itt_null, name);
+	__itt_task_end(domain);
+}
+static void at_end(void *left)
+{
+	trace();
+	if (left > (void *)1) pthread_setspecific(key, left - 1);
+}
 static void *body(void *n) { if (n) pthread_setspecific(key, n); trace(); return NULL; }
 int main(int argc, char **argv)
 {
@@ -622,7 +630,13 @@ int main(void)
 	for (int i = 0; i < 3; i++) pthread_create(&t[i], NULL, loop, NULL);
 	for (int i = 0; i < 60; i++) {
 		pid_t pid = fork();
-		if (!pid) { alarm(10); trace(); loop(NULL + 0 * (stop = 1)); pthread_t u; pthread_create(&u, NULL, thread, NULL); pthread_join(u, NULL); _exit(0); }
+		if (!pid) {
+			alarm(10);
+			trace();
+			pthread_create(&t[0], NULL, thread, NULL);
+			pthread_join(t[0], NULL);
+			_exit(0);
+		}
 		waitpid(pid, &status, 0);
 		bad += status != 0;
 	}

@@ -309,7 +309,8 @@ run(kernel).wait()
 def test_threads_that_share_a_queue(xstrace):
     body = """
 kernels = [build(f"kernel void k{i}(void) {{}}", f"k{i}") for i in range(8)]
-shared = cl.CommandQueue(context, properties=cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+out_of_order = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+shared = cl.CommandQueue(context, properties=out_of_order)
 def work(kernel):
     for _ in range(150):
         run(kernel, shared)
@@ -329,15 +330,18 @@ run(build("kernel void first(void) {}", "first")).wait()
 library = ctypes.CDLL("libOpenCL.so.1")
 platform, found = ctypes.c_void_p(), ctypes.c_void_p()
 assert library.clGetPlatformIDs(1, ctypes.byref(platform), None) == 0
-assert library.clGetDeviceIDs(platform, ctypes.c_ulong(0xffffffff), 1, ctypes.byref(found), None) == 0
+size = ctypes.c_size_t
+every = ctypes.c_ulong(0xffffffff)
+assert library.clGetDeviceIDs(platform, every, 1, ctypes.byref(found), None) == 0
 for name in ("clCreateContext", "clCreateCommandQueue", "clCreateBuffer"):
     getattr(library, name).restype = ctypes.c_void_p
 one = (ctypes.c_void_p * 1)(found)
 context2 = ctypes.c_void_p(library.clCreateContext(None, 1, one, None, None, None))
 queue2 = ctypes.c_void_p(library.clCreateCommandQueue(context2, found, ctypes.c_ulong(0), None))
-buffer = ctypes.c_void_p(library.clCreateBuffer(context2, ctypes.c_ulong(1), ctypes.c_size_t(64), None, None))
+buffer = ctypes.c_void_p(library.clCreateBuffer(context2, size(1), size(64), None, None))
 data = ctypes.create_string_buffer(64)
-assert library.clEnqueueWriteBuffer(queue2, buffer, 1, ctypes.c_size_t(0), ctypes.c_size_t(64), data, 0, None, None) == 0
+write = library.clEnqueueWriteBuffer
+assert write(queue2, buffer, 1, size(0), size(64), data, 0, None, None) == 0
 assert library.clFinish(queue2) == 0
 run(build("kernel void second(void) {}", "second")).wait()
 """

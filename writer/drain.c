@@ -354,7 +354,7 @@ static void drain_loop(struct drain *drain)
 
 	for (;;) {
 		uint32_t rung = atomic_load_explicit(&bell->rung, memory_order_relaxed);
-		uint32_t joined = atomic_load_explicit(&control->joined, memory_order_relaxed);
+		uint32_t joined = atomic_load_explicit(&control->joined, memory_order_acquire);
 		bool soon = false;
 		uint64_t read;
 

@@ -293,6 +293,6 @@ int main(int argc, char **argv)
 	tap_run("CLOCK_MONOTONIC_RAW", raw_clock);
 	tap_run("CLOCK_MONOTONIC", monotonic_clock);
 	tap_run("ticks far away", far_ticks);
-	tap_todo("wrong beginnings", wrong_beginnings, "clock.c divides by a slope of 0");
+	tap_run("wrong beginnings", wrong_beginnings);
 	return tap_done();
 }
