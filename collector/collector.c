@@ -41,6 +41,12 @@ static struct {
 	char *arena, *arena_end;
 } self;
 
+static enum state state_now(void)
+{
+	/* pairs with the release in start(): every thread comes by here before its first event */
+	return (enum state)atomic_load_explicit(&xs_gate->state, memory_order_acquire);
+}
+
 static void lock(void)
 {
 	while (atomic_exchange_explicit(&xs_gate->lock, 1, memory_order_acquire))
@@ -236,7 +242,7 @@ static bool start(void)
 {
 	int saved = errno;
 
-	if (xs_gate == &untraced || xs_gate->state == OFF)
+	if (xs_gate == &untraced || state_now() == OFF)
 		return false;
 	if (xs_gate == &before_start) {
 		/* two threads that come here first at once: the page of one is lost, nothing else */
@@ -247,18 +253,21 @@ static bool start(void)
 		}
 	}
 	lock();
-	if (xs_gate->state == NOT_JOINED) {
+	if (state_now() == NOT_JOINED) {
 		/* in a forked child: the parent's, and perhaps torn */
 		xs_tls.ring = xs_tls.ready = NULL;
 		self.arena = self.arena_end = NULL;
-		xs_gate->state = join() ? JOINED : OFF;
+		bool joined = join();
+
+		/* all that join() set up; pairs with the acquire in state_now() */
+		atomic_store_explicit(&xs_gate->state, joined ? JOINED : OFF, memory_order_release);
 		atomic_store_explicit(&xs_gate->open,
-				      xs_gate->state != JOINED ? XS_CLOSED : xs_use_tsc ? XS_OPEN_TSC : XS_OPEN,
+				      !joined ? XS_CLOSED : xs_use_tsc ? XS_OPEN_TSC : XS_OPEN,
 				      memory_order_release);
 	}
 	unlock();
 	errno = saved;
-	return xs_gate->state == JOINED;
+	return state_now() == JOINED;
 }
 
 const struct xs_options *xs_collector_options(void)
@@ -416,7 +425,7 @@ bool xs_thread_attach(void)
 {
 	int saved = errno;
 
-	if (xs_gate->state == OFF)
+	if (state_now() == OFF)
 		return false;
 	if (atomic_load_explicit(&xs_gate->open, memory_order_relaxed) && xs_tls.ring) {
 		/* we are inside the collector: this is a signal handler */
@@ -502,7 +511,7 @@ __attribute__((constructor)) static void hurry(void)
 
 __attribute__((destructor)) static void end(void)
 {
-	if (xs_gate->state != JOINED)
+	if (state_now() != JOINED)
 		return;
 	for (size_t i = 0; i < sizeof(self.at_end) / sizeof(self.at_end[0]) && self.at_end[i]; i++)
 		self.at_end[i]();

@@ -36,7 +36,7 @@ struct xs_gate {
 	_Atomic uint32_t open; /* enum xs_open_gate */
 	_Atomic uint32_t lock;
 	_Atomic uint32_t no_rings; /* there was no memory for a ring, and none was given back since */
-	uint32_t state;            /* enum in collector.c */
+	_Atomic uint32_t state;    /* enum in collector.c */
 };
 extern struct xs_gate *xs_gate __attribute__((visibility("hidden")));
 extern struct xs_doorbell *xs_bell __attribute__((visibility("hidden")));

@@ -42,6 +42,7 @@ struct xs_control {
 	_Atomic uint32_t join_failed;
 	/* launcher and drain process */
 	int32_t launcher_pid, app_pid;
+	uint32_t app_not_traced;       /* the launcher has said why already */
 	_Atomic uint32_t app_started;  /* 1: the application runs (app_pid is valid) */
 	_Atomic uint32_t app_exited;   /* 1: the launcher has reaped it (app_status is valid) */
 	_Atomic uint32_t app_finished; /* futex, enum xs_finished */

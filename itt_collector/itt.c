@@ -127,25 +127,28 @@ static __attribute__((noinline, cold)) uint32_t make_domain_id(__itt_domain *dom
 	uint32_t id = xs_name(name, 0);
 
 	/* made while there is room: what its tasks are called when there is none for their names */
-	domain->extra2 = (void *)(uintptr_t)intern_task(name, "(too many names)", id);
-	domain->extra1 = (int)id;
+	__atomic_store_n(&domain->extra2, (void *)(uintptr_t)intern_task(name, "(too many names)", id), __ATOMIC_RELAXED);
+	/* last: who sees the id finds the string behind it; pairs with the acquires below */
+	__atomic_store_n(&domain->extra1, (int)id, __ATOMIC_RELEASE);
 	return id;
 }
 
 static inline uint32_t domain_id(__itt_domain *domain)
 {
-	return __builtin_expect(!domain->extra1, 0) ? make_domain_id(domain) : (uint32_t)domain->extra1;
+	uint32_t id = (uint32_t)__atomic_load_n(&domain->extra1, __ATOMIC_ACQUIRE);
+
+	return __builtin_expect(!id, 0) ? make_domain_id(domain) : id;
 }
 
 /* First use of this handle in this domain. */
 static __attribute__((noinline, cold)) uint32_t make_task_name(__itt_string_handle *handle, __itt_domain *domain)
 {
-	uint32_t scope = (uint32_t)domain->extra1;
+	uint32_t scope = domain_id(domain);
 	uint32_t id = intern_task(domain->nameA ? domain->nameA : "", handle->strA ? handle->strA : "", scope);
 	struct task_name *name = xs_arena(sizeof(*name));
 
 	if (id == XS_STRING_FULL)
-		id = (uint32_t)(uintptr_t)domain->extra2;
+		id = (uint32_t)(uintptr_t)__atomic_load_n(&domain->extra2, __ATOMIC_RELAXED);
 	if (!name)
 		return id;
 	name->domain = scope;
@@ -204,7 +207,7 @@ EXPORT void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id
 		return;
 	/* pairs with the release in make_task_name() */
 	name = handle ? __atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE) : NULL;
-	if (__builtin_expect(!name || name->domain != (uint32_t)domain->extra1 ||
+	if (__builtin_expect(!name || name->domain != (uint32_t)__atomic_load_n(&domain->extra1, __ATOMIC_ACQUIRE) ||
 				     !xs_mark(XS_BEGIN, XS_SOURCE_ITT, name->id),
 			     0))
 		begin_long((__itt_domain *)domain, handle);
@@ -212,9 +215,12 @@ EXPORT void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id
 
 EXPORT void __itt_task_end(const __itt_domain *domain)
 {
+	uint32_t id;
+
 	if (!domain || !domain->flags)
 		return;
-	if (__builtin_expect(!domain->extra1 || !xs_mark(XS_END, XS_SOURCE_ITT, (uint32_t)domain->extra1), 0))
+	id = (uint32_t)__atomic_load_n(&domain->extra1, __ATOMIC_ACQUIRE);
+	if (__builtin_expect(!id || !xs_mark(XS_END, XS_SOURCE_ITT, id), 0))
 		end_long((__itt_domain *)domain);
 }
 

@@ -193,6 +193,7 @@ int xs_run_application(struct xs_launch *launch, const char *path, char **argv, 
 		if (sigwaitinfo(&all, &info) > 0 && forwardable(&info, app))
 			(void)kill(app, info.si_signo);
 	}
+	launch->control->app_not_traced |= app < 0;
 	launch->control->app_status = status;
 	wait_for_trace(launch, drain);
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);

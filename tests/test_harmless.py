@@ -1,5 +1,6 @@
 """Whatever runs under xstrace runs as it would without: results, environment, signals, limits."""
 
+import contextlib
 import os
 import pty
 import random
@@ -280,10 +281,8 @@ def test_ctrl_c_arrives_once(xstrace):
     text = [b""]
 
     def read(wanted):
-        try:
+        with contextlib.suppress(OSError):
             text[0] += os.read(terminal, 1000)
-        except (BlockingIOError, OSError):
-            pass
         return re.search(wanted, text[0])
 
     wait_until(lambda: read(rb"ready \d+"))
@@ -293,9 +292,8 @@ def test_ctrl_c_arrives_once(xstrace):
     time.sleep(0.05)
     os.kill(pid, signal.SIGUSR1)
     wait_until(lambda: read(b"got 10 SIGUSR1"))
-    wait_until(lambda: read(b"No event"))
-    os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+    os.close(terminal)
     assert text[0].count(b"SIGINT") == 1
 
 
@@ -561,8 +559,8 @@ def test_threads_that_trace_at_their_very_end(xstrace, again):
     run = xstrace.start(ITT, app, [4000, again, 4])
     peak = 0
     while run.process.poll() is None:
-        files = os.listdir(run.dir or "/nonexistent") if run.dir else []
-        peak = max(peak, len(files))
+        with contextlib.suppress(OSError):
+            peak = max(peak, len(os.listdir(run.dir or "")))
         time.sleep(0.005)
     run.finish().check_expected()
     assert run.trace.other["lost"] == 0
@@ -682,14 +680,12 @@ def test_100000_short_threads(xstrace):
         peak = rss = 0
         while run.process.poll() is None:
             path = run.dir
-            try:
+            with contextlib.suppress(OSError, KeyError, TypeError):
                 peak = max(
                     peak, sum(os.stat(f"{path}/{f}").st_blocks for f in os.listdir(path or ""))
                 )
                 status = Path(f"/proc/{run.children()['itt_threads']}/status").read_text()
                 rss = max(rss, int(re.search(r"VmHWM:\s+(\d+)", status)[1]))
-            except (OSError, KeyError, TypeError):
-                pass
             time.sleep(0.005)
         run.finish()
         assert run.status == 0

@@ -29,7 +29,7 @@ struct drain {
 	struct xs_run run;
 	struct xs_process *processes;
 	uint32_t joined; /* control->joined when the directory was last read */
-	bool app_finished;
+	bool app_finished, app_seen;
 	uint64_t launcher_start; /* 0: it was dead when we began */
 	uint64_t patience; /* added to the sleep while only silent descendants are left */
 };
@@ -136,6 +136,7 @@ static bool find_processes(struct drain *drain)
 		}
 		process->next = drain->processes;
 		drain->processes = process;
+		drain->app_seen |= process->pid == drain->run.control->app_pid;
 	}
 	closedir(dir);
 	return again;
@@ -425,6 +426,9 @@ int xs_drain(const char *dir, bool recover)
 	if (atomic_load(&drain.run.control->join_failed))
 		fprintf(stderr, "[WARNING] %u processes are not traced: no memory or no right to make their files in %s\n",
 			atomic_load(&drain.run.control->join_failed), drain.run.dir);
+	if (!recover && !drain.app_seen && !drain.run.control->app_not_traced && !atomic_load(&drain.run.control->join_failed))
+		fprintf(stderr, "[WARNING] process %d is not traced: the collector was not loaded into it, or could not open %s\n",
+			drain.run.control->app_pid, drain.run.dir);
 	remove_run(&drain.run);
 	if (!recover)
 		tell_launcher(drain.run.control, XS_RUN_FINISHED);
