@@ -326,8 +326,8 @@ def picture(ui, path, pattern=None, number=0):
         )
         ui.run(f"document.head.appendChild({style})")
         found = ui.query(
-            "select id, ts, dur from slice where category = 'gpu_op' and name glob '%s' order by ts "
-            "limit 1 offset %d" % (pattern.replace("'", "''"), number)
+            "select id, ts, dur from slice where category = 'gpu_op' and name glob '%s' "
+            "order by ts limit 1 offset %d" % (pattern.replace("'", "''"), number)
         )
         if not found:
             raise Failed(f"no piece of device work number {number} is named {pattern}")
