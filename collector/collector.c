@@ -18,7 +18,7 @@
 
 #include "process.h"
 #include "shm.h"
-#include "strings.h"
+#include "strtab.h"
 
 enum state { NOT_JOINED, JOINED, OFF };
 

@@ -13,6 +13,9 @@
 
 #define XS_PATH_MAX 1024
 
+/* Exit statuses of env(1) and its like. */
+enum { XS_EXIT_SELF = 125, XS_EXIT_NOT_RUNNABLE = 126, XS_EXIT_NOT_FOUND = 127 };
+
 enum xs_compress { XS_COMPRESS_NONE, XS_COMPRESS_ZSTD };
 
 struct xs_options {

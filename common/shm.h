@@ -2,7 +2,7 @@
  * The run directory: the files through which the traced processes, the drain process and the launcher meet.
  *
  *   control                     struct xs_control; made by the launcher
- *   strings                     struct xs_strings (common/strings.h); interned names, shared by all processes of the run
+ *   strings                     struct xs_strings (common/strtab.h); interned names, shared by all processes of the run
  *   p<pid>.<serial>             struct xs_process_file and its first rings; made by each traced process when it joins
  *   p<pid>.<serial>.s<k>        struct xs_segment_file and more rings, when the first are all in use
  *
@@ -49,6 +49,7 @@ struct xs_control {
 	int32_t app_status;            /* as from waitpid() */
 	/* where the run's timeline begins */
 	uint64_t tick0, mono0, real0; /* read together */
+	struct xs_clock_pair raw0;    /* of CLOCK_MONOTONIC_RAW */
 	/* the newest pieces of the drain process's timeline, number n at n % XS_SEGMENTS_SAVED */
 	_Atomic uint32_t segment_count;
 	struct xs_segment segments[XS_SEGMENTS_SAVED];
@@ -81,7 +82,7 @@ struct xs_segment_file {
 	_Atomic uint32_t used;
 };
 
-#define XS_SHM_VERSION 1u
+#define XS_SHM_VERSION 2u
 #define XS_PAGE 4096u
 #define XS_PROCESS_HEADER 8192u
 #define XS_FIRST_SLOTS 8u

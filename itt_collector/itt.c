@@ -8,7 +8,7 @@
 
 #include "collector.h"
 #include "itt_abi.h"
-#include "strings.h"
+#include "strtab.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -11,29 +11,35 @@
 
 extern char **environ;
 
-int xs_find_library(char *path, size_t size)
+/* The file beside this program's directory, with links resolved: what is loaded by path must not change under a run. */
+static int find_part(const char *directory, const char *name, char *path)
+{
+	char candidate[PATH_MAX + 64];
+
+	if (snprintf(candidate, sizeof(candidate), "%s/%s", directory, name) >= (int)sizeof(candidate))
+		return -ENAMETOOLONG;
+	return realpath(candidate, path) ? 0 : -errno;
+}
+
+int xs_find_parts(char *library, char *drain)
 {
 	/* installed: <prefix>/bin/xstrace; built: <build>/launcher/xstrace */
-	static const char *const places[] = { "../lib/xstrace/libxstrace.so", "../collector/libxstrace.so" };
-	char self[PATH_MAX], candidate[PATH_MAX + 64];
+	static const char *const libraries[] = { "../lib/xstrace/libxstrace.so", "../collector/libxstrace.so" };
+	static const char *const drains[] = { "../lib/xstrace/xstrace-drain", "../writer/xstrace-drain" };
+	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	int error = -ENOENT;
 
 	if (n <= 0)
 		return -errno;
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		char *found;
-
-		(void)snprintf(candidate, sizeof(candidate), "%s/%s", self, places[i]);
-		found = realpath(candidate, NULL);
-		if (!found)
-			continue;
-		n = snprintf(path, size, "%s", found);
-		free(found);
-		return n < (ssize_t)size ? 0 : -ENAMETOOLONG;
+	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]) && error < 0; i++) {
+		error = find_part(self, libraries[i], library);
+		if (!error)
+			error = find_part(self, drains[i], drain);
 	}
-	return -ENOENT;
+	return error;
 }
 
 /* LD_PRELOAD has no quoting: a path with a blank, colon or dollar goes through a link in the run directory. */

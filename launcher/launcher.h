@@ -8,9 +8,6 @@
 
 #include "shm.h"
 
-/* Exit statuses of env(1) and its like. */
-enum { XS_EXIT_SELF = 125, XS_EXIT_NOT_RUNNABLE = 126, XS_EXIT_NOT_FOUND = 127 };
-
 /* ---- run.c: the run directory ---- */
 
 struct xs_launch {
@@ -53,13 +50,13 @@ bool xs_program_is_text(const char *path);
  * memory. Warnings are printed.
  */
 char **xs_environment(const struct xs_launch *launch, const char *library, bool preload);
-/* Path of the collector library for this executable, wherever it is installed. 0 or -errno. */
-int xs_find_library(char *path, size_t size);
+/* Paths of PATH_MAX bytes of the collector library and the drain process's program, wherever they are installed. 0 or -errno. */
+int xs_find_parts(char *library, char *drain);
 
 /* ---- spawn.c ---- */
 
 /* Runs the application, with the drain process beside it, and waits; its status as from waitpid(). -errno when it could not be run. */
-int xs_run_application(struct xs_launch *launch, const char *path, char **argv, char **environment);
+int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv, char **environment);
 /* Ends this process as the application ended. */
 _Noreturn void xs_end_like(int status);
 

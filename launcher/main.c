@@ -10,20 +10,24 @@
 
 #include "launcher.h"
 #include "version.h"
-#include "writer.h"
 
+static int find_parts(char *library, char *drain)
+{
+	if (!xs_find_parts(library, drain))
+		return 0;
+	fprintf(stderr, "xstrace: libxstrace.so and xstrace-drain are not where they belong, in ../lib/xstrace beside this program\n");
+	return -1;
+}
+
+/* The drain process's program knows how: this one becomes it. */
 static int recover(const char *dir)
 {
-	int error = xs_drain(dir, true);
+	char library[PATH_MAX], drain[PATH_MAX];
 
-	if (!error)
-		return 0;
-	if (error == -EBUSY)
-		fprintf(stderr, "xstrace: --recover %s: that run still goes on; wait for its processes to end\n", dir);
-	else if (error == -EBADMSG)
-		fprintf(stderr, "xstrace: --recover %s: not the run directory of this version of xstrace\n", dir);
-	else
-		fprintf(stderr, "xstrace: --recover %s: %s\n", dir, strerror(-error));
+	if (find_parts(library, drain) < 0)
+		return XS_EXIT_SELF;
+	execl(drain, "xstrace-drain", "--recover", dir, (char *)NULL);
+	fprintf(stderr, "xstrace: %s: %s\n", drain, strerror(errno));
 	return XS_EXIT_SELF;
 }
 
@@ -77,7 +81,7 @@ static void warn_untraceable(enum xs_program kind, const char *path)
 
 static int run(const struct xs_options *options, char **all, char **argv)
 {
-	char path[PATH_MAX], library[PATH_MAX];
+	char path[PATH_MAX], library[PATH_MAX], drain[PATH_MAX];
 	struct xs_launch launch = { .dir = "" };
 	enum xs_program kind;
 	bool made = false;
@@ -89,11 +93,8 @@ static int run(const struct xs_options *options, char **all, char **argv)
 		fprintf(stderr, "xstrace: %s: %s\n", argv[0], error == -ENOENT ? "not found" : strerror(-error));
 		return error == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
 	}
-	error = xs_find_library(library, sizeof(library));
-	if (error < 0) {
-		fprintf(stderr, "xstrace: libxstrace.so is not where it belongs, in ../lib/xstrace beside this program\n");
+	if (find_parts(library, drain) < 0)
 		return XS_EXIT_SELF;
-	}
 	if (check_output(options, &made) < 0)
 		return XS_EXIT_SELF;
 	error = xs_launch_create(&launch, options, all, argv);
@@ -107,7 +108,7 @@ static int run(const struct xs_options *options, char **all, char **argv)
 	warn_untraceable(kind, path);
 	launch.control->app_not_traced = kind != XS_PROGRAM_DYNAMIC && kind != XS_PROGRAM_UNKNOWN;
 	environment = xs_environment(&launch, library, kind != XS_PROGRAM_NO_PRELOAD);
-	status = environment ? xs_run_application(&launch, path, argv, environment) : -ENOMEM;
+	status = environment ? xs_run_application(&launch, drain, path, argv, environment) : -ENOMEM;
 	if (status < 0) {
 		xs_launch_destroy(&launch); /* if the drain process could not do that */
 		if (made)
@@ -128,10 +129,12 @@ int main(int argc, char **argv)
 		fprintf(stderr, "xstrace: %s\n", error);
 		return XS_EXIT_SELF;
 	}
-	if (!xs_output_can(options.compress)) {
+#ifndef XS_HAVE_ZSTD
+	if (options.compress == XS_COMPRESS_ZSTD) {
 		fprintf(stderr, "xstrace: --compress zstd: this xstrace was built without libzstd\n");
 		return XS_EXIT_SELF;
 	}
+#endif
 	if (options.show_help) {
 		xs_options_help(stdout);
 		return 0;

@@ -12,7 +12,7 @@
 
 #include "clock.h"
 #include "launcher.h"
-#include "strings.h"
+#include "strtab.h"
 
 /* Names and a few rings; with less, threads would find no memory. */
 #define ROOM_WANTED (32ull << 20)
@@ -101,6 +101,7 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	control->tick0 = first.tick;
 	control->mono0 = first.mono;
 	control->real0 = xs_clock_ns(CLOCK_REALTIME) - (xs_clock_ns(CLOCK_MONOTONIC) - first.mono);
+	control->raw0 = xs_clock_pair(XS_CLOCK_RAW);
 	/* all of the above; pairs with the acquire of who opens it */
 	atomic_store_explicit(&control->magic, XS_MAGIC, memory_order_release);
 	return 0;

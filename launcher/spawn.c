@@ -2,7 +2,6 @@
  * The two children: the drain process and the application; and being transparent between the application and who started us.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,54 +9,49 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher.h"
 #include "process.h"
-#include "writer.h"
 
-/* The drain process outlives terminal, job control and polite job managers: it ends when its work is done. */
-static _Noreturn void be_drain(struct xs_launch *launch)
+/*
+ * Signal sets as the kernel has them: a C library hides two or three signals of its own, and which ones differs between those that
+ * the launcher and the application may be linked with.
+ */
+#define KERNEL_SET_SIZE 8u
+#define ALL_SIGNALS UINT64_MAX
+
+static uint64_t set_mask(uint64_t mask)
 {
-	static const int ignored[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2 };
-	int null, error;
+	uint64_t old = 0;
 
-	(void)setsid(); /* unless we lead a group already (start_drain()), which protects as well */
-	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
-		(void)signal(ignored[i], SIG_IGN);
-	/* stdout and stdin are the application's: a pipe must end when the application does. stderr is where the end lines go */
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null >= 0) {
-		(void)dup2(null, STDIN_FILENO);
-		(void)dup2(null, STDOUT_FILENO);
-		if (fcntl(STDERR_FILENO, F_GETFD) < 0) /* closed: or a trace would become our stderr */
-			(void)dup2(null, STDERR_FILENO);
-	}
-	(void)close_range(3, ~0u, 0);
-	error = xs_drain(launch->dir, false);
-	if (error < 0)
-		fprintf(stderr, "xstrace: the drain process failed: %s\n", strerror(-error));
-	exit(error < 0 ? XS_EXIT_SELF : 0);
+	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &old, KERNEL_SET_SIZE);
+	return old;
 }
 
-/* Its pid or -errno. `mask`: the signal mask that we were started with. */
-static int start_drain(struct xs_launch *launch, const sigset_t *mask)
+/*
+ * The drain process is a program of its own: its C library starts while the application starts. Its pid or -errno. All signals are
+ * blocked, and stay so in it until it has said which ones it ignores (writer/main.c).
+ */
+static __attribute__((noinline)) int start_drain(struct xs_launch *launch, char *path)
 {
 	struct xs_doorbell *bell = &launch->control->bell;
-	int pid = fork();
+	char *argv[] = { "xstrace-drain", launch->dir, NULL };
+	volatile int failed = 0;
+	int pid = vfork();
 
 	if (pid == 0) {
-		(void)sigprocmask(SIG_SETMASK, mask, NULL);
-		bell->consumer_start = xs_process_start(getpid());
-		be_drain(launch);
+		(void)setsid(); /* before the application starts: a signal to our group must not reach it */
+		bell->consumer_pid = getpid();
+		execv(path, argv);
+		failed = errno;
+		_exit(XS_EXIT_SELF);
 	}
 	if (pid < 0)
-		return -errno;
-	/* at once, and not when the child gets to setsid(): a signal to our group must not reach it */
-	(void)setpgid(pid, pid);
-	bell->consumer_pid = pid;
-	return pid;
+		failed = errno;
+	return failed ? -failed : pid;
 }
 
 /* Signals that say something about the sender's wish and not about our own doing. */
@@ -147,7 +141,7 @@ static char **shell_arguments(const char *path, char **argv)
 /* vfork: the child only undoes what we did to signals, and calls exec. Its pid, or -errno of fork or exec. */
 static __attribute__((noinline)) int start_application(struct xs_control *control, const char *path, char **argv,
 						       char **shell_argv, char **environment,
-						       const sigset_t *mask, const struct sigaction *sigchld)
+						       uint64_t mask, const struct sigaction *sigchld)
 {
 	volatile int failed = 0;
 	int launcher = getpid();
@@ -159,7 +153,7 @@ static __attribute__((noinline)) int start_application(struct xs_control *contro
 			_exit(XS_EXIT_SELF);
 		control->app_pid = getpid();
 		(void)sigaction(SIGCHLD, sigchld, NULL);
-		(void)sigprocmask(SIG_SETMASK, mask, NULL);
+		(void)set_mask(mask);
 		execve(path, argv, environment);
 		if (errno == ENOEXEC && shell_argv)
 			execve(shell_argv[0], shell_argv, environment);
@@ -172,46 +166,47 @@ static __attribute__((noinline)) int start_application(struct xs_control *contro
 	return failed ? -failed : app;
 }
 
-int xs_run_application(struct xs_launch *launch, const char *path, char **argv, char **environment)
+int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv, char **environment)
 {
 	struct sigaction child = { .sa_handler = SIG_DFL }, old_child;
 	char **shell_argv = xs_program_is_text(path) ? shell_arguments(path, argv) : NULL;
 	int app, drain, status = 0;
-	sigset_t all, old;
+	uint64_t all = ALL_SIGNALS, old = set_mask(all);
 
-	sigfillset(&all);
-	(void)sigprocmask(SIG_SETMASK, &all, &old);
 	(void)sigaction(SIGCHLD, &child, &old_child); /* ignored, it would take our children's status away */
 	/* first: from its first instruction on, the application may be killed together with us */
-	drain = start_drain(launch, &old);
-	app = drain < 0 ? drain
-			: start_application(launch->control, path, argv, shell_argv, environment, &old, &old_child);
+	drain = start_drain(launch, drain_path);
+	if (drain < 0) {
+		fprintf(stderr, "xstrace: %s: %s\n", drain_path, strerror(-drain));
+		xs_launch_destroy(launch);
+		return XS_EXIT_SELF << 8;
+	}
+	app = start_application(launch->control, path, argv, shell_argv, environment, old, &old_child);
 	(void)sigaction(SIGCHLD, &child, NULL);
 	while (app > 0 && !reap(launch, app, &drain, &status)) {
 		siginfo_t info;
 
-		if (sigwaitinfo(&all, &info) > 0 && forwardable(&info, app))
+		if (syscall(SYS_rt_sigtimedwait, &all, &info, NULL, KERNEL_SET_SIZE) > 0 && forwardable(&info, app))
 			(void)kill(app, info.si_signo);
 	}
 	launch->control->app_not_traced |= app < 0;
 	launch->control->app_status = status;
 	wait_for_trace(launch, drain);
-	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	(void)set_mask(old);
 	return app < 0 ? app : status;
 }
 
 _Noreturn void xs_end_like(int status)
 {
+	/* struct sigaction of the kernel, all zero: SIG_DFL */
+	static const uint64_t default_action[8];
 	struct rlimit none = { 0, 0 };
-	sigset_t set;
 
 	if (!WIFSIGNALED(status))
 		exit(WEXITSTATUS(status));
 	(void)setrlimit(RLIMIT_CORE, &none); /* one core file, the application's, is enough */
-	(void)signal(WTERMSIG(status), SIG_DFL);
-	sigemptyset(&set);
-	sigaddset(&set, WTERMSIG(status));
-	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
-	(void)raise(WTERMSIG(status));
+	(void)syscall(SYS_rt_sigaction, WTERMSIG(status), default_action, NULL, KERNEL_SET_SIZE);
+	(void)kill(getpid(), WTERMSIG(status));
+	(void)set_mask(~(UINT64_C(1) << (WTERMSIG(status) - 1)));
 	exit(128 + WTERMSIG(status));
 }

@@ -438,13 +438,18 @@ def public():
     shutil.rmtree(path)
 
 
+def copy_build(place):
+    for part in ("launcher/xstrace", "writer/xstrace-drain", "collector/libxstrace.so"):
+        (place / part).parent.mkdir(parents=True)
+        shutil.copy(BUILD / part, place / part)
+
+
 @root_only
 def test_setuid_program(xstrace, public):
     copy = shutil.copy(APPS / "env_probe", public / "setuid_probe")
     os.chown(copy, 1234, 1234)
     os.chmod(copy, 0o4755)
-    shutil.copytree(BUILD / "launcher", public / "launcher", ignore=shutil.ignore_patterns("*.p"))
-    shutil.copytree(BUILD / "collector", public / "collector", ignore=shutil.ignore_patterns("*.p"))
+    copy_build(public)
     more = {"cwd": public, "user": NOBODY, "group": NOBODY, "extra_groups": []}
     bare = xstrace.bare(copy, **more)
     run = xstrace(ITT, copy, launcher=public / "launcher/xstrace", **more)
@@ -722,9 +727,7 @@ def test_threads_under_a_tight_limit(xstrace, threads):
 @pytest.mark.parametrize("name", ["with blanks in it", "colon:and;more", "grüße '\"", "$LIB"])
 def test_installed_in_a_place_with_an_odd_name(xstrace, name):
     place = xstrace.home / name
-    for folder in ("launcher", "collector"):
-        ignored = shutil.ignore_patterns("*.p")
-        shutil.copytree(BUILD / folder, place / folder, ignore=ignored)
+    copy_build(place)
     options = f"{ITT} --chrome-kernel-logging"
     run = xstrace(options, "gemm", ["--expected"], launcher=place / "launcher/xstrace")
     assert run.status == 0 and run.err == ""

@@ -98,6 +98,11 @@ static int create(struct xs_process *process, char *path, size_t size)
 		/* before it exists: whoever recovers the run must know each file that we began */
 		memcpy(process->file->output, path, strlen(path) + 1);
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd >= 0 && !xs_run_can_spare(process->run, fd)) {
+			close(fd);
+			(void)unlink(path);
+			return -EMFILE;
+		}
 		if (fd >= 0 || errno != EEXIST)
 			return fd >= 0 ? fd : -errno;
 	}

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -97,13 +96,13 @@ static int open_run(struct xs_run *run, const char *dir, bool recover)
 	first.mono = control->mono0;
 	if (recover && atomic_load_explicit(&control->segment_count, memory_order_acquire)) {
 		error = restore_clock(run);
-		return error < 0 ? error : xs_timeline_init(&run->raw, XS_CLOCK_RAW, xs_clock_pair(XS_CLOCK_RAW), run->clock.offset);
+		return error < 0 ? error : xs_timeline_init(&run->raw, XS_CLOCK_RAW, control->raw0, run->clock.offset);
 	}
 	error = xs_timeline_init(&run->clock, run->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC, first,
 				 (int64_t)(control->real0 - control->mono0 - run->base));
 	if (error < 0)
 		return error;
-	return xs_timeline_init(&run->raw, XS_CLOCK_RAW, xs_clock_pair(XS_CLOCK_RAW), run->clock.offset);
+	return xs_timeline_init(&run->raw, XS_CLOCK_RAW, control->raw0, run->clock.offset);
 }
 
 static bool known(const struct drain *drain, const char *name)
@@ -122,7 +121,7 @@ static bool find_processes(struct drain *drain)
 	bool again = false;
 
 	if (!dir)
-		return false;
+		return true;
 	while ((entry = readdir(dir))) {
 		struct xs_process *process;
 
@@ -385,7 +384,7 @@ static void drain_loop(struct drain *drain)
 }
 
 /* The application's soft limits are not meant for us: many traces may be open at once, and long. */
-static void raise_limits(void)
+static void raise_limits(struct xs_run *run)
 {
 	static const int kinds[] = { RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CPU };
 	struct rlimit limit;
@@ -396,6 +395,7 @@ static void raise_limits(void)
 		limit.rlim_cur = limit.rlim_max;
 		(void)setrlimit((__rlimit_resource_t)kinds[i], &limit);
 	}
+	run->descriptors = getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur;
 }
 
 int xs_drain(const char *dir, bool recover)
@@ -405,11 +405,11 @@ int xs_drain(const char *dir, bool recover)
 
 	if (error < 0)
 		return error;
-	raise_limits();
+	raise_limits(&drain.run);
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	if (!recover) {
-		(void)prctl(PR_SET_NAME, "xstrace-drain");
+		drain.run.control->bell.consumer_start = xs_process_start(getpid());
 		drain.launcher_start = xs_process_start(drain.run.control->launcher_pid);
 		drain_loop(&drain);
 	} else {

@@ -12,15 +12,6 @@
 #define ROOM (128u << 10) /* larger writes ask the kernel for larger pieces of memory, which are colder */
 #define ROOM_ZSTD (1u << 20) /* JSON in a frame: large enough to compress well, small enough to lose */
 
-bool xs_output_can(enum xs_compress compress)
-{
-#ifdef XS_HAVE_ZSTD
-	return compress == XS_COMPRESS_NONE || compress == XS_COMPRESS_ZSTD;
-#else
-	return compress == XS_COMPRESS_NONE;
-#endif
-}
-
 int xs_output_init(struct xs_output *out, int fd, uint64_t offset, enum xs_compress compress)
 {
 	memset(out, 0, sizeof(*out));

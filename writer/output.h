@@ -25,9 +25,6 @@ struct xs_output {
 	size_t frame_room;
 };
 
-/* Was this built with the library that the format needs? */
-bool xs_output_can(enum xs_compress compress);
-
 /* Takes over fd. 0 or -errno. */
 int xs_output_init(struct xs_output *out, int fd, uint64_t offset, enum xs_compress compress);
 

@@ -182,6 +182,10 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 	if (file->pid_namespace && file->pid_namespace != xs_process_namespace(0))
 		process->watched = xs_process_outer(process->pid, file->pid_namespace);
 	process->pidfd = process->watched ? (int)syscall(SYS_pidfd_open, process->watched, 0) : -1;
+	if (process->pidfd >= 0 && !xs_run_can_spare(run, process->pidfd)) {
+		close(process->pidfd);
+		process->pidfd = -1; /* /proc tells as well */
+	}
 	start = process->watched ? xs_process_start(process->watched) : 0;
 	/* clock ticks of 10 ms; a process of this pid that began after the join is another one */
 	process->start = start && start * 10000000u <= file->join_boot + 20000000u ? start : UINT64_MAX;

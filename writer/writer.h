@@ -14,7 +14,7 @@
 #include "output.h"
 #include "record.h"
 #include "shm.h"
-#include "strings.h"
+#include "strtab.h"
 
 struct xs_run {
 	char dir[PATH_MAX];
@@ -30,10 +30,17 @@ struct xs_run {
 	struct xs_timeline clock, raw; /* of ticks, of CLOCK_MONOTONIC_RAW */
 	uint64_t base; /* ns since the epoch that the traces' times count from: the start of the run's day */
 	char host[64];
+	uint64_t descriptors; /* how many may be open; 0: unknown */
 	bool recovering;
 	bool disk_error_told;
 	bool wrote_something; /* a trace or report, of any process */
 };
+
+/* May the descriptor be kept? A few are held back, for looking into the run directory and /proc. */
+static inline bool xs_run_can_spare(const struct xs_run *run, int fd)
+{
+	return !run->descriptors || (uint64_t)fd + 4 < run->descriptors;
+}
 
 /* A name as the sinks need it; made once per name and run. */
 struct xs_name {

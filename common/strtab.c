@@ -1,4 +1,4 @@
-#include "strings.h"
+#include "strtab.h"
 
 #include <errno.h>
 #include <stdbool.h>

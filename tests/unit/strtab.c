@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "strings.h"
+#include "strtab.h"
 #include "tap.h"
 
 static struct xs_strings *table;

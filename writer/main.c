@@ -1,0 +1,66 @@
+/*
+ * xstrace-drain: the drain process of a run, started by the launcher before the application; with --recover, the successor of one
+ * that died. Not meant to be called by hand: xstrace does.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "writer.h"
+
+/* It outlives terminal, job control and polite job managers: it ends when its work is done. */
+static void detach(void)
+{
+	static const int ignored[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2 };
+	sigset_t none;
+	int null;
+
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		(void)signal(ignored[i], SIG_IGN);
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL); /* the launcher started us with all blocked */
+	/* stdout and stdin are the application's: a pipe must end when the application does. stderr is where the end lines go */
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null >= 0) {
+		(void)dup2(null, STDIN_FILENO);
+		(void)dup2(null, STDOUT_FILENO);
+		if (fcntl(STDERR_FILENO, F_GETFD) < 0) /* closed: or a trace would become our stderr */
+			(void)dup2(null, STDERR_FILENO);
+	}
+	(void)close_range(3, ~0u, 0);
+}
+
+static int recover(const char *dir)
+{
+	int error = xs_drain(dir, true);
+
+	if (!error)
+		return 0;
+	if (error == -EBUSY)
+		fprintf(stderr, "xstrace: --recover %s: that run still goes on; wait for its processes to end\n", dir);
+	else if (error == -EBADMSG)
+		fprintf(stderr, "xstrace: --recover %s: not the run directory of this version of xstrace\n", dir);
+	else
+		fprintf(stderr, "xstrace: --recover %s: %s\n", dir, strerror(-error));
+	return XS_EXIT_SELF;
+}
+
+int main(int argc, char **argv)
+{
+	int error;
+
+	if (argc == 3 && !strcmp(argv[1], "--recover"))
+		return recover(argv[2]);
+	if (argc != 2) {
+		fprintf(stderr, "xstrace-drain: started by xstrace, which has the options\n");
+		return XS_EXIT_SELF;
+	}
+	detach();
+	error = xs_drain(argv[1], false);
+	if (error < 0)
+		fprintf(stderr, "xstrace: the drain process failed: %s\n", strerror(-error));
+	return error < 0 ? XS_EXIT_SELF : 0;
+}
