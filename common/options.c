@@ -13,6 +13,7 @@
 	{ letter, name, XS_OPT_COUNT, AT(field), argument, NULL, low, high, help }
 #define SIZE(letter, name, field, argument, low, high, help)                                                           \
 	{ letter, name, XS_OPT_SIZE, AT(field), argument, NULL, low, high, help }
+#define TIME(name, field, high, help) { 0, name, XS_OPT_TIME, AT(field), "TIME", NULL, 1000000, high, help }
 #define CHOICE(letter, name, field, choices, help) { letter, name, XS_OPT_CHOICE, AT(field), choices, choices, 0, 0, help }
 #define TEXT(letter, name, field, argument, help) { letter, name, XS_OPT_TEXT, AT(field), argument, NULL, 0, 0, help }
 
@@ -23,6 +24,9 @@ const struct xs_option xs_option_table[] = {
 	FLAG(0, "chrome-kernel-logging", chrome_kernel, "Trace device work and the host calls that enqueue it"),
 	FLAG(0, "chrome-device-logging", chrome_device, "Trace device work alone"),
 	FLAG(0, "chrome-itt-logging", chrome_itt, "Trace ITT tasks of instrumented programs and libraries"),
+	FLAG(0, "chrome-ccl-logging", chrome_ccl, "Trace oneCCL's collectives, by their ITT tasks and events"),
+	FLAG(0, "chrome-dnn-logging", chrome_dnn, "Trace oneDNN's primitives, by their ITT tasks"),
+	FLAG('r', "ccl-summary-report", ccl_summary, "Report the time spent in oneCCL's collectives, by message size"),
 	FLAG(0, "chrome-no-thread-on-device", no_thread_on_device,
 	     "One device track per queue, not one per enqueuing thread and queue"),
 	FLAG(0, "chrome-no-engine-on-device", no_engine_on_device, "One device track per thread, not one per queue"),
@@ -33,6 +37,28 @@ const struct xs_option xs_option_table[] = {
 	CHOICE(0, "on-full", on_full, "block|drop|overwrite",
 	       "What a thread does when its ring is full: wait, lose new records (counted), or lose the oldest"),
 	CHOICE(0, "compress", compress, "none|zstd", "Compress the trace as it is written: <app>.<pid>.json.zst"),
+	FLAG(0, "start-paused", start_paused,
+	     "Record only after __itt_resume() or with PTI_ENABLE_COLLECTION=1, until __itt_pause() or 0"),
+	FLAG(0, "conditional-collection", start_paused, "The same (unitrace's older name)"),
+	TIME("delay", delay, 1000000000000000ull, "Record only after this time; 500us, 20ms, 1.5s, 2m (a plain number: seconds)"),
+	TIME("duration", duration, 1000000000000000ull, "Record only for this time, from the start or the end of --delay"),
+	TEXT(0, "iterations", iterations, "NAME:A-B", "Record only from the A-th to the B-th task or frame of this name in each process"),
+	TEXT(0, "ranks-to-sample", ranks, "RANKS", "Trace only these MPI ranks, such as 0,3,8-15; others run untraced"),
+	CHOICE(0, "follow-child-process", follow_children, "0|1", "1: trace descendants too (default); 0: the application's own process alone"),
+	TEXT(0, "include-kernels", include_kernels, "NAMES", "Device work: only kernels with one of these comma-separated pieces in the name"),
+	TEXT(0, "exclude-kernels", exclude_kernels, "NAMES", "Device work: no kernels with one of these in the name"),
+	TEXT(0, "include-kernels-file", include_kernels_file, "FILE", "As --include-kernels, with the names in a file"),
+	TEXT(0, "exclude-kernels-file", exclude_kernels_file, "FILE", "As --exclude-kernels, with the names in a file"),
+	TIME("flight-recorder", flight, 86400000000000ull,
+	     "Keep the newest records of this time in memory; write them on SIGUSR1 to xstrace, --dump, --trigger or a crash"),
+	SIZE(0, "flight-memory", flight_memory, "BYTES", 1u << 20, 1ull << 40, "At most this much for --flight-recorder (default 256M)"),
+	TEXT(0, "trigger", trigger, "WHAT", "--flight-recorder: write when a task takes longer ('task:NAME>50ms') or a marker comes ('marker:NAME')"),
+	TEXT(0, "session", session, "NAME", "Name this run, to be controlled from another shell by the next four"),
+	TEXT(0, "pause", pause, "NAME", "Stop recording in all processes of the session, for the time being"),
+	TEXT(0, "resume", resume, "NAME", "Record again"),
+	TEXT(0, "stop", stop, "NAME", "Stop recording for good and complete the traces; the application goes on"),
+	TEXT(0, "dump", dump, "NAME", "Make the session's flight recorder write what it has"),
+	COUNT(0, "teardown-on-signal", teardown_signal, "N", 1, 64, "Accepted, needed no more: traces survive every end of the application"),
 	TEXT('o', "output", output, "FILE", "Write reports to FILE with the pid before its suffix, not to stderr"),
 	TEXT(0, "output-dir-path", output_dir, "DIR", "Write traces and reports in DIR (made if missing), not here"),
 	TEXT(0, "recover", recover, "DIR", "Write the traces of a run whose drain process was killed; DIR: its run directory"),
@@ -45,6 +71,7 @@ const size_t xs_option_count = sizeof(xs_option_table) / sizeof(xs_option_table[
 void xs_options_default(struct xs_options *options)
 {
 	memset(options, 0, sizeof(*options));
+	options->follow_children = 1;
 }
 
 static int fail(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -131,6 +158,37 @@ static int parse_number(const struct xs_option *row, const char *value, uint64_t
 	return 0;
 }
 
+/* "1.5s", "20ms", "30": ns. */
+int xs_parse_time(const char *text, uint64_t *ret_ns)
+{
+	static const struct {
+		const char *suffix;
+		double ns;
+	} units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "", 1e9 }, { "m", 60e9 }, { "h", 3600e9 } };
+	double number;
+	char *end;
+
+	if (text[0] < '0' || text[0] > '9')
+		return -EINVAL;
+	number = strtod(text, &end);
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (!strcmp(end, units[i].suffix) && number * units[i].ns < 9e18) {
+			*ret_ns = (uint64_t)(number * units[i].ns + 0.5);
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static int parse_time(const struct xs_option *row, const char *value, uint64_t *ret, char *error, size_t error_size)
+{
+	if (xs_parse_time(value, ret) < 0)
+		return fail(error, error_size, "--%s takes a time such as 500us, 20ms, 1.5s or 2m, not '%s'", row->name, value);
+	if (*ret < row->low || *ret > row->high)
+		return fail(error, error_size, "--%s takes a time from %gs to %gs, not '%s'", row->name, (double)row->low / 1e9,
+			    (double)row->high / 1e9, value);
+	return 0;
+}
+
 static int set(struct xs_options *options, const struct xs_option *row, const char *value, char *error,
 	       size_t error_size)
 {
@@ -143,6 +201,8 @@ static int set(struct xs_options *options, const struct xs_option *row, const ch
 	case XS_OPT_COUNT:
 	case XS_OPT_SIZE:
 		return parse_number(row, value, (uint64_t *)field, error, error_size);
+	case XS_OPT_TIME:
+		return parse_time(row, value, (uint64_t *)field, error, error_size);
 	case XS_OPT_CHOICE: {
 		const char *choice = row->choices;
 
@@ -237,9 +297,17 @@ static int finish(struct xs_options *options, char *error, size_t error_size)
 	while (rounded < size)
 		rounded *= 2;
 	options->ring_size = rounded;
+	if (options->flight && options->on_full == XS_FULL_OVERWRITE)
+		return fail(error, error_size, "--flight-recorder keeps the newest records itself; leave out --on-full=overwrite");
+	if (options->flight && !xs_want_chrome(options))
+		return fail(error, error_size, "--flight-recorder needs a trace: give a --chrome-…-logging option too");
+	if (!options->flight && (options->trigger[0] || options->flight_memory))
+		return fail(error, error_size, "--%s needs --flight-recorder", options->trigger[0] ? "trigger" : "flight-memory");
+	if (options->flight && !options->flight_memory)
+		options->flight_memory = 256u << 20;
 	if (options->compress && !xs_want_chrome(options))
 		return fail(error, error_size, "--compress needs a trace: give a --chrome-…-logging option too");
-	if (!xs_want_chrome(options) && !options->host_timing && !options->device_timing)
+	if (!xs_want_chrome(options) && !options->host_timing && !options->device_timing && !options->ccl_summary)
 		options->host_timing = options->device_timing = true;
 	return 0;
 }
@@ -265,12 +333,12 @@ int xs_options_parse(struct xs_options *options, int argc, char **argv, int *ret
 
 bool xs_want_chrome(const struct xs_options *o)
 {
-	return o->chrome_call || o->chrome_kernel || o->chrome_device || o->chrome_itt;
+	return o->chrome_call || o->chrome_kernel || o->chrome_device || o->chrome_itt || o->chrome_ccl || o->chrome_dnn;
 }
 
 bool xs_want_itt(const struct xs_options *o)
 {
-	return o->chrome_itt;
+	return o->chrome_itt || o->chrome_ccl || o->chrome_dnn || o->ccl_summary;
 }
 
 bool xs_want_calls(const struct xs_options *o)

@@ -25,6 +25,10 @@ struct xs_options {
 	bool chrome_kernel;
 	bool chrome_device;
 	bool chrome_itt;
+	bool chrome_ccl;
+	bool chrome_dnn;
+	bool ccl_summary;
+	bool start_paused;
 	bool no_thread_on_device;
 	bool no_engine_on_device;
 	bool verbose;
@@ -34,12 +38,23 @@ struct xs_options {
 	uint32_t compress; /* enum xs_compress */
 	uint64_t ring_size; /* bytes, a power of two once parsed */
 	uint64_t buffer_events; /* 0: not given */
+	uint32_t follow_children; /* 0: the application's own process alone; 1: descendants too (default) */
+	uint64_t teardown_signal; /* accepted for unitrace's sake: traces survive every end */
+	uint64_t delay, duration; /* ns; 0: not given */
+	uint64_t flight, flight_memory; /* --flight-recorder: ns of history and bytes for it; 0: not given */
+	char iterations[XS_PATH_MAX]; /* "name:first-last" */
+	char trigger[XS_PATH_MAX];    /* "task:name>50ms" or "marker:name" */
+	char session[XS_PATH_MAX];
+	char pause[XS_PATH_MAX], resume[XS_PATH_MAX], stop[XS_PATH_MAX], dump[XS_PATH_MAX]; /* of a session */
+	char ranks[XS_PATH_MAX]; /* "0,3,8-15" */
+	char include_kernels[XS_PATH_MAX], exclude_kernels[XS_PATH_MAX]; /* comma-separated pieces of names */
+	char include_kernels_file[XS_PATH_MAX], exclude_kernels_file[XS_PATH_MAX];
 	char output[XS_PATH_MAX];
 	char output_dir[XS_PATH_MAX];
 	char recover[XS_PATH_MAX];
 };
 
-enum xs_option_type { XS_OPT_FLAG, XS_OPT_COUNT, XS_OPT_SIZE, XS_OPT_CHOICE, XS_OPT_TEXT };
+enum xs_option_type { XS_OPT_FLAG, XS_OPT_COUNT, XS_OPT_SIZE, XS_OPT_TIME, XS_OPT_CHOICE, XS_OPT_TEXT };
 
 struct xs_option {
 	char letter; /* 0: none */
@@ -48,7 +63,7 @@ struct xs_option {
 	size_t offset;         /* in struct xs_options */
 	const char *argument;  /* shown in the help; NULL for flags */
 	const char *choices;   /* "block|drop", index = value */
-	uint64_t low, high;    /* COUNT, SIZE */
+	uint64_t low, high;    /* COUNT, SIZE; TIME in ns */
 	const char *help;
 };
 

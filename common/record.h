@@ -18,6 +18,15 @@ enum xs_kind {
 	XS_CALL,       /* an API call; struct xs_call_record */
 	XS_DEVICE,     /* finished device work; struct xs_device_record */
 	XS_LOST_ENDS,  /* the ends of the `name` innermost open tasks are lost */
+	XS_TASK,       /* as XS_BEGIN, of a task with an id or a parent; struct xs_task_record */
+	XS_ARGS,       /* arguments of an open task or keyed span; struct xs_args_record */
+	XS_INSTANT,    /* something happened; struct xs_args_record, flags: enum xs_scope */
+	XS_COUNTER,    /* struct xs_counter_record */
+	XS_SPAN,       /* a wait, a frame: begun and ended; struct xs_span_record, flags: enum xs_span */
+	XS_OPEN,       /* a frame, region or overlapped task begins; struct xs_task_record, flags: enum xs_span */
+	XS_CLOSE,      /* it ends, on whatever thread; struct xs_task_record, flags: enum xs_span */
+	XS_RELATION,   /* between two tasks; struct xs_task_record, flags: enum of ITT */
+	XS_TRACK,      /* the thread's tasks go to the track `name` from here on; 0: to its own again */
 };
 
 /* Who made the record: the row of the table that turns a function number into a name. */
@@ -83,6 +92,76 @@ struct xs_device_record {
 static_assert(sizeof(struct xs_device_record) == 144, "multiple of 16");
 #define XS_DEVICE_RECORD_SHORT 96 /* without global and local */
 static_assert(sizeof(struct xs_device_record) - 48 == XS_DEVICE_RECORD_SHORT, "layout");
+
+/* An id that the application gives to tasks, frames, …: three words of its own, all 0: none. */
+struct xs_id {
+	uint64_t word[3];
+};
+
+struct xs_task_record {
+	struct xs_event event; /* name; XS_CLOSE: the domain's; XS_RELATION: the kind of relation */
+	struct xs_id id;       /* XS_RELATION: the head; null: the thread's innermost task */
+	struct xs_id parent;   /* XS_RELATION: the tail */
+};
+static_assert(sizeof(struct xs_task_record) == 64, "a cache line");
+
+/* Where something without duration belongs (as Chrome's "s"). */
+enum xs_scope { XS_SCOPE_THREAD, XS_SCOPE_PROCESS, XS_SCOPE_GLOBAL };
+
+/* Spans that are shown on tracks of their own, since they need not nest with the thread's tasks. */
+enum xs_span { XS_SPAN_FRAME, XS_SPAN_REGION, XS_SPAN_OVERLAPPED, XS_SPAN_EVENT, XS_SPAN_WAIT, XS_SPAN_COUNT };
+
+struct xs_span_record {
+	struct xs_event event; /* tick: when it began */
+	uint64_t duration;     /* ticks */
+	uint32_t scope;        /* domain, or 0 */
+	uint32_t cancelled;    /* XS_SPAN_WAIT: given up */
+};
+static_assert(sizeof(struct xs_span_record) == 32, "multiple of 16");
+
+enum xs_value_type {
+	XS_VALUE_NONE, /* numbers as ITT's __itt_metadata_type */
+	XS_VALUE_U64,
+	XS_VALUE_S64,
+	XS_VALUE_U32,
+	XS_VALUE_S32,
+	XS_VALUE_U16,
+	XS_VALUE_S16,
+	XS_VALUE_FLOAT,
+	XS_VALUE_DOUBLE,
+	XS_VALUE_TEXT,    /* count: bytes */
+	XS_VALUE_STRING,  /* interned strings' ids */
+	XS_VALUE_POINTER,
+};
+
+struct xs_counter_record {
+	struct xs_event event; /* flags: enum xs_value_type: U64, S64 or DOUBLE */
+	union {
+		uint64_t u;
+		int64_t s;
+		double d;
+	} value;
+	uint64_t reserved;
+};
+static_assert(sizeof(struct xs_counter_record) == 32, "multiple of 16");
+
+/* One argument: its values follow, padded to 8 bytes. */
+struct xs_arg {
+	uint32_t key;   /* interned string */
+	uint16_t count; /* values, or bytes of text */
+	uint8_t type;   /* enum xs_value_type */
+	uint8_t cut;    /* there were more than fit */
+};
+static_assert(sizeof(struct xs_arg) == 8, "keeps the values aligned");
+
+struct xs_args_record {
+	struct xs_event event; /* XS_ARGS: name: the domain */
+	struct xs_id id;       /* XS_ARGS: of what; null: of the thread's innermost task of the domain */
+	uint32_t length;       /* bytes of arguments that follow; the record's size is rounded up */
+	uint32_t reserved;
+	/* struct xs_arg … */
+};
+static_assert(sizeof(struct xs_args_record) == 48, "multiple of 16");
 
 #define XS_RECORD_MAX 2032 /* bytes; fits `words` and the smallest ring step */
 

@@ -86,6 +86,38 @@ out:
 	return error;
 }
 
+void xs_pauses_begin(struct xs_pauses *pauses, uint64_t tick)
+{
+	uint32_t count = atomic_load_explicit(&pauses->count, memory_order_relaxed), at = count % XS_PAUSES;
+
+	atomic_store_explicit(&pauses->last[at].from, tick, memory_order_relaxed);
+	atomic_store_explicit(&pauses->last[at].to, UINT64_MAX, memory_order_relaxed);
+	atomic_store_explicit(&pauses->count, count + 1, memory_order_release);
+}
+
+void xs_pauses_end(struct xs_pauses *pauses, uint64_t tick)
+{
+	uint32_t count = atomic_load_explicit(&pauses->count, memory_order_relaxed);
+
+	/* before recording is on again: whoever sees a record from then on sees this */
+	if (count)
+		atomic_store_explicit(&pauses->last[(count - 1) % XS_PAUSES].to, tick, memory_order_release);
+}
+
+bool xs_control_pause(struct xs_control *control, enum xs_pause_reason reason, bool on)
+{
+	uint32_t was = atomic_load_explicit(&control->paused, memory_order_relaxed), now;
+
+	do {
+		now = on ? was | reason : was & ~(uint32_t)reason;
+		if (!now && was)
+			xs_pauses_end(&control->pauses, xs_tick(control->use_tsc));
+	} while (!atomic_compare_exchange_weak(&control->paused, &was, now));
+	if (now && !was)
+		xs_pauses_begin(&control->pauses, xs_tick(control->use_tsc));
+	return now != was;
+}
+
 int xs_shm_remove(const char *dir)
 {
 	DIR *entries = opendir(dir);

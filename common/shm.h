@@ -31,6 +31,26 @@ enum xs_finished {
 	XS_RUN_FINISHED, /* nothing is left to do: the drain process is just ending */
 };
 
+/* Why the whole run does not record (a process may have reasons of its own, collector/control.c). */
+enum xs_pause_reason {
+	XS_PAUSE_SESSION = 1, /* --pause NAME */
+	XS_PAUSE_WINDOW = 2,  /* --delay, --duration */
+	XS_PAUSE_STOPPED = 4, /* --stop NAME: for good */
+};
+
+/*
+ * The newest times of not recording: tasks that were open then cannot be told apart from later ones, so the drain process ends them at
+ * `from` when it sees a record from `to` on. Number n is at n % XS_PAUSES.
+ */
+#define XS_PAUSES 16u
+struct xs_pauses {
+	_Atomic uint32_t count;
+	uint32_t reserved;
+	struct {
+		_Atomic uint64_t from, to; /* ticks; to UINT64_MAX: not over */
+	} last[XS_PAUSES];
+};
+
 struct xs_control {
 	_Atomic uint64_t magic;
 	uint32_t version; /* XS_SHM_VERSION: equal on both sides or not joined */
@@ -40,6 +60,9 @@ struct xs_control {
 	_Atomic uint32_t serials; /* given out so far */
 	_Atomic uint32_t joined;  /* process files that are ready, ever: when it changes, the directory has news */
 	_Atomic uint32_t join_failed;
+	_Atomic uint32_t paused; /* enum xs_pause_reason; 0: recording */
+	_Atomic uint32_t dumps;  /* --flight-recorder: traces asked for, ever */
+	struct xs_pauses pauses;
 	/* launcher and drain process */
 	int32_t launcher_pid, app_pid;
 	uint32_t app_not_traced;       /* the launcher has said why already */
@@ -70,6 +93,7 @@ struct xs_process_file {
 	_Atomic uint32_t used;     /* rings ever taken in this file */
 	_Atomic uint32_t segments; /* further files */
 	_Atomic uint64_t lost_no_ring; /* events of threads for which there was no memory for a ring */
+	struct xs_pauses pauses;       /* its own; those of the run are in the control file */
 	/* the drain process's */
 	_Atomic uint64_t committed; /* bytes of output that hold the records before the saved tails, << 1 | prepared */
 	char output[PATH_MAX];      /* absolute path of the trace; empty: none opened yet */
@@ -82,7 +106,7 @@ struct xs_segment_file {
 	_Atomic uint32_t used;
 };
 
-#define XS_SHM_VERSION 2u
+#define XS_SHM_VERSION 3u
 #define XS_PAGE 4096u
 #define XS_PROCESS_HEADER 8192u
 #define XS_FIRST_SLOTS 8u
@@ -105,6 +129,13 @@ int xs_shm_map(const char *dir, const char *name, bool create, uint64_t size, vo
 
 /* Makes memory of a mapping present, so that a full file system is seen here and not as a SIGBUS at a store. Usable in any context. */
 bool xs_shm_present(void *start, uint64_t size);
+
+/* Notes that recording was off from now on, and that it is on again. For one writer at a time. */
+void xs_pauses_begin(struct xs_pauses *pauses, uint64_t tick);
+void xs_pauses_end(struct xs_pauses *pauses, uint64_t tick);
+
+/* Gives the whole run a reason not to record, or takes it away. True when that changed something. */
+bool xs_control_pause(struct xs_control *control, enum xs_pause_reason reason, bool on);
 
 /* Removes a run directory and all that is in it. 0, or -1 and errno. */
 int xs_shm_remove(const char *dir);
