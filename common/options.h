@@ -78,6 +78,9 @@ void xs_options_default(struct xs_options *options);
  */
 int xs_options_parse(struct xs_options *options, int argc, char **argv, int *ret_app, char *error, size_t error_size);
 
+/* "1.5s", "20ms", "500us", "2m", "30" (seconds): in ns. 0 or -EINVAL. */
+int xs_parse_time(const char *text, uint64_t *ret_ns);
+
 /* What the options ask for; the rest of the program asks here instead of adding up flags. */
 bool xs_want_chrome(const struct xs_options *options);
 bool xs_want_itt(const struct xs_options *options);
