@@ -26,6 +26,8 @@ __thread struct xs_tls xs_tls;
 static struct xs_gate untraced = { .state = OFF };
 static struct xs_gate before_start;
 struct xs_gate *xs_gate = &before_start;
+static const _Atomic uint32_t not_paused;
+const _Atomic uint32_t *xs_run_paused = &not_paused;
 struct xs_doorbell *xs_bell;
 bool xs_use_tsc;
 
@@ -116,9 +118,12 @@ static void thread_record(struct xs_ring *ring)
 	struct xs_thread_record *record = &ring->thread, *place;
 	char name[16] = "";
 
-	prctl(PR_GET_NAME, name);
 	record->event.tick = xs_tick(xs_use_tsc);
-	record->event.name = xs_intern(self.strings, name, (uint32_t)strnlen(name, sizeof(name)), 0);
+	record->event.name = xs_tls.name;
+	if (!xs_tls.name) {
+		prctl(PR_GET_NAME, name);
+		record->event.name = xs_intern(self.strings, name, (uint32_t)strnlen(name, sizeof(name)), 0);
+	}
 	record->event.kind = XS_THREAD;
 	record->event.words = sizeof(*record) / 8;
 	record->event.source = record->event.flags = 0;
@@ -138,7 +143,7 @@ static void thread_detach(void *unused)
 	int saved = errno;
 
 	(void)unused;
-	if (!ring || !atomic_load_explicit(&xs_gate->open, memory_order_relaxed))
+	if (!ring || !xs_joined())
 		return;
 	(void)enter();
 	thread_record(ring); /* its name as it is now */
@@ -169,6 +174,7 @@ static bool map_run(void)
 	}
 	self.strings = map;
 	xs_bell = &control->bell;
+	xs_run_paused = &control->paused;
 	xs_use_tsc = control->use_tsc;
 	self.have_key = !pthread_key_create(&self.key, thread_detach);
 	self.control = control;
@@ -262,7 +268,7 @@ static bool start(void)
 		/* all that join() set up; pairs with the acquire in state_now() */
 		atomic_store_explicit(&xs_gate->state, joined ? JOINED : OFF, memory_order_release);
 		atomic_store_explicit(&xs_gate->open,
-				      !joined ? XS_CLOSED : xs_use_tsc ? XS_OPEN_TSC : XS_OPEN,
+				      joined ? xs_gate_wanted() : XS_GATE_CLOSED,
 				      memory_order_release);
 	}
 	unlock();
@@ -280,6 +286,45 @@ const struct xs_options *xs_collector_options(void)
 	joined = start();
 	xs_tls.busy--;
 	return joined ? &self.control->options : NULL;
+}
+
+const struct xs_options *xs_options_of_run(void)
+{
+	return &self.control->options;
+}
+
+struct xs_pauses *xs_own_pauses(void)
+{
+	return &self.process->pauses;
+}
+
+void xs_request_dump(void)
+{
+	int saved = errno;
+
+	atomic_fetch_add_explicit(&self.control->dumps, 1, memory_order_release);
+	xs_doorbell_ring(xs_bell);
+	errno = saved;
+}
+
+void xs_thread_ignore(void)
+{
+	xs_tls.ignored = true;
+	xs_tls.ready = NULL;
+}
+
+void xs_thread_name(uint32_t name)
+{
+	int saved = errno;
+	struct xs_ring *ready;
+
+	xs_tls.name = name;
+	if (xs_joined() && xs_tls.ready) {
+		ready = enter();
+		thread_record(ready);
+		leave(ready);
+	}
+	errno = saved;
 }
 
 uint32_t xs_name(const char *text, uint32_t scope)
@@ -400,7 +445,7 @@ static void attach(void)
 {
 	struct xs_ring *ring = NULL;
 
-	if (!atomic_load_explicit(&xs_gate->open, memory_order_relaxed) && !start())
+	if (!xs_joined() && !start())
 		return;
 	if (xs_tls.ring)
 		return;
@@ -427,7 +472,9 @@ bool xs_thread_attach(void)
 
 	if (state_now() == OFF)
 		return false;
-	if (atomic_load_explicit(&xs_gate->open, memory_order_relaxed) && xs_tls.ring) {
+	if (xs_tls.ignored)
+		return false;
+	if (xs_joined() && xs_tls.ring) {
 		/* we are inside the collector: this is a signal handler */
 		atomic_fetch_add_explicit(&xs_tls.ring->lost_nested, 1, memory_order_relaxed);
 		return false;
@@ -437,10 +484,10 @@ bool xs_thread_attach(void)
 	xs_tls.busy++;
 	attach();
 	xs_tls.busy--;
-	if (atomic_load_explicit(&xs_gate->open, memory_order_relaxed))
+	if (xs_joined())
 		xs_tls.ready = xs_tls.ring;
 	errno = saved;
-	return xs_tls.ready;
+	return xs_tls.ready && !xs_paused(); /* joining may have shown that nothing is to be recorded for now */
 }
 
 bool xs_call_enter_long(struct xs_call *call, uint32_t word)
@@ -476,8 +523,7 @@ void xs_call_end(const struct xs_call *call, uint64_t header, int64_t result)
 	struct xs_ring *ring = xs_tls.ready;
 	uint64_t head, *words, tick = call->tick, duration;
 
-	if (__builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) != XS_OPEN_TSC || !ring ||
-				     call->outer, 0)) {
+	if (__builtin_expect(!xs_ready_for_mark(ring) || call->outer, 0)) {
 		xs_call_end_long(call, xs_call_leave(call), header, result);
 		return;
 	}

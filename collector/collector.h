@@ -19,26 +19,44 @@
  * Per thread, a few bytes (initial-exec: glibc has little room for it when we are dlopened). `ready` is the thread's ring while
  * a record may be begun. Inside the collector it is NULL, so that events of a signal handler that interrupts us do not touch the ring.
  */
+struct xs_watch {
+	const void *domain; /* of the task that --trigger waits for */
+	uint64_t begin_ns;
+	uint32_t depth;     /* open tasks of that domain from it on */
+};
+
 struct xs_tls {
 	struct xs_ring *ready;
 	struct xs_ring *ring; /* NULL until the thread's first event */
 	uint32_t busy;        /* depth inside the collector's rare paths */
+	uint32_t name;        /* interned; 0: as the kernel calls the thread */
+	bool ignored;         /* nothing of the thread is recorded any more */
+	struct xs_watch watch;
 };
 extern __thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /*
- * Whether to record: `open` is not 0 only in a process that has joined and is not paused. The page is wiped by the kernel in a
+ * Whether to record: `open` says so only in a process that has joined and is not paused. The page is wiped by the kernel in a
  * child of fork, however it was forked, so that a child never writes into its parent's rings.
  */
-enum xs_open_gate { XS_CLOSED, XS_OPEN_TSC, XS_OPEN }; /* XS_OPEN: ticks are not the time stamp counter's */
+enum xs_open_gate {
+	XS_GATE_CLOSED, /* not joined: the first event joins */
+	XS_GATE_TSC,
+	XS_GATE_SLOW,   /* open, but every event takes the long way: another clock, or somebody watches events */
+	XS_GATE_PAUSED, /* joined, not recording for a reason of this process's (control.c) */
+	XS_GATE_PAUSED_SLOW, /* the same, and somebody watches events */
+};
 
 struct xs_gate {
 	_Atomic uint32_t open; /* enum xs_open_gate */
 	_Atomic uint32_t lock;
+	_Atomic uint32_t control_lock; /* of control.c */
 	_Atomic uint32_t no_rings; /* there was no memory for a ring, and none was given back since */
 	_Atomic uint32_t state;    /* enum in collector.c */
 };
 extern struct xs_gate *xs_gate __attribute__((visibility("hidden")));
+/* The run's reasons not to record (enum xs_pause_reason): control->paused, 0 before the process has joined. */
+extern const _Atomic uint32_t *xs_run_paused __attribute__((visibility("hidden")));
 extern struct xs_doorbell *xs_bell __attribute__((visibility("hidden")));
 extern bool xs_use_tsc __attribute__((visibility("hidden")));
 
@@ -50,6 +68,32 @@ uint32_t xs_name(const char *text, uint32_t scope);
 
 /* The thread gets its ring (and the process joins its run). False: not traced, paused, or inside the collector. */
 bool xs_thread_attach(void) __attribute__((cold));
+
+/* ---- control.c: whether this process records ---- */
+
+/* The process has joined (again): what its gate is to be, by the options, the environment and what ITT said so far. */
+enum xs_open_gate xs_gate_wanted(void);
+/* ITT's pause and resume; without --start-paused without effect. */
+void xs_control_itt(bool resume);
+/* ITT's detach: this process records no more. */
+void xs_control_detach(void);
+/* Sets the gate anew after one of the reasons has changed; does nothing before the process has joined. */
+void xs_gate_update(void);
+/* For the gates XS_GATE_SLOW and XS_GATE_PAUSED_SLOW: a task or frame begins, a task ends, a marker comes. May open or shut the gate. */
+void xs_watch_begin(const void *domain_object, const char *domain, const char *name);
+void xs_watch_end(const void *domain_object);
+void xs_watch_marker(const char *domain, const char *name);
+
+/* Of the process that has joined. */
+const struct xs_options *xs_options_of_run(void);
+struct xs_pauses *xs_own_pauses(void);
+/* --flight-recorder: a trace is to be written. */
+void xs_request_dump(void);
+
+/* Rings are written no more by this thread: __itt_thread_ignore(). */
+void xs_thread_ignore(void);
+/* The thread's name from here on, by its id. */
+void xs_thread_name(uint32_t name);
 
 /* The kernel's id of the calling thread, which has a ring. */
 static inline uint32_t xs_thread_id(void)
@@ -63,10 +107,32 @@ void *xs_arena(size_t size);
 /* Called once, when the process ends normally: a backend puts finished device work into the ring. */
 void xs_at_end(void (*function)(void));
 
+/* May this process write into its rings? */
+static inline bool xs_joined(void)
+{
+	return atomic_load_explicit(&xs_gate->open, memory_order_relaxed) != XS_GATE_CLOSED;
+}
+
+/* What an event asks first when it takes the long way: a few loads in a process that is told not to record. */
+static inline bool xs_paused(void)
+{
+	return atomic_load_explicit(&xs_gate->open, memory_order_relaxed) >= XS_GATE_PAUSED ||
+	       atomic_load_explicit(xs_run_paused, memory_order_relaxed);
+}
+
 static inline bool xs_recording(void)
 {
-	return __builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) && xs_tls.ready, 1) ||
-	       xs_thread_attach();
+	if (__builtin_expect(xs_paused(), 0))
+		return false;
+	return __builtin_expect(xs_joined() && xs_tls.ready, 1) || xs_thread_attach();
+}
+
+/* The common case: nothing but the time stamp counter and the ring are needed. */
+static inline bool xs_ready_for_mark(const struct xs_ring *ring)
+{
+	return __builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) == XS_GATE_TSC && ring &&
+					!atomic_load_explicit(xs_run_paused, memory_order_relaxed),
+				1);
 }
 
 /*
@@ -128,7 +194,7 @@ static inline bool xs_mark(uint8_t kind, uint8_t source, uint32_t name)
 	struct xs_ring *ring = xs_tls.ready;
 	uint64_t head, *words;
 
-	if (__builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) != XS_OPEN_TSC || !ring, 0))
+	if (!xs_ready_for_mark(ring))
 		return false;
 	/* before head is read: a signal handler that writes in between would be overwritten */
 	xs_tls.ready = NULL;
@@ -166,8 +232,8 @@ static inline bool xs_call_enter(struct xs_call *call, uint8_t source, uint32_t 
 	struct xs_ring *ring = xs_tls.ready;
 	uint32_t word = (uint32_t)source << 24 | (function + 1);
 
-	if (__builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) != XS_OPEN_TSC || !ring, 0))
-		return xs_call_enter_long(call, word);
+	if (!xs_ready_for_mark(ring))
+		return xs_paused() ? false : xs_call_enter_long(call, word);
 	call->outer = atomic_load_explicit(&ring->call, memory_order_relaxed);
 	if (__builtin_expect(call->outer, 0))
 		call->outer_tick = atomic_load_explicit(&ring->call_tick, memory_order_relaxed);
@@ -183,7 +249,7 @@ static inline uint64_t xs_call_leave(const struct xs_call *call)
 	uint64_t duration = xs_tick(xs_use_tsc) - call->tick;
 
 	/* a child that was forked inside the call has no ring of its own yet, and must not touch its parent's */
-	if (__builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) && xs_tls.ring, 1)) {
+	if (__builtin_expect(xs_joined() && xs_tls.ring, 1)) {
 		if (call->outer)
 			atomic_store_explicit(&xs_tls.ring->call_tick, call->outer_tick, memory_order_relaxed);
 		atomic_store_explicit(&xs_tls.ring->call, call->outer, memory_order_relaxed);

@@ -1,0 +1,224 @@
+/*
+ * Whether this process records: ITT's pause and resume, PTI_ENABLE_COLLECTION, --iterations, and what --trigger waits for.
+ *
+ * Reasons of the whole run (--pause, --delay, …) are one word in the control file, which every event looks at; those of this process
+ * decide the gate. As unitrace has it: without --start-paused neither ITT nor the environment has any effect, and ITT's word counts more.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector.h"
+#include "shm.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define ENV_ENABLE "PTI_ENABLE_COLLECTION"
+
+enum itt_word { ITT_SILENT, ITT_PAUSE, ITT_RESUME };
+
+/* Inherited by children of fork, who begin as their parent stood. */
+static struct {
+	enum itt_word itt;
+	bool detached, parsed;
+	const char *iteration_name;
+	uint64_t first, last; /* iterations to record */
+	_Atomic uint64_t iteration;
+	const char *trigger_task, *trigger_marker;
+	uint64_t trigger_ns;
+	char iteration_text[XS_PATH_MAX], trigger_text[XS_PATH_MAX];
+} control;
+
+static void parse(const struct xs_options *options)
+{
+	char *text = control.iteration_text, *mark;
+
+	control.parsed = true;
+	memcpy(text, options->iterations, sizeof(control.iteration_text));
+	mark = strrchr(text, ':');
+	if (mark) {
+		char *end;
+
+		*mark = '\0';
+		control.iteration_name = text;
+		control.first = control.last = strtoull(mark + 1, &end, 10);
+		if (*end == '-')
+			control.last = strtoull(end + 1, NULL, 10);
+	}
+	text = control.trigger_text;
+	memcpy(text, options->trigger, sizeof(control.trigger_text));
+	mark = strrchr(text, '>');
+	if (!strncmp(text, "task:", 5) && mark && !xs_parse_time(mark + 1, &control.trigger_ns)) {
+		*mark = '\0';
+		control.trigger_task = text + 5;
+	} else if (!strncmp(text, "marker:", 7)) {
+		control.trigger_marker = text + 7;
+	}
+}
+
+static bool environment_enables(void)
+{
+	const char *value = getenv(ENV_ENABLE);
+
+	return value && strtol(value, NULL, 10) != 0;
+}
+
+enum xs_open_gate xs_gate_wanted(void)
+{
+	const struct xs_options *options = xs_options_of_run();
+	uint64_t iteration = atomic_load_explicit(&control.iteration, memory_order_relaxed);
+	bool paused = control.detached, watching;
+
+	if (!control.parsed)
+		parse(options);
+	if (options->start_paused)
+		paused |= control.itt == ITT_SILENT ? !environment_enables() : control.itt == ITT_PAUSE;
+	if (control.iteration_name)
+		paused |= iteration < control.first || iteration > control.last;
+	watching = control.iteration_name || control.trigger_task || control.trigger_marker;
+	if (paused)
+		return watching ? XS_GATE_PAUSED_SLOW : XS_GATE_PAUSED;
+	return watching || !xs_use_tsc ? XS_GATE_SLOW : XS_GATE_TSC;
+}
+
+void xs_gate_update(void)
+{
+	struct xs_gate *gate = xs_gate;
+	enum xs_open_gate was, wanted;
+
+	if (!xs_joined())
+		return;
+	while (atomic_exchange_explicit(&gate->control_lock, 1, memory_order_acquire))
+		sched_yield();
+	was = (enum xs_open_gate)atomic_load_explicit(&gate->open, memory_order_relaxed);
+	wanted = xs_gate_wanted();
+	if (was >= XS_GATE_PAUSED && wanted < XS_GATE_PAUSED)
+		xs_pauses_end(xs_own_pauses(), xs_tick(xs_use_tsc));
+	atomic_store_explicit(&gate->open, wanted, memory_order_release);
+	if (was < XS_GATE_PAUSED && wanted >= XS_GATE_PAUSED)
+		xs_pauses_begin(xs_own_pauses(), xs_tick(xs_use_tsc));
+	atomic_store_explicit(&gate->control_lock, 0, memory_order_release);
+}
+
+void xs_control_itt(bool resume)
+{
+	control.itt = resume ? ITT_RESUME : ITT_PAUSE;
+	xs_gate_update();
+}
+
+void xs_control_detach(void)
+{
+	control.detached = true;
+	xs_gate_update();
+}
+
+/* ---- --iterations and --trigger: what the long way of ITT's events tells ---- */
+
+static bool is_called(const char *wanted, const char *domain, const char *name)
+{
+	size_t n;
+
+	if (!wanted)
+		return false;
+	if (!strcmp(wanted, name))
+		return true;
+	n = strlen(domain);
+	return !strncmp(wanted, domain, n) && !strncmp(wanted + n, "::", 2) && !strcmp(wanted + n + 2, name);
+}
+
+void xs_watch_begin(const void *domain_object, const char *domain, const char *name)
+{
+	struct xs_watch *watch = &xs_tls.watch;
+
+	if (is_called(control.iteration_name, domain, name)) {
+		atomic_fetch_add_explicit(&control.iteration, 1, memory_order_relaxed);
+		xs_gate_update();
+	}
+	if (watch->depth && watch->domain == domain_object) {
+		watch->depth++;
+	} else if (!watch->depth && is_called(control.trigger_task, domain, name)) {
+		watch->domain = domain_object;
+		watch->depth = 1;
+		watch->begin_ns = xs_clock_ns(CLOCK_MONOTONIC);
+	}
+}
+
+void xs_watch_end(const void *domain_object)
+{
+	struct xs_watch *watch = &xs_tls.watch;
+
+	if (watch->depth && watch->domain == domain_object && !--watch->depth &&
+	    xs_clock_ns(CLOCK_MONOTONIC) - watch->begin_ns > control.trigger_ns)
+		xs_request_dump();
+}
+
+void xs_watch_marker(const char *domain, const char *name)
+{
+	if (is_called(control.trigger_marker, domain, name))
+		xs_request_dump();
+}
+
+/* ---- the environment: what the application does to it is seen as it happens ---- */
+
+/* The function that the application would have called without us. */
+static void *real(_Atomic(void *) *slot, const char *name)
+{
+	void *function = atomic_load_explicit(slot, memory_order_relaxed);
+
+	if (!function) {
+		function = dlsym(RTLD_NEXT, name);
+		atomic_store_explicit(slot, function, memory_order_relaxed);
+	}
+	return function;
+}
+
+static void changed(const char *assignment)
+{
+	const size_t n = sizeof(ENV_ENABLE) - 1;
+	int saved = errno;
+
+	if (!assignment || (!strncmp(assignment, ENV_ENABLE, n) && (!assignment[n] || assignment[n] == '=')))
+		xs_gate_update();
+	errno = saved;
+}
+
+EXPORT int setenv(const char *name, const char *value, int overwrite)
+{
+	static _Atomic(void *) slot;
+	int (*function)(const char *, const char *, int) = real(&slot, "setenv");
+	int result = function(name, value, overwrite);
+
+	changed(result ? "" : name);
+	return result;
+}
+
+EXPORT int unsetenv(const char *name)
+{
+	static _Atomic(void *) slot;
+	int (*function)(const char *) = real(&slot, "unsetenv");
+	int result = function(name);
+
+	changed(result ? "" : name);
+	return result;
+}
+
+EXPORT int putenv(char *assignment)
+{
+	static _Atomic(void *) slot;
+	int (*function)(char *) = real(&slot, "putenv");
+	int result = function(assignment);
+
+	changed(result ? "" : assignment);
+	return result;
+}
+
+EXPORT int clearenv(void)
+{
+	static _Atomic(void *) slot;
+	int (*function)(void) = real(&slot, "clearenv");
+	int result = function();
+
+	changed(NULL);
+	return result;
+}
