@@ -31,7 +31,7 @@ EXPORT int NotifyEvent(int event, const void *data)
 {
 	const struct method_load *method = data;
 
-	if (method && (event == METHOD_LOAD_FINISHED || event == METHOD_LOAD_FINISHED_V2 || event == METHOD_LOAD_FINISHED_V3))
+	if (method && method->size && (event == METHOD_LOAD_FINISHED || event == METHOD_LOAD_FINISHED_V2 || event == METHOD_LOAD_FINISHED_V3))
 		xs_jit_method(method->name, method->address, method->size);
 	return 1;
 }

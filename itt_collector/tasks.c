@@ -374,10 +374,10 @@ EXPORT void __itt_metadata_add(const __itt_domain *domain, __itt_id id, __itt_st
 		add(domain, itt_id(id), itt_text(key), (uint32_t)type, data, count);
 }
 
-/* A length of 0 means up to the terminating 0. */
+/* A length of 0, or one that cannot be, means up to the terminating 0. */
 static size_t text_length(const char *data, size_t length)
 {
-	return !data ? 0 : length ? length : strnlen(data, ITT_ARGS_MAX);
+	return !data ? 0 : length && length < SIZE_MAX / 2 ? length : strnlen(data, ITT_ARGS_MAX);
 }
 
 EXPORT void __itt_metadata_str_add(const __itt_domain *domain, __itt_id id, __itt_string_handle *key, const char *data, size_t length)

@@ -322,7 +322,6 @@ static void releasing(const void *address)
 		releasing(address);                                                                                    \
 	}
 SYNC(sync)
-SYNC(fsync)
 SYNC(notify_sync)
 
 /* ---- clocks of the application's own ---- */

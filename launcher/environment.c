@@ -86,10 +86,9 @@ static char *take(const char *name, const char *what, const char *path)
 }
 
 /* The file of another name in the same directory. */
-static const char *beside(const char *library, const char *name, char *path, size_t size)
+static void beside(const char *library, const char *name, char *path, size_t size)
 {
 	(void)snprintf(path, size, "%.*s%s", (int)(strrchr(library, '/') + 1 - library), library, name);
-	return path;
 }
 
 char **xs_environment(const struct xs_launch *launch, const char *library, bool preload)
@@ -101,6 +100,7 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 	while (environ[count])
 		count++;
 	environment = calloc(count + sizeof(added) / sizeof(added[0]) + 1, sizeof(*environment));
+	beside(library, "libxstrace-jit.so", jit, sizeof(jit));
 	library = plain_path(launch, library, link, sizeof(link));
 	if (!environment || !library)
 		return NULL;
@@ -113,7 +113,7 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 	if (xs_want_itt(options))
 		added[n++] = take("INTEL_LIBITTNOTIFY64", "ITT collector", library);
 	if (options->chrome_itt)
-		added[n++] = take("INTEL_JIT_PROFILER64", "JIT profiler", beside(library, "libxstrace-jit.so", jit, sizeof(jit)));
+		added[n++] = take("INTEL_JIT_PROFILER64", "JIT profiler", jit);
 	if (xs_want_calls(options) || xs_want_device(options))
 		/* the user's layers stay between the application and us: we see what the runtime sees */
 		added[n++] = given("OPENCL_LAYERS") ? variable("OPENCL_LAYERS", given("OPENCL_LAYERS"), ":", library)
