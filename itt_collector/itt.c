@@ -173,7 +173,11 @@ static uint32_t task_name(__itt_string_handle *handle, __itt_domain *domain)
 /* A name that is not ready or missing, a step of the ring that ends, a thread's first event. */
 static __attribute__((noinline)) void begin_long(__itt_domain *domain, __itt_string_handle *handle)
 {
-	struct xs_event *event = xs_record_begin(sizeof(*event), XS_BEGIN, XS_SOURCE_ITT, 0, 0, XS_ROLE_BEGIN);
+	struct xs_event *event;
+
+	if (xs_joined() && handle)
+		xs_watch_begin(domain, domain->nameA ? domain->nameA : "", handle->strA ? handle->strA : "");
+	event = xs_record_begin(sizeof(*event), XS_BEGIN, XS_SOURCE_ITT, 0, 0, XS_ROLE_BEGIN);
 
 	if (!event)
 		return;
@@ -196,6 +200,18 @@ static __attribute__((noinline)) void end_long(__itt_domain *domain)
 	event->name = domain_id(domain);
 	event->tick = tick;
 	xs_record_end(sizeof(*event));
+}
+
+EXPORT void __itt_pause(void);
+EXPORT void __itt_resume(void);
+EXPORT void __itt_pause(void)
+{
+	xs_control_itt(false);
+}
+
+EXPORT void __itt_resume(void)
+{
+	xs_control_itt(true);
 }
 
 EXPORT void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent, __itt_string_handle *handle)
@@ -234,6 +250,8 @@ static const struct {
 	{ "__itt_string_handle_createA", __itt_string_handle_create },
 	{ "__itt_task_begin", __itt_task_begin },
 	{ "__itt_task_end", __itt_task_end },
+	{ "__itt_pause", __itt_pause },
+	{ "__itt_resume", __itt_resume },
 };
 
 /*
