@@ -270,8 +270,13 @@ static void stop(struct drain *drain)
 	(void)find_processes(drain);
 	(void)look(drain);
 	(void)finish_ended(drain);
-	while (drain->processes)
-		finish(drain, &drain->processes, XS_END_STOPPED);
+	for (int last = 0; last < 2; last++) /* the application's own at last: it tells whether the run has shown anything */
+		for (struct xs_process **link = &drain->processes; *link;) {
+			if (!last && (*link)->pid == drain->run.control->app_pid)
+				link = &(*link)->next;
+			else
+				finish(drain, link, XS_END_STOPPED);
+		}
 }
 
 /* Does the process `pid` belong to this run, by the environment that it was started with? */
