@@ -588,9 +588,9 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 	if (log_enqueues)
 		xs_call_record(&work->call, duration, XS_SOURCE_OPENCL, work->function,
 			       XS_FLAG_ENQUEUE | (failed ? XS_FLAG_FAILED : 0), result);
-	if (failed || !work->queue || !*work->event || !xs_recording())
+	if (failed || !work->queue || !*work->event)
 		return;
-	node = node_get();
+	node = xs_recording() ? node_get() : NULL; /* it may have been paused in the meantime */
 	if (!node) {
 		if (work->event == &work->own)
 			(void)xs_cl_target.clReleaseEvent(work->own);

@@ -13,6 +13,8 @@ import pytest
 from conftest import APPS, NOBODY, XSTRACE, alive, expected_lines, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
+CALL = "--chrome-call-logging"
+KERNEL = "--chrome-kernel-logging"
 PAUSED = ITT + " --start-paused"
 ENABLE = "PTI_ENABLE_COLLECTION"
 
@@ -414,6 +416,16 @@ def test_pause_of_a_busy_program(xstrace):
     assert run.status == 0 and run.trace.other["lost"] == 0
 
 
+def test_pause_of_a_program_with_calls(xstrace):
+    """Calls and device work that last longer than a pause."""
+    run = xstrace.start(f"{ITT} {CALL} {KERNEL} --session gpu", "gemm", [256, 60])
+    wait_until(lambda: run.dir and list(run.cwd.glob("*.json")), 60)
+    while run.process.poll() is None and xs("--pause", "gpu").returncode == 0:
+        xs("--resume", "gpu")
+    run.finish()
+    assert run.status == 0 and run.trace.device
+
+
 def test_window_and_session(xstrace):
     run = start_loop(xstrace, "s", options=f"{ITT} --delay 10")
     control("--pause", "s")
@@ -497,9 +509,6 @@ def test_application_that_cannot_be_run_leaves_no_name(xstrace):
 
 
 # ---- kernels ----
-
-KERNEL = "--chrome-kernel-logging"
-
 
 def kernels(run):
     """Which kernels are in the trace; everything else must be there whatever is filtered."""
