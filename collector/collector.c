@@ -224,10 +224,18 @@ static struct xs_process_file *make_process(uint32_t slots)
 	return process;
 }
 
+/* Not after --stop, and no descendants with --follow-child-process 0. */
+static bool may_join(void)
+{
+	if (atomic_load_explicit(&self.control->paused, memory_order_relaxed) & XS_PAUSE_STOPPED)
+		return false;
+	return self.control->options.follow_children || getpid() == self.control->app_pid;
+}
+
 /* With the lock held. A process of few resources (ulimit -v) gets fewer rings. */
 static bool join(void)
 {
-	if (!self.control && !map_run())
+	if ((!self.control && !map_run()) || !may_join())
 		return false;
 	for (uint32_t slots = XS_FIRST_SLOTS; slots; slots /= 4) {
 		self.process = make_process(slots);

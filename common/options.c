@@ -8,14 +8,103 @@
 #include "ring.h"
 
 #define AT(field) offsetof(struct xs_options, field)
-#define FLAG(letter, name, field, help) { letter, name, XS_OPT_FLAG, AT(field), NULL, NULL, 0, 0, help }
+#define FLAG(letter, name, field, help) { letter, name, XS_OPT_FLAG, AT(field), NULL, NULL, 0, 0, NULL, help }
 #define COUNT(letter, name, field, argument, low, high, help)                                                          \
-	{ letter, name, XS_OPT_COUNT, AT(field), argument, NULL, low, high, help }
+	{ letter, name, XS_OPT_COUNT, AT(field), argument, NULL, low, high, NULL, help }
 #define SIZE(letter, name, field, argument, low, high, help)                                                           \
-	{ letter, name, XS_OPT_SIZE, AT(field), argument, NULL, low, high, help }
-#define TIME(name, field, high, help) { 0, name, XS_OPT_TIME, AT(field), "TIME", NULL, 1000000, high, help }
-#define CHOICE(letter, name, field, choices, help) { letter, name, XS_OPT_CHOICE, AT(field), choices, choices, 0, 0, help }
-#define TEXT(letter, name, field, argument, help) { letter, name, XS_OPT_TEXT, AT(field), argument, NULL, 0, 0, help }
+	{ letter, name, XS_OPT_SIZE, AT(field), argument, NULL, low, high, NULL, help }
+#define TIME(name, field, high, help) { 0, name, XS_OPT_TIME, AT(field), "TIME", NULL, 1000000, high, NULL, help }
+#define CHOICE(letter, name, field, choices, help)                                                                     \
+	{ letter, name, XS_OPT_CHOICE, AT(field), choices, choices, 0, 0, NULL, help }
+#define ROOM(field) sizeof(((struct xs_options *)NULL)->field)
+#define TEXT(letter, name, field, argument, help)                                                                      \
+	{ letter, name, XS_OPT_TEXT, AT(field), argument, NULL, 0, ROOM(field), NULL, help }
+/* Text of a syntax: `syntax` says what it takes when `valid` does not like it. */
+#define CHECKED(letter, name, field, argument, valid, syntax, help)                                                    \
+	{ letter, name, XS_OPT_CHECKED, AT(field), argument, syntax, 0, ROOM(field), valid, help }
+
+#define SESSION_SYNTAX "a name of at most 128 letters, digits, '_', '-' and '.'"
+
+static bool is_session(const char *text)
+{
+	size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.");
+
+	return n && n <= 128 && !text[n];
+}
+
+/* A decimal number from *text on, which is moved behind it. */
+static bool take_number(const char **text, uint64_t *ret)
+{
+	char *end;
+
+	if (**text < '0' || **text > '9')
+		return false;
+	errno = 0;
+	*ret = strtoull(*text, &end, 10);
+	*text = end;
+	return !errno;
+}
+
+/* "7" or "3-7". */
+static bool take_range(const char **text, uint64_t *ret_first, uint64_t *ret_last)
+{
+	if (!take_number(text, ret_first))
+		return false;
+	*ret_last = *ret_first;
+	if (**text != '-')
+		return true;
+	++*text;
+	return take_number(text, ret_last) && *ret_first <= *ret_last;
+}
+
+static bool find_rank(const char *text, uint64_t rank, bool *ret_listed)
+{
+	uint64_t first, last;
+
+	*ret_listed = false;
+	for (;; text++) {
+		if (!take_range(&text, &first, &last))
+			return false;
+		*ret_listed |= rank >= first && rank <= last;
+		if (*text != ',')
+			return !*text;
+	}
+}
+
+static bool is_ranks(const char *text)
+{
+	bool listed;
+
+	return find_rank(text, 0, &listed);
+}
+
+bool xs_rank_listed(const char *ranks, uint64_t rank)
+{
+	bool listed;
+
+	return find_rank(ranks, rank, &listed) && listed;
+}
+
+static bool is_iterations(const char *text)
+{
+	const char *mark = strrchr(text, ':'); /* a name may hold others: "domain::task" */
+	uint64_t first, last;
+
+	if (!mark || mark == text || mark[-1] == ':')
+		return false;
+	mark++;
+	return take_range(&mark, &first, &last) && first && !*mark;
+}
+
+static bool is_trigger(const char *text)
+{
+	const char *mark = strrchr(text, '>');
+	uint64_t ns;
+
+	if (!strncmp(text, "marker:", 7))
+		return text[7];
+	return !strncmp(text, "task:", 5) && mark && mark > text + 5 && !xs_parse_time(mark + 1, &ns);
+}
 
 const struct xs_option xs_option_table[] = {
 	FLAG('h', "host-timing", host_timing, "Report the time spent in host API calls (default, with -d)"),
@@ -42,22 +131,24 @@ const struct xs_option xs_option_table[] = {
 	FLAG(0, "conditional-collection", start_paused, "The same (unitrace's older name)"),
 	TIME("delay", delay, 1000000000000000ull, "Record only after this time; 500us, 20ms, 1.5s, 2m (a plain number: seconds)"),
 	TIME("duration", duration, 1000000000000000ull, "Record only for this time, from the start or the end of --delay"),
-	TEXT(0, "iterations", iterations, "NAME:A-B", "Record only from the A-th to the B-th task or frame of this name in each process"),
-	TEXT(0, "ranks-to-sample", ranks, "RANKS", "Trace only these MPI ranks, such as 0,3,8-15; others run untraced"),
+	CHECKED(0, "iterations", iterations, "NAME:A-B", is_iterations, "a name and its first and last time, as NAME:A-B or NAME:A from 1 on",
+		"Record only from the A-th to the B-th task or frame of this name in each process"),
+	CHECKED(0, "ranks-to-sample", ranks, "RANKS", is_ranks, "ranks such as 0,3,8-15", "Trace only these MPI ranks, such as 0,3,8-15; others run untraced"),
 	CHOICE(0, "follow-child-process", follow_children, "0|1", "1: trace descendants too (default); 0: the application's own process alone"),
-	TEXT(0, "include-kernels", include_kernels, "NAMES", "Device work: only kernels with one of these comma-separated pieces in the name"),
-	TEXT(0, "exclude-kernels", exclude_kernels, "NAMES", "Device work: no kernels with one of these in the name"),
-	TEXT(0, "include-kernels-file", include_kernels_file, "FILE", "As --include-kernels, with the names in a file"),
-	TEXT(0, "exclude-kernels-file", exclude_kernels_file, "FILE", "As --exclude-kernels, with the names in a file"),
+	TEXT(0, "include-kernels", include_kernels, "NAMES", "Device work: only kernels with one of these comma-separated pieces in the name (copies and fills stay)"),
+	TEXT(0, "exclude-kernels", exclude_kernels, "NAMES", "Device work: no kernels with one of these pieces in the name"),
+	TEXT(0, "include-kernels-file", include_kernels_file, "FILE", "As --include-kernels, with the pieces in a file, by commas or lines"),
+	TEXT(0, "exclude-kernels-file", exclude_kernels_file, "FILE", "As --exclude-kernels, with the pieces in a file, by commas or lines"),
 	TIME("flight-recorder", flight, 86400000000000ull,
 	     "Keep the newest records of this time in memory; write them on SIGUSR1 to xstrace, --dump, --trigger or a crash"),
 	SIZE(0, "flight-memory", flight_memory, "BYTES", 1u << 20, 1ull << 40, "At most this much for --flight-recorder (default 256M)"),
-	TEXT(0, "trigger", trigger, "WHAT", "--flight-recorder: write when a task takes longer ('task:NAME>50ms') or a marker comes ('marker:NAME')"),
-	TEXT(0, "session", session, "NAME", "Name this run, to be controlled from another shell by the next four"),
-	TEXT(0, "pause", pause, "NAME", "Stop recording in all processes of the session, for the time being"),
-	TEXT(0, "resume", resume, "NAME", "Record again"),
-	TEXT(0, "stop", stop, "NAME", "Stop recording for good and complete the traces; the application goes on"),
-	TEXT(0, "dump", dump, "NAME", "Make the session's flight recorder write what it has"),
+	CHECKED(0, "trigger", trigger, "WHAT", is_trigger, "'task:NAME>TIME' or 'marker:NAME'",
+		"--flight-recorder: write when a task takes longer ('task:NAME>50ms') or a marker comes ('marker:NAME')"),
+	CHECKED(0, "session", session, "NAME", is_session, SESSION_SYNTAX, "Name this run, to be controlled from another shell by the next four"),
+	CHECKED(0, "pause", pause, "NAME", is_session, SESSION_SYNTAX, "Stop recording in all processes of the session, for the time being"),
+	CHECKED(0, "resume", resume, "NAME", is_session, SESSION_SYNTAX, "Record again"),
+	CHECKED(0, "stop", stop, "NAME", is_session, SESSION_SYNTAX, "Stop recording for good and complete the traces; the application goes on"),
+	CHECKED(0, "dump", dump, "NAME", is_session, SESSION_SYNTAX, "Make the session's flight recorder write what it has"),
 	COUNT(0, "teardown-on-signal", teardown_signal, "N", 1, 64, "Accepted, needed no more: traces survive every end of the application"),
 	TEXT('o', "output", output, "FILE", "Write reports to FILE with the pid before its suffix, not to stderr"),
 	TEXT(0, "output-dir-path", output_dir, "DIR", "Write traces and reports in DIR (made if missing), not here"),
@@ -220,11 +311,14 @@ static int set(struct xs_options *options, const struct xs_option *row, const ch
 		return fail(error, error_size, "--%s takes %s, not '%s'", row->name, row->choices, value);
 	}
 	case XS_OPT_TEXT:
+	case XS_OPT_CHECKED:
 		if (!value[0])
 			return fail(error, error_size, "--%s takes %s, not an empty string", row->name, row->argument);
-		if (strlen(value) >= XS_PATH_MAX)
-			return fail(error, error_size, "--%s: the path is longer than %d bytes", row->name,
-				    XS_PATH_MAX - 1);
+		if (strlen(value) >= row->high)
+			return fail(error, error_size, "--%s: the text is longer than %d bytes", row->name,
+				    (int)row->high - 1);
+		if (row->valid && !row->valid(value))
+			return fail(error, error_size, "--%s takes %s, not '%s'", row->name, row->choices, value);
 		memcpy(field, value, strlen(value) + 1);
 		return 0;
 	}

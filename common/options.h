@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #define XS_PATH_MAX 1024
+#define XS_NAMES_MAX 16384
 
 /* Exit statuses of env(1) and its like. */
 enum { XS_EXIT_SELF = 125, XS_EXIT_NOT_RUNNABLE = 126, XS_EXIT_NOT_FOUND = 127 };
@@ -47,14 +48,15 @@ struct xs_options {
 	char session[XS_PATH_MAX];
 	char pause[XS_PATH_MAX], resume[XS_PATH_MAX], stop[XS_PATH_MAX], dump[XS_PATH_MAX]; /* of a session */
 	char ranks[XS_PATH_MAX]; /* "0,3,8-15" */
-	char include_kernels[XS_PATH_MAX], exclude_kernels[XS_PATH_MAX]; /* comma-separated pieces of names */
+	/* pieces of names with commas or newlines between; the launcher adds those of the files */
+	char include_kernels[XS_NAMES_MAX], exclude_kernels[XS_NAMES_MAX];
 	char include_kernels_file[XS_PATH_MAX], exclude_kernels_file[XS_PATH_MAX];
 	char output[XS_PATH_MAX];
 	char output_dir[XS_PATH_MAX];
 	char recover[XS_PATH_MAX];
 };
 
-enum xs_option_type { XS_OPT_FLAG, XS_OPT_COUNT, XS_OPT_SIZE, XS_OPT_TIME, XS_OPT_CHOICE, XS_OPT_TEXT };
+enum xs_option_type { XS_OPT_FLAG, XS_OPT_COUNT, XS_OPT_SIZE, XS_OPT_TIME, XS_OPT_CHOICE, XS_OPT_TEXT, XS_OPT_CHECKED };
 
 struct xs_option {
 	char letter; /* 0: none */
@@ -62,8 +64,9 @@ struct xs_option {
 	enum xs_option_type type;
 	size_t offset;         /* in struct xs_options */
 	const char *argument;  /* shown in the help; NULL for flags */
-	const char *choices;   /* "block|drop", index = value */
-	uint64_t low, high;    /* COUNT, SIZE; TIME in ns */
+	const char *choices;   /* CHOICE: "block|drop", index = value; CHECKED: what it takes, in words */
+	uint64_t low, high;    /* COUNT, SIZE; TIME in ns; TEXT, CHECKED: bytes with the terminating 0 */
+	bool (*valid)(const char *text); /* CHECKED */
 	const char *help;
 };
 
@@ -80,6 +83,9 @@ int xs_options_parse(struct xs_options *options, int argc, char **argv, int *ret
 
 /* "1.5s", "20ms", "500us", "2m", "30" (seconds): in ns. 0 or -EINVAL. */
 int xs_parse_time(const char *text, uint64_t *ret_ns);
+
+/* Is the rank in a list that --ranks-to-sample takes? */
+bool xs_rank_listed(const char *ranks, uint64_t rank);
 
 /* What the options ask for; the rest of the program asks here instead of adding up flags. */
 bool xs_want_chrome(const struct xs_options *options);

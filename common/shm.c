@@ -3,6 +3,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -116,6 +118,27 @@ bool xs_control_pause(struct xs_control *control, enum xs_pause_reason reason, b
 	if (now && !was)
 		xs_pauses_begin(&control->pauses, xs_tick(control->use_tsc));
 	return now != was;
+}
+
+bool xs_session_link(unsigned n, unsigned uid, const char *session, char *path)
+{
+	static const char *const dirs[] = { "/dev/shm", "/tmp" };
+
+	if (n >= sizeof(dirs) / sizeof(dirs[0]))
+		return false;
+	(void)snprintf(path, PATH_MAX, "%s/xstrace-session-%u-%s", dirs[n], uid, session);
+	return true;
+}
+
+void xs_session_remove(const char *session, const char *dir)
+{
+	char path[PATH_MAX], here[PATH_MAX], there[PATH_MAX];
+
+	if (!session[0] || !realpath(dir, here))
+		return;
+	for (unsigned n = 0; xs_session_link(n, geteuid(), session, path); n++)
+		if (realpath(path, there) && !strcmp(here, there))
+			(void)unlink(path);
 }
 
 int xs_shm_remove(const char *dir)

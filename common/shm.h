@@ -42,7 +42,7 @@ enum xs_pause_reason {
  * The newest times of not recording: tasks that were open then cannot be told apart from later ones, so the drain process ends them at
  * `from` when it sees a record from `to` on. Number n is at n % XS_PAUSES.
  */
-#define XS_PAUSES 16u
+#define XS_PAUSES 128u
 struct xs_pauses {
 	_Atomic uint32_t count;
 	uint32_t reserved;
@@ -63,6 +63,7 @@ struct xs_control {
 	_Atomic uint32_t dumps; /* --flight-recorder: traces asked for, ever */
 	/* launcher and drain process */
 	int32_t launcher_pid, app_pid;
+	uint64_t launcher_start;       /* tells a reused pid; 0: not needed, the run has no session */
 	uint32_t app_not_traced;       /* the launcher has said why already */
 	_Atomic uint32_t app_started;  /* 1: the application runs (app_pid is valid) */
 	_Atomic uint32_t app_exited;   /* 1: the launcher has reaped it (app_status is valid) */
@@ -137,6 +138,14 @@ void xs_pauses_end(struct xs_pauses *pauses, uint64_t tick);
 
 /* Gives the whole run a reason not to record, or takes it away. True when that changed something. */
 bool xs_control_pause(struct xs_control *control, enum xs_pause_reason reason, bool on);
+
+/*
+ * A session is a link, xstrace-session-<uid>-<name>, to the run directory, in one of the directories that every shell of a user knows.
+ * xs_session_link() gives its path in the n-th of them; false: there are no more. `path` has room for PATH_MAX bytes.
+ */
+bool xs_session_link(unsigned n, unsigned uid, const char *session, char *path);
+/* Removes the session's links to this run directory (before the directory itself). */
+void xs_session_remove(const char *session, const char *dir);
 
 /* Removes a run directory and all that is in it. 0, or -1 and errno. */
 int xs_shm_remove(const char *dir);

@@ -15,6 +15,7 @@
 cl_icd_dispatch xs_cl_target;
 bool xs_cl_calls;
 static bool want_calls, want_device, log_enqueues, any_profiling_added;
+static const char *include_kernels = "", *exclude_kernels = "";
 
 /* ---- handles: a small map from the application's handles to what we know about them ---- */
 
@@ -24,9 +25,10 @@ struct map {
 	_Atomic(void *) key[MAP_SIZE];
 	_Atomic uint64_t value[MAP_SIZE];
 };
-static struct map kernels; /* name id | simd << 32 | KERNEL_SIMD_KNOWN */
+static struct map kernels; /* name id | simd << 32 | KERNEL_… */
 static struct map queues;  /* struct xs_cl_queue * */
 #define KERNEL_SIMD_KNOWN (1ull << 63)
+#define KERNEL_UNWANTED (1ull << 62) /* by --include-kernels or --exclude-kernels */
 
 /* The value of a handle; with `add`, of a new one too. A handle's address can be used again: its value is then set anew. */
 static _Atomic uint64_t *map_find(struct map *map, void *key, bool add)
@@ -246,6 +248,29 @@ cl_int xs_hook_clGetEventProfilingInfo(cl_event event, cl_profiling_info name, s
 
 /* ---- kernels ---- */
 
+/* Does the name hold one of the pieces, which have commas or newlines between and perhaps blanks around them? */
+static bool holds_any(const char *name, const char *pieces)
+{
+	while (*(pieces += strspn(pieces, ", \t\r\n"))) {
+		size_t n = strcspn(pieces, ",\r\n");
+		size_t length = n;
+
+		while (pieces[length - 1] == ' ' || pieces[length - 1] == '\t')
+			length--;
+		if (memmem(name, strlen(name), pieces, length))
+			return true;
+		pieces += n;
+	}
+	return false;
+}
+
+static bool kernel_wanted(const char *name)
+{
+	if (include_kernels[0] && !holds_any(name, include_kernels))
+		return false;
+	return !exclude_kernels[0] || !holds_any(name, exclude_kernels);
+}
+
 static void kernel_add(cl_kernel kernel)
 {
 	_Atomic uint64_t *slot = map_find(&kernels, kernel, true);
@@ -254,7 +279,8 @@ static void kernel_add(cl_kernel kernel)
 	if (!slot)
 		return;
 	(void)xs_cl_target.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(name) - 1, name, NULL);
-	atomic_store_explicit(slot, xs_name(name[0] ? name : "(kernel)", 0), memory_order_release);
+	atomic_store_explicit(slot, xs_name(name[0] ? name : "(kernel)", 0) | (kernel_wanted(name) ? 0 : KERNEL_UNWANTED),
+			      memory_order_release);
 }
 
 cl_kernel xs_hook_clCreateKernel(cl_program program, const char *name, cl_int *errcode_ret)
@@ -516,7 +542,7 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t func
 }
 
 void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions, const size_t *global,
-		  const size_t *local)
+		  const size_t *local, cl_event **event)
 {
 	_Atomic uint64_t *slot;
 	uint64_t known;
@@ -529,6 +555,13 @@ void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
 		slot = map_find(&kernels, kernel, false);
 	}
 	known = slot ? atomic_load_explicit(slot, memory_order_acquire) : 0;
+	if (known & KERNEL_UNWANTED) {
+		/* from here on as if no device times were wanted of this command */
+		if (*event == &work->own)
+			*event = NULL;
+		work->queue = NULL;
+		return;
+	}
 	if (slot && !(known & KERNEL_SIMD_KNOWN)) {
 		size_t multiple = 0;
 
@@ -555,9 +588,9 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 	if (log_enqueues)
 		xs_call_record(&work->call, duration, XS_SOURCE_OPENCL, work->function,
 			       XS_FLAG_ENQUEUE | (failed ? XS_FLAG_FAILED : 0), result);
-	if (failed || !work->queue || !*work->event || !xs_recording())
+	if (failed || !work->queue || !*work->event)
 		return;
-	node = node_get();
+	node = xs_recording() ? node_get() : NULL; /* it may have been paused in the meantime */
 	if (!node) {
 		if (work->event == &work->own)
 			(void)xs_cl_target.clReleaseEvent(work->own);
@@ -667,6 +700,8 @@ EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uin
 		want_calls = xs_cl_calls = xs_want_calls(options);
 		want_device = xs_want_device(options);
 		log_enqueues = want_calls || options->chrome_kernel;
+		include_kernels = options->include_kernels;
+		exclude_kernels = options->exclude_kernels;
 		if (want_calls || want_device) {
 			xs_cl_wrap(&layer.known, want_calls);
 			xs_at_end(harvest_all);

@@ -30,8 +30,9 @@ extern bool xs_cl_calls;             /* record the calls that are hooked for oth
 
 /* *event is redirected to work->own when the application passed NULL. False: not recorded. */
 bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue queue, uint32_t function, uint8_t class, cl_event **event);
+/* *event is given back when the kernel is not to be shown. */
 void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions, const size_t *global,
-		  const size_t *local);
+		  const size_t *local, cl_event **event);
 void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t bytes);
 uint64_t xs_cl_region(const size_t *region);
 uint64_t xs_cl_image(cl_mem image, const size_t *region);

@@ -57,7 +57,25 @@ int xs_find_parts(char *library, char *drain);
 
 /* Runs the application, with the drain process beside it, and waits; its status as from waitpid(). -errno when it could not be run. */
 int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv, char **environment);
+/* Becomes the application, untraced; -errno when that cannot be. */
+int xs_exec_application(const char *path, char **argv);
 /* Ends this process as the application ended. */
 _Noreturn void xs_end_like(int status);
+
+/* ---- select.c: what is to be traced ---- */
+
+/* Does --ranks-to-sample want this process's rank? Without a rank in the environment: yes, after a warning. */
+bool xs_rank_wanted(const struct xs_options *options);
+/* Puts the names of --include-kernels-file and --exclude-kernels-file to the others. 0, or -1 after one line that says what is wrong. */
+int xs_read_kernels(struct xs_options *options);
+
+/* ---- session.c: runs that have a name ---- */
+
+/* Gives the run the name of --session. 0, or -1 after one line that says why it cannot have it. */
+int xs_session_register(const struct xs_launch *launch);
+/* The running session of that name. 0, or -1 after one line that says why there is none. */
+int xs_session_open(const char *name, struct xs_launch *launch);
+/* --pause, --resume and --stop; the exit status. */
+int xs_session_command(const struct xs_options *options);
 
 #endif

@@ -93,6 +93,11 @@ static int run(const struct xs_options *options, char **all, char **argv)
 		fprintf(stderr, "xstrace: %s: %s\n", argv[0], error == -ENOENT ? "not found" : strerror(-error));
 		return error == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
 	}
+	if (options->ranks[0] && !xs_rank_wanted(options)) {
+		error = xs_exec_application(path, argv);
+		fprintf(stderr, "xstrace: %s: %s\n", path, strerror(-error));
+		return error == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
+	}
 	if (find_parts(library, drain) < 0)
 		return XS_EXIT_SELF;
 	if (check_output(options, &made) < 0)
@@ -102,6 +107,12 @@ static int run(const struct xs_options *options, char **all, char **argv)
 		fprintf(stderr, "xstrace: cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR, /tmp or the output "
 				"directory: %s\n",
 			error == -EFBIG ? "the file size limit (ulimit -f) is below 24 MiB" : strerror(-error));
+		return XS_EXIT_SELF;
+	}
+	if (options->session[0] && xs_session_register(&launch) < 0) {
+		xs_launch_destroy(&launch);
+		if (made)
+			(void)rmdir(options->output_dir);
 		return XS_EXIT_SELF;
 	}
 	kind = xs_program_kind(path);
@@ -150,9 +161,18 @@ int main(int argc, char **argv)
 		}
 		return recover(options.recover);
 	}
+	if (options.pause[0] || options.resume[0] || options.stop[0]) {
+		if (app < argc) {
+			fprintf(stderr, "xstrace: --pause, --resume and --stop take no application (%s)\n", argv[app]);
+			return XS_EXIT_SELF;
+		}
+		return xs_session_command(&options);
+	}
 	if (app == argc) {
 		fprintf(stderr, "xstrace: no application given; xstrace [options] app args…, see xstrace --help\n");
 		return XS_EXIT_SELF;
 	}
+	if (xs_read_kernels(&options) < 0)
+		return XS_EXIT_SELF;
 	return run(&options, argv, argv + app);
 }

@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "launcher.h"
+#include "process.h"
 #include "strtab.h"
 
 /* Names and a few rings; with less, threads would find no memory. */
@@ -60,6 +61,8 @@ static void put_command(struct xs_control *control, char **argv)
 
 void xs_launch_destroy(struct xs_launch *launch)
 {
+	if (launch->control)
+		xs_session_remove(launch->control->options.session, launch->dir);
 	(void)xs_shm_remove(launch->dir);
 }
 
@@ -102,6 +105,10 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	control->mono0 = first.mono;
 	control->real0 = xs_clock_ns(CLOCK_REALTIME) - (xs_clock_ns(CLOCK_MONOTONIC) - first.mono);
 	control->raw0 = xs_clock_pair(XS_CLOCK_RAW);
+	if (options->session[0])
+		control->launcher_start = xs_process_start(getpid());
+	if (options->delay)
+		(void)xs_control_pause(control, XS_PAUSE_WINDOW, true);
 	/* all of the above; pairs with the acquire of who opens it */
 	atomic_store_explicit(&control->magic, XS_MAGIC, memory_order_release);
 	return 0;

@@ -16,6 +16,8 @@
 #include "launcher.h"
 #include "process.h"
 
+extern char **environ;
+
 /*
  * Signal sets as the kernel has them: a C library hides two or three signals of its own, and which ones differs between those that
  * the launcher and the application may be linked with.
@@ -106,7 +108,9 @@ static bool reap(struct xs_launch *launch, int app, int *drain, int *ret_status)
 
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
 		if (pid == *drain && !WIFSTOPPED(status)) {
-			tell_drain_died(launch, status);
+			/* not a word about one that was told to end (--stop) */
+			if (atomic_load_explicit(&launch->control->app_finished, memory_order_acquire) != XS_RUN_FINISHED)
+				tell_drain_died(launch, status);
 			*drain = 0;
 		}
 		if (pid != app)
@@ -194,6 +198,16 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	wait_for_trace(launch, drain);
 	(void)set_mask(old);
 	return app < 0 ? app : status;
+}
+
+int xs_exec_application(const char *path, char **argv)
+{
+	char **shell_argv = xs_program_is_text(path) ? shell_arguments(path, argv) : NULL;
+
+	execve(path, argv, environ);
+	if (errno == ENOEXEC && shell_argv)
+		execve(shell_argv[0], shell_argv, environ);
+	return -errno;
 }
 
 _Noreturn void xs_end_like(int status)

@@ -180,6 +180,8 @@ class TracedRun(Run):
     def dir(self):
         """The run directory, or None: its control file says which launcher made it."""
         for path in filter(os.path.isdir, glob.glob("/dev/shm/xstrace-*")):
+            if os.path.islink(path):
+                continue  # a session's name
             try:
                 with open(path + "/control", "rb") as control:
                     if struct.pack("i", self.pid) in control.read(256):

@@ -9,7 +9,7 @@ import pytest
 from conftest import APPS, ROOT, XSTRACE
 
 TABLE = re.findall(
-    r"^\s*(FLAG|COUNT|SIZE|CHOICE|TEXT)\(('.'|0), \"([\w-]+)\"",
+    r"^\s*(FLAG|COUNT|SIZE|TIME|CHOICE|TEXT|CHECKED)\((?:('.'|0), )?\"([\w-]+)\"",
     (ROOT / "common/options.c").read_text(),
     re.M,
 )
@@ -128,8 +128,29 @@ VALUES = {
     "compress": "none",
     "output": "rep.txt",
     "output-dir-path": "out",
+    "delay": "20ms",
+    "duration": "1.5s",
+    "iterations": "step:2-3",
+    "ranks-to-sample": "0,3,8-15",
+    "follow-child-process": "0",
+    "include-kernels": "gemm,conv",
+    "exclude-kernels": "copy",
+    "include-kernels-file": "/etc/passwd",
+    "exclude-kernels-file": "/etc/passwd",
+    "flight-recorder": "10s",
+    "flight-memory": "16M",
+    "trigger": "task:step>50ms",
+    "session": "options",
+    "teardown-on-signal": "15",
 }
-ROWS = [row for row in TABLE if row[2] not in ("recover", "version", "help")]
+# what else an option needs
+WITH = {
+    "flight-recorder": [CHROME],
+    "flight-memory": [CHROME, "--flight-recorder=1"],
+    "trigger": [CHROME, "--flight-recorder=1"],
+}
+ALONE = ("recover", "pause", "resume", "stop", "dump", "version", "help")
+ROWS = [row for row in TABLE if row[2] not in ALONE]
 
 
 @pytest.mark.parametrize("kind, letter, name", ROWS, ids=[row[2] for row in ROWS])
@@ -138,11 +159,11 @@ def test_every_option_is_accepted(xstrace, kind, letter, name):
     forms = [["--" + name, *value]]
     if value:
         forms.append([f"--{name}={value[0]}"])
-    if letter != "0":
+    if letter not in ("", "0"):
         forms.append(["-" + letter[1], *value])
         forms.append(["-" + letter[1] + "".join(value)])
     for form in forms:
-        run = xstrace(form, "true")
+        run = xstrace([*WITH.get(name, []), *form], "true", env={"RANK": "3"})
         assert (run.status, run.out, run.err) == (0, "", ""), form
 
 

@@ -437,7 +437,7 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 
 static char *put_end(char *o, enum xs_end end, int status)
 {
-	static const char *const ends[] = { "exited", "killed", "exec", "unknown" };
+	static const char *const ends[] = { "exited", "killed", "exec", "unknown", "stopped" };
 
 	o = put(put(put(o, "\"end\":\""), ends[end]), "\"");
 	if (end == XS_END_EXITED && status >= 0)

@@ -28,7 +28,8 @@ struct drain {
 	struct xs_run run;
 	struct xs_process *processes;
 	uint32_t joined; /* control->joined when the directory was last read */
-	bool app_finished, app_seen;
+	bool app_finished, app_seen, stopped;
+	uint64_t window_begin, window_end; /* CLOCK_MONOTONIC: --delay and --duration; 0: it has come, or there is none */
 	uint64_t launcher_start; /* 0: it was dead when we began */
 	uint64_t patience; /* added to the sleep while only silent descendants are left */
 };
@@ -230,6 +231,54 @@ static bool finish_ended(struct drain *drain)
 	return waiting;
 }
 
+/* ---- --delay, --duration and --stop ---- */
+
+static void set_window(struct drain *drain)
+{
+	const struct xs_options *options = drain->run.options;
+	uint64_t begin = drain->run.control->mono0 + options->delay;
+
+	drain->window_begin = options->delay ? begin : 0;
+	drain->window_end = options->duration ? begin + options->duration : 0;
+}
+
+/* Does what is due; returns how long to sleep at most, so that the next is done in time. */
+static uint64_t follow_window(struct drain *drain)
+{
+	struct xs_control *control = drain->run.control;
+	uint64_t now, next;
+
+	if (!drain->window_begin && !drain->window_end)
+		return UINT64_MAX;
+	now = xs_clock_ns(CLOCK_MONOTONIC);
+	if (drain->window_begin && now >= drain->window_begin) {
+		(void)xs_control_pause(control, XS_PAUSE_WINDOW, false);
+		drain->window_begin = 0;
+	}
+	if (drain->window_end && now >= drain->window_end) {
+		(void)xs_control_pause(control, XS_PAUSE_WINDOW, true);
+		drain->window_end = 0;
+	}
+	next = drain->window_begin ? drain->window_begin : drain->window_end;
+	return next ? next - now : UINT64_MAX;
+}
+
+/* Completes all traces as they are; nobody joins any more. */
+static void stop(struct drain *drain)
+{
+	drain->stopped = true;
+	(void)find_processes(drain);
+	(void)look(drain);
+	(void)finish_ended(drain);
+	for (int last = 0; last < 2; last++) /* the application's own at last: it tells whether the run has shown anything */
+		for (struct xs_process **link = &drain->processes; *link;) {
+			if (!last && (*link)->pid == drain->run.control->app_pid)
+				link = &(*link)->next;
+			else
+				finish(drain, link, XS_END_STOPPED);
+		}
+}
+
 /* Does the process `pid` belong to this run, by the environment that it was started with? */
 static bool belongs(const struct xs_run *run, int pid)
 {
@@ -305,7 +354,7 @@ static bool over(struct drain *drain)
 	/* with the launcher dead nobody tells us of the application's end; it dies with the launcher */
 	if (!atomic_load_explicit(&control->app_exited, memory_order_acquire) && launcher)
 		return false;
-	if (has_silent_descendants(&drain->run)) {
+	if (drain->run.options->follow_children && has_silent_descendants(&drain->run)) {
 		drain->patience = drain->patience < SLEEP_SILENT ? drain->patience + SLEEP : SLEEP_SILENT;
 		return false;
 	}
@@ -333,13 +382,24 @@ static void tell_app_finished(struct drain *drain)
 
 static void remove_run(const struct xs_run *run)
 {
-	if (xs_shm_remove(run->dir) < 0)
+	int error;
+
+	xs_session_remove(run->options->session, run->dir);
+	error = xs_shm_remove(run->dir);
+	for (int i = 0; i < 10 && error < 0 && errno == ENOTEMPTY; i++)
+		error = xs_shm_remove(run->dir); /* stopped, while a process was just joining */
+	if (error < 0)
 		fprintf(stderr, "xstrace: cannot remove %s: %s\n", run->dir, strerror(errno));
+}
+
+static bool told_to_stop(const struct drain *drain)
+{
+	return atomic_load_explicit(&drain->run.control->paused, memory_order_acquire) & XS_PAUSE_STOPPED;
 }
 
 static bool has_news(const struct drain *drain, uint32_t joined)
 {
-	if (joined != atomic_load_explicit(&drain->run.control->joined, memory_order_relaxed))
+	if (joined != atomic_load_explicit(&drain->run.control->joined, memory_order_relaxed) || told_to_stop(drain))
 		return true;
 	for (const struct xs_process *p = drain->processes; p; p = p->next)
 		if (xs_process_urgent(p))
@@ -355,9 +415,13 @@ static void drain_loop(struct drain *drain)
 	for (;;) {
 		uint32_t rung = atomic_load_explicit(&bell->rung, memory_order_relaxed);
 		uint32_t joined = atomic_load_explicit(&control->joined, memory_order_acquire);
+		uint64_t read, window = follow_window(drain), sleep;
 		bool soon = false;
-		uint64_t read;
 
+		if (told_to_stop(drain)) {
+			stop(drain);
+			return;
+		}
 		atomic_fetch_add_explicit(&bell->heartbeat, 1, memory_order_relaxed);
 		if (joined != drain->joined) {
 			drain->patience = 0;
@@ -377,8 +441,9 @@ static void drain_loop(struct drain *drain)
 		/* Dekker with xs_doorbell_ring(): either we see its step or it sees us asleep */
 		atomic_store_explicit(&bell->sleeping, 1, memory_order_relaxed);
 		atomic_thread_fence(memory_order_seq_cst);
+		sleep = soon ? SLEEP_LOW : SLEEP + drain->patience;
 		if (!has_news(drain, joined))
-			xs_doorbell_wait(bell, rung, soon ? SLEEP_LOW : SLEEP + drain->patience);
+			xs_doorbell_wait(bell, rung, sleep < window ? sleep : window);
 		atomic_store_explicit(&bell->sleeping, 0, memory_order_relaxed);
 	}
 }
@@ -411,6 +476,7 @@ int xs_drain(const char *dir, bool recover)
 	if (!recover) {
 		drain.run.control->bell.consumer_start = xs_process_start(getpid());
 		drain.launcher_start = xs_process_start(drain.run.control->launcher_pid);
+		set_window(&drain);
 		drain_loop(&drain);
 	} else {
 		(void)find_processes(&drain);
@@ -426,7 +492,7 @@ int xs_drain(const char *dir, bool recover)
 	if (atomic_load(&drain.run.control->join_failed))
 		fprintf(stderr, "[WARNING] %u processes are not traced: no memory or no right to make their files in %s\n",
 			atomic_load(&drain.run.control->join_failed), drain.run.dir);
-	if (!recover && !drain.app_seen && !drain.run.control->app_not_traced && !atomic_load(&drain.run.control->join_failed))
+	if (!recover && !drain.stopped && !drain.app_seen && !drain.run.control->app_not_traced && !atomic_load(&drain.run.control->join_failed))
 		fprintf(stderr, "[WARNING] process %d is not traced: the collector was not loaded into it, or could not open %s\n",
 			drain.run.control->app_pid, drain.run.dir);
 	remove_run(&drain.run);

@@ -63,6 +63,7 @@ static int add_track(struct xs_process *process, struct xs_ring *ring)
 	track->ring = ring;
 	track->data = (const unsigned char *)ring + XS_RING_HEADER;
 	track->thread = UINT32_MAX;
+	track->cut_at = UINT64_MAX;
 	if (process->run->recovering) {
 		uint32_t state = atomic_load(&ring->saved_state);
 		const struct xs_ring_saved *saved;
@@ -318,6 +319,113 @@ static void close_some(struct xs_track *track, uint32_t count, uint64_t end)
 	}
 }
 
+/* ---- times of not recording ---- */
+
+enum { PAUSES_OF_RUN, PAUSES_OF_PROCESS, PAUSE_LISTS };
+
+static const struct xs_pauses *pauses_of(const struct xs_track *track, unsigned list)
+{
+	return list == PAUSES_OF_RUN ? &track->process->run->control->pauses : &track->process->file->pauses;
+}
+
+static uint32_t pause_count(const struct xs_track *track, unsigned list)
+{
+	/* pairs with the release in xs_pauses_begin() */
+	return atomic_load_explicit(&pauses_of(track, list)->count, memory_order_acquire);
+}
+
+/* The first one of the list that the track is not past; *ret_from UINT64_MAX: there is none. */
+static void next_pause(struct xs_track *track, unsigned list, uint64_t *ret_from, uint64_t *ret_to)
+{
+	const struct xs_pauses *pauses = pauses_of(track, list);
+	uint32_t count = pause_count(track, list), at;
+
+	*ret_from = *ret_to = UINT64_MAX;
+	if ((int32_t)(count - track->cuts[list]) <= 0)
+		return;
+	if (count - track->cuts[list] > XS_PAUSES)
+		track->cuts[list] = count - XS_PAUSES; /* older ones are forgotten */
+	at = track->cuts[list] % XS_PAUSES;
+	*ret_to = atomic_load_explicit(&pauses->last[at].to, memory_order_acquire);
+	*ret_from = atomic_load_explicit(&pauses->last[at].from, memory_order_relaxed);
+}
+
+/* The one that ends first, of both lists; returns which list has it. Where the two overlap, it began when the first of them did. */
+static unsigned first_pause(struct xs_track *track, uint64_t *ret_from, uint64_t *ret_to)
+{
+	uint64_t from[PAUSE_LISTS], to[PAUSE_LISTS];
+	unsigned list;
+
+	next_pause(track, PAUSES_OF_RUN, &from[PAUSES_OF_RUN], &to[PAUSES_OF_RUN]);
+	next_pause(track, PAUSES_OF_PROCESS, &from[PAUSES_OF_PROCESS], &to[PAUSES_OF_PROCESS]);
+	list = to[PAUSES_OF_RUN] <= to[PAUSES_OF_PROCESS] ? PAUSES_OF_RUN : PAUSES_OF_PROCESS;
+	*ret_from = from[0] < from[1] ? from[0] : from[1];
+	*ret_to = to[list];
+	return list;
+}
+
+/* Tasks that are open now ended at `from`, as far as anybody knows; what raced with the pause lies inside them all the same. */
+static void close_at_pause(struct xs_track *track, uint64_t from)
+{
+	uint64_t end = ns_of(track->process, from);
+
+	close_some(track, UINT32_MAX, end > track->last_ns ? end : track->last_ns);
+}
+
+/* A record of that time is next: ends what was open at the pauses before it. */
+static __attribute__((noinline, cold)) void cut(struct xs_track *track, uint64_t tick)
+{
+	uint64_t from, to;
+
+	for (;;) {
+		unsigned list = first_pause(track, &from, &to);
+
+		track->cut_at = to;
+		if (to == UINT64_MAX || to > tick)
+			return;
+		/* not, in a recovered track, those from after a pause that the killed drain process had seen */
+		if (track->depth && track->open[track->depth - 1].start < ns_of(track->process, to))
+			close_at_pause(track, from);
+		track->cut_to = to;
+		track->cuts[list]++;
+	}
+}
+
+/* When recording went off for the first time after that tick; UINT64_MAX: it did not. */
+static uint64_t paused_after(const struct xs_track *track, uint64_t tick)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (unsigned list = 0; list < PAUSE_LISTS; list++) {
+		const struct xs_pauses *pauses = pauses_of(track, list);
+		uint32_t count = pause_count(track, list);
+
+		for (uint32_t i = 0; i < count && i < XS_PAUSES; i++) {
+			uint64_t from = atomic_load_explicit(&pauses->last[i].from, memory_order_relaxed);
+
+			if (from < first && atomic_load_explicit(&pauses->last[i].to, memory_order_relaxed) > tick)
+				first = from;
+		}
+	}
+	return first;
+}
+
+/*
+ * For a record that is written at its end, of something that began at `tick` and took `duration`: when it is to end in the trace if
+ * recording was off in between, so that it stays inside the tasks around it; else UINT64_MAX.
+ */
+static uint64_t cut_short(struct xs_track *track, uint64_t tick, uint64_t duration)
+{
+	uint64_t from;
+
+	if (track->cut_at <= tick + duration)
+		cut(track, tick + duration);
+	if (tick >= track->cut_to)
+		return UINT64_MAX;
+	from = paused_after(track, tick);
+	return from < tick + duration ? from : UINT64_MAX;
+}
+
 static void read_thread(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
 	struct xs_process *process = track->process;
@@ -415,7 +523,7 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 {
 	struct xs_process *process = track->process;
 	const struct xs_call_record *call = (const void *)event;
-	uint64_t start, end;
+	uint64_t start, end, off;
 
 	if (size < sizeof(*call))
 		return;
@@ -423,7 +531,14 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 	end = ns_of(process, event->tick + call->duration);
 	if (end < start)
 		end = start;
-	if (process->chrome)
+	off = cut_short(track, event->tick, call->duration);
+	if (off != UINT64_MAX) {
+		off = ns_of(process, off);
+		end = off > start ? off : start;
+	}
+	if (process->chrome && off != UINT64_MAX)
+		xs_chrome_unfinished(track, xs_name_of(process, xs_function_id(event->source, event->name)), start, end);
+	else if (process->chrome)
 		xs_chrome_call(track, call, start, end);
 	if (process->summary)
 		xs_summary_call(process->summary, call, end - start);
@@ -534,6 +649,10 @@ static uint64_t read_track(struct xs_track *track)
 		if (process->chrome)
 			xs_chrome_prefix(track);
 	}
+	/* after head: whoever wrote a record after a pause had seen the pause's end */
+	if (pause_count(track, PAUSES_OF_RUN) != track->cuts[PAUSES_OF_RUN] ||
+	    pause_count(track, PAUSES_OF_PROCESS) != track->cuts[PAUSES_OF_PROCESS])
+		cut(track, 0);
 	while (track->pos != head) {
 		const struct xs_event *event = xs_ring_peek(track->data, process->ring_size, track->pos, head, &size);
 
@@ -546,6 +665,8 @@ static uint64_t read_track(struct xs_track *track)
 			open_chrome(track);
 			wanted = false;
 		}
+		if (__builtin_expect(event->tick >= track->cut_at, 0))
+			cut(track, event->tick);
 		if (event->kind == XS_BEGIN) {
 			(void)open_task(track, ns_of(process, event->tick), event->name);
 			track->records++;
@@ -672,7 +793,8 @@ static void finish_track(struct xs_track *track, uint64_t end)
 {
 	struct xs_process *process = track->process;
 	uint32_t call = atomic_load_explicit(&track->ring->call, memory_order_relaxed);
-	uint64_t start = ns_of(process, atomic_load_explicit(&track->ring->call_tick, memory_order_relaxed));
+	uint64_t call_tick = atomic_load_explicit(&track->ring->call_tick, memory_order_relaxed);
+	uint64_t start = ns_of(process, call_tick), call_end = end, off, still;
 
 	if (atomic_load_explicit(&track->ring->state, memory_order_relaxed) != XS_RING_LIVE)
 		call = 0;
@@ -680,10 +802,17 @@ static void finish_track(struct xs_track *track, uint64_t end)
 				   atomic_load_explicit(&track->ring->lost_nested, memory_order_relaxed));
 	if (call && track->thread < process->thread_count)
 		process->threads[track->thread].call = call;
+	off = paused_after(track, call_tick);
+	if (off != UINT64_MAX)
+		call_end = ns_of(process, off);
 	if (call && process->chrome)
 		xs_chrome_unfinished(track,
 				     xs_name_of(process, xs_function_id((uint8_t)(call >> 24), (call & 0xffffff) - 1)),
-				     start, end > start ? end : start);
+				     start, call_end > start ? call_end : start);
+	cut(track, UINT64_MAX);
+	(void)first_pause(track, &off, &still);
+	if (off != UINT64_MAX)
+		close_at_pause(track, off);
 	close_some(track, UINT32_MAX, end);
 	if (process->chrome && xs_output_full(process->out))
 		xs_process_commit(process);

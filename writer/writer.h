@@ -115,6 +115,9 @@ struct xs_track {
 	uint64_t records, lost_base;
 	uint32_t tid, thread; /* thread: index in process->threads */
 	bool dirty;           /* consumed since the last commit */
+	uint64_t cut_at;      /* tick: a record from there on shows that a time of not recording is over */
+	uint64_t cut_to;      /* tick: the end of the last such time that is behind the track */
+	uint32_t cuts[2];     /* how many are: of the run's, of the process's */
 	uint64_t last_ns;     /* of the last begin or end */
 	uint32_t depth, room;
 	struct xs_open *open;
@@ -171,7 +174,7 @@ struct xs_process {
 	struct xs_summary *summary; /* NULL: not wanted */
 };
 
-enum xs_end { XS_END_EXITED, XS_END_KILLED, XS_END_EXEC, XS_END_UNKNOWN };
+enum xs_end { XS_END_EXITED, XS_END_KILLED, XS_END_EXEC, XS_END_UNKNOWN, XS_END_STOPPED };
 
 /* Finished device work, in ns of the trace (since run->base). */
 struct xs_work {

@@ -32,12 +32,17 @@ static void check(const struct xs_options *options)
 			break;
 		case XS_OPT_COUNT:
 		case XS_OPT_SIZE:
+		case XS_OPT_TIME:
 			memcpy(&number, field, sizeof(number));
 			if (number && (number < row->low || number > row->high))
 				abort();
 			break;
+		case XS_OPT_CHECKED:
+			if (*field && !row->valid(field))
+				abort();
+			/* fallthrough */
 		case XS_OPT_TEXT:
-			if (!memchr(field, '\0', XS_PATH_MAX))
+			if (!memchr(field, '\0', row->high))
 				abort();
 			break;
 		}

@@ -136,6 +136,94 @@ static void tasks_and_calls(void)
 	close_all();
 }
 
+static void expect(const struct trace *trace, const char *name, uint64_t start, uint64_t end, bool unfinished)
+{
+	int found = 0;
+
+	start = xs_timeline_ns(&dir.run.clock, start);
+	end = xs_timeline_ns(&dir.run.clock, end);
+	for (size_t i = 0; i < trace->count; i++) {
+		const struct slice *s = &trace->slices[i];
+
+		found += !strcmp(s->name, name) && s->start == start && s->end == end && s->unfinished == unfinished;
+	}
+	CHECK(found == 1, "%s from %" PRIu64 " to %" PRIu64 ": %d", name, start, end, found);
+}
+
+/* What is open when recording goes off ends there; so do calls that last beyond, or they would stick out of their tasks. */
+static void pauses(void)
+{
+	struct xs_pauses *run, *own;
+	struct xs_ring *ring;
+	struct trace trace;
+	uint64_t t0;
+
+	open_all(NULL, 1);
+	run = &dir.run.control->pauses;
+	own = &file->pauses;
+	ring = rundir_ring(file, 0);
+	put_thread(&dir, ring, 77, "t");
+	t0 = tick();
+	put_begin(&dir, ring, t0, task("outer"));
+	put_begin(&dir, ring, t0 + 10000, task("inner"));
+	/* two that overlap; the process's began first and ends last */
+	xs_pauses_begin(own, t0 + 20000);
+	xs_pauses_begin(run, t0 + 30000);
+	xs_pauses_end(run, t0 + 40000);
+	xs_pauses_end(own, t0 + 50000);
+	put_call(&dir, ring, t0 + 60000, 1000, 0xffffff, 0, 0);      /* inside the next one */
+	put_call(&dir, ring, t0 + 15000, 50000, 0xffffff, 0, 0); /* all the while */
+	put_end(&dir, ring, t0 + 70000, domain);
+	put_end(&dir, ring, t0 + 71000, domain);
+	put_begin(&dir, ring, t0 + 80000, task("between"));
+	xs_pauses_begin(run, t0 + 85000);
+	xs_pauses_end(run, t0 + 90000);
+	put_begin(&dir, ring, t0 + 100000, task("whole"));
+	put_end(&dir, ring, t0 + 110000, domain);
+	put_begin(&dir, ring, t0 + 120000, task("last"));
+	xs_pauses_begin(own, t0 + 130000);
+	finish(adopt());
+	trace = load();
+	CHECK(trace.count == 7, "%zu slices", trace.count);
+	expect(&trace, "d::outer", t0, t0 + 20000, true);
+	expect(&trace, "d::inner", t0 + 10000, t0 + 20000, true);
+	expect(&trace, "(unknown)", t0 + 15000, t0 + 20000, true);
+	expect(&trace, "(unknown)", t0 + 60000, t0 + 61000, false);
+	expect(&trace, "d::between", t0 + 80000, t0 + 85000, true);
+	expect(&trace, "d::whole", t0 + 100000, t0 + 110000, false);
+	expect(&trace, "d::last", t0 + 120000, t0 + 130000, true);
+	CHECK(trace_other(&trace, "unmatched_ends") == 2, "%" PRIu64 " unmatched", trace_other(&trace, "unmatched_ends"));
+	nested(&trace);
+	drop(&trace);
+	close_all();
+}
+
+/* More of them than are remembered, and lists that hold anything. */
+static void many_pauses(void)
+{
+	struct xs_ring *ring;
+	struct trace trace;
+	uint64_t t0;
+
+	open_all(NULL, 1);
+	ring = rundir_ring(file, 0);
+	put_thread(&dir, ring, 77, "t");
+	t0 = tick();
+	put_begin(&dir, ring, t0, task("first"));
+	for (uint64_t i = 1; i <= 10 * XS_PAUSES; i++) {
+		xs_pauses_begin(&file->pauses, t0 + 100 * i);
+		xs_pauses_end(&file->pauses, t0 + 100 * i + 50);
+	}
+	put_begin(&dir, ring, t0 + 2000 * XS_PAUSES, task("second"));
+	put_end(&dir, ring, t0 + 2100 * XS_PAUSES, domain);
+	memset(&dir.run.control->pauses, 0x81, sizeof(struct xs_pauses));
+	finish(adopt());
+	trace = load();
+	CHECK(trace.count == 2 && trace_other(&trace, "lost") == 0, "%zu slices", trace.count);
+	drop(&trace);
+	close_all();
+}
+
 /* Long and hostile names, each way that a name can reach the file. */
 static void names(void)
 {
@@ -734,6 +822,8 @@ int main(int argc, char **argv)
 	tap_main(argv);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	tap_run("tasks and calls", tasks_and_calls);
+	tap_run("pauses", pauses);
+	tap_run("many pauses", many_pauses);
 	tap_run("names", names);
 	tap_run("crossing tasks: the smallest case", crossing_behind_the_last_group);
 	tap_run("crossing tasks at random", crossing);

@@ -15,7 +15,7 @@ static int app;
 /* Parses "xstrace" and the words (separated by single blanks; "_" stands for an empty word). 0 or -EINVAL. */
 static int parse(const char *line)
 {
-	static char copy[4096];
+	static char copy[XS_NAMES_MAX + 256];
 	char *argv[64] = { "xstrace" };
 	int argc = 1;
 
@@ -73,8 +73,8 @@ static void defaults(void)
 		if (row->type == XS_OPT_FLAG)
 			CHECK(flag(row) == !!strstr(row->name, "-timing"), "--%s", row->name);
 		else if (row->type == XS_OPT_CHOICE)
-			CHECK(choice(row) == 0, "--%s", row->name);
-		else if (row->type == XS_OPT_TEXT)
+			CHECK(choice(row) == !strcmp(row->name, "follow-child-process"), "--%s", row->name);
+		else if (row->type == XS_OPT_TEXT || row->type == XS_OPT_CHECKED)
 			CHECK(!*text(row), "--%s", row->name);
 	}
 	CHECK(options.ring_size == XS_RING_DEFAULT, "%" PRIu64, options.ring_size);
@@ -87,7 +87,20 @@ static void defaults(void)
 /* With what else a row needs to be accepted. */
 static const char *with(const struct xs_option *row)
 {
-	return strcmp(row->name, "compress") ? "" : "--chrome-itt-logging ";
+	if (!strcmp(row->name, "compress"))
+		return "--chrome-itt-logging ";
+	if (!strcmp(row->name, "trigger") || !strcmp(row->name, "flight-memory"))
+		return "--chrome-itt-logging --flight-recorder=1 ";
+	return strcmp(row->name, "flight-recorder") ? "" : "--chrome-itt-logging ";
+}
+
+static int words(const char *text)
+{
+	int n = 0;
+
+	for (; *text; text++)
+		n += *text == ' ';
+	return n;
 }
 
 static void every_flag(const struct xs_option *row)
@@ -115,10 +128,10 @@ static void every_number(const struct xs_option *row)
 
 	for (size_t i = 0; i < 3; i++) {
 		for (int way = 0; way < 2; way++) {
-			(void)snprintf(line, sizeof(line), "--%s%c%" PRIu64 " app", row->name, "= "[way], values[i]);
+			(void)snprintf(line, sizeof(line), "%s--%s%c%" PRIu64 " app", with(row), row->name, "= "[way], values[i]);
 			good(line);
-			CHECK(number(row) >= values[i] && number(row) < 2 * values[i] && app == 2 + way, "%s: %" PRIu64, line,
-			      number(row));
+			CHECK(number(row) >= values[i] && number(row) < 2 * values[i] && app == words(with(row)) + 2 + way,
+			      "%s: %" PRIu64, line, number(row));
 		}
 	}
 	(void)snprintf(line, sizeof(line), "--%s=%" PRIu64, row->name, row->low - 1);
@@ -135,6 +148,84 @@ static void every_number(const struct xs_option *row)
 		(void)snprintf(line, sizeof(line), "--%s 1K", row->name);
 		bad(line, "takes a number");
 	}
+}
+
+static void every_time(const struct xs_option *row)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns;
+	} times[] = { { "1ms", 1000000 }, { "1500us", 1500000 }, { "1.5s", 1500000000 }, { "2", 2000000000 }, { "2m", 120000000000 } };
+	static const char *const wrong[] = { "_", "x", "-1", "+1", "1x", "ms", "1sm", "1e400" };
+	char line[256];
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		(void)snprintf(line, sizeof(line), "%s--%s %s app", with(row), row->name, times[i].text);
+		good(line);
+		CHECK(number(row) == times[i].ns, "%s: %" PRIu64, line, number(row));
+	}
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		(void)snprintf(line, sizeof(line), "%s--%s=%s app", with(row), row->name, wrong[i]);
+		bad(line, "takes a time such as");
+	}
+	(void)snprintf(line, sizeof(line), "%s--%s 999999ns app", with(row), row->name);
+	bad(line, "takes a time from");
+	(void)snprintf(line, sizeof(line), "%s--%s 1000000000 app", with(row), row->name);
+	bad(line, "takes a time from");
+	(void)snprintf(line, sizeof(line), "%s--%s", with(row), row->name);
+	bad(line, "needs a value");
+}
+
+static void every_checked(const struct xs_option *row)
+{
+	static const struct {
+		const char *option, *good, *bad;
+	} texts[] = {
+		{ "session", "s1 A-b_c.9 .", "a/b a:b \xc3\xa9 %" },
+		{ "pause", "s1", "a/b" },
+		{ "resume", "s1", "a/b" },
+		{ "stop", "s1", "a/b" },
+		{ "dump", "s1", "a/b" },
+		{ "ranks-to-sample", "0 0,3,8-15 7-7 18446744073709551615",
+		  "x , 0, ,0 0,,1 3-2 1- -1 0x1 0;1 18446744073709551616 1-2-3" },
+		{ "iterations", "step:1 step:1-1 d::step:3-9 a:b:2", "step step: :1 step:0 step:0-3 step:3-2 step:1- step:x step:1x d:: d::1" },
+		{ "trigger", "task:a>1ms task:a>b>5 task:d::a>2m marker:m",
+		  "task task:a task:>1ms task:a>x task:a>-1 marker marker: x:y>1ms" },
+	};
+	char line[512], list[256];
+	int found = 0;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (strcmp(texts[i].option, row->name))
+			continue;
+		found++;
+		for (int way = 0; way < 2; way++) {
+			char *rest = list, *word;
+
+			(void)snprintf(list, sizeof(list), "%s", way ? texts[i].bad : texts[i].good);
+			while ((word = strsep(&rest, " "))) {
+				(void)snprintf(line, sizeof(line), "%s--%s %s app", with(row), row->name, word);
+				if (way) {
+					bad(line, row->choices);
+				} else {
+					good(line);
+					CHECK(!strcmp(text(row), word), "%s: %s", line, text(row));
+				}
+			}
+		}
+	}
+	CHECK(found == 1, "--%s: no examples here", row->name);
+	(void)snprintf(line, sizeof(line), "%s--%s _", with(row), row->name);
+	bad(line, "not an empty string");
+	(void)snprintf(line, sizeof(line), "%s--%s", with(row), row->name);
+	bad(line, "needs a value");
+}
+
+static void ranks(void)
+{
+	CHECK(xs_rank_listed("0,3,8-15", 0) && xs_rank_listed("0,3,8-15", 3) && xs_rank_listed("0,3,8-15", 12) &&
+		      xs_rank_listed("0,3,8-15", 15), "listed");
+	CHECK(!xs_rank_listed("0,3,8-15", 1) && !xs_rank_listed("0,3,8-15", 16) && !xs_rank_listed("0,3,8-15", 30), "not listed");
 }
 
 static void sizes(void)
@@ -192,7 +283,7 @@ static void every_choice(const struct xs_option *row)
 
 static void every_text(const struct xs_option *row)
 {
-	char line[4000], path[XS_PATH_MAX + 8];
+	static char line[XS_NAMES_MAX + 256], path[XS_NAMES_MAX + 8];
 
 	for (int way = 0; way < (row->letter ? 4 : 2); way++) {
 		if (way < 2)
@@ -203,12 +294,12 @@ static void every_text(const struct xs_option *row)
 		CHECK(!strcmp(text(row), "-a=b") && app == 2 + way % 2, "%s: %s", line, text(row));
 	}
 	memset(path, 'x', sizeof(path));
-	path[XS_PATH_MAX - 1] = '\0';
+	path[row->high - 1] = '\0';
 	(void)snprintf(line, sizeof(line), "--%s %s", row->name, path);
 	good(line);
 	CHECK(!strcmp(text(row), path), "the longest path");
-	path[XS_PATH_MAX - 1] = 'x';
-	path[XS_PATH_MAX] = '\0';
+	path[row->high - 1] = 'x';
+	path[row->high] = '\0';
 	(void)snprintf(line, sizeof(line), "--%s %s", row->name, path);
 	bad(line, "longer than");
 	(void)snprintf(line, sizeof(line), "--%s _", row->name);
@@ -239,6 +330,10 @@ static void every_row(void)
 			every_choice(row);
 		else if (row->type == XS_OPT_TEXT)
 			every_text(row);
+		else if (row->type == XS_OPT_CHECKED)
+			every_checked(row);
+		else if (row->type == XS_OPT_TIME)
+			every_time(row);
 		else
 			every_number(row);
 	}
@@ -353,6 +448,7 @@ int main(int argc, char **argv)
 	tap_run("defaults", defaults);
 	tap_run("every row", every_row);
 	tap_run("sizes", sizes);
+	tap_run("ranks", ranks);
 	tap_run("letters together", letters_together);
 	tap_run("where the application begins", where_the_application_begins);
 	tap_run("the nearest name", nearest);

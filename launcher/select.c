@@ -1,0 +1,90 @@
+/*
+ * What is to be traced, as far as that is known before the application starts: its rank, and the names of kernels.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher.h"
+
+/* The rank that an MPI or a job's launcher gave this process. */
+static bool rank_of_job(uint64_t *ret_rank)
+{
+	static const char *const variables[] = { "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PALS_RANKID", "RANK" };
+
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		const char *value = getenv(variables[i]);
+		char *end;
+
+		if (!value || value[0] < '0' || value[0] > '9')
+			continue;
+		*ret_rank = strtoull(value, &end, 10);
+		if (!*end)
+			return true;
+	}
+	return false;
+}
+
+bool xs_rank_wanted(const struct xs_options *options)
+{
+	uint64_t rank;
+
+	if (rank_of_job(&rank))
+		return xs_rank_listed(options->ranks, rank);
+	fprintf(stderr, "xstrace: --ranks-to-sample %s: no rank in the environment (PMI_RANK, PMIX_RANK, OMPI_COMM_WORLD_RANK, "
+			"SLURM_PROCID, PALS_RANKID, RANK); this process is traced\n",
+		options->ranks);
+	return true;
+}
+
+/* Adds the file's text to `names`; a file of which something does not fit is an error, not a shorter list. */
+static int read_names(const char *option, const char *path, char *names)
+{
+	size_t used = strlen(names), n;
+	FILE *file;
+
+	if (!path[0])
+		return 0;
+	if (used)
+		names[used++] = '\n';
+	file = fopen(path, "re");
+	errno = file ? 0 : errno;
+	n = file ? fread(names + used, 1, XS_NAMES_MAX - used, file) : 0;
+	if (!file || ferror(file)) {
+		fprintf(stderr, "xstrace: --%s-file %s: %s\n", option, path, strerror(errno));
+		n = SIZE_MAX;
+	} else if (n == XS_NAMES_MAX - used) {
+		fprintf(stderr, "xstrace: --%s-file %s: more than %u bytes of names\n", option, path, XS_NAMES_MAX - 1);
+		n = SIZE_MAX;
+	} else if (memchr(names + used, '\0', n)) {
+		fprintf(stderr, "xstrace: --%s-file %s: not a text\n", option, path);
+		n = SIZE_MAX;
+	}
+	if (file)
+		fclose(file);
+	if (n == SIZE_MAX)
+		return -1;
+	names[used + n] = '\0';
+	return 0;
+}
+
+static int read_list(const char *option, const char *path, char *names)
+{
+	bool given = names[0] || path[0];
+
+	if (read_names(option, path, names) < 0)
+		return -1;
+	if (given && !names[strspn(names, ", \t\r\n")]) {
+		fprintf(stderr, "xstrace: --%s%s names no kernel\n", option, path[0] ? "-file" : "");
+		return -1;
+	}
+	return 0;
+}
+
+int xs_read_kernels(struct xs_options *options)
+{
+	if (read_list("include-kernels", options->include_kernels_file, options->include_kernels) < 0)
+		return -1;
+	return read_list("exclude-kernels", options->exclude_kernels_file, options->exclude_kernels);
+}

@@ -1,0 +1,574 @@
+"""What is recorded when: pause and resume by ITT, the environment, a session, time, iterations, rank; and which kernels."""
+
+import glob
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import APPS, NOBODY, XSTRACE, alive, expected_lines, root_only, wait_until
+
+ITT = "--chrome-itt-logging"
+CALL = "--chrome-call-logging"
+KERNEL = "--chrome-kernel-logging"
+PAUSED = ITT + " --start-paused"
+ENABLE = "PTI_ENABLE_COLLECTION"
+
+
+def names(run):
+    """Finished tasks of all traces, sorted; unfinished ones with a question mark."""
+    tasks = [s for t in run.traces for s in t.tasks]
+    return " ".join(sorted(s.name.removeprefix("app::") + "?" * s.unfinished for s in tasks))
+
+
+def steps(xstrace, options, text, **more):
+    """Runs itt_control's steps; returns the tasks that are in the traces."""
+    run = xstrace(options, "itt_control", text.split(), **more)
+    assert (run.status, run.err) == (0, ""), run.err
+    return names(run)
+
+
+def xs(*args, **more):
+    """The launcher alone; a CompletedProcess."""
+    command = [str(arg) for arg in (XSTRACE, *args)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=20, **more)
+
+
+# ---- ITT and the environment ----
+
+
+@pytest.mark.parametrize(
+    "text, shown",
+    [
+        ("=a", ""),
+        ("=a resume =b pause =c resume =d", "b d"),
+        ("=a resume resume =b pause pause =c", "b"),
+        ("resume +a +b pause - - =c", "a? b?"),
+        ("resume +a pause resume =b - =c", "a? b c"),
+        ("resume +a =b pause =c resume =d", "a? b d"),
+        ("+a resume =b - =c", "b c"),
+        ("=a set:1 =b set:0 =c set:2 =d unset =e", "b d"),
+        ("=a put:1 =b put:0 =c put:1 =d clear =e", "b d"),
+        ("set:yes =a set: =b", ""),
+        # ITT's word counts more, from the first on
+        ("set:1 =a pause =b set:0 set:1 =c resume set:0 =d", "a d"),
+        # children begin as their parent stood; a program begins anew
+        ("resume =a fork =b pause =c", "a b"),
+        ("fork =a resume =b", "b"),
+        ("resume =a exec =b resume =c", "a c"),
+        ("set:1 =a exec =b set:0 =c exec =d", "a b"),
+    ],
+)
+def test_paused_from_the_start(xstrace, text, shown):
+    assert steps(xstrace, PAUSED, text) == shown
+
+
+@pytest.mark.parametrize("value, shown", [("1", "a"), ("0", ""), ("", ""), ("3", "a")])
+def test_environment_at_the_start(xstrace, value, shown):
+    assert steps(xstrace, PAUSED, "=a", env={ENABLE: value}) == shown
+    assert steps(xstrace, ITT + " --conditional-collection", "=a set:0 =b", env={ENABLE: value}) == shown
+
+
+def test_no_effect_without_the_option(xstrace):
+    text = "=a pause =b set:0 =c unset =d resume =e"
+    assert steps(xstrace, ITT, text, env={ENABLE: "0"}) == "a b c d e"
+
+
+def test_python(xstrace):
+    body = f"""
+import os, ittapi
+def task(name):
+    with ittapi.task(name, domain="app"):
+        pass
+task("a")
+os.environ["{ENABLE}"] = "1"
+task("b")
+os.environ["{ENABLE}"] = "0"
+task("c")
+os.environ["{ENABLE}"] = "1"
+task("d")
+del os.environ["{ENABLE}"]
+task("e")
+ittapi.resume()
+task("f")
+ittapi.pause()
+task("g")
+"""
+    run = xstrace(PAUSED, sys.executable, ["-c", body])
+    assert (run.status, run.err, names(run)) == (0, "", "b d f")
+
+
+def test_open_tasks_end_at_the_pause(xstrace):
+    """To the time, and what comes after stands beside them, not inside."""
+    text = "resume +a +b sleep:20 pause sleep:50 resume +c =d - - - sleep:10"
+    run = xstrace(PAUSED, "itt_control", text.split())
+    a, b, c, d = sorted(run.trace.tasks, key=lambda s: s.name)
+    assert a.unfinished and b.unfinished and not c.unfinished and not d.unfinished
+    assert a.start <= b.start and b.end == a.end
+    assert 20e6 <= a.end - a.start < 45e6 and c.start - a.end >= 50e6
+    assert c.start <= d.start <= d.end <= c.end
+    assert run.trace.other["unmatched_ends"] == 2
+
+
+def test_still_paused_at_the_end(xstrace):
+    run = xstrace(PAUSED, "itt_control", "resume +a sleep:10 pause sleep:60".split())
+    (task,) = run.trace.tasks
+    assert task.unfinished and 10e6 <= task.end - task.start < 50e6
+
+
+def test_many_pauses(xstrace):
+    run = xstrace(PAUSED, "itt_control", ["resume", "+a", *"pause =x resume =b".split() * 1000])
+    assert names(run) == " ".join(["a?"] + ["b"] * 1000)
+
+
+# ---- iterations ----
+
+
+@pytest.mark.parametrize(
+    "which, shown",
+    [
+        ("step:2-3", "a2 a3 step step"),
+        ("step:1", "a1 step"),
+        ("app::step:4", "a4 step"),
+        ("step:1-9", "a1 a2 a3 a4 step step step step"),
+        ("step:5", ""),
+        ("other:1", ""),
+    ],
+)
+def test_iterations(xstrace, which, shown):
+    text = "=a0 " + " ".join(f"+step =a{i} -" for i in range(1, 5))
+    assert steps(xstrace, f"{ITT} --iterations {which}", text) == shown
+
+
+def test_iterations_inside_a_paused_part_count(xstrace):
+    text = "+step =a1 - resume +step =a2 - pause +step =a3 - resume +step =a4 -"
+    assert steps(xstrace, f"{PAUSED} --iterations step:2-3", text) == "a2 step"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--iterations step",
+        "--iterations step:0",
+        "--iterations step:3-2",
+        "--iterations :3",
+        "--iterations step:1-x",
+        f"{ITT} --flight-recorder 1s --trigger task:a",
+        f"{ITT} --flight-recorder 1s --trigger task:>1ms",
+        f"{ITT} --flight-recorder 1s --trigger mark:a",
+        "--session a/b",
+        "--session ",
+        "--pause a:b",
+        "--ranks-to-sample 1,x",
+        "--ranks-to-sample 3-1",
+        "--ranks-to-sample 1,",
+        "--delay 1x",
+        "--follow-child-process 2",
+    ],
+)
+def test_wrong_values(options):
+    option = re.findall(r"--[\w-]+", options)[-1]
+    result = xs(*options.split(" "), "echo", "started")
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (125, "", 1)
+    assert option in result.stderr
+
+
+# ---- time ----
+
+
+LOOP = ["=first", "loop:tick"]
+
+
+def run_for(xstrace, options, seconds):
+    run = xstrace.start(options, "itt_control", LOOP, stdin=subprocess.PIPE)
+    time.sleep(seconds)
+    run.process.communicate(b"\n")
+    return run.finish()
+
+
+def window(run):
+    """The first task's start; of the others the first start, the last end, and all."""
+    ticks = [s for s in run.trace.tasks if s.name == "app::tick"]
+    begin = min(s.start for s in run.trace.slices)
+    return begin, min(s.start for s in ticks), max(s.end for s in ticks), ticks
+
+
+def test_duration(xstrace):
+    run = run_for(xstrace, f"{ITT} --duration 200ms", 0.5)
+    begin, first, last, ticks = window(run)
+    assert "first" in names(run) and first - begin < 50e6
+    assert 150e6 < last - begin < 215e6
+    assert [s.unfinished for s in sorted(ticks, key=lambda s: s.end)][:-1] == [False] * (len(ticks) - 1)
+
+
+def test_delay(xstrace):
+    run = run_for(xstrace, f"{ITT} --delay 200ms", 0.5)
+    assert "first" not in names(run)
+    begin, first, last, ticks = window(run)
+    assert 0.15 < (last - first) / 1e9 < 0.45
+
+
+def test_delay_and_duration(xstrace):
+    """The window has the length that was asked for, wherever it lies."""
+    run = run_for(xstrace, f"{ITT} --delay 100ms --duration 150ms", 0.5)
+    begin, first, last, ticks = window(run)
+    assert 140e6 < last - first < 160e6
+    other = run_for(xstrace, f"{ITT} --delay 10", 0.1)
+    assert not other.trace_files and any("No event of interest" in line for line in other.said)
+
+
+# ---- ranks ----
+
+RANKS = ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PALS_RANKID", "RANK"]
+
+
+@pytest.mark.parametrize("variable", RANKS)
+def test_ranks(xstrace, variable):
+    for rank, traced in (("0", True), ("2", False), ("3", True), ("11", True), ("16", False)):
+        shown = steps(xstrace, f"{ITT} --ranks-to-sample 0,3,8-15", "=a", env={variable: rank})
+        assert (shown == "a") == traced, rank
+
+
+def test_the_first_variable_counts(xstrace):
+    for i, variable in enumerate(RANKS[:-1]):
+        env = {variable: "1", **{other: "0" for other in RANKS[i + 1 :]}}
+        assert steps(xstrace, f"{ITT} --ranks-to-sample 0", "=a", env=env) == ""
+
+
+def test_untraced_rank_is_the_program_itself(xstrace):
+    """Status, output, environment, and no process between."""
+    script = 'echo $PPID; env | grep -c "XSTRACE\\|PRELOAD\\|INTEL_\\|OPENCL_"; kill -TERM $$'
+    options = f"{ITT} --ranks-to-sample 5 --output-dir-path never"
+    run = xstrace(options, "sh", ["-c", script], env={"RANK": "4"})
+    assert (run.status, run.out, run.err) == (-15, f"{os.getpid()}\n0\n", "")
+    assert not run.said and not (run.cwd / "never").exists()
+    (xstrace.cwd / "script").write_text("echo a script without its first line: $1\n")
+    (xstrace.cwd / "script").chmod(0o755)
+    run = xstrace("--ranks-to-sample 5", "./script", ["x"], env={"RANK": "4"})
+    assert (run.status, run.out) == (0, "a script without its first line: x\n")
+    run = xstrace("--ranks-to-sample 5", "nonexistent", env={"RANK": "4"})
+    assert run.status == 127
+
+
+@pytest.mark.parametrize("env", [{}, {"RANK": "x"}, {"RANK": ""}])
+def test_no_rank(xstrace, env):
+    run = xstrace(f"{ITT} --ranks-to-sample 7", "itt_control", ["=a"], env=env)
+    assert names(run) == "a"
+    assert len([line for line in run.said if "no rank" in line]) == 1
+
+
+# ---- descendants ----
+
+
+def test_descendants_are_not_followed(xstrace):
+    own = f"{ITT} --follow-child-process 0"
+    assert steps(xstrace, own, "=a fork =b") == "a"
+    assert steps(xstrace, f"{ITT} --follow-child-process 1", "=a fork =b") == "a b"
+    assert steps(xstrace, own, "=a exec =b fork =c exec =d") == "a b"
+    run = xstrace(own, "sh", ["-c", f"{APPS}/itt_control =a; exec {APPS}/itt_control =b"])
+    assert (run.status, run.err, names(run)) == (0, "", "b")
+
+
+def test_run_does_not_wait_for_those_not_followed(xstrace):
+    script = f"{APPS}/itt_control =b sleep:5000 & exec {APPS}/itt_control =a"
+    run = xstrace(f"{ITT} --follow-child-process 0", "sh", ["-c", script])
+    assert names(run) == "a" and run.seconds < 3
+
+
+# ---- sessions ----
+
+
+def links():
+    return glob.glob("/dev/shm/xstrace-session-*") + glob.glob("/tmp/xstrace-session-*")
+
+
+def start_loop(xstrace, session, options=ITT, text="say:ready loop:tick", **more):
+    run = xstrace.start(
+        f"{options} --session {session}", "itt_control", text.split(), stdin=subprocess.PIPE, **more
+    )
+    run.wait_for_output()
+    return run
+
+
+def end_loop(run):
+    run.process.communicate(b"\n")
+    return run.finish()
+
+
+def control(what, session, status=0):
+    result = xs(what, session)
+    assert result.returncode == status, result.stderr
+    said, silent = (result.stdout, result.stderr) if status == 0 else (result.stderr, result.stdout)
+    assert silent == "" and said.count("\n") == 1
+    assert said.startswith(f"[INFO] Session {session} " if status == 0 else "xstrace: ")
+    return said
+
+
+def test_pause_and_resume(xstrace):
+    run = start_loop(xstrace, "s1")
+    pid = run.child("itt_control")
+    time.sleep(0.1)
+    said = control("--pause", "s1")
+    assert re.search(rf"s1 is paused: run xstrace-\w+, 1 process \({pid} itt_control\)$", said)
+    assert "is paused already" in control("--pause", "s1")
+    time.sleep(0.3)
+    assert "records again: run" in control("--resume", "s1")
+    assert "is not paused: run" in control("--resume", "s1")
+    time.sleep(0.1)
+    end_loop(run)
+    assert (run.status, run.err) == (0, "")
+    ticks = sorted((s for s in run.trace.tasks), key=lambda s: s.start)
+    gaps = [b.start - a.end for a, b in zip(ticks, ticks[1:]) if b.start - a.end > 200e6]
+    assert len(gaps) == 1
+    assert len([s for s in ticks if s.unfinished]) <= 1
+    assert not links()
+
+
+def test_session_of_several_processes(xstrace):
+    """Also those that join while it is paused."""
+    script = (
+        f"for i in 1 2; do {APPS}/itt_control =a say:ready sleep:900 =b & done; "
+        f"read line; {APPS}/itt_control =c sleep:600 =d & wait"
+    )
+    run = xstrace.start(f"{ITT} --session many", "sh", ["-c", script], stdin=subprocess.PIPE)
+    wait_until(lambda: (run.log / "stdout").read_text().count("ready") == 2)
+    said = control("--pause", "many")
+    assert re.search(r"3 processes \(\d+ sh, \d+ itt_control, \d+ itt_control\)$", said)
+    run.process.stdin.write(b"\n")
+    run.process.stdin.flush()
+    wait_until(lambda: "4 processes" in control("--pause", "many"))
+    time.sleep(0.2)
+    assert "4 processes" in control("--resume", "many")
+    run.process.stdin.close()
+    run.finish()
+    assert names(run) == "a a b b d" and run.status == 0
+    assert not links()
+
+
+def test_stop(xstrace):
+    run = start_loop(xstrace, "s-2.x", text="+open say:ready loop:tick =late fork =child")
+    directory = run.dir
+    began = time.monotonic()
+    said = control("--stop", "s-2.x")
+    assert time.monotonic() - began < 5
+    (path,) = run.cwd.glob("*.json")
+    assert said.endswith(f"; traces: {path}\n")
+    assert not os.path.exists(directory) and not links()
+    wait_until(lambda: "xstrace-drain" not in run.children())
+    assert alive(run.child("itt_control"))
+    before = path.read_bytes()
+    control("--stop", "s-2.x", 125)
+    end_loop(run)
+    assert (run.status, run.err) == (0, "") and path.read_bytes() == before
+    assert run.trace.other["end"] == "stopped" and "status" not in run.trace.other
+    assert len([s for s in run.trace.tasks if s.unfinished and s.name == "app::open"]) == 1
+    assert "late" not in names(run) and "child" not in names(run)
+    assert [line for line in run.said if "Timeline" not in line] == []
+
+
+@pytest.mark.parametrize("how", ["TERM", "KILL", "7"])
+def test_end_after_a_stop(xstrace, how):
+    """As without xstrace."""
+    end = f"exit {how}" if how == "7" else f"kill -{how} $$"
+    script = f"{APPS}/itt_control =a say:ready wait; {end}"
+    run = xstrace.start(f"{ITT} --session s", "sh", ["-c", script], stdin=subprocess.PIPE)
+    run.wait_for_output()
+    control("--stop", "s")
+    end_loop(run)
+    assert run.status == (7 if how == "7" else -getattr(signal, f"SIG{how}"))
+    assert names(run) == "a" and all("Timeline" in line for line in run.said)
+
+
+def test_stop_while_paused(xstrace):
+    run = start_loop(xstrace, "s")
+    time.sleep(0.05)
+    control("--pause", "s")
+    control("--stop", "s")
+    end_loop(run)
+    assert run.trace.other["end"] == "stopped"
+
+
+def test_stop_of_many_busy_threads(xstrace):
+    run = xstrace.start(f"{ITT} --session busy --ring-size 64K", "itt_tasks", [3000000, 4])
+    wait_until(lambda: run.dir and list(run.cwd.glob("*.json")))
+    control("--stop", "busy")
+    run.finish()
+    assert run.status == 0 and run.trace.other["end"] == "stopped"
+
+
+def test_stop_of_reports(xstrace):
+    run = start_loop(xstrace, "s", options="-h -d")
+    assert "reports" in control("--stop", "s")
+    assert end_loop(run).status == 0
+
+
+def test_pause_of_a_busy_program(xstrace):
+    """Whatever the threads were in the middle of."""
+    run = xstrace.start(f"{ITT} --session busy", "itt_tasks", [3000000, 2, "--depth", 8])
+    wait_until(lambda: run.dir and list(run.cwd.glob("*.json")))
+    while run.process.poll() is None and xs("--pause", "busy").returncode == 0:
+        xs("--resume", "busy")
+    run.finish()
+    assert run.status == 0 and run.trace.other["lost"] == 0
+
+
+def test_pause_of_a_program_with_calls(xstrace):
+    """Calls and device work that last longer than a pause."""
+    run = xstrace.start(f"{ITT} {CALL} {KERNEL} --session gpu", "gemm", [256, 60])
+    wait_until(lambda: run.dir and list(run.cwd.glob("*.json")), 60)
+    while run.process.poll() is None and xs("--pause", "gpu").returncode == 0:
+        xs("--resume", "gpu")
+    run.finish()
+    assert run.status == 0 and run.trace.device
+
+
+def test_window_and_session(xstrace):
+    run = start_loop(xstrace, "s", options=f"{ITT} --delay 10")
+    control("--pause", "s")
+    assert "--delay or --duration still keeps it" in control("--resume", "s")
+    end_loop(run)
+    assert not run.trace_files
+
+
+def test_name_in_use(xstrace):
+    run = start_loop(xstrace, "s")
+    result = xs(ITT, "--session", "s", "--output-dir-path", "new", "echo", "started", cwd=run.cwd)
+    assert (result.returncode, result.stdout) == (125, "")
+    assert result.stderr.count("\n") == 1 and str(run.child("itt_control")) in result.stderr
+    assert not (run.cwd / "new").exists()
+    assert len(glob.glob("/dev/shm/xstrace-*")) == 2  # the first one's directory and name
+    control("--pause", "s")  # it is still the first one's
+    end_loop(run)
+
+
+def test_name_left_over(xstrace):
+    """Of a run directory that is gone, and of one whose processes are dead."""
+    os.symlink("/dev/shm/xstrace-gone", f"/dev/shm/xstrace-session-{os.getuid()}-s")
+    assert "is over" in control("--pause", "s", 125)
+    assert steps(xstrace, f"{ITT} --session s", "=a") == "a"
+    assert not links()
+    run = start_loop(xstrace, "s")
+    os.kill(run.drain, signal.SIGKILL)
+    wait_until(lambda: "xstrace-drain" not in run.children())
+    assert "drain process is dead" in control("--stop", "s", 125)
+    assert "is paused" in control("--pause", "s")
+    run.process.communicate(b"\n")
+    run.wait()
+    assert "is over" in control("--resume", "s", 125)
+    assert len(links()) == 1
+    assert xs("--recover", run.dir, cwd=run.cwd).returncode == 0
+    run.collect()
+    assert not links()
+
+
+def test_no_such_session():
+    assert "no session nobody" in control("--pause", "nobody", 125)
+    assert "no session nobody" in control("--resume", "nobody", 125)
+    assert "no session nobody" in control("--stop", "nobody", 125)
+
+
+def test_commands_take_no_application():
+    result = xs("--pause", "s", "echo", "started")
+    assert (result.returncode, result.stdout) == (125, "") and "echo" in result.stderr
+    result = xs("--pause", "s", "--resume", "s")
+    assert result.returncode == 125 and "one of" in result.stderr
+
+
+@root_only
+def test_session_of_another_user(xstrace):
+    run = start_loop(xstrace, "s")
+    result = xs("--pause", "s", user=NOBODY)
+    assert result.returncode == 125 and "another user (uid 0)" in result.stderr
+    end_loop(run)
+    # a link that somebody else has put where mine would be
+    link = f"/dev/shm/xstrace-session-{os.getuid()}-s"
+    os.chmod("/dev/shm", 0o1777)
+    subprocess.run(["ln", "-s", "/tmp", link], user=NOBODY, check=True)
+    assert "another user's" in control("--pause", "s", 125)
+    result = xs(ITT, "--session", "s", "true", cwd=xstrace.cwd)
+    assert result.returncode == 125 and "another user's" in result.stderr
+    os.unlink(link)
+    os.mkdir("/dev/shm/theirs", 0o700)
+    os.chown("/dev/shm/theirs", NOBODY, NOBODY)
+    os.symlink("/dev/shm/theirs", link)
+    assert "another user's" in control("--stop", "s", 125)
+    os.unlink(link)
+    os.rmdir("/dev/shm/theirs")
+
+
+def test_application_that_cannot_be_run_leaves_no_name(xstrace):
+    (xstrace.cwd / "garbage").write_bytes(b"\x7fELF\0garbage")
+    (xstrace.cwd / "garbage").chmod(0o755)
+    run = xstrace("--session s", "./garbage")
+    assert run.status == 126
+    wait_until(lambda: not links())
+
+
+# ---- kernels ----
+
+def kernels(run):
+    """Which kernels are in the trace; everything else must be there whatever is filtered."""
+    lines = expected_lines(run.out)
+    trace = run.trace
+    for (_, _, kind, _), n in lines.items():
+        if kind in ("writes", "reads", "maps", "unmaps", "fills"):
+            assert trace.count(kind) == n, kind
+    found = {s.base for s in trace.device if "global" in s.args}
+    for name in found:
+        assert trace.count("kernels", name) == 3
+    # each device command has its arrow, and the host's calls are all there
+    assert len([e for e in trace.events if e["ph"] == "f"]) == len(trace.device)
+    assert len([s for s in trace.calls if s.name == "clEnqueueNDRangeKernel"]) == 6
+    return " ".join(sorted(found))
+
+
+@pytest.mark.parametrize(
+    "options, shown",
+    [
+        ([], "multiply reduce"),
+        (["--include-kernels", "mult"], "multiply"),
+        (["--include-kernels", "nothing, educ"], "reduce"),
+        (["--include-kernels", "u"], "multiply reduce"),
+        (["--include-kernels", "nothing"], ""),
+        (["--exclude-kernels", "mult,nothing"], "reduce"),
+        (["--include-kernels", "mult,red", "--exclude-kernels", "multi"], "reduce"),
+        (["--include-kernels-file", "reduce"], "reduce"),
+        (["--include-kernels-file", "both"], "multiply reduce"),
+        (["--include-kernels", "red", "--include-kernels-file", "mult"], "multiply reduce"),
+        (["--exclude-kernels-file", "reduce"], "multiply"),
+        (["--exclude-kernels-file", "both"], ""),
+    ],
+)
+def test_kernels(xstrace, options, shown):
+    (xstrace.cwd / "reduce").write_text("\n# no comment\r\n reduce\t\r\n\n")
+    (xstrace.cwd / "both").write_text("mul,\nfoo,reduc,bar")
+    (xstrace.cwd / "mult").write_text("mult")
+    run = xstrace([KERNEL, *options], "gemm", ["--expected", 64, 3])
+    assert (run.status, run.err) == (0, "")
+    assert kernels(run) == shown
+
+
+def test_kernels_in_the_report(xstrace):
+    run = xstrace("-h -d --include-kernels reduce", "gemm", [64, 3])
+    assert re.search(r"\breduce\b", run.err + "\n".join(run.said)) and "multiply" not in run.err
+    assert re.search(r"clEnqueueNDRangeKernel,\s*6,", run.err)
+
+
+def test_kernel_files_that_cannot_be_read(xstrace):
+    (xstrace.cwd / "long").write_text("x" * 16384)
+    (xstrace.cwd / "zero").write_bytes(b"a\0b")
+    (xstrace.cwd / "empty").write_text(" \n,\n")
+    (xstrace.cwd / "dir").mkdir()
+    for which in ("include", "exclude"):
+        for name in ("missing", "long", "zero", "empty", "dir"):
+            option = f"--{which}-kernels-file"
+            result = xs(option, name, "echo", "started", cwd=xstrace.cwd)
+            assert (result.returncode, result.stdout) == (125, ""), name
+            assert result.stderr.count("\n") == 1 and option in result.stderr
+    (xstrace.cwd / "longest").write_text("x" * 16383)
+    run = xstrace([KERNEL, "--exclude-kernels-file", "longest"], "gemm", ["--expected", 64, 3])
+    assert kernels(run) == "multiply reduce"
