@@ -631,7 +631,8 @@ BAD = "ends twice unopened nulls more_nulls huge counts utf8 formats same destru
 def bad(xstrace, *words, **more):
     run = xstrace(ITT, "itt_bad", words, **more)
     assert (run.status, run.err) == (0, "") and run.out.endswith("survived\n")
-    assert run.trace.count("tasks", "bad::survived") + run.trace.count("tasks", "bad::(too many names)") == 2
+    names = ("bad::survived", "bad::(too many names)")  # the latter behind a million of them
+    assert any(run.trace.count("tasks", name) for name in names)
     return run
 
 
