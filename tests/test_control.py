@@ -1,4 +1,4 @@
-"""What is recorded when: pause and resume by ITT, the environment, a session, time, iterations, rank; and which kernels."""
+"""What is recorded when: by ITT, the environment, sessions, time, iterations, rank and kernel."""
 
 import glob
 import os
@@ -70,7 +70,8 @@ def test_paused_from_the_start(xstrace, text, shown):
 @pytest.mark.parametrize("value, shown", [("1", "a"), ("0", ""), ("", ""), ("3", "a")])
 def test_environment_at_the_start(xstrace, value, shown):
     assert steps(xstrace, PAUSED, "=a", env={ENABLE: value}) == shown
-    assert steps(xstrace, ITT + " --conditional-collection", "=a set:0 =b", env={ENABLE: value}) == shown
+    older = ITT + " --conditional-collection"
+    assert steps(xstrace, older, "=a set:0 =b", env={ENABLE: value}) == shown
 
 
 def test_no_effect_without_the_option(xstrace):
@@ -201,7 +202,7 @@ def test_duration(xstrace):
     run = run_for(xstrace, f"{ITT} --duration 200ms", 0.5)
     begin, first, last, ticks = window(run)
     assert "first" in names(run) and 20e6 < last - begin < 215e6
-    assert [s.unfinished for s in sorted(ticks, key=lambda s: s.end)][:-1] == [False] * (len(ticks) - 1)
+    assert sum(s.unfinished for s in ticks) <= 1
 
 
 def test_delay(xstrace):
