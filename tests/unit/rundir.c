@@ -34,6 +34,7 @@ void rundir_open(struct rundir *dir, const struct xs_options *options)
 		stderr = quiet;
 	memset(dir, 0, sizeof(*dir));
 	mine = options ? *options : all;
+	mine.follow_children = 1;
 	error = xs_launch_create(&dir->launch, &mine, argv, argv);
 	if (error < 0)
 		die("run directory", -error);
