@@ -38,7 +38,7 @@ static unsigned place(const char *name, char *used, int domains)
 	return i;
 }
 
-__itt_domain *__itt_domain_create(const char *name)
+static __itt_domain *domain_create(const char *name)
 {
 	unsigned i = place(name, domain_used, 1);
 
@@ -50,7 +50,7 @@ __itt_domain *__itt_domain_create(const char *name)
 	return &slots[i].domain;
 }
 
-__itt_string_handle *__itt_string_handle_create(const char *name)
+static __itt_string_handle *string_handle_create(const char *name)
 {
 	unsigned i = place(name, handle_used, 0);
 
@@ -61,12 +61,12 @@ __itt_string_handle *__itt_string_handle_create(const char *name)
 	return &slots[i].handle;
 }
 
-void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent, __itt_string_handle *name)
+static void task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent, __itt_string_handle *name)
 {
 	(void)domain, (void)task, (void)parent, (void)name;
 }
 
-void __itt_task_end(const __itt_domain *domain)
+static void task_end(const __itt_domain *domain)
 {
 	(void)domain;
 }
@@ -75,15 +75,17 @@ static const struct {
 	const char *name;
 	void *function;
 } functions[] = {
-	{ "__itt_domain_create", __itt_domain_create },
-	{ "__itt_domain_createA", __itt_domain_create },
-	{ "__itt_string_handle_create", __itt_string_handle_create },
-	{ "__itt_string_handle_createA", __itt_string_handle_create },
-	{ "__itt_task_begin", __itt_task_begin },
-	{ "__itt_task_end", __itt_task_end },
+	{ "__itt_domain_create", domain_create },
+	{ "__itt_domain_createA", domain_create },
+	{ "__itt_string_handle_create", string_handle_create },
+	{ "__itt_string_handle_createA", string_handle_create },
+	{ "__itt_task_begin", task_begin },
+	{ "__itt_task_end", task_end },
 };
 
-EXPORT void __itt_api_init(struct itt_global *global, int groups)
+EXPORT void __itt_api_init(struct itt_global *global, int groups);
+
+void __itt_api_init(struct itt_global *global, int groups)
 {
 	(void)groups;
 	for (struct itt_api_info *row = global->api_list_ptr; row->name; row++) {

@@ -8,9 +8,9 @@
  * naked (exec with an empty environment), orphan (whose parent does not wait). Each process waits for its child, if any, and prints
  * what it traced (see app.h) and its parent.
  *
- *	itt_tree same PID [N]
+ *	itt_tree same N [MS]
  *
- * starts N (default 3) processes one after the other, all of that pid: root can have that. 0: of any one that is free.
+ * starts N processes one after the other, MS milliseconds apart, that all have the same pid: root can have that.
  */
 #include <sched.h>
 #include <signal.h>
@@ -123,8 +123,9 @@ static pid_t fork_as(pid_t pid)
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
-static int same_pid(pid_t pid, int count)
+static int same_pid(int count, long pause)
 {
+	pid_t pid = 0;
 	char name[16];
 
 	for (int i = 0; i < count; i++) {
@@ -141,6 +142,7 @@ static int same_pid(pid_t pid, int count)
 		}
 		pid = child;
 		wait_for(child);
+		sleep_ms(pause);
 	}
 	return 0;
 }
@@ -155,6 +157,6 @@ int main(int argc, char **argv)
 	path[n] = '\0';
 	self = path;
 	if (argc > 2 && !strcmp(argv[1], "same"))
-		return same_pid(atoi(argv[2]), argc > 3 ? atoi(argv[3]) : 3);
+		return same_pid(atoi(argv[2]), argc > 3 ? atoi(argv[3]) : 0);
 	return go(argv + 1);
 }
