@@ -32,12 +32,24 @@ typedef struct ___itt_id {
 	unsigned long long d1, d2, d3;
 } __itt_id;
 
+typedef struct __itt_counter_info {
+	const char *nameA;
+	void *nameW;
+	const char *domainA;
+	void *domainW;
+	int type; /* __itt_metadata_type */
+	long index;
+	int extra1;
+	void *extra2; /* the collector's: struct counter */
+	struct __itt_counter_info *next;
+} __itt_counter_info;
+
 typedef struct ___itt_histogram {
 	const __itt_domain *domain;
 	const char *nameA;
 	void *nameW;
 	int x_type, y_type; /* __itt_metadata_type */
-	int extra1;         /* the collector's: interned name */
+	int extra1;         /* the collector's: interned "domain::name" */
 	void *extra2;
 	struct ___itt_histogram *next;
 } __itt_histogram;

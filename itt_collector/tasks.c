@@ -157,6 +157,17 @@ EXPORT void __itt_task_begin_fn(const __itt_domain *domain, __itt_id task, __itt
 
 /* ---- at a time of the application's own clock ---- */
 
+static void end_at(__itt_domain *domain, uint64_t tick)
+{
+	struct xs_event *event =
+		xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, itt_domain_id(domain), XS_ROLE_END);
+
+	if (!event)
+		return;
+	event->tick = tick;
+	xs_record_end(sizeof(*event));
+}
+
 EXPORT void __itt_task_begin_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time, __itt_id task,
 				__itt_id parent, __itt_string_handle *handle)
 {
@@ -174,20 +185,12 @@ EXPORT void __itt_task_begin_fn_ex(const __itt_domain *domain, __itt_clock_domai
 
 EXPORT void __itt_task_end_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time)
 {
-	struct xs_event *event;
-
 	if (!itt_enabled(domain))
 		return;
 	if (xs_watching())
 		xs_watch_end(domain);
-	if (!xs_recording())
-		return;
-	time = itt_tick_of(clock, time);
-	event = xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, itt_domain_id((__itt_domain *)domain), XS_ROLE_END);
-	if (!event)
-		return;
-	event->tick = time;
-	xs_record_end(sizeof(*event));
+	if (xs_recording())
+		end_at((__itt_domain *)domain, itt_tick_of(clock, time));
 }
 
 /* ---- spans with a key ---- */
@@ -255,13 +258,19 @@ EXPORT void __itt_frame_submit_v3(const __itt_domain *domain, __itt_id *id, unsi
 {
 	struct xs_span_record *record;
 	uint32_t name, scope;
+	uint64_t now;
 
 	(void)id;
-	/* as frames have it: no end, or one of 0, means now */
+	/* no end means now; nothing lies in the future or before the run */
 	if (!itt_enabled(domain) || !begin_watched((__itt_domain *)domain, itt_domain_text(domain)))
 		return;
-	if (!end || end == ~0ull)
-		end = xs_tick(xs_use_tsc);
+	now = xs_tick(xs_use_tsc);
+	if (!end || end > now)
+		end = now;
+	if (begin > end)
+		begin = end;
+	if (begin < xs_life_began_tick())
+		begin = xs_life_began_tick();
 	name = itt_frame_name((__itt_domain *)domain);
 	scope = itt_domain_id((__itt_domain *)domain);
 	record = xs_record_begin(sizeof(*record), XS_SPAN, XS_SOURCE_ITT, XS_SPAN_FRAME, name, XS_ROLE_OTHER);
@@ -307,10 +316,15 @@ EXPORT void __itt_frame_end(void *frame)
 
 EXPORT void __itt_task_group(const __itt_domain *domain, __itt_id id, __itt_id parent, __itt_string_handle *handle)
 {
+	uint64_t tick;
+	uint32_t name;
+
 	if (!itt_enabled(domain) || !xs_recording())
 		return;
-	begin_with((__itt_domain *)domain, itt_id(id), itt_id(parent), itt_name_in((__itt_domain *)domain, handle)->id, 0);
-	end_long((__itt_domain *)domain);
+	name = itt_name_in((__itt_domain *)domain, handle)->id;
+	tick = xs_tick(xs_use_tsc);
+	begin_with((__itt_domain *)domain, itt_id(id), itt_id(parent), name, tick);
+	end_at((__itt_domain *)domain, tick);
 }
 
 static void relate(const __itt_domain *domain, struct xs_id head, int relation, __itt_id tail)

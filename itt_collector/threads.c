@@ -145,7 +145,8 @@ EXPORT void __itt_set_track(__itt_track *public)
 #define OBJECTS 65536u
 static struct {
 	_Atomic(const void *) address;
-	_Atomic uint32_t wait, release;
+	_Atomic uint32_t wait, release; /* interned; 0: not yet */
+	_Atomic(const char *) type;     /* kept over a change of the name */
 } objects[OBJECTS];
 static _Atomic uint32_t object_count;
 
@@ -172,22 +173,36 @@ static uint32_t slot_of(const void *address, bool add)
 	return UINT32_MAX;
 }
 
-static void name_object(const void *address, const char *type, const char *name)
+/* type NULL: as before. The lengths are those of the longest that is looked at. */
+static void name_object(const void *address, const char *type, size_t type_length, const char *name, size_t name_length)
 {
-	char text[512] = "";
+	char text[512], type_text[200];
+	const __itt_string_handle *handle;
 	uint32_t slot;
+	size_t n;
 
 	if (!address || !xs_recording() || !itt_wanted(NULL))
 		return;
+	slot = slot_of(address, true);
+	if (slot == UINT32_MAX)
+		return;
+	if (type) {
+		n = strnlen(type, type_length < sizeof(type_text) ? type_length : sizeof(type_text) - 1);
+		memcpy(type_text, type, n);
+		type_text[n] = '\0';
+		handle = __itt_string_handle_create(type_text);
+		type = handle ? handle->strA : "";
+		atomic_store_explicit(&objects[slot].type, type, memory_order_release);
+	} else {
+		type = atomic_load_explicit(&objects[slot].type, memory_order_acquire);
+	}
+	text[0] = '\0';
 	if (type && *type) {
 		strncat(text, type, 200);
 		strcat(text, " ");
 	}
 	if (name)
-		strncat(text, name, 200);
-	slot = slot_of(address, true);
-	if (slot == UINT32_MAX)
-		return;
+		strncat(text, name, name_length < 200 ? name_length : 200);
 	atomic_store_explicit(&objects[slot].release, itt_join("release", " ", text, 0), memory_order_relaxed);
 	atomic_store_explicit(&objects[slot].wait, itt_join("wait", " ", text, 0), memory_order_relaxed);
 }
@@ -212,32 +227,33 @@ static uint32_t object_name(const void *address, bool wait)
 			*end++ = digits[digit];
 	}
 	*end = '\0';
-	name_object(address, "sync", text);
+	name_object(address, "sync", SIZE_MAX, text, SIZE_MAX);
 	return atomic_load_explicit(wait ? &objects[slot].wait : &objects[slot].release, memory_order_relaxed);
 }
 
 EXPORT void __itt_sync_create(void *address, const char *type, const char *name, int attribute)
 {
 	(void)attribute;
-	name_object(address, type, name);
+	name_object(address, type ? type : "", SIZE_MAX, name, SIZE_MAX);
 }
 
 EXPORT void __itt_sync_set_name(void *address, const char *type, const char *name, int attribute)
 {
 	(void)attribute;
-	name_object(address, type, name);
+	name_object(address, type ? type : "", SIZE_MAX, name, SIZE_MAX);
 }
 
 EXPORT int __itt_notify_sync_name(void *address, const char *type, int type_length, const char *name, int name_length, int attribute)
 {
-	(void)type_length, (void)name_length, (void)attribute;
-	name_object(address, type, name);
+	(void)attribute;
+	name_object(address, type ? type : "", type_length > 0 ? (size_t)type_length : SIZE_MAX, name,
+		    name_length > 0 ? (size_t)name_length : SIZE_MAX);
 	return 0;
 }
 
 EXPORT void __itt_sync_rename(void *address, const char *name)
 {
-	name_object(address, NULL, name);
+	name_object(address, NULL, 0, name, SIZE_MAX);
 }
 
 EXPORT void __itt_sync_destroy(void *address)
@@ -247,6 +263,7 @@ EXPORT void __itt_sync_destroy(void *address)
 	if (!address || slot == UINT32_MAX)
 		return;
 	/* the slot stays taken; another object at the address is named anew */
+	atomic_store_explicit(&objects[slot].type, NULL, memory_order_relaxed);
 	atomic_store_explicit(&objects[slot].wait, 0, memory_order_relaxed);
 	atomic_store_explicit(&objects[slot].release, 0, memory_order_relaxed);
 }

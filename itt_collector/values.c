@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "jit.h"
 #include "strtab.h"
 
 static const struct xs_id null_id;
@@ -176,11 +177,13 @@ EXPORT int __itt_event_end(int number)
 
 /* ---- counters ---- */
 
+/* What belongs to a name; the objects that clients hold, also those of a static part that had not found us yet, lead to it. */
 struct counter {
 	_Atomic uint64_t value; /* of counter_inc and its like */
 	_Atomic uint32_t id;
 	_Atomic uint32_t type; /* enum xs_value_type, as ITT's */
 	const char *name;      /* with its domain */
+	__itt_counter_info public;
 };
 
 static void init_counter(void *payload, const char *name)
@@ -188,17 +191,32 @@ static void init_counter(void *payload, const char *name)
 	struct counter *counter = payload;
 
 	counter->type = XS_VALUE_U64;
-	counter->name = name;
+	counter->name = counter->public.nameA = name;
+	counter->public.extra2 = counter;
 }
 ITT_TABLE(counters, 65536, struct counter, init_counter);
 
-static struct counter *make_counter(const char *name, const char *domain, int type)
+static __itt_counter_info *make_counter(const char *name, const char *domain, int type)
 {
-	struct counter *counter;
+	struct counter *counter = itt_object_in(&counters, domain, name);
 
-	counter = itt_object_in(&counters, domain, name);
-	if (counter && type > 0 && type <= XS_VALUE_DOUBLE)
+	if (!counter)
+		return NULL;
+	if (type > 0 && type <= XS_VALUE_DOUBLE)
 		atomic_store_explicit(&counter->type, (uint32_t)type, memory_order_relaxed);
+	return &counter->public;
+}
+
+static struct counter *counter_of(__itt_counter_info *info)
+{
+	struct counter *counter = info ? __atomic_load_n(&info->extra2, __ATOMIC_ACQUIRE) : NULL;
+
+	if (__builtin_expect(!counter && info, 0)) {
+		const __itt_counter_info *own = make_counter(info->nameA, info->domainA, info->type);
+
+		counter = own ? own->extra2 : NULL;
+		__atomic_store_n(&info->extra2, counter, __ATOMIC_RELEASE);
+	}
 	return counter;
 }
 
@@ -242,42 +260,42 @@ EXPORT void *__itt_counter_create_v3(const __itt_domain *domain, const char *nam
 	return make_counter(name, domain ? itt_domain_text(domain) : NULL, type);
 }
 
-EXPORT void __itt_counter_destroy(void *counter)
+EXPORT void __itt_counter_destroy(__itt_counter_info *counter)
 {
 	(void)counter; /* another client may have created the same */
 }
 
-static void step(void *object, uint64_t delta)
+static void step(__itt_counter_info *object, uint64_t delta)
 {
-	struct counter *counter = object;
+	struct counter *counter = xs_recording() ? counter_of(object) : NULL;
 
-	if (counter && xs_recording())
+	if (counter)
 		count(counter, XS_VALUE_U64, atomic_fetch_add_explicit(&counter->value, delta, memory_order_relaxed) + delta, 0);
 }
 
-EXPORT void __itt_counter_inc(void *counter)
+EXPORT void __itt_counter_inc(__itt_counter_info *counter)
 {
 	step(counter, 1);
 }
 
-EXPORT void __itt_counter_inc_delta(void *counter, unsigned long long delta)
+EXPORT void __itt_counter_inc_delta(__itt_counter_info *counter, unsigned long long delta)
 {
 	step(counter, delta);
 }
 
-EXPORT void __itt_counter_dec(void *counter)
+EXPORT void __itt_counter_dec(__itt_counter_info *counter)
 {
 	step(counter, 0 - 1ull);
 }
 
-EXPORT void __itt_counter_dec_delta(void *counter, unsigned long long delta)
+EXPORT void __itt_counter_dec_delta(__itt_counter_info *counter, unsigned long long delta)
 {
 	step(counter, 0 - delta);
 }
 
-EXPORT void __itt_counter_set_value_ex(void *object, __itt_clock_domain *clock, unsigned long long time, void *value)
+EXPORT void __itt_counter_set_value_ex(__itt_counter_info *object, __itt_clock_domain *clock, unsigned long long time, void *value)
 {
-	struct counter *counter = object;
+	struct counter *counter = xs_recording() ? counter_of(object) : NULL;
 	union {
 		uint64_t u;
 		int64_t s;
@@ -285,7 +303,7 @@ EXPORT void __itt_counter_set_value_ex(void *object, __itt_clock_domain *clock, 
 	} wide = { 0 };
 	uint8_t type = XS_VALUE_U64;
 
-	if (!counter || !value || !xs_recording())
+	if (!counter || !value)
 		return;
 	switch (atomic_load_explicit(&counter->type, memory_order_relaxed)) {
 	case XS_VALUE_S64:
@@ -322,12 +340,12 @@ EXPORT void __itt_counter_set_value_ex(void *object, __itt_clock_domain *clock, 
 	count(counter, type, wide.u, clock ? itt_tick_of(clock, time) : 0);
 }
 
-EXPORT void __itt_counter_set_value(void *counter, void *value)
+EXPORT void __itt_counter_set_value(__itt_counter_info *counter, void *value)
 {
 	__itt_counter_set_value_ex(counter, NULL, 0, value);
 }
 
-EXPORT void __itt_counter_set_value_v3(void *counter, void *value)
+EXPORT void __itt_counter_set_value_v3(__itt_counter_info *counter, void *value)
 {
 	__itt_counter_set_value_ex(counter, NULL, 0, value);
 }
@@ -363,7 +381,7 @@ EXPORT void __itt_counter_dec_delta_v3(const __itt_domain *domain, __itt_string_
 	step_v3(domain, name, 0 - delta);
 }
 
-EXPORT void __itt_bind_context_metadata_to_counter(void *object, size_t length, __itt_context_metadata *metadata)
+EXPORT void __itt_bind_context_metadata_to_counter(__itt_counter_info *object, size_t length, __itt_context_metadata *metadata)
 {
 	static const char *const keys[] = {
 		[ITT_CONTEXT_NAME_A] = "name", [ITT_CONTEXT_DEVICE_A] = "device", [ITT_CONTEXT_UNITS_A] = "units",
@@ -373,10 +391,10 @@ EXPORT void __itt_bind_context_metadata_to_counter(void *object, size_t length, 
 		[ITT_CONTEXT_IS_ABS_FLAG] = "is_absolute", [ITT_CONTEXT_CPU_INSTRUCTIONS_FLAG] = "cpu_instructions",
 		[ITT_CONTEXT_CPU_CYCLES_FLAG] = "cpu_cycles",
 	};
-	struct counter *counter = object;
+	struct counter *counter = xs_recording() ? counter_of(object) : NULL;
 	struct itt_args args;
 
-	if (!counter || !metadata || !xs_recording() || !itt_wanted(counter->name))
+	if (!counter || !metadata || !itt_wanted(counter->name))
 		return;
 	args.length = 0;
 	for (size_t i = 0; i < length; i++) {
@@ -394,27 +412,25 @@ EXPORT void __itt_bind_context_metadata_to_counter(void *object, size_t length, 
 
 /* ---- histograms ---- */
 
-struct histogram {
-	__itt_histogram public;
-	uint32_t id;
-};
-
 static void init_histogram(void *payload, const char *name)
 {
-	((struct histogram *)payload)->public.nameA = name;
+	__itt_histogram *histogram = payload;
+
+	histogram->nameA = name;
+	histogram->extra1 = (int)xs_name(name, 0);
 }
-ITT_TABLE(histograms, 4096, struct histogram, init_histogram);
+ITT_TABLE(histograms, 4096, __itt_histogram, init_histogram);
 
 EXPORT __itt_histogram *__itt_histogram_create(const __itt_domain *domain, const char *name, int x_type, int y_type)
 {
-	struct histogram *histogram = itt_object_in(&histograms, domain ? itt_domain_text(domain) : NULL, name);
+	__itt_histogram *histogram = itt_object_in(&histograms, domain ? itt_domain_text(domain) : NULL, name);
 
 	if (!histogram)
 		return NULL;
-	histogram->public.domain = domain;
-	histogram->public.x_type = x_type;
-	histogram->public.y_type = y_type;
-	return &histogram->public;
+	histogram->domain = domain;
+	histogram->x_type = x_type;
+	histogram->y_type = y_type;
+	return histogram;
 }
 
 EXPORT void __itt_histogram_submit(__itt_histogram *histogram, size_t length, void *x, void *y)
@@ -423,11 +439,13 @@ EXPORT void __itt_histogram_submit(__itt_histogram *histogram, size_t length, vo
 
 	if (!histogram || !itt_enabled(histogram->domain) || !xs_recording())
 		return;
+	if (!histogram->extra1) /* made by a static part that had not found us yet */
+		histogram->extra1 = (int)itt_intern_in(itt_domain_text(histogram->domain), histogram->nameA, 0);
 	args.length = 0;
 	if (x)
 		itt_arg(&args, xs_name("x", 0), (uint32_t)histogram->x_type, x, length);
 	itt_arg(&args, xs_name("y", 0), (uint32_t)histogram->y_type, y, length);
-	instant(XS_SCOPE_THREAD, histogram->nameA, &args);
+	itt_write(XS_INSTANT, XS_SCOPE_THREAD, (uint32_t)histogram->extra1, null_id, &args, 0);
 }
 
 /* ---- memory ---- */
@@ -683,4 +701,16 @@ EXPORT int __itt_av_save(void *data, int rank, const int *dimensions, int type, 
 	itt_arg_number(&args, "rank", (uint64_t)rank);
 	instant(XS_SCOPE_THREAD, "av_save", &args);
 	return 0;
+}
+
+EXPORT void xs_jit_method(const char *name, const void *address, unsigned size)
+{
+	struct itt_args args;
+
+	if (!recording())
+		return;
+	args.length = 0;
+	itt_arg_address(&args, "address", address);
+	itt_arg_number(&args, "size", size);
+	itt_write(XS_INSTANT, XS_SCOPE_PROCESS, itt_join("jit", " ", name ? name : "(no name)", 0), null_id, &args, 0);
 }

@@ -221,9 +221,10 @@ char *xs_chrome_put_name(char *o, struct xs_process *process, const struct xs_na
 	return put_name(o, process, name);
 }
 
-uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, const char *title, uint64_t start, uint64_t end)
+uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, const char *title, uint64_t start, uint64_t end,
+			enum xs_fit fit)
 {
-	struct xs_lane *lane = xs_lanes_take(lanes, start, end, false);
+	struct xs_lane *lane = xs_lanes_take(lanes, start, end, fit);
 	struct xs_chrome *chrome = process->chrome;
 	size_t length = strlen(title);
 	char *o;
@@ -341,7 +342,7 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 	char name[128], queue[40] = "", thread[32] = "", number[24] = "";
 	bool in_order = record->event.flags & XS_FLAG_IN_ORDER && track->queue;
 	uint64_t pid = device_pid(process, record->device);
-	struct xs_lane *lane = xs_lanes_take(&track->lanes, start, end, in_order);
+	struct xs_lane *lane = xs_lanes_take(&track->lanes, start, end, in_order ? XS_FIT_TRUSTED : XS_FIT_APART);
 	char *o;
 
 	if (!lane || lane->tid)

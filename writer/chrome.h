@@ -64,6 +64,7 @@ static inline void finish(struct xs_chrome *chrome, char *end)
 /* The name, as the last thing of an event. */
 char *xs_chrome_put_name(char *o, struct xs_process *process, const struct xs_name *name);
 /* The lane of `lanes` for [start, end]; a new one is named by `title`. 0: no memory. */
-uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, const char *title, uint64_t start, uint64_t end);
+uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, const char *title, uint64_t start, uint64_t end,
+			enum xs_fit fit);
 
 #endif

@@ -287,7 +287,10 @@ struct xs_place xs_chrome_on_row(struct xs_process *process, uint32_t row, const
 		title[length] = '\0';
 		text = title;
 	}
-	return slice(process, xs_chrome_lane(process, &found->lanes, text, task->start, end), task, end, unfinished);
+	return slice(process,
+		     xs_chrome_lane(process, &found->lanes, text, task->start, end,
+				    row == XS_SPAN_OVERLAPPED ? XS_FIT_APART : XS_FIT_NESTING),
+		     task, end, unfinished);
 }
 
 struct xs_place xs_chrome_on_thread(struct xs_track *track, const struct xs_open *task, uint64_t end, bool displaced, bool unfinished)
@@ -297,7 +300,7 @@ struct xs_place xs_chrome_on_thread(struct xs_track *track, const struct xs_open
 
 	if (displaced) {
 		(void)snprintf(title, sizeof(title), "%u (overlapping)", track->tid);
-		tid = xs_chrome_lane(track->process, &track->crossing, title, task->start, end);
+		tid = xs_chrome_lane(track->process, &track->crossing, title, task->start, end, XS_FIT_APART);
 	}
 	return slice(track->process, tid, task, end, unfinished);
 }
@@ -328,8 +331,11 @@ void xs_chrome_instant(struct xs_process *process, uint32_t tid, uint32_t name, 
 void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *record, uint64_t ns)
 {
 	struct xs_process *process = track->process;
-	char *o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"C\",\"tid\":", track->tid);
+	char *o;
 
+	if (record->event.flags == XS_VALUE_DOUBLE && !isfinite(record->value.d))
+		return; /* no viewer can show it, and JSON cannot say it */
+	o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"C\",\"tid\":", track->tid);
 	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
 	o = put(xs_json_micros(o, ns), ",\"args\":{\"value\":");
 	if (record->event.flags == XS_VALUE_DOUBLE)

@@ -61,42 +61,46 @@ void xs_extra_drop(struct xs_process *process, struct xs_open *task)
 	task->extra = NULL;
 }
 
-/* Tasks that arrows go to and from need an id; some have none of their own. */
-static const struct xs_id *id_of(struct xs_process *process, struct xs_open *task)
+/* The id of one slice, which nobody else has. */
+static struct xs_id id_of_self(uint64_t self)
+{
+	return (struct xs_id){ { UINT64_MAX, self, UINT64_MAX } };
+}
+
+static bool get_self(struct xs_process *process, struct xs_open *task, struct xs_id *ret)
 {
 	struct xs_extra *extra = xs_extra_of(process, task);
 
 	if (!extra)
-		return NULL;
-	if (is_null(&extra->id))
-		extra->id = (struct xs_id){ { UINT64_MAX, ++process->synthetic_ids, UINT64_MAX } };
-	return &extra->id;
+		return false;
+	if (!extra->self)
+		extra->self = ++process->selves;
+	*ret = id_of_self(extra->self);
+	return true;
 }
 
 static void set_ids(struct xs_process *process, struct xs_open *task, const struct xs_task_record *record)
 {
-	struct xs_extra *extra;
-	const struct xs_id *id;
+	struct xs_id self;
 
-	if (is_null(&record->id) && is_null(&record->parent))
-		return;
-	extra = xs_extra_of(process, task);
-	if (!extra)
-		return;
-	extra->id = record->id;
-	extra->parent = record->parent;
-	if (is_null(&record->parent))
-		return;
-	id = id_of(process, task);
-	if (id && process->chrome)
-		xs_flows_add(process, "parent", &record->parent, id);
+	if (!is_null(&record->id) && xs_extra_of(process, task))
+		task->extra->id = record->id;
+	if (!is_null(&record->parent) && process->chrome && get_self(process, task, &self))
+		xs_flows_add(process, "parent", &record->parent, &self);
 }
 
 /* A slice is written: arrows may go there. */
 static void written(struct xs_process *process, const struct xs_open *task, struct xs_place place)
 {
-	if (task->extra && !is_null(&task->extra->id))
+	struct xs_id self;
+
+	if (!task->extra)
+		return;
+	if (!is_null(&task->extra->id))
 		xs_flows_place(process, &task->extra->id, place);
+	self = id_of_self(task->extra->self);
+	if (task->extra->self)
+		xs_flows_place(process, &self, place);
 }
 
 void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool displaced, bool unfinished)
@@ -303,19 +307,20 @@ static void read_relation(struct xs_track *track, const struct xs_task_record *r
 	};
 	struct xs_process *process = track->process;
 	uint8_t relation = record->event.flags < XS_RELATION_COUNT ? record->event.flags : 0;
-	const struct xs_id *head = &record->id;
+	struct xs_id head = record->id;
 	struct xs_open *task;
 
-	if (is_null(head)) {
-		task = find_open(track, record->event.name, head);
-		head = task ? id_of(process, task) : NULL;
-	}
-	if (!head || is_null(&record->parent) || !process->chrome)
+	if (is_null(&record->parent) || !process->chrome)
 		return;
+	if (is_null(&head)) {
+		task = find_open(track, record->event.name, &head);
+		if (!task || !get_self(process, task, &head))
+			return;
+	}
 	if (relations[relation].from_tail)
-		xs_flows_add(process, relations[relation].name, &record->parent, head);
+		xs_flows_add(process, relations[relation].name, &record->parent, &head);
 	else
-		xs_flows_add(process, relations[relation].name, head, &record->parent);
+		xs_flows_add(process, relations[relation].name, &head, &record->parent);
 }
 
 /* ---- the rest ---- */

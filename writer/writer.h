@@ -61,7 +61,8 @@ struct xs_names {
 /* What few tasks have. */
 struct xs_extra {
 	struct xs_extra *next; /* unused ones */
-	struct xs_id id, parent;
+	struct xs_id id;
+	uint64_t self; /* of this very slice, for arrows: the application's ids may come again; 0: none */
 	char *args; /* "key":[values],… */
 	uint32_t length, room;
 	bool cut;       /* there were more arguments than are kept */
@@ -164,7 +165,7 @@ struct xs_process {
 	struct xs_keyed *keyed;     /* itt.c: spans that are open, and ends that came first; NULL: none yet */
 	struct xs_flows *flows;     /* flows.c */
 	struct xs_extra *spare;     /* unused ones */
-	uint64_t synthetic_ids;     /* given to tasks that have none */
+	uint64_t selves;            /* given out so far, see struct xs_extra */
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
 	struct xs_output *out;      /* chrome's */
 	struct xs_summary *summary; /* NULL: not wanted */
@@ -258,11 +259,13 @@ void xs_flows_fini(struct xs_process *process);
 
 /* ---- lanes.c ---- */
 
-/*
- * The first lane on which [start, end] overlaps nothing; a new one (tid 0, to be named by the caller) if there is none. trusted: what is
- * too long ago to be remembered is taken for free. NULL: no memory.
- */
-struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t end, bool trusted);
+enum xs_fit {
+	XS_FIT_APART,   /* overlaps nothing */
+	XS_FIT_NESTING, /* overlaps nothing but what it is inside of or around */
+	XS_FIT_TRUSTED, /* as apart, and what is too long ago to be remembered is taken for free */
+};
+/* The first lane where [start, end] fits; a new one (tid 0, to be named by the caller) if there is none. NULL: no memory. */
+struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t end, enum xs_fit fit);
 void xs_lanes_fini(struct xs_lanes *lanes);
 
 struct xs_summary *xs_summary_open(void);

@@ -105,7 +105,7 @@ static void unopened(void)
 	__itt_relation_add(bad, make_id(3), __itt_relation_is_parent_of, make_id(4));
 	__itt_relation_add(bad, __itt_null, (__itt_relation)99, __itt_null);
 	__itt_task_begin(bad, make_id(5), make_id(6), name("child of nobody"));
-	__itt_relation_add(bad, make_id(5), __itt_relation_is_parent_of, make_id(5));
+	__itt_relation_add(bad, make_id(5), __itt_relation_is_sibling_of, make_id(5));
 	task_end(bad);
 	__itt_metadata_add(bad, make_id(5), name("of an ended task"), __itt_metadata_s32, 1, &value);
 	__itt_id_destroy(bad, make_id(7));
