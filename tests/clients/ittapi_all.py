@@ -72,7 +72,7 @@ def pauses():
     mark("f")
     with ittapi.task("cut", domain="python"):
         ittapi.pause()
-        time.sleep(0.002)
+        time.sleep(0.3)
     mark("g")
 
 

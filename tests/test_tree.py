@@ -1,0 +1,295 @@
+"""The tree of processes: every way to make one, their names and numbers, and what is left behind."""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import APPS, ROOT, Trace, compile_c, expected_lines, root_only, wait_until
+
+ITT = "--chrome-itt-logging"
+PY_MP = ROOT / "tests/apps/py_mp.py"
+TREE = APPS / "itt_tree"
+
+
+def said(run):
+    """[(pid, its parent's)] as the processes printed them, in the order of their lines."""
+    found = re.findall(r"^process: (\d+)\nparent: (\d+)$", run.out, re.M)
+    return [(int(pid), int(parent)) for pid, parent in found]
+
+
+def check_tree(run):
+    """Each process as it said: its tasks, its parent; one run, and a name for each file."""
+    run.check_expected()
+    parents = dict(said(run))
+    for trace in run.traces:
+        assert trace.metadata["ppid"] == parents[trace.pid], trace.path
+    assert sorted(t.pid for t in run.traces) == sorted(pid for pid, _ in said(run))
+    assert len({t.metadata["run"] for t in run.traces}) == 1
+    for path in run.trace_files:
+        assert re.fullmatch(r"[^/]+\.\d+(-\d+)?\.json", path.name)
+    return run
+
+
+def all_at_once(xstrace, count, app, args):
+    """Runs in one directory: looked at when all have ended."""
+    runs = [xstrace.start(ITT, app, args) for _ in range(count)]
+    for run in runs:
+        run.wait()
+    for run in runs:
+        wait_until(lambda run=run: not run.dir)
+    for run in runs:
+        run.collect()
+    return runs
+
+
+def in_order(traces):
+    return sorted(traces, key=lambda t: t.tasks[0].start)
+
+
+def numbered(stem, count):
+    """Names of files that would have had the same one."""
+    return sorted([f"{stem}.json"] + [f"{stem}-{i}.json" for i in range(2, count + 1)])
+
+
+WAYS = [
+    "fork",
+    "vfork",
+    "spawn",
+    "system",
+    "exec",
+    "clone",
+    "orphan",
+    "fork fork fork fork",
+    "vfork fork exec spawn exec clone system vfork orphan fork exec exec",
+    "spawn vfork spawn vfork",
+]
+
+
+@pytest.mark.parametrize("words", WAYS)
+def test_every_way(xstrace, words):
+    bare = xstrace.bare(TREE, words.split())
+    run = check_tree(xstrace(ITT, TREE, words.split()))
+    assert (run.status, run.err) == (bare.status, bare.err) == (0, "")
+    assert len(run.traces) == 1 + len(words.split())
+
+
+def test_chain_of_execs(xstrace):
+    """One process, a file for each program that it was, in their order."""
+    run = check_tree(xstrace(ITT, TREE, ["exec"] * 6))
+    pid = run.traces[0].pid
+    traces = in_order(run.traces)
+    assert sorted(t.path.name for t in traces) == numbered(f"itt_tree.{pid}", 7)
+    assert [t.other["end"] for t in traces] == ["exec"] * 6 + ["exited"]
+    for before, behind in zip(traces, traces[1:]):
+        assert before.tasks[0].end < behind.tasks[0].start
+
+
+def test_exec_of_another_program(xstrace):
+    """The file is named by what the process was when it traced."""
+    script = f"exec {sys.executable} -c \"import os; os.execv('{TREE}', ['x', 'exec'])\""
+    run = check_tree(xstrace(ITT, "sh", ["-c", script]))
+    pid = run.traces[0].pid
+    assert sorted(p.name for p in run.trace_files) == numbered(f"itt_tree.{pid}", 2)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_parents_of_multiprocessing(xstrace, method):
+    run = xstrace(ITT, sys.executable, [PY_MP, method]).check_expected()
+    (main,) = (t for t in run.traces if t.count("tasks", "python::parent"))
+    parents = {t.metadata["ppid"] for t in run.traces if t is not main}
+    assert len(run.traces) == 4 and len(parents) == 1
+    assert (parents == {main.pid}) == (method != "forkserver")
+
+
+@pytest.mark.parametrize(
+    "script, count",
+    [
+        ("$T | $T | $T", 3),
+        ("x=$($T); echo \"$x\"; ($T); { $T; }; (($T) )", 4),
+        ("$T & $T & wait; $T && $T || $T", 4),
+        ("seq 9 | xargs -n1 -P4 sh -c $T", 9),
+        ("exec $T fork vfork", 3),
+        ("trap $T EXIT; exit 0", 1),
+        ("nohup setsid $T fork", 2),
+        ("timeout 20 $T", 1),
+        ("nice env A=b $T spawn", 2),
+        ("find . -maxdepth 0 -exec $T {} ';' 2>&1 | grep -v x", 0),
+    ],
+    ids=lambda value: re.sub("[^a-z]+", " ", str(value)).strip(),
+)
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_shells(xstrace, shell, script, count):
+    if "maxdepth" in script:
+        script, count = "find . -maxdepth 0 -exec $T ';'", 1
+    run = xstrace(ITT, shell, ["-c", script.replace("x=$($T)", "x=$($T); true")], env={"T": TREE})
+    assert run.status == 0 and run.err == ""
+    # a pipeline's first ones print into the next, which do not read
+    pids = {t.pid for t in run.traces}
+    assert len(run.traces) == len(pids) == count
+    assert all(t.count("tasks") == 1 for t in run.traces)
+    assert len({t.metadata["run"] for t in run.traces}) == 1
+
+
+# ---- who cannot be followed ----
+
+
+def test_program_with_an_empty_environment(xstrace):
+    """It runs as without us, and has no trace: nothing of ours has come to it. Those around it have."""
+    words = ["fork", "naked", "fork"]
+    bare, run = xstrace.bare(TREE, words), xstrace(ITT, TREE, words)
+    assert (run.status, run.err) == (bare.status, bare.err) == (0, "")
+    assert len(said(run)) == 4
+    assert sorted(t.tasks[0].name for t in run.traces) == ["tree::fork", "tree::naked"]
+
+
+def test_env_i(xstrace):
+    run = xstrace(ITT, "env", ["-i", TREE])
+    assert run.status == 0 and len(said(run)) == 1 and not run.trace_files
+    assert ["No event of interest" in line for line in run.said] == [True]
+    run = xstrace(ITT, "sh", ["-c", f"{TREE}; env -i {TREE}; {TREE}"])
+    assert run.status == 0 and len(said(run)) == 3 and len(run.traces) == 2
+
+
+# ---- equal numbers and names ----
+
+
+def pid_can_be_chosen():
+    """Root in its own PID namespace can."""
+    done = subprocess.run([TREE, "same", "2"], capture_output=True)
+    return done.returncode == 0
+
+
+@root_only
+@pytest.mark.parametrize("count, pause", [(2, 50), (12, 0), (12, 50)])
+def test_pids_that_come_again(xstrace, count, pause):
+    """At once after the end of who had it: each a process of its own, with a file of its own."""
+    if not pid_can_be_chosen():
+        pytest.skip("clone3 with set_tid is not allowed here")
+    run = xstrace(ITT, TREE, ["same", count, pause])
+    assert run.status == 0
+    (pid,) = {pid for pid, _ in said(run)}
+    names = [f"tree::same{i}" for i in range(count)]
+    traces = in_order(run.traces)
+    assert [[s.name for s in t.tasks] for t in traces] == [[name] for name in names]
+    assert {t.pid for t in traces} == {pid} and len(traces) == count
+    assert sorted(t.path.name for t in traces) == numbered(f"itt_tree.{pid}", count)
+    if pause:  # the kernel tells when a process began to 10 ms
+        assert {t.other["end"] for t in traces} == {"unknown"}  # and not "exec"
+
+
+@root_only
+def test_equal_pids_of_many_runs_in_one_directory(xstrace):
+    """In PID namespaces of their own all are process 1 and 2: no file is lost, none is written twice."""
+    words = ["-pf", str(TREE), "fork"]
+    if xstrace.bare("unshare", words).status:
+        pytest.skip("no PID namespaces here")
+    runs = all_at_once(xstrace, 8, "unshare", words)
+    assert all(run.status == 0 for run in runs)
+    paths = sorted({path for run in runs for path in run.trace_files})
+    assert len(paths) == 16
+    for pid in 1, 2:
+        names = [p.name for p in paths if p.name.startswith(f"itt_tree.{pid}")]
+        assert sorted(names) == numbered(f"itt_tree.{pid}", 8)
+    traces = [Trace(path) for path in paths]
+    assert all(t.count("tasks") == 1 for t in traces)
+    of_run = {}
+    for trace in traces:
+        of_run.setdefault(trace.metadata["run"], []).append(trace.pid)
+    assert sorted(map(sorted, of_run.values())) == [[1, 2]] * 8
+
+
+def test_two_runs_one_directory(xstrace):
+    """As above without any right: same program, same place, at once and again."""
+    runs = all_at_once(xstrace, 6, TREE, ["fork", "exec"])
+    paths = {path for run in runs for path in run.trace_files}
+    assert len(paths) == 18
+    assert len({Trace(path).metadata["run"] for path in paths}) == 6
+
+
+# ---- many processes, and what they leave ----
+
+EXECS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	int bad = 0, status;
+	for (int i = atoi(argv[1]); i > 0; i--) {
+		pid_t pid = vfork();
+		if (!pid) {
+			execl("/bin/true", "true", (char *)0);
+			_exit(99);
+		}
+		bad += waitpid(pid, &status, 0) != pid || status;
+	}
+	printf("bad %d\n", bad);
+	return 0;
+}
+"""
+
+
+def drains():
+    """Pids of all drain processes of this host, those too that nobody has waited for."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if "(xstrace-drain)" in path.read_text():
+                found.add(int(path.parent.name))
+    return found
+
+
+def watch(run):
+    """Runs it to its end: the most files and bytes that were in its directory."""
+    files = memory = 0
+    while run.process.poll() is None:
+        with contextlib.suppress(OSError):
+            names = os.listdir(run.dir or "")
+            files = max(files, len(names))
+            memory = max(memory, 512 * sum(os.stat(f"{run.dir}/{n}").st_blocks for n in names))
+        time.sleep(0.005)
+    run.finish()
+    return files, memory
+
+
+@pytest.mark.parametrize("how", ["program", "shell"])
+def test_2000_short_programs(xstrace, how):
+    """None of them traces: no file, no message, and the run directory does not fill up."""
+    if how == "program":
+        words = [compile_c(xstrace.home / "execs", EXECS), "2000"]
+    else:
+        script = "i=0; while [ $i -lt 2000 ]; do /bin/true || echo bad; i=$((i+1)); done"
+        words = ["sh", "-c", script]
+    run = xstrace.start(ITT, *words[:1], words[1:])
+    drain = run.drain
+    files, memory = watch(run)
+    assert (run.status, run.err) == (0, "") and run.out in ("bad 0\n", "")
+    assert not run.trace_files and len(run.said) == 1
+    assert "No event of interest" in run.said[0]
+    assert files < 1000 and memory < 16 << 20, (files, memory)
+    wait_until(lambda: drain not in drains())
+
+
+def test_300_programs_that_trace(xstrace):
+    """As many files as processes, and the directory of the run holds but those that live."""
+    script = f"i=0; while [ $i -lt 300 ]; do {TREE} >/dev/null; i=$((i+1)); done"
+    run = xstrace.start(ITT, "sh", ["-c", script])
+    files, memory = watch(run)
+    assert run.status == 0 and len(run.traces) == 300
+    assert all(t.count("tasks", "tree::leaf") == 1 for t in run.traces)
+    assert files < 200 and memory < 32 << 20, (files, memory)
+
+
+def test_silent_children_of_a_program_that_traces(xstrace):
+    """Forked ones that make no event, and programs without ITT, have no file."""
+    script = f"{TREE} & true & (exit 0) & cat </dev/null | cat; wait"
+    run = xstrace(ITT, "bash", ["-c", script])
+    assert len(run.trace_files) == 1 and run.trace.count("tasks") == 1
+    assert len(expected_lines(run.out)) == 1
