@@ -118,6 +118,17 @@ bool xs_control_pause(struct xs_control *control, enum xs_pause_reason reason, b
 	return now != was;
 }
 
+uint32_t xs_control_dump(struct xs_control *control, enum xs_dump_reason reason)
+{
+	uint32_t number;
+
+	atomic_fetch_or_explicit(&control->dump_reasons, reason, memory_order_relaxed);
+	/* pairs with the acquire in xs_flight_asked() */
+	number = atomic_fetch_add_explicit(&control->dumps, 1, memory_order_release) + 1;
+	xs_doorbell_ring(&control->bell);
+	return number;
+}
+
 int xs_shm_remove(const char *dir)
 {
 	DIR *entries = opendir(dir);

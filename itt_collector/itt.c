@@ -184,6 +184,7 @@ static __attribute__((noinline)) void begin_long(__itt_domain *domain, __itt_str
 	event->name = task_name(handle, domain);
 	event->tick = xs_tick(xs_use_tsc); /* last: our own work is not the task's */
 	xs_record_end(sizeof(*event));
+	xs_watch_begin(domain, domain->nameA ? domain->nameA : "", handle->strA ? handle->strA : "");
 }
 
 static __attribute__((noinline)) void end_long(__itt_domain *domain)
@@ -196,6 +197,7 @@ static __attribute__((noinline)) void end_long(__itt_domain *domain)
 	event->name = domain_id(domain);
 	event->tick = tick;
 	xs_record_end(sizeof(*event));
+	xs_watch_end(domain);
 }
 
 EXPORT void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent, __itt_string_handle *handle)
@@ -211,6 +213,13 @@ EXPORT void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id
 				     !xs_mark(XS_BEGIN, XS_SOURCE_ITT, name->id),
 			     0))
 		begin_long((__itt_domain *)domain, handle);
+}
+
+static void marker(const __itt_domain *domain, __itt_id id, __itt_string_handle *handle, int scope)
+{
+	(void)id, (void)scope;
+	if (domain && domain->flags && handle)
+		xs_watch_marker(domain->nameA ? domain->nameA : "", handle->strA ? handle->strA : "");
 }
 
 EXPORT void __itt_task_end(const __itt_domain *domain)
@@ -234,6 +243,7 @@ static const struct {
 	{ "__itt_string_handle_createA", __itt_string_handle_create },
 	{ "__itt_task_begin", __itt_task_begin },
 	{ "__itt_task_end", __itt_task_end },
+	{ "__itt_marker", marker },
 };
 
 /*
