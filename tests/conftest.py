@@ -182,7 +182,7 @@ class TracedRun(Run):
         for path in filter(os.path.isdir, glob.glob("/dev/shm/xstrace-*")):
             try:
                 with open(path + "/control", "rb") as control:
-                    if struct.pack("i", self.pid) in control.read(256):
+                    if struct.pack("i", self.pid) in control.read(512):
                         return path
             except OSError:
                 return path  # half removed, or just being made
