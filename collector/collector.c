@@ -298,6 +298,16 @@ struct xs_pauses *xs_own_pauses(void)
 	return &self.process->pauses;
 }
 
+uint64_t xs_life_began_tick(void)
+{
+	return self.control->tick0;
+}
+
+uint64_t xs_life_began_ns(void)
+{
+	return self.control->mono0;
+}
+
 void xs_request_dump(void)
 {
 	int saved = errno;

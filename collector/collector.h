@@ -32,6 +32,8 @@ struct xs_tls {
 	uint32_t name;        /* interned; 0: as the kernel calls the thread */
 	bool ignored;         /* nothing of the thread is recorded any more */
 	struct xs_watch watch;
+	const void *wait_object; /* that the thread waits for, as ITT's sync_prepare said */
+	uint64_t wait_tick;
 };
 extern __thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -87,6 +89,9 @@ void xs_watch_marker(const char *domain, const char *name);
 /* Of the process that has joined. */
 const struct xs_options *xs_options_of_run(void);
 struct xs_pauses *xs_own_pauses(void);
+/* When the run began: no event of it is older. */
+uint64_t xs_life_began_tick(void);
+uint64_t xs_life_began_ns(void); /* CLOCK_MONOTONIC */
 /* --flight-recorder: a trace is to be written. */
 void xs_request_dump(void);
 
@@ -118,6 +123,14 @@ static inline bool xs_paused(void)
 {
 	return atomic_load_explicit(&xs_gate->open, memory_order_relaxed) >= XS_GATE_PAUSED ||
 	       atomic_load_explicit(xs_run_paused, memory_order_relaxed);
+}
+
+/* Is xs_watch_begin() and its like to be called? */
+static inline bool xs_watching(void)
+{
+	uint32_t open = atomic_load_explicit(&xs_gate->open, memory_order_relaxed);
+
+	return open == XS_GATE_SLOW || open == XS_GATE_PAUSED_SLOW;
 }
 
 static inline bool xs_recording(void)

@@ -25,7 +25,9 @@ enum xs_kind {
 	XS_SPAN,       /* a wait, a frame: begun and ended; struct xs_span_record, flags: enum xs_span */
 	XS_OPEN,       /* a frame, region or overlapped task begins; struct xs_task_record, flags: enum xs_span */
 	XS_CLOSE,      /* it ends, on whatever thread; struct xs_task_record, flags: enum xs_span */
-	XS_RELATION,   /* between two tasks; struct xs_task_record, flags: enum of ITT */
+	XS_EVENT_BEGIN, /* a user event begins; name: interned */
+	XS_EVENT_END,   /* the innermost one of the name ends */
+	XS_RELATION,   /* between two tasks; struct xs_task_record, flags: enum xs_relation */
 	XS_TRACK,      /* the thread's tasks go to the track `name` from here on; 0: to its own again */
 };
 
@@ -99,17 +101,30 @@ struct xs_id {
 };
 
 struct xs_task_record {
-	struct xs_event event; /* name; XS_CLOSE: the domain's; XS_RELATION: the kind of relation */
+	struct xs_event event; /* name; XS_CLOSE, XS_RELATION: the domain's */
 	struct xs_id id;       /* XS_RELATION: the head; null: the thread's innermost task */
 	struct xs_id parent;   /* XS_RELATION: the tail */
 };
 static_assert(sizeof(struct xs_task_record) == 64, "a cache line");
 
+/* As ITT numbers them: head … tail. */
+enum xs_relation {
+	XS_RELATION_UNKNOWN,
+	XS_RELATION_DEPENDENT_ON,
+	XS_RELATION_SIBLING_OF,
+	XS_RELATION_PARENT_OF,
+	XS_RELATION_CONTINUATION_OF,
+	XS_RELATION_CHILD_OF,
+	XS_RELATION_CONTINUED_BY,
+	XS_RELATION_PREDECESSOR_TO,
+	XS_RELATION_COUNT,
+};
+
 /* Where something without duration belongs (as Chrome's "s"). */
 enum xs_scope { XS_SCOPE_THREAD, XS_SCOPE_PROCESS, XS_SCOPE_GLOBAL };
 
 /* Spans that are shown on tracks of their own, since they need not nest with the thread's tasks. */
-enum xs_span { XS_SPAN_FRAME, XS_SPAN_REGION, XS_SPAN_OVERLAPPED, XS_SPAN_EVENT, XS_SPAN_WAIT, XS_SPAN_COUNT };
+enum xs_span { XS_SPAN_FRAME, XS_SPAN_REGION, XS_SPAN_OVERLAPPED, XS_SPAN_WAIT, XS_SPAN_COUNT };
 
 struct xs_span_record {
 	struct xs_event event; /* tick: when it began */

@@ -68,11 +68,9 @@ struct xs_control {
 	_Atomic uint32_t serials; /* given out so far */
 	_Atomic uint32_t joined;  /* process files that are ready, ever: when it changes, the directory has news */
 	_Atomic uint32_t join_failed;
-	_Atomic uint32_t paused; /* enum xs_pause_reason; 0: recording */
-	_Atomic uint32_t dumps;  /* --flight-recorder: traces asked for, ever */
+	_Atomic uint32_t dumps; /* --flight-recorder: traces asked for, ever */
 	_Atomic uint32_t dumped; /* futex: those of `dumps` that are written */
 	_Atomic uint32_t dump_reasons; /* enum xs_dump_reason: of those that are not served yet; set before `dumps` */
-	struct xs_pauses pauses;
 	/* launcher and drain process */
 	int32_t launcher_pid, app_pid;
 	uint32_t app_not_traced;       /* the launcher has said why already */
@@ -80,6 +78,9 @@ struct xs_control {
 	_Atomic uint32_t app_exited;   /* 1: the launcher has reaped it (app_status is valid) */
 	_Atomic uint32_t app_finished; /* futex, enum xs_finished */
 	int32_t app_status;            /* as from waitpid() */
+	/* every event looks at it: on a line of its own, which is hardly ever written */
+	_Alignas(64) _Atomic uint32_t paused; /* enum xs_pause_reason; 0: recording */
+	_Alignas(64) struct xs_pauses pauses;
 	/* where the run's timeline begins */
 	uint64_t tick0, mono0, real0; /* read together */
 	struct xs_clock_pair raw0;    /* of CLOCK_MONOTONIC_RAW */

@@ -1,5 +1,5 @@
 /*
- * How the collector gets into the application: four variables.
+ * How the collector gets into the application: a few variables.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -77,10 +77,25 @@ static const char *given(const char *name)
 	return value && value[0] ? value : NULL;
 }
 
+/* A variable of which only one user is possible. */
+static char *take(const char *name, const char *what, const char *path)
+{
+	if (given(name))
+		fprintf(stderr, "xstrace: %s is set (%s); only one %s is possible, xstrace takes its place\n", name, given(name), what);
+	return variable(name, path, "", NULL);
+}
+
+/* The file of another name in the same directory. */
+static const char *beside(const char *library, const char *name, char *path, size_t size)
+{
+	(void)snprintf(path, size, "%.*s%s", (int)(strrchr(library, '/') + 1 - library), library, name);
+	return path;
+}
+
 char **xs_environment(const struct xs_launch *launch, const char *library, bool preload)
 {
 	const struct xs_options *options = &launch->control->options;
-	char link[PATH_MAX + 16], **environment, *added[4];
+	char link[PATH_MAX + 16], jit[PATH_MAX + 32], **environment, *added[5];
 	size_t count = 0, n = 0;
 
 	while (environ[count])
@@ -95,14 +110,10 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 	if (preload)
 		added[n++] = given("LD_PRELOAD") ? variable("LD_PRELOAD", given("LD_PRELOAD"), ":", library)
 						 : variable("LD_PRELOAD", library, "", NULL);
-	if (xs_want_itt(options)) {
-		if (given("INTEL_LIBITTNOTIFY64"))
-			fprintf(stderr,
-				"xstrace: INTEL_LIBITTNOTIFY64 is set (%s); only one ITT collector is possible, "
-				"xstrace takes its place\n",
-				given("INTEL_LIBITTNOTIFY64"));
-		added[n++] = variable("INTEL_LIBITTNOTIFY64", library, "", NULL);
-	}
+	if (xs_want_itt(options))
+		added[n++] = take("INTEL_LIBITTNOTIFY64", "ITT collector", library);
+	if (options->chrome_itt)
+		added[n++] = take("INTEL_JIT_PROFILER64", "JIT profiler", beside(library, "libxstrace-jit.so", jit, sizeof(jit)));
 	if (xs_want_calls(options) || xs_want_device(options))
 		/* the user's layers stay between the application and us: we see what the runtime sees */
 		added[n++] = given("OPENCL_LAYERS") ? variable("OPENCL_LAYERS", given("OPENCL_LAYERS"), ":", library)

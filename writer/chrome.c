@@ -12,58 +12,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "chrome.h"
 #include "flight.h"
-#include "json.h"
 #include "version.h"
 
 #define DEVICE_PID 0x80000000u
-#define CROSSING_TID 0x40000000u
-
-/* Where device work of one queue (and thread, as asked) is shown; work that overlaps gets another lane. */
-struct device_track {
-	uint32_t device, tid, queue; /* key; tid and queue 0: not told apart */
-	struct xs_lanes lanes;
-};
-
-struct xs_chrome {
-	struct xs_output out;
-	char path[PATH_MAX];
-	struct device_track *tracks;
-	size_t track_count, track_room, last;
-	uint32_t next_tid[XS_DEVICES];
-	bool device_named[XS_DEVICES];
-	struct xs_json_clock time;
-	uint32_t next_crossing; /* tracks of tasks that end out of order */
-};
-
-static char *put(char *out, const char *text)
-{
-	size_t n = strlen(text);
-
-	memcpy(out, text, n);
-	return out + n;
-}
-
-static char *put_escaped(char *out, const char *text)
-{
-	return xs_json_escape(out, text, strlen(text));
-}
-
-static char *put_count(char *out, const char *key, uint64_t value)
-{
-	return xs_json_uint(put(out, key), value);
-}
 
 static char *put_metadata(char *out, const char *name, uint64_t pid, uint64_t tid)
 {
 	out = put(put(put(out, "{\"ph\":\"M\",\"name\":\""), name), "\",\"pid\":");
 	out = put(xs_json_uint(out, pid), ",\"tid\":");
 	return put(xs_json_uint(out, tid), ",\"args\":{");
-}
-
-static void finish(struct xs_chrome *chrome, char *end)
-{
-	xs_output_put_end(&chrome->out, end);
 }
 
 /* "dir/comm.pid" + suffix; the first name that is not taken. Returns the descriptor or -errno. */
@@ -284,40 +243,35 @@ static inline char *put_name(char *o, struct xs_process *process, const struct x
 	return put(o, "\"},\n");
 }
 
-/* A task that ended before one that began after it: on a track of its own, named like the thread. */
-static __attribute__((noinline)) void crossing_task(struct xs_track *track, const struct xs_open *task, uint64_t end)
+char *xs_chrome_put_name(char *o, struct xs_process *process, const struct xs_name *name)
 {
-	struct xs_process *process = track->process;
-	struct xs_lane *lane = xs_lanes_take(&track->crossing, task->start, end, false);
-	char name[64], number[24] = "";
-	char *o;
-
-	if (!lane)
-		return;
-	if (!lane->tid) {
-		lane->tid = CROSSING_TID + process->chrome->next_crossing++;
-		if (track->crossing.count > 1)
-			(void)snprintf(number, sizeof(number), " lane %u", track->crossing.count);
-		(void)snprintf(name, sizeof(name), "%u (overlapping)%s", track->tid, number);
-		xs_chrome_thread(track, lane->tid, name, strlen(name));
-	}
-	o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"X\",\"tid\":", lane->tid);
-	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
-	o = xs_json_micros(o, task->start);
-	o = xs_json_micros(put(o, ",\"dur\":"), end > task->start ? end - task->start : 0);
-	finish(process->chrome, put_name(o, process, &task->name));
+	return put_name(o, process, name);
 }
 
-void xs_chrome_task(struct xs_track *track, const struct xs_open *task, uint64_t end, bool crossing)
+uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, const char *title, uint64_t start, uint64_t end,
+			enum xs_fit fit)
 {
-	struct xs_process *process = track->process;
+	struct xs_lane *lane = xs_lanes_take(lanes, start, end, fit);
+	struct xs_chrome *chrome = process->chrome;
+	size_t length = strlen(title);
 	char *o;
 
-	if (__builtin_expect(crossing, 0)) {
-		crossing_task(track, task, end);
-		return;
-	}
-	o = put_slice(xs_output_put(&process->chrome->out), track, task->start, end);
+	if (!lane || lane->tid)
+		return lane ? lane->tid : 0;
+	lane->tid = XS_OWN_TID + chrome->next_own++;
+	o = put_metadata(xs_output_put(&chrome->out), "thread_name", (uint64_t)process->pid, lane->tid);
+	o = xs_json_escape(put(o, "\"name\":\""), title, length < 1024 ? length : 1024);
+	if (lanes->count > 1)
+		o = put_count(o, " lane ", lanes->count);
+	finish(chrome, put(o, "\"}},\n"));
+	return lane->tid;
+}
+
+void xs_chrome_task(struct xs_track *track, const struct xs_open *task, uint64_t end)
+{
+	struct xs_process *process = track->process;
+	char *o = put_slice(xs_output_put(&process->chrome->out), track, task->start, end);
+
 	finish(process->chrome, put_name(o, process, &task->name));
 }
 
@@ -415,7 +369,7 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 	char name[128], queue[40] = "", thread[32] = "", number[24] = "";
 	bool in_order = record->event.flags & XS_FLAG_IN_ORDER && track->queue;
 	uint64_t pid = device_pid(process, record->device);
-	struct xs_lane *lane = xs_lanes_take(&track->lanes, start, end, in_order);
+	struct xs_lane *lane = xs_lanes_take(&track->lanes, start, end, in_order ? XS_FIT_TRUSTED : XS_FIT_APART);
 	char *o;
 
 	if (!lane || lane->tid)
@@ -571,6 +525,9 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 	free(tail);
 	for (size_t i = 0; i < chrome->track_count; i++)
 		xs_lanes_fini(&chrome->tracks[i].lanes);
+	for (uint32_t i = 0; i < chrome->row_count; i++)
+		xs_lanes_fini(&chrome->rows[i].lanes);
+	free(chrome->rows);
 	free(chrome->tracks);
 	free(chrome);
 	process->chrome = NULL;

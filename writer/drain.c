@@ -148,7 +148,7 @@ static bool find_processes(struct drain *drain)
 static bool superseded(const struct drain *drain, const struct xs_process *process)
 {
 	for (const struct xs_process *p = drain->processes; p; p = p->next)
-		if (p->watched == process->watched && p->pid == process->pid && p->serial > process->serial)
+		if (p->watched == process->watched && p->pid == process->pid && p->start == process->start && p->serial > process->serial)
 			return true;
 	return false;
 }

@@ -19,11 +19,9 @@
 #define CHUNK (32u << 10)
 
 /*
- * What one look at a ring found: stands before those records as an event of a kind that the dispatch skips. tick: when the look began;
- * name: bytes of records that follow. The order of the looks is the order in which a trace without a flight recorder is written.
+ * What one look at a ring found is behind an event that is no record; tick: when the look began, name: bytes of records. The order of
+ * the looks is the order in which a trace without a flight recorder is written.
  */
-#define LOOK 255
-
 struct xs_chunk {
 	struct xs_chunk *next; /* of the track, or spare */
 	uint64_t last;         /* tick of the newest look */
@@ -115,9 +113,14 @@ static void give_back(struct xs_flight *flight, struct xs_track *track)
 /* The track's oldest chunk is history no more: what it says about later records is remembered. */
 static void drop_oldest(struct xs_flight *flight, struct xs_track *track)
 {
-	const struct xs_chunk *chunk = track->history.oldest;
+	struct xs_chunk *chunk = track->history.oldest;
 
-	xs_track_records(track, chunk->data, chunk->length);
+	for (uint32_t offset = 0; offset < chunk->length;) {
+		const struct xs_event *look = look_at(chunk, offset);
+
+		xs_track_records(track, (const unsigned char *)(look + 1), look->name);
+		offset += (uint32_t)sizeof(*look) + look->name;
+	}
 	give_back(flight, track);
 }
 
@@ -168,7 +171,7 @@ static struct xs_chunk *place(struct xs_flight *flight, struct xs_track *track)
 		track->history.newest = chunk = fresh;
 	}
 	look = look_at(chunk, chunk->length);
-	*look = (struct xs_event){ .tick = flight->now, .kind = LOOK, .words = sizeof(*look) / 8 };
+	*look = (struct xs_event){ .tick = flight->now };
 	chunk->look = chunk->length;
 	chunk->length += sizeof(*look);
 	chunk->last = flight->now;

@@ -6,17 +6,37 @@
 
 #include "writer.h"
 
-#define MEMORY 8192u /* intervals remembered per lane */
+#define MEMORY 8192u    /* intervals remembered per lane */
+#define LOOK_BACK 1024u /* of these, looked at for crossing */
 
-static bool take(struct xs_lane *lane, uint64_t start, uint64_t end, bool trusted)
+/* Does [start, end] overlap an interval of the lane otherwise than by nesting? `at`: how many begin before it. */
+static bool crosses(const struct xs_lane *lane, uint32_t at, uint64_t start, uint64_t end)
+{
+	uint32_t first = at;
+
+	while (first < lane->count && lane->taken[first].start < end)
+		first++;
+	for (uint32_t i = first; i && first - i < LOOK_BACK; i--) {
+		const struct xs_interval *other = &lane->taken[i - 1];
+		bool apart = other->end <= start || other->start >= end;
+		bool inside = other->start >= start && other->end <= end, around = other->start <= start && other->end >= end;
+
+		if (!apart && !inside && !around)
+			return true;
+	}
+	return first > LOOK_BACK && lane->taken[first - LOOK_BACK].end > start;
+}
+
+static bool take(struct xs_lane *lane, uint64_t start, uint64_t end, enum xs_fit fit)
 {
 	uint32_t at = lane->count;
 
-	if (start < lane->forgotten && !trusted)
+	if (start < lane->forgotten && fit != XS_FIT_TRUSTED)
 		return false;
 	while (at && lane->taken[at - 1].start > start) /* mostly none */
 		at--;
-	if ((at && lane->taken[at - 1].end > start) || (at < lane->count && lane->taken[at].start < end))
+	if (fit == XS_FIT_NESTING ? crosses(lane, at, start, end)
+				  : (at && lane->taken[at - 1].end > start) || (at < lane->count && lane->taken[at].start < end))
 		return false;
 	if (lane->count == MEMORY) {
 		uint32_t half = MEMORY / 2;
@@ -41,12 +61,12 @@ static bool take(struct xs_lane *lane, uint64_t start, uint64_t end, bool truste
 	return true;
 }
 
-struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t end, bool trusted)
+struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t end, enum xs_fit fit)
 {
 	struct xs_lane *grown;
 
 	for (uint32_t i = 0; i < lanes->count; i++)
-		if (take(&lanes->lane[i], start, end, trusted))
+		if (take(&lanes->lane[i], start, end, fit))
 			return &lanes->lane[i];
 	grown = realloc(lanes->lane, (lanes->count + 1) * sizeof(*grown));
 	if (!grown)
@@ -54,7 +74,7 @@ struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t e
 	lanes->lane = grown;
 	grown += lanes->count++;
 	memset(grown, 0, sizeof(*grown));
-	(void)take(grown, start, end, true);
+	(void)take(grown, start, end, XS_FIT_TRUSTED);
 	return grown;
 }
 

@@ -10,7 +10,7 @@
 
 #include "options.h"
 
-#define XS_OUTPUT_SLACK 65536u /* what may be put between two looks at xs_output_full() */
+#define XS_OUTPUT_SLACK 131072u /* what may be put between two looks at xs_output_full() */
 
 struct xs_output {
 	int fd; /* -1: not open */

@@ -324,6 +324,20 @@ static void close_stats(struct xs_track *track, uint64_t lost)
 	track->records = 0;
 }
 
+/* An open task that nobody will end. Events are marks then: they have no domain. */
+static void close_one(struct xs_track *track, struct xs_open *task, uint64_t end)
+{
+	struct xs_process *process = track->process;
+
+	if (process->chrome && !task->name.scope && task->name.id != XS_STRING_FULL)
+		xs_chrome_instant(process, track->tid, task->name.id, false, task->start, XS_SCOPE_THREAD, task->extra);
+	else if (task->extra || task->row)
+		xs_itt_end(track, task, end, false, true);
+	else if (process->chrome)
+		xs_chrome_unfinished(track, &task->name, task->start, end);
+	xs_extra_drop(process, task);
+}
+
 /* The innermost `count` open tasks, which nobody will end. */
 static void close_some(struct xs_track *track, uint32_t count, uint64_t end)
 {
@@ -332,10 +346,8 @@ static void close_some(struct xs_track *track, uint32_t count, uint64_t end)
 	while (track->depth && count--) {
 		struct xs_open *task = &track->open[--track->depth];
 
-		if (!process->chrome)
-			continue;
-		xs_chrome_unfinished(track, &task->name, task->start, end > task->start ? end : task->start);
-		if (xs_output_full(process->out)) {
+		close_one(track, task, end > task->start ? end : task->start);
+		if (process->chrome && xs_output_full(process->out)) {
 			track->dirty = true;
 			xs_process_commit(process);
 		}
@@ -357,6 +369,7 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 		close_some(track, UINT32_MAX, ns_of(process, event->tick));
 		close_stats(track, record->lost);
 		track->tid = tid;
+		track->row = 0;
 		stats_of(track, tid, 0);
 		if (process->chrome)
 			xs_chrome_prefix(track);
@@ -368,7 +381,7 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 		process->threads[track->thread].name = name;
 }
 
-static inline void read_begin(struct xs_track *track, const struct xs_event *event)
+static inline struct xs_open *open_task(struct xs_track *track, uint64_t start, uint32_t name)
 {
 	struct xs_open *task;
 
@@ -378,24 +391,30 @@ static inline void read_begin(struct xs_track *track, const struct xs_event *eve
 
 		if (!grown) {
 			track->process->unmatched++;
-			return;
+			return NULL;
 		}
 		track->open = grown;
 		track->room = room;
 	}
 	task = &track->open[track->depth++];
-	task->start = track->last_ns = ns_of(track->process, event->tick);
-	task->name = *xs_name_of(track->process, event->name);
+	task->start = start;
+	task->extra = NULL;
+	task->row = track->row;
+	task->name = *xs_name_of(track->process, name);
+	if (start > track->last_ns)
+		track->last_ns = start;
+	return task;
 }
 
-/* The application ends tasks in another order than it began them (of two domains): one from the middle. */
-static __attribute__((noinline)) void end_crossing(struct xs_track *track, uint32_t at, uint64_t end)
+struct xs_open *xs_track_open(struct xs_track *track, uint64_t start, uint32_t name)
 {
-	struct xs_open task = track->open[at];
+	return open_task(track, start, name);
+}
 
-	memmove(&track->open[at], &track->open[at + 1], (track->depth - at - 1) * sizeof(task));
-	if (track->process->chrome)
-		xs_chrome_task(track, &task, end, true);
+void xs_track_take(struct xs_track *track, uint32_t at)
+{
+	memmove(&track->open[at], &track->open[at + 1], (track->depth - at - 1) * sizeof(track->open[at]));
+	track->depth--;
 }
 
 static inline void read_end(struct xs_track *track, const struct xs_event *event)
@@ -403,6 +422,7 @@ static inline void read_end(struct xs_track *track, const struct xs_event *event
 	struct xs_process *process = track->process;
 	uint64_t end = ns_of(process, event->tick);
 	uint32_t at = track->depth;
+	struct xs_open *task;
 
 	while (at && track->open[at - 1].name.scope != event->name && track->open[at - 1].name.id != XS_STRING_FULL)
 		at--; /* a name that found no room has lost its domain too */
@@ -410,10 +430,19 @@ static inline void read_end(struct xs_track *track, const struct xs_event *event
 		process->unmatched++; /* an end without a begin: the application's, or begun while paused */
 		return;
 	}
-	if (__builtin_expect(at != track->depth, 0))
-		end_crossing(track, at - 1, end);
-	else if (process->chrome)
-		xs_chrome_task(track, &track->open[at - 1], end, false);
+	task = &track->open[at - 1];
+	if (__builtin_expect(at != track->depth || task->extra || task->row || end < track->last_ns, 0)) {
+		/* the application ends tasks of two domains in another order than it began them, or at times of its own */
+		struct xs_open copy = *task;
+
+		xs_itt_end(track, &copy, end, at != track->depth || end < track->last_ns, false);
+		xs_track_take(track, at - 1);
+		if (end > track->last_ns)
+			track->last_ns = end;
+		return;
+	}
+	if (process->chrome)
+		xs_chrome_task(track, task, end);
 	track->depth--;
 	track->last_ns = end;
 }
@@ -511,8 +540,11 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 	case XS_LOST_ENDS:
 		close_some(track, event->name, track->last_ns);
 		return;
-	default: /* padding, and what a newer collector may write */
+	case XS_PAD:
 		return;
+	default: /* what we do not know is skipped */
+		xs_itt_read(track, event, size);
+		break;
 	}
 	track->records++;
 }
@@ -520,7 +552,7 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 static inline void dispatch(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
 	if (event->kind == XS_BEGIN) {
-		read_begin(track, event);
+		(void)open_task(track, ns_of(track->process, event->tick), event->name);
 		track->records++;
 	} else if (event->kind == XS_END) {
 		read_end(track, event);
@@ -559,7 +591,8 @@ static uint64_t read_track(struct xs_track *track)
 		if (intact > head || head - intact > process->ring_size)
 			intact = head;
 		first = track->pos = intact;
-		track->depth = 0;
+		while (track->depth)
+			xs_extra_drop(process, &track->open[--track->depth]);
 		track->tid = atomic_load_explicit(&track->ring->tail_tid, memory_order_relaxed);
 		stats_of(track, track->tid, 0);
 		if (process->chrome)
@@ -756,6 +789,7 @@ static void finish_tracks(struct xs_process *process)
 		now = process->last_ns;
 	for (uint32_t i = 0; i < process->track_count; i++)
 		finish_track(process->tracks[i], now);
+	xs_itt_finish(process, now);
 	lost = process->lost += atomic_load(&process->file->lost_no_ring);
 	process->host_ns = now - ns_of(process, process->file->join_tick);
 	xs_process_commit(process);
@@ -894,11 +928,24 @@ bool xs_process_dump(struct xs_process *process)
 	return true;
 }
 
-void xs_process_free(struct xs_process *process)
+/* A history that nobody asks for any more. */
+static void forget_open(struct xs_process *process)
 {
 	for (uint32_t i = 0; i < process->track_count; i++) {
-		if (process->run->flight)
-			xs_flight_forget(process->tracks[i]);
+		struct xs_track *track = process->tracks[i];
+
+		xs_flight_forget(track);
+		while (track->depth)
+			xs_extra_drop(process, &track->open[--track->depth]);
+	}
+	xs_itt_finish(process, 0);
+}
+
+void xs_process_free(struct xs_process *process)
+{
+	if (process->run->flight)
+		forget_open(process);
+	for (uint32_t i = 0; i < process->track_count; i++) {
 		xs_lanes_fini(&process->tracks[i]->crossing);
 		free(process->tracks[i]->open);
 		free(process->tracks[i]);

@@ -59,9 +59,29 @@ struct xs_names {
 	size_t bytes;
 };
 
+/* What few tasks have. */
+struct xs_extra {
+	struct xs_extra *next; /* unused ones */
+	struct xs_id id;
+	uint64_t self; /* of this very slice, for arrows: the application's ids may come again; 0: none */
+	char *args; /* "key":[values],… */
+	uint32_t length, room;
+	bool cut;       /* there were more arguments than are kept */
+	bool displaced; /* it began before something that is shown already: not on the thread's own track */
+	bool cancelled; /* a wait */
+};
+
 struct xs_open {
 	uint64_t start;
+	struct xs_extra *extra; /* NULL: nothing */
+	uint32_t row;           /* string id of the track it is shown on; 0: its thread's */
 	struct xs_name name;
+};
+
+/* A slice that is written: where, for flows. */
+struct xs_place {
+	uint32_t tid;
+	uint64_t start;
 };
 
 struct xs_interval {
@@ -110,6 +130,7 @@ struct xs_track {
 	char prefix[64]; /* {"ph":"X","tid":T,"pid":P,"ts": */
 	uint32_t prefix_length;
 	struct xs_lanes crossing; /* tasks that end out of order */
+	uint32_t row;             /* string id of the track that tasks go to; 0: the thread's own */
 	struct xs_history history; /* the track's state is that before these records */
 };
 
@@ -153,6 +174,10 @@ struct xs_process {
 	struct xs_device_clock device_clock[XS_DEVICES];
 	char comm[16];
 	struct xs_names names;
+	struct xs_keyed *keyed;     /* itt.c: spans that are open, and ends that came first; NULL: none yet */
+	struct xs_flows *flows;     /* flows.c */
+	struct xs_extra *spare;     /* unused ones */
+	uint64_t selves;            /* given out so far, see struct xs_extra */
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
 	struct xs_output *out;      /* chrome's */
 	struct xs_summary *summary; /* NULL: not wanted */
@@ -211,20 +236,62 @@ uint32_t xs_function_id(uint8_t source, uint32_t function);
 int xs_chrome_open(struct xs_process *process);
 void xs_chrome_thread(struct xs_track *track, uint32_t tid, const char *name, size_t length);
 void xs_chrome_prefix(struct xs_track *track);
-/* A finished ITT task; crossing: it ended before tasks that began after it. */
-void xs_chrome_task(struct xs_track *track, const struct xs_open *task, uint64_t end, bool crossing);
+/* A finished ITT task on its thread's own track. */
+void xs_chrome_task(struct xs_track *track, const struct xs_open *task, uint64_t end);
 void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, uint64_t start, uint64_t end);
 void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end);
 void xs_chrome_device(struct xs_process *process, const struct xs_work *work);
 void xs_chrome_close(struct xs_process *process, enum xs_end end, int status);
 
+/* ---- chrome_itt.c: what is not a plain slice of a thread ---- */
+
+/* A slice on the row `row` (a string id, or enum xs_span), on the first lane where it fits; tid 0: there was no memory. */
+struct xs_place xs_chrome_on_row(struct xs_process *process, uint32_t row, const struct xs_open *task, uint64_t end, bool unfinished);
+/* On the thread's own track; displaced: on a track beside it. */
+struct xs_place xs_chrome_on_thread(struct xs_track *track, const struct xs_open *task, uint64_t end, bool displaced, bool unfinished);
+/* name: string id, with "::metadata" behind it if so wanted; args: JSON text. */
+void xs_chrome_instant(struct xs_process *process, uint32_t tid, uint32_t name, bool metadata, uint64_t ns, uint8_t scope,
+		       const struct xs_extra *extra);
+void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *record, uint64_t ns);
+void xs_chrome_flow(struct xs_process *process, const char *name, struct xs_place from, struct xs_place to);
+/* Adds the arguments of a record (struct xs_arg …) to the text. */
+void xs_chrome_args(struct xs_process *process, struct xs_extra *extra, const unsigned char *args, uint32_t length);
+
+/* ---- itt.c: what the rarer records of ITT mean ---- */
+
+struct xs_extra *xs_extra_of(struct xs_process *process, struct xs_open *task);
+void xs_extra_drop(struct xs_process *process, struct xs_open *task);
+/* A record of ITT other than XS_BEGIN and XS_END. */
+void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t size);
+/* A task that is not plain has ended; writes and forgets it. */
+void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool displaced, bool unfinished);
+/* The process has ended: what is still open. */
+void xs_itt_finish(struct xs_process *process, uint64_t end);
+
+/* ---- process.c, for itt.c ---- */
+
+/* Opens a task; NULL: too deep, or no memory. */
+struct xs_open *xs_track_open(struct xs_track *track, uint64_t start, uint32_t name);
+/* Takes the open task number `at` out of the stack. */
+void xs_track_take(struct xs_track *track, uint32_t at);
+
+/* ---- flows.c: arrows between tasks that are named by their ids ---- */
+
+/* The slice of an id is written. */
+void xs_flows_place(struct xs_process *process, const struct xs_id *id, struct xs_place place);
+/* An arrow between two ids, as soon as both are written. name: a constant. */
+void xs_flows_add(struct xs_process *process, const char *name, const struct xs_id *from, const struct xs_id *to);
+void xs_flows_fini(struct xs_process *process);
+
 /* ---- lanes.c ---- */
 
-/*
- * The first lane on which [start, end] overlaps nothing; a new one (tid 0, to be named by the caller) if there is none. trusted: what is
- * too long ago to be remembered is taken for free. NULL: no memory.
- */
-struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t end, bool trusted);
+enum xs_fit {
+	XS_FIT_APART,   /* overlaps nothing */
+	XS_FIT_NESTING, /* overlaps nothing but what it is inside of or around */
+	XS_FIT_TRUSTED, /* as apart, and what is too long ago to be remembered is taken for free */
+};
+/* The first lane where [start, end] fits; a new one (tid 0, to be named by the caller) if there is none. NULL: no memory. */
+struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t end, enum xs_fit fit);
 void xs_lanes_fini(struct xs_lanes *lanes);
 
 struct xs_summary *xs_summary_open(void);

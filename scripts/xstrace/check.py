@@ -23,7 +23,7 @@ EXAMPLES = 3
 DAY_NS = 86_400 * 10**9
 FOREVER_NS = 1 << 62
 DEVICE_CATEGORIES = frozenset(("gpu_op", "kernel", "gpu_memcpy", "gpu_memset"))
-ONLY_TIMED = "iIRPNODbneSTpFcvV()"  # phases of which the time is all that is checked
+ONLY_TIMED = "IRPNODbneSTpFcvV()"  # phases of which the time is all that is checked
 
 DAMAGE = {
     "json": "not valid JSON",
@@ -148,6 +148,7 @@ class Checker:
             "t": self._flow,
             "f": self._flow,
             "C": self._counter,
+            "i": self._instant,
             "M": self._metadata,
         }
         self._by_phase.update((phase, self._time) for phase in ONLY_TIMED)
@@ -248,6 +249,16 @@ class Checker:
         points.tracks.append(track.number)
         points.enclosed.append(phase != "f" or event.get("bp") == "e")
         track.has_flows = True
+
+    def _instant(self, event):
+        """Without "s" it is the thread's; a viewer ignores what else may stand there."""
+        self._time(event)
+        scope = event.get("s", "t")
+        if scope not in ("g", "p", "t"):
+            self._problem("instant of unknown extent", "%r", scope)
+        if self.trace.ours:
+            self._name(event)
+            self._track(event)
 
     def _counter(self, event):
         self._time(event)

@@ -1,0 +1,121 @@
+/*
+ * How a static ittnotify finds us, and the table of what it gets.
+ */
+#include "itt.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "version.h"
+
+/* Analyses that a tracer does not make; there for clients that look the names up themselves. */
+#define NOTHING(name, ...)                                                                                             \
+	EXPORT void __itt_##name(__VA_ARGS__)                                                                          \
+	{                                                                                                              \
+	}
+NOTHING(enable_attach, void)
+NOTHING(suppress_push, unsigned mask __attribute__((unused)))
+NOTHING(suppress_pop, void)
+NOTHING(suppress_mark_range, int mode __attribute__((unused)), unsigned mask __attribute__((unused)),
+	void *address __attribute__((unused)), size_t size __attribute__((unused)))
+NOTHING(suppress_clear_range, int mode __attribute__((unused)), unsigned mask __attribute__((unused)),
+	void *address __attribute__((unused)), size_t size __attribute__((unused)))
+NOTHING(memory_read, void *address __attribute__((unused)), size_t size __attribute__((unused)))
+NOTHING(memory_write, void *address __attribute__((unused)), size_t size __attribute__((unused)))
+NOTHING(memory_update, void *address __attribute__((unused)), size_t size __attribute__((unused)))
+NOTHING(stack_caller_destroy, void *caller __attribute__((unused)))
+NOTHING(stack_callee_enter, void *caller __attribute__((unused)))
+NOTHING(stack_callee_leave, void *caller __attribute__((unused)))
+NOTHING(id_create, const __itt_domain *domain __attribute__((unused)), __itt_id id __attribute__((unused)))
+NOTHING(id_destroy, const __itt_domain *domain __attribute__((unused)), __itt_id id __attribute__((unused)))
+NOTHING(id_create_ex, const __itt_domain *domain __attribute__((unused)), __itt_clock_domain *clock __attribute__((unused)),
+	unsigned long long time __attribute__((unused)), __itt_id id __attribute__((unused)))
+NOTHING(id_destroy_ex, const __itt_domain *domain __attribute__((unused)), __itt_clock_domain *clock __attribute__((unused)),
+	unsigned long long time __attribute__((unused)), __itt_id id __attribute__((unused)))
+
+EXPORT int __itt_state_get(void)
+{
+	return 0;
+}
+
+EXPORT int __itt_state_set(int state)
+{
+	return state;
+}
+
+EXPORT int __itt_obj_mode_set(int property, int state)
+{
+	(void)property;
+	return state;
+}
+
+EXPORT int __itt_thr_mode_set(int property, int state)
+{
+	(void)property;
+	return state;
+}
+
+/* Clients only hand it back. */
+EXPORT void *__itt_stack_caller_create(void)
+{
+	static char caller;
+
+	return &caller;
+}
+
+EXPORT unsigned char __itt_pt_region_create(const char *name)
+{
+	static _Atomic unsigned char regions;
+
+	(void)name;
+	return (unsigned char)atomic_fetch_add(&regions, 1);
+}
+
+EXPORT const char *__itt_api_version(void)
+{
+	return "xstrace " XS_VERSION;
+}
+
+/* The library's own function for a name of the static part's table; variants for 8-bit text ("…A") are the plain functions. NULL: none. */
+static void *own_function(void *library, const char *name)
+{
+	size_t length = strlen(name);
+	char plain[128];
+	void *function = dlsym(library, name);
+
+	if (function || name[length - 1] != 'A' || length >= sizeof(plain))
+		return function;
+	memcpy(plain, name, length - 1);
+	plain[length - 1] = '\0';
+	return dlsym(library, plain);
+}
+
+/*
+ * Called by each static part when it finds us. Everything in a process that is not traced, and what we do not know, gets the function
+ * that it would have without any collector.
+ */
+EXPORT void __itt_api_init(struct itt_global *global, int groups)
+{
+	const struct xs_options *options = xs_collector_options();
+	void *library = NULL;
+	Dl_info info;
+
+	(void)groups; /* INTEL_ITTNOTIFY_GROUPS: all is wanted */
+	if (!global || !global->api_list_ptr)
+		return;
+	if (options && xs_want_itt(options) && dladdr((void *)__itt_api_init, &info))
+		library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	for (struct itt_api_info *row = global->api_list_ptr; row->name; row++) {
+		void *function = library ? own_function(library, row->name) : NULL;
+
+		*row->func_ptr = function ? function : row->null_func;
+	}
+	(void)dlerror(); /* of the names that we do not have: the application must not find it */
+	if (library)
+		(void)dlclose(library);
+}
+
+EXPORT void __itt_api_fini(struct itt_global *global)
+{
+	(void)global; /* nothing of the static part is kept */
+}

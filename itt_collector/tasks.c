@@ -1,0 +1,453 @@
+/*
+ * Tasks, what hangs on them (ids, relations, metadata), and the spans that need not nest: overlapped tasks, regions, frames.
+ */
+#include "itt.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "strtab.h"
+
+static const struct xs_id null_id;
+
+/* --iterations and --trigger look at what goes the long way. True: the event is to be recorded. */
+static bool begin_watched(__itt_domain *domain, const char *name)
+{
+	if (xs_watching())
+		xs_watch_begin(domain, itt_domain_text(domain), name);
+	return xs_recording();
+}
+
+/* A name that is not ready or missing, a step of the ring that ends, a thread's first event, somebody who watches. */
+static __attribute__((noinline)) void begin_long(__itt_domain *domain, __itt_string_handle *handle)
+{
+	struct xs_event *event;
+	uint32_t name;
+
+	if (xs_paused() && !xs_watching())
+		return;
+	if (!begin_watched(domain, itt_handle_text(handle)))
+		return;
+	name = itt_name_in(domain, handle)->id;
+	if (!domain->flags) /* only now known to be unwanted */
+		return;
+	event = xs_record_begin(sizeof(*event), XS_BEGIN, XS_SOURCE_ITT, 0, name, XS_ROLE_BEGIN);
+	if (!event)
+		return;
+	event->tick = xs_tick(xs_use_tsc); /* last: our own work is not the task's */
+	xs_record_end(sizeof(*event));
+}
+
+static __attribute__((noinline)) void end_long(__itt_domain *domain)
+{
+	uint64_t tick;
+	struct xs_event *event;
+
+	if (xs_paused() && !xs_watching())
+		return;
+	tick = xs_tick(xs_use_tsc); /* first, for the same reason */
+	event = xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, 0, XS_ROLE_END);
+	if (event) {
+		event->name = itt_domain_id(domain);
+		event->tick = tick;
+		xs_record_end(sizeof(*event));
+	}
+	/* last: a dump that this triggers has the task's end */
+	if (xs_watching())
+		xs_watch_end(domain);
+}
+
+/* With an id or a parent, or at a time of its own. */
+static __attribute__((noinline)) void begin_with(__itt_domain *domain, struct xs_id id, struct xs_id parent, uint32_t name,
+						 uint64_t tick)
+{
+	if (domain->flags)
+		itt_keyed(XS_TASK, 0, name, id, parent, tick, XS_ROLE_BEGIN);
+}
+
+static __attribute__((noinline)) void begin_with_ids(__itt_domain *domain, struct xs_id id, struct xs_id parent,
+						     __itt_string_handle *handle)
+{
+	if (begin_watched(domain, itt_handle_text(handle)))
+		begin_with(domain, id, parent, itt_name_in(domain, handle)->id, 0);
+}
+
+EXPORT void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent, __itt_string_handle *handle)
+{
+	const struct itt_name *name;
+
+	if (!domain || !domain->flags)
+		return;
+	if (__builtin_expect((task.d1 | task.d2 | parent.d1 | parent.d2) != 0, 0)) {
+		begin_with_ids((__itt_domain *)domain, itt_id(task), itt_id(parent), handle);
+		return;
+	}
+	/* pairs with the release in make_name() */
+	name = handle ? __atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE) : NULL;
+	if (__builtin_expect(!name || name->domain != (uint32_t)__atomic_load_n(&domain->extra1, __ATOMIC_ACQUIRE) ||
+				     !xs_mark(XS_BEGIN, XS_SOURCE_ITT, name->id),
+			     0))
+		begin_long((__itt_domain *)domain, handle);
+}
+
+EXPORT void __itt_task_end(const __itt_domain *domain)
+{
+	uint32_t id;
+
+	if (!domain || !domain->flags)
+		return;
+	id = (uint32_t)__atomic_load_n(&domain->extra1, __ATOMIC_ACQUIRE);
+	if (__builtin_expect(!id || !xs_mark(XS_END, XS_SOURCE_ITT, id), 0))
+		end_long((__itt_domain *)domain);
+}
+
+/* ---- tasks named by a function ---- */
+
+/* Address -> "symbol" or "module+0xoffset", looked up once. */
+struct function_name {
+	_Atomic uintptr_t address;
+	_Atomic(__itt_string_handle *) handle;
+};
+#define FUNCTIONS 1024u
+
+static __itt_string_handle *name_function(void *function)
+{
+	char text[512];
+	const char *file;
+	Dl_info info;
+
+	if (!dladdr(function, &info) || !info.dli_fname) {
+		(void)snprintf(text, sizeof(text), "%p", function);
+	} else if (info.dli_sname && info.dli_saddr == function) {
+		(void)snprintf(text, sizeof(text), "%s", info.dli_sname);
+	} else {
+		file = strrchr(info.dli_fname, '/');
+		(void)snprintf(text, sizeof(text), "%s+0x%zx", file ? file + 1 : info.dli_fname,
+			       (size_t)((char *)function - (char *)info.dli_fbase));
+	}
+	return __itt_string_handle_create(text);
+}
+
+static __itt_string_handle *handle_of_function(void *function)
+{
+	static struct function_name names[FUNCTIONS];
+	struct function_name *name = &names[((uintptr_t)function >> 4) % FUNCTIONS];
+	uintptr_t none = 0;
+	__itt_string_handle *handle;
+
+	if (!function)
+		return NULL;
+	if (atomic_load_explicit(&name->address, memory_order_relaxed) == (uintptr_t)function) {
+		handle = atomic_load_explicit(&name->handle, memory_order_acquire);
+		if (handle)
+			return handle;
+	}
+	handle = name_function(function);
+	if (atomic_compare_exchange_strong(&name->address, &none, (uintptr_t)function))
+		atomic_store_explicit(&name->handle, handle, memory_order_release);
+	return handle;
+}
+
+EXPORT void __itt_task_begin_fn(const __itt_domain *domain, __itt_id task, __itt_id parent, void *function)
+{
+	if (itt_enabled(domain) && (xs_recording() || xs_watching()))
+		begin_with_ids((__itt_domain *)domain, itt_id(task), itt_id(parent), handle_of_function(function));
+}
+
+/* ---- at a time of the application's own clock ---- */
+
+static void end_at(__itt_domain *domain, uint64_t tick)
+{
+	struct xs_event *event =
+		xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, itt_domain_id(domain), XS_ROLE_END);
+
+	if (!event)
+		return;
+	event->tick = tick;
+	xs_record_end(sizeof(*event));
+}
+
+EXPORT void __itt_task_begin_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time, __itt_id task,
+				__itt_id parent, __itt_string_handle *handle)
+{
+	if (itt_enabled(domain) && begin_watched((__itt_domain *)domain, itt_handle_text(handle)))
+		begin_with((__itt_domain *)domain, itt_id(task), itt_id(parent), itt_name_in((__itt_domain *)domain, handle)->id,
+			   itt_tick_of(clock, time));
+}
+
+EXPORT void __itt_task_begin_fn_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time, __itt_id task,
+				   __itt_id parent, void *function)
+{
+	if (itt_enabled(domain) && xs_recording())
+		__itt_task_begin_ex(domain, clock, time, task, parent, handle_of_function(function));
+}
+
+EXPORT void __itt_task_end_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time)
+{
+	if (!itt_enabled(domain))
+		return;
+	if (xs_recording())
+		end_at((__itt_domain *)domain, itt_tick_of(clock, time));
+	if (xs_watching())
+		xs_watch_end(domain);
+}
+
+/* ---- spans with a key ---- */
+
+static void open_span(const __itt_domain *domain, enum xs_span span, struct xs_id id, struct xs_id parent, uint32_t name, uint64_t tick)
+{
+	if (domain->flags)
+		itt_keyed(XS_OPEN, span, name, id, parent, tick, XS_ROLE_OTHER);
+}
+
+static void close_span(const __itt_domain *domain, enum xs_span span, struct xs_id id, uint64_t tick)
+{
+	itt_keyed(XS_CLOSE, span, itt_domain_id((__itt_domain *)domain), id, null_id, tick, XS_ROLE_OTHER);
+}
+
+EXPORT void __itt_task_begin_overlapped_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time,
+					   __itt_id task, __itt_id parent, __itt_string_handle *handle)
+{
+	if (itt_enabled(domain) && xs_recording())
+		open_span(domain, XS_SPAN_OVERLAPPED, itt_id(task), itt_id(parent), itt_name_in((__itt_domain *)domain, handle)->id,
+			  clock ? itt_tick_of(clock, time) : 0);
+}
+
+EXPORT void __itt_task_begin_overlapped(const __itt_domain *domain, __itt_id task, __itt_id parent, __itt_string_handle *handle)
+{
+	__itt_task_begin_overlapped_ex(domain, NULL, 0, task, parent, handle);
+}
+
+EXPORT void __itt_task_end_overlapped_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time, __itt_id task)
+{
+	if (itt_enabled(domain) && xs_recording())
+		close_span(domain, XS_SPAN_OVERLAPPED, itt_id(task), clock ? itt_tick_of(clock, time) : 0);
+}
+
+EXPORT void __itt_task_end_overlapped(const __itt_domain *domain, __itt_id task)
+{
+	__itt_task_end_overlapped_ex(domain, NULL, 0, task);
+}
+
+EXPORT void __itt_region_begin(const __itt_domain *domain, __itt_id id, __itt_id parent, __itt_string_handle *handle)
+{
+	if (itt_enabled(domain) && xs_recording())
+		open_span(domain, XS_SPAN_REGION, itt_id(id), itt_id(parent), itt_name_in((__itt_domain *)domain, handle)->id, 0);
+}
+
+EXPORT void __itt_region_end(const __itt_domain *domain, __itt_id id)
+{
+	if (itt_enabled(domain) && xs_recording())
+		close_span(domain, XS_SPAN_REGION, itt_id(id), 0);
+}
+
+EXPORT void __itt_frame_begin_v3(const __itt_domain *domain, __itt_id *id)
+{
+	if (itt_enabled(domain) && begin_watched((__itt_domain *)domain, itt_domain_text(domain)))
+		open_span(domain, XS_SPAN_FRAME, id ? itt_id(*id) : null_id, null_id, itt_frame_name((__itt_domain *)domain), 0);
+}
+
+EXPORT void __itt_frame_end_v3(const __itt_domain *domain, __itt_id *id)
+{
+	if (itt_enabled(domain) && xs_recording())
+		close_span(domain, XS_SPAN_FRAME, id ? itt_id(*id) : null_id, 0);
+}
+
+EXPORT void __itt_frame_submit_v3(const __itt_domain *domain, __itt_id *id, unsigned long long begin, unsigned long long end)
+{
+	struct xs_span_record *record;
+	uint32_t name, scope;
+	uint64_t now;
+
+	(void)id;
+	/* no end means now; nothing lies in the future or before the run */
+	if (!itt_enabled(domain) || !begin_watched((__itt_domain *)domain, itt_domain_text(domain)))
+		return;
+	now = xs_tick(xs_use_tsc);
+	if (!end || end > now)
+		end = now;
+	if (begin > end)
+		begin = end;
+	if (begin < xs_life_began_tick())
+		begin = xs_life_began_tick();
+	name = itt_frame_name((__itt_domain *)domain);
+	scope = itt_domain_id((__itt_domain *)domain);
+	record = xs_record_begin(sizeof(*record), XS_SPAN, XS_SOURCE_ITT, XS_SPAN_FRAME, name, XS_ROLE_OTHER);
+	if (!record)
+		return;
+	record->event.tick = begin;
+	record->duration = end > begin ? end - begin : 0;
+	record->scope = scope;
+	record->cancelled = 0;
+	xs_record_end(sizeof(*record));
+}
+
+EXPORT unsigned long long __itt_get_timestamp(void)
+{
+	return xs_tick(xs_use_tsc);
+}
+
+/* Legacy frames: an object that stands for a domain. */
+static void init_frame(void *payload, const char *name)
+{
+	*(__itt_domain **)payload = __itt_domain_create(name);
+}
+ITT_TABLE(frames, 4096, __itt_domain *, init_frame);
+
+EXPORT void *__itt_frame_create(const char *domain)
+{
+	return itt_object(&frames, domain);
+}
+
+EXPORT void __itt_frame_begin(void *frame)
+{
+	if (frame)
+		__itt_frame_begin_v3(*(__itt_domain **)frame, NULL);
+}
+
+EXPORT void __itt_frame_end(void *frame)
+{
+	if (frame)
+		__itt_frame_end_v3(*(__itt_domain **)frame, NULL);
+}
+
+/* ---- groups and relations ---- */
+
+EXPORT void __itt_task_group(const __itt_domain *domain, __itt_id id, __itt_id parent, __itt_string_handle *handle)
+{
+	uint64_t tick;
+	uint32_t name;
+
+	if (!itt_enabled(domain) || !xs_recording())
+		return;
+	name = itt_name_in((__itt_domain *)domain, handle)->id;
+	tick = xs_tick(xs_use_tsc);
+	begin_with((__itt_domain *)domain, itt_id(id), itt_id(parent), name, tick);
+	end_at((__itt_domain *)domain, tick);
+}
+
+static void relate(const __itt_domain *domain, struct xs_id head, int relation, __itt_id tail)
+{
+	if (itt_enabled(domain) && relation > 0 && relation < XS_RELATION_COUNT && xs_recording())
+		itt_keyed(XS_RELATION, (uint8_t)relation, itt_domain_id((__itt_domain *)domain), head, itt_id(tail), 0, XS_ROLE_OTHER);
+}
+
+EXPORT void __itt_relation_add(const __itt_domain *domain, __itt_id head, int relation, __itt_id tail)
+{
+	relate(domain, itt_id(head), relation, tail);
+}
+
+EXPORT void __itt_relation_add_to_current(const __itt_domain *domain, int relation, __itt_id tail)
+{
+	relate(domain, null_id, relation, tail);
+}
+
+EXPORT void __itt_relation_add_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time, __itt_id head,
+				  int relation, __itt_id tail)
+{
+	(void)clock, (void)time;
+	relate(domain, itt_id(head), relation, tail);
+}
+
+EXPORT void __itt_relation_add_to_current_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time,
+					     int relation, __itt_id tail)
+{
+	(void)clock, (void)time;
+	relate(domain, null_id, relation, tail);
+}
+
+/* ---- metadata ---- */
+
+static void add(const __itt_domain *domain, struct xs_id id, uint32_t key, uint32_t type, const void *values, size_t count)
+{
+	struct itt_args args;
+
+	args.length = 0;
+	itt_arg(&args, key, type, values, count);
+	itt_write(XS_ARGS, 0, itt_domain_id((__itt_domain *)domain), id, &args, 0);
+}
+
+EXPORT void __itt_metadata_add(const __itt_domain *domain, __itt_id id, __itt_string_handle *key, int type, size_t count, void *data)
+{
+	if (itt_enabled(domain) && xs_recording() && type > 0 && type <= XS_VALUE_DOUBLE)
+		add(domain, itt_id(id), itt_text(key), (uint32_t)type, data, count);
+}
+
+/* A length of 0 means up to the terminating 0. */
+static size_t text_length(const char *data, size_t length)
+{
+	return !data ? 0 : length ? length : strnlen(data, ITT_ARGS_MAX);
+}
+
+EXPORT void __itt_metadata_str_add(const __itt_domain *domain, __itt_id id, __itt_string_handle *key, const char *data, size_t length)
+{
+	if (itt_enabled(domain) && xs_recording())
+		add(domain, itt_id(id), itt_text(key), XS_VALUE_TEXT, data, text_length(data, length));
+}
+
+static void add_with_scope(const __itt_domain *domain, int scope, __itt_string_handle *key, uint32_t type, const void *data, size_t count)
+{
+	struct itt_args args;
+	uint8_t extent = scope == ITT_SCOPE_GLOBAL	  ? XS_SCOPE_GLOBAL
+			 : scope == ITT_SCOPE_TRACK_GROUP ? XS_SCOPE_PROCESS
+							  : XS_SCOPE_THREAD;
+
+	if (!itt_enabled(domain) || !xs_recording())
+		return;
+	if (scope == ITT_SCOPE_TASK || scope == ITT_SCOPE_UNKNOWN) {
+		add(domain, null_id, itt_text(key), type, data, count);
+		return;
+	}
+	args.length = 0;
+	itt_arg(&args, itt_text(key), type, data, count);
+	itt_write(XS_INSTANT, extent, itt_intern_in(itt_domain_text(domain), "metadata", itt_domain_id((__itt_domain *)domain)), null_id,
+		  &args, 0);
+}
+
+EXPORT void __itt_metadata_add_with_scope(const __itt_domain *domain, int scope, __itt_string_handle *key, int type, size_t count,
+					  void *data)
+{
+	if (type > 0 && type <= XS_VALUE_DOUBLE)
+		add_with_scope(domain, scope, key, (uint32_t)type, data, count);
+}
+
+EXPORT void __itt_metadata_str_add_with_scope(const __itt_domain *domain, int scope, __itt_string_handle *key, const char *data,
+					      size_t length)
+{
+	add_with_scope(domain, scope, key, XS_VALUE_TEXT, data, text_length(data, length));
+}
+
+static __attribute__((format(printf, 3, 0))) void add_formatted(const __itt_domain *domain, struct xs_id id, const char *format,
+								 va_list values)
+{
+	char text[ITT_ARGS_MAX];
+	int n = vsnprintf(text, sizeof(text), format, values);
+
+	if (n >= 0)
+		add(domain, id, xs_name("metadata", 0), XS_VALUE_TEXT, text,
+		    (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
+}
+
+EXPORT void __itt_formatted_metadata_add(const __itt_domain *domain, __itt_string_handle *format, ...)
+{
+	va_list values;
+
+	if (!itt_enabled(domain) || !format || !format->strA || !xs_recording())
+		return;
+	va_start(values, format);
+	add_formatted(domain, null_id, format->strA, values);
+	va_end(values);
+}
+
+EXPORT void __itt_formatted_metadata_add_overlapped(const __itt_domain *domain, __itt_id id, __itt_string_handle *format, ...)
+{
+	va_list values;
+
+	if (!itt_enabled(domain) || !format || !format->strA || !xs_recording())
+		return;
+	va_start(values, format);
+	add_formatted(domain, itt_id(id), format->strA, values);
+	va_end(values);
+}

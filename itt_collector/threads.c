@@ -1,0 +1,422 @@
+/*
+ * Threads: their names, tracks and waits; whether to record; clocks of the application's own.
+ */
+#include "itt.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "strtab.h"
+
+static const struct xs_id null_id;
+
+/* ---- whether to record ---- */
+
+EXPORT void __itt_pause(void)
+{
+	if (xs_collector_options())
+		xs_control_itt(false);
+}
+
+EXPORT void __itt_resume(void)
+{
+	if (xs_collector_options())
+		xs_control_itt(true);
+}
+
+enum { SCOPE_HOST = 1, SCOPE_OFFLOAD = 2 };
+
+/* Host and device are recorded together or not at all: a scope without the host changes nothing. */
+EXPORT void __itt_pause_scoped(int scope)
+{
+	if (scope & SCOPE_HOST)
+		__itt_pause();
+}
+
+EXPORT void __itt_resume_scoped(int scope)
+{
+	if (scope & SCOPE_HOST)
+		__itt_resume();
+}
+
+EXPORT void __itt_detach(void)
+{
+	if (xs_collector_options())
+		xs_control_detach();
+}
+
+/* ---- threads and tracks ---- */
+
+EXPORT void __itt_thread_set_name(const char *name)
+{
+	if (name && xs_recording() && itt_wanted(NULL))
+		xs_thread_name(xs_name(name, 0));
+}
+
+EXPORT int __itt_thr_name_set(const char *name, int length)
+{
+	char text[256];
+	size_t n = name ? strnlen(name, length > 0 && (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1) : 0;
+
+	memcpy(text, name ? name : "", n);
+	text[n] = '\0';
+	__itt_thread_set_name(name ? text : NULL);
+	return 0;
+}
+
+EXPORT void __itt_thread_ignore(void)
+{
+	if (itt_wanted(NULL))
+		xs_thread_ignore();
+}
+
+EXPORT void __itt_thr_ignore(void)
+{
+	__itt_thread_ignore();
+}
+
+struct track {
+	__itt_track public;
+	const char *name;
+};
+
+static void init_group(void *payload, const char *name)
+{
+	((__itt_track_group *)payload)->name = __itt_string_handle_create(name);
+}
+ITT_TABLE(groups, 1024, __itt_track_group, init_group);
+
+static void init_track(void *payload, const char *name)
+{
+	((struct track *)payload)->name = name;
+}
+ITT_TABLE(tracks, 8192, struct track, init_track);
+
+EXPORT __itt_track_group *__itt_track_group_create(__itt_string_handle *name, int type)
+{
+	__itt_track_group *group = itt_object(&groups, itt_handle_text(name));
+
+	if (group)
+		group->tgtype = type;
+	return group;
+}
+
+EXPORT __itt_track *__itt_track_create(__itt_track_group *group, __itt_string_handle *name, int type)
+{
+	char text[1024] = "";
+	struct track *track;
+	size_t n;
+
+	if (group && group->name) {
+		strncat(text, itt_handle_text(group->name), 400);
+		strcat(text, "/");
+	}
+	n = strlen(text);
+	strncat(text, itt_handle_text(name), sizeof(text) - n - 1);
+	track = itt_object(&tracks, text);
+	if (!track)
+		return NULL;
+	track->public.name = name;
+	track->public.group = group;
+	track->public.ttype = type;
+	return &track->public;
+}
+
+EXPORT void __itt_set_track(__itt_track *public)
+{
+	struct track *track = (struct track *)public;
+	uint32_t name = 0;
+	struct xs_event *event;
+
+	if (!xs_recording() || !itt_wanted(NULL))
+		return;
+	if (track)
+		name = xs_name(track->name, 0);
+	event = xs_record_begin(sizeof(*event), XS_TRACK, XS_SOURCE_ITT, 0, name, XS_ROLE_OTHER);
+	if (!event)
+		return;
+	event->tick = xs_tick(xs_use_tsc);
+	xs_record_end(sizeof(*event));
+}
+
+/* ---- synchronization objects: waits ---- */
+
+/* Address -> names of its slices. Fixed: a program may have more objects than these; the rest have a common name. */
+#define OBJECTS 65536u
+static struct {
+	_Atomic(const void *) address;
+	_Atomic uint32_t wait, release; /* interned; 0: not yet */
+	_Atomic(const char *) type;     /* kept over a change of the name */
+} objects[OBJECTS];
+static _Atomic uint32_t object_count;
+
+static uint32_t slot_of(const void *address, bool add)
+{
+	uint32_t slot = (uint32_t)((uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15ull >> 48);
+
+	for (uint32_t probe = 0; probe < 64; probe++, slot++) {
+		const void *found = atomic_load_explicit(&objects[slot % OBJECTS].address, memory_order_acquire);
+
+		if (found == address)
+			return slot % OBJECTS;
+		if (found)
+			continue;
+		if (!add || atomic_load_explicit(&object_count, memory_order_relaxed) > OBJECTS / 4 * 3)
+			return UINT32_MAX;
+		if (atomic_compare_exchange_strong(&objects[slot % OBJECTS].address, &found, address)) {
+			atomic_fetch_add_explicit(&object_count, 1, memory_order_relaxed);
+			return slot % OBJECTS;
+		}
+		if (found == address)
+			return slot % OBJECTS;
+	}
+	return UINT32_MAX;
+}
+
+/* type NULL: as before. The lengths are those of the longest that is looked at. */
+static void name_object(const void *address, const char *type, size_t type_length, const char *name, size_t name_length)
+{
+	char text[512], type_text[200];
+	const __itt_string_handle *handle;
+	uint32_t slot;
+	size_t n;
+
+	if (!address || !xs_recording() || !itt_wanted(NULL))
+		return;
+	slot = slot_of(address, true);
+	if (slot == UINT32_MAX)
+		return;
+	if (type) {
+		n = strnlen(type, type_length < sizeof(type_text) ? type_length : sizeof(type_text) - 1);
+		memcpy(type_text, type, n);
+		type_text[n] = '\0';
+		handle = __itt_string_handle_create(type_text);
+		type = handle ? handle->strA : "";
+		atomic_store_explicit(&objects[slot].type, type, memory_order_release);
+	} else {
+		type = atomic_load_explicit(&objects[slot].type, memory_order_acquire);
+	}
+	text[0] = '\0';
+	if (type && *type) {
+		strncat(text, type, 200);
+		strcat(text, " ");
+	}
+	if (name)
+		strncat(text, name, name_length < 200 ? name_length : 200);
+	atomic_store_explicit(&objects[slot].release, itt_join("release", " ", text, 0), memory_order_relaxed);
+	atomic_store_explicit(&objects[slot].wait, itt_join("wait", " ", text, 0), memory_order_relaxed);
+}
+
+static uint32_t object_name(const void *address, bool wait)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint32_t slot = slot_of(address, true), name;
+	char text[24] = "0x", *end = text + 2;
+	bool some = false;
+
+	if (slot == UINT32_MAX)
+		return xs_name(wait ? "wait sync (too many objects)" : "release sync (too many objects)", 0);
+	name = atomic_load_explicit(wait ? &objects[slot].wait : &objects[slot].release, memory_order_relaxed);
+	if (name)
+		return name;
+	for (int shift = 60; shift >= 0; shift -= 4) {
+		unsigned digit = (unsigned)((uintptr_t)address >> shift) & 15;
+
+		some |= digit || !shift;
+		if (some)
+			*end++ = digits[digit];
+	}
+	*end = '\0';
+	name_object(address, "sync", SIZE_MAX, text, SIZE_MAX);
+	return atomic_load_explicit(wait ? &objects[slot].wait : &objects[slot].release, memory_order_relaxed);
+}
+
+EXPORT void __itt_sync_create(void *address, const char *type, const char *name, int attribute)
+{
+	(void)attribute;
+	name_object(address, type ? type : "", SIZE_MAX, name, SIZE_MAX);
+}
+
+EXPORT void __itt_sync_set_name(void *address, const char *type, const char *name, int attribute)
+{
+	(void)attribute;
+	name_object(address, type ? type : "", SIZE_MAX, name, SIZE_MAX);
+}
+
+EXPORT int __itt_notify_sync_name(void *address, const char *type, int type_length, const char *name, int name_length, int attribute)
+{
+	(void)attribute;
+	name_object(address, type ? type : "", type_length > 0 ? (size_t)type_length : SIZE_MAX, name,
+		    name_length > 0 ? (size_t)name_length : SIZE_MAX);
+	return 0;
+}
+
+EXPORT void __itt_sync_rename(void *address, const char *name)
+{
+	name_object(address, NULL, 0, name, SIZE_MAX);
+}
+
+EXPORT void __itt_sync_destroy(void *address)
+{
+	uint32_t slot = slot_of(address, false);
+
+	if (!address || slot == UINT32_MAX)
+		return;
+	/* the slot stays taken; another object at the address is named anew */
+	atomic_store_explicit(&objects[slot].type, NULL, memory_order_relaxed);
+	atomic_store_explicit(&objects[slot].wait, 0, memory_order_relaxed);
+	atomic_store_explicit(&objects[slot].release, 0, memory_order_relaxed);
+}
+
+static void prepare(const void *address)
+{
+	if (!xs_recording() || !itt_wanted(NULL))
+		return;
+	xs_tls.wait_object = address;
+	xs_tls.wait_tick = xs_tick(xs_use_tsc);
+}
+
+static void waited(const void *address, bool cancelled)
+{
+	uint64_t now = xs_tick(xs_use_tsc);
+	struct xs_span_record *record;
+	uint32_t name;
+
+	if (!address || xs_tls.wait_object != address)
+		return;
+	xs_tls.wait_object = NULL;
+	if (!xs_recording())
+		return;
+	name = object_name(address, true);
+	record = xs_record_begin(sizeof(*record), XS_SPAN, XS_SOURCE_ITT, XS_SPAN_WAIT, name, XS_ROLE_OTHER);
+	if (!record)
+		return;
+	record->event.tick = xs_tls.wait_tick;
+	record->duration = now - xs_tls.wait_tick;
+	record->scope = 0;
+	record->cancelled = cancelled;
+	xs_record_end(sizeof(*record));
+}
+
+static void releasing(const void *address)
+{
+	if (address && xs_recording() && itt_wanted(NULL))
+		itt_write(XS_INSTANT, XS_SCOPE_THREAD, object_name(address, false), null_id, NULL, 0);
+}
+
+#define SYNC(family)                                                                                                   \
+	EXPORT void __itt_##family##_prepare(void *address)                                                            \
+	{                                                                                                              \
+		prepare(address);                                                                                      \
+	}                                                                                                              \
+	EXPORT void __itt_##family##_cancel(void *address)                                                             \
+	{                                                                                                              \
+		waited(address, true);                                                                                 \
+	}                                                                                                              \
+	EXPORT void __itt_##family##_acquired(void *address)                                                           \
+	{                                                                                                              \
+		waited(address, false);                                                                                \
+	}                                                                                                              \
+	EXPORT void __itt_##family##_releasing(void *address)                                                          \
+	{                                                                                                              \
+		releasing(address);                                                                                    \
+	}
+SYNC(sync)
+SYNC(fsync)
+SYNC(notify_sync)
+
+/* ---- clocks of the application's own ---- */
+
+struct clock {
+	__itt_clock_domain public;
+	uint64_t tick, mono; /* when the application was asked for clock_base */
+	_Atomic int kind;    /* enum below */
+};
+enum { CLOCK_BASED, CLOCK_KERNEL_FIRST, CLOCK_TICKS = 16, CLOCK_UNUSABLE };
+static const clockid_t kernel_clocks[] = { CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME, CLOCK_REALTIME };
+
+#define CLOCKS 64u
+static struct clock clocks[CLOCKS];
+static _Atomic uint32_t clock_count;
+
+static void ask(struct clock *clock)
+{
+	clock->public.fn(&clock->public.info, clock->public.fn_data);
+	clock->mono = xs_clock_ns(CLOCK_MONOTONIC);
+	clock->tick = xs_tick(xs_use_tsc);
+}
+
+EXPORT __itt_clock_domain *__itt_clock_domain_create(__itt_get_clock_info_fn function, void *data)
+{
+	uint32_t number;
+
+	if (!function)
+		return NULL;
+	number = atomic_fetch_add(&clock_count, 1);
+	if (number >= CLOCKS) {
+		atomic_store(&clock_count, CLOCKS);
+		return NULL; /* its events are put at the moment of their calls */
+	}
+	clocks[number].public.fn = function;
+	clocks[number].public.fn_data = data;
+	ask(&clocks[number]);
+	return &clocks[number].public;
+}
+
+EXPORT void __itt_clock_domain_reset(void)
+{
+	uint32_t count = atomic_load(&clock_count);
+
+	for (uint32_t i = 0; i < count && i < CLOCKS; i++) {
+		if (!clocks[i].public.fn)
+			continue;
+		ask(&clocks[i]);
+		atomic_store(&clocks[i].kind, CLOCK_BASED);
+	}
+}
+
+static int64_t ns_of(uint64_t units, uint64_t frequency)
+{
+	return (int64_t)((unsigned __int128)units * 1000000000u / frequency);
+}
+
+/* How long ago `time` was by a clock of this kind, in ns; negative: it is yet to come. */
+static int64_t age(const struct clock *clock, int kind, uint64_t time, uint64_t now_mono)
+{
+	uint64_t frequency = clock->public.info.clock_freq, base = clock->public.info.clock_base;
+
+	if (kind == CLOCK_BASED)
+		return (int64_t)(now_mono - clock->mono) -
+		       (time >= base ? ns_of(time - base, frequency) : -ns_of(base - time, frequency));
+	return (int64_t)xs_clock_ns(kernel_clocks[kind - CLOCK_KERNEL_FIRST]) - ns_of(time, frequency);
+}
+
+uint64_t itt_tick_of(const __itt_clock_domain *domain, unsigned long long time)
+{
+	struct clock *clock = (struct clock *)domain;
+	uint64_t now_tick = xs_tick(xs_use_tsc), now_mono, elapsed;
+	int64_t ago = 0, life;
+	int kind;
+
+	if (clock < clocks || clock >= clocks + CLOCKS || !clock->public.info.clock_freq)
+		return now_tick;
+	now_mono = xs_clock_ns(CLOCK_MONOTONIC);
+	/* ticks per ns are known from the clock's own birth on; the time is mostly a moment ago */
+	elapsed = now_mono - xs_life_began_ns();
+	life = (int64_t)elapsed;
+	for (kind = atomic_load_explicit(&clock->kind, memory_order_relaxed); kind < CLOCK_KERNEL_FIRST + 4; kind++) {
+		ago = age(clock, kind, time, now_mono);
+		if (ago >= -1000 && ago <= life)
+			break;
+	}
+	if (kind == CLOCK_KERNEL_FIRST + 4)
+		kind = CLOCK_TICKS;
+	if (kind == CLOCK_TICKS && !(time <= now_tick && time >= xs_life_began_tick()))
+		kind = CLOCK_UNUSABLE;
+	atomic_store_explicit(&clock->kind, kind, memory_order_relaxed);
+	if (kind == CLOCK_TICKS)
+		return time;
+	if (kind == CLOCK_UNUSABLE || ago < 0 || !elapsed)
+		return now_tick;
+	return now_tick - (uint64_t)((unsigned __int128)(uint64_t)ago * (now_tick - xs_life_began_tick()) / elapsed);
+}

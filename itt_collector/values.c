@@ -1,0 +1,716 @@
+/*
+ * What happens at a moment or has a value: markers, events, counters, histograms, memory, models, modules.
+ */
+#include "itt.h"
+
+#include <string.h>
+
+#include "jit.h"
+#include "strtab.h"
+
+static const struct xs_id null_id;
+
+/* Is what belongs to no domain recorded? */
+static bool recording(void)
+{
+	return xs_recording() && itt_wanted(NULL);
+}
+
+static void instant(uint8_t scope, const char *name, const struct itt_args *args)
+{
+	itt_write(XS_INSTANT, scope, xs_name(name, 0), null_id, args, 0);
+}
+
+static uint8_t extent_of(int scope)
+{
+	return scope == ITT_SCOPE_GLOBAL ? XS_SCOPE_GLOBAL : scope == ITT_SCOPE_TRACK_GROUP ? XS_SCOPE_PROCESS : XS_SCOPE_THREAD;
+}
+
+/* ---- markers and marks ---- */
+
+EXPORT void __itt_marker_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time, __itt_id id,
+			    __itt_string_handle *handle, int scope)
+{
+	if (!itt_enabled(domain))
+		return;
+	if (xs_recording())
+		itt_write(XS_INSTANT, extent_of(scope), itt_name_in((__itt_domain *)domain, handle)->id, itt_id(id), NULL,
+			  clock ? itt_tick_of(clock, time) : 0);
+	if (xs_watching()) /* last: a dump that this triggers has the marker */
+		xs_watch_marker(itt_domain_text(domain), itt_handle_text(handle));
+}
+
+EXPORT void __itt_marker(const __itt_domain *domain, __itt_id id, __itt_string_handle *handle, int scope)
+{
+	__itt_marker_ex(domain, NULL, 0, id, handle, scope);
+}
+
+/* Marks and events are numbers for the client: their names by number, from 1. */
+#define NUMBERS 65536u
+static _Atomic(const char *) number_names[NUMBERS];
+static _Atomic uint32_t number_ids[NUMBERS];
+static _Atomic uint32_t numbers;
+
+static void init_number(void *payload, const char *name)
+{
+	uint32_t number = atomic_fetch_add(&numbers, 1) + 1;
+
+	if (number >= NUMBERS)
+		number = 1; /* there are more than the table has names */
+	else
+		atomic_store_explicit(&number_names[number], name, memory_order_release);
+	*(int *)payload = (int)number;
+}
+ITT_TABLE(numbered, NUMBERS, int, init_number);
+
+static int number_of(const char *name, int length)
+{
+	char text[4096];
+	size_t n = name ? strnlen(name, length > 0 && (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1) : 0;
+	int *number;
+
+	if (!name)
+		return 0;
+	memcpy(text, name, n);
+	text[n] = '\0';
+	number = itt_object(&numbered, text);
+	return number ? *number : 0;
+}
+
+/* Interned name of a number that we gave out, 0 of another. */
+static uint32_t id_of_number(int number)
+{
+	const char *name;
+	uint32_t id;
+
+	if (number <= 0 || number >= (int)NUMBERS)
+		return 0;
+	id = atomic_load_explicit(&number_ids[number], memory_order_acquire);
+	if (!id) {
+		name = atomic_load_explicit(&number_names[number], memory_order_acquire);
+		id = name ? xs_name(name, 0) : 0;
+		atomic_store_explicit(&number_ids[number], id, memory_order_release);
+	}
+	return id;
+}
+
+EXPORT int __itt_mark_create(const char *name)
+{
+	return number_of(name, 0);
+}
+
+static int mark(int number, const char *parameter, bool off, uint8_t scope)
+{
+	struct itt_args args;
+	uint32_t one = 1, name;
+
+	if (number > 0 && number < (int)NUMBERS && xs_watching() && number_names[number])
+		xs_watch_marker("", number_names[number]);
+	if (!recording())
+		return 0;
+	name = id_of_number(number);
+	if (!name)
+		return -1;
+	args.length = 0;
+	itt_arg_text(&args, "parameter", parameter);
+	if (off)
+		itt_arg(&args, xs_name("off", 0), XS_VALUE_U32, &one, 1);
+	itt_write(XS_INSTANT, scope, name, null_id, &args, 0);
+	return 0;
+}
+
+EXPORT int __itt_mark(int number, const char *parameter)
+{
+	return mark(number, parameter, false, XS_SCOPE_THREAD);
+}
+
+EXPORT int __itt_mark_off(int number)
+{
+	return mark(number, NULL, true, XS_SCOPE_THREAD);
+}
+
+EXPORT int __itt_mark_global(int number, const char *parameter)
+{
+	return mark(number, parameter, false, XS_SCOPE_GLOBAL);
+}
+
+EXPORT int __itt_mark_global_off(int number)
+{
+	return mark(number, NULL, true, XS_SCOPE_GLOBAL);
+}
+
+EXPORT int __itt_event_create(const char *name, int length)
+{
+	return number_of(name, length);
+}
+
+static int event(int number, uint8_t kind)
+{
+	uint64_t tick = xs_tick(xs_use_tsc);
+	struct xs_event *record;
+	uint32_t id;
+
+	if (!xs_recording())
+		return 0;
+	id = id_of_number(number);
+	if (!id || !itt_wanted(number_names[number]))
+		return id ? 0 : -1;
+	if (xs_mark(kind, XS_SOURCE_ITT, id))
+		return 0;
+	record = xs_record_begin(sizeof(*record), kind, XS_SOURCE_ITT, 0, id, XS_ROLE_OTHER);
+	if (!record)
+		return 0;
+	record->tick = kind == XS_EVENT_END ? tick : xs_tick(xs_use_tsc);
+	xs_record_end(sizeof(*record));
+	return 0;
+}
+
+EXPORT int __itt_event_start(int number)
+{
+	return event(number, XS_EVENT_BEGIN);
+}
+
+EXPORT int __itt_event_end(int number)
+{
+	return event(number, XS_EVENT_END);
+}
+
+/* ---- counters ---- */
+
+/* What belongs to a name; the objects that clients hold, also those of a static part that had not found us yet, lead to it. */
+struct counter {
+	_Atomic uint64_t value; /* of counter_inc and its like */
+	_Atomic uint32_t id;
+	_Atomic uint32_t type; /* enum xs_value_type, as ITT's */
+	const char *name;      /* with its domain */
+	__itt_counter_info public;
+};
+
+static void init_counter(void *payload, const char *name)
+{
+	struct counter *counter = payload;
+
+	counter->type = XS_VALUE_U64;
+	counter->name = counter->public.nameA = name;
+	counter->public.extra2 = counter;
+}
+ITT_TABLE(counters, 65536, struct counter, init_counter);
+
+static __itt_counter_info *make_counter(const char *name, const char *domain, int type)
+{
+	struct counter *counter = itt_object_in(&counters, domain, name);
+
+	if (!counter)
+		return NULL;
+	if (type > 0 && type <= XS_VALUE_DOUBLE)
+		atomic_store_explicit(&counter->type, (uint32_t)type, memory_order_relaxed);
+	return &counter->public;
+}
+
+static struct counter *counter_of(__itt_counter_info *info)
+{
+	struct counter *counter = info ? __atomic_load_n(&info->extra2, __ATOMIC_ACQUIRE) : NULL;
+
+	if (__builtin_expect(!counter && info, 0)) {
+		const __itt_counter_info *own = make_counter(info->nameA, info->domainA, info->type);
+
+		counter = own ? own->extra2 : NULL;
+		__atomic_store_n(&info->extra2, counter, __ATOMIC_RELEASE);
+	}
+	return counter;
+}
+
+static void write_counter(uint32_t id, uint8_t type, uint64_t value, uint64_t tick)
+{
+	struct xs_counter_record *record =
+		xs_record_begin(sizeof(*record), XS_COUNTER, XS_SOURCE_ITT, type, id, XS_ROLE_OTHER);
+
+	if (!record)
+		return;
+	record->value.u = value;
+	record->reserved = 0;
+	record->event.tick = tick ? tick : xs_tick(xs_use_tsc);
+	xs_record_end(sizeof(*record));
+}
+
+static void count(struct counter *counter, uint8_t type, uint64_t value, uint64_t tick)
+{
+	uint32_t id = atomic_load_explicit(&counter->id, memory_order_acquire);
+
+	if (__builtin_expect(!id, 0)) {
+		id = itt_wanted(counter->name) ? xs_name(counter->name, 0) : UINT32_MAX;
+		atomic_store_explicit(&counter->id, id, memory_order_release);
+	}
+	if (id != UINT32_MAX)
+		write_counter(id, type, value, tick);
+}
+
+EXPORT void *__itt_counter_create(const char *name, const char *domain)
+{
+	return make_counter(name, domain, XS_VALUE_U64);
+}
+
+EXPORT void *__itt_counter_create_typed(const char *name, const char *domain, int type)
+{
+	return make_counter(name, domain, type);
+}
+
+EXPORT void *__itt_counter_create_v3(const __itt_domain *domain, const char *name, int type)
+{
+	return make_counter(name, domain ? itt_domain_text(domain) : NULL, type);
+}
+
+EXPORT void __itt_counter_destroy(__itt_counter_info *counter)
+{
+	(void)counter; /* another client may have created the same */
+}
+
+static void step(__itt_counter_info *object, uint64_t delta)
+{
+	struct counter *counter = xs_recording() ? counter_of(object) : NULL;
+
+	if (counter)
+		count(counter, XS_VALUE_U64, atomic_fetch_add_explicit(&counter->value, delta, memory_order_relaxed) + delta, 0);
+}
+
+EXPORT void __itt_counter_inc(__itt_counter_info *counter)
+{
+	step(counter, 1);
+}
+
+EXPORT void __itt_counter_inc_delta(__itt_counter_info *counter, unsigned long long delta)
+{
+	step(counter, delta);
+}
+
+EXPORT void __itt_counter_dec(__itt_counter_info *counter)
+{
+	step(counter, 0 - 1ull);
+}
+
+EXPORT void __itt_counter_dec_delta(__itt_counter_info *counter, unsigned long long delta)
+{
+	step(counter, 0 - delta);
+}
+
+EXPORT void __itt_counter_set_value_ex(__itt_counter_info *object, __itt_clock_domain *clock, unsigned long long time, void *value)
+{
+	struct counter *counter = xs_recording() ? counter_of(object) : NULL;
+	union {
+		uint64_t u;
+		int64_t s;
+		double d;
+	} wide = { 0 };
+	uint8_t type = XS_VALUE_U64;
+
+	if (!counter || !value)
+		return;
+	switch (atomic_load_explicit(&counter->type, memory_order_relaxed)) {
+	case XS_VALUE_S64:
+		wide.s = *(const int64_t *)value;
+		type = XS_VALUE_S64;
+		break;
+	case XS_VALUE_S32:
+		wide.s = *(const int32_t *)value;
+		type = XS_VALUE_S64;
+		break;
+	case XS_VALUE_S16:
+		wide.s = *(const int16_t *)value;
+		type = XS_VALUE_S64;
+		break;
+	case XS_VALUE_U32:
+		wide.u = *(const uint32_t *)value;
+		break;
+	case XS_VALUE_U16:
+		wide.u = *(const uint16_t *)value;
+		break;
+	case XS_VALUE_FLOAT:
+		wide.d = (double)*(const float *)value;
+		type = XS_VALUE_DOUBLE;
+		break;
+	case XS_VALUE_DOUBLE:
+		wide.d = *(const double *)value;
+		type = XS_VALUE_DOUBLE;
+		break;
+	default:
+		wide.u = *(const uint64_t *)value;
+		break;
+	}
+	atomic_store_explicit(&counter->value, wide.u, memory_order_relaxed);
+	count(counter, type, wide.u, clock ? itt_tick_of(clock, time) : 0);
+}
+
+EXPORT void __itt_counter_set_value(__itt_counter_info *counter, void *value)
+{
+	__itt_counter_set_value_ex(counter, NULL, 0, value);
+}
+
+EXPORT void __itt_counter_set_value_v3(__itt_counter_info *counter, void *value)
+{
+	__itt_counter_set_value_ex(counter, NULL, 0, value);
+}
+
+static void step_v3(const __itt_domain *domain, __itt_string_handle *handle, uint64_t delta)
+{
+	struct itt_name *name;
+
+	if (!itt_enabled(domain) || !xs_recording())
+		return;
+	name = itt_name_in((__itt_domain *)domain, handle);
+	if (domain->flags)
+		write_counter(name->id, XS_VALUE_U64, atomic_fetch_add_explicit(&name->value, delta, memory_order_relaxed) + delta, 0);
+}
+
+EXPORT void __itt_counter_inc_v3(const __itt_domain *domain, __itt_string_handle *name)
+{
+	step_v3(domain, name, 1);
+}
+
+EXPORT void __itt_counter_inc_delta_v3(const __itt_domain *domain, __itt_string_handle *name, unsigned long long delta)
+{
+	step_v3(domain, name, delta);
+}
+
+EXPORT void __itt_counter_dec_v3(const __itt_domain *domain, __itt_string_handle *name)
+{
+	step_v3(domain, name, 0 - 1ull);
+}
+
+EXPORT void __itt_counter_dec_delta_v3(const __itt_domain *domain, __itt_string_handle *name, unsigned long long delta)
+{
+	step_v3(domain, name, 0 - delta);
+}
+
+EXPORT void __itt_bind_context_metadata_to_counter(__itt_counter_info *object, size_t length, __itt_context_metadata *metadata)
+{
+	static const char *const keys[] = {
+		[ITT_CONTEXT_NAME_A] = "name", [ITT_CONTEXT_DEVICE_A] = "device", [ITT_CONTEXT_UNITS_A] = "units",
+		[ITT_CONTEXT_PCI_ADDR_A] = "pci_addr", [ITT_CONTEXT_TID] = "tid", [ITT_CONTEXT_MAX_VALUE] = "max_value",
+		[ITT_CONTEXT_BANDWIDTH_FLAG] = "bandwidth", [ITT_CONTEXT_LATENCY_FLAG] = "latency",
+		[ITT_CONTEXT_OCCUPANCY_FLAG] = "occupancy", [ITT_CONTEXT_ON_THREAD_FLAG] = "on_thread",
+		[ITT_CONTEXT_IS_ABS_FLAG] = "is_absolute", [ITT_CONTEXT_CPU_INSTRUCTIONS_FLAG] = "cpu_instructions",
+		[ITT_CONTEXT_CPU_CYCLES_FLAG] = "cpu_cycles",
+	};
+	struct counter *counter = xs_recording() ? counter_of(object) : NULL;
+	struct itt_args args;
+
+	if (!counter || !metadata || !itt_wanted(counter->name))
+		return;
+	args.length = 0;
+	for (size_t i = 0; i < length; i++) {
+		unsigned type = (unsigned)metadata[i].type;
+
+		if (type >= sizeof(keys) / sizeof(keys[0]) || !keys[type] || !metadata[i].value)
+			continue;
+		if (type < ITT_CONTEXT_TID)
+			itt_arg_text(&args, keys[type], metadata[i].value);
+		else
+			itt_arg_number(&args, keys[type], *(const uint64_t *)metadata[i].value);
+	}
+	instant(XS_SCOPE_PROCESS, counter->name, &args);
+}
+
+/* ---- histograms ---- */
+
+static void init_histogram(void *payload, const char *name)
+{
+	__itt_histogram *histogram = payload;
+
+	histogram->nameA = name;
+	histogram->extra1 = (int)xs_name(name, 0);
+}
+ITT_TABLE(histograms, 4096, __itt_histogram, init_histogram);
+
+EXPORT __itt_histogram *__itt_histogram_create(const __itt_domain *domain, const char *name, int x_type, int y_type)
+{
+	__itt_histogram *histogram = itt_object_in(&histograms, domain ? itt_domain_text(domain) : NULL, name);
+
+	if (!histogram)
+		return NULL;
+	histogram->domain = domain;
+	histogram->x_type = x_type;
+	histogram->y_type = y_type;
+	return histogram;
+}
+
+EXPORT void __itt_histogram_submit(__itt_histogram *histogram, size_t length, void *x, void *y)
+{
+	struct itt_args args;
+
+	if (!histogram || !itt_enabled(histogram->domain) || !xs_recording())
+		return;
+	if (!histogram->extra1) /* made by a static part that had not found us yet */
+		histogram->extra1 = (int)itt_intern_in(itt_domain_text(histogram->domain), histogram->nameA, 0);
+	args.length = 0;
+	if (x)
+		itt_arg(&args, xs_name("x", 0), (uint32_t)histogram->x_type, x, length);
+	itt_arg(&args, xs_name("y", 0), (uint32_t)histogram->y_type, y, length);
+	itt_write(XS_INSTANT, XS_SCOPE_THREAD, (uint32_t)histogram->extra1, null_id, &args, 0);
+}
+
+/* ---- memory ---- */
+
+struct heap {
+	const char *name;
+};
+
+static void init_heap(void *payload, const char *name)
+{
+	((struct heap *)payload)->name = name;
+}
+ITT_TABLE(heaps, 4096, struct heap, init_heap);
+
+EXPORT void *__itt_heap_function_create(const char *name, const char *domain)
+{
+	return itt_object_in(&heaps, domain, name);
+}
+
+static void heap_event(const struct heap *heap, const char *what, const void *address, const void *old, const size_t *size)
+{
+	struct itt_args args;
+
+	if (!heap || !recording())
+		return;
+	args.length = 0;
+	itt_arg_address(&args, "address", address);
+	if (old)
+		itt_arg_address(&args, "old", old);
+	if (size)
+		itt_arg_number(&args, "size", *size);
+	itt_write(XS_INSTANT, XS_SCOPE_THREAD, itt_join(heap->name, " ", what, 0), null_id, &args, 0);
+}
+
+EXPORT void __itt_heap_allocate_begin(void *heap, size_t size, int initialized)
+{
+	(void)heap, (void)size, (void)initialized; /* the end has it all */
+}
+
+EXPORT void __itt_heap_allocate_end(void *heap, void **address, size_t size, int initialized)
+{
+	(void)initialized;
+	heap_event(heap, "allocate", address ? *address : NULL, NULL, &size);
+}
+
+EXPORT void __itt_heap_free_begin(void *heap, void *address)
+{
+	(void)heap, (void)address;
+}
+
+EXPORT void __itt_heap_free_end(void *heap, void *address)
+{
+	heap_event(heap, "free", address, NULL, NULL);
+}
+
+EXPORT void __itt_heap_reallocate_begin(void *heap, void *address, size_t size, int initialized)
+{
+	(void)heap, (void)address, (void)size, (void)initialized;
+}
+
+EXPORT void __itt_heap_reallocate_end(void *heap, void *address, void **fresh, size_t size, int initialized)
+{
+	(void)initialized;
+	heap_event(heap, "reallocate", fresh ? *fresh : NULL, address, &size);
+}
+
+/* An instant of the entry point's own name, with one number. */
+static void note(const char *name, const char *key, uint64_t number)
+{
+	struct itt_args args;
+
+	if (!recording())
+		return;
+	args.length = 0;
+	if (key)
+		itt_arg_number(&args, key, number);
+	instant(XS_SCOPE_THREAD, name, &args);
+}
+
+#define NOTE(function)                                                                                                 \
+	EXPORT void __itt_##function(void)                                                                             \
+	{                                                                                                              \
+		note(#function, NULL, 0);                                                                              \
+	}
+#define NOTE_NUMBER(function, type, key)                                                                               \
+	EXPORT void __itt_##function(type number)                                                                      \
+	{                                                                                                              \
+		note(#function, key, (uint64_t)number);                                                                \
+	}
+
+NOTE(heap_internal_access_begin)
+NOTE(heap_internal_access_end)
+NOTE(heap_record_memory_growth_begin)
+NOTE(heap_record_memory_growth_end)
+NOTE_NUMBER(heap_reset_detection, unsigned, "mask")
+NOTE_NUMBER(heap_record, unsigned, "mask")
+
+/* ---- models (Advisor's annotations) ---- */
+
+static void model(const char *function, const char *name, const void *address, const size_t *size)
+{
+	struct itt_args args;
+
+	if (!recording())
+		return;
+	args.length = 0;
+	if (address)
+		itt_arg_address(&args, "address", address);
+	if (size)
+		itt_arg_number(&args, "size", *size);
+	itt_write(XS_INSTANT, XS_SCOPE_THREAD, name ? itt_join(function, " ", name, 0) : xs_name(function, 0), null_id, &args, 0);
+}
+
+EXPORT void __itt_model_site_begin(void *site, void *instance, const char *name)
+{
+	(void)site, (void)instance;
+	model("model_site_begin", name, NULL, NULL);
+}
+
+EXPORT void __itt_model_site_end(void *site, void *instance)
+{
+	(void)site, (void)instance;
+	model("model_site_end", NULL, NULL, NULL);
+}
+
+EXPORT void __itt_model_task_begin(void *task, void *instance, const char *name)
+{
+	(void)task, (void)instance;
+	model("model_task_begin", name, NULL, NULL);
+}
+
+EXPORT void __itt_model_task_end(void *task, void *instance)
+{
+	(void)task, (void)instance;
+	model("model_task_end", NULL, NULL, NULL);
+}
+
+#define MODEL_NAME(function, shown)                                                                                    \
+	EXPORT void __itt_##function##A(const char *name)                                                              \
+	{                                                                                                              \
+		model(shown, name, NULL, NULL);                                                                        \
+	}                                                                                                              \
+	EXPORT void __itt_##function##AL(const char *name, size_t length)                                              \
+	{                                                                                                              \
+		char text[1024];                                                                                       \
+		size_t n = name ? strnlen(name, length < sizeof(text) ? length : sizeof(text) - 1) : 0;                \
+                                                                                                                       \
+		memcpy(text, name ? name : "", n);                                                                     \
+		text[n] = '\0';                                                                                        \
+		model(shown, text, NULL, NULL);                                                                        \
+	}
+#define MODEL_ADDRESS(function, shown)                                                                                 \
+	EXPORT void __itt_##function(void *address)                                                                    \
+	{                                                                                                              \
+		model(shown, NULL, address, NULL);                                                                     \
+	}
+#define MODEL_SIZE(function)                                                                                           \
+	EXPORT void __itt_##function(void *address, size_t size)                                                       \
+	{                                                                                                              \
+		model(#function, NULL, address, &size);                                                                \
+	}
+MODEL_NAME(model_site_begin, "model_site_begin")
+MODEL_NAME(model_task_begin, "model_task_begin")
+MODEL_NAME(model_iteration_task, "model_iteration_task")
+MODEL_ADDRESS(model_lock_acquire, "model_lock_acquire")
+MODEL_ADDRESS(model_lock_release, "model_lock_release")
+MODEL_ADDRESS(model_lock_acquire_2, "model_lock_acquire")
+MODEL_ADDRESS(model_lock_release_2, "model_lock_release")
+MODEL_ADDRESS(model_record_deallocation, "model_record_deallocation")
+MODEL_ADDRESS(model_clear_uses, "model_clear_uses")
+MODEL_SIZE(model_record_allocation)
+MODEL_SIZE(model_induction_uses)
+MODEL_SIZE(model_reduction_uses)
+MODEL_SIZE(model_observe_uses)
+NOTE(model_disable_pop)
+NOTE_NUMBER(model_disable_push, int, "mode")
+NOTE_NUMBER(model_aggregate_task, size_t, "count")
+
+EXPORT void __itt_model_site_end_2(void)
+{
+	note("model_site_end", NULL, 0);
+}
+
+EXPORT void __itt_model_task_end_2(void)
+{
+	note("model_task_end", NULL, 0);
+}
+
+/* ---- modules and arrays ---- */
+
+static void module(const char *function, const char *path, const void *start, const void *end)
+{
+	struct itt_args args;
+
+	if (!recording())
+		return;
+	args.length = 0;
+	itt_arg_text(&args, "path", path);
+	if (start)
+		itt_arg_address(&args, "start", start);
+	if (end)
+		itt_arg_address(&args, "end", end);
+	instant(XS_SCOPE_PROCESS, function, &args);
+}
+
+EXPORT void __itt_module_load(void *start, void *end, const char *path)
+{
+	module("module_load", path, start, end);
+}
+
+EXPORT void __itt_module_unload(void *start)
+{
+	module("module_unload", NULL, start, NULL);
+}
+
+static void module_with_sections(const char *function, const __itt_module_object *object)
+{
+	const char *start = NULL, *end = NULL;
+
+	if (!object)
+		return;
+	for (size_t i = 0; object->section_array && i < object->section_number; i++) {
+		const __itt_section_info *section = &object->section_array[i];
+		const char *from = section->start_addr;
+
+		if (!start || from < start)
+			start = from;
+		if (from + section->size > end)
+			end = from + section->size;
+	}
+	module(function, object->module_name, start, end);
+}
+
+EXPORT void __itt_module_load_with_sections(__itt_module_object *object)
+{
+	module_with_sections("module_load_with_sections", object);
+}
+
+EXPORT void __itt_module_unload_with_sections(__itt_module_object *object)
+{
+	module_with_sections("module_unload_with_sections", object);
+}
+
+EXPORT int __itt_av_save(void *data, int rank, const int *dimensions, int type, const char *path, int column_order)
+{
+	struct itt_args args;
+
+	(void)data, (void)dimensions, (void)type, (void)column_order;
+	if (!recording())
+		return 0;
+	args.length = 0;
+	itt_arg_text(&args, "path", path);
+	itt_arg_number(&args, "rank", (uint64_t)rank);
+	instant(XS_SCOPE_THREAD, "av_save", &args);
+	return 0;
+}
+
+EXPORT void xs_jit_method(const char *name, const void *address, unsigned size)
+{
+	struct itt_args args;
+
+	if (!recording())
+		return;
+	args.length = 0;
+	itt_arg_address(&args, "address", address);
+	itt_arg_number(&args, "size", size);
+	itt_write(XS_INSTANT, XS_SCOPE_PROCESS, itt_join("jit", " ", name ? name : "(no name)", 0), null_id, &args, 0);
+}

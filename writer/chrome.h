@@ -1,0 +1,70 @@
+/*
+ * Inside the Chrome JSON sink: its state and the pieces that events are put together from.
+ */
+#ifndef XS_CHROME_H
+#define XS_CHROME_H
+
+#include <limits.h>
+#include <string.h>
+
+#include "json.h"
+#include "writer.h"
+
+#define XS_OWN_TID 0x40000000u /* from here on: tracks that are no thread's */
+
+/* Where device work of one queue (and thread, as asked) is shown; work that overlaps gets another lane. */
+struct device_track {
+	uint32_t device, tid, queue; /* key; tid and queue 0: not told apart */
+	struct xs_lanes lanes;
+};
+
+/* A row of slices that belong to no thread: frames, regions, tracks that the application made. */
+struct xs_row {
+	uint32_t name; /* string id; below XS_SPAN_COUNT: enum xs_span */
+	struct xs_lanes lanes;
+};
+
+struct xs_chrome {
+	struct xs_output out;
+	char path[PATH_MAX];
+	struct device_track *tracks;
+	size_t track_count, track_room, last;
+	uint32_t next_tid[XS_DEVICES];
+	bool device_named[XS_DEVICES];
+	struct xs_json_clock time;
+	uint32_t next_own; /* tracks from XS_OWN_TID on */
+	struct xs_row *rows;
+	uint32_t row_count;
+	uint32_t flows;
+};
+
+static inline char *put(char *out, const char *text)
+{
+	size_t n = strlen(text);
+
+	memcpy(out, text, n);
+	return out + n;
+}
+
+static inline char *put_escaped(char *out, const char *text)
+{
+	return xs_json_escape(out, text, strlen(text));
+}
+
+static inline char *put_count(char *out, const char *key, uint64_t value)
+{
+	return xs_json_uint(put(out, key), value);
+}
+
+static inline void finish(struct xs_chrome *chrome, char *end)
+{
+	xs_output_put_end(&chrome->out, end);
+}
+
+/* The name, as the last thing of an event. */
+char *xs_chrome_put_name(char *o, struct xs_process *process, const struct xs_name *name);
+/* The lane of `lanes` for [start, end]; a new one is named by `title`. 0: no memory. */
+uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, const char *title, uint64_t start, uint64_t end,
+			enum xs_fit fit);
+
+#endif

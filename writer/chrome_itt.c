@@ -1,0 +1,374 @@
+/*
+ * The Chrome JSON of what is not a plain slice of a thread: arguments, instants, counters, rows of their own, arrows.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chrome.h"
+
+#define ARGS_MAX 32768u /* JSON text of one slice's arguments */
+
+/* ---- arguments ---- */
+
+static size_t value_size(uint8_t type)
+{
+	switch (type) {
+	case XS_VALUE_U64:
+	case XS_VALUE_S64:
+	case XS_VALUE_DOUBLE:
+	case XS_VALUE_POINTER:
+		return 8;
+	case XS_VALUE_U32:
+	case XS_VALUE_S32:
+	case XS_VALUE_FLOAT:
+	case XS_VALUE_STRING:
+		return 4;
+	case XS_VALUE_U16:
+	case XS_VALUE_S16:
+		return 2;
+	case XS_VALUE_TEXT:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static char *put_signed(char *o, int64_t value)
+{
+	if (value < 0)
+		*o++ = '-';
+	return xs_json_uint(o, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+/* The shortest of a few lengths that reads back as the same number. JSON knows neither infinity nor NaN: these are text. */
+static char *put_double(char *o, double value, bool single)
+{
+	char text[40];
+
+	if (!isfinite(value))
+		return put(o, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+	for (int digits = single ? 6 : 15; digits <= (single ? 9 : 17); digits++) {
+		(void)snprintf(text, sizeof(text), "%.*g", digits, value);
+		if (single ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value)
+			break;
+	}
+	return put(o, text);
+}
+
+static char *put_value(char *o, struct xs_process *process, uint8_t type, const unsigned char *data)
+{
+	union {
+		uint64_t u64;
+		int64_t s64;
+		uint32_t u32;
+		int32_t s32;
+		uint16_t u16;
+		int16_t s16;
+		float f;
+		double d;
+	} value = { 0 };
+	size_t length;
+	const char *text;
+
+	memcpy(&value, data, value_size(type));
+	switch (type) {
+	case XS_VALUE_U64:
+		return xs_json_uint(o, value.u64);
+	case XS_VALUE_S64:
+		return put_signed(o, value.s64);
+	case XS_VALUE_U32:
+		return xs_json_uint(o, value.u32);
+	case XS_VALUE_S32:
+		return put_signed(o, value.s32);
+	case XS_VALUE_U16:
+		return xs_json_uint(o, value.u16);
+	case XS_VALUE_S16:
+		return put_signed(o, value.s16);
+	case XS_VALUE_FLOAT:
+		return put_double(o, (double)value.f, true);
+	case XS_VALUE_DOUBLE:
+		return put_double(o, value.d, false);
+	case XS_VALUE_POINTER:
+		return o + sprintf(o, "\"0x%llx\"", (unsigned long long)value.u64);
+	default:
+		text = xs_text_of(process->run, value.u32, &length);
+		o = xs_json_escape(put(o, "\""), text, length < 1024 ? length : 1024);
+		return put(o, "\"");
+	}
+}
+
+/* Room for `more` bytes. */
+static bool grow(struct xs_extra *extra, size_t more)
+{
+	uint32_t room = extra->room ? extra->room : 256;
+	char *grown;
+
+	while (room < extra->length + more)
+		room *= 2;
+	if (room == extra->room)
+		return true;
+	grown = realloc(extra->args, room);
+	if (!grown)
+		return false;
+	extra->args = grown;
+	extra->room = room;
+	return true;
+}
+
+/* Where the value list of "key": ends in the text so far; 0: the key is new. */
+static uint32_t find_key(const struct xs_extra *extra, const char *key, size_t length)
+{
+	const char *found, *end;
+
+	if (!extra->length)
+		return 0;
+	found = memmem(extra->args, extra->length, key, length);
+	if (!found || (found > extra->args && found[-1] != ','))
+		return 0;
+	for (end = found + length; end < extra->args + extra->length; end++) {
+		if (*end == '"')
+			while (++end < extra->args + extra->length && *end != '"')
+				end += *end == '\\';
+		else if (*end == ']')
+			return (uint32_t)(end - extra->args);
+	}
+	return 0;
+}
+
+/* The values alone, with commas between. At most 6 bytes per byte of text, 30 per number. */
+static char *put_values(char *o, struct xs_process *process, const struct xs_arg *arg, const unsigned char *data)
+{
+	size_t size = value_size(arg->type);
+
+	if (arg->type == XS_VALUE_TEXT)
+		return put(xs_json_escape(put(o, "\""), (const char *)data, arg->count), "\"");
+	for (uint32_t i = 0; i < arg->count; i++) {
+		if (i)
+			*o++ = ',';
+		o = put_value(o, process, arg->type, data + i * size);
+	}
+	return o;
+}
+
+static void add(struct xs_process *process, struct xs_extra *extra, const struct xs_arg *arg, const unsigned char *data)
+{
+	/* the longest: 992 numbers of 16 bits, or 1,984 bytes of text, or 248 interned strings */
+	static char values[XS_RECORD_MAX * 8 + 256 * 1100];
+	char key[6 * 256 + 8], *o = key;
+	size_t length, values_length;
+	const char *text = xs_text_of(process->run, arg->key, &length);
+	uint32_t at;
+
+	o = xs_json_escape(put(o, "\""), text, length < 256 ? length : 256);
+	o = put(o, "\":[");
+	values_length = (size_t)(put_values(values, process, arg, data) - values);
+	length = (size_t)(o - key);
+	if (extra->length + length + values_length + 2 > ARGS_MAX) {
+		extra->cut = true;
+		return;
+	}
+	if (!grow(extra, length + values_length + 2))
+		return;
+	extra->cut |= arg->cut;
+	at = find_key(extra, key, length);
+	if (at) {
+		/* given before: one more value of the same key */
+		memmove(extra->args + at + 1 + values_length, extra->args + at, extra->length - at);
+		extra->args[at] = ',';
+		memcpy(extra->args + at + 1, values, values_length);
+		extra->length += (uint32_t)(values_length + 1);
+		return;
+	}
+	o = extra->args + extra->length;
+	if (extra->length)
+		*o++ = ',';
+	memcpy(o, key, length);
+	memcpy(o + length, values, values_length);
+	o = put(o + length + values_length, "]");
+	extra->length = (uint32_t)(o - extra->args);
+}
+
+void xs_chrome_args(struct xs_process *process, struct xs_extra *extra, const unsigned char *args, uint32_t length)
+{
+	uint32_t at = 0;
+
+	while (at + sizeof(struct xs_arg) <= length) {
+		struct xs_arg arg;
+		size_t bytes;
+
+		memcpy(&arg, args + at, sizeof(arg));
+		bytes = arg.count * value_size(arg.type);
+		at += (uint32_t)sizeof(arg);
+		if (bytes > length - at)
+			return;
+		add(process, extra, &arg, args + at);
+		at += (uint32_t)((bytes + 7) & ~(size_t)7);
+	}
+}
+
+static char *put_args(char *o, const struct xs_extra *extra, bool unfinished)
+{
+	const char *comma = "";
+
+	if (!unfinished && (!extra || (!extra->length && !extra->cut && !extra->cancelled)))
+		return o;
+	o = put(o, ",\"args\":{");
+	if (extra && extra->length) {
+		memcpy(o, extra->args, extra->length);
+		o += extra->length;
+		comma = ",";
+	}
+	if (extra && extra->cut) {
+		o = put(put(o, comma), "\"cut\":true");
+		comma = ",";
+	}
+	if (extra && extra->cancelled) {
+		o = put(put(o, comma), "\"cancelled\":true");
+		comma = ",";
+	}
+	if (unfinished)
+		o = put(put(o, comma), "\"unfinished\":true");
+	return put(o, "}");
+}
+
+/* ---- slices ---- */
+
+static struct xs_place slice(struct xs_process *process, uint32_t tid, const struct xs_open *task, uint64_t end, bool unfinished)
+{
+	char *o;
+
+	if (!tid)
+		return (struct xs_place){ 0, 0 };
+	o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
+	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
+	o = xs_json_micros(o, task->start);
+	o = xs_json_micros(put(o, ",\"dur\":"), end > task->start ? end - task->start : 0);
+	o = put_args(o, task->extra, unfinished);
+	finish(process->chrome, xs_chrome_put_name(o, process, &task->name));
+	return (struct xs_place){ tid, task->start };
+}
+
+static struct xs_row *row_of(struct xs_chrome *chrome, uint32_t name)
+{
+	struct xs_row *grown;
+
+	for (uint32_t i = 0; i < chrome->row_count; i++)
+		if (chrome->rows[i].name == name)
+			return &chrome->rows[i];
+	grown = realloc(chrome->rows, (chrome->row_count + 1) * sizeof(*grown));
+	if (!grown)
+		return NULL;
+	chrome->rows = grown;
+	grown += chrome->row_count++;
+	memset(grown, 0, sizeof(*grown));
+	grown->name = name;
+	return grown;
+}
+
+struct xs_place xs_chrome_on_row(struct xs_process *process, uint32_t row, const struct xs_open *task, uint64_t end, bool unfinished)
+{
+	static const char *const titles[XS_SPAN_COUNT] = {
+		[XS_SPAN_FRAME] = "Frames", [XS_SPAN_REGION] = "Regions", [XS_SPAN_OVERLAPPED] = "Overlapped tasks", [XS_SPAN_WAIT] = "Waits",
+	};
+	struct xs_row *found = row_of(process->chrome, row);
+	char title[1025];
+	const char *text = row < XS_SPAN_COUNT ? titles[row] : NULL;
+	size_t length;
+
+	if (!found)
+		return (struct xs_place){ 0, 0 };
+	if (!text) {
+		text = xs_text_of(process->run, row, &length);
+		if (length >= sizeof(title))
+			length = sizeof(title) - 1;
+		memcpy(title, text, length);
+		title[length] = '\0';
+		text = title;
+	}
+	return slice(process,
+		     xs_chrome_lane(process, &found->lanes, text, task->start, end,
+				    row == XS_SPAN_OVERLAPPED ? XS_FIT_APART : XS_FIT_NESTING),
+		     task, end, unfinished);
+}
+
+struct xs_place xs_chrome_on_thread(struct xs_track *track, const struct xs_open *task, uint64_t end, bool displaced, bool unfinished)
+{
+	uint32_t tid = track->tid;
+	char title[64];
+
+	if (displaced) {
+		(void)snprintf(title, sizeof(title), "%u (overlapping)", track->tid);
+		tid = xs_chrome_lane(track->process, &track->crossing, title, task->start, end, XS_FIT_APART);
+	}
+	return slice(track->process, tid, task, end, unfinished);
+}
+
+/* ---- instants, counters, arrows ---- */
+
+void xs_chrome_instant(struct xs_process *process, uint32_t tid, uint32_t name, bool metadata, uint64_t ns, uint8_t scope,
+		       const struct xs_extra *extra)
+{
+	static const char *const scopes[] = { "t", "p", "g" };
+	char *o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"i\",\"tid\":", tid);
+	size_t length;
+	const char *text;
+
+	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
+	o = xs_json_micros(o, ns);
+	o = put(put(put(o, ",\"s\":\""), scopes[scope <= XS_SCOPE_GLOBAL ? scope : 0]), "\"");
+	o = put_args(o, extra, false);
+	if (!metadata) {
+		finish(process->chrome, xs_chrome_put_name(o, process, xs_name_of(process, name)));
+		return;
+	}
+	text = xs_text_of(process->run, name, &length);
+	o = xs_json_escape(put(o, ",\"cat\":\"cpu_op\",\"name\":\""), text, length < 8192 ? length : 8192);
+	finish(process->chrome, put(o, "::metadata\"},\n"));
+}
+
+void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *record, uint64_t ns)
+{
+	struct xs_process *process = track->process;
+	char *o;
+
+	if (record->event.flags == XS_VALUE_DOUBLE && !isfinite(record->value.d))
+		return; /* no viewer can show it, and JSON cannot say it */
+	o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"C\",\"tid\":", track->tid);
+	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
+	o = put(xs_json_micros(o, ns), ",\"args\":{\"value\":");
+	if (record->event.flags == XS_VALUE_DOUBLE)
+		o = put_double(o, record->value.d, false);
+	else if (record->event.flags == XS_VALUE_S64)
+		o = put_signed(o, record->value.s);
+	else
+		o = xs_json_uint(o, record->value.u);
+	finish(process->chrome, xs_chrome_put_name(put(o, "}"), process, xs_name_of(process, record->event.name)));
+}
+
+static char *put_arrow(char *o, const struct xs_process *process, const char *phase, const char *name, uint64_t id, struct xs_place place)
+{
+	o = put(put(put(o, "{\"ph\":\""), phase), "\",\"tid\":");
+	o = put_count(xs_json_uint(o, place.tid), ",\"pid\":", (uint32_t)process->pid);
+	o = xs_json_micros(put(o, ",\"ts\":"), place.start);
+	o = put(put_count(o, ",\"id\":", id), ",\"cat\":\"relation\",\"name\":\"");
+	return put(put(o, name), "\"},\n");
+}
+
+void xs_chrome_flow(struct xs_process *process, const char *name, struct xs_place from, struct xs_place to)
+{
+	/* beside those of device work, and exact in a double */
+	uint64_t id = 1ull << 52 | (uint64_t)(uint32_t)process->pid << 30 | (process->chrome->flows++ & 0x3fffffff);
+	char *o = xs_output_put(&process->chrome->out);
+
+	/* an arrow cannot go back in time: then it is drawn the other way */
+	if (from.start > to.start) {
+		struct xs_place swap = from;
+
+		from = to;
+		to = swap;
+	}
+	o = put_arrow(o, process, "s", name, id, from);
+	finish(process->chrome, put_arrow(o, process, "f\",\"bp\":\"e", name, id, to));
+}

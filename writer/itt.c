@@ -1,0 +1,443 @@
+/*
+ * What the rarer records of ITT mean: tasks with ids, metadata, spans that any thread may end, events, counters, tracks.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "writer.h"
+
+#define KEYED_MAX 65536u
+#define BUCKETS 4096u
+
+/* A span that is open, or the end of one whose begin is still to be read from another thread's ring. */
+struct keyed {
+	struct keyed *next;
+	bool is_end;
+	uint8_t span;   /* enum xs_span */
+	uint32_t scope; /* domain */
+	uint32_t tid;   /* of spans without an id: they belong to their thread */
+	struct xs_id id;
+	struct xs_open task; /* of an end: start is its time */
+};
+
+struct xs_keyed {
+	struct keyed *bucket[BUCKETS];
+	uint32_t count;
+};
+
+static bool is_null(const struct xs_id *id)
+{
+	return !(id->word[0] | id->word[1] | id->word[2]);
+}
+
+/* ---- extras ---- */
+
+struct xs_extra *xs_extra_of(struct xs_process *process, struct xs_open *task)
+{
+	struct xs_extra *extra = task->extra;
+
+	if (extra)
+		return extra;
+	extra = process->spare;
+	if (extra)
+		process->spare = extra->next;
+	else
+		extra = calloc(1, sizeof(*extra));
+	return task->extra = extra;
+}
+
+void xs_extra_drop(struct xs_process *process, struct xs_open *task)
+{
+	struct xs_extra *extra = task->extra;
+	char *args;
+	uint32_t room;
+
+	if (!extra)
+		return;
+	args = extra->args;
+	room = extra->room;
+	*extra = (struct xs_extra){ .next = process->spare, .args = args, .room = room };
+	process->spare = extra;
+	task->extra = NULL;
+}
+
+/* The id of one slice, which nobody else has. */
+static struct xs_id id_of_self(uint64_t self)
+{
+	return (struct xs_id){ { UINT64_MAX, self, UINT64_MAX } };
+}
+
+static bool get_self(struct xs_process *process, struct xs_open *task, struct xs_id *ret)
+{
+	struct xs_extra *extra = xs_extra_of(process, task);
+
+	if (!extra)
+		return false;
+	if (!extra->self)
+		extra->self = ++process->selves;
+	*ret = id_of_self(extra->self);
+	return true;
+}
+
+static void set_ids(struct xs_process *process, struct xs_open *task, const struct xs_task_record *record)
+{
+	struct xs_id self;
+
+	if (!is_null(&record->id) && xs_extra_of(process, task))
+		task->extra->id = record->id;
+	if (!is_null(&record->parent) && process->chrome && get_self(process, task, &self))
+		xs_flows_add(process, "parent", &record->parent, &self);
+}
+
+/* A slice is written: arrows may go there. */
+static void written(struct xs_process *process, const struct xs_open *task, struct xs_place place)
+{
+	struct xs_id self;
+
+	if (!task->extra)
+		return;
+	if (!is_null(&task->extra->id))
+		xs_flows_place(process, &task->extra->id, place);
+	self = id_of_self(task->extra->self);
+	if (task->extra->self)
+		xs_flows_place(process, &self, place);
+}
+
+void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool displaced, bool unfinished)
+{
+	struct xs_process *process = track->process;
+
+	if (process->chrome) {
+		displaced |= task->extra && task->extra->displaced;
+		written(process, task,
+			task->row ? xs_chrome_on_row(process, task->row, task, end, unfinished)
+				  : xs_chrome_on_thread(track, task, end, displaced, unfinished));
+	}
+	xs_extra_drop(process, task);
+}
+
+/* ---- spans by key ---- */
+
+static struct keyed **bucket_of(struct xs_keyed *keyed, const struct keyed *key)
+{
+	uint64_t hash = (key->id.word[0] ^ key->id.word[1] * 3 ^ key->id.word[2] * 5 ^ key->scope ^ (uint64_t)key->tid << 32 ^ key->span) *
+			0x9e3779b97f4a7c15ull;
+
+	return &keyed->bucket[(hash >> 40) % BUCKETS];
+}
+
+static bool matches(const struct keyed *a, const struct keyed *b)
+{
+	return a->span == b->span && a->scope == b->scope && a->tid == b->tid && !memcmp(&a->id, &b->id, sizeof(a->id));
+}
+
+/*
+ * The other half of `half`: for an end the latest begin before it, for a begin the earliest end behind it. Rings are read one after
+ * the other, so either may come first.
+ */
+static struct keyed **partner(struct xs_keyed *keyed, const struct keyed *half)
+{
+	struct keyed **best = NULL;
+
+	for (struct keyed **link = bucket_of(keyed, half); *link; link = &(*link)->next) {
+		const struct keyed *k = *link;
+
+		if (k->is_end == half->is_end || !matches(k, half))
+			continue;
+		if (half->is_end ? k->task.start <= half->task.start && (!best || k->task.start > (*best)->task.start)
+				 : k->task.start >= half->task.start && (!best || k->task.start < (*best)->task.start))
+			best = link;
+	}
+	return best;
+}
+
+static void show(struct xs_process *process, struct keyed *begin, uint64_t end, bool unfinished)
+{
+	if (process->chrome)
+		written(process, &begin->task, xs_chrome_on_row(process, begin->span, &begin->task, end, unfinished));
+	xs_extra_drop(process, &begin->task);
+	free(begin);
+}
+
+static void add_half(struct xs_process *process, struct keyed *half)
+{
+	struct keyed **link, *other;
+
+	if (!process->keyed)
+		process->keyed = calloc(1, sizeof(*process->keyed));
+	if (!process->keyed || process->keyed->count >= KEYED_MAX) {
+		process->unmatched++;
+		xs_extra_drop(process, &half->task);
+		free(half);
+		return;
+	}
+	link = partner(process->keyed, half);
+	if (!link) {
+		link = bucket_of(process->keyed, half);
+		half->next = *link;
+		*link = half;
+		process->keyed->count++;
+		return;
+	}
+	other = *link;
+	*link = other->next;
+	process->keyed->count--;
+	if (half->is_end)
+		show(process, other, half->task.start, false);
+	else
+		show(process, half, other->task.start, false);
+	free(half->is_end ? half : other);
+}
+
+static void read_keyed(struct xs_track *track, const struct xs_task_record *record, uint64_t ns)
+{
+	struct xs_process *process = track->process;
+	struct keyed *half = calloc(1, sizeof(*half));
+
+	if (!half)
+		return;
+	half->is_end = record->event.kind == XS_CLOSE;
+	half->span = record->event.flags < XS_SPAN_COUNT ? record->event.flags : 0;
+	half->id = record->id;
+	half->tid = is_null(&record->id) ? track->tid : 0;
+	half->task.start = ns;
+	half->scope = record->event.name;
+	if (!half->is_end) {
+		half->task.name = *xs_name_of(process, record->event.name);
+		half->scope = half->task.name.scope;
+		set_ids(process, &half->task, record);
+	}
+	add_half(process, half);
+}
+
+static struct xs_open *find_open_span(struct xs_process *process, uint32_t scope, const struct xs_id *id)
+{
+	for (uint8_t span = 0; process->keyed && span < XS_SPAN_COUNT; span++) {
+		struct keyed key = { .span = span, .scope = scope, .id = *id };
+
+		for (struct keyed *k = *bucket_of(process->keyed, &key); k; k = k->next)
+			if (!k->is_end && matches(k, &key))
+				return &k->task;
+	}
+	return NULL;
+}
+
+void xs_itt_finish(struct xs_process *process, uint64_t end)
+{
+	for (uint32_t i = 0; process->keyed && i < BUCKETS; i++)
+		while (process->keyed->bucket[i]) {
+			struct keyed *k = process->keyed->bucket[i];
+
+			process->keyed->bucket[i] = k->next;
+			if (!k->is_end) {
+				show(process, k, end > k->task.start ? end : k->task.start, true);
+			} else {
+				process->unmatched++;
+				free(k);
+			}
+			if (process->chrome && xs_output_full(process->out))
+				(void)xs_output_flush(process->out);
+		}
+	free(process->keyed);
+	process->keyed = NULL;
+	xs_flows_fini(process);
+	while (process->spare) {
+		struct xs_extra *extra = process->spare;
+
+		process->spare = extra->next;
+		free(extra->args);
+		free(extra);
+	}
+}
+
+/* ---- metadata, instants, relations ---- */
+
+/* The thread's innermost open task, of a domain if that is given; or the one with an id. */
+static struct xs_open *find_open(struct xs_track *track, uint32_t scope, const struct xs_id *id)
+{
+	for (uint32_t i = track->depth; i; i--) {
+		struct xs_open *task = &track->open[i - 1];
+
+		if (is_null(id) ? !scope || task->name.scope == scope
+				: task->extra && !memcmp(&task->extra->id, id, sizeof(*id)))
+			return task;
+	}
+	return NULL;
+}
+
+static void read_args(struct xs_track *track, const struct xs_args_record *record, uint32_t length, uint64_t ns)
+{
+	struct xs_process *process = track->process;
+	struct xs_open loose = { .start = ns }, *task;
+
+	if (record->event.kind == XS_INSTANT) {
+		task = NULL;
+	} else {
+		task = find_open(track, record->event.name, &record->id);
+		if (!task && !is_null(&record->id))
+			task = find_open_span(process, record->event.name, &record->id);
+	}
+	if (!task && !process->chrome)
+		return;
+	if (!task)
+		task = &loose;
+	if (length && xs_extra_of(process, task))
+		xs_chrome_args(process, task->extra, (const unsigned char *)(record + 1), length);
+	if (task != &loose)
+		return;
+	xs_chrome_instant(process, track->tid, record->event.name, record->event.kind == XS_ARGS, ns,
+			  record->event.kind == XS_ARGS ? XS_SCOPE_THREAD : record->event.flags, loose.extra);
+	xs_extra_drop(process, &loose);
+}
+
+static void read_relation(struct xs_track *track, const struct xs_task_record *record)
+{
+	static const struct {
+		const char *name;
+		bool from_tail;
+	} relations[XS_RELATION_COUNT] = {
+		[XS_RELATION_UNKNOWN] = { "related", false },
+		[XS_RELATION_DEPENDENT_ON] = { "dependent_on", true },
+		[XS_RELATION_SIBLING_OF] = { "sibling_of", false },
+		[XS_RELATION_PARENT_OF] = { "parent_of", false },
+		[XS_RELATION_CONTINUATION_OF] = { "continuation_of", true },
+		[XS_RELATION_CHILD_OF] = { "child_of", true },
+		[XS_RELATION_CONTINUED_BY] = { "continued_by", false },
+		[XS_RELATION_PREDECESSOR_TO] = { "predecessor_to", false },
+	};
+	struct xs_process *process = track->process;
+	uint8_t relation = record->event.flags < XS_RELATION_COUNT ? record->event.flags : 0;
+	struct xs_id head = record->id;
+	struct xs_open *task;
+
+	if (is_null(&record->parent) || !process->chrome)
+		return;
+	if (is_null(&head)) {
+		task = find_open(track, record->event.name, &head);
+		if (!task || !get_self(process, task, &head))
+			return;
+	}
+	if (relations[relation].from_tail)
+		xs_flows_add(process, relations[relation].name, &record->parent, &head);
+	else
+		xs_flows_add(process, relations[relation].name, &head, &record->parent);
+}
+
+/* ---- the rest ---- */
+
+static void read_task(struct xs_track *track, const struct xs_task_record *record, uint64_t ns)
+{
+	bool displaced = ns < track->last_ns;
+	struct xs_open *task = xs_track_open(track, ns, record->event.name);
+
+	if (!task)
+		return;
+	set_ids(track->process, task, record);
+	if (displaced && xs_extra_of(track->process, task))
+		task->extra->displaced = true;
+}
+
+static void read_span(struct xs_track *track, const struct xs_span_record *record, uint64_t ns, uint64_t end)
+{
+	struct xs_process *process = track->process;
+	struct xs_open task = { .start = ns, .name = *xs_name_of(process, record->event.name) };
+
+	if (!process->chrome)
+		return;
+	if (record->event.flags != XS_SPAN_WAIT) {
+		(void)xs_chrome_on_row(process, record->event.flags < XS_SPAN_COUNT ? record->event.flags : 0, &task, end, false);
+		return;
+	}
+	if (record->cancelled && xs_extra_of(process, &task))
+		task.extra->cancelled = true;
+	(void)xs_chrome_on_thread(track, &task, end, ns < track->last_ns, false);
+	xs_extra_drop(process, &task);
+	if (end > track->last_ns)
+		track->last_ns = end;
+}
+
+/* An event that was begun and never ended was meant as a mark. */
+static void event_begin(struct xs_track *track, const struct xs_event *event, uint64_t ns)
+{
+	struct xs_process *process = track->process;
+
+	for (uint32_t at = track->depth; at; at--) {
+		if (track->open[at - 1].name.id != event->name)
+			continue;
+		if (process->chrome)
+			xs_chrome_instant(process, track->tid, event->name, false, track->open[at - 1].start, XS_SCOPE_THREAD, NULL);
+		xs_track_take(track, at - 1);
+		break;
+	}
+	(void)xs_track_open(track, ns, event->name);
+}
+
+static void event_end(struct xs_track *track, const struct xs_event *event, uint64_t ns)
+{
+	struct xs_open task;
+
+	for (uint32_t at = track->depth; at; at--) {
+		if (track->open[at - 1].name.id != event->name)
+			continue;
+		task = track->open[at - 1];
+		xs_itt_end(track, &task, ns, at != track->depth, false);
+		xs_track_take(track, at - 1);
+		track->last_ns = ns;
+		return;
+	}
+	track->process->unmatched++;
+}
+
+void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	static const uint8_t sizes[] = {
+		[XS_TASK] = sizeof(struct xs_task_record),       [XS_ARGS] = sizeof(struct xs_args_record),
+		[XS_INSTANT] = sizeof(struct xs_args_record),    [XS_COUNTER] = sizeof(struct xs_counter_record),
+		[XS_SPAN] = sizeof(struct xs_span_record),       [XS_OPEN] = sizeof(struct xs_task_record),
+		[XS_CLOSE] = sizeof(struct xs_task_record),      [XS_EVENT_BEGIN] = sizeof(struct xs_event),
+		[XS_EVENT_END] = sizeof(struct xs_event),        [XS_RELATION] = sizeof(struct xs_task_record),
+		[XS_TRACK] = sizeof(struct xs_event),
+	};
+	struct xs_process *process = track->process;
+	uint64_t ns = xs_timeline_ns(&process->run->clock, event->tick);
+	const void *record = event;
+
+	if (event->kind >= sizeof(sizes) || !sizes[event->kind] || size < sizes[event->kind])
+		return;
+	switch (event->kind) {
+	case XS_TASK:
+		read_task(track, record, ns);
+		break;
+	case XS_ARGS:
+	case XS_INSTANT: {
+		uint32_t length = ((const struct xs_args_record *)record)->length, room = size - (uint32_t)sizeof(struct xs_args_record);
+
+		read_args(track, record, length < room ? length : room, ns);
+		break;
+	}
+	case XS_COUNTER:
+		if (process->chrome)
+			xs_chrome_counter(track, record, ns);
+		break;
+	case XS_SPAN:
+		read_span(track, record, ns,
+			  xs_timeline_ns(&process->run->clock, event->tick + ((const struct xs_span_record *)record)->duration));
+		break;
+	case XS_OPEN:
+	case XS_CLOSE:
+		read_keyed(track, record, ns);
+		break;
+	case XS_EVENT_BEGIN:
+		event_begin(track, event, ns);
+		break;
+	case XS_EVENT_END:
+		event_end(track, event, ns);
+		break;
+	case XS_RELATION:
+		read_relation(track, record);
+		break;
+	default:
+		track->row = event->name;
+		break;
+	}
+}
