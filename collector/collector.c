@@ -320,8 +320,7 @@ void xs_request_dump(void)
 {
 	int saved = errno;
 
-	atomic_fetch_add_explicit(&self.control->dumps, 1, memory_order_release);
-	xs_doorbell_ring(xs_bell);
+	(void)xs_control_dump(self.control, XS_DUMP_TRIGGER);
 	errno = saved;
 }
 

@@ -393,6 +393,8 @@ static int finish(struct xs_options *options, char *error, size_t error_size)
 	options->ring_size = rounded;
 	if (options->flight && options->on_full == XS_FULL_OVERWRITE)
 		return fail(error, error_size, "--flight-recorder keeps the newest records itself; leave out --on-full=overwrite");
+	if (options->flight && (options->host_timing || options->device_timing || options->ccl_summary))
+		return fail(error, error_size, "--flight-recorder writes traces; for the reports of -h, -d and -r run without it");
 	if (options->flight && !xs_want_chrome(options))
 		return fail(error, error_size, "--flight-recorder needs a trace: give a --chrome-…-logging option too");
 	if (!options->flight && (options->trigger[0] || options->flight_memory))

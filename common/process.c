@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Plain digits: usable in any context, stdio is not. */
@@ -75,6 +77,38 @@ bool xs_process_alive(pid_t pid, uint64_t start)
 	if (read_stat(pid, &state, &found))
 		return state != 'Z' && state != 'X' && (!start || found == start);
 	return !(kill(pid, 0) < 0 && errno == ESRCH);
+}
+
+/* Linux's struct pidfd_info, <linux/pidfd.h>. */
+struct exit_info {
+	uint64_t mask, cgroup;
+	uint32_t ids[11];
+	int32_t exit_code;
+};
+#define EXIT_INFO _IOWR(0xFF, 11, struct exit_info)
+#define EXIT_INFO_EXIT 8u
+
+int xs_process_signal(pid_t pid, int pidfd)
+{
+	struct exit_info info = { .mask = EXIT_INFO_EXIT };
+	char path[48], text[1024], *last;
+	ssize_t n = -1;
+	int fd, status = 0;
+
+	stat_path(path, pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	if (n > 0) { /* the status is the last field, of zombies alone */
+		text[n] = '\0';
+		last = strrchr(text, ' ');
+		status = last ? atoi(last) : 0;
+	} else if (pidfd >= 0 && !ioctl(pidfd, EXIT_INFO, &info) && info.mask & EXIT_INFO_EXIT) {
+		status = info.exit_code;
+	}
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
 uint64_t xs_process_namespace(pid_t pid)

@@ -14,6 +14,12 @@ uint64_t xs_process_start(pid_t pid);
 /* False when the process has ended (a zombie has) or its pid is another process's now. start 0: any process of that pid will do. */
 bool xs_process_alive(pid_t pid, uint64_t start);
 
+/*
+ * The signal that ended a process, as far as somebody who is not its parent is told: while it is a zombie, or by Linux 6.15 and later.
+ * 0: none, or not known.
+ */
+int xs_process_signal(pid_t pid, int pidfd);
+
 /* Identifies the PID namespace of a process (0: the caller's own process); 0 when unknown. */
 uint64_t xs_process_namespace(pid_t pid);
 

@@ -141,6 +141,17 @@ void xs_session_remove(const char *session, const char *dir)
 			(void)unlink(path);
 }
 
+uint32_t xs_control_dump(struct xs_control *control, enum xs_dump_reason reason)
+{
+	uint32_t number;
+
+	atomic_fetch_or_explicit(&control->dump_reasons, reason, memory_order_relaxed);
+	/* pairs with the acquire in xs_flight_asked() */
+	number = atomic_fetch_add_explicit(&control->dumps, 1, memory_order_release) + 1;
+	xs_doorbell_ring(&control->bell);
+	return number;
+}
+
 int xs_shm_remove(const char *dir)
 {
 	DIR *entries = opendir(dir);

@@ -38,6 +38,14 @@ enum xs_pause_reason {
 	XS_PAUSE_STOPPED = 4, /* --stop NAME: for good */
 };
 
+/* Why the flight recorder is to write. */
+enum xs_dump_reason {
+	XS_DUMP_SIGNAL = 1,  /* SIGUSR1 to the launcher */
+	XS_DUMP_SESSION = 2, /* --dump NAME */
+	XS_DUMP_TRIGGER = 4, /* --trigger */
+	XS_DUMP_CRASH = 8,   /* a process was ended by a signal */
+};
+
 /*
  * The newest times of not recording: tasks that were open then cannot be told apart from later ones, so the drain process ends them at
  * `from` when it sees a record from `to` on. Number n is at n % XS_PAUSES.
@@ -61,6 +69,8 @@ struct xs_control {
 	_Atomic uint32_t joined;  /* process files that are ready, ever: when it changes, the directory has news */
 	_Atomic uint32_t join_failed;
 	_Atomic uint32_t dumps; /* --flight-recorder: traces asked for, ever */
+	_Atomic uint32_t dumped; /* futex: those of `dumps` that are written */
+	_Atomic uint32_t dump_reasons; /* enum xs_dump_reason: of those that are not served yet; set before `dumps` */
 	/* launcher and drain process */
 	int32_t launcher_pid, app_pid;
 	uint64_t launcher_start;       /* tells a reused pid; 0: not needed, the run has no session */
@@ -108,7 +118,7 @@ struct xs_segment_file {
 	_Atomic uint32_t used;
 };
 
-#define XS_SHM_VERSION 3u
+#define XS_SHM_VERSION 4u
 #define XS_PAGE 4096u
 #define XS_PROCESS_HEADER 8192u
 #define XS_FIRST_SLOTS 8u
@@ -135,6 +145,9 @@ bool xs_shm_present(void *start, uint64_t size);
 /* Notes that recording was off from now on, and that it is on again. For one writer at a time. */
 void xs_pauses_begin(struct xs_pauses *pauses, uint64_t tick);
 void xs_pauses_end(struct xs_pauses *pauses, uint64_t tick);
+
+/* Asks the flight recorder to write; usable in any context. Returns the number of the request: done when `dumped` has come so far. */
+uint32_t xs_control_dump(struct xs_control *control, enum xs_dump_reason reason);
 
 /* Gives the whole run a reason not to record, or takes it away. True when that changed something. */
 bool xs_control_pause(struct xs_control *control, enum xs_pause_reason reason, bool on);

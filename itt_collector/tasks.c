@@ -48,14 +48,15 @@ static __attribute__((noinline)) void end_long(__itt_domain *domain)
 	if (xs_paused() && !xs_watching())
 		return;
 	tick = xs_tick(xs_use_tsc); /* first, for the same reason */
+	event = xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, 0, XS_ROLE_END);
+	if (event) {
+		event->name = itt_domain_id(domain);
+		event->tick = tick;
+		xs_record_end(sizeof(*event));
+	}
+	/* last: a dump that this triggers has the task's end */
 	if (xs_watching())
 		xs_watch_end(domain);
-	event = xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, 0, XS_ROLE_END);
-	if (!event)
-		return;
-	event->name = itt_domain_id(domain);
-	event->tick = tick;
-	xs_record_end(sizeof(*event));
 }
 
 /* With an id or a parent, or at a time of its own. */
@@ -187,10 +188,10 @@ EXPORT void __itt_task_end_ex(const __itt_domain *domain, __itt_clock_domain *cl
 {
 	if (!itt_enabled(domain))
 		return;
-	if (xs_watching())
-		xs_watch_end(domain);
 	if (xs_recording())
 		end_at((__itt_domain *)domain, itt_tick_of(clock, time));
+	if (xs_watching())
+		xs_watch_end(domain);
 }
 
 /* ---- spans with a key ---- */

@@ -33,11 +33,11 @@ EXPORT void __itt_marker_ex(const __itt_domain *domain, __itt_clock_domain *cloc
 {
 	if (!itt_enabled(domain))
 		return;
-	if (xs_watching())
-		xs_watch_marker(itt_domain_text(domain), itt_handle_text(handle));
 	if (xs_recording())
 		itt_write(XS_INSTANT, extent_of(scope), itt_name_in((__itt_domain *)domain, handle)->id, itt_id(id), NULL,
 			  clock ? itt_tick_of(clock, time) : 0);
+	if (xs_watching()) /* last: a dump that this triggers has the marker */
+		xs_watch_marker(itt_domain_text(domain), itt_handle_text(handle));
 }
 
 EXPORT void __itt_marker(const __itt_domain *domain, __itt_id id, __itt_string_handle *handle, int scope)

@@ -53,6 +53,11 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 /* Paths of PATH_MAX bytes of the collector library and the drain process's program, wherever they are installed. 0 or -errno. */
 int xs_find_parts(char *library, char *drain);
 
+/* ---- dump.c ---- */
+
+/* --dump NAME: makes the session's flight recorder write, and waits until it has. The exit status. */
+int xs_dump(const char *name);
+
 /* ---- spawn.c ---- */
 
 /* Runs the application, with the drain process beside it, and waits; its status as from waitpid(). -errno when it could not be run. */

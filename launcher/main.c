@@ -168,6 +168,13 @@ int main(int argc, char **argv)
 		}
 		return xs_session_command(&options);
 	}
+	if (options.dump[0]) {
+		if (app < argc) {
+			fprintf(stderr, "xstrace: --dump takes no application (%s)\n", argv[app]);
+			return XS_EXIT_SELF;
+		}
+		return xs_dump(options.dump);
+	}
 	if (app == argc) {
 		fprintf(stderr, "xstrace: no application given; xstrace [options] app args…, see xstrace --help\n");
 		return XS_EXIT_SELF;

@@ -190,7 +190,11 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	while (app > 0 && !reap(launch, app, &drain, &status)) {
 		siginfo_t info;
 
-		if (syscall(SYS_rt_sigtimedwait, &all, &info, NULL, KERNEL_SET_SIZE) > 0 && forwardable(&info, app))
+		if (syscall(SYS_rt_sigtimedwait, &all, &info, NULL, KERNEL_SET_SIZE) <= 0)
+			continue;
+		if (info.si_signo == SIGUSR1 && launch->control->options.flight)
+			(void)xs_control_dump(launch->control, XS_DUMP_SIGNAL);
+		else if (forwardable(&info, app))
 			(void)kill(app, info.si_signo);
 	}
 	launch->control->app_not_traced |= app < 0;

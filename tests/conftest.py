@@ -184,7 +184,7 @@ class TracedRun(Run):
                 continue  # a session's name
             try:
                 with open(path + "/control", "rb") as control:
-                    if struct.pack("i", self.pid) in control.read(432):
+                    if struct.pack("i", self.pid) in control.read(512):
                         return path
             except OSError:
                 return path  # half removed, or just being made

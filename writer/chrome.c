@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "chrome.h"
+#include "flight.h"
 #include "version.h"
 
 #define DEVICE_PID 0x80000000u
@@ -54,7 +55,8 @@ static int create(struct xs_process *process, char *path, size_t size)
 		if (snprintf(path, size, "%s/%s.%d%s%s", dir, comm, process->pid, number, suffix) >= (int)size)
 			return -ENAMETOOLONG;
 		/* before it exists: whoever recovers the run must know each file that we began */
-		memcpy(process->file->output, path, strlen(path) + 1);
+		if (!process->run->flight)
+			memcpy(process->file->output, path, strlen(path) + 1);
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (fd >= 0 && !xs_run_can_spare(process->run, fd)) {
 			close(fd);
@@ -105,6 +107,28 @@ static int reopen(struct xs_process *process, char *path, size_t size, uint64_t 
 	return fd;
 }
 
+/* Whose trace does not begin where the run began. */
+static char *put_recorder(char *o, const struct xs_run *run)
+{
+	static const char *const reasons[] = { "signal", "session", "trigger", "crash" };
+	const struct xs_dump *dump;
+	bool first = true;
+
+	if (!run->flight)
+		return put(o, ",\"flight_recorder\":{\"recovered\":true}");
+	dump = xs_flight_dump_of(run);
+	o = put(put_count(o, ",\"flight_recorder\":{\"dump\":", dump->number), ",\"reasons\":[");
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (dump->reasons & 1u << i) {
+			o = put(put(put(o, first ? "\"" : ",\""), reasons[i]), "\"");
+			first = false;
+		}
+	o = put_count(o, "],\"window_ns\":", run->options->flight);
+	o = xs_json_micros(put(o, ",\"from\":"), dump->from);
+	o = xs_json_micros(put(o, ",\"to\":"), dump->to);
+	return put(o, dump->cut ? ",\"cut\":true}" : "}");
+}
+
 static void header(struct xs_process *process)
 {
 	const struct xs_run *run = process->run;
@@ -122,6 +146,8 @@ static void header(struct xs_process *process)
 	o = put(o, "\",\"clock\":");
 	o = put(o, run->use_tsc ? "\"tsc\"" : "\"monotonic\"");
 	o = put_count(o, ",\"ring_size\":", process->ring_size);
+	if (run->options->flight)
+		o = put_recorder(o, run);
 	o = put(o, ",\"command\":[");
 	for (bool first = true; argument < stop && *argument; first = false) {
 		size_t n = strnlen(argument, (size_t)(stop - argument));
@@ -167,7 +193,8 @@ int xs_chrome_open(struct xs_process *process)
 	if (!offset) {
 		header(process);
 		(void)xs_output_flush(&chrome->out); /* at once: a file that is cut later has its head */
-		atomic_store(&process->file->committed, chrome->out.offset << 1);
+		if (!process->run->flight)
+			atomic_store(&process->file->committed, chrome->out.offset << 1);
 	}
 	for (uint32_t i = 0; i < process->track_count; i++)
 		xs_chrome_prefix(process->tracks[i]);
@@ -437,7 +464,7 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 
 static char *put_end(char *o, enum xs_end end, int status)
 {
-	static const char *const ends[] = { "exited", "killed", "exec", "unknown", "stopped" };
+	static const char *const ends[] = { "exited", "killed", "exec", "unknown", "stopped", "running" };
 
 	o = put(put(put(o, "\"end\":\""), ends[end]), "\"");
 	if (end == XS_END_EXITED && status >= 0)

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "flight.h"
 #include "process.h"
-#include "writer.h"
 
 #define SLEEP_LOW 1000000u /* ns: some process is just joining, or ending */
 #define SLEEP 50000000u    /* otherwise: what matters rings */
@@ -31,6 +31,9 @@ struct drain {
 	bool app_finished, app_seen, stopped;
 	uint64_t window_begin, window_end; /* CLOCK_MONOTONIC: --delay and --duration; 0: it has come, or there is none */
 	uint64_t launcher_start; /* 0: it was dead when we began */
+	struct xs_process *ended; /* flight recorder: they are history */
+	bool crashed;             /* and one of them so that it is to be written */
+	bool dumping;
 	uint64_t patience; /* added to the sleep while only silent descendants are left */
 };
 
@@ -166,6 +169,18 @@ static bool ended(const struct xs_process *process)
 	return !xs_process_alive(process->watched, process->start);
 }
 
+/* The flight recorder keeps what an ended process recorded as long as it is new. */
+static void retire(struct drain *drain, struct xs_process *process, enum xs_end end, int status)
+{
+	if (!xs_process_retire(process, end, status)) {
+		xs_process_free(process);
+		return;
+	}
+	process->next = drain->ended;
+	drain->ended = process;
+	drain->crashed |= end == XS_END_KILLED;
+}
+
 static void finish(struct drain *drain, struct xs_process **link, enum xs_end end)
 {
 	struct xs_process *process = *link;
@@ -182,7 +197,15 @@ static void finish(struct drain *drain, struct xs_process **link, enum xs_end en
 	while (xs_process_read(process, true))
 		;
 	*link = process->next;
-	xs_process_finish(process, end, status);
+	if (!drain->run.flight) {
+		xs_process_finish(process, end, status);
+		return;
+	}
+	if (end == XS_END_UNKNOWN && process->watched && xs_process_signal(process->watched, process->pidfd)) {
+		end = XS_END_KILLED;
+		status = xs_process_signal(process->watched, process->pidfd);
+	}
+	retire(drain, process, end, status);
 }
 
 /* Reads all rings once; returns the bytes read. */
@@ -194,9 +217,66 @@ static uint64_t look(struct drain *drain)
 	xs_timeline_update(&drain->run.raw);
 	if (atomic_load_explicit(&drain->run.control->segment_count, memory_order_relaxed) != drain->run.clock.count)
 		save_clock(&drain->run);
+	if (drain->run.flight)
+		xs_flight_look(&drain->run);
 	for (struct xs_process *p = drain->processes; p; p = p->next)
 		read += xs_process_read(p, false);
 	return read;
+}
+
+/* ---- the flight recorder ---- */
+
+static void forget_ended(struct drain *drain, bool all)
+{
+	for (struct xs_process **link = &drain->ended; *link;) {
+		struct xs_process *process = *link;
+
+		if (!all && xs_flight_expire(process)) {
+			link = &process->next;
+			continue;
+		}
+		*link = process->next;
+		xs_process_free(process);
+	}
+}
+
+static bool dump_wanted(const struct drain *drain)
+{
+	return drain->run.flight && !drain->dumping && (drain->crashed || xs_flight_asked(&drain->run));
+}
+
+/* True while a dump is due or being written. What is asked for meanwhile is one dump more. */
+static bool serve_dumps(struct drain *drain)
+{
+	struct xs_control *control = drain->run.control;
+	uint32_t asked = atomic_load_explicit(&control->dumps, memory_order_acquire), reasons;
+
+	if (!drain->run.flight)
+		return false;
+	drain->dumping = xs_flight_writing(&drain->run);
+	if (drain->dumping)
+		return true;
+	if (!dump_wanted(drain)) {
+		forget_ended(drain, false);
+		return false;
+	}
+	if (atomic_load_explicit(&control->joined, memory_order_acquire) != drain->joined)
+		return true; /* it may be a newcomer who asks */
+	(void)look(drain); /* what was recorded before somebody asked */
+	reasons = atomic_exchange_explicit(&control->dump_reasons, 0, memory_order_relaxed);
+	if (drain->crashed)
+		reasons |= XS_DUMP_CRASH;
+	drain->crashed = false;
+	xs_flight_dump(&drain->run, drain->processes, drain->ended, asked, reasons);
+	forget_ended(drain, true); /* their traces are complete now: not again in the next dump */
+	return true;
+}
+
+static void tell_not_asked(const struct drain *drain)
+{
+	if (drain->run.flight && !xs_flight_dump_of(&drain->run)->number)
+		fprintf(stderr, "[INFO] The flight recorder was not asked to write. Ask with kill -USR1 PID-OF-XSTRACE, with --session NAME and "
+				"xstrace --dump NAME, or with --trigger\n");
 }
 
 static bool launcher_lives(const struct drain *drain)
@@ -403,7 +483,7 @@ static bool told_to_stop(const struct drain *drain)
 
 static bool has_news(const struct drain *drain, uint32_t joined)
 {
-	if (joined != atomic_load_explicit(&drain->run.control->joined, memory_order_relaxed) || told_to_stop(drain))
+	if (joined != atomic_load_explicit(&drain->run.control->joined, memory_order_relaxed) || told_to_stop(drain) || dump_wanted(drain))
 		return true;
 	for (const struct xs_process *p = drain->processes; p; p = p->next)
 		if (xs_process_urgent(p))
@@ -420,7 +500,7 @@ static void drain_loop(struct drain *drain)
 		uint32_t rung = atomic_load_explicit(&bell->rung, memory_order_relaxed);
 		uint32_t joined = atomic_load_explicit(&control->joined, memory_order_acquire);
 		uint64_t read, window = follow_window(drain), sleep;
-		bool soon = false;
+		bool soon = false, busy;
 
 		if (told_to_stop(drain)) {
 			stop(drain);
@@ -433,15 +513,19 @@ static void drain_loop(struct drain *drain)
 			drain->joined = soon ? joined - 1 : joined;
 		}
 		read = look(drain);
+		drain->dumping = serve_dumps(drain);
 		if (read >= 65536)
 			continue; /* a lot: more is on its way */
 		if (!read)
 			for (struct xs_process *p = drain->processes; p; p = p->next)
 				xs_process_commit(p);
 		soon |= finish_ended(drain);
+		busy = drain->dumping || dump_wanted(drain);
+		soon |= busy;
 		if (!soon && over(drain) && !has_news(drain, joined))
 			return;
-		tell_app_finished(drain);
+		if (!busy)
+			tell_app_finished(drain);
 		/* Dekker with xs_doorbell_ring(): either we see its step or it sees us asleep */
 		atomic_store_explicit(&bell->sleeping, 1, memory_order_relaxed);
 		atomic_thread_fence(memory_order_seq_cst);
@@ -477,6 +561,11 @@ int xs_drain(const char *dir, bool recover)
 	raise_limits(&drain.run);
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
+	if (!recover && drain.run.options->flight) {
+		drain.run.flight = xs_flight_create(drain.run.options);
+		if (!drain.run.flight)
+			return -ENOMEM;
+	}
 	if (!recover) {
 		drain.run.control->bell.consumer_start = xs_process_start(getpid());
 		drain.launcher_start = xs_process_start(drain.run.control->launcher_pid);
@@ -499,6 +588,7 @@ int xs_drain(const char *dir, bool recover)
 	if (!recover && !drain.stopped && !drain.app_seen && !drain.run.control->app_not_traced && !atomic_load(&drain.run.control->join_failed))
 		fprintf(stderr, "[WARNING] process %d is not traced: the collector was not loaded into it, or could not open %s\n",
 			drain.run.control->app_pid, drain.run.dir);
+	tell_not_asked(&drain);
 	remove_run(&drain.run);
 	if (!recover)
 		tell_launcher(drain.run.control, XS_RUN_FINISHED);

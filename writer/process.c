@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "flight.h"
 #include "process.h"
-#include "writer.h"
 
 #define MAX_DEPTH 65536u
 #define MAX_THREADS 4096u
@@ -41,6 +41,34 @@ static void settle(struct xs_ring *ring)
 		atomic_store_explicit(&ring->saved_state, XS_SAVED_1, memory_order_release);
 	else if (state == XS_SAVED_1_NEXT_0)
 		atomic_store_explicit(&ring->saved_state, XS_SAVED_0, memory_order_release);
+}
+
+static void stats_of(struct xs_track *track, uint32_t tid, uint32_t name);
+
+/*
+ * --recover when it was a flight recorder that died: what it had in memory is gone, but a ring still holds its newest steps, read or
+ * not. The one behind the newest may be half overwritten.
+ */
+static void go_back(struct xs_track *track)
+{
+	uint64_t size = track->process->ring_size, step = size / XS_RING_STEPS, head = xs_ring_filled(track->ring);
+	uint64_t written = (head + step - 1) & ~(step - 1), from = written > size - step ? written - size + step : 0;
+	const struct xs_event *event;
+	uint32_t length;
+
+	if (from < track->pos)
+		track->pos = from;
+	track->tid = atomic_load_explicit(&track->ring->tid, memory_order_relaxed);
+	for (uint64_t pos = track->pos; pos != head; pos += length) {
+		event = xs_ring_peek(track->data, size, pos, head, &length);
+		if (!event)
+			return; /* for read_track() to see */
+		if (event->kind == XS_THREAD) {
+			track->pos = pos; /* what comes before is another thread's, and it is not known whose */
+			return;
+		}
+	}
+	stats_of(track, track->tid, 0);
 }
 
 static int add_track(struct xs_process *process, struct xs_ring *ring)
@@ -79,6 +107,8 @@ static int add_track(struct xs_process *process, struct xs_ring *ring)
 		track->pos = saved->tail;
 		track->tid = saved->tid;
 		track->records = saved->records;
+		if (process->run->options->flight)
+			go_back(track);
 		for (uint32_t i = 0; i < saved->depth && i < XS_RING_SAVED; i++) {
 			if (!track->open)
 				track->open = calloc(XS_RING_SAVED, sizeof(*track->open));
@@ -159,6 +189,7 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 		return NULL;
 	process->run = run;
 	process->pidfd = -1;
+	process->end = XS_END_RUNNING;
 	(void)snprintf(process->name, sizeof(process->name), "%s", name);
 	error = xs_shm_map(run->dir, name, false, 0, &process->first.map, &process->first.size);
 	if (error < 0)
@@ -254,6 +285,11 @@ static void stats_of(struct xs_track *track, uint32_t tid, uint32_t name)
 	struct xs_process *process = track->process;
 	struct xs_thread_stats *grown;
 
+	if (process->run->flight && !process->chrome && track->thread != UINT32_MAX) {
+		/* threads whose records are history no more are nobody's concern: one entry a ring, however long it runs */
+		process->threads[track->thread] = (struct xs_thread_stats){ .tid = tid, .name = name };
+		return;
+	}
 	track->thread = UINT32_MAX;
 	if (process->thread_count >= MAX_THREADS) {
 		process->threads_omitted++;
@@ -628,6 +664,36 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 	track->records++;
 }
 
+static inline void dispatch(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	if (__builtin_expect(event->tick >= track->cut_at, 0))
+		cut(track, event->tick);
+	if (event->kind == XS_BEGIN) {
+		(void)open_task(track, ns_of(track->process, event->tick), event->name);
+		track->records++;
+	} else if (event->kind == XS_END) {
+		read_end(track, event);
+		track->records++;
+	} else {
+		read_record(track, event, size);
+	}
+}
+
+void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_t length)
+{
+	struct xs_process *process = track->process;
+	uint32_t size;
+
+	for (const unsigned char *end = data + length; data != end; data += size) {
+		const struct xs_event *event = (const void *)data;
+
+		size = event->words * 8u;
+		dispatch(track, event, size);
+		if (__builtin_expect(process->chrome && xs_output_full(process->out), 0))
+			xs_process_commit(process);
+	}
+}
+
 static uint64_t read_track(struct xs_track *track)
 {
 	struct xs_process *process = track->process;
@@ -653,6 +719,8 @@ static uint64_t read_track(struct xs_track *track)
 	if (pause_count(track, PAUSES_OF_RUN) != track->cuts[PAUSES_OF_RUN] ||
 	    pause_count(track, PAUSES_OF_PROCESS) != track->cuts[PAUSES_OF_PROCESS])
 		cut(track, 0);
+	if (process->run->flight)
+		xs_flight_keep(track, head);
 	while (track->pos != head) {
 		const struct xs_event *event = xs_ring_peek(track->data, process->ring_size, track->pos, head, &size);
 
@@ -665,17 +733,7 @@ static uint64_t read_track(struct xs_track *track)
 			open_chrome(track);
 			wanted = false;
 		}
-		if (__builtin_expect(event->tick >= track->cut_at, 0))
-			cut(track, event->tick);
-		if (event->kind == XS_BEGIN) {
-			(void)open_task(track, ns_of(process, event->tick), event->name);
-			track->records++;
-		} else if (event->kind == XS_END) {
-			read_end(track, event);
-			track->records++;
-		} else {
-			read_record(track, event, size);
-		}
+		dispatch(track, event, size);
 		track->pos += size;
 		if (__builtin_expect(process->chrome && xs_output_full(process->out), 0)) {
 			track->dirty = true;
@@ -699,6 +757,8 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 		return 0;
 	for (uint32_t i = 0; i < process->track_count; i++)
 		read += read_track(process->tracks[i]);
+	if (process->run->flight)
+		(void)xs_flight_expire(process);
 	return read;
 }
 
@@ -720,6 +780,9 @@ static void save(struct xs_track *track)
 	uint32_t state = atomic_load_explicit(&ring->saved_state, memory_order_relaxed);
 	struct xs_ring_saved *saved = &ring->saved[state == XS_SAVED_0];
 	uint32_t depth = track->depth < XS_RING_SAVED ? track->depth : XS_RING_SAVED;
+
+	if (track->process->run->flight)
+		depth = 0; /* those of the history's beginning, not of this moment */
 
 	saved->tail = track->pos;
 	saved->records = track->records;
@@ -744,6 +807,13 @@ void xs_process_commit(struct xs_process *process)
 	uint64_t offset = 0;
 	bool dirty = false;
 
+	if (process->run->flight && process->chrome) { /* a dump: nobody will go on with it */
+		int error = xs_output_flush(process->out);
+
+		if (error)
+			xs_tell_write_error(process->run, error);
+		return;
+	}
 	for (uint32_t i = 0; i < process->track_count; i++)
 		dirty |= process->tracks[i]->dirty;
 	if (!dirty)
@@ -798,6 +868,9 @@ static void finish_track(struct xs_track *track, uint64_t end)
 
 	if (atomic_load_explicit(&track->ring->state, memory_order_relaxed) != XS_RING_LIVE)
 		call = 0;
+	/* a dump: that call began when the history had been read already */
+	if (process->run->flight && start >= xs_flight_dump_of(process->run)->to)
+		call = 0;
 	close_stats(track, atomic_load_explicit(&track->ring->lost, memory_order_relaxed) +
 				   atomic_load_explicit(&track->ring->lost_nested, memory_order_relaxed));
 	if (call && track->thread < process->thread_count)
@@ -832,11 +905,11 @@ static void remove_files(struct xs_process *process)
 	}
 }
 
-void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
+/* What is open, and what was lost. */
+static void finish_tracks(struct xs_process *process)
 {
 	struct xs_run *run = process->run;
-	uint64_t now = ns_of(process, xs_tick(run->use_tsc)), lost;
-	bool shown;
+	uint64_t now = run->flight ? xs_flight_dump_of(run)->to : ns_of(process, xs_tick(run->use_tsc)), lost;
 
 	for (uint32_t i = 0; i < process->track_count; i++)
 		if (process->tracks[i]->last_ns > process->last_ns)
@@ -854,6 +927,14 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 			"[WARNING] %llu events of process %d (%s) are lost; see --ring-size and --on-full, and otherData "
 			"in the trace for which threads\n",
 			(unsigned long long)lost, process->pid, process->comm);
+}
+
+void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
+{
+	struct xs_run *run = process->run;
+	bool shown;
+
+	finish_tracks(process);
 	shown = process->chrome;
 	if (process->chrome)
 		xs_chrome_close(process, end, status);
@@ -866,20 +947,146 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 		fprintf(stderr, "[INFO] No event of interest is logged for process %d (%s)\n", process->pid,
 			process->comm);
 	remove_files(process);
+	xs_process_free(process);
+}
+
+/* ---- the flight recorder ---- */
+
+static void unmap(struct xs_process *process)
+{
+	for (uint32_t i = 0; i < process->segment_count; i++)
+		munmap(process->segments[i].map, process->segments[i].size);
+	process->segment_count = 0;
+	if (process->first.map)
+		munmap(process->first.map, process->first.size);
+	process->first.map = NULL;
+}
+
+int xs_process_detach(struct xs_process *process)
+{
+	size_t file_size = (sizeof(*process->file) + 63) / 64 * 64;
+	struct xs_process_file *file = aligned_alloc(64, file_size + process->track_count * sizeof(struct xs_ring));
+	struct xs_ring *rings;
+
+	if (!file)
+		return -ENOMEM;
+	memcpy(file, process->file, sizeof(*file));
+	process->copy = process->file = file;
+	rings = (void *)((char *)file + file_size);
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		memcpy(&rings[i], process->tracks[i]->ring, sizeof(*rings));
+		process->tracks[i]->ring = &rings[i];
+		process->tracks[i]->data = NULL;
+	}
+	unmap(process);
+	return 0;
+}
+
+/* What is open counts too: a program that hangs records nothing new. */
+static bool track_has_history(const struct xs_track *track)
+{
+	return track->history.oldest || track->depth ||
+	       (atomic_load_explicit(&track->ring->state, memory_order_relaxed) == XS_RING_LIVE &&
+		atomic_load_explicit(&track->ring->call, memory_order_relaxed));
+}
+
+static bool has_history(const struct xs_process *process)
+{
+	for (uint32_t i = 0; i < process->track_count; i++)
+		if (track_has_history(process->tracks[i]))
+			return true;
+	return false;
+}
+
+bool xs_process_retire(struct xs_process *process, enum xs_end end, int status)
+{
+	process->end = end;
+	process->status = status;
+	process->end_tick = xs_tick(process->run->use_tsc);
+	remove_files(process);
+	if (process->pidfd >= 0)
+		close(process->pidfd);
+	process->pidfd = -1;
+	return has_history(process) && !xs_process_detach(process);
+}
+
+/* Counts begin anew: those of the history alone. Lost records are those of the whole run. */
+static void restart_stats(struct xs_process *process)
+{
+	struct xs_thread_stats *old = process->threads;
+
+	process->threads = NULL;
+	process->thread_count = process->thread_room = 0;
+	process->events = process->unmatched = 0;
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		struct xs_track *track = process->tracks[i];
+		uint32_t name = track->thread != UINT32_MAX ? old[track->thread].name : 0;
+		bool known = track->thread != UINT32_MAX;
+
+		track->records = 0;
+		track->thread = UINT32_MAX;
+		if (known && track_has_history(track))
+			stats_of(track, track->tid, name);
+	}
+	free(old);
+}
+
+bool xs_process_dump(struct xs_process *process)
+{
+	if (!has_history(process))
+		return false;
+	xs_flight_rewind(process);
+	restart_stats(process);
+	if (xs_chrome_open(process) < 0)
+		return false;
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		const struct xs_track *track = process->tracks[i];
+		size_t length;
+		const char *name;
+
+		if (track->thread == UINT32_MAX)
+			continue;
+		name = xs_text_of(process->run, process->threads[track->thread].name, &length);
+		xs_chrome_thread(process->tracks[i], track->tid, name, length);
+		if (xs_output_full(process->out))
+			xs_process_commit(process);
+	}
+	xs_flight_replay(process);
+	finish_tracks(process);
+	xs_chrome_close(process, process->end, process->status);
+	return true;
+}
+
+/* A history that nobody asks for any more. */
+static void forget_open(struct xs_process *process)
+{
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		struct xs_track *track = process->tracks[i];
+
+		xs_flight_forget(track);
+		while (track->depth)
+			xs_extra_drop(process, &track->open[--track->depth]);
+	}
+	xs_itt_finish(process, 0);
+}
+
+void xs_process_free(struct xs_process *process)
+{
+	if (process->run->flight)
+		forget_open(process);
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		xs_lanes_fini(&process->tracks[i]->crossing);
 		free(process->tracks[i]->open);
 		free(process->tracks[i]);
 	}
-	for (uint32_t i = 0; i < process->segment_count; i++)
-		munmap(process->segments[i].map, process->segments[i].size);
+	unmap(process);
 	for (uint32_t i = 0; i < process->names.size; i++)
 		free(process->names.table[i].json);
 	free(process->names.table);
 	free(process->segments);
 	free(process->tracks);
 	free(process->threads);
-	munmap(process->first.map, process->first.size);
+	free(process->copy);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	free(process);

@@ -34,6 +34,7 @@ struct xs_run {
 	bool recovering;
 	bool disk_error_told;
 	bool wrote_something; /* a trace or report, of any process */
+	struct xs_flight *flight; /* NULL: records become text as they are read */
 };
 
 /* May the descriptor be kept? A few are held back, for looking into the run directory and /proc. */
@@ -106,6 +107,14 @@ struct xs_thread_stats {
 	uint32_t call;      /* the call it was in at the end, as in struct xs_ring */
 };
 
+/* The flight recorder's memory of one ring (flight.c). */
+struct xs_history {
+	struct xs_chunk *oldest, *newest;
+	struct xs_track *next, **link; /* of all tracks that have chunks */
+	struct xs_chunk *at;           /* a dump has come so far */
+	uint32_t offset;
+};
+
 /* One ring: a sequence of threads' records. */
 struct xs_track {
 	struct xs_process *process;
@@ -125,6 +134,7 @@ struct xs_track {
 	uint32_t prefix_length;
 	struct xs_lanes crossing; /* tasks that end out of order */
 	uint32_t row;             /* string id of the track that tasks go to; 0: the thread's own */
+	struct xs_history history; /* the track's state is that before these records */
 };
 
 struct xs_mapped {
@@ -140,6 +150,8 @@ struct xs_device_clock {
 };
 
 #define XS_DEVICES 64u
+
+enum xs_end { XS_END_EXITED, XS_END_KILLED, XS_END_EXEC, XS_END_UNKNOWN, XS_END_STOPPED, XS_END_RUNNING };
 
 struct xs_process {
 	struct xs_process *next;
@@ -172,9 +184,13 @@ struct xs_process {
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
 	struct xs_output *out;      /* chrome's */
 	struct xs_summary *summary; /* NULL: not wanted */
+	/* flight recorder */
+	uint64_t history_cut; /* tick; records before it had to go for want of memory */
+	enum xs_end end;
+	int status;
+	uint64_t end_tick; /* 0: it runs */
+	void *copy;        /* of what was in shared memory */
 };
-
-enum xs_end { XS_END_EXITED, XS_END_KILLED, XS_END_EXEC, XS_END_UNKNOWN, XS_END_STOPPED };
 
 /* Finished device work, in ns of the trace (since run->base). */
 struct xs_work {
@@ -196,6 +212,16 @@ void xs_process_commit(struct xs_process *process);
 bool xs_process_urgent(const struct xs_process *process);
 /* After the last read: open tasks, calls in flight, the sinks' ends. Unmaps and removes its files. */
 void xs_process_finish(struct xs_process *process, enum xs_end end, int status);
+
+/* Records in memory of our own, known to be whole, through the dispatch. */
+void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_t length);
+/* What is needed of the process's files is copied, then they are unmapped. 0 or -errno. */
+int xs_process_detach(struct xs_process *process);
+/* Flight recorder, instead of xs_process_finish(): the process has ended, its history may still be asked for. False: there is none. */
+bool xs_process_retire(struct xs_process *process, enum xs_end end, int status);
+/* Flight recorder, in the process that writes a dump: a trace of the history. False: there is none. */
+bool xs_process_dump(struct xs_process *process);
+void xs_process_free(struct xs_process *process);
 
 void xs_tell_write_error(struct xs_run *run, int error);
 

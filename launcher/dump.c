@@ -1,0 +1,46 @@
+/*
+ * xstrace --dump NAME: from another shell, makes a session's flight recorder write.
+ */
+#include <stdio.h>
+
+#include "launcher.h"
+#include "process.h"
+
+static bool drain_lives(const struct xs_control *control)
+{
+	return xs_process_alive(control->bell.consumer_pid, control->bell.consumer_start);
+}
+
+static bool written(const struct xs_control *control, uint32_t number)
+{
+	return (int32_t)(atomic_load_explicit(&control->dumped, memory_order_acquire) - number) >= 0;
+}
+
+static int dump(struct xs_control *control, const char *name)
+{
+	uint32_t number;
+
+	if (!control->options.flight) {
+		fprintf(stderr, "xstrace: --dump %s: that session has no --flight-recorder\n", name);
+		return XS_EXIT_SELF;
+	}
+	number = xs_control_dump(control, XS_DUMP_SESSION);
+	while (!written(control, number)) {
+		uint32_t seen = atomic_load_explicit(&control->dumped, memory_order_acquire);
+
+		if (!drain_lives(control)) {
+			fprintf(stderr, "xstrace: --dump %s: the session has just ended\n", name);
+			return XS_EXIT_SELF;
+		}
+		if ((int32_t)(seen - number) < 0)
+			xs_futex_wait(&control->dumped, seen, 50000000);
+	}
+	return 0;
+}
+
+int xs_dump(const char *name)
+{
+	struct xs_launch launch;
+
+	return xs_session_open(name, &launch) < 0 ? XS_EXIT_SELF : dump(launch.control, name);
+}

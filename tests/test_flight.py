@@ -1,0 +1,297 @@
+"""--flight-recorder: the newest records in memory, written when somebody asks or something crashes."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import XSTRACE, wait_until
+
+FLIGHT = "--chrome-itt-logging --flight-recorder"
+
+
+def start(xstrace, options, words):
+    """Started, and come as far as its first "wait"."""
+    run = xstrace.start(options, "itt_steps", words.split(), stdin=subprocess.PIPE)
+    run.waits = 1
+    run.wait_for_output("ready 1\n")
+    return run
+
+
+def go_on(run, to_the_end=False):
+    """To the next "wait"."""
+    run.process.stdin.write(b"\n")
+    run.process.stdin.flush()
+    run.waits += 1
+    if not to_the_end:
+        run.wait_for_output(f"ready {run.waits}\n")
+
+
+def said(run):
+    return (run.log / "stderr").read_text()
+
+
+def stored(run):
+    return said(run).count("Timeline is stored in")
+
+
+def ask(run, files=1):
+    """SIGUSR1 to the launcher; returns when so many files more are written."""
+    before = stored(run)
+    os.kill(run.pid, signal.SIGUSR1)
+    wait_until(lambda: stored(run) >= before + files)
+
+
+def finish(run, status=0):
+    run.process.stdin.close()
+    run.finish()
+    assert run.status == status
+    return sorted(run.traces, key=lambda t: t.metadata["flight_recorder"]["dump"])
+
+
+def recorder(trace):
+    """What the header says, times in ns."""
+    said = dict(trace.metadata["flight_recorder"])
+    for key in said.keys() & {"from", "to"}:
+        said[key] = round(said[key] * 1000)
+    return said
+
+
+def names(trace):
+    return {s.name.removeprefix("steps::") for s in trace.tasks}
+
+
+def test_nothing_is_written_unasked(xstrace):
+    run = xstrace(FLIGHT + " 10s", "itt_steps", ["tasks", "t", 1000])
+    assert (run.status, run.trace_files) == (0, [])
+    assert len(run.said) == 1 and "was not asked to write" in run.said[0] and "-USR1" in run.said[0]
+
+
+def test_again_and_again(xstrace):
+    """Each dump has all of the window, and the application goes on."""
+    run = start(xstrace, FLIGHT + " 60s", "tasks a 1000 wait tasks b 5000 wait tasks c 20000 wait tasks d 1")
+    for step in range(3):
+        ask(run)
+        go_on(run, to_the_end=step == 2)
+    traces = finish(run)
+    assert [t.count("tasks") for t in traces] == [1000, 6000, 26000]
+    for number, trace in enumerate(traces, 1):
+        assert recorder(trace) | {"from": 0, "to": 0} == {
+            "dump": number, "reasons": ["signal"], "window_ns": 60 * 10**9, "from": 0, "to": 0}
+        assert trace.other["end"] == "running"
+        assert trace.other["events"] == 2 * trace.count("tasks") and trace.other["lost"] == 0
+        begin, end = (recorder(trace)[key] for key in ("from", "to"))
+        assert all(begin <= s.start and s.end <= end for s in trace.tasks)
+    pid = traces[0].pid
+    assert {p.name for p in run.trace_files} == {f"itt_steps.{pid}{n}.json" for n in ("", "-2", "-3")}
+
+
+def test_the_window_is_kept_to(xstrace):
+    run = start(xstrace, FLIGHT + " 400ms", "open outer tasks old 100 sleep 700 tasks new 100 wait")
+    ask(run)
+    (trace,) = finish(run)
+    assert names(trace) == {"outer", "new"} and trace.count("tasks") == 100
+    (outer,) = [s for s in trace.tasks if s.unfinished]
+    assert outer.start < min(s.start for s in trace.tasks if not s.unfinished) - 600 * 10**6
+    assert recorder(trace)["to"] - recorder(trace)["from"] == 400 * 10**6
+    assert "cut" not in recorder(trace)
+    assert "unmatched_ends" not in trace.other
+
+
+def test_a_task_that_began_before_the_history(xstrace):
+    run = start(xstrace, FLIGHT + " 300ms", "slow long 800 wait")
+    ask(run)
+    (trace,) = finish(run)
+    (task,) = trace.tasks
+    assert task.name == "steps::long" and task.end - task.start >= 800 * 10**6
+
+
+def test_memory_is_bounded(xstrace):
+    """A hundred times more records than there is memory for: the newest are there, the header says since when."""
+    words = "tasks first 100 tasks a 300000 wait tasks b 3000000 wait tasks last 100 wait"
+    run = start(xstrace, FLIGHT + " 60s --flight-memory 1M", words)
+
+    def memory():
+        lines = Path(f"/proc/{run.drain}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
+
+    before = memory()
+    go_on(run)
+    assert memory() <= before + 64
+    go_on(run)
+    ask(run)
+    (trace,) = finish(run)
+    assert names(trace) == {"b", "last"} and trace.count("tasks", "steps::last") == 100
+    assert 25000 < trace.count("tasks") < 34000
+    assert recorder(trace)["cut"] is True
+    assert "unmatched_ends" not in trace.other
+    assert min(s.end for s in trace.tasks) <= recorder(trace)["from"] + 10**9
+    assert recorder(trace)["to"] - recorder(trace)["from"] < 60 * 10**9
+
+
+def test_threads_that_came_and_went(xstrace):
+    """One ring, many threads: each record on its own, also when its XS_THREAD is history no more."""
+    words = "thread a 20000 " * 4 + "thread last 20000 tasks main 10 wait"
+    run = start(xstrace, FLIGHT + " 60s --flight-memory 1M", words)
+    ask(run)
+    (trace,) = finish(run)
+    threads = trace.by_thread(trace.tasks)
+    assert len(threads) in (2, 3)
+    assert sorted(len({s.name for s in tasks}) for tasks in threads.values()) == [1] * len(threads)
+    assert set(threads) <= {tid for _, tid in trace.names("thread_name")}
+    assert trace.count("tasks", "steps::last") == 20000 and trace.count("tasks", "steps::main") == 10
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM])
+def test_a_crash_is_written(xstrace, number):
+    run = xstrace(FLIGHT + " 60s", "itt_steps", ["tasks", "t", 500, "open", "fatal", "signal", int(number)])
+    assert run.status == -number
+    assert recorder(run.trace)["reasons"] == ["crash"]
+    assert (run.trace.other["end"], run.trace.other["status"]) == ("killed", number)
+    assert run.trace.count("tasks") == 500 and run.trace.count("open", "steps::fatal") == 1
+
+
+def test_a_hang_that_is_killed(xstrace):
+    """Nothing new within the window: what is open is what counts."""
+    run = start(xstrace, FLIGHT + " 50ms", "open stuck wait")
+    time.sleep(0.4)
+    os.kill(run.child("itt_steps"), signal.SIGKILL)
+    (trace,) = finish(run, -signal.SIGKILL)
+    (task,) = trace.tasks
+    assert task.unfinished and task.name == "steps::stuck" and task.end - task.start > 3 * 10**8
+
+
+def test_a_child_that_crashes(xstrace):
+    """All processes are written, those that have ended too; the parent lives on."""
+    words = "tasks p 10 child tasks c1 20 end sleep 200 child tasks c2 30 signal 11 end sleep 300 wait"
+    run = start(xstrace, FLIGHT + " 60s", words)
+    wait_until(lambda: stored(run) == 3)
+    ask(run)
+    traces = finish(run)
+    crash, later = traces[:3], traces[3:]
+    assert {tuple(sorted(names(t) - {"p"})) for t in crash} == {(), ("c1",), ("c2",)}
+    assert all(recorder(t)["reasons"] == ["crash"] for t in crash)
+    ends = {min(names(t)): (t.other["end"], t.other.get("status")) for t in crash}
+    assert ends["p"] == ("running", None) and ends["c2"] == ("killed", signal.SIGSEGV)
+    # what has ended and was written is not written again
+    assert [names(t) for t in later] == [{"p"}] and recorder(later[0])["dump"] == 2
+
+
+def test_several_processes(xstrace):
+    words = "tasks p 10 child tasks c 2000 sleep 1000 end child thread d 3000 sleep 1000 end sleep 200 wait"
+    run = start(xstrace, FLIGHT + " 60s", words)
+    ask(run, 3)
+    traces = finish(run)
+    assert sorted((t.count("tasks"), *names(t)) for t in traces) == [(10, "p"), (2000, "c"), (3000, "d")]
+    assert len({recorder(t)["to"] for t in traces}) == 1
+
+
+def test_a_slow_task_triggers(xstrace):
+    words = "tasks t 100 slow work 10 wait slow work 80 slow after 1 wait"
+    run = start(xstrace, [*FLIGHT.split(), "60s", "--trigger", "task:work>50ms"], words)
+    time.sleep(0.2)
+    assert not stored(run)
+    go_on(run)
+    wait_until(lambda: stored(run) == 1)
+    (trace,) = finish(run)
+    assert recorder(trace)["reasons"] == ["trigger"]
+    slow = [s for s in trace.tasks if s.name == "steps::work"]
+    assert max(s.end - s.start for s in slow) > 50 * 10**6 and len(slow) == 2
+    assert trace.count("tasks", "steps::t") == 100
+
+
+def test_a_marker_triggers(xstrace):
+    run = start(xstrace, [*FLIGHT.split(), "60s", "--trigger", "marker:now"], "tasks t 100 marker other marker now wait")
+    wait_until(lambda: stored(run) == 1)
+    (trace,) = finish(run)
+    assert recorder(trace)["reasons"] == ["trigger"] and trace.count("tasks", "steps::t") == 100
+
+
+def test_dump_of_a_session(xstrace):
+    """xstrace --dump is back when the files are complete."""
+    name = f"test-{os.getpid()}"
+    run = start(xstrace, FLIGHT + " 60s", "tasks t 100000 wait")
+    link = Path(f"/dev/shm/xstrace-session-{os.geteuid()}-{name}")
+    link.symlink_to(run.dir)
+    try:
+        dumped = subprocess.run([XSTRACE, "--dump", name], capture_output=True, text=True, timeout=20)
+    finally:
+        link.unlink()
+    assert (dumped.returncode, dumped.stderr, stored(run)) == (0, "", 1)
+    (trace,) = finish(run)
+    assert recorder(trace)["reasons"] == ["session"] and trace.count("tasks") == 100000
+    gone = subprocess.run([XSTRACE, "--dump", name], capture_output=True, text=True)
+    assert gone.returncode == 125 and "no such session" in gone.stderr
+
+
+def test_sigusr1_is_the_recorders_alone(xstrace):
+    """With a flight recorder it does not reach the application, which would die of it."""
+    run = start(xstrace, FLIGHT + " 60s", "tasks t 10 wait tasks t 10")
+    ask(run)
+    finish(run)
+
+
+def test_many_requests_at_once(xstrace):
+    """What is asked for while a dump is written is one dump more."""
+    run = start(xstrace, FLIGHT + " 60s", "tasks t 200000 wait")
+    for _ in range(20):
+        os.kill(run.pid, signal.SIGUSR1)
+        time.sleep(0.002)
+    wait_until(lambda: stored(run) >= 2)
+    traces = finish(run)
+    assert 2 <= len(traces) < 20
+    assert all(t.count("tasks") == 200000 for t in traces)
+
+
+def test_compressed(xstrace):
+    run = start(xstrace, FLIGHT + " 60s --compress zstd", "tasks t 100000 wait")
+    ask(run)
+    (trace,) = finish(run)
+    assert trace.path.suffix == ".zst" and trace.count("tasks") == 100000
+
+
+def test_undisturbed_while_a_dump_is_written(xstrace):
+    """The rings are read all the time: nothing is lost, and no task waits for the dump."""
+    run = xstrace.start(FLIGHT + " 60s --on-full drop", "itt_stress", [xstrace.home / "truth", 2, 10000, 3])
+    run.wait_for_output()
+    for _ in range(5):
+        time.sleep(0.4)
+        ask(run)
+    run.finish()
+    assert run.status == 0 and not any("lost" in line for line in run.said)
+    traces = sorted(run.traces, key=lambda t: recorder(t)["dump"])
+    counts = [t.count("tasks") for t in traces]
+    assert counts == sorted(counts) and len(counts) == 5
+    for tasks in traces[-1].by_thread(traces[-1].tasks).values():
+        numbers = [int(s.name.removeprefix("stress::t")) for s in tasks]
+        assert numbers == [n % 16 for n in range(len(tasks))]
+
+
+def test_recover(xstrace):
+    """The history dies with the drain process; what still lies in the rings is written."""
+    run = start(xstrace, FLIGHT + " 60s", "tasks a 200000 wait tasks b 1000 wait")
+    time.sleep(0.2)
+    os.kill(run.drain, signal.SIGKILL)
+    go_on(run)
+    run.process.stdin.close()
+    run.wait()
+    assert run.status == 0 and "--recover" in said(run)
+    recovered = subprocess.run([XSTRACE, "--recover", run.dir], cwd=run.cwd, capture_output=True, text=True)
+    assert recovered.returncode == 0, recovered.stderr
+    run.collect()
+    assert recorder(run.trace) == {"recovered": True}
+    assert run.trace.count("tasks", "steps::b") == 1000
+    assert 23000 < run.trace.count("tasks", "steps::a") < 32768
+
+
+@pytest.mark.parametrize("options, message", [
+    ("--chrome-itt-logging --flight-memory 8M", "needs --flight-recorder"),
+    ("--flight-recorder 5s", "needs a trace"),
+    ("--chrome-itt-logging -h --flight-recorder 5s", "without it"),
+])
+def test_options(xstrace, options, message):
+    run = xstrace(options, "/bin/true")
+    assert run.status == 125 and message in run.said[0]
