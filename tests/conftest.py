@@ -34,7 +34,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from xstrace import check_trace, open_trace  # noqa: E402
 
-VARIABLES = ("XSTRACE_RUN", "LD_PRELOAD", "INTEL_LIBITTNOTIFY64", "OPENCL_LAYERS")
+VARIABLES = ("XSTRACE_RUN", "LD_PRELOAD", "INTEL_LIBITTNOTIFY64", "INTEL_JIT_PROFILER64", "OPENCL_LAYERS")
 OWN_LINE = re.compile(r"xstrace: |\[(INFO|WARNING)\] ")
 NOBODY = 65534
 CLONE_NEWNS = 0x20000
@@ -194,7 +194,11 @@ class TracedRun(Run):
         """Pids of the launcher's children by name: {"xstrace-drain": …, "itt_tasks": …}."""
         path = f"/proc/{self.pid}/task/{self.pid}/children"
         pids = [int(pid) for pid in Path(path).read_text().split()]
-        return {Path(f"/proc/{pid}/comm").read_text().strip(): pid for pid in pids}
+        found = {}
+        for pid in pids:
+            with contextlib.suppress(OSError):  # it has just ended
+                found[Path(f"/proc/{pid}/comm").read_text().strip()] = pid
+        return found
 
     def child(self, name):
         """Pid of a child of the launcher, as soon as it is there."""

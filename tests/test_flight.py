@@ -213,18 +213,13 @@ def test_a_marker_triggers(xstrace):
 def test_dump_of_a_session(xstrace):
     """xstrace --dump is back when the files are complete."""
     name = f"test-{os.getpid()}"
-    run = start(xstrace, FLIGHT + " 60s", "tasks t 100000 wait")
-    link = Path(f"/dev/shm/xstrace-session-{os.geteuid()}-{name}")
-    link.symlink_to(run.dir)
-    try:
-        dumped = subprocess.run([XSTRACE, "--dump", name], capture_output=True, text=True, timeout=20)
-    finally:
-        link.unlink()
+    run = start(xstrace, f"--session {name} {FLIGHT} 60s", "tasks t 100000 wait")
+    dumped = subprocess.run([XSTRACE, "--dump", name], capture_output=True, text=True, timeout=20)
     assert (dumped.returncode, dumped.stderr, stored(run)) == (0, "", 1)
     (trace,) = finish(run)
     assert recorder(trace)["reasons"] == ["session"] and trace.count("tasks") == 100000
     gone = subprocess.run([XSTRACE, "--dump", name], capture_output=True, text=True)
-    assert gone.returncode == 125 and "no such session" in gone.stderr
+    assert gone.returncode == 125 and f"no session {name}" in gone.stderr
 
 
 def test_sigusr1_is_the_recorders_alone(xstrace):
