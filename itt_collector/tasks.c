@@ -74,13 +74,22 @@ static __attribute__((noinline)) void begin_with_ids(__itt_domain *domain, struc
 		begin_with(domain, id, parent, itt_name_in(domain, handle)->id, 0);
 }
 
+/* Word by word: wider loads than the caller's stores just before would have to wait for these to reach the cache. */
+static inline bool has_ids(const __itt_id *task, const __itt_id *parent)
+{
+	uint64_t words[4] = { task->d1, task->d2, parent->d1, parent->d2 };
+
+	__asm__("" : "+r"(words[0]), "+r"(words[1]), "+r"(words[2]), "+r"(words[3]));
+	return words[0] | words[1] | words[2] | words[3];
+}
+
 EXPORT void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent, __itt_string_handle *handle)
 {
 	const struct itt_name *name;
 
 	if (!domain || !domain->flags)
 		return;
-	if (__builtin_expect((task.d1 | task.d2 | parent.d1 | parent.d2) != 0, 0)) {
+	if (__builtin_expect(has_ids(&task, &parent), 0)) {
 		begin_with_ids((__itt_domain *)domain, itt_id(task), itt_id(parent), handle);
 		return;
 	}
