@@ -75,6 +75,7 @@ struct xs_control {
 	int32_t launcher_pid, app_pid;
 	uint64_t launcher_start;       /* tells a reused pid; 0: not needed, the run has no session */
 	uint32_t app_not_traced;       /* the launcher has said why already */
+	int32_t rank;                  /* of the job; -1: unknown */
 	_Atomic uint32_t app_started;  /* 1: the application runs (app_pid is valid) */
 	_Atomic uint32_t app_exited;   /* 1: the launcher has reaped it (app_status is valid) */
 	_Atomic uint32_t app_finished; /* futex, enum xs_finished */

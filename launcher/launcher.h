@@ -71,6 +71,8 @@ _Noreturn void xs_end_like(int status);
 
 /* Does --ranks-to-sample want this process's rank? Without a rank in the environment: yes, after a warning. */
 bool xs_rank_wanted(const struct xs_options *options);
+/* The rank that the environment gives this process; -1: none. */
+int32_t xs_rank(void);
 /* Puts the names of --include-kernels-file and --exclude-kernels-file to the others. 0, or -1 after one line that says what is wrong. */
 int xs_read_kernels(struct xs_options *options);
 

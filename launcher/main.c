@@ -117,6 +117,7 @@ static int run(const struct xs_options *options, char **all, char **argv)
 	}
 	kind = xs_program_kind(path);
 	warn_untraceable(kind, path);
+	launch.control->rank = xs_rank();
 	launch.control->app_not_traced = kind != XS_PROGRAM_DYNAMIC && kind != XS_PROGRAM_UNKNOWN;
 	environment = xs_environment(&launch, library, kind != XS_PROGRAM_NO_PRELOAD);
 	status = environment ? xs_run_application(&launch, drain, path, argv, environment) : -ENOMEM;

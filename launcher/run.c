@@ -96,6 +96,7 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	control->version = XS_SHM_VERSION;
 	control->use_tsc = xs_clock_tsc_usable();
 	control->launcher_pid = getpid();
+	control->rank = -1;
 	control->options = *options;
 	memcpy(control->run_id, strrchr(launch->dir, '/') + 1, strlen(strrchr(launch->dir, '/') + 1) + 1);
 	put_command(control, argv);

@@ -26,6 +26,13 @@ static bool rank_of_job(uint64_t *ret_rank)
 	return false;
 }
 
+int32_t xs_rank(void)
+{
+	uint64_t rank;
+
+	return rank_of_job(&rank) && rank <= INT32_MAX ? (int32_t)rank : -1;
+}
+
 bool xs_rank_wanted(const struct xs_options *options)
 {
 	uint64_t rank;

@@ -142,6 +142,8 @@ static void header(struct xs_process *process)
 	o = put_escaped(put(o, "\",\"host\":\""), run->host);
 	o = put_count(o, "\",\"pid\":", (uint64_t)process->pid);
 	o = put_count(o, ",\"ppid\":", (uint64_t)process->file->ppid);
+	if (run->rank >= 0)
+		o = put_count(o, ",\"rank\":", (uint64_t)run->rank);
 	o = put_escaped(put(o, ",\"options\":\""), run->arguments);
 	o = put(o, "\",\"clock\":");
 	o = put(o, run->use_tsc ? "\"tsc\"" : "\"monotonic\"");

@@ -84,6 +84,7 @@ static int open_run(struct xs_run *run, const char *dir, bool recover)
 	    control->version != XS_SHM_VERSION)
 		return -EBADMSG;
 	run->copied_options = control->options;
+	run->rank = control->rank;
 	run->options = &run->copied_options;
 	memcpy(run->run_id, control->run_id, sizeof(run->run_id) - 1);
 	memcpy(run->command, control->command, sizeof(run->command) - 2);

@@ -107,6 +107,8 @@ void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool
 {
 	struct xs_process *process = track->process;
 
+	if (process->watch_tasks && !unfinished)
+		xs_summary_ccl(process, task, end);
 	if (process->chrome) {
 		displaced |= task->extra && task->extra->displaced;
 		written(process, task,
@@ -153,6 +155,8 @@ static struct keyed **partner(struct xs_keyed *keyed, const struct keyed *half)
 
 static void show(struct xs_process *process, struct keyed *begin, uint64_t end, bool unfinished)
 {
+	if (process->watch_tasks && !unfinished && begin->span == XS_SPAN_OVERLAPPED)
+		xs_summary_ccl(process, &begin->task, end);
 	if (process->chrome)
 		written(process, &begin->task, xs_chrome_on_row(process, begin->span, &begin->task, end, unfinished));
 	xs_extra_drop(process, &begin->task);

@@ -221,8 +221,9 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 	start = process->watched ? xs_process_start(process->watched) : 0;
 	/* clock ticks of 10 ms; a process of this pid that began after the join is another one */
 	process->start = start && start * 10000000u <= file->join_boot + 20000000u ? start : UINT64_MAX;
-	if (run->options->host_timing || run->options->device_timing)
+	if (run->options->host_timing || run->options->device_timing || run->options->ccl_summary)
 		process->summary = xs_summary_open();
+	process->watch_tasks = process->summary && run->options->ccl_summary;
 	if (run->recovering) {
 		find_tracks(process);
 		atomic_fetch_and(&process->file->committed, ~1ull); /* all rings have changed over */
@@ -539,8 +540,11 @@ static inline void read_end(struct xs_track *track, const struct xs_event *event
 		return;
 	}
 	task = &track->open[at - 1];
-	if (__builtin_expect(at != track->depth || task->extra || task->row || end < track->last_ns, 0)) {
-		/* the application ends tasks of two domains in another order than it began them, or at times of its own */
+	if (__builtin_expect(at != track->depth || task->extra || task->row || end < track->last_ns || process->watch_tasks, 0)) {
+		/*
+		 * the application ends tasks of two domains in another order than it began them, or at times of its own; or
+		 * there is more to do with each
+		 */
 		struct xs_open copy = *task;
 
 		xs_itt_end(track, &copy, end, at != track->depth || end < track->last_ns, false);

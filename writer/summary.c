@@ -1,5 +1,5 @@
 /*
- * The text sink: the host and device timing tables (-h, -d), with unitrace's titles and columns.
+ * The text sink: the host, device and oneCCL timing tables (-h, -d, -r), with unitrace's titles and columns.
  *
  * Counted as records come, so memory depends on the number of different names and not on the number of events.
  */
@@ -26,7 +26,7 @@ struct table {
 };
 
 struct xs_summary {
-	struct table host, device;
+	struct table host, device, ccl;
 	bool seen[4]; /* device types */
 };
 
@@ -119,6 +119,39 @@ void xs_summary_device(struct xs_process *process, const struct xs_work *work)
 	add(&process->summary->device, &key, work->end - work->start);
 }
 
+/* The task's send_size, as its JSON arguments have it (chrome_itt.c); the first one if it was given more than once. */
+static bool size_of_message(const struct xs_open *task, uint64_t *ret_size)
+{
+	static const char key[] = "\"send_size\":[";
+	const struct xs_extra *extra = task->extra;
+	const char *found, *stop;
+
+	found = extra && extra->length ? memmem(extra->args, extra->length, key, sizeof(key) - 1) : NULL;
+	/* of a longer key, with a quote in it, this may be the end */
+	if (!found || (found > extra->args && found[-1] != ','))
+		return false;
+	stop = extra->args + extra->length;
+	found += sizeof(key) - 1;
+	if (found == stop || *found < '0' || *found > '9')
+		return false;
+	for (*ret_size = 0; found < stop && *found >= '0' && *found <= '9'; found++)
+		*ret_size = 10 * *ret_size + (uint64_t)(*found - '0');
+	return true;
+}
+
+void xs_summary_ccl(struct xs_process *process, const struct xs_open *task, uint64_t end)
+{
+	struct row key = { .id = task->name.id, .shaped = true };
+	size_t length;
+	const char *domain = xs_text_of(process->run, task->name.scope, &length);
+
+	if (!task->name.scope || length < 6 || memcmp(domain, "oneCCL", 6))
+		return;
+	/* in place of a shape: the size, and whether there is one */
+	key.shape[1] = size_of_message(task, &key.shape[0]);
+	add(&process->summary->ccl, &key, end > task->start ? end - task->start : 0);
+}
+
 static int by_total(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
@@ -141,6 +174,18 @@ static void name_of(const struct xs_process *process, const struct row *row, cha
 	for (char *c = text; *c; c++)
 		if ((unsigned char)*c < ' ')
 			*c = '?';
+}
+
+static void print_titles(FILE *out)
+{
+	fprintf(out, ", %11s, %19s, %11s, %19s, %19s, %19s\n", "Calls", "Time (ns)", "Time (%)", "Average (ns)", "Min (ns)", "Max (ns)");
+}
+
+static void print_figures(FILE *out, const struct row *row, uint64_t total)
+{
+	fprintf(out, ", %11llu, %19llu, %11.2f, %19llu, %19llu, %19llu\n", (unsigned long long)row->calls, (unsigned long long)row->total,
+		total ? 100.0 * (double)row->total / (double)total : 0.0, (unsigned long long)(row->total / row->calls),
+		(unsigned long long)row->low, (unsigned long long)row->high);
 }
 
 /* The rows of one device type (or all of them: type < 0), the largest time first. */
@@ -166,15 +211,12 @@ static void print_rows(FILE *out, const struct xs_process *process, struct table
 	}
 	qsort(rows, n, sizeof(*rows), by_total);
 	fprintf(out, "\n== %s Backend ==\n\n", title);
-	fprintf(out, "%*s, %11s, %19s, %11s, %19s, %19s, %19s\n", width, first_column, "Calls", "Time (ns)", "Time (%)",
-		"Average (ns)", "Min (ns)", "Max (ns)");
+	fprintf(out, "%*s", width, first_column);
+	print_titles(out);
 	for (uint32_t i = 0; i < n; i++) {
 		name_of(process, &rows[i], name, sizeof(name));
-		fprintf(out, "%*s, %11llu, %19llu, %11.2f, %19llu, %19llu, %19llu\n", width, name,
-			(unsigned long long)rows[i].calls, (unsigned long long)rows[i].total,
-			total ? 100.0 * (double)rows[i].total / (double)total : 0.0,
-			(unsigned long long)(rows[i].total / rows[i].calls), (unsigned long long)rows[i].low,
-			(unsigned long long)rows[i].high);
+		fprintf(out, "%*s", width, name);
+		print_figures(out, &rows[i], total);
 	}
 	fputs("\n", out);
 	free(rows);
@@ -218,6 +260,50 @@ static void print_total(FILE *out, const char *kind, const char *backend, uint64
 	fprintf(out, "%s%20llu\n", label, (unsigned long long)total);
 }
 
+static void print_box(FILE *out, const struct xs_process *process)
+{
+	static const char stars[] = "****************************************************************";
+	char rank[16] = "-", text[64];
+	int n;
+
+	if (process->run->rank >= 0)
+		(void)snprintf(rank, sizeof(rank), "%d", process->run->rank);
+	n = snprintf(text, sizeof(text), "*  Process ID : %d | Rank ID : %s  *", process->pid, rank);
+	fprintf(out, "%.*s\n%s\n%.*s\n\n", n, stars, text, n, stars);
+}
+
+/* A row for each collective and message size. */
+static void print_ccl(FILE *out, const struct xs_process *process, const struct table *table)
+{
+	struct row *rows = calloc(table->count + 1, sizeof(*rows));
+	uint64_t total = total_of(table, -1);
+	int width = (int)strlen("Function");
+	char name[512], size[24];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; rows && i < table->size; i++) {
+		if (!table->rows[i].id)
+			continue;
+		rows[n] = table->rows[i];
+		rows[n].shaped = false; /* the size has a column of its own */
+		name_of(process, &rows[n++], name, sizeof(name));
+		if ((int)strlen(name) > width)
+			width = (int)strlen(name);
+	}
+	if (n)
+		qsort(rows, n, sizeof(*rows), by_total);
+	fprintf(out, "\n%*s, %20s", width, "Function", "Message Size (B)");
+	print_titles(out);
+	for (uint32_t i = 0; i < n; i++) {
+		name_of(process, &rows[i], name, sizeof(name));
+		(void)snprintf(size, sizeof(size), "%llu", (unsigned long long)rows[i].shape[0]);
+		fprintf(out, "%*s, %20s", width, name, rows[i].shape[1] ? size : "-");
+		print_figures(out, &rows[i], total);
+	}
+	fputs("\n\n", out);
+	free(rows);
+}
+
 static void print(FILE *out, struct xs_process *process)
 {
 	const struct xs_options *options = process->run->options;
@@ -243,6 +329,12 @@ static void print(FILE *out, struct xs_process *process)
 			if (summary->seen[type])
 				print_rows(out, process, &summary->device, type, backends[type], "Kernel");
 		fputs("\n", out);
+	}
+	if (summary->ccl.count) {
+		fputs("\n=== CCL Timing Summary ===\n\n", out);
+		print_box(out, process);
+		print_total(out, "CCL", "oneCCL", process->host_ns, total_of(&summary->ccl, -1));
+		print_ccl(out, process, &summary->ccl);
 	}
 }
 
@@ -279,9 +371,12 @@ static FILE *open_report(const struct xs_process *process, char *path, size_t si
 bool xs_summary_close(struct xs_process *process)
 {
 	struct xs_summary *summary = process->summary;
-	bool to_file = process->run->options->output[0];
+	const struct xs_options *options = process->run->options;
+	bool to_file = options->output[0];
 	char path[2 * XS_PATH_MAX + 32];
-	bool something = summary->host.count || summary->device.count;
+	/* a trace's calls are counted too, and are no reason for a report that does not show them */
+	bool something = (options->host_timing && summary->host.count) || (options->device_timing && summary->device.count) ||
+			 summary->ccl.count;
 	FILE *out = stderr;
 
 	if (something) {
@@ -305,6 +400,7 @@ bool xs_summary_close(struct xs_process *process)
 	}
 	free(summary->host.rows);
 	free(summary->device.rows);
+	free(summary->ccl.rows);
 	free(summary);
 	process->summary = NULL;
 	return something;

@@ -22,6 +22,7 @@ struct xs_run {
 	const struct xs_options *options;
 	struct xs_options copied_options;
 	char run_id[sizeof(((struct xs_control *)0)->run_id)];
+	int32_t rank; /* -1: unknown */
 	char command[sizeof(((struct xs_control *)0)->command)];
 	char arguments[sizeof(((struct xs_control *)0)->arguments)];
 	bool use_tsc;
@@ -184,6 +185,7 @@ struct xs_process {
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
 	struct xs_output *out;      /* chrome's */
 	struct xs_summary *summary; /* NULL: not wanted */
+	bool watch_tasks;           /* the summary has tasks too: no task is plain */
 	/* flight recorder */
 	uint64_t history_cut; /* tick; records before it had to go for want of memory */
 	enum xs_end end;
@@ -300,6 +302,8 @@ void xs_lanes_fini(struct xs_lanes *lanes);
 struct xs_summary *xs_summary_open(void);
 void xs_summary_call(struct xs_summary *summary, const struct xs_call_record *call, uint64_t duration);
 void xs_summary_device(struct xs_process *process, const struct xs_work *work);
+/* A task has ended; those of other libraries than oneCCL are left out. */
+void xs_summary_ccl(struct xs_process *process, const struct xs_open *task, uint64_t end);
 /* True when there was something to report. */
 bool xs_summary_close(struct xs_process *process);
 
