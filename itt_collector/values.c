@@ -77,7 +77,8 @@ static int number_of(const char *name, int length)
 	return number ? *number : 0;
 }
 
-/* Interned name of a number that we gave out, 0 of another. */
+#define UNWANTED UINT32_MAX
+/* Interned name of a number that we gave out, UNWANTED when the options leave it out; 0 of another. */
 static uint32_t id_of_number(int number)
 {
 	const char *name;
@@ -88,7 +89,7 @@ static uint32_t id_of_number(int number)
 	id = atomic_load_explicit(&number_ids[number], memory_order_acquire);
 	if (!id) {
 		name = atomic_load_explicit(&number_names[number], memory_order_acquire);
-		id = name ? xs_name(name, 0) : 0;
+		id = !name ? 0 : itt_wanted(name) ? xs_name(name, 0) : UNWANTED;
 		atomic_store_explicit(&number_ids[number], id, memory_order_release);
 	}
 	return id;
@@ -111,6 +112,8 @@ static int mark(int number, const char *parameter, bool off, uint8_t scope)
 	name = id_of_number(number);
 	if (!name)
 		return -1;
+	if (name == UNWANTED)
+		return 0;
 	args.length = 0;
 	itt_arg_text(&args, "parameter", parameter);
 	if (off)
@@ -144,7 +147,7 @@ EXPORT int __itt_event_create(const char *name, int length)
 	return number_of(name, length);
 }
 
-static int event(int number, uint8_t kind)
+static __attribute__((noinline)) int event_long(int number, uint8_t kind)
 {
 	uint64_t tick = xs_tick(xs_use_tsc);
 	struct xs_event *record;
@@ -153,16 +156,25 @@ static int event(int number, uint8_t kind)
 	if (!xs_recording())
 		return 0;
 	id = id_of_number(number);
-	if (!id || !itt_wanted(number_names[number]))
+	if (!id || id == UNWANTED)
 		return id ? 0 : -1;
-	if (xs_mark(kind, XS_SOURCE_ITT, id))
-		return 0;
 	record = xs_record_begin(sizeof(*record), kind, XS_SOURCE_ITT, 0, id, XS_ROLE_OTHER);
 	if (!record)
 		return 0;
 	record->tick = kind == XS_EVENT_END ? tick : xs_tick(xs_use_tsc);
 	xs_record_end(sizeof(*record));
 	return 0;
+}
+
+static inline int event(int number, uint8_t kind)
+{
+	uint32_t id = number > 0 && number < (int)NUMBERS
+			      ? atomic_load_explicit(&number_ids[number], memory_order_acquire)
+			      : 0;
+
+	if (id && id != UNWANTED && xs_mark(kind, XS_SOURCE_ITT, id))
+		return 0;
+	return event_long(number, kind);
 }
 
 EXPORT int __itt_event_start(int number)

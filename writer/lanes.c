@@ -14,6 +14,8 @@ static bool crosses(const struct xs_lane *lane, uint32_t at, uint64_t start, uin
 {
 	uint32_t first = at;
 
+	if (start >= lane->latest)
+		return false;
 	while (first < lane->count && lane->taken[first].start < end)
 		first++;
 	for (uint32_t i = first; i && first - i < LOOK_BACK; i--) {
@@ -57,6 +59,8 @@ static bool take(struct xs_lane *lane, uint64_t start, uint64_t end, enum xs_fit
 	}
 	memmove(&lane->taken[at + 1], &lane->taken[at], (lane->count - at) * sizeof(*lane->taken));
 	lane->taken[at] = (struct xs_interval){ start, end };
+	if (end > lane->latest)
+		lane->latest = end;
 	lane->count++;
 	return true;
 }

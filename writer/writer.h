@@ -95,6 +95,7 @@ struct xs_lane {
 	uint32_t count, room;
 	struct xs_interval *taken; /* by start */
 	uint64_t forgotten;        /* nothing is known about what lies before it */
+	uint64_t latest;           /* end of all of them: what begins later crosses nothing */
 };
 
 struct xs_lanes {
