@@ -71,6 +71,11 @@ void itt_write(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, cons
 	xs_record_end(size);
 }
 
+void itt_instant(uint8_t scope, const char *name, const struct itt_args *args)
+{
+	itt_write(XS_INSTANT, scope, xs_name(name, 0), (struct xs_id){ { 0, 0, 0 } }, args, 0);
+}
+
 void itt_keyed(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, struct xs_id parent, uint64_t tick, enum xs_role role)
 {
 	bool end = kind == XS_CLOSE || kind == XS_RELATION;

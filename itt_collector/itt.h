@@ -81,6 +81,12 @@ static inline bool itt_enabled(const __itt_domain *domain)
 /* Does anybody want what belongs to no domain, or to one of this name? */
 bool itt_wanted(const char *domain);
 
+/* Is what belongs to no domain recorded? */
+static inline bool itt_recording(void)
+{
+	return xs_recording() && itt_wanted(NULL);
+}
+
 /* ---- args.c: records with arguments ---- */
 
 #define ITT_ARGS_MAX (XS_RECORD_MAX - sizeof(struct xs_args_record))
@@ -97,6 +103,9 @@ void itt_arg_number(struct itt_args *args, const char *key, uint64_t number);
 void itt_arg_address(struct itt_args *args, const char *key, const void *address);
 /* An XS_ARGS or XS_INSTANT record; tick 0: now. args may be NULL. */
 void itt_write(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, const struct itt_args *args, uint64_t tick);
+
+/* The same for an instant, by its name. */
+void itt_instant(uint8_t scope, const char *name, const struct itt_args *args);
 
 static inline struct xs_id itt_id(__itt_id id)
 {

@@ -1,25 +1,13 @@
 /*
- * What happens at a moment or has a value: markers, events, counters, histograms, memory, models, modules.
+ * What happens at a moment or has a value: markers, marks, events, counters, histograms.
  */
 #include "itt.h"
 
 #include <string.h>
 
-#include "jit.h"
 #include "strtab.h"
 
 static const struct xs_id null_id;
-
-/* Is what belongs to no domain recorded? */
-static bool recording(void)
-{
-	return xs_recording() && itt_wanted(NULL);
-}
-
-static void instant(uint8_t scope, const char *name, const struct itt_args *args)
-{
-	itt_write(XS_INSTANT, scope, xs_name(name, 0), null_id, args, 0);
-}
 
 static uint8_t extent_of(int scope)
 {
@@ -107,7 +95,7 @@ static int mark(int number, const char *parameter, bool off, uint8_t scope)
 
 	if (number > 0 && number < (int)NUMBERS && xs_watching() && number_names[number])
 		xs_watch_marker("", number_names[number]);
-	if (!recording())
+	if (!itt_recording())
 		return 0;
 	name = id_of_number(number);
 	if (!name)
@@ -419,7 +407,7 @@ EXPORT void __itt_bind_context_metadata_to_counter(__itt_counter_info *object, s
 		else
 			itt_arg_number(&args, keys[type], *(const uint64_t *)metadata[i].value);
 	}
-	instant(XS_SCOPE_PROCESS, counter->name, &args);
+	itt_instant(XS_SCOPE_PROCESS, counter->name, &args);
 }
 
 /* ---- histograms ---- */
@@ -458,271 +446,4 @@ EXPORT void __itt_histogram_submit(__itt_histogram *histogram, size_t length, vo
 		itt_arg(&args, xs_name("x", 0), (uint32_t)histogram->x_type, x, length);
 	itt_arg(&args, xs_name("y", 0), (uint32_t)histogram->y_type, y, length);
 	itt_write(XS_INSTANT, XS_SCOPE_THREAD, (uint32_t)histogram->extra1, null_id, &args, 0);
-}
-
-/* ---- memory ---- */
-
-struct heap {
-	const char *name;
-};
-
-static void init_heap(void *payload, const char *name)
-{
-	((struct heap *)payload)->name = name;
-}
-ITT_TABLE(heaps, 4096, struct heap, init_heap);
-
-EXPORT void *__itt_heap_function_create(const char *name, const char *domain)
-{
-	return itt_object_in(&heaps, domain, name);
-}
-
-static void heap_event(const struct heap *heap, const char *what, const void *address, const void *old, const size_t *size)
-{
-	struct itt_args args;
-
-	if (!heap || !recording())
-		return;
-	args.length = 0;
-	itt_arg_address(&args, "address", address);
-	if (old)
-		itt_arg_address(&args, "old", old);
-	if (size)
-		itt_arg_number(&args, "size", *size);
-	itt_write(XS_INSTANT, XS_SCOPE_THREAD, itt_join(heap->name, " ", what, 0), null_id, &args, 0);
-}
-
-EXPORT void __itt_heap_allocate_begin(void *heap, size_t size, int initialized)
-{
-	(void)heap, (void)size, (void)initialized; /* the end has it all */
-}
-
-EXPORT void __itt_heap_allocate_end(void *heap, void **address, size_t size, int initialized)
-{
-	(void)initialized;
-	heap_event(heap, "allocate", address ? *address : NULL, NULL, &size);
-}
-
-EXPORT void __itt_heap_free_begin(void *heap, void *address)
-{
-	(void)heap, (void)address;
-}
-
-EXPORT void __itt_heap_free_end(void *heap, void *address)
-{
-	heap_event(heap, "free", address, NULL, NULL);
-}
-
-EXPORT void __itt_heap_reallocate_begin(void *heap, void *address, size_t size, int initialized)
-{
-	(void)heap, (void)address, (void)size, (void)initialized;
-}
-
-EXPORT void __itt_heap_reallocate_end(void *heap, void *address, void **fresh, size_t size, int initialized)
-{
-	(void)initialized;
-	heap_event(heap, "reallocate", fresh ? *fresh : NULL, address, &size);
-}
-
-/* An instant of the entry point's own name, with one number. */
-static void note(const char *name, const char *key, uint64_t number)
-{
-	struct itt_args args;
-
-	if (!recording())
-		return;
-	args.length = 0;
-	if (key)
-		itt_arg_number(&args, key, number);
-	instant(XS_SCOPE_THREAD, name, &args);
-}
-
-#define NOTE(function)                                                                                                 \
-	EXPORT void __itt_##function(void)                                                                             \
-	{                                                                                                              \
-		note(#function, NULL, 0);                                                                              \
-	}
-#define NOTE_NUMBER(function, type, key)                                                                               \
-	EXPORT void __itt_##function(type number)                                                                      \
-	{                                                                                                              \
-		note(#function, key, (uint64_t)number);                                                                \
-	}
-
-NOTE(heap_internal_access_begin)
-NOTE(heap_internal_access_end)
-NOTE(heap_record_memory_growth_begin)
-NOTE(heap_record_memory_growth_end)
-NOTE_NUMBER(heap_reset_detection, unsigned, "mask")
-NOTE_NUMBER(heap_record, unsigned, "mask")
-
-/* ---- models (Advisor's annotations) ---- */
-
-static void model(const char *function, const char *name, const void *address, const size_t *size)
-{
-	struct itt_args args;
-
-	if (!recording())
-		return;
-	args.length = 0;
-	if (address)
-		itt_arg_address(&args, "address", address);
-	if (size)
-		itt_arg_number(&args, "size", *size);
-	itt_write(XS_INSTANT, XS_SCOPE_THREAD, name ? itt_join(function, " ", name, 0) : xs_name(function, 0), null_id, &args, 0);
-}
-
-EXPORT void __itt_model_site_begin(void *site, void *instance, const char *name)
-{
-	(void)site, (void)instance;
-	model("model_site_begin", name, NULL, NULL);
-}
-
-EXPORT void __itt_model_site_end(void *site, void *instance)
-{
-	(void)site, (void)instance;
-	model("model_site_end", NULL, NULL, NULL);
-}
-
-EXPORT void __itt_model_task_begin(void *task, void *instance, const char *name)
-{
-	(void)task, (void)instance;
-	model("model_task_begin", name, NULL, NULL);
-}
-
-EXPORT void __itt_model_task_end(void *task, void *instance)
-{
-	(void)task, (void)instance;
-	model("model_task_end", NULL, NULL, NULL);
-}
-
-#define MODEL_NAME(function, shown)                                                                                    \
-	EXPORT void __itt_##function##A(const char *name)                                                              \
-	{                                                                                                              \
-		model(shown, name, NULL, NULL);                                                                        \
-	}                                                                                                              \
-	EXPORT void __itt_##function##AL(const char *name, size_t length)                                              \
-	{                                                                                                              \
-		char text[1024];                                                                                       \
-		size_t n = name ? strnlen(name, length < sizeof(text) ? length : sizeof(text) - 1) : 0;                \
-                                                                                                                       \
-		memcpy(text, name ? name : "", n);                                                                     \
-		text[n] = '\0';                                                                                        \
-		model(shown, text, NULL, NULL);                                                                        \
-	}
-#define MODEL_ADDRESS(function, shown)                                                                                 \
-	EXPORT void __itt_##function(void *address)                                                                    \
-	{                                                                                                              \
-		model(shown, NULL, address, NULL);                                                                     \
-	}
-#define MODEL_SIZE(function)                                                                                           \
-	EXPORT void __itt_##function(void *address, size_t size)                                                       \
-	{                                                                                                              \
-		model(#function, NULL, address, &size);                                                                \
-	}
-MODEL_NAME(model_site_begin, "model_site_begin")
-MODEL_NAME(model_task_begin, "model_task_begin")
-MODEL_NAME(model_iteration_task, "model_iteration_task")
-MODEL_ADDRESS(model_lock_acquire, "model_lock_acquire")
-MODEL_ADDRESS(model_lock_release, "model_lock_release")
-MODEL_ADDRESS(model_lock_acquire_2, "model_lock_acquire")
-MODEL_ADDRESS(model_lock_release_2, "model_lock_release")
-MODEL_ADDRESS(model_record_deallocation, "model_record_deallocation")
-MODEL_ADDRESS(model_clear_uses, "model_clear_uses")
-MODEL_SIZE(model_record_allocation)
-MODEL_SIZE(model_induction_uses)
-MODEL_SIZE(model_reduction_uses)
-MODEL_SIZE(model_observe_uses)
-NOTE(model_disable_pop)
-NOTE_NUMBER(model_disable_push, int, "mode")
-NOTE_NUMBER(model_aggregate_task, size_t, "count")
-
-EXPORT void __itt_model_site_end_2(void)
-{
-	note("model_site_end", NULL, 0);
-}
-
-EXPORT void __itt_model_task_end_2(void)
-{
-	note("model_task_end", NULL, 0);
-}
-
-/* ---- modules and arrays ---- */
-
-static void module(const char *function, const char *path, const void *start, const void *end)
-{
-	struct itt_args args;
-
-	if (!recording())
-		return;
-	args.length = 0;
-	itt_arg_text(&args, "path", path);
-	if (start)
-		itt_arg_address(&args, "start", start);
-	if (end)
-		itt_arg_address(&args, "end", end);
-	instant(XS_SCOPE_PROCESS, function, &args);
-}
-
-EXPORT void __itt_module_load(void *start, void *end, const char *path)
-{
-	module("module_load", path, start, end);
-}
-
-EXPORT void __itt_module_unload(void *start)
-{
-	module("module_unload", NULL, start, NULL);
-}
-
-static void module_with_sections(const char *function, const __itt_module_object *object)
-{
-	const char *start = NULL, *end = NULL;
-
-	if (!object)
-		return;
-	for (size_t i = 0; object->section_array && i < object->section_number; i++) {
-		const __itt_section_info *section = &object->section_array[i];
-		const char *from = section->start_addr;
-
-		if (!start || from < start)
-			start = from;
-		if (from + section->size > end)
-			end = from + section->size;
-	}
-	module(function, object->module_name, start, end);
-}
-
-EXPORT void __itt_module_load_with_sections(__itt_module_object *object)
-{
-	module_with_sections("module_load_with_sections", object);
-}
-
-EXPORT void __itt_module_unload_with_sections(__itt_module_object *object)
-{
-	module_with_sections("module_unload_with_sections", object);
-}
-
-EXPORT int __itt_av_save(void *data, int rank, const int *dimensions, int type, const char *path, int column_order)
-{
-	struct itt_args args;
-
-	(void)data, (void)dimensions, (void)type, (void)column_order;
-	if (!recording())
-		return 0;
-	args.length = 0;
-	itt_arg_text(&args, "path", path);
-	itt_arg_number(&args, "rank", (uint64_t)rank);
-	instant(XS_SCOPE_THREAD, "av_save", &args);
-	return 0;
-}
-
-EXPORT void xs_jit_method(const char *name, const void *address, unsigned size)
-{
-	struct itt_args args;
-
-	if (!recording())
-		return;
-	args.length = 0;
-	itt_arg_address(&args, "address", address);
-	itt_arg_number(&args, "size", size);
-	itt_write(XS_INSTANT, XS_SCOPE_PROCESS, itt_join("jit", " ", name ? name : "(no name)", 0), null_id, &args, 0);
 }

@@ -22,6 +22,7 @@ struct keyed {
 
 struct xs_keyed {
 	struct keyed *bucket[BUCKETS];
+	struct keyed *spare; /* unused ones */
 	uint32_t count;
 };
 
@@ -153,26 +154,44 @@ static struct keyed **partner(struct xs_keyed *keyed, const struct keyed *half)
 	return best;
 }
 
+/* Zeroed; NULL: no memory. */
+static struct keyed *new_half(struct xs_process *process)
+{
+	struct keyed *half;
+
+	if (!process->keyed)
+		process->keyed = calloc(1, sizeof(*process->keyed));
+	half = process->keyed ? process->keyed->spare : NULL;
+	if (!half)
+		return process->keyed ? calloc(1, sizeof(*half)) : NULL;
+	process->keyed->spare = half->next;
+	memset(half, 0, sizeof(*half));
+	return half;
+}
+
+static void drop_half(struct xs_process *process, struct keyed *half)
+{
+	xs_extra_drop(process, &half->task);
+	half->next = process->keyed->spare;
+	process->keyed->spare = half;
+}
+
 static void show(struct xs_process *process, struct keyed *begin, uint64_t end, bool unfinished)
 {
 	if (process->watch_tasks && !unfinished && begin->span == XS_SPAN_OVERLAPPED)
 		xs_summary_ccl(process, &begin->task, end);
 	if (process->chrome)
 		written(process, &begin->task, xs_chrome_on_row(process, begin->span, &begin->task, end, unfinished));
-	xs_extra_drop(process, &begin->task);
-	free(begin);
+	drop_half(process, begin);
 }
 
 static void add_half(struct xs_process *process, struct keyed *half)
 {
 	struct keyed **link, *other;
 
-	if (!process->keyed)
-		process->keyed = calloc(1, sizeof(*process->keyed));
-	if (!process->keyed || process->keyed->count >= KEYED_MAX) {
+	if (process->keyed->count >= KEYED_MAX) {
 		process->unmatched++;
-		xs_extra_drop(process, &half->task);
-		free(half);
+		drop_half(process, half);
 		return;
 	}
 	link = partner(process->keyed, half);
@@ -190,13 +209,13 @@ static void add_half(struct xs_process *process, struct keyed *half)
 		show(process, other, half->task.start, false);
 	else
 		show(process, half, other->task.start, false);
-	free(half->is_end ? half : other);
+	drop_half(process, half->is_end ? half : other);
 }
 
 static void read_keyed(struct xs_track *track, const struct xs_task_record *record, uint64_t ns)
 {
 	struct xs_process *process = track->process;
-	struct keyed *half = calloc(1, sizeof(*half));
+	struct keyed *half = new_half(process);
 
 	if (!half)
 		return;
@@ -237,11 +256,17 @@ void xs_itt_finish(struct xs_process *process, uint64_t end)
 				show(process, k, end > k->task.start ? end : k->task.start, true);
 			} else {
 				process->unmatched++;
-				free(k);
+				drop_half(process, k);
 			}
 			if (process->chrome && xs_output_full(process->out))
 				(void)xs_output_flush(process->out);
 		}
+	while (process->keyed && process->keyed->spare) {
+		struct keyed *k = process->keyed->spare;
+
+		process->keyed->spare = k->next;
+		free(k);
+	}
 	free(process->keyed);
 	process->keyed = NULL;
 	xs_flows_fini(process);
