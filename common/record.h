@@ -145,7 +145,6 @@ enum xs_value_type {
 	XS_VALUE_FLOAT,
 	XS_VALUE_DOUBLE,
 	XS_VALUE_TEXT,    /* count: bytes */
-	XS_VALUE_STRING,  /* interned strings' ids */
 	XS_VALUE_POINTER,
 };
 

@@ -10,7 +10,7 @@ static size_t size_of(uint32_t type)
 	static const uint8_t sizes[] = {
 		[XS_VALUE_U64] = 8,    [XS_VALUE_S64] = 8,   [XS_VALUE_U32] = 4,    [XS_VALUE_S32] = 4,
 		[XS_VALUE_U16] = 2,    [XS_VALUE_S16] = 2,   [XS_VALUE_FLOAT] = 4,  [XS_VALUE_DOUBLE] = 8,
-		[XS_VALUE_TEXT] = 1,   [XS_VALUE_STRING] = 4, [XS_VALUE_POINTER] = 8,
+		[XS_VALUE_TEXT] = 1,   [XS_VALUE_POINTER] = 8,
 	};
 
 	return type < sizeof(sizes) ? sizes[type] : 0;

@@ -23,7 +23,6 @@ static size_t value_size(uint8_t type)
 	case XS_VALUE_U32:
 	case XS_VALUE_S32:
 	case XS_VALUE_FLOAT:
-	case XS_VALUE_STRING:
 		return 4;
 	case XS_VALUE_U16:
 	case XS_VALUE_S16:
@@ -57,7 +56,7 @@ static char *put_double(char *o, double value, bool single)
 	return put(o, text);
 }
 
-static char *put_value(char *o, struct xs_process *process, uint8_t type, const unsigned char *data)
+static char *put_value(char *o, uint8_t type, const unsigned char *data)
 {
 	union {
 		uint64_t u64;
@@ -69,8 +68,6 @@ static char *put_value(char *o, struct xs_process *process, uint8_t type, const 
 		float f;
 		double d;
 	} value = { 0 };
-	size_t length;
-	const char *text;
 
 	memcpy(&value, data, value_size(type));
 	switch (type) {
@@ -90,12 +87,8 @@ static char *put_value(char *o, struct xs_process *process, uint8_t type, const 
 		return put_double(o, (double)value.f, true);
 	case XS_VALUE_DOUBLE:
 		return put_double(o, value.d, false);
-	case XS_VALUE_POINTER:
-		return o + sprintf(o, "\"0x%llx\"", (unsigned long long)value.u64);
 	default:
-		text = xs_text_of(process->run, value.u32, &length);
-		o = xs_json_escape(put(o, "\""), text, length < 1024 ? length : 1024);
-		return put(o, "\"");
+		return o + sprintf(o, "\"0x%llx\"", (unsigned long long)value.u64);
 	}
 }
 
@@ -138,7 +131,7 @@ static uint32_t find_key(const struct xs_extra *extra, const char *key, size_t l
 }
 
 /* The values alone, with commas between. At most 6 bytes per byte of text, 30 per number. */
-static char *put_values(char *o, struct xs_process *process, const struct xs_arg *arg, const unsigned char *data)
+static char *put_values(char *o, const struct xs_arg *arg, const unsigned char *data)
 {
 	size_t size = value_size(arg->type);
 
@@ -147,15 +140,15 @@ static char *put_values(char *o, struct xs_process *process, const struct xs_arg
 	for (uint32_t i = 0; i < arg->count; i++) {
 		if (i)
 			*o++ = ',';
-		o = put_value(o, process, arg->type, data + i * size);
+		o = put_value(o, arg->type, data + i * size);
 	}
 	return o;
 }
 
 static void add(struct xs_process *process, struct xs_extra *extra, const struct xs_arg *arg, const unsigned char *data)
 {
-	/* the longest: 992 numbers of 16 bits, or 1,984 bytes of text, or 248 interned strings */
-	static char values[XS_RECORD_MAX * 8 + 256 * 1100];
+	/* the longest per byte: text with six for one, and floats with 16 for four */
+	static char values[XS_RECORD_MAX * 8];
 	char key[6 * 256 + 8], *o = key;
 	size_t length, values_length;
 	const char *text = xs_text_of(process->run, arg->key, &length);
@@ -163,7 +156,7 @@ static void add(struct xs_process *process, struct xs_extra *extra, const struct
 
 	o = xs_json_escape(put(o, "\""), text, length < 256 ? length : 256);
 	o = put(o, "\":[");
-	values_length = (size_t)(put_values(values, process, arg, data) - values);
+	values_length = (size_t)(put_values(values, arg, data) - values);
 	length = (size_t)(o - key);
 	if (extra->length + length + values_length + 2 > ARGS_MAX) {
 		extra->cut = true;
@@ -174,11 +167,13 @@ static void add(struct xs_process *process, struct xs_extra *extra, const struct
 	extra->cut |= arg->cut;
 	at = find_key(extra, key, length);
 	if (at) {
-		/* given before: one more value of the same key */
-		memmove(extra->args + at + 1 + values_length, extra->args + at, extra->length - at);
-		extra->args[at] = ',';
-		memcpy(extra->args + at + 1, values, values_length);
-		extra->length += (uint32_t)(values_length + 1);
+		/* given before: more values of the same key */
+		uint32_t comma = values_length && extra->args[at - 1] != '[';
+
+		memmove(extra->args + at + comma + values_length, extra->args + at, extra->length - at);
+		extra->args[at] = comma ? ',' : extra->args[at];
+		memcpy(extra->args + at + comma, values, values_length);
+		extra->length += (uint32_t)values_length + comma;
 		return;
 	}
 	o = extra->args + extra->length;
@@ -201,7 +196,7 @@ void xs_chrome_args(struct xs_process *process, struct xs_extra *extra, const un
 		memcpy(&arg, args + at, sizeof(arg));
 		bytes = arg.count * value_size(arg.type);
 		at += (uint32_t)sizeof(arg);
-		if (bytes > length - at)
+		if (bytes > length - at || !value_size(arg.type)) /* hostile, or of a newer collector */
 			return;
 		add(process, extra, &arg, args + at);
 		at += (uint32_t)((bytes + 7) & ~(size_t)7);
