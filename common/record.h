@@ -29,6 +29,7 @@ enum xs_kind {
 	XS_EVENT_END,   /* the innermost one of the name ends */
 	XS_RELATION,   /* between two tasks; struct xs_task_record, flags: enum xs_relation */
 	XS_TRACK,      /* the thread's tasks go to the track `name` from here on; 0: to its own again */
+	XS_KERNEL,     /* what a kernel is made of, before its first XS_DEVICE; struct xs_kernel_record */
 };
 
 /* Who made the record: the row of the table that turns a function number into a name. */
@@ -71,6 +72,8 @@ struct xs_call_record {
 static_assert(sizeof(struct xs_call_record) == 32, "two calls in a cache line");
 
 enum xs_device_class { XS_WORK_KERNEL, XS_WORK_COPY, XS_WORK_FILL, XS_WORK_MAP, XS_WORK_OTHER };
+/* Where a copy's end lies; OpenCL leaves it unknown. */
+enum xs_memory { XS_MEMORY_UNKNOWN, XS_MEMORY_HOST, XS_MEMORY_DEVICE, XS_MEMORY_SHARED, XS_MEMORY_SYSTEM };
 enum xs_device_type { XS_DEVICE_UNKNOWN, XS_DEVICE_CPU, XS_DEVICE_GPU, XS_DEVICE_ACCELERATOR };
 
 struct xs_device_record {
@@ -87,13 +90,30 @@ struct xs_device_record {
 	uint8_t simd;          /* work items that run in step; 0: unknown */
 	uint64_t queued, submit, start, end; /* ns of the device's clock */
 	uint64_t bytes;        /* copies, fills, maps */
-	uint64_t reserved;
+	uint8_t tile;          /* number of the tile, from 1; 0: the whole device */
+	uint8_t engine;        /* ordinal of the engine group, from 1; 0: unknown */
+	uint8_t engine_index;  /* within the group, from 0 */
+	uint8_t memory;        /* copies: enum xs_memory of the source << 4 | of the target */
+	uint32_t kernel;       /* id of the XS_KERNEL record; 0: none */
 	uint64_t global[3];    /* kernels only (the record ends before it otherwise): work items, 0 = unused dimension */
 	uint64_t local[3];     /* work group; 0: left to the runtime */
 };
 static_assert(sizeof(struct xs_device_record) == 144, "multiple of 16");
 #define XS_DEVICE_RECORD_SHORT 96 /* without global and local */
 static_assert(sizeof(struct xs_device_record) - 48 == XS_DEVICE_RECORD_SHORT, "layout");
+
+struct xs_kernel_record {
+	struct xs_event event; /* name: interned */
+	uint32_t id;           /* serial number in the process, from 1 */
+	uint32_t arguments;
+	uint32_t local_bytes;  /* per work group */
+	uint32_t private_bytes, spill_bytes; /* per hardware thread */
+	uint32_t registers;    /* size of the register file per hardware thread; 0: unknown */
+	uint16_t simd;         /* 0: unknown */
+	uint8_t compiled;      /* 0: unknown, 1: at run time (JIT), 2: ahead of time (AOT) */
+	uint8_t reserved[5];
+};
+static_assert(sizeof(struct xs_kernel_record) == 48, "multiple of 16");
 
 /* An id that the application gives to tasks, frames, …: three words of its own, all 0: none. */
 struct xs_id {

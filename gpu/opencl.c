@@ -612,7 +612,8 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 	record->work = work->work;
 	record->simd = work->simd;
 	record->bytes = bytes;
-	record->reserved = 0;
+	record->tile = record->engine = record->engine_index = record->memory = 0;
+	record->kernel = 0;
 	memcpy(record->global, work->global, sizeof(record->global));
 	memcpy(record->local, work->local, sizeof(record->local));
 	node->event = *work->event;
