@@ -3,6 +3,7 @@
 import collections
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -90,7 +91,7 @@ def test_messages(xstrace, mpi_app, ranks):
         assert made <= {s.args["request"] for s in trace.slices if s.cat == "mpi_request"}
     # the same communicator has the same identity on all of its ranks, and different ones have different ones
     turned = {next(s.args["comm"] for s in job.calls(r) if s.name == "MPI_Bcast") for r in job.traces}
-    half = [next(s.args["comm"] for s in job.calls(r) if s.name == "MPI_Allreduce") for r in job.traces]
+    half = [next(s.args["comm"] for s in job.calls(r) if s.name == "MPI_Allreduce") for r in sorted(job.traces)]
     assert len(turned) == 1 and len(turned.pop()) == 16
     assert half[0::2] == [half[0]] * (ranks // 2) and half[1::2] == [half[1]] * (ranks // 2)
     assert half[0] != half[1]
@@ -107,6 +108,50 @@ def test_collectives(xstrace, mpi_app, ranks):
         assert len(found) == 1 and len(found.pop()) == 16
     dup = {s.args["new_comm"] for t in job.traces.values() for s in t.calls if s.name == "MPI_Comm_dup"}
     assert len(dup) == 1
+
+
+def test_killed_rank(xstrace, mpi_app):
+    """A rank that is killed in a call: its trace says where it was, and those of the others are whole."""
+    app = mpi_app("mpi_killed")
+    files, deadline = [], time.monotonic() + 20
+    xstrace.bare(MPIEXEC, ["-n", "2", XSTRACE, MPI, app])
+    while len(files) < 2 or any(not path.read_text().endswith("]}}\n") for path in files):
+        assert time.monotonic() < deadline
+        files = sorted(xstrace.cwd.glob("*.json"))
+        time.sleep(0.05)
+    run = xstrace.runs[0]
+    xstrace.adopt(run, files)
+    killed = next(t for t in run.traces if t.metadata["rank"] == 1)
+    assert killed.other["end"] == "killed" and killed.other["status"] == 9
+    assert [t.get("in_call") for t in killed.other["threads"] if t["records"]] == ["MPI_Recv"]
+    assert sum(s.name == "MPI_Send" for s in killed.calls) == 100
+
+
+def test_paused(xstrace, mpi_app):
+    """Collectives and communicators are counted while nothing is recorded."""
+    job = Ranks(xstrace, f"{MPI} --start-paused", mpi_app("mpi_paused"))
+    assert job.run.status == 0, job.run.err
+    for rank in job.traces:
+        (barrier,) = [s for s in job.calls(rank) if s.name == "MPI_Barrier"]
+        assert barrier.args["seq"] == 8 and len(barrier.args["comm"]) == 16
+    assert len({job.calls(rank)[0].args["comm"] for rank in job.traces}) == 1
+
+
+def test_under_xstrace(xstrace, mpi_app):
+    """The wrong way round: it is said, and the ranks of this machine are traced all the same."""
+    run = xstrace(MPI, MPIEXEC, ["-n", "2", mpi_app("mpi_first")])
+    assert run.status == 0
+    assert len([line for line in run.said if "mpiexec.mpich -n N xstrace" in line]) == 1
+    ranks = {t.metadata["rank"]: t for t in run.traces}
+    assert sorted(ranks) == [0, 1] and all(t.metadata["world_size"] == 2 for t in run.traces)
+    for rank, trace in ranks.items():
+        assert trace.path.name == f"mpi_first.{trace.pid}.{rank}.json"
+
+
+def test_others_do_not_pay(xstrace):
+    """Without the option nothing of MPI is in the process."""
+    run = xstrace("--chrome-itt-logging", "cat", ["/proc/self/maps"])
+    assert "libxstrace.so" in run.out and "libxstrace-mpi.so" not in run.out
 
 
 def test_first(xstrace, mpi_app):
