@@ -76,6 +76,7 @@ struct sg_span {
 	uint64_t start_ns, end_ns; /* the host's clock around it */
 };
 bool sg_event_ready(const struct sg_event *event);
+bool sg_event_reached(const struct sg_event *event, uint32_t wanted); /* of a counter-based one */
 void sg_event_signal(struct sg_event *event, const struct sg_span *span, uint32_t tiles, uint64_t base);
 void sg_event_clear(struct sg_event *event);
 void sg_event_result(const struct sg_event *event, int tile, ze_kernel_timestamp_result_t *result);
@@ -155,6 +156,7 @@ struct sg_task {
 	struct sg_fence *fence;
 	uint64_t execution;
 	bool running, in_order;
+	uint32_t few[4], *wanted; /* of counter-based wait events: the signals that were asked for before this; NULL when none counts */
 };
 struct sg_queue {
 	struct sg_device *device;
