@@ -49,7 +49,7 @@ struct sg_device {
 	uint32_t tiles;
 	struct sg_device *root, *tile_devices[SG_TILES_MAX];
 	_Atomic uint64_t used; /* of the root: bytes allocated */
-	_Atomic uint64_t busy, launches; /* of the root: ticks in kernels, and how many; for metrics and sysman */
+	_Atomic uint64_t busy, launches, groups; /* of the root: ticks in kernels, how many, of how many groups; for metrics and sysman */
 };
 void sg_devices_make(void);
 struct sg_device *sg_device_number(uint32_t number); /* NULL past the last */
@@ -120,7 +120,7 @@ struct sg_cmd {
 		};
 		struct {
 			void (*call)(struct sg_cmd *cmd, struct sg_device *device, const struct sg_span *span); /* SG_CALL */
-			void *data, *data2;
+			void *data;
 		};
 	};
 };
@@ -190,7 +190,11 @@ extern pthread_mutex_t sg_lock;
 enum { SG_LOCAL_MARK = 1 << 30 }; /* plus its size, in the second half of an argument that is local memory */
 void sg_run(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd, uint64_t execution, bool counted);
 void sg_users(const struct sg_cmd *cmd, struct sg_list *list, int change); /* of what the command names, if `counted` */
-extern _Atomic uint64_t sg_running; /* address of the kernel that runs now, 0 when none does */
+
+/* streamer.c: while there are streamers, they want to know of each kernel */
+extern _Atomic uint32_t sg_streamers;
+int sg_stream_begin(const struct sg_device *device);
+void sg_stream_end(int place, const struct sg_device *device, const struct sg_cmd *cmd, const struct sg_span *span);
 
 /* module.c */
 struct sg_module;
