@@ -29,7 +29,6 @@ ze_result_t sg_zeDriverGet(uint32_t *count, ze_driver_handle_t *ret)
 	return SG_OK;
 }
 
-#ifdef SG_NEWER
 ze_result_t sg_zeInitDrivers(uint32_t *count, ze_driver_handle_t *ret, ze_init_driver_type_desc_t *desc)
 {
 	sg_start();
@@ -44,7 +43,6 @@ ze_result_t sg_zeInitDrivers(uint32_t *count, ze_driver_handle_t *ret, ze_init_d
 	SG_GIVE(count, ret, 1, ret[i] = (ze_driver_handle_t)&driver);
 	return SG_OK;
 }
-#endif
 
 ze_result_t sg_zeDriverGetApiVersion(ze_driver_handle_t handle, ze_api_version_t *ret)
 {
@@ -103,11 +101,13 @@ static const struct {
 	void *function;
 } functions[] = {
 #define SG_FN(version, function, member) {#function, (void *)sg_##function},
+#define SG_NEW(version, function, member, position) {#function, (void *)sg_##function},
 #define SG_EXT(function) {#function, (void *)sg_##function},
 #define SG_TABLE(getter, type)
 #define SG_END
 #include "api.def"
 #undef SG_FN
+#undef SG_NEW
 #undef SG_EXT
 #undef SG_TABLE
 #undef SG_END
@@ -199,6 +199,15 @@ ze_result_t sg_zeContextEvictMemory(ze_context_handle_t context, ze_device_handl
 #define SG_FN(version_, function, member) \
 	if ((uint32_t)version >= ZE_MAKE_VERSION(1, version_)) \
 		table->member = sg_##function;
+#ifdef SG_NEWER
+#define SG_NEW(version_, function, member_, position) \
+	_Static_assert(offsetof(__typeof__(*table), member_) == (position) * sizeof(void *), "tables only ever grow"); \
+	SG_FN(version_, function, member_)
+#else
+#define SG_NEW(version_, function, member_, position) \
+	if ((uint32_t)version >= ZE_MAKE_VERSION(1, version_)) \
+		((void **)table)[position] = (void *)sg_##function;
+#endif
 #define SG_EXT(function)
 #define SG_END \
 	return SG_OK; \

@@ -265,14 +265,16 @@ void sg_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* the functions themselves, and those that give them to the loader */
 #define SG_FN(version, function, member) __typeof__(function) sg_##function;
+#define SG_NEW(version, function, member, position) __typeof__(function) sg_##function;
 #define SG_EXT(function) __typeof__(function) sg_##function;
-#define SG_TABLE(getter, type) ze_result_t getter(ze_api_version_t version, type *table);
+#define SG_TABLE(getter, type) __attribute__((visibility("default"))) ze_result_t getter(ze_api_version_t version, type *table);
 #define SG_END
 #include <level_zero/ze_ddi.h>
 #include <level_zero/zes_ddi.h>
 #include <level_zero/zet_ddi.h>
 #include "api.def"
 #undef SG_FN
+#undef SG_NEW
 #undef SG_EXT
 #undef SG_TABLE
 #undef SG_END

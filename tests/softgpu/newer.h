@@ -1,11 +1,12 @@
 /*
- * What headers newer than Debian's declare and the driver knows in any case: a program built with newer headers reaches it through an
- * old loader too, by flags and structures that the loader only hands on, and by zeDriverGetExtensionFunctionAddress.
+ * What headers newer than Debian's declare and the driver knows in any case: a newer loader finds it in its tables, and through an old one a
+ * program reaches it by flags and structures that are only handed on, and by zeDriverGetExtensionFunctionAddress.
  */
 #ifndef SG_NEWER_H
 #define SG_NEWER_H
 
 #include <level_zero/ze_api.h>
+#include <level_zero/zes_api.h>
 
 #ifdef ZE_API_VERSION_CURRENT_M /* a macro in newer headers alone */
 #define SG_NEWER 1
@@ -23,6 +24,25 @@ typedef struct _ze_event_pool_counter_based_exp_desc_t {
 	uint32_t flags;
 } ze_event_pool_counter_based_exp_desc_t;
 
+#define ZE_INIT_DRIVER_TYPE_FLAG_GPU ZE_BIT(0)
+typedef struct _ze_init_driver_type_desc_t {
+	ze_structure_type_t stype;
+	const void *pNext;
+	uint32_t flags;
+} ze_init_driver_type_desc_t;
+
+/* of which only the second is known here */
+typedef struct _ze_command_list_exp_dditable_t {
+	void *members[2];
+} ze_command_list_exp_dditable_t;
+typedef struct _zes_global_dditable_t {
+	void *members[1];
+} zes_global_dditable_t;
+
+ze_result_t zeInitDrivers(uint32_t *count, ze_driver_handle_t *drivers, ze_init_driver_type_desc_t *desc);
+ze_result_t zesInit(uint32_t flags);
+ze_result_t zesDriverGet(uint32_t *count, zes_driver_handle_t *drivers);
+ze_result_t zesDeviceGet(zes_driver_handle_t driver, uint32_t *count, zes_device_handle_t *devices);
 ze_result_t zeCommandListHostSynchronize(ze_command_list_handle_t list, uint64_t timeout);
 ze_result_t zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t immediate, uint32_t count, ze_command_list_handle_t *lists,
  ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait);
