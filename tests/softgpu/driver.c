@@ -80,6 +80,8 @@ static const struct {
 	{"ZE_extension_pci_properties", ZE_MAKE_VERSION(1, 0)},
 	{"ZE_experimental_event_pool_counter_based", ZE_MAKE_VERSION(1, 0)},
 	{"ZE_experimental_immediate_command_list_append", ZE_MAKE_VERSION(1, 0)},
+	{"ZE_experimental_mutable_command_list", ZE_MAKE_VERSION(1, 0)},
+	{"ZE_extension_record_replay_graph", ZE_MAKE_VERSION(1, 0)},
 };
 
 ze_result_t sg_zeDriverGetExtensionProperties(ze_driver_handle_t handle, uint32_t *count, ze_driver_extension_properties_t *ret)
@@ -101,7 +103,7 @@ static const struct {
 	void *function;
 } functions[] = {
 #define SG_FN(version, function, member) {#function, (void *)sg_##function},
-#define SG_NEW(version, function, member, position) {#function, (void *)sg_##function},
+#define SG_NEW(version, function, position) {#function, (void *)sg_##function},
 #define SG_EXT(function) {#function, (void *)sg_##function},
 #define SG_TABLE(getter, type)
 #define SG_END
@@ -199,15 +201,10 @@ ze_result_t sg_zeContextEvictMemory(ze_context_handle_t context, ze_device_handl
 #define SG_FN(version_, function, member) \
 	if ((uint32_t)version >= ZE_MAKE_VERSION(1, version_)) \
 		table->member = sg_##function;
-#ifdef SG_NEWER
-#define SG_NEW(version_, function, member_, position) \
-	_Static_assert(offsetof(__typeof__(*table), member_) == (position) * sizeof(void *), "tables only ever grow"); \
-	SG_FN(version_, function, member_)
-#else
-#define SG_NEW(version_, function, member_, position) \
+/* what headers may lack is put where newer loaders look for it: tables have only ever grown */
+#define SG_NEW(version_, function, position) \
 	if ((uint32_t)version >= ZE_MAKE_VERSION(1, version_)) \
 		((void **)table)[position] = (void *)sg_##function;
-#endif
 #define SG_EXT(function)
 #define SG_END \
 	return SG_OK; \
