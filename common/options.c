@@ -109,6 +109,7 @@ static bool is_trigger(const char *text)
 const struct xs_option xs_option_table[] = {
 	FLAG('h', "host-timing", host_timing, "Report the time spent in host API calls (default, with -d)"),
 	FLAG('d', "device-timing", device_timing, "Report the time kernels and copies took on devices"),
+	FLAG(0, "separate-tiles", separate_tiles, "Show the tiles of a device each for itself where work is spread over them"),
 	FLAG(0, "chrome-call-logging", chrome_call, "Trace every OpenCL call of the host"),
 	FLAG(0, "chrome-kernel-logging", chrome_kernel, "Trace device work and the host calls that enqueue it"),
 	FLAG(0, "chrome-device-logging", chrome_device, "Trace device work alone"),

@@ -33,6 +33,7 @@ struct xs_options {
 	bool no_thread_on_device;
 	bool no_engine_on_device;
 	bool verbose;
+	bool separate_tiles; /* gpu/: a record for each tile that worked */
 	bool show_version;
 	bool show_help;
 	uint32_t on_full;  /* enum xs_on_full */
