@@ -15,6 +15,7 @@
 
 #include "flight.h"
 #include "process.h"
+#include "report.h"
 
 #define MAX_DEPTH 65536u
 #define MAX_THREADS 4096u
@@ -221,7 +222,7 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 	start = process->watched ? xs_process_start(process->watched) : 0;
 	/* clock ticks of 10 ms; a process of this pid that began after the join is another one */
 	process->start = start && start * 10000000u <= file->join_boot + 20000000u ? start : UINT64_MAX;
-	if (run->options->host_timing || run->options->device_timing || run->options->ccl_summary)
+	if (run->options->host_timing || run->options->device_timing || run->options->kernel_submission || run->options->ccl_summary)
 		process->summary = xs_summary_open();
 	process->watch_tasks = process->summary && run->options->ccl_summary;
 	if (run->recovering) {
@@ -627,6 +628,8 @@ static void read_device(struct xs_track *track, const struct xs_event *event, ui
 		xs_chrome_device(process, &work);
 	if (process->summary)
 		xs_summary_device(process, &work);
+	if (process->run->options->device_timeline)
+		xs_timeline_device(process, &work);
 	if (work.end > process->last_ns)
 		process->last_ns = work.end;
 }
@@ -646,12 +649,18 @@ static void open_chrome(struct xs_track *track)
 
 static void read_record(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
+	struct xs_process *process = track->process;
+
 	switch (event->kind) {
 	case XS_CALL:
 		read_call(track, event, size);
 		break;
 	case XS_DEVICE:
 		read_device(track, event, size);
+		break;
+	case XS_KERNEL:
+		if (process->summary && size >= sizeof(struct xs_kernel_record))
+			xs_summary_kernel(process->summary, (const void *)event);
 		break;
 	case XS_THREAD:
 		read_thread(track, event, size);
@@ -822,6 +831,7 @@ void xs_process_commit(struct xs_process *process)
 		dirty |= process->tracks[i]->dirty;
 	if (!dirty)
 		return;
+	xs_reports_flush(process);
 	if (process->chrome) {
 		struct xs_output *out = process->out;
 		int error = xs_output_flush(out);
@@ -944,6 +954,7 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 		xs_chrome_close(process, end, status);
 	if (process->summary)
 		shown |= xs_summary_close(process);
+	shown |= xs_reports_close(process);
 	run->wrote_something |= shown;
 	/* a script starts hundreds of programs that have nothing to show: only the application's silence is news */
 	if (!shown && (run->options->verbose ||
