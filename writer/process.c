@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "flight.h"
+#include "report.h"
 #include "writer.h"
 
 /* ---- reading ---- */
@@ -88,6 +89,7 @@ void xs_process_commit(struct xs_process *process)
 		dirty |= process->tracks[i]->dirty;
 	if (!dirty)
 		return;
+	xs_reports_flush(process);
 	if (process->chrome) {
 		struct xs_output *out = process->out;
 		int error = xs_output_flush(out);
@@ -209,6 +211,7 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 		xs_chrome_close(process, end, status);
 	if (process->summary)
 		shown |= xs_summary_close(process);
+	shown |= xs_reports_close(process);
 	run->wrote_something |= shown;
 	/* a script starts hundreds of programs that have nothing to show: only the application's silence is news */
 	if (!shown && (run->options->verbose ||

@@ -188,6 +188,7 @@ struct xs_process {
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
 	struct xs_output *out;      /* chrome's */
 	struct xs_summary *summary; /* NULL: not wanted */
+	struct xs_reports *reports; /* report.c: those that are open; NULL: none */
 	bool watch_tasks;           /* the summary has tasks too: no task is plain */
 	/* flight recorder */
 	uint64_t history_cut; /* tick; records before it had to go for want of memory */
@@ -281,6 +282,8 @@ const struct xs_name *xs_name_of(struct xs_process *process, uint32_t id);
 const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length);
 /* Key of a function's name for the two above. */
 uint32_t xs_function_id(uint8_t source, uint32_t function);
+/* What a device record's event names: a function, or a kernel, by its C++ name where that is wanted; valid until the next call. */
+const char *xs_kernel_text(const struct xs_run *run, const struct xs_event *event, size_t *ret_length);
 
 /* ---- sinks ---- */
 
@@ -345,13 +348,19 @@ enum xs_fit {
 struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t end, enum xs_fit fit);
 void xs_lanes_fini(struct xs_lanes *lanes);
 
+/* ---- reports: summary.c, timeline.c ---- */
+
 struct xs_summary *xs_summary_open(void);
 void xs_summary_call(struct xs_summary *summary, const struct xs_call_record *call, uint64_t duration);
 void xs_summary_device(struct xs_process *process, const struct xs_work *work);
+/* What a kernel is made of, before it first runs. */
+void xs_summary_kernel(struct xs_summary *summary, const struct xs_kernel_record *kernel);
 /* A task has ended; those of other libraries than oneCCL are left out. */
 void xs_summary_ccl(struct xs_process *process, const struct xs_open *task, uint64_t end);
 /* True when there was something to report. */
 bool xs_summary_close(struct xs_process *process);
+/* -t */
+void xs_timeline_device(struct xs_process *process, const struct xs_work *work);
 
 /* ---- drain.c ---- */
 
