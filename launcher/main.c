@@ -147,6 +147,12 @@ int main(int argc, char **argv)
 		return XS_EXIT_SELF;
 	}
 #endif
+#ifndef XS_HAVE_DEMANGLE
+	if (options.demangle) {
+		fprintf(stderr, "xstrace: --demangle: this xstrace was built without the C++ runtime's static library\n");
+		return XS_EXIT_SELF;
+	}
+#endif
 	if (options.show_help) {
 		xs_options_help(stdout);
 		return 0;

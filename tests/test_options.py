@@ -56,6 +56,10 @@ BAD = [
     ("--compress gzip --chrome-itt-logging true", 125, "gzip"),
     ("--compress zstd true", 125, "--compress"),
     ("--compress zstd -h -d true", 125, "--compress"),
+    ("--report-format xml -h -o rep true", 125, "text|json|csv"),
+    ("--report-format json --chrome-itt-logging true", 125, "--report-format"),
+    ("--report-format csv -h true", 125, "--output"),
+    ("-s --flight-recorder 5s --chrome-itt-logging true", 125, "without it"),
     ("", 125, "no application"),
     ("-h", 125, "no application"),
     ("-h --", 125, "no application"),
@@ -126,6 +130,7 @@ VALUES = {
     "chrome-event-buffer-size": "4000",
     "on-full": "drop",
     "compress": "none",
+    "report-format": "csv",
     "output": "rep.txt",
     "output-dir-path": "out",
     "delay": "20ms",
@@ -145,6 +150,7 @@ VALUES = {
 }
 # what else an option needs
 WITH = {
+    "report-format": ["-h", "-o", "rep"],
     "flight-recorder": [CHROME],
     "flight-memory": [CHROME, "--flight-recorder=1"],
     "trigger": [CHROME, "--flight-recorder=1"],

@@ -1,7 +1,7 @@
 /*
  * The drain process's view: the run, its processes, the tracks (rings) of each, and what sinks are given.
  *
- * drain.c looks for work, process.c reads records and knows what they mean together, sinks (chrome.c, summary.c) write.
+ * drain.c looks for work, records.c reads and knows what records mean together, sinks (chrome.c, summary.c) write, process.c commits.
  */
 #ifndef XS_WRITER_H
 #define XS_WRITER_H
@@ -135,6 +135,8 @@ struct xs_track {
 	char prefix[64]; /* {"ph":"X","tid":T,"pid":P,"ts": */
 	uint32_t prefix_length;
 	struct xs_lanes crossing; /* tasks that end out of order */
+	struct xs_arrow *arrows;  /* arrows.c: they wait for the calls that they start from */
+	uint32_t arrow_count, arrow_room;
 	uint32_t row;             /* string id of the track that tasks go to; 0: the thread's own */
 	struct xs_history history; /* the track's state is that before these records */
 };
@@ -147,7 +149,7 @@ struct xs_mapped {
 
 struct xs_device_clock {
 	bool known;
-	int candidate;  /* enum in process.c */
+	int candidate;  /* enum in records.c */
 	int64_t offset; /* unknown clock: result = device ns + offset */
 };
 
@@ -186,6 +188,7 @@ struct xs_process {
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
 	struct xs_output *out;      /* chrome's */
 	struct xs_summary *summary; /* NULL: not wanted */
+	struct xs_reports *reports; /* report.c: those that are open; NULL: none */
 	bool watch_tasks;           /* the summary has tasks too: no task is plain */
 	/* flight recorder */
 	uint64_t history_cut; /* tick; records before it had to go for want of memory */
@@ -203,10 +206,55 @@ struct xs_work {
 	bool linked;           /* the enqueuing call is in the trace: nothing was lost so far */
 };
 
-/* ---- process.c ---- */
+/* ---- adopt.c ---- */
 
 /* Maps a process's file; NULL when it is not ready (errno EAGAIN) or no such file can be used. */
 struct xs_process *xs_process_adopt(struct xs_run *run, const char *name);
+/* Rings that threads took since the last look. */
+void xs_process_find_tracks(struct xs_process *process);
+/* A ring changes over to the state that was prepared. */
+void xs_track_settle(struct xs_ring *ring);
+
+/* ---- records.c ---- */
+
+static inline uint64_t xs_process_ns(const struct xs_process *process, uint64_t tick)
+{
+	return xs_timeline_ns(&process->run->clock, tick);
+}
+
+/* Reads what the ring holds; returns the bytes read. */
+uint64_t xs_track_read(struct xs_track *track);
+/* Records in memory of our own, known to be whole, through the dispatch. */
+void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_t length);
+/* The ring is another thread's from here on: counts of its own. */
+void xs_track_stats(struct xs_track *track, uint32_t tid, uint32_t name);
+/* The thread is done with the ring, or the process is. lost: the ring's count. */
+void xs_track_close_stats(struct xs_track *track, uint64_t lost);
+/* The innermost `count` open tasks end there, though nobody ended them. */
+void xs_track_close(struct xs_track *track, uint32_t count, uint64_t end);
+/* Opens a task; NULL: too deep, or no memory. */
+struct xs_open *xs_track_open(struct xs_track *track, uint64_t start, uint32_t name);
+/* Takes the open task number `at` out of the stack. */
+void xs_track_take(struct xs_track *track, uint32_t at);
+
+/* ---- pauses.c ---- */
+
+/* Are there pauses that the track is not past? To be asked after the ring's head was read: who wrote behind a pause had seen its end. */
+void xs_track_look_for_pauses(struct xs_track *track);
+/* A record of that tick is next: ends what was open at the pauses before it. */
+void xs_track_cut(struct xs_track *track, uint64_t tick) __attribute__((cold));
+/* The process has ended: the same for all pauses, one that goes on too. */
+void xs_track_cut_last(struct xs_track *track);
+/* When recording went off for the first time after that tick; UINT64_MAX: it did not. */
+uint64_t xs_process_paused_after(const struct xs_process *process, uint64_t tick);
+/*
+ * For a record that is written at its end, of something that began at `tick` and took `duration`: when it is to end in the trace if
+ * recording was off in between, so that it stays inside the tasks around it; else UINT64_MAX.
+ */
+uint64_t xs_track_cut_short(struct xs_track *track, uint64_t tick, uint64_t duration);
+
+/* ---- process.c ---- */
+
 /* Reads what its rings hold; returns the bytes read. all: to the very end (the process writes no more). */
 uint64_t xs_process_read(struct xs_process *process, bool all);
 /* Writes out what is buffered and gives the rings' room back. */
@@ -216,8 +264,6 @@ bool xs_process_urgent(const struct xs_process *process);
 /* After the last read: open tasks, calls in flight, the sinks' ends. Unmaps and removes its files. */
 void xs_process_finish(struct xs_process *process, enum xs_end end, int status);
 
-/* Records in memory of our own, known to be whole, through the dispatch. */
-void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_t length);
 /* What is needed of the process's files is copied, then they are unmapped. 0 or -errno. */
 int xs_process_detach(struct xs_process *process);
 /* Flight recorder, instead of xs_process_finish(): the process has ended, its history may still be asked for. False: there is none. */
@@ -236,6 +282,8 @@ const struct xs_name *xs_name_of(struct xs_process *process, uint32_t id);
 const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length);
 /* Key of a function's name for the two above. */
 uint32_t xs_function_id(uint8_t source, uint32_t function);
+/* What a device record's event names: a function, or a kernel, by its C++ name where that is wanted; valid until the next call. */
+const char *xs_kernel_text(const struct xs_run *run, const struct xs_event *event, size_t *ret_length);
 
 /* ---- sinks ---- */
 
@@ -248,6 +296,13 @@ void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, ui
 void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end);
 void xs_chrome_device(struct xs_process *process, const struct xs_work *work);
 void xs_chrome_close(struct xs_process *process, enum xs_end end, int status);
+
+/* ---- arrows.c: from calls to device work ---- */
+
+/* To the slice of the work, on that track. */
+void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64_t pid, uint64_t tid);
+/* The calls of the track that ended by then are written: so are the arrows that waited for them. */
+void xs_arrows_flush(struct xs_track *track, uint64_t ns);
 
 /* ---- chrome_itt.c: what is not a plain slice of a thread ---- */
 
@@ -274,13 +329,6 @@ void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool
 /* The process has ended: what is still open. */
 void xs_itt_finish(struct xs_process *process, uint64_t end);
 
-/* ---- process.c, for itt.c ---- */
-
-/* Opens a task; NULL: too deep, or no memory. */
-struct xs_open *xs_track_open(struct xs_track *track, uint64_t start, uint32_t name);
-/* Takes the open task number `at` out of the stack. */
-void xs_track_take(struct xs_track *track, uint32_t at);
-
 /* ---- flows.c: arrows between tasks that are named by their ids ---- */
 
 /* The slice of an id is written. */
@@ -300,13 +348,19 @@ enum xs_fit {
 struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t end, enum xs_fit fit);
 void xs_lanes_fini(struct xs_lanes *lanes);
 
+/* ---- reports: summary.c, timeline.c ---- */
+
 struct xs_summary *xs_summary_open(void);
 void xs_summary_call(struct xs_summary *summary, const struct xs_call_record *call, uint64_t duration);
 void xs_summary_device(struct xs_process *process, const struct xs_work *work);
+/* What a kernel is made of, before it first runs. */
+void xs_summary_kernel(struct xs_summary *summary, const struct xs_kernel_record *kernel);
 /* A task has ended; those of other libraries than oneCCL are left out. */
 void xs_summary_ccl(struct xs_process *process, const struct xs_open *task, uint64_t end);
 /* True when there was something to report. */
 bool xs_summary_close(struct xs_process *process);
+/* -t */
+void xs_timeline_device(struct xs_process *process, const struct xs_work *work);
 
 /* ---- drain.c ---- */
 
