@@ -5,7 +5,6 @@ import itertools
 import re
 
 import pytest
-from conftest import APPS
 from gpu_log import DRIVER, SoftGPU
 
 pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
