@@ -9,7 +9,7 @@ import pytest
 from conftest import APPS, ROOT, XSTRACE
 
 TABLE = re.findall(
-    r"^\s*(FLAG|COUNT|SIZE|TIME|CHOICE|TEXT|CHECKED)\((?:('.'|0), )?\"([\w-]+)\"",
+    r"^\s*(FLAG|COUNT|MAYBE_COUNT|SIZE|TIME|CHOICE|TEXT|CHECKED)\((?:('.'|0), )?\"([\w-]+)\"",
     (ROOT / "common/options.c").read_text(),
     re.M,
 )
@@ -48,6 +48,10 @@ BAD = [
     ("--ring-size 1.5M true", 125, "1.5M"),
     ("--ring-size 99999999999999999999 true", 125, "9999"),
     ("--ring-size 18014398509481985K true", 125, "1801"),
+    ("--call-stacks=0 -h true", 125, "from 1 to 128"),
+    ("--call-stacks=many -h true", 125, "many"),
+    ("--call-stacks=129 -h true", 125, "129"),
+    ("--call-stacks --chrome-itt-logging true", 125, "--call-stacks"),
     ("--chrome-event-buffer-size 0 true", 125, "buffer-size"),
     ("--chrome-event-buffer-size 1K true", 125, "1K"),
     ("--ring-size 1M --chrome-event-buffer-size 5 true", 125, "one of them"),
@@ -128,6 +132,7 @@ VALUES = {
     "compress": "none",
     "output": "rep.txt",
     "output-dir-path": "out",
+    "call-stacks": "32",
     "delay": "20ms",
     "duration": "1.5s",
     "iterations": "step:2-3",
@@ -159,6 +164,8 @@ def test_every_option_is_accepted(xstrace, kind, letter, name):
     forms = [["--" + name, *value]]
     if value:
         forms.append([f"--{name}={value[0]}"])
+    if kind == "MAYBE_COUNT":
+        forms[0] = ["--" + name]
     if letter not in ("", "0"):
         forms.append(["-" + letter[1], *value])
         forms.append(["-" + letter[1] + "".join(value)])

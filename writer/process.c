@@ -564,6 +564,8 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 	struct xs_process *process = track->process;
 	const struct xs_call_record *call = (const void *)event;
 	uint64_t start, end, off;
+	const char *stack;
+	size_t length;
 
 	if (size < sizeof(*call))
 		return;
@@ -576,10 +578,11 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 		off = ns_of(process, off);
 		end = off > start ? off : start;
 	}
+	stack = track->pending ? xs_stacks_take(track, call, end - start, &length) : NULL;
 	if (process->chrome && off != UINT64_MAX)
 		xs_chrome_unfinished(track, xs_name_of(process, xs_function_id(event->source, event->name)), start, end);
 	else if (process->chrome)
-		xs_chrome_call(track, call, start, end);
+		xs_chrome_call(track, call, start, end, stack, stack ? length : 0);
 	if (process->summary)
 		xs_summary_call(process->summary, call, end - start);
 	track->last_ns = end;
@@ -658,6 +661,9 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 		return;
 	case XS_LOST_ENDS:
 		close_some(track, event->name, track->last_ns);
+		return;
+	case XS_STACK:
+		xs_stacks_read(track, event, size);
 		return;
 	case XS_PAD:
 		return;
@@ -944,6 +950,8 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 		xs_chrome_close(process, end, status);
 	if (process->summary)
 		shown |= xs_summary_close(process);
+	if (process->stacks)
+		shown |= xs_stacks_close(process);
 	run->wrote_something |= shown;
 	/* a script starts hundreds of programs that have nothing to show: only the application's silence is news */
 	if (!shown && (run->options->verbose ||
@@ -1081,9 +1089,11 @@ void xs_process_free(struct xs_process *process)
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		xs_lanes_fini(&process->tracks[i]->crossing);
 		free(process->tracks[i]->open);
+		free(process->tracks[i]->pending);
 		free(process->tracks[i]);
 	}
 	unmap(process);
+	xs_stacks_free(process);
 	for (uint32_t i = 0; i < process->names.size; i++)
 		free(process->names.table[i].json);
 	free(process->names.table);
