@@ -241,7 +241,7 @@ def test_the_first_variable_counts(xstrace):
 
 def test_untraced_rank_is_the_program_itself(xstrace):
     """Status, output, environment, and no process between."""
-    script = 'echo $PPID; env | grep -c "XSTRACE\\|PRELOAD\\|INTEL_\\|OPENCL_"; kill -TERM $$'
+    script = 'echo $PPID; env | grep -c "XSTRACE_RUN\\|PRELOAD\\|INTEL_\\|OPENCL_"; kill -TERM $$'
     options = f"{ITT} --ranks-to-sample 5 --output-dir-path never"
     run = xstrace(options, "sh", ["-c", script], env={"RANK": "4"})
     assert (run.status, run.out, run.err) == (-15, f"{os.getpid()}\n0\n", "")
