@@ -112,7 +112,14 @@ static bool is_trigger(const char *text)
 const struct xs_option xs_option_table[] = {
 	FLAG('h', "host-timing", host_timing, "Report the time spent in host API calls (default, with -d)"),
 	FLAG('d', "device-timing", device_timing, "Report the time kernels and copies took on devices"),
-	FLAG(0, "chrome-call-logging", chrome_call, "Trace every OpenCL call of the host"),
+	FLAG('s', "kernel-submission", kernel_submission, "Report how long kernels and copies were queued, submitted and executed"),
+	FLAG('t', "device-timeline", device_timeline, "Print one line for each kernel and copy as it completes"),
+	FLAG(0, "pid", show_pid, "-t: with the process of each command"),
+	FLAG(0, "demangle", demangle, "Show the C++ names of kernels (Level Zero's are always shown so)"),
+	FLAG(0, "separate-tiles", separate_tiles, "Show the tiles of a device each for itself where work is spread over them"),
+	CHOICE(0, "report-format", report_format, "text|json|csv", "How reports are written; docs/REPORTS.md has the columns. json and csv need -o"),
+	FLAG(0, "opencl", opencl, "Accepted, needed no more: OpenCL is traced anyway"),
+	FLAG(0, "chrome-call-logging", chrome_call, "Trace every host API call"),
 	FLAG(0, "chrome-kernel-logging", chrome_kernel, "Trace device work and the host calls that enqueue it"),
 	FLAG(0, "chrome-device-logging", chrome_device, "Trace device work alone"),
 	FLAG(0, "chrome-itt-logging", chrome_itt, "Trace ITT tasks of instrumented programs and libraries"),
@@ -157,6 +164,7 @@ const struct xs_option xs_option_table[] = {
 	COUNT(0, "teardown-on-signal", teardown_signal, "N", 1, 64, "Accepted, needed no more: traces survive every end of the application"),
 	TEXT('o', "output", output, "FILE", "Write reports to FILE with the pid before its suffix, not to stderr"),
 	TEXT(0, "output-dir-path", output_dir, "DIR", "Write traces and reports in DIR (made if missing), not here"),
+	TEXT(0, "result-dir", result_dir, "DIR", "Write in DIR (made if missing), each process's traces and reports in a directory of its own there"),
 	TEXT(0, "recover", recover, "DIR", "Write the traces of a run whose drain process was killed; DIR: its run directory"),
 	FLAG('v', "verbose", verbose, "Show kernel shapes in reports; say more about what is traced and what is not"),
 	FLAG(0, "version", show_version, "Print the version"),
@@ -401,8 +409,8 @@ static int finish(struct xs_options *options, char *error, size_t error_size)
 	options->ring_size = rounded;
 	if (options->flight && options->on_full == XS_FULL_OVERWRITE)
 		return fail(error, error_size, "--flight-recorder keeps the newest records itself; leave out --on-full=overwrite");
-	if (options->flight && (options->host_timing || options->device_timing || options->ccl_summary))
-		return fail(error, error_size, "--flight-recorder writes traces; for the reports of -h, -d and -r run without it");
+	if (options->flight && xs_want_reports(options))
+		return fail(error, error_size, "--flight-recorder writes traces; for reports (-h, -d, -s, -t, -r) run without it");
 	if (options->flight && !xs_want_chrome(options))
 		return fail(error, error_size, "--flight-recorder needs a trace: give a --chrome-…-logging option too");
 	if (!options->flight && (options->trigger[0] || options->flight_memory))
@@ -411,10 +419,19 @@ static int finish(struct xs_options *options, char *error, size_t error_size)
 		options->flight_memory = 256u << 20;
 	if (options->compress && !xs_want_chrome(options))
 		return fail(error, error_size, "--compress needs a trace: give a --chrome-…-logging option too");
-	if (!xs_want_chrome(options) && !options->host_timing && !options->device_timing && !options->ccl_summary)
+	if (!xs_want_chrome(options) && !xs_want_reports(options))
 		options->host_timing = options->device_timing = true;
 	if (options->call_stacks && !xs_want_calls(options) && !xs_want_device(options))
 		return fail(error, error_size, "--call-stacks is about API calls: give -h, -d or a --chrome-…-logging option of calls or kernels too");
+	if (options->report_format && !xs_want_reports(options))
+		return fail(error, error_size, "--report-format needs a report: give one of -h, -d, -s, -t, -r too");
+	if (options->report_format && !options->output[0] && !options->result_dir[0])
+		return fail(error, error_size, "--report-format=json and csv need --output or --result-dir: stderr has other lines too");
+	if (options->result_dir[0] && (options->output[0] || options->output_dir[0]))
+		return fail(error, error_size, "--result-dir says where all goes, under which names too: leave out --%s",
+			    options->output[0] ? "output" : "output-dir-path");
+	if (options->result_dir[0])
+		memcpy(options->output_dir, options->result_dir, sizeof(options->output_dir));
 	return 0;
 }
 
@@ -442,6 +459,11 @@ bool xs_want_chrome(const struct xs_options *o)
 	return o->chrome_call || o->chrome_kernel || o->chrome_device || o->chrome_itt || o->chrome_ccl || o->chrome_dnn;
 }
 
+bool xs_want_reports(const struct xs_options *o)
+{
+	return o->host_timing || o->device_timing || o->kernel_submission || o->device_timeline || o->call_logging || o->ccl_summary;
+}
+
 bool xs_want_itt(const struct xs_options *o)
 {
 	return o->chrome_itt || o->chrome_ccl || o->chrome_dnn || o->ccl_summary;
@@ -449,7 +471,7 @@ bool xs_want_itt(const struct xs_options *o)
 
 bool xs_want_calls(const struct xs_options *o)
 {
-	return o->chrome_call || o->host_timing;
+	return o->chrome_call || o->host_timing || o->call_logging;
 }
 
 bool xs_want_enqueues(const struct xs_options *o)
@@ -459,7 +481,7 @@ bool xs_want_enqueues(const struct xs_options *o)
 
 bool xs_want_device(const struct xs_options *o)
 {
-	return o->chrome_kernel || o->chrome_device || o->device_timing;
+	return o->chrome_kernel || o->chrome_device || o->device_timing || o->kernel_submission || o->device_timeline;
 }
 
 static void describe(const struct xs_option *row, char *text, size_t size)

@@ -18,10 +18,14 @@
 enum { XS_EXIT_SELF = 125, XS_EXIT_NOT_RUNNABLE = 126, XS_EXIT_NOT_FOUND = 127 };
 
 enum xs_compress { XS_COMPRESS_NONE, XS_COMPRESS_ZSTD };
+enum xs_report_format { XS_REPORT_TEXT, XS_REPORT_JSON, XS_REPORT_CSV };
 
 struct xs_options {
 	bool host_timing;
 	bool device_timing;
+	bool kernel_submission;
+	bool device_timeline;
+	bool call_logging;
 	bool chrome_call;
 	bool chrome_kernel;
 	bool chrome_device;
@@ -33,10 +37,15 @@ struct xs_options {
 	bool no_thread_on_device;
 	bool no_engine_on_device;
 	bool verbose;
+	bool demangle;
+	bool separate_tiles; /* gpu/: a record for each tile that worked */
+	bool show_tid, show_pid;
+	bool opencl; /* accepted for unitrace's sake: OpenCL is traced anyway */
 	bool show_version;
 	bool show_help;
 	uint32_t on_full;  /* enum xs_on_full */
 	uint32_t compress; /* enum xs_compress */
+	uint32_t report_format; /* enum xs_report_format */
 	uint64_t ring_size; /* bytes, a power of two once parsed */
 	uint64_t buffer_events; /* 0: not given */
 	uint32_t follow_children; /* 0: the application's own process alone; 1: descendants too (default) */
@@ -53,7 +62,8 @@ struct xs_options {
 	char include_kernels[XS_NAMES_MAX], exclude_kernels[XS_NAMES_MAX];
 	char include_kernels_file[XS_PATH_MAX], exclude_kernels_file[XS_PATH_MAX];
 	char output[XS_PATH_MAX];
-	char output_dir[XS_PATH_MAX];
+	char output_dir[XS_PATH_MAX]; /* --result-dir's too */
+	char result_dir[XS_PATH_MAX];
 	char recover[XS_PATH_MAX];
 };
 
@@ -90,6 +100,7 @@ bool xs_rank_listed(const char *ranks, uint64_t rank);
 
 /* What the options ask for; the rest of the program asks here instead of adding up flags. */
 bool xs_want_chrome(const struct xs_options *options);
+bool xs_want_reports(const struct xs_options *options); /* any of them */
 bool xs_want_itt(const struct xs_options *options);
 bool xs_want_calls(const struct xs_options *options);   /* every host API call */
 bool xs_want_enqueues(const struct xs_options *options); /* the calls that put work on a device */

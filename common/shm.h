@@ -22,6 +22,7 @@
 
 #define XS_MAGIC 0x6563617274737801ull
 #define XS_ENV_RUN "XSTRACE_RUN" /* path of the run directory, for the collector */
+#define XS_ENV_ZE_VALIDATION "XSTRACE_ZE_VALIDATION" /* set: the user wants Level Zero's own validation layer too */
 
 #define XS_SEGMENTS_SAVED 16u
 

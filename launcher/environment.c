@@ -94,13 +94,14 @@ static void beside(const char *library, const char *name, char *path, size_t siz
 char **xs_environment(const struct xs_launch *launch, const char *library, bool preload)
 {
 	const struct xs_options *options = &launch->control->options;
-	char link[PATH_MAX + 16], jit[PATH_MAX + 32], **environment, *added[5];
+	char link[PATH_MAX + 16], jit[PATH_MAX + 32], layer[PATH_MAX + 32], **environment, *added[7];
 	size_t count = 0, n = 0;
 
 	while (environ[count])
 		count++;
 	environment = calloc(count + sizeof(added) / sizeof(added[0]) + 1, sizeof(*environment));
 	beside(library, "libxstrace-jit.so", jit, sizeof(jit));
+	beside(library, "libxstrace-ze.so", layer, sizeof(layer));
 	library = plain_path(launch, library, link, sizeof(link));
 	if (!environment || !library)
 		return NULL;
@@ -118,6 +119,14 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 		/* the user's layers stay between the application and us: we see what the runtime sees */
 		added[n++] = given("OPENCL_LAYERS") ? variable("OPENCL_LAYERS", given("OPENCL_LAYERS"), ":", library)
 						    : variable("OPENCL_LAYERS", library, "", NULL);
+	if ((xs_want_calls(options) || xs_want_device(options)) && !access(layer, F_OK)) {
+		/* Level Zero's loader opens its validation layer, whose place we take; the user's own is opened by us then */
+		const char *users = given("ZE_ENABLE_VALIDATION_LAYER");
+
+		added[n++] = variable("ZE_ENABLE_VALIDATION_LAYER", "1", "", NULL);
+		if (users && !strcmp(users, "1") && !given(XS_ENV_RUN)) /* else it is an outer xstrace's */
+			added[n++] = variable(XS_ENV_ZE_VALIDATION, "1", "", NULL);
+	}
 	for (size_t i = 0; i < n; i++) {
 		if (!added[i])
 			return NULL;

@@ -371,7 +371,6 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 	struct xs_chrome *chrome = process->chrome;
 	struct device_track *track;
 	uint64_t pid, tid;
-	bool function = record->event.flags & XS_FLAG_FUNCTION;
 	size_t length;
 	const char *name;
 	char *o;
@@ -385,8 +384,7 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 	if (!tid)
 		return;
 	pid = device_pid(process, record->device);
-	name = xs_text_of(process->run,
-			  function ? xs_function_id(record->event.source, record->event.name) : record->event.name, &length);
+	name = xs_kernel_text(process->run, &record->event, &length);
 	o = put_count(xs_output_put(&chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
 	o = put(put_count(o, ",\"pid\":", pid), ",\"ts\":");
 	o = xs_json_micros(o, work->start);

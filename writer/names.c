@@ -11,8 +11,18 @@
 
 #define NAMES_BYTES (16u << 20) /* JSON texts kept ready; other names are made each time */
 
-extern const char *const xs_opencl_names[];
-extern const uint32_t xs_opencl_count;
+extern const char *const xs_opencl_names[], *const xs_level_zero_names[];
+extern const uint32_t xs_opencl_count, xs_level_zero_count;
+
+/* The name of an API's function. */
+static const char *function_name(uint32_t source, uint32_t function)
+{
+	if (source == XS_SOURCE_OPENCL && function < xs_opencl_count)
+		return xs_opencl_names[function];
+	if (source == XS_SOURCE_LEVEL_ZERO && function < xs_level_zero_count)
+		return xs_level_zero_names[function];
+	return "(unknown)";
+}
 
 uint32_t xs_function_id(uint8_t source, uint32_t function)
 {
@@ -25,10 +35,7 @@ const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length
 	size_t length;
 
 	if (id & XS_NAME_FUNCTION) {
-		uint32_t function = id & 0xffffff;
-
-		if ((id >> 24 & 0x7f) == XS_SOURCE_OPENCL && function < xs_opencl_count)
-			text = xs_opencl_names[function];
+		text = function_name(id >> 24 & 0x7f, id & 0xffffff);
 		length = strlen(text);
 	} else {
 		uint32_t string_length = 0;

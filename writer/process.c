@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "flight.h"
+#include "report.h"
 #include "writer.h"
 
 /* ---- reading ---- */
@@ -88,6 +89,7 @@ void xs_process_commit(struct xs_process *process)
 		dirty |= process->tracks[i]->dirty;
 	if (!dirty)
 		return;
+	xs_reports_flush(process);
 	if (process->chrome) {
 		struct xs_output *out = process->out;
 		int error = xs_output_flush(out);
@@ -211,6 +213,7 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 		shown |= xs_summary_close(process);
 	if (process->stacks)
 		shown |= xs_stacks_close(process);
+	shown |= xs_reports_close(process);
 	run->wrote_something |= shown;
 	/* a script starts hundreds of programs that have nothing to show: only the application's silence is news */
 	if (!shown && (run->options->verbose ||
@@ -361,6 +364,7 @@ void xs_process_free(struct xs_process *process)
 	free(process->tracks);
 	free(process->threads);
 	free(process->copy);
+	free(process->directory);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	free(process);

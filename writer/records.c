@@ -303,6 +303,8 @@ static void read_device(struct xs_track *track, const struct xs_event *event, ui
 		xs_chrome_device(process, &work);
 	if (process->summary)
 		xs_summary_device(process, &work);
+	if (process->run->options->device_timeline)
+		xs_timeline_device(process, &work);
 	if (work.end > process->last_ns)
 		process->last_ns = work.end;
 }
@@ -324,12 +326,18 @@ static void open_chrome(struct xs_track *track)
 
 static void read_record(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
+	struct xs_process *process = track->process;
+
 	switch (event->kind) {
 	case XS_CALL:
 		read_call(track, event, size);
 		break;
 	case XS_DEVICE:
 		read_device(track, event, size);
+		break;
+	case XS_KERNEL:
+		if (process->summary && size >= sizeof(struct xs_kernel_record))
+			xs_summary_kernel(process->summary, (const void *)event);
 		break;
 	case XS_THREAD:
 		read_thread(track, event, size);

@@ -289,6 +289,12 @@ static void find_name(struct xs_run *run, struct xs_symbols *symbols, int32_t pi
 	if (file && file->count && !symbol)
 		symbol = covering(file, address); /* where a signal handler or a coroutine returns to: nobody called from there */
 	if (symbol && read_name(file, symbol, ret->name, NAME_MAX_BYTES)) {
+		const char *plain;
+
+		n = strlen(ret->name);
+		plain = xs_demangle(ret->name, &n);
+		if (plain != ret->name)
+			(void)snprintf(ret->name, NAME_MAX_BYTES, "%.*s", (int)n, plain);
 		ret->offset = address - symbol->address;
 	} else {
 		path = xs_text_of(run, XS_FRAME_FILE(frame), &n);

@@ -190,7 +190,9 @@ struct xs_process {
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
 	struct xs_output *out;      /* chrome's */
 	struct xs_summary *summary; /* NULL: not wanted */
+	char *directory;            /* --result-dir: of its files; NULL: not made yet */
 	struct xs_stacks *stacks;   /* stacks.c; NULL: none yet */
+	struct xs_reports *reports; /* report.c: those that are open; NULL: none */
 	bool watch_tasks;           /* the summary has tasks too: no task is plain */
 	/* flight recorder */
 	uint64_t history_cut; /* tick; records before it had to go for want of memory */
@@ -284,10 +286,24 @@ const struct xs_name *xs_name_of(struct xs_process *process, uint32_t id);
 const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length);
 /* Key of a function's name for the two above. */
 uint32_t xs_function_id(uint8_t source, uint32_t function);
+/* A C++ name as it is written; other text stays. Valid until the next call. */
+const char *xs_demangle(const char *text, size_t *length);
+/* What a device record's event names: a function, or a kernel, by its C++ name where that is wanted; valid until the next call. */
+const char *xs_kernel_text(const struct xs_run *run, const struct xs_event *event, size_t *ret_length);
 
 /* ---- files.c ---- */
 
-enum xs_file { XS_FILE_TRACE, XS_FILE_FOLDED };
+enum xs_file {
+	XS_FILE_HOST_TIMING, /* reports, as enum xs_report_kind; without --result-dir all are one file */
+	XS_FILE_DEVICE_TIMING,
+	XS_FILE_SUBMISSION,
+	XS_FILE_TIMELINE,
+	XS_FILE_CALL_LOG,
+	XS_FILE_CCL,
+	XS_FILE_TRACE,
+	XS_FILE_FOLDED,
+	XS_FILE_COUNT,
+};
 /* Makes the process's file of that kind, under the first name that is not taken; `path` is the name. The descriptor or -errno. */
 int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, size_t size);
 
@@ -365,13 +381,19 @@ enum xs_fit {
 struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t end, enum xs_fit fit);
 void xs_lanes_fini(struct xs_lanes *lanes);
 
+/* ---- reports: summary.c, timeline.c ---- */
+
 struct xs_summary *xs_summary_open(void);
 void xs_summary_call(struct xs_summary *summary, const struct xs_call_record *call, uint64_t duration);
 void xs_summary_device(struct xs_process *process, const struct xs_work *work);
+/* What a kernel is made of, before it first runs. */
+void xs_summary_kernel(struct xs_summary *summary, const struct xs_kernel_record *kernel);
 /* A task has ended; those of other libraries than oneCCL are left out. */
 void xs_summary_ccl(struct xs_process *process, const struct xs_open *task, uint64_t end);
 /* True when there was something to report. */
 bool xs_summary_close(struct xs_process *process);
+/* -t */
+void xs_timeline_device(struct xs_process *process, const struct xs_work *work);
 
 /* ---- drain.c ---- */
 

@@ -89,6 +89,8 @@ static const char *with(const struct xs_option *row)
 {
 	if (!strcmp(row->name, "compress"))
 		return "--chrome-itt-logging ";
+	if (!strcmp(row->name, "report-format"))
+		return "-h -o rep ";
 	if (!strcmp(row->name, "trigger") || !strcmp(row->name, "flight-memory"))
 		return "--chrome-itt-logging --flight-recorder=1 ";
 	return strcmp(row->name, "flight-recorder") ? "" : "--chrome-itt-logging ";

@@ -52,6 +52,7 @@ void rundir_open(struct rundir *dir, const struct xs_options *options)
 	dir->run.strings = dir->strings = map;
 	dir->run.control = control;
 	dir->run.options = &dir->run.copied_options;
+	dir->run.rank = -1;
 	dir->run.copied_options = control->options;
 	dir->run.use_tsc = control->use_tsc;
 	memcpy(dir->run.run_id, control->run_id, sizeof(dir->run.run_id));
