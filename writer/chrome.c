@@ -176,14 +176,6 @@ void xs_chrome_thread(struct xs_track *track, uint32_t tid, const char *name, si
 	finish(chrome, put(o, "\"}},\n"));
 }
 
-static inline char *put_slice(char *o, const struct xs_track *track, uint64_t start, uint64_t end)
-{
-	memcpy(o, track->prefix, sizeof(track->prefix)); /* of a fixed size: no call */
-	o = xs_json_time(o + track->prefix_length, start, &track->process->chrome->time);
-	memcpy(o, ",\"dur\":", 8);
-	return xs_json_micros(o + 7, end > start ? end - start : 0);
-}
-
 /* The name, as the last thing of an event; `arguments` (",\"args\":{…}") come before it when there are some. */
 static inline char *put_name(char *o, struct xs_process *process, const struct xs_name *name)
 {

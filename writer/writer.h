@@ -61,6 +61,14 @@ struct xs_names {
 	size_t bytes;
 };
 
+/* The key of an argument as JSON, as it comes again and again. */
+struct xs_key {
+	uint32_t id; /* string id; 0: free */
+	uint32_t length;
+	char json[120]; /* "key":[ */
+};
+#define XS_KEYS 32u /* those that are remembered, by their ids' last bits */
+
 /* What few tasks have. */
 struct xs_extra {
 	struct xs_extra *next; /* unused ones */
@@ -186,6 +194,7 @@ struct xs_process {
 	struct xs_keyed *keyed;     /* itt.c: spans that are open, and ends that came first; NULL: none yet */
 	struct xs_flows *flows;     /* flows.c */
 	struct xs_extra *spare;     /* unused ones */
+	struct xs_key keys[XS_KEYS];
 	uint64_t selves;            /* given out so far, see struct xs_extra */
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
 	struct xs_output *out;      /* chrome's */
