@@ -145,10 +145,18 @@ struct xs_mapped {
 	uint32_t slots, seen; /* rings in the file; those that are tracks already */
 };
 
+/* device_clock.c */
 struct xs_device_clock {
+	/* one that tells ns */
 	bool known;
-	int candidate;  /* enum in process.c */
+	int candidate;  /* enum in device_clock.c */
 	int64_t offset; /* unknown clock: result = device ns + offset */
+	/* one that counts */
+	uint32_t looks, bits, kernel_bits; /* looks: at it so far */
+	uint64_t nominal;                  /* ns of a tick, 32 fraction bits */
+	uint64_t first_tick, first_ns, first_width;
+	struct xs_segment *segments;
+	size_t count, room;
 };
 
 #define XS_DEVICES 64u
@@ -228,6 +236,14 @@ bool xs_process_dump(struct xs_process *process);
 void xs_process_free(struct xs_process *process);
 
 void xs_tell_write_error(struct xs_run *run, int error);
+
+/* ---- device_clock.c ---- */
+
+/* What the traced process has told of its devices' clocks since the last call. */
+void xs_device_clocks_update(struct xs_process *process);
+/* Sets queued, submit, start, end; host_start and host_end are set. False: nothing is known of the device's clock. */
+bool xs_device_times(struct xs_process *process, struct xs_work *work);
+void xs_device_clocks_fini(struct xs_process *process);
 
 /* ---- names.c ---- */
 
