@@ -46,6 +46,7 @@ enum xs_record_flags {
 	XS_FLAG_FAILED = 2,   /* XS_CALL: result is the API's error code */
 	XS_FLAG_FUNCTION = 4, /* XS_DEVICE: name is a function number of source, not a string */
 	XS_FLAG_IN_ORDER = 8, /* XS_DEVICE: the queue runs one command after the other */
+	XS_FLAG_COPY_ENGINE = 32, /* XS_DEVICE: the engine can do nothing but copy */
 	XS_FLAG_TICKS = 16,   /* XS_DEVICE: queued and submit are ticks of the host, start and end what the device's clock counts (xs_device_pairs) */
 };
 

@@ -36,6 +36,7 @@ struct xs_ze_device_info {
 	uint8_t index, tile;   /* index: of the whole device in the process; tile: from 1, 0: the whole device */
 	uint32_t name;         /* interned */
 	uint8_t type;          /* enum xs_device_type */
+	uint64_t copy_only;    /* groups of engines, a bit each */
 };
 
 struct xs_ze_context {

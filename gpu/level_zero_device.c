@@ -56,7 +56,9 @@ static struct xs_ze_device_info *add_device(ze_device_handle_t handle, const str
 {
 	ze_device_properties_t properties = { .stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2 };
 	struct xs_ze_device_info fresh = { .handle = handle }, *device;
+	ze_command_queue_group_properties_t groups[64];
 	struct xs_device_pairs *pairs;
+	uint32_t group_count = 64;
 	bool first = false;
 
 	device = find_device(handle);
@@ -66,6 +68,12 @@ static struct xs_ze_device_info *add_device(ze_device_handle_t handle, const str
 	fresh.type = properties.type == ZE_DEVICE_TYPE_GPU   ? XS_DEVICE_GPU
 		     : properties.type == ZE_DEVICE_TYPE_CPU ? XS_DEVICE_CPU
 							     : XS_DEVICE_ACCELERATOR;
+	memset(groups, 0, sizeof(groups));
+	if (xs_ze.zeDevice.pfnGetCommandQueueGroupProperties(handle, &group_count, groups))
+		group_count = 0;
+	for (uint32_t i = 0; i < group_count && i < 64; i++)
+		if (!(groups[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE))
+			fresh.copy_only |= 1ull << i;
 	if (!whole) {
 		fresh.tiles = XS_ZE_TILES;
 		if (xs_ze.zeDevice.pfnGetSubDevices(handle, &fresh.tiles, fresh.tile_handle))

@@ -205,6 +205,7 @@ static void write_record(const struct xs_ze_node *node, const struct xs_device_r
 		return;
 	record->event.tick = node->record.event.tick;
 	memcpy((char *)record + sizeof(record->event), (const char *)&node->record + sizeof(record->event), size - sizeof(record->event));
+	record->event.flags |= times->event.flags;
 	record->id = times->id;
 	record->queue = times->queue;
 	record->queue_handle = times->queue_handle;
@@ -223,6 +224,7 @@ void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_
 {
 	const struct xs_ze_device_info *device = queue->device;
 	struct xs_device_record varying = {
+		.event.flags = queue->ordinal < 64 && device->copy_only >> queue->ordinal & 1 ? XS_FLAG_COPY_ENGINE : 0,
 		.id = id,
 		.queue = queue->serial,
 		.queue_handle = queue->shown_handle,

@@ -190,7 +190,8 @@ void xs_ze_copy(struct xs_ze_work *work, const void *to, const void *from, uint6
 	struct xs_ze_context *context = work->list->context;
 
 	work->node->record.bytes = bytes;
-	work->node->record.memory = (uint8_t)((from ? kind_of(context, from) << 4 : 0) | kind_of(context, to));
+	if (from)
+		work->node->record.memory = (uint8_t)(kind_of(context, from) << 4 | kind_of(context, to));
 }
 
 uint64_t xs_ze_region(const ze_copy_region_t *region)

@@ -251,6 +251,10 @@ void xs_device_clocks_fini(struct xs_process *process);
 const struct xs_name *xs_name_of(struct xs_process *process, uint32_t id);
 /* Plain text of a name for reports and metadata; never NULL. *ret_length may be NULL for functions. */
 const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length);
+/* enum xs_memory, as unitrace calls it. */
+char xs_memory_letter(unsigned memory);
+/* Of global[3], local[3] what is shown first: Level Zero programs speak of groups, OpenCL programs of work items. */
+void xs_shown_shape(uint8_t source, const uint64_t *shape, uint64_t *shown);
 /* Key of a function's name for the two above. */
 uint32_t xs_function_id(uint8_t source, uint32_t function);
 /* What a device record's event names: a function, or a kernel, by its C++ name where that is wanted; valid until the next call. */
