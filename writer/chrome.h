@@ -13,8 +13,13 @@
 #define XS_OWN_TID 0x40000000u /* from here on: tracks that are no thread's */
 
 /* Where device work of one queue (and thread, as asked) is shown; work that overlaps gets another lane. */
+/* A device, or a tile of it: a process in the trace. */
+struct device_place {
+	uint8_t device, tile; /* tile: from 1; 0: the whole device */
+};
+
 struct device_track {
-	uint32_t device, tid, queue; /* key; tid and queue 0: not told apart */
+	uint32_t place, tid, queue; /* key; tid and queue 0: not told apart; place: struct device_place */
 	struct xs_lanes lanes;
 };
 
@@ -30,7 +35,8 @@ struct xs_chrome {
 	struct device_track *tracks;
 	size_t track_count, track_room, last;
 	uint32_t next_tid[XS_DEVICES];
-	bool device_named[XS_DEVICES];
+	struct device_place places[XS_DEVICES];
+	uint32_t place_count;
 	struct xs_json_clock time;
 	uint32_t next_own; /* tracks from XS_OWN_TID on */
 	struct xs_row *rows;
