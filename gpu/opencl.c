@@ -11,6 +11,7 @@
 #include "handles.h"
 #include "kernel_filter.h"
 #include "opencl_wrap.h"
+#include "pool.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -265,69 +266,31 @@ cl_kernel xs_hook_clCloneKernel(cl_kernel source, cl_int *errcode_ret)
 enum { NODE_FREE, NODE_ACTIVE, NODE_BUSY, NODE_RECORDED };
 
 struct node {
-	_Atomic uint32_t state;
-	_Atomic uint32_t next; /* in the free list: index + 1 */
-	uint32_t index;
-	bool retained;   /* the event is the application's */
-	bool callback;   /* a callback will come: only it may free the node */
+	struct xs_pool_item pool;
 	cl_event event;
 	cl_command_queue handle;
+	_Atomic uint32_t state;
+	bool retained;   /* the event is the application's */
+	bool callback;   /* a callback will come: only it may free the node */
 	struct xs_device_record record; /* all but the device's times */
 };
+static struct xs_pool nodes = { .size = (sizeof(struct node) + 63) / 64 * 64 };
+/* Commands, by those who enqueue and by those who complete them: on lines of their own. */
+static struct {
+	alignas(64) _Atomic uint64_t count;
+} issued, finished;
 
-#define CHUNK 256u
-#define MAX_CHUNKS 4096u
-static _Atomic(struct node *) chunks[MAX_CHUNKS];
-static _Atomic uint32_t node_count, active;
-static _Atomic uint64_t free_list; /* index + 1, and a tag above it against ABA */
-
-/* NULL only for a node that is just being made. */
-static struct node *node_at(uint32_t index)
+static bool any_in_flight(void)
 {
-	struct node *chunk = atomic_load_explicit(&chunks[index / CHUNK % MAX_CHUNKS], memory_order_acquire);
+	/* finished first: it never runs ahead of the other */
+	uint64_t done = atomic_load_explicit(&finished.count, memory_order_acquire);
 
-	return chunk ? &chunk[index % CHUNK] : NULL;
+	return atomic_load_explicit(&issued.count, memory_order_acquire) != done;
 }
 
-static void node_free(struct node *node)
+static uint32_t node_count(void)
 {
-	uint64_t top = atomic_load_explicit(&free_list, memory_order_relaxed);
-
-	atomic_store_explicit(&node->state, NODE_FREE, memory_order_relaxed);
-	do
-		atomic_store_explicit(&node->next, (uint32_t)top, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&free_list, &top, ((top >> 32) + 1) << 32 | (node->index + 1),
-						      memory_order_release, memory_order_relaxed));
-}
-
-static struct node *node_get(void)
-{
-	uint64_t top = atomic_load_explicit(&free_list, memory_order_acquire);
-	uint32_t index;
-	struct node *chunk, *none = NULL;
-
-	while ((uint32_t)top) {
-		struct node *node = node_at((uint32_t)top - 1);
-		uint64_t next = node ? atomic_load_explicit(&node->next, memory_order_relaxed) : 0;
-
-		if (atomic_compare_exchange_weak_explicit(&free_list, &top, ((top >> 32) + 1) << 32 | next,
-							  memory_order_acquire, memory_order_acquire))
-			return node;
-	}
-	index = atomic_fetch_add_explicit(&node_count, 1, memory_order_relaxed);
-	if (index >= CHUNK * MAX_CHUNKS) {
-		atomic_fetch_sub_explicit(&node_count, 1, memory_order_relaxed);
-		return NULL;
-	}
-	if (!node_at(index)) {
-		chunk = xs_arena(CHUNK * sizeof(*chunk));
-		if (!chunk)
-			return NULL;
-		/* two threads at once: the chunk of one is lost */
-		atomic_compare_exchange_strong(&chunks[index / CHUNK], &none, chunk);
-	}
-	node_at(index)->index = index;
-	return node_at(index);
+	return atomic_load_explicit(&nodes.count, memory_order_relaxed);
 }
 
 /* The command is complete: its record. */
@@ -360,8 +323,9 @@ static void node_finish(struct node *node)
 {
 	cl_event event = node->event;
 
-	node_free(node);
-	atomic_fetch_sub_explicit(&active, 1, memory_order_release);
+	atomic_store_explicit(&node->state, NODE_FREE, memory_order_relaxed);
+	xs_pool_put(&nodes, node);
+	atomic_fetch_add_explicit(&finished.count, 1, memory_order_release);
 	if (event)
 		(void)xs_cl_target.clReleaseEvent(event);
 }
@@ -388,12 +352,12 @@ static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *data)
  */
 static void harvest(cl_command_queue queue)
 {
-	uint32_t count = atomic_load_explicit(&node_count, memory_order_relaxed);
+	uint32_t count = node_count();
 
-	if (!atomic_load_explicit(&active, memory_order_acquire))
+	if (!any_in_flight())
 		return;
 	for (uint32_t i = 0; i < count; i++) {
-		struct node *node = node_at(i);
+		struct node *node = xs_pool_at(&nodes, i);
 		uint32_t state = NODE_ACTIVE;
 		cl_int status = CL_QUEUED;
 
@@ -429,8 +393,8 @@ static void harvest_all(void)
 	for (int i = 0; i < 1000; i++) {
 		bool busy = false;
 
-		for (uint32_t k = 0; k < atomic_load_explicit(&node_count, memory_order_relaxed); k++) {
-			struct node *node = node_at(k);
+		for (uint32_t k = 0; k < node_count(); k++) {
+			struct node *node = xs_pool_at(&nodes, k);
 
 			busy |= node && atomic_load_explicit(&node->state, memory_order_acquire) == NODE_BUSY;
 		}
@@ -452,12 +416,12 @@ cl_int xs_hook_clFinish(cl_command_queue queue)
 cl_int xs_hook_clGetEventInfo(cl_event event, cl_event_info name, size_t size, void *value, size_t *size_ret)
 {
 	cl_int result = xs_cl_target.clGetEventInfo(event, name, size, value, size_ret);
-	uint32_t count = atomic_load_explicit(&node_count, memory_order_relaxed);
+	uint32_t count = node_count();
 
-	if (name != CL_EVENT_REFERENCE_COUNT || result || !value || !atomic_load(&active))
+	if (name != CL_EVENT_REFERENCE_COUNT || result || !value || !any_in_flight())
 		return result;
 	for (uint32_t i = 0; i < count; i++) {
-		struct node *node = node_at(i);
+		struct node *node = xs_pool_at(&nodes, i);
 
 		if (node && atomic_load_explicit(&node->state, memory_order_acquire) != NODE_FREE &&
 		    node->event == event && node->retained && *(cl_uint *)value > 1) {
@@ -537,7 +501,7 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 			       XS_FLAG_ENQUEUE | (failed ? XS_FLAG_FAILED : 0), result);
 	if (failed || !work->queue || !*work->event)
 		return;
-	node = xs_recording() ? node_get() : NULL; /* it may have been paused in the meantime */
+	node = xs_recording() ? xs_pool_get(&nodes, xs_thread_id()) : NULL; /* it may have been paused in the meantime */
 	if (!node) {
 		if (work->event == &work->own)
 			(void)xs_cl_target.clReleaseEvent(work->own);
@@ -570,7 +534,7 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 	if (node->retained)
 		(void)xs_cl_target.clRetainEvent(node->event);
 	node->callback = true;
-	atomic_fetch_add_explicit(&active, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&issued.count, 1, memory_order_relaxed);
 	/* the node is complete; pairs with the acquires in harvest() */
 	atomic_store_explicit(&node->state, NODE_ACTIVE, memory_order_release);
 	if (xs_cl_target.clSetEventCallback(node->event, CL_COMPLETE, on_complete, node))

@@ -38,7 +38,7 @@ typedef struct __itt_counter_info {
 	const char *domainA;
 	void *domainW;
 	int type; /* __itt_metadata_type */
-	long index;
+	long index;   /* 0, or the collector's */
 	int extra1;
 	void *extra2; /* the collector's: struct counter */
 	struct __itt_counter_info *next;

@@ -186,6 +186,12 @@ struct counter {
 	__itt_counter_info public;
 };
 
+/*
+ * In `index`: extra2 is ours. The static part sets index to 0 in an object that it makes itself, before it has found us, and leaves
+ * extra2 as malloc gave it.
+ */
+#define KNOWN 0x58537463l
+
 static void init_counter(void *payload, const char *name)
 {
 	struct counter *counter = payload;
@@ -193,6 +199,7 @@ static void init_counter(void *payload, const char *name)
 	counter->type = XS_VALUE_U64;
 	counter->name = counter->public.nameA = name;
 	counter->public.extra2 = counter;
+	counter->public.index = KNOWN;
 }
 ITT_TABLE(counters, 65536, struct counter, init_counter);
 
@@ -209,15 +216,19 @@ static __itt_counter_info *make_counter(const char *name, const char *domain, in
 
 static struct counter *counter_of(__itt_counter_info *info)
 {
-	struct counter *counter = info ? __atomic_load_n(&info->extra2, __ATOMIC_ACQUIRE) : NULL;
+	const __itt_counter_info *own;
 
-	if (__builtin_expect(!counter && info, 0)) {
-		const __itt_counter_info *own = make_counter(info->nameA, info->domainA, info->type);
-
-		counter = own ? own->extra2 : NULL;
-		__atomic_store_n(&info->extra2, counter, __ATOMIC_RELEASE);
+	if (!info)
+		return NULL;
+	/* pairs with the release below: extra2 is set */
+	if (__builtin_expect(__atomic_load_n(&info->index, __ATOMIC_ACQUIRE) != KNOWN, 0)) {
+		own = make_counter(info->nameA, info->domainA, info->type);
+		if (!own)
+			return NULL;
+		__atomic_store_n(&info->extra2, own->extra2, __ATOMIC_RELAXED);
+		__atomic_store_n(&info->index, KNOWN, __ATOMIC_RELEASE);
 	}
-	return counter;
+	return __atomic_load_n(&info->extra2, __ATOMIC_RELAXED);
 }
 
 static void write_counter(uint32_t id, uint8_t type, uint64_t value, uint64_t tick)

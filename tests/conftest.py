@@ -34,6 +34,9 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from xstrace import check_trace, open_trace  # noqa: E402
 
+# memory from malloc is never zero by chance: who reads what nobody has set is found out
+os.environ.setdefault("MALLOC_PERTURB_", "178")
+
 VARIABLES = (
     "XSTRACE_RUN",
     "LD_PRELOAD",

@@ -115,6 +115,17 @@ def test_open_tasks_end_at_the_pause(xstrace):
     assert run.trace.other["unmatched_ends"] == 2
 
 
+def test_frames_and_pauses(xstrace):
+    """One that goes on through a pause is whole; one whose end fell into it ends where that began."""
+    text = "resume frame:whole frame:cut sleep:20 pause sleep:50 end:cut resume sleep:5 end:whole sleep:50"
+    run = xstrace(PAUSED, "itt_control", text.split())
+    events = [e for e in run.trace.events if e["ph"] == "X"]
+    cut, whole = sorted(events, key=lambda e: e["name"])
+    assert (cut["name"], cut["args"], whole["name"]) == ("cut", {"unfinished": True}, "whole")
+    assert "args" not in whole and 75e6 <= whole["dur"]
+    assert 20e6 <= cut["dur"] < 60e6
+
+
 def test_still_paused_at_the_end(xstrace):
     run = xstrace(PAUSED, "itt_control", "resume +a sleep:10 pause sleep:300".split())
     (task,) = run.trace.tasks
@@ -241,7 +252,7 @@ def test_the_first_variable_counts(xstrace):
 
 def test_untraced_rank_is_the_program_itself(xstrace):
     """Status, output, environment, and no process between."""
-    script = 'echo $PPID; env | grep -c "XSTRACE\\|PRELOAD\\|INTEL_\\|OPENCL_"; kill -TERM $$'
+    script = 'echo $PPID; env | grep -c "XSTRACE_RUN\\|PRELOAD\\|INTEL_\\|OPENCL_"; kill -TERM $$'
     options = f"{ITT} --ranks-to-sample 5 --output-dir-path never"
     run = xstrace(options, "sh", ["-c", script], env={"RANK": "4"})
     assert (run.status, run.out, run.err) == (-15, f"{os.getpid()}\n0\n", "")

@@ -425,21 +425,13 @@ static char *put_dimensions(char *o, const uint64_t *d, const char *open, const 
 	return put(xs_json_uint(put(o, between), d[2]), close);
 }
 
-static char *put_flow(char *o, const char *kind, uint64_t id, uint64_t pid, uint64_t tid, uint64_t ts)
-{
-	o = put(put(put(o, "{\"ph\":\""), kind), "\",\"tid\":");
-	o = put_count(xs_json_uint(o, tid), ",\"pid\":", pid);
-	o = xs_json_micros(put(o, ",\"ts\":"), ts);
-	return put(put_count(o, ",\"id\":", id), ",\"cat\":\"flow\",\"name\":\"dep\"},\n");
-}
-
 void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
 	const struct xs_options *options = process->run->options;
 	struct xs_chrome *chrome = process->chrome;
 	struct device_track *track;
-	uint64_t pid, tid, id, shown[3];
+	uint64_t pid, tid, shown[3];
 	size_t length;
 	const char *name;
 	char *o;
@@ -482,13 +474,9 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 		o = put_count(o, ",\"bytes\":", record->bytes);
 	}
 	o = put(o, "}},\n");
-	if (options->chrome_kernel && work->linked) {
-		/* unique among the processes of a host, and exact in a double */
-		id = (uint64_t)(uint32_t)process->pid << 30 | (record->id & 0x3fffffff);
-		o = put_flow(o, "s", id, (uint64_t)process->pid, record->tid, work->host_start);
-		o = put_flow(o, "f\",\"bp\":\"e", id, pid, tid, work->start);
-	}
 	finish(chrome, o);
+	if (options->chrome_kernel && work->linked)
+		xs_arrow_add(process, work, pid, tid);
 }
 
 static char *put_end(char *o, enum xs_end end, int status)

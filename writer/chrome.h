@@ -42,6 +42,7 @@ struct xs_chrome {
 	struct xs_row *rows;
 	uint32_t row_count;
 	uint32_t flows;
+	uint32_t last_caller; /* index of the track that the last arrow came from */
 };
 
 static inline char *put(char *out, const char *text)

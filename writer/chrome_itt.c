@@ -326,12 +326,13 @@ void xs_chrome_instant(struct xs_process *process, uint32_t tid, uint32_t name, 
 void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *record, uint64_t ns)
 {
 	struct xs_process *process = track->process;
-	char *o;
+	static const char category[] = ",\"cat\":\"cpu_op\"";
+	char *o, *end;
 
 	if (record->event.flags == XS_VALUE_DOUBLE && !isfinite(record->value.d))
 		return; /* no viewer can show it, and JSON cannot say it */
-	o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"C\",\"tid\":", track->tid);
-	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
+	o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"C\",\"pid\":", (uint32_t)process->pid);
+	o = put(o, ",\"ts\":");
 	o = put(xs_json_micros(o, ns), ",\"args\":{\"value\":");
 	if (record->event.flags == XS_VALUE_DOUBLE)
 		o = put_double(o, record->value.d, false);
@@ -339,7 +340,11 @@ void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *r
 		o = put_signed(o, record->value.s);
 	else
 		o = xs_json_uint(o, record->value.u);
-	finish(process->chrome, xs_chrome_put_name(put(o, "}"), process, xs_name_of(process, record->event.name)));
+	o = put(o, "}");
+	end = xs_chrome_put_name(o, process, xs_name_of(process, record->event.name));
+	/* a counter is its process's, of no thread and no category: a fifth less to write */
+	memmove(o, o + sizeof(category) - 1, (size_t)(end - o) - (sizeof(category) - 1));
+	finish(process->chrome, end - (sizeof(category) - 1));
 }
 
 static char *put_arrow(char *o, const struct xs_process *process, const char *phase, const char *name, uint64_t id, struct xs_place place)

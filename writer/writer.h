@@ -1,7 +1,7 @@
 /*
  * The drain process's view: the run, its processes, the tracks (rings) of each, and what sinks are given.
  *
- * drain.c looks for work, process.c reads records and knows what they mean together, sinks (chrome.c, summary.c) write.
+ * drain.c looks for work, records.c reads and knows what records mean together, sinks (chrome.c, summary.c) write, process.c commits.
  */
 #ifndef XS_WRITER_H
 #define XS_WRITER_H
@@ -135,6 +135,8 @@ struct xs_track {
 	char prefix[64]; /* {"ph":"X","tid":T,"pid":P,"ts": */
 	uint32_t prefix_length;
 	struct xs_lanes crossing; /* tasks that end out of order */
+	struct xs_arrow *arrows;  /* arrows.c: they wait for the calls that they start from */
+	uint32_t arrow_count, arrow_room;
 	uint32_t row;             /* string id of the track that tasks go to; 0: the thread's own */
 	struct xs_history history; /* the track's state is that before these records */
 };
@@ -212,10 +214,55 @@ struct xs_work {
 	bool linked;           /* the enqueuing call is in the trace: nothing was lost so far */
 };
 
-/* ---- process.c ---- */
+/* ---- adopt.c ---- */
 
 /* Maps a process's file; NULL when it is not ready (errno EAGAIN) or no such file can be used. */
 struct xs_process *xs_process_adopt(struct xs_run *run, const char *name);
+/* Rings that threads took since the last look. */
+void xs_process_find_tracks(struct xs_process *process);
+/* A ring changes over to the state that was prepared. */
+void xs_track_settle(struct xs_ring *ring);
+
+/* ---- records.c ---- */
+
+static inline uint64_t xs_process_ns(const struct xs_process *process, uint64_t tick)
+{
+	return xs_timeline_ns(&process->run->clock, tick);
+}
+
+/* Reads what the ring holds; returns the bytes read. */
+uint64_t xs_track_read(struct xs_track *track);
+/* Records in memory of our own, known to be whole, through the dispatch. */
+void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_t length);
+/* The ring is another thread's from here on: counts of its own. */
+void xs_track_stats(struct xs_track *track, uint32_t tid, uint32_t name);
+/* The thread is done with the ring, or the process is. lost: the ring's count. */
+void xs_track_close_stats(struct xs_track *track, uint64_t lost);
+/* The innermost `count` open tasks end there, though nobody ended them. */
+void xs_track_close(struct xs_track *track, uint32_t count, uint64_t end);
+/* Opens a task; NULL: too deep, or no memory. */
+struct xs_open *xs_track_open(struct xs_track *track, uint64_t start, uint32_t name);
+/* Takes the open task number `at` out of the stack. */
+void xs_track_take(struct xs_track *track, uint32_t at);
+
+/* ---- pauses.c ---- */
+
+/* Are there pauses that the track is not past? To be asked after the ring's head was read: who wrote behind a pause had seen its end. */
+void xs_track_look_for_pauses(struct xs_track *track);
+/* A record of that tick is next: ends what was open at the pauses before it. */
+void xs_track_cut(struct xs_track *track, uint64_t tick) __attribute__((cold));
+/* The process has ended: the same for all pauses, one that goes on too. */
+void xs_track_cut_last(struct xs_track *track);
+/* When recording went off for the first time after that tick; UINT64_MAX: it did not. */
+uint64_t xs_process_paused_after(const struct xs_process *process, uint64_t tick);
+/*
+ * For a record that is written at its end, of something that began at `tick` and took `duration`: when it is to end in the trace if
+ * recording was off in between, so that it stays inside the tasks around it; else UINT64_MAX.
+ */
+uint64_t xs_track_cut_short(struct xs_track *track, uint64_t tick, uint64_t duration);
+
+/* ---- process.c ---- */
+
 /* Reads what its rings hold; returns the bytes read. all: to the very end (the process writes no more). */
 uint64_t xs_process_read(struct xs_process *process, bool all);
 /* Writes out what is buffered and gives the rings' room back. */
@@ -225,8 +272,6 @@ bool xs_process_urgent(const struct xs_process *process);
 /* After the last read: open tasks, calls in flight, the sinks' ends. Unmaps and removes its files. */
 void xs_process_finish(struct xs_process *process, enum xs_end end, int status);
 
-/* Records in memory of our own, known to be whole, through the dispatch. */
-void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_t length);
 /* What is needed of the process's files is copied, then they are unmapped. 0 or -errno. */
 int xs_process_detach(struct xs_process *process);
 /* Flight recorder, instead of xs_process_finish(): the process has ended, its history may still be asked for. False: there is none. */
@@ -272,6 +317,13 @@ void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, u
 void xs_chrome_device(struct xs_process *process, const struct xs_work *work);
 void xs_chrome_close(struct xs_process *process, enum xs_end end, int status);
 
+/* ---- arrows.c: from calls to device work ---- */
+
+/* To the slice of the work, on that track. */
+void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64_t pid, uint64_t tid);
+/* The calls of the track that ended by then are written: so are the arrows that waited for them. */
+void xs_arrows_flush(struct xs_track *track, uint64_t ns);
+
 /* ---- chrome_itt.c: what is not a plain slice of a thread ---- */
 
 /* A slice on the row `row` (a string id, or enum xs_span), on the first lane where it fits; tid 0: there was no memory. */
@@ -296,13 +348,6 @@ void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool displaced, bool unfinished);
 /* The process has ended: what is still open. */
 void xs_itt_finish(struct xs_process *process, uint64_t end);
-
-/* ---- process.c, for itt.c ---- */
-
-/* Opens a task; NULL: too deep, or no memory. */
-struct xs_open *xs_track_open(struct xs_track *track, uint64_t start, uint32_t name);
-/* Takes the open task number `at` out of the stack. */
-void xs_track_take(struct xs_track *track, uint32_t at);
 
 /* ---- flows.c: arrows between tasks that are named by their ids ---- */
 

@@ -449,9 +449,7 @@ class Checker:
         while row >= 0:
             add("flow start without end", "%s id %s", what, self._id(starts.ids[row]))
             row = has_end.find(0, row + 1)
-        # the call that an arrow starts from may be what was lost, of a full disk's last piece
-        if not (self.trace.other or {}).get("lost"):
-            self._finish_bindings("flow start on no slice", what, starts)
+        self._finish_bindings("flow start on no slice", what, starts)
         self._finish_bindings("flow end on no slice", what, ends)
 
     def _finish_bindings(self, kind, what, points):

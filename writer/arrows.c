@@ -1,0 +1,93 @@
+/*
+ * Arrows from a call to the device work that it enqueued.
+ *
+ * The work's record may be read before the call's, which is in another ring. Its arrow waits on the call's track, so that whatever
+ * is the last thing to reach the file (a full disk), no arrow starts from nothing.
+ */
+#include <stdlib.h>
+
+#include "chrome.h"
+
+#define MAX_WAITING 65536u /* on one track; more are written at once */
+
+struct xs_arrow {
+	uint64_t from, to; /* ns */
+	uint64_t after;    /* when the call ended: its record is read once the track is there */
+	uint64_t pid, tid; /* where it points */
+	uint32_t id, from_tid;
+};
+
+static char *put_flow(char *o, const char *kind, uint64_t id, uint64_t pid, uint64_t tid, uint64_t ts)
+{
+	o = put(put(put(o, "{\"ph\":\""), kind), "\",\"tid\":");
+	o = put_count(xs_json_uint(o, tid), ",\"pid\":", pid);
+	o = xs_json_micros(put(o, ",\"ts\":"), ts);
+	return put(put_count(o, ",\"id\":", id), ",\"cat\":\"flow\",\"name\":\"dep\"},\n");
+}
+
+static void write_arrow(struct xs_process *process, const struct xs_arrow *arrow)
+{
+	/* unique among the processes of a host, and exact in a double */
+	uint64_t pid = (uint32_t)process->pid, id = pid << 30 | (arrow->id & 0x3fffffff);
+	char *o = put_flow(xs_output_put(&process->chrome->out), "s", id, pid, arrow->from_tid, arrow->from);
+
+	finish(process->chrome, put_flow(o, "f\",\"bp\":\"e", id, arrow->pid, arrow->tid, arrow->to));
+}
+
+static struct xs_track *track_of(struct xs_process *process, uint32_t tid)
+{
+	uint32_t at = process->chrome->last_caller, count = process->track_count;
+
+	for (uint32_t i = 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
+		if (at < count && process->tracks[at]->tid == tid) {
+			process->chrome->last_caller = at;
+			return process->tracks[at];
+		}
+	}
+	return NULL;
+}
+
+static bool wait_for_call(struct xs_track *track, const struct xs_arrow *arrow)
+{
+	if (track->last_ns >= arrow->after || track->arrow_count == MAX_WAITING)
+		return false;
+	if (track->arrow_count == track->arrow_room) {
+		uint32_t room = track->arrow_room ? 2 * track->arrow_room : 16;
+		struct xs_arrow *grown = realloc(track->arrows, room * sizeof(*grown));
+
+		if (!grown)
+			return false;
+		track->arrows = grown;
+		track->arrow_room = room;
+	}
+	track->arrows[track->arrow_count++] = *arrow;
+	return true;
+}
+
+void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64_t pid, uint64_t tid)
+{
+	const struct xs_device_record *record = work->record;
+	struct xs_arrow arrow = { work->host_start, work->start, work->host_end, pid, tid, record->id, record->tid };
+	struct xs_track *track = track_of(process, record->tid);
+
+	if (!track || !wait_for_call(track, &arrow))
+		write_arrow(process, &arrow);
+}
+
+void xs_arrows_flush(struct xs_track *track, uint64_t ns)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < track->arrow_count; i++) {
+		if (track->arrows[i].after > ns) {
+			track->arrows[kept++] = track->arrows[i];
+			continue;
+		}
+		write_arrow(track->process, &track->arrows[i]);
+		if (xs_output_full(track->process->out)) {
+			track->dirty = true;
+			xs_process_commit(track->process);
+		}
+	}
+	track->arrow_count = kept;
+}

@@ -1,0 +1,381 @@
+/*
+ * What records mean together: begins paired with ends, calls, device work in the host's time; each goes on to the sinks.
+ *
+ * Nothing that a ring holds is believed: a torn or hostile one costs its own records and nothing else.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "flight.h"
+#include "report.h"
+#include "writer.h"
+
+#define MAX_DEPTH 65536u
+#define MAX_THREADS 4096u
+
+/* ---- counts ---- */
+
+void xs_track_stats(struct xs_track *track, uint32_t tid, uint32_t name)
+{
+	struct xs_process *process = track->process;
+	struct xs_thread_stats *grown;
+
+	if (process->run->flight && !process->chrome && track->thread != UINT32_MAX) {
+		/* threads whose records are history no more are nobody's concern: one entry a ring, however long it runs */
+		process->threads[track->thread] = (struct xs_thread_stats){ .tid = tid, .name = name };
+		return;
+	}
+	track->thread = UINT32_MAX;
+	if (process->thread_count >= MAX_THREADS) {
+		process->threads_omitted++;
+		return;
+	}
+	if (process->thread_count == process->thread_room) {
+		uint32_t room = process->thread_room ? 2 * process->thread_room : 16;
+
+		grown = realloc(process->threads, room * sizeof(*grown));
+		if (!grown)
+			return;
+		process->threads = grown;
+		process->thread_room = room;
+	}
+	track->thread = process->thread_count++;
+	process->threads[track->thread] = (struct xs_thread_stats){ .tid = tid, .name = name };
+}
+
+/* The thread is done with this ring, or the process is: its counts. */
+void xs_track_close_stats(struct xs_track *track, uint64_t lost)
+{
+	struct xs_process *process = track->process;
+
+	/* a counter of a hostile ring may go backwards */
+	lost = lost > track->lost_base ? lost - track->lost_base : 0;
+	process->lost += lost;
+	process->events += track->records;
+	if (track->thread < process->thread_count) {
+		process->threads[track->thread].lost += lost;
+		process->threads[track->thread].records += track->records;
+	}
+	track->lost_base += lost;
+	track->records = 0;
+}
+
+/* ---- tasks ---- */
+
+/* An open task that nobody will end. Events are marks then: they have no domain. */
+static void close_one(struct xs_track *track, struct xs_open *task, uint64_t end)
+{
+	struct xs_process *process = track->process;
+
+	if (process->chrome && !task->name.scope && task->name.id != XS_STRING_FULL)
+		xs_chrome_instant(process, track->tid, task->name.id, false, task->start, XS_SCOPE_THREAD, task->extra);
+	else if (task->extra || task->row)
+		xs_itt_end(track, task, end, false, true);
+	else if (process->chrome)
+		xs_chrome_unfinished(track, &task->name, task->start, end);
+	xs_extra_drop(process, task);
+}
+
+/* The innermost `count` open tasks, which nobody will end. */
+void xs_track_close(struct xs_track *track, uint32_t count, uint64_t end)
+{
+	struct xs_process *process = track->process;
+
+	while (track->depth && count--) {
+		struct xs_open *task = &track->open[--track->depth];
+
+		close_one(track, task, end > task->start ? end : task->start);
+		if (process->chrome && xs_output_full(process->out)) {
+			track->dirty = true;
+			xs_process_commit(process);
+		}
+	}
+}
+
+static void read_thread(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	struct xs_process *process = track->process;
+	const struct xs_thread_record *record = (const void *)event;
+	uint32_t tid, name = event->name;
+	size_t length;
+	const char *text = xs_text_of(process->run, name, &length);
+
+	if (size < sizeof(*record))
+		return;
+	tid = (uint32_t)record->tid;
+	if (tid != track->tid || track->thread == UINT32_MAX) {
+		xs_track_close(track, UINT32_MAX, xs_process_ns(process, event->tick));
+		if (process->chrome)
+			xs_arrows_flush(track, UINT64_MAX);
+		xs_track_close_stats(track, record->lost);
+		track->tid = tid;
+		track->row = 0;
+		xs_track_stats(track, tid, 0);
+		if (process->chrome)
+			xs_chrome_prefix(track);
+	}
+	if (process->chrome &&
+	    (track->thread == UINT32_MAX || process->threads[track->thread].name != name))
+		xs_chrome_thread(track, tid, text, length);
+	if (track->thread != UINT32_MAX)
+		process->threads[track->thread].name = name;
+}
+
+static inline struct xs_open *open_task(struct xs_track *track, uint64_t start, uint32_t name)
+{
+	struct xs_open *task;
+
+	if (__builtin_expect(track->depth == track->room, 0)) {
+		uint32_t room = track->room ? 2 * track->room : 32;
+		struct xs_open *grown = room <= MAX_DEPTH ? realloc(track->open, room * sizeof(*grown)) : NULL;
+
+		if (!grown) {
+			track->process->unmatched++;
+			return NULL;
+		}
+		track->open = grown;
+		track->room = room;
+	}
+	task = &track->open[track->depth++];
+	task->start = start;
+	task->extra = NULL;
+	task->row = track->row;
+	task->name = *xs_name_of(track->process, name);
+	if (start > track->last_ns)
+		track->last_ns = start;
+	return task;
+}
+
+struct xs_open *xs_track_open(struct xs_track *track, uint64_t start, uint32_t name)
+{
+	return open_task(track, start, name);
+}
+
+void xs_track_take(struct xs_track *track, uint32_t at)
+{
+	memmove(&track->open[at], &track->open[at + 1], (track->depth - at - 1) * sizeof(track->open[at]));
+	track->depth--;
+}
+
+static inline void read_end(struct xs_track *track, const struct xs_event *event)
+{
+	struct xs_process *process = track->process;
+	uint64_t end = xs_process_ns(process, event->tick);
+	uint32_t at = track->depth;
+	struct xs_open *task;
+
+	while (at && track->open[at - 1].name.scope != event->name && track->open[at - 1].name.id != XS_STRING_FULL)
+		at--; /* a name that found no room has lost its domain too */
+	if (__builtin_expect(!at, 0)) {
+		process->unmatched++; /* an end without a begin: the application's, or begun while paused */
+		return;
+	}
+	task = &track->open[at - 1];
+	if (__builtin_expect(at != track->depth || task->extra || task->row || end < track->last_ns || process->watch_tasks, 0)) {
+		/*
+		 * the application ends tasks of two domains in another order than it began them, or at times of its own; or
+		 * there is more to do with each
+		 */
+		struct xs_open copy = *task;
+
+		xs_itt_end(track, &copy, end, at != track->depth || end < track->last_ns, false);
+		xs_track_take(track, at - 1);
+		if (end > track->last_ns)
+			track->last_ns = end;
+		return;
+	}
+	if (process->chrome)
+		xs_chrome_task(track, task, end);
+	track->depth--;
+	track->last_ns = end;
+}
+
+/* ---- calls and device work ---- */
+
+static void read_call(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	struct xs_process *process = track->process;
+	const struct xs_call_record *call = (const void *)event;
+	uint64_t start, end, off;
+
+	if (size < sizeof(*call))
+		return;
+	start = xs_process_ns(process, event->tick);
+	end = xs_process_ns(process, event->tick + call->duration);
+	if (end < start)
+		end = start;
+	off = xs_track_cut_short(track, event->tick, call->duration);
+	if (off != UINT64_MAX) {
+		off = xs_process_ns(process, off);
+		end = off > start ? off : start;
+	}
+	if (process->chrome && off != UINT64_MAX)
+		xs_chrome_unfinished(track, xs_name_of(process, xs_function_id(event->source, event->name)), start, end);
+	else if (process->chrome)
+		xs_chrome_call(track, call, start, end);
+	if (process->summary)
+		xs_summary_call(process->summary, call, end - start);
+	track->last_ns = end;
+	if (__builtin_expect(track->arrow_count && process->chrome, 0))
+		xs_arrows_flush(track, end);
+}
+
+static bool lost_something(const struct xs_process *process)
+{
+	for (uint32_t i = 0; i < process->track_count; i++)
+		if (atomic_load_explicit(&process->tracks[i]->ring->lost, memory_order_relaxed))
+			return true;
+	return false;
+}
+
+static void read_device(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	struct xs_process *process = track->process;
+	const struct xs_device_record *record = (const void *)event;
+	struct xs_work work = { .record = record };
+
+	if (size < XS_DEVICE_RECORD_SHORT || (record->work == XS_WORK_KERNEL && size < sizeof(*record) &&
+					      !(event->flags & XS_FLAG_FUNCTION)))
+		return;
+	if (size >= sizeof(*record))
+		work.shape = record->global;
+	work.host_start = xs_process_ns(process, event->tick);
+	work.host_end = xs_process_ns(process, event->tick + record->host_ticks);
+	if (!xs_device_times(process, &work))
+		return;
+	work.linked = !lost_something(process);
+	if (process->chrome)
+		xs_chrome_device(process, &work);
+	if (process->summary)
+		xs_summary_device(process, &work);
+	if (process->run->options->device_timeline)
+		xs_timeline_device(process, &work);
+	if (work.end > process->last_ns)
+		process->last_ns = work.end;
+}
+
+/* ---- reading ---- */
+
+/* The first event of a process that is to be shown makes its file. */
+static void open_chrome(struct xs_track *track)
+{
+	struct xs_process *process = track->process;
+	size_t length;
+	const char *name;
+
+	if (xs_chrome_open(process) < 0 || track->thread == UINT32_MAX)
+		return;
+	name = xs_text_of(process->run, process->threads[track->thread].name, &length);
+	xs_chrome_thread(track, track->tid, name, length);
+}
+
+static void read_record(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	struct xs_process *process = track->process;
+
+	switch (event->kind) {
+	case XS_CALL:
+		read_call(track, event, size);
+		break;
+	case XS_DEVICE:
+		read_device(track, event, size);
+		break;
+	case XS_KERNEL:
+		if (process->summary && size >= sizeof(struct xs_kernel_record))
+			xs_summary_kernel(process->summary, (const void *)event);
+		break;
+	case XS_THREAD:
+		read_thread(track, event, size);
+		return;
+	case XS_LOST_ENDS:
+		xs_track_close(track, event->name, track->last_ns);
+		return;
+	case XS_PAD:
+		return;
+	default: /* what we do not know is skipped */
+		xs_itt_read(track, event, size);
+		break;
+	}
+	track->records++;
+}
+
+static inline void dispatch(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	if (__builtin_expect(event->tick >= track->cut_at, 0))
+		xs_track_cut(track, event->tick);
+	if (event->kind == XS_BEGIN) {
+		(void)open_task(track, xs_process_ns(track->process, event->tick), event->name);
+		track->records++;
+	} else if (event->kind == XS_END) {
+		read_end(track, event);
+		track->records++;
+	} else {
+		read_record(track, event, size);
+	}
+}
+
+void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_t length)
+{
+	struct xs_process *process = track->process;
+	uint32_t size;
+
+	for (const unsigned char *end = data + length; data != end; data += size) {
+		const struct xs_event *event = (const void *)data;
+
+		size = event->words * 8u;
+		dispatch(track, event, size);
+		if (__builtin_expect(process->chrome && xs_output_full(process->out), 0))
+			xs_process_commit(process);
+	}
+}
+
+uint64_t xs_track_read(struct xs_track *track)
+{
+	struct xs_process *process = track->process;
+	uint64_t head = xs_ring_filled(track->ring), first = track->pos;
+	bool wanted = xs_want_chrome(process->run->options);
+	uint32_t size;
+
+	if (head - track->pos > process->ring_size) {
+		/* overwritten (or hostile): the intact records begin at a step that the producer told */
+		uint64_t intact = atomic_load_explicit(&track->ring->tail_lost, memory_order_acquire);
+
+		if (intact > head || head - intact > process->ring_size)
+			intact = head;
+		first = track->pos = intact;
+		while (track->depth)
+			xs_extra_drop(process, &track->open[--track->depth]);
+		track->tid = atomic_load_explicit(&track->ring->tail_tid, memory_order_relaxed);
+		xs_track_stats(track, track->tid, 0);
+		if (process->chrome)
+			xs_chrome_prefix(track);
+	}
+	/* after head: whoever wrote a record after a pause had seen the pause's end */
+	xs_track_look_for_pauses(track);
+	if (process->run->flight)
+		xs_flight_keep(track, head);
+	while (track->pos != head) {
+		const struct xs_event *event = xs_ring_peek(track->data, process->ring_size, track->pos, head, &size);
+
+		if (!event) {
+			process->corrupt++;
+			track->pos = head;
+			break;
+		}
+		if (__builtin_expect(wanted && !process->chrome && event->kind != XS_PAD && event->kind != XS_THREAD, 0)) {
+			open_chrome(track);
+			wanted = false;
+		}
+		dispatch(track, event, size);
+		track->pos += size;
+		if (__builtin_expect(process->chrome && xs_output_full(process->out), 0)) {
+			track->dirty = true;
+			xs_process_commit(process);
+		}
+	}
+	track->dirty |= track->pos != first;
+	/* a small ring is full before the output's buffer is */
+	if (track->pos - atomic_load_explicit(&track->ring->tail, memory_order_relaxed) >= process->ring_size / 4)
+		xs_process_commit(process);
+	return track->pos - first;
+}
