@@ -406,14 +406,19 @@ static void keep(struct xs_ze_work *work, uint64_t duration)
 
 ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 {
-	uint64_t duration = xs_call_leave(&work->call);
-	const struct xs_options *options = xs_options_of_run();
+	uint8_t flags = XS_FLAG_ENQUEUE | (result ? XS_FLAG_FAILED : 0);
+	uint64_t duration;
 
-	if (xs_ze_calls || options->chrome_kernel)
-		xs_call_record(&work->call, duration, XS_SOURCE_LEVEL_ZERO, work->function, XS_FLAG_ENQUEUE | (result ? XS_FLAG_FAILED : 0),
-			       result);
-	if (!work->node)
+	if (!work->node) {
+		if (xs_ze_appends)
+			xs_call_end(&work->call, xs_call_header(XS_SOURCE_LEVEL_ZERO, work->function, flags), result);
+		else
+			(void)xs_call_leave(&work->call);
 		return result;
+	}
+	duration = xs_call_leave(&work->call);
+	if (xs_ze_appends)
+		xs_call_record(&work->call, duration, XS_SOURCE_LEVEL_ZERO, work->function, flags, result);
 	/* it may have been paused in the meantime, and a failed append has not used the event */
 	if (result) {
 		xs_ze_node_put(work->node);

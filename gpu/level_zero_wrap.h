@@ -12,6 +12,7 @@
 
 extern struct xs_ze_tables xs_ze; /* the functions below us; NULL: none */
 extern bool xs_ze_calls;          /* record the calls that are hooked for other reasons too */
+extern bool xs_ze_appends;        /* the same of calls that put work on a device */
 extern bool xs_ze_device;         /* device work is wanted */
 
 /*
