@@ -111,6 +111,7 @@ void xs_ze_context_pools_destroy(struct xs_ze_context *context);
 #define XS_ZE_EVENT_TIMED (1ull << 62)  /* it will tell when its command ran */
 #define XS_ZE_EVENT_ASKED (1ull << 61)  /* as the application wanted it to */
 #define XS_ZE_EVENT_COUNTS (1ull << 60) /* counter-based */
+#define XS_ZE_EVENT_RESETS (1ull << 59) /* lists reset it, on the device */
 #define XS_ZE_EVENT_LINK ((1ull << 56) - 1)
 
 /* The word of an event: flags, and the node that it tells of; NULL: not known. */
@@ -168,6 +169,11 @@ void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node);
 void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed);
 /* Records what is complete of a queue's executions. */
 void xs_ze_collect_executions(struct xs_ze_queue *queue);
+/*
+ * The same, where it is done for the last time. The application may know by an event that the device has finished, and the fence behind it comes
+ * some microseconds later: so much time it gets.
+ */
+void xs_ze_collect_last(struct xs_ze_queue *queue);
 /* The queue is no more. */
 void xs_ze_abandon_executions(struct xs_ze_queue *queue);
 

@@ -37,7 +37,8 @@ struct xs_ze_execution {
 struct slot {
 	struct slot *next;
 	ze_command_list_handle_t list;
-	ze_kernel_timestamp_result_t *times; /* of all commands, then those that were saved before a reset */
+	/* of all commands three times: from their events, from where they were saved before a reset, from the host before one */
+	ze_kernel_timestamp_result_t *times;
 };
 #define MAX_SLOTS 1024u
 #define LOST UINT64_MAX /* the serial of an execution whose times could not be kept */
@@ -49,6 +50,7 @@ struct xs_ze_body {
 	struct xs_ze_node *first, *last;
 	struct xs_ze_execution *live; /* whose times the events hold */
 	struct slot *idle;
+	bool early; /* nodes may have early times */
 };
 
 /* For everything above. Held for a few loads and stores, and never while the driver is called. */
@@ -251,7 +253,9 @@ static void record_execution(const struct xs_ze_execution *execution)
 
 		if (execution->slot && saved)
 			saved = &execution->slot->times[body->count + i];
-		if (atomic_load_explicit(&node->early, memory_order_acquire) == execution->serial)
+		if (execution->slot && is_set(&execution->slot->times[2 * body->count + i]))
+			times = execution->slot->times[2 * body->count + i];
+		else if (atomic_load_explicit(&node->early, memory_order_acquire) == execution->serial)
 			times = node->early_times;
 		else if (saved && node->saved_always)
 			times = *saved;
@@ -330,6 +334,19 @@ void xs_ze_collect_executions(struct xs_ze_queue *queue)
 	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
 }
 
+#define LAST_CHANCE 200000u /* ns */
+
+void xs_ze_collect_last(struct xs_ze_queue *queue)
+{
+	uint64_t since = xs_clock_ns(CLOCK_MONOTONIC);
+
+	xs_ze_collect_executions(queue);
+	while (queue->first && xs_clock_ns(CLOCK_MONOTONIC) - since < LAST_CHANCE) {
+		sched_yield();
+		xs_ze_collect_executions(queue);
+	}
+}
+
 void xs_ze_abandon_executions(struct xs_ze_queue *queue)
 {
 	struct xs_ze_fence *fence;
@@ -370,6 +387,7 @@ void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed)
 	} while (busy);
 	if (live_serial && !xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times)) {
 		node->early_times = times;
+		body->early = true;
 		atomic_store_explicit(&node->early, live_serial, memory_order_release);
 	}
 	if (destroyed)
@@ -405,7 +423,7 @@ static struct slot *slot_get(struct xs_ze_body *body)
 {
 	ze_command_list_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, .commandQueueGroupOrdinal = body->ordinal };
 	ze_host_mem_alloc_desc_t memory = { .stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC };
-	size_t size = 2 * (size_t)body->count * sizeof(ze_kernel_timestamp_result_t);
+	size_t size = 3 * (size_t)body->count * sizeof(ze_kernel_timestamp_result_t);
 	struct slot *slot;
 	void *times = NULL;
 
@@ -429,6 +447,17 @@ static struct slot *slot_get(struct xs_ze_body *body)
 	return slot;
 }
 
+/* What the host has read early belongs to this execution, and the next one will do the same. */
+static void keep_early(const struct xs_ze_body *body, const struct slot *slot, uint64_t of)
+{
+	ze_kernel_timestamp_result_t *times = &slot->times[2 * body->count];
+
+	memset(times, 0xff, body->count * sizeof(*times));
+	for (struct xs_ze_node *node = body->first; body->early && node; node = atomic_load_explicit(&node->next, memory_order_relaxed), times++)
+		if (atomic_load_explicit(&node->early, memory_order_relaxed) == of)
+			*times = node->early_times;
+}
+
 /* Before a list is executed once more. Returns a list that must be executed before it, or NULL. */
 static ze_command_list_handle_t save_times(struct xs_ze_body *body, struct xs_ze_submission *submission)
 {
@@ -448,6 +477,8 @@ static ze_command_list_handle_t save_times(struct xs_ze_body *body, struct xs_ze
 	if (!execution)
 		return NULL;
 	slot = slot_get(body);
+	if (slot)
+		keep_early(body, slot, execution->serial);
 	xs_ze_lock(&lock);
 	if (body->live == execution && !execution->busy) {
 		body->live = NULL;

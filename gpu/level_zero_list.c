@@ -222,7 +222,7 @@ void xs_ze_queue_ends(ze_command_queue_handle_t handle)
 
 	if (!queue || !xs_ze_alive())
 		return;
-	xs_ze_collect_executions(queue);
+	xs_ze_collect_last(queue);
 	xs_ze_abandon_executions(queue);
 	queue->handle = NULL;
 	queue->ended = true;
@@ -235,7 +235,7 @@ static void collect_queues(const struct xs_ze_context *context)
 		if (queue->ended || (context && queue->context != context) || queue->context->dead)
 			continue;
 		xs_ze_collect(queue);
-		xs_ze_collect_executions(queue);
+		xs_ze_collect_last(queue);
 		xs_ze_clock(queue->device);
 	}
 }

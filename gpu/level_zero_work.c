@@ -298,6 +298,7 @@ static bool choose_event(struct xs_ze_work *work, ze_event_handle_t *event)
 		if (before && !before->body)
 			(void)xs_ze_node_finish(before);
 		node->event = *event;
+		work->resets = value & XS_ZE_EVENT_RESETS;
 		return true;
 	}
 	if (value & XS_ZE_EVENT_COUNTS && work->list->in_order) {
@@ -306,6 +307,31 @@ static bool choose_event(struct xs_ze_work *work, ze_event_handle_t *event)
 		return true;
 	}
 	return false;
+}
+
+/*
+ * The device copies the times of the node's event away, before they are forgotten by a reset. For an immediate list our own event tells
+ * when that is done.
+ */
+static void save_times(struct xs_ze_list *list, ze_command_list_handle_t handle, struct xs_ze_node *node, uint32_t wait)
+{
+	ze_host_mem_alloc_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC };
+	ze_event_handle_t signal = node->body || list->in_order ? NULL : node->own;
+	void *memory = node->memory;
+	ze_result_t result;
+
+	if (!memory && xs_ze.zeMem.pfnAllocHost(list->context->handle, &desc, sizeof(*node->saved), 64, &memory))
+		return;
+	memset(memory, 0xff, sizeof(*node->saved));
+	node->memory = node->saved = memory;
+	if (list->in_order)
+		wait = 0; /* it is its turn anyway; there are drivers that hang */
+	result = xs_ze.zeCommandList.pfnAppendQueryKernelTimestamps(handle, 1, &node->event, memory, NULL, signal, wait,
+								    wait ? &node->event : NULL);
+	if (!result && list->in_order && !node->body)
+		result = xs_ze.zeCommandList.pfnAppendSignalEvent(handle, node->own);
+	if (result)
+		node->saved = NULL;
 }
 
 bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t handle, uint32_t function, uint8_t class, ze_event_handle_t *event)
@@ -318,6 +344,7 @@ bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t handle, uint3
 	work->handle = handle;
 	work->node = NULL;
 	work->signal_after = NULL;
+	work->resets = false;
 	work->list = xs_ze_device && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
 	if (!work->list)
 		return true;
@@ -357,6 +384,9 @@ static void keep(struct xs_ze_work *work, uint64_t duration)
 	node->queue = list->queue;
 	node->body = list->queue ? NULL : list->body;
 	node->saved = NULL;
+	/* an event that is reset on the device may still be signalled by its last command */
+	if (work->resets && list->queue)
+		save_times(list, work->handle, node, 1);
 	atomic_store_explicit(&node->early, 0, memory_order_relaxed);
 	if (list->queue)
 		record->id = xs_ze_next_id();
@@ -376,14 +406,19 @@ static void keep(struct xs_ze_work *work, uint64_t duration)
 
 ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 {
-	uint64_t duration = xs_call_leave(&work->call);
-	const struct xs_options *options = xs_options_of_run();
+	uint8_t flags = XS_FLAG_ENQUEUE | (result ? XS_FLAG_FAILED : 0);
+	uint64_t duration;
 
-	if (xs_ze_calls || options->chrome_kernel)
-		xs_call_record(&work->call, duration, XS_SOURCE_LEVEL_ZERO, work->function, XS_FLAG_ENQUEUE | (result ? XS_FLAG_FAILED : 0),
-			       result);
-	if (!work->node)
+	if (!work->node) {
+		if (xs_ze_appends)
+			xs_call_end(&work->call, xs_call_header(XS_SOURCE_LEVEL_ZERO, work->function, flags), result);
+		else
+			(void)xs_call_leave(&work->call);
 		return result;
+	}
+	duration = xs_call_leave(&work->call);
+	if (xs_ze_appends)
+		xs_call_record(&work->call, duration, XS_SOURCE_LEVEL_ZERO, work->function, flags, result);
 	/* it may have been paused in the meantime, and a failed append has not used the event */
 	if (result) {
 		xs_ze_node_put(work->node);
@@ -402,31 +437,16 @@ void xs_ze_event_resets(ze_command_list_handle_t handle, ze_event_handle_t event
 {
 	struct xs_ze_list *list = xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
 	_Atomic uint64_t *word = list ? xs_ze_event_word(event) : NULL;
-	uint64_t link = word ? atomic_load_explicit(word, memory_order_acquire) & XS_ZE_EVENT_LINK : 0;
+	uint64_t link = word ? atomic_fetch_or(word, XS_ZE_EVENT_RESETS) & XS_ZE_EVENT_LINK : 0;
 	struct xs_ze_node *node = link ? xs_ze_node_linked(link) : NULL;
-	ze_host_mem_alloc_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC };
-	void *memory = node ? node->memory : NULL;
-	ze_result_t result;
 
 	if (!node || node->event != event || node->saved || (!node->body && xs_ze_node_finish(node)))
 		return;
-	if (!memory && xs_ze.zeMem.pfnAllocHost(list->context->handle, &desc, sizeof(*node->saved), 64, &memory))
-		return;
-	memset(memory, 0xff, sizeof(*node->saved));
-	node->memory = node->saved = memory;
 	node->saved_always = node->body && node->body == list->body;
-	/*
-	 * Its times are copied away on the device before it forgets them. Not by waiting for it: it may be the application's way to
-	 * reset it before its command runs.
-	 */
+	/* not by waiting for it: this may be the application's way to reset it before its command runs */
 	if (!list->in_order)
 		(void)xs_ze.zeCommandList.pfnAppendBarrier(handle, NULL, 0, NULL);
-	result = xs_ze.zeCommandList.pfnAppendQueryKernelTimestamps(handle, 1, &event, memory, NULL, NULL, 0, NULL);
+	save_times(list, handle, node, 0);
 	if (!list->in_order)
 		(void)xs_ze.zeCommandList.pfnAppendBarrier(handle, NULL, 0, NULL);
-	/* of an immediate list, our own event tells that the copy is there */
-	if (!result && !node->body)
-		result = xs_ze.zeCommandList.pfnAppendSignalEvent(handle, node->own);
-	if (result)
-		node->saved = NULL;
 }

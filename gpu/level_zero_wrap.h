@@ -12,6 +12,7 @@
 
 extern struct xs_ze_tables xs_ze; /* the functions below us; NULL: none */
 extern bool xs_ze_calls;          /* record the calls that are hooked for other reasons too */
+extern bool xs_ze_appends;        /* the same of calls that put work on a device */
 extern bool xs_ze_device;         /* device work is wanted */
 
 /*
@@ -35,6 +36,7 @@ struct xs_ze_work {
 	ze_command_list_handle_t handle;
 	ze_event_handle_t signal_after; /* the application's event, where ours took its place */
 	uint32_t function;
+	bool resets; /* the event is one that is reset on the device */
 };
 
 /* *event becomes ours where the application has none. False: not recorded. */

@@ -223,7 +223,8 @@ static bool counted_times(struct xs_process *process, struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
 	struct xs_device_clock *clock = &process->device_clock[record->device % XS_DEVICES];
-	uint64_t mask, start, end;
+	uint64_t mask, start, end, length;
+	const struct xs_segment *segment;
 
 	xs_device_clocks_update(process);
 	if (!clock->count)
@@ -240,8 +241,13 @@ static bool counted_times(struct xs_process *process, struct xs_work *work)
 	else
 		start = record->start;
 	end = start + ((record->end - record->start) & mask);
-	work->start = on_segment(segment_of(clock, start, false), start);
+	segment = segment_of(clock, start, false);
+	work->start = on_segment(segment, start);
 	work->end = on_segment(segment_of(clock, end, false), end);
+	/* both ends are rounded; the length is to be that of its ticks */
+	length = (uint64_t)(((unsigned __int128)(end - start) * segment->slope) >> 32);
+	if (work->end == work->start + length + 1)
+		work->end--;
 	if (work->end < work->start)
 		work->end = work->start;
 	/* its length is the device's own, so all of it moves */
