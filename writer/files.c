@@ -42,7 +42,9 @@ static const char *suffix_of(const struct xs_options *options, enum xs_file kind
 /* "", or "-2", … */
 static const char *number_of(unsigned n, char *text, size_t size)
 {
-	(void)snprintf(text, size, n > 1 ? "-%u" : "", n);
+	text[0] = '\0';
+	if (n > 1)
+		(void)snprintf(text, size, "-%u", n);
 	return text;
 }
 
