@@ -120,7 +120,7 @@ struct xs_segment_file {
 	_Atomic uint32_t used;
 };
 
-#define XS_SHM_VERSION 5u
+#define XS_SHM_VERSION 6u
 #define XS_PAGE 4096u
 #define XS_PROCESS_HEADER 8192u
 #define XS_FIRST_SLOTS 8u

@@ -286,7 +286,34 @@ void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, ui
 	finish(process->chrome, put_name(o, process, name));
 }
 
-void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end)
+/* ,"args":{…}: the result of a call that failed; with -c also what is known about the call. */
+static char *put_call(char *o, const struct xs_call_record *call, const struct xs_call_members *members)
+{
+	bool failed = call->event.flags & XS_FLAG_FAILED, first = true;
+
+	o = put(o, ",\"args\":{");
+	if (failed) {
+		o = put(o, "\"result\":");
+		if (call->result < 0)
+			*o++ = '-';
+		o = xs_json_uint(o, call->result < 0 ? 0 - (uint64_t)call->result : (uint64_t)call->result);
+		first = false;
+	}
+	if (members && members->result) {
+		o = put(put_escaped(put(o, first ? "\"returned\":\"" : ",\"returned\":\""), members->result), "\"");
+		first = false;
+	}
+	if (members && members->in) {
+		o = mempcpy(put(o, first ? "\"in\":" : ",\"in\":"), members->in, members->in_length);
+		first = false;
+	}
+	if (members && members->out)
+		o = mempcpy(put(o, first ? "\"out\":" : ",\"out\":"), members->out, members->out_length);
+	return put(o, "}");
+}
+
+void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end,
+		    const struct xs_call_members *members)
 {
 	const struct xs_options *options = track->process->run->options;
 	struct xs_chrome *chrome = track->process->chrome;
@@ -295,13 +322,8 @@ void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, u
 	if (!options->chrome_call && !(options->chrome_kernel && call->event.flags & XS_FLAG_ENQUEUE))
 		return;
 	o = put_slice(xs_output_put(&chrome->out), track, start, end);
-	if (call->event.flags & XS_FLAG_FAILED) {
-		o = put(o, ",\"args\":{\"result\":");
-		if (call->result < 0)
-			*o++ = '-';
-		o = xs_json_uint(o, call->result < 0 ? 0 - (uint64_t)call->result : (uint64_t)call->result);
-		o = put(o, "}");
-	}
+	if (call->event.flags & XS_FLAG_FAILED || members)
+		o = put_call(o, call, members);
 	o = put_name(o, track->process, xs_name_of(track->process, xs_function_id(call->event.source, call->event.name)));
 	finish(chrome, o);
 }

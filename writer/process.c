@@ -26,6 +26,8 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	/* overwrite: the newest records are wanted, so nothing is read before the end */
 	if (process->run->options->on_full == XS_FULL_OVERWRITE && !all)
 		return 0;
+	if (process->log_calls)
+		return xs_call_log_read(process, all);
 	for (uint32_t i = 0; i < process->track_count; i++)
 		read += xs_track_read(process->tracks[i]);
 	if (process->run->flight)
@@ -156,6 +158,8 @@ static void finish_track(struct xs_track *track, uint64_t end)
 				     start, call_end > start ? call_end : start);
 	xs_track_cut_last(track);
 	xs_track_close(track, UINT32_MAX, end);
+	if (process->log_calls)
+		xs_call_log_finish(track, end);
 	if (process->chrome)
 		xs_arrows_flush(track, UINT64_MAX);
 	if (process->chrome && xs_output_full(process->out))
@@ -350,6 +354,7 @@ void xs_process_free(struct xs_process *process)
 		xs_lanes_fini(&process->tracks[i]->crossing);
 		free(process->tracks[i]->open);
 		free(process->tracks[i]->arrows);
+		xs_call_log_forget(process->tracks[i]);
 		free(process->tracks[i]);
 	}
 	unmap(process);
