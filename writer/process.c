@@ -149,7 +149,7 @@ static void finish_track(struct xs_track *track, uint64_t end)
 				   atomic_load_explicit(&track->ring->lost_nested, memory_order_relaxed));
 	if (call && track->thread < process->thread_count)
 		process->threads[track->thread].call = call;
-	off = xs_track_paused_after(track, call_tick);
+	off = xs_process_paused_after(process, call_tick);
 	if (off != UINT64_MAX)
 		call_end = xs_process_ns(process, off);
 	if (call && process->chrome)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "flight.h"
+#include "report.h"
 #include "writer.h"
 
 #define MAX_DEPTH 65536u

@@ -252,7 +252,7 @@ void xs_track_cut(struct xs_track *track, uint64_t tick) __attribute__((cold));
 /* The process has ended: the same for all pauses, one that goes on too. */
 void xs_track_cut_last(struct xs_track *track);
 /* When recording went off for the first time after that tick; UINT64_MAX: it did not. */
-uint64_t xs_track_paused_after(const struct xs_track *track, uint64_t tick);
+uint64_t xs_process_paused_after(const struct xs_process *process, uint64_t tick);
 /*
  * For a record that is written at its end, of something that began at `tick` and took `duration`: when it is to end in the trace if
  * recording was off in between, so that it stays inside the tasks around it; else UINT64_MAX.

@@ -49,7 +49,7 @@ struct sg_device {
 	uint32_t tiles;
 	struct sg_device *root, *tile_devices[SG_TILES_MAX];
 	_Atomic uint64_t used; /* of the root: bytes allocated */
-	_Atomic uint64_t busy, launches; /* of the root: ticks in kernels, and how many; for metrics and sysman */
+	_Atomic uint64_t busy, launches, groups; /* of the root: ticks in kernels, how many, of how many groups; for metrics and sysman */
 };
 void sg_devices_make(void);
 struct sg_device *sg_device_number(uint32_t number); /* NULL past the last */
@@ -76,6 +76,7 @@ struct sg_span {
 	uint64_t start_ns, end_ns; /* the host's clock around it */
 };
 bool sg_event_ready(const struct sg_event *event);
+bool sg_event_reached(const struct sg_event *event, uint32_t wanted); /* of a counter-based one */
 void sg_event_signal(struct sg_event *event, const struct sg_span *span, uint32_t tiles, uint64_t base);
 void sg_event_clear(struct sg_event *event);
 void sg_event_result(const struct sg_event *event, int tile, ze_kernel_timestamp_result_t *result);
@@ -119,7 +120,7 @@ struct sg_cmd {
 		};
 		struct {
 			void (*call)(struct sg_cmd *cmd, struct sg_device *device, const struct sg_span *span); /* SG_CALL */
-			void *data, *data2;
+			void *data;
 		};
 	};
 };
@@ -155,6 +156,7 @@ struct sg_task {
 	struct sg_fence *fence;
 	uint64_t execution;
 	bool running, in_order;
+	uint32_t few[4], *wanted; /* of counter-based wait events: the signals that were asked for before this; NULL when none counts */
 };
 struct sg_queue {
 	struct sg_device *device;
@@ -188,7 +190,11 @@ extern pthread_mutex_t sg_lock;
 enum { SG_LOCAL_MARK = 1 << 30 }; /* plus its size, in the second half of an argument that is local memory */
 void sg_run(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd, uint64_t execution, bool counted);
 void sg_users(const struct sg_cmd *cmd, struct sg_list *list, int change); /* of what the command names, if `counted` */
-extern _Atomic uint64_t sg_running; /* address of the kernel that runs now, 0 when none does */
+
+/* streamer.c: while there are streamers, they want to know of each kernel */
+extern _Atomic uint32_t sg_streamers;
+int sg_stream_begin(const struct sg_device *device);
+void sg_stream_end(int place, const struct sg_device *device, const struct sg_cmd *cmd, const struct sg_span *span);
 
 /* module.c */
 struct sg_module;

@@ -24,11 +24,14 @@ struct sg_fence {
 	struct sg_queue *queue;
 };
 
+bool sg_event_reached(const struct sg_event *event, uint32_t wanted)
+{
+	return (int32_t)(atomic_load(&event->slot->state) - wanted) >= 0;
+}
+
 bool sg_event_ready(const struct sg_event *event)
 {
-	uint32_t state = atomic_load(&event->slot->state);
-
-	return event->counts ? (int32_t)(state - atomic_load(&event->wanted)) >= 0 : state == 1;
+	return event->counts ? sg_event_reached(event, atomic_load(&event->wanted)) : atomic_load(&event->slot->state) == 1;
 }
 
 void sg_event_asked(struct sg_event *event)
