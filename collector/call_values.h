@@ -81,7 +81,7 @@ static inline void xs_values_put(struct xs_values *values, uint8_t argument, con
 	if ((size_t)(values->end - values->at) < sizeof(*value) + (bytes + 7u) / 8u * 8u)
 		return;
 	value->argument = argument;
-	value->reserved = 0;
+	value->member = 0;
 	value->bytes = (uint16_t)bytes;
 	value->count = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 	memcpy(value + 1, from, bytes);
@@ -109,6 +109,16 @@ static inline void xs_values_text(struct xs_values *values, uint8_t argument, co
 	/* count: one more than there is: there is more */
 	if (from)
 		xs_values_put(values, argument, from, (uint32_t)length, length + (length == XS_VALUES_TEXT));
+}
+
+/* Text that a member of the struct points to. */
+static inline void xs_values_member(struct xs_values *values, uint8_t argument, const char *from)
+{
+	struct xs_value *value = (struct xs_value *)values->at;
+
+	xs_values_text(values, argument, from);
+	if ((unsigned char *)value != values->at)
+		value->member = 1;
 }
 
 /* Words up to a 0, which ends the list. */

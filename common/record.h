@@ -86,7 +86,7 @@ static_assert(sizeof(struct xs_values_record) == 32, "multiple of 16");
 /* What one argument points to: `bytes` follow, padded to 8. */
 struct xs_value {
 	uint8_t argument; /* from 0 */
-	uint8_t reserved;
+	uint8_t member;   /* 1: text that a member of the struct points to, not the struct */
 	uint16_t bytes;
 	uint32_t count;   /* how many values there are; bytes hold as many as fitted */
 };

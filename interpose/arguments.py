@@ -129,6 +129,7 @@ class Argument:
         self.type = ' '.join(re.sub(r'\*', ' ', re.sub(rf'\b{name}\b\s*$', '', text)).split())
         self.direction = 'in' if self.const else 'out'
         self.count = None  # C expression: how many values there are; None: they are not looked at
+        self.member = None  # C expression: text that a member of the struct points to
 
 
 class Call:
@@ -175,6 +176,12 @@ def apply_table(call, types, table):
                     break
             if argument.count is not None:
                 break
+
+
+def apply_members(call, table):
+    for name, text in table.get('members', {}).get(call.name, {}).items():
+        if call[name]:
+            call[name].member = text
 
 
 def apply_defaults(call, types):
@@ -235,6 +242,8 @@ def copying(call, types):
             lines.append(f'\txs_values_one(&values, {i}, {argument.name}, sizeof(*{argument.name}));')
         else:
             lines.append(f'\txs_values_copy(&values, {i}, {argument.name}, sizeof(*{argument.name}), {count});')
+        if argument.member:
+            lines.append(f'\txs_values_member(&values, {i}, {argument.member});')
     return lines
 
 
@@ -296,8 +305,9 @@ def out_code(call, types, source):
 class Tables:
     """<api>_arguments.c: for each function what its arguments are, and their types."""
 
-    def __init__(self, types, flags, hexadecimal):
+    def __init__(self, types, flags, hexadecimal, table):
         self.types, self.flags, self.hexadecimal = types, flags, hexadecimal
+        self.named, self.names = table['named'], table['names']
         self.lines, self.made, self.number = [], {}, 0
 
     def constants(self, name):
@@ -389,7 +399,8 @@ class Tables:
                 pointee = self.of(argument.type)
         short, long = shown(argument)
         array = int(argument.count not in (None, '1', 'text'))
-        return (f'\t{{ "{short}", "{long}", {direct}, {pointee}, {int(argument.direction != "in")}, {array} }},')
+        named = int(argument.type in self.named and argument.stars == 0)
+        return (f'\t{{ "{short}", "{long}", {direct}, {pointee}, {int(argument.direction != "in")}, {array}, {named} }},')
 
     def function(self, call, shown):
         rows = [self.argument(call, a, shown) for a in call.arguments]
@@ -403,7 +414,8 @@ class Tables:
             arguments = f'arguments_{f}' if call.arguments else 'NULL'
             returns = ('XS_RETURNS_NOTHING' if call.returns == 'void' else 'XS_RETURNS_RESULT' if call.returns in ('cl_int', 'ze_result_t')
                        else 'XS_RETURNS_POINTER_AND_RESULT' if 'errcode_ret' in call.names else 'XS_RETURNS_POINTER')
-            rows.append(f'\t{{ {arguments}, {len(call.arguments)}, {returns}, {int(has_values(call, self.types))} }},')
+            text, handle = (call.names.index(n) + 1 if n in call.names else 0 for n in self.names.get(f, ('', '')))
+            rows.append(f'\t{{ {arguments}, {len(call.arguments)}, {returns}, {int(has_values(call, self.types))}, {text}, {handle} }},')
         head = [note, '#include <stddef.h>', ''] + [f'#include <{name}>' for name in includes] + ['', '#include "call_log.h"', '']
         head += ['extern const struct xs_api xs_' + api + '_arguments;', '']
         result_type = self.add(result, 'ENUM', self.constants(self.types.constants.get('result') and 'result' or result) + ', NULL, 0')

@@ -141,6 +141,7 @@ def read_calls(table, text, functions, compiler):
         arguments.apply_table(call, types, table)
         arguments.apply_notes(call, notes, types)
         arguments.apply_defaults(call, types)
+        arguments.apply_members(call, table)
         for argument in call.arguments:
             if any(re.fullmatch(pattern, f'{name}.{argument.name}') for pattern in table['unread']):
                 argument.count = None
@@ -158,7 +159,7 @@ def write(table, api, out, compiler):
     write_numbers(out, api, note, list(functions))
     write_tables(out, note, tables, functions, table)
     types, calls = read_calls(table, text, functions, compiler)
-    made = arguments.Tables(types, set(), True)
+    made = arguments.Tables(types, set(), True, table)
     for f in functions:
         made.function(calls[f], shown)
     made.write(out / f'{api}_arguments.c', note, table['headers'], api, list(functions), calls, 'ze_result_t')

@@ -115,7 +115,7 @@ def write(table, api, out, compiler):
 
     write_numbers(out, api, note, functions)
     types, flags, calls = read_calls(table, text, found, compiler)
-    tables = arguments.Tables(types, flags, False)
+    tables = arguments.Tables(types, flags, False, table)
     for f in functions:
         tables.function(calls[f], shown)
     tables.write(out / f'{api}_arguments.c', note, [table['header']], api, functions, calls, 'cl_int')

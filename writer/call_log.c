@@ -107,11 +107,11 @@ static struct sight end_of(const struct xs_track *track, const struct xs_event *
 
 /* ---- lines ---- */
 
-static struct xs_line line_in(struct xs_report *report)
+static struct xs_line line_in(const struct xs_process *process, struct xs_report *report)
 {
 	char *at = xs_report_begin(report);
 
-	return (struct xs_line){ .at = at, .stop = at + LINE };
+	return (struct xs_line){ .at = at, .stop = at + LINE, .handles = process->handles };
 }
 
 static void put_number(struct xs_line *line, const char *before, uint64_t value, const char *after)
@@ -163,7 +163,7 @@ void xs_call_log_in(struct xs_track *track, const struct xs_event *event, uint32
 	if (function->values)
 		sight = end_of(track, event, track->pos + size, track->head);
 	if (report->format == XS_REPORT_TEXT) {
-		line = line_in(report);
+		line = line_in(track->process, report);
 		begin_line(&line, track, ">>>> [", start, event);
 		xs_line_put(&line, ":");
 		xs_show_arguments(&line, function, words, count, sight.values);
@@ -267,7 +267,7 @@ static void write_line(struct xs_report *report, const struct xs_track *track, c
 	bool failed = call->event.flags & XS_FLAG_FAILED;
 	const struct xs_api *api;
 	const struct xs_function *function = xs_function_of(call->event.source, call->event.name, &api);
-	struct xs_line line = line_in(report);
+	struct xs_line line = line_in(track->process, report);
 
 	begin_line(&line, track, "<<<< [", end, &call->event);
 	put_number(&line, " [", end - start, " ns]");
@@ -294,6 +294,12 @@ struct xs_call_members xs_call_log_call(struct xs_track *track, const struct xs_
 		return result;
 	entered = leave(calls, &call->event);
 	sight = values_behind(track, &call->event, track->pos + call->event.words * 8u, track->head);
+	if (sight.values && function && function->names) {
+		if (!track->process->handles)
+			track->process->handles = calloc(1, sizeof(*track->process->handles));
+		if (track->process->handles)
+			xs_handles_learn(track->process->handles, function, sight.values);
+	}
 	if (report->format == XS_REPORT_TEXT)
 		write_line(report, track, call, start, end, entered, sight.values);
 	else
@@ -320,7 +326,7 @@ void xs_call_log_finish(struct xs_track *track, uint64_t end)
 
 		if (report->format != XS_REPORT_TEXT)
 			continue;
-		line = line_in(report);
+		line = line_in(track->process, report);
 		begin_line(&line, track, "<<<< [", end, &event);
 		put_number(&line, " [", end > entered->start ? end - entered->start : 0, " ns] (unfinished)");
 		end_line(report, &line);

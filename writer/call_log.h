@@ -51,6 +51,7 @@ struct xs_argument {
 	const struct xs_type *pointee; /* NULL: not recorded */
 	uint8_t out;                   /* it is written by the call */
 	uint8_t array;
+	uint8_t named; /* its handle may have a name */
 };
 
 enum xs_returns { XS_RETURNS_NOTHING, XS_RETURNS_RESULT, XS_RETURNS_POINTER, XS_RETURNS_POINTER_AND_RESULT };
@@ -60,6 +61,8 @@ struct xs_function {
 	uint32_t count;
 	enum xs_returns returns;
 	uint8_t values; /* an XS_CALL_OUT follows its XS_CALL */
+	uint8_t names;  /* number, from 1, of the argument whose text names a handle; 0: none */
+	uint8_t handle; /* of the argument that gives the handle; 0: the result */
 };
 
 struct xs_api {
@@ -78,7 +81,18 @@ const struct xs_function *xs_function_of(uint8_t source, uint32_t function, cons
 struct xs_line {
 	char *at, *stop; /* behind `stop` is room for XS_LINE_SLACK bytes */
 	bool json, some; /* some: members of the JSON object that is being written */
+	const struct xs_handles *handles; /* NULL: nothing has a name */
 };
+
+/* Names of handles, the newest ones: where two meet the older one goes. */
+#define XS_HANDLES 1024u
+struct xs_handles {
+	struct {
+		uint64_t handle;
+		char name[120];
+	} known[XS_HANDLES];
+};
+void xs_handles_learn(struct xs_handles *handles, const struct xs_function *function, const struct xs_values_record *values);
 #define XS_LINE_SLACK 8192u
 
 void xs_line_put(struct xs_line *line, const char *text);

@@ -361,6 +361,7 @@ void xs_process_free(struct xs_process *process)
 	for (uint32_t i = 0; i < process->names.size; i++)
 		free(process->names.table[i].json);
 	free(process->names.table);
+	free(process->handles);
 	free(process->segments);
 	free(process->tracks);
 	free(process->threads);

@@ -294,13 +294,13 @@ static const struct xs_value *next_value(const struct xs_values_record *values, 
 	return value;
 }
 
-static const struct xs_value *value_of(const struct xs_values_record *values, uint32_t argument)
+static const struct xs_value *value_of(const struct xs_values_record *values, uint32_t argument, bool member)
 {
 	const struct xs_value *value;
 	uint32_t at = 0;
 
 	while (values && (value = next_value(values, &at)))
-		if (value->argument == argument)
+		if (value->argument == argument && value->member == member)
 			return value;
 	return NULL;
 }
@@ -350,12 +350,47 @@ static void put_read(struct xs_line *line, const struct xs_argument *argument, c
 	xs_line_put(line, single ? ")" : "");
 }
 
+static size_t place_of(uint64_t handle)
+{
+	return (size_t)(handle * 0x9e3779b97f4a7c15ull >> 32) % XS_HANDLES;
+}
+
+void xs_handles_learn(struct xs_handles *handles, const struct xs_function *function, const struct xs_values_record *values)
+{
+	uint32_t argument = function->names - 1u;
+	const struct xs_value *text = value_of(values, argument, true), *value = NULL;
+	uint64_t handle = values->result;
+	char *name;
+
+	text = text ? text : value_of(values, argument, false);
+	if (function->handle)
+		value = value_of(values, function->handle - 1u, false);
+	if (value)
+		handle = number((const unsigned char *)(value + 1), value->bytes);
+	if (!text || !handle || (function->handle && !value))
+		return;
+	handles->known[place_of(handle)].handle = handle;
+	name = handles->known[place_of(handle)].name;
+	*xs_report_plain(name, (const char *)(text + 1), strnlen((const char *)(text + 1), text->bytes < 119u ? text->bytes : 119u)) = '\0';
+}
+
+static void put_handle_name(struct xs_line *line, uint64_t handle)
+{
+	const struct xs_handles *handles = line->handles;
+
+	if (line->json || !handles || !handle || handles->known[place_of(handle)].handle != handle)
+		return;
+	xs_line_put(line, " (");
+	xs_line_put(line, handles->known[place_of(handle)].name);
+	xs_line_put(line, ")");
+}
+
 void xs_show_arguments(struct xs_line *line, const struct xs_function *function, const uint64_t *words, uint32_t count,
 		       const struct xs_values_record *values)
 {
 	for (uint32_t i = 0; i < function->count && i < count; i++) {
 		const struct xs_argument *argument = &function->arguments[i];
-		const struct xs_value *value = argument->pointee && !argument->out ? value_of(values, i) : NULL;
+		const struct xs_value *value = argument->pointee && !argument->out ? value_of(values, i, false) : NULL;
 		bool text = value && argument->pointee->show == XS_SHOW_TEXT;
 		unsigned char word[8];
 
@@ -369,8 +404,18 @@ void xs_show_arguments(struct xs_line *line, const struct xs_function *function,
 			put_value(line, &(struct xs_type){ .show = XS_SHOW_REAL, .size = 8 }, word, 8);
 		else
 			put_value(line, argument->type, word, 8);
+		if (argument->named)
+			put_handle_name(line, words[i]);
 		if (value && !text && !line->json)
 			put_read(line, argument, value);
+		value = value ? value_of(values, i, true) : NULL;
+		if (!value)
+			continue;
+		if (line->json)
+			put_name(line, "text");
+		else
+			xs_line_put(line, " ");
+		put_quoted(line, (const char *)(value + 1), value->bytes, value->count > value->bytes);
 	}
 }
 
@@ -405,7 +450,7 @@ void xs_show_values(struct xs_line *line, const struct xs_api *api, const struct
 	while ((value = next_value(values, &at))) {
 		const struct xs_argument *argument = value->argument < function->count ? &function->arguments[value->argument] : NULL;
 
-		if (!argument || !argument->pointee || (!argument->out && !late))
+		if (!argument || !argument->pointee || value->member || (!argument->out && !late))
 			continue;
 		if (argument->array && !line->json && argument->pointee->show != XS_SHOW_TEXT && argument->pointee->show != XS_SHOW_BYTES) {
 			put_elements(line, argument, value);

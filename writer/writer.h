@@ -192,6 +192,7 @@ struct xs_process {
 	struct xs_summary *summary; /* NULL: not wanted */
 	struct xs_reports *reports; /* report.c: those that are open; NULL: none */
 	bool log_calls;             /* -c */
+	struct xs_handles *handles; /* call_log.c; NULL: none has a name yet */
 	bool watch_tasks;           /* the summary has tasks too: no task is plain */
 	/* flight recorder */
 	uint64_t history_cut; /* tick; records before it had to go for want of memory */
