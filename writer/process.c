@@ -213,6 +213,7 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	shown = process->chrome;
 	if (process->chrome)
 		xs_chrome_close(process, end, status);
+	xs_timeline_flush(process);
 	if (process->summary)
 		shown |= xs_summary_close(process);
 	shown |= xs_reports_close(process);
@@ -362,6 +363,7 @@ void xs_process_free(struct xs_process *process)
 		free(process->names.table[i].json);
 	free(process->names.table);
 	free(process->handles);
+	free(process->timeline);
 	free(process->segments);
 	free(process->tracks);
 	free(process->threads);

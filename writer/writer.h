@@ -190,6 +190,7 @@ struct xs_process {
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
 	struct xs_output *out;      /* chrome's */
 	struct xs_summary *summary; /* NULL: not wanted */
+	struct xs_timeline_lines *timeline; /* timeline.c: lines that are not in order yet; NULL: none */
 	struct xs_reports *reports; /* report.c: those that are open; NULL: none */
 	bool log_calls;             /* -c */
 	struct xs_handles *handles; /* call_log.c; NULL: none has a name yet */
@@ -371,6 +372,7 @@ void xs_summary_ccl(struct xs_process *process, const struct xs_open *task, uint
 bool xs_summary_close(struct xs_process *process);
 /* -t */
 void xs_timeline_device(struct xs_process *process, const struct xs_work *work);
+void xs_timeline_flush(struct xs_process *process);
 
 /* ---- call_log.c: -c ---- */
 
