@@ -11,6 +11,9 @@
 #define FLAG(letter, name, field, help) { letter, name, XS_OPT_FLAG, AT(field), NULL, NULL, 0, 0, NULL, help }
 #define COUNT(letter, name, field, argument, low, high, help)                                                          \
 	{ letter, name, XS_OPT_COUNT, AT(field), argument, NULL, low, high, NULL, help }
+/* --name or --name=N: without a number `otherwise`. */
+#define MAYBE_COUNT(letter, name, field, low, high, otherwise, help)                                                   \
+	{ letter, name, XS_OPT_MAYBE_COUNT, AT(field), "N", otherwise, low, high, NULL, help }
 #define SIZE(letter, name, field, argument, low, high, help)                                                           \
 	{ letter, name, XS_OPT_SIZE, AT(field), argument, NULL, low, high, NULL, help }
 #define TIME(name, field, high, help) { 0, name, XS_OPT_TIME, AT(field), "TIME", NULL, 1000000, high, NULL, help }
@@ -125,6 +128,8 @@ const struct xs_option xs_option_table[] = {
 	FLAG(0, "chrome-ccl-logging", chrome_ccl, "Trace oneCCL's collectives, by their ITT tasks and events"),
 	FLAG(0, "chrome-dnn-logging", chrome_dnn, "Trace oneDNN's primitives, by their ITT tasks"),
 	FLAG('r', "ccl-summary-report", ccl_summary, "Report the time spent in oneCCL's collectives, by message size"),
+	MAYBE_COUNT(0, "call-stacks", call_stacks, 1, XS_STACK_DEPTH_MAX, "16",
+		    "Note where each call was made: the innermost N frames (default 16) in the trace, and <app>.<pid>.folded for flame graphs"),
 	FLAG(0, "chrome-no-thread-on-device", no_thread_on_device,
 	     "One device track per queue, not one per enqueuing thread and queue"),
 	FLAG(0, "chrome-no-engine-on-device", no_engine_on_device, "One device track per thread, not one per queue"),
@@ -161,6 +166,7 @@ const struct xs_option xs_option_table[] = {
 	COUNT(0, "teardown-on-signal", teardown_signal, "N", 1, 64, "Accepted, needed no more: traces survive every end of the application"),
 	TEXT('o', "output", output, "FILE", "Write reports to FILE with the pid before its suffix, not to stderr"),
 	TEXT(0, "output-dir-path", output_dir, "DIR", "Write traces and reports in DIR (made if missing), not here"),
+	TEXT(0, "result-dir", result_dir, "DIR", "Write in DIR (made if missing), each process's traces and reports in a directory of its own there"),
 	TEXT(0, "recover", recover, "DIR", "Write the traces of a run whose drain process was killed; DIR: its run directory"),
 	FLAG('v', "verbose", verbose, "Show kernel shapes in reports; say more about what is traced and what is not"),
 	FLAG(0, "version", show_version, "Print the version"),
@@ -299,6 +305,7 @@ static int set(struct xs_options *options, const struct xs_option *row, const ch
 		*(bool *)field = true;
 		return 0;
 	case XS_OPT_COUNT:
+	case XS_OPT_MAYBE_COUNT:
 	case XS_OPT_SIZE:
 		return parse_number(row, value, (uint64_t *)field, error, error_size);
 	case XS_OPT_TIME:
@@ -352,6 +359,8 @@ static int parse_long(struct xs_options *options, const char *text, char **argv,
 			continue;
 		if (row->type == XS_OPT_FLAG && value)
 			return fail(error, error_size, "option --%s takes no value", row->name);
+		if (row->type == XS_OPT_MAYBE_COUNT && !value)
+			value = row->choices; /* the next word is not its */
 		if (row->type != XS_OPT_FLAG && !value) {
 			if (*i + 1 >= argc)
 				return needs_value(row, error, error_size);
@@ -414,10 +423,17 @@ static int finish(struct xs_options *options, char *error, size_t error_size)
 		return fail(error, error_size, "--compress needs a trace: give a --chrome-…-logging option too");
 	if (!xs_want_chrome(options) && !xs_want_reports(options))
 		options->host_timing = options->device_timing = true;
+	if (options->call_stacks && !xs_want_calls(options) && !xs_want_device(options))
+		return fail(error, error_size, "--call-stacks is about API calls: give -h, -d or a --chrome-…-logging option of calls or kernels too");
 	if (options->report_format && !xs_want_reports(options))
 		return fail(error, error_size, "--report-format needs a report: give one of -h, -d, -s, -t, -c, -r too");
-	if (options->report_format && !options->output[0])
-		return fail(error, error_size, "--report-format=json and csv need --output: stderr has other lines too");
+	if (options->report_format && !options->output[0] && !options->result_dir[0])
+		return fail(error, error_size, "--report-format=json and csv need --output or --result-dir: stderr has other lines too");
+	if (options->result_dir[0] && (options->output[0] || options->output_dir[0]))
+		return fail(error, error_size, "--result-dir says where all goes, under which names too: leave out --%s",
+			    options->output[0] ? "output" : "output-dir-path");
+	if (options->result_dir[0])
+		memcpy(options->output_dir, options->result_dir, sizeof(options->output_dir));
 	return 0;
 }
 
@@ -460,6 +476,11 @@ bool xs_want_calls(const struct xs_options *o)
 	return o->chrome_call || o->host_timing || o->call_logging;
 }
 
+bool xs_want_enqueues(const struct xs_options *o)
+{
+	return xs_want_calls(o) || o->chrome_kernel || (o->call_stacks && xs_want_device(o));
+}
+
 bool xs_want_device(const struct xs_options *o)
 {
 	return o->chrome_kernel || o->chrome_device || o->device_timing || o->kernel_submission || o->device_timeline;
@@ -471,8 +492,11 @@ static void describe(const struct xs_option *row, char *text, size_t size)
 
 	if (row->letter)
 		(void)snprintf(letter, sizeof(letter), " [-%c]", row->letter);
-	(void)snprintf(text, size, "--%s%s%s%s", row->name, letter, row->argument ? " " : "",
-		       row->argument ? row->argument : "");
+	if (row->type == XS_OPT_MAYBE_COUNT)
+		(void)snprintf(text, size, "--%s%s[=%s]", row->name, letter, row->argument);
+	else
+		(void)snprintf(text, size, "--%s%s%s%s", row->name, letter, row->argument ? " " : "",
+			       row->argument ? row->argument : "");
 }
 
 void xs_options_help(FILE *out)

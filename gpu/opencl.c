@@ -664,7 +664,7 @@ EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uin
 	if (options) {
 		want_calls = xs_cl_calls = xs_want_calls(options);
 		want_device = xs_want_device(options);
-		log_enqueues = want_calls || options->chrome_kernel;
+		log_enqueues = xs_want_enqueues(options);
 		include_kernels = options->include_kernels;
 		exclude_kernels = options->exclude_kernels;
 		if (want_calls || want_device) {

@@ -53,6 +53,17 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 /* Paths of PATH_MAX bytes of the collector library and the drain process's program, wherever they are installed. 0 or -errno. */
 int xs_find_parts(char *library, char *drain);
 
+/* ---- result.c: --result-dir ---- */
+
+struct xs_result {
+	char directory[PATH_MAX], config[PATH_MAX + 32]; /* empty: not made */
+};
+
+/* Writes what is run and how (`all`, `argv`: see xs_launch_create()), before it is run. 0 or -errno. */
+int xs_result_create(struct xs_result *result, const struct xs_launch *launch, char **all, char **argv);
+/* It could not be run. */
+void xs_result_remove(const struct xs_result *result);
+
 /* ---- dump.c ---- */
 
 /* --dump NAME: makes the session's flight recorder write, and waits until it has. The exit status. */

@@ -25,50 +25,6 @@ static char *put_metadata(char *out, const char *name, uint64_t pid, uint64_t ti
 	return put(xs_json_uint(out, tid), ",\"args\":{");
 }
 
-/* "dir/comm.pid" + suffix; the first name that is not taken. Returns the descriptor or -errno. */
-static int create(struct xs_process *process, char *path, size_t size)
-{
-	const struct xs_options *options = process->run->options;
-	const char *suffix = options->compress ? ".json.zst" : ".json";
-	char comm[sizeof(process->comm)], cwd[PATH_MAX];
-	const char *dir = options->output_dir;
-
-	memcpy(comm, process->comm, sizeof(comm));
-	for (char *c = comm; *c; c++)
-		if (*c == '/')
-			*c = '_';
-	if (dir[0] != '/') {
-		if (!getcwd(cwd, sizeof(cwd)))
-			return -errno;
-		if (dir[0] && strlen(cwd) + strlen(dir) + 2 <= sizeof(cwd)) {
-			strcat(cwd, "/");
-			strcat(cwd, dir);
-		}
-		dir = cwd;
-	}
-	for (unsigned n = 1; n < 10000; n++) {
-		char number[16] = "";
-		int fd;
-
-		if (n > 1)
-			(void)snprintf(number, sizeof(number), "-%u", n);
-		if (snprintf(path, size, "%s/%s.%d%s%s", dir, comm, process->pid, number, suffix) >= (int)size)
-			return -ENAMETOOLONG;
-		/* before it exists: whoever recovers the run must know each file that we began */
-		if (!process->run->flight)
-			memcpy(process->file->output, path, strlen(path) + 1);
-		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd >= 0 && !xs_run_can_spare(process->run, fd)) {
-			close(fd);
-			(void)unlink(path);
-			return -EMFILE;
-		}
-		if (fd >= 0 || errno != EEXIST)
-			return fd >= 0 ? fd : -errno;
-	}
-	return -EEXIST;
-}
-
 /* Does the file begin with this run's header (or with nothing at all)? */
 static bool ours(const struct xs_run *run, int fd)
 {
@@ -178,7 +134,7 @@ int xs_chrome_open(struct xs_process *process)
 		return -ENOMEM;
 	fd = again ? reopen(process, chrome->path, sizeof(chrome->path), &offset) : -ENOENT;
 	if (fd == -ENOENT)
-		fd = create(process, chrome->path, sizeof(chrome->path));
+		fd = xs_file_create(process, XS_FILE_TRACE, chrome->path, sizeof(chrome->path));
 	error = xs_output_init(&chrome->out, fd, offset, process->run->options->compress);
 	if (error < 0) {
 		if (fd >= 0)
@@ -286,34 +242,37 @@ void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, ui
 	finish(process->chrome, put_name(o, process, name));
 }
 
-/* ,"args":{…}: the result of a call that failed; with -c also what is known about the call. */
-static char *put_call(char *o, const struct xs_call_record *call, const struct xs_call_members *members)
+/*
+ * ,"args":{…}: the result of a call that failed, where it was made (`stack`, or NULL), and with -c what is known about it; nothing
+ * when there is nothing to say.
+ */
+static char *put_call(char *o, const struct xs_call_record *call, const struct xs_call_members *members, const char *stack, size_t length)
 {
-	bool failed = call->event.flags & XS_FLAG_FAILED, first = true;
+	char *begin = o;
 
 	o = put(o, ",\"args\":{");
-	if (failed) {
+	if (call->event.flags & XS_FLAG_FAILED) {
 		o = put(o, "\"result\":");
 		if (call->result < 0)
 			*o++ = '-';
-		o = xs_json_uint(o, call->result < 0 ? 0 - (uint64_t)call->result : (uint64_t)call->result);
-		first = false;
+		o = put(xs_json_uint(o, call->result < 0 ? 0 - (uint64_t)call->result : (uint64_t)call->result), ",");
 	}
-	if (members && members->result) {
-		o = put(put_escaped(put(o, first ? "\"returned\":\"" : ",\"returned\":\""), members->result), "\"");
-		first = false;
-	}
-	if (members && members->in) {
-		o = mempcpy(put(o, first ? "\"in\":" : ",\"in\":"), members->in, members->in_length);
-		first = false;
-	}
+	if (members && members->result)
+		o = put(put_escaped(put(o, "\"returned\":\""), members->result), "\",");
+	if (members && members->in)
+		o = put(mempcpy(put(o, "\"in\":"), members->in, members->in_length), ",");
 	if (members && members->out)
-		o = mempcpy(put(o, first ? "\"out\":" : ",\"out\":"), members->out, members->out_length);
-	return put(o, "}");
+		o = put(mempcpy(put(o, "\"out\":"), members->out, members->out_length), ",");
+	if (stack)
+		o = put(mempcpy(o, stack, length), ",");
+	if (o[-1] == '{')
+		return begin;
+	o[-1] = '}';
+	return o;
 }
 
 void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end,
-		    const struct xs_call_members *members)
+		    const struct xs_call_members *members, const char *stack, size_t length)
 {
 	const struct xs_options *options = track->process->run->options;
 	struct xs_chrome *chrome = track->process->chrome;
@@ -322,8 +281,7 @@ void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, u
 	if (!options->chrome_call && !(options->chrome_kernel && call->event.flags & XS_FLAG_ENQUEUE))
 		return;
 	o = put_slice(xs_output_put(&chrome->out), track, start, end);
-	if (call->event.flags & XS_FLAG_FAILED || members)
-		o = put_call(o, call, members);
+	o = put_call(o, call, members, stack, length);
 	o = put_name(o, track->process, xs_name_of(track->process, xs_function_id(call->event.source, call->event.name)));
 	finish(chrome, o);
 }

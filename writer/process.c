@@ -216,6 +216,8 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	xs_timeline_flush(process);
 	if (process->summary)
 		shown |= xs_summary_close(process);
+	if (process->stacks)
+		shown |= xs_stacks_close(process);
 	shown |= xs_reports_close(process);
 	run->wrote_something |= shown;
 	/* a script starts hundreds of programs that have nothing to show: only the application's silence is news */
@@ -354,11 +356,13 @@ void xs_process_free(struct xs_process *process)
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		xs_lanes_fini(&process->tracks[i]->crossing);
 		free(process->tracks[i]->open);
+		free(process->tracks[i]->pending);
 		free(process->tracks[i]->arrows);
 		xs_call_log_forget(process->tracks[i]);
 		free(process->tracks[i]);
 	}
 	unmap(process);
+	xs_stacks_free(process);
 	for (uint32_t i = 0; i < process->names.size; i++)
 		free(process->names.table[i].json);
 	free(process->names.table);
@@ -368,6 +372,7 @@ void xs_process_free(struct xs_process *process)
 	free(process->tracks);
 	free(process->threads);
 	free(process->copy);
+	free(process->directory);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	free(process);

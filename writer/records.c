@@ -200,6 +200,8 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 	const struct xs_call_record *call = (const void *)event;
 	struct xs_call_members members = { .in = NULL };
 	uint64_t start, end, off;
+	const char *stack;
+	size_t length;
 
 	if (size < sizeof(*call))
 		return;
@@ -214,10 +216,11 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 	}
 	if (__builtin_expect(process->log_calls, 0))
 		members = xs_call_log_call(track, call, start, end);
+	stack = track->pending ? xs_stacks_take(track, call, end - start, &length) : NULL;
 	if (process->chrome && off != UINT64_MAX)
 		xs_chrome_unfinished(track, xs_name_of(process, xs_function_id(event->source, event->name)), start, end);
 	else if (process->chrome)
-		xs_chrome_call(track, call, start, end, process->log_calls ? &members : NULL);
+		xs_chrome_call(track, call, start, end, process->log_calls ? &members : NULL, stack, stack ? length : 0);
 	if (process->summary)
 		xs_summary_call(process->summary, call, end - start);
 	track->last_ns = end;
@@ -353,6 +356,9 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 		return;
 	case XS_LOST_ENDS:
 		xs_track_close(track, event->name, track->last_ns);
+		return;
+	case XS_STACK:
+		xs_stacks_read(track, event, size);
 		return;
 	case XS_PAD:
 		return;

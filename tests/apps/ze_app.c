@@ -173,7 +173,7 @@ void *ze_app_function(const struct ze_app *app, const char *name)
 
 ze_result_t ze_app_list_sync(const struct ze_app *app, ze_command_list_handle_t list, uint64_t timeout)
 {
-#ifdef SG_NEWER
+#ifdef ZE_API_VERSION_CURRENT_M
 	(void)app;
 	return zeCommandListHostSynchronize(list, timeout);
 #else

@@ -144,7 +144,8 @@ static void prepare(struct work *work, const struct ze_app *app)
 		work->memory[0][i] = work->memory[1][i] = work->memory[2][i] = (unsigned char)(i * 7 + i / 251);
 }
 
-static void wait_for(struct work *work)
+/* The events of the last execution stay as they are, for their times to be told. */
+static void wait_for(struct work *work, bool last)
 {
 	if (!strcmp(options.sync, "fence")) {
 		ZE_CHECK(zeFenceHostSynchronize(work->fence, UINT64_MAX));
@@ -159,7 +160,9 @@ static void wait_for(struct work *work)
 	} else {
 		ZE_CHECK(zeCommandQueueSynchronize(work->queue, UINT64_MAX));
 	}
-	for (unsigned i = 0; work->events && strcmp(options.events, "counter") && !options.device_reset && i < work->commands; i++)
+	if (!work->events || last || options.device_reset || !strcmp(options.events, "counter"))
+		return;
+	for (unsigned i = 0; i < work->commands; i++)
 		ZE_CHECK(zeEventHostReset(work->events[i]));
 }
 
@@ -181,7 +184,7 @@ static void *run(void *arg)
 	if (options.immediate) {
 		for (unsigned i = 0; i < options.executions; i++) {
 			build(work);
-			wait_for(work);
+			wait_for(work, i + 1 == options.executions);
 		}
 		return NULL;
 	}
@@ -191,7 +194,7 @@ static void *run(void *arg)
 	ZE_CHECK(zeCommandListClose(work->list));
 	for (unsigned i = 0; i < options.executions; i++) {
 		ZE_CHECK(zeCommandQueueExecuteCommandLists(work->queue, 1, &work->list, work->fence));
-		wait_for(work);
+		wait_for(work, i + 1 == options.executions);
 	}
 	return NULL;
 }

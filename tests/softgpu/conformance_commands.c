@@ -423,16 +423,16 @@ static void threads_sync(void)
 	threads();
 }
 
+#define BY_NAME(function) ((__typeof__(&function))ze_app_function(&app, #function))
+
 static void lists_in_immediate(void)
 {
-	__typeof__(&zeCommandListImmediateAppendCommandListsExp) append;
 	ze_command_list_handle_t immediate, list;
 	ze_kernel_handle_t kernel;
 	ze_event_handle_t done;
 	uint32_t *counter;
 
 	ze_app_open(&app, 0, -1);
-	append = (__typeof__(append))ze_app_function(&app, "zeCommandListImmediateAppendCommandListsExp");
 	immediate = ze_app_immediate(&app, 0, 0, true);
 	list = ze_app_list(&app, 0, true);
 	kernel = ze_app_kernel(&app, "increment");
@@ -442,10 +442,87 @@ static void lists_in_immediate(void)
 		launch(list, kernel, NULL, NULL);
 	ZE_CHECK(zeCommandListClose(list));
 	done = ze_app_event(ze_app_pool(&app, 1, ZE_EVENT_POOL_FLAG_HOST_VISIBLE, false), 0);
-	ZE_CHECK(append(immediate, 1, &list, NULL, 0, NULL));
-	ZE_CHECK(append(immediate, 1, &list, done, 0, NULL));
+	ZE_CHECK(BY_NAME(zeCommandListImmediateAppendCommandListsExp)(immediate, 1, &list, NULL, 0, NULL));
+	ZE_CHECK(BY_NAME(zeCommandListImmediateAppendCommandListsExp)(immediate, 1, &list, done, 0, NULL));
 	ZE_CHECK(zeEventHostSynchronize(done, UINT64_MAX));
 	CHECK(*counter == 6);
+}
+
+static void mutable_commands(void)
+{
+	ze_mutable_command_id_exp_desc_t id_desc = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_ID_EXP_DESC};
+	ze_mutable_kernel_argument_exp_desc_t arg = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_KERNEL_ARGUMENT_EXP_DESC, .argSize = sizeof(void *)};
+	ze_mutable_group_count_exp_desc_t count = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_GROUP_COUNT_EXP_DESC, .pNext = &arg};
+	ze_mutable_commands_exp_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMANDS_EXP_DESC, .pNext = &count};
+	const ze_group_count_t five = {5, 1, 1};
+	ze_command_queue_handle_t queue;
+	ze_command_list_handle_t list;
+	ze_event_handle_t event;
+	ze_kernel_handle_t kernel;
+	uint32_t *counters[2];
+	uint64_t id;
+
+	ze_app_open(&app, 0, -1);
+	queue = ze_app_queue(&app, 0, 0);
+	list = ze_app_list(&app, 0, false);
+	kernel = ze_app_kernel(&app, "increment");
+	event = ze_app_event(ze_app_pool(&app, 1, TIMED, false), 0);
+	for (int i = 0; i < 2; i++)
+		counters[i] = ze_app_shared(&app, 4);
+	ze_app_arg(kernel, 0, sizeof(counters[0]), &counters[0]);
+	launch(list, kernel, NULL, NULL);
+	ZE_CHECK(BY_NAME(zeCommandListGetNextCommandIdExp)(list, &id_desc, &id));
+	launch(list, kernel, NULL, NULL);
+	ZE_CHECK(zeCommandListClose(list));
+	execute(queue, list);
+	ZE_CHECK(zeCommandQueueSynchronize(queue, UINT64_MAX));
+	CHECK(*counters[0] == 2);
+	arg.commandId = count.commandId = id;
+	arg.pArgValue = &counters[1];
+	count.pGroupCount = &five;
+	ZE_CHECK(BY_NAME(zeCommandListUpdateMutableCommandsExp)(list, &desc));
+	ZE_CHECK(BY_NAME(zeCommandListUpdateMutableCommandSignalEventExp)(list, id, event));
+	ZE_CHECK(zeCommandListClose(list));
+	execute(queue, list);
+	ZE_CHECK(zeEventHostSynchronize(event, UINT64_MAX));
+	ZE_CHECK(zeCommandQueueSynchronize(queue, UINT64_MAX));
+	CHECK(*counters[0] == 3 && *counters[1] == 5);
+	arg.commandId = count.commandId = 77;
+	IS(BY_NAME(zeCommandListUpdateMutableCommandsExp)(list, &desc), ZE_RESULT_ERROR_INVALID_ARGUMENT);
+}
+
+static void graphs(void)
+{
+	ze_executable_graph_handle_t executable;
+	ze_command_list_handle_t list;
+	ze_graph_handle_t graph;
+	ze_kernel_handle_t kernel;
+	uint32_t *counter;
+
+	ze_app_open(&app, 0, -1);
+	list = ze_app_immediate(&app, 0, 0, true);
+	kernel = ze_app_kernel(&app, "increment");
+	counter = ze_app_shared(&app, 4);
+	ze_app_arg(kernel, 0, sizeof(counter), &counter);
+	launch(list, kernel, NULL, NULL);
+	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
+	IS(BY_NAME(zeCommandListIsGraphCaptureEnabledExt)(list), ZE_RESULT_QUERY_FALSE);
+	ZE_CHECK(BY_NAME(zeCommandListBeginGraphCaptureExt)(list, NULL));
+	IS(BY_NAME(zeCommandListIsGraphCaptureEnabledExt)(list), ZE_RESULT_QUERY_TRUE);
+	for (int i = 0; i < 3; i++)
+		launch(list, kernel, NULL, NULL);
+	ZE_CHECK(BY_NAME(zeCommandListEndGraphCaptureExt)(list, NULL, &graph));
+	IS(BY_NAME(zeGraphIsEmptyExt)(graph), ZE_RESULT_QUERY_FALSE);
+	ZE_CHECK(BY_NAME(zeGraphInstantiateExt)(graph, NULL, &executable));
+	ZE_CHECK(BY_NAME(zeGraphDestroyExt)(graph));
+	launch(list, kernel, NULL, NULL);
+	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
+	CHECK(*counter == 2, "what is captured is not executed: %u", *counter);
+	for (int i = 0; i < 4; i++)
+		ZE_CHECK(BY_NAME(zeCommandListAppendGraphExt)(list, executable, NULL, NULL, 0, NULL));
+	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
+	CHECK(*counter == 14, "%u", *counter);
+	ZE_CHECK(BY_NAME(zeExecutableGraphDestroyExt)(executable));
 }
 
 int main(int argc, char **argv)
@@ -468,5 +545,7 @@ int main(int argc, char **argv)
 	tap_run("threads", threads);
 	tap_run("threads that run the commands themselves", threads_sync);
 	tap_run("regular lists appended to an immediate one", lists_in_immediate);
+	tap_run("commands changed after they were appended", mutable_commands);
+	tap_run("graphs", graphs);
 	return tap_done();
 }

@@ -215,6 +215,7 @@ static void streamer_event(void)
 	streamer = streamer_open(group, 1000000, 5, event);
 	launch(list, spin, NULL, NULL);
 	ZE_CHECK(zeEventHostSynchronize(event, 5000000000u));
+	(void)usleep(3000); /* and whole periods after the end as well */
 	ZE_CHECK(zetMetricStreamerReadData(streamer, UINT32_MAX, &size, raw));
 	ZE_CHECK(zetMetricGroupCalculateMetricValues(group, ZET_METRIC_GROUP_CALCULATION_TYPE_METRIC_VALUES, size, raw, &total, values));
 	CHECK(total >= 30, "%u", total);

@@ -134,6 +134,7 @@ struct sg_list {
 	uint64_t executions;
 	_Atomic uint32_t users; /* commands on their way that are its own */
 	bool closed, in_order;
+	struct sg_list *capture; /* of an immediate list: where what is appended goes instead, while a graph is made of it */
 	ze_context_handle_t context;
 };
 struct sg_wanted { /* by the caller of an append: what nearly all of them take */
@@ -141,6 +142,8 @@ struct sg_wanted { /* by the caller of an append: what nearly all of them take *
 	uint32_t nwait;
 	ze_event_handle_t *wait;
 };
+ze_result_t sg_list_new(ze_context_handle_t context, struct sg_device *device, uint32_t ordinal, uint32_t flags, bool in_order,
+ struct sg_list **ret);
 void *sg_list_memory(struct sg_list *list, size_t size);
 void sg_list_rewind(struct sg_list *list); /* all of its memory is free again */
 ze_result_t sg_append_begin(ze_command_list_handle_t handle, enum sg_op op, const char *name, const struct sg_wanted *wanted,
@@ -265,14 +268,16 @@ void sg_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* the functions themselves, and those that give them to the loader */
 #define SG_FN(version, function, member) __typeof__(function) sg_##function;
+#define SG_NEW(version, function, position) __typeof__(function) sg_##function;
 #define SG_EXT(function) __typeof__(function) sg_##function;
-#define SG_TABLE(getter, type) ze_result_t getter(ze_api_version_t version, type *table);
+#define SG_TABLE(getter, type) __attribute__((visibility("default"))) ze_result_t getter(ze_api_version_t version, type *table);
 #define SG_END
 #include <level_zero/ze_ddi.h>
 #include <level_zero/zes_ddi.h>
 #include <level_zero/zet_ddi.h>
 #include "api.def"
 #undef SG_FN
+#undef SG_NEW
 #undef SG_EXT
 #undef SG_TABLE
 #undef SG_END

@@ -80,7 +80,7 @@ ze_result_t sg_zetMetricGroupGetProperties(zet_metric_group_handle_t handle, zet
 	ret->samplingType = group->sampling;
 	ret->domain = 0;
 	ret->metricCount = group->count;
-#ifdef SG_NEWER
+#ifdef ZE_API_VERSION_CURRENT_M
 	for (ze_base_properties_t *more = ret->pNext; more; more = more->pNext) {
 		if ((uint32_t)more->stype == (uint32_t)ZET_STRUCTURE_TYPE_METRIC_GLOBAL_TIMESTAMPS_RESOLUTION_EXP) {
 			zet_metric_global_timestamps_resolution_exp_t *resolution = (zet_metric_global_timestamps_resolution_exp_t *)more;

@@ -214,9 +214,8 @@ ze_result_t sg_zesEngineGetActivity(zes_engine_handle_t engine, zes_engine_stats
 	return SG_OK;
 }
 
-#ifdef SG_NEWER
 /* newer programs ask for the devices here, without zeInit */
-ze_result_t sg_zesInit(zes_init_flags_t flags)
+ze_result_t sg_zesInit(uint32_t flags)
 {
 	sg_start();
 	SG_ENTER();
@@ -234,4 +233,3 @@ ze_result_t sg_zesDeviceGet(zes_driver_handle_t driver, uint32_t *count, zes_dev
 	SG_ENTER();
 	return sg_zeDeviceGet((ze_driver_handle_t)driver, count, (ze_device_handle_t *)ret);
 }
-#endif

@@ -152,6 +152,24 @@ static void every_number(const struct xs_option *row)
 	}
 }
 
+static void every_maybe(const struct xs_option *row)
+{
+	char line[256];
+
+	(void)snprintf(line, sizeof(line), "--%s app 5", row->name);
+	good(line);
+	CHECK(number(row) == strtoull(row->choices, NULL, 10) && app == 2, "%s: %" PRIu64, line, number(row));
+	(void)snprintf(line, sizeof(line), "--%s=%" PRIu64 " app", row->name, row->high);
+	good(line);
+	CHECK(number(row) == row->high && app == 2, "%s: %" PRIu64, line, number(row));
+	(void)snprintf(line, sizeof(line), "--%s=%" PRIu64, row->name, row->low - 1);
+	bad(line, "takes a number from");
+	(void)snprintf(line, sizeof(line), "--%s=%" PRIu64, row->name, row->high + 1);
+	bad(line, "takes a number from");
+	(void)snprintf(line, sizeof(line), "--%s=", row->name);
+	bad(line, "takes a number");
+}
+
 static void every_time(const struct xs_option *row)
 {
 	static const struct {
@@ -336,6 +354,8 @@ static void every_row(void)
 			every_checked(row);
 		else if (row->type == XS_OPT_TIME)
 			every_time(row);
+		else if (row->type == XS_OPT_MAYBE_COUNT)
+			every_maybe(row);
 		else
 			every_number(row);
 	}
