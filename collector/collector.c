@@ -4,7 +4,7 @@
  * Rules: no memory from the application's allocator, no descriptor left open, errno as it was. What must not survive a
  * fork (the gate, the lock, the state) lives in one page that the kernel wipes in the child.
  */
-#include "collector.h"
+#include "call_values.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -30,7 +30,7 @@ struct xs_gate *xs_gate = &before_start;
 static const _Atomic uint32_t not_paused;
 const _Atomic uint32_t *xs_run_paused = &not_paused;
 struct xs_doorbell *xs_bell;
-bool xs_use_tsc;
+bool xs_use_tsc, xs_log_calls;
 
 static struct {
 	char dir[PATH_MAX];
@@ -177,6 +177,7 @@ static bool map_run(void)
 	xs_bell = &control->bell;
 	xs_run_paused = &control->paused;
 	xs_use_tsc = control->use_tsc;
+	xs_log_calls = control->options.call_logging;
 	self.have_key = !pthread_key_create(&self.key, thread_detach);
 	self.control = control;
 	return true;
