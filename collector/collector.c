@@ -18,6 +18,7 @@
 
 #include "process.h"
 #include "shm.h"
+#include "stack.h"
 #include "strtab.h"
 
 enum state { NOT_JOINED, JOINED, OFF };
@@ -273,6 +274,8 @@ static bool start(void)
 		self.arena = self.arena_end = NULL;
 		bool joined = join();
 
+		if (joined)
+			xs_stack_init((uint32_t)self.control->options.call_stacks);
 		/* all that join() set up; pairs with the acquire in state_now() */
 		atomic_store_explicit(&xs_gate->state, joined ? JOINED : OFF, memory_order_release);
 		atomic_store_explicit(&xs_gate->open,
@@ -531,9 +534,12 @@ bool xs_call_enter_long(struct xs_call *call, uint32_t word)
 
 void xs_call_end_long(const struct xs_call *call, uint64_t duration, uint64_t header, int64_t result)
 {
-	struct xs_call_record *record = xs_record_begin(sizeof(*record), XS_CALL, (uint8_t)(header >> 48), (uint8_t)(header >> 56),
-							(uint32_t)header, XS_ROLE_OTHER);
+	struct xs_call_record *record;
 
+	if (xs_stack_depth)
+		xs_stack_write(call->tick);
+	record = xs_record_begin(sizeof(*record), XS_CALL, (uint8_t)(header >> 48), (uint8_t)(header >> 56), (uint32_t)header,
+				 XS_ROLE_OTHER);
 	if (record) {
 		record->event.tick = call->tick;
 		record->duration = duration;
@@ -547,7 +553,7 @@ void xs_call_end(const struct xs_call *call, uint64_t header, int64_t result)
 	struct xs_ring *ring = xs_tls.ready;
 	uint64_t head, *words, tick = call->tick, duration;
 
-	if (__builtin_expect(!xs_ready_for_mark(ring) || call->outer, 0)) {
+	if (__builtin_expect(!xs_ready_for_mark(ring) || call->outer || xs_stack_depth, 0)) {
 		xs_call_end_long(call, xs_call_leave(call), header, result);
 		return;
 	}

@@ -34,6 +34,7 @@ struct xs_tls {
 	struct xs_watch watch;
 	const void *wait_object; /* that the thread waits for, as ITT's sync_prepare said */
 	uint64_t wait_tick;
+	uintptr_t stack_low, stack_high; /* known to be readable (stack.c) */
 };
 extern __thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec"), visibility("hidden")));
 

@@ -30,6 +30,7 @@ enum xs_kind {
 	XS_RELATION,   /* between two tasks; struct xs_task_record, flags: enum xs_relation */
 	XS_TRACK,      /* the thread's tasks go to the track `name` from here on; 0: to its own again */
 	XS_KERNEL,     /* what a kernel is made of, before its first XS_DEVICE; struct xs_kernel_record */
+	XS_STACK,      /* where the call was made whose record follows; struct xs_stack_record */
 };
 
 /* Who made the record: the row of the table that turns a function number into a name. */
@@ -45,6 +46,7 @@ enum xs_record_flags {
 	XS_FLAG_ENQUEUE = 1,  /* XS_CALL: the call put work on a device */
 	XS_FLAG_FAILED = 2,   /* XS_CALL: result is the API's error code */
 	XS_FLAG_FUNCTION = 4, /* XS_DEVICE: name is a function number of source, not a string */
+	XS_FLAG_CUT = 1,      /* XS_STACK: there are more frames */
 	XS_FLAG_IN_ORDER = 8, /* XS_DEVICE: the queue runs one command after the other */
 	XS_FLAG_COPY_ENGINE = 32, /* XS_DEVICE: the engine can do nothing but copy */
 	XS_FLAG_TICKS = 16,   /* XS_DEVICE: queued and submit are ticks of the host, start and end what the device's clock counts (xs_device_pairs) */
@@ -117,6 +119,19 @@ struct xs_kernel_record {
 	uint8_t reserved[5];
 };
 static_assert(sizeof(struct xs_kernel_record) == 48, "multiple of 16");
+
+/* A frame: where it will go on. In which file (interned path, with the build id's digits as scope) and at which of its addresses. */
+#define XS_FRAME(file, address) ((uint64_t)(file) << 40 | ((address) & 0xffffffffffu))
+#define XS_FRAME_FILE(frame) ((uint32_t)((frame) >> 40))
+#define XS_FRAME_ADDRESS(frame) ((frame) & 0xffffffffffu)
+#define XS_FRAME_RAW (1ull << 63) /* an address in memory, in no file */
+#define XS_STACK_DEPTH_MAX 128u
+
+struct xs_stack_record {
+	struct xs_event event; /* tick: that of the call; name: count of frames */
+	uint64_t frame[];      /* innermost first; an even number of words */
+};
+#define XS_STACK_SIZE(count) ((uint32_t)sizeof(struct xs_stack_record) + ((count) + 1) / 2 * 16)
 
 /* An id that the application gives to tasks, frames, …: three words of its own, all 0: none. */
 struct xs_id {
@@ -199,6 +214,8 @@ struct xs_args_record {
 	/* struct xs_arg … */
 };
 static_assert(sizeof(struct xs_args_record) == 48, "multiple of 16");
+
+static_assert(XS_STACK_SIZE(XS_STACK_DEPTH_MAX) <= 2032, "fits a record");
 
 #define XS_RECORD_MAX 2032 /* bytes; fits `words` and the smallest ring step */
 

@@ -18,6 +18,7 @@
 cl_icd_dispatch xs_cl_target;
 bool xs_cl_calls;
 static bool want_calls, want_device, log_enqueues, any_profiling_added;
+static uint64_t wanted_devices = UINT64_MAX; /* a bit for each, --devices-to-sample */
 
 static struct xs_handles kernels = { .size = 16384 }; /* name id | simd << 32 | KERNEL_… */
 static struct xs_handles queues = { .size = 16384 };  /* struct xs_cl_queue * */
@@ -30,6 +31,7 @@ struct device {
 	cl_device_id id;
 	uint32_t name;
 	uint8_t type; /* enum xs_device_type */
+	bool unwanted; /* by --devices-to-sample */
 };
 #define MAX_DEVICES 64u
 static struct device devices[MAX_DEVICES];
@@ -46,6 +48,33 @@ struct xs_cl_queue {
 	cl_queue_properties array[32]; /* as the application gave it, with its terminating 0 */
 };
 static _Atomic uint32_t queue_serial, work_serial;
+
+/* Does --devices-to-sample name it? It counts the devices of all platforms; a part of a device counts as the device. */
+static bool device_wanted(cl_device_id id)
+{
+	const cl_icd_dispatch *t = &xs_cl_target;
+	cl_platform_id platforms[32];
+	cl_uint platform_count = 0, number = 0;
+	cl_device_id parent = NULL;
+
+	if (wanted_devices == UINT64_MAX)
+		return true;
+	while (!t->clGetDeviceInfo(id, CL_DEVICE_PARENT_DEVICE, sizeof(parent), &parent, NULL) && parent)
+		id = parent;
+	if (t->clGetPlatformIDs(32, platforms, &platform_count))
+		return true;
+	for (cl_uint i = 0; i < platform_count && i < 32; i++) {
+		cl_device_id list[MAX_DEVICES];
+		cl_uint count = 0;
+
+		if (t->clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, MAX_DEVICES, list, &count))
+			continue;
+		for (cl_uint k = 0; k < count && k < MAX_DEVICES; k++, number++)
+			if (list[k] == id)
+				return number < 64 && wanted_devices >> number & 1;
+	}
+	return true; /* the runtime keeps it to itself */
+}
 
 static uint8_t device_index(cl_device_id id)
 {
@@ -66,10 +95,16 @@ static uint8_t device_index(cl_device_id id)
 				  : type & CL_DEVICE_TYPE_CPU         ? XS_DEVICE_CPU
 				  : type & CL_DEVICE_TYPE_ACCELERATOR ? XS_DEVICE_ACCELERATOR
 								      : XS_DEVICE_UNKNOWN;
+		devices[i].unwanted = !device_wanted(id);
 		device_count++;
 	}
 	atomic_flag_clear_explicit(&device_lock, memory_order_release);
 	return (uint8_t)(i < MAX_DEVICES ? i : MAX_DEVICES - 1);
+}
+
+static bool work_wanted(cl_device_id device)
+{
+	return wanted_devices == UINT64_MAX || !devices[device_index(device)].unwanted;
 }
 
 static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id device,
@@ -120,7 +155,7 @@ static struct xs_cl_queue *queue_of(cl_command_queue handle)
 cl_command_queue xs_hook_clCreateCommandQueue(cl_context context, cl_device_id device,
 					      cl_command_queue_properties properties, cl_int *errcode_ret)
 {
-	bool add = want_device && !(properties & CL_QUEUE_PROFILING_ENABLE);
+	bool add = want_device && !(properties & CL_QUEUE_PROFILING_ENABLE) && work_wanted(device);
 	cl_command_queue queue = NULL;
 
 	if (add)
@@ -155,7 +190,7 @@ cl_command_queue xs_hook_clCreateCommandQueueWithProperties(cl_context context, 
 		}
 	}
 	add = want_device && !(flags & (CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_ON_DEVICE)) &&
-	      !(properties && properties[n]);
+	      !(properties && properties[n]) && work_wanted(device);
 	if (add) {
 		uint32_t length = n;
 
@@ -442,7 +477,7 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t func
 	work->work = class;
 	work->name = 0;
 	work->simd = 0;
-	if (!work->queue || !work->queue->profiled) {
+	if (!work->queue || !work->queue->profiled || devices[work->queue->device].unwanted) {
 		work->queue = NULL;
 		return true;
 	}
@@ -611,7 +646,8 @@ EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uin
 	if (options) {
 		want_calls = xs_cl_calls = xs_want_calls(options);
 		want_device = xs_want_device(options);
-		log_enqueues = want_calls || options->chrome_kernel;
+		log_enqueues = xs_want_enqueues(options);
+		wanted_devices = options->opencl_devices;
 		if (want_calls || want_device) {
 			xs_cl_wrap(&layer.known, want_calls);
 			xs_at_end(harvest_all);

@@ -25,50 +25,6 @@ static char *put_metadata(char *out, const char *name, uint64_t pid, uint64_t ti
 	return put(xs_json_uint(out, tid), ",\"args\":{");
 }
 
-/* "dir/comm.pid" + suffix; the first name that is not taken. Returns the descriptor or -errno. */
-static int create(struct xs_process *process, char *path, size_t size)
-{
-	const struct xs_options *options = process->run->options;
-	const char *suffix = options->compress ? ".json.zst" : ".json";
-	char comm[sizeof(process->comm)], cwd[PATH_MAX];
-	const char *dir = options->output_dir;
-
-	memcpy(comm, process->comm, sizeof(comm));
-	for (char *c = comm; *c; c++)
-		if (*c == '/')
-			*c = '_';
-	if (dir[0] != '/') {
-		if (!getcwd(cwd, sizeof(cwd)))
-			return -errno;
-		if (dir[0] && strlen(cwd) + strlen(dir) + 2 <= sizeof(cwd)) {
-			strcat(cwd, "/");
-			strcat(cwd, dir);
-		}
-		dir = cwd;
-	}
-	for (unsigned n = 1; n < 10000; n++) {
-		char number[16] = "";
-		int fd;
-
-		if (n > 1)
-			(void)snprintf(number, sizeof(number), "-%u", n);
-		if (snprintf(path, size, "%s/%s.%d%s%s", dir, comm, process->pid, number, suffix) >= (int)size)
-			return -ENAMETOOLONG;
-		/* before it exists: whoever recovers the run must know each file that we began */
-		if (!process->run->flight)
-			memcpy(process->file->output, path, strlen(path) + 1);
-		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd >= 0 && !xs_run_can_spare(process->run, fd)) {
-			close(fd);
-			(void)unlink(path);
-			return -EMFILE;
-		}
-		if (fd >= 0 || errno != EEXIST)
-			return fd >= 0 ? fd : -errno;
-	}
-	return -EEXIST;
-}
-
 /* Does the file begin with this run's header (or with nothing at all)? */
 static bool ours(const struct xs_run *run, int fd)
 {
@@ -178,7 +134,7 @@ int xs_chrome_open(struct xs_process *process)
 		return -ENOMEM;
 	fd = again ? reopen(process, chrome->path, sizeof(chrome->path), &offset) : -ENOENT;
 	if (fd == -ENOENT)
-		fd = create(process, chrome->path, sizeof(chrome->path));
+		fd = xs_file_create(process, XS_FILE_TRACE, chrome->path, sizeof(chrome->path));
 	error = xs_output_init(&chrome->out, fd, offset, process->run->options->compress);
 	if (error < 0) {
 		if (fd >= 0)
@@ -218,14 +174,6 @@ void xs_chrome_thread(struct xs_track *track, uint32_t tid, const char *name, si
 
 	o = xs_json_escape(put(o, "\"name\":\""), name, length < 256 ? length : 256);
 	finish(chrome, put(o, "\"}},\n"));
-}
-
-static inline char *put_slice(char *o, const struct xs_track *track, uint64_t start, uint64_t end)
-{
-	memcpy(o, track->prefix, sizeof(track->prefix)); /* of a fixed size: no call */
-	o = xs_json_time(o + track->prefix_length, start, &track->process->chrome->time);
-	memcpy(o, ",\"dur\":", 8);
-	return xs_json_micros(o + 7, end > start ? end - start : 0);
 }
 
 /* The name, as the last thing of an event; `arguments` (",\"args\":{…}") come before it when there are some. */
@@ -286,7 +234,7 @@ void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, ui
 	finish(process->chrome, put_name(o, process, name));
 }
 
-void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end)
+void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end, const char *stack, size_t length)
 {
 	const struct xs_options *options = track->process->run->options;
 	struct xs_chrome *chrome = track->process->chrome;
@@ -295,13 +243,22 @@ void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, u
 	if (!options->chrome_call && !(options->chrome_kernel && call->event.flags & XS_FLAG_ENQUEUE))
 		return;
 	o = put_slice(xs_output_put(&chrome->out), track, start, end);
+	if (call->event.flags & XS_FLAG_FAILED || stack)
+		o = put(o, ",\"args\":{");
 	if (call->event.flags & XS_FLAG_FAILED) {
-		o = put(o, ",\"args\":{\"result\":");
+		o = put(o, "\"result\":");
 		if (call->result < 0)
 			*o++ = '-';
 		o = xs_json_uint(o, call->result < 0 ? 0 - (uint64_t)call->result : (uint64_t)call->result);
-		o = put(o, "}");
+		if (stack)
+			*o++ = ',';
 	}
+	if (stack) {
+		memcpy(o, stack, length);
+		o += length;
+	}
+	if (call->event.flags & XS_FLAG_FAILED || stack)
+		*o++ = '}';
 	o = put_name(o, track->process, xs_name_of(track->process, xs_function_id(call->event.source, call->event.name)));
 	finish(chrome, o);
 }

@@ -68,6 +68,15 @@ static inline void finish(struct xs_chrome *chrome, char *end)
 	xs_output_put_end(&chrome->out, end);
 }
 
+/* The beginning of a slice on the thread's own track, up to its duration. */
+static inline char *put_slice(char *o, const struct xs_track *track, uint64_t start, uint64_t end)
+{
+	memcpy(o, track->prefix, sizeof(track->prefix)); /* of a fixed size: no call */
+	o = xs_json_time(o + track->prefix_length, start, &track->process->chrome->time);
+	memcpy(o, ",\"dur\":", 8);
+	return xs_json_micros(o + 7, end > start ? end - start : 0);
+}
+
 /* The name, as the last thing of an event. */
 char *xs_chrome_put_name(char *o, struct xs_process *process, const struct xs_name *name);
 /* The lane of `lanes` for [start, end]; a new one is named by `title`. 0: no memory. */

@@ -1,5 +1,5 @@
 /*
- * Names of kernels as C++ writes them.
+ * Names as C++ writes them: of kernels, and of the functions in call stacks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,21 +42,27 @@ static const struct entry *look_up(const char *text, size_t length)
 }
 #endif
 
+const char *xs_demangle(const char *text, size_t *length)
+{
+#ifdef XS_HAVE_DEMANGLE
+	if (*length > 2 && *length <= LONGEST && text[0] == '_' && text[1] == 'Z' && !memchr(text, '\0', *length)) {
+		const struct entry *entry = look_up(text, *length);
+
+		if (entry->plain) {
+			*length = strlen(entry->plain);
+			return entry->plain;
+		}
+	}
+#endif
+	return text;
+}
+
 const char *xs_kernel_text(const struct xs_run *run, const struct xs_event *event, size_t *ret_length)
 {
 	bool function = event->flags & XS_FLAG_FUNCTION;
 	const char *text = xs_text_of(run, function ? xs_function_id(event->source, event->name) : event->name, ret_length);
 
-#ifdef XS_HAVE_DEMANGLE
-	if (!function && (run->options->demangle || event->source == XS_SOURCE_LEVEL_ZERO) && *ret_length > 2 && *ret_length <= LONGEST &&
-	    text[0] == '_' && text[1] == 'Z' && !memchr(text, '\0', *ret_length)) {
-		const struct entry *entry = look_up(text, *ret_length);
-
-		if (entry->plain) {
-			*ret_length = strlen(entry->plain);
-			return entry->plain;
-		}
-	}
-#endif
+	if (!function && (run->options->demangle || event->source == XS_SOURCE_LEVEL_ZERO))
+		return xs_demangle(text, ret_length);
 	return text;
 }

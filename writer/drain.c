@@ -593,5 +593,12 @@ int xs_drain(const char *dir, bool recover)
 	remove_run(&drain.run);
 	if (!recover)
 		tell_launcher(drain.run.control, XS_RUN_FINISHED);
+	while (drain.ended) {
+		struct xs_process *process = drain.ended;
+
+		drain.ended = process->next;
+		xs_process_free(process);
+	}
+	xs_flight_destroy(drain.run.flight);
 	return 0;
 }

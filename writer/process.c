@@ -212,6 +212,8 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 		xs_chrome_close(process, end, status);
 	if (process->summary)
 		shown |= xs_summary_close(process);
+	if (process->stacks)
+		shown |= xs_stacks_close(process);
 	shown |= xs_reports_close(process);
 	run->wrote_something |= shown;
 	/* a script starts hundreds of programs that have nothing to show: only the application's silence is news */
@@ -350,10 +352,12 @@ void xs_process_free(struct xs_process *process)
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		xs_lanes_fini(&process->tracks[i]->crossing);
 		free(process->tracks[i]->open);
+		free(process->tracks[i]->pending);
 		free(process->tracks[i]->arrows);
 		free(process->tracks[i]);
 	}
 	unmap(process);
+	xs_stacks_free(process);
 	for (uint32_t i = 0; i < process->names.size; i++)
 		free(process->names.table[i].json);
 	free(process->names.table);
@@ -362,6 +366,7 @@ void xs_process_free(struct xs_process *process)
 	free(process->threads);
 	free(process->copy);
 	xs_device_clocks_fini(process);
+	free(process->directory);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	free(process);

@@ -197,6 +197,8 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 	struct xs_process *process = track->process;
 	const struct xs_call_record *call = (const void *)event;
 	uint64_t start, end, off;
+	const char *stack;
+	size_t length;
 
 	if (size < sizeof(*call))
 		return;
@@ -209,10 +211,11 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 		off = xs_process_ns(process, off);
 		end = off > start ? off : start;
 	}
+	stack = track->pending ? xs_stacks_take(track, call, end - start, &length) : NULL;
 	if (process->chrome && off != UINT64_MAX)
 		xs_chrome_unfinished(track, xs_name_of(process, xs_function_id(event->source, event->name)), start, end);
 	else if (process->chrome)
-		xs_chrome_call(track, call, start, end);
+		xs_chrome_call(track, call, start, end, stack, stack ? length : 0);
 	if (process->summary)
 		xs_summary_call(process->summary, call, end - start);
 	track->last_ns = end;
@@ -289,6 +292,9 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 		return;
 	case XS_LOST_ENDS:
 		xs_track_close(track, event->name, track->last_ns);
+		return;
+	case XS_STACK:
+		xs_stacks_read(track, event, size);
 		return;
 	case XS_PAD:
 		return;

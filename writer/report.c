@@ -18,44 +18,10 @@ struct xs_reports {
 
 /* ---- files ---- */
 
-/* "rep.txt" becomes "rep.<pid>[.<rank>].txt", "rep" "rep.<pid>"; in the output directory; a taken name gets a number. */
-static int create(const struct xs_process *process, enum xs_report_kind kind, char *path, size_t size)
-{
-	const struct xs_options *options = process->run->options;
-	const char *slash = strrchr(options->output, '/');
-	const char *dot = strrchr(slash ? slash : options->output, '.');
-	int stem = dot ? (int)(dot - options->output) : (int)strlen(options->output);
-	char rank[16] = "";
-
-	(void)kind; /* all in one file */
-	if (process->run->rank >= 0)
-		(void)snprintf(rank, sizeof(rank), ".%d", process->run->rank);
-	for (unsigned n = 1; n < 10000; n++) {
-		char number[16] = "";
-		int fd;
-
-		if (n > 1)
-			(void)snprintf(number, sizeof(number), "-%u", n);
-		if (snprintf(path, size, "%s%s%.*s.%d%s%s%s", options->output_dir, options->output_dir[0] ? "/" : "", stem,
-			     options->output, process->pid, rank, number, dot ? dot : "") >= (int)size)
-			return -ENAMETOOLONG;
-		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd >= 0 && !xs_run_can_spare(process->run, fd)) {
-			close(fd);
-			(void)unlink(path);
-			return -EMFILE;
-		}
-		if (fd >= 0 || errno != EEXIST)
-			return fd >= 0 ? fd : -errno;
-	}
-	return -EEXIST;
-}
-
 /* Do all kinds of reports go to one place? */
 static bool in_one_place(const struct xs_options *options)
 {
-	(void)options;
-	return true;
+	return !options->result_dir[0];
 }
 
 static void put_head(struct xs_report *report);
@@ -69,8 +35,8 @@ static struct xs_report *open_report(struct xs_process *process, enum xs_report_
 	if (!report)
 		return NULL;
 	report->format = options->report_format;
-	if (options->output[0]) {
-		fd = create(process, kind, report->path, sizeof(report->path));
+	if (options->output[0] || options->result_dir[0]) {
+		fd = xs_file_create(process, (enum xs_file)kind, report->path, sizeof(report->path));
 		report->to_file = fd >= 0;
 		if (fd < 0)
 			fprintf(stderr, "xstrace: cannot write %s: %s; the report follows here\n", report->path, strerror(-fd));

@@ -35,6 +35,7 @@ struct xs_run {
 	bool recovering;
 	bool disk_error_told;
 	bool wrote_something; /* a trace or report, of any process */
+	struct xs_symbols *symbols; /* symbols.c; NULL: none yet */
 	struct xs_flight *flight; /* NULL: records become text as they are read */
 };
 
@@ -59,6 +60,14 @@ struct xs_names {
 	uint32_t size, count; /* size: power of two */
 	size_t bytes;
 };
+
+/* The key of an argument as JSON, as it comes again and again. */
+struct xs_key {
+	uint32_t id; /* string id; 0: free */
+	uint32_t length;
+	char json[120]; /* "key":[ */
+};
+#define XS_KEYS 32u /* those that are remembered, by their ids' last bits */
 
 /* What few tasks have. */
 struct xs_extra {
@@ -138,6 +147,7 @@ struct xs_track {
 	struct xs_arrow *arrows;  /* arrows.c: they wait for the calls that they start from */
 	uint32_t arrow_count, arrow_room;
 	uint32_t row;             /* string id of the track that tasks go to; 0: the thread's own */
+	struct xs_pending *pending; /* stacks.c; NULL: none yet */
 	struct xs_history history; /* the track's state is that before these records */
 };
 
@@ -192,10 +202,13 @@ struct xs_process {
 	struct xs_keyed *keyed;     /* itt.c: spans that are open, and ends that came first; NULL: none yet */
 	struct xs_flows *flows;     /* flows.c */
 	struct xs_extra *spare;     /* unused ones */
+	struct xs_key keys[XS_KEYS];
 	uint64_t selves;            /* given out so far, see struct xs_extra */
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
 	struct xs_output *out;      /* chrome's */
 	struct xs_summary *summary; /* NULL: not wanted */
+	char *directory;            /* --result-dir: of its files; NULL: not made yet */
+	struct xs_stacks *stacks;   /* stacks.c; NULL: none yet */
 	struct xs_reports *reports; /* report.c: those that are open; NULL: none */
 	bool watch_tasks;           /* the summary has tasks too: no task is plain */
 	/* flight recorder */
@@ -302,8 +315,36 @@ char xs_memory_letter(unsigned memory);
 void xs_shown_shape(uint8_t source, const uint64_t *shape, uint64_t *shown);
 /* Key of a function's name for the two above. */
 uint32_t xs_function_id(uint8_t source, uint32_t function);
+/* A C++ name as it is written; other text stays. Valid until the next call. */
+const char *xs_demangle(const char *text, size_t *length);
 /* What a device record's event names: a function, or a kernel, by its C++ name where that is wanted; valid until the next call. */
 const char *xs_kernel_text(const struct xs_run *run, const struct xs_event *event, size_t *ret_length);
+
+/* ---- files.c ---- */
+
+enum xs_file {
+	XS_FILE_HOST_TIMING, /* reports, as enum xs_report_kind; without --result-dir all are one file */
+	XS_FILE_DEVICE_TIMING,
+	XS_FILE_SUBMISSION,
+	XS_FILE_TIMELINE,
+	XS_FILE_CALL_LOG,
+	XS_FILE_CCL,
+	XS_FILE_TRACE,
+	XS_FILE_FOLDED,
+	XS_FILE_COUNT,
+};
+/* Makes the process's file of that kind, under the first name that is not taken; `path` is the name. The descriptor or -errno. */
+int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, size_t size);
+
+/* ---- stacks.c ---- */
+
+/* An XS_STACK record. */
+void xs_stacks_read(struct xs_track *track, const struct xs_event *event, uint32_t size);
+/* The call that it belonged to, which took `ns`: its stack as JSON ("stack":[…]), valid until the next one; NULL: it has none. */
+const char *xs_stacks_take(struct xs_track *track, const struct xs_call_record *call, uint64_t ns, size_t *ret_length);
+/* Writes the folded file, if there were any. True: there were. */
+bool xs_stacks_close(struct xs_process *process);
+void xs_stacks_free(struct xs_process *process);
 
 /* ---- sinks ---- */
 
@@ -313,7 +354,8 @@ void xs_chrome_prefix(struct xs_track *track);
 /* A finished ITT task on its thread's own track. */
 void xs_chrome_task(struct xs_track *track, const struct xs_open *task, uint64_t end);
 void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, uint64_t start, uint64_t end);
-void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end);
+/* stack: as JSON, or NULL. */
+void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end, const char *stack, size_t length);
 void xs_chrome_device(struct xs_process *process, const struct xs_work *work);
 void xs_chrome_close(struct xs_process *process, enum xs_end end, int status);
 
