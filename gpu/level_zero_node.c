@@ -241,6 +241,8 @@ void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_
 	if (device->tiles && xs_options_of_run()->separate_tiles && of_event && xs_ze.zeEventExp.pfnQueryTimestampsExp &&
 	    !xs_ze.zeEventExp.pfnQueryTimestampsExp(node->event, device->handle, &count, tiles)) {
 		for (uint32_t i = 0; i < count && i < XS_ZE_TILES; i++) {
+			if (i)
+				varying.id = xs_ze_next_id();
 			varying.start = tiles[i].global.kernelStart;
 			varying.end = tiles[i].global.kernelEnd;
 			write_record(node, &varying, (uint8_t)(i + 1));
