@@ -8,6 +8,8 @@
 #include <CL/cl_layer.h>
 #include <sched.h>
 
+#include "handles.h"
+#include "kernel_filter.h"
 #include "opencl_wrap.h"
 #include "pool.h"
 
@@ -17,41 +19,11 @@ cl_icd_dispatch xs_cl_target;
 bool xs_cl_calls;
 static bool want_calls, want_device, log_enqueues, any_profiling_added;
 static uint64_t wanted_devices = UINT64_MAX; /* a bit for each, --devices-to-sample */
-static const char *include_kernels = "", *exclude_kernels = "";
 
-/* ---- handles: a small map from the application's handles to what we know about them ---- */
-
-#define MAP_SIZE 16384u
-
-struct map {
-	_Atomic(void *) key[MAP_SIZE];
-	_Atomic uint64_t value[MAP_SIZE];
-};
-static struct map kernels; /* name id | simd << 32 | KERNEL_… */
-static struct map queues;  /* struct xs_cl_queue * */
+static struct xs_handles kernels = { .size = 16384 }; /* name id | simd << 32 | KERNEL_… */
+static struct xs_handles queues = { .size = 16384 };  /* struct xs_cl_queue * */
 #define KERNEL_SIMD_KNOWN (1ull << 63)
 #define KERNEL_UNWANTED (1ull << 62) /* by --include-kernels or --exclude-kernels */
-
-/* The value of a handle; with `add`, of a new one too. A handle's address can be used again: its value is then set anew. */
-static _Atomic uint64_t *map_find(struct map *map, void *key, bool add)
-{
-	uint64_t hash = (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15ull >> 40;
-
-	for (uint32_t probe = 0; probe < MAP_SIZE; probe++) {
-		uint32_t i = (uint32_t)(hash + probe) % MAP_SIZE;
-		void *found = atomic_load_explicit(&map->key[i], memory_order_acquire);
-
-		if (!found) {
-			if (!add)
-				return NULL;
-			if (atomic_compare_exchange_strong(&map->key[i], &found, key))
-				return &map->value[i];
-		}
-		if (found == key)
-			return &map->value[i];
-	}
-	return NULL;
-}
 
 /* ---- devices and queues ---- */
 
@@ -138,7 +110,7 @@ static bool work_wanted(cl_device_id device)
 static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id device,
 				     cl_command_queue_properties properties, bool added)
 {
-	_Atomic uint64_t *slot = map_find(&queues, handle, true);
+	_Atomic uint64_t *slot = xs_handle_add(&queues, handle);
 	struct xs_cl_queue *queue;
 
 	if (!slot)
@@ -162,9 +134,7 @@ static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id devic
 
 static struct xs_cl_queue *queue_known(cl_command_queue handle)
 {
-	_Atomic uint64_t *slot = map_find(&queues, handle, false);
-
-	return slot ? (void *)(uintptr_t)atomic_load_explicit(slot, memory_order_acquire) : NULL;
+	return xs_handle_get(&queues, handle);
 }
 
 /* Also a queue that came into being behind our back (an extension made it). */
@@ -284,38 +254,15 @@ cl_int xs_hook_clGetEventProfilingInfo(cl_event event, cl_profiling_info name, s
 
 /* ---- kernels ---- */
 
-/* Does the name hold one of the pieces, which have commas or newlines between and perhaps blanks around them? */
-static bool holds_any(const char *name, const char *pieces)
-{
-	while (*(pieces += strspn(pieces, ", \t\r\n"))) {
-		size_t n = strcspn(pieces, ",\r\n");
-		size_t length = n;
-
-		while (pieces[length - 1] == ' ' || pieces[length - 1] == '\t')
-			length--;
-		if (memmem(name, strlen(name), pieces, length))
-			return true;
-		pieces += n;
-	}
-	return false;
-}
-
-static bool kernel_wanted(const char *name)
-{
-	if (include_kernels[0] && !holds_any(name, include_kernels))
-		return false;
-	return !exclude_kernels[0] || !holds_any(name, exclude_kernels);
-}
-
 static void kernel_add(cl_kernel kernel)
 {
-	_Atomic uint64_t *slot = map_find(&kernels, kernel, true);
+	_Atomic uint64_t *slot = xs_handle_add(&kernels, kernel);
 	char name[1024] = "";
 
 	if (!slot)
 		return;
 	(void)xs_cl_target.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(name) - 1, name, NULL);
-	atomic_store_explicit(slot, xs_name(name[0] ? name : "(kernel)", 0) | (kernel_wanted(name) ? 0 : KERNEL_UNWANTED),
+	atomic_store_explicit(slot, xs_name(name[0] ? name : "(kernel)", 0) | (xs_kernel_wanted(xs_options_of_run(), name) ? 0 : KERNEL_UNWANTED),
 			      memory_order_release);
 }
 
@@ -548,10 +495,10 @@ void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
 
 	if (!work->queue)
 		return;
-	slot = map_find(&kernels, kernel, false);
+	slot = xs_handle_find(&kernels, kernel);
 	if (!slot) {
 		kernel_add(kernel);
-		slot = map_find(&kernels, kernel, false);
+		slot = xs_handle_find(&kernels, kernel);
 	}
 	known = slot ? atomic_load_explicit(slot, memory_order_acquire) : 0;
 	if (known & KERNEL_UNWANTED) {
@@ -701,8 +648,6 @@ EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uin
 		want_device = xs_want_device(options);
 		log_enqueues = xs_want_enqueues(options);
 		wanted_devices = options->opencl_devices;
-		include_kernels = options->include_kernels;
-		exclude_kernels = options->exclude_kernels;
 		if (want_calls || want_device) {
 			xs_cl_wrap(&layer.known, want_calls);
 			xs_at_end(harvest_all);
