@@ -142,6 +142,7 @@ const struct xs_option xs_option_table[] = {
 	FLAG(0, "chrome-ccl-logging", chrome_ccl, "Trace oneCCL's collectives, by their ITT tasks and events"),
 	FLAG(0, "chrome-dnn-logging", chrome_dnn, "Trace oneDNN's primitives, by their ITT tasks"),
 	FLAG('r', "ccl-summary-report", ccl_summary, "Report the time spent in oneCCL's collectives, by message size"),
+	TEXT(0, "chrome-kmd-logging", kmd_script, "SCRIPT", "Trace the kernel's side with a bpftrace script beside the application, into oskmd.<pid>.json (needs root)"),
 	MAYBE_COUNT(0, "call-stacks", call_stacks, 1, XS_STACK_DEPTH_MAX, "16",
 		    "Note where each call was made: the innermost N frames (default 16) in the trace, and <app>.<pid>.folded for flame graphs"),
 	FLAG(0, "chrome-no-thread-on-device", no_thread_on_device,
@@ -440,7 +441,9 @@ static int finish(struct xs_options *options, char *error, size_t error_size)
 		options->flight_memory = 256u << 20;
 	if (options->compress && !xs_want_chrome(options))
 		return fail(error, error_size, "--compress needs a trace: give a --chrome-…-logging option too");
-	if (!xs_want_chrome(options) && !xs_want_reports(options))
+	if (options->flight && options->kmd_script[0])
+		return fail(error, error_size, "--flight-recorder keeps the application's records; for --chrome-kmd-logging run without it");
+	if (!xs_want_chrome(options) && !xs_want_reports(options) && !options->kmd_script[0])
 		options->host_timing = options->device_timing = true;
 	if (options->call_stacks && !xs_want_calls(options) && !xs_want_device(options))
 		return fail(error, error_size, "--call-stacks is about API calls: give -h, -d or a --chrome-…-logging option of calls or kernels too");
