@@ -4,7 +4,7 @@
  * Rules: no memory from the application's allocator, no descriptor left open, errno as it was. What must not survive a
  * fork (the gate, the lock, the state) lives in one page that the kernel wipes in the child.
  */
-#include "collector.h"
+#include "call_values.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -30,7 +30,7 @@ struct xs_gate *xs_gate = &before_start;
 static const _Atomic uint32_t not_paused;
 const _Atomic uint32_t *xs_run_paused = &not_paused;
 struct xs_doorbell *xs_bell;
-bool xs_use_tsc;
+bool xs_use_tsc, xs_log_calls;
 
 static struct {
 	char dir[PATH_MAX];
@@ -177,6 +177,7 @@ static bool map_run(void)
 	xs_bell = &control->bell;
 	xs_run_paused = &control->paused;
 	xs_use_tsc = control->use_tsc;
+	xs_log_calls = control->options.call_logging;
 	self.have_key = !pthread_key_create(&self.key, thread_detach);
 	self.control = control;
 	return true;
@@ -204,7 +205,7 @@ static struct xs_process_file *make_process(uint32_t slots)
 	xs_process_name(name, pid, serial, 0);
 	if (xs_shm_map(self.dir, name, true, xs_slot_offset(slots, ring_size), &map, NULL) < 0)
 		return NULL;
-	if (!xs_shm_present(map, XS_PROCESS_HEADER)) {
+	if (!xs_shm_present(map, XS_PROCESS_FIRST)) {
 		munmap(map, xs_slot_offset(slots, ring_size));
 		return NULL; /* the empty file goes with the run directory */
 	}
@@ -307,6 +308,13 @@ const struct xs_options *xs_options_of_run(void)
 struct xs_pauses *xs_own_pauses(void)
 {
 	return &self.process->pauses;
+}
+
+struct xs_device_pairs *xs_own_device_pairs(uint32_t device)
+{
+	struct xs_process_clocks *clocks = xs_clocks_of(self.process);
+
+	return xs_shm_present(clocks, sizeof(*clocks)) ? &clocks->device[device % XS_CLOCKS] : NULL;
 }
 
 uint64_t xs_life_began_tick(void)

@@ -30,6 +30,8 @@ enum xs_kind {
 	XS_RELATION,   /* between two tasks; struct xs_task_record, flags: enum xs_relation */
 	XS_TRACK,      /* the thread's tasks go to the track `name` from here on; 0: to its own again */
 	XS_KERNEL,     /* what a kernel is made of, before its first XS_DEVICE; struct xs_kernel_record */
+	XS_CALL_IN,    /* -c: the argument words of a call, before its XS_CALL: 8 bytes each behind the event */
+	XS_CALL_OUT,   /* -c: what it returned and what its arguments point to, behind the XS_CALL if it succeeded; struct xs_values_record */
 	XS_STACK,      /* where the call was made whose record follows; struct xs_stack_record */
 };
 
@@ -48,6 +50,8 @@ enum xs_record_flags {
 	XS_FLAG_FUNCTION = 4, /* XS_DEVICE: name is a function number of source, not a string */
 	XS_FLAG_CUT = 1,      /* XS_STACK: there are more frames */
 	XS_FLAG_IN_ORDER = 8, /* XS_DEVICE: the queue runs one command after the other */
+	XS_FLAG_COPY_ENGINE = 32, /* XS_DEVICE: the engine can do nothing but copy */
+	XS_FLAG_TICKS = 16,   /* XS_DEVICE: queued and submit are ticks of the host, start and end what the device's clock counts (xs_device_pairs) */
 };
 
 struct xs_event {
@@ -74,6 +78,24 @@ struct xs_call_record {
 };
 static_assert(sizeof(struct xs_call_record) == 32, "two calls in a cache line");
 
+struct xs_values_record {
+	struct xs_event event; /* tick: as the XS_CALL's; name: function number */
+	uint64_t result;       /* of a function that returns no error code */
+	uint32_t length;       /* bytes of values that follow; the record's size is rounded up */
+	uint32_t reserved;
+	/* struct xs_value … */
+};
+static_assert(sizeof(struct xs_values_record) == 32, "multiple of 16");
+
+/* What one argument points to: `bytes` follow, padded to 8. */
+struct xs_value {
+	uint8_t argument; /* from 0 */
+	uint8_t member;   /* 1: text that a member of the struct points to, not the struct */
+	uint16_t bytes;
+	uint32_t count;   /* how many values there are; bytes hold as many as fitted */
+};
+static_assert(sizeof(struct xs_value) == 8, "keeps the values aligned");
+
 enum xs_device_class { XS_WORK_KERNEL, XS_WORK_COPY, XS_WORK_FILL, XS_WORK_MAP, XS_WORK_OTHER };
 /* Where a copy's end lies; OpenCL leaves it unknown. */
 enum xs_memory { XS_MEMORY_UNKNOWN, XS_MEMORY_HOST, XS_MEMORY_DEVICE, XS_MEMORY_SHARED, XS_MEMORY_SYSTEM };
@@ -91,7 +113,7 @@ struct xs_device_record {
 	uint8_t device_type;   /* enum xs_device_type */
 	uint8_t work;          /* enum xs_device_class */
 	uint8_t simd;          /* work items that run in step; 0: unknown */
-	uint64_t queued, submit, start, end; /* ns of the device's clock */
+	uint64_t queued, submit, start, end; /* ns of the device's clock, but see XS_FLAG_TICKS */
 	uint64_t bytes;        /* copies, fills, maps */
 	uint8_t tile;          /* number of the tile, from 1; 0: the whole device */
 	uint8_t engine;        /* ordinal of the engine group, from 1; 0: unknown */
