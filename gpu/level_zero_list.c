@@ -132,14 +132,17 @@ struct xs_ze_queue *xs_ze_queue_of(ze_command_queue_handle_t queue)
 
 void xs_ze_push(struct xs_ze_queue *queue, struct xs_ze_node *node)
 {
+	/* not exact where two threads append at once, and need not be */
+	uint32_t appended = atomic_load_explicit(&queue->appended, memory_order_relaxed) + 1;
 	struct xs_ze_node *before;
 
+	atomic_store_explicit(&queue->appended, appended, memory_order_relaxed);
 	atomic_store_explicit(&node->next, NULL, memory_order_relaxed);
 	before = atomic_exchange_explicit(&queue->tail, node, memory_order_acq_rel);
 	/* pairs with the acquire in xs_ze_collect() */
 	atomic_store_explicit(&before->next, node, memory_order_release);
 	/* who never waits for anything gets events back all the same */
-	if (__builtin_expect((atomic_fetch_add_explicit(&queue->appended, 1, memory_order_relaxed) + 1) % 64 == 0, 0)) {
+	if (__builtin_expect(appended % 64 == 0, 0)) {
 		xs_ze_collect(queue);
 		xs_ze_clock(queue->device);
 	}
