@@ -18,6 +18,7 @@
 
 #include "flight.h"
 #include "kmd.h"
+#include "lost.h"
 #include "process.h"
 
 #define SLEEP_LOW 1000000u /* ns: some process is just joining, or ending */
@@ -35,6 +36,7 @@ struct drain {
 	struct xs_process *ended; /* flight recorder: they are history */
 	bool crashed;             /* and one of them so that it is to be written */
 	bool dumping;
+	struct xs_lost lost;
 	struct xs_kmd *kmd; /* NULL: not wanted, or over */
 	uint64_t patience; /* added to the sleep while only silent descendants are left */
 };
@@ -369,23 +371,9 @@ static void stop(struct drain *drain)
 /* Does the process `pid` belong to this run, by the environment that it was started with? */
 static bool belongs(const struct xs_run *run, int pid)
 {
-	char path[64], wanted[PATH_MAX + sizeof(XS_ENV_RUN) + 1], *line = NULL;
-	size_t room = 0;
-	bool found = false;
-	FILE *file;
-
 	if (kill(pid, 0) < 0 && errno == ESRCH)
 		return false;
-	(void)snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	(void)snprintf(wanted, sizeof(wanted), XS_ENV_RUN "=%s", run->dir);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	while (!found && getdelim(&line, &room, '\0', file) > 0)
-		found = !strcmp(line, wanted);
-	free(line);
-	fclose(file);
-	return found && xs_process_alive(pid, 0);
+	return xs_has_variable(run, pid) == 1 && xs_process_alive(pid, 0);
 }
 
 /* The pid that the kernel gave out last; 0 when unknown. */
@@ -529,6 +517,7 @@ static void drain_loop(struct drain *drain)
 		atomic_fetch_add_explicit(&bell->heartbeat, 1, memory_order_relaxed);
 		if (joined != drain->joined) {
 			drain->patience = 0;
+			xs_lost_again(&drain->lost);
 			soon = find_processes(drain);
 			drain->joined = soon ? joined - 1 : joined;
 		}
@@ -541,6 +530,8 @@ static void drain_loop(struct drain *drain)
 				xs_process_commit(p);
 		soon |= finish_ended(drain);
 		soon |= follow_kmd(drain);
+		if (drain->run.options->follow_children)
+			xs_lost_look(&drain->lost, &drain->run, drain->processes);
 		busy = drain->dumping || dump_wanted(drain);
 		soon |= busy;
 		if (!soon && over(drain) && !has_news(drain, joined))
@@ -611,6 +602,7 @@ int xs_drain(const char *dir, bool recover)
 	if (!recover && !drain.stopped && !drain.app_seen && !drain.run.control->app_not_traced && !atomic_load(&drain.run.control->join_failed))
 		fprintf(stderr, "[WARNING] process %d is not traced: the collector was not loaded into it, or could not open %s\n",
 			drain.run.control->app_pid, drain.run.dir);
+	xs_lost_tell(&drain.lost);
 	tell_not_asked(&drain);
 	remove_run(&drain.run);
 	if (!recover)
