@@ -11,30 +11,12 @@
 
 #include "collector.h"
 
-#define XS_VALUES_ARRAY 512u /* bytes of an array, or of a struct, that are copied */
-#define XS_VALUES_TEXT 256u
-
 extern bool xs_log_calls __attribute__((visibility("hidden")));
 
 /* Room for the words, to be ended by xs_args_end(); NULL: not recorded. */
-static inline uint64_t *xs_args_begin(const struct xs_call *call, uint8_t source, uint32_t function, uint32_t count)
-{
-	uint32_t size = (uint32_t)sizeof(struct xs_event) + (count + (count & 1)) * 8;
-	struct xs_event *event = xs_record_begin(size, XS_CALL_IN, source, 0, function, XS_ROLE_OTHER);
-
-	if (!event)
-		return NULL;
-	event->tick = call->tick;
-	xs_own_ahead(event);
-	return (uint64_t *)(event + 1);
-}
-
+uint64_t *xs_args_begin(const struct xs_call *call, uint8_t source, uint32_t function, uint32_t count);
 /* The call's time begins anew: copying is not part of it. */
-static inline void xs_args_end(struct xs_call *call, uint32_t count)
-{
-	xs_record_end((uint32_t)sizeof(struct xs_event) + (count + (count & 1)) * 8);
-	call->tick = xs_tick(xs_use_tsc);
-}
+void xs_args_end(struct xs_call *call, uint32_t count);
 
 static inline uint64_t xs_word_of_real(double value)
 {
@@ -49,90 +31,14 @@ struct xs_values {
 	unsigned char *at, *end;
 };
 
-static inline bool xs_values_begin(struct xs_values *values, const struct xs_call *call, uint8_t source, uint32_t function, uint64_t result)
-{
-	struct xs_values_record *record = xs_record_begin(XS_RECORD_MAX, XS_CALL_OUT, source, 0, function, XS_ROLE_OTHER);
-
-	if (!record)
-		return false;
-	record->event.tick = call->tick;
-	record->result = result;
-	values->record = record;
-	values->at = (unsigned char *)(record + 1);
-	values->end = (unsigned char *)record + XS_RECORD_MAX;
-	xs_own_ahead(record);
-	return true;
-}
-
-static inline void xs_values_end(struct xs_values *values)
-{
-	uint32_t length = (uint32_t)(values->at - (unsigned char *)values->record), size = (length + 15u) & ~15u;
-
-	values->record->length = length - (uint32_t)sizeof(*values->record);
-	values->record->event.words = (uint8_t)(size / 8);
-	xs_record_end(size);
-}
-
-/* `bytes` of `count` values, of which as many are given as fit. */
-static inline void xs_values_put(struct xs_values *values, uint8_t argument, const void *from, uint32_t bytes, uint64_t count)
-{
-	struct xs_value *value = (struct xs_value *)values->at;
-
-	if ((size_t)(values->end - values->at) < sizeof(*value) + (bytes + 7u) / 8u * 8u)
-		return;
-	value->argument = argument;
-	value->member = 0;
-	value->bytes = (uint16_t)bytes;
-	value->count = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
-	memcpy(value + 1, from, bytes);
-	values->at += sizeof(*value) + (bytes + 7u) / 8u * 8u;
-}
-
-static inline void xs_values_one(struct xs_values *values, uint8_t argument, const void *from, size_t size)
-{
-	if (from)
-		xs_values_put(values, argument, from, size < XS_VALUES_ARRAY ? (uint32_t)size : XS_VALUES_ARRAY, 1);
-}
-
-static inline void xs_values_copy(struct xs_values *values, uint8_t argument, const void *from, size_t size, uint64_t count)
-{
-	uint64_t most = XS_VALUES_ARRAY / size;
-
-	if (from && count && most)
-		xs_values_put(values, argument, from, (uint32_t)((count < most ? count : most) * size), count);
-}
-
-static inline void xs_values_text(struct xs_values *values, uint8_t argument, const char *from)
-{
-	size_t length = from ? strnlen(from, XS_VALUES_TEXT) : 0;
-
-	/* count: one more than there is: there is more */
-	if (from)
-		xs_values_put(values, argument, from, (uint32_t)length, length + (length == XS_VALUES_TEXT));
-}
-
-/* Text that a member of the struct points to. */
-static inline void xs_values_member(struct xs_values *values, uint8_t argument, const char *from)
-{
-	struct xs_value *value = (struct xs_value *)values->at;
-
-	xs_values_text(values, argument, from);
-	if ((unsigned char *)value != values->at)
-		value->member = 1;
-}
-
-/* Words up to a 0, which ends the list. */
-static inline void xs_values_list(struct xs_values *values, uint8_t argument, const void *from, size_t size)
-{
-	static const uint64_t zero = 0;
-	const unsigned char *at = from;
-	uint64_t count = 0;
-
-	if (!from || size > sizeof(zero))
-		return;
-	while (count < XS_VALUES_ARRAY / size && memcmp(at + count * size, &zero, size))
-		count++;
-	xs_values_copy(values, argument, from, size, count);
-}
+/* False: not recorded, nothing more is to be called. */
+bool xs_values_begin(struct xs_values *values, const struct xs_call *call, uint8_t source, uint32_t function, uint64_t result);
+void xs_values_end(struct xs_values *values);
+/* What argument number `argument` points to, if anything: one value, an array, text, words up to a 0, text that a member of the struct points to. */
+void xs_values_one(struct xs_values *values, uint8_t argument, const void *from, size_t size);
+void xs_values_copy(struct xs_values *values, uint8_t argument, const void *from, size_t size, uint64_t count);
+void xs_values_text(struct xs_values *values, uint8_t argument, const char *from);
+void xs_values_list(struct xs_values *values, uint8_t argument, const void *from, size_t size);
+void xs_values_member(struct xs_values *values, uint8_t argument, const char *from);
 
 #endif

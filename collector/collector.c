@@ -30,7 +30,7 @@ struct xs_gate *xs_gate = &before_start;
 static const _Atomic uint32_t not_paused;
 const _Atomic uint32_t *xs_run_paused = &not_paused;
 struct xs_doorbell *xs_bell;
-bool xs_use_tsc, xs_log_calls;
+bool xs_use_tsc;
 
 static struct {
 	char dir[PATH_MAX];

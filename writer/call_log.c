@@ -3,8 +3,8 @@
  *
  * A call is up to three records: XS_CALL_IN when it begins, XS_CALL when it ends, XS_CALL_OUT behind that. What its arguments point to
  * is in the third, and is wanted in the first line. So the records of all rings are read in the order of their times, one at a
- * time, and a call whose third record is still to come holds them up: for a short while, and never when a ring fills. The rings
- * are all the memory that this takes.
+ * time, and a call whose third record is still to come holds them up for a short while, a very short one when a ring fills. The
+ * rings are all the memory that this takes.
  */
 #include "call_log.h"
 
@@ -16,6 +16,7 @@
 #include "report.h"
 
 #define PATIENCE 100000000u /* ns: longer calls get their first line without what their arguments point to */
+#define PATIENCE_URGENT 2000000u /* the same, while a ring fills */
 #define LOOK_AHEAD 64u      /* records: of calls that a call makes in turn */
 #define DEPTH 16u
 #define WORDS 40u
@@ -77,7 +78,8 @@ static struct sight values_behind(const struct xs_track *track, const struct xs_
 	if (!values_follow(call))
 		return sight;
 	next = event_at(track, pos, head, &size);
-	while (next && next->kind == XS_PAD) {
+	/* a command may have completed at once, and is told before */
+	for (unsigned i = 0; next && (next->kind == XS_PAD || next->kind == XS_DEVICE) && i < LOOK_AHEAD; i++) {
 		pos += size;
 		next = event_at(track, pos, head, &size);
 	}
@@ -220,12 +222,11 @@ static size_t show_object(int which, const struct xs_api *api, const struct xs_f
 	return length + 2;
 }
 
-static const char *result_of(const struct xs_api *api, const struct xs_function *function, const struct xs_call_record *call, char *text,
-			     size_t size)
+/* text: of sizeof(xs_call_members.text); a constant's name and a number are far from filling it. */
+static const char *result_of(const struct xs_api *api, const struct xs_function *function, const struct xs_call_record *call, char *text)
 {
-	struct xs_line line = { .at = text, .stop = text + 1 };
+	struct xs_line line = { .at = text, .stop = text + sizeof(((struct xs_call_members *)0)->text) / 2 };
 
-	(void)size;
 	if (!api || !function || function->returns == XS_RETURNS_NOTHING || function->returns == XS_RETURNS_POINTER)
 		return NULL;
 	xs_show_result(&line, api, call->result, false);
@@ -240,8 +241,8 @@ static void write_row(struct xs_report *report, const struct xs_track *track, co
 	const struct xs_function *function = xs_function_of(call->event.source, call->event.name, &api);
 	size_t length;
 	const char *name = xs_text_of(track->process->run, xs_function_id(call->event.source, call->event.name), &length);
-	char text[XS_LINE_SLACK];
-	const char *result = result_of(api, function, call, text, sizeof(text));
+	char text[sizeof(((struct xs_call_members *)0)->text)];
+	const char *result = result_of(api, function, call, text);
 	struct xs_report_row row;
 
 	xs_row_begin(&row, "call_log", call->event.source == XS_SOURCE_LEVEL_ZERO ? "L0" : "CL");
@@ -310,7 +311,7 @@ struct xs_call_members xs_call_log_call(struct xs_track *track, const struct xs_
 		result.in_length = show_object(0, api, function, entered, sight.values), result.in = members[0];
 	if (sight.values)
 		result.out_length = show_object(1, api, function, entered, sight.values), result.out = members[1];
-	result.result = result_of(api, function, call, result.text, sizeof(result.text));
+	result.result = result_of(api, function, call, result.text);
 	return result;
 }
 
@@ -370,13 +371,22 @@ static bool incomplete(const struct xs_track *track, const struct xs_event *even
 	return false;
 }
 
-static bool waits(const struct xs_track *track, uint64_t now)
+static bool waits(const struct xs_track *track, uint64_t now, uint64_t patience)
 {
 	const struct xs_timeline *clock = &track->process->run->clock;
 	uint32_t size;
 	const struct xs_event *event = event_at(track, track->pos, track->head, &size);
 
-	return event && incomplete(track, event, size) && xs_timeline_ns(clock, now) < xs_timeline_ns(clock, event->tick) + PATIENCE;
+	uint64_t since;
+
+	if (!event || !incomplete(track, event, size))
+		return false;
+	since = event->tick;
+	if (event->kind == XS_CALL) { /* the thread is just about to say it */
+		since += ((const struct xs_call_record *)event)->duration;
+		patience = PATIENCE;
+	}
+	return xs_timeline_ns(clock, now) < xs_timeline_ns(clock, since) + patience;
 }
 
 struct ordered {
@@ -416,7 +426,8 @@ uint64_t xs_call_log_read(struct xs_process *process, bool all)
 {
 	uint64_t now = xs_tick(process->run->use_tsc), next, read = 0;
 	struct ordered *list = calloc(process->track_count + 1, sizeof(*list));
-	bool patient = !all && !xs_process_urgent(process), waiting = false;
+	uint64_t patience = all ? 0 : xs_process_urgent(process) ? PATIENCE_URGENT : PATIENCE;
+	bool waiting = false;
 
 	if (!list)
 		return 0;
@@ -434,7 +445,7 @@ uint64_t xs_call_log_read(struct xs_process *process, bool all)
 		do {
 			uint64_t from = one->track->pos;
 
-			waiting = patient && waits(one->track, now);
+			waiting = patience && waits(one->track, now, patience);
 			if (waiting)
 				break;
 			xs_track_next(one->track);

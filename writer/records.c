@@ -288,6 +288,10 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 	case XS_DEVICE:
 		read_device(track, event, size);
 		break;
+	case XS_DEVICE_USED:
+		if (process->summary)
+			xs_summary_device_used(process->summary, event);
+		break;
 	case XS_CALL_IN:
 		if (process->log_calls)
 			xs_call_log_in(track, event, size);

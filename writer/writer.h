@@ -425,6 +425,8 @@ void xs_lanes_fini(struct xs_lanes *lanes);
 struct xs_summary *xs_summary_open(void);
 void xs_summary_call(struct xs_summary *summary, const struct xs_call_record *call, uint64_t duration);
 void xs_summary_device(struct xs_process *process, const struct xs_work *work);
+/* Of which type the devices are that OpenCL is used with. */
+void xs_summary_device_used(struct xs_summary *summary, const struct xs_event *event);
 /* What a kernel is made of, before it first runs. */
 void xs_summary_kernel(struct xs_summary *summary, const struct xs_kernel_record *kernel);
 /* A task has ended; those of other libraries than oneCCL are left out. */
