@@ -4,7 +4,7 @@
  * Rules: no memory from the application's allocator, no descriptor left open, errno as it was. What must not survive a
  * fork (the gate, the lock, the state) lives in one page that the kernel wipes in the child.
  */
-#include "collector.h"
+#include "call_values.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -18,6 +18,7 @@
 
 #include "process.h"
 #include "shm.h"
+#include "stack.h"
 #include "strtab.h"
 
 enum state { NOT_JOINED, JOINED, OFF };
@@ -183,6 +184,7 @@ static bool map_run(void)
 	xs_bell = &control->bell;
 	xs_run_paused = &control->paused;
 	xs_use_tsc = control->use_tsc;
+	xs_log_calls = control->options.call_logging;
 	self.have_key = !pthread_key_create(&self.key, thread_detach);
 	self.control = control;
 	return true;
@@ -210,7 +212,7 @@ static struct xs_process_file *make_process(uint32_t slots)
 	xs_process_name(name, pid, serial, 0);
 	if (xs_shm_map(self.dir, name, true, xs_slot_offset(slots, ring_size), &map, NULL) < 0)
 		return NULL;
-	if (!xs_shm_present(map, XS_PROCESS_HEADER)) {
+	if (!xs_shm_present(map, XS_PROCESS_FIRST)) {
 		munmap(map, xs_slot_offset(slots, ring_size));
 		return NULL; /* the empty file goes with the run directory */
 	}
@@ -281,6 +283,8 @@ static bool start(void)
 		self.arena = self.arena_end = NULL;
 		bool joined = join();
 
+		if (joined)
+			xs_stack_init((uint32_t)self.control->options.call_stacks);
 		/* all that join() set up; pairs with the acquire in state_now() */
 		atomic_store_explicit(&xs_gate->state, joined ? JOINED : OFF, memory_order_release);
 		atomic_store_explicit(&xs_gate->open,
@@ -312,6 +316,13 @@ const struct xs_options *xs_options_of_run(void)
 struct xs_pauses *xs_own_pauses(void)
 {
 	return &self.process->pauses;
+}
+
+struct xs_device_pairs *xs_own_device_pairs(uint32_t device)
+{
+	struct xs_process_clocks *clocks = xs_clocks_of(self.process);
+
+	return xs_shm_present(clocks, sizeof(*clocks)) ? &clocks->device[device % XS_CLOCKS] : NULL;
 }
 
 uint64_t xs_life_began_tick(void)
@@ -541,9 +552,12 @@ bool xs_call_enter_long(struct xs_call *call, uint32_t word)
 
 void xs_call_end_long(const struct xs_call *call, uint64_t duration, uint64_t header, int64_t result)
 {
-	struct xs_call_record *record = xs_record_begin(sizeof(*record), XS_CALL, (uint8_t)(header >> 48), (uint8_t)(header >> 56),
-							(uint32_t)header, XS_ROLE_OTHER);
+	struct xs_call_record *record;
 
+	if (xs_stack_depth)
+		xs_stack_write(call->tick);
+	record = xs_record_begin(sizeof(*record), XS_CALL, (uint8_t)(header >> 48), (uint8_t)(header >> 56), (uint32_t)header,
+				 XS_ROLE_OTHER);
 	if (record) {
 		record->event.tick = call->tick;
 		record->duration = duration;
@@ -557,7 +571,7 @@ void xs_call_end(const struct xs_call *call, uint64_t header, int64_t result)
 	struct xs_ring *ring = xs_tls.ready;
 	uint64_t head, *words, tick = call->tick, duration;
 
-	if (__builtin_expect(!xs_ready_for_mark(ring) || call->outer, 0)) {
+	if (__builtin_expect(!xs_ready_for_mark(ring) || call->outer || xs_stack_depth, 0)) {
 		xs_call_end_long(call, xs_call_leave(call), header, result);
 		return;
 	}

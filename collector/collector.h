@@ -49,6 +49,7 @@ struct xs_tls {
 	struct xs_watch watch;
 	const void *wait_object; /* that the thread waits for, as ITT's sync_prepare said */
 	uint64_t wait_tick;
+	uintptr_t stack_low, stack_high; /* known to be readable (stack.c) */
 };
 extern __thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec"), visibility(XS_SHARED)));
 
@@ -104,6 +105,8 @@ void xs_watch_marker(const char *domain, const char *name);
 /* Of the process that has joined. */
 const struct xs_options *xs_options_of_run(void);
 struct xs_pauses *xs_own_pauses(void);
+/* Where the clock of a device is told; NULL: there is no memory. */
+struct xs_device_pairs *xs_own_device_pairs(uint32_t device);
 /* When the run began: no event of it is older. */
 uint64_t xs_life_began_tick(void);
 uint64_t xs_life_began_ns(void); /* CLOCK_MONOTONIC */

@@ -11,6 +11,9 @@
 #define FLAG(letter, name, field, help) { letter, name, XS_OPT_FLAG, AT(field), NULL, NULL, 0, 0, NULL, help }
 #define COUNT(letter, name, field, argument, low, high, help)                                                          \
 	{ letter, name, XS_OPT_COUNT, AT(field), argument, NULL, low, high, NULL, help }
+/* --name or --name=N: without a number `otherwise`. */
+#define MAYBE_COUNT(letter, name, field, low, high, otherwise, help)                                                   \
+	{ letter, name, XS_OPT_MAYBE_COUNT, AT(field), "N", otherwise, low, high, NULL, help }
 #define SIZE(letter, name, field, argument, low, high, help)                                                           \
 	{ letter, name, XS_OPT_SIZE, AT(field), argument, NULL, low, high, NULL, help }
 #define TIME(name, field, high, help) { 0, name, XS_OPT_TIME, AT(field), "TIME", NULL, 1000000, high, NULL, help }
@@ -57,32 +60,46 @@ static bool take_range(const char **text, uint64_t *ret_first, uint64_t *ret_las
 	return take_number(text, ret_last) && *ret_first <= *ret_last;
 }
 
-static bool find_rank(const char *text, uint64_t rank, bool *ret_listed)
+static bool find_number(const char *text, uint64_t number, bool *ret_listed, uint64_t *ret_highest)
 {
 	uint64_t first, last;
 
 	*ret_listed = false;
+	*ret_highest = 0;
 	for (;; text++) {
 		if (!take_range(&text, &first, &last))
 			return false;
-		*ret_listed |= rank >= first && rank <= last;
+		*ret_listed |= number >= first && number <= last;
+		if (last > *ret_highest)
+			*ret_highest = last;
 		if (*text != ',')
 			return !*text;
 	}
 }
 
-static bool is_ranks(const char *text)
+static bool is_numbers(const char *text)
 {
+	uint64_t highest;
 	bool listed;
 
-	return find_rank(text, 0, &listed);
+	return find_number(text, 0, &listed, &highest);
 }
 
-bool xs_rank_listed(const char *ranks, uint64_t rank)
+bool xs_is_listed(const char *list, uint64_t number)
 {
+	uint64_t highest;
 	bool listed;
 
-	return find_rank(ranks, rank, &listed) && listed;
+	return find_number(list, number, &listed, &highest) && listed;
+}
+
+uint64_t xs_highest_listed(const char *list)
+{
+	uint64_t highest;
+	bool listed;
+
+	(void)find_number(list, 0, &listed, &highest);
+	return highest;
 }
 
 static bool is_iterations(const char *text)
@@ -109,7 +126,16 @@ static bool is_trigger(const char *text)
 const struct xs_option xs_option_table[] = {
 	FLAG('h', "host-timing", host_timing, "Report the time spent in host API calls (default, with -d)"),
 	FLAG('d', "device-timing", device_timing, "Report the time kernels and copies took on devices"),
-	FLAG(0, "chrome-call-logging", chrome_call, "Trace every OpenCL call of the host"),
+	FLAG('s', "kernel-submission", kernel_submission, "Report how long kernels and copies were queued, submitted and executed"),
+	FLAG('t', "device-timeline", device_timeline, "Print one line for each kernel and copy as it completes"),
+	FLAG('c', "call-logging", call_logging, "Print every host API call with its arguments and its result"),
+	FLAG(0, "tid", show_tid, "-c: with the thread of each call"),
+	FLAG(0, "pid", show_pid, "-c, -t: with the process of each call and command"),
+	FLAG(0, "demangle", demangle, "Show the C++ names of kernels (Level Zero's are always shown so)"),
+	FLAG(0, "separate-tiles", separate_tiles, "Show the tiles of a device each for itself where work is spread over them"),
+	CHOICE(0, "report-format", report_format, "text|json|csv", "How reports are written; docs/REPORTS.md has the columns. json and csv need -o"),
+	FLAG(0, "opencl", opencl, "Accepted, needed no more: OpenCL is traced anyway"),
+	FLAG(0, "chrome-call-logging", chrome_call, "Trace every host API call"),
 	FLAG(0, "chrome-kernel-logging", chrome_kernel, "Trace device work and the host calls that enqueue it"),
 	FLAG(0, "chrome-device-logging", chrome_device, "Trace device work alone"),
 	FLAG(0, "chrome-itt-logging", chrome_itt, "Trace ITT tasks of instrumented programs and libraries"),
@@ -117,6 +143,9 @@ const struct xs_option xs_option_table[] = {
 	FLAG(0, "chrome-mpi-logging", chrome_mpi, "Trace MPI calls, with partners, tags and bytes; mpiexec -n N xstrace … ./app"),
 	FLAG(0, "chrome-dnn-logging", chrome_dnn, "Trace oneDNN's primitives, by their ITT tasks"),
 	FLAG('r', "ccl-summary-report", ccl_summary, "Report the time spent in oneCCL's collectives, by message size"),
+	TEXT(0, "chrome-kmd-logging", kmd_script, "SCRIPT", "Trace the kernel's side with a bpftrace script beside the application, into oskmd.<pid>.json (needs root)"),
+	MAYBE_COUNT(0, "call-stacks", call_stacks, 1, XS_STACK_DEPTH_MAX, "16",
+		    "Note where each call was made: the innermost N frames (default 16) in the trace, and <app>.<pid>.folded for flame graphs"),
 	FLAG(0, "chrome-no-thread-on-device", no_thread_on_device,
 	     "One device track per queue, not one per enqueuing thread and queue"),
 	FLAG(0, "chrome-no-engine-on-device", no_engine_on_device, "One device track per thread, not one per queue"),
@@ -134,7 +163,9 @@ const struct xs_option xs_option_table[] = {
 	TIME("duration", duration, 1000000000000000ull, "Record only for this time, from the start or the end of --delay"),
 	CHECKED(0, "iterations", iterations, "NAME:A-B", is_iterations, "a name and its first and last time, as NAME:A-B or NAME:A from 1 on",
 		"Record only from the A-th to the B-th task or frame of this name in each process"),
-	CHECKED(0, "ranks-to-sample", ranks, "RANKS", is_ranks, "ranks such as 0,3,8-15", "Trace only these MPI ranks, such as 0,3,8-15; others run untraced"),
+	CHECKED(0, "ranks-to-sample", ranks, "RANKS", is_numbers, "ranks such as 0,3,8-15", "Trace only these MPI ranks, such as 0,3,8-15; others run untraced"),
+	CHECKED(0, "devices-to-sample", devices, "LIST", is_numbers, "numbers of --device-list such as 0,2-3",
+		"Record only the work of these devices, by their numbers in --device-list, such as 0,2-3"),
 	CHOICE(0, "follow-child-process", follow_children, "0|1", "1: trace descendants too (default); 0: the application's own process alone"),
 	TEXT(0, "include-kernels", include_kernels, "NAMES", "Device work: only kernels with one of these comma-separated pieces in the name (copies and fills stay)"),
 	TEXT(0, "exclude-kernels", exclude_kernels, "NAMES", "Device work: no kernels with one of these pieces in the name"),
@@ -153,8 +184,11 @@ const struct xs_option xs_option_table[] = {
 	COUNT(0, "teardown-on-signal", teardown_signal, "N", 1, 64, "Accepted, needed no more: traces survive every end of the application"),
 	TEXT('o', "output", output, "FILE", "Write reports to FILE with the pid before its suffix, not to stderr"),
 	TEXT(0, "output-dir-path", output_dir, "DIR", "Write traces and reports in DIR (made if missing), not here"),
+	TEXT(0, "result-dir", result_dir, "DIR", "Write in DIR (made if missing), each process's traces and reports in a directory of its own there"),
 	TEXT(0, "recover", recover, "DIR", "Write the traces of a run whose drain process was killed; DIR: its run directory"),
 	FLAG('v', "verbose", verbose, "Show kernel shapes in reports; say more about what is traced and what is not"),
+	FLAG(0, "device-list", device_list, "Print the devices of Level Zero and OpenCL"),
+	FLAG(0, "metric-list", metric_list, "Print the groups of hardware metrics and their metrics (Level Zero)"),
 	FLAG(0, "version", show_version, "Print the version"),
 	FLAG(0, "help", show_help, "Print this help"),
 };
@@ -164,6 +198,7 @@ void xs_options_default(struct xs_options *options)
 {
 	memset(options, 0, sizeof(*options));
 	options->follow_children = 1;
+	options->opencl_devices = options->level_zero_devices = UINT64_MAX;
 }
 
 static int fail(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -291,6 +326,7 @@ static int set(struct xs_options *options, const struct xs_option *row, const ch
 		*(bool *)field = true;
 		return 0;
 	case XS_OPT_COUNT:
+	case XS_OPT_MAYBE_COUNT:
 	case XS_OPT_SIZE:
 		return parse_number(row, value, (uint64_t *)field, error, error_size);
 	case XS_OPT_TIME:
@@ -344,6 +380,8 @@ static int parse_long(struct xs_options *options, const char *text, char **argv,
 			continue;
 		if (row->type == XS_OPT_FLAG && value)
 			return fail(error, error_size, "option --%s takes no value", row->name);
+		if (row->type == XS_OPT_MAYBE_COUNT && !value)
+			value = row->choices; /* the next word is not its */
 		if (row->type != XS_OPT_FLAG && !value) {
 			if (*i + 1 >= argc)
 				return needs_value(row, error, error_size);
@@ -394,8 +432,8 @@ static int finish(struct xs_options *options, char *error, size_t error_size)
 	options->ring_size = rounded;
 	if (options->flight && options->on_full == XS_FULL_OVERWRITE)
 		return fail(error, error_size, "--flight-recorder keeps the newest records itself; leave out --on-full=overwrite");
-	if (options->flight && (options->host_timing || options->device_timing || options->ccl_summary))
-		return fail(error, error_size, "--flight-recorder writes traces; for the reports of -h, -d and -r run without it");
+	if (options->flight && xs_want_reports(options))
+		return fail(error, error_size, "--flight-recorder writes traces; for reports (-h, -d, -s, -t, -c, -r) run without it");
 	if (options->flight && !xs_want_chrome(options))
 		return fail(error, error_size, "--flight-recorder needs a trace: give a --chrome-…-logging option too");
 	if (!options->flight && (options->trigger[0] || options->flight_memory))
@@ -404,8 +442,21 @@ static int finish(struct xs_options *options, char *error, size_t error_size)
 		options->flight_memory = 256u << 20;
 	if (options->compress && !xs_want_chrome(options))
 		return fail(error, error_size, "--compress needs a trace: give a --chrome-…-logging option too");
-	if (!xs_want_chrome(options) && !options->host_timing && !options->device_timing && !options->ccl_summary)
+	if (options->flight && options->kmd_script[0])
+		return fail(error, error_size, "--flight-recorder keeps the application's records; for --chrome-kmd-logging run without it");
+	if (!xs_want_chrome(options) && !xs_want_reports(options) && !options->kmd_script[0])
 		options->host_timing = options->device_timing = true;
+	if (options->call_stacks && !xs_want_calls(options) && !xs_want_device(options))
+		return fail(error, error_size, "--call-stacks is about API calls: give -h, -d or a --chrome-…-logging option of calls or kernels too");
+	if (options->report_format && !xs_want_reports(options))
+		return fail(error, error_size, "--report-format needs a report: give one of -h, -d, -s, -t, -c, -r too");
+	if (options->report_format && !options->output[0] && !options->result_dir[0])
+		return fail(error, error_size, "--report-format=json and csv need --output or --result-dir: stderr has other lines too");
+	if (options->result_dir[0] && (options->output[0] || options->output_dir[0]))
+		return fail(error, error_size, "--result-dir says where all goes, under which names too: leave out --%s",
+			    options->output[0] ? "output" : "output-dir-path");
+	if (options->result_dir[0])
+		memcpy(options->output_dir, options->result_dir, sizeof(options->output_dir));
 	return 0;
 }
 
@@ -434,6 +485,11 @@ bool xs_want_chrome(const struct xs_options *o)
 	       o->chrome_mpi;
 }
 
+bool xs_want_reports(const struct xs_options *o)
+{
+	return o->host_timing || o->device_timing || o->kernel_submission || o->device_timeline || o->call_logging || o->ccl_summary;
+}
+
 bool xs_want_itt(const struct xs_options *o)
 {
 	return o->chrome_itt || o->chrome_ccl || o->chrome_dnn || o->ccl_summary;
@@ -441,12 +497,17 @@ bool xs_want_itt(const struct xs_options *o)
 
 bool xs_want_calls(const struct xs_options *o)
 {
-	return o->chrome_call || o->host_timing;
+	return o->chrome_call || o->host_timing || o->call_logging;
+}
+
+bool xs_want_enqueues(const struct xs_options *o)
+{
+	return xs_want_calls(o) || o->chrome_kernel || (o->call_stacks && xs_want_device(o));
 }
 
 bool xs_want_device(const struct xs_options *o)
 {
-	return o->chrome_kernel || o->chrome_device || o->device_timing;
+	return o->chrome_kernel || o->chrome_device || o->device_timing || o->kernel_submission || o->device_timeline;
 }
 
 static void describe(const struct xs_option *row, char *text, size_t size)
@@ -455,8 +516,11 @@ static void describe(const struct xs_option *row, char *text, size_t size)
 
 	if (row->letter)
 		(void)snprintf(letter, sizeof(letter), " [-%c]", row->letter);
-	(void)snprintf(text, size, "--%s%s%s%s", row->name, letter, row->argument ? " " : "",
-		       row->argument ? row->argument : "");
+	if (row->type == XS_OPT_MAYBE_COUNT)
+		(void)snprintf(text, size, "--%s%s[=%s]", row->name, letter, row->argument);
+	else
+		(void)snprintf(text, size, "--%s%s%s%s", row->name, letter, row->argument ? " " : "",
+			       row->argument ? row->argument : "");
 }
 
 void xs_options_help(FILE *out)

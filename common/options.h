@@ -18,10 +18,14 @@
 enum { XS_EXIT_SELF = 125, XS_EXIT_NOT_RUNNABLE = 126, XS_EXIT_NOT_FOUND = 127 };
 
 enum xs_compress { XS_COMPRESS_NONE, XS_COMPRESS_ZSTD };
+enum xs_report_format { XS_REPORT_TEXT, XS_REPORT_JSON, XS_REPORT_CSV };
 
 struct xs_options {
 	bool host_timing;
 	bool device_timing;
+	bool kernel_submission;
+	bool device_timeline;
+	bool call_logging;
 	bool chrome_call;
 	bool chrome_kernel;
 	bool chrome_device;
@@ -34,30 +38,41 @@ struct xs_options {
 	bool no_thread_on_device;
 	bool no_engine_on_device;
 	bool verbose;
+	bool demangle;
+	bool separate_tiles; /* gpu/: a record for each tile that worked */
+	bool show_tid, show_pid;
+	bool opencl; /* accepted for unitrace's sake: OpenCL is traced anyway */
 	bool show_version;
 	bool show_help;
 	uint32_t on_full;  /* enum xs_on_full */
 	uint32_t compress; /* enum xs_compress */
+	uint32_t report_format; /* enum xs_report_format */
 	uint64_t ring_size; /* bytes, a power of two once parsed */
 	uint64_t buffer_events; /* 0: not given */
 	uint32_t follow_children; /* 0: the application's own process alone; 1: descendants too (default) */
 	uint64_t teardown_signal; /* accepted for unitrace's sake: traces survive every end */
+	uint64_t call_stacks; /* frames per call; 0: not wanted */
 	uint64_t delay, duration; /* ns; 0: not given */
 	uint64_t flight, flight_memory; /* --flight-recorder: ns of history and bytes for it; 0: not given */
 	char iterations[XS_PATH_MAX]; /* "name:first-last" */
 	char trigger[XS_PATH_MAX];    /* "task:name>50ms" or "marker:name" */
 	char session[XS_PATH_MAX];
 	char pause[XS_PATH_MAX], resume[XS_PATH_MAX], stop[XS_PATH_MAX], dump[XS_PATH_MAX]; /* of a session */
+	char devices[XS_PATH_MAX]; /* as ranks */
+	uint64_t opencl_devices, level_zero_devices; /* --devices-to-sample: a bit for each, in the API's order; set by the launcher */
+	bool device_list, metric_list;
 	char ranks[XS_PATH_MAX]; /* "0,3,8-15" */
 	/* pieces of names with commas or newlines between; the launcher adds those of the files */
 	char include_kernels[XS_NAMES_MAX], exclude_kernels[XS_NAMES_MAX];
 	char include_kernels_file[XS_PATH_MAX], exclude_kernels_file[XS_PATH_MAX];
 	char output[XS_PATH_MAX];
-	char output_dir[XS_PATH_MAX];
+	char output_dir[XS_PATH_MAX]; /* --result-dir's too */
+	char result_dir[XS_PATH_MAX];
+	char kmd_script[XS_PATH_MAX];
 	char recover[XS_PATH_MAX];
 };
 
-enum xs_option_type { XS_OPT_FLAG, XS_OPT_COUNT, XS_OPT_SIZE, XS_OPT_TIME, XS_OPT_CHOICE, XS_OPT_TEXT, XS_OPT_CHECKED };
+enum xs_option_type { XS_OPT_FLAG, XS_OPT_COUNT, XS_OPT_MAYBE_COUNT, XS_OPT_SIZE, XS_OPT_TIME, XS_OPT_CHOICE, XS_OPT_TEXT, XS_OPT_CHECKED };
 
 struct xs_option {
 	char letter; /* 0: none */
@@ -65,7 +80,7 @@ struct xs_option {
 	enum xs_option_type type;
 	size_t offset;         /* in struct xs_options */
 	const char *argument;  /* shown in the help; NULL for flags */
-	const char *choices;   /* CHOICE: "block|drop", index = value; CHECKED: what it takes, in words */
+	const char *choices;   /* MAYBE_COUNT: its value where none is given; CHOICE: "block|drop", index = value; CHECKED: what it takes, in words */
 	uint64_t low, high;    /* COUNT, SIZE; TIME in ns; TEXT, CHECKED: bytes with the terminating 0 */
 	bool (*valid)(const char *text); /* CHECKED */
 	const char *help;
@@ -85,13 +100,16 @@ int xs_options_parse(struct xs_options *options, int argc, char **argv, int *ret
 /* "1.5s", "20ms", "500us", "2m", "30" (seconds): in ns. 0 or -EINVAL. */
 int xs_parse_time(const char *text, uint64_t *ret_ns);
 
-/* Is the rank in a list that --ranks-to-sample takes? */
-bool xs_rank_listed(const char *ranks, uint64_t rank);
+/* Is the number in a list that --ranks-to-sample and --devices-to-sample take? And the highest one in it. */
+bool xs_is_listed(const char *list, uint64_t number);
+uint64_t xs_highest_listed(const char *list);
 
 /* What the options ask for; the rest of the program asks here instead of adding up flags. */
 bool xs_want_chrome(const struct xs_options *options);
+bool xs_want_reports(const struct xs_options *options); /* any of them */
 bool xs_want_itt(const struct xs_options *options);
 bool xs_want_calls(const struct xs_options *options);   /* every host API call */
+bool xs_want_enqueues(const struct xs_options *options); /* the calls that put work on a device */
 bool xs_want_device(const struct xs_options *options);  /* device work */
 
 /* The help text. scripts/readme-options makes the README's table of it. */

@@ -30,6 +30,10 @@ enum xs_kind {
 	XS_RELATION,   /* between two tasks; struct xs_task_record, flags: enum xs_relation */
 	XS_TRACK,      /* the thread's tasks go to the track `name` from here on; 0: to its own again */
 	XS_KERNEL,     /* what a kernel is made of, before its first XS_DEVICE; struct xs_kernel_record */
+	XS_DEVICE_USED, /* a device is used for the first time; name: interned, flags: enum xs_device_type */
+	XS_CALL_IN,    /* -c: the argument words of a call, before its XS_CALL: 8 bytes each behind the event */
+	XS_CALL_OUT,   /* -c: what it returned and what its arguments point to, behind the XS_CALL if it succeeded; struct xs_values_record */
+	XS_STACK,      /* where the call was made whose record follows; struct xs_stack_record */
 	XS_MPI,        /* an MPI call; struct xs_mpi_record */
 	XS_MPI_START,  /* a persistent request was started; struct xs_mpi_request_record */
 	XS_MPI_DONE,   /* the work of a request was seen to be complete; struct xs_mpi_request_record */
@@ -40,6 +44,7 @@ enum xs_source {
 	XS_SOURCE_NONE,
 	XS_SOURCE_ITT,
 	XS_SOURCE_OPENCL,
+	XS_SOURCE_LEVEL_ZERO,
 	XS_SOURCE_MPI,
 	XS_SOURCE_COUNT,
 };
@@ -48,7 +53,10 @@ enum xs_record_flags {
 	XS_FLAG_ENQUEUE = 1,  /* XS_CALL: the call put work on a device */
 	XS_FLAG_FAILED = 2,   /* XS_CALL: result is the API's error code */
 	XS_FLAG_FUNCTION = 4, /* XS_DEVICE: name is a function number of source, not a string */
+	XS_FLAG_CUT = 1,      /* XS_STACK: there are more frames */
 	XS_FLAG_IN_ORDER = 8, /* XS_DEVICE: the queue runs one command after the other */
+	XS_FLAG_COPY_ENGINE = 32, /* XS_DEVICE: the engine can do nothing but copy */
+	XS_FLAG_TICKS = 16,   /* XS_DEVICE: queued and submit are ticks of the host, start and end what the device's clock counts (xs_device_pairs) */
 };
 
 struct xs_event {
@@ -75,6 +83,24 @@ struct xs_call_record {
 };
 static_assert(sizeof(struct xs_call_record) == 32, "two calls in a cache line");
 
+struct xs_values_record {
+	struct xs_event event; /* tick: as the XS_CALL's; name: function number */
+	uint64_t result;       /* of a function that returns no error code */
+	uint32_t length;       /* bytes of values that follow; the record's size is rounded up */
+	uint32_t reserved;
+	/* struct xs_value … */
+};
+static_assert(sizeof(struct xs_values_record) == 32, "multiple of 16");
+
+/* What one argument points to: `bytes` follow, padded to 8. */
+struct xs_value {
+	uint8_t argument; /* from 0 */
+	uint8_t member;   /* 1: text that a member of the struct points to, not the struct */
+	uint16_t bytes;
+	uint32_t count;   /* how many values there are; bytes hold as many as fitted */
+};
+static_assert(sizeof(struct xs_value) == 8, "keeps the values aligned");
+
 enum xs_device_class { XS_WORK_KERNEL, XS_WORK_COPY, XS_WORK_FILL, XS_WORK_MAP, XS_WORK_OTHER };
 /* Where a copy's end lies; OpenCL leaves it unknown. */
 enum xs_memory { XS_MEMORY_UNKNOWN, XS_MEMORY_HOST, XS_MEMORY_DEVICE, XS_MEMORY_SHARED, XS_MEMORY_SYSTEM };
@@ -92,7 +118,7 @@ struct xs_device_record {
 	uint8_t device_type;   /* enum xs_device_type */
 	uint8_t work;          /* enum xs_device_class */
 	uint8_t simd;          /* work items that run in step; 0: unknown */
-	uint64_t queued, submit, start, end; /* ns of the device's clock */
+	uint64_t queued, submit, start, end; /* ns of the device's clock, but see XS_FLAG_TICKS */
 	uint64_t bytes;        /* copies, fills, maps */
 	uint8_t tile;          /* number of the tile, from 1; 0: the whole device */
 	uint8_t engine;        /* ordinal of the engine group, from 1; 0: unknown */
@@ -161,6 +187,19 @@ struct xs_kernel_record {
 	uint8_t reserved[5];
 };
 static_assert(sizeof(struct xs_kernel_record) == 48, "multiple of 16");
+
+/* A frame: where it will go on. In which file (interned path, with the build id's digits as scope) and at which of its addresses. */
+#define XS_FRAME(file, address) ((uint64_t)(file) << 40 | ((address) & 0xffffffffffu))
+#define XS_FRAME_FILE(frame) ((uint32_t)((frame) >> 40))
+#define XS_FRAME_ADDRESS(frame) ((frame) & 0xffffffffffu)
+#define XS_FRAME_RAW (1ull << 63) /* an address in memory, in no file */
+#define XS_STACK_DEPTH_MAX 128u
+
+struct xs_stack_record {
+	struct xs_event event; /* tick: that of the call; name: count of frames */
+	uint64_t frame[];      /* innermost first; an even number of words */
+};
+#define XS_STACK_SIZE(count) ((uint32_t)sizeof(struct xs_stack_record) + ((count) + 1) / 2 * 16)
 
 /* An id that the application gives to tasks, frames, …: three words of its own, all 0: none. */
 struct xs_id {
@@ -243,6 +282,8 @@ struct xs_args_record {
 	/* struct xs_arg … */
 };
 static_assert(sizeof(struct xs_args_record) == 48, "multiple of 16");
+
+static_assert(XS_STACK_SIZE(XS_STACK_DEPTH_MAX) <= 2032, "fits a record");
 
 #define XS_RECORD_MAX 2032 /* bytes; fits `words` and the smallest ring step */
 

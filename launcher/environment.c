@@ -21,19 +21,38 @@ static int find_part(const char *directory, const char *name, char *path)
 	return realpath(candidate, path) ? 0 : -errno;
 }
 
+static int own_directory(char *directory)
+{
+	ssize_t n = readlink("/proc/self/exe", directory, PATH_MAX - 1);
+
+	if (n <= 0)
+		return -errno;
+	directory[n] = '\0';
+	*strrchr(directory, '/') = '\0';
+	return 0;
+}
+
+int xs_find_devices(char *path)
+{
+	char self[PATH_MAX];
+	int error = own_directory(self);
+
+	if (!error)
+		error = find_part(self, "../lib/xstrace/xstrace-devices", path);
+	return error == -ENOENT ? find_part(self, "../devices/xstrace-devices", path) : error;
+}
+
 int xs_find_parts(char *library, char *drain)
 {
 	/* installed: <prefix>/bin/xstrace; built: <build>/launcher/xstrace */
 	static const char *const libraries[] = { "../lib/xstrace/libxstrace.so", "../collector/libxstrace.so" };
 	static const char *const drains[] = { "../lib/xstrace/xstrace-drain", "../writer/xstrace-drain" };
 	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	int error = -ENOENT;
+	int error = own_directory(self);
 
-	if (n <= 0)
-		return -errno;
-	self[n] = '\0';
-	*strrchr(self, '/') = '\0';
+	if (error < 0)
+		return error;
+	error = -ENOENT;
 	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]) && error < 0; i++) {
 		error = find_part(self, libraries[i], library);
 		if (!error)
@@ -94,8 +113,8 @@ static void beside(const char *library, const char *name, char *path, size_t siz
 char **xs_environment(const struct xs_launch *launch, const char *library, bool preload)
 {
 	const struct xs_options *options = &launch->control->options;
-	char link[PATH_MAX + 32], mpi_link[PATH_MAX + 32], jit[PATH_MAX + 32], mpi[PATH_MAX + 32], ours[3 * PATH_MAX];
-	char **environment, *added[5];
+	char link[PATH_MAX + 32], mpi_link[PATH_MAX + 32], jit[PATH_MAX + 32], mpi[PATH_MAX + 32], layer[PATH_MAX + 32];
+	char ours[3 * PATH_MAX], **environment, *added[7];
 	size_t count = 0, n = 0;
 	const char *mpi_library;
 
@@ -104,6 +123,7 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 	environment = calloc(count + sizeof(added) / sizeof(added[0]) + 1, sizeof(*environment));
 	beside(library, "libxstrace-jit.so", jit, sizeof(jit));
 	beside(library, "libxstrace-mpi.so", mpi, sizeof(mpi));
+	beside(library, "libxstrace-ze.so", layer, sizeof(layer));
 	library = plain_path(launch, library, link, sizeof(link));
 	mpi_library = options->chrome_mpi ? plain_path(launch, mpi, mpi_link, sizeof(mpi_link)) : "";
 	if (!environment || !library || !mpi_library)
@@ -123,6 +143,14 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 		/* the user's layers stay between the application and us: we see what the runtime sees */
 		added[n++] = given("OPENCL_LAYERS") ? variable("OPENCL_LAYERS", given("OPENCL_LAYERS"), ":", library)
 						    : variable("OPENCL_LAYERS", library, "", NULL);
+	if ((xs_want_calls(options) || xs_want_device(options)) && !access(layer, F_OK)) {
+		/* Level Zero's loader opens its validation layer, whose place we take; the user's own is opened by us then */
+		const char *users = given("ZE_ENABLE_VALIDATION_LAYER");
+
+		added[n++] = variable("ZE_ENABLE_VALIDATION_LAYER", "1", "", NULL);
+		if (users && !strcmp(users, "1") && !given(XS_ENV_RUN)) /* else it is an outer xstrace's */
+			added[n++] = variable(XS_ENV_ZE_VALIDATION, "1", "", NULL);
+	}
 	for (size_t i = 0; i < n; i++) {
 		if (!added[i])
 			return NULL;

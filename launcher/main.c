@@ -42,12 +42,14 @@ static int check_output(const struct xs_options *options, bool *ret_made)
 	if (options->output_dir[0] && !mkdir(dir, 0777)) {
 		*ret_made = true;
 	} else if (options->output_dir[0] && (errno != EEXIST || access(strcat(dir, "/."), F_OK) < 0)) {
-		fprintf(stderr, "xstrace: --output-dir-path %s: %s\n", options->output_dir, strerror(errno));
+		fprintf(stderr, "xstrace: --%s %s: %s\n", options->result_dir[0] ? "result-dir" : "output-dir-path", options->output_dir,
+			strerror(errno));
 		return -errno;
 	}
-	if ((xs_want_chrome(options) || options->output[0]) && access(dir, W_OK | X_OK) < 0) {
-		fprintf(stderr, "xstrace: cannot write in %s: %s; --output-dir-path chooses another directory\n",
-			options->output_dir[0] ? dir : "the current directory", strerror(errno));
+	if ((xs_want_chrome(options) || options->output[0] || options->result_dir[0]) && access(dir, W_OK | X_OK) < 0) {
+		fprintf(stderr, "xstrace: cannot write in %s: %s; --%s chooses another directory\n",
+			options->output_dir[0] ? dir : "the current directory", strerror(errno),
+			options->result_dir[0] ? "result-dir" : "output-dir-path");
 		return -errno;
 	}
 	if (slash) {
@@ -100,6 +102,7 @@ static int run(const struct xs_options *options, char **all, char **argv)
 {
 	char path[PATH_MAX], library[PATH_MAX], drain[PATH_MAX];
 	struct xs_launch launch = { .dir = "" };
+	struct xs_result result = { .directory = "" };
 	enum xs_program kind;
 	bool made = false;
 	char **environment;
@@ -138,10 +141,23 @@ static int run(const struct xs_options *options, char **all, char **argv)
 		warn_launcher(argv[0]);
 	launch.control->rank = xs_rank();
 	launch.control->app_not_traced = kind != XS_PROGRAM_DYNAMIC && kind != XS_PROGRAM_UNKNOWN;
+	if (options->result_dir[0]) {
+		error = xs_result_create(&result, &launch, all, argv);
+		if (error < 0) {
+			fprintf(stderr, "xstrace: cannot write in %s: %s; --result-dir chooses another directory\n", options->result_dir,
+				strerror(-error));
+			xs_launch_destroy(&launch);
+			xs_result_remove(&result);
+			if (made)
+				(void)rmdir(options->output_dir);
+			return XS_EXIT_SELF;
+		}
+	}
 	environment = xs_environment(&launch, library, kind != XS_PROGRAM_NO_PRELOAD);
 	status = environment ? xs_run_application(&launch, drain, path, argv, environment) : -ENOMEM;
 	if (status < 0) {
 		xs_launch_destroy(&launch); /* if the drain process could not do that */
+		xs_result_remove(&result);
 		if (made)
 			(void)rmdir(options->output_dir);
 		fprintf(stderr, "xstrace: %s: %s\n", path, strerror(-status));
@@ -163,6 +179,12 @@ int main(int argc, char **argv)
 #ifndef XS_HAVE_ZSTD
 	if (options.compress == XS_COMPRESS_ZSTD) {
 		fprintf(stderr, "xstrace: --compress zstd: this xstrace was built without libzstd\n");
+		return XS_EXIT_SELF;
+	}
+#endif
+#ifndef XS_HAVE_DEMANGLE
+	if (options.demangle) {
+		fprintf(stderr, "xstrace: --demangle: this xstrace was built without the C++ runtime's static library\n");
 		return XS_EXIT_SELF;
 	}
 #endif
@@ -195,11 +217,18 @@ int main(int argc, char **argv)
 		}
 		return xs_dump(options.dump);
 	}
+	if (options.device_list || options.metric_list) {
+		if (app < argc) {
+			fprintf(stderr, "xstrace: --device-list and --metric-list take no application (%s)\n", argv[app]);
+			return XS_EXIT_SELF;
+		}
+		return xs_devices_print(options.device_list && options.metric_list ? "all" : options.device_list ? "list" : "metrics");
+	}
 	if (app == argc) {
 		fprintf(stderr, "xstrace: no application given; xstrace [options] app args…, see xstrace --help\n");
 		return XS_EXIT_SELF;
 	}
-	if (xs_read_kernels(&options) < 0)
+	if (xs_read_kernels(&options) < 0 || (options.devices[0] && xs_devices_select(&options) < 0))
 		return XS_EXIT_SELF;
 	return run(&options, argv, argv + app);
 }

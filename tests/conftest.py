@@ -37,7 +37,14 @@ from xstrace import check_trace, open_trace  # noqa: E402
 # memory from malloc is never zero by chance: who reads what nobody has set is found out
 os.environ.setdefault("MALLOC_PERTURB_", "178")
 
-VARIABLES = ("XSTRACE_RUN", "LD_PRELOAD", "INTEL_LIBITTNOTIFY64", "INTEL_JIT_PROFILER64", "OPENCL_LAYERS")
+VARIABLES = (
+    "XSTRACE_RUN",
+    "LD_PRELOAD",
+    "INTEL_LIBITTNOTIFY64",
+    "INTEL_JIT_PROFILER64",
+    "OPENCL_LAYERS",
+    "ZE_ENABLE_VALIDATION_LAYER",
+)
 OWN_LINE = re.compile(r"xstrace: |\[(INFO|WARNING)\] ")
 NOBODY = 65534
 CLONE_NEWNS = 0x20000

@@ -115,6 +115,17 @@ def test_open_tasks_end_at_the_pause(xstrace):
     assert run.trace.other["unmatched_ends"] == 2
 
 
+def test_frames_and_pauses(xstrace):
+    """One that goes on through a pause is whole; one whose end fell into it ends where that began."""
+    text = "resume frame:whole frame:cut sleep:20 pause sleep:50 end:cut resume sleep:5 end:whole sleep:50"
+    run = xstrace(PAUSED, "itt_control", text.split())
+    events = [e for e in run.trace.events if e["ph"] == "X"]
+    cut, whole = sorted(events, key=lambda e: e["name"])
+    assert (cut["name"], cut["args"], whole["name"]) == ("cut", {"unfinished": True}, "whole")
+    assert "args" not in whole and 75e6 <= whole["dur"]
+    assert 20e6 <= cut["dur"] < 60e6
+
+
 def test_still_paused_at_the_end(xstrace):
     run = xstrace(PAUSED, "itt_control", "resume +a sleep:10 pause sleep:300".split())
     (task,) = run.trace.tasks

@@ -421,7 +421,9 @@ def test_report_goes_to_a_file(xstrace):
 
 def test_verbose_report_has_shapes(xstrace):
     run = xstrace("-d -v", "cl_matrix", ["--rounds", "1"])
-    assert "add[{4096; 1; 1} {64; 1; 1}]" in table(run.err, "Device Timing")
+    rows = table(run.err, "Device Timing")
+    assert any(re.fullmatch(r"add\[SIMD\d+ \{4096; 1; 1\} \{64; 1; 1\}\]", row) for row in rows)
+    assert "clEnqueueWriteBuffer[16384]" in rows
 
 
 def test_report_and_trace_in_one_run(xstrace):

@@ -9,7 +9,7 @@ import pytest
 from conftest import APPS, ROOT, XSTRACE
 
 TABLE = re.findall(
-    r"^\s*(FLAG|COUNT|SIZE|TIME|CHOICE|TEXT|CHECKED)\((?:('.'|0), )?\"([\w-]+)\"",
+    r"^\s*(FLAG|COUNT|MAYBE_COUNT|SIZE|TIME|CHOICE|TEXT|CHECKED)\((?:('.'|0), )?\"([\w-]+)\"",
     (ROOT / "common/options.c").read_text(),
     re.M,
 )
@@ -48,6 +48,10 @@ BAD = [
     ("--ring-size 1.5M true", 125, "1.5M"),
     ("--ring-size 99999999999999999999 true", 125, "9999"),
     ("--ring-size 18014398509481985K true", 125, "1801"),
+    ("--call-stacks=0 -h true", 125, "from 1 to 128"),
+    ("--call-stacks=many -h true", 125, "many"),
+    ("--call-stacks=129 -h true", 125, "129"),
+    ("--call-stacks --chrome-itt-logging true", 125, "--call-stacks"),
     ("--chrome-event-buffer-size 0 true", 125, "buffer-size"),
     ("--chrome-event-buffer-size 1K true", 125, "1K"),
     ("--ring-size 1M --chrome-event-buffer-size 5 true", 125, "one of them"),
@@ -56,6 +60,10 @@ BAD = [
     ("--compress gzip --chrome-itt-logging true", 125, "gzip"),
     ("--compress zstd true", 125, "--compress"),
     ("--compress zstd -h -d true", 125, "--compress"),
+    ("--report-format xml -h -o rep true", 125, "text|json|csv"),
+    ("--report-format json --chrome-itt-logging true", 125, "--report-format"),
+    ("--report-format csv -h true", 125, "--output"),
+    ("-s --flight-recorder 5s --chrome-itt-logging true", 125, "without it"),
     ("", 125, "no application"),
     ("-h", 125, "no application"),
     ("-h --", 125, "no application"),
@@ -72,10 +80,16 @@ BAD = [
     ("--output-dir-path /nonexistent/deep true", 125, "/nonexistent/deep"),
     ("--output-dir-path file true", 125, "file"),
     ("--output-dir-path= true", 125, "--output-dir-path"),
+    ("--result-dir", 125, "--result-dir"),
+    ("--result-dir file true", 125, "file"),
+    ("--result-dir r -o x true", 125, "--output"),
+    ("--result-dir new ./garbage", 126, "garbage"),
     ("--output-dir-path /proc/1/x --chrome-itt-logging true", 125, "/proc/1/x"),
     ("-o /nonexistent/rep.txt true", 125, "/nonexistent"),
     ("-o directory/sub/rep.txt true", 125, "directory/sub"),
     (f"-o {'x' * 2000} true", 125, "--output"),
+    ("--device-list true", 125, "--device-list"),
+    ("--devices-to-sample a -d true", 125, "0,2-3"),
     ("--recover /nonexistent", 125, "/nonexistent"),
     ("--recover directory", 125, "directory"),
     ("--recover file", 125, "file"),
@@ -126,12 +140,17 @@ VALUES = {
     "chrome-event-buffer-size": "4000",
     "on-full": "drop",
     "compress": "none",
+    "report-format": "csv",
     "output": "rep.txt",
     "output-dir-path": "out",
+    "result-dir": "results",
+    "call-stacks": "32",
+    "chrome-kmd-logging": "/dev/null",
     "delay": "20ms",
     "duration": "1.5s",
     "iterations": "step:2-3",
     "ranks-to-sample": "0,3,8-15",
+    "devices-to-sample": "0",
     "follow-child-process": "0",
     "include-kernels": "gemm,conv",
     "exclude-kernels": "copy",
@@ -145,11 +164,12 @@ VALUES = {
 }
 # what else an option needs
 WITH = {
+    "report-format": ["-h", "-o", "rep"],
     "flight-recorder": [CHROME],
     "flight-memory": [CHROME, "--flight-recorder=1"],
     "trigger": [CHROME, "--flight-recorder=1"],
 }
-ALONE = ("recover", "pause", "resume", "stop", "dump", "version", "help")
+ALONE = ("recover", "pause", "resume", "stop", "dump", "device-list", "metric-list", "version", "help")
 ROWS = [row for row in TABLE if row[2] not in ALONE]
 
 
@@ -159,6 +179,8 @@ def test_every_option_is_accepted(xstrace, kind, letter, name):
     forms = [["--" + name, *value]]
     if value:
         forms.append([f"--{name}={value[0]}"])
+    if kind == "MAYBE_COUNT":
+        forms[0] = ["--" + name]
     if letter not in ("", "0"):
         forms.append(["-" + letter[1], *value])
         forms.append(["-" + letter[1] + "".join(value)])

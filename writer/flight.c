@@ -61,6 +61,14 @@ struct xs_flight *xs_flight_create(const struct xs_options *options)
 	return flight;
 }
 
+void xs_flight_destroy(struct xs_flight *flight)
+{
+	if (!flight)
+		return;
+	(void)munmap(flight->memory, flight->room * CHUNK);
+	free(flight);
+}
+
 const struct xs_dump *xs_flight_dump_of(const struct xs_run *run)
 {
 	return &run->flight->dump;

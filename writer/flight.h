@@ -14,6 +14,7 @@ struct xs_dump {
 };
 
 struct xs_flight *xs_flight_create(const struct xs_options *options); /* NULL: no memory */
+void xs_flight_destroy(struct xs_flight *flight);
 const struct xs_dump *xs_flight_dump_of(const struct xs_run *run);
 
 /* A look at the rings begins. */

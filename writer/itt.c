@@ -16,6 +16,7 @@ struct keyed {
 	uint8_t span;   /* enum xs_span */
 	uint32_t scope; /* domain */
 	uint32_t tid;   /* of spans without an id: they belong to their thread */
+	uint64_t tick;
 	struct xs_id id;
 	struct xs_open task; /* of an end: start is its time */
 };
@@ -224,6 +225,7 @@ static void read_keyed(struct xs_track *track, const struct xs_task_record *reco
 	half->id = record->id;
 	half->tid = is_null(&record->id) ? track->tid : 0;
 	half->task.start = ns;
+	half->tick = record->event.tick;
 	half->scope = record->event.name;
 	if (!half->is_end) {
 		half->task.name = *xs_name_of(process, record->event.name);
@@ -253,7 +255,12 @@ void xs_itt_finish(struct xs_process *process, uint64_t end)
 
 			process->keyed->bucket[i] = k->next;
 			if (!k->is_end) {
-				show(process, k, end > k->task.start ? end : k->task.start, true);
+				/* whoever ended it did so while nothing was recorded, if anybody did */
+				uint64_t off = xs_process_paused_after(process, k->tick), last = end;
+
+				if (off != UINT64_MAX && xs_process_ns(process, off) < end)
+					last = xs_process_ns(process, off);
+				show(process, k, last > k->task.start ? last : k->task.start, true);
 			} else {
 				process->unmatched++;
 				drop_half(process, k);

@@ -11,10 +11,33 @@
 
 #define NAMES_BYTES (16u << 20) /* JSON texts kept ready; other names are made each time */
 
-extern const char *const xs_opencl_names[];
-extern const uint32_t xs_opencl_count;
-extern const char *const xs_mpi_names[];
-extern const uint32_t xs_mpi_count;
+extern const char *const xs_opencl_names[], *const xs_level_zero_names[], *const xs_mpi_names[];
+extern const uint32_t xs_opencl_count, xs_level_zero_count, xs_mpi_count;
+
+/* The name of an API's function. */
+static const char *function_name(uint32_t source, uint32_t function)
+{
+	if (source == XS_SOURCE_OPENCL && function < xs_opencl_count)
+		return xs_opencl_names[function];
+	if (source == XS_SOURCE_LEVEL_ZERO && function < xs_level_zero_count)
+		return xs_level_zero_names[function];
+	if (source == XS_SOURCE_MPI && function < xs_mpi_count)
+		return xs_mpi_names[function];
+	return "(unknown)";
+}
+
+char xs_memory_letter(unsigned memory)
+{
+	static const char letters[] = { 'M', 'H', 'D', 'S', 'M' };
+
+	return memory < sizeof(letters) ? letters[memory] : '?';
+}
+
+void xs_shown_shape(uint8_t source, const uint64_t *shape, uint64_t *shown)
+{
+	for (int i = 0; i < 3; i++)
+		shown[i] = source == XS_SOURCE_LEVEL_ZERO && shape[3 + i] ? shape[i] / shape[3 + i] : shape[i];
+}
 
 uint32_t xs_function_id(uint8_t source, uint32_t function)
 {
@@ -27,12 +50,7 @@ const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length
 	size_t length;
 
 	if (id & XS_NAME_FUNCTION) {
-		uint32_t function = id & 0xffffff;
-
-		if ((id >> 24 & 0x7f) == XS_SOURCE_OPENCL && function < xs_opencl_count)
-			text = xs_opencl_names[function];
-		if ((id >> 24 & 0x7f) == XS_SOURCE_MPI && function < xs_mpi_count)
-			text = xs_mpi_names[function];
+		text = function_name(id >> 24 & 0x7f, id & 0xffffff);
 		length = strlen(text);
 	} else {
 		uint32_t string_length = 0;

@@ -112,7 +112,7 @@ static uint64_t line_before(const struct xs_output *out, uint64_t offset)
 
 static bool cut(struct xs_output *out, uint64_t offset)
 {
-	return !ftruncate(out->fd, (off_t)offset) && lseek(out->fd, (off_t)offset, SEEK_SET) >= 0;
+	return !out->borrowed && !ftruncate(out->fd, (off_t)offset) && lseek(out->fd, (off_t)offset, SEEK_SET) >= 0;
 }
 
 int xs_output_close(struct xs_output *out, const char *tail, size_t length)
@@ -132,12 +132,13 @@ int xs_output_close(struct xs_output *out, const char *tail, size_t length)
 		if (write_piece(out, tail, length) < 0) {
 			error = error ? error : -errno;
 			/* file systems give room in blocks: one or two more than the tail needs */
-			if (!out->compress && offset > length + 8192 && line_before(out, offset - length - 8192) > previous)
+			if (!out->compress && !out->borrowed && offset > length + 8192 && line_before(out, offset - length - 8192) > previous)
 				previous = line_before(out, offset - length - 8192);
 			if (cut(out, previous) && write_piece(out, tail, length) < 0)
 				(void)cut(out, previous);
 		}
-		close(out->fd);
+		if (!out->borrowed)
+			close(out->fd);
 	}
 	free(out->data);
 #ifdef XS_HAVE_ZSTD

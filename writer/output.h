@@ -21,6 +21,7 @@ struct xs_output {
 	uint64_t previous;   /* offset before the last write: where a full disk is cut back to */
 	uint64_t put;        /* bytes given in all, uncompressed */
 	uint32_t compress;   /* enum xs_compress */
+	bool borrowed;       /* the descriptor is not ours: what is written is never cut back, nor the file closed */
 	void *zstd, *frame;  /* ZSTD_CCtx, output buffer */
 	size_t frame_room;
 };

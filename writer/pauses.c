@@ -7,22 +7,22 @@
 
 enum { PAUSES_OF_RUN, PAUSES_OF_PROCESS, PAUSE_LISTS };
 
-static const struct xs_pauses *pauses_of(const struct xs_track *track, unsigned list)
+static const struct xs_pauses *pauses_of(const struct xs_process *process, unsigned list)
 {
-	return list == PAUSES_OF_RUN ? &track->process->run->control->pauses : &track->process->file->pauses;
+	return list == PAUSES_OF_RUN ? &process->run->control->pauses : &process->file->pauses;
 }
 
-static uint32_t pause_count(const struct xs_track *track, unsigned list)
+static uint32_t pause_count(const struct xs_process *process, unsigned list)
 {
 	/* pairs with the release in xs_pauses_begin() */
-	return atomic_load_explicit(&pauses_of(track, list)->count, memory_order_acquire);
+	return atomic_load_explicit(&pauses_of(process, list)->count, memory_order_acquire);
 }
 
 /* The first one of the list that the track is not past; *ret_from UINT64_MAX: there is none. */
 static void next_pause(struct xs_track *track, unsigned list, uint64_t *ret_from, uint64_t *ret_to)
 {
-	const struct xs_pauses *pauses = pauses_of(track, list);
-	uint32_t count = pause_count(track, list), at;
+	const struct xs_pauses *pauses = pauses_of(track->process, list);
+	uint32_t count = pause_count(track->process, list), at;
 
 	*ret_from = *ret_to = UINT64_MAX;
 	if ((int32_t)(count - track->cuts[list]) <= 0)
@@ -75,14 +75,13 @@ void xs_track_cut(struct xs_track *track, uint64_t tick)
 	}
 }
 
-/* When recording went off for the first time after that tick; UINT64_MAX: it did not. */
-uint64_t xs_track_paused_after(const struct xs_track *track, uint64_t tick)
+uint64_t xs_process_paused_after(const struct xs_process *process, uint64_t tick)
 {
 	uint64_t first = UINT64_MAX;
 
 	for (unsigned list = 0; list < PAUSE_LISTS; list++) {
-		const struct xs_pauses *pauses = pauses_of(track, list);
-		uint32_t count = pause_count(track, list);
+		const struct xs_pauses *pauses = pauses_of(process, list);
+		uint32_t count = pause_count(process, list);
 
 		for (uint32_t i = 0; i < count && i < XS_PAUSES; i++) {
 			uint64_t from = atomic_load_explicit(&pauses->last[i].from, memory_order_relaxed);
@@ -94,10 +93,6 @@ uint64_t xs_track_paused_after(const struct xs_track *track, uint64_t tick)
 	return first;
 }
 
-/*
- * For a record that is written at its end, of something that began at `tick` and took `duration`: when it is to end in the trace if
- * recording was off in between, so that it stays inside the tasks around it; else UINT64_MAX.
- */
 uint64_t xs_track_cut_short(struct xs_track *track, uint64_t tick, uint64_t duration)
 {
 	uint64_t from;
@@ -106,14 +101,14 @@ uint64_t xs_track_cut_short(struct xs_track *track, uint64_t tick, uint64_t dura
 		xs_track_cut(track, tick + duration);
 	if (tick >= track->cut_to)
 		return UINT64_MAX;
-	from = xs_track_paused_after(track, tick);
+	from = xs_process_paused_after(track->process, tick);
 	return from < tick + duration ? from : UINT64_MAX;
 }
 
 void xs_track_look_for_pauses(struct xs_track *track)
 {
-	if (pause_count(track, PAUSES_OF_RUN) != track->cuts[PAUSES_OF_RUN] ||
-	    pause_count(track, PAUSES_OF_PROCESS) != track->cuts[PAUSES_OF_PROCESS])
+	if (pause_count(track->process, PAUSES_OF_RUN) != track->cuts[PAUSES_OF_RUN] ||
+	    pause_count(track->process, PAUSES_OF_PROCESS) != track->cuts[PAUSES_OF_PROCESS])
 		xs_track_cut(track, 0);
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "flight.h"
+#include "report.h"
 #include "writer.h"
 
 /* ---- reading ---- */
@@ -22,9 +23,12 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	uint64_t read = 0;
 
 	xs_process_find_tracks(process);
+	xs_device_clocks_update(process);
 	/* overwrite: the newest records are wanted, so nothing is read before the end */
 	if (process->run->options->on_full == XS_FULL_OVERWRITE && !all)
 		return 0;
+	if (process->log_calls)
+		return xs_call_log_read(process, all);
 	for (uint32_t i = 0; i < process->track_count; i++)
 		read += xs_track_read(process->tracks[i]);
 	if (process->run->flight)
@@ -88,6 +92,7 @@ void xs_process_commit(struct xs_process *process)
 		dirty |= process->tracks[i]->dirty;
 	if (!dirty)
 		return;
+	xs_reports_flush(process);
 	if (process->chrome) {
 		struct xs_output *out = process->out;
 		int error = xs_output_flush(out);
@@ -145,7 +150,7 @@ static void finish_track(struct xs_track *track, uint64_t end)
 				   atomic_load_explicit(&track->ring->lost_nested, memory_order_relaxed));
 	if (call && track->thread < process->thread_count)
 		process->threads[track->thread].call = call;
-	off = xs_track_paused_after(track, call_tick);
+	off = xs_process_paused_after(process, call_tick);
 	if (off != UINT64_MAX)
 		call_end = xs_process_ns(process, off);
 	if (call && process->chrome)
@@ -154,6 +159,8 @@ static void finish_track(struct xs_track *track, uint64_t end)
 				     start, call_end > start ? call_end : start);
 	xs_track_cut_last(track);
 	xs_track_close(track, UINT32_MAX, end);
+	if (process->log_calls)
+		xs_call_log_finish(track, end);
 	if (process->chrome)
 		xs_arrows_flush(track, UINT64_MAX);
 	if (process->chrome && xs_output_full(process->out))
@@ -208,8 +215,12 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	shown = process->chrome;
 	if (process->chrome)
 		xs_chrome_close(process, end, status);
+	xs_timeline_flush(process);
 	if (process->summary)
 		shown |= xs_summary_close(process);
+	if (process->stacks)
+		shown |= xs_stacks_close(process);
+	shown |= xs_reports_close(process);
 	run->wrote_something |= shown;
 	/* a script starts hundreds of programs that have nothing to show: only the application's silence is news */
 	if (!shown && (run->options->verbose ||
@@ -348,17 +359,24 @@ void xs_process_free(struct xs_process *process)
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		xs_lanes_fini(&process->tracks[i]->crossing);
 		free(process->tracks[i]->open);
+		free(process->tracks[i]->pending);
 		free(process->tracks[i]->arrows);
+		xs_call_log_forget(process->tracks[i]);
 		free(process->tracks[i]);
 	}
 	unmap(process);
+	xs_stacks_free(process);
 	for (uint32_t i = 0; i < process->names.size; i++)
 		free(process->names.table[i].json);
 	free(process->names.table);
+	free(process->handles);
+	free(process->timeline);
 	free(process->segments);
 	free(process->tracks);
 	free(process->threads);
 	free(process->copy);
+	xs_device_clocks_fini(process);
+	free(process->directory);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	free(process);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "flight.h"
+#include "report.h"
 #include "writer.h"
 
 #define MAX_DEPTH 65536u
@@ -106,6 +107,8 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 		xs_track_close(track, UINT32_MAX, xs_process_ns(process, event->tick));
 		if (process->chrome)
 			xs_arrows_flush(track, UINT64_MAX);
+		if (track->calls)
+			xs_call_log_finish(track, xs_process_ns(process, event->tick));
 		xs_track_close_stats(track, record->lost);
 		track->tid = tid;
 		track->row = 0;
@@ -195,7 +198,10 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 {
 	struct xs_process *process = track->process;
 	const struct xs_call_record *call = (const void *)event;
+	struct xs_call_members members = { .in = NULL };
 	uint64_t start, end, off;
+	const char *stack;
+	size_t length;
 
 	if (size < sizeof(*call))
 		return;
@@ -208,54 +214,18 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 		off = xs_process_ns(process, off);
 		end = off > start ? off : start;
 	}
+	if (__builtin_expect(process->log_calls, 0))
+		members = xs_call_log_call(track, call, start, end);
+	stack = track->pending ? xs_stacks_take(track, call, end - start, &length) : NULL;
 	if (process->chrome && off != UINT64_MAX)
 		xs_chrome_unfinished(track, xs_name_of(process, xs_function_id(event->source, event->name)), start, end);
 	else if (process->chrome)
-		xs_chrome_call(track, call, start, end);
+		xs_chrome_call(track, call, start, end, process->log_calls ? &members : NULL, stack, stack ? length : 0);
 	if (process->summary)
 		xs_summary_call(process->summary, call, end - start);
 	track->last_ns = end;
 	if (__builtin_expect(track->arrow_count && process->chrome, 0))
 		xs_arrows_flush(track, end);
-}
-
-enum { CLOCK_IS_MONO, CLOCK_IS_RAW, CLOCK_CANDIDATES };
-
-static uint64_t device_ns(const struct xs_process *process, const struct xs_device_clock *clock, uint64_t ns)
-{
-	switch (clock->candidate) {
-	case CLOCK_IS_MONO:
-		return ns + (uint64_t)process->run->clock.offset;
-	case CLOCK_IS_RAW:
-		return xs_timeline_ns(&process->run->raw, ns);
-	default:
-		return ns + (uint64_t)clock->offset;
-	}
-}
-
-/*
- * A device's clock, from what every command tells: its "queued" time lies between the begin and the end of the call that
- * enqueued it. A clock that always agrees with one of the kernel's is that clock; otherwise the offset is kept within these bounds,
- * which also follows its drift.
- */
-static void follow_device_clock(const struct xs_process *process, struct xs_device_clock *clock, uint64_t queued,
-				uint64_t before, uint64_t after)
-{
-	const uint64_t slack = 5000;
-
-	for (; clock->candidate < CLOCK_CANDIDATES; clock->candidate++) {
-		uint64_t ns = device_ns(process, clock, queued);
-
-		if (ns + slack >= before && ns <= after + slack)
-			return;
-	}
-	if (!clock->known)
-		clock->offset = (int64_t)(before - queued);
-	clock->known = true;
-	if (queued + (uint64_t)clock->offset < before)
-		clock->offset = (int64_t)(before - queued);
-	else if (queued + (uint64_t)clock->offset > after)
-		clock->offset = (int64_t)(after - queued);
 }
 
 static bool lost_something(const struct xs_process *process)
@@ -271,7 +241,6 @@ static void read_device(struct xs_track *track, const struct xs_event *event, ui
 	struct xs_process *process = track->process;
 	const struct xs_device_record *record = (const void *)event;
 	struct xs_work work = { .record = record };
-	struct xs_device_clock *clock;
 
 	if (size < XS_DEVICE_RECORD_SHORT || (record->work == XS_WORK_KERNEL && size < sizeof(*record) &&
 					      !(event->flags & XS_FLAG_FUNCTION)))
@@ -280,26 +249,15 @@ static void read_device(struct xs_track *track, const struct xs_event *event, ui
 		work.shape = record->global;
 	work.host_start = xs_process_ns(process, event->tick);
 	work.host_end = xs_process_ns(process, event->tick + record->host_ticks);
-	clock = &process->device_clock[record->device % XS_DEVICES];
-	follow_device_clock(process, clock, record->queued, work.host_start, work.host_end);
-	work.queued = device_ns(process, clock, record->queued);
-	work.submit = device_ns(process, clock, record->submit);
-	work.start = device_ns(process, clock, record->start);
-	work.end = device_ns(process, clock, record->end);
-	/* a runtime's own times need not be in order */
-	if (work.submit < work.queued)
-		work.submit = work.queued;
-	if (work.start < work.submit)
-		work.start = work.submit;
-	if (work.start < work.host_start)
-		work.start = work.host_start;
-	if (work.end < work.start)
-		work.end = work.start;
+	if (!xs_device_times(process, &work))
+		return;
 	work.linked = !lost_something(process);
 	if (process->chrome)
 		xs_chrome_device(process, &work);
 	if (process->summary)
 		xs_summary_device(process, &work);
+	if (process->run->options->device_timeline)
+		xs_timeline_device(process, &work);
 	if (work.end > process->last_ns)
 		process->last_ns = work.end;
 }
@@ -321,6 +279,8 @@ static void open_chrome(struct xs_track *track)
 
 static void read_record(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
+	struct xs_process *process = track->process;
+
 	switch (event->kind) {
 	case XS_CALL:
 		read_call(track, event, size);
@@ -333,11 +293,28 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 	case XS_MPI_DONE:
 		xs_mpi_read(track, event, size);
 		break;
+	case XS_DEVICE_USED:
+		if (process->summary)
+			xs_summary_device_used(process->summary, event);
+		break;
+	case XS_CALL_IN:
+		if (process->log_calls)
+			xs_call_log_in(track, event, size);
+		break;
+	case XS_CALL_OUT: /* was looked at with its XS_CALL */
+		break;
+	case XS_KERNEL:
+		if (process->summary && size >= sizeof(struct xs_kernel_record))
+			xs_summary_kernel(process->summary, (const void *)event);
+		break;
 	case XS_THREAD:
 		read_thread(track, event, size);
 		return;
 	case XS_LOST_ENDS:
 		xs_track_close(track, event->name, track->last_ns);
+		return;
+	case XS_STACK:
+		xs_stacks_read(track, event, size);
 		return;
 	case XS_PAD:
 		return;
@@ -378,20 +355,20 @@ void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_
 	}
 }
 
-uint64_t xs_track_read(struct xs_track *track)
+/* Where its records end by now; and what has happened to the ring meanwhile. */
+void xs_track_begin(struct xs_track *track)
 {
 	struct xs_process *process = track->process;
-	uint64_t head = xs_ring_filled(track->ring), first = track->pos;
-	bool wanted = xs_want_chrome(process->run->options);
-	uint32_t size;
+	uint64_t head = xs_ring_filled(track->ring);
 
+	track->head = head;
 	if (head - track->pos > process->ring_size) {
 		/* overwritten (or hostile): the intact records begin at a step that the producer told */
 		uint64_t intact = atomic_load_explicit(&track->ring->tail_lost, memory_order_acquire);
 
 		if (intact > head || head - intact > process->ring_size)
 			intact = head;
-		first = track->pos = intact;
+		track->pos = intact;
 		while (track->depth)
 			xs_extra_drop(process, &track->open[--track->depth]);
 		track->tid = atomic_load_explicit(&track->ring->tail_tid, memory_order_relaxed);
@@ -401,30 +378,61 @@ uint64_t xs_track_read(struct xs_track *track)
 	}
 	/* after head: whoever wrote a record after a pause had seen the pause's end */
 	xs_track_look_for_pauses(track);
-	if (process->run->flight)
-		xs_flight_keep(track, head);
-	while (track->pos != head) {
-		const struct xs_event *event = xs_ring_peek(track->data, process->ring_size, track->pos, head, &size);
+}
 
-		if (!event) {
-			process->corrupt++;
-			track->pos = head;
-			break;
-		}
-		if (__builtin_expect(wanted && !process->chrome && event->kind != XS_PAD && event->kind != XS_THREAD, 0)) {
-			open_chrome(track);
-			wanted = false;
-		}
-		dispatch(track, event, size);
-		track->pos += size;
-		if (__builtin_expect(process->chrome && xs_output_full(process->out), 0)) {
-			track->dirty = true;
-			xs_process_commit(process);
-		}
+/* wanted: a trace, which is not begun yet */
+static inline void read_next(struct xs_track *track, bool *wanted)
+{
+	struct xs_process *process = track->process;
+	uint32_t size;
+	const struct xs_event *event = xs_ring_peek(track->data, process->ring_size, track->pos, track->head, &size);
+
+	if (!event) {
+		process->corrupt++;
+		track->pos = track->head;
+		return;
 	}
-	track->dirty |= track->pos != first;
-	/* a small ring is full before the output's buffer is */
-	if (track->pos - atomic_load_explicit(&track->ring->tail, memory_order_relaxed) >= process->ring_size / 4)
+	if (__builtin_expect(*wanted && !process->chrome && event->kind != XS_PAD && event->kind != XS_THREAD, 0)) {
+		open_chrome(track);
+		*wanted = false;
+	}
+	dispatch(track, event, size);
+	track->pos += size;
+	if (__builtin_expect(process->chrome && xs_output_full(process->out), 0)) {
+		track->dirty = true;
 		xs_process_commit(process);
+	}
+}
+
+/* A small ring is full before the output's buffer is. */
+static inline void commit_some(struct xs_track *track)
+{
+	if (track->pos - atomic_load_explicit(&track->ring->tail, memory_order_relaxed) >= track->process->ring_size / 4)
+		xs_process_commit(track->process);
+}
+
+void xs_track_next(struct xs_track *track)
+{
+	bool wanted = xs_want_chrome(track->process->run->options);
+
+	read_next(track, &wanted);
+	track->dirty = true;
+	commit_some(track);
+}
+
+uint64_t xs_track_read(struct xs_track *track)
+{
+	struct xs_process *process = track->process;
+	bool wanted = xs_want_chrome(process->run->options);
+	uint64_t first;
+
+	xs_track_begin(track);
+	first = track->pos;
+	if (process->run->flight)
+		xs_flight_keep(track, track->head);
+	while (track->pos != track->head)
+		read_next(track, &wanted);
+	track->dirty |= track->pos != first;
+	commit_some(track);
 	return track->pos - first;
 }

@@ -35,6 +35,7 @@ struct xs_run {
 	bool recovering;
 	bool disk_error_told;
 	bool wrote_something; /* a trace or report, of any process */
+	struct xs_symbols *symbols; /* symbols.c; NULL: none yet */
 	struct xs_flight *flight; /* NULL: records become text as they are read */
 };
 
@@ -59,6 +60,14 @@ struct xs_names {
 	uint32_t size, count; /* size: power of two */
 	size_t bytes;
 };
+
+/* The key of an argument as JSON, as it comes again and again. */
+struct xs_key {
+	uint32_t id; /* string id; 0: free */
+	uint32_t length;
+	char json[120]; /* "key":[ */
+};
+#define XS_KEYS 32u /* those that are remembered, by their ids' last bits */
 
 /* What few tasks have. */
 struct xs_extra {
@@ -123,6 +132,7 @@ struct xs_track {
 	struct xs_ring *ring;
 	const unsigned char *data;
 	uint64_t pos; /* consumed; committed with the output that holds it */
+	uint64_t head; /* where the records end that are being read */
 	uint64_t records, lost_base;
 	uint32_t tid, thread; /* thread: index in process->threads */
 	bool dirty;           /* consumed since the last commit */
@@ -138,6 +148,8 @@ struct xs_track {
 	struct xs_arrow *arrows;  /* arrows.c: they wait for the calls that they start from */
 	uint32_t arrow_count, arrow_room;
 	uint32_t row;             /* string id of the track that tasks go to; 0: the thread's own */
+	struct xs_calls *calls;   /* call_log.c: the calls that the thread is in; NULL: none yet */
+	struct xs_pending *pending; /* stacks.c; NULL: none yet */
 	struct xs_history history; /* the track's state is that before these records */
 };
 
@@ -147,10 +159,18 @@ struct xs_mapped {
 	uint32_t slots, seen; /* rings in the file; those that are tracks already */
 };
 
+/* device_clock.c */
 struct xs_device_clock {
+	/* one that tells ns */
 	bool known;
-	int candidate;  /* enum in records.c */
+	int candidate;  /* enum in device_clock.c */
 	int64_t offset; /* unknown clock: result = device ns + offset */
+	/* one that counts */
+	uint32_t looks, bits, kernel_bits; /* looks: at it so far */
+	uint64_t nominal;                  /* ns of a tick, 32 fraction bits */
+	uint64_t first_tick, first_ns, first_width;
+	struct xs_segment *segments;
+	size_t count, room;
 };
 
 #define XS_DEVICES 64u
@@ -185,10 +205,17 @@ struct xs_process {
 	struct xs_flows *flows;     /* flows.c */
 	struct xs_requests *requests; /* mpi.c */
 	struct xs_extra *spare;     /* unused ones */
+	struct xs_key keys[XS_KEYS];
 	uint64_t selves;            /* given out so far, see struct xs_extra */
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
 	struct xs_output *out;      /* chrome's */
 	struct xs_summary *summary; /* NULL: not wanted */
+	struct xs_timeline_lines *timeline; /* timeline.c: lines that are not in order yet; NULL: none */
+	char *directory;            /* --result-dir: of its files; NULL: not made yet */
+	struct xs_stacks *stacks;   /* stacks.c; NULL: none yet */
+	struct xs_reports *reports; /* report.c: those that are open; NULL: none */
+	bool log_calls;             /* -c */
+	struct xs_handles *handles; /* call_log.c; NULL: none has a name yet */
 	bool watch_tasks;           /* the summary has tasks too: no task is plain */
 	/* flight recorder */
 	uint64_t history_cut; /* tick; records before it had to go for want of memory */
@@ -232,6 +259,9 @@ static inline uint64_t xs_process_ns(const struct xs_process *process, uint64_t 
 
 /* Reads what the ring holds; returns the bytes read. */
 uint64_t xs_track_read(struct xs_track *track);
+/* The same in single steps: how much there is by now (track->head), then one record while track->pos is not there yet. */
+void xs_track_begin(struct xs_track *track);
+void xs_track_next(struct xs_track *track);
 /* Records in memory of our own, known to be whole, through the dispatch. */
 void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_t length);
 /* The ring is another thread's from here on: counts of its own. */
@@ -254,7 +284,7 @@ void xs_track_cut(struct xs_track *track, uint64_t tick) __attribute__((cold));
 /* The process has ended: the same for all pauses, one that goes on too. */
 void xs_track_cut_last(struct xs_track *track);
 /* When recording went off for the first time after that tick; UINT64_MAX: it did not. */
-uint64_t xs_track_paused_after(const struct xs_track *track, uint64_t tick);
+uint64_t xs_process_paused_after(const struct xs_process *process, uint64_t tick);
 /*
  * For a record that is written at its end, of something that began at `tick` and took `duration`: when it is to end in the trace if
  * recording was off in between, so that it stays inside the tasks around it; else UINT64_MAX.
@@ -282,14 +312,56 @@ void xs_process_free(struct xs_process *process);
 
 void xs_tell_write_error(struct xs_run *run, int error);
 
+/* ---- device_clock.c ---- */
+
+/* What the traced process has told of its devices' clocks since the last call. */
+void xs_device_clocks_update(struct xs_process *process);
+/* Sets queued, submit, start, end; host_start and host_end are set. False: nothing is known of the device's clock. */
+bool xs_device_times(struct xs_process *process, struct xs_work *work);
+void xs_device_clocks_fini(struct xs_process *process);
+
 /* ---- names.c ---- */
 
 /* The name behind a string id or function number; valid until the next call for the same process. */
 const struct xs_name *xs_name_of(struct xs_process *process, uint32_t id);
 /* Plain text of a name for reports and metadata; never NULL. *ret_length may be NULL for functions. */
 const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length);
+/* enum xs_memory, as unitrace calls it. */
+char xs_memory_letter(unsigned memory);
+/* Of global[3], local[3] what is shown first: Level Zero programs speak of groups, OpenCL programs of work items. */
+void xs_shown_shape(uint8_t source, const uint64_t *shape, uint64_t *shown);
 /* Key of a function's name for the two above. */
 uint32_t xs_function_id(uint8_t source, uint32_t function);
+/* A C++ name as it is written; other text stays. Valid until the next call. */
+const char *xs_demangle(const char *text, size_t *length);
+/* What a device record's event names: a function, or a kernel, by its C++ name where that is wanted; valid until the next call. */
+const char *xs_kernel_text(const struct xs_run *run, const struct xs_event *event, size_t *ret_length);
+
+/* ---- files.c ---- */
+
+enum xs_file {
+	XS_FILE_HOST_TIMING, /* reports, as enum xs_report_kind; without --result-dir all are one file */
+	XS_FILE_DEVICE_TIMING,
+	XS_FILE_SUBMISSION,
+	XS_FILE_TIMELINE,
+	XS_FILE_CALL_LOG,
+	XS_FILE_CCL,
+	XS_FILE_TRACE,
+	XS_FILE_FOLDED,
+	XS_FILE_COUNT,
+};
+/* Makes the process's file of that kind, under the first name that is not taken; `path` is the name. The descriptor or -errno. */
+int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, size_t size);
+
+/* ---- stacks.c ---- */
+
+/* An XS_STACK record. */
+void xs_stacks_read(struct xs_track *track, const struct xs_event *event, uint32_t size);
+/* The call that it belonged to, which took `ns`: its stack as JSON ("stack":[…]), valid until the next one; NULL: it has none. */
+const char *xs_stacks_take(struct xs_track *track, const struct xs_call_record *call, uint64_t ns, size_t *ret_length);
+/* Writes the folded file, if there were any. True: there were. */
+bool xs_stacks_close(struct xs_process *process);
+void xs_stacks_free(struct xs_process *process);
 
 /* ---- sinks ---- */
 
@@ -299,7 +371,10 @@ void xs_chrome_prefix(struct xs_track *track);
 /* A finished ITT task on its thread's own track. */
 void xs_chrome_task(struct xs_track *track, const struct xs_open *task, uint64_t end);
 void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, uint64_t start, uint64_t end);
-void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end);
+struct xs_call_members;
+/* members, stack: what is known about the call, and where it was made (JSON); NULL: not known. */
+void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end,
+		    const struct xs_call_members *members, const char *stack, size_t length);
 /* An MPI call; args: `length` bytes of JSON members, or none. */
 void xs_chrome_mpi(struct xs_track *track, uint32_t name, uint64_t start, uint64_t end, const char *args, size_t length);
 /* The work of a request, on a row of such work. */
@@ -364,13 +439,38 @@ enum xs_fit {
 struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t end, enum xs_fit fit);
 void xs_lanes_fini(struct xs_lanes *lanes);
 
+/* ---- reports: summary.c, timeline.c ---- */
+
 struct xs_summary *xs_summary_open(void);
 void xs_summary_call(struct xs_summary *summary, const struct xs_call_record *call, uint64_t duration);
 void xs_summary_device(struct xs_process *process, const struct xs_work *work);
+/* Of which type the devices are that OpenCL is used with. */
+void xs_summary_device_used(struct xs_summary *summary, const struct xs_event *event);
+/* What a kernel is made of, before it first runs. */
+void xs_summary_kernel(struct xs_summary *summary, const struct xs_kernel_record *kernel);
 /* A task has ended; those of other libraries than oneCCL are left out. */
 void xs_summary_ccl(struct xs_process *process, const struct xs_open *task, uint64_t end);
 /* True when there was something to report. */
 bool xs_summary_close(struct xs_process *process);
+/* -t */
+void xs_timeline_device(struct xs_process *process, const struct xs_work *work);
+void xs_timeline_flush(struct xs_process *process);
+
+/* ---- call_log.c: -c ---- */
+
+/* What a call was given and what it gave, as JSON objects; NULL: not known. Valid until the next call is read. */
+struct xs_call_members {
+	const char *in, *out, *result;
+	size_t in_length, out_length;
+	char text[256]; /* of `result` */
+};
+void xs_call_log_in(struct xs_track *track, const struct xs_event *event, uint32_t size);
+struct xs_call_members xs_call_log_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end);
+/* Instead of xs_track_read() for each ring: all of them in the order of time. Returns the bytes read. */
+uint64_t xs_call_log_read(struct xs_process *process, bool all);
+/* The thread or its process has ended: what it was in. */
+void xs_call_log_finish(struct xs_track *track, uint64_t end);
+void xs_call_log_forget(struct xs_track *track);
 
 /* ---- drain.c ---- */
 

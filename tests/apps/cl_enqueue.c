@@ -4,7 +4,7 @@
  * contention for its queue ("enqueue_gated": not even that). Each line is "<name> <ns>", the
  * median over the batches; "<name>_finish" is the same with clFinish, so with the device's share.
  *
- *	cl_enqueue [BATCHES [CALLS]] [--profiling]	default 51 batches of 1000
+ *	cl_enqueue [BATCHES [CALLS]] [--profiling] [--depth N]	default 51 batches of 1000, under N functions more
  */
 #include <getopt.h>
 #include "cl_app.h"
@@ -155,20 +155,32 @@ static long count_kernels(long batches, long calls)
 	return n;
 }
 
+static __attribute__((noinline)) void run_below(struct bench *b, long batches, long calls, long depth)
+{
+	if (depth > 0)
+		run_below(b, batches, calls, depth - 1);
+	else
+		run(b, batches, calls);
+	__asm__ volatile("" ::: "memory"); /* no tail call: each has its frame */
+}
+
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"profiling", no_argument, NULL, 'p'}, {0}};
+	static const struct option options[] = {{"profiling", no_argument, NULL, 'p'}, {"depth", required_argument, NULL, 'd'}, {0}};
 	cl_command_queue_properties properties = 0;
-	long batches, calls, kernels;
+	long batches, calls, kernels, depth = 0;
 	const cl_int x = 0;
 	struct bench b;
 	cl_int err;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c != 'p')
+		if (c == 'p')
+			properties = CL_QUEUE_PROFILING_ENABLE;
+		else if (c == 'd')
+			depth = atol(optarg);
+		else
 			return 2;
-		properties = CL_QUEUE_PROFILING_ENABLE;
 	}
 	batches = optind < argc ? atol(argv[optind++]) : 51;
 	calls = optind < argc ? atol(argv[optind++]) : 1000;
@@ -186,7 +198,7 @@ int main(int argc, char **argv)
 	enqueue(&b); /* the first one compiles the work-group */
 	CHECK(clFinish(b.queue));
 
-	run(&b, batches, calls);
+	run_below(&b, batches, calls, depth);
 	kernels = count_kernels(batches, calls) + 1;
 	printf("expected: %ld kernels empty\nexpected: %ld kernels\n", kernels, kernels);
 	printf("expected: %ld markers\n", batches + 1);

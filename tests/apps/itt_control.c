@@ -2,6 +2,7 @@
  * A program that does what its arguments say, step by step, for tests of what is recorded when.
  *
  *	+NAME  begins the task app::NAME        -      ends the innermost one
+ *	frame:NAME  begins the frame NAME        end:NAME  ends it
  *	=NAME  a finished task                  pause, resume: ITT's
  *	set:V, put:V, unset, clear: PTI_ENABLE_COLLECTION by setenv, putenv, unsetenv, clearenv
  *	fork   a child does the steps that follow, and this process ends as it did
@@ -93,8 +94,21 @@ static void control_step(const char *step)
 		die(step);
 }
 
+static bool frame_step(const char *step)
+{
+	if (is(&step, "frame:"))
+		__itt_frame_begin_v3(__itt_domain_create(step), NULL);
+	else if (is(&step, "end:"))
+		__itt_frame_end_v3(__itt_domain_create(step), NULL);
+	else
+		return false;
+	return true;
+}
+
 static void do_step(const char *step)
 {
+	if (frame_step(step))
+		return;
 	if (is(&step, "+"))
 		task_begin(domain, __itt_string_handle_create(step));
 	else if (is(&step, "-"))

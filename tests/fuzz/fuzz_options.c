@@ -31,6 +31,7 @@ static void check(const struct xs_options *options)
 				abort();
 			break;
 		case XS_OPT_COUNT:
+		case XS_OPT_MAYBE_COUNT:
 		case XS_OPT_SIZE:
 		case XS_OPT_TIME:
 			memcpy(&number, field, sizeof(number));

@@ -13,6 +13,8 @@ ze_result_t sg_append_begin(ze_command_list_handle_t handle, enum sg_op op, cons
 	struct sg_cmd *cmd;
 
 	SG_HANDLE(handle);
+	if (list->capture)
+		list = list->capture;
 	if (wanted->nwait && !wanted->wait)
 		return ZE_RESULT_ERROR_INVALID_SIZE;
 	if (list->closed)
@@ -48,9 +50,12 @@ ze_result_t sg_append_begin(ze_command_list_handle_t handle, enum sg_op op, cons
 ze_result_t sg_append_end(ze_command_list_handle_t handle, struct sg_cmd *cmd)
 {
 	struct sg_list *list = (struct sg_list *)handle;
-	struct sg_queue *queue = list->queue;
+	struct sg_queue *queue;
 	bool ready = true;
 
+	if (list->capture)
+		list = list->capture;
+	queue = list->queue;
 	if (!queue) {
 		if (list->count == list->capacity) {
 			uint32_t capacity = list->capacity ? list->capacity * 2 : 32;
@@ -318,6 +323,13 @@ static ze_result_t launch(ze_command_list_handle_t list, ze_kernel_handle_t hand
 
 ze_result_t sg_zeCommandListAppendLaunchKernel(ze_command_list_handle_t list, ze_kernel_handle_t kernel, const ze_group_count_t *groups,
  ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+{
+	SG_ENTER();
+	return launch(list, kernel, groups, false, signal, nwait, wait);
+}
+
+ze_result_t sg_zeCommandListAppendLaunchKernelWithParameters(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
+ const ze_group_count_t *groups, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {
 	SG_ENTER();
 	return launch(list, kernel, groups, false, signal, nwait, wait);

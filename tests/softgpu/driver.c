@@ -29,7 +29,6 @@ ze_result_t sg_zeDriverGet(uint32_t *count, ze_driver_handle_t *ret)
 	return SG_OK;
 }
 
-#ifdef SG_NEWER
 ze_result_t sg_zeInitDrivers(uint32_t *count, ze_driver_handle_t *ret, ze_init_driver_type_desc_t *desc)
 {
 	sg_start();
@@ -44,7 +43,6 @@ ze_result_t sg_zeInitDrivers(uint32_t *count, ze_driver_handle_t *ret, ze_init_d
 	SG_GIVE(count, ret, 1, ret[i] = (ze_driver_handle_t)&driver);
 	return SG_OK;
 }
-#endif
 
 ze_result_t sg_zeDriverGetApiVersion(ze_driver_handle_t handle, ze_api_version_t *ret)
 {
@@ -82,6 +80,8 @@ static const struct {
 	{"ZE_extension_pci_properties", ZE_MAKE_VERSION(1, 0)},
 	{"ZE_experimental_event_pool_counter_based", ZE_MAKE_VERSION(1, 0)},
 	{"ZE_experimental_immediate_command_list_append", ZE_MAKE_VERSION(1, 0)},
+	{"ZE_experimental_mutable_command_list", ZE_MAKE_VERSION(1, 0)},
+	{"ZE_extension_record_replay_graph", ZE_MAKE_VERSION(1, 0)},
 };
 
 ze_result_t sg_zeDriverGetExtensionProperties(ze_driver_handle_t handle, uint32_t *count, ze_driver_extension_properties_t *ret)
@@ -103,11 +103,13 @@ static const struct {
 	void *function;
 } functions[] = {
 #define SG_FN(version, function, member) {#function, (void *)sg_##function},
+#define SG_NEW(version, function, position) {#function, (void *)sg_##function},
 #define SG_EXT(function) {#function, (void *)sg_##function},
 #define SG_TABLE(getter, type)
 #define SG_END
 #include "api.def"
 #undef SG_FN
+#undef SG_NEW
 #undef SG_EXT
 #undef SG_TABLE
 #undef SG_END
@@ -199,6 +201,10 @@ ze_result_t sg_zeContextEvictMemory(ze_context_handle_t context, ze_device_handl
 #define SG_FN(version_, function, member) \
 	if ((uint32_t)version >= ZE_MAKE_VERSION(1, version_)) \
 		table->member = sg_##function;
+/* what headers may lack is put where newer loaders look for it: tables have only ever grown */
+#define SG_NEW(version_, function, position) \
+	if ((uint32_t)version >= ZE_MAKE_VERSION(1, version_)) \
+		((void **)table)[position] = (void *)sg_##function;
 #define SG_EXT(function)
 #define SG_END \
 	return SG_OK; \

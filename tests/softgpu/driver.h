@@ -17,7 +17,6 @@
 #include "softgpu.h"
 
 #define SG_OK ZE_RESULT_SUCCESS
-#define SG_LIKELY(x) __builtin_expect(!!(x), 1)
 
 enum { SG_DEVICES_MAX = 8, SG_TILES_MAX = 8, SG_WORKERS_MAX = 16, SG_ENGINE_GROUPS = 3 };
 
@@ -49,7 +48,7 @@ struct sg_device {
 	uint32_t tiles;
 	struct sg_device *root, *tile_devices[SG_TILES_MAX];
 	_Atomic uint64_t used; /* of the root: bytes allocated */
-	_Atomic uint64_t busy, launches; /* of the root: ticks in kernels, and how many; for metrics and sysman */
+	_Atomic uint64_t busy, launches, groups; /* of the root: ticks in kernels, how many, of how many groups; for metrics and sysman */
 };
 void sg_devices_make(void);
 struct sg_device *sg_device_number(uint32_t number); /* NULL past the last */
@@ -68,7 +67,6 @@ struct sg_event {
 	struct sg_slot *slot;
 	_Atomic uint32_t users; /* commands on their way that name it */
 	_Atomic uint32_t wanted; /* of a counter-based one: signals asked for so far */
-	uint32_t index;
 	bool counts, timed, shared;
 };
 struct sg_span {
@@ -76,6 +74,7 @@ struct sg_span {
 	uint64_t start_ns, end_ns; /* the host's clock around it */
 };
 bool sg_event_ready(const struct sg_event *event);
+bool sg_event_reached(const struct sg_event *event, uint32_t wanted); /* of a counter-based one */
 void sg_event_signal(struct sg_event *event, const struct sg_span *span, uint32_t tiles, uint64_t base);
 void sg_event_clear(struct sg_event *event);
 void sg_event_result(const struct sg_event *event, int tile, ze_kernel_timestamp_result_t *result);
@@ -119,7 +118,7 @@ struct sg_cmd {
 		};
 		struct {
 			void (*call)(struct sg_cmd *cmd, struct sg_device *device, const struct sg_span *span); /* SG_CALL */
-			void *data, *data2;
+			void *data;
 		};
 	};
 };
@@ -133,6 +132,7 @@ struct sg_list {
 	uint64_t executions;
 	_Atomic uint32_t users; /* commands on their way that are its own */
 	bool closed, in_order;
+	struct sg_list *capture; /* of an immediate list: where what is appended goes instead, while a graph is made of it */
 	ze_context_handle_t context;
 };
 struct sg_wanted { /* by the caller of an append: what nearly all of them take */
@@ -140,6 +140,8 @@ struct sg_wanted { /* by the caller of an append: what nearly all of them take *
 	uint32_t nwait;
 	ze_event_handle_t *wait;
 };
+ze_result_t sg_list_new(ze_context_handle_t context, struct sg_device *device, uint32_t ordinal, uint32_t flags, bool in_order,
+ struct sg_list **ret);
 void *sg_list_memory(struct sg_list *list, size_t size);
 void sg_list_rewind(struct sg_list *list); /* all of its memory is free again */
 ze_result_t sg_append_begin(ze_command_list_handle_t handle, enum sg_op op, const char *name, const struct sg_wanted *wanted,
@@ -155,15 +157,14 @@ struct sg_task {
 	struct sg_fence *fence;
 	uint64_t execution;
 	bool running, in_order;
+	uint32_t few[4], *wanted; /* of counter-based wait events: the signals that were asked for before this; NULL when none counts */
 };
 struct sg_queue {
 	struct sg_device *device;
-	uint32_t ordinal, index, flags;
+	uint32_t ordinal, index;
 	ze_command_queue_mode_t mode;
-	ze_command_queue_priority_t priority;
 	struct sg_queue *next_queue;
 	struct sg_task *head, *tail, *unused;
-	_Atomic uint64_t executions;
 	_Atomic uint32_t pending;
 	uint32_t workers;
 	bool stop;
@@ -179,6 +180,7 @@ void sg_queue_push_list(struct sg_queue *queue, struct sg_list *list);
 void sg_queue_push_fence(struct sg_queue *queue, struct sg_fence *fence); /* NULL: only an end between lists */
 void sg_queue_go(struct sg_queue *queue);
 bool sg_queue_idle(const void *queue);
+uint64_t sg_queue_latest(struct sg_queue *queue); /* end of all that it has executed, by the virtual clock */
 void sg_pump(void); /* on the calling thread, where that is how commands run: everything that can run */
 void sg_changed(void); /* an event, a queue or a fence is not as it was */
 void sg_fence_signal(struct sg_fence *fence, uint64_t tick);
@@ -188,7 +190,11 @@ extern pthread_mutex_t sg_lock;
 enum { SG_LOCAL_MARK = 1 << 30 }; /* plus its size, in the second half of an argument that is local memory */
 void sg_run(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd, uint64_t execution, bool counted);
 void sg_users(const struct sg_cmd *cmd, struct sg_list *list, int change); /* of what the command names, if `counted` */
-extern _Atomic uint64_t sg_running; /* address of the kernel that runs now, 0 when none does */
+
+/* streamer.c: while there are streamers, they want to know of each kernel */
+extern _Atomic uint32_t sg_streamers;
+int sg_stream_begin(const struct sg_device *device);
+void sg_stream_end(int place, const struct sg_device *device, const struct sg_cmd *cmd, const struct sg_span *span);
 
 /* module.c */
 struct sg_module;
@@ -218,7 +224,7 @@ extern bool sg_faults;
 void sg_faults_start(const char *spec);
 ze_result_t sg_fault(const char *function);
 bool sg_device_lost(void);
-bool sg_fault_finish(uint64_t sequence, struct sg_event *event, const struct sg_span *span, uint32_t tiles, uint64_t base);
+void sg_fault_finish(uint64_t sequence, struct sg_event *event, const struct sg_span *span, uint32_t tiles, uint64_t base);
 
 /* First in every function of the API; its name is that of the API's function after "sg_". */
 #define SG_ENTER() \
@@ -259,14 +265,16 @@ void sg_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* the functions themselves, and those that give them to the loader */
 #define SG_FN(version, function, member) __typeof__(function) sg_##function;
+#define SG_NEW(version, function, position) __typeof__(function) sg_##function;
 #define SG_EXT(function) __typeof__(function) sg_##function;
-#define SG_TABLE(getter, type) ze_result_t getter(ze_api_version_t version, type *table);
+#define SG_TABLE(getter, type) __attribute__((visibility("default"))) ze_result_t getter(ze_api_version_t version, type *table);
 #define SG_END
 #include <level_zero/ze_ddi.h>
 #include <level_zero/zes_ddi.h>
 #include <level_zero/zet_ddi.h>
 #include "api.def"
 #undef SG_FN
+#undef SG_NEW
 #undef SG_EXT
 #undef SG_TABLE
 #undef SG_END

@@ -15,9 +15,12 @@ enum { ARENA_SIZE = 32768 };
 
 void *sg_list_memory(struct sg_list *list, size_t size)
 {
-	struct sg_arena *arena = list->arena;
+	struct sg_arena *arena;
 	void *ret;
 
+	if (list->capture)
+		list = list->capture;
+	arena = list->arena;
 	size = (size + 15) & ~(size_t)15;
 	while (!arena || arena->size - arena->used < size) {
 		if (!arena || !arena->next) {
@@ -80,7 +83,7 @@ static ze_result_t queue_wait(struct sg_queue *queue, uint64_t timeout)
 	ze_result_t result = sg_wait(sg_queue_idle, queue, timeout, false);
 
 	if (result == SG_OK && sg_config.virtual_clock)
-		sg_virtual_seen(queue->latest);
+		sg_virtual_seen(sg_queue_latest(queue));
 	return result;
 }
 
@@ -135,7 +138,7 @@ ze_result_t sg_zeCommandQueueGetIndex(ze_command_queue_handle_t queue, uint32_t 
 	return SG_OK;
 }
 
-static ze_result_t list_new(ze_context_handle_t context, struct sg_device *device, uint32_t ordinal, uint32_t flags, bool in_order,
+ze_result_t sg_list_new(ze_context_handle_t context, struct sg_device *device, uint32_t ordinal, uint32_t flags, bool in_order,
  struct sg_list **ret)
 {
 	struct sg_list *list = calloc(1, sizeof(*list));
@@ -161,7 +164,7 @@ ze_result_t sg_zeCommandListCreate(ze_context_handle_t context, ze_device_handle
 		return ZE_RESULT_ERROR_INVALID_ENUMERATION;
 	if (0 >= sg_group_queues(desc->commandQueueGroupOrdinal))
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-	return list_new(context, (struct sg_device *)device, desc->commandQueueGroupOrdinal, desc->flags,
+	return sg_list_new(context, (struct sg_device *)device, desc->commandQueueGroupOrdinal, desc->flags,
 	 desc->flags & ZE_COMMAND_LIST_FLAG_IN_ORDER, (struct sg_list **)ret);
 }
 
@@ -178,7 +181,7 @@ ze_result_t sg_zeCommandListCreateImmediate(ze_context_handle_t context, ze_devi
 		return ZE_RESULT_ERROR_INVALID_ENUMERATION;
 	if (desc->index >= sg_group_queues(desc->ordinal))
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-	result = list_new(context, (struct sg_device *)device, desc->ordinal, desc->flags, desc->flags & ZE_COMMAND_QUEUE_FLAG_IN_ORDER, &list);
+	result = sg_list_new(context, (struct sg_device *)device, desc->ordinal, desc->flags, desc->flags & ZE_COMMAND_QUEUE_FLAG_IN_ORDER, &list);
 	if (result)
 		return result;
 	list->queue = sg_queue_new(list->device, desc);
@@ -256,7 +259,7 @@ ze_result_t sg_zeCommandListImmediateAppendCommandListsExp(ze_command_list_handl
 	SG_ENTER();
 	SG_HANDLE(handle);
 	SG_POINTER(lists);
-	if (!immediate->queue || !count)
+	if (!immediate->queue || immediate->capture || !count)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct sg_list *list = (const struct sg_list *)lists[i];

@@ -13,6 +13,7 @@
 
 struct sg_module {
 	void *library;
+	int fd; /* stays open: dlopen knows what it has opened by the path, and the number is in it */
 	const struct softgpu_kernel *kernels;
 	uint32_t count;
 	unsigned char *bytes;
@@ -51,8 +52,9 @@ static ze_result_t module_open(struct sg_module *module, const ze_module_desc_t 
 	}
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	module->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	(void)close(fd);
+	module->fd = fd;
 	if (!module->library) {
+		(void)close(fd);
 		(void)snprintf(log->text, sizeof(log->text), "error: %s", dlerror());
 		return desc->format == ZE_MODULE_FORMAT_NATIVE ? ZE_RESULT_ERROR_INVALID_NATIVE_BINARY : ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
 	}
@@ -60,6 +62,7 @@ static ze_result_t module_open(struct sg_module *module, const ze_module_desc_t 
 	if (!module->kernels) {
 		(void)snprintf(log->text, sizeof(log->text), "error: the module exports no softgpu_kernels");
 		(void)dlclose(module->library);
+		(void)close(fd);
 		return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
 	}
 	while (module->kernels[module->count].name)
@@ -124,6 +127,7 @@ ze_result_t sg_zeModuleDestroy(ze_module_handle_t handle)
 	if (atomic_load(&module->live))
 		sg_misuse("a module is destroyed before %u of its kernels", atomic_load(&module->live));
 	(void)dlclose(module->library);
+	(void)close(module->fd);
 	free(module->bytes);
 	free(module);
 	return SG_OK;

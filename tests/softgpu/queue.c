@@ -42,12 +42,30 @@ void sg_changed(void)
 		sg_pump();
 }
 
-static bool may_start(const struct sg_cmd *cmd)
+static bool may_start(const struct sg_task *task)
 {
+	const struct sg_cmd *cmd = task->cmd;
+
 	for (uint32_t i = 0; i < cmd->nwait; i++)
-		if (!sg_event_ready(cmd->wait[i]))
+		if (!(cmd->wait[i]->counts ? sg_event_reached(cmd->wait[i], task->wanted[i]) : sg_event_ready(cmd->wait[i])))
 			return false;
 	return true;
+}
+
+/* A counter-based event may be asked for again before this waits for it: what is waited for is what was asked for until now. */
+static void note_wanted(struct sg_task *task)
+{
+	const struct sg_cmd *cmd = task->cmd;
+
+	for (uint32_t i = 0; i < cmd->nwait; i++) {
+		if (!cmd->wait[i]->counts)
+			continue;
+		if (!task->wanted)
+			task->wanted = cmd->nwait <= sizeof(task->few) / sizeof(task->few[0]) ? task->few : malloc(cmd->nwait * sizeof(*task->wanted));
+		if (!task->wanted)
+			abort();
+		task->wanted[i] = atomic_load(&cmd->wait[i]->wanted);
+	}
 }
 
 static bool running(const struct sg_queue *queue)
@@ -65,7 +83,7 @@ static struct sg_task *startable(struct sg_queue *queue)
 	for (struct sg_task *task = queue->head; task; task = task->next) {
 		bool before_all = task->in_order || task->cmd->before_all, after_all = task->in_order || task->cmd->after_all;
 
-		if (!task->running && (first || !after_all) && may_start(task->cmd))
+		if (!task->running && (first || !after_all) && may_start(task))
 			return task;
 		if (before_all)
 			return NULL;
@@ -82,12 +100,14 @@ static void run_task(struct sg_queue *queue, struct sg_task *task)
 	task->running = true;
 	(void)pthread_mutex_unlock(&sg_lock);
 	if (task->fence)
-		sg_fence_signal(task->fence, queue->latest);
+		sg_fence_signal(task->fence, sg_queue_latest(queue));
 	else if (cmd->op != SG_LIST_END)
 		sg_run(queue, task->list, cmd, task->execution, true);
 	(void)pthread_mutex_lock(&sg_lock);
 	*(task->previous ? &task->previous->next : &queue->head) = task->next;
 	*(task->next ? &task->next->previous : &queue->tail) = task->previous;
+	if (task->wanted && task->wanted != task->few)
+		free(task->wanted);
 	task->next = queue->unused;
 	queue->unused = task;
 	/* pairs with the acquire where an immediate list takes its memory back */
@@ -150,9 +170,7 @@ struct sg_queue *sg_queue_new(struct sg_device *device, const ze_command_queue_d
 	queue->device = device;
 	queue->ordinal = desc->ordinal;
 	queue->index = desc->index;
-	queue->flags = desc->flags;
 	queue->mode = desc->mode;
-	queue->priority = desc->priority;
 	queue->base = queue->latest = sg_device_ticks();
 	(void)pthread_mutex_lock(&sg_lock);
 	queue->next_queue = queues;
@@ -208,6 +226,9 @@ static void push(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cm
 	else if (!(task = malloc(sizeof(*task))))
 		abort();
 	*task = (struct sg_task){.cmd = cmd, .list = list, .fence = fence, .execution = execution, .in_order = list && list->in_order};
+	note_wanted(task);
+	if (cmd->signal)
+		sg_event_asked(cmd->signal);
 	task->previous = queue->tail;
 	*(queue->tail ? &queue->tail->next : &queue->head) = task;
 	queue->tail = task;
@@ -218,8 +239,6 @@ static void push(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cm
 
 void sg_queue_push(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd, uint64_t execution)
 {
-	if (cmd->signal)
-		sg_event_asked(cmd->signal);
 	push(queue, list, cmd, NULL, execution);
 }
 
@@ -264,6 +283,16 @@ void sg_queue_go(struct sg_queue *queue)
 bool sg_queue_idle(const void *queue)
 {
 	return atomic_load(&((const struct sg_queue *)queue)->pending) == 0;
+}
+
+uint64_t sg_queue_latest(struct sg_queue *queue)
+{
+	uint64_t ret;
+
+	(void)pthread_mutex_lock(&queue->virtual_lock);
+	ret = queue->latest;
+	(void)pthread_mutex_unlock(&queue->virtual_lock);
+	return ret;
 }
 
 static struct timespec after(uint64_t ns)

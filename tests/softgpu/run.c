@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Atomic uint64_t sg_running;
 static _Atomic uint64_t commands;
 
 /* Local memory is the executing thread's own. */
@@ -46,13 +45,12 @@ static void kernel(struct sg_device *device, const struct sg_cmd *cmd)
 		group.args = local_args(cmd, args);
 	if (cmd->indirect)
 		memcpy(group.count, cmd->indirect, sizeof(group.count));
-	atomic_store_explicit(&sg_running, (uint64_t)(uintptr_t)run, memory_order_relaxed);
 	for (group.id[2] = 0; group.id[2] < group.count[2]; group.id[2]++)
 		for (group.id[1] = 0; group.id[1] < group.count[1]; group.id[1]++)
 			for (group.id[0] = 0; group.id[0] < group.count[0]; group.id[0]++)
 				run(&group);
-	atomic_store_explicit(&sg_running, 0, memory_order_relaxed);
 	atomic_fetch_add_explicit(&device->root->launches, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&device->root->groups, (uint64_t)group.count[0] * group.count[1] * group.count[2], memory_order_relaxed);
 }
 
 static void fill(const struct sg_cmd *cmd)
@@ -179,7 +177,10 @@ void sg_run(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd, ui
 	struct sg_device *device = queue->device;
 	uint32_t tiles = device->tile < 0 ? device->tiles : 0;
 	struct sg_span span;
+	int place = -1;
 
+	if (cmd->op == SG_KERNEL && atomic_load_explicit(&sg_streamers, memory_order_relaxed))
+		place = sg_stream_begin(device);
 	span.start_ns = sg_now_ns();
 	if (sg_config.virtual_clock) {
 		virtual_span(queue, list->in_order, cmd, &span);
@@ -204,13 +205,15 @@ void sg_run(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd, ui
 	}
 	if (cmd->op == SG_KERNEL)
 		atomic_fetch_add_explicit(&device->root->busy, span.end - span.start, memory_order_relaxed);
+	if (place >= 0)
+		sg_stream_end(place, device, cmd, &span);
 	if (sg_logging)
 		sg_log(sequence, queue, list, cmd, execution, &span);
 	/* once the event is signalled, the program may free it, the list and the command */
 	if (counted)
 		sg_users(cmd, list, -1);
 	if (sg_faults)
-		(void)sg_fault_finish(sequence, cmd->signal, &span, tiles, queue->base);
+		sg_fault_finish(sequence, cmd->signal, &span, tiles, queue->base);
 	else if (cmd->signal)
 		sg_event_signal(cmd->signal, &span, tiles, queue->base);
 }

@@ -89,6 +89,8 @@ static const char *with(const struct xs_option *row)
 {
 	if (!strcmp(row->name, "compress"))
 		return "--chrome-itt-logging ";
+	if (!strcmp(row->name, "report-format"))
+		return "-h -o rep ";
 	if (!strcmp(row->name, "trigger") || !strcmp(row->name, "flight-memory"))
 		return "--chrome-itt-logging --flight-recorder=1 ";
 	return strcmp(row->name, "flight-recorder") ? "" : "--chrome-itt-logging ";
@@ -150,6 +152,24 @@ static void every_number(const struct xs_option *row)
 	}
 }
 
+static void every_maybe(const struct xs_option *row)
+{
+	char line[256];
+
+	(void)snprintf(line, sizeof(line), "--%s app 5", row->name);
+	good(line);
+	CHECK(number(row) == strtoull(row->choices, NULL, 10) && app == 2, "%s: %" PRIu64, line, number(row));
+	(void)snprintf(line, sizeof(line), "--%s=%" PRIu64 " app", row->name, row->high);
+	good(line);
+	CHECK(number(row) == row->high && app == 2, "%s: %" PRIu64, line, number(row));
+	(void)snprintf(line, sizeof(line), "--%s=%" PRIu64, row->name, row->low - 1);
+	bad(line, "takes a number from");
+	(void)snprintf(line, sizeof(line), "--%s=%" PRIu64, row->name, row->high + 1);
+	bad(line, "takes a number from");
+	(void)snprintf(line, sizeof(line), "--%s=", row->name);
+	bad(line, "takes a number");
+}
+
 static void every_time(const struct xs_option *row)
 {
 	static const struct {
@@ -188,6 +208,7 @@ static void every_checked(const struct xs_option *row)
 		{ "dump", "s1", "a/b" },
 		{ "ranks-to-sample", "0 0,3,8-15 7-7 18446744073709551615",
 		  "x , 0, ,0 0,,1 3-2 1- -1 0x1 0;1 18446744073709551616 1-2-3" },
+		{ "devices-to-sample", "0 0,2-3", "x 0, 2-1 -1 0;1" },
 		{ "iterations", "step:1 step:1-1 d::step:3-9 a:b:2", "step step: :1 step:0 step:0-3 step:3-2 step:1- step:x step:1x d:: d::1" },
 		{ "trigger", "task:a>1ms task:a>b>5 task:d::a>2m marker:m",
 		  "task task:a task:>1ms task:a>x task:a>-1 marker marker: x:y>1ms" },
@@ -223,9 +244,10 @@ static void every_checked(const struct xs_option *row)
 
 static void ranks(void)
 {
-	CHECK(xs_rank_listed("0,3,8-15", 0) && xs_rank_listed("0,3,8-15", 3) && xs_rank_listed("0,3,8-15", 12) &&
-		      xs_rank_listed("0,3,8-15", 15), "listed");
-	CHECK(!xs_rank_listed("0,3,8-15", 1) && !xs_rank_listed("0,3,8-15", 16) && !xs_rank_listed("0,3,8-15", 30), "not listed");
+	CHECK(xs_is_listed("0,3,8-15", 0) && xs_is_listed("0,3,8-15", 3) && xs_is_listed("0,3,8-15", 12) &&
+		      xs_is_listed("0,3,8-15", 15), "listed");
+	CHECK(!xs_is_listed("0,3,8-15", 1) && !xs_is_listed("0,3,8-15", 16) && !xs_is_listed("0,3,8-15", 30), "not listed");
+	CHECK(xs_highest_listed("0,3,8-15,2") == 15 && xs_highest_listed("0") == 0, "the highest");
 }
 
 static void sizes(void)
@@ -334,6 +356,8 @@ static void every_row(void)
 			every_checked(row);
 		else if (row->type == XS_OPT_TIME)
 			every_time(row);
+		else if (row->type == XS_OPT_MAYBE_COUNT)
+			every_maybe(row);
 		else
 			every_number(row);
 	}

@@ -52,6 +52,7 @@ void rundir_open(struct rundir *dir, const struct xs_options *options)
 	dir->run.strings = dir->strings = map;
 	dir->run.control = control;
 	dir->run.options = &dir->run.copied_options;
+	dir->run.rank = -1;
 	dir->run.copied_options = control->options;
 	dir->run.use_tsc = control->use_tsc;
 	memcpy(dir->run.run_id, control->run_id, sizeof(dir->run.run_id));
@@ -216,6 +217,8 @@ bool put_device(struct rundir *dir, struct xs_ring *ring, const struct xs_device
 	if (!event)
 		return false;
 	event->flags = record->event.flags;
+	if (record->event.source)
+		event->source = record->event.source;
 	memcpy(event + 1, &record->event + 1, size - sizeof(*event));
 	xs_ring_commit(ring, size);
 	return true;

@@ -1,0 +1,118 @@
+/*
+ * --result-dir: DIR/[rank_<r>.]xstrace.<pid>/run_config.json, which says what was run and how. Its first six keys are unitrace's,
+ * whose scripts read them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "launcher.h"
+#include "version.h"
+
+#define TRIES 10000u
+
+static int make_directory(struct xs_result *result, const struct xs_launch *launch)
+{
+	char rank[24] = "", number[16] = "";
+
+	if (launch->control->rank >= 0)
+		(void)snprintf(rank, sizeof(rank), "rank_%d.", launch->control->rank);
+	for (unsigned n = 1; n < TRIES; n++) {
+		if (n > 1)
+			(void)snprintf(number, sizeof(number), "-%u", n);
+		(void)snprintf(result->directory, sizeof(result->directory), "%s/%sxstrace.%d%s", launch->control->options.result_dir, rank,
+			       getpid(), number);
+		if (!mkdir(result->directory, 0777))
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	result->directory[0] = '\0';
+	return -errno;
+}
+
+static void put_text(FILE *out, const char *text)
+{
+	size_t length = strlen(text);
+	char *escaped = malloc(6 * length + XS_JSON_MICROS_MAX);
+
+	if (escaped)
+		fprintf(out, "\"%.*s\"", (int)(xs_json_escape(escaped, text, length) - escaped), escaped);
+	else
+		fputs("null", out);
+	free(escaped);
+}
+
+/* Up to `end`, or NULL. */
+static void put_list(FILE *out, const char *key, char **words, char **end)
+{
+	fprintf(out, "  \"%s\": [", key);
+	for (char **word = words; word != end && *word; word++) {
+		if (word != words)
+			fputs(", ", out);
+		put_text(out, *word);
+	}
+	fputs("],\n", out);
+}
+
+static void put_member(FILE *out, const char *key, const char *text)
+{
+	fprintf(out, "  \"%s\": ", key);
+	put_text(out, text);
+	fputs(",\n", out);
+}
+
+static void put_config(FILE *out, const struct xs_launch *launch, char **all, char **argv)
+{
+	const struct xs_control *control = launch->control;
+	char host[256] = "", cwd[PATH_MAX] = "", pid[16];
+
+	(void)gethostname(host, sizeof(host) - 1);
+	(void)snprintf(pid, sizeof(pid), "%d", getpid());
+	fputs("{\n", out);
+	put_member(out, "unitrace version", "xstrace " XS_VERSION);
+	put_member(out, "app", argv[0]);
+	put_list(out, "unitrace_args", all + 1, argv);
+	put_list(out, "app_args", argv + 1, NULL);
+	put_member(out, "Host", host);
+	put_member(out, "pid", pid);
+	put_member(out, "tool", "xstrace");
+	put_member(out, "version", XS_VERSION);
+	put_member(out, "run", control->run_id);
+	if (getcwd(cwd, sizeof(cwd)))
+		put_member(out, "directory", cwd);
+	if (control->rank >= 0)
+		fprintf(out, "  \"rank\": %d,\n", control->rank);
+	fprintf(out, "  \"start_ns\": %llu\n}\n", (unsigned long long)control->real0);
+}
+
+int xs_result_create(struct xs_result *result, const struct xs_launch *launch, char **all, char **argv)
+{
+	int error = make_directory(result, launch);
+	FILE *out;
+	bool bad;
+
+	if (error < 0)
+		return error;
+	(void)snprintf(launch->control->own_directory, sizeof(launch->control->own_directory), "%s", result->directory);
+	(void)snprintf(result->config, sizeof(result->config), "%s/run_config.json", result->directory);
+	out = fopen(result->config, "wxe");
+	if (!out)
+		return -errno;
+	put_config(out, launch, all, argv);
+	bad = ferror(out);
+	return fclose(out) || bad ? -errno : 0;
+}
+
+void xs_result_remove(const struct xs_result *result)
+{
+	if (result->config[0])
+		(void)unlink(result->config);
+	if (result->directory[0])
+		(void)rmdir(result->directory);
+}

@@ -1,0 +1,142 @@
+"""--result-dir: a directory for each process, and one that says what was run."""
+
+import json
+import os
+import re
+import signal
+
+import pytest
+
+from conftest import APPS, NOBODY, Trace, is_root, wait_until
+
+ALL = "--chrome-call-logging -h -d -s -t --call-stacks"
+FILES = {
+    "chrome_trace.json",
+    "host_timing.txt",
+    "device_timing.txt",
+    "device_submission.txt",
+    "device_timeline.txt",
+    "call_stacks.folded",
+}
+
+
+def directories(path):
+    """(those of traced processes, those of launchers), by name."""
+    found = sorted(p for p in path.iterdir())
+    assert all(p.is_dir() for p in found)
+    mine = [p for p in found if "xstrace." in p.name]
+    return [p for p in found if p not in mine], mine
+
+
+def test_the_files_of_a_process(xstrace):
+    run = xstrace(f"--result-dir R {ALL}", "cl_stacks")
+    assert (run.status, run.err) == (0, "")
+    ((process,), (own,)) = directories(run.cwd / "R")
+    assert process.name == f"cl_stacks.{Trace(process / 'chrome_trace.json').pid}"
+    assert {p.name for p in process.iterdir()} == FILES
+    assert all(p.stat().st_size for p in process.iterdir())
+    assert "=== API Timing Summary ===" in (process / "host_timing.txt").read_text()
+    assert "=== Device Timing Summary ===" in (process / "device_timing.txt").read_text()
+    assert "=== Device" not in (process / "host_timing.txt").read_text()
+    assert own.name == f"xstrace.{run.pid}"
+
+
+def test_the_configuration(xstrace):
+    """unitrace's scripts read the first six."""
+    args = ["chain", 'with "quotes" \\ and\nlines', "ünïcode"]
+    run = xstrace(f"--result-dir R {ALL}", "cl_stacks", args)
+    config = json.loads((run.cwd / f"R/xstrace.{run.pid}/run_config.json").read_text())
+    assert list(config)[:6] == ["unitrace version", "app", "unitrace_args", "app_args", "Host", "pid"]
+    assert config["app"] == str(APPS / "cl_stacks")
+    assert config["app_args"] == args
+    assert config["unitrace_args"] == ["--result-dir", "R", *ALL.split()]
+    assert config["Host"] == os.uname().nodename and config["pid"] == str(run.pid)
+    assert config["directory"] == str(run.cwd)
+
+
+def test_ranks_and_descendants(xstrace):
+    script = f"{APPS}/cl_stacks; {APPS}/cl_stacks chain 2; true"
+    run = xstrace("--result-dir R --chrome-call-logging", "sh", ["-c", script], env={"PMI_RANK": "7"})
+    processes, (own,) = directories(run.cwd / "R")
+    assert len(processes) == 2
+    assert all(re.fullmatch(r"rank_7\.cl_stacks\.\d+", p.name) for p in processes)
+    assert own.name == f"rank_7.xstrace.{run.pid}"
+
+
+def test_nothing_is_overwritten(xstrace):
+    """Names that are taken already get a number."""
+    script = f"mkdir R/cl_stacks.$$; touch R/cl_stacks.$$/chrome_trace.json; exec {APPS}/cl_stacks"
+    run = xstrace("--result-dir R --chrome-call-logging", "sh", ["-c", script])
+    old, new = sorted(p for p in (run.cwd / "R").iterdir() if p.name.startswith("cl_"))
+    assert new.name == old.name + "-2"
+    assert (old / "chrome_trace.json").read_text() == ""
+    assert Trace(new / "chrome_trace.json").calls
+
+
+def test_a_program_that_has_nothing_to_show_has_no_directory(xstrace):
+    run = xstrace("--result-dir R -h", "true")
+    assert directories(run.cwd / "R")[0] == []
+
+
+def test_compressed_and_in_other_formats(xstrace):
+    options = "--result-dir R --chrome-call-logging --compress zstd -h --report-format csv"
+    run = xstrace(options, "cl_stacks")
+    ((process,), _) = directories(run.cwd / "R")
+    assert {p.name for p in process.iterdir()} == {"chrome_trace.json.zst", "host_timing.csv"}
+
+
+def test_recovered_files_are_in_the_same_directory(xstrace):
+    run = xstrace.start("--result-dir R --chrome-itt-logging", "itt_pace", ["200000", "10"])
+    process = wait_until(lambda: list(run.cwd.glob("R/itt_pace.*/chrome_trace.json")))[0]
+    xstrace.left_behind = True
+    os.kill(run.drain, signal.SIGKILL)
+    run.wait()
+    directory = re.search(r"--recover (\S+)", "\n".join(run.said))[1]
+    again = xstrace.bare(xstrace_program(), ["--recover", directory])
+    assert again.status == 0
+    assert [p.name for p in run.cwd.glob("R/itt*/*")] == [process.name]
+    assert Trace(process).tasks
+
+
+def xstrace_program():
+    from conftest import XSTRACE
+
+    return XSTRACE
+
+
+@pytest.mark.parametrize("what", ["file", "missing parent", "unwritable"])
+def test_unusable_directories_are_told_before_the_program_starts(xstrace, what):
+    path = xstrace.cwd / "there"
+    more = {}
+    if what == "file":
+        path.write_text("")
+    elif what == "missing parent":
+        path = path / "deeper"
+    elif not is_root:
+        path.mkdir(0o500)
+    else:
+        path.mkdir(0o755)
+        xstrace.cwd.chmod(0o755)
+        more = {"user": NOBODY}
+        for parent in xstrace.cwd.parents[:3]:
+            parent.chmod(0o755)
+    run = xstrace.start(f"--result-dir {path} -h", "echo", ["ran"], **more)
+    run.wait()
+    assert (run.status, run.out, run.err) == (125, "", "")
+    assert len(run.said) == 1 and str(path) in run.said[0]
+
+
+@pytest.mark.parametrize("other", ["-o rep.txt", "--output-dir-path out"])
+def test_conflicts(xstrace, other):
+    run = xstrace(f"--result-dir R {other}", "true")
+    assert run.status == 125 and len(run.said) == 1 and "--result-dir" in run.said[0]
+    assert list(run.cwd.iterdir()) == []
+
+
+def test_a_program_that_cannot_be_run_leaves_nothing(xstrace):
+    garbage = xstrace.home / "garbage"
+    garbage.write_text("\x7fELF\0\0garbage")
+    garbage.chmod(0o755)
+    run = xstrace("--result-dir R -h", garbage)
+    assert run.status == 126
+    assert list(run.cwd.iterdir()) == []

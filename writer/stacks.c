@@ -1,0 +1,318 @@
+/*
+ * --call-stacks: the stacks of calls, each distinct one kept once, as text for the trace and with the time that was spent there for
+ * <app>.<pid>.folded, which flame graph tools read.
+ *
+ * Memory is bounded: MAX_STACKS of a process, MAX_BYTES of frames and text. Later ones are shown in the trace all the same, made anew each time;
+ * in the folded file their time goes to one line, "(too many stacks)".
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "symbols.h"
+#include "writer.h"
+
+#define MAX_STACKS 65536u
+#define MAX_BYTES (24u << 20)
+#define TEXT_MAX 16384u /* of a stack in the trace: what does not fit is left out, from the outermost on */
+
+struct stack {
+	uint64_t hash; /* 0: free */
+	uint32_t function, count;
+	bool cut;
+	uint32_t text_length; /* 0: not made yet, or not kept */
+	uint64_t *frames;     /* innermost first */
+	char *text;
+	uint64_t ns;
+};
+
+struct xs_stacks {
+	struct stack *table;
+	uint32_t size, count;
+	size_t bytes;
+	uint64_t omitted_ns;
+	char text[TEXT_MAX];
+};
+
+/* Of a track: the stack of the call whose record comes next. */
+struct xs_pending {
+	uint64_t tick;
+	uint32_t count; /* 0: none */
+	bool cut;
+	uint64_t frames[XS_STACK_DEPTH_MAX];
+};
+
+void xs_stacks_read(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	const struct xs_stack_record *record = (const void *)event;
+	uint32_t count = event->name;
+
+	if (count > XS_STACK_DEPTH_MAX || size < XS_STACK_SIZE(count))
+		return;
+	if (!track->pending)
+		track->pending = calloc(1, sizeof(*track->pending));
+	if (!track->pending)
+		return;
+	track->pending->tick = event->tick;
+	track->pending->count = count;
+	track->pending->cut = event->flags & XS_FLAG_CUT;
+	memcpy(track->pending->frames, record->frame, count * sizeof(record->frame[0]));
+}
+
+static uint64_t hash_of(const struct xs_pending *pending, uint32_t function)
+{
+	uint64_t hash = function * 2ull + pending->cut;
+
+	for (uint32_t i = 0; i < pending->count; i++)
+		hash = ((hash ^ pending->frames[i]) * 0x9e3779b97f4a7c15ull) ^ (hash >> 29);
+	return hash | 1;
+}
+
+static bool grow(struct xs_stacks *stacks)
+{
+	uint32_t size = stacks->size ? 2 * stacks->size : 256;
+	struct stack *table = calloc(size, sizeof(*table));
+
+	if (!table)
+		return false;
+	for (uint32_t i = 0; i < stacks->size; i++) {
+		uint64_t at;
+
+		if (!stacks->table[i].hash)
+			continue;
+		for (at = stacks->table[i].hash >> 20; table[at % size].hash; at++)
+			;
+		table[at % size] = stacks->table[i];
+	}
+	free(stacks->table);
+	stacks->table = table;
+	stacks->size = size;
+	return true;
+}
+
+static struct stack *find(struct xs_stacks *stacks, const struct xs_pending *pending, uint32_t function)
+{
+	uint64_t hash = hash_of(pending, function), at = hash >> 20;
+	size_t bytes = pending->count * sizeof(pending->frames[0]);
+	struct stack *stack;
+
+	for (; stacks->size && (stack = &stacks->table[at % stacks->size])->hash; at++)
+		if (stack->hash == hash && stack->function == function && stack->count == pending->count && stack->cut == pending->cut &&
+		    !memcmp(stack->frames, pending->frames, bytes))
+			return stack;
+	if (stacks->count == MAX_STACKS || stacks->bytes + bytes > MAX_BYTES || (2 * stacks->count >= stacks->size && !grow(stacks)))
+		return NULL;
+	for (at = hash >> 20; stacks->table[at % stacks->size].hash; at++)
+		;
+	stack = &stacks->table[at % stacks->size];
+	stack->frames = malloc(bytes);
+	if (!stack->frames)
+		return NULL;
+	memcpy(stack->frames, pending->frames, bytes);
+	stack->hash = hash;
+	stack->function = function;
+	stack->count = pending->count;
+	stack->cut = pending->cut;
+	stacks->bytes += bytes + sizeof(*stack);
+	stacks->count++;
+	return stack;
+}
+
+/* One frame: "function+0x1f". */
+static char *put_frame(char *o, const struct xs_symbol *symbol)
+{
+	*o++ = '"';
+	o = xs_json_escape(o, symbol->name, symbol->length);
+	if (symbol->offset || symbol->name[0] != '0')
+		o += sprintf(o, "+0x%llx", (unsigned long long)symbol->offset);
+	*o++ = '"';
+	return o;
+}
+
+/* "stack":["outermost+0x1",…,"innermost+0x2"]; returns the length. */
+static uint32_t render(struct xs_process *process, const struct xs_pending *pending, char *text)
+{
+	char frame[6 * 1024 + 64], *end = text + TEXT_MAX - 64, *o = end;
+	bool cut = pending->cut;
+	size_t length;
+
+	/* from the innermost on, backwards: it counts most */
+	for (uint32_t i = 0; i < pending->count; i++) {
+		length = (size_t)(put_frame(frame, xs_symbol_of(process->run, process->watched, pending->frames[i])) - frame);
+		if ((size_t)(o - text) < length + 32) {
+			cut = true;
+			break;
+		}
+		if (i)
+			*--o = ',';
+		o -= length;
+		memcpy(o, frame, length);
+	}
+	length = (size_t)(end - o);
+	o = stpcpy(frame, cut ? "\"stack\":[\"…\"," : "\"stack\":[");
+	memmove(text + (o - frame), end - length, length);
+	memcpy(text, frame, (size_t)(o - frame));
+	o = text + (o - frame) + length;
+	*o++ = ']';
+	return (uint32_t)(o - text);
+}
+
+const char *xs_stacks_take(struct xs_track *track, const struct xs_call_record *call, uint64_t ns, size_t *ret_length)
+{
+	struct xs_process *process = track->process;
+	struct xs_pending *pending = track->pending;
+	struct xs_stacks *stacks = process->stacks;
+	struct stack *stack;
+
+	/* a call's own record may be lost, and its stack not */
+	if (!pending || !pending->count || pending->tick != call->event.tick)
+		return NULL;
+	/* a history that is only let go of */
+	if (process->run->flight && !process->chrome)
+		return NULL;
+	if (!stacks)
+		stacks = process->stacks = calloc(1, sizeof(*stacks));
+	if (!stacks)
+		return NULL;
+	stack = find(stacks, pending, xs_function_id(call->event.source, call->event.name));
+	if (stack)
+		stack->ns += ns;
+	else
+		stacks->omitted_ns += ns;
+	if (stack && stack->text_length) {
+		*ret_length = stack->text_length;
+		pending->count = 0;
+		return stack->text;
+	}
+	/* also where no trace is wanted: the files are looked at now, since they may be gone at the end */
+	*ret_length = render(process, pending, stacks->text);
+	pending->count = 0;
+	if (!stack || stacks->bytes + *ret_length > MAX_BYTES)
+		return stacks->text;
+	stack->text = malloc(*ret_length);
+	if (!stack->text)
+		return stacks->text;
+	memcpy(stack->text, stacks->text, *ret_length);
+	stack->text_length = (uint32_t)*ret_length;
+	stacks->bytes += *ret_length;
+	return stack->text;
+}
+
+/* ---- the folded file ---- */
+
+/* A line's text: frames outermost first, and the call itself. */
+static size_t fold(struct xs_process *process, const struct stack *stack, char *text, size_t size)
+{
+	size_t length, n = 0;
+	const char *function = xs_text_of(process->run, stack->function, &length);
+
+	if (stack->cut)
+		n += (size_t)snprintf(text + n, size - n, "…;");
+	for (uint32_t i = stack->count; i-- > 0 && n < size;) {
+		const struct xs_symbol *symbol = xs_symbol_of(process->run, process->watched, stack->frames[i]);
+
+		/* the loader's own function is there or not, as it was compiled */
+		if (!i && symbol->length == length && !memcmp(symbol->name, function, length))
+			break;
+		for (uint32_t k = 0; k < symbol->length && n < size; k++) {
+			char c = symbol->name[k];
+
+			text[n++] = c == ';' ? ':' : (unsigned char)c < ' ' ? '?' : c;
+		}
+		if (n < size)
+			text[n++] = ';';
+	}
+	n += n < size ? (size_t)snprintf(text + n, size - n, "%.*s", (int)length, function) : 0;
+	if (n >= size)
+		n = size - 1;
+	text[n] = '\0';
+	return n;
+}
+
+struct line {
+	char *text;
+	uint64_t ns;
+};
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(((const struct line *)a)->text, ((const struct line *)b)->text);
+}
+
+/* Calls from different places of the same functions are one line. */
+static void print(FILE *out, struct xs_process *process)
+{
+	struct xs_stacks *stacks = process->stacks;
+	struct line *lines = calloc(stacks->count + 1, sizeof(*lines));
+	char text[TEXT_MAX];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; lines && i < stacks->size; i++) {
+		struct stack *stack = &stacks->table[i];
+
+		if (!stack->hash)
+			continue;
+		(void)fold(process, stack, text, sizeof(text));
+		free(stack->text); /* its room is needed */
+		stack->text = NULL;
+		lines[n].text = strdup(text);
+		lines[n].ns = stack->ns;
+		n += lines[n].text != NULL;
+	}
+	if (lines)
+		qsort(lines, n, sizeof(*lines), by_text);
+	for (uint32_t i = 0; i < n; i++) {
+		if (i + 1 < n && !strcmp(lines[i].text, lines[i + 1].text))
+			lines[i + 1].ns += lines[i].ns;
+		else
+			fprintf(out, "%s %llu\n", lines[i].text, (unsigned long long)lines[i].ns);
+		free(lines[i].text);
+	}
+	if (stacks->omitted_ns)
+		fprintf(out, "(too many stacks) %llu\n", (unsigned long long)stacks->omitted_ns);
+	free(lines);
+}
+
+bool xs_stacks_close(struct xs_process *process)
+{
+	char path[PATH_MAX];
+	FILE *out = NULL;
+	int fd;
+	bool bad;
+
+	if (process->run->flight || (!process->stacks->count && !process->stacks->omitted_ns))
+		return false;
+	fd = xs_file_create(process, XS_FILE_FOLDED, path, sizeof(path));
+	if (fd >= 0)
+		out = fdopen(fd, "w");
+	if (!out) {
+		fprintf(stderr, "xstrace: cannot write %s: %s\n", path, strerror(fd < 0 ? -fd : errno));
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	print(out, process);
+	bad = ferror(out);
+	if (fclose(out) || bad)
+		fprintf(stderr, "xstrace: cannot write all of %s: %s\n", path, strerror(errno));
+	else
+		fprintf(stderr, "[INFO] Call stacks are stored in %s\n", path);
+	return true;
+}
+
+void xs_stacks_free(struct xs_process *process)
+{
+	struct xs_stacks *stacks = process->stacks;
+
+	for (uint32_t i = 0; stacks && i < stacks->size; i++) {
+		free(stacks->table[i].frames);
+		free(stacks->table[i].text);
+	}
+	if (stacks)
+		free(stacks->table);
+	free(stacks);
+	process->stacks = NULL;
+}
