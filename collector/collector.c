@@ -225,7 +225,6 @@ static struct xs_process_file *make_process(uint32_t slots)
 	process->serial = serial;
 	process->slots = slots;
 	process->ring_size = ring_size;
-	atomic_store_explicit(&process->rank, -1, memory_order_relaxed);
 	prctl(PR_GET_NAME, process->comm);
 	/* all of the above; pairs with the acquire in the drain process's adopt() */
 	atomic_store_explicit(&process->magic, XS_MAGIC, memory_order_release);
@@ -341,7 +340,7 @@ void xs_told_rank(int32_t rank, int32_t world_size)
 		return;
 	atomic_store_explicit(&self.process->world_size, world_size, memory_order_relaxed);
 	/* before the first record of MPI */
-	atomic_store_explicit(&self.process->rank, rank, memory_order_release);
+	atomic_store_explicit(&self.process->rank_told, rank + 1, memory_order_release);
 }
 
 void xs_request_dump(void)

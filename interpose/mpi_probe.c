@@ -1,13 +1,16 @@
 /*
- * Functions that are not in every MPI library. Programs ask whether their library has them by a weak symbol (mpi4py does), and must get the
- * answer that they would get without us, not our wrapper.
+ * Functions that are not there, and must not seem to be: programs ask by weak symbols and dlsym() whether an MPI library is loaded, and which functions
+ * it has (mpi4py asks both), and must get the answer that they would get without us.
  *
- * So once the programs's own libraries are bound, our symbols of these functions become indirect ones (STT_GNU_IFUNC): whoever is loaded later asks
- * a function of ours, which looks into the libraries that are there then. They are not indirect from the beginning since the dynamic
- * loader binds the program's libraries before this one, and warns about indirect symbols of a library that is not bound yet.
+ * So our own table of symbols is kept true. A program that is linked with MPI has its library when we are loaded: what that lacks is
+ * taken out of the table. In any other program nothing is in it, until dlopen() is called. What that binds needs an answer in the middle of it:
+ * meanwhile all are in the table, those that not every library has as indirect symbols (STT_GNU_IFUNC), which look into the libraries that
+ * are there then. The next dlsym() or dlopen() finds out whether an MPI library came. dlopen() and dlsym() are passed on by a jump, since they
+ * look at who called them.
  */
 #include "mpi_wrap.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -72,44 +75,140 @@ static const struct link_map *self(void)
 }
 
 /* Runs while the dynamic loader binds somebody: nothing of it may be called. */
-void *xs_mpi_probe(const char *name, void *wrapper)
+void *xs_mpi_probe(const char *name, const void *wrapper)
 {
 	for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
 		struct symbols s = symbols_of(map);
 
 		if (map->l_ld != _DYNAMIC && find_symbol(&s, name))
-			return wrapper;
+			return (void *)(uintptr_t)wrapper;
 	}
 	return NULL;
 }
 
-__attribute__((constructor)) static void become_indirect(void)
+/* ---- our table ---- */
+
+#define SYMBOLS 4096u
+static struct {
+	ElfW(Sym) *symbol;
+	ElfW(Addr) value;
+	uint16_t section;
+	void *(*probe)(void); /* NULL: every library has it */
+} ours[SYMBOLS];
+static uint32_t count;
+static uintptr_t first_page, end_page, base;
+enum mode { GIVEN, ALL, NONE, SETTLED };
+static _Atomic uint32_t mode, lock; /* mode: of the table */
+
+static uint32_t last_symbol(const struct symbols *s)
+{
+	uint32_t buckets = s->gnu_hash[0], first = s->gnu_hash[1], last = 0;
+	const uint32_t *bucket = s->gnu_hash + 4 + s->gnu_hash[2] * (sizeof(ElfW(Addr)) / 4), *chain = bucket + buckets;
+
+	for (uint32_t i = 0; i < buckets; i++)
+		last = bucket[i] > last ? bucket[i] : last;
+	while (last >= first && !(chain[last - first] & 1))
+		last++;
+	return last;
+}
+
+static void find_ours(void)
 {
 	const struct link_map *map = self();
-	struct symbols s = { NULL, NULL, NULL };
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = UINTPTR_MAX, to = 0;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	struct symbols s;
 
-	if (map)
-		s = symbols_of(map);
-	for (uint32_t i = 0; i < xs_mpi_optional_count; i++) {
-		const ElfW(Sym) *symbol = find_symbol(&s, xs_mpi_optional[i].name);
-
-		if (!symbol)
-			return;
-		if ((uintptr_t)symbol < from)
-			from = (uintptr_t)symbol;
-		if ((uintptr_t)(symbol + 1) > to)
-			to = (uintptr_t)(symbol + 1);
-	}
-	from &= ~(page - 1);
-	to = (to + page - 1) & ~(page - 1);
-	if (from >= to || mprotect((void *)from, to - from, PROT_READ | PROT_WRITE) < 0)
+	if (!map)
 		return;
-	for (uint32_t i = 0; i < xs_mpi_optional_count; i++) {
-		ElfW(Sym) *symbol = (ElfW(Sym) *)(uintptr_t)find_symbol(&s, xs_mpi_optional[i].name);
+	s = symbols_of(map);
+	if (!s.gnu_hash)
+		return;
+	base = map->l_addr;
+	for (uint32_t i = s.gnu_hash[1], last = last_symbol(&s); i <= last && count < SYMBOLS; i++) {
+		const char *name = s.names + s.table[i].st_name;
 
-		symbol->st_value = (uintptr_t)xs_mpi_optional[i].probe - map->l_addr;
-		symbol->st_info = ELF64_ST_INFO(ELF64_ST_BIND(symbol->st_info), STT_GNU_IFUNC);
+		if (strncmp(name, "MPI_", 4) && strncmp(name, "mpi_", 4))
+			continue;
+		ours[count].symbol = (ElfW(Sym) *)(uintptr_t)&s.table[i];
+		ours[count].value = s.table[i].st_value;
+		ours[count].section = s.table[i].st_shndx;
+		for (uint32_t k = 0; k < xs_mpi_optional_count; k++)
+			if (!strcmp(name, xs_mpi_optional[k].name))
+				ours[count].probe = xs_mpi_optional[k].probe;
+		if (!first_page || (uintptr_t)ours[count].symbol < first_page)
+			first_page = (uintptr_t)ours[count].symbol;
+		if ((uintptr_t)(ours[count].symbol + 1) > end_page)
+			end_page = (uintptr_t)(ours[count].symbol + 1);
+		count++;
 	}
-	(void)mprotect((void *)from, to - from, PROT_READ);
+	first_page &= ~(page - 1);
+	end_page = (end_page + page - 1) & ~(page - 1);
+}
+
+static void set_table(enum mode wanted)
+{
+	if (!count || mprotect((void *)first_page, end_page - first_page, PROT_READ | PROT_WRITE) < 0)
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		ElfW(Sym) *symbol = ours[i].symbol;
+		bool there = wanted == ALL || (wanted == SETTLED && (!ours[i].probe || ours[i].probe()));
+		bool indirect = wanted == ALL && ours[i].probe;
+
+		/* the dynamic loader goes by the value */
+		symbol->st_value = indirect ? (uintptr_t)ours[i].probe - base : there ? ours[i].value : 0;
+		symbol->st_info = ELF64_ST_INFO(ELF64_ST_BIND(symbol->st_info), indirect ? STT_GNU_IFUNC : STT_FUNC);
+		symbol->st_shndx = there ? ours[i].section : SHN_UNDEF;
+	}
+	(void)mprotect((void *)first_page, end_page - first_page, PROT_READ);
+	atomic_store_explicit(&mode, wanted, memory_order_relaxed);
+}
+
+/* Something may be bound from now on (opening), or was. */
+static void look(bool opening)
+{
+	if (atomic_load_explicit(&mode, memory_order_relaxed) == SETTLED || atomic_exchange_explicit(&lock, 1, memory_order_acquire))
+		return; /* another thread is at it */
+	if (!count)
+		find_ours();
+	if (xs_mpi_probe("PMPI_Init", ours))
+		set_table(SETTLED);
+	else if (opening != (atomic_load_explicit(&mode, memory_order_relaxed) == ALL))
+		set_table(opening ? ALL : NONE);
+	atomic_store_explicit(&lock, 0, memory_order_release);
+}
+
+__attribute__((constructor)) static void first_look(void)
+{
+	look(false);
+}
+
+static void *real(const char *name)
+{
+	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17" };
+	void *found = NULL;
+
+	for (size_t i = 0; !found && i < sizeof(versions) / sizeof(versions[0]); i++)
+		found = dlvsym(RTLD_NEXT, name, versions[i]);
+	return found;
+}
+
+XS_EXPORT void *dlopen(const char *path, int flags)
+{
+	static void *(*next)(const char *path, int flags);
+
+	if (__builtin_expect(!next, 0))
+		*(void **)&next = real("dlopen");
+	if (path)
+		look(true);
+	return next(path, flags);
+}
+
+XS_EXPORT void *dlsym(void *restrict handle, const char *restrict name)
+{
+	static void *(*next)(void *restrict handle, const char *restrict name);
+
+	if (__builtin_expect(!next, 0))
+		*(void **)&next = real("dlsym");
+	look(false);
+	return next(handle, name);
 }

@@ -25,7 +25,7 @@ extern struct xs_mpi_abi xs_mpi_abi;
 /* The function of that name behind us, seen from the wrapper's caller; never NULL. */
 void *xs_mpi_find(const char *name, void *caller) __attribute__((cold));
 /* For an optional function's symbol: the wrapper if the MPI library has the function, else NULL, as without us. */
-void *xs_mpi_probe(const char *name, void *wrapper);
+void *xs_mpi_probe(const char *name, const void *wrapper);
 
 struct xs_mpi_call {
 	struct xs_call call;

@@ -3,6 +3,7 @@
 import collections
 import shutil
 import subprocess
+import sys
 import time
 
 import pytest
@@ -146,6 +147,22 @@ def test_under_xstrace(xstrace, mpi_app):
     assert sorted(ranks) == [0, 1] and all(t.metadata["world_size"] == 2 for t in run.traces)
     for rank, trace in ranks.items():
         assert trace.path.name == f"mpi_first.{trace.pid}.{rank}.json"
+
+
+def test_what_programs_ask_for(xstrace):
+    """Who looks whether an MPI library is there, and what it has, gets the same answers."""
+    script = """
+import ctypes
+names = "MPI_Init", "MPI_Send_c", "MPI_Abi_get_version"
+everything = ctypes.CDLL(None)
+print([hasattr(everything, name) for name in names])
+ctypes.CDLL("libmpich.so.12", ctypes.RTLD_GLOBAL)
+print([hasattr(everything, name) for name in names])
+"""
+    words = [sys.executable, ["-c", script]]
+    bare, traced = xstrace.bare(*words), xstrace(MPI, *words)
+    assert bare.status == traced.status == 0 and bare.out == traced.out
+    assert bare.out.splitlines()[0] == "[False, False, False]" and "True" in bare.out
 
 
 def test_others_do_not_pay(xstrace):

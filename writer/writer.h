@@ -236,9 +236,9 @@ struct xs_work {
 /* Of the job: as MPI says, else as the launcher was told; -1: unknown. */
 static inline int32_t xs_process_rank(const struct xs_process *process)
 {
-	int32_t rank = atomic_load_explicit(&process->file->rank, memory_order_acquire);
+	int32_t told = atomic_load_explicit(&process->file->rank_told, memory_order_acquire);
 
-	return rank >= 0 ? rank : process->run->rank;
+	return told > 0 ? told - 1 : process->run->rank;
 }
 
 /* ---- adopt.c ---- */
