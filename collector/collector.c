@@ -4,7 +4,7 @@
  * Rules: no memory from the application's allocator, no descriptor left open, errno as it was. What must not survive a
  * fork (the gate, the lock, the state) lives in one page that the kernel wipes in the child.
  */
-#include "collector.h"
+#include "call_values.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -177,6 +177,7 @@ static bool map_run(void)
 	xs_bell = &control->bell;
 	xs_run_paused = &control->paused;
 	xs_use_tsc = control->use_tsc;
+	xs_log_calls = control->options.call_logging;
 	self.have_key = !pthread_key_create(&self.key, thread_detach);
 	self.control = control;
 	return true;

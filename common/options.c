@@ -128,7 +128,9 @@ const struct xs_option xs_option_table[] = {
 	FLAG('d', "device-timing", device_timing, "Report the time kernels and copies took on devices"),
 	FLAG('s', "kernel-submission", kernel_submission, "Report how long kernels and copies were queued, submitted and executed"),
 	FLAG('t', "device-timeline", device_timeline, "Print one line for each kernel and copy as it completes"),
-	FLAG(0, "pid", show_pid, "-t: with the process of each command"),
+	FLAG('c', "call-logging", call_logging, "Print every host API call with its arguments and its result"),
+	FLAG(0, "tid", show_tid, "-c: with the thread of each call"),
+	FLAG(0, "pid", show_pid, "-c, -t: with the process of each call and command"),
 	FLAG(0, "demangle", demangle, "Show the C++ names of kernels (Level Zero's are always shown so)"),
 	FLAG(0, "separate-tiles", separate_tiles, "Show the tiles of a device each for itself where work is spread over them"),
 	CHOICE(0, "report-format", report_format, "text|json|csv", "How reports are written; docs/REPORTS.md has the columns. json and csv need -o"),
@@ -140,6 +142,7 @@ const struct xs_option xs_option_table[] = {
 	FLAG(0, "chrome-ccl-logging", chrome_ccl, "Trace oneCCL's collectives, by their ITT tasks and events"),
 	FLAG(0, "chrome-dnn-logging", chrome_dnn, "Trace oneDNN's primitives, by their ITT tasks"),
 	FLAG('r', "ccl-summary-report", ccl_summary, "Report the time spent in oneCCL's collectives, by message size"),
+	TEXT(0, "chrome-kmd-logging", kmd_script, "SCRIPT", "Trace the kernel's side with a bpftrace script beside the application, into oskmd.<pid>.json (needs root)"),
 	MAYBE_COUNT(0, "call-stacks", call_stacks, 1, XS_STACK_DEPTH_MAX, "16",
 		    "Note where each call was made: the innermost N frames (default 16) in the trace, and <app>.<pid>.folded for flame graphs"),
 	FLAG(0, "chrome-no-thread-on-device", no_thread_on_device,
@@ -429,7 +432,7 @@ static int finish(struct xs_options *options, char *error, size_t error_size)
 	if (options->flight && options->on_full == XS_FULL_OVERWRITE)
 		return fail(error, error_size, "--flight-recorder keeps the newest records itself; leave out --on-full=overwrite");
 	if (options->flight && xs_want_reports(options))
-		return fail(error, error_size, "--flight-recorder writes traces; for reports (-h, -d, -s, -t, -r) run without it");
+		return fail(error, error_size, "--flight-recorder writes traces; for reports (-h, -d, -s, -t, -c, -r) run without it");
 	if (options->flight && !xs_want_chrome(options))
 		return fail(error, error_size, "--flight-recorder needs a trace: give a --chrome-…-logging option too");
 	if (!options->flight && (options->trigger[0] || options->flight_memory))
@@ -438,12 +441,14 @@ static int finish(struct xs_options *options, char *error, size_t error_size)
 		options->flight_memory = 256u << 20;
 	if (options->compress && !xs_want_chrome(options))
 		return fail(error, error_size, "--compress needs a trace: give a --chrome-…-logging option too");
-	if (!xs_want_chrome(options) && !xs_want_reports(options))
+	if (options->flight && options->kmd_script[0])
+		return fail(error, error_size, "--flight-recorder keeps the application's records; for --chrome-kmd-logging run without it");
+	if (!xs_want_chrome(options) && !xs_want_reports(options) && !options->kmd_script[0])
 		options->host_timing = options->device_timing = true;
 	if (options->call_stacks && !xs_want_calls(options) && !xs_want_device(options))
 		return fail(error, error_size, "--call-stacks is about API calls: give -h, -d or a --chrome-…-logging option of calls or kernels too");
 	if (options->report_format && !xs_want_reports(options))
-		return fail(error, error_size, "--report-format needs a report: give one of -h, -d, -s, -t, -r too");
+		return fail(error, error_size, "--report-format needs a report: give one of -h, -d, -s, -t, -c, -r too");
 	if (options->report_format && !options->output[0] && !options->result_dir[0])
 		return fail(error, error_size, "--report-format=json and csv need --output or --result-dir: stderr has other lines too");
 	if (options->result_dir[0] && (options->output[0] || options->output_dir[0]))

@@ -67,6 +67,7 @@ struct xs_options {
 	char output[XS_PATH_MAX];
 	char output_dir[XS_PATH_MAX]; /* --result-dir's too */
 	char result_dir[XS_PATH_MAX];
+	char kmd_script[XS_PATH_MAX];
 	char recover[XS_PATH_MAX];
 };
 

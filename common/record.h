@@ -30,6 +30,9 @@ enum xs_kind {
 	XS_RELATION,   /* between two tasks; struct xs_task_record, flags: enum xs_relation */
 	XS_TRACK,      /* the thread's tasks go to the track `name` from here on; 0: to its own again */
 	XS_KERNEL,     /* what a kernel is made of, before its first XS_DEVICE; struct xs_kernel_record */
+	XS_DEVICE_USED, /* a device is used for the first time; name: interned, flags: enum xs_device_type */
+	XS_CALL_IN,    /* -c: the argument words of a call, before its XS_CALL: 8 bytes each behind the event */
+	XS_CALL_OUT,   /* -c: what it returned and what its arguments point to, behind the XS_CALL if it succeeded; struct xs_values_record */
 	XS_STACK,      /* where the call was made whose record follows; struct xs_stack_record */
 };
 
@@ -75,6 +78,24 @@ struct xs_call_record {
 	int64_t result;        /* as the API returned it; pointers are 0 unless the call failed */
 };
 static_assert(sizeof(struct xs_call_record) == 32, "two calls in a cache line");
+
+struct xs_values_record {
+	struct xs_event event; /* tick: as the XS_CALL's; name: function number */
+	uint64_t result;       /* of a function that returns no error code */
+	uint32_t length;       /* bytes of values that follow; the record's size is rounded up */
+	uint32_t reserved;
+	/* struct xs_value … */
+};
+static_assert(sizeof(struct xs_values_record) == 32, "multiple of 16");
+
+/* What one argument points to: `bytes` follow, padded to 8. */
+struct xs_value {
+	uint8_t argument; /* from 0 */
+	uint8_t member;   /* 1: text that a member of the struct points to, not the struct */
+	uint16_t bytes;
+	uint32_t count;   /* how many values there are; bytes hold as many as fitted */
+};
+static_assert(sizeof(struct xs_value) == 8, "keeps the values aligned");
 
 enum xs_device_class { XS_WORK_KERNEL, XS_WORK_COPY, XS_WORK_FILL, XS_WORK_MAP, XS_WORK_OTHER };
 /* Where a copy's end lies; OpenCL leaves it unknown. */

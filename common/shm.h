@@ -91,6 +91,8 @@ struct xs_control {
 	_Atomic uint32_t segment_count;
 	struct xs_segment segments[XS_SEGMENTS_SAVED];
 	struct xs_options options;
+	_Atomic uint32_t kmd_ready; /* futex: --chrome-kmd-logging: 1: the application may start */
+	char own_directory[PATH_MAX]; /* --result-dir: where run_config.json is */
 	char arguments[1024]; /* xstrace's own, with blanks between; may be cut */
 	char command[4096]; /* the application's argv, NUL-separated, empty string at the end; may be cut */
 };

@@ -37,6 +37,7 @@ struct xs_ze_device_info {
 	uint32_t name;         /* interned */
 	uint8_t type;          /* enum xs_device_type */
 	uint64_t copy_only;    /* groups of engines, a bit each */
+	bool unwanted;         /* by --devices-to-sample */
 };
 
 struct xs_ze_context {

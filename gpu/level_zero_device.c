@@ -51,6 +51,28 @@ static struct xs_ze_device_info *find_device(ze_device_handle_t handle)
 	return NULL;
 }
 
+/* Does --devices-to-sample name it? It counts the devices of all drivers. */
+static bool device_wanted(ze_device_handle_t handle)
+{
+	uint64_t wanted = xs_options_of_run()->level_zero_devices;
+	ze_driver_handle_t drivers[32];
+	uint32_t driver_count = 32, number = 0;
+
+	if (wanted == UINT64_MAX || xs_ze.zeDriver.pfnGet(&driver_count, drivers))
+		return true;
+	for (uint32_t i = 0; i < driver_count && i < 32; i++) {
+		ze_device_handle_t found[64];
+		uint32_t count = 64;
+
+		if (xs_ze.zeDevice.pfnGet(drivers[i], &count, found))
+			continue;
+		for (uint32_t k = 0; k < count && k < 64; k++, number++)
+			if (found[k] == handle)
+				return number < 64 && wanted >> number & 1;
+	}
+	return true;
+}
+
 /* With what the driver says about it; the driver is not called with the lock held. */
 static struct xs_ze_device_info *add_device(ze_device_handle_t handle, const struct xs_ze_device_info *whole, uint32_t tile)
 {
@@ -79,6 +101,7 @@ static struct xs_ze_device_info *add_device(ze_device_handle_t handle, const str
 		if (xs_ze.zeDevice.pfnGetSubDevices(handle, &fresh.tiles, fresh.tile_handle))
 			fresh.tiles = 0;
 	}
+	fresh.unwanted = whole ? whole->unwanted : !device_wanted(handle);
 	xs_ze_lock(&device_lock);
 	device = find_device(handle);
 	if (!device && device_count < sizeof(devices) / sizeof(devices[0])) {

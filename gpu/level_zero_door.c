@@ -159,7 +159,7 @@ EXPORT ze_result_t xs_ze_table(uint32_t number, const char *name, uint32_t versi
 		return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
 	if (number < XS_ZE_TABLES && options) {
 		xs_ze_calls = xs_want_calls(options);
-		xs_ze_appends = xs_ze_calls || options->chrome_kernel;
+		xs_ze_appends = xs_want_enqueues(options);
 		xs_ze_device = xs_want_device(options);
 		xs_ze_wrap(number, version, entries, xs_ze_calls, !seen[number] || seen[number] == entries);
 		seen[number] = entries;

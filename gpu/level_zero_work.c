@@ -346,7 +346,7 @@ bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t handle, uint3
 	work->signal_after = NULL;
 	work->resets = false;
 	work->list = xs_ze_device && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
-	if (!work->list)
+	if (!work->list || work->list->device->unwanted)
 		return true;
 	work->node = xs_ze_node_get(work->list->context);
 	if (!work->node)

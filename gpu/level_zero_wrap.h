@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "collector.h"
+#include "call_values.h"
 #include "level_zero_functions.h"
 #include "level_zero_tables.h"
 

@@ -76,10 +76,22 @@ static bool device_wanted(cl_device_id id)
 	return true; /* the runtime keeps it to itself */
 }
 
+/* Reports are told of the type before any command has run. */
+static void device_used(const struct device *device)
+{
+	struct xs_event *event = xs_record_begin(sizeof(*event), XS_DEVICE_USED, XS_SOURCE_OPENCL, device->type, device->name, XS_ROLE_OTHER);
+
+	if (!event)
+		return;
+	event->tick = xs_tick(xs_use_tsc);
+	xs_record_end(sizeof(*event));
+}
+
 static uint8_t device_index(cl_device_id id)
 {
 	char name[256] = "";
 	cl_device_type type = 0;
+	bool found = false;
 	uint32_t i;
 
 	while (atomic_flag_test_and_set_explicit(&device_lock, memory_order_acquire))
@@ -97,8 +109,11 @@ static uint8_t device_index(cl_device_id id)
 								      : XS_DEVICE_UNKNOWN;
 		devices[i].unwanted = !device_wanted(id);
 		device_count++;
+		found = true;
 	}
 	atomic_flag_clear_explicit(&device_lock, memory_order_release);
+	if (found)
+		device_used(&devices[i]);
 	return (uint8_t)(i < MAX_DEVICES ? i : MAX_DEVICES - 1);
 }
 

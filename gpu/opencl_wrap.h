@@ -8,7 +8,7 @@
 
 #include <CL/cl_icd.h>
 
-#include "collector.h"
+#include "call_values.h"
 #include "opencl_functions.h"
 
 struct xs_cl_queue;

@@ -5,6 +5,7 @@ The loader gives a layer each of its tables of functions, filled; the layer keep
 import re
 import sys
 
+import arguments
 from prototypes import Function, preprocess, write_numbers
 
 
@@ -33,7 +34,7 @@ def read_functions(text):
             if not name.endswith('ProcAddrTable')}
 
 
-def wrapper(function, target, table):
+def wrapper(function, target, table, call, types):
     """The wrapper's C code: what is done before the call, the call, its record, what is done after it."""
     name, number = function.name, f'FN_{function.name}'
     work = table['work'].get(name)
@@ -42,19 +43,27 @@ def wrapper(function, target, table):
     if work and not ('hCommandList' in function.names and 'hSignalEvent' in function.names):
         sys.exit(f'{name}: listed under [work], but has no hCommandList and hSignalEvent')
     real = (f'xs_hook_{name}' if name in table['hooks'] else target) + function.call
-    lines = [f'static ze_result_t ZE_APICALL wrap_{name}({function.parameters})', '{',
-             f'\tstruct {"xs_ze_work work" if work else "xs_call call"};', '\tze_result_t ret;', '', before]
+    # the event may be another one: what the application gave is shown
+    given = re.sub(r'\bhSignalEvent\b', 'given', function.call[1:-1]) if work else function.call[1:-1]
+    given = f', {given}' if given else ''
+    show_in = f'if (xs_log_calls)\n\t\t\tin_{name}({"&work.call" if work else "&call"}{given});'
+    show_out = (f'if (xs_log_calls && ret == ZE_RESULT_SUCCESS)\n\t\t\tout_{name}({"&work.call" if work else "&call"}{given});'
+                if arguments.has_values(call, types) else '')
+    lines = arguments.in_code(call, types, table['source']) + arguments.out_code(call, types, table['source'])
+    lines += [f'static ze_result_t ZE_APICALL wrap_{name}({function.parameters})', '{',
+              f'\tstruct {"xs_ze_work work" if work else "xs_call call"};', '\tze_result_t ret;',
+              '\tze_event_handle_t given = hSignalEvent;' if work else '', '', before]
     enter = f'xs_call_enter(&call, {table["source"]}, {number})'
     if work:
         lines += [f'\tif (!xs_ze_enter(&work, hCommandList, {number}, XS_WORK_{work["class"]}, &hSignalEvent))',
-                  f'\t\treturn {real};',
+                  f'\t\treturn {real};', f'\t{show_in}',
                   f'\tif (work.node)\n\t\t{work["setup"]};' if 'setup' in work else '',
-                  f'\tret = {real};', '\treturn xs_ze_leave(&work, ret);']
+                  f'\tret = {real};', '\tret = xs_ze_leave(&work, ret);', f'\t{show_out}' if show_out else '', '\treturn ret;']
     else:
         wanted = 'xs_ze_calls && ' if name in table['hooks'] or before or after else ''
-        lines += [f'\tif ({wanted}{enter}) {{', f'\t\tret = {real};',
+        lines += [f'\tif ({wanted}{enter}) {{', f'\t\t{show_in}', f'\t\tret = {real};',
                   f'\t\txs_call_end(&call, xs_call_header({table["source"]}, {number}, ret ? XS_FLAG_FAILED : 0), ret);',
-                  '\t} else {', f'\t\tret = {real};', '\t}', after, '\treturn ret;']
+                  f'\t\t{show_out}' if show_out else '', '\t} else {', f'\t\tret = {real};', '\t}', after, '\treturn ret;']
     return '\n'.join(line for line in lines if line) + '\n}\n'
 
 
@@ -90,12 +99,12 @@ def write_layer(out, note, tables, table):
     (out / 'level_zero_layer.c').write_text('\n'.join(lines + ['']))
 
 
-def write_wrap(out, note, tables, functions, table):
+def write_wrap(out, note, tables, functions, table, calls, types):
     """level_zero_wrap.c: the wrappers, and what puts them into a table."""
     code = [note, '#include "level_zero_wrap.h"', '']
     target = {f: f'xs_ze.{t.name}.{member}' for t in tables for member, f in t.entries}
     target.update((f, f'xs_ze.extension.{f}') for f in functions if f not in target)
-    code += [wrapper(functions[f], target[f], table) for f in functions]
+    code += [wrapper(functions[f], target[f], table, calls[f], types) for f in functions]
     code += ['#ifdef ZE_API_VERSION_CURRENT_M', '#define HEADER_VERSION ZE_API_VERSION_CURRENT_M', '#else',
              '#define HEADER_VERSION ZE_API_VERSION_CURRENT', '#endif', '',
              '/* How many entries may be touched: those that both the loader and the headers have. */',
@@ -124,6 +133,29 @@ def write_wrap(out, note, tables, functions, table):
     (out / 'level_zero_wrap.c').write_text('\n'.join(code))
 
 
+def shown(argument):
+    """pCount points to Count, phDevices to hDevices: as unitrace calls them."""
+    match = re.fullmatch(r'pp?((?:[A-Z]|h[A-Z])\w*)', argument.name)
+    return argument.name, match[1] if match else argument.name
+
+
+def read_calls(table, text, functions, compiler):
+    """What the arguments of each function mean, and the types of the headers."""
+    types = arguments.Types(text)
+    notes = arguments.read_notes(arguments.header_files(table['headers'], compiler, 'level_zero'))
+    calls = {}
+    for name, function in functions.items():
+        call = calls[name] = arguments.Call(function)
+        arguments.apply_table(call, types, table)
+        arguments.apply_notes(call, notes, types)
+        arguments.apply_defaults(call, types)
+        arguments.apply_members(call, table)
+        for argument in call.arguments:
+            if any(re.fullmatch(pattern, f'{name}.{argument.name}') for pattern in table['unread']):
+                argument.count = None
+    return types, calls
+
+
 def write(table, api, out, compiler):
     """All that is generated for Level Zero."""
     text = preprocess(table['headers'], compiler)
@@ -136,5 +168,10 @@ def write(table, api, out, compiler):
     note = f'/* Made by interpose/generate.py from {", ".join(table["headers"])} and {api}.toml. */\n'
     write_numbers(out, api, note, list(functions))
     write_tables(out, note, tables, functions, table)
-    write_wrap(out, note, tables, functions, table)
+    types, calls = read_calls(table, text, functions, compiler)
+    made = arguments.Tables(types, set(), True, table)
+    for f in functions:
+        made.function(calls[f], shown)
+    made.write(out / f'{api}_arguments.c', note, table['headers'], api, list(functions), calls, 'ze_result_t')
+    write_wrap(out, note, tables, functions, table, calls, types)
     write_layer(out, note, tables, table)

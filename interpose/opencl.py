@@ -2,12 +2,12 @@
 import re
 import sys
 
+import arguments
 from prototypes import Function, preprocess, write_numbers
 
 
-def read_functions(table, compiler):
+def read_functions(table, text):
     """All functions of the header by name, and the names in the order of the loader's table."""
-    text = preprocess([table['header']], compiler)
     prefix = table['prefix']
     name = rf'({prefix}[A-Z]\w*)'
     found = {}
@@ -22,7 +22,7 @@ def read_functions(table, compiler):
     return found, [f for f in order if f in found]
 
 
-def body(function, table, target):
+def body(function, table, target, call, types):
     """The wrapper's C code."""
     name, returns = function.name, function.returns
     work = table['work'].get(name)
@@ -39,11 +39,17 @@ def body(function, table, target):
     else:
         result, flags = '0', '0'
     number = f'FN_{name}'
-    lines = [f'static {returns} {table["call"]} wrap_{name}({function.parameters})', '{']
+    lines = arguments.in_code(call, types, table['source']) + arguments.out_code(call, types, table['source'])
+    lines += [f'static {returns} {table["call"]} wrap_{name}({function.parameters})', '{']
     lines.append(f'\tstruct {"xs_cl_work work" if work else "xs_call call"};')
     if assign:
         lines.append(f'\t{returns} ret;')
     straight = f'{real}{function.call};'
+    # the event may be redirected: what the application gave is kept
+    given = re.sub(r'\bevent\b', 'given', function.call[1:-1]) if work else function.call[1:-1]
+    given = f', {given}' if given else ''
+    if work:
+        lines.append('\tcl_event *given = event;')
     lines.append('')
     if work:
         lines.append(f'\tif (!xs_cl_enter(&work, command_queue, {number}, XS_WORK_{work["class"]}, &event))')
@@ -51,6 +57,8 @@ def body(function, table, target):
         enter = f'xs_call_enter(&call, {table["source"]}, {number})'
         lines.append(f'\tif (!xs_cl_calls || !{enter})' if hooked else f'\tif (!{enter})')
     lines.append(f'\t\treturn {straight}' if assign else f'\t{{\n\t\t{straight}\n\t\treturn;\n\t}}')
+    of_call = '&work.call' if work else '&call'
+    lines += ['\tif (xs_log_calls)', f'\t\tin_{name}({of_call}{given});']
     if work and 'setup' in work:
         lines.append(f'\t{work["setup"]};')
     lines.append(f'\t{assign}{real}{function.call};')
@@ -59,15 +67,44 @@ def body(function, table, target):
         lines.append(f'\txs_cl_leave(&work, {result}, {failed}, {work.get("bytes", "0")});')
     else:
         lines.append(f'\txs_call_end(&call, xs_call_header({table["source"]}, {number}, {flags}), {result});')
+    if arguments.has_values(call, types):
+        good = {'cl_int': ' && ret >= 0', 'void': ''}.get(returns, ' && ret')
+        value = ', ret' if arguments.returns_value(call) else ''
+        lines += [f'\tif (xs_log_calls{good})', f'\t\tout_{name}({of_call}{value}{given});']
     if give:
         lines.append(f'\t{give}')
     lines.append('}\n')
     return '\n'.join(lines)
 
 
+def shown(argument):
+    """numEventsInWaitList: as the API's own tracing extension calls it."""
+    words = argument.name.split('_')
+    name = words[0] + ''.join(word[:1].upper() + word[1:] for word in words[1:])
+    return name, name
+
+
+def read_calls(table, text, functions, compiler):
+    """What the arguments of each function mean, and the types of the header."""
+    types = arguments.Types(text)
+    flags = arguments.read_defines(arguments.header_files([table['header']], compiler, 'CL'), types, table['not_constants'])
+    calls = {}
+    for name, function in functions.items():
+        call = calls[name] = arguments.Call(function)
+        for argument in call.arguments:
+            if argument.name in table['inputs']:
+                argument.direction = 'in'
+        arguments.apply_table(call, types, table)
+        arguments.apply_defaults(call, types)
+        if call['errcode_ret']:
+            call['errcode_ret'].count = None  # the result says it
+    return types, flags, calls
+
+
 def write(table, api, out, compiler):
     """Writes opencl_wrap.c, and the numbers and names of its functions."""
-    found, order = read_functions(table, compiler)
+    text = preprocess([table['header']], compiler)
+    found, order = read_functions(table, text)
     for section in (table['work'], table['hooks']):
         for name in list(section):
             if name not in found and isinstance(section, dict):
@@ -77,12 +114,17 @@ def write(table, api, out, compiler):
     note = f'/* Made by interpose/generate.py from <{table["header"]}> and {api}.toml. */\n'
 
     write_numbers(out, api, note, functions)
+    types, flags, calls = read_calls(table, text, found, compiler)
+    tables = arguments.Tables(types, flags, False, table)
+    for f in functions:
+        tables.function(calls[f], shown)
+    tables.write(out / f'{api}_arguments.c', note, [table['header']], api, functions, calls, 'cl_int')
 
     code = [note, f'#include "{api}_wrap.h"\n', 'static struct {']
     code += [f'\t{found[f].returns} ({table["call"]} *{f})({found[f].parameters});' for f in extensions]
     code += ['} extension;\n']
-    code += [body(found[f], table, 'xs_cl_target') for f in order]
-    code += [body(found[f], table, 'extension') for f in extensions]
+    code += [body(found[f], table, 'xs_cl_target', calls[f], types) for f in order]
+    code += [body(found[f], table, 'extension', calls[f], types) for f in extensions]
     code += ['void xs_cl_wrap(cl_icd_dispatch *layer, bool all)', '{']
     for f in order:
         needed = f in table['work'] or f in table['hooks']

@@ -157,3 +157,20 @@ def test_a_driver_that_crashes(xstrace):
 def test_calls_of_all_devices_stay(xstrace):
     run = xstrace("-h --devices-to-sample 0", APPS / "cl_dlopen", env=NO_LEVEL_ZERO)
     assert run.status == 0
+
+
+@needs_softgpu
+@pytest.mark.parametrize("device", [0, 1, 2])
+def test_level_zeros_devices(xstrace, device):
+    """Work of the other devices stays away, also of their tiles; calls are all there."""
+    options = "--chrome-kernel-logging --devices-to-sample 0,2"
+    for more in ([], ["--tile", "1"]):
+        args = ["--kernels", "5", "--device", device, *more]
+        run = xstrace(options, "ze_matrix", args, env=softgpu(3, 2))
+        assert run.status == 0
+        launches = [c for t in run.traces for c in t.calls if "LaunchKernel" in c.name]
+        assert len(launches) >= 5
+        kernels = sum("global" in s.args for t in run.traces for s in t.device)
+        assert kernels == (0 if device == 1 else 5)
+        if device == 1:
+            assert work(run) == 0

@@ -145,6 +145,7 @@ VALUES = {
     "output-dir-path": "out",
     "result-dir": "results",
     "call-stacks": "32",
+    "chrome-kmd-logging": "/dev/null",
     "delay": "20ms",
     "duration": "1.5s",
     "iterations": "step:2-3",

@@ -8,9 +8,10 @@ import sys
 
 import pytest
 
-from conftest import ROOT
+from conftest import BUILD, ROOT
 
 CALL = "--chrome-call-logging --call-stacks"
+SOFTGPU = BUILD / "tests/softgpu/libze_softgpu.so"
 PLUGIN = """
 static __attribute__((noinline)) void inside_%(name)s(void (*call)(void))
 {
@@ -178,3 +179,16 @@ def test_python(xstrace):
     assert run.status == 0
     starts = {functions(s)[0] for s in run.trace.calls}
     assert starts == {"_start"}, starts
+
+
+@pytest.mark.skipif(not SOFTGPU.exists(), reason="no Level Zero headers")
+@pytest.mark.parametrize("options", ["--chrome-call-logging", "--chrome-kernel-logging", "-d"])
+def test_level_zero(xstrace, options):
+    env = {"ZE_ENABLE_ALT_DRIVERS": str(SOFTGPU)}
+    run = xstrace(f"{options} --call-stacks", "ze_matrix", ["--kernels", "3"], env=env)
+    assert run.status == 0
+    launches = [frames for frames in folded(run) if frames[-1] == "zeCommandListAppendLaunchKernel"]
+    assert launches and all("main" in frames for frames in launches)
+    if "chrome" in options:
+        calls = [s for s in run.trace.calls if s.name == "zeCommandListAppendLaunchKernel"]
+        assert len(calls) == 3 and all("main" in functions(s) for s in calls)

@@ -293,3 +293,45 @@ def test_silent_children_of_a_program_that_traces(xstrace):
     run = xstrace(ITT, "bash", ["-c", script])
     assert len(run.trace_files) == 1 and run.trace.count("tasks") == 1
     assert len(expected_lines(run.out)) == 1
+
+
+# ---- programs that have lost the environment ----
+
+
+def lost(run):
+    return [line for line in run.said if "started without xstrace's variables" in line]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["env", "-i", "/bin/sleep", "2"],
+        ["sh", "-c", "env -i /bin/sleep 2; true"],
+        ["sh", "-c", "env -i /bin/sleep 2 & wait"],
+        [sys.executable, "-c", "import subprocess; subprocess.run(['/bin/sleep', '2'], env={})"],
+        ["env", "-i", "sh", "-c", "/bin/sleep 2; true"],
+    ],
+    ids=["itself", "child", "in the background", "spawned", "and its child"],
+)
+def test_a_program_without_our_variables_is_told(xstrace, command):
+    run = xstrace(ITT, command[0], command[1:])
+    assert run.status == 0
+    (line,) = lost(run)
+    assert "1 program was" in line and re.search(r": (sleep|sh) \(\d+\);", line)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sleep", "0.5"],
+        ["sh", "-c", "sleep 0.5 & sleep 0.5; wait"],
+        ["sh", "-c", f"for i in 1 2 3 4 5 6 7 8; do {APPS}/static_hello; sleep 0.06; done"],
+        ["env", "-i", "/bin/true"],
+        [sys.executable, "-c", "import os, time; os.fork(); os.environ.clear(); time.sleep(0.5)"],
+    ],
+    ids=str,
+)
+def test_others_are_not(xstrace, command):
+    """Static programs, forked children, programs that are over at once, and those that cleared their variables later."""
+    run = xstrace(ITT, command[0], command[1:])
+    assert run.status == 0 and lost(run) == []

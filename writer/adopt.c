@@ -212,6 +212,7 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 	process->start = start && start * 10000000u <= file->join_boot + 20000000u ? start : UINT64_MAX;
 	if (run->options->host_timing || run->options->device_timing || run->options->kernel_submission || run->options->ccl_summary)
 		process->summary = xs_summary_open();
+	process->log_calls = run->options->call_logging && !run->flight;
 	process->watch_tasks = process->summary && run->options->ccl_summary;
 	if (run->recovering) {
 		xs_process_find_tracks(process);

@@ -234,7 +234,37 @@ void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, ui
 	finish(process->chrome, put_name(o, process, name));
 }
 
-void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end, const char *stack, size_t length)
+/*
+ * ,"args":{…}: the result of a call that failed, where it was made (`stack`, or NULL), and with -c what is known about it; nothing
+ * when there is nothing to say.
+ */
+static char *put_call(char *o, const struct xs_call_record *call, const struct xs_call_members *members, const char *stack, size_t length)
+{
+	char *begin = o;
+
+	o = put(o, ",\"args\":{");
+	if (call->event.flags & XS_FLAG_FAILED) {
+		o = put(o, "\"result\":");
+		if (call->result < 0)
+			*o++ = '-';
+		o = put(xs_json_uint(o, call->result < 0 ? 0 - (uint64_t)call->result : (uint64_t)call->result), ",");
+	}
+	if (members && members->result)
+		o = put(put_escaped(put(o, "\"returned\":\""), members->result), "\",");
+	if (members && members->in)
+		o = put(mempcpy(put(o, "\"in\":"), members->in, members->in_length), ",");
+	if (members && members->out)
+		o = put(mempcpy(put(o, "\"out\":"), members->out, members->out_length), ",");
+	if (stack)
+		o = put(mempcpy(o, stack, length), ",");
+	if (o[-1] == '{')
+		return begin;
+	o[-1] = '}';
+	return o;
+}
+
+void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end,
+		    const struct xs_call_members *members, const char *stack, size_t length)
 {
 	const struct xs_options *options = track->process->run->options;
 	struct xs_chrome *chrome = track->process->chrome;
@@ -243,22 +273,7 @@ void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, u
 	if (!options->chrome_call && !(options->chrome_kernel && call->event.flags & XS_FLAG_ENQUEUE))
 		return;
 	o = put_slice(xs_output_put(&chrome->out), track, start, end);
-	if (call->event.flags & XS_FLAG_FAILED || stack)
-		o = put(o, ",\"args\":{");
-	if (call->event.flags & XS_FLAG_FAILED) {
-		o = put(o, "\"result\":");
-		if (call->result < 0)
-			*o++ = '-';
-		o = xs_json_uint(o, call->result < 0 ? 0 - (uint64_t)call->result : (uint64_t)call->result);
-		if (stack)
-			*o++ = ',';
-	}
-	if (stack) {
-		memcpy(o, stack, length);
-		o += length;
-	}
-	if (call->event.flags & XS_FLAG_FAILED || stack)
-		*o++ = '}';
+	o = put_call(o, call, members, stack, length);
 	o = put_name(o, track->process, xs_name_of(track->process, xs_function_id(call->event.source, call->event.name)));
 	finish(chrome, o);
 }

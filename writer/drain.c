@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "flight.h"
+#include "kmd.h"
+#include "lost.h"
 #include "process.h"
 
 #define SLEEP_LOW 1000000u /* ns: some process is just joining, or ending */
@@ -34,6 +36,8 @@ struct drain {
 	struct xs_process *ended; /* flight recorder: they are history */
 	bool crashed;             /* and one of them so that it is to be written */
 	bool dumping;
+	struct xs_lost lost;
+	struct xs_kmd *kmd; /* NULL: not wanted, or over */
 	uint64_t patience; /* added to the sleep while only silent descendants are left */
 };
 
@@ -367,23 +371,9 @@ static void stop(struct drain *drain)
 /* Does the process `pid` belong to this run, by the environment that it was started with? */
 static bool belongs(const struct xs_run *run, int pid)
 {
-	char path[64], wanted[PATH_MAX + sizeof(XS_ENV_RUN) + 1], *line = NULL;
-	size_t room = 0;
-	bool found = false;
-	FILE *file;
-
 	if (kill(pid, 0) < 0 && errno == ESRCH)
 		return false;
-	(void)snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	(void)snprintf(wanted, sizeof(wanted), XS_ENV_RUN "=%s", run->dir);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	while (!found && getdelim(&line, &room, '\0', file) > 0)
-		found = !strcmp(line, wanted);
-	free(line);
-	fclose(file);
-	return found && xs_process_alive(pid, 0);
+	return xs_has_variable(run, pid) == 1 && xs_process_alive(pid, 0);
 }
 
 /* The pid that the kernel gave out last; 0 when unknown. */
@@ -431,7 +421,7 @@ static bool over(struct drain *drain)
 	struct xs_control *control = drain->run.control;
 	bool launcher;
 
-	if (drain->processes)
+	if (drain->processes || drain->kmd)
 		return false;
 	launcher = launcher_lives(drain);
 	if (!atomic_load_explicit(&control->app_started, memory_order_acquire))
@@ -456,7 +446,7 @@ static void tell_app_finished(struct drain *drain)
 {
 	struct xs_control *control = drain->run.control;
 
-	if (drain->app_finished || !atomic_load_explicit(&control->app_exited, memory_order_acquire))
+	if (drain->app_finished || drain->kmd || !atomic_load_explicit(&control->app_exited, memory_order_acquire))
 		return;
 	for (const struct xs_process *p = drain->processes; p; p = p->next)
 		if (p->pid == control->app_pid)
@@ -492,6 +482,21 @@ static bool has_news(const struct drain *drain, uint32_t joined)
 	return false;
 }
 
+/* bpftrace ends with the application. True: not to be left alone for long. */
+static bool follow_kmd(struct drain *drain)
+{
+	bool stop;
+
+	if (!drain->kmd)
+		return false;
+	stop = atomic_load_explicit(&drain->run.control->app_exited, memory_order_acquire) || told_to_stop(drain) || !launcher_lives(drain);
+	if (xs_kmd_look(drain->kmd, stop))
+		return xs_kmd_urgent(drain->kmd);
+	xs_kmd_close(drain->kmd);
+	drain->kmd = NULL;
+	return true;
+}
+
 static void drain_loop(struct drain *drain)
 {
 	struct xs_control *control = drain->run.control;
@@ -505,11 +510,14 @@ static void drain_loop(struct drain *drain)
 
 		if (told_to_stop(drain)) {
 			stop(drain);
+			while (drain->kmd && follow_kmd(drain))
+				(void)usleep(1000);
 			return;
 		}
 		atomic_fetch_add_explicit(&bell->heartbeat, 1, memory_order_relaxed);
 		if (joined != drain->joined) {
 			drain->patience = 0;
+			xs_lost_again(&drain->lost);
 			soon = find_processes(drain);
 			drain->joined = soon ? joined - 1 : joined;
 		}
@@ -521,6 +529,9 @@ static void drain_loop(struct drain *drain)
 			for (struct xs_process *p = drain->processes; p; p = p->next)
 				xs_process_commit(p);
 		soon |= finish_ended(drain);
+		soon |= follow_kmd(drain);
+		if (drain->run.options->follow_children)
+			xs_lost_look(&drain->lost, &drain->run, drain->processes);
 		busy = drain->dumping || dump_wanted(drain);
 		soon |= busy;
 		if (!soon && over(drain) && !has_news(drain, joined))
@@ -571,6 +582,8 @@ int xs_drain(const char *dir, bool recover)
 		drain.run.control->bell.consumer_start = xs_process_start(getpid());
 		drain.launcher_start = xs_process_start(drain.run.control->launcher_pid);
 		set_window(&drain);
+		if (drain.run.options->kmd_script[0])
+			drain.kmd = xs_kmd_start(&drain.run);
 		drain_loop(&drain);
 	} else {
 		(void)find_processes(&drain);
@@ -589,6 +602,7 @@ int xs_drain(const char *dir, bool recover)
 	if (!recover && !drain.stopped && !drain.app_seen && !drain.run.control->app_not_traced && !atomic_load(&drain.run.control->join_failed))
 		fprintf(stderr, "[WARNING] process %d is not traced: the collector was not loaded into it, or could not open %s\n",
 			drain.run.control->app_pid, drain.run.dir);
+	xs_lost_tell(&drain.lost);
 	tell_not_asked(&drain);
 	remove_run(&drain.run);
 	if (!recover)

@@ -27,6 +27,8 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	/* overwrite: the newest records are wanted, so nothing is read before the end */
 	if (process->run->options->on_full == XS_FULL_OVERWRITE && !all)
 		return 0;
+	if (process->log_calls)
+		return xs_call_log_read(process, all);
 	for (uint32_t i = 0; i < process->track_count; i++)
 		read += xs_track_read(process->tracks[i]);
 	if (process->run->flight)
@@ -157,6 +159,8 @@ static void finish_track(struct xs_track *track, uint64_t end)
 				     start, call_end > start ? call_end : start);
 	xs_track_cut_last(track);
 	xs_track_close(track, UINT32_MAX, end);
+	if (process->log_calls)
+		xs_call_log_finish(track, end);
 	if (process->chrome)
 		xs_arrows_flush(track, UINT64_MAX);
 	if (process->chrome && xs_output_full(process->out))
@@ -210,6 +214,7 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	shown = process->chrome;
 	if (process->chrome)
 		xs_chrome_close(process, end, status);
+	xs_timeline_flush(process);
 	if (process->summary)
 		shown |= xs_summary_close(process);
 	if (process->stacks)
@@ -354,6 +359,7 @@ void xs_process_free(struct xs_process *process)
 		free(process->tracks[i]->open);
 		free(process->tracks[i]->pending);
 		free(process->tracks[i]->arrows);
+		xs_call_log_forget(process->tracks[i]);
 		free(process->tracks[i]);
 	}
 	unmap(process);
@@ -361,6 +367,8 @@ void xs_process_free(struct xs_process *process)
 	for (uint32_t i = 0; i < process->names.size; i++)
 		free(process->names.table[i].json);
 	free(process->names.table);
+	free(process->handles);
+	free(process->timeline);
 	free(process->segments);
 	free(process->tracks);
 	free(process->threads);

@@ -107,6 +107,8 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 		xs_track_close(track, UINT32_MAX, xs_process_ns(process, event->tick));
 		if (process->chrome)
 			xs_arrows_flush(track, UINT64_MAX);
+		if (track->calls)
+			xs_call_log_finish(track, xs_process_ns(process, event->tick));
 		xs_track_close_stats(track, record->lost);
 		track->tid = tid;
 		track->row = 0;
@@ -196,6 +198,7 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 {
 	struct xs_process *process = track->process;
 	const struct xs_call_record *call = (const void *)event;
+	struct xs_call_members members = { .in = NULL };
 	uint64_t start, end, off;
 	const char *stack;
 	size_t length;
@@ -211,11 +214,13 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 		off = xs_process_ns(process, off);
 		end = off > start ? off : start;
 	}
+	if (__builtin_expect(process->log_calls, 0))
+		members = xs_call_log_call(track, call, start, end);
 	stack = track->pending ? xs_stacks_take(track, call, end - start, &length) : NULL;
 	if (process->chrome && off != UINT64_MAX)
 		xs_chrome_unfinished(track, xs_name_of(process, xs_function_id(event->source, event->name)), start, end);
 	else if (process->chrome)
-		xs_chrome_call(track, call, start, end, stack, stack ? length : 0);
+		xs_chrome_call(track, call, start, end, process->log_calls ? &members : NULL, stack, stack ? length : 0);
 	if (process->summary)
 		xs_summary_call(process->summary, call, end - start);
 	track->last_ns = end;
@@ -283,6 +288,16 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 	case XS_DEVICE:
 		read_device(track, event, size);
 		break;
+	case XS_DEVICE_USED:
+		if (process->summary)
+			xs_summary_device_used(process->summary, event);
+		break;
+	case XS_CALL_IN:
+		if (process->log_calls)
+			xs_call_log_in(track, event, size);
+		break;
+	case XS_CALL_OUT: /* was looked at with its XS_CALL */
+		break;
 	case XS_KERNEL:
 		if (process->summary && size >= sizeof(struct xs_kernel_record))
 			xs_summary_kernel(process->summary, (const void *)event);
@@ -335,20 +350,20 @@ void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_
 	}
 }
 
-uint64_t xs_track_read(struct xs_track *track)
+/* Where its records end by now; and what has happened to the ring meanwhile. */
+void xs_track_begin(struct xs_track *track)
 {
 	struct xs_process *process = track->process;
-	uint64_t head = xs_ring_filled(track->ring), first = track->pos;
-	bool wanted = xs_want_chrome(process->run->options);
-	uint32_t size;
+	uint64_t head = xs_ring_filled(track->ring);
 
+	track->head = head;
 	if (head - track->pos > process->ring_size) {
 		/* overwritten (or hostile): the intact records begin at a step that the producer told */
 		uint64_t intact = atomic_load_explicit(&track->ring->tail_lost, memory_order_acquire);
 
 		if (intact > head || head - intact > process->ring_size)
 			intact = head;
-		first = track->pos = intact;
+		track->pos = intact;
 		while (track->depth)
 			xs_extra_drop(process, &track->open[--track->depth]);
 		track->tid = atomic_load_explicit(&track->ring->tail_tid, memory_order_relaxed);
@@ -358,30 +373,61 @@ uint64_t xs_track_read(struct xs_track *track)
 	}
 	/* after head: whoever wrote a record after a pause had seen the pause's end */
 	xs_track_look_for_pauses(track);
-	if (process->run->flight)
-		xs_flight_keep(track, head);
-	while (track->pos != head) {
-		const struct xs_event *event = xs_ring_peek(track->data, process->ring_size, track->pos, head, &size);
+}
 
-		if (!event) {
-			process->corrupt++;
-			track->pos = head;
-			break;
-		}
-		if (__builtin_expect(wanted && !process->chrome && event->kind != XS_PAD && event->kind != XS_THREAD, 0)) {
-			open_chrome(track);
-			wanted = false;
-		}
-		dispatch(track, event, size);
-		track->pos += size;
-		if (__builtin_expect(process->chrome && xs_output_full(process->out), 0)) {
-			track->dirty = true;
-			xs_process_commit(process);
-		}
+/* wanted: a trace, which is not begun yet */
+static inline void read_next(struct xs_track *track, bool *wanted)
+{
+	struct xs_process *process = track->process;
+	uint32_t size;
+	const struct xs_event *event = xs_ring_peek(track->data, process->ring_size, track->pos, track->head, &size);
+
+	if (!event) {
+		process->corrupt++;
+		track->pos = track->head;
+		return;
 	}
-	track->dirty |= track->pos != first;
-	/* a small ring is full before the output's buffer is */
-	if (track->pos - atomic_load_explicit(&track->ring->tail, memory_order_relaxed) >= process->ring_size / 4)
+	if (__builtin_expect(*wanted && !process->chrome && event->kind != XS_PAD && event->kind != XS_THREAD, 0)) {
+		open_chrome(track);
+		*wanted = false;
+	}
+	dispatch(track, event, size);
+	track->pos += size;
+	if (__builtin_expect(process->chrome && xs_output_full(process->out), 0)) {
+		track->dirty = true;
 		xs_process_commit(process);
+	}
+}
+
+/* A small ring is full before the output's buffer is. */
+static inline void commit_some(struct xs_track *track)
+{
+	if (track->pos - atomic_load_explicit(&track->ring->tail, memory_order_relaxed) >= track->process->ring_size / 4)
+		xs_process_commit(track->process);
+}
+
+void xs_track_next(struct xs_track *track)
+{
+	bool wanted = xs_want_chrome(track->process->run->options);
+
+	read_next(track, &wanted);
+	track->dirty = true;
+	commit_some(track);
+}
+
+uint64_t xs_track_read(struct xs_track *track)
+{
+	struct xs_process *process = track->process;
+	bool wanted = xs_want_chrome(process->run->options);
+	uint64_t first;
+
+	xs_track_begin(track);
+	first = track->pos;
+	if (process->run->flight)
+		xs_flight_keep(track, track->head);
+	while (track->pos != track->head)
+		read_next(track, &wanted);
+	track->dirty |= track->pos != first;
+	commit_some(track);
 	return track->pos - first;
 }

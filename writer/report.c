@@ -83,6 +83,7 @@ static void tell_error(struct xs_report *report, int error)
 
 void xs_reports_flush(struct xs_process *process)
 {
+	xs_timeline_flush(process);
 	for (int i = 0; process->reports && i < XS_REPORT_COUNT; i++)
 		if (process->reports->of[i] && process->reports->of[i]->out.length)
 			tell_error(process->reports->of[i], xs_output_flush(&process->reports->of[i]->out));
@@ -274,15 +275,20 @@ static char *put_row(char *o, const struct xs_report_row *row, bool json)
 	return o;
 }
 
-void xs_row_end(struct xs_report *report, const struct xs_report_row *row)
+char *xs_row_put(char *o, const struct xs_report *report, const struct xs_report_row *row)
 {
 	bool json = report->format == XS_REPORT_JSON;
-	char *o = put_row(xs_report_begin(report), row, json);
 
+	o = put_row(o, row, json);
 	if (json)
 		*o++ = ',';
 	*o++ = '\n';
-	xs_report_end(report, o);
+	return o;
+}
+
+void xs_row_end(struct xs_report *report, const struct xs_report_row *row)
+{
+	xs_report_end(report, xs_row_put(xs_report_begin(report), report, row));
 }
 
 /* The last row of JSON and CSV: whose reports these are. It also ends the array without a comma. */

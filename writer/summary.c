@@ -57,6 +57,12 @@ void xs_summary_device(struct xs_process *process, const struct xs_work *work)
 		row->kernel = work->record->kernel;
 }
 
+void xs_summary_device_used(struct xs_summary *summary, const struct xs_event *event)
+{
+	if (event->source == XS_SOURCE_OPENCL)
+		summary->seen[event->flags & 3] = true;
+}
+
 void xs_summary_kernel(struct xs_summary *summary, const struct xs_kernel_record *kernel)
 {
 	uint32_t room = summary->kernel_room ? summary->kernel_room : 64;

@@ -5,6 +5,7 @@
 #include "summary.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static char *put(char *o, const char *text)
@@ -12,11 +13,10 @@ static char *put(char *o, const char *text)
 	return stpcpy(o, text);
 }
 
-static void put_line(struct xs_report *report, struct xs_process *process, const struct xs_work *work)
+static char *put_line(char *o, const struct xs_process *process, const struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
 	struct xs_table_key key = xs_work_key(process, work);
-	char *o = xs_report_begin(report);
 
 	if (process->run->options->show_pid)
 		o = put(xs_json_uint(put(o, "<PID:"), (uint64_t)process->pid), "> ");
@@ -26,10 +26,10 @@ static void put_line(struct xs_report *report, struct xs_process *process, const
 	o = put(xs_json_uint(put(o, " [ns] "), work->queued), " (append) ");
 	o = put(xs_json_uint(o, work->submit), " (submit) ");
 	o = put(xs_json_uint(o, work->start), " (start) ");
-	xs_report_end(report, put(xs_json_uint(o, work->end), " (end)\n"));
+	return put(xs_json_uint(o, work->end), " (end)\n");
 }
 
-static void put_row(struct xs_report *report, struct xs_process *process, const struct xs_work *work)
+static char *put_row(char *o, const struct xs_report *report, const struct xs_process *process, const struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
 	char name[XS_ROW_NAME_MAX], engine[16];
@@ -51,17 +51,64 @@ static void put_row(struct xs_report *report, struct xs_process *process, const 
 	xs_row_number(&row, XS_COL_AT_SUBMIT, work->submit);
 	xs_row_number(&row, XS_COL_AT_START, work->start);
 	xs_row_number(&row, XS_COL_AT_END, work->end);
-	xs_row_end(report, &row);
+	return xs_row_put(o, report, &row);
+}
+
+/* ---- the order ---- */
+
+/*
+ * Commands are told by several threads, whose rings are read one after the other. So the lines of a while are kept and given out in the
+ * order of their commands' ends.
+ */
+#define LINES 1024u
+#define ROOM 262144u
+#define LONGEST 65536u
+
+struct line {
+	uint64_t end;
+	uint32_t offset, length;
+};
+
+struct xs_timeline_lines {
+	uint32_t count, used;
+	struct line lines[LINES];
+	char text[ROOM];
+};
+
+static int by_end(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+
+	return x->end < y->end ? -1 : x->end > y->end ? 1 : x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+void xs_timeline_flush(struct xs_process *process)
+{
+	struct xs_timeline_lines *kept = process->timeline;
+	struct xs_report *report = kept && kept->count ? xs_report_of(process, XS_REPORT_TIMELINE) : NULL;
+
+	if (!report)
+		return;
+	qsort(kept->lines, kept->count, sizeof(kept->lines[0]), by_end);
+	for (uint32_t i = 0; i < kept->count; i++)
+		xs_report_end(report, mempcpy(xs_report_begin(report), kept->text + kept->lines[i].offset, kept->lines[i].length));
+	kept->count = kept->used = 0;
 }
 
 void xs_timeline_device(struct xs_process *process, const struct xs_work *work)
 {
 	struct xs_report *report = xs_report_of(process, XS_REPORT_TIMELINE);
+	struct xs_timeline_lines *kept = process->timeline;
+	char *from, *end;
 
-	if (!report)
+	if (!kept)
+		kept = process->timeline = calloc(1, sizeof(*kept));
+	if (!report || !kept)
 		return;
-	if (report->format == XS_REPORT_TEXT)
-		put_line(report, process, work);
-	else
-		put_row(report, process, work);
+	if (kept->count == LINES || kept->used > ROOM - LONGEST)
+		xs_timeline_flush(process);
+	from = kept->text + kept->used;
+	end = report->format == XS_REPORT_TEXT ? put_line(from, process, work) : put_row(from, report, process, work);
+	kept->lines[kept->count++] = (struct line){ .end = work->end, .offset = kept->used, .length = (uint32_t)(end - from) };
+	kept->used += (uint32_t)(end - from);
 }

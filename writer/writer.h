@@ -132,6 +132,7 @@ struct xs_track {
 	struct xs_ring *ring;
 	const unsigned char *data;
 	uint64_t pos; /* consumed; committed with the output that holds it */
+	uint64_t head; /* where the records end that are being read */
 	uint64_t records, lost_base;
 	uint32_t tid, thread; /* thread: index in process->threads */
 	bool dirty;           /* consumed since the last commit */
@@ -147,6 +148,7 @@ struct xs_track {
 	struct xs_arrow *arrows;  /* arrows.c: they wait for the calls that they start from */
 	uint32_t arrow_count, arrow_room;
 	uint32_t row;             /* string id of the track that tasks go to; 0: the thread's own */
+	struct xs_calls *calls;   /* call_log.c: the calls that the thread is in; NULL: none yet */
 	struct xs_pending *pending; /* stacks.c; NULL: none yet */
 	struct xs_history history; /* the track's state is that before these records */
 };
@@ -207,9 +209,12 @@ struct xs_process {
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
 	struct xs_output *out;      /* chrome's */
 	struct xs_summary *summary; /* NULL: not wanted */
+	struct xs_timeline_lines *timeline; /* timeline.c: lines that are not in order yet; NULL: none */
 	char *directory;            /* --result-dir: of its files; NULL: not made yet */
 	struct xs_stacks *stacks;   /* stacks.c; NULL: none yet */
 	struct xs_reports *reports; /* report.c: those that are open; NULL: none */
+	bool log_calls;             /* -c */
+	struct xs_handles *handles; /* call_log.c; NULL: none has a name yet */
 	bool watch_tasks;           /* the summary has tasks too: no task is plain */
 	/* flight recorder */
 	uint64_t history_cut; /* tick; records before it had to go for want of memory */
@@ -245,6 +250,9 @@ static inline uint64_t xs_process_ns(const struct xs_process *process, uint64_t 
 
 /* Reads what the ring holds; returns the bytes read. */
 uint64_t xs_track_read(struct xs_track *track);
+/* The same in single steps: how much there is by now (track->head), then one record while track->pos is not there yet. */
+void xs_track_begin(struct xs_track *track);
+void xs_track_next(struct xs_track *track);
 /* Records in memory of our own, known to be whole, through the dispatch. */
 void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_t length);
 /* The ring is another thread's from here on: counts of its own. */
@@ -354,8 +362,10 @@ void xs_chrome_prefix(struct xs_track *track);
 /* A finished ITT task on its thread's own track. */
 void xs_chrome_task(struct xs_track *track, const struct xs_open *task, uint64_t end);
 void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, uint64_t start, uint64_t end);
-/* stack: as JSON, or NULL. */
-void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end, const char *stack, size_t length);
+struct xs_call_members;
+/* members, stack: what is known about the call, and where it was made (JSON); NULL: not known. */
+void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end,
+		    const struct xs_call_members *members, const char *stack, size_t length);
 void xs_chrome_device(struct xs_process *process, const struct xs_work *work);
 void xs_chrome_close(struct xs_process *process, enum xs_end end, int status);
 
@@ -415,6 +425,8 @@ void xs_lanes_fini(struct xs_lanes *lanes);
 struct xs_summary *xs_summary_open(void);
 void xs_summary_call(struct xs_summary *summary, const struct xs_call_record *call, uint64_t duration);
 void xs_summary_device(struct xs_process *process, const struct xs_work *work);
+/* Of which type the devices are that OpenCL is used with. */
+void xs_summary_device_used(struct xs_summary *summary, const struct xs_event *event);
 /* What a kernel is made of, before it first runs. */
 void xs_summary_kernel(struct xs_summary *summary, const struct xs_kernel_record *kernel);
 /* A task has ended; those of other libraries than oneCCL are left out. */
@@ -423,6 +435,23 @@ void xs_summary_ccl(struct xs_process *process, const struct xs_open *task, uint
 bool xs_summary_close(struct xs_process *process);
 /* -t */
 void xs_timeline_device(struct xs_process *process, const struct xs_work *work);
+void xs_timeline_flush(struct xs_process *process);
+
+/* ---- call_log.c: -c ---- */
+
+/* What a call was given and what it gave, as JSON objects; NULL: not known. Valid until the next call is read. */
+struct xs_call_members {
+	const char *in, *out, *result;
+	size_t in_length, out_length;
+	char text[256]; /* of `result` */
+};
+void xs_call_log_in(struct xs_track *track, const struct xs_event *event, uint32_t size);
+struct xs_call_members xs_call_log_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end);
+/* Instead of xs_track_read() for each ring: all of them in the order of time. Returns the bytes read. */
+uint64_t xs_call_log_read(struct xs_process *process, bool all);
+/* The thread or its process has ended: what it was in. */
+void xs_call_log_finish(struct xs_track *track, uint64_t end);
+void xs_call_log_forget(struct xs_track *track);
 
 /* ---- drain.c ---- */
 

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "json_check.h"
 #include "rundir.h"
 #include "trace.h"
 
@@ -94,12 +95,14 @@ static uint32_t take_name(void)
 /* Records of good form with any content, at the ring's head; the ring need not have room. */
 static void put_records(struct xs_ring *ring, unsigned count)
 {
-	static const uint8_t words[] = { 2, 2, 4, 2, 2, 4, 18, 2 };
+	static const uint8_t kinds[] = { 0, XS_PAD, XS_THREAD, XS_BEGIN, XS_END, XS_CALL, XS_DEVICE, XS_LOST_ENDS,
+					 XS_CALL_IN, XS_CALL, XS_CALL_OUT, XS_CALL_OUT, XS_KERNEL, XS_DEVICE_USED, XS_CALL_IN, XS_CALL };
+	static const uint8_t words[] = { 2, 2, 4, 2, 2, 4, 18, 2, 10, 4, 18, 12, 6, 2, 2, 4 };
 	unsigned char *data = (unsigned char *)ring + XS_RING_HEADER;
 	uint64_t head = atomic_load(&ring->head);
 
 	while (count-- && left) {
-		uint8_t kind = (uint8_t)take(1), size = words[kind % 8];
+		uint8_t kind = (uint8_t)take(1), size = words[kind % 16];
 		unsigned char *place = data + (head & (XS_RING_MIN - 1));
 		uint64_t room = XS_RING_MIN - (head & (XS_RING_MIN - 1));
 		struct xs_device_record record;
@@ -108,10 +111,11 @@ static void put_records(struct xs_ring *ring, unsigned count)
 		if (kind & 128)
 			size = (uint8_t)take(1);
 		record.event.tick = dir.launch.control->tick0 + take(kind & 64 ? 8 : 3);
-		record.event.name = take_name();
-		record.event.kind = kind % 8;
+		/* of calls: a number of a function */
+		record.event.name = kind & 8 && kind % 16 < 12 ? (uint32_t)take(1) % 5 : take_name();
+		record.event.kind = kinds[kind % 16];
 		record.event.words = size;
-		record.event.source = kind & 64 ? (uint8_t)take(1) : kind % 2 + 1;
+		record.event.source = kind & 64 ? (uint8_t)take(1) : kind & 8 ? XS_SOURCE_OPENCL + (kind >> 5 & 1) : kind % 2 + 1;
 		record.event.flags = (uint8_t)take(1);
 		if (size > 2)
 			take_into(&record.event + 1, kind & 32 ? sizeof(record) - sizeof(record.event) : 8);
@@ -217,7 +221,16 @@ static void judge(void)
 	struct trace trace;
 	char *text = rundir_trace(&dir, path, sizeof(path), &length);
 
-	if (text && !dir.run.copied_options.compress && !dir.run.recovering) {
+	if (text && !strncmp(strrchr(path, '/'), "/rep.", 5)) {
+		size_t at;
+
+		if (dir.run.copied_options.report_format == XS_REPORT_JSON && !json_check(text, length, &at)) {
+			printf("a report is not JSON at %zu: %.80s\n", at, text + at);
+			(void)fflush(stdout);
+			abort();
+		}
+		free(text);
+	} else if (text && !dir.run.copied_options.compress && !dir.run.recovering) {
 		if (!trace_parse(&trace, text, length, complaint, sizeof(complaint))) {
 			printf("%s\n", complaint);
 			(void)fflush(stdout);
@@ -234,13 +247,22 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
 	struct xs_options *options = &dir.run.copied_options;
 	struct xs_process *process;
-	unsigned wishes, mode;
+	unsigned wishes, mode, reports;
 
 	input = data;
 	left = size;
 	reset();
 	wishes = (unsigned)take(1);
 	mode = (unsigned)take(1);
+	reports = (unsigned)take(1);
+	options->call_logging = reports & 1;
+	options->device_timeline = reports & 2;
+	options->kernel_submission = reports & 4;
+	options->show_pid = options->show_tid = options->demangle = reports & 8;
+	options->report_format = (reports >> 4 & 3) % 3;
+	(void)snprintf(options->output, sizeof(options->output), "%s", options->report_format || reports & 64 ? "rep" : "");
+	if (reports & 128)
+		wishes &= ~7u; /* no trace: the report alone is judged */
 	options->chrome_call = wishes & 1;
 	options->chrome_kernel = wishes & 2;
 	options->chrome_itt = wishes & 4;

@@ -259,7 +259,7 @@ ze_result_t sg_zeCommandListImmediateAppendCommandListsExp(ze_command_list_handl
 	SG_ENTER();
 	SG_HANDLE(handle);
 	SG_POINTER(lists);
-	if (!immediate->queue || !count)
+	if (!immediate->queue || immediate->capture || !count)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct sg_list *list = (const struct sg_list *)lists[i];

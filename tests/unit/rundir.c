@@ -217,6 +217,8 @@ bool put_device(struct rundir *dir, struct xs_ring *ring, const struct xs_device
 	if (!event)
 		return false;
 	event->flags = record->event.flags;
+	if (record->event.source)
+		event->source = record->event.source;
 	memcpy(event + 1, &record->event + 1, size - sizeof(*event));
 	xs_ring_commit(ring, size);
 	return true;

@@ -1,0 +1,44 @@
+/*
+ * -c: what a call was given and what it gave, in records of their own around its XS_CALL. Called by generated code (interpose/arguments.py).
+ *
+ * XS_CALL_IN holds the argument words and is written before the call: nothing is read through a pointer then, since nobody knows
+ * yet whether the API will. XS_CALL_OUT is written after a call that succeeded, when the API has read or written what the arguments point to.
+ */
+#ifndef XS_CALL_VALUES_H
+#define XS_CALL_VALUES_H
+
+#include <string.h>
+
+#include "collector.h"
+
+extern bool xs_log_calls __attribute__((visibility("hidden")));
+
+/* Room for the words, to be ended by xs_args_end(); NULL: not recorded. */
+uint64_t *xs_args_begin(const struct xs_call *call, uint8_t source, uint32_t function, uint32_t count);
+/* The call's time begins anew: copying is not part of it. */
+void xs_args_end(struct xs_call *call, uint32_t count);
+
+static inline uint64_t xs_word_of_real(double value)
+{
+	uint64_t word;
+
+	memcpy(&word, &value, sizeof(word));
+	return word;
+}
+
+struct xs_values {
+	struct xs_values_record *record;
+	unsigned char *at, *end;
+};
+
+/* False: not recorded, nothing more is to be called. */
+bool xs_values_begin(struct xs_values *values, const struct xs_call *call, uint8_t source, uint32_t function, uint64_t result);
+void xs_values_end(struct xs_values *values);
+/* What argument number `argument` points to, if anything: one value, an array, text, words up to a 0, text that a member of the struct points to. */
+void xs_values_one(struct xs_values *values, uint8_t argument, const void *from, size_t size);
+void xs_values_copy(struct xs_values *values, uint8_t argument, const void *from, size_t size, uint64_t count);
+void xs_values_text(struct xs_values *values, uint8_t argument, const char *from);
+void xs_values_list(struct xs_values *values, uint8_t argument, const void *from, size_t size);
+void xs_values_member(struct xs_values *values, uint8_t argument, const char *from);
+
+#endif

@@ -1,0 +1,107 @@
+/*
+ * -c: how calls are written out. Tables of functions, arguments and types are generated from the APIs' headers (interpose/arguments.py).
+ */
+#ifndef XS_CALL_LOG_H
+#define XS_CALL_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "record.h"
+
+enum xs_show {
+	XS_SHOW_HEX, /* handles and pointers too */
+	XS_SHOW_UINT,
+	XS_SHOW_INT,
+	XS_SHOW_REAL,
+	XS_SHOW_ENUM,
+	XS_SHOW_FLAGS,
+	XS_SHOW_TEXT,
+	XS_SHOW_BYTES,
+	XS_SHOW_STRUCT,
+};
+
+struct xs_constant {
+	int64_t value;
+	const char *name;
+};
+
+struct xs_field;
+
+struct xs_type {
+	enum xs_show show;
+	uint32_t size;
+	const struct xs_constant *constants;
+	uint32_t constant_count;
+	const struct xs_field *fields;
+	uint32_t field_count;
+};
+
+struct xs_field {
+	const char *name;
+	uint32_t offset, count;
+	const struct xs_type *type;
+};
+
+struct xs_argument {
+	const char *name;
+	const char *value_name;        /* of what it points to */
+	const struct xs_type *type;    /* NULL: passed as a struct, not recorded */
+	const struct xs_type *pointee; /* NULL: not recorded */
+	uint8_t out;                   /* it is written by the call */
+	uint8_t array;
+	uint8_t named; /* its handle may have a name */
+};
+
+enum xs_returns { XS_RETURNS_NOTHING, XS_RETURNS_RESULT, XS_RETURNS_POINTER, XS_RETURNS_POINTER_AND_RESULT };
+
+struct xs_function {
+	const struct xs_argument *arguments;
+	uint32_t count;
+	enum xs_returns returns;
+	uint8_t values; /* an XS_CALL_OUT follows its XS_CALL */
+	uint8_t names;  /* number, from 1, of the argument whose text names a handle; 0: none */
+	uint8_t handle; /* of the argument that gives the handle; 0: the result */
+};
+
+struct xs_api {
+	const struct xs_function *functions;
+	uint32_t count;
+	const struct xs_type *result;
+	bool hexadecimal; /* how results and counts are written */
+};
+
+/* NULL: no such function. *ret_api may be NULL. */
+const struct xs_function *xs_function_of(uint8_t source, uint32_t function, const struct xs_api **ret_api);
+
+/* ---- values.c ---- */
+
+/* Text, or the inside of a JSON object, while it is put together; what does not fit is left out. */
+struct xs_line {
+	char *at, *stop; /* behind `stop` is room for XS_LINE_SLACK bytes */
+	bool json, some; /* some: members of the JSON object that is being written */
+	const struct xs_handles *handles; /* NULL: nothing has a name */
+};
+
+/* Names of handles, the newest ones: where two meet the older one goes. */
+#define XS_HANDLES 1024u
+struct xs_handles {
+	struct {
+		uint64_t handle;
+		char name[120];
+	} known[XS_HANDLES];
+};
+void xs_handles_learn(struct xs_handles *handles, const struct xs_function *function, const struct xs_values_record *values);
+#define XS_LINE_SLACK 8192u
+
+void xs_line_put(struct xs_line *line, const char *text);
+/* The arguments as they were given; outs: the record's values, NULL: none (yet). */
+void xs_show_arguments(struct xs_line *line, const struct xs_function *function, const uint64_t *words, uint32_t count,
+		       const struct xs_values_record *values);
+/* What the call returned and stored; late: also what was read, which xs_show_arguments() did not know. */
+void xs_show_values(struct xs_line *line, const struct xs_api *api, const struct xs_function *function, const struct xs_values_record *values,
+		    bool late);
+void xs_show_result(struct xs_line *line, const struct xs_api *api, int64_t result, bool failed);
+
+#endif
