@@ -205,7 +205,7 @@ static struct xs_process_file *make_process(uint32_t slots)
 	xs_process_name(name, pid, serial, 0);
 	if (xs_shm_map(self.dir, name, true, xs_slot_offset(slots, ring_size), &map, NULL) < 0)
 		return NULL;
-	if (!xs_shm_present(map, XS_PROCESS_HEADER)) {
+	if (!xs_shm_present(map, XS_PROCESS_FIRST)) {
 		munmap(map, xs_slot_offset(slots, ring_size));
 		return NULL; /* the empty file goes with the run directory */
 	}
@@ -308,6 +308,13 @@ const struct xs_options *xs_options_of_run(void)
 struct xs_pauses *xs_own_pauses(void)
 {
 	return &self.process->pauses;
+}
+
+struct xs_device_pairs *xs_own_device_pairs(uint32_t device)
+{
+	struct xs_process_clocks *clocks = xs_clocks_of(self.process);
+
+	return xs_shm_present(clocks, sizeof(*clocks)) ? &clocks->device[device % XS_CLOCKS] : NULL;
 }
 
 uint64_t xs_life_began_tick(void)

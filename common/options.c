@@ -60,32 +60,46 @@ static bool take_range(const char **text, uint64_t *ret_first, uint64_t *ret_las
 	return take_number(text, ret_last) && *ret_first <= *ret_last;
 }
 
-static bool find_rank(const char *text, uint64_t rank, bool *ret_listed)
+static bool find_number(const char *text, uint64_t number, bool *ret_listed, uint64_t *ret_highest)
 {
 	uint64_t first, last;
 
 	*ret_listed = false;
+	*ret_highest = 0;
 	for (;; text++) {
 		if (!take_range(&text, &first, &last))
 			return false;
-		*ret_listed |= rank >= first && rank <= last;
+		*ret_listed |= number >= first && number <= last;
+		if (last > *ret_highest)
+			*ret_highest = last;
 		if (*text != ',')
 			return !*text;
 	}
 }
 
-static bool is_ranks(const char *text)
+static bool is_numbers(const char *text)
 {
+	uint64_t highest;
 	bool listed;
 
-	return find_rank(text, 0, &listed);
+	return find_number(text, 0, &listed, &highest);
 }
 
-bool xs_rank_listed(const char *ranks, uint64_t rank)
+bool xs_is_listed(const char *list, uint64_t number)
 {
+	uint64_t highest;
 	bool listed;
 
-	return find_rank(ranks, rank, &listed) && listed;
+	return find_number(list, number, &listed, &highest) && listed;
+}
+
+uint64_t xs_highest_listed(const char *list)
+{
+	uint64_t highest;
+	bool listed;
+
+	(void)find_number(list, 0, &listed, &highest);
+	return highest;
 }
 
 static bool is_iterations(const char *text)
@@ -128,6 +142,7 @@ const struct xs_option xs_option_table[] = {
 	FLAG(0, "chrome-ccl-logging", chrome_ccl, "Trace oneCCL's collectives, by their ITT tasks and events"),
 	FLAG(0, "chrome-dnn-logging", chrome_dnn, "Trace oneDNN's primitives, by their ITT tasks"),
 	FLAG('r', "ccl-summary-report", ccl_summary, "Report the time spent in oneCCL's collectives, by message size"),
+	TEXT(0, "chrome-kmd-logging", kmd_script, "SCRIPT", "Trace the kernel's side with a bpftrace script beside the application, into oskmd.<pid>.json (needs root)"),
 	MAYBE_COUNT(0, "call-stacks", call_stacks, 1, XS_STACK_DEPTH_MAX, "16",
 		    "Note where each call was made: the innermost N frames (default 16) in the trace, and <app>.<pid>.folded for flame graphs"),
 	FLAG(0, "chrome-no-thread-on-device", no_thread_on_device,
@@ -147,7 +162,9 @@ const struct xs_option xs_option_table[] = {
 	TIME("duration", duration, 1000000000000000ull, "Record only for this time, from the start or the end of --delay"),
 	CHECKED(0, "iterations", iterations, "NAME:A-B", is_iterations, "a name and its first and last time, as NAME:A-B or NAME:A from 1 on",
 		"Record only from the A-th to the B-th task or frame of this name in each process"),
-	CHECKED(0, "ranks-to-sample", ranks, "RANKS", is_ranks, "ranks such as 0,3,8-15", "Trace only these MPI ranks, such as 0,3,8-15; others run untraced"),
+	CHECKED(0, "ranks-to-sample", ranks, "RANKS", is_numbers, "ranks such as 0,3,8-15", "Trace only these MPI ranks, such as 0,3,8-15; others run untraced"),
+	CHECKED(0, "devices-to-sample", devices, "LIST", is_numbers, "numbers of --device-list such as 0,2-3",
+		"Record only the work of these devices, by their numbers in --device-list, such as 0,2-3"),
 	CHOICE(0, "follow-child-process", follow_children, "0|1", "1: trace descendants too (default); 0: the application's own process alone"),
 	TEXT(0, "include-kernels", include_kernels, "NAMES", "Device work: only kernels with one of these comma-separated pieces in the name (copies and fills stay)"),
 	TEXT(0, "exclude-kernels", exclude_kernels, "NAMES", "Device work: no kernels with one of these pieces in the name"),
@@ -169,6 +186,8 @@ const struct xs_option xs_option_table[] = {
 	TEXT(0, "result-dir", result_dir, "DIR", "Write in DIR (made if missing), each process's traces and reports in a directory of its own there"),
 	TEXT(0, "recover", recover, "DIR", "Write the traces of a run whose drain process was killed; DIR: its run directory"),
 	FLAG('v', "verbose", verbose, "Show kernel shapes in reports; say more about what is traced and what is not"),
+	FLAG(0, "device-list", device_list, "Print the devices of Level Zero and OpenCL"),
+	FLAG(0, "metric-list", metric_list, "Print the groups of hardware metrics and their metrics (Level Zero)"),
 	FLAG(0, "version", show_version, "Print the version"),
 	FLAG(0, "help", show_help, "Print this help"),
 };
@@ -178,6 +197,7 @@ void xs_options_default(struct xs_options *options)
 {
 	memset(options, 0, sizeof(*options));
 	options->follow_children = 1;
+	options->opencl_devices = options->level_zero_devices = UINT64_MAX;
 }
 
 static int fail(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -421,7 +441,9 @@ static int finish(struct xs_options *options, char *error, size_t error_size)
 		options->flight_memory = 256u << 20;
 	if (options->compress && !xs_want_chrome(options))
 		return fail(error, error_size, "--compress needs a trace: give a --chrome-…-logging option too");
-	if (!xs_want_chrome(options) && !xs_want_reports(options))
+	if (options->flight && options->kmd_script[0])
+		return fail(error, error_size, "--flight-recorder keeps the application's records; for --chrome-kmd-logging run without it");
+	if (!xs_want_chrome(options) && !xs_want_reports(options) && !options->kmd_script[0])
 		options->host_timing = options->device_timing = true;
 	if (options->call_stacks && !xs_want_calls(options) && !xs_want_device(options))
 		return fail(error, error_size, "--call-stacks is about API calls: give -h, -d or a --chrome-…-logging option of calls or kernels too");

@@ -57,6 +57,9 @@ struct xs_options {
 	char trigger[XS_PATH_MAX];    /* "task:name>50ms" or "marker:name" */
 	char session[XS_PATH_MAX];
 	char pause[XS_PATH_MAX], resume[XS_PATH_MAX], stop[XS_PATH_MAX], dump[XS_PATH_MAX]; /* of a session */
+	char devices[XS_PATH_MAX]; /* as ranks */
+	uint64_t opencl_devices, level_zero_devices; /* --devices-to-sample: a bit for each, in the API's order; set by the launcher */
+	bool device_list, metric_list;
 	char ranks[XS_PATH_MAX]; /* "0,3,8-15" */
 	/* pieces of names with commas or newlines between; the launcher adds those of the files */
 	char include_kernels[XS_NAMES_MAX], exclude_kernels[XS_NAMES_MAX];
@@ -64,6 +67,7 @@ struct xs_options {
 	char output[XS_PATH_MAX];
 	char output_dir[XS_PATH_MAX]; /* --result-dir's too */
 	char result_dir[XS_PATH_MAX];
+	char kmd_script[XS_PATH_MAX];
 	char recover[XS_PATH_MAX];
 };
 
@@ -95,8 +99,9 @@ int xs_options_parse(struct xs_options *options, int argc, char **argv, int *ret
 /* "1.5s", "20ms", "500us", "2m", "30" (seconds): in ns. 0 or -EINVAL. */
 int xs_parse_time(const char *text, uint64_t *ret_ns);
 
-/* Is the rank in a list that --ranks-to-sample takes? */
-bool xs_rank_listed(const char *ranks, uint64_t rank);
+/* Is the number in a list that --ranks-to-sample and --devices-to-sample take? And the highest one in it. */
+bool xs_is_listed(const char *list, uint64_t number);
+uint64_t xs_highest_listed(const char *list);
 
 /* What the options ask for; the rest of the program asks here instead of adding up flags. */
 bool xs_want_chrome(const struct xs_options *options);

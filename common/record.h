@@ -51,6 +51,8 @@ enum xs_record_flags {
 	XS_FLAG_FUNCTION = 4, /* XS_DEVICE: name is a function number of source, not a string */
 	XS_FLAG_CUT = 1,      /* XS_STACK: there are more frames */
 	XS_FLAG_IN_ORDER = 8, /* XS_DEVICE: the queue runs one command after the other */
+	XS_FLAG_COPY_ENGINE = 32, /* XS_DEVICE: the engine can do nothing but copy */
+	XS_FLAG_TICKS = 16,   /* XS_DEVICE: queued and submit are ticks of the host, start and end what the device's clock counts (xs_device_pairs) */
 };
 
 struct xs_event {
@@ -112,7 +114,7 @@ struct xs_device_record {
 	uint8_t device_type;   /* enum xs_device_type */
 	uint8_t work;          /* enum xs_device_class */
 	uint8_t simd;          /* work items that run in step; 0: unknown */
-	uint64_t queued, submit, start, end; /* ns of the device's clock */
+	uint64_t queued, submit, start, end; /* ns of the device's clock, but see XS_FLAG_TICKS */
 	uint64_t bytes;        /* copies, fills, maps */
 	uint8_t tile;          /* number of the tile, from 1; 0: the whole device */
 	uint8_t engine;        /* ordinal of the engine group, from 1; 0: unknown */

@@ -91,8 +91,26 @@ struct xs_control {
 	_Atomic uint32_t segment_count;
 	struct xs_segment segments[XS_SEGMENTS_SAVED];
 	struct xs_options options;
+	_Atomic uint32_t kmd_ready; /* futex: --chrome-kmd-logging: 1: the application may start */
+	char own_directory[PATH_MAX]; /* --result-dir: where run_config.json is */
 	char arguments[1024]; /* xstrace's own, with blanks between; may be cut */
 	char command[4096]; /* the application's argv, NUL-separated, empty string at the end; may be cut */
+};
+
+/* Where a device's clock was, between two readings of the host's. */
+struct xs_device_pair {
+	uint64_t before, after; /* ticks of the host */
+	uint64_t device;        /* ticks of the device */
+};
+
+#define XS_DEVICE_PAIRS 8u
+#define XS_CLOCKS 64u /* devices of a process whose clocks are told like this */
+
+struct xs_device_pairs {
+	_Atomic uint32_t count; /* number n of them at n % XS_DEVICE_PAIRS; 0: nothing else is valid */
+	uint32_t bits, kernel_bits; /* that the clock counts, in the pairs and in the times of device work */
+	uint64_t frequency;         /* Hz */
+	struct xs_device_pair last[XS_DEVICE_PAIRS];
 };
 
 struct xs_process_file {
@@ -114,6 +132,11 @@ struct xs_process_file {
 	char comm[16];
 };
 
+/* What follows the struct, in pages of its own that are there from the first clock on. */
+struct xs_process_clocks {
+	struct xs_device_pairs device[XS_CLOCKS];
+};
+
 struct xs_segment_file {
 	_Atomic uint64_t magic;
 	uint32_t slots;
@@ -122,11 +145,18 @@ struct xs_segment_file {
 
 #define XS_SHM_VERSION 6u
 #define XS_PAGE 4096u
-#define XS_PROCESS_HEADER 8192u
+#define XS_PROCESS_FIRST 8192u   /* of struct xs_process_file */
+#define XS_PROCESS_HEADER 24576u /* and of its clocks */
 #define XS_FIRST_SLOTS 8u
 #define XS_MORE_SLOTS 64u
 #define XS_MAX_SEGMENTS 1024u
-_Static_assert(sizeof(struct xs_process_file) <= XS_PROCESS_HEADER, "the rings begin behind the header");
+_Static_assert(sizeof(struct xs_process_file) <= XS_PROCESS_FIRST, "the clocks begin behind it");
+_Static_assert(XS_PROCESS_FIRST + sizeof(struct xs_process_clocks) <= XS_PROCESS_HEADER, "the rings begin behind the header");
+
+static inline struct xs_process_clocks *xs_clocks_of(void *process_file)
+{
+	return (struct xs_process_clocks *)((char *)process_file + XS_PROCESS_FIRST);
+}
 
 /* Offset of ring `slot` in a file of rings, of ring_size data bytes each. */
 static inline uint64_t xs_slot_offset(uint32_t slot, uint64_t ring_size)

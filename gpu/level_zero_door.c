@@ -17,8 +17,7 @@
 #define THEIRS "libze_validation_layer.so.1"
 
 struct xs_ze_tables xs_ze;
-bool xs_ze_calls;
-static bool want_device;
+bool xs_ze_calls, xs_ze_appends, xs_ze_device;
 
 /* ---- dlopen ---- */
 
@@ -131,7 +130,7 @@ void xs_ze_put(void **entry, void **target, void *wrapper, bool again)
 		return;
 	if (again)
 		*target = *entry;
-	if (xs_ze_take(target, *entry))
+	if (xs_ze_take(target, *entry) && wrapper)
 		*entry = wrapper;
 }
 
@@ -160,7 +159,8 @@ EXPORT ze_result_t xs_ze_table(uint32_t number, const char *name, uint32_t versi
 		return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
 	if (number < XS_ZE_TABLES && options) {
 		xs_ze_calls = xs_want_calls(options);
-		want_device = xs_want_device(options);
+		xs_ze_appends = xs_ze_calls || options->chrome_kernel;
+		xs_ze_device = xs_want_device(options);
 		xs_ze_wrap(number, version, entries, xs_ze_calls, !seen[number] || seen[number] == entries);
 		seen[number] = entries;
 	}

@@ -12,10 +12,12 @@
 
 extern struct xs_ze_tables xs_ze; /* the functions below us; NULL: none */
 extern bool xs_ze_calls;          /* record the calls that are hooked for other reasons too */
+extern bool xs_ze_appends;        /* the same of calls that put work on a device */
+extern bool xs_ze_device;         /* device work is wanted */
 
 /*
  * Keeps a function as the one below its wrapper. False: another one is there already, which is another loader's.
- * xs_ze_put() also puts the wrapper in its place; again: what is there may be replaced, the same loader has made its table anew.
+ * xs_ze_put() also puts the wrapper (NULL: none) in its place; again: what is there may be replaced, the same loader has made its table anew.
  */
 bool xs_ze_take(void **target, void *real);
 void xs_ze_put(void **entry, void **target, void *wrapper, bool again);
@@ -24,5 +26,47 @@ void xs_ze_put(void **entry, void **target, void *wrapper, bool again);
 void xs_ze_wrap(uint32_t number, uint32_t version, void *entries, bool all, bool again);
 /* Generated: the wrapper of an extension function found at `real`, or `real`. */
 void *xs_ze_wrap_extension(const char *name, void *real, bool all);
+
+/* ---- level_zero_work.c: a call that puts work on a device ---- */
+
+struct xs_ze_work {
+	struct xs_call call;
+	struct xs_ze_node *node; /* NULL: no device times wanted or possible */
+	struct xs_ze_list *list;
+	ze_command_list_handle_t handle;
+	ze_event_handle_t signal_after; /* the application's event, where ours took its place */
+	uint32_t function;
+	bool resets; /* the event is one that is reset on the device */
+};
+
+/* *event becomes ours where the application has none. False: not recorded. */
+bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t list, uint32_t function, uint8_t class, ze_event_handle_t *event);
+/* Returns what the application gets. */
+ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result);
+/* *event is given back when the kernel is not to be shown. groups NULL: only the device knows. */
+void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t kernel, const ze_group_count_t *groups, ze_event_handle_t *event);
+void xs_ze_copy(struct xs_ze_work *work, const void *to, const void *from, uint64_t bytes);
+void xs_ze_image_copy(struct xs_ze_work *work, ze_image_handle_t image, const ze_image_region_t *region, const void *to, const void *from);
+uint64_t xs_ze_region(const ze_copy_region_t *region);
+
+/* ---- what other calls mean ---- */
+
+void xs_ze_context_ends(ze_context_handle_t context);
+void xs_ze_module_ends(ze_module_handle_t module);
+void xs_ze_kernel_ends(ze_kernel_handle_t kernel);
+void xs_ze_kernel_shaped(ze_kernel_handle_t kernel, uint32_t x, uint32_t y, uint32_t z, ze_result_t result);
+void xs_ze_image_ends(ze_image_handle_t image);
+void xs_ze_memory_changes(void);
+void xs_ze_pool_ends(ze_event_pool_handle_t pool);
+void xs_ze_event_ends(ze_event_handle_t event);
+void xs_ze_event_changes(ze_event_handle_t event);
+void xs_ze_event_resets(ze_command_list_handle_t list, ze_event_handle_t event);
+void xs_ze_event_seen(ze_event_handle_t event, ze_result_t result);
+void xs_ze_fence_ends(ze_fence_handle_t fence, bool destroyed);
+void xs_ze_fence_seen(ze_fence_handle_t fence, ze_result_t result);
+void xs_ze_queue_ends(ze_command_queue_handle_t queue);
+void xs_ze_queue_seen(ze_command_queue_handle_t queue, ze_result_t result);
+void xs_ze_list_ends(ze_command_list_handle_t list, bool destroyed);
+void xs_ze_list_seen(ze_command_list_handle_t list, ze_result_t result);
 
 #endif

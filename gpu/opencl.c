@@ -8,6 +8,8 @@
 #include <CL/cl_layer.h>
 #include <sched.h>
 
+#include "handles.h"
+#include "kernel_filter.h"
 #include "opencl_wrap.h"
 #include "pool.h"
 
@@ -16,41 +18,12 @@
 cl_icd_dispatch xs_cl_target;
 bool xs_cl_calls;
 static bool want_calls, want_device, log_enqueues, any_profiling_added;
-static const char *include_kernels = "", *exclude_kernels = "";
+static uint64_t wanted_devices = UINT64_MAX; /* a bit for each, --devices-to-sample */
 
-/* ---- handles: a small map from the application's handles to what we know about them ---- */
-
-#define MAP_SIZE 16384u
-
-struct map {
-	_Atomic(void *) key[MAP_SIZE];
-	_Atomic uint64_t value[MAP_SIZE];
-};
-static struct map kernels; /* name id | simd << 32 | KERNEL_… */
-static struct map queues;  /* struct xs_cl_queue * */
+static struct xs_handles kernels = { .size = 16384 }; /* name id | simd << 32 | KERNEL_… */
+static struct xs_handles queues = { .size = 16384 };  /* struct xs_cl_queue * */
 #define KERNEL_SIMD_KNOWN (1ull << 63)
 #define KERNEL_UNWANTED (1ull << 62) /* by --include-kernels or --exclude-kernels */
-
-/* The value of a handle; with `add`, of a new one too. A handle's address can be used again: its value is then set anew. */
-static _Atomic uint64_t *map_find(struct map *map, void *key, bool add)
-{
-	uint64_t hash = (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15ull >> 40;
-
-	for (uint32_t probe = 0; probe < MAP_SIZE; probe++) {
-		uint32_t i = (uint32_t)(hash + probe) % MAP_SIZE;
-		void *found = atomic_load_explicit(&map->key[i], memory_order_acquire);
-
-		if (!found) {
-			if (!add)
-				return NULL;
-			if (atomic_compare_exchange_strong(&map->key[i], &found, key))
-				return &map->value[i];
-		}
-		if (found == key)
-			return &map->value[i];
-	}
-	return NULL;
-}
 
 /* ---- devices and queues ---- */
 
@@ -58,6 +31,7 @@ struct device {
 	cl_device_id id;
 	uint32_t name;
 	uint8_t type; /* enum xs_device_type */
+	bool unwanted; /* by --devices-to-sample */
 };
 #define MAX_DEVICES 64u
 static struct device devices[MAX_DEVICES];
@@ -86,6 +60,33 @@ static void device_used(const struct device *device)
 	xs_record_end(sizeof(*event));
 }
 
+/* Does --devices-to-sample name it? It counts the devices of all platforms; a part of a device counts as the device. */
+static bool device_wanted(cl_device_id id)
+{
+	const cl_icd_dispatch *t = &xs_cl_target;
+	cl_platform_id platforms[32];
+	cl_uint platform_count = 0, number = 0;
+	cl_device_id parent = NULL;
+
+	if (wanted_devices == UINT64_MAX)
+		return true;
+	while (!t->clGetDeviceInfo(id, CL_DEVICE_PARENT_DEVICE, sizeof(parent), &parent, NULL) && parent)
+		id = parent;
+	if (t->clGetPlatformIDs(32, platforms, &platform_count))
+		return true;
+	for (cl_uint i = 0; i < platform_count && i < 32; i++) {
+		cl_device_id list[MAX_DEVICES];
+		cl_uint count = 0;
+
+		if (t->clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, MAX_DEVICES, list, &count))
+			continue;
+		for (cl_uint k = 0; k < count && k < MAX_DEVICES; k++, number++)
+			if (list[k] == id)
+				return number < 64 && wanted_devices >> number & 1;
+	}
+	return true; /* the runtime keeps it to itself */
+}
+
 static uint8_t device_index(cl_device_id id)
 {
 	char name[256] = "";
@@ -106,6 +107,7 @@ static uint8_t device_index(cl_device_id id)
 				  : type & CL_DEVICE_TYPE_CPU         ? XS_DEVICE_CPU
 				  : type & CL_DEVICE_TYPE_ACCELERATOR ? XS_DEVICE_ACCELERATOR
 								      : XS_DEVICE_UNKNOWN;
+		devices[i].unwanted = !device_wanted(id);
 		device_count++;
 		found = true;
 	}
@@ -115,10 +117,15 @@ static uint8_t device_index(cl_device_id id)
 	return (uint8_t)(i < MAX_DEVICES ? i : MAX_DEVICES - 1);
 }
 
+static bool work_wanted(cl_device_id device)
+{
+	return wanted_devices == UINT64_MAX || !devices[device_index(device)].unwanted;
+}
+
 static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id device,
 				     cl_command_queue_properties properties, bool added)
 {
-	_Atomic uint64_t *slot = map_find(&queues, handle, true);
+	_Atomic uint64_t *slot = xs_handle_add(&queues, handle);
 	struct xs_cl_queue *queue;
 
 	if (!slot)
@@ -142,9 +149,7 @@ static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id devic
 
 static struct xs_cl_queue *queue_known(cl_command_queue handle)
 {
-	_Atomic uint64_t *slot = map_find(&queues, handle, false);
-
-	return slot ? (void *)(uintptr_t)atomic_load_explicit(slot, memory_order_acquire) : NULL;
+	return xs_handle_get(&queues, handle);
 }
 
 /* Also a queue that came into being behind our back (an extension made it). */
@@ -165,7 +170,7 @@ static struct xs_cl_queue *queue_of(cl_command_queue handle)
 cl_command_queue xs_hook_clCreateCommandQueue(cl_context context, cl_device_id device,
 					      cl_command_queue_properties properties, cl_int *errcode_ret)
 {
-	bool add = want_device && !(properties & CL_QUEUE_PROFILING_ENABLE);
+	bool add = want_device && !(properties & CL_QUEUE_PROFILING_ENABLE) && work_wanted(device);
 	cl_command_queue queue = NULL;
 
 	if (add)
@@ -200,7 +205,7 @@ cl_command_queue xs_hook_clCreateCommandQueueWithProperties(cl_context context, 
 		}
 	}
 	add = want_device && !(flags & (CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_ON_DEVICE)) &&
-	      !(properties && properties[n]);
+	      !(properties && properties[n]) && work_wanted(device);
 	if (add) {
 		uint32_t length = n;
 
@@ -264,38 +269,15 @@ cl_int xs_hook_clGetEventProfilingInfo(cl_event event, cl_profiling_info name, s
 
 /* ---- kernels ---- */
 
-/* Does the name hold one of the pieces, which have commas or newlines between and perhaps blanks around them? */
-static bool holds_any(const char *name, const char *pieces)
-{
-	while (*(pieces += strspn(pieces, ", \t\r\n"))) {
-		size_t n = strcspn(pieces, ",\r\n");
-		size_t length = n;
-
-		while (pieces[length - 1] == ' ' || pieces[length - 1] == '\t')
-			length--;
-		if (memmem(name, strlen(name), pieces, length))
-			return true;
-		pieces += n;
-	}
-	return false;
-}
-
-static bool kernel_wanted(const char *name)
-{
-	if (include_kernels[0] && !holds_any(name, include_kernels))
-		return false;
-	return !exclude_kernels[0] || !holds_any(name, exclude_kernels);
-}
-
 static void kernel_add(cl_kernel kernel)
 {
-	_Atomic uint64_t *slot = map_find(&kernels, kernel, true);
+	_Atomic uint64_t *slot = xs_handle_add(&kernels, kernel);
 	char name[1024] = "";
 
 	if (!slot)
 		return;
 	(void)xs_cl_target.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(name) - 1, name, NULL);
-	atomic_store_explicit(slot, xs_name(name[0] ? name : "(kernel)", 0) | (kernel_wanted(name) ? 0 : KERNEL_UNWANTED),
+	atomic_store_explicit(slot, xs_name(name[0] ? name : "(kernel)", 0) | (xs_kernel_wanted(xs_options_of_run(), name) ? 0 : KERNEL_UNWANTED),
 			      memory_order_release);
 }
 
@@ -510,7 +492,7 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t func
 	work->work = class;
 	work->name = 0;
 	work->simd = 0;
-	if (!work->queue || !work->queue->profiled) {
+	if (!work->queue || !work->queue->profiled || devices[work->queue->device].unwanted) {
 		work->queue = NULL;
 		return true;
 	}
@@ -528,10 +510,10 @@ void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
 
 	if (!work->queue)
 		return;
-	slot = map_find(&kernels, kernel, false);
+	slot = xs_handle_find(&kernels, kernel);
 	if (!slot) {
 		kernel_add(kernel);
-		slot = map_find(&kernels, kernel, false);
+		slot = xs_handle_find(&kernels, kernel);
 	}
 	known = slot ? atomic_load_explicit(slot, memory_order_acquire) : 0;
 	if (known & KERNEL_UNWANTED) {
@@ -680,8 +662,7 @@ EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uin
 		want_calls = xs_cl_calls = xs_want_calls(options);
 		want_device = xs_want_device(options);
 		log_enqueues = xs_want_enqueues(options);
-		include_kernels = options->include_kernels;
-		exclude_kernels = options->exclude_kernels;
+		wanted_devices = options->opencl_devices;
 		if (want_calls || want_device) {
 			xs_cl_wrap(&layer.known, want_calls);
 			xs_at_end(harvest_all);

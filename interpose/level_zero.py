@@ -35,43 +35,50 @@ def read_functions(text):
 
 
 def wrapper(function, target, table, call, types):
-    """The wrapper's C code."""
+    """The wrapper's C code: what is done before the call, the call, its record, what is done after it."""
     name, number = function.name, f'FN_{function.name}'
     work = table['work'].get(name)
+    before, after = (f'\tif (xs_ze_device)\n\t\t{table[when][name]};' if name in table[when] else ''
+                     for when in ('before', 'after'))
     if work and not ('hCommandList' in function.names and 'hSignalEvent' in function.names):
         sys.exit(f'{name}: listed under [work], but has no hCommandList and hSignalEvent')
     real = (f'xs_hook_{name}' if name in table['hooks'] else target) + function.call
-    lines = arguments.in_code(call, types, table['source']) + arguments.out_code(call, types, table['source'])
-    lines += [f'static ze_result_t ZE_APICALL wrap_{name}({function.parameters})', '{',
-             f'\tstruct {"xs_ze_work work" if work else "xs_call call"};', '\tze_result_t ret;', *(['\tze_event_handle_t given = hSignalEvent;'] if work else []), '']
-    # the event may be another one: what the application gave is kept
+    # the event may be another one: what the application gave is shown
     given = re.sub(r'\bhSignalEvent\b', 'given', function.call[1:-1]) if work else function.call[1:-1]
     given = f', {given}' if given else ''
+    show_in = f'if (xs_log_calls)\n\t\t\tin_{name}({"&work.call" if work else "&call"}{given});'
+    show_out = (f'if (xs_log_calls && ret == ZE_RESULT_SUCCESS)\n\t\t\tout_{name}({"&work.call" if work else "&call"}{given});'
+                if arguments.has_values(call, types) else '')
+    lines = arguments.in_code(call, types, table['source']) + arguments.out_code(call, types, table['source'])
+    lines += [f'static ze_result_t ZE_APICALL wrap_{name}({function.parameters})', '{',
+              f'\tstruct {"xs_ze_work work" if work else "xs_call call"};', '\tze_result_t ret;',
+              '\tze_event_handle_t given = hSignalEvent;' if work else '', '', before]
+    enter = f'xs_call_enter(&call, {table["source"]}, {number})'
     if work:
-        lines.append(f'\tif (!xs_ze_enter(&work, hCommandList, {number}, XS_WORK_{work["class"]}, &hSignalEvent))')
+        lines += [f'\tif (!xs_ze_enter(&work, hCommandList, {number}, XS_WORK_{work["class"]}, &hSignalEvent))',
+                  f'\t\treturn {real};', f'\t{show_in}',
+                  f'\tif (work.node)\n\t\t{work["setup"]};' if 'setup' in work else '',
+                  f'\tret = {real};', '\tret = xs_ze_leave(&work, ret);', f'\t{show_out}' if show_out else '', '\treturn ret;']
     else:
-        enter = f'xs_call_enter(&call, {table["source"]}, {number})'
-        lines.append(f'\tif (!xs_ze_calls || !{enter})' if name in table['hooks'] else f'\tif (!{enter})')
-    lines.append(f'\t\treturn {real};')
-    of_call = '&work.call' if work else '&call'
-    lines += ['\tif (xs_log_calls)', f'\t\tin_{name}({of_call}{given});']
-    if work and 'setup' in work:
-        lines.append(f'\t{work["setup"]};')
-    lines.append(f'\tret = {real};')
-    if work:
-        lines.append('\txs_ze_leave(&work, ret);')
-    else:
-        lines.append(f'\txs_call_end(&call, xs_call_header({table["source"]}, {number}, ret ? XS_FLAG_FAILED : 0), ret);')
-    if arguments.has_values(call, types):
-        lines += ['\tif (xs_log_calls && ret == ZE_RESULT_SUCCESS)', f'\t\tout_{name}({of_call}{given});']
-    return '\n'.join(lines + ['\treturn ret;', '}\n'])
+        wanted = 'xs_ze_calls && ' if name in table['hooks'] or before or after else ''
+        lines += [f'\tif ({wanted}{enter}) {{', f'\t\t{show_in}', f'\t\tret = {real};',
+                  f'\t\txs_call_end(&call, xs_call_header({table["source"]}, {number}, ret ? XS_FLAG_FAILED : 0), ret);',
+                  f'\t\t{show_out}' if show_out else '', '\t} else {', f'\t\tret = {real};', '\t}', after, '\treturn ret;']
+    return '\n'.join(line for line in lines if line) + '\n}\n'
+
+
+def needed(name, table):
+    """Is the wrapper in its place when only device work is wanted?"""
+    return any(name in table[section] for section in ('hooks', 'work', 'before', 'after'))
 
 
 def write_tables(out, note, tables, functions, table):
     """level_zero_tables.h: the functions below us, and the prototypes of hooks."""
     lines = [note, '#ifndef XS_LEVEL_ZERO_TABLES_H', '#define XS_LEVEL_ZERO_TABLES_H', '']
     lines += [f'#include <{header}>' for header in table['headers']]
-    lines += ['', 'struct xs_ze_tables {'] + [f'\t{t.kind} {t.name};' for t in tables] + ['};']
+    lines += ['', 'struct xs_ze_tables {'] + [f'\t{t.kind} {t.name};' for t in tables]
+    lines += ['\tstruct {'] + [f'\t\tze_result_t (ZE_APICALL *{f})({functions[f].parameters});' for f in functions
+                              if f not in {name for t in tables for _, name in t.entries}] + ['\t} extension;', '};']
     lines += [f'#define XS_ZE_TABLES {len(tables)}u', '']
     lines += [f'ze_result_t xs_hook_{name}({functions[name].parameters});' for name in table['hooks'] if name in functions]
     lines += ['', '#endif', '']
@@ -96,7 +103,8 @@ def write_wrap(out, note, tables, functions, table, calls, types):
     """level_zero_wrap.c: the wrappers, and what puts them into a table."""
     code = [note, '#include "level_zero_wrap.h"', '']
     target = {f: f'xs_ze.{t.name}.{member}' for t in tables for member, f in t.entries}
-    code += [wrapper(functions[f], target[f], table, calls[f], types) for f in functions if f in target]
+    target.update((f, f'xs_ze.extension.{f}') for f in functions if f not in target)
+    code += [wrapper(functions[f], target[f], table, calls[f], types) for f in functions]
     code += ['#ifdef ZE_API_VERSION_CURRENT_M', '#define HEADER_VERSION ZE_API_VERSION_CURRENT_M', '#else',
              '#define HEADER_VERSION ZE_API_VERSION_CURRENT', '#endif', '',
              '/* How many entries may be touched: those that both the loader and the headers have. */',
@@ -107,19 +115,19 @@ def write_wrap(out, note, tables, functions, table, calls, types):
         code += [f'static void put_{t.name}(uint32_t version, {t.kind} *entries, bool all, bool again)', '{',
                  f'\tuint32_t known = entries_known(version, {len(t.entries)}, {table["tables"]["entries"].get(t.name, 0)});', '']
         for i, (member, f) in enumerate(t.entries):
-            needed = '' if f in table['work'] or f in table['hooks'] else 'all && '
-            code += [f'\tif ({needed}known > {i})',
-                     f'\t\txs_ze_put((void **)&entries->{member}, (void **)&{target[f]}, (void *)wrap_{f}, again);']
-        code += ['}', '']
+            ours = f'(void *)wrap_{f}' if needed(f, table) else f'all ? (void *)wrap_{f} : NULL'
+            code += [f'\tif (known > {i})',
+                     f'\t\txs_ze_put((void **)&entries->{member}, (void **)&{target[f]}, {ours}, again);']
+        code += ['\t(void)all;', '}', '']
     code += ['void xs_ze_wrap(uint32_t number, uint32_t version, void *entries, bool all, bool again)', '{', '\tswitch (number) {']
     for i, t in enumerate(tables):
         code += [f'\tcase {i}:', f'\t\tput_{t.name}(version, entries, all, again);', '\t\tbreak;']
     code += ['\tdefault:', '\t\tbreak;', '\t}', '}', '',
              'void *xs_ze_wrap_extension(const char *name, void *real, bool all)', '{']
     for f in functions:
-        if f in target and re.search(r'(Ext|Exp)\d*$', f):
-            needed = '' if f in table['work'] or f in table['hooks'] else 'all && '
-            code += [f'\tif ({needed}!strcmp(name, "{f}"))',
+        if re.search(r'(Ext|Exp)\d*$', f) or 'extension' in target[f]:
+            always = '' if needed(f, table) else 'all && '
+            code += [f'\tif ({always}!strcmp(name, "{f}"))',
                      f'\t\treturn xs_ze_take((void **)&{target[f]}, real) ? (void *)wrap_{f} : real;']
     code += ['\treturn real;', '}', '']
     (out / 'level_zero_wrap.c').write_text('\n'.join(code))
@@ -152,6 +160,8 @@ def write(table, api, out, compiler):
     """All that is generated for Level Zero."""
     text = preprocess(table['headers'], compiler)
     tables, functions = read_tables(text), read_functions(text)
+    for prototype in table['newer']['functions']:
+        functions = read_functions(f'ze_result_t {prototype};') | functions
     missing = [f for t in tables for _, f in t.entries if f not in functions]
     if missing:
         sys.exit(f'no prototype of {", ".join(missing)}')

@@ -21,19 +21,38 @@ static int find_part(const char *directory, const char *name, char *path)
 	return realpath(candidate, path) ? 0 : -errno;
 }
 
+static int own_directory(char *directory)
+{
+	ssize_t n = readlink("/proc/self/exe", directory, PATH_MAX - 1);
+
+	if (n <= 0)
+		return -errno;
+	directory[n] = '\0';
+	*strrchr(directory, '/') = '\0';
+	return 0;
+}
+
+int xs_find_devices(char *path)
+{
+	char self[PATH_MAX];
+	int error = own_directory(self);
+
+	if (!error)
+		error = find_part(self, "../lib/xstrace/xstrace-devices", path);
+	return error == -ENOENT ? find_part(self, "../devices/xstrace-devices", path) : error;
+}
+
 int xs_find_parts(char *library, char *drain)
 {
 	/* installed: <prefix>/bin/xstrace; built: <build>/launcher/xstrace */
 	static const char *const libraries[] = { "../lib/xstrace/libxstrace.so", "../collector/libxstrace.so" };
 	static const char *const drains[] = { "../lib/xstrace/xstrace-drain", "../writer/xstrace-drain" };
 	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	int error = -ENOENT;
+	int error = own_directory(self);
 
-	if (n <= 0)
-		return -errno;
-	self[n] = '\0';
-	*strrchr(self, '/') = '\0';
+	if (error < 0)
+		return error;
+	error = -ENOENT;
 	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]) && error < 0; i++) {
 		error = find_part(self, libraries[i], library);
 		if (!error)

@@ -52,6 +52,8 @@ bool xs_program_is_text(const char *path);
 char **xs_environment(const struct xs_launch *launch, const char *library, bool preload);
 /* Paths of PATH_MAX bytes of the collector library and the drain process's program, wherever they are installed. 0 or -errno. */
 int xs_find_parts(char *library, char *drain);
+/* The program that looks for devices, likewise. */
+int xs_find_devices(char *path);
 
 /* ---- result.c: --result-dir ---- */
 
@@ -63,6 +65,13 @@ struct xs_result {
 int xs_result_create(struct xs_result *result, const struct xs_launch *launch, char **all, char **argv);
 /* It could not be run. */
 void xs_result_remove(const struct xs_result *result);
+
+/* ---- devices.c ---- */
+
+/* --device-list, --metric-list: becomes the program that prints them; the exit status if that fails. */
+int xs_devices_print(const char *what);
+/* --devices-to-sample: looks for the devices and notes which ones are meant. 0, or -1 after one line that says what is wrong. */
+int xs_devices_select(struct xs_options *options);
 
 /* ---- dump.c ---- */
 

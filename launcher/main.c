@@ -198,11 +198,18 @@ int main(int argc, char **argv)
 		}
 		return xs_dump(options.dump);
 	}
+	if (options.device_list || options.metric_list) {
+		if (app < argc) {
+			fprintf(stderr, "xstrace: --device-list and --metric-list take no application (%s)\n", argv[app]);
+			return XS_EXIT_SELF;
+		}
+		return xs_devices_print(options.device_list && options.metric_list ? "all" : options.device_list ? "list" : "metrics");
+	}
 	if (app == argc) {
 		fprintf(stderr, "xstrace: no application given; xstrace [options] app args…, see xstrace --help\n");
 		return XS_EXIT_SELF;
 	}
-	if (xs_read_kernels(&options) < 0)
+	if (xs_read_kernels(&options) < 0 || (options.devices[0] && xs_devices_select(&options) < 0))
 		return XS_EXIT_SELF;
 	return run(&options, argv, argv + app);
 }

@@ -99,6 +99,7 @@ int xs_result_create(struct xs_result *result, const struct xs_launch *launch, c
 
 	if (error < 0)
 		return error;
+	(void)snprintf(launch->control->own_directory, sizeof(launch->control->own_directory), "%s", result->directory);
 	(void)snprintf(result->config, sizeof(result->config), "%s/run_config.json", result->directory);
 	out = fopen(result->config, "wxe");
 	if (!out)

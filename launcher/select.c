@@ -38,7 +38,7 @@ bool xs_rank_wanted(const struct xs_options *options)
 	uint64_t rank;
 
 	if (rank_of_job(&rank))
-		return xs_rank_listed(options->ranks, rank);
+		return xs_is_listed(options->ranks, rank);
 	fprintf(stderr, "xstrace: --ranks-to-sample %s: no rank in the environment (PMI_RANK, PMIX_RANK, OMPI_COMM_WORLD_RANK, "
 			"SLURM_PROCID, PALS_RANKID, RANK); this process is traced\n",
 		options->ranks);

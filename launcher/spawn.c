@@ -170,6 +170,17 @@ static __attribute__((noinline)) int start_application(struct xs_control *contro
 	return failed ? -failed : app;
 }
 
+/* --chrome-kmd-logging: until bpftrace has begun, or will not. The drain process has the patience; it may die meanwhile. */
+static void wait_for_kmd(struct xs_launch *launch, int drain)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	while (!atomic_load_explicit(&launch->control->kmd_ready, memory_order_acquire) && !info.si_pid) {
+		xs_futex_wait(&launch->control->kmd_ready, 0, 20000000);
+		(void)waitid(P_PID, (id_t)drain, &info, WEXITED | WNOHANG | WNOWAIT);
+	}
+}
+
 int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv, char **environment)
 {
 	struct sigaction child = { .sa_handler = SIG_DFL }, old_child;
@@ -185,6 +196,8 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 		xs_launch_destroy(launch);
 		return XS_EXIT_SELF << 8;
 	}
+	if (launch->control->options.kmd_script[0])
+		wait_for_kmd(launch, drain);
 	app = start_application(launch->control, path, argv, shell_argv, environment, old, &old_child);
 	(void)sigaction(SIGCHLD, &child, NULL);
 	while (app > 0 && !reap(launch, app, &drain, &status)) {

@@ -40,6 +40,11 @@ def test_installed_tree_works(xstrace, installed):
     run.check_expected()
 
 
+def test_the_installed_program_finds_devices(xstrace, installed):
+    run = xstrace.bare(installed / "bin/xstrace", ["--device-list"])
+    assert run.status == 0 and run.out.startswith("Device #0: ")
+
+
 def test_through_a_link_and_path(xstrace, installed):
     """As packages put it: a link in a directory of $PATH."""
     links = xstrace.home / "links"

@@ -88,6 +88,8 @@ BAD = [
     ("-o /nonexistent/rep.txt true", 125, "/nonexistent"),
     ("-o directory/sub/rep.txt true", 125, "directory/sub"),
     (f"-o {'x' * 2000} true", 125, "--output"),
+    ("--device-list true", 125, "--device-list"),
+    ("--devices-to-sample a -d true", 125, "0,2-3"),
     ("--recover /nonexistent", 125, "/nonexistent"),
     ("--recover directory", 125, "directory"),
     ("--recover file", 125, "file"),
@@ -143,10 +145,12 @@ VALUES = {
     "output-dir-path": "out",
     "result-dir": "results",
     "call-stacks": "32",
+    "chrome-kmd-logging": "/dev/null",
     "delay": "20ms",
     "duration": "1.5s",
     "iterations": "step:2-3",
     "ranks-to-sample": "0,3,8-15",
+    "devices-to-sample": "0",
     "follow-child-process": "0",
     "include-kernels": "gemm,conv",
     "exclude-kernels": "copy",
@@ -165,7 +169,7 @@ WITH = {
     "flight-memory": [CHROME, "--flight-recorder=1"],
     "trigger": [CHROME, "--flight-recorder=1"],
 }
-ALONE = ("recover", "pause", "resume", "stop", "dump", "version", "help")
+ALONE = ("recover", "pause", "resume", "stop", "dump", "device-list", "metric-list", "version", "help")
 ROWS = [row for row in TABLE if row[2] not in ALONE]
 
 

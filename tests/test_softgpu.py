@@ -2,10 +2,12 @@
 
 import collections
 import itertools
+import os
 import re
+from pathlib import Path
 
 import pytest
-from conftest import APPS
+from conftest import BUILD
 from gpu_log import DRIVER, SoftGPU
 
 pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
@@ -134,3 +136,20 @@ def test_wrong_settings_end_the_program(xstrace, tmp_path):
     ):
         run = xstrace.bare("ze_dlopen", env=SoftGPU(tmp_path, **{name: value}).env)
         assert run.status == 124 and f"softgpu: SOFTGPU_{name}={value}" in run.err
+
+
+@pytest.mark.skipif(
+    "XSTRACE_TEST_ZE_LOADER" not in os.environ,
+    reason="XSTRACE_TEST_ZE_LOADER names no other loader",
+)
+@pytest.mark.parametrize("name", ["commands", "objects", "tools"])
+def test_another_loader(xstrace, tmp_path, name):
+    """All of the driver's own tests under the libze_loader.so.1 that is named."""
+    env = {
+        "LD_LIBRARY_PATH": str(Path(os.environ["XSTRACE_TEST_ZE_LOADER"]).parent),
+        "ZE_ENABLE_ALT_DRIVERS": str(DRIVER),
+        "XSTRACE_TEST_ZE_KERNELS": str(DRIVER.parent / "ze_kernels.so"),
+    }
+    run = xstrace.bare(BUILD / f"tests/softgpu/conformance_{name}", env=env)
+    assert run.status == 0 and "1.." in run.out
+    assert "not ok" not in run.out, run.out

@@ -176,14 +176,6 @@ void xs_chrome_thread(struct xs_track *track, uint32_t tid, const char *name, si
 	finish(chrome, put(o, "\"}},\n"));
 }
 
-static inline char *put_slice(char *o, const struct xs_track *track, uint64_t start, uint64_t end)
-{
-	memcpy(o, track->prefix, sizeof(track->prefix)); /* of a fixed size: no call */
-	o = xs_json_time(o + track->prefix_length, start, &track->process->chrome->time);
-	memcpy(o, ",\"dur\":", 8);
-	return xs_json_micros(o + 7, end > start ? end - start : 0);
-}
-
 /* The name, as the last thing of an event; `arguments` (",\"args\":{…}") come before it when there are some. */
 static inline char *put_name(char *o, struct xs_process *process, const struct xs_name *name)
 {
@@ -286,38 +278,62 @@ void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, u
 	finish(chrome, o);
 }
 
-static uint64_t device_pid(const struct xs_process *process, uint32_t device)
+static uint64_t device_pid(const struct xs_process *process, uint32_t place)
 {
 	/* pids have at most 22 bits: no two processes of a host share a device's pid */
-	return DEVICE_PID + ((uint64_t)((uint32_t)process->pid & 0x1ffffff) << 6) + device % XS_DEVICES;
+	return DEVICE_PID + ((uint64_t)((uint32_t)process->pid & 0x1ffffff) << 6) + place;
 }
 
-static void name_device(struct xs_process *process, const struct xs_device_record *record)
+static void name_device(struct xs_process *process, const struct xs_device_record *record, uint32_t place)
 {
 	struct xs_chrome *chrome = process->chrome;
-	uint64_t pid = device_pid(process, record->device);
+	uint64_t pid = device_pid(process, place);
 	size_t length;
 	const char *name = xs_text_of(process->run, record->device_name, &length);
 	char *o = put_metadata(xs_output_put(&chrome->out), "process_name", pid, pid);
 
 	o = put(put_escaped(put(o, "\"name\":\"DEVICE<"), process->run->host), ">[");
-	o = put(xs_json_escape(o, name, length < 1024 ? length : 1024), "]\"}},\n");
+	o = put(xs_json_escape(o, name, length < 1024 ? length : 1024), "]");
+	if (record->event.source == XS_SOURCE_LEVEL_ZERO)
+		o = put_count(o, " #", record->device);
+	if (record->tile)
+		o = put_count(o, ".", record->tile - 1u);
+	o = put(o, "\"}},\n");
 	o = put_metadata(o, "process_sort_index", pid, pid);
-	o = put(put_count(o, "\"sort_index\":", 1000000u + record->device), "}},\n");
+	o = put(put_count(o, "\"sort_index\":", 1000000u + (record->device << 4) + record->tile), "}},\n");
 	finish(chrome, o);
+}
+
+/* The number of a device or tile among those of the process; what is too much shares the last one. */
+static uint32_t device_place(struct xs_process *process, const struct xs_device_record *record)
+{
+	struct xs_chrome *chrome = process->chrome;
+	uint32_t i;
+
+	for (i = 0; i < chrome->place_count; i++)
+		if (chrome->places[i].device == record->device && chrome->places[i].tile == record->tile)
+			return i;
+	if (i == XS_DEVICES)
+		return i - 1;
+	chrome->places[i] = (struct device_place){ record->device, record->tile };
+	chrome->place_count++;
+	name_device(process, record, i);
+	return i;
 }
 
 static struct device_track *device_track(struct xs_process *process, const struct xs_device_record *record)
 {
 	const struct xs_options *options = process->run->options;
 	struct xs_chrome *chrome = process->chrome;
+	bool zero = record->event.source == XS_SOURCE_LEVEL_ZERO;
 	uint32_t tid = options->no_thread_on_device ? 0 : record->tid;
-	uint32_t queue = options->no_engine_on_device ? 0 : record->queue;
+	uint32_t queue = options->no_engine_on_device ? 0 : zero ? (uint32_t)record->engine << 8 | record->engine_index : record->queue;
+	uint32_t place = device_place(process, record);
 	struct device_track *track;
 
 	for (size_t i = 0, at = chrome->last; i < chrome->track_count; i++, at = at ? at - 1 : chrome->track_count - 1) {
 		track = &chrome->tracks[at];
-		if (track->device == record->device && track->tid == tid && track->queue == queue) {
+		if (track->place == place && track->tid == tid && track->queue == queue) {
 			chrome->last = at;
 			return track;
 		}
@@ -331,13 +347,10 @@ static struct device_track *device_track(struct xs_process *process, const struc
 		chrome->tracks = track;
 		chrome->track_room = room;
 	}
-	if (!chrome->device_named[record->device % XS_DEVICES])
-		name_device(process, record);
-	chrome->device_named[record->device % XS_DEVICES] = true;
 	chrome->last = chrome->track_count++;
 	track = &chrome->tracks[chrome->last];
 	memset(track, 0, sizeof(*track));
-	track->device = record->device;
+	track->place = place;
 	track->tid = tid;
 	track->queue = queue;
 	return track;
@@ -348,22 +361,27 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 			  uint64_t start, uint64_t end)
 {
 	struct xs_chrome *chrome = process->chrome;
-	char name[128], queue[40] = "", thread[32] = "", number[24] = "";
-	bool in_order = record->event.flags & XS_FLAG_IN_ORDER && track->queue;
-	uint64_t pid = device_pid(process, record->device);
+	bool zero = record->event.source == XS_SOURCE_LEVEL_ZERO;
+	char name[128], queue[64] = "", thread[32] = "", number[24] = "";
+	/* an engine may serve several queues, each in its order */
+	bool in_order = record->event.flags & XS_FLAG_IN_ORDER && track->queue && !zero;
+	uint64_t pid = device_pid(process, track->place);
 	struct xs_lane *lane = xs_lanes_take(&track->lanes, start, end, in_order ? XS_FIT_TRUSTED : XS_FIT_APART);
 	char *o;
 
 	if (!lane || lane->tid)
 		return lane ? lane->tid : 0;
-	lane->tid = ++chrome->next_tid[record->device % XS_DEVICES];
+	lane->tid = ++chrome->next_tid[track->place];
 	if (track->tid)
 		(void)snprintf(thread, sizeof(thread), "Thread %u ", track->tid);
-	if (track->queue)
+	if (track->queue && zero)
+		(void)snprintf(queue, sizeof(queue), " %s Engine<%u,%u>", record->event.flags & XS_FLAG_COPY_ENGINE ? "Copy" : "Compute",
+			       record->engine - 1u, record->engine_index);
+	else if (track->queue)
 		(void)snprintf(queue, sizeof(queue), " Queue<0x%llx>", (unsigned long long)record->queue_handle);
 	if (track->lanes.count > 1)
 		(void)snprintf(number, sizeof(number), " lane %u", track->lanes.count);
-	(void)snprintf(name, sizeof(name), "%sCL%s%s", thread, queue, number);
+	(void)snprintf(name, sizeof(name), "%s%s%s%s", thread, zero ? "L0" : "CL", queue, number);
 	o = put_metadata(xs_output_put(&chrome->out), "thread_name", pid, lane->tid);
 	o = put(put_escaped(put(o, "\"name\":\""), name), "\"}},\n");
 	o = put_metadata(o, "thread_sort_index", pid, lane->tid);
@@ -385,7 +403,7 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 	const struct xs_options *options = process->run->options;
 	struct xs_chrome *chrome = process->chrome;
 	struct device_track *track;
-	uint64_t pid, tid;
+	uint64_t pid, tid, shown[3];
 	size_t length;
 	const char *name;
 	char *o;
@@ -398,19 +416,22 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 	tid = find_lane(process, track, record, work->start, work->end);
 	if (!tid)
 		return;
-	pid = device_pid(process, record->device);
+	pid = device_pid(process, track->place);
 	name = xs_kernel_text(process->run, &record->event, &length);
 	o = put_count(xs_output_put(&chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
 	o = put(put_count(o, ",\"pid\":", pid), ",\"ts\":");
 	o = xs_json_micros(o, work->start);
 	o = xs_json_micros(put(o, ",\"dur\":"), work->end - work->start);
 	o = xs_json_escape(put(o, ",\"cat\":\"gpu_op\",\"name\":\""), name, length < 4096 ? length : 4096);
+	if (record->memory)
+		o += sprintf(o, "(%c2%c)", xs_memory_letter(record->memory >> 4), xs_memory_letter(record->memory & 15));
 	if (work->shape) {
 		if (record->simd)
 			o = put(put_count(o, "[SIMD", record->simd), " ");
 		else
 			o = put(o, "[");
-		o = put_dimensions(o, work->shape, "{", "; ", "} ");
+		xs_shown_shape(record->event.source, work->shape, shown);
+		o = put_dimensions(o, shown, "{", "; ", "} ");
 		o = put_dimensions(o, work->shape + 3, "{", "; ", "}]");
 	} else if (record->bytes) {
 		o = put(put_count(o, "[", record->bytes), "]");

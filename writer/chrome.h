@@ -13,8 +13,13 @@
 #define XS_OWN_TID 0x40000000u /* from here on: tracks that are no thread's */
 
 /* Where device work of one queue (and thread, as asked) is shown; work that overlaps gets another lane. */
+/* A device, or a tile of it: a process in the trace. */
+struct device_place {
+	uint8_t device, tile; /* tile: from 1; 0: the whole device */
+};
+
 struct device_track {
-	uint32_t device, tid, queue; /* key; tid and queue 0: not told apart */
+	uint32_t place, tid, queue; /* key; tid and queue 0: not told apart; place: struct device_place */
 	struct xs_lanes lanes;
 };
 
@@ -30,7 +35,8 @@ struct xs_chrome {
 	struct device_track *tracks;
 	size_t track_count, track_room, last;
 	uint32_t next_tid[XS_DEVICES];
-	bool device_named[XS_DEVICES];
+	struct device_place places[XS_DEVICES];
+	uint32_t place_count;
 	struct xs_json_clock time;
 	uint32_t next_own; /* tracks from XS_OWN_TID on */
 	struct xs_row *rows;
@@ -60,6 +66,15 @@ static inline char *put_count(char *out, const char *key, uint64_t value)
 static inline void finish(struct xs_chrome *chrome, char *end)
 {
 	xs_output_put_end(&chrome->out, end);
+}
+
+/* The beginning of a slice on the thread's own track, up to its duration. */
+static inline char *put_slice(char *o, const struct xs_track *track, uint64_t start, uint64_t end)
+{
+	memcpy(o, track->prefix, sizeof(track->prefix)); /* of a fixed size: no call */
+	o = xs_json_time(o + track->prefix_length, start, &track->process->chrome->time);
+	memcpy(o, ",\"dur\":", 8);
+	return xs_json_micros(o + 7, end > start ? end - start : 0);
 }
 
 /* The name, as the last thing of an event. */

@@ -145,19 +145,64 @@ static char *put_values(char *o, const struct xs_arg *arg, const unsigned char *
 	return o;
 }
 
+/* At most 6 * 256 + 8 bytes. */
+static char *put_key(char *o, const struct xs_process *process, uint32_t id)
+{
+	size_t length;
+	const char *text = xs_text_of(process->run, id, &length);
+
+	return put(xs_json_escape(put(o, "\""), text, length < 256 ? length : 256), "\":[");
+}
+
+/* NULL: it is too long to be remembered. */
+static const struct xs_key *known_key(struct xs_process *process, uint32_t id)
+{
+	struct xs_key *key = &process->keys[id % XS_KEYS];
+	char text[6 * 256 + 8];
+	size_t length;
+
+	if (__builtin_expect(key->id == id, 1))
+		return key;
+	length = (size_t)(put_key(text, process, id) - text);
+	if (length > sizeof(key->json))
+		return NULL;
+	memcpy(key->json, text, length);
+	key->length = (uint32_t)length;
+	key->id = id;
+	return key;
+}
+
+/* What most tasks with arguments have: one number. */
+static bool add_first_number(struct xs_process *process, struct xs_extra *extra, const struct xs_arg *arg, const unsigned char *data)
+{
+	const struct xs_key *key;
+	char *o;
+
+	if (extra->length || arg->count != 1 || arg->type == XS_VALUE_TEXT)
+		return false;
+	key = known_key(process, arg->key);
+	if (!key || !grow(extra, sizeof(key->json) + 64))
+		return false;
+	memcpy(extra->args, key->json, sizeof(key->json)); /* of a fixed size: no call */
+	o = put_value(extra->args + key->length, arg->type, data);
+	*o++ = ']';
+	extra->length = (uint32_t)(o - extra->args);
+	extra->cut |= arg->cut;
+	return true;
+}
+
 static void add(struct xs_process *process, struct xs_extra *extra, const struct xs_arg *arg, const unsigned char *data)
 {
 	/* the longest per byte: text with six for one, and floats with 16 for four */
 	static char values[XS_RECORD_MAX * 8];
-	char key[6 * 256 + 8], *o = key;
+	char key[6 * 256 + 8], *o;
 	size_t length, values_length;
-	const char *text = xs_text_of(process->run, arg->key, &length);
 	uint32_t at;
 
-	o = xs_json_escape(put(o, "\""), text, length < 256 ? length : 256);
-	o = put(o, "\":[");
+	if (add_first_number(process, extra, arg, data))
+		return;
 	values_length = (size_t)(put_values(values, arg, data) - values);
-	length = (size_t)(o - key);
+	length = (size_t)(put_key(key, process, arg->key) - key);
 	if (extra->length + length + values_length + 2 > ARGS_MAX) {
 		extra->cut = true;
 		return;
@@ -230,6 +275,13 @@ static char *put_args(char *o, const struct xs_extra *extra, bool unfinished)
 
 /* ---- slices ---- */
 
+static struct xs_place end_slice(struct xs_process *process, char *o, uint32_t tid, const struct xs_open *task, bool unfinished)
+{
+	o = put_args(o, task->extra, unfinished);
+	finish(process->chrome, xs_chrome_put_name(o, process, &task->name));
+	return (struct xs_place){ tid, task->start };
+}
+
 static struct xs_place slice(struct xs_process *process, uint32_t tid, const struct xs_open *task, uint64_t end, bool unfinished)
 {
 	char *o;
@@ -238,11 +290,9 @@ static struct xs_place slice(struct xs_process *process, uint32_t tid, const str
 		return (struct xs_place){ 0, 0 };
 	o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
 	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
-	o = xs_json_micros(o, task->start);
+	o = xs_json_time(o, task->start, &process->chrome->time);
 	o = xs_json_micros(put(o, ",\"dur\":"), end > task->start ? end - task->start : 0);
-	o = put_args(o, task->extra, unfinished);
-	finish(process->chrome, xs_chrome_put_name(o, process, &task->name));
-	return (struct xs_place){ tid, task->start };
+	return end_slice(process, o, tid, task, unfinished);
 }
 
 static struct xs_row *row_of(struct xs_chrome *chrome, uint32_t name)
@@ -290,14 +340,14 @@ struct xs_place xs_chrome_on_row(struct xs_process *process, uint32_t row, const
 
 struct xs_place xs_chrome_on_thread(struct xs_track *track, const struct xs_open *task, uint64_t end, bool displaced, bool unfinished)
 {
-	uint32_t tid = track->tid;
+	struct xs_process *process = track->process;
 	char title[64];
 
-	if (displaced) {
-		(void)snprintf(title, sizeof(title), "%u (overlapping)", track->tid);
-		tid = xs_chrome_lane(track->process, &track->crossing, title, task->start, end, XS_FIT_APART);
-	}
-	return slice(track->process, tid, task, end, unfinished);
+	if (!displaced)
+		return end_slice(process, put_slice(xs_output_put(&process->chrome->out), track, task->start, end), track->tid, task,
+				 unfinished);
+	(void)snprintf(title, sizeof(title), "%u (overlapping)", track->tid);
+	return slice(process, xs_chrome_lane(process, &track->crossing, title, task->start, end, XS_FIT_APART), task, end, unfinished);
 }
 
 /* ---- instants, counters, arrows ---- */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "flight.h"
+#include "kmd.h"
 #include "process.h"
 
 #define SLEEP_LOW 1000000u /* ns: some process is just joining, or ending */
@@ -34,6 +35,7 @@ struct drain {
 	struct xs_process *ended; /* flight recorder: they are history */
 	bool crashed;             /* and one of them so that it is to be written */
 	bool dumping;
+	struct xs_kmd *kmd; /* NULL: not wanted, or over */
 	uint64_t patience; /* added to the sleep while only silent descendants are left */
 };
 
@@ -431,7 +433,7 @@ static bool over(struct drain *drain)
 	struct xs_control *control = drain->run.control;
 	bool launcher;
 
-	if (drain->processes)
+	if (drain->processes || drain->kmd)
 		return false;
 	launcher = launcher_lives(drain);
 	if (!atomic_load_explicit(&control->app_started, memory_order_acquire))
@@ -456,7 +458,7 @@ static void tell_app_finished(struct drain *drain)
 {
 	struct xs_control *control = drain->run.control;
 
-	if (drain->app_finished || !atomic_load_explicit(&control->app_exited, memory_order_acquire))
+	if (drain->app_finished || drain->kmd || !atomic_load_explicit(&control->app_exited, memory_order_acquire))
 		return;
 	for (const struct xs_process *p = drain->processes; p; p = p->next)
 		if (p->pid == control->app_pid)
@@ -492,6 +494,21 @@ static bool has_news(const struct drain *drain, uint32_t joined)
 	return false;
 }
 
+/* bpftrace ends with the application. True: not to be left alone for long. */
+static bool follow_kmd(struct drain *drain)
+{
+	bool stop;
+
+	if (!drain->kmd)
+		return false;
+	stop = atomic_load_explicit(&drain->run.control->app_exited, memory_order_acquire) || told_to_stop(drain) || !launcher_lives(drain);
+	if (xs_kmd_look(drain->kmd, stop))
+		return xs_kmd_urgent(drain->kmd);
+	xs_kmd_close(drain->kmd);
+	drain->kmd = NULL;
+	return true;
+}
+
 static void drain_loop(struct drain *drain)
 {
 	struct xs_control *control = drain->run.control;
@@ -505,6 +522,8 @@ static void drain_loop(struct drain *drain)
 
 		if (told_to_stop(drain)) {
 			stop(drain);
+			while (drain->kmd && follow_kmd(drain))
+				(void)usleep(1000);
 			return;
 		}
 		atomic_fetch_add_explicit(&bell->heartbeat, 1, memory_order_relaxed);
@@ -521,6 +540,7 @@ static void drain_loop(struct drain *drain)
 			for (struct xs_process *p = drain->processes; p; p = p->next)
 				xs_process_commit(p);
 		soon |= finish_ended(drain);
+		soon |= follow_kmd(drain);
 		busy = drain->dumping || dump_wanted(drain);
 		soon |= busy;
 		if (!soon && over(drain) && !has_news(drain, joined))
@@ -571,6 +591,8 @@ int xs_drain(const char *dir, bool recover)
 		drain.run.control->bell.consumer_start = xs_process_start(getpid());
 		drain.launcher_start = xs_process_start(drain.run.control->launcher_pid);
 		set_window(&drain);
+		if (drain.run.options->kmd_script[0])
+			drain.kmd = xs_kmd_start(&drain.run);
 		drain_loop(&drain);
 	} else {
 		(void)find_processes(&drain);

@@ -24,6 +24,19 @@ static const char *function_name(uint32_t source, uint32_t function)
 	return "(unknown)";
 }
 
+char xs_memory_letter(unsigned memory)
+{
+	static const char letters[] = { 'M', 'H', 'D', 'S', 'M' };
+
+	return memory < sizeof(letters) ? letters[memory] : '?';
+}
+
+void xs_shown_shape(uint8_t source, const uint64_t *shape, uint64_t *shown)
+{
+	for (int i = 0; i < 3; i++)
+		shown[i] = source == XS_SOURCE_LEVEL_ZERO && shape[3 + i] ? shape[i] / shape[3 + i] : shape[i];
+}
+
 uint32_t xs_function_id(uint8_t source, uint32_t function)
 {
 	return XS_NAME_FUNCTION | (uint32_t)(source & 0x7f) << 24 | (function & 0xffffff);

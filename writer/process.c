@@ -23,6 +23,7 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	uint64_t read = 0;
 
 	xs_process_find_tracks(process);
+	xs_device_clocks_update(process);
 	/* overwrite: the newest records are wanted, so nothing is read before the end */
 	if (process->run->options->on_full == XS_FULL_OVERWRITE && !all)
 		return 0;
@@ -372,6 +373,7 @@ void xs_process_free(struct xs_process *process)
 	free(process->tracks);
 	free(process->threads);
 	free(process->copy);
+	xs_device_clocks_fini(process);
 	free(process->directory);
 	if (process->pidfd >= 0)
 		close(process->pidfd);

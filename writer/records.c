@@ -228,45 +228,6 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 		xs_arrows_flush(track, end);
 }
 
-enum { CLOCK_IS_MONO, CLOCK_IS_RAW, CLOCK_CANDIDATES };
-
-static uint64_t device_ns(const struct xs_process *process, const struct xs_device_clock *clock, uint64_t ns)
-{
-	switch (clock->candidate) {
-	case CLOCK_IS_MONO:
-		return ns + (uint64_t)process->run->clock.offset;
-	case CLOCK_IS_RAW:
-		return xs_timeline_ns(&process->run->raw, ns);
-	default:
-		return ns + (uint64_t)clock->offset;
-	}
-}
-
-/*
- * A device's clock, from what every command tells: its "queued" time lies between the begin and the end of the call that
- * enqueued it. A clock that always agrees with one of the kernel's is that clock; otherwise the offset is kept within these bounds,
- * which also follows its drift.
- */
-static void follow_device_clock(const struct xs_process *process, struct xs_device_clock *clock, uint64_t queued,
-				uint64_t before, uint64_t after)
-{
-	const uint64_t slack = 5000;
-
-	for (; clock->candidate < CLOCK_CANDIDATES; clock->candidate++) {
-		uint64_t ns = device_ns(process, clock, queued);
-
-		if (ns + slack >= before && ns <= after + slack)
-			return;
-	}
-	if (!clock->known)
-		clock->offset = (int64_t)(before - queued);
-	clock->known = true;
-	if (queued + (uint64_t)clock->offset < before)
-		clock->offset = (int64_t)(before - queued);
-	else if (queued + (uint64_t)clock->offset > after)
-		clock->offset = (int64_t)(after - queued);
-}
-
 static bool lost_something(const struct xs_process *process)
 {
 	for (uint32_t i = 0; i < process->track_count; i++)
@@ -280,7 +241,6 @@ static void read_device(struct xs_track *track, const struct xs_event *event, ui
 	struct xs_process *process = track->process;
 	const struct xs_device_record *record = (const void *)event;
 	struct xs_work work = { .record = record };
-	struct xs_device_clock *clock;
 
 	if (size < XS_DEVICE_RECORD_SHORT || (record->work == XS_WORK_KERNEL && size < sizeof(*record) &&
 					      !(event->flags & XS_FLAG_FUNCTION)))
@@ -289,21 +249,8 @@ static void read_device(struct xs_track *track, const struct xs_event *event, ui
 		work.shape = record->global;
 	work.host_start = xs_process_ns(process, event->tick);
 	work.host_end = xs_process_ns(process, event->tick + record->host_ticks);
-	clock = &process->device_clock[record->device % XS_DEVICES];
-	follow_device_clock(process, clock, record->queued, work.host_start, work.host_end);
-	work.queued = device_ns(process, clock, record->queued);
-	work.submit = device_ns(process, clock, record->submit);
-	work.start = device_ns(process, clock, record->start);
-	work.end = device_ns(process, clock, record->end);
-	/* a runtime's own times need not be in order */
-	if (work.submit < work.queued)
-		work.submit = work.queued;
-	if (work.start < work.submit)
-		work.start = work.submit;
-	if (work.start < work.host_start)
-		work.start = work.host_start;
-	if (work.end < work.start)
-		work.end = work.start;
+	if (!xs_device_times(process, &work))
+		return;
 	work.linked = !lost_something(process);
 	if (process->chrome)
 		xs_chrome_device(process, &work);

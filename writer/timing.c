@@ -85,9 +85,7 @@ static char *put_shape(char *o, const struct xs_table_key *key)
 	const uint64_t *d = key->shape, *l = key->shape + 3;
 	uint64_t g[3];
 
-	/* Level Zero programs speak of groups, OpenCL programs of work items */
-	for (int i = 0; i < 3; i++)
-		g[i] = key->source == XS_SOURCE_LEVEL_ZERO && l[i] ? d[i] / l[i] : d[i];
+	xs_shown_shape(key->source, d, g);
 	if (key->simd)
 		o += sprintf(o, "[SIMD%u {%llu; %llu; %llu} ", key->simd, (ull)g[0], (ull)g[1], (ull)g[2]);
 	else
@@ -97,7 +95,6 @@ static char *put_shape(char *o, const struct xs_table_key *key)
 
 size_t xs_row_name(const struct xs_process *process, const struct xs_table_key *key, bool quoted, char *out)
 {
-	static const char memory[] = "MHDSM???????????"; /* enum xs_memory, as unitrace calls them */
 	struct xs_event event = { .name = key->id, .source = key->source };
 	const char *text = "(all others)", *quote = quoted && key->device && key->source == XS_SOURCE_LEVEL_ZERO ? "\"" : "";
 	size_t length = strlen(text);
@@ -114,7 +111,7 @@ size_t xs_row_name(const struct xs_process *process, const struct xs_table_key *
 	o += sprintf(o, "%s", quote);
 	o = xs_report_plain(o, text, length < 4096 ? length : 4096);
 	if (key->memory)
-		o += sprintf(o, "(%c2%c)", memory[key->memory >> 4], memory[key->memory & 15]);
+		o += sprintf(o, "(%c2%c)", xs_memory_letter(key->memory >> 4), xs_memory_letter(key->memory & 15));
 	if (key->form == XS_FORM_SHAPE)
 		o = put_shape(o, key);
 	else if (key->form == XS_FORM_BYTES)

@@ -61,6 +61,14 @@ struct xs_names {
 	size_t bytes;
 };
 
+/* The key of an argument as JSON, as it comes again and again. */
+struct xs_key {
+	uint32_t id; /* string id; 0: free */
+	uint32_t length;
+	char json[120]; /* "key":[ */
+};
+#define XS_KEYS 32u /* those that are remembered, by their ids' last bits */
+
 /* What few tasks have. */
 struct xs_extra {
 	struct xs_extra *next; /* unused ones */
@@ -151,10 +159,18 @@ struct xs_mapped {
 	uint32_t slots, seen; /* rings in the file; those that are tracks already */
 };
 
+/* device_clock.c */
 struct xs_device_clock {
+	/* one that tells ns */
 	bool known;
-	int candidate;  /* enum in records.c */
+	int candidate;  /* enum in device_clock.c */
 	int64_t offset; /* unknown clock: result = device ns + offset */
+	/* one that counts */
+	uint32_t looks, bits, kernel_bits; /* looks: at it so far */
+	uint64_t nominal;                  /* ns of a tick, 32 fraction bits */
+	uint64_t first_tick, first_ns, first_width;
+	struct xs_segment *segments;
+	size_t count, room;
 };
 
 #define XS_DEVICES 64u
@@ -188,6 +204,7 @@ struct xs_process {
 	struct xs_keyed *keyed;     /* itt.c: spans that are open, and ends that came first; NULL: none yet */
 	struct xs_flows *flows;     /* flows.c */
 	struct xs_extra *spare;     /* unused ones */
+	struct xs_key keys[XS_KEYS];
 	uint64_t selves;            /* given out so far, see struct xs_extra */
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
 	struct xs_output *out;      /* chrome's */
@@ -286,12 +303,24 @@ void xs_process_free(struct xs_process *process);
 
 void xs_tell_write_error(struct xs_run *run, int error);
 
+/* ---- device_clock.c ---- */
+
+/* What the traced process has told of its devices' clocks since the last call. */
+void xs_device_clocks_update(struct xs_process *process);
+/* Sets queued, submit, start, end; host_start and host_end are set. False: nothing is known of the device's clock. */
+bool xs_device_times(struct xs_process *process, struct xs_work *work);
+void xs_device_clocks_fini(struct xs_process *process);
+
 /* ---- names.c ---- */
 
 /* The name behind a string id or function number; valid until the next call for the same process. */
 const struct xs_name *xs_name_of(struct xs_process *process, uint32_t id);
 /* Plain text of a name for reports and metadata; never NULL. *ret_length may be NULL for functions. */
 const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length);
+/* enum xs_memory, as unitrace calls it. */
+char xs_memory_letter(unsigned memory);
+/* Of global[3], local[3] what is shown first: Level Zero programs speak of groups, OpenCL programs of work items. */
+void xs_shown_shape(uint8_t source, const uint64_t *shape, uint64_t *shown);
 /* Key of a function's name for the two above. */
 uint32_t xs_function_id(uint8_t source, uint32_t function);
 /* A C++ name as it is written; other text stays. Valid until the next call. */

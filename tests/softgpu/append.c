@@ -328,6 +328,13 @@ ze_result_t sg_zeCommandListAppendLaunchKernel(ze_command_list_handle_t list, ze
 	return launch(list, kernel, groups, false, signal, nwait, wait);
 }
 
+ze_result_t sg_zeCommandListAppendLaunchKernelWithParameters(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
+ const ze_group_count_t *groups, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+{
+	SG_ENTER();
+	return launch(list, kernel, groups, false, signal, nwait, wait);
+}
+
 ze_result_t sg_zeCommandListAppendLaunchCooperativeKernel(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
  const ze_group_count_t *groups, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {

@@ -448,6 +448,29 @@ static void lists_in_immediate(void)
 	CHECK(*counter == 6);
 }
 
+static void counter_event_without_pool(void)
+{
+	ze_event_counter_based_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_DESC, .flags = ZE_EVENT_COUNTER_BASED_FLAG_HOST_VISIBLE};
+	const ze_group_count_t one = {1, 1, 1};
+	ze_kernel_timestamp_result_t result;
+	ze_command_list_handle_t list;
+	ze_event_handle_t event;
+
+	settings("SOFTGPU_STRICT", "1", NULL);
+	ze_app_open(&app, 0, -1);
+	list = ze_app_immediate(&app, 0, 0, true);
+	for (int timed = 0; timed < 2; timed++) {
+		desc.flags |= timed ? ZE_EVENT_COUNTER_BASED_FLAG_DEVICE_TIMESTAMP : 0;
+		ZE_CHECK(BY_NAME(zeEventCounterBasedCreate)(app.context, app.device, &desc, &event));
+		ZE_CHECK(BY_NAME(zeCommandListAppendLaunchKernelWithParameters)(list, ze_app_kernel(&app, "empty"), &one, NULL, event, 0, NULL));
+		ZE_CHECK(zeEventHostSynchronize(event, UINT64_MAX));
+		IS(zeEventQueryKernelTimestamp(event, &result), timed ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT);
+		ZE_CHECK(zeEventDestroy(event));
+	}
+	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
+	ZE_CHECK(zeCommandListDestroy(list));
+}
+
 static void mutable_commands(void)
 {
 	ze_mutable_command_id_exp_desc_t id_desc = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_ID_EXP_DESC};
@@ -545,6 +568,7 @@ int main(int argc, char **argv)
 	tap_run("threads", threads);
 	tap_run("threads that run the commands themselves", threads_sync);
 	tap_run("regular lists appended to an immediate one", lists_in_immediate);
+	tap_run("a counter-based event without a pool", counter_event_without_pool);
 	tap_run("commands changed after they were appended", mutable_commands);
 	tap_run("graphs", graphs);
 	return tap_done();

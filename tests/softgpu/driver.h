@@ -17,7 +17,6 @@
 #include "softgpu.h"
 
 #define SG_OK ZE_RESULT_SUCCESS
-#define SG_LIKELY(x) __builtin_expect(!!(x), 1)
 
 enum { SG_DEVICES_MAX = 8, SG_TILES_MAX = 8, SG_WORKERS_MAX = 16, SG_ENGINE_GROUPS = 3 };
 
@@ -68,7 +67,6 @@ struct sg_event {
 	struct sg_slot *slot;
 	_Atomic uint32_t users; /* commands on their way that name it */
 	_Atomic uint32_t wanted; /* of a counter-based one: signals asked for so far */
-	uint32_t index;
 	bool counts, timed, shared;
 };
 struct sg_span {
@@ -163,12 +161,10 @@ struct sg_task {
 };
 struct sg_queue {
 	struct sg_device *device;
-	uint32_t ordinal, index, flags;
+	uint32_t ordinal, index;
 	ze_command_queue_mode_t mode;
-	ze_command_queue_priority_t priority;
 	struct sg_queue *next_queue;
 	struct sg_task *head, *tail, *unused;
-	_Atomic uint64_t executions;
 	_Atomic uint32_t pending;
 	uint32_t workers;
 	bool stop;
@@ -184,6 +180,7 @@ void sg_queue_push_list(struct sg_queue *queue, struct sg_list *list);
 void sg_queue_push_fence(struct sg_queue *queue, struct sg_fence *fence); /* NULL: only an end between lists */
 void sg_queue_go(struct sg_queue *queue);
 bool sg_queue_idle(const void *queue);
+uint64_t sg_queue_latest(struct sg_queue *queue); /* end of all that it has executed, by the virtual clock */
 void sg_pump(void); /* on the calling thread, where that is how commands run: everything that can run */
 void sg_changed(void); /* an event, a queue or a fence is not as it was */
 void sg_fence_signal(struct sg_fence *fence, uint64_t tick);
@@ -227,7 +224,7 @@ extern bool sg_faults;
 void sg_faults_start(const char *spec);
 ze_result_t sg_fault(const char *function);
 bool sg_device_lost(void);
-bool sg_fault_finish(uint64_t sequence, struct sg_event *event, const struct sg_span *span, uint32_t tiles, uint64_t base);
+void sg_fault_finish(uint64_t sequence, struct sg_event *event, const struct sg_span *span, uint32_t tiles, uint64_t base);
 
 /* First in every function of the API; its name is that of the API's function after "sg_". */
 #define SG_ENTER() \

@@ -16,12 +16,12 @@ struct sg_pool {
 	_Atomic uint32_t live;
 	int fd; /* of IPC pools, else -1 */
 	bool counts, opened;
+	bool own; /* of one event, made and destroyed with it */
 };
 
 struct sg_fence {
 	_Atomic uint32_t signalled;
 	_Atomic uint64_t tick;
-	struct sg_queue *queue;
 };
 
 bool sg_event_reached(const struct sg_event *event, uint32_t wanted)
@@ -236,7 +236,6 @@ ze_result_t sg_zeEventCreate(ze_event_pool_handle_t handle, const ze_event_desc_
 		sg_misuse("an event is created at index %u of its pool, where there is one", desc->index);
 	event->pool = pool;
 	event->slot = &pool->slots[desc->index];
-	event->index = desc->index;
 	event->counts = pool->counts;
 	event->timed = pool->flags & ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP;
 	event->shared = pool->fd >= 0;
@@ -252,14 +251,40 @@ ze_result_t sg_zeEventCreate(ze_event_pool_handle_t handle, const ze_event_desc_
 ze_result_t sg_zeEventDestroy(ze_event_handle_t handle)
 {
 	struct sg_event *event = (struct sg_event *)handle;
+	struct sg_pool *pool;
 
 	SG_ENTER();
 	SG_HANDLE(handle);
 	if (atomic_load(&event->users))
 		sg_misuse("an event is destroyed while %u commands need it", atomic_load(&event->users));
-	atomic_fetch_sub(&event->pool->live, 1);
+	pool = event->pool;
+	atomic_fetch_sub(&pool->live, 1);
 	event->pool = NULL;
+	if (pool->own)
+		pool_free(pool);
 	return SG_OK;
+}
+
+/* A counter-based event that is in no pool of the program's. */
+ze_result_t sg_zeEventCounterBasedCreate(ze_context_handle_t context, ze_device_handle_t device, const ze_event_counter_based_desc_t *desc,
+ ze_event_handle_t *ret)
+{
+	ze_event_pool_counter_based_exp_desc_t counts = {.stype = ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC};
+	ze_event_pool_desc_t pool_desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .pNext = &counts, .count = 1};
+	ze_event_desc_t event_desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC};
+	ze_event_pool_handle_t pool;
+	ze_result_t result;
+
+	SG_ENTER();
+	SG_HANDLE(context && device);
+	SG_POINTER(desc && ret);
+	if (desc->flags & (ZE_EVENT_COUNTER_BASED_FLAG_DEVICE_TIMESTAMP | ZE_EVENT_COUNTER_BASED_FLAG_HOST_TIMESTAMP))
+		pool_desc.flags = ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP;
+	result = sg_zeEventPoolCreate(context, &pool_desc, 0, NULL, &pool);
+	if (result)
+		return result;
+	((struct sg_pool *)pool)->own = true;
+	return sg_zeEventCreate(pool, &event_desc, ret);
 }
 
 ze_result_t sg_zeEventGetEventPool(ze_event_handle_t handle, ze_event_pool_handle_t *ret)
@@ -380,7 +405,6 @@ ze_result_t sg_zeFenceCreate(ze_command_queue_handle_t queue, const ze_fence_des
 	fence = calloc(1, sizeof(*fence));
 	if (!fence)
 		return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-	fence->queue = (struct sg_queue *)queue;
 	atomic_store(&fence->signalled, desc->flags & ZE_FENCE_FLAG_SIGNALED);
 	*ret = (ze_fence_handle_t)fence;
 	return SG_OK;

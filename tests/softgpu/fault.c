@@ -126,8 +126,8 @@ static void held_release(void)
 		sg_event_signal(event, &held.span, held.tiles, held.base);
 }
 
-/* Called for each executed command instead of the signal; true: the signal has been seen to. */
-bool sg_fault_finish(uint64_t sequence, struct sg_event *event, const struct sg_span *span, uint32_t tiles, uint64_t base)
+/* Called for each executed command instead of the signal of its event, which it sees to. */
+void sg_fault_finish(uint64_t sequence, struct sg_event *event, const struct sg_span *span, uint32_t tiles, uint64_t base)
 {
 	bool handled = false, holding = false;
 
@@ -161,7 +161,5 @@ bool sg_fault_finish(uint64_t sequence, struct sg_event *event, const struct sg_
 		if (event && !handled)
 			sg_event_signal(event, span, tiles, base);
 		held_release();
-		handled = true;
 	}
-	return handled;
 }

@@ -83,7 +83,7 @@ static ze_result_t queue_wait(struct sg_queue *queue, uint64_t timeout)
 	ze_result_t result = sg_wait(sg_queue_idle, queue, timeout, false);
 
 	if (result == SG_OK && sg_config.virtual_clock)
-		sg_virtual_seen(queue->latest);
+		sg_virtual_seen(sg_queue_latest(queue));
 	return result;
 }
 

@@ -35,6 +35,19 @@ typedef void ze_command_list_exp_dditable_t;
 typedef void zes_global_dditable_t;
 #endif
 
+#if !defined(ZE_API_VERSION_CURRENT_M) || ZE_API_VERSION_CURRENT_M < ZE_MAKE_VERSION(1, 15)
+#define ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_DESC ((ze_structure_type_t)0x0002003A)
+#define ZE_EVENT_COUNTER_BASED_FLAG_HOST_VISIBLE ZE_BIT(2)
+#define ZE_EVENT_COUNTER_BASED_FLAG_DEVICE_TIMESTAMP ZE_BIT(4)
+#define ZE_EVENT_COUNTER_BASED_FLAG_HOST_TIMESTAMP ZE_BIT(5)
+typedef struct _ze_event_counter_based_desc_t {
+	ze_structure_type_t stype;
+	const void *pNext;
+	uint32_t flags;
+	ze_event_scope_flags_t signal, wait;
+} ze_event_counter_based_desc_t;
+#endif
+
 #ifndef ZE_MUTABLE_COMMAND_LIST_EXP_NAME
 #define ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_ID_EXP_DESC ((ze_structure_type_t)0x00020017)
 #define ZE_STRUCTURE_TYPE_MUTABLE_COMMANDS_EXP_DESC ((ze_structure_type_t)0x00020018)
@@ -88,6 +101,10 @@ ze_result_t zesInit(uint32_t flags);
 ze_result_t zesDriverGet(uint32_t *count, zes_driver_handle_t *drivers);
 ze_result_t zesDeviceGet(zes_driver_handle_t driver, uint32_t *count, zes_device_handle_t *devices);
 ze_result_t zeDeviceGetRootDevice(ze_device_handle_t device, ze_device_handle_t *root);
+ze_result_t zeEventCounterBasedCreate(ze_context_handle_t context, ze_device_handle_t device, const ze_event_counter_based_desc_t *desc,
+ ze_event_handle_t *event);
+ze_result_t zeCommandListAppendLaunchKernelWithParameters(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
+ const ze_group_count_t *groups, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait);
 ze_result_t zeEventGetEventPool(ze_event_handle_t event, ze_event_pool_handle_t *pool);
 ze_result_t zeCommandQueueGetOrdinal(ze_command_queue_handle_t queue, uint32_t *ordinal);
 ze_result_t zeCommandQueueGetIndex(ze_command_queue_handle_t queue, uint32_t *index);

@@ -100,7 +100,7 @@ static void run_task(struct sg_queue *queue, struct sg_task *task)
 	task->running = true;
 	(void)pthread_mutex_unlock(&sg_lock);
 	if (task->fence)
-		sg_fence_signal(task->fence, queue->latest);
+		sg_fence_signal(task->fence, sg_queue_latest(queue));
 	else if (cmd->op != SG_LIST_END)
 		sg_run(queue, task->list, cmd, task->execution, true);
 	(void)pthread_mutex_lock(&sg_lock);
@@ -170,9 +170,7 @@ struct sg_queue *sg_queue_new(struct sg_device *device, const ze_command_queue_d
 	queue->device = device;
 	queue->ordinal = desc->ordinal;
 	queue->index = desc->index;
-	queue->flags = desc->flags;
 	queue->mode = desc->mode;
-	queue->priority = desc->priority;
 	queue->base = queue->latest = sg_device_ticks();
 	(void)pthread_mutex_lock(&sg_lock);
 	queue->next_queue = queues;
@@ -285,6 +283,16 @@ void sg_queue_go(struct sg_queue *queue)
 bool sg_queue_idle(const void *queue)
 {
 	return atomic_load(&((const struct sg_queue *)queue)->pending) == 0;
+}
+
+uint64_t sg_queue_latest(struct sg_queue *queue)
+{
+	uint64_t ret;
+
+	(void)pthread_mutex_lock(&queue->virtual_lock);
+	ret = queue->latest;
+	(void)pthread_mutex_unlock(&queue->virtual_lock);
+	return ret;
 }
 
 static struct timespec after(uint64_t ns)

@@ -213,7 +213,7 @@ void sg_run(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd, ui
 	if (counted)
 		sg_users(cmd, list, -1);
 	if (sg_faults)
-		(void)sg_fault_finish(sequence, cmd->signal, &span, tiles, queue->base);
+		sg_fault_finish(sequence, cmd->signal, &span, tiles, queue->base);
 	else if (cmd->signal)
 		sg_event_signal(cmd->signal, &span, tiles, queue->base);
 }

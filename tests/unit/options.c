@@ -208,6 +208,7 @@ static void every_checked(const struct xs_option *row)
 		{ "dump", "s1", "a/b" },
 		{ "ranks-to-sample", "0 0,3,8-15 7-7 18446744073709551615",
 		  "x , 0, ,0 0,,1 3-2 1- -1 0x1 0;1 18446744073709551616 1-2-3" },
+		{ "devices-to-sample", "0 0,2-3", "x 0, 2-1 -1 0;1" },
 		{ "iterations", "step:1 step:1-1 d::step:3-9 a:b:2", "step step: :1 step:0 step:0-3 step:3-2 step:1- step:x step:1x d:: d::1" },
 		{ "trigger", "task:a>1ms task:a>b>5 task:d::a>2m marker:m",
 		  "task task:a task:>1ms task:a>x task:a>-1 marker marker: x:y>1ms" },
@@ -243,9 +244,10 @@ static void every_checked(const struct xs_option *row)
 
 static void ranks(void)
 {
-	CHECK(xs_rank_listed("0,3,8-15", 0) && xs_rank_listed("0,3,8-15", 3) && xs_rank_listed("0,3,8-15", 12) &&
-		      xs_rank_listed("0,3,8-15", 15), "listed");
-	CHECK(!xs_rank_listed("0,3,8-15", 1) && !xs_rank_listed("0,3,8-15", 16) && !xs_rank_listed("0,3,8-15", 30), "not listed");
+	CHECK(xs_is_listed("0,3,8-15", 0) && xs_is_listed("0,3,8-15", 3) && xs_is_listed("0,3,8-15", 12) &&
+		      xs_is_listed("0,3,8-15", 15), "listed");
+	CHECK(!xs_is_listed("0,3,8-15", 1) && !xs_is_listed("0,3,8-15", 16) && !xs_is_listed("0,3,8-15", 30), "not listed");
+	CHECK(xs_highest_listed("0,3,8-15,2") == 15 && xs_highest_listed("0") == 0, "the highest");
 }
 
 static void sizes(void)

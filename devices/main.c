@@ -1,0 +1,128 @@
+/*
+ * xstrace-devices: what xstrace itself, which is linked statically, cannot load a driver for. xstrace calls it:
+ *
+ *	xstrace-devices list          --device-list
+ *	xstrace-devices metrics       --metric-list
+ *	xstrace-devices all           both
+ *	xstrace-devices select LIST   --devices-to-sample: prints two masks, of OpenCL's and of Level Zero's devices
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "devices.h"
+#include "options.h"
+
+static const char *const apis[] = { "Level Zero", "OpenCL" };
+
+static bool known(const uint8_t uuid[16])
+{
+	static const uint8_t none[16];
+
+	return memcmp(uuid, none, sizeof(none)) != 0;
+}
+
+struct xs_found *xs_found_entry(struct xs_found_list *list, const uint8_t uuid[16], const char *pci)
+{
+	struct xs_found *found;
+
+	for (uint32_t i = 0; i < list->count; i++) {
+		found = &list->device[i];
+		/* two of one API are two, whatever they say */
+		if (found->opencl < 0 && found->level_zero >= 0 &&
+		    ((known(uuid) && !memcmp(found->uuid, uuid, sizeof(found->uuid))) || (pci[0] && !strcmp(found->pci, pci))))
+			return found;
+	}
+	if (list->count == XS_FOUND_MAX)
+		return NULL;
+	found = &list->device[list->count++];
+	memset(found, 0, sizeof(*found));
+	memcpy(found->uuid, uuid, sizeof(found->uuid));
+	(void)snprintf(found->pci, sizeof(found->pci), "%s", pci);
+	found->level_zero = found->opencl = -1;
+	return found;
+}
+
+static void print_device(uint32_t number, const struct xs_found *found)
+{
+	printf("Device #%u: %s\n", number, found->name);
+	printf("  Type: %s\n  APIs: ", found->type ? found->type : "?");
+	if (found->level_zero >= 0)
+		printf("Level Zero (device %d)%s", found->level_zero, found->opencl >= 0 ? ", " : "");
+	if (found->opencl >= 0)
+		printf("OpenCL (device %d, %s)", found->opencl, found->platform);
+	if (found->pci[0])
+		printf("\n  PCI address: %s", found->pci);
+	if (known(found->uuid)) {
+		printf("\n  UUID: ");
+		for (int i = 0; i < 16; i++)
+			printf("%02x%s", found->uuid[i], i == 3 || i == 5 || i == 7 || i == 9 ? "-" : "");
+	}
+	if (found->tiles)
+		printf("\n  Tiles: %u", found->tiles);
+	if (found->engines[0])
+		printf("\n  Engines: %s", found->engines);
+	printf("\n  Memory: %.1f GiB\n", (double)found->memory / (1u << 30));
+	if (found->clock)
+		printf("  Clock: %u MHz\n", found->clock);
+}
+
+static void list_devices(const struct xs_found_list *list)
+{
+	for (uint32_t i = 0; i < list->count; i++)
+		print_device(i, &list->device[i]);
+	if (!list->count)
+		puts("No device found.");
+	for (int i = 0; i < 2; i++)
+		if (list->missing[i])
+			printf("%s: %s.\n", apis[i], list->missing[i]);
+}
+
+static int select_devices(const struct xs_found_list *list, const char *wanted)
+{
+	uint64_t opencl = 0, level_zero = 0, highest = xs_highest_listed(wanted);
+
+	if (!list->count)
+		fprintf(stderr, "xstrace: --devices-to-sample %s: no device found here; no device work will be recorded\n", wanted);
+	else if (highest >= list->count) {
+		fprintf(stderr, "xstrace: --devices-to-sample %s: there is no device %llu; the last one is %u, see xstrace --device-list\n", wanted,
+			(unsigned long long)highest, list->count - 1);
+		return XS_EXIT_SELF;
+	}
+	for (uint32_t i = 0; i < list->count; i++) {
+		const struct xs_found *found = &list->device[i];
+
+		if (!xs_is_listed(wanted, i))
+			continue;
+		if (found->opencl >= 0 && found->opencl < 64)
+			opencl |= 1ull << found->opencl;
+		if (found->level_zero >= 0)
+			level_zero |= 1ull << found->level_zero;
+	}
+	printf("%llx %llx\n", (unsigned long long)opencl, (unsigned long long)level_zero);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct xs_found_list list;
+
+	if (argc == 2 && !strcmp(argv[1], "metrics")) {
+		xs_want_metrics();
+		(void)xs_print_metrics();
+		return 0;
+	}
+	if (argc < 2) {
+		fprintf(stderr, "xstrace-devices: called by xstrace --device-list\n");
+		return XS_EXIT_SELF;
+	}
+	if (!strcmp(argv[1], "all"))
+		xs_want_metrics();
+	xs_find_level_zero(&list);
+	xs_find_opencl(&list);
+	if (argc == 3 && !strcmp(argv[1], "select"))
+		return select_devices(&list, argv[2]);
+	list_devices(&list);
+	if (!strcmp(argv[1], "all"))
+		(void)xs_print_metrics();
+	return 0;
+}

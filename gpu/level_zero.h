@@ -1,0 +1,180 @@
+/*
+ * What gpu/level_zero*.c know of each other.
+ *
+ * A command is a node: it owns an event of ours, which tells when the command ran unless the application gave one of its own. The nodes of
+ * an immediate list wait in its queue until they are found complete. Those of a regular list are its body, which every
+ * execution refers to. Nothing here waits for the device, and no lock is held while the driver is called.
+ */
+#ifndef XS_LEVEL_ZERO_H
+#define XS_LEVEL_ZERO_H
+
+#include <sched.h>
+
+#include "handles.h"
+#include "level_zero_wrap.h"
+
+/* For a few stores among our own structures; never around a call. */
+static inline void xs_ze_lock(atomic_flag *lock)
+{
+	while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire))
+		sched_yield();
+}
+
+static inline void xs_ze_unlock(atomic_flag *lock)
+{
+	atomic_flag_clear_explicit(lock, memory_order_release);
+}
+
+/* ---- level_zero_device.c ---- */
+
+#define XS_ZE_TILES 8u
+
+struct xs_ze_device_info {
+	ze_device_handle_t handle;
+	ze_device_handle_t tile_handle[XS_ZE_TILES];
+	uint32_t tiles;        /* sub-devices of a whole device */
+	uint8_t index, tile;   /* index: of the whole device in the process; tile: from 1, 0: the whole device */
+	uint32_t name;         /* interned */
+	uint8_t type;          /* enum xs_device_type */
+	uint64_t copy_only;    /* groups of engines, a bit each */
+};
+
+struct xs_ze_context {
+	ze_context_handle_t handle;
+	struct xs_ze_device_info *devices[64];
+	uint32_t device_count;
+	_Atomic uint64_t free_nodes; /* index + 1, and a tag above it against ABA */
+	atomic_flag lock;
+	struct xs_ze_pool *pools;    /* of our events */
+	struct xs_ze_context *next;
+	_Atomic bool dead;
+};
+
+struct xs_ze_context *xs_ze_context_of(ze_context_handle_t context);
+struct xs_ze_device_info *xs_ze_device_of(struct xs_ze_context *context, ze_device_handle_t device);
+/* Notes where device and host clock are, if that was long ago; cheap if not. */
+void xs_ze_clock(const struct xs_ze_device_info *device);
+/* Is this the process that called zeInit, and not a child that it forked? */
+bool xs_ze_alive(void);
+
+/* ---- level_zero_node.c ---- */
+
+enum { XS_ZE_FREE, XS_ZE_PENDING, XS_ZE_BUSY, XS_ZE_DONE };
+
+struct xs_ze_node {
+	_Atomic uint64_t state;                 /* how often it was used << 2 | one of the above */
+	_Atomic(struct xs_ze_node *) next;      /* in its queue or body */
+	_Atomic uint32_t next_free;
+	uint32_t index;
+	struct xs_ze_context *context;
+	ze_event_handle_t own, event;           /* event: the one that tells, our own or the application's */
+	struct xs_ze_queue *queue;              /* of an immediate list, else NULL */
+	struct xs_ze_body *body;                /* of a regular list, else NULL */
+	ze_kernel_timestamp_result_t *saved;    /* where the device copies the times before it resets the event; NULL: nowhere */
+	ze_kernel_timestamp_result_t *memory;   /* of the driver, for that; kept */
+	bool saved_always;                      /* the reset is in the same list, behind the command */
+	_Atomic uint64_t early;                 /* of a body: the execution whose times are in early_times */
+	ze_kernel_timestamp_result_t early_times;
+	bool lost;                              /* nobody knows whether the device will still signal it */
+	struct xs_device_record record;         /* all but the times */
+};
+
+struct xs_ze_spare {
+	void *first;
+	atomic_flag lock;
+};
+/* Zeroed memory of one size; NULL: none left. What is given back is never freed. */
+void *xs_ze_take_spare(struct xs_ze_spare *spare, size_t size);
+void xs_ze_give_spare(struct xs_ze_spare *spare, void *memory);
+
+/* NULL: none left. */
+struct xs_ze_node *xs_ze_node_get(struct xs_ze_context *context);
+/* Gives a node back that the device has no more to do with. */
+void xs_ze_node_put(struct xs_ze_node *node);
+/* A node of which it is not known whether the device will still signal its event. */
+void xs_ze_node_drop(struct xs_ze_node *node);
+struct xs_ze_node *xs_ze_node_at(uint32_t index);
+/* The word by which an event finds its node, as long as it is the same use of it. */
+uint64_t xs_ze_node_link(const struct xs_ze_node *node);
+struct xs_ze_node *xs_ze_node_linked(uint64_t link);
+/* Records an immediate list's command if it is complete. True: it is done with. */
+bool xs_ze_node_finish(struct xs_ze_node *node);
+/* One record; of_event: the event still has these times, and those of tiles. submit: host tick. */
+void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
+		       const struct xs_ze_queue *queue, uint32_t id);
+uint32_t xs_ze_next_id(void);
+void xs_ze_context_pools_destroy(struct xs_ze_context *context);
+
+/* ---- level_zero_event.c: the application's events ---- */
+
+#define XS_ZE_EVENT_KNOWN (1ull << 63)
+#define XS_ZE_EVENT_TIMED (1ull << 62)  /* it will tell when its command ran */
+#define XS_ZE_EVENT_ASKED (1ull << 61)  /* as the application wanted it to */
+#define XS_ZE_EVENT_COUNTS (1ull << 60) /* counter-based */
+#define XS_ZE_EVENT_RESETS (1ull << 59) /* lists reset it, on the device */
+#define XS_ZE_EVENT_LINK ((1ull << 56) - 1)
+
+/* The word of an event: flags, and the node that it tells of; NULL: not known. */
+_Atomic uint64_t *xs_ze_event_word(ze_event_handle_t event);
+void xs_ze_event_unlink(ze_event_handle_t event, const struct xs_ze_node *node);
+
+/* ---- level_zero_list.c ---- */
+
+struct xs_ze_queue {
+	struct xs_ze_queue *next;       /* of all queues */
+	ze_command_queue_handle_t handle; /* NULL: of an immediate list */
+	uint64_t shown_handle;
+	struct xs_ze_context *context;
+	struct xs_ze_device_info *device;
+	uint32_t serial, ordinal, index;
+	bool in_order;
+	_Atomic bool ended;
+	/* commands of an immediate list, in the order of their appending; the head has been dealt with */
+	struct xs_ze_node *head, stub;
+	_Atomic(struct xs_ze_node *) tail;
+	_Atomic uint32_t appended;
+	atomic_flag collecting;
+	/* executions of regular lists */
+	struct xs_ze_execution *first, *last;
+	struct xs_ze_submission *submissions; /* with fences of the application */
+	struct xs_ze_fence *fences;           /* of ours, unused */
+};
+
+struct xs_ze_list {
+	struct xs_ze_context *context;
+	struct xs_ze_device_info *device;
+	struct xs_ze_queue *queue; /* of an immediate list, else NULL */
+	struct xs_ze_body *body;   /* of a regular list */
+	uint32_t ordinal;
+	bool in_order;
+};
+
+struct xs_ze_list *xs_ze_list_of(ze_command_list_handle_t list);
+/* The commands that are complete, as far as they lie in a row. */
+void xs_ze_collect(struct xs_ze_queue *queue);
+void xs_ze_push(struct xs_ze_queue *queue, struct xs_ze_node *node);
+void xs_ze_collect_all(void);
+/* Of all queues of a context, before it is destroyed. */
+void xs_ze_collect_context(struct xs_ze_context *context);
+
+struct xs_ze_queue *xs_ze_queue_of(ze_command_queue_handle_t queue);
+
+/* ---- level_zero_execute.c: regular lists ---- */
+
+/* What a list holds between two resets. The list and each execution refer to it. */
+struct xs_ze_body *xs_ze_body_new(struct xs_ze_list *list);
+void xs_ze_body_drop(struct xs_ze_body *body);
+void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node);
+/* The application resets or destroys the event of a body's node: its times are kept, if there are any. */
+void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed);
+/* Records what is complete of a queue's executions. */
+void xs_ze_collect_executions(struct xs_ze_queue *queue);
+/*
+ * The same, where it is done for the last time. The application may know by an event that the device has finished, and the fence behind it comes
+ * some microseconds later: so much time it gets.
+ */
+void xs_ze_collect_last(struct xs_ze_queue *queue);
+/* The queue is no more. */
+void xs_ze_abandon_executions(struct xs_ze_queue *queue);
+
+#endif

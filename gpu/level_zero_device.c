@@ -1,0 +1,219 @@
+/*
+ * Level Zero's contexts and devices, and where a device's clock is.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "level_zero.h"
+#include "shm.h"
+
+static struct xs_handles contexts = { .size = 4096 };
+static struct xs_ze_device_info devices[256];
+static uint32_t device_count, whole_count;
+static atomic_flag device_lock = ATOMIC_FLAG_INIT;
+
+/* ---- the process ---- */
+
+static _Atomic uint32_t *alive; /* in a page that the kernel wipes in a forked child */
+
+bool xs_ze_alive(void)
+{
+	return alive && atomic_load_explicit(alive, memory_order_relaxed);
+}
+
+/*
+ * At the first context. Functions that are registered with atexit() by now belong to the driver and its libraries: they run after ours,
+ * which still calls the driver.
+ */
+static void begin(void)
+{
+	_Atomic uint32_t *page = mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	_Atomic uint32_t *none = NULL;
+	static _Atomic(_Atomic uint32_t *) first;
+
+	if (page == MAP_FAILED || madvise(page, XS_PAGE, MADV_WIPEONFORK) < 0)
+		return;
+	if (!atomic_compare_exchange_strong(&first, &none, page))
+		return;
+	atomic_store(page, 1);
+	alive = page;
+	(void)atexit(xs_ze_collect_all);
+}
+
+/* ---- devices ---- */
+
+static struct xs_ze_device_info *find_device(ze_device_handle_t handle)
+{
+	for (uint32_t i = 0; i < device_count; i++)
+		if (devices[i].handle == handle)
+			return &devices[i];
+	return NULL;
+}
+
+/* With what the driver says about it; the driver is not called with the lock held. */
+static struct xs_ze_device_info *add_device(ze_device_handle_t handle, const struct xs_ze_device_info *whole, uint32_t tile)
+{
+	ze_device_properties_t properties = { .stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2 };
+	struct xs_ze_device_info fresh = { .handle = handle }, *device;
+	ze_command_queue_group_properties_t groups[64];
+	struct xs_device_pairs *pairs;
+	uint32_t group_count = 64;
+	bool first = false;
+
+	device = find_device(handle);
+	if (device || xs_ze.zeDevice.pfnGetProperties(handle, &properties))
+		return device;
+	fresh.name = xs_name(properties.name, 0);
+	fresh.type = properties.type == ZE_DEVICE_TYPE_GPU   ? XS_DEVICE_GPU
+		     : properties.type == ZE_DEVICE_TYPE_CPU ? XS_DEVICE_CPU
+							     : XS_DEVICE_ACCELERATOR;
+	memset(groups, 0, sizeof(groups));
+	if (xs_ze.zeDevice.pfnGetCommandQueueGroupProperties(handle, &group_count, groups))
+		group_count = 0;
+	for (uint32_t i = 0; i < group_count && i < 64; i++)
+		if (!(groups[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE))
+			fresh.copy_only |= 1ull << i;
+	if (!whole) {
+		fresh.tiles = XS_ZE_TILES;
+		if (xs_ze.zeDevice.pfnGetSubDevices(handle, &fresh.tiles, fresh.tile_handle))
+			fresh.tiles = 0;
+	}
+	xs_ze_lock(&device_lock);
+	device = find_device(handle);
+	if (!device && device_count < sizeof(devices) / sizeof(devices[0])) {
+		fresh.index = whole ? whole->index : (uint8_t)(whole_count < XS_CLOCKS ? whole_count : XS_CLOCKS - 1);
+		fresh.tile = (uint8_t)(whole ? tile + 1 : 0);
+		device = &devices[device_count];
+		*device = fresh;
+		device_count++;
+		whole_count += !whole;
+		first = !whole;
+	}
+	xs_ze_unlock(&device_lock);
+	pairs = first ? xs_own_device_pairs(device->index) : NULL;
+	if (pairs) {
+		pairs->frequency = properties.timerResolution;
+		pairs->bits = properties.timestampValidBits;
+		pairs->kernel_bits = properties.kernelTimestampValidBits;
+		xs_ze_clock(device);
+	}
+	return device;
+}
+
+struct xs_ze_device_info *xs_ze_device_of(struct xs_ze_context *context, ze_device_handle_t handle)
+{
+	struct xs_ze_device_info *device = find_device(handle);
+
+	for (uint32_t i = 0; !device && i < context->device_count; i++) {
+		struct xs_ze_device_info *whole = context->devices[i];
+
+		for (uint32_t tile = 0; tile < whole->tiles; tile++)
+			if (whole->tile_handle[tile] == handle)
+				return add_device(handle, whole, tile);
+	}
+	return device ? device : add_device(handle, NULL, 0);
+}
+
+/* ---- contexts ---- */
+
+struct xs_ze_context *xs_ze_context_of(ze_context_handle_t handle)
+{
+	return xs_handle_get(&contexts, handle);
+}
+
+static void add_context(ze_driver_handle_t driver, ze_context_handle_t handle)
+{
+	_Atomic uint64_t *value = xs_handle_add(&contexts, handle);
+	struct xs_ze_context *context = xs_arena(sizeof(*context));
+	ze_device_handle_t found[64];
+	uint32_t count = 64;
+
+	begin();
+	if (!value || !context)
+		return;
+	context->handle = handle;
+	if (xs_ze.zeDevice.pfnGet(driver, &count, found))
+		count = 0;
+	for (uint32_t i = 0; i < count && i < 64; i++) {
+		context->devices[context->device_count] = xs_ze_device_of(context, found[i]);
+		context->device_count += context->devices[context->device_count] != NULL;
+	}
+	atomic_store_explicit(value, (uint64_t)(uintptr_t)context, memory_order_release);
+}
+
+ze_result_t xs_hook_zeContextCreate(ze_driver_handle_t driver, const ze_context_desc_t *desc, ze_context_handle_t *context)
+{
+	ze_result_t result = xs_ze.zeContext.pfnCreate(driver, desc, context);
+
+	if (!result && xs_ze_device)
+		add_context(driver, *context);
+	return result;
+}
+
+ze_result_t xs_hook_zeContextCreateEx(ze_driver_handle_t driver, const ze_context_desc_t *desc, uint32_t count,
+				      ze_device_handle_t *found, ze_context_handle_t *context)
+{
+	ze_result_t result = xs_ze.zeContext.pfnCreateEx(driver, desc, count, found, context);
+
+	if (!result && xs_ze_device)
+		add_context(driver, *context);
+	return result;
+}
+
+void xs_ze_context_ends(ze_context_handle_t handle)
+{
+	struct xs_ze_context *context = xs_ze_context_of(handle);
+
+	if (!context)
+		return;
+	xs_ze_collect_context(context);
+	context->dead = true;
+	xs_handle_remove(&contexts, handle);
+	xs_ze_context_pools_destroy(context);
+}
+
+/* ---- clocks ---- */
+
+/* Ticks of the host after which a device's clock is looked at again: soon at first, later about once a second. */
+#define FIRST_LOOK 10000000u
+#define LAST_LOOK 2000000000u
+
+void xs_ze_clock(const struct xs_ze_device_info *device)
+{
+	static struct {
+		_Atomic uint64_t due, wait;
+		atomic_flag busy;
+	} looks[XS_CLOCKS];
+	uint64_t now = xs_tick(xs_use_tsc), after, host, ticks, due, best = UINT64_MAX, wait;
+	struct xs_device_pairs *pairs;
+	struct xs_device_pair pair = { 0 };
+	uint32_t count;
+
+	due = atomic_load_explicit(&looks[device->index].due, memory_order_relaxed);
+	if (__builtin_expect(now < due, 1) || !xs_joined() || atomic_flag_test_and_set(&looks[device->index].busy))
+		return;
+	pairs = xs_own_device_pairs(device->index);
+	/* the quickest of three: an interrupt in the middle would be an error of the clock */
+	for (int i = 0; pairs && xs_ze.zeDevice.pfnGetGlobalTimestamps && i < 3; i++) {
+		now = xs_tick(xs_use_tsc);
+		if (xs_ze.zeDevice.pfnGetGlobalTimestamps(device->handle, &host, &ticks))
+			break;
+		after = xs_tick(xs_use_tsc);
+		if (after - now < best) {
+			best = after - now;
+			pair = (struct xs_device_pair){ .before = now, .after = after, .device = ticks };
+		}
+	}
+	if (best != UINT64_MAX) {
+		count = atomic_load_explicit(&pairs->count, memory_order_relaxed);
+		pairs->last[count % XS_DEVICE_PAIRS] = pair;
+		/* pairs with the acquire in the drain process */
+		atomic_store_explicit(&pairs->count, count + 1, memory_order_release);
+	}
+	wait = atomic_load_explicit(&looks[device->index].wait, memory_order_relaxed);
+	wait = !wait ? FIRST_LOOK : wait < LAST_LOOK ? 2 * wait : wait;
+	atomic_store_explicit(&looks[device->index].wait, wait, memory_order_relaxed);
+	atomic_store_explicit(&looks[device->index].due, xs_tick(xs_use_tsc) + wait, memory_order_relaxed);
+	atomic_flag_clear(&looks[device->index].busy);
+}

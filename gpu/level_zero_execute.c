@@ -1,0 +1,584 @@
+/*
+ * Executions of Level Zero's regular lists.
+ *
+ * The events of a list hold the times of its last execution. When that is complete (a fence tells, ours where the application gave none) they are
+ * read. If the list is executed again before, a list of ours goes in between, in the same call, which copies them on the
+ * device into host memory of that execution: nobody waits, and no execution's times are lost.
+ */
+#include "level_zero.h"
+
+struct xs_ze_fence {
+	struct xs_ze_fence *next;
+	ze_fence_handle_t handle;
+};
+
+/* One call of zeCommandQueueExecuteCommandLists. */
+struct xs_ze_submission {
+	struct xs_ze_submission *next; /* in its queue, if it has a fence of the application */
+	struct xs_ze_queue *queue;
+	struct xs_ze_fence *fence; /* ours; NULL: the application has one */
+	ze_fence_handle_t theirs;
+	uint32_t users;
+	bool done, failed; /* failed: its times are not to be had */
+};
+
+/* One list in it. */
+struct xs_ze_execution {
+	struct xs_ze_execution *next;
+	struct xs_ze_queue *queue;
+	struct xs_ze_body *body;
+	struct xs_ze_submission *submission; /* when it is complete, the times can be read */
+	struct slot *slot;                   /* from there; NULL: from the events */
+	uint64_t submit, serial;
+	bool busy;                           /* they are being read */
+};
+
+/* A list of ours that copies the times of a body's commands away. */
+struct slot {
+	struct slot *next;
+	ze_command_list_handle_t list;
+	/* of all commands three times: from their events, from where they were saved before a reset, from the host before one */
+	ze_kernel_timestamp_result_t *times;
+};
+#define MAX_SLOTS 1024u
+#define LOST UINT64_MAX /* the serial of an execution whose times could not be kept */
+
+struct xs_ze_body {
+	struct xs_ze_context *context;
+	struct xs_ze_device_info *device;
+	uint32_t ordinal, count, users, slot_count;
+	struct xs_ze_node *first, *last;
+	struct xs_ze_execution *live; /* whose times the events hold */
+	struct slot *idle;
+	bool early; /* nodes may have early times */
+};
+
+/* For everything above. Held for a few loads and stores, and never while the driver is called. */
+static atomic_flag lock = ATOMIC_FLAG_INIT;
+static struct xs_ze_spare bodies, executions, submissions, slots, fences;
+static struct xs_handles fence_queues = { .size = 65536 }; /* the application's */
+static _Atomic uint64_t serial;
+
+/* ---- bodies ---- */
+
+struct xs_ze_body *xs_ze_body_new(struct xs_ze_list *list)
+{
+	struct xs_ze_body *body = xs_ze_take_spare(&bodies, sizeof(*body));
+
+	if (!body)
+		return NULL;
+	body->context = list->context;
+	body->device = list->device;
+	body->ordinal = list->ordinal;
+	body->users = 1;
+	return body;
+}
+
+void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node)
+{
+	atomic_store_explicit(&node->next, NULL, memory_order_relaxed);
+	if (body->last)
+		atomic_store_explicit(&body->last->next, node, memory_order_relaxed);
+	else
+		body->first = node;
+	body->last = node;
+	body->count++;
+}
+
+static void slot_destroy(struct xs_ze_body *body, struct slot *slot)
+{
+	if (!body->context->dead) {
+		if (slot->list)
+			(void)xs_ze.zeCommandList.pfnDestroy(slot->list);
+		if (slot->times)
+			(void)xs_ze.zeMem.pfnFree(body->context->handle, slot->times);
+	}
+	xs_ze_give_spare(&slots, slot);
+}
+
+void xs_ze_body_drop(struct xs_ze_body *body)
+{
+	struct xs_ze_node *next;
+	struct slot *slot;
+	uint32_t users;
+
+	xs_ze_lock(&lock);
+	users = --body->users;
+	xs_ze_unlock(&lock);
+	if (users)
+		return;
+	for (struct xs_ze_node *node = body->first; node; node = next) {
+		next = atomic_load_explicit(&node->next, memory_order_relaxed);
+		if (node->event != node->own)
+			xs_ze_event_unlink(node->event, node);
+		xs_ze_node_put(node);
+	}
+	while ((slot = body->idle)) {
+		body->idle = slot->next;
+		slot_destroy(body, slot);
+	}
+	xs_ze_give_spare(&bodies, body);
+}
+
+/* ---- fences and submissions ---- */
+
+static struct xs_ze_fence *fence_get(struct xs_ze_queue *queue)
+{
+	ze_fence_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_FENCE_DESC };
+	struct xs_ze_fence *fence;
+
+	xs_ze_lock(&lock);
+	fence = queue->fences;
+	if (fence)
+		queue->fences = fence->next;
+	xs_ze_unlock(&lock);
+	if (fence)
+		return fence;
+	fence = xs_ze_take_spare(&fences, sizeof(*fence));
+	if (fence && xs_ze.zeFence.pfnCreate(queue->handle, &desc, &fence->handle)) {
+		xs_ze_give_spare(&fences, fence);
+		fence = NULL;
+	}
+	return fence;
+}
+
+static void submission_drop(struct xs_ze_submission *submission)
+{
+	struct xs_ze_queue *queue = submission->queue;
+	uint32_t users;
+
+	xs_ze_lock(&lock);
+	users = --submission->users;
+	for (struct xs_ze_submission **at = &queue->submissions; !users && *at; at = &(*at)->next) {
+		if (*at == submission) {
+			*at = submission->next;
+			break;
+		}
+	}
+	xs_ze_unlock(&lock);
+	if (users)
+		return;
+	if (submission->fence && submission->done && !submission->failed && queue->handle &&
+	    !xs_ze.zeFence.pfnReset(submission->fence->handle)) {
+		xs_ze_lock(&lock);
+		submission->fence->next = queue->fences;
+		queue->fences = submission->fence;
+		xs_ze_unlock(&lock);
+	} else if (submission->fence && queue->handle && submission->failed) {
+		(void)xs_ze.zeFence.pfnDestroy(submission->fence->handle);
+		xs_ze_give_spare(&fences, submission->fence);
+	}
+	xs_ze_give_spare(&submissions, submission);
+}
+
+/* Is it complete? Asked of the driver, without waiting. */
+static bool submission_done(struct xs_ze_submission *submission)
+{
+	ze_result_t result;
+
+	if (submission->done || submission->failed)
+		return true;
+	if (submission->fence)
+		result = xs_ze.zeFence.pfnQueryStatus(submission->fence->handle);
+	else /* another thread may destroy their fence just now; the queue is there */
+		result = xs_ze.zeCommandQueue.pfnSynchronize(submission->queue->handle, 0);
+	if (result == ZE_RESULT_NOT_READY)
+		return false;
+	if (result)
+		submission->failed = true;
+	submission->done = true;
+	return true;
+}
+
+ze_result_t xs_hook_zeFenceCreate(ze_command_queue_handle_t queue, const ze_fence_desc_t *desc, ze_fence_handle_t *fence)
+{
+	ze_result_t result = xs_ze.zeFence.pfnCreate(queue, desc, fence);
+	_Atomic uint64_t *value = !result && xs_ze_device ? xs_handle_add(&fence_queues, *fence) : NULL;
+
+	if (value)
+		atomic_store_explicit(value, (uint64_t)(uintptr_t)xs_ze_queue_of(queue), memory_order_release);
+	return result;
+}
+
+static void fence_signalled(struct xs_ze_queue *queue, ze_fence_handle_t fence, bool signalled)
+{
+	xs_ze_lock(&lock);
+	for (struct xs_ze_submission *s = queue->submissions; s; s = s->next) {
+		if (s->theirs == fence) {
+			s->done |= signalled;
+			s->theirs = NULL;
+		}
+	}
+	xs_ze_unlock(&lock);
+}
+
+void xs_ze_fence_ends(ze_fence_handle_t fence, bool destroyed)
+{
+	struct xs_ze_queue *queue = xs_ze_alive() ? xs_handle_get(&fence_queues, fence) : NULL;
+
+	if (queue && queue->submissions) {
+		fence_signalled(queue, fence, !xs_ze.zeFence.pfnQueryStatus(fence));
+		xs_ze_collect_executions(queue);
+	}
+	if (destroyed)
+		xs_handle_remove(&fence_queues, fence);
+}
+
+void xs_ze_fence_seen(ze_fence_handle_t fence, ze_result_t result)
+{
+	struct xs_ze_queue *queue = !result && xs_ze_alive() ? xs_handle_get(&fence_queues, fence) : NULL;
+
+	if (!queue)
+		return;
+	fence_signalled(queue, fence, true);
+	xs_ze_collect_executions(queue);
+	xs_ze_clock(queue->device);
+}
+
+/* ---- reading the times ---- */
+
+static bool is_set(const ze_kernel_timestamp_result_t *times)
+{
+	return times->global.kernelStart != UINT64_MAX;
+}
+
+static void record_execution(const struct xs_ze_execution *execution)
+{
+	struct xs_ze_body *body = execution->body;
+	uint32_t i = 0;
+
+	for (struct xs_ze_node *node = body->first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed), i++) {
+		ze_kernel_timestamp_result_t times, *saved = node->saved;
+		bool of_event = false;
+
+		if (execution->slot && saved)
+			saved = &execution->slot->times[body->count + i];
+		if (execution->slot && is_set(&execution->slot->times[2 * body->count + i]))
+			times = execution->slot->times[2 * body->count + i];
+		else if (atomic_load_explicit(&node->early, memory_order_acquire) == execution->serial)
+			times = node->early_times;
+		else if (saved && node->saved_always)
+			times = *saved;
+		else if (execution->slot)
+			times = execution->slot->times[i];
+		else if (!xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times))
+			of_event = true;
+		else if (saved)
+			times = *saved; /* another list has reset it */
+		else
+			continue;
+		if (is_set(&times))
+			xs_ze_node_record(node, &times, of_event, execution->submit, execution->queue, xs_ze_next_id());
+		if (saved)
+			memset(saved, 0xff, sizeof(*saved));
+	}
+}
+
+/* No longer in a queue, and its times are read, or never will be. */
+static void execution_end(struct xs_ze_execution *execution)
+{
+	struct xs_ze_body *body = execution->body;
+
+	xs_ze_lock(&lock);
+	if (body->live == execution)
+		body->live = NULL;
+	if (execution->slot) {
+		execution->slot->next = body->idle;
+		body->idle = execution->slot;
+	}
+	xs_ze_unlock(&lock);
+	submission_drop(execution->submission);
+	xs_ze_body_drop(body);
+	xs_ze_give_spare(&executions, execution);
+}
+
+void xs_ze_collect_executions(struct xs_ze_queue *queue)
+{
+	struct xs_ze_execution *execution;
+
+	if (!queue->first || atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
+		return;
+	for (;;) {
+		struct xs_ze_submission *submission;
+		bool taken = false;
+
+		xs_ze_lock(&lock);
+		execution = queue->first;
+		submission = execution ? execution->submission : NULL;
+		if (submission)
+			submission->users++;
+		xs_ze_unlock(&lock);
+		if (!submission)
+			break;
+		if (submission_done(submission)) {
+			xs_ze_lock(&lock);
+			taken = execution->submission == submission; /* else it waits for another one by now */
+			execution->busy = taken;
+			xs_ze_unlock(&lock);
+			if (taken && !submission->failed && execution->serial != LOST)
+				record_execution(execution);
+			submission_drop(submission);
+			if (!taken)
+				continue;
+		} else {
+			submission_drop(submission);
+			break;
+		}
+		xs_ze_lock(&lock);
+		queue->first = execution->next;
+		if (!queue->first)
+			queue->last = NULL;
+		xs_ze_unlock(&lock);
+		execution_end(execution);
+	}
+	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
+}
+
+#define LAST_CHANCE 200000u /* ns */
+
+void xs_ze_collect_last(struct xs_ze_queue *queue)
+{
+	uint64_t since = xs_clock_ns(CLOCK_MONOTONIC);
+
+	xs_ze_collect_executions(queue);
+	while (queue->first && xs_clock_ns(CLOCK_MONOTONIC) - since < LAST_CHANCE) {
+		sched_yield();
+		xs_ze_collect_executions(queue);
+	}
+}
+
+void xs_ze_abandon_executions(struct xs_ze_queue *queue)
+{
+	struct xs_ze_fence *fence;
+
+	while (queue->first) {
+		struct xs_ze_execution *execution = queue->first;
+
+		/* its events may still be signalled: the body keeps them for good */
+		xs_ze_lock(&lock);
+		execution->body->users++;
+		execution->submission->failed = true;
+		queue->first = execution->next;
+		xs_ze_unlock(&lock);
+		execution_end(execution);
+	}
+	queue->last = NULL;
+	while ((fence = queue->fences)) {
+		queue->fences = fence->next;
+		(void)xs_ze.zeFence.pfnDestroy(fence->handle);
+		xs_ze_give_spare(&fences, fence);
+	}
+}
+
+void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed)
+{
+	struct xs_ze_body *body = node->body;
+	ze_kernel_timestamp_result_t times;
+	uint64_t live_serial = 0;
+	bool busy;
+
+	do {
+		xs_ze_lock(&lock);
+		busy = body->live && body->live->busy;
+		live_serial = body->live ? body->live->serial : 0;
+		xs_ze_unlock(&lock);
+		if (busy)
+			sched_yield(); /* another thread reads the event just now */
+	} while (busy);
+	if (live_serial && !xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times)) {
+		node->early_times = times;
+		body->early = true;
+		atomic_store_explicit(&node->early, live_serial, memory_order_release);
+	}
+	if (destroyed)
+		node->event = node->own; /* which is never signalled */
+}
+
+/* ---- executing ---- */
+
+static bool append_copies(const struct xs_ze_body *body, const struct slot *slot)
+{
+	ze_event_handle_t events[64];
+	uint32_t n = 0, done = 0;
+
+	if (xs_ze.zeCommandList.pfnAppendBarrier(slot->list, NULL, 0, NULL))
+		return false;
+	for (struct xs_ze_node *node = body->first; node;) {
+		events[n++] = node->event;
+		if (node->saved && xs_ze.zeCommandList.pfnAppendMemoryCopy(slot->list, &slot->times[body->count + done + n - 1], node->saved,
+									   sizeof(*node->saved), NULL, 0, NULL))
+			return false;
+		node = atomic_load_explicit(&node->next, memory_order_relaxed);
+		if (n < 64 && node)
+			continue;
+		if (xs_ze.zeCommandList.pfnAppendQueryKernelTimestamps(slot->list, n, events, &slot->times[done], NULL, NULL, 0, NULL))
+			return false;
+		done += n;
+		n = 0;
+	}
+	return !xs_ze.zeCommandList.pfnAppendBarrier(slot->list, NULL, 0, NULL) && !xs_ze.zeCommandList.pfnClose(slot->list);
+}
+
+static struct slot *slot_get(struct xs_ze_body *body)
+{
+	ze_command_list_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, .commandQueueGroupOrdinal = body->ordinal };
+	ze_host_mem_alloc_desc_t memory = { .stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC };
+	size_t size = 3 * (size_t)body->count * sizeof(ze_kernel_timestamp_result_t);
+	struct slot *slot;
+	void *times = NULL;
+
+	xs_ze_lock(&lock);
+	slot = body->idle;
+	if (slot)
+		body->idle = slot->next;
+	xs_ze_unlock(&lock);
+	if (slot || body->slot_count >= MAX_SLOTS)
+		return slot;
+	slot = xs_ze_take_spare(&slots, sizeof(*slot));
+	if (!slot)
+		return NULL;
+	if (xs_ze.zeMem.pfnAllocHost(body->context->handle, &memory, size, 64, &times) ||
+	    (slot->times = times, xs_ze.zeCommandList.pfnCreate(body->context->handle, body->device->handle, &desc, &slot->list)) ||
+	    !append_copies(body, slot)) {
+		slot_destroy(body, slot);
+		return NULL;
+	}
+	body->slot_count++;
+	return slot;
+}
+
+/* What the host has read early belongs to this execution, and the next one will do the same. */
+static void keep_early(const struct xs_ze_body *body, const struct slot *slot, uint64_t of)
+{
+	ze_kernel_timestamp_result_t *times = &slot->times[2 * body->count];
+
+	memset(times, 0xff, body->count * sizeof(*times));
+	for (struct xs_ze_node *node = body->first; body->early && node; node = atomic_load_explicit(&node->next, memory_order_relaxed), times++)
+		if (atomic_load_explicit(&node->early, memory_order_relaxed) == of)
+			*times = node->early_times;
+}
+
+/* Before a list is executed once more. Returns a list that must be executed before it, or NULL. */
+static ze_command_list_handle_t save_times(struct xs_ze_body *body, struct xs_ze_submission *submission)
+{
+	ze_command_list_handle_t list = NULL;
+	struct xs_ze_submission *before = NULL;
+	struct xs_ze_execution *execution;
+	struct slot *slot = NULL;
+
+	for (bool busy = true; busy;) {
+		xs_ze_lock(&lock);
+		execution = body->live;
+		busy = execution && execution->busy;
+		xs_ze_unlock(&lock);
+		if (busy)
+			sched_yield(); /* another thread reads the events just now */
+	}
+	if (!execution)
+		return NULL;
+	slot = slot_get(body);
+	if (slot)
+		keep_early(body, slot, execution->serial);
+	xs_ze_lock(&lock);
+	if (body->live == execution && !execution->busy) {
+		body->live = NULL;
+		before = execution->submission;
+		execution->submission = submission;
+		submission->users++;
+		execution->slot = slot;
+		if (!slot) /* no way to copy them */
+			execution->serial = LOST;
+		list = slot ? slot->list : NULL;
+	} else if (slot) {
+		slot->next = body->idle;
+		body->idle = slot;
+	}
+	xs_ze_unlock(&lock);
+	if (before)
+		submission_drop(before);
+	return list;
+}
+
+static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct xs_ze_body *body, struct xs_ze_submission *submission,
+					     uint64_t tick)
+{
+	struct xs_ze_execution *execution = xs_ze_take_spare(&executions, sizeof(*execution));
+
+	if (!execution)
+		return NULL;
+	execution->queue = queue;
+	execution->body = body;
+	execution->submission = submission;
+	execution->submit = tick;
+	execution->serial = atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed) + 1;
+	xs_ze_lock(&lock);
+	body->users++;
+	submission->users++;
+	body->live = execution;
+	xs_ze_unlock(&lock);
+	return execution;
+}
+
+#define MAX_LISTS 512u /* in a call; a longer one goes through as it is */
+
+ze_result_t xs_hook_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handle, uint32_t count, ze_command_list_handle_t *lists,
+						      ze_fence_handle_t fence)
+{
+	struct xs_ze_queue *queue = xs_ze_device && xs_ze_alive() && lists && count <= MAX_LISTS ? xs_ze_queue_of(handle) : NULL;
+	struct xs_ze_submission *submission = queue ? xs_ze_take_spare(&submissions, sizeof(*submission)) : NULL;
+	struct xs_ze_execution *first = NULL, **end = &first, *last = NULL, *next;
+	ze_command_list_handle_t all[2 * MAX_LISTS];
+	bool recording = submission && xs_recording();
+	uint64_t tick = xs_tick(xs_use_tsc);
+	uint32_t n = 0;
+	ze_result_t result;
+
+	if (!submission)
+		return xs_ze.zeCommandQueue.pfnExecuteCommandLists(handle, count, lists, fence);
+	xs_ze_collect_executions(queue);
+	submission->queue = queue;
+	submission->users = 1;
+	submission->theirs = fence;
+	for (uint32_t i = 0; i < count; i++) {
+		struct xs_ze_list *list = xs_ze_list_of(lists[i]);
+		struct xs_ze_body *body = list ? list->body : NULL;
+
+		if (body && body->count) {
+			all[n] = save_times(body, submission);
+			n += all[n] != NULL;
+			*end = recording ? new_execution(queue, body, submission, tick) : NULL;
+			if (*end) {
+				last = *end;
+				end = &last->next;
+			}
+		}
+		all[n++] = lists[i];
+	}
+	if (!fence && submission->users > 1 && (submission->fence = fence_get(queue)))
+		fence = submission->fence->handle;
+	result = xs_ze.zeCommandQueue.pfnExecuteCommandLists(handle, n, all, fence);
+	xs_ze_lock(&lock);
+	if (result) {
+		submission->failed = true;
+	} else {
+		if (queue->last)
+			queue->last->next = first;
+		else
+			queue->first = first;
+		if (last)
+			queue->last = last;
+		if (submission->theirs) {
+			submission->next = queue->submissions;
+			queue->submissions = submission;
+		}
+	}
+	xs_ze_unlock(&lock);
+	for (; result && first; first = next) {
+		next = first->next;
+		execution_end(first);
+	}
+	submission_drop(submission);
+	xs_ze_collect_executions(queue);
+	xs_ze_clock(queue->device);
+	return result;
+}

@@ -1,0 +1,452 @@
+/*
+ * Calls of Level Zero that put work on a device: kernels, copies, fills, barriers.
+ */
+#include "kernel_filter.h"
+#include "level_zero.h"
+
+/* ---- modules and kernels ---- */
+
+enum { COMPILED_UNKNOWN, COMPILED_JIT, COMPILED_AOT };
+
+struct kernel {
+	struct xs_kernel_record record;
+	_Atomic uint32_t told; /* the record is written */
+	bool unwanted;         /* by --include-kernels or --exclude-kernels */
+	uint32_t size[3];
+};
+
+static struct xs_handles modules = { .size = 16384 }; /* COMPILED_… */
+static struct xs_handles kernels = { .size = 65536 }; /* struct kernel * */
+static _Atomic uint32_t kernel_serial;
+
+ze_result_t xs_hook_zeModuleCreate(ze_context_handle_t context, ze_device_handle_t device, const ze_module_desc_t *desc,
+				   ze_module_handle_t *module, ze_module_build_log_handle_t *log)
+{
+	ze_result_t result = xs_ze.zeModule.pfnCreate(context, device, desc, module, log);
+	_Atomic uint64_t *value = !result && xs_ze_device ? xs_handle_add(&modules, *module) : NULL;
+
+	if (value)
+		*value = desc->format == ZE_MODULE_FORMAT_NATIVE ? COMPILED_AOT : COMPILED_JIT;
+	return result;
+}
+
+void xs_ze_module_ends(ze_module_handle_t module)
+{
+	xs_handle_remove(&modules, module);
+}
+
+/* An extension of drivers, which says how large the register file is. */
+#define REGISTER_FILE_SIZE ((ze_structure_type_t)0x00030012)
+struct register_file {
+	ze_structure_type_t type;
+	const void *next;
+	uint32_t size;
+};
+
+static void add_kernel(ze_module_handle_t module, ze_kernel_handle_t handle, const char *given)
+{
+	struct register_file registers = { .type = REGISTER_FILE_SIZE };
+	ze_kernel_properties_t properties = { .stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES, .pNext = &registers };
+	_Atomic uint64_t *value = xs_handle_add(&kernels, handle), *compiled = xs_handle_find(&modules, module);
+	struct kernel *kernel = value ? xs_arena(sizeof(*kernel)) : NULL;
+	char name[1024] = "";
+	size_t size = sizeof(name);
+
+	if (!kernel)
+		return;
+	if (!xs_ze.zeKernel.pfnGetName || xs_ze.zeKernel.pfnGetName(handle, &size, name))
+		strncpy(name, given ? given : "", sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	kernel->unwanted = !xs_kernel_wanted(xs_options_of_run(), name);
+	kernel->record.event.name = xs_name(name[0] ? name : "(kernel)", 0);
+	kernel->record.id = atomic_fetch_add_explicit(&kernel_serial, 1, memory_order_relaxed) + 1;
+	kernel->record.compiled = compiled ? (uint8_t)*compiled : COMPILED_UNKNOWN;
+	if (!xs_ze.zeKernel.pfnGetProperties(handle, &properties)) {
+		kernel->record.arguments = properties.numKernelArgs;
+		kernel->record.local_bytes = properties.localMemSize;
+		kernel->record.private_bytes = properties.privateMemSize;
+		kernel->record.spill_bytes = properties.spillMemSize;
+		kernel->record.simd = (uint16_t)properties.maxSubgroupSize;
+		kernel->record.registers = registers.size;
+	}
+	atomic_store_explicit(value, (uint64_t)(uintptr_t)kernel, memory_order_release);
+}
+
+ze_result_t xs_hook_zeKernelCreate(ze_module_handle_t module, const ze_kernel_desc_t *desc, ze_kernel_handle_t *kernel)
+{
+	ze_result_t result = xs_ze.zeKernel.pfnCreate(module, desc, kernel);
+
+	if (!result && xs_ze_device && xs_joined())
+		add_kernel(module, *kernel, desc->pKernelName);
+	return result;
+}
+
+void xs_ze_kernel_ends(ze_kernel_handle_t kernel)
+{
+	xs_handle_remove(&kernels, kernel);
+}
+
+void xs_ze_kernel_shaped(ze_kernel_handle_t handle, uint32_t x, uint32_t y, uint32_t z, ze_result_t result)
+{
+	struct kernel *kernel = result ? NULL : xs_handle_get(&kernels, handle);
+
+	if (kernel) {
+		kernel->size[0] = x;
+		kernel->size[1] = y;
+		kernel->size[2] = z;
+	}
+}
+
+static void tell_kernel(struct kernel *kernel)
+{
+	struct xs_kernel_record *record;
+
+	if (atomic_exchange(&kernel->told, 1))
+		return;
+	record = xs_record_begin(sizeof(*record), XS_KERNEL, XS_SOURCE_LEVEL_ZERO, 0, kernel->record.event.name, XS_ROLE_OTHER);
+	if (!record) {
+		kernel->told = 0;
+		return;
+	}
+	memcpy((char *)record + sizeof(record->event), (char *)&kernel->record + sizeof(record->event),
+	       sizeof(*record) - sizeof(record->event));
+	record->event.tick = xs_tick(xs_use_tsc);
+	xs_record_end(sizeof(*record));
+}
+
+/* From here on as if no device times were wanted of this command. */
+static void leave_out(struct xs_ze_work *work, ze_event_handle_t *event)
+{
+	if (*event == work->node->own)
+		*event = work->signal_after;
+	work->signal_after = NULL;
+	xs_ze_node_put(work->node);
+	work->node = NULL;
+}
+
+void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t handle, const ze_group_count_t *groups, ze_event_handle_t *event)
+{
+	struct kernel *kernel = xs_handle_get(&kernels, handle);
+	struct xs_device_record *record = &work->node->record;
+
+	if (!kernel)
+		return;
+	if (kernel->unwanted) {
+		leave_out(work, event);
+		return;
+	}
+	if (__builtin_expect(!atomic_load_explicit(&kernel->told, memory_order_relaxed), 0))
+		tell_kernel(kernel);
+	record->event.name = kernel->record.event.name;
+	record->event.flags &= (uint8_t)~XS_FLAG_FUNCTION;
+	record->event.words = sizeof(*record) / 8;
+	record->kernel = kernel->record.id;
+	record->simd = kernel->record.simd > 255 ? 255 : (uint8_t)kernel->record.simd;
+	for (int i = 0; i < 3; i++) {
+		const uint32_t *count = groups ? &groups->groupCountX : NULL;
+
+		record->local[i] = kernel->size[i];
+		record->global[i] = count ? (uint64_t)count[i] * kernel->size[i] : 0;
+	}
+}
+
+/* ---- copies ---- */
+
+/* What kind of memory an address is, remembered until memory is allocated or freed. Two words that do not fit together are another thread's half. */
+static struct {
+	_Atomic uint64_t address, kind; /* address ^ kind; generation << 8 | enum xs_memory */
+} kinds[1024];
+static _Atomic uint64_t generation;
+
+void xs_ze_memory_changes(void)
+{
+	atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+}
+
+static uint8_t kind_of(struct xs_ze_context *context, const void *pointer)
+{
+	uint64_t address = (uint64_t)(uintptr_t)pointer, now = atomic_load_explicit(&generation, memory_order_relaxed) << 8;
+	uint32_t at = (uint32_t)(address * 0x9e3779b97f4a7c15ull >> 54);
+	ze_memory_allocation_properties_t properties = { .stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES };
+	uint64_t kind = atomic_load_explicit(&kinds[at].kind, memory_order_relaxed);
+	ze_device_handle_t device = NULL;
+
+	if ((atomic_load_explicit(&kinds[at].address, memory_order_relaxed) ^ kind) == address && (kind & ~0xffull) == now && address)
+		return (uint8_t)kind;
+	kind = XS_MEMORY_SYSTEM;
+	if (!xs_ze.zeMem.pfnGetAllocProperties(context->handle, pointer, &properties, &device))
+		kind = properties.type == ZE_MEMORY_TYPE_HOST     ? XS_MEMORY_HOST
+		       : properties.type == ZE_MEMORY_TYPE_DEVICE ? XS_MEMORY_DEVICE
+		       : properties.type == ZE_MEMORY_TYPE_SHARED ? XS_MEMORY_SHARED
+								  : XS_MEMORY_SYSTEM;
+	kind |= now;
+	atomic_store_explicit(&kinds[at].kind, kind, memory_order_relaxed);
+	atomic_store_explicit(&kinds[at].address, address ^ kind, memory_order_relaxed);
+	return (uint8_t)kind;
+}
+
+void xs_ze_copy(struct xs_ze_work *work, const void *to, const void *from, uint64_t bytes)
+{
+	struct xs_ze_context *context = work->list->context;
+
+	work->node->record.bytes = bytes;
+	if (from)
+		work->node->record.memory = (uint8_t)(kind_of(context, from) << 4 | kind_of(context, to));
+}
+
+uint64_t xs_ze_region(const ze_copy_region_t *region)
+{
+	if (!region)
+		return 0;
+	return (uint64_t)region->width * (region->height ? region->height : 1) * (region->depth ? region->depth : 1);
+}
+
+/* ---- images ---- */
+
+struct image {
+	uint32_t element; /* bytes */
+	uint64_t elements;
+};
+static struct xs_handles images = { .size = 16384 };
+
+static uint32_t bytes_of_layout(ze_image_format_layout_t layout)
+{
+	switch (layout) {
+	case ZE_IMAGE_FORMAT_LAYOUT_8:
+		return 1;
+	case ZE_IMAGE_FORMAT_LAYOUT_16:
+	case ZE_IMAGE_FORMAT_LAYOUT_8_8:
+	case ZE_IMAGE_FORMAT_LAYOUT_5_6_5:
+	case ZE_IMAGE_FORMAT_LAYOUT_5_5_5_1:
+	case ZE_IMAGE_FORMAT_LAYOUT_4_4_4_4:
+		return 2;
+	case ZE_IMAGE_FORMAT_LAYOUT_32:
+	case ZE_IMAGE_FORMAT_LAYOUT_16_16:
+	case ZE_IMAGE_FORMAT_LAYOUT_8_8_8_8:
+	case ZE_IMAGE_FORMAT_LAYOUT_10_10_10_2:
+	case ZE_IMAGE_FORMAT_LAYOUT_11_11_10:
+		return 4;
+	case ZE_IMAGE_FORMAT_LAYOUT_32_32:
+	case ZE_IMAGE_FORMAT_LAYOUT_16_16_16_16:
+		return 8;
+	case ZE_IMAGE_FORMAT_LAYOUT_32_32_32_32:
+		return 16;
+	default:
+		return 0; /* video formats, whose planes differ */
+	}
+}
+
+ze_result_t xs_hook_zeImageCreate(ze_context_handle_t context, ze_device_handle_t device, const ze_image_desc_t *desc,
+				  ze_image_handle_t *handle)
+{
+	ze_result_t result = xs_ze.zeImage.pfnCreate(context, device, desc, handle);
+	_Atomic uint64_t *value = !result && xs_ze_device ? xs_handle_add(&images, *handle) : NULL;
+	struct image *image = value ? xs_arena(sizeof(*image)) : NULL;
+
+	if (!image)
+		return result;
+	image->element = bytes_of_layout(desc->format.layout);
+	image->elements = desc->width ? desc->width : 1;
+	if (desc->type != ZE_IMAGE_TYPE_1D && desc->type != ZE_IMAGE_TYPE_1DARRAY && desc->type != ZE_IMAGE_TYPE_BUFFER)
+		image->elements *= desc->height ? desc->height : 1;
+	if (desc->type == ZE_IMAGE_TYPE_3D)
+		image->elements *= desc->depth ? desc->depth : 1;
+	if (desc->type == ZE_IMAGE_TYPE_1DARRAY || desc->type == ZE_IMAGE_TYPE_2DARRAY)
+		image->elements *= desc->arraylevels ? desc->arraylevels : 1;
+	atomic_store_explicit(value, (uint64_t)(uintptr_t)image, memory_order_release);
+	return result;
+}
+
+void xs_ze_image_ends(ze_image_handle_t image)
+{
+	xs_handle_remove(&images, image);
+}
+
+/* An image lies in the device's memory; to, from: the other end, where it is not an image too. */
+void xs_ze_image_copy(struct xs_ze_work *work, ze_image_handle_t handle, const ze_image_region_t *region, const void *to, const void *from)
+{
+	struct image *image = xs_handle_get(&images, handle);
+	uint64_t elements = image ? image->elements : 0;
+	uint8_t source = from ? kind_of(work->list->context, from) : XS_MEMORY_DEVICE;
+	uint8_t target = to ? kind_of(work->list->context, to) : XS_MEMORY_DEVICE;
+
+	if (region)
+		elements = (uint64_t)region->width * (region->height ? region->height : 1) * (region->depth ? region->depth : 1);
+	work->node->record.bytes = image ? elements * image->element : 0;
+	work->node->record.memory = (uint8_t)(source << 4 | target);
+}
+
+/* ---- an append ---- */
+
+/* Takes the event that will tell of the command; false: none can. */
+static bool choose_event(struct xs_ze_work *work, ze_event_handle_t *event)
+{
+	struct xs_ze_node *node = work->node, *before;
+	_Atomic uint64_t *word;
+	uint64_t value;
+
+	node->event = node->own;
+	if (!*event) {
+		*event = node->own;
+		return true;
+	}
+	word = xs_ze_event_word(*event);
+	value = word ? atomic_load_explicit(word, memory_order_relaxed) : 0;
+	if (value & XS_ZE_EVENT_TIMED) {
+		/* a counter-based event may be signalled again before anybody looked */
+		before = xs_ze_node_linked(value & XS_ZE_EVENT_LINK);
+		if (before && !before->body)
+			(void)xs_ze_node_finish(before);
+		node->event = *event;
+		work->resets = value & XS_ZE_EVENT_RESETS;
+		return true;
+	}
+	if (value & XS_ZE_EVENT_COUNTS && work->list->in_order) {
+		work->signal_after = *event;
+		*event = node->own;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The device copies the times of the node's event away, before they are forgotten by a reset. For an immediate list our own event tells
+ * when that is done.
+ */
+static void save_times(struct xs_ze_list *list, ze_command_list_handle_t handle, struct xs_ze_node *node, uint32_t wait)
+{
+	ze_host_mem_alloc_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC };
+	ze_event_handle_t signal = node->body || list->in_order ? NULL : node->own;
+	void *memory = node->memory;
+	ze_result_t result;
+
+	if (!memory && xs_ze.zeMem.pfnAllocHost(list->context->handle, &desc, sizeof(*node->saved), 64, &memory))
+		return;
+	memset(memory, 0xff, sizeof(*node->saved));
+	node->memory = node->saved = memory;
+	if (list->in_order)
+		wait = 0; /* it is its turn anyway; there are drivers that hang */
+	result = xs_ze.zeCommandList.pfnAppendQueryKernelTimestamps(handle, 1, &node->event, memory, NULL, signal, wait,
+								    wait ? &node->event : NULL);
+	if (!result && list->in_order && !node->body)
+		result = xs_ze.zeCommandList.pfnAppendSignalEvent(handle, node->own);
+	if (result)
+		node->saved = NULL;
+}
+
+bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t handle, uint32_t function, uint8_t class, ze_event_handle_t *event)
+{
+	struct xs_device_record *record;
+
+	if (!xs_call_enter(&work->call, XS_SOURCE_LEVEL_ZERO, function))
+		return false;
+	work->function = function;
+	work->handle = handle;
+	work->node = NULL;
+	work->signal_after = NULL;
+	work->resets = false;
+	work->list = xs_ze_device && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
+	if (!work->list)
+		return true;
+	work->node = xs_ze_node_get(work->list->context);
+	if (!work->node)
+		return true;
+	if (!choose_event(work, event)) {
+		xs_ze_node_put(work->node);
+		work->node = NULL;
+		return true;
+	}
+	record = &work->node->record;
+	record->event.name = function;
+	record->event.words = XS_DEVICE_RECORD_SHORT / 8;
+	record->event.flags = XS_FLAG_TICKS | XS_FLAG_FUNCTION | (work->list->in_order ? XS_FLAG_IN_ORDER : 0);
+	record->work = class;
+	record->bytes = 0;
+	record->memory = record->simd = 0;
+	record->kernel = 0;
+	return true;
+}
+
+static void keep(struct xs_ze_work *work, uint64_t duration)
+{
+	struct xs_ze_node *node = work->node;
+	struct xs_ze_list *list = work->list;
+	struct xs_device_record *record = &node->record;
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
+	_Atomic uint64_t *word;
+
+	record->event.tick = work->call.tick;
+	record->host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
+	record->tid = xs_thread_id();
+	record->device = list->device->index;
+	record->device_name = list->device->name;
+	record->device_type = list->device->type;
+	node->queue = list->queue;
+	node->body = list->queue ? NULL : list->body;
+	node->saved = NULL;
+	/* an event that is reset on the device may still be signalled by its last command */
+	if (work->resets && list->queue)
+		save_times(list, work->handle, node, 1);
+	atomic_store_explicit(&node->early, 0, memory_order_relaxed);
+	if (list->queue)
+		record->id = xs_ze_next_id();
+	atomic_store_explicit(&node->state, (state & ~3ull) | XS_ZE_PENDING, memory_order_release);
+	if (node->event != node->own) {
+		word = xs_ze_event_word(node->event);
+		if (word)
+			atomic_store_explicit(word, (atomic_load_explicit(word, memory_order_relaxed) & ~XS_ZE_EVENT_LINK) |
+							    xs_ze_node_link(node),
+					      memory_order_release);
+	}
+	if (list->queue)
+		xs_ze_push(list->queue, node);
+	else
+		xs_ze_body_add(list->body, node);
+}
+
+ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
+{
+	uint8_t flags = XS_FLAG_ENQUEUE | (result ? XS_FLAG_FAILED : 0);
+	uint64_t duration;
+
+	if (!work->node) {
+		if (xs_ze_appends)
+			xs_call_end(&work->call, xs_call_header(XS_SOURCE_LEVEL_ZERO, work->function, flags), result);
+		else
+			(void)xs_call_leave(&work->call);
+		return result;
+	}
+	duration = xs_call_leave(&work->call);
+	if (xs_ze_appends)
+		xs_call_record(&work->call, duration, XS_SOURCE_LEVEL_ZERO, work->function, flags, result);
+	/* it may have been paused in the meantime, and a failed append has not used the event */
+	if (result) {
+		xs_ze_node_put(work->node);
+		return result;
+	}
+	if (work->signal_after)
+		result = xs_ze.zeCommandList.pfnAppendSignalEvent(work->handle, work->signal_after);
+	if (xs_recording())
+		keep(work, duration);
+	else
+		xs_ze_node_drop(work->node);
+	return result;
+}
+
+void xs_ze_event_resets(ze_command_list_handle_t handle, ze_event_handle_t event)
+{
+	struct xs_ze_list *list = xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
+	_Atomic uint64_t *word = list ? xs_ze_event_word(event) : NULL;
+	uint64_t link = word ? atomic_fetch_or(word, XS_ZE_EVENT_RESETS) & XS_ZE_EVENT_LINK : 0;
+	struct xs_ze_node *node = link ? xs_ze_node_linked(link) : NULL;
+
+	if (!node || node->event != event || node->saved || (!node->body && xs_ze_node_finish(node)))
+		return;
+	node->saved_always = node->body && node->body == list->body;
+	/* not by waiting for it: this may be the application's way to reset it before its command runs */
+	if (!list->in_order)
+		(void)xs_ze.zeCommandList.pfnAppendBarrier(handle, NULL, 0, NULL);
+	save_times(list, handle, node, 0);
+	if (!list->in_order)
+		(void)xs_ze.zeCommandList.pfnAppendBarrier(handle, NULL, 0, NULL);
+}

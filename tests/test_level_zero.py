@@ -1,0 +1,318 @@
+"""Level Zero: the real loader over the software GPU, whose log is the truth that every trace is compared with."""
+
+import collections
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+from conftest import BUILD
+from gpu_log import DRIVER, SoftGPU
+
+pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
+
+BARE = {"ZE_ENABLE_ALT_DRIVERS": str(DRIVER)}
+KERNELS = "--chrome-kernel-logging"
+FREQUENCY = 19200000
+NAMES = {
+    "copy": "zeCommandListAppendMemoryCopy",
+    "fill": "zeCommandListAppendMemoryFill",
+    "region": "zeCommandListAppendMemoryCopyRegion",
+}
+
+
+def ns(ticks, frequency=FREQUENCY):
+    return ticks * 1_000_000_000 // frequency
+
+
+def shown(trace):
+    """Device work by name without sizes: durations in ns, sorted."""
+    found = collections.defaultdict(list)
+    for one in trace.device:
+        found[re.split(r"[\[(]", one.name)[0]].append(one.end - one.start)
+    return {name: sorted(durations) for name, durations in found.items()}
+
+
+def executed(gpu, frequency=FREQUENCY):
+    """The same of the log, without what only we append."""
+    found = collections.defaultdict(list)
+    for one in gpu.kernels + gpu.copies:
+        found[NAMES.get(one.kind, one.name)].append(ns(one.end - one.start, frequency))
+    return {name: sorted(durations) for name, durations in found.items()}
+
+
+def check(run, gpu, frequency=FREQUENCY, loose=0):
+    """Every command is there once, with the duration that the device measured (to the rounding of both ends)."""
+    trace, truth = shown(run.trace), executed(gpu, frequency)
+    barriers = trace.pop("zeCommandListAppendBarrier", [])
+    for other in ("zeCommandListAppendQueryKernelTimestamps", "zeCommandListAppendWriteGlobalTimestamp"):
+        trace.pop(other, None)
+    assert {k: len(v) for k, v in trace.items()} == {k: len(v) for k, v in truth.items()}
+    for name, durations in truth.items():
+        for ours, theirs in zip(trace[name], durations):
+            assert abs(ours - theirs) <= 1 + theirs * 2e-5 + loose, name
+    assert not gpu.misuse
+    return barriers
+
+
+def same_as_bare(run, bare):
+    assert (run.status, run.out) == (bare.status, bare.out)
+
+
+MATRIX = [
+    (kind, order, events, sync)
+    for kind, order, events, sync in itertools.product(
+        ("regular", "immediate"),
+        ([], ["--in-order"]),
+        ("none", "timed", "plain", "counter"),
+        ("queue", "event", "fence", "none"),
+    )
+    if (kind, sync) != ("immediate", "fence") and (events != "counter" or order)
+]
+
+
+@pytest.mark.parametrize("same_thread", [0, 1])
+@pytest.mark.parametrize("kind, order, events, sync", MATRIX)
+def test_every_combination(xstrace, tmp_path, kind, order, events, sync, same_thread):
+    args = ["--list", kind, *order, "--events", events, "--sync", sync, "--executions", 3]
+    args += ["--kernels", 5, "--copies", 7, "--fills", 3, "--regions", 2, "--barriers"]
+    if events != "none":
+        args += ["--chain"]
+    if sync == "none" and events != "counter":
+        args += ["--device-reset"]
+    gpu = SoftGPU(tmp_path, SYNC=same_thread, STRICT=1)
+    run = xstrace(KERNELS, "ze_matrix", args, env=gpu.env)
+    assert run.status == 0, run.err
+    barriers = check(run, gpu)
+    assert len(barriers) == int(re.search(r"(\d+) barriers", run.out).group(1))
+    same_as_bare(run, xstrace.bare("ze_matrix", args, env=BARE))
+    assert sum(one.args.get("bytes", 0) for one in run.trace.device) == sum(c.bytes for c in gpu.copies)
+
+
+@pytest.mark.parametrize("end", ["destroy", "return"])
+@pytest.mark.parametrize("sync", ["queue", "event"])
+@pytest.mark.parametrize("kind", ["immediate", "regular"])
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 1000])
+def test_launched_is_reported(xstrace, tmp_path, count, kind, sync, end):
+    gpu = SoftGPU(tmp_path)
+    args = ["--list", kind, "--kernels", count, "--sync", sync, "--end", end, "--kernel", "empty"]
+    run = xstrace(KERNELS, "ze_matrix", args, env=gpu.env)
+    assert run.status == 0, run.err
+    check(run, gpu)
+    assert len(gpu.kernels) == count
+
+
+def test_a_hundred_thousand_kernels(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    args = ["--list", "immediate", "--kernels", 100000, "--sync", "none", "--end", "return", "--kernel", "empty"]
+    run = xstrace("-d", "ze_matrix", args, env=gpu.env)
+    assert run.status == 0, run.err
+    assert re.search(r'^ *"empty", +100000,', run.err, re.M)
+
+
+def test_executed_again_without_waiting(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path, DURATION_NS="increment=20000")
+    args = ["--list", "regular", "--kernels", 3, "--executions", 200, "--sync", "none"]
+    run = xstrace(KERNELS, "ze_matrix", args, env=gpu.env)
+    assert run.status == 0, run.err
+    check(run, gpu)
+    assert len(gpu.kernels) == 600
+    synchronized = [c for c in run.trace.calls if c.name == "zeCommandQueueSynchronize"]
+    assert len(synchronized) <= 1
+
+
+def test_wrap_of_the_kernel_clock(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path, FIRST_TICK=2**32 - 20000, BITS=32, DURATION_NS="spin=2000000")
+    args = ["--list", "immediate", "--kernel", "spin", "--kernels", 5, "--us", 1]
+    run = xstrace(KERNELS, "ze_matrix", args, env=gpu.env)
+    check(run, gpu)
+    assert gpu.kernels[0].start < 2**32 < gpu.kernels[-1].end
+    ends = sorted(one.end for one in run.trace.device)
+    assert ends[-1] - ends[0] < 10**9  # and not the period of the clock, 223 s
+
+
+@pytest.mark.parametrize("ppm", [300, -300])
+def test_drift(xstrace, tmp_path, ppm):
+    """A device whose clock is wrong by 300 ppm would be 90 us off after 0.3 s; its work stays where it was."""
+    gpu = SoftGPU(tmp_path, DRIFT_PPM=ppm)
+    args = ["--list", "immediate", "--kernel", "spin", "--us", 1000, "--kernels", 4]
+    args += ["--executions", 100, "--sync", "event", "--in-order"]
+    run = xstrace(KERNELS, "ze_matrix", args, env=gpu.env)
+    assert run.status == 0, run.err
+    work = sorted((s for s in run.trace.device if s.base == "spin"), key=lambda s: s.start)
+    offsets = [ours.start - theirs.start_ns for ours, theirs in zip(work, gpu.kernels)]
+    assert len(work) == len(gpu.kernels) == 400
+    assert max(offsets) - min(offsets) < 20000
+    for ours, theirs in zip(work, gpu.kernels):
+        assert abs((ours.end - ours.start) - (theirs.end_ns - theirs.start_ns)) < 3000
+
+
+def place(trace, slice):
+    return trace.names("process_name")[slice.track[0], slice.track[0]], trace.names("thread_name")[slice.track]
+
+
+def test_devices_engines_tiles(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path, DEVICES=3, TILES=2)
+    args = ["--device", 2, "--tile", 1, "--engine", "0,3", "--threads", 4, "--executions", 20, "--kernels", 3]
+    run = xstrace(KERNELS, "ze_matrix", args, env=gpu.env)
+    check(run, gpu)
+    processes, threads = zip(*(place(run.trace, s) for s in run.trace.device))
+    assert len(set(processes)) == 1 and re.search(r"^DEVICE<.*>\[.*\] #2\.1$", processes[0])
+    assert {re.sub(r"^Thread \d+ | lane \d+$", "", name) for name in threads} == {"L0 Compute Engine<0,3>"}
+    gpu.path.unlink()
+    copies = SoftGPU(tmp_path, DEVICES=3)
+    run = xstrace(KERNELS, "ze_matrix", ["--engine", "2,1", "--kernels", 0, "--copies", 6], env=copies.env)
+    check(run, copies)
+    assert {re.sub(r"^Thread \d+ | lane \d+$", "", place(run.trace, s)[1]) for s in run.trace.device} == {"L0 Copy Engine<2,1>"}
+
+
+@pytest.mark.parametrize("option, shape", [("--chrome-no-thread-on-device", r"L0 Compute Engine<0,0>"), ("--chrome-no-engine-on-device", r"Thread \d+ L0")])
+def test_fewer_tracks(xstrace, tmp_path, option, shape):
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    run = xstrace(f"{KERNELS} {option}", "ze_matrix", ["--list", "immediate", "--threads", 2], env=gpu.env)
+    assert all(re.fullmatch(shape + r"( lane \d+)?", place(run.trace, s)[1]) for s in run.trace.device)
+
+
+@pytest.mark.parametrize("kind", ["immediate", "regular"])
+def test_tiles_apart(xstrace, tmp_path, kind):
+    """Of two tiles, tile i starts i ticks after the command and ends 1 - i ticks before its end."""
+    gpu = SoftGPU(tmp_path, TILES=2, DURATION_NS="empty=100000")
+    args = ["--list", kind, "--kernel", "empty", "--kernels", 6]
+    run = xstrace(f"{KERNELS} --separate-tiles", "ze_matrix", args, env=gpu.env)
+    tiles = collections.Counter(place(run.trace, s)[0].rpartition("#")[2] for s in run.trace.device)
+    assert tiles == {"0.0": 6, "0.1": 6}
+    for one in run.trace.device:
+        assert abs(one.end - one.start - ns(gpu.kernels[0].end - gpu.kernels[0].start - 1)) <= 2
+    whole = xstrace(KERNELS, "ze_matrix", args, env=gpu.env)
+    assert len(whole.trace.device) == 6
+
+
+def test_names_and_arguments(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    args = ["--list", "immediate", "--kernels", 1, "--copies", 3, "--fills", 1, "--regions", 1]
+    run = xstrace(KERNELS, "ze_matrix", args, env=gpu.env)
+    names = sorted(s.name for s in run.trace.device)
+    assert names == [
+        "increment[SIMD32 {1; 1; 1} {1; 1; 1}]",
+        "zeCommandListAppendMemoryCopy(D2S)[4096]",
+        "zeCommandListAppendMemoryCopy(H2D)[4096]",
+        "zeCommandListAppendMemoryCopy(S2H)[4096]",
+        "zeCommandListAppendMemoryCopyRegion(H2D)[480]",
+        "zeCommandListAppendMemoryFill[2048]",
+    ]
+
+
+def test_kernel_filters(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    args = ["--list", "immediate", "--kernels", 3, "--copies", 2]
+    for option, kernels in (("--exclude-kernels incr", 0), ("--include-kernels incr", 3), ("--include-kernels other", 0)):
+        run = xstrace(f"{KERNELS} {option}", "ze_matrix", args, env=gpu.env)
+        assert (run.trace.count("kernels"), len(run.trace.device)) == (kernels, kernels + 2)
+
+
+def test_calls(xstrace, tmp_path):
+    """All functions, in the order in which they were called, with the results of those that failed."""
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    run = xstrace("--chrome-call-logging", "ze_fail", env=gpu.env)
+    same_as_bare(run, xstrace.bare("ze_fail", env=gpu.env))
+    calls = [c.name for c in sorted(run.trace.calls, key=lambda c: c.start)]
+    assert calls[0] == "zeInit" and calls[-1] == "zeContextDestroy"
+    failed = [c for c in run.trace.calls if "result" in c.args]
+    assert {c.name for c in failed} >= {"zeCommandQueueCreate", "zeKernelCreate", "zeMemAllocHost"}
+    assert len(failed) >= 15
+
+
+def test_failing_program_sees_the_same_errors(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    for options in (KERNELS, "-d", "-h", f"{KERNELS} --start-paused"):
+        same_as_bare(xstrace(options, "ze_fail", env=gpu.env), xstrace.bare("ze_fail", env=gpu.env))
+
+
+FAULTS = [
+    "append:3:out_of_device_memory",
+    "lost:5",
+    "zeEventPoolCreate:1:out_of_host_memory",
+    "zeEventQueryKernelTimestamp:2:unknown",
+    "zeFenceCreate:1:out_of_host_memory",
+    "zeContextCreate:1:out_of_host_memory",
+    "zeCommandListCreate:1:out_of_device_memory",
+    "zeDeviceGetGlobalTimestamps:1:unsupported_feature",
+    "zeMemAllocHost:2:out_of_host_memory",
+    "zeInit:1:uninitialized",
+    "late:4:2000",
+    "hold:2",
+]
+
+
+@pytest.mark.parametrize("kind", ["immediate", "regular"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults(xstrace, tmp_path, fault, kind):
+    """The program gets what it would get, and ends as it would end. (A call that we make too is counted as well: it may be ours that fails.)"""
+    args = ["--list", kind, "--kernels", 6, "--copies", 2, "--executions", 2, "--sync", "queue"]
+    gpu = SoftGPU(tmp_path, FAULT=fault)
+    run = xstrace(KERNELS, "ze_matrix", args, env=gpu.env)
+    bare = xstrace.bare("ze_matrix", args, env=gpu.env)
+    if fault.split(":")[0] in ("append", "lost", "zeContextCreate", "zeInit", "late", "hold"):
+        same_as_bare(run, bare)
+    else:
+        assert run.status in (bare.status, 0)
+
+
+def test_without_a_driver(xstrace, tmp_path):
+    env = {"ZE_ENABLE_ALT_DRIVERS": "/nonexistent.so"}
+    for options in (KERNELS, "-h", "-d"):
+        same_as_bare(xstrace(options, "ze_matrix", env=env), xstrace.bare("ze_matrix", env=env))
+        assert xstrace(options, "echo", ["hello"], env=env).out == "hello\n"
+
+
+def test_dlopened_loader(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    run = xstrace(f"{KERNELS} --chrome-call-logging", "ze_dlopen", env=gpu.env)
+    same_as_bare(run, xstrace.bare("ze_dlopen", env=gpu.env))
+    assert len(run.trace.device) == 3 and "zeInit" in {c.name for c in run.trace.calls}
+
+
+def test_nothing_is_loaded_before_zeinit(xstrace):
+    run = xstrace(KERNELS, "cat", ["/proc/self/maps"])
+    assert "libxstrace.so" in run.out and "libxstrace-ze.so" not in run.out and "libze" not in run.out
+
+
+def test_the_users_own_validation_layer_is_there_too(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    env = gpu.env | {"ZE_ENABLE_VALIDATION_LAYER": "1", "LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(tmp_path / "ld")}
+    run = xstrace(KERNELS, "ze_matrix", ["--list", "immediate"], env=env)
+    assert run.status == 0 and run.trace.count("kernels") == 4
+    loaded = "".join(path.read_text() for path in tmp_path.glob("ld.*"))
+    assert "libxstrace-ze.so" in loaded and re.search(r"libze_validation_layer\.so\.1 ", loaded)
+
+
+@pytest.mark.parametrize("end, status", [("return", 0), ("_exit", 0), ("abort", -signal.SIGABRT)])
+def test_ends(xstrace, tmp_path, end, status):
+    gpu = SoftGPU(tmp_path)
+    run = xstrace(KERNELS, "ze_matrix", ["--list", "immediate", "--kernels", 50, "--sync", "list", "--end", end], env=gpu.env)
+    assert run.status == status and run.trace.count("kernels") == 50
+
+
+def test_paused(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path)
+    run = xstrace(f"{KERNELS} --start-paused", "ze_matrix", ["--executions", 3], env=gpu.env)
+    same_as_bare(run, xstrace.bare("ze_matrix", ["--executions", 3], env=gpu.env))
+    assert not run.traces or not run.trace.device
+
+
+def test_threads(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path)
+    for kind in ("immediate", "regular"):
+        gpu.path.unlink(missing_ok=True)
+        gpu.__dict__.pop("lines", None), gpu.__dict__.pop("commands", None)
+        args = ["--list", kind, "--threads", 4, "--executions", 10, "--kernels", 40, "--events", "timed", "--sync", "event"]
+        check(xstrace(KERNELS, "ze_matrix", args, env=gpu.env), gpu)
+
+
+def test_kernel_properties(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    run = xstrace("-d", "ze_matrix", ["--list", "immediate"], env=gpu.env)
+    assert re.search(r'^ *"increment",  +(AOT|JIT), +32, +1, +\d+, +\d+, +\d+, +\d+$', run.err, re.M), run.err

@@ -1,0 +1,273 @@
+/*
+ * When device work took place, on the time line of the trace.
+ *
+ * Two ways. OpenCL tells ns of a clock that it does not name: it is recognised, or kept within bounds that every command gives. Level
+ * Zero tells ticks of a clock that the traced process has looked at now and then (struct xs_device_pairs): from these looks a chain
+ * of straight segments is made, continuous and never changed once used, as the host's own timeline.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "writer.h"
+
+static uint64_t ns_of(const struct xs_process *process, uint64_t tick)
+{
+	return xs_timeline_ns(&process->run->clock, tick);
+}
+
+/* ---- a clock without a name ---- */
+
+enum { CLOCK_IS_MONO, CLOCK_IS_RAW, CLOCK_CANDIDATES };
+
+static uint64_t device_ns(const struct xs_process *process, const struct xs_device_clock *clock, uint64_t ns)
+{
+	switch (clock->candidate) {
+	case CLOCK_IS_MONO:
+		return ns + (uint64_t)process->run->clock.offset;
+	case CLOCK_IS_RAW:
+		return xs_timeline_ns(&process->run->raw, ns);
+	default:
+		return ns + (uint64_t)clock->offset;
+	}
+}
+
+/*
+ * What every command tells: its "queued" time lies between the begin and the end of the call that
+ * enqueued it. A clock that always agrees with one of the kernel's is that clock; otherwise the offset is kept within these bounds,
+ * which also follows its drift.
+ */
+static void follow(const struct xs_process *process, struct xs_device_clock *clock, uint64_t queued, uint64_t before, uint64_t after)
+{
+	const uint64_t slack = 5000;
+
+	for (; clock->candidate < CLOCK_CANDIDATES; clock->candidate++) {
+		uint64_t ns = device_ns(process, clock, queued);
+
+		if (ns + slack >= before && ns <= after + slack)
+			return;
+	}
+	if (!clock->known)
+		clock->offset = (int64_t)(before - queued);
+	clock->known = true;
+	if (queued + (uint64_t)clock->offset < before)
+		clock->offset = (int64_t)(before - queued);
+	else if (queued + (uint64_t)clock->offset > after)
+		clock->offset = (int64_t)(after - queued);
+}
+
+static void named_times(struct xs_process *process, struct xs_work *work)
+{
+	const struct xs_device_record *record = work->record;
+	struct xs_device_clock *clock = &process->device_clock[record->device % XS_DEVICES];
+
+	follow(process, clock, record->queued, work->host_start, work->host_end);
+	work->queued = device_ns(process, clock, record->queued);
+	work->submit = device_ns(process, clock, record->submit);
+	work->start = device_ns(process, clock, record->start);
+	work->end = device_ns(process, clock, record->end);
+	/* a runtime's own times need not be in order */
+	if (work->submit < work->queued)
+		work->submit = work->queued;
+	if (work->start < work->submit)
+		work->start = work->submit;
+	if (work->start < work->host_start)
+		work->start = work->host_start;
+	if (work->end < work->start)
+		work->end = work->start;
+}
+
+/* ---- a clock that counts ---- */
+
+static uint64_t mask_of(uint32_t bits)
+{
+	return bits && bits < 64 ? ((uint64_t)1 << bits) - 1 : UINT64_MAX;
+}
+
+/* The first value from `low` on that has the bits of `value`. */
+static uint64_t unwrapped(uint64_t low, uint64_t value, uint64_t mask)
+{
+	return low + ((value - low) & mask);
+}
+
+static uint64_t on_segment(const struct xs_segment *s, uint64_t tick)
+{
+	if (tick >= s->tick)
+		return s->ns + (uint64_t)(((unsigned __int128)(tick - s->tick) * s->slope) >> 32);
+	return s->ns - (uint64_t)((((unsigned __int128)(s->tick - tick) * s->slope) + 0xffffffffu) >> 32);
+}
+
+static const struct xs_segment *segment_of(const struct xs_device_clock *clock, uint64_t value, bool by_ns)
+{
+	size_t low = 0, high = clock->count;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if ((by_ns ? clock->segments[middle].ns : clock->segments[middle].tick) <= value)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &clock->segments[low];
+}
+
+static uint64_t tick_of(const struct xs_device_clock *clock, uint64_t ns)
+{
+	const struct xs_segment *s = segment_of(clock, ns, true);
+
+	return ns >= s->ns ? s->tick + (uint64_t)(((unsigned __int128)(ns - s->ns) << 32) / s->slope)
+			   : s->tick - (uint64_t)(((unsigned __int128)(s->ns - ns) << 32) / s->slope);
+}
+
+static void append(struct xs_device_clock *clock, struct xs_segment segment)
+{
+	if (clock->count == clock->room) {
+		size_t room = clock->room ? 2 * clock->room : 16;
+		struct xs_segment *grown = realloc(clock->segments, room * sizeof(*grown));
+
+		if (!grown)
+			return; /* the last segment goes on */
+		clock->segments = grown;
+		clock->room = room;
+	}
+	clock->segments[clock->count++] = segment;
+}
+
+/*
+ * One more look at the clock. Its own frequency counts until looks that lie far enough apart prove another one: what a look is
+ * uncertain by (the time that it took) must not become drift.
+ */
+static void look(struct xs_process *process, struct xs_device_clock *clock, const struct xs_device_pair *pair)
+{
+	uint64_t before = ns_of(process, pair->before), after = ns_of(process, pair->after);
+	uint64_t host = before + (after - before) / 2, width = (after - before) / 2 + (clock->nominal >> 32) + 1;
+	struct xs_segment fresh = { .slope = clock->nominal };
+	uint64_t elapsed, ticks, horizon, measured, bound;
+	int64_t error;
+
+	if (after < before)
+		return;
+	if (!clock->count) {
+		clock->first_tick = fresh.tick = pair->device & mask_of(clock->bits);
+		clock->first_ns = fresh.ns = host;
+		clock->first_width = width;
+		append(clock, fresh);
+		return;
+	}
+	fresh.tick = tick_of(clock, host);
+	/* by a sixteenth of its period it may be behind what is expected */
+	fresh.tick = clock->bits && clock->bits < 64
+			     ? unwrapped(fresh.tick - (mask_of(clock->bits) >> 4), pair->device, mask_of(clock->bits))
+			     : pair->device;
+	if (fresh.tick <= clock->segments[clock->count - 1].tick || host <= clock->first_ns)
+		return;
+	ticks = fresh.tick - clock->first_tick;
+	elapsed = host - clock->first_ns;
+	if (elapsed >> 62)
+		return;
+	measured = (uint64_t)(((unsigned __int128)elapsed << 32) / ticks);
+	bound = (uint64_t)(((unsigned __int128)(width + clock->first_width) << 32) / ticks);
+	if (measured > clock->nominal + bound || measured + bound < clock->nominal)
+		fresh.slope = measured;
+	fresh.ns = on_segment(&clock->segments[clock->count - 1], fresh.tick);
+	horizon = elapsed < 1000000000u ? elapsed + 1 : 1000000000u;
+	error = (int64_t)(host - fresh.ns);
+	/* only what is more than uncertainty, and never so much that time would stand still */
+	error = error > (int64_t)width ? error - (int64_t)width : error < -(int64_t)width ? error + (int64_t)width : 0;
+	if (error > (int64_t)horizon / 2)
+		error = (int64_t)horizon / 2;
+	if (error < -(int64_t)horizon / 2)
+		error = -(int64_t)horizon / 2;
+	if (fresh.slope > UINT64_MAX / 4)
+		return;
+	fresh.slope = (uint64_t)((unsigned __int128)fresh.slope * (horizon + (uint64_t)error) / horizon);
+	if (fresh.slope)
+		append(clock, fresh);
+}
+
+void xs_device_clocks_update(struct xs_process *process)
+{
+	struct xs_process_clocks *clocks = process->first.map ? xs_clocks_of(process->first.map) : NULL;
+
+	for (uint32_t i = 0; clocks && i < XS_CLOCKS; i++) {
+		const struct xs_device_pairs *pairs = &clocks->device[i];
+		struct xs_device_clock *clock = &process->device_clock[i];
+		/* pairs with the release in the collector */
+		uint32_t count = atomic_load_explicit(&pairs->count, memory_order_acquire);
+
+		if (!count)
+			break; /* devices are numbered in the order in which they are seen */
+		if (count == clock->looks)
+			continue;
+		if (!clock->nominal) {
+			uint64_t frequency = pairs->frequency;
+
+			/* also what a hostile process may have written */
+			if (!frequency || frequency > 1000000000000u)
+				continue;
+			clock->nominal = (uint64_t)(((unsigned __int128)1000000000u << 32) / frequency);
+			clock->bits = pairs->bits;
+			clock->kernel_bits = pairs->kernel_bits;
+		}
+		if (count - clock->looks > XS_DEVICE_PAIRS)
+			clock->looks = count - XS_DEVICE_PAIRS; /* the oldest are gone */
+		for (; clock->looks != count; clock->looks++) {
+			struct xs_device_pair pair = pairs->last[clock->looks % XS_DEVICE_PAIRS];
+
+			look(process, clock, &pair);
+		}
+	}
+}
+
+static bool counted_times(struct xs_process *process, struct xs_work *work)
+{
+	const struct xs_device_record *record = work->record;
+	struct xs_device_clock *clock = &process->device_clock[record->device % XS_DEVICES];
+	uint64_t mask, start, end, length;
+	const struct xs_segment *segment;
+
+	xs_device_clocks_update(process);
+	if (!clock->count)
+		return false;
+	mask = mask_of(clock->kernel_bits);
+	work->queued = ns_of(process, record->queued);
+	work->submit = ns_of(process, record->submit);
+	if (work->submit < work->queued)
+		work->submit = work->queued;
+	start = tick_of(clock, work->submit);
+	/* by a sixteenth of the period the clocks may disagree; a command that waits longer than the rest of it is shown too early */
+	if (mask != UINT64_MAX)
+		start = unwrapped(start - (mask >> 4), record->start, mask);
+	else
+		start = record->start;
+	end = start + ((record->end - record->start) & mask);
+	segment = segment_of(clock, start, false);
+	work->start = on_segment(segment, start);
+	work->end = on_segment(segment_of(clock, end, false), end);
+	/* both ends are rounded; the length is to be that of its ticks */
+	length = (uint64_t)(((unsigned __int128)(end - start) * segment->slope) >> 32);
+	if (work->end == work->start + length + 1)
+		work->end--;
+	if (work->end < work->start)
+		work->end = work->start;
+	/* its length is the device's own, so all of it moves */
+	if (work->start < work->host_start) {
+		work->end += work->host_start - work->start;
+		work->start = work->host_start;
+	}
+	return true;
+}
+
+bool xs_device_times(struct xs_process *process, struct xs_work *work)
+{
+	if (work->record->event.flags & XS_FLAG_TICKS)
+		return counted_times(process, work);
+	named_times(process, work);
+	return true;
+}
+
+void xs_device_clocks_fini(struct xs_process *process)
+{
+	for (uint32_t i = 0; i < XS_DEVICES; i++)
+		free(process->device_clock[i].segments);
+}
