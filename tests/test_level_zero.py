@@ -122,7 +122,7 @@ def test_executed_again_without_waiting(xstrace, tmp_path):
 
 def test_wrap_of_the_kernel_clock(xstrace, tmp_path):
     gpu = SoftGPU(tmp_path, FIRST_TICK=2**32 - 4000000, BITS=32, DURATION_NS="spin=2000000")
-    args = ["--list", "immediate", "--kernel", "spin", "--kernels", 150, "--us", 1]
+    args = ["--list", "immediate", "--in-order", "--kernel", "spin", "--kernels", 150, "--us", 1]
     run = xstrace(KERNELS, "ze_matrix", args, env=gpu.env)
     check(run, gpu)
     assert gpu.kernels[0].start < 2**32 < gpu.kernels[-1].end
