@@ -34,6 +34,9 @@ enum xs_kind {
 	XS_CALL_IN,    /* -c: the argument words of a call, before its XS_CALL: 8 bytes each behind the event */
 	XS_CALL_OUT,   /* -c: what it returned and what its arguments point to, behind the XS_CALL if it succeeded; struct xs_values_record */
 	XS_STACK,      /* where the call was made whose record follows; struct xs_stack_record */
+	XS_MPI,        /* an MPI call; struct xs_mpi_record */
+	XS_MPI_START,  /* a persistent request was started; struct xs_mpi_request_record */
+	XS_MPI_DONE,   /* the work of a request was seen to be complete; struct xs_mpi_request_record */
 };
 
 /* Who made the record: the row of the table that turns a function number into a name. */
@@ -42,6 +45,7 @@ enum xs_source {
 	XS_SOURCE_ITT,
 	XS_SOURCE_OPENCL,
 	XS_SOURCE_LEVEL_ZERO,
+	XS_SOURCE_MPI,
 	XS_SOURCE_COUNT,
 };
 
@@ -128,6 +132,49 @@ static_assert(sizeof(struct xs_device_record) == 144, "multiple of 16");
 #define XS_DEVICE_RECORD_SHORT 96 /* without global and local */
 static_assert(sizeof(struct xs_device_record) - 48 == XS_DEVICE_RECORD_SHORT, "layout");
 
+/*
+ * An MPI call: as struct xs_call_record, then the words whose bits (1 << enum xs_mpi_word) are set in `words`, in the order of the enum.
+ * Ranks are those in MPI_COMM_WORLD.
+ */
+enum xs_mpi_word {
+	XS_MPI_COMM,       /* the communicator: XS_MPI_WORLD, XS_MPI_SELF or a hash that is the same on all of its ranks */
+	XS_MPI_PEER,       /* partner | tag << 32 */
+	XS_MPI_COUNT,
+	XS_MPI_BYTES,
+	XS_MPI_ROOT,       /* root | number of the collective on the communicator, from 1, << 32 */
+	XS_MPI_RECV_PEER,  /* the other half of what sends and receives; as XS_MPI_PEER */
+	XS_MPI_RECV_BYTES,
+	XS_MPI_REQUEST,    /* handle */
+	XS_MPI_NEW_COMM,   /* that the call made; as XS_MPI_COMM */
+	XS_MPI_WIN,        /* handle */
+	XS_MPI_FILE,       /* handle */
+	XS_MPI_OFFSET,     /* in the file, in its units */
+	XS_MPI_WORDS,
+};
+#define XS_MPI_MAKES (1u << 31) /* in `words`: the call made the request that it names */
+#define XS_MPI_WORLD 1u
+#define XS_MPI_SELF 2u
+#define XS_MPI_NOTHING INT32_MIN /* a half of a word that is not known, and not shown */
+#define XS_MPI_NO_PEER -1        /* MPI_PROC_NULL */
+
+struct xs_mpi_record {
+	struct xs_event event;
+	uint64_t duration;
+	int32_t result;
+	uint32_t words;
+	uint64_t word[];
+};
+static_assert(sizeof(struct xs_mpi_record) == sizeof(struct xs_call_record), "a call and more");
+
+struct xs_mpi_request_record {
+	struct xs_event event; /* tick: when; name: number of the function that did or saw it */
+	uint64_t request;      /* handle */
+	uint64_t bytes;        /* that came; UINT64_MAX: not known */
+	int32_t peer, tag;     /* that they came from; XS_MPI_NOTHING: not known */
+	uint64_t cancelled;    /* or given up */
+};
+static_assert(sizeof(struct xs_mpi_request_record) == 48, "multiple of 16");
+
 struct xs_kernel_record {
 	struct xs_event event; /* name: interned */
 	uint32_t id;           /* serial number in the process, from 1 */
@@ -183,7 +230,7 @@ enum xs_relation {
 enum xs_scope { XS_SCOPE_THREAD, XS_SCOPE_PROCESS, XS_SCOPE_GLOBAL };
 
 /* Spans that are shown on tracks of their own, since they need not nest with the thread's tasks. */
-enum xs_span { XS_SPAN_FRAME, XS_SPAN_REGION, XS_SPAN_OVERLAPPED, XS_SPAN_WAIT, XS_SPAN_COUNT };
+enum xs_span { XS_SPAN_FRAME, XS_SPAN_REGION, XS_SPAN_OVERLAPPED, XS_SPAN_WAIT, XS_SPAN_REQUEST, XS_SPAN_COUNT };
 
 struct xs_span_record {
 	struct xs_event event; /* tick: when it began */

@@ -81,6 +81,23 @@ static void warn_untraceable(enum xs_program kind, const char *path)
 	}
 }
 
+/* Each rank is to be traced by itself, wherever it runs: xstrace belongs behind the launcher of the job. */
+static void warn_launcher(const char *path)
+{
+	static const char *const launchers[] = { "mpiexec", "mpirun", "srun", "prun", "prterun", "orterun", "aprun", "jsrun", "palsrun" };
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+
+	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+		size_t n = strlen(launchers[i]);
+
+		if (strncmp(name, launchers[i], n) || (name[n] && name[n] != '.'))
+			continue;
+		fprintf(stderr, "xstrace: %s starts other programs, perhaps on other machines, where they are not traced; give it xstrace to start: "
+				"%s -n N xstrace [options] application\n",
+			name, name);
+	}
+}
+
 static int run(const struct xs_options *options, char **all, char **argv)
 {
 	char path[PATH_MAX], library[PATH_MAX], drain[PATH_MAX];
@@ -120,6 +137,8 @@ static int run(const struct xs_options *options, char **all, char **argv)
 	}
 	kind = xs_program_kind(path);
 	warn_untraceable(kind, path);
+	if (options->chrome_mpi)
+		warn_launcher(argv[0]);
 	launch.control->rank = xs_rank();
 	launch.control->app_not_traced = kind != XS_PROGRAM_DYNAMIC && kind != XS_PROGRAM_UNKNOWN;
 	if (options->result_dir[0]) {

@@ -98,8 +98,10 @@ static void header(struct xs_process *process)
 	o = put_escaped(put(o, "\",\"host\":\""), run->host);
 	o = put_count(o, "\",\"pid\":", (uint64_t)process->pid);
 	o = put_count(o, ",\"ppid\":", (uint64_t)process->file->ppid);
-	if (run->rank >= 0)
-		o = put_count(o, ",\"rank\":", (uint64_t)run->rank);
+	if (xs_process_rank(process) >= 0)
+		o = put_count(o, ",\"rank\":", (uint64_t)xs_process_rank(process));
+	if (process->file->world_size > 0)
+		o = put_count(o, ",\"world_size\":", (uint64_t)process->file->world_size);
 	o = put_escaped(put(o, ",\"options\":\""), run->arguments);
 	o = put(o, "\",\"clock\":");
 	o = put(o, run->use_tsc ? "\"tsc\"" : "\"monotonic\"");
@@ -276,6 +278,19 @@ void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, u
 	o = put_call(o, call, members, stack, length);
 	o = put_name(o, track->process, xs_name_of(track->process, xs_function_id(call->event.source, call->event.name)));
 	finish(chrome, o);
+}
+
+void xs_chrome_mpi(struct xs_track *track, uint32_t name, uint64_t start, uint64_t end, const char *args, size_t length)
+{
+	struct xs_chrome *chrome = track->process->chrome;
+	char *o = put_slice(xs_output_put(&chrome->out), track, start, end);
+
+	if (length) {
+		o = put(o, ",\"args\":{");
+		memcpy(o, args, length);
+		o = put(o + length, "}");
+	}
+	finish(chrome, put_name(o, track->process, xs_name_of(track->process, name)));
 }
 
 static uint64_t device_pid(const struct xs_process *process, uint32_t place)

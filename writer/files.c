@@ -1,7 +1,7 @@
 /*
  * The files of a process: what they are called. None that exists is ever overwritten: a taken name gets a number.
  *
- *	<comm>.<pid>.json                         in the output directory
+ *	<comm>.<pid>[.<rank>].json                in the output directory
  *	<output>.<pid>[.<rank>]<suffix>           reports, with -o
  *	[rank_<r>.]<comm>.<pid>/chrome_trace.json and others, in the directory of --result-dir: as unitrace calls them
  */
@@ -89,8 +89,8 @@ static int make_directory(struct xs_process *process)
 		return process->directory ? 0 : -ENOMEM;
 	}
 	put_comm(process, comm);
-	if (process->run->rank >= 0)
-		(void)snprintf(rank, sizeof(rank), "rank_%d.", process->run->rank);
+	if (xs_process_rank(process) >= 0)
+		(void)snprintf(rank, sizeof(rank), "rank_%d.", xs_process_rank(process));
 	for (unsigned n = 1; n < TRIES; n++) {
 		if (snprintf(path, sizeof(path), "%s/%s%s.%d%s", parent, rank, comm, process->pid, number_of(n, number, sizeof(number))) >=
 		    (int)sizeof(path))
@@ -105,6 +105,15 @@ static int make_directory(struct xs_process *process)
 	return -EEXIST;
 }
 
+/* "", or ".<rank>" */
+static const char *rank_of(const struct xs_process *process, char *text, size_t size)
+{
+	text[0] = '\0';
+	if (xs_process_rank(process) >= 0)
+		(void)snprintf(text, size, ".%d", xs_process_rank(process));
+	return text;
+}
+
 /* "rep.txt" becomes "rep.<pid>[.<rank>].txt", "rep" "rep.<pid>". */
 static int put_report_name(const struct xs_process *process, const char *number, char *path, size_t size)
 {
@@ -112,12 +121,10 @@ static int put_report_name(const struct xs_process *process, const char *number,
 	const char *slash = strrchr(options->output, '/');
 	const char *dot = strrchr(slash ? slash : options->output, '.');
 	int stem = dot ? (int)(dot - options->output) : (int)strlen(options->output);
-	char rank[16] = "";
+	char rank[16];
 
-	if (process->run->rank >= 0)
-		(void)snprintf(rank, sizeof(rank), ".%d", process->run->rank);
 	return snprintf(path, size, "%s%s%.*s.%d%s%s%s", options->output_dir, options->output_dir[0] ? "/" : "", stem, options->output,
-			process->pid, rank, number, dot ? dot : "");
+			process->pid, rank_of(process, rank, sizeof(rank)), number, dot ? dot : "");
 }
 
 int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, size_t size)
@@ -132,7 +139,7 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 		return error;
 	put_comm(process, comm);
 	for (unsigned n = 1; n < TRIES; n++) {
-		char number[16];
+		char number[16], rank[16];
 		int fd, length;
 
 		(void)number_of(n, number, sizeof(number));
@@ -141,7 +148,8 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 		else if (is_report(kind))
 			length = put_report_name(process, number, path, size);
 		else
-			length = snprintf(path, size, "%s/%s.%d%s%s", dir, comm, process->pid, number, suffix);
+			length = snprintf(path, size, "%s/%s.%d%s%s%s", dir, comm, process->pid, rank_of(process, rank, sizeof(rank)),
+					  number, suffix);
 		if (length >= (int)size)
 			return -ENAMETOOLONG;
 		/* before it exists: whoever recovers the run must know each file that we began */

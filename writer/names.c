@@ -11,8 +11,8 @@
 
 #define NAMES_BYTES (16u << 20) /* JSON texts kept ready; other names are made each time */
 
-extern const char *const xs_opencl_names[], *const xs_level_zero_names[];
-extern const uint32_t xs_opencl_count, xs_level_zero_count;
+extern const char *const xs_opencl_names[], *const xs_level_zero_names[], *const xs_mpi_names[];
+extern const uint32_t xs_opencl_count, xs_level_zero_count, xs_mpi_count;
 
 /* The name of an API's function. */
 static const char *function_name(uint32_t source, uint32_t function)
@@ -21,6 +21,8 @@ static const char *function_name(uint32_t source, uint32_t function)
 		return xs_opencl_names[function];
 	if (source == XS_SOURCE_LEVEL_ZERO && function < xs_level_zero_count)
 		return xs_level_zero_names[function];
+	if (source == XS_SOURCE_MPI && function < xs_mpi_count)
+		return xs_mpi_names[function];
 	return "(unknown)";
 }
 

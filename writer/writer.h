@@ -203,6 +203,7 @@ struct xs_process {
 	struct xs_names names;
 	struct xs_keyed *keyed;     /* itt.c: spans that are open, and ends that came first; NULL: none yet */
 	struct xs_flows *flows;     /* flows.c */
+	struct xs_requests *requests; /* mpi.c */
 	struct xs_extra *spare;     /* unused ones */
 	struct xs_key keys[XS_KEYS];
 	uint64_t selves;            /* given out so far, see struct xs_extra */
@@ -231,6 +232,14 @@ struct xs_work {
 	const uint64_t *shape; /* global[3], local[3], or NULL */
 	bool linked;           /* the enqueuing call is in the trace: nothing was lost so far */
 };
+
+/* Of the job: as MPI says, else as the launcher was told; -1: unknown. */
+static inline int32_t xs_process_rank(const struct xs_process *process)
+{
+	int32_t rank = atomic_load_explicit(&process->file->rank, memory_order_acquire);
+
+	return rank >= 0 ? rank : process->run->rank;
+}
 
 /* ---- adopt.c ---- */
 
@@ -366,6 +375,10 @@ struct xs_call_members;
 /* members, stack: what is known about the call, and where it was made (JSON); NULL: not known. */
 void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end,
 		    const struct xs_call_members *members, const char *stack, size_t length);
+/* An MPI call; args: `length` bytes of JSON members, or none. */
+void xs_chrome_mpi(struct xs_track *track, uint32_t name, uint64_t start, uint64_t end, const char *args, size_t length);
+/* The work of a request, on a row of such work. */
+void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start, uint64_t end, const char *args, size_t length);
 void xs_chrome_device(struct xs_process *process, const struct xs_work *work);
 void xs_chrome_close(struct xs_process *process, enum xs_end end, int status);
 
@@ -400,6 +413,12 @@ void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool displaced, bool unfinished);
 /* The process has ended: what is still open. */
 void xs_itt_finish(struct xs_process *process, uint64_t end);
+
+/* ---- mpi.c: MPI calls and the work of requests ---- */
+
+void xs_mpi_read(struct xs_track *track, const struct xs_event *event, uint32_t size);
+/* The process has ended: requests that are open. */
+void xs_mpi_finish(struct xs_process *process, uint64_t end);
 
 /* ---- flows.c: arrows between tasks that are named by their ids ---- */
 
