@@ -31,6 +31,13 @@ const _Atomic uint32_t *xs_run_paused = &not_paused;
 struct xs_doorbell *xs_bell;
 bool xs_use_tsc;
 
+/* for companion.h: by these names the inline functions of collector.h work in another library */
+#define COMPANION(of) __attribute__((alias(of), visibility("default")))
+extern __thread struct xs_tls xs_companion_tls __attribute__((tls_model("initial-exec"))) COMPANION("xs_tls");
+extern struct xs_gate *xs_companion_gate COMPANION("xs_gate");
+extern const _Atomic uint32_t *xs_companion_paused COMPANION("xs_run_paused");
+extern bool xs_companion_use_tsc COMPANION("xs_use_tsc");
+
 static struct {
 	char dir[PATH_MAX];
 	struct xs_control *control; /* mapped once, kept over fork */
@@ -216,6 +223,7 @@ static struct xs_process_file *make_process(uint32_t slots)
 	process->serial = serial;
 	process->slots = slots;
 	process->ring_size = ring_size;
+	atomic_store_explicit(&process->rank, -1, memory_order_relaxed);
 	prctl(PR_GET_NAME, process->comm);
 	/* all of the above; pairs with the acquire in the drain process's adopt() */
 	atomic_store_explicit(&process->magic, XS_MAGIC, memory_order_release);
@@ -314,6 +322,15 @@ uint64_t xs_life_began_tick(void)
 uint64_t xs_life_began_ns(void)
 {
 	return self.control->mono0;
+}
+
+void xs_told_rank(int32_t rank, int32_t world_size)
+{
+	if (!xs_joined())
+		return;
+	atomic_store_explicit(&self.process->world_size, world_size, memory_order_relaxed);
+	/* before the first record of MPI */
+	atomic_store_explicit(&self.process->rank, rank, memory_order_release);
 }
 
 void xs_request_dump(void)

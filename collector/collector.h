@@ -16,6 +16,21 @@
 #include "ring.h"
 
 /*
+ * A companion library (companion.h) reaches the few words that every event looks at by names of their own: within libxstrace.so they are
+ * hidden, so no access goes through a table.
+ */
+#ifdef XS_COMPANION
+#define XS_SHARED "default"
+#define xs_tls xs_companion_tls
+#define xs_gate xs_companion_gate
+#define xs_run_paused xs_companion_paused
+#define xs_use_tsc xs_companion_use_tsc
+#define xs_call_enter_long xs_companion_enter
+#else
+#define XS_SHARED "hidden"
+#endif
+
+/*
  * Per thread, a few bytes (initial-exec: glibc has little room for it when we are dlopened). `ready` is the thread's ring while
  * a record may be begun. Inside the collector it is NULL, so that events of a signal handler that interrupts us do not touch the ring.
  */
@@ -35,7 +50,7 @@ struct xs_tls {
 	const void *wait_object; /* that the thread waits for, as ITT's sync_prepare said */
 	uint64_t wait_tick;
 };
-extern __thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern __thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec"), visibility(XS_SHARED)));
 
 /*
  * Whether to record: `open` says so only in a process that has joined and is not paused. The page is wiped by the kernel in a
@@ -56,11 +71,11 @@ struct xs_gate {
 	_Atomic uint32_t no_rings; /* there was no memory for a ring, and none was given back since */
 	_Atomic uint32_t state;    /* enum in collector.c */
 };
-extern struct xs_gate *xs_gate __attribute__((visibility("hidden")));
+extern struct xs_gate *xs_gate __attribute__((visibility(XS_SHARED)));
 /* The run's reasons not to record (enum xs_pause_reason): control->paused, 0 before the process has joined. */
-extern const _Atomic uint32_t *xs_run_paused __attribute__((visibility("hidden")));
+extern const _Atomic uint32_t *xs_run_paused __attribute__((visibility(XS_SHARED)));
 extern struct xs_doorbell *xs_bell __attribute__((visibility("hidden")));
-extern bool xs_use_tsc __attribute__((visibility("hidden")));
+extern bool xs_use_tsc __attribute__((visibility(XS_SHARED)));
 
 /* The run's options, or NULL when this process is not traced. Joins the run if that was not done yet. */
 const struct xs_options *xs_collector_options(void);
@@ -92,6 +107,8 @@ struct xs_pauses *xs_own_pauses(void);
 /* When the run began: no event of it is older. */
 uint64_t xs_life_began_tick(void);
 uint64_t xs_life_began_ns(void); /* CLOCK_MONOTONIC */
+/* MPI has said who this process is. */
+void xs_told_rank(int32_t rank, int32_t world_size);
 /* --flight-recorder: a trace is to be written. */
 void xs_request_dump(void);
 

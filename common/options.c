@@ -114,6 +114,7 @@ const struct xs_option xs_option_table[] = {
 	FLAG(0, "chrome-device-logging", chrome_device, "Trace device work alone"),
 	FLAG(0, "chrome-itt-logging", chrome_itt, "Trace ITT tasks of instrumented programs and libraries"),
 	FLAG(0, "chrome-ccl-logging", chrome_ccl, "Trace oneCCL's collectives, by their ITT tasks and events"),
+	FLAG(0, "chrome-mpi-logging", chrome_mpi, "Trace MPI calls, with partners, tags and bytes; mpiexec -n N xstrace … ./app"),
 	FLAG(0, "chrome-dnn-logging", chrome_dnn, "Trace oneDNN's primitives, by their ITT tasks"),
 	FLAG('r', "ccl-summary-report", ccl_summary, "Report the time spent in oneCCL's collectives, by message size"),
 	FLAG(0, "chrome-no-thread-on-device", no_thread_on_device,
@@ -429,7 +430,8 @@ int xs_options_parse(struct xs_options *options, int argc, char **argv, int *ret
 
 bool xs_want_chrome(const struct xs_options *o)
 {
-	return o->chrome_call || o->chrome_kernel || o->chrome_device || o->chrome_itt || o->chrome_ccl || o->chrome_dnn;
+	return o->chrome_call || o->chrome_kernel || o->chrome_device || o->chrome_itt || o->chrome_ccl || o->chrome_dnn ||
+	       o->chrome_mpi;
 }
 
 bool xs_want_itt(const struct xs_options *o)

@@ -28,6 +28,7 @@ struct xs_options {
 	bool chrome_itt;
 	bool chrome_ccl;
 	bool chrome_dnn;
+	bool chrome_mpi;
 	bool ccl_summary;
 	bool start_paused;
 	bool no_thread_on_device;

@@ -30,6 +30,9 @@ enum xs_kind {
 	XS_RELATION,   /* between two tasks; struct xs_task_record, flags: enum xs_relation */
 	XS_TRACK,      /* the thread's tasks go to the track `name` from here on; 0: to its own again */
 	XS_KERNEL,     /* what a kernel is made of, before its first XS_DEVICE; struct xs_kernel_record */
+	XS_MPI,        /* an MPI call; struct xs_mpi_record */
+	XS_MPI_START,  /* a persistent request was started; struct xs_mpi_request_record */
+	XS_MPI_DONE,   /* the work of a request was seen to be complete; struct xs_mpi_request_record */
 };
 
 /* Who made the record: the row of the table that turns a function number into a name. */
@@ -37,6 +40,7 @@ enum xs_source {
 	XS_SOURCE_NONE,
 	XS_SOURCE_ITT,
 	XS_SOURCE_OPENCL,
+	XS_SOURCE_MPI,
 	XS_SOURCE_COUNT,
 };
 
@@ -101,6 +105,48 @@ struct xs_device_record {
 static_assert(sizeof(struct xs_device_record) == 144, "multiple of 16");
 #define XS_DEVICE_RECORD_SHORT 96 /* without global and local */
 static_assert(sizeof(struct xs_device_record) - 48 == XS_DEVICE_RECORD_SHORT, "layout");
+
+/*
+ * An MPI call: as struct xs_call_record, then the words whose bits (1 << enum xs_mpi_word) are set in `words`, in the order of the enum.
+ * Ranks are those in MPI_COMM_WORLD.
+ */
+enum xs_mpi_word {
+	XS_MPI_COMM,       /* the communicator: XS_MPI_WORLD, XS_MPI_SELF or a hash that is the same on all of its ranks */
+	XS_MPI_PEER,       /* partner | tag << 32 */
+	XS_MPI_COUNT,
+	XS_MPI_BYTES,
+	XS_MPI_ROOT,       /* root | number of the collective on the communicator, from 1, << 32 */
+	XS_MPI_RECV_PEER,  /* the other half of what sends and receives; as XS_MPI_PEER */
+	XS_MPI_RECV_BYTES,
+	XS_MPI_REQUEST,    /* handle */
+	XS_MPI_NEW_COMM,   /* that the call made; as XS_MPI_COMM */
+	XS_MPI_WIN,        /* handle */
+	XS_MPI_FILE,       /* handle */
+	XS_MPI_OFFSET,     /* in the file, in its units */
+	XS_MPI_WORDS,
+};
+#define XS_MPI_WORLD 1u
+#define XS_MPI_SELF 2u
+#define XS_MPI_NOTHING INT32_MIN /* a half of a word that is not known, and not shown */
+#define XS_MPI_NO_PEER -1        /* MPI_PROC_NULL */
+
+struct xs_mpi_record {
+	struct xs_event event;
+	uint64_t duration;
+	int32_t result;
+	uint32_t words;
+	uint64_t word[];
+};
+static_assert(sizeof(struct xs_mpi_record) == sizeof(struct xs_call_record), "a call and more");
+
+struct xs_mpi_request_record {
+	struct xs_event event; /* tick: when; name: number of the function that did or saw it */
+	uint64_t request;      /* handle */
+	uint64_t bytes;        /* that came; UINT64_MAX: not known */
+	int32_t peer, tag;     /* that they came from; XS_MPI_NOTHING: not known */
+	uint64_t cancelled;    /* or given up */
+};
+static_assert(sizeof(struct xs_mpi_request_record) == 48, "multiple of 16");
 
 struct xs_kernel_record {
 	struct xs_event event; /* name: interned */

@@ -106,6 +106,7 @@ struct xs_process_file {
 	_Atomic uint32_t used;     /* rings ever taken in this file */
 	_Atomic uint32_t segments; /* further files */
 	_Atomic uint64_t lost_no_ring; /* events of threads for which there was no memory for a ring */
+	_Atomic int32_t rank, world_size; /* of the job, as MPI says; -1, 0: MPI has not said */
 	struct xs_pauses pauses;       /* its own; those of the run are in the control file */
 	/* the drain process's */
 	_Atomic uint64_t committed; /* bytes of output that hold the records before the saved tails, << 1 | prepared */
@@ -119,7 +120,7 @@ struct xs_segment_file {
 	_Atomic uint32_t used;
 };
 
-#define XS_SHM_VERSION 5u
+#define XS_SHM_VERSION 6u
 #define XS_PAGE 4096u
 #define XS_PROCESS_HEADER 8192u
 #define XS_FIRST_SLOTS 8u
@@ -163,7 +164,6 @@ void xs_session_remove(const char *session, const char *dir);
 
 /* Removes a run directory and all that is in it. 0, or -1 and errno. */
 int xs_shm_remove(const char *dir);
-#define XS_LIBRARY_LINK "libxstrace.so" /* in the run directory, where the library's path could not be given as it is */
 
 /* "p<pid>.<serial>", with ".s<segment>" when segment > 0. `text` has room for XS_NAME_MAX bytes. Usable in any context. */
 #define XS_NAME_MAX 64

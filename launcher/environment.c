@@ -47,7 +47,7 @@ static const char *plain_path(const struct xs_launch *launch, const char *librar
 {
 	if (!strpbrk(library, " :$"))
 		return library;
-	(void)snprintf(path, size, "%s/" XS_LIBRARY_LINK, launch->dir);
+	(void)snprintf(path, size, "%s%s", launch->dir, strrchr(library, '/'));
 	return symlink(library, path) < 0 ? NULL : path;
 }
 
@@ -94,22 +94,27 @@ static void beside(const char *library, const char *name, char *path, size_t siz
 char **xs_environment(const struct xs_launch *launch, const char *library, bool preload)
 {
 	const struct xs_options *options = &launch->control->options;
-	char link[PATH_MAX + 16], jit[PATH_MAX + 32], **environment, *added[5];
+	char link[PATH_MAX + 32], mpi_link[PATH_MAX + 32], jit[PATH_MAX + 32], mpi[PATH_MAX + 32], ours[3 * PATH_MAX];
+	char **environment, *added[5];
 	size_t count = 0, n = 0;
+	const char *mpi_library;
 
 	while (environ[count])
 		count++;
 	environment = calloc(count + sizeof(added) / sizeof(added[0]) + 1, sizeof(*environment));
 	beside(library, "libxstrace-jit.so", jit, sizeof(jit));
+	beside(library, "libxstrace-mpi.so", mpi, sizeof(mpi));
 	library = plain_path(launch, library, link, sizeof(link));
-	if (!environment || !library)
+	mpi_library = options->chrome_mpi ? plain_path(launch, mpi, mpi_link, sizeof(mpi_link)) : "";
+	if (!environment || !library || !mpi_library)
 		return NULL;
+	(void)snprintf(ours, sizeof(ours), "%s%s%s", library, mpi_library[0] ? ":" : "", mpi_library);
 	memcpy(environment, environ, count * sizeof(*environment));
 	added[n++] = variable(XS_ENV_RUN, launch->dir, "", NULL);
 	/* behind the user's: a sanitizer's runtime must come first, and no symbol of ours competes with theirs */
 	if (preload)
-		added[n++] = given("LD_PRELOAD") ? variable("LD_PRELOAD", given("LD_PRELOAD"), ":", library)
-						 : variable("LD_PRELOAD", library, "", NULL);
+		added[n++] = given("LD_PRELOAD") ? variable("LD_PRELOAD", given("LD_PRELOAD"), ":", ours)
+						 : variable("LD_PRELOAD", ours, "", NULL);
 	if (xs_want_itt(options))
 		added[n++] = take("INTEL_LIBITTNOTIFY64", "ITT collector", library);
 	if (options->chrome_itt)

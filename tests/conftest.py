@@ -319,6 +319,13 @@ class Runner:
         """Runs it under xstrace to the end: a TracedRun."""
         return self.start(options, app, args, **more).finish(timeout)
 
+    @staticmethod
+    def adopt(run, files):
+        """The traces of a run in which xstrace was started by somebody else (mpiexec)."""
+        for path in files:
+            assert check_trace(path, strict=True) == [], path
+        run.traces = [Trace(path) for path in files]
+
     def end(self):
         for run in self.runs:
             if run.status is None:

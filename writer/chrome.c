@@ -30,7 +30,7 @@ static int create(struct xs_process *process, char *path, size_t size)
 {
 	const struct xs_options *options = process->run->options;
 	const char *suffix = options->compress ? ".json.zst" : ".json";
-	char comm[sizeof(process->comm)], cwd[PATH_MAX];
+	char comm[sizeof(process->comm)], cwd[PATH_MAX], rank[16] = "";
 	const char *dir = options->output_dir;
 
 	memcpy(comm, process->comm, sizeof(comm));
@@ -46,13 +46,15 @@ static int create(struct xs_process *process, char *path, size_t size)
 		}
 		dir = cwd;
 	}
+	if (xs_process_rank(process) >= 0)
+		(void)snprintf(rank, sizeof(rank), ".%d", xs_process_rank(process));
 	for (unsigned n = 1; n < 10000; n++) {
 		char number[16] = "";
 		int fd;
 
 		if (n > 1)
 			(void)snprintf(number, sizeof(number), "-%u", n);
-		if (snprintf(path, size, "%s/%s.%d%s%s", dir, comm, process->pid, number, suffix) >= (int)size)
+		if (snprintf(path, size, "%s/%s.%d%s%s%s", dir, comm, process->pid, rank, number, suffix) >= (int)size)
 			return -ENAMETOOLONG;
 		/* before it exists: whoever recovers the run must know each file that we began */
 		if (!process->run->flight)
@@ -142,8 +144,10 @@ static void header(struct xs_process *process)
 	o = put_escaped(put(o, "\",\"host\":\""), run->host);
 	o = put_count(o, "\",\"pid\":", (uint64_t)process->pid);
 	o = put_count(o, ",\"ppid\":", (uint64_t)process->file->ppid);
-	if (run->rank >= 0)
-		o = put_count(o, ",\"rank\":", (uint64_t)run->rank);
+	if (xs_process_rank(process) >= 0)
+		o = put_count(o, ",\"rank\":", (uint64_t)xs_process_rank(process));
+	if (process->file->world_size > 0)
+		o = put_count(o, ",\"world_size\":", (uint64_t)process->file->world_size);
 	o = put_escaped(put(o, ",\"options\":\""), run->arguments);
 	o = put(o, "\",\"clock\":");
 	o = put(o, run->use_tsc ? "\"tsc\"" : "\"monotonic\"");
@@ -304,6 +308,19 @@ void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, u
 	}
 	o = put_name(o, track->process, xs_name_of(track->process, xs_function_id(call->event.source, call->event.name)));
 	finish(chrome, o);
+}
+
+void xs_chrome_mpi(struct xs_track *track, uint32_t name, uint64_t start, uint64_t end, const char *args, size_t length)
+{
+	struct xs_chrome *chrome = track->process->chrome;
+	char *o = put_slice(xs_output_put(&chrome->out), track, start, end);
+
+	if (length) {
+		o = put(o, ",\"args\":{");
+		memcpy(o, args, length);
+		o = put(o + length, "}");
+	}
+	finish(chrome, put_name(o, track->process, xs_name_of(track->process, name)));
 }
 
 static uint64_t device_pid(const struct xs_process *process, uint32_t device)

@@ -13,6 +13,8 @@
 
 extern const char *const xs_opencl_names[];
 extern const uint32_t xs_opencl_count;
+extern const char *const xs_mpi_names[];
+extern const uint32_t xs_mpi_count;
 
 uint32_t xs_function_id(uint8_t source, uint32_t function)
 {
@@ -29,6 +31,8 @@ const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length
 
 		if ((id >> 24 & 0x7f) == XS_SOURCE_OPENCL && function < xs_opencl_count)
 			text = xs_opencl_names[function];
+		if ((id >> 24 & 0x7f) == XS_SOURCE_MPI && function < xs_mpi_count)
+			text = xs_mpi_names[function];
 		length = strlen(text);
 	} else {
 		uint32_t string_length = 0;

@@ -328,6 +328,11 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 	case XS_DEVICE:
 		read_device(track, event, size);
 		break;
+	case XS_MPI:
+	case XS_MPI_START:
+	case XS_MPI_DONE:
+		xs_mpi_read(track, event, size);
+		break;
 	case XS_THREAD:
 		read_thread(track, event, size);
 		return;

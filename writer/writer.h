@@ -205,6 +205,14 @@ struct xs_work {
 	bool linked;           /* the enqueuing call is in the trace: nothing was lost so far */
 };
 
+/* Of the job: as MPI says, else as the launcher was told; -1: unknown. */
+static inline int32_t xs_process_rank(const struct xs_process *process)
+{
+	int32_t rank = atomic_load_explicit(&process->file->rank, memory_order_acquire);
+
+	return rank >= 0 ? rank : process->run->rank;
+}
+
 /* ---- adopt.c ---- */
 
 /* Maps a process's file; NULL when it is not ready (errno EAGAIN) or no such file can be used. */
@@ -291,6 +299,8 @@ void xs_chrome_prefix(struct xs_track *track);
 void xs_chrome_task(struct xs_track *track, const struct xs_open *task, uint64_t end);
 void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, uint64_t start, uint64_t end);
 void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end);
+/* An MPI call; args: `length` bytes of JSON members, or none. */
+void xs_chrome_mpi(struct xs_track *track, uint32_t name, uint64_t start, uint64_t end, const char *args, size_t length);
 void xs_chrome_device(struct xs_process *process, const struct xs_work *work);
 void xs_chrome_close(struct xs_process *process, enum xs_end end, int status);
 
@@ -325,6 +335,10 @@ void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool displaced, bool unfinished);
 /* The process has ended: what is still open. */
 void xs_itt_finish(struct xs_process *process, uint64_t end);
+
+/* ---- mpi.c: MPI calls and the work of requests ---- */
+
+void xs_mpi_read(struct xs_track *track, const struct xs_event *event, uint32_t size);
 
 /* ---- flows.c: arrows between tasks that are named by their ids ---- */
 

@@ -1,0 +1,34 @@
+/*
+ * For libraries of ours beside this one; see companion.h.
+ */
+#include "companion.h"
+
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT bool xs_companion_enter(struct xs_call *call, uint32_t word)
+{
+	return xs_call_enter_long(call, word);
+}
+
+EXPORT void xs_companion_record(const void *record, uint32_t size)
+{
+	const struct xs_event *event = record;
+	struct xs_event *place = xs_record_begin(size, event->kind, event->source, event->flags, event->name, XS_ROLE_OTHER);
+
+	if (place) {
+		memcpy(place, record, size);
+		xs_record_end(size);
+	}
+}
+
+EXPORT const struct xs_options *xs_companion_options(void)
+{
+	return xs_collector_options();
+}
+
+EXPORT void xs_companion_rank(int32_t rank, int32_t world_size)
+{
+	xs_told_rank(rank, world_size);
+}

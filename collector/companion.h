@@ -1,0 +1,22 @@
+/*
+ * What libxstrace.so offers to libraries of ours that must be files of their own, since what they export would be in the way of programs that
+ * do not need them (libxstrace-mpi.so). They hold no state of tracing. Such a library is compiled with -DXS_COMPANION and uses the
+ * inline functions of collector.h; what is rare is called here.
+ */
+#ifndef XS_COMPANION_H
+#define XS_COMPANION_H
+
+#include "collector.h"
+
+#ifndef XS_COMPANION
+/* As xs_call_enter_long(). */
+bool xs_companion_enter(struct xs_call *call, uint32_t word) __attribute__((cold));
+#endif
+/* A whole record, of `size` bytes, the header filled in; the long way of writing it. */
+void xs_companion_record(const void *record, uint32_t size) __attribute__((cold));
+/* As xs_collector_options(). */
+const struct xs_options *xs_companion_options(void);
+/* What MPI says about this process. Rare. */
+void xs_companion_rank(int32_t rank, int32_t world_size);
+
+#endif

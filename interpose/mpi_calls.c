@@ -1,0 +1,127 @@
+/*
+ * Finding the MPI library, and the rare half of what each call does.
+ */
+#include "mpi_wrap.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+
+__thread uint32_t xs_mpi_depth __attribute__((tls_model("initial-exec")));
+struct xs_mpi_abi xs_mpi_abi = { .handle_mask = UINT64_MAX };
+
+void xs_mpi_write_long(const struct xs_mpi_call *call, uint32_t words, const uint64_t *word, uint32_t count)
+{
+	const uint32_t size = (uint32_t)(sizeof(struct xs_mpi_record) + 8 * count + 15) & ~15u;
+	struct {
+		struct xs_mpi_record record;
+		uint64_t word[XS_MPI_WORDS + 1];
+	} buffer = { .record = { .event = { .tick = call->call.tick,
+					    .name = call->function,
+					    .kind = XS_MPI,
+					    .words = (uint8_t)(size / 8),
+					    .source = XS_SOURCE_MPI,
+					    .flags = call->result ? XS_FLAG_FAILED : 0 },
+				 .duration = call->duration,
+				 .result = call->result,
+				 .words = words } };
+
+	memcpy(buffer.word, word, 8 * count);
+	xs_companion_record(&buffer, size);
+}
+
+/* ---- the library ---- */
+
+static void *library; /* handle of the one that defines PMPI_Init */
+static _Atomic uint32_t ready, lock;
+int (*xs_mpi_type_size)(xs_word type, int64_t *size);
+
+void *xs_mpi_find_in(const char *name)
+{
+	return library ? dlsym(library, name) : NULL;
+}
+
+/* An address that programs may have copied into themselves. */
+static void *find_data(const char *name)
+{
+	void *found = dlsym(RTLD_DEFAULT, name);
+
+	return found ? found : xs_mpi_find_in(name);
+}
+
+static void *find_behind(const char *name, void *caller)
+{
+	void *found = dlsym(RTLD_NEXT, name), *handle;
+	Dl_info info;
+
+	if (found)
+		return found;
+	/* whoever is loaded by dlopen() has its libraries in a scope of its own, where nobody can look but from there */
+	if (!dladdr(caller, &info) || !info.dli_fname[0])
+		return NULL;
+	handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	if (!handle)
+		return NULL;
+	found = dlsym(handle, name);
+	dlclose(handle);
+	return found;
+}
+
+static const char *soname_of(const struct link_map *map)
+{
+	const char *strings = NULL;
+	size_t at = 0;
+
+	for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_STRTAB)
+			strings = (const char *)d->d_un.d_ptr;
+		if (d->d_tag == DT_SONAME)
+			at = d->d_un.d_val;
+	}
+	return strings && at ? strings + at : "";
+}
+
+static void set_up(void *caller)
+{
+	void *init = find_behind("PMPI_Init", caller);
+	struct link_map *map;
+	Dl_info info;
+
+	if (!init || !dladdr1(init, &info, (void **)&map, RTLD_DL_LINKMAP))
+		return;
+	library = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
+	xs_mpi_abi_choose(&xs_mpi_abi, soname_of(map), find_data);
+	*(void **)&xs_mpi_type_size = xs_mpi_find_in("PMPI_Type_size_x");
+	xs_mpi_comms_find();
+}
+
+static void once(void *caller)
+{
+	while (atomic_exchange_explicit(&lock, 1, memory_order_acquire))
+		; /* by another thread, for as long as a few look-ups take */
+	if (!atomic_load_explicit(&ready, memory_order_relaxed)) {
+		set_up(caller);
+		atomic_store_explicit(&ready, 1, memory_order_release);
+	}
+	atomic_store_explicit(&lock, 0, memory_order_release);
+}
+
+/* What a function returns that no library has: nobody can have linked it, but somebody may have looked for ours. */
+static int missing(void)
+{
+	return xs_mpi_abi.error_other;
+}
+
+void *xs_mpi_find(const char *name, void *caller)
+{
+	int saved = errno;
+	void *found;
+
+	if (!atomic_load_explicit(&ready, memory_order_acquire))
+		once(caller);
+	found = find_behind(name, caller);
+	if (!found)
+		found = xs_mpi_find_in(name);
+	errno = saved;
+	return found ? found : (void *)missing;
+}
