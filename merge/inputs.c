@@ -139,7 +139,7 @@ static void take_text(struct xm_text object, const char *name, char *field, size
 static void take_threads(struct xm_input *input, struct xm_text threads)
 {
 	struct xm_text thread;
-	const char *p = threads.p + 1;
+	const char *p = xm_first(threads);
 	size_t length = 0;
 
 	if (threads.n < 2 || threads.p[0] != '[')
@@ -371,7 +371,7 @@ static void open_input(struct xm_merge *merge, struct xm_input *input, bool firs
 	memset(&input->reader, 0, sizeof(input->reader));
 	input->reader.member = first ? take_member : NULL;
 	input->reader.user = input;
-	window = window > 262144 ? 262144 : window < 16384 ? 16384 : window;
+	window = window > 131072 ? 131072 : window < 16384 ? 16384 : window;
 	result = xm_reader_open(&input->reader, input->path, window, &why);
 	input->usable = !result;
 	if (!result)

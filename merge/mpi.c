@@ -217,12 +217,12 @@ static void take_argument(struct call *call, struct xm_text key, struct xm_text 
 /* Fills *call from the slice; false: no MPI call. */
 static bool parse(const struct xm_event *event, struct call *call)
 {
-	const char *name = event->name.p + 1, *p = event->args.p;
-	size_t length = event->name.n - 2;
-	struct xm_text key, value;
+	struct xm_text key, value, inside = xm_inside(event->name);
+	const char *name = inside.p, *p = event->args.p;
+	size_t length = inside.n;
 	bool unitrace = false;
 
-	if (event->name.n < 7 || memcmp(name, "MPI", 3))
+	if (length < 5 || memcmp(name, "MPI", 3))
 		return false;
 	if (length > 9 && !memcmp(name, "MPI::MPI_", 9)) {
 		unitrace = true;
@@ -427,7 +427,7 @@ static void complete_one(struct xm_mpi *mpi, const struct call *call, uint64_t n
 
 static void complete(struct xm_mpi *mpi, const struct call *call, struct xm_end *end)
 {
-	const char *p = call->requests.p + 1;
+	const char *p = xm_first(call->requests);
 	struct xm_text value;
 	int64_t number;
 

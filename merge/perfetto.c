@@ -215,7 +215,7 @@ static void annotate_value(struct perfetto *p, struct xm_text value)
 static void annotate_args(struct perfetto *p, const struct xm_input *input, const struct xm_event *event)
 {
 	bool is_device = xm_is(event->cat, "\"gpu_op\"");
-	const char *at = event->args.p + 1;
+	const char *at = xm_first(event->args);
 	struct xm_text key, value;
 
 	if (event->args.n < 2 || event->args.p[0] != '{')
@@ -274,7 +274,7 @@ static void add(struct perfetto *p, const struct track *track, enum kind kind, i
 
 static void add_counter(struct perfetto *p, const struct xm_event *event, const struct xm_place *place)
 {
-	const char *at = event->args.p + 1, *end = event->args.p + event->args.n;
+	const char *at = xm_first(event->args), *end = event->args.p + event->args.n;
 	struct xm_text key, value;
 
 	if (event->args.n < 2 || event->args.p[0] != '{')

@@ -3,12 +3,22 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static uint64_t lines_in(const char *p, size_t n)
+/* The number of the line at an offset of the text: it is asked for seldom, so that lines are not counted before. */
+static uint64_t line_at(const char *path, uint64_t offset)
 {
-	uint64_t lines = 0;
+	struct xm_source source;
+	uint64_t lines = 1;
+	char data[16384];
+	ssize_t n;
 
-	for (size_t i = 0; i < n; i++)
-		lines += p[i] == '\n';
+	if (xm_source_open(&source, path) < 0)
+		return 0;
+	while (offset && (n = xm_source_read(&source, data, offset < sizeof(data) ? (size_t)offset : sizeof(data))) > 0) {
+		for (ssize_t i = 0; i < n; i++)
+			lines += data[i] == '\n';
+		offset -= (uint64_t)n;
+	}
+	xm_source_close(&source);
 	return lines;
 }
 
@@ -17,7 +27,7 @@ static bool more(struct xm_reader *r)
 {
 	if (r->eof)
 		return false;
-	r->line += lines_in(r->data, r->at);
+	r->offset += r->at;
 	r->length -= r->at;
 	memmove(r->data, r->data + r->at, r->length);
 	r->at = 0;
@@ -67,7 +77,7 @@ static char peek(struct xm_reader *r)
 static void note(struct xm_reader *r, const char *why)
 {
 	if (!r->left_out++) {
-		r->first_line = r->line + lines_in(r->data, r->at);
+		r->first_line = line_at(r->path, r->offset + r->at);
 		r->first_why = why;
 	}
 }
@@ -216,7 +226,7 @@ int xm_reader_open(struct xm_reader *r, const char *path, size_t window, const c
 	if (result < 0)
 		return result;
 	r->room = window;
-	r->line = 1;
+	r->path = path;
 	r->data = calloc(1, window + XM_SLACK);
 	if (!r->data)
 		return -ENOMEM;

@@ -16,7 +16,8 @@ struct xm_reader {
 	struct xm_source source;
 	char *data; /* a window that moves over the text; XM_SLACK zero bytes follow it */
 	size_t at, length, room, window;
-	uint64_t line; /* of data[0], from 1 */
+	const char *path;
+	uint64_t offset; /* of data[0] in the text */
 	enum { XM_IN_HEADER, XM_IN_EVENTS, XM_AT_END } where;
 	bool eof, is_array, had_events;
 	char *repaired;

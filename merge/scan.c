@@ -327,10 +327,77 @@ static struct xm_text *slot(struct xm_event *event, struct xm_text name)
 	}
 }
 
+static inline bool take(const char **p, const char *text, size_t n)
+{
+	if (memcmp(*p, text, n))
+		return false;
+	*p += n;
+	return true;
+}
+#define TAKE(p, literal) take(p, literal, sizeof(literal) - 1)
+
+/* A number without a sign and with at most three decimals, which does not begin with a needless 0. */
+static inline bool take_number(const char **p, struct xm_text *ret)
+{
+	const char *from = *p, *at = from;
+
+	while ((unsigned char)(*at - '0') <= 9)
+		at++;
+	if (at == from || (*from == '0' && at > from + 1))
+		return false;
+	if (*at == '.') {
+		const char *point = at++;
+
+		while ((unsigned char)(*at - '0') <= 9)
+			at++;
+		if (at == point + 1)
+			return false;
+	}
+	*ret = (struct xm_text){ from, (size_t)(at - from) };
+	*p = at;
+	return *at == ',';
+}
+
+/*
+ * A slice as xstrace itself writes it, which is most of what there is to read: its members' order is known. False: look at it as at any other
+ * event.
+ */
+static bool own_slice(const char *p, const char *end, struct xm_event *event, const char **ret_end)
+{
+	const char *from = p, *quote, *why;
+
+	if (end - p < 128 || !TAKE(&p, "{\"ph\":\"X\",\"tid\":") || !take_number(&p, &event->tid) || !TAKE(&p, ",\"pid\":") ||
+	    !take_number(&p, &event->pid) || !TAKE(&p, ",\"ts\":") || !take_number(&p, &event->ts) || !TAKE(&p, ",\"dur\":") ||
+	    !take_number(&p, &event->dur) || !TAKE(&p, ",\"cat\":\"cpu_op\",\"name\":\""))
+		return false;
+	if (string_end(p, end, &quote) != XM_OK)
+		return false;
+	event->ph = (struct xm_text){ from + 6, 3 };
+	event->name = (struct xm_text){ p - 1, (size_t)(quote - p) + 2 };
+	event->cat = (struct xm_text){ p - 17, 8 };
+	event->id = event->bp = event->scope = event->args = (struct xm_text){ 0 };
+	event->other_count = 0;
+	p = quote + 1;
+	if (*p == '}') {
+		*ret_end = p + 1;
+		return true;
+	}
+	if (!TAKE(&p, ",\"args\":"))
+		return false;
+	event->args.p = p;
+	if (xm_scan_value(p, end, &p, &why) != XM_OK || *p != '}')
+		return false;
+	event->args.n = (size_t)(p - event->args.p);
+	*ret_end = p + 1;
+	return true;
+}
+
 enum xm_scan xm_scan_event(const char *p, const char *end, struct xm_event *event, const char **ret_end, const char **ret_why)
 {
 	enum xm_scan result = XM_OK, one;
 
+	if (own_slice(p, end, event, ret_end))
+		return XM_OK;
 	memset(event, 0, offsetof(struct xm_event, others));
 	event->other_count = 0;
 	p = skip_space(p + 1);
@@ -470,7 +537,7 @@ bool xm_element(const char **p, const char *end, struct xm_text *ret_value)
 struct xm_text xm_find(struct xm_text object, const char *name)
 {
 	struct xm_text member, value;
-	const char *p = object.p + 1;
+	const char *p = xm_first(object);
 
 	if (object.n < 2 || object.p[0] != '{')
 		return (struct xm_text){ 0 };
@@ -596,28 +663,57 @@ static bool decimal(struct xm_text value, uint64_t *ret_digits, int *ret_exponen
 	return any && p == end;
 }
 
+/* Eight digits at once; false: they are none. */
+static inline bool digits8(const char *p, uint64_t *value)
+{
+	uint64_t word;
+
+	memcpy(&word, p, 8);
+	word -= ONES * '0';
+	if ((word | (word + ONES * 0x76)) & HIGHS)
+		return false;
+	word = word * 10 + (word >> 8);
+	word = ((word & 0x000000ff000000ffull) * (100 + (1000000ull << 32)) +
+		((word >> 16) & 0x000000ff000000ffull) * (1 + (10000ull << 32))) >> 32;
+	*value = *value * 100000000 + (uint32_t)word;
+	return true;
+}
+
+/* "123456.789" as 123456789: digits, a point, three digits; false: look at it as at any other number. */
+static inline bool three_decimals(struct xm_text value, uint64_t *ret)
+{
+	size_t i = 0, whole = value.n - 4;
+	uint64_t digits = 0;
+
+	if (value.n < 5 || value.n > 19 || value.p[whole] != '.')
+		return false;
+	for (; whole - i >= 8; i += 8)
+		if (!digits8(value.p + i, &digits))
+			return false;
+	for (; i < value.n; i++) {
+		unsigned digit = (unsigned char)value.p[i] - '0';
+
+		if (i == whole)
+			continue;
+		if (digit > 9)
+			return false;
+		digits = digits * 10 + digit;
+	}
+	*ret = digits;
+	return digits < (uint64_t)1 << 62;
+}
+
 bool xm_nanoseconds(struct xm_text value, int64_t *ret)
 {
 	uint64_t digits = 0;
 	bool more;
 	int exponent;
-	size_t i = 0;
 
-	/* nearly always: digits, a point, three digits */
-	if (value.n >= 5 && value.n <= 19 && value.p[value.n - 4] == '.') {
-		for (; i < value.n; i++) {
-			unsigned digit = (unsigned char)value.p[i] - '0';
-
-			if (digit <= 9)
-				digits = digits * 10 + digit;
-			else if (i != value.n - 4)
-				break;
-		}
-		if (i == value.n && digits < (uint64_t)1 << 62) {
-			*ret = (int64_t)digits;
-			return true;
-		}
+	if (three_decimals(value, &digits)) {
+		*ret = (int64_t)digits;
+		return true;
 	}
+	digits = 0;
 	if (!value.n || !decimal(value, &digits, &exponent, &more))
 		return false;
 	for (exponent += 3; exponent > 0 && digits; exponent--) {

@@ -50,6 +50,12 @@ char *xm_repair(char *out, const char *text, size_t length);
 bool xm_member(const char **p, const char *end, struct xm_text *ret_key, struct xm_text *ret_value);
 /* The elements of a complete array, in the same way. */
 bool xm_element(const char **p, const char *end, struct xm_text *ret_value);
+/* Where the first member or element begins. */
+static inline const char *xm_first(struct xm_text value)
+{
+	return value.n ? value.p + 1 : value.p;
+}
+
 /* A member by name; {NULL, 0} when there is none, or when it is no object. */
 struct xm_text xm_find(struct xm_text object, const char *name);
 

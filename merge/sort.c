@@ -174,7 +174,8 @@ static int fill(struct xm_sort *sort, struct run *run)
 		} else if (run->at == run->end) {
 			return run->length == run->from ? 0 : -EIO;
 		}
-		memmove(run->data, run->data + run->from, run->length - run->from);
+		if (run->from)
+			memmove(run->data, run->data + run->from, run->length - run->from);
 		run->length -= run->from;
 		run->from = 0;
 		if (wanted > run->room || !run->data) {

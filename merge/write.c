@@ -138,7 +138,7 @@ static char *put_id(char *o, const struct xm_input *input, char phase, struct xm
 /* The arguments of device work, in which there are two more times. */
 static void put_device_args(struct json_sink *json, const struct xm_input *input, struct xm_text args)
 {
-	const char *p = args.p + 1, *from = args.p, *end = args.p + args.n;
+	const char *p = xm_first(args), *from = args.p, *end = args.p + args.n;
 	struct xm_text key, value;
 
 	while (xm_member(&p, end, &key, &value)) {
