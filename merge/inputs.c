@@ -64,10 +64,13 @@ static bool is_trace_name(const char *name)
 /* The traces in a directory and below it; depth: links can make rings. */
 static int add_directory(struct xm_merge *merge, const char *path, unsigned depth, uint32_t *found)
 {
+	int length = (int)strlen(path);
 	struct dirent **entries;
 	int n = scandir(path, &entries, NULL, alphasort), result = 0;
 	char **names;
 
+	while (length > 1 && path[length - 1] == '/')
+		length--;
 	if (n < 0) {
 		xm_say("xstrace-merge: %s: %s", path, strerror(errno));
 		return -1;
@@ -75,7 +78,7 @@ static int add_directory(struct xm_merge *merge, const char *path, unsigned dept
 	names = calloc((size_t)n + 1, sizeof(*names));
 	for (int i = 0, k = 0; i < n; i++) {
 		if (names && entries[i]->d_name[0] != '.')
-			if (asprintf(&names[k++], "%s/%s", path, entries[i]->d_name) < 0)
+			if (asprintf(&names[k++], "%.*s/%s", length, path, entries[i]->d_name) < 0)
 				names[--k] = NULL;
 		free(entries[i]);
 	}

@@ -12,7 +12,9 @@ import sys
 import pytest
 
 import ranks
+import test_mpi
 from conftest import APPS, BUILD, ROOT, Trace, check_trace, open_trace
+from test_mpi import mpi_app  # noqa: F401
 from ranks import BASE, START, Clock, Job
 
 MERGE = BUILD / "merge/xstrace-merge"
@@ -676,3 +678,90 @@ def test_mergetrace_is_the_same(tmp_path):
         text=True,
     )
     assert result.returncode == 1 and "xstrace-merge was not found" in result.stderr
+
+
+# ---- Perfetto's format, real ranks ----
+
+
+def fields(data):
+    """[(field, value)] of a message: int, or bytes."""
+    found, at = [], 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            found.append((key >> 3, varint()))
+        else:
+            size = {1: 8, 5: 4}.get(key & 7) or varint()
+            found.append((key >> 3, data[at : at + size]))
+            at += size
+    assert at == len(data)
+    return found
+
+
+def slices_of_protobuf(data):
+    """[(pid, tid, start, end, name)], told by begins and ends."""
+    found, tracks = [], {}
+    for key, value in fields(data):
+        assert key == 1
+        packet = dict(fields(value))
+        sequence = tracks.setdefault(packet[10], {"now": 0, "open": [], "names": {}})
+        if 60 in packet and 4 in (track := dict(fields(packet[60]))):
+            sequence["thread"] = {k: v for k, v in fields(track[4]) if k in (1, 2)}
+        if 6 in packet and packet[10] > 1:
+            clocks = [dict(fields(c)) for k, c in fields(packet[6])]
+            sequence["now"] = next(c[2] for c in clocks if c[1] == 64)
+        for _, entry in [f for f in fields(packet.get(12, b"")) if f[0] == 2]:
+            entry = dict(fields(entry))
+            sequence["names"][entry[1]] = entry[2].decode()
+        if 11 not in packet:
+            continue
+        sequence["now"] += packet[8]
+        event = dict(fields(packet[11]))
+        if event.get(9) == 1:
+            sequence["open"].append((sequence["now"], sequence["names"][event[10]]))
+        elif event.get(9) == 2:
+            start, name = sequence["open"].pop()
+            thread = sequence["thread"]
+            found.append((thread[1], thread[2], start, sequence["now"], name))
+    assert not any(track["open"] for track in tracks.values())
+    return sorted(found)
+
+
+def test_perfetto_holds_the_same(tmp_path):
+    """Nested slices that begin or end together, too."""
+    paths = talk(Job(["a", "b"], {"b": Clock(10**7, 5)}), 10).write(tmp_path)
+    nested = [(0, 100), (0, 50), (50, 50), (50, 100), (0, 100), (100, 130), (130, 130)]
+    events = [
+        {"ph": "X", "pid": 9, "tid": 9, "ts": START + a, "dur": b - a, "name": f"n{n}"}
+        for n, (a, b) in enumerate(nested)
+    ]
+    text = ranks.text_of(events, {"tool": "xstrace", "host": "c", "pid": 9}, {})
+    (tmp_path / "nested.json").write_text(text)
+    merge("-o", "all.json", *paths, "nested.json", cwd=tmp_path)
+    merge("-o", "all.pftrace", *paths, "nested.json", cwd=tmp_path)
+    wanted = sorted((*s.track, s.start, s.end, s.name) for s in Trace(tmp_path / "all.json").slices)
+    found = slices_of_protobuf((tmp_path / "all.pftrace").read_bytes())
+    assert found == wanted
+    assert (tmp_path / "all.pftrace").stat().st_size < (tmp_path / "all.json").stat().st_size / 2
+
+
+@pytest.mark.skipif(not (test_mpi.MPICC and test_mpi.MPIEXEC), reason="no MPICH")
+def test_real_ranks(xstrace, mpi_app):
+    job = test_mpi.Ranks(xstrace, test_mpi.MPI, mpi_app("mpi_first"))
+    trace = merged([t.path for t in job.traces.values()], xstrace.cwd)
+    pids = {rank: t.pid for rank, t in job.traces.items()}
+    assert [(s["pid"], f["pid"]) for s, f in arrows(trace, "message")] == [(pids[0], pids[1])]
+    assert len(arrows(trace, "Allreduce")) == len(arrows(trace, "Barrier")) == 1
+    assert trace.other["messages"] == {"matched": 1, "unmatched": 0, "no_room": 0}
