@@ -125,6 +125,7 @@ enum xs_mpi_word {
 	XS_MPI_OFFSET,     /* in the file, in its units */
 	XS_MPI_WORDS,
 };
+#define XS_MPI_MAKES (1u << 31) /* in `words`: the call made the request that it names */
 #define XS_MPI_WORLD 1u
 #define XS_MPI_SELF 2u
 #define XS_MPI_NOTHING INT32_MIN /* a half of a word that is not known, and not shown */
@@ -190,7 +191,7 @@ enum xs_relation {
 enum xs_scope { XS_SCOPE_THREAD, XS_SCOPE_PROCESS, XS_SCOPE_GLOBAL };
 
 /* Spans that are shown on tracks of their own, since they need not nest with the thread's tasks. */
-enum xs_span { XS_SPAN_FRAME, XS_SPAN_REGION, XS_SPAN_OVERLAPPED, XS_SPAN_WAIT, XS_SPAN_COUNT };
+enum xs_span { XS_SPAN_FRAME, XS_SPAN_REGION, XS_SPAN_OVERLAPPED, XS_SPAN_WAIT, XS_SPAN_REQUEST, XS_SPAN_COUNT };
 
 struct xs_span_record {
 	struct xs_event event; /* tick: when it began */

@@ -3,15 +3,32 @@
 
 usage: generate_mpi.py mpi.toml OUT_DIR
 
-Written are mpi_wrap.c (for libxstrace-mpi.so), mpi_functions.h (function numbers), mpi_names.c (number to name, for the drain process) and
-mpi.map (what is exported). What a wrapper records follows from the names of the arguments.
+Written are mpi_wrap.c, mpi_fortran.c and mpi_records.h (for libxstrace-mpi.so), mpi_functions.h (function numbers) and mpi_names.c (number to name, for the drain process).
+Each function has a wrapper in C, one with large counts if there is one, and one for each of Fortran's dialects. What a wrapper records follows
+from the names of the arguments.
 """
+import re
 import sys
 import tomllib
 from pathlib import Path
 
 NOTE = "/* Made by interpose/generate_mpi.py from mpi.toml. */\n"
-COMMUNICATORS = ("comm", "comm_old", "local_comm", "intercomm")
+COMMUNICATORS = ("comm", "comm_old", "local_comm")
+MADE = ("newcomm", "comm_cart", "comm_graph", "comm_dist_graph", "newintercomm", "newintracomm", "parent")
+# how a value is read from an argument, by the argument's name
+KINDS = {
+    "count": "COUNT", "sendcount": "COUNT", "recvcount": "COUNT", "origin_count": "COUNT",
+    "datatype": "TYPE", "sendtype": "TYPE", "recvtype": "TYPE", "origin_datatype": "TYPE",
+    "dest": "INT", "source": "INT", "tag": "INT", "sendtag": "INT", "recvtag": "INT", "root": "INT", "rank": "INT",
+    "target_rank": "INT", "partitions": "INT", "incount": "INT", "offset": "LONG",
+    "comm": "COMM", "comm_old": "COMM", "local_comm": "COMM", "intercomm": "COMM", "win": "WIN", "fh": "FILE",
+    "flag": "OUT_INT", "indx": "OUT_INT", "outcount": "OUT_INT",
+    "request": "OUT_REQUEST", "message": "OUT_MESSAGE",
+    **dict.fromkeys(MADE, "OUT_COMM"),
+}
+TYPES = {"COUNT": "int64_t", "LONG": "int64_t", "INT": "int32_t", "OUT_INT": "int32_t"}  # others are handles
+BUFFERS = ("buf", "buffer", "sendbuf", "recvbuf", "origin_addr", "inbuf", "location", "base", "attribute_val", "buffer_addr")
+FORTRAN = ("_", "_f08_", "_f08ts_", "_f08_large_", "_f08ts_large_")
 
 
 class Function:
@@ -29,16 +46,46 @@ class Function:
     def has(self, *names):
         return all(name in self.arguments for name in names)
 
-    def first(self, names):
+    def first(self, *names):
         return next((name for name in names if name in self.arguments), None)
 
     @property
     def comm(self):
-        return self.first(COMMUNICATORS)
+        """The argument that names the communicator (window, file) of the call; its handle is passed by value."""
+        if self.name in ("Comm_free", "Comm_disconnect", "Win_free", "File_close"):
+            return None
+        if self.name == "Intercomm_merge":
+            return "intercomm"
+        if self.section == "window" and not self.has("comm"):
+            return self.first("win")
+        if self.section == "file" and not self.has("comm"):
+            return self.first("fh")
+        return self.first(*COMMUNICATORS)
 
     @property
     def collective(self):
-        return self.section == "collective" and self.comm is not None
+        """Has the call a number among those of its communicator?"""
+        made = self.made and self.name not in ("Comm_create_group", "Comm_create_from_group", "Comm_get_parent")
+        return bool(self.comm in COMMUNICATORS and (self.section == "collective" or (made and self.name != "Intercomm_create")))
+
+    @property
+    def made(self):
+        """The argument where the call puts a new communicator."""
+        if self.name.startswith("Comm_spawn") or self.name == "Comm_join":
+            return "intercomm"
+        return self.first(*MADE)
+
+    @property
+    def request(self):
+        """Does the call make a request?"""
+        return self.has("request") and (
+            re.match(r"I[a-z]|R(put|get|acc)|File_i|.*_init$|Comm_i(dup|flush)|Session_iflush|Grequest_start|Buffer_i", self.name)
+        )
+
+    @property
+    def status(self):
+        """Blocking receives and probes, and transfers of files: the status says what came."""
+        return self.has("status") and self.section in ("message", "file") and not self.name.endswith("_end")
 
 
 def read_table(path):
@@ -46,122 +93,374 @@ def read_table(path):
     return [Function(s, n, text) for s, functions in table.items() for n, text in functions.items()]
 
 
+def amount(f):
+    """The C expression of what a call moves: struct xs_mpi_amount."""
+    if f.section == "collective":
+        return collective_amount(f)
+    if f.name in ("Psend_init", "Precv_init"):
+        return "xs_mpi_amount(call, partitions * count, datatype)"
+    for count, kind in (("count", "datatype"), ("sendcount", "sendtype"), ("origin_count", "origin_datatype")):
+        if f.section in ("message", "file", "window") and f.has(count, kind):
+            return f"xs_mpi_amount(call, {count}, {kind})"
+    return None
+
+
+def collective_amount(f):
+    """Of the arguments that MPI_IN_PLACE and roots make meaningless none is looked at."""
+    neighbor = "eighbor_" in f.name
+    if f.has("count", "datatype"):
+        return "xs_mpi_amount_but(call, comm, root, count, datatype)" if f.has("root") else "xs_mpi_amount(call, count, datatype)"
+    if f.has("recvcounts", "datatype"):
+        return "xs_mpi_amount_sum(call, xs_mpi_ranks(comm), recvcounts, wide, datatype)"
+    if f.has("recvcount", "datatype"):
+        return "xs_mpi_amount(call, recvcount, datatype)"
+    if f.has("root"):
+        at_root = {"gather": ("recvcount", "recvtype"), "scatter": ("sendcount", "sendtype")}
+        for word, (count, kind) in at_root.items():
+            if word in f.name.lower():
+                other = ("sendcount", "sendtype") if word == "gather" else ("recvcount", "recvtype")
+                vector = f.has(count + "s")
+                mine = f"{count}s, wide" if vector else count
+                return f"xs_mpi_amount_{'own_' if vector else ''}root(call, comm, root, {mine}, {kind}, {', '.join(other)})"
+    if neighbor and f.has("sendcount"):
+        return "xs_mpi_amount(call, sendcount, sendtype)"
+    number = "xs_mpi_neighbors(comm)" if neighbor else "xs_mpi_ranks(comm)"
+    side = "send" if neighbor else "recv"
+    if f.has("recvtypes"):
+        return f"xs_mpi_amount_types(call, {number}, {side}counts, wide, {side}types, fortran)"
+    if "allgatherv" in f.name.lower():
+        return "xs_mpi_amount_own(call, comm, recvcounts, wide, recvtype)"
+    if f.has("recvcounts"):
+        return f"xs_mpi_amount_sum(call, {number}, {side}counts, wide, {side}type)"
+    if f.has("recvcount"):
+        return "xs_mpi_amount(call, recvcount, recvtype)"
+    return None
+
+
 def pieces(f):
-    """[(word, C expression)]: what is recorded of the function's call, in the order of enum xs_mpi_word."""
-    found = {}
-    tag = f.first(("tag", "sendtag")) or "-1"
+    """({word: C expression}, statements before): what is recorded of a call, in the order of enum xs_mpi_word."""
+    found, before = {}, []
+    moved = amount(f)
+    tag = f.first("tag", "sendtag") or "-1"
     if f.comm:
-        found["COMM"] = "comm->id"
+        word = {"win": "WIN", "fh": "FILE"}.get(f.comm, "COMM")
+        first = {"COMM": "comm->id"} if word == "COMM" else {}
+    else:
+        word, first = None, {}
+    both = f.has("dest", "source")
+    if f.status and f.section == "message":
+        before.append("const struct xs_mpi_came came = xs_mpi_came(call, status, flag);" if f.has("flag")
+                      else "const struct xs_mpi_came came = xs_mpi_came(call, status, 1);")
+    found.update(first)
     if f.has("dest"):
         found["PEER"] = f"xs_mpi_peer(comm, dest, {tag})"
     elif f.has("source", "comm"):
-        found["PEER"] = f"xs_mpi_peer(comm, source, {tag})"
-    if f.section in ("message", "collective", "file"):
-        for count, kind in (("count", "datatype"), ("sendcount", "sendtype"), ("recvcount", "datatype")):
-            if f.has(count, kind):
-                found["COUNT"] = f"(uint64_t){count}"
-                found["BYTES"] = f"(uint64_t)({count} * xs_mpi_size({kind}))"
-                break
+        found["PEER"] = (f"came.known ? xs_mpi_peer(comm, came.source, came.tag) : xs_mpi_peer(comm, source, {tag})" if f.status
+                         else f"xs_mpi_peer(comm, source, {tag})")
+    elif f.name in ("Mrecv", "Imrecv"):
+        found["COMM"] = "comm->id"
+        found["PEER"] = "xs_mpi_peer(comm, came.source, came.tag)" if f.status else None
+    elif f.section == "window" and f.first("target_rank", "rank"):
+        found["PEER"] = f"xs_mpi_peer(comm, {f.first('target_rank', 'rank')}, -1)"
+    found = {k: v for k, v in found.items() if v}
+    if moved:
+        before.append(f"const struct xs_mpi_amount moved = {moved};")
+        if f.status and f.section == "message" and not both and f.has("datatype"):
+            found["COUNT"] = "came.known ? xs_mpi_elements(came.bytes, moved) : (uint64_t)moved.count"
+            found["BYTES"] = "came.known ? (uint64_t)came.bytes : (uint64_t)moved.bytes"
+        elif f.status and f.section == "file":
+            found["COUNT"] = "(uint64_t)moved.count"
+            found["BYTES"] = "xs_mpi_transferred(call, status, moved)"
+        else:
+            found["COUNT"], found["BYTES"] = "(uint64_t)moved.count", "(uint64_t)moved.bytes"
+    elif f.status and f.section == "message":
+        found["BYTES"] = "came.known ? (uint64_t)came.bytes : (uint64_t)INT64_MIN"
     if f.collective:
-        root = "root" if f.has("root") else None
-        found["ROOT"] = f"xs_mpi_root(comm, root, number)" if root else "xs_mpi_pair(XS_MPI_NOTHING, (int32_t)number)"
-    return found
+        found["ROOT"] = ("xs_mpi_root(comm, root, number)" if f.has("root") else "xs_mpi_pair(XS_MPI_NOTHING, (int32_t)number)")
+    if both:
+        posted = "xs_mpi_peer(comm, source, recvtag)"
+        found["RECV_PEER"] = f"came.known ? xs_mpi_peer(comm, came.source, came.tag) : {posted}" if f.status else posted
+        if f.status:
+            found["RECV_BYTES"] = "came.known ? (uint64_t)came.bytes : (uint64_t)INT64_MIN"
+    if f.request or (f.has("request") and f.section == "message") or f.name == "Request_free":
+        found["REQUEST"] = "request"
+    if f.made and not f.name.startswith("Comm_idup"):  # that one's comes later
+        found["NEW_COMM"] = "made"
+    if word in ("WIN", "FILE"):
+        found[word] = "comm->id"
+    if f.section == "file" and f.has("offset") and moved:
+        found["OFFSET"] = "(uint64_t)offset"
+    return found, before
 
 
-HANDLES = {"datatype", "sendtype", "recvtype"}
-COUNTS = {"count", "sendcount", "recvcount"}
-INTS = {"dest", "source", "tag", "sendtag", "recvtag", "root"}
-
-
-def used(f, found):
-    """The arguments that the recorded expressions name."""
-    import re
-    words = set(re.findall(r"\w+", " ".join(found.values())))
-    return [a for a in f.arguments if a in words]
+VALUES = ("flag", "request", "made", "number", "wide", "fortran")
 
 
 class Shapes:
     """The functions that write records: one for all wrappers that record the same."""
 
     def __init__(self):
-        self.code, self.known = [], {}
+        self.code, self.declarations, self.known = [], [], {}
 
     def of(self, f):
-        found = pieces(f)
-        arguments = [a for a in used(f, found) if a != f.comm]
-        key = (tuple(found.items()), tuple(arguments), f.comm is not None)
+        found, before = pieces(f)
+        text = " ".join([*found.values(), *before])
+        words = set(re.findall(r"(?<![.>])\b\w+", text))
+        needed = [a for a in f.arguments if a in words and a not in (f.comm, "status", "flag", "request", *MADE)]
+        special = [v for v in ("flag", "status", "request", "made", "number", "wide", "fortran") if v in words]
+        comm = "comm" in words
+        key = (tuple(found.items()), tuple(before), tuple(needed), bool(f.request))
         if key not in self.known:
             name = f"record_{len(self.known)}"
-            self.known[key] = name
             parameters = ["const struct xs_mpi_call *call"]
-            if f.comm:
-                parameters.append("const struct xs_mpi_comm *comm")
-            for a in arguments:
-                parameters.append(f"{'uint64_t' if a in HANDLES else 'int64_t' if a in COUNTS else 'int32_t'} {a}")
-            if f.collective:
-                parameters.append("uint32_t number")
+            if comm:
+                parameters.append("struct xs_mpi_comm *comm")
+            for a in needed:
+                kind = KINDS.get(a)
+                parameters.append(f"const void *{a}" if not kind else f"{TYPES.get(kind, 'uint64_t')} {a}")
+            types = {"flag": "int32_t", "status": "const void *", "request": "uint64_t", "made": "uint64_t", "number": "uint32_t",
+                     "wide": "bool", "fortran": "bool"}
+            parameters += [f"{types[v]} {v}" for v in special]
             lines = [f"/* {' '.join(found) or 'no more than the call'} */",
-                     f"static __attribute__((noinline)) void {name}({', '.join(parameters)})", "{"]
+                     f"void {name}({', '.join(parameters)})", "{"]
+            self.declarations.append(lines[1] + ";")
+            lines += [f"\t{line}" for line in before]
             if found:
                 lines += ["\tconst uint64_t word[] = {"] + [f"\t\t{e}," for e in found.values()] + ["\t};\n"]
-                mask = " | ".join(f"1u << XS_MPI_{w}" for w in found)
-                lines += [f"\txs_mpi_write(call, {mask}, word, {len(found)});"]
+                order = " | ".join([f"1u << XS_MPI_{w}" for w in found] + (["XS_MPI_MAKES"] if f.request else []))
+                lines += [f"\txs_mpi_write(call, {order}, word, {len(found)});"]
             else:
                 lines += ["\txs_mpi_write(call, 0, NULL, 0);"]
             self.code += lines + ["}\n"]
-        return self.known[key], arguments
+            self.known[key] = name
+        return self.known[key], comm, needed, special
 
 
-def plain(f, name, shapes, large):
-    """The wrapper of a C function."""
-    parameters = ", ".join(f"xs_word {a}" for a in f.arguments) or "void"
-    passed = ", ".join(f.arguments)
-    types = ", ".join("xs_word" for a in f.arguments) or "void"
-    record, arguments = shapes.of(f)
-    number = f"FN_{name}"
-    give = ["&call"]
-    lines = [f"XS_EXPORT int {name}({parameters})", "{", f"\tstatic int (*real)({types});", "\tstruct xs_mpi_call call;"]
-    if f.comm:
-        lines.append(f"\tstruct xs_mpi_comm *found;")
+class Language:
+    """How a wrapper of a language looks and reads its arguments."""
+
+    def __init__(self, fortran, wide):
+        self.fortran, self.wide = fortran, wide
+
+    def read(self, name):
+        kind = KINDS.get(name)
+        if not kind:
+            return f"(const void *){name}"
+        prefix = "F_" if self.fortran else "C_"
+        if kind == "COUNT":
+            kind = "LONG" if self.wide else "INT"
+        return f"{prefix}{kind}({name})"
+
+
+def wrapper(f, number, symbol, shapes, language):
+    """The wrapper of one function for one language."""
+    fortran = language.fortran
+    words = list(f.arguments)
+    if fortran:
+        words = [w for w in words if w not in ("argc", "argv") or f.name.startswith("Comm_")]
+        words += ["ierror"] + [f"length_{i}" for i in range(f.texts - ("Init" in f.name))]
+    parameters = ", ".join(f"xs_word {a}" for a in words) or "void"
+    types = ", ".join("xs_word" for a in words) or "void"
+    record, comm, needed, special = shapes.of(f)
+    returns = "void" if fortran else "int"
+    lines = [f"XS_EXPORT {returns} {symbol}({parameters})", "{", f"\tstatic {returns} (*real)({types});", "\tstruct xs_mpi_call call;"]
+    if comm:
+        lines.append("\tstruct xs_mpi_comm *found;")
     if f.collective:
         lines.append("\tuint32_t number;")
+    passed = list(words)
+    if f.status:
+        lines.append("\tuint64_t own[XS_MPI_STATUS_MAX / 8];")
+    if f.name.endswith("_free") and f.name in ("Comm_free", "Win_free") or f.name in ("Comm_disconnect", "File_close"):
+        lines.append("\tuint64_t gone;")
+    if f.section == "completion" and f.first("request", "array_of_requests") and not f.name.startswith("Request_"):
+        lines.append("\tstruct xs_mpi_wait wait;")
+    if f.name in ("Start", "Request_free", "Cancel"):
+        lines.append("\tuint64_t before = 0;")
     lines += ["", "\tif (__builtin_expect(!real, 0))",
-              f'\t\t*(void **)&real = xs_mpi_find("{name}", __builtin_return_address(0));']
+              f'\t\t*(void **)&real = xs_mpi_find("{symbol}", __builtin_return_address(0));']
+
+    def call(arguments):
+        text = f"real({', '.join(arguments)})"
+        return text
+
+    def result(arguments):
+        if not fortran:
+            return [f"\txs_mpi_leave(&call, {call(arguments)});"]
+        return [f"\t{call(arguments)};", "\txs_mpi_leave(&call, ierror ? *(const int32_t *)ierror : 0);"]
+
+    straight = ([f"\t\t{call(words)};", "\t\treturn;"] if fortran else [f"\t\treturn {call(words)};"])
     if f.collective:
-        lines += [f"\tfound = xs_mpi_comm(xs_mpi_handle({f.comm}));", "\tnumber = xs_mpi_depth ? 0 : xs_mpi_collective(found);"]
-    lines += [f"\tif (!xs_mpi_enter(&call, {number}))", f"\t\treturn real({passed});", f"\txs_mpi_leave(&call, real({passed}));"]
-    if f.comm:
-        if not f.collective:
-            lines.append(f"\tfound = xs_mpi_comm(xs_mpi_handle({f.comm}));")
-        give.append("found")
-    for a in arguments:
-        give.append(f"xs_mpi_handle({a})" if a in HANDLES else f"{a}" if a in COUNTS and large else f"(int32_t){a}")
-    if f.collective:
-        give.append("number")
-    lines += [f"\t{record}({', '.join(give)});", "\treturn call.result;", "}\n"]
+        lines += [f"\tfound = xs_mpi_comm({language.read(f.comm)});",
+                  "\tnumber = xs_mpi_depth ? 0 : xs_mpi_collective(found);"]
+    hook = hooks(f, language)
+    if fortran or hook:
+        # whatever is recorded, communicators must be known; and what the library calls by itself is no call of the application's
+        lines += always(f, language, words, passed, hook, record, comm, needed, special, result, number)
+        return "\n".join(lines)
+    lines += [f"\tif (!xs_mpi_enter(&call, {number}))", *straight]
+    lines += recorded(f, language, words, passed, record, comm, needed, special, result)
+    lines += ["\treturn call.result;", "}\n"]
     return "\n".join(lines)
+
+
+def hooks(f, language):
+    """Statements after the call that keep our knowledge right, while recording or not: text with `call.result`."""
+    if f.name in ("Init", "Init_thread"):
+        return ["xs_mpi_begin();"]
+    if f.name == "Session_init":
+        return [f"xs_mpi_begin_session({'F_SESSION' if language.fortran else 'C_SESSION'}(session));"]
+    if f.made and f.name != "Comm_get_parent":
+        how, parent = "0", f"xs_mpi_comm({language.read(f.comm)})->id" if f.comm else "0"
+        if f.name == "Comm_create_group":
+            how = f"1000u + (uint32_t){language.read('tag')}"
+        if f.name == "Intercomm_create":
+            how, parent = f"1000u + (uint32_t){language.read('tag')}", "0"  # the two sides have different local communicators
+        if f.name.endswith(("from_group", "from_groups")):
+            how = f"xs_mpi_text((const char *)stringtag, {'length_0' if language.fortran else '-1'})"
+        if f.name.startswith("Comm_idup"):
+            return [f"xs_mpi_comm_promised({language.read(f.comm)}, {parent});"]
+        prefix = "F_" if language.fortran else "C_"
+        return [f"xs_mpi_comm_made({prefix}OUT_COMM({f.made}), {parent}, {how});"]
+    if f.name in ("Win_create", "Win_create_dynamic", "Win_allocate", "Win_allocate_shared", "File_open"):
+        kind, out = ("FILE", "fh") if f.name == "File_open" else ("WIN", "win")
+        return [f"xs_mpi_child_made({'F_' if language.fortran else 'C_'}OUT_{kind}({out}), xs_mpi_comm({language.read('comm')}), XS_MPI_{kind});"]
+    if f.name in ("Comm_free", "Comm_disconnect", "Win_free", "File_close"):
+        return ["GONE"]
+    return []
+
+
+def recorded(f, language, words, passed, record, comm, needed, special, result):
+    """From the call on, when it is recorded."""
+    prefix = "F_" if language.fortran else "C_"
+    lines, passed = [], list(passed)
+    wait = f.section == "completion" and f.first("request", "array_of_requests") and not f.name.startswith("Request_")
+    fortran = "true" if language.fortran else "false"
+    if f.status:
+        kind = "F08" if language.fortran == "f08" else "F" if language.fortran else "C"
+        lines.append(f"\tstatus = xs_mpi_status(status, own, XS_MPI_IGNORE_{kind});")
+    if wait:
+        number = language.read(f.first("count", "incount")) if f.first("count", "incount") else "1"
+        if f.first("count", "incount"):
+            number = f"{prefix}INT({f.first('count', 'incount')})"
+        requests, statuses = f.first("request", "array_of_requests"), f.first("status", "array_of_statuses")
+        many = "true" if statuses == "array_of_statuses" else "false"
+        kind = "F08" if language.fortran == "f08" else "F" if language.fortran else "C"
+        lines.append(f"\t{statuses} = xs_mpi_wait_begin(&wait, {number}, {requests}, {statuses}, {many}, XS_MPI_IGNORE_{kind}, {fortran});")
+    if f.name in ("Start", "Request_free", "Cancel"):
+        lines.append(f"\tbefore = {prefix}OUT_REQUEST(request);")
+    if f.comm and comm and not f.collective:
+        lines.append(f"\tfound = xs_mpi_comm({language.read(f.comm)});")
+    if f.name in ("Mrecv", "Imrecv") and comm:
+        lines.append(f"\tfound = xs_mpi_message({prefix}OUT_MESSAGE(message));")
+    lines += result(passed)
+    give = ["&call"] + (["found"] if comm else []) + [language.read(a) for a in needed]
+    for v in special:
+        give.append({
+            "flag": f"{prefix}OUT_INT(flag)" if f.has("flag") else "1",
+            "status": "(const void *)status",
+            "request": "before" if f.name in ("Start", "Request_free", "Cancel") else
+                       f"C_REQUEST(request)" if not language.fortran and f.section == "message" and not f.request else
+                       f"{prefix}OUT_REQUEST(request)",
+            "made": f"call.result ? 0 : xs_mpi_comm({prefix}OUT_COMM({f.made}))->id" if f.made else "0",
+            "number": "number", "wide": "true" if language.wide else "false", "fortran": fortran,
+        }[v])
+    if wait:
+        done = {"Wait": "1", "Test": "C_FLAG", "Waitall": "ALL", "Testall": "FLAG"}
+        flag = f"{prefix}OUT_INT(flag)" if f.has("flag") else "1"
+        if f.has("outcount"):
+            lines.append(f"\txs_mpi_wait_end(&call, &wait, {prefix}OUT_INT(outcount), (const int32_t *)array_of_indices);")
+        elif f.has("indx"):
+            lines.append(f"\txs_mpi_wait_one(&call, &wait, {flag}, {prefix}OUT_INT(indx));")
+        else:
+            lines.append(f"\txs_mpi_wait_end(&call, &wait, {flag} ? {'wait.count' if f.first('count') else '1'} : 0, NULL);")
+        return lines
+    lines.append(f"\t{record}({', '.join(give)});")
+    if f.name == "Start":
+        lines.append("\txs_mpi_started(&call, before);")
+    if f.name == "Startall":
+        lines.append(f"\txs_mpi_started_all(&call, {prefix}INT(count), (const void *)array_of_requests, {fortran});")
+    if f.request and f.has("source", "comm") or f.name in ("Mprobe", "Improbe"):
+        handle = "REQUEST(request)" if f.request else "MESSAGE(message)"
+        condition = f"found != &xs_mpi_world_comm" + ("" if not f.request else f" && {language.read('source')} == xs_mpi_abi.any_source")
+        lines.append(f"\tif ({condition})\n\t\txs_mpi_note({prefix}OUT_{handle}, found);")
+    if f.name == "Imrecv":
+        lines.append(f"\tif (found != &xs_mpi_world_comm)\n\t\txs_mpi_note({prefix}OUT_REQUEST(request), found);")
+    return lines
+
+
+def always(f, language, words, passed, hook, record, comm, needed, special, result, number):
+    """A wrapper whose work is to be done whether it records or not."""
+    fortran = language.fortran
+    prefix = "F_" if fortran else "C_"
+    gone = hook == ["GONE"]
+    name = {"Comm_free": "comm", "Comm_disconnect": "comm", "Win_free": "win", "File_close": "fh"}.get(f.name)
+    kind = {"comm": "COMM", "win": "WIN", "fh": "FILE"}.get(name)
+    after = [] if gone else [f"\t\t{line}" for line in hook]
+    lines = ["\tif (xs_mpi_depth) {"]
+    lines += [f"\t\treal({', '.join(words)});", "\t\treturn;", "\t}"] if fortran else [f"\t\treturn real({', '.join(words)});", "\t}"]
+    if gone:
+        lines.append(f"\tgone = {prefix}OUT_{kind}({name});")
+    lines.append(f"\tif (!xs_mpi_enter(&call, {number})) {{")
+    if gone:
+        lines.append("\t\txs_mpi_comm_gone(gone);")
+    lines.append("\t\txs_mpi_depth++;")
+    if fortran:
+        lines += [f"\t\treal({', '.join(words)});", "\t\txs_mpi_depth--;"]
+        condition = "!ierror || !*(const int32_t *)ierror"
+    else:
+        lines += [f"\t\tcall.result = real({', '.join(words)});", "\t\txs_mpi_depth--;"]
+        condition = "!call.result"
+    if after:
+        lines += [f"\t\tif ({condition}) {{"] + [f"\t{line}" for line in after] + ["\t\t}"]
+    lines += ["\t\treturn;" if fortran else "\t\treturn call.result;", "\t}"]
+
+    def inside(arguments):
+        middle = result(arguments)
+        extra = ["\txs_mpi_depth++;", middle[0]] + (["\txs_mpi_depth--;"] + middle[1:] if fortran else ["\txs_mpi_depth--;"])
+        if after:
+            extra += ["\tif (!call.result) {"] + after + ["\t}"]
+        return extra
+
+    if gone:
+        lines.append("\txs_mpi_comm_gone(gone);")
+    lines += recorded(f, language, words, passed, record, comm, needed, special, inside)
+    lines += ["}\n"] if fortran else ["\treturn call.result;", "}\n"]
+    return lines
 
 
 def main():
     functions, out = read_table(Path(sys.argv[1])), Path(sys.argv[2])
-    names = []
-    for f in functions:
-        names.append(f"MPI_{f.name}")
-        if f.large:
-            names.append(f"MPI_{f.name}_c")
-    names.sort()
+    names = sorted([f"MPI_{f.name}" for f in functions] + [f"MPI_{f.name}_c" for f in functions if f.large])
     header = [NOTE, "enum {"] + [f"\tFN_{n}," for n in names] + ["\tFN_mpi_count", "};", ""]
     (out / "mpi_functions.h").write_text("\n".join(header))
     code = [NOTE, "#include <stdint.h>", "extern const char *const xs_mpi_names[];", "extern const uint32_t xs_mpi_count;",
             "const char *const xs_mpi_names[] = {"]
     code += [f'\t"{n}",' for n in names] + ["};", f"const uint32_t xs_mpi_count = {len(names)};", ""]
     (out / "mpi_names.c").write_text("\n".join(code))
-    shapes, wrappers = Shapes(), []
+    shapes, wrappers, fortran, optional = Shapes(), [], [], []
     for f in functions:
-        wrappers.append(plain(f, f"MPI_{f.name}", shapes, False))
+        name = f"MPI_{f.name}"
+        wrappers.append(wrapper(f, f"FN_{name}", name, shapes, Language(None, False)))
+        if f.optional:
+            optional.append(name)
         if f.large:
-            wrappers.append(plain(f, f"MPI_{f.name}_c", shapes, True))
-    code = [NOTE, '#include "mpi_wrap.h"\n', '#pragma GCC diagnostic ignored "-Wmissing-prototypes"\n'] + shapes.code + wrappers
+            wrappers.append(wrapper(f, f"FN_{name}_c", f"{name}_c", shapes, Language(None, True)))
+            optional.append(f"{name}_c")
+        for suffix in FORTRAN:
+            # choice buffers are descriptors in the ts ones, and passed on like anything else
+            if "large" in suffix and not f.large or "ts" in suffix and not f.first(*BUFFERS):
+                continue
+            number = f"FN_{name}_c" if "large" in suffix else f"FN_{name}"
+            language = Language("f08" if "f08" in suffix else "f", "large" in suffix)
+            fortran.append(wrapper(f, number, name.lower() + suffix, shapes, language))
+    top = [NOTE, '#include "mpi_wrap.h"', '#include "mpi_records.h"\n', '#pragma GCC diagnostic ignored "-Wmissing-prototypes"\n']
+    (out / "mpi_records.h").write_text("\n".join([NOTE, *shapes.declarations, ""]))
+    (out / "mpi_fortran.c").write_text("\n".join(top + fortran))
+    code = top + shapes.code + wrappers + ["/* what need not be in every library: see mpi_probe.c */"]
+    code += [f'static void *probe_{n}(void)\n{{\n\treturn xs_mpi_probe("{n}", (void *){n});\n}}\n' for n in optional]
+    code += ["const struct xs_mpi_optional xs_mpi_optional[] = {"] + [f'\t{{ "{n}", probe_{n} }},' for n in optional]
+    code += ["};", f"const uint32_t xs_mpi_optional_count = {len(optional)};", ""]
     (out / "mpi_wrap.c").write_text("\n".join(code))
 
 

@@ -21,9 +21,10 @@ struct xs_mpi_abi {
 	const char *name;
 	uint64_t handle_mask; /* what of a word is the handle */
 	bool int_handles;     /* a handle in memory is an int, and Fortran's is the same */
-	uint64_t world, self, comm_null, request_null, group_null, byte; /* handles; of Open MPI: addresses, found at run time */
-	int32_t proc_null, any_source, any_tag, root;
-	intptr_t in_place, status_ignore;
+	uint64_t world, self, comm_null, request_null, byte; /* handles; of Open MPI: addresses, found at run time */
+	int32_t proc_null, any_source, root, undefined;
+	int32_t cart, graph, dist_graph; /* kinds of topologies */
+	intptr_t status_ignore;
 	enum xs_mpi_status status;
 	uint32_t status_size;
 	int32_t error_other;

@@ -26,7 +26,9 @@ void xs_mpi_write_long(const struct xs_mpi_call *call, uint32_t words, const uin
 				 .result = call->result,
 				 .words = words } };
 
-	memcpy(buffer.word, word, 8 * count);
+	(void)xs_call_leave(&call->call);
+	if (count)
+		memcpy(buffer.word, word, 8 * count);
 	xs_companion_record(&buffer, size);
 }
 
@@ -93,6 +95,7 @@ static void set_up(void *caller)
 	xs_mpi_abi_choose(&xs_mpi_abi, soname_of(map), find_data);
 	*(void **)&xs_mpi_type_size = xs_mpi_find_in("PMPI_Type_size_x");
 	xs_mpi_comms_find();
+	xs_mpi_requests_find();
 }
 
 static void once(void *caller)

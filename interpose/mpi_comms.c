@@ -30,6 +30,9 @@ static int (*initialized)(int *flag), (*finalized)(int *flag);
 static int (*comm_rank)(xs_word comm, int *rank), (*comm_size)(xs_word comm, int *size), (*comm_test_inter)(xs_word comm, int *flag);
 static int (*comm_group)(xs_word comm, void *group), (*comm_remote_group)(xs_word comm, void *group);
 static int (*group_size)(xs_word group, int *size), (*group_free)(void *group);
+static int (*group_rank)(xs_word group, int *rank), (*group_of_set)(xs_word session, const char *name, void *group);
+static int (*topo_test)(xs_word comm, int *kind), (*graph_count)(xs_word comm, int *in, int *out, int *weighted);
+static int (*cart_dim)(xs_word comm, int *dimensions), (*neighbors_count)(xs_word comm, int rank, int *count);
 static int (*translate_ranks)(xs_word group, int n, const int *ranks, xs_word to, int *result);
 
 struct xs_mpi_comm xs_mpi_world_comm = { .id = XS_MPI_WORLD };
@@ -170,6 +173,12 @@ void xs_mpi_comms_find(void)
 		{ "PMPI_Group_size", (void **)&group_size },
 		{ "PMPI_Group_free", (void **)&group_free },
 		{ "PMPI_Group_translate_ranks", (void **)&translate_ranks },
+		{ "PMPI_Group_rank", (void **)&group_rank },
+		{ "PMPI_Group_from_session_pset", (void **)&group_of_set },
+		{ "PMPI_Topo_test", (void **)&topo_test },
+		{ "PMPI_Dist_graph_neighbors_count", (void **)&graph_count },
+		{ "PMPI_Graph_neighbors_count", (void **)&neighbors_count },
+		{ "PMPI_Cartdim_get", (void **)&cart_dim },
 	};
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
@@ -194,7 +203,9 @@ void xs_mpi_begin(void)
 	    !comm_group((xs_word)xs_mpi_abi.world, &group)) {
 		world_group = xs_mpi_load(&group);
 		world_size = xs_mpi_world_comm.count = size;
-		self_rank[0] = rank;
+		xs_mpi_world_comm.rank = self_rank[0] = rank;
+		xs_mpi_world_comm.handle = xs_mpi_abi.world;
+		self_comm.handle = xs_mpi_abi.self;
 		self_comm.ranks = self_rank;
 		self_comm.count = 1;
 		xs_companion_rank(rank, size);
@@ -377,6 +388,8 @@ static struct xs_mpi_comm *make(uint64_t handle, uint64_t parent, uint64_t how)
 	memset(comm, 0, sizeof(*comm));
 	(void)comm_test_inter((xs_word)handle, &yes);
 	comm->inter = yes;
+	comm->handle = handle;
+	(void)comm_rank((xs_word)handle, &comm->rank);
 	count = members(handle, false, &local);
 	if (count < 0) {
 		xs_mpi_give(comm, sizeof(*comm));
@@ -420,6 +433,134 @@ void xs_mpi_comm_gone(uint64_t handle)
 	give_lock(&lock);
 }
 
+/* ---- MPI_Comm_idup ---- */
+
+#define PROMISES 64u
+static struct promise {
+	uint64_t parent, members; /* members: their hash */
+	uint64_t order;           /* 0: free */
+} promises[PROMISES];
+
+static uint64_t hash_of_members(uint64_t handle)
+{
+	int32_t *ranks, count = members(handle, false, &ranks);
+	uint64_t hash = mix_ranks(0, ranks, count);
+
+	xs_mpi_give(ranks, ranks ? (size_t)count * sizeof(*ranks) : 0);
+	return hash;
+}
+
+void xs_mpi_comm_promised(uint64_t comm, uint64_t parent)
+{
+	static uint64_t order;
+	uint64_t hash;
+
+	if (!xs_mpi_world)
+		return;
+	hash = hash_of_members(comm);
+	take_lock(&lock);
+	for (uint32_t i = 0; i < PROMISES; i++)
+		if (!promises[i].order) {
+			promises[i] = (struct promise){ parent, hash, ++order };
+			break;
+		}
+	give_lock(&lock);
+}
+
+/* A communicator that nobody told us about may be the oldest that was promised with these members. */
+static uint64_t parent_promised(uint64_t handle)
+{
+	struct promise *oldest = NULL;
+	uint64_t hash = hash_of_members(handle), parent = 0;
+
+	take_lock(&lock);
+	for (uint32_t i = 0; i < PROMISES; i++)
+		if (promises[i].order && promises[i].members == hash && (!oldest || promises[i].order < oldest->order))
+			oldest = &promises[i];
+	if (oldest) {
+		parent = oldest->parent;
+		oldest->order = 0;
+	}
+	give_lock(&lock);
+	return parent;
+}
+
+/* ---- windows, files, sessions ---- */
+
+void xs_mpi_child_made(uint64_t handle, struct xs_mpi_comm *comm, uint32_t kind)
+{
+	struct xs_mpi_comm *child = xs_mpi_take(sizeof(*child));
+	size_t bytes = (size_t)comm->count * sizeof(*comm->ranks);
+
+	if (!child)
+		return;
+	*child = (struct xs_mpi_comm){ .count = comm->count, .rank = comm->rank, .handle = comm->handle };
+	child->id = mix(mix(comm->id, kind), 1 + atomic_fetch_add_explicit(&comm->children, 1, memory_order_relaxed));
+	if (comm->ranks) {
+		child->ranks = xs_mpi_take(bytes);
+		if (!child->ranks) {
+			xs_mpi_give(child, sizeof(*child));
+			return;
+		}
+		memcpy(child->ranks, comm->ranks, bytes);
+	}
+	take_lock(&lock);
+	insert(handle, child);
+	give_lock(&lock);
+}
+
+uint64_t xs_mpi_text(const char *text, xs_word length)
+{
+	uint64_t hash = 5;
+
+	/* Fortran's texts end with blanks that mean nothing */
+	while (length > 0 && text[length - 1] == ' ')
+		length--;
+	for (xs_word i = 0; length < 0 ? text[i] != 0 : i < length; i++)
+		hash = mix(hash, (unsigned char)text[i]);
+	return hash;
+}
+
+void xs_mpi_begin_session(uint64_t session)
+{
+	uint64_t group = 0;
+	int rank, size;
+
+	xs_mpi_begin();
+	if (xs_mpi_world || !complete() || !group_of_set || !group_rank || group_of_set((xs_word)session, "mpi://WORLD", &group))
+		return;
+	group = xs_mpi_load(&group);
+	if (group_rank((xs_word)group, &rank) || group_size((xs_word)group, &size))
+		return;
+	take_lock(&lock);
+	world_group = group;
+	xs_mpi_world_comm.count = size;
+	xs_mpi_world_comm.rank = rank;
+	xs_companion_rank(rank, size);
+	xs_mpi_world = xs_mpi_abi.world; /* which nobody names before MPI_Init */
+	give_lock(&lock);
+}
+
+int32_t xs_mpi_ranks(const struct xs_mpi_comm *comm)
+{
+	return comm->count;
+}
+
+int32_t xs_mpi_neighbors(const struct xs_mpi_comm *comm)
+{
+	xs_word handle = (xs_word)comm->handle;
+	int kind, in, out = 0, weighted, dimensions = 0;
+
+	if (!comm->handle || !topo_test || !graph_count || !cart_dim || !neighbors_count || topo_test(handle, &kind))
+		return 0;
+	/* the kinds' numbers differ between libraries */
+	if (kind == xs_mpi_abi.cart)
+		return cart_dim(handle, &dimensions) ? 0 : 2 * dimensions;
+	if (kind == xs_mpi_abi.graph)
+		return neighbors_count(handle, comm->rank, &out) ? 0 : out;
+	return kind != xs_mpi_abi.dist_graph || graph_count(handle, &in, &out, &weighted) ? 0 : out;
+}
+
 struct xs_mpi_comm *xs_mpi_comm_find(uint64_t handle)
 {
 	struct xs_mpi_comm *found;
@@ -436,7 +577,7 @@ struct xs_mpi_comm *xs_mpi_comm_find(uint64_t handle)
 	found = look_up(handle);
 	if (!found && handle != xs_mpi_abi.comm_null && handle > TOMB) {
 		/* made in a way that nobody told us */
-		xs_mpi_comm_made(handle, 0, 0);
+		xs_mpi_comm_made(handle, parent_promised(handle), 0);
 		found = look_up(handle);
 	}
 	return found ? found : &unknown;

@@ -43,12 +43,14 @@ static inline bool xs_mpi_enter(struct xs_mpi_call *call, uint32_t function)
 	return xs_call_enter(&call->call, XS_SOURCE_MPI, function);
 }
 
+/* The call is over; its record must follow. */
 static inline void xs_mpi_leave(struct xs_mpi_call *call, int32_t result)
 {
-	call->duration = xs_call_leave(&call->call);
+	call->duration = xs_tick(xs_use_tsc) - call->call.tick;
 	call->result = result;
 }
 
+/* Also for a call inside of another one, and when recording has just ended. */
 void xs_mpi_write_long(const struct xs_mpi_call *call, uint32_t words, const uint64_t *word, uint32_t count) __attribute__((cold));
 
 /* `words`: the bits of enum xs_mpi_word, which are constants here; `count`: how many they are. */
@@ -59,10 +61,11 @@ static inline __attribute__((always_inline)) void xs_mpi_write(const struct xs_m
 	struct xs_ring *ring = xs_tls.ready;
 	uint64_t head, *place;
 
-	if (!xs_ready_for_mark(ring)) {
+	if (__builtin_expect(!xs_ready_for_mark(ring) || call->call.outer, 0)) {
 		xs_mpi_write_long(call, words, word, count);
 		return;
 	}
+	atomic_store_explicit(&ring->call, 0, memory_order_relaxed);
 	/* before head is read: see xs_mark() */
 	xs_tls.ready = NULL;
 	atomic_signal_fence(memory_order_seq_cst);
@@ -92,6 +95,8 @@ struct xs_mpi_comm {
 	uint64_t id;
 	int32_t *ranks; /* in MPI_COMM_WORLD, of those that a call can name as partners; NULL: the same */
 	int32_t count;
+	int32_t rank;   /* of this process in it */
+	uint64_t handle;
 	_Atomic uint32_t collectives; /* so far */
 	_Atomic uint32_t children;    /* windows and files made of it */
 	bool inter;
@@ -115,9 +120,21 @@ static inline struct xs_mpi_comm *xs_mpi_comm(uint64_t handle)
 /* The application has become part of a job, or a communicator is named: MPI says who is who. */
 void xs_mpi_begin(void);
 
+/* The same for a program without MPI_COMM_WORLD. */
+void xs_mpi_begin_session(uint64_t session);
+
 /* A communicator was made of one with the identity `parent`; what else all members know of it is in `how`. */
 void xs_mpi_comm_made(uint64_t handle, uint64_t parent, uint64_t how);
 void xs_mpi_comm_gone(uint64_t handle);
+/* MPI_Comm_idup: the handle comes later. */
+void xs_mpi_comm_promised(uint64_t of, uint64_t parent);
+/* A window or file of that communicator was made. */
+void xs_mpi_child_made(uint64_t handle, struct xs_mpi_comm *comm, uint32_t kind);
+/* A hash of a text of a length, or that ends with a 0 (length -1). */
+uint64_t xs_mpi_text(const char *text, xs_word length);
+/* How many ranks a collective's arrays are about; for neighbourhood collectives: to which it sends. */
+int32_t xs_mpi_ranks(const struct xs_mpi_comm *comm);
+int32_t xs_mpi_neighbors(const struct xs_mpi_comm *comm);
 
 /* A rank of the communicator (or a special one) as one of MPI_COMM_WORLD; XS_MPI_NOTHING for any. */
 static inline int32_t xs_mpi_rank(const struct xs_mpi_comm *comm, int32_t rank)
@@ -163,15 +180,177 @@ void xs_mpi_give(void *block, size_t size);
 void *xs_mpi_find_in(const char *name);
 void xs_mpi_comms_find(void);
 
-/* ---- data ---- */
+/* ---- arguments, as C and Fortran pass them ---- */
+
+enum xs_mpi_kind { XS_MPI_KIND_COMM, XS_MPI_KIND_TYPE, XS_MPI_KIND_REQUEST, XS_MPI_KIND_MESSAGE, XS_MPI_KIND_WIN, XS_MPI_KIND_FILE, XS_MPI_KIND_SESSION };
+/* Fortran's handle as C's. */
+uint64_t xs_mpi_from_fortran(enum xs_mpi_kind kind, int32_t handle);
+
+#define C_INT(x) ((int32_t)(x))
+#define C_LONG(x) ((int64_t)(x))
+#define C_TYPE(x) xs_mpi_handle(x)
+#define C_COMM(x) xs_mpi_handle(x)
+#define C_WIN(x) xs_mpi_handle(x)
+#define C_REQUEST(x) xs_mpi_handle(x)
+#define C_FILE(x) ((uint64_t)(x)) /* a pointer everywhere */
+#define C_OUT_INT(x) (*(const int32_t *)(x))
+#define C_OUT_COMM(x) xs_mpi_load((const void *)(x))
+#define C_OUT_WIN(x) xs_mpi_load((const void *)(x))
+#define C_OUT_REQUEST(x) xs_mpi_load((const void *)(x))
+#define C_OUT_MESSAGE(x) xs_mpi_load((const void *)(x))
+#define C_OUT_FILE(x) (*(const uint64_t *)(x))
+#define C_SESSION(x) xs_mpi_load((const void *)(x))
+
+#define F_INT(x) (*(const int32_t *)(x))
+#define F_LONG(x) (*(const int64_t *)(x))
+#define F_TYPE(x) xs_mpi_from_fortran(XS_MPI_KIND_TYPE, F_INT(x))
+#define F_COMM(x) xs_mpi_from_fortran(XS_MPI_KIND_COMM, F_INT(x))
+#define F_WIN(x) xs_mpi_from_fortran(XS_MPI_KIND_WIN, F_INT(x))
+#define F_FILE(x) xs_mpi_from_fortran(XS_MPI_KIND_FILE, F_INT(x))
+#define F_SESSION(x) xs_mpi_from_fortran(XS_MPI_KIND_SESSION, F_INT(x))
+#define F_OUT_INT(x) F_INT(x)
+#define F_OUT_COMM(x) F_COMM(x)
+#define F_OUT_WIN(x) F_WIN(x)
+#define F_OUT_FILE(x) F_FILE(x)
+#define F_OUT_REQUEST(x) xs_mpi_from_fortran(XS_MPI_KIND_REQUEST, F_INT(x))
+#define F_OUT_MESSAGE(x) xs_mpi_from_fortran(XS_MPI_KIND_MESSAGE, F_INT(x))
+
+/* ---- data (mpi_data.c) ---- */
 
 extern int (*xs_mpi_type_size)(xs_word type, int64_t *size);
 
-static inline int64_t xs_mpi_size(uint64_t type)
-{
-	int64_t size = 0;
+/* What a call moves: INT64_MIN is not known. */
+struct xs_mpi_amount {
+	int64_t count, bytes, size; /* size: of one */
+};
 
-	return xs_mpi_type_size && !xs_mpi_type_size((xs_word)type, &size) && size > 0 ? size : 0;
+static inline bool xs_mpi_size_of(uint64_t type, int64_t *size)
+{
+	/* MPICH's predefined types have their size in the handle */
+	if (__builtin_expect(xs_mpi_abi.int_handles && type >> 26 == 0x13, 1)) {
+		*size = type >> 8 & 0xff;
+		return true;
+	}
+	return xs_mpi_type_size && !xs_mpi_type_size((xs_word)type, size) && *size >= 0;
 }
+
+/* Only the arguments of a call that has succeeded may be asked about: a bad handle could end the application. */
+static inline struct xs_mpi_amount xs_mpi_amount(const struct xs_mpi_call *call, int64_t count, uint64_t type)
+{
+	struct xs_mpi_amount amount = { count, count ? INT64_MIN : 0, 0 };
+
+	if (__builtin_expect(!call->result && count > 0 && xs_mpi_size_of(type, &amount.size), 1))
+		amount.bytes = count * amount.size;
+	return amount;
+}
+
+/* Of a rooted collective: not where the arguments mean nothing. */
+struct xs_mpi_amount xs_mpi_amount_but(const struct xs_mpi_call *call, const struct xs_mpi_comm *comm, int32_t root, int64_t count, uint64_t type);
+/* One count and datatype at the root, another elsewhere. */
+struct xs_mpi_amount xs_mpi_amount_root(const struct xs_mpi_call *call, const struct xs_mpi_comm *comm, int32_t root, int64_t at_root,
+					uint64_t type_at_root, int64_t count, uint64_t type);
+/* The same, where the root has an array of counts. `wide`: of 64 bits. */
+struct xs_mpi_amount xs_mpi_amount_own_root(const struct xs_mpi_call *call, const struct xs_mpi_comm *comm, int32_t root, const void *counts,
+					    bool wide, uint64_t type_at_root, int64_t count, uint64_t type);
+/* This rank's count of an array. */
+struct xs_mpi_amount xs_mpi_amount_own(const struct xs_mpi_call *call, const struct xs_mpi_comm *comm, const void *counts, bool wide, uint64_t type);
+struct xs_mpi_amount xs_mpi_amount_sum(const struct xs_mpi_call *call, int32_t number, const void *counts, bool wide, uint64_t type);
+struct xs_mpi_amount xs_mpi_amount_types(const struct xs_mpi_call *call, int32_t number, const void *counts, bool wide, const void *types,
+					 bool fortran);
+
+static inline uint64_t xs_mpi_elements(int64_t bytes, struct xs_mpi_amount posted)
+{
+	return posted.size > 0 && bytes % posted.size == 0 ? (uint64_t)(bytes / posted.size) : (uint64_t)INT64_MIN;
+}
+
+/* ---- statuses (mpi_requests.c) ---- */
+
+enum xs_mpi_ignore { XS_MPI_IGNORE_C, XS_MPI_IGNORE_F, XS_MPI_IGNORE_F08 };
+
+struct xs_mpi_came {
+	bool known;
+	int32_t source, tag;
+	int64_t bytes;
+};
+
+void xs_mpi_requests_find(void);
+/* Addresses that stand for no status, or no statuses. */
+bool xs_mpi_ignored(xs_word status, enum xs_mpi_ignore kind, bool many);
+int64_t xs_mpi_ask_bytes(const void *status);
+
+/* The status to call with: one of ours where the application wants none. */
+static inline xs_word xs_mpi_status(xs_word status, uint64_t *own, enum xs_mpi_ignore kind)
+{
+	if (kind == XS_MPI_IGNORE_C ? status != xs_mpi_abi.status_ignore : !xs_mpi_ignored(status, kind, false))
+		return status;
+	return (xs_word)own; /* a call that succeeds fills it in */
+}
+
+static inline struct xs_mpi_came xs_mpi_read_status(const void *status)
+{
+	const int32_t *word = status;
+	struct xs_mpi_came came = { .known = true };
+
+	if (xs_mpi_abi.status == XS_MPI_STATUS_MPICH) {
+		came.source = word[2];
+		came.tag = word[3];
+		came.bytes = (int64_t)((uint64_t)(uint32_t)word[0] | (uint64_t)((uint32_t)word[1] >> 1) << 32);
+	} else {
+		came.source = word[0];
+		came.tag = word[1];
+		came.bytes = xs_mpi_abi.status == XS_MPI_STATUS_OPEN ? *(const int64_t *)(word + 4) : xs_mpi_ask_bytes(status);
+	}
+	return came;
+}
+
+/* flag: something came. */
+static inline struct xs_mpi_came xs_mpi_came(const struct xs_mpi_call *call, const void *status, int32_t flag)
+{
+	return call->result || !flag ? (struct xs_mpi_came){ .known = false } : xs_mpi_read_status(status);
+}
+
+static inline uint64_t xs_mpi_transferred(const struct xs_mpi_call *call, const void *status, struct xs_mpi_amount posted)
+{
+	return call->result ? (uint64_t)posted.bytes : (uint64_t)xs_mpi_read_status(status).bytes;
+}
+
+/* ---- requests (mpi_requests.c) ---- */
+
+#define XS_MPI_FEW 16u
+
+/* What is completed by a call, as it was before. */
+struct xs_mpi_wait {
+	int32_t count;
+	bool fortran;
+	uint64_t *handles;
+	unsigned char *statuses; /* NULL: not known */
+	uint32_t step;           /* bytes of one status */
+	size_t taken[2];         /* bytes of handles and statuses that do not fit here */
+	uint64_t few[XS_MPI_FEW];
+	uint64_t few_statuses[XS_MPI_FEW * 4];
+};
+
+/* Returns the statuses to call with. */
+xs_word xs_mpi_wait_begin(struct xs_mpi_wait *wait, int32_t count, xs_word requests, xs_word statuses, bool many, enum xs_mpi_ignore kind,
+			  bool fortran);
+/* `done` of them are complete: those of the indices, or from the first on. */
+void xs_mpi_wait_end(struct xs_mpi_call *call, struct xs_mpi_wait *wait, int32_t done, const int32_t *indices);
+void xs_mpi_wait_one(struct xs_mpi_call *call, struct xs_mpi_wait *wait, int32_t flag, int32_t index);
+void xs_mpi_started(const struct xs_mpi_call *call, uint64_t request);
+void xs_mpi_started_all(const struct xs_mpi_call *call, int32_t count, const void *requests, bool fortran);
+
+/* A request or message of a communicator whose ranks are not those of MPI_COMM_WORLD, and whose source is not known yet. */
+void xs_mpi_note(uint64_t handle, struct xs_mpi_comm *comm);
+/* Its communicator, which is forgotten; MPI_COMM_WORLD's where nothing was noted. */
+struct xs_mpi_comm *xs_mpi_message(uint64_t handle);
+
+/* ---- functions that are not in every library (mpi_probe.c) ---- */
+
+struct xs_mpi_optional {
+	const char *name;
+	void *(*probe)(void);
+};
+extern const struct xs_mpi_optional xs_mpi_optional[];
+extern const uint32_t xs_mpi_optional_count;
 
 #endif

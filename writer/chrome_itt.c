@@ -266,6 +266,7 @@ struct xs_place xs_chrome_on_row(struct xs_process *process, uint32_t row, const
 {
 	static const char *const titles[XS_SPAN_COUNT] = {
 		[XS_SPAN_FRAME] = "Frames", [XS_SPAN_REGION] = "Regions", [XS_SPAN_OVERLAPPED] = "Overlapped tasks", [XS_SPAN_WAIT] = "Waits",
+		[XS_SPAN_REQUEST] = "MPI requests",
 	};
 	struct xs_row *found = row_of(process->chrome, row);
 	char title[1025];
@@ -286,6 +287,28 @@ struct xs_place xs_chrome_on_row(struct xs_process *process, uint32_t row, const
 		     xs_chrome_lane(process, &found->lanes, text, task->start, end,
 				    row == XS_SPAN_OVERLAPPED ? XS_FIT_APART : XS_FIT_NESTING),
 		     task, end, unfinished);
+}
+
+void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start, uint64_t end, const char *args, size_t length)
+{
+	struct xs_row *row = row_of(process->chrome, XS_SPAN_REQUEST);
+	uint32_t tid = row ? xs_chrome_lane(process, &row->lanes, "MPI requests", start, end, XS_FIT_APART) : 0;
+	size_t text_length;
+	const char *text;
+	char *o;
+
+	if (!tid)
+		return;
+	o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
+	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
+	o = xs_json_micros(o, start);
+	o = xs_json_micros(put(o, ",\"dur\":"), end > start ? end - start : 0);
+	o = put(o, ",\"args\":{");
+	memcpy(o, args, length);
+	o = put(o + length, "},\"cat\":\"mpi_request\",\"name\":\"");
+	text = xs_text_of(process->run, name, &text_length);
+	o = xs_json_escape(o, text, text_length);
+	finish(process->chrome, put(o, "\"},\n"));
 }
 
 struct xs_place xs_chrome_on_thread(struct xs_track *track, const struct xs_open *task, uint64_t end, bool displaced, bool unfinished)

@@ -1,10 +1,39 @@
 /*
- * What the records of MPI mean: a slice for each call, with its partners and sizes.
+ * What the records of MPI mean: a slice for each call, with its partners and sizes, and one for the work of each request, from the call
+ * that started it to the call that saw it complete.
+ *
+ * Requests are known by their handles, which libraries use again, and for several requests at once (MPICH has one handle for all sends that are
+ * complete at once). Threads may complete what others have started, and their rings are read one after the other.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "json.h"
 #include "writer.h"
+
+#define BUCKETS 4096u
+#define REQUESTS_MAX 65536u
+
+/* A request that was made, and its work; or a completion whose start is still to be read from another ring. */
+struct request {
+	struct request *next;
+	uint64_t handle, start, number;
+	uint32_t name;
+	uint32_t words;
+	bool persistent; /* made, not started */
+	bool is_end;     /* then `start` is its time */
+	bool receives;
+	uint64_t word[XS_MPI_WORDS];
+	uint64_t bytes; /* of an end */
+	int32_t peer, tag;
+};
+
+struct xs_requests {
+	struct request *bucket[BUCKETS];
+	struct request *spare;
+	uint64_t number; /* given out so far */
+	uint32_t count;
+};
 
 static char *put(char *o, const char *text)
 {
@@ -51,6 +80,11 @@ static char *put_half(char *o, const char *name, uint32_t half)
 	return (int32_t)half == XS_MPI_NOTHING ? o : put_signed(key(o, name), (int32_t)half);
 }
 
+static char *put_amount(char *o, const char *name, uint64_t value)
+{
+	return (int64_t)value == INT64_MIN ? o : put_signed(key(o, name), (int64_t)value);
+}
+
 /* One word of a call. */
 static char *put_word(char *o, enum xs_mpi_word word, uint64_t value)
 {
@@ -62,15 +96,15 @@ static char *put_word(char *o, enum xs_mpi_word word, uint64_t value)
 	case XS_MPI_PEER:
 		return put_half(put_half(o, "peer", low), "tag", high);
 	case XS_MPI_COUNT:
-		return put_signed(key(o, "count"), (int64_t)value);
+		return put_amount(o, "count", value);
 	case XS_MPI_BYTES:
-		return put_signed(key(o, "bytes"), (int64_t)value);
+		return put_amount(o, "bytes", value);
 	case XS_MPI_ROOT:
 		return put_half(put_half(o, "root", low), "seq", high);
 	case XS_MPI_RECV_PEER:
 		return put_half(put_half(o, "recv_peer", low), "recv_tag", high);
 	case XS_MPI_RECV_BYTES:
-		return put_signed(key(o, "recv_bytes"), (int64_t)value);
+		return put_amount(o, "recv_bytes", value);
 	case XS_MPI_NEW_COMM:
 		return put_identity(o, "new_comm", value);
 	case XS_MPI_WIN:
@@ -84,13 +118,301 @@ static char *put_word(char *o, enum xs_mpi_word word, uint64_t value)
 	}
 }
 
+/* The words as JSON members, each with a comma before it. */
+static char *put_words(char *o, uint32_t words, const uint64_t *value)
+{
+	for (uint32_t word = 0; word < XS_MPI_WORDS; word++)
+		if (words & 1u << word)
+			o = put_word(o, word, value[word]);
+	return o;
+}
+
+#define ARGS_ROOM (XS_MPI_WORDS * 96 + 128)
+
+/* ---- requests ---- */
+
+static struct request **bucket_of(struct xs_requests *requests, uint64_t handle)
+{
+	return &requests->bucket[(handle * 0x9e3779b97f4a7c15ull >> 40) % BUCKETS];
+}
+
+static struct request *new_request(struct xs_process *process, uint64_t handle)
+{
+	struct xs_requests *requests = process->requests;
+	struct request *request;
+
+	if (!requests)
+		requests = process->requests = calloc(1, sizeof(*requests));
+	if (!requests || requests->count >= REQUESTS_MAX) {
+		process->unmatched++;
+		return NULL;
+	}
+	request = requests->spare;
+	if (request)
+		requests->spare = request->next;
+	else
+		request = malloc(sizeof(*request));
+	if (!request)
+		return NULL;
+	memset(request, 0, sizeof(*request));
+	request->handle = handle;
+	return request;
+}
+
+static void drop(struct xs_process *process, struct request *request)
+{
+	request->next = process->requests->spare;
+	process->requests->spare = request;
+}
+
+static void put_in(struct xs_process *process, struct request *request)
+{
+	struct request **bucket = bucket_of(process->requests, request->handle);
+
+	request->next = *bucket;
+	*bucket = request;
+	process->requests->count++;
+}
+
+static void take_out(struct xs_process *process, struct request **link)
+{
+	*link = (*link)->next;
+	process->requests->count--;
+}
+
+/* Work that was started: the latest before `ns`. */
+static struct request **find_open(struct xs_process *process, uint64_t handle, uint64_t ns)
+{
+	struct request **best = NULL;
+
+	if (!process->requests)
+		return NULL;
+	for (struct request **link = bucket_of(process->requests, handle); *link; link = &(*link)->next)
+		if ((*link)->handle == handle && !(*link)->is_end && !(*link)->persistent && (*link)->start <= ns &&
+		    (!best || (*link)->start > (*best)->start))
+			best = link;
+	return best;
+}
+
+/* A completion: the earliest from `ns` on. */
+static struct request **find_end(struct xs_process *process, uint64_t handle, uint64_t ns)
+{
+	struct request **best = NULL;
+
+	for (struct request **link = bucket_of(process->requests, handle); *link; link = &(*link)->next)
+		if ((*link)->handle == handle && (*link)->is_end && (*link)->start >= ns && (!best || (*link)->start < (*best)->start))
+			best = link;
+	return best;
+}
+
+static struct request **find_persistent(struct xs_process *process, uint64_t handle)
+{
+	if (!process->requests)
+		return NULL;
+	for (struct request **link = bucket_of(process->requests, handle); *link; link = &(*link)->next)
+		if ((*link)->handle == handle && (*link)->persistent)
+			return link;
+	return NULL;
+}
+
+static void set_half(struct request *request, enum xs_mpi_word word, int32_t peer, int32_t tag)
+{
+	uint32_t low = (uint32_t)request->word[word], high = (uint32_t)(request->word[word] >> 32);
+
+	if ((int32_t)low == XS_MPI_NOTHING)
+		low = (uint32_t)peer;
+	if ((int32_t)high == XS_MPI_NOTHING)
+		high = (uint32_t)tag;
+	request->word[word] = low | (uint64_t)high << 32;
+}
+
+/* What a status told of a receive. */
+static void complete(struct request *request, const struct request *end)
+{
+	bool both = request->words & 1u << XS_MPI_RECV_PEER;
+
+	if (!request->receives || end->bytes == UINT64_MAX)
+		return;
+	set_half(request, both ? XS_MPI_RECV_PEER : XS_MPI_PEER, end->peer, end->tag);
+	if (both) {
+		request->words |= 1u << XS_MPI_RECV_BYTES;
+		request->word[XS_MPI_RECV_BYTES] = end->bytes;
+	} else {
+		uint64_t posted = request->word[XS_MPI_BYTES], count = request->word[XS_MPI_COUNT];
+
+		/* so many elements as the bytes are; of a part of one nothing can be said */
+		if ((int64_t)posted > 0 && count && posted % count == 0)
+			request->word[XS_MPI_COUNT] = end->bytes % (posted / count) ? (uint64_t)INT64_MIN : end->bytes / (posted / count);
+		request->word[XS_MPI_BYTES] = end->bytes;
+	}
+}
+
+static void show(struct xs_process *process, struct request *request, uint64_t end, bool unfinished)
+{
+	char args[ARGS_ROOM], *o = args;
+
+	if (process->chrome) {
+		o = put_words(o, request->words & ~(1u << XS_MPI_REQUEST), request->word);
+		o = xs_json_uint(key(o, "request"), request->number);
+		if (unfinished)
+			o = put(o, ",\"unfinished\":true");
+		xs_chrome_request(process, request->name, request->start, end, args + 1, (size_t)(o - args) - 1);
+	}
+	drop(process, request);
+}
+
+static void open_request(struct xs_process *process, struct request *request)
+{
+	struct request **link = find_end(process, request->handle, request->start), *end;
+
+	if (!link) {
+		put_in(process, request);
+		return;
+	}
+	end = *link;
+	take_out(process, link);
+	complete(request, end);
+	show(process, request, end->start, false);
+	drop(process, end);
+}
+
+/* A call that made a request; its number. */
+static uint64_t made(struct xs_process *process, const struct xs_mpi_record *record, const uint64_t *word, uint32_t name, uint64_t start)
+{
+	size_t length;
+	const char *text = xs_text_of(process->run, name, &length);
+	struct request *request = new_request(process, word[XS_MPI_REQUEST]), **link;
+	uint64_t number;
+
+	if (!request)
+		return 0;
+	request->start = start;
+	request->name = name;
+	request->words = record->words & ((1u << XS_MPI_WORDS) - 1);
+	memcpy(request->word, word, sizeof(request->word));
+	request->receives = strstr(text, "recv") || strstr(text, "Recv_init");
+	request->persistent = strstr(text, "_init");
+	request->number = number = ++process->requests->number;
+	if (!request->persistent) {
+		open_request(process, request);
+		return number;
+	}
+	link = find_persistent(process, request->handle);
+	if (link) {
+		/* it was freed by somebody whom we did not see */
+		struct request *old = *link;
+
+		take_out(process, link);
+		drop(process, old);
+	}
+	put_in(process, request);
+	return number;
+}
+
+static void read_request(struct xs_track *track, const struct xs_mpi_request_record *record, uint64_t ns)
+{
+	struct xs_process *process = track->process;
+	struct request **link, *request;
+
+	if (record->event.kind == XS_MPI_START) {
+		link = find_persistent(process, record->request);
+		request = link ? new_request(process, record->request) : NULL;
+		if (!request)
+			return;
+		*request = **link;
+		request->persistent = false;
+		request->start = ns;
+		open_request(process, request);
+		return;
+	}
+	link = find_open(process, record->request, ns);
+	/* with one ring, what has not begun by now never will: it began while nothing was recorded */
+	if (!link && process->track_count < 2)
+		return;
+	request = new_request(process, record->request);
+	if (!request)
+		return;
+	request->is_end = true;
+	request->start = ns;
+	request->bytes = record->bytes;
+	request->peer = record->peer;
+	request->tag = record->tag;
+	if (link) {
+		struct request *begin = *link;
+
+		take_out(process, link);
+		complete(begin, request);
+		show(process, begin, ns, false);
+		drop(process, request);
+	} else {
+		put_in(process, request);
+	}
+}
+
+void xs_mpi_finish(struct xs_process *process, uint64_t end)
+{
+	struct xs_requests *requests = process->requests;
+
+	for (uint32_t i = 0; requests && i < BUCKETS; i++)
+		while (requests->bucket[i]) {
+			struct request *request = requests->bucket[i];
+
+			take_out(process, &requests->bucket[i]);
+			if (request->is_end || request->persistent)
+				drop(process, request);
+			else
+				show(process, request, end > request->start ? end : request->start, true);
+			if (process->chrome && xs_output_full(process->out))
+				(void)xs_output_flush(process->out);
+		}
+	while (requests && requests->spare) {
+		struct request *request = requests->spare;
+
+		requests->spare = request->next;
+		free(request);
+	}
+	free(requests);
+	process->requests = NULL;
+}
+
+/* ---- calls ---- */
+
+/* MPI_Request_free: nobody will see the end of the work. */
+static void freed(struct xs_process *process, uint64_t handle, uint64_t ns)
+{
+	struct request **link = find_open(process, handle, ns), *request;
+
+	if (link) {
+		request = *link;
+		take_out(process, link);
+		show(process, request, ns, true);
+	}
+	link = find_persistent(process, handle);
+	if (link) {
+		request = *link;
+		take_out(process, link);
+		drop(process, request);
+	}
+}
+
+/* The number of the request that a call names by its handle; 0: not known. */
+static uint64_t number_of(struct xs_process *process, uint64_t handle, uint64_t ns)
+{
+	struct request **link = find_open(process, handle, ns);
+
+	if (!link)
+		link = find_persistent(process, handle);
+	return link ? (*link)->number : 0;
+}
+
 static void read_call(struct xs_track *track, const struct xs_mpi_record *record, uint32_t size, uint64_t start)
 {
 	struct xs_process *process = track->process;
-	uint64_t end = xs_process_ns(process, record->event.tick + record->duration), off;
+	uint64_t end = xs_process_ns(process, record->event.tick + record->duration), off, word[XS_MPI_WORDS], number = 0;
 	uint32_t name = xs_function_id(record->event.source, record->event.name);
-	uint32_t words = (size - (uint32_t)sizeof(*record)) / 8, at = 0;
-	char args[XS_MPI_WORDS * 96 + 32], *o = args;
+	uint32_t count = (size - (uint32_t)sizeof(*record)) / 8, at = 0, words = 0;
+	char args[ARGS_ROOM], *o = args;
+	size_t length;
 
 	if (end < start)
 		end = start;
@@ -100,13 +422,26 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 		end = off > start ? off : start;
 		o = put(o, ",\"unfinished\":true");
 	}
-	for (uint32_t word = 0; word < XS_MPI_WORDS; word++)
-		if (record->words & 1u << word && at < words)
-			o = put_word(o, word, record->word[at++]);
+	for (uint32_t i = 0; i < XS_MPI_WORDS; i++)
+		if (record->words & 1u << i && at < count) {
+			word[i] = record->word[at++];
+			words |= 1u << i;
+		}
+	if (words & 1u << XS_MPI_REQUEST && !record->result) {
+		if (record->words & XS_MPI_MAKES)
+			number = made(process, record, word, name, start);
+		else
+			number = number_of(process, word[XS_MPI_REQUEST], end);
+	}
+	o = put_words(o, words & ~(1u << XS_MPI_REQUEST), word);
+	if (number)
+		o = xs_json_uint(key(o, "request"), number);
 	if (record->result)
 		o = put_signed(key(o, "result"), record->result);
 	if (process->chrome)
 		xs_chrome_mpi(track, name, start, end, args + 1, o > args ? (size_t)(o - args) - 1 : 0);
+	if (words == 1u << XS_MPI_REQUEST && !record->result && !strcmp(xs_text_of(process->run, name, &length), "MPI_Request_free"))
+		freed(process, word[XS_MPI_REQUEST], end);
 	track->last_ns = end;
 }
 
@@ -116,4 +451,6 @@ void xs_mpi_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 
 	if (event->kind == XS_MPI && size >= sizeof(struct xs_mpi_record))
 		read_call(track, (const struct xs_mpi_record *)event, size, ns);
+	else if (event->kind != XS_MPI && size >= sizeof(struct xs_mpi_request_record))
+		read_request(track, (const struct xs_mpi_request_record *)event, ns);
 }

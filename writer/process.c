@@ -188,6 +188,7 @@ static void finish_tracks(struct xs_process *process)
 	for (uint32_t i = 0; i < process->track_count; i++)
 		finish_track(process->tracks[i], now);
 	xs_itt_finish(process, now);
+	xs_mpi_finish(process, now);
 	lost = process->lost += atomic_load(&process->file->lost_no_ring);
 	process->host_ns = now - xs_process_ns(process, process->file->join_tick);
 	xs_process_commit(process);
@@ -337,6 +338,7 @@ static void forget_open(struct xs_process *process)
 			xs_extra_drop(process, &track->open[--track->depth]);
 	}
 	xs_itt_finish(process, 0);
+	xs_mpi_finish(process, 0);
 }
 
 void xs_process_free(struct xs_process *process)

@@ -183,6 +183,7 @@ struct xs_process {
 	struct xs_names names;
 	struct xs_keyed *keyed;     /* itt.c: spans that are open, and ends that came first; NULL: none yet */
 	struct xs_flows *flows;     /* flows.c */
+	struct xs_requests *requests; /* mpi.c */
 	struct xs_extra *spare;     /* unused ones */
 	uint64_t selves;            /* given out so far, see struct xs_extra */
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
@@ -301,6 +302,8 @@ void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, ui
 void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end);
 /* An MPI call; args: `length` bytes of JSON members, or none. */
 void xs_chrome_mpi(struct xs_track *track, uint32_t name, uint64_t start, uint64_t end, const char *args, size_t length);
+/* The work of a request, on a row of such work. */
+void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start, uint64_t end, const char *args, size_t length);
 void xs_chrome_device(struct xs_process *process, const struct xs_work *work);
 void xs_chrome_close(struct xs_process *process, enum xs_end end, int status);
 
@@ -339,6 +342,8 @@ void xs_itt_finish(struct xs_process *process, uint64_t end);
 /* ---- mpi.c: MPI calls and the work of requests ---- */
 
 void xs_mpi_read(struct xs_track *track, const struct xs_event *event, uint32_t size);
+/* The process has ended: requests that are open. */
+void xs_mpi_finish(struct xs_process *process, uint64_t end);
 
 /* ---- flows.c: arrows between tasks that are named by their ids ---- */
 

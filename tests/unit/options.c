@@ -383,7 +383,7 @@ static void nearest(void)
 			bad(line, wanted);
 		}
 	}
-	bad("--chrome-mpi-loging", "unknown option --chrome-mpi-logging; did you mean --chrome-");
+	bad("--chrome-mpi-loging", "unknown option --chrome-mpi-loging; did you mean --chrome-");
 	bad("--qqqqqqqqqqqqqqqqqqqqqq", "see xstrace --help");
 	bad("--=", "unknown option --");
 	bad("--qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq",
