@@ -76,7 +76,7 @@ struct request {
 	const struct xm_function *function;
 	uint64_t number; /* of the request */
 	uint32_t input;
-	bool open, has_k;
+	bool open, has_k, is_used;
 };
 
 struct xm_mpi {
@@ -106,6 +106,7 @@ struct call {
 	uint64_t comm, seq, request;
 	int64_t peer, tag, bytes, root, recv_peer, recv_tag, recv_bytes;
 	bool has_seq, has_request;
+	bool is_work; /* no call: what lies between the call that began a request and its completion */
 	struct xm_text requests;
 };
 
@@ -233,6 +234,7 @@ static bool parse(const struct xm_event *event, struct call *call)
 		return false;
 	memset(call, 0, sizeof(*call));
 	call->function = &others;
+	call->is_work = xm_is(event->cat, "\"mpi_request\"");
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		if (strlen(functions[i].name) == length - 4 && !memcmp(name + 4, functions[i].name, length - 4))
 			call->function = &functions[i];
@@ -386,12 +388,13 @@ static void post(struct xm_mpi *mpi, const struct call *call, const struct xm_en
 	struct request *request = place_of(mpi, call->request, end->input->index);
 	struct channel *channel;
 
-	if (!call->has_request)
+	/* its completion may have been read before */
+	if (!call->has_request || (request->is_used && request->number == call->request && request->input == end->input->index))
 		return;
 	mpi->dropped += request->open;
 	*request = (struct request){ .key = { call->comm, (int32_t)call->peer, end->rank, (int32_t)call->tag, 0 },
 				     .bytes = call->bytes, .function = call->function, .number = call->request,
-				     .input = end->input->index, .open = true };
+				     .input = end->input->index, .open = true, .is_used = true };
 	if (call->peer < 0 || call->tag < 0)
 		return;
 	channel = channel_of(mpi, &request->key);
@@ -406,7 +409,13 @@ static void complete_one(struct xm_mpi *mpi, const struct call *call, uint64_t n
 	struct request *request = place_of(mpi, number, end->input->index);
 	struct channel *channel;
 
-	if (!request->open || request->number != number || request->input != end->input->index)
+	if (!request->is_used || request->number != number || request->input != end->input->index) {
+		if (!call->is_work)
+			return;
+		/* all that is wanted stands in the work itself */
+		post(mpi, call, end);
+	}
+	if (!request->open)
 		return;
 	request->open = false;
 	if (!request->has_k) {
@@ -422,7 +431,7 @@ static void complete_one(struct xm_mpi *mpi, const struct call *call, uint64_t n
 		request->k = channel->received++;
 	}
 	end->bytes = call->bytes >= 0 ? call->bytes : request->bytes;
-	one_end(mpi, &request->key, false, request->k, request->function, end);
+	one_end(mpi, &request->key, false, request->k, call->function, end);
 }
 
 static void complete(struct xm_mpi *mpi, const struct call *call, struct xm_end *end)
@@ -539,6 +548,11 @@ void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_eve
 	if (event->ph.p[1] != 'X' || input->rank < 0 || !parse(event, &call))
 		return;
 	end.tid = xm_tid(input, process, event->tid);
+	if (call.is_work) {
+		if (call.function->role == XM_IRECEIVE && call.has_request)
+			complete_one(mpi, &call, call.request, &end);
+		return;
+	}
 	if (mpi->sink.call) {
 		end.bytes = call.bytes;
 		mpi->sink.call(mpi->sink.user, call.comm, call.function, &end);

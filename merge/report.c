@@ -114,7 +114,8 @@ void xm_report_message(struct xm_report *report, uint64_t comm, const struct xm_
 	uint32_t index;
 	struct row *row;
 
-	if (from->start > to->start && (row = row_of(report, comm, receive, &index))) {
+	/* who posted a receive in time does something else meanwhile */
+	if (receive->role != XM_IRECEIVE && from->start > to->start && (row = row_of(report, comm, receive, &index))) {
 		row->late_senders++;
 		waited(report, row, index, to->rank, from->rank, (from->start < to->end ? from->start : to->end) - to->start);
 	}
