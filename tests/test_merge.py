@@ -681,7 +681,7 @@ def test_a_full_disk_is_said(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     with mounted(disk, "size=256k"):
-        result = merge("-o", disk / "all.json", *paths, cwd=tmp_path, status=1)
+        result = merge("-o", disk / "all.json", *paths, cwd=tmp_path, status=125)
         assert "No space left" in result.stderr and "all.json" in result.stderr
         assert len(result.stderr.splitlines()) <= 3
         with open_trace(disk / "all.json") as trace:
