@@ -406,7 +406,7 @@ static void keep(struct xs_ze_work *work, uint64_t duration)
 
 ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 {
-	uint8_t flags = XS_FLAG_ENQUEUE | (result ? XS_FLAG_FAILED : 0);
+	uint8_t flags = XS_FLAG_ENQUEUE | xs_ze_failed(result);
 	uint64_t duration;
 
 	if (!work->node) {

@@ -27,6 +27,12 @@ void xs_ze_wrap(uint32_t number, uint32_t version, void *entries, bool all, bool
 /* Generated: the wrapper of an extension function found at `real`, or `real`. */
 void *xs_ze_wrap_extension(const char *name, void *real, bool all);
 
+/* The record's flag. To ask whether something is ready and to hear that it is not is no failure. */
+static inline uint8_t xs_ze_failed(ze_result_t result)
+{
+	return result && result != ZE_RESULT_NOT_READY ? XS_FLAG_FAILED : 0;
+}
+
 /* ---- level_zero_work.c: a call that puts work on a device ---- */
 
 struct xs_ze_work {

@@ -2,14 +2,10 @@
 
 import collections
 import itertools
-import os
 import re
-import shutil
 import signal
-import subprocess
 
 import pytest
-from conftest import BUILD
 from gpu_log import DRIVER, SoftGPU
 
 pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
@@ -125,13 +121,13 @@ def test_executed_again_without_waiting(xstrace, tmp_path):
 
 
 def test_wrap_of_the_kernel_clock(xstrace, tmp_path):
-    gpu = SoftGPU(tmp_path, FIRST_TICK=2**32 - 20000, BITS=32, DURATION_NS="spin=2000000")
-    args = ["--list", "immediate", "--kernel", "spin", "--kernels", 5, "--us", 1]
+    gpu = SoftGPU(tmp_path, FIRST_TICK=2**32 - 4000000, BITS=32, DURATION_NS="spin=2000000")
+    args = ["--list", "immediate", "--in-order", "--kernel", "spin", "--kernels", 150, "--us", 1]
     run = xstrace(KERNELS, "ze_matrix", args, env=gpu.env)
     check(run, gpu)
     assert gpu.kernels[0].start < 2**32 < gpu.kernels[-1].end
     ends = sorted(one.end for one in run.trace.device)
-    assert ends[-1] - ends[0] < 10**9  # and not the period of the clock, 223 s
+    assert ends[-1] - ends[0] < 10**10  # and not the period of the clock, 223 s
 
 
 @pytest.mark.parametrize("ppm", [300, -300])
@@ -147,7 +143,7 @@ def test_drift(xstrace, tmp_path, ppm):
     assert len(work) == len(gpu.kernels) == 400
     assert max(offsets) - min(offsets) < 20000
     for ours, theirs in zip(work, gpu.kernels):
-        assert abs((ours.end - ours.start) - (theirs.end_ns - theirs.start_ns)) < 3000
+        assert abs((ours.end - ours.start) - (theirs.end_ns - theirs.start_ns)) < 3000 + (ours.end - ours.start) * 4e-4
 
 
 def place(trace, slice):

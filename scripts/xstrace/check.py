@@ -132,7 +132,8 @@ class Checker:
         self.events = 0
         self.problems = Problems()
         self.notes = []
-        self._limit = 2 * DAY_NS if trace.ours else FOREVER_NS
+        is_run = trace.ours and trace.metadata.get("tool") == "xstrace"
+        self._limit = 2 * DAY_NS if is_run else FOREVER_NS
         self._tracks = {}
         self._track_list = []
         self._names = {}

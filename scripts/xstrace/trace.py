@@ -84,7 +84,7 @@ class Trace:
     - metadata: dict, header["metadata"] or {},
     - base_ns: int or None, header["baseTimeNanoseconds"]: when ts is 0, since the Unix epoch,
     - display_time_unit: str or None,
-    - ours: bool, metadata says that xstrace wrote this.
+    - ours: bool, metadata says that xstrace (or xstrace-merge) wrote this.
     Known when the iteration has ended:
     - header: also the members behind the events (older files of Kineto have them there),
     - other: dict or None, the member otherData,
@@ -134,7 +134,7 @@ class Trace:
 
     @property
     def ours(self):
-        return self.metadata.get("tool") == "xstrace"
+        return self.metadata.get("tool") in ("xstrace", "xstrace-merge")
 
     def __iter__(self):
         return self._events

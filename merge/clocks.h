@@ -1,0 +1,45 @@
+/*
+ * One true time out of the clocks of several hosts.
+ *
+ * A message that left at s (by the sender's clock) and had arrived at r (by the receiver's) bounds how far the two clocks are apart,
+ * from one side; messages the other way bound it from the other. Offset and drift of each clock are chosen between these bounds, so
+ * that no message arrives before it was sent, and half of what the bounds leave is the error that can remain.
+ */
+#ifndef XM_CLOCKS_H
+#define XM_CLOCKS_H
+
+#include "merge.h"
+
+struct xm_clock {
+	double drift;    /* true time = t + offset + drift * (t - start) */
+	int64_t offset, start;
+	int64_t error;   /* ns, XM_NO_TIME: unknown, nothing bounds it from both sides */
+	bool is_tied, is_sampled;
+	uint32_t root;   /* the clock that messages tie it to; itself: the one that was left as it is */
+	uint64_t violated; /* ns by which messages still arrive too early: the clock did not run evenly */
+};
+
+struct xm_clocks;
+
+struct xm_clocks *xm_clocks_create(uint32_t inputs);
+/* Something that left `from` at `sent` cannot have been seen by `to` before `seen`, each by its own clock. */
+void xm_clocks_message(struct xm_clocks *clocks, uint32_t from, int64_t sent, uint32_t to, int64_t seen);
+/* Something was over for both at about the same time. */
+void xm_clocks_together(struct xm_clocks *clocks, uint32_t a, int64_t a_time, uint32_t b, int64_t b_time);
+/*
+ * Solves: inputs of a host get one clock unless messages between them contradict, and input->clock is set. Without `sync` all clocks stay
+ * as they are. 0 or -ENOMEM.
+ */
+int xm_clocks_solve(struct xm_clocks *clocks, struct xm_merge *merge, bool sync);
+const struct xm_clock *xm_clocks_of(const struct xm_clocks *clocks, const struct xm_input *input);
+void xm_clocks_free(struct xm_clocks *clocks);
+
+/* Monotone. */
+static inline int64_t xm_true_time(const struct xm_clock *clock, int64_t time)
+{
+	int64_t result = time + clock->offset;
+
+	return clock->drift == 0 ? result : result + (int64_t)__builtin_floor(clock->drift * (double)(time - clock->start) + 0.5);
+}
+
+#endif

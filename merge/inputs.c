@@ -1,0 +1,554 @@
+/*
+ * The inputs: finding them, what they say of themselves, and their places in the output.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "merge.h"
+
+#define FIRST_OWN_PID 3000000000u /* above pids, and above the devices' that xstrace makes */
+#define LONGEST_NAME 1024
+#define IN_CALLS 65536 /* bytes kept of one input's threads */
+
+void xm_say(const char *format, ...)
+{
+	char line[4096];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	for (char *p = line; *p; p++) /* a path may hold anything */
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '?';
+	fprintf(stderr, "%s\n", line);
+}
+
+static int add(struct xm_merge *merge, const char *path)
+{
+	struct xm_input *grown, *input;
+
+	if (!(merge->count & (merge->count + 1)) || !merge->inputs) {
+		grown = realloc(merge->inputs, 2 * (merge->count + 1) * sizeof(*grown));
+		if (!grown)
+			return -1;
+		merge->inputs = grown;
+	}
+	input = &merge->inputs[merge->count++];
+	memset(input, 0, sizeof(*input));
+	input->index = merge->count - 1;
+	input->path = strdup(path);
+	input->rank = input->world_size = input->pid = input->ppid = input->status = input->lost = input->clock_error = -1;
+	input->first = INT64_MAX;
+	input->last = INT64_MIN;
+	xm_map_init(&input->pids, XM_PROCESSES, 16u << 20);
+	xm_map_init(&input->tids, 1u << 20, 64u << 20);
+	return input->path ? 0 : -1;
+}
+
+static bool ends_with(const char *name, const char *suffix)
+{
+	size_t n = strlen(name), m = strlen(suffix);
+
+	return n > m && !strcmp(name + n - m, suffix);
+}
+
+static bool is_trace_name(const char *name)
+{
+	return name[0] != '.' && (ends_with(name, ".json") || ends_with(name, ".json.zst") || ends_with(name, ".json.gz"));
+}
+
+/* The traces in a directory and below it; depth: links can make rings. */
+static int add_directory(struct xm_merge *merge, const char *path, unsigned depth, uint32_t *found)
+{
+	int length = (int)strlen(path);
+	struct dirent **entries;
+	int n = scandir(path, &entries, NULL, alphasort), result = 0;
+	char **names;
+
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	if (n < 0) {
+		xm_say("xstrace-merge: %s: %s", path, strerror(errno));
+		return -1;
+	}
+	names = calloc((size_t)n + 1, sizeof(*names));
+	for (int i = 0, k = 0; i < n; i++) {
+		if (names && entries[i]->d_name[0] != '.')
+			if (asprintf(&names[k++], "%.*s/%s", length, path, entries[i]->d_name) < 0)
+				names[--k] = NULL;
+		free(entries[i]);
+	}
+	free(entries);
+	for (char **name = names; name && *name; name++) {
+		struct stat st;
+
+		if (!stat(*name, &st)) {
+			if (S_ISDIR(st.st_mode) && depth < 16) {
+				result |= add_directory(merge, *name, depth + 1, found);
+			} else if (S_ISREG(st.st_mode) && is_trace_name(*name)) {
+				result |= add(merge, *name);
+				(*found)++;
+			}
+		}
+		free(*name);
+	}
+	free(names);
+	return result;
+}
+
+int xm_add_path(struct xm_merge *merge, const char *path)
+{
+	uint32_t found = 0;
+	struct stat st;
+	int result;
+
+	if (stat(path, &st) < 0) {
+		xm_say("xstrace-merge: %s: %s", path, strerror(errno));
+		return -1;
+	}
+	if (!S_ISDIR(st.st_mode))
+		return add(merge, path);
+	result = add_directory(merge, path, 0, &found);
+	if (!result && !found) {
+		xm_say("xstrace-merge: %s: no traces (.json, .json.zst, .json.gz) in this directory", path);
+		result = -1;
+	}
+	return result;
+}
+
+/* ---- what an input says of itself ---- */
+
+static void take_number(struct xm_text object, const char *name, int64_t *field)
+{
+	int64_t value;
+
+	if (xm_integer(xm_find(object, name), &value))
+		*field = value;
+}
+
+static void take_text(struct xm_text object, const char *name, char *field, size_t room)
+{
+	struct xm_text value = xm_find(object, name);
+
+	if (xm_is_string(value))
+		(void)xm_unescape(value, field, room);
+}
+
+/* The threads that were inside a call at the end, as they stand there. */
+static void take_threads(struct xm_input *input, struct xm_text threads)
+{
+	struct xm_text thread;
+	const char *p = xm_first(threads);
+	size_t length = 0;
+
+	if (threads.n < 2 || threads.p[0] != '[')
+		return;
+	while (xm_element(&p, threads.p + threads.n, &thread)) {
+		if (!xm_find(thread, "in_call").p || length + thread.n + 2 > IN_CALLS)
+			continue;
+		if (!input->in_calls)
+			input->in_calls = malloc(IN_CALLS);
+		if (!input->in_calls)
+			return;
+		input->in_calls[length] = length ? ',' : '[';
+		length++;
+		memcpy(input->in_calls + length, thread.p, thread.n);
+		length += thread.n;
+		input->in_calls[length] = '\0';
+	}
+	for (char *c = input->in_calls; c && *c; c++) /* strings hold no raw newline */
+		if (*c == '\n' || *c == '\r')
+			*c = ' ';
+	if (input->in_calls)
+		strcpy(input->in_calls + length, "]");
+}
+
+static void take_member(void *user, struct xm_text key, struct xm_text value)
+{
+	struct xm_input *input = user;
+	int64_t number;
+
+	if (xm_is(key, "baseTimeNanoseconds")) {
+		if (xm_integer(value, &number) && number >= 0 && number < (int64_t)1 << 61)
+			input->base = number;
+	} else if (xm_is(key, "metadata")) {
+		take_text(value, "tool", input->tool, sizeof(input->tool));
+		take_text(value, "host", input->host, sizeof(input->host));
+		take_text(value, "run", input->run, sizeof(input->run));
+		take_number(value, "rank", &input->rank);
+		take_number(value, "world_size", &input->world_size);
+		take_number(value, "pid", &input->pid);
+		take_number(value, "ppid", &input->ppid);
+	} else if (xm_is(key, "otherData")) {
+		take_text(value, "end", input->end, sizeof(input->end));
+		take_number(value, "status", &input->status);
+		take_number(value, "lost", &input->lost);
+		take_number(value, "clock_error_ns", &input->clock_error);
+		take_threads(input, xm_find(value, "threads"));
+	} else if (xm_is(key, "distributedInfo")) {
+		take_number(value, "rank", &input->rank);
+		take_number(value, "world_size", &input->world_size);
+	} else if (xm_is(key, "schemaVersion") && !input->tool[0]) {
+		strcpy(input->tool, "Kineto");
+	} else if (xm_is(key, "hostname") || xm_is(key, "host_name")) {
+		if (xm_is_string(value))
+			(void)xm_unescape(value, input->host, sizeof(input->host));
+	}
+}
+
+/* "RANK 3 HOST<node7>", as unitrace calls its processes. */
+static void take_process_name(struct xm_input *input, const char *name)
+{
+	const char *host = strstr(name, "HOST<"), *end;
+	unsigned rank;
+
+	if (input->rank < 0 && sscanf(name, "RANK %u ", &rank) == 1)
+		input->rank = rank;
+	if (!host || input->host[0] || !(end = strchr(host, '>')) || (size_t)(end - host - 5) >= sizeof(input->host))
+		return;
+	memcpy(input->host, host + 5, (size_t)(end - host - 5));
+	if (!input->tool[0])
+		strcpy(input->tool, "unitrace");
+}
+
+static void keep(char **field, struct xm_text string)
+{
+	if (!xm_is_string(string) || string.n > LONGEST_NAME)
+		return;
+	free(*field);
+	*field = strndup(string.p, string.n);
+}
+
+static void first_look(struct xm_input *input, const struct xm_event *event, struct xm_process *process, int64_t start, int64_t end)
+{
+	int64_t id, tid = xm_tid(input, process, event->tid);
+	char text[LONGEST_NAME];
+
+	switch (event->ph.p[1]) {
+	case 'M':
+		if (xm_is(event->name, "\"process_name\"")) {
+			keep(&process->name, xm_find(event->args, "name"));
+			(void)xm_unescape(xm_find(event->args, "name"), text, sizeof(text));
+			take_process_name(input, text);
+			process->is_device |= strstr(text, "DEVICE<") != NULL;
+		} else if (xm_is(event->name, "\"process_labels\"")) {
+			keep(&process->labels, xm_find(event->args, "labels"));
+		}
+		return;
+	case 'X':
+		if (process->first_start == XM_NO_TIME || start < process->first_start ||
+		    (start == process->first_start && end > process->first_end)) {
+			process->first_start = start;
+			process->first_end = end;
+			process->first_tid = tid;
+		}
+		break;
+	case 's':
+	case 't':
+	case 'f':
+		if (!xm_integer(event->id, &id) || id < 0) {
+			input->has_odd_ids = true;
+		} else {
+			input->id_low = input->has_ids && input->id_low < id ? input->id_low : id;
+			input->id_high = input->has_ids && input->id_high > id ? input->id_high : id;
+			input->has_ids = true;
+		}
+		break;
+	}
+	if (start != XM_NO_TIME) {
+		input->first = start < input->first ? start : input->first;
+		input->last = end > input->last ? end : input->last;
+	}
+}
+
+/* ---- walking ---- */
+
+static struct xm_process *process_of(struct xm_input *input, struct xm_text pid)
+{
+	uint32_t index;
+
+	if (pid.n && pid.n == input->last_pid_length && !memcmp(pid.p, input->last_pid, pid.n))
+		return &input->processes[input->last_process];
+	if (!pid.n)
+		return NULL;
+	index = xm_map_add(&input->pids, pid.p, pid.n);
+	if (index == XM_NONE)
+		return NULL;
+	if (index >= input->process_room) {
+		uint32_t room = input->process_room ? 2 * input->process_room : 4;
+		struct xm_process *grown = realloc(input->processes, room * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		memset(grown + input->process_room, 0, (room - input->process_room) * sizeof(*grown));
+		for (uint32_t i = input->process_room; i < room; i++)
+			grown[i].first_start = XM_NO_TIME;
+		input->processes = grown;
+		input->process_room = room;
+	}
+	input->processes[index].is_number = xm_integer(pid, &input->processes[index].pid);
+	if (pid.n <= sizeof(input->last_pid)) {
+		memcpy(input->last_pid, pid.p, pid.n);
+		input->last_pid_length = pid.n;
+		input->last_process = index;
+	}
+	return &input->processes[index];
+}
+
+int64_t xm_tid(struct xm_input *input, const struct xm_process *process, struct xm_text tid)
+{
+	char key[256];
+	uint32_t index = (uint32_t)(process - input->processes);
+	int64_t number;
+
+	if (xm_integer(tid, &number) && number >= 0 && number < (int64_t)1 << 32)
+		return number;
+	if (!tid.n || tid.n > sizeof(key) - sizeof(index))
+		return XM_NO_TIME;
+	memcpy(key, &index, sizeof(index));
+	memcpy(key + sizeof(index), tid.p, tid.n);
+	index = xm_map_add(&input->tids, key, sizeof(index) + tid.n);
+	return index == XM_NONE ? XM_NO_TIME : XM_OWN_TID + (int64_t)index;
+}
+
+/* Is the event one that has a place in the output? Finds its times. */
+static bool fit(const struct xm_input *input, const struct xm_event *event, int64_t *start, int64_t *end)
+{
+	int64_t ts, dur = 0;
+	char phase;
+
+	*start = *end = XM_NO_TIME;
+	if (event->ph.n != 3 || event->ph.p[0] != '"')
+		return false;
+	phase = event->ph.p[1];
+	if (phase == 'M')
+		return event->name.n;
+	if (!xm_nanoseconds(event->ts, &ts) || (event->dur.n && !xm_nanoseconds(event->dur, &dur)) || dur < 0)
+		return false;
+	*start = input->base + ts; /* of 2^61 and 2^62 */
+	*end = *start;
+	return phase != 'X' || !__builtin_add_overflow(*start, dur, end);
+}
+
+/* Reads some events of one input. */
+static void walk_some(struct xm_input *input, bool first, xm_visit visit, void *user)
+{
+	struct xm_event event;
+
+	for (unsigned n = 0; n < 512; n++) {
+		struct xm_process *process;
+		int64_t start, end;
+
+		if (!xm_reader_next(&input->reader, &event)) {
+			input->done = true;
+			return;
+		}
+		process = fit(input, &event, &start, &end) ? process_of(input, event.pid) : NULL;
+		if (!process) {
+			input->unfit += first;
+			continue;
+		}
+		if (first)
+			first_look(input, &event, process, start, end);
+		if (start != XM_NO_TIME)
+			input->progress = start - input->first;
+		visit(user, input, &event, process, start, end);
+	}
+}
+
+static void open_input(struct xm_merge *merge, struct xm_input *input, bool first)
+{
+	size_t window = (64u << 20) / (merge->count + 1);
+	const char *why = NULL;
+	int result;
+
+	input->done = !first && !input->usable;
+	input->progress = INT64_MIN;
+	input->last_pid_length = 0;
+	if (input->done)
+		return;
+	memset(&input->reader, 0, sizeof(input->reader));
+	input->reader.member = first ? take_member : NULL;
+	input->reader.user = input;
+	window = window > 131072 ? 131072 : window < 16384 ? 16384 : window;
+	result = xm_reader_open(&input->reader, input->path, window, &why);
+	input->usable = !result;
+	if (!result)
+		return;
+	input->done = true;
+	if (result == -EBADMSG && why)
+		xm_say("xstrace-merge: %s: %s; left out", input->path, why);
+	else if (result == -ENOTSUP)
+		xm_say("xstrace-merge: %s: this build cannot read compressed files of its kind; left out", input->path);
+	else
+		xm_say("xstrace-merge: %s: %s; left out", input->path, strerror(-result));
+	xm_reader_close(&input->reader);
+}
+
+/* What was wrong with the file; all of it is known now. */
+static void say_damage(const struct xm_input *input)
+{
+	const struct xm_reader *r = &input->reader;
+
+	if (r->error)
+		xm_say("xstrace-merge: %s: %s; what could be read is merged", input->path, strerror(-r->error));
+	else if (r->source.error)
+		xm_say("xstrace-merge: %s: damaged compressed data (%s); all before that is merged", input->path, r->source.error);
+	if (r->left_out)
+		xm_say("xstrace-merge: %s: line %llu: %s; left out%s", input->path, (unsigned long long)r->first_line, r->first_why,
+		       r->left_out > 1 ? ", and more like it" : "");
+	if (r->cut && !r->source.error)
+		xm_say("xstrace-merge: %s: was cut; all before that is merged", input->path);
+	if (input->unfit)
+		xm_say("xstrace-merge: %s: %llu events without a usable ph, pid or time; left out", input->path,
+		       (unsigned long long)input->unfit);
+}
+
+void xm_walk(struct xm_merge *merge, bool first, xm_visit visit, void *user)
+{
+	for (uint32_t i = 0; i < merge->count; i++)
+		open_input(merge, &merge->inputs[i], first);
+	for (;;) {
+		struct xm_input *next = NULL;
+
+		for (uint32_t i = 0; i < merge->count; i++)
+			if (!merge->inputs[i].done && (!next || merge->inputs[i].progress < next->progress))
+				next = &merge->inputs[i];
+		if (!next)
+			break;
+		walk_some(next, first, visit, user);
+		if (next->done) {
+			if (first)
+				say_damage(next);
+			xm_reader_close(&next->reader);
+		}
+	}
+}
+
+/* ---- places ---- */
+
+static int in_order(const void *left, const void *right)
+{
+	const struct xm_input *a = *(struct xm_input *const *)left, *b = *(struct xm_input *const *)right;
+	int hosts = strcmp(a->host, b->host);
+
+	if (hosts)
+		return hosts;
+	if (a->rank != b->rank)
+		return (uint64_t)a->rank < (uint64_t)b->rank ? -1 : 1; /* without a rank: last */
+	if (a->first != b->first)
+		return a->first < b->first ? -1 : 1;
+	return strcmp(a->path, b->path);
+}
+
+static void give_pid(struct xm_process *process, struct xm_map *taken, uint32_t *next)
+{
+	uint32_t pid = (uint32_t)process->pid, known = taken->count;
+
+	/* viewers take process 0 for the idle one */
+	if (process->is_number && process->pid > 0 && process->pid <= UINT32_MAX && xm_map_add(taken, &pid, sizeof(pid)) == known) {
+		process->out_pid = pid;
+		return;
+	}
+	do
+		pid = (*next)++;
+	while (xm_map_find(taken, &pid, sizeof(pid)) != XM_NONE);
+	(void)xm_map_add(taken, &pid, sizeof(pid));
+	process->out_pid = pid;
+}
+
+static bool ids_collide(const struct xm_merge *merge)
+{
+	for (uint32_t i = 0; i < merge->count; i++)
+		for (uint32_t k = 0; k < i; k++) {
+			const struct xm_input *a = merge->order[i], *b = merge->order[k];
+
+			if (a->has_ids && b->has_ids && a->id_low <= b->id_high && b->id_low <= a->id_high)
+				return true;
+		}
+	return false;
+}
+
+/* Ids of flows: where they collide, each input's range is moved to where no other's is, in the order of the output. */
+static void give_ids(struct xm_merge *merge)
+{
+	bool collide = ids_collide(merge);
+
+	merge->next_id = 1;
+	for (uint32_t i = 0; i < merge->count; i++) {
+		struct xm_input *input = merge->order[i];
+		uint64_t first = collide ? merge->next_id : (uint64_t)input->id_low, span;
+
+		if (!input->has_ids)
+			continue;
+		span = (uint64_t)(input->id_high - input->id_low) + 1;
+		/* they must be exact in a double; else they are told apart by a text */
+		if (first > 1ull << 53 || span > (1ull << 53) - first) {
+			input->has_ids = false;
+			continue;
+		}
+		input->id_base = (int64_t)first;
+		if (first + span > merge->next_id)
+			merge->next_id = first + span;
+	}
+}
+
+void xm_arrange(struct xm_merge *merge)
+{
+	uint32_t next_pid = FIRST_OWN_PID, place = 0;
+	int64_t earliest = INT64_MAX;
+	struct xm_map taken;
+
+	merge->order = calloc(merge->count, sizeof(*merge->order));
+	if (!merge->order)
+		return;
+	for (uint32_t i = 0; i < merge->count; i++) {
+		struct xm_input *input = &merge->inputs[i];
+
+		merge->order[i] = input;
+		input->has_base = input->base || input->first > 946684800000000000; /* the year 2000 */
+		if (input->first <= input->last && input->has_base && input->first < earliest)
+			earliest = input->first;
+	}
+	qsort(merge->order, merge->count, sizeof(*merge->order), in_order);
+	xm_map_init(&taken, UINT32_MAX - 1, UINT32_MAX);
+	for (uint32_t i = 0; i < merge->count; i++) {
+		struct xm_input *input = merge->order[i];
+
+		input->number = i;
+		/* times from nowhere begin where the others do */
+		if (!input->has_base && input->first <= input->last)
+			input->shift = (earliest == INT64_MAX ? 0 : earliest) - input->first;
+		for (int devices = 0; devices < 2; devices++)
+			for (uint32_t k = 0; k < input->pids.count; k++)
+				if (input->processes[k].is_device == devices) {
+					input->processes[k].order = place++;
+					give_pid(&input->processes[k], &taken, &next_pid);
+				}
+	}
+	xm_map_free(&taken);
+	give_ids(merge);
+}
+
+void xm_merge_free(struct xm_merge *merge)
+{
+	for (uint32_t i = 0; i < merge->count; i++) {
+		struct xm_input *input = &merge->inputs[i];
+
+		for (uint32_t k = 0; k < input->pids.count; k++) {
+			free(input->processes[k].name);
+			free(input->processes[k].labels);
+		}
+		free(input->processes);
+		free(input->in_calls);
+		free(input->path);
+		xm_map_free(&input->pids);
+		xm_map_free(&input->tids);
+	}
+	free(merge->inputs);
+	free(merge->order);
+}

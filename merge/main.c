@@ -1,0 +1,447 @@
+/*
+ * xstrace-merge: the traces of many processes and ranks become one, on one true timeline.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "mpi.h"
+#include "report.h"
+#include "sink.h"
+#include "tree.h"
+#include "version.h"
+
+#define DAY_NS 86400000000000
+#define FAILED 125
+
+struct options {
+	const char *output, *report;
+	bool no_sync, perfetto;
+};
+
+/* What both passes have at hand. */
+struct work {
+	struct xm_merge *merge;
+	struct xm_clocks *clocks;
+	struct xm_mpi *mpi;
+	struct xm_sink *sink;
+	struct xm_tree *tree;
+	struct xm_report *report;
+	struct xm_totals totals;
+	uint64_t next_id;
+};
+
+/* ---- the first pass: what ties the clocks together ---- */
+
+static void first_message(void *user, uint64_t comm, const struct xm_function *send, const struct xm_function *receive, const struct xm_end *from,
+			  const struct xm_end *to)
+{
+	struct work *work = user;
+
+	(void)comm, (void)send, (void)receive;
+	xm_clocks_message(work->clocks, from->input->index, from->start, to->input->index, to->end);
+}
+
+/* Of large collectives, pairs with the first member and in a ring suffice. */
+static bool is_pair(uint32_t count, uint32_t i, uint32_t k)
+{
+	return count <= 32 || i == 0 || k == 0 || i + 1 == k || k + 1 == i;
+}
+
+static void first_collective(void *user, const struct xm_collective *c)
+{
+	struct work *work = user;
+
+	for (uint32_t i = 0; i < c->count; i++)
+		for (uint32_t k = 0; k < c->count; k++) {
+			const struct xm_end *from = &c->members[i], *to = &c->members[k];
+			bool flows = c->function->role == XM_ALL || (c->function->role == XM_FROM_ROOT && from->rank == c->root) ||
+				     (c->function->role == XM_TO_ROOT && to->rank == c->root);
+
+			if (i != k && flows && is_pair(c->count, i, k))
+				xm_clocks_message(work->clocks, from->input->index, from->start, to->input->index, to->end);
+			if (i < k && c->function->role == XM_ALL && is_pair(c->count, i, k))
+				xm_clocks_together(work->clocks, from->input->index, from->end, to->input->index, to->end);
+		}
+}
+
+static void first_visit(void *user, struct xm_input *input, const struct xm_event *event, struct xm_process *process, int64_t start, int64_t end)
+{
+	struct work *work = user;
+
+	xm_mpi_take(work->mpi, input, event, process, start, end);
+}
+
+/* ---- the second pass: writing ---- */
+
+static void draw(struct work *work, const char *name, const struct xm_end *from, const struct xm_end *to)
+{
+	int64_t base = work->merge->base, arrival = from->start > to->start ? from->start : to->start;
+	/* what comes in the moment in which it went is taken for its beginning by viewers */
+	struct xm_place a = { from->out_pid, from->tid, from->start - base };
+	struct xm_place b = { to->out_pid, to->tid, (arrival == from->start && arrival < to->end ? arrival + 1 : arrival) - base };
+
+	if (!work->sink || arrival > to->end || from->tid == XM_NO_TIME || to->tid == XM_NO_TIME)
+		return;
+	work->sink->arrow(work->sink, "mpi", name, work->next_id++, &a, &b);
+	work->totals.arrows++;
+}
+
+static void second_message(void *user, uint64_t comm, const struct xm_function *send, const struct xm_function *receive,
+			   const struct xm_end *from, const struct xm_end *to)
+{
+	struct work *work = user;
+
+	work->totals.messages++;
+	draw(work, "message", from, to);
+	if (work->report)
+		xm_report_message(work->report, comm, send, receive, from, to);
+}
+
+/* From the last to arrive to those that it kept waiting; from the root, or to it, where it alone gives or takes. */
+static void second_collective(void *user, const struct xm_collective *c)
+{
+	const struct xm_end *last = xm_last_to_arrive(c);
+	struct work *work = user;
+
+	for (uint32_t i = 0; i < c->count; i++) {
+		const struct xm_end *member = &c->members[i];
+		bool is_root = member->rank == c->root;
+
+		if (c->function->role == XM_FROM_ROOT && is_root) {
+			for (uint32_t k = 0; k < c->count; k++)
+				if (k != i)
+					draw(work, c->function->name, member, &c->members[k]);
+		} else if (member != last && (c->function->role == XM_ALL || (c->function->role == XM_TO_ROOT && is_root))) {
+			draw(work, c->function->name, last, member);
+		}
+	}
+	if (work->report)
+		xm_report_collective(work->report, c);
+}
+
+static void second_call(void *user, uint64_t comm, const struct xm_function *function, const struct xm_end *end)
+{
+	struct work *work = user;
+
+	if (work->report)
+		xm_report_call(work->report, comm, function, end);
+}
+
+static bool is_replaced(const struct xm_event *event)
+{
+	return event->ph.p[1] == 'M' && (xm_is(event->name, "\"process_name\"") || xm_is(event->name, "\"process_labels\"") ||
+					 xm_is(event->name, "\"process_sort_index\""));
+}
+
+static void second_visit(void *user, struct xm_input *input, const struct xm_event *event, struct xm_process *process, int64_t start, int64_t end)
+{
+	struct work *work = user;
+	const struct xm_clock *clock = xm_clocks_of(work->clocks, input);
+	bool is_slice = event->ph.p[1] == 'X';
+	struct xm_place place = { process->out_pid, XM_NO_TIME, XM_NO_TIME };
+
+	if (is_replaced(event))
+		return;
+	if (start != XM_NO_TIME) {
+		start = xm_true_time(clock, start + input->shift);
+		end = xm_true_time(clock, end + input->shift);
+		place.time = start - work->merge->base;
+	}
+	if (event->tid.n)
+		place.tid = xm_tid(input, process, event->tid);
+	if (work->sink) {
+		work->sink->event(work->sink, input, event, &place, is_slice ? end - start : -1);
+		input->events++;
+	}
+	if (!is_slice)
+		return;
+	if (work->tree && process->is_number && process->pid == input->pid)
+		xm_tree_slice(work->tree, input, place.tid, start, end);
+	xm_mpi_take(work->mpi, input, event, process, start, end);
+}
+
+/* ---- the output ---- */
+
+static bool ends_with(const char *name, const char *suffix)
+{
+	size_t n = strlen(name), m = strlen(suffix);
+
+	return n >= m && !strcmp(name + n - m, suffix);
+}
+
+/* Creates the file; where the name is taken, one with a number: "all.json", "all-2.json". */
+static int create(const char *wanted, char *path, size_t size)
+{
+	const char *slash = strrchr(wanted, '/'), *dot = strchr(slash ? slash : wanted, '.');
+	int stem = dot ? (int)(dot - wanted) : (int)strlen(wanted);
+
+	for (int i = 1; i < 100000; i++) {
+		int fd;
+
+		if (i == 1)
+			(void)snprintf(path, size, "%s", wanted);
+		else
+			(void)snprintf(path, size, "%.*s-%d%s", stem, wanted, i, dot ? dot : "");
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd >= 0 || errno != EEXIST)
+			return fd >= 0 ? fd : -errno;
+	}
+	return -EEXIST;
+}
+
+static int start_output(struct work *work, const struct options *options, char *path, size_t size)
+{
+	bool compress = ends_with(options->output, ".zst");
+	int fd = create(options->output, path, size), result;
+
+	if (fd < 0) {
+		xm_say("xstrace-merge: %s: %s", path, strerror(-fd));
+		return FAILED;
+	}
+	if (strcmp(path, options->output))
+		xm_say("[INFO] %s is there already; writing %s", options->output, path);
+	work->sink = options->perfetto ? xm_sink_perfetto() : xm_sink_json();
+	result = work->sink ? work->sink->open(work->sink, fd, compress) : -ENOMEM;
+	if (result < 0) {
+		xm_say("xstrace-merge: %s: %s", path, strerror(-result));
+		(void)unlink(path);
+		return FAILED;
+	}
+	work->sink->merge = work->merge;
+	work->sink->clocks = work->clocks;
+	return 0;
+}
+
+static int finish_output(struct work *work, const char *path)
+{
+	int result = work->sink->close(work->sink, work->merge, &work->totals);
+
+	work->sink = NULL;
+	if (result < 0) {
+		xm_say("xstrace-merge: %s: %s; the merged trace is not complete", path, strerror(-result));
+		return FAILED;
+	}
+	xm_say("[INFO] Merged trace is stored in %s", path);
+	return 0;
+}
+
+static int write_report(const struct work *work, const char *wanted)
+{
+	char path[PATH_MAX];
+	FILE *out = stdout;
+	int fd;
+
+	if (strcmp(wanted, "-")) {
+		fd = create(wanted, path, sizeof(path));
+		out = fd >= 0 ? fdopen(fd, "w") : NULL;
+		if (!out) {
+			xm_say("xstrace-merge: %s: %s", path, strerror(fd < 0 ? -fd : errno));
+			return FAILED;
+		}
+	}
+	xm_report_print(work->report, out, ends_with(wanted, ".json"));
+	if (ferror(out) | (out == stdout ? fflush(out) : fclose(out))) {
+		xm_say("xstrace-merge: %s: cannot write the report", wanted);
+		return FAILED;
+	}
+	if (out != stdout)
+		xm_say("[INFO] Report is stored in %s", path);
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+/* The beginning of the day of the first event. */
+static void choose_base(struct xm_merge *merge, const struct xm_clocks *clocks)
+{
+	int64_t first = INT64_MAX;
+
+	for (uint32_t i = 0; i < merge->count; i++) {
+		const struct xm_input *input = &merge->inputs[i];
+		int64_t time;
+
+		if (input->first > input->last)
+			continue;
+		time = xm_true_time(xm_clocks_of(clocks, input), input->first + input->shift);
+		first = time < first ? time : first;
+	}
+	merge->base = first == INT64_MAX ? 0 : first >= 0 ? first - first % DAY_NS : first - first % DAY_NS - DAY_NS;
+}
+
+static void say_clocks(const struct work *work)
+{
+	for (uint32_t i = 0; i < work->merge->count; i++)
+		if (xm_clocks_of(work->clocks, work->merge->order[i])->violated) {
+			xm_say("[WARNING] the clocks did not run evenly: messages may still arrive up to %" PRIu64 " ns before they were sent",
+			       xm_clocks_of(work->clocks, work->merge->order[i])->violated);
+			return;
+		}
+}
+
+static int run(struct work *work, const struct options *options)
+{
+	const struct xm_mpi_sink first = { work, first_message, first_collective, NULL };
+	const struct xm_mpi_sink second = { work, second_message, second_collective, second_call };
+	struct xm_merge *merge = work->merge;
+	char path[PATH_MAX] = "";
+	struct xm_mpi *before = NULL;
+	uint32_t usable = 0;
+	bool complete = true;
+	int result = 0;
+
+	work->clocks = xm_clocks_create(merge->count);
+	work->mpi = xm_mpi_create(&first);
+	if (!work->clocks || !work->mpi)
+		goto no_memory;
+	xm_walk(merge, true, first_visit, work);
+	(void)xm_mpi_finish(work->mpi, &work->totals.dropped);
+	for (uint32_t i = 0; i < merge->count; i++) {
+		const struct xm_input *input = &merge->inputs[i];
+
+		usable += input->usable;
+		complete &= input->usable && !input->reader.left_out && !input->unfit && !input->reader.error && !input->reader.source.error;
+	}
+	if (!usable) {
+		xm_say("xstrace-merge: no trace to merge");
+		return FAILED;
+	}
+	xm_arrange(merge);
+	if (!merge->order || xm_clocks_solve(work->clocks, merge, !options->no_sync) < 0)
+		goto no_memory;
+	choose_base(merge, work->clocks);
+	say_clocks(work);
+	work->next_id = merge->next_id;
+
+	before = work->mpi;
+	work->mpi = xm_mpi_create(&second);
+	work->tree = xm_tree_create(merge, work->clocks);
+	work->report = options->report ? xm_report_create() : NULL;
+	if (!work->mpi || !work->tree || (options->report && !work->report))
+		goto no_memory;
+	xm_mpi_learn(work->mpi, before);
+	xm_mpi_free(before);
+	before = NULL;
+	if (options->output)
+		result = start_output(work, options, path, sizeof(path));
+	if (!result) {
+		if (work->sink)
+			work->sink->head(work->sink, merge, work->clocks, !options->no_sync);
+		xm_walk(merge, false, second_visit, work);
+		work->totals.alone = xm_mpi_finish(work->mpi, &work->totals.dropped);
+		if (work->sink) {
+			work->totals.arrows += xm_tree_draw(work->tree, work->sink, work->next_id);
+			result = finish_output(work, path);
+		}
+	}
+	if (!result && work->report)
+		result = write_report(work, options->report);
+	return result ? result : !complete;
+
+no_memory:
+	xm_say("xstrace-merge: out of memory");
+	xm_mpi_free(before);
+	return FAILED;
+}
+
+static void usage(FILE *out)
+{
+	fputs("Usage: xstrace-merge [options] <trace or directory>...\n"
+	      "Makes one trace of many (xstrace's, unitrace's, Kineto's; plain, .zst, .gz; cut ones too), on one timeline.\n"
+	      "  -o, --output FILE      Write FILE, compressed if it ends in .zst (default xstrace.all.json); a taken name gets a number\n"
+	      "  --format json|perfetto Write Chrome's JSON (default) or Perfetto's protobuf (default for .pftrace)\n"
+	      "  --no-clock-sync        Leave the clocks as they are\n"
+	      "  --report FILE          Write where MPI ranks wait for each other: text, JSON if FILE ends in .json, - for stdout;\n"
+	      "                         without -o no merged trace is written\n"
+	      "  --version, --help\n"
+	      "Exit status: 0 all is merged; 1 something was left out, and said; 125 nothing could be done.\n",
+	      out);
+}
+
+/* 0: go on, else the exit status + 1. */
+static int parse(int argc, char **argv, struct options *options)
+{
+	static const struct option table[] = { { "output", required_argument, NULL, 'o' },	 { "outputFile", required_argument, NULL, 'o' },
+					       { "format", required_argument, NULL, 'f' },	 { "no-clock-sync", no_argument, NULL, 'n' },
+					       { "report", required_argument, NULL, 'r' },	 { "version", no_argument, NULL, 'v' },
+					       { "help", no_argument, NULL, 'h' },		 { NULL, 0, NULL, 0 } };
+	const char *format = NULL;
+	int letter;
+
+	opterr = 0;
+	while ((letter = getopt_long(argc, argv, ":o:", table, NULL)) != -1) {
+		switch (letter) {
+		case 'o':
+			options->output = optarg;
+			break;
+		case 'f':
+			format = optarg;
+			break;
+		case 'n':
+			options->no_sync = true;
+			break;
+		case 'r':
+			options->report = optarg;
+			break;
+		case 'v':
+			puts("xstrace-merge " XS_VERSION);
+			return 1;
+		case 'h':
+			usage(stdout);
+			return 1;
+		default:
+			xm_say(letter == ':' ? "xstrace-merge: option %s needs a value" : "xstrace-merge: unknown option %s; see xstrace-merge --help",
+			       argv[optind - 1]);
+			return FAILED + 1;
+		}
+	}
+	if (format && strcmp(format, "json") && strcmp(format, "perfetto")) {
+		xm_say("xstrace-merge: --format takes json or perfetto, not '%s'", format);
+		return FAILED + 1;
+	}
+	if (options->output && (!options->output[0] || strlen(options->output) > PATH_MAX - 16)) {
+		xm_say("xstrace-merge: -o takes a file name, not '%s'", options->output);
+		return FAILED + 1;
+	}
+	if (optind == argc) {
+		xm_say("xstrace-merge: no traces given; see xstrace-merge --help");
+		return FAILED + 1;
+	}
+	options->perfetto = format ? format[0] == 'p' :
+				     options->output && (ends_with(options->output, ".pftrace") || ends_with(options->output, ".pftrace.zst"));
+	if (!options->output && !options->report)
+		options->output = options->perfetto ? "xstrace.all.pftrace" : "xstrace.all.json";
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = { 0 };
+	struct xm_merge merge = { 0 };
+	struct work work = { .merge = &merge };
+	struct rlimit files;
+	int result = parse(argc, argv, &options);
+
+	if (result)
+		return result - 1;
+	/* all inputs are open at once */
+	if (!getrlimit(RLIMIT_NOFILE, &files)) {
+		files.rlim_cur = files.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &files);
+	}
+	for (; optind < argc && !result; optind++)
+		result = xm_add_path(&merge, argv[optind]) < 0 ? FAILED : 0;
+	if (!result)
+		result = run(&work, &options);
+	xm_report_free(work.report);
+	xm_tree_free(work.tree);
+	xm_mpi_free(work.mpi);
+	xm_clocks_free(work.clocks);
+	xm_merge_free(&merge);
+	return result;
+}

@@ -1,0 +1,112 @@
+#include "map.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t hash_of(const unsigned char *p, size_t n)
+{
+	uint64_t h = n * 0x9e3779b97f4a7c15ull;
+
+	for (; n >= 8; p += 8, n -= 8) {
+		uint64_t word;
+
+		memcpy(&word, p, 8);
+		h = (h ^ word) * 0xff51afd7ed558ccdull;
+		h ^= h >> 32;
+	}
+	for (; n; p++, n--)
+		h = (h ^ *p) * 0x100000001b3ull;
+	h = (h ^ h >> 32) * 0xff51afd7ed558ccdull;
+	return (uint32_t)(h >> 32);
+}
+
+void xm_map_init(struct xm_map *map, uint32_t limit, size_t bytes)
+{
+	memset(map, 0, sizeof(*map));
+	map->limit = limit;
+	map->byte_limit = bytes < UINT32_MAX ? bytes : UINT32_MAX;
+}
+
+void xm_map_free(struct xm_map *map)
+{
+	free(map->slots);
+	free(map->keys);
+	free(map->bytes);
+	memset(map, 0, sizeof(*map));
+}
+
+/* The slot of the key, or the free one where it belongs. */
+static uint32_t *slot_of(const struct xm_map *map, const void *key, size_t length, uint32_t hash)
+{
+	uint32_t at = hash & (map->slot_count - 1);
+
+	while (map->slots[at]) {
+		const struct xm_key *found = &map->keys[map->slots[at] - 1];
+
+		if (found->hash == hash && found->length == length && !memcmp(map->bytes + found->at, key, length))
+			break;
+		at = (at + 1) & (map->slot_count - 1);
+	}
+	return &map->slots[at];
+}
+
+uint32_t xm_map_find(const struct xm_map *map, const void *key, size_t length)
+{
+	return map->count ? *slot_of(map, key, length, hash_of(key, length)) - 1 : XM_NONE;
+}
+
+static bool grow(struct xm_map *map, size_t length)
+{
+	if (map->count == map->key_room) {
+		uint32_t room = map->key_room ? 2 * map->key_room : 16;
+		uint32_t *slots = calloc(4 * (size_t)room, sizeof(*slots));
+		struct xm_key *keys = slots ? realloc(map->keys, room * sizeof(*keys)) : NULL;
+
+		if (!keys) {
+			free(slots);
+			return false;
+		}
+		free(map->slots);
+		map->slots = slots;
+		map->slot_count = 4 * room;
+		map->keys = keys;
+		map->key_room = room;
+		for (uint32_t i = 0; i < map->count; i++) {
+			uint32_t at = keys[i].hash & (map->slot_count - 1);
+
+			while (slots[at])
+				at = (at + 1) & (map->slot_count - 1);
+			slots[at] = i + 1;
+		}
+	}
+	if (map->byte_count + length > map->byte_room) {
+		size_t room = 2 * (map->byte_room + length) + 64;
+		char *bytes = realloc(map->bytes, room);
+
+		if (!bytes)
+			return false;
+		map->bytes = bytes;
+		map->byte_room = room;
+	}
+	return true;
+}
+
+uint32_t xm_map_add(struct xm_map *map, const void *key, size_t length)
+{
+	uint32_t hash = hash_of(key, length), *slot;
+
+	if (map->count) {
+		slot = slot_of(map, key, length, hash);
+		if (*slot)
+			return *slot - 1;
+	}
+	if (map->count >= map->limit || map->byte_count + length > map->byte_limit || !grow(map, length))
+		return XM_NONE;
+	slot = slot_of(map, key, length, hash);
+	map->keys[map->count] = (struct xm_key){ (uint32_t)map->byte_count, (uint32_t)length, hash };
+	memcpy(map->bytes + map->byte_count, key, length);
+	map->byte_count += length;
+	*slot = ++map->count;
+	return map->count - 1;
+}

@@ -1,0 +1,98 @@
+/*
+ * What the parts of the merger share: the inputs and the processes in them.
+ *
+ * Every input is read twice. The first pass finds out what is in it (processes, ranges of ids, times, messages between ranks); then clocks
+ * are brought together and numbers given; the second pass writes. Both read all inputs side by side, in step, so that the two ends of a
+ * message are seen soon after each other and few have to be remembered.
+ *
+ * Times are int64_t ns since the Unix epoch, by the clock of their input until xm_true_time() has been asked.
+ */
+#ifndef XM_MERGE_H
+#define XM_MERGE_H
+
+#include <stdio.h>
+
+#include "map.h"
+#include "reader.h"
+
+#define XM_PROCESSES 65536u /* in one input */
+#define XM_NO_TIME INT64_MIN
+#define XM_OWN_TID 0x50000000
+
+/* A process of an input, or a device, or what else has a pid there. */
+struct xm_process {
+	char *name;   /* JSON string with its quotes, or NULL */
+	char *labels; /* likewise */
+	int64_t pid;  /* in the input; meaningless if it is no number there */
+	bool is_number, is_device;
+	uint32_t out_pid, order;
+	/* the first slice, which an arrow from the parent process points to */
+	int64_t first_start, first_end;
+	int64_t first_tid;
+};
+
+struct xm_input {
+	char *path;
+	uint32_t index;  /* in the order of the command line */
+	uint32_t number; /* in the order of the output */
+	struct xm_reader reader;
+	bool usable; /* it could be opened, and is a trace */
+
+	/* what it says of itself */
+	char tool[32], host[256], run[64], end[16];
+	int64_t rank, world_size, pid, ppid, base, status, lost, clock_error; /* -1: not said */
+	char *in_calls; /* JSON array of the threads that were inside a call at the end; NULL: none */
+
+	/* found in the first pass */
+	struct xm_map pids; /* text of the pid → index of processes */
+	struct xm_process *processes;
+	uint32_t process_room;
+	int64_t first, last; /* times */
+	bool has_base;       /* its times can be told from the epoch */
+	int64_t id_low, id_high;
+	bool has_ids, has_odd_ids; /* flows' ids: integers; others */
+	uint64_t events;     /* lines written of it */
+	uint64_t unfit;      /* events that are JSON but cannot be shown: no time, no process */
+
+	/* set before the second pass */
+	int64_t shift;  /* to add to its times, to be ns since the epoch of a common base */
+	uint32_t clock; /* index; see clocks.h */
+	int64_t id_base;
+
+	/* walking */
+	bool done;
+	int64_t progress;
+	uint32_t last_process;
+	char last_pid[24];
+	size_t last_pid_length;
+	struct xm_map tids; /* names of tracks that are no numbers: process index and text */
+};
+
+struct xm_merge {
+	struct xm_input *inputs;
+	uint32_t count;
+	struct xm_input **order; /* as they appear in the output */
+	int64_t base; /* of the output */
+	uint64_t next_id; /* for flows of our own */
+};
+
+/* Called with each event, its process's index in the input and its time and end (XM_NO_TIME without). */
+typedef void (*xm_visit)(void *user, struct xm_input *input, const struct xm_event *event, struct xm_process *process, int64_t start,
+			 int64_t end);
+
+/* All events of all inputs, side by side. With `first`, what the header and the end of each say is kept. */
+void xm_walk(struct xm_merge *merge, bool first, xm_visit visit, void *user);
+
+/* inputs.c: files and the files of directories become inputs. 0, or -1: a name was no good, which has been said. */
+int xm_add_path(struct xm_merge *merge, const char *path);
+/* Orders the inputs, gives out pids and places; after the first pass. */
+void xm_arrange(struct xm_merge *merge);
+void xm_merge_free(struct xm_merge *merge);
+
+/* The tid of an event as a number: its own, or one from XM_OWN_TID on (input->tids has its text). XM_NO_TIME: it has none. */
+int64_t xm_tid(struct xm_input *input, const struct xm_process *process, struct xm_text tid);
+
+/* One line on stderr. */
+void xm_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

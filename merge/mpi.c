@@ -1,0 +1,615 @@
+#include "mpi.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define MAX_WAITING 400000u /* sends or receives without their other end: 72 bytes each */
+#define MAX_OPEN 8192u	    /* collectives that wait for members; a power of two */
+#define MAX_MEMBERS (1u << 18)
+#define MAX_REQUESTS 65536u /* that wait for their completion; a power of two */
+
+static const struct xm_function functions[] = {
+	{ "Send", XM_SEND },
+	{ "Ssend", XM_SEND },
+	{ "Bsend", XM_SEND },
+	{ "Rsend", XM_SEND },
+	{ "Isend", XM_SEND },
+	{ "Issend", XM_SEND },
+	{ "Ibsend", XM_SEND },
+	{ "Irsend", XM_SEND },
+	{ "Recv", XM_RECEIVE },
+	{ "Mrecv", XM_RECEIVE },
+	{ "Irecv", XM_IRECEIVE },
+	{ "Imrecv", XM_IRECEIVE },
+	{ "Sendrecv", XM_SENDRECV },
+	{ "Sendrecv_replace", XM_SENDRECV },
+	{ "Wait", XM_COMPLETE },
+	{ "Waitall", XM_COMPLETE },
+	{ "Waitany", XM_COMPLETE },
+	{ "Waitsome", XM_COMPLETE },
+	{ "Test", XM_COMPLETE },
+	{ "Testall", XM_COMPLETE },
+	{ "Testany", XM_COMPLETE },
+	{ "Testsome", XM_COMPLETE },
+	{ "Barrier", XM_ALL },
+	{ "Allreduce", XM_ALL },
+	{ "Allgather", XM_ALL },
+	{ "Allgatherv", XM_ALL },
+	{ "Alltoall", XM_ALL },
+	{ "Alltoallv", XM_ALL },
+	{ "Alltoallw", XM_ALL },
+	{ "Reduce_scatter", XM_ALL },
+	{ "Reduce_scatter_block", XM_ALL },
+	{ "Bcast", XM_FROM_ROOT },
+	{ "Scatter", XM_FROM_ROOT },
+	{ "Scatterv", XM_FROM_ROOT },
+	{ "Reduce", XM_TO_ROOT },
+	{ "Gather", XM_TO_ROOT },
+	{ "Gatherv", XM_TO_ROOT },
+};
+static const struct xm_function others = { "(other)", XM_OTHER };
+
+struct channel_key {
+	uint64_t comm;
+	int32_t from, to, tag;
+	uint32_t zero;
+};
+
+struct waiting {
+	struct xm_end end;
+	const struct xm_function *function;
+	uint64_t k;
+	uint32_t next;
+};
+
+/* One side is ahead of the other; its ends wait in their order. */
+struct channel {
+	uint64_t sent, received;
+	uint32_t first, last; /* of waiting; XM_NONE: none */
+};
+
+/* A receive whose data have not arrived yet. */
+struct request {
+	struct channel_key key; /* from or tag -1 or less: known at its completion */
+	uint64_t k;
+	int64_t bytes;
+	const struct xm_function *function;
+	uint64_t number; /* of the request */
+	uint32_t input;
+	bool open, has_k, is_used;
+};
+
+struct xm_mpi {
+	struct xm_mpi_sink sink;
+	struct xm_map channel_map, comm_map;
+	struct channel *channels;
+	uint32_t channel_room;
+	struct waiting *waiting;
+	uint32_t waiting_count, waiting_room, free;
+	/* a place for each (communicator, seq), and for each request: who comes to a place that is taken closes what was there */
+	struct xm_collective open[MAX_OPEN];
+	struct request requests[MAX_REQUESTS];
+	uint32_t sweep, member_count;
+	uint32_t *comm_sizes; /* members seen */
+	bool knows_sizes;
+	struct xm_map member_map; /* comm and input */
+	uint32_t comm_room;
+	struct xm_map seq_map; /* comm and input → counter, where the slices have no seq */
+	uint64_t *seqs;
+	uint32_t seq_room;
+	uint64_t dropped;
+};
+
+/* What the slice of a call says. */
+struct call {
+	const struct xm_function *function;
+	uint64_t comm, seq, request;
+	int64_t peer, tag, bytes, root, recv_peer, recv_tag, recv_bytes;
+	bool has_seq, has_request;
+	bool is_work; /* no call: what lies between the call that began a request and its completion */
+	struct xm_text requests;
+};
+
+const char *xm_comm_name(uint64_t comm, char *text)
+{
+	if (!comm)
+		return "-";
+	if (comm == XM_COMM_WORLD || comm == XM_COMM_SELF)
+		return comm == XM_COMM_WORLD ? "world" : "self";
+	(void)sprintf(text, "%016" PRIx64, comm);
+	return text;
+}
+
+struct xm_mpi *xm_mpi_create(const struct xm_mpi_sink *sink)
+{
+	struct xm_mpi *mpi = calloc(1, sizeof(*mpi));
+
+	if (!mpi)
+		return NULL;
+	mpi->sink = *sink;
+	mpi->free = XM_NONE;
+	xm_map_init(&mpi->channel_map, 1u << 20, 64u << 20);
+	xm_map_init(&mpi->comm_map, 65536, 1u << 20);
+	xm_map_init(&mpi->member_map, 1u << 20, 32u << 20);
+	xm_map_init(&mpi->seq_map, 1u << 20, 32u << 20);
+	return mpi;
+}
+
+/* Room for one more in an array that grows; false: no memory. */
+static bool room_for(void *array, uint32_t *room, uint32_t count, size_t size)
+{
+	void **pointer = array, *grown;
+	uint32_t wanted = *room ? *room : 64;
+
+	if (count < *room)
+		return true;
+	while (wanted <= count)
+		wanted *= 2;
+	grown = realloc(*pointer, wanted * size);
+	if (!grown)
+		return false;
+	memset((char *)grown + *room * size, 0, (wanted - *room) * size);
+	*pointer = grown;
+	*room = wanted;
+	return true;
+}
+
+/* ---- what a slice says ---- */
+
+static uint64_t comm_of(struct xm_text value)
+{
+	struct xm_text text = xm_inside(value);
+	uint64_t number = 0;
+
+	if (xm_is(text, "world"))
+		return XM_COMM_WORLD;
+	if (xm_is(text, "self"))
+		return XM_COMM_SELF;
+	for (size_t i = 0; i < text.n && i < 16; i++) {
+		char c = text.p[i];
+
+		number = number << 4 | (uint64_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+	}
+	return number;
+}
+
+static void take_argument(struct call *call, struct xm_text key, struct xm_text value)
+{
+	static const struct {
+		const char *name;
+		size_t offset;
+	} numbers[] = {
+		{ "peer", offsetof(struct call, peer) },
+		{ "tag", offsetof(struct call, tag) },
+		{ "bytes", offsetof(struct call, bytes) },
+		{ "root", offsetof(struct call, root) },
+		{ "recv_peer", offsetof(struct call, recv_peer) },
+		{ "recv_tag", offsetof(struct call, recv_tag) },
+		{ "recv_bytes", offsetof(struct call, recv_bytes) },
+		/* unitrace's */
+		{ "dst", offsetof(struct call, peer) },
+		{ "dtag", offsetof(struct call, tag) },
+		{ "dsize", offsetof(struct call, bytes) },
+		{ "src", offsetof(struct call, recv_peer) },
+		{ "stag", offsetof(struct call, recv_tag) },
+		{ "ssize", offsetof(struct call, recv_bytes) },
+	};
+	int64_t number;
+
+	if (xm_is(key, "comm")) {
+		call->comm = comm_of(value);
+	} else if (xm_is(key, "seq")) {
+		call->has_seq = xm_integer(value, &number) && number >= 0;
+		call->seq = call->has_seq ? (uint64_t)number : 0;
+	} else if (xm_is(key, "request")) {
+		call->has_request = xm_integer(value, &number);
+		call->request = call->has_request ? (uint64_t)number : 0;
+	} else if (xm_is(key, "requests")) {
+		call->requests = value;
+	} else {
+		for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+			if (xm_is(key, numbers[i].name)) {
+				(void)xm_integer(value, (int64_t *)((char *)call + numbers[i].offset));
+				return;
+			}
+	}
+}
+
+/* Fills *call from the slice; false: no MPI call. */
+static bool parse(const struct xm_event *event, struct call *call)
+{
+	struct xm_text key, value, inside = xm_inside(event->name);
+	const char *name = inside.p, *p = event->args.p;
+	size_t length = inside.n;
+	bool unitrace = false;
+
+	if (length < 5 || memcmp(name, "MPI", 3))
+		return false;
+	if (length > 9 && !memcmp(name, "MPI::MPI_", 9)) {
+		unitrace = true;
+		name += 5;
+		length -= 5;
+	}
+	if (name[3] != '_')
+		return false;
+	memset(call, 0, sizeof(*call));
+	call->function = &others;
+	call->is_work = xm_is(event->cat, "\"mpi_request\"");
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		if (strlen(functions[i].name) == length - 4 && !memcmp(name + 4, functions[i].name, length - 4))
+			call->function = &functions[i];
+	call->peer = call->recv_peer = call->root = -1;
+	call->tag = call->recv_tag = -1;
+	call->bytes = call->recv_bytes = -1;
+	if (unitrace)
+		call->comm = XM_COMM_WORLD; /* which one it was is not said */
+	if (event->args.n && *p == '{') {
+		p++;
+		while (xm_member(&p, event->args.p + event->args.n, &key, &value))
+			take_argument(call, key, value);
+	}
+	if (unitrace && (call->function->role == XM_RECEIVE || call->function->role == XM_IRECEIVE)) {
+		call->peer = call->recv_peer;
+		call->tag = call->recv_tag;
+		call->bytes = call->recv_bytes;
+	}
+	return true;
+}
+
+/* ---- messages ---- */
+
+static struct channel *channel_of(struct xm_mpi *mpi, const struct channel_key *key)
+{
+	uint32_t known = mpi->channel_map.count, index = xm_map_add(&mpi->channel_map, key, sizeof(*key));
+
+	if (index == XM_NONE || !room_for(&mpi->channels, &mpi->channel_room, index, sizeof(*mpi->channels)))
+		return NULL;
+	if (index == known)
+		mpi->channels[index].first = mpi->channels[index].last = XM_NONE;
+	return &mpi->channels[index];
+}
+
+static void wait_for_other(struct xm_mpi *mpi, struct channel *channel, const struct xm_function *function, const struct xm_end *end, uint64_t k)
+{
+	uint32_t index = mpi->free;
+	struct waiting *waiting;
+
+	if (index != XM_NONE) {
+		mpi->free = mpi->waiting[index].next;
+	} else {
+		index = mpi->waiting_count;
+		if (index >= MAX_WAITING || !room_for(&mpi->waiting, &mpi->waiting_room, index, sizeof(*mpi->waiting))) {
+			mpi->dropped++;
+			return;
+		}
+		mpi->waiting_count++;
+	}
+	waiting = &mpi->waiting[index];
+	*waiting = (struct waiting){ *end, function, k, XM_NONE };
+	/* receives of one channel can complete out of their order */
+	if (channel->last != XM_NONE && mpi->waiting[channel->last].k > k) {
+		uint32_t *link = &channel->first;
+
+		while (mpi->waiting[*link].k < k)
+			link = &mpi->waiting[*link].next;
+		waiting->next = *link;
+		*link = index;
+		return;
+	}
+	if (channel->last == XM_NONE)
+		channel->first = index;
+	else
+		mpi->waiting[channel->last].next = index;
+	channel->last = index;
+}
+
+/* The one that waits as number k; NULL: it is not there. */
+static struct waiting *take_waiting(struct xm_mpi *mpi, struct channel *channel, uint64_t k, uint32_t *ret_index)
+{
+	uint32_t index = channel->first, before = XM_NONE;
+
+	for (unsigned n = 0; index != XM_NONE && mpi->waiting[index].k < k && n < 64; n++) {
+		before = index;
+		index = mpi->waiting[index].next;
+	}
+	if (index == XM_NONE || mpi->waiting[index].k != k)
+		return NULL;
+	if (before == XM_NONE)
+		channel->first = mpi->waiting[index].next;
+	else
+		mpi->waiting[before].next = mpi->waiting[index].next;
+	if (channel->last == index)
+		channel->last = before;
+	*ret_index = index;
+	return &mpi->waiting[index];
+}
+
+/*
+ * One end of the k-th message of a channel. All that wait there are of the other side, or all are of this one: k tells which, since the
+ * other side's count is the number of those that came.
+ */
+static void one_end(struct xm_mpi *mpi, const struct channel_key *key, bool is_send, uint64_t k, const struct xm_function *function,
+		    const struct xm_end *end)
+{
+	struct channel *channel = channel_of(mpi, key);
+	struct waiting *other = NULL;
+	uint32_t index;
+
+	if (!channel) {
+		mpi->dropped++;
+		return;
+	}
+	if (k < (is_send ? channel->received : channel->sent))
+		other = take_waiting(mpi, channel, k, &index);
+	if (!other) {
+		wait_for_other(mpi, channel, function, end, k);
+		return;
+	}
+	if (mpi->sink.message)
+		mpi->sink.message(mpi->sink.user, key->comm, is_send ? function : other->function, is_send ? other->function : function,
+				  is_send ? end : &other->end, is_send ? &other->end : end);
+	other->next = mpi->free;
+	mpi->free = index;
+}
+
+static void send(struct xm_mpi *mpi, const struct call *call, struct xm_end *end)
+{
+	struct channel_key key = { call->comm, end->rank, (int32_t)call->peer, (int32_t)call->tag, 0 };
+	struct channel *channel;
+
+	if (call->peer < 0)
+		return;
+	channel = channel_of(mpi, &key);
+	end->bytes = call->bytes;
+	if (channel)
+		one_end(mpi, &key, true, channel->sent++, call->function, end);
+}
+
+static void receive(struct xm_mpi *mpi, const struct call *call, int64_t peer, int64_t tag, int64_t bytes, struct xm_end *end)
+{
+	struct channel_key key = { call->comm, (int32_t)peer, end->rank, (int32_t)tag, 0 };
+	struct channel *channel;
+
+	if (peer < 0)
+		return;
+	channel = channel_of(mpi, &key);
+	end->bytes = bytes;
+	if (channel)
+		one_end(mpi, &key, false, channel->received++, call->function, end);
+}
+
+static struct request *place_of(struct xm_mpi *mpi, uint64_t number, uint32_t input)
+{
+	return &mpi->requests[(number + input * 0x9e3779b1u) & (MAX_REQUESTS - 1)];
+}
+
+static void post(struct xm_mpi *mpi, const struct call *call, const struct xm_end *end)
+{
+	struct request *request = place_of(mpi, call->request, end->input->index);
+	struct channel *channel;
+
+	/* its completion may have been read before */
+	if (!call->has_request || (request->is_used && request->number == call->request && request->input == end->input->index))
+		return;
+	mpi->dropped += request->open;
+	*request = (struct request){ .key = { call->comm, (int32_t)call->peer, end->rank, (int32_t)call->tag, 0 },
+				     .bytes = call->bytes, .function = call->function, .number = call->request,
+				     .input = end->input->index, .open = true, .is_used = true };
+	if (call->peer < 0 || call->tag < 0)
+		return;
+	channel = channel_of(mpi, &request->key);
+	if (channel) {
+		request->k = channel->received++;
+		request->has_k = true;
+	}
+}
+
+static void complete_one(struct xm_mpi *mpi, const struct call *call, uint64_t number, struct xm_end *end)
+{
+	struct request *request = place_of(mpi, number, end->input->index);
+	struct channel *channel;
+
+	if (!request->is_used || request->number != number || request->input != end->input->index) {
+		if (!call->is_work)
+			return;
+		/* all that is wanted stands in the work itself */
+		post(mpi, call, end);
+	}
+	if (!request->open)
+		return;
+	request->open = false;
+	if (!request->has_k) {
+		if (call->peer >= 0)
+			request->key.from = (int32_t)call->peer;
+		if (call->tag >= 0)
+			request->key.tag = (int32_t)call->tag;
+		if (request->key.from < 0 || request->key.tag < 0)
+			return;
+		channel = channel_of(mpi, &request->key);
+		if (!channel)
+			return;
+		request->k = channel->received++;
+	}
+	end->bytes = call->bytes >= 0 ? call->bytes : request->bytes;
+	one_end(mpi, &request->key, false, request->k, call->function, end);
+}
+
+static void complete(struct xm_mpi *mpi, const struct call *call, struct xm_end *end)
+{
+	const char *p = xm_first(call->requests);
+	struct xm_text value;
+	int64_t number;
+
+	if (call->has_request)
+		complete_one(mpi, call, call->request, end);
+	if (call->requests.n > 1 && call->requests.p[0] == '[')
+		while (xm_element(&p, call->requests.p + call->requests.n, &value))
+			if (xm_integer(value, &number))
+				complete_one(mpi, call, (uint64_t)number, end);
+}
+
+/* ---- collectives ---- */
+
+static uint32_t comm_index(struct xm_mpi *mpi, uint64_t comm)
+{
+	uint32_t index = xm_map_add(&mpi->comm_map, &comm, sizeof(comm));
+
+	return index != XM_NONE && room_for(&mpi->comm_sizes, &mpi->comm_room, index, sizeof(*mpi->comm_sizes)) ? index : XM_NONE;
+}
+
+static void close_collective(struct xm_mpi *mpi, struct xm_collective *collective)
+{
+	if (!collective->room)
+		return;
+	if (collective->count > 1 && mpi->sink.collective)
+		mpi->sink.collective(mpi->sink.user, collective);
+	mpi->member_count -= collective->count;
+	free(collective->members);
+	memset(collective, 0, sizeof(*collective));
+}
+
+static uint64_t seq_of(struct xm_mpi *mpi, const struct call *call, const struct xm_end *end)
+{
+	uint64_t key[2] = { call->comm, end->input->index };
+	uint32_t index;
+
+	if (call->has_seq)
+		return call->seq;
+	index = xm_map_add(&mpi->seq_map, key, sizeof(key));
+	if (index == XM_NONE || !room_for(&mpi->seqs, &mpi->seq_room, index, sizeof(*mpi->seqs)))
+		return 0;
+	return mpi->seqs[index]++;
+}
+
+static void join(struct xm_mpi *mpi, const struct call *call, struct xm_end *end)
+{
+	uint64_t seq = seq_of(mpi, call, end), member[2] = { call->comm, end->input->index };
+	uint32_t comm = comm_index(mpi, call->comm), known = mpi->member_map.count;
+	struct xm_collective *collective = &mpi->open[(seq + call->comm * 0x9e3779b1u) & (MAX_OPEN - 1)];
+
+	if (comm == XM_NONE || call->comm == XM_COMM_SELF || !call->comm)
+		return;
+	if (xm_map_add(&mpi->member_map, member, sizeof(member)) == known)
+		mpi->comm_sizes[comm]++;
+	/* another one's place; or another job's of the same name, or a wrong program */
+	if (collective->room && (collective->comm != call->comm || collective->seq != seq || collective->function != call->function))
+		close_collective(mpi, collective);
+	for (uint32_t n = 0; mpi->member_count >= MAX_MEMBERS && n < MAX_OPEN; n++, mpi->sweep++)
+		close_collective(mpi, &mpi->open[mpi->sweep % MAX_OPEN]);
+	if (collective->count == collective->room) {
+		uint32_t room = collective->room ? 2 * collective->room : 4;
+		struct xm_end *grown = realloc(collective->members, room * sizeof(*grown));
+
+		if (!grown) {
+			mpi->dropped++;
+			return;
+		}
+		collective->members = grown;
+		collective->room = room;
+	}
+	if (!collective->count) {
+		collective->comm = call->comm;
+		collective->seq = seq;
+		collective->function = call->function;
+		collective->root = (int32_t)call->root;
+	}
+	end->bytes = call->bytes;
+	collective->members[collective->count++] = *end;
+	mpi->member_count++;
+	if (mpi->knows_sizes && collective->count == mpi->comm_sizes[comm])
+		close_collective(mpi, collective);
+}
+
+void xm_mpi_learn(struct xm_mpi *mpi, const struct xm_mpi *before)
+{
+	for (uint32_t i = 0; i < before->comm_map.count; i++) {
+		size_t length;
+		uint64_t comm;
+
+		memcpy(&comm, xm_map_key(&before->comm_map, i, &length), sizeof(comm));
+		if (comm_index(mpi, comm) == i)
+			mpi->comm_sizes[i] = before->comm_sizes[i];
+	}
+	for (uint32_t i = 0; i < before->member_map.count; i++) {
+		size_t length;
+		const void *key = xm_map_key(&before->member_map, i, &length);
+
+		(void)xm_map_add(&mpi->member_map, key, length);
+	}
+	mpi->knows_sizes = true;
+}
+
+void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_event *event, const struct xm_process *process, int64_t start,
+		 int64_t stop)
+{
+	struct xm_end end = { input, process->out_pid, 0, start, stop, -1, (int32_t)input->rank };
+	struct call call;
+
+	if (event->ph.p[1] != 'X' || input->rank < 0 || !parse(event, &call))
+		return;
+	end.tid = xm_tid(input, process, event->tid);
+	if (call.is_work) {
+		if (call.function->role == XM_IRECEIVE && call.has_request)
+			complete_one(mpi, &call, call.request, &end);
+		return;
+	}
+	if (mpi->sink.call) {
+		end.bytes = call.bytes;
+		mpi->sink.call(mpi->sink.user, call.comm, call.function, &end);
+	}
+	switch (call.function->role) {
+	case XM_OTHER:
+		break;
+	case XM_SEND:
+		send(mpi, &call, &end);
+		break;
+	case XM_RECEIVE:
+		receive(mpi, &call, call.peer, call.tag, call.bytes, &end);
+		break;
+	case XM_SENDRECV:
+		send(mpi, &call, &end);
+		receive(mpi, &call, call.recv_peer, call.recv_tag, call.recv_bytes, &end);
+		break;
+	case XM_IRECEIVE:
+		post(mpi, &call, &end);
+		break;
+	case XM_COMPLETE:
+		complete(mpi, &call, &end);
+		break;
+	case XM_ALL:
+	case XM_FROM_ROOT:
+	case XM_TO_ROOT:
+	case XM_PARTLY:
+		join(mpi, &call, &end);
+		break;
+	}
+}
+
+uint64_t xm_mpi_finish(struct xm_mpi *mpi, uint64_t *ret_dropped)
+{
+	uint64_t alone = mpi->waiting_count;
+
+	for (uint32_t i = 0; i < MAX_OPEN; i++)
+		close_collective(mpi, &mpi->open[i]);
+	for (uint32_t index = mpi->free; index != XM_NONE; index = mpi->waiting[index].next)
+		alone--;
+	*ret_dropped = mpi->dropped;
+	return alone;
+}
+
+void xm_mpi_free(struct xm_mpi *mpi)
+{
+	if (!mpi)
+		return;
+	for (uint32_t i = 0; i < MAX_OPEN; i++)
+		free(mpi->open[i].members);
+	xm_map_free(&mpi->channel_map);
+	xm_map_free(&mpi->comm_map);
+	xm_map_free(&mpi->member_map);
+	xm_map_free(&mpi->seq_map);
+	free(mpi->channels);
+	free(mpi->waiting);
+	free(mpi->comm_sizes);
+	free(mpi->seqs);
+	free(mpi);
+}

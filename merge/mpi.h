@@ -1,0 +1,76 @@
+/*
+ * MPI calls: what their slices say, and which of them belong together.
+ *
+ * Messages are matched as MPI does it: the k-th send of (communicator, source, destination, tag) with the k-th receive. Members of a
+ * collective have the same communicator and number (seq). What waits for its other part is bounded; what found no room is counted.
+ */
+#ifndef XM_MPI_H
+#define XM_MPI_H
+
+#include "merge.h"
+
+enum xm_role {
+	XM_OTHER,    /* neither sends nor receives by itself, or nothing that can be followed */
+	XM_SEND,     /* blocking or not: the data leave at the start of the call at the earliest */
+	XM_RECEIVE,  /* blocking: they have arrived at its end */
+	XM_IRECEIVE, /* they have arrived at the end of the call that completes its request */
+	XM_SENDRECV,
+	XM_COMPLETE, /* MPI_Wait and its like */
+	XM_ALL,      /* collectives: nobody leaves before the last has arrived */
+	XM_FROM_ROOT,
+	XM_TO_ROOT,
+	XM_PARTLY,   /* scans, and collectives that do not block: no order between all members can be told */
+};
+
+/* One end of something; times are what the caller of xm_mpi_take() gave. */
+struct xm_end {
+	struct xm_input *input;
+	uint32_t out_pid;
+	int64_t tid, start, end;
+	int64_t bytes; /* -1: not said */
+	int32_t rank;
+};
+
+struct xm_function {
+	const char *name; /* behind MPI_ */
+	enum xm_role role;
+};
+
+struct xm_collective {
+	uint64_t comm, seq;
+	const struct xm_function *function;
+	int32_t root;
+	uint32_t count, room;
+	struct xm_end *members;
+};
+
+struct xm_mpi_sink {
+	void *user;
+	/* which: the function that sent; comm as in the events */
+	void (*message)(void *user, uint64_t comm, const struct xm_function *send, const struct xm_function *receive, const struct xm_end *from,
+			const struct xm_end *to);
+	/* when all members are there, or when there is no more room to wait for them */
+	void (*collective)(void *user, const struct xm_collective *collective);
+	/* any MPI call with its communicator (0: none) */
+	void (*call)(void *user, uint64_t comm, const struct xm_function *function, const struct xm_end *end);
+};
+
+struct xm_mpi;
+
+struct xm_mpi *xm_mpi_create(const struct xm_mpi_sink *sink);
+/* Takes what the first pass learnt of who belongs to which communicator. */
+void xm_mpi_learn(struct xm_mpi *mpi, const struct xm_mpi *before);
+/* Looks at a slice; anything that is no MPI call of a rank is ignored. */
+void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_event *event, const struct xm_process *process, int64_t start,
+		 int64_t end);
+/* Gives collectives that wait for members to the sink. Returns the calls that found no other end; *ret_dropped: for want of room. */
+uint64_t xm_mpi_finish(struct xm_mpi *mpi, uint64_t *ret_dropped);
+void xm_mpi_free(struct xm_mpi *mpi);
+
+#define XM_COMM_WORLD 1u
+#define XM_COMM_SELF 2u
+
+/* "world", "self" or 16 hex digits. */
+const char *xm_comm_name(uint64_t comm, char *text);
+
+#endif

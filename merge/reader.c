@@ -1,0 +1,332 @@
+#include "reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* The number of the line at an offset of the text: it is asked for seldom, so that lines are not counted before. */
+static uint64_t line_at(const char *path, uint64_t offset)
+{
+	struct xm_source source;
+	uint64_t lines = 1;
+	char data[16384];
+	ssize_t n;
+
+	if (xm_source_open(&source, path) < 0)
+		return 0;
+	while (offset && (n = xm_source_read(&source, data, offset < sizeof(data) ? (size_t)offset : sizeof(data))) > 0) {
+		for (ssize_t i = 0; i < n; i++)
+			lines += data[i] == '\n';
+		offset -= (uint64_t)n;
+	}
+	xm_source_close(&source);
+	return lines;
+}
+
+/* Drops what was read and reads on; the window grows when all of it is still wanted. False: the text ends here. */
+static bool more(struct xm_reader *r)
+{
+	if (r->eof)
+		return false;
+	r->offset += r->at;
+	r->length -= r->at;
+	memmove(r->data, r->data + r->at, r->length);
+	r->at = 0;
+	if (r->length > r->room / 2) {
+		char *grown = realloc(r->data, 2 * r->room + XM_SLACK);
+
+		if (!grown) {
+			r->error = -ENOMEM;
+			r->eof = true;
+			return false;
+		}
+		r->data = grown;
+		r->room *= 2;
+	}
+	while (r->length < r->room) {
+		ssize_t n = xm_source_read(&r->source, r->data + r->length, r->room - r->length);
+
+		if (n <= 0) {
+			r->eof = true;
+			r->error = n < 0 ? (int)n : 0;
+			break;
+		}
+		r->length += (size_t)n;
+	}
+	memset(r->data + r->length, 0, XM_SLACK);
+	return true;
+}
+
+static bool space(char c)
+{
+	return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+/* The next character that is not white space; 0 at the end of the text. */
+static char peek(struct xm_reader *r)
+{
+	for (;;) {
+		while (space(r->data[r->at]))
+			r->at++;
+		if (r->at < r->length)
+			return r->data[r->at] ? r->data[r->at] : '?'; /* a NUL is a character like any other that does not belong there */
+		if (!more(r))
+			return 0;
+	}
+}
+
+static void note(struct xm_reader *r, const char *why)
+{
+	if (!r->left_out++) {
+		r->first_line = line_at(r->path, r->offset + r->at);
+		r->first_why = why;
+	}
+}
+
+/* Moves to the next line that can begin an event, or end them. False: there is none. */
+static bool resync(struct xm_reader *r)
+{
+	r->at++;
+	for (;;) {
+		char *newline = memchr(r->data + r->at, '\n', r->length - r->at), *p;
+
+		if (!newline) {
+			r->at = r->length;
+			if (!more(r))
+				return false;
+			continue;
+		}
+		for (p = newline + 1; *p == ' ' || *p == '\t' || *p == '\r'; p++)
+			;
+		if (p >= r->data + r->length && !r->eof) { /* this line's beginning is not there yet */
+			r->at = (size_t)(newline - r->data);
+			(void)more(r);
+			continue;
+		}
+		r->at = (size_t)(p - r->data);
+		if (*p == '{' || *p == ']' || *p == ',')
+			return true;
+	}
+}
+
+/* An event that does not end in sight: was it cut, or the file? */
+static bool another_event(const struct xm_reader *r)
+{
+	const char *p = r->data + r->at, *end = r->data + r->length;
+
+	while ((p = memchr(p, '\n', (size_t)(end - p)))) {
+		while (p < end && space(*p))
+			p++;
+		if (p < end && *p == '{')
+			return true;
+	}
+	return false;
+}
+
+/* Makes JSON of text that can be read; NULL: no memory. */
+static char *repair(struct xm_reader *r, const char *text, size_t length, size_t *ret_length)
+{
+	if (r->repaired_room < 6 * length + XM_SLACK) {
+		free(r->repaired);
+		r->repaired_room = 6 * length + XM_SLACK;
+		r->repaired = malloc(r->repaired_room);
+		if (!r->repaired) {
+			r->repaired_room = 0;
+			r->error = -ENOMEM;
+			return NULL;
+		}
+	}
+	*ret_length = (size_t)(xm_repair(r->repaired, text, length) - r->repaired);
+	memset(r->repaired + *ret_length, 0, XM_SLACK);
+	return r->repaired;
+}
+
+/* A value of the top level, into *ret; the text moves behind it. False: cut, or no JSON. */
+static bool top_value(struct xm_reader *r, struct xm_text *ret)
+{
+	const char *stop = NULL, *why = NULL;
+
+	for (;;) {
+		char *p = r->data + r->at;
+		enum xm_scan result = xm_scan_value(p, r->data + r->length, &stop, &why);
+
+		if (result == XM_MORE && r->length - r->at <= XM_LONGEST && more(r))
+			continue;
+		if (result == XM_MORE)
+			r->cut = r->eof;
+		if (result == XM_BAD || (result == XM_MORE && !r->eof))
+			note(r, why ? why : "a value without an end");
+		if (result == XM_MORE || result == XM_BAD)
+			return false;
+		*ret = (struct xm_text){ p, (size_t)(stop - p) };
+		r->at += ret->n;
+		if (result == XM_DIRTY)
+			ret->p = repair(r, p, ret->n, &ret->n);
+		return ret->p;
+	}
+}
+
+/* Members of the top level up to the events, or to the end. */
+static void members(struct xm_reader *r)
+{
+	char name[64];
+
+	r->where = XM_AT_END;
+	for (;;) {
+		struct xm_text value;
+		char mark = peek(r);
+
+		if (mark == ',') {
+			r->at++;
+			mark = peek(r);
+		}
+		if (mark == '}') {
+			r->at++;
+			if (r->had_events && peek(r))
+				note(r, "text behind the end of the trace");
+			return;
+		}
+		if (mark != '"') {
+			r->cut |= !mark;
+			if (mark)
+				note(r, "a member was expected");
+			return;
+		}
+		if (!top_value(r, &value))
+			return;
+		(void)xm_unescape(value, name, sizeof(name));
+		mark = peek(r);
+		if (mark != ':') {
+			r->cut |= !mark;
+			if (mark)
+				note(r, "':' was expected");
+			return;
+		}
+		r->at++;
+		mark = peek(r);
+		if (!strcmp(name, "traceEvents") && mark == '[') {
+			r->at++;
+			r->had_events = true;
+			r->where = XM_IN_EVENTS;
+			return;
+		}
+		if (!mark)
+			r->cut = true;
+		if (!mark || !top_value(r, &value))
+			return;
+		if (r->member)
+			r->member(r->user, (struct xm_text){ name, strlen(name) }, value);
+	}
+}
+
+int xm_reader_open(struct xm_reader *r, const char *path, size_t window, const char **ret_why)
+{
+	int result = xm_source_open(&r->source, path);
+	char mark;
+
+	if (result < 0)
+		return result;
+	r->room = window;
+	r->path = path;
+	r->data = calloc(1, window + XM_SLACK);
+	if (!r->data)
+		return -ENOMEM;
+	(void)more(r);
+	if (r->length >= 3 && !memcmp(r->data, "\xef\xbb\xbf", 3))
+		r->at = 3;
+	mark = peek(r);
+	if (r->error < 0)
+		return r->error;
+	if (!mark) {
+		r->where = XM_AT_END;
+		r->cut = true;
+		*ret_why = r->source.error ? r->source.error : "empty";
+		return -EBADMSG;
+	}
+	if (mark != '{' && mark != '[') {
+		*ret_why = "not a trace (it begins with neither { nor [)";
+		return -EBADMSG;
+	}
+	r->at++;
+	if (mark == '[') {
+		r->is_array = r->had_events = true;
+		r->where = XM_IN_EVENTS;
+		return 0;
+	}
+	members(r);
+	if (!r->had_events && !r->cut) {
+		*ret_why = r->left_out ? "not a trace (its beginning is no JSON)" : "not a trace (it has no traceEvents)";
+		return -EBADMSG;
+	}
+	return r->error;
+}
+
+/* The event at the text's place, which is '{'. 1: it is there, 0: left out, -1: no more. */
+static int one(struct xm_reader *r, struct xm_event *event)
+{
+	for (;;) {
+		const char *stop = NULL, *why = "an event without an end";
+		char *p = r->data + r->at;
+		enum xm_scan result = xm_scan_event(p, r->data + r->length, event, &stop, &why);
+
+		if (result == XM_OK || result == XM_DIRTY) {
+			size_t length = (size_t)(stop - p);
+
+			r->at += length;
+			if (result == XM_OK)
+				return 1;
+			p = repair(r, p, length, &length);
+			return p && xm_scan_event(p, p + length, event, &stop, &why) == XM_OK ? 1 : 0;
+		}
+		if (result == XM_MORE && r->length - r->at <= XM_LONGEST && more(r))
+			continue;
+		if (result == XM_MORE && r->eof && !another_event(r))
+			return -1;
+		note(r, result == XM_MORE ? "an event without an end" : why);
+		return resync(r) ? 0 : -1;
+	}
+}
+
+bool xm_reader_next(struct xm_reader *r, struct xm_event *event)
+{
+	while (r->where == XM_IN_EVENTS && !r->error) {
+		char mark = peek(r);
+		int result;
+
+		if (mark == ',') {
+			r->at++;
+		} else if (mark == '{') {
+			result = one(r, event);
+			if (result > 0)
+				return true;
+			if (result < 0) {
+				r->cut = true;
+				r->where = XM_AT_END;
+			}
+		} else if (mark == ']') {
+			r->at++;
+			r->where = XM_AT_END;
+			if (!r->is_array)
+				members(r);
+		} else if (!mark) {
+			r->cut = true;
+			r->where = XM_AT_END;
+		} else {
+			note(r, "an event was expected");
+			if (!resync(r)) {
+				r->cut = true;
+				r->where = XM_AT_END;
+			}
+		}
+	}
+	if (r->source.cut)
+		r->cut = true;
+	return false;
+}
+
+void xm_reader_close(struct xm_reader *r)
+{
+	xm_source_close(&r->source);
+	free(r->data);
+	free(r->repaired);
+	r->data = r->repaired = NULL;
+}

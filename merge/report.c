@@ -1,0 +1,299 @@
+#include "report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define SLOWEST 3
+#define MAX_ROWS 65536u
+#define MAX_RANKS (1u << 20)
+
+struct row {
+	uint64_t comm, count, bytes, time, wait, collectives, late_senders, late_receivers;
+	const struct xm_function *function;
+};
+
+/* A rank in a row: what it waited, and what others waited for it. */
+struct blame {
+	uint32_t row;
+	int32_t rank;
+	uint64_t count, time, wait, caused;
+};
+
+struct xm_report {
+	struct xm_map row_map, blame_map;
+	struct row *rows;
+	struct blame *blames;
+	uint32_t row_room, blame_room;
+};
+
+struct xm_report *xm_report_create(void)
+{
+	struct xm_report *report = calloc(1, sizeof(*report));
+
+	if (report) {
+		xm_map_init(&report->row_map, MAX_ROWS, UINT32_MAX);
+		xm_map_init(&report->blame_map, MAX_RANKS, UINT32_MAX);
+	}
+	return report;
+}
+
+static bool room_for(void *array, uint32_t *room, uint32_t index, size_t size)
+{
+	void **pointer = array, *grown;
+	uint32_t wanted = *room ? 2 * *room : 64;
+
+	if (index < *room)
+		return true;
+	grown = realloc(*pointer, wanted * size);
+	if (!grown)
+		return false;
+	memset((char *)grown + *room * size, 0, (wanted - *room) * size);
+	*pointer = grown;
+	*room = wanted;
+	return true;
+}
+
+static struct row *row_of(struct xm_report *report, uint64_t comm, const struct xm_function *function, uint32_t *ret_index)
+{
+	uint64_t key[2] = { function->role == XM_COMPLETE ? 0 : comm, (uintptr_t)function };
+	uint32_t index = xm_map_add(&report->row_map, key, sizeof(key));
+
+	if (index == XM_NONE || !room_for(&report->rows, &report->row_room, index, sizeof(*report->rows)))
+		return NULL;
+	report->rows[index].comm = key[0];
+	report->rows[index].function = function;
+	*ret_index = index;
+	return &report->rows[index];
+}
+
+static struct blame *blame_of(struct xm_report *report, uint32_t row, int32_t rank)
+{
+	uint32_t key[2] = { row, (uint32_t)rank };
+	uint32_t index = xm_map_add(&report->blame_map, key, sizeof(key));
+
+	if (index == XM_NONE || !room_for(&report->blames, &report->blame_room, index, sizeof(*report->blames)))
+		return NULL;
+	report->blames[index].row = row;
+	report->blames[index].rank = rank;
+	return &report->blames[index];
+}
+
+void xm_report_call(struct xm_report *report, uint64_t comm, const struct xm_function *function, const struct xm_end *end)
+{
+	struct blame *blame;
+	uint32_t index;
+	struct row *row = row_of(report, comm, function, &index);
+
+	if (!row || function->role == XM_OTHER)
+		return;
+	row->count++;
+	row->bytes += end->bytes > 0 ? (uint64_t)end->bytes : 0;
+	row->time += (uint64_t)(end->end - end->start);
+	blame = blame_of(report, index, end->rank);
+	if (blame) {
+		blame->count++;
+		blame->time += (uint64_t)(end->end - end->start);
+	}
+}
+
+static void waited(struct xm_report *report, struct row *row, uint32_t index, int32_t who, int32_t whom, int64_t ns)
+{
+	struct blame *blame = blame_of(report, index, who);
+
+	row->wait += (uint64_t)ns;
+	if (blame)
+		blame->wait += (uint64_t)ns;
+	blame = blame_of(report, index, whom);
+	if (blame)
+		blame->caused += (uint64_t)ns;
+}
+
+void xm_report_message(struct xm_report *report, uint64_t comm, const struct xm_function *send, const struct xm_function *receive,
+		       const struct xm_end *from, const struct xm_end *to)
+{
+	uint32_t index;
+	struct row *row;
+
+	/* who posted a receive in time does something else meanwhile */
+	if (receive->role != XM_IRECEIVE && from->start > to->start && (row = row_of(report, comm, receive, &index))) {
+		row->late_senders++;
+		waited(report, row, index, to->rank, from->rank, (from->start < to->end ? from->start : to->end) - to->start);
+	}
+	/* a send that lasts until its receiver has come waited for it */
+	if (to->start > from->start && from->end >= to->start && receive->role == XM_RECEIVE && (row = row_of(report, comm, send, &index))) {
+		row->late_receivers++;
+		waited(report, row, index, from->rank, to->rank, to->start - from->start);
+	}
+}
+
+const struct xm_end *xm_last_to_arrive(const struct xm_collective *collective)
+{
+	const struct xm_end *last = &collective->members[0];
+
+	for (uint32_t i = 1; i < collective->count; i++) {
+		const struct xm_end *member = &collective->members[i];
+
+		if (member->start > last->start || (member->start == last->start && member->rank < last->rank))
+			last = member;
+	}
+	return last;
+}
+
+static const struct xm_end *member_of_rank(const struct xm_collective *collective, int32_t rank)
+{
+	for (uint32_t i = 0; i < collective->count; i++)
+		if (collective->members[i].rank == rank)
+			return &collective->members[i];
+	return NULL;
+}
+
+void xm_report_collective(struct xm_report *report, const struct xm_collective *collective)
+{
+	const struct xm_end *last = xm_last_to_arrive(collective), *root = member_of_rank(collective, collective->root);
+	enum xm_role role = collective->function->role;
+	uint32_t index;
+	struct row *row = row_of(report, collective->comm, collective->function, &index);
+
+	if (!row)
+		return;
+	row->collectives++;
+	if (role == XM_PARTLY || (role == XM_FROM_ROOT && !root))
+		return;
+	if (role == XM_FROM_ROOT)
+		last = root;
+	for (uint32_t i = 0; i < collective->count; i++) {
+		const struct xm_end *member = &collective->members[i];
+		int64_t until = last->start < member->end ? last->start : member->end;
+
+		if (member != last && until > member->start && (role != XM_TO_ROOT || member == root))
+			waited(report, row, index, member->rank, last->rank, until - member->start);
+	}
+}
+
+/* ---- printing ---- */
+
+static const struct xm_report *sorting;
+
+static int by_time(const void *left, const void *right)
+{
+	const struct row *a = &sorting->rows[*(const uint32_t *)left], *b = &sorting->rows[*(const uint32_t *)right];
+
+	if (a->wait != b->wait)
+		return a->wait > b->wait ? -1 : 1;
+	if (a->time != b->time)
+		return a->time > b->time ? -1 : 1;
+	return strcmp(a->function->name, b->function->name);
+}
+
+static uint32_t *sorted_rows(const struct xm_report *report)
+{
+	uint32_t *rows = calloc(report->row_map.count + 1, sizeof(*rows));
+
+	for (uint32_t i = 0; rows && i < report->row_map.count; i++)
+		rows[i] = i;
+	sorting = report;
+	if (rows)
+		qsort(rows, report->row_map.count, sizeof(*rows), by_time);
+	return rows;
+}
+
+/* The ranks that others waited for longest, at most SLOWEST of them. */
+static uint32_t slowest(const struct xm_report *report, uint32_t row, const struct blame **ret)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < report->blame_map.count; i++) {
+		const struct blame *blame = &report->blames[i];
+		uint32_t at;
+
+		if (blame->row != row || !blame->caused)
+			continue;
+		for (at = count; at && (ret[at - 1]->caused < blame->caused ||
+					(ret[at - 1]->caused == blame->caused && ret[at - 1]->rank > blame->rank)); at--)
+			if (at < SLOWEST)
+				ret[at] = ret[at - 1];
+		if (at < SLOWEST)
+			ret[at] = blame;
+		count += count < SLOWEST;
+	}
+	return count;
+}
+
+static double share(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void print_json(const struct xm_report *report, const uint32_t *rows, FILE *out)
+{
+	char name[20];
+
+	fputs("{\"mpi\":[", out);
+	for (uint32_t i = 0, printed = 0; i < report->row_map.count; i++) {
+		const struct row *row = &report->rows[rows[i]];
+		bool first = true;
+
+		if (!row->count)
+			continue;
+		fprintf(out, "%s\n{\"comm\":\"%s\",\"call\":\"MPI_%s\",\"calls\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"time_ns\":%" PRIu64
+			     ",\"wait_ns\":%" PRIu64 ",\"wait_percent\":%.2f,\"late_senders\":%" PRIu64 ",\"late_receivers\":%" PRIu64 ",\"ranks\":[",
+			printed++ ? "," : "", xm_comm_name(row->comm, name), row->function->name, row->count, row->bytes, row->time, row->wait,
+			share(row->wait, row->time), row->late_senders, row->late_receivers);
+		for (uint32_t k = 0; k < report->blame_map.count; k++) {
+			const struct blame *blame = &report->blames[k];
+
+			if (blame->row != rows[i])
+				continue;
+			fprintf(out, "%s{\"rank\":%" PRId32 ",\"calls\":%" PRIu64 ",\"time_ns\":%" PRIu64 ",\"wait_ns\":%" PRIu64
+				     ",\"waited_for_ns\":%" PRIu64 "}",
+				first ? "" : ",", blame->rank, blame->count, blame->time, blame->wait, blame->caused);
+			first = false;
+		}
+		fputs("]}", out);
+	}
+	fputs("\n]}\n", out);
+}
+
+void xm_report_print(const struct xm_report *report, FILE *out, bool json)
+{
+	uint32_t *rows = sorted_rows(report);
+	char name[20];
+
+	if (!rows)
+		return;
+	if (json) {
+		print_json(report, rows, out);
+		free(rows);
+		return;
+	}
+	fprintf(out, "%-17s %-24s %10s %16s %16s %16s %9s %12s %14s  %s\n", "Communicator", "Call", "Calls", "Bytes", "Time (ns)",
+		"Waiting (ns)", "Waiting", "Late senders", "Late receivers", "Waited for");
+	for (uint32_t i = 0; i < report->row_map.count; i++) {
+		const struct row *row = &report->rows[rows[i]];
+		const struct blame *worst[SLOWEST];
+		uint32_t count = slowest(report, rows[i], worst);
+		char call[32];
+
+		if (!row->count)
+			continue;
+		(void)snprintf(call, sizeof(call), "MPI_%s", row->function->name);
+		fprintf(out, "%-17s %-24s %10" PRIu64 " %16" PRIu64 " %16" PRIu64 " %16" PRIu64 " %7.2f %% %12" PRIu64 " %14" PRIu64 "  ",
+			xm_comm_name(row->comm, name), call, row->count, row->bytes, row->time, row->wait, share(row->wait, row->time),
+			row->late_senders, row->late_receivers);
+		for (uint32_t k = 0; k < count; k++)
+			fprintf(out, "%srank %" PRId32 " (%.0f %%)", k ? ", " : "", worst[k]->rank, share(worst[k]->caused, row->wait));
+		fputs(count ? "\n" : "-\n", out);
+	}
+	free(rows);
+}
+
+void xm_report_free(struct xm_report *report)
+{
+	if (!report)
+		return;
+	xm_map_free(&report->row_map);
+	xm_map_free(&report->blame_map);
+	free(report->rows);
+	free(report->blames);
+	free(report);
+}

@@ -1,0 +1,23 @@
+/*
+ * Where ranks wait for each other: by communicator and function, with the ranks that were waited for.
+ */
+#ifndef XM_REPORT_H
+#define XM_REPORT_H
+
+#include "mpi.h"
+
+struct xm_report;
+
+struct xm_report *xm_report_create(void);
+/* The parts of an xm_mpi_sink; times are true. */
+void xm_report_call(struct xm_report *report, uint64_t comm, const struct xm_function *function, const struct xm_end *end);
+void xm_report_message(struct xm_report *report, uint64_t comm, const struct xm_function *send, const struct xm_function *receive,
+		       const struct xm_end *from, const struct xm_end *to);
+void xm_report_collective(struct xm_report *report, const struct xm_collective *collective);
+void xm_report_print(const struct xm_report *report, FILE *out, bool json);
+void xm_report_free(struct xm_report *report);
+
+/* Members of a collective: the last to arrive. */
+const struct xm_end *xm_last_to_arrive(const struct xm_collective *collective);
+
+#endif

@@ -1,0 +1,273 @@
+/*
+ * The merged trace as Chrome's JSON, in the layout of xstrace's own (docs/TRACE_FORMAT.md).
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "sink.h"
+
+#define SHORT 65536u /* longer texts are written in pieces */
+
+struct json_sink {
+	struct xm_sink sink;
+	struct xs_output out;
+	struct xs_json_clock clock;
+	int error;
+};
+
+static void put_piece(struct json_sink *json, const char *text, size_t n)
+{
+	char *o = xs_output_put(&json->out);
+
+	memcpy(o, text, n);
+	xs_output_put_end(&json->out, o + n);
+	if (xs_output_full(&json->out) && xs_output_flush(&json->out) < 0)
+		json->error = json->out.error;
+}
+
+static void put_text(struct json_sink *json, const char *text, size_t n)
+{
+	for (; n > SHORT; text += SHORT, n -= SHORT)
+		put_piece(json, text, SHORT);
+	put_piece(json, text, n);
+}
+
+static inline char *put(char *o, const char *text, size_t n)
+{
+	memcpy(o, text, n);
+	return o + n;
+}
+#define PUT(o, literal) put(o, literal, sizeof(literal) - 1)
+
+static char *put_micros(char *o, int64_t ns)
+{
+	if (ns < 0) {
+		*o++ = '-';
+		ns = -ns;
+	}
+	return xs_json_micros(o, (uint64_t)ns);
+}
+
+static int json_open(struct xm_sink *sink, int fd, bool compress)
+{
+	return xs_output_init(&((struct json_sink *)sink)->out, fd, 0, compress ? XS_COMPRESS_ZSTD : XS_COMPRESS_NONE);
+}
+
+/* Text that was printed to memory; frees it. */
+static void put_printed(struct json_sink *json, char *text, size_t n)
+{
+	if (text)
+		put_text(json, text, n);
+	else
+		json->error = -ENOMEM;
+	free(text);
+}
+
+static void put_tids(FILE *out, const struct xm_input *input)
+{
+	for (uint32_t i = 0; i < input->tids.count; i++) {
+		uint32_t process;
+		size_t n;
+		const char *key = xm_map_key(&input->tids, i, &n);
+		bool quoted = key[sizeof(process)] == '"';
+
+		memcpy(&process, key, sizeof(process));
+		fprintf(out, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"args\":{\"name\":%s%.*s%s}},\n",
+			input->processes[process].out_pid, XM_OWN_TID + i, quoted ? "" : "\"", (int)(n - sizeof(process)), key + sizeof(process),
+			quoted ? "" : "\"");
+	}
+}
+
+static void json_head(struct xm_sink *sink, const struct xm_merge *merge, const struct xm_clocks *clocks, bool synced)
+{
+	struct json_sink *json = (struct json_sink *)sink;
+	const struct xm_process *process;
+	const struct xm_input *input;
+	uint32_t place = 0, part = 0;
+	char *text = NULL, name[2048];
+	size_t n = 0;
+	FILE *out = open_memstream(&text, &n);
+
+	if (!out) {
+		json->error = -ENOMEM;
+		return;
+	}
+	fprintf(out, "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRId64 ",\"metadata\":{", merge->base);
+	xm_put_metadata(out, merge, clocks, synced);
+	fputs("},\"traceEvents\":[\n", out);
+	while (xm_next_process(merge, &place, &part, &input, &process)) {
+		uint32_t pid = process->out_pid;
+
+		(void)xm_process_name(input, process, name, sizeof(name));
+		fprintf(out, "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"args\":{\"name\":%s}},\n", pid, pid,
+			name);
+		if (process->labels)
+			fprintf(out, "{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"args\":{\"labels\":%s}},\n",
+				pid, pid, process->labels);
+		fprintf(out, "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"args\":{\"sort_index\":%" PRIu32 "}},\n",
+			pid, pid, process->order);
+	}
+	for (uint32_t i = 0; i < merge->count; i++)
+		put_tids(out, merge->order[i]);
+	fclose(out);
+	put_printed(json, text, n);
+}
+
+/* An id of flows or asynchronous events: told apart from other inputs'. */
+static char *put_id(char *o, const struct xm_input *input, char phase, struct xm_text id)
+{
+	bool is_flow = phase == 's' || phase == 't' || phase == 'f';
+	struct xm_text inside = xm_is_string(id) ? xm_inside(id) : id;
+	int64_t number;
+
+	if (phase == 'X' || phase == 'i' || phase == 'I')
+		return put(o, id.p, id.n);
+	if (is_flow && input->has_ids && xm_integer(id, &number) && number >= 0)
+		return xs_json_uint(o, (uint64_t)(number - input->id_low + input->id_base));
+	*o++ = '"';
+	o = xs_json_uint(o, input->number);
+	*o++ = ':';
+	o = put(o, inside.p, inside.n);
+	*o++ = '"';
+	return o;
+}
+
+/* The arguments of device work, in which there are two more times. */
+static void put_device_args(struct json_sink *json, const struct xm_input *input, struct xm_text args)
+{
+	const char *p = xm_first(args), *from = args.p, *end = args.p + args.n;
+	struct xm_text key, value;
+
+	while (xm_member(&p, end, &key, &value)) {
+		char text[64];
+		int64_t ns;
+
+		if ((!xm_is(key, "queued") && !xm_is(key, "submit")) || !xm_nanoseconds(value, &ns))
+			continue;
+		put_text(json, from, (size_t)(value.p - from));
+		put_text(json, text, (size_t)(put_micros(text, xm_out_time(&json->sink, input, input->base + ns)) - text));
+		from = value.p + value.n;
+	}
+	put_text(json, from, (size_t)(end - from));
+}
+
+/* A member that may be long. */
+static char *put_member(struct json_sink *json, char *o, const char *key, size_t key_length, struct xm_text value)
+{
+	o = put(o, key, key_length);
+	if (value.n <= SHORT / 16)
+		return put(o, value.p, value.n);
+	xs_output_put_end(&json->out, o);
+	put_text(json, value.p, value.n);
+	return xs_output_put(&json->out);
+}
+#define MEMBER(o, literal, value) put_member(json, o, literal, sizeof(literal) - 1, value)
+
+static void json_event(struct xm_sink *sink, const struct xm_input *input, const struct xm_event *event, const struct xm_place *place,
+		       int64_t duration)
+{
+	struct json_sink *json = (struct json_sink *)sink;
+	bool is_device = xm_is(event->cat, "\"gpu_op\"") && event->args.n && event->args.p[0] == '{';
+	char *o = xs_output_put(&json->out);
+
+	o = put(PUT(o, "{\"ph\":"), event->ph.p, event->ph.n);
+	if (place->tid != XM_NO_TIME)
+		o = xs_json_uint(PUT(o, ",\"tid\":"), (uint64_t)place->tid);
+	o = xs_json_uint(PUT(o, ",\"pid\":"), place->pid);
+	if (place->time != XM_NO_TIME)
+		o = place->time < 0 ? put_micros(PUT(o, ",\"ts\":"), place->time) :
+				      xs_json_time(PUT(o, ",\"ts\":"), (uint64_t)place->time, &json->clock);
+	if (duration >= 0)
+		o = xs_json_micros(PUT(o, ",\"dur\":"), (uint64_t)duration);
+	if (event->id.n && event->id.n < 4096)
+		o = put_id(PUT(o, ",\"id\":"), input, event->ph.p[1], event->id);
+	if (event->bp.n)
+		o = MEMBER(o, ",\"bp\":", event->bp);
+	if (event->scope.n)
+		o = MEMBER(o, ",\"s\":", event->scope);
+	if (event->cat.n)
+		o = MEMBER(o, ",\"cat\":", event->cat);
+	if (event->name.n)
+		o = MEMBER(o, ",\"name\":", event->name);
+	for (uint32_t i = 0; i < event->other_count; i++)
+		o = MEMBER(o, ",", event->others[i]);
+	if (is_device) {
+		o = PUT(o, ",\"args\":");
+		xs_output_put_end(&json->out, o);
+		put_device_args(json, input, event->args);
+		o = xs_output_put(&json->out);
+	} else if (event->args.n) {
+		o = MEMBER(o, ",\"args\":", event->args);
+	}
+	o = PUT(o, "},\n");
+	xs_output_put_end(&json->out, o);
+	if (xs_output_full(&json->out) && xs_output_flush(&json->out) < 0)
+		json->error = json->out.error;
+}
+
+static char *put_end(char *o, char phase, const struct xm_place *place, const char *category, const char *name, uint64_t id)
+{
+	o = PUT(o, "{\"ph\":\"");
+	*o++ = phase;
+	o = phase == 'f' ? PUT(o, "\",\"bp\":\"e\",\"tid\":") : PUT(o, "\",\"tid\":");
+	o = xs_json_uint(PUT(xs_json_uint(o, (uint64_t)place->tid), ",\"pid\":"), place->pid);
+	o = xs_json_uint(PUT(put_micros(PUT(o, ",\"ts\":"), place->time), ",\"id\":"), id);
+	o = put(PUT(o, ",\"cat\":\""), category, strlen(category));
+	o = put(PUT(o, "\",\"name\":\""), name, strlen(name));
+	return PUT(o, "\"},\n");
+}
+
+static void json_arrow(struct xm_sink *sink, const char *category, const char *name, uint64_t id, const struct xm_place *from,
+		       const struct xm_place *to)
+{
+	struct json_sink *json = (struct json_sink *)sink;
+	char *o = xs_output_put(&json->out);
+
+	o = put_end(o, 's', from, category, name, id);
+	o = put_end(o, 'f', to, category, name, id);
+	xs_output_put_end(&json->out, o);
+	if (xs_output_full(&json->out) && xs_output_flush(&json->out) < 0)
+		json->error = json->out.error;
+}
+
+static int json_close(struct xm_sink *sink, const struct xm_merge *merge, const struct xm_totals *totals)
+{
+	struct json_sink *json = (struct json_sink *)sink;
+	const struct xm_process *process;
+	const struct xm_input *input;
+	uint32_t place = 0, part = 0;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *out = open_memstream(&text, &n);
+	int error;
+
+	if (out) {
+		/* every event ends with a comma; this one does not */
+		if (xm_next_process(merge, &place, &part, &input, &process))
+			fprintf(out, "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"args\":{\"sort_index\":%" PRIu32 "}}",
+				process->out_pid, process->out_pid, process->order);
+		fputs("\n],\"otherData\":{", out);
+		xm_put_summary(out, merge, sink->clocks, totals);
+		fputs("}}\n", out);
+		fclose(out);
+	}
+	error = xs_output_close(&json->out, text ? text : "", n);
+	error = json->error ? json->error : error;
+	free(text);
+	free(json);
+	return text ? error : -ENOMEM;
+}
+
+struct xm_sink *xm_sink_json(void)
+{
+	struct json_sink *json = calloc(1, sizeof(*json));
+
+	if (!json)
+		return NULL;
+	json->sink = (struct xm_sink){ .open = json_open, .head = json_head, .event = json_event, .arrow = json_arrow, .close = json_close };
+	json->out.fd = -1;
+	return &json->sink;
+}

@@ -1,0 +1,80 @@
+/*
+ * Any bytes as a trace for xstrace-merge: the reader comes to an end, and all that it gives is JSON to the letter.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "json_check.h"
+#include "reader.h"
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+static void check(struct xm_text value)
+{
+	size_t at;
+
+	if (value.n && !json_check(value.p, value.n, &at))
+		abort();
+}
+
+static void check_member(void *user, struct xm_text key, struct xm_text value)
+{
+	(void)user, (void)key;
+	check(value);
+	(void)xm_find(value, "host");
+}
+
+static void check_event(const struct xm_event *event)
+{
+	const struct xm_text values[] = { event->ph, event->ts, event->id, event->bp, event->pid, event->tid, event->dur, event->cat,
+					  event->name, event->args, event->scope };
+	struct xm_text key, value;
+	const char *p = xm_first(event->args);
+	char text[300];
+	int64_t number;
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		check(values[i]);
+		(void)xm_integer(values[i], &number);
+		(void)xm_nanoseconds(values[i], &number);
+		if (xm_is_string(values[i]) && xm_unescape(values[i], text, sizeof(text)) >= sizeof(text))
+			abort();
+	}
+	for (uint32_t i = 0; i < event->other_count; i++) {
+		struct xm_text member = event->others[i];
+		char *object = malloc(member.n + 2);
+
+		object[0] = '{';
+		memcpy(object + 1, member.p, member.n);
+		object[member.n + 1] = '}';
+		check((struct xm_text){ object, member.n + 2 });
+		free(object);
+	}
+	if (event->args.n && event->args.p[0] == '{')
+		while (xm_member(&p, event->args.p + event->args.n, &key, &value))
+			check(value);
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+{
+	/* the first byte: how much is seen at once */
+	struct xm_reader reader = { .member = check_member };
+	int fd = size ? memfd_create("trace", MFD_CLOEXEC) : -1;
+	struct xm_event event;
+	const char *why;
+	char path[64];
+
+	if (!size)
+		return 0;
+	if (fd < 0 || write(fd, data + 1, size - 1) != (ssize_t)(size - 1))
+		abort();
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (!xm_reader_open(&reader, path, 16 + data[0], &why))
+		while (xm_reader_next(&reader, &event))
+			check_event(&event);
+	xm_reader_close(&reader);
+	close(fd);
+	return 0;
+}

@@ -1,0 +1,817 @@
+"""xstrace-merge: many traces become one; clocks, arrows, the report, bad input."""
+
+import collections
+import gzip
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import ranks
+import test_mpi
+from conftest import APPS, BUILD, ROOT, Trace, check_trace, mounted, open_trace, root_only
+from test_mpi import mpi_app  # noqa: F401
+from ranks import BASE, START, Clock, Job
+
+MERGE = BUILD / "merge/xstrace-merge"
+
+
+def merge(*args, cwd, status=0, **more):
+    """Runs it; the CompletedProcess."""
+    command = [str(arg) for arg in (MERGE, *args)]
+    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, **more)
+    assert result.returncode == status, result.stderr
+    return result
+
+
+def merged(paths, cwd, *options, status=0, name="all.json"):
+    """Merges and checks; the Trace."""
+    result = merge("-o", name, *options, *paths, cwd=cwd, status=status)
+    assert check_trace(cwd / name, strict=True) == []
+    trace = Trace(cwd / name)
+    trace.said = result.stderr
+    return trace
+
+
+def arrows(trace, name=None, cat=None):
+    """[(start, end)] of the flows, each an event."""
+    points = collections.defaultdict(dict)
+    for event in trace.events:
+        if event["ph"] in "sf" and name in (None, event["name"]) and cat in (None, event["cat"]):
+            points[event["cat"], event["name"], event["id"]][event["ph"]] = event
+    return [(p["s"], p["f"]) for p in points.values()]
+
+
+def talk(job, rounds=60, pause=20_000_000):
+    """Work, neighbours' messages both ways, and a barrier, again and again."""
+    for n in range(rounds):
+        for rank in range(job.size):
+            job.compute(rank, pause + job.random.randrange(pause))
+        for rank in range(job.size):
+            job.message(rank, (rank + 1) % job.size, tag=n % 3)
+        if n % 5 == 0:
+            job.everyone()
+    return job
+
+
+def worst_error(job, trace):
+    """How far any slice is from its true time, up to one constant for all (ns)."""
+    off = []
+    found = collections.defaultdict(list)
+    for s in trace.host:
+        found[s.track[0]].append(s)
+    for rank in range(job.size):
+        slices = found[job.pid(rank)]
+        assert len(slices) == len(job.calls[rank])
+        off += [s.start - call[0] for s, call in zip(slices, job.calls[rank])]
+    return max(abs(value - off[0]) for value in off)
+
+
+# ---- merging ----
+
+
+def test_everything_is_there_once(tmp_path):
+    job = talk(Job(["a", "a", "b"]), 3)
+    paths = job.write(tmp_path)
+    before = [path.read_bytes() for path in paths]
+    trace = merged(paths, tmp_path)
+    names = collections.Counter(s.name for s in trace.slices)
+    assert names == collections.Counter(call[2] for calls in job.calls for call in calls)
+    assert [path.read_bytes() for path in paths] == before
+    assert trace.header["baseTimeNanoseconds"] == BASE
+    assert trace.metadata["tool"] == "xstrace-merge" and trace.metadata["inputs"] == 3
+    told = trace.other["inputs"]
+    assert [(i["host"], i["rank"], i["pid"], i["end"]) for i in told] == [
+        ("a", 0, 1000, "exited"),
+        ("a", 1, 1001, "exited"),
+        ("b", 2, 1002, "exited"),
+    ]
+    assert trace.names("process_name")[1002, 1002] == "RANK 2 HOST<b>"
+
+
+def test_order_is_host_rank_process_device(tmp_path):
+    job = Job(["b", "a", "a"])
+    for rank in range(3):
+        job.compute(rank, 1000)
+    trace = merged(reversed(job.write(tmp_path)), tmp_path)
+    places = {
+        e["pid"]: e["args"]["sort_index"] for e in trace.events if e["name"] == "process_sort_index"
+    }
+    assert sorted(places, key=places.get) == [1001, 1002, 1000]
+
+
+def test_the_output_does_not_depend_on_the_order_of_the_inputs(tmp_path):
+    paths = talk(Job(["a", "b", "b"], {"b": Clock(10**6, 3)}), 10).write(tmp_path)
+    merge("-o", "1.json", *paths, cwd=tmp_path)
+    merge("-o", "2.json", *paths, cwd=tmp_path)
+    assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()
+    merge("-o", "3.json", *reversed(paths), cwd=tmp_path)
+    first, third = ((tmp_path / name).read_text().splitlines() for name in ("1.json", "3.json"))
+    assert collections.Counter(l for l in first if '"ph":"X"' in l) == collections.Counter(
+        l for l in third if '"ph":"X"' in l
+    )
+
+
+def test_colliding_numbers_are_told_apart(tmp_path):
+    """Two hosts with the same pids, tids and flow ids."""
+    for host in "ab":
+        events = [
+            {
+                "ph": "M",
+                "name": "process_name",
+                "pid": 5,
+                "tid": 5,
+                "args": {"name": f"HOST<{host}>"},
+            },
+            {
+                "ph": "X",
+                "pid": 5,
+                "tid": 5,
+                "ts": START,
+                "dur": 100,
+                "cat": "cpu_op",
+                "name": f"{host}1",
+            },
+            {
+                "ph": "X",
+                "pid": 5,
+                "tid": 6,
+                "ts": START + 200,
+                "dur": 100,
+                "cat": "cpu_op",
+                "name": f"{host}2",
+            },
+            {
+                "ph": "s",
+                "pid": 5,
+                "tid": 5,
+                "ts": START + 50,
+                "id": 9,
+                "cat": "flow",
+                "name": "dep",
+            },
+            {
+                "ph": "f",
+                "bp": "e",
+                "pid": 5,
+                "tid": 6,
+                "ts": START + 220,
+                "id": 9,
+                "cat": "flow",
+                "name": "dep",
+            },
+        ]
+        metadata = {"tool": "xstrace", "host": host, "pid": 5, "run": "r"}
+        (tmp_path / f"{host}.json").write_text(ranks.text_of(events, metadata, {"lost": 3}))
+    trace = merged(["a.json", "b.json"], tmp_path)
+    assert len({s.track[0] for s in trace.slices}) == 2
+    assert trace.other["lost"] == 6
+    for start, end in arrows(trace):
+        assert start["pid"] == end["pid"]
+    assert len(arrows(trace)) == 2
+
+
+def test_directories_and_compressed_inputs(tmp_path):
+    paths = talk(Job(["a", "b", "b", "b"]), 3).write(tmp_path)
+    plain = merged(paths, tmp_path)
+    deep = tmp_path / "in/deep"
+    deep.mkdir(parents=True)
+    paths[0].rename(deep / "0.json")
+    (deep / "1.json.gz").write_bytes(gzip.compress(paths[1].read_bytes()))
+    subprocess.run(["zstd", "-q", paths[2], "-o", tmp_path / "in/2.json.zst"], check=True)
+    paths[3].rename(tmp_path / "in/3.json")
+    (tmp_path / "in/notes.txt").write_text("no trace")
+    again = merged([tmp_path / "in"], tmp_path, name="again.json.zst")
+    assert sorted(map(repr, again.slices)) == sorted(map(repr, plain.slices))
+    assert (tmp_path / "again.json.zst").read_bytes()[:4] == b"\x28\xb5\x2f\xfd"
+
+
+def test_merging_what_was_merged_changes_no_slice(tmp_path):
+    paths = talk(Job(["a", "b"]), 4).write(tmp_path)
+    once = merged(paths, tmp_path)
+    twice = merged(["all.json"], tmp_path, name="twice.json")
+    assert sorted(map(repr, once.slices)) == sorted(map(repr, twice.slices))
+
+
+KINETO = """{
+  "schemaVersion": 1,
+  "distributedInfo": {"backend": "nccl", "rank": 1, "world_size": 2},
+  "baseTimeNanoseconds": %d,
+  "traceEvents": [
+  {
+    "ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 77, "tid": 77,
+    "ts": 3600000001.250, "dur": 10.5,
+    "args": {
+      "External id": 1,"Input Dims": [[2, 3], []], "x": NaN
+    }
+  },
+  {
+    "ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7,
+    "ts": 3600000005.000, "dur": 3.001, "args": {"device": 0}
+  },
+  {
+    "ph": "M", "name": "process_name", "pid": 0, "tid": 0, "ts": 1, "args": {"name": "python"}
+  },
+  {
+    "ph": "M", "name": "thread_name", "pid": 0, "tid": 7, "ts": 1, "args": {"name": "stream 7"}
+  },
+  {
+    "ph": "X", "cat": "Trace", "ts": 3600000000.000, "dur": 20.0, "pid": "Spans", "tid": "PyTorch Profiler",
+    "name": "PyTorch Profiler (0)", "args": {"Op count": 0}
+  },
+  {
+    "name": "Record Window End", "ph": "i", "s": "g", "pid": "", "tid": "", "ts": 3600000030.000
+  }
+  ],
+  "traceName": "x.pt.trace.json"
+}
+"""
+
+
+def test_kineto_and_unitrace_beside_ours(tmp_path):
+    """Bases are brought together exactly, and pids that are texts or 0 become numbers."""
+    (tmp_path / "kineto.json").write_text(KINETO % (BASE - 1000))
+    epoch = (BASE + START) // 1000
+    (tmp_path / "unitrace.json").write_text(
+        '{ "traceEvents":[\n{"ph": "M", "name": "process_name", "pid": 77, "ts": %d.000000, "args": {"name": "RANK 3 HOST<b>"}},\n'
+        '{"ph": "X", "tid": 77, "pid": 77, "name": "MPI::MPI_Init", "cat": "cpu_op", "ts": %d.250000, "dur": 67.383000, "id": 0}\n]\n}\n'
+        % (epoch, epoch)
+    )
+    trace = merged(["kineto.json", "unitrace.json"], tmp_path)
+    at = {s.name: (s.start, s.end) for s in trace.slices}
+    assert at["aten::mm"] == (START + 250, START + 250 + 10_500)
+    assert at["gemm"] == (START + 4000, START + 4000 + 3001)
+    assert at["MPI::MPI_Init"] == (START + 250, START + 250 + 67_383)
+    assert {type(e["pid"]) for e in trace.events} == {int}
+    assert len({s.track[0] for s in trace.slices}) == 4
+    assert "PyTorch Profiler" in trace.names("thread_name").values()
+    assert [(i["tool"], i.get("rank")) for i in trace.other["inputs"]] == [
+        ("Kineto", 1),
+        ("unitrace", 3),
+    ]
+    args = next(s.args for s in trace.slices if s.name == "aten::mm")
+    assert args["x"] is None and args["Input Dims"] == [[2, 3], []]
+
+
+def test_traces_of_xstrace_itself(xstrace):
+    run = xstrace("--chrome-itt-logging", "itt_tree", ["fork"] if False else [])
+    trace = merged(run.trace_files, xstrace.cwd)
+    assert collections.Counter(s.name for s in trace.slices) == collections.Counter(
+        s.name for t in run.traces for s in t.slices
+    )
+
+
+def test_device_work_keeps_its_own_times(tmp_path):
+    """args.queued and args.submit move with ts; their track follows its process."""
+    device = 2**31 + 7
+    events = [
+        {"ph": "M", "name": "process_name", "pid": 7, "tid": 7, "args": {"name": "HOST<b>"}},
+        {
+            "ph": "M",
+            "name": "process_name",
+            "pid": device,
+            "tid": device,
+            "args": {"name": "DEVICE<b>[Fake]"},
+        },
+        {"ph": "M", "name": "thread_name", "pid": device, "tid": 1, "args": {"name": "queue"}},
+        {
+            "ph": "X",
+            "pid": device,
+            "tid": 1,
+            "ts": START + 3000,
+            "dur": 100,
+            "cat": "gpu_op",
+            "name": "k",
+            "args": {"id": "1", "queued": 1.5, "submit": 2.25},
+        },
+    ]
+    text = ranks.text_of(events, {"tool": "xstrace", "host": "b", "pid": 7}, {}, BASE + ranks.DAY)
+    (tmp_path / "a.json").write_text(
+        text.replace('"queued": 1.5', '"queued": 3600000001.500')
+        .replace('"queued":1.5', '"queued":3600000001.500')
+        .replace('"submit":2.25', '"submit":3600000002.250')
+    )
+    (tmp_path / "b.json").write_text(
+        ranks.text_of(
+            [{**events[3], "pid": 9, "args": {}}, {**events[1], "pid": 9}, {**events[2], "pid": 9}],
+            {"tool": "xstrace", "host": "a", "pid": 9},
+            {},
+        )
+    )
+    merge("-o", "all.json", "a.json", "b.json", cwd=tmp_path)
+    kernel = next(s for s in Trace(tmp_path / "all.json").device if s.args)
+    assert kernel.start == START + ranks.DAY + 3000
+    assert (kernel.args["queued"], kernel.args["submit"]) == (
+        START + ranks.DAY + 1500,
+        START + ranks.DAY + 2250,
+    )
+
+
+def test_children_hang_on_their_parents(tmp_path):
+    def trace_of(pid, ppid, slices):
+        events = [
+            {"ph": "M", "name": "process_name", "pid": pid, "tid": pid, "args": {"name": "HOST<a>"}}
+        ]
+        events += [
+            {
+                "ph": "X",
+                "pid": pid,
+                "tid": pid,
+                "ts": START + a,
+                "dur": b - a,
+                "cat": "cpu_op",
+                "name": n,
+            }
+            for a, b, n in slices
+        ]
+        metadata = {"tool": "xstrace", "host": "a", "run": "r", "pid": pid, "ppid": ppid}
+        (tmp_path / f"{pid}.json").write_text(ranks.text_of(events, metadata, {"lost": 0}))
+
+    trace_of(10, 1, [(100, 200, "before"), (300, 900, "fork"), (950, 990, "after")])
+    trace_of(11, 10, [(500, 600, "child"), (400, 800, "main")])
+    trace_of(12, 11, [(700, 710, "grandchild")])
+    trace_of(13, 10, [(920, 960, "late")])
+    trace = merged(sorted(tmp_path.glob("*.json")), tmp_path)
+    ends = {
+        (s["pid"], f["pid"]): (s["ts"] - START, f["ts"] - START)
+        for s, f in arrows(trace, "child", "process")
+    }
+    assert ends == {(10, 11): (399, 400), (11, 12): (699, 700), (10, 13): (899, 920)}
+
+
+# ---- clocks ----
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_clocks_are_brought_together(tmp_path, seed):
+    """11 s and 100 ppm apart: found again to a few microseconds, and no message arrives too early."""
+    clocks = {"b": Clock(11 * 10**9, 100), "c": Clock(-3_000_000, -40)}
+    job = talk(Job(["a", "b", "c", "b"], clocks, seed))
+    trace = merged(job.write(tmp_path), tmp_path)
+    errors = [c["error_ns"] for c in trace.metadata["clocks"]]
+    assert len(errors) == 3 and errors[0] == 0 and 0 < max(errors) < 20_000
+    assert worst_error(job, trace) <= max(errors)
+    found = arrows(trace, "message")
+    assert len(found) == 60 * 4
+    ends = {(s.track[0], s.start): s.end for s in trace.host}
+    for start, end in found:
+        assert start["ts"] <= end["ts"]
+    assert ends
+    drifts = {c["host"]: c["drift_ppm"] for c in trace.metadata["clocks"]}
+    assert drifts["a"] == 0 and abs(drifts["b"] + 100) < 20 and abs(drifts["c"] - 40) < 20
+
+
+def test_without_synchronisation_clocks_stay(tmp_path):
+    job = talk(Job(["a", "b"], {"b": Clock(5 * 10**9, 0)}), 5)
+    trace = merged(job.write(tmp_path), tmp_path, "--no-clock-sync")
+    assert trace.metadata["clock_sync"] is False
+    assert worst_error(job, trace) == 5 * 10**9
+
+
+def test_ranks_of_a_host_share_its_clock_unless_they_contradict(tmp_path):
+    job = talk(Job(["a", "a", "b", "b"], {"b": Clock(10**9, 20)}), 20)
+    trace = merged(job.write(tmp_path), tmp_path)
+    assert len(trace.metadata["clocks"]) == 2
+    job.clocks[3] = Clock(2 * 10**9, 0)  # a container on another machine, of the same name
+    trace = merged(job.write(tmp_path), tmp_path, name="other.json")
+    assert [(c["host"], c.get("rank")) for c in trace.metadata["clocks"]] == [
+        ("a", 0),
+        ("b", 2),
+        ("b", 3),
+    ]
+    assert worst_error(job, trace) < 20_000
+
+
+def test_barriers_alone_suffice(tmp_path):
+    job = Job(["a", "b", "c"], {"b": Clock(11 * 10**9, 100), "c": Clock(7, -70)})
+    for _ in range(100):
+        for rank in range(3):
+            job.compute(rank, job.random.randrange(10**7, 2 * 10**7))
+        job.everyone()
+    trace = merged(job.write(tmp_path), tmp_path)
+    assert worst_error(job, trace) < 20_000
+    for n in range(100):
+        some = [s for s in trace.host if s.name == "MPI_Barrier" and s.args["seq"] == n]
+        assert max(s.start for s in some) <= min(s.end for s in some)
+
+
+def test_messages_one_way_bound_from_one_side(tmp_path):
+    job = Job(["a", "b"], {"b": Clock(-(10**9), 0)})
+    for _ in range(20):
+        job.compute(0, 10**8)
+        job.message(0, 1)
+    trace = merged(job.write(tmp_path), tmp_path)
+    assert [c["error_ns"] for c in trace.metadata["clocks"]] == [0, None]
+    assert len(arrows(trace, "message")) == 20
+    assert worst_error(job, trace) < 10_000
+
+
+def test_hosts_that_never_talk_stay_as_they_are(tmp_path):
+    job = Job(["a", "b"], {"b": Clock(10**9, 0)})
+    job.compute(0, 100)
+    job.compute(1, 100)
+    trace = merged(job.write(tmp_path), tmp_path)
+    assert trace.metadata["clocks"][1]["error_ns"] is None
+    assert worst_error(job, trace) >= 10**9 - 2000
+
+
+# ---- arrows ----
+
+
+def test_messages_are_matched_in_order(tmp_path):
+    """By communicator, source, destination and tag; what has no other end gets no arrow."""
+    job = Job(["a", "a", "a"])
+    job.message(0, 1, tag=1)
+    job.message(0, 1, tag=2)
+    job.message(2, 1, tag=1)
+    job.message(0, 1, tag=1, comm="00000000deadbeef")
+    job._call(0, job.now[0] + 100, "Send", comm="world", peer=2, tag=5, bytes=1)  # never received
+    trace = merged(job.write(tmp_path), tmp_path)
+    assert sorted((s["pid"], f["pid"]) for s, f in arrows(trace, "message")) == [
+        (1000, 1001)
+    ] * 3 + [(1002, 1001)]
+    assert trace.other["messages"] == {"matched": 4, "unmatched": 1, "no_room": 0}
+
+
+@pytest.mark.parametrize("first", ["work", "call", "wait"])
+def test_receives_that_do_not_block(tmp_path, first):
+    """Matched in the order in which they were posted, whatever completes first and is written first."""
+    job = Job(["a", "b"], {"b": Clock(10**8, 0)})
+    envelope = {"comm": "world", "tag": 1, "count": 8, "bytes": 8}
+    for n in range(2):
+        job._call(0, job.now[0] + 100, "Send", **envelope, peer=1)
+    begin = job.now[1]
+    posts = [
+        (
+            begin + n * 100,
+            begin + n * 100 + 50,
+            "MPI_Irecv",
+            {**envelope, "peer": 0, "request": n + 1},
+        )
+        for n in range(2)
+    ]
+    works = [
+        (begin + n * 100, begin + 50_000 - n * 1000, "MPI_Irecv", {**posts[n][3]}) for n in range(2)
+    ]
+    waits = [
+        (begin + 40_000 + n, begin + 50_000 - n * 1000, "MPI_Wait", {"request": n + 1})
+        for n in range(2)
+    ]
+    job.calls[1] = {
+        "work": works + posts,
+        "call": posts + works[::-1],
+        "wait": posts + waits[1:] + works[::-1],
+    }[first]
+    paths = job.write(tmp_path)
+    lines = paths[1].read_text().splitlines(True)
+    for n, line in enumerate(lines):  # work is on tracks of its own
+        if '"MPI_Irecv"' in line and '"dur":0.050' not in line:
+            tid = 2**30 + ('"request":2' in line)
+            lines[n] = line.replace('"cpu_op"', '"mpi_request"').replace(
+                '"tid":1001', f'"tid":{tid}'
+            )
+    paths[1].write_text("".join(lines))
+    trace = merged(paths, tmp_path)
+    assert trace.other["messages"] == {"matched": 2, "unmatched": 0, "no_room": 0}
+    found = sorted(arrows(trace, "message"), key=lambda arrow: arrow[0]["ts"])
+    second = 1001 if first == "wait" else 2**30 + 1
+    assert [end["tid"] for _, end in found] == [2**30, second]
+
+
+def test_the_last_to_arrive_lets_the_others_go(tmp_path):
+    job = Job(["a"] * 4)
+    job.compute(2, 50_000)
+    job.everyone("Allreduce", bytes=8)
+    job.compute(0, 10_000)
+    job.everyone("Bcast", root=0, bytes=8)
+    job.compute(3, 70_000)
+    job.everyone("Reduce", root=1, bytes=8)
+    trace = merged(job.write(tmp_path), tmp_path)
+    assert sorted((s["pid"], f["pid"]) for s, f in arrows(trace, "Allreduce")) == [
+        (1002, p) for p in (1000, 1001, 1003)
+    ]
+    assert sorted((s["pid"], f["pid"]) for s, f in arrows(trace, "Bcast")) == [
+        (1000, p) for p in (1001, 1002, 1003)
+    ]
+    assert [(s["pid"], f["pid"]) for s, f in arrows(trace, "Reduce")] == [(1003, 1001)]
+
+
+def test_communicators_of_some_ranks(tmp_path):
+    job = Job(["a"] * 4)
+    job.everyone(comm="0123456789abcdef", ranks=[0, 2])
+    job.everyone(comm="fedcba9876543210", ranks=[1, 3])
+    job.everyone()
+    trace = merged(job.write(tmp_path), tmp_path)
+    found = {frozenset((s["pid"], f["pid"])) for s, f in arrows(trace, "Barrier")}
+    assert frozenset((1000, 1002)) in found and frozenset((1001, 1003)) in found
+    assert len(arrows(trace, "Barrier")) == 1 + 1 + 3
+
+
+# ---- the report ----
+
+
+def test_report(tmp_path):
+    job = Job(["a", "a", "b"], {"b": Clock(4 * 10**9, 0)})
+    for _ in range(10):
+        job.compute(1, 1_000_000)
+        job.everyone()
+    job.compute(0, 500_000)
+    job.message(0, 2)
+    paths = job.write(tmp_path)
+    text = merge("--report", "-", *paths, cwd=tmp_path).stdout
+    assert not (tmp_path / "xstrace.all.json").exists()
+    row = next(line for line in text.splitlines() if "MPI_Barrier" in line)
+    assert row.split()[:3] == ["world", "MPI_Barrier", "30"] and "rank 1" in row
+    merge("--report", "r.json", *paths, cwd=tmp_path)
+    rows = {row["call"]: row for row in json.loads((tmp_path / "r.json").read_text())["mpi"]}
+    barrier = rows["MPI_Barrier"]
+    waits = sum(
+        call[1] - call[0] for calls in job.calls for call in calls if call[2] == "MPI_Barrier"
+    )
+    assert abs(barrier["time_ns"] - waits) < 100 and 95 < barrier["wait_percent"] <= 100
+    by_rank = {r["rank"]: r for r in barrier["ranks"]}
+    assert by_rank[1]["waited_for_ns"] > 0.95 * barrier["wait_ns"]
+    assert abs(by_rank[0]["wait_ns"] - 10_000_000) < 500_000
+    assert rows["MPI_Recv"]["late_senders"] == 1 and rows["MPI_Recv"]["bytes"] == 64
+    assert 300_000 < rows["MPI_Recv"]["wait_ns"] < 600_000
+
+
+# ---- names, bad use, bad input ----
+
+
+def test_nothing_is_overwritten(tmp_path):
+    paths = talk(Job(["a"]), 1).write(tmp_path)
+    merge("-o", "all.json", *paths, cwd=tmp_path)
+    before = (tmp_path / "all.json").read_bytes()
+    said = merge("-o", "all.json", *paths, cwd=tmp_path).stderr
+    assert "all-2.json" in said and (tmp_path / "all.json").read_bytes() == before
+    assert (tmp_path / "all-2.json").exists()
+
+
+@pytest.mark.parametrize(
+    "args, says",
+    [
+        ("", "no traces given"),
+        ("--nonsense x.json", "--nonsense"),
+        ("-o", "-o"),
+        ("-o= x", "x"),
+        ("--format xml x.json", "xml"),
+        ("missing.json", "missing.json"),
+        ("empty", "empty"),
+        ("text.json", "text.json"),
+        ("-o none/all.json good.json", "none/all.json"),
+    ],
+)
+def test_bad_use(tmp_path, args, says):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.json").write_text("hello")
+    (tmp_path / "good.json").write_text('{"traceEvents":[]}')
+    before = sorted(tmp_path.rglob("*"))
+    result = merge(*args.split(), cwd=tmp_path, status=125)
+    lines = result.stderr.splitlines()
+    assert says in lines[0] and len(lines) <= 2
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def slices_of(text, tmp_path, status, name="bad.json"):
+    (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    result = merge("-o", "all.json", name, cwd=tmp_path, status=status)
+    assert check_trace(tmp_path / "all.json", strict=True) == []
+    return [s.name for s in Trace(tmp_path / "all.json").slices], result.stderr
+
+
+SLICE = '{"ph":"X","pid":1,"tid":1,"ts":%d.000,"dur":1.000,"name":"%s"}'
+
+
+@pytest.mark.parametrize(
+    "bad, line",
+    [
+        ("{]", 3),
+        ('{"ph":"X"', 3),
+        ('{"ph":"X","name":"a"b","ts":1}', 3),
+        ('{"ph":"X","ts":0x12}', 3),
+        ('{"ph":X}', 3),
+        ("nonsense", 3),
+        ('{"a":' + "[" * 1000 + "]" * 1000 + "}", 3),
+        ('{"a":01}', 3),
+    ],
+)
+def test_damage_is_named_and_left_out(tmp_path, bad, line):
+    text = '{"traceEvents":[\n' + ",\n".join([SLICE % (1, "one"), bad, SLICE % (5, "two")]) + "\n]}"
+    names, said = slices_of(text, tmp_path, 1)
+    assert names == ["one", "two"]
+    assert f"bad.json: line {line}: " in said.splitlines()[0] and len(said.splitlines()) == 2
+
+
+def test_texts_are_repaired(tmp_path):
+    """Raw control characters, broken UTF-8, halves of surrogate pairs, a backslash at the end."""
+    names = [
+        b"a\nb",
+        b"\xff\xfe",
+        b"\\ud800x",
+        b"x\\\\",
+        b"\\q",
+        b"tab\there",
+        "sn\u2603\U0001f600w".encode(),
+        b"nul\x00",
+    ]
+    lines = [SLICE.encode() % (n, name) for n, name in enumerate(names)]
+    found, _ = slices_of(b'{"traceEvents":[\n' + b",\n".join(lines) + b"\n]}", tmp_path, 0)
+    assert found == [
+        "a\nb",
+        "\ufffd\ufffd",
+        "\ufffdx",
+        "x\\",
+        "\\q",
+        "tab\there",
+        "sn\u2603\U0001f600w",
+        "nul\0",
+    ]
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_cut_anywhere(tmp_path, compressed):
+    whole = talk(Job(["a"]), 3).write(tmp_path)[0]
+    data = whole.read_bytes()
+    if compressed:
+        data = subprocess.run(["zstd", "-qc", whole], capture_output=True, check=True).stdout
+    for at in (len(data) - 2, len(data) // 2, len(data) * 9 // 10, 300):
+        (tmp_path / "cut.json").write_bytes(data[:at])
+        result = subprocess.run(
+            [MERGE, "-o", f"{at}.json", "cut.json"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
+        assert result.returncode in (0, 125) and (
+            "was cut" in result.stderr or "empty" in result.stderr
+        )
+        if result.returncode == 0:
+            assert check_trace(tmp_path / f"{at}.json", strict=True) == []
+            assert Trace(tmp_path / f"{at}.json").other["inputs"][0]["cut"] is True
+
+
+def test_a_bad_file_does_not_spoil_the_good(tmp_path):
+    good = talk(Job(["a"]), 2).write(tmp_path)[0]
+    (tmp_path / "bad.json").write_bytes(b"\x28\xb5\x2f\xfd" + b"garbage" * 10)
+    (tmp_path / "no.json").write_text("[[[[")
+    (tmp_path / "empty.json").write_text("")
+    result = merge(
+        "-o", "all.json", good, "bad.json", "no.json", "empty.json", cwd=tmp_path, status=1
+    )
+    assert check_trace(tmp_path / "all.json", strict=True) == []
+    lines = result.stderr.splitlines()[:-1]
+    assert {line.split(": ")[1] for line in lines} == {"bad.json", "no.json", "empty.json"}
+    told = {
+        i["file"]: i.get("left_out", False) for i in Trace(tmp_path / "all.json").other["inputs"]
+    }
+    assert told == {str(good): False, "bad.json": True, "no.json": False, "empty.json": True}
+
+
+@root_only
+def test_a_full_disk_is_said(tmp_path):
+    """The output is cut, and still JSON; the inputs are as they were; the status says it."""
+    paths = talk(Job(["a", "b"]), 5000).write(tmp_path)
+    before = [path.read_bytes() for path in paths]
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    with mounted(disk, "size=256k"):
+        result = merge("-o", disk / "all.json", *paths, cwd=tmp_path, status=125)
+        assert "No space left" in result.stderr and "all.json" in result.stderr
+        assert len(result.stderr.splitlines()) <= 3
+        with open_trace(disk / "all.json") as trace:
+            assert len(list(trace)) > 100
+    assert [path.read_bytes() for path in paths] == before
+
+
+def test_memory_is_bounded(tmp_path):
+    """Half a million slices in 24 files: a few MB each would be far more than this."""
+    job = talk(Job(["a"] * 4), 2)
+    events = [
+        f'{{"ph":"X","tid":1,"pid":1,"ts":{1000 + 2 * n}.000,"dur":1.000,"cat":"cpu_op","name":"work"}}'
+        for n in range(60_000)
+    ]
+    text = '{"baseTimeNanoseconds":%d,"traceEvents":[\n' % BASE + ",\n".join(events) + "\n]}"
+    for n in range(24):
+        (tmp_path / f"{n}.json").write_text(text.replace('"pid":1,', f'"pid":{n + 1},'))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    command = f"import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    result = subprocess.run(
+        [sys.executable, "-c", command, MERGE, "-o", "all.json", *sorted(tmp_path.glob("*.json"))],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(result.stdout) < 60_000, (result.stdout, before, job.size)
+
+
+def test_mergetrace_is_the_same(tmp_path):
+    paths = talk(Job(["a", "b"]), 2).write(tmp_path)
+    script = ROOT / "scripts/mergetrace.py"
+    env = {**os.environ, "PATH": f"{MERGE.parent}:{os.environ['PATH']}"}
+    subprocess.run([script, *paths], cwd=tmp_path, check=True, env=env, capture_output=True)
+    assert check_trace(tmp_path / "unitrace.all.json", strict=True) == []
+    lonely = tmp_path / "lonely/mergetrace.py"
+    lonely.parent.mkdir()
+    shutil.copy(script, lonely)
+    result = subprocess.run(
+        [sys.executable, lonely, *paths],
+        cwd=tmp_path,
+        env={"PATH": "/nonexistent"},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 1 and "xstrace-merge was not found" in result.stderr
+
+
+# ---- Perfetto's format, real ranks ----
+
+
+def fields(data):
+    """[(field, value)] of a message: int, or bytes."""
+    found, at = [], 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            found.append((key >> 3, varint()))
+        else:
+            size = {1: 8, 5: 4}.get(key & 7) or varint()
+            found.append((key >> 3, data[at : at + size]))
+            at += size
+    assert at == len(data)
+    return found
+
+
+def slices_of_protobuf(data):
+    """[(pid, tid, start, end, name)], told by begins and ends."""
+    found, tracks = [], {}
+    for key, value in fields(data):
+        assert key == 1
+        packet = dict(fields(value))
+        sequence = tracks.setdefault(packet[10], {"now": 0, "open": [], "names": {}})
+        if 60 in packet and 4 in (track := dict(fields(packet[60]))):
+            sequence["thread"] = {k: v for k, v in fields(track[4]) if k in (1, 2)}
+        if 6 in packet and packet[10] > 1:
+            clocks = [dict(fields(c)) for k, c in fields(packet[6])]
+            sequence["now"] = next(c[2] for c in clocks if c[1] == 64)
+        for _, entry in [f for f in fields(packet.get(12, b"")) if f[0] == 2]:
+            entry = dict(fields(entry))
+            sequence["names"][entry[1]] = entry[2].decode()
+        if 11 not in packet:
+            continue
+        sequence["now"] += packet[8]
+        event = dict(fields(packet[11]))
+        if event.get(9) == 1:
+            sequence["open"].append((sequence["now"], sequence["names"][event[10]]))
+        elif event.get(9) == 2:
+            start, name = sequence["open"].pop()
+            thread = sequence["thread"]
+            found.append((thread[1], thread[2], start, sequence["now"], name))
+    assert not any(track["open"] for track in tracks.values())
+    return sorted(found)
+
+
+def test_perfetto_holds_the_same(tmp_path):
+    """Nested slices that begin or end together, too."""
+    paths = talk(Job(["a", "b"], {"b": Clock(10**7, 5)}), 10).write(tmp_path)
+    nested = [(0, 100), (0, 50), (50, 50), (50, 100), (0, 100), (100, 130), (130, 130)]
+    events = [
+        {"ph": "X", "pid": 9, "tid": 9, "ts": START + a, "dur": b - a, "name": f"n{n}"}
+        for n, (a, b) in enumerate(nested)
+    ]
+    text = ranks.text_of(events, {"tool": "xstrace", "host": "c", "pid": 9}, {})
+    (tmp_path / "nested.json").write_text(text)
+    merge("-o", "all.json", *paths, "nested.json", cwd=tmp_path)
+    merge("-o", "all.pftrace", *paths, "nested.json", cwd=tmp_path)
+    wanted = sorted((*s.track, s.start, s.end, s.name) for s in Trace(tmp_path / "all.json").slices)
+    found = slices_of_protobuf((tmp_path / "all.pftrace").read_bytes())
+    assert found == wanted
+    assert (tmp_path / "all.pftrace").stat().st_size < (tmp_path / "all.json").stat().st_size / 2
+
+
+@pytest.mark.skipif(not (test_mpi.MPICC and test_mpi.MPIEXEC), reason="no MPICH")
+def test_real_ranks(xstrace, mpi_app):
+    job = test_mpi.Ranks(xstrace, test_mpi.MPI, mpi_app("mpi_first"))
+    trace = merged([t.path for t in job.traces.values()], xstrace.cwd)
+    pids = {rank: t.pid for rank, t in job.traces.items()}
+    assert [(s["pid"], f["pid"]) for s, f in arrows(trace, "message")] == [(pids[0], pids[1])]
+    assert len(arrows(trace, "Allreduce")) == len(arrows(trace, "Barrier")) == 1
+    assert trace.other["messages"] == {"matched": 1, "unmatched": 0, "no_room": 0}

@@ -1,0 +1,169 @@
+/*
+ * The parts of xstrace-merge that have no file of their own to look at: numbers and texts, lines between bounds, sorting on disk.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "hull.h"
+#include "json_check.h"
+#include "map.h"
+#include "scan.h"
+#include "sort.h"
+#include "tap.h"
+
+static struct xm_text text_of(const char *text)
+{
+	return (struct xm_text){ text, strlen(text) };
+}
+
+static void times(void)
+{
+	static const struct {
+		const char *text;
+		int64_t ns;
+	} good[] = { { "0", 0 },
+		     { "1.5", 1500 },
+		     { "57183514172.873", 57183514172873 },
+		     { "86399999999.999", 86399999999999 },
+		     { "1795246672748226.250000", 1795246672748226250 },
+		     { "-2.001", -2001 },
+		     { "0.0004", 0 },
+		     { "0.0005", 0 },
+		     { "0.00050001", 1 },
+		     { "0.0015", 2 },
+		     { "0.0025", 2 },
+		     { "1.2e5", 120000000 },
+		     { "12E-1", 1200 },
+		     { "1e3", 1000000 },
+		     { "1234567890123.4565", 1234567890123456 },
+		     { "0.000000000000000000000001", 0 } };
+	static const char *const bad[] = { "", "\"1\"", "1e99", "99999999999999999999", "null", "-", "9223372036854775.808" };
+	int64_t ns;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		char padded[XM_SLACK + 64] = "";
+
+		strcpy(padded, good[i].text);
+		CHECK(xm_nanoseconds((struct xm_text){ padded, strlen(good[i].text) }, &ns) && ns == good[i].ns, "%s is %" PRId64, good[i].text, ns);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CHECK(!xm_nanoseconds(text_of(bad[i]), &ns), "%s is no time", bad[i]);
+}
+
+/* What the scanner takes is JSON, and what is JSON it takes; with every byte replaced by some others. */
+static void values_are_judged_rightly(void)
+{
+	static const char sample[] = "{\"a\":[1,-2.5e+3,true,null],\"b\":{\"c\":\"x\\n\\u00e9\xc3\xa9\",\"d\":[]},\"e\":0}";
+	static const char bytes[] = "\"\\{}[]:,.eE+-01xtn \x01\xff";
+	size_t n = sizeof(sample) - 1;
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < sizeof(bytes) - 1; k++) {
+			char text[sizeof(sample) + XM_SLACK] = { 0 };
+			const char *stop, *why;
+			enum xm_scan result;
+			size_t at;
+
+			memcpy(text, sample, n);
+			text[i] = bytes[k];
+			result = xm_scan_value(text, text + n, &stop, &why);
+			CHECK((result == XM_OK && stop == text + n) <= json_check(text, n, &at), "%s is no JSON", text);
+			if (result == XM_DIRTY && stop == text + n) {
+				char repaired[6 * sizeof(sample)];
+				size_t length = (size_t)(xm_repair(repaired, text, n) - repaired);
+
+				CHECK(json_check(repaired, length, &at), "repaired to %.*s", (int)length, repaired);
+			}
+		}
+}
+
+static void lines_keep_all_bounds(void)
+{
+	unsigned long long seed = 7;
+
+	for (int round = 0; round < 20; round++) {
+		double slope = ((double)(tap_random(&seed) % 2000) - 1000) * 2e-7;
+		int64_t at = (int64_t)(tap_random(&seed) % 1000000) * 20000;
+		struct xm_hull uppers = { 0 }, lowers = { 0 };
+		struct xm_line line;
+
+		for (int i = 0; i < 5000; i++) {
+			int64_t x = (int64_t)i * 20000000, y = at + (int64_t)(slope * (double)x);
+
+			xm_hull_add(&uppers, true, x, y + 1000 + (int64_t)(tap_random(&seed) % 20000));
+			xm_hull_add(&lowers, false, x + 50, y - 1000 - (int64_t)(tap_random(&seed) % 20000));
+		}
+		xm_hull_tidy(&uppers, true);
+		xm_hull_tidy(&lowers, false);
+		CHECK(uppers.count < 100 && lowers.count < 100, "%u and %u points stay", uppers.count, lowers.count);
+		CHECK(xm_hull_line(&uppers, &lowers, NULL, &line), "a line");
+		CHECK(line.gap > 0 && line.error > 0 && line.error < 20000, "gap %Lf, error %Lf", line.gap, line.error);
+		for (int i = 0; i < 5000; i += 499) {
+			long double x = (long double)i * 20000000, truth = (long double)at + (long double)slope * x;
+			long double found = line.at + line.slope * (x - (long double)line.from);
+
+			CHECK(fabsl(found - truth) <= line.error + 1, "off by %Lf, not at most %Lf", found - truth, line.error);
+		}
+		free(uppers.points);
+		free(lowers.points);
+	}
+}
+
+static void records_come_in_order(void)
+{
+	struct xm_sort *sort = xm_sort_create(memfd_create("runs", MFD_CLOEXEC));
+	struct xm_key_of_record last = { 0 };
+	unsigned long long seed = 3, sum = 0;
+	struct xm_record record;
+	uint32_t count = 0;
+	char data[400];
+
+	if (!sort)
+		return;
+	memset(data, 'x', sizeof(data));
+	for (uint32_t i = 0; i < 400000; i++) {
+		struct xm_key_of_record key = { tap_random(&seed) % 3, 0, tap_random(&seed) % 1000, 2000 };
+
+		memcpy(data, &i, 4);
+		if (xm_sort_add(sort, &key, data, 4 + tap_random(&seed) % 300))
+			break;
+		sum += i;
+	}
+	CHECK(!xm_sort_start(sort), "started");
+	while (xm_sort_next(sort, &record) > 0) {
+		uint32_t i;
+
+		memcpy(&i, record.data, 4);
+		sum -= i;
+		if (record.key.track < last.track || (record.key.track == last.track && record.key.start < last.start))
+			break;
+		last = record.key;
+		count++;
+	}
+	CHECK(count == 400000 && !sum, "%u records in order", count);
+	xm_sort_free(sort);
+}
+
+static void maps_keep_their_limits(void)
+{
+	struct xm_map map;
+
+	xm_map_init(&map, 1000, 100000);
+	for (uint32_t i = 0; i < 2000; i++)
+		CHECK(xm_map_add(&map, &i, sizeof(i)) == (i < 1000 ? i : XM_NONE), "number of %u", i);
+	for (uint32_t i = 0; i < 2000; i++)
+		CHECK(xm_map_find(&map, &i, sizeof(i)) == (i < 1000 ? i : XM_NONE), "found %u", i);
+	xm_map_free(&map);
+}
+
+int main(void)
+{
+	tap_run("times", times);
+	tap_run("values are judged rightly", values_are_judged_rightly);
+	tap_run("lines keep all bounds", lines_keep_all_bounds);
+	tap_run("records come in order", records_come_in_order);
+	tap_run("maps keep their limits", maps_keep_their_limits);
+	return tap_done();
+}
