@@ -110,7 +110,6 @@ struct xs_process_file *rundir_process(struct rundir *dir, int pid, uint32_t ser
 		die(name, -error);
 	file = map;
 	file->pid = pid;
-	atomic_store(&file->rank, -1);
 	file->ppid = getpid();
 	file->join_tick = xs_tick(dir->run.control->use_tsc);
 	file->join_boot = xs_clock_ns(CLOCK_BOOTTIME);
