@@ -221,6 +221,7 @@ static struct xs_process_file *make_process(uint32_t slots)
 	process->ppid = getppid();
 	process->pid_namespace = xs_process_namespace(0);
 	process->join_tick = xs_tick(xs_use_tsc);
+	process->start = xs_process_start(pid);
 	process->join_boot = xs_clock_ns(CLOCK_BOOTTIME);
 	process->serial = serial;
 	process->slots = slots;

@@ -118,6 +118,7 @@ struct xs_process_file {
 	int32_t pid, ppid;   /* as the process sees them */
 	uint64_t pid_namespace; /* xs_process_namespace() */
 	uint64_t join_tick;
+	uint64_t start;      /* of the process, as /proc/PID/stat has it; 0: unknown. The same in all images of an exec */
 	uint64_t join_boot;  /* CLOCK_BOOTTIME in ns: a process of this pid that started later is another one */
 	uint32_t serial;
 	uint32_t slots;      /* rings in this file */

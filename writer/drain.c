@@ -152,13 +152,13 @@ static bool find_processes(struct drain *drain)
 
 /*
  * Has a later image of the same pid joined? Then this one has called exec. A pid that comes again belongs to a process that started at
- * another time; of one that ended before we looked the time is not known.
+ * another time, as each told when it joined.
  */
 static bool superseded(const struct drain *drain, const struct xs_process *process)
 {
 	for (const struct xs_process *p = drain->processes; p; p = p->next)
 		if (p->watched == process->watched && p->pid == process->pid && p->serial > process->serial &&
-		    (p->start == process->start || p->start == UINT64_MAX || process->start == UINT64_MAX))
+		    p->file->start == process->file->start)
 			return true;
 	return false;
 }
