@@ -12,10 +12,8 @@ import sys
 import pytest
 
 import ranks
-import test_mpi
 from conftest import APPS, BUILD, ROOT, Trace, check_trace, mounted, open_trace, root_only
-from test_mpi import mpi_app  # noqa: F401
-from ranks import BASE, START, Clock, Job
+from ranks import BASE, MPI, MPICH, START, Clock, Job, Ranks, mpi_app  # noqa: F401
 
 MERGE = BUILD / "merge/xstrace-merge"
 
@@ -807,9 +805,9 @@ def test_perfetto_holds_the_same(tmp_path):
     assert (tmp_path / "all.pftrace").stat().st_size < (tmp_path / "all.json").stat().st_size / 2
 
 
-@pytest.mark.skipif(not (test_mpi.MPICC and test_mpi.MPIEXEC), reason="no MPICH")
+@pytest.mark.skipif(not MPICH, reason="no MPICH")
 def test_real_ranks(xstrace, mpi_app):
-    job = test_mpi.Ranks(xstrace, test_mpi.MPI, mpi_app("mpi_first"))
+    job = Ranks(xstrace, MPI, mpi_app("mpi_first"))
     trace = merged([t.path for t in job.traces.values()], xstrace.cwd)
     pids = {rank: t.pid for rank, t in job.traces.items()}
     assert [(s["pid"], f["pid"]) for s, f in arrows(trace, "message")] == [(pids[0], pids[1])]

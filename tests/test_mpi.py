@@ -1,76 +1,15 @@
 """MPI with real ranks: what the traces say against what the programs know they did."""
 
 import collections
-import shutil
-import subprocess
 import sys
 import time
 
 import pytest
 
-from conftest import XSTRACE, ROOT
+from conftest import XSTRACE
+from ranks import MPI, MPICH, MPIEXEC, Ranks, check_said, mpi_app  # noqa: F401
 
-MPICC, MPIEXEC = shutil.which("mpicc.mpich"), shutil.which("mpiexec.mpich")
-MPI = "--chrome-mpi-logging"
-pytestmark = pytest.mark.skipif(not (MPICC and MPIEXEC), reason="no MPICH")
-
-
-@pytest.fixture(scope="session")
-def mpi_app(tmp_path_factory):
-    """Compiles a program of apps/, once."""
-    made, where = {}, tmp_path_factory.mktemp("mpi")
-
-    def make(name):
-        if name not in made:
-            made[name] = where / name
-            source = ROOT / f"tests/apps/{name}.c"
-            subprocess.run([MPICC, "-O1", "-Wall", "-Werror", "-Wno-stringop-overflow", "-o", made[name], source], check=True)
-        return made[name]
-
-    return make
-
-
-class Ranks:
-    """All ranks of a job, each under xstrace of its own."""
-
-    def __init__(self, xstrace, options, app, args=(), ranks=2, env=None):
-        command = ["-n", ranks, XSTRACE, *options.split(), app, *args]
-        self.run = xstrace.bare(MPIEXEC, [str(word) for word in command], env=env)
-        files = sorted(xstrace.cwd.glob("*.json"))
-        xstrace.adopt(self.run, files)
-        self.traces = {t.metadata["rank"]: t for t in self.run.traces}
-
-    def calls(self, rank):
-        """Slices of a rank, in order of time."""
-        return sorted(self.traces[rank].calls, key=lambda s: s.start)
-
-
-def said(path):
-    """What a rank says that its trace must hold: [(kind, function, {key: value})]."""
-    for line in path.read_text().splitlines():
-        kind, function, *pairs = line.split()
-        yield kind, function, dict(pair.split("=") for pair in pairs)
-
-
-def holds(slice_, wanted):
-    """Has the slice these arguments? "!": any value."""
-    return all(
-        key in slice_.args and value in ("!", str(slice_.args[key])) for key, value in wanted.items()
-    )
-
-
-def check_said(xstrace, job):
-    for rank, trace in job.traces.items():
-        calls, done = iter(job.calls(rank)), [s for s in trace.slices if s.cat == "mpi_request"]
-        for kind, function, wanted in said(xstrace.cwd / f"said.{rank}"):
-            if kind == "call":
-                call = next(calls)
-                assert call.name == function and holds(call, wanted), (rank, wanted, call, call.args)
-            else:
-                found = [s for s in done if s.name == function and holds(s, wanted)]
-                assert found, (rank, function, wanted, [(s.name, s.args) for s in done])
-                done.remove(found[0])
-        assert not list(calls) and not done
+pytestmark = pytest.mark.skipif(not MPICH, reason="no MPICH")
 
 
 def comms_of(trace):
