@@ -1,6 +1,8 @@
 """MPI with real ranks: what the traces say against what the programs know they did."""
 
 import collections
+import json
+import re
 import sys
 import time
 
@@ -10,6 +12,11 @@ from conftest import XSTRACE
 from ranks import MPI, MPICH, MPIEXEC, Ranks, check_said, mpi_app  # noqa: F401
 
 pytestmark = pytest.mark.skipif(not MPICH, reason="no MPICH")
+
+
+def names_of(trace):
+    """How many calls there are of each MPI function."""
+    return collections.Counter(s.name for s in trace.calls if s.name.startswith("MPI_"))
 
 
 def comms_of(trace):
@@ -86,6 +93,36 @@ def test_under_xstrace(xstrace, mpi_app):
     assert sorted(ranks) == [0, 1] and all(t.metadata["world_size"] == 2 for t in run.traces)
     for rank, trace in ranks.items():
         assert trace.path.name == f"mpi_first.{trace.pid}.{rank}.json"
+
+
+def test_sampled_ranks_under_xstrace(xstrace, mpi_app):
+    """Which of them are traced is decided by each rank's own environment."""
+    run = xstrace(f"{MPI} --ranks-to-sample 1,3", MPIEXEC, ["-n", "4", mpi_app("mpi_first")])
+    assert run.status == 0
+    assert [(t.metadata["rank"], t.metadata["world_size"]) for t in run.traces] in ([(1, 4), (3, 4)], [(3, 4), (1, 4)])
+    assert all(names_of(t)["MPI_Barrier"] == 1 for t in run.traces)
+
+
+def test_table_of_calls(xstrace, mpi_app):
+    """-h: in ranks MPI's functions are API functions like others, with a trace or without."""
+    app, words = mpi_app("mpi_messages"), "-h --report-format=json -o rep.json"
+    job = Ranks(xstrace, f"{words} {MPI}", app, [xstrace.cwd], reports="rep.*")
+    for rank, trace in job.traces.items():
+        (path,) = xstrace.cwd.glob(f"rep.{trace.pid}.{rank}.json")
+        rows = json.loads(path.read_text())
+        assert rows[-1]["rank"] == rank
+        rows = {row["name"]: row for row in rows if row.get("backend") == "MPI"}
+        assert {name: row["calls"] for name, row in rows.items()} == names_of(trace)
+        assert rows["MPI_Send"]["failed"] == 2 and rows["MPI_Init"]["failed"] == 0
+        took = [s.end - s.start for s in trace.calls if s.name == "MPI_Barrier"]
+        assert abs(rows["MPI_Barrier"]["time_ns"] - sum(took)) <= len(took)
+    run = xstrace.bare(MPIEXEC, ["-n", "2", XSTRACE, "-h", "-o", "alone.txt", app, xstrace.cwd])
+    texts = [path.read_text() for path in xstrace.cwd.glob("alone.*.[01].txt")]
+    assert run.status == 0 and len(texts) == 2
+    for text in texts:
+        assert "Total API Time for MPI backend (ns):" in text
+        assert len(re.findall(r"^ *MPI_Sendrecv, +1,", text, re.M)) == 1
+    assert len(list(xstrace.cwd.glob("*.json"))) == 4  # two traces and two reports, of the first run
 
 
 def test_what_programs_ask_for(xstrace):

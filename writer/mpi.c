@@ -251,13 +251,11 @@ static void show(struct xs_process *process, struct request *request, uint64_t e
 {
 	char args[ARGS_ROOM], *o = args;
 
-	if (process->chrome) {
-		o = put_words(o, request->words & ~(1u << XS_MPI_REQUEST), request->word);
-		o = xs_json_uint(key(o, "request"), request->number);
-		if (unfinished)
-			o = put(o, ",\"unfinished\":true");
-		xs_chrome_request(process, request->name, request->start, end, args + 1, (size_t)(o - args) - 1);
-	}
+	o = put_words(o, request->words & ~(1u << XS_MPI_REQUEST), request->word);
+	o = xs_json_uint(key(o, "request"), request->number);
+	if (unfinished)
+		o = put(o, ",\"unfinished\":true");
+	xs_chrome_request(process, request->name, request->start, end, args + 1, (size_t)(o - args) - 1);
 	drop(process, request);
 }
 
@@ -362,7 +360,7 @@ void xs_mpi_finish(struct xs_process *process, uint64_t end)
 				drop(process, request);
 			else
 				show(process, request, end > request->start ? end : request->start, true);
-			if (process->chrome && xs_output_full(process->out))
+			if (xs_output_full(process->out))
 				(void)xs_output_flush(process->out);
 		}
 	while (requests && requests->spare) {
@@ -427,7 +425,7 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 			word[i] = record->word[at++];
 			words |= 1u << i;
 		}
-	if (words & 1u << XS_MPI_REQUEST && !record->result) {
+	if (process->chrome && words & 1u << XS_MPI_REQUEST && !record->result) {
 		if (record->words & XS_MPI_MAKES)
 			number = made(process, record, word, name, start);
 		else
@@ -440,7 +438,9 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 		o = put_signed(key(o, "result"), record->result);
 	if (process->chrome)
 		xs_chrome_mpi(track, name, start, end, args + 1, o > args ? (size_t)(o - args) - 1 : 0);
-	if (words == 1u << XS_MPI_REQUEST && !record->result && !strcmp(xs_text_of(process->run, name, &length), "MPI_Request_free"))
+	if (process->summary)
+		xs_summary_call(process->summary, &record->event, end - start);
+	if (process->chrome && words == 1u << XS_MPI_REQUEST && !record->result && !strcmp(xs_text_of(process->run, name, &length), "MPI_Request_free"))
 		freed(process, word[XS_MPI_REQUEST], end);
 	track->last_ns = end;
 }
@@ -451,6 +451,6 @@ void xs_mpi_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 
 	if (event->kind == XS_MPI && size >= sizeof(struct xs_mpi_record))
 		read_call(track, (const struct xs_mpi_record *)event, size, ns);
-	else if (event->kind != XS_MPI && size >= sizeof(struct xs_mpi_request_record))
+	else if (track->process->chrome && event->kind != XS_MPI && size >= sizeof(struct xs_mpi_request_record))
 		read_request(track, (const struct xs_mpi_request_record *)event, ns);
 }
