@@ -57,6 +57,33 @@ def test_collectives(xstrace, mpi_app, ranks):
     assert len(dup) == 1
 
 
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_rare_kinds_of_requests(xstrace, mpi_app, ranks):
+    """Partitioned messages, MPI_Comm_idup, files."""
+    job = Ranks(xstrace, MPI, mpi_app("mpi_more"), [xstrace.cwd], ranks)
+    assert job.run.status == 0, job.run.err
+    check_said(xstrace, job)
+    twins = []
+    for rank in sorted(job.traces):
+        twins.append([next(s.args["comm"] for s in job.calls(rank) if s.name == name) for name in ("MPI_Barrier", "MPI_Bcast")])
+    assert twins == [twins[0]] * ranks and len({*twins[0], "world"}) == 3
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_sessions(xstrace, mpi_app, ranks):
+    job = Ranks(xstrace, MPI, mpi_app("mpi_session"), [xstrace.cwd], ranks)
+    assert job.run.status == 0, job.run.err
+    assert sorted(job.traces) == list(range(ranks))
+    check_said(xstrace, job)
+    made = {tuple(s.args["new_comm"] for s in job.calls(rank) if "new_comm" in s.args) for rank in job.traces}
+    (comms,) = made
+    assert len(set(comms)) == 2
+    for rank in job.traces:
+        assert job.traces[rank].metadata["world_size"] == ranks
+        used = [s.args["comm"] for s in job.calls(rank) if s.name in ("MPI_Barrier", "MPI_Bcast")]
+        assert used == list(comms)
+
+
 def test_killed_rank(xstrace, mpi_app):
     """A rank that is killed in a call: its trace says where it was, and those of the others are whole."""
     app = mpi_app("mpi_killed")
