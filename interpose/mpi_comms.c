@@ -476,9 +476,10 @@ void xs_mpi_comm_promised(uint64_t of, uint64_t parent, const void *place, bool 
 static bool stands(const struct promise *promise, uint64_t handle)
 {
 	uint64_t found = 0;
-	struct iovec from = { (void *)(uintptr_t)promise->place, promise->fortran || xs_mpi_abi.int_handles ? 4 : 8 }, to = { &found, from.iov_len };
+	size_t width = promise->fortran || xs_mpi_abi.int_handles ? 4 : 8;
+	struct iovec from = { (void *)(uintptr_t)promise->place, width }, to = { &found, width };
 
-	if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)from.iov_len)
+	if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)width)
 		return false;
 	return (promise->fortran ? xs_mpi_from_fortran(XS_MPI_KIND_COMM, (int32_t)found) : found) == handle;
 }

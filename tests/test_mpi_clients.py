@@ -1,4 +1,4 @@
-"""Every MPI library there is, other people's programs over them, and MPI's other languages: traces against what the programs sent.
+"""Every MPI library there is, other people's programs over them, MPI's other languages: traces against what programs sent.
 
 Only with XSTRACE_TEST_CLIENTS=1 and what scripts/setup --clients installs.
 """
@@ -124,7 +124,7 @@ def test_c(xstrace, name, program):
 
 @pytest.mark.parametrize("name", ["Open MPI 4", "MPICH 5", "Open MPI 5"])
 def test_spawned_ranks(xstrace, name):
-    """Ranks that ranks start: those of another world have no rank in this one. (Debian's MPICH and Intel's fail in it by themselves.)"""
+    """Ranks that ranks start: those of another world have no rank in this one. (Debian's MPICH and Intel's cannot do it.)"""
     mpi = library(name)
     app = mpi.compile(mpi.cc, xstrace.home / "mpi_spawn", ROOT / "tests/apps/mpi_spawn.c")
     program, *words = map(str, [*mpi.launcher, "-n", 2, app])
