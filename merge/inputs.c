@@ -225,7 +225,7 @@ static void keep(char **field, struct xm_text string)
 
 static void first_look(struct xm_input *input, const struct xm_event *event, struct xm_process *process, int64_t start, int64_t end)
 {
-	int64_t id, tid = xm_tid(input, process, event->tid);
+	int64_t id, tid = xm_tid(input, process, event);
 	char text[LONGEST_NAME];
 
 	switch (event->ph.p[1]) {
@@ -299,12 +299,15 @@ static struct xm_process *process_of(struct xm_input *input, struct xm_text pid)
 	return &input->processes[index];
 }
 
-int64_t xm_tid(struct xm_input *input, const struct xm_process *process, struct xm_text tid)
+int64_t xm_tid(struct xm_input *input, const struct xm_process *process, const struct xm_event *event)
 {
 	char key[256];
 	uint32_t index = (uint32_t)(process - input->processes);
+	struct xm_text tid = event->tid;
 	int64_t number;
 
+	if (event->is_own)
+		return event->own_tid;
 	if (xm_integer(tid, &number) && number >= 0 && number < (int64_t)1 << 32)
 		return number;
 	if (!tid.n || tid.n > sizeof(key) - sizeof(index))
@@ -322,6 +325,11 @@ static bool fit(const struct xm_input *input, const struct xm_event *event, int6
 	char phase;
 
 	*start = *end = XM_NO_TIME;
+	if (event->is_own) {
+		*start = input->base + event->own_ts; /* of 2^61 and 10^18 */
+		*end = *start + event->own_dur;
+		return true;
+	}
 	if (event->ph.n != 3 || event->ph.p[0] != '"')
 		return false;
 	phase = event->ph.p[1];

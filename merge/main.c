@@ -154,7 +154,7 @@ static void second_visit(void *user, struct xm_input *input, const struct xm_eve
 		place.time = start - work->merge->base;
 	}
 	if (event->tid.n)
-		place.tid = xm_tid(input, process, event->tid);
+		place.tid = xm_tid(input, process, event);
 	if (work->sink) {
 		work->sink->event(work->sink, input, event, &place, is_slice ? end - start : -1);
 		input->events++;

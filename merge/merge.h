@@ -90,7 +90,7 @@ void xm_arrange(struct xm_merge *merge);
 void xm_merge_free(struct xm_merge *merge);
 
 /* The tid of an event as a number: its own, or one from XM_OWN_TID on (input->tids has its text). XM_NO_TIME: it has none. */
-int64_t xm_tid(struct xm_input *input, const struct xm_process *process, struct xm_text tid);
+int64_t xm_tid(struct xm_input *input, const struct xm_process *process, const struct xm_event *event);
 
 /* One line on stderr. */
 void xm_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -547,7 +547,7 @@ void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_eve
 
 	if (event->ph.p[1] != 'X' || input->rank < 0 || !parse(event, &call))
 		return;
-	end.tid = xm_tid(input, process, event->tid);
+	end.tid = xm_tid(input, process, event);
 	if (call.is_work) {
 		if (call.function->role == XM_IRECEIVE && call.has_request)
 			complete_one(mpi, &call, call.request, &end);

@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "pour.h"
 #include "proto.h"
 #include "sink.h"
 #include "sort.h"
@@ -56,7 +57,7 @@ struct shape {
 
 struct perfetto {
 	struct xm_sink sink;
-	struct xs_output out;
+	struct xm_pour pour;
 	struct xm_sort *sort;
 	struct xm_map texts[TEXT_KINDS], track_map;
 	uint32_t *stamps[TEXT_KINDS]; /* the track in which a text was told last, + 1 */
@@ -101,7 +102,7 @@ static int temporary(void)
 static int perfetto_open(struct xm_sink *sink, int fd, bool compress)
 {
 	struct perfetto *p = (struct perfetto *)sink;
-	int result = xs_output_init(&p->out, fd, 0, compress ? XS_COMPRESS_ZSTD : XS_COMPRESS_NONE);
+	int result = xm_pour_open(&p->pour, fd, compress);
 	int file;
 
 	if (result < 0)
@@ -455,17 +456,16 @@ static void put_packet(struct perfetto *p, const struct xm_proto *packet)
 	for (; n > 127; n >>= 7)
 		*o++ = (char)(n | 128);
 	*o++ = (char)n;
-	memcpy(xs_output_put(&p->out), head, (size_t)(o - head));
-	p->out.length += (size_t)(o - head);
+	memcpy(xs_output_put(&p->pour.front), head, (size_t)(o - head));
+	p->pour.front.length += (size_t)(o - head);
 	for (n = packet->length; n;) {
 		size_t piece = n < 65536 ? n : 65536;
 
-		memcpy(xs_output_put(&p->out), data, piece);
-		p->out.length += piece;
+		memcpy(xs_output_put(&p->pour.front), data, piece);
+		p->pour.front.length += piece;
 		data += piece;
 		n -= piece;
-		if (xs_output_full(&p->out) && xs_output_flush(&p->out) < 0)
-			fail(p, p->out.error);
+		xm_pour_full(&p->pour);
 	}
 }
 
@@ -792,7 +792,7 @@ static int perfetto_close(struct xm_sink *sink, const struct xm_merge *merge, co
 		put_processes(p, merge);
 		put_events(p, merge);
 	}
-	result = xs_output_close(&p->out, "", 0);
+	result = xm_pour_close(&p->pour, "", 0);
 	result = p->error ? p->error : result;
 	if (p->skipped)
 		xm_say("[WARNING] %" PRIu64 " events that Perfetto's format has no place for are left out", p->skipped);
@@ -821,6 +821,6 @@ struct xm_sink *xm_sink_perfetto(void)
 		return NULL;
 	p->sink = (struct xm_sink){ .open = perfetto_open, .head = perfetto_head, .event = perfetto_event, .arrow = perfetto_arrow,
 				    .close = perfetto_close };
-	p->out.fd = -1;
+	p->pour.back.fd = -1;
 	return &p->sink;
 }

@@ -175,6 +175,40 @@ def test_colliding_numbers_are_told_apart(tmp_path):
     assert len(arrows(trace)) == 2
 
 
+OWN = [
+    '{"ph":"X","tid":%s,"pid":%s,"ts":%s,"dur":%s,"cat":"cpu_op","name":"%s"%s}' % values
+    for values in [
+        (1, 1, "0.000", "0.001", "first", ""),
+        (4294967295, 1, "1.500", "12345678.901", "largest tid", ""),
+        (4294967296, 1, "2.500", "1.000", "no tid", ""),
+        (7, 2, "86399999999.999", "99999999.999", "\\u00e9\\n\u00e9" * 20, ',"args":{"a":[1,{"b":"}"}]}'),
+        (7, 2, "99999999.999", "100000000.000", "", ',"args":{"long":"' + "x" * 9000 + '"}'),
+        (7, 2, "123456789012345.001", "1.000", "fifteen digits", ""),
+        (7, 2, "1234567890123456.001", "1.000", "sixteen", ""),
+        (7, 2, "3", "4", "no decimals", ""),
+        (7, 2, "5.1", "6.1234", "others", ""),
+    ]
+]
+
+
+def test_slices_in_another_order_of_members_are_the_same(tmp_path):
+    """xstrace's own layout is read and written by a path of its own."""
+    own = [json.loads(line, parse_float=str) for line in OWN]
+    other = []
+    for line in OWN:
+        head, name = line[:-1].split(',"cat":"cpu_op",')
+        other.append("{" + name + ',"cat":"cpu_op",' + head[1:] + "}")
+    assert [json.loads(line, parse_float=str) for line in other] == own
+    for name, lines in (("own", OWN), ("other", other)):
+        (tmp_path / f"{name}.json").write_text('{"traceEvents":[\n' + ",\n".join(lines) + "\n]}\n")
+        merge("-o", f"{name}.all.json", f"{name}.json", cwd=tmp_path)
+    first, second = (json.loads((tmp_path / f"{n}.all.json").read_text()) for n in ("own", "other"))
+    assert len(first["traceEvents"]) > len(OWN)
+    assert first["traceEvents"] == second["traceEvents"]
+    found = [e["name"] for e in first["traceEvents"] if e["ph"] == "X"]
+    assert found == [e["name"] for e in own]
+
+
 def test_directories_and_compressed_inputs(tmp_path):
     paths = talk(Job(["a", "b", "b", "b"]), 3).write(tmp_path)
     plain = merged(paths, tmp_path)
