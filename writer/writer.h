@@ -257,10 +257,11 @@ static inline uint64_t xs_process_ns(const struct xs_process *process, uint64_t 
 	return xs_timeline_ns(&process->run->clock, tick);
 }
 
-/* Reads what the ring holds; returns the bytes read. */
-uint64_t xs_track_read(struct xs_track *track);
-/* The same in single steps: how much there is by now (track->head), then one record while track->pos is not there yet. */
+/* How much the ring holds by now: track->head. */
 void xs_track_begin(struct xs_track *track);
+/* Reads up to there, but not much more than `most` bytes; returns how many. */
+uint64_t xs_track_read(struct xs_track *track, uint64_t most);
+/* One record, while track->pos is not there yet. */
 void xs_track_next(struct xs_track *track);
 /* Records in memory of our own, known to be whole, through the dispatch. */
 void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_t length);
