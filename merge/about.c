@@ -34,10 +34,11 @@ static const struct xm_input *owner(const struct xm_merge *merge, uint32_t clock
 	return NULL;
 }
 
-/* What is added to the times of this clock at the start of the trace, how fast that grows, and how wrong it can be. */
+/* What is added to the time from_ns of this clock, how fast that grows, and how wrong it can be. */
 static void put_clock(FILE *out, const struct xm_clock *clock)
 {
-	fprintf(out, "\"offset_ns\":%" PRId64 ",\"drift_ppm\":%.6f,\"error_ns\":", clock->offset, clock->drift * 1e6);
+	fprintf(out, "\"offset_ns\":%" PRId64 ",\"from_ns\":%" PRId64 ",\"drift_ppm\":%.6f,\"error_ns\":", clock->offset, clock->start,
+		clock->drift * 1e6);
 	if (clock->error == XM_NO_TIME)
 		fputs("null", out);
 	else

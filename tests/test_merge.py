@@ -761,7 +761,7 @@ def test_mergetrace_is_the_same(tmp_path):
         capture_output=True,
         text=True,
     )
-    assert result.returncode == 1 and "xstrace-merge was not found" in result.stderr
+    assert result.returncode == 125 and "xstrace-merge was not found" in result.stderr
 
 
 # ---- Perfetto's format, real ranks ----
