@@ -15,7 +15,7 @@ import ranks
 import test_mpi
 from conftest import APPS, BUILD, ROOT, Trace, check_trace, mounted, open_trace, root_only
 from test_mpi import mpi_app  # noqa: F401
-from ranks import BASE, START, Clock, Job
+from ranks import BASE, START, Clock, Job, Slewed
 
 MERGE = BUILD / "merge/xstrace-merge"
 
@@ -397,6 +397,44 @@ def test_clocks_are_brought_together(tmp_path, seed):
     assert ends
     drifts = {c["host"]: c["drift_ppm"] for c in trace.metadata["clocks"]}
     assert drifts["a"] == 0 and abs(drifts["b"] + 100) < 20 and abs(drifts["c"] - 40) < 20
+
+
+SLEWS = {
+    "once": [(0, 100), (900_000_000, -200)],
+    "late": [(0, 0), (1_700_000_000, 400)],
+    "twice": [(0, 50), (600_000_000, -300), (1_300_000_000, 20)],
+}
+
+
+@pytest.mark.parametrize("bends", SLEWS)
+@pytest.mark.parametrize("seed", range(2))
+def test_clocks_whose_pace_changes(tmp_path, bends, seed):
+    """NTP slews a clock: no one line keeps all bounds, some that follow each other do."""
+    clocks = {"b": Slewed(11 * 10**9, SLEWS[bends]), "c": Clock(-3_000_000, -40)}
+    job = talk(Job(["a", "b", "c", "b"], clocks, seed))
+    trace = merged(job.write(tmp_path), tmp_path)
+    told = {c["host"]: c for c in trace.metadata["clocks"]}
+    assert "pieces" in told["b"] and "pieces" not in told["a"]
+    uneven = max(c.get("uneven_ns", 0) for c in told.values())
+    assert uneven < 3_000 and ("did not run evenly" in trace.said) == (uneven > 0)
+    assert worst_error(job, trace) < 30_000
+    assert trace.other["messages"]["matched"] == 60 * 4
+    assert len(arrows(trace, "message")) >= 60 * 4 * (0.9 if uneven else 1)
+    for start, end in arrows(trace, "message"):
+        assert start["ts"] <= end["ts"]
+    for rank in range(job.size):  # a clock never goes backwards
+        starts = [s.start for s in trace.host if s.track[0] == job.pid(rank)]
+        assert starts == sorted(starts)
+
+
+def test_a_clock_that_is_set_while_all_run(tmp_path):
+    """A step of 1 ms is no slew; it is said, and time still does not go backwards."""
+    clocks = {"b": Slewed(0, [(0, 0), (900_000_000, 1000_000), (901_000_000, 0)])}
+    job = talk(Job(["a", "b"], clocks))
+    trace = merged(job.write(tmp_path), tmp_path)
+    assert worst_error(job, trace) < 1_000_000
+    starts = [s.start for s in trace.host if s.track[0] == job.pid(1)]
+    assert starts == sorted(starts)
 
 
 def test_without_synchronisation_clocks_stay(tmp_path):
