@@ -612,6 +612,66 @@ def test_report(tmp_path):
     assert 300_000 < rows["MPI_Recv"]["wait_ns"] < 600_000
 
 
+def test_senders_that_are_late_for_a_waitall(tmp_path):
+    """Its slice does not say which requests it waited for: their work ends with it, and stands behind it."""
+    job = Job(["a"] * 3)
+    envelope = {"comm": "world", "tag": 1, "count": 8, "bytes": 8}
+    begin = job.now[2] + 1000
+    job.now[0] = begin - 500  # in time
+    job._call(0, job.now[0] + 100, "Send", **envelope, peer=2)
+    for source, late in ((1, 40_000), (0, 70_000)):
+        job.now[source] = begin + 1000 + late
+        job._call(source, job.now[source] + 100, "Send", **envelope, peer=2)
+    end = begin + 1000 + 72_000
+    sources = [0, 1, 0]
+    posts = [
+        (begin + 10 * n, begin + 10 * n + 5, "MPI_Irecv", {**envelope, "peer": p, "request": n + 1})
+        for n, p in enumerate(sources)
+    ]
+    works = [(begin + 10 * n, end, "MPI_Irecv", {**posts[n][3]}) for n in range(3)]
+    job.calls[2] = [*posts, (begin + 1000, end, "MPI_Waitall", {"count": 3}), *works]
+    paths = job.write(tmp_path)
+    text = paths[2].read_text()
+    for line in text.splitlines():  # work is on tracks of its own
+        if '"MPI_Irecv"' in line and '"dur":0.005' not in line:
+            request = json.loads(line.rstrip(","))["args"]["request"]
+            other = line.replace('"cpu_op"', '"mpi_request"').replace('"tid":1002', f'"tid":{2**30 + request}')
+            text = text.replace(line, other)
+    paths[2].write_text(text)
+    merge("--report", "r.json", *paths, cwd=tmp_path)
+    rows = {row["call"]: row for row in json.loads((tmp_path / "r.json").read_text())["mpi"]}
+    row = rows["MPI_Waitall"]
+    assert row["late_senders"] == 2 and abs(row["wait_ns"] - 70_000) < 100
+    caused = {one["rank"]: one["waited_for_ns"] for one in row["ranks"]}
+    assert caused[2] == 0 and caused[0] + caused.get(1, 0) == row["wait_ns"]
+    trace = merged(paths, tmp_path)
+    assert trace.other["messages"] == {"matched": 3, "unmatched": 0, "no_room": 0}
+
+
+def test_persistent_requests(tmp_path):
+    """They are sent and received each time they are started; what they have the same channel with is not mistaken."""
+    job = Job(["a", "a"])
+    envelope = {"comm": "world", "tag": 1, "count": 8, "bytes": 8}
+    for n in range(4):
+        job._call(0, job.now[0] + 100, "Send", **envelope, peer=1)
+    begin = job.now[1] + 1000
+    job.calls[1].append((begin, begin + 10, "MPI_Recv_init", {**envelope, "peer": 0, "request": 9}))
+    for n in range(3):
+        job.calls[1].append((begin + 100 + 2000 * n, begin + 1100 + 2000 * n, "MPI_Recv_init", {**envelope, "peer": 0, "request": 9}))
+    job.now[1] = begin + 10_000
+    job._call(1, begin + 10_500, "Recv", **envelope, peer=0)
+    paths = job.write(tmp_path)
+    text = paths[1].read_text().splitlines(True)
+    for n, line in enumerate(text):
+        if '"dur":1.000' in line:
+            text[n] = line.replace('"cpu_op"', '"mpi_request"').replace('"tid":1001', f'"tid":{2**30}')
+    paths[1].write_text("".join(text))
+    trace = merged(paths, tmp_path)
+    assert trace.other["messages"] == {"matched": 4, "unmatched": 0, "no_room": 0}
+    ends = [f["tid"] for _, f in sorted(arrows(trace, "message"), key=lambda arrow: arrow[0]["ts"])]
+    assert ends == [2**30] * 3 + [1001]
+
+
 # ---- names, bad use, bad input ----
 
 
