@@ -8,12 +8,13 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
 import ranks
 import test_mpi
-from conftest import APPS, BUILD, ROOT, Trace, check_trace, mounted, open_trace, root_only
+from conftest import BUILD, ROOT, XSTRACE, Trace, check_trace, mounted, open_trace, root_only
 from test_mpi import mpi_app  # noqa: F401
 from ranks import BASE, START, Clock, Job, Slewed
 
@@ -939,7 +940,47 @@ def test_perfetto_holds_the_same(tmp_path):
     assert (tmp_path / "all.pftrace").stat().st_size < (tmp_path / "all.json").stat().st_size / 2
 
 
-@pytest.mark.skipif(not (test_mpi.MPICC and test_mpi.MPIEXEC), reason="no MPICH")
+needs_mpi = pytest.mark.skipif(not (test_mpi.MPICC and test_mpi.MPIEXEC), reason="no MPICH")
+
+
+@needs_mpi
+def test_real_ranks_that_exchange_and_wait(xstrace, mpi_app):
+    """Each message of a ring is found, and who of the neighbours sends too late for MPI_Waitall."""
+    job = test_mpi.Ranks(xstrace, test_mpi.MPI, mpi_app("mpi_ring"), [4], ranks=4)
+    assert job.run.status == 0
+    paths = [t.path for t in job.traces.values()]
+    trace = merged(paths, xstrace.cwd)
+    assert trace.other["messages"] == {"matched": 16, "unmatched": 0, "no_room": 0}
+    assert len(arrows(trace, "message")) == 16 and "WARNING" not in trace.said
+    merge("--report", "r.json", *paths, cwd=xstrace.cwd)
+    rows = {row["call"]: row for row in json.loads((xstrace.cwd / "r.json").read_text())["mpi"]}
+    row = rows["MPI_Waitall"]
+    assert row["calls"] == 16 and row["late_senders"] > 0 and 0 < row["wait_ns"] <= row["time_ns"]
+
+
+@needs_mpi
+def test_a_rank_that_was_killed(xstrace, mpi_app):
+    """The merge says which, how, and in which call it was."""
+    files, deadline = [], time.monotonic() + 60
+    command = ["-n", "2", XSTRACE, test_mpi.MPI, mpi_app("mpi_killed")]
+    run = xstrace.bare(test_mpi.MPIEXEC, [str(word) for word in command])
+    while len(files) < 2 or any(not path.read_text().endswith("]}}\n") for path in files):
+        assert time.monotonic() < deadline
+        files = sorted(xstrace.cwd.glob("*.json"))
+        time.sleep(0.05)
+    xstrace.adopt(run, files)
+    pids = {t.metadata["rank"]: t.pid for t in run.traces}
+    trace = merged(files, xstrace.cwd)
+    host = trace.other["inputs"][1]["host"]
+    line = f"[WARNING] rank 1, pid {pids[1]} on {host} was killed by signal 9, in MPI_Recv"
+    assert line in trace.said.splitlines()
+    told = {one["rank"]: one for one in trace.other["inputs"]}
+    assert (told[1]["end"], told[1]["status"]) == ("killed", 9)
+    assert [thread["in_call"] for thread in told[1]["in_call"]] == ["MPI_Recv"]
+    assert trace.other["messages"]["matched"] == 100
+
+
+@needs_mpi
 def test_real_ranks(xstrace, mpi_app):
     job = test_mpi.Ranks(xstrace, test_mpi.MPI, mpi_app("mpi_first"))
     trace = merged([t.path for t in job.traces.values()], xstrace.cwd)
