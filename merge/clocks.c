@@ -4,29 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "bounds.h"
+#include "pairs.h"
 
-#define MAX_PAIRS 65536u
 #define ROUNDING 2 /* ns: what times that are whole ns can break of a bound */
 
-/* The clocks first < second; bounds on how far the second is ahead. */
-struct pair {
-	uint32_t first, second;
-	struct xm_bounds bounds;
-	struct xm_samples *samples;
-	struct xm_line line;
-	struct xm_path *path; /* where it bends; else NULL */
-	bool has_line;
-};
-
-struct pairs {
-	struct xm_map map;
-	struct pair *all;
-	uint32_t room;
-};
-
 struct xm_clocks {
-	struct pairs of_inputs, of_clocks;
+	struct xm_pairs of_inputs, of_clocks;
 	uint32_t count;
 	struct xm_clock *all;
 	/* solving: true time = t + path(t - start) + offset, with path(0) = 0; low, high: bounds on the offset with this path */
@@ -42,83 +25,19 @@ struct xm_clocks *xm_clocks_create(uint32_t inputs)
 	if (!clocks)
 		return NULL;
 	clocks->all = calloc(inputs + 1, sizeof(*clocks->all));
-	xm_map_init(&clocks->of_inputs.map, MAX_PAIRS, MAX_PAIRS * 8);
-	xm_map_init(&clocks->of_clocks.map, MAX_PAIRS, MAX_PAIRS * 8);
+	xm_pairs_init(&clocks->of_inputs);
+	xm_pairs_init(&clocks->of_clocks);
 	return clocks;
-}
-
-static struct pair *pair_of(struct pairs *pairs, uint32_t a, uint32_t b)
-{
-	uint32_t key[2] = { a < b ? a : b, a < b ? b : a };
-	uint32_t index = xm_map_add(&pairs->map, key, sizeof(key));
-
-	if (index == XM_NONE)
-		return NULL;
-	if (index >= pairs->room) {
-		uint32_t room = pairs->room ? 2 * pairs->room : 64;
-		struct pair *grown = realloc(pairs->all, room * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		memset(grown + pairs->room, 0, (room - pairs->room) * sizeof(*grown));
-		pairs->all = grown;
-		pairs->room = room;
-	}
-	pairs->all[index].first = key[0];
-	pairs->all[index].second = key[1];
-	return &pairs->all[index];
-}
-
-static void message(struct pairs *pairs, uint32_t from, int64_t sent, uint32_t to, int64_t seen)
-{
-	struct pair *pair = from == to ? NULL : pair_of(pairs, from, to);
-
-	if (!pair)
-		return;
-	if (pair->first == from)
-		xm_bounds_add(&pair->bounds, true, sent, seen - sent);
-	else
-		xm_bounds_add(&pair->bounds, false, seen, sent - seen);
 }
 
 void xm_clocks_message(struct xm_clocks *clocks, uint32_t from, int64_t sent, uint32_t to, int64_t seen)
 {
-	message(&clocks->of_inputs, from, sent, to, seen);
-}
-
-static void together(struct pairs *pairs, uint32_t a, int64_t a_time, uint32_t b, int64_t b_time)
-{
-	struct pair *pair = a == b ? NULL : pair_of(pairs, a, b);
-
-	if (!pair)
-		return;
-	if (!pair->samples)
-		pair->samples = calloc(1, sizeof(*pair->samples));
-	if (!pair->samples)
-		return;
-	if (pair->first == a)
-		xm_samples_add(pair->samples, a_time, b_time - a_time);
-	else
-		xm_samples_add(pair->samples, b_time, a_time - b_time);
+	xm_pairs_message(&clocks->of_inputs, from, sent, to, seen);
 }
 
 void xm_clocks_together(struct xm_clocks *clocks, uint32_t a, int64_t a_time, uint32_t b, int64_t b_time)
 {
-	together(&clocks->of_inputs, a, a_time, b, b_time);
-}
-
-/* Can the two clocks be the same? */
-static bool agree(const struct pair *pair)
-{
-	const struct xm_hull *whole = pair->bounds.whole;
-
-	for (uint32_t i = 0; i < whole[1].count; i++)
-		if (whole[1].points[i].y < 0)
-			return false;
-	for (uint32_t i = 0; i < whole[0].count; i++)
-		if (whole[0].points[i].y > 0)
-			return false;
-	return true;
+	xm_pairs_together(&clocks->of_inputs, a, a_time, b, b_time);
 }
 
 /* Gives inputs their clocks: one for each host; one for each rank (or input) of a host whose inputs contradict each other. */
@@ -130,10 +49,10 @@ static void share(struct xm_clocks *clocks, struct xm_merge *merge)
 	xm_map_init(&names, UINT32_MAX - 1, UINT32_MAX);
 	xm_map_init(&broken, UINT32_MAX - 1, UINT32_MAX);
 	for (uint32_t i = 0; i < clocks->of_inputs.map.count && i < clocks->of_inputs.room; i++) {
-		const struct pair *pair = &clocks->of_inputs.all[i];
+		const struct xm_pair *pair = &clocks->of_inputs.all[i];
 		const char *host = merge->inputs[pair->first].host;
 
-		if (!strcmp(host, merge->inputs[pair->second].host) && !agree(pair))
+		if (!strcmp(host, merge->inputs[pair->second].host) && !xm_pair_agrees(pair))
 			(void)xm_map_add(&broken, host, strlen(host));
 	}
 	for (uint32_t i = 0; i < merge->count; i++) {
@@ -156,7 +75,7 @@ static void share(struct xm_clocks *clocks, struct xm_merge *merge)
 }
 
 /* The bounds of part `part` of two inputs bound their clocks. */
-static void collect_part(struct xm_clocks *clocks, const struct pair *pair, uint32_t first, uint32_t second, uint32_t part)
+static void collect_part(struct xm_clocks *clocks, const struct xm_pair *pair, uint32_t first, uint32_t second, uint32_t part)
 {
 	for (int upper = 0; upper < 2; upper++) {
 		const struct xm_hull *hull = &pair->bounds.parts[part][upper];
@@ -165,9 +84,9 @@ static void collect_part(struct xm_clocks *clocks, const struct pair *pair, uint
 			struct xm_point p = hull->points[k];
 
 			if (upper)
-				message(&clocks->of_clocks, first, p.x, second, p.x + p.y);
+				xm_pairs_message(&clocks->of_clocks, first, p.x, second, p.x + p.y);
 			else
-				message(&clocks->of_clocks, second, p.x + p.y, first, p.x);
+				xm_pairs_message(&clocks->of_clocks, second, p.x + p.y, first, p.x);
 		}
 	}
 }
@@ -177,7 +96,7 @@ static void collect(struct xm_clocks *clocks, struct xm_merge *merge)
 	struct xm_path path;
 
 	for (uint32_t i = 0; i < clocks->of_inputs.map.count && i < clocks->of_inputs.room; i++) {
-		const struct pair *pair = &clocks->of_inputs.all[i];
+		const struct xm_pair *pair = &clocks->of_inputs.all[i];
 		uint32_t first = merge->inputs[pair->first].clock, second = merge->inputs[pair->second].clock;
 
 		for (uint32_t part = 0; pair->bounds.parts && part < XM_PARTS; part++)
@@ -185,11 +104,11 @@ static void collect(struct xm_clocks *clocks, struct xm_merge *merge)
 		for (uint32_t k = 0; pair->samples && k < pair->samples->count; k++) {
 			struct xm_point p = pair->samples->points[k];
 
-			together(&clocks->of_clocks, first, p.x, second, p.x + p.y);
+			xm_pairs_together(&clocks->of_clocks, first, p.x, second, p.x + p.y);
 		}
 	}
 	for (uint32_t i = 0; i < clocks->of_clocks.map.count && i < clocks->of_clocks.room; i++) {
-		struct pair *pair = &clocks->of_clocks.all[i];
+		struct xm_pair *pair = &clocks->of_clocks.all[i];
 
 		xm_bounds_tidy(&pair->bounds);
 		pair->has_line = xm_bounds_path(&pair->bounds, pair->samples, clocks->start, &path, &pair->line);
@@ -200,12 +119,12 @@ static void collect(struct xm_clocks *clocks, struct xm_merge *merge)
 }
 
 /* The tightest bounds between a clock that is tied and one that is not; NULL: no more. */
-static const struct pair *tightest(const struct xm_clocks *c)
+static const struct xm_pair *tightest(const struct xm_clocks *c)
 {
-	const struct pair *best = NULL;
+	const struct xm_pair *best = NULL;
 
 	for (uint32_t i = 0; i < c->of_clocks.map.count; i++) {
-		const struct pair *pair = &c->of_clocks.all[i];
+		const struct xm_pair *pair = &c->of_clocks.all[i];
 
 		if (pair->has_line && c->all[pair->first].is_tied != c->all[pair->second].is_tied &&
 		    (!best || fabsl(pair->line.gap) < fabsl(best->line.gap)))
@@ -252,7 +171,7 @@ static void chain(const struct xm_path *ahead, const struct xm_path *known, bool
 	xm_path_tidy(ret);
 }
 
-static void tie_one(struct xm_clocks *c, const struct pair *pair)
+static void tie_one(struct xm_clocks *c, const struct xm_pair *pair)
 {
 	uint32_t known = c->all[pair->first].is_tied ? pair->first : pair->second;
 	uint32_t other = known == pair->first ? pair->second : pair->first;
@@ -275,7 +194,7 @@ static void tie_one(struct xm_clocks *c, const struct pair *pair)
 static void tie(struct xm_clocks *c)
 {
 	for (uint32_t root = 0; root < c->count; root++) {
-		const struct pair *pair;
+		const struct xm_pair *pair;
 
 		if (c->all[root].is_tied)
 			continue;
@@ -291,7 +210,7 @@ static void tie(struct xm_clocks *c)
  * With the paths fixed, each direction of each pair says: offset of the receiver's clock >= the sender's + weight. Longest paths from the first clock
  * give the lowest offsets that keep all of this, longest paths to it the highest; the middle of the two keeps it as well.
  */
-static long double weight(const struct xm_clocks *c, const struct pair *pair, bool forwards)
+static long double weight(const struct xm_clocks *c, const struct xm_pair *pair, bool forwards)
 {
 	long double most = -INFINITY;
 
@@ -320,7 +239,7 @@ static bool relax(struct xm_clocks *c, const long double *weights, long double s
 	for (uint32_t round = 0; changed && round <= c->count; round++) {
 		changed = false;
 		for (uint32_t i = 0; i < 2 * pairs; i++) {
-			const struct pair *pair = &c->of_clocks.all[i / 2];
+			const struct xm_pair *pair = &c->of_clocks.all[i / 2];
 			uint32_t from = (i & 1) == to_first ? pair->first : pair->second;
 			uint32_t to = from == pair->first ? pair->second : pair->first;
 			long double far = best[from] + weights[i] - slack;
@@ -345,7 +264,7 @@ static void settle(struct xm_clocks *c, const long double *weights, long double 
 	for (uint32_t round = 0; changed && round <= c->count; round++) {
 		changed = false;
 		for (uint32_t i = 0; i < 2 * c->of_clocks.map.count; i++) {
-			const struct pair *pair = &c->of_clocks.all[i / 2];
+			const struct xm_pair *pair = &c->of_clocks.all[i / 2];
 			uint32_t from = i & 1 ? pair->second : pair->first, to = i & 1 ? pair->first : pair->second;
 			long double lacking = c->offset[from] + weights[i] - slack - c->offset[to];
 
@@ -490,23 +409,12 @@ const struct xm_clock *xm_clocks_of(const struct xm_clocks *clocks, const struct
 	return &clocks->all[input->clock];
 }
 
-static void free_pairs(struct pairs *pairs)
-{
-	for (uint32_t i = 0; i < pairs->room; i++) {
-		xm_bounds_free(&pairs->all[i].bounds);
-		free(pairs->all[i].samples);
-		free(pairs->all[i].path);
-	}
-	free(pairs->all);
-	xm_map_free(&pairs->map);
-}
-
 void xm_clocks_free(struct xm_clocks *clocks)
 {
 	if (!clocks)
 		return;
-	free_pairs(&clocks->of_inputs);
-	free_pairs(&clocks->of_clocks);
+	xm_pairs_free(&clocks->of_inputs);
+	xm_pairs_free(&clocks->of_clocks);
 	for (uint32_t i = 0; i < clocks->count; i++)
 		free(clocks->all[i].pieces);
 	free(clocks->all);

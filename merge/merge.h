@@ -85,7 +85,7 @@ void xm_walk(struct xm_merge *merge, bool first, xm_visit visit, void *user);
 
 /* inputs.c: files and the files of directories become inputs. 0, or -1: a name was no good, which has been said. */
 int xm_add_path(struct xm_merge *merge, const char *path);
-/* Orders the inputs, gives out pids and places; after the first pass. */
+/* places.c: orders the inputs, gives out pids and ids; after the first pass. */
 void xm_arrange(struct xm_merge *merge);
 void xm_merge_free(struct xm_merge *merge);
 

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 #include "mpi_call.h"
+#include "mpi_waits.h"
 
 #define MAX_WAITING 400000u /* sends or receives without their other end: 96 bytes each */
 #define MAX_OPEN 8192u	    /* collectives that wait for members; a power of two */
 #define MAX_MEMBERS (1u << 18)
 #define MAX_REQUESTS 65536u /* that wait for their completion; a power of two */
-#define RECENT 16u
 
 struct channel_key {
 	uint64_t comm;
@@ -41,15 +41,6 @@ struct request {
 	bool open, has_k, is_used;
 };
 
-/* The last calls of an input that waited for requests; the work that such a call saw complete ends with it, and stands behind it. */
-struct waits {
-	struct {
-		int64_t start, end;
-		const struct xm_function *function;
-	} calls[RECENT];
-	uint32_t next;
-};
-
 struct xm_mpi {
 	struct xm_mpi_sink sink;
 	struct xm_map channel_map, comm_map;
@@ -68,8 +59,7 @@ struct xm_mpi {
 	struct xm_map seq_map; /* comm and input → counter, where the slices have no seq */
 	uint64_t *seqs;
 	uint32_t seq_room;
-	struct waits *waits; /* by input */
-	uint32_t waits_room;
+	struct xm_waits waits;
 	uint64_t dropped;
 };
 
@@ -309,37 +299,10 @@ static void complete(struct xm_mpi *mpi, const struct xm_call *call, struct xm_e
 				complete_one(mpi, call, (uint64_t)number, end);
 }
 
-static void note_wait(struct xm_mpi *mpi, const struct xm_call *call, const struct xm_end *end)
-{
-	struct waits *waits;
-
-	if (!room_for(&mpi->waits, &mpi->waits_room, end->input->index, sizeof(*mpi->waits)))
-		return;
-	waits = &mpi->waits[end->input->index];
-	waits->calls[waits->next].start = end->start;
-	waits->calls[waits->next].end = end->end;
-	waits->calls[waits->next].function = call->function;
-	waits->next = (waits->next + 1) % RECENT;
-}
-
-static void find_wait(const struct xm_mpi *mpi, struct xm_end *end)
-{
-	if (end->input->index >= mpi->waits_room)
-		return;
-	for (uint32_t i = 0; i < RECENT; i++) {
-		const struct waits *waits = &mpi->waits[end->input->index];
-
-		if (waits->calls[i].function && waits->calls[i].end == end->end) {
-			end->waiter = waits->calls[i].function;
-			end->wait_start = waits->calls[i].start;
-		}
-	}
-}
-
 /* The work of a request: of a receive, its data have arrived at its end; a persistent one is sent, or received, each time that it is started. */
 static void take_work(struct xm_mpi *mpi, const struct xm_call *call, struct xm_end *end)
 {
-	find_wait(mpi, end);
+	xm_waits_find(&mpi->waits, end);
 	if (call->function->role == XM_IRECEIVE && call->has_request)
 		complete_one(mpi, call, call->request, end);
 	else if (call->function->role == XM_RECEIVE_INIT)
@@ -475,7 +438,7 @@ void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_eve
 		post(mpi, &call, &end);
 		break;
 	case XM_COMPLETE:
-		note_wait(mpi, &call, &end);
+		xm_waits_add(&mpi->waits, call.function, &end);
 		complete(mpi, &call, &end);
 		break;
 	case XM_ALL:
@@ -513,6 +476,6 @@ void xm_mpi_free(struct xm_mpi *mpi)
 	free(mpi->waiting);
 	free(mpi->comm_sizes);
 	free(mpi->seqs);
-	free(mpi->waits);
+	free(mpi->waits.of_input);
 	free(mpi);
 }
