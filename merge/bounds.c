@@ -14,7 +14,7 @@ static void lengthen(struct xm_bounds *bounds)
 	struct xm_hull(*parts)[2] = bounds->parts;
 	int64_t first = bounds->first >> 1;
 
-	for (uint32_t i = 0; i < XM_PARTS; i++)
+	for (uint32_t i = 0; i < bounds->count; i++)
 		for (int upper = 0; upper < 2; upper++) {
 			uint32_t to = (uint32_t)(((bounds->first + i) >> 1) - first);
 			struct xm_hull from = parts[i][upper];
@@ -37,14 +37,14 @@ static void lengthen(struct xm_bounds *bounds)
 /* Moves the parts so that there are some in front of them. */
 static void make_room_before(struct xm_bounds *bounds, uint32_t count)
 {
-	memmove(bounds->parts + count, bounds->parts, (XM_PARTS - count) * sizeof(*bounds->parts));
+	memmove(bounds->parts + count, bounds->parts, (bounds->count - count) * sizeof(*bounds->parts));
 	memset(bounds->parts, 0, count * sizeof(*bounds->parts));
 	bounds->first -= count;
 }
 
 static uint32_t used(const struct xm_bounds *bounds)
 {
-	uint32_t last = XM_PARTS;
+	uint32_t last = bounds->count;
 
 	while (last && !bounds->parts[last - 1][0].count && !bounds->parts[last - 1][1].count)
 		last--;
@@ -56,14 +56,17 @@ void xm_bounds_add(struct xm_bounds *bounds, bool upper, int64_t x, int64_t y)
 	int64_t part;
 
 	if (!bounds->parts) {
-		bounds->parts = calloc(XM_PARTS, sizeof(*bounds->parts));
-		if (!bounds->parts)
+		bounds->count = bounds->is_plain ? 1 : XM_PARTS;
+		bounds->parts = calloc(bounds->count, sizeof(*bounds->parts));
+		if (!bounds->parts) {
+			bounds->count = 0;
 			return; /* one bound fewer */
-		bounds->shift = FIRST_SHIFT;
-		bounds->first = x >> FIRST_SHIFT;
+		}
+		bounds->shift = bounds->is_plain ? 63 : FIRST_SHIFT;
+		bounds->first = x >> bounds->shift;
 	}
-	while ((part = (x >> bounds->shift) - bounds->first) >= (int64_t)XM_PARTS ||
-	       (part < 0 && part < (int64_t)used(bounds) - (int64_t)XM_PARTS))
+	while ((part = (x >> bounds->shift) - bounds->first) >= (int64_t)bounds->count ||
+	       (part < 0 && part < (int64_t)used(bounds) - (int64_t)bounds->count))
 		lengthen(bounds);
 	if (part < 0) {
 		make_room_before(bounds, (uint32_t)-part);
@@ -80,7 +83,7 @@ static void add_all(struct xm_hull *to, const struct xm_hull *from, bool upper)
 
 void xm_bounds_tidy(struct xm_bounds *bounds)
 {
-	for (uint32_t i = 0; bounds->parts && i < XM_PARTS; i++)
+	for (uint32_t i = 0; i < bounds->count; i++)
 		for (int upper = 0; upper < 2; upper++) {
 			xm_hull_tidy(&bounds->parts[i][upper], upper);
 			add_all(&bounds->whole[upper], &bounds->parts[i][upper], upper);
@@ -91,7 +94,7 @@ void xm_bounds_tidy(struct xm_bounds *bounds)
 
 void xm_bounds_free(struct xm_bounds *bounds)
 {
-	for (uint32_t i = 0; bounds->parts && i < XM_PARTS; i++) {
+	for (uint32_t i = 0; i < bounds->count; i++) {
 		free(bounds->parts[i][0].points);
 		free(bounds->parts[i][1].points);
 	}

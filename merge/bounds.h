@@ -12,9 +12,11 @@
 
 struct xm_bounds {
 	struct xm_hull whole[2]; /* since xm_bounds_tidy(); [1]: upper bounds */
-	struct xm_hull (*parts)[2]; /* XM_PARTS of them, each 2^shift ns long, or NULL */
-	int64_t first; /* the first part's time >> shift */
+	struct xm_hull (*parts)[2]; /* each 2^shift ns long, or NULL */
+	uint32_t count;  /* of parts; 1 if is_plain */
+	int64_t first;   /* the first part's time >> shift */
 	unsigned shift;
+	bool is_plain;   /* set before the first one: one part for all time, for want of memory */
 };
 
 /* As xm_hull_add(). */

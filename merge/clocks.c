@@ -99,7 +99,7 @@ static void collect(struct xm_clocks *clocks, struct xm_merge *merge)
 		const struct xm_pair *pair = &clocks->of_inputs.all[i];
 		uint32_t first = merge->inputs[pair->first].clock, second = merge->inputs[pair->second].clock;
 
-		for (uint32_t part = 0; pair->bounds.parts && part < XM_PARTS; part++)
+		for (uint32_t part = 0; part < pair->bounds.count; part++)
 			collect_part(clocks, pair, first, second, part);
 		for (uint32_t k = 0; pair->samples && k < pair->samples->count; k++) {
 			struct xm_point p = pair->samples->points[k];
@@ -214,7 +214,7 @@ static long double weight(const struct xm_clocks *c, const struct xm_pair *pair,
 {
 	long double most = -INFINITY;
 
-	for (uint32_t part = 0; pair->bounds.parts && part < XM_PARTS; part++) {
+	for (uint32_t part = 0; part < pair->bounds.count; part++) {
 		const struct xm_hull *hull = &pair->bounds.parts[part][forwards];
 
 		for (uint32_t i = 0; i < hull->count; i++) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define MAX_PAIRS 65536u
+#define MAX_BENDING 4096u /* whose bounds are kept in parts: about 10 KiB each */
 
 void xm_pairs_init(struct xm_pairs *pairs)
 {
@@ -29,6 +30,7 @@ static struct xm_pair *pair_of(struct xm_pairs *pairs, uint32_t a, uint32_t b)
 	}
 	pairs->all[index].first = key[0];
 	pairs->all[index].second = key[1];
+	pairs->all[index].bounds.is_plain = index >= MAX_BENDING;
 	return &pairs->all[index];
 }
 
