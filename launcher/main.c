@@ -153,7 +153,7 @@ static int run(const struct xs_options *options, char **all, char **argv)
 			return XS_EXIT_SELF;
 		}
 	}
-	environment = xs_environment(&launch, library, kind != XS_PROGRAM_NO_PRELOAD);
+	environment = xs_environment(&launch, library);
 	status = environment ? xs_run_application(&launch, drain, path, argv, environment) : -ENOMEM;
 	if (status < 0) {
 		xs_launch_destroy(&launch); /* if the drain process could not do that */

@@ -35,11 +35,7 @@ def available(time_limit):
         ("--chrome-itt-logging", "itt_end", ["fork_exit"]),
         ("--chrome-itt-logging", "itt_names", []),
         ("--chrome-itt-logging", "itt_threads", []),
-        (
-            "--chrome-itt-logging --on-full drop --ring-size 64K",
-            "itt_stress",
-            ["progress", 3, 0, 1],
-        ),
+        ("--chrome-itt-logging --on-full drop --ring-size 64K", "itt_tasks", [100000, 3]),
     ],
 )
 def test_imports_everything(xstrace, tmp_path, options, app, args):

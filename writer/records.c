@@ -224,7 +224,7 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 	if (process->summary)
 		xs_summary_call(process->summary, call, end - start);
 	track->last_ns = end;
-	if (__builtin_expect(track->arrow_count && process->chrome, 0))
+	if (__builtin_expect(track->arrow_first < track->arrow_end && process->chrome, 0))
 		xs_arrows_flush(track, end);
 }
 

@@ -146,7 +146,7 @@ struct xs_track {
 	uint32_t prefix_length;
 	struct xs_lanes crossing; /* tasks that end out of order */
 	struct xs_arrow *arrows;  /* arrows.c: they wait for the calls that they start from */
-	uint32_t arrow_count, arrow_room;
+	uint32_t arrow_first, arrow_end, arrow_room; /* those that wait, and for how many there is room */
 	uint32_t row;             /* string id of the track that tasks go to; 0: the thread's own */
 	struct xs_calls *calls;   /* call_log.c: the calls that the thread is in; NULL: none yet */
 	struct xs_pending *pending; /* stacks.c; NULL: none yet */
