@@ -167,7 +167,7 @@ static int run(const struct xs_options *options, char **all, char **argv)
 			return XS_EXIT_SELF;
 		}
 	}
-	environment = xs_environment(&launch, library, kind != XS_PROGRAM_NO_PRELOAD, mpi);
+	environment = xs_environment(&launch, library, mpi);
 	status = environment ? xs_run_application(&launch, drain, path, argv, environment) : -ENOMEM;
 	if (status < 0) {
 		xs_launch_destroy(&launch); /* if the drain process could not do that */

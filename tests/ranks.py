@@ -104,6 +104,21 @@ Clock.shows = lambda self, t: t + self.offset + round((t - START) * self.ppm / 1
 TRUE = Clock(0, 0)
 
 
+class Slewed:
+    """A clock whose pace changes: bends is [(true time since START, ppm)], the first at 0."""
+
+    def __init__(self, offset, bends):
+        self.offset = offset
+        self.bends = bends
+
+    def shows(self, t):
+        ahead = 0
+        for (begin, ppm), (end, _) in zip(self.bends, [*self.bends[1:], (float("inf"), 0)]):
+            if t - START > begin:
+                ahead += (min(t - START, end) - begin) * ppm / 1e6
+        return t + self.offset + round(ahead)
+
+
 def us(ns):
     return "%d.%03d" % divmod(ns, 1000)
 

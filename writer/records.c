@@ -224,7 +224,7 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 	if (process->summary)
 		xs_summary_call(process->summary, event, end - start);
 	track->last_ns = end;
-	if (__builtin_expect(track->arrow_count && process->chrome, 0))
+	if (__builtin_expect(track->arrow_first < track->arrow_end && process->chrome, 0))
 		xs_arrows_flush(track, end);
 }
 
@@ -420,17 +420,14 @@ void xs_track_next(struct xs_track *track)
 	commit_some(track);
 }
 
-uint64_t xs_track_read(struct xs_track *track)
+uint64_t xs_track_read(struct xs_track *track, uint64_t most)
 {
-	struct xs_process *process = track->process;
-	bool wanted = xs_want_chrome(process->run->options);
-	uint64_t first;
+	bool wanted = xs_want_chrome(track->process->run->options);
+	uint64_t first = track->pos, end = track->head - first > most ? first + most : track->head;
 
-	xs_track_begin(track);
-	first = track->pos;
-	if (process->run->flight)
+	if (track->process->run->flight)
 		xs_flight_keep(track, track->head);
-	while (track->pos != track->head)
+	while (track->pos < end)
 		read_next(track, &wanted);
 	track->dirty |= track->pos != first;
 	commit_some(track);
