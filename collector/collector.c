@@ -325,6 +325,11 @@ struct xs_device_pairs *xs_own_device_pairs(uint32_t device)
 	return xs_shm_present(clocks, sizeof(*clocks)) ? &clocks->device[device % XS_CLOCKS] : NULL;
 }
 
+void xs_count_untimed(uint64_t count)
+{
+	atomic_fetch_add_explicit(&self.process->untimed, count, memory_order_relaxed);
+}
+
 uint64_t xs_life_began_tick(void)
 {
 	return self.control->tick0;

@@ -8,19 +8,14 @@
 #include "level_zero.h"
 #include "shm.h"
 
-static struct xs_handles contexts = { .size = 4096 };
+static struct xs_handles contexts = { .size = 1024 };
 static struct xs_ze_device_info devices[256];
 static uint32_t device_count, whole_count;
 static atomic_flag device_lock = ATOMIC_FLAG_INIT;
 
 /* ---- the process ---- */
 
-static _Atomic uint32_t *alive; /* in a page that the kernel wipes in a forked child */
-
-bool xs_ze_alive(void)
-{
-	return alive && atomic_load_explicit(alive, memory_order_relaxed);
-}
+const _Atomic uint32_t *xs_ze_alive_word;
 
 /*
  * At the first context. Functions that are registered with atexit() by now belong to the driver and its libraries: they run after ours,
@@ -37,7 +32,7 @@ static void begin(void)
 	if (!atomic_compare_exchange_strong(&first, &none, page))
 		return;
 	atomic_store(page, 1);
-	alive = page;
+	xs_ze_alive_word = page;
 	(void)atexit(xs_ze_collect_all);
 }
 

@@ -51,6 +51,7 @@ struct xs_ze_body {
 	struct xs_ze_execution *live; /* whose times the events hold */
 	struct slot *idle;
 	bool early; /* nodes may have early times */
+	bool saves; /* nodes may have times that were saved before a reset */
 };
 
 /* For everything above. Held for a few loads and stores, and never while the driver is called. */
@@ -83,6 +84,11 @@ void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node)
 		body->first = node;
 	body->last = node;
 	body->count++;
+}
+
+void xs_ze_body_saves(struct xs_ze_body *body)
+{
+	body->saves = true;
 }
 
 static void slot_destroy(struct xs_ze_body *body, struct slot *slot)
@@ -242,10 +248,25 @@ static bool is_set(const ze_kernel_timestamp_result_t *times)
 	return times->global.kernelStart != UINT64_MAX;
 }
 
+/* The times lie in the events and nowhere else. */
+static void record_events(const struct xs_ze_execution *execution, uint32_t id)
+{
+	ze_kernel_timestamp_result_t times;
+
+	for (struct xs_ze_node *node = execution->body->first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed), id++)
+		if (!xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times))
+			xs_ze_node_record(node, &times, true, execution->submit, execution->queue, id);
+}
+
 static void record_execution(const struct xs_ze_execution *execution)
 {
 	struct xs_ze_body *body = execution->body;
-	uint32_t i = 0;
+	uint32_t i = 0, id = xs_ze_next_ids(body->count);
+
+	if (!execution->slot && !body->early && !body->saves) {
+		record_events(execution, id);
+		return;
+	}
 
 	for (struct xs_ze_node *node = body->first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed), i++) {
 		ze_kernel_timestamp_result_t times, *saved = node->saved;
@@ -268,7 +289,7 @@ static void record_execution(const struct xs_ze_execution *execution)
 		else
 			continue;
 		if (is_set(&times))
-			xs_ze_node_record(node, &times, of_event, execution->submit, execution->queue, xs_ze_next_id());
+			xs_ze_node_record(node, &times, of_event, execution->submit, execution->queue, id + i);
 		if (saved)
 			memset(saved, 0xff, sizeof(*saved));
 	}

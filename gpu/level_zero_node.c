@@ -7,7 +7,8 @@
 #include "options.h"
 
 #define CHUNK 64u /* nodes with one pool of events */
-#define MAX_CHUNKS 32768u
+#define IDS 16u   /* numbers of commands that a queue takes at once */
+#define MAX_CHUNKS 262144u /* as many as links have bits for */
 
 struct xs_ze_pool {
 	struct xs_ze_pool *next;
@@ -25,9 +26,9 @@ struct xs_ze_node *xs_ze_node_at(uint32_t index)
 	return chunk ? &chunk[index % CHUNK] : NULL;
 }
 
-uint32_t xs_ze_next_id(void)
+uint32_t xs_ze_next_ids(uint32_t count)
 {
-	return atomic_fetch_add_explicit(&work_serial, 1, memory_order_relaxed) + 1;
+	return atomic_fetch_add_explicit(&work_serial, count, memory_order_relaxed) + 1;
 }
 
 /* ---- memory of our own that is used again ---- */
@@ -135,26 +136,12 @@ void xs_ze_node_put(struct xs_ze_node *node)
 {
 	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
 
-	if (node->lost) {
-		xs_ze_node_drop(node);
-		return;
-	}
-
 	/* what still refers to this use of it finds another count */
 	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_FREE, memory_order_release);
-	if (node->context->dead)
+	if (node->lost || node->context->dead)
 		return;
-	if ((node->event == node->own || node->saved) && (state & 3) != XS_ZE_FREE)
-		(void)xs_ze.zeEvent.pfnHostReset(node->own);
+	(void)xs_ze.zeEvent.pfnHostReset(node->own);
 	push_free(node);
-}
-
-/* Its event must not be used again, and the node goes with it. */
-void xs_ze_node_drop(struct xs_ze_node *node)
-{
-	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
-
-	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_FREE, memory_order_release);
 }
 
 void xs_ze_context_pools_destroy(struct xs_ze_context *context)
@@ -195,61 +182,78 @@ struct xs_ze_node *xs_ze_node_linked(uint64_t link)
 
 /* ---- records ---- */
 
-static void write_record(const struct xs_ze_node *node, const struct xs_device_record *times, uint8_t tile)
+/* What only one execution of the command has. */
+struct occurrence {
+	const struct xs_ze_queue *queue;
+	uint64_t submit, start, end;
+	uint32_t id;
+	uint8_t tile;
+};
+
+static inline void write_record(const struct xs_ze_node *node, const struct occurrence *of)
 {
-	uint32_t size = node->record.event.words * 8u;
-	struct xs_device_record *record = xs_record_begin(size, XS_DEVICE, XS_SOURCE_LEVEL_ZERO, node->record.event.flags,
-							  node->record.event.name, XS_ROLE_OTHER);
+	const struct xs_device_record *from = &node->record;
+	uint32_t size = from->event.words * 8u;
+	struct xs_device_record *record = xs_record_begin(size, XS_DEVICE, XS_SOURCE_LEVEL_ZERO, from->event.flags | of->queue->flags,
+							  from->event.name, XS_ROLE_OTHER);
 
 	if (!record)
 		return;
-	record->event.tick = node->record.event.tick;
-	memcpy((char *)record + sizeof(record->event), (const char *)&node->record + sizeof(record->event), size - sizeof(record->event));
-	record->event.flags |= times->event.flags;
-	record->id = times->id;
-	record->queue = times->queue;
-	record->queue_handle = times->queue_handle;
-	record->engine = times->engine;
-	record->engine_index = times->engine_index;
-	record->queued = node->record.event.tick;
-	record->submit = times->submit;
-	record->start = times->start;
-	record->end = times->end;
-	record->tile = tile;
+	/* sizes that the compiler knows: no call */
+	memcpy((char *)record + sizeof(record->event), (const char *)from + sizeof(from->event),
+	       XS_DEVICE_RECORD_SHORT - sizeof(record->event));
+	if (size > XS_DEVICE_RECORD_SHORT)
+		memcpy((char *)record + XS_DEVICE_RECORD_SHORT, (const char *)from + XS_DEVICE_RECORD_SHORT,
+		       sizeof(*from) - XS_DEVICE_RECORD_SHORT);
+	record->event.tick = from->event.tick;
+	record->id = of->id;
+	record->queue = of->queue->serial;
+	record->queue_handle = of->queue->shown_handle;
+	record->queued = from->event.tick;
+	record->submit = of->submit;
+	record->start = of->start;
+	record->end = of->end;
+	record->tile = of->tile;
+	record->engine = (uint8_t)(of->queue->ordinal + 1);
+	record->engine_index = (uint8_t)of->queue->index;
 	xs_record_end(size);
+}
+
+/* What the device copied away is one pair of times; only the event itself tells of tiles. False: it does not. */
+static __attribute__((noinline)) bool record_tiles(const struct xs_ze_node *node, struct occurrence of)
+{
+	ze_kernel_timestamp_result_t tiles[XS_ZE_TILES];
+	uint32_t count = XS_ZE_TILES;
+
+	if (!xs_options_of_run()->separate_tiles || !xs_ze.zeEventExp.pfnQueryTimestampsExp ||
+	    xs_ze.zeEventExp.pfnQueryTimestampsExp(node->event, of.queue->device->handle, &count, tiles))
+		return false;
+	for (uint32_t i = 0; i < count && i < XS_ZE_TILES; i++) {
+		if (i)
+			of.id = xs_ze_next_ids(1);
+		of.start = tiles[i].global.kernelStart;
+		of.end = tiles[i].global.kernelEnd;
+		of.tile = (uint8_t)(i + 1);
+		write_record(node, &of);
+	}
+	return true;
+}
+
+static inline void record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
+			  const struct xs_ze_queue *queue, uint32_t id)
+{
+	struct occurrence of = { .queue = queue, .submit = submit, .start = times->global.kernelStart, .end = times->global.kernelEnd,
+				 .id = id, .tile = queue->device->tile };
+
+	if (__builtin_expect(queue->device->tiles != 0, 0) && of_event && record_tiles(node, of))
+		return;
+	write_record(node, &of);
 }
 
 void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
 		       const struct xs_ze_queue *queue, uint32_t id)
 {
-	const struct xs_ze_device_info *device = queue->device;
-	struct xs_device_record varying = {
-		.event.flags = queue->ordinal < 64 && device->copy_only >> queue->ordinal & 1 ? XS_FLAG_COPY_ENGINE : 0,
-		.id = id,
-		.queue = queue->serial,
-		.queue_handle = queue->shown_handle,
-		.engine = (uint8_t)(queue->ordinal + 1),
-		.engine_index = (uint8_t)queue->index,
-		.submit = submit,
-		.start = times->global.kernelStart,
-		.end = times->global.kernelEnd,
-	};
-	ze_kernel_timestamp_result_t tiles[XS_ZE_TILES];
-	uint32_t count = XS_ZE_TILES;
-
-	/* what the device copied away is one pair of times; only the event itself tells of tiles */
-	if (device->tiles && xs_options_of_run()->separate_tiles && of_event && xs_ze.zeEventExp.pfnQueryTimestampsExp &&
-	    !xs_ze.zeEventExp.pfnQueryTimestampsExp(node->event, device->handle, &count, tiles)) {
-		for (uint32_t i = 0; i < count && i < XS_ZE_TILES; i++) {
-			if (i)
-				varying.id = xs_ze_next_id();
-			varying.start = tiles[i].global.kernelStart;
-			varying.end = tiles[i].global.kernelEnd;
-			write_record(node, &varying, (uint8_t)(i + 1));
-		}
-		return;
-	}
-	write_record(node, &varying, device->tile);
+	record(node, times, of_event, submit, queue, id);
 }
 
 bool xs_ze_node_finish(struct xs_ze_node *node)
@@ -273,9 +277,49 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 		return false;
 	}
 	if (!result)
-		xs_ze_node_record(node, &times, !node->saved, node->record.event.tick, node->queue, node->record.id);
-	if (node->event != node->own)
-		xs_ze_event_unlink(node->event, node);
+		record(node, &times, !node->saved, node->record.event.tick, node->queue, xs_ze_next_ids(1));
+	if (node->saved)
+		(void)xs_ze.zeEvent.pfnHostReset(node->own);
+	xs_ze_event_unlink(node->event, node);
 	atomic_store_explicit(&node->state, (state & ~3ull) | XS_ZE_DONE, memory_order_release);
 	return true;
+}
+
+/* The same of one that our own event tells of; by the thread that collects, which looks at it alone. */
+static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node)
+{
+	ze_kernel_timestamp_result_t times;
+	ze_result_t result = xs_ze.zeEvent.pfnQueryKernelTimestamp(node->own, &times);
+
+	if (result == ZE_RESULT_NOT_READY)
+		return false;
+	if (!result) {
+		/* at most IDS of them until the next multiple, wherever they began */
+		if (!(queue->next_id++ % IDS))
+			queue->next_id = xs_ze_next_ids(IDS);
+		record(node, &times, true, node->record.event.tick, queue, queue->next_id);
+	} else {
+		xs_count_untimed(1);
+	}
+	(void)xs_ze.zeEvent.pfnHostReset(node->own);
+	return true;
+}
+
+void xs_ze_collect(struct xs_ze_queue *queue)
+{
+	struct xs_ze_node *done, *newest, *next;
+
+	if (atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
+		return; /* another thread is at it */
+	done = atomic_load_explicit(&queue->done, memory_order_relaxed);
+	newest = atomic_load_explicit(&queue->newest, memory_order_acquire);
+	while (done != newest) {
+		next = atomic_load_explicit(&done->next, memory_order_relaxed);
+		if (__builtin_expect(next->event == next->own, 1) ? !finish_own(queue, next) : !xs_ze_node_finish(next))
+			break;
+		done = next;
+		/* pairs with the acquire in xs_ze_claim(): what is behind it is no longer looked at */
+		atomic_store_explicit(&queue->done, done, memory_order_release);
+	}
+	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
 }
