@@ -170,26 +170,31 @@ static inline bool xs_ready_for_mark(const struct xs_ring *ring)
 				1);
 }
 
-/*
- * One record: xs_record_begin() gives its memory, header filled in except for the tick, or NULL: not recorded.
- * Every field must be stored before xs_record_end().
- */
-static inline void *xs_record_begin(uint32_t size, uint8_t kind, uint8_t source, uint8_t flags, uint32_t name,
-				    enum xs_role role)
+/* Memory for one record, or NULL: not recorded. Every field must be stored before xs_record_end(). */
+static inline void *xs_record_reserve(uint32_t size, enum xs_role role)
 {
 	struct xs_ring *ring;
-	struct xs_event *event;
+	void *record;
 
 	if (!xs_recording())
 		return NULL;
 	ring = xs_tls.ready;
 	xs_tls.ready = NULL;
 	atomic_signal_fence(memory_order_seq_cst);
-	event = xs_ring_reserve(ring, xs_bell, size, role);
-	if (__builtin_expect(!event, 0)) {
+	record = xs_ring_reserve(ring, xs_bell, size, role);
+	if (__builtin_expect(!record, 0))
 		xs_tls.ready = ring;
+	return record;
+}
+
+/* The same, header filled in except for the tick. */
+static inline void *xs_record_begin(uint32_t size, uint8_t kind, uint8_t source, uint8_t flags, uint32_t name,
+				    enum xs_role role)
+{
+	struct xs_event *event = xs_record_reserve(size, role);
+
+	if (__builtin_expect(!event, 0))
 		return NULL;
-	}
 	event->name = name;
 	event->kind = kind;
 	event->words = (uint8_t)(size / 8);

@@ -82,7 +82,7 @@ struct xs_ze_node {
 	_Atomic uint64_t early;                 /* of a body: the execution whose times are in early_times */
 	ze_kernel_timestamp_result_t early_times;
 	bool lost;                              /* nobody knows whether the device will still signal it */
-	struct xs_device_record record;         /* all but the times */
+	struct xs_device_record record;         /* all but id, submit, start, end */
 };
 
 struct xs_ze_spare {
@@ -103,9 +103,13 @@ uint64_t xs_ze_node_link(const struct xs_ze_node *node);
 struct xs_ze_node *xs_ze_node_linked(uint64_t link);
 /* Records an immediate list's command that an event of the application tells of, if it is complete. True: it is done with. */
 bool xs_ze_node_finish(struct xs_ze_node *node);
-/* One record; of_event: the event still has these times, and those of tiles. submit: host tick. */
+/* The record tells of work in this queue from here on. */
+void xs_ze_record_queue(struct xs_device_record *record, const struct xs_ze_queue *queue);
+/* One record of an execution; of_event: the event still has these times, and those of tiles. submit: host tick. */
 void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
 		       const struct xs_ze_queue *queue, uint32_t id);
+/* A record of each of a body's nodes, whose times lie in their events and nowhere else; ids from `id` on. */
+void xs_ze_nodes_record(const struct xs_ze_node *first, uint64_t submit, const struct xs_ze_queue *queue, uint32_t id);
 /* The first of `count` numbers of commands. */
 uint32_t xs_ze_next_ids(uint32_t count);
 void xs_ze_context_pools_destroy(struct xs_ze_context *context);
@@ -156,6 +160,7 @@ struct xs_ze_list {
 	struct xs_ze_body *body;   /* of a regular list */
 	uint32_t ordinal;
 	bool in_order;
+	uint8_t flags; /* of records of its commands */
 };
 
 extern struct xs_handles xs_ze_lists; /* struct xs_ze_list * */

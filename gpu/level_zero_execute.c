@@ -49,6 +49,7 @@ struct xs_ze_body {
 	uint32_t ordinal, count, users, slot_count;
 	struct xs_ze_node *first, *last;
 	struct xs_ze_execution *live; /* whose times the events hold */
+	_Atomic bool in_queue;        /* the nodes' records name the queue of its first execution */
 	struct slot *idle;
 	bool early; /* nodes may have early times */
 	bool saves; /* nodes may have times that were saved before a reset */
@@ -248,23 +249,13 @@ static bool is_set(const ze_kernel_timestamp_result_t *times)
 	return times->global.kernelStart != UINT64_MAX;
 }
 
-/* The times lie in the events and nowhere else. */
-static void record_events(const struct xs_ze_execution *execution, uint32_t id)
-{
-	ze_kernel_timestamp_result_t times;
-
-	for (struct xs_ze_node *node = execution->body->first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed), id++)
-		if (!xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times))
-			xs_ze_node_record(node, &times, true, execution->submit, execution->queue, id);
-}
-
 static void record_execution(const struct xs_ze_execution *execution)
 {
 	struct xs_ze_body *body = execution->body;
 	uint32_t i = 0, id = xs_ze_next_ids(body->count);
 
 	if (!execution->slot && !body->early && !body->saves) {
-		record_events(execution, id);
+		xs_ze_nodes_record(body->first, execution->submit, execution->queue, id);
 		return;
 	}
 
@@ -520,6 +511,14 @@ static ze_command_list_handle_t save_times(struct xs_ze_body *body, struct xs_ze
 	return list;
 }
 
+/* Most lists are only ever executed in one queue. */
+static void first_queue(struct xs_ze_body *body, const struct xs_ze_queue *queue)
+{
+	if (!atomic_exchange_explicit(&body->in_queue, true, memory_order_relaxed))
+		for (struct xs_ze_node *node = body->first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed))
+			xs_ze_record_queue(&node->record, queue);
+}
+
 static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct xs_ze_body *body, struct xs_ze_submission *submission,
 					     uint64_t tick)
 {
@@ -531,6 +530,8 @@ static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct x
 	execution->body = body;
 	execution->submission = submission;
 	execution->submit = tick;
+	if (!atomic_load_explicit(&body->in_queue, memory_order_relaxed))
+		first_queue(body, queue);
 	execution->serial = atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed) + 1;
 	xs_ze_lock(&lock);
 	body->users++;

@@ -71,6 +71,7 @@ static void add_list(ze_context_handle_t context_handle, ze_device_handle_t devi
 		list->body = xs_ze_body_new(list);
 	if (!list->queue && !list->body)
 		return;
+	list->flags = (uint8_t)(XS_FLAG_TICKS | XS_FLAG_FUNCTION | (in_order ? XS_FLAG_IN_ORDER : 0) | (list->queue ? list->queue->flags : 0));
 	atomic_store_explicit(value, (uint64_t)(uintptr_t)list, memory_order_release);
 	/* the first events are made here and not at the first command */
 	node = xs_ze_node_get(context);
@@ -132,9 +133,7 @@ struct xs_ze_node *xs_ze_grow(struct xs_ze_queue *queue)
 	node->queue = queue;
 	node->body = NULL;
 	node->saved = NULL;
-	node->record.device = queue->device->index;
-	node->record.device_name = queue->device->name;
-	node->record.device_type = queue->device->type;
+	xs_ze_record_queue(&node->record, queue);
 	if (last) {
 		atomic_store_explicit(&node->next, atomic_load_explicit(&last->next, memory_order_relaxed), memory_order_relaxed);
 		atomic_store_explicit(&last->next, node, memory_order_relaxed);

@@ -182,78 +182,94 @@ struct xs_ze_node *xs_ze_node_linked(uint64_t link)
 
 /* ---- records ---- */
 
-/* What only one execution of the command has. */
-struct occurrence {
-	const struct xs_ze_queue *queue;
-	uint64_t submit, start, end;
-	uint32_t id;
-	uint8_t tile;
-};
-
-static inline void write_record(const struct xs_ze_node *node, const struct occurrence *of)
+/* The record of one execution: the command's, and what only this execution has. */
+static inline void write_record(const struct xs_device_record *from, const ze_kernel_timestamp_result_t *times, uint64_t submit, uint32_t id)
 {
-	const struct xs_device_record *from = &node->record;
 	uint32_t size = from->event.words * 8u;
-	struct xs_device_record *record = xs_record_begin(size, XS_DEVICE, XS_SOURCE_LEVEL_ZERO, from->event.flags | of->queue->flags,
-							  from->event.name, XS_ROLE_OTHER);
+	struct xs_device_record *record = xs_record_reserve(size, XS_ROLE_OTHER);
 
 	if (!record)
 		return;
 	/* sizes that the compiler knows: no call */
-	memcpy((char *)record + sizeof(record->event), (const char *)from + sizeof(from->event),
-	       XS_DEVICE_RECORD_SHORT - sizeof(record->event));
+	memcpy(record, from, XS_DEVICE_RECORD_SHORT);
 	if (size > XS_DEVICE_RECORD_SHORT)
 		memcpy((char *)record + XS_DEVICE_RECORD_SHORT, (const char *)from + XS_DEVICE_RECORD_SHORT,
 		       sizeof(*from) - XS_DEVICE_RECORD_SHORT);
-	record->event.tick = from->event.tick;
-	record->id = of->id;
-	record->queue = of->queue->serial;
-	record->queue_handle = of->queue->shown_handle;
-	record->queued = from->event.tick;
-	record->submit = of->submit;
-	record->start = of->start;
-	record->end = of->end;
-	record->tile = of->tile;
-	record->engine = (uint8_t)(of->queue->ordinal + 1);
-	record->engine_index = (uint8_t)of->queue->index;
+	record->id = id;
+	record->submit = submit;
+	record->start = times->global.kernelStart;
+	record->end = times->global.kernelEnd;
 	xs_record_end(size);
 }
 
 /* What the device copied away is one pair of times; only the event itself tells of tiles. False: it does not. */
-static __attribute__((noinline)) bool record_tiles(const struct xs_ze_node *node, struct occurrence of)
+static __attribute__((noinline)) bool record_tiles(const struct xs_device_record *from, ze_event_handle_t event,
+						   const struct xs_ze_device_info *device, uint64_t submit, uint32_t id)
 {
+	struct xs_device_record of_tile = *from;
 	ze_kernel_timestamp_result_t tiles[XS_ZE_TILES];
 	uint32_t count = XS_ZE_TILES;
 
 	if (!xs_options_of_run()->separate_tiles || !xs_ze.zeEventExp.pfnQueryTimestampsExp ||
-	    xs_ze.zeEventExp.pfnQueryTimestampsExp(node->event, of.queue->device->handle, &count, tiles))
+	    xs_ze.zeEventExp.pfnQueryTimestampsExp(event, device->handle, &count, tiles))
 		return false;
 	for (uint32_t i = 0; i < count && i < XS_ZE_TILES; i++) {
-		if (i)
-			of.id = xs_ze_next_ids(1);
-		of.start = tiles[i].global.kernelStart;
-		of.end = tiles[i].global.kernelEnd;
-		of.tile = (uint8_t)(i + 1);
-		write_record(node, &of);
+		of_tile.tile = (uint8_t)(i + 1);
+		write_record(&of_tile, &tiles[i], submit, i ? xs_ze_next_ids(1) : id);
 	}
 	return true;
+}
+
+void xs_ze_record_queue(struct xs_device_record *record, const struct xs_ze_queue *queue)
+{
+	const struct xs_ze_device_info *device = queue->device;
+
+	record->event.flags |= queue->flags;
+	record->queue_handle = queue->shown_handle;
+	record->device = device->index;
+	record->device_name = device->name;
+	record->device_type = device->type;
+	record->tile = device->tile;
+	record->engine = (uint8_t)(queue->ordinal + 1);
+	record->engine_index = (uint8_t)queue->index;
+	atomic_signal_fence(memory_order_release);
+	record->queue = queue->serial;
 }
 
 static inline void record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
 			  const struct xs_ze_queue *queue, uint32_t id)
 {
-	struct occurrence of = { .queue = queue, .submit = submit, .start = times->global.kernelStart, .end = times->global.kernelEnd,
-				 .id = id, .tile = queue->device->tile };
+	const struct xs_device_record *from = &node->record;
+	struct xs_device_record copy;
 
-	if (__builtin_expect(queue->device->tiles != 0, 0) && of_event && record_tiles(node, of))
+	if (__builtin_expect(from->queue != queue->serial, 0)) {
+		/* a list that was first executed in another queue */
+		copy = *from;
+		copy.event.flags &= (uint8_t)~XS_FLAG_COPY_ENGINE;
+		xs_ze_record_queue(&copy, queue);
+		from = &copy;
+	}
+	if (__builtin_expect(queue->device->tiles != 0, 0) && of_event && record_tiles(from, node->event, queue->device, submit, id))
 		return;
-	write_record(node, &of);
+	write_record(from, times, submit, id);
 }
 
 void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
 		       const struct xs_ze_queue *queue, uint32_t id)
 {
 	record(node, times, of_event, submit, queue, id);
+}
+
+void xs_ze_nodes_record(const struct xs_ze_node *first, uint64_t submit, const struct xs_ze_queue *queue, uint32_t id)
+{
+	ze_kernel_timestamp_result_t times;
+
+	for (const struct xs_ze_node *node = first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed), id++) {
+		if (!xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times))
+			record(node, &times, true, submit, queue, id);
+		else
+			xs_count_untimed(1);
+	}
 }
 
 bool xs_ze_node_finish(struct xs_ze_node *node)
@@ -277,7 +293,7 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 		return false;
 	}
 	if (!result)
-		record(node, &times, !node->saved, node->record.event.tick, node->queue, xs_ze_next_ids(1));
+		record(node, &times, !node->saved, node->record.queued, node->queue, xs_ze_next_ids(1));
 	if (node->saved)
 		(void)xs_ze.zeEvent.pfnHostReset(node->own);
 	xs_ze_event_unlink(node->event, node);
@@ -297,7 +313,7 @@ static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node
 		/* at most IDS of them until the next multiple, wherever they began */
 		if (!(queue->next_id++ % IDS))
 			queue->next_id = xs_ze_next_ids(IDS);
-		record(node, &times, true, node->record.event.tick, queue, queue->next_id);
+		record(node, &times, true, node->record.queued, queue, queue->next_id);
 	} else {
 		xs_count_untimed(1);
 	}

@@ -357,8 +357,10 @@ static inline bool prepare(struct xs_ze_work *work, uint32_t function, uint8_t c
 	}
 	record = &node->record;
 	record->event.name = function;
+	record->event.kind = XS_DEVICE;
 	record->event.words = XS_DEVICE_RECORD_SHORT / 8;
-	record->event.flags = list->in_order ? XS_FLAG_TICKS | XS_FLAG_FUNCTION | XS_FLAG_IN_ORDER : XS_FLAG_TICKS | XS_FLAG_FUNCTION;
+	record->event.source = XS_SOURCE_LEVEL_ZERO;
+	record->event.flags = list->flags;
 	record->work = class;
 	record->bytes = 0;
 	record->memory = record->simd = 0;
@@ -400,11 +402,7 @@ static __attribute__((noinline)) void link_event(struct xs_ze_work *work, struct
 
 static void keep_in_body(struct xs_ze_list *list, struct xs_ze_node *node)
 {
-	struct xs_device_record *record = &node->record;
-
-	record->device = list->device->index;
-	record->device_name = list->device->name;
-	record->device_type = list->device->type;
+	node->record.queue = 0; /* the one that it will be executed in */
 	node->queue = NULL;
 	node->body = list->body;
 	atomic_store_explicit(&node->early, 0, memory_order_relaxed);
@@ -415,7 +413,7 @@ static inline void keep(struct xs_ze_work *work, struct xs_ze_node *node, uint64
 {
 	struct xs_ze_queue *queue = work->list->queue;
 
-	node->record.event.tick = work->call.tick;
+	node->record.event.tick = node->record.queued = work->call.tick;
 	node->record.host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
 	node->record.tid = xs_thread_id();
 	node->saved = NULL;
