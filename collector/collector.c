@@ -382,6 +382,18 @@ uint32_t xs_name(const char *text, uint32_t scope)
 	return self.strings ? xs_intern(self.strings, text, (uint32_t)strnlen(text, XS_STRING_MAX + 1), scope) : 0;
 }
 
+uint32_t xs_shape(const struct xs_shape *shape)
+{
+	uint32_t id = self.strings ? xs_intern(self.strings, (const char *)shape, sizeof(*shape), XS_SHAPE_SCOPE) : XS_STRING_FULL;
+
+	return id == XS_STRING_FULL ? 0 : id;
+}
+
+const struct xs_shape *xs_shape_of(uint32_t id)
+{
+	return (const struct xs_shape *)((const char *)self.strings + 8ull * id + sizeof(struct xs_string));
+}
+
 static struct xs_ring *slot_ring(void *file, uint32_t slot)
 {
 	return (struct xs_ring *)((char *)file + xs_slot_offset(slot, self.process->ring_size));

@@ -84,6 +84,10 @@ const struct xs_options *xs_collector_options(void);
 /* Interned id of a name; 0 when not traced. */
 uint32_t xs_name(const char *text, uint32_t scope);
 
+/* The id of what a command is (0: there is no room), and what that id stands for. */
+uint32_t xs_shape(const struct xs_shape *shape);
+const struct xs_shape *xs_shape_of(uint32_t id);
+
 /* The thread gets its ring (and the process joins its run). False: not traced, paused, or inside the collector. */
 bool xs_thread_attach(void) __attribute__((cold));
 
@@ -184,6 +188,16 @@ static inline void *xs_record_reserve(uint32_t size, enum xs_role role)
 	record = xs_ring_reserve(ring, xs_bell, size, role);
 	if (__builtin_expect(!record, 0))
 		xs_tls.ready = ring;
+	return record;
+}
+
+/* The same of a record that tells of `count` events: so many are lost if it finds no room. */
+static inline void *xs_record_reserve_many(uint32_t size, uint32_t count)
+{
+	void *record = xs_record_reserve(size, XS_ROLE_OTHER);
+
+	if (__builtin_expect(!record && xs_recording(), 0))
+		atomic_fetch_add_explicit(&xs_tls.ring->lost, count - 1, memory_order_relaxed);
 	return record;
 }
 

@@ -82,6 +82,7 @@ struct xs_ze_node {
 	_Atomic uint64_t early;                 /* of a body: the execution whose times are in early_times */
 	ze_kernel_timestamp_result_t early_times;
 	bool lost;                              /* nobody knows whether the device will still signal it */
+	uint32_t shape;                         /* of the record, interned; 0: not */
 	struct xs_device_record record;         /* all but id, submit, start, end */
 };
 
@@ -108,8 +109,10 @@ void xs_ze_record_queue(struct xs_device_record *record, const struct xs_ze_queu
 /* One record of an execution; of_event: the event still has these times, and those of tiles. submit: host tick. */
 void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
 		       const struct xs_ze_queue *queue, uint32_t id);
-/* A record of each of a body's nodes, whose times lie in their events and nowhere else; ids from `id` on. */
-void xs_ze_nodes_record(const struct xs_ze_node *first, uint64_t submit, const struct xs_ze_queue *queue, uint32_t id);
+/* The same of each of a body's nodes, whose times lie in their events and nowhere else. */
+void xs_ze_nodes_record(const struct xs_ze_node *first, uint64_t submit, const struct xs_ze_queue *queue);
+/* The shape of what a record tells; 0: too many are interned already. */
+uint32_t xs_ze_shape(const struct xs_device_record *record);
 /* The first of `count` numbers of commands. */
 uint32_t xs_ze_next_ids(uint32_t count);
 void xs_ze_context_pools_destroy(struct xs_ze_context *context);
@@ -146,7 +149,6 @@ struct xs_ze_queue {
 	 */
 	_Atomic(struct xs_ze_node *) done, newest;
 	uint32_t appended;
-	uint32_t next_id; /* of its commands; the collecting thread's */
 	/* executions of regular lists */
 	struct xs_ze_execution *first, *last;
 	struct xs_ze_submission *submissions; /* with fences of the application */

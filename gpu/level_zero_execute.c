@@ -49,7 +49,7 @@ struct xs_ze_body {
 	uint32_t ordinal, count, users, slot_count;
 	struct xs_ze_node *first, *last;
 	struct xs_ze_execution *live; /* whose times the events hold */
-	_Atomic bool in_queue;        /* the nodes' records name the queue of its first execution */
+	_Atomic uint32_t executions;  /* ever; wraps */
 	struct slot *idle;
 	bool early; /* nodes may have early times */
 	bool saves; /* nodes may have times that were saved before a reset */
@@ -252,10 +252,10 @@ static bool is_set(const ze_kernel_timestamp_result_t *times)
 static void record_execution(const struct xs_ze_execution *execution)
 {
 	struct xs_ze_body *body = execution->body;
-	uint32_t i = 0, id = xs_ze_next_ids(body->count);
+	uint32_t i = 0;
 
 	if (!execution->slot && !body->early && !body->saves) {
-		xs_ze_nodes_record(body->first, execution->submit, execution->queue, id);
+		xs_ze_nodes_record(body->first, execution->submit, execution->queue);
 		return;
 	}
 
@@ -280,7 +280,7 @@ static void record_execution(const struct xs_ze_execution *execution)
 		else
 			continue;
 		if (is_set(&times))
-			xs_ze_node_record(node, &times, of_event, execution->submit, execution->queue, id + i);
+			xs_ze_node_record(node, &times, of_event, execution->submit, execution->queue, xs_ze_next_ids(1));
 		if (saved)
 			memset(saved, 0xff, sizeof(*saved));
 	}
@@ -511,12 +511,15 @@ static ze_command_list_handle_t save_times(struct xs_ze_body *body, struct xs_ze
 	return list;
 }
 
-/* Most lists are only ever executed in one queue. */
-static void first_queue(struct xs_ze_body *body, const struct xs_ze_queue *queue)
+/* Most lists are only ever executed in one queue. What is executed twice may be so often. */
+static void prepare(struct xs_ze_body *body, const struct xs_ze_queue *queue, uint32_t before)
 {
-	if (!atomic_exchange_explicit(&body->in_queue, true, memory_order_relaxed))
-		for (struct xs_ze_node *node = body->first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed))
+	for (struct xs_ze_node *node = body->first; before <= 1 && node; node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
+		if (!before)
 			xs_ze_record_queue(&node->record, queue);
+		else if (!node->shape)
+			node->shape = xs_ze_shape(&node->record);
+	}
 }
 
 static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct xs_ze_body *body, struct xs_ze_submission *submission,
@@ -530,8 +533,7 @@ static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct x
 	execution->body = body;
 	execution->submission = submission;
 	execution->submit = tick;
-	if (!atomic_load_explicit(&body->in_queue, memory_order_relaxed))
-		first_queue(body, queue);
+	prepare(body, queue, atomic_fetch_add_explicit(&body->executions, 1, memory_order_relaxed));
 	execution->serial = atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed) + 1;
 	xs_ze_lock(&lock);
 	body->users++;

@@ -7,7 +7,7 @@
 #include "options.h"
 
 #define CHUNK 64u /* nodes with one pool of events */
-#define IDS 16u   /* numbers of commands that a queue takes at once */
+#define MAX_SHAPES 32768u
 #define MAX_CHUNKS 262144u /* as many as links have bits for */
 
 struct xs_ze_pool {
@@ -17,7 +17,7 @@ struct xs_ze_pool {
 };
 
 static _Atomic(struct xs_ze_node *) chunks[MAX_CHUNKS];
-static _Atomic uint32_t chunk_count, work_serial;
+static _Atomic uint32_t chunk_count, work_serial, shape_count;
 
 struct xs_ze_node *xs_ze_node_at(uint32_t index)
 {
@@ -260,16 +260,94 @@ void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_
 	record(node, times, of_event, submit, queue, id);
 }
 
-void xs_ze_nodes_record(const struct xs_ze_node *first, uint64_t submit, const struct xs_ze_queue *queue, uint32_t id)
+/* ---- many of them as one record ---- */
+
+struct batch {
+	struct xs_commands_record head;
+	struct xs_command command[XS_COMMANDS_MAX];
+};
+
+uint32_t xs_ze_shape(const struct xs_device_record *record)
+{
+	struct xs_shape shape = {
+		.name = record->event.name, .flags = record->event.flags & XS_FLAG_FUNCTION, .words = record->event.words,
+		.work = record->work, .simd = record->simd, .kernel = record->kernel, .memory = record->memory, .bytes = record->bytes,
+	};
+
+	/* names have the rest of the room */
+	if (atomic_load_explicit(&shape_count, memory_order_relaxed) >= MAX_SHAPES)
+		return 0;
+	atomic_fetch_add_explicit(&shape_count, 1, memory_order_relaxed);
+	if (record->event.words * 8u > XS_DEVICE_RECORD_SHORT) {
+		memcpy(shape.global, record->global, sizeof(shape.global));
+		memcpy(shape.local, record->local, sizeof(shape.local));
+	}
+	return xs_shape(&shape);
+}
+
+static void batch_write(struct batch *batch, const struct xs_device_record *newest, uint64_t submit)
+{
+	uint32_t size = (uint32_t)(sizeof(batch->head) + batch->head.count * sizeof(batch->command[0]));
+	struct xs_commands_record *record = xs_record_reserve_many(size, batch->head.count);
+
+	if (record) {
+		batch->head.event = (struct xs_event){ .tick = newest->event.tick, .name = newest->device_name, .kind = XS_COMMANDS,
+						       .words = (uint8_t)(size / 8), .source = XS_SOURCE_LEVEL_ZERO,
+						       .flags = newest->event.flags & (uint8_t)~XS_FLAG_FUNCTION };
+		batch->head.queue_handle = newest->queue_handle;
+		batch->head.queue = newest->queue;
+		batch->head.id = xs_ze_next_ids(batch->head.count);
+		batch->head.submit = submit;
+		batch->head.device = newest->device;
+		batch->head.device_type = newest->device_type;
+		batch->head.tile = newest->tile;
+		batch->head.engine = newest->engine;
+		batch->head.engine_index = newest->engine_index;
+		memcpy(record, batch, size);
+		xs_record_end(size);
+	}
+	batch->head.count = 0;
+}
+
+/* submit: as in the batch's record. */
+static inline void batch_add(struct batch *batch, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, uint64_t submit,
+			     const struct xs_ze_queue *queue)
+{
+	const struct xs_device_record *from = &node->record;
+	uint64_t length = times->global.kernelEnd - times->global.kernelStart;
+	struct xs_command *command = &batch->command[batch->head.count];
+
+	if (__builtin_expect(!node->shape || length > UINT32_MAX || queue->device->tiles || from->queue != queue->serial, 0)) {
+		record(node, times, true, submit ? submit : from->queued, queue, xs_ze_next_ids(1));
+		return;
+	}
+	command->tick = from->queued;
+	command->start = times->global.kernelStart;
+	command->length = (uint32_t)length;
+	command->host_ticks = from->host_ticks;
+	command->shape = node->shape;
+	command->tid = from->tid;
+	if (__builtin_expect(++batch->head.count == XS_COMMANDS_MAX, 0))
+		batch_write(batch, from, submit);
+}
+
+void xs_ze_nodes_record(const struct xs_ze_node *first, uint64_t submit, const struct xs_ze_queue *queue)
 {
 	ze_kernel_timestamp_result_t times;
+	const struct xs_ze_node *newest = first;
+	struct batch batch;
 
-	for (const struct xs_ze_node *node = first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed), id++) {
-		if (!xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times))
-			record(node, &times, true, submit, queue, id);
-		else
+	batch.head.count = 0;
+	for (const struct xs_ze_node *node = first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
+		if (xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times)) {
 			xs_count_untimed(1);
+			continue;
+		}
+		batch_add(&batch, node, &times, submit, queue);
+		newest = node;
 	}
+	if (batch.head.count)
+		batch_write(&batch, &newest->record, submit);
 }
 
 bool xs_ze_node_finish(struct xs_ze_node *node)
@@ -302,21 +380,17 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 }
 
 /* The same of one that our own event tells of; by the thread that collects, which looks at it alone. */
-static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node)
+static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node, struct batch *batch)
 {
 	ze_kernel_timestamp_result_t times;
 	ze_result_t result = xs_ze.zeEvent.pfnQueryKernelTimestamp(node->own, &times);
 
 	if (result == ZE_RESULT_NOT_READY)
 		return false;
-	if (!result) {
-		/* at most IDS of them until the next multiple, wherever they began */
-		if (!(queue->next_id++ % IDS))
-			queue->next_id = xs_ze_next_ids(IDS);
-		record(node, &times, true, node->record.queued, queue, queue->next_id);
-	} else {
+	if (!result)
+		batch_add(batch, node, &times, 0, queue);
+	else
 		xs_count_untimed(1);
-	}
 	(void)xs_ze.zeEvent.pfnHostReset(node->own);
 	return true;
 }
@@ -324,18 +398,23 @@ static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node
 void xs_ze_collect(struct xs_ze_queue *queue)
 {
 	struct xs_ze_node *done, *newest, *next;
+	struct batch batch;
 
 	if (atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
 		return; /* another thread is at it */
+	batch.head.count = 0;
 	done = atomic_load_explicit(&queue->done, memory_order_relaxed);
 	newest = atomic_load_explicit(&queue->newest, memory_order_acquire);
 	while (done != newest) {
 		next = atomic_load_explicit(&done->next, memory_order_relaxed);
-		if (__builtin_expect(next->event == next->own, 1) ? !finish_own(queue, next) : !xs_ze_node_finish(next))
+		if (__builtin_expect(next->event == next->own, 1) ? !finish_own(queue, next, &batch) : !xs_ze_node_finish(next))
 			break;
 		done = next;
 		/* pairs with the acquire in xs_ze_claim(): what is behind it is no longer looked at */
 		atomic_store_explicit(&queue->done, done, memory_order_release);
 	}
+	/* `done` is not used again before the next one is done with */
+	if (batch.head.count)
+		batch_write(&batch, &done->record, 0);
 	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
 }

@@ -8,11 +8,16 @@
 
 enum { COMPILED_UNKNOWN, COMPILED_JIT, COMPILED_AOT };
 
+#define SHAPES 4u      /* a power of two */
+#define MAX_SHAPES 256u /* of a kernel: one that is launched in more is not worth their room */
+
 struct kernel {
 	struct xs_kernel_record record;
 	_Atomic uint32_t told; /* the record is written */
 	bool unwanted;         /* by --include-kernels or --exclude-kernels */
 	uint8_t simd;          /* as records of its runs say it */
+	_Atomic uint32_t shape[SHAPES], recent; /* that it was launched in, and which of them it was last */
+	_Atomic uint32_t shape_count;           /* ever */
 	uint32_t size[3];
 };
 
@@ -133,6 +138,47 @@ static void leave_out(struct xs_ze_work *work, ze_event_handle_t *event)
 	give_up(work);
 }
 
+static inline bool same_shape(uint32_t id, const struct xs_device_record *record)
+{
+	const struct xs_shape *shape = xs_shape_of(id);
+	uint64_t different = shape->kernel ^ record->kernel;
+
+	for (int i = 0; i < 3; i++)
+		different |= (shape->global[i] ^ record->global[i]) | (shape->local[i] ^ record->local[i]);
+	return !different;
+}
+
+/* A kernel is launched in few shapes, mostly in that of the last time. */
+static __attribute__((noinline)) uint32_t other_shape(struct kernel *kernel, const struct xs_device_record *record)
+{
+	uint32_t id;
+
+	for (uint32_t i = 0; i < SHAPES; i++) {
+		id = atomic_load_explicit(&kernel->shape[i], memory_order_relaxed);
+		if (id && same_shape(id, record)) {
+			atomic_store_explicit(&kernel->recent, i, memory_order_relaxed);
+			return id;
+		}
+	}
+	if (atomic_load_explicit(&kernel->shape_count, memory_order_relaxed) >= MAX_SHAPES)
+		return 0;
+	id = xs_ze_shape(record);
+	if (id) {
+		uint32_t i = atomic_fetch_add_explicit(&kernel->shape_count, 1, memory_order_relaxed) % SHAPES;
+
+		atomic_store_explicit(&kernel->shape[i], id, memory_order_relaxed);
+		atomic_store_explicit(&kernel->recent, i, memory_order_relaxed);
+	}
+	return id;
+}
+
+static inline uint32_t shape_of(struct kernel *kernel, const struct xs_device_record *record)
+{
+	uint32_t id = atomic_load_explicit(&kernel->shape[atomic_load_explicit(&kernel->recent, memory_order_relaxed)], memory_order_relaxed);
+
+	return __builtin_expect(id && same_shape(id, record), 1) ? id : other_shape(kernel, record);
+}
+
 void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t handle, const ze_group_count_t *groups, ze_event_handle_t *event)
 {
 	static const ze_group_count_t none;
@@ -158,6 +204,7 @@ void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t handle, const ze_g
 	record->global[2] = (uint64_t)groups->groupCountZ * kernel->size[2];
 	for (int i = 0; i < 3; i++)
 		record->local[i] = kernel->size[i];
+	work->node->shape = shape_of(kernel, record);
 }
 
 /* ---- copies ---- */
@@ -355,6 +402,7 @@ static inline bool prepare(struct xs_ze_work *work, uint32_t function, uint8_t c
 		give_up(work);
 		return false;
 	}
+	node->shape = 0;
 	record = &node->record;
 	record->event.name = function;
 	record->event.kind = XS_DEVICE;
