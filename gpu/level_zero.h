@@ -109,8 +109,14 @@ void xs_ze_record_queue(struct xs_device_record *record, const struct xs_ze_queu
 /* One record of an execution; of_event: the event still has these times, and those of tiles. submit: host tick. */
 void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
 		       const struct xs_ze_queue *queue, uint32_t id);
-/* The same of each of a body's nodes, whose times lie in their events and nowhere else. */
-void xs_ze_nodes_record(const struct xs_ze_node *first, uint64_t submit, const struct xs_ze_queue *queue);
+/* The same of each of a body's nodes, whose times lie in `saved`, one after the other, or in their events (NULL). */
+void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestamp_result_t *saved, uint64_t submit,
+			const struct xs_ze_queue *queue);
+/* Where the device was to write times there was UINT64_MAX before. */
+static inline bool xs_ze_is_set(const ze_kernel_timestamp_result_t *times)
+{
+	return times->global.kernelStart != UINT64_MAX;
+}
 /* The shape of what a record tells; 0: too many are interned already. */
 uint32_t xs_ze_shape(const struct xs_device_record *record);
 /* The first of `count` numbers of commands. */

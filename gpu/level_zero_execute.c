@@ -37,22 +37,21 @@ struct xs_ze_execution {
 struct slot {
 	struct slot *next;
 	ze_command_list_handle_t list;
-	/* of all commands three times: from their events, from where they were saved before a reset, from the host before one */
+	/* of all commands: from their events; with `resets` two more each: from where they were saved before a reset, from the host before one */
 	ze_kernel_timestamp_result_t *times;
+	bool resets;
 };
-#define MAX_SLOTS 1024u
 #define LOST UINT64_MAX /* the serial of an execution whose times could not be kept */
 
 struct xs_ze_body {
 	struct xs_ze_context *context;
 	struct xs_ze_device_info *device;
-	uint32_t ordinal, count, users, slot_count;
+	uint32_t ordinal, count, users;
 	struct xs_ze_node *first, *last;
 	struct xs_ze_execution *live; /* whose times the events hold */
 	_Atomic uint32_t executions;  /* ever; wraps */
 	struct slot *idle;
-	bool early; /* nodes may have early times */
-	bool saves; /* nodes may have times that were saved before a reset */
+	bool resets; /* events are reset between its executions: nodes may have early or saved times */
 };
 
 /* For everything above. Held for a few loads and stores, and never while the driver is called. */
@@ -89,7 +88,7 @@ void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node)
 
 void xs_ze_body_saves(struct xs_ze_body *body)
 {
-	body->saves = true;
+	body->resets = true;
 }
 
 static void slot_destroy(struct xs_ze_body *body, struct slot *slot)
@@ -244,18 +243,14 @@ void xs_ze_fence_seen(ze_fence_handle_t fence, ze_result_t result)
 
 /* ---- reading the times ---- */
 
-static bool is_set(const ze_kernel_timestamp_result_t *times)
-{
-	return times->global.kernelStart != UINT64_MAX;
-}
-
 static void record_execution(const struct xs_ze_execution *execution)
 {
 	struct xs_ze_body *body = execution->body;
+	const struct slot *slot = execution->slot;
 	uint32_t i = 0;
 
-	if (!execution->slot && !body->early && !body->saves) {
-		xs_ze_nodes_record(body->first, execution->submit, execution->queue);
+	if (slot ? !slot->resets : !body->resets) {
+		xs_ze_nodes_record(body->first, slot ? slot->times : NULL, execution->submit, execution->queue);
 		return;
 	}
 
@@ -263,23 +258,25 @@ static void record_execution(const struct xs_ze_execution *execution)
 		ze_kernel_timestamp_result_t times, *saved = node->saved;
 		bool of_event = false;
 
-		if (execution->slot && saved)
-			saved = &execution->slot->times[body->count + i];
-		if (execution->slot && is_set(&execution->slot->times[2 * body->count + i]))
-			times = execution->slot->times[2 * body->count + i];
+		if (slot && saved)
+			saved = &slot->times[body->count + i];
+		if (slot && xs_ze_is_set(&slot->times[2 * body->count + i]))
+			times = slot->times[2 * body->count + i];
 		else if (atomic_load_explicit(&node->early, memory_order_acquire) == execution->serial)
 			times = node->early_times;
 		else if (saved && node->saved_always)
 			times = *saved;
-		else if (execution->slot)
-			times = execution->slot->times[i];
+		else if (slot)
+			times = slot->times[i];
 		else if (!xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times))
 			of_event = true;
 		else if (saved)
 			times = *saved; /* another list has reset it */
 		else
-			continue;
-		if (is_set(&times))
+			memset(&times, 0xff, sizeof(times));
+		if (!xs_ze_is_set(&times))
+			xs_count_untimed(1);
+		else
 			xs_ze_node_record(node, &times, of_event, execution->submit, execution->queue, xs_ze_next_ids(1));
 		if (saved)
 			memset(saved, 0xff, sizeof(*saved));
@@ -329,6 +326,8 @@ void xs_ze_collect_executions(struct xs_ze_queue *queue)
 			xs_ze_unlock(&lock);
 			if (taken && !submission->failed && execution->serial != LOST)
 				record_execution(execution);
+			else if (taken)
+				xs_count_untimed(execution->body->count);
 			submission_drop(submission);
 			if (!taken)
 				continue;
@@ -372,6 +371,7 @@ void xs_ze_abandon_executions(struct xs_ze_queue *queue)
 		execution->submission->failed = true;
 		queue->first = execution->next;
 		xs_ze_unlock(&lock);
+		xs_count_untimed(execution->body->count);
 		execution_end(execution);
 	}
 	queue->last = NULL;
@@ -399,7 +399,7 @@ void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed)
 	} while (busy);
 	if (live_serial && !xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times)) {
 		node->early_times = times;
-		body->early = true;
+		body->resets = true;
 		atomic_store_explicit(&node->early, live_serial, memory_order_release);
 	}
 	if (destroyed)
@@ -417,7 +417,7 @@ static bool append_copies(const struct xs_ze_body *body, const struct slot *slot
 		return false;
 	for (struct xs_ze_node *node = body->first; node;) {
 		events[n++] = node->event;
-		if (node->saved && xs_ze.zeCommandList.pfnAppendMemoryCopy(slot->list, &slot->times[body->count + done + n - 1], node->saved,
+		if (slot->resets && node->saved && xs_ze.zeCommandList.pfnAppendMemoryCopy(slot->list, &slot->times[body->count + done + n - 1], node->saved,
 									   sizeof(*node->saved), NULL, 0, NULL))
 			return false;
 		node = atomic_load_explicit(&node->next, memory_order_relaxed);
@@ -435,27 +435,33 @@ static struct slot *slot_get(struct xs_ze_body *body)
 {
 	ze_command_list_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, .commandQueueGroupOrdinal = body->ordinal };
 	ze_host_mem_alloc_desc_t memory = { .stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC };
-	size_t size = 3 * (size_t)body->count * sizeof(ze_kernel_timestamp_result_t);
+	bool resets = body->resets;
+	size_t size = (resets ? 3 : 1) * (size_t)body->count * sizeof(ze_kernel_timestamp_result_t);
 	struct slot *slot;
 	void *times = NULL;
 
-	xs_ze_lock(&lock);
-	slot = body->idle;
+	for (;;) {
+		xs_ze_lock(&lock);
+		slot = body->idle;
+		if (slot)
+			body->idle = slot->next;
+		xs_ze_unlock(&lock);
+		if (!slot || slot->resets == resets)
+			break;
+		slot_destroy(body, slot); /* made before the first reset */
+	}
 	if (slot)
-		body->idle = slot->next;
-	xs_ze_unlock(&lock);
-	if (slot || body->slot_count >= MAX_SLOTS)
 		return slot;
 	slot = xs_ze_take_spare(&slots, sizeof(*slot));
 	if (!slot)
 		return NULL;
+	slot->resets = resets;
 	if (xs_ze.zeMem.pfnAllocHost(body->context->handle, &memory, size, 64, &times) ||
 	    (slot->times = times, xs_ze.zeCommandList.pfnCreate(body->context->handle, body->device->handle, &desc, &slot->list)) ||
 	    !append_copies(body, slot)) {
 		slot_destroy(body, slot);
 		return NULL;
 	}
-	body->slot_count++;
 	return slot;
 }
 
@@ -464,8 +470,10 @@ static void keep_early(const struct xs_ze_body *body, const struct slot *slot, u
 {
 	ze_kernel_timestamp_result_t *times = &slot->times[2 * body->count];
 
+	if (!slot->resets)
+		return;
 	memset(times, 0xff, body->count * sizeof(*times));
-	for (struct xs_ze_node *node = body->first; body->early && node; node = atomic_load_explicit(&node->next, memory_order_relaxed), times++)
+	for (struct xs_ze_node *node = body->first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed), times++)
 		if (atomic_load_explicit(&node->early, memory_order_relaxed) == of)
 			*times = node->early_times;
 }
@@ -543,12 +551,11 @@ static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct x
 	return execution;
 }
 
-#define MAX_LISTS 512u /* in a call; a longer one goes through as it is */
+#define MAX_LISTS 512u /* in a call to the driver */
 
-ze_result_t xs_hook_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handle, uint32_t count, ze_command_list_handle_t *lists,
-						      ze_fence_handle_t fence)
+static ze_result_t execute(ze_command_queue_handle_t handle, uint32_t count, ze_command_list_handle_t *lists, ze_fence_handle_t fence)
 {
-	struct xs_ze_queue *queue = xs_ze_device && xs_ze_alive() && lists && count <= MAX_LISTS ? xs_ze_queue_of(handle) : NULL;
+	struct xs_ze_queue *queue = xs_ze_device && xs_ze_alive() && lists ? xs_ze_queue_of(handle) : NULL;
 	struct xs_ze_submission *submission = queue ? xs_ze_take_spare(&submissions, sizeof(*submission)) : NULL;
 	struct xs_ze_execution *first = NULL, **end = &first, *last = NULL, *next;
 	ze_command_list_handle_t all[2 * MAX_LISTS];
@@ -605,4 +612,15 @@ ze_result_t xs_hook_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t 
 	xs_ze_collect_executions(queue);
 	xs_ze_clock(queue->device);
 	return result;
+}
+
+/* The lists of one call are executed one after the other, and so are those of two. */
+ze_result_t xs_hook_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handle, uint32_t count, ze_command_list_handle_t *lists,
+						      ze_fence_handle_t fence)
+{
+	ze_result_t result = ZE_RESULT_SUCCESS;
+
+	for (; lists && count > MAX_LISTS && !result; count -= MAX_LISTS, lists += MAX_LISTS)
+		result = execute(handle, MAX_LISTS, lists, NULL);
+	return result ? result : execute(handle, count, lists, fence);
 }

@@ -310,15 +310,15 @@ static void batch_write(struct batch *batch, const struct xs_device_record *newe
 }
 
 /* submit: as in the batch's record. */
-static inline void batch_add(struct batch *batch, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, uint64_t submit,
-			     const struct xs_ze_queue *queue)
+static inline void batch_add(struct batch *batch, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event,
+			     uint64_t submit, const struct xs_ze_queue *queue)
 {
 	const struct xs_device_record *from = &node->record;
 	uint64_t length = times->global.kernelEnd - times->global.kernelStart;
 	struct xs_command *command = &batch->command[batch->head.count];
 
 	if (__builtin_expect(!node->shape || length > UINT32_MAX || queue->device->tiles || from->queue != queue->serial, 0)) {
-		record(node, times, true, submit ? submit : from->queued, queue, xs_ze_next_ids(1));
+		record(node, times, of_event, submit ? submit : from->queued, queue, xs_ze_next_ids(1));
 		return;
 	}
 	command->tick = from->queued;
@@ -331,19 +331,22 @@ static inline void batch_add(struct batch *batch, const struct xs_ze_node *node,
 		batch_write(batch, from, submit);
 }
 
-void xs_ze_nodes_record(const struct xs_ze_node *first, uint64_t submit, const struct xs_ze_queue *queue)
+void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestamp_result_t *saved, uint64_t submit,
+			const struct xs_ze_queue *queue)
 {
-	ze_kernel_timestamp_result_t times;
+	const ze_kernel_timestamp_result_t *times;
 	const struct xs_ze_node *newest = first;
+	ze_kernel_timestamp_result_t of_event;
 	struct batch batch;
 
 	batch.head.count = 0;
 	for (const struct xs_ze_node *node = first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
-		if (xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times)) {
+		times = saved ? saved++ : &of_event;
+		if (saved ? !xs_ze_is_set(times) : xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &of_event)) {
 			xs_count_untimed(1);
 			continue;
 		}
-		batch_add(&batch, node, &times, submit, queue);
+		batch_add(&batch, node, times, !saved, submit, queue);
 		newest = node;
 	}
 	if (batch.head.count)
@@ -388,7 +391,7 @@ static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node
 	if (result == ZE_RESULT_NOT_READY)
 		return false;
 	if (!result)
-		batch_add(batch, node, &times, 0, queue);
+		batch_add(batch, node, &times, true, 0, queue);
 	else
 		xs_count_untimed(1);
 	(void)xs_ze.zeEvent.pfnHostReset(node->own);
