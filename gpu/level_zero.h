@@ -83,6 +83,7 @@ struct xs_ze_node {
 	ze_kernel_timestamp_result_t early_times;
 	bool lost;                              /* nobody knows whether the device will still signal it */
 	uint32_t shape;                         /* of the record, interned; 0: not */
+	uint64_t command;                       /* its number in a mutable list; 0: it has none */
 	struct xs_device_record record;         /* all but id, submit, start, end */
 };
 
@@ -94,6 +95,9 @@ struct xs_ze_spare {
 void *xs_ze_take_spare(struct xs_ze_spare *spare, size_t size);
 void xs_ze_give_spare(struct xs_ze_spare *spare, void *memory);
 
+/* From here on the node runs this kernel, or that event of the application tells of it (level_zero_work.c). */
+void xs_ze_node_kernel(struct xs_ze_node *node, ze_kernel_handle_t kernel);
+void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event);
 /* NULL: none left. */
 struct xs_ze_node *xs_ze_node_get(struct xs_ze_context *context);
 /* Gives a node back. One that is lost is never used again, for the device may still signal its event. */
@@ -165,9 +169,12 @@ struct xs_ze_list {
 	struct xs_ze_context *context;
 	struct xs_ze_device_info *device;
 	struct xs_ze_queue *queue; /* of an immediate list, else NULL */
-	struct xs_ze_body *body;   /* of a regular list */
+	struct xs_ze_body *body;   /* of a regular list, and of an immediate one while it is captured: where its commands go */
+	const void *graph;         /* that it is captured into */
+	uint64_t next_command;     /* mutable lists: the next command's number; 0: it has none */
 	uint32_t ordinal;
 	bool in_order;
+	bool untimed;              /* there was no memory */
 	uint8_t flags; /* of records of its commands */
 };
 
@@ -217,6 +224,11 @@ struct xs_ze_queue *xs_ze_queue_of(ze_command_queue_handle_t queue);
 struct xs_ze_body *xs_ze_body_new(struct xs_ze_list *list);
 void xs_ze_body_drop(struct xs_ze_body *body);
 void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node);
+void xs_ze_body_hold(struct xs_ze_body *body);
+/* The node of a mutable list's command; NULL: it has none. */
+struct xs_ze_node *xs_ze_body_command(struct xs_ze_body *body, uint64_t command);
+/* Records what is complete before the list is changed. */
+void xs_ze_body_changes(struct xs_ze_body *body);
 /* The times of some of its commands are saved before a reset. */
 void xs_ze_body_saves(struct xs_ze_body *body);
 /* The application resets or destroys the event of a body's node: its times are kept, if there are any. */

@@ -197,6 +197,7 @@ void xs_ze_list_seen(ze_command_list_handle_t handle, ze_result_t result)
 	if (!list || !list->queue)
 		return;
 	xs_ze_collect(list->queue);
+	xs_ze_collect_executions(list->queue);
 	xs_ze_clock(list->device);
 }
 
@@ -216,12 +217,14 @@ void xs_ze_list_ends(ze_command_list_handle_t handle, bool destroyed)
 
 	if (!list || !xs_ze_alive())
 		return;
+	if (list->body)
+		xs_ze_body_drop(list->body);
+	list->body = destroyed || list->queue ? NULL : xs_ze_body_new(list);
 	if (list->queue && destroyed) {
+		xs_ze_collect_last(list->queue);
+		xs_ze_abandon_executions(list->queue);
 		abandon(list->queue);
 		list->queue->ended = true;
-	} else if (list->body) {
-		xs_ze_body_drop(list->body);
-		list->body = destroyed ? NULL : xs_ze_body_new(list);
 	}
 	if (destroyed || (!list->queue && !list->body)) {
 		xs_handle_remove(&xs_ze_lists, handle);

@@ -124,7 +124,7 @@ static void tell_kernel(struct kernel *kernel)
 /* The node is not used after all. One of an immediate list stays where it is, for the next command. */
 static void give_up(struct xs_ze_work *work)
 {
-	if (!work->list->queue)
+	if (work->list->body)
 		xs_ze_node_put(work->node);
 	work->node = NULL;
 }
@@ -179,18 +179,11 @@ static inline uint32_t shape_of(struct kernel *kernel, const struct xs_device_re
 	return __builtin_expect(id && same_shape(id, record), 1) ? id : other_shape(kernel, record);
 }
 
-void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t handle, const ze_group_count_t *groups, ze_event_handle_t *event)
+/* Which kernel the record tells of, launched in so many groups. */
+static inline void shaped(struct xs_ze_node *node, struct kernel *kernel, const uint64_t *groups)
 {
-	static const ze_group_count_t none;
-	struct kernel *kernel = xs_handle_get(&kernels, handle);
-	struct xs_device_record *record = &work->node->record;
+	struct xs_device_record *record = &node->record;
 
-	if (!kernel)
-		return;
-	if (kernel->unwanted) {
-		leave_out(work, event);
-		return;
-	}
 	if (__builtin_expect(!atomic_load_explicit(&kernel->told, memory_order_relaxed), 0))
 		tell_kernel(kernel);
 	record->event.name = kernel->record.event.name;
@@ -198,13 +191,35 @@ void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t handle, const ze_g
 	record->event.words = sizeof(*record) / 8;
 	record->kernel = kernel->record.id;
 	record->simd = kernel->simd;
-	groups = groups ? groups : &none;
-	record->global[0] = (uint64_t)groups->groupCountX * kernel->size[0];
-	record->global[1] = (uint64_t)groups->groupCountY * kernel->size[1];
-	record->global[2] = (uint64_t)groups->groupCountZ * kernel->size[2];
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		record->local[i] = kernel->size[i];
-	work->node->shape = shape_of(kernel, record);
+		record->global[i] = groups[i] * kernel->size[i];
+	}
+	node->shape = shape_of(kernel, record);
+}
+
+void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t handle, const ze_group_count_t *groups, ze_event_handle_t *event)
+{
+	struct kernel *kernel = xs_handle_get(&kernels, handle);
+
+	if (!kernel)
+		return;
+	if (kernel->unwanted) {
+		leave_out(work, event);
+		return;
+	}
+	shaped(work->node, kernel, groups ? (uint64_t[3]){ groups->groupCountX, groups->groupCountY, groups->groupCountZ } : (uint64_t[3]){ 0 });
+}
+
+void xs_ze_node_kernel(struct xs_ze_node *node, ze_kernel_handle_t handle)
+{
+	struct kernel *kernel = xs_handle_get(&kernels, handle);
+	uint64_t groups[3];
+
+	for (int i = 0; i < 3; i++)
+		groups[i] = node->record.local[i] ? node->record.global[i] / node->record.local[i] : 0;
+	if (kernel)
+		shaped(node, kernel, groups);
 }
 
 /* ---- copies ---- */
@@ -351,7 +366,8 @@ static __attribute__((noinline)) bool choose_event(struct xs_ze_work *work, ze_e
 		work->resets = value & XS_ZE_EVENT_RESETS;
 		return true;
 	}
-	if (value & XS_ZE_EVENT_COUNTS && work->list->in_order) {
+	/* ours takes its place, and it is signalled behind the command; out of order that would hold others back */
+	if (value & XS_ZE_EVENT_KNOWN && work->list->in_order) {
 		work->signal_after = *event;
 		*event = node->own;
 		return true;
@@ -390,7 +406,7 @@ static void save_times(struct xs_ze_list *list, ze_command_list_handle_t handle,
 static inline bool prepare(struct xs_ze_work *work, uint32_t function, uint8_t class, ze_event_handle_t *event)
 {
 	struct xs_ze_list *list = work->list;
-	struct xs_ze_node *node = work->node = list->queue ? xs_ze_claim(list->queue) : xs_ze_node_get(list->context);
+	struct xs_ze_node *node = work->node = list->body ? xs_ze_node_get(list->context) : xs_ze_claim(list->queue);
 	struct xs_device_record *record;
 
 	if (!node)
@@ -426,26 +442,31 @@ bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t handle, uint3
 	work->signal_after = NULL;
 	work->resets = false;
 	work->list = xs_ze_device && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
-	if (work->list && !work->list->device->unwanted && !prepare(work, function, class, event))
+	if (work->list && !work->list->device->unwanted && (work->list->untimed || !prepare(work, function, class, event)))
 		xs_count_untimed(1);
 	return true;
+}
+
+void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event)
+{
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
+	_Atomic uint64_t *word = xs_ze_event_word(event);
+
+	node->event = event;
+	/* what still refers to the node's last use finds another count */
+	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_PENDING, memory_order_release);
+	if (word)
+		atomic_store_explicit(word, (atomic_load_explicit(word, memory_order_relaxed) & ~XS_ZE_EVENT_LINK) | xs_ze_node_link(node),
+				      memory_order_release);
 }
 
 /* The event that the application gave tells of this node from here on. */
 static __attribute__((noinline)) void link_event(struct xs_ze_work *work, struct xs_ze_node *node)
 {
-	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
-	_Atomic uint64_t *word;
-
 	/* an event that is reset on the device may still be signalled by its last command */
 	if (work->resets && node->queue)
 		save_times(work->list, work->handle, node, 1);
-	/* what still refers to the node's last use finds another count */
-	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_PENDING, memory_order_release);
-	word = xs_ze_event_word(node->event);
-	if (word)
-		atomic_store_explicit(word, (atomic_load_explicit(word, memory_order_relaxed) & ~XS_ZE_EVENT_LINK) | xs_ze_node_link(node),
-				      memory_order_release);
+	xs_ze_node_link_event(node, node->event);
 }
 
 static void keep_in_body(struct xs_ze_list *list, struct xs_ze_node *node)
@@ -453,13 +474,15 @@ static void keep_in_body(struct xs_ze_list *list, struct xs_ze_node *node)
 	node->record.queue = 0; /* the one that it will be executed in */
 	node->queue = NULL;
 	node->body = list->body;
+	node->command = list->next_command;
+	list->next_command = 0;
 	atomic_store_explicit(&node->early, 0, memory_order_relaxed);
 	xs_ze_body_add(list->body, node);
 }
 
 static inline void keep(struct xs_ze_work *work, struct xs_ze_node *node, uint64_t duration)
 {
-	struct xs_ze_queue *queue = work->list->queue;
+	struct xs_ze_queue *queue = work->list->body ? NULL : work->list->queue;
 
 	node->record.event.tick = node->record.queued = work->call.tick;
 	node->record.host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;

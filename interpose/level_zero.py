@@ -80,7 +80,10 @@ def write_tables(out, note, tables, functions, table):
     lines += ['\tstruct {'] + [f'\t\tze_result_t (ZE_APICALL *{f})({functions[f].parameters});' for f in functions
                               if f not in {name for t in tables for _, name in t.entries}] + ['\t} extension;', '};']
     lines += [f'#define XS_ZE_TABLES {len(tables)}u', '']
-    lines += [f'ze_result_t xs_hook_{name}({functions[name].parameters});' for name in table['hooks'] if name in functions]
+    target = {f: f'xs_ze.{t.name}.{member}' for t in tables for member, f in t.entries}
+    for name in filter(functions.get, table['hooks']):
+        lines += [f'ze_result_t xs_hook_{name}({functions[name].parameters});',
+                  f'#define XS_REAL_{name} {target.get(name, "xs_ze.extension." + name)}']
     lines += ['', '#endif', '']
     (out / 'level_zero_tables.h').write_text('\n'.join(lines))
 
