@@ -21,19 +21,25 @@ const _Atomic uint32_t *xs_ze_alive_word;
  * At the first context. Functions that are registered with atexit() by now belong to the driver and its libraries: they run after ours,
  * which still calls the driver.
  */
-static void begin(void)
+static bool begin(void)
 {
-	_Atomic uint32_t *page = mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	_Atomic uint32_t *none = NULL;
+	_Atomic uint32_t *page, *none = NULL;
 	static _Atomic(_Atomic uint32_t *) first;
 
-	if (page == MAP_FAILED || madvise(page, XS_PAGE, MADV_WIPEONFORK) < 0)
-		return;
-	if (!atomic_compare_exchange_strong(&first, &none, page))
-		return;
+	if (xs_ze_alive_word)
+		return xs_ze_alive(); /* not in a child, which has our locks and lists as they were at some moment */
+	page = mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return false;
+	/* two threads at once: one begins */
+	if (madvise(page, XS_PAGE, MADV_WIPEONFORK) < 0 || !atomic_compare_exchange_strong(&first, &none, page)) {
+		(void)munmap(page, XS_PAGE);
+		return xs_ze_alive();
+	}
 	atomic_store(page, 1);
 	xs_ze_alive_word = page;
 	(void)atexit(xs_ze_collect_all);
+	return true;
 }
 
 /* ---- devices ---- */
@@ -142,13 +148,12 @@ struct xs_ze_context *xs_ze_context_of(ze_context_handle_t handle)
 
 static void add_context(ze_driver_handle_t driver, ze_context_handle_t handle)
 {
-	_Atomic uint64_t *value = xs_handle_add(&contexts, handle);
-	struct xs_ze_context *context = xs_arena(sizeof(*context));
+	_Atomic uint64_t *value = begin() ? xs_handle_add(&contexts, handle) : NULL;
+	struct xs_ze_context *context = value ? xs_arena(sizeof(*context)) : NULL;
 	ze_device_handle_t found[64];
 	uint32_t count = 64;
 
-	begin();
-	if (!value || !context)
+	if (!context)
 		return;
 	context->handle = handle;
 	if (xs_ze.zeDevice.pfnGet(driver, &count, found))
@@ -183,7 +188,7 @@ void xs_ze_context_ends(ze_context_handle_t handle)
 {
 	struct xs_ze_context *context = xs_ze_context_of(handle);
 
-	if (!context)
+	if (!context || !xs_ze_alive())
 		return;
 	xs_ze_collect_context(context);
 	context->dead = true;

@@ -132,6 +132,25 @@ def test_thousands_of_executions_in_flight(xstrace, tmp_path, reset):
     assert not any("WARNING" in line for line in run.said)
 
 
+@pytest.mark.parametrize("option", [KERNELS, "--chrome-call-logging", "-d -h -c"])
+@pytest.mark.parametrize("mode", ["leave", "exit", "use"])
+def test_forked_child(xstrace, tmp_path, mode, option):
+    """The child neither hangs nor fails, whatever it does with the device, and all of the parent's work is there."""
+    same_thread = int(mode == "use")  # a child has no threads of the driver
+    gpu = SoftGPU(tmp_path, SYNC=same_thread)
+    run = xstrace(option, "ze_fork", [mode], env=gpu.env)
+    bare = xstrace.bare("ze_fork", [mode], env=BARE | {"SOFTGPU_SYNC": str(same_thread)})
+    assert (run.status, sorted(run.out.splitlines())) == (bare.status, sorted(bare.out.splitlines()))
+    assert run.status == 0 and "child:" not in run.out
+    assert len(gpu.kernels) == (250 if mode == "use" else 150)
+    if option == KERNELS:
+        parent = gpu.kernels[0].pid
+        (trace,) = [t for t in run.traces if t.pid == parent]
+        assert len(trace.device) == 150
+    elif option != "--chrome-call-logging":
+        assert re.search(r'^ *"empty", +150,', run.err, re.M), run.err
+
+
 def shapes(names):
     """How many kernels ran in so many groups: "empty[SIMD32 {7; 2; 1} {32; 1; 1}]"."""
     return collections.Counter(re.search(r"\{(.*?)\}", name).group(1).replace("; ", ",") for name in names)
