@@ -160,7 +160,7 @@ void xs_call_log_in(struct xs_track *track, const struct xs_event *event, uint32
 
 	if (!report || !calls || !function)
 		return;
-	count = count < function->count ? count : function->count;
+	count = count < function->words ? count : function->words;
 	count = count < WORDS ? count : WORDS;
 	if (function->values)
 		sight = end_of(track, event, track->pos + size, track->head);
