@@ -107,6 +107,7 @@ def test_a_hundred_thousand_kernels(xstrace, tmp_path):
     run = xstrace("-d", "ze_matrix", args, env=gpu.env)
     assert run.status == 0, run.err
     assert re.search(r'^ *"empty", +100000,', run.err, re.M)
+    assert not any("WARNING" in line for line in run.said)
 
 
 def test_executed_again_without_waiting(xstrace, tmp_path):
@@ -118,6 +119,69 @@ def test_executed_again_without_waiting(xstrace, tmp_path):
     assert len(gpu.kernels) == 600
     synchronized = [c for c in run.trace.calls if c.name == "zeCommandQueueSynchronize"]
     assert len(synchronized) <= 1
+
+
+@pytest.mark.parametrize("reset", [[], ["--events", "timed", "--device-reset"]])
+def test_thousands_of_executions_in_flight(xstrace, tmp_path, reset):
+    """The device needs 2 s for what the host submits in much less; each execution's times are kept."""
+    gpu = SoftGPU(tmp_path, DURATION_NS="empty=200000", WORKERS=1)
+    args = ["--list", "regular", "--kernel", "empty", "--kernels", 2, "--executions", 5000, "--sync", "none", *reset]
+    run = xstrace("-d", "ze_matrix", args, env=gpu.env)
+    assert run.status == 0, run.err
+    assert re.search(r'^ *"empty", +10000,', run.err, re.M), run.err
+    assert not any("WARNING" in line for line in run.said)
+
+
+@pytest.mark.parametrize("option", [KERNELS, "--chrome-call-logging", "-d -h -c"])
+@pytest.mark.parametrize("mode", ["leave", "exit", "use"])
+def test_forked_child(xstrace, tmp_path, mode, option):
+    """The child neither hangs nor fails, whatever it does with the device, and all of the parent's work is there."""
+    same_thread = int(mode == "use")  # a child has no threads of the driver
+    gpu = SoftGPU(tmp_path, SYNC=same_thread)
+    run = xstrace(option, "ze_fork", [mode], env=gpu.env)
+    bare = xstrace.bare("ze_fork", [mode], env=BARE | {"SOFTGPU_SYNC": str(same_thread)})
+    assert (run.status, sorted(run.out.splitlines())) == (bare.status, sorted(bare.out.splitlines()))
+    assert run.status == 0 and "child:" not in run.out
+    assert len(gpu.kernels) == (250 if mode == "use" else 150)
+    if option == KERNELS:
+        parent = gpu.kernels[0].pid
+        (trace,) = [t for t in run.traces if t.pid == parent]
+        assert len(trace.device) == 150
+    elif option != "--chrome-call-logging":
+        assert re.search(r'^ *"empty", +150,', run.err, re.M), run.err
+
+
+def shapes(names):
+    """How many kernels ran in so many groups: "empty[SIMD32 {7; 2; 1} {32; 1; 1}]"."""
+    return collections.Counter(re.search(r"\{(.*?)\}", name).group(1).replace("; ", ",") for name in names)
+
+
+@pytest.mark.parametrize("event", [[], ["--event"]])
+@pytest.mark.parametrize("order", [[], ["--in-order"]])
+@pytest.mark.parametrize("same_thread", [0, 1])
+@pytest.mark.parametrize("mode", ["lists", "graph", "mutable"])
+def test_replayed(xstrace, tmp_path, mode, same_thread, order, event):
+    """Lists and graphs appended to an immediate list, lists that are changed: every run of every kernel, as the device saw it."""
+    gpu = SoftGPU(tmp_path, SYNC=same_thread, STRICT=1)
+    args = [mode, 20, *order, *event]
+    run = xstrace(KERNELS, "ze_replay", args, env=gpu.env)
+    assert run.status == 0, run.err
+    assert not any("WARNING" in line for line in run.said)
+    check(run, gpu)
+    assert shapes(one.name for one in run.trace.device if one.base == "empty") == collections.Counter(k.groups for k in gpu.kernels)
+    same_as_bare(run, xstrace.bare("ze_replay", args, env=BARE))
+
+
+@pytest.mark.parametrize("order, missing", [(["--in-order"], 0), ([], 20)])
+def test_events_for_other_processes(xstrace, tmp_path, order, missing):
+    """Their pools stay as they are: in order, ours are signalled before them; else nobody knows the times, and that is told."""
+    gpu = SoftGPU(tmp_path, STRICT=1)
+    run = xstrace(KERNELS, "ze_replay", ["ipc", 20, *order], env=gpu.env)
+    assert run.status == 0, run.err
+    assert len(gpu.kernels) == 20 and not gpu.misuse
+    assert len([line for line in run.said if f"{missing} commands of process" in line]) == (missing > 0)
+    assert run.traces == [] or len(run.trace.device) == 20 - missing
+    assert not missing or not run.traces or run.trace.other["untimed_commands"] == missing
 
 
 def test_wrap_of_the_kernel_clock(xstrace, tmp_path):
