@@ -136,7 +136,7 @@ class Scratch:
     def run(self, tracer, program, options=(), look=None, needs=MIB):
         """The program's own figures, and ours: whole_s, exit_ms, bytes, and what look(trace) says."""
         self.fresh()
-        warm(needs)
+        warm(needs, self.path)
         tracer.begin(self.trace)
         command = tracer.command(self.trace, [str(word) for word in program], list(options))
         begin = time.monotonic_ns()
@@ -160,12 +160,15 @@ class Scratch:
         return values
 
 
-def warm(size):
-    """Makes memory present: a virtual machine's host gives it anew, slowly, once it was unused for
-    some seconds. The kernel hands out first what was given back last."""
-    pages = min(size, 4 << 30) // 4096
+def warm(size, directory):
+    """Makes memory present: a virtual machine's host gives it anew, slowly (a tenth of the speed), once it was unused for some seconds.
+    The kernel hands out first what was given back last, of the kind that was given back: a third of it is a file's."""
+    pages, piece = min(size, 4 << 30) // 4096, bytes(128 << 10)
     with mmap.mmap(-1, pages * 4096) as memory:
         memory[::4096] = b"x" * pages
+    with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
+        for _ in range(pages * 4096 // 3 // len(piece) + 1):
+            file.write(piece)
 
 
 def size_of(directory):
@@ -244,7 +247,7 @@ class Stepped:
 
     def __init__(self, scratch, tracer, program, options=(), needs=MIB):
         self.scratch = scratch
-        warm(needs)
+        warm(needs, scratch.path)
         command = tracer.command(scratch.fresh(), [str(word) for word in program], list(options))
         self.launcher = subprocess.Popen(
             command,
@@ -306,13 +309,67 @@ def count_in(file):
     return {"slices": slices, "json_bytes": total, "lost": other["lost"]}
 
 
+# ---- the machine ----
+
+
+class Machine:
+    """How fast the machine is just now. A virtual machine's neighbours slow it down for hours, by a factor, and its memory more than
+    its arithmetic; so what a figure may cost is given for a machine of a certain speed, and follows the speed that two references
+    without a tracer have in the same rounds: two reads of the clock with 32 bytes stored (the processor), and write(2) alone into a
+    file (the kernel and the memory)."""
+
+    PAIR_NS = 17.0  # at which the goals were set
+    WRITE_NS = 1 / 3.8  # a byte
+
+    def __init__(self, pairs, scratch):
+        self.pairs, self.scratch = pairs, scratch
+        self.clear()
+
+    def clear(self):
+        self.pair_ns, self.write_ns, self.next = [], [], 0
+
+    def look(self):
+        """At most once a second: it takes some time itself."""
+        if time.monotonic() < self.next:
+            return
+        run = self.scratch.run(Tracer(), [self.pairs, "burst", 11, 8192])
+        self.pair_ns.append(run["floor"])
+        self.write_ns.append(1 / plain_write(self.scratch, 64 * MIB)["gb_s"])
+        self.next = time.monotonic() + 1
+
+    def speed(self):
+        """Medians since clear(): (ns of a pair, ns of a byte written); None: never looked at."""
+        return (statistics.median(self.pair_ns), statistics.median(self.write_ns)) if self.pair_ns else None
+
+    def budget(self, ns, written):
+        """What is the same as `ns` at the speed of the goals, of which writing that many bytes is a part; never less than that."""
+        pair, write = self.speed() or (self.PAIR_NS, self.WRITE_NS)
+        own = max(ns - written * self.WRITE_NS, 0)
+        return max(ns, own * pair / self.PAIR_NS + written * write)
+
+
+def plain_write(scratch, size):
+    """What the kernel alone takes for as many bytes, in pieces of the drain loop's size."""
+    piece, pieces = bytes(128 << 10), size // (128 << 10)
+    warm(3 * size, scratch.path)
+    path = os.path.join(scratch.fresh(), "plain")
+    before = time.process_time()
+    with open(path, "wb", buffering=0) as file:
+        for _ in range(pieces):
+            file.write(piece)
+    seconds = time.process_time() - before
+    os.unlink(path)
+    return {"gb_s": pieces * len(piece) / 1e9 / seconds}
+
+
 # ---- figures ----
 
 
-def interleave(rounds, variants):
-    """Calls the variants in turn, forwards and backwards; {name: [result of each round]}."""
+def interleave(rounds, variants, look=lambda: None):
+    """Calls the variants in turn, forwards and backwards; {name: [result of each round]}. look: called in each round."""
     results = {name: [] for name in variants}
     for i in range(rounds):
+        look()
         for name in list(variants) if i % 2 == 0 else reversed(variants):
             results[name].append(variants[name]())
     return results
@@ -339,6 +396,18 @@ class Figure:
     goal: float = None
     beside: dict = field(default_factory=dict)
     at_least: bool = False
+    written: float = None  # bytes that the kernel writes for one of it: a time (or GB/s), whose goal follows the machine's speed
+    now: float = None  # the goal at the machine's speed
+
+    def at_speed(self, machine):
+        """Sets what the goal is on the machine as it was in these rounds."""
+        scale = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}.get(self.unit)
+        if self.goal is None or machine.speed() is None:
+            return
+        if self.unit == "GB/s":
+            self.now = 1 / machine.budget(1 / self.goal, 1)
+        elif scale:
+            self.now = machine.budget(self.goal * scale, self.written or 0) / scale
 
     @property
     def median(self):
@@ -348,8 +417,8 @@ class Figure:
     def verdict(self):
         if self.goal is None:
             return ""
-        good = self.median >= self.goal if self.at_least else self.median <= self.goal
-        return "pass" if good else "FAIL"
+        goal = self.goal if self.now is None else self.now
+        return "pass" if (self.median >= goal if self.at_least else self.median <= goal) else "FAIL"
 
     def cells(self):
         low, high = number(min(self.values)), number(max(self.values))
@@ -357,10 +426,13 @@ class Figure:
         if len(self.values) > 1:
             median.append(f"({low}..{high})")
         sign = "≥" if self.at_least else "≤"
+        goal = "" if self.goal is None else f"{sign} {number(self.goal)}"
+        if self.now is not None and number(self.now) != number(self.goal):
+            goal += f" (here {number(self.now)})"
         return [
             self.what,
             " ".join(filter(None, median)),
-            "" if self.goal is None else f"{sign} {number(self.goal)}",
+            goal,
             self.verdict,
             ", ".join(f"{k} {number(statistics.median(v))}" for k, v in self.beside.items()),
         ]

@@ -35,9 +35,8 @@
  * a record may be begun. Inside the collector it is NULL, so that events of a signal handler that interrupts us do not touch the ring.
  */
 struct xs_watch {
-	const void *domain; /* of the task that --trigger waits for */
-	uint64_t begin_ns;
-	uint32_t depth;     /* open tasks of that domain from it on */
+	const void *domain; /* of the task whose end somebody waits for */
+	uint32_t depth;     /* open tasks of that domain from it on; 0: nobody waits */
 };
 
 struct xs_tls {
@@ -46,7 +45,8 @@ struct xs_tls {
 	uint32_t busy;        /* depth inside the collector's rare paths */
 	uint32_t name;        /* interned; 0: as the kernel calls the thread */
 	bool ignored;         /* nothing of the thread is recorded any more */
-	struct xs_watch watch;
+	struct xs_watch trigger, iteration; /* --trigger's task, the last of --iterations */
+	uint64_t trigger_ns;                /* when the first of them began */
 	const void *wait_object; /* that the thread waits for, as ITT's sync_prepare said */
 	uint64_t wait_tick;
 	uintptr_t stack_low, stack_high; /* known to be readable (stack.c) */

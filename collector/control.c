@@ -25,6 +25,7 @@ static struct {
 	const char *iteration_name;
 	uint64_t first, last; /* iterations to record */
 	_Atomic uint64_t iteration;
+	_Atomic bool iterated; /* the last one has ended */
 	const char *trigger_task, *trigger_marker;
 	uint64_t trigger_ns;
 	char iteration_text[XS_PATH_MAX], trigger_text[XS_PATH_MAX];
@@ -75,7 +76,8 @@ enum xs_open_gate xs_gate_wanted(void)
 	if (options->start_paused)
 		paused |= control.itt == ITT_SILENT ? !environment_enables() : control.itt == ITT_PAUSE;
 	if (control.iteration_name)
-		paused |= iteration < control.first || iteration > control.last;
+		paused |= iteration < control.first || iteration > control.last ||
+			  atomic_load_explicit(&control.iterated, memory_order_relaxed);
 	watching = control.iteration_name || control.trigger_task || control.trigger_marker;
 	if (paused)
 		return watching ? XS_GATE_PAUSED_SLOW : XS_GATE_PAUSED;
@@ -127,29 +129,45 @@ static bool is_called(const char *wanted, const char *domain, const char *name)
 	return !strncmp(wanted, domain, n) && !strncmp(wanted + n, "::", 2) && !strcmp(wanted + n + 2, name);
 }
 
+/* A task of the domain begins. True: it is the one whose end is waited for from now on. */
+static bool watch(struct xs_watch *watch, const void *domain, bool wanted)
+{
+	if (watch->depth && watch->domain == domain) {
+		watch->depth++;
+		return false;
+	}
+	if (watch->depth || !wanted)
+		return false;
+	*watch = (struct xs_watch){ domain, 1 };
+	return true;
+}
+
 void xs_watch_begin(const void *domain_object, const char *domain, const char *name)
 {
-	struct xs_watch *watch = &xs_tls.watch;
+	bool last = false;
 
 	if (is_called(control.iteration_name, domain, name)) {
-		atomic_fetch_add_explicit(&control.iteration, 1, memory_order_relaxed);
+		last = atomic_fetch_add_explicit(&control.iteration, 1, memory_order_relaxed) + 1 == control.last;
 		xs_gate_update();
 	}
-	if (watch->depth && watch->domain == domain_object) {
-		watch->depth++;
-	} else if (!watch->depth && is_called(control.trigger_task, domain, name)) {
-		watch->domain = domain_object;
-		watch->depth = 1;
-		watch->begin_ns = xs_clock_ns(CLOCK_MONOTONIC);
-	}
+	(void)watch(&xs_tls.iteration, domain_object, last);
+	if (watch(&xs_tls.trigger, domain_object, is_called(control.trigger_task, domain, name)))
+		xs_tls.trigger_ns = xs_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* A task of the domain ends: is it the one? */
+static bool watched(struct xs_watch *watch, const void *domain)
+{
+	return watch->depth && watch->domain == domain && !--watch->depth;
 }
 
 void xs_watch_end(const void *domain_object)
 {
-	struct xs_watch *watch = &xs_tls.watch;
-
-	if (watch->depth && watch->domain == domain_object && !--watch->depth &&
-	    xs_clock_ns(CLOCK_MONOTONIC) - watch->begin_ns > control.trigger_ns)
+	if (watched(&xs_tls.iteration, domain_object)) {
+		atomic_store_explicit(&control.iterated, true, memory_order_relaxed);
+		xs_gate_update();
+	}
+	if (watched(&xs_tls.trigger, domain_object) && xs_clock_ns(CLOCK_MONOTONIC) - xs_tls.trigger_ns > control.trigger_ns)
 		xs_request_dump();
 }
 

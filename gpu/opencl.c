@@ -1,5 +1,5 @@
 /*
- * What OpenCL calls mean for the device, and our place in the OpenCL loader's chain of layers (OPENCL_LAYERS).
+ * OpenCL's commands in flight, and our place in the loader's chain of layers (OPENCL_LAYERS).
  *
  * Device times come from the runtime's own profiling: queues are created with it, whatever the application asked for, and the
  * application goes on seeing what it asked for. Each command's event gets a completion callback that writes one record. No
@@ -8,308 +8,15 @@
 #include <CL/cl_layer.h>
 #include <sched.h>
 
-#include "handles.h"
-#include "kernel_filter.h"
-#include "opencl_wrap.h"
+#include "opencl.h"
 #include "pool.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 cl_icd_dispatch xs_cl_target;
 bool xs_cl_calls;
-static bool want_calls, want_device, log_enqueues, any_profiling_added;
-static uint64_t wanted_devices = UINT64_MAX; /* a bit for each, --devices-to-sample */
-
-static struct xs_handles kernels = { .size = 16384 }; /* name id | simd << 32 | KERNEL_… */
-static struct xs_handles queues = { .size = 16384 };  /* struct xs_cl_queue * */
-#define KERNEL_SIMD_KNOWN (1ull << 63)
-#define KERNEL_UNWANTED (1ull << 62) /* by --include-kernels or --exclude-kernels */
-
-/* ---- devices and queues ---- */
-
-struct device {
-	cl_device_id id;
-	uint32_t name;
-	uint8_t type; /* enum xs_device_type */
-	bool unwanted; /* by --devices-to-sample */
-};
-#define MAX_DEVICES 64u
-static struct device devices[MAX_DEVICES];
-static uint32_t device_count;
-static atomic_flag device_lock = ATOMIC_FLAG_INIT;
-
-struct xs_cl_queue {
-	uint32_t serial;
-	uint8_t device;       /* index in devices */
-	bool profiled;        /* commands have times */
-	bool profiling_added; /* by us: the application must not see it */
-	bool in_order;
-	uint32_t array_length;
-	cl_queue_properties array[32]; /* as the application gave it, with its terminating 0 */
-};
-static _Atomic uint32_t queue_serial, work_serial;
-
-/* Does --devices-to-sample name it? It counts the devices of all platforms; a part of a device counts as the device. */
-static bool device_wanted(cl_device_id id)
-{
-	const cl_icd_dispatch *t = &xs_cl_target;
-	cl_platform_id platforms[32];
-	cl_uint platform_count = 0, number = 0;
-	cl_device_id parent = NULL;
-
-	if (wanted_devices == UINT64_MAX)
-		return true;
-	while (!t->clGetDeviceInfo(id, CL_DEVICE_PARENT_DEVICE, sizeof(parent), &parent, NULL) && parent)
-		id = parent;
-	if (t->clGetPlatformIDs(32, platforms, &platform_count))
-		return true;
-	for (cl_uint i = 0; i < platform_count && i < 32; i++) {
-		cl_device_id list[MAX_DEVICES];
-		cl_uint count = 0;
-
-		if (t->clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, MAX_DEVICES, list, &count))
-			continue;
-		for (cl_uint k = 0; k < count && k < MAX_DEVICES; k++, number++)
-			if (list[k] == id)
-				return number < 64 && wanted_devices >> number & 1;
-	}
-	return true; /* the runtime keeps it to itself */
-}
-
-/* Reports are told of the type before any command has run. */
-static void device_used(const struct device *device)
-{
-	struct xs_event *event = xs_record_begin(sizeof(*event), XS_DEVICE_USED, XS_SOURCE_OPENCL, device->type, device->name, XS_ROLE_OTHER);
-
-	if (!event)
-		return;
-	event->tick = xs_tick(xs_use_tsc);
-	xs_record_end(sizeof(*event));
-}
-
-static uint8_t device_index(cl_device_id id)
-{
-	char name[256] = "";
-	cl_device_type type = 0;
-	bool found = false;
-	uint32_t i;
-
-	while (atomic_flag_test_and_set_explicit(&device_lock, memory_order_acquire))
-		sched_yield();
-	for (i = 0; i < device_count && devices[i].id != id; i++)
-		;
-	if (i == device_count && i < MAX_DEVICES) {
-		(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_NAME, sizeof(name) - 1, name, NULL);
-		(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof(type), &type, NULL);
-		devices[i].id = id;
-		devices[i].name = xs_name(name, 0);
-		devices[i].type = type & CL_DEVICE_TYPE_GPU           ? XS_DEVICE_GPU
-				  : type & CL_DEVICE_TYPE_CPU         ? XS_DEVICE_CPU
-				  : type & CL_DEVICE_TYPE_ACCELERATOR ? XS_DEVICE_ACCELERATOR
-								      : XS_DEVICE_UNKNOWN;
-		devices[i].unwanted = !device_wanted(id);
-		device_count++;
-		found = true;
-	}
-	atomic_flag_clear_explicit(&device_lock, memory_order_release);
-	if (found)
-		device_used(&devices[i]);
-	return (uint8_t)(i < MAX_DEVICES ? i : MAX_DEVICES - 1);
-}
-
-static bool work_wanted(cl_device_id device)
-{
-	return wanted_devices == UINT64_MAX || !devices[device_index(device)].unwanted;
-}
-
-static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id device,
-				     cl_command_queue_properties properties, bool added)
-{
-	_Atomic uint64_t *slot = xs_handle_add(&queues, handle);
-	struct xs_cl_queue *queue;
-
-	if (!slot)
-		return NULL;
-	queue = (void *)(uintptr_t)atomic_load_explicit(slot, memory_order_acquire);
-	if (!queue)
-		queue = xs_arena(sizeof(*queue));
-	if (!queue)
-		return NULL;
-	queue->serial = atomic_fetch_add_explicit(&queue_serial, 1, memory_order_relaxed) + 1;
-	queue->device = device_index(device);
-	queue->profiled = added || properties & CL_QUEUE_PROFILING_ENABLE;
-	queue->in_order = !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
-	queue->profiling_added = added;
-	queue->array_length = 0;
-	if (added)
-		any_profiling_added = true;
-	atomic_store_explicit(slot, (uint64_t)(uintptr_t)queue, memory_order_release);
-	return queue;
-}
-
-static struct xs_cl_queue *queue_known(cl_command_queue handle)
-{
-	return xs_handle_get(&queues, handle);
-}
-
-/* Also a queue that came into being behind our back (an extension made it). */
-static struct xs_cl_queue *queue_of(cl_command_queue handle)
-{
-	struct xs_cl_queue *queue = queue_known(handle);
-	cl_command_queue_properties properties = 0;
-	cl_device_id device;
-
-	if (queue)
-		return queue;
-	if (xs_cl_target.clGetCommandQueueInfo(handle, CL_QUEUE_DEVICE, sizeof(device), &device, NULL) ||
-	    xs_cl_target.clGetCommandQueueInfo(handle, CL_QUEUE_PROPERTIES, sizeof(properties), &properties, NULL))
-		return NULL;
-	return queue_add(handle, device, properties, false);
-}
-
-cl_command_queue xs_hook_clCreateCommandQueue(cl_context context, cl_device_id device,
-					      cl_command_queue_properties properties, cl_int *errcode_ret)
-{
-	bool add = want_device && !(properties & CL_QUEUE_PROFILING_ENABLE) && work_wanted(device);
-	cl_command_queue queue = NULL;
-
-	if (add)
-		queue = xs_cl_target.clCreateCommandQueue(context, device, properties | CL_QUEUE_PROFILING_ENABLE,
-							  errcode_ret);
-	if (!queue) {
-		add = false;
-		queue = xs_cl_target.clCreateCommandQueue(context, device, properties, errcode_ret);
-	}
-	if (queue)
-		(void)queue_add(queue, device, properties, add);
-	return queue;
-}
-
-cl_command_queue xs_hook_clCreateCommandQueueWithProperties(cl_context context, cl_device_id device,
-							    const cl_queue_properties *properties,
-							    cl_int *errcode_ret)
-{
-	cl_queue_properties ours[34];
-	cl_command_queue_properties flags = 0;
-	uint32_t n = 0, at = UINT32_MAX;
-	struct xs_cl_queue *known;
-	cl_command_queue queue = NULL;
-	bool add;
-
-	for (; properties && properties[n] && n < 30; n += 2) {
-		ours[n] = properties[n];
-		ours[n + 1] = properties[n + 1];
-		if (properties[n] == CL_QUEUE_PROPERTIES) {
-			at = n + 1;
-			flags = (cl_command_queue_properties)properties[n + 1];
-		}
-	}
-	add = want_device && !(flags & (CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_ON_DEVICE)) &&
-	      !(properties && properties[n]) && work_wanted(device);
-	if (add) {
-		uint32_t length = n;
-
-		if (at == UINT32_MAX) {
-			ours[length++] = CL_QUEUE_PROPERTIES;
-			at = length++;
-		}
-		ours[at] = (cl_queue_properties)(flags | CL_QUEUE_PROFILING_ENABLE);
-		ours[length] = 0;
-		queue = xs_cl_target.clCreateCommandQueueWithProperties(context, device, ours, errcode_ret);
-	}
-	if (!queue) {
-		add = false;
-		queue = xs_cl_target.clCreateCommandQueueWithProperties(context, device, properties, errcode_ret);
-	}
-	known = queue ? queue_add(queue, device, flags, add) : NULL;
-	if (known && add && properties) {
-		memcpy(known->array, properties, (n + 1) * sizeof(properties[0]));
-		known->array_length = n + 1;
-	}
-	return queue;
-}
-
-cl_int xs_hook_clGetCommandQueueInfo(cl_command_queue handle, cl_command_queue_info name, size_t size, void *value,
-				     size_t *size_ret)
-{
-	const struct xs_cl_queue *queue = any_profiling_added ? queue_known(handle) : NULL;
-	cl_int result;
-
-	if (queue && queue->profiling_added && name == CL_QUEUE_PROPERTIES_ARRAY) {
-		size_t bytes = queue->array_length * sizeof(queue->array[0]);
-
-		if (value && size < bytes)
-			return CL_INVALID_VALUE;
-		if (value)
-			memcpy(value, queue->array, bytes);
-		if (size_ret)
-			*size_ret = bytes;
-		return CL_SUCCESS;
-	}
-	result = xs_cl_target.clGetCommandQueueInfo(handle, name, size, value, size_ret);
-	if (queue && queue->profiling_added && name == CL_QUEUE_PROPERTIES && !result && value)
-		*(cl_command_queue_properties *)value &= ~(cl_command_queue_properties)CL_QUEUE_PROFILING_ENABLE;
-	return result;
-}
-
-cl_int xs_hook_clGetEventProfilingInfo(cl_event event, cl_profiling_info name, size_t size, void *value,
-				       size_t *size_ret)
-{
-	cl_command_queue handle = NULL;
-	const struct xs_cl_queue *queue;
-
-	if (any_profiling_added && event &&
-	    !xs_cl_target.clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof(handle), &handle, NULL) && handle) {
-		queue = queue_known(handle);
-		if (queue && queue->profiling_added)
-			return CL_PROFILING_INFO_NOT_AVAILABLE;
-	}
-	return xs_cl_target.clGetEventProfilingInfo(event, name, size, value, size_ret);
-}
-
-/* ---- kernels ---- */
-
-static void kernel_add(cl_kernel kernel)
-{
-	_Atomic uint64_t *slot = xs_handle_add(&kernels, kernel);
-	char name[1024] = "";
-
-	if (!slot)
-		return;
-	(void)xs_cl_target.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(name) - 1, name, NULL);
-	atomic_store_explicit(slot, xs_name(name[0] ? name : "(kernel)", 0) | (xs_kernel_wanted(xs_options_of_run(), name) ? 0 : KERNEL_UNWANTED),
-			      memory_order_release);
-}
-
-cl_kernel xs_hook_clCreateKernel(cl_program program, const char *name, cl_int *errcode_ret)
-{
-	cl_kernel kernel = xs_cl_target.clCreateKernel(program, name, errcode_ret);
-
-	if (kernel)
-		kernel_add(kernel);
-	return kernel;
-}
-
-cl_int xs_hook_clCreateKernelsInProgram(cl_program program, cl_uint count, cl_kernel *list, cl_uint *count_ret)
-{
-	cl_uint made = 0;
-	cl_int result = xs_cl_target.clCreateKernelsInProgram(program, count, list, &made);
-
-	if (!result && count_ret)
-		*count_ret = made;
-	for (cl_uint i = 0; !result && list && i < made && i < count; i++)
-		kernel_add(list[i]);
-	return result;
-}
-
-cl_kernel xs_hook_clCloneKernel(cl_kernel source, cl_int *errcode_ret)
-{
-	cl_kernel kernel = xs_cl_target.clCloneKernel(source, errcode_ret);
-
-	if (kernel)
-		kernel_add(kernel);
-	return kernel;
-}
+static bool want_calls, log_enqueues;
+static _Atomic uint32_t work_serial;
 
 /* ---- commands in flight ---- */
 
@@ -486,13 +193,13 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t func
 {
 	if (!xs_call_enter(&work->call, XS_SOURCE_OPENCL, function))
 		return false;
-	work->queue = want_device ? queue_of(handle) : NULL;
+	work->queue = xs_cl_device ? xs_cl_queue_of(handle) : NULL;
 	work->handle = handle;
 	work->function = function;
 	work->work = class;
 	work->name = 0;
 	work->simd = 0;
-	if (!work->queue || !work->queue->profiled || devices[work->queue->device].unwanted) {
+	if (!work->queue || !work->queue->profiled || xs_cl_devices[work->queue->device].unwanted) {
 		work->queue = NULL;
 		return true;
 	}
@@ -505,32 +212,17 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t func
 void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions, const size_t *global,
 		  const size_t *local, cl_event **event)
 {
-	_Atomic uint64_t *slot;
 	uint64_t known;
 
 	if (!work->queue)
 		return;
-	slot = xs_handle_find(&kernels, kernel);
-	if (!slot) {
-		kernel_add(kernel);
-		slot = xs_handle_find(&kernels, kernel);
-	}
-	known = slot ? atomic_load_explicit(slot, memory_order_acquire) : 0;
-	if (known & KERNEL_UNWANTED) {
+	known = xs_cl_kernel_known(kernel, work->queue);
+	if (known & XS_CL_KERNEL_UNWANTED) {
 		/* from here on as if no device times were wanted of this command */
 		if (*event == &work->own)
 			*event = NULL;
 		work->queue = NULL;
 		return;
-	}
-	if (slot && !(known & KERNEL_SIMD_KNOWN)) {
-		size_t multiple = 0;
-
-		(void)xs_cl_target.clGetKernelWorkGroupInfo(kernel, devices[work->queue->device].id,
-							    CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
-							    sizeof(multiple), &multiple, NULL);
-		known |= KERNEL_SIMD_KNOWN | (uint64_t)(multiple > 255 ? 255 : multiple) << 32;
-		atomic_store_explicit(slot, known, memory_order_release);
 	}
 	work->name = (uint32_t)known;
 	work->simd = (uint8_t)(known >> 32);
@@ -568,8 +260,8 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 	record->id = atomic_fetch_add_explicit(&work_serial, 1, memory_order_relaxed) + 1;
 	record->queue = work->queue->serial;
 	record->device = work->queue->device;
-	record->device_name = devices[record->device].name;
-	record->device_type = devices[record->device].type;
+	record->device_name = xs_cl_devices[record->device].name;
+	record->device_type = xs_cl_devices[record->device].type;
 	record->work = work->work;
 	record->simd = work->simd;
 	record->bytes = bytes;
@@ -660,10 +352,10 @@ EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uin
 	memcpy(layer.entry, target, bytes);
 	if (options) {
 		want_calls = xs_cl_calls = xs_want_calls(options);
-		want_device = xs_want_device(options);
+		xs_cl_device = xs_want_device(options);
 		log_enqueues = xs_want_enqueues(options);
-		wanted_devices = options->opencl_devices;
-		if (want_calls || want_device) {
+		xs_cl_wanted_devices = options->opencl_devices;
+		if (want_calls || xs_cl_device) {
 			xs_cl_wrap(&layer.known, want_calls);
 			xs_at_end(harvest_all);
 		}

@@ -20,6 +20,13 @@ static bool begin_watched(__itt_domain *domain, const char *name)
 	return xs_recording();
 }
 
+/* After the end was recorded: the last iteration has its end, and so has a dump that this triggers. */
+static void end_watched(const __itt_domain *domain)
+{
+	if (xs_watching())
+		xs_watch_end(domain);
+}
+
 /* A name that is not ready or missing, a step of the ring that ends, a thread's first event, somebody who watches. */
 static __attribute__((noinline)) void begin_long(__itt_domain *domain, __itt_string_handle *handle)
 {
@@ -54,9 +61,7 @@ static __attribute__((noinline)) void end_long(__itt_domain *domain)
 		event->tick = tick;
 		xs_record_end(sizeof(*event));
 	}
-	/* last: a dump that this triggers has the task's end */
-	if (xs_watching())
-		xs_watch_end(domain);
+	end_watched(domain);
 }
 
 /* With an id or a parent, or at a time of its own. */
@@ -189,7 +194,7 @@ EXPORT void __itt_task_begin_ex(const __itt_domain *domain, __itt_clock_domain *
 EXPORT void __itt_task_begin_fn_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time, __itt_id task,
 				   __itt_id parent, void *function)
 {
-	if (itt_enabled(domain) && xs_recording())
+	if (itt_enabled(domain) && (xs_recording() || xs_watching()))
 		__itt_task_begin_ex(domain, clock, time, task, parent, handle_of_function(function));
 }
 
@@ -199,8 +204,7 @@ EXPORT void __itt_task_end_ex(const __itt_domain *domain, __itt_clock_domain *cl
 		return;
 	if (xs_recording())
 		end_at((__itt_domain *)domain, itt_tick_of(clock, time));
-	if (xs_watching())
-		xs_watch_end(domain);
+	end_watched(domain);
 }
 
 /* ---- spans with a key ---- */
@@ -260,20 +264,20 @@ EXPORT void __itt_frame_begin_v3(const __itt_domain *domain, __itt_id *id)
 
 EXPORT void __itt_frame_end_v3(const __itt_domain *domain, __itt_id *id)
 {
-	if (itt_enabled(domain) && xs_recording())
+	if (!itt_enabled(domain))
+		return;
+	if (xs_recording())
 		close_span(domain, XS_SPAN_FRAME, id ? itt_id(*id) : null_id, 0);
+	end_watched(domain);
 }
 
-EXPORT void __itt_frame_submit_v3(const __itt_domain *domain, __itt_id *id, unsigned long long begin, unsigned long long end)
+static void record_frame(const __itt_domain *domain, uint64_t begin, uint64_t end)
 {
 	struct xs_span_record *record;
 	uint32_t name, scope;
 	uint64_t now;
 
-	(void)id;
 	/* no end means now; nothing lies in the future or before the run */
-	if (!itt_enabled(domain) || !begin_watched((__itt_domain *)domain, itt_domain_text(domain)))
-		return;
 	now = xs_tick(xs_use_tsc);
 	if (!end || end > now)
 		end = now;
@@ -291,6 +295,16 @@ EXPORT void __itt_frame_submit_v3(const __itt_domain *domain, __itt_id *id, unsi
 	record->scope = scope;
 	record->cancelled = 0;
 	xs_record_end(sizeof(*record));
+}
+
+EXPORT void __itt_frame_submit_v3(const __itt_domain *domain, __itt_id *id, unsigned long long begin, unsigned long long end)
+{
+	(void)id;
+	if (!itt_enabled(domain))
+		return;
+	if (begin_watched((__itt_domain *)domain, itt_domain_text(domain)))
+		record_frame(domain, begin, end);
+	end_watched(domain);
 }
 
 EXPORT unsigned long long __itt_get_timestamp(void)

@@ -110,11 +110,11 @@ static void beside(const char *library, const char *name, char *path, size_t siz
 	(void)snprintf(path, size, "%.*s%s", (int)(strrchr(library, '/') + 1 - library), library, name);
 }
 
-char **xs_environment(const struct xs_launch *launch, const char *library, bool preload)
+char **xs_environment(const struct xs_launch *launch, const char *library, bool wants_mpi)
 {
 	const struct xs_options *options = &launch->control->options;
 	char link[PATH_MAX + 32], mpi_link[PATH_MAX + 32], jit[PATH_MAX + 32], mpi[PATH_MAX + 32], layer[PATH_MAX + 32];
-	char ours[3 * PATH_MAX], **environment, *added[7];
+	char ours[3 * PATH_MAX], **environment, *added[8];
 	size_t count = 0, n = 0;
 	const char *mpi_library;
 
@@ -125,16 +125,17 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 	beside(library, "libxstrace-mpi.so", mpi, sizeof(mpi));
 	beside(library, "libxstrace-ze.so", layer, sizeof(layer));
 	library = plain_path(launch, library, link, sizeof(link));
-	mpi_library = options->chrome_mpi ? plain_path(launch, mpi, mpi_link, sizeof(mpi_link)) : "";
+	mpi_library = wants_mpi ? plain_path(launch, mpi, mpi_link, sizeof(mpi_link)) : "";
 	if (!environment || !library || !mpi_library)
 		return NULL;
 	(void)snprintf(ours, sizeof(ours), "%s%s%s", library, mpi_library[0] ? ":" : "", mpi_library);
 	memcpy(environment, environ, count * sizeof(*environment));
 	added[n++] = variable(XS_ENV_RUN, launch->dir, "", NULL);
-	/* behind the user's: a sanitizer's runtime must come first, and no symbol of ours competes with theirs */
-	if (preload)
-		added[n++] = given("LD_PRELOAD") ? variable("LD_PRELOAD", given("LD_PRELOAD"), ":", ours)
-						 : variable("LD_PRELOAD", ours, "", NULL);
+	/* behind the user's: no symbol of ours competes with theirs */
+	added[n++] = given("LD_PRELOAD") ? variable("LD_PRELOAD", given("LD_PRELOAD"), ":", ours)
+					 : variable("LD_PRELOAD", ours, "", NULL);
+	/* or gcc's AddressSanitizer ends each program that is built with it, since our library comes before its runtime; the user's word is last */
+	added[n++] = variable("ASAN_OPTIONS", "verify_asan_link_order=0", ":", given("ASAN_OPTIONS"));
 	if (xs_want_itt(options))
 		added[n++] = take("INTEL_LIBITTNOTIFY64", "ITT collector", library);
 	if (options->chrome_itt)

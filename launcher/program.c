@@ -50,59 +50,21 @@ int xs_program_find(const char *name, char *path, size_t size)
 	}
 }
 
-static bool program_header(int fd, const Elf64_Ehdr *head, int i, Elf64_Phdr *ret)
-{
-	return pread(fd, ret, sizeof(*ret), (off_t)(head->e_phoff + (uint64_t)i * head->e_phentsize)) == sizeof(*ret);
-}
-
-/* Where in the file an address of the program lies; 0: nowhere. */
-static uint64_t file_offset(int fd, const Elf64_Ehdr *head, uint64_t address)
-{
-	Elf64_Phdr p;
-
-	for (int i = 0; i < head->e_phnum; i++)
-		if (program_header(fd, head, i, &p) && p.p_type == PT_LOAD && address >= p.p_vaddr &&
-		    address < p.p_vaddr + p.p_filesz)
-			return address - p.p_vaddr + p.p_offset;
-	return 0;
-}
-
-/* Is there a library among those that the program names whose name begins so? */
-static bool needs(int fd, const Elf64_Ehdr *head, const Elf64_Phdr *dynamic, const char *prefix)
-{
-	Elf64_Dyn entries[256];
-	ssize_t n = pread(fd, entries, sizeof(entries), (off_t)dynamic->p_offset);
-	size_t count = n > 0 ? (size_t)n / sizeof(entries[0]) : 0;
-	uint64_t strings = 0;
-	char name[64];
-
-	for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; i++)
-		if (entries[i].d_tag == DT_STRTAB)
-			strings = file_offset(fd, head, entries[i].d_un.d_ptr);
-	for (size_t i = 0; strings && i < count && entries[i].d_tag != DT_NULL; i++)
-		if (entries[i].d_tag == DT_NEEDED &&
-		    pread(fd, name, strlen(prefix), (off_t)(strings + entries[i].d_un.d_val)) == (ssize_t)strlen(prefix) &&
-		    !memcmp(name, prefix, strlen(prefix)))
-			return true;
-	return false;
-}
-
 static enum xs_program kind_of_elf(int fd, const Elf64_Ehdr *head)
 {
-	enum xs_program result = XS_PROGRAM_STATIC;
 	Elf64_Phdr program;
 
 	if (head->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32))
 		return XS_PROGRAM_OTHER_CLASS;
 	for (int i = 0; i < head->e_phnum; i++) {
-		if (!program_header(fd, head, i, &program))
+		uint64_t offset = head->e_phoff + (uint64_t)i * head->e_phentsize;
+
+		if (pread(fd, &program, sizeof(program), (off_t)offset) != sizeof(program))
 			return XS_PROGRAM_UNKNOWN;
 		if (program.p_type == PT_INTERP)
-			result = XS_PROGRAM_DYNAMIC;
-		if (program.p_type == PT_DYNAMIC && needs(fd, head, &program, "libasan."))
-			return XS_PROGRAM_NO_PRELOAD;
+			return XS_PROGRAM_DYNAMIC;
 	}
-	return result;
+	return XS_PROGRAM_STATIC;
 }
 
 static enum xs_program kind(const char *path, int depth)

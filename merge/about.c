@@ -34,14 +34,18 @@ static const struct xm_input *owner(const struct xm_merge *merge, uint32_t clock
 	return NULL;
 }
 
-/* What is added to the times of this clock at the start of the trace, how fast that grows, and how wrong it can be. */
+/* What is added to the time from_ns of this clock, how fast that grows, how wrong it can be, and where another piece begins. */
 static void put_clock(FILE *out, const struct xm_clock *clock)
 {
-	fprintf(out, "\"offset_ns\":%" PRId64 ",\"drift_ppm\":%.6f,\"error_ns\":", clock->offset, clock->drift * 1e6);
+	fprintf(out, "\"offset_ns\":%" PRId64 ",\"from_ns\":%" PRId64 ",\"drift_ppm\":%.6f,\"error_ns\":", clock->offset, clock->start,
+		clock->drift * 1e6);
 	if (clock->error == XM_NO_TIME)
 		fputs("null", out);
 	else
 		fprintf(out, "%" PRId64, clock->error);
+	for (uint32_t i = 0; i < clock->piece_count; i++)
+		fprintf(out, "%s{\"offset_ns\":%" PRId64 ",\"from_ns\":%" PRId64 ",\"drift_ppm\":%.6f}%s", i ? "," : ",\"pieces\":[", clock->pieces[i].offset,
+			clock->pieces[i].from, clock->pieces[i].drift * 1e6, i + 1 < clock->piece_count ? "" : "]");
 	if (clock->violated)
 		fprintf(out, ",\"uneven_ns\":%" PRIu64, clock->violated);
 }

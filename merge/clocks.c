@@ -4,31 +4,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "hull.h"
+#include "pairs.h"
 
-#define MAX_PAIRS 65536u
-
-/* The clocks first < second; bounds on how far the second is ahead. */
-struct pair {
-	uint32_t first, second;
-	struct xm_hull uppers, lowers;
-	struct xm_samples *samples;
-	struct xm_line line;
-	bool has_line;
-};
-
-struct pairs {
-	struct xm_map map;
-	struct pair *all;
-	uint32_t room;
-};
+#define ROUNDING 2 /* ns: what times that are whole ns can break of a bound */
 
 struct xm_clocks {
-	struct pairs of_inputs, of_clocks;
+	struct xm_pairs of_inputs, of_clocks;
 	uint32_t count;
 	struct xm_clock *all;
-	/* solving: true time = (1 + drift) * (t - start) + offset + start; low, high: bounds on the offset with this drift */
-	long double *offset, *drift, *error, *low, *high;
+	/* solving: true time = t + path(t - start) + offset, with path(0) = 0; low, high: bounds on the offset with this path */
+	struct xm_path *paths;
+	long double *offset, *error, *low, *high;
 	int64_t start;
 };
 
@@ -39,81 +25,19 @@ struct xm_clocks *xm_clocks_create(uint32_t inputs)
 	if (!clocks)
 		return NULL;
 	clocks->all = calloc(inputs + 1, sizeof(*clocks->all));
-	xm_map_init(&clocks->of_inputs.map, MAX_PAIRS, MAX_PAIRS * 8);
-	xm_map_init(&clocks->of_clocks.map, MAX_PAIRS, MAX_PAIRS * 8);
+	xm_pairs_init(&clocks->of_inputs);
+	xm_pairs_init(&clocks->of_clocks);
 	return clocks;
-}
-
-static struct pair *pair_of(struct pairs *pairs, uint32_t a, uint32_t b)
-{
-	uint32_t key[2] = { a < b ? a : b, a < b ? b : a };
-	uint32_t index = xm_map_add(&pairs->map, key, sizeof(key));
-
-	if (index == XM_NONE)
-		return NULL;
-	if (index >= pairs->room) {
-		uint32_t room = pairs->room ? 2 * pairs->room : 64;
-		struct pair *grown = realloc(pairs->all, room * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		memset(grown + pairs->room, 0, (room - pairs->room) * sizeof(*grown));
-		pairs->all = grown;
-		pairs->room = room;
-	}
-	pairs->all[index].first = key[0];
-	pairs->all[index].second = key[1];
-	return &pairs->all[index];
-}
-
-static void message(struct pairs *pairs, uint32_t from, int64_t sent, uint32_t to, int64_t seen)
-{
-	struct pair *pair = from == to ? NULL : pair_of(pairs, from, to);
-
-	if (!pair)
-		return;
-	if (pair->first == from)
-		xm_hull_add(&pair->uppers, true, sent, seen - sent);
-	else
-		xm_hull_add(&pair->lowers, false, seen, sent - seen);
 }
 
 void xm_clocks_message(struct xm_clocks *clocks, uint32_t from, int64_t sent, uint32_t to, int64_t seen)
 {
-	message(&clocks->of_inputs, from, sent, to, seen);
-}
-
-static void together(struct pairs *pairs, uint32_t a, int64_t a_time, uint32_t b, int64_t b_time)
-{
-	struct pair *pair = a == b ? NULL : pair_of(pairs, a, b);
-
-	if (!pair)
-		return;
-	if (!pair->samples)
-		pair->samples = calloc(1, sizeof(*pair->samples));
-	if (!pair->samples)
-		return;
-	if (pair->first == a)
-		xm_samples_add(pair->samples, a_time, b_time - a_time);
-	else
-		xm_samples_add(pair->samples, b_time, a_time - b_time);
+	xm_pairs_message(&clocks->of_inputs, from, sent, to, seen);
 }
 
 void xm_clocks_together(struct xm_clocks *clocks, uint32_t a, int64_t a_time, uint32_t b, int64_t b_time)
 {
-	together(&clocks->of_inputs, a, a_time, b, b_time);
-}
-
-/* Can the two clocks be the same? */
-static bool agree(const struct pair *pair)
-{
-	for (uint32_t i = 0; i < pair->uppers.count; i++)
-		if (pair->uppers.points[i].y < 0)
-			return false;
-	for (uint32_t i = 0; i < pair->lowers.count; i++)
-		if (pair->lowers.points[i].y > 0)
-			return false;
-	return true;
+	xm_pairs_together(&clocks->of_inputs, a, a_time, b, b_time);
 }
 
 /* Gives inputs their clocks: one for each host; one for each rank (or input) of a host whose inputs contradict each other. */
@@ -125,10 +49,10 @@ static void share(struct xm_clocks *clocks, struct xm_merge *merge)
 	xm_map_init(&names, UINT32_MAX - 1, UINT32_MAX);
 	xm_map_init(&broken, UINT32_MAX - 1, UINT32_MAX);
 	for (uint32_t i = 0; i < clocks->of_inputs.map.count && i < clocks->of_inputs.room; i++) {
-		const struct pair *pair = &clocks->of_inputs.all[i];
+		const struct xm_pair *pair = &clocks->of_inputs.all[i];
 		const char *host = merge->inputs[pair->first].host;
 
-		if (!strcmp(host, merge->inputs[pair->second].host) && !agree(pair))
+		if (!strcmp(host, merge->inputs[pair->second].host) && !xm_pair_agrees(pair))
 			(void)xm_map_add(&broken, host, strlen(host));
 	}
 	for (uint32_t i = 0; i < merge->count; i++) {
@@ -150,45 +74,57 @@ static void share(struct xm_clocks *clocks, struct xm_merge *merge)
 	xm_map_free(&broken);
 }
 
-/* Bounds between inputs become bounds between their clocks. */
+/* The bounds of part `part` of two inputs bound their clocks. */
+static void collect_part(struct xm_clocks *clocks, const struct xm_pair *pair, uint32_t first, uint32_t second, uint32_t part)
+{
+	for (int upper = 0; upper < 2; upper++) {
+		const struct xm_hull *hull = &pair->bounds.parts[part][upper];
+
+		for (uint32_t k = 0; k < hull->count; k++) {
+			struct xm_point p = hull->points[k];
+
+			if (upper)
+				xm_pairs_message(&clocks->of_clocks, first, p.x, second, p.x + p.y);
+			else
+				xm_pairs_message(&clocks->of_clocks, second, p.x + p.y, first, p.x);
+		}
+	}
+}
+
 static void collect(struct xm_clocks *clocks, struct xm_merge *merge)
 {
+	struct xm_path path;
+
 	for (uint32_t i = 0; i < clocks->of_inputs.map.count && i < clocks->of_inputs.room; i++) {
-		const struct pair *pair = &clocks->of_inputs.all[i];
+		const struct xm_pair *pair = &clocks->of_inputs.all[i];
 		uint32_t first = merge->inputs[pair->first].clock, second = merge->inputs[pair->second].clock;
 
-		for (uint32_t k = 0; k < pair->uppers.count; k++) {
-			struct xm_point p = pair->uppers.points[k];
-
-			message(&clocks->of_clocks, first, p.x, second, p.x + p.y);
-		}
-		for (uint32_t k = 0; k < pair->lowers.count; k++) {
-			struct xm_point p = pair->lowers.points[k];
-
-			message(&clocks->of_clocks, second, p.x + p.y, first, p.x);
-		}
+		for (uint32_t part = 0; part < pair->bounds.count; part++)
+			collect_part(clocks, pair, first, second, part);
 		for (uint32_t k = 0; pair->samples && k < pair->samples->count; k++) {
 			struct xm_point p = pair->samples->points[k];
 
-			together(&clocks->of_clocks, first, p.x, second, p.x + p.y);
+			xm_pairs_together(&clocks->of_clocks, first, p.x, second, p.x + p.y);
 		}
 	}
 	for (uint32_t i = 0; i < clocks->of_clocks.map.count && i < clocks->of_clocks.room; i++) {
-		struct pair *pair = &clocks->of_clocks.all[i];
+		struct xm_pair *pair = &clocks->of_clocks.all[i];
 
-		xm_hull_tidy(&pair->uppers, true);
-		xm_hull_tidy(&pair->lowers, false);
-		pair->has_line = xm_hull_line(&pair->uppers, &pair->lowers, pair->samples, &pair->line);
+		xm_bounds_tidy(&pair->bounds);
+		pair->has_line = xm_bounds_path(&pair->bounds, pair->samples, clocks->start, &path, &pair->line);
+		pair->path = pair->has_line && (path.count > 1 || path.before != path.after) ? malloc(sizeof(path)) : NULL;
+		if (pair->path)
+			*pair->path = path;
 	}
 }
 
 /* The tightest bounds between a clock that is tied and one that is not; NULL: no more. */
-static const struct pair *tightest(const struct xm_clocks *c)
+static const struct xm_pair *tightest(const struct xm_clocks *c)
 {
-	const struct pair *best = NULL;
+	const struct xm_pair *best = NULL;
 
 	for (uint32_t i = 0; i < c->of_clocks.map.count; i++) {
-		const struct pair *pair = &c->of_clocks.all[i];
+		const struct xm_pair *pair = &c->of_clocks.all[i];
 
 		if (pair->has_line && c->all[pair->first].is_tied != c->all[pair->second].is_tied &&
 		    (!best || fabsl(pair->line.gap) < fabsl(best->line.gap)))
@@ -197,54 +133,98 @@ static const struct pair *tightest(const struct xm_clocks *c)
 	return best;
 }
 
+/* The time of a clock at which another shows `x`, being ahead by `ahead`. */
+static long double before_ahead(const struct xm_path *ahead, long double x)
+{
+	long double t = x;
+
+	for (int i = 0; i < 60; i++)
+		t = x - xm_path_at(ahead, t);
+	return t;
+}
+
+/*
+ * How far the second clock of a pair (which shows `ahead` more) has to be corrected where the first is corrected by `known`; or the first,
+ * where the second is. Bends where one of the two does.
+ */
+static void chain(const struct xm_path *ahead, const struct xm_path *known, bool second, struct xm_path *ret)
+{
+	uint32_t a = 0, k = 0;
+
+	ret->count = 0;
+	while (a < ahead->count || k < known->count) {
+		long double xa = a < ahead->count ? ahead->knots[a].x : INFINITY, xk = INFINITY, x, y;
+
+		if (k < known->count)
+			xk = second ? known->knots[k].x : before_ahead(ahead, known->knots[k].x);
+		x = xa < xk ? xa : xk;
+		a += xa <= xk;
+		k += xk <= xa;
+		y = xm_path_at(ahead, x);
+		if (second)
+			xm_path_bend(ret, x + y, xm_path_at(known, x) - y);
+		else
+			xm_path_bend(ret, x, y + xm_path_at(known, x + y));
+	}
+	ret->before = second ? (known->before - ahead->before) / (1 + ahead->before) : ahead->before + known->before * (1 + ahead->before);
+	ret->after = second ? (known->after - ahead->after) / (1 + ahead->after) : ahead->after + known->after * (1 + ahead->after);
+	xm_path_tidy(ret);
+}
+
+static void tie_one(struct xm_clocks *c, const struct xm_pair *pair)
+{
+	uint32_t known = c->all[pair->first].is_tied ? pair->first : pair->second;
+	uint32_t other = known == pair->first ? pair->second : pair->first;
+	struct xm_path corrected = c->paths[known], straight, *path = &c->paths[other];
+
+	for (uint32_t i = 0; i < corrected.count; i++)
+		corrected.knots[i].y += c->offset[known];
+	xm_path_straight(&straight, (long double)(pair->line.from - c->start), pair->line.at, pair->line.slope);
+	chain(pair->path ? pair->path : &straight, &corrected, other == pair->second, path);
+	c->offset[other] = xm_path_at(path, 0);
+	for (uint32_t i = 0; i < path->count; i++)
+		path->knots[i].y -= c->offset[other];
+	c->error[other] = pair->line.error < 0 || c->error[known] < 0 ? -1 : c->error[known] + pair->line.error;
+	c->all[other].is_tied = true;
+	c->all[other].is_sampled = pair->samples;
+	c->all[other].root = c->all[known].root;
+}
+
 /* Ties clocks to the first; those that nothing ties to it, to the first among themselves. */
 static void tie(struct xm_clocks *c)
 {
 	for (uint32_t root = 0; root < c->count; root++) {
-		const struct pair *pair;
+		const struct xm_pair *pair;
 
 		if (c->all[root].is_tied)
 			continue;
 		c->all[root].is_tied = true;
 		c->all[root].root = root;
-		while ((pair = tightest(c))) {
-			uint32_t known = c->all[pair->first].is_tied ? pair->first : pair->second;
-			uint32_t other = known == pair->first ? pair->second : pair->first;
-			long double slope = pair->line.slope;
-			/* how far the second is ahead when the first shows c->start */
-			long double at = pair->line.at + slope * (long double)(c->start - pair->line.from);
-
-			if (known == pair->first) {
-				c->drift[other] = (1 + c->drift[known]) / (1 + slope) - 1;
-				c->offset[other] = c->offset[known] - at * (1 + c->drift[other]);
-			} else {
-				c->drift[other] = (1 + c->drift[known]) * (1 + slope) - 1;
-				c->offset[other] = c->offset[known] + at * (1 + c->drift[known]);
-			}
-			c->error[other] = pair->line.error < 0 || c->error[known] < 0 ? -1 : c->error[known] + pair->line.error;
-			c->all[other].is_tied = true;
-			c->all[other].is_sampled = pair->samples;
-			c->all[other].root = root;
-		}
+		xm_path_straight(&c->paths[root], 0, 0, 0);
+		while ((pair = tightest(c)))
+			tie_one(c, pair);
 	}
 }
 
 /*
- * With the drifts fixed, each direction of each pair says: offset of the receiver's clock >= the sender's + weight. Longest paths from the first clock
+ * With the paths fixed, each direction of each pair says: offset of the receiver's clock >= the sender's + weight. Longest paths from the first clock
  * give the lowest offsets that keep all of this, longest paths to it the highest; the middle of the two keeps it as well.
  */
-static long double weight(const struct xm_clocks *c, const struct pair *pair, bool forwards)
+static long double weight(const struct xm_clocks *c, const struct xm_pair *pair, bool forwards)
 {
-	const struct xm_hull *hull = forwards ? &pair->uppers : &pair->lowers;
 	long double most = -INFINITY;
 
-	for (uint32_t i = 0; i < hull->count; i++) {
-		long double x = (long double)(hull->points[i].x - c->start), y = (long double)hull->points[i].y, w;
+	for (uint32_t part = 0; part < pair->bounds.count; part++) {
+		const struct xm_hull *hull = &pair->bounds.parts[part][forwards];
 
-		/* x by the first clock, x + y by the second */
-		w = (1 + c->drift[pair->first]) * x - (1 + c->drift[pair->second]) * (x + y);
-		w = forwards ? w : -w;
-		most = w > most ? w : most;
+		for (uint32_t i = 0; i < hull->count; i++) {
+			long double x = (long double)(hull->points[i].x - c->start), y = (long double)hull->points[i].y, w;
+
+			/* x by the first clock, x + y by the second */
+			w = xm_path_at(&c->paths[pair->first], x) - xm_path_at(&c->paths[pair->second], x + y) - y;
+			w = (forwards ? w : -w) + ROUNDING;
+			most = w > most ? w : most;
+		}
 	}
 	return most;
 }
@@ -259,7 +239,7 @@ static bool relax(struct xm_clocks *c, const long double *weights, long double s
 	for (uint32_t round = 0; changed && round <= c->count; round++) {
 		changed = false;
 		for (uint32_t i = 0; i < 2 * pairs; i++) {
-			const struct pair *pair = &c->of_clocks.all[i / 2];
+			const struct xm_pair *pair = &c->of_clocks.all[i / 2];
 			uint32_t from = (i & 1) == to_first ? pair->first : pair->second;
 			uint32_t to = from == pair->first ? pair->second : pair->first;
 			long double far = best[from] + weights[i] - slack;
@@ -284,7 +264,7 @@ static void settle(struct xm_clocks *c, const long double *weights, long double 
 	for (uint32_t round = 0; changed && round <= c->count; round++) {
 		changed = false;
 		for (uint32_t i = 0; i < 2 * c->of_clocks.map.count; i++) {
-			const struct pair *pair = &c->of_clocks.all[i / 2];
+			const struct xm_pair *pair = &c->of_clocks.all[i / 2];
 			uint32_t from = i & 1 ? pair->second : pair->first, to = i & 1 ? pair->first : pair->second;
 			long double lacking = c->offset[from] + weights[i] - slack - c->offset[to];
 
@@ -333,7 +313,7 @@ static void balance(struct xm_clocks *c)
 	for (uint32_t i = 0; i < c->count; i++) {
 		long double chosen = c->offset[i];
 
-		c->all[i].violated = (uint64_t)ceill(slack);
+		c->all[i].violated = slack > ROUNDING ? (uint64_t)ceill(slack) : 0;
 		if (c->all[i].root == i)
 			continue;
 		if (c->low[i] > -INFINITY && c->high[i] > -INFINITY && c->all[i].is_sampled)
@@ -353,27 +333,55 @@ static void balance(struct xm_clocks *c)
 	free(weights);
 }
 
+/* The path of a clock, as it is used. 0 or -ENOMEM. */
+static int publish(struct xm_clock *clock, const struct xm_path *path, long double offset)
+{
+	clock->offset = (int64_t)floorl(offset + xm_path_at(path, 0) + 0.5L);
+	clock->drift = (double)path->before;
+	if (path->count == 1 && path->before == path->after)
+		return 0;
+	/* the first line is that in front of all knots, so that it goes through the start, too */
+	clock->offset = (int64_t)floorl(offset + path->knots[0].y - path->before * path->knots[0].x + 0.5L);
+	clock->pieces = calloc(path->count, sizeof(*clock->pieces));
+	if (!clock->pieces)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < path->count; i++) {
+		long double x = floorl(path->knots[i].x), slope = path->after;
+
+		if (i + 1 < path->count)
+			slope = (path->knots[i + 1].y - path->knots[i].y) / (path->knots[i + 1].x - path->knots[i].x);
+		clock->pieces[i] = (struct xm_piece){ clock->start + (int64_t)x, (int64_t)floorl(offset + xm_path_at(path, x) + 0.5L), (double)slope };
+	}
+	clock->piece_count = path->count;
+	return 0;
+}
+
+static int64_t first_time(const struct xm_merge *merge)
+{
+	int64_t first = INT64_MAX;
+
+	for (uint32_t i = 0; i < merge->count; i++)
+		if (merge->inputs[i].first <= merge->inputs[i].last && merge->inputs[i].first < first)
+			first = merge->inputs[i].first;
+	return first;
+}
+
 int xm_clocks_solve(struct xm_clocks *c, struct xm_merge *merge, bool sync)
 {
 	size_t count;
 
-	for (uint32_t i = 0; i < c->of_inputs.map.count && i < c->of_inputs.room; i++) {
-		xm_hull_tidy(&c->of_inputs.all[i].uppers, true);
-		xm_hull_tidy(&c->of_inputs.all[i].lowers, false);
-	}
+	for (uint32_t i = 0; i < c->of_inputs.map.count && i < c->of_inputs.room; i++)
+		xm_bounds_tidy(&c->of_inputs.all[i].bounds);
 	share(c, merge);
 	count = c->count;
-	c->offset = calloc(5 * count + 5, sizeof(*c->offset));
-	if (!c->all || !c->offset)
+	c->offset = calloc(4 * count + 4, sizeof(*c->offset));
+	c->paths = calloc(count + 1, sizeof(*c->paths));
+	if (!c->all || !c->offset || !c->paths)
 		return -ENOMEM;
-	c->drift = c->offset + count;
-	c->error = c->drift + count;
+	c->error = c->offset + count;
 	c->low = c->error + count;
 	c->high = c->low + count;
-	c->start = INT64_MAX;
-	for (uint32_t i = 0; i < merge->count; i++)
-		if (merge->inputs[i].first <= merge->inputs[i].last && merge->inputs[i].first < c->start)
-			c->start = merge->inputs[i].first;
+	c->start = first_time(merge);
 	for (uint32_t i = 0; i < count; i++) {
 		c->all[i].start = c->start;
 		c->all[i].error = XM_NO_TIME;
@@ -388,8 +396,8 @@ int xm_clocks_solve(struct xm_clocks *c, struct xm_merge *merge, bool sync)
 			c->all[i].error = i ? XM_NO_TIME : 0;
 			continue;
 		}
-		c->all[i].offset = (int64_t)floorl(c->offset[i] + 0.5L);
-		c->all[i].drift = (double)c->drift[i];
+		if (publish(&c->all[i], &c->paths[i], c->offset[i]) < 0)
+			return -ENOMEM;
 		if (c->error[i] >= 0)
 			c->all[i].error = (int64_t)ceill(c->error[i]) + 1;
 	}
@@ -401,24 +409,16 @@ const struct xm_clock *xm_clocks_of(const struct xm_clocks *clocks, const struct
 	return &clocks->all[input->clock];
 }
 
-static void free_pairs(struct pairs *pairs)
-{
-	for (uint32_t i = 0; i < pairs->room; i++) {
-		free(pairs->all[i].uppers.points);
-		free(pairs->all[i].lowers.points);
-		free(pairs->all[i].samples);
-	}
-	free(pairs->all);
-	xm_map_free(&pairs->map);
-}
-
 void xm_clocks_free(struct xm_clocks *clocks)
 {
 	if (!clocks)
 		return;
-	free_pairs(&clocks->of_inputs);
-	free_pairs(&clocks->of_clocks);
+	xm_pairs_free(&clocks->of_inputs);
+	xm_pairs_free(&clocks->of_clocks);
+	for (uint32_t i = 0; i < clocks->count; i++)
+		free(clocks->all[i].pieces);
 	free(clocks->all);
+	free(clocks->paths);
 	free(clocks->offset);
 	free(clocks);
 }

@@ -10,9 +10,17 @@
 
 #include "merge.h"
 
+/* A clock whose pace changes: from this time of it on, true time = t + offset + drift * (t - from). */
+struct xm_piece {
+	int64_t from, offset;
+	double drift;
+};
+
 struct xm_clock {
-	double drift;    /* true time = t + offset + drift * (t - start) */
+	double drift;    /* true time = t + offset + drift * (t - start), before the first piece */
 	int64_t offset, start;
+	struct xm_piece *pieces;
+	uint32_t piece_count;
 	int64_t error;   /* ns, XM_NO_TIME: unknown, nothing bounds it from both sides */
 	bool is_tied, is_sampled;
 	uint32_t root;   /* the clock that messages tie it to; itself: the one that was left as it is */
@@ -37,9 +45,15 @@ void xm_clocks_free(struct xm_clocks *clocks);
 /* Monotone. */
 static inline int64_t xm_true_time(const struct xm_clock *clock, int64_t time)
 {
-	int64_t result = time + clock->offset;
+	int64_t from = clock->start, result = time + clock->offset;
+	double drift = clock->drift;
 
-	return clock->drift == 0 ? result : result + (int64_t)__builtin_floor(clock->drift * (double)(time - clock->start) + 0.5);
+	for (uint32_t i = 0; i < clock->piece_count && clock->pieces[i].from <= time; i++) {
+		from = clock->pieces[i].from;
+		drift = clock->pieces[i].drift;
+		result = time + clock->pieces[i].offset;
+	}
+	return drift == 0 ? result : result + (int64_t)__builtin_floor(drift * (double)(time - from) + 0.5);
 }
 
 #endif

@@ -154,7 +154,7 @@ static void second_visit(void *user, struct xm_input *input, const struct xm_eve
 		place.time = start - work->merge->base;
 	}
 	if (event->tid.n)
-		place.tid = xm_tid(input, process, event->tid);
+		place.tid = xm_tid(input, process, event);
 	if (work->sink) {
 		work->sink->event(work->sink, input, event, &place, is_slice ? end - start : -1);
 		input->events++;
@@ -284,6 +284,28 @@ static void say_clocks(const struct work *work)
 		}
 }
 
+/* Which processes did not end by themselves, and in which calls they were. */
+static void say_killed(const struct xm_merge *merge)
+{
+	for (uint32_t i = 0; i < merge->count; i++) {
+		const struct xm_input *input = merge->order[i];
+		char who[64] = "", calls[512] = "", name[256];
+		struct xm_text threads = { input->in_calls, input->in_calls ? strlen(input->in_calls) : 0 }, thread;
+		const char *p = xm_first(threads);
+		int length = 0;
+
+		if (!input->usable || strcmp(input->end, "killed"))
+			continue;
+		while (threads.n && xm_element(&p, threads.p + threads.n, &thread) && length < (int)sizeof(calls) - 260) {
+			(void)xm_unescape(xm_find(thread, "in_call"), name, sizeof(name));
+			length += snprintf(calls + length, sizeof(calls) - (size_t)length, "%s%s", length ? ", " : ", in ", name);
+		}
+		if (input->rank >= 0)
+			(void)snprintf(who, sizeof(who), "rank %" PRId64 ", ", input->rank);
+		xm_say("[WARNING] %spid %" PRId64 " on %s was killed by signal %" PRId64 "%s", who, input->pid, input->host, input->status, calls);
+	}
+}
+
 static int run(struct work *work, const struct options *options)
 {
 	const struct xm_mpi_sink first = { work, first_message, first_collective, NULL };
@@ -316,6 +338,7 @@ static int run(struct work *work, const struct options *options)
 		goto no_memory;
 	choose_base(merge, work->clocks);
 	say_clocks(work);
+	say_killed(merge);
 	work->next_id = merge->next_id;
 
 	before = work->mpi;

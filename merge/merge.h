@@ -85,12 +85,12 @@ void xm_walk(struct xm_merge *merge, bool first, xm_visit visit, void *user);
 
 /* inputs.c: files and the files of directories become inputs. 0, or -1: a name was no good, which has been said. */
 int xm_add_path(struct xm_merge *merge, const char *path);
-/* Orders the inputs, gives out pids and places; after the first pass. */
+/* places.c: orders the inputs, gives out pids and ids; after the first pass. */
 void xm_arrange(struct xm_merge *merge);
 void xm_merge_free(struct xm_merge *merge);
 
 /* The tid of an event as a number: its own, or one from XM_OWN_TID on (input->tids has its text). XM_NO_TIME: it has none. */
-int64_t xm_tid(struct xm_input *input, const struct xm_process *process, struct xm_text tid);
+int64_t xm_tid(struct xm_input *input, const struct xm_process *process, const struct xm_event *event);
 
 /* One line on stderr. */
 void xm_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

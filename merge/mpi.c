@@ -3,51 +3,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define MAX_WAITING 400000u /* sends or receives without their other end: 72 bytes each */
+#include "mpi_call.h"
+#include "mpi_waits.h"
+
+#define MAX_WAITING 400000u /* sends or receives without their other end: 96 bytes each */
 #define MAX_OPEN 8192u	    /* collectives that wait for members; a power of two */
 #define MAX_MEMBERS (1u << 18)
 #define MAX_REQUESTS 65536u /* that wait for their completion; a power of two */
-
-static const struct xm_function functions[] = {
-	{ "Send", XM_SEND },
-	{ "Ssend", XM_SEND },
-	{ "Bsend", XM_SEND },
-	{ "Rsend", XM_SEND },
-	{ "Isend", XM_SEND },
-	{ "Issend", XM_SEND },
-	{ "Ibsend", XM_SEND },
-	{ "Irsend", XM_SEND },
-	{ "Recv", XM_RECEIVE },
-	{ "Mrecv", XM_RECEIVE },
-	{ "Irecv", XM_IRECEIVE },
-	{ "Imrecv", XM_IRECEIVE },
-	{ "Sendrecv", XM_SENDRECV },
-	{ "Sendrecv_replace", XM_SENDRECV },
-	{ "Wait", XM_COMPLETE },
-	{ "Waitall", XM_COMPLETE },
-	{ "Waitany", XM_COMPLETE },
-	{ "Waitsome", XM_COMPLETE },
-	{ "Test", XM_COMPLETE },
-	{ "Testall", XM_COMPLETE },
-	{ "Testany", XM_COMPLETE },
-	{ "Testsome", XM_COMPLETE },
-	{ "Barrier", XM_ALL },
-	{ "Allreduce", XM_ALL },
-	{ "Allgather", XM_ALL },
-	{ "Allgatherv", XM_ALL },
-	{ "Alltoall", XM_ALL },
-	{ "Alltoallv", XM_ALL },
-	{ "Alltoallw", XM_ALL },
-	{ "Reduce_scatter", XM_ALL },
-	{ "Reduce_scatter_block", XM_ALL },
-	{ "Bcast", XM_FROM_ROOT },
-	{ "Scatter", XM_FROM_ROOT },
-	{ "Scatterv", XM_FROM_ROOT },
-	{ "Reduce", XM_TO_ROOT },
-	{ "Gather", XM_TO_ROOT },
-	{ "Gatherv", XM_TO_ROOT },
-};
-static const struct xm_function others = { "(other)", XM_OTHER };
 
 struct channel_key {
 	uint64_t comm;
@@ -97,17 +59,8 @@ struct xm_mpi {
 	struct xm_map seq_map; /* comm and input → counter, where the slices have no seq */
 	uint64_t *seqs;
 	uint32_t seq_room;
+	struct xm_waits waits;
 	uint64_t dropped;
-};
-
-/* What the slice of a call says. */
-struct call {
-	const struct xm_function *function;
-	uint64_t comm, seq, request;
-	int64_t peer, tag, bytes, root, recv_peer, recv_tag, recv_bytes;
-	bool has_seq, has_request;
-	bool is_work; /* no call: what lies between the call that began a request and its completion */
-	struct xm_text requests;
 };
 
 const char *xm_comm_name(uint64_t comm, char *text)
@@ -151,108 +104,6 @@ static bool room_for(void *array, uint32_t *room, uint32_t count, size_t size)
 	memset((char *)grown + *room * size, 0, (wanted - *room) * size);
 	*pointer = grown;
 	*room = wanted;
-	return true;
-}
-
-/* ---- what a slice says ---- */
-
-static uint64_t comm_of(struct xm_text value)
-{
-	struct xm_text text = xm_inside(value);
-	uint64_t number = 0;
-
-	if (xm_is(text, "world"))
-		return XM_COMM_WORLD;
-	if (xm_is(text, "self"))
-		return XM_COMM_SELF;
-	for (size_t i = 0; i < text.n && i < 16; i++) {
-		char c = text.p[i];
-
-		number = number << 4 | (uint64_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
-	}
-	return number;
-}
-
-static void take_argument(struct call *call, struct xm_text key, struct xm_text value)
-{
-	static const struct {
-		const char *name;
-		size_t offset;
-	} numbers[] = {
-		{ "peer", offsetof(struct call, peer) },
-		{ "tag", offsetof(struct call, tag) },
-		{ "bytes", offsetof(struct call, bytes) },
-		{ "root", offsetof(struct call, root) },
-		{ "recv_peer", offsetof(struct call, recv_peer) },
-		{ "recv_tag", offsetof(struct call, recv_tag) },
-		{ "recv_bytes", offsetof(struct call, recv_bytes) },
-		/* unitrace's */
-		{ "dst", offsetof(struct call, peer) },
-		{ "dtag", offsetof(struct call, tag) },
-		{ "dsize", offsetof(struct call, bytes) },
-		{ "src", offsetof(struct call, recv_peer) },
-		{ "stag", offsetof(struct call, recv_tag) },
-		{ "ssize", offsetof(struct call, recv_bytes) },
-	};
-	int64_t number;
-
-	if (xm_is(key, "comm")) {
-		call->comm = comm_of(value);
-	} else if (xm_is(key, "seq")) {
-		call->has_seq = xm_integer(value, &number) && number >= 0;
-		call->seq = call->has_seq ? (uint64_t)number : 0;
-	} else if (xm_is(key, "request")) {
-		call->has_request = xm_integer(value, &number);
-		call->request = call->has_request ? (uint64_t)number : 0;
-	} else if (xm_is(key, "requests")) {
-		call->requests = value;
-	} else {
-		for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-			if (xm_is(key, numbers[i].name)) {
-				(void)xm_integer(value, (int64_t *)((char *)call + numbers[i].offset));
-				return;
-			}
-	}
-}
-
-/* Fills *call from the slice; false: no MPI call. */
-static bool parse(const struct xm_event *event, struct call *call)
-{
-	struct xm_text key, value, inside = xm_inside(event->name);
-	const char *name = inside.p, *p = event->args.p;
-	size_t length = inside.n;
-	bool unitrace = false;
-
-	if (length < 5 || memcmp(name, "MPI", 3))
-		return false;
-	if (length > 9 && !memcmp(name, "MPI::MPI_", 9)) {
-		unitrace = true;
-		name += 5;
-		length -= 5;
-	}
-	if (name[3] != '_')
-		return false;
-	memset(call, 0, sizeof(*call));
-	call->function = &others;
-	call->is_work = xm_is(event->cat, "\"mpi_request\"");
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
-		if (strlen(functions[i].name) == length - 4 && !memcmp(name + 4, functions[i].name, length - 4))
-			call->function = &functions[i];
-	call->peer = call->recv_peer = call->root = -1;
-	call->tag = call->recv_tag = -1;
-	call->bytes = call->recv_bytes = -1;
-	if (unitrace)
-		call->comm = XM_COMM_WORLD; /* which one it was is not said */
-	if (event->args.n && *p == '{') {
-		p++;
-		while (xm_member(&p, event->args.p + event->args.n, &key, &value))
-			take_argument(call, key, value);
-	}
-	if (unitrace && (call->function->role == XM_RECEIVE || call->function->role == XM_IRECEIVE)) {
-		call->peer = call->recv_peer;
-		call->tag = call->recv_tag;
-		call->bytes = call->recv_bytes;
-	}
 	return true;
 }
 
@@ -352,7 +203,7 @@ static void one_end(struct xm_mpi *mpi, const struct channel_key *key, bool is_s
 	mpi->free = index;
 }
 
-static void send(struct xm_mpi *mpi, const struct call *call, struct xm_end *end)
+static void send(struct xm_mpi *mpi, const struct xm_call *call, struct xm_end *end)
 {
 	struct channel_key key = { call->comm, end->rank, (int32_t)call->peer, (int32_t)call->tag, 0 };
 	struct channel *channel;
@@ -365,7 +216,7 @@ static void send(struct xm_mpi *mpi, const struct call *call, struct xm_end *end
 		one_end(mpi, &key, true, channel->sent++, call->function, end);
 }
 
-static void receive(struct xm_mpi *mpi, const struct call *call, int64_t peer, int64_t tag, int64_t bytes, struct xm_end *end)
+static void receive(struct xm_mpi *mpi, const struct xm_call *call, int64_t peer, int64_t tag, int64_t bytes, struct xm_end *end)
 {
 	struct channel_key key = { call->comm, (int32_t)peer, end->rank, (int32_t)tag, 0 };
 	struct channel *channel;
@@ -383,7 +234,7 @@ static struct request *place_of(struct xm_mpi *mpi, uint64_t number, uint32_t in
 	return &mpi->requests[(number + input * 0x9e3779b1u) & (MAX_REQUESTS - 1)];
 }
 
-static void post(struct xm_mpi *mpi, const struct call *call, const struct xm_end *end)
+static void post(struct xm_mpi *mpi, const struct xm_call *call, const struct xm_end *end)
 {
 	struct request *request = place_of(mpi, call->request, end->input->index);
 	struct channel *channel;
@@ -404,7 +255,7 @@ static void post(struct xm_mpi *mpi, const struct call *call, const struct xm_en
 	}
 }
 
-static void complete_one(struct xm_mpi *mpi, const struct call *call, uint64_t number, struct xm_end *end)
+static void complete_one(struct xm_mpi *mpi, const struct xm_call *call, uint64_t number, struct xm_end *end)
 {
 	struct request *request = place_of(mpi, number, end->input->index);
 	struct channel *channel;
@@ -434,7 +285,7 @@ static void complete_one(struct xm_mpi *mpi, const struct call *call, uint64_t n
 	one_end(mpi, &request->key, false, request->k, call->function, end);
 }
 
-static void complete(struct xm_mpi *mpi, const struct call *call, struct xm_end *end)
+static void complete(struct xm_mpi *mpi, const struct xm_call *call, struct xm_end *end)
 {
 	const char *p = xm_first(call->requests);
 	struct xm_text value;
@@ -446,6 +297,18 @@ static void complete(struct xm_mpi *mpi, const struct call *call, struct xm_end 
 		while (xm_element(&p, call->requests.p + call->requests.n, &value))
 			if (xm_integer(value, &number))
 				complete_one(mpi, call, (uint64_t)number, end);
+}
+
+/* The work of a request: of a receive, its data have arrived at its end; a persistent one is sent, or received, each time that it is started. */
+static void take_work(struct xm_mpi *mpi, const struct xm_call *call, struct xm_end *end)
+{
+	xm_waits_find(&mpi->waits, end);
+	if (call->function->role == XM_IRECEIVE && call->has_request)
+		complete_one(mpi, call, call->request, end);
+	else if (call->function->role == XM_RECEIVE_INIT)
+		receive(mpi, call, call->peer, call->tag, call->bytes, end);
+	else if (call->function->role == XM_SEND_INIT)
+		send(mpi, call, end);
 }
 
 /* ---- collectives ---- */
@@ -468,7 +331,7 @@ static void close_collective(struct xm_mpi *mpi, struct xm_collective *collectiv
 	memset(collective, 0, sizeof(*collective));
 }
 
-static uint64_t seq_of(struct xm_mpi *mpi, const struct call *call, const struct xm_end *end)
+static uint64_t seq_of(struct xm_mpi *mpi, const struct xm_call *call, const struct xm_end *end)
 {
 	uint64_t key[2] = { call->comm, end->input->index };
 	uint32_t index;
@@ -481,7 +344,7 @@ static uint64_t seq_of(struct xm_mpi *mpi, const struct call *call, const struct
 	return mpi->seqs[index]++;
 }
 
-static void join(struct xm_mpi *mpi, const struct call *call, struct xm_end *end)
+static void join(struct xm_mpi *mpi, const struct xm_call *call, struct xm_end *end)
 {
 	uint64_t seq = seq_of(mpi, call, end), member[2] = { call->comm, end->input->index };
 	uint32_t comm = comm_index(mpi, call->comm), known = mpi->member_map.count;
@@ -542,15 +405,14 @@ void xm_mpi_learn(struct xm_mpi *mpi, const struct xm_mpi *before)
 void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_event *event, const struct xm_process *process, int64_t start,
 		 int64_t stop)
 {
-	struct xm_end end = { input, process->out_pid, 0, start, stop, -1, (int32_t)input->rank };
-	struct call call;
+	struct xm_end end = { .input = input, .out_pid = process->out_pid, .start = start, .end = stop, .bytes = -1, .rank = (int32_t)input->rank };
+	struct xm_call call;
 
-	if (event->ph.p[1] != 'X' || input->rank < 0 || !parse(event, &call))
+	if (event->ph.p[1] != 'X' || input->rank < 0 || !xm_call_of(event, &call))
 		return;
-	end.tid = xm_tid(input, process, event->tid);
+	end.tid = xm_tid(input, process, event);
 	if (call.is_work) {
-		if (call.function->role == XM_IRECEIVE && call.has_request)
-			complete_one(mpi, &call, call.request, &end);
+		take_work(mpi, &call, &end);
 		return;
 	}
 	if (mpi->sink.call) {
@@ -559,6 +421,8 @@ void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_eve
 	}
 	switch (call.function->role) {
 	case XM_OTHER:
+	case XM_SEND_INIT:
+	case XM_RECEIVE_INIT:
 		break;
 	case XM_SEND:
 		send(mpi, &call, &end);
@@ -574,6 +438,7 @@ void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_eve
 		post(mpi, &call, &end);
 		break;
 	case XM_COMPLETE:
+		xm_waits_add(&mpi->waits, call.function, &end);
 		complete(mpi, &call, &end);
 		break;
 	case XM_ALL:
@@ -611,5 +476,6 @@ void xm_mpi_free(struct xm_mpi *mpi)
 	free(mpi->waiting);
 	free(mpi->comm_sizes);
 	free(mpi->seqs);
+	free(mpi->waits.of_input);
 	free(mpi);
 }

@@ -14,6 +14,8 @@ enum xm_role {
 	XM_SEND,     /* blocking or not: the data leave at the start of the call at the earliest */
 	XM_RECEIVE,  /* blocking: they have arrived at its end */
 	XM_IRECEIVE, /* they have arrived at the end of the call that completes its request */
+	XM_SEND_INIT, /* persistent requests: the call does nothing by itself, their work does */
+	XM_RECEIVE_INIT,
 	XM_SENDRECV,
 	XM_COMPLETE, /* MPI_Wait and its like */
 	XM_ALL,      /* collectives: nobody leaves before the last has arrived */
@@ -22,6 +24,8 @@ enum xm_role {
 	XM_PARTLY,   /* scans, and collectives that do not block: no order between all members can be told */
 };
 
+struct xm_function;
+
 /* One end of something; times are what the caller of xm_mpi_take() gave. */
 struct xm_end {
 	struct xm_input *input;
@@ -29,6 +33,9 @@ struct xm_end {
 	int64_t tid, start, end;
 	int64_t bytes; /* -1: not said */
 	int32_t rank;
+	/* of a request's work: the call that waited for it (MPI_Waitall and its like), and when that began; NULL: none is known */
+	const struct xm_function *waiter;
+	int64_t wait_start;
 };
 
 struct xm_function {

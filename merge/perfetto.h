@@ -1,84 +1,71 @@
 /*
- * Inside the Perfetto sink: the numbers of the fields that it writes. Their names and meaning are in Perfetto's public .proto files
- * (trace_packet, clock_snapshot, track_descriptor, process_descriptor, thread_descriptor, counter_descriptor, track_event,
- * debug_annotation, interned_data).
+ * What the two halves of the Perfetto sink share: perfetto.c takes events and gives them to the sort on disk, perfetto_write.c writes what
+ * comes out of it.
  */
 #ifndef XM_PERFETTO_H
 #define XM_PERFETTO_H
 
-enum {
-	TRACE_PACKET = 1,
+#include "pour.h"
+#include "proto.h"
+#include "sink.h"
+#include "sort.h"
 
-	PACKET_CLOCK_SNAPSHOT = 6,
-	PACKET_TIMESTAMP = 8,
-	PACKET_SEQUENCE_ID = 10,
-	PACKET_TRACK_EVENT = 11,
-	PACKET_INTERNED_DATA = 12,
-	PACKET_SEQUENCE_FLAGS = 13,
-	PACKET_TIMESTAMP_CLOCK_ID = 58,
-	PACKET_DEFAULTS = 59,
-	PACKET_TRACK_DESCRIPTOR = 60,
-	SEQUENCE_CLEARED = 1,
-	SEQUENCE_NEEDS_STATE = 2,
+#define XM_LONGEST_TEXT 65536
+#define XM_MAX_KEYS 255
 
-	DEFAULTS_TRACK_EVENT = 11,
-	DEFAULTS_CLOCK_ID = 58,
+enum { XM_NAMES, XM_CATEGORIES, XM_KEYS, XM_TEXT_KINDS };
+enum xm_kind { XM_SLICE, XM_INSTANT, XM_COUNTER, XM_FLOW };
 
-	SNAPSHOT_CLOCK = 1,
-	CLOCK_ID = 1,
-	CLOCK_TIMESTAMP = 2,
-	CLOCK_IS_INCREMENTAL = 3,
-	CLOCK_REALTIME_ID = 1,
-	CLOCK_BOOTTIME_ID = 6,
-	CLOCK_OWN_ID = 64,
-
-	TRACK_UUID = 1,
-	TRACK_NAME = 2,
-	TRACK_PROCESS = 3,
-	TRACK_THREAD = 4,
-	TRACK_PARENT = 5,
-	TRACK_COUNTER = 8,
-	PROCESS_PID = 1,
-	PROCESS_SORT_INDEX = 3,
-	PROCESS_NAME = 6,
-	PROCESS_LABELS = 8,
-	THREAD_PID = 1,
-	THREAD_TID = 2,
-	THREAD_SORT_INDEX = 3,
-	THREAD_NAME = 5,
-
-	EVENT_CATEGORY_IIDS = 3,
-	EVENT_ANNOTATIONS = 4,
-	EVENT_LEGACY = 6,
-	EVENT_TYPE = 9,
-	EVENT_NAME_IID = 10,
-	EVENT_TRACK_UUID = 11,
-	EVENT_CATEGORIES = 22,
-	EVENT_NAME = 23,
-	EVENT_DOUBLE_VALUE = 44,
-	TYPE_BEGIN = 1,
-	TYPE_END = 2,
-	TYPE_INSTANT = 3,
-	TYPE_COUNTER = 4,
-
-	LEGACY_PHASE = 2,
-	LEGACY_ID = 6,
-	LEGACY_ENCLOSING = 12,
-
-	ANNOTATION_NAME_IID = 1,
-	ANNOTATION_BOOL = 2,
-	ANNOTATION_INT = 4,
-	ANNOTATION_DOUBLE = 5,
-	ANNOTATION_STRING = 6,
-	ANNOTATION_NAME = 10,
-	ANNOTATION_DICT = 11,
-	ANNOTATION_ARRAY = 12,
-
-	INTERNED_CATEGORIES = 1,
-	INTERNED_NAMES = 2,
-	INTERNED_ANNOTATIONS = 3,
-	INTERNED_IID = 1,
-	INTERNED_TEXT = 2,
+struct xm_track {
+	uint32_t pid;
+	int64_t tid; /* -1: the process's own */
+	char *name;
+	int64_t sort_index; /* -1: none */
+	bool is_counter;
+	/* of phases B and E: texts of what is open */
+	struct open {
+		int64_t start;
+		uint32_t length;
+		char *data;
+	} *open;
+	uint32_t open_count, open_room;
 };
+
+/* In front of each record's annotations. */
+struct xm_shape {
+	uint32_t name, category; /* XM_NONE: in the annotations' bytes, as a field of its own */
+	uint64_t flow;
+	double value;
+	uint32_t keys[XM_MAX_KEYS];
+	uint8_t key_count;
+	char phase;
+	bool enclosing;
+};
+#define XM_SHAPE_SIZE(count) (offsetof(struct xm_shape, keys) + 4 * (size_t)(count))
+
+struct xm_perfetto {
+	struct xm_sink sink;
+	struct xm_pour pour;
+	struct xm_sort *sort;
+	struct xm_map texts[XM_TEXT_KINDS], track_map;
+	uint32_t *stamps[XM_TEXT_KINDS]; /* the track in which a text was told last, + 1 */
+	struct xm_track *tracks;
+	uint32_t track_room;
+	struct xm_proto fields, packet;
+	struct xm_shape shape;
+	char text[XM_LONGEST_TEXT];
+	uint64_t skipped;
+	int64_t last;
+	int error;
+};
+
+static inline void xm_perfetto_fail(struct xm_perfetto *p, int error)
+{
+	if (!p->error && error < 0)
+		p->error = error;
+}
+
+/* Everything, once xm_sort_start() has been called. */
+void xm_perfetto_write(struct xm_perfetto *p, const struct xm_merge *merge);
 
 #endif

@@ -6,6 +6,7 @@
 #define SLOWEST 3
 #define MAX_ROWS 65536u
 #define MAX_RANKS (1u << 20)
+#define WAITS 8192u
 
 struct row {
 	uint64_t comm, count, bytes, time, wait, collectives, late_senders, late_receivers;
@@ -19,7 +20,14 @@ struct blame {
 	uint64_t count, time, wait, caused;
 };
 
+/* A call that waited for several messages waits until the last of them was sent, and no longer. */
+struct wait {
+	const struct xm_input *input;
+	int64_t end, until;
+};
+
 struct xm_report {
+	struct wait waits[WAITS]; /* by their ends; who comes to a place that is taken has it */
 	struct xm_map row_map, blame_map;
 	struct row *rows;
 	struct blame *blames;
@@ -108,19 +116,41 @@ static void waited(struct xm_report *report, struct row *row, uint32_t index, in
 		blame->caused += (uint64_t)ns;
 }
 
+/* A message that was sent when the call that waits for it was there already. */
+static void late_for_wait(struct xm_report *report, const struct xm_end *from, const struct xm_end *to)
+{
+	uint64_t hash = ((uint64_t)to->end + to->input->index) * 0x9e3779b97f4a7c15ull;
+	struct wait *wait = &report->waits[hash >> 51];
+	int64_t until = from->start < to->end ? from->start : to->end;
+	uint32_t index;
+	struct row *row = row_of(report, 0, to->waiter, &index);
+
+	if (!row)
+		return;
+	if (wait->input != to->input || wait->end != to->end)
+		*wait = (struct wait){ to->input, to->end, to->wait_start };
+	row->late_senders++;
+	if (until > wait->until) {
+		waited(report, row, index, to->rank, from->rank, until - wait->until);
+		wait->until = until;
+	}
+}
+
 void xm_report_message(struct xm_report *report, uint64_t comm, const struct xm_function *send, const struct xm_function *receive,
 		       const struct xm_end *from, const struct xm_end *to)
 {
 	uint32_t index;
 	struct row *row;
 
-	/* who posted a receive in time does something else meanwhile */
-	if (receive->role != XM_IRECEIVE && from->start > to->start && (row = row_of(report, comm, receive, &index))) {
+	/* who posted a receive in time does something else meanwhile, until it waits for it */
+	if (to->waiter && from->start > to->wait_start)
+		late_for_wait(report, from, to);
+	if (receive->role != XM_IRECEIVE && receive->role != XM_RECEIVE_INIT && from->start > to->start && (row = row_of(report, comm, receive, &index))) {
 		row->late_senders++;
 		waited(report, row, index, to->rank, from->rank, (from->start < to->end ? from->start : to->end) - to->start);
 	}
 	/* a send that lasts until its receiver has come waited for it */
-	if (to->start > from->start && from->end >= to->start && receive->role == XM_RECEIVE && (row = row_of(report, comm, send, &index))) {
+	if (to->start > from->start && from->end >= to->start && send->role == XM_SEND && receive->role == XM_RECEIVE && (row = row_of(report, comm, send, &index))) {
 		row->late_receivers++;
 		waited(report, row, index, from->rank, to->rank, to->start - from->start);
 	}

@@ -32,6 +32,14 @@ struct xm_event {
 	struct xm_text ph, ts, id, bp, pid, tid, dur, cat, name, args, scope;
 	struct xm_text others[XM_OTHERS]; /* "key":value */
 	uint32_t other_count;
+	/*
+	 * A slice in the layout that xstrace writes, which is most of what there is to read: its numbers are known (times in ns), and all
+	 * that follows them stands together.
+	 */
+	bool is_own;
+	uint32_t own_pid, own_tid;
+	int64_t own_ts, own_dur;
+	struct xm_text own_rest; /* from the comma behind dur to the closing brace */
 };
 
 /* The object at p (which is '{'), up to *ret_end. XM_BAD: *ret_why says what is wrong. */

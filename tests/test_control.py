@@ -143,17 +143,23 @@ def test_many_pauses(xstrace):
 @pytest.mark.parametrize(
     "which, shown",
     [
-        ("step:2-3", "a2 a3 step step"),
+        ("step:2-3", "a2 a3 between step step"),
         ("step:1", "a1 step"),
         ("app::step:4", "a4 step"),
-        ("step:1-9", "a1 a2 a3 a4 step step step step"),
+        ("step:1-9", "a1 a2 a3 a4 between between between between step step step step"),
         ("step:5", ""),
         ("other:1", ""),
     ],
 )
 def test_iterations(xstrace, which, shown):
-    text = "=a0 " + " ".join(f"+step =a{i} -" for i in range(1, 5))
+    """From the begin of the first to the end of the last."""
+    text = "=a0 " + " ".join(f"+step =a{i} - =between" for i in range(1, 5))
     assert steps(xstrace, f"{ITT} --iterations {which}", text) == shown
+
+
+def test_iterations_of_a_frame(xstrace):
+    text = "=a0 " + " ".join(f"frame:f =a{i} end:f =between" for i in range(1, 5))
+    assert steps(xstrace, f"{ITT} --iterations f:2-3", text) == "a2 a3 between"
 
 
 def test_iterations_inside_a_paused_part_count(xstrace):

@@ -233,6 +233,38 @@ def test_values_of_the_user_are_kept(xstrace, own_layer):
     assert sorted(ours["OPENCL_LAYERS"].split(":")) == sorted(ours["LD_PRELOAD"].split(":"))
 
 
+ASAN = """
+#include <CL/cl.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+	cl_uint n = 0;
+	clGetPlatformIDs(0, NULL, &n);
+	puts(n ? "platforms" : "none");
+	fflush(stdout);
+	volatile char *memory = calloc(1, 4);
+	return memory[argc > 1 ? 4 : 0];
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["itself", "by a shell"])
+def test_a_program_with_a_sanitizer(xstrace, tmp_path, how):
+    """gcc's AddressSanitizer ends a program whose first library is not its runtime: not because of ours. It still finds what it should."""
+    source = "#define CL_TARGET_OPENCL_VERSION 300\n" + ASAN
+    program = compile_c(tmp_path / "asan", source, "-fsanitize=address", "-lOpenCL")
+    for words in [], ["overflow"]:
+        command = [program, *words] if how == "itself" else ["/bin/sh", "-c", " ".join(["exec", str(program), *words])]
+        env = {"ASAN_OPTIONS": "detect_leaks=0:exitcode=57"}
+        bare = xstrace.bare(*[command[0], command[1:]], env=env)
+        assert bare.status == (57 if words else 0)
+        run = xstrace("--chrome-call-logging", command[0], command[1:], env=env)
+        assert (run.status, run.out) == (bare.status, bare.out)
+        assert ("heap-buffer-overflow" in run.err) == bool(words)
+        assert [call.name for call in run.trace.calls] == ["clGetPlatformIDs"]
+
+
 def test_another_itt_collector_gets_a_warning(xstrace):
     run = xstrace(ITT, "itt_tasks", [5], env={"INTEL_LIBITTNOTIFY64": "/opt/vtune/other.so"})
     assert run.status == 0 and run.trace.count("tasks") == 5

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, check_trace
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +65,26 @@ def test_without_the_library(xstrace, installed):
 
 
 def test_installed_scripts(xstrace, installed):
-    for name in ("xstrace-check", "xstrace-summary"):
-        if not (installed / "bin" / name).exists():
-            pytest.skip("the scripts are not installed yet")
-        run = xstrace("--chrome-itt-logging", "itt_tasks", [7])
+    run = xstrace("--chrome-itt-logging", "itt_tasks", [7])
+    commands = ["xstrace-check", "xstrace-summary", "xstrace-merge --report -", "mergetrace.py --check"]
+    for command in commands:
+        name, *options = command.split()
         done = subprocess.run(
-            [installed / "bin" / name, run.trace_files[0]], capture_output=True, text=True
+            [installed / "bin" / name, *options, run.trace_files[0]],
+            env={"PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_installed_mergetrace_merges_with_the_installed_merger(xstrace, installed):
+    """As users of unitrace call it."""
+    run = xstrace("--chrome-itt-logging", "itt_tasks", [7])
+    command = [installed / "bin/mergetrace.py", run.trace_files[0], "-o", "all.json"]
+    done = subprocess.run(command, cwd=run.cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert check_trace(run.cwd / "all.json", strict=True) == []
 
 
 def symbols(path, *options):

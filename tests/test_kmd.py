@@ -161,7 +161,7 @@ def test_ignores_being_asked(kmd):
 
 
 def test_leaves_a_child_that_holds_its_output(kmd):
-    kmd.fake("signal.signal(signal.SIGINT, signal.SIG_DFL)\nif os.fork() == 0:\n    signal.signal(signal.SIGINT, signal.SIG_IGN)\n    time.sleep(20)\n" + WAIT)
+    kmd.fake("signal.signal(signal.SIGINT, signal.SIG_DFL)\nif os.fork() == 0:\n    signal.signal(signal.SIGINT, signal.SIG_IGN)\n    time.sleep(20)\n    os._exit(0)\n" + WAIT)
     run = kmd.run("true")
     assert run.status == 0 and run.seconds < 5
 

@@ -8,14 +8,13 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
 import ranks
-import test_mpi
-from conftest import APPS, BUILD, ROOT, Trace, check_trace, mounted, open_trace, root_only
-from test_mpi import mpi_app  # noqa: F401
-from ranks import BASE, START, Clock, Job
+from conftest import APPS, BUILD, ROOT, XSTRACE, Trace, check_trace, mounted, open_trace, root_only
+from ranks import BASE, MPI, MPICH, MPIEXEC, START, Clock, Job, Ranks, Slewed, mpi_app  # noqa: F401
 
 MERGE = BUILD / "merge/xstrace-merge"
 
@@ -173,6 +172,40 @@ def test_colliding_numbers_are_told_apart(tmp_path):
     for start, end in arrows(trace):
         assert start["pid"] == end["pid"]
     assert len(arrows(trace)) == 2
+
+
+OWN = [
+    '{"ph":"X","tid":%s,"pid":%s,"ts":%s,"dur":%s,"cat":"cpu_op","name":"%s"%s}' % values
+    for values in [
+        (1, 1, "0.000", "0.001", "first", ""),
+        (4294967295, 1, "1.500", "12345678.901", "largest tid", ""),
+        (4294967296, 1, "2.500", "1.000", "no tid", ""),
+        (7, 2, "86399999999.999", "99999999.999", "\\u00e9\\n\u00e9" * 20, ',"args":{"a":[1,{"b":"}"}]}'),
+        (7, 2, "99999999.999", "100000000.000", "", ',"args":{"long":"' + "x" * 9000 + '"}'),
+        (7, 2, "123456789012345.001", "1.000", "fifteen digits", ""),
+        (7, 2, "1234567890123456.001", "1.000", "sixteen", ""),
+        (7, 2, "3", "4", "no decimals", ""),
+        (7, 2, "5.1", "6.1234", "others", ""),
+    ]
+]
+
+
+def test_slices_in_another_order_of_members_are_the_same(tmp_path):
+    """xstrace's own layout is read and written by a path of its own."""
+    own = [json.loads(line, parse_float=str) for line in OWN]
+    other = []
+    for line in OWN:
+        head, name = line[:-1].split(',"cat":"cpu_op",')
+        other.append("{" + name + ',"cat":"cpu_op",' + head[1:] + "}")
+    assert [json.loads(line, parse_float=str) for line in other] == own
+    for name, lines in (("own", OWN), ("other", other)):
+        (tmp_path / f"{name}.json").write_text('{"traceEvents":[\n' + ",\n".join(lines) + "\n]}\n")
+        merge("-o", f"{name}.all.json", f"{name}.json", cwd=tmp_path)
+    first, second = (json.loads((tmp_path / f"{n}.all.json").read_text()) for n in ("own", "other"))
+    assert len(first["traceEvents"]) > len(OWN)
+    assert first["traceEvents"] == second["traceEvents"]
+    found = [e["name"] for e in first["traceEvents"] if e["ph"] == "X"]
+    assert found == [e["name"] for e in own]
 
 
 def test_directories_and_compressed_inputs(tmp_path):
@@ -365,6 +398,44 @@ def test_clocks_are_brought_together(tmp_path, seed):
     assert drifts["a"] == 0 and abs(drifts["b"] + 100) < 20 and abs(drifts["c"] - 40) < 20
 
 
+SLEWS = {
+    "once": [(0, 100), (900_000_000, -200)],
+    "late": [(0, 0), (1_700_000_000, 400)],
+    "twice": [(0, 50), (600_000_000, -300), (1_300_000_000, 20)],
+}
+
+
+@pytest.mark.parametrize("bends", SLEWS)
+@pytest.mark.parametrize("seed", range(2))
+def test_clocks_whose_pace_changes(tmp_path, bends, seed):
+    """NTP slews a clock: no one line keeps all bounds, some that follow each other do."""
+    clocks = {"b": Slewed(11 * 10**9, SLEWS[bends]), "c": Clock(-3_000_000, -40)}
+    job = talk(Job(["a", "b", "c", "b"], clocks, seed))
+    trace = merged(job.write(tmp_path), tmp_path)
+    told = {c["host"]: c for c in trace.metadata["clocks"]}
+    assert "pieces" in told["b"] and "pieces" not in told["a"]
+    uneven = max(c.get("uneven_ns", 0) for c in told.values())
+    assert uneven < 3_000 and ("did not run evenly" in trace.said) == (uneven > 0)
+    assert worst_error(job, trace) < 30_000
+    assert trace.other["messages"]["matched"] == 60 * 4
+    assert len(arrows(trace, "message")) >= 60 * 4 * (0.9 if uneven else 1)
+    for start, end in arrows(trace, "message"):
+        assert start["ts"] <= end["ts"]
+    for rank in range(job.size):  # a clock never goes backwards
+        starts = [s.start for s in trace.host if s.track[0] == job.pid(rank)]
+        assert starts == sorted(starts)
+
+
+def test_a_clock_that_is_set_while_all_run(tmp_path):
+    """A step of 1 ms is no slew; it is said, and time still does not go backwards."""
+    clocks = {"b": Slewed(0, [(0, 0), (900_000_000, 1000_000), (901_000_000, 0)])}
+    job = talk(Job(["a", "b"], clocks))
+    trace = merged(job.write(tmp_path), tmp_path)
+    assert worst_error(job, trace) < 1_000_000
+    starts = [s.start for s in trace.host if s.track[0] == job.pid(1)]
+    assert starts == sorted(starts)
+
+
 def test_without_synchronisation_clocks_stay(tmp_path):
     job = talk(Job(["a", "b"], {"b": Clock(5 * 10**9, 0)}), 5)
     trace = merged(job.write(tmp_path), tmp_path, "--no-clock-sync")
@@ -538,6 +609,66 @@ def test_report(tmp_path):
     assert abs(by_rank[0]["wait_ns"] - 10_000_000) < 500_000
     assert rows["MPI_Recv"]["late_senders"] == 1 and rows["MPI_Recv"]["bytes"] == 64
     assert 300_000 < rows["MPI_Recv"]["wait_ns"] < 600_000
+
+
+def test_senders_that_are_late_for_a_waitall(tmp_path):
+    """Its slice does not say which requests it waited for: their work ends with it, and stands behind it."""
+    job = Job(["a"] * 3)
+    envelope = {"comm": "world", "tag": 1, "count": 8, "bytes": 8}
+    begin = job.now[2] + 1000
+    job.now[0] = begin - 500  # in time
+    job._call(0, job.now[0] + 100, "Send", **envelope, peer=2)
+    for source, late in ((1, 40_000), (0, 70_000)):
+        job.now[source] = begin + 1000 + late
+        job._call(source, job.now[source] + 100, "Send", **envelope, peer=2)
+    end = begin + 1000 + 72_000
+    sources = [0, 1, 0]
+    posts = [
+        (begin + 10 * n, begin + 10 * n + 5, "MPI_Irecv", {**envelope, "peer": p, "request": n + 1})
+        for n, p in enumerate(sources)
+    ]
+    works = [(begin + 10 * n, end, "MPI_Irecv", {**posts[n][3]}) for n in range(3)]
+    job.calls[2] = [*posts, (begin + 1000, end, "MPI_Waitall", {"count": 3}), *works]
+    paths = job.write(tmp_path)
+    text = paths[2].read_text()
+    for line in text.splitlines():  # work is on tracks of its own
+        if '"MPI_Irecv"' in line and '"dur":0.005' not in line:
+            request = json.loads(line.rstrip(","))["args"]["request"]
+            other = line.replace('"cpu_op"', '"mpi_request"').replace('"tid":1002', f'"tid":{2**30 + request}')
+            text = text.replace(line, other)
+    paths[2].write_text(text)
+    merge("--report", "r.json", *paths, cwd=tmp_path)
+    rows = {row["call"]: row for row in json.loads((tmp_path / "r.json").read_text())["mpi"]}
+    row = rows["MPI_Waitall"]
+    assert row["late_senders"] == 2 and abs(row["wait_ns"] - 70_000) < 100
+    caused = {one["rank"]: one["waited_for_ns"] for one in row["ranks"]}
+    assert caused[2] == 0 and caused[0] + caused.get(1, 0) == row["wait_ns"]
+    trace = merged(paths, tmp_path)
+    assert trace.other["messages"] == {"matched": 3, "unmatched": 0, "no_room": 0}
+
+
+def test_persistent_requests(tmp_path):
+    """They are sent and received each time they are started; what they have the same channel with is not mistaken."""
+    job = Job(["a", "a"])
+    envelope = {"comm": "world", "tag": 1, "count": 8, "bytes": 8}
+    for n in range(4):
+        job._call(0, job.now[0] + 100, "Send", **envelope, peer=1)
+    begin = job.now[1] + 1000
+    job.calls[1].append((begin, begin + 10, "MPI_Recv_init", {**envelope, "peer": 0, "request": 9}))
+    for n in range(3):
+        job.calls[1].append((begin + 100 + 2000 * n, begin + 1100 + 2000 * n, "MPI_Recv_init", {**envelope, "peer": 0, "request": 9}))
+    job.now[1] = begin + 10_000
+    job._call(1, begin + 10_500, "Recv", **envelope, peer=0)
+    paths = job.write(tmp_path)
+    text = paths[1].read_text().splitlines(True)
+    for n, line in enumerate(text):
+        if '"dur":1.000' in line:
+            text[n] = line.replace('"cpu_op"', '"mpi_request"').replace('"tid":1001', f'"tid":{2**30}')
+    paths[1].write_text("".join(text))
+    trace = merged(paths, tmp_path)
+    assert trace.other["messages"] == {"matched": 4, "unmatched": 0, "no_room": 0}
+    ends = [f["tid"] for _, f in sorted(arrows(trace, "message"), key=lambda arrow: arrow[0]["ts"])]
+    assert ends == [2**30] * 3 + [1001]
 
 
 # ---- names, bad use, bad input ----
@@ -727,7 +858,7 @@ def test_mergetrace_is_the_same(tmp_path):
         capture_output=True,
         text=True,
     )
-    assert result.returncode == 1 and "xstrace-merge was not found" in result.stderr
+    assert result.returncode == 125 and "xstrace-merge was not found" in result.stderr
 
 
 # ---- Perfetto's format, real ranks ----
@@ -807,9 +938,49 @@ def test_perfetto_holds_the_same(tmp_path):
     assert (tmp_path / "all.pftrace").stat().st_size < (tmp_path / "all.json").stat().st_size / 2
 
 
-@pytest.mark.skipif(not (test_mpi.MPICC and test_mpi.MPIEXEC), reason="no MPICH")
+needs_mpi = pytest.mark.skipif(not MPICH, reason="no MPICH")
+
+
+@needs_mpi
+def test_real_ranks_that_exchange_and_wait(xstrace, mpi_app):
+    """Each message of a ring is found, and who of the neighbours sends too late for MPI_Waitall."""
+    job = Ranks(xstrace, MPI, mpi_app("mpi_ring"), [4], ranks=4)
+    assert job.run.status == 0
+    paths = [t.path for t in job.traces.values()]
+    trace = merged(paths, xstrace.cwd)
+    assert trace.other["messages"] == {"matched": 16, "unmatched": 0, "no_room": 0}
+    assert len(arrows(trace, "message")) == 16 and "WARNING" not in trace.said
+    merge("--report", "r.json", *paths, cwd=xstrace.cwd)
+    rows = {row["call"]: row for row in json.loads((xstrace.cwd / "r.json").read_text())["mpi"]}
+    row = rows["MPI_Waitall"]
+    assert row["calls"] == 16 and row["late_senders"] > 0 and 0 < row["wait_ns"] <= row["time_ns"]
+
+
+@needs_mpi
+def test_a_rank_that_was_killed(xstrace, mpi_app):
+    """The merge says which, how, and in which call it was."""
+    files, deadline = [], time.monotonic() + 60
+    command = ["-n", "2", XSTRACE, MPI, mpi_app("mpi_killed")]
+    run = xstrace.bare(MPIEXEC, [str(word) for word in command])
+    while len(files) < 2 or any(not path.read_text().endswith("]}}\n") for path in files):
+        assert time.monotonic() < deadline
+        files = sorted(xstrace.cwd.glob("*.json"))
+        time.sleep(0.05)
+    xstrace.adopt(run, files)
+    pids = {t.metadata["rank"]: t.pid for t in run.traces}
+    trace = merged(files, xstrace.cwd)
+    host = trace.other["inputs"][1]["host"]
+    line = f"[WARNING] rank 1, pid {pids[1]} on {host} was killed by signal 9, in MPI_Recv"
+    assert line in trace.said.splitlines()
+    told = {one["rank"]: one for one in trace.other["inputs"]}
+    assert (told[1]["end"], told[1]["status"]) == ("killed", 9)
+    assert [thread["in_call"] for thread in told[1]["in_call"]] == ["MPI_Recv"]
+    assert trace.other["messages"]["matched"] == 100
+
+
+@needs_mpi
 def test_real_ranks(xstrace, mpi_app):
-    job = test_mpi.Ranks(xstrace, test_mpi.MPI, mpi_app("mpi_first"))
+    job = Ranks(xstrace, MPI, mpi_app("mpi_first"))
     trace = merged([t.path for t in job.traces.values()], xstrace.cwd)
     pids = {rank: t.pid for rank, t in job.traces.items()}
     assert [(s["pid"], f["pid"]) for s, f in arrows(trace, "message")] == [(pids[0], pids[1])]

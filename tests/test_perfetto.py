@@ -7,7 +7,7 @@ import perfetto_ui
 import pytest
 
 from conftest import Trace
-from ranks import Clock, Job
+from ranks import Job, Slewed
 from test_merge import arrows, merge, talk
 
 pytestmark = pytest.mark.skipif(
@@ -35,11 +35,7 @@ def available(time_limit):
         ("--chrome-itt-logging", "itt_end", ["fork_exit"]),
         ("--chrome-itt-logging", "itt_names", []),
         ("--chrome-itt-logging", "itt_threads", []),
-        (
-            "--chrome-itt-logging --on-full drop --ring-size 64K",
-            "itt_stress",
-            ["progress", 3, 0, 1],
-        ),
+        ("--chrome-itt-logging --on-full drop --ring-size 64K", "itt_tasks", [100000, 3]),
     ],
 )
 def test_imports_everything(xstrace, tmp_path, options, app, args):
@@ -64,7 +60,8 @@ def test_times_and_names_are_the_same(xstrace):
 @pytest.mark.parametrize("name", ["all.json", "all.pftrace"])
 def test_merged_ranks(tmp_path, name):
     """Perfetto sees the same slices and arrows in both formats, and nothing wrong."""
-    job = talk(Job(["a", "a", "b"], {"b": Clock(10**9, 50)}), 10)
+    clocks = {"b": Slewed(10**9, [(0, 50), (200_000_000, -300)])}
+    job = talk(Job(["a", "a", "b", "b"], clocks), 20)
     paths = job.write(tmp_path)
     merge("-o", "wanted.json", *paths, cwd=tmp_path)
     merge("-o", name, *paths, cwd=tmp_path)

@@ -5,6 +5,7 @@
  * is the last thing to reach the file (a full disk), no arrow starts from nothing.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "chrome.h"
 
@@ -17,7 +18,7 @@ struct xs_arrow {
 	uint32_t id, from_tid;
 };
 
-static char *put_flow(char *o, const char *kind, uint64_t id, uint64_t pid, uint64_t tid, uint64_t ts)
+static inline char *put_flow(char *o, const char *kind, uint64_t id, uint64_t pid, uint64_t tid, uint64_t ts)
 {
 	o = put(put(put(o, "{\"ph\":\""), kind), "\",\"tid\":");
 	o = put_count(xs_json_uint(o, tid), ",\"pid\":", pid);
@@ -47,20 +48,53 @@ static struct xs_track *track_of(struct xs_process *process, uint32_t tid)
 	return NULL;
 }
 
+/* Room behind the last of those that wait. */
+static bool make_room(struct xs_track *track)
+{
+	uint32_t waiting = track->arrow_end - track->arrow_first;
+	struct xs_arrow *grown;
+
+	if (track->arrow_end < track->arrow_room)
+		return true;
+	if (waiting <= track->arrow_room / 2) {
+		if (waiting)
+			memmove(track->arrows, track->arrows + track->arrow_first, waiting * sizeof(*grown));
+		track->arrow_first = 0;
+		track->arrow_end = waiting;
+		if (track->arrow_room)
+			return true;
+	}
+	grown = realloc(track->arrows, (track->arrow_room ? 2 * track->arrow_room : 16) * sizeof(*grown));
+	if (!grown)
+		return false;
+	track->arrows = grown;
+	track->arrow_room = track->arrow_room ? 2 * track->arrow_room : 16;
+	return true;
+}
+
+/* Those that wait lie in the order in which their calls end; what the device completes comes nearly so. */
 static bool wait_for_call(struct xs_track *track, const struct xs_arrow *arrow)
 {
-	if (track->last_ns >= arrow->after || track->arrow_count == MAX_WAITING)
-		return false;
-	if (track->arrow_count == track->arrow_room) {
-		uint32_t room = track->arrow_room ? 2 * track->arrow_room : 16;
-		struct xs_arrow *grown = realloc(track->arrows, room * sizeof(*grown));
+	uint32_t low, high;
 
-		if (!grown)
-			return false;
-		track->arrows = grown;
-		track->arrow_room = room;
+	if (track->last_ns >= arrow->after || track->arrow_end - track->arrow_first == MAX_WAITING || !make_room(track))
+		return false;
+	low = high = track->arrow_end;
+	for (uint32_t step = 1; low > track->arrow_first && track->arrows[low - 1].after > arrow->after; step *= 2) {
+		high = low;
+		low = low - track->arrow_first > step ? low - step : track->arrow_first;
 	}
-	track->arrows[track->arrow_count++] = *arrow;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (track->arrows[middle].after > arrow->after)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	memmove(&track->arrows[low + 1], &track->arrows[low], (track->arrow_end - low) * sizeof(*arrow));
+	track->arrows[low] = *arrow;
+	track->arrow_end++;
 	return true;
 }
 
@@ -76,18 +110,11 @@ void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64
 
 void xs_arrows_flush(struct xs_track *track, uint64_t ns)
 {
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < track->arrow_count; i++) {
-		if (track->arrows[i].after > ns) {
-			track->arrows[kept++] = track->arrows[i];
-			continue;
-		}
-		write_arrow(track->process, &track->arrows[i]);
+	while (track->arrow_first < track->arrow_end && track->arrows[track->arrow_first].after <= ns) {
+		write_arrow(track->process, &track->arrows[track->arrow_first++]);
 		if (xs_output_full(track->process->out)) {
 			track->dirty = true;
 			xs_process_commit(track->process);
 		}
 	}
-	track->arrow_count = kept;
 }

@@ -412,32 +412,16 @@ static char *put_dimensions(char *o, const uint64_t *d, const char *open, const 
 	return put(xs_json_uint(put(o, between), d[2]), close);
 }
 
-void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
+/* The name with what unitrace shows of it: kinds of memory, shape, bytes. At most 6 * TITLE_MAX + 200 bytes. */
+#define TITLE_MAX 4096u
+static char *put_title(char *o, struct xs_process *process, const struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
-	const struct xs_options *options = process->run->options;
-	struct xs_chrome *chrome = process->chrome;
-	struct device_track *track;
-	uint64_t pid, tid, shown[3];
+	uint64_t shown[3];
 	size_t length;
-	const char *name;
-	char *o;
+	const char *name = xs_kernel_text(process->run, &record->event, &length);
 
-	if (!options->chrome_kernel && !options->chrome_device)
-		return;
-	track = device_track(process, record);
-	if (!track)
-		return;
-	tid = find_lane(process, track, record, work->start, work->end);
-	if (!tid)
-		return;
-	pid = device_pid(process, track->place);
-	name = xs_kernel_text(process->run, &record->event, &length);
-	o = put_count(xs_output_put(&chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
-	o = put(put_count(o, ",\"pid\":", pid), ",\"ts\":");
-	o = xs_json_micros(o, work->start);
-	o = xs_json_micros(put(o, ",\"dur\":"), work->end - work->start);
-	o = xs_json_escape(put(o, ",\"cat\":\"gpu_op\",\"name\":\""), name, length < 4096 ? length : 4096);
+	o = xs_json_escape(o, name, length < TITLE_MAX ? length : TITLE_MAX);
 	if (record->memory)
 		o += sprintf(o, "(%c2%c)", xs_memory_letter(record->memory >> 4), xs_memory_letter(record->memory & 15));
 	if (work->shape) {
@@ -451,15 +435,76 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 	} else if (record->bytes) {
 		o = put(put_count(o, "[", record->bytes), "]");
 	}
+	return o;
+}
+
+static char *put_sizes(char *o, const struct xs_work *work)
+{
+	if (work->shape) {
+		o = put_dimensions(o, work->shape, ",\"global\":[", ",", "]");
+		return put_dimensions(o, work->shape + 3, ",\"local\":[", ",", "]");
+	}
+	return work->record->bytes ? put_count(o, ",\"bytes\":", work->record->bytes) : o;
+}
+
+/* The kernel's texts, from the last time if it is the same one. NULL: too long to be kept. */
+static const struct xs_label *label_of(struct xs_process *process, struct xs_label *label, const struct xs_work *work)
+{
+	static char text[6 * TITLE_MAX + 256];
+	const struct xs_device_record *record = work->record;
+	struct xs_label_key key = { record->event.name, record->event.source, record->event.flags & XS_FLAG_FUNCTION, record->simd,
+				    record->memory, { 0 } };
+	size_t length;
+
+	memcpy(key.shape, work->shape, sizeof(key.shape));
+	if (__builtin_expect(label->length && !memcmp(&key, &label->key, sizeof(key)), 1))
+		return label;
+	length = (size_t)(put_title(text, process, work) - text);
+	label->length = 0;
+	if (length > sizeof(label->text))
+		return NULL;
+	label->key = key;
+	label->length = (uint32_t)length;
+	memcpy(label->text, text, length);
+	length = (size_t)(put_sizes(text, work) - text);
+	if (length > sizeof(label->args))
+		label->length = 0;
+	else
+		memcpy(label->args, text, length);
+	label->args_length = (uint32_t)length;
+	return label->length ? label : NULL;
+}
+
+void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
+{
+	const struct xs_device_record *record = work->record;
+	const struct xs_options *options = process->run->options;
+	struct xs_chrome *chrome = process->chrome;
+	struct device_track *track;
+	const struct xs_label *label;
+	uint64_t pid, tid;
+	char *o;
+
+	if (!options->chrome_kernel && !options->chrome_device)
+		return;
+	track = device_track(process, record);
+	if (!track)
+		return;
+	tid = find_lane(process, track, record, work->start, work->end);
+	if (!tid)
+		return;
+	pid = device_pid(process, track->place);
+	label = work->shape ? label_of(process, &track->label, work) : NULL;
+	o = put_count(xs_output_put(&chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
+	o = put(put_count(o, ",\"pid\":", pid), ",\"ts\":");
+	o = xs_json_micros(o, work->start);
+	o = xs_json_micros(put(o, ",\"dur\":"), work->end - work->start);
+	o = put(o, ",\"cat\":\"gpu_op\",\"name\":\"");
+	o = label ? mempcpy(o, label->text, label->length) : put_title(o, process, work);
 	o = put_count(o, "\",\"args\":{\"id\":\"", record->id);
 	o = xs_json_micros(put(o, "\",\"queued\":"), work->queued);
 	o = xs_json_micros(put(o, ",\"submit\":"), work->submit);
-	if (work->shape) {
-		o = put_dimensions(o, work->shape, ",\"global\":[", ",", "]");
-		o = put_dimensions(o, work->shape + 3, ",\"local\":[", ",", "]");
-	} else if (record->bytes) {
-		o = put_count(o, ",\"bytes\":", record->bytes);
-	}
+	o = label ? mempcpy(o, label->args, label->args_length) : put_sizes(o, work);
 	o = put(o, "}},\n");
 	finish(chrome, o);
 	if (options->chrome_kernel && work->linked)

@@ -12,15 +12,27 @@
 
 #define XS_OWN_TID 0x40000000u /* from here on: tracks that are no thread's */
 
-/* Where device work of one queue (and thread, as asked) is shown; work that overlaps gets another lane. */
 /* A device, or a tile of it: a process in the trace. */
 struct device_place {
 	uint8_t device, tile; /* tile: from 1; 0: the whole device */
 };
 
+/* What was written last of a kernel with its shape: programs launch the same one again and again. */
+struct xs_label {
+	struct xs_label_key {
+		uint32_t name;
+		uint8_t source, flags, simd, memory;
+		uint64_t shape[6];
+	} key;
+	uint32_t length, args_length; /* length 0: nothing yet, or it was too long */
+	char text[256], args[192];    /* its name in the trace; its sizes among the arguments */
+};
+
+/* Where device work of one queue (and thread, as asked) is shown; work that overlaps gets another lane. */
 struct device_track {
 	uint32_t place, tid, queue; /* key; tid and queue 0: not told apart; place: struct device_place */
 	struct xs_lanes lanes;
+	struct xs_label label;
 };
 
 /* A row of slices that belong to no thread: frames, regions, tracks that the application made. */
@@ -45,7 +57,8 @@ struct xs_chrome {
 	uint32_t last_caller; /* index of the track that the last arrow came from */
 };
 
-static inline char *put(char *out, const char *text)
+/* Inlined always: the lengths of most texts are known when this is compiled. */
+static inline __attribute__((always_inline)) char *put(char *out, const char *text)
 {
 	size_t n = strlen(text);
 
@@ -58,7 +71,7 @@ static inline char *put_escaped(char *out, const char *text)
 	return xs_json_escape(out, text, strlen(text));
 }
 
-static inline char *put_count(char *out, const char *key, uint64_t value)
+static inline __attribute__((always_inline)) char *put_count(char *out, const char *key, uint64_t value)
 {
 	return xs_json_uint(put(out, key), value);
 }

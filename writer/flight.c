@@ -19,8 +19,8 @@
 #define CHUNK (32u << 10)
 
 /*
- * What one look at a ring found is behind an event that is no record; tick: when the look began, name: bytes of records. The order of
- * the looks is the order in which a trace without a flight recorder is written.
+ * What one look at a ring found is behind an event that is no record; tick: when the look began, name: bytes of records. A trace is written
+ * in the order of the looks, as without a flight recorder.
  */
 struct xs_chunk {
 	struct xs_chunk *next; /* of the track, or spare */

@@ -29,14 +29,33 @@ static bool crosses(const struct xs_lane *lane, uint32_t at, uint64_t start, uin
 	return first > LOOK_BACK && lane->taken[first - LOOK_BACK].end > start;
 }
 
+/* How many of the lane's intervals begin at or before `start`: mostly all, or all but a few. */
+static uint32_t place(const struct xs_lane *lane, uint64_t start)
+{
+	uint32_t low = lane->count, high = low;
+
+	for (uint32_t step = 1; low && lane->taken[low - 1].start > start; step *= 2) {
+		high = low;
+		low = low > step ? low - step : 0;
+	}
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (lane->taken[middle].start > start)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
 static bool take(struct xs_lane *lane, uint64_t start, uint64_t end, enum xs_fit fit)
 {
-	uint32_t at = lane->count;
+	uint32_t at;
 
 	if (start < lane->forgotten && fit != XS_FIT_TRUSTED)
 		return false;
-	while (at && lane->taken[at - 1].start > start) /* mostly none */
-		at--;
+	at = place(lane, start);
 	if (fit == XS_FIT_NESTING ? crosses(lane, at, start, end)
 				  : (at && lane->taken[at - 1].end > start) || (at < lane->count && lane->taken[at].start < end))
 		return false;

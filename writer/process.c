@@ -18,9 +18,12 @@
 
 /* ---- reading ---- */
 
+/* bytes of a ring, before the next one's turn comes: what reaches a disk that is soon full holds something of every track */
+#define PORTION 8192u
+
 uint64_t xs_process_read(struct xs_process *process, bool all)
 {
-	uint64_t read = 0;
+	uint64_t read = 0, portion;
 
 	xs_process_find_tracks(process);
 	xs_device_clocks_update(process);
@@ -30,7 +33,13 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	if (process->log_calls)
 		return xs_call_log_read(process, all);
 	for (uint32_t i = 0; i < process->track_count; i++)
-		read += xs_track_read(process->tracks[i]);
+		xs_track_begin(process->tracks[i]);
+	do {
+		portion = 0;
+		for (uint32_t i = 0; i < process->track_count; i++)
+			portion += xs_track_read(process->tracks[i], PORTION);
+		read += portion;
+	} while (portion);
 	if (process->run->flight)
 		(void)xs_flight_expire(process);
 	return read;

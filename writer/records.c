@@ -222,9 +222,9 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 	else if (process->chrome)
 		xs_chrome_call(track, call, start, end, process->log_calls ? &members : NULL, stack, stack ? length : 0);
 	if (process->summary)
-		xs_summary_call(process->summary, call, end - start);
+		xs_summary_call(process->summary, event, end - start);
 	track->last_ns = end;
-	if (__builtin_expect(track->arrow_count && process->chrome, 0))
+	if (__builtin_expect(track->arrow_first < track->arrow_end && process->chrome, 0))
 		xs_arrows_flush(track, end);
 }
 
@@ -468,17 +468,14 @@ void xs_track_next(struct xs_track *track)
 	commit_some(track);
 }
 
-uint64_t xs_track_read(struct xs_track *track)
+uint64_t xs_track_read(struct xs_track *track, uint64_t most)
 {
-	struct xs_process *process = track->process;
-	bool wanted = xs_want_chrome(process->run->options);
-	uint64_t first;
+	bool wanted = xs_want_chrome(track->process->run->options);
+	uint64_t first = track->pos, end = track->head - first > most ? first + most : track->head;
 
-	xs_track_begin(track);
-	first = track->pos;
-	if (process->run->flight)
+	if (track->process->run->flight)
 		xs_flight_keep(track, track->head);
-	while (track->pos != track->head)
+	while (track->pos < end)
 		read_next(track, &wanted);
 	track->dirty |= track->pos != first;
 	commit_some(track);

@@ -146,7 +146,7 @@ struct xs_track {
 	uint32_t prefix_length;
 	struct xs_lanes crossing; /* tasks that end out of order */
 	struct xs_arrow *arrows;  /* arrows.c: they wait for the calls that they start from */
-	uint32_t arrow_count, arrow_room;
+	uint32_t arrow_first, arrow_end, arrow_room; /* those that wait, and for how many there is room */
 	uint32_t row;             /* string id of the track that tasks go to; 0: the thread's own */
 	struct xs_calls *calls;   /* call_log.c: the calls that the thread is in; NULL: none yet */
 	struct xs_pending *pending; /* stacks.c; NULL: none yet */
@@ -233,12 +233,10 @@ struct xs_work {
 	bool linked;           /* the enqueuing call is in the trace: nothing was lost so far */
 };
 
-/* Of the job: as MPI says, else as the launcher was told; -1: unknown. */
+/* Of the job: as MPI says, else the process's environment; -1: unknown. */
 static inline int32_t xs_process_rank(const struct xs_process *process)
 {
-	int32_t told = atomic_load_explicit(&process->file->rank_told, memory_order_acquire);
-
-	return told > 0 ? told - 1 : process->run->rank;
+	return atomic_load_explicit(&process->file->rank_told, memory_order_acquire) - 1;
 }
 
 /* ---- adopt.c ---- */
@@ -257,10 +255,11 @@ static inline uint64_t xs_process_ns(const struct xs_process *process, uint64_t 
 	return xs_timeline_ns(&process->run->clock, tick);
 }
 
-/* Reads what the ring holds; returns the bytes read. */
-uint64_t xs_track_read(struct xs_track *track);
-/* The same in single steps: how much there is by now (track->head), then one record while track->pos is not there yet. */
+/* How much the ring holds by now: track->head. */
 void xs_track_begin(struct xs_track *track);
+/* Reads up to there, but not much more than `most` bytes; returns how many. */
+uint64_t xs_track_read(struct xs_track *track, uint64_t most);
+/* One record, while track->pos is not there yet. */
 void xs_track_next(struct xs_track *track);
 /* Records in memory of our own, known to be whole, through the dispatch. */
 void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_t length);
@@ -442,7 +441,7 @@ void xs_lanes_fini(struct xs_lanes *lanes);
 /* ---- reports: summary.c, timeline.c ---- */
 
 struct xs_summary *xs_summary_open(void);
-void xs_summary_call(struct xs_summary *summary, const struct xs_call_record *call, uint64_t duration);
+void xs_summary_call(struct xs_summary *summary, const struct xs_event *call, uint64_t duration);
 void xs_summary_device(struct xs_process *process, const struct xs_work *work);
 /* Of which type the devices are that OpenCL is used with. */
 void xs_summary_device_used(struct xs_summary *summary, const struct xs_event *event);

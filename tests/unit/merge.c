@@ -6,17 +6,12 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "hull.h"
+#include "bounds.h"
 #include "json_check.h"
 #include "map.h"
 #include "scan.h"
 #include "sort.h"
 #include "tap.h"
-
-static struct xm_text text_of(const char *text)
-{
-	return (struct xm_text){ text, strlen(text) };
-}
 
 static void times(void)
 {
@@ -48,8 +43,12 @@ static void times(void)
 		strcpy(padded, good[i].text);
 		CHECK(xm_nanoseconds((struct xm_text){ padded, strlen(good[i].text) }, &ns) && ns == good[i].ns, "%s is %" PRId64, good[i].text, ns);
 	}
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		CHECK(!xm_nanoseconds(text_of(bad[i]), &ns), "%s is no time", bad[i]);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		char padded[XM_SLACK + 64] = "";
+
+		strcpy(padded, bad[i]);
+		CHECK(!xm_nanoseconds((struct xm_text){ padded, strlen(bad[i]) }, &ns), "%s is no time", bad[i]);
+	}
 }
 
 /* What the scanner takes is JSON, and what is JSON it takes; with every byte replaced by some others. */
@@ -111,6 +110,47 @@ static void lines_keep_all_bounds(void)
 	}
 }
 
+/* Bounds in parts of the time hold all that was given, in whatever order it comes; what bends is found. */
+static void paths_bend_where_clocks_do(void)
+{
+	enum { MANY = 6000 };
+	unsigned long long seed = 11;
+
+	for (int round = 0; round < 24; round++) {
+		/* before and after the bend, in ppm; every third clock has none */
+		double slopes[2] = { (double)(tap_random(&seed) % 200) - 100, (double)(tap_random(&seed) % 200) + 150 };
+		int64_t begin = ((int64_t)(tap_random(&seed) % 2000) - 1000) * 1000000007, length = 1000000000ll << round % 7;
+		int64_t bend = begin + length / 4 + length / 2000 * (int64_t)(tap_random(&seed) % 1000), last = begin + length;
+		struct xm_bounds bounds = { .is_plain = round >= 21 };
+		struct xm_path path;
+		struct xm_line line;
+		int64_t worst = 0;
+		bool bends = round % 3;
+
+		for (int i = 0; i < MANY; i++) {
+			int64_t x = begin + length / 1000000 * (int64_t)(tap_random(&seed) % 1000000);
+			double ahead = bends && x > bend ? slopes[1] : slopes[0];
+			int64_t y = 5000000 + (int64_t)((double)(x - bend) * ahead * 1e-6), more = 1000 + (int64_t)(tap_random(&seed) % 9000);
+
+			if (i < 2) /* the ends are there */
+				x = i ? last : begin, y = 5000000 + (int64_t)((double)(x - bend) * (bends && i ? slopes[1] : slopes[0]) * 1e-6);
+			xm_bounds_add(&bounds, i & 1, x, i & 1 ? y + more : y - more);
+		}
+		xm_bounds_tidy(&bounds);
+		CHECK(xm_bounds_path(&bounds, NULL, begin, &path, &line), "a path");
+		for (int64_t x = begin; x <= last; x += length / 97) {
+			double ahead = bends && x > bend ? slopes[1] : slopes[0];
+			double off = fabs((double)xm_path_at(&path, (long double)(x - begin)) - 5e6 - (double)(x - bend) * ahead * 1e-6);
+
+			worst = (int64_t)off > worst ? (int64_t)off : worst;
+		}
+		if (!bounds.is_plain) /* half of a part at its end may be told wrong, and no more than bounds are wide elsewhere */
+			CHECK(worst < 12000, "round %d: off by %" PRId64 " ns, bends: %d, knots: %u", round, worst, bends, path.count);
+		CHECK(bends || path.count == 1, "what does not bend is straight");
+		xm_bounds_free(&bounds);
+	}
+}
+
 static void records_come_in_order(void)
 {
 	struct xm_sort *sort = xm_sort_create(memfd_create("runs", MFD_CLOEXEC));
@@ -163,6 +203,7 @@ int main(void)
 	tap_run("times", times);
 	tap_run("values are judged rightly", values_are_judged_rightly);
 	tap_run("lines keep all bounds", lines_keep_all_bounds);
+	tap_run("paths bend where clocks do", paths_bend_where_clocks_do);
 	tap_run("records come in order", records_come_in_order);
 	tap_run("maps keep their limits", maps_keep_their_limits);
 	return tap_done();

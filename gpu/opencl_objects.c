@@ -1,0 +1,310 @@
+/*
+ * OpenCL's devices, queues and kernels: what is known of each handle, and queues that keep times though the application asked for none.
+ */
+#include <sched.h>
+
+#include "handles.h"
+#include "kernel_filter.h"
+#include "opencl.h"
+
+static struct xs_handles kernels = { .size = 16384 }; /* see xs_cl_kernel_known() */
+static struct xs_handles queues = { .size = 16384 };  /* struct xs_cl_queue * */
+#define KERNEL_SIMD_KNOWN (1ull << 63)
+
+bool xs_cl_device;
+uint64_t xs_cl_wanted_devices = UINT64_MAX;
+static bool any_profiling_added;
+
+/* ---- devices and queues ---- */
+
+#define MAX_DEVICES 64u
+struct xs_cl_device xs_cl_devices[MAX_DEVICES];
+static uint32_t device_count;
+static atomic_flag device_lock = ATOMIC_FLAG_INIT;
+
+static _Atomic uint32_t queue_serial;
+
+/* Does --devices-to-sample name it? It counts the devices of all platforms; a part of a device counts as the device. */
+static bool device_wanted(cl_device_id id)
+{
+	const cl_icd_dispatch *t = &xs_cl_target;
+	cl_platform_id platforms[32];
+	cl_uint platform_count = 0, number = 0;
+	cl_device_id parent = NULL;
+
+	if (xs_cl_wanted_devices == UINT64_MAX)
+		return true;
+	while (!t->clGetDeviceInfo(id, CL_DEVICE_PARENT_DEVICE, sizeof(parent), &parent, NULL) && parent)
+		id = parent;
+	if (t->clGetPlatformIDs(32, platforms, &platform_count))
+		return true;
+	for (cl_uint i = 0; i < platform_count && i < 32; i++) {
+		cl_device_id list[MAX_DEVICES];
+		cl_uint count = 0;
+
+		if (t->clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, MAX_DEVICES, list, &count))
+			continue;
+		for (cl_uint k = 0; k < count && k < MAX_DEVICES; k++, number++)
+			if (list[k] == id)
+				return number < 64 && xs_cl_wanted_devices >> number & 1;
+	}
+	return true; /* the runtime keeps it to itself */
+}
+
+/* Reports are told of the type before any command has run. */
+static void device_used(const struct xs_cl_device *device)
+{
+	struct xs_event *event = xs_record_begin(sizeof(*event), XS_DEVICE_USED, XS_SOURCE_OPENCL, device->type, device->name, XS_ROLE_OTHER);
+
+	if (!event)
+		return;
+	event->tick = xs_tick(xs_use_tsc);
+	xs_record_end(sizeof(*event));
+}
+
+static uint8_t device_index(cl_device_id id)
+{
+	char name[256] = "";
+	cl_device_type type = 0;
+	bool found = false;
+	uint32_t i;
+
+	while (atomic_flag_test_and_set_explicit(&device_lock, memory_order_acquire))
+		sched_yield();
+	for (i = 0; i < device_count && xs_cl_devices[i].id != id; i++)
+		;
+	if (i == device_count && i < MAX_DEVICES) {
+		(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_NAME, sizeof(name) - 1, name, NULL);
+		(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof(type), &type, NULL);
+		xs_cl_devices[i].id = id;
+		xs_cl_devices[i].name = xs_name(name, 0);
+		xs_cl_devices[i].type = type & CL_DEVICE_TYPE_GPU           ? XS_DEVICE_GPU
+				  : type & CL_DEVICE_TYPE_CPU         ? XS_DEVICE_CPU
+				  : type & CL_DEVICE_TYPE_ACCELERATOR ? XS_DEVICE_ACCELERATOR
+								      : XS_DEVICE_UNKNOWN;
+		xs_cl_devices[i].unwanted = !device_wanted(id);
+		device_count++;
+		found = true;
+	}
+	atomic_flag_clear_explicit(&device_lock, memory_order_release);
+	if (found)
+		device_used(&xs_cl_devices[i]);
+	return (uint8_t)(i < MAX_DEVICES ? i : MAX_DEVICES - 1);
+}
+
+static bool work_wanted(cl_device_id device)
+{
+	return xs_cl_wanted_devices == UINT64_MAX || !xs_cl_devices[device_index(device)].unwanted;
+}
+
+static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id device,
+				     cl_command_queue_properties properties, bool added)
+{
+	_Atomic uint64_t *slot = xs_handle_add(&queues, handle);
+	struct xs_cl_queue *queue;
+
+	if (!slot)
+		return NULL;
+	queue = (void *)(uintptr_t)atomic_load_explicit(slot, memory_order_acquire);
+	if (!queue)
+		queue = xs_arena(sizeof(*queue));
+	if (!queue)
+		return NULL;
+	queue->serial = atomic_fetch_add_explicit(&queue_serial, 1, memory_order_relaxed) + 1;
+	queue->device = device_index(device);
+	queue->profiled = added || properties & CL_QUEUE_PROFILING_ENABLE;
+	queue->in_order = !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+	queue->profiling_added = added;
+	queue->array_length = 0;
+	if (added)
+		any_profiling_added = true;
+	atomic_store_explicit(slot, (uint64_t)(uintptr_t)queue, memory_order_release);
+	return queue;
+}
+
+static struct xs_cl_queue *queue_known(cl_command_queue handle)
+{
+	return xs_handle_get(&queues, handle);
+}
+
+/* Also a queue that came into being behind our back (an extension made it). */
+struct xs_cl_queue *xs_cl_queue_of(cl_command_queue handle)
+{
+	struct xs_cl_queue *queue = queue_known(handle);
+	cl_command_queue_properties properties = 0;
+	cl_device_id device;
+
+	if (queue)
+		return queue;
+	if (xs_cl_target.clGetCommandQueueInfo(handle, CL_QUEUE_DEVICE, sizeof(device), &device, NULL) ||
+	    xs_cl_target.clGetCommandQueueInfo(handle, CL_QUEUE_PROPERTIES, sizeof(properties), &properties, NULL))
+		return NULL;
+	return queue_add(handle, device, properties, false);
+}
+
+cl_command_queue xs_hook_clCreateCommandQueue(cl_context context, cl_device_id device,
+					      cl_command_queue_properties properties, cl_int *errcode_ret)
+{
+	bool add = xs_cl_device && !(properties & CL_QUEUE_PROFILING_ENABLE) && work_wanted(device);
+	cl_command_queue queue = NULL;
+
+	if (add)
+		queue = xs_cl_target.clCreateCommandQueue(context, device, properties | CL_QUEUE_PROFILING_ENABLE,
+							  errcode_ret);
+	if (!queue) {
+		add = false;
+		queue = xs_cl_target.clCreateCommandQueue(context, device, properties, errcode_ret);
+	}
+	if (queue)
+		(void)queue_add(queue, device, properties, add);
+	return queue;
+}
+
+cl_command_queue xs_hook_clCreateCommandQueueWithProperties(cl_context context, cl_device_id device,
+							    const cl_queue_properties *properties,
+							    cl_int *errcode_ret)
+{
+	cl_queue_properties ours[34];
+	cl_command_queue_properties flags = 0;
+	uint32_t n = 0, at = UINT32_MAX;
+	struct xs_cl_queue *known;
+	cl_command_queue queue = NULL;
+	bool add;
+
+	for (; properties && properties[n] && n < 30; n += 2) {
+		ours[n] = properties[n];
+		ours[n + 1] = properties[n + 1];
+		if (properties[n] == CL_QUEUE_PROPERTIES) {
+			at = n + 1;
+			flags = (cl_command_queue_properties)properties[n + 1];
+		}
+	}
+	add = xs_cl_device && !(flags & (CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_ON_DEVICE)) &&
+	      !(properties && properties[n]) && work_wanted(device);
+	if (add) {
+		uint32_t length = n;
+
+		if (at == UINT32_MAX) {
+			ours[length++] = CL_QUEUE_PROPERTIES;
+			at = length++;
+		}
+		ours[at] = (cl_queue_properties)(flags | CL_QUEUE_PROFILING_ENABLE);
+		ours[length] = 0;
+		queue = xs_cl_target.clCreateCommandQueueWithProperties(context, device, ours, errcode_ret);
+	}
+	if (!queue) {
+		add = false;
+		queue = xs_cl_target.clCreateCommandQueueWithProperties(context, device, properties, errcode_ret);
+	}
+	known = queue ? queue_add(queue, device, flags, add) : NULL;
+	if (known && add && properties) {
+		memcpy(known->array, properties, (n + 1) * sizeof(properties[0]));
+		known->array_length = n + 1;
+	}
+	return queue;
+}
+
+cl_int xs_hook_clGetCommandQueueInfo(cl_command_queue handle, cl_command_queue_info name, size_t size, void *value,
+				     size_t *size_ret)
+{
+	const struct xs_cl_queue *queue = any_profiling_added ? queue_known(handle) : NULL;
+	cl_int result;
+
+	if (queue && queue->profiling_added && name == CL_QUEUE_PROPERTIES_ARRAY) {
+		size_t bytes = queue->array_length * sizeof(queue->array[0]);
+
+		if (value && size < bytes)
+			return CL_INVALID_VALUE;
+		if (value)
+			memcpy(value, queue->array, bytes);
+		if (size_ret)
+			*size_ret = bytes;
+		return CL_SUCCESS;
+	}
+	result = xs_cl_target.clGetCommandQueueInfo(handle, name, size, value, size_ret);
+	if (queue && queue->profiling_added && name == CL_QUEUE_PROPERTIES && !result && value)
+		*(cl_command_queue_properties *)value &= ~(cl_command_queue_properties)CL_QUEUE_PROFILING_ENABLE;
+	return result;
+}
+
+cl_int xs_hook_clGetEventProfilingInfo(cl_event event, cl_profiling_info name, size_t size, void *value,
+				       size_t *size_ret)
+{
+	cl_command_queue handle = NULL;
+	const struct xs_cl_queue *queue;
+
+	if (any_profiling_added && event &&
+	    !xs_cl_target.clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof(handle), &handle, NULL) && handle) {
+		queue = queue_known(handle);
+		if (queue && queue->profiling_added)
+			return CL_PROFILING_INFO_NOT_AVAILABLE;
+	}
+	return xs_cl_target.clGetEventProfilingInfo(event, name, size, value, size_ret);
+}
+
+/* ---- kernels ---- */
+
+static void kernel_add(cl_kernel kernel)
+{
+	_Atomic uint64_t *slot = xs_handle_add(&kernels, kernel);
+	char name[1024] = "";
+
+	if (!slot)
+		return;
+	(void)xs_cl_target.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(name) - 1, name, NULL);
+	atomic_store_explicit(slot, xs_name(name[0] ? name : "(kernel)", 0) | (xs_kernel_wanted(xs_options_of_run(), name) ? 0 : XS_CL_KERNEL_UNWANTED),
+			      memory_order_release);
+}
+
+/* Its name's id | its SIMD width << 32 | XS_CL_KERNEL_…; 0: unknown. */
+uint64_t xs_cl_kernel_known(cl_kernel kernel, const struct xs_cl_queue *queue)
+{
+	_Atomic uint64_t *slot = xs_handle_find(&kernels, kernel);
+	uint64_t known;
+
+	if (!slot) {
+		kernel_add(kernel);
+		slot = xs_handle_find(&kernels, kernel);
+	}
+	known = slot ? atomic_load_explicit(slot, memory_order_acquire) : 0;
+	if (slot && !(known & (KERNEL_SIMD_KNOWN | XS_CL_KERNEL_UNWANTED))) {
+		size_t multiple = 0;
+
+		(void)xs_cl_target.clGetKernelWorkGroupInfo(kernel, xs_cl_devices[queue->device].id,
+							    CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
+							    sizeof(multiple), &multiple, NULL);
+		known |= KERNEL_SIMD_KNOWN | (uint64_t)(multiple > 255 ? 255 : multiple) << 32;
+		atomic_store_explicit(slot, known, memory_order_release);
+	}
+	return known;
+}
+
+cl_kernel xs_hook_clCreateKernel(cl_program program, const char *name, cl_int *errcode_ret)
+{
+	cl_kernel kernel = xs_cl_target.clCreateKernel(program, name, errcode_ret);
+
+	if (kernel)
+		kernel_add(kernel);
+	return kernel;
+}
+
+cl_int xs_hook_clCreateKernelsInProgram(cl_program program, cl_uint count, cl_kernel *list, cl_uint *count_ret)
+{
+	cl_uint made = 0;
+	cl_int result = xs_cl_target.clCreateKernelsInProgram(program, count, list, &made);
+
+	if (!result && count_ret)
+		*count_ret = made;
+	for (cl_uint i = 0; !result && list && i < made && i < count; i++)
+		kernel_add(list[i]);
+	return result;
+}
+
+cl_kernel xs_hook_clCloneKernel(cl_kernel source, cl_int *errcode_ret)
+{
+	cl_kernel kernel = xs_cl_target.clCloneKernel(source, errcode_ret);
+
+	if (kernel)
+		kernel_add(kernel);
+	return kernel;
+}

@@ -1,0 +1,234 @@
+#include "bounds.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_SHIFT 20u /* a millisecond */
+
+/* ---- collecting ---- */
+
+/* Makes parts twice as long; each two become one. */
+static void lengthen(struct xm_bounds *bounds)
+{
+	struct xm_hull(*parts)[2] = bounds->parts;
+	int64_t first = bounds->first >> 1;
+
+	for (uint32_t i = 0; i < bounds->count; i++)
+		for (int upper = 0; upper < 2; upper++) {
+			uint32_t to = (uint32_t)(((bounds->first + i) >> 1) - first);
+			struct xm_hull from = parts[i][upper];
+
+			if (to == i)
+				continue;
+			memset(&parts[i][upper], 0, sizeof(from));
+			if (!parts[to][upper].points) {
+				parts[to][upper] = from;
+				continue;
+			}
+			for (uint32_t k = 0; k < from.count; k++)
+				xm_hull_add(&parts[to][upper], upper, from.points[k].x, from.points[k].y);
+			free(from.points);
+		}
+	bounds->first = first;
+	bounds->shift++;
+}
+
+/* Moves the parts so that there are some in front of them. */
+static void make_room_before(struct xm_bounds *bounds, uint32_t count)
+{
+	memmove(bounds->parts + count, bounds->parts, (bounds->count - count) * sizeof(*bounds->parts));
+	memset(bounds->parts, 0, count * sizeof(*bounds->parts));
+	bounds->first -= count;
+}
+
+static uint32_t used(const struct xm_bounds *bounds)
+{
+	uint32_t last = bounds->count;
+
+	while (last && !bounds->parts[last - 1][0].count && !bounds->parts[last - 1][1].count)
+		last--;
+	return last;
+}
+
+void xm_bounds_add(struct xm_bounds *bounds, bool upper, int64_t x, int64_t y)
+{
+	int64_t part;
+
+	if (!bounds->parts) {
+		bounds->count = bounds->is_plain ? 1 : XM_PARTS;
+		bounds->parts = calloc(bounds->count, sizeof(*bounds->parts));
+		if (!bounds->parts) {
+			bounds->count = 0;
+			return; /* one bound fewer */
+		}
+		bounds->shift = bounds->is_plain ? 63 : FIRST_SHIFT;
+		bounds->first = x >> bounds->shift;
+	}
+	while ((part = (x >> bounds->shift) - bounds->first) >= (int64_t)bounds->count ||
+	       (part < 0 && part < (int64_t)used(bounds) - (int64_t)bounds->count))
+		lengthen(bounds);
+	if (part < 0) {
+		make_room_before(bounds, (uint32_t)-part);
+		part = 0;
+	}
+	xm_hull_add(&bounds->parts[part][upper], upper, x, y);
+}
+
+static void add_all(struct xm_hull *to, const struct xm_hull *from, bool upper)
+{
+	for (uint32_t i = 0; i < from->count; i++)
+		xm_hull_add(to, upper, from->points[i].x, from->points[i].y);
+}
+
+void xm_bounds_tidy(struct xm_bounds *bounds)
+{
+	for (uint32_t i = 0; i < bounds->count; i++)
+		for (int upper = 0; upper < 2; upper++) {
+			xm_hull_tidy(&bounds->parts[i][upper], upper);
+			add_all(&bounds->whole[upper], &bounds->parts[i][upper], upper);
+		}
+	for (int upper = 0; upper < 2; upper++)
+		xm_hull_tidy(&bounds->whole[upper], upper);
+}
+
+void xm_bounds_free(struct xm_bounds *bounds)
+{
+	for (uint32_t i = 0; i < bounds->count; i++) {
+		free(bounds->parts[i][0].points);
+		free(bounds->parts[i][1].points);
+	}
+	free(bounds->whole[0].points);
+	free(bounds->whole[1].points);
+	free(bounds->parts);
+	memset(bounds, 0, sizeof(*bounds));
+}
+
+/* ---- one line for some parts, another for the next ones ---- */
+
+/* The best way to cover the parts before this one: with as few lines as can be, and the widest gaps. */
+struct way {
+	uint32_t lines;
+	long double gap;
+	uint32_t from; /* the last line's first part */
+	bool skips;    /* the part before that has none: the clock's pace changes in it */
+	struct xm_line line;
+};
+
+static void within(const struct xm_samples *all, int64_t first, int64_t last, struct xm_samples *ret)
+{
+	ret->count = 0;
+	for (uint32_t i = 0; all && i < all->count; i++)
+		if (all->points[i].x >= first && all->points[i].x < last)
+			ret->points[ret->count++] = all->points[i];
+}
+
+static int64_t part_start(const struct xm_bounds *bounds, uint32_t part)
+{
+	return (int64_t)((uint64_t)(bounds->first + part) << bounds->shift);
+}
+
+/* ways[i] for all i up to `parts`; lines == 0: there is none. */
+static void find_ways(const struct xm_bounds *bounds, const struct xm_samples *all, uint32_t parts, struct way *ways)
+{
+	struct xm_samples samples;
+
+	memset(ways, 0, (parts + 1) * sizeof(*ways));
+	for (uint32_t from = 0; from < parts; from++) {
+		struct xm_hull hulls[2] = { 0 };
+		struct way before = from ? ways[from] : (struct way){ .gap = INFINITY };
+
+		if (from && !before.lines && from > 1 && ways[from - 1].lines) {
+			before = ways[from - 1];
+			before.skips = true;
+		} else if (from > 1 && ways[from - 1].lines &&
+			   (ways[from - 1].lines < before.lines || (ways[from - 1].lines == before.lines && ways[from - 1].gap > before.gap))) {
+			before = ways[from - 1];
+			before.skips = true;
+		} else {
+			before.skips = false;
+		}
+		if (from && !before.lines)
+			continue;
+		for (uint32_t to = from + 1; to <= parts; to++) {
+			struct way way = { .lines = before.lines + 1, .from = from, .skips = before.skips };
+
+			for (int upper = 0; upper < 2; upper++) {
+				add_all(&hulls[upper], &bounds->parts[to - 1][upper], upper);
+				xm_hull_tidy(&hulls[upper], upper);
+			}
+			if (!hulls[0].count || !hulls[1].count)
+				continue;
+			within(all, part_start(bounds, from), part_start(bounds, to), &samples);
+			if (!xm_hull_line(&hulls[1], &hulls[0], &samples, &way.line) || way.line.gap < 0)
+				break;
+			way.gap = way.line.gap < before.gap ? way.line.gap : before.gap;
+			if (!ways[to].lines || way.lines < ways[to].lines || (way.lines == ways[to].lines && way.gap > ways[to].gap))
+				ways[to] = way;
+		}
+		free(hulls[0].points);
+		free(hulls[1].points);
+	}
+}
+
+static long double on(const struct xm_line *line, long double x)
+{
+	return line->at + line->slope * (x - (long double)line->from);
+}
+
+/* Where one line becomes the other: where they meet, if that is about there; else on a way from one to the other. */
+static void bend(struct xm_path *path, const struct xm_line *a, const struct xm_line *b, long double from, long double to, long double about,
+		 long double start)
+{
+	long double meet = a->slope == b->slope ? -INFINITY : from + (on(b, from) - on(a, from)) / (a->slope - b->slope);
+
+	if (meet > from - about && meet < to + about) {
+		xm_path_bend(path, meet - start, on(a, meet));
+		return;
+	}
+	xm_path_bend(path, from - about / 4 - start, on(a, from - about / 4));
+	xm_path_bend(path, to + about / 4 - start, on(b, to + about / 4));
+}
+
+/* False: lines of parts do not help either. */
+static bool bent_path(const struct xm_bounds *bounds, const struct xm_samples *samples, int64_t start, struct xm_path *ret, struct xm_line *whole)
+{
+	uint32_t parts = used(bounds), chain[XM_PARTS], count = 0;
+	struct way ways[XM_PARTS + 1];
+	long double about = ldexpl(1, (int)bounds->shift), error = 0;
+
+	find_ways(bounds, samples, parts, ways);
+	if (ways[parts].lines < 2)
+		return false;
+	chain[count++] = parts;
+	for (const struct way *way = &ways[parts]; way->from; way = &ways[chain[count - 1]])
+		chain[count++] = way->from - way->skips;
+	ret->count = 0;
+	ret->before = ways[chain[count - 1]].line.slope;
+	ret->after = ways[chain[0]].line.slope;
+	for (uint32_t i = count; i-- > 0;) {
+		const struct way *way = &ways[chain[i]];
+
+		error = way->line.error > error ? way->line.error : error;
+		if (i)
+			bend(ret, &way->line, &ways[chain[i - 1]].line, (long double)part_start(bounds, chain[i]),
+			     (long double)part_start(bounds, ways[chain[i - 1]].from), about, (long double)start);
+	}
+	for (uint32_t i = 1; i < ret->count; i++) /* a clock does not go backwards */
+		if (ret->knots[i].y - ret->knots[i - 1].y <= -0.9L * (ret->knots[i].x - ret->knots[i - 1].x) ||
+		    ret->knots[i].y - ret->knots[i - 1].y >= 0.9L * (ret->knots[i].x - ret->knots[i - 1].x))
+			return false;
+	if (!ret->count)
+		return false;
+	whole->error = error;
+	return true;
+}
+
+bool xm_bounds_path(const struct xm_bounds *bounds, const struct xm_samples *samples, int64_t start, struct xm_path *ret, struct xm_line *ret_line)
+{
+	if (!xm_hull_line(&bounds->whole[1], &bounds->whole[0], samples, ret_line))
+		return false;
+	if (ret_line->gap >= 0 || !bent_path(bounds, samples, start, ret, ret_line))
+		xm_path_straight(ret, (long double)(ret_line->from - start), ret_line->at, ret_line->slope);
+	return true;
+}

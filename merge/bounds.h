@@ -1,0 +1,32 @@
+/*
+ * The bounds between two clocks over the time of a trace. Clocks that run evenly need their hull alone; for others there is a hull
+ * for each part of the time, and of the lines of parts that follow each other one that bends is made.
+ */
+#ifndef XM_BOUNDS_H
+#define XM_BOUNDS_H
+
+#include "hull.h"
+#include "path.h"
+
+#define XM_PARTS 32u
+
+struct xm_bounds {
+	struct xm_hull whole[2]; /* since xm_bounds_tidy(); [1]: upper bounds */
+	struct xm_hull (*parts)[2]; /* each 2^shift ns long, or NULL */
+	uint32_t count;  /* of parts; 1 if is_plain */
+	int64_t first;   /* the first part's time >> shift */
+	unsigned shift;
+	bool is_plain;   /* set before the first one: one part for all time, for want of memory */
+};
+
+/* As xm_hull_add(). */
+void xm_bounds_add(struct xm_bounds *bounds, bool upper, int64_t x, int64_t y);
+void xm_bounds_tidy(struct xm_bounds *bounds);
+/*
+ * How far the second clock is ahead, in the first one's time since `start`; where one line does not keep the bounds, it bends. False: there are no
+ * bounds at all. *ret_line: of all bounds; its error is that of the worst part.
+ */
+bool xm_bounds_path(const struct xm_bounds *bounds, const struct xm_samples *samples, int64_t start, struct xm_path *ret, struct xm_line *ret_line);
+void xm_bounds_free(struct xm_bounds *bounds);
+
+#endif

@@ -1,0 +1,48 @@
+#include "mpi_waits.h"
+
+#include <stdlib.h>
+
+#define RECENT 16u
+
+struct xm_recent {
+	struct {
+		int64_t start, end;
+		const struct xm_function *function;
+	} calls[RECENT];
+	uint32_t next;
+};
+
+void xm_waits_add(struct xm_waits *waits, const struct xm_function *function, const struct xm_end *call)
+{
+	uint32_t index = call->input->index;
+	struct xm_recent *recent;
+
+	if (index >= waits->room) {
+		uint32_t room = 2 * index + 16;
+		struct xm_recent *grown = realloc(waits->of_input, room * sizeof(*grown));
+
+		if (!grown)
+			return;
+		memset(grown + waits->room, 0, (room - waits->room) * sizeof(*grown));
+		waits->of_input = grown;
+		waits->room = room;
+	}
+	recent = &waits->of_input[index];
+	recent->calls[recent->next].start = call->start;
+	recent->calls[recent->next].end = call->end;
+	recent->calls[recent->next].function = function;
+	recent->next = (recent->next + 1) % RECENT;
+}
+
+void xm_waits_find(const struct xm_waits *waits, struct xm_end *work)
+{
+	const struct xm_recent *recent = waits->of_input + work->input->index;
+
+	if (work->input->index >= waits->room)
+		return;
+	for (uint32_t i = 0; i < RECENT; i++)
+		if (recent->calls[i].function && recent->calls[i].end == work->end) {
+			work->waiter = recent->calls[i].function;
+			work->wait_start = recent->calls[i].start;
+		}
+}

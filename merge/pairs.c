@@ -1,0 +1,87 @@
+#include "pairs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_PAIRS 65536u
+#define MAX_BENDING 4096u /* whose bounds are kept in parts: about 10 KiB each */
+
+void xm_pairs_init(struct xm_pairs *pairs)
+{
+	xm_map_init(&pairs->map, MAX_PAIRS, MAX_PAIRS * 8);
+}
+
+static struct xm_pair *pair_of(struct xm_pairs *pairs, uint32_t a, uint32_t b)
+{
+	uint32_t key[2] = { a < b ? a : b, a < b ? b : a };
+	uint32_t index = xm_map_add(&pairs->map, key, sizeof(key));
+
+	if (index == XM_NONE)
+		return NULL;
+	if (index >= pairs->room) {
+		uint32_t room = pairs->room ? 2 * pairs->room : 64;
+		struct xm_pair *grown = realloc(pairs->all, room * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		memset(grown + pairs->room, 0, (room - pairs->room) * sizeof(*grown));
+		pairs->all = grown;
+		pairs->room = room;
+	}
+	pairs->all[index].first = key[0];
+	pairs->all[index].second = key[1];
+	pairs->all[index].bounds.is_plain = index >= MAX_BENDING;
+	return &pairs->all[index];
+}
+
+void xm_pairs_message(struct xm_pairs *pairs, uint32_t from, int64_t sent, uint32_t to, int64_t seen)
+{
+	struct xm_pair *pair = from == to ? NULL : pair_of(pairs, from, to);
+
+	if (!pair)
+		return;
+	if (pair->first == from)
+		xm_bounds_add(&pair->bounds, true, sent, seen - sent);
+	else
+		xm_bounds_add(&pair->bounds, false, seen, sent - seen);
+}
+
+void xm_pairs_together(struct xm_pairs *pairs, uint32_t a, int64_t a_time, uint32_t b, int64_t b_time)
+{
+	struct xm_pair *pair = a == b ? NULL : pair_of(pairs, a, b);
+
+	if (!pair)
+		return;
+	if (!pair->samples)
+		pair->samples = calloc(1, sizeof(*pair->samples));
+	if (!pair->samples)
+		return;
+	if (pair->first == a)
+		xm_samples_add(pair->samples, a_time, b_time - a_time);
+	else
+		xm_samples_add(pair->samples, b_time, a_time - b_time);
+}
+
+void xm_pairs_free(struct xm_pairs *pairs)
+{
+	for (uint32_t i = 0; i < pairs->room; i++) {
+		xm_bounds_free(&pairs->all[i].bounds);
+		free(pairs->all[i].samples);
+		free(pairs->all[i].path);
+	}
+	free(pairs->all);
+	xm_map_free(&pairs->map);
+}
+
+bool xm_pair_agrees(const struct xm_pair *pair)
+{
+	const struct xm_hull *whole = pair->bounds.whole;
+
+	for (uint32_t i = 0; i < whole[1].count; i++)
+		if (whole[1].points[i].y < 0)
+			return false;
+	for (uint32_t i = 0; i < whole[0].count; i++)
+		if (whole[0].points[i].y > 0)
+			return false;
+	return true;
+}

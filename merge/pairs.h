@@ -1,0 +1,34 @@
+/*
+ * What is known of two clocks at a time.
+ */
+#ifndef XM_PAIRS_H
+#define XM_PAIRS_H
+
+#include "bounds.h"
+#include "map.h"
+
+/* The clocks first < second; bounds on how far the second is ahead. */
+struct xm_pair {
+	uint32_t first, second;
+	struct xm_bounds bounds;
+	struct xm_samples *samples;
+	struct xm_line line;
+	struct xm_path *path; /* where it bends; else NULL */
+	bool has_line;
+};
+
+struct xm_pairs {
+	struct xm_map map;
+	struct xm_pair *all;
+	uint32_t room;
+};
+
+void xm_pairs_init(struct xm_pairs *pairs);
+/* See clocks.h. */
+void xm_pairs_message(struct xm_pairs *pairs, uint32_t from, int64_t sent, uint32_t to, int64_t seen);
+void xm_pairs_together(struct xm_pairs *pairs, uint32_t a, int64_t a_time, uint32_t b, int64_t b_time);
+/* Can the two clocks be the same? */
+bool xm_pair_agrees(const struct xm_pair *pair);
+void xm_pairs_free(struct xm_pairs *pairs);
+
+#endif

@@ -1,0 +1,317 @@
+#include "perfetto.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "perfetto_fields.h"
+
+#define OWN_PID 0x40000000 /* for pids that are no int32_t */
+
+static void put_packet(struct xm_perfetto *p, const struct xm_proto *packet)
+{
+	char head[16], *o = head;
+	uint64_t n = packet->length;
+	const char *data = packet->data;
+
+	if (packet->failed)
+		xm_perfetto_fail(p, -ENOMEM);
+	*o++ = TRACE_PACKET << 3 | 2;
+	for (; n > 127; n >>= 7)
+		*o++ = (char)(n | 128);
+	*o++ = (char)n;
+	memcpy(xs_output_put(&p->pour.front), head, (size_t)(o - head));
+	p->pour.front.length += (size_t)(o - head);
+	for (n = packet->length; n;) {
+		size_t piece = n < 65536 ? n : 65536;
+
+		memcpy(xs_output_put(&p->pour.front), data, piece);
+		p->pour.front.length += piece;
+		data += piece;
+		n -= piece;
+		xm_pour_full(&p->pour);
+	}
+}
+
+static uint32_t pid_of(const struct xm_merge *merge, uint32_t out_pid)
+{
+	const struct xm_process *process;
+	const struct xm_input *input;
+	uint32_t place = 0, part = 0;
+
+	if (out_pid <= INT32_MAX)
+		return out_pid;
+	while (xm_next_process(merge, &place, &part, &input, &process))
+		if (process->out_pid == out_pid)
+			return OWN_PID + process->order;
+	return OWN_PID;
+}
+
+/* Sequence 1 tells of all tracks and of the time of day. */
+static void put_clocks(struct xm_perfetto *p, const struct xm_merge *merge)
+{
+	static const uint64_t ids[2] = { CLOCK_BOOTTIME_ID, CLOCK_REALTIME_ID };
+	struct xm_proto *o = &p->packet;
+	size_t snapshot, clock;
+
+	o->length = 0;
+	xm_proto_uint(o, PACKET_SEQUENCE_ID, 1);
+	xm_proto_uint(o, PACKET_TIMESTAMP, 0);
+	snapshot = xm_proto_begin(o, PACKET_CLOCK_SNAPSHOT);
+	for (int i = 0; i < 2; i++) {
+		clock = xm_proto_begin(o, SNAPSHOT_CLOCK);
+		xm_proto_uint(o, CLOCK_ID, ids[i]);
+		xm_proto_uint(o, CLOCK_TIMESTAMP, i ? (uint64_t)merge->base : 0);
+		xm_proto_end(o, clock);
+	}
+	xm_proto_end(o, snapshot);
+	put_packet(p, o);
+}
+
+/* Of a process: its number is behind those of all other tracks. */
+static uint64_t process_uuid(const struct xm_perfetto *p, uint32_t order)
+{
+	return (uint64_t)p->track_map.count + 1 + order;
+}
+
+static void put_processes(struct xm_perfetto *p, const struct xm_merge *merge)
+{
+	const struct xm_process *process;
+	const struct xm_input *input;
+	uint32_t place = 0, part = 0;
+	struct xm_proto *o = &p->packet;
+	char name[2048];
+
+	while (xm_next_process(merge, &place, &part, &input, &process)) {
+		size_t track, inner, n = xm_process_name(input, process, name, sizeof(name));
+		struct xm_text labels = { process->labels, process->labels ? strlen(process->labels) : 0 };
+
+		o->length = 0;
+		xm_proto_uint(o, PACKET_SEQUENCE_ID, 1);
+		track = xm_proto_begin(o, PACKET_TRACK_DESCRIPTOR);
+		xm_proto_uint(o, TRACK_UUID, process_uuid(p, process->order));
+		inner = xm_proto_begin(o, TRACK_PROCESS);
+		xm_proto_uint(o, PROCESS_PID, pid_of(merge, process->out_pid));
+		xm_proto_uint(o, PROCESS_SORT_INDEX, process->order);
+		xm_proto_bytes(o, PROCESS_NAME, p->text, xm_unescape((struct xm_text){ name, n }, p->text, sizeof(p->text)));
+		if (labels.n)
+			xm_proto_bytes(o, PROCESS_LABELS, p->text, xm_unescape(labels, p->text, sizeof(p->text)));
+		xm_proto_end(o, inner);
+		xm_proto_end(o, track);
+		put_packet(p, o);
+	}
+}
+
+static uint32_t order_of(const struct xm_merge *merge, uint32_t out_pid)
+{
+	const struct xm_process *process;
+	const struct xm_input *input;
+	uint32_t place = 0, part = 0;
+
+	while (xm_next_process(merge, &place, &part, &input, &process))
+		if (process->out_pid == out_pid)
+			return process->order;
+	return 0;
+}
+
+/* Track `index`, and that it has a sequence of its own; its times begin at `start`. */
+static void put_track(struct xm_perfetto *p, const struct xm_merge *merge, uint32_t index, int64_t start)
+{
+	static const uint64_t ids[2] = { CLOCK_BOOTTIME_ID, CLOCK_OWN_ID };
+	const struct xm_track *t = &p->tracks[index];
+	struct xm_proto *o = &p->packet;
+	uint64_t uuid = t->tid < 0 && !t->is_counter ? process_uuid(p, order_of(merge, t->pid)) : (uint64_t)index + 1;
+	size_t track, inner, clock;
+
+	o->length = 0;
+	xm_proto_uint(o, PACKET_SEQUENCE_ID, index + 2);
+	xm_proto_uint(o, PACKET_SEQUENCE_FLAGS, SEQUENCE_CLEARED);
+	inner = xm_proto_begin(o, PACKET_DEFAULTS);
+	track = xm_proto_begin(o, DEFAULTS_TRACK_EVENT);
+	xm_proto_uint(o, EVENT_TRACK_UUID, uuid);
+	xm_proto_end(o, track);
+	xm_proto_uint(o, DEFAULTS_CLOCK_ID, CLOCK_OWN_ID);
+	xm_proto_end(o, inner);
+	inner = xm_proto_begin(o, PACKET_CLOCK_SNAPSHOT);
+	for (int i = 0; i < 2; i++) {
+		clock = xm_proto_begin(o, SNAPSHOT_CLOCK);
+		xm_proto_uint(o, CLOCK_ID, ids[i]);
+		xm_proto_uint(o, CLOCK_TIMESTAMP, (uint64_t)start);
+		if (i)
+			xm_proto_uint(o, CLOCK_IS_INCREMENTAL, 1);
+		xm_proto_end(o, clock);
+	}
+	xm_proto_end(o, inner);
+	put_packet(p, o);
+
+	if (uuid != (uint64_t)index + 1)
+		return; /* the process's own is there */
+	o->length = 0;
+	xm_proto_uint(o, PACKET_SEQUENCE_ID, index + 2);
+	track = xm_proto_begin(o, PACKET_TRACK_DESCRIPTOR);
+	xm_proto_uint(o, TRACK_UUID, uuid);
+	xm_proto_uint(o, TRACK_PARENT, process_uuid(p, order_of(merge, t->pid)));
+	if (t->is_counter) {
+		if (t->name)
+			xm_proto_bytes(o, TRACK_NAME, t->name, strlen(t->name));
+		xm_proto_end(o, xm_proto_begin(o, TRACK_COUNTER));
+	} else {
+		inner = xm_proto_begin(o, TRACK_THREAD);
+		xm_proto_uint(o, THREAD_PID, pid_of(merge, t->pid));
+		xm_proto_uint(o, THREAD_TID, t->tid <= INT32_MAX ? (uint64_t)t->tid : OWN_PID + (uint64_t)index);
+		if (t->sort_index >= 0 && t->sort_index <= INT32_MAX)
+			xm_proto_uint(o, THREAD_SORT_INDEX, (uint64_t)t->sort_index);
+		if (t->name)
+			xm_proto_bytes(o, THREAD_NAME, t->name, strlen(t->name));
+		xm_proto_end(o, inner);
+	}
+	xm_proto_end(o, track);
+	put_packet(p, o);
+}
+
+static void intern(struct xm_perfetto *p, int kind, uint32_t number, uint32_t track, size_t *begun)
+{
+	static const uint32_t fields[XM_TEXT_KINDS] = { INTERNED_NAMES, INTERNED_CATEGORIES, INTERNED_ANNOTATIONS };
+	const char *text;
+	size_t n, entry;
+
+	if (number == XM_NONE || p->stamps[kind][number] == track + 1)
+		return;
+	p->stamps[kind][number] = track + 1;
+	if (!*begun)
+		*begun = xm_proto_begin(&p->packet, PACKET_INTERNED_DATA);
+	entry = xm_proto_begin(&p->packet, fields[kind]);
+	xm_proto_uint(&p->packet, INTERNED_IID, number + 1);
+	text = xm_map_key(&p->texts[kind], number, &n);
+	xm_proto_bytes(&p->packet, INTERNED_TEXT, text, n);
+	xm_proto_end(&p->packet, entry);
+}
+
+static void begin_packet(struct xm_perfetto *p, uint32_t track, int64_t *now, int64_t time)
+{
+	p->packet.length = 0;
+	xm_proto_uint(&p->packet, PACKET_TIMESTAMP, (uint64_t)(time - *now));
+	xm_proto_uint(&p->packet, PACKET_SEQUENCE_ID, track + 2);
+	xm_proto_uint(&p->packet, PACKET_SEQUENCE_FLAGS, SEQUENCE_NEEDS_STATE);
+	*now = time;
+}
+
+static void put_end(struct xm_perfetto *p, uint32_t track, int64_t *now, int64_t time)
+{
+	begin_packet(p, track, now, time);
+	xm_proto_varint(&p->packet, PACKET_TRACK_EVENT << 3 | 2);
+	xm_proto_varint(&p->packet, 2);
+	xm_proto_uint(&p->packet, EVENT_TYPE, TYPE_END);
+	put_packet(p, &p->packet);
+}
+
+static void put_record(struct xm_perfetto *p, const struct xm_record *record, int64_t *now)
+{
+	uint32_t track = record->key.track;
+	uint8_t keys = (uint8_t)record->data[0];
+	size_t size = 3 + XM_SHAPE_SIZE(keys), begun = 0, event, legacy;
+	struct xm_shape *shape = &p->shape;
+	struct xm_proto *o = &p->packet;
+
+	memcpy(shape, record->data + 3, XM_SHAPE_SIZE(keys));
+	shape->phase = record->data[1];
+	shape->enclosing = record->data[2];
+	begin_packet(p, track, now, record->key.start);
+	if (record->key.kind != XM_COUNTER) {
+		intern(p, XM_NAMES, shape->name, track, &begun);
+		intern(p, XM_CATEGORIES, shape->category, track, &begun);
+		for (uint8_t i = 0; i < keys; i++)
+			intern(p, XM_KEYS, shape->keys[i], track, &begun);
+	}
+	if (begun)
+		xm_proto_end(o, begun);
+	event = xm_proto_begin(o, PACKET_TRACK_EVENT);
+	switch (record->key.kind) {
+	case XM_COUNTER:
+		xm_proto_uint(o, EVENT_TYPE, TYPE_COUNTER);
+		xm_proto_double(o, EVENT_DOUBLE_VALUE, shape->value);
+		xm_proto_end(o, event);
+		put_packet(p, o);
+		return;
+	case XM_FLOW:
+		legacy = xm_proto_begin(o, EVENT_LEGACY);
+		xm_proto_uint(o, LEGACY_PHASE, (uint64_t)shape->phase);
+		xm_proto_uint(o, LEGACY_ID, shape->flow);
+		if (shape->enclosing)
+			xm_proto_uint(o, LEGACY_ENCLOSING, 1);
+		xm_proto_end(o, legacy);
+		break;
+	default:
+		xm_proto_uint(o, EVENT_TYPE, record->key.kind == XM_SLICE ? TYPE_BEGIN : TYPE_INSTANT);
+	}
+	if (shape->category != XM_NONE)
+		xm_proto_uint(o, EVENT_CATEGORY_IIDS, shape->category + 1);
+	if (shape->name != XM_NONE)
+		xm_proto_uint(o, EVENT_NAME_IID, shape->name + 1);
+	xm_proto_raw(o, record->data + size, record->length - size);
+	xm_proto_end(o, event);
+	put_packet(p, o);
+}
+
+/* Ends of the slices around the place that is reached. */
+struct ends {
+	int64_t *times;
+	uint32_t count, room;
+};
+
+static void push_end(struct xm_perfetto *p, struct ends *ends, int64_t time)
+{
+	if (ends->count == ends->room) {
+		uint32_t room = ends->room ? 2 * ends->room : 64;
+		int64_t *grown = realloc(ends->times, room * sizeof(*grown));
+
+		if (!grown) {
+			xm_perfetto_fail(p, -ENOMEM);
+			return;
+		}
+		ends->times = grown;
+		ends->room = room;
+	}
+	ends->times[ends->count++] = time;
+}
+
+static void put_events(struct xm_perfetto *p, const struct xm_merge *merge)
+{
+	struct ends ends = { 0 };
+	struct xm_record record;
+	uint32_t track = XM_NONE;
+	int64_t now = 0;
+	int more;
+
+	while ((more = xm_sort_next(p->sort, &record)) > 0 && !p->error) {
+		if (record.key.track != track) {
+			while (ends.count)
+				put_end(p, track, &now, ends.times[--ends.count]);
+			track = record.key.track;
+			now = record.key.start;
+			put_track(p, merge, track, now);
+		}
+		/* an arrow may start where a slice ends; a slice that begins there is another one */
+		while (ends.count && (record.key.kind == XM_SLICE ? ends.times[ends.count - 1] <= record.key.start :
+								  ends.times[ends.count - 1] < record.key.start))
+			put_end(p, track, &now, ends.times[--ends.count]);
+		/* what overlaps without nesting cannot be shown: the earlier slice is cut */
+		while (record.key.kind == XM_SLICE && ends.count && ends.times[ends.count - 1] < record.key.end) {
+			put_end(p, track, &now, record.key.start);
+			ends.count--;
+		}
+		put_record(p, &record, &now);
+		if (record.key.kind == XM_SLICE)
+			push_end(p, &ends, record.key.end);
+	}
+	xm_perfetto_fail(p, more);
+	while (ends.count)
+		put_end(p, track, &now, ends.times[--ends.count]);
+	free(ends.times);
+}
+
+void xm_perfetto_write(struct xm_perfetto *p, const struct xm_merge *merge)
+{
+	put_clocks(p, merge);
+	put_processes(p, merge);
+	put_events(p, merge);
+}

@@ -1,0 +1,172 @@
+"""What is done with each rank's trace by itself, where the file is; its results are small.
+
+Every function takes a path and plain values and returns plain values, so that it can run in another
+process, here or on another machine (workers.py).
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import json
+import os
+
+from .check import check_trace
+from .cli import microseconds
+from .trace import TraceError, open_trace
+
+NAMES = ("*.json", "*.json.zst", "*.json.gz")
+ROWS = 65536  # of a group in a Parquet file
+
+
+def find(places):
+    """The traces among `places`: files, and the files in directories and below.
+
+    Returns {path: what tells whether two machines see the same file}.
+    """
+    found = {}
+    for place in places:
+        paths = [place]
+        if os.path.isdir(place):
+            below = os.path.join(glob.escape(place), "**")
+            paths = [p for name in NAMES for p in glob.glob(os.path.join(below, name), recursive=True)]
+        for path in paths:
+            if os.path.isfile(path):
+                path = os.path.abspath(path)
+                status = os.stat(path)
+                found[path] = (status.st_size, status.st_mtime_ns)
+    return found
+
+
+def check(path):
+    """List of str: what xstrace-check says of the file."""
+    return check_trace(path)
+
+
+def statistics(path):
+    """What the rank did, how often and how long: a dict for JSON."""
+    totals = {}
+    events = 0
+    with open_trace(path) as trace:
+        for event in trace:
+            events += 1
+            if event.get("ph") != "X" or type(event.get("dur")) is not int:
+                continue
+            key = str(event.get("cat", "")), str(event.get("name", ""))
+            ns = event["dur"]
+            total = totals.get(key)
+            if total is None:
+                totals[key] = [1, ns, ns, ns]
+                continue
+            total[0] += 1
+            total[1] += ns
+            total[2] = min(total[2], ns)
+            total[3] = max(total[3], ns)
+        about = _about(trace)
+    rows = sorted(totals.items(), key=lambda row: (-row[1][1], row[0]))
+    keys = ("count", "total_ns", "min_ns", "max_ns")
+    named = [{"cat": key[0], "name": key[1], **dict(zip(keys, row))} for key, row in rows]
+    return {**about, "file": path, "events": events, "totals": named}
+
+
+def mpi_calls(path):
+    """The trace without all that says nothing about clocks: its MPI calls, as a gzip file (bytes)."""
+    with open_trace(path) as trace:
+        lines = []
+        for event in trace:
+            phase, name = event.get("ph"), event.get("name")
+            is_call = phase == "X" and type(name) is str and name.startswith("MPI")
+            if is_call or (phase == "M" and name == "process_name"):
+                lines.append(_line(event))
+        keys = ("displayTimeUnit", "baseTimeNanoseconds", "metadata", "distributedInfo", "schemaVersion")
+        head = {key: trace.header[key] for key in keys if key in trace.header}
+    text = json.dumps(head)[:-1] + (", " if head else "") + '"traceEvents":[\n'
+    return gzip.compress((text + ",\n".join(lines) + "\n]}\n").encode(), 1)
+
+
+def to_parquet(path, target, clock):
+    """Writes the events into the file `target`, a row each; returns their number.
+
+    clock: the file's entry of a merged trace's otherData.inputs, or None. Times are ns since the
+    epoch, by that clock. `target` is there when it is whole, and nothing is overwritten.
+    """
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    schema = arrow.schema(
+        [(name, arrow.string()) for name in ("host", "ph", "cat", "name", "tid", "args")]
+        + [(name, arrow.int64()) for name in ("rank", "ts_ns", "dur_ns")]
+        + [("pid", arrow.string())]
+    )
+    if os.path.exists(target):
+        raise FileExistsError(f"{target} is there already")
+    rows = 0
+    unfinished = f"{target}.{os.getpid()}"
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    try:
+        with open_trace(path) as trace, parquet.ParquetWriter(unfinished, schema, compression="zstd") as out:
+            group = []
+            about = _about(trace)
+            for event in trace:
+                if event.get("ph") == "M":
+                    continue
+                group.append(_row(event, about, trace.base_ns or 0, clock))
+                if len(group) == ROWS:
+                    out.write_table(arrow.Table.from_pylist(group, schema))
+                    rows += len(group)
+                    group = []
+            out.write_table(arrow.Table.from_pylist(group, schema))
+            rows += len(group)
+        os.rename(unfinished, target)
+    except BaseException:
+        if os.path.exists(unfinished):
+            os.unlink(unfinished)
+        raise
+    return rows
+
+
+def true_time(clock, time):
+    """The time on the merged trace's timeline; clock as in to_parquet()."""
+    piece = clock
+    for later in clock.get("pieces", ()):
+        if later["from_ns"] <= time:
+            piece = later
+    return time + piece["offset_ns"] + round(piece["drift_ppm"] * (time - piece["from_ns"]) / 1e6)
+
+
+def _about(trace):
+    metadata = trace.metadata
+    distributed = trace.header.get("distributedInfo")
+    rank = metadata.get("rank")
+    if rank is None and type(distributed) is dict:
+        rank = distributed.get("rank")
+    return {"host": metadata.get("host"), "rank": rank if type(rank) is int else None, "pid": metadata.get("pid")}
+
+
+def _line(event):
+    """The event as it stood in the file: times in microseconds."""
+    event = dict(event)
+    times = [f'"{key}":{microseconds(event.pop(key))}' for key in ("ts", "dur") if type(event.get(key)) is int]
+    return "{" + ",".join(times + [json.dumps(event, separators=(",", ":"))[1:]])
+
+
+def _row(event, about, base, clock):
+    start, length = event.get("ts"), event.get("dur")
+    if type(start) is int:
+        end = start + base + (length if type(length) is int else 0)
+        start += base
+        if clock:
+            start, end = true_time(clock, start), true_time(clock, end)
+        length = end - start if type(length) is int else None
+    else:
+        start = length = None
+    args = event.get("args")
+    row = {"host": about["host"], "rank": about["rank"], "ts_ns": start, "dur_ns": length}
+    for key in ("ph", "cat", "name", "pid", "tid"):
+        value = event.get(key)
+        row[key] = None if value is None else str(value)
+    row["args"] = None if args is None else json.dumps(args, separators=(",", ":"))
+    return row
+
+
+__all__ = ["TraceError", "check", "find", "mpi_calls", "statistics", "to_parquet", "true_time"]

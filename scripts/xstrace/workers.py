@@ -1,0 +1,124 @@
+"""Where the work on each rank's trace is done: in processes of this machine, or by a Dask cluster's workers near the files.
+
+    with workers(address) as pool:              # address None: here
+        traces = pool.find(["traces/"])
+        for path, result, error in pool.each(ranks.check, [(path,) for path in traces]):
+            ...
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import logging
+import os
+import re
+import shutil
+import socket
+import tempfile
+
+from . import ranks
+
+PATIENCE_S = 15  # for the scheduler to answer
+ADDRESS = re.compile(r"(?:(\w+)://)?\[?([^\s/]+?)\]?:(\d+)")
+
+
+class Unavailable(Exception):
+    """There is nothing to work with; the text is one line."""
+
+
+def workers(address=None):
+    """The pool, a context manager."""
+    return _Cluster(address) if address else _Processes()
+
+
+class _Processes:
+    def __enter__(self):
+        self._pool = concurrent.futures.ProcessPoolExecutor(os.cpu_count())
+        return self
+
+    def __exit__(self, *_):
+        self._pool.shutdown(cancel_futures=True)
+
+    def find(self, places):
+        return sorted(ranks.find(places))
+
+    def each(self, function, calls):
+        """Calls function(path, ...) for each tuple in calls; yields (path, result, error) in that order, one of them None."""
+        futures = [(call[0], self._pool.submit(function, *call)) for call in calls]
+        for path, future in futures:
+            error = future.exception()
+            yield path, None if error else future.result(), error
+
+
+class _Cluster:
+    def __init__(self, address):
+        _look_for(address)
+        try:
+            import distributed
+        except ImportError:
+            raise Unavailable("--scheduler needs Dask here and on the workers: pip install distributed") from None
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said below
+        try:
+            self._client = distributed.Client(address, timeout=PATIENCE_S, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:  # TimeoutError is an OSError
+            why = " ".join(str(error).split()) or type(error).__name__
+            raise Unavailable(f"no Dask scheduler at {address}: {why[:200]}") from None
+
+    def __enter__(self):
+        try:
+            if not self._client.scheduler_info()["workers"]:
+                raise Unavailable("the scheduler has no workers: start some with `dask worker ADDRESS` near the traces")
+            with tempfile.TemporaryDirectory() as place:
+                here = os.path.dirname(os.path.abspath(__file__))
+                copy = os.path.join(place, "package", "xstrace")
+                shutil.copytree(here, copy, ignore=shutil.ignore_patterns("__pycache__"))
+                archive = shutil.make_archive(os.path.join(place, "xstrace"), "zip", os.path.dirname(copy))
+                self._client.upload_file(archive)
+        except BaseException:
+            self._client.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self._client.close()
+
+    def find(self, places):
+        """All traces that any worker sees; who sees which is remembered."""
+        self._near = {}
+        places = [os.path.abspath(place) for place in places]
+        for worker, found in self._client.run(ranks.find, places).items():
+            for path, which in found.items():
+                known = self._near.setdefault(path, (which, []))
+                if known[0] != which:
+                    raise Unavailable(f"{path}: workers see different files of this name; put traces into directories named by their hosts")
+                known[1].append(worker)
+        return sorted(self._near)
+
+    def each(self, function, calls):
+        # who sees a file may end before it is asked for it; then any other may try
+        options = {"allow_other_workers": True, "pure": False}
+        futures = [
+            (call[0], self._client.submit(function, *call, workers=self._near[call[0]][1], **options))
+            for call in calls
+        ]
+        for path, future in futures:
+            try:
+                error = future.exception()
+            except Exception as lost:  # not the function's own
+                raise Unavailable(f"the Dask scheduler is gone: {lost}") from None
+            yield path, None if error else future.result(), error
+            future.release()
+
+
+def _look_for(address):
+    """A client would go on trying for long, and talk about it."""
+    match = ADDRESS.fullmatch(address)
+    if not match:
+        raise Unavailable(f"--scheduler takes an address like tcp://node7:8786, not '{address}'")
+    if match[1] not in (None, "tcp", "tls"):
+        return
+    try:
+        socket.create_connection((match[2], int(match[3])), PATIENCE_S).close()
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise Unavailable(f"no Dask scheduler at {address}: {why}") from None
