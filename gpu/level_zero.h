@@ -95,8 +95,10 @@ struct xs_ze_spare {
 void *xs_ze_take_spare(struct xs_ze_spare *spare, size_t size);
 void xs_ze_give_spare(struct xs_ze_spare *spare, void *memory);
 
-/* From here on the node runs this kernel, or that event of the application tells of it (level_zero_work.c). */
+/* From here on the node runs this kernel (level_zero_kernel.c). */
 void xs_ze_node_kernel(struct xs_ze_node *node, ze_kernel_handle_t kernel);
+/* From here on as if no device times were wanted of this command; and: that event of the application tells of the node (level_zero_work.c). */
+void xs_ze_leave_out(struct xs_ze_work *work, ze_event_handle_t *event);
 void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event);
 /* NULL: none left. */
 struct xs_ze_node *xs_ze_node_get(struct xs_ze_context *context);

@@ -7,10 +7,8 @@
  */
 #include "level_zero_execute.h"
 
-/* For everything above. Held for a few loads and stores, and never while the driver is called. */
-static atomic_flag lock = ATOMIC_FLAG_INIT;
-static struct xs_ze_spare bodies, executions, submissions, slots, fences;
-static struct xs_handles fence_queues = { .size = 65536 }; /* the application's */
+atomic_flag xs_ze_execute_lock = ATOMIC_FLAG_INIT;
+static struct xs_ze_spare bodies, executions, slots;
 static _Atomic uint64_t serial;
 
 /* ---- bodies ---- */
@@ -41,9 +39,9 @@ void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node)
 
 void xs_ze_body_hold(struct xs_ze_body *body)
 {
-	xs_ze_lock(&lock);
+	xs_ze_lock(&xs_ze_execute_lock);
 	body->users++;
-	xs_ze_unlock(&lock);
+	xs_ze_unlock(&xs_ze_execute_lock);
 }
 
 struct xs_ze_node *xs_ze_body_command(struct xs_ze_body *body, uint64_t command)
@@ -59,10 +57,10 @@ void xs_ze_body_changes(struct xs_ze_body *body)
 {
 	struct xs_ze_queue *queue;
 
-	xs_ze_lock(&lock);
+	xs_ze_lock(&xs_ze_execute_lock);
 	body->changes++;
 	queue = body->live ? body->live->queue : NULL;
-	xs_ze_unlock(&lock);
+	xs_ze_unlock(&xs_ze_execute_lock);
 	if (queue)
 		xs_ze_collect_last(queue);
 }
@@ -89,9 +87,9 @@ void xs_ze_body_drop(struct xs_ze_body *body)
 	struct xs_ze_slot *slot;
 	uint32_t users;
 
-	xs_ze_lock(&lock);
+	xs_ze_lock(&xs_ze_execute_lock);
 	users = --body->users;
-	xs_ze_unlock(&lock);
+	xs_ze_unlock(&xs_ze_execute_lock);
 	if (users)
 		return;
 	for (struct xs_ze_node *node = body->first; node; node = next) {
@@ -105,127 +103,6 @@ void xs_ze_body_drop(struct xs_ze_body *body)
 		slot_destroy(body, slot);
 	}
 	xs_ze_give_spare(&bodies, body);
-}
-
-/* ---- fences and submissions ---- */
-
-static struct xs_ze_fence *fence_get(struct xs_ze_queue *queue)
-{
-	ze_fence_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_FENCE_DESC };
-	struct xs_ze_fence *fence;
-
-	xs_ze_lock(&lock);
-	fence = queue->fences;
-	if (fence)
-		queue->fences = fence->next;
-	xs_ze_unlock(&lock);
-	if (fence)
-		return fence;
-	fence = xs_ze_take_spare(&fences, sizeof(*fence));
-	if (fence && xs_ze.zeFence.pfnCreate(queue->handle, &desc, &fence->handle)) {
-		xs_ze_give_spare(&fences, fence);
-		fence = NULL;
-	}
-	return fence;
-}
-
-static void submission_drop(struct xs_ze_submission *submission)
-{
-	struct xs_ze_queue *queue = submission->queue;
-	uint32_t users;
-
-	xs_ze_lock(&lock);
-	users = --submission->users;
-	for (struct xs_ze_submission **at = &queue->submissions; !users && *at; at = &(*at)->next) {
-		if (*at == submission) {
-			*at = submission->next;
-			break;
-		}
-	}
-	xs_ze_unlock(&lock);
-	if (users)
-		return;
-	if (submission->node) {
-		submission->node->lost = !submission->done || submission->failed;
-		xs_ze_node_put(submission->node);
-	}
-	if (submission->fence && submission->done && !submission->failed && queue->handle &&
-	    !xs_ze.zeFence.pfnReset(submission->fence->handle)) {
-		xs_ze_lock(&lock);
-		submission->fence->next = queue->fences;
-		queue->fences = submission->fence;
-		xs_ze_unlock(&lock);
-	} else if (submission->fence && queue->handle && submission->failed) {
-		(void)xs_ze.zeFence.pfnDestroy(submission->fence->handle);
-		xs_ze_give_spare(&fences, submission->fence);
-	}
-	xs_ze_give_spare(&submissions, submission);
-}
-
-/* Is it complete? Asked of the driver, without waiting. */
-static bool submission_done(struct xs_ze_submission *submission)
-{
-	ze_result_t result;
-
-	if (submission->done || submission->failed)
-		return true;
-	if (submission->node)
-		result = xs_ze.zeEvent.pfnQueryStatus(submission->node->own);
-	else if (submission->fence)
-		result = xs_ze.zeFence.pfnQueryStatus(submission->fence->handle);
-	else /* another thread may destroy their fence just now; the queue is there */
-		result = xs_ze.zeCommandQueue.pfnSynchronize(submission->queue->handle, 0);
-	if (result == ZE_RESULT_NOT_READY)
-		return false;
-	if (result)
-		submission->failed = true;
-	submission->done = true;
-	return true;
-}
-
-ze_result_t xs_hook_zeFenceCreate(ze_command_queue_handle_t queue, const ze_fence_desc_t *desc, ze_fence_handle_t *fence)
-{
-	ze_result_t result = xs_ze.zeFence.pfnCreate(queue, desc, fence);
-	_Atomic uint64_t *value = !result && xs_ze_device ? xs_handle_add(&fence_queues, *fence) : NULL;
-
-	if (value)
-		atomic_store_explicit(value, (uint64_t)(uintptr_t)xs_ze_queue_of(queue), memory_order_release);
-	return result;
-}
-
-static void fence_signalled(struct xs_ze_queue *queue, ze_fence_handle_t fence, bool signalled)
-{
-	xs_ze_lock(&lock);
-	for (struct xs_ze_submission *s = queue->submissions; s; s = s->next) {
-		if (s->theirs == fence) {
-			s->done |= signalled;
-			s->theirs = NULL;
-		}
-	}
-	xs_ze_unlock(&lock);
-}
-
-void xs_ze_fence_ends(ze_fence_handle_t fence, bool destroyed)
-{
-	struct xs_ze_queue *queue = xs_ze_alive() ? xs_handle_get(&fence_queues, fence) : NULL;
-
-	if (queue && queue->submissions) {
-		fence_signalled(queue, fence, !xs_ze.zeFence.pfnQueryStatus(fence));
-		xs_ze_collect_executions(queue);
-	}
-	if (destroyed)
-		xs_handle_remove(&fence_queues, fence);
-}
-
-void xs_ze_fence_seen(ze_fence_handle_t fence, ze_result_t result)
-{
-	struct xs_ze_queue *queue = !result && xs_ze_alive() ? xs_handle_get(&fence_queues, fence) : NULL;
-
-	if (!queue)
-		return;
-	fence_signalled(queue, fence, true);
-	xs_ze_collect_executions(queue);
-	xs_ze_clock(queue->device);
 }
 
 /* ---- reading the times ---- */
@@ -275,15 +152,15 @@ static void execution_end(struct xs_ze_execution *execution)
 {
 	struct xs_ze_body *body = execution->body;
 
-	xs_ze_lock(&lock);
+	xs_ze_lock(&xs_ze_execute_lock);
 	if (body->live == execution)
 		body->live = NULL;
 	if (execution->slot) {
 		execution->slot->next = body->idle;
 		body->idle = execution->slot;
 	}
-	xs_ze_unlock(&lock);
-	submission_drop(execution->submission);
+	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_ze_submission_drop(execution->submission);
 	xs_ze_body_drop(body);
 	xs_ze_give_spare(&executions, execution);
 }
@@ -298,35 +175,35 @@ void xs_ze_collect_executions(struct xs_ze_queue *queue)
 		struct xs_ze_submission *submission;
 		bool taken = false;
 
-		xs_ze_lock(&lock);
+		xs_ze_lock(&xs_ze_execute_lock);
 		execution = queue->first;
 		submission = execution ? execution->submission : NULL;
 		if (submission)
 			submission->users++;
-		xs_ze_unlock(&lock);
+		xs_ze_unlock(&xs_ze_execute_lock);
 		if (!submission)
 			break;
-		if (submission_done(submission)) {
-			xs_ze_lock(&lock);
+		if (xs_ze_submission_done(submission)) {
+			xs_ze_lock(&xs_ze_execute_lock);
 			taken = execution->submission == submission; /* else it waits for another one by now */
 			execution->busy = taken;
-			xs_ze_unlock(&lock);
+			xs_ze_unlock(&xs_ze_execute_lock);
 			if (taken && !submission->failed && execution->serial != XS_ZE_LOST)
 				record_execution(execution);
 			else if (taken)
 				xs_count_untimed(execution->body->count);
-			submission_drop(submission);
+			xs_ze_submission_drop(submission);
 			if (!taken)
 				continue;
 		} else {
-			submission_drop(submission);
+			xs_ze_submission_drop(submission);
 			break;
 		}
-		xs_ze_lock(&lock);
+		xs_ze_lock(&xs_ze_execute_lock);
 		queue->first = execution->next;
 		if (!queue->first)
 			queue->last = NULL;
-		xs_ze_unlock(&lock);
+		xs_ze_unlock(&xs_ze_execute_lock);
 		execution_end(execution);
 	}
 	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
@@ -347,26 +224,20 @@ void xs_ze_collect_last(struct xs_ze_queue *queue)
 
 void xs_ze_abandon_executions(struct xs_ze_queue *queue)
 {
-	struct xs_ze_fence *fence;
-
 	while (queue->first) {
 		struct xs_ze_execution *execution = queue->first;
 
 		/* its events may still be signalled: the body keeps them for good */
-		xs_ze_lock(&lock);
+		xs_ze_lock(&xs_ze_execute_lock);
 		execution->body->users++;
 		execution->submission->failed = true;
 		queue->first = execution->next;
-		xs_ze_unlock(&lock);
+		xs_ze_unlock(&xs_ze_execute_lock);
 		xs_count_untimed(execution->body->count);
 		execution_end(execution);
 	}
 	queue->last = NULL;
-	while ((fence = queue->fences)) {
-		queue->fences = fence->next;
-		(void)xs_ze.zeFence.pfnDestroy(fence->handle);
-		xs_ze_give_spare(&fences, fence);
-	}
+	xs_ze_fences_destroy(queue);
 }
 
 void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed)
@@ -377,10 +248,10 @@ void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed)
 	bool busy;
 
 	do {
-		xs_ze_lock(&lock);
+		xs_ze_lock(&xs_ze_execute_lock);
 		busy = body->live && body->live->busy;
 		live_serial = body->live ? body->live->serial : 0;
-		xs_ze_unlock(&lock);
+		xs_ze_unlock(&xs_ze_execute_lock);
 		if (busy)
 			sched_yield(); /* another thread reads the event just now */
 	} while (busy);
@@ -429,11 +300,11 @@ static struct xs_ze_slot *slot_get(struct xs_ze_body *body)
 	void *times = NULL;
 
 	for (;;) {
-		xs_ze_lock(&lock);
+		xs_ze_lock(&xs_ze_execute_lock);
 		slot = body->idle;
 		if (slot)
 			body->idle = slot->next;
-		xs_ze_unlock(&lock);
+		xs_ze_unlock(&xs_ze_execute_lock);
 		if (!slot || (slot->resets == resets && slot->changes == body->changes))
 			break;
 		slot_destroy(body, slot); /* made before the first reset, or it reads other events */
@@ -477,10 +348,10 @@ static struct xs_ze_slot *save_times(struct xs_ze_body *body, struct xs_ze_submi
 	struct xs_ze_slot *slot = NULL;
 
 	for (bool busy = true; busy;) {
-		xs_ze_lock(&lock);
+		xs_ze_lock(&xs_ze_execute_lock);
 		execution = body->live;
 		busy = execution && execution->busy;
-		xs_ze_unlock(&lock);
+		xs_ze_unlock(&xs_ze_execute_lock);
 		if (busy)
 			sched_yield(); /* another thread reads the events just now */
 	}
@@ -489,7 +360,7 @@ static struct xs_ze_slot *save_times(struct xs_ze_body *body, struct xs_ze_submi
 	slot = slot_get(body);
 	if (slot)
 		keep_early(body, slot, execution->serial);
-	xs_ze_lock(&lock);
+	xs_ze_lock(&xs_ze_execute_lock);
 	if (body->live == execution && !execution->busy) {
 		body->live = NULL;
 		before = execution->submission;
@@ -503,9 +374,9 @@ static struct xs_ze_slot *save_times(struct xs_ze_body *body, struct xs_ze_submi
 		slot->next = body->idle;
 		body->idle = slot;
 	}
-	xs_ze_unlock(&lock);
+	xs_ze_unlock(&xs_ze_execute_lock);
 	if (before)
-		submission_drop(before);
+		xs_ze_submission_drop(before);
 	return used;
 }
 
@@ -533,26 +404,24 @@ static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct x
 	execution->submit = tick;
 	prepare(body, queue, atomic_fetch_add_explicit(&body->executions, 1, memory_order_relaxed));
 	execution->serial = atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed) + 1;
-	xs_ze_lock(&lock);
+	xs_ze_lock(&xs_ze_execute_lock);
 	body->users++;
 	submission->users++;
 	body->live = execution;
-	xs_ze_unlock(&lock);
+	xs_ze_unlock(&xs_ze_execute_lock);
 	return execution;
 }
 
 void xs_ze_batch_begin(struct xs_ze_batch *batch, struct xs_ze_queue *queue)
 {
 	batch->queue = queue;
-	batch->submission = queue ? xs_ze_take_spare(&submissions, sizeof(*batch->submission)) : NULL;
+	batch->submission = queue ? xs_ze_submission_new(queue) : NULL;
 	batch->first = batch->last = NULL;
 	batch->count = 0;
 	if (!batch->submission)
 		return;
 	xs_ze_collect_executions(queue);
 	batch->tick = xs_recording() ? xs_tick(xs_use_tsc) : 0;
-	batch->submission->queue = queue;
-	batch->submission->users = 1;
 }
 
 struct xs_ze_slot *xs_ze_batch_body(struct xs_ze_batch *batch, struct xs_ze_body *body)
@@ -585,7 +454,7 @@ void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result)
 
 	if (!submission)
 		return;
-	xs_ze_lock(&lock);
+	xs_ze_lock(&xs_ze_execute_lock);
 	if (result) {
 		submission->failed = true;
 	} else if (batch->first) {
@@ -599,12 +468,12 @@ void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result)
 			queue->submissions = submission;
 		}
 	}
-	xs_ze_unlock(&lock);
+	xs_ze_unlock(&xs_ze_execute_lock);
 	for (; result && batch->first; batch->first = next) {
 		next = batch->first->next;
 		execution_end(batch->first);
 	}
-	submission_drop(submission);
+	xs_ze_submission_drop(submission);
 	xs_ze_collect_executions(queue);
 	xs_ze_clock(queue->device);
 }
@@ -622,7 +491,7 @@ static ze_result_t execute(ze_command_queue_handle_t handle, uint32_t count, ze_
 	submission->theirs = fence;
 	for (uint32_t i = 0; i < count; i++)
 		xs_ze_batch_list(&batch, lists[i]);
-	if (!fence && submission->users > 1 && (submission->fence = fence_get(batch.queue)))
+	if (!fence && submission->users > 1 && (submission->fence = xs_ze_fence_get(batch.queue)))
 		fence = submission->fence->handle;
 	result = xs_ze.zeCommandQueue.pfnExecuteCommandLists(handle, batch.count, batch.list, fence);
 	xs_ze_batch_end(&batch, result);

@@ -1,5 +1,5 @@
 /*
- * Executions of lists: what gpu/level_zero_execute.c and level_zero_append.c know of each other.
+ * Executions of lists: what gpu/level_zero_execute.c, level_zero_submission.c and level_zero_append.c know of each other.
  */
 #ifndef XS_LEVEL_ZERO_EXECUTE_H
 #define XS_LEVEL_ZERO_EXECUTE_H
@@ -56,6 +56,19 @@ struct xs_ze_body {
 	struct xs_ze_slot *idle;
 	bool resets; /* events are reset between its executions: nodes may have early or saved times */
 };
+
+/* For all of these. Held for a few loads and stores, and never while the driver is called. */
+extern atomic_flag xs_ze_execute_lock;
+
+/* With one user; NULL: no memory. */
+struct xs_ze_submission *xs_ze_submission_new(struct xs_ze_queue *queue);
+void xs_ze_submission_drop(struct xs_ze_submission *submission);
+/* Is it complete? Asked of the driver, without waiting. */
+bool xs_ze_submission_done(struct xs_ze_submission *submission);
+/* A fence of ours that is not signalled; NULL: there is none. */
+struct xs_ze_fence *xs_ze_fence_get(struct xs_ze_queue *queue);
+/* Those that are not in use. */
+void xs_ze_fences_destroy(struct xs_ze_queue *queue);
 
 /* What one call of the application executes, as it goes to the driver. */
 #define XS_ZE_LISTS 512u /* of the application */

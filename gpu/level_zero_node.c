@@ -262,9 +262,9 @@ void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_
 
 /* ---- many of them as one record ---- */
 
-struct batch {
-	struct xs_commands_record head;
-	struct xs_command command[XS_COMMANDS_MAX];
+union batch {
+	struct xs_commands_record record;
+	unsigned char room[sizeof(struct xs_commands_record) + XS_COMMANDS_MAX * sizeof(struct xs_command)];
 };
 
 uint32_t xs_ze_shape(const struct xs_device_record *record)
@@ -285,37 +285,38 @@ uint32_t xs_ze_shape(const struct xs_device_record *record)
 	return xs_shape(&shape);
 }
 
-static void batch_write(struct batch *batch, const struct xs_device_record *newest, uint64_t submit)
+static void batch_write(union batch *batch, const struct xs_device_record *newest, uint64_t submit)
 {
-	uint32_t size = (uint32_t)(sizeof(batch->head) + batch->head.count * sizeof(batch->command[0]));
-	struct xs_commands_record *record = xs_record_reserve_many(size, batch->head.count);
+	uint32_t size = (uint32_t)(sizeof(batch->record) + batch->record.count * sizeof(batch->record.command[0]));
+	struct xs_commands_record *record = xs_record_reserve_many(size, batch->record.count);
 
 	if (record) {
-		batch->head.event = (struct xs_event){ .tick = newest->event.tick, .name = newest->device_name, .kind = XS_COMMANDS,
+		batch->record.event = (struct xs_event){ .tick = newest->event.tick, .name = newest->device_name, .kind = XS_COMMANDS,
 						       .words = (uint8_t)(size / 8), .source = XS_SOURCE_LEVEL_ZERO,
 						       .flags = newest->event.flags & (uint8_t)~XS_FLAG_FUNCTION };
-		batch->head.queue_handle = newest->queue_handle;
-		batch->head.queue = newest->queue;
-		batch->head.id = xs_ze_next_ids(batch->head.count);
-		batch->head.submit = submit;
-		batch->head.device = newest->device;
-		batch->head.device_type = newest->device_type;
-		batch->head.tile = newest->tile;
-		batch->head.engine = newest->engine;
-		batch->head.engine_index = newest->engine_index;
+		batch->record.queue_handle = newest->queue_handle;
+		batch->record.queue = newest->queue;
+		batch->record.id = xs_ze_next_ids(batch->record.count);
+		batch->record.submit = submit;
+		batch->record.device = newest->device;
+		batch->record.device_type = newest->device_type;
+		batch->record.tile = newest->tile;
+		batch->record.engine = newest->engine;
+		batch->record.engine_index = newest->engine_index;
+		memset(batch->record.reserved, 0, sizeof(batch->record.reserved));
 		memcpy(record, batch, size);
 		xs_record_end(size);
 	}
-	batch->head.count = 0;
+	batch->record.count = 0;
 }
 
 /* submit: as in the batch's record. */
-static inline void batch_add(struct batch *batch, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event,
+static inline void batch_add(union batch *batch, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event,
 			     uint64_t submit, const struct xs_ze_queue *queue)
 {
 	const struct xs_device_record *from = &node->record;
 	uint64_t length = times->global.kernelEnd - times->global.kernelStart;
-	struct xs_command *command = &batch->command[batch->head.count];
+	struct xs_command *command = &batch->record.command[batch->record.count];
 
 	if (__builtin_expect(!node->shape || length > UINT32_MAX || queue->device->tiles || from->queue != queue->serial, 0)) {
 		record(node, times, of_event, submit ? submit : from->queued, queue, xs_ze_next_ids(1));
@@ -327,7 +328,7 @@ static inline void batch_add(struct batch *batch, const struct xs_ze_node *node,
 	command->host_ticks = from->host_ticks;
 	command->shape = node->shape;
 	command->tid = from->tid;
-	if (__builtin_expect(++batch->head.count == XS_COMMANDS_MAX, 0))
+	if (__builtin_expect(++batch->record.count == XS_COMMANDS_MAX, 0))
 		batch_write(batch, from, submit);
 }
 
@@ -337,9 +338,9 @@ void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestam
 	const ze_kernel_timestamp_result_t *times;
 	const struct xs_ze_node *newest = first;
 	ze_kernel_timestamp_result_t of_event;
-	struct batch batch;
+	union batch batch;
 
-	batch.head.count = 0;
+	batch.record.count = 0;
 	for (const struct xs_ze_node *node = first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
 		times = saved ? saved++ : &of_event;
 		if (saved ? !xs_ze_is_set(times) : xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &of_event)) {
@@ -349,7 +350,7 @@ void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestam
 		batch_add(&batch, node, times, !saved, submit, queue);
 		newest = node;
 	}
-	if (batch.head.count)
+	if (batch.record.count)
 		batch_write(&batch, &newest->record, submit);
 }
 
@@ -383,7 +384,7 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 }
 
 /* The same of one that our own event tells of; by the thread that collects, which looks at it alone. */
-static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node, struct batch *batch)
+static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node, union batch *batch)
 {
 	ze_kernel_timestamp_result_t times;
 	ze_result_t result = xs_ze.zeEvent.pfnQueryKernelTimestamp(node->own, &times);
@@ -401,11 +402,11 @@ static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node
 void xs_ze_collect(struct xs_ze_queue *queue)
 {
 	struct xs_ze_node *done, *newest, *next;
-	struct batch batch;
+	union batch batch;
 
 	if (atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
 		return; /* another thread is at it */
-	batch.head.count = 0;
+	batch.record.count = 0;
 	/* in this order: the first node of all is in both places when it is in `newest` */
 	newest = atomic_load_explicit(&queue->newest, memory_order_acquire);
 	done = atomic_load_explicit(&queue->done, memory_order_relaxed);
@@ -418,7 +419,7 @@ void xs_ze_collect(struct xs_ze_queue *queue)
 		atomic_store_explicit(&queue->done, done, memory_order_release);
 	}
 	/* `done` is not used again before the next one is done with */
-	if (batch.head.count)
+	if (batch.record.count)
 		batch_write(&batch, &done->record, 0);
 	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
 }
