@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "process.h"
+#include "rank.h"
 #include "shm.h"
 #include "stack.h"
 #include "strtab.h"
@@ -205,7 +206,7 @@ static struct xs_process_file *make_process(uint32_t slots)
 	uint64_t ring_size = self.control->options.ring_size;
 	struct xs_process_file *process;
 	char name[XS_NAME_MAX];
-	int32_t pid = getpid();
+	int32_t pid = getpid(), rank, world_size;
 	uint32_t serial = atomic_fetch_add_explicit(&self.control->serials, 1, memory_order_relaxed);
 	void *map;
 
@@ -227,6 +228,10 @@ static struct xs_process_file *make_process(uint32_t slots)
 	process->slots = slots;
 	process->ring_size = ring_size;
 	prctl(PR_GET_NAME, process->comm);
+	if (xs_job_rank(&rank, &world_size)) {
+		atomic_store_explicit(&process->world_size, world_size, memory_order_relaxed);
+		atomic_store_explicit(&process->rank_told, rank + 1, memory_order_relaxed);
+	}
 	/* all of the above; pairs with the acquire in the drain process's adopt() */
 	atomic_store_explicit(&process->magic, XS_MAGIC, memory_order_release);
 	/* last: the drain process looks for files when it sees this */
@@ -234,10 +239,16 @@ static struct xs_process_file *make_process(uint32_t slots)
 	return process;
 }
 
-/* Not after --stop, and no descendants with --follow-child-process 0. */
+/* Not after --stop, no descendants with --follow-child-process 0, and of the ranks only those of --ranks-to-sample. */
 static bool may_join(void)
 {
+	const char *ranks = self.control->options.ranks;
+	int32_t rank, size;
+
 	if (atomic_load_explicit(&self.control->paused, memory_order_relaxed) & XS_PAUSE_STOPPED)
+		return false;
+	/* the launcher of the job may be a child of ours */
+	if (ranks[0] && xs_job_rank(&rank, &size) && !xs_is_listed(ranks, (uint64_t)rank))
 		return false;
 	return self.control->options.follow_children || getpid() == self.control->app_pid;
 }

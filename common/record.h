@@ -133,7 +133,7 @@ static_assert(sizeof(struct xs_device_record) == 144, "multiple of 16");
 static_assert(sizeof(struct xs_device_record) - 48 == XS_DEVICE_RECORD_SHORT, "layout");
 
 /*
- * An MPI call: as struct xs_call_record, then the words whose bits (1 << enum xs_mpi_word) are set in `words`, in the order of the enum.
+ * An MPI call: its duration in ticks, and the words whose bits (1 << enum xs_mpi_word) are set in `words`, in the order of the enum.
  * Ranks are those in MPI_COMM_WORLD.
  */
 enum xs_mpi_word {
@@ -149,9 +149,11 @@ enum xs_mpi_word {
 	XS_MPI_WIN,        /* handle */
 	XS_MPI_FILE,       /* handle */
 	XS_MPI_OFFSET,     /* in the file, in its units */
+	XS_MPI_RESULT,     /* of a call that failed */
+	XS_MPI_DURATION,   /* of a call that took too long for the record's 48 bits */
 	XS_MPI_WORDS,
 };
-#define XS_MPI_MAKES (1u << 31) /* in `words`: the call made the request that it names */
+#define XS_MPI_MAKES (1u << 15) /* in `words`: the call made the request that it names */
 #define XS_MPI_WORLD 1u
 #define XS_MPI_SELF 2u
 #define XS_MPI_NOTHING INT32_MIN /* a half of a word that is not known, and not shown */
@@ -159,12 +161,10 @@ enum xs_mpi_word {
 
 struct xs_mpi_record {
 	struct xs_event event;
-	uint64_t duration;
-	int32_t result;
-	uint32_t words;
+	uint64_t duration : 48, words : 16;
 	uint64_t word[];
 };
-static_assert(sizeof(struct xs_mpi_record) == sizeof(struct xs_call_record), "a call and more");
+static_assert(sizeof(struct xs_mpi_record) == 24 && 1u << XS_MPI_WORDS <= XS_MPI_MAKES, "a call with one word is half a cache line");
 
 struct xs_mpi_request_record {
 	struct xs_event event; /* tick: when; name: number of the function that did or saw it */

@@ -12,24 +12,31 @@ struct xs_mpi_abi xs_mpi_abi = { .handle_mask = UINT64_MAX };
 
 void xs_mpi_write_long(const struct xs_mpi_call *call, uint32_t words, const uint64_t *word, uint32_t count)
 {
-	const uint32_t size = (uint32_t)(sizeof(struct xs_mpi_record) + 8 * count + 15) & ~15u;
-	struct {
+	union {
 		struct xs_mpi_record record;
-		uint64_t word[XS_MPI_WORDS + 1];
+		uint64_t word[sizeof(struct xs_mpi_record) / 8 + XS_MPI_WORDS + 1];
 	} buffer = { .record = { .event = { .tick = call->call.tick,
 					    .name = call->function,
 					    .kind = XS_MPI,
-					    .words = (uint8_t)(size / 8),
 					    .source = XS_SOURCE_MPI,
-					    .flags = call->result ? XS_FLAG_FAILED : 0 },
-				 .duration = call->duration,
-				 .result = call->result,
-				 .words = words } };
+					    .flags = call->result ? XS_FLAG_FAILED : 0 } } };
+	uint64_t *place = buffer.record.word;
 
 	(void)xs_call_leave(&call->call);
-	if (count)
-		memcpy(buffer.word, word, 8 * count);
-	xs_companion_record(&buffer, size);
+	for (uint32_t i = 0; i < count; i++)
+		*place++ = word[i];
+	if (call->result) {
+		words |= 1u << XS_MPI_RESULT;
+		*place++ = (uint32_t)call->result;
+	}
+	if (call->duration >> 48) {
+		words |= 1u << XS_MPI_DURATION;
+		*place++ = call->duration;
+	}
+	buffer.record.duration = call->duration & 0xffffffffffffu;
+	buffer.record.words = words & 0xffff;
+	buffer.record.event.words = (uint8_t)((place - buffer.word + 1) & ~1);
+	xs_companion_record(&buffer, 8u * buffer.record.event.words);
 }
 
 /* ---- the library ---- */

@@ -50,7 +50,7 @@ static inline void xs_mpi_leave(struct xs_mpi_call *call, int32_t result)
 	call->result = result;
 }
 
-/* Also for a call inside of another one, and when recording has just ended. */
+/* Also for a call inside of another one, one that failed or took days, and when recording has just ended. */
 void xs_mpi_write_long(const struct xs_mpi_call *call, uint32_t words, const uint64_t *word, uint32_t count) __attribute__((cold));
 
 /* `words`: the bits of enum xs_mpi_word, which are constants here; `count`: how many they are. */
@@ -61,7 +61,7 @@ static inline __attribute__((always_inline)) void xs_mpi_write(const struct xs_m
 	struct xs_ring *ring = xs_tls.ready;
 	uint64_t head, *place;
 
-	if (__builtin_expect(!xs_ready_for_mark(ring) || call->call.outer, 0)) {
+	if (__builtin_expect(!xs_ready_for_mark(ring) || call->call.outer || call->result || call->duration >> 48, 0)) {
 		xs_mpi_write_long(call, words, word, count);
 		return;
 	}
@@ -77,12 +77,10 @@ static inline __attribute__((always_inline)) void xs_mpi_write(const struct xs_m
 	}
 	place = (uint64_t *)(ring->data + (head & ring->mask));
 	place[0] = call->call.tick;
-	place[1] = call->function | (uint64_t)XS_MPI << 32 | (uint64_t)(size / 8) << 40 | (uint64_t)XS_SOURCE_MPI << 48 |
-		   (uint64_t)(call->result ? XS_FLAG_FAILED : 0) << 56;
-	place[2] = call->duration;
-	place[3] = (uint32_t)call->result | (uint64_t)words << 32;
+	place[1] = call->function | (uint64_t)XS_MPI << 32 | (uint64_t)(size / 8) << 40 | (uint64_t)XS_SOURCE_MPI << 48;
+	place[2] = call->duration | (uint64_t)words << 48;
 	for (uint32_t i = 0; i < count; i++)
-		place[4 + i] = word[i];
+		place[3 + i] = word[i];
 	xs_own_ahead(place);
 	atomic_store_explicit(&ring->head, head + size, memory_order_release);
 	atomic_signal_fence(memory_order_seq_cst);

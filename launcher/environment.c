@@ -110,7 +110,7 @@ static void beside(const char *library, const char *name, char *path, size_t siz
 	(void)snprintf(path, size, "%.*s%s", (int)(strrchr(library, '/') + 1 - library), library, name);
 }
 
-char **xs_environment(const struct xs_launch *launch, const char *library)
+char **xs_environment(const struct xs_launch *launch, const char *library, bool wants_mpi)
 {
 	const struct xs_options *options = &launch->control->options;
 	char link[PATH_MAX + 32], mpi_link[PATH_MAX + 32], jit[PATH_MAX + 32], mpi[PATH_MAX + 32], layer[PATH_MAX + 32];
@@ -125,7 +125,7 @@ char **xs_environment(const struct xs_launch *launch, const char *library)
 	beside(library, "libxstrace-mpi.so", mpi, sizeof(mpi));
 	beside(library, "libxstrace-ze.so", layer, sizeof(layer));
 	library = plain_path(launch, library, link, sizeof(link));
-	mpi_library = options->chrome_mpi ? plain_path(launch, mpi, mpi_link, sizeof(mpi_link)) : "";
+	mpi_library = wants_mpi ? plain_path(launch, mpi, mpi_link, sizeof(mpi_link)) : "";
 	if (!environment || !library || !mpi_library)
 		return NULL;
 	(void)snprintf(ours, sizeof(ours), "%s%s%s", library, mpi_library[0] ? ":" : "", mpi_library);

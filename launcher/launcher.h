@@ -45,9 +45,9 @@ bool xs_program_is_text(const char *path);
 
 /*
  * The application's environment: ours, with the variables added that make the loader, ITT and OpenCL load `library`. Values
- * that the user gave are kept and ours put beside them. NULL: no memory. Warnings are printed.
+ * that the user gave are kept and ours put beside them. `mpi`: MPI is to be traced. NULL: no memory. Warnings are printed.
  */
-char **xs_environment(const struct xs_launch *launch, const char *library);
+char **xs_environment(const struct xs_launch *launch, const char *library, bool mpi);
 /* Paths of PATH_MAX bytes of the collector library and the drain process's program, wherever they are installed. 0 or -errno. */
 int xs_find_parts(char *library, char *drain);
 /* The program that looks for devices, likewise. */

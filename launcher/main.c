@@ -81,8 +81,7 @@ static void warn_untraceable(enum xs_program kind, const char *path)
 	}
 }
 
-/* Each rank is to be traced by itself, wherever it runs: xstrace belongs behind the launcher of the job. */
-static void warn_launcher(const char *path)
+static bool starts_ranks(const char *path)
 {
 	static const char *const launchers[] = { "mpiexec", "mpirun", "srun", "prun", "prterun", "orterun", "aprun", "jsrun", "palsrun" };
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
@@ -90,12 +89,26 @@ static void warn_launcher(const char *path)
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
 		size_t n = strlen(launchers[i]);
 
-		if (strncmp(name, launchers[i], n) || (name[n] && name[n] != '.'))
-			continue;
-		fprintf(stderr, "xstrace: %s starts other programs, perhaps on other machines, where they are not traced; give it xstrace to start: "
-				"%s -n N xstrace [options] application\n",
-			name, name);
+		if (!strncmp(name, launchers[i], n) && (!name[n] || name[n] == '.'))
+			return true;
 	}
+	return false;
+}
+
+/* Is MPI to be traced? The table of API calls holds it where it costs others nothing: in ranks. */
+static bool want_mpi(const struct xs_options *options, const char *program)
+{
+	return options->chrome_mpi || (options->host_timing && (xs_rank() >= 0 || starts_ranks(program)));
+}
+
+/* Each rank is to be traced by itself, wherever it runs: xstrace belongs behind the launcher of the job. */
+static void warn_launcher(const char *path)
+{
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+
+	fprintf(stderr, "xstrace: %s starts other programs, perhaps on other machines, where they are not traced; give it xstrace to start: "
+			"%s -n N xstrace [options] application\n",
+		name, name);
 }
 
 static int run(const struct xs_options *options, char **all, char **argv)
@@ -104,7 +117,7 @@ static int run(const struct xs_options *options, char **all, char **argv)
 	struct xs_launch launch = { .dir = "" };
 	struct xs_result result = { .directory = "" };
 	enum xs_program kind;
-	bool made = false;
+	bool made = false, mpi;
 	char **environment;
 	int error, status;
 
@@ -137,7 +150,8 @@ static int run(const struct xs_options *options, char **all, char **argv)
 	}
 	kind = xs_program_kind(path);
 	warn_untraceable(kind, path);
-	if (options->chrome_mpi)
+	mpi = want_mpi(options, argv[0]);
+	if (mpi && starts_ranks(argv[0]))
 		warn_launcher(argv[0]);
 	launch.control->rank = xs_rank();
 	launch.control->app_not_traced = kind != XS_PROGRAM_DYNAMIC && kind != XS_PROGRAM_UNKNOWN;
@@ -153,7 +167,7 @@ static int run(const struct xs_options *options, char **all, char **argv)
 			return XS_EXIT_SELF;
 		}
 	}
-	environment = xs_environment(&launch, library);
+	environment = xs_environment(&launch, library, mpi);
 	status = environment ? xs_run_application(&launch, drain, path, argv, environment) : -ENOMEM;
 	if (status < 0) {
 		xs_launch_destroy(&launch); /* if the drain process could not do that */

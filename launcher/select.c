@@ -7,40 +7,23 @@
 #include <string.h>
 
 #include "launcher.h"
-
-/* The rank that an MPI or a job's launcher gave this process. */
-static bool rank_of_job(uint64_t *ret_rank)
-{
-	static const char *const variables[] = { "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PALS_RANKID", "RANK" };
-
-	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-		const char *value = getenv(variables[i]);
-		char *end;
-
-		if (!value || value[0] < '0' || value[0] > '9')
-			continue;
-		*ret_rank = strtoull(value, &end, 10);
-		if (!*end)
-			return true;
-	}
-	return false;
-}
+#include "rank.h"
 
 int32_t xs_rank(void)
 {
-	uint64_t rank;
+	int32_t rank, size;
 
-	return rank_of_job(&rank) && rank <= INT32_MAX ? (int32_t)rank : -1;
+	return xs_job_rank(&rank, &size) ? rank : -1;
 }
 
 bool xs_rank_wanted(const struct xs_options *options)
 {
-	uint64_t rank;
+	int32_t rank = xs_rank();
 
-	if (rank_of_job(&rank))
-		return xs_is_listed(options->ranks, rank);
-	fprintf(stderr, "xstrace: --ranks-to-sample %s: no rank in the environment (PMI_RANK, PMIX_RANK, OMPI_COMM_WORLD_RANK, "
-			"SLURM_PROCID, PALS_RANKID, RANK); this process is traced\n",
+	if (rank >= 0)
+		return xs_is_listed(options->ranks, (uint64_t)rank);
+	/* it may start ranks: each process looks for itself (collector.c) */
+	fprintf(stderr, "xstrace: --ranks-to-sample %s: no rank in the environment (" XS_RANK_VARIABLES "); what has no rank is traced\n",
 		options->ranks);
 	return true;
 }

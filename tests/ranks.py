@@ -1,15 +1,99 @@
-"""Traces of MPI ranks as xstrace writes them, of a program that was never run: true times are known.
+"""Ranks of MPI jobs: real ones, each under xstrace, and traces of a program that was never run, whose true times are known.
+
+    job = Ranks(xstrace, MPI, mpi_app("mpi_messages"), [directory], ranks=4)
+    check_said(xstrace, job)    # the traces against what the program says about itself
 
     job = Job(hosts=["a", "a", "b"], clocks={"b": Clock(11 * 10**9, 100)})
     job.barrier(); job.message(0, 2, 7, 64); job.compute(1, 5000)
     paths = job.write(directory)
 
-Each rank has a time of its own, in true ns; writing turns it into what the clock of its host shows.
+Each rank of a Job has a time of its own, in true ns; writing turns it into what the clock of its host shows.
 """
 
 import json
 import random
+import shutil
+import subprocess
 from collections import namedtuple
+
+import pytest
+
+from conftest import ROOT, XSTRACE
+
+# ---- real ranks ----
+
+MPICC, MPIEXEC = shutil.which("mpicc.mpich"), shutil.which("mpiexec.mpich")
+MPICH = MPICC and MPIEXEC
+MPI = "--chrome-mpi-logging"
+
+
+@pytest.fixture(scope="session")
+def mpi_app(tmp_path_factory):
+    """Compiles a program of apps/, once."""
+    made, where = {}, tmp_path_factory.mktemp("mpi")
+
+    def make(name):
+        if name not in made:
+            made[name] = where / name
+            source = ROOT / f"tests/apps/{name}.c"
+            subprocess.run([MPICC, "-O1", "-Wall", "-Werror", "-Wno-stringop-overflow", "-o", made[name], source], check=True)
+        return made[name]
+
+    return make
+
+
+class Ranks:
+    """All ranks of a job, each under xstrace of its own. `launcher`: the words before "-n"; `reports`: files that are no traces."""
+
+    def __init__(self, xstrace, options, app, args=(), ranks=2, env=None, launcher=(MPIEXEC,), timeout=60, reports=None):
+        program, *words = [*launcher, "-n", ranks, XSTRACE, *options.split(), app, *args]
+        known = set(xstrace.cwd.glob("*.json"))
+        self.run = xstrace.bare(program, [str(word) for word in words], env=env, timeout=timeout)
+        known |= set(xstrace.cwd.glob(reports)) if reports else set()
+        xstrace.adopt(self.run, sorted(set(xstrace.cwd.glob("*.json")) - known))
+        self.traces = {t.metadata["rank"]: t for t in self.run.traces}
+
+    def calls(self, rank):
+        """Slices of a rank, in order of time."""
+        return sorted(self.traces[rank].calls, key=lambda s: s.start)
+
+
+def said(path):
+    """What a rank says that its trace must hold: [(kind, function, {key: value})]."""
+    for line in path.read_text().splitlines():
+        kind, function, *pairs = line.split()
+        yield kind, function, dict(pair.split("=") for pair in pairs)
+
+
+def holds(slice_, wanted):
+    """Has the slice these arguments? "!": any value."""
+    return all(
+        key in slice_.args and value in ("!", str(slice_.args[key])) for key, value in wanted.items()
+    )
+
+
+def check_said(xstrace, job, functions=None):
+    """Each slice is as the program said, and none is left over; of these functions alone where others may come between."""
+    for rank, trace in job.traces.items():
+        calls, done = job.calls(rank), [s for s in trace.slices if s.cat == "mpi_request"]
+        calls = iter([s for s in calls if not functions or base(s) in functions])
+        for kind, function, wanted in said(xstrace.cwd / f"said.{rank}"):
+            if kind == "call":
+                call = next(calls)
+                assert base(call) == function and holds(call, wanted), (rank, function, wanted, call, call.args)
+            else:
+                found = [s for s in done if base(s) == function and holds(s, wanted)]
+                assert found, (rank, function, wanted, [(s.name, s.args) for s in done])
+                done.remove(found[0])
+        assert not list(calls) and not done
+
+
+def base(slice_):
+    """The function, without the mark of large counts: some programs call those where there are any."""
+    return slice_.name.removesuffix("_c")
+
+
+# ---- ranks that never were ----
 
 DAY = 86_400 * 10**9
 BASE = 20_778 * DAY

@@ -13,10 +13,8 @@ import time
 import pytest
 
 import ranks
-import test_mpi
-from conftest import BUILD, ROOT, XSTRACE, Trace, check_trace, mounted, open_trace, root_only
-from test_mpi import mpi_app  # noqa: F401
-from ranks import BASE, START, Clock, Job, Slewed
+from conftest import APPS, BUILD, ROOT, XSTRACE, Trace, check_trace, mounted, open_trace, root_only
+from ranks import BASE, MPI, MPICH, MPIEXEC, START, Clock, Job, Ranks, Slewed, mpi_app  # noqa: F401
 
 MERGE = BUILD / "merge/xstrace-merge"
 
@@ -943,13 +941,13 @@ def test_perfetto_holds_the_same(tmp_path):
     assert (tmp_path / "all.pftrace").stat().st_size < (tmp_path / "all.json").stat().st_size / 2
 
 
-needs_mpi = pytest.mark.skipif(not (test_mpi.MPICC and test_mpi.MPIEXEC), reason="no MPICH")
+needs_mpi = pytest.mark.skipif(not MPICH, reason="no MPICH")
 
 
 @needs_mpi
 def test_real_ranks_that_exchange_and_wait(xstrace, mpi_app):
     """Each message of a ring is found, and who of the neighbours sends too late for MPI_Waitall."""
-    job = test_mpi.Ranks(xstrace, test_mpi.MPI, mpi_app("mpi_ring"), [4], ranks=4)
+    job = Ranks(xstrace, MPI, mpi_app("mpi_ring"), [4], ranks=4)
     assert job.run.status == 0
     paths = [t.path for t in job.traces.values()]
     trace = merged(paths, xstrace.cwd)
@@ -965,8 +963,8 @@ def test_real_ranks_that_exchange_and_wait(xstrace, mpi_app):
 def test_a_rank_that_was_killed(xstrace, mpi_app):
     """The merge says which, how, and in which call it was."""
     files, deadline = [], time.monotonic() + 60
-    command = ["-n", "2", XSTRACE, test_mpi.MPI, mpi_app("mpi_killed")]
-    run = xstrace.bare(test_mpi.MPIEXEC, [str(word) for word in command])
+    command = ["-n", "2", XSTRACE, MPI, mpi_app("mpi_killed")]
+    run = xstrace.bare(MPIEXEC, [str(word) for word in command])
     while len(files) < 2 or any(not path.read_text().endswith("]}}\n") for path in files):
         assert time.monotonic() < deadline
         files = sorted(xstrace.cwd.glob("*.json"))
@@ -985,7 +983,7 @@ def test_a_rank_that_was_killed(xstrace, mpi_app):
 
 @needs_mpi
 def test_real_ranks(xstrace, mpi_app):
-    job = test_mpi.Ranks(xstrace, test_mpi.MPI, mpi_app("mpi_first"))
+    job = Ranks(xstrace, MPI, mpi_app("mpi_first"))
     trace = merged([t.path for t in job.traces.values()], xstrace.cwd)
     pids = {rank: t.pid for rank, t in job.traces.items()}
     assert [(s["pid"], f["pid"]) for s, f in arrows(trace, "message")] == [(pids[0], pids[1])]

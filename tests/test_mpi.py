@@ -1,76 +1,22 @@
 """MPI with real ranks: what the traces say against what the programs know they did."""
 
 import collections
-import shutil
-import subprocess
+import json
+import re
 import sys
 import time
 
 import pytest
 
-from conftest import XSTRACE, ROOT
+from conftest import XSTRACE
+from ranks import MPI, MPICH, MPIEXEC, Ranks, check_said, mpi_app  # noqa: F401
 
-MPICC, MPIEXEC = shutil.which("mpicc.mpich"), shutil.which("mpiexec.mpich")
-MPI = "--chrome-mpi-logging"
-pytestmark = pytest.mark.skipif(not (MPICC and MPIEXEC), reason="no MPICH")
-
-
-@pytest.fixture(scope="session")
-def mpi_app(tmp_path_factory):
-    """Compiles a program of apps/, once."""
-    made, where = {}, tmp_path_factory.mktemp("mpi")
-
-    def make(name):
-        if name not in made:
-            made[name] = where / name
-            source = ROOT / f"tests/apps/{name}.c"
-            subprocess.run([MPICC, "-O1", "-Wall", "-Werror", "-Wno-stringop-overflow", "-o", made[name], source], check=True)
-        return made[name]
-
-    return make
+pytestmark = pytest.mark.skipif(not MPICH, reason="no MPICH")
 
 
-class Ranks:
-    """All ranks of a job, each under xstrace of its own."""
-
-    def __init__(self, xstrace, options, app, args=(), ranks=2, env=None):
-        command = ["-n", ranks, XSTRACE, *options.split(), app, *args]
-        self.run = xstrace.bare(MPIEXEC, [str(word) for word in command], env=env)
-        files = sorted(xstrace.cwd.glob("*.json"))
-        xstrace.adopt(self.run, files)
-        self.traces = {t.metadata["rank"]: t for t in self.run.traces}
-
-    def calls(self, rank):
-        """Slices of a rank, in order of time."""
-        return sorted(self.traces[rank].calls, key=lambda s: s.start)
-
-
-def said(path):
-    """What a rank says that its trace must hold: [(kind, function, {key: value})]."""
-    for line in path.read_text().splitlines():
-        kind, function, *pairs = line.split()
-        yield kind, function, dict(pair.split("=") for pair in pairs)
-
-
-def holds(slice_, wanted):
-    """Has the slice these arguments? "!": any value."""
-    return all(
-        key in slice_.args and value in ("!", str(slice_.args[key])) for key, value in wanted.items()
-    )
-
-
-def check_said(xstrace, job):
-    for rank, trace in job.traces.items():
-        calls, done = iter(job.calls(rank)), [s for s in trace.slices if s.cat == "mpi_request"]
-        for kind, function, wanted in said(xstrace.cwd / f"said.{rank}"):
-            if kind == "call":
-                call = next(calls)
-                assert call.name == function and holds(call, wanted), (rank, wanted, call, call.args)
-            else:
-                found = [s for s in done if s.name == function and holds(s, wanted)]
-                assert found, (rank, function, wanted, [(s.name, s.args) for s in done])
-                done.remove(found[0])
-        assert not list(calls) and not done
+def names_of(trace):
+    """How many calls there are of each MPI function."""
+    return collections.Counter(s.name for s in trace.calls if s.name.startswith("MPI_"))
 
 
 def comms_of(trace):
@@ -147,6 +93,36 @@ def test_under_xstrace(xstrace, mpi_app):
     assert sorted(ranks) == [0, 1] and all(t.metadata["world_size"] == 2 for t in run.traces)
     for rank, trace in ranks.items():
         assert trace.path.name == f"mpi_first.{trace.pid}.{rank}.json"
+
+
+def test_sampled_ranks_under_xstrace(xstrace, mpi_app):
+    """Which of them are traced is decided by each rank's own environment."""
+    run = xstrace(f"{MPI} --ranks-to-sample 1,3", MPIEXEC, ["-n", "4", mpi_app("mpi_first")])
+    assert run.status == 0
+    assert [(t.metadata["rank"], t.metadata["world_size"]) for t in run.traces] in ([(1, 4), (3, 4)], [(3, 4), (1, 4)])
+    assert all(names_of(t)["MPI_Barrier"] == 1 for t in run.traces)
+
+
+def test_table_of_calls(xstrace, mpi_app):
+    """-h: in ranks MPI's functions are API functions like others, with a trace or without."""
+    app, words = mpi_app("mpi_messages"), "-h --report-format=json -o rep.json"
+    job = Ranks(xstrace, f"{words} {MPI}", app, [xstrace.cwd], reports="rep.*")
+    for rank, trace in job.traces.items():
+        (path,) = xstrace.cwd.glob(f"rep.{trace.pid}.{rank}.json")
+        rows = json.loads(path.read_text())
+        assert rows[-1]["rank"] == rank
+        rows = {row["name"]: row for row in rows if row.get("backend") == "MPI"}
+        assert {name: row["calls"] for name, row in rows.items()} == names_of(trace)
+        assert rows["MPI_Send"]["failed"] == 2 and rows["MPI_Init"]["failed"] == 0
+        took = [s.end - s.start for s in trace.calls if s.name == "MPI_Barrier"]
+        assert abs(rows["MPI_Barrier"]["time_ns"] - sum(took)) <= len(took)
+    run = xstrace.bare(MPIEXEC, ["-n", "2", XSTRACE, "-h", "-o", "alone.txt", app, xstrace.cwd])
+    texts = [path.read_text() for path in xstrace.cwd.glob("alone.*.[01].txt")]
+    assert run.status == 0 and len(texts) == 2
+    for text in texts:
+        assert "Total API Time for MPI backend (ns):" in text
+        assert len(re.findall(r"^ *MPI_Sendrecv, +1,", text, re.M)) == 1
+    assert len(list(xstrace.cwd.glob("*.json"))) == 4  # two traces and two reports, of the first run
 
 
 def test_what_programs_ask_for(xstrace):

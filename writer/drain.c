@@ -23,6 +23,7 @@
 
 #define SLEEP_LOW 1000000u /* ns: some process is just joining, or ending */
 #define SLEEP 50000000u    /* otherwise: what matters rings */
+#define SLEEP_QUIET 500000000u   /* at most, while nothing is recorded */
 #define SLEEP_SILENT 1000000000u /* at most, while only silent descendants are left */
 #define DAY_NS 86400000000000ull
 
@@ -38,7 +39,7 @@ struct drain {
 	bool dumping;
 	struct xs_lost lost;
 	struct xs_kmd *kmd; /* NULL: not wanted, or over */
-	uint64_t patience; /* added to the sleep while only silent descendants are left */
+	uint64_t patience; /* added to the sleep: it grows while nothing happens */
 };
 
 /*
@@ -415,6 +416,11 @@ static bool has_silent_descendants(const struct xs_run *run)
 	return found;
 }
 
+static void be_patient(struct drain *drain, uint64_t most)
+{
+	drain->patience = drain->patience + SLEEP < most - SLEEP ? drain->patience + SLEEP : most - SLEEP;
+}
+
 /* Is no process left that may still join or write? */
 static bool over(struct drain *drain)
 {
@@ -430,7 +436,7 @@ static bool over(struct drain *drain)
 	if (!atomic_load_explicit(&control->app_exited, memory_order_acquire) && launcher)
 		return false;
 	if (drain->run.options->follow_children && has_silent_descendants(&drain->run)) {
-		drain->patience = drain->patience < SLEEP_SILENT ? drain->patience + SLEEP : SLEEP_SILENT;
+		be_patient(drain, SLEEP_SILENT);
 		return false;
 	}
 	return true;
@@ -497,6 +503,17 @@ static bool follow_kmd(struct drain *drain)
 	return true;
 }
 
+/*
+ * Each wake-up takes a processor from the application where that has them all (ranks). Lines that somebody may watch as they come do
+ * not wait; whatever else is waited for rings: a full step, a newcomer, a command, the end of the application.
+ */
+static bool may_be_patient(const struct drain *drain)
+{
+	const struct xs_options *options = drain->run.options;
+
+	return !options->device_timeline && !options->call_logging && !drain->kmd;
+}
+
 static void drain_loop(struct drain *drain)
 {
 	struct xs_control *control = drain->run.control;
@@ -525,6 +542,10 @@ static void drain_loop(struct drain *drain)
 		drain->dumping = serve_dumps(drain);
 		if (read >= 65536)
 			continue; /* a lot: more is on its way */
+		if (read)
+			drain->patience = 0;
+		else if (may_be_patient(drain))
+			be_patient(drain, SLEEP_QUIET);
 		if (!read)
 			for (struct xs_process *p = drain->processes; p; p = p->next)
 				xs_process_commit(p);

@@ -251,13 +251,11 @@ static void show(struct xs_process *process, struct request *request, uint64_t e
 {
 	char args[ARGS_ROOM], *o = args;
 
-	if (process->chrome) {
-		o = put_words(o, request->words & ~(1u << XS_MPI_REQUEST), request->word);
-		o = xs_json_uint(key(o, "request"), request->number);
-		if (unfinished)
-			o = put(o, ",\"unfinished\":true");
-		xs_chrome_request(process, request->name, request->start, end, args + 1, (size_t)(o - args) - 1);
-	}
+	o = put_words(o, request->words & ~(1u << XS_MPI_REQUEST), request->word);
+	o = xs_json_uint(key(o, "request"), request->number);
+	if (unfinished)
+		o = put(o, ",\"unfinished\":true");
+	xs_chrome_request(process, request->name, request->start, end, args + 1, (size_t)(o - args) - 1);
 	drop(process, request);
 }
 
@@ -277,7 +275,7 @@ static void open_request(struct xs_process *process, struct request *request)
 }
 
 /* A call that made a request; its number. */
-static uint64_t made(struct xs_process *process, const struct xs_mpi_record *record, const uint64_t *word, uint32_t name, uint64_t start)
+static uint64_t made(struct xs_process *process, uint32_t words, const uint64_t *word, uint32_t name, uint64_t start)
 {
 	size_t length;
 	const char *text = xs_text_of(process->run, name, &length);
@@ -288,7 +286,7 @@ static uint64_t made(struct xs_process *process, const struct xs_mpi_record *rec
 		return 0;
 	request->start = start;
 	request->name = name;
-	request->words = record->words & ((1u << XS_MPI_WORDS) - 1);
+	request->words = words;
 	memcpy(request->word, word, sizeof(request->word));
 	request->receives = strstr(text, "recv") || strstr(text, "Recv_init");
 	request->persistent = strstr(text, "_init");
@@ -362,7 +360,7 @@ void xs_mpi_finish(struct xs_process *process, uint64_t end)
 				drop(process, request);
 			else
 				show(process, request, end > request->start ? end : request->start, true);
-			if (process->chrome && xs_output_full(process->out))
+			if (xs_output_full(process->out))
 				(void)xs_output_flush(process->out);
 		}
 	while (requests && requests->spare) {
@@ -408,39 +406,48 @@ static uint64_t number_of(struct xs_process *process, uint64_t handle, uint64_t 
 static void read_call(struct xs_track *track, const struct xs_mpi_record *record, uint32_t size, uint64_t start)
 {
 	struct xs_process *process = track->process;
-	uint64_t end = xs_process_ns(process, record->event.tick + record->duration), off, word[XS_MPI_WORDS], number = 0;
+	uint64_t duration = record->duration, end, off, word[XS_MPI_WORDS], number = 0;
 	uint32_t name = xs_function_id(record->event.source, record->event.name);
 	uint32_t count = (size - (uint32_t)sizeof(*record)) / 8, at = 0, words = 0;
 	char args[ARGS_ROOM], *o = args;
+	int32_t result = 0;
 	size_t length;
 
-	if (end < start)
-		end = start;
-	off = xs_track_cut_short(track, record->event.tick, record->duration);
-	if (off != UINT64_MAX) {
-		off = xs_process_ns(process, off);
-		end = off > start ? off : start;
-		o = put(o, ",\"unfinished\":true");
-	}
 	for (uint32_t i = 0; i < XS_MPI_WORDS; i++)
 		if (record->words & 1u << i && at < count) {
 			word[i] = record->word[at++];
 			words |= 1u << i;
 		}
-	if (words & 1u << XS_MPI_REQUEST && !record->result) {
+	if (words & 1u << XS_MPI_RESULT)
+		result = (int32_t)word[XS_MPI_RESULT];
+	if (words & 1u << XS_MPI_DURATION)
+		duration = word[XS_MPI_DURATION];
+	words &= ~(1u << XS_MPI_RESULT | 1u << XS_MPI_DURATION);
+	end = xs_process_ns(process, record->event.tick + duration);
+	if (end < start)
+		end = start;
+	off = xs_track_cut_short(track, record->event.tick, duration);
+	if (off != UINT64_MAX) {
+		off = xs_process_ns(process, off);
+		end = off > start ? off : start;
+		o = put(o, ",\"unfinished\":true");
+	}
+	if (process->chrome && words & 1u << XS_MPI_REQUEST && !result) {
 		if (record->words & XS_MPI_MAKES)
-			number = made(process, record, word, name, start);
+			number = made(process, words, word, name, start);
 		else
 			number = number_of(process, word[XS_MPI_REQUEST], end);
 	}
 	o = put_words(o, words & ~(1u << XS_MPI_REQUEST), word);
 	if (number)
 		o = xs_json_uint(key(o, "request"), number);
-	if (record->result)
-		o = put_signed(key(o, "result"), record->result);
+	if (result)
+		o = put_signed(key(o, "result"), result);
 	if (process->chrome)
 		xs_chrome_mpi(track, name, start, end, args + 1, o > args ? (size_t)(o - args) - 1 : 0);
-	if (words == 1u << XS_MPI_REQUEST && !record->result && !strcmp(xs_text_of(process->run, name, &length), "MPI_Request_free"))
+	if (process->summary)
+		xs_summary_call(process->summary, &record->event, end - start);
+	if (process->chrome && words == 1u << XS_MPI_REQUEST && !result && !strcmp(xs_text_of(process->run, name, &length), "MPI_Request_free"))
 		freed(process, word[XS_MPI_REQUEST], end);
 	track->last_ns = end;
 }
@@ -451,6 +458,6 @@ void xs_mpi_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 
 	if (event->kind == XS_MPI && size >= sizeof(struct xs_mpi_record))
 		read_call(track, (const struct xs_mpi_record *)event, size, ns);
-	else if (event->kind != XS_MPI && size >= sizeof(struct xs_mpi_request_record))
+	else if (track->process->chrome && event->kind != XS_MPI && size >= sizeof(struct xs_mpi_request_record))
 		read_request(track, (const struct xs_mpi_request_record *)event, ns);
 }

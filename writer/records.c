@@ -222,7 +222,7 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 	else if (process->chrome)
 		xs_chrome_call(track, call, start, end, process->log_calls ? &members : NULL, stack, stack ? length : 0);
 	if (process->summary)
-		xs_summary_call(process->summary, call, end - start);
+		xs_summary_call(process->summary, event, end - start);
 	track->last_ns = end;
 	if (__builtin_expect(track->arrow_first < track->arrow_end && process->chrome, 0))
 		xs_arrows_flush(track, end);

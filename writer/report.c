@@ -305,8 +305,8 @@ static size_t put_tail(char *tail, const struct xs_process *process, const struc
 	xs_row_number(&row, XS_COL_RUN_TIME, process->host_ns);
 	xs_row_text(&row, XS_COL_COMM, process->comm, strlen(process->comm));
 	xs_row_text(&row, XS_COL_HOST, run->host, strlen(run->host));
-	if (run->rank >= 0)
-		xs_row_number(&row, XS_COL_RANK, (uint64_t)run->rank);
+	if (xs_process_rank(process) >= 0)
+		xs_row_number(&row, XS_COL_RANK, (uint64_t)xs_process_rank(process));
 	xs_row_number(&row, XS_COL_LOST, process->lost);
 	o = put_row(o, &row, report->format == XS_REPORT_JSON);
 	*o++ = '\n';

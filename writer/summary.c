@@ -8,12 +8,12 @@ struct xs_summary *xs_summary_open(void)
 	return calloc(1, sizeof(struct xs_summary));
 }
 
-void xs_summary_call(struct xs_summary *summary, const struct xs_call_record *call, uint64_t duration)
+void xs_summary_call(struct xs_summary *summary, const struct xs_event *call, uint64_t duration)
 {
-	struct xs_table_key key = { .id = xs_function_id(call->event.source, call->event.name), .source = call->event.source };
+	struct xs_table_key key = { .id = xs_function_id(call->source, call->name), .source = call->source };
 	struct xs_table_row *row = xs_table_add(&summary->host, &key, duration);
 
-	if (row && call->event.flags & XS_FLAG_FAILED)
+	if (row && call->flags & XS_FLAG_FAILED)
 		row->failed++;
 }
 

@@ -21,8 +21,10 @@ static const struct backend {
 	{ "CL CPU", XS_SOURCE_OPENCL, XS_DEVICE_CPU },
 	{ "CL GPU", XS_SOURCE_OPENCL, XS_DEVICE_GPU },
 	{ "CL ACCELERATOR", XS_SOURCE_OPENCL, XS_DEVICE_ACCELERATOR },
+	{ "MPI", XS_SOURCE_MPI, 0 },
 };
 #define BACKENDS (sizeof(backends) / sizeof(backends[0]))
+#define MPI (BACKENDS - 1)
 
 struct widths {
 	int calls, time, percent, decimals;
@@ -44,6 +46,8 @@ static size_t backend_of(const struct xs_summary *summary, const struct xs_table
 
 	if (row->key.source == XS_SOURCE_LEVEL_ZERO)
 		return LEVEL_ZERO;
+	if (row->key.source == XS_SOURCE_MPI)
+		return MPI;
 	for (uint8_t t = 1; !device && t < 4; t++)
 		if (summary->seen[t])
 			type = type ? 4 : t;
@@ -455,8 +459,8 @@ static void print_box(const struct view *view)
 	char rank[16] = "-", text[64];
 	int n;
 
-	if (view->process->run->rank >= 0)
-		(void)snprintf(rank, sizeof(rank), "%d", view->process->run->rank);
+	if (xs_process_rank(view->process) >= 0)
+		(void)snprintf(rank, sizeof(rank), "%d", xs_process_rank(view->process));
 	n = snprintf(text, sizeof(text), "*  Process ID : %d | Rank ID : %s  *", view->process->pid, rank);
 	xs_report_print(view->report, "%.*s\n%s\n%.*s\n\n", n, stars, text, n, stars);
 }

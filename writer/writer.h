@@ -233,12 +233,10 @@ struct xs_work {
 	bool linked;           /* the enqueuing call is in the trace: nothing was lost so far */
 };
 
-/* Of the job: as MPI says, else as the launcher was told; -1: unknown. */
+/* Of the job: as MPI says, else the process's environment; -1: unknown. */
 static inline int32_t xs_process_rank(const struct xs_process *process)
 {
-	int32_t told = atomic_load_explicit(&process->file->rank_told, memory_order_acquire);
-
-	return told > 0 ? told - 1 : process->run->rank;
+	return atomic_load_explicit(&process->file->rank_told, memory_order_acquire) - 1;
 }
 
 /* ---- adopt.c ---- */
@@ -443,7 +441,7 @@ void xs_lanes_fini(struct xs_lanes *lanes);
 /* ---- reports: summary.c, timeline.c ---- */
 
 struct xs_summary *xs_summary_open(void);
-void xs_summary_call(struct xs_summary *summary, const struct xs_call_record *call, uint64_t duration);
+void xs_summary_call(struct xs_summary *summary, const struct xs_event *call, uint64_t duration);
 void xs_summary_device(struct xs_process *process, const struct xs_work *work);
 /* Of which type the devices are that OpenCL is used with. */
 void xs_summary_device_used(struct xs_summary *summary, const struct xs_event *event);

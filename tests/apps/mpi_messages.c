@@ -1,5 +1,5 @@
 /*
- * Point-to-point messages in all their forms, between an even number of ranks: each even rank with the next. mpi_messages DIRECTORY
+ * Point-to-point messages in all their forms, between an even number of ranks: each even rank with the next. mpi_messages DIRECTORY [no errors]
  */
 #include "mpi_app.h"
 
@@ -189,6 +189,7 @@ int main(int argc, char **argv)
 	nonblocking();
 	persistent();
 	other_communicators();
-	errors();
+	if (argc < 3)
+		errors();
 	return end();
 }

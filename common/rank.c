@@ -1,0 +1,43 @@
+#include "rank.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+/* -1: not there, or no number. */
+static int32_t number_in(const char *variable)
+{
+	const char *value = variable ? getenv(variable) : NULL;
+	int64_t number = 0;
+
+	if (!value || !value[0])
+		return -1;
+	for (; *value >= '0' && *value <= '9' && number <= INT32_MAX; value++)
+		number = 10 * number + *value - '0';
+	return *value || number > INT32_MAX ? -1 : (int32_t)number;
+}
+
+bool xs_job_rank(int32_t *ret_rank, int32_t *ret_size)
+{
+	/* the innermost launcher first: mpiexec within a job of Slurm */
+	static const struct {
+		const char *rank, *size;
+	} launchers[] = {
+		{ "PMI_RANK", "PMI_SIZE" },
+		{ "PMIX_RANK", "OMPI_COMM_WORLD_SIZE" },
+		{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
+		{ "SLURM_PROCID", "SLURM_NTASKS" },
+		{ "PALS_RANKID", NULL },
+		{ "RANK", "WORLD_SIZE" }, /* torchrun */
+	};
+
+	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+		int32_t rank = number_in(launchers[i].rank), size = number_in(launchers[i].size);
+
+		if (rank < 0)
+			continue;
+		*ret_rank = rank;
+		*ret_size = size > rank ? size : 0;
+		return true;
+	}
+	return false;
+}
