@@ -1,12 +1,11 @@
 """Level Zero: the real loader over the software GPU, whose log is the truth that every trace is compared with."""
 
 import collections
-import itertools
 import re
 import signal
 
 import pytest
-from gpu_log import DRIVER, SoftGPU
+from gpu_log import DRIVER, MATRIX, SoftGPU, matrix_args
 
 pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
 
@@ -58,27 +57,10 @@ def same_as_bare(run, bare):
     assert (run.status, run.out) == (bare.status, bare.out)
 
 
-MATRIX = [
-    (kind, order, events, sync)
-    for kind, order, events, sync in itertools.product(
-        ("regular", "immediate"),
-        ([], ["--in-order"]),
-        ("none", "timed", "plain", "counter"),
-        ("queue", "event", "fence", "none"),
-    )
-    if (kind, sync) != ("immediate", "fence") and (events != "counter" or order)
-]
-
-
 @pytest.mark.parametrize("same_thread", [0, 1])
 @pytest.mark.parametrize("kind, order, events, sync", MATRIX)
 def test_every_combination(xstrace, tmp_path, kind, order, events, sync, same_thread):
-    args = ["--list", kind, *order, "--events", events, "--sync", sync, "--executions", 3]
-    args += ["--kernels", 5, "--copies", 7, "--fills", 3, "--regions", 2, "--barriers"]
-    if events != "none":
-        args += ["--chain"]
-    if sync == "none" and events != "counter":
-        args += ["--device-reset"]
+    args = matrix_args(kind, order, events, sync)
     gpu = SoftGPU(tmp_path, SYNC=same_thread, STRICT=1)
     run = xstrace(KERNELS, "ze_matrix", args, env=gpu.env)
     assert run.status == 0, run.err

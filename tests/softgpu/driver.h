@@ -247,6 +247,14 @@ void sg_fault_finish(uint64_t sequence, struct sg_event *event, const struct sg_
 			return ZE_RESULT_ERROR_INVALID_NULL_POINTER; \
 	} while (0)
 
+/* What most begin with: a handle, and where the result goes. */
+#define SG_ENTER_WITH(handle, pointer) \
+	do { \
+		SG_ENTER(); \
+		SG_HANDLE(handle); \
+		SG_POINTER(pointer); \
+	} while (0)
+
 /* log.c: what was really executed */
 extern bool sg_logging;
 void sg_log_start(const char *path);
