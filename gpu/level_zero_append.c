@@ -125,7 +125,7 @@ ze_result_t xs_hook_zeCommandListAppendGraphExt(ze_command_list_handle_t handle,
 	struct xs_ze_slot *slot;
 	ze_result_t result;
 
-	xs_ze_batch_begin(&batch, body ? immediate->queue : NULL);
+	xs_ze_batch_begin(&batch, body && body->count ? immediate->queue : NULL);
 	if (!batch.submission)
 		return XS_REAL_zeCommandListAppendGraphExt(handle, executable, next, signal, nwait, wait);
 	slot = xs_ze_batch_body(&batch, body);

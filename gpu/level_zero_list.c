@@ -171,8 +171,8 @@ static void abandon(struct xs_ze_queue *queue)
 	xs_ze_collect(queue);
 	while (atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
 		sched_yield(); /* another thread is at it */
-	head = atomic_load_explicit(&queue->done, memory_order_relaxed);
 	last = atomic_load_explicit(&queue->newest, memory_order_acquire);
+	head = atomic_load_explicit(&queue->done, memory_order_relaxed);
 	for (; head != last; head = next) {
 		next = atomic_load_explicit(&head->next, memory_order_relaxed);
 		next->lost = give_up(next);

@@ -406,8 +406,9 @@ void xs_ze_collect(struct xs_ze_queue *queue)
 	if (atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
 		return; /* another thread is at it */
 	batch.head.count = 0;
-	done = atomic_load_explicit(&queue->done, memory_order_relaxed);
+	/* in this order: the first node of all is in both places when it is in `newest` */
 	newest = atomic_load_explicit(&queue->newest, memory_order_acquire);
+	done = atomic_load_explicit(&queue->done, memory_order_relaxed);
 	while (done != newest) {
 		next = atomic_load_explicit(&done->next, memory_order_relaxed);
 		if (__builtin_expect(next->event == next->own, 1) ? !finish_own(queue, next, &batch) : !xs_ze_node_finish(next))
