@@ -209,7 +209,7 @@ void xs_ze_collect_executions(struct xs_ze_queue *queue)
 	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
 }
 
-#define LAST_CHANCE 200000u /* ns */
+#define LAST_CHANCE 20000000u /* ns: the application has waited for its work, so ours is just about to be signalled; the machine may be busy */
 
 void xs_ze_collect_last(struct xs_ze_queue *queue)
 {
@@ -227,10 +227,11 @@ void xs_ze_abandon_executions(struct xs_ze_queue *queue)
 	while (queue->first) {
 		struct xs_ze_execution *execution = queue->first;
 
-		/* its events may still be signalled: the body keeps them for good */
+		/* its events and our fence may still be signalled: the body keeps them for good, and nobody destroys the fence */
 		xs_ze_lock(&xs_ze_execute_lock);
 		execution->body->users++;
 		execution->submission->failed = true;
+		execution->submission->fence = NULL;
 		queue->first = execution->next;
 		xs_ze_unlock(&xs_ze_execute_lock);
 		xs_count_untimed(execution->body->count);

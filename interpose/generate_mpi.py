@@ -319,7 +319,7 @@ def hooks(f, language):
         if f.name.endswith(("from_group", "from_groups")):
             how = f"xs_mpi_text((const char *)stringtag, {'length_0' if language.fortran else '-1'})"
         if f.name.startswith("Comm_idup"):
-            return [f"xs_mpi_comm_promised({language.read(f.comm)}, {parent});"]
+            return [f"xs_mpi_comm_promised({language.read(f.comm)}, {parent}, (const void *)newcomm, {'true' if language.fortran else 'false'});"]
         prefix = "F_" if language.fortran else "C_"
         return [f"xs_mpi_comm_made({prefix}OUT_COMM({f.made}), {parent}, {how});"]
     if f.name in ("Win_create", "Win_create_dynamic", "Win_allocate", "Win_allocate_shared", "File_open"):

@@ -7,7 +7,10 @@
  */
 #include "mpi_wrap.h"
 
+#include <errno.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #define TOMB 1u /* a handle that was taken out of the table; no library has such a handle */
 
@@ -426,19 +429,14 @@ void xs_mpi_comm_made(uint64_t handle, uint64_t parent, uint64_t how)
 	give_lock(&lock);
 }
 
-void xs_mpi_comm_gone(uint64_t handle)
-{
-	take_lock(&lock);
-	take_out(handle);
-	give_lock(&lock);
-}
-
 /* ---- MPI_Comm_idup ---- */
 
 #define PROMISES 64u
 static struct promise {
-	uint64_t parent, members; /* members: their hash */
-	uint64_t order;           /* 0: free */
+	struct xs_mpi_comm *comm; /* all of it but the handle; NULL: free */
+	uint64_t members, order;  /* members: their hash */
+	const void *place;        /* where the handle will stand */
+	bool fortran;
 } promises[PROMISES];
 
 static uint64_t hash_of_members(uint64_t handle)
@@ -450,39 +448,77 @@ static uint64_t hash_of_members(uint64_t handle)
 	return hash;
 }
 
-void xs_mpi_comm_promised(uint64_t comm, uint64_t parent)
+void xs_mpi_comm_promised(uint64_t of, uint64_t parent, const void *place, bool fortran)
 {
 	static uint64_t order;
+	struct xs_mpi_comm *comm;
 	uint64_t hash;
 
 	if (!xs_mpi_world)
 		return;
-	hash = hash_of_members(comm);
+	hash = hash_of_members(of);
+	comm = make(of, parent, 0); /* its members are those of its parent */
+	if (!comm)
+		return;
 	take_lock(&lock);
-	for (uint32_t i = 0; i < PROMISES; i++)
-		if (!promises[i].order) {
-			promises[i] = (struct promise){ parent, hash, ++order };
-			break;
+	comm->id = identity(comm->id); /* now: all members make communicators in one order, but come to use them in any */
+	for (uint32_t i = 0; i < PROMISES && comm; i++)
+		if (!promises[i].comm) {
+			promises[i] = (struct promise){ comm, hash, ++order, place, fortran };
+			comm = NULL;
 		}
+	if (comm)
+		free_comm(comm);
 	give_lock(&lock);
 }
 
-/* A communicator that nobody told us about may be the oldest that was promised with these members. */
-static uint64_t parent_promised(uint64_t handle)
+/* Does that handle stand where it was to come? The memory may be gone by now, or be another's. */
+static bool stands(const struct promise *promise, uint64_t handle)
 {
-	struct promise *oldest = NULL;
-	uint64_t hash = hash_of_members(handle), parent = 0;
+	uint64_t found = 0;
+	size_t width = promise->fortran || xs_mpi_abi.int_handles ? 4 : 8;
+	struct iovec from = { (void *)(uintptr_t)promise->place, width }, to = { &found, width };
+
+	if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)width)
+		return false;
+	return (promise->fortran ? xs_mpi_from_fortran(XS_MPI_KIND_COMM, (int32_t)found) : found) == handle;
+}
+
+/* A communicator that nobody told us about is one that was promised: that of its place, or else (`guess`) the oldest with its members. */
+static struct xs_mpi_comm *promised(uint64_t handle, bool guess)
+{
+	uint64_t hash = guess ? hash_of_members(handle) : 0;
+	struct promise *found = NULL;
+	struct xs_mpi_comm *comm = NULL;
+	int saved = errno;
 
 	take_lock(&lock);
-	for (uint32_t i = 0; i < PROMISES; i++)
-		if (promises[i].order && promises[i].members == hash && (!oldest || promises[i].order < oldest->order))
-			oldest = &promises[i];
-	if (oldest) {
-		parent = oldest->parent;
-		oldest->order = 0;
+	for (uint32_t i = 0; i < PROMISES && !found; i++)
+		if (promises[i].comm && stands(&promises[i], handle))
+			found = &promises[i];
+	guess &= !found;
+	for (uint32_t i = 0; i < PROMISES && guess; i++)
+		if (promises[i].comm && promises[i].members == hash && (!found || promises[i].order < found->order))
+			found = &promises[i];
+	if (found) {
+		comm = found->comm;
+		comm->handle = handle;
+		found->comm = NULL;
 	}
 	give_lock(&lock);
-	return parent;
+	errno = saved;
+	return comm;
+}
+
+void xs_mpi_comm_gone(uint64_t handle)
+{
+	struct xs_mpi_comm *unused = look_up(handle) ? NULL : promised(handle, false);
+
+	take_lock(&lock);
+	take_out(handle);
+	if (unused)
+		free_comm(unused);
+	give_lock(&lock);
 }
 
 /* ---- windows, files, sessions ---- */
@@ -577,7 +613,14 @@ struct xs_mpi_comm *xs_mpi_comm_find(uint64_t handle)
 	found = look_up(handle);
 	if (!found && handle != xs_mpi_abi.comm_null && handle > TOMB) {
 		/* made in a way that nobody told us */
-		xs_mpi_comm_made(handle, parent_promised(handle), 0);
+		found = promised(handle, true);
+		if (found) {
+			take_lock(&lock);
+			insert(handle, found);
+			give_lock(&lock);
+		} else {
+			xs_mpi_comm_made(handle, 0, 0);
+		}
 		found = look_up(handle);
 	}
 	return found ? found : &unknown;

@@ -124,8 +124,8 @@ void xs_mpi_begin_session(uint64_t session);
 /* A communicator was made of one with the identity `parent`; what else all members know of it is in `how`. */
 void xs_mpi_comm_made(uint64_t handle, uint64_t parent, uint64_t how);
 void xs_mpi_comm_gone(uint64_t handle);
-/* MPI_Comm_idup: the handle comes later. */
-void xs_mpi_comm_promised(uint64_t of, uint64_t parent);
+/* MPI_Comm_idup: the handle comes later, to `place`. */
+void xs_mpi_comm_promised(uint64_t of, uint64_t parent, const void *place, bool fortran);
 /* A window or file of that communicator was made. */
 void xs_mpi_child_made(uint64_t handle, struct xs_mpi_comm *comm, uint32_t kind);
 /* A hash of a text of a length, or that ends with a 0 (length -1). */

@@ -2,13 +2,15 @@
 
 import collections
 import json
+import os
 import re
+import subprocess
 import sys
 import time
 
 import pytest
 
-from conftest import XSTRACE
+from conftest import XSTRACE, Trace, root_only, wait_until
 from ranks import MPI, MPICH, MPIEXEC, Ranks, check_said, mpi_app  # noqa: F401
 
 pytestmark = pytest.mark.skipif(not MPICH, reason="no MPICH")
@@ -55,6 +57,33 @@ def test_collectives(xstrace, mpi_app, ranks):
         assert len(found) == 1 and len(found.pop()) == 16
     dup = {s.args["new_comm"] for t in job.traces.values() for s in t.calls if s.name == "MPI_Comm_dup"}
     assert len(dup) == 1
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_rare_kinds_of_requests(xstrace, mpi_app, ranks):
+    """Partitioned messages, MPI_Comm_idup, files."""
+    job = Ranks(xstrace, MPI, mpi_app("mpi_more"), [xstrace.cwd], ranks)
+    assert job.run.status == 0, job.run.err
+    check_said(xstrace, job)
+    twins = []
+    for rank in sorted(job.traces):
+        twins.append([next(s.args["comm"] for s in job.calls(rank) if s.name == name) for name in ("MPI_Barrier", "MPI_Bcast")])
+    assert twins == [twins[0]] * ranks and len({*twins[0], "world"}) == 3
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_sessions(xstrace, mpi_app, ranks):
+    job = Ranks(xstrace, MPI, mpi_app("mpi_session"), [xstrace.cwd], ranks)
+    assert job.run.status == 0, job.run.err
+    assert sorted(job.traces) == list(range(ranks))
+    check_said(xstrace, job)
+    made = {tuple(s.args["new_comm"] for s in job.calls(rank) if "new_comm" in s.args) for rank in job.traces}
+    (comms,) = made
+    assert len(set(comms)) == 2
+    for rank in job.traces:
+        assert job.traces[rank].metadata["world_size"] == ranks
+        used = [s.args["comm"] for s in job.calls(rank) if s.name in ("MPI_Barrier", "MPI_Bcast")]
+        assert used == list(comms)
 
 
 def test_killed_rank(xstrace, mpi_app):
@@ -123,6 +152,31 @@ def test_table_of_calls(xstrace, mpi_app):
         assert "Total API Time for MPI backend (ns):" in text
         assert len(re.findall(r"^ *MPI_Sendrecv, +1,", text, re.M)) == 1
     assert len(list(xstrace.cwd.glob("*.json"))) == 4  # two traces and two reports, of the first run
+
+
+@root_only
+def test_nodes_that_share_a_directory(xstrace, mpi_app):
+    """The same program, pid and rank on each, at the same time: each has files of its own, and says which host it was."""
+    hosts, namespaces = ["node1", "node2", "node3"], ["--uts", "--pid", "--fork", "--mount-proc"]
+    script = 'hostname "$1"; echo >>ready; read x; shift; exec "$@"'
+    if xstrace.bare("unshare", [*namespaces, "hostname", "x"]).status:
+        pytest.skip("no namespaces here")
+    ready = xstrace.cwd / "ready"
+    words = [XSTRACE, MPI, "-h", "-o", "rep.txt", mpi_app("mpi_session"), xstrace.cwd]
+    pipes = {"cwd": xstrace.cwd, "stdin": subprocess.PIPE, "env": {**os.environ, "RANK": "0"}}
+    jobs = [
+        subprocess.Popen(["unshare", *namespaces, "sh", "-c", script, "sh", host, *map(str, words)], **pipes)
+        for host in hosts
+    ]
+    wait_until(lambda: ready.exists() and len(ready.read_text()) == len(hosts))
+    for job in jobs:
+        job.stdin.close()
+    assert [job.wait() for job in jobs] == [0, 0, 0]
+    traces = [Trace(path) for path in xstrace.cwd.glob("mpi_session.*.json")]
+    assert sorted(t.metadata["host"] for t in traces) == hosts
+    assert all(names_of(t)["MPI_Session_finalize"] == 1 and t.other["lost"] == 0 for t in traces)
+    assert len({t.pid for t in traces}) == 1 and len(list(xstrace.cwd.glob("rep.*.txt"))) == 3
+    assert sorted(path.name.split(".", 2)[2] for path in xstrace.cwd.glob("mpi_session.*")) == ["0-2.json", "0-3.json", "0.json"]
 
 
 def test_what_programs_ask_for(xstrace):

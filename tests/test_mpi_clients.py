@@ -1,4 +1,4 @@
-"""Every MPI library there is, other people's programs over them, and MPI's other languages: traces against what the programs sent.
+"""Every MPI library there is, other people's programs over them, MPI's other languages: traces against what programs sent.
 
 Only with XSTRACE_TEST_CLIENTS=1 and what scripts/setup --clients installs.
 """
@@ -120,6 +120,30 @@ def test_c(xstrace, name, program):
     check_whole(job, 4)
     assert job.run.out == bare.out
     check_said(xstrace, job)
+
+
+@pytest.mark.parametrize("name", ["Open MPI 4", "MPICH 5", "Open MPI 5"])
+def test_spawned_ranks(xstrace, name):
+    """Ranks that ranks start: those of another world have no rank in this one. (Debian's MPICH and Intel's cannot do it.)"""
+    mpi = library(name)
+    app = mpi.compile(mpi.cc, xstrace.home / "mpi_spawn", ROOT / "tests/apps/mpi_spawn.c")
+    program, *words = map(str, [*mpi.launcher, "-n", 2, app])
+    run = xstrace(MPI, program, words, env=mpi.env, timeout=300)
+    assert run.status == 0, run.err
+    assert run.out == "4 ranks, sum 28\n"
+    ranks = [t for t in run.traces if any(s.name == "MPI_Init" for s in t.calls)]
+    assert sorted(t.metadata["rank"] for t in ranks) == [0, 0, 1, 1]
+    spawned = [t for t in ranks if not any(s.name == "MPI_Comm_spawn" for s in t.calls)]
+    assert len(spawned) == 2
+    for trace in ranks:
+        assert trace.metadata["world_size"] == 2 and trace.other["lost"] == 0
+        (merge,) = [s for s in trace.calls if s.name == "MPI_Intercomm_merge"]
+        (reduce,) = [s for s in trace.calls if s.name == "MPI_Allreduce"]
+        assert reduce.args["comm"] == merge.args["new_comm"] and reduce.args["seq"] == 1 and reduce.args["bytes"] == 4
+    (send,) = [s for t in ranks for s in t.calls if s.name == "MPI_Send"]
+    (recv,) = [s for t in ranks for s in t.calls if s.name == "MPI_Recv"]
+    for one in send, recv:
+        assert "peer" not in one.args and one.args["tag"] == 3 and one.args["bytes"] == 4
 
 
 @pytest.mark.parametrize("dialect", ["MPIF_H", "USE_MPI", "USE_MPI_F08"])

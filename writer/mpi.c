@@ -22,7 +22,7 @@ struct request {
 	uint32_t words;
 	bool persistent; /* made, not started */
 	bool is_end;     /* then `start` is its time */
-	bool receives;
+	bool receives, transfers; /* transfers: a file's */
 	uint64_t word[XS_MPI_WORDS];
 	uint64_t bytes; /* of an end */
 	int32_t peer, tag;
@@ -231,7 +231,11 @@ static void complete(struct request *request, const struct request *end)
 {
 	bool both = request->words & 1u << XS_MPI_RECV_PEER;
 
-	if (!request->receives || end->bytes == UINT64_MAX)
+	if (end->bytes == UINT64_MAX)
+		return;
+	if (request->transfers)
+		request->word[XS_MPI_BYTES] = end->bytes;
+	if (!request->receives)
 		return;
 	set_half(request, both ? XS_MPI_RECV_PEER : XS_MPI_PEER, end->peer, end->tag);
 	if (both) {
@@ -289,6 +293,7 @@ static uint64_t made(struct xs_process *process, uint32_t words, const uint64_t 
 	request->words = words;
 	memcpy(request->word, word, sizeof(request->word));
 	request->receives = strstr(text, "recv") || strstr(text, "Recv_init");
+	request->transfers = !strncmp(text, "MPI_File_", 9);
 	request->persistent = strstr(text, "_init");
 	request->number = number = ++process->requests->number;
 	if (!request->persistent) {

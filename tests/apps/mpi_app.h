@@ -28,8 +28,8 @@ static void say(const char *format, ...)
 	fputc('\n', said);
 }
 
-/* The first two calls of every program here. */
-static void begin(int *argc, char ***argv, const char *directory)
+/* The first calls of nearly every program here. */
+static inline void begin(int *argc, char ***argv, const char *directory)
 {
 	char path[4096];
 
@@ -45,7 +45,7 @@ static void begin(int *argc, char ***argv, const char *directory)
 	say("call MPI_Comm_size comm=world");
 }
 
-static int end(void)
+static inline int end(void)
 {
 	MPI_Finalize();
 	say("call MPI_Finalize");
