@@ -45,7 +45,7 @@ def wake_ups(pid):
 def watched(scratch, tracer, program, options=(), needs=0):
     """Runs a job: {"whole_s", "drain_share": % of all processors that its drain processes took}."""
     trace, taken = scratch.fresh(), {}
-    warm(needs)
+    warm(needs, scratch.path)
     command = tracer.command(trace, [str(word) for word in program], list(options))
     begin = time.monotonic()
     pid = spawn(command, trace, tracer.environment)

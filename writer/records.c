@@ -471,11 +471,11 @@ void xs_track_next(struct xs_track *track)
 uint64_t xs_track_read(struct xs_track *track, uint64_t most)
 {
 	bool wanted = xs_want_chrome(track->process->run->options);
-	uint64_t first = track->pos, end = track->head - first > most ? first + most : track->head;
+	uint64_t first = track->pos;
 
 	if (track->process->run->flight)
 		xs_flight_keep(track, track->head);
-	while (track->pos < end)
+	while (track->pos != track->head && track->pos - first < most)
 		read_next(track, &wanted);
 	track->dirty |= track->pos != first;
 	commit_some(track);
