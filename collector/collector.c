@@ -336,6 +336,11 @@ struct xs_device_pairs *xs_own_device_pairs(uint32_t device)
 	return xs_shm_present(clocks, sizeof(*clocks)) ? &clocks->device[device % XS_CLOCKS] : NULL;
 }
 
+void xs_count_untimed(uint64_t count)
+{
+	atomic_fetch_add_explicit(&self.process->untimed, count, memory_order_relaxed);
+}
+
 uint64_t xs_life_began_tick(void)
 {
 	return self.control->tick0;
@@ -386,6 +391,18 @@ void xs_thread_name(uint32_t name)
 uint32_t xs_name(const char *text, uint32_t scope)
 {
 	return self.strings ? xs_intern(self.strings, text, (uint32_t)strnlen(text, XS_STRING_MAX + 1), scope) : 0;
+}
+
+uint32_t xs_shape(const struct xs_shape *shape)
+{
+	uint32_t id = self.strings ? xs_intern(self.strings, (const char *)shape, sizeof(*shape), XS_SHAPE_SCOPE) : XS_STRING_FULL;
+
+	return id == XS_STRING_FULL ? 0 : id;
+}
+
+const struct xs_shape *xs_shape_of(uint32_t id)
+{
+	return (const struct xs_shape *)((const char *)self.strings + 8ull * id + sizeof(struct xs_string));
 }
 
 static struct xs_ring *slot_ring(void *file, uint32_t slot)

@@ -84,6 +84,10 @@ const struct xs_options *xs_collector_options(void);
 /* Interned id of a name; 0 when not traced. */
 uint32_t xs_name(const char *text, uint32_t scope);
 
+/* The id of what a command is (0: there is no room), and what that id stands for. */
+uint32_t xs_shape(const struct xs_shape *shape);
+const struct xs_shape *xs_shape_of(uint32_t id);
+
 /* The thread gets its ring (and the process joins its run). False: not traced, paused, or inside the collector. */
 bool xs_thread_attach(void) __attribute__((cold));
 
@@ -107,6 +111,8 @@ const struct xs_options *xs_options_of_run(void);
 struct xs_pauses *xs_own_pauses(void);
 /* Where the clock of a device is told; NULL: there is no memory. */
 struct xs_device_pairs *xs_own_device_pairs(uint32_t device);
+/* So many commands for a device will not be reported, although nothing was paused; told at the end. */
+void xs_count_untimed(uint64_t count);
 /* When the run began: no event of it is older. */
 uint64_t xs_life_began_tick(void);
 uint64_t xs_life_began_ns(void); /* CLOCK_MONOTONIC */
@@ -168,26 +174,41 @@ static inline bool xs_ready_for_mark(const struct xs_ring *ring)
 				1);
 }
 
-/*
- * One record: xs_record_begin() gives its memory, header filled in except for the tick, or NULL: not recorded.
- * Every field must be stored before xs_record_end().
- */
-static inline void *xs_record_begin(uint32_t size, uint8_t kind, uint8_t source, uint8_t flags, uint32_t name,
-				    enum xs_role role)
+/* Memory for one record, or NULL: not recorded. Every field must be stored before xs_record_end(). */
+static inline void *xs_record_reserve(uint32_t size, enum xs_role role)
 {
 	struct xs_ring *ring;
-	struct xs_event *event;
+	void *record;
 
 	if (!xs_recording())
 		return NULL;
 	ring = xs_tls.ready;
 	xs_tls.ready = NULL;
 	atomic_signal_fence(memory_order_seq_cst);
-	event = xs_ring_reserve(ring, xs_bell, size, role);
-	if (__builtin_expect(!event, 0)) {
+	record = xs_ring_reserve(ring, xs_bell, size, role);
+	if (__builtin_expect(!record, 0))
 		xs_tls.ready = ring;
+	return record;
+}
+
+/* The same of a record that tells of `count` events: so many are lost if it finds no room. */
+static inline void *xs_record_reserve_many(uint32_t size, uint32_t count)
+{
+	void *record = xs_record_reserve(size, XS_ROLE_OTHER);
+
+	if (__builtin_expect(!record && xs_recording(), 0))
+		atomic_fetch_add_explicit(&xs_tls.ring->lost, count - 1, memory_order_relaxed);
+	return record;
+}
+
+/* The same, header filled in except for the tick. */
+static inline void *xs_record_begin(uint32_t size, uint8_t kind, uint8_t source, uint8_t flags, uint32_t name,
+				    enum xs_role role)
+{
+	struct xs_event *event = xs_record_reserve(size, role);
+
+	if (__builtin_expect(!event, 0))
 		return NULL;
-	}
 	event->name = name;
 	event->kind = kind;
 	event->words = (uint8_t)(size / 8);

@@ -37,6 +37,7 @@ enum xs_kind {
 	XS_MPI,        /* an MPI call; struct xs_mpi_record */
 	XS_MPI_START,  /* a persistent request was started; struct xs_mpi_request_record */
 	XS_MPI_DONE,   /* the work of a request was seen to be complete; struct xs_mpi_request_record */
+	XS_COMMANDS,   /* finished device work, many commands of one queue; struct xs_commands_record */
 };
 
 /* Who made the record: the row of the table that turns a function number into a name. */
@@ -131,6 +132,44 @@ struct xs_device_record {
 static_assert(sizeof(struct xs_device_record) == 144, "multiple of 16");
 #define XS_DEVICE_RECORD_SHORT 96 /* without global and local */
 static_assert(sizeof(struct xs_device_record) - 48 == XS_DEVICE_RECORD_SHORT, "layout");
+
+/*
+ * What a command is, whenever it runs: those parts of its xs_device_record. Interned (common/strtab.h) with XS_SHAPE_SCOPE, so that each run of it
+ * needs a number alone.
+ */
+struct xs_shape {
+	uint32_t name;
+	uint8_t flags, words, work, simd;
+	uint32_t kernel;
+	uint32_t memory;
+	uint64_t bytes;
+	uint64_t global[3], local[3];
+};
+static_assert(sizeof(struct xs_shape) == 72, "no padding: it is compared");
+#define XS_SHAPE_SCOPE 2u /* the id of no string */
+
+struct xs_command {
+	uint64_t tick;       /* when the enqueuing call began */
+	uint64_t start;      /* as in xs_device_record */
+	uint32_t length;     /* end - start */
+	uint32_t host_ticks;
+	uint32_t shape;      /* id of a struct xs_shape */
+	uint32_t tid;
+};
+
+struct xs_commands_record {
+	struct xs_event event; /* tick: of the newest command; name: the device's; flags: those of the queue */
+	uint64_t queue_handle;
+	uint32_t queue;
+	uint32_t id;           /* of the first command, the others' follow */
+	uint64_t submit;       /* 0: each was submitted when its call began */
+	uint8_t device, device_type, tile, engine, engine_index;
+	uint8_t count;
+	uint8_t reserved[2];
+	struct xs_command command[];
+};
+static_assert(sizeof(struct xs_commands_record) == 48, "multiple of 16");
+#define XS_COMMANDS_MAX 62u /* in a record */
 
 /*
  * An MPI call: its duration in ticks, and the words whose bits (1 << enum xs_mpi_word) are set in `words`, in the order of the enum.
@@ -286,5 +325,6 @@ static_assert(sizeof(struct xs_args_record) == 48, "multiple of 16");
 static_assert(XS_STACK_SIZE(XS_STACK_DEPTH_MAX) <= 2032, "fits a record");
 
 #define XS_RECORD_MAX 2032 /* bytes; fits `words` and the smallest ring step */
+static_assert(sizeof(struct xs_commands_record) + XS_COMMANDS_MAX * sizeof(struct xs_command) <= XS_RECORD_MAX, "fits a record");
 
 #endif

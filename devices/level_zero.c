@@ -79,17 +79,24 @@ static const char *type_of(ze_device_type_t type)
 	}
 }
 
+/* The structs of a kind that a device has, as many as there is room for; none if the driver does not tell. */
+#define STRUCTS_OF(device, get, kind, array, count) \
+	do { \
+		*(count) = sizeof(array) / sizeof((array)[0]); \
+		memset(array, 0, sizeof(array)); \
+		for (uint32_t i_ = 0; i_ < *(count); i_++) \
+			(array)[i_].stype = (kind); \
+		if (get(device, count, array) != ZE_RESULT_SUCCESS) \
+			*(count) = 0; \
+	} while (0)
+
 static void put_engines(ze_device_handle_t device, char *text, size_t size)
 {
 	ze_command_queue_group_properties_t groups[16];
-	uint32_t count = 16;
+	uint32_t count;
 	size_t n = 0;
 
-	memset(groups, 0, sizeof(groups));
-	for (uint32_t i = 0; i < 16; i++)
-		groups[i].stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES;
-	if (ze.zeDeviceGetCommandQueueGroupProperties(device, &count, groups) != ZE_RESULT_SUCCESS)
-		return;
+	STRUCTS_OF(device, ze.zeDeviceGetCommandQueueGroupProperties, ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES, groups, &count);
 	for (uint32_t i = 0; i < count && n < size; i++) {
 		bool computes = groups[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE;
 		bool copies = groups[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY;
@@ -102,14 +109,10 @@ static void put_engines(ze_device_handle_t device, char *text, size_t size)
 static uint64_t memory_of(ze_device_handle_t device)
 {
 	ze_device_memory_properties_t memories[16];
-	uint32_t count = 16;
 	uint64_t bytes = 0;
+	uint32_t count;
 
-	memset(memories, 0, sizeof(memories));
-	for (uint32_t i = 0; i < 16; i++)
-		memories[i].stype = ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES;
-	if (ze.zeDeviceGetMemoryProperties(device, &count, memories) != ZE_RESULT_SUCCESS)
-		return 0;
+	STRUCTS_OF(device, ze.zeDeviceGetMemoryProperties, ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES, memories, &count);
 	for (uint32_t i = 0; i < count; i++)
 		bytes += memories[i].totalSize;
 	return bytes;

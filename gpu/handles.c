@@ -6,59 +6,75 @@
 
 static const char removed; /* its address: a place that was used, and may be again */
 
-/* Handles are addresses: those that lie close together share pages of the table too. */
-static uint32_t place(const struct xs_handles *handles, const void *key, uint32_t probe)
+static struct xs_handle *place(struct xs_handle_table *table, const void *key, uint32_t probe)
 {
-	uintptr_t word = (uintptr_t)key;
-
-	return (uint32_t)((word >> 4) + (word >> 20) * 0x9e3779b1u + probe) & (handles->size - 1);
+	return &table->places[(xs_handle_place(key) + probe) & table->mask];
 }
 
-_Atomic uint64_t *xs_handle_find(struct xs_handles *handles, const void *key)
+_Atomic uint64_t *xs_handle_search(struct xs_handle_table *newest, const void *key)
 {
-	/* pairs with the exchange in xs_handle_add() */
-	struct xs_handle *table = atomic_load_explicit(&handles->table, memory_order_acquire);
+	for (struct xs_handle_table *table = newest; table; table = table->older) {
+		for (uint32_t probe = 0; probe <= table->mask; probe++) {
+			struct xs_handle *handle = place(table, key, probe);
+			const void *found = atomic_load_explicit(&handle->key, memory_order_acquire);
 
-	for (uint32_t probe = 0; table && probe < handles->size; probe++) {
-		struct xs_handle *handle = &table[place(handles, key, probe)];
-		const void *found = atomic_load_explicit(&handle->key, memory_order_acquire);
-
-		if (found == key)
-			return &handle->value;
-		if (!found)
-			break;
+			if (found == key)
+				return &handle->value;
+			if (!found)
+				break;
+		}
 	}
 	return NULL;
 }
 
-_Atomic uint64_t *xs_handle_add(struct xs_handles *handles, const void *key)
+/* A place in one table; NULL: three quarters of it are used. */
+static _Atomic uint64_t *add_to(struct xs_handle_table *table, const void *key)
 {
-	struct xs_handle *table = atomic_load_explicit(&handles->table, memory_order_acquire), *none = NULL;
-	_Atomic uint64_t *known = xs_handle_find(handles, key);
-
-	if (known)
-		return known;
-	if (!table) {
-		table = xs_arena(handles->size * sizeof(*table));
-		if (!table)
-			return NULL;
-		/* two threads at once: the table of one is lost */
-		if (!atomic_compare_exchange_strong(&handles->table, &none, table))
-			table = none;
-	}
-	for (uint32_t probe = 0; probe < handles->size; probe++) {
-		struct xs_handle *handle = &table[place(handles, key, probe)];
+	for (uint32_t probe = 0; probe <= table->mask; probe++) {
+		struct xs_handle *handle = place(table, key, probe);
 		const void *found = atomic_load_explicit(&handle->key, memory_order_acquire);
 
 		if (found == key)
 			return &handle->value;
 		if (found && found != &removed)
 			continue;
+		if (!found && atomic_load_explicit(&table->used, memory_order_relaxed) > table->mask / 4 * 3)
+			return NULL;
+		if (!found)
+			atomic_fetch_add_explicit(&table->used, 1, memory_order_relaxed);
 		/* whoever finds the key before its value is set here finds 0; xs_handle_remove() has left that */
 		if (atomic_compare_exchange_strong(&handle->key, &found, key) || found == key)
 			return &handle->value;
 	}
 	return NULL;
+}
+
+/* A table behind `full` (NULL: the first). Two threads at once: that of one is lost. */
+static struct xs_handle_table *grow(struct xs_handles *handles, struct xs_handle_table *full)
+{
+	uint64_t size = full ? 2 * ((uint64_t)full->mask + 1) : handles->size;
+	struct xs_handle_table *table = size <= 1u << 31 ? xs_arena(sizeof(*table) + size * sizeof(table->places[0])) : NULL;
+
+	if (!table)
+		return NULL;
+	table->older = full;
+	table->mask = (uint32_t)(size - 1);
+	if (!atomic_compare_exchange_strong(&handles->newest, &full, table))
+		table = full;
+	return table;
+}
+
+_Atomic uint64_t *xs_handle_add(struct xs_handles *handles, const void *key)
+{
+	struct xs_handle_table *table = atomic_load_explicit(&handles->newest, memory_order_acquire);
+	_Atomic uint64_t *value = xs_handle_find(handles, key);
+
+	while (!value && key) {
+		value = table ? add_to(table, key) : NULL;
+		if (!value && !(table = grow(handles, table)))
+			return NULL;
+	}
+	return value;
 }
 
 void xs_handle_remove(struct xs_handles *handles, const void *key)

@@ -55,16 +55,21 @@ struct xs_ze_context *xs_ze_context_of(ze_context_handle_t context);
 struct xs_ze_device_info *xs_ze_device_of(struct xs_ze_context *context, ze_device_handle_t device);
 /* Notes where device and host clock are, if that was long ago; cheap if not. */
 void xs_ze_clock(const struct xs_ze_device_info *device);
+/* 1 in a page that the kernel wipes in a forked child; NULL: no context yet. */
+extern const _Atomic uint32_t *xs_ze_alive_word;
 /* Is this the process that called zeInit, and not a child that it forked? */
-bool xs_ze_alive(void);
+static inline bool xs_ze_alive(void)
+{
+	return xs_ze_alive_word && atomic_load_explicit(xs_ze_alive_word, memory_order_relaxed);
+}
 
 /* ---- level_zero_node.c ---- */
 
 enum { XS_ZE_FREE, XS_ZE_PENDING, XS_ZE_BUSY, XS_ZE_DONE };
 
 struct xs_ze_node {
-	_Atomic uint64_t state;                 /* how often it was used << 2 | one of the above */
-	_Atomic(struct xs_ze_node *) next;      /* in its queue or body */
+	_Atomic uint64_t state;                 /* how often it was used << 2 | one of the above; of those that an event is linked with */
+	_Atomic(struct xs_ze_node *) next;      /* in its queue's circle, or its body */
 	_Atomic uint32_t next_free;
 	uint32_t index;
 	struct xs_ze_context *context;
@@ -77,7 +82,9 @@ struct xs_ze_node {
 	_Atomic uint64_t early;                 /* of a body: the execution whose times are in early_times */
 	ze_kernel_timestamp_result_t early_times;
 	bool lost;                              /* nobody knows whether the device will still signal it */
-	struct xs_device_record record;         /* all but the times */
+	uint32_t shape;                         /* of the record, interned; 0: not */
+	uint64_t command;                       /* its number in a mutable list; 0: it has none */
+	struct xs_device_record record;         /* all but id, submit, start, end */
 };
 
 struct xs_ze_spare {
@@ -88,22 +95,38 @@ struct xs_ze_spare {
 void *xs_ze_take_spare(struct xs_ze_spare *spare, size_t size);
 void xs_ze_give_spare(struct xs_ze_spare *spare, void *memory);
 
+/* From here on the node runs this kernel (level_zero_kernel.c). */
+void xs_ze_node_kernel(struct xs_ze_node *node, ze_kernel_handle_t kernel);
+/* From here on as if no device times were wanted of this command; and: that event of the application tells of the node (level_zero_work.c). */
+void xs_ze_leave_out(struct xs_ze_work *work, ze_event_handle_t *event);
+void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event);
 /* NULL: none left. */
 struct xs_ze_node *xs_ze_node_get(struct xs_ze_context *context);
-/* Gives a node back that the device has no more to do with. */
+/* Gives a node back. One that is lost is never used again, for the device may still signal its event. */
 void xs_ze_node_put(struct xs_ze_node *node);
-/* A node of which it is not known whether the device will still signal its event. */
-void xs_ze_node_drop(struct xs_ze_node *node);
 struct xs_ze_node *xs_ze_node_at(uint32_t index);
 /* The word by which an event finds its node, as long as it is the same use of it. */
 uint64_t xs_ze_node_link(const struct xs_ze_node *node);
 struct xs_ze_node *xs_ze_node_linked(uint64_t link);
-/* Records an immediate list's command if it is complete. True: it is done with. */
+/* Records an immediate list's command that an event of the application tells of, if it is complete. True: it is done with. */
 bool xs_ze_node_finish(struct xs_ze_node *node);
-/* One record; of_event: the event still has these times, and those of tiles. submit: host tick. */
+/* The record tells of work in this queue from here on. */
+void xs_ze_record_queue(struct xs_device_record *record, const struct xs_ze_queue *queue);
+/* One record of an execution; of_event: the event still has these times, and those of tiles. submit: host tick. */
 void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
 		       const struct xs_ze_queue *queue, uint32_t id);
-uint32_t xs_ze_next_id(void);
+/* The same of each of a body's nodes, whose times lie in `saved`, one after the other, or in their events (NULL). */
+void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestamp_result_t *saved, uint64_t submit,
+			const struct xs_ze_queue *queue);
+/* Where the device was to write times there was UINT64_MAX before. */
+static inline bool xs_ze_is_set(const ze_kernel_timestamp_result_t *times)
+{
+	return times->global.kernelStart != UINT64_MAX;
+}
+/* The shape of what a record tells; 0: too many are interned already. */
+uint32_t xs_ze_shape(const struct xs_device_record *record);
+/* The first of `count` numbers of commands. */
+uint32_t xs_ze_next_ids(uint32_t count);
 void xs_ze_context_pools_destroy(struct xs_ze_context *context);
 
 /* ---- level_zero_event.c: the application's events ---- */
@@ -128,13 +151,16 @@ struct xs_ze_queue {
 	struct xs_ze_context *context;
 	struct xs_ze_device_info *device;
 	uint32_t serial, ordinal, index;
-	bool in_order;
+	uint8_t flags;                  /* of its records */
 	_Atomic bool ended;
-	/* commands of an immediate list, in the order of their appending; the head has been dealt with */
-	struct xs_ze_node *head, stub;
-	_Atomic(struct xs_ze_node *) tail;
-	_Atomic uint32_t appended;
 	atomic_flag collecting;
+	/*
+	 * Commands of an immediate list: nodes in a circle, which grows to as many as are in flight. From `done`, which has been dealt
+	 * with, to `newest`: those appended and not yet known to be complete. One thread appends at a time, as the API demands, and one
+	 * collects.
+	 */
+	_Atomic(struct xs_ze_node *) done, newest;
+	uint32_t appended;
 	/* executions of regular lists */
 	struct xs_ze_execution *first, *last;
 	struct xs_ze_submission *submissions; /* with fences of the application */
@@ -145,15 +171,49 @@ struct xs_ze_list {
 	struct xs_ze_context *context;
 	struct xs_ze_device_info *device;
 	struct xs_ze_queue *queue; /* of an immediate list, else NULL */
-	struct xs_ze_body *body;   /* of a regular list */
+	struct xs_ze_body *body;   /* of a regular list, and of an immediate one while it is captured: where its commands go */
+	const void *graph;         /* that it is captured into */
+	uint64_t next_command;     /* mutable lists: the next command's number; 0: it has none */
 	uint32_t ordinal;
 	bool in_order;
+	bool untimed;              /* there was no memory */
+	uint8_t flags; /* of records of its commands */
 };
 
-struct xs_ze_list *xs_ze_list_of(ze_command_list_handle_t list);
+extern struct xs_handles xs_ze_lists; /* struct xs_ze_list * */
+static inline struct xs_ze_list *xs_ze_list_of(ze_command_list_handle_t list)
+{
+	return xs_handle_get(&xs_ze_lists, list);
+}
+
 /* The commands that are complete, as far as they lie in a row. */
 void xs_ze_collect(struct xs_ze_queue *queue);
-void xs_ze_push(struct xs_ze_queue *queue, struct xs_ze_node *node);
+/* One more node for a queue; NULL: none left. */
+struct xs_ze_node *xs_ze_grow(struct xs_ze_queue *queue);
+
+/* A node for the list's next command, which is in the queue when it is pushed and not before; NULL: none left. */
+static inline struct xs_ze_node *xs_ze_claim(struct xs_ze_queue *queue)
+{
+	struct xs_ze_node *newest = atomic_load_explicit(&queue->newest, memory_order_relaxed);
+	struct xs_ze_node *node = newest ? atomic_load_explicit(&newest->next, memory_order_relaxed) : NULL;
+
+	/* pairs with the release in xs_ze_collect() */
+	if (__builtin_expect(node && node != atomic_load_explicit(&queue->done, memory_order_acquire), 1))
+		return node;
+	return xs_ze_grow(queue);
+}
+
+static inline void xs_ze_push(struct xs_ze_queue *queue, struct xs_ze_node *node)
+{
+	/* pairs with the acquire in xs_ze_collect() */
+	atomic_store_explicit(&queue->newest, node, memory_order_release);
+	/* who never waits for anything gets events back all the same */
+	if (__builtin_expect(++queue->appended % 64 == 0, 0)) {
+		xs_ze_collect(queue);
+		xs_ze_clock(queue->device);
+	}
+}
+
 void xs_ze_collect_all(void);
 /* Of all queues of a context, before it is destroyed. */
 void xs_ze_collect_context(struct xs_ze_context *context);
@@ -166,6 +226,13 @@ struct xs_ze_queue *xs_ze_queue_of(ze_command_queue_handle_t queue);
 struct xs_ze_body *xs_ze_body_new(struct xs_ze_list *list);
 void xs_ze_body_drop(struct xs_ze_body *body);
 void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node);
+void xs_ze_body_hold(struct xs_ze_body *body);
+/* The node of a mutable list's command; NULL: it has none. */
+struct xs_ze_node *xs_ze_body_command(struct xs_ze_body *body, uint64_t command);
+/* Records what is complete before the list is changed. */
+void xs_ze_body_changes(struct xs_ze_body *body);
+/* The times of some of its commands are saved before a reset. */
+void xs_ze_body_saves(struct xs_ze_body *body);
 /* The application resets or destroys the event of a body's node: its times are kept, if there are any. */
 void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed);
 /* Records what is complete of a queue's executions. */

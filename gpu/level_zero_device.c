@@ -8,37 +8,38 @@
 #include "level_zero.h"
 #include "shm.h"
 
-static struct xs_handles contexts = { .size = 4096 };
+static struct xs_handles contexts = { .size = 1024 };
 static struct xs_ze_device_info devices[256];
 static uint32_t device_count, whole_count;
 static atomic_flag device_lock = ATOMIC_FLAG_INIT;
 
 /* ---- the process ---- */
 
-static _Atomic uint32_t *alive; /* in a page that the kernel wipes in a forked child */
-
-bool xs_ze_alive(void)
-{
-	return alive && atomic_load_explicit(alive, memory_order_relaxed);
-}
+const _Atomic uint32_t *xs_ze_alive_word;
 
 /*
  * At the first context. Functions that are registered with atexit() by now belong to the driver and its libraries: they run after ours,
  * which still calls the driver.
  */
-static void begin(void)
+static bool begin(void)
 {
-	_Atomic uint32_t *page = mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	_Atomic uint32_t *none = NULL;
+	_Atomic uint32_t *page, *none = NULL;
 	static _Atomic(_Atomic uint32_t *) first;
 
-	if (page == MAP_FAILED || madvise(page, XS_PAGE, MADV_WIPEONFORK) < 0)
-		return;
-	if (!atomic_compare_exchange_strong(&first, &none, page))
-		return;
+	if (xs_ze_alive_word)
+		return xs_ze_alive(); /* not in a child, which has our locks and lists as they were at some moment */
+	page = mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return false;
+	/* two threads at once: one begins */
+	if (madvise(page, XS_PAGE, MADV_WIPEONFORK) < 0 || !atomic_compare_exchange_strong(&first, &none, page)) {
+		(void)munmap(page, XS_PAGE);
+		return xs_ze_alive();
+	}
 	atomic_store(page, 1);
-	alive = page;
+	xs_ze_alive_word = page;
 	(void)atexit(xs_ze_collect_all);
+	return true;
 }
 
 /* ---- devices ---- */
@@ -147,13 +148,12 @@ struct xs_ze_context *xs_ze_context_of(ze_context_handle_t handle)
 
 static void add_context(ze_driver_handle_t driver, ze_context_handle_t handle)
 {
-	_Atomic uint64_t *value = xs_handle_add(&contexts, handle);
-	struct xs_ze_context *context = xs_arena(sizeof(*context));
+	_Atomic uint64_t *value = begin() ? xs_handle_add(&contexts, handle) : NULL;
+	struct xs_ze_context *context = value ? xs_arena(sizeof(*context)) : NULL;
 	ze_device_handle_t found[64];
 	uint32_t count = 64;
 
-	begin();
-	if (!value || !context)
+	if (!context)
 		return;
 	context->handle = handle;
 	if (xs_ze.zeDevice.pfnGet(driver, &count, found))
@@ -188,7 +188,7 @@ void xs_ze_context_ends(ze_context_handle_t handle)
 {
 	struct xs_ze_context *context = xs_ze_context_of(handle);
 
-	if (!context)
+	if (!context || !xs_ze_alive())
 		return;
 	xs_ze_collect_context(context);
 	context->dead = true;
@@ -206,6 +206,7 @@ void xs_ze_clock(const struct xs_ze_device_info *device)
 {
 	static struct {
 		_Atomic uint64_t due, wait;
+		uint64_t quickest; /* reading ever; 0: none yet */
 		atomic_flag busy;
 	} looks[XS_CLOCKS];
 	uint64_t now = xs_tick(xs_use_tsc), after, host, ticks, due, best = UINT64_MAX, wait;
@@ -217,8 +218,10 @@ void xs_ze_clock(const struct xs_ze_device_info *device)
 	if (__builtin_expect(now < due, 1) || !xs_joined() || atomic_flag_test_and_set(&looks[device->index].busy))
 		return;
 	pairs = xs_own_device_pairs(device->index);
-	/* the quickest of three: an interrupt in the middle would be an error of the clock */
-	for (int i = 0; pairs && xs_ze.zeDevice.pfnGetGlobalTimestamps && i < 3; i++) {
+	/* the quickest of three, or of more if they are slow: an interrupt in the middle would be an error of the clock */
+	for (int i = 0; pairs && xs_ze.zeDevice.pfnGetGlobalTimestamps; i++) {
+		if (i >= 8 || (i >= 3 && best / 2 <= looks[device->index].quickest))
+			break;
 		now = xs_tick(xs_use_tsc);
 		if (xs_ze.zeDevice.pfnGetGlobalTimestamps(device->handle, &host, &ticks))
 			break;
@@ -229,6 +232,8 @@ void xs_ze_clock(const struct xs_ze_device_info *device)
 		}
 	}
 	if (best != UINT64_MAX) {
+		if (!looks[device->index].quickest || best < looks[device->index].quickest)
+			looks[device->index].quickest = best;
 		count = atomic_load_explicit(&pairs->count, memory_order_relaxed);
 		pairs->last[count % XS_DEVICE_PAIRS] = pair;
 		/* pairs with the acquire in the drain process */

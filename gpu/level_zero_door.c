@@ -119,9 +119,10 @@ EXPORT void *dlopen(const char *name, int mode)
 
 bool xs_ze_take(void **target, void *real)
 {
-	if (!*target)
-		*target = real;
-	return *target == real;
+	void *none = NULL;
+
+	/* extensions are asked for by any thread */
+	return __atomic_compare_exchange_n(target, &none, real, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || none == real;
 }
 
 void xs_ze_put(void **entry, void **target, void *wrapper, bool again)

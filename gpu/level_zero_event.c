@@ -8,8 +8,8 @@
 #define ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC ((ze_structure_type_t)0x00020014)
 #endif
 
-static struct xs_handles pools = { .size = 65536 };  /* XS_ZE_EVENT_… */
-static struct xs_handles events = { .size = 1 << 20 };
+static struct xs_handles pools = { .size = 4096 };  /* XS_ZE_EVENT_… */
+static struct xs_handles events = { .size = 65536 };
 
 _Atomic uint64_t *xs_ze_event_word(ze_event_handle_t event)
 {
@@ -122,8 +122,9 @@ static void take_times(ze_event_handle_t event, bool destroyed)
 		let_finish(node);
 		state = atomic_load_explicit(&node->state, memory_order_relaxed);
 		/* its command may never have run; nobody can tell its times any more */
-		if (!node->saved && (state & 3) == XS_ZE_PENDING)
-			atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE);
+		if (!node->saved && (state & 3) == XS_ZE_PENDING &&
+		    atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
+			xs_count_untimed(1);
 	}
 }
 

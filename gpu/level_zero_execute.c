@@ -5,58 +5,10 @@
  * read. If the list is executed again before, a list of ours goes in between, in the same call, which copies them on the
  * device into host memory of that execution: nobody waits, and no execution's times are lost.
  */
-#include "level_zero.h"
+#include "level_zero_execute.h"
 
-struct xs_ze_fence {
-	struct xs_ze_fence *next;
-	ze_fence_handle_t handle;
-};
-
-/* One call of zeCommandQueueExecuteCommandLists. */
-struct xs_ze_submission {
-	struct xs_ze_submission *next; /* in its queue, if it has a fence of the application */
-	struct xs_ze_queue *queue;
-	struct xs_ze_fence *fence; /* ours; NULL: the application has one */
-	ze_fence_handle_t theirs;
-	uint32_t users;
-	bool done, failed; /* failed: its times are not to be had */
-};
-
-/* One list in it. */
-struct xs_ze_execution {
-	struct xs_ze_execution *next;
-	struct xs_ze_queue *queue;
-	struct xs_ze_body *body;
-	struct xs_ze_submission *submission; /* when it is complete, the times can be read */
-	struct slot *slot;                   /* from there; NULL: from the events */
-	uint64_t submit, serial;
-	bool busy;                           /* they are being read */
-};
-
-/* A list of ours that copies the times of a body's commands away. */
-struct slot {
-	struct slot *next;
-	ze_command_list_handle_t list;
-	/* of all commands three times: from their events, from where they were saved before a reset, from the host before one */
-	ze_kernel_timestamp_result_t *times;
-};
-#define MAX_SLOTS 1024u
-#define LOST UINT64_MAX /* the serial of an execution whose times could not be kept */
-
-struct xs_ze_body {
-	struct xs_ze_context *context;
-	struct xs_ze_device_info *device;
-	uint32_t ordinal, count, users, slot_count;
-	struct xs_ze_node *first, *last;
-	struct xs_ze_execution *live; /* whose times the events hold */
-	struct slot *idle;
-	bool early; /* nodes may have early times */
-};
-
-/* For everything above. Held for a few loads and stores, and never while the driver is called. */
-static atomic_flag lock = ATOMIC_FLAG_INIT;
-static struct xs_ze_spare bodies, executions, submissions, slots, fences;
-static struct xs_handles fence_queues = { .size = 65536 }; /* the application's */
+atomic_flag xs_ze_execute_lock = ATOMIC_FLAG_INIT;
+static struct xs_ze_spare bodies, executions, slots;
 static _Atomic uint64_t serial;
 
 /* ---- bodies ---- */
@@ -85,7 +37,40 @@ void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node)
 	body->count++;
 }
 
-static void slot_destroy(struct xs_ze_body *body, struct slot *slot)
+void xs_ze_body_hold(struct xs_ze_body *body)
+{
+	xs_ze_lock(&xs_ze_execute_lock);
+	body->users++;
+	xs_ze_unlock(&xs_ze_execute_lock);
+}
+
+struct xs_ze_node *xs_ze_body_command(struct xs_ze_body *body, uint64_t command)
+{
+	struct xs_ze_node *node = body->first;
+
+	while (node && node->command != command)
+		node = atomic_load_explicit(&node->next, memory_order_relaxed);
+	return node;
+}
+
+void xs_ze_body_changes(struct xs_ze_body *body)
+{
+	struct xs_ze_queue *queue;
+
+	xs_ze_lock(&xs_ze_execute_lock);
+	body->changes++;
+	queue = body->live ? body->live->queue : NULL;
+	xs_ze_unlock(&xs_ze_execute_lock);
+	if (queue)
+		xs_ze_collect_last(queue);
+}
+
+void xs_ze_body_saves(struct xs_ze_body *body)
+{
+	body->resets = true;
+}
+
+static void slot_destroy(struct xs_ze_body *body, struct xs_ze_slot *slot)
 {
 	if (!body->context->dead) {
 		if (slot->list)
@@ -99,12 +84,12 @@ static void slot_destroy(struct xs_ze_body *body, struct slot *slot)
 void xs_ze_body_drop(struct xs_ze_body *body)
 {
 	struct xs_ze_node *next;
-	struct slot *slot;
+	struct xs_ze_slot *slot;
 	uint32_t users;
 
-	xs_ze_lock(&lock);
+	xs_ze_lock(&xs_ze_execute_lock);
 	users = --body->users;
-	xs_ze_unlock(&lock);
+	xs_ze_unlock(&xs_ze_execute_lock);
 	if (users)
 		return;
 	for (struct xs_ze_node *node = body->first; node; node = next) {
@@ -120,155 +105,43 @@ void xs_ze_body_drop(struct xs_ze_body *body)
 	xs_ze_give_spare(&bodies, body);
 }
 
-/* ---- fences and submissions ---- */
-
-static struct xs_ze_fence *fence_get(struct xs_ze_queue *queue)
-{
-	ze_fence_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_FENCE_DESC };
-	struct xs_ze_fence *fence;
-
-	xs_ze_lock(&lock);
-	fence = queue->fences;
-	if (fence)
-		queue->fences = fence->next;
-	xs_ze_unlock(&lock);
-	if (fence)
-		return fence;
-	fence = xs_ze_take_spare(&fences, sizeof(*fence));
-	if (fence && xs_ze.zeFence.pfnCreate(queue->handle, &desc, &fence->handle)) {
-		xs_ze_give_spare(&fences, fence);
-		fence = NULL;
-	}
-	return fence;
-}
-
-static void submission_drop(struct xs_ze_submission *submission)
-{
-	struct xs_ze_queue *queue = submission->queue;
-	uint32_t users;
-
-	xs_ze_lock(&lock);
-	users = --submission->users;
-	for (struct xs_ze_submission **at = &queue->submissions; !users && *at; at = &(*at)->next) {
-		if (*at == submission) {
-			*at = submission->next;
-			break;
-		}
-	}
-	xs_ze_unlock(&lock);
-	if (users)
-		return;
-	if (submission->fence && submission->done && !submission->failed && queue->handle &&
-	    !xs_ze.zeFence.pfnReset(submission->fence->handle)) {
-		xs_ze_lock(&lock);
-		submission->fence->next = queue->fences;
-		queue->fences = submission->fence;
-		xs_ze_unlock(&lock);
-	} else if (submission->fence && queue->handle && submission->failed) {
-		(void)xs_ze.zeFence.pfnDestroy(submission->fence->handle);
-		xs_ze_give_spare(&fences, submission->fence);
-	}
-	xs_ze_give_spare(&submissions, submission);
-}
-
-/* Is it complete? Asked of the driver, without waiting. */
-static bool submission_done(struct xs_ze_submission *submission)
-{
-	ze_result_t result;
-
-	if (submission->done || submission->failed)
-		return true;
-	if (submission->fence)
-		result = xs_ze.zeFence.pfnQueryStatus(submission->fence->handle);
-	else /* another thread may destroy their fence just now; the queue is there */
-		result = xs_ze.zeCommandQueue.pfnSynchronize(submission->queue->handle, 0);
-	if (result == ZE_RESULT_NOT_READY)
-		return false;
-	if (result)
-		submission->failed = true;
-	submission->done = true;
-	return true;
-}
-
-ze_result_t xs_hook_zeFenceCreate(ze_command_queue_handle_t queue, const ze_fence_desc_t *desc, ze_fence_handle_t *fence)
-{
-	ze_result_t result = xs_ze.zeFence.pfnCreate(queue, desc, fence);
-	_Atomic uint64_t *value = !result && xs_ze_device ? xs_handle_add(&fence_queues, *fence) : NULL;
-
-	if (value)
-		atomic_store_explicit(value, (uint64_t)(uintptr_t)xs_ze_queue_of(queue), memory_order_release);
-	return result;
-}
-
-static void fence_signalled(struct xs_ze_queue *queue, ze_fence_handle_t fence, bool signalled)
-{
-	xs_ze_lock(&lock);
-	for (struct xs_ze_submission *s = queue->submissions; s; s = s->next) {
-		if (s->theirs == fence) {
-			s->done |= signalled;
-			s->theirs = NULL;
-		}
-	}
-	xs_ze_unlock(&lock);
-}
-
-void xs_ze_fence_ends(ze_fence_handle_t fence, bool destroyed)
-{
-	struct xs_ze_queue *queue = xs_ze_alive() ? xs_handle_get(&fence_queues, fence) : NULL;
-
-	if (queue && queue->submissions) {
-		fence_signalled(queue, fence, !xs_ze.zeFence.pfnQueryStatus(fence));
-		xs_ze_collect_executions(queue);
-	}
-	if (destroyed)
-		xs_handle_remove(&fence_queues, fence);
-}
-
-void xs_ze_fence_seen(ze_fence_handle_t fence, ze_result_t result)
-{
-	struct xs_ze_queue *queue = !result && xs_ze_alive() ? xs_handle_get(&fence_queues, fence) : NULL;
-
-	if (!queue)
-		return;
-	fence_signalled(queue, fence, true);
-	xs_ze_collect_executions(queue);
-	xs_ze_clock(queue->device);
-}
-
 /* ---- reading the times ---- */
-
-static bool is_set(const ze_kernel_timestamp_result_t *times)
-{
-	return times->global.kernelStart != UINT64_MAX;
-}
 
 static void record_execution(const struct xs_ze_execution *execution)
 {
 	struct xs_ze_body *body = execution->body;
+	const struct xs_ze_slot *slot = execution->slot;
 	uint32_t i = 0;
+
+	if (slot ? !slot->resets : !body->resets) {
+		xs_ze_nodes_record(body->first, slot ? slot->times : NULL, execution->submit, execution->queue);
+		return;
+	}
 
 	for (struct xs_ze_node *node = body->first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed), i++) {
 		ze_kernel_timestamp_result_t times, *saved = node->saved;
 		bool of_event = false;
 
-		if (execution->slot && saved)
-			saved = &execution->slot->times[body->count + i];
-		if (execution->slot && is_set(&execution->slot->times[2 * body->count + i]))
-			times = execution->slot->times[2 * body->count + i];
+		if (slot && saved)
+			saved = &slot->times[body->count + i];
+		if (slot && xs_ze_is_set(&slot->times[2 * body->count + i]))
+			times = slot->times[2 * body->count + i];
 		else if (atomic_load_explicit(&node->early, memory_order_acquire) == execution->serial)
 			times = node->early_times;
 		else if (saved && node->saved_always)
 			times = *saved;
-		else if (execution->slot)
-			times = execution->slot->times[i];
+		else if (slot)
+			times = slot->times[i];
 		else if (!xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times))
 			of_event = true;
 		else if (saved)
 			times = *saved; /* another list has reset it */
 		else
-			continue;
-		if (is_set(&times))
-			xs_ze_node_record(node, &times, of_event, execution->submit, execution->queue, xs_ze_next_id());
+			memset(&times, 0xff, sizeof(times));
+		if (!xs_ze_is_set(&times))
+			xs_count_untimed(1);
+		else
+			xs_ze_node_record(node, &times, of_event, execution->submit, execution->queue, xs_ze_next_ids(1));
 		if (saved)
 			memset(saved, 0xff, sizeof(*saved));
 	}
@@ -279,15 +152,15 @@ static void execution_end(struct xs_ze_execution *execution)
 {
 	struct xs_ze_body *body = execution->body;
 
-	xs_ze_lock(&lock);
+	xs_ze_lock(&xs_ze_execute_lock);
 	if (body->live == execution)
 		body->live = NULL;
 	if (execution->slot) {
 		execution->slot->next = body->idle;
 		body->idle = execution->slot;
 	}
-	xs_ze_unlock(&lock);
-	submission_drop(execution->submission);
+	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_ze_submission_drop(execution->submission);
 	xs_ze_body_drop(body);
 	xs_ze_give_spare(&executions, execution);
 }
@@ -302,39 +175,41 @@ void xs_ze_collect_executions(struct xs_ze_queue *queue)
 		struct xs_ze_submission *submission;
 		bool taken = false;
 
-		xs_ze_lock(&lock);
+		xs_ze_lock(&xs_ze_execute_lock);
 		execution = queue->first;
 		submission = execution ? execution->submission : NULL;
 		if (submission)
 			submission->users++;
-		xs_ze_unlock(&lock);
+		xs_ze_unlock(&xs_ze_execute_lock);
 		if (!submission)
 			break;
-		if (submission_done(submission)) {
-			xs_ze_lock(&lock);
+		if (xs_ze_submission_done(submission)) {
+			xs_ze_lock(&xs_ze_execute_lock);
 			taken = execution->submission == submission; /* else it waits for another one by now */
 			execution->busy = taken;
-			xs_ze_unlock(&lock);
-			if (taken && !submission->failed && execution->serial != LOST)
+			xs_ze_unlock(&xs_ze_execute_lock);
+			if (taken && !submission->failed && execution->serial != XS_ZE_LOST)
 				record_execution(execution);
-			submission_drop(submission);
+			else if (taken)
+				xs_count_untimed(execution->body->count);
+			xs_ze_submission_drop(submission);
 			if (!taken)
 				continue;
 		} else {
-			submission_drop(submission);
+			xs_ze_submission_drop(submission);
 			break;
 		}
-		xs_ze_lock(&lock);
+		xs_ze_lock(&xs_ze_execute_lock);
 		queue->first = execution->next;
 		if (!queue->first)
 			queue->last = NULL;
-		xs_ze_unlock(&lock);
+		xs_ze_unlock(&xs_ze_execute_lock);
 		execution_end(execution);
 	}
 	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
 }
 
-#define LAST_CHANCE 200000u /* ns */
+#define LAST_CHANCE 20000000u /* ns: the application has waited for its work, so ours is just about to be signalled; the machine may be busy */
 
 void xs_ze_collect_last(struct xs_ze_queue *queue)
 {
@@ -349,25 +224,21 @@ void xs_ze_collect_last(struct xs_ze_queue *queue)
 
 void xs_ze_abandon_executions(struct xs_ze_queue *queue)
 {
-	struct xs_ze_fence *fence;
-
 	while (queue->first) {
 		struct xs_ze_execution *execution = queue->first;
 
-		/* its events may still be signalled: the body keeps them for good */
-		xs_ze_lock(&lock);
+		/* its events and our fence may still be signalled: the body keeps them for good, and nobody destroys the fence */
+		xs_ze_lock(&xs_ze_execute_lock);
 		execution->body->users++;
 		execution->submission->failed = true;
+		execution->submission->fence = NULL;
 		queue->first = execution->next;
-		xs_ze_unlock(&lock);
+		xs_ze_unlock(&xs_ze_execute_lock);
+		xs_count_untimed(execution->body->count);
 		execution_end(execution);
 	}
 	queue->last = NULL;
-	while ((fence = queue->fences)) {
-		queue->fences = fence->next;
-		(void)xs_ze.zeFence.pfnDestroy(fence->handle);
-		xs_ze_give_spare(&fences, fence);
-	}
+	xs_ze_fences_destroy(queue);
 }
 
 void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed)
@@ -378,16 +249,16 @@ void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed)
 	bool busy;
 
 	do {
-		xs_ze_lock(&lock);
+		xs_ze_lock(&xs_ze_execute_lock);
 		busy = body->live && body->live->busy;
 		live_serial = body->live ? body->live->serial : 0;
-		xs_ze_unlock(&lock);
+		xs_ze_unlock(&xs_ze_execute_lock);
 		if (busy)
 			sched_yield(); /* another thread reads the event just now */
 	} while (busy);
 	if (live_serial && !xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times)) {
 		node->early_times = times;
-		body->early = true;
+		body->resets = true;
 		atomic_store_explicit(&node->early, live_serial, memory_order_release);
 	}
 	if (destroyed)
@@ -396,81 +267,92 @@ void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed)
 
 /* ---- executing ---- */
 
-static bool append_copies(const struct xs_ze_body *body, const struct slot *slot)
+bool xs_ze_append_copies(ze_command_list_handle_t list, const struct xs_ze_body *body, const struct xs_ze_slot *slot)
 {
 	ze_event_handle_t events[64];
 	uint32_t n = 0, done = 0;
 
-	if (xs_ze.zeCommandList.pfnAppendBarrier(slot->list, NULL, 0, NULL))
+	if (xs_ze.zeCommandList.pfnAppendBarrier(list, NULL, 0, NULL))
 		return false;
 	for (struct xs_ze_node *node = body->first; node;) {
 		events[n++] = node->event;
-		if (node->saved && xs_ze.zeCommandList.pfnAppendMemoryCopy(slot->list, &slot->times[body->count + done + n - 1], node->saved,
-									   sizeof(*node->saved), NULL, 0, NULL))
+		if (slot->resets && node->saved &&
+		    xs_ze.zeCommandList.pfnAppendMemoryCopy(list, &slot->times[body->count + done + n - 1], node->saved, sizeof(*node->saved), NULL,
+							    0, NULL))
 			return false;
 		node = atomic_load_explicit(&node->next, memory_order_relaxed);
 		if (n < 64 && node)
 			continue;
-		if (xs_ze.zeCommandList.pfnAppendQueryKernelTimestamps(slot->list, n, events, &slot->times[done], NULL, NULL, 0, NULL))
+		if (xs_ze.zeCommandList.pfnAppendQueryKernelTimestamps(list, n, events, &slot->times[done], NULL, NULL, 0, NULL))
 			return false;
 		done += n;
 		n = 0;
 	}
-	return !xs_ze.zeCommandList.pfnAppendBarrier(slot->list, NULL, 0, NULL) && !xs_ze.zeCommandList.pfnClose(slot->list);
+	return !xs_ze.zeCommandList.pfnAppendBarrier(list, NULL, 0, NULL);
 }
 
-static struct slot *slot_get(struct xs_ze_body *body)
+static struct xs_ze_slot *slot_get(struct xs_ze_body *body)
 {
 	ze_command_list_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, .commandQueueGroupOrdinal = body->ordinal };
 	ze_host_mem_alloc_desc_t memory = { .stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC };
-	size_t size = 3 * (size_t)body->count * sizeof(ze_kernel_timestamp_result_t);
-	struct slot *slot;
+	bool resets = body->resets;
+	size_t size = (resets ? 3 : 1) * (size_t)body->count * sizeof(ze_kernel_timestamp_result_t);
+	struct xs_ze_slot *slot;
 	void *times = NULL;
 
-	xs_ze_lock(&lock);
-	slot = body->idle;
+	for (;;) {
+		xs_ze_lock(&xs_ze_execute_lock);
+		slot = body->idle;
+		if (slot)
+			body->idle = slot->next;
+		xs_ze_unlock(&xs_ze_execute_lock);
+		if (!slot || (slot->resets == resets && slot->changes == body->changes))
+			break;
+		slot_destroy(body, slot); /* made before the first reset, or it reads other events */
+	}
 	if (slot)
-		body->idle = slot->next;
-	xs_ze_unlock(&lock);
-	if (slot || body->slot_count >= MAX_SLOTS)
 		return slot;
 	slot = xs_ze_take_spare(&slots, sizeof(*slot));
 	if (!slot)
 		return NULL;
+	slot->resets = resets;
+	slot->changes = body->changes;
 	if (xs_ze.zeMem.pfnAllocHost(body->context->handle, &memory, size, 64, &times) ||
-	    (slot->times = times, xs_ze.zeCommandList.pfnCreate(body->context->handle, body->device->handle, &desc, &slot->list)) ||
-	    !append_copies(body, slot)) {
+	    (slot->times = times,
+	     !body->graph && (xs_ze.zeCommandList.pfnCreate(body->context->handle, body->device->handle, &desc, &slot->list) ||
+			      !xs_ze_append_copies(slot->list, body, slot) || xs_ze.zeCommandList.pfnClose(slot->list)))) {
 		slot_destroy(body, slot);
 		return NULL;
 	}
-	body->slot_count++;
 	return slot;
 }
 
 /* What the host has read early belongs to this execution, and the next one will do the same. */
-static void keep_early(const struct xs_ze_body *body, const struct slot *slot, uint64_t of)
+static void keep_early(const struct xs_ze_body *body, const struct xs_ze_slot *slot, uint64_t of)
 {
 	ze_kernel_timestamp_result_t *times = &slot->times[2 * body->count];
 
+	if (!slot->resets)
+		return;
 	memset(times, 0xff, body->count * sizeof(*times));
-	for (struct xs_ze_node *node = body->first; body->early && node; node = atomic_load_explicit(&node->next, memory_order_relaxed), times++)
+	for (struct xs_ze_node *node = body->first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed), times++)
 		if (atomic_load_explicit(&node->early, memory_order_relaxed) == of)
 			*times = node->early_times;
 }
 
-/* Before a list is executed once more. Returns a list that must be executed before it, or NULL. */
-static ze_command_list_handle_t save_times(struct xs_ze_body *body, struct xs_ze_submission *submission)
+/* Before a list is executed once more. Returns what must be executed before it, or NULL. */
+static struct xs_ze_slot *save_times(struct xs_ze_body *body, struct xs_ze_submission *submission)
 {
-	ze_command_list_handle_t list = NULL;
+	struct xs_ze_slot *used = NULL;
 	struct xs_ze_submission *before = NULL;
 	struct xs_ze_execution *execution;
-	struct slot *slot = NULL;
+	struct xs_ze_slot *slot = NULL;
 
 	for (bool busy = true; busy;) {
-		xs_ze_lock(&lock);
+		xs_ze_lock(&xs_ze_execute_lock);
 		execution = body->live;
 		busy = execution && execution->busy;
-		xs_ze_unlock(&lock);
+		xs_ze_unlock(&xs_ze_execute_lock);
 		if (busy)
 			sched_yield(); /* another thread reads the events just now */
 	}
@@ -479,7 +361,7 @@ static ze_command_list_handle_t save_times(struct xs_ze_body *body, struct xs_ze
 	slot = slot_get(body);
 	if (slot)
 		keep_early(body, slot, execution->serial);
-	xs_ze_lock(&lock);
+	xs_ze_lock(&xs_ze_execute_lock);
 	if (body->live == execution && !execution->busy) {
 		body->live = NULL;
 		before = execution->submission;
@@ -487,16 +369,27 @@ static ze_command_list_handle_t save_times(struct xs_ze_body *body, struct xs_ze
 		submission->users++;
 		execution->slot = slot;
 		if (!slot) /* no way to copy them */
-			execution->serial = LOST;
-		list = slot ? slot->list : NULL;
+			execution->serial = XS_ZE_LOST;
+		used = slot;
 	} else if (slot) {
 		slot->next = body->idle;
 		body->idle = slot;
 	}
-	xs_ze_unlock(&lock);
+	xs_ze_unlock(&xs_ze_execute_lock);
 	if (before)
-		submission_drop(before);
-	return list;
+		xs_ze_submission_drop(before);
+	return used;
+}
+
+/* Most lists are only ever executed in one queue. What is executed twice may be so often. */
+static void prepare(struct xs_ze_body *body, const struct xs_ze_queue *queue, uint32_t before)
+{
+	for (struct xs_ze_node *node = body->first; before <= 1 && node; node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
+		if (!before)
+			xs_ze_record_queue(&node->record, queue);
+		else if (!node->shape)
+			node->shape = xs_ze_shape(&node->record);
+	}
 }
 
 static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct xs_ze_body *body, struct xs_ze_submission *submission,
@@ -510,75 +403,109 @@ static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct x
 	execution->body = body;
 	execution->submission = submission;
 	execution->submit = tick;
+	prepare(body, queue, atomic_fetch_add_explicit(&body->executions, 1, memory_order_relaxed));
 	execution->serial = atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed) + 1;
-	xs_ze_lock(&lock);
+	xs_ze_lock(&xs_ze_execute_lock);
 	body->users++;
 	submission->users++;
 	body->live = execution;
-	xs_ze_unlock(&lock);
+	xs_ze_unlock(&xs_ze_execute_lock);
 	return execution;
 }
 
-#define MAX_LISTS 512u /* in a call; a longer one goes through as it is */
-
-ze_result_t xs_hook_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handle, uint32_t count, ze_command_list_handle_t *lists,
-						      ze_fence_handle_t fence)
+void xs_ze_batch_begin(struct xs_ze_batch *batch, struct xs_ze_queue *queue)
 {
-	struct xs_ze_queue *queue = xs_ze_device && xs_ze_alive() && lists && count <= MAX_LISTS ? xs_ze_queue_of(handle) : NULL;
-	struct xs_ze_submission *submission = queue ? xs_ze_take_spare(&submissions, sizeof(*submission)) : NULL;
-	struct xs_ze_execution *first = NULL, **end = &first, *last = NULL, *next;
-	ze_command_list_handle_t all[2 * MAX_LISTS];
-	bool recording = submission && xs_recording();
-	uint64_t tick = xs_tick(xs_use_tsc);
-	uint32_t n = 0;
-	ze_result_t result;
+	batch->queue = queue;
+	batch->submission = queue ? xs_ze_submission_new(queue) : NULL;
+	batch->first = batch->last = NULL;
+	batch->count = 0;
+	if (!batch->submission)
+		return;
+	xs_ze_collect_executions(queue);
+	batch->tick = xs_recording() ? xs_tick(xs_use_tsc) : 0;
+}
+
+struct xs_ze_slot *xs_ze_batch_body(struct xs_ze_batch *batch, struct xs_ze_body *body)
+{
+	struct xs_ze_slot *slot = save_times(body, batch->submission);
+	struct xs_ze_execution *execution = batch->tick ? new_execution(batch->queue, body, batch->submission, batch->tick) : NULL;
+
+	if (execution) {
+		*(batch->last ? &batch->last->next : &batch->first) = execution;
+		batch->last = execution;
+	}
+	return slot;
+}
+
+void xs_ze_batch_list(struct xs_ze_batch *batch, ze_command_list_handle_t handle)
+{
+	struct xs_ze_list *list = batch->submission ? xs_ze_list_of(handle) : NULL;
+	struct xs_ze_slot *slot = list && list->body && list->body->count ? xs_ze_batch_body(batch, list->body) : NULL;
+
+	if (slot)
+		batch->list[batch->count++] = slot->list;
+	batch->list[batch->count++] = handle;
+}
+
+void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result)
+{
+	struct xs_ze_submission *submission = batch->submission;
+	struct xs_ze_queue *queue = batch->queue;
+	struct xs_ze_execution *next;
 
 	if (!submission)
-		return xs_ze.zeCommandQueue.pfnExecuteCommandLists(handle, count, lists, fence);
-	xs_ze_collect_executions(queue);
-	submission->queue = queue;
-	submission->users = 1;
-	submission->theirs = fence;
-	for (uint32_t i = 0; i < count; i++) {
-		struct xs_ze_list *list = xs_ze_list_of(lists[i]);
-		struct xs_ze_body *body = list ? list->body : NULL;
-
-		if (body && body->count) {
-			all[n] = save_times(body, submission);
-			n += all[n] != NULL;
-			*end = recording ? new_execution(queue, body, submission, tick) : NULL;
-			if (*end) {
-				last = *end;
-				end = &last->next;
-			}
-		}
-		all[n++] = lists[i];
-	}
-	if (!fence && submission->users > 1 && (submission->fence = fence_get(queue)))
-		fence = submission->fence->handle;
-	result = xs_ze.zeCommandQueue.pfnExecuteCommandLists(handle, n, all, fence);
-	xs_ze_lock(&lock);
+		return;
+	xs_ze_lock(&xs_ze_execute_lock);
 	if (result) {
 		submission->failed = true;
-	} else {
+	} else if (batch->first) {
 		if (queue->last)
-			queue->last->next = first;
+			queue->last->next = batch->first;
 		else
-			queue->first = first;
-		if (last)
-			queue->last = last;
+			queue->first = batch->first;
+		queue->last = batch->last;
 		if (submission->theirs) {
 			submission->next = queue->submissions;
 			queue->submissions = submission;
 		}
 	}
-	xs_ze_unlock(&lock);
-	for (; result && first; first = next) {
-		next = first->next;
-		execution_end(first);
+	xs_ze_unlock(&xs_ze_execute_lock);
+	for (; result && batch->first; batch->first = next) {
+		next = batch->first->next;
+		execution_end(batch->first);
 	}
-	submission_drop(submission);
+	xs_ze_submission_drop(submission);
 	xs_ze_collect_executions(queue);
 	xs_ze_clock(queue->device);
+}
+
+static ze_result_t execute(ze_command_queue_handle_t handle, uint32_t count, ze_command_list_handle_t *lists, ze_fence_handle_t fence)
+{
+	struct xs_ze_submission *submission;
+	struct xs_ze_batch batch;
+	ze_result_t result;
+
+	xs_ze_batch_begin(&batch, xs_ze_device && xs_ze_alive() && lists ? xs_ze_queue_of(handle) : NULL);
+	submission = batch.submission;
+	if (!submission)
+		return xs_ze.zeCommandQueue.pfnExecuteCommandLists(handle, count, lists, fence);
+	submission->theirs = fence;
+	for (uint32_t i = 0; i < count; i++)
+		xs_ze_batch_list(&batch, lists[i]);
+	if (!fence && submission->users > 1 && (submission->fence = xs_ze_fence_get(batch.queue)))
+		fence = submission->fence->handle;
+	result = xs_ze.zeCommandQueue.pfnExecuteCommandLists(handle, batch.count, batch.list, fence);
+	xs_ze_batch_end(&batch, result);
 	return result;
+}
+
+/* The lists of one call are executed one after the other, and so are those of two. */
+ze_result_t xs_hook_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handle, uint32_t count, ze_command_list_handle_t *lists,
+						      ze_fence_handle_t fence)
+{
+	ze_result_t result = ZE_RESULT_SUCCESS;
+
+	for (; lists && count > XS_ZE_LISTS && !result; count -= XS_ZE_LISTS, lists += XS_ZE_LISTS)
+		result = execute(handle, XS_ZE_LISTS, lists, NULL);
+	return result ? result : execute(handle, count, lists, fence);
 }

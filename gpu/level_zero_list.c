@@ -7,16 +7,11 @@
 #define LIST_IN_ORDER (1u << 3)
 #define QUEUE_IN_ORDER (1u << 1)
 
-static struct xs_handles queues = { .size = 16384 }; /* struct xs_ze_queue * */
-static struct xs_handles lists = { .size = 1 << 18 }; /* struct xs_ze_list * */
+static struct xs_handles queues = { .size = 4096 }; /* struct xs_ze_queue * */
+struct xs_handles xs_ze_lists = { .size = 16384 };
 static struct xs_ze_spare spare_lists;
 static _Atomic(struct xs_ze_queue *) all_queues;
 static _Atomic uint32_t queue_serial;
-
-struct xs_ze_list *xs_ze_list_of(ze_command_list_handle_t list)
-{
-	return xs_handle_get(&lists, list);
-}
 
 static struct xs_ze_queue *queues_first(void)
 {
@@ -32,8 +27,7 @@ static struct xs_ze_queue *new_queue(struct xs_ze_context *context, struct xs_ze
 	for (queue = queues_first(); queue; queue = queue->next) {
 		bool ended = true;
 
-		if (!queue->first && queue->head == atomic_load(&queue->tail) &&
-		    atomic_compare_exchange_strong(&queue->ended, &ended, false))
+		if (!queue->first && !atomic_load(&queue->done) && atomic_compare_exchange_strong(&queue->ended, &ended, false))
 			break;
 	}
 	unused = queue;
@@ -46,12 +40,10 @@ static struct xs_ze_queue *new_queue(struct xs_ze_context *context, struct xs_ze
 	queue->serial = atomic_fetch_add_explicit(&queue_serial, 1, memory_order_relaxed) + 1;
 	queue->ordinal = desc->ordinal;
 	queue->index = desc->index;
-	queue->in_order = desc->flags & QUEUE_IN_ORDER;
 	queue->shown_handle = (uint64_t)(uintptr_t)shown;
+	queue->flags = queue->ordinal < 64 && device->copy_only >> queue->ordinal & 1 ? XS_FLAG_COPY_ENGINE : 0;
 	if (unused)
 		return queue;
-	queue->head = &queue->stub;
-	atomic_store_explicit(&queue->tail, &queue->stub, memory_order_relaxed);
 	queue->next = queues_first();
 	while (!atomic_compare_exchange_weak_explicit(&all_queues, &queue->next, queue, memory_order_release, memory_order_acquire))
 		;
@@ -63,7 +55,7 @@ static void add_list(ze_context_handle_t context_handle, ze_device_handle_t devi
 {
 	struct xs_ze_context *context = xs_ze_context_of(context_handle);
 	struct xs_ze_device_info *device = context ? xs_ze_device_of(context, device_handle) : NULL;
-	_Atomic uint64_t *value = device ? xs_handle_add(&lists, handle) : NULL;
+	_Atomic uint64_t *value = device ? xs_handle_add(&xs_ze_lists, handle) : NULL;
 	struct xs_ze_list *list = value ? xs_ze_take_spare(&spare_lists, sizeof(*list)) : NULL;
 	struct xs_ze_node *node;
 
@@ -79,6 +71,7 @@ static void add_list(ze_context_handle_t context_handle, ze_device_handle_t devi
 		list->body = xs_ze_body_new(list);
 	if (!list->queue && !list->body)
 		return;
+	list->flags = (uint8_t)(XS_FLAG_TICKS | XS_FLAG_FUNCTION | (in_order ? XS_FLAG_IN_ORDER : 0) | (list->queue ? list->queue->flags : 0));
 	atomic_store_explicit(value, (uint64_t)(uintptr_t)list, memory_order_release);
 	/* the first events are made here and not at the first command */
 	node = xs_ze_node_get(context);
@@ -130,54 +123,71 @@ struct xs_ze_queue *xs_ze_queue_of(ze_command_queue_handle_t queue)
 
 /* ---- commands of an immediate list ---- */
 
-void xs_ze_push(struct xs_ze_queue *queue, struct xs_ze_node *node)
+/* One more node, behind the last one. The thread that collects reads that one's `next` only when there is something behind it. */
+struct xs_ze_node *xs_ze_grow(struct xs_ze_queue *queue)
 {
-	/* not exact where two threads append at once, and need not be */
-	uint32_t appended = atomic_load_explicit(&queue->appended, memory_order_relaxed) + 1;
-	struct xs_ze_node *before;
+	struct xs_ze_node *node = xs_ze_node_get(queue->context), *last = atomic_load_explicit(&queue->newest, memory_order_relaxed);
 
-	atomic_store_explicit(&queue->appended, appended, memory_order_relaxed);
-	atomic_store_explicit(&node->next, NULL, memory_order_relaxed);
-	before = atomic_exchange_explicit(&queue->tail, node, memory_order_acq_rel);
-	/* pairs with the acquire in xs_ze_collect() */
-	atomic_store_explicit(&before->next, node, memory_order_release);
-	/* who never waits for anything gets events back all the same */
-	if (__builtin_expect(appended % 64 == 0, 0)) {
-		xs_ze_collect(queue);
-		xs_ze_clock(queue->device);
+	if (!node)
+		return NULL;
+	node->queue = queue;
+	node->body = NULL;
+	node->saved = NULL;
+	xs_ze_record_queue(&node->record, queue);
+	if (last) {
+		atomic_store_explicit(&node->next, atomic_load_explicit(&last->next, memory_order_relaxed), memory_order_relaxed);
+		atomic_store_explicit(&last->next, node, memory_order_relaxed);
+		return node;
 	}
+	/* the first one is never used as long as it is alone */
+	atomic_store_explicit(&node->next, node, memory_order_relaxed);
+	atomic_store_explicit(&queue->done, node, memory_order_relaxed);
+	atomic_store_explicit(&queue->newest, node, memory_order_release);
+	return xs_ze_grow(queue);
 }
 
-void xs_ze_collect(struct xs_ze_queue *queue)
+/* Is no longer in flight; true: the device may still signal its event. */
+static bool give_up(struct xs_ze_node *node)
 {
-	struct xs_ze_node *next, *old;
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_acquire);
 
-	if (atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
-		return; /* another thread is at it */
-	while ((next = atomic_load_explicit(&queue->head->next, memory_order_acquire)) && xs_ze_node_finish(next)) {
-		old = queue->head;
-		queue->head = next;
-		if (old != &queue->stub)
-			xs_ze_node_put(old);
+	if (node->event == node->own)
+		return true;
+	while ((state & 3) == XS_ZE_BUSY) { /* another thread reads its times */
+		sched_yield();
+		state = atomic_load_explicit(&node->state, memory_order_acquire);
 	}
-	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
+	if ((state & 3) == XS_ZE_DONE || !atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
+		return false;
+	xs_ze_event_unlink(node->event, node);
+	return true;
 }
 
 /* The list is no more: what is not complete by now (the device is lost, or the application did not wait) tells nothing any more. */
 static void abandon(struct xs_ze_queue *queue)
 {
-	struct xs_ze_node *next;
-	uint64_t state;
+	struct xs_ze_node *node, *next, *last, *head;
 
 	xs_ze_collect(queue);
-	while ((next = atomic_load_explicit(&queue->head->next, memory_order_acquire))) {
-		state = atomic_load_explicit(&next->state, memory_order_acquire);
-		/* the device may still signal its event, which cannot be used again */
-		if ((state & 3) == XS_ZE_PENDING && atomic_compare_exchange_strong(&next->state, &state, (state & ~3ull) | XS_ZE_DONE))
-			next->lost = true;
-		xs_ze_collect(queue);
-		sched_yield(); /* or another thread is at it */
+	while (atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
+		sched_yield(); /* another thread is at it */
+	last = atomic_load_explicit(&queue->newest, memory_order_acquire);
+	head = atomic_load_explicit(&queue->done, memory_order_relaxed);
+	for (; head != last; head = next) {
+		next = atomic_load_explicit(&head->next, memory_order_relaxed);
+		next->lost = give_up(next);
+		if (next->lost)
+			xs_count_untimed(1);
 	}
+	node = last;
+	atomic_store_explicit(&queue->newest, NULL, memory_order_relaxed);
+	atomic_store_explicit(&queue->done, NULL, memory_order_relaxed);
+	while (node) {
+		next = atomic_load_explicit(&node->next, memory_order_relaxed);
+		xs_ze_node_put(node);
+		node = next != last ? next : NULL;
+	}
+	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
 }
 
 void xs_ze_list_seen(ze_command_list_handle_t handle, ze_result_t result)
@@ -187,6 +197,7 @@ void xs_ze_list_seen(ze_command_list_handle_t handle, ze_result_t result)
 	if (!list || !list->queue)
 		return;
 	xs_ze_collect(list->queue);
+	xs_ze_collect_executions(list->queue);
 	xs_ze_clock(list->device);
 }
 
@@ -206,15 +217,17 @@ void xs_ze_list_ends(ze_command_list_handle_t handle, bool destroyed)
 
 	if (!list || !xs_ze_alive())
 		return;
+	if (list->body)
+		xs_ze_body_drop(list->body);
+	list->body = destroyed || list->queue ? NULL : xs_ze_body_new(list);
 	if (list->queue && destroyed) {
+		xs_ze_collect_last(list->queue);
+		xs_ze_abandon_executions(list->queue);
 		abandon(list->queue);
 		list->queue->ended = true;
-	} else if (list->body) {
-		xs_ze_body_drop(list->body);
-		list->body = destroyed ? NULL : xs_ze_body_new(list);
 	}
 	if (destroyed || (!list->queue && !list->body)) {
-		xs_handle_remove(&lists, handle);
+		xs_handle_remove(&xs_ze_lists, handle);
 		xs_ze_give_spare(&spare_lists, list);
 	}
 }

@@ -7,7 +7,8 @@
 #include "options.h"
 
 #define CHUNK 64u /* nodes with one pool of events */
-#define MAX_CHUNKS 32768u
+#define MAX_SHAPES 32768u
+#define MAX_CHUNKS 262144u /* as many as links have bits for */
 
 struct xs_ze_pool {
 	struct xs_ze_pool *next;
@@ -16,7 +17,7 @@ struct xs_ze_pool {
 };
 
 static _Atomic(struct xs_ze_node *) chunks[MAX_CHUNKS];
-static _Atomic uint32_t chunk_count, work_serial;
+static _Atomic uint32_t chunk_count, work_serial, shape_count;
 
 struct xs_ze_node *xs_ze_node_at(uint32_t index)
 {
@@ -25,9 +26,9 @@ struct xs_ze_node *xs_ze_node_at(uint32_t index)
 	return chunk ? &chunk[index % CHUNK] : NULL;
 }
 
-uint32_t xs_ze_next_id(void)
+uint32_t xs_ze_next_ids(uint32_t count)
 {
-	return atomic_fetch_add_explicit(&work_serial, 1, memory_order_relaxed) + 1;
+	return atomic_fetch_add_explicit(&work_serial, count, memory_order_relaxed) + 1;
 }
 
 /* ---- memory of our own that is used again ---- */
@@ -135,26 +136,12 @@ void xs_ze_node_put(struct xs_ze_node *node)
 {
 	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
 
-	if (node->lost) {
-		xs_ze_node_drop(node);
-		return;
-	}
-
 	/* what still refers to this use of it finds another count */
 	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_FREE, memory_order_release);
-	if (node->context->dead)
+	if (node->lost || node->context->dead)
 		return;
-	if ((node->event == node->own || node->saved) && (state & 3) != XS_ZE_FREE)
-		(void)xs_ze.zeEvent.pfnHostReset(node->own);
+	(void)xs_ze.zeEvent.pfnHostReset(node->own);
 	push_free(node);
-}
-
-/* Its event must not be used again, and the node goes with it. */
-void xs_ze_node_drop(struct xs_ze_node *node)
-{
-	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
-
-	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_FREE, memory_order_release);
 }
 
 void xs_ze_context_pools_destroy(struct xs_ze_context *context)
@@ -195,61 +182,176 @@ struct xs_ze_node *xs_ze_node_linked(uint64_t link)
 
 /* ---- records ---- */
 
-static void write_record(const struct xs_ze_node *node, const struct xs_device_record *times, uint8_t tile)
+/* The record of one execution: the command's, and what only this execution has. */
+static inline void write_record(const struct xs_device_record *from, const ze_kernel_timestamp_result_t *times, uint64_t submit, uint32_t id)
 {
-	uint32_t size = node->record.event.words * 8u;
-	struct xs_device_record *record = xs_record_begin(size, XS_DEVICE, XS_SOURCE_LEVEL_ZERO, node->record.event.flags,
-							  node->record.event.name, XS_ROLE_OTHER);
+	uint32_t size = from->event.words * 8u;
+	struct xs_device_record *record = xs_record_reserve(size, XS_ROLE_OTHER);
 
 	if (!record)
 		return;
-	record->event.tick = node->record.event.tick;
-	memcpy((char *)record + sizeof(record->event), (const char *)&node->record + sizeof(record->event), size - sizeof(record->event));
-	record->event.flags |= times->event.flags;
-	record->id = times->id;
-	record->queue = times->queue;
-	record->queue_handle = times->queue_handle;
-	record->engine = times->engine;
-	record->engine_index = times->engine_index;
-	record->queued = node->record.event.tick;
-	record->submit = times->submit;
-	record->start = times->start;
-	record->end = times->end;
-	record->tile = tile;
+	/* sizes that the compiler knows: no call */
+	memcpy(record, from, XS_DEVICE_RECORD_SHORT);
+	if (size > XS_DEVICE_RECORD_SHORT)
+		memcpy((char *)record + XS_DEVICE_RECORD_SHORT, (const char *)from + XS_DEVICE_RECORD_SHORT,
+		       sizeof(*from) - XS_DEVICE_RECORD_SHORT);
+	record->id = id;
+	record->submit = submit;
+	record->start = times->global.kernelStart;
+	record->end = times->global.kernelEnd;
 	xs_record_end(size);
+}
+
+/* What the device copied away is one pair of times; only the event itself tells of tiles. False: it does not. */
+static __attribute__((noinline)) bool record_tiles(const struct xs_device_record *from, ze_event_handle_t event,
+						   const struct xs_ze_device_info *device, uint64_t submit, uint32_t id)
+{
+	struct xs_device_record of_tile = *from;
+	ze_kernel_timestamp_result_t tiles[XS_ZE_TILES];
+	uint32_t count = XS_ZE_TILES;
+
+	if (!xs_options_of_run()->separate_tiles || !xs_ze.zeEventExp.pfnQueryTimestampsExp ||
+	    xs_ze.zeEventExp.pfnQueryTimestampsExp(event, device->handle, &count, tiles))
+		return false;
+	for (uint32_t i = 0; i < count && i < XS_ZE_TILES; i++) {
+		of_tile.tile = (uint8_t)(i + 1);
+		write_record(&of_tile, &tiles[i], submit, i ? xs_ze_next_ids(1) : id);
+	}
+	return true;
+}
+
+void xs_ze_record_queue(struct xs_device_record *record, const struct xs_ze_queue *queue)
+{
+	const struct xs_ze_device_info *device = queue->device;
+
+	record->event.flags |= queue->flags;
+	record->queue_handle = queue->shown_handle;
+	record->device = device->index;
+	record->device_name = device->name;
+	record->device_type = device->type;
+	record->tile = device->tile;
+	record->engine = (uint8_t)(queue->ordinal + 1);
+	record->engine_index = (uint8_t)queue->index;
+	atomic_signal_fence(memory_order_release);
+	record->queue = queue->serial;
+}
+
+static inline void record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
+			  const struct xs_ze_queue *queue, uint32_t id)
+{
+	const struct xs_device_record *from = &node->record;
+	struct xs_device_record copy;
+
+	if (__builtin_expect(from->queue != queue->serial, 0)) {
+		/* a list that was first executed in another queue */
+		copy = *from;
+		copy.event.flags &= (uint8_t)~XS_FLAG_COPY_ENGINE;
+		xs_ze_record_queue(&copy, queue);
+		from = &copy;
+	}
+	if (__builtin_expect(queue->device->tiles != 0, 0) && of_event && record_tiles(from, node->event, queue->device, submit, id))
+		return;
+	write_record(from, times, submit, id);
 }
 
 void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
 		       const struct xs_ze_queue *queue, uint32_t id)
 {
-	const struct xs_ze_device_info *device = queue->device;
-	struct xs_device_record varying = {
-		.event.flags = queue->ordinal < 64 && device->copy_only >> queue->ordinal & 1 ? XS_FLAG_COPY_ENGINE : 0,
-		.id = id,
-		.queue = queue->serial,
-		.queue_handle = queue->shown_handle,
-		.engine = (uint8_t)(queue->ordinal + 1),
-		.engine_index = (uint8_t)queue->index,
-		.submit = submit,
-		.start = times->global.kernelStart,
-		.end = times->global.kernelEnd,
-	};
-	ze_kernel_timestamp_result_t tiles[XS_ZE_TILES];
-	uint32_t count = XS_ZE_TILES;
+	record(node, times, of_event, submit, queue, id);
+}
 
-	/* what the device copied away is one pair of times; only the event itself tells of tiles */
-	if (device->tiles && xs_options_of_run()->separate_tiles && of_event && xs_ze.zeEventExp.pfnQueryTimestampsExp &&
-	    !xs_ze.zeEventExp.pfnQueryTimestampsExp(node->event, device->handle, &count, tiles)) {
-		for (uint32_t i = 0; i < count && i < XS_ZE_TILES; i++) {
-			if (i)
-				varying.id = xs_ze_next_id();
-			varying.start = tiles[i].global.kernelStart;
-			varying.end = tiles[i].global.kernelEnd;
-			write_record(node, &varying, (uint8_t)(i + 1));
-		}
+/* ---- many of them as one record ---- */
+
+union batch {
+	struct xs_commands_record record;
+	unsigned char room[sizeof(struct xs_commands_record) + XS_COMMANDS_MAX * sizeof(struct xs_command)];
+};
+
+uint32_t xs_ze_shape(const struct xs_device_record *record)
+{
+	struct xs_shape shape = {
+		.name = record->event.name, .flags = record->event.flags & XS_FLAG_FUNCTION, .words = record->event.words,
+		.work = record->work, .simd = record->simd, .kernel = record->kernel, .memory = record->memory, .bytes = record->bytes,
+	};
+
+	/* names have the rest of the room */
+	if (atomic_load_explicit(&shape_count, memory_order_relaxed) >= MAX_SHAPES)
+		return 0;
+	atomic_fetch_add_explicit(&shape_count, 1, memory_order_relaxed);
+	if (record->event.words * 8u > XS_DEVICE_RECORD_SHORT) {
+		memcpy(shape.global, record->global, sizeof(shape.global));
+		memcpy(shape.local, record->local, sizeof(shape.local));
+	}
+	return xs_shape(&shape);
+}
+
+static void batch_write(union batch *batch, const struct xs_device_record *newest, uint64_t submit)
+{
+	uint32_t size = (uint32_t)(sizeof(batch->record) + batch->record.count * sizeof(batch->record.command[0]));
+	struct xs_commands_record *record = xs_record_reserve_many(size, batch->record.count);
+
+	if (record) {
+		batch->record.event = (struct xs_event){ .tick = newest->event.tick, .name = newest->device_name, .kind = XS_COMMANDS,
+						       .words = (uint8_t)(size / 8), .source = XS_SOURCE_LEVEL_ZERO,
+						       .flags = newest->event.flags & (uint8_t)~XS_FLAG_FUNCTION };
+		batch->record.queue_handle = newest->queue_handle;
+		batch->record.queue = newest->queue;
+		batch->record.id = xs_ze_next_ids(batch->record.count);
+		batch->record.submit = submit;
+		batch->record.device = newest->device;
+		batch->record.device_type = newest->device_type;
+		batch->record.tile = newest->tile;
+		batch->record.engine = newest->engine;
+		batch->record.engine_index = newest->engine_index;
+		memset(batch->record.reserved, 0, sizeof(batch->record.reserved));
+		memcpy(record, batch, size);
+		xs_record_end(size);
+	}
+	batch->record.count = 0;
+}
+
+/* submit: as in the batch's record. */
+static inline void batch_add(union batch *batch, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event,
+			     uint64_t submit, const struct xs_ze_queue *queue)
+{
+	const struct xs_device_record *from = &node->record;
+	uint64_t length = times->global.kernelEnd - times->global.kernelStart;
+	struct xs_command *command = &batch->record.command[batch->record.count];
+
+	if (__builtin_expect(!node->shape || length > UINT32_MAX || queue->device->tiles || from->queue != queue->serial, 0)) {
+		record(node, times, of_event, submit ? submit : from->queued, queue, xs_ze_next_ids(1));
 		return;
 	}
-	write_record(node, &varying, device->tile);
+	command->tick = from->queued;
+	command->start = times->global.kernelStart;
+	command->length = (uint32_t)length;
+	command->host_ticks = from->host_ticks;
+	command->shape = node->shape;
+	command->tid = from->tid;
+	if (__builtin_expect(++batch->record.count == XS_COMMANDS_MAX, 0))
+		batch_write(batch, from, submit);
+}
+
+void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestamp_result_t *saved, uint64_t submit,
+			const struct xs_ze_queue *queue)
+{
+	const ze_kernel_timestamp_result_t *times;
+	const struct xs_ze_node *newest = first;
+	ze_kernel_timestamp_result_t of_event;
+	union batch batch;
+
+	batch.record.count = 0;
+	for (const struct xs_ze_node *node = first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
+		times = saved ? saved++ : &of_event;
+		if (saved ? !xs_ze_is_set(times) : xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &of_event)) {
+			xs_count_untimed(1);
+			continue;
+		}
+		batch_add(&batch, node, times, !saved, submit, queue);
+		newest = node;
+	}
+	if (batch.record.count)
+		batch_write(&batch, &newest->record, submit);
 }
 
 bool xs_ze_node_finish(struct xs_ze_node *node)
@@ -273,9 +375,51 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 		return false;
 	}
 	if (!result)
-		xs_ze_node_record(node, &times, !node->saved, node->record.event.tick, node->queue, node->record.id);
-	if (node->event != node->own)
-		xs_ze_event_unlink(node->event, node);
+		record(node, &times, !node->saved, node->record.queued, node->queue, xs_ze_next_ids(1));
+	if (node->saved)
+		(void)xs_ze.zeEvent.pfnHostReset(node->own);
+	xs_ze_event_unlink(node->event, node);
 	atomic_store_explicit(&node->state, (state & ~3ull) | XS_ZE_DONE, memory_order_release);
 	return true;
+}
+
+/* The same of one that our own event tells of; by the thread that collects, which looks at it alone. */
+static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node, union batch *batch)
+{
+	ze_kernel_timestamp_result_t times;
+	ze_result_t result = xs_ze.zeEvent.pfnQueryKernelTimestamp(node->own, &times);
+
+	if (result == ZE_RESULT_NOT_READY)
+		return false;
+	if (!result)
+		batch_add(batch, node, &times, true, 0, queue);
+	else
+		xs_count_untimed(1);
+	(void)xs_ze.zeEvent.pfnHostReset(node->own);
+	return true;
+}
+
+void xs_ze_collect(struct xs_ze_queue *queue)
+{
+	struct xs_ze_node *done, *newest, *next;
+	union batch batch;
+
+	if (atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
+		return; /* another thread is at it */
+	batch.record.count = 0;
+	/* in this order: the first node of all is in both places when it is in `newest` */
+	newest = atomic_load_explicit(&queue->newest, memory_order_acquire);
+	done = atomic_load_explicit(&queue->done, memory_order_relaxed);
+	while (done != newest) {
+		next = atomic_load_explicit(&done->next, memory_order_relaxed);
+		if (__builtin_expect(next->event == next->own, 1) ? !finish_own(queue, next, &batch) : !xs_ze_node_finish(next))
+			break;
+		done = next;
+		/* pairs with the acquire in xs_ze_claim(): what is behind it is no longer looked at */
+		atomic_store_explicit(&queue->done, done, memory_order_release);
+	}
+	/* `done` is not used again before the next one is done with */
+	if (batch.record.count)
+		batch_write(&batch, &done->record, 0);
+	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
 }

@@ -1,153 +1,22 @@
 /*
- * Calls of Level Zero that put work on a device: kernels, copies, fills, barriers.
+ * Calls of Level Zero that put work on a device, and what they say about copies, fills and images; kernels: level_zero_kernel.c.
  */
-#include "kernel_filter.h"
 #include "level_zero.h"
 
-/* ---- modules and kernels ---- */
-
-enum { COMPILED_UNKNOWN, COMPILED_JIT, COMPILED_AOT };
-
-struct kernel {
-	struct xs_kernel_record record;
-	_Atomic uint32_t told; /* the record is written */
-	bool unwanted;         /* by --include-kernels or --exclude-kernels */
-	uint32_t size[3];
-};
-
-static struct xs_handles modules = { .size = 16384 }; /* COMPILED_… */
-static struct xs_handles kernels = { .size = 65536 }; /* struct kernel * */
-static _Atomic uint32_t kernel_serial;
-
-ze_result_t xs_hook_zeModuleCreate(ze_context_handle_t context, ze_device_handle_t device, const ze_module_desc_t *desc,
-				   ze_module_handle_t *module, ze_module_build_log_handle_t *log)
+/* The node is not used after all. One of an immediate list stays where it is, for the next command. */
+static void give_up(struct xs_ze_work *work)
 {
-	ze_result_t result = xs_ze.zeModule.pfnCreate(context, device, desc, module, log);
-	_Atomic uint64_t *value = !result && xs_ze_device ? xs_handle_add(&modules, *module) : NULL;
-
-	if (value)
-		*value = desc->format == ZE_MODULE_FORMAT_NATIVE ? COMPILED_AOT : COMPILED_JIT;
-	return result;
+	if (work->list->body)
+		xs_ze_node_put(work->node);
+	work->node = NULL;
 }
 
-void xs_ze_module_ends(ze_module_handle_t module)
-{
-	xs_handle_remove(&modules, module);
-}
-
-/* An extension of drivers, which says how large the register file is. */
-#define REGISTER_FILE_SIZE ((ze_structure_type_t)0x00030012)
-struct register_file {
-	ze_structure_type_t type;
-	const void *next;
-	uint32_t size;
-};
-
-static void add_kernel(ze_module_handle_t module, ze_kernel_handle_t handle, const char *given)
-{
-	struct register_file registers = { .type = REGISTER_FILE_SIZE };
-	ze_kernel_properties_t properties = { .stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES, .pNext = &registers };
-	_Atomic uint64_t *value = xs_handle_add(&kernels, handle), *compiled = xs_handle_find(&modules, module);
-	struct kernel *kernel = value ? xs_arena(sizeof(*kernel)) : NULL;
-	char name[1024] = "";
-	size_t size = sizeof(name);
-
-	if (!kernel)
-		return;
-	if (!xs_ze.zeKernel.pfnGetName || xs_ze.zeKernel.pfnGetName(handle, &size, name))
-		strncpy(name, given ? given : "", sizeof(name) - 1);
-	name[sizeof(name) - 1] = '\0';
-	kernel->unwanted = !xs_kernel_wanted(xs_options_of_run(), name);
-	kernel->record.event.name = xs_name(name[0] ? name : "(kernel)", 0);
-	kernel->record.id = atomic_fetch_add_explicit(&kernel_serial, 1, memory_order_relaxed) + 1;
-	kernel->record.compiled = compiled ? (uint8_t)*compiled : COMPILED_UNKNOWN;
-	if (!xs_ze.zeKernel.pfnGetProperties(handle, &properties)) {
-		kernel->record.arguments = properties.numKernelArgs;
-		kernel->record.local_bytes = properties.localMemSize;
-		kernel->record.private_bytes = properties.privateMemSize;
-		kernel->record.spill_bytes = properties.spillMemSize;
-		kernel->record.simd = (uint16_t)properties.maxSubgroupSize;
-		kernel->record.registers = registers.size;
-	}
-	atomic_store_explicit(value, (uint64_t)(uintptr_t)kernel, memory_order_release);
-}
-
-ze_result_t xs_hook_zeKernelCreate(ze_module_handle_t module, const ze_kernel_desc_t *desc, ze_kernel_handle_t *kernel)
-{
-	ze_result_t result = xs_ze.zeKernel.pfnCreate(module, desc, kernel);
-
-	if (!result && xs_ze_device && xs_joined())
-		add_kernel(module, *kernel, desc->pKernelName);
-	return result;
-}
-
-void xs_ze_kernel_ends(ze_kernel_handle_t kernel)
-{
-	xs_handle_remove(&kernels, kernel);
-}
-
-void xs_ze_kernel_shaped(ze_kernel_handle_t handle, uint32_t x, uint32_t y, uint32_t z, ze_result_t result)
-{
-	struct kernel *kernel = result ? NULL : xs_handle_get(&kernels, handle);
-
-	if (kernel) {
-		kernel->size[0] = x;
-		kernel->size[1] = y;
-		kernel->size[2] = z;
-	}
-}
-
-static void tell_kernel(struct kernel *kernel)
-{
-	struct xs_kernel_record *record;
-
-	if (atomic_exchange(&kernel->told, 1))
-		return;
-	record = xs_record_begin(sizeof(*record), XS_KERNEL, XS_SOURCE_LEVEL_ZERO, 0, kernel->record.event.name, XS_ROLE_OTHER);
-	if (!record) {
-		kernel->told = 0;
-		return;
-	}
-	memcpy((char *)record + sizeof(record->event), (char *)&kernel->record + sizeof(record->event),
-	       sizeof(*record) - sizeof(record->event));
-	record->event.tick = xs_tick(xs_use_tsc);
-	xs_record_end(sizeof(*record));
-}
-
-/* From here on as if no device times were wanted of this command. */
-static void leave_out(struct xs_ze_work *work, ze_event_handle_t *event)
+void xs_ze_leave_out(struct xs_ze_work *work, ze_event_handle_t *event)
 {
 	if (*event == work->node->own)
 		*event = work->signal_after;
 	work->signal_after = NULL;
-	xs_ze_node_put(work->node);
-	work->node = NULL;
-}
-
-void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t handle, const ze_group_count_t *groups, ze_event_handle_t *event)
-{
-	struct kernel *kernel = xs_handle_get(&kernels, handle);
-	struct xs_device_record *record = &work->node->record;
-
-	if (!kernel)
-		return;
-	if (kernel->unwanted) {
-		leave_out(work, event);
-		return;
-	}
-	if (__builtin_expect(!atomic_load_explicit(&kernel->told, memory_order_relaxed), 0))
-		tell_kernel(kernel);
-	record->event.name = kernel->record.event.name;
-	record->event.flags &= (uint8_t)~XS_FLAG_FUNCTION;
-	record->event.words = sizeof(*record) / 8;
-	record->kernel = kernel->record.id;
-	record->simd = kernel->record.simd > 255 ? 255 : (uint8_t)kernel->record.simd;
-	for (int i = 0; i < 3; i++) {
-		const uint32_t *count = groups ? &groups->groupCountX : NULL;
-
-		record->local[i] = kernel->size[i];
-		record->global[i] = count ? (uint64_t)count[i] * kernel->size[i] : 0;
-	}
+	give_up(work);
 }
 
 /* ---- copies ---- */
@@ -278,20 +147,13 @@ void xs_ze_image_copy(struct xs_ze_work *work, ze_image_handle_t handle, const z
 
 /* ---- an append ---- */
 
-/* Takes the event that will tell of the command; false: none can. */
-static bool choose_event(struct xs_ze_work *work, ze_event_handle_t *event)
+/* The application has an event of its own: is it that which will tell of the command? False: no event can. */
+static __attribute__((noinline)) bool choose_event(struct xs_ze_work *work, ze_event_handle_t *event)
 {
 	struct xs_ze_node *node = work->node, *before;
-	_Atomic uint64_t *word;
-	uint64_t value;
+	_Atomic uint64_t *word = xs_ze_event_word(*event);
+	uint64_t value = word ? atomic_load_explicit(word, memory_order_relaxed) : 0;
 
-	node->event = node->own;
-	if (!*event) {
-		*event = node->own;
-		return true;
-	}
-	word = xs_ze_event_word(*event);
-	value = word ? atomic_load_explicit(word, memory_order_relaxed) : 0;
 	if (value & XS_ZE_EVENT_TIMED) {
 		/* a counter-based event may be signalled again before anybody looked */
 		before = xs_ze_node_linked(value & XS_ZE_EVENT_LINK);
@@ -301,7 +163,8 @@ static bool choose_event(struct xs_ze_work *work, ze_event_handle_t *event)
 		work->resets = value & XS_ZE_EVENT_RESETS;
 		return true;
 	}
-	if (value & XS_ZE_EVENT_COUNTS && work->list->in_order) {
+	/* ours takes its place, and it is signalled behind the command; out of order that would hold others back */
+	if (value & XS_ZE_EVENT_KNOWN && work->list->in_order) {
 		work->signal_after = *event;
 		*event = node->own;
 		return true;
@@ -324,6 +187,8 @@ static void save_times(struct xs_ze_list *list, ze_command_list_handle_t handle,
 		return;
 	memset(memory, 0xff, sizeof(*node->saved));
 	node->memory = node->saved = memory;
+	if (node->body)
+		xs_ze_body_saves(node->body);
 	if (list->in_order)
 		wait = 0; /* it is its turn anyway; there are drivers that hang */
 	result = xs_ze.zeCommandList.pfnAppendQueryKernelTimestamps(handle, 1, &node->event, memory, NULL, signal, wait,
@@ -334,10 +199,38 @@ static void save_times(struct xs_ze_list *list, ze_command_list_handle_t handle,
 		node->saved = NULL;
 }
 
-bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t handle, uint32_t function, uint8_t class, ze_event_handle_t *event)
+/* The next command of a list gets a node. False: it passes untimed. */
+static inline bool prepare(struct xs_ze_work *work, uint32_t function, uint8_t class, ze_event_handle_t *event)
 {
+	struct xs_ze_list *list = work->list;
+	struct xs_ze_node *node = work->node = list->body ? xs_ze_node_get(list->context) : xs_ze_claim(list->queue);
 	struct xs_device_record *record;
 
+	if (!node)
+		return false;
+	node->event = node->own;
+	if (!*event) {
+		*event = node->own;
+	} else if (!choose_event(work, event)) {
+		give_up(work);
+		return false;
+	}
+	node->shape = 0;
+	record = &node->record;
+	record->event.name = function;
+	record->event.kind = XS_DEVICE;
+	record->event.words = XS_DEVICE_RECORD_SHORT / 8;
+	record->event.source = XS_SOURCE_LEVEL_ZERO;
+	record->event.flags = list->flags;
+	record->work = class;
+	record->bytes = 0;
+	record->memory = record->simd = 0;
+	record->kernel = 0;
+	return true;
+}
+
+bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t handle, uint32_t function, uint8_t class, ze_event_handle_t *event)
+{
 	if (!xs_call_enter(&work->call, XS_SOURCE_LEVEL_ZERO, function))
 		return false;
 	work->function = function;
@@ -346,62 +239,58 @@ bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t handle, uint3
 	work->signal_after = NULL;
 	work->resets = false;
 	work->list = xs_ze_device && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
-	if (!work->list || work->list->device->unwanted)
-		return true;
-	work->node = xs_ze_node_get(work->list->context);
-	if (!work->node)
-		return true;
-	if (!choose_event(work, event)) {
-		xs_ze_node_put(work->node);
-		work->node = NULL;
-		return true;
-	}
-	record = &work->node->record;
-	record->event.name = function;
-	record->event.words = XS_DEVICE_RECORD_SHORT / 8;
-	record->event.flags = XS_FLAG_TICKS | XS_FLAG_FUNCTION | (work->list->in_order ? XS_FLAG_IN_ORDER : 0);
-	record->work = class;
-	record->bytes = 0;
-	record->memory = record->simd = 0;
-	record->kernel = 0;
+	if (work->list && !work->list->device->unwanted && (work->list->untimed || !prepare(work, function, class, event)))
+		xs_count_untimed(1);
 	return true;
 }
 
-static void keep(struct xs_ze_work *work, uint64_t duration)
+void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event)
 {
-	struct xs_ze_node *node = work->node;
-	struct xs_ze_list *list = work->list;
-	struct xs_device_record *record = &node->record;
 	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
-	_Atomic uint64_t *word;
+	_Atomic uint64_t *word = xs_ze_event_word(event);
 
-	record->event.tick = work->call.tick;
-	record->host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
-	record->tid = xs_thread_id();
-	record->device = list->device->index;
-	record->device_name = list->device->name;
-	record->device_type = list->device->type;
-	node->queue = list->queue;
-	node->body = list->queue ? NULL : list->body;
-	node->saved = NULL;
+	node->event = event;
+	/* what still refers to the node's last use finds another count */
+	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_PENDING, memory_order_release);
+	if (word)
+		atomic_store_explicit(word, (atomic_load_explicit(word, memory_order_relaxed) & ~XS_ZE_EVENT_LINK) | xs_ze_node_link(node),
+				      memory_order_release);
+}
+
+/* The event that the application gave tells of this node from here on. */
+static __attribute__((noinline)) void link_event(struct xs_ze_work *work, struct xs_ze_node *node)
+{
 	/* an event that is reset on the device may still be signalled by its last command */
-	if (work->resets && list->queue)
-		save_times(list, work->handle, node, 1);
+	if (work->resets && node->queue)
+		save_times(work->list, work->handle, node, 1);
+	xs_ze_node_link_event(node, node->event);
+}
+
+static void keep_in_body(struct xs_ze_list *list, struct xs_ze_node *node)
+{
+	node->record.queue = 0; /* the one that it will be executed in */
+	node->queue = NULL;
+	node->body = list->body;
+	node->command = list->next_command;
+	list->next_command = 0;
 	atomic_store_explicit(&node->early, 0, memory_order_relaxed);
-	if (list->queue)
-		record->id = xs_ze_next_id();
-	atomic_store_explicit(&node->state, (state & ~3ull) | XS_ZE_PENDING, memory_order_release);
-	if (node->event != node->own) {
-		word = xs_ze_event_word(node->event);
-		if (word)
-			atomic_store_explicit(word, (atomic_load_explicit(word, memory_order_relaxed) & ~XS_ZE_EVENT_LINK) |
-							    xs_ze_node_link(node),
-					      memory_order_release);
-	}
-	if (list->queue)
-		xs_ze_push(list->queue, node);
-	else
-		xs_ze_body_add(list->body, node);
+	xs_ze_body_add(list->body, node);
+}
+
+static inline void keep(struct xs_ze_work *work, struct xs_ze_node *node, uint64_t duration)
+{
+	struct xs_ze_queue *queue = work->list->body ? NULL : work->list->queue;
+
+	node->record.event.tick = node->record.queued = work->call.tick;
+	node->record.host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
+	node->record.tid = xs_thread_id();
+	node->saved = NULL;
+	if (__builtin_expect(!queue, 0))
+		keep_in_body(work->list, node);
+	if (__builtin_expect(node->event != node->own, 0))
+		link_event(work, node);
+	if (queue)
+		xs_ze_push(queue, node);
 }
 
 ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
@@ -419,17 +308,14 @@ ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 	duration = xs_call_leave(&work->call);
 	if (xs_ze_appends)
 		xs_call_record(&work->call, duration, XS_SOURCE_LEVEL_ZERO, work->function, flags, result);
-	/* it may have been paused in the meantime, and a failed append has not used the event */
+	/* a failed append has not used the event */
 	if (result) {
-		xs_ze_node_put(work->node);
+		give_up(work);
 		return result;
 	}
 	if (work->signal_after)
 		result = xs_ze.zeCommandList.pfnAppendSignalEvent(work->handle, work->signal_after);
-	if (xs_recording())
-		keep(work, duration);
-	else
-		xs_ze_node_drop(work->node);
+	keep(work, work->node, duration);
 	return result;
 }
 

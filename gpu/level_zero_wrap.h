@@ -57,6 +57,17 @@ uint64_t xs_ze_region(const ze_copy_region_t *region);
 
 /* ---- what other calls mean ---- */
 
+void xs_ze_capture_begins(ze_command_list_handle_t list, const void *graph, ze_result_t result);
+void xs_ze_capture_ends(ze_command_list_handle_t list, const void *graph, ze_result_t result);
+void xs_ze_graph_instantiated(const void *graph, const void *executable, ze_result_t result);
+void xs_ze_graph_ends(const void *graph);
+void xs_ze_executable_ends(const void *executable);
+/* id 0: there is none */
+void xs_ze_command_named(ze_command_list_handle_t list, uint64_t id);
+void xs_ze_commands_change(ze_command_list_handle_t list);
+void xs_ze_commands_changed(ze_command_list_handle_t list, const void *desc, ze_result_t result);
+void xs_ze_command_kernels(ze_command_list_handle_t list, uint32_t count, const uint64_t *ids, const ze_kernel_handle_t *kernels,
+			   ze_result_t result);
 void xs_ze_context_ends(ze_context_handle_t context);
 void xs_ze_module_ends(ze_module_handle_t module);
 void xs_ze_kernel_ends(ze_kernel_handle_t kernel);

@@ -269,14 +269,20 @@ def word(argument, types):
     return f'(uint64_t){argument.name}'
 
 
+def changed(call, types):
+    """Arguments that point to one number that is read and then written: their values before the call follow its arguments."""
+    return [a for a in call.arguments if a.direction == 'in,out' and a.count == '1' and a.stars == 1 and of_pointer(a, types) in ('UINT', 'INT')]
+
+
 def in_code(call, types, source):
     """Writes what the call was given, before it is made."""
-    n = len(call.arguments)
+    n = len(call.arguments) + len(changed(call, types))
     parameters = ''.join(f', {p}' for p in ([call.parameters] if n else []))
     lines = [f'static void in_{call.name}(struct xs_call *call{parameters})', '{',
              f'\tuint64_t *words = xs_args_begin(call, {source}, FN_{call.name}, {n});', '',
              '\tif (!words)', '\t\treturn;']
     lines += [f'\twords[{i}] = {word(a, types)};' for i, a in enumerate(call.arguments)]
+    lines += [f'\twords[{i}] = {a.name} ? (uint64_t)*{a.name} : 0;' for i, a in enumerate(changed(call, types), len(call.arguments))]
     lines += [f'\t(void){a.name};' for a in call.arguments if word(a, types) == '0']
     lines += [f'\txs_args_end(call, {n});', '}', '']
     return lines
@@ -400,7 +406,9 @@ class Tables:
         short, long = shown(argument)
         array = int(argument.count not in (None, '1', 'text'))
         named = int(argument.type in self.named and argument.stars == 0)
-        return (f'\t{{ "{short}", "{long}", {direct}, {pointee}, {int(argument.direction != "in")}, {array}, {named} }},')
+        before = changed(call, self.types)
+        place = len(call.arguments) + before.index(argument) if argument in before else 0
+        return (f'\t{{ "{short}", "{long}", {direct}, {pointee}, {int(argument.direction != "in")}, {array}, {named}, {place} }},')
 
     def function(self, call, shown):
         rows = [self.argument(call, a, shown) for a in call.arguments]
@@ -415,7 +423,8 @@ class Tables:
             returns = ('XS_RETURNS_NOTHING' if call.returns == 'void' else 'XS_RETURNS_RESULT' if call.returns in ('cl_int', 'ze_result_t')
                        else 'XS_RETURNS_POINTER_AND_RESULT' if 'errcode_ret' in call.names else 'XS_RETURNS_POINTER')
             text, handle = (call.names.index(n) + 1 if n in call.names else 0 for n in self.names.get(f, ('', '')))
-            rows.append(f'\t{{ {arguments}, {len(call.arguments)}, {returns}, {int(has_values(call, self.types))}, {text}, {handle} }},')
+            words = len(call.arguments) + len(changed(call, self.types))
+            rows.append(f'\t{{ {arguments}, {len(call.arguments)}, {words}, {returns}, {int(has_values(call, self.types))}, {text}, {handle} }},')
         head = [note, '#include <stddef.h>', ''] + [f'#include <{name}>' for name in includes] + ['', '#include "call_log.h"', '']
         head += ['extern const struct xs_api xs_' + api + '_arguments;', '']
         result_type = self.add(result, 'ENUM', self.constants(self.types.constants.get('result') and 'result' or result) + ', NULL, 0')

@@ -80,7 +80,10 @@ def write_tables(out, note, tables, functions, table):
     lines += ['\tstruct {'] + [f'\t\tze_result_t (ZE_APICALL *{f})({functions[f].parameters});' for f in functions
                               if f not in {name for t in tables for _, name in t.entries}] + ['\t} extension;', '};']
     lines += [f'#define XS_ZE_TABLES {len(tables)}u', '']
-    lines += [f'ze_result_t xs_hook_{name}({functions[name].parameters});' for name in table['hooks'] if name in functions]
+    target = {f: f'xs_ze.{t.name}.{member}' for t in tables for member, f in t.entries}
+    for name in filter(functions.get, table['hooks']):
+        lines += [f'ze_result_t xs_hook_{name}({functions[name].parameters});',
+                  f'#define XS_REAL_{name} {target.get(name, "xs_ze.extension." + name)}']
     lines += ['', '#endif', '']
     (out / 'level_zero_tables.h').write_text('\n'.join(lines))
 
@@ -115,6 +118,8 @@ def write_wrap(out, note, tables, functions, table, calls, types):
         code += [f'static void put_{t.name}(uint32_t version, {t.kind} *entries, bool all, bool again)', '{',
                  f'\tuint32_t known = entries_known(version, {len(t.entries)}, {table["tables"]["entries"].get(t.name, 0)});', '']
         for i, (member, f) in enumerate(t.entries):
+            if f not in functions:
+                continue
             ours = f'(void *)wrap_{f}' if needed(f, table) else f'all ? (void *)wrap_{f} : NULL'
             code += [f'\tif (known > {i})',
                      f'\t\txs_ze_put((void **)&entries->{member}, (void **)&{target[f]}, {ours}, again);']
@@ -165,6 +170,8 @@ def write(table, api, out, compiler):
     missing = [f for t in tables for _, f in t.entries if f not in functions]
     if missing:
         sys.exit(f'no prototype of {", ".join(missing)}')
+    # the few that return no result (zeDriverGetDefaultContext) stay as they are
+    functions = {name: function for name, function in functions.items() if function.returns == 'ze_result_t'}
     note = f'/* Made by interpose/generate.py from {", ".join(table["headers"])} and {api}.toml. */\n'
     write_numbers(out, api, note, list(functions))
     write_tables(out, note, tables, functions, table)

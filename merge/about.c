@@ -77,8 +77,11 @@ void xm_put_summary(FILE *out, const struct xm_merge *merge, const struct xm_clo
 
 	for (uint32_t i = 0; i < merge->count; i++)
 		lost += merge->inputs[i].lost > 0 ? merge->inputs[i].lost : 0;
-	fprintf(out, "\"lost\":%" PRId64 ",\"messages\":{\"matched\":%" PRIu64 ",\"unmatched\":%" PRIu64 ",\"no_room\":%" PRIu64 "},\"inputs\":[",
+	fprintf(out, "\"lost\":%" PRId64 ",\"messages\":{\"matched\":%" PRIu64 ",\"unmatched\":%" PRIu64 ",\"no_room\":%" PRIu64,
 		lost, totals->messages, totals->alone, totals->dropped);
+	if (totals->early)
+		fprintf(out, ",\"early\":%" PRIu64 ",\"early_ns\":%" PRId64, totals->early, totals->early_ns);
+	fputs("},\"inputs\":[", out);
 	for (uint32_t i = 0; i < merge->count; i++) {
 		const struct xm_input *input = merge->order[i];
 

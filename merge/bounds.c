@@ -112,16 +112,7 @@ struct way {
 	long double gap;
 	uint32_t from; /* the last line's first part */
 	bool skips;    /* the part before that has none: the clock's pace changes in it */
-	struct xm_line line;
 };
-
-static void within(const struct xm_samples *all, int64_t first, int64_t last, struct xm_samples *ret)
-{
-	ret->count = 0;
-	for (uint32_t i = 0; all && i < all->count; i++)
-		if (all->points[i].x >= first && all->points[i].x < last)
-			ret->points[ret->count++] = all->points[i];
-}
 
 static int64_t part_start(const struct xm_bounds *bounds, uint32_t part)
 {
@@ -129,10 +120,8 @@ static int64_t part_start(const struct xm_bounds *bounds, uint32_t part)
 }
 
 /* ways[i] for all i up to `parts`; lines == 0: there is none. */
-static void find_ways(const struct xm_bounds *bounds, const struct xm_samples *all, uint32_t parts, struct way *ways)
+static void find_ways(const struct xm_bounds *bounds, uint32_t parts, struct way *ways)
 {
-	struct xm_samples samples;
-
 	memset(ways, 0, (parts + 1) * sizeof(*ways));
 	for (uint32_t from = 0; from < parts; from++) {
 		struct xm_hull hulls[2] = { 0 };
@@ -159,16 +148,38 @@ static void find_ways(const struct xm_bounds *bounds, const struct xm_samples *a
 			}
 			if (!hulls[0].count || !hulls[1].count)
 				continue;
-			within(all, part_start(bounds, from), part_start(bounds, to), &samples);
-			if (!xm_hull_line(&hulls[1], &hulls[0], &samples, &way.line) || way.line.gap < 0)
+			way.gap = xm_hull_gap(&hulls[1], &hulls[0]);
+			if (way.gap < 0)
 				break;
-			way.gap = way.line.gap < before.gap ? way.line.gap : before.gap;
+			way.gap = way.gap < before.gap ? way.gap : before.gap;
 			if (!ways[to].lines || way.lines < ways[to].lines || (way.lines == ways[to].lines && way.gap > ways[to].gap))
 				ways[to] = way;
 		}
 		free(hulls[0].points);
 		free(hulls[1].points);
 	}
+}
+
+/* The line of parts from `from` to `to`. */
+static struct xm_line line_of(const struct xm_bounds *bounds, const struct xm_samples *all, uint32_t from, uint32_t to)
+{
+	int64_t first = part_start(bounds, from), last = part_start(bounds, to);
+	struct xm_hull hulls[2] = { 0 };
+	struct xm_samples samples = { 0 };
+	struct xm_line line = { 0 };
+
+	for (int upper = 0; upper < 2; upper++) {
+		for (uint32_t i = from; i < to; i++)
+			add_all(&hulls[upper], &bounds->parts[i][upper], upper);
+		xm_hull_tidy(&hulls[upper], upper);
+	}
+	for (uint32_t i = 0; all && i < all->count; i++)
+		if (all->points[i].x >= first && all->points[i].x < last)
+			samples.points[samples.count++] = all->points[i];
+	(void)xm_hull_line(&hulls[1], &hulls[0], &samples, &line);
+	free(hulls[0].points);
+	free(hulls[1].points);
+	return line;
 }
 
 static long double on(const struct xm_line *line, long double x)
@@ -191,44 +202,45 @@ static void bend(struct xm_path *path, const struct xm_line *a, const struct xm_
 }
 
 /* False: lines of parts do not help either. */
-static bool bent_path(const struct xm_bounds *bounds, const struct xm_samples *samples, int64_t start, struct xm_path *ret, struct xm_line *whole)
+static bool bent_path(const struct xm_bounds *bounds, const struct xm_samples *samples, int64_t start, struct xm_path *ret, long double *ret_error)
 {
 	uint32_t parts = used(bounds), chain[XM_PARTS], count = 0;
 	struct way ways[XM_PARTS + 1];
-	long double about = ldexpl(1, (int)bounds->shift), error = 0;
+	struct xm_line before = { 0 }, line;
 
-	find_ways(bounds, samples, parts, ways);
+	find_ways(bounds, parts, ways);
 	if (ways[parts].lines < 2)
 		return false;
 	chain[count++] = parts;
 	for (const struct way *way = &ways[parts]; way->from; way = &ways[chain[count - 1]])
 		chain[count++] = way->from - way->skips;
 	ret->count = 0;
-	ret->before = ways[chain[count - 1]].line.slope;
-	ret->after = ways[chain[0]].line.slope;
-	for (uint32_t i = count; i-- > 0;) {
-		const struct way *way = &ways[chain[i]];
+	*ret_error = 0;
+	for (uint32_t i = count; i-- > 0; before = line) {
+		uint32_t from = ways[chain[i]].from;
 
-		error = way->line.error > error ? way->line.error : error;
-		if (i)
-			bend(ret, &way->line, &ways[chain[i - 1]].line, (long double)part_start(bounds, chain[i]),
-			     (long double)part_start(bounds, ways[chain[i - 1]].from), about, (long double)start);
+		line = line_of(bounds, samples, from, chain[i]);
+		*ret_error = line.error > *ret_error ? line.error : *ret_error;
+		if (i + 1 == count)
+			ret->before = line.slope;
+		else
+			bend(ret, &before, &line, (long double)part_start(bounds, chain[i + 1]), (long double)part_start(bounds, from),
+			     ldexpl(1, (int)bounds->shift), (long double)start);
 	}
-	for (uint32_t i = 1; i < ret->count; i++) /* a clock does not go backwards */
-		if (ret->knots[i].y - ret->knots[i - 1].y <= -0.9L * (ret->knots[i].x - ret->knots[i - 1].x) ||
-		    ret->knots[i].y - ret->knots[i - 1].y >= 0.9L * (ret->knots[i].x - ret->knots[i - 1].x))
+	ret->after = before.slope;
+	for (uint32_t i = 1; i < ret->count; i++) { /* a clock does not go backwards */
+		long double x = ret->knots[i].x - ret->knots[i - 1].x, y = ret->knots[i].y - ret->knots[i - 1].y;
+
+		if (y <= -0.9L * x || y >= 0.9L * x)
 			return false;
-	if (!ret->count)
-		return false;
-	whole->error = error;
-	return true;
+	}
+	return ret->count;
 }
 
-bool xm_bounds_path(const struct xm_bounds *bounds, const struct xm_samples *samples, int64_t start, struct xm_path *ret, struct xm_line *ret_line)
+bool xm_bounds_path(const struct xm_bounds *bounds, const struct xm_samples *samples, int64_t start, struct xm_line *line, struct xm_path *ret)
 {
-	if (!xm_hull_line(&bounds->whole[1], &bounds->whole[0], samples, ret_line))
-		return false;
-	if (ret_line->gap >= 0 || !bent_path(bounds, samples, start, ret, ret_line))
-		xm_path_straight(ret, (long double)(ret_line->from - start), ret_line->at, ret_line->slope);
-	return true;
+	if (line->gap < 0 && bent_path(bounds, samples, start, ret, &line->error))
+		return true;
+	xm_path_straight(ret, (long double)(line->from - start), line->at, line->slope);
+	return false;
 }

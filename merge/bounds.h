@@ -23,10 +23,10 @@ struct xm_bounds {
 void xm_bounds_add(struct xm_bounds *bounds, bool upper, int64_t x, int64_t y);
 void xm_bounds_tidy(struct xm_bounds *bounds);
 /*
- * How far the second clock is ahead, in the first one's time since `start`; where one line does not keep the bounds, it bends. False: there are no
- * bounds at all. *ret_line: of all bounds; its error is that of the worst part.
+ * How far the second clock is ahead, in the first one's time since `start`. `line` is that of all bounds (xm_hull_line() of `whole`); where it does not
+ * keep them the path bends, which is said, and line->error becomes that of the worst piece.
  */
-bool xm_bounds_path(const struct xm_bounds *bounds, const struct xm_samples *samples, int64_t start, struct xm_path *ret, struct xm_line *ret_line);
+bool xm_bounds_path(const struct xm_bounds *bounds, const struct xm_samples *samples, int64_t start, struct xm_line *line, struct xm_path *ret);
 void xm_bounds_free(struct xm_bounds *bounds);
 
 #endif

@@ -93,8 +93,6 @@ static void collect_part(struct xm_clocks *clocks, const struct xm_pair *pair, u
 
 static void collect(struct xm_clocks *clocks, struct xm_merge *merge)
 {
-	struct xm_path path;
-
 	for (uint32_t i = 0; i < clocks->of_inputs.map.count && i < clocks->of_inputs.room; i++) {
 		const struct xm_pair *pair = &clocks->of_inputs.all[i];
 		uint32_t first = merge->inputs[pair->first].clock, second = merge->inputs[pair->second].clock;
@@ -111,20 +109,17 @@ static void collect(struct xm_clocks *clocks, struct xm_merge *merge)
 		struct xm_pair *pair = &clocks->of_clocks.all[i];
 
 		xm_bounds_tidy(&pair->bounds);
-		pair->has_line = xm_bounds_path(&pair->bounds, pair->samples, clocks->start, &path, &pair->line);
-		pair->path = pair->has_line && (path.count > 1 || path.before != path.after) ? malloc(sizeof(path)) : NULL;
-		if (pair->path)
-			*pair->path = path;
+		pair->has_line = xm_hull_line(&pair->bounds.whole[1], &pair->bounds.whole[0], pair->samples, &pair->line);
 	}
 }
 
 /* The tightest bounds between a clock that is tied and one that is not; NULL: no more. */
-static const struct xm_pair *tightest(const struct xm_clocks *c)
+static struct xm_pair *tightest(const struct xm_clocks *c)
 {
-	const struct xm_pair *best = NULL;
+	struct xm_pair *best = NULL;
 
 	for (uint32_t i = 0; i < c->of_clocks.map.count; i++) {
-		const struct xm_pair *pair = &c->of_clocks.all[i];
+		struct xm_pair *pair = &c->of_clocks.all[i];
 
 		if (pair->has_line && c->all[pair->first].is_tied != c->all[pair->second].is_tied &&
 		    (!best || fabsl(pair->line.gap) < fabsl(best->line.gap)))
@@ -171,16 +166,16 @@ static void chain(const struct xm_path *ahead, const struct xm_path *known, bool
 	xm_path_tidy(ret);
 }
 
-static void tie_one(struct xm_clocks *c, const struct xm_pair *pair)
+static void tie_one(struct xm_clocks *c, struct xm_pair *pair)
 {
 	uint32_t known = c->all[pair->first].is_tied ? pair->first : pair->second;
 	uint32_t other = known == pair->first ? pair->second : pair->first;
-	struct xm_path corrected = c->paths[known], straight, *path = &c->paths[other];
+	struct xm_path corrected = c->paths[known], ahead, *path = &c->paths[other];
 
 	for (uint32_t i = 0; i < corrected.count; i++)
 		corrected.knots[i].y += c->offset[known];
-	xm_path_straight(&straight, (long double)(pair->line.from - c->start), pair->line.at, pair->line.slope);
-	chain(pair->path ? pair->path : &straight, &corrected, other == pair->second, path);
+	(void)xm_bounds_path(&pair->bounds, pair->samples, c->start, &pair->line, &ahead);
+	chain(&ahead, &corrected, other == pair->second, path);
 	c->offset[other] = xm_path_at(path, 0);
 	for (uint32_t i = 0; i < path->count; i++)
 		path->knots[i].y -= c->offset[other];
@@ -194,7 +189,7 @@ static void tie_one(struct xm_clocks *c, const struct xm_pair *pair)
 static void tie(struct xm_clocks *c)
 {
 	for (uint32_t root = 0; root < c->count; root++) {
-		const struct xm_pair *pair;
+		struct xm_pair *pair;
 
 		if (c->all[root].is_tied)
 			continue;

@@ -154,6 +154,13 @@ static long double widest(const struct problem *problem)
 	return (low + high) / 2;
 }
 
+long double xm_hull_gap(const struct xm_hull *uppers, const struct xm_hull *lowers)
+{
+	struct problem problem = { uppers, lowers, uppers->points[0].x };
+
+	return gap(&problem, widest(&problem));
+}
+
 /* The last slope from `good` to `limit` that leaves a gap. */
 static long double last_good(const struct problem *problem, long double good, long double limit)
 {

@@ -44,4 +44,7 @@ struct xm_line {
 /* Hulls are tidied, samples may be NULL; false: there is no point at all. */
 bool xm_hull_line(const struct xm_hull *uppers, const struct xm_hull *lowers, const struct xm_samples *samples, struct xm_line *ret);
 
+/* The widest gap that a line between these bounds can have, as xm_line's; both are there. */
+long double xm_hull_gap(const struct xm_hull *uppers, const struct xm_hull *lowers);
+
 #endif

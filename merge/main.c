@@ -98,6 +98,10 @@ static void second_message(void *user, uint64_t comm, const struct xm_function *
 	struct work *work = user;
 
 	work->totals.messages++;
+	if (to->end < from->start) {
+		work->totals.early++;
+		work->totals.early_ns = from->start - to->end > work->totals.early_ns ? from->start - to->end : work->totals.early_ns;
+	}
 	draw(work, "message", from, to);
 	if (work->report)
 		xm_report_message(work->report, comm, send, receive, from, to);

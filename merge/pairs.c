@@ -67,7 +67,6 @@ void xm_pairs_free(struct xm_pairs *pairs)
 	for (uint32_t i = 0; i < pairs->room; i++) {
 		xm_bounds_free(&pairs->all[i].bounds);
 		free(pairs->all[i].samples);
-		free(pairs->all[i].path);
 	}
 	free(pairs->all);
 	xm_map_free(&pairs->map);

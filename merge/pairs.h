@@ -13,7 +13,6 @@ struct xm_pair {
 	struct xm_bounds bounds;
 	struct xm_samples *samples;
 	struct xm_line line;
-	struct xm_path *path; /* where it bends; else NULL */
 	bool has_line;
 };
 

@@ -14,6 +14,8 @@ struct xm_place {
 
 struct xm_totals {
 	uint64_t messages, alone, dropped, arrows;
+	uint64_t early; /* messages that arrive before they are sent */
+	int64_t early_ns; /* the worst of them */
 };
 
 struct xm_sink {

@@ -7,12 +7,36 @@ gpu.kernels[0].name, gpu.kernels[0].start    # ticks; .start_ns, .end_ns: the ho
 
 import csv
 import functools
+import itertools
 from types import SimpleNamespace
 
 from conftest import BUILD
 
 DRIVER = BUILD / "tests/softgpu/libze_softgpu.so"
 TEXT = {"kind", "name", "groups", "size", "queue", "list"}
+
+# kind of list, its order, events, what is waited for: all that go together
+MATRIX = [
+    (kind, order, events, sync)
+    for kind, order, events, sync in itertools.product(
+        ("regular", "immediate"),
+        ([], ["--in-order"]),
+        ("none", "timed", "plain", "counter"),
+        ("queue", "event", "fence", "none"),
+    )
+    if (kind, sync) != ("immediate", "fence") and (events != "counter" or order)
+]
+
+
+def matrix_args(kind, order, events, sync):
+    """Of ze_matrix, for one of MATRIX."""
+    args = ["--list", kind, *order, "--events", events, "--sync", sync, "--executions", 3]
+    args += ["--kernels", 5, "--copies", 7, "--fills", 3, "--regions", 2, "--barriers"]
+    if events != "none":
+        args += ["--chain"]
+    if sync == "none" and events != "counter":
+        args += ["--device-reset"]
+    return args
 
 
 class SoftGPU:

@@ -267,6 +267,7 @@ def test_level_zero(xstrace):
     calls = parse("".join(line for line in run.err.splitlines(True) if line[:4] in (">>>>", "<<<<")))
     assert run.status == 0
     driver = only(calls, "zeDriverGet")
+    assert re.match(r" pCount = 0x[0-9a-f]+ \(Count = 0x[0-9a-f]+\) phDrivers", driver.given)
     assert re.match(r" Count = 0x1 hDrivers\[0\] = 0x[0-9a-f]+$", driver.stored)
     assert (driver.result, driver.code) == ("ZE_RESULT_SUCCESS", "0x0")
     kernel = next(c for c in calls if c.name == "zeKernelCreate")

@@ -1,12 +1,11 @@
 """Level Zero: the real loader over the software GPU, whose log is the truth that every trace is compared with."""
 
 import collections
-import itertools
 import re
 import signal
 
 import pytest
-from gpu_log import DRIVER, SoftGPU
+from gpu_log import DRIVER, MATRIX, SoftGPU, matrix_args
 
 pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
 
@@ -58,27 +57,10 @@ def same_as_bare(run, bare):
     assert (run.status, run.out) == (bare.status, bare.out)
 
 
-MATRIX = [
-    (kind, order, events, sync)
-    for kind, order, events, sync in itertools.product(
-        ("regular", "immediate"),
-        ([], ["--in-order"]),
-        ("none", "timed", "plain", "counter"),
-        ("queue", "event", "fence", "none"),
-    )
-    if (kind, sync) != ("immediate", "fence") and (events != "counter" or order)
-]
-
-
 @pytest.mark.parametrize("same_thread", [0, 1])
 @pytest.mark.parametrize("kind, order, events, sync", MATRIX)
 def test_every_combination(xstrace, tmp_path, kind, order, events, sync, same_thread):
-    args = ["--list", kind, *order, "--events", events, "--sync", sync, "--executions", 3]
-    args += ["--kernels", 5, "--copies", 7, "--fills", 3, "--regions", 2, "--barriers"]
-    if events != "none":
-        args += ["--chain"]
-    if sync == "none" and events != "counter":
-        args += ["--device-reset"]
+    args = matrix_args(kind, order, events, sync)
     gpu = SoftGPU(tmp_path, SYNC=same_thread, STRICT=1)
     run = xstrace(KERNELS, "ze_matrix", args, env=gpu.env)
     assert run.status == 0, run.err
@@ -107,6 +89,7 @@ def test_a_hundred_thousand_kernels(xstrace, tmp_path):
     run = xstrace("-d", "ze_matrix", args, env=gpu.env)
     assert run.status == 0, run.err
     assert re.search(r'^ *"empty", +100000,', run.err, re.M)
+    assert not any("WARNING" in line for line in run.said)
 
 
 def test_executed_again_without_waiting(xstrace, tmp_path):
@@ -118,6 +101,69 @@ def test_executed_again_without_waiting(xstrace, tmp_path):
     assert len(gpu.kernels) == 600
     synchronized = [c for c in run.trace.calls if c.name == "zeCommandQueueSynchronize"]
     assert len(synchronized) <= 1
+
+
+@pytest.mark.parametrize("reset", [[], ["--events", "timed", "--device-reset"]])
+def test_thousands_of_executions_in_flight(xstrace, tmp_path, reset):
+    """The device needs 2 s for what the host submits in much less; each execution's times are kept."""
+    gpu = SoftGPU(tmp_path, DURATION_NS="empty=200000", WORKERS=1)
+    args = ["--list", "regular", "--kernel", "empty", "--kernels", 2, "--executions", 5000, "--sync", "none", *reset]
+    run = xstrace("-d", "ze_matrix", args, env=gpu.env)
+    assert run.status == 0, run.err
+    assert re.search(r'^ *"empty", +10000,', run.err, re.M), run.err
+    assert not any("WARNING" in line for line in run.said)
+
+
+@pytest.mark.parametrize("option", [KERNELS, "--chrome-call-logging", "-d -h -c"])
+@pytest.mark.parametrize("mode", ["leave", "exit", "use"])
+def test_forked_child(xstrace, tmp_path, mode, option):
+    """The child neither hangs nor fails, whatever it does with the device, and all of the parent's work is there."""
+    same_thread = int(mode == "use")  # a child has no threads of the driver
+    gpu = SoftGPU(tmp_path, SYNC=same_thread)
+    run = xstrace(option, "ze_fork", [mode], env=gpu.env)
+    bare = xstrace.bare("ze_fork", [mode], env=BARE | {"SOFTGPU_SYNC": str(same_thread)})
+    assert (run.status, sorted(run.out.splitlines())) == (bare.status, sorted(bare.out.splitlines()))
+    assert run.status == 0 and "child:" not in run.out
+    assert len(gpu.kernels) == (250 if mode == "use" else 150)
+    if option == KERNELS:
+        parent = gpu.kernels[0].pid
+        (trace,) = [t for t in run.traces if t.pid == parent]
+        assert len(trace.device) == 150
+    elif option != "--chrome-call-logging":
+        assert re.search(r'^ *"empty", +150,', run.err, re.M), run.err
+
+
+def shapes(names):
+    """How many kernels ran in so many groups: "empty[SIMD32 {7; 2; 1} {32; 1; 1}]"."""
+    return collections.Counter(re.search(r"\{(.*?)\}", name).group(1).replace("; ", ",") for name in names)
+
+
+@pytest.mark.parametrize("event", [[], ["--event"]])
+@pytest.mark.parametrize("order", [[], ["--in-order"]])
+@pytest.mark.parametrize("same_thread", [0, 1])
+@pytest.mark.parametrize("mode", ["lists", "graph", "mutable"])
+def test_replayed(xstrace, tmp_path, mode, same_thread, order, event):
+    """Lists and graphs appended to an immediate list, lists that are changed: every run of every kernel, as the device saw it."""
+    gpu = SoftGPU(tmp_path, SYNC=same_thread, STRICT=1)
+    args = [mode, 20, *order, *event]
+    run = xstrace(KERNELS, "ze_replay", args, env=gpu.env)
+    assert run.status == 0, run.err
+    assert not any("WARNING" in line for line in run.said)
+    check(run, gpu)
+    assert shapes(one.name for one in run.trace.device if one.base == "empty") == collections.Counter(k.groups for k in gpu.kernels)
+    same_as_bare(run, xstrace.bare("ze_replay", args, env=BARE))
+
+
+@pytest.mark.parametrize("order, missing", [(["--in-order"], 0), ([], 20)])
+def test_events_for_other_processes(xstrace, tmp_path, order, missing):
+    """Their pools stay as they are: in order, ours are signalled before them; else nobody knows the times, and that is told."""
+    gpu = SoftGPU(tmp_path, STRICT=1)
+    run = xstrace(KERNELS, "ze_replay", ["ipc", 20, *order], env=gpu.env)
+    assert run.status == 0, run.err
+    assert len(gpu.kernels) == 20 and not gpu.misuse
+    assert len([line for line in run.said if f"{missing} commands of process" in line]) == (missing > 0)
+    assert run.traces == [] or len(run.trace.device) == 20 - missing
+    assert not missing or not run.traces or run.trace.other["untimed_commands"] == missing
 
 
 def test_wrap_of_the_kernel_clock(xstrace, tmp_path):

@@ -417,8 +417,11 @@ def test_clocks_whose_pace_changes(tmp_path, bends, seed):
     uneven = max(c.get("uneven_ns", 0) for c in told.values())
     assert uneven < 3_000 and ("did not run evenly" in trace.said) == (uneven > 0)
     assert worst_error(job, trace) < 30_000
-    assert trace.other["messages"]["matched"] == 60 * 4
-    assert len(arrows(trace, "message")) >= 60 * 4 * (0.9 if uneven else 1)
+    told = trace.other["messages"]
+    assert told["matched"] == 60 * 4 and told.get("early", 0) <= 0.05 * 60 * 4
+    # where the pace changes within a part, less of what was seen is remembered than is needed
+    assert told.get("early_ns", 0) <= max(uneven, 100)
+    assert len(arrows(trace, "message")) == 60 * 4 - told.get("early", 0)
     for start, end in arrows(trace, "message"):
         assert start["ts"] <= end["ts"]
     for rank in range(job.size):  # a clock never goes backwards

@@ -1,27 +1,16 @@
 """The software GPU without a tracer: what the test programs launch is what its log holds."""
 
 import collections
-import itertools
 import os
 import re
 from pathlib import Path
 
 import pytest
 from conftest import BUILD
-from gpu_log import DRIVER, SoftGPU
+from gpu_log import DRIVER, MATRIX, SoftGPU, matrix_args
 
 pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
 
-MATRIX = [
-    (kind, order, events, sync)
-    for kind, order, events, sync in itertools.product(
-        ("regular", "immediate"),
-        ([], ["--in-order"]),
-        ("none", "timed", "plain", "counter"),
-        ("queue", "event", "fence", "none"),
-    )
-    if (kind, sync) != ("immediate", "fence") and (events != "counter" or order)
-]
 COUNTS = {
     "kernel": "kernels",
     "copy": "copies",
@@ -45,12 +34,7 @@ def logged(gpu):
 @pytest.mark.parametrize("kind, order, events, sync", MATRIX)
 def test_log_holds_what_was_launched(xstrace, tmp_path, kind, order, events, sync, same_thread):
     gpu = SoftGPU(tmp_path, SYNC=same_thread, STRICT=1)
-    args = ["--list", kind, *order, "--events", events, "--sync", sync, "--executions", 3]
-    args += ["--kernels", 5, "--copies", 7, "--fills", 3, "--regions", 2, "--barriers"]
-    if events != "none":
-        args += ["--chain"]
-    if sync == "none" and events != "counter":
-        args += ["--device-reset"]
+    args = matrix_args(kind, order, events, sync)
     run = xstrace.bare("ze_matrix", args, env=gpu.env)
     assert run.status == 0, run.err
     assert logged(gpu) == launched(run)

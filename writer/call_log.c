@@ -79,7 +79,7 @@ static struct sight values_behind(const struct xs_track *track, const struct xs_
 		return sight;
 	next = event_at(track, pos, head, &size);
 	/* a command may have completed at once, and is told before */
-	for (unsigned i = 0; next && (next->kind == XS_PAD || next->kind == XS_DEVICE) && i < LOOK_AHEAD; i++) {
+	for (unsigned i = 0; next && (next->kind == XS_PAD || next->kind == XS_DEVICE || next->kind == XS_COMMANDS) && i < LOOK_AHEAD; i++) {
 		pos += size;
 		next = event_at(track, pos, head, &size);
 	}
@@ -160,7 +160,7 @@ void xs_call_log_in(struct xs_track *track, const struct xs_event *event, uint32
 
 	if (!report || !calls || !function)
 		return;
-	count = count < function->count ? count : function->count;
+	count = count < function->words ? count : function->words;
 	count = count < WORDS ? count : WORDS;
 	if (function->values)
 		sight = end_of(track, event, track->pos + size, track->head);

@@ -52,6 +52,7 @@ struct xs_argument {
 	uint8_t out;                   /* it is written by the call */
 	uint8_t array;
 	uint8_t named; /* its handle may have a name */
+	uint8_t before; /* place of the word that says what the number that it points to was before the call; 0: none does */
 };
 
 enum xs_returns { XS_RETURNS_NOTHING, XS_RETURNS_RESULT, XS_RETURNS_POINTER, XS_RETURNS_POINTER_AND_RESULT };
@@ -59,6 +60,7 @@ enum xs_returns { XS_RETURNS_NOTHING, XS_RETURNS_RESULT, XS_RETURNS_POINTER, XS_
 struct xs_function {
 	const struct xs_argument *arguments;
 	uint32_t count;
+	uint32_t words; /* in its XS_CALL_IN */
 	enum xs_returns returns;
 	uint8_t values; /* an XS_CALL_OUT follows its XS_CALL */
 	uint8_t names;  /* number, from 1, of the argument whose text names a handle; 0: none */

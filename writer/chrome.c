@@ -541,6 +541,8 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 		o = put_end(o, end, status);
 		o = put_count(o, ",\"events\":", process->events);
 		o = put_count(o, ",\"lost\":", process->lost);
+		if (process->untimed)
+			o = put_count(o, ",\"untimed_commands\":", process->untimed);
 		if (process->unmatched)
 			o = put_count(o, ",\"unmatched_ends\":", process->unmatched);
 		if (process->corrupt)

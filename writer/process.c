@@ -206,6 +206,7 @@ static void finish_tracks(struct xs_process *process)
 	xs_itt_finish(process, now);
 	xs_mpi_finish(process, now);
 	lost = process->lost += atomic_load(&process->file->lost_no_ring);
+	process->untimed = atomic_load(&process->file->untimed);
 	process->host_ns = now - xs_process_ns(process, process->file->join_tick);
 	xs_process_commit(process);
 	if (lost)
@@ -213,6 +214,9 @@ static void finish_tracks(struct xs_process *process)
 			"[WARNING] %llu events of process %d (%s) are lost; see --ring-size and --on-full, and otherData "
 			"in the trace for which threads\n",
 			(unsigned long long)lost, process->pid, process->comm);
+	if (process->untimed)
+		fprintf(stderr, "[WARNING] %llu commands of process %d (%s) are missing: their device times could not be had\n",
+			(unsigned long long)process->untimed, process->pid, process->comm);
 }
 
 void xs_process_finish(struct xs_process *process, enum xs_end end, int status)

@@ -236,19 +236,17 @@ static bool lost_something(const struct xs_process *process)
 	return false;
 }
 
-static void read_device(struct xs_track *track, const struct xs_event *event, uint32_t size)
+static void device_work(struct xs_process *process, const struct xs_device_record *record, uint32_t size)
 {
-	struct xs_process *process = track->process;
-	const struct xs_device_record *record = (const void *)event;
 	struct xs_work work = { .record = record };
 
 	if (size < XS_DEVICE_RECORD_SHORT || (record->work == XS_WORK_KERNEL && size < sizeof(*record) &&
-					      !(event->flags & XS_FLAG_FUNCTION)))
+					      !(record->event.flags & XS_FLAG_FUNCTION)))
 		return;
 	if (size >= sizeof(*record))
 		work.shape = record->global;
-	work.host_start = xs_process_ns(process, event->tick);
-	work.host_end = xs_process_ns(process, event->tick + record->host_ticks);
+	work.host_start = xs_process_ns(process, record->event.tick);
+	work.host_end = xs_process_ns(process, record->event.tick + record->host_ticks);
 	if (!xs_device_times(process, &work))
 		return;
 	work.linked = !lost_something(process);
@@ -260,6 +258,53 @@ static void read_device(struct xs_track *track, const struct xs_event *event, ui
 		xs_timeline_device(process, &work);
 	if (work.end > process->last_ns)
 		process->last_ns = work.end;
+}
+
+/* Each command as if it had a record of its own. */
+static void read_commands(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	struct xs_process *process = track->process;
+	const struct xs_commands_record *commands = (const void *)event;
+	uint32_t count = size < sizeof(*commands) ? 0 : (uint32_t)((size - sizeof(*commands)) / sizeof(commands->command[0])), length;
+	struct xs_device_record record = { .event = { .kind = XS_DEVICE, .source = event->source } };
+	struct xs_shape shape;
+
+	if (count > commands->count)
+		count = commands->count;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct xs_command *command = &commands->command[i];
+		const struct xs_string *text = xs_string(process->run->strings, process->run->strings_size, command->shape, &length);
+
+		if (!text || text->scope != XS_SHAPE_SCOPE || length != sizeof(shape))
+			continue;
+		memcpy(&shape, text->text, sizeof(shape));
+		record.event.tick = record.queued = command->tick;
+		record.event.name = shape.name;
+		record.event.flags = event->flags | shape.flags;
+		record.host_ticks = command->host_ticks;
+		record.tid = command->tid;
+		record.id = commands->id + i;
+		record.queue = commands->queue;
+		record.queue_handle = commands->queue_handle;
+		record.device_name = event->name;
+		record.device = commands->device;
+		record.device_type = commands->device_type;
+		record.work = shape.work;
+		record.simd = shape.simd;
+		record.submit = commands->submit ? commands->submit : command->tick;
+		record.start = command->start;
+		record.end = command->start + command->length;
+		record.bytes = shape.bytes;
+		record.tile = commands->tile;
+		record.engine = commands->engine;
+		record.engine_index = commands->engine_index;
+		record.memory = (uint8_t)shape.memory;
+		record.kernel = shape.kernel;
+		memcpy(record.global, shape.global, sizeof(record.global));
+		memcpy(record.local, shape.local, sizeof(record.local));
+		device_work(process, &record, shape.words * 8u < sizeof(record) ? shape.words * 8u : sizeof(record));
+	}
+	track->records += count;
 }
 
 /* ---- reading ---- */
@@ -286,8 +331,11 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 		read_call(track, event, size);
 		break;
 	case XS_DEVICE:
-		read_device(track, event, size);
+		device_work(process, (const void *)event, size);
 		break;
+	case XS_COMMANDS:
+		read_commands(track, event, size);
+		return;
 	case XS_MPI:
 	case XS_MPI_START:
 	case XS_MPI_DONE:

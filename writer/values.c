@@ -385,6 +385,18 @@ static void put_handle_name(struct xs_line *line, uint64_t handle)
 	xs_line_put(line, ")");
 }
 
+/* As what it is afterwards is shown, see xs_show_values(). */
+static void put_before(struct xs_line *line, const struct xs_argument *argument, uint64_t word)
+{
+	unsigned char data[8];
+
+	memcpy(data, &word, sizeof(data));
+	if (!line->json && argument->pointee->show == XS_SHOW_UINT)
+		put_hex(line, word);
+	else
+		put_value(line, argument->pointee, data, argument->pointee->size);
+}
+
 void xs_show_arguments(struct xs_line *line, const struct xs_function *function, const uint64_t *words, uint32_t count,
 		       const struct xs_values_record *values)
 {
@@ -392,6 +404,7 @@ void xs_show_arguments(struct xs_line *line, const struct xs_function *function,
 		const struct xs_argument *argument = &function->arguments[i];
 		const struct xs_value *value = argument->pointee && !argument->out ? value_of(values, i, false) : NULL;
 		bool text = value && argument->pointee->show == XS_SHOW_TEXT;
+		bool before = argument->before && argument->before < count && words[i];
 		unsigned char word[8];
 
 		put_name(line, argument->name);
@@ -400,6 +413,8 @@ void xs_show_arguments(struct xs_line *line, const struct xs_function *function,
 			xs_line_put(line, line->json ? "null" : "{...}");
 		else if (text || (value && line->json))
 			put_pointee(line, argument, value); /* no address: it says nothing */
+		else if (before && line->json)
+			put_before(line, argument, words[argument->before]);
 		else if (argument->type->show == XS_SHOW_REAL)
 			put_value(line, &(struct xs_type){ .show = XS_SHOW_REAL, .size = 8 }, word, 8);
 		else
@@ -408,6 +423,13 @@ void xs_show_arguments(struct xs_line *line, const struct xs_function *function,
 			put_handle_name(line, words[i]);
 		if (value && !text && !line->json)
 			put_read(line, argument, value);
+		if (before && !line->json) {
+			xs_line_put(line, " (");
+			xs_line_put(line, argument->value_name);
+			xs_line_put(line, " = ");
+			put_before(line, argument, words[argument->before]);
+			xs_line_put(line, ")");
+		}
 		value = value ? value_of(values, i, true) : NULL;
 		if (!value)
 			continue;

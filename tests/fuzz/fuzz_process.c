@@ -96,7 +96,7 @@ static uint32_t take_name(void)
 static void put_records(struct xs_ring *ring, unsigned count)
 {
 	static const uint8_t kinds[] = { 0, XS_PAD, XS_THREAD, XS_BEGIN, XS_END, XS_CALL, XS_DEVICE, XS_LOST_ENDS,
-					 XS_CALL_IN, XS_CALL, XS_CALL_OUT, XS_CALL_OUT, XS_KERNEL, XS_DEVICE_USED, XS_CALL_IN, XS_CALL };
+					 XS_CALL_IN, XS_CALL, XS_CALL_OUT, XS_COMMANDS, XS_KERNEL, XS_DEVICE_USED, XS_CALL_IN, XS_CALL };
 	static const uint8_t words[] = { 2, 2, 4, 2, 2, 4, 18, 2, 10, 4, 18, 12, 6, 2, 2, 4 };
 	unsigned char *data = (unsigned char *)ring + XS_RING_HEADER;
 	uint64_t head = atomic_load(&ring->head);

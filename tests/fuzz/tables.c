@@ -25,28 +25,28 @@ static const struct xs_field fields[] = {
 static const struct xs_type pair = { XS_SHOW_STRUCT, sizeof(struct pair), NULL, 0, fields, 4 };
 
 static const struct xs_argument given[] = {
-	{ "handle", "handle", &hex, NULL, 0, 0, 1 },
-	{ "name", "name", &hex, &text, 0, 0, 0 },
-	{ "kind", "kind", &kind, NULL, 0, 0, 0 },
-	{ "pPair", "Pair", &hex, &pair, 0, 0, 0 },
-	{ "list", "list", &hex, &hex, 0, 1, 0 },
-	{ "x", "x", &real, NULL, 0, 0, 0 },
-	{ "byValue", "byValue", NULL, NULL, 0, 0, 0 },
+	{ "handle", "handle", &hex, NULL, 0, 0, 1, 0 },
+	{ "name", "name", &hex, &text, 0, 0, 0, 0 },
+	{ "kind", "kind", &kind, NULL, 0, 0, 0, 0 },
+	{ "pPair", "Pair", &hex, &pair, 0, 0, 0, 0 },
+	{ "list", "list", &hex, &hex, 0, 1, 0, 0 },
+	{ "x", "x", &real, NULL, 0, 0, 0, 0 },
+	{ "byValue", "byValue", NULL, NULL, 0, 0, 0, 0 },
 };
 static const struct xs_argument stored[] = {
-	{ "flags", "flags", &flags, NULL, 0, 0, 0 },
-	{ "pCount", "Count", &hex, &number, 1, 0, 0 },
-	{ "pPairs", "Pairs", &hex, &pair, 1, 1, 0 },
-	{ "value", "value", &hex, &bytes, 1, 1, 0 },
-	{ "id", "id", &hex, &uuid, 1, 0, 0 },
-	{ "singles", "singles", &hex, &single, 0, 1, 0 },
-	{ "small", "small", &small, &small, 1, 1, 0 },
+	{ "flags", "flags", &flags, NULL, 0, 0, 0, 0 },
+	{ "pCount", "Count", &hex, &number, 1, 0, 0, 7 },
+	{ "pPairs", "Pairs", &hex, &pair, 1, 1, 0, 0 },
+	{ "value", "value", &hex, &bytes, 1, 1, 0, 0 },
+	{ "id", "id", &hex, &uuid, 1, 0, 0, 0 },
+	{ "singles", "singles", &hex, &single, 0, 1, 0, 0 },
+	{ "small", "small", &small, &small, 1, 1, 0, 0 },
 };
 static const struct xs_function functions[] = {
-	{ given, 7, XS_RETURNS_POINTER_AND_RESULT, 1, 2, 0 },
-	{ stored, 7, XS_RETURNS_RESULT, 1, 0, 0 },
-	{ given, 7, XS_RETURNS_POINTER, 1, 4, 1 },
-	{ NULL, 0, XS_RETURNS_NOTHING, 0, 0, 0 },
+	{ given, 7, 7, XS_RETURNS_POINTER_AND_RESULT, 1, 2, 0 },
+	{ stored, 7, 8, XS_RETURNS_RESULT, 1, 0, 0 },
+	{ given, 7, 7, XS_RETURNS_POINTER, 1, 4, 1 },
+	{ NULL, 0, 0, XS_RETURNS_NOTHING, 0, 0, 0 },
 };
 
 extern const struct xs_api xs_opencl_arguments, xs_level_zero_arguments;

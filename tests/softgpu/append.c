@@ -218,9 +218,7 @@ ze_result_t sg_zeCommandListAppendMemoryCopyFromContext(ze_command_list_handle_t
 {
 	struct sg_cmd *cmd;
 
-	SG_ENTER();
-	SG_HANDLE(context);
-	SG_POINTER(to && from);
+	SG_ENTER_WITH(context, to && from);
 	BEGIN(SG_COPY, "zeCommandListAppendMemoryCopyFromContext");
 	cmd->dst = to;
 	cmd->src = from;
@@ -273,9 +271,7 @@ ze_result_t sg_zeCommandListAppendMemoryCopyRegion(ze_command_list_handle_t list
 /* Hints: nothing to do, and nothing that is executed. */
 ze_result_t sg_zeCommandListAppendMemoryPrefetch(ze_command_list_handle_t list, const void *pointer, size_t size)
 {
-	SG_ENTER();
-	SG_HANDLE(list);
-	SG_POINTER(pointer);
+	SG_ENTER_WITH(list, pointer);
 	(void)size;
 	return SG_OK;
 }
@@ -283,9 +279,7 @@ ze_result_t sg_zeCommandListAppendMemoryPrefetch(ze_command_list_handle_t list, 
 ze_result_t sg_zeCommandListAppendMemAdvise(ze_command_list_handle_t list, ze_device_handle_t device, const void *pointer, size_t size,
  ze_memory_advice_t advice)
 {
-	SG_ENTER();
-	SG_HANDLE(list && device);
-	SG_POINTER(pointer);
+	SG_ENTER_WITH(list && device, pointer);
 	(void)size;
 	(void)advice;
 	return SG_OK;

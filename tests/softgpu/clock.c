@@ -37,11 +37,6 @@ uint64_t sg_ns_of(uint64_t ticks)
 	return (uint64_t)((unsigned __int128)ticks * 1000000000u / sg_config.frequency);
 }
 
-uint64_t sg_kernel_ticks(uint64_t ticks)
-{
-	return sg_config.bits >= 64 ? ticks : ticks & ((1ull << sg_config.bits) - 1);
-}
-
 static _Atomic uint64_t seen;
 
 uint64_t sg_virtual_now(void)

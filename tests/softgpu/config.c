@@ -79,6 +79,7 @@ static void start(void)
 	sg_config.sync = number("SOFTGPU_SYNC", 0, 0, 1);
 	sg_config.workers = (uint32_t)number("SOFTGPU_WORKERS", sg_config.sync ? 1 : 2, 1, SG_WORKERS_MAX);
 	sg_config.bits = (uint32_t)number("SOFTGPU_BITS", 32, 8, 64);
+	sg_config.kernel_mask = UINT64_MAX >> (64 - sg_config.bits);
 	sg_config.frequency = number("SOFTGPU_FREQUENCY", 19200000, 1000, 1000000000);
 	sg_config.memory = number("SOFTGPU_MEMORY", 16ull << 30, 1 << 20, 1ull << 40);
 	sg_config.strict = number("SOFTGPU_STRICT", 0, 0, 1);

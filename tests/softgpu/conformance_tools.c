@@ -117,29 +117,34 @@ static zet_metric_streamer_handle_t streamer_open(zet_metric_group_handle_t grou
 	return streamer;
 }
 
-/* Samples of 3 us of a kernel of 4 us, a fill of 1 us and a kernel of 4 us again: all of it, two thirds, all of it. */
-static void metric_streamer(void)
+/* What is sampled while a kernel of 4 us runs, a fill of 1 us, and the kernel again. */
+static size_t sampled(zet_metric_streamer_handle_t streamer, ze_kernel_handle_t kernel, uint8_t *raw, size_t size)
 {
-	const float expected[3] = {100.f, 66.666664f, 100.f};
-	zet_metric_streamer_handle_t streamer;
-	zet_metric_group_handle_t group;
-	ze_command_list_handle_t list;
-	ze_kernel_handle_t kernel;
-	zet_typed_value_t values[64];
-	uint32_t sets = 0, total = 0, counts[4];
-	uint8_t raw[4096];
-	size_t size = sizeof(raw);
+	ze_command_list_handle_t list = ze_app_immediate(&app, 0, 0, true);
 
-	virtual_metrics();
-	group_named("ComputeBasic", ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED, &group);
-	streamer = streamer_open(group, 3000, 0, NULL);
-	list = ze_app_immediate(&app, 0, 0, true);
-	kernel = ze_app_kernel(&app, "empty");
 	launch(list, kernel, NULL, NULL);
 	ZE_CHECK(zeCommandListAppendMemoryFill(list, ze_app_device(&app, 8), "x", 1, 8, NULL, 0, NULL));
 	launch(list, kernel, NULL, NULL);
 	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
 	ZE_CHECK(zetMetricStreamerReadData(streamer, 100, &size, raw));
+	return size;
+}
+
+/* Samples of 3 us: all of it in kernels, two thirds, all of it. */
+static void metric_streamer(void)
+{
+	const float expected[3] = {100.f, 66.666664f, 100.f};
+	zet_metric_streamer_handle_t streamer;
+	zet_metric_group_handle_t group;
+	zet_typed_value_t values[64];
+	uint32_t sets = 0, total = 0, counts[4];
+	uint8_t raw[4096];
+	size_t size;
+
+	virtual_metrics();
+	group_named("ComputeBasic", ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED, &group);
+	streamer = streamer_open(group, 3000, 0, NULL);
+	size = sampled(streamer, ze_app_kernel(&app, "empty"), raw, sizeof(raw));
 	ZE_CHECK(zetMetricGroupCalculateMultipleMetricValuesExp(group, ZET_METRIC_GROUP_CALCULATION_TYPE_METRIC_VALUES, size, raw, &sets, &total,
 	 NULL, NULL));
 	CHECK(sets == 1 && total == 18, "%u %u", sets, total);
@@ -159,25 +164,19 @@ static void stall_samples(void)
 {
 	zet_metric_streamer_handle_t streamer;
 	zet_metric_group_handle_t group;
-	ze_command_list_handle_t list;
 	ze_kernel_handle_t kernel;
 	zet_typed_value_t values[100];
 	uint32_t sets = 0, total = 100, counts[4];
 	uint64_t base, sum = 0;
 	uint8_t raw[4096];
-	size_t size = sizeof(raw);
+	size_t size;
 
 	virtual_metrics();
 	group_named("EuStallSampling", ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED, &group);
 	streamer = streamer_open(group, 1000, 0, NULL);
-	list = ze_app_immediate(&app, 0, 0, true);
 	kernel = ze_app_kernel(&app, "empty");
 	ZE_CHECK(((__typeof__(&zexKernelGetBaseAddress))ze_app_function(&app, "zexKernelGetBaseAddress"))(kernel, &base));
-	launch(list, kernel, NULL, NULL);
-	ZE_CHECK(zeCommandListAppendMemoryFill(list, ze_app_device(&app, 8), "x", 1, 8, NULL, 0, NULL));
-	launch(list, kernel, NULL, NULL);
-	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
-	ZE_CHECK(zetMetricStreamerReadData(streamer, 100, &size, raw));
+	size = sampled(streamer, kernel, raw, sizeof(raw));
 	ZE_CHECK(zetMetricGroupCalculateMultipleMetricValuesExp(group, ZET_METRIC_GROUP_CALCULATION_TYPE_METRIC_VALUES, size, raw, &sets, &total,
 	 counts, values));
 	CHECK(total == 80, "8 of 9 samples are in a kernel: %u", total / 10);

@@ -56,9 +56,7 @@ uint32_t sg_group_queues(uint32_t ordinal)
 
 ze_result_t sg_zeDeviceGet(ze_driver_handle_t driver, uint32_t *count, ze_device_handle_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(driver);
-	SG_POINTER(count);
+	SG_ENTER_WITH(driver, count);
 	SG_GIVE(count, ret, sg_config.devices, ret[i] = (ze_device_handle_t)&devices[i]);
 	return SG_OK;
 }
@@ -67,9 +65,7 @@ ze_result_t sg_zeDeviceGetSubDevices(ze_device_handle_t handle, uint32_t *count,
 {
 	const struct sg_device *device = (const struct sg_device *)handle;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(count);
+	SG_ENTER_WITH(handle, count);
 	SG_GIVE(count, ret, device->tiles, ret[i] = (ze_device_handle_t)device->tile_devices[i]);
 	return SG_OK;
 }
@@ -78,9 +74,7 @@ ze_result_t sg_zeDeviceGetRootDevice(ze_device_handle_t handle, ze_device_handle
 {
 	const struct sg_device *device = (const struct sg_device *)handle;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	*ret = device->tile < 0 ? NULL : (ze_device_handle_t)device->root;
 	return SG_OK;
 }
@@ -90,9 +84,7 @@ ze_result_t sg_zeDeviceGetProperties(ze_device_handle_t handle, ze_device_proper
 {
 	const struct sg_device *device = (const struct sg_device *)handle;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	ret->type = ZE_DEVICE_TYPE_GPU;
 	ret->vendorId = 0x8086;
 	ret->deviceId = 0x50f7;
@@ -124,9 +116,7 @@ ze_result_t sg_zeDeviceGetProperties(ze_device_handle_t handle, ze_device_proper
 
 ze_result_t sg_zeDeviceGetComputeProperties(ze_device_handle_t device, ze_device_compute_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(device);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(device, ret);
 	ret->maxTotalGroupSize = 1024;
 	ret->maxGroupSizeX = ret->maxGroupSizeY = ret->maxGroupSizeZ = 1024;
 	ret->maxGroupCountX = ret->maxGroupCountY = ret->maxGroupCountZ = UINT32_MAX;
@@ -139,9 +129,7 @@ ze_result_t sg_zeDeviceGetComputeProperties(ze_device_handle_t device, ze_device
 
 ze_result_t sg_zeDeviceGetModuleProperties(ze_device_handle_t device, ze_device_module_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(device);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(device, ret);
 	ret->spirvVersionSupported = ZE_MAKE_VERSION(1, 2);
 	ret->flags = ZE_DEVICE_MODULE_FLAG_FP16 | ZE_DEVICE_MODULE_FLAG_FP64 | ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS;
 	ret->fp16flags = ret->fp32flags = ret->fp64flags = ZE_DEVICE_FP_FLAG_DENORM | ZE_DEVICE_FP_FLAG_INF_NAN |
@@ -154,9 +142,7 @@ ze_result_t sg_zeDeviceGetModuleProperties(ze_device_handle_t device, ze_device_
 
 ze_result_t sg_zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t device, uint32_t *count, ze_command_queue_group_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(device);
-	SG_POINTER(count);
+	SG_ENTER_WITH(device, count);
 	SG_GIVE(count, ret, SG_ENGINE_GROUPS, {
 		ret[i].flags = groups[i].flags;
 		ret[i].maxMemoryFillPatternSize = 128;
@@ -167,9 +153,7 @@ ze_result_t sg_zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t device,
 
 ze_result_t sg_zeDeviceGetMemoryProperties(ze_device_handle_t device, uint32_t *count, ze_device_memory_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(device);
-	SG_POINTER(count);
+	SG_ENTER_WITH(device, count);
 	SG_GIVE(count, ret, 1, {
 		ret[i].flags = 0;
 		ret[i].maxClockRate = 3200;
@@ -184,9 +168,7 @@ ze_result_t sg_zeDeviceGetMemoryAccessProperties(ze_device_handle_t device, ze_d
 {
 	const ze_memory_access_cap_flags_t all = ZE_MEMORY_ACCESS_CAP_FLAG_RW | ZE_MEMORY_ACCESS_CAP_FLAG_ATOMIC;
 
-	SG_ENTER();
-	SG_HANDLE(device);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(device, ret);
 	ret->hostAllocCapabilities = ret->deviceAllocCapabilities = all;
 	ret->sharedSingleDeviceAllocCapabilities = ret->sharedCrossDeviceAllocCapabilities = all;
 	ret->sharedSystemAllocCapabilities = 0;
@@ -195,9 +177,7 @@ ze_result_t sg_zeDeviceGetMemoryAccessProperties(ze_device_handle_t device, ze_d
 
 ze_result_t sg_zeDeviceGetCacheProperties(ze_device_handle_t device, uint32_t *count, ze_device_cache_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(device);
-	SG_POINTER(count);
+	SG_ENTER_WITH(device, count);
 	SG_GIVE(count, ret, 1, {
 		ret[i].flags = 0;
 		ret[i].cacheSize = 64 << 20;
@@ -207,9 +187,7 @@ ze_result_t sg_zeDeviceGetCacheProperties(ze_device_handle_t device, uint32_t *c
 
 ze_result_t sg_zeDeviceGetImageProperties(ze_device_handle_t device, ze_device_image_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(device);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(device, ret);
 	ret->maxImageDims1D = ret->maxImageDims2D = 16384;
 	ret->maxImageDims3D = 2048;
 	ret->maxImageBufferSize = sg_config.memory;
@@ -221,9 +199,7 @@ ze_result_t sg_zeDeviceGetImageProperties(ze_device_handle_t device, ze_device_i
 
 ze_result_t sg_zeDeviceGetExternalMemoryProperties(ze_device_handle_t device, ze_device_external_memory_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(device);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(device, ret);
 	ret->memoryAllocationImportTypes = ret->memoryAllocationExportTypes = 0;
 	ret->imageImportTypes = ret->imageExportTypes = 0;
 	return SG_OK;
@@ -231,18 +207,14 @@ ze_result_t sg_zeDeviceGetExternalMemoryProperties(ze_device_handle_t device, ze
 
 ze_result_t sg_zeDeviceGetP2PProperties(ze_device_handle_t device, ze_device_handle_t peer, ze_device_p2p_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(device && peer);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(device && peer, ret);
 	ret->flags = ZE_DEVICE_P2P_PROPERTY_FLAG_ACCESS | ZE_DEVICE_P2P_PROPERTY_FLAG_ATOMICS;
 	return SG_OK;
 }
 
 ze_result_t sg_zeDeviceCanAccessPeer(ze_device_handle_t device, ze_device_handle_t peer, ze_bool_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(device && peer);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(device && peer, ret);
 	*ret = 1;
 	return SG_OK;
 }
@@ -259,9 +231,7 @@ ze_result_t sg_zeDeviceGetGlobalTimestamps(ze_device_handle_t device, uint64_t *
 {
 	uint64_t now;
 
-	SG_ENTER();
-	SG_HANDLE(device);
-	SG_POINTER(host && ticks);
+	SG_ENTER_WITH(device, host && ticks);
 	now = sg_now_ns();
 	*host = now;
 	*ticks = sg_config.virtual_clock ? sg_virtual_now() : sg_ticks_at(now);
@@ -271,9 +241,7 @@ ze_result_t sg_zeDeviceGetGlobalTimestamps(ze_device_handle_t device, uint64_t *
 /* What hangs on pNext is not looked at: known callers leave it uninitialised. */
 ze_result_t sg_zeDevicePciGetPropertiesExt(ze_device_handle_t device, ze_pci_ext_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(device);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(device, ret);
 	ret->address.domain = 0;
 	ret->address.bus = 0x3a + (uint32_t)((struct sg_device *)device)->id;
 	ret->address.device = ret->address.function = 0;

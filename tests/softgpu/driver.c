@@ -46,18 +46,14 @@ ze_result_t sg_zeInitDrivers(uint32_t *count, ze_driver_handle_t *ret, ze_init_d
 
 ze_result_t sg_zeDriverGetApiVersion(ze_driver_handle_t handle, ze_api_version_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	*ret = (ze_api_version_t)SG_API_VERSION;
 	return SG_OK;
 }
 
 ze_result_t sg_zeDriverGetProperties(ze_driver_handle_t handle, ze_driver_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	memcpy(ret->uuid.id, "softgpu-driver-1", sizeof(ret->uuid.id));
 	ret->driverVersion = 0x01000000;
 	return SG_OK;
@@ -65,9 +61,7 @@ ze_result_t sg_zeDriverGetProperties(ze_driver_handle_t handle, ze_driver_proper
 
 ze_result_t sg_zeDriverGetIpcProperties(ze_driver_handle_t handle, ze_driver_ipc_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	ret->flags = ZE_IPC_PROPERTY_FLAG_MEMORY | ZE_IPC_PROPERTY_FLAG_EVENT_POOL;
 	return SG_OK;
 }
@@ -86,9 +80,7 @@ static const struct {
 
 ze_result_t sg_zeDriverGetExtensionProperties(ze_driver_handle_t handle, uint32_t *count, ze_driver_extension_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(count);
+	SG_ENTER_WITH(handle, count);
 	SG_GIVE(count, ret, sizeof(extensions) / sizeof(extensions[0]), {
 		(void)strncpy(ret[i].name, extensions[i].name, sizeof(ret[i].name) - 1);
 		ret[i].name[sizeof(ret[i].name) - 1] = '\0';
@@ -117,9 +109,7 @@ static const struct {
 
 ze_result_t sg_zeDriverGetExtensionFunctionAddress(ze_driver_handle_t handle, const char *name, void **ret)
 {
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(name && ret);
+	SG_ENTER_WITH(handle, name && ret);
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		if (!strcmp(functions[i].name, name)) {
 			*ret = functions[i].function;
@@ -134,9 +124,7 @@ ze_result_t sg_zeContextCreate(ze_driver_handle_t handle, const ze_context_desc_
 {
 	struct sg_context *context;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(desc && ret);
+	SG_ENTER_WITH(handle, desc && ret);
 	context = calloc(1, sizeof(*context));
 	if (!context)
 		return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
@@ -178,17 +166,13 @@ ze_result_t sg_zeContextSystemBarrier(ze_context_handle_t context, ze_device_han
 /* All memory is always where every device reaches it. */
 ze_result_t sg_zeContextMakeMemoryResident(ze_context_handle_t context, ze_device_handle_t device, void *pointer, size_t size)
 {
-	SG_ENTER();
-	SG_HANDLE(context && device);
-	SG_POINTER(pointer && size);
+	SG_ENTER_WITH(context && device, pointer && size);
 	return SG_OK;
 }
 
 ze_result_t sg_zeContextEvictMemory(ze_context_handle_t context, ze_device_handle_t device, void *pointer, size_t size)
 {
-	SG_ENTER();
-	SG_HANDLE(context && device);
-	SG_POINTER(pointer && size);
+	SG_ENTER_WITH(context && device, pointer && size);
 	return SG_OK;
 }
 

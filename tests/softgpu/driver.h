@@ -23,7 +23,7 @@ enum { SG_DEVICES_MAX = 8, SG_TILES_MAX = 8, SG_WORKERS_MAX = 16, SG_ENGINE_GROU
 /* config.c: the settings, read once */
 struct sg_config {
 	uint32_t devices, tiles, workers, bits;
-	uint64_t frequency, memory; /* Hz, bytes of one device */
+	uint64_t frequency, memory, kernel_mask; /* Hz, bytes of one device, the valid bits */
 	bool sync, virtual_clock, durations, strict;
 };
 extern struct sg_config sg_config;
@@ -37,7 +37,10 @@ uint64_t sg_ticks_of(uint64_t duration_ns);
 uint64_t sg_ns_of(uint64_t ticks);
 void sg_wait_for_tick(uint64_t tick);
 void sg_clock_start(int64_t ppm, const char *first_tick);
-uint64_t sg_kernel_ticks(uint64_t ticks); /* as wide as kernel timestamps are */
+static inline uint64_t sg_kernel_ticks(uint64_t ticks) /* as wide as kernel timestamps are */
+{
+	return ticks & sg_config.kernel_mask;
+}
 uint64_t sg_virtual_now(void); /* what the host has waited for, and so where what it submits next starts at the earliest */
 void sg_virtual_seen(uint64_t tick);
 uint64_t sg_device_ticks(void); /* now, by the clock in use */
@@ -242,6 +245,14 @@ void sg_fault_finish(uint64_t sequence, struct sg_event *event, const struct sg_
 	do { \
 		if (!(pointer)) \
 			return ZE_RESULT_ERROR_INVALID_NULL_POINTER; \
+	} while (0)
+
+/* What most begin with: a handle, and where the result goes. */
+#define SG_ENTER_WITH(handle, pointer) \
+	do { \
+		SG_ENTER(); \
+		SG_HANDLE(handle); \
+		SG_POINTER(pointer); \
 	} while (0)
 
 /* log.c: what was really executed */

@@ -109,9 +109,7 @@ ze_result_t sg_zeEventPoolCreate(ze_context_handle_t context, const ze_event_poo
 	struct sg_pool *pool;
 	ze_result_t result;
 
-	SG_ENTER();
-	SG_HANDLE(context);
-	SG_POINTER(desc && ret && (!count || devices));
+	SG_ENTER_WITH(context, desc && ret && (!count || devices));
 	if (!desc->count)
 		return ZE_RESULT_ERROR_INVALID_SIZE;
 	if (desc->flags > 15)
@@ -168,9 +166,7 @@ ze_result_t sg_zeEventPoolGetIpcHandle(ze_event_pool_handle_t handle, ze_ipc_eve
 	struct sg_pool *pool = (struct sg_pool *)handle;
 	struct sg_ipc ipc = {.magic = SG_IPC_EVENTS, .pid = getpid()};
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	if (pool->fd < 0)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	ipc.fd = pool->fd;
@@ -187,9 +183,7 @@ ze_result_t sg_zeEventPoolOpenIpcHandle(ze_context_handle_t context, ze_ipc_even
 	struct sg_ipc ipc;
 	ze_result_t result;
 
-	SG_ENTER();
-	SG_HANDLE(context);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(context, ret);
 	memcpy(&ipc, handle.data, sizeof(ipc));
 	if (ipc.magic != SG_IPC_EVENTS)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
@@ -226,9 +220,7 @@ ze_result_t sg_zeEventCreate(ze_event_pool_handle_t handle, const ze_event_desc_
 	struct sg_pool *pool = (struct sg_pool *)handle;
 	struct sg_event *event;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(desc && ret);
+	SG_ENTER_WITH(handle, desc && ret);
 	if (desc->index >= pool->count)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	event = &pool->events[desc->index];
@@ -275,9 +267,7 @@ ze_result_t sg_zeEventCounterBasedCreate(ze_context_handle_t context, ze_device_
 	ze_event_pool_handle_t pool;
 	ze_result_t result;
 
-	SG_ENTER();
-	SG_HANDLE(context && device);
-	SG_POINTER(desc && ret);
+	SG_ENTER_WITH(context && device, desc && ret);
 	if (desc->flags & (ZE_EVENT_COUNTER_BASED_FLAG_DEVICE_TIMESTAMP | ZE_EVENT_COUNTER_BASED_FLAG_HOST_TIMESTAMP))
 		pool_desc.flags = ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP;
 	result = sg_zeEventPoolCreate(context, &pool_desc, 0, NULL, &pool);
@@ -289,9 +279,7 @@ ze_result_t sg_zeEventCounterBasedCreate(ze_context_handle_t context, ze_device_
 
 ze_result_t sg_zeEventGetEventPool(ze_event_handle_t handle, ze_event_pool_handle_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	*ret = (ze_event_pool_handle_t)((struct sg_event *)handle)->pool;
 	return SG_OK;
 }
@@ -361,9 +349,7 @@ ze_result_t sg_zeEventQueryKernelTimestamp(ze_event_handle_t handle, ze_kernel_t
 {
 	const struct sg_event *event = (const struct sg_event *)handle;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	if (!event->timed)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	if (!sg_event_ready(event))
@@ -380,9 +366,7 @@ ze_result_t sg_zeEventQueryTimestampsExp(ze_event_handle_t handle, ze_device_han
 	const struct sg_device *device = (const struct sg_device *)device_handle;
 	uint32_t tiles;
 
-	SG_ENTER();
-	SG_HANDLE(handle && device_handle);
-	SG_POINTER(count);
+	SG_ENTER_WITH(handle && device_handle, count);
 	if (!event->timed)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	if (!sg_event_ready(event))
@@ -399,9 +383,7 @@ ze_result_t sg_zeFenceCreate(ze_command_queue_handle_t queue, const ze_fence_des
 {
 	struct sg_fence *fence;
 
-	SG_ENTER();
-	SG_HANDLE(queue);
-	SG_POINTER(desc && ret);
+	SG_ENTER_WITH(queue, desc && ret);
 	fence = calloc(1, sizeof(*fence));
 	if (!fence)
 		return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;

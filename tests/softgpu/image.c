@@ -19,9 +19,7 @@ static size_t pixel_size(ze_image_format_layout_t layout)
 
 ze_result_t sg_zeImageGetProperties(ze_device_handle_t device, const ze_image_desc_t *desc, ze_image_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(device);
-	SG_POINTER(desc && ret);
+	SG_ENTER_WITH(device, desc && ret);
 	if (!pixel_size(desc->format.layout))
 		return ZE_RESULT_ERROR_UNSUPPORTED_IMAGE_FORMAT;
 	ret->samplerFilterFlags = ZE_IMAGE_SAMPLER_FILTER_FLAG_POINT | ZE_IMAGE_SAMPLER_FILTER_FLAG_LINEAR;
@@ -32,9 +30,7 @@ ze_result_t sg_zeImageCreate(ze_context_handle_t context, ze_device_handle_t dev
 {
 	struct sg_image *image;
 
-	SG_ENTER();
-	SG_HANDLE(context && device);
-	SG_POINTER(desc && ret);
+	SG_ENTER_WITH(context && device, desc && ret);
 	if (desc->type > ZE_IMAGE_TYPE_BUFFER)
 		return ZE_RESULT_ERROR_INVALID_ENUMERATION;
 	if (!pixel_size(desc->format.layout))

@@ -56,9 +56,7 @@ ze_result_t sg_zeCommandQueueCreate(ze_context_handle_t context, ze_device_handl
 {
 	struct sg_queue *queue;
 
-	SG_ENTER();
-	SG_HANDLE(context && device);
-	SG_POINTER(desc && ret);
+	SG_ENTER_WITH(context && device, desc && ret);
 	if (desc->mode > ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS || desc->priority > ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH)
 		return ZE_RESULT_ERROR_INVALID_ENUMERATION;
 	if (desc->index >= sg_group_queues(desc->ordinal))
@@ -99,9 +97,7 @@ ze_result_t sg_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handl
 {
 	struct sg_queue *queue = (struct sg_queue *)handle;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(lists);
+	SG_ENTER_WITH(handle, lists);
 	if (!count)
 		return ZE_RESULT_ERROR_INVALID_SIZE;
 	for (uint32_t i = 0; i < count; i++) {
@@ -117,24 +113,6 @@ ze_result_t sg_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handl
 	if (fence)
 		sg_queue_push_fence(queue, (struct sg_fence *)fence);
 	sg_queue_go(queue);
-	return SG_OK;
-}
-
-ze_result_t sg_zeCommandQueueGetOrdinal(ze_command_queue_handle_t queue, uint32_t *ret)
-{
-	SG_ENTER();
-	SG_HANDLE(queue);
-	SG_POINTER(ret);
-	*ret = ((struct sg_queue *)queue)->ordinal;
-	return SG_OK;
-}
-
-ze_result_t sg_zeCommandQueueGetIndex(ze_command_queue_handle_t queue, uint32_t *ret)
-{
-	SG_ENTER();
-	SG_HANDLE(queue);
-	SG_POINTER(ret);
-	*ret = ((struct sg_queue *)queue)->index;
 	return SG_OK;
 }
 
@@ -157,9 +135,7 @@ ze_result_t sg_list_new(ze_context_handle_t context, struct sg_device *device, u
 ze_result_t sg_zeCommandListCreate(ze_context_handle_t context, ze_device_handle_t device, const ze_command_list_desc_t *desc,
  ze_command_list_handle_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(context && device);
-	SG_POINTER(desc && ret);
+	SG_ENTER_WITH(context && device, desc && ret);
 	if (desc->flags > 0x3f)
 		return ZE_RESULT_ERROR_INVALID_ENUMERATION;
 	if (0 >= sg_group_queues(desc->commandQueueGroupOrdinal))
@@ -174,9 +150,7 @@ ze_result_t sg_zeCommandListCreateImmediate(ze_context_handle_t context, ze_devi
 	struct sg_list *list;
 	ze_result_t result;
 
-	SG_ENTER();
-	SG_HANDLE(context && device);
-	SG_POINTER(desc && ret);
+	SG_ENTER_WITH(context && device, desc && ret);
 	if (desc->mode > ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS || desc->priority > ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH)
 		return ZE_RESULT_ERROR_INVALID_ENUMERATION;
 	if (desc->index >= sg_group_queues(desc->ordinal))
@@ -256,9 +230,7 @@ ze_result_t sg_zeCommandListImmediateAppendCommandListsExp(ze_command_list_handl
 	struct sg_list *immediate = (struct sg_list *)handle;
 	ze_result_t result = SG_OK;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(lists);
+	SG_ENTER_WITH(handle, lists);
 	if (!immediate->queue || immediate->capture || !count)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	for (uint32_t i = 0; i < count; i++) {
@@ -277,51 +249,31 @@ ze_result_t sg_zeCommandListImmediateAppendCommandListsExp(ze_command_list_handl
 	return result;
 }
 
-ze_result_t sg_zeCommandListGetDeviceHandle(ze_command_list_handle_t list, ze_device_handle_t *ret)
-{
-	SG_ENTER();
-	SG_HANDLE(list);
-	SG_POINTER(ret);
-	*ret = (ze_device_handle_t)((struct sg_list *)list)->device;
-	return SG_OK;
-}
-
-ze_result_t sg_zeCommandListGetContextHandle(ze_command_list_handle_t list, ze_context_handle_t *ret)
-{
-	SG_ENTER();
-	SG_HANDLE(list);
-	SG_POINTER(ret);
-	*ret = ((struct sg_list *)list)->context;
-	return SG_OK;
-}
-
-ze_result_t sg_zeCommandListGetOrdinal(ze_command_list_handle_t list, uint32_t *ret)
-{
-	SG_ENTER();
-	SG_HANDLE(list);
-	SG_POINTER(ret);
-	*ret = ((struct sg_list *)list)->ordinal;
-	return SG_OK;
-}
-
 ze_result_t sg_zeCommandListImmediateGetIndex(ze_command_list_handle_t handle, uint32_t *ret)
 {
 	const struct sg_list *list = (const struct sg_list *)handle;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	if (!list->queue)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	*ret = list->queue->index;
 	return SG_OK;
 }
 
-ze_result_t sg_zeCommandListIsImmediate(ze_command_list_handle_t list, ze_bool_t *ret)
-{
-	SG_ENTER();
-	SG_HANDLE(list);
-	SG_POINTER(ret);
-	*ret = ((struct sg_list *)list)->queue != NULL;
-	return SG_OK;
-}
+/* What a queue or a list was made with. */
+#define GETTER(function, handle_type, object_type, type, value) \
+	ze_result_t sg_##function(handle_type handle, type *ret) \
+	{ \
+		const struct object_type *object = (const struct object_type *)handle; \
+\
+		SG_ENTER_WITH(handle, ret); \
+		*ret = (value); \
+		return SG_OK; \
+	}
+
+GETTER(zeCommandQueueGetOrdinal, ze_command_queue_handle_t, sg_queue, uint32_t, object->ordinal)
+GETTER(zeCommandQueueGetIndex, ze_command_queue_handle_t, sg_queue, uint32_t, object->index)
+GETTER(zeCommandListGetDeviceHandle, ze_command_list_handle_t, sg_list, ze_device_handle_t, (ze_device_handle_t)object->device)
+GETTER(zeCommandListGetContextHandle, ze_command_list_handle_t, sg_list, ze_context_handle_t, object->context)
+GETTER(zeCommandListGetOrdinal, ze_command_list_handle_t, sg_list, uint32_t, object->ordinal)
+GETTER(zeCommandListIsImmediate, ze_command_list_handle_t, sg_list, ze_bool_t, object->queue != NULL)

@@ -161,26 +161,20 @@ static ze_result_t allocate(ze_memory_type_t type, struct sg_device *device, siz
 ze_result_t sg_zeMemAllocDevice(ze_context_handle_t context, const ze_device_mem_alloc_desc_t *desc, size_t size, size_t alignment,
  ze_device_handle_t device, void **ret)
 {
-	SG_ENTER();
-	SG_HANDLE(context && device);
-	SG_POINTER(desc && ret);
+	SG_ENTER_WITH(context && device, desc && ret);
 	return allocate(ZE_MEMORY_TYPE_DEVICE, (struct sg_device *)device, size, alignment, ret);
 }
 
 ze_result_t sg_zeMemAllocHost(ze_context_handle_t context, const ze_host_mem_alloc_desc_t *desc, size_t size, size_t alignment, void **ret)
 {
-	SG_ENTER();
-	SG_HANDLE(context);
-	SG_POINTER(desc && ret);
+	SG_ENTER_WITH(context, desc && ret);
 	return allocate(ZE_MEMORY_TYPE_HOST, NULL, size, alignment, ret);
 }
 
 ze_result_t sg_zeMemAllocShared(ze_context_handle_t context, const ze_device_mem_alloc_desc_t *device_desc,
  const ze_host_mem_alloc_desc_t *host_desc, size_t size, size_t alignment, ze_device_handle_t device, void **ret)
 {
-	SG_ENTER();
-	SG_HANDLE(context);
-	SG_POINTER(device_desc && host_desc && ret);
+	SG_ENTER_WITH(context, device_desc && host_desc && ret);
 	return allocate(ZE_MEMORY_TYPE_SHARED, (struct sg_device *)device, size, alignment, ret);
 }
 
@@ -204,17 +198,13 @@ static ze_result_t release(void *pointer, bool ipc)
 
 ze_result_t sg_zeMemFree(ze_context_handle_t context, void *pointer)
 {
-	SG_ENTER();
-	SG_HANDLE(context);
-	SG_POINTER(pointer);
+	SG_ENTER_WITH(context, pointer);
 	return release(pointer, false);
 }
 
 ze_result_t sg_zeMemFreeExt(ze_context_handle_t context, const ze_memory_free_ext_desc_t *desc, void *pointer)
 {
-	SG_ENTER();
-	SG_HANDLE(context);
-	SG_POINTER(desc && pointer);
+	SG_ENTER_WITH(context, desc && pointer);
 	return release(pointer, false);
 }
 
@@ -223,9 +213,7 @@ ze_result_t sg_zeMemGetAllocProperties(ze_context_handle_t context, const void *
 {
 	struct sg_allocation found;
 
-	SG_ENTER();
-	SG_HANDLE(context);
-	SG_POINTER(pointer && ret);
+	SG_ENTER_WITH(context, pointer && ret);
 	if (!sg_find_allocation(pointer, &found))
 		found = (struct sg_allocation){.type = ZE_MEMORY_TYPE_UNKNOWN};
 	ret->type = found.type;
@@ -240,9 +228,7 @@ ze_result_t sg_zeMemGetAddressRange(ze_context_handle_t context, const void *poi
 {
 	struct sg_allocation found;
 
-	SG_ENTER();
-	SG_HANDLE(context);
-	SG_POINTER(pointer);
+	SG_ENTER_WITH(context, pointer);
 	if (!sg_find_allocation(pointer, &found))
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	if (base)
@@ -257,9 +243,7 @@ ze_result_t sg_zeMemGetIpcHandle(ze_context_handle_t context, const void *pointe
 	struct sg_ipc ipc = {.magic = SG_IPC_MEMORY, .pid = getpid(), .fd = device_fd};
 	struct sg_allocation found;
 
-	SG_ENTER();
-	SG_HANDLE(context);
-	SG_POINTER(pointer && ret);
+	SG_ENTER_WITH(context, pointer && ret);
 	if (!sg_find_allocation(pointer, &found) || found.type != ZE_MEMORY_TYPE_DEVICE || found.ipc)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	ipc.size = found.size;
@@ -278,9 +262,7 @@ ze_result_t sg_zeMemOpenIpcHandle(ze_context_handle_t context, ze_device_handle_
 	void *base;
 	int fd;
 
-	SG_ENTER();
-	SG_HANDLE(context && device);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(context && device, ret);
 	(void)flags;
 	memcpy(&ipc, handle.data, sizeof(ipc));
 	if (ipc.magic != SG_IPC_MEMORY)
@@ -304,8 +286,6 @@ ze_result_t sg_zeMemOpenIpcHandle(ze_context_handle_t context, ze_device_handle_
 
 ze_result_t sg_zeMemCloseIpcHandle(ze_context_handle_t context, const void *pointer)
 {
-	SG_ENTER();
-	SG_HANDLE(context);
-	SG_POINTER(pointer);
+	SG_ENTER_WITH(context, pointer);
 	return release((void *)(uintptr_t)pointer, true);
 }

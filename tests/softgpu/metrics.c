@@ -57,9 +57,7 @@ ze_result_t sg_zetMetricGroupGet(zet_device_handle_t handle, uint32_t *count, ze
 	const struct sg_device *device = (const struct sg_device *)handle;
 	const char *enabled = getenv("ZET_ENABLE_METRICS");
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(count);
+	SG_ENTER_WITH(handle, count);
 	/* drivers want to be asked before they start */
 	if (!enabled || strcmp(enabled, "1"))
 		return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
@@ -72,9 +70,7 @@ ze_result_t sg_zetMetricGroupGetProperties(zet_metric_group_handle_t handle, zet
 {
 	const struct metric_group *group = (const struct metric_group *)handle;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	(void)snprintf(ret->name, sizeof(ret->name), "%s", group->name);
 	(void)snprintf(ret->description, sizeof(ret->description), "%s", group->description);
 	ret->samplingType = group->sampling;
@@ -97,9 +93,7 @@ ze_result_t sg_zetMetricGet(zet_metric_group_handle_t handle, uint32_t *count, z
 {
 	const struct metric_group *group = (const struct metric_group *)handle;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(count);
+	SG_ENTER_WITH(handle, count);
 	SG_GIVE(count, ret, group->count, ret[i] = (zet_metric_handle_t)(uintptr_t)&group->metrics[i]);
 	return SG_OK;
 }
@@ -108,9 +102,7 @@ ze_result_t sg_zetMetricGetProperties(zet_metric_handle_t handle, zet_metric_pro
 {
 	const struct metric *metric = (const struct metric *)handle;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	(void)snprintf(ret->name, sizeof(ret->name), "%s", metric->name);
 	(void)snprintf(ret->description, sizeof(ret->description), "%s", metric->description);
 	(void)snprintf(ret->component, sizeof(ret->component), "GPU");
@@ -138,9 +130,7 @@ ze_result_t sg_zetMetricGroupCalculateMultipleMetricValuesExp(zet_metric_group_h
 	const struct metric_group *group = (const struct metric_group *)handle;
 	uint32_t have = (uint32_t)(size / sizeof(struct report)) * group->count;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(data && sets && total);
+	SG_ENTER_WITH(handle, data && sets && total);
 	if (type > ZET_METRIC_GROUP_CALCULATION_TYPE_MAX_METRIC_VALUES)
 		return ZE_RESULT_ERROR_INVALID_ENUMERATION;
 	if (size % sizeof(struct report))
@@ -184,9 +174,7 @@ ze_result_t sg_zetContextActivateMetricGroups(zet_context_handle_t context, zet_
 	const struct sg_device *device = (const struct sg_device *)handle;
 	uint32_t samplings = 0;
 
-	SG_ENTER();
-	SG_HANDLE(context && handle);
-	SG_POINTER(!count || wanted);
+	SG_ENTER_WITH(context && handle, !count || wanted);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct metric_group *group = (const struct metric_group *)wanted[i];
 
@@ -218,9 +206,7 @@ ze_result_t sg_zetMetricQueryPoolCreate(zet_context_handle_t context, zet_device
 {
 	struct query_pool *pool;
 
-	SG_ENTER();
-	SG_HANDLE(context && device);
-	SG_POINTER(desc && ret);
+	SG_ENTER_WITH(context && device, desc && ret);
 	if (!desc->count)
 		return ZE_RESULT_ERROR_INVALID_SIZE;
 	if (desc->type == ZET_METRIC_QUERY_POOL_TYPE_PERFORMANCE && !atomic_load(&((struct metric_group *)group)->active))
@@ -246,9 +232,7 @@ ze_result_t sg_zetMetricQueryCreate(zet_metric_query_pool_handle_t pool, uint32_
 {
 	struct query *query;
 
-	SG_ENTER();
-	SG_HANDLE(pool);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(pool, ret);
 	if (index >= ((struct query_pool *)pool)->count)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	query = calloc(1, sizeof(*query));
@@ -279,9 +263,7 @@ ze_result_t sg_zetMetricQueryGetData(zet_metric_query_handle_t handle, size_t *s
 {
 	const struct query *query = (const struct query *)handle;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(size);
+	SG_ENTER_WITH(handle, size);
 	if (!*size || !data) {
 		*size = sizeof(query->report);
 		return SG_OK;

@@ -146,9 +146,7 @@ ze_result_t sg_zeModuleBuildLogGetString(ze_module_build_log_handle_t handle, si
 	const struct build_log *log = (const struct build_log *)handle;
 	size_t have;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(size);
+	SG_ENTER_WITH(handle, size);
 	have = strlen(log->text) + 1;
 	if (text && *size)
 		memcpy(text, log->text, *size < have ? *size : have);
@@ -170,9 +168,7 @@ ze_result_t sg_zeModuleGetNativeBinary(ze_module_handle_t handle, size_t *size, 
 {
 	const struct sg_module *module = (const struct sg_module *)handle;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(size);
+	SG_ENTER_WITH(handle, size);
 	if (bytes)
 		memcpy(bytes, module->bytes, *size < module->size ? *size : module->size);
 	*size = module->size;
@@ -183,27 +179,21 @@ ze_result_t sg_zeModuleGetKernelNames(ze_module_handle_t handle, uint32_t *count
 {
 	const struct sg_module *module = (const struct sg_module *)handle;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(count);
+	SG_ENTER_WITH(handle, count);
 	SG_GIVE(count, names, module->count, names[i] = module->kernels[i].name);
 	return SG_OK;
 }
 
 ze_result_t sg_zeModuleGetProperties(ze_module_handle_t handle, ze_module_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	ret->flags = 0;
 	return SG_OK;
 }
 
 ze_result_t sg_zeModuleGetFunctionPointer(ze_module_handle_t handle, const char *name, void **ret)
 {
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(name && ret);
+	SG_ENTER_WITH(handle, name && ret);
 	*ret = dlsym(((struct sg_module *)handle)->library, name);
 	return *ret ? SG_OK : ZE_RESULT_ERROR_INVALID_FUNCTION_NAME;
 }
@@ -212,9 +202,7 @@ ze_result_t sg_zeModuleGetGlobalPointer(ze_module_handle_t handle, const char *n
 {
 	void *symbol;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(name);
+	SG_ENTER_WITH(handle, name);
 	symbol = dlsym(((struct sg_module *)handle)->library, name);
 	if (!symbol)
 		return ZE_RESULT_ERROR_INVALID_GLOBAL_NAME;
@@ -234,9 +222,7 @@ ze_result_t sg_zeKernelCreate(ze_module_handle_t handle, const ze_kernel_desc_t 
 	struct sg_module *module = (struct sg_module *)handle;
 	struct sg_kernel *kernel;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(desc && desc->pKernelName && ret);
+	SG_ENTER_WITH(handle, desc && desc->pKernelName && ret);
 	for (uint32_t i = 0; i < module->count; i++) {
 		if (strcmp(module->kernels[i].name, desc->pKernelName))
 			continue;
@@ -285,9 +271,7 @@ ze_result_t sg_zeKernelSuggestGroupSize(ze_kernel_handle_t handle, uint32_t x, u
 {
 	uint32_t best = 1;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret_x && ret_y && ret_z);
+	SG_ENTER_WITH(handle, ret_x && ret_y && ret_z);
 	if (!x || !y || !z)
 		return ZE_RESULT_ERROR_INVALID_GLOBAL_WIDTH_DIMENSION;
 	while (best < 256 && x % (best * 2) == 0)
@@ -299,9 +283,7 @@ ze_result_t sg_zeKernelSuggestGroupSize(ze_kernel_handle_t handle, uint32_t x, u
 
 ze_result_t sg_zeKernelSuggestMaxCooperativeGroupCount(ze_kernel_handle_t handle, uint32_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	*ret = 64;
 	return SG_OK;
 }
@@ -343,18 +325,14 @@ ze_result_t sg_zeKernelSetIndirectAccess(ze_kernel_handle_t handle, ze_kernel_in
 
 ze_result_t sg_zeKernelGetIndirectAccess(ze_kernel_handle_t handle, ze_kernel_indirect_access_flags_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	*ret = ((struct sg_kernel *)handle)->access;
 	return SG_OK;
 }
 
 ze_result_t sg_zeKernelGetSourceAttributes(ze_kernel_handle_t handle, uint32_t *size, char **text)
 {
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(size);
+	SG_ENTER_WITH(handle, size);
 	if (text && *text && *size)
 		**text = '\0';
 	*size = 1;
@@ -375,9 +353,7 @@ ze_result_t sg_zeKernelGetProperties(ze_kernel_handle_t handle, ze_kernel_proper
 {
 	const struct softgpu_kernel *entry;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	entry = ((struct sg_kernel *)handle)->entry;
 	ret->numKernelArgs = entry->args;
 	ret->requiredGroupSizeX = ret->requiredGroupSizeY = ret->requiredGroupSizeZ = 0;
@@ -400,9 +376,7 @@ ze_result_t sg_zeKernelGetName(ze_kernel_handle_t handle, size_t *size, char *na
 	const struct softgpu_kernel *entry;
 	size_t have;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(size);
+	SG_ENTER_WITH(handle, size);
 	entry = ((struct sg_kernel *)handle)->entry;
 	have = strlen(entry->name) + 1;
 	if (name && *size)

@@ -9,9 +9,7 @@ ze_result_t sg_zeCommandListGetNextCommandIdExp(ze_command_list_handle_t handle,
 {
 	const struct sg_list *list = (const struct sg_list *)handle;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(desc && ret);
+	SG_ENTER_WITH(handle, desc && ret);
 	if (list->queue || list->closed)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	*ret = list->count + 1;
@@ -65,9 +63,7 @@ ze_result_t sg_zeCommandListUpdateMutableCommandsExp(ze_command_list_handle_t ha
 {
 	ze_result_t result = SG_OK;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(desc);
+	SG_ENTER_WITH(handle, desc);
 	changed((struct sg_list *)handle);
 	for (const ze_base_desc_t *next = desc->pNext; next && !result; next = next->pNext)
 		result = change((struct sg_list *)handle, next);
@@ -123,9 +119,7 @@ ze_result_t sg_zeGraphCreateExt(ze_context_handle_t context, const void *next, z
 {
 	struct graph *graph;
 
-	SG_ENTER();
-	SG_HANDLE(context);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(context, ret);
 	graph = calloc(1, sizeof(*graph));
 	if (!graph)
 		return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
@@ -217,9 +211,7 @@ ze_result_t sg_zeGraphInstantiateExt(ze_graph_handle_t handle, const void *next,
 	struct graph *graph = (struct graph *)handle;
 	struct executable *executable;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	if (!graph->list || !graph->list->closed)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	executable = calloc(1, sizeof(*executable));
@@ -233,9 +225,7 @@ ze_result_t sg_zeGraphInstantiateExt(ze_graph_handle_t handle, const void *next,
 
 ze_result_t sg_zeExecutableGraphGetSourceGraphExt(ze_executable_graph_handle_t handle, ze_graph_handle_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(handle, ret);
 	*ret = (ze_graph_handle_t)((struct executable *)handle)->graph;
 	return SG_OK;
 }

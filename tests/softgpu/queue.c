@@ -16,7 +16,7 @@ static pthread_cond_t change; /* of anything that someone may wait for */
 static pthread_once_t change_once = PTHREAD_ONCE_INIT;
 static _Atomic uint32_t sleepers, pending_total;
 static struct sg_queue *queues;
-static _Thread_local bool pumping;
+static _Thread_local bool pumping __attribute__((tls_model("initial-exec")));
 
 static struct sg_cmd list_end = {.op = SG_LIST_END, .after_all = true, .before_all = true, .name = "end"};
 

@@ -177,9 +177,7 @@ ze_result_t sg_zetMetricStreamerOpen(zet_context_handle_t context, zet_device_ha
 {
 	struct streamer *streamer;
 
-	SG_ENTER();
-	SG_HANDLE(context && device && group);
-	SG_POINTER(desc && ret);
+	SG_ENTER_WITH(context && device && group, desc && ret);
 	if (((struct metric_group *)group)->sampling != ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	if (!atomic_load(&((struct metric_group *)group)->active))
@@ -237,9 +235,7 @@ ze_result_t sg_zetMetricStreamerReadData(zet_metric_streamer_handle_t handle, ui
 	uint64_t count;
 	size_t used = 0;
 
-	SG_ENTER();
-	SG_HANDLE(handle);
-	SG_POINTER(size);
+	SG_ENTER_WITH(handle, size);
 	(void)pthread_mutex_lock(&lock);
 	count = available(streamer);
 	if (count > most)

@@ -38,9 +38,7 @@ ONE_DOMAIN(zesDeviceEnumEngineGroups, zes_engine_handle_t)
 
 ze_result_t sg_zesDeviceGetProperties(zes_device_handle_t device, zes_device_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(device);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(device, ret);
 	(void)sg_zeDeviceGetProperties((ze_device_handle_t)device, &ret->core);
 	ret->numSubdevices = ((struct sg_device *)device)->tiles;
 	(void)snprintf(ret->serialNumber, sizeof(ret->serialNumber), "%d", ((struct sg_device *)device)->id);
@@ -54,9 +52,7 @@ ze_result_t sg_zesDeviceGetProperties(zes_device_handle_t device, zes_device_pro
 
 ze_result_t sg_zesDeviceGetState(zes_device_handle_t device, zes_device_state_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(device);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(device, ret);
 	ret->reset = sg_device_lost() ? ZES_RESET_REASON_FLAG_WEDGED : 0;
 	ret->repaired = ZES_REPAIR_STATUS_NOT_PERFORMED;
 	return SG_OK;
@@ -64,9 +60,7 @@ ze_result_t sg_zesDeviceGetState(zes_device_handle_t device, zes_device_state_t 
 
 ze_result_t sg_zesDevicePciGetProperties(zes_device_handle_t device, zes_pci_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(device);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(device, ret);
 	memset(&ret->address, 0, sizeof(ret->address));
 	ret->address.bus = 0x3a + (uint32_t)((struct sg_device *)device)->id;
 	ret->maxSpeed.gen = 5;
@@ -78,9 +72,7 @@ ze_result_t sg_zesDevicePciGetProperties(zes_device_handle_t device, zes_pci_pro
 
 ze_result_t sg_zesMemoryGetProperties(zes_mem_handle_t memory, zes_mem_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(memory);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(memory, ret);
 	ret->type = ZES_MEM_TYPE_HBM;
 	ret->onSubdevice = 0;
 	ret->subdeviceId = 0;
@@ -93,9 +85,7 @@ ze_result_t sg_zesMemoryGetProperties(zes_mem_handle_t memory, zes_mem_propertie
 
 ze_result_t sg_zesMemoryGetState(zes_mem_handle_t memory, zes_mem_state_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(memory);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(memory, ret);
 	ret->health = ZES_MEM_HEALTH_OK;
 	ret->size = sg_config.memory;
 	ret->free = ret->size - atomic_load(&((struct sg_device *)memory)->used);
@@ -104,9 +94,7 @@ ze_result_t sg_zesMemoryGetState(zes_mem_handle_t memory, zes_mem_state_t *ret)
 
 ze_result_t sg_zesFrequencyGetProperties(zes_freq_handle_t frequency, zes_freq_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(frequency);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(frequency, ret);
 	ret->type = ZES_FREQ_DOMAIN_GPU;
 	ret->onSubdevice = 0;
 	ret->subdeviceId = 0;
@@ -118,9 +106,7 @@ ze_result_t sg_zesFrequencyGetProperties(zes_freq_handle_t frequency, zes_freq_p
 
 ze_result_t sg_zesFrequencyGetRange(zes_freq_handle_t frequency, zes_freq_range_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(frequency);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(frequency, ret);
 	ret->min = IDLE_MHZ;
 	ret->max = CORE_MHZ;
 	return SG_OK;
@@ -128,9 +114,7 @@ ze_result_t sg_zesFrequencyGetRange(zes_freq_handle_t frequency, zes_freq_range_
 
 ze_result_t sg_zesFrequencyGetState(zes_freq_handle_t frequency, zes_freq_state_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(frequency);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(frequency, ret);
 	ret->currentVoltage = 0.8;
 	ret->request = ret->tdp = ret->actual = CORE_MHZ;
 	ret->efficient = IDLE_MHZ;
@@ -140,18 +124,14 @@ ze_result_t sg_zesFrequencyGetState(zes_freq_handle_t frequency, zes_freq_state_
 
 ze_result_t sg_zesFrequencyGetAvailableClocks(zes_freq_handle_t frequency, uint32_t *count, double *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(frequency);
-	SG_POINTER(count);
+	SG_ENTER_WITH(frequency, count);
 	SG_GIVE(count, ret, 2, ret[i] = i ? CORE_MHZ : IDLE_MHZ);
 	return SG_OK;
 }
 
 ze_result_t sg_zesPowerGetProperties(zes_pwr_handle_t power, zes_power_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(power);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(power, ret);
 	ret->onSubdevice = 0;
 	ret->subdeviceId = 0;
 	ret->canControl = ret->isEnergyThresholdSupported = 0;
@@ -163,9 +143,7 @@ ze_result_t sg_zesPowerGetProperties(zes_pwr_handle_t power, zes_power_propertie
 /* in microjoules, beside microseconds */
 ze_result_t sg_zesPowerGetEnergyCounter(zes_pwr_handle_t power, zes_power_energy_counter_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(power);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(power, ret);
 	ret->timestamp = now_us();
 	ret->energy = ret->timestamp * IDLE_WATTS + busy_us(power) * BUSY_WATTS;
 	return SG_OK;
@@ -173,9 +151,7 @@ ze_result_t sg_zesPowerGetEnergyCounter(zes_pwr_handle_t power, zes_power_energy
 
 ze_result_t sg_zesTemperatureGetProperties(zes_temp_handle_t sensor, zes_temp_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(sensor);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(sensor, ret);
 	ret->type = ZES_TEMP_SENSORS_GPU;
 	ret->onSubdevice = 0;
 	ret->subdeviceId = 0;
@@ -186,18 +162,14 @@ ze_result_t sg_zesTemperatureGetProperties(zes_temp_handle_t sensor, zes_temp_pr
 
 ze_result_t sg_zesTemperatureGetState(zes_temp_handle_t sensor, double *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(sensor);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(sensor, ret);
 	*ret = 40 + (double)((struct sg_device *)sensor)->id;
 	return SG_OK;
 }
 
 ze_result_t sg_zesEngineGetProperties(zes_engine_handle_t engine, zes_engine_properties_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(engine);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(engine, ret);
 	ret->type = ZES_ENGINE_GROUP_COMPUTE_ALL;
 	ret->onSubdevice = 0;
 	ret->subdeviceId = 0;
@@ -206,9 +178,7 @@ ze_result_t sg_zesEngineGetProperties(zes_engine_handle_t engine, zes_engine_pro
 
 ze_result_t sg_zesEngineGetActivity(zes_engine_handle_t engine, zes_engine_stats_t *ret)
 {
-	SG_ENTER();
-	SG_HANDLE(engine);
-	SG_POINTER(ret);
+	SG_ENTER_WITH(engine, ret);
 	ret->activeTime = busy_us(engine);
 	ret->timestamp = now_us();
 	return SG_OK;

@@ -137,7 +137,8 @@ static void paths_bend_where_clocks_do(void)
 			xm_bounds_add(&bounds, i & 1, x, i & 1 ? y + more : y - more);
 		}
 		xm_bounds_tidy(&bounds);
-		CHECK(xm_bounds_path(&bounds, NULL, begin, &path, &line), "a path");
+		CHECK(xm_hull_line(&bounds.whole[1], &bounds.whole[0], NULL, &line), "a line");
+		CHECK(xm_bounds_path(&bounds, NULL, begin, &line, &path) == (bends && !bounds.is_plain), "round %d: bends: %d", round, bends);
 		for (int64_t x = begin; x <= last; x += length / 97) {
 			double ahead = bends && x > bend ? slopes[1] : slopes[0];
 			double off = fabs((double)xm_path_at(&path, (long double)(x - begin)) - 5e6 - (double)(x - bend) * ahead * 1e-6);

@@ -1,0 +1,147 @@
+/*
+ * Calls that execute lists: when what they have submitted is complete. Fences, ours and the application's.
+ */
+#include "level_zero_execute.h"
+
+static struct xs_ze_spare submissions, fences;
+static struct xs_handles fence_queues = { .size = 65536 }; /* the application's */
+
+struct xs_ze_submission *xs_ze_submission_new(struct xs_ze_queue *queue)
+{
+	struct xs_ze_submission *submission = xs_ze_take_spare(&submissions, sizeof(*submission));
+
+	if (submission) {
+		submission->queue = queue;
+		submission->users = 1;
+	}
+	return submission;
+}
+
+struct xs_ze_fence *xs_ze_fence_get(struct xs_ze_queue *queue)
+{
+	ze_fence_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_FENCE_DESC };
+	struct xs_ze_fence *fence;
+
+	xs_ze_lock(&xs_ze_execute_lock);
+	fence = queue->fences;
+	if (fence)
+		queue->fences = fence->next;
+	xs_ze_unlock(&xs_ze_execute_lock);
+	if (fence)
+		return fence;
+	fence = xs_ze_take_spare(&fences, sizeof(*fence));
+	if (fence && xs_ze.zeFence.pfnCreate(queue->handle, &desc, &fence->handle)) {
+		xs_ze_give_spare(&fences, fence);
+		fence = NULL;
+	}
+	return fence;
+}
+
+void xs_ze_submission_drop(struct xs_ze_submission *submission)
+{
+	struct xs_ze_queue *queue = submission->queue;
+	uint32_t users;
+
+	xs_ze_lock(&xs_ze_execute_lock);
+	users = --submission->users;
+	for (struct xs_ze_submission **at = &queue->submissions; !users && *at; at = &(*at)->next) {
+		if (*at == submission) {
+			*at = submission->next;
+			break;
+		}
+	}
+	xs_ze_unlock(&xs_ze_execute_lock);
+	if (users)
+		return;
+	if (submission->node) {
+		submission->node->lost = !submission->done || submission->failed;
+		xs_ze_node_put(submission->node);
+	}
+	if (submission->fence && submission->done && !submission->failed && queue->handle &&
+	    !xs_ze.zeFence.pfnReset(submission->fence->handle)) {
+		xs_ze_lock(&xs_ze_execute_lock);
+		submission->fence->next = queue->fences;
+		queue->fences = submission->fence;
+		xs_ze_unlock(&xs_ze_execute_lock);
+	} else if (submission->fence && queue->handle && submission->failed) {
+		(void)xs_ze.zeFence.pfnDestroy(submission->fence->handle);
+		xs_ze_give_spare(&fences, submission->fence);
+	}
+	xs_ze_give_spare(&submissions, submission);
+}
+
+bool xs_ze_submission_done(struct xs_ze_submission *submission)
+{
+	ze_result_t result;
+
+	if (submission->done || submission->failed)
+		return true;
+	if (submission->node)
+		result = xs_ze.zeEvent.pfnQueryStatus(submission->node->own);
+	else if (submission->fence)
+		result = xs_ze.zeFence.pfnQueryStatus(submission->fence->handle);
+	else /* another thread may destroy their fence just now; the queue is there */
+		result = xs_ze.zeCommandQueue.pfnSynchronize(submission->queue->handle, 0);
+	if (result == ZE_RESULT_NOT_READY)
+		return false;
+	if (result)
+		submission->failed = true;
+	submission->done = true;
+	return true;
+}
+
+ze_result_t xs_hook_zeFenceCreate(ze_command_queue_handle_t queue, const ze_fence_desc_t *desc, ze_fence_handle_t *fence)
+{
+	ze_result_t result = xs_ze.zeFence.pfnCreate(queue, desc, fence);
+	_Atomic uint64_t *value = !result && xs_ze_device ? xs_handle_add(&fence_queues, *fence) : NULL;
+
+	if (value)
+		atomic_store_explicit(value, (uint64_t)(uintptr_t)xs_ze_queue_of(queue), memory_order_release);
+	return result;
+}
+
+static void fence_signalled(struct xs_ze_queue *queue, ze_fence_handle_t fence, bool signalled)
+{
+	xs_ze_lock(&xs_ze_execute_lock);
+	for (struct xs_ze_submission *s = queue->submissions; s; s = s->next) {
+		if (s->theirs == fence) {
+			s->done |= signalled;
+			s->theirs = NULL;
+		}
+	}
+	xs_ze_unlock(&xs_ze_execute_lock);
+}
+
+void xs_ze_fence_ends(ze_fence_handle_t fence, bool destroyed)
+{
+	struct xs_ze_queue *queue = xs_ze_alive() ? xs_handle_get(&fence_queues, fence) : NULL;
+
+	if (queue && queue->submissions) {
+		fence_signalled(queue, fence, !xs_ze.zeFence.pfnQueryStatus(fence));
+		xs_ze_collect_executions(queue);
+	}
+	if (destroyed)
+		xs_handle_remove(&fence_queues, fence);
+}
+
+void xs_ze_fence_seen(ze_fence_handle_t fence, ze_result_t result)
+{
+	struct xs_ze_queue *queue = !result && xs_ze_alive() ? xs_handle_get(&fence_queues, fence) : NULL;
+
+	if (!queue)
+		return;
+	fence_signalled(queue, fence, true);
+	xs_ze_collect_executions(queue);
+	xs_ze_clock(queue->device);
+}
+
+void xs_ze_fences_destroy(struct xs_ze_queue *queue)
+{
+	struct xs_ze_fence *fence;
+
+	while ((fence = queue->fences)) {
+		queue->fences = fence->next;
+		(void)xs_ze.zeFence.pfnDestroy(fence->handle);
+		xs_ze_give_spare(&fences, fence);
+	}
+}

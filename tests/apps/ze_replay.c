@@ -1,0 +1,172 @@
+/*
+ * Work that is executed by other ways than lists in queues and commands in immediate lists:
+ *	ze_replay lists|graph|mutable|ipc [EXECUTIONS] [--in-order] [--event]
+ * lists: a regular list appended to an immediate one; graph: captured from an immediate list; mutable: a regular list that is changed
+ * between its executions; ipc: events of a pool that another process may open. Prints how many kernels and groups were launched.
+ */
+#include "ze_app.h"
+
+#include <string.h>
+
+enum { KERNELS = 3, AFTER = 100 };
+
+static struct ze_app app;
+static ze_kernel_handle_t kernel;
+static ze_command_list_handle_t immediate;
+static unsigned executions = 4, launched, groups;
+static bool in_order;
+static ze_event_handle_t event;
+
+#define FUNCTION(name) ((__typeof__(&name))ze_app_function(&app, #name))
+
+static void launch(ze_command_list_handle_t list, unsigned count, unsigned times, ze_event_handle_t signal)
+{
+	ze_group_count_t size = {count, 1, 1};
+
+	ZE_CHECK(zeCommandListAppendLaunchKernel(list, kernel, &size, signal, 0, NULL));
+	launched += times;
+	groups += times * count;
+}
+
+static void wait_for_event(void)
+{
+	if (!event)
+		return;
+	ZE_CHECK(zeEventHostSynchronize(event, UINT64_MAX));
+	ZE_CHECK(zeEventHostReset(event));
+}
+
+/* Nodes that were free are used again. */
+static void launch_more(void)
+{
+	for (unsigned i = 0; i < AFTER; i++)
+		launch(immediate, 1, 1, NULL);
+	ZE_CHECK(ze_app_list_sync(&app, immediate, UINT64_MAX));
+}
+
+static void lists(void)
+{
+	ze_command_list_handle_t list = ze_app_list(&app, 0, in_order);
+
+	for (unsigned i = 0; i < KERNELS; i++)
+		launch(list, i + 1, executions, NULL);
+	ZE_CHECK(zeCommandListClose(list));
+	for (unsigned i = 0; i < executions; i++) {
+		launch(immediate, 1, 1, NULL);
+		ZE_CHECK(FUNCTION(zeCommandListImmediateAppendCommandListsExp)(immediate, 1, &list, event, 0, NULL));
+		wait_for_event();
+	}
+	launch_more();
+	ZE_CHECK(zeCommandListDestroy(list));
+}
+
+static void graph(void)
+{
+	ze_graph_handle_t captured;
+	ze_executable_graph_handle_t executable;
+
+	launch(immediate, 1, 1, NULL);
+	ZE_CHECK(FUNCTION(zeCommandListBeginGraphCaptureExt)(immediate, NULL));
+	for (unsigned i = 0; i < KERNELS; i++)
+		launch(immediate, i + 1, executions, NULL);
+	ZE_CHECK(FUNCTION(zeCommandListEndGraphCaptureExt)(immediate, NULL, &captured));
+	launch_more();
+	ZE_CHECK(FUNCTION(zeGraphInstantiateExt)(captured, NULL, &executable));
+	for (unsigned i = 0; i < executions; i++) {
+		ZE_CHECK(FUNCTION(zeCommandListAppendGraphExt)(immediate, executable, NULL, event, 0, NULL));
+		wait_for_event();
+	}
+	launch_more();
+	ZE_CHECK(FUNCTION(zeExecutableGraphDestroyExt)(executable));
+	ZE_CHECK(FUNCTION(zeGraphDestroyExt)(captured));
+}
+
+static void execute(ze_command_queue_handle_t queue, ze_command_list_handle_t list)
+{
+	ZE_CHECK(zeCommandListClose(list));
+	for (unsigned i = 0; i < executions; i++)
+		ZE_CHECK(zeCommandQueueExecuteCommandLists(queue, 1, &list, NULL));
+	ZE_CHECK(zeCommandQueueSynchronize(queue, UINT64_MAX));
+}
+
+static void mutable(void)
+{
+	ze_command_queue_handle_t queue = ze_app_queue(&app, 0, 0);
+	ze_command_list_handle_t list = ze_app_list(&app, 0, in_order);
+	ze_mutable_command_id_exp_desc_t id_desc = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_ID_EXP_DESC, .flags = 3};
+	ze_group_count_t more = {7, 2, 1};
+	ze_mutable_group_count_exp_desc_t count = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_GROUP_COUNT_EXP_DESC, .pGroupCount = &more};
+	ze_mutable_commands_exp_desc_t change = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMANDS_EXP_DESC, .pNext = &count};
+	uint64_t id;
+
+	launch(list, 1, 4 * executions, NULL);
+	ZE_CHECK(FUNCTION(zeCommandListGetNextCommandIdExp)(list, &id_desc, &id));
+	launch(list, 2, executions, NULL);
+	launch(list, 3, 4 * executions, NULL);
+	execute(queue, list);
+	count.commandId = id;
+	ZE_CHECK(FUNCTION(zeCommandListUpdateMutableCommandsExp)(list, &change));
+	execute(queue, list);
+	/* an event of the program's takes the place of none, and none its place again */
+	ZE_CHECK(FUNCTION(zeCommandListUpdateMutableCommandSignalEventExp)(list, id, event));
+	execute(queue, list);
+	if (event)
+		wait_for_event();
+	ZE_CHECK(FUNCTION(zeCommandListUpdateMutableCommandSignalEventExp)(list, id, NULL));
+	execute(queue, list);
+	launched += 3 * executions;
+	groups += 3 * executions * 14;
+	ZE_CHECK(zeCommandListDestroy(list));
+	ZE_CHECK(zeCommandQueueDestroy(queue));
+}
+
+static void ipc(void)
+{
+	ze_event_pool_handle_t pool = ze_app_pool(&app, 1, ZE_EVENT_POOL_FLAG_HOST_VISIBLE | ZE_EVENT_POOL_FLAG_IPC, false);
+	ze_event_handle_t shared = ze_app_event(pool, 0);
+
+	for (unsigned i = 0; i < executions; i++) {
+		launch(immediate, 1, 1, shared);
+		ZE_CHECK(zeEventHostSynchronize(shared, UINT64_MAX));
+		ZE_CHECK(zeEventHostReset(shared));
+	}
+	ZE_CHECK(ze_app_list_sync(&app, immediate, UINT64_MAX));
+	ZE_CHECK(zeEventDestroy(shared));
+	ZE_CHECK(zeEventPoolDestroy(pool));
+}
+
+int main(int argc, char **argv)
+{
+	ze_event_pool_handle_t pool = NULL;
+	const char *mode = argc > 1 ? argv[1] : "";
+
+	ze_app_open(&app, 0, -1);
+	for (int i = 2; i < argc; i++) {
+		if (!strcmp(argv[i], "--in-order"))
+			in_order = true;
+		else if (!strcmp(argv[i], "--event"))
+			pool = ze_app_pool(&app, 1, ZE_EVENT_POOL_FLAG_HOST_VISIBLE, false);
+		else
+			executions = (unsigned)atoi(argv[i]);
+	}
+	event = pool ? ze_app_event(pool, 0) : NULL;
+	kernel = ze_app_kernel(&app, "empty");
+	immediate = ze_app_immediate(&app, 0, 0, in_order);
+	if (!strcmp(mode, "lists"))
+		lists();
+	else if (!strcmp(mode, "graph"))
+		graph();
+	else if (!strcmp(mode, "mutable"))
+		mutable();
+	else
+		ipc();
+	printf("%u kernels %u groups\n", launched, groups);
+	ZE_CHECK(zeCommandListDestroy(immediate));
+	ZE_CHECK(zeKernelDestroy(kernel));
+	if (event) {
+		ZE_CHECK(zeEventDestroy(event));
+		ZE_CHECK(zeEventPoolDestroy(pool));
+	}
+	ze_app_close(&app);
+	return 0;
+}
