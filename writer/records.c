@@ -471,11 +471,11 @@ void xs_track_next(struct xs_track *track)
 uint64_t xs_track_read(struct xs_track *track, uint64_t most)
 {
 	bool wanted = xs_want_chrome(track->process->run->options);
-	uint64_t first = track->pos;
+	uint64_t first = track->pos, length = track->head - first < most ? track->head - first : most;
 
 	if (track->process->run->flight)
 		xs_flight_keep(track, track->head);
-	while (track->pos != track->head && track->pos - first < most)
+	while (track->pos - first < length) /* positions may pass 2^64 in a torn or hostile ring */
 		read_next(track, &wanted);
 	track->dirty |= track->pos != first;
 	commit_some(track);
