@@ -525,13 +525,15 @@ static void attach(void)
 	if (!atomic_load_explicit(&xs_gate->no_rings, memory_order_relaxed)) {
 		lock();
 		ring = take();
+		/* before the next one looks for rings of dead threads: this one's last owner may be dead */
+		if (ring)
+			atomic_store_explicit(&ring->tid, (uint32_t)syscall(SYS_gettid), memory_order_relaxed);
 		unlock();
 	}
 	if (!ring) {
 		atomic_fetch_add_explicit(&self.process->lost_no_ring, 1, memory_order_relaxed);
 		return;
 	}
-	atomic_store_explicit(&ring->tid, (uint32_t)syscall(SYS_gettid), memory_order_relaxed);
 	atomic_store_explicit(&ring->call, 0, memory_order_relaxed);
 	thread_record(ring);
 	if (self.have_key)

@@ -21,6 +21,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -351,6 +352,23 @@ def program(app):
     """A name of a program of apps/, or any other path."""
     path = APPS / str(app)
     return path if path.exists() else app
+
+
+@pytest.fixture
+def public():
+    """A directory that every user can reach (pytest's own, and where the repository lies, may be private)."""
+    path = Path(tempfile.mkdtemp())
+    path.chmod(0o777)
+    yield path
+    shutil.rmtree(path)
+
+
+def copy_build(place):
+    """The launcher in a copy of what it needs."""
+    for part in ("launcher/xstrace", "writer/xstrace-drain", "collector/libxstrace.so"):
+        (place / part).parent.mkdir(parents=True)
+        shutil.copy(BUILD / part, place / part)
+    return place / "launcher/xstrace"
 
 
 def compile_c(path, source, *flags):

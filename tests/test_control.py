@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import APPS, NOBODY, XSTRACE, alive, expected_lines, root_only, wait_until
+from conftest import APPS, NOBODY, XSTRACE, alive, copy_build, expected_lines, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
 CALL = "--chrome-call-logging"
@@ -32,9 +32,9 @@ def steps(xstrace, options, text, **more):
     return names(run)
 
 
-def xs(*args, **more):
+def xs(*args, launcher=XSTRACE, **more):
     """The launcher alone; a CompletedProcess."""
-    command = [str(arg) for arg in (XSTRACE, *args)]
+    command = [str(arg) for arg in (launcher, *args)]
     return subprocess.run(command, capture_output=True, text=True, timeout=20, **more)
 
 
@@ -496,9 +496,9 @@ def test_commands_take_no_application():
 
 
 @root_only
-def test_session_of_another_user(xstrace):
+def test_session_of_another_user(xstrace, public):
     run = start_loop(xstrace, "s")
-    result = xs("--pause", "s", user=NOBODY)
+    result = xs("--pause", "s", launcher=copy_build(public), user=NOBODY)
     assert result.returncode == 125 and "another user (uid 0)" in result.stderr
     end_loop(run)
     # a link that somebody else has put where mine would be

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import APPS, NOBODY, compile_c, expected_lines, mounted, root_only, wait_until
+from conftest import APPS, NOBODY, compile_c, copy_build, expected_lines, mounted, root_only, wait_until
 from test_endings import truth
 
 ITT = "--chrome-itt-logging"
@@ -223,14 +223,16 @@ def test_read_only_directory(xstrace, options):
 
 
 @pytest.mark.parametrize("options", ["", "--output-dir-path sub"])
-def test_directory_of_somebody_else(xstrace, options):
+def test_directory_of_somebody_else(xstrace, public, options):
     path = xstrace.home / "closed"
     path.mkdir()
     path.chmod(0o555)
     xstrace.home.chmod(0o755)
     for parent in list(xstrace.home.parents)[:3]:
         parent.chmod(0o755) if str(parent) != "/tmp" and os.geteuid() == 0 else None
-    user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+    user = {}
+    if os.geteuid() == 0:
+        user = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "launcher": copy_build(public)}
     unwritable(xstrace, path, options, **user)
 
 

@@ -11,7 +11,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from conftest import (
     XSTRACE,
     Trace,
     compile_c,
+    copy_build,
     limited,
     root_only,
     wait_until,
@@ -461,21 +461,6 @@ def test_static_program(xstrace):
     assert sum("static" in line and "cannot be traced" in line for line in run.said) == 1
 
 
-@pytest.fixture
-def public():
-    """A directory that every user can reach (pytest's own are private)."""
-    path = Path(tempfile.mkdtemp())
-    path.chmod(0o777)
-    yield path
-    shutil.rmtree(path)
-
-
-def copy_build(place):
-    for part in ("launcher/xstrace", "writer/xstrace-drain", "collector/libxstrace.so"):
-        (place / part).parent.mkdir(parents=True)
-        shutil.copy(BUILD / part, place / part)
-
-
 @root_only
 def test_setuid_program(xstrace, public):
     copy = shutil.copy(APPS / "env_probe", public / "setuid_probe")
@@ -589,11 +574,11 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.mark.parametrize("again", [0, 1, 4])
-def test_threads_that_trace_at_their_very_end(xstrace, again):
-    """On the smallest stacks; destructors of thread data trace when ours has already run."""
+@pytest.mark.parametrize("again, at_once", [(0, 4), (1, 4), (4, 4), (4, 8), (4, 16)])
+def test_threads_that_trace_at_their_very_end(xstrace, again, at_once):
+    """On the smallest stacks; destructors of thread data trace when ours has already run. Rings of the dead have one new owner each."""
     app = compile_c(xstrace.home / "keys", THREADS_AND_KEYS)
-    run = xstrace.start(ITT, app, [4000, again, 4])
+    run = xstrace.start(ITT, app, [4000, again, at_once])
     peak = 0
     while run.process.poll() is None:
         with contextlib.suppress(OSError):

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from conftest import APPS, NOBODY, Trace, is_root, wait_until
+from conftest import APPS, NOBODY, Trace, copy_build, is_root, wait_until
 
 ALL = "--chrome-call-logging -h -d -s -t --call-stacks"
 FILES = {
@@ -105,7 +105,7 @@ def xstrace_program():
 
 
 @pytest.mark.parametrize("what", ["file", "missing parent", "unwritable"])
-def test_unusable_directories_are_told_before_the_program_starts(xstrace, what):
+def test_unusable_directories_are_told_before_the_program_starts(xstrace, public, what):
     path = xstrace.cwd / "there"
     more = {}
     if what == "file":
@@ -117,7 +117,7 @@ def test_unusable_directories_are_told_before_the_program_starts(xstrace, what):
     else:
         path.mkdir(0o755)
         xstrace.cwd.chmod(0o755)
-        more = {"user": NOBODY}
+        more = {"user": NOBODY, "launcher": copy_build(public)}
         for parent in xstrace.cwd.parents[:3]:
             parent.chmod(0o755)
     run = xstrace.start(f"--result-dir {path} -h", "echo", ["ran"], **more)
