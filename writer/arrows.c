@@ -18,11 +18,11 @@ struct xs_arrow {
 	uint32_t id, from_tid;
 };
 
-static inline char *put_flow(char *o, const char *kind, uint64_t id, uint64_t pid, uint64_t tid, uint64_t ts)
+static inline char *put_flow(char *o, struct xs_json_clock *clock, const char *kind, uint64_t id, uint64_t pid, uint64_t tid, uint64_t ts)
 {
 	o = put(put(put(o, "{\"ph\":\""), kind), "\",\"tid\":");
 	o = put_count(xs_json_uint(o, tid), ",\"pid\":", pid);
-	o = xs_json_micros(put(o, ",\"ts\":"), ts);
+	o = xs_json_time(put(o, ",\"ts\":"), ts, clock);
 	return put(put_count(o, ",\"id\":", id), ",\"cat\":\"flow\",\"name\":\"dep\"},\n");
 }
 
@@ -30,9 +30,10 @@ static void write_arrow(struct xs_process *process, const struct xs_arrow *arrow
 {
 	/* unique among the processes of a host, and exact in a double */
 	uint64_t pid = (uint32_t)process->pid, id = pid << 30 | (arrow->id & 0x3fffffff);
-	char *o = put_flow(xs_output_put(&process->chrome->out), "s", id, pid, arrow->from_tid, arrow->from);
+	struct xs_json_clock *clock = &process->chrome->time;
+	char *o = put_flow(xs_output_put(&process->chrome->out), clock, "s", id, pid, arrow->from_tid, arrow->from);
 
-	finish(process->chrome, put_flow(o, "f\",\"bp\":\"e", id, arrow->pid, arrow->tid, arrow->to));
+	finish(process->chrome, put_flow(o, clock, "f\",\"bp\":\"e", id, arrow->pid, arrow->tid, arrow->to));
 }
 
 static struct xs_track *track_of(struct xs_process *process, uint32_t tid)

@@ -200,6 +200,21 @@ char *xs_chrome_put_name(char *o, struct xs_process *process, const struct xs_na
 	return put_name(o, process, name);
 }
 
+char *xs_chrome_put_bare_name(char *o, struct xs_process *process, const struct xs_name *name)
+{
+	static const char category[] = ",\"cat\":\"cpu_op\"";
+	const size_t skip = sizeof(category) - 1;
+	char *end;
+
+	if (__builtin_expect(name->length && name->length <= XS_NAME_SLACK, 1)) {
+		memcpy(o, name->json + skip, XS_NAME_SLACK - skip);
+		return o + name->length - skip;
+	}
+	end = put_name(o, process, name);
+	memmove(o, o + skip, (size_t)(end - o) - skip);
+	return end - skip;
+}
+
 uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, const char *title, uint64_t start, uint64_t end,
 			enum xs_fit fit)
 {
@@ -497,13 +512,13 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 	label = work->shape ? label_of(process, &track->label, work) : NULL;
 	o = put_count(xs_output_put(&chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
 	o = put(put_count(o, ",\"pid\":", pid), ",\"ts\":");
-	o = xs_json_micros(o, work->start);
+	o = xs_json_time(o, work->start, &chrome->time);
 	o = xs_json_micros(put(o, ",\"dur\":"), work->end - work->start);
 	o = put(o, ",\"cat\":\"gpu_op\",\"name\":\"");
 	o = label ? mempcpy(o, label->text, label->length) : put_title(o, process, work);
 	o = put_count(o, "\",\"args\":{\"id\":\"", record->id);
-	o = xs_json_micros(put(o, "\",\"queued\":"), work->queued);
-	o = xs_json_micros(put(o, ",\"submit\":"), work->submit);
+	o = xs_json_time(put(o, "\",\"queued\":"), work->queued, &chrome->time);
+	o = xs_json_time(put(o, ",\"submit\":"), work->submit, &chrome->time);
 	o = label ? mempcpy(o, label->args, label->args_length) : put_sizes(o, work);
 	o = put(o, "}},\n");
 	finish(chrome, o);

@@ -50,6 +50,8 @@ struct xs_chrome {
 	struct device_place places[XS_DEVICES];
 	uint32_t place_count;
 	struct xs_json_clock time;
+	char counter[32]; /* how each counter's event begins */
+	uint32_t counter_length;
 	uint32_t next_own; /* tracks from XS_OWN_TID on */
 	struct xs_row *rows;
 	uint32_t row_count;
@@ -92,6 +94,8 @@ static inline char *put_slice(char *o, const struct xs_track *track, uint64_t st
 
 /* The name, as the last thing of an event. */
 char *xs_chrome_put_name(char *o, struct xs_process *process, const struct xs_name *name);
+/* The same without its category. */
+char *xs_chrome_put_bare_name(char *o, struct xs_process *process, const struct xs_name *name);
 /* The lane of `lanes` for [start, end]; a new one is named by `title`. 0: no memory. */
 uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, const char *title, uint64_t start, uint64_t end,
 			enum xs_fit fit);

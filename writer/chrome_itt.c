@@ -351,7 +351,7 @@ void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start
 		return;
 	o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
 	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
-	o = xs_json_micros(o, start);
+	o = xs_json_time(o, start, &process->chrome->time);
 	o = xs_json_micros(put(o, ",\"dur\":"), end > start ? end - start : 0);
 	o = put(o, ",\"args\":{");
 	memcpy(o, args, length);
@@ -399,32 +399,31 @@ void xs_chrome_instant(struct xs_process *process, uint32_t tid, uint32_t name, 
 void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *record, uint64_t ns)
 {
 	struct xs_process *process = track->process;
-	static const char category[] = ",\"cat\":\"cpu_op\"";
-	char *o, *end;
+	struct xs_chrome *chrome = process->chrome;
+	char *o = xs_output_put(&chrome->out);
 
 	if (record->event.flags == XS_VALUE_DOUBLE && !isfinite(record->value.d))
 		return; /* no viewer can show it, and JSON cannot say it */
-	o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"C\",\"pid\":", (uint32_t)process->pid);
-	o = put(o, ",\"ts\":");
-	o = put(xs_json_micros(o, ns), ",\"args\":{\"value\":");
+	if (!chrome->counter_length)
+		chrome->counter_length = (uint32_t)(put(put_count(chrome->counter, "{\"ph\":\"C\",\"pid\":", (uint32_t)process->pid),
+							 ",\"ts\":") - chrome->counter);
+	memcpy(o, chrome->counter, sizeof(chrome->counter));
+	o = put(xs_json_time(o + chrome->counter_length, ns, &chrome->time), ",\"args\":{\"value\":");
 	if (record->event.flags == XS_VALUE_DOUBLE)
 		o = put_double(o, record->value.d, false);
 	else if (record->event.flags == XS_VALUE_S64)
 		o = put_signed(o, record->value.s);
 	else
 		o = xs_json_uint(o, record->value.u);
-	o = put(o, "}");
-	end = xs_chrome_put_name(o, process, xs_name_of(process, record->event.name));
 	/* a counter is its process's, of no thread and no category: a fifth less to write */
-	memmove(o, o + sizeof(category) - 1, (size_t)(end - o) - (sizeof(category) - 1));
-	finish(process->chrome, end - (sizeof(category) - 1));
+	finish(chrome, xs_chrome_put_bare_name(put(o, "}"), process, xs_name_of(process, record->event.name)));
 }
 
 static char *put_arrow(char *o, const struct xs_process *process, const char *phase, const char *name, uint64_t id, struct xs_place place)
 {
 	o = put(put(put(o, "{\"ph\":\""), phase), "\",\"tid\":");
 	o = put_count(xs_json_uint(o, place.tid), ",\"pid\":", (uint32_t)process->pid);
-	o = xs_json_micros(put(o, ",\"ts\":"), place.start);
+	o = xs_json_time(put(o, ",\"ts\":"), place.start, &process->chrome->time);
 	o = put(put_count(o, ",\"id\":", id), ",\"cat\":\"relation\",\"name\":\"");
 	return put(put(o, name), "\"},\n");
 }
