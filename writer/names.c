@@ -82,6 +82,7 @@ static int grow_names(struct xs_names *names)
 	free(names->table);
 	names->table = table;
 	names->size = size;
+	memset(names->hot, 0, sizeof(names->hot));
 	return 0;
 }
 
@@ -117,7 +118,7 @@ static void render(struct xs_process *process, struct xs_name *name)
 	names->bytes += XS_NAME_SLACK;
 }
 
-const struct xs_name *xs_name_of(struct xs_process *process, uint32_t id)
+const struct xs_name *xs_name_find(struct xs_process *process, uint32_t id)
 {
 	static struct xs_name spare;
 	struct xs_names *names = &process->names;
@@ -128,7 +129,7 @@ const struct xs_name *xs_name_of(struct xs_process *process, uint32_t id)
 	at = id * 0x9e3779b1u;
 	for (; names->size && names->table[at & (names->size - 1)].id; at++)
 		if (names->table[at & (names->size - 1)].id == id)
-			return &names->table[at & (names->size - 1)];
+			return names->hot[id % XS_NAMES_HOT] = &names->table[at & (names->size - 1)];
 	if (2 * names->count >= names->size && grow_names(names) < 0) {
 		spare = (struct xs_name){ .id = id };
 		return &spare;

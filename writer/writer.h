@@ -54,11 +54,13 @@ struct xs_name {
 };
 #define XS_NAME_FUNCTION 0x80000000u
 #define XS_NAME_SLACK 128u
+#define XS_NAMES_HOT 64u
 
 struct xs_names {
 	struct xs_name *table;
 	uint32_t size, count; /* size: power of two */
 	size_t bytes;
+	const struct xs_name *hot[XS_NAMES_HOT]; /* by the last bits of their ids; NULL: none */
 };
 
 /* The key of an argument as JSON, as it comes again and again. */
@@ -322,7 +324,13 @@ void xs_device_clocks_fini(struct xs_process *process);
 /* ---- names.c ---- */
 
 /* The name behind a string id or function number; valid until the next call for the same process. */
-const struct xs_name *xs_name_of(struct xs_process *process, uint32_t id);
+const struct xs_name *xs_name_find(struct xs_process *process, uint32_t id);
+static inline const struct xs_name *xs_name_of(struct xs_process *process, uint32_t id)
+{
+	const struct xs_name *hot = process->names.hot[id % XS_NAMES_HOT];
+
+	return __builtin_expect(hot && hot->id == id, 1) ? hot : xs_name_find(process, id);
+}
 /* Plain text of a name for reports and metadata; never NULL. *ret_length may be NULL for functions. */
 const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length);
 /* enum xs_memory, as unitrace calls it. */
