@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import APPS, NOBODY, compile_c, copy_build, expected_lines, mounted, root_only, wait_until
+from conftest import APPS, NOBODY, compile_c, copy_build, expected_lines, mounted, program, root_only, wait_until
 from test_endings import truth
 
 ITT = "--chrome-itt-logging"
@@ -28,6 +28,15 @@ def losses(run):
 # ---- rings ----
 
 
+def start_with_drain(number, xstrace, options, app, args):
+    """The program begins when its drain process has had the signal, however slow we are."""
+    words = ["-c", 'read line; exec "$@"', "sh", program(app), *args]
+    run = xstrace.start(options, "sh", words, stdin=subprocess.PIPE)
+    os.kill(run.drain, number)
+    run.process.stdin.close()
+    return run
+
+
 @pytest.mark.parametrize("options", ["", "--on-full block"])
 def test_block_loses_nothing(xstrace, options):
     run = xstrace(f"{SMALL} {options}", "itt_tasks", [150000, 2]).check_expected()
@@ -36,8 +45,7 @@ def test_block_loses_nothing(xstrace, options):
 
 def test_block_waits_for_a_drain_process_that_stands_still(xstrace):
     """It is alive: so nothing is lost, however long it takes."""
-    run = xstrace.start(SMALL, "itt_tasks", [50000, 2])
-    os.kill(run.drain, signal.SIGSTOP)
+    run = start_with_drain(signal.SIGSTOP, xstrace, SMALL, "itt_tasks", [50000, 2])
     time.sleep(0.3)
     assert run.process.poll() is None
     os.kill(run.drain, signal.SIGCONT)
@@ -46,8 +54,7 @@ def test_block_waits_for_a_drain_process_that_stands_still(xstrace):
 
 
 def test_block_does_not_wait_for_a_dead_one(xstrace):
-    run = xstrace.start(SMALL, "itt_tasks", [100000, 4])
-    os.kill(run.drain, signal.SIGKILL)
+    run = start_with_drain(signal.SIGKILL, xstrace, SMALL, "itt_tasks", [100000, 4])
     run.wait(10)
     assert (run.status, run.err) == (0, "")
     assert len(run.said) == 1 and "--recover" in run.said[0]
@@ -55,9 +62,8 @@ def test_block_does_not_wait_for_a_dead_one(xstrace):
 
 
 def test_drop_counts_what_is_lost(xstrace):
-    run = xstrace.start(f"{SMALL} --on-full drop", "itt_tasks", [100000, 3, "--depth", 5])
+    run = start_with_drain(signal.SIGSTOP, xstrace, f"{SMALL} --on-full drop", "itt_tasks", [100000, 3, "--depth", 5])
     drain = run.drain
-    os.kill(drain, signal.SIGSTOP)
     wait_until(lambda: (run.log / "stdout").read_text())  # it ends without waiting for anybody
     os.kill(drain, signal.SIGCONT)
     run.finish()
@@ -77,9 +83,8 @@ def test_drop_counts_what_is_lost(xstrace):
 
 def test_drop_does_not_mix_up_threads(xstrace):
     """A ring that its next thread finds full must not give that thread's tasks to the last one."""
-    run = xstrace.start(f"{SMALL} --on-full drop", "itt_threads", [9000, 2])
+    run = start_with_drain(signal.SIGSTOP, xstrace, f"{SMALL} --on-full drop", "itt_threads", [9000, 2])
     drain = run.drain
-    os.kill(drain, signal.SIGSTOP)
     wait_until(lambda: len((run.log / "stdout").read_text()) or run.process.poll() is not None)
     os.kill(drain, signal.SIGCONT)
     run.finish()
