@@ -55,6 +55,15 @@ static void follow(const struct xs_process *process, struct xs_device_clock *clo
 		clock->offset = (int64_t)(after - queued);
 }
 
+/* Two clocks agree to some hundred ns at best. Its length is the device's own, so all of it moves. */
+static void not_before_its_call(struct xs_work *work)
+{
+	if (work->start >= work->host_start)
+		return;
+	work->end += work->host_start - work->start;
+	work->start = work->host_start;
+}
+
 static void named_times(struct xs_process *process, struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
@@ -70,10 +79,9 @@ static void named_times(struct xs_process *process, struct xs_work *work)
 		work->submit = work->queued;
 	if (work->start < work->submit)
 		work->start = work->submit;
-	if (work->start < work->host_start)
-		work->start = work->host_start;
 	if (work->end < work->start)
 		work->end = work->start;
+	not_before_its_call(work);
 }
 
 /* ---- a clock that counts ---- */
@@ -250,11 +258,7 @@ static bool counted_times(struct xs_process *process, struct xs_work *work)
 		work->end--;
 	if (work->end < work->start)
 		work->end = work->start;
-	/* its length is the device's own, so all of it moves */
-	if (work->start < work->host_start) {
-		work->end += work->host_start - work->start;
-		work->start = work->host_start;
-	}
+	not_before_its_call(work);
 	return true;
 }
 

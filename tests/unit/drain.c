@@ -544,6 +544,11 @@ static void more_than_rows(void)
 		struct xs_device_record r = device_record(0, 10);
 
 		r.global[2] = i + 1;
+		if (i % 3 == 0) { /* the two clocks agree to some us only: it seems to begin before its call, and is as long as it was */
+			r.queued = r.submit -= 3000;
+			r.start -= 3000;
+			r.end -= 3000;
+		}
 		CHECK(put_device(&dir, ring, &r, true), "room");
 		if (i % 1000 == 999)
 			(void)xs_process_read(process, false);
