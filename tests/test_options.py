@@ -91,7 +91,7 @@ BAD = [
     ("--device-list true", 125, "--device-list"),
     ("--devices-to-sample a -d true", 125, "0,2-3"),
     ("--recover /nonexistent", 125, "/nonexistent"),
-    ("--recover directory", 125, "directory"),
+    ("--recover directory", 125, "--recover directory: no run directory"),
     ("--recover file", 125, "file"),
     ("--recover directory true", 125, "--recover"),
 ]
