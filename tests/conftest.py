@@ -168,7 +168,7 @@ class Run:
         self.process.kill()
         self.process.wait()
 
-    def wait_for_output(self, text="ready", timeout=20):
+    def wait_for_output(self, text="ready", timeout=60):
         """Until the program has printed that line's beginning."""
         wait_until(lambda: re.search(f"^{text}", (self.log / "stdout").read_text(), re.M), timeout)
 
@@ -225,7 +225,7 @@ class TracedRun(Run):
         self.wait(timeout)
         return self.collect()
 
-    def collect(self, timeout=10):
+    def collect(self, timeout=60):
         self.trace_files = []
         wait_until(lambda: not self.dir, timeout)
         self.read_output()
@@ -278,7 +278,7 @@ def expected_lines(out):
     return counts
 
 
-def wait_until(true, timeout=20):
+def wait_until(true, timeout=60):
     """Calls true() until it gives something, and returns that."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:

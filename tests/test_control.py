@@ -35,7 +35,7 @@ def steps(xstrace, options, text, **more):
 def xs(*args, launcher=XSTRACE, **more):
     """The launcher alone; a CompletedProcess."""
     command = [str(arg) for arg in (launcher, *args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=20, **more)
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **more)
 
 
 # ---- ITT and the environment ----

@@ -214,7 +214,7 @@ def test_dump_of_a_session(xstrace):
     """xstrace --dump is back when the files are complete."""
     name = f"test-{os.getpid()}"
     run = start(xstrace, f"--session {name} {FLIGHT} 60s", "tasks t 100000 wait")
-    dumped = subprocess.run([XSTRACE, "--dump", name], capture_output=True, text=True, timeout=20)
+    dumped = subprocess.run([XSTRACE, "--dump", name], capture_output=True, text=True, timeout=60)
     assert (dumped.returncode, dumped.stderr, stored(run)) == (0, "", 1)
     (trace,) = finish(run)
     assert recorder(trace)["reasons"] == ["session"] and trace.count("tasks") == 100000

@@ -19,7 +19,7 @@ CHROME = "--chrome-itt-logging"
 def xs(*args, cwd, **more):
     """The launcher alone; a CompletedProcess."""
     command = [str(arg) for arg in (XSTRACE, *args)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=20, **more)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, **more)
 
 
 def help_lines():
