@@ -149,6 +149,7 @@ struct xs_track {
 	struct xs_lanes crossing; /* tasks that end out of order */
 	struct xs_arrow *arrows;  /* arrows.c: they wait for the calls that they start from */
 	uint32_t arrow_first, arrow_end, arrow_room; /* those that wait, and for how many there is room */
+	struct keyed *bare;       /* itt.c: the newest open span without an id; NULL: none */
 	uint32_t row;             /* string id of the track that tasks go to; 0: the thread's own */
 	struct xs_calls *calls;   /* call_log.c: the calls that the thread is in; NULL: none yet */
 	struct xs_pending *pending; /* stacks.c; NULL: none yet */
@@ -418,6 +419,8 @@ void xs_extra_drop(struct xs_process *process, struct xs_open *task);
 void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t size);
 /* A task that is not plain has ended; writes and forgets it. */
 void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool displaced, bool unfinished);
+/* What the track alone knows of open spans is found through its process from here on. */
+void xs_itt_release(struct xs_track *track);
 /* The process has ended: what is still open. */
 void xs_itt_finish(struct xs_process *process, uint64_t end);
 
