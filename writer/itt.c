@@ -348,29 +348,39 @@ static struct xs_open *find_open(struct xs_track *track, uint32_t scope, const s
 	return NULL;
 }
 
-static void read_args(struct xs_track *track, const struct xs_args_record *record, uint32_t length, uint64_t ns)
+static void add_args(struct xs_process *process, struct xs_open *task, const struct xs_args_record *record, uint32_t length)
 {
-	struct xs_process *process = track->process;
-	struct xs_open loose = { .start = ns }, *task;
-
-	if (record->event.kind == XS_INSTANT) {
-		task = NULL;
-	} else {
-		task = find_open(track, record->event.name, &record->id);
-		if (!task && !is_null(&record->id))
-			task = find_open_span(process, record->event.name, &record->id);
-	}
-	if (!task && !process->chrome)
-		return;
-	if (!task)
-		task = &loose;
 	if (length && xs_extra_of(process, task))
 		xs_chrome_args(process, task->extra, (const unsigned char *)(record + 1), length);
-	if (task != &loose)
+}
+
+/* An instant, or arguments of nothing that is open. */
+static void read_instant(struct xs_track *track, const struct xs_args_record *record, uint32_t length)
+{
+	struct xs_process *process = track->process;
+	struct xs_open loose = { .start = xs_process_ns(process, record->event.tick) };
+
+	if (!process->chrome)
 		return;
-	xs_chrome_instant(process, track->tid, record->event.name, record->event.kind == XS_ARGS, ns,
+	add_args(process, &loose, record, length);
+	xs_chrome_instant(process, track->tid, record->event.name, record->event.kind == XS_ARGS, loose.start,
 			  record->event.kind == XS_ARGS ? XS_SCOPE_THREAD : record->event.flags, loose.extra);
 	xs_extra_drop(process, &loose);
+}
+
+static void read_args(struct xs_track *track, const struct xs_args_record *record, uint32_t length)
+{
+	struct xs_open *task = NULL;
+
+	if (record->event.kind == XS_ARGS) {
+		task = find_open(track, record->event.name, &record->id);
+		if (!task && !is_null(&record->id))
+			task = find_open_span(track->process, record->event.name, &record->id);
+	}
+	if (task)
+		add_args(track->process, task, record, length);
+	else
+		read_instant(track, record, length);
 }
 
 static void read_relation(struct xs_track *track, const struct xs_task_record *record)
@@ -482,11 +492,12 @@ void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 		[XS_TRACK] = sizeof(struct xs_event),
 	};
 	struct xs_process *process = track->process;
-	uint64_t ns = xs_timeline_ns(&process->run->clock, event->tick);
 	const void *record = event;
+	uint64_t ns;
 
 	if (event->kind >= sizeof(sizes) || !sizes[event->kind] || size < sizes[event->kind])
 		return;
+	ns = xs_process_ns(process, event->tick);
 	switch (event->kind) {
 	case XS_TASK:
 		read_task(track, record, ns);
@@ -495,7 +506,7 @@ void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 	case XS_INSTANT: {
 		uint32_t length = ((const struct xs_args_record *)record)->length, room = size - (uint32_t)sizeof(struct xs_args_record);
 
-		read_args(track, record, length < room ? length : room, ns);
+		read_args(track, record, length < room ? length : room);
 		break;
 	}
 	case XS_COUNTER:
