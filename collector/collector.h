@@ -30,15 +30,16 @@
 #define XS_SHARED "hidden"
 #endif
 
+/* A task whose end somebody waits for. */
+struct xs_watch {
+	const void *domain;
+	uint32_t depth; /* open tasks of the domain from it on; 0: nobody waits */
+};
+
 /*
  * Per thread, a few bytes (initial-exec: glibc has little room for it when we are dlopened). `ready` is the thread's ring while
  * a record may be begun. Inside the collector it is NULL, so that events of a signal handler that interrupts us do not touch the ring.
  */
-struct xs_watch {
-	const void *domain; /* of the task whose end somebody waits for */
-	uint32_t depth;     /* open tasks of that domain from it on; 0: nobody waits */
-};
-
 struct xs_tls {
 	struct xs_ring *ready;
 	struct xs_ring *ring; /* NULL until the thread's first event */
@@ -70,7 +71,7 @@ struct xs_gate {
 	_Atomic uint32_t lock;
 	_Atomic uint32_t control_lock; /* of control.c */
 	_Atomic uint32_t no_rings; /* there was no memory for a ring, and none was given back since */
-	_Atomic uint32_t state;    /* enum in collector.c */
+	_Atomic uint32_t state;    /* enum xs_state (self.h) */
 };
 extern struct xs_gate *xs_gate __attribute__((visibility(XS_SHARED)));
 /* The run's reasons not to record (enum xs_pause_reason): control->paused, 0 before the process has joined. */
