@@ -6,10 +6,13 @@
  * xs_ze_table(). Nothing of this happens in a program that does not call zeInit, and nobody depends on how it reached the loader.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
-#include "level_zero_wrap.h"
+#include "level_zero.h"
 #include "shm.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -125,13 +128,44 @@ bool xs_ze_take(void **target, void *real)
 	return __atomic_compare_exchange_n(target, &none, real, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || none == real;
 }
 
-void xs_ze_put(void **entry, void **target, void *wrapper, bool again)
+/* Is one of the two at this address, which may be no memory any more? A call of the kernel, but only where a table is given twice. */
+static bool holds(const void *address, const void *one, const void *other)
 {
-	if (!*entry || *entry == wrapper)
+	const void *word;
+	struct iovec to = { &word, sizeof(word) }, from = { (void *)(uintptr_t)address, sizeof(word) };
+
+	if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)sizeof(word))
+		return errno != EFAULT;
+	return word && (word == one || word == other);
+}
+
+/*
+ * May anybody still call through the last table of this name? Not where the static loader has put symbols of the loader's into the table that it
+ * had asked for (it does since 1.21.9): they lead to a table that the loader makes later, and loader 1.8, which has then looked for its
+ * drivers twice, makes that of other functions.
+ */
+static bool in_use(const struct xs_ze_place *place, void **entry, const void *real, const void *wrapper)
+{
+	if (!place->before || place->before == place->entries)
+		return false; /* the same loader has made its table anew */
+	if (xs_ze_alive_word)
+		return true; /* there are contexts, and they are of the functions that we have */
+	return holds(place->before + ((const char *)entry - place->entries), wrapper, real);
+}
+
+void xs_ze_put(struct xs_ze_place *place, void **entry, void **target, void *wrapper)
+{
+	if (!*entry || *entry == wrapper || place->refused)
 		return;
-	if (again)
+	if (!xs_ze_take(target, *entry)) {
+		if (in_use(place, entry, *target, wrapper)) {
+			place->refused = true;
+			return;
+		}
 		*target = *entry;
-	if (xs_ze_take(target, *entry) && wrapper)
+	}
+	place->taken = true;
+	if (wrapper)
 		*entry = wrapper;
 }
 
@@ -152,8 +186,9 @@ static void *chained(const char *name)
 EXPORT ze_result_t xs_ze_table(uint32_t number, const char *name, uint32_t version, void *entries);
 EXPORT ze_result_t xs_ze_table(uint32_t number, const char *name, uint32_t version, void *entries)
 {
-	static void *seen[XS_ZE_TABLES];
+	static const char *seen[XS_ZE_TABLES];
 	const struct xs_options *options = xs_collector_options();
+	struct xs_ze_place place = { .entries = entries };
 	ze_result_t (*next)(uint32_t, void *);
 
 	if (!entries)
@@ -162,8 +197,10 @@ EXPORT ze_result_t xs_ze_table(uint32_t number, const char *name, uint32_t versi
 		xs_ze_calls = xs_want_calls(options);
 		xs_ze_appends = xs_want_enqueues(options);
 		xs_ze_device = xs_want_device(options);
-		xs_ze_wrap(number, version, entries, xs_ze_calls, !seen[number] || seen[number] == entries);
-		seen[number] = entries;
+		place.before = seen[number];
+		xs_ze_wrap(number, version, entries, xs_ze_calls, &place);
+		if (place.taken)
+			seen[number] = entries;
 	}
 	*(void **)&next = chained(name);
 	return next ? next(version, entries) : ZE_RESULT_SUCCESS;

@@ -317,6 +317,19 @@ def test_dlopened_loader(xstrace, tmp_path):
     assert len(run.trace.device) == 3 and "zeInit" in {c.name for c in run.trace.calls}
 
 
+@pytest.mark.parametrize("kind", ["tables", "symbols"])
+def test_static_loader(xstrace, tmp_path, kind):
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    run = xstrace(f"{KERNELS} --chrome-call-logging", "ze_static", [kind], env=gpu.env)
+    same_as_bare(run, xstrace.bare("ze_static", [kind], env=BARE))
+    check(run, gpu)
+    calls = collections.Counter(c.name for c in run.trace.calls)
+    assert calls["zeInit"] >= 1 and calls["zeCommandListAppendMemoryCopy"] == 2
+    once = ["zeDriverGet", "zeDeviceGet", "zeContextCreate", "zeMemAllocDevice", "zeCommandListCreateImmediate"]
+    once += ["zeCommandListAppendBarrier", "zeCommandListDestroy", "zeMemFree", "zeContextDestroy"]
+    assert [calls[name] for name in once] == [1] * len(once)
+
+
 def test_nothing_is_loaded_before_zeinit(xstrace):
     run = xstrace(KERNELS, "cat", ["/proc/self/maps"])
     assert "libxstrace.so" in run.out and "libxstrace-ze.so" not in run.out and "libze" not in run.out
