@@ -262,6 +262,12 @@ void xs_count_untimed(uint64_t count)
 	atomic_fetch_add_explicit(&xs_self.process->untimed, count, memory_order_relaxed);
 }
 
+void xs_tell_unseen(unsigned what)
+{
+	if (xs_joined())
+		atomic_fetch_or_explicit(&self.process->unseen, 1u << what, memory_order_relaxed);
+}
+
 uint64_t xs_life_began_tick(void)
 {
 	return xs_self.control->tick0;

@@ -114,6 +114,8 @@ struct xs_pauses *xs_own_pauses(void);
 struct xs_device_pairs *xs_own_device_pairs(uint32_t device);
 /* So many commands for a device will not be reported, although nothing was paused; told at the end. */
 void xs_count_untimed(uint64_t count);
+/* An enum xs_unseen (shm.h); told at the end. */
+void xs_tell_unseen(unsigned what);
 /* When the run began: no event of it is older. */
 uint64_t xs_life_began_tick(void);
 uint64_t xs_life_began_ns(void); /* CLOCK_MONOTONIC */
