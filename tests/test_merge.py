@@ -989,3 +989,45 @@ def test_real_ranks(xstrace, mpi_app):
     assert [(s["pid"], f["pid"]) for s, f in arrows(trace, "message")] == [(pids[0], pids[1])]
     assert len(arrows(trace, "Allreduce")) == len(arrows(trace, "Barrier")) == 1
     assert trace.other["messages"] == {"matched": 1, "unmatched": 0, "no_room": 0}
+
+
+def noted(path):
+    """What a rank noted of its messages: [(function, before, after)], in true ns."""
+    lines = [line.split() for line in path.read_text().splitlines() if not line.startswith("call ")]
+    return [(function, int(before), int(after)) for function, before, after in lines]
+
+
+@needs_mpi
+@pytest.mark.skipif(not (APPS / "fake_clock").exists(), reason="clocks are faked on x86-64 alone")
+@pytest.mark.parametrize("pace", [[100]], ids=["even"])
+def test_real_ranks_by_fake_clocks(xstrace, mpi_app, pace):
+    """A rank whose whole xstrace lives 11 s later, and 100 ppm faster, is put where it was."""
+    app = [XSTRACE, MPI, mpi_app("mpi_clocks"), xstrace.cwd, 25, 80]
+    faked = [APPS / "fake_clock", 11 * 10**9, *pace, *app]
+    run = xstrace.bare(MPIEXEC, [str(word) for word in ["-n", 1, *app, ":", "-n", 1, *faked]])
+    assert run.status == 0, run.err
+    xstrace.adopt(run, sorted(xstrace.cwd.glob("*.json"), key=lambda path: path.name.split(".")[2]))
+    trace = merged([t.path for t in run.traces], xstrace.cwd)
+    raw = [next(e["ts"] for e in t.events if e.get("name") == "MPI_Send") + t.header["baseTimeNanoseconds"] for t in run.traces]
+    assert 10.9e9 < raw[1] - raw[0] < 11.9e9
+    clock = trace.metadata["clocks"][1]
+    assert clock["error_ns"] < 10_000, clock
+    truth = {rank: noted(xstrace.cwd / f"said.{rank}") for rank in (0, 1)}
+    pids = {t.pid: t.metadata["rank"] for t in run.traces}
+    calls = {rank: [] for rank in (0, 1)}
+    for s in trace.host:
+        if s.name in ("MPI_Send", "MPI_Recv"):
+            calls[pids[s.track[0]]].append(s)
+    # what a call's times can be off, were rank 0's exact: it was within what its rank noted
+    least, most = [], []
+    for rank in (0, 1):
+        assert [s.name for s in calls[rank]] == [function for function, *_ in truth[rank]]
+        least.append(max(s.end - after for s, (_, _, after) in zip(calls[rank], truth[rank])))
+        most.append(min(s.start - before for s, (_, before, _) in zip(calls[rank], truth[rank])))
+    assert max(least[1] - most[0], least[0] - most[1]) < 10_000, (least, most, clock)
+    told = trace.other["messages"]
+    assert told == {"matched": len(truth[0]), "unmatched": 0, "no_room": 0}
+    ends = {rank: {name: [s for s in calls[rank] if s.name == name] for name in ("MPI_Send", "MPI_Recv")} for rank in (0, 1)}
+    for there, back in ((0, 1), (1, 0)):
+        took = [to.end - at.start for at, to in zip(ends[there]["MPI_Send"], ends[back]["MPI_Recv"])]
+        assert 0 <= min(took) < 15_000
