@@ -414,17 +414,40 @@ def test_clocks_whose_pace_changes(tmp_path, bends, seed):
     trace = merged(job.write(tmp_path), tmp_path)
     told = {c["host"]: c for c in trace.metadata["clocks"]}
     assert "pieces" in told["b"] and "pieces" not in told["a"]
-    uneven = max(c.get("uneven_ns", 0) for c in told.values())
-    assert uneven < 3_000 and ("did not run evenly" in trace.said) == (uneven > 0)
+    assert not any("uneven_ns" in c for c in told.values()) and "did not run evenly" not in trace.said
     assert worst_error(job, trace) < 30_000
-    told = trace.other["messages"]
-    assert told["matched"] == 60 * 4 and told.get("early", 0) <= 0.05 * 60 * 4
-    # where the pace changes within a part, less of what was seen is remembered than is needed
-    assert told.get("early_ns", 0) <= max(uneven, 100)
-    assert len(arrows(trace, "message")) == 60 * 4 - told.get("early", 0)
+    assert trace.other["messages"] == {"matched": 60 * 4, "unmatched": 0, "no_room": 0}
+    assert len(arrows(trace, "message")) == 60 * 4
     for start, end in arrows(trace, "message"):
         assert start["ts"] <= end["ts"]
     for rank in range(job.size):  # a clock never goes backwards
+        starts = [s.start for s in trace.host if s.track[0] == job.pid(rank)]
+        assert starts == sorted(starts)
+
+
+def test_many_clocks_whose_pace_changes(tmp_path):
+    """More pairs of clocks than bounds are kept of in parts: still no message arrives too early."""
+    hosts = [f"n{n:03}" for n in range(96)]
+    job = Job(hosts)
+    for n, host in enumerate(hosts):
+        bends = [(0, n % 7 * 20), (100_000_000 + n * 1_000_000, -n % 11 * 30), (250_000_000, 150 - n)]
+        job.clocks[host] = Slewed(n * 10**8, bends) if n else Clock(0, 0)
+    for n in range(8):
+        for rank in range(job.size):
+            job.compute(rank, 20_000_000 + job.random.randrange(20_000_000))
+        job.everyone()
+        for rank in range(job.size):
+            for far in range(1 + n, job.size // 2 + 1, 8):
+                job.message(rank, (rank + far) % job.size, tag=n)
+                job.message((rank + far) % job.size, rank, tag=n)
+    assert len({tuple(sorted((source, (source + far) % 96))) for source in range(96) for far in range(1, 49)}) > 4096
+    trace = merged(job.write(tmp_path), tmp_path)
+    count = 2 * 96 * 48
+    assert trace.other["messages"] == {"matched": count, "unmatched": 0, "no_room": 0}
+    assert not any("uneven_ns" in c for c in trace.metadata["clocks"]) and "did not run evenly" not in trace.said
+    for start, end in arrows(trace, "message"):
+        assert start["ts"] <= end["ts"]
+    for rank in range(job.size):
         starts = [s.start for s in trace.host if s.track[0] == job.pid(rank)]
         assert starts == sorted(starts)
 
@@ -999,7 +1022,7 @@ def noted(path):
 
 @needs_mpi
 @pytest.mark.skipif(not (APPS / "fake_clock").exists(), reason="clocks are faked on x86-64 alone")
-@pytest.mark.parametrize("pace", [[100]], ids=["even"])
+@pytest.mark.parametrize("pace", [[100], [100, 1_500_000_000, -200]], ids=["even", "slewed"])
 def test_real_ranks_by_fake_clocks(xstrace, mpi_app, pace):
     """A rank whose whole xstrace lives 11 s later, and 100 ppm faster, is put where it was."""
     app = [XSTRACE, MPI, mpi_app("mpi_clocks"), xstrace.cwd, 25, 80]
@@ -1007,27 +1030,26 @@ def test_real_ranks_by_fake_clocks(xstrace, mpi_app, pace):
     run = xstrace.bare(MPIEXEC, [str(word) for word in ["-n", 1, *app, ":", "-n", 1, *faked]])
     assert run.status == 0, run.err
     xstrace.adopt(run, sorted(xstrace.cwd.glob("*.json"), key=lambda path: path.name.split(".")[2]))
+    began = [t.header["baseTimeNanoseconds"] + min(s.start for s in t.calls if s.name == "MPI_Send") for t in run.traces]
+    assert 9 * 10**9 < began[1] - began[0] < 41 * 10**9
     trace = merged([t.path for t in run.traces], xstrace.cwd)
-    raw = [next(e["ts"] for e in t.events if e.get("name") == "MPI_Send") + t.header["baseTimeNanoseconds"] for t in run.traces]
-    assert 10.9e9 < raw[1] - raw[0] < 11.9e9
-    clock = trace.metadata["clocks"][1]
-    assert clock["error_ns"] < 10_000, clock
-    truth = {rank: noted(xstrace.cwd / f"said.{rank}") for rank in (0, 1)}
-    pids = {t.pid: t.metadata["rank"] for t in run.traces}
-    calls = {rank: [] for rank in (0, 1)}
-    for s in trace.host:
-        if s.name in ("MPI_Send", "MPI_Recv"):
-            calls[pids[s.track[0]]].append(s)
-    # what a call's times can be off, were rank 0's exact: it was within what its rank noted
+    truth = [noted(xstrace.cwd / f"said.{rank}") for rank in (0, 1)]
+    assert trace.other["messages"] == {"matched": len(truth[0]), "unmatched": 0, "no_room": 0}
+    assert "did not run evenly" not in trace.said
+    calls = [[s for s in trace.host if s.name in ("MPI_Send", "MPI_Recv") and s.track[0] == t.pid] for t in run.traces]
+    # how far a rank's times can be from the true ones, up to one constant for both: each call was within what its rank noted
     least, most = [], []
     for rank in (0, 1):
         assert [s.name for s in calls[rank]] == [function for function, *_ in truth[rank]]
         least.append(max(s.end - after for s, (_, _, after) in zip(calls[rank], truth[rank])))
         most.append(min(s.start - before for s, (_, before, _) in zip(calls[rank], truth[rank])))
-    assert max(least[1] - most[0], least[0] - most[1]) < 10_000, (least, most, clock)
-    told = trace.other["messages"]
-    assert told == {"matched": len(truth[0]), "unmatched": 0, "no_room": 0}
-    ends = {rank: {name: [s for s in calls[rank] if s.name == name] for name in ("MPI_Send", "MPI_Recv")} for rank in (0, 1)}
+    error = max(least[1] - most[0], least[0] - most[1])
+    clock = trace.metadata["clocks"][1]
+    if len(pace) == 1:
+        assert error < clock["error_ns"] < 10_000 and abs(clock["drift_ppm"] + 100) < 5 and "pieces" not in clock
+    else:  # a busy machine leaves times without an answer that came quickly: there nothing tells where the pace changed
+        assert error < 200_000 and clock["pieces"]
     for there, back in ((0, 1), (1, 0)):
-        took = [to.end - at.start for at, to in zip(ends[there]["MPI_Send"], ends[back]["MPI_Recv"])]
-        assert 0 <= min(took) < 15_000
+        ends = [[s for s in calls[rank] if s.name == name] for rank, name in ((there, "MPI_Send"), (back, "MPI_Recv"))]
+        took = [to.end - at.start for at, to in zip(*ends)]
+        assert len(ends[0]) == len(ends[1]) and 0 <= min(took) < 15_000
