@@ -57,7 +57,7 @@ bool xm_ends_with(const char *name, const char *suffix)
 
 static bool is_trace_name(const char *name)
 {
-	return name[0] != '.' && (xm_ends_with(name, ".json") || xm_ends_with(name, ".json.zst") || xm_ends_with(name, ".json.gz"));
+	return xm_ends_with(name, ".json") || xm_ends_with(name, ".json.zst") || xm_ends_with(name, ".json.gz");
 }
 
 /* The traces in a directory and below it; depth: links can make rings. */

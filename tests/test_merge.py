@@ -1014,6 +1014,24 @@ def test_real_ranks(xstrace, mpi_app):
     assert trace.other["messages"] == {"matched": 1, "unmatched": 0, "no_room": 0}
 
 
+@needs_mpi
+def test_receives_get_what_they_were_posted_for(xstrace, mpi_app):
+    """Persistent ones, from any source, of any tag: in the order in which they were posted, not in that of their completion."""
+    job = Ranks(xstrace, MPI, mpi_app("mpi_orders"))
+    assert job.run.status == 0
+    trace = merged([t.path for t in job.traces.values()], xstrace.cwd)
+    assert trace.other["messages"] == {"matched": 7, "unmatched": 0, "no_room": 0}
+    came = {s.args["request"]: s.args["bytes"] for s in job.traces[1].slices if s.cat == "mpi_request"}
+    slices = {rank: [s for s in trace.slices if s.track[0] == t.pid and s.args] for rank, t in job.traces.items()}
+    found = []
+    for start, end in arrows(trace, "message"):
+        (send,) = [s for s in slices[0] if s.name == "MPI_Send" and s.start <= start["ts"] <= s.end]
+        (receive,) = [s for s in slices[1] if s.track[1] == end["tid"] and s.start <= end["ts"] <= s.end]
+        assert send.args["bytes"] == came.get(receive.args.get("request"), receive.args.get("bytes"))
+        found.append(send.args["bytes"])
+    assert sorted(found) == [4 * n for n in range(1, 8)]
+
+
 def noted(path):
     """What a rank noted of its messages: [(function, before, after)], in true ns."""
     lines = [line.split() for line in path.read_text().splitlines() if not line.startswith("call ")]
