@@ -35,7 +35,7 @@ enum xs_kind {
 	XS_CALL_OUT,   /* -c: what it returned and what its arguments point to, behind the XS_CALL if it succeeded; struct xs_values_record */
 	XS_STACK,      /* where the call was made whose record follows; struct xs_stack_record */
 	XS_MPI,        /* an MPI call; struct xs_mpi_record */
-	XS_MPI_START,  /* a persistent request was started; struct xs_mpi_request_record */
+	XS_MPI_START,  /* a persistent request was started, by the call whose record follows; struct xs_mpi_request_record */
 	XS_MPI_DONE,   /* the work of a request was seen to be complete; struct xs_mpi_request_record */
 	XS_COMMANDS,   /* finished device work, many commands of one queue; struct xs_commands_record */
 };

@@ -48,16 +48,16 @@ static int add(struct xm_merge *merge, const char *path)
 	return input->path ? 0 : -1;
 }
 
-static bool ends_with(const char *name, const char *suffix)
+bool xm_ends_with(const char *name, const char *suffix)
 {
 	size_t n = strlen(name), m = strlen(suffix);
 
-	return n > m && !strcmp(name + n - m, suffix);
+	return n >= m && !strcmp(name + n - m, suffix);
 }
 
 static bool is_trace_name(const char *name)
 {
-	return name[0] != '.' && (ends_with(name, ".json") || ends_with(name, ".json.zst") || ends_with(name, ".json.gz"));
+	return xm_ends_with(name, ".json") || xm_ends_with(name, ".json.zst") || xm_ends_with(name, ".json.gz");
 }
 
 /* The traces in a directory and below it; depth: links can make rings. */

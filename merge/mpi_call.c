@@ -18,6 +18,8 @@ static const struct xm_function functions[] = {
 	{ "Bsend_init", XM_SEND_INIT },
 	{ "Rsend_init", XM_SEND_INIT },
 	{ "Recv_init", XM_RECEIVE_INIT },
+	{ "Start", XM_START },
+	{ "Startall", XM_START },
 	{ "Sendrecv", XM_SENDRECV },
 	{ "Sendrecv_replace", XM_SENDRECV },
 	{ "Wait", XM_COMPLETE },

@@ -129,6 +129,7 @@ struct xs_history {
 };
 
 /* One ring: a sequence of threads' records. */
+#define XS_STARTED_MAX 64u
 struct xs_track {
 	struct xs_process *process;
 	struct xs_ring *ring;
@@ -153,6 +154,8 @@ struct xs_track {
 	uint32_t row;             /* string id of the track that tasks go to; 0: the thread's own */
 	struct xs_calls *calls;   /* call_log.c: the calls that the thread is in; NULL: none yet */
 	struct xs_pending *pending; /* stacks.c; NULL: none yet */
+	uint64_t started[XS_STARTED_MAX]; /* mpi.c: numbers of the requests that the call started whose record comes next */
+	uint32_t started_count;
 	struct xs_history history; /* the track's state is that before these records */
 };
 
