@@ -265,7 +265,7 @@ void xs_count_untimed(uint64_t count)
 void xs_tell_unseen(unsigned what)
 {
 	if (xs_joined())
-		atomic_fetch_or_explicit(&self.process->unseen, 1u << what, memory_order_relaxed);
+		atomic_fetch_or_explicit(&xs_self.process->unseen, 1u << what, memory_order_relaxed);
 }
 
 uint64_t xs_life_began_tick(void)
