@@ -485,6 +485,23 @@ uint64_t xs_call_log_read(struct xs_process *process, bool all);
 void xs_call_log_finish(struct xs_track *track, uint64_t end);
 void xs_call_log_forget(struct xs_track *track);
 
+/* ---- run.c ---- */
+
+/* Fills *run from the run directory `dir`; recover: what another drain process has left. 0 or -errno. */
+int xs_run_open(struct xs_run *run, const char *dir, bool recover);
+/*
+ * Each new segment of the timeline is left in the control file: a successor (--recover) must convert as we did, or slices of
+ * both would overlap where they meet.
+ */
+void xs_run_save_clock(struct xs_run *run);
+/*
+ * Descendants that have not joined yet: forked and silent so far, or on their way to main(). To be looked for only when the run would
+ * otherwise be over, so that a fork costs the application nothing.
+ */
+bool xs_run_has_silent_descendants(const struct xs_run *run);
+/* Removes the directory and the session's name; says so on stderr if that cannot be. */
+void xs_run_remove(const struct xs_run *run);
+
 /* ---- drain.c ---- */
 
 /* The drain process: reads until the application and its descendants have ended, then removes the run directory. */
