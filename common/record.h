@@ -23,8 +23,8 @@ enum xs_kind {
 	XS_INSTANT,    /* something happened; struct xs_args_record, flags: enum xs_scope */
 	XS_COUNTER,    /* struct xs_counter_record */
 	XS_SPAN,       /* a wait, a frame: begun and ended; struct xs_span_record, flags: enum xs_span */
-	XS_OPEN,       /* a frame, region or overlapped task begins; struct xs_task_record, flags: enum xs_span */
-	XS_CLOSE,      /* it ends, on whatever thread; struct xs_task_record, flags: enum xs_span */
+	XS_OPEN,       /* a frame, region or overlapped task begins; struct xs_task_record or, without ids, its event alone; flags: enum xs_span */
+	XS_CLOSE,      /* it ends, on whatever thread; as XS_OPEN */
 	XS_EVENT_BEGIN, /* a user event begins; name: interned */
 	XS_EVENT_END,   /* the innermost one of the name ends */
 	XS_RELATION,   /* between two tasks; struct xs_task_record, flags: enum xs_relation */

@@ -429,7 +429,7 @@ static char *put_started(char *o, const struct xs_track *track)
 static void read_call(struct xs_track *track, const struct xs_mpi_record *record, uint32_t size, uint64_t start)
 {
 	struct xs_process *process = track->process;
-	uint64_t duration = record->duration, end, off, word[XS_MPI_WORDS], number = 0;
+	uint64_t duration = record->duration, end, off, word[XS_MPI_WORDS] = { 0 }, number = 0;
 	uint32_t name = xs_function_id(record->event.source, record->event.name);
 	uint32_t count = (size - (uint32_t)sizeof(*record)) / 8, at = 0, words = 0;
 	char args[ARGS_ROOM], *o = args;
