@@ -172,16 +172,9 @@ void xm_mend_message(struct xm_mend *mend, uint32_t from, int64_t sent, uint32_t
 	key.seen = part_of(mend, seen);
 	index = xm_map_add(&mend->map, &key, sizeof(key));
 	if (index == XM_NONE)
-		return; /* one that may stay too early, which will be said */
-	if (index >= mend->early_room) {
-		uint32_t room = mend->early_room ? 2 * mend->early_room : 4096;
-		double *grown = realloc(mend->early, room * sizeof(*grown));
-
-		if (!grown)
-			return;
-		mend->early = grown;
-		mend->early_room = room;
-	}
+		return; /* one that may stay too early, and will be counted then */
+	if (!xm_room_for(&mend->early, &mend->early_room, index, sizeof(*mend->early)))
+		return;
 	if (index != known && early <= mend->early[index])
 		return;
 	mend->early[index] = early;

@@ -70,7 +70,7 @@ struct xm_input {
 
 struct xm_merge {
 	struct xm_input *inputs;
-	uint32_t count;
+	uint32_t count, room;
 	struct xm_input **order; /* as they appear in the output */
 	int64_t base; /* of the output */
 	uint64_t next_id; /* for flows of our own */

@@ -1038,36 +1038,66 @@ def noted(path):
     return [(function, int(before), int(after)) for function, before, after in lines]
 
 
-@needs_mpi
-@pytest.mark.skipif(not (APPS / "fake_clock").exists(), reason="clocks are faked on x86-64 alone")
-@pytest.mark.parametrize("pace", [[100], [100, 1_500_000_000, -200]], ids=["even", "slewed"])
-def test_real_ranks_by_fake_clocks(xstrace, mpi_app, pace):
-    """A rank whose whole xstrace lives 11 s later, and 100 ppm faster, is put where it was."""
-    app = [XSTRACE, MPI, mpi_app("mpi_clocks"), xstrace.cwd, 25, 80]
-    faked = [APPS / "fake_clock", 11 * 10**9, *pace, *app]
-    run = xstrace.bare(MPIEXEC, [str(word) for word in ["-n", 1, *app, ":", "-n", 1, *faked]])
+fakes_clocks = pytest.mark.skipif(not (APPS / "fake_clock").exists(), reason="clocks are faked on x86-64 alone")
+
+
+def fake_clock(offset, ppm, *pace):
+    """Words in front of a command that is to live by it."""
+    return [APPS / "fake_clock", offset, ppm, time.monotonic_ns(), *pace]
+
+
+def ranks_by_clocks(xstrace, mpi_app, fronts, rounds=25):
+    """A rank of mpi_clocks behind each of these words: (the merged trace, how far its times are from the true ones at worst)."""
+    app = [XSTRACE, MPI, mpi_app("mpi_clocks"), xstrace.cwd, rounds, 80]
+    words = [word for front in fronts for word in (":", "-n", 1, *front, *app)][1:]
+    run = xstrace.bare(MPIEXEC, [str(word) for word in words])
     assert run.status == 0, run.err
     xstrace.adopt(run, sorted(xstrace.cwd.glob("*.json"), key=lambda path: path.name.split(".")[2]))
+    trace = merged([t.path for t in run.traces], xstrace.cwd)
+    # each call was within what its rank noted: how far its times can be from the true ones, up to one constant for all
+    calls, least, most, count = [], [], [], 0
+    for rank, alone in enumerate(run.traces):
+        noted = [line.split() for line in (xstrace.cwd / f"said.{rank}").read_text().splitlines() if not line.startswith("call ")]
+        calls.append([s for s in trace.host if s.name in ("MPI_Send", "MPI_Recv") and s.track[0] == alone.pid])
+        assert [s.name for s in calls[rank]] == [function for function, *_ in noted]
+        least.append(max(s.end - int(after) for s, (_, _, after) in zip(calls[rank], noted)))
+        most.append(min(s.start - int(before) for s, (_, before, _) in zip(calls[rank], noted)))
+        count += sum(s.name == "MPI_Send" for s in calls[rank])
+    assert trace.other["messages"] == {"matched": count, "unmatched": 0, "no_room": 0}
+    assert "did not run evenly" not in trace.said
+    for other in range(1, len(fronts)):
+        for there, back in ((0, other), (other, 0)):
+            sent = [s for s in calls[there] if s.name == "MPI_Send" and s.args["peer"] == back]
+            came = [s for s in calls[back] if s.name == "MPI_Recv" and s.args["peer"] == there]
+            assert len(sent) == len(came) and 0 <= min(to.end - at.start for at, to in zip(sent, came)) < 15_000
+    return run, trace, max(late - early for late in least for early in most)
+
+
+@needs_mpi
+@fakes_clocks
+@pytest.mark.parametrize("pace", [[], [1_500_000_000, -200]], ids=["even", "slewed"])
+def test_real_ranks_by_fake_clocks(xstrace, mpi_app, pace):
+    """A rank whose whole xstrace lives 11 s later, and 100 ppm faster, is put where it was."""
+    run, trace, error = ranks_by_clocks(xstrace, mpi_app, [[], fake_clock(11 * 10**9, 100, *pace)])
     began = [t.header["baseTimeNanoseconds"] + min(s.start for s in t.calls if s.name == "MPI_Send") for t in run.traces]
     assert 9 * 10**9 < began[1] - began[0] < 41 * 10**9
-    trace = merged([t.path for t in run.traces], xstrace.cwd)
-    truth = [noted(xstrace.cwd / f"said.{rank}") for rank in (0, 1)]
-    assert trace.other["messages"] == {"matched": len(truth[0]), "unmatched": 0, "no_room": 0}
-    assert "did not run evenly" not in trace.said
-    calls = [[s for s in trace.host if s.name in ("MPI_Send", "MPI_Recv") and s.track[0] == t.pid] for t in run.traces]
-    # how far a rank's times can be from the true ones, up to one constant for both: each call was within what its rank noted
-    least, most = [], []
-    for rank in (0, 1):
-        assert [s.name for s in calls[rank]] == [function for function, *_ in truth[rank]]
-        least.append(max(s.end - after for s, (_, _, after) in zip(calls[rank], truth[rank])))
-        most.append(min(s.start - before for s, (_, before, _) in zip(calls[rank], truth[rank])))
-    error = max(least[1] - most[0], least[0] - most[1])
     clock = trace.metadata["clocks"][1]
-    if len(pace) == 1:
+    if not pace:
         assert error < clock["error_ns"] < 10_000 and abs(clock["drift_ppm"] + 100) < 5 and "pieces" not in clock
     else:  # a busy machine leaves times without an answer that came quickly: there nothing tells where the pace changed
         assert error < 200_000 and clock["pieces"]
-    for there, back in ((0, 1), (1, 0)):
-        ends = [[s for s in calls[rank] if s.name == name] for rank, name in ((there, "MPI_Send"), (back, "MPI_Recv"))]
-        took = [to.end - at.start for at, to in zip(*ends)]
-        assert len(ends[0]) == len(ends[1]) and 0 <= min(took) < 15_000
+
+
+@needs_mpi
+@fakes_clocks
+@root_only
+def test_real_ranks_of_two_hosts(xstrace, mpi_app):
+    """Ranks of a host have one clock, and it is found for all of them."""
+    if xstrace.bare("unshare", ["--uts", "hostname", "x"]).status:
+        pytest.skip("no namespaces here")
+    front = ["unshare", "--uts", "sh", "-c", 'hostname "$1"; shift; exec "$@"', "sh"]
+    other = [*front, "node2", *fake_clock(-11 * 10**9, -100)]
+    run, trace, error = ranks_by_clocks(xstrace, mpi_app, [[*front, "node1"], [*front, "node1"], other, other])
+    first, second = trace.metadata["clocks"]
+    assert (first["host"], second["host"]) == ("node1", "node2")
+    assert error < 10_000 and second["error_ns"] < 10_000 and abs(second["drift_ppm"] - 100) < 5

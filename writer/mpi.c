@@ -325,6 +325,9 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 		*request = **link;
 		request->persistent = false;
 		request->start = ns;
+		if (track->started_tick != record->event.tick)
+			track->started_count = 0; /* of one whose record was lost */
+		track->started_tick = record->event.tick;
 		if (track->started_count < XS_STARTED_MAX)
 			track->started[track->started_count++] = request->number;
 		open_request(process, request);
@@ -461,7 +464,7 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 	o = put_words(o, words & ~(1u << XS_MPI_REQUEST), word);
 	if (number)
 		o = xs_json_uint(key(o, "request"), number);
-	else if (track->started_count)
+	else if (track->started_count && track->started_tick == record->event.tick)
 		o = put_started(o, track);
 	track->started_count = 0;
 	if (result)

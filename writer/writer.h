@@ -154,7 +154,8 @@ struct xs_track {
 	uint32_t row;             /* string id of the track that tasks go to; 0: the thread's own */
 	struct xs_calls *calls;   /* call_log.c: the calls that the thread is in; NULL: none yet */
 	struct xs_pending *pending; /* stacks.c; NULL: none yet */
-	uint64_t started[XS_STARTED_MAX]; /* mpi.c: numbers of the requests that the call started whose record comes next */
+	uint64_t started[XS_STARTED_MAX]; /* mpi.c: numbers of the requests that a call started whose record is still to come */
+	uint64_t started_tick;            /* when it began */
 	uint32_t started_count;
 	struct xs_history history; /* the track's state is that before these records */
 };

@@ -1,7 +1,9 @@
 /*
  * Runs a program, and all that it starts, by another clock than this machine's: CLOCK_REALTIME is off, and it and CLOCK_MONOTONIC run faster.
  *
- *	fake_clock OFFSET_NS PPM [AFTER_NS PPM] program [arguments]	with AFTER_NS the pace changes then
+ *	fake_clock OFFSET_NS PPM SINCE_NS [AFTER_NS PPM] program [arguments]
+ *
+ * SINCE_NS: when it had run for no time yet, by CLOCK_MONOTONIC: who is given the same numbers lives by the same clock. After AFTER_NS the pace changes.
  *
  * clock_gettime() of any C library, linked statically or not, is code of the kernel's that lies in every process (the vDSO). Each program that is executed
  * gets other code there: a debugger's breakpoint of 400 bytes. Time that passes is not touched, nor what a program asks the kernel itself
@@ -27,7 +29,7 @@
 /* What the code that is put there knows; it lies in front of it, and is found by its distance alone. */
 struct fake {
 	int64_t offset, ppm, after, ppm_after;
-	int64_t started[2]; /* by CLOCK_REALTIME, CLOCK_MONOTONIC */
+	int64_t since[2]; /* by CLOCK_REALTIME, CLOCK_MONOTONIC */
 };
 
 __asm__(".pushsection fake_text,\"ax\",@progbits\n"
@@ -47,7 +49,7 @@ __attribute__((section("fake_text"), noinline)) static long fake_clock_gettime(l
 	if (result || clock < CLOCK_REALTIME || clock > CLOCK_MONOTONIC)
 		return result;
 	ns = time->tv_sec * NS + time->tv_nsec;
-	passed = ns - fake.started[clock];
+	passed = ns - fake.since[clock];
 	ns += passed * fake.ppm / 1000000;
 	if (passed > fake.after)
 		ns += (passed - fake.after) * (fake.ppm_after - fake.ppm) / 1000000;
@@ -177,17 +179,19 @@ static int follow(pid_t first, const struct fake *wanted)
 int main(int argc, char **argv)
 {
 	const long options = PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL;
-	struct fake wanted = { .after = INT64_MAX, .started = { now(CLOCK_REALTIME), now(CLOCK_MONOTONIC) } };
+	struct fake wanted = { .after = INT64_MAX };
 	int go[2], status;
 	char byte = 0;
 	pid_t pid;
 
-	if (argc < 4)
+	if (argc < 5)
 		return 99;
 	wanted.offset = atoll(argv[1]);
 	wanted.ppm = wanted.ppm_after = atoll(argv[2]);
-	argv += 3;
-	if (argc > 5 && argv[0][strspn(argv[0], "0123456789")] == '\0') {
+	wanted.since[1] = atoll(argv[3]);
+	wanted.since[0] = wanted.since[1] + now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC);
+	argv += 4;
+	if (argc > 6 && argv[0][strspn(argv[0], "0123456789")] == '\0') {
 		wanted.after = atoll(argv[0]);
 		wanted.ppm_after = atoll(argv[1]);
 		argv += 2;

@@ -75,7 +75,8 @@ static void take_a_processor(void)
 	CPU_ZERO(&own);
 	if (sched_getaffinity(0, sizeof(all), &all) || !CPU_COUNT(&all))
 		return;
-	wanted = rank % CPU_COUNT(&all);
+	/* rank 0, whom all others talk to, alone on the first */
+	wanted = CPU_COUNT(&all) == 1 || !rank ? 0 : 1 + (rank - 1) % (CPU_COUNT(&all) - 1);
 	for (int i = 0; i < CPU_SETSIZE; i++)
 		if (CPU_ISSET(i, &all) && count++ == wanted)
 			CPU_SET(i, &own);
