@@ -19,29 +19,35 @@ bool xs_call_enter_long(struct xs_call *call, uint32_t word)
 	return true;
 }
 
-void xs_call_end_long(const struct xs_call *call, uint64_t duration, uint64_t header, int64_t result)
+void xs_call_end_long(uint64_t tick, uint64_t duration, uint64_t header, int64_t result)
 {
 	struct xs_call_record *record;
 
 	if (xs_stack_depth)
-		xs_stack_write(call->tick);
+		xs_stack_write(tick);
 	record = xs_record_begin(sizeof(*record), XS_CALL, (uint8_t)(header >> 48), (uint8_t)(header >> 56), (uint32_t)header,
 				 XS_ROLE_OTHER);
 	if (record) {
-		record->event.tick = call->tick;
+		record->event.tick = tick;
 		record->duration = duration;
 		record->result = result;
 		xs_record_end(sizeof(*record));
 	}
 }
 
-void xs_call_end(const struct xs_call *call, uint64_t header, int64_t result)
+/* Apart, so that the function below saves no registers. */
+static __attribute__((noinline, cold)) void leave_and_end(uint64_t header, int64_t result, const struct xs_call *call)
+{
+	xs_call_end_long(call->tick, xs_call_leave(call), header, result);
+}
+
+void xs_call_end(uint64_t header, int64_t result, const struct xs_call *call)
 {
 	struct xs_ring *ring = xs_tls.ready;
 	uint64_t head, *words, tick = call->tick, duration;
 
 	if (__builtin_expect(!xs_ready_for_mark(ring) || call->outer || xs_stack_depth, 0)) {
-		xs_call_end_long(call, xs_call_leave(call), header, result);
+		leave_and_end(header, result, call);
 		return;
 	}
 	duration = xs_tick(true) - tick;
@@ -52,7 +58,7 @@ void xs_call_end(const struct xs_call *call, uint64_t header, int64_t result)
 	head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 	if (__builtin_expect(head + sizeof(struct xs_call_record) > ring->limit, 0)) {
 		xs_tls.ready = ring;
-		xs_call_end_long(call, duration, header, result);
+		xs_call_end_long(tick, duration, header, result);
 		return;
 	}
 	words = (uint64_t *)(ring->data + (head & ring->mask));

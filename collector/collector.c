@@ -19,7 +19,7 @@
 #include "stack.h"
 #include "strtab.h"
 
-__thread struct xs_tls xs_tls;
+__thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec")));
 static struct xs_gate untraced = { .state = XS_OFF };
 static struct xs_gate before_start;
 struct xs_gate *xs_gate = &before_start;
@@ -260,6 +260,12 @@ struct xs_device_pairs *xs_own_device_pairs(uint32_t device)
 void xs_count_untimed(uint64_t count)
 {
 	atomic_fetch_add_explicit(&xs_self.process->untimed, count, memory_order_relaxed);
+}
+
+void xs_tell_unseen(unsigned what)
+{
+	if (xs_joined())
+		atomic_fetch_or_explicit(&xs_self.process->unseen, 1u << what, memory_order_relaxed);
 }
 
 uint64_t xs_life_began_tick(void)

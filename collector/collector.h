@@ -114,6 +114,8 @@ struct xs_pauses *xs_own_pauses(void);
 struct xs_device_pairs *xs_own_device_pairs(uint32_t device);
 /* So many commands for a device will not be reported, although nothing was paused; told at the end. */
 void xs_count_untimed(uint64_t count);
+/* An enum xs_unseen (shm.h); told at the end. */
+void xs_tell_unseen(unsigned what);
 /* When the run began: no event of it is older. */
 uint64_t xs_life_began_tick(void);
 uint64_t xs_life_began_ns(void); /* CLOCK_MONOTONIC */
@@ -279,16 +281,16 @@ struct xs_call {
 
 /* The rest of the two below, for what is rare: the process's first event, another clock, a full step. */
 bool xs_call_enter_long(struct xs_call *call, uint32_t word) __attribute__((cold));
-void xs_call_end_long(const struct xs_call *call, uint64_t duration, uint64_t header, int64_t result) __attribute__((cold));
+void xs_call_end_long(uint64_t tick, uint64_t duration, uint64_t header, int64_t result) __attribute__((cold));
 
-/* False: not recorded, go straight through. `function`: number in the source's table. */
-static inline bool xs_call_enter(struct xs_call *call, uint8_t source, uint32_t function)
+/* xs_call_enter() for a caller who has just seen that recording is not paused. */
+static inline bool xs_call_enter_unpaused(struct xs_call *call, uint8_t source, uint32_t function)
 {
 	struct xs_ring *ring = xs_tls.ready;
 	uint32_t word = (uint32_t)source << 24 | (function + 1);
 
-	if (!xs_ready_for_mark(ring))
-		return xs_paused() ? false : xs_call_enter_long(call, word);
+	if (__builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) != XS_GATE_TSC || !ring, 0))
+		return xs_call_enter_long(call, word);
 	call->outer = atomic_load_explicit(&ring->call, memory_order_relaxed);
 	if (__builtin_expect(call->outer, 0))
 		call->outer_tick = atomic_load_explicit(&ring->call_tick, memory_order_relaxed);
@@ -296,6 +298,12 @@ static inline bool xs_call_enter(struct xs_call *call, uint8_t source, uint32_t 
 	atomic_store_explicit(&ring->call_tick, call->tick, memory_order_relaxed);
 	atomic_store_explicit(&ring->call, word, memory_order_relaxed);
 	return true;
+}
+
+/* False: not recorded, go straight through. `function`: number in the source's table. */
+static inline bool xs_call_enter(struct xs_call *call, uint8_t source, uint32_t function)
+{
+	return !xs_paused() && xs_call_enter_unpaused(call, source, function);
 }
 
 /* Returns the call's duration in ticks. */
@@ -318,13 +326,13 @@ static inline uint64_t xs_call_header(uint8_t source, uint32_t function, uint8_t
 	       (uint64_t)source << 48 | (uint64_t)flags << 56;
 }
 
-/* A leaf in the common case: it saves no registers. */
-void xs_call_end(const struct xs_call *call, uint64_t header, int64_t result);
+/* A leaf in the common case: it saves no registers. `call` comes where reading the clock overwrites a register. */
+void xs_call_end(uint64_t header, int64_t result, const struct xs_call *call);
 
 static inline void xs_call_record(const struct xs_call *call, uint64_t duration, uint8_t source, uint32_t function,
 				  uint8_t flags, int64_t result)
 {
-	xs_call_end_long(call, duration, xs_call_header(source, function, flags), result);
+	xs_call_end_long(call->tick, duration, xs_call_header(source, function, flags), result);
 }
 
 #endif

@@ -113,6 +113,9 @@ struct xs_device_pairs {
 	struct xs_device_pair last[XS_DEVICE_PAIRS];
 };
 
+/* What a process does beyond our reach. */
+enum xs_unseen { XS_UNSEEN_ZE_OLD, XS_UNSEEN_ZE_SECOND, XS_UNSEEN_ZE_DEEP };
+
 struct xs_process_file {
 	_Atomic uint64_t magic; /* stored last */
 	int32_t pid, ppid;   /* as the process sees them */
@@ -127,6 +130,7 @@ struct xs_process_file {
 	_Atomic uint32_t segments; /* further files */
 	_Atomic uint64_t lost_no_ring; /* events of threads for which there was no memory for a ring */
 	_Atomic uint64_t untimed; /* commands whose device times nobody can tell */
+	_Atomic uint32_t unseen; /* enum xs_unseen, a bit each */
 	_Atomic int32_t rank_told, world_size; /* of the job, as the environment says, later MPI: rank + 1; 0: nobody has said */
 	struct xs_pauses pauses;       /* its own; those of the run are in the control file */
 	/* the drain process's */
@@ -146,7 +150,7 @@ struct xs_segment_file {
 	_Atomic uint32_t used;
 };
 
-#define XS_SHM_VERSION 9u
+#define XS_SHM_VERSION 10u
 #define XS_PAGE 4096u
 #define XS_PROCESS_FIRST 8192u   /* of struct xs_process_file */
 #define XS_PROCESS_HEADER 24576u /* and of its clocks */

@@ -6,14 +6,18 @@
  * xs_ze_table(). Nothing of this happens in a program that does not call zeInit, and nobody depends on how it reached the loader.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
-#include "level_zero_wrap.h"
+#include "level_zero.h"
 #include "shm.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define LAYER "libxstrace-ze.so"
+#define DEEP "libxstrace-ze-deep.so" /* the same, under the name of the layer whose place we take */
 #define THEIRS "libze_validation_layer.so.1"
 
 struct xs_ze_tables xs_ze;
@@ -23,7 +27,7 @@ bool xs_ze_calls, xs_ze_appends, xs_ze_device;
 
 typedef void *dlopen_function(const char *name, int mode);
 dlopen_function *xs_real_dlopen __attribute__((visibility("hidden")));
-const char *xs_dlopen_name(const char *name) __attribute__((visibility("hidden"), used));
+const char *xs_dlopen_name(const char *name, int mode) __attribute__((visibility("hidden"), used));
 
 /* Is the name, with or without a directory, that of the layer whose place we take? */
 static bool is_theirs(const char *name)
@@ -34,15 +38,42 @@ static bool is_theirs(const char *name)
 }
 
 /* The layer lies beside this library; where that was preloaded by a link, beside what the link points to. */
-static const char *layer_path(void)
+static bool layer_path(const char *file, char path[PATH_MAX + sizeof(DEEP)])
 {
-	static char path[PATH_MAX + sizeof(LAYER)];
 	Dl_info self;
 
-	if (!dladdr((void *)&xs_ze, &self) || !self.dli_fname || !realpath(self.dli_fname, path))
-		return NULL;
-	strcpy(strrchr(path, '/') + 1, LAYER);
-	return path;
+	if (!dladdr((void *)&xs_ze, &self) || !self.dli_fname || !realpath(self.dli_fname, path)) {
+		path[0] = '\0';
+		return false;
+	}
+	strcpy(strrchr(path, '/') + 1, file);
+	return true;
+}
+
+static bool wanted(void)
+{
+	const struct xs_options *options = xs_collector_options();
+
+	return options && (xs_want_calls(options) || xs_want_device(options));
+}
+
+/*
+ * What is opened with RTLD_DEEPBIND calls glibc's dlopen and not ours. If that is the loader, or something that opens it, it finds our
+ * layer all the same: glibc takes a library that is there for the one whose name it bears.
+ */
+static void open_deep(const char *name)
+{
+	static atomic_flag done = ATOMIC_FLAG_INIT;
+	char path[PATH_MAX + sizeof(DEEP)];
+
+	if (!wanted())
+		return;
+	if (getenv(XS_ENV_ZE_VALIDATION)) {
+		if (strstr(name, "libze_loader"))
+			xs_tell_unseen(XS_UNSEEN_ZE_DEEP);
+	} else if (!atomic_flag_test_and_set(&done) && layer_path(DEEP, path)) {
+		(void)xs_real_dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+	}
 }
 
 static void *no_dlopen(const char *name, int mode)
@@ -53,23 +84,29 @@ static void *no_dlopen(const char *name, int mode)
 }
 
 /* The name that dlopen() is to be called with. */
-const char *xs_dlopen_name(const char *name)
+const char *xs_dlopen_name(const char *name, int mode)
 {
-	const struct xs_options *options;
-	const char *path;
+	static char path[PATH_MAX + sizeof(DEEP)];
+	static atomic_flag lock = ATOMIC_FLAG_INIT;
+	const char *ours;
 
 	if (!xs_real_dlopen) {
 		*(void **)&xs_real_dlopen = dlsym(RTLD_NEXT, "dlopen");
 		if (!xs_real_dlopen)
 			xs_real_dlopen = no_dlopen;
 	}
-	if (__builtin_expect(!name || !is_theirs(name), 1))
+	if (__builtin_expect(!name, 0))
 		return name;
-	options = xs_collector_options();
-	if (!options || (!xs_want_calls(options) && !xs_want_device(options)))
+	if (__builtin_expect(mode & RTLD_DEEPBIND, 0))
+		open_deep(name);
+	if (__builtin_expect(!is_theirs(name), 1))
 		return name;
-	path = layer_path();
-	return path ? path : name;
+	if (!wanted())
+		return name;
+	xs_ze_lock(&lock);
+	ours = path[0] || layer_path(LAYER, path) ? path : name;
+	xs_ze_unlock(&lock);
+	return ours;
 }
 
 /* A jump and not a call: glibc looks into the caller's RUNPATH, and knows the caller by its return address. */
@@ -110,7 +147,7 @@ __asm__(".pushsection .text\n"
 #else
 EXPORT void *dlopen(const char *name, int mode)
 {
-	name = xs_dlopen_name(name);
+	name = xs_dlopen_name(name, mode);
 	return xs_real_dlopen(name, mode);
 }
 #endif
@@ -119,19 +156,52 @@ EXPORT void *dlopen(const char *name, int mode)
 
 bool xs_ze_take(void **target, void *real)
 {
-	void *none = NULL;
+	void *now = __atomic_load_n(target, __ATOMIC_ACQUIRE);
 
-	/* extensions are asked for by any thread */
-	return __atomic_compare_exchange_n(target, &none, real, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || none == real;
+	/* extensions are asked for by any thread, while others call them */
+	if (!now && __atomic_compare_exchange_n(target, &now, real, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return true;
+	return now == real;
 }
 
-void xs_ze_put(void **entry, void **target, void *wrapper, bool again)
+/* Is one of the two at this address, which may be no memory any more? A call of the kernel, but only where a table is given twice. */
+static bool holds(const void *address, const void *one, const void *other)
 {
-	if (!*entry || *entry == wrapper)
+	const void *word;
+	struct iovec to = { &word, sizeof(word) }, from = { (void *)(uintptr_t)address, sizeof(word) };
+
+	if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)sizeof(word))
+		return errno != EFAULT;
+	return word && (word == one || word == other);
+}
+
+/*
+ * May anybody still call through the last table of this name? Not where the static loader has put symbols of the loader's into the table that it
+ * had asked for (it does since 1.21.9): they lead to a table that the loader makes later, and loader 1.8, which has then looked for its
+ * drivers twice, makes that of other functions.
+ */
+static bool in_use(const struct xs_ze_place *place, void **entry, const void *real, const void *wrapper)
+{
+	if (!place->before || place->before == place->entries)
+		return false; /* the same loader has made its table anew */
+	if (xs_ze_alive_word)
+		return true; /* there are contexts, and they are of the functions that we have */
+	return holds(place->before + ((const char *)entry - place->entries), wrapper, real);
+}
+
+void xs_ze_put(struct xs_ze_place *place, void **entry, void **target, void *wrapper)
+{
+	if (!*entry || *entry == wrapper || place->refused)
 		return;
-	if (again)
+	if (!xs_ze_take(target, *entry)) {
+		if (in_use(place, entry, *target, wrapper)) {
+			place->refused = true;
+			return;
+		}
 		*target = *entry;
-	if (xs_ze_take(target, *entry) && wrapper)
+	}
+	place->taken = true;
+	if (wrapper)
 		*entry = wrapper;
 }
 
@@ -140,20 +210,35 @@ static void *chained(const char *name)
 {
 	static void *handle;
 	static bool tried;
-	const char *wanted = getenv(XS_ENV_ZE_VALIDATION);
 
-	if (!tried && wanted && xs_real_dlopen)
+	if (!tried && getenv(XS_ENV_ZE_VALIDATION) && xs_real_dlopen)
 		handle = xs_real_dlopen(THEIRS, RTLD_LAZY | RTLD_LOCAL);
 	tried = true;
 	return handle ? dlsym(handle, name) : NULL;
+}
+
+/* A loader whose functions are not those that we have, and are left alone: is it used? */
+static ze_pfnContextCreate_t second_create;
+
+static ze_result_t ZE_APICALL second_context(ze_driver_handle_t driver, const ze_context_desc_t *desc, ze_context_handle_t *context)
+{
+	xs_tell_unseen(XS_UNSEEN_ZE_SECOND);
+	return second_create(driver, desc, context);
+}
+
+static void watch_second(ze_context_dditable_t *entries)
+{
+	if (entries->pfnCreate && entries->pfnCreate != second_context && xs_ze_take((void **)&second_create, (void *)entries->pfnCreate))
+		entries->pfnCreate = second_context;
 }
 
 /* The loader gives us a table. 0: all is well. */
 EXPORT ze_result_t xs_ze_table(uint32_t number, const char *name, uint32_t version, void *entries);
 EXPORT ze_result_t xs_ze_table(uint32_t number, const char *name, uint32_t version, void *entries)
 {
-	static void *seen[XS_ZE_TABLES];
+	static const char *seen[XS_ZE_TABLES];
 	const struct xs_options *options = xs_collector_options();
+	struct xs_ze_place place = { .entries = entries };
 	ze_result_t (*next)(uint32_t, void *);
 
 	if (!entries)
@@ -162,8 +247,14 @@ EXPORT ze_result_t xs_ze_table(uint32_t number, const char *name, uint32_t versi
 		xs_ze_calls = xs_want_calls(options);
 		xs_ze_appends = xs_want_enqueues(options);
 		xs_ze_device = xs_want_device(options);
-		xs_ze_wrap(number, version, entries, xs_ze_calls, !seen[number] || seen[number] == entries);
-		seen[number] = entries;
+		place.before = seen[number];
+		xs_ze_wrap(number, version, entries, xs_ze_calls, &place);
+		if (place.taken)
+			seen[number] = entries;
+		else if (place.refused && !strcmp(name, "zeGetContextProcAddrTable"))
+			watch_second(entries);
+		if (version < (uint32_t)ZE_API_VERSION_1_4)
+			xs_tell_unseen(XS_UNSEEN_ZE_OLD);
 	}
 	*(void **)&next = chained(name);
 	return next ? next(version, entries) : ZE_RESULT_SUCCESS;

@@ -15,15 +15,19 @@ extern bool xs_ze_calls;          /* record the calls that are hooked for other 
 extern bool xs_ze_appends;        /* the same of calls that put work on a device */
 extern bool xs_ze_device;         /* device work is wanted */
 
-/*
- * Keeps a function as the one below its wrapper. False: another one is there already, which is another loader's.
- * xs_ze_put() also puts the wrapper (NULL: none) in its place; again: what is there may be replaced, the same loader has made its table anew.
- */
+/* Where one of the loader's tables lies, and where the last one lay that has its name and got wrappers; NULL: it is the first. */
+struct xs_ze_place {
+	const char *entries, *before;
+	bool taken, refused; /* some of its functions, since xs_ze_wrap() began */
+};
+
+/* Keeps a function as the one below its wrapper. False: another one is there already. */
 bool xs_ze_take(void **target, void *real);
-void xs_ze_put(void **entry, void **target, void *wrapper, bool again);
+/* The same of a table's entry, which gets the wrapper (NULL: none). Refused: the other one is still in use, and another loader's. */
+void xs_ze_put(struct xs_ze_place *place, void **entry, void **target, void *wrapper);
 
 /* Generated: puts the wrappers into one of the loader's tables, all of them or those that device times need. */
-void xs_ze_wrap(uint32_t number, uint32_t version, void *entries, bool all, bool again);
+void xs_ze_wrap(uint32_t number, uint32_t version, void *entries, bool all, struct xs_ze_place *place);
 /* Generated: the wrapper of an extension function found at `real`, or `real`. */
 void *xs_ze_wrap_extension(const char *name, void *real, bool all);
 

@@ -62,7 +62,7 @@ def wrapper(function, target, table, call, types):
     else:
         wanted = 'xs_ze_calls && ' if name in table['hooks'] or before or after else ''
         lines += [f'\tif ({wanted}{enter}) {{', f'\t\t{show_in}', f'\t\tret = {real};',
-                  f'\t\txs_call_end(&call, xs_call_header({table["source"]}, {number}, xs_ze_failed(ret)), ret);',
+                  f'\t\txs_call_end(xs_call_header({table["source"]}, {number}, xs_ze_failed(ret)), ret, &call);',
                   f'\t\t{show_out}' if show_out else '', '\t} else {', f'\t\tret = {real};', '\t}', after, '\treturn ret;']
     return '\n'.join(line for line in lines if line) + '\n}\n'
 
@@ -115,18 +115,19 @@ def write_wrap(out, note, tables, functions, table, calls, types):
              '\tif (version >= (uint32_t)HEADER_VERSION)', '\t\treturn all;',
              '\treturn version < (uint32_t)ZE_API_VERSION_1_4 ? 0 : all < in_1_4 ? all : in_1_4;', '}', '']
     for t in tables:
-        code += [f'static void put_{t.name}(uint32_t version, {t.kind} *entries, bool all, bool again)', '{',
+        code += [f'static void put_{t.name}(uint32_t version, {t.kind} *entries, bool all, struct xs_ze_place *place)', '{',
                  f'\tuint32_t known = entries_known(version, {len(t.entries)}, {table["tables"]["entries"].get(t.name, 0)});', '']
         for i, (member, f) in enumerate(t.entries):
             if f not in functions:
                 continue
             ours = f'(void *)wrap_{f}' if needed(f, table) else f'all ? (void *)wrap_{f} : NULL'
             code += [f'\tif (known > {i})',
-                     f'\t\txs_ze_put((void **)&entries->{member}, (void **)&{target[f]}, {ours}, again);']
+                     f'\t\txs_ze_put(place, (void **)&entries->{member}, (void **)&{target[f]}, {ours});']
         code += ['\t(void)all;', '}', '']
-    code += ['void xs_ze_wrap(uint32_t number, uint32_t version, void *entries, bool all, bool again)', '{', '\tswitch (number) {']
+    code += ['void xs_ze_wrap(uint32_t number, uint32_t version, void *entries, bool all, struct xs_ze_place *place)', '{',
+             '\tswitch (number) {']
     for i, t in enumerate(tables):
-        code += [f'\tcase {i}:', f'\t\tput_{t.name}(version, entries, all, again);', '\t\tbreak;']
+        code += [f'\tcase {i}:', f'\t\tput_{t.name}(version, entries, all, place);', '\t\tbreak;']
     code += ['\tdefault:', '\t\tbreak;', '\t}', '}', '',
              'void *xs_ze_wrap_extension(const char *name, void *real, bool all)', '{']
     for f in functions:

@@ -3,8 +3,11 @@
 import collections
 import re
 import signal
+import subprocess
+from pathlib import Path
 
 import pytest
+from conftest import BUILD
 from gpu_log import DRIVER, MATRIX, SoftGPU, matrix_args
 
 pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
@@ -310,11 +313,60 @@ def test_without_a_driver(xstrace, tmp_path):
         assert xstrace(options, "echo", ["hello"], env=env).out == "hello\n"
 
 
-def test_dlopened_loader(xstrace, tmp_path):
+def loader():
+    """The one that programs here are linked with."""
+    told = subprocess.run(["ldd", BUILD / "tests/apps/ze_matrix"], capture_output=True, text=True, check=True).stdout
+    return Path(re.search(r"libze_loader\.so\.1 => (\S+)", told).group(1))
+
+
+def copy_of(library, path):
+    path.write_bytes(library.read_bytes())
+    return path
+
+
+@pytest.mark.parametrize("how", [[], ["deep"]], ids=["plain", "deep"])
+@pytest.mark.parametrize("renamed", [False, True])
+def test_dlopened_loader(xstrace, tmp_path, how, renamed):
+    """Also under another name, and where what it calls is looked up without us (RTLD_DEEPBIND)."""
     gpu = SoftGPU(tmp_path, SYNC=1)
-    run = xstrace(f"{KERNELS} --chrome-call-logging", "ze_dlopen", env=gpu.env)
-    same_as_bare(run, xstrace.bare("ze_dlopen", env=gpu.env))
+    args = [*how, copy_of(loader(), tmp_path / "libbundled.so.7")] if renamed else how
+    run = xstrace(f"{KERNELS} --chrome-call-logging", "ze_dlopen", args, env=gpu.env)
+    same_as_bare(run, xstrace.bare("ze_dlopen", args, env=BARE))
     assert len(run.trace.device) == 3 and "zeInit" in {c.name for c in run.trace.calls}
+    assert not any("WARNING" in line for line in run.said)
+
+
+def test_deep_beside_the_users_validation_layer(xstrace):
+    env = BARE | {"ZE_ENABLE_VALIDATION_LAYER": "1"}
+    run = xstrace(KERNELS, "ze_dlopen", ["deep"], env=env)
+    same_as_bare(run, xstrace.bare("ze_dlopen", ["deep"], env=env))
+    assert len([line for line in run.said if "WARNING" in line and "RTLD_DEEPBIND" in line]) == 1
+
+
+@pytest.mark.parametrize("drivers", [1, 2])
+def test_second_loader(xstrace, tmp_path, drivers):
+    """With one driver both call the driver's functions; with several each has its own, and those of the second are told to be unseen."""
+    names = [str(copy_of(DRIVER, tmp_path / f"driver{i}.so")) for i in range(drivers)]
+    env = {"ZE_ENABLE_ALT_DRIVERS": ",".join(names), "SOFTGPU_SYNC": "1"}
+    args = [loader(), copy_of(loader(), tmp_path / "libbundled.so.7")]
+    run = xstrace(KERNELS, "ze_dlopen", args, env=env)
+    same_as_bare(run, xstrace.bare("ze_dlopen", args, env=env))
+    assert run.out.count("copied by the device") == 2 and run.status == 0
+    assert len([line for line in run.said if "WARNING" in line and "second Level Zero loader" in line]) == drivers - 1
+    assert len(run.trace.device) == (6 if drivers == 1 else 3)
+
+
+@pytest.mark.parametrize("kind", ["tables", "symbols"])
+def test_static_loader(xstrace, tmp_path, kind):
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    run = xstrace(f"{KERNELS} --chrome-call-logging", "ze_static", [kind], env=gpu.env)
+    same_as_bare(run, xstrace.bare("ze_static", [kind], env=BARE))
+    check(run, gpu)
+    calls = collections.Counter(c.name for c in run.trace.calls)
+    assert calls["zeInit"] >= 1 and calls["zeCommandListAppendMemoryCopy"] == 2
+    once = ["zeDriverGet", "zeDeviceGet", "zeContextCreate", "zeMemAllocDevice", "zeCommandListCreateImmediate"]
+    once += ["zeCommandListAppendBarrier", "zeCommandListDestroy", "zeMemFree", "zeContextDestroy"]
+    assert [calls[name] for name in once] == [1] * len(once)
 
 
 def test_nothing_is_loaded_before_zeinit(xstrace):

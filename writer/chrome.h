@@ -92,6 +92,8 @@ static inline char *put_slice(char *o, const struct xs_track *track, uint64_t st
 	return xs_json_micros(o + 7, end > start ? end - start : 0);
 }
 
+/* The beginning of a metadata event, up to the members of its args. name: a constant. */
+char *xs_chrome_put_metadata(char *o, const char *name, uint64_t pid, uint64_t tid);
 /* The name, as the last thing of an event. */
 char *xs_chrome_put_name(char *o, struct xs_process *process, const struct xs_name *name);
 /* The same without its category. */

@@ -190,6 +190,23 @@ static void remove_files(struct xs_process *process)
 	}
 }
 
+/* What the collector knows that it cannot see. */
+static void tell_unseen(const struct xs_process *process)
+{
+	static const char *const what[] = {
+		[XS_UNSEEN_ZE_OLD] = "its Level Zero loader is older than version 1.4 of the API, and is not traced",
+		[XS_UNSEEN_ZE_SECOND] = "it uses a second Level Zero loader, which has functions of its own and is not traced; both are where "
+					"ZE_ENABLE_ALT_DRIVERS names one driver",
+		[XS_UNSEEN_ZE_DEEP] = "it opens Level Zero's loader with RTLD_DEEPBIND, where ZE_ENABLE_VALIDATION_LAYER has the only place for a "
+				      "layer; unset that, or it is not traced",
+	};
+	uint32_t unseen = atomic_load(&process->file->unseen);
+
+	for (uint32_t i = 0; i < sizeof(what) / sizeof(what[0]); i++)
+		if (unseen & 1u << i)
+			fprintf(stderr, "[WARNING] process %d (%s): %s\n", process->pid, process->comm, what[i]);
+}
+
 /* What is open, and what was lost. */
 static void finish_tracks(struct xs_process *process)
 {
@@ -217,6 +234,7 @@ static void finish_tracks(struct xs_process *process)
 	if (process->untimed)
 		fprintf(stderr, "[WARNING] %llu commands of process %d (%s) are missing: their device times could not be had\n",
 			(unsigned long long)process->untimed, process->pid, process->comm);
+	tell_unseen(process);
 }
 
 void xs_process_finish(struct xs_process *process, enum xs_end end, int status)

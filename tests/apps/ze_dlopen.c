@@ -1,9 +1,16 @@
-/* The loader by dlopen and dlsym, as languages' bindings and SYCL's adapters do it: no symbol of it is in the program. */
+/*
+ * The loader by dlopen and dlsym, as languages' bindings and SYCL's adapters do it: no symbol of it is in the program.
+ *
+ *     ze_dlopen [deep] [LOADER...]
+ *
+ * deep: with RTLD_DEEPBIND, as SYCL's runtime opens adapters with UR_ADAPTERS_DEEP_BIND=1. Several loaders are used one after the other.
+ */
 #include <level_zero/ze_api.h>
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void *library;
 
@@ -27,7 +34,7 @@ static void *find(const char *name)
 		} \
 	} while (0)
 
-int main(int argc, char **argv)
+static int run(const char *loader, int mode)
 {
 	ze_device_mem_alloc_desc_t memory_desc = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC};
 	ze_command_queue_desc_t queue_desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .mode = ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS};
@@ -40,7 +47,7 @@ int main(int argc, char **argv)
 	uint32_t count = 1;
 	void *memory;
 
-	library = dlopen(argc > 1 ? argv[1] : "libze_loader.so.1", RTLD_NOW | RTLD_LOCAL);
+	library = dlopen(loader, RTLD_NOW | RTLD_LOCAL | mode);
 	if (!library) {
 		fprintf(stderr, "ze_dlopen: %s\n", dlerror());
 		return 1;
@@ -60,4 +67,15 @@ int main(int argc, char **argv)
 	CALL(zeContextDestroy, context);
 	printf("launched 2 copies: %s\n", back);
 	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	int mode = argc > 1 && !strcmp(argv[1], "deep") ? RTLD_DEEPBIND : 0, first = mode ? 2 : 1, failed = 0;
+
+	if (argc == first)
+		return run("libze_loader.so.1", mode);
+	for (int i = first; i < argc; i++)
+		failed |= run(argv[i], mode);
+	return failed;
 }
