@@ -1021,6 +1021,7 @@ def test_receives_get_what_they_were_posted_for(xstrace, mpi_app):
     assert job.run.status == 0
     trace = merged([t.path for t in job.traces.values()], xstrace.cwd)
     assert trace.other["messages"] == {"matched": 7, "unmatched": 0, "no_room": 0}
+    assert sum(s.args.get("cancelled", False) for s in job.traces[1].slices if s.cat == "mpi_request") == 2
     came = {s.args["request"]: s.args["bytes"] for s in job.traces[1].slices if s.cat == "mpi_request"}
     slices = {rank: [s for s in trace.slices if s.track[0] == t.pid and s.args] for rank, t in job.traces.items()}
     found = []
