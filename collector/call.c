@@ -19,7 +19,7 @@ bool xs_call_enter_long(struct xs_call *call, uint32_t word)
 	return true;
 }
 
-void xs_call_end_long(uint64_t tick, uint64_t duration, uint64_t header, int64_t result)
+static __attribute__((noinline, cold)) void write_long(uint64_t tick, uint64_t duration, uint64_t header, int64_t result)
 {
 	struct xs_call_record *record;
 
@@ -35,30 +35,18 @@ void xs_call_end_long(uint64_t tick, uint64_t duration, uint64_t header, int64_t
 	}
 }
 
-/* Apart, so that the function below saves no registers. */
-static __attribute__((noinline, cold)) void leave_and_end(uint64_t header, int64_t result, const struct xs_call *call)
+/* The common case, as xs_mark(): the ring is ready. */
+static inline void write_ready(struct xs_ring *ring, uint64_t tick, uint64_t duration, uint64_t header, int64_t result)
 {
-	xs_call_end_long(call->tick, xs_call_leave(call), header, result);
-}
+	uint64_t head, *words;
 
-void xs_call_end(uint64_t header, int64_t result, const struct xs_call *call)
-{
-	struct xs_ring *ring = xs_tls.ready;
-	uint64_t head, *words, tick = call->tick, duration;
-
-	if (__builtin_expect(!xs_ready_for_mark(ring) || call->outer || xs_stack_depth, 0)) {
-		leave_and_end(header, result, call);
-		return;
-	}
-	duration = xs_tick(true) - tick;
-	atomic_store_explicit(&ring->call, 0, memory_order_relaxed);
 	/* before head is read: see xs_mark() */
 	xs_tls.ready = NULL;
 	atomic_signal_fence(memory_order_seq_cst);
 	head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 	if (__builtin_expect(head + sizeof(struct xs_call_record) > ring->limit, 0)) {
 		xs_tls.ready = ring;
-		xs_call_end_long(tick, duration, header, result);
+		write_long(tick, duration, header, result);
 		return;
 	}
 	words = (uint64_t *)(ring->data + (head & ring->mask));
@@ -70,4 +58,34 @@ void xs_call_end(uint64_t header, int64_t result, const struct xs_call *call)
 	atomic_store_explicit(&ring->head, head + sizeof(struct xs_call_record), memory_order_release);
 	atomic_signal_fence(memory_order_seq_cst);
 	xs_tls.ready = ring;
+}
+
+void xs_call_write(uint64_t tick, uint64_t duration, uint64_t header, int64_t result)
+{
+	struct xs_ring *ring = xs_tls.ready;
+
+	if (__builtin_expect(!xs_ready_for_mark(ring) || xs_stack_depth, 0))
+		write_long(tick, duration, header, result);
+	else
+		write_ready(ring, tick, duration, header, result);
+}
+
+/* Apart, so that the function below saves no registers. */
+static __attribute__((noinline, cold)) void leave_and_write(uint64_t header, int64_t result, const struct xs_call *call)
+{
+	write_long(call->tick, xs_call_leave(call), header, result);
+}
+
+void xs_call_end(uint64_t header, int64_t result, const struct xs_call *call)
+{
+	struct xs_ring *ring = xs_tls.ready;
+	uint64_t tick = call->tick, duration;
+
+	if (__builtin_expect(!xs_ready_for_mark(ring) || call->outer || xs_stack_depth, 0)) {
+		leave_and_write(header, result, call);
+		return;
+	}
+	duration = xs_tick(true) - tick;
+	atomic_store_explicit(&ring->call, 0, memory_order_relaxed);
+	write_ready(ring, tick, duration, header, result);
 }

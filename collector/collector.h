@@ -279,9 +279,8 @@ struct xs_call {
 	uint32_t outer;
 };
 
-/* The rest of the two below, for what is rare: the process's first event, another clock, a full step. */
+/* The rest of the one below, for what is rare: the process's first event, another clock. */
 bool xs_call_enter_long(struct xs_call *call, uint32_t word) __attribute__((cold));
-void xs_call_end_long(uint64_t tick, uint64_t duration, uint64_t header, int64_t result) __attribute__((cold));
 
 /* xs_call_enter() for a caller who has just seen that recording is not paused. */
 static inline bool xs_call_enter_unpaused(struct xs_call *call, uint8_t source, uint32_t function)
@@ -329,10 +328,7 @@ static inline uint64_t xs_call_header(uint8_t source, uint32_t function, uint8_t
 /* A leaf in the common case: it saves no registers. `call` comes where reading the clock overwrites a register. */
 void xs_call_end(uint64_t header, int64_t result, const struct xs_call *call);
 
-static inline void xs_call_record(const struct xs_call *call, uint64_t duration, uint8_t source, uint32_t function,
-				  uint8_t flags, int64_t result)
-{
-	xs_call_end_long(call->tick, duration, xs_call_header(source, function, flags), result);
-}
+/* What xs_call_leave() has told of the call. */
+void xs_call_write(uint64_t tick, uint64_t duration, uint64_t header, int64_t result);
 
 #endif

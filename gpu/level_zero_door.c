@@ -156,10 +156,12 @@ EXPORT void *dlopen(const char *name, int mode)
 
 bool xs_ze_take(void **target, void *real)
 {
-	void *none = NULL;
+	void *now = __atomic_load_n(target, __ATOMIC_ACQUIRE);
 
-	/* extensions are asked for by any thread */
-	return __atomic_compare_exchange_n(target, &none, real, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || none == real;
+	/* extensions are asked for by any thread, while others call them */
+	if (!now && __atomic_compare_exchange_n(target, &now, real, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return true;
+	return now == real;
 }
 
 /* Is one of the two at this address, which may be no memory any more? A call of the kernel, but only where a table is given twice. */

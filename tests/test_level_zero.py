@@ -324,7 +324,7 @@ def copy_of(library, path):
     return path
 
 
-@pytest.mark.parametrize("how", [[], ["deep"]])
+@pytest.mark.parametrize("how", [[], ["deep"]], ids=["plain", "deep"])
 @pytest.mark.parametrize("renamed", [False, True])
 def test_dlopened_loader(xstrace, tmp_path, how, renamed):
     """Also under another name, and where what it calls is looked up without us (RTLD_DEEPBIND)."""

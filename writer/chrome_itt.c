@@ -287,17 +287,27 @@ static struct xs_place end_slice(struct xs_process *process, char *o, uint32_t t
 	return (struct xs_place){ tid, task->start };
 }
 
+/* The beginning of a slice on a track that is no thread's, up to its duration. One such track mostly has many slices in a row. */
+static char *put_own_slice(struct xs_process *process, uint32_t tid, uint64_t start, uint64_t end)
+{
+	struct xs_chrome *chrome = process->chrome;
+	char *o = xs_output_put(&chrome->out);
+
+	if (chrome->own_tid != tid) {
+		chrome->own_length = (uint32_t)(put(put_count(put_count(chrome->own, "{\"ph\":\"X\",\"tid\":", tid), ",\"pid\":", (uint32_t)process->pid),
+						    ",\"ts\":") - chrome->own);
+		chrome->own_tid = tid;
+	}
+	memcpy(o, chrome->own, sizeof(chrome->own)); /* of a fixed size: no call */
+	o = put(xs_json_time(o + chrome->own_length, start, &chrome->time), ",\"dur\":");
+	return xs_json_micros(o, end > start ? end - start : 0);
+}
+
 static struct xs_place slice(struct xs_process *process, uint32_t tid, const struct xs_open *task, uint64_t end, bool unfinished)
 {
-	char *o;
-
 	if (!tid)
 		return (struct xs_place){ 0, 0 };
-	o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
-	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
-	o = xs_json_time(o, task->start, &process->chrome->time);
-	o = xs_json_micros(put(o, ",\"dur\":"), end > task->start ? end - task->start : 0);
-	return end_slice(process, o, tid, task, unfinished);
+	return end_slice(process, put_own_slice(process, tid, task->start, end), tid, task, unfinished);
 }
 
 static struct xs_row *row_of(struct xs_chrome *chrome, uint32_t name)
@@ -354,11 +364,7 @@ void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start
 
 	if (!tid)
 		return;
-	o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
-	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
-	o = xs_json_time(o, start, &process->chrome->time);
-	o = xs_json_micros(put(o, ",\"dur\":"), end > start ? end - start : 0);
-	o = put(o, ",\"args\":{");
+	o = put(put_own_slice(process, tid, start, end), ",\"args\":{");
 	memcpy(o, args, length);
 	o = put(o + length, "},\"cat\":\"mpi_request\",\"name\":\"");
 	text = xs_text_of(process->run, name, &text_length);
