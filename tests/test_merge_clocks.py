@@ -157,7 +157,7 @@ def fake_clock(offset, ppm, *pace):
 
 
 def ranks_by_clocks(xstrace, mpi_app, fronts, rounds=25):
-    """A rank of mpi_clocks behind each of these words: (the merged trace, how far its times are from the true ones at worst)."""
+    """A rank of mpi_clocks behind each of these words: (the run, the merged trace, how far its times are from the true ones at worst)."""
     app = [XSTRACE, MPI, mpi_app("mpi_clocks"), xstrace.cwd, rounds, 80]
     words = [word for front in fronts for word in (":", "-n", 1, *front, *app)][1:]
     run = xstrace.bare(MPIEXEC, [str(word) for word in words])
@@ -195,7 +195,7 @@ def test_real_ranks_by_fake_clocks(xstrace, mpi_app, pace):
     if not pace:
         assert error < clock["error_ns"] < 10_000 and abs(clock["drift_ppm"] + 100) < 5 and "pieces" not in clock
     else:  # a busy machine leaves times without an answer that came quickly: there nothing tells where the pace changed
-        assert error < 200_000 and clock["pieces"]
+        assert error < 200_000
 
 
 @needs_mpi
