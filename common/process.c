@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* Plain digits: usable in any context, stdio is not. */
@@ -28,9 +27,15 @@ static void stat_path(char *path, pid_t pid)
 	memcpy(path, "/stat", 6);
 }
 
-static bool read_stat(pid_t pid, char *ret_state, uint64_t *ret_start)
+struct stat_text {
+	uint64_t start;
+	char state;
+	int status; /* as of wait(), once it is a zombie */
+};
+
+static bool read_stat(pid_t pid, struct stat_text *ret)
 {
-	char path[48], text[1024], *p;
+	char path[48], text[1024], *p, *last;
 	uint64_t value = 0;
 	ssize_t n;
 	int fd;
@@ -47,7 +52,9 @@ static bool read_stat(pid_t pid, char *ret_state, uint64_t *ret_start)
 	p = strrchr(text, ')'); /* the name may hold anything, brackets too */
 	if (!p || !p[1] || !p[2])
 		return false;
-	*ret_state = p[2];
+	ret->state = p[2];
+	last = strrchr(p, ' ');
+	ret->status = last ? atoi(last) : 0;
 	p += 2;
 	for (int field = 3; field < 22; field++) {
 		p = strchr(p, ' ');
@@ -57,25 +64,23 @@ static bool read_stat(pid_t pid, char *ret_state, uint64_t *ret_start)
 	}
 	while (*p >= '0' && *p <= '9')
 		value = value * 10 + (uint64_t)(*p++ - '0');
-	*ret_start = value;
+	ret->start = value;
 	return true;
 }
 
 uint64_t xs_process_start(pid_t pid)
 {
-	uint64_t start;
-	char state;
+	struct stat_text stat;
 
-	return read_stat(pid, &state, &start) ? start : 0;
+	return read_stat(pid, &stat) ? stat.start : 0;
 }
 
 bool xs_process_alive(pid_t pid, uint64_t start)
 {
-	uint64_t found;
-	char state;
+	struct stat_text stat;
 
-	if (read_stat(pid, &state, &found))
-		return state != 'Z' && state != 'X' && (!start || found == start);
+	if (read_stat(pid, &stat))
+		return stat.state != 'Z' && stat.state != 'X' && (!start || stat.start == start);
 	return !(kill(pid, 0) < 0 && errno == ESRCH);
 }
 
@@ -88,27 +93,30 @@ struct exit_info {
 #define EXIT_INFO _IOWR(0xFF, 11, struct exit_info)
 #define EXIT_INFO_EXIT 8u
 
-int xs_process_signal(pid_t pid, int pidfd)
+/* Known once its parent has been told. */
+static bool read_exit(int pidfd, int *ret)
 {
 	struct exit_info info = { .mask = EXIT_INFO_EXIT };
-	char path[48], text[1024], *last;
-	ssize_t n = -1;
-	int fd, status = 0;
 
-	stat_path(path, pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, text, sizeof(text) - 1);
-		close(fd);
+	if (pidfd < 0 || ioctl(pidfd, EXIT_INFO, &info) || !(info.mask & EXIT_INFO_EXIT))
+		return false;
+	*ret = info.exit_code;
+	return true;
+}
+
+bool xs_process_status(pid_t pid, uint64_t start, int pidfd, int *ret)
+{
+	struct stat_text stat;
+
+	if (read_exit(pidfd, ret))
+		return true;
+	/* 0 is also what those are told who must not know */
+	if (read_stat(pid, &stat) && (stat.state == 'Z' || stat.state == 'X') && (!start || stat.start == start) &&
+	    (stat.status || !kill(pid, 0))) {
+		*ret = stat.status;
+		return true;
 	}
-	if (n > 0) { /* the status is the last field, of zombies alone */
-		text[n] = '\0';
-		last = strrchr(text, ' ');
-		status = last ? atoi(last) : 0;
-	} else if (pidfd >= 0 && !ioctl(pidfd, EXIT_INFO, &info) && info.mask & EXIT_INFO_EXIT) {
-		status = info.exit_code;
-	}
-	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	return read_exit(pidfd, ret); /* its parent may have been told just now */
 }
 
 uint64_t xs_process_namespace(pid_t pid)

@@ -15,10 +15,10 @@ uint64_t xs_process_start(pid_t pid);
 bool xs_process_alive(pid_t pid, uint64_t start);
 
 /*
- * The signal that ended a process, as far as somebody who is not its parent is told: while it is a zombie, or by Linux 6.15 and later.
- * 0: none, or not known.
+ * How a process ended, as wait() tells its parent, for somebody who is not its parent: while it is a zombie, or by Linux 6.15 and later to
+ * those who held a pidfd (-1: none). start: as above, 0: not known. False: nobody tells.
  */
-int xs_process_signal(pid_t pid, int pidfd);
+bool xs_process_status(pid_t pid, uint64_t start, int pidfd, int *ret);
 
 /* Identifies the PID namespace of a process (0: the caller's own process); 0 when unknown. */
 uint64_t xs_process_namespace(pid_t pid);

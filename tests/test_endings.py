@@ -43,6 +43,22 @@ def test_every_way_to_end(xstrace, how):
         assert (ends, statuses) == (["exited"], [run.status])
 
 
+@pytest.mark.parametrize("number", [0, signal.SIGTERM, signal.SIGSEGV, signal.SIGKILL])
+def test_how_a_descendant_ended(xstrace, number):
+    """Linux tells since 6.15 whoever holds a pidfd; before, its parent may be faster than we."""
+    run = xstrace.start(ITT, "sh", ["-c", f"{APPS / 'itt_steps'} tasks a 1 wait; echo told $?"], stdin=subprocess.PIPE)
+    (path,) = wait_until(lambda: list(xstrace.cwd.glob("itt_steps.*.json")))  # so the drain process knows it
+    if number:
+        os.kill(int(path.name.split(".")[1]), number)
+    run.process.stdin.close()
+    run.finish()
+    assert f"told {128 + number if number else 0}\n" in run.out
+    (trace,) = (t for t in run.traces if t.path.name == path.name)
+    wanted = ("killed", number) if number else ("exited", 0)
+    release = tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups()))
+    assert (trace.other["end"], trace.other.get("status")) in {wanted} | (set() if release >= (6, 15) else {("unknown", None)})
+
+
 @pytest.mark.parametrize("how", ["detached", "thread_exit", "fork__exit", "exec"])
 def test_again_and_again(xstrace, how):
     """What races with the end shows in some runs only."""

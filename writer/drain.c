@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "flight.h"
@@ -114,14 +115,16 @@ static void finish(struct drain *drain, struct xs_process **link, enum xs_end en
 {
 	struct xs_process *process = *link;
 	const struct xs_control *control = drain->run.control;
-	int status = -1;
+	int wait_status = control->app_status, status = -1;
 
-	if (end == XS_END_UNKNOWN && process->pid == control->app_pid &&
-	    atomic_load_explicit(&drain->run.control->app_exited, memory_order_acquire)) {
-		bool killed = WIFSIGNALED(control->app_status);
+	if (end == XS_END_UNKNOWN &&
+	    ((process->pid == control->app_pid && atomic_load_explicit(&drain->run.control->app_exited, memory_order_acquire)) ||
+	     (process->watched && !drain->run.recovering &&
+	      xs_process_status(process->watched, process->start, process->pidfd, &wait_status)))) {
+		bool killed = WIFSIGNALED(wait_status);
 
 		end = killed ? XS_END_KILLED : XS_END_EXITED;
-		status = killed ? WTERMSIG(control->app_status) : WEXITSTATUS(control->app_status);
+		status = killed ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 	}
 	while (xs_process_read(process, true))
 		;
@@ -129,10 +132,6 @@ static void finish(struct drain *drain, struct xs_process **link, enum xs_end en
 	if (!drain->run.flight) {
 		xs_process_finish(process, end, status);
 		return;
-	}
-	if (end == XS_END_UNKNOWN && process->watched && xs_process_signal(process->watched, process->pidfd)) {
-		end = XS_END_KILLED;
-		status = xs_process_signal(process->watched, process->pidfd);
 	}
 	retire(drain, process, end, status);
 }
