@@ -61,6 +61,17 @@ uint64_t xs_ze_region(const ze_copy_region_t *region);
 
 /* ---- what other calls mean ---- */
 
+/* Captures of immediate lists into graphs that go on just now. */
+extern _Atomic uint32_t xs_ze_captures;
+/* A list that waits for an event of a captured one is captured too, from that command on. Before each call that may wait or signal. */
+void xs_ze_capture_follow(ze_command_list_handle_t list, ze_event_handle_t signal, uint32_t nwait, const ze_event_handle_t *wait);
+static inline void xs_ze_capture_spreads(ze_command_list_handle_t list, ze_event_handle_t signal, uint32_t nwait, const ze_event_handle_t *wait)
+{
+	if (__builtin_expect(atomic_load_explicit(&xs_ze_captures, memory_order_relaxed), 0))
+		xs_ze_capture_follow(list, signal, nwait, wait);
+}
+/* The call's result is this: a list that it would have captured is not, if it failed. */
+void xs_ze_capture_spread(ze_command_list_handle_t list, ze_result_t result);
 void xs_ze_capture_begins(ze_command_list_handle_t list, const void *graph, ze_result_t result);
 void xs_ze_capture_ends(ze_command_list_handle_t list, const void *graph, ze_result_t result);
 void xs_ze_graph_instantiated(const void *graph, const void *executable, ze_result_t result);

@@ -55,10 +55,12 @@ def wrapper(function, target, table, call, types):
               '\tze_event_handle_t given = hSignalEvent;' if work else '', '', before]
     enter = f'xs_call_enter(&call, {table["source"]}, {number})'
     if work:
-        lines += [f'\tif (!xs_ze_enter(&work, hCommandList, {number}, XS_WORK_{work["class"]}, &hSignalEvent))',
+        lines += ['\txs_ze_capture_spreads(hCommandList, hSignalEvent, numWaitEvents, phWaitEvents);',
+                  f'\tif (!xs_ze_enter(&work, hCommandList, {number}, XS_WORK_{work["class"]}, &hSignalEvent))',
                   f'\t\treturn {real};', f'\t{show_in}',
                   f'\tif (work.node)\n\t\t{work["setup"]};' if 'setup' in work else '',
-                  f'\tret = {real};', '\tret = xs_ze_leave(&work, ret);', f'\t{show_out}' if show_out else '', '\treturn ret;']
+                  f'\tret = {real};', '\tret = xs_ze_leave(&work, ret);',
+                  '\txs_ze_capture_spread(hCommandList, ret);', f'\t{show_out}' if show_out else '', '\treturn ret;']
     else:
         wanted = 'xs_ze_calls && ' if name in table['hooks'] or before or after else ''
         lines += [f'\tif ({wanted}{enter}) {{', f'\t\t{show_in}', f'\t\tret = {real};',

@@ -13,10 +13,13 @@ ze_result_t sg_append_begin(ze_command_list_handle_t handle, enum sg_op op, cons
 	struct sg_cmd *cmd;
 
 	SG_HANDLE(handle);
-	if (list->capture)
-		list = list->capture;
 	if (wanted->nwait && !wanted->wait)
 		return ZE_RESULT_ERROR_INVALID_SIZE;
+	for (uint32_t i = 0; list->queue && i < wanted->nwait; i++)
+		if (wanted->wait[i])
+			sg_capture_wait(list, (const struct sg_event *)wanted->wait[i]);
+	if (list->capture)
+		list = list->capture;
 	if (list->closed)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	if (wanted->signal && wanted->signal->counts && !list->in_order)
@@ -53,8 +56,10 @@ ze_result_t sg_append_end(ze_command_list_handle_t handle, struct sg_cmd *cmd)
 	struct sg_queue *queue;
 	bool ready = true;
 
-	if (list->capture)
+	if (list->capture) {
+		sg_capture_appended(list, cmd->signal);
 		list = list->capture;
+	}
 	queue = list->queue;
 	if (!queue) {
 		if (list->count == list->capacity) {

@@ -89,6 +89,7 @@ typedef struct _ze_mutable_group_size_exp_desc_t {
 #ifndef ZE_RECORD_REPLAY_GRAPH_EXT_NAME
 #define ZE_RESULT_QUERY_TRUE ((ze_result_t)0x78000022)
 #define ZE_RESULT_QUERY_FALSE ((ze_result_t)0x78000023)
+#define ZE_RESULT_ERROR_GRAPH_UNJOINED_FORKS ((ze_result_t)0x78000029)
 typedef struct _ze_graph_handle_t *ze_graph_handle_t;
 typedef struct _ze_executable_graph_handle_t *ze_executable_graph_handle_t;
 typedef void ze_graph_dditable_t;
