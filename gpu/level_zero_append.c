@@ -27,8 +27,16 @@ static void mark(struct xs_ze_batch *batch, const struct xs_ze_list *immediate, 
 	batch->submission->failed = result != ZE_RESULT_SUCCESS;
 }
 
-static ze_result_t append(ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists, ze_event_handle_t signal,
-			  uint32_t nwait, ze_event_handle_t *wait)
+/* next NULL: by the older of the two functions. */
+static ze_result_t call(ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists, const void *const *next,
+			ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+{
+	return next ? XS_REAL_zeCommandListImmediateAppendCommandListsWithParameters(handle, count, lists, *next, signal, nwait, wait)
+		    : XS_REAL_zeCommandListImmediateAppendCommandListsExp(handle, count, lists, signal, nwait, wait);
+}
+
+static ze_result_t append(ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists, const void *const *next,
+			  ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {
 	struct xs_ze_list *immediate = xs_ze_device && xs_ze_alive() && lists ? xs_ze_list_of(handle) : NULL;
 	struct xs_ze_batch batch;
@@ -36,25 +44,39 @@ static ze_result_t append(ze_command_list_handle_t handle, uint32_t count, ze_co
 
 	xs_ze_batch_begin(&batch, immediate && !immediate->body ? immediate->queue : NULL);
 	if (!batch.submission)
-		return XS_REAL_zeCommandListImmediateAppendCommandListsExp(handle, count, lists, signal, nwait, wait);
+		return call(handle, count, lists, next, signal, nwait, wait);
 	for (uint32_t i = 0; i < count; i++)
 		xs_ze_batch_list(&batch, lists[i]);
-	result = XS_REAL_zeCommandListImmediateAppendCommandListsExp(handle, batch.count, batch.list, signal, nwait, wait);
+	result = call(handle, batch.count, batch.list, next, signal, nwait, wait);
 	if (!result)
 		mark(&batch, immediate, handle);
 	xs_ze_batch_end(&batch, result);
 	return result;
 }
 
-ze_result_t xs_hook_zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t handle, uint32_t count,
-								ze_command_list_handle_t *lists, ze_event_handle_t signal, uint32_t nwait,
-								ze_event_handle_t *wait)
+static ze_result_t append_all(ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists, const void *const *next,
+			      ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {
 	ze_result_t result = ZE_RESULT_SUCCESS;
 
 	for (; lists && count > XS_ZE_LISTS && !result; count -= XS_ZE_LISTS, lists += XS_ZE_LISTS, nwait = 0, wait = NULL)
-		result = append(handle, XS_ZE_LISTS, lists, NULL, nwait, wait);
-	return result ? result : append(handle, count, lists, signal, nwait, wait);
+		result = append(handle, XS_ZE_LISTS, lists, next, NULL, nwait, wait);
+	return result ? result : append(handle, count, lists, next, signal, nwait, wait);
+}
+
+ze_result_t xs_hook_zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t handle, uint32_t count,
+								ze_command_list_handle_t *lists, ze_event_handle_t signal, uint32_t nwait,
+								ze_event_handle_t *wait)
+{
+	return append_all(handle, count, lists, NULL, signal, nwait, wait);
+}
+
+ze_result_t xs_hook_zeCommandListImmediateAppendCommandListsWithParameters(ze_command_list_handle_t handle, uint32_t count,
+									   ze_command_list_handle_t *lists, const void *next,
+									   ze_event_handle_t signal, uint32_t nwait,
+									   ze_event_handle_t *wait)
+{
+	return append_all(handle, count, lists, &next, signal, nwait, wait);
 }
 
 /* ---- graphs ---- */

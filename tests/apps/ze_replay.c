@@ -1,9 +1,10 @@
 /*
  * Work that is executed by other ways than lists in queues and commands in immediate lists:
- *	ze_replay lists|graph|fork|mutable|ipc [EXECUTIONS] [--in-order] [--event]
+ *	ze_replay lists|graph|fork|mutable|newer|ipc [EXECUTIONS] [--in-order] [--event]
  * lists: a regular list appended to an immediate one; graph: captured from an immediate list; fork: from two, the
  * second of which waits for the first one; mutable: a regular list that is changed
- * between its executions; ipc: events of a pool that another process may open. Prints how many kernels and groups were launched.
+ * between its executions; newer: lists, copies and fills by the functions of
+ * version 1.16; ipc: events of a pool that another process may open. Prints how many kernels and groups were launched.
  */
 #include "ze_app.h"
 
@@ -59,6 +60,30 @@ static void lists(void)
 	}
 	launch_more();
 	ZE_CHECK(zeCommandListDestroy(list));
+}
+
+static void newer(void)
+{
+	ze_command_list_handle_t list = ze_app_list(&app, 0, in_order);
+	char *memory = ze_app_device(&app, 96), *host = ze_app_host(&app, 96);
+
+	ZE_CHECK(FUNCTION(zeCommandListAppendMemoryFillWithParameters)(list, memory, "x", 1, 32, NULL, NULL, 0, NULL));
+	ZE_CHECK(zeCommandListAppendBarrier(list, NULL, 0, NULL));
+	ZE_CHECK(FUNCTION(zeCommandListAppendLaunchKernelWithParameters)(list, kernel, &(ze_group_count_t){2, 1, 1}, NULL, NULL, 0, NULL));
+	launched += executions;
+	groups += 2 * executions;
+	ZE_CHECK(zeCommandListClose(list));
+	for (unsigned i = 0; i < executions; i++) {
+		ZE_CHECK(FUNCTION(zeCommandListImmediateAppendCommandListsWithParameters)(immediate, 1, &list, NULL, event, 0, NULL));
+		wait_for_event();
+	}
+	ZE_CHECK(zeCommandListAppendBarrier(immediate, NULL, 0, NULL));
+	ZE_CHECK(FUNCTION(zeCommandListAppendMemoryCopyWithParameters)(immediate, host, memory, 24, NULL, NULL, 0, NULL));
+	launch_more();
+	ZE_CHECK(zeCommandListDestroy(list));
+	printf("%.24s\n", host);
+	ZE_CHECK(zeMemFree(app.context, memory));
+	ZE_CHECK(zeMemFree(app.context, host));
 }
 
 static void graph(void)
@@ -208,6 +233,8 @@ int main(int argc, char **argv)
 		lists();
 	else if (!strcmp(mode, "graph"))
 		graph();
+	else if (!strcmp(mode, "newer"))
+		newer();
 	else if (!strcmp(mode, "fork"))
 		fork_and_join();
 	else if (!strcmp(mode, "mutable"))

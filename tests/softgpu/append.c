@@ -334,6 +334,27 @@ ze_result_t sg_zeCommandListAppendLaunchKernelWithParameters(ze_command_list_han
 	return launch(list, kernel, groups, false, signal, nwait, wait);
 }
 
+ze_result_t sg_zeCommandListAppendMemoryCopyWithParameters(ze_command_list_handle_t list, void *to, const void *from, size_t size,
+ const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+{
+	SG_ENTER();
+	return sg_zeCommandListAppendMemoryCopy(list, to, from, size, signal, nwait, wait);
+}
+
+ze_result_t sg_zeCommandListAppendMemoryFillWithParameters(ze_command_list_handle_t list, void *to, const void *pattern, size_t pattern_size,
+ size_t size, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+{
+	SG_ENTER();
+	return sg_zeCommandListAppendMemoryFill(list, to, pattern, pattern_size, size, signal, nwait, wait);
+}
+
+ze_result_t sg_zeCommandListImmediateAppendCommandListsWithParameters(ze_command_list_handle_t immediate, uint32_t count,
+ ze_command_list_handle_t *lists, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+{
+	SG_ENTER();
+	return sg_zeCommandListImmediateAppendCommandListsExp(immediate, count, lists, signal, nwait, wait);
+}
+
 ze_result_t sg_zeCommandListAppendLaunchCooperativeKernel(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
  const ze_group_count_t *groups, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {

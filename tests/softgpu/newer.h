@@ -106,6 +106,12 @@ ze_result_t zeEventCounterBasedCreate(ze_context_handle_t context, ze_device_han
  ze_event_handle_t *event);
 ze_result_t zeCommandListAppendLaunchKernelWithParameters(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
  const ze_group_count_t *groups, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait);
+ze_result_t zeCommandListAppendMemoryCopyWithParameters(ze_command_list_handle_t list, void *to, const void *from, size_t size,
+ const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait);
+ze_result_t zeCommandListAppendMemoryFillWithParameters(ze_command_list_handle_t list, void *to, const void *pattern, size_t pattern_size,
+ size_t size, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait);
+ze_result_t zeCommandListImmediateAppendCommandListsWithParameters(ze_command_list_handle_t immediate, uint32_t count,
+ ze_command_list_handle_t *lists, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait);
 ze_result_t zeEventGetEventPool(ze_event_handle_t event, ze_event_pool_handle_t *pool);
 ze_result_t zeCommandQueueGetOrdinal(ze_command_queue_handle_t queue, uint32_t *ordinal);
 ze_result_t zeCommandQueueGetIndex(ze_command_queue_handle_t queue, uint32_t *index);
