@@ -1,7 +1,7 @@
 /*
  * What the ITT calls beside a task's begin and end cost their caller.
  *
- *	itt_calls [COUNT [THREADS]]	default 10^6 of each by each of so many threads
+ *	itt_calls [COUNT [THREADS [NAME]]]	default 10^6 of each by each of so many threads; NAME: of that one alone
  *
  * Each line is "<name> <ns>": per call, the mean of the threads' walls. The loops are as fast as they
  * go, so what the tracer does behind the calls counts as far as it holds them up.
@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define MAX_THREADS 64
@@ -77,6 +78,7 @@ static const struct {
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
 static long count = 1000000;
+static const char *only; /* NULL: all */
 static pthread_barrier_t start;
 
 static uint64_t now_ns(void)
@@ -94,6 +96,8 @@ static void *thread_main(void *arg)
 	for (size_t i = 0; i < CASES; i++) {
 		uint64_t begin;
 
+		if (only && strcmp(only, cases[i].name))
+			continue;
 		pthread_barrier_wait(&start);
 		begin = now_ns();
 		cases[i].run(count);
@@ -108,10 +112,12 @@ int main(int argc, char **argv)
 	pthread_t ids[MAX_THREADS];
 	int threads = argc > 2 ? atoi(argv[2]) : 1;
 
+	only = argc > 3 ? argv[3] : NULL;
+
 	if (argc > 1)
 		count = atol(argv[1]);
 	if (count < 1 || threads < 1 || threads > MAX_THREADS) {
-		fprintf(stderr, "usage: %s [COUNT [THREADS]]\n", argv[0]);
+		fprintf(stderr, "usage: %s [COUNT [THREADS [NAME]]]\n", argv[0]);
 		return 2;
 	}
 	domain = __itt_domain_create("app");
@@ -132,7 +138,8 @@ int main(int argc, char **argv)
 
 		for (int t = 0; t < threads; t++)
 			sum += ns[t][i];
-		printf("%s %.2f\n", cases[i].name, sum / threads);
+		if (!only || !strcmp(only, cases[i].name))
+			printf("%s %.2f\n", cases[i].name, sum / threads);
 	}
 	return 0;
 }

@@ -30,15 +30,16 @@
 #define XS_SHARED "hidden"
 #endif
 
+/* A task whose end somebody waits for. */
+struct xs_watch {
+	const void *domain;
+	uint32_t depth; /* open tasks of the domain from it on; 0: nobody waits */
+};
+
 /*
  * Per thread, a few bytes (initial-exec: glibc has little room for it when we are dlopened). `ready` is the thread's ring while
  * a record may be begun. Inside the collector it is NULL, so that events of a signal handler that interrupts us do not touch the ring.
  */
-struct xs_watch {
-	const void *domain; /* of the task whose end somebody waits for */
-	uint32_t depth;     /* open tasks of that domain from it on; 0: nobody waits */
-};
-
 struct xs_tls {
 	struct xs_ring *ready;
 	struct xs_ring *ring; /* NULL until the thread's first event */
@@ -70,7 +71,7 @@ struct xs_gate {
 	_Atomic uint32_t lock;
 	_Atomic uint32_t control_lock; /* of control.c */
 	_Atomic uint32_t no_rings; /* there was no memory for a ring, and none was given back since */
-	_Atomic uint32_t state;    /* enum in collector.c */
+	_Atomic uint32_t state;    /* enum xs_state (self.h) */
 };
 extern struct xs_gate *xs_gate __attribute__((visibility(XS_SHARED)));
 /* The run's reasons not to record (enum xs_pause_reason): control->paused, 0 before the process has joined. */
@@ -278,18 +279,17 @@ struct xs_call {
 	uint32_t outer;
 };
 
-/* The rest of the two below, for what is rare: the process's first event, another clock, a full step. */
+/* The rest of the one below, for what is rare: the process's first event, another clock. */
 bool xs_call_enter_long(struct xs_call *call, uint32_t word) __attribute__((cold));
-void xs_call_end_long(const struct xs_call *call, uint64_t duration, uint64_t header, int64_t result) __attribute__((cold));
 
-/* False: not recorded, go straight through. `function`: number in the source's table. */
-static inline bool xs_call_enter(struct xs_call *call, uint8_t source, uint32_t function)
+/* xs_call_enter() for a caller who has just seen that recording is not paused. */
+static inline bool xs_call_enter_unpaused(struct xs_call *call, uint8_t source, uint32_t function)
 {
 	struct xs_ring *ring = xs_tls.ready;
 	uint32_t word = (uint32_t)source << 24 | (function + 1);
 
-	if (!xs_ready_for_mark(ring))
-		return xs_paused() ? false : xs_call_enter_long(call, word);
+	if (__builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) != XS_GATE_TSC || !ring, 0))
+		return xs_call_enter_long(call, word);
 	call->outer = atomic_load_explicit(&ring->call, memory_order_relaxed);
 	if (__builtin_expect(call->outer, 0))
 		call->outer_tick = atomic_load_explicit(&ring->call_tick, memory_order_relaxed);
@@ -297,6 +297,12 @@ static inline bool xs_call_enter(struct xs_call *call, uint8_t source, uint32_t 
 	atomic_store_explicit(&ring->call_tick, call->tick, memory_order_relaxed);
 	atomic_store_explicit(&ring->call, word, memory_order_relaxed);
 	return true;
+}
+
+/* False: not recorded, go straight through. `function`: number in the source's table. */
+static inline bool xs_call_enter(struct xs_call *call, uint8_t source, uint32_t function)
+{
+	return !xs_paused() && xs_call_enter_unpaused(call, source, function);
 }
 
 /* Returns the call's duration in ticks. */
@@ -319,13 +325,10 @@ static inline uint64_t xs_call_header(uint8_t source, uint32_t function, uint8_t
 	       (uint64_t)source << 48 | (uint64_t)flags << 56;
 }
 
-/* A leaf in the common case: it saves no registers. */
-void xs_call_end(const struct xs_call *call, uint64_t header, int64_t result);
+/* A leaf in the common case: it saves no registers. `call` comes where reading the clock overwrites a register. */
+void xs_call_end(uint64_t header, int64_t result, const struct xs_call *call);
 
-static inline void xs_call_record(const struct xs_call *call, uint64_t duration, uint8_t source, uint32_t function,
-				  uint8_t flags, int64_t result)
-{
-	xs_call_end_long(call, duration, xs_call_header(source, function, flags), result);
-}
+/* What xs_call_leave() has told of the call. */
+void xs_call_write(uint64_t tick, uint64_t duration, uint64_t header, int64_t result);
 
 #endif

@@ -23,8 +23,8 @@ enum xs_kind {
 	XS_INSTANT,    /* something happened; struct xs_args_record, flags: enum xs_scope */
 	XS_COUNTER,    /* struct xs_counter_record */
 	XS_SPAN,       /* a wait, a frame: begun and ended; struct xs_span_record, flags: enum xs_span */
-	XS_OPEN,       /* a frame, region or overlapped task begins; struct xs_task_record, flags: enum xs_span */
-	XS_CLOSE,      /* it ends, on whatever thread; struct xs_task_record, flags: enum xs_span */
+	XS_OPEN,       /* a frame, region or overlapped task begins; struct xs_task_record or, without ids, its event alone; flags: enum xs_span */
+	XS_CLOSE,      /* it ends, on whatever thread; as XS_OPEN */
 	XS_EVENT_BEGIN, /* a user event begins; name: interned */
 	XS_EVENT_END,   /* the innermost one of the name ends */
 	XS_RELATION,   /* between two tasks; struct xs_task_record, flags: enum xs_relation */
@@ -35,7 +35,7 @@ enum xs_kind {
 	XS_CALL_OUT,   /* -c: what it returned and what its arguments point to, behind the XS_CALL if it succeeded; struct xs_values_record */
 	XS_STACK,      /* where the call was made whose record follows; struct xs_stack_record */
 	XS_MPI,        /* an MPI call; struct xs_mpi_record */
-	XS_MPI_START,  /* a persistent request was started; struct xs_mpi_request_record */
+	XS_MPI_START,  /* a persistent request was started, by the call whose record follows; struct xs_mpi_request_record */
 	XS_MPI_DONE,   /* the work of a request was seen to be complete; struct xs_mpi_request_record */
 	XS_COMMANDS,   /* finished device work, many commands of one queue; struct xs_commands_record */
 };

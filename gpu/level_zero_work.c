@@ -300,14 +300,14 @@ ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 
 	if (!work->node) {
 		if (xs_ze_appends)
-			xs_call_end(&work->call, xs_call_header(XS_SOURCE_LEVEL_ZERO, work->function, flags), result);
+			xs_call_end(xs_call_header(XS_SOURCE_LEVEL_ZERO, work->function, flags), result, &work->call);
 		else
 			(void)xs_call_leave(&work->call);
 		return result;
 	}
 	duration = xs_call_leave(&work->call);
 	if (xs_ze_appends)
-		xs_call_record(&work->call, duration, XS_SOURCE_LEVEL_ZERO, work->function, flags, result);
+		xs_call_write(work->call.tick, duration, xs_call_header(XS_SOURCE_LEVEL_ZERO, work->function, flags), result);
 	/* a failed append has not used the event */
 	if (result) {
 		give_up(work);

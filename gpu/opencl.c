@@ -16,7 +16,6 @@
 cl_icd_dispatch xs_cl_target;
 bool xs_cl_calls;
 static bool want_calls, log_enqueues;
-static _Atomic uint32_t work_serial;
 
 /* ---- commands in flight ---- */
 
@@ -32,7 +31,7 @@ struct node {
 	struct xs_device_record record; /* all but the device's times */
 };
 static struct xs_pool nodes = { .size = (sizeof(struct node) + 63) / 64 * 64 };
-/* Commands, by those who enqueue and by those who complete them: on lines of their own. */
+/* Commands, by those who enqueue (it numbers them, too) and by those who complete them: on lines of their own. */
 static struct {
 	alignas(64) _Atomic uint64_t count;
 } issued, finished;
@@ -239,8 +238,8 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 	struct node *node;
 
 	if (log_enqueues)
-		xs_call_record(&work->call, duration, XS_SOURCE_OPENCL, work->function,
-			       XS_FLAG_ENQUEUE | (failed ? XS_FLAG_FAILED : 0), result);
+		xs_call_write(work->call.tick, duration,
+			      xs_call_header(XS_SOURCE_OPENCL, work->function, XS_FLAG_ENQUEUE | (failed ? XS_FLAG_FAILED : 0)), result);
 	if (failed || !work->queue || !*work->event)
 		return;
 	node = xs_recording() ? xs_pool_get(&nodes, xs_thread_id()) : NULL; /* it may have been paused in the meantime */
@@ -257,7 +256,7 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 	record->event.words = (work->name ? sizeof(*record) : XS_DEVICE_RECORD_SHORT) / 8;
 	record->host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
 	record->tid = xs_thread_id();
-	record->id = atomic_fetch_add_explicit(&work_serial, 1, memory_order_relaxed) + 1;
+	record->id = (uint32_t)atomic_fetch_add_explicit(&issued.count, 1, memory_order_relaxed) + 1;
 	record->queue = work->queue->serial;
 	record->device = work->queue->device;
 	record->device_name = xs_cl_devices[record->device].name;
@@ -276,7 +275,6 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 	if (node->retained)
 		(void)xs_cl_target.clRetainEvent(node->event);
 	node->callback = true;
-	atomic_fetch_add_explicit(&issued.count, 1, memory_order_relaxed);
 	/* the node is complete; pairs with the acquires in harvest() */
 	atomic_store_explicit(&node->state, NODE_ACTIVE, memory_order_release);
 	if (xs_cl_target.clSetEventCallback(node->event, CL_COMPLETE, on_complete, node))

@@ -375,11 +375,11 @@ def recorded(f, language, words, passed, record, comm, needed, special, result):
         else:
             lines.append(f"\txs_mpi_wait_end(&call, &wait, {flag} ? {'wait.count' if f.first('count') else '1'} : 0, NULL);")
         return lines
-    lines.append(f"\t{record}({', '.join(give)});")
     if f.name == "Start":
         lines.append("\txs_mpi_started(&call, before);")
     if f.name == "Startall":
         lines.append(f"\txs_mpi_started_all(&call, {prefix}INT(count), (const void *)array_of_requests, {fortran});")
+    lines.append(f"\t{record}({', '.join(give)});")
     if f.request and f.has("source", "comm") or f.name in ("Mprobe", "Improbe"):
         handle = "REQUEST(request)" if f.request else "MESSAGE(message)"
         condition = f"found != &xs_mpi_world_comm" + ("" if not f.request else f" && {language.read('source')} == xs_mpi_abi.any_source")

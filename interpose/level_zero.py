@@ -64,7 +64,7 @@ def wrapper(function, target, table, call, types):
     else:
         wanted = 'xs_ze_calls && ' if name in table['hooks'] or before or after else ''
         lines += [f'\tif ({wanted}{enter}) {{', f'\t\t{show_in}', f'\t\tret = {real};',
-                  f'\t\txs_call_end(&call, xs_call_header({table["source"]}, {number}, xs_ze_failed(ret)), ret);',
+                  f'\t\txs_call_end(xs_call_header({table["source"]}, {number}, xs_ze_failed(ret)), ret, &call);',
                   f'\t\t{show_out}' if show_out else '', '\t} else {', f'\t\tret = {real};', '\t}', after, '\treturn ret;']
     return '\n'.join(line for line in lines if line) + '\n}\n'
 

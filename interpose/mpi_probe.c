@@ -7,6 +7,9 @@
  * meanwhile all are in the table, those that not every library has as indirect symbols (STT_GNU_IFUNC), which look into the libraries that
  * are there then. The next dlsym() or dlopen() finds out whether an MPI library came. dlopen() and dlsym() are passed on by a jump, since they
  * look at who called them.
+ *
+ * All of it may run at any time: while the dynamic loader binds somebody, and while the runtime of a sanitizer starts, which asks dlsym() for the string
+ * functions that it stands in front of, and cannot be called before it knows them. So no string function is called, and no sanitizer instruments this.
  */
 #include "mpi_wrap.h"
 
@@ -21,6 +24,13 @@ struct symbols {
 	const char *names;
 	const uint32_t *gnu_hash;
 };
+
+static bool is_same(const char *a, const char *b)
+{
+	for (; *a && *a == *b; a++, b++)
+		;
+	return *a == *b;
+}
 
 static struct symbols symbols_of(const struct link_map *map)
 {
@@ -59,7 +69,7 @@ static const ElfW(Sym) *find_symbol(const struct symbols *s, const char *name)
 	for (;; index++) {
 		uint32_t entry = chain[index - first];
 
-		if ((entry | 1) == (hash | 1) && s->table[index].st_shndx != SHN_UNDEF && !strcmp(s->names + s->table[index].st_name, name))
+		if ((entry | 1) == (hash | 1) && s->table[index].st_shndx != SHN_UNDEF && is_same(s->names + s->table[index].st_name, name))
 			return &s->table[index];
 		if (entry & 1)
 			return NULL;
@@ -74,7 +84,6 @@ static const struct link_map *self(void)
 	return NULL;
 }
 
-/* Runs while the dynamic loader binds somebody: nothing of it may be called. */
 void *xs_mpi_probe(const char *name, const void *wrapper)
 {
 	for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
@@ -127,13 +136,13 @@ static void find_ours(void)
 	for (uint32_t i = s.gnu_hash[1], last = last_symbol(&s); i <= last && count < SYMBOLS; i++) {
 		const char *name = s.names + s.table[i].st_name;
 
-		if (strncmp(name, "MPI_", 4) && strncmp(name, "mpi_", 4))
+		if ((name[0] | 0x20) != 'm' || (name[1] | 0x20) != 'p' || (name[2] | 0x20) != 'i' || name[3] != '_')
 			continue;
 		ours[count].symbol = (ElfW(Sym) *)(uintptr_t)&s.table[i];
 		ours[count].value = s.table[i].st_value;
 		ours[count].section = s.table[i].st_shndx;
 		for (uint32_t k = 0; k < xs_mpi_optional_count; k++)
-			if (!strcmp(name, xs_mpi_optional[k].name))
+			if (is_same(name, xs_mpi_optional[k].name))
 				ours[count].probe = xs_mpi_optional[k].probe;
 		if (!first_page || (uintptr_t)ours[count].symbol < first_page)
 			first_page = (uintptr_t)ours[count].symbol;

@@ -71,17 +71,6 @@ static struct note {
 } notes[NOTES];
 static _Atomic uint32_t note_count, lock;
 
-static void take_lock(void)
-{
-	while (atomic_exchange_explicit(&lock, 1, memory_order_acquire))
-		;
-}
-
-static void give_lock(void)
-{
-	atomic_store_explicit(&lock, 0, memory_order_release);
-}
-
 static uint32_t note_of(uint64_t handle)
 {
 	uint32_t i = (uint32_t)(handle * 0x9e3779b97f4a7c15ull >> 32) % NOTES;
@@ -95,16 +84,16 @@ void xs_mpi_note(uint64_t handle, struct xs_mpi_comm *comm)
 {
 	uint32_t i;
 
-	take_lock();
+	xs_mpi_lock(&lock);
 	i = note_of(handle);
 	if (notes[i].handle != handle && atomic_load_explicit(&note_count, memory_order_relaxed) < NOTES / 2)
 		atomic_fetch_add_explicit(&note_count, 1, memory_order_relaxed);
 	else if (notes[i].handle != handle) {
-		give_lock(); /* too many: their sources stay unknown */
+		xs_mpi_unlock(&lock); /* too many: their sources stay unknown */
 		return;
 	}
 	notes[i] = (struct note){ handle, comm };
-	give_lock();
+	xs_mpi_unlock(&lock);
 }
 
 struct xs_mpi_comm *xs_mpi_message(uint64_t handle)
@@ -114,7 +103,7 @@ struct xs_mpi_comm *xs_mpi_message(uint64_t handle)
 
 	if (__builtin_expect(!atomic_load_explicit(&note_count, memory_order_relaxed), 1))
 		return comm;
-	take_lock();
+	xs_mpi_lock(&lock);
 	i = note_of(handle);
 	if (notes[i].handle == handle) {
 		comm = notes[i].comm;
@@ -128,7 +117,7 @@ struct xs_mpi_comm *xs_mpi_message(uint64_t handle)
 			notes[note_of(moved.handle)] = moved;
 		}
 	}
-	give_lock();
+	xs_mpi_unlock(&lock);
 	return comm;
 }
 

@@ -87,7 +87,25 @@ static inline __attribute__((always_inline)) void xs_mpi_write(const struct xs_m
 	xs_tls.ready = ring;
 }
 
-/* ---- communicators, windows, files (mpi_comms.c) ---- */
+/* ---- memory (mpi_memory.c), and who may change it ---- */
+
+/* Memory, from the kernel, for anything that is rare; NULL: none. */
+void *xs_mpi_take(size_t size);
+void xs_mpi_give(void *block, size_t size);
+
+/* For a moment. */
+static inline void xs_mpi_lock(_Atomic uint32_t *word)
+{
+	while (atomic_exchange_explicit(word, 1, memory_order_acquire))
+		;
+}
+
+static inline void xs_mpi_unlock(_Atomic uint32_t *word)
+{
+	atomic_store_explicit(word, 0, memory_order_release);
+}
+
+/* ---- communicators, windows, files (mpi_comms.c and its neighbours, mpi_comms.h) ---- */
 
 struct xs_mpi_comm {
 	uint64_t id;
@@ -169,9 +187,6 @@ static inline uint64_t xs_mpi_root(const struct xs_mpi_comm *comm, int32_t root,
 
 /* A handle in memory. */
 uint64_t xs_mpi_load(const void *handle);
-/* Memory, from the kernel, for anything that is rare; NULL: none. */
-void *xs_mpi_take(size_t size);
-void xs_mpi_give(void *block, size_t size);
 
 /* ---- the library, once it is found (mpi_calls.c) ---- */
 

@@ -40,7 +40,8 @@ def body(function, table, target, call, types):
         result, flags = '0', '0'
     number = f'FN_{name}'
     lines = arguments.in_code(call, types, table['source']) + arguments.out_code(call, types, table['source'])
-    lines += [f'static {returns} {table["call"]} wrap_{name}({function.parameters})', '{']
+    lines += [f'static {returns} {table["call"]} wrap_{name}({function.parameters})' if work else
+              f'static __attribute__((noinline)) {returns} record_{name}({function.parameters})', '{']
     lines.append(f'\tstruct {"xs_cl_work work" if work else "xs_call call"};')
     if assign:
         lines.append(f'\t{returns} ret;')
@@ -54,7 +55,7 @@ def body(function, table, target, call, types):
     if work:
         lines.append(f'\tif (!xs_cl_enter(&work, command_queue, {number}, XS_WORK_{work["class"]}, &event))')
     else:
-        enter = f'xs_call_enter(&call, {table["source"]}, {number})'
+        enter = f'xs_call_enter_unpaused(&call, {table["source"]}, {number})'
         lines.append(f'\tif (!xs_cl_calls || !{enter})' if hooked else f'\tif (!{enter})')
     lines.append(f'\t\treturn {straight}' if assign else f'\t{{\n\t\t{straight}\n\t\treturn;\n\t}}')
     of_call = '&work.call' if work else '&call'
@@ -66,7 +67,7 @@ def body(function, table, target, call, types):
         failed = 'ret < 0' if returns == 'cl_int' else '!ret'
         lines.append(f'\txs_cl_leave(&work, {result}, {failed}, {work.get("bytes", "0")});')
     else:
-        lines.append(f'\txs_call_end(&call, xs_call_header({table["source"]}, {number}, {flags}), {result});')
+        lines.append(f'\txs_call_end(xs_call_header({table["source"]}, {number}, {flags}), {result}, &call);')
     if arguments.has_values(call, types):
         good = {'cl_int': ' && ret >= 0', 'void': ''}.get(returns, ' && ret')
         value = ', ret' if arguments.returns_value(call) else ''
@@ -74,6 +75,11 @@ def body(function, table, target, call, types):
     if give:
         lines.append(f'\t{give}')
     lines.append('}\n')
+    if not work:
+        # apart, so that a paused call saves no registers
+        go = 'return ' if assign else ''
+        lines += [f'static {returns} {table["call"]} wrap_{name}({function.parameters})', '{',
+                  '\tif (__builtin_expect(xs_paused(), 0))', f'\t\t{go}{straight}', '\telse', f'\t\t{go}record_{name}{function.call};', '}\n']
     return '\n'.join(lines)
 
 

@@ -80,12 +80,16 @@ void itt_keyed(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, stru
 {
 	bool end = kind == XS_CLOSE || kind == XS_RELATION;
 	uint64_t now = end ? xs_tick(xs_use_tsc) : 0;
-	struct xs_task_record *record = xs_record_begin(sizeof(*record), kind, XS_SOURCE_ITT, flags, name, role);
+	bool bare = (kind == XS_OPEN || kind == XS_CLOSE) && itt_is_null(id) && itt_is_null(parent);
+	uint32_t size = bare ? sizeof(struct xs_event) : sizeof(struct xs_task_record);
+	struct xs_task_record *record = xs_record_begin(size, kind, XS_SOURCE_ITT, flags, name, role);
 
 	if (!record)
 		return;
-	record->id = id;
-	record->parent = parent;
+	if (!bare) {
+		record->id = id;
+		record->parent = parent;
+	}
 	record->event.tick = tick ? tick : end ? now : xs_tick(xs_use_tsc);
-	xs_record_end(sizeof(*record));
+	xs_record_end(size);
 }

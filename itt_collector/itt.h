@@ -54,6 +54,17 @@ struct itt_name {
 uint32_t itt_domain_id(__itt_domain *domain);
 /* Of its frames: the domain's name, with the domain as scope. */
 uint32_t itt_frame_name(__itt_domain *domain);
+
+/* What hangs on a domain that has an id; an id that was read with acquire has it behind it. */
+struct itt_domain_info {
+	uint32_t full_name; /* of tasks for whose names there was no room */
+	uint32_t frame_name;
+};
+
+static inline const struct itt_domain_info *itt_domain_info(const __itt_domain *domain)
+{
+	return domain->extra2;
+}
 /* "domain::handle"; never NULL. */
 struct itt_name *itt_name_in(__itt_domain *domain, __itt_string_handle *handle);
 /* The handle's text alone, for keys of metadata. */
@@ -117,7 +128,7 @@ static inline bool itt_is_null(struct xs_id id)
 	return !(id.word[0] | id.word[1] | id.word[2]);
 }
 
-/* A record of struct xs_task_record; tick 0: now, as late (begins) or early (ends) as possible. */
+/* A record of struct xs_task_record, or of as much of it as is needed; tick 0: now, as late (begins) or early (ends) as possible. */
 void itt_keyed(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, struct xs_id parent, uint64_t tick, enum xs_role role);
 
 /* ---- clocks.c ---- */

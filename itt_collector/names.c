@@ -154,11 +154,6 @@ bool itt_wanted(const char *domain)
 	return options->chrome_dnn && (!strncmp(domain, "dnnl", 4) || !strncmp(domain, "oneDNN", 6));
 }
 
-struct domain_info {
-	uint32_t full_name; /* of tasks for whose names there was no room */
-	uint32_t frame_name;
-};
-
 static void init_domain(void *payload, const char *name)
 {
 	__itt_domain *domain = payload;
@@ -175,10 +170,10 @@ EXPORT __itt_domain *__itt_domain_create(const char *name)
 
 static __attribute__((noinline, cold)) uint32_t make_domain_id(__itt_domain *domain)
 {
-	static struct domain_info none = { XS_STRING_FULL, XS_STRING_FULL };
+	static struct itt_domain_info none = { XS_STRING_FULL, XS_STRING_FULL };
 	const char *name = itt_domain_text(domain);
 	uint32_t id = xs_name(name, 0);
-	struct domain_info *info;
+	struct itt_domain_info *info;
 
 	if (!id)
 		return XS_STRING_FULL; /* not traced: no record will be written */
@@ -206,7 +201,7 @@ uint32_t itt_domain_id(__itt_domain *domain)
 uint32_t itt_frame_name(__itt_domain *domain)
 {
 	(void)itt_domain_id(domain);
-	return domain->extra2 ? ((const struct domain_info *)domain->extra2)->frame_name : XS_STRING_FULL;
+	return domain->extra2 ? itt_domain_info(domain)->frame_name : XS_STRING_FULL;
 }
 
 /* ---- string handles ---- */
@@ -247,7 +242,7 @@ static __attribute__((noinline, cold)) struct itt_name *make_name(__itt_domain *
 	if (!name)
 		return &none;
 	if (id == XS_STRING_FULL && domain->extra2)
-		id = ((const struct domain_info *)domain->extra2)->full_name;
+		id = itt_domain_info(domain)->full_name;
 	name->domain = scope;
 	name->id = id;
 	if (!handle)

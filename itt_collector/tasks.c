@@ -256,19 +256,40 @@ EXPORT void __itt_region_end(const __itt_domain *domain, __itt_id id)
 		close_span(domain, XS_SPAN_REGION, itt_id(id), 0);
 }
 
+/* Most frames have no id, and are as cheap as a task. */
+static_assert(XS_SPAN_FRAME == 0, "what xs_mark() writes as flags");
+
+static __attribute__((noinline)) void frame_begin_long(const __itt_domain *domain, const __itt_id *id)
+{
+	if (begin_watched((__itt_domain *)domain, itt_domain_text(domain)))
+		open_span(domain, XS_SPAN_FRAME, id ? itt_id(*id) : null_id, null_id, itt_frame_name((__itt_domain *)domain), 0);
+}
+
+static __attribute__((noinline)) void frame_end_long(const __itt_domain *domain, const __itt_id *id)
+{
+	if (xs_recording())
+		close_span(domain, XS_SPAN_FRAME, id ? itt_id(*id) : null_id, 0);
+	end_watched(domain);
+}
+
 EXPORT void __itt_frame_begin_v3(const __itt_domain *domain, __itt_id *id)
 {
-	if (itt_enabled(domain) && begin_watched((__itt_domain *)domain, itt_domain_text(domain)))
-		open_span(domain, XS_SPAN_FRAME, id ? itt_id(*id) : null_id, null_id, itt_frame_name((__itt_domain *)domain), 0);
+	if (!itt_enabled(domain))
+		return;
+	if (id || !__atomic_load_n(&domain->extra1, __ATOMIC_ACQUIRE) ||
+	    !xs_mark(XS_OPEN, XS_SOURCE_ITT, itt_domain_info(domain)->frame_name))
+		frame_begin_long(domain, id);
 }
 
 EXPORT void __itt_frame_end_v3(const __itt_domain *domain, __itt_id *id)
 {
+	uint32_t domain_id;
+
 	if (!itt_enabled(domain))
 		return;
-	if (xs_recording())
-		close_span(domain, XS_SPAN_FRAME, id ? itt_id(*id) : null_id, 0);
-	end_watched(domain);
+	domain_id = (uint32_t)__atomic_load_n(&domain->extra1, __ATOMIC_ACQUIRE);
+	if (id || !domain_id || !xs_mark(XS_CLOSE, XS_SOURCE_ITT, domain_id))
+		frame_end_long(domain, id);
 }
 
 static void record_frame(const __itt_domain *domain, uint64_t begin, uint64_t end)

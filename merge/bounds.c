@@ -106,12 +106,12 @@ void xm_bounds_free(struct xm_bounds *bounds)
 
 /* ---- one line for some parts, another for the next ones ---- */
 
-/* The best way to cover the parts before this one: with as few lines as can be, and the widest gaps. */
+/* The best way to cover the parts before this one: with as few lines and as few parts without one as can be, and the widest gaps. */
 struct way {
-	uint32_t lines;
+	uint32_t cost; /* lines, and parts without: in those the clock's pace changes */
+	uint32_t from; /* the last line's first part; or the part without */
+	bool has_line;
 	long double gap;
-	uint32_t from; /* the last line's first part */
-	bool skips;    /* the part before that has none: the clock's pace changes in it */
 };
 
 static int64_t part_start(const struct xm_bounds *bounds, uint32_t part)
@@ -119,29 +119,25 @@ static int64_t part_start(const struct xm_bounds *bounds, uint32_t part)
 	return (int64_t)((uint64_t)(bounds->first + part) << bounds->shift);
 }
 
-/* ways[i] for all i up to `parts`; lines == 0: there is none. */
+static void take_better(struct way *way, struct way other)
+{
+	if (other.cost < way->cost || (other.cost == way->cost && other.gap > way->gap))
+		*way = other;
+}
+
+/* ways[i] for all i up to `parts`. */
 static void find_ways(const struct xm_bounds *bounds, uint32_t parts, struct way *ways)
 {
-	memset(ways, 0, (parts + 1) * sizeof(*ways));
+	ways[0] = (struct way){ .gap = INFINITY };
+	for (uint32_t i = 1; i <= parts; i++)
+		ways[i].cost = UINT32_MAX;
 	for (uint32_t from = 0; from < parts; from++) {
 		struct xm_hull hulls[2] = { 0 };
-		struct way before = from ? ways[from] : (struct way){ .gap = INFINITY };
+		struct way way = { .cost = ways[from].cost + 1, .from = from, .gap = ways[from].gap };
 
-		if (from && !before.lines && from > 1 && ways[from - 1].lines) {
-			before = ways[from - 1];
-			before.skips = true;
-		} else if (from > 1 && ways[from - 1].lines &&
-			   (ways[from - 1].lines < before.lines || (ways[from - 1].lines == before.lines && ways[from - 1].gap > before.gap))) {
-			before = ways[from - 1];
-			before.skips = true;
-		} else {
-			before.skips = false;
-		}
-		if (from && !before.lines)
-			continue;
+		take_better(&ways[from + 1], way);
+		way.has_line = true;
 		for (uint32_t to = from + 1; to <= parts; to++) {
-			struct way way = { .lines = before.lines + 1, .from = from, .skips = before.skips };
-
 			for (int upper = 0; upper < 2; upper++) {
 				add_all(&hulls[upper], &bounds->parts[to - 1][upper], upper);
 				xm_hull_tidy(&hulls[upper], upper);
@@ -151,9 +147,8 @@ static void find_ways(const struct xm_bounds *bounds, uint32_t parts, struct way
 			way.gap = xm_hull_gap(&hulls[1], &hulls[0]);
 			if (way.gap < 0)
 				break;
-			way.gap = way.gap < before.gap ? way.gap : before.gap;
-			if (!ways[to].lines || way.lines < ways[to].lines || (way.lines == ways[to].lines && way.gap > ways[to].gap))
-				ways[to] = way;
+			way.gap = way.gap < ways[from].gap ? way.gap : ways[from].gap;
+			take_better(&ways[to], way);
 		}
 		free(hulls[0].points);
 		free(hulls[1].points);
@@ -187,13 +182,34 @@ static long double on(const struct xm_line *line, long double x)
 	return line->at + line->slope * (x - (long double)line->from);
 }
 
-/* Where one line becomes the other: where they meet, if that is about there; else on a way from one to the other. */
-static void bend(struct xm_path *path, const struct xm_line *a, const struct xm_line *b, long double from, long double to, long double about,
-		 long double start)
+/* Does the line keep all bounds in this time? */
+static bool keeps(const struct xm_bounds *bounds, const struct xm_line *line, long double from, long double to)
+{
+	for (uint32_t i = 0; i < bounds->count; i++)
+		for (int upper = 0; upper < 2; upper++) {
+			const struct xm_hull *hull = &bounds->parts[i][upper];
+
+			for (uint32_t k = 0; k < hull->count; k++) {
+				long double x = (long double)hull->points[k].x, beyond = on(line, x) - (long double)hull->points[k].y;
+
+				if (x >= from && x <= to && (upper ? beyond > 0 : beyond < 0))
+					return false;
+			}
+		}
+	return true;
+}
+
+/*
+ * Where one line becomes the other: where they meet, if that is between `from` and `to`, or if what is between there and here leaves room for it; else on a
+ * way from one to the other.
+ */
+static void bend(const struct xm_bounds *bounds, struct xm_path *path, const struct xm_line *a, const struct xm_line *b, long double from,
+		 long double to, long double start)
 {
 	long double meet = a->slope == b->slope ? -INFINITY : from + (on(b, from) - on(a, from)) / (a->slope - b->slope);
+	long double about = ldexpl(1, (int)bounds->shift), last = path->count ? path->knots[path->count - 1].x + start : -INFINITY;
 
-	if (meet > from - about && meet < to + about) {
+	if (meet > last && (meet > to ? keeps(bounds, a, to, meet) : meet > from || keeps(bounds, b, meet, from))) {
 		xm_path_bend(path, meet - start, on(a, meet));
 		return;
 	}
@@ -204,30 +220,35 @@ static void bend(struct xm_path *path, const struct xm_line *a, const struct xm_
 /* False: lines of parts do not help either. */
 static bool bent_path(const struct xm_bounds *bounds, const struct xm_samples *samples, int64_t start, struct xm_path *ret, long double *ret_error)
 {
-	uint32_t parts = used(bounds), chain[XM_PARTS], count = 0;
+	struct {
+		uint32_t from, to;
+	} pieces[XM_PARTS];
+	uint32_t count = 0;
 	struct way ways[XM_PARTS + 1];
 	struct xm_line before = { 0 }, line;
 
-	find_ways(bounds, parts, ways);
-	if (ways[parts].lines < 2)
+	find_ways(bounds, used(bounds), ways);
+	for (uint32_t to = used(bounds); to; to = ways[to].from)
+		if (ways[to].has_line) {
+			pieces[count].from = ways[to].from;
+			pieces[count++].to = to;
+		}
+	if (!count)
 		return false;
-	chain[count++] = parts;
-	for (const struct way *way = &ways[parts]; way->from; way = &ways[chain[count - 1]])
-		chain[count++] = way->from - way->skips;
 	ret->count = 0;
 	*ret_error = 0;
 	for (uint32_t i = count; i-- > 0; before = line) {
-		uint32_t from = ways[chain[i]].from;
-
-		line = line_of(bounds, samples, from, chain[i]);
+		line = line_of(bounds, samples, pieces[i].from, pieces[i].to);
 		*ret_error = line.error > *ret_error ? line.error : *ret_error;
 		if (i + 1 == count)
 			ret->before = line.slope;
 		else
-			bend(ret, &before, &line, (long double)part_start(bounds, chain[i + 1]), (long double)part_start(bounds, from),
-			     ldexpl(1, (int)bounds->shift), (long double)start);
+			bend(bounds, ret, &before, &line, (long double)part_start(bounds, pieces[i + 1].to),
+			     (long double)part_start(bounds, pieces[i].from), (long double)start);
 	}
 	ret->after = before.slope;
+	if (count == 1)
+		xm_path_straight(ret, (long double)(before.from - start), before.at, before.slope);
 	for (uint32_t i = 1; i < ret->count; i++) { /* a clock does not go backwards */
 		long double x = ret->knots[i].x - ret->knots[i - 1].x, y = ret->knots[i].y - ret->knots[i - 1].y;
 

@@ -404,6 +404,21 @@ const struct xm_clock *xm_clocks_of(const struct xm_clocks *clocks, const struct
 	return &clocks->all[input->clock];
 }
 
+struct xm_clock *xm_clock_at(struct xm_clocks *clocks, uint32_t index)
+{
+	return &clocks->all[index];
+}
+
+uint32_t xm_clocks_count(const struct xm_clocks *clocks)
+{
+	return clocks->count;
+}
+
+uint32_t xm_clocks_pairs(const struct xm_clocks *clocks)
+{
+	return clocks->of_clocks.map.count;
+}
+
 void xm_clocks_free(struct xm_clocks *clocks)
 {
 	if (!clocks)

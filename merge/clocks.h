@@ -40,20 +40,35 @@ void xm_clocks_together(struct xm_clocks *clocks, uint32_t a, int64_t a_time, ui
  */
 int xm_clocks_solve(struct xm_clocks *clocks, struct xm_merge *merge, bool sync);
 const struct xm_clock *xm_clocks_of(const struct xm_clocks *clocks, const struct xm_input *input);
+/* One by its index (input->clock), of so many. */
+struct xm_clock *xm_clock_at(struct xm_clocks *clocks, uint32_t index);
+uint32_t xm_clocks_count(const struct xm_clocks *clocks);
+/* Pairs of clocks of which something is known. */
+uint32_t xm_clocks_pairs(const struct xm_clocks *clocks);
 void xm_clocks_free(struct xm_clocks *clocks);
 
 /* Monotone. */
 static inline int64_t xm_true_time(const struct xm_clock *clock, int64_t time)
 {
-	int64_t from = clock->start, result = time + clock->offset;
+	int64_t from = clock->start, offset = clock->offset;
 	double drift = clock->drift;
+	uint32_t low = 0, high = clock->piece_count; /* pieces before low have begun, those from high on have not */
 
-	for (uint32_t i = 0; i < clock->piece_count && clock->pieces[i].from <= time; i++) {
-		from = clock->pieces[i].from;
-		drift = clock->pieces[i].drift;
-		result = time + clock->pieces[i].offset;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (clock->pieces[middle].from <= time)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return drift == 0 ? result : result + (int64_t)__builtin_floor(drift * (double)(time - from) + 0.5);
+	if (low) {
+		from = clock->pieces[low - 1].from;
+		offset = clock->pieces[low - 1].offset;
+		drift = clock->pieces[low - 1].drift;
+	}
+	time += offset;
+	return drift == 0 ? time : time + (int64_t)__builtin_floor(drift * (double)(time - offset - from) + 0.5);
 }
 
 #endif

@@ -28,16 +28,11 @@ void xm_say(const char *format, ...)
 
 static int add(struct xm_merge *merge, const char *path)
 {
-	struct xm_input *grown, *input;
+	struct xm_input *input;
 
-	if (!(merge->count & (merge->count + 1)) || !merge->inputs) {
-		grown = realloc(merge->inputs, 2 * (merge->count + 1) * sizeof(*grown));
-		if (!grown)
-			return -1;
-		merge->inputs = grown;
-	}
+	if (!xm_room_for(&merge->inputs, &merge->room, merge->count, sizeof(*merge->inputs)))
+		return -1;
 	input = &merge->inputs[merge->count++];
-	memset(input, 0, sizeof(*input));
 	input->index = merge->count - 1;
 	input->path = strdup(path);
 	input->rank = input->world_size = input->pid = input->ppid = input->status = input->lost = input->clock_error = -1;
@@ -48,16 +43,16 @@ static int add(struct xm_merge *merge, const char *path)
 	return input->path ? 0 : -1;
 }
 
-static bool ends_with(const char *name, const char *suffix)
+bool xm_ends_with(const char *name, const char *suffix)
 {
 	size_t n = strlen(name), m = strlen(suffix);
 
-	return n > m && !strcmp(name + n - m, suffix);
+	return n >= m && !strcmp(name + n - m, suffix);
 }
 
 static bool is_trace_name(const char *name)
 {
-	return name[0] != '.' && (ends_with(name, ".json") || ends_with(name, ".json.zst") || ends_with(name, ".json.gz"));
+	return xm_ends_with(name, ".json") || xm_ends_with(name, ".json.zst") || xm_ends_with(name, ".json.gz");
 }
 
 /* The traces in a directory and below it; depth: links can make rings. */
@@ -268,27 +263,17 @@ static void first_look(struct xm_input *input, const struct xm_event *event, str
 
 static struct xm_process *process_of(struct xm_input *input, struct xm_text pid)
 {
-	uint32_t index;
+	uint32_t known = input->pids.count, index;
 
 	if (pid.n && pid.n == input->last_pid_length && !memcmp(pid.p, input->last_pid, pid.n))
 		return &input->processes[input->last_process];
 	if (!pid.n)
 		return NULL;
 	index = xm_map_add(&input->pids, pid.p, pid.n);
-	if (index == XM_NONE)
+	if (index == XM_NONE || !xm_room_for(&input->processes, &input->process_room, index, sizeof(*input->processes)))
 		return NULL;
-	if (index >= input->process_room) {
-		uint32_t room = input->process_room ? 2 * input->process_room : 4;
-		struct xm_process *grown = realloc(input->processes, room * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		memset(grown + input->process_room, 0, (room - input->process_room) * sizeof(*grown));
-		for (uint32_t i = input->process_room; i < room; i++)
-			grown[i].first_start = XM_NO_TIME;
-		input->processes = grown;
-		input->process_room = room;
-	}
+	if (index == known)
+		input->processes[index].first_start = XM_NO_TIME;
 	input->processes[index].is_number = xm_integer(pid, &input->processes[index].pid);
 	if (pid.n <= sizeof(input->last_pid)) {
 		memcpy(input->last_pid, pid.p, pid.n);

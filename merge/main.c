@@ -3,31 +3,26 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "mend.h"
 #include "mpi.h"
+#include "merge_options.h"
 #include "report.h"
 #include "sink.h"
 #include "tree.h"
-#include "version.h"
 
 #define DAY_NS 86400000000000
-#define FAILED 125
-
-struct options {
-	const char *output, *report;
-	bool no_sync, perfetto;
-};
 
 /* What both passes have at hand. */
 struct work {
 	struct xm_merge *merge;
 	struct xm_clocks *clocks;
+	struct xm_mend *mend;
 	struct xm_mpi *mpi;
 	struct xm_sink *sink;
 	struct xm_tree *tree;
@@ -38,13 +33,20 @@ struct work {
 
 /* ---- the first pass: what ties the clocks together ---- */
 
+/* Something that one end had before the other could go on. */
+static void tie(struct work *work, const struct xm_end *from, const struct xm_end *to)
+{
+	if (work->mend)
+		xm_mend_message(work->mend, from->input->clock, from->start, to->input->clock, to->end);
+	else
+		xm_clocks_message(work->clocks, from->input->index, from->start, to->input->index, to->end);
+}
+
 static void first_message(void *user, uint64_t comm, const struct xm_function *send, const struct xm_function *receive, const struct xm_end *from,
 			  const struct xm_end *to)
 {
-	struct work *work = user;
-
 	(void)comm, (void)send, (void)receive;
-	xm_clocks_message(work->clocks, from->input->index, from->start, to->input->index, to->end);
+	tie(user, from, to);
 }
 
 /* Of large collectives, pairs with the first member and in a ring suffice. */
@@ -64,8 +66,8 @@ static void first_collective(void *user, const struct xm_collective *c)
 				     (c->function->role == XM_TO_ROOT && to->rank == c->root);
 
 			if (i != k && flows && is_pair(c->count, i, k))
-				xm_clocks_message(work->clocks, from->input->index, from->start, to->input->index, to->end);
-			if (i < k && c->function->role == XM_ALL && is_pair(c->count, i, k))
+				tie(work, from, to);
+			if (!work->mend && i < k && c->function->role == XM_ALL && is_pair(c->count, i, k))
 				xm_clocks_together(work->clocks, from->input->index, from->end, to->input->index, to->end);
 		}
 }
@@ -172,13 +174,6 @@ static void second_visit(void *user, struct xm_input *input, const struct xm_eve
 
 /* ---- the output ---- */
 
-static bool ends_with(const char *name, const char *suffix)
-{
-	size_t n = strlen(name), m = strlen(suffix);
-
-	return n >= m && !strcmp(name + n - m, suffix);
-}
-
 /* Creates the file; where the name is taken, one with a number: "all.json", "all-2.json". */
 static int create(const char *wanted, char *path, size_t size)
 {
@@ -199,14 +194,14 @@ static int create(const char *wanted, char *path, size_t size)
 	return -EEXIST;
 }
 
-static int start_output(struct work *work, const struct options *options, char *path, size_t size)
+static int start_output(struct work *work, const struct xm_options *options, char *path, size_t size)
 {
-	bool compress = ends_with(options->output, ".zst");
+	bool compress = xm_ends_with(options->output, ".zst");
 	int fd = create(options->output, path, size), result;
 
 	if (fd < 0) {
 		xm_say("xstrace-merge: %s: %s", path, strerror(-fd));
-		return FAILED;
+		return XM_FAILED;
 	}
 	if (strcmp(path, options->output))
 		xm_say("[INFO] %s is there already; writing %s", options->output, path);
@@ -215,7 +210,7 @@ static int start_output(struct work *work, const struct options *options, char *
 	if (result < 0) {
 		xm_say("xstrace-merge: %s: %s", path, strerror(-result));
 		(void)unlink(path);
-		return FAILED;
+		return XM_FAILED;
 	}
 	work->sink->merge = work->merge;
 	work->sink->clocks = work->clocks;
@@ -229,7 +224,7 @@ static int finish_output(struct work *work, const char *path)
 	work->sink = NULL;
 	if (result < 0) {
 		xm_say("xstrace-merge: %s: %s; the merged trace is not complete", path, strerror(-result));
-		return FAILED;
+		return XM_FAILED;
 	}
 	xm_say("[INFO] Merged trace is stored in %s", path);
 	return 0;
@@ -246,13 +241,13 @@ static int write_report(const struct work *work, const char *wanted)
 		out = fd >= 0 ? fdopen(fd, "w") : NULL;
 		if (!out) {
 			xm_say("xstrace-merge: %s: %s", path, strerror(fd < 0 ? -fd : errno));
-			return FAILED;
+			return XM_FAILED;
 		}
 	}
-	xm_report_print(work->report, out, ends_with(wanted, ".json"));
+	xm_report_print(work->report, out, xm_ends_with(wanted, ".json"));
 	if (ferror(out) | (out == stdout ? fflush(out) : fclose(out))) {
 		xm_say("xstrace-merge: %s: cannot write the report", wanted);
-		return FAILED;
+		return XM_FAILED;
 	}
 	if (out != stdout)
 		xm_say("[INFO] Report is stored in %s", path);
@@ -310,13 +305,46 @@ static void say_killed(const struct xm_merge *merge)
 	}
 }
 
-static int run(struct work *work, const struct options *options)
+/* One more pass begins, by clocks that the one before made. 0 or -ENOMEM. */
+static int next_pass(struct work *work, const struct xm_mpi_sink *sink)
+{
+	struct xm_mpi *before = work->mpi;
+
+	work->mpi = xm_mpi_create(sink);
+	if (work->mpi)
+		xm_mpi_learn(work->mpi, before);
+	xm_mpi_free(before);
+	return work->mpi ? 0 : -ENOMEM;
+}
+
+/* Between the two: as many passes as it takes until no message arrives too early, if clocks did not run evenly. 0 or -ENOMEM. */
+static int mend(struct work *work, const struct xm_mpi_sink *sink)
+{
+	bool is_mended;
+	int result = 0;
+
+	work->mend = xm_mend_create(work->clocks, work->merge);
+	for (is_mended = !work->mend; !is_mended && !result;) {
+		uint64_t dropped;
+
+		result = next_pass(work, sink);
+		if (result)
+			break;
+		xm_walk(work->merge, false, second_visit, work);
+		(void)xm_mpi_finish(work->mpi, &dropped);
+		is_mended = xm_mend_solve(work->mend);
+	}
+	xm_mend_free(work->mend);
+	work->mend = NULL;
+	return result;
+}
+
+static int run(struct work *work, const struct xm_options *options)
 {
 	const struct xm_mpi_sink first = { work, first_message, first_collective, NULL };
 	const struct xm_mpi_sink second = { work, second_message, second_collective, second_call };
 	struct xm_merge *merge = work->merge;
 	char path[PATH_MAX] = "";
-	struct xm_mpi *before = NULL;
 	uint32_t usable = 0;
 	bool complete = true;
 	int result = 0;
@@ -335,25 +363,20 @@ static int run(struct work *work, const struct options *options)
 	}
 	if (!usable) {
 		xm_say("xstrace-merge: no trace to merge");
-		return FAILED;
+		return XM_FAILED;
 	}
 	xm_arrange(merge);
-	if (!merge->order || xm_clocks_solve(work->clocks, merge, !options->no_sync) < 0)
+	if (!merge->order || xm_clocks_solve(work->clocks, merge, !options->no_sync) < 0 || mend(work, &first) < 0)
 		goto no_memory;
 	choose_base(merge, work->clocks);
 	say_clocks(work);
 	say_killed(merge);
 	work->next_id = merge->next_id;
 
-	before = work->mpi;
-	work->mpi = xm_mpi_create(&second);
 	work->tree = xm_tree_create(merge, work->clocks);
 	work->report = options->report ? xm_report_create() : NULL;
-	if (!work->mpi || !work->tree || (options->report && !work->report))
+	if (next_pass(work, &second) < 0 || !work->tree || (options->report && !work->report))
 		goto no_memory;
-	xm_mpi_learn(work->mpi, before);
-	xm_mpi_free(before);
-	before = NULL;
 	if (options->output)
 		result = start_output(work, options, path, sizeof(path));
 	if (!result) {
@@ -372,87 +395,16 @@ static int run(struct work *work, const struct options *options)
 
 no_memory:
 	xm_say("xstrace-merge: out of memory");
-	xm_mpi_free(before);
-	return FAILED;
-}
-
-static void usage(FILE *out)
-{
-	fputs("Usage: xstrace-merge [options] <trace or directory>...\n"
-	      "Makes one trace of many (xstrace's, unitrace's, Kineto's; plain, .zst, .gz; cut ones too), on one timeline.\n"
-	      "  -o, --output FILE      Write FILE, compressed if it ends in .zst (default xstrace.all.json); a taken name gets a number\n"
-	      "  --format json|perfetto Write Chrome's JSON (default) or Perfetto's protobuf (default for .pftrace)\n"
-	      "  --no-clock-sync        Leave the clocks as they are\n"
-	      "  --report FILE          Write where MPI ranks wait for each other: text, JSON if FILE ends in .json, - for stdout;\n"
-	      "                         without -o no merged trace is written\n"
-	      "  --version, --help\n"
-	      "Exit status: 0 all is merged; 1 something was left out, and said; 125 nothing could be done.\n",
-	      out);
-}
-
-/* 0: go on, else the exit status + 1. */
-static int parse(int argc, char **argv, struct options *options)
-{
-	static const struct option table[] = { { "output", required_argument, NULL, 'o' },	 { "outputFile", required_argument, NULL, 'o' },
-					       { "format", required_argument, NULL, 'f' },	 { "no-clock-sync", no_argument, NULL, 'n' },
-					       { "report", required_argument, NULL, 'r' },	 { "version", no_argument, NULL, 'v' },
-					       { "help", no_argument, NULL, 'h' },		 { NULL, 0, NULL, 0 } };
-	const char *format = NULL;
-	int letter;
-
-	opterr = 0;
-	while ((letter = getopt_long(argc, argv, ":o:", table, NULL)) != -1) {
-		switch (letter) {
-		case 'o':
-			options->output = optarg;
-			break;
-		case 'f':
-			format = optarg;
-			break;
-		case 'n':
-			options->no_sync = true;
-			break;
-		case 'r':
-			options->report = optarg;
-			break;
-		case 'v':
-			puts("xstrace-merge " XS_VERSION);
-			return 1;
-		case 'h':
-			usage(stdout);
-			return 1;
-		default:
-			xm_say(letter == ':' ? "xstrace-merge: option %s needs a value" : "xstrace-merge: unknown option %s; see xstrace-merge --help",
-			       argv[optind - 1]);
-			return FAILED + 1;
-		}
-	}
-	if (format && strcmp(format, "json") && strcmp(format, "perfetto")) {
-		xm_say("xstrace-merge: --format takes json or perfetto, not '%s'", format);
-		return FAILED + 1;
-	}
-	if (options->output && (!options->output[0] || strlen(options->output) > PATH_MAX - 16)) {
-		xm_say("xstrace-merge: -o takes a file name, not '%s'", options->output);
-		return FAILED + 1;
-	}
-	if (optind == argc) {
-		xm_say("xstrace-merge: no traces given; see xstrace-merge --help");
-		return FAILED + 1;
-	}
-	options->perfetto = format ? format[0] == 'p' :
-				     options->output && (ends_with(options->output, ".pftrace") || ends_with(options->output, ".pftrace.zst"));
-	if (!options->output && !options->report)
-		options->output = options->perfetto ? "xstrace.all.pftrace" : "xstrace.all.json";
-	return 0;
+	return XM_FAILED;
 }
 
 int main(int argc, char **argv)
 {
-	struct options options = { 0 };
+	struct xm_options options = { 0 };
 	struct xm_merge merge = { 0 };
 	struct work work = { .merge = &merge };
 	struct rlimit files;
-	int result = parse(argc, argv, &options);
+	int result = xm_options_parse(argc, argv, &options);
 
 	if (result)
 		return result - 1;
@@ -462,7 +414,7 @@ int main(int argc, char **argv)
 		(void)setrlimit(RLIMIT_NOFILE, &files);
 	}
 	for (; optind < argc && !result; optind++)
-		result = xm_add_path(&merge, argv[optind]) < 0 ? FAILED : 0;
+		result = xm_add_path(&merge, argv[optind]) < 0 ? XM_FAILED : 0;
 	if (!result)
 		result = run(&work, &options);
 	xm_report_free(work.report);

@@ -1,6 +1,5 @@
 #include "map.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,4 +108,22 @@ uint32_t xm_map_add(struct xm_map *map, const void *key, size_t length)
 	map->byte_count += length;
 	*slot = ++map->count;
 	return map->count - 1;
+}
+
+bool xm_room_for(void *array, uint32_t *room, uint32_t index, size_t size)
+{
+	void **pointer = array, *grown;
+	uint32_t wanted = *room ? *room : 64;
+
+	if (index < *room)
+		return true;
+	while (wanted <= index)
+		wanted *= 2;
+	grown = realloc(*pointer, wanted * size);
+	if (!grown)
+		return false;
+	memset((char *)grown + *room * size, 0, (wanted - *room) * size);
+	*pointer = grown;
+	*room = wanted;
+	return true;
 }

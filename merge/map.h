@@ -4,6 +4,7 @@
 #ifndef XM_MAP_H
 #define XM_MAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,5 +34,8 @@ static inline const void *xm_map_key(const struct xm_map *map, uint32_t number, 
 	*ret_length = map->keys[number].length;
 	return map->bytes + map->keys[number].at;
 }
+
+/* Room for number `index` in an array of those that were given out (a pointer to its pointer), new ones zeroed; false: no memory. */
+bool xm_room_for(void *array, uint32_t *room, uint32_t index, size_t size);
 
 #endif

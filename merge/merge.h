@@ -70,7 +70,7 @@ struct xm_input {
 
 struct xm_merge {
 	struct xm_input *inputs;
-	uint32_t count;
+	uint32_t count, room;
 	struct xm_input **order; /* as they appear in the output */
 	int64_t base; /* of the output */
 	uint64_t next_id; /* for flows of our own */
@@ -92,6 +92,7 @@ void xm_merge_free(struct xm_merge *merge);
 /* The tid of an event as a number: its own, or one from XM_OWN_TID on (input->tids has its text). XM_NO_TIME: it has none. */
 int64_t xm_tid(struct xm_input *input, const struct xm_process *process, const struct xm_event *event);
 
+bool xm_ends_with(const char *name, const char *suffix);
 /* One line on stderr. */
 void xm_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -1,7 +1,7 @@
 /*
  * MPI calls: what their slices say, and which of them belong together.
  *
- * Messages are matched as MPI does it: the k-th send of (communicator, source, destination, tag) with the k-th receive. Members of a
+ * Messages are matched as MPI does it: the k-th send of (communicator, source, destination, tag) with the k-th receive that was posted. Members of a
  * collective have the same communicator and number (seq). What waits for its other part is bounded; what found no room is counted.
  */
 #ifndef XM_MPI_H
@@ -14,8 +14,9 @@ enum xm_role {
 	XM_SEND,     /* blocking or not: the data leave at the start of the call at the earliest */
 	XM_RECEIVE,  /* blocking: they have arrived at its end */
 	XM_IRECEIVE, /* they have arrived at the end of the call that completes its request */
-	XM_SEND_INIT, /* persistent requests: the call does nothing by itself, their work does */
+	XM_SEND_INIT, /* persistent requests: the call does nothing by itself */
 	XM_RECEIVE_INIT,
+	XM_START,     /* sends or posts them */
 	XM_SENDRECV,
 	XM_COMPLETE, /* MPI_Wait and its like */
 	XM_ALL,      /* collectives: nobody leaves before the last has arrived */

@@ -18,6 +18,8 @@ static const struct xm_function functions[] = {
 	{ "Bsend_init", XM_SEND_INIT },
 	{ "Rsend_init", XM_SEND_INIT },
 	{ "Recv_init", XM_RECEIVE_INIT },
+	{ "Start", XM_START },
+	{ "Startall", XM_START },
 	{ "Sendrecv", XM_SENDRECV },
 	{ "Sendrecv_replace", XM_SENDRECV },
 	{ "Wait", XM_COMPLETE },
@@ -63,6 +65,16 @@ static uint64_t comm_of(struct xm_text value)
 	return number;
 }
 
+static bool take_number(struct xm_text value, uint64_t *ret)
+{
+	int64_t number;
+
+	if (!xm_integer(value, &number))
+		return false;
+	*ret = (uint64_t)number;
+	return true;
+}
+
 static void take_argument(struct xm_call *call, struct xm_text key, struct xm_text value)
 {
 	static const struct {
@@ -84,25 +96,19 @@ static void take_argument(struct xm_call *call, struct xm_text key, struct xm_te
 		{ "stag", offsetof(struct xm_call, recv_tag) },
 		{ "ssize", offsetof(struct xm_call, recv_bytes) },
 	};
-	int64_t number;
 
-	if (xm_is(key, "comm")) {
+	if (xm_is(key, "comm"))
 		call->comm = comm_of(value);
-	} else if (xm_is(key, "seq")) {
-		call->has_seq = xm_integer(value, &number) && number >= 0;
-		call->seq = call->has_seq ? (uint64_t)number : 0;
-	} else if (xm_is(key, "request")) {
-		call->has_request = xm_integer(value, &number);
-		call->request = call->has_request ? (uint64_t)number : 0;
-	} else if (xm_is(key, "requests")) {
+	else if (xm_is(key, "seq"))
+		call->has_seq = take_number(value, &call->seq) && call->seq <= INT64_MAX;
+	else if (xm_is(key, "request"))
+		call->has_request = take_number(value, &call->request);
+	else if (xm_is(key, "requests"))
 		call->requests = value;
-	} else {
+	else
 		for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-			if (xm_is(key, numbers[i].name)) {
+			if (xm_is(key, numbers[i].name))
 				(void)xm_integer(value, (int64_t *)((char *)call + numbers[i].offset));
-				return;
-			}
-	}
 }
 
 bool xm_call_of(const struct xm_event *event, struct xm_call *call)

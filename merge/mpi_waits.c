@@ -17,16 +17,8 @@ void xm_waits_add(struct xm_waits *waits, const struct xm_function *function, co
 	uint32_t index = call->input->index;
 	struct xm_recent *recent;
 
-	if (index >= waits->room) {
-		uint32_t room = 2 * index + 16;
-		struct xm_recent *grown = realloc(waits->of_input, room * sizeof(*grown));
-
-		if (!grown)
-			return;
-		memset(grown + waits->room, 0, (room - waits->room) * sizeof(*grown));
-		waits->of_input = grown;
-		waits->room = room;
-	}
+	if (!xm_room_for(&waits->of_input, &waits->room, index, sizeof(*waits->of_input)))
+		return;
 	recent = &waits->of_input[index];
 	recent->calls[recent->next].start = call->start;
 	recent->calls[recent->next].end = call->end;

@@ -16,18 +16,8 @@ static struct xm_pair *pair_of(struct xm_pairs *pairs, uint32_t a, uint32_t b)
 	uint32_t key[2] = { a < b ? a : b, a < b ? b : a };
 	uint32_t index = xm_map_add(&pairs->map, key, sizeof(key));
 
-	if (index == XM_NONE)
+	if (index == XM_NONE || !xm_room_for(&pairs->all, &pairs->room, index, sizeof(*pairs->all)))
 		return NULL;
-	if (index >= pairs->room) {
-		uint32_t room = pairs->room ? 2 * pairs->room : 64;
-		struct xm_pair *grown = realloc(pairs->all, room * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		memset(grown + pairs->room, 0, (room - pairs->room) * sizeof(*grown));
-		pairs->all = grown;
-		pairs->room = room;
-	}
 	pairs->all[index].first = key[0];
 	pairs->all[index].second = key[1];
 	pairs->all[index].bounds.is_plain = index >= MAX_BENDING;

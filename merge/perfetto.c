@@ -71,17 +71,8 @@ static struct xm_track *track_of(struct xm_perfetto *p, uint32_t pid, int64_t ti
 	memcpy(key + 4, &tid, 8);
 	memcpy(key + 12, counter.n ? counter.p : "", n);
 	index = xm_map_add(&p->track_map, key, 12 + n);
-	if (index == XM_NONE)
+	if (index == XM_NONE || !xm_room_for(&p->tracks, &p->track_room, index, sizeof(*p->tracks)))
 		return NULL;
-	if (index >= p->track_room) {
-		uint32_t room = p->track_room ? 2 * p->track_room : 64;
-		struct xm_track *grown = realloc(p->tracks, room * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		p->tracks = grown;
-		p->track_room = room;
-	}
 	if (index == known)
 		p->tracks[index] = (struct xm_track){ .pid = pid, .tid = tid, .sort_index = -1, .is_counter = counter.n > 0 };
 	return &p->tracks[index];

@@ -260,16 +260,9 @@ struct ends {
 
 static void push_end(struct xm_perfetto *p, struct ends *ends, int64_t time)
 {
-	if (ends->count == ends->room) {
-		uint32_t room = ends->room ? 2 * ends->room : 64;
-		int64_t *grown = realloc(ends->times, room * sizeof(*grown));
-
-		if (!grown) {
-			xm_perfetto_fail(p, -ENOMEM);
-			return;
-		}
-		ends->times = grown;
-		ends->room = room;
+	if (!xm_room_for(&ends->times, &ends->room, ends->count, sizeof(*ends->times))) {
+		xm_perfetto_fail(p, -ENOMEM);
+		return;
 	}
 	ends->times[ends->count++] = time;
 }

@@ -45,28 +45,12 @@ struct xm_report *xm_report_create(void)
 	return report;
 }
 
-static bool room_for(void *array, uint32_t *room, uint32_t index, size_t size)
-{
-	void **pointer = array, *grown;
-	uint32_t wanted = *room ? 2 * *room : 64;
-
-	if (index < *room)
-		return true;
-	grown = realloc(*pointer, wanted * size);
-	if (!grown)
-		return false;
-	memset((char *)grown + *room * size, 0, (wanted - *room) * size);
-	*pointer = grown;
-	*room = wanted;
-	return true;
-}
-
 static struct row *row_of(struct xm_report *report, uint64_t comm, const struct xm_function *function, uint32_t *ret_index)
 {
 	uint64_t key[2] = { function->role == XM_COMPLETE ? 0 : comm, (uintptr_t)function };
 	uint32_t index = xm_map_add(&report->row_map, key, sizeof(key));
 
-	if (index == XM_NONE || !room_for(&report->rows, &report->row_room, index, sizeof(*report->rows)))
+	if (index == XM_NONE || !xm_room_for(&report->rows, &report->row_room, index, sizeof(*report->rows)))
 		return NULL;
 	report->rows[index].comm = key[0];
 	report->rows[index].function = function;
@@ -79,7 +63,7 @@ static struct blame *blame_of(struct xm_report *report, uint32_t row, int32_t ra
 	uint32_t key[2] = { row, (uint32_t)rank };
 	uint32_t index = xm_map_add(&report->blame_map, key, sizeof(key));
 
-	if (index == XM_NONE || !room_for(&report->blames, &report->blame_room, index, sizeof(*report->blames)))
+	if (index == XM_NONE || !xm_room_for(&report->blames, &report->blame_room, index, sizeof(*report->blames)))
 		return NULL;
 	report->blames[index].row = row;
 	report->blames[index].rank = rank;

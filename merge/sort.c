@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "map.h"
+
 #define MEMORY (48u << 20)  /* of records that are sorted at once */
 #define MAX_RECORDS (1u << 20)
 #define READ_ROOM (256u << 10)
@@ -95,16 +97,9 @@ static int write_run(struct xm_sort *sort)
 
 	if (!buffer)
 		return -ENOMEM;
-	if (sort->run_count == sort->run_room) {
-		uint32_t room = sort->run_room ? 2 * sort->run_room : 16;
-		struct run *grown = realloc(sort->runs, room * sizeof(*grown));
-
-		if (!grown) {
-			free(buffer);
-			return -ENOMEM;
-		}
-		sort->runs = grown;
-		sort->run_room = room;
+	if (!xm_room_for(&sort->runs, &sort->run_room, sort->run_count, sizeof(*sort->runs))) {
+		free(buffer);
+		return -ENOMEM;
 	}
 	qsort(sort->heads, sort->count, sizeof(*sort->heads), by_key);
 	memset(&sort->runs[sort->run_count], 0, sizeof(*sort->runs));

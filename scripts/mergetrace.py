@@ -142,7 +142,7 @@ class Work:
             fail(f"{self.args.statistics}: {error.strerror}")
 
     def clocks(self):
-        """{path: its clock}: only the MPI calls come here, for xstrace-merge to tie the clocks together."""
+        """{path: its clock}: only the MPI calls come here, for xstrace-merge to tie the clocks together. None: it could not, and that is said."""
         clocks = dict.fromkeys(self.paths)
         if self.args.no_clock_sync or len(self.paths) < 2:
             return clocks
@@ -154,18 +154,26 @@ class Work:
                 with open(name, "wb") as file:
                     file.write(calls)
             merged = os.path.join(place, "all.json.zst" if shutil.which("zstd") else "all.json")
-            if names:
-                subprocess.run([find_merger(), "-o", merged, "--", *names], stderr=subprocess.DEVNULL, check=False)
-            if os.path.exists(merged):
-                with trace.open_trace(merged) as all_calls:
-                    for _ in all_calls:
-                        pass
-                    for one in (all_calls.other or {}).get("inputs", ()):
-                        clocks[names[one["file"]]] = one.get("clock")
+            if not names:
+                return clocks
+            merger = subprocess.run([find_merger(), "-o", merged, "--", *names], capture_output=True, text=True)
+            if merger.returncode:
+                for line in merger.stderr.splitlines():
+                    name = next((name for name in names if name in line), None)
+                    self.amiss("xstrace-merge", line.removeprefix("xstrace-merge: ").replace(name or "", names.get(name, "")))
+                self.amiss("--parquet", "the clocks cannot be brought together; --no-clock-sync leaves them as they are")
+                return None
+            with trace.open_trace(merged) as all_calls:
+                for _ in all_calls:
+                    pass
+                for one in (all_calls.other or {}).get("inputs", ()):
+                    clocks[names[one["file"]]] = one.get("clock")
         return clocks
 
     def parquet(self):
         clocks = self.clocks()
+        if clocks is None:
+            return
         targets, taken = {}, set()
         for path in self.paths:
             stem = re.sub(r"\.json(\.zst|\.gz)?$", "", os.path.basename(path))

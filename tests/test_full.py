@@ -55,7 +55,7 @@ def test_block_waits_for_a_drain_process_that_stands_still(xstrace):
 
 def test_block_does_not_wait_for_a_dead_one(xstrace):
     run = start_with_drain(signal.SIGKILL, xstrace, SMALL, "itt_tasks", [100000, 4])
-    run.wait(10)
+    run.wait()
     assert (run.status, run.err) == (0, "")
     assert len(run.said) == 1 and "--recover" in run.said[0]
     xstrace.left_behind = True

@@ -196,6 +196,21 @@ def test_frames(scenario):
     assert all(s.track(one).startswith("Frames") for one in [*frames, elsewhere, submitted])
 
 
+def test_frames_without_an_id(scenario):
+    """They belong to their thread, and an end is that of the newest begin of its domain."""
+    s = scenario("frames-without-id")
+    a, b = s.one("frame a"), s.one("frame b")
+    lasts(a, 2), lasts(b, 2)
+    assert a.start < b.start < a.end < b.end
+    inner, outer = sorted(s.all("frame twice"), key=lambda one: one.end - one.start)
+    assert outer.start < inner.start < inner.end < outer.end
+    lasts(inner, 1), lasts(outer, 3)
+    left, gone = s.one("frame left open"), s.one("frame of a thread")
+    assert left.unfinished and gone.unfinished
+    assert not any(one.unfinished for one in (a, b, inner, outer))
+    lasts(left, 1), lasts(gone, 1)
+
+
 def test_markers(scenario):
     s = scenario("markers")
     around = s.one("markers::around")

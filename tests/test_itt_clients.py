@@ -128,8 +128,8 @@ def tbb(xstrace):
 @needs_clients
 def test_tbb_tasks(tbb):
     """Algorithms are tasks of the domain tbb, the bodies of a flow graph's nodes of tbb.flow."""
-    for name in "tbb_parallel_for", "tbb_flow_graph":  # on each thread that takes part
-        assert 1 <= len(named(tbb, f"tbb::{name}")) <= 2
+    for name in "tbb_parallel_for", "tbb_flow_graph":  # each time a thread takes part, which may be for one body alone
+        assert 1 <= len(named(tbb, f"tbb::{name}")) <= 20
     assert tbb.count("tasks", "tbb.flow::body") == 40
     assert tbb.other["lost"] == 0
     # a worker may still be on its way out of an algorithm when the program ends

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from conftest import XSTRACE, Trace, root_only, wait_until
-from ranks import MPI, MPICH, MPIEXEC, Ranks, check_said, mpi_app  # noqa: F401
+from conftest import ROOT, XSTRACE, Trace, root_only, wait_until
+from ranks import MPI, MPICC, MPICH, MPIEXEC, Ranks, check_said, mpi_app  # noqa: F401
 
 pytestmark = pytest.mark.skipif(not MPICH, reason="no MPICH")
 
@@ -193,6 +193,16 @@ print([hasattr(everything, name) for name in names])
     bare, traced = xstrace.bare(*words), xstrace(MPI, *words)
     assert bare.status == traced.status == 0 and bare.out == traced.out
     assert bare.out.splitlines()[0] == "[False, False, False]" and "True" in bare.out
+
+
+def test_a_program_with_a_sanitizer(xstrace, tmp_path):
+    """AddressSanitizer's runtime asks dlsym(), which is ours, for the string functions that it stands in front of."""
+    app = tmp_path / "asan"
+    source = ROOT / "tests/apps/mpi_first.c"
+    subprocess.run([MPICC, "-fsanitize=address", "-O1", "-o", app, source], check=True)
+    job = Ranks(xstrace, MPI, app, env={"ASAN_OPTIONS": "detect_leaks=0"})
+    assert job.run.status == 0 and "AddressSanitizer" not in job.run.err
+    assert sorted(job.traces) == [0, 1] and all(names_of(t)["MPI_Barrier"] == 1 for t in job.traces.values())
 
 
 def test_others_do_not_pay(xstrace):

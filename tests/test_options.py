@@ -19,7 +19,7 @@ CHROME = "--chrome-itt-logging"
 def xs(*args, cwd, **more):
     """The launcher alone; a CompletedProcess."""
     command = [str(arg) for arg in (XSTRACE, *args)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=20, **more)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, **more)
 
 
 def help_lines():
@@ -91,7 +91,7 @@ BAD = [
     ("--device-list true", 125, "--device-list"),
     ("--devices-to-sample a -d true", 125, "0,2-3"),
     ("--recover /nonexistent", 125, "/nonexistent"),
-    ("--recover directory", 125, "directory"),
+    ("--recover directory", 125, "--recover directory: no run directory"),
     ("--recover file", 125, "file"),
     ("--recover directory true", 125, "--recover"),
 ]

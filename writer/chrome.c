@@ -16,9 +16,7 @@
 #include "flight.h"
 #include "version.h"
 
-#define DEVICE_PID 0x80000000u
-
-static char *put_metadata(char *out, const char *name, uint64_t pid, uint64_t tid)
+char *xs_chrome_put_metadata(char *out, const char *name, uint64_t pid, uint64_t tid)
 {
 	out = put(put(put(out, "{\"ph\":\"M\",\"name\":\""), name), "\",\"pid\":");
 	out = put(xs_json_uint(out, pid), ",\"tid\":");
@@ -118,9 +116,9 @@ static void header(struct xs_process *process)
 		argument += n + 1;
 	}
 	o = put(o, "]},\"traceEvents\":[\n");
-	o = put_metadata(o, "process_name", (uint64_t)process->pid, (uint64_t)process->pid);
+	o = xs_chrome_put_metadata(o, "process_name", (uint64_t)process->pid, (uint64_t)process->pid);
 	o = put(put_escaped(put(o, "\"name\":\"HOST<"), run->host), ">\"}},\n");
-	o = put_metadata(o, "process_labels", (uint64_t)process->pid, (uint64_t)process->pid);
+	o = xs_chrome_put_metadata(o, "process_labels", (uint64_t)process->pid, (uint64_t)process->pid);
 	o = put(put_escaped(put(o, "\"labels\":\""), process->comm), "\"}},\n");
 	finish(chrome, o);
 }
@@ -172,7 +170,7 @@ void xs_chrome_prefix(struct xs_track *track)
 void xs_chrome_thread(struct xs_track *track, uint32_t tid, const char *name, size_t length)
 {
 	struct xs_chrome *chrome = track->process->chrome;
-	char *o = put_metadata(xs_output_put(&chrome->out), "thread_name", (uint64_t)track->process->pid, tid);
+	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name", (uint64_t)track->process->pid, tid);
 
 	o = xs_json_escape(put(o, "\"name\":\""), name, length < 256 ? length : 256);
 	finish(chrome, put(o, "\"}},\n"));
@@ -226,7 +224,7 @@ uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, cons
 	if (!lane || lane->tid)
 		return lane ? lane->tid : 0;
 	lane->tid = XS_OWN_TID + chrome->next_own++;
-	o = put_metadata(xs_output_put(&chrome->out), "thread_name", (uint64_t)process->pid, lane->tid);
+	o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name", (uint64_t)process->pid, lane->tid);
 	o = xs_json_escape(put(o, "\"name\":\""), title, length < 1024 ? length : 1024);
 	if (lanes->count > 1)
 		o = put_count(o, " lane ", lanes->count);
@@ -308,224 +306,6 @@ void xs_chrome_mpi(struct xs_track *track, uint32_t name, uint64_t start, uint64
 	finish(chrome, put_name(o, track->process, xs_name_of(track->process, name)));
 }
 
-static uint64_t device_pid(const struct xs_process *process, uint32_t place)
-{
-	/* pids have at most 22 bits: no two processes of a host share a device's pid */
-	return DEVICE_PID + ((uint64_t)((uint32_t)process->pid & 0x1ffffff) << 6) + place;
-}
-
-static void name_device(struct xs_process *process, const struct xs_device_record *record, uint32_t place)
-{
-	struct xs_chrome *chrome = process->chrome;
-	uint64_t pid = device_pid(process, place);
-	size_t length;
-	const char *name = xs_text_of(process->run, record->device_name, &length);
-	char *o = put_metadata(xs_output_put(&chrome->out), "process_name", pid, pid);
-
-	o = put(put_escaped(put(o, "\"name\":\"DEVICE<"), process->run->host), ">[");
-	o = put(xs_json_escape(o, name, length < 1024 ? length : 1024), "]");
-	if (record->event.source == XS_SOURCE_LEVEL_ZERO)
-		o = put_count(o, " #", record->device);
-	if (record->tile)
-		o = put_count(o, ".", record->tile - 1u);
-	o = put(o, "\"}},\n");
-	o = put_metadata(o, "process_sort_index", pid, pid);
-	o = put(put_count(o, "\"sort_index\":", 1000000u + (record->device << 4) + record->tile), "}},\n");
-	finish(chrome, o);
-}
-
-/* The number of a device or tile among those of the process; what is too much shares the last one. */
-static uint32_t device_place(struct xs_process *process, const struct xs_device_record *record)
-{
-	struct xs_chrome *chrome = process->chrome;
-	uint32_t i;
-
-	for (i = 0; i < chrome->place_count; i++)
-		if (chrome->places[i].device == record->device && chrome->places[i].tile == record->tile)
-			return i;
-	if (i == XS_DEVICES)
-		return i - 1;
-	chrome->places[i] = (struct device_place){ record->device, record->tile };
-	chrome->place_count++;
-	name_device(process, record, i);
-	return i;
-}
-
-static struct device_track *device_track(struct xs_process *process, const struct xs_device_record *record)
-{
-	const struct xs_options *options = process->run->options;
-	struct xs_chrome *chrome = process->chrome;
-	bool zero = record->event.source == XS_SOURCE_LEVEL_ZERO;
-	uint32_t tid = options->no_thread_on_device ? 0 : record->tid;
-	uint32_t queue = options->no_engine_on_device ? 0 : zero ? (uint32_t)record->engine << 8 | record->engine_index : record->queue;
-	uint32_t place = device_place(process, record);
-	struct device_track *track;
-
-	for (size_t i = 0, at = chrome->last; i < chrome->track_count; i++, at = at ? at - 1 : chrome->track_count - 1) {
-		track = &chrome->tracks[at];
-		if (track->place == place && track->tid == tid && track->queue == queue) {
-			chrome->last = at;
-			return track;
-		}
-	}
-	if (chrome->track_count == chrome->track_room) {
-		size_t room = chrome->track_room ? 2 * chrome->track_room : 16;
-
-		track = realloc(chrome->tracks, room * sizeof(*track));
-		if (!track)
-			return NULL;
-		chrome->tracks = track;
-		chrome->track_room = room;
-	}
-	chrome->last = chrome->track_count++;
-	track = &chrome->tracks[chrome->last];
-	memset(track, 0, sizeof(*track));
-	track->place = place;
-	track->tid = tid;
-	track->queue = queue;
-	return track;
-}
-
-/* The track for device work from start to end: 0 when there is no memory. */
-static uint32_t find_lane(struct xs_process *process, struct device_track *track, const struct xs_device_record *record,
-			  uint64_t start, uint64_t end)
-{
-	struct xs_chrome *chrome = process->chrome;
-	bool zero = record->event.source == XS_SOURCE_LEVEL_ZERO;
-	char name[128], queue[64] = "", thread[32] = "", number[24] = "";
-	/* an engine may serve several queues, each in its order */
-	bool in_order = record->event.flags & XS_FLAG_IN_ORDER && track->queue && !zero;
-	uint64_t pid = device_pid(process, track->place);
-	struct xs_lane *lane = xs_lanes_take(&track->lanes, start, end, in_order ? XS_FIT_TRUSTED : XS_FIT_APART);
-	char *o;
-
-	if (!lane || lane->tid)
-		return lane ? lane->tid : 0;
-	lane->tid = ++chrome->next_tid[track->place];
-	if (track->tid)
-		(void)snprintf(thread, sizeof(thread), "Thread %u ", track->tid);
-	if (track->queue && zero)
-		(void)snprintf(queue, sizeof(queue), " %s Engine<%u,%u>", record->event.flags & XS_FLAG_COPY_ENGINE ? "Copy" : "Compute",
-			       record->engine - 1u, record->engine_index);
-	else if (track->queue)
-		(void)snprintf(queue, sizeof(queue), " Queue<0x%llx>", (unsigned long long)record->queue_handle);
-	if (track->lanes.count > 1)
-		(void)snprintf(number, sizeof(number), " lane %u", track->lanes.count);
-	(void)snprintf(name, sizeof(name), "%s%s%s%s", thread, zero ? "L0" : "CL", queue, number);
-	o = put_metadata(xs_output_put(&chrome->out), "thread_name", pid, lane->tid);
-	o = put(put_escaped(put(o, "\"name\":\""), name), "\"}},\n");
-	o = put_metadata(o, "thread_sort_index", pid, lane->tid);
-	o = put(put_count(o, "\"sort_index\":", lane->tid), "}},\n");
-	finish(chrome, o);
-	return lane->tid;
-}
-
-static char *put_dimensions(char *o, const uint64_t *d, const char *open, const char *between, const char *close)
-{
-	o = xs_json_uint(put(o, open), d[0]);
-	o = xs_json_uint(put(o, between), d[1]);
-	return put(xs_json_uint(put(o, between), d[2]), close);
-}
-
-/* The name with what unitrace shows of it: kinds of memory, shape, bytes. At most 6 * TITLE_MAX + 200 bytes. */
-#define TITLE_MAX 4096u
-static char *put_title(char *o, struct xs_process *process, const struct xs_work *work)
-{
-	const struct xs_device_record *record = work->record;
-	uint64_t shown[3];
-	size_t length;
-	const char *name = xs_kernel_text(process->run, &record->event, &length);
-
-	o = xs_json_escape(o, name, length < TITLE_MAX ? length : TITLE_MAX);
-	if (record->memory)
-		o += sprintf(o, "(%c2%c)", xs_memory_letter(record->memory >> 4), xs_memory_letter(record->memory & 15));
-	if (work->shape) {
-		if (record->simd)
-			o = put(put_count(o, "[SIMD", record->simd), " ");
-		else
-			o = put(o, "[");
-		xs_shown_shape(record->event.source, work->shape, shown);
-		o = put_dimensions(o, shown, "{", "; ", "} ");
-		o = put_dimensions(o, work->shape + 3, "{", "; ", "}]");
-	} else if (record->bytes) {
-		o = put(put_count(o, "[", record->bytes), "]");
-	}
-	return o;
-}
-
-static char *put_sizes(char *o, const struct xs_work *work)
-{
-	if (work->shape) {
-		o = put_dimensions(o, work->shape, ",\"global\":[", ",", "]");
-		return put_dimensions(o, work->shape + 3, ",\"local\":[", ",", "]");
-	}
-	return work->record->bytes ? put_count(o, ",\"bytes\":", work->record->bytes) : o;
-}
-
-/* The kernel's texts, from the last time if it is the same one. NULL: too long to be kept. */
-static const struct xs_label *label_of(struct xs_process *process, struct xs_label *label, const struct xs_work *work)
-{
-	static char text[6 * TITLE_MAX + 256];
-	const struct xs_device_record *record = work->record;
-	struct xs_label_key key = { record->event.name, record->event.source, record->event.flags & XS_FLAG_FUNCTION, record->simd,
-				    record->memory, { 0 } };
-	size_t length;
-
-	memcpy(key.shape, work->shape, sizeof(key.shape));
-	if (__builtin_expect(label->length && !memcmp(&key, &label->key, sizeof(key)), 1))
-		return label;
-	length = (size_t)(put_title(text, process, work) - text);
-	label->length = 0;
-	if (length > sizeof(label->text))
-		return NULL;
-	label->key = key;
-	label->length = (uint32_t)length;
-	memcpy(label->text, text, length);
-	length = (size_t)(put_sizes(text, work) - text);
-	if (length > sizeof(label->args))
-		label->length = 0;
-	else
-		memcpy(label->args, text, length);
-	label->args_length = (uint32_t)length;
-	return label->length ? label : NULL;
-}
-
-void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
-{
-	const struct xs_device_record *record = work->record;
-	const struct xs_options *options = process->run->options;
-	struct xs_chrome *chrome = process->chrome;
-	struct device_track *track;
-	const struct xs_label *label;
-	uint64_t pid, tid;
-	char *o;
-
-	if (!options->chrome_kernel && !options->chrome_device)
-		return;
-	track = device_track(process, record);
-	if (!track)
-		return;
-	tid = find_lane(process, track, record, work->start, work->end);
-	if (!tid)
-		return;
-	pid = device_pid(process, track->place);
-	label = work->shape ? label_of(process, &track->label, work) : NULL;
-	o = put_count(xs_output_put(&chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
-	o = put(put_count(o, ",\"pid\":", pid), ",\"ts\":");
-	o = xs_json_time(o, work->start, &chrome->time);
-	o = xs_json_micros(put(o, ",\"dur\":"), work->end - work->start);
-	o = put(o, ",\"cat\":\"gpu_op\",\"name\":\"");
-	o = label ? mempcpy(o, label->text, label->length) : put_title(o, process, work);
-	o = put_count(o, "\",\"args\":{\"id\":\"", record->id);
-	o = xs_json_time(put(o, "\",\"queued\":"), work->queued, &chrome->time);
-	o = xs_json_time(put(o, ",\"submit\":"), work->submit, &chrome->time);
-	o = label ? mempcpy(o, label->args, label->args_length) : put_sizes(o, work);
-	o = put(o, "}},\n");
-	finish(chrome, o);
-	if (options->chrome_kernel && work->linked)
-		xs_arrow_add(process, work, pid, tid);
-}
-
 static char *put_end(char *o, enum xs_end end, int status)
 {
 	static const char *const ends[] = { "exited", "killed", "exec", "unknown", "stopped", "running" };
@@ -551,7 +331,7 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 	memcpy(path, chrome->path, sizeof(path));
 	if (tail) {
 		/* an event to close the list: all others end with a comma */
-		o = put_metadata(o, "process_sort_index", (uint64_t)process->pid, (uint64_t)process->pid);
+		o = xs_chrome_put_metadata(o, "process_sort_index", (uint64_t)process->pid, (uint64_t)process->pid);
 		o = put(put_count(o, "\"sort_index\":", (uint64_t)process->pid), "}}\n],\"otherData\":{");
 		o = put_end(o, end, status);
 		o = put_count(o, ",\"events\":", process->events);

@@ -53,6 +53,8 @@ struct xs_chrome {
 	char counter[32]; /* how each counter's event begins */
 	uint32_t counter_length;
 	uint32_t next_own; /* tracks from XS_OWN_TID on */
+	char own[64];      /* how a slice begins on the one of them that had the last slice */
+	uint32_t own_tid, own_length;
 	struct xs_row *rows;
 	uint32_t row_count;
 	uint32_t flows;
@@ -92,6 +94,8 @@ static inline char *put_slice(char *o, const struct xs_track *track, uint64_t st
 	return xs_json_micros(o + 7, end > start ? end - start : 0);
 }
 
+/* The beginning of a metadata event, up to the members of its args. name: a constant. */
+char *xs_chrome_put_metadata(char *o, const char *name, uint64_t pid, uint64_t tid);
 /* The name, as the last thing of an event. */
 char *xs_chrome_put_name(char *o, struct xs_process *process, const struct xs_name *name);
 /* The same without its category. */

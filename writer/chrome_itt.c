@@ -9,29 +9,19 @@
 #include "chrome.h"
 
 #define ARGS_MAX 32768u /* JSON text of one slice's arguments */
+#define ARGS_BLOCK 64u   /* what its room is a multiple of */
 
 /* ---- arguments ---- */
 
-static size_t value_size(uint8_t type)
+/* In bytes; 0: no such type. */
+static inline size_t value_size(uint8_t type)
 {
-	switch (type) {
-	case XS_VALUE_U64:
-	case XS_VALUE_S64:
-	case XS_VALUE_DOUBLE:
-	case XS_VALUE_POINTER:
-		return 8;
-	case XS_VALUE_U32:
-	case XS_VALUE_S32:
-	case XS_VALUE_FLOAT:
-		return 4;
-	case XS_VALUE_U16:
-	case XS_VALUE_S16:
-		return 2;
-	case XS_VALUE_TEXT:
-		return 1;
-	default:
-		return 0;
-	}
+	static const uint8_t sizes[] = {
+		[XS_VALUE_U64] = 8, [XS_VALUE_S64] = 8, [XS_VALUE_DOUBLE] = 8, [XS_VALUE_POINTER] = 8, [XS_VALUE_U32] = 4,
+		[XS_VALUE_S32] = 4, [XS_VALUE_FLOAT] = 4, [XS_VALUE_U16] = 2,  [XS_VALUE_S16] = 2,     [XS_VALUE_TEXT] = 1,
+	};
+
+	return type < sizeof(sizes) ? sizes[type] : 0;
 }
 
 static char *put_signed(char *o, int64_t value)
@@ -56,7 +46,10 @@ static char *put_double(char *o, double value, bool single)
 	return put(o, text);
 }
 
-static char *put_value(char *o, uint8_t type, const unsigned char *data)
+/* Each case copies a size that the compiler knows: no call. */
+#define LOAD(type) (memcpy(&value.type, data, sizeof(value.type)), value.type)
+
+static inline char *put_value(char *o, uint8_t type, const unsigned char *data)
 {
 	union {
 		uint64_t u64;
@@ -67,35 +60,34 @@ static char *put_value(char *o, uint8_t type, const unsigned char *data)
 		int16_t s16;
 		float f;
 		double d;
-	} value = { 0 };
+	} value;
 
-	memcpy(&value, data, value_size(type));
 	switch (type) {
 	case XS_VALUE_U64:
-		return xs_json_uint(o, value.u64);
+		return xs_json_uint(o, LOAD(u64));
 	case XS_VALUE_S64:
-		return put_signed(o, value.s64);
+		return put_signed(o, LOAD(s64));
 	case XS_VALUE_U32:
-		return xs_json_uint(o, value.u32);
+		return xs_json_uint(o, LOAD(u32));
 	case XS_VALUE_S32:
-		return put_signed(o, value.s32);
+		return put_signed(o, LOAD(s32));
 	case XS_VALUE_U16:
-		return xs_json_uint(o, value.u16);
+		return xs_json_uint(o, LOAD(u16));
 	case XS_VALUE_S16:
-		return put_signed(o, value.s16);
+		return put_signed(o, LOAD(s16));
 	case XS_VALUE_FLOAT:
-		return put_double(o, (double)value.f, true);
+		return put_double(o, (double)LOAD(f), true);
 	case XS_VALUE_DOUBLE:
-		return put_double(o, value.d, false);
+		return put_double(o, LOAD(d), false);
 	default:
-		return o + sprintf(o, "\"0x%llx\"", (unsigned long long)value.u64);
+		return o + sprintf(o, "\"0x%llx\"", (unsigned long long)LOAD(u64));
 	}
 }
 
 /* Room for `more` bytes. */
 static bool grow(struct xs_extra *extra, size_t more)
 {
-	uint32_t room = extra->room ? extra->room : 256;
+	uint32_t room = extra->room ? extra->room : 4 * ARGS_BLOCK;
 	char *grown;
 
 	while (room < extra->length + more)
@@ -154,41 +146,16 @@ static char *put_key(char *o, const struct xs_process *process, uint32_t id)
 	return put(xs_json_escape(put(o, "\""), text, length < 256 ? length : 256), "\":[");
 }
 
-/* NULL: it is too long to be remembered. */
-static const struct xs_key *known_key(struct xs_process *process, uint32_t id)
+/* So that the next one need not be escaped; not if it is too long to be remembered. */
+static void remember_key(struct xs_process *process, uint32_t id, const char *json, size_t length)
 {
 	struct xs_key *key = &process->keys[id % XS_KEYS];
-	char text[6 * 256 + 8];
-	size_t length;
 
-	if (__builtin_expect(key->id == id, 1))
-		return key;
-	length = (size_t)(put_key(text, process, id) - text);
-	if (length > sizeof(key->json))
-		return NULL;
-	memcpy(key->json, text, length);
+	if (!id || key->id == id || length > sizeof(key->json))
+		return;
+	memcpy(key->json, json, length);
 	key->length = (uint32_t)length;
 	key->id = id;
-	return key;
-}
-
-/* What most tasks with arguments have: one number. */
-static bool add_first_number(struct xs_process *process, struct xs_extra *extra, const struct xs_arg *arg, const unsigned char *data)
-{
-	const struct xs_key *key;
-	char *o;
-
-	if (extra->length || arg->count != 1 || arg->type == XS_VALUE_TEXT)
-		return false;
-	key = known_key(process, arg->key);
-	if (!key || !grow(extra, sizeof(key->json) + 64))
-		return false;
-	memcpy(extra->args, key->json, sizeof(key->json)); /* of a fixed size: no call */
-	o = put_value(extra->args + key->length, arg->type, data);
-	*o++ = ']';
-	extra->length = (uint32_t)(o - extra->args);
-	extra->cut |= arg->cut;
-	return true;
 }
 
 static void add(struct xs_process *process, struct xs_extra *extra, const struct xs_arg *arg, const unsigned char *data)
@@ -199,10 +166,9 @@ static void add(struct xs_process *process, struct xs_extra *extra, const struct
 	size_t length, values_length;
 	uint32_t at;
 
-	if (add_first_number(process, extra, arg, data))
-		return;
 	values_length = (size_t)(put_values(values, arg, data) - values);
 	length = (size_t)(put_key(key, process, arg->key) - key);
+	remember_key(process, arg->key, key, length);
 	if (extra->length + length + values_length + 2 > ARGS_MAX) {
 		extra->cut = true;
 		return;
@@ -230,47 +196,86 @@ static void add(struct xs_process *process, struct xs_extra *extra, const struct
 	extra->length = (uint32_t)(o - extra->args);
 }
 
-void xs_chrome_args(struct xs_process *process, struct xs_extra *extra, const unsigned char *args, uint32_t length)
+/* What most tasks with arguments have: one number, of a key that is known. */
+static inline bool add_only_number(struct xs_process *process, struct xs_extra *extra, const unsigned char *args, uint32_t length)
+{
+	const struct xs_key *key;
+	struct xs_arg arg;
+	uint64_t number;
+	char *o;
+
+	if (length != sizeof(arg) + sizeof(number) || extra->length)
+		return false;
+	memcpy(&arg, args, sizeof(arg));
+	memcpy(&number, args + sizeof(arg), sizeof(number));
+	key = &process->keys[arg.key % XS_KEYS];
+	if (!arg.key || key->id != arg.key || arg.count != 1 || (arg.type != XS_VALUE_S64 && arg.type != XS_VALUE_U64) ||
+	    extra->room < sizeof(key->json) + 24)
+		return false;
+	o = extra->args;
+	memcpy(o, key->json, sizeof(key->json)); /* of a fixed size: no call */
+	o += key->length;
+	o = arg.type == XS_VALUE_S64 ? put_signed(o, (int64_t)number) : xs_json_uint(o, number);
+	*o++ = ']';
+	extra->length = (uint32_t)(o - extra->args);
+	return true;
+}
+
+static __attribute__((noinline)) void add_all(struct xs_process *process, struct xs_extra *extra, const unsigned char *args,
+					      uint32_t length)
 {
 	uint32_t at = 0;
 
 	while (at + sizeof(struct xs_arg) <= length) {
 		struct xs_arg arg;
-		size_t bytes;
+		size_t bytes, size;
 
 		memcpy(&arg, args + at, sizeof(arg));
-		bytes = arg.count * value_size(arg.type);
+		size = value_size(arg.type);
+		bytes = arg.count * size;
 		at += (uint32_t)sizeof(arg);
-		if (bytes > length - at || !value_size(arg.type)) /* hostile, or of a newer collector */
+		if (bytes > length - at || !size) /* hostile, or of a newer collector */
 			return;
 		add(process, extra, &arg, args + at);
 		at += (uint32_t)((bytes + 7) & ~(size_t)7);
 	}
 }
 
-static char *put_args(char *o, const struct xs_extra *extra, bool unfinished)
+void xs_chrome_args(struct xs_process *process, struct xs_extra *extra, const unsigned char *args, uint32_t length)
 {
-	const char *comma = "";
+	if (!add_only_number(process, extra, args, length))
+		add_all(process, extra, args, length);
+}
 
-	if (!unfinished && (!extra || (!extra->length && !extra->cut && !extra->cancelled)))
+static __attribute__((noinline)) char *put_flags(char *o, const struct xs_extra *extra, bool unfinished)
+{
+	if (extra && extra->cut)
+		o = put(o, "\"cut\":true,");
+	if (extra && extra->cancelled)
+		o = put(o, "\"cancelled\":true,");
+	if (unfinished)
+		o = put(o, "\"unfinished\":true,");
+	return o;
+}
+
+static inline char *put_args(char *o, const struct xs_extra *extra, bool unfinished)
+{
+	bool flags = unfinished || (extra && (extra->cut || extra->cancelled));
+
+	if (!flags && !(extra && extra->length))
 		return o;
 	o = put(o, ",\"args\":{");
 	if (extra && extra->length) {
-		memcpy(o, extra->args, extra->length);
+		/* in blocks of a fixed size, as far as the text's room goes: mostly one, and no call */
+		for (uint32_t at = 0; at < extra->length; at += ARGS_BLOCK)
+			memcpy(o + at, extra->args + at, ARGS_BLOCK);
 		o += extra->length;
-		comma = ",";
+		*o++ = ',';
 	}
-	if (extra && extra->cut) {
-		o = put(put(o, comma), "\"cut\":true");
-		comma = ",";
-	}
-	if (extra && extra->cancelled) {
-		o = put(put(o, comma), "\"cancelled\":true");
-		comma = ",";
-	}
-	if (unfinished)
-		o = put(put(o, comma), "\"unfinished\":true");
-	return put(o, "}");
+	if (flags)
+		o = put_flags(o, extra, unfinished);
+	o[-1] = '}'; /* the last comma */
+	return o;
 }
 
 /* ---- slices ---- */
@@ -282,17 +287,27 @@ static struct xs_place end_slice(struct xs_process *process, char *o, uint32_t t
 	return (struct xs_place){ tid, task->start };
 }
 
+/* The beginning of a slice on a track that is no thread's, up to its duration. One such track mostly has many slices in a row. */
+static char *put_own_slice(struct xs_process *process, uint32_t tid, uint64_t start, uint64_t end)
+{
+	struct xs_chrome *chrome = process->chrome;
+	char *o = xs_output_put(&chrome->out);
+
+	if (chrome->own_tid != tid) {
+		chrome->own_length = (uint32_t)(put(put_count(put_count(chrome->own, "{\"ph\":\"X\",\"tid\":", tid), ",\"pid\":", (uint32_t)process->pid),
+						    ",\"ts\":") - chrome->own);
+		chrome->own_tid = tid;
+	}
+	memcpy(o, chrome->own, sizeof(chrome->own)); /* of a fixed size: no call */
+	o = put(xs_json_time(o + chrome->own_length, start, &chrome->time), ",\"dur\":");
+	return xs_json_micros(o, end > start ? end - start : 0);
+}
+
 static struct xs_place slice(struct xs_process *process, uint32_t tid, const struct xs_open *task, uint64_t end, bool unfinished)
 {
-	char *o;
-
 	if (!tid)
 		return (struct xs_place){ 0, 0 };
-	o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
-	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
-	o = xs_json_time(o, task->start, &process->chrome->time);
-	o = xs_json_micros(put(o, ",\"dur\":"), end > task->start ? end - task->start : 0);
-	return end_slice(process, o, tid, task, unfinished);
+	return end_slice(process, put_own_slice(process, tid, task->start, end), tid, task, unfinished);
 }
 
 static struct xs_row *row_of(struct xs_chrome *chrome, uint32_t name)
@@ -349,11 +364,7 @@ void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start
 
 	if (!tid)
 		return;
-	o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
-	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
-	o = xs_json_time(o, start, &process->chrome->time);
-	o = xs_json_micros(put(o, ",\"dur\":"), end > start ? end - start : 0);
-	o = put(o, ",\"args\":{");
+	o = put(put_own_slice(process, tid, start, end), ",\"args\":{");
 	memcpy(o, args, length);
 	o = put(o + length, "},\"cat\":\"mpi_request\",\"name\":\"");
 	text = xs_text_of(process->run, name, &text_length);

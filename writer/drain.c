@@ -11,9 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "flight.h"
@@ -25,7 +22,6 @@
 #define SLEEP 50000000u    /* otherwise: what matters rings */
 #define SLEEP_QUIET 500000000u   /* at most, while nothing is recorded */
 #define SLEEP_SILENT 1000000000u /* at most, while only silent descendants are left */
-#define DAY_NS 86400000000000ull
 
 struct drain {
 	struct xs_run run;
@@ -41,79 +37,6 @@ struct drain {
 	struct xs_kmd *kmd; /* NULL: not wanted, or over */
 	uint64_t patience; /* added to the sleep: it grows while nothing happens */
 };
-
-/*
- * Each new segment of the timeline is left in the control file: a successor (--recover) must convert as we did, or slices of
- * both would overlap where they meet.
- */
-static void save_clock(struct xs_run *run)
-{
-	struct xs_control *control = run->control;
-	uint32_t count = atomic_load_explicit(&control->segment_count, memory_order_relaxed);
-
-	for (; count < run->clock.count; count++) {
-		control->segments[count % XS_SEGMENTS_SAVED] = run->clock.segments[count];
-		atomic_store_explicit(&control->segment_count, count + 1, memory_order_release);
-	}
-}
-
-static int restore_clock(struct xs_run *run)
-{
-	const struct xs_control *control = run->control;
-	uint32_t count = atomic_load_explicit(&control->segment_count, memory_order_acquire);
-	uint32_t first = count > XS_SEGMENTS_SAVED ? count - XS_SEGMENTS_SAVED : 0;
-	struct xs_segment segments[XS_SEGMENTS_SAVED];
-
-	for (uint32_t i = first; i < count; i++)
-		segments[i - first] = control->segments[i % XS_SEGMENTS_SAVED];
-	return xs_timeline_restore(&run->clock, run->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC, segments,
-				   count - first, (int64_t)(control->real0 - control->mono0 - run->base));
-}
-
-static int open_run(struct xs_run *run, const char *dir, bool recover)
-{
-	struct xs_clock_pair first;
-	struct xs_control *control;
-	void *map;
-	int error;
-
-	memset(run, 0, sizeof(*run));
-	run->recovering = recover;
-	if (!realpath(dir, run->dir))
-		return -errno;
-	error = xs_shm_map(run->dir, "control", false, sizeof(*control), &map, NULL);
-	if (error < 0)
-		return error;
-	control = run->control = map;
-	if (atomic_load_explicit(&control->magic, memory_order_acquire) != XS_MAGIC ||
-	    control->version != XS_SHM_VERSION)
-		return -EBADMSG;
-	run->copied_options = control->options;
-	run->rank = control->rank;
-	run->options = &run->copied_options;
-	memcpy(run->run_id, control->run_id, sizeof(run->run_id) - 1);
-	memcpy(run->command, control->command, sizeof(run->command) - 2);
-	memcpy(run->arguments, control->arguments, sizeof(run->arguments) - 1);
-	run->use_tsc = control->use_tsc;
-	error = xs_shm_map(run->dir, "strings", false, XS_STRINGS_SIZE, &map, &run->strings_size);
-	if (error < 0)
-		return error;
-	run->strings = map;
-	run->base = control->real0 / DAY_NS * DAY_NS;
-	if (gethostname(run->host, sizeof(run->host) - 1) < 0)
-		run->host[0] = '\0';
-	first.tick = control->tick0;
-	first.mono = control->mono0;
-	if (recover && atomic_load_explicit(&control->segment_count, memory_order_acquire)) {
-		error = restore_clock(run);
-		return error < 0 ? error : xs_timeline_init(&run->raw, XS_CLOCK_RAW, control->raw0, run->clock.offset);
-	}
-	error = xs_timeline_init(&run->clock, run->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC, first,
-				 (int64_t)(control->real0 - control->mono0 - run->base));
-	if (error < 0)
-		return error;
-	return xs_timeline_init(&run->raw, XS_CLOCK_RAW, control->raw0, run->clock.offset);
-}
 
 static bool known(const struct drain *drain, const char *name)
 {
@@ -222,7 +145,7 @@ static uint64_t look(struct drain *drain)
 	xs_timeline_update(&drain->run.clock);
 	xs_timeline_update(&drain->run.raw);
 	if (atomic_load_explicit(&drain->run.control->segment_count, memory_order_relaxed) != drain->run.clock.count)
-		save_clock(&drain->run);
+		xs_run_save_clock(&drain->run);
 	if (drain->run.flight)
 		xs_flight_look(&drain->run);
 	for (struct xs_process *p = drain->processes; p; p = p->next)
@@ -369,53 +292,6 @@ static void stop(struct drain *drain)
 		}
 }
 
-/* Does the process `pid` belong to this run, by the environment that it was started with? */
-static bool belongs(const struct xs_run *run, int pid)
-{
-	if (kill(pid, 0) < 0 && errno == ESRCH)
-		return false;
-	return xs_has_variable(run, pid) == 1 && xs_process_alive(pid, 0);
-}
-
-/* The pid that the kernel gave out last; 0 when unknown. */
-static int newest_pid(void)
-{
-	FILE *file = fopen("/proc/loadavg", "re");
-	int pid = 0;
-
-	if (!file)
-		return 0;
-	if (fscanf(file, "%*s %*s %*s %*s %d", &pid) != 1)
-		pid = 0;
-	fclose(file);
-	return pid;
-}
-
-/*
- * Descendants that have not joined yet: forked and silent so far, or on their way to main(). Looked for only when the run would
- * otherwise be over, so that a fork costs the application nothing.
- */
-static bool has_silent_descendants(const struct xs_run *run)
-{
-	int first = run->control->app_pid, last = newest_pid();
-	struct dirent *entry;
-	bool found = false;
-	DIR *dir;
-
-	if (last >= first && last - first < 1000) { /* the usual case: few processes are younger than the application */
-		for (int pid = first + 1; pid <= last && !found; pid++)
-			found = belongs(run, pid);
-		return found;
-	}
-	dir = opendir("/proc");
-	if (!dir)
-		return false;
-	while (!found && (entry = readdir(dir)))
-		found = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && belongs(run, atoi(entry->d_name));
-	closedir(dir);
-	return found;
-}
-
 static void be_patient(struct drain *drain, uint64_t most)
 {
 	drain->patience = drain->patience + SLEEP < most - SLEEP ? drain->patience + SLEEP : most - SLEEP;
@@ -435,7 +311,7 @@ static bool over(struct drain *drain)
 	/* with the launcher dead nobody tells us of the application's end; it dies with the launcher */
 	if (!atomic_load_explicit(&control->app_exited, memory_order_acquire) && launcher)
 		return false;
-	if (drain->run.options->follow_children && has_silent_descendants(&drain->run)) {
+	if (drain->run.options->follow_children && xs_run_has_silent_descendants(&drain->run)) {
 		be_patient(drain, SLEEP_SILENT);
 		return false;
 	}
@@ -459,18 +335,6 @@ static void tell_app_finished(struct drain *drain)
 			return;
 	drain->app_finished = true;
 	tell_launcher(control, XS_APP_FINISHED);
-}
-
-static void remove_run(const struct xs_run *run)
-{
-	int error;
-
-	xs_session_remove(run->options->session, run->dir);
-	error = xs_shm_remove(run->dir);
-	for (int i = 0; i < 10 && error < 0 && errno == ENOTEMPTY; i++)
-		error = xs_shm_remove(run->dir); /* stopped, while a process was just joining */
-	if (error < 0)
-		fprintf(stderr, "xstrace: cannot remove %s: %s\n", run->dir, strerror(errno));
 }
 
 static bool told_to_stop(const struct drain *drain)
@@ -569,29 +433,13 @@ static void drain_loop(struct drain *drain)
 	}
 }
 
-/* The application's soft limits are not meant for us: many traces may be open at once, and long. */
-static void raise_limits(struct xs_run *run)
-{
-	static const int kinds[] = { RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CPU };
-	struct rlimit limit;
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (getrlimit((__rlimit_resource_t)kinds[i], &limit) < 0)
-			continue;
-		limit.rlim_cur = limit.rlim_max;
-		(void)setrlimit((__rlimit_resource_t)kinds[i], &limit);
-	}
-	run->descriptors = getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur;
-}
-
 int xs_drain(const char *dir, bool recover)
 {
 	struct drain drain = { 0 };
-	int error = open_run(&drain.run, dir, recover);
+	int error = xs_run_open(&drain.run, dir, recover);
 
 	if (error < 0)
 		return error;
-	raise_limits(&drain.run);
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	if (!recover && drain.run.options->flight) {
@@ -625,7 +473,7 @@ int xs_drain(const char *dir, bool recover)
 			drain.run.control->app_pid, drain.run.dir);
 	xs_lost_tell(&drain.lost);
 	tell_not_asked(&drain);
-	remove_run(&drain.run);
+	xs_run_remove(&drain.run);
 	if (!recover)
 		tell_launcher(drain.run.control, XS_RUN_FINISHED);
 	while (drain.ended) {

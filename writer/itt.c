@@ -213,15 +213,60 @@ static void add_half(struct xs_process *process, struct keyed *half)
 	drop_half(process, half->is_end ? half : other);
 }
 
-static void read_keyed(struct xs_track *track, const struct xs_task_record *record, uint64_t ns)
+/* Without ids, by its thread: the newest one is mostly the next that ends, and waits in the track. */
+static void read_bare(struct xs_track *track, const struct xs_event *event, uint8_t span, uint64_t ns)
 {
 	struct xs_process *process = track->process;
-	struct keyed *half = new_half(process);
+	struct keyed *half = track->bare;
 
+	if (event->kind == XS_CLOSE && half && half->span == span && half->scope == event->name && half->task.start <= ns) {
+		track->bare = NULL;
+		show(process, half, ns, false);
+		return;
+	}
+	half = new_half(process);
+	if (!half)
+		return;
+	half->span = span;
+	half->tid = track->tid;
+	half->task.start = ns;
+	half->tick = event->tick;
+	if (event->kind == XS_CLOSE) {
+		half->is_end = true;
+		half->scope = event->name;
+		add_half(process, half);
+		return;
+	}
+	half->task.name = *xs_name_of(process, event->name);
+	half->scope = half->task.name.scope;
+	xs_itt_release(track);
+	track->bare = half;
+}
+
+void xs_itt_release(struct xs_track *track)
+{
+	struct keyed *half = track->bare;
+
+	track->bare = NULL;
+	if (half)
+		add_half(track->process, half);
+}
+
+static void read_keyed(struct xs_track *track, const struct xs_task_record *record, uint32_t size, uint64_t ns)
+{
+	struct xs_process *process = track->process;
+	uint8_t span = record->event.flags < XS_SPAN_COUNT ? record->event.flags : 0;
+	struct keyed *half;
+
+	if (size < sizeof(*record)) {
+		read_bare(track, &record->event, span, ns);
+		return;
+	}
+	half = new_half(process);
 	if (!half)
 		return;
 	half->is_end = record->event.kind == XS_CLOSE;
-	half->span = record->event.flags < XS_SPAN_COUNT ? record->event.flags : 0;
+	half->span = span;
 	half->id = record->id;
 	half->tid = is_null(&record->id) ? track->tid : 0;
 	half->task.start = ns;
@@ -249,6 +294,8 @@ static struct xs_open *find_open_span(struct xs_process *process, uint32_t scope
 
 void xs_itt_finish(struct xs_process *process, uint64_t end)
 {
+	for (uint32_t i = 0; i < process->track_count; i++)
+		xs_itt_release(process->tracks[i]);
 	for (uint32_t i = 0; process->keyed && i < BUCKETS; i++)
 		while (process->keyed->bucket[i]) {
 			struct keyed *k = process->keyed->bucket[i];
@@ -301,29 +348,39 @@ static struct xs_open *find_open(struct xs_track *track, uint32_t scope, const s
 	return NULL;
 }
 
-static void read_args(struct xs_track *track, const struct xs_args_record *record, uint32_t length, uint64_t ns)
+static void add_args(struct xs_process *process, struct xs_open *task, const struct xs_args_record *record, uint32_t length)
 {
-	struct xs_process *process = track->process;
-	struct xs_open loose = { .start = ns }, *task;
-
-	if (record->event.kind == XS_INSTANT) {
-		task = NULL;
-	} else {
-		task = find_open(track, record->event.name, &record->id);
-		if (!task && !is_null(&record->id))
-			task = find_open_span(process, record->event.name, &record->id);
-	}
-	if (!task && !process->chrome)
-		return;
-	if (!task)
-		task = &loose;
 	if (length && xs_extra_of(process, task))
 		xs_chrome_args(process, task->extra, (const unsigned char *)(record + 1), length);
-	if (task != &loose)
+}
+
+/* An instant, or arguments of nothing that is open. */
+static void read_instant(struct xs_track *track, const struct xs_args_record *record, uint32_t length)
+{
+	struct xs_process *process = track->process;
+	struct xs_open loose = { .start = xs_process_ns(process, record->event.tick) };
+
+	if (!process->chrome)
 		return;
-	xs_chrome_instant(process, track->tid, record->event.name, record->event.kind == XS_ARGS, ns,
+	add_args(process, &loose, record, length);
+	xs_chrome_instant(process, track->tid, record->event.name, record->event.kind == XS_ARGS, loose.start,
 			  record->event.kind == XS_ARGS ? XS_SCOPE_THREAD : record->event.flags, loose.extra);
 	xs_extra_drop(process, &loose);
+}
+
+static void read_args(struct xs_track *track, const struct xs_args_record *record, uint32_t length)
+{
+	struct xs_open *task = NULL;
+
+	if (record->event.kind == XS_ARGS) {
+		task = find_open(track, record->event.name, &record->id);
+		if (!task && !is_null(&record->id))
+			task = find_open_span(track->process, record->event.name, &record->id);
+	}
+	if (task)
+		add_args(track->process, task, record, length);
+	else
+		read_instant(track, record, length);
 }
 
 static void read_relation(struct xs_track *track, const struct xs_task_record *record)
@@ -429,17 +486,18 @@ void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 	static const uint8_t sizes[] = {
 		[XS_TASK] = sizeof(struct xs_task_record),       [XS_ARGS] = sizeof(struct xs_args_record),
 		[XS_INSTANT] = sizeof(struct xs_args_record),    [XS_COUNTER] = sizeof(struct xs_counter_record),
-		[XS_SPAN] = sizeof(struct xs_span_record),       [XS_OPEN] = sizeof(struct xs_task_record),
-		[XS_CLOSE] = sizeof(struct xs_task_record),      [XS_EVENT_BEGIN] = sizeof(struct xs_event),
+		[XS_SPAN] = sizeof(struct xs_span_record),       [XS_OPEN] = sizeof(struct xs_event),
+		[XS_CLOSE] = sizeof(struct xs_event),            [XS_EVENT_BEGIN] = sizeof(struct xs_event),
 		[XS_EVENT_END] = sizeof(struct xs_event),        [XS_RELATION] = sizeof(struct xs_task_record),
 		[XS_TRACK] = sizeof(struct xs_event),
 	};
 	struct xs_process *process = track->process;
-	uint64_t ns = xs_timeline_ns(&process->run->clock, event->tick);
 	const void *record = event;
+	uint64_t ns;
 
 	if (event->kind >= sizeof(sizes) || !sizes[event->kind] || size < sizes[event->kind])
 		return;
+	ns = xs_process_ns(process, event->tick);
 	switch (event->kind) {
 	case XS_TASK:
 		read_task(track, record, ns);
@@ -448,7 +506,7 @@ void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 	case XS_INSTANT: {
 		uint32_t length = ((const struct xs_args_record *)record)->length, room = size - (uint32_t)sizeof(struct xs_args_record);
 
-		read_args(track, record, length < room ? length : room, ns);
+		read_args(track, record, length < room ? length : room);
 		break;
 	}
 	case XS_COUNTER:
@@ -461,7 +519,7 @@ void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 		break;
 	case XS_OPEN:
 	case XS_CLOSE:
-		read_keyed(track, record, ns);
+		read_keyed(track, record, size, ns);
 		break;
 	case XS_EVENT_BEGIN:
 		event_begin(track, event, ns);

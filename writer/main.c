@@ -41,6 +41,8 @@ static int recover(const char *dir)
 		return 0;
 	if (error == -EBUSY)
 		fprintf(stderr, "xstrace: --recover %s: that run still goes on; wait for its processes to end\n", dir);
+	else if (error == -ENOENT && !access(dir, F_OK))
+		fprintf(stderr, "xstrace: --recover %s: no run directory, it has no file 'control'\n", dir);
 	else if (error == -EBADMSG)
 		fprintf(stderr, "xstrace: --recover %s: not the run directory of this version of xstrace\n", dir);
 	else

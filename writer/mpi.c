@@ -127,7 +127,7 @@ static char *put_words(char *o, uint32_t words, const uint64_t *value)
 	return o;
 }
 
-#define ARGS_ROOM (XS_MPI_WORDS * 96 + 128)
+#define ARGS_ROOM (XS_MPI_WORDS * 96 + XS_STARTED_MAX * 21 + 128)
 
 /* ---- requests ---- */
 
@@ -325,6 +325,11 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 		*request = **link;
 		request->persistent = false;
 		request->start = ns;
+		if (track->started_tick != record->event.tick)
+			track->started_count = 0; /* of one whose record was lost */
+		track->started_tick = record->event.tick;
+		if (track->started_count < XS_STARTED_MAX)
+			track->started[track->started_count++] = request->number;
 		open_request(process, request);
 		return;
 	}
@@ -408,10 +413,23 @@ static uint64_t number_of(struct xs_process *process, uint64_t handle, uint64_t 
 	return link ? (*link)->number : 0;
 }
 
+/* All that one call started, in their order. */
+static char *put_started(char *o, const struct xs_track *track)
+{
+	o = put(key(o, "requests"), "[");
+	for (uint32_t i = 0; i < track->started_count; i++) {
+		if (i)
+			*o++ = ',';
+		o = xs_json_uint(o, track->started[i]);
+	}
+	*o++ = ']';
+	return o;
+}
+
 static void read_call(struct xs_track *track, const struct xs_mpi_record *record, uint32_t size, uint64_t start)
 {
 	struct xs_process *process = track->process;
-	uint64_t duration = record->duration, end, off, word[XS_MPI_WORDS], number = 0;
+	uint64_t duration = record->duration, end, off, word[XS_MPI_WORDS] = { 0 }, number = 0;
 	uint32_t name = xs_function_id(record->event.source, record->event.name);
 	uint32_t count = (size - (uint32_t)sizeof(*record)) / 8, at = 0, words = 0;
 	char args[ARGS_ROOM], *o = args;
@@ -446,6 +464,9 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 	o = put_words(o, words & ~(1u << XS_MPI_REQUEST), word);
 	if (number)
 		o = xs_json_uint(key(o, "request"), number);
+	else if (track->started_count && track->started_tick == record->event.tick)
+		o = put_started(o, track);
+	track->started_count = 0;
 	if (result)
 		o = put_signed(key(o, "result"), result);
 	if (process->chrome)

@@ -104,6 +104,7 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 		return;
 	tid = (uint32_t)record->tid;
 	if (tid != track->tid || track->thread == UINT32_MAX) {
+		xs_itt_release(track);
 		xs_track_close(track, UINT32_MAX, xs_process_ns(process, event->tick));
 		if (process->chrome)
 			xs_arrows_flush(track, UINT64_MAX);

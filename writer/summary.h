@@ -1,5 +1,5 @@
 /*
- * The timing reports (-h, -d, -s, -r): summary.c counts as records come, timing.c prints when the process has ended.
+ * The timing reports (-h, -d, -s, -r): summary.c counts as records come, timing.c prints when the process has ended (timing_text.c, timing_rows.c).
  */
 #ifndef XS_SUMMARY_H
 #define XS_SUMMARY_H

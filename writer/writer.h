@@ -129,6 +129,7 @@ struct xs_history {
 };
 
 /* One ring: a sequence of threads' records. */
+#define XS_STARTED_MAX 64u
 struct xs_track {
 	struct xs_process *process;
 	struct xs_ring *ring;
@@ -149,9 +150,13 @@ struct xs_track {
 	struct xs_lanes crossing; /* tasks that end out of order */
 	struct xs_arrow *arrows;  /* arrows.c: they wait for the calls that they start from */
 	uint32_t arrow_first, arrow_end, arrow_room; /* those that wait, and for how many there is room */
+	struct keyed *bare;       /* itt.c: the newest open span without an id; NULL: none */
 	uint32_t row;             /* string id of the track that tasks go to; 0: the thread's own */
 	struct xs_calls *calls;   /* call_log.c: the calls that the thread is in; NULL: none yet */
 	struct xs_pending *pending; /* stacks.c; NULL: none yet */
+	uint64_t started[XS_STARTED_MAX]; /* mpi.c: numbers of the requests that a call started whose record is still to come */
+	uint64_t started_tick;            /* when it began */
+	uint32_t started_count;
 	struct xs_history history; /* the track's state is that before these records */
 };
 
@@ -418,6 +423,8 @@ void xs_extra_drop(struct xs_process *process, struct xs_open *task);
 void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t size);
 /* A task that is not plain has ended; writes and forgets it. */
 void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool displaced, bool unfinished);
+/* What the track alone knows of open spans is found through its process from here on. */
+void xs_itt_release(struct xs_track *track);
 /* The process has ended: what is still open. */
 void xs_itt_finish(struct xs_process *process, uint64_t end);
 
@@ -478,6 +485,23 @@ uint64_t xs_call_log_read(struct xs_process *process, bool all);
 /* The thread or its process has ended: what it was in. */
 void xs_call_log_finish(struct xs_track *track, uint64_t end);
 void xs_call_log_forget(struct xs_track *track);
+
+/* ---- run.c ---- */
+
+/* Fills *run from the run directory `dir`; recover: what another drain process has left. 0 or -errno. */
+int xs_run_open(struct xs_run *run, const char *dir, bool recover);
+/*
+ * Each new segment of the timeline is left in the control file: a successor (--recover) must convert as we did, or slices of
+ * both would overlap where they meet.
+ */
+void xs_run_save_clock(struct xs_run *run);
+/*
+ * Descendants that have not joined yet: forked and silent so far, or on their way to main(). To be looked for only when the run would
+ * otherwise be over, so that a fork costs the application nothing.
+ */
+bool xs_run_has_silent_descendants(const struct xs_run *run);
+/* Removes the directory and the session's name; says so on stderr if that cannot be. */
+void xs_run_remove(const struct xs_run *run);
 
 /* ---- drain.c ---- */
 

@@ -127,10 +127,12 @@ def to_parquet(path, target, clock):
 
 def true_time(clock, time):
     """The time on the merged trace's timeline; clock as in to_parquet()."""
-    piece = clock
-    for later in clock.get("pieces", ()):
-        if later["from_ns"] <= time:
-            piece = later
+    pieces = clock.get("pieces", ())
+    low, high = 0, len(pieces)  # those before low have begun, those from high on have not
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if pieces[middle]["from_ns"] <= time else (low, middle)
+    piece = pieces[low - 1] if low else clock
     return time + piece["offset_ns"] + round(piece["drift_ppm"] * (time - piece["from_ns"]) / 1e6)
 
 

@@ -198,6 +198,40 @@ static void frames(void)
 	fact("submitted", "%ju", (uintmax_t)(after - before));
 }
 
+static void *leave_frame_open(void *arg)
+{
+	__itt_domain *domain = arg;
+
+	__itt_frame_begin_v3(domain, NULL);
+	step();
+	return NULL;
+}
+
+/* Frames without an id: two domains that cross, one that is inside of another of its domain, and such as are never ended. */
+static void frames_without_id(void)
+{
+	__itt_domain *a = __itt_domain_create("frame a"), *b = __itt_domain_create("frame b"), *twice = __itt_domain_create("frame twice"),
+		     *open = __itt_domain_create("frame left open"), *gone = __itt_domain_create("frame of a thread");
+
+	__itt_frame_begin_v3(a, NULL);
+	step();
+	__itt_frame_begin_v3(b, NULL);
+	step();
+	__itt_frame_end_v3(a, NULL);
+	step();
+	__itt_frame_end_v3(b, NULL);
+	__itt_frame_begin_v3(twice, NULL);
+	step();
+	__itt_frame_begin_v3(twice, NULL);
+	step();
+	__itt_frame_end_v3(twice, NULL);
+	step();
+	__itt_frame_end_v3(twice, NULL);
+	elsewhere(leave_frame_open, gone);
+	__itt_frame_begin_v3(open, NULL);
+	step();
+}
+
 /* ---- markers and events ---- */
 
 static void markers(void)
@@ -353,6 +387,7 @@ static void clocks(void)
 const struct scenario api_spans[] = {
 	{"tasks", tasks, false},     {"overlapped", overlapped, false}, {"groups", groups, false},
 	{"relations", relations, false}, {"regions", regions, false},	{"frames", frames, false},
+	{"frames-without-id", frames_without_id, false},
 	{"markers", markers, false}, {"events", events, false},		{"marks", marks, false},
 	{"tracks", tracks, false},   {"clocks", clocks, false},		{0},
 };

@@ -261,12 +261,17 @@ static void by_detached(void)
 	say(USUAL "atleast: %ld tasks end::loop\nends: status %d\n", loops, STATUS);
 }
 
-/* the prompt comes back at once (the child has let go of our output), the child's trace later */
+/* the prompt comes back at once (the child has let go of our output), the child's trace after a SIGUSR1 */
 static void by_daemon(void)
 {
-	pid_t pid = fork();
-	int null;
+	sigset_t set;
+	pid_t pid;
+	int null, number;
 
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	pid = fork();
 	if (pid < 0)
 		die("fork");
 	if (pid > 0) {
@@ -278,7 +283,8 @@ static void by_daemon(void)
 	null = open("/dev/null", O_RDWR);
 	for (int fd = 0; fd < 3; fd++)
 		dup2(null, fd);
-	sleep_ms(1000);
+	alarm(100); /* nobody is there any more */
+	sigwait(&set, &number);
 	trace_one("daemon");
 	_exit(0);
 }

@@ -45,6 +45,23 @@ static inline void begin(int *argc, char ***argv, const char *directory)
 	say("call MPI_Comm_size comm=world");
 }
 
+/* Each even rank talks to the next. */
+static inline int partner(void)
+{
+	return rank % 2 ? rank - 1 : rank + 1;
+}
+
+static inline MPI_File open_data(const char *directory)
+{
+	char path[4200];
+	MPI_File file;
+
+	snprintf(path, sizeof(path), "%s/data", directory);
+	MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+	say("call MPI_File_open comm=world");
+	return file;
+}
+
 static inline int end(void)
 {
 	MPI_Finalize();

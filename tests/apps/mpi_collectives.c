@@ -108,13 +108,9 @@ static void one_sided(void)
 
 static void files(const char *directory)
 {
-	char path[4200];
-	MPI_File file;
+	MPI_File file = open_data(directory);
 	MPI_Status status;
 
-	snprintf(path, sizeof(path), "%s/data", directory);
-	MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
-	say("call MPI_File_open comm=world");
 	MPI_File_write_at_all(file, 400 * rank, from, 100, MPI_INT, MPI_STATUS_IGNORE);
 	say("call MPI_File_write_at_all file=! offset=%d count=100 bytes=400", 400 * rank);
 	MPI_File_sync(file);

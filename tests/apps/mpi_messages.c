@@ -183,8 +183,8 @@ static void errors(void)
 int main(int argc, char **argv)
 {
 	begin(&argc, &argv, argv[1]);
-	even = rank % 2 == 0;
-	other = even ? rank + 1 : rank - 1;
+	other = partner();
+	even = rank < other;
 	blocking();
 	nonblocking();
 	persistent();

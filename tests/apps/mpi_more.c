@@ -72,14 +72,10 @@ static void duplicates(void)
 
 static void files(const char *directory)
 {
-	char path[4200];
-	MPI_File file;
+	MPI_File file = open_data(directory);
 	MPI_Request request;
 	MPI_Status status;
 
-	snprintf(path, sizeof(path), "%s/data", directory);
-	MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
-	say("call MPI_File_open comm=world");
 	MPI_File_iwrite_at(file, 400 * rank, numbers, 100, MPI_INT, &request);
 	say("call MPI_File_iwrite_at file=! offset=%d count=100 bytes=400 request=!", 400 * rank);
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -107,8 +103,8 @@ static void files(const char *directory)
 int main(int argc, char **argv)
 {
 	begin(&argc, &argv, argv[1]);
-	even = rank % 2 == 0;
-	other = even ? rank + 1 : rank - 1;
+	other = partner();
+	even = rank < other;
 	partitioned();
 	duplicates();
 	files(argv[1]);

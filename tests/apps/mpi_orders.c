@@ -1,0 +1,45 @@
+/*
+ * Rank 0 sends messages of 1, 2, 3, … ints to rank 1, which posts receives of all kinds for them and completes them in another order: each gets the message
+ * that is as long as it was posted early.
+ */
+#include <mpi.h>
+
+#define COUNT 7
+
+static int sent[COUNT], got[COUNT][COUNT];
+
+int main(int argc, char **argv)
+{
+	MPI_Request requests[COUNT - 1];
+	MPI_Status status;
+	int rank, count, wrong = 0;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	if (rank) {
+		MPI_Recv_init(got[4], COUNT, MPI_INT, 0, 5, MPI_COMM_WORLD, &requests[4]);
+		MPI_Recv_init(got[1], COUNT, MPI_INT, MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &requests[1]);
+		MPI_Recv_init(got[5], COUNT, MPI_INT, 0, 5, MPI_COMM_WORLD, &requests[5]);
+		MPI_Irecv(got[0], COUNT, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[0]);
+		MPI_Start(&requests[1]);
+		MPI_Irecv(got[2], COUNT, MPI_INT, 0, 5, MPI_COMM_WORLD, &requests[2]);
+		MPI_Irecv(got[3], COUNT, MPI_INT, MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &requests[3]);
+		MPI_Startall(2, requests + 4);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	for (int i = 0; !rank && i < COUNT; i++)
+		MPI_Send(sent, i + 1, MPI_INT, 1, 5, MPI_COMM_WORLD);
+	if (rank) {
+		MPI_Recv(got[6], COUNT, MPI_INT, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		for (int i = COUNT - 2; i >= 0; i--) {
+			MPI_Wait(&requests[i], &status);
+			MPI_Get_count(&status, MPI_INT, &count);
+			wrong += count != i + 1;
+		}
+		MPI_Request_free(&requests[1]);
+		MPI_Request_free(&requests[4]);
+		MPI_Request_free(&requests[5]);
+	}
+	MPI_Finalize();
+	return wrong;
+}

@@ -1,0 +1,232 @@
+/*
+ * A drain process that is killed, at any instruction of a commit: --recover writes each task once.
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "drained.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STEPPING false
+#else
+#define STEPPING true
+#endif
+
+/* Puts tasks n0, n1, … into the two rings in turn. */
+static void fill(unsigned *n, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++, ++*n) {
+		struct xs_ring *ring = rundir_ring(file, *n % 2);
+		char text[16];
+
+		(void)snprintf(text, sizeof(text), "n%u", *n);
+		put_begin(&dir, ring, tick(), task(text));
+		put_end(&dir, ring, tick(), domain);
+	}
+}
+
+/* The trace has each of the n tasks once, ended, and the four that prepare() began. */
+static void each_once(unsigned n, const char *when)
+{
+	struct trace trace = load();
+	bool *seen = calloc(n, sizeof(*seen));
+	unsigned number;
+
+	CHECK(trace.count == n + 4, "%s: %zu slices, not %u", when, trace.count, n + 4);
+	for (size_t i = 0; seen && i < trace.count; i++) {
+		if (sscanf(trace.slices[i].name, "d::n%u", &number) != 1 || number >= n)
+			continue;
+		CHECK(!seen[number], "%s: n%u twice", when, number);
+		seen[number] = true;
+		CHECK(!trace.slices[i].unfinished, "%s: n%u unfinished", when, number);
+	}
+	for (number = 0; seen && number < n; number++)
+		CHECK(seen[number], "%s: n%u missing", when, number);
+	CHECK(trace_named(&trace, "d::open") == 4, "%s: %zu of 4 open tasks", when, trace_named(&trace, "d::open"));
+	free(seen);
+	drop(&trace);
+}
+
+/* Two rings with two open tasks each. */
+static void prepare(unsigned *n)
+{
+	open_all(NULL, 2);
+	*n = 0;
+	for (uint32_t i = 0; i < 2; i++) {
+		put_thread(&dir, rundir_ring(file, i), 77 + i, "t");
+		put_begin(&dir, rundir_ring(file, i), tick(), task("open"));
+		put_begin(&dir, rundir_ring(file, i), tick(), task("open"));
+	}
+}
+
+/* What --recover does. */
+static void recover(void)
+{
+	dir.run.recovering = true;
+	finish(adopt());
+	dir.run.recovering = false;
+}
+
+/* A drain process, stopped twice: before its first commit and, two thirds read, before its second. Its status is of no interest. */
+static void victim(unsigned n)
+{
+	struct xs_process *process;
+
+	(void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	(void)raise(SIGSTOP);
+	process = adopt();
+	xs_process_read(process, false);
+	xs_process_commit(process);
+	fill(&n, 40);
+	xs_process_read(process, false);
+	(void)raise(SIGSTOP);
+	xs_process_commit(process);
+	xs_process_commit(process);
+	(void)raise(SIGSTOP);
+	_exit(0);
+}
+
+/* Runs the victim to its second stop, then `steps` instructions further. Returns the instructions that it made; -1: not possible here. */
+static long kill_after(unsigned n, long steps)
+{
+	pid_t pid = fork();
+	int status, stops = 0;
+	long made = 0;
+
+	if (!pid)
+		victim(n);
+	while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
+		if (WSTOPSIG(status) == SIGSTOP)
+			stops++;
+		else
+			made++;
+		if (stops == 3 || made == steps || ptrace(stops < 2 ? PTRACE_CONT : PTRACE_SINGLESTEP, pid, NULL, NULL) < 0)
+			break;
+	}
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, &status, 0);
+	return stops < 2 ? -1 : made;
+}
+
+static long commit_length;
+
+static void killed_while_committing(void)
+{
+	enum { ROUNDS = 400 };
+	char when[64];
+	unsigned n;
+
+	prepare(&n);
+	fill(&n, 40);
+	commit_length = kill_after(n, LONG_MAX);
+	close_all();
+	for (int i = 0; i < ROUNDS && commit_length > 0; i++) {
+		long steps = 1 + commit_length * i / ROUNDS;
+
+		prepare(&n);
+		fill(&n, 40);
+		(void)kill_after(n, steps);
+		(void)snprintf(when, sizeof(when), "killed after %ld of %ld instructions", steps, commit_length);
+		n += 40;
+		recover();
+		each_once(n, when);
+		close_all();
+		if (tap_failures)
+			break;
+	}
+	CHECK(commit_length > 0, "cannot trace a process here");
+}
+
+/* The same point by hand: the mark is set and no ring has changed over. */
+static void recover_prepared(void)
+{
+	struct xs_process *process;
+	uint64_t committed;
+	unsigned n;
+	int status;
+	pid_t pid;
+
+	prepare(&n);
+	fill(&n, 40);
+	pid = fork();
+	if (!pid) {
+		process = adopt();
+		xs_process_read(process, false);
+		xs_process_commit(process);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	committed = atomic_load(&file->committed);
+	CHECK(committed && !(committed & 1), "%" PRIu64, committed);
+	atomic_store(&file->committed, committed | 1);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct xs_ring *ring = rundir_ring(file, i);
+
+		CHECK(atomic_load(&ring->saved_state) == XS_SAVED_1, "%u", atomic_load(&ring->saved_state));
+		atomic_store(&ring->saved_state, i ? XS_SAVED_0_NEXT_1 : XS_SAVED_1);
+	}
+	recover();
+	each_once(n, "prepared");
+	close_all();
+}
+
+/* Recovery is a drain process too: killed, it can be done again. */
+static void recover_twice(void)
+{
+	unsigned n;
+	int status;
+	pid_t pid;
+
+	for (int prepared = 0; prepared < 2; prepared++) {
+		prepare(&n);
+		fill(&n, 40);
+		pid = fork();
+		if (!pid) {
+			struct xs_process *process = adopt();
+
+			xs_process_read(process, false);
+			xs_process_commit(process);
+			_exit(0);
+		}
+		waitpid(pid, &status, 0);
+		if (prepared) {
+			atomic_store(&file->committed, atomic_load(&file->committed) | 1);
+			atomic_store(&rundir_ring(file, 0)->saved_state, XS_SAVED_0_NEXT_1);
+			atomic_store(&rundir_ring(file, 1)->saved_state, XS_SAVED_0_NEXT_1);
+		}
+		fill(&n, 40);
+		pid = fork();
+		if (!pid) {
+			struct xs_process *process;
+
+			dir.run.recovering = true;
+			process = adopt();
+			xs_process_read(process, false);
+			xs_process_commit(process);
+			_exit(0);
+		}
+		waitpid(pid, &status, 0);
+		fill(&n, 10);
+		recover();
+		each_once(n, prepared ? "after a kill while prepared" : "after a kill between commits");
+		close_all();
+	}
+}
+
+int main(int argc, char **argv)
+{
+	(void)argc;
+	tap_main(argv);
+	tap_run("recovery after a kill while prepared", recover_prepared);
+	tap_run("recovery after a killed recovery", recover_twice);
+	if (STEPPING)
+		tap_run("killed at any instruction of a commit", killed_while_committing);
+	else
+		tap_skip("killed at any instruction of a commit", "not under a sanitizer");
+	return tap_done();
+}

@@ -1,0 +1,160 @@
+/*
+ * Rings and files that are not as they should be, as a dying or hostile process may leave them.
+ */
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "drained.h"
+
+static void spoilt_rings(void)
+{
+	unsigned long long seed = 3;
+
+	for (int round = 0; round < 300; round++) {
+		struct xs_ring *ring;
+		struct trace trace;
+		unsigned spoil = 1u + tap_random(&seed) % 4;
+
+		open_all(NULL, 2);
+		ring = rundir_ring(file, 0);
+		put_thread(&dir, ring, 77, "t");
+		for (int i = 0; i < 500; i++)
+			put_begin(&dir, ring, tick(), task("x")), put_end(&dir, ring, tick(), domain);
+		for (unsigned i = 0; i < spoil; i++)
+			((unsigned char *)ring + XS_RING_HEADER)[tap_random(&seed) % 16000] = (unsigned char)tap_random(&seed);
+		if (round % 3 == 0)
+			atomic_store(&ring->head, (uint64_t)tap_random(&seed) << 33 ^ tap_random(&seed));
+		if (round % 5 == 0)
+			atomic_store(&ring->tail_lost, (uint64_t)tap_random(&seed) << 33 ^ tap_random(&seed));
+		if (round % 7 == 0)
+			atomic_store(&ring->call, tap_random(&seed) << 1);
+		finish(adopt());
+		if (round % 3) { /* with nothing that can be believed there is no trace at all */
+			trace = load();
+			drop(&trace);
+		}
+		close_all();
+	}
+}
+
+/* A record's place is a multiple of 16, whatever the ring says. */
+static void crooked_head(void)
+{
+	struct xs_ring *ring;
+	struct xs_process *process;
+	struct trace trace;
+
+	open_all(NULL, 1);
+	ring = rundir_ring(file, 0);
+	put_thread(&dir, ring, 77, "t");
+	put_begin(&dir, ring, tick(), task("x"));
+	atomic_store(&ring->head, atomic_load(&ring->head) + 7);
+	process = adopt();
+	xs_process_read(process, true);
+	atomic_store(&ring->head, atomic_load(&ring->head) + 160);
+	for (uint32_t i = 0; i < 4096; i++)
+		ring->data[48 + i] = 2; /* two words wherever one looks */
+	finish(process);
+	trace = load();
+	drop(&trace);
+	close_all();
+}
+
+/* A slot of a later file that is used before the first file is full: each ring is read once. */
+static void segments(void)
+{
+	struct xs_segment_file *segment;
+	struct xs_process *process;
+	struct xs_ring *ring;
+	struct trace trace;
+	char name[XS_NAME_MAX];
+	void *map;
+
+	open_all(NULL, 4);
+	atomic_store(&file->used, 1);
+	xs_process_name(name, PID, 0, 1);
+	if (!CHECK(!xs_shm_map(dir.launch.dir, name, true, xs_slot_offset(2, file->ring_size), &map, NULL), "segment"))
+		return;
+	segment = map;
+	segment->slots = 2;
+	for (uint32_t i = 0; i < 2; i++) {
+		ring = (struct xs_ring *)((char *)map + xs_slot_offset(i, file->ring_size));
+		xs_ring_init(ring, (unsigned char *)ring + XS_RING_HEADER, file->ring_size, XS_FULL_BLOCK);
+		put_thread(&dir, ring, 80 + i, "s");
+		put_begin(&dir, ring, tick(), task("s"));
+		put_end(&dir, ring, tick(), domain);
+	}
+	atomic_store(&segment->used, 2);
+	atomic_store(&segment->magic, XS_MAGIC);
+	atomic_store(&file->segments, 1);
+	ring = rundir_ring(file, 0);
+	put_thread(&dir, ring, 77, "t");
+	process = adopt();
+	for (int i = 0; i < 5; i++)
+		xs_process_read(process, true);
+	ring = rundir_ring(file, 1);
+	put_thread(&dir, ring, 78, "late");
+	put_begin(&dir, ring, tick(), task("late"));
+	put_end(&dir, ring, tick(), domain);
+	atomic_store(&file->used, 2);
+	finish(process);
+	trace = load();
+	CHECK(trace_named(&trace, "d::s") == 2, "%zu of 2", trace_named(&trace, "d::s"));
+	CHECK(trace_named(&trace, "d::late") == 1, "%zu of 1", trace_named(&trace, "d::late"));
+	drop(&trace);
+	munmap(map, xs_slot_offset(2, file->ring_size));
+	close_all();
+}
+
+static void hostile_headers(void)
+{
+	static const struct {
+		size_t offset;
+		uint64_t value;
+		size_t size;
+	} faults[] = {
+#define FAULT(field, value) { offsetof(struct xs_process_file, field), value, sizeof(((struct xs_process_file *)0)->field) }
+		FAULT(pid, 0), FAULT(pid, 0xffffffff), FAULT(slots, 2), FAULT(slots, 0xffffffff), FAULT(slots, 65536),
+		FAULT(ring_size, 0), FAULT(ring_size, XS_RING_MIN - 16), FAULT(ring_size, 3ull << 20),
+		FAULT(ring_size, 1ull << 31), FAULT(ring_size, 1ull << 63), FAULT(magic, 0),
+	};
+
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		char name[XS_NAME_MAX];
+
+		open_all(NULL, 1);
+		memcpy((char *)file + faults[i].offset, &faults[i].value, faults[i].size);
+		xs_process_name(name, PID, 0, 0);
+		CHECK(!xs_process_adopt(&dir.run, name), "fault %zu", i);
+		file->slots = 1;
+		file->ring_size = XS_RING_MIN;
+		close_all();
+	}
+	for (uint64_t size = 0; size < 20000; size += 4000) {
+		char name[XS_NAME_MAX];
+		void *map;
+
+		rundir_open(&dir, NULL);
+		xs_process_name(name, PID, 0, 0);
+		if (size && !xs_shm_map(dir.launch.dir, name, true, size, &map, NULL)) {
+			((struct xs_process_file *)map)->magic = XS_MAGIC;
+			((struct xs_process_file *)map)->pid = PID;
+			munmap(map, size);
+		}
+		CHECK(!xs_process_adopt(&dir.run, name), "a file of %" PRIu64 " bytes", size);
+		rundir_close(&dir);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	(void)argc;
+	tap_main(argv);
+	tap_run("spoilt rings", spoilt_rings);
+	tap_run("a head between records", crooked_head);
+	tap_run("rings in several files", segments);
+	tap_run("hostile headers", hostile_headers);
+	return tap_done();
+}

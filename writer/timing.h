@@ -1,0 +1,67 @@
+/*
+ * What the files of the timing reports know together: timing.c finds rows and sums, timing_text.c prints tables of them, timing_rows.c
+ * JSON and CSV.
+ */
+#ifndef XS_TIMING_H
+#define XS_TIMING_H
+
+#include "summary.h"
+
+/* Rows are grouped by these, and shown in this order. */
+enum {
+	XS_TIMING_LEVEL_ZERO,
+	XS_TIMING_OPENCL, /* and enum xs_device_type */
+	XS_TIMING_MPI = XS_TIMING_OPENCL + XS_DEVICE_ACCELERATOR + 1,
+	XS_TIMING_BACKENDS,
+};
+extern const char *const xs_timing_titles[XS_TIMING_BACKENDS];
+
+/* One report, and where in it one is. */
+struct xs_timing_view {
+	struct xs_process *process;
+	struct xs_summary *summary;
+	struct xs_report *report;
+	const struct xs_table *table;
+	bool device;
+	size_t backend;
+	int width; /* of the first column */
+};
+
+struct xs_timing_sums {
+	uint64_t calls, failed, total, queued, submit;
+};
+
+/* Of the backend's rows: is there one, what do they come to. `device`: the table is of device work, not of calls. */
+bool xs_timing_has(const struct xs_summary *summary, const struct xs_table *table, size_t backend, bool device);
+struct xs_timing_sums xs_timing_sums_of(const struct xs_summary *summary, const struct xs_table *table, size_t backend, bool device);
+/* The sum of all rows' times. */
+uint64_t xs_timing_total(const struct xs_table *table);
+
+/* The next row of the view's backend from *at on, NULL: there is none; its name in `name`, of XS_ROW_NAME_MAX bytes. */
+const struct xs_table_row *xs_timing_next(const struct xs_timing_view *view, uint32_t *at, char *name, size_t *ret_length);
+/* A collective's name without its size, which has a column of its own; as xs_row_name(). */
+size_t xs_timing_ccl_name(const struct xs_timing_view *view, const struct xs_table_row *row, char *name);
+
+/* What the row's kernel is made of; NULL: nobody has told. */
+const struct xs_kernel_record *xs_timing_kernel(const struct xs_summary *summary, const struct xs_table_row *row);
+const char *xs_timing_compiled(const struct xs_kernel_record *kernel);
+
+/* What writing one record of a call takes on this machine, in ns; 0: there is no memory to try it. Takes some 100 us. */
+double xs_timing_record_ns(const struct xs_run *run);
+
+static inline double xs_timing_percent(uint64_t part, uint64_t all)
+{
+	return all ? 100.0 * (double)part / (double)all : 0.0;
+}
+
+/* One report each, of what the view shows. */
+void xs_timing_text_host(struct xs_timing_view *view);
+void xs_timing_text_device(struct xs_timing_view *view);
+void xs_timing_text_submission(struct xs_timing_view *view);
+void xs_timing_text_ccl(struct xs_timing_view *view);
+void xs_timing_rows_host(struct xs_timing_view *view);
+void xs_timing_rows_device(struct xs_timing_view *view);
+void xs_timing_rows_submission(struct xs_timing_view *view);
+void xs_timing_rows_ccl(struct xs_timing_view *view);
+
+#endif

@@ -1,0 +1,300 @@
+/*
+ * The timing reports as text. Titles, columns, widths and units are unitrace's, which are not the same for Level Zero and OpenCL; what unitrace
+ * does not tell stands in tables of its own behind these.
+ */
+#include "timing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct widths {
+	int calls, time, percent, decimals;
+};
+static const struct widths host_widths[] = { { 12, 20, 13, 6 }, { 11, 19, 11, 2 } };
+static const struct widths device_widths[] = { { 12, 20, 12, 6 }, { 11, 19, 11, 2 } };
+
+typedef unsigned long long ull;
+
+/* ---- a table of one backend ---- */
+
+static void find_width(struct xs_timing_view *view, const char *title)
+{
+	char name[XS_ROW_NAME_MAX];
+	uint32_t at = 0;
+	size_t length;
+
+	view->width = (int)strlen(title);
+	while (xs_timing_next(view, &at, name, &length))
+		if ((int)length > view->width)
+			view->width = (int)length;
+}
+
+static void print_name(const struct xs_timing_view *view, const char *name, size_t length)
+{
+	char *o = xs_report_begin(view->report);
+	size_t pad = (size_t)view->width - length;
+
+	memset(o, ' ', pad);
+	memcpy(o + pad, name, length);
+	xs_report_end(view->report, o + pad + length);
+}
+
+/* The label of the longest backend that unitrace knows sets the place of the figures. */
+static void print_total(const struct xs_timing_view *view, const char *kind, const char *backend, uint64_t total, bool first)
+{
+	char label[96], longest[96];
+	int width;
+
+	(void)snprintf(label, sizeof(label), "Total %s Time for %s backend (ns): ", kind, backend);
+	(void)snprintf(longest, sizeof(longest), "Total %s Time for CL CPU backend (ns): ", kind);
+	width = (int)(strlen(label) > strlen(longest) ? strlen(label) : strlen(longest));
+	if (first)
+		xs_report_print(view->report, "%*s%20llu\n", width, "Total Execution Time (ns): ", (ull)view->process->host_ns);
+	xs_report_print(view->report, "%*s%20llu\n", width, label, (ull)total);
+}
+
+static void print_totals(struct xs_timing_view *view, const char *kind)
+{
+	bool first = true;
+
+	for (size_t b = 0; b < XS_TIMING_BACKENDS; b++) {
+		if (!xs_timing_has(view->summary, view->table, b, view->device))
+			continue;
+		print_total(view, kind, xs_timing_titles[b], xs_timing_sums_of(view->summary, view->table, b, view->device).total, first);
+		first = false;
+	}
+}
+
+static void print_timing_rows(const struct xs_timing_view *view, const char *title, const struct widths *w)
+{
+	uint64_t total = xs_timing_sums_of(view->summary, view->table, view->backend, view->device).total;
+	const struct xs_table_row *row;
+	char name[XS_ROW_NAME_MAX];
+	uint32_t at = 0;
+	size_t length;
+
+	print_name(view, title, strlen(title));
+	xs_report_print(view->report, ", %*s, %*s, %*s, %*s, %*s, %*s\n", w->calls, "Calls", w->time, "Time (ns)", w->percent, "Time (%)", w->time,
+			"Average (ns)", w->time, "Min (ns)", w->time, "Max (ns)");
+	while ((row = xs_timing_next(view, &at, name, &length))) {
+		print_name(view, name, length);
+		xs_report_print(view->report, ", %*llu, %*llu, %*.*f, %*llu, %*llu, %*llu\n", w->calls, (ull)row->calls, w->time, (ull)row->total,
+				w->percent, w->decimals, xs_timing_percent(row->total, total), w->time, (ull)(row->total / row->calls), w->time,
+				(ull)row->low, w->time, (ull)row->high);
+	}
+	xs_report_print(view->report, "\n");
+}
+
+static void print_submission_rows(const struct xs_timing_view *view, const char *title, const struct widths *unused)
+{
+	struct xs_timing_sums sums = xs_timing_sums_of(view->summary, view->table, view->backend, true);
+	bool zero = view->backend == XS_TIMING_LEVEL_ZERO;
+	const struct xs_table_row *row;
+	char name[XS_ROW_NAME_MAX];
+	uint32_t at = 0;
+	size_t length;
+
+	(void)unused;
+	print_name(view, title, strlen(title));
+	if (zero)
+		xs_report_print(view->report, ", %12s, %20s, %11s, %20s, %11s, %20s, %12s\n", "Calls", "Append (ns)", "Append (%)", "Submit (ns)",
+				"Submit (%)", "Execute (ns)", "Execute (%)");
+	else
+		xs_report_print(view->report, ", %11s, %19s, %11s, %19s, %11s, %19s, %11s\n", "Calls", "Queued (ns)", "Queued (%)", "Submit (ns)",
+				"Submit (%)", "Execute (ns)", "Execute (%)");
+	while ((row = xs_timing_next(view, &at, name, &length))) {
+		int calls = zero ? 12 : 11, time = zero ? 20 : 19, decimals = zero ? 6 : 2;
+
+		print_name(view, name, length);
+		xs_report_print(view->report, ", %*llu, %*llu, %11.*f, %*llu, %11.*f, %*llu, %*.*f\n", calls, (ull)row->calls, time,
+				(ull)row->queued, decimals, xs_timing_percent(row->queued, sums.queued), time, (ull)row->submit, decimals,
+				xs_timing_percent(row->submit, sums.submit), time, (ull)row->total, zero ? 12 : 11, decimals,
+				xs_timing_percent(row->total, sums.total));
+	}
+	xs_report_print(view->report, "\n");
+}
+
+static void print_distribution_rows(const struct xs_timing_view *view, const char *title, const struct widths *unused)
+{
+	const struct xs_table_row *row;
+	char name[XS_ROW_NAME_MAX];
+	uint32_t at = 0;
+	size_t length;
+
+	(void)unused;
+	print_name(view, title, strlen(title));
+	xs_report_print(view->report, ", %12s, %19s, %19s, %19s\n", view->device ? "Calls" : "Failed Calls", "p50 (ns)", "p90 (ns)", "p99 (ns)");
+	while ((row = xs_timing_next(view, &at, name, &length))) {
+		print_name(view, name, length);
+		xs_report_print(view->report, ", %12llu, %19llu, %19llu, %19llu\n", (ull)(view->device ? row->calls : row->failed),
+				(ull)xs_table_percentile(row, 0.5), (ull)xs_table_percentile(row, 0.9), (ull)xs_table_percentile(row, 0.99));
+	}
+	xs_report_print(view->report, "\n");
+}
+
+static void print_backends(struct xs_timing_view *view, const char *title, const struct widths *widths,
+			   void (*print)(const struct xs_timing_view *, const char *, const struct widths *))
+{
+	for (view->backend = 0; view->backend < XS_TIMING_BACKENDS; view->backend++) {
+		if (!xs_timing_has(view->summary, view->table, view->backend, view->device))
+			continue;
+		find_width(view, title);
+		xs_report_print(view->report, "\n== %s Backend ==\n\n", xs_timing_titles[view->backend]);
+		print(view, title, widths ? &widths[view->backend != XS_TIMING_LEVEL_ZERO] : NULL);
+	}
+	xs_report_print(view->report, "\n");
+}
+
+/* ---- kernel properties ---- */
+
+static const char *simd_text(const struct xs_kernel_record *kernel, char *text)
+{
+	(void)sprintf(text, "%u", kernel->simd);
+	return kernel->simd == 1 ? "ANY" : kernel->simd ? text : "unknown";
+}
+
+static void print_properties(struct xs_timing_view *view)
+{
+	const struct xs_table_row *row;
+	char name[XS_ROW_NAME_MAX], simd[16], registers[16];
+	bool some = false;
+	size_t length;
+
+	for (uint32_t i = 0; i < view->table->count; i++)
+		some |= xs_timing_kernel(view->summary, &view->table->rows[i]) != NULL;
+	if (!some)
+		return;
+	xs_report_print(view->report, "\n=== Kernel Properties ===\n\n");
+	for (view->backend = 0; view->backend < XS_TIMING_BACKENDS; view->backend++) {
+		bool first = true;
+		uint32_t at = 0;
+
+		find_width(view, "Kernel");
+		while ((row = xs_timing_next(view, &at, name, &length))) {
+			const struct xs_kernel_record *kernel = xs_timing_kernel(view->summary, row);
+
+			if (!kernel)
+				continue;
+			if (first) {
+				print_name(view, "Kernel", 6);
+				xs_report_print(view->report, ", Compiled, SIMD, Number of Arguments, SLM Per Work Group, Private Memory Per Thread, "
+							      "Spill Memory Per Thread, Register File Size Per Thread\n");
+			}
+			first = false;
+			print_name(view, name, length);
+			(void)sprintf(registers, "%u", kernel->registers);
+			xs_report_print(view->report, ", %8s, %4s, %19u, %18u, %25u, %23u, %29s\n", xs_timing_compiled(kernel), simd_text(kernel, simd),
+					kernel->arguments, kernel->local_bytes, kernel->private_bytes, kernel->spill_bytes,
+					kernel->registers ? registers : "unknown");
+		}
+	}
+	xs_report_print(view->report, "\n\n");
+}
+
+/* ---- what xstrace itself cost ---- */
+
+static uint64_t times_blocked(const struct xs_process *process)
+{
+	uint64_t blocked = 0;
+
+	for (uint32_t i = 0; i < process->track_count; i++)
+		blocked += atomic_load_explicit(&process->tracks[i]->ring->blocked, memory_order_relaxed);
+	return blocked;
+}
+
+static void print_sums(struct xs_timing_view *view, double each)
+{
+	const char *format = "%*s, %12llu, %12llu, %20llu, %20.0f\n";
+	struct xs_timing_sums all = { 0 };
+
+	xs_report_print(view->report, "\n=== API Totals ===\n\n%14s, %12s, %12s, %20s, %20s\n", "Backend", "Calls", "Failed Calls", "Time (ns)",
+			"Inside xstrace (ns)");
+	for (size_t b = 0; b < XS_TIMING_BACKENDS; b++) {
+		struct xs_timing_sums sums = xs_timing_sums_of(view->summary, view->table, b, false);
+
+		if (!sums.calls)
+			continue;
+		xs_report_print(view->report, format, 14, xs_timing_titles[b], (ull)sums.calls, (ull)sums.failed, (ull)sums.total,
+				(double)sums.calls * each);
+		all.calls += sums.calls;
+		all.failed += sums.failed;
+		all.total += sums.total;
+	}
+	xs_report_print(view->report, format, 14, "All", (ull)all.calls, (ull)all.failed, (ull)all.total, (double)all.calls * each);
+	xs_report_print(view->report,
+			"\nInside xstrace: an estimate, %llu calls at %.1f ns each, which writing their records took here just now. Threads waited "
+			"%llu times for room in a full ring; that is not in it.\n\n\n",
+			(ull)all.calls, each, (ull)times_blocked(view->process));
+}
+
+/* ---- text ---- */
+
+void xs_timing_text_host(struct xs_timing_view *view)
+{
+	xs_report_print(view->report, "\n=== API Timing Summary ===\n\n");
+	print_totals(view, "API");
+	print_backends(view, "Function", host_widths, print_timing_rows);
+	xs_report_print(view->report, "\n=== API Time Distribution ===\n");
+	print_backends(view, "Function", NULL, print_distribution_rows);
+	print_sums(view, xs_timing_record_ns(view->process->run));
+}
+
+void xs_timing_text_device(struct xs_timing_view *view)
+{
+	xs_report_print(view->report, "\n=== Device Timing Summary ===\n\n");
+	print_totals(view, "Device");
+	print_backends(view, "Kernel", device_widths, print_timing_rows);
+	print_properties(view);
+	xs_report_print(view->report, "\n=== Device Time Distribution ===\n");
+	print_backends(view, "Kernel", NULL, print_distribution_rows);
+}
+
+void xs_timing_text_submission(struct xs_timing_view *view)
+{
+	xs_report_print(view->report, "\n=== Kernel Submission Summary ===\n\n");
+	print_totals(view, "Device");
+	print_backends(view, "Kernel", NULL, print_submission_rows);
+}
+
+static void print_box(const struct xs_timing_view *view)
+{
+	static const char stars[] = "****************************************************************";
+	char rank[16] = "-", text[64];
+	int n;
+
+	if (xs_process_rank(view->process) >= 0)
+		(void)snprintf(rank, sizeof(rank), "%d", xs_process_rank(view->process));
+	n = snprintf(text, sizeof(text), "*  Process ID : %d | Rank ID : %s  *", view->process->pid, rank);
+	xs_report_print(view->report, "%.*s\n%s\n%.*s\n\n", n, stars, text, n, stars);
+}
+
+/* A row for each collective and message size. */
+void xs_timing_text_ccl(struct xs_timing_view *view)
+{
+	uint64_t total = xs_timing_total(view->table);
+	char name[XS_ROW_NAME_MAX], size[24];
+
+	xs_report_print(view->report, "\n=== CCL Timing Summary ===\n\n");
+	print_box(view);
+	print_total(view, "CCL", "oneCCL", total, true);
+	view->width = (int)strlen("Function");
+	for (uint32_t i = 0; i < view->table->count; i++) {
+		int length = (int)xs_timing_ccl_name(view, &view->table->rows[i], name);
+
+		view->width = length > view->width ? length : view->width;
+	}
+	xs_report_print(view->report, "\n");
+	print_name(view, "Function", 8);
+	xs_report_print(view->report, ", %20s, %11s, %19s, %11s, %19s, %19s, %19s\n", "Message Size (B)", "Calls", "Time (ns)", "Time (%)",
+			"Average (ns)", "Min (ns)", "Max (ns)");
+	for (uint32_t i = 0; i < view->table->count; i++) {
+		const struct xs_table_row *row = &view->table->rows[i];
+
+		print_name(view, name, xs_timing_ccl_name(view, row, name));
+		(void)snprintf(size, sizeof(size), "%llu", (ull)row->key.shape[0]);
+		xs_report_print(view->report, ", %20s, %11llu, %19llu, %11.2f, %19llu, %19llu, %19llu\n", row->key.form ? size : "-",
+				(ull)row->calls, (ull)row->total, xs_timing_percent(row->total, total), (ull)(row->total / row->calls), (ull)row->low,
+				(ull)row->high);
+	}
+	xs_report_print(view->report, "\n\n");
+}
