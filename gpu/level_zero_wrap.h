@@ -87,6 +87,14 @@ void xs_ze_context_ends(ze_context_handle_t context);
 void xs_ze_module_ends(ze_module_handle_t module);
 void xs_ze_kernel_ends(ze_kernel_handle_t kernel);
 void xs_ze_kernel_shaped(ze_kernel_handle_t kernel, uint32_t x, uint32_t y, uint32_t z, ze_result_t result);
+/* Three numbers, as ze_group_size_t and, in older headers' stead, ze_group_count_t have them. */
+static inline void xs_ze_kernel_shaped_as(ze_kernel_handle_t kernel, const void *sizes)
+{
+	uint32_t size[3];
+
+	memcpy(size, sizes, sizeof(size));
+	xs_ze_kernel_shaped(kernel, size[0], size[1], size[2], ZE_RESULT_SUCCESS);
+}
 void xs_ze_image_ends(ze_image_handle_t image);
 void xs_ze_memory_changes(void);
 void xs_ze_pool_ends(ze_event_pool_handle_t pool);

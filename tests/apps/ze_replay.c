@@ -3,8 +3,8 @@
  *	ze_replay lists|graph|fork|mutable|newer|ipc [EXECUTIONS] [--in-order] [--event]
  * lists: a regular list appended to an immediate one; graph: captured from an immediate list; fork: from two, the
  * second of which waits for the first one; mutable: a regular list that is changed
- * between its executions; newer: lists, copies and fills by the functions of
- * version 1.16; ipc: events of a pool that another process may open. Prints how many kernels and groups were launched.
+ * between its executions; newer: lists, kernels, copies and fills by the functions of
+ * versions 1.14 and 1.16; ipc: events of a pool that another process may open. Prints how many kernels and groups were launched.
  */
 #include "ze_app.h"
 
@@ -72,6 +72,10 @@ static void newer(void)
 	ZE_CHECK(FUNCTION(zeCommandListAppendLaunchKernelWithParameters)(list, kernel, &(ze_group_count_t){2, 1, 1}, NULL, NULL, 0, NULL));
 	launched += executions;
 	groups += 2 * executions;
+	ZE_CHECK(FUNCTION(zeCommandListAppendLaunchKernelWithArguments)(list, kernel, (ze_group_count_t){3, 1, 1},
+									(ze_group_size_t){16, 1, 1}, NULL, NULL, NULL, 0, NULL));
+	launched += executions;
+	groups += 3 * executions;
 	ZE_CHECK(zeCommandListClose(list));
 	for (unsigned i = 0; i < executions; i++) {
 		ZE_CHECK(FUNCTION(zeCommandListImmediateAppendCommandListsWithParameters)(immediate, 1, &list, NULL, event, 0, NULL));

@@ -334,6 +334,21 @@ ze_result_t sg_zeCommandListAppendLaunchKernelWithParameters(ze_command_list_han
 	return launch(list, kernel, groups, false, signal, nwait, wait);
 }
 
+ze_result_t sg_zeCommandListAppendLaunchKernelWithArguments(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
+ const ze_group_count_t groups, const ze_group_size_t size, void **args, const void *next, ze_event_handle_t signal, uint32_t nwait,
+ ze_event_handle_t *wait)
+{
+	ze_result_t result = sg_zeKernelSetGroupSize(kernel, size.groupSizeX, size.groupSizeY, size.groupSizeZ);
+
+	SG_ENTER();
+	SG_HANDLE(list && kernel);
+	for (uint32_t i = 0; i < ((struct sg_kernel *)kernel)->entry->args && !result; i++) {
+		SG_POINTER(args && args[i]);
+		result = sg_zeKernelSetArgumentValue(kernel, i, sizeof(void *), args[i]);
+	}
+	return result ? result : launch(list, kernel, &groups, false, signal, nwait, wait);
+}
+
 ze_result_t sg_zeCommandListAppendMemoryCopyWithParameters(ze_command_list_handle_t list, void *to, const void *from, size_t size,
  const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {

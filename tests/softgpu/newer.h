@@ -86,6 +86,12 @@ typedef struct _ze_mutable_group_size_exp_desc_t {
 } ze_mutable_group_size_exp_desc_t;
 #endif
 
+#if !defined(ZE_API_VERSION_CURRENT_M) || ZE_API_VERSION_CURRENT_M < ZE_MAKE_VERSION(1, 14)
+typedef struct _ze_group_size_t {
+	uint32_t groupSizeX, groupSizeY, groupSizeZ;
+} ze_group_size_t;
+#endif
+
 #ifndef ZE_RECORD_REPLAY_GRAPH_EXT_NAME
 #define ZE_RESULT_QUERY_TRUE ((ze_result_t)0x78000022)
 #define ZE_RESULT_QUERY_FALSE ((ze_result_t)0x78000023)
@@ -106,6 +112,9 @@ ze_result_t zeEventCounterBasedCreate(ze_context_handle_t context, ze_device_han
  ze_event_handle_t *event);
 ze_result_t zeCommandListAppendLaunchKernelWithParameters(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
  const ze_group_count_t *groups, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait);
+ze_result_t zeCommandListAppendLaunchKernelWithArguments(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
+ const ze_group_count_t groups, const ze_group_size_t size, void **args, const void *next, ze_event_handle_t signal, uint32_t nwait,
+ ze_event_handle_t *wait);
 ze_result_t zeCommandListAppendMemoryCopyWithParameters(ze_command_list_handle_t list, void *to, const void *from, size_t size,
  const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait);
 ze_result_t zeCommandListAppendMemoryFillWithParameters(ze_command_list_handle_t list, void *to, const void *pattern, size_t pattern_size,
