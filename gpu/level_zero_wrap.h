@@ -18,6 +18,7 @@ extern bool xs_ze_device;         /* device work is wanted */
 /* Where one of the loader's tables lies, and where the last one lay that has its name and got wrappers; NULL: it is the first. */
 struct xs_ze_place {
 	const char *entries, *before;
+	bool whole;          /* objects go from one of its functions to another: all of them are taken, or none after the first that is refused */
 	bool taken, refused; /* some of its functions, since xs_ze_wrap() began */
 };
 
