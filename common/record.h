@@ -210,7 +210,7 @@ struct xs_mpi_request_record {
 	uint64_t request;      /* handle */
 	uint64_t bytes;        /* that came; UINT64_MAX: not known */
 	int32_t peer, tag;     /* that they came from; XS_MPI_NOTHING: not known */
-	uint64_t cancelled;    /* or given up */
+	uint64_t cancelled;    /* 1: nothing came, or will */
 };
 static_assert(sizeof(struct xs_mpi_request_record) == 48, "multiple of 16");
 

@@ -170,7 +170,10 @@ static void write_request(const struct xs_mpi_call *call, uint8_t kind, uint64_t
 		.tag = XS_MPI_NOTHING,
 	};
 
-	if (came) {
+	if (came && came->cancelled) {
+		(void)xs_mpi_message(request);
+		record.cancelled = 1;
+	} else if (came) {
 		record.bytes = came->bytes < 0 ? UINT64_MAX : (uint64_t)came->bytes;
 		record.peer = xs_mpi_rank(xs_mpi_message(request), came->source);
 		record.tag = came->tag < 0 ? XS_MPI_NOTHING : came->tag;

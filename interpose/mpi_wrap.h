@@ -281,7 +281,7 @@ static inline uint64_t xs_mpi_elements(int64_t bytes, struct xs_mpi_amount poste
 enum xs_mpi_ignore { XS_MPI_IGNORE_C, XS_MPI_IGNORE_F, XS_MPI_IGNORE_F08 };
 
 struct xs_mpi_came {
-	bool known;
+	bool known, cancelled;
 	int32_t source, tag;
 	int64_t bytes;
 };
@@ -307,10 +307,12 @@ static inline struct xs_mpi_came xs_mpi_read_status(const void *status)
 	if (xs_mpi_abi.status == XS_MPI_STATUS_MPICH) {
 		came.source = word[2];
 		came.tag = word[3];
+		came.cancelled = word[1] & 1;
 		came.bytes = (int64_t)((uint64_t)(uint32_t)word[0] | (uint64_t)((uint32_t)word[1] >> 1) << 32);
 	} else {
 		came.source = word[0];
 		came.tag = word[1];
+		came.cancelled = xs_mpi_abi.status == XS_MPI_STATUS_OPEN && word[3];
 		came.bytes = xs_mpi_abi.status == XS_MPI_STATUS_OPEN ? *(const int64_t *)(word + 4) : xs_mpi_ask_bytes(status);
 	}
 	return came;

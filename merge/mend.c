@@ -19,7 +19,7 @@
 #define STEEPEST 2e-3	     /* as two clocks are slewed, each way */
 #define NEARLY_STILL 0.5     /* as they are set */
 
-/* Of the messages of a part (in which they were sent) to a part: the one that arrives earliest, measured by when it was sent. */
+/* Of the messages of two clocks that were sent in one part and seen in another (mostly the same): the one that arrives earliest after it was sent. */
 struct cell {
 	uint32_t from, to; /* clocks */
 	uint32_t sent, seen; /* parts */
@@ -29,8 +29,10 @@ struct xm_mend {
 	struct xm_clocks *clocks;
 	uint32_t clock_count, looks;
 	int64_t *times; /* where parts begin, and the last one's end */
-	uint32_t parts, room; /* of times, without the end */
-	uint8_t *bad;
+	uint32_t parts;
+	bool *bad; /* of each part: something in it is still too early */
+	bool is_ready;
+	double worst; /* at the last look */
 	struct xm_map map; /* of cells */
 	double *early; /* of each cell: ns by which it is too early; negative: it arrives later than it was sent */
 	uint32_t early_room;
@@ -79,9 +81,10 @@ static bool restart(struct xm_mend *mend)
 	mend->moved = calloc(knots, sizeof(*mend->moved));
 	mend->is_used = calloc(knots, sizeof(*mend->is_used));
 	mend->used = calloc(knots, sizeof(*mend->used));
-	mend->bad = calloc(mend->parts, 1);
+	mend->bad = calloc(mend->parts, sizeof(*mend->bad));
 	xm_map_init(&mend->map, MAX_CELLS, (size_t)MAX_CELLS * sizeof(struct cell));
-	return mend->moved && mend->is_used && mend->used && mend->bad;
+	mend->is_ready = mend->moved && mend->is_used && mend->used && mend->bad;
+	return mend->is_ready;
 }
 
 /* Divides the parts that are bad; false: there are none, or they are short enough, or too many. */
@@ -133,7 +136,7 @@ struct xm_mend *xm_mend_create(struct xm_clocks *clocks, const struct xm_merge *
 		last = xm_true_time(clock, input->last) > last ? xm_true_time(clock, input->last) : last;
 	}
 	mend = calloc(1, sizeof(*mend));
-	if (!mend || first > last)
+	if (!mend || first > last || last - first < FEWEST_PARTS)
 		goto fail;
 	mend->clocks = clocks;
 	mend->clock_count = xm_clocks_count(clocks);
@@ -269,7 +272,7 @@ static double mark(struct xm_mend *mend)
 		if (lacking <= 0)
 			continue;
 		worst = fmax(worst, lacking);
-		mend->bad[cell->sent] = mend->bad[cell->seen] = 1;
+		mend->bad[cell->sent] = mend->bad[cell->seen] = true;
 	}
 	return worst;
 }
@@ -382,12 +385,21 @@ static double settle(struct xm_mend *mend, double steepest)
 
 bool xm_mend_solve(struct xm_mend *mend)
 {
-	double worst = settle(mend, STEEPEST);
+	double before = 0, worst = settle(mend, STEEPEST);
 
-	if (worst > 0 && ++mend->looks < MOST_LOOKS && divide(mend))
+	for (uint32_t i = 0; i < mend->map.count && i < mend->early_room; i++)
+		before = fmax(before, mend->early[i]);
+	/* shorter parts help while they help */
+	if (worst > 0 && ++mend->looks < MOST_LOOKS && (mend->looks == 1 || worst < 0.9 * mend->worst) && divide(mend)) {
+		mend->worst = worst;
 		return false;
+	}
+	if (!mend->is_ready)
+		return true; /* no memory: the clocks stay as they are */
 	if (worst > 0)
 		worst = settle(mend, NEARLY_STILL);
+	if (worst > before)
+		return true; /* so do they if it gets no better */
 	for (uint32_t i = 0; i < mend->clock_count; i++) {
 		struct xm_clock *clock = xm_clock_at(mend->clocks, i);
 

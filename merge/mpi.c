@@ -211,6 +211,9 @@ void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_eve
 		xm_waits_add(&mpi->waits, call.function, &end);
 		xm_receives_complete(mpi->receives, &call, &end);
 		break;
+	case XM_CANCEL:
+		xm_receives_cancel(mpi->receives, &call, &end);
+		break;
 	case XM_ALL:
 	case XM_FROM_ROOT:
 	case XM_TO_ROOT:

@@ -19,6 +19,7 @@ enum xm_role {
 	XM_START,     /* sends or posts them */
 	XM_SENDRECV,
 	XM_COMPLETE, /* MPI_Wait and its like */
+	XM_CANCEL,
 	XM_ALL,      /* collectives: nobody leaves before the last has arrived */
 	XM_FROM_ROOT,
 	XM_TO_ROOT,

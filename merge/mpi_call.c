@@ -22,6 +22,7 @@ static const struct xm_function functions[] = {
 	{ "Startall", XM_START },
 	{ "Sendrecv", XM_SENDRECV },
 	{ "Sendrecv_replace", XM_SENDRECV },
+	{ "Cancel", XM_CANCEL },
 	{ "Wait", XM_COMPLETE },
 	{ "Waitall", XM_COMPLETE },
 	{ "Waitany", XM_COMPLETE },
@@ -103,6 +104,8 @@ static void take_argument(struct xm_call *call, struct xm_text key, struct xm_te
 		call->has_seq = take_number(value, &call->seq) && call->seq <= INT64_MAX;
 	else if (xm_is(key, "request"))
 		call->has_request = take_number(value, &call->request);
+	else if (xm_is(key, "cancelled"))
+		call->is_cancelled = xm_is(value, "true");
 	else if (xm_is(key, "requests"))
 		call->requests = value;
 	else

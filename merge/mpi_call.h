@@ -10,7 +10,7 @@ struct xm_call {
 	const struct xm_function *function;
 	uint64_t comm, seq, request;
 	int64_t peer, tag, bytes, root, recv_peer, recv_tag, recv_bytes;
-	bool has_seq, has_request;
+	bool has_seq, has_request, is_cancelled;
 	bool is_work; /* no call: what lies between the call that began a request and its completion */
 	struct xm_text requests;
 };

@@ -139,6 +139,14 @@ uint64_t xm_channels_next(struct xm_channels *channels, const struct xm_channel_
 	return is_send ? channel->sent++ : channel->received++;
 }
 
+void xm_channels_give_back(struct xm_channels *channels, const struct xm_channel_key *key, uint64_t k)
+{
+	struct channel *channel = channel_of(channels, key);
+
+	if (channel && channel->received == k + 1)
+		channel->received = k;
+}
+
 void xm_channels_next_end(struct xm_channels *channels, const struct xm_channel_key *key, bool is_send, const struct xm_function *function,
 			  const struct xm_end *end)
 {

@@ -15,6 +15,7 @@ struct request {
 	uint64_t number; /* of the request */
 	uint32_t input;
 	bool is_used, is_open, is_held, has_k;
+	bool is_doubtful; /* somebody wanted to cancel it */
 };
 
 /* A receive that cannot have its number yet. */
@@ -273,9 +274,14 @@ static void complete_one(struct xm_receives *receives, const struct xm_call *cal
 		xm_receives_post(receives, call, end);
 		request = find(receives, number, end->input->index);
 	}
-	if (!request || !request->is_open)
+	if (!request || !request->is_open || (request->is_doubtful && !call->is_work))
 		return;
-	if (!is_known(&request->key)) {
+	if (call->is_cancelled) {
+		if (request->has_k)
+			xm_channels_give_back(receives->channels, &request->key, request->k);
+		request->has_k = false;
+		request->key.from = -1; /* nobody */
+	} else if (!is_known(&request->key)) {
 		request->key.from = call->peer >= 0 ? (int32_t)call->peer : request->key.from;
 		request->key.tag = call->tag >= 0 ? (int32_t)call->tag : request->key.tag;
 		/* who waited does not say where it came from, the work will */
@@ -294,6 +300,14 @@ static void complete_one(struct xm_receives *receives, const struct xm_call *cal
 	}
 	if (request->has_k)
 		xm_channels_end(receives->channels, &request->key, false, request->k, call->function, end);
+}
+
+void xm_receives_cancel(struct xm_receives *receives, const struct xm_call *call, const struct xm_end *end)
+{
+	struct request *request = call->has_request ? find(receives, call->request, end->input->index) : NULL;
+
+	if (request)
+		request->is_doubtful = true;
 }
 
 void xm_receives_complete(struct xm_receives *receives, const struct xm_call *call, struct xm_end *end)

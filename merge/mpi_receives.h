@@ -22,6 +22,9 @@ void xm_receives_post(struct xm_receives *receives, const struct xm_call *call, 
 /* MPI_Wait and its like; or the work of a receive. */
 void xm_receives_complete(struct xm_receives *receives, const struct xm_call *call, struct xm_end *end);
 
+/* MPI_Cancel: whether that came too late says the work. */
+void xm_receives_cancel(struct xm_receives *receives, const struct xm_call *call, const struct xm_end *end);
+
 /* Persistent requests: made, started, and the work of one. */
 void xm_receives_init(struct xm_receives *receives, const struct xm_call *call, const struct xm_end *end);
 void xm_receives_start(struct xm_receives *receives, const struct xm_call *call, struct xm_end *end);

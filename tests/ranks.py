@@ -25,6 +25,7 @@ from conftest import ROOT, XSTRACE
 MPICC, MPIEXEC = shutil.which("mpicc.mpich"), shutil.which("mpiexec.mpich")
 MPICH = MPICC and MPIEXEC
 MPI = "--chrome-mpi-logging"
+needs_mpi = pytest.mark.skipif(not MPICH, reason="no MPICH")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""xstrace-merge: many traces become one; clocks, arrows, the report, bad input."""
+"""xstrace-merge: many traces become one; arrows, the report, bad input. Its clocks: test_merge_clocks.py."""
 
 import collections
 import gzip
@@ -13,62 +13,9 @@ import time
 import pytest
 
 import ranks
-from conftest import APPS, BUILD, ROOT, XSTRACE, Trace, check_trace, mounted, open_trace, root_only
-from ranks import BASE, MPI, MPICH, MPIEXEC, START, Clock, Job, Ranks, Slewed, mpi_app  # noqa: F401
-
-MERGE = BUILD / "merge/xstrace-merge"
-
-
-def merge(*args, cwd, status=0, **more):
-    """Runs it; the CompletedProcess."""
-    command = [str(arg) for arg in (MERGE, *args)]
-    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, **more)
-    assert result.returncode == status, result.stderr
-    return result
-
-
-def merged(paths, cwd, *options, status=0, name="all.json"):
-    """Merges and checks; the Trace."""
-    result = merge("-o", name, *options, *paths, cwd=cwd, status=status)
-    assert check_trace(cwd / name, strict=True) == []
-    trace = Trace(cwd / name)
-    trace.said = result.stderr
-    return trace
-
-
-def arrows(trace, name=None, cat=None):
-    """[(start, end)] of the flows, each an event."""
-    points = collections.defaultdict(dict)
-    for event in trace.events:
-        if event["ph"] in "sf" and name in (None, event["name"]) and cat in (None, event["cat"]):
-            points[event["cat"], event["name"], event["id"]][event["ph"]] = event
-    return [(p["s"], p["f"]) for p in points.values()]
-
-
-def talk(job, rounds=60, pause=20_000_000):
-    """Work, neighbours' messages both ways, and a barrier, again and again."""
-    for n in range(rounds):
-        for rank in range(job.size):
-            job.compute(rank, pause + job.random.randrange(pause))
-        for rank in range(job.size):
-            job.message(rank, (rank + 1) % job.size, tag=n % 3)
-        if n % 5 == 0:
-            job.everyone()
-    return job
-
-
-def worst_error(job, trace):
-    """How far any slice is from its true time, up to one constant for all (ns)."""
-    off = []
-    found = collections.defaultdict(list)
-    for s in trace.host:
-        found[s.track[0]].append(s)
-    for rank in range(job.size):
-        slices = found[job.pid(rank)]
-        assert len(slices) == len(job.calls[rank])
-        off += [s.start - call[0] for s, call in zip(slices, job.calls[rank])]
-    return max(abs(value - off[0]) for value in off)
-
+from conftest import ROOT, XSTRACE, Trace, check_trace, mounted, open_trace, root_only
+from merging import MERGE, arrows, merge, merged, talk
+from ranks import BASE, MPI, MPIEXEC, START, Clock, Job, Ranks, mpi_app, needs_mpi  # noqa: F401
 
 # ---- merging ----
 
@@ -374,146 +321,6 @@ def test_children_hang_on_their_parents(tmp_path):
         for s, f in arrows(trace, "child", "process")
     }
     assert ends == {(10, 11): (399, 400), (11, 12): (699, 700), (10, 13): (899, 920)}
-
-
-# ---- clocks ----
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_clocks_are_brought_together(tmp_path, seed):
-    """11 s and 100 ppm apart: found again to a few microseconds, and no message arrives too early."""
-    clocks = {"b": Clock(11 * 10**9, 100), "c": Clock(-3_000_000, -40)}
-    job = talk(Job(["a", "b", "c", "b"], clocks, seed))
-    trace = merged(job.write(tmp_path), tmp_path)
-    errors = [c["error_ns"] for c in trace.metadata["clocks"]]
-    assert len(errors) == 3 and errors[0] == 0 and 0 < max(errors) < 20_000
-    assert worst_error(job, trace) <= max(errors)
-    found = arrows(trace, "message")
-    assert len(found) == 60 * 4
-    ends = {(s.track[0], s.start): s.end for s in trace.host}
-    for start, end in found:
-        assert start["ts"] <= end["ts"]
-    assert ends
-    drifts = {c["host"]: c["drift_ppm"] for c in trace.metadata["clocks"]}
-    assert drifts["a"] == 0 and abs(drifts["b"] + 100) < 20 and abs(drifts["c"] - 40) < 20
-
-
-SLEWS = {
-    "once": [(0, 100), (900_000_000, -200)],
-    "late": [(0, 0), (1_700_000_000, 400)],
-    "twice": [(0, 50), (600_000_000, -300), (1_300_000_000, 20)],
-}
-
-
-@pytest.mark.parametrize("bends", SLEWS)
-@pytest.mark.parametrize("seed", range(2))
-def test_clocks_whose_pace_changes(tmp_path, bends, seed):
-    """NTP slews a clock: no one line keeps all bounds, some that follow each other do."""
-    clocks = {"b": Slewed(11 * 10**9, SLEWS[bends]), "c": Clock(-3_000_000, -40)}
-    job = talk(Job(["a", "b", "c", "b"], clocks, seed))
-    trace = merged(job.write(tmp_path), tmp_path)
-    told = {c["host"]: c for c in trace.metadata["clocks"]}
-    assert "pieces" in told["b"] and "pieces" not in told["a"]
-    assert not any("uneven_ns" in c for c in told.values()) and "did not run evenly" not in trace.said
-    assert worst_error(job, trace) < 30_000
-    assert trace.other["messages"] == {"matched": 60 * 4, "unmatched": 0, "no_room": 0}
-    assert len(arrows(trace, "message")) == 60 * 4
-    for start, end in arrows(trace, "message"):
-        assert start["ts"] <= end["ts"]
-    for rank in range(job.size):  # a clock never goes backwards
-        starts = [s.start for s in trace.host if s.track[0] == job.pid(rank)]
-        assert starts == sorted(starts)
-
-
-def test_many_clocks_whose_pace_changes(tmp_path):
-    """More pairs of clocks than bounds are kept of in parts: still no message arrives too early."""
-    hosts = [f"n{n:03}" for n in range(96)]
-    job = Job(hosts)
-    for n, host in enumerate(hosts):
-        bends = [(0, n % 7 * 20), (100_000_000 + n * 1_000_000, -n % 11 * 30), (250_000_000, 150 - n)]
-        job.clocks[host] = Slewed(n * 10**8, bends) if n else Clock(0, 0)
-    for n in range(8):
-        for rank in range(job.size):
-            job.compute(rank, 20_000_000 + job.random.randrange(20_000_000))
-        job.everyone()
-        for rank in range(job.size):
-            for far in range(1 + n, job.size // 2 + 1, 8):
-                job.message(rank, (rank + far) % job.size, tag=n)
-                job.message((rank + far) % job.size, rank, tag=n)
-    assert len({tuple(sorted((source, (source + far) % 96))) for source in range(96) for far in range(1, 49)}) > 4096
-    trace = merged(job.write(tmp_path), tmp_path)
-    count = 2 * 96 * 48
-    assert trace.other["messages"] == {"matched": count, "unmatched": 0, "no_room": 0}
-    assert not any("uneven_ns" in c for c in trace.metadata["clocks"]) and "did not run evenly" not in trace.said
-    for start, end in arrows(trace, "message"):
-        assert start["ts"] <= end["ts"]
-    for rank in range(job.size):
-        starts = [s.start for s in trace.host if s.track[0] == job.pid(rank)]
-        assert starts == sorted(starts)
-
-
-def test_a_clock_that_is_set_while_all_run(tmp_path):
-    """A step of 1 ms is no slew; it is said, and time still does not go backwards."""
-    clocks = {"b": Slewed(0, [(0, 0), (900_000_000, 1000_000), (901_000_000, 0)])}
-    job = talk(Job(["a", "b"], clocks))
-    trace = merged(job.write(tmp_path), tmp_path)
-    assert worst_error(job, trace) < 1_000_000
-    starts = [s.start for s in trace.host if s.track[0] == job.pid(1)]
-    assert starts == sorted(starts)
-
-
-def test_without_synchronisation_clocks_stay(tmp_path):
-    job = talk(Job(["a", "b"], {"b": Clock(5 * 10**9, 0)}), 5)
-    trace = merged(job.write(tmp_path), tmp_path, "--no-clock-sync")
-    assert trace.metadata["clock_sync"] is False
-    assert worst_error(job, trace) == 5 * 10**9
-
-
-def test_ranks_of_a_host_share_its_clock_unless_they_contradict(tmp_path):
-    job = talk(Job(["a", "a", "b", "b"], {"b": Clock(10**9, 20)}), 20)
-    trace = merged(job.write(tmp_path), tmp_path)
-    assert len(trace.metadata["clocks"]) == 2
-    job.clocks[3] = Clock(2 * 10**9, 0)  # a container on another machine, of the same name
-    trace = merged(job.write(tmp_path), tmp_path, name="other.json")
-    assert [(c["host"], c.get("rank")) for c in trace.metadata["clocks"]] == [
-        ("a", 0),
-        ("b", 2),
-        ("b", 3),
-    ]
-    assert worst_error(job, trace) < 20_000
-
-
-def test_barriers_alone_suffice(tmp_path):
-    job = Job(["a", "b", "c"], {"b": Clock(11 * 10**9, 100), "c": Clock(7, -70)})
-    for _ in range(100):
-        for rank in range(3):
-            job.compute(rank, job.random.randrange(10**7, 2 * 10**7))
-        job.everyone()
-    trace = merged(job.write(tmp_path), tmp_path)
-    assert worst_error(job, trace) < 20_000
-    for n in range(100):
-        some = [s for s in trace.host if s.name == "MPI_Barrier" and s.args["seq"] == n]
-        assert max(s.start for s in some) <= min(s.end for s in some)
-
-
-def test_messages_one_way_bound_from_one_side(tmp_path):
-    job = Job(["a", "b"], {"b": Clock(-(10**9), 0)})
-    for _ in range(20):
-        job.compute(0, 10**8)
-        job.message(0, 1)
-    trace = merged(job.write(tmp_path), tmp_path)
-    assert [c["error_ns"] for c in trace.metadata["clocks"]] == [0, None]
-    assert len(arrows(trace, "message")) == 20
-    assert worst_error(job, trace) < 10_000
-
-
-def test_hosts_that_never_talk_stay_as_they_are(tmp_path):
-    job = Job(["a", "b"], {"b": Clock(10**9, 0)})
-    job.compute(0, 100)
-    job.compute(1, 100)
-    trace = merged(job.write(tmp_path), tmp_path)
-    assert trace.metadata["clocks"][1]["error_ns"] is None
-    assert worst_error(job, trace) >= 10**9 - 2000
 
 
 # ---- arrows ----
@@ -964,9 +771,6 @@ def test_perfetto_holds_the_same(tmp_path):
     assert (tmp_path / "all.pftrace").stat().st_size < (tmp_path / "all.json").stat().st_size / 2
 
 
-needs_mpi = pytest.mark.skipif(not MPICH, reason="no MPICH")
-
-
 @needs_mpi
 def test_real_ranks_that_exchange_and_wait(xstrace, mpi_app):
     """Each message of a ring is found, and who of the neighbours sends too late for MPI_Waitall."""
@@ -1021,6 +825,7 @@ def test_receives_get_what_they_were_posted_for(xstrace, mpi_app):
     assert job.run.status == 0
     trace = merged([t.path for t in job.traces.values()], xstrace.cwd)
     assert trace.other["messages"] == {"matched": 7, "unmatched": 0, "no_room": 0}
+    assert sum(s.args.get("cancelled", False) for s in job.traces[1].slices if s.cat == "mpi_request") == 2
     came = {s.args["request"]: s.args["bytes"] for s in job.traces[1].slices if s.cat == "mpi_request"}
     slices = {rank: [s for s in trace.slices if s.track[0] == t.pid and s.args] for rank, t in job.traces.items()}
     found = []
@@ -1030,74 +835,3 @@ def test_receives_get_what_they_were_posted_for(xstrace, mpi_app):
         assert send.args["bytes"] == came.get(receive.args.get("request"), receive.args.get("bytes"))
         found.append(send.args["bytes"])
     assert sorted(found) == [4 * n for n in range(1, 8)]
-
-
-def noted(path):
-    """What a rank noted of its messages: [(function, before, after)], in true ns."""
-    lines = [line.split() for line in path.read_text().splitlines() if not line.startswith("call ")]
-    return [(function, int(before), int(after)) for function, before, after in lines]
-
-
-fakes_clocks = pytest.mark.skipif(not (APPS / "fake_clock").exists(), reason="clocks are faked on x86-64 alone")
-
-
-def fake_clock(offset, ppm, *pace):
-    """Words in front of a command that is to live by it."""
-    return [APPS / "fake_clock", offset, ppm, time.monotonic_ns(), *pace]
-
-
-def ranks_by_clocks(xstrace, mpi_app, fronts, rounds=25):
-    """A rank of mpi_clocks behind each of these words: (the merged trace, how far its times are from the true ones at worst)."""
-    app = [XSTRACE, MPI, mpi_app("mpi_clocks"), xstrace.cwd, rounds, 80]
-    words = [word for front in fronts for word in (":", "-n", 1, *front, *app)][1:]
-    run = xstrace.bare(MPIEXEC, [str(word) for word in words])
-    assert run.status == 0, run.err
-    xstrace.adopt(run, sorted(xstrace.cwd.glob("*.json"), key=lambda path: path.name.split(".")[2]))
-    trace = merged([t.path for t in run.traces], xstrace.cwd)
-    # each call was within what its rank noted: how far its times can be from the true ones, up to one constant for all
-    calls, least, most, count = [], [], [], 0
-    for rank, alone in enumerate(run.traces):
-        noted = [line.split() for line in (xstrace.cwd / f"said.{rank}").read_text().splitlines() if not line.startswith("call ")]
-        calls.append([s for s in trace.host if s.name in ("MPI_Send", "MPI_Recv") and s.track[0] == alone.pid])
-        assert [s.name for s in calls[rank]] == [function for function, *_ in noted]
-        least.append(max(s.end - int(after) for s, (_, _, after) in zip(calls[rank], noted)))
-        most.append(min(s.start - int(before) for s, (_, before, _) in zip(calls[rank], noted)))
-        count += sum(s.name == "MPI_Send" for s in calls[rank])
-    assert trace.other["messages"] == {"matched": count, "unmatched": 0, "no_room": 0}
-    assert "did not run evenly" not in trace.said
-    for other in range(1, len(fronts)):
-        for there, back in ((0, other), (other, 0)):
-            sent = [s for s in calls[there] if s.name == "MPI_Send" and s.args["peer"] == back]
-            came = [s for s in calls[back] if s.name == "MPI_Recv" and s.args["peer"] == there]
-            assert len(sent) == len(came) and 0 <= min(to.end - at.start for at, to in zip(sent, came)) < 15_000
-    return run, trace, max(late - early for late in least for early in most)
-
-
-@needs_mpi
-@fakes_clocks
-@pytest.mark.parametrize("pace", [[], [1_500_000_000, -200]], ids=["even", "slewed"])
-def test_real_ranks_by_fake_clocks(xstrace, mpi_app, pace):
-    """A rank whose whole xstrace lives 11 s later, and 100 ppm faster, is put where it was."""
-    run, trace, error = ranks_by_clocks(xstrace, mpi_app, [[], fake_clock(11 * 10**9, 100, *pace)])
-    began = [t.header["baseTimeNanoseconds"] + min(s.start for s in t.calls if s.name == "MPI_Send") for t in run.traces]
-    assert 9 * 10**9 < began[1] - began[0] < 41 * 10**9
-    clock = trace.metadata["clocks"][1]
-    if not pace:
-        assert error < clock["error_ns"] < 10_000 and abs(clock["drift_ppm"] + 100) < 5 and "pieces" not in clock
-    else:  # a busy machine leaves times without an answer that came quickly: there nothing tells where the pace changed
-        assert error < 200_000 and clock["pieces"]
-
-
-@needs_mpi
-@fakes_clocks
-@root_only
-def test_real_ranks_of_two_hosts(xstrace, mpi_app):
-    """Ranks of a host have one clock, and it is found for all of them."""
-    if xstrace.bare("unshare", ["--uts", "hostname", "x"]).status:
-        pytest.skip("no namespaces here")
-    front = ["unshare", "--uts", "sh", "-c", 'hostname "$1"; shift; exec "$@"', "sh"]
-    other = [*front, "node2", *fake_clock(-11 * 10**9, -100)]
-    run, trace, error = ranks_by_clocks(xstrace, mpi_app, [[*front, "node1"], [*front, "node1"], other, other])
-    first, second = trace.metadata["clocks"]
-    assert (first["host"], second["host"]) == ("node1", "node2")
-    assert error < 10_000 and second["error_ns"] < 10_000 and abs(second["drift_ppm"] - 100) < 5

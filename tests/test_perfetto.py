@@ -7,8 +7,8 @@ import perfetto_ui
 import pytest
 
 from conftest import Trace
+from merging import arrows, merge, talk
 from ranks import Job, Slewed
-from test_merge import arrows, merge, talk
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("XSTRACE_TEST_CLIENTS") != "1", reason="XSTRACE_TEST_CLIENTS is not 1"

@@ -11,9 +11,9 @@ import time
 import pytest
 
 from conftest import ROOT
+from merging import MERGE, talk
 from others import CLIENTS, need, needs_clients
 from ranks import BASE, Clock, Job
-from test_merge import MERGE, talk
 
 SCRIPT = ROOT / "scripts/mergetrace.py"
 

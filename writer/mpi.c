@@ -23,6 +23,7 @@ struct request {
 	bool persistent; /* made, not started */
 	bool is_end;     /* then `start` is its time */
 	bool receives, transfers; /* transfers: a file's */
+	bool cancelled;
 	uint64_t word[XS_MPI_WORDS];
 	uint64_t bytes; /* of an end */
 	int32_t peer, tag;
@@ -231,6 +232,7 @@ static void complete(struct request *request, const struct request *end)
 {
 	bool both = request->words & 1u << XS_MPI_RECV_PEER;
 
+	request->cancelled = end->cancelled && request->receives;
 	if (end->bytes == UINT64_MAX)
 		return;
 	if (request->transfers)
@@ -257,6 +259,8 @@ static void show(struct xs_process *process, struct request *request, uint64_t e
 
 	o = put_words(o, request->words & ~(1u << XS_MPI_REQUEST), request->word);
 	o = xs_json_uint(key(o, "request"), request->number);
+	if (request->cancelled)
+		o = put(o, ",\"cancelled\":true");
 	if (unfinished)
 		o = put(o, ",\"unfinished\":true");
 	xs_chrome_request(process, request->name, request->start, end, args + 1, (size_t)(o - args) - 1);
@@ -345,6 +349,7 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 	request->bytes = record->bytes;
 	request->peer = record->peer;
 	request->tag = record->tag;
+	request->cancelled = record->cancelled;
 	if (link) {
 		struct request *begin = *link;
 

@@ -59,6 +59,8 @@ int main(int argc, char **argv)
 	name = __itt_string_handle_create("deep");
 	if (getrlimit(RLIMIT_AS, &limit))
 		die("getrlimit");
+	if (!spare) /* ittnotify's dlopen() here: in a thread it makes a malloc arena, now in the room of the next stacks, now not */
+		__itt_thread_set_name("main");
 	if (spare) {
 		limit.rlim_cur = mapped_bytes() + (unsigned long)threads * stack + spare;
 		if (setrlimit(RLIMIT_AS, &limit))

@@ -17,6 +17,12 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	if (rank) {
+		/* what is cancelled gets nothing */
+		for (int i = 0; i < 2; i++) {
+			MPI_Irecv(got[i], COUNT, MPI_INT, i ? 0 : MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &requests[i]);
+			MPI_Cancel(&requests[i]);
+			MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+		}
 		MPI_Recv_init(got[4], COUNT, MPI_INT, 0, 5, MPI_COMM_WORLD, &requests[4]);
 		MPI_Recv_init(got[1], COUNT, MPI_INT, MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &requests[1]);
 		MPI_Recv_init(got[5], COUNT, MPI_INT, 0, 5, MPI_COMM_WORLD, &requests[5]);
