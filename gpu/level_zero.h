@@ -173,6 +173,8 @@ struct xs_ze_list {
 	struct xs_ze_queue *queue; /* of an immediate list, else NULL */
 	struct xs_ze_body *body;   /* of a regular list, and of an immediate one while it is captured: where its commands go */
 	const void *graph;         /* that it is captured into */
+	struct xs_ze_list *captured; /* the next one that is captured into the same */
+	bool captured_now;         /* by the call that goes on */
 	uint64_t next_command;     /* mutable lists: the next command's number; 0: it has none */
 	uint32_t ordinal;
 	bool in_order;
@@ -227,6 +229,10 @@ struct xs_ze_body *xs_ze_body_new(struct xs_ze_list *list);
 void xs_ze_body_drop(struct xs_ze_body *body);
 void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node);
 void xs_ze_body_hold(struct xs_ze_body *body);
+/* The application destroys the event. */
+void xs_ze_capture_forgets(ze_event_handle_t event);
+/* An immediate list that is captured, into a graph of this body, is no more. */
+void xs_ze_capture_abandons(struct xs_ze_list *list);
 /* The node of a mutable list's command; NULL: it has none. */
 struct xs_ze_node *xs_ze_body_command(struct xs_ze_body *body, uint64_t command);
 /* Records what is complete before the list is changed. */

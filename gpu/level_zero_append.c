@@ -27,8 +27,16 @@ static void mark(struct xs_ze_batch *batch, const struct xs_ze_list *immediate, 
 	batch->submission->failed = result != ZE_RESULT_SUCCESS;
 }
 
-static ze_result_t append(ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists, ze_event_handle_t signal,
-			  uint32_t nwait, ze_event_handle_t *wait)
+/* next NULL: by the older of the two functions. */
+static ze_result_t call(ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists, const void *const *next,
+			ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+{
+	return next ? XS_REAL_zeCommandListImmediateAppendCommandListsWithParameters(handle, count, lists, *next, signal, nwait, wait)
+		    : XS_REAL_zeCommandListImmediateAppendCommandListsExp(handle, count, lists, signal, nwait, wait);
+}
+
+static ze_result_t append(ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists, const void *const *next,
+			  ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {
 	struct xs_ze_list *immediate = xs_ze_device && xs_ze_alive() && lists ? xs_ze_list_of(handle) : NULL;
 	struct xs_ze_batch batch;
@@ -36,53 +44,179 @@ static ze_result_t append(ze_command_list_handle_t handle, uint32_t count, ze_co
 
 	xs_ze_batch_begin(&batch, immediate && !immediate->body ? immediate->queue : NULL);
 	if (!batch.submission)
-		return XS_REAL_zeCommandListImmediateAppendCommandListsExp(handle, count, lists, signal, nwait, wait);
+		return call(handle, count, lists, next, signal, nwait, wait);
 	for (uint32_t i = 0; i < count; i++)
 		xs_ze_batch_list(&batch, lists[i]);
-	result = XS_REAL_zeCommandListImmediateAppendCommandListsExp(handle, batch.count, batch.list, signal, nwait, wait);
+	result = call(handle, batch.count, batch.list, next, signal, nwait, wait);
 	if (!result)
 		mark(&batch, immediate, handle);
 	xs_ze_batch_end(&batch, result);
 	return result;
 }
 
-ze_result_t xs_hook_zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t handle, uint32_t count,
-								ze_command_list_handle_t *lists, ze_event_handle_t signal, uint32_t nwait,
-								ze_event_handle_t *wait)
+static ze_result_t append_all(ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists, const void *const *next,
+			      ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {
 	ze_result_t result = ZE_RESULT_SUCCESS;
 
 	for (; lists && count > XS_ZE_LISTS && !result; count -= XS_ZE_LISTS, lists += XS_ZE_LISTS, nwait = 0, wait = NULL)
-		result = append(handle, XS_ZE_LISTS, lists, NULL, nwait, wait);
-	return result ? result : append(handle, count, lists, signal, nwait, wait);
+		result = append(handle, XS_ZE_LISTS, lists, next, NULL, nwait, wait);
+	return result ? result : append(handle, count, lists, next, signal, nwait, wait);
+}
+
+ze_result_t xs_hook_zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t handle, uint32_t count,
+								ze_command_list_handle_t *lists, ze_event_handle_t signal, uint32_t nwait,
+								ze_event_handle_t *wait)
+{
+	return append_all(handle, count, lists, NULL, signal, nwait, wait);
+}
+
+ze_result_t xs_hook_zeCommandListImmediateAppendCommandListsWithParameters(ze_command_list_handle_t handle, uint32_t count,
+									   ze_command_list_handle_t *lists, const void *next,
+									   ze_event_handle_t signal, uint32_t nwait,
+									   ze_event_handle_t *wait)
+{
+	return append_all(handle, count, lists, &next, signal, nwait, wait);
 }
 
 /* ---- graphs ---- */
 
+_Atomic uint32_t xs_ze_captures;
+static struct xs_ze_body *captures;                    /* that go on */
+static struct xs_handles signalled = { .size = 256 };  /* events that a captured list signals: the number of the capture */
+
+/* The list's commands go into the body from here on. With the lock held. */
+static void join(struct xs_ze_list *list, struct xs_ze_body *body)
+{
+	list->body = body;
+	list->captured = body->captured;
+	body->captured = list;
+}
+
+/* The list is captured no more. With the lock held. */
+static void leave(struct xs_ze_list *list)
+{
+	struct xs_ze_list **link = &list->body->captured;
+
+	while (*link && *link != list)
+		link = &(*link)->captured;
+	if (*link)
+		*link = list->captured;
+	list->body = NULL;
+	list->captured = NULL;
+}
+
+/* With the lock held. */
+static void capture_ends(struct xs_ze_body *body)
+{
+	struct xs_ze_body **link = &captures;
+
+	while (*link && *link != body)
+		link = &(*link)->next_capture;
+	if (!*link)
+		return;
+	*link = body->next_capture;
+	body->capture = 0;
+	atomic_fetch_sub_explicit(&xs_ze_captures, 1, memory_order_relaxed);
+}
+
 void xs_ze_capture_begins(ze_command_list_handle_t handle, const void *graph, ze_result_t result)
 {
 	struct xs_ze_list *list = !result && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
+	static uint64_t count;
+	struct xs_ze_body *body;
 
 	if (!list || !list->queue || list->body)
 		return;
-	list->body = xs_ze_body_new(list);
 	list->graph = graph;
-	list->untimed = !list->body; /* what is captured must not take nodes of the queue */
-	if (list->body)
-		list->body->graph = true;
+	body = xs_ze_body_new(list);
+	list->untimed = !body; /* what is captured must not take nodes of the queue */
+	if (!body)
+		return;
+	body->graph = true;
+	xs_ze_lock(&xs_ze_execute_lock);
+	body->capture = ++count;
+	body->next_capture = captures;
+	captures = body;
+	join(list, body);
+	atomic_fetch_add_explicit(&xs_ze_captures, 1, memory_order_relaxed);
+	xs_ze_unlock(&xs_ze_execute_lock);
+}
+
+void xs_ze_capture_follow(ze_command_list_handle_t handle, ze_event_handle_t signal, uint32_t nwait, const ze_event_handle_t *wait)
+{
+	struct xs_ze_list *list = xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
+	_Atomic uint64_t *number;
+
+	if (!list || !list->queue)
+		return;
+	list->captured_now = false;
+	for (uint32_t i = 0; wait && i < nwait && !list->body; i++) {
+		number = xs_handle_find(&signalled, wait[i]);
+		if (!number)
+			continue;
+		xs_ze_lock(&xs_ze_execute_lock);
+		for (struct xs_ze_body *body = captures; body && !list->body; body = body->next_capture)
+			if (body->capture == atomic_load_explicit(number, memory_order_relaxed)) {
+				body->users++;
+				join(list, body);
+				list->captured_now = true;
+			}
+		xs_ze_unlock(&xs_ze_execute_lock);
+	}
+	if (!signal)
+		return;
+	number = list->body ? xs_handle_add(&signalled, signal) : xs_handle_find(&signalled, signal);
+	if (number)
+		atomic_store_explicit(number, list->body ? list->body->capture : 0, memory_order_relaxed);
+}
+
+void xs_ze_capture_forgets(ze_event_handle_t event)
+{
+	xs_handle_remove(&signalled, event);
+}
+
+void xs_ze_capture_abandons(struct xs_ze_list *list)
+{
+	struct xs_ze_body *body = list->body;
+
+	xs_ze_lock(&xs_ze_execute_lock);
+	leave(list);
+	if (!body->captured)
+		capture_ends(body);
+	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_ze_body_drop(body);
+}
+
+void xs_ze_capture_spread(ze_command_list_handle_t handle, ze_result_t result)
+{
+	struct xs_ze_list *list = result && atomic_load_explicit(&xs_ze_captures, memory_order_relaxed) ? xs_ze_list_of(handle) : NULL;
+
+	if (list && list->captured_now && list->body)
+		xs_ze_capture_abandons(list);
 }
 
 void xs_ze_capture_ends(ze_command_list_handle_t handle, const void *graph, ze_result_t result)
 {
 	struct xs_ze_list *list = !result && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
-	_Atomic uint64_t *value = list && list->body && list->queue ? xs_handle_add(&graphs, graph ? graph : list->graph) : NULL;
+	struct xs_ze_body *body = list && list->queue ? list->body : NULL;
+	_Atomic uint64_t *value = body ? xs_handle_add(&graphs, graph ? graph : list->graph) : NULL;
 
 	if (!list || !list->queue)
 		return;
-	if (value)
-		atomic_store_explicit(value, (uint64_t)(uintptr_t)list->body, memory_order_release);
-	list->body = NULL; /* without a value it is never given back: the graph may still be executed */
 	list->untimed = false;
+	if (!body)
+		return;
+	if (value)
+		atomic_store_explicit(value, (uint64_t)(uintptr_t)body, memory_order_release);
+	xs_ze_lock(&xs_ze_execute_lock);
+	while (body->captured) {
+		leave(body->captured);
+		body->users--;
+	}
+	body->users++; /* the graph; without a value it is never given back: it may still be executed */
+	capture_ends(body);
+	xs_ze_unlock(&xs_ze_execute_lock);
 }
 
 void xs_ze_graph_instantiated(const void *graph, const void *executable, ze_result_t result)

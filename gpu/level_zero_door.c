@@ -191,7 +191,7 @@ static bool in_use(const struct xs_ze_place *place, void **entry, const void *re
 
 void xs_ze_put(struct xs_ze_place *place, void **entry, void **target, void *wrapper)
 {
-	if (!*entry || *entry == wrapper || place->refused)
+	if (!*entry || *entry == wrapper || (place->refused && place->whole))
 		return;
 	if (!xs_ze_take(target, *entry)) {
 		if (in_use(place, entry, *target, wrapper)) {
@@ -248,6 +248,7 @@ EXPORT ze_result_t xs_ze_table(uint32_t number, const char *name, uint32_t versi
 		xs_ze_appends = xs_want_enqueues(options);
 		xs_ze_device = xs_want_device(options);
 		place.before = seen[number];
+		place.whole = strcmp(name, "zeGetGlobalProcAddrTable") != 0; /* loaders fill that once more for each driver */
 		xs_ze_wrap(number, version, entries, xs_ze_calls, &place);
 		if (place.taken)
 			seen[number] = entries;

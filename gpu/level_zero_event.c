@@ -132,6 +132,7 @@ void xs_ze_event_ends(ze_event_handle_t event)
 {
 	take_times(event, true);
 	xs_handle_remove(&events, event);
+	xs_ze_capture_forgets(event);
 }
 
 void xs_ze_event_changes(ze_event_handle_t event)

@@ -28,6 +28,8 @@ struct xs_ze_body *xs_ze_body_new(struct xs_ze_list *list)
 
 void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node)
 {
+	if (body->graph) /* several threads may append what becomes one graph */
+		xs_ze_lock(&xs_ze_execute_lock);
 	atomic_store_explicit(&node->next, NULL, memory_order_relaxed);
 	if (body->last)
 		atomic_store_explicit(&body->last->next, node, memory_order_relaxed);
@@ -35,6 +37,8 @@ void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node)
 		body->first = node;
 	body->last = node;
 	body->count++;
+	if (body->graph)
+		xs_ze_unlock(&xs_ze_execute_lock);
 }
 
 void xs_ze_body_hold(struct xs_ze_body *body)

@@ -50,6 +50,9 @@ struct xs_ze_body {
 	uint32_t ordinal, count, users;
 	uint32_t changes; /* of the events of its commands, ever */
 	bool graph;
+	uint64_t capture; /* while it is captured: the number of the capture */
+	struct xs_ze_list *captured; /* the lists that are captured into it, each a user */
+	struct xs_ze_body *next_capture;
 	struct xs_ze_node *first, *last;
 	struct xs_ze_execution *live; /* whose times the events hold */
 	_Atomic uint32_t executions;  /* ever; wraps */

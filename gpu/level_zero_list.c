@@ -217,7 +217,9 @@ void xs_ze_list_ends(ze_command_list_handle_t handle, bool destroyed)
 
 	if (!list || !xs_ze_alive())
 		return;
-	if (list->body)
+	if (list->body && list->queue)
+		xs_ze_capture_abandons(list);
+	else if (list->body)
 		xs_ze_body_drop(list->body);
 	list->body = destroyed || list->queue ? NULL : xs_ze_body_new(list);
 	if (list->queue && destroyed) {

@@ -18,6 +18,7 @@ extern bool xs_ze_device;         /* device work is wanted */
 /* Where one of the loader's tables lies, and where the last one lay that has its name and got wrappers; NULL: it is the first. */
 struct xs_ze_place {
 	const char *entries, *before;
+	bool whole;          /* objects go from one of its functions to another: all of them are taken, or none after the first that is refused */
 	bool taken, refused; /* some of its functions, since xs_ze_wrap() began */
 };
 
@@ -61,6 +62,17 @@ uint64_t xs_ze_region(const ze_copy_region_t *region);
 
 /* ---- what other calls mean ---- */
 
+/* Captures of immediate lists into graphs that go on just now. */
+extern _Atomic uint32_t xs_ze_captures;
+/* A list that waits for an event of a captured one is captured too, from that command on. Before each call that may wait or signal. */
+void xs_ze_capture_follow(ze_command_list_handle_t list, ze_event_handle_t signal, uint32_t nwait, const ze_event_handle_t *wait);
+static inline void xs_ze_capture_spreads(ze_command_list_handle_t list, ze_event_handle_t signal, uint32_t nwait, const ze_event_handle_t *wait)
+{
+	if (__builtin_expect(atomic_load_explicit(&xs_ze_captures, memory_order_relaxed), 0))
+		xs_ze_capture_follow(list, signal, nwait, wait);
+}
+/* The call's result is this: a list that it would have captured is not, if it failed. */
+void xs_ze_capture_spread(ze_command_list_handle_t list, ze_result_t result);
 void xs_ze_capture_begins(ze_command_list_handle_t list, const void *graph, ze_result_t result);
 void xs_ze_capture_ends(ze_command_list_handle_t list, const void *graph, ze_result_t result);
 void xs_ze_graph_instantiated(const void *graph, const void *executable, ze_result_t result);
@@ -76,6 +88,14 @@ void xs_ze_context_ends(ze_context_handle_t context);
 void xs_ze_module_ends(ze_module_handle_t module);
 void xs_ze_kernel_ends(ze_kernel_handle_t kernel);
 void xs_ze_kernel_shaped(ze_kernel_handle_t kernel, uint32_t x, uint32_t y, uint32_t z, ze_result_t result);
+/* Three numbers, as ze_group_size_t and, in older headers' stead, ze_group_count_t have them. */
+static inline void xs_ze_kernel_shaped_as(ze_kernel_handle_t kernel, const void *sizes)
+{
+	uint32_t size[3];
+
+	memcpy(size, sizes, sizeof(size));
+	xs_ze_kernel_shaped(kernel, size[0], size[1], size[2], ZE_RESULT_SUCCESS);
+}
 void xs_ze_image_ends(ze_image_handle_t image);
 void xs_ze_memory_changes(void);
 void xs_ze_pool_ends(ze_event_pool_handle_t pool);

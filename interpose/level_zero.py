@@ -55,10 +55,12 @@ def wrapper(function, target, table, call, types):
               '\tze_event_handle_t given = hSignalEvent;' if work else '', '', before]
     enter = f'xs_call_enter(&call, {table["source"]}, {number})'
     if work:
-        lines += [f'\tif (!xs_ze_enter(&work, hCommandList, {number}, XS_WORK_{work["class"]}, &hSignalEvent))',
+        lines += ['\txs_ze_capture_spreads(hCommandList, hSignalEvent, numWaitEvents, phWaitEvents);',
+                  f'\tif (!xs_ze_enter(&work, hCommandList, {number}, XS_WORK_{work["class"]}, &hSignalEvent))',
                   f'\t\treturn {real};', f'\t{show_in}',
                   f'\tif (work.node)\n\t\t{work["setup"]};' if 'setup' in work else '',
-                  f'\tret = {real};', '\tret = xs_ze_leave(&work, ret);', f'\t{show_out}' if show_out else '', '\treturn ret;']
+                  f'\tret = {real};', '\tret = xs_ze_leave(&work, ret);',
+                  '\txs_ze_capture_spread(hCommandList, ret);', f'\t{show_out}' if show_out else '', '\treturn ret;']
     else:
         wanted = 'xs_ze_calls && ' if name in table['hooks'] or before or after else ''
         lines += [f'\tif ({wanted}{enter}) {{', f'\t\t{show_in}', f'\t\tret = {real};',
@@ -72,6 +74,22 @@ def needed(name, table):
     return any(name in table[section] for section in ('hooks', 'work', 'before', 'after'))
 
 
+def newer_entries(tables, functions, table):
+    """What the headers' tables lack and newer loaders have: by table, (entry, version, function)."""
+    known = {f for t in tables for _, f in t.entries}
+    found = {}
+    for f, (name, entry, *version) in table['newer']['places'].items():
+        if f not in known:
+            found.setdefault(name, []).append((entry, f'ZE_MAKE_VERSION({version[0]}, {version[1]})', functions[f].name))
+    return found
+
+
+def all_tables(tables, functions, table):
+    """The names of those that are touched; a table's place here is its number."""
+    names = [t.name for t in tables]
+    return names + [name for name in newer_entries(tables, functions, table) if name not in names]
+
+
 def write_tables(out, note, tables, functions, table):
     """level_zero_tables.h: the functions below us, and the prototypes of hooks."""
     lines = [note, '#ifndef XS_LEVEL_ZERO_TABLES_H', '#define XS_LEVEL_ZERO_TABLES_H', '']
@@ -79,7 +97,7 @@ def write_tables(out, note, tables, functions, table):
     lines += ['', 'struct xs_ze_tables {'] + [f'\t{t.kind} {t.name};' for t in tables]
     lines += ['\tstruct {'] + [f'\t\tze_result_t (ZE_APICALL *{f})({functions[f].parameters});' for f in functions
                               if f not in {name for t in tables for _, name in t.entries}] + ['\t} extension;', '};']
-    lines += [f'#define XS_ZE_TABLES {len(tables)}u', '']
+    lines += [f'#define XS_ZE_TABLES {len(all_tables(tables, functions, table))}u', '']
     target = {f: f'xs_ze.{t.name}.{member}' for t in tables for member, f in t.entries}
     for name in filter(functions.get, table['hooks']):
         lines += [f'ze_result_t xs_hook_{name}({functions[name].parameters});',
@@ -88,9 +106,9 @@ def write_tables(out, note, tables, functions, table):
     (out / 'level_zero_tables.h').write_text('\n'.join(lines))
 
 
-def write_layer(out, note, tables, table):
+def write_layer(out, note, tables, functions, table):
     """level_zero_layer.c: what the loader looks for in a layer, each one line that calls libxstrace.so."""
-    names = [t.name for t in tables]
+    names = all_tables(tables, functions, table)
     lines = [note, '#include <stdint.h>', '',
              'int xs_ze_table(uint32_t number, const char *name, uint32_t version, void *entries);', '',
              '#define TABLE(name, number) \\',
@@ -124,10 +142,20 @@ def write_wrap(out, note, tables, functions, table, calls, types):
             code += [f'\tif (known > {i})',
                      f'\t\txs_ze_put(place, (void **)&entries->{member}, (void **)&{target[f]}, {ours});']
         code += ['\t(void)all;', '}', '']
+    newer = newer_entries(tables, functions, table)
+    for name, entries in newer.items():
+        code += [f'static void put_newer_{name}(uint32_t version, void **entries, bool all, struct xs_ze_place *place)', '{']
+        for entry, since, f in entries:
+            ours = f'(void *)wrap_{f}' if needed(f, table) else f'all ? (void *)wrap_{f} : NULL'
+            code += [f'\tif (version >= (uint32_t){since})', f'\t\txs_ze_put(place, entries + {entry}, (void **)&{target[f]}, {ours});']
+        code += ['\t(void)all;', '}', '']
     code += ['void xs_ze_wrap(uint32_t number, uint32_t version, void *entries, bool all, struct xs_ze_place *place)', '{',
              '\tswitch (number) {']
-    for i, t in enumerate(tables):
-        code += [f'\tcase {i}:', f'\t\tput_{t.name}(version, entries, all, place);', '\t\tbreak;']
+    for i, name in enumerate(all_tables(tables, functions, table)):
+        code += [f'\tcase {i}:']
+        code += [f'\t\tput_{name}(version, entries, all, place);'] if i < len(tables) else []
+        code += [f'\t\tput_newer_{name}(version, entries, all, place);'] if name in newer else []
+        code += ['\t\tbreak;']
     code += ['\tdefault:', '\t\tbreak;', '\t}', '}', '',
              'void *xs_ze_wrap_extension(const char *name, void *real, bool all)', '{']
     for f in functions:
@@ -182,4 +210,4 @@ def write(table, api, out, compiler):
         made.function(calls[f], shown)
     made.write(out / f'{api}_arguments.c', note, table['headers'], api, list(functions), calls, 'ze_result_t')
     write_wrap(out, note, tables, functions, table, calls, types)
-    write_layer(out, note, tables, table)
+    write_layer(out, note, tables, functions, table)

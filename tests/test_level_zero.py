@@ -30,7 +30,7 @@ def shown(trace):
     """Device work by name without sizes: durations in ns, sorted."""
     found = collections.defaultdict(list)
     for one in trace.device:
-        found[re.split(r"[\[(]", one.name)[0]].append(one.end - one.start)
+        found[re.split(r"[\[(]|WithParameters", one.name)[0]].append(one.end - one.start)
     return {name: sorted(durations) for name, durations in found.items()}
 
 
@@ -144,7 +144,7 @@ def shapes(names):
 @pytest.mark.parametrize("event", [[], ["--event"]])
 @pytest.mark.parametrize("order", [[], ["--in-order"]])
 @pytest.mark.parametrize("same_thread", [0, 1])
-@pytest.mark.parametrize("mode", ["lists", "graph", "mutable"])
+@pytest.mark.parametrize("mode", ["lists", "graph", "fork", "newer", "mutable"])
 def test_replayed(xstrace, tmp_path, mode, same_thread, order, event):
     """Lists and graphs appended to an immediate list, lists that are changed: every run of every kernel, as the device saw it."""
     gpu = SoftGPU(tmp_path, SYNC=same_thread, STRICT=1)

@@ -1,6 +1,8 @@
 /* See ze_app.h. */
 #include "ze_app.h"
 
+#include <dlfcn.h>
+
 #include <libgen.h>
 #include <string.h>
 #include <unistd.h>
@@ -165,20 +167,16 @@ void *ze_app_shared(const struct ze_app *app, size_t size)
 
 void *ze_app_function(const struct ze_app *app, const char *name)
 {
-	void *function = NULL;
+	void *function = dlsym(RTLD_DEFAULT, name);
 
-	ZE_CHECK(zeDriverGetExtensionFunctionAddress(app->driver, name, &function));
+	if (!function)
+		ZE_CHECK(zeDriverGetExtensionFunctionAddress(app->driver, name, &function));
 	return function;
 }
 
 ze_result_t ze_app_list_sync(const struct ze_app *app, ze_command_list_handle_t list, uint64_t timeout)
 {
-#ifdef ZE_API_VERSION_CURRENT_M
-	(void)app;
-	return zeCommandListHostSynchronize(list, timeout);
-#else
 	return ((__typeof__(&zeCommandListHostSynchronize))ze_app_function(app, "zeCommandListHostSynchronize"))(list, timeout);
-#endif
 }
 
 void ze_app_arg(ze_kernel_handle_t kernel, uint32_t index, size_t size, const void *value)

@@ -36,7 +36,7 @@ ze_command_list_handle_t ze_app_immediate(const struct ze_app *app, uint32_t ord
 void *ze_app_host(const struct ze_app *app, size_t size);
 void *ze_app_device(const struct ze_app *app, size_t size);
 void *ze_app_shared(const struct ze_app *app, size_t size);
-/* of the driver itself: what the loader in use may be too old to export */
+/* the loader's symbol, or, if it is too old to have it, what the driver says */
 void *ze_app_function(const struct ze_app *app, const char *name);
 ze_result_t ze_app_list_sync(const struct ze_app *app, ze_command_list_handle_t list, uint64_t timeout);
 void ze_app_arg(ze_kernel_handle_t kernel, uint32_t index, size_t size, const void *value);

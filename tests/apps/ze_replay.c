@@ -1,8 +1,10 @@
 /*
  * Work that is executed by other ways than lists in queues and commands in immediate lists:
- *	ze_replay lists|graph|mutable|ipc [EXECUTIONS] [--in-order] [--event]
- * lists: a regular list appended to an immediate one; graph: captured from an immediate list; mutable: a regular list that is changed
- * between its executions; ipc: events of a pool that another process may open. Prints how many kernels and groups were launched.
+ *	ze_replay lists|graph|fork|mutable|newer|ipc [EXECUTIONS] [--in-order] [--event]
+ * lists: a regular list appended to an immediate one; graph: captured from an immediate list; fork: from two, the
+ * second of which waits for the first one; mutable: a regular list that is changed
+ * between its executions; newer: lists, kernels, copies and fills by the functions of
+ * versions 1.14 and 1.16; ipc: events of a pool that another process may open. Prints how many kernels and groups were launched.
  */
 #include "ze_app.h"
 
@@ -60,6 +62,34 @@ static void lists(void)
 	ZE_CHECK(zeCommandListDestroy(list));
 }
 
+static void newer(void)
+{
+	ze_command_list_handle_t list = ze_app_list(&app, 0, in_order);
+	char *memory = ze_app_device(&app, 96), *host = ze_app_host(&app, 96);
+
+	ZE_CHECK(FUNCTION(zeCommandListAppendMemoryFillWithParameters)(list, memory, "x", 1, 32, NULL, NULL, 0, NULL));
+	ZE_CHECK(zeCommandListAppendBarrier(list, NULL, 0, NULL));
+	ZE_CHECK(FUNCTION(zeCommandListAppendLaunchKernelWithParameters)(list, kernel, &(ze_group_count_t){2, 1, 1}, NULL, NULL, 0, NULL));
+	launched += executions;
+	groups += 2 * executions;
+	ZE_CHECK(FUNCTION(zeCommandListAppendLaunchKernelWithArguments)(list, kernel, (ze_group_count_t){3, 1, 1},
+									(ze_group_size_t){16, 1, 1}, NULL, NULL, NULL, 0, NULL));
+	launched += executions;
+	groups += 3 * executions;
+	ZE_CHECK(zeCommandListClose(list));
+	for (unsigned i = 0; i < executions; i++) {
+		ZE_CHECK(FUNCTION(zeCommandListImmediateAppendCommandListsWithParameters)(immediate, 1, &list, NULL, event, 0, NULL));
+		wait_for_event();
+	}
+	ZE_CHECK(zeCommandListAppendBarrier(immediate, NULL, 0, NULL));
+	ZE_CHECK(FUNCTION(zeCommandListAppendMemoryCopyWithParameters)(immediate, host, memory, 24, NULL, NULL, 0, NULL));
+	launch_more();
+	ZE_CHECK(zeCommandListDestroy(list));
+	printf("%.24s\n", host);
+	ZE_CHECK(zeMemFree(app.context, memory));
+	ZE_CHECK(zeMemFree(app.context, host));
+}
+
 static void graph(void)
 {
 	ze_graph_handle_t captured;
@@ -79,6 +109,57 @@ static void graph(void)
 	launch_more();
 	ZE_CHECK(FUNCTION(zeExecutableGraphDestroyExt)(executable));
 	ZE_CHECK(FUNCTION(zeGraphDestroyExt)(captured));
+}
+
+static void launch_after(ze_command_list_handle_t list, ze_event_handle_t signal, ze_event_handle_t wait)
+{
+	ze_group_count_t size = {5, 1, 1};
+
+	ZE_CHECK(zeCommandListAppendLaunchKernel(list, kernel, &size, signal, 1, &wait));
+	launched += executions;
+	groups += executions * 5;
+}
+
+/* Two lists of which one is captured, the second from a wait for the first one's event on; and a third that waits for nothing. */
+static void fork_and_join(void)
+{
+	ze_event_pool_handle_t pool = ze_app_pool(&app, 3, ZE_EVENT_POOL_FLAG_HOST_VISIBLE, false);
+	ze_command_list_handle_t second = ze_app_immediate(&app, 0, 1, in_order), third = ze_app_immediate(&app, 0, 2, in_order);
+	ze_executable_graph_handle_t executable;
+	ze_event_handle_t events[3], none;
+	ze_graph_handle_t captured;
+
+	for (uint32_t i = 0; i < 3; i++)
+		events[i] = ze_app_event(pool, i);
+	none = events[2];
+	launch(second, 1, 1, NULL);
+	ZE_CHECK(FUNCTION(zeCommandListBeginGraphCaptureExt)(immediate, NULL));
+	launch(second, 2, 1, NULL); /* not yet captured */
+	launch(immediate, 3, executions, events[0]);
+	launch(third, 2, 1, none);
+	launch_after(second, NULL, events[0]);
+	launch(second, 4, executions, NULL);
+	ZE_CHECK(zeCommandListAppendBarrier(second, events[1], 0, NULL));
+	launch_after(immediate, NULL, events[1]);
+	ZE_CHECK(FUNCTION(zeCommandListEndGraphCaptureExt)(immediate, NULL, &captured));
+	launch(second, 6, 1, NULL); /* no longer */
+	launch_more();
+	ZE_CHECK(FUNCTION(zeGraphInstantiateExt)(captured, NULL, &executable));
+	for (unsigned i = 0; i < executions; i++) {
+		ZE_CHECK(FUNCTION(zeCommandListAppendGraphExt)(immediate, executable, NULL, event, 0, NULL));
+		wait_for_event();
+		launch(second, 7, 1, NULL);
+	}
+	launch_more();
+	ZE_CHECK(ze_app_list_sync(&app, second, UINT64_MAX));
+	ZE_CHECK(ze_app_list_sync(&app, third, UINT64_MAX));
+	ZE_CHECK(FUNCTION(zeExecutableGraphDestroyExt)(executable));
+	ZE_CHECK(FUNCTION(zeGraphDestroyExt)(captured));
+	ZE_CHECK(zeCommandListDestroy(third));
+	ZE_CHECK(zeCommandListDestroy(second));
+	for (uint32_t i = 0; i < 3; i++)
+		ZE_CHECK(zeEventDestroy(events[i]));
+	ZE_CHECK(zeEventPoolDestroy(pool));
 }
 
 static void execute(ze_command_queue_handle_t queue, ze_command_list_handle_t list)
@@ -156,6 +237,10 @@ int main(int argc, char **argv)
 		lists();
 	else if (!strcmp(mode, "graph"))
 		graph();
+	else if (!strcmp(mode, "newer"))
+		newer();
+	else if (!strcmp(mode, "fork"))
+		fork_and_join();
 	else if (!strcmp(mode, "mutable"))
 		mutable();
 	else

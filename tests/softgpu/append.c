@@ -13,10 +13,13 @@ ze_result_t sg_append_begin(ze_command_list_handle_t handle, enum sg_op op, cons
 	struct sg_cmd *cmd;
 
 	SG_HANDLE(handle);
-	if (list->capture)
-		list = list->capture;
 	if (wanted->nwait && !wanted->wait)
 		return ZE_RESULT_ERROR_INVALID_SIZE;
+	for (uint32_t i = 0; list->queue && i < wanted->nwait; i++)
+		if (wanted->wait[i])
+			sg_capture_wait(list, (const struct sg_event *)wanted->wait[i]);
+	if (list->capture)
+		list = list->capture;
 	if (list->closed)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	if (wanted->signal && wanted->signal->counts && !list->in_order)
@@ -53,8 +56,10 @@ ze_result_t sg_append_end(ze_command_list_handle_t handle, struct sg_cmd *cmd)
 	struct sg_queue *queue;
 	bool ready = true;
 
-	if (list->capture)
+	if (list->capture) {
+		sg_capture_appended(list, cmd->signal);
 		list = list->capture;
+	}
 	queue = list->queue;
 	if (!queue) {
 		if (list->count == list->capacity) {
@@ -327,6 +332,42 @@ ze_result_t sg_zeCommandListAppendLaunchKernelWithParameters(ze_command_list_han
 {
 	SG_ENTER();
 	return launch(list, kernel, groups, false, signal, nwait, wait);
+}
+
+ze_result_t sg_zeCommandListAppendLaunchKernelWithArguments(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
+ const ze_group_count_t groups, const ze_group_size_t size, void **args, const void *next, ze_event_handle_t signal, uint32_t nwait,
+ ze_event_handle_t *wait)
+{
+	ze_result_t result = sg_zeKernelSetGroupSize(kernel, size.groupSizeX, size.groupSizeY, size.groupSizeZ);
+
+	SG_ENTER();
+	SG_HANDLE(list && kernel);
+	for (uint32_t i = 0; i < ((struct sg_kernel *)kernel)->entry->args && !result; i++) {
+		SG_POINTER(args && args[i]);
+		result = sg_zeKernelSetArgumentValue(kernel, i, sizeof(void *), args[i]);
+	}
+	return result ? result : launch(list, kernel, &groups, false, signal, nwait, wait);
+}
+
+ze_result_t sg_zeCommandListAppendMemoryCopyWithParameters(ze_command_list_handle_t list, void *to, const void *from, size_t size,
+ const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+{
+	SG_ENTER();
+	return sg_zeCommandListAppendMemoryCopy(list, to, from, size, signal, nwait, wait);
+}
+
+ze_result_t sg_zeCommandListAppendMemoryFillWithParameters(ze_command_list_handle_t list, void *to, const void *pattern, size_t pattern_size,
+ size_t size, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+{
+	SG_ENTER();
+	return sg_zeCommandListAppendMemoryFill(list, to, pattern, pattern_size, size, signal, nwait, wait);
+}
+
+ze_result_t sg_zeCommandListImmediateAppendCommandListsWithParameters(ze_command_list_handle_t immediate, uint32_t count,
+ ze_command_list_handle_t *lists, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+{
+	SG_ENTER();
+	return sg_zeCommandListImmediateAppendCommandListsExp(immediate, count, lists, signal, nwait, wait);
 }
 
 ze_result_t sg_zeCommandListAppendLaunchCooperativeKernel(ze_command_list_handle_t list, ze_kernel_handle_t kernel,

@@ -548,6 +548,46 @@ static void graphs(void)
 	ZE_CHECK(BY_NAME(zeExecutableGraphDestroyExt)(executable));
 }
 
+/* A list that waits for an event of a captured one is captured too, until the capture ends. */
+static void forks(void)
+{
+	ze_event_handle_t forked, joined;
+	ze_executable_graph_handle_t executable;
+	ze_command_list_handle_t list, other;
+	ze_kernel_handle_t kernel;
+	ze_graph_handle_t graph;
+	uint32_t *counter;
+
+	ze_app_open(&app, 0, -1);
+	list = ze_app_immediate(&app, 0, 0, true);
+	other = ze_app_immediate(&app, 0, 1, true);
+	forked = ze_app_event(ze_app_pool(&app, 1, ZE_EVENT_POOL_FLAG_HOST_VISIBLE, false), 0);
+	joined = ze_app_event(ze_app_pool(&app, 1, ZE_EVENT_POOL_FLAG_HOST_VISIBLE, false), 0);
+	kernel = ze_app_kernel(&app, "increment");
+	counter = ze_app_shared(&app, 4);
+	ze_app_arg(kernel, 0, sizeof(counter), &counter);
+	for (int join = 0; join < 2; join++) {
+		ZE_CHECK(BY_NAME(zeCommandListBeginGraphCaptureExt)(list, NULL));
+		launch(list, kernel, forked, NULL);
+		launch(other, kernel, NULL, NULL);
+		IS(BY_NAME(zeCommandListIsGraphCaptureEnabledExt)(other), ZE_RESULT_QUERY_FALSE);
+		ZE_CHECK(zeCommandListAppendWaitOnEvents(other, 1, &forked));
+		IS(BY_NAME(zeCommandListIsGraphCaptureEnabledExt)(other), ZE_RESULT_QUERY_TRUE);
+		launch(other, kernel, joined, NULL);
+		if (join)
+			ZE_CHECK(zeCommandListAppendWaitOnEvents(list, 1, &joined));
+		IS(BY_NAME(zeCommandListEndGraphCaptureExt)(list, NULL, &graph), join ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_GRAPH_UNJOINED_FORKS);
+		IS(BY_NAME(zeCommandListIsGraphCaptureEnabledExt)(other), ZE_RESULT_QUERY_FALSE);
+	}
+	ZE_CHECK(ze_app_list_sync(&app, other, UINT64_MAX));
+	CHECK(*counter == 2, "what is captured is not executed: %u", *counter);
+	ZE_CHECK(BY_NAME(zeGraphInstantiateExt)(graph, NULL, &executable));
+	for (int i = 0; i < 3; i++)
+		ZE_CHECK(BY_NAME(zeCommandListAppendGraphExt)(list, executable, NULL, NULL, 0, NULL));
+	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
+	CHECK(*counter == 8, "%u", *counter);
+}
+
 int main(int argc, char **argv)
 {
 	(void)argc;
@@ -571,5 +611,6 @@ int main(int argc, char **argv)
 	tap_run("a counter-based event without a pool", counter_event_without_pool);
 	tap_run("commands changed after they were appended", mutable_commands);
 	tap_run("graphs", graphs);
+	tap_run("graphs captured from several lists", forks);
 	return tap_done();
 }

@@ -71,6 +71,7 @@ struct sg_event {
 	_Atomic uint32_t users; /* commands on their way that name it */
 	_Atomic uint32_t wanted; /* of a counter-based one: signals asked for so far */
 	bool counts, timed, shared;
+	struct sg_list *captured, *captured_from; /* the graph that signals it, and the immediate list it was captured from; NULL: none */
 };
 struct sg_span {
 	uint64_t start, end; /* ticks */
@@ -136,6 +137,9 @@ struct sg_list {
 	_Atomic uint32_t users; /* commands on their way that are its own */
 	bool closed, in_order;
 	struct sg_list *capture; /* of an immediate list: where what is appended goes instead, while a graph is made of it */
+	struct sg_list *forks; /* of such a graph: the further lists that are captured into it; of these: the next */
+	struct sg_event *last; /* of such a further list: what its last command signals */
+	bool joined; /* another one waits for that */
 	ze_context_handle_t context;
 };
 struct sg_wanted { /* by the caller of an append: what nearly all of them take */
@@ -150,6 +154,8 @@ void sg_list_rewind(struct sg_list *list); /* all of its memory is free again */
 ze_result_t sg_append_begin(ze_command_list_handle_t handle, enum sg_op op, const char *name, const struct sg_wanted *wanted,
  struct sg_cmd **ret);
 ze_result_t sg_append_end(ze_command_list_handle_t handle, struct sg_cmd *cmd);
+void sg_capture_wait(struct sg_list *list, const struct sg_event *event); /* a fork, or a join, if it is captured */
+void sg_capture_appended(struct sg_list *list, struct sg_event *signal); /* the list is captured */
 
 /* queue.c: the order in which commands may start, and who runs them */
 struct sg_fence;

@@ -115,6 +115,49 @@ static void graph_release(struct graph *graph)
 	free(graph);
 }
 
+void sg_capture_wait(struct sg_list *list, const struct sg_event *event)
+{
+	if (!event->captured || (list->capture && list->capture != event->captured))
+		return;
+	if (event->captured_from != list && event->captured_from->last == event)
+		event->captured_from->joined = true;
+	if (list->capture)
+		return;
+	list->capture = event->captured;
+	list->forks = event->captured->forks;
+	event->captured->forks = list;
+	/* the order in which they were appended respects the events, in each execution */
+	event->captured->in_order = true;
+}
+
+void sg_capture_appended(struct sg_list *list, struct sg_event *signal)
+{
+	list->joined = false;
+	list->last = signal;
+	if (!signal)
+		return;
+	signal->captured = list->capture;
+	signal->captured_from = list;
+}
+
+/* Nothing is captured into it any more. Returns whether all forks had been joined. */
+static bool capture_ends(struct sg_list *graph)
+{
+	bool joined = true;
+
+	for (struct sg_list *next, *list = graph->forks; list; list = next) {
+		next = list->forks;
+		joined &= list->joined;
+		list->capture = list->forks = NULL;
+	}
+	for (uint32_t i = 0; i < graph->count; i++)
+		if (graph->cmds[i]->signal)
+			graph->cmds[i]->signal->captured = NULL;
+	graph->forks = NULL;
+	graph->closed = true;
+	return joined;
+}
+
 ze_result_t sg_zeGraphCreateExt(ze_context_handle_t context, const void *next, ze_graph_handle_t *ret)
 {
 	struct graph *graph;
@@ -179,7 +222,8 @@ ze_result_t sg_zeCommandListEndGraphCaptureExt(ze_command_list_handle_t handle, 
 		if (!result)
 			((struct graph *)*ret)->list = list->capture;
 	}
-	list->capture->closed = true;
+	if (!capture_ends(list->capture))
+		result = ZE_RESULT_ERROR_GRAPH_UNJOINED_FORKS;
 	list->capture = NULL;
 	return result;
 }

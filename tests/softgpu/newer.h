@@ -86,9 +86,16 @@ typedef struct _ze_mutable_group_size_exp_desc_t {
 } ze_mutable_group_size_exp_desc_t;
 #endif
 
+#if !defined(ZE_API_VERSION_CURRENT_M) || ZE_API_VERSION_CURRENT_M < ZE_MAKE_VERSION(1, 14)
+typedef struct _ze_group_size_t {
+	uint32_t groupSizeX, groupSizeY, groupSizeZ;
+} ze_group_size_t;
+#endif
+
 #ifndef ZE_RECORD_REPLAY_GRAPH_EXT_NAME
 #define ZE_RESULT_QUERY_TRUE ((ze_result_t)0x78000022)
 #define ZE_RESULT_QUERY_FALSE ((ze_result_t)0x78000023)
+#define ZE_RESULT_ERROR_GRAPH_UNJOINED_FORKS ((ze_result_t)0x78000029)
 typedef struct _ze_graph_handle_t *ze_graph_handle_t;
 typedef struct _ze_executable_graph_handle_t *ze_executable_graph_handle_t;
 typedef void ze_graph_dditable_t;
@@ -105,6 +112,15 @@ ze_result_t zeEventCounterBasedCreate(ze_context_handle_t context, ze_device_han
  ze_event_handle_t *event);
 ze_result_t zeCommandListAppendLaunchKernelWithParameters(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
  const ze_group_count_t *groups, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait);
+ze_result_t zeCommandListAppendLaunchKernelWithArguments(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
+ const ze_group_count_t groups, const ze_group_size_t size, void **args, const void *next, ze_event_handle_t signal, uint32_t nwait,
+ ze_event_handle_t *wait);
+ze_result_t zeCommandListAppendMemoryCopyWithParameters(ze_command_list_handle_t list, void *to, const void *from, size_t size,
+ const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait);
+ze_result_t zeCommandListAppendMemoryFillWithParameters(ze_command_list_handle_t list, void *to, const void *pattern, size_t pattern_size,
+ size_t size, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait);
+ze_result_t zeCommandListImmediateAppendCommandListsWithParameters(ze_command_list_handle_t immediate, uint32_t count,
+ ze_command_list_handle_t *lists, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait);
 ze_result_t zeEventGetEventPool(ze_event_handle_t event, ze_event_pool_handle_t *pool);
 ze_result_t zeCommandQueueGetOrdinal(ze_command_queue_handle_t queue, uint32_t *ordinal);
 ze_result_t zeCommandQueueGetIndex(ze_command_queue_handle_t queue, uint32_t *index);
