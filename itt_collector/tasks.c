@@ -80,12 +80,9 @@ static __attribute__((noinline)) void begin_with_ids(__itt_domain *domain, struc
 }
 
 /* Word by word: wider loads than the caller's stores just before would have to wait for these to reach the cache. */
-static inline bool has_ids(const __itt_id *task, const __itt_id *parent)
+static inline bool has_ids(const volatile __itt_id *task, const volatile __itt_id *parent)
 {
-	uint64_t words[4] = { task->d1, task->d2, parent->d1, parent->d2 };
-
-	__asm__("" : "+r"(words[0]), "+r"(words[1]), "+r"(words[2]), "+r"(words[3]));
-	return words[0] | words[1] | words[2] | words[3];
+	return task->d1 | task->d2 | parent->d1 | parent->d2;
 }
 
 EXPORT void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent, __itt_string_handle *handle)
