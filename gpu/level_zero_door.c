@@ -156,12 +156,18 @@ EXPORT void *dlopen(const char *name, int mode)
 
 bool xs_ze_take(void **target, void *real)
 {
+	static atomic_flag lock = ATOMIC_FLAG_INIT;
 	void *now = __atomic_load_n(target, __ATOMIC_ACQUIRE);
 
-	/* extensions are asked for by any thread, while others call them */
-	if (!now && __atomic_compare_exchange_n(target, &now, real, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return true;
-	return now == real;
+	if (now)
+		return now == real;
+	/* extensions are asked for by any thread, while others call them: it is written once, and not touched again */
+	xs_ze_lock(&lock);
+	now = __atomic_load_n(target, __ATOMIC_ACQUIRE);
+	if (!now)
+		__atomic_store_n(target, real, __ATOMIC_RELEASE);
+	xs_ze_unlock(&lock);
+	return !now || now == real;
 }
 
 /* Is one of the two at this address, which may be no memory any more? A call of the kernel, but only where a table is given twice. */
