@@ -12,7 +12,6 @@ static int (*topo_test)(xs_word comm, int *kind), (*graph_count)(xs_word comm, i
 static int (*cart_dim)(xs_word comm, int *dimensions), (*neighbors_count)(xs_word comm, int rank, int *count);
 static int (*translate_ranks)(xs_word group, int n, const int *ranks, xs_word to, int *result);
 
-
 struct xs_mpi_comm xs_mpi_world_comm = { .id = XS_MPI_WORLD }, xs_mpi_self_comm = { .id = XS_MPI_SELF };
 uint64_t xs_mpi_world;
 static int32_t self_rank[1];

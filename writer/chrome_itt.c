@@ -10,6 +10,7 @@
 
 #define ARGS_MAX 32768u /* JSON text of one slice's arguments */
 #define ARGS_BLOCK 64u   /* what its room is a multiple of */
+#define NUMBER_MAX 40u   /* more than put_value() writes */
 
 /* ---- arguments ---- */
 
@@ -201,21 +202,17 @@ static inline bool add_only_number(struct xs_process *process, struct xs_extra *
 {
 	const struct xs_key *key;
 	struct xs_arg arg;
-	uint64_t number;
 	char *o;
 
-	if (length != sizeof(arg) + sizeof(number) || extra->length)
+	if (length != sizeof(arg) + 8 || extra->length) /* values are padded to that */
 		return false;
 	memcpy(&arg, args, sizeof(arg));
-	memcpy(&number, args + sizeof(arg), sizeof(number));
 	key = &process->keys[arg.key % XS_KEYS];
-	if (!arg.key || key->id != arg.key || arg.count != 1 || (arg.type != XS_VALUE_S64 && arg.type != XS_VALUE_U64) ||
-	    extra->room < sizeof(key->json) + 24)
+	if (!arg.key || key->id != arg.key || arg.count != 1 || arg.cut || arg.type == XS_VALUE_TEXT || !value_size(arg.type) ||
+	    extra->room < sizeof(key->json) + NUMBER_MAX)
 		return false;
-	o = extra->args;
-	memcpy(o, key->json, sizeof(key->json)); /* of a fixed size: no call */
-	o += key->length;
-	o = arg.type == XS_VALUE_S64 ? put_signed(o, (int64_t)number) : xs_json_uint(o, number);
+	memcpy(extra->args, key->json, sizeof(key->json)); /* of a fixed size: no call */
+	o = put_value(extra->args + key->length, arg.type, args + sizeof(arg));
 	*o++ = ']';
 	extra->length = (uint32_t)(o - extra->args);
 	return true;

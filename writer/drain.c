@@ -111,16 +111,27 @@ static void retire(struct drain *drain, struct xs_process *process, enum xs_end 
 	drain->crashed |= end == XS_END_KILLED;
 }
 
+/* As wait() tells it: the launcher of the application, Linux of descendants. False: nobody does. */
+static bool told_status(const struct drain *drain, const struct xs_process *process, int *ret)
+{
+	const struct xs_control *control = drain->run.control;
+
+	if (process->pid == control->app_pid && atomic_load_explicit(&control->app_exited, memory_order_acquire)) {
+		*ret = control->app_status;
+		return true;
+	}
+	/* gone before it was looked at: its pid may be another process's */
+	if (drain->run.recovering || !process->watched || process->start == UINT64_MAX)
+		return false;
+	return xs_process_status(process->watched, process->start, process->pidfd, ret);
+}
+
 static void finish(struct drain *drain, struct xs_process **link, enum xs_end end)
 {
 	struct xs_process *process = *link;
-	const struct xs_control *control = drain->run.control;
-	int wait_status = control->app_status, status = -1;
+	int wait_status, status = -1;
 
-	if (end == XS_END_UNKNOWN &&
-	    ((process->pid == control->app_pid && atomic_load_explicit(&drain->run.control->app_exited, memory_order_acquire)) ||
-	     (process->watched && !drain->run.recovering &&
-	      xs_process_status(process->watched, process->start, process->pidfd, &wait_status)))) {
+	if (end == XS_END_UNKNOWN && told_status(drain, process, &wait_status)) {
 		bool killed = WIFSIGNALED(wait_status);
 
 		end = killed ? XS_END_KILLED : XS_END_EXITED;
