@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "envelope.h"
+
 #define FIRST_SHIFT 20u /* a millisecond */
+#define UNSEEN 4	 /* quickest messages there and back: so far clocks can go apart in half of the time, and back, unseen */
 
 /* ---- collecting ---- */
 
@@ -256,6 +259,77 @@ static bool bent_path(const struct xm_bounds *bounds, const struct xm_samples *s
 			return false;
 	}
 	return ret->count;
+}
+
+/* ---- how far a line can be off ---- */
+
+/* What a bound leaves to a path. */
+static double left_by(const struct xm_path *path, struct xm_point p, int64_t start, bool upper)
+{
+	long double left = (long double)p.y - xm_path_at(path, (long double)(p.x - start));
+
+	return (double)(upper ? left : -left);
+}
+
+/* The quickest message there and back that are known of one part; INFINITY: there is none. */
+static double quickest(const struct xm_bounds *bounds, const struct xm_path *path, int64_t start)
+{
+	double least = INFINITY;
+
+	for (uint32_t i = 0; i < bounds->count; i++) {
+		double left[2] = { INFINITY, INFINITY };
+
+		for (int upper = 0; upper < 2; upper++)
+			for (uint32_t k = 0; k < bounds->parts[i][upper].count; k++)
+				left[upper] = fmin(left[upper], left_by(path, bounds->parts[i][upper].points[k], start, upper));
+		least = fmin(least, left[0] + left[1]);
+	}
+	return least;
+}
+
+/* The time of the first bound and the last; false: there are none. */
+static bool find_time(const struct xm_bounds *bounds, int64_t *ret_from, int64_t *ret_to)
+{
+	*ret_from = INT64_MAX;
+	*ret_to = INT64_MIN;
+	for (uint32_t i = 0; i < bounds->count; i++)
+		for (int upper = 0; upper < 2; upper++) {
+			const struct xm_hull *hull = &bounds->parts[i][upper];
+
+			if (!hull->count)
+				continue;
+			*ret_from = hull->points[0].x < *ret_from ? hull->points[0].x : *ret_from;
+			*ret_to = hull->points[hull->count - 1].x > *ret_to ? hull->points[hull->count - 1].x : *ret_to;
+		}
+	return *ret_from <= *ret_to;
+}
+
+double xm_bounds_unseen(const struct xm_bounds *bounds, const struct xm_path *path, int64_t start)
+{
+	int64_t from, to;
+	double change = 0;
+
+	if (find_time(bounds, &from, &to))
+		change = UNSEEN * quickest(bounds, path, start) * path->count / (double)(to - from + 1);
+	return isfinite(change) && change > 0 ? change : 0;
+}
+
+double xm_bounds_error(const struct xm_bounds *bounds, const struct xm_path *path, int64_t start)
+{
+	struct xm_envelope sides[2] = { 0 };
+	double change = xm_bounds_unseen(bounds, path, start);
+	int64_t from, to;
+
+	if (change == 0 || !find_time(bounds, &from, &to))
+		return 0;
+	for (uint32_t i = 0; i < bounds->count; i++)
+		for (int upper = 0; upper < 2; upper++) {
+			const struct xm_hull *hull = &bounds->parts[i][upper];
+
+			for (uint32_t k = 0; k < hull->count; k++)
+				xm_envelope_add(&sides[upper], hull->points[k].x, fmax(0, left_by(path, hull->points[k], start, upper)), change);
+		}
+	return fmax(xm_envelope_latest(&sides[0], from, to, change), xm_envelope_latest(&sides[1], from, to, change));
 }
 
 bool xm_bounds_path(const struct xm_bounds *bounds, const struct xm_samples *samples, int64_t start, struct xm_line *line, struct xm_path *ret)

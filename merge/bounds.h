@@ -27,6 +27,10 @@ void xm_bounds_tidy(struct xm_bounds *bounds);
  * keep them the path bends, which is said, and line->error becomes that of the worst piece.
  */
 bool xm_bounds_path(const struct xm_bounds *bounds, const struct xm_samples *samples, int64_t start, struct xm_line *line, struct xm_path *ret);
+/* By how much (ns per ns) the clocks' paces can have changed along a path without the bounds telling; 0: nothing is known. */
+double xm_bounds_unseen(const struct xm_bounds *bounds, const struct xm_path *path, int64_t start);
+/* How far a path without bends can be off then, between the first bound and the last; 0: nothing is known. */
+double xm_bounds_error(const struct xm_bounds *bounds, const struct xm_path *path, int64_t start);
 void xm_bounds_free(struct xm_bounds *bounds);
 
 #endif

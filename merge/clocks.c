@@ -174,7 +174,9 @@ static void tie_one(struct xm_clocks *c, struct xm_pair *pair)
 
 	for (uint32_t i = 0; i < corrected.count; i++)
 		corrected.knots[i].y += c->offset[known];
-	(void)xm_bounds_path(&pair->bounds, pair->samples, c->start, &pair->line, &ahead);
+	if (!xm_bounds_path(&pair->bounds, pair->samples, c->start, &pair->line, &ahead) && pair->line.error >= 0)
+		pair->line.error = fmaxl(pair->line.error, xm_bounds_error(&pair->bounds, &ahead, c->start));
+	c->all[other].unseen = c->all[known].unseen + xm_bounds_unseen(&pair->bounds, &ahead, c->start);
 	chain(&ahead, &corrected, other == pair->second, path);
 	c->offset[other] = xm_path_at(path, 0);
 	for (uint32_t i = 0; i < path->count; i++)
@@ -328,6 +330,17 @@ static void balance(struct xm_clocks *c)
 	free(weights);
 }
 
+double xm_clock_change(const struct xm_clock *clock)
+{
+	double least = clock->drift, most = clock->drift;
+
+	for (uint32_t i = 0; i < clock->piece_count; i++) {
+		least = fmin(least, clock->pieces[i].drift);
+		most = fmax(most, clock->pieces[i].drift);
+	}
+	return most - least;
+}
+
 /* The path of a clock, as it is used. 0 or -ENOMEM. */
 static int publish(struct xm_clock *clock, const struct xm_path *path, long double offset)
 {
@@ -348,6 +361,7 @@ static int publish(struct xm_clock *clock, const struct xm_path *path, long doub
 		clock->pieces[i] = (struct xm_piece){ clock->start + (int64_t)x, (int64_t)floorl(offset + xm_path_at(path, x) + 0.5L), (double)slope };
 	}
 	clock->piece_count = path->count;
+	clock->change = xm_clock_change(clock) + clock->unseen;
 	return 0;
 }
 

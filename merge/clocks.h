@@ -21,6 +21,8 @@ struct xm_clock {
 	int64_t offset, start;
 	struct xm_piece *pieces;
 	uint32_t piece_count;
+	double unseen;   /* by how much its pace can have changed without anybody telling */
+	double change;   /* by how much its pace changed, as the lines say that it bends along */
 	int64_t error;   /* ns, XM_NO_TIME: unknown, nothing bounds it from both sides */
 	bool is_tied, is_sampled;
 	uint32_t root;   /* the clock that messages tie it to; itself: the one that was left as it is */
@@ -45,6 +47,8 @@ struct xm_clock *xm_clock_at(struct xm_clocks *clocks, uint32_t index);
 uint32_t xm_clocks_count(const struct xm_clocks *clocks);
 /* Pairs of clocks of which something is known. */
 uint32_t xm_clocks_pairs(const struct xm_clocks *clocks);
+/* The widest difference between the paces of its pieces. */
+double xm_clock_change(const struct xm_clock *clock);
 void xm_clocks_free(struct xm_clocks *clocks);
 
 /* Monotone. */

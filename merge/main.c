@@ -15,6 +15,7 @@
 #include "report.h"
 #include "sink.h"
 #include "tree.h"
+#include "uncertainty.h"
 
 #define DAY_NS 86400000000000
 
@@ -23,6 +24,7 @@ struct work {
 	struct xm_merge *merge;
 	struct xm_clocks *clocks;
 	struct xm_mend *mend;
+	struct xm_uncertainty *uncertainty;
 	struct xm_mpi *mpi;
 	struct xm_sink *sink;
 	struct xm_tree *tree;
@@ -36,6 +38,8 @@ struct work {
 /* Something that one end had before the other could go on. */
 static void tie(struct work *work, const struct xm_end *from, const struct xm_end *to)
 {
+	if (work->uncertainty)
+		xm_uncertainty_message(work->uncertainty, from->input->clock, from->start, to->input->clock, to->end);
 	if (work->mend)
 		xm_mend_message(work->mend, from->input->clock, from->start, to->input->clock, to->end);
 	else
@@ -317,13 +321,17 @@ static int next_pass(struct work *work, const struct xm_mpi_sink *sink)
 	return work->mpi ? 0 : -ENOMEM;
 }
 
-/* Between the two: as many passes as it takes until no message arrives too early, if clocks did not run evenly. 0 or -ENOMEM. */
+/*
+ * Between the two, if clocks did not run evenly: as many passes as it takes until no message arrives too early. The first of them finds how far the
+ * clocks can be off. 0 or -ENOMEM.
+ */
 static int mend(struct work *work, const struct xm_mpi_sink *sink)
 {
 	bool is_mended;
 	int result = 0;
 
 	work->mend = xm_mend_create(work->clocks, work->merge);
+	work->uncertainty = work->mend ? xm_uncertainty_create(work->clocks, work->merge) : NULL;
 	for (is_mended = !work->mend; !is_mended && !result;) {
 		uint64_t dropped;
 
@@ -332,9 +340,15 @@ static int mend(struct work *work, const struct xm_mpi_sink *sink)
 			break;
 		xm_walk(work->merge, false, second_visit, work);
 		(void)xm_mpi_finish(work->mpi, &dropped);
+		if (work->uncertainty)
+			xm_uncertainty_solve(work->uncertainty);
+		xm_uncertainty_free(work->uncertainty);
+		work->uncertainty = NULL; /* later passes see the same messages, at the same times */
 		is_mended = xm_mend_solve(work->mend);
 	}
+	xm_uncertainty_free(work->uncertainty);
 	xm_mend_free(work->mend);
+	work->uncertainty = NULL;
 	work->mend = NULL;
 	return result;
 }

@@ -46,8 +46,8 @@ def talk(job, rounds=60, pause=20_000_000):
     return job
 
 
-def worst_error(job, trace):
-    """How far any slice is from its true time, up to one constant for all (ns)."""
+def worst_error(job, trace, among=""):
+    """How far any slice is from its true time, up to one constant for all (ns); or those whose name begins so."""
     off = []
     found = collections.defaultdict(list)
     for s in trace.host:
@@ -55,5 +55,5 @@ def worst_error(job, trace):
     for rank in range(job.size):
         slices = found[job.pid(rank)]
         assert len(slices) == len(job.calls[rank])
-        off += [s.start - call[0] for s, call in zip(slices, job.calls[rank])]
+        off += [s.start - call[0] for s, call in zip(slices, job.calls[rank]) if call[2].startswith(among)]
     return max(abs(value - off[0]) for value in off)
