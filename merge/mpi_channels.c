@@ -139,11 +139,18 @@ uint64_t xm_channels_next(struct xm_channels *channels, const struct xm_channel_
 	return is_send ? channel->sent++ : channel->received++;
 }
 
-void xm_channels_give_back(struct xm_channels *channels, const struct xm_channel_key *key, uint64_t k)
+uint64_t xm_channels_received(struct xm_channels *channels, const struct xm_channel_key *key)
 {
 	struct channel *channel = channel_of(channels, key);
 
-	if (channel && channel->received == k + 1)
+	return channel ? channel->received : 0;
+}
+
+void xm_channels_take_back(struct xm_channels *channels, const struct xm_channel_key *key, uint64_t k)
+{
+	struct channel *channel = channel_of(channels, key);
+
+	if (channel)
 		channel->received = k;
 }
 

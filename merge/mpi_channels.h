@@ -29,8 +29,10 @@ void xm_channels_init(struct xm_channels *channels, const struct xm_mpi_sink *si
 void xm_channels_free(struct xm_channels *channels);
 /* The number of the next send, or receive; XM_NO_NUMBER: there is no room. */
 uint64_t xm_channels_next(struct xm_channels *channels, const struct xm_channel_key *key, bool is_send);
-/* The k-th receive was cancelled: the next one that is posted gets its number, if none was posted meanwhile. */
-void xm_channels_give_back(struct xm_channels *channels, const struct xm_channel_key *key, uint64_t k);
+/* Receives that have their number. */
+uint64_t xm_channels_received(struct xm_channels *channels, const struct xm_channel_key *key);
+/* Receives from number k on, none of which has come to its end, are to get their numbers again. */
+void xm_channels_take_back(struct xm_channels *channels, const struct xm_channel_key *key, uint64_t k);
 /* One end of the k-th message: goes to the sink with the other one, or waits for it. */
 void xm_channels_end(struct xm_channels *channels, const struct xm_channel_key *key, bool is_send, uint64_t k, const struct xm_function *function,
 		     const struct xm_end *end);

@@ -13,6 +13,7 @@ struct request {
 	int64_t bytes;
 	const struct xm_function *function;
 	uint64_t number; /* of the request */
+	struct xm_input *from;
 	uint32_t input;
 	bool is_used, is_open, is_held, has_k;
 	bool is_doubtful; /* somebody wanted to cancel it */
@@ -25,7 +26,7 @@ struct held {
 	int64_t bytes;
 	const struct xm_function *function;
 	uint64_t number; /* of its request; of a blocking one XM_NO_NUMBER */
-	bool is_complete;
+	bool is_complete, is_doubtful; /* as its request */
 	struct xm_end end;
 };
 
@@ -108,11 +109,17 @@ static struct input *input_of(struct xm_receives *receives, uint32_t index)
 	return xm_room_for(&receives->inputs, &receives->input_room, index, sizeof(*receives->inputs)) ? &receives->inputs[index] : NULL;
 }
 
+/* Nobody knows yet whose message it gets, or whether it gets one. */
+static bool is_open(const struct held *held)
+{
+	return !held->is_complete && (held->is_doubtful || !is_known(&held->key));
+}
+
 /* Is there one before `end` that may still get the message that this one would get? */
 static bool is_unsure(const struct input *input, const struct xm_channel_key *key, const struct held *end)
 {
 	for (const struct held *held = input->first; held != end; held = held->next)
-		if (!held->is_complete && !is_known(&held->key) && held->key.comm == key->comm &&
+		if (is_open(held) && held->key.comm == key->comm &&
 		    (held->key.from < 0 || held->key.from == key->from) && (held->key.tag < 0 || held->key.tag == key->tag))
 			return true;
 	return false;
@@ -137,7 +144,7 @@ static void release(struct xm_receives *receives, struct held *held)
 static void settle(struct xm_receives *receives, struct input *input)
 {
 	for (struct held **link = &input->first, *held; (held = *link);) {
-		if ((!held->is_complete && !is_known(&held->key)) || is_unsure(input, &held->key, held)) {
+		if (is_open(held) || is_unsure(input, &held->key, held)) {
 			link = &held->next;
 			continue;
 		}
@@ -183,6 +190,81 @@ void xm_receives_finish(struct xm_receives *receives)
 			give_up_first(receives, &receives->inputs[i]);
 }
 
+static struct held *find_held(struct xm_receives *receives, const struct request *request)
+{
+	struct input *input = input_of(receives, request->input);
+	struct held *held = input ? input->first : NULL;
+
+	while (held && (held->number != request->number || held->is_complete))
+		held = held->next;
+	return held;
+}
+
+/* ---- cancelled ones ---- */
+
+/* Is `later` behind this request in its channel, or this one itself, and not complete? */
+static bool is_behind(const struct request *later, const struct request *request)
+{
+	return later->is_open && later->has_k && later->input == request->input && later->k >= request->k &&
+	       !memcmp(&later->key, &request->key, sizeof(later->key));
+}
+
+static int by_k(const void *a, const void *b)
+{
+	const struct request *const *p = a, *const *q = b;
+
+	return (*p)->k < (*q)->k ? -1 : (*p)->k > (*q)->k;
+}
+
+/*
+ * Who knows whether this one gets a message: it and those behind it are held back, in front of all that are (these are behind it, too, or
+ * of no matter to this channel). If one of them is complete, this one had its message before.
+ */
+static void hold_again(struct xm_receives *receives, struct request *request)
+{
+	uint64_t count = xm_channels_received(receives->channels, &request->key) - request->k, found = 0;
+	struct input *input = input_of(receives, request->input);
+	struct request **behind = count <= MAX_HELD ? calloc(count, sizeof(struct request *)) : NULL;
+
+	if (!input || !behind || input->count + count > MAX_HELD) {
+		free(behind);
+		return;
+	}
+	if (count == 1)
+		behind[found++] = request;
+	for (uint32_t i = 0; count > 1 && i < MAX_REQUESTS && found < count; i++)
+		if (is_behind(&receives->requests[i], request))
+			behind[found++] = &receives->requests[i];
+	qsort(behind, found, sizeof(struct request *), by_k);
+	while (found == count && found > 0) { /* the last first, so that each comes in front of those behind it */
+		struct request *last = behind[found - 1];
+		struct held *held = calloc(1, sizeof(*held));
+
+		if (!held)
+			break;
+		*held = (struct held){ .next = input->first, .key = last->key, .bytes = last->bytes, .function = last->function,
+				       .number = last->number, .is_doubtful = last->is_doubtful, .end = { .input = last->from } };
+		input->first = held;
+		input->count++;
+		last->is_held = true;
+		last->has_k = false;
+		xm_channels_take_back(receives->channels, &last->key, last->k);
+		count = --found;
+	}
+	free(behind);
+}
+
+static void doubt(struct xm_receives *receives, struct request *request)
+{
+	struct held *held = request->is_held ? find_held(receives, request) : NULL;
+
+	request->is_doubtful = true;
+	if (held)
+		held->is_doubtful = true;
+	else if (request->has_k)
+		hold_again(receives, request);
+}
+
 /* ---- receives ---- */
 
 static bool must_wait(struct xm_receives *receives, const struct xm_channel_key *key, uint32_t index)
@@ -215,8 +297,8 @@ static void post(struct xm_receives *receives, const struct xm_channel_key *key,
 	struct request *request = place_of(receives, number, end->input->index);
 
 	receives->dropped += request->is_open;
-	*request = (struct request){ .key = *key, .bytes = bytes, .function = function, .number = number, .input = end->input->index,
-				     .is_open = true, .is_used = true };
+	*request = (struct request){ .key = *key, .bytes = bytes, .function = function, .number = number, .from = end->input,
+				     .input = end->input->index, .is_open = true, .is_used = true };
 	if (must_wait(receives, key, end->input->index)) {
 		request->is_held = hold(receives, key, bytes, function, number, end);
 		return;
@@ -236,17 +318,15 @@ void xm_receives_post(struct xm_receives *receives, const struct xm_call *call, 
 
 static void complete_held(struct xm_receives *receives, struct request *request, const struct xm_function *function, const struct xm_end *end)
 {
-	struct input *input = input_of(receives, request->input);
+	struct held *held = find_held(receives, request);
 
-	for (struct held *held = input ? input->first : NULL; held; held = held->next)
-		if (held->number == request->number && !held->is_complete) {
-			held->key = request->key;
-			held->function = function;
-			held->end = *end;
-			held->is_complete = true;
-			settle(receives, input);
-			return;
-		}
+	if (!held)
+		return;
+	held->key = request->key;
+	held->function = function;
+	held->end = *end;
+	held->is_complete = true;
+	settle(receives, input_of(receives, request->input));
 }
 
 /* Calls `one` for each request that the call names. */
@@ -277,8 +357,8 @@ static void complete_one(struct xm_receives *receives, const struct xm_call *cal
 	if (!request || !request->is_open || (request->is_doubtful && !call->is_work))
 		return;
 	if (call->is_cancelled) {
-		if (request->has_k)
-			xm_channels_give_back(receives->channels, &request->key, request->k);
+		if (request->has_k) /* nobody was seen to wish it */
+			doubt(receives, request);
 		request->has_k = false;
 		request->key.from = -1; /* nobody */
 	} else if (!is_known(&request->key)) {
@@ -306,8 +386,8 @@ void xm_receives_cancel(struct xm_receives *receives, const struct xm_call *call
 {
 	struct request *request = call->has_request ? find(receives, call->request, end->input->index) : NULL;
 
-	if (request)
-		request->is_doubtful = true;
+	if (request && request->is_open)
+		doubt(receives, request);
 }
 
 void xm_receives_complete(struct xm_receives *receives, const struct xm_call *call, struct xm_end *end)
