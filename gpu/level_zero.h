@@ -110,6 +110,8 @@ uint64_t xs_ze_node_link(const struct xs_ze_node *node);
 struct xs_ze_node *xs_ze_node_linked(uint64_t link);
 /* Records an immediate list's command that an event of the application tells of, if it is complete. True: it is done with. */
 bool xs_ze_node_finish(struct xs_ze_node *node);
+/* Nobody can tell its times any more, unless they were saved. */
+void xs_ze_node_lost(struct xs_ze_node *node);
 /* The record tells of work in this queue from here on. */
 void xs_ze_record_queue(struct xs_device_record *record, const struct xs_ze_queue *queue);
 /* One record of an execution; of_event: the event still has these times, and those of tiles. submit: host tick. */
@@ -136,8 +138,11 @@ void xs_ze_context_pools_destroy(struct xs_ze_context *context);
 #define XS_ZE_EVENT_ASKED (1ull << 61)  /* as the application wanted it to */
 #define XS_ZE_EVENT_COUNTS (1ull << 60) /* counter-based */
 #define XS_ZE_EVENT_RESETS (1ull << 59) /* lists reset it, on the device */
+#define XS_ZE_EVENT_UNSEEN (1ull << 58) /* the host was not to see it */
 #define XS_ZE_EVENT_LINK ((1ull << 56) - 1)
 
+/* With each context's driver. */
+void xs_ze_pools_begin(ze_driver_handle_t driver);
 /* The word of an event: flags, and the node that it tells of; NULL: not known. */
 _Atomic uint64_t *xs_ze_event_word(ze_event_handle_t event);
 void xs_ze_event_unlink(ze_event_handle_t event, const struct xs_ze_node *node);

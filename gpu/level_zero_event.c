@@ -8,6 +8,20 @@
 #define ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC ((ze_structure_type_t)0x00020014)
 #endif
 
+/* What zeEventCounterBasedCreate is given (1.15), and the older function of Intel's driver: the same layout, and flags. */
+struct counter_desc {
+	ze_structure_type_t stype;
+	const void *pNext;
+	uint32_t flags;
+};
+#define COUNTER_TIMES (ZE_BIT(4) | ZE_BIT(5)) /* the device's, and those converted to the host's clock */
+#if defined(ZE_API_VERSION_CURRENT_M) && ZE_API_VERSION_CURRENT_M >= ZE_MAKE_VERSION(1, 15)
+typedef ze_event_counter_based_desc_t newer_desc;
+#else
+typedef void newer_desc;
+#endif
+#define POOL_TIMES (ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP | ZE_BIT(3)) /* the same two */
+
 static struct xs_handles pools = { .size = 4096 };  /* XS_ZE_EVENT_… */
 static struct xs_handles events = { .size = 65536 };
 
@@ -48,19 +62,59 @@ ze_result_t xs_hook_zeEventPoolCreate(ze_context_handle_t context, const ze_even
 	ours = *desc;
 	if (counter_based(desc))
 		word |= XS_ZE_EVENT_COUNTS;
-	if (desc->flags & ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP)
+	if (desc->flags & POOL_TIMES)
 		word |= XS_ZE_EVENT_TIMED | XS_ZE_EVENT_ASKED;
 	else if (!(desc->flags & ZE_EVENT_POOL_FLAG_IPC) && !(word & XS_ZE_EVENT_COUNTS)) {
 		ours.flags |= ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP | ZE_EVENT_POOL_FLAG_HOST_VISIBLE;
 		result = xs_ze.zeEventPool.pfnCreate(context, &ours, count, devices, pool);
 		if (!result)
-			word |= XS_ZE_EVENT_TIMED;
+			word |= XS_ZE_EVENT_TIMED | (desc->flags & ZE_EVENT_POOL_FLAG_HOST_VISIBLE ? 0 : XS_ZE_EVENT_UNSEEN);
 	}
 	if (result)
 		result = xs_ze.zeEventPool.pfnCreate(context, desc, count, devices, pool);
 	value = result ? NULL : xs_handle_add(&pools, *pool);
 	if (value)
 		atomic_store_explicit(value, word, memory_order_release);
+	return result;
+}
+
+static ze_result_t (*_Atomic real_flags)(ze_event_pool_handle_t pool, ze_event_pool_flags_t *flags);
+
+void xs_ze_pools_begin(ze_driver_handle_t driver)
+{
+	void *function = (void *)XS_REAL_zeEventPoolGetFlags;
+
+	/* a loader that is too old to have it */
+	if (!function && xs_ze.zeDriver.pfnGetExtensionFunctionAddress(driver, "zeEventPoolGetFlags", &function))
+		return;
+	atomic_store(&real_flags, (ze_result_t (*)(ze_event_pool_handle_t, ze_event_pool_flags_t *))function);
+}
+
+/* Another process's: if nobody tells its flags it stays unknown, for the program may want times that another event in its place would take away. */
+ze_result_t xs_hook_zeEventPoolOpenIpcHandle(ze_context_handle_t context, ze_ipc_event_pool_handle_t handle, ze_event_pool_handle_t *pool)
+{
+	ze_result_t result = xs_ze.zeEventPool.pfnOpenIpcHandle(context, handle, pool);
+	ze_result_t (*tell)(ze_event_pool_handle_t, ze_event_pool_flags_t *) = atomic_load_explicit(&real_flags, memory_order_relaxed);
+	ze_event_pool_flags_t flags = 0;
+	_Atomic uint64_t *value;
+
+	if (result || !xs_ze_device || !xs_ze_alive() || !tell || tell(*pool, &flags))
+		return result;
+	value = xs_handle_add(&pools, *pool);
+	if (value)
+		atomic_store_explicit(value, XS_ZE_EVENT_KNOWN | (flags & POOL_TIMES ? XS_ZE_EVENT_TIMED | XS_ZE_EVENT_ASKED : 0), memory_order_release);
+	return result;
+}
+
+/* As they would be without those that we added. */
+ze_result_t xs_hook_zeEventPoolGetFlags(ze_event_pool_handle_t pool, ze_event_pool_flags_t *flags)
+{
+	ze_result_t result = XS_REAL_zeEventPoolGetFlags(pool, flags);
+	_Atomic uint64_t *value = !result && xs_ze_device ? xs_handle_find(&pools, pool) : NULL;
+	uint64_t word = value ? atomic_load_explicit(value, memory_order_relaxed) : 0;
+
+	if (word & XS_ZE_EVENT_TIMED && !(word & XS_ZE_EVENT_ASKED))
+		*flags &= ~(ze_event_pool_flags_t)(ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP | (word & XS_ZE_EVENT_UNSEEN ? ZE_EVENT_POOL_FLAG_HOST_VISIBLE : 0));
 	return result;
 }
 
@@ -80,13 +134,37 @@ ze_result_t xs_hook_zeEventCreate(ze_event_pool_handle_t pool, const ze_event_de
 	return result;
 }
 
+/* One of no pool. */
+static ze_result_t counter_created(ze_result_t result, const struct counter_desc *desc, const ze_event_handle_t *event)
+{
+	_Atomic uint64_t *word = !result && xs_ze_device && xs_ze_alive() ? xs_handle_add(&events, *event) : NULL;
+	uint64_t value = XS_ZE_EVENT_KNOWN | XS_ZE_EVENT_COUNTS;
+
+	if (desc && desc->flags & COUNTER_TIMES)
+		value |= XS_ZE_EVENT_TIMED | XS_ZE_EVENT_ASKED;
+	if (word)
+		atomic_store_explicit(word, value, memory_order_release);
+	return result;
+}
+
+ze_result_t xs_hook_zeEventCounterBasedCreate(ze_context_handle_t context, ze_device_handle_t device, const newer_desc *desc,
+					      ze_event_handle_t *event)
+{
+	return counter_created(XS_REAL_zeEventCounterBasedCreate(context, device, desc, event), (const void *)desc, event);
+}
+
+ze_result_t xs_hook_zexCounterBasedEventCreate2(ze_context_handle_t context, ze_device_handle_t device, const void *desc, ze_event_handle_t *event)
+{
+	return counter_created(XS_REAL_zexCounterBasedEventCreate2(context, device, desc, event), desc, event);
+}
+
 /* As it would be without the flag that we added. */
 ze_result_t xs_hook_zeEventQueryKernelTimestamp(ze_event_handle_t event, ze_kernel_timestamp_result_t *times)
 {
 	_Atomic uint64_t *word = xs_ze_device ? xs_ze_event_word(event) : NULL;
-	uint64_t value = word ? atomic_load_explicit(word, memory_order_relaxed) : XS_ZE_EVENT_ASKED;
+	uint64_t value = word ? atomic_load_explicit(word, memory_order_relaxed) : 0;
 
-	if (!(value & XS_ZE_EVENT_ASKED))
+	if (value & XS_ZE_EVENT_TIMED && !(value & XS_ZE_EVENT_ASKED))
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	return xs_ze.zeEvent.pfnQueryKernelTimestamp(event, times);
 }
@@ -110,7 +188,6 @@ static void let_finish(const struct xs_ze_node *node)
 static void take_times(ze_event_handle_t event, bool destroyed)
 {
 	struct xs_ze_node *node = xs_ze_alive() ? node_of(event) : NULL;
-	uint64_t state;
 
 	if (!node)
 		return;
@@ -120,11 +197,7 @@ static void take_times(ze_event_handle_t event, bool destroyed)
 	}
 	if (!xs_ze_node_finish(node)) {
 		let_finish(node);
-		state = atomic_load_explicit(&node->state, memory_order_relaxed);
-		/* its command may never have run; nobody can tell its times any more */
-		if (!node->saved && (state & 3) == XS_ZE_PENDING &&
-		    atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
-			xs_count_untimed(1);
+		xs_ze_node_lost(node); /* its command may never have run */
 	}
 }
 

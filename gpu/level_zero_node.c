@@ -383,6 +383,15 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 	return true;
 }
 
+void xs_ze_node_lost(struct xs_ze_node *node)
+{
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
+
+	if (!node->saved && (state & 3) == XS_ZE_PENDING &&
+	    atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
+		xs_count_untimed(1);
+}
+
 /* The same of one that our own event tells of; by the thread that collects, which looks at it alone. */
 static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node, union batch *batch)
 {

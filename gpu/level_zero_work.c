@@ -147,31 +147,6 @@ void xs_ze_image_copy(struct xs_ze_work *work, ze_image_handle_t handle, const z
 
 /* ---- an append ---- */
 
-/* The application has an event of its own: is it that which will tell of the command? False: no event can. */
-static __attribute__((noinline)) bool choose_event(struct xs_ze_work *work, ze_event_handle_t *event)
-{
-	struct xs_ze_node *node = work->node, *before;
-	_Atomic uint64_t *word = xs_ze_event_word(*event);
-	uint64_t value = word ? atomic_load_explicit(word, memory_order_relaxed) : 0;
-
-	if (value & XS_ZE_EVENT_TIMED) {
-		/* a counter-based event may be signalled again before anybody looked */
-		before = xs_ze_node_linked(value & XS_ZE_EVENT_LINK);
-		if (before && !before->body)
-			(void)xs_ze_node_finish(before);
-		node->event = *event;
-		work->resets = value & XS_ZE_EVENT_RESETS;
-		return true;
-	}
-	/* ours takes its place, and it is signalled behind the command; out of order that would hold others back */
-	if (value & XS_ZE_EVENT_KNOWN && work->list->in_order) {
-		work->signal_after = *event;
-		*event = node->own;
-		return true;
-	}
-	return false;
-}
-
 /*
  * The device copies the times of the node's event away, before they are forgotten by a reset. For an immediate list our own event tells
  * when that is done.
@@ -197,6 +172,45 @@ static void save_times(struct xs_ze_list *list, ze_command_list_handle_t handle,
 		result = xs_ze.zeCommandList.pfnAppendSignalEvent(handle, node->own);
 	if (result)
 		node->saved = NULL;
+}
+
+/* A counter-based event is signalled again: what it told of before nobody may have looked at yet, and its times would be those of this command. */
+static void signalled_again(struct xs_ze_work *work, struct xs_ze_node *before)
+{
+	struct xs_ze_list *list = work->list;
+
+	if (before->saved || (!before->body && xs_ze_node_finish(before)))
+		return;
+	if (before->body ? before->body == list->body : !list->body && before->queue == list->queue) {
+		before->saved_always = before->body;
+		save_times(list, work->handle, before, 0);
+	} else if (!before->body) {
+		xs_ze_node_lost(before);
+	}
+}
+
+/* The application has an event of its own: is it that which will tell of the command? False: no event can. */
+static __attribute__((noinline)) bool choose_event(struct xs_ze_work *work, ze_event_handle_t *event)
+{
+	struct xs_ze_node *node = work->node, *before;
+	_Atomic uint64_t *word = xs_ze_event_word(*event);
+	uint64_t value = word ? atomic_load_explicit(word, memory_order_relaxed) : 0;
+
+	if (value & XS_ZE_EVENT_TIMED) {
+		before = xs_ze_node_linked(value & XS_ZE_EVENT_LINK);
+		if (before && value & XS_ZE_EVENT_COUNTS)
+			signalled_again(work, before);
+		node->event = *event;
+		work->resets = value & XS_ZE_EVENT_RESETS;
+		return true;
+	}
+	/* ours takes its place, and it is signalled behind the command; out of order that would hold others back */
+	if (value & XS_ZE_EVENT_KNOWN && work->list->in_order) {
+		work->signal_after = *event;
+		*event = node->own;
+		return true;
+	}
+	return false;
 }
 
 /* The next command of a list gets a node. False: it passes untimed. */

@@ -184,10 +184,17 @@ def apply_members(call, table):
             call[name].member = text
 
 
+def is_struct(argument, types):
+    """Is it a struct itself, and no pointer to one?"""
+    return not argument.stars and not argument.function and types.base(argument.type) == 'STRUCT'
+
+
 def apply_defaults(call, types):
     """Where nothing else is said: text is read, and one struct, or one value that is to be stored."""
     for argument in call.arguments:
         kind = of_pointer(argument, types)
+        if is_struct(argument, types):
+            argument.count, argument.direction = '1', 'in'
         if argument.count is not None or kind is None:
             continue
         if kind == 'TEXT':
@@ -230,6 +237,9 @@ def copying(call, types):
     lines = []
     for i, argument in enumerate(call.arguments):
         kind, count = of_pointer(argument, types), argument.count
+        if is_struct(argument, types):
+            lines.append(f'\txs_values_one(&values, {i}, &{argument.name}, sizeof({argument.name}));')
+            continue
         if count is None or (kind is None and argument.type != 'void'):
             continue
         if count == 'text':

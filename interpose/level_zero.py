@@ -158,8 +158,9 @@ def write_wrap(out, note, tables, functions, table, calls, types):
         code += ['\t\tbreak;']
     code += ['\tdefault:', '\t\tbreak;', '\t}', '}', '',
              'void *xs_ze_wrap_extension(const char *name, void *real, bool all)', '{']
+    newer = [prototype.split('(')[0] for prototype in table['newer']['functions']]
     for f in functions:
-        if re.search(r'(Ext|Exp)\d*$', f) or 'extension' in target[f]:
+        if re.search(r'(Ext|Exp)\d*$', f) or f in newer:
             always = '' if needed(f, table) else 'all && '
             code += [f'\tif ({always}!strcmp(name, "{f}"))',
                      f'\t\treturn xs_ze_take((void **)&{target[f]}, real) ? (void *)wrap_{f} : real;']

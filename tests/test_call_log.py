@@ -283,6 +283,19 @@ def test_level_zero(xstrace):
 
 
 @level_zero_only
+def test_structs_by_value(xstrace):
+    """As newer functions of Level Zero take them; in the trace, too."""
+    run = xstrace("-c --tid", "ze_replay", ["newer", 1, "--in-order"], env=ZE)
+    calls = parse("".join(line for line in run.err.splitlines(True) if line[:4] in (">>>>", "<<<<")))
+    launch = next(c for c in calls if c.name == "zeCommandListAppendLaunchKernelWithArguments")
+    count, size = ("{groupCountX = %d, groupCountY = 1, groupCountZ = 1}" % n for n in (3, 16))
+    assert f" groupCounts = {count} groupSizes = {size} pArguments = 0x0 " in launch.given
+    run = xstrace("-c --chrome-call-logging", "ze_replay", ["newer", 1, "--in-order"], env=ZE)
+    launch = next(s for s in run.trace.calls if s.name == launch.name)
+    assert launch.args["in"]["groupCounts"] == {"groupCountX": 3, "groupCountY": 1, "groupCountZ": 1}
+
+
+@level_zero_only
 def test_level_zero_failures(xstrace):
     env = {**ZE, "SOFTGPU_FAULT": "zeMemAllocHost:1:out_of_host_memory"}
     run = xstrace("-c -o log.txt", "ze_matrix", env=env)

@@ -136,9 +136,14 @@ def test_forked_child(xstrace, tmp_path, mode, option):
         assert re.search(r'^ *"empty", +150,', run.err, re.M), run.err
 
 
+def groups_of(name):
+    """Of "empty[SIMD32 {7; 2; 1} {32; 1; 1}]": "7,2,1"."""
+    return re.search(r"\{(.*?)\}", name).group(1).replace("; ", ",")
+
+
 def shapes(names):
-    """How many kernels ran in so many groups: "empty[SIMD32 {7; 2; 1} {32; 1; 1}]"."""
-    return collections.Counter(re.search(r"\{(.*?)\}", name).group(1).replace("; ", ",") for name in names)
+    """How many kernels ran in so many groups."""
+    return collections.Counter(map(groups_of, names))
 
 
 @pytest.mark.parametrize("event", [[], ["--event"]])
@@ -157,16 +162,33 @@ def test_replayed(xstrace, tmp_path, mode, same_thread, order, event):
     same_as_bare(run, xstrace.bare("ze_replay", args, env=BARE))
 
 
-@pytest.mark.parametrize("order, missing", [(["--in-order"], 0), ([], 20)])
-def test_events_for_other_processes(xstrace, tmp_path, order, missing):
-    """Their pools stay as they are: in order, ours are signalled before them; else nobody knows the times, and that is told."""
+@pytest.mark.parametrize("mode", ["ipc", "opened"])
+@pytest.mark.parametrize("order, missing", [(["--in-order"], 0), ([], 20), (["--event"], 0), (["--event", "--in-order"], 0)])
+def test_events_for_other_processes(xstrace, tmp_path, order, missing, mode):
+    """Their pools stay as they are. Without times, ours are signalled before them in order; else nobody knows the times, and that is told."""
     gpu = SoftGPU(tmp_path, STRICT=1)
-    run = xstrace(KERNELS, "ze_replay", ["ipc", 20, *order], env=gpu.env)
+    run = xstrace(KERNELS, "ze_replay", [mode, 20, *order], env=gpu.env)
     assert run.status == 0, run.err
     assert len(gpu.kernels) == 20 and not gpu.misuse
     assert len([line for line in run.said if f"{missing} commands of process" in line]) == (missing > 0)
     assert run.traces == [] or len(run.trace.device) == 20 - missing
     assert not missing or not run.traces or run.trace.other["untimed_commands"] == missing
+
+
+@pytest.mark.parametrize("event", [[], ["--event"]])
+def test_events_that_count(xstrace, tmp_path, event):
+    """Made by themselves, as runtimes of today do it: what they tell of is timed, and the program sees what it asked for."""
+    gpu = SoftGPU(tmp_path, STRICT=1)
+    run = xstrace(KERNELS, "ze_replay", ["counter", 20, "--in-order", *event], env=gpu.env)
+    assert run.status == 0 and not gpu.misuse, run.err
+    assert not any("WARNING" in line for line in run.said)
+    work = [one for one in run.trace.device if one.base == "empty"]
+    assert shapes(one.name for one in work) == collections.Counter(k.groups for k in gpu.kernels)
+    for groups in {k.groups for k in gpu.kernels}:  # each has its own times, not those of the next one that signalled the same event
+        ours = sorted(one.end - one.start for one in work if groups_of(one.name) == groups)
+        theirs = sorted(ns(k.end - k.start) for k in gpu.kernels if k.groups == groups)
+        assert all(abs(a - b) <= 1 + b * 2e-5 for a, b in zip(ours, theirs, strict=True))
+    same_as_bare(run, xstrace.bare("ze_replay", ["counter", 20, "--in-order", *event], env=BARE))
 
 
 def test_wrap_of_the_kernel_clock(xstrace, tmp_path):

@@ -403,15 +403,16 @@ void xs_show_arguments(struct xs_line *line, const struct xs_function *function,
 	for (uint32_t i = 0; i < function->count && i < count; i++) {
 		const struct xs_argument *argument = &function->arguments[i];
 		const struct xs_value *value = argument->pointee && !argument->out ? value_of(values, i, false) : NULL;
-		bool text = value && argument->pointee->show == XS_SHOW_TEXT;
+		bool is_struct = argument->type && argument->type->show == XS_SHOW_STRUCT; /* by value */
+		bool whole = value && (is_struct || argument->pointee->show == XS_SHOW_TEXT);
 		bool before = argument->before && argument->before < count && words[i];
 		unsigned char word[8];
 
 		put_name(line, argument->name);
 		memcpy(word, &words[i], sizeof(word));
-		if (!argument->type)
+		if (!argument->type || (is_struct && !value))
 			xs_line_put(line, line->json ? "null" : "{...}");
-		else if (text || (value && line->json))
+		else if (whole || (value && line->json))
 			put_pointee(line, argument, value); /* no address: it says nothing */
 		else if (before && line->json)
 			put_before(line, argument, words[argument->before]);
@@ -421,7 +422,7 @@ void xs_show_arguments(struct xs_line *line, const struct xs_function *function,
 			put_value(line, argument->type, word, 8);
 		if (argument->named)
 			put_handle_name(line, words[i]);
-		if (value && !text && !line->json)
+		if (value && !whole && !line->json)
 			put_read(line, argument, value);
 		if (before && !line->json) {
 			xs_line_put(line, " (");

@@ -1,10 +1,11 @@
 /*
  * Work that is executed by other ways than lists in queues and commands in immediate lists:
- *	ze_replay lists|graph|fork|mutable|newer|ipc [EXECUTIONS] [--in-order] [--event]
+ *	ze_replay lists|graph|fork|mutable|newer|ipc|opened|counter [EXECUTIONS] [--in-order] [--event]
  * lists: a regular list appended to an immediate one; graph: captured from an immediate list; fork: from two, the
  * second of which waits for the first one; mutable: a regular list that is changed
  * between its executions; newer: lists, kernels, copies and fills by the functions of
- * versions 1.14 and 1.16; ipc: events of a pool that another process may open. Prints how many kernels and groups were launched.
+ * versions 1.14 and 1.16; ipc: events of a pool that another process may open; opened: of one that was opened;
+ * counter: events that count, of no pool. Prints how many kernels and groups were launched.
  */
 #include "ze_app.h"
 
@@ -201,19 +202,75 @@ static void mutable(void)
 	ZE_CHECK(zeCommandQueueDestroy(queue));
 }
 
-static void ipc(void)
+/* Times are those of the last command that signalled it, or refused. */
+static void query(ze_event_handle_t shared, bool timed)
 {
-	ze_event_pool_handle_t pool = ze_app_pool(&app, 1, ZE_EVENT_POOL_FLAG_HOST_VISIBLE | ZE_EVENT_POOL_FLAG_IPC, false);
-	ze_event_handle_t shared = ze_app_event(pool, 0);
+	ze_kernel_timestamp_result_t times;
+	ze_result_t result = zeEventQueryKernelTimestamp(shared, &times);
 
+	if (timed ? result || times.global.kernelEnd <= times.global.kernelStart : result != ZE_RESULT_ERROR_INVALID_ARGUMENT)
+		ze_app_fail(__FILE__, __LINE__, "times of an event", result);
+}
+
+/* --event: with times. */
+static void ipc(bool opened)
+{
+	ze_event_pool_flags_t flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE | ZE_EVENT_POOL_FLAG_IPC, seen;
+	ze_event_pool_handle_t pool, made;
+	ze_ipc_event_pool_handle_t handle;
+	ze_event_handle_t shared;
+
+	flags |= event ? ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP : 0;
+	pool = made = ze_app_pool(&app, 1, flags, false);
+	if (opened) {
+		ZE_CHECK(zeEventPoolGetIpcHandle(made, &handle));
+		ZE_CHECK(zeEventPoolOpenIpcHandle(app.context, handle, &pool));
+	}
+	ZE_CHECK(FUNCTION(zeEventPoolGetFlags)(pool, &seen));
+	if (seen != flags)
+		ze_app_fail(__FILE__, __LINE__, "flags of the pool", ZE_RESULT_ERROR_UNKNOWN);
+	shared = ze_app_event(pool, 0);
 	for (unsigned i = 0; i < executions; i++) {
 		launch(immediate, 1, 1, shared);
 		ZE_CHECK(zeEventHostSynchronize(shared, UINT64_MAX));
+		query(shared, event);
 		ZE_CHECK(zeEventHostReset(shared));
 	}
 	ZE_CHECK(ze_app_list_sync(&app, immediate, UINT64_MAX));
 	ZE_CHECK(zeEventDestroy(shared));
-	ZE_CHECK(zeEventPoolDestroy(pool));
+	if (opened)
+		ZE_CHECK(zeEventPoolCloseIpcHandle(pool));
+	ZE_CHECK(zeEventPoolDestroy(made));
+}
+
+/* --event: with times. Each event by both functions that make such, signalled again before and after anybody looked. */
+static void counter(void)
+{
+	ze_event_counter_based_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_DESC, .flags = ZE_EVENT_COUNTER_BASED_FLAG_HOST_VISIBLE};
+	ze_command_list_handle_t list = ze_app_list(&app, 0, true);
+	ze_command_queue_handle_t queue = ze_app_queue(&app, 0, 0);
+	ze_event_handle_t events[2];
+
+	desc.flags |= event ? ZE_EVENT_COUNTER_BASED_FLAG_DEVICE_TIMESTAMP : 0;
+	ZE_CHECK(FUNCTION(zeEventCounterBasedCreate)(app.context, app.device, &desc, &events[0]));
+	ZE_CHECK(FUNCTION(zexCounterBasedEventCreate2)(app.context, app.device, &desc, &events[1]));
+	for (unsigned i = 0; i < executions; i++) {
+		launch(immediate, 1, 1, events[i & 1]);
+		ZE_CHECK(zeEventHostSynchronize(events[i & 1], UINT64_MAX));
+		query(events[i & 1], event);
+	}
+	for (unsigned i = 0; i < executions; i++)
+		launch(immediate, 2 + i % 5, 1, events[i & 1]);
+	ZE_CHECK(ze_app_list_sync(&app, immediate, UINT64_MAX));
+	for (unsigned i = 0; i < 2 * KERNELS; i++)
+		launch(list, i + 1, executions, i ? events[i & 1] : NULL);
+	execute(queue, list);
+	for (unsigned i = 0; i < 2; i++) {
+		ZE_CHECK(zeEventHostSynchronize(events[i], UINT64_MAX));
+		ZE_CHECK(zeEventDestroy(events[i]));
+	}
+	ZE_CHECK(zeCommandListDestroy(list));
+	ZE_CHECK(zeCommandQueueDestroy(queue));
 }
 
 int main(int argc, char **argv)
@@ -243,8 +300,10 @@ int main(int argc, char **argv)
 		fork_and_join();
 	else if (!strcmp(mode, "mutable"))
 		mutable();
+	else if (!strcmp(mode, "counter"))
+		counter();
 	else
-		ipc();
+		ipc(!strcmp(mode, "opened"));
 	printf("%u kernels %u groups\n", launched, groups);
 	ZE_CHECK(zeCommandListDestroy(immediate));
 	ZE_CHECK(zeKernelDestroy(kernel));

@@ -112,7 +112,7 @@ ze_result_t sg_zeEventPoolCreate(ze_context_handle_t context, const ze_event_poo
 	SG_ENTER_WITH(context, desc && ret && (!count || devices));
 	if (!desc->count)
 		return ZE_RESULT_ERROR_INVALID_SIZE;
-	if (desc->flags > 15)
+	if (desc->flags > 15 || (desc->flags & ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP && desc->flags & ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP))
 		return ZE_RESULT_ERROR_INVALID_ENUMERATION;
 	pool = calloc(1, sizeof(*pool));
 	if (!pool)
@@ -215,6 +215,13 @@ ze_result_t sg_zeEventPoolCloseIpcHandle(ze_event_pool_handle_t handle)
 	return SG_OK;
 }
 
+ze_result_t sg_zeEventPoolGetFlags(ze_event_pool_handle_t pool, ze_event_pool_flags_t *ret)
+{
+	SG_ENTER_WITH(pool, ret);
+	*ret = ((const struct sg_pool *)pool)->flags;
+	return SG_OK;
+}
+
 ze_result_t sg_zeEventCreate(ze_event_pool_handle_t handle, const ze_event_desc_t *desc, ze_event_handle_t *ret)
 {
 	struct sg_pool *pool = (struct sg_pool *)handle;
@@ -229,7 +236,7 @@ ze_result_t sg_zeEventCreate(ze_event_pool_handle_t handle, const ze_event_desc_
 	event->pool = pool;
 	event->slot = &pool->slots[desc->index];
 	event->counts = pool->counts;
-	event->timed = pool->flags & ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP;
+	event->timed = pool->flags & (ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP | ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP);
 	event->shared = pool->fd >= 0;
 	atomic_store(&event->users, 0);
 	atomic_store(&event->wanted, 0);
@@ -275,6 +282,13 @@ ze_result_t sg_zeEventCounterBasedCreate(ze_context_handle_t context, ze_device_
 		return result;
 	((struct sg_pool *)pool)->own = true;
 	return sg_zeEventCreate(pool, &event_desc, ret);
+}
+
+/* By an older name, with the same flags. */
+ze_result_t sg_zexCounterBasedEventCreate2(ze_context_handle_t context, ze_device_handle_t device, const ze_event_counter_based_desc_t *desc,
+ ze_event_handle_t *ret)
+{
+	return sg_zeEventCounterBasedCreate(context, device, desc, ret);
 }
 
 ze_result_t sg_zeEventGetEventPool(ze_event_handle_t handle, ze_event_pool_handle_t *ret)

@@ -13,6 +13,7 @@
 #else
 #define SG_API_VERSION ((uint32_t)ZE_API_VERSION_CURRENT)
 
+#define ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP ZE_BIT(3)
 #define ZE_COMMAND_LIST_FLAG_IN_ORDER ZE_BIT(3)
 #define ZE_COMMAND_QUEUE_FLAG_IN_ORDER ZE_BIT(1)
 #define ZE_INIT_DRIVER_TYPE_FLAG_GPU ZE_BIT(0)
@@ -108,6 +109,9 @@ ze_result_t zesInit(uint32_t flags);
 ze_result_t zesDriverGet(uint32_t *count, zes_driver_handle_t *drivers);
 ze_result_t zesDeviceGet(zes_driver_handle_t driver, uint32_t *count, zes_device_handle_t *devices);
 ze_result_t zeDeviceGetRootDevice(ze_device_handle_t device, ze_device_handle_t *root);
+ze_result_t zeEventPoolGetFlags(ze_event_pool_handle_t pool, ze_event_pool_flags_t *flags);
+ze_result_t zexCounterBasedEventCreate2(ze_context_handle_t context, ze_device_handle_t device, const ze_event_counter_based_desc_t *desc,
+ ze_event_handle_t *event);
 ze_result_t zeEventCounterBasedCreate(ze_context_handle_t context, ze_device_handle_t device, const ze_event_counter_based_desc_t *desc,
  ze_event_handle_t *event);
 ze_result_t zeCommandListAppendLaunchKernelWithParameters(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
