@@ -250,8 +250,11 @@ void xs_ze_executable_ends(const void *executable)
 	ends(&executables, executable);
 }
 
-ze_result_t xs_hook_zeCommandListAppendGraphExt(ze_command_list_handle_t handle, executable_graph executable, const void *next,
-						ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+typedef ze_result_t (*append_function)(ze_command_list_handle_t handle, executable_graph executable, const void *next, ze_event_handle_t signal,
+				       uint32_t nwait, ze_event_handle_t *wait);
+
+static ze_result_t append_graph(append_function real, ze_command_list_handle_t handle, executable_graph executable, const void *next,
+				ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {
 	struct xs_ze_list *immediate = xs_ze_device && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
 	struct xs_ze_body *body = immediate && !immediate->body ? xs_handle_get(&executables, executable) : NULL;
@@ -261,13 +264,25 @@ ze_result_t xs_hook_zeCommandListAppendGraphExt(ze_command_list_handle_t handle,
 
 	xs_ze_batch_begin(&batch, body && body->count ? immediate->queue : NULL);
 	if (!batch.submission)
-		return XS_REAL_zeCommandListAppendGraphExt(handle, executable, next, signal, nwait, wait);
+		return real(handle, executable, next, signal, nwait, wait);
 	slot = xs_ze_batch_body(&batch, body);
 	if (slot)
 		(void)xs_ze_append_copies(handle, body, slot);
-	result = XS_REAL_zeCommandListAppendGraphExt(handle, executable, next, signal, nwait, wait);
+	result = real(handle, executable, next, signal, nwait, wait);
 	if (!result)
 		mark(&batch, immediate, handle);
 	xs_ze_batch_end(&batch, result);
 	return result;
+}
+
+ze_result_t xs_hook_zeCommandListAppendGraphExt(ze_command_list_handle_t handle, executable_graph executable, const void *next,
+						ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+{
+	return append_graph(XS_REAL_zeCommandListAppendGraphExt, handle, executable, next, signal, nwait, wait);
+}
+
+ze_result_t xs_hook_zeCommandListAppendGraphExp(ze_command_list_handle_t handle, void *executable, const void *next, ze_event_handle_t signal,
+						uint32_t nwait, ze_event_handle_t *wait)
+{
+	return append_graph((append_function)XS_REAL_zeCommandListAppendGraphExp, handle, executable, next, signal, nwait, wait);
 }

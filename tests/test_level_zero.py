@@ -149,11 +149,11 @@ def shapes(names):
 @pytest.mark.parametrize("event", [[], ["--event"]])
 @pytest.mark.parametrize("order", [[], ["--in-order"]])
 @pytest.mark.parametrize("same_thread", [0, 1])
-@pytest.mark.parametrize("mode", ["lists", "graph", "fork", "newer", "mutable"])
+@pytest.mark.parametrize("mode", ["lists", "graph", "graph --older", "fork", "fork --older", "newer", "mutable"])
 def test_replayed(xstrace, tmp_path, mode, same_thread, order, event):
     """Lists and graphs appended to an immediate list, lists that are changed: every run of every kernel, as the device saw it."""
     gpu = SoftGPU(tmp_path, SYNC=same_thread, STRICT=1)
-    args = [mode, 20, *order, *event]
+    args = [*mode.split(), 20, *order, *event]
     run = xstrace(KERNELS, "ze_replay", args, env=gpu.env)
     assert run.status == 0, run.err
     assert not any("WARNING" in line for line in run.said)

@@ -1,11 +1,11 @@
 /*
  * Work that is executed by other ways than lists in queues and commands in immediate lists:
- *	ze_replay lists|graph|fork|mutable|newer|ipc|opened|counter [EXECUTIONS] [--in-order] [--event]
+ *	ze_replay lists|graph|fork|mutable|newer|ipc|opened|counter [EXECUTIONS] [--in-order] [--event] [--older]
  * lists: a regular list appended to an immediate one; graph: captured from an immediate list; fork: from two, the
  * second of which waits for the first one; mutable: a regular list that is changed
  * between its executions; newer: lists, kernels, copies and fills by the functions of
  * versions 1.14 and 1.16; ipc: events of a pool that another process may open; opened: of one that was opened;
- * counter: events that count, of no pool. Prints how many kernels and groups were launched.
+ * counter: events that count, of no pool. --older: graphs by the functions that Intel's driver had first. Prints how many kernels and groups were launched.
  */
 #include "ze_app.h"
 
@@ -17,7 +17,7 @@ static struct ze_app app;
 static ze_kernel_handle_t kernel;
 static ze_command_list_handle_t immediate;
 static unsigned executions = 4, launched, groups;
-static bool in_order;
+static bool in_order, older;
 static ze_event_handle_t event;
 
 #define FUNCTION(name) ((__typeof__(&name))ze_app_function(&app, #name))
@@ -91,25 +91,58 @@ static void newer(void)
 	ZE_CHECK(zeMemFree(app.context, host));
 }
 
+static void begin_capture(void)
+{
+	ZE_CHECK(older ? FUNCTION(zeCommandListBeginGraphCaptureExp)(immediate, NULL) : FUNCTION(zeCommandListBeginGraphCaptureExt)(immediate, NULL));
+}
+
+static ze_graph_handle_t end_capture(void)
+{
+	ze_graph_handle_t graph;
+
+	ZE_CHECK(older ? FUNCTION(zeCommandListEndGraphCaptureExp)(immediate, &graph, NULL)
+		       : FUNCTION(zeCommandListEndGraphCaptureExt)(immediate, NULL, &graph));
+	return graph;
+}
+
+static ze_executable_graph_handle_t instantiate(ze_graph_handle_t graph)
+{
+	ze_executable_graph_handle_t executable;
+
+	ZE_CHECK(older ? FUNCTION(zeCommandListInstantiateGraphExp)(graph, &executable, NULL)
+		       : FUNCTION(zeGraphInstantiateExt)(graph, NULL, &executable));
+	return executable;
+}
+
+static void append_graph(ze_executable_graph_handle_t executable)
+{
+	ZE_CHECK(older ? FUNCTION(zeCommandListAppendGraphExp)(immediate, executable, NULL, event, 0, NULL)
+		       : FUNCTION(zeCommandListAppendGraphExt)(immediate, executable, NULL, event, 0, NULL));
+	wait_for_event();
+}
+
+static void destroy(ze_graph_handle_t graph, ze_executable_graph_handle_t executable)
+{
+	ZE_CHECK(older ? FUNCTION(zeExecutableGraphDestroyExp)(executable) : FUNCTION(zeExecutableGraphDestroyExt)(executable));
+	ZE_CHECK(older ? FUNCTION(zeGraphDestroyExp)(graph) : FUNCTION(zeGraphDestroyExt)(graph));
+}
+
 static void graph(void)
 {
 	ze_graph_handle_t captured;
 	ze_executable_graph_handle_t executable;
 
 	launch(immediate, 1, 1, NULL);
-	ZE_CHECK(FUNCTION(zeCommandListBeginGraphCaptureExt)(immediate, NULL));
+	begin_capture();
 	for (unsigned i = 0; i < KERNELS; i++)
 		launch(immediate, i + 1, executions, NULL);
-	ZE_CHECK(FUNCTION(zeCommandListEndGraphCaptureExt)(immediate, NULL, &captured));
+	captured = end_capture();
 	launch_more();
-	ZE_CHECK(FUNCTION(zeGraphInstantiateExt)(captured, NULL, &executable));
-	for (unsigned i = 0; i < executions; i++) {
-		ZE_CHECK(FUNCTION(zeCommandListAppendGraphExt)(immediate, executable, NULL, event, 0, NULL));
-		wait_for_event();
-	}
+	executable = instantiate(captured);
+	for (unsigned i = 0; i < executions; i++)
+		append_graph(executable);
 	launch_more();
-	ZE_CHECK(FUNCTION(zeExecutableGraphDestroyExt)(executable));
-	ZE_CHECK(FUNCTION(zeGraphDestroyExt)(captured));
+	destroy(captured, executable);
 }
 
 static void launch_after(ze_command_list_handle_t list, ze_event_handle_t signal, ze_event_handle_t wait)
@@ -134,7 +167,7 @@ static void fork_and_join(void)
 		events[i] = ze_app_event(pool, i);
 	none = events[2];
 	launch(second, 1, 1, NULL);
-	ZE_CHECK(FUNCTION(zeCommandListBeginGraphCaptureExt)(immediate, NULL));
+	begin_capture();
 	launch(second, 2, 1, NULL); /* not yet captured */
 	launch(immediate, 3, executions, events[0]);
 	launch(third, 2, 1, none);
@@ -142,20 +175,18 @@ static void fork_and_join(void)
 	launch(second, 4, executions, NULL);
 	ZE_CHECK(zeCommandListAppendBarrier(second, events[1], 0, NULL));
 	launch_after(immediate, NULL, events[1]);
-	ZE_CHECK(FUNCTION(zeCommandListEndGraphCaptureExt)(immediate, NULL, &captured));
+	captured = end_capture();
 	launch(second, 6, 1, NULL); /* no longer */
 	launch_more();
-	ZE_CHECK(FUNCTION(zeGraphInstantiateExt)(captured, NULL, &executable));
+	executable = instantiate(captured);
 	for (unsigned i = 0; i < executions; i++) {
-		ZE_CHECK(FUNCTION(zeCommandListAppendGraphExt)(immediate, executable, NULL, event, 0, NULL));
-		wait_for_event();
+		append_graph(executable);
 		launch(second, 7, 1, NULL);
 	}
 	launch_more();
 	ZE_CHECK(ze_app_list_sync(&app, second, UINT64_MAX));
 	ZE_CHECK(ze_app_list_sync(&app, third, UINT64_MAX));
-	ZE_CHECK(FUNCTION(zeExecutableGraphDestroyExt)(executable));
-	ZE_CHECK(FUNCTION(zeGraphDestroyExt)(captured));
+	destroy(captured, executable);
 	ZE_CHECK(zeCommandListDestroy(third));
 	ZE_CHECK(zeCommandListDestroy(second));
 	for (uint32_t i = 0; i < 3; i++)
@@ -282,6 +313,8 @@ int main(int argc, char **argv)
 	for (int i = 2; i < argc; i++) {
 		if (!strcmp(argv[i], "--in-order"))
 			in_order = true;
+		else if (!strcmp(argv[i], "--older"))
+			older = true;
 		else if (!strcmp(argv[i], "--event"))
 			pool = ze_app_pool(&app, 1, ZE_EVENT_POOL_FLAG_HOST_VISIBLE, false);
 		else

@@ -295,3 +295,36 @@ ze_result_t sg_zeCommandListAppendGraphExt(ze_command_list_handle_t list, ze_exe
 	graph = (ze_command_list_handle_t)((struct executable *)handle)->graph->list;
 	return sg_zeCommandListImmediateAppendCommandListsExp(list, 1, &graph, signal, nwait, wait);
 }
+
+/* ---- the same by older names ---- */
+
+ze_result_t sg_zeCommandListBeginGraphCaptureExp(ze_command_list_handle_t list, const void *next)
+{
+	return sg_zeCommandListBeginGraphCaptureExt(list, next);
+}
+
+ze_result_t sg_zeCommandListEndGraphCaptureExp(ze_command_list_handle_t list, ze_graph_handle_t *ret, const void *next)
+{
+	return sg_zeCommandListEndGraphCaptureExt(list, next, ret);
+}
+
+ze_result_t sg_zeCommandListInstantiateGraphExp(ze_graph_handle_t graph, ze_executable_graph_handle_t *ret, const void *next)
+{
+	return sg_zeGraphInstantiateExt(graph, next, ret);
+}
+
+ze_result_t sg_zeCommandListAppendGraphExp(ze_command_list_handle_t list, ze_executable_graph_handle_t executable, const void *next,
+ ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+{
+	return sg_zeCommandListAppendGraphExt(list, executable, next, signal, nwait, wait);
+}
+
+ze_result_t sg_zeGraphDestroyExp(ze_graph_handle_t graph)
+{
+	return sg_zeGraphDestroyExt(graph);
+}
+
+ze_result_t sg_zeExecutableGraphDestroyExp(ze_executable_graph_handle_t executable)
+{
+	return sg_zeExecutableGraphDestroyExt(executable);
+}

@@ -154,6 +154,15 @@ ze_result_t zeCommandListEndGraphCaptureExt(ze_command_list_handle_t list, const
 ze_result_t zeCommandListAppendGraphExt(ze_command_list_handle_t list, ze_executable_graph_handle_t executable, const void *next,
  ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait);
 
+/* as Intel's driver has had them before */
+ze_result_t zeCommandListBeginGraphCaptureExp(ze_command_list_handle_t list, const void *next);
+ze_result_t zeCommandListEndGraphCaptureExp(ze_command_list_handle_t list, ze_graph_handle_t *graph, const void *next);
+ze_result_t zeCommandListInstantiateGraphExp(ze_graph_handle_t graph, ze_executable_graph_handle_t *executable, const void *next);
+ze_result_t zeCommandListAppendGraphExp(ze_command_list_handle_t list, ze_executable_graph_handle_t executable, const void *next,
+ ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait);
+ze_result_t zeGraphDestroyExp(ze_graph_handle_t graph);
+ze_result_t zeExecutableGraphDestroyExp(ze_executable_graph_handle_t executable);
+
 /* a driver's own extension, which unitrace looks for */
 ze_result_t zexKernelGetBaseAddress(ze_kernel_handle_t kernel, uint64_t *address);
 
