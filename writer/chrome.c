@@ -293,17 +293,14 @@ void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, u
 	finish(chrome, o);
 }
 
-void xs_chrome_mpi(struct xs_track *track, uint32_t name, uint64_t start, uint64_t end, const char *args, size_t length)
+char *xs_chrome_mpi_begin(const struct xs_track *track, uint64_t start, uint64_t end)
 {
-	struct xs_chrome *chrome = track->process->chrome;
-	char *o = put_slice(xs_output_put(&chrome->out), track, start, end);
+	return put_slice(xs_output_put(&track->process->chrome->out), track, start, end);
+}
 
-	if (length) {
-		o = put(o, ",\"args\":{");
-		memcpy(o, args, length);
-		o = put(o + length, "}");
-	}
-	finish(chrome, put_name(o, track->process, xs_name_of(track->process, name)));
+void xs_chrome_mpi_end(const struct xs_track *track, uint32_t name, char *o)
+{
+	finish(track->process->chrome, put_name(o, track->process, xs_name_of(track->process, name)));
 }
 
 static char *put_end(char *o, enum xs_end end, int status)

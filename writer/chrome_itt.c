@@ -25,13 +25,6 @@ static inline size_t value_size(uint8_t type)
 	return type < sizeof(sizes) ? sizes[type] : 0;
 }
 
-static char *put_signed(char *o, int64_t value)
-{
-	if (value < 0)
-		*o++ = '-';
-	return xs_json_uint(o, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
-}
-
 /* The shortest of a few lengths that reads back as the same number. JSON knows neither infinity nor NaN: these are text. */
 static char *put_double(char *o, double value, bool single)
 {
@@ -67,15 +60,15 @@ static inline char *put_value(char *o, uint8_t type, const unsigned char *data)
 	case XS_VALUE_U64:
 		return xs_json_uint(o, LOAD(u64));
 	case XS_VALUE_S64:
-		return put_signed(o, LOAD(s64));
+		return xs_json_signed(o, LOAD(s64));
 	case XS_VALUE_U32:
 		return xs_json_uint(o, LOAD(u32));
 	case XS_VALUE_S32:
-		return put_signed(o, LOAD(s32));
+		return xs_json_signed(o, LOAD(s32));
 	case XS_VALUE_U16:
 		return xs_json_uint(o, LOAD(u16));
 	case XS_VALUE_S16:
-		return put_signed(o, LOAD(s16));
+		return xs_json_signed(o, LOAD(s16));
 	case XS_VALUE_FLOAT:
 		return put_double(o, (double)LOAD(f), true);
 	case XS_VALUE_DOUBLE:
@@ -420,7 +413,7 @@ void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *r
 	if (record->event.flags == XS_VALUE_DOUBLE)
 		o = put_double(o, record->value.d, false);
 	else if (record->event.flags == XS_VALUE_S64)
-		o = put_signed(o, record->value.s);
+		o = xs_json_signed(o, record->value.s);
 	else
 		o = xs_json_uint(o, record->value.u);
 	/* a counter is its process's, of no thread and no category: a fifth less to write */

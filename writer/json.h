@@ -44,6 +44,13 @@ static inline char *xs_json_uint(char *out, uint64_t value)
 	return out + 8 - skip;
 }
 
+static inline char *xs_json_signed(char *out, int64_t value)
+{
+	if (value < 0)
+		*out++ = '-';
+	return xs_json_uint(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
 /* Five digits, a point, three digits: ns below 10^8 as microseconds with leading zeros. */
 static inline char *xs_json_micros_low(char *out, uint32_t ns)
 {

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
-#include "writer.h"
+#include "mpi_words.h"
 
 #define BUCKETS 4096u
 #define REQUESTS_MAX 65536u
@@ -35,100 +34,6 @@ struct xs_requests {
 	uint64_t number; /* given out so far */
 	uint32_t count;
 };
-
-static char *put(char *o, const char *text)
-{
-	size_t n = strlen(text);
-
-	memcpy(o, text, n);
-	return o + n;
-}
-
-static char *key(char *o, const char *name)
-{
-	*o++ = ',';
-	*o++ = '"';
-	return put(put(o, name), "\":");
-}
-
-static char *put_signed(char *o, int64_t value)
-{
-	if (value < 0)
-		*o++ = '-';
-	return xs_json_uint(o, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
-}
-
-/* An identity as text: the same on all ranks. 0: not known. */
-static char *put_identity(char *o, const char *name, uint64_t id)
-{
-	static const char digits[] = "0123456789abcdef";
-
-	if (!id)
-		return o;
-	o = put(key(o, name), "\"");
-	if (id == XS_MPI_WORLD || id == XS_MPI_SELF) {
-		o = put(o, id == XS_MPI_WORLD ? "world" : "self");
-	} else {
-		for (int shift = 60; shift >= 0; shift -= 4)
-			*o++ = digits[id >> shift & 15];
-	}
-	*o++ = '"';
-	return o;
-}
-
-static char *put_half(char *o, const char *name, uint32_t half)
-{
-	return (int32_t)half == XS_MPI_NOTHING ? o : put_signed(key(o, name), (int32_t)half);
-}
-
-static char *put_amount(char *o, const char *name, uint64_t value)
-{
-	return (int64_t)value == INT64_MIN ? o : put_signed(key(o, name), (int64_t)value);
-}
-
-/* One word of a call. */
-static char *put_word(char *o, enum xs_mpi_word word, uint64_t value)
-{
-	uint32_t low = (uint32_t)value, high = (uint32_t)(value >> 32);
-
-	switch (word) {
-	case XS_MPI_COMM:
-		return put_identity(o, "comm", value);
-	case XS_MPI_PEER:
-		return put_half(put_half(o, "peer", low), "tag", high);
-	case XS_MPI_COUNT:
-		return put_amount(o, "count", value);
-	case XS_MPI_BYTES:
-		return put_amount(o, "bytes", value);
-	case XS_MPI_ROOT:
-		return put_half(put_half(o, "root", low), "seq", high);
-	case XS_MPI_RECV_PEER:
-		return put_half(put_half(o, "recv_peer", low), "recv_tag", high);
-	case XS_MPI_RECV_BYTES:
-		return put_amount(o, "recv_bytes", value);
-	case XS_MPI_NEW_COMM:
-		return put_identity(o, "new_comm", value);
-	case XS_MPI_WIN:
-		return put_identity(o, "win", value);
-	case XS_MPI_FILE:
-		return put_identity(o, "file", value);
-	case XS_MPI_OFFSET:
-		return put_signed(key(o, "offset"), (int64_t)value);
-	default:
-		return o;
-	}
-}
-
-/* The words as JSON members, each with a comma before it. */
-static char *put_words(char *o, uint32_t words, const uint64_t *value)
-{
-	for (uint32_t word = 0; word < XS_MPI_WORDS; word++)
-		if (words & 1u << word)
-			o = put_word(o, word, value[word]);
-	return o;
-}
-
-#define ARGS_ROOM (XS_MPI_WORDS * 96 + XS_STARTED_MAX * 21 + 128)
 
 /* ---- requests ---- */
 
@@ -255,10 +160,10 @@ static void complete(struct request *request, const struct request *end)
 
 static void show(struct xs_process *process, struct request *request, uint64_t end, bool unfinished)
 {
-	char args[ARGS_ROOM], *o = args;
+	char args[XS_MPI_WORDS_ROOM + 128], *o = args;
 
-	o = put_words(o, request->words & ~(1u << XS_MPI_REQUEST), request->word);
-	o = xs_json_uint(key(o, "request"), request->number);
+	o = xs_mpi_put_words(o, request->words, request->word);
+	o = xs_json_uint(put(o, ",\"request\":"), request->number);
 	if (request->cancelled)
 		o = put(o, ",\"cancelled\":true");
 	if (unfinished)
@@ -385,10 +290,21 @@ void xs_mpi_finish(struct xs_process *process, uint64_t end)
 		free(request);
 	}
 	free(requests);
+	free(process->mpi_texts);
 	process->requests = NULL;
+	process->mpi_texts = NULL;
 }
 
 /* ---- calls ---- */
+
+struct call {
+	uint64_t start, end, tick;
+	uint64_t number; /* of its request; 0: none, or not known */
+	uint32_t name, words;
+	int32_t result;
+	bool unfinished;
+	uint64_t word[XS_MPI_WORDS];
+};
 
 /* MPI_Request_free: nobody will see the end of the work. */
 static void freed(struct xs_process *process, uint64_t handle, uint64_t ns)
@@ -421,7 +337,7 @@ static uint64_t number_of(struct xs_process *process, uint64_t handle, uint64_t 
 /* All that one call started, in their order. */
 static char *put_started(char *o, const struct xs_track *track)
 {
-	o = put(key(o, "requests"), "[");
+	o = put(o, ",\"requests\":[");
 	for (uint32_t i = 0; i < track->started_count; i++) {
 		if (i)
 			*o++ = ',';
@@ -431,56 +347,79 @@ static char *put_started(char *o, const struct xs_track *track)
 	return o;
 }
 
+/* The slice of a call. */
+static void show_call(struct xs_track *track, const struct call *call)
+{
+	char *begin = xs_chrome_mpi_begin(track, call->start, call->end), *args = put(begin, ",\"args\":"), *o = args;
+
+	o = xs_mpi_put_call(track->process, o, call->words, call->word);
+	if (call->number)
+		o = xs_json_uint(put(o, ",\"request\":"), call->number);
+	else if (track->started_count && track->started_tick == call->tick)
+		o = put_started(o, track);
+	if (call->result)
+		o = xs_json_signed(put(o, ",\"result\":"), call->result);
+	if (call->unfinished)
+		o = put(o, ",\"unfinished\":true");
+	if (o > args) {
+		*args = '{'; /* in place of the first comma */
+		*o++ = '}';
+	} else {
+		o = begin;
+	}
+	xs_chrome_mpi_end(track, call->name, o);
+}
+
 static void read_call(struct xs_track *track, const struct xs_mpi_record *record, uint32_t size, uint64_t start)
 {
+	struct call call;
+	uint32_t count = (size - (uint32_t)sizeof(*record)) / 8, at = 0, words = 0, left = record->words & ((1u << XS_MPI_WORDS) - 1);
 	struct xs_process *process = track->process;
-	uint64_t duration = record->duration, end, off, word[XS_MPI_WORDS] = { 0 }, number = 0;
-	uint32_t name = xs_function_id(record->event.source, record->event.name);
-	uint32_t count = (size - (uint32_t)sizeof(*record)) / 8, at = 0, words = 0;
-	char args[ARGS_ROOM], *o = args;
-	int32_t result = 0;
+	uint64_t duration = record->duration, off;
 	size_t length;
 
-	for (uint32_t i = 0; i < XS_MPI_WORDS; i++)
-		if (record->words & 1u << i && at < count) {
-			word[i] = record->word[at++];
-			words |= 1u << i;
-		}
+	call.start = start;
+	call.tick = record->event.tick;
+	call.name = xs_function_id(record->event.source, record->event.name);
+	call.number = 0;
+	call.result = 0;
+	call.unfinished = false;
+	memset(call.word, 0, XS_MPI_REQUEST * sizeof(call.word[0])); /* the others are not looked at where they are not there */
+	for (; left && at < count; left &= left - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(left);
+
+		call.word[i] = record->word[at++];
+		words |= 1u << i;
+	}
 	if (words & 1u << XS_MPI_RESULT)
-		result = (int32_t)word[XS_MPI_RESULT];
+		call.result = (int32_t)call.word[XS_MPI_RESULT];
 	if (words & 1u << XS_MPI_DURATION)
-		duration = word[XS_MPI_DURATION];
-	words &= ~(1u << XS_MPI_RESULT | 1u << XS_MPI_DURATION);
-	end = xs_process_ns(process, record->event.tick + duration);
-	if (end < start)
-		end = start;
+		duration = call.word[XS_MPI_DURATION];
+	call.words = words &= ~(1u << XS_MPI_RESULT | 1u << XS_MPI_DURATION);
+	call.end = xs_process_ns(process, record->event.tick + duration);
+	if (call.end < start)
+		call.end = start;
 	off = xs_track_cut_short(track, record->event.tick, duration);
 	if (off != UINT64_MAX) {
 		off = xs_process_ns(process, off);
-		end = off > start ? off : start;
-		o = put(o, ",\"unfinished\":true");
+		call.end = off > start ? off : start;
+		call.unfinished = true;
 	}
-	if (process->chrome && words & 1u << XS_MPI_REQUEST && !result) {
+	if (process->chrome && words & 1u << XS_MPI_REQUEST && !call.result) {
 		if (record->words & XS_MPI_MAKES)
-			number = made(process, words, word, name, start);
+			call.number = made(process, words, call.word, call.name, start);
 		else
-			number = number_of(process, word[XS_MPI_REQUEST], end);
+			call.number = number_of(process, call.word[XS_MPI_REQUEST], call.end);
 	}
-	o = put_words(o, words & ~(1u << XS_MPI_REQUEST), word);
-	if (number)
-		o = xs_json_uint(key(o, "request"), number);
-	else if (track->started_count && track->started_tick == record->event.tick)
-		o = put_started(o, track);
-	track->started_count = 0;
-	if (result)
-		o = put_signed(key(o, "result"), result);
 	if (process->chrome)
-		xs_chrome_mpi(track, name, start, end, args + 1, o > args ? (size_t)(o - args) - 1 : 0);
+		show_call(track, &call);
+	track->started_count = 0;
 	if (process->summary)
-		xs_summary_call(process->summary, &record->event, end - start);
-	if (process->chrome && words == 1u << XS_MPI_REQUEST && !result && !strcmp(xs_text_of(process->run, name, &length), "MPI_Request_free"))
-		freed(process, word[XS_MPI_REQUEST], end);
-	track->last_ns = end;
+		xs_summary_call(process->summary, &record->event, call.end - start);
+	if (process->chrome && words == 1u << XS_MPI_REQUEST && !call.result &&
+	    !strcmp(xs_text_of(process->run, call.name, &length), "MPI_Request_free"))
+		freed(process, call.word[XS_MPI_REQUEST], call.end);
+	track->last_ns = call.end;
 }
 
 void xs_mpi_read(struct xs_track *track, const struct xs_event *event, uint32_t size)

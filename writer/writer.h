@@ -211,6 +211,7 @@ struct xs_process {
 	struct xs_keyed *keyed;     /* itt.c: spans that are open, and ends that came first; NULL: none yet */
 	struct xs_flows *flows;     /* flows.c */
 	struct xs_requests *requests; /* mpi.c */
+	struct xs_mpi_texts *mpi_texts; /* mpi_words.c */
 	struct xs_extra *spare;     /* unused ones */
 	struct xs_key keys[XS_KEYS];
 	uint64_t selves;            /* given out so far, see struct xs_extra */
@@ -387,8 +388,9 @@ struct xs_call_members;
 /* members, stack: what is known about the call, and where it was made (JSON); NULL: not known. */
 void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end,
 		    const struct xs_call_members *members, const char *stack, size_t length);
-/* An MPI call; args: `length` bytes of JSON members, or none. */
-void xs_chrome_mpi(struct xs_track *track, uint32_t name, uint64_t start, uint64_t end, const char *args, size_t length);
+/* An MPI call: where its arguments are put, and its end behind them. */
+char *xs_chrome_mpi_begin(const struct xs_track *track, uint64_t start, uint64_t end);
+void xs_chrome_mpi_end(const struct xs_track *track, uint32_t name, char *o);
 /* The work of a request, on a row of such work. */
 void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start, uint64_t end, const char *args, size_t length);
 void xs_chrome_device(struct xs_process *process, const struct xs_work *work);
