@@ -6,12 +6,13 @@
 #define TEXT_CHUNK 64u
 
 /* Words that are the same in many calls; the number of a collective is not. */
+#define KEPT_WORDS 6u
 #define KEPT (1u << XS_MPI_COMM | 1u << XS_MPI_PEER | 1u << XS_MPI_COUNT | 1u << XS_MPI_BYTES | 1u << XS_MPI_RECV_PEER | 1u << XS_MPI_RECV_BYTES)
 
 struct xs_mpi_texts {
 	struct text {
 		uint32_t words, length; /* words: 0, there is none */
-		uint64_t word[XS_MPI_RECV_BYTES + 1];
+		uint64_t word[KEPT_WORDS];
 		char text[4 * TEXT_CHUNK]; /* the six members have 204 bytes at most */
 	} of[TEXTS];
 };
@@ -98,28 +99,26 @@ static inline char *copy(char *o, const struct text *text)
 
 char *xs_mpi_put_call(struct xs_process *process, char *o, uint32_t words, const uint64_t *value)
 {
-	uint64_t hash = words, differs;
+	/* words that are not there are 0 */
+	const uint64_t kept[KEPT_WORDS] = { value[XS_MPI_COMM], value[XS_MPI_PEER],	 value[XS_MPI_COUNT],
+					    value[XS_MPI_BYTES], value[XS_MPI_RECV_PEER], value[XS_MPI_RECV_BYTES] };
+	uint64_t hash = words & KEPT, differs;
 	struct text *text;
 
-	words &= ~(1u << XS_MPI_REQUEST);
-	if (!words || words & ~KEPT)
-		return xs_mpi_put_words(o, words, value);
 	if (!process->mpi_texts)
 		process->mpi_texts = calloc(1, sizeof(*process->mpi_texts));
-	if (!process->mpi_texts)
+	if (!hash || !process->mpi_texts)
 		return xs_mpi_put_words(o, words, value);
-	/* words that are not there are 0 */
-	hash = words;
-	for (uint32_t i = 0; i <= XS_MPI_RECV_BYTES; i++)
-		hash = (hash ^ value[i]) * 0x9e3779b97f4a7c15ull;
+	for (uint32_t i = 0; i < KEPT_WORDS; i++)
+		hash = (hash ^ kept[i]) * 0x9e3779b97f4a7c15ull;
 	text = &process->mpi_texts->of[hash >> 58];
-	differs = text->words ^ words;
-	for (uint32_t i = 0; i <= XS_MPI_RECV_BYTES; i++)
-		differs |= text->word[i] ^ value[i];
+	differs = text->words ^ (words & KEPT);
+	for (uint32_t i = 0; i < KEPT_WORDS; i++)
+		differs |= text->word[i] ^ kept[i];
 	if (__builtin_expect(differs != 0, 0)) {
-		text->words = words;
-		memcpy(text->word, value, sizeof(text->word));
-		text->length = (uint32_t)(xs_mpi_put_words(text->text, words, value) - text->text);
+		text->words = words & KEPT;
+		memcpy(text->word, kept, sizeof(text->word));
+		text->length = (uint32_t)(xs_mpi_put_words(text->text, text->words, value) - text->text);
 	}
-	return copy(o, text);
+	return xs_mpi_put_words(copy(o, text), words & ~KEPT, value);
 }
