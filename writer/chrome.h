@@ -53,8 +53,10 @@ struct xs_chrome {
 	char counter[32]; /* how each counter's event begins */
 	uint32_t counter_length;
 	uint32_t next_own; /* tracks from XS_OWN_TID on */
-	char own[64];      /* how a slice begins on the one of them that had the last slice */
-	uint32_t own_tid, own_length;
+	struct xs_own {
+		char text[56]; /* how a slice begins on it */
+		uint32_t tid, length;
+	} own[4]; /* those of them that had the last slices */
 	struct xs_row *rows;
 	uint32_t row_count;
 	uint32_t flows;

@@ -277,19 +277,21 @@ static struct xs_place end_slice(struct xs_process *process, char *o, uint32_t t
 	return (struct xs_place){ tid, task->start };
 }
 
-/* The beginning of a slice on a track that is no thread's, up to its duration. One such track mostly has many slices in a row. */
+/* The beginning of a slice on a track that is no thread's, up to its duration. A few such tracks mostly have many slices in a row. */
 static char *put_own_slice(struct xs_process *process, uint32_t tid, uint64_t start, uint64_t end)
 {
 	struct xs_chrome *chrome = process->chrome;
+	struct xs_own *own = &chrome->own[tid % 4];
 	char *o = xs_output_put(&chrome->out);
 
-	if (chrome->own_tid != tid) {
-		chrome->own_length = (uint32_t)(put(put_count(put_count(chrome->own, "{\"ph\":\"X\",\"tid\":", tid), ",\"pid\":", (uint32_t)process->pid),
-						    ",\"ts\":") - chrome->own);
-		chrome->own_tid = tid;
+	if (own->tid != tid) {
+		char *text = put_count(put_count(own->text, "{\"ph\":\"X\",\"tid\":", tid), ",\"pid\":", (uint32_t)process->pid);
+
+		own->length = (uint32_t)(put(text, ",\"ts\":") - own->text);
+		own->tid = tid;
 	}
-	memcpy(o, chrome->own, sizeof(chrome->own)); /* of a fixed size: no call */
-	o = put(xs_json_time(o + chrome->own_length, start, &chrome->time), ",\"dur\":");
+	memcpy(o, own->text, sizeof(own->text)); /* of a fixed size: no call */
+	o = put(xs_json_time(o + own->length, start, &chrome->time), ",\"dur\":");
 	return xs_json_micros(o, end > start ? end - start : 0);
 }
 
@@ -348,18 +350,14 @@ void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start
 {
 	struct xs_row *row = row_of(process->chrome, XS_SPAN_REQUEST);
 	uint32_t tid = row ? xs_chrome_lane(process, &row->lanes, "MPI requests", start, end, XS_FIT_APART) : 0;
-	size_t text_length;
-	const char *text;
 	char *o;
 
 	if (!tid)
 		return;
 	o = put(put_own_slice(process, tid, start, end), ",\"args\":{");
 	memcpy(o, args, length);
-	o = put(o + length, "},\"cat\":\"mpi_request\",\"name\":\"");
-	text = xs_text_of(process->run, name, &text_length);
-	o = xs_json_escape(o, text, text_length);
-	finish(process->chrome, put(o, "\"},\n"));
+	o = put(o + length, "},\"cat\":\"mpi_request\"");
+	finish(process->chrome, xs_chrome_put_bare_name(o, process, xs_name_of(process, name)));
 }
 
 struct xs_place xs_chrome_on_thread(struct xs_track *track, const struct xs_open *task, uint64_t end, bool displaced, bool unfinished)

@@ -162,7 +162,7 @@ static void show(struct xs_process *process, struct request *request, uint64_t e
 {
 	char args[XS_MPI_WORDS_ROOM + 128], *o = args;
 
-	o = xs_mpi_put_words(o, request->words, request->word);
+	o = xs_mpi_put_call(process, o, request->words, request->word);
 	o = xs_json_uint(put(o, ",\"request\":"), request->number);
 	if (request->cancelled)
 		o = put(o, ",\"cancelled\":true");
@@ -187,12 +187,32 @@ static void open_request(struct xs_process *process, struct request *request)
 	drop(process, end);
 }
 
+/* What the requests are that a function makes, from its name: looked up once. */
+enum { ROLE_KNOWN = 1, ROLE_RECEIVES = 2, ROLE_TRANSFERS = 4, ROLE_PERSISTENT = 8 };
+
+static uint8_t role_of(const struct xs_process *process, uint32_t name)
+{
+	static uint8_t roles[1024];
+	uint32_t function = name & 0xffffff;
+	uint8_t role = function < sizeof(roles) ? roles[function] : 0;
+	const char *text;
+	size_t length;
+
+	if (role)
+		return role;
+	text = xs_text_of(process->run, name, &length);
+	role = (uint8_t)(ROLE_KNOWN | (strstr(text, "recv") || strstr(text, "Recv_init") ? ROLE_RECEIVES : 0) |
+			 (strncmp(text, "MPI_File_", 9) ? 0 : ROLE_TRANSFERS) | (strstr(text, "_init") ? ROLE_PERSISTENT : 0));
+	if (function < sizeof(roles))
+		roles[function] = role;
+	return role;
+}
+
 /* A call that made a request; its number. */
 static uint64_t made(struct xs_process *process, uint32_t words, const uint64_t *word, uint32_t name, uint64_t start)
 {
-	size_t length;
-	const char *text = xs_text_of(process->run, name, &length);
 	struct request *request = new_request(process, word[XS_MPI_REQUEST]), **link;
+	uint8_t role = role_of(process, name);
 	uint64_t number;
 
 	if (!request)
@@ -201,9 +221,9 @@ static uint64_t made(struct xs_process *process, uint32_t words, const uint64_t 
 	request->name = name;
 	request->words = words;
 	memcpy(request->word, word, sizeof(request->word));
-	request->receives = strstr(text, "recv") || strstr(text, "Recv_init");
-	request->transfers = !strncmp(text, "MPI_File_", 9);
-	request->persistent = strstr(text, "_init");
+	request->receives = role & ROLE_RECEIVES;
+	request->transfers = role & ROLE_TRANSFERS;
+	request->persistent = role & ROLE_PERSISTENT;
 	request->number = number = ++process->requests->number;
 	if (!request->persistent) {
 		open_request(process, request);
@@ -370,53 +390,58 @@ static void show_call(struct xs_track *track, const struct call *call)
 	xs_chrome_mpi_end(track, call->name, o);
 }
 
+/* Its duration, in ticks. */
+static uint64_t read_words(struct call *call, const struct xs_mpi_record *record, uint32_t size)
+{
+	uint32_t count = (size - (uint32_t)sizeof(*record)) / 8, at = 0, left = record->words & ((1u << XS_MPI_WORDS) - 1);
+	uint64_t duration = record->duration;
+
+	memset(call->word, 0, XS_MPI_REQUEST * sizeof(call->word[0])); /* the others are not looked at where they are not there */
+	call->words = 0;
+	for (; left && at < count; left &= left - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(left);
+
+		call->word[i] = record->word[at++];
+		call->words |= 1u << i;
+	}
+	call->result = call->words & 1u << XS_MPI_RESULT ? (int32_t)call->word[XS_MPI_RESULT] : 0;
+	if (call->words & 1u << XS_MPI_DURATION)
+		duration = call->word[XS_MPI_DURATION];
+	call->words &= ~(1u << XS_MPI_RESULT | 1u << XS_MPI_DURATION);
+	return duration;
+}
+
 static void read_call(struct xs_track *track, const struct xs_mpi_record *record, uint32_t size, uint64_t start)
 {
-	struct call call;
-	uint32_t count = (size - (uint32_t)sizeof(*record)) / 8, at = 0, words = 0, left = record->words & ((1u << XS_MPI_WORDS) - 1);
 	struct xs_process *process = track->process;
-	uint64_t duration = record->duration, off;
+	struct call call;
+	uint64_t duration = read_words(&call, record, size), off;
+	bool names_request = process->chrome && call.words & 1u << XS_MPI_REQUEST && !call.result;
 	size_t length;
 
 	call.start = start;
 	call.tick = record->event.tick;
 	call.name = xs_function_id(record->event.source, record->event.name);
-	call.number = 0;
-	call.result = 0;
-	call.unfinished = false;
-	memset(call.word, 0, XS_MPI_REQUEST * sizeof(call.word[0])); /* the others are not looked at where they are not there */
-	for (; left && at < count; left &= left - 1) {
-		uint32_t i = (uint32_t)__builtin_ctz(left);
-
-		call.word[i] = record->word[at++];
-		words |= 1u << i;
-	}
-	if (words & 1u << XS_MPI_RESULT)
-		call.result = (int32_t)call.word[XS_MPI_RESULT];
-	if (words & 1u << XS_MPI_DURATION)
-		duration = call.word[XS_MPI_DURATION];
-	call.words = words &= ~(1u << XS_MPI_RESULT | 1u << XS_MPI_DURATION);
 	call.end = xs_process_ns(process, record->event.tick + duration);
 	if (call.end < start)
 		call.end = start;
 	off = xs_track_cut_short(track, record->event.tick, duration);
-	if (off != UINT64_MAX) {
+	call.unfinished = off != UINT64_MAX;
+	if (call.unfinished) {
 		off = xs_process_ns(process, off);
 		call.end = off > start ? off : start;
-		call.unfinished = true;
 	}
-	if (process->chrome && words & 1u << XS_MPI_REQUEST && !call.result) {
-		if (record->words & XS_MPI_MAKES)
-			call.number = made(process, words, call.word, call.name, start);
-		else
-			call.number = number_of(process, call.word[XS_MPI_REQUEST], call.end);
-	}
+	call.number = 0;
+	if (names_request && record->words & XS_MPI_MAKES)
+		call.number = made(process, call.words, call.word, call.name, start);
+	else if (names_request)
+		call.number = number_of(process, call.word[XS_MPI_REQUEST], call.end);
 	if (process->chrome)
 		show_call(track, &call);
 	track->started_count = 0;
 	if (process->summary)
 		xs_summary_call(process->summary, &record->event, call.end - start);
-	if (process->chrome && words == 1u << XS_MPI_REQUEST && !call.result &&
+	if (names_request && call.words == 1u << XS_MPI_REQUEST &&
 	    !strcmp(xs_text_of(process->run, call.name, &length), "MPI_Request_free"))
 		freed(process, call.word[XS_MPI_REQUEST], call.end);
 	track->last_ns = call.end;
