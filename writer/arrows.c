@@ -18,22 +18,31 @@ struct xs_arrow {
 	uint32_t id, from_tid;
 };
 
-static inline char *put_flow(char *o, struct xs_json_clock *clock, const char *kind, uint64_t id, uint64_t pid, uint64_t tid, uint64_t ts)
+static inline char *put_rest(char *o, struct xs_json_clock *clock, uint64_t ts, uint64_t id)
 {
-	o = put(put(put(o, "{\"ph\":\""), kind), "\",\"tid\":");
-	o = put_count(xs_json_uint(o, tid), ",\"pid\":", pid);
-	o = xs_json_time(put(o, ",\"ts\":"), ts, clock);
-	return put(put_count(o, ",\"id\":", id), ",\"cat\":\"flow\",\"name\":\"dep\"},\n");
+	return put(put_count(xs_json_time(o, ts, clock), ",\"id\":", id), ",\"cat\":\"flow\",\"name\":\"dep\"},\n");
 }
 
-static void write_arrow(struct xs_process *process, const struct xs_arrow *arrow)
+/* track: the calling thread's; NULL: it has none. */
+static void write_arrow(struct xs_process *process, const struct xs_track *track, const struct xs_arrow *arrow)
 {
 	/* unique among the processes of a host, and exact in a double */
 	uint64_t pid = (uint32_t)process->pid, id = pid << 30 | (arrow->id & 0x3fffffff);
-	struct xs_json_clock *clock = &process->chrome->time;
-	char *o = put_flow(xs_output_put(&process->chrome->out), clock, "s", id, pid, arrow->from_tid, arrow->from);
+	struct xs_chrome *chrome = process->chrome;
+	const struct xs_own *own = track ? NULL : xs_chrome_own(chrome, pid, arrow->from_tid);
+	char *o = xs_output_put(&chrome->out), *kind = o + sizeof("{\"ph\":\"") - 1;
 
-	finish(process->chrome, put_flow(o, clock, "f\",\"bp\":\"e", id, arrow->pid, arrow->tid, arrow->to));
+	if (own) {
+		o = put_chunks(o, own->text, own->length);
+	} else {
+		memcpy(o, track->prefix, sizeof(track->prefix)); /* of a fixed size: no call */
+		o += track->prefix_length;
+	}
+	*kind = 's'; /* both begin as slices do */
+	o = put_rest(o, &chrome->time, arrow->from, id);
+	own = xs_chrome_own(chrome, arrow->pid, arrow->tid);
+	o = put_chunks(o, own->arrow, own->arrow_length);
+	finish(chrome, put_rest(o, &chrome->time, arrow->to, id));
 }
 
 static struct xs_track *track_of(struct xs_process *process, uint32_t tid)
@@ -106,13 +115,13 @@ void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64
 	struct xs_track *track = track_of(process, record->tid);
 
 	if (!track || !wait_for_call(track, &arrow))
-		write_arrow(process, &arrow);
+		write_arrow(process, track, &arrow);
 }
 
 void xs_arrows_flush(struct xs_track *track, uint64_t ns)
 {
 	while (track->arrow_first < track->arrow_end && track->arrows[track->arrow_first].after <= ns) {
-		write_arrow(track->process, &track->arrows[track->arrow_first++]);
+		write_arrow(track->process, track, &track->arrows[track->arrow_first++]);
 		if (xs_output_full(track->process->out)) {
 			track->dirty = true;
 			xs_process_commit(track->process);

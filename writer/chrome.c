@@ -293,6 +293,22 @@ void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, u
 	finish(chrome, o);
 }
 
+const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint64_t tid)
+{
+	struct xs_own *own = &chrome->own[tid % 4];
+	char *o;
+
+	if (__builtin_expect(own->tid == tid && own->pid == pid, 1))
+		return own;
+	o = put(put_count(put_count(own->text, "{\"ph\":\"X\",\"tid\":", tid), ",\"pid\":", pid), ",\"ts\":");
+	own->length = (uint32_t)(o - own->text);
+	o = put(put_count(put_count(own->arrow, "{\"ph\":\"f\",\"bp\":\"e\",\"tid\":", tid), ",\"pid\":", pid), ",\"ts\":");
+	own->arrow_length = (uint32_t)(o - own->arrow);
+	own->tid = tid;
+	own->pid = pid;
+	return own;
+}
+
 char *xs_chrome_mpi_begin(const struct xs_track *track, uint64_t start, uint64_t end)
 {
 	return put_slice(xs_output_put(&track->process->chrome->out), track, start, end);
@@ -371,6 +387,7 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 	for (uint32_t i = 0; i < chrome->row_count; i++)
 		xs_lanes_fini(&chrome->rows[i].lanes);
 	free(chrome->rows);
+	free(chrome->labels);
 	free(chrome->tracks);
 	free(chrome);
 	process->chrome = NULL;

@@ -17,22 +17,31 @@ struct device_place {
 	uint8_t device, tile; /* tile: from 1; 0: the whole device */
 };
 
+#define XS_CHUNK 64u /* bytes that texts which are kept are copied by */
+
 /* What was written last of a kernel with its shape: programs launch the same one again and again. */
 struct xs_label {
 	struct xs_label_key {
-		uint32_t name;
-		uint8_t source, flags, simd, memory;
-		uint64_t shape[6];
+		uint32_t name, source;
+		uint8_t flags, has_shape, simd, memory, unused[4];
+		uint64_t shape[6]; /* without one: its bytes */
 	} key;
 	uint32_t length, args_length; /* length 0: nothing yet, or it was too long */
-	char text[256], args[192];    /* its name in the trace; its sizes among the arguments */
+	char text[4 * XS_CHUNK], args[3 * XS_CHUNK]; /* its name in the trace; its sizes among the arguments */
+};
+#define XS_LABELS 64u /* a power of two: where a key's label is kept */
+
+/* How a slice, and the end of an arrow, begins on a track, up to its time. */
+struct xs_own {
+	char text[XS_CHUNK], arrow[XS_CHUNK];
+	uint64_t pid, tid;
+	uint32_t length, arrow_length;
 };
 
 /* Where device work of one queue (and thread, as asked) is shown; work that overlaps gets another lane. */
 struct device_track {
 	uint32_t place, tid, queue; /* key; tid and queue 0: not told apart; place: struct device_place */
 	struct xs_lanes lanes;
-	struct xs_label label;
 };
 
 /* A row of slices that belong to no thread: frames, regions, tracks that the application made. */
@@ -53,10 +62,8 @@ struct xs_chrome {
 	char counter[32]; /* how each counter's event begins */
 	uint32_t counter_length;
 	uint32_t next_own; /* tracks from XS_OWN_TID on */
-	struct xs_own {
-		char text[56]; /* how a slice begins on it */
-		uint32_t tid, length;
-	} own[4]; /* those of them that had the last slices */
+	struct xs_own own[4];    /* those of them, and of devices, that had the last slices */
+	struct xs_label *labels; /* XS_LABELS; NULL: none yet */
 	struct xs_row *rows;
 	uint32_t row_count;
 	uint32_t flows;
@@ -70,6 +77,15 @@ static inline __attribute__((always_inline)) char *put(char *out, const char *te
 
 	memcpy(out, text, n);
 	return out + n;
+}
+
+/* Text that is kept, with a multiple of XS_CHUNK readable bytes: copies of a fixed size, no call. Touches as much behind `out`. */
+static inline char *put_chunks(char *out, const char *text, uint32_t length)
+{
+	memcpy(out, text, XS_CHUNK);
+	for (uint32_t at = XS_CHUNK; at < length; at += XS_CHUNK)
+		memcpy(out + at, text + at, XS_CHUNK);
+	return out + length;
 }
 
 static inline char *put_escaped(char *out, const char *text)
@@ -96,6 +112,8 @@ static inline char *put_slice(char *o, const struct xs_track *track, uint64_t st
 	return xs_json_micros(o + 7, end > start ? end - start : 0);
 }
 
+/* How events begin on a track that is no thread's, and on devices' tracks: few of these mostly have many in a row. */
+const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint64_t tid);
 /* The beginning of a metadata event, up to the members of its args. name: a constant. */
 char *xs_chrome_put_metadata(char *o, const char *name, uint64_t pid, uint64_t tid);
 /* The name, as the last thing of an event. */

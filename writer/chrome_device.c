@@ -163,24 +163,17 @@ static char *put_sizes(char *o, const struct xs_work *work)
 	return work->record->bytes ? put_count(o, ",\"bytes\":", work->record->bytes) : o;
 }
 
-/* The kernel's texts, from the last time if it is the same one. NULL: too long to be kept. */
-static const struct xs_label *label_of(struct xs_process *process, struct xs_label *label, const struct xs_work *work)
+static void make_label(struct xs_label *label, const struct xs_label_key *key, struct xs_process *process, const struct xs_work *work)
 {
 	static char text[6 * TITLE_MAX + 256];
-	const struct xs_device_record *record = work->record;
-	struct xs_label_key key = { record->event.name, record->event.source, record->event.flags & XS_FLAG_FUNCTION, record->simd,
-				    record->memory, { 0 } };
-	size_t length;
+	size_t length = (size_t)(put_title(text, process, work) - text);
 
-	memcpy(key.shape, work->shape, sizeof(key.shape));
-	if (__builtin_expect(label->length && !memcmp(&key, &label->key, sizeof(key)), 1))
-		return label;
-	length = (size_t)(put_title(text, process, work) - text);
-	label->length = 0;
-	if (length > sizeof(label->text))
-		return NULL;
-	label->key = key;
+	label->key = *key;
 	label->length = (uint32_t)length;
+	if (length > sizeof(label->text)) {
+		label->length = 0;
+		return;
+	}
 	memcpy(label->text, text, length);
 	length = (size_t)(put_sizes(text, work) - text);
 	if (length > sizeof(label->args))
@@ -188,6 +181,31 @@ static const struct xs_label *label_of(struct xs_process *process, struct xs_lab
 	else
 		memcpy(label->args, text, length);
 	label->args_length = (uint32_t)length;
+}
+
+/* The work's texts: programs do few things that differ, again and again. NULL: too long to be kept. */
+static const struct xs_label *label_of(struct xs_process *process, const struct xs_work *work)
+{
+	const struct xs_device_record *record = work->record;
+	struct xs_label_key key = { record->event.name, record->event.source, record->event.flags & XS_FLAG_FUNCTION, work->shape != NULL,
+				    record->simd, record->memory, { 0 }, { 0 } };
+	uint64_t hash = key.name ^ (uint64_t)key.memory << 32;
+	struct xs_chrome *chrome = process->chrome;
+	struct xs_label *label;
+
+	if (work->shape)
+		memcpy(key.shape, work->shape, sizeof(key.shape));
+	else
+		key.shape[0] = record->bytes;
+	for (uint32_t i = 0; i < 6; i++)
+		hash = (hash ^ key.shape[i]) * 0x9e3779b97f4a7c15ull;
+	if (!chrome->labels)
+		chrome->labels = calloc(XS_LABELS, sizeof(*chrome->labels));
+	if (!chrome->labels)
+		return NULL;
+	label = &chrome->labels[(hash >> 32) % XS_LABELS];
+	if (__builtin_expect(!label->length || memcmp(&key, &label->key, sizeof(key)) != 0, 0))
+		make_label(label, &key, process, work);
 	return label->length ? label : NULL;
 }
 
@@ -198,6 +216,7 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 	struct xs_chrome *chrome = process->chrome;
 	struct device_track *track;
 	const struct xs_label *label;
+	const struct xs_own *own;
 	uint64_t pid, tid;
 	char *o;
 
@@ -210,17 +229,17 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 	if (!tid)
 		return;
 	pid = device_pid(process, track->place);
-	label = work->shape ? label_of(process, &track->label, work) : NULL;
-	o = put_count(xs_output_put(&chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
-	o = put(put_count(o, ",\"pid\":", pid), ",\"ts\":");
+	label = label_of(process, work);
+	own = xs_chrome_own(chrome, pid, tid);
+	o = put_chunks(xs_output_put(&chrome->out), own->text, own->length);
 	o = xs_json_time(o, work->start, &chrome->time);
 	o = xs_json_micros(put(o, ",\"dur\":"), work->end - work->start);
 	o = put(o, ",\"cat\":\"gpu_op\",\"name\":\"");
-	o = label ? mempcpy(o, label->text, label->length) : put_title(o, process, work);
+	o = label ? put_chunks(o, label->text, label->length) : put_title(o, process, work);
 	o = put_count(o, "\",\"args\":{\"id\":\"", record->id);
 	o = xs_json_time(put(o, "\",\"queued\":"), work->queued, &chrome->time);
 	o = xs_json_time(put(o, ",\"submit\":"), work->submit, &chrome->time);
-	o = label ? mempcpy(o, label->args, label->args_length) : put_sizes(o, work);
+	o = label ? put_chunks(o, label->args, label->args_length) : put_sizes(o, work);
 	o = put(o, "}},\n");
 	finish(chrome, o);
 	if (options->chrome_kernel && work->linked)

@@ -277,21 +277,14 @@ static struct xs_place end_slice(struct xs_process *process, char *o, uint32_t t
 	return (struct xs_place){ tid, task->start };
 }
 
-/* The beginning of a slice on a track that is no thread's, up to its duration. A few such tracks mostly have many slices in a row. */
+/* The beginning of a slice on a track that is no thread's, up to its duration. */
 static char *put_own_slice(struct xs_process *process, uint32_t tid, uint64_t start, uint64_t end)
 {
 	struct xs_chrome *chrome = process->chrome;
-	struct xs_own *own = &chrome->own[tid % 4];
-	char *o = xs_output_put(&chrome->out);
+	const struct xs_own *own = xs_chrome_own(chrome, (uint32_t)process->pid, tid);
+	char *o = put_chunks(xs_output_put(&chrome->out), own->text, own->length);
 
-	if (own->tid != tid) {
-		char *text = put_count(put_count(own->text, "{\"ph\":\"X\",\"tid\":", tid), ",\"pid\":", (uint32_t)process->pid);
-
-		own->length = (uint32_t)(put(text, ",\"ts\":") - own->text);
-		own->tid = tid;
-	}
-	memcpy(o, own->text, sizeof(own->text)); /* of a fixed size: no call */
-	o = put(xs_json_time(o + own->length, start, &chrome->time), ",\"dur\":");
+	o = put(xs_json_time(o, start, &chrome->time), ",\"dur\":");
 	return xs_json_micros(o, end > start ? end - start : 0);
 }
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #define TEXTS 64u /* a power of two */
-#define TEXT_CHUNK 64u
 
 /* Words that are the same in many calls; the number of a collective is not. */
 #define KEPT_WORDS 6u
@@ -13,7 +12,7 @@ struct xs_mpi_texts {
 	struct text {
 		uint32_t words, length; /* words: 0, there is none */
 		uint64_t word[KEPT_WORDS];
-		char text[4 * TEXT_CHUNK]; /* the six members have 204 bytes at most */
+		char text[4 * XS_CHUNK]; /* the six members have 204 bytes at most */
 	} of[TEXTS];
 };
 
@@ -88,15 +87,6 @@ char *xs_mpi_put_words(char *o, uint32_t words, const uint64_t *value)
 	return o;
 }
 
-/* Copies of a fixed size: no call. */
-static inline char *copy(char *o, const struct text *text)
-{
-	memcpy(o, text->text, TEXT_CHUNK);
-	for (uint32_t at = TEXT_CHUNK; at < text->length; at += TEXT_CHUNK)
-		memcpy(o + at, text->text + at, TEXT_CHUNK);
-	return o + text->length;
-}
-
 char *xs_mpi_put_call(struct xs_process *process, char *o, uint32_t words, const uint64_t *value)
 {
 	/* words that are not there are 0 */
@@ -120,5 +110,5 @@ char *xs_mpi_put_call(struct xs_process *process, char *o, uint32_t words, const
 		memcpy(text->word, kept, sizeof(text->word));
 		text->length = (uint32_t)(xs_mpi_put_words(text->text, text->words, value) - text->text);
 	}
-	return xs_mpi_put_words(copy(o, text), words & ~KEPT, value);
+	return xs_mpi_put_words(put_chunks(o, text->text, text->length), words & ~KEPT, value);
 }
