@@ -165,7 +165,8 @@ struct sg_task {
 	struct sg_list *list;
 	struct sg_fence *fence;
 	uint64_t execution;
-	bool running, in_order;
+	bool running;
+	bool after_all, before_all; /* as the command's: that may be gone with its list while the task still runs, when its event was seen */
 	uint32_t few[4], *wanted; /* of counter-based wait events: the signals that were asked for before this; NULL when none counts */
 };
 struct sg_queue {

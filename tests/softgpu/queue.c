@@ -81,11 +81,9 @@ static struct sg_task *startable(struct sg_queue *queue)
 	bool first = true;
 
 	for (struct sg_task *task = queue->head; task; task = task->next) {
-		bool before_all = task->in_order || task->cmd->before_all, after_all = task->in_order || task->cmd->after_all;
-
-		if (!task->running && (first || !after_all) && may_start(task))
+		if (!task->running && (first || !task->after_all) && may_start(task))
 			return task;
-		if (before_all)
+		if (task->before_all)
 			return NULL;
 		first = false;
 	}
@@ -225,7 +223,9 @@ static void push(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cm
 		queue->unused = task->next;
 	else if (!(task = malloc(sizeof(*task))))
 		abort();
-	*task = (struct sg_task){.cmd = cmd, .list = list, .fence = fence, .execution = execution, .in_order = list && list->in_order};
+	*task = (struct sg_task){.cmd = cmd, .list = list, .fence = fence, .execution = execution};
+	task->after_all = cmd->after_all || (list && list->in_order);
+	task->before_all = cmd->before_all || (list && list->in_order);
 	note_wanted(task);
 	if (cmd->signal)
 		sg_event_asked(cmd->signal);
