@@ -8,106 +8,8 @@
 #include "level_zero_execute.h"
 
 atomic_flag xs_ze_execute_lock = ATOMIC_FLAG_INIT;
-static struct xs_ze_spare bodies, executions, slots;
+static struct xs_ze_spare executions;
 static _Atomic uint64_t serial;
-
-/* ---- bodies ---- */
-
-struct xs_ze_body *xs_ze_body_new(struct xs_ze_list *list)
-{
-	struct xs_ze_body *body = xs_ze_take_spare(&bodies, sizeof(*body));
-
-	if (!body)
-		return NULL;
-	body->context = list->context;
-	body->device = list->device;
-	body->ordinal = list->ordinal;
-	body->users = 1;
-	return body;
-}
-
-void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node)
-{
-	if (body->graph) /* several threads may append what becomes one graph */
-		xs_ze_lock(&xs_ze_execute_lock);
-	atomic_store_explicit(&node->next, NULL, memory_order_relaxed);
-	if (body->last)
-		atomic_store_explicit(&body->last->next, node, memory_order_relaxed);
-	else
-		body->first = node;
-	body->last = node;
-	body->count++;
-	if (body->graph)
-		xs_ze_unlock(&xs_ze_execute_lock);
-}
-
-void xs_ze_body_hold(struct xs_ze_body *body)
-{
-	xs_ze_lock(&xs_ze_execute_lock);
-	body->users++;
-	xs_ze_unlock(&xs_ze_execute_lock);
-}
-
-struct xs_ze_node *xs_ze_body_command(struct xs_ze_body *body, uint64_t command)
-{
-	struct xs_ze_node *node = body->first;
-
-	while (node && node->command != command)
-		node = atomic_load_explicit(&node->next, memory_order_relaxed);
-	return node;
-}
-
-void xs_ze_body_changes(struct xs_ze_body *body)
-{
-	struct xs_ze_queue *queue;
-
-	xs_ze_lock(&xs_ze_execute_lock);
-	body->changes++;
-	queue = body->live ? body->live->queue : NULL;
-	xs_ze_unlock(&xs_ze_execute_lock);
-	if (queue)
-		xs_ze_collect_last(queue);
-}
-
-void xs_ze_body_saves(struct xs_ze_body *body)
-{
-	body->resets = true;
-}
-
-static void slot_destroy(struct xs_ze_body *body, struct xs_ze_slot *slot)
-{
-	if (!body->context->dead) {
-		if (slot->list)
-			(void)xs_ze.zeCommandList.pfnDestroy(slot->list);
-		if (slot->times)
-			(void)xs_ze.zeMem.pfnFree(body->context->handle, slot->times);
-	}
-	xs_ze_give_spare(&slots, slot);
-}
-
-void xs_ze_body_drop(struct xs_ze_body *body)
-{
-	struct xs_ze_node *next;
-	struct xs_ze_slot *slot;
-	uint32_t users;
-
-	xs_ze_lock(&xs_ze_execute_lock);
-	users = --body->users;
-	xs_ze_unlock(&xs_ze_execute_lock);
-	if (users)
-		return;
-	for (struct xs_ze_node *node = body->first; node; node = next) {
-		next = atomic_load_explicit(&node->next, memory_order_relaxed);
-		if (node->event != node->own)
-			xs_ze_event_unlink(node->event, node);
-		xs_ze_node_put(node);
-	}
-	while ((slot = body->idle)) {
-		body->idle = slot->next;
-		slot_destroy(body, slot);
-	}
-	xs_ze_give_spare(&bodies, body);
-}
 
 /* ---- reading the times ---- */
 
@@ -271,66 +173,6 @@ void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed)
 
 /* ---- executing ---- */
 
-bool xs_ze_append_copies(ze_command_list_handle_t list, const struct xs_ze_body *body, const struct xs_ze_slot *slot)
-{
-	ze_event_handle_t events[64];
-	uint32_t n = 0, done = 0;
-
-	if (xs_ze.zeCommandList.pfnAppendBarrier(list, NULL, 0, NULL))
-		return false;
-	for (struct xs_ze_node *node = body->first; node;) {
-		events[n++] = node->event;
-		if (slot->resets && node->saved &&
-		    xs_ze.zeCommandList.pfnAppendMemoryCopy(list, &slot->times[body->count + done + n - 1], node->saved, sizeof(*node->saved), NULL,
-							    0, NULL))
-			return false;
-		node = atomic_load_explicit(&node->next, memory_order_relaxed);
-		if (n < 64 && node)
-			continue;
-		if (xs_ze.zeCommandList.pfnAppendQueryKernelTimestamps(list, n, events, &slot->times[done], NULL, NULL, 0, NULL))
-			return false;
-		done += n;
-		n = 0;
-	}
-	return !xs_ze.zeCommandList.pfnAppendBarrier(list, NULL, 0, NULL);
-}
-
-static struct xs_ze_slot *slot_get(struct xs_ze_body *body)
-{
-	ze_command_list_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, .commandQueueGroupOrdinal = body->ordinal };
-	ze_host_mem_alloc_desc_t memory = { .stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC };
-	bool resets = body->resets;
-	size_t size = (resets ? 3 : 1) * (size_t)body->count * sizeof(ze_kernel_timestamp_result_t);
-	struct xs_ze_slot *slot;
-	void *times = NULL;
-
-	for (;;) {
-		xs_ze_lock(&xs_ze_execute_lock);
-		slot = body->idle;
-		if (slot)
-			body->idle = slot->next;
-		xs_ze_unlock(&xs_ze_execute_lock);
-		if (!slot || (slot->resets == resets && slot->changes == body->changes))
-			break;
-		slot_destroy(body, slot); /* made before the first reset, or it reads other events */
-	}
-	if (slot)
-		return slot;
-	slot = xs_ze_take_spare(&slots, sizeof(*slot));
-	if (!slot)
-		return NULL;
-	slot->resets = resets;
-	slot->changes = body->changes;
-	if (xs_ze.zeMem.pfnAllocHost(body->context->handle, &memory, size, 64, &times) ||
-	    (slot->times = times,
-	     !body->graph && (xs_ze.zeCommandList.pfnCreate(body->context->handle, body->device->handle, &desc, &slot->list) ||
-			      !xs_ze_append_copies(slot->list, body, slot) || xs_ze.zeCommandList.pfnClose(slot->list)))) {
-		slot_destroy(body, slot);
-		return NULL;
-	}
-	return slot;
-}
-
 /* What the host has read early belongs to this execution, and the next one will do the same. */
 static void keep_early(const struct xs_ze_body *body, const struct xs_ze_slot *slot, uint64_t of)
 {
@@ -362,7 +204,7 @@ static struct xs_ze_slot *save_times(struct xs_ze_body *body, struct xs_ze_submi
 	}
 	if (!execution)
 		return NULL;
-	slot = slot_get(body);
+	slot = xs_ze_slot_get(body);
 	if (slot)
 		keep_early(body, slot, execution->serial);
 	xs_ze_lock(&xs_ze_execute_lock);

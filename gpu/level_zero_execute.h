@@ -1,5 +1,5 @@
 /*
- * Executions of lists: what gpu/level_zero_execute.c, level_zero_submission.c and level_zero_append.c know of each other.
+ * Executions of lists: what gpu/level_zero_execute.c, level_zero_body.c, level_zero_submission.c and level_zero_append.c know of each other.
  */
 #ifndef XS_LEVEL_ZERO_EXECUTE_H
 #define XS_LEVEL_ZERO_EXECUTE_H
@@ -91,6 +91,8 @@ void xs_ze_batch_list(struct xs_ze_batch *batch, ze_command_list_handle_t list);
 struct xs_ze_slot *xs_ze_batch_body(struct xs_ze_batch *batch, struct xs_ze_body *body);
 /* The driver has taken it, or not. */
 void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result);
+/* One that nobody uses; NULL: there is no memory for it. */
+struct xs_ze_slot *xs_ze_slot_get(struct xs_ze_body *body);
 /* Appends what copies the times of the body's events into the slot. */
 bool xs_ze_append_copies(ze_command_list_handle_t list, const struct xs_ze_body *body, const struct xs_ze_slot *slot);
 
