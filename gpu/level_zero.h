@@ -141,8 +141,8 @@ void xs_ze_context_pools_destroy(struct xs_ze_context *context);
 #define XS_ZE_EVENT_UNSEEN (1ull << 58) /* the host was not to see it */
 #define XS_ZE_EVENT_LINK ((1ull << 56) - 1)
 
-/* With each context's driver. */
-void xs_ze_pools_begin(ze_driver_handle_t driver);
+/* The loader has given its table of pools. */
+void xs_ze_pools_begin(void);
 /* The word of an event: flags, and the node that it tells of; NULL: not known. */
 _Atomic uint64_t *xs_ze_event_word(ze_event_handle_t event);
 void xs_ze_event_unlink(ze_event_handle_t event, const struct xs_ze_node *node);

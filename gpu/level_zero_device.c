@@ -156,7 +156,6 @@ static void add_context(ze_driver_handle_t driver, ze_context_handle_t handle)
 	if (!context)
 		return;
 	context->handle = handle;
-	xs_ze_pools_begin(driver);
 	if (xs_ze.zeDevice.pfnGet(driver, &count, found))
 		count = 0;
 	for (uint32_t i = 0; i < count && i < 64; i++) {

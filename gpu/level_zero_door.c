@@ -258,6 +258,8 @@ EXPORT ze_result_t xs_ze_table(uint32_t number, const char *name, uint32_t versi
 		xs_ze_wrap(number, version, entries, xs_ze_calls, &place);
 		if (place.taken)
 			seen[number] = entries;
+		if (place.taken && !strcmp(name, "zeGetEventPoolProcAddrTable"))
+			xs_ze_pools_begin();
 		else if (place.refused && !strcmp(name, "zeGetContextProcAddrTable"))
 			watch_second(entries);
 		if (version < (uint32_t)ZE_API_VERSION_1_4)

@@ -78,27 +78,22 @@ ze_result_t xs_hook_zeEventPoolCreate(ze_context_handle_t context, const ze_even
 	return result;
 }
 
-static ze_result_t (*_Atomic real_flags)(ze_event_pool_handle_t pool, ze_event_pool_flags_t *flags);
+/* The loader's, NULL: it has none. A driver's own may know pools by other handles. */
+static ze_result_t (*pool_flags)(ze_event_pool_handle_t pool, ze_event_pool_flags_t *flags);
 
-void xs_ze_pools_begin(ze_driver_handle_t driver)
+void xs_ze_pools_begin(void)
 {
-	void *function = (void *)XS_REAL_zeEventPoolGetFlags;
-
-	/* a loader that is too old to have it */
-	if (!function && xs_ze.zeDriver.pfnGetExtensionFunctionAddress(driver, "zeEventPoolGetFlags", &function))
-		return;
-	atomic_store(&real_flags, (ze_result_t (*)(ze_event_pool_handle_t, ze_event_pool_flags_t *))function);
+	pool_flags = XS_REAL_zeEventPoolGetFlags;
 }
 
 /* Another process's: if nobody tells its flags it stays unknown, for the program may want times that another event in its place would take away. */
 ze_result_t xs_hook_zeEventPoolOpenIpcHandle(ze_context_handle_t context, ze_ipc_event_pool_handle_t handle, ze_event_pool_handle_t *pool)
 {
 	ze_result_t result = xs_ze.zeEventPool.pfnOpenIpcHandle(context, handle, pool);
-	ze_result_t (*tell)(ze_event_pool_handle_t, ze_event_pool_flags_t *) = atomic_load_explicit(&real_flags, memory_order_relaxed);
 	ze_event_pool_flags_t flags = 0;
 	_Atomic uint64_t *value;
 
-	if (result || !xs_ze_device || !xs_ze_alive() || !tell || tell(*pool, &flags))
+	if (result || !xs_ze_device || !xs_ze_alive() || !pool_flags || pool_flags(*pool, &flags))
 		return result;
 	value = xs_handle_add(&pools, *pool);
 	if (value)
