@@ -27,9 +27,10 @@ def test_kernels_and_copies(xstrace, tmp_path, adapter, properties):
     gpu = SoftGPU(tmp_path)
     env = {**gpu.env, "LD_LIBRARY_PATH": str(Path(LOADER).resolve()), "SYCL_UR_USE_LEVEL_ZERO_V2": str(adapter - 1)}
     words = [PROGRAMS / "sycl_queue.py", BUILD / "tests/softgpu/ze_kernels.so", properties]
-    run = xstrace("--chrome-kernel-logging", CCL / "bin/python", words, env=env)
+    run = xstrace("--chrome-kernel-logging --chrome-call-logging", CCL / "bin/python", words, env=env)
     assert run.status == 0, run.err
     assert not any("WARNING" in line for line in run.said)
+    assert "zeInitDrivers" in {s.name for s in run.trace.calls}
     count, items = map(int, run.out.split())
     kernels = [s for s in run.trace.device if s.base == "empty"]
     assert len(kernels) == count == len(gpu.kernels)
