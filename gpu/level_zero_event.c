@@ -14,7 +14,7 @@ struct counter_desc {
 	const void *pNext;
 	uint32_t flags;
 };
-#define COUNTER_TIMES (ZE_BIT(4) | ZE_BIT(5)) /* the device's, and those converted to the host's clock */
+#define COUNTER_TIMES (ZE_BIT(4) | ZE_BIT(5)) /* the device's, or those and the same by the host's clock */
 #if defined(ZE_API_VERSION_CURRENT_M) && ZE_API_VERSION_CURRENT_M >= ZE_MAKE_VERSION(1, 15)
 typedef ze_event_counter_based_desc_t newer_desc;
 #else
@@ -79,21 +79,22 @@ ze_result_t xs_hook_zeEventPoolCreate(ze_context_handle_t context, const ze_even
 }
 
 /* The loader's, NULL: it has none. A driver's own may know pools by other handles. */
-static ze_result_t (*pool_flags)(ze_event_pool_handle_t pool, ze_event_pool_flags_t *flags);
+static ze_result_t (*_Atomic pool_flags)(ze_event_pool_handle_t pool, ze_event_pool_flags_t *flags);
 
 void xs_ze_pools_begin(void)
 {
-	pool_flags = XS_REAL_zeEventPoolGetFlags;
+	atomic_store_explicit(&pool_flags, XS_REAL_zeEventPoolGetFlags, memory_order_relaxed);
 }
 
 /* Another process's: if nobody tells its flags it stays unknown, for the program may want times that another event in its place would take away. */
 ze_result_t xs_hook_zeEventPoolOpenIpcHandle(ze_context_handle_t context, ze_ipc_event_pool_handle_t handle, ze_event_pool_handle_t *pool)
 {
 	ze_result_t result = xs_ze.zeEventPool.pfnOpenIpcHandle(context, handle, pool);
+	ze_result_t (*tell)(ze_event_pool_handle_t, ze_event_pool_flags_t *) = atomic_load_explicit(&pool_flags, memory_order_relaxed);
 	ze_event_pool_flags_t flags = 0;
 	_Atomic uint64_t *value;
 
-	if (result || !xs_ze_device || !xs_ze_alive() || !pool_flags || pool_flags(*pool, &flags))
+	if (result || !xs_ze_device || !xs_ze_alive() || !tell || tell(*pool, &flags))
 		return result;
 	value = xs_handle_add(&pools, *pool);
 	if (value)

@@ -376,6 +376,8 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 	}
 	if (!result)
 		record(node, &times, !node->saved, node->record.queued, node->queue, xs_ze_next_ids(1));
+	else
+		xs_count_untimed(1);
 	if (node->saved)
 		(void)xs_ze.zeEvent.pfnHostReset(node->own);
 	xs_ze_event_unlink(node->event, node);

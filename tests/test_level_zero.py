@@ -331,6 +331,15 @@ def test_faults(xstrace, tmp_path, fault, kind):
         assert run.status in (bare.status, 0)
 
 
+def test_an_event_that_does_not_tell(xstrace, tmp_path):
+    """A command whose event of the program's refuses its times is missing, and that is said."""
+    gpu = SoftGPU(tmp_path, FAULT="zeEventQueryKernelTimestamp:1:unknown", SYNC=1)
+    run = xstrace(KERNELS, "ze_matrix", ["--list", "immediate", "--kernels", 6, "--events", "timed", "--sync", "queue"], env=gpu.env)
+    assert run.status == 0 and len(gpu.kernels) == 6, run.err
+    assert len([s for s in run.trace.device if s.args.get("global")]) == 5
+    assert run.trace.other["untimed_commands"] == 1 and any("1 commands of process" in line for line in run.said)
+
+
 def test_without_a_driver(xstrace, tmp_path):
     env = {"ZE_ENABLE_ALT_DRIVERS": "/nonexistent.so"}
     for options in (KERNELS, "-h", "-d"):
