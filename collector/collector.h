@@ -140,6 +140,8 @@ void *xs_arena(size_t size);
 
 /* Called once, when the process ends normally: a backend puts finished device work into the ring. */
 void xs_at_end(void (*function)(void));
+/* Called when a thread ends that has recorded something: a backend takes back what it gave the thread. There is one. */
+void xs_at_thread_end(void (*function)(void));
 
 /* May this process write into its rings? */
 static inline bool xs_joined(void)

@@ -13,6 +13,7 @@
 
 static pthread_key_t key;
 static bool have_key;
+static _Atomic(void (*)(void)) at_thread_end;
 
 static void thread_record(struct xs_ring *ring)
 {
@@ -37,13 +38,21 @@ static void thread_record(struct xs_ring *ring)
 	}
 }
 
+void xs_at_thread_end(void (*function)(void))
+{
+	atomic_store_explicit(&at_thread_end, function, memory_order_release);
+}
+
 /* Runs when a thread ends; its ring goes to the next thread as it is, whatever is still in it. */
 static void thread_detach(void *unused)
 {
+	void (*function)(void) = atomic_load_explicit(&at_thread_end, memory_order_acquire);
 	struct xs_ring *ring = xs_tls.ring;
 	int saved = errno;
 
 	(void)unused;
+	if (function)
+		function();
 	if (!ring || !xs_joined())
 		return;
 	(void)xs_enter();

@@ -21,19 +21,32 @@ static bool want_calls, log_enqueues;
 
 enum { NODE_FREE, NODE_ACTIVE, NODE_BUSY, NODE_RECORDED };
 
+/* What the two threads of a command, who enqueues it and who completes it, pass to each other: one cache line in most cases. */
 struct node {
-	struct xs_pool_item pool;
-	cl_event event;
-	cl_command_queue handle;
-	_Atomic uint32_t state;
+	union {
+		struct xs_pool_item pool; /* while it is free */
+		cl_event event;
+	};
+	const struct xs_cl_queue *queue;
+	const struct xs_cl_sizes *sizes; /* of a known kernel's launch, else NULL */
+	uint64_t bytes;
+	uint64_t tick;
+	uint32_t host_ticks, tid;
+	uint32_t id;
+	uint32_t name;   /* the kernel's, or the function's number */
+	_Atomic uint8_t state;
 	bool retained;   /* the event is the application's */
 	bool callback;   /* a callback will come: only it may free the node */
-	struct xs_device_record record; /* all but the device's times */
+	uint8_t work, simd;
+	struct xs_cl_sizes own_sizes; /* where `sizes` points if there is no other copy */
 };
+static_assert(offsetof(struct node, own_sizes) <= 64, "a cache line");
 static struct xs_pool nodes = { .size = (sizeof(struct node) + 63) / 64 * 64 };
-/* Commands, by those who enqueue (it numbers them, too) and by those who complete them: on lines of their own. */
+static __thread struct xs_pool_item *spare __attribute__((tls_model("initial-exec")));
+/* Commands, by those who enqueue (it numbers them, too) and by those who complete them: on lines of their own,
+   and not beside each other, for processors fetch lines in pairs. */
 static struct {
-	alignas(64) _Atomic uint64_t count;
+	alignas(128) _Atomic uint64_t count;
 } issued, finished;
 
 static bool any_in_flight(void)
@@ -52,22 +65,39 @@ static uint32_t node_count(void)
 /* The command is complete: its record. */
 static void node_record(struct node *node)
 {
-	struct xs_device_record *record, times;
-	uint32_t size = node->record.event.words * 8u;
+	const struct xs_cl_queue *queue = node->queue;
+	const struct xs_cl_sizes *sizes = node->sizes;
 	const cl_icd_dispatch *t = &xs_cl_target;
+	uint32_t size = sizes ? sizeof(struct xs_device_record) : XS_DEVICE_RECORD_SHORT;
+	uint8_t flags = (uint8_t)((sizes ? 0 : XS_FLAG_FUNCTION) | (queue->in_order ? XS_FLAG_IN_ORDER : 0));
+	struct xs_device_record *record, times;
 
 	if (t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_QUEUED, 8, &times.queued, NULL) ||
 	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_SUBMIT, 8, &times.submit, NULL) ||
 	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_START, 8, &times.start, NULL) ||
 	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_END, 8, &times.end, NULL))
 		return;
-	record = xs_record_begin(size, XS_DEVICE, XS_SOURCE_OPENCL, node->record.event.flags, node->record.event.name,
-				 XS_ROLE_OTHER);
+	record = xs_record_begin(size, XS_DEVICE, XS_SOURCE_OPENCL, flags, node->name, XS_ROLE_OTHER);
 	if (!record)
 		return;
-	record->event.tick = node->record.event.tick;
-	memcpy((char *)record + sizeof(record->event), (char *)&node->record + sizeof(record->event),
-	       size - sizeof(record->event));
+	record->event.tick = node->tick;
+	record->host_ticks = node->host_ticks;
+	record->tid = node->tid;
+	record->id = node->id;
+	record->queue = queue->serial;
+	record->queue_handle = (uint64_t)(uintptr_t)queue->handle;
+	record->device = queue->device;
+	record->device_name = xs_cl_devices[queue->device].name;
+	record->device_type = xs_cl_devices[queue->device].type;
+	record->work = node->work;
+	record->simd = node->simd;
+	record->bytes = node->bytes;
+	record->tile = record->engine = record->engine_index = record->memory = 0;
+	record->kernel = 0;
+	if (sizes) {
+		memcpy(record->global, sizes->global, sizeof(record->global));
+		memcpy(record->local, sizes->local, sizeof(record->local));
+	}
 	record->queued = times.queued;
 	record->submit = times.submit;
 	record->start = times.start;
@@ -89,7 +119,7 @@ static void node_finish(struct node *node)
 static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *data)
 {
 	struct node *node = data;
-	uint32_t state = NODE_ACTIVE;
+	uint8_t state = NODE_ACTIVE;
 
 	(void)event;
 	if (atomic_compare_exchange_strong(&node->state, &state, NODE_BUSY)) {
@@ -114,11 +144,11 @@ static void harvest(cl_command_queue queue)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		struct node *node = xs_pool_at(&nodes, i);
-		uint32_t state = NODE_ACTIVE;
+		uint8_t state = NODE_ACTIVE;
 		cl_int status = CL_QUEUED;
 
 		if (!node || atomic_load_explicit(&node->state, memory_order_acquire) != NODE_ACTIVE ||
-		    (queue && node->handle != queue))
+		    (queue && node->queue->handle != queue))
 			continue;
 		if (!atomic_compare_exchange_strong(&node->state, &state, NODE_BUSY))
 			continue;
@@ -160,6 +190,11 @@ static void harvest_all(void)
 	}
 }
 
+static void thread_ends(void)
+{
+	xs_pool_put_spare(&nodes, &spare);
+}
+
 cl_int xs_hook_clFinish(cl_command_queue queue)
 {
 	cl_int result = xs_cl_target.clFinish(queue);
@@ -193,11 +228,9 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t func
 	if (!xs_call_enter(&work->call, XS_SOURCE_OPENCL, function))
 		return false;
 	work->queue = xs_cl_device ? xs_cl_queue_of(handle) : NULL;
-	work->handle = handle;
 	work->function = function;
 	work->work = class;
-	work->name = 0;
-	work->simd = 0;
+	work->kernel = NULL;
 	if (!work->queue || !work->queue->profiled || xs_cl_devices[work->queue->device].unwanted) {
 		work->queue = NULL;
 		return true;
@@ -211,30 +244,30 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t func
 void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions, const size_t *global,
 		  const size_t *local, cl_event **event)
 {
-	uint64_t known;
+	struct xs_cl_kernel *known;
 
 	if (!work->queue)
 		return;
-	known = xs_cl_kernel_known(kernel, work->queue);
-	if (known & XS_CL_KERNEL_UNWANTED) {
+	known = xs_cl_kernel_of(kernel, work->queue);
+	if (known && known->unwanted) {
 		/* from here on as if no device times were wanted of this command */
 		if (*event == &work->own)
 			*event = NULL;
 		work->queue = NULL;
 		return;
 	}
-	work->name = (uint32_t)known;
-	work->simd = (uint8_t)(known >> 32);
+	work->kernel = known;
 	for (cl_uint i = 0; i < 3; i++) {
-		work->global[i] = i < dimensions && global ? global[i] : 1;
-		work->local[i] = i < dimensions && local ? local[i] : local ? 1 : 0;
+		work->launched.global[i] = i < dimensions && global ? global[i] : 1;
+		work->launched.local[i] = i < dimensions && local ? local[i] : local ? 1 : 0;
 	}
+	work->sizes = known ? xs_cl_sizes_of(known, &work->launched) : NULL;
 }
 
 void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t bytes)
 {
 	uint64_t duration = xs_call_leave(&work->call);
-	struct xs_device_record *record;
+	const struct xs_cl_kernel *kernel = work->kernel;
 	struct node *node;
 
 	if (log_enqueues)
@@ -242,36 +275,28 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 			      xs_call_header(XS_SOURCE_OPENCL, work->function, XS_FLAG_ENQUEUE | (failed ? XS_FLAG_FAILED : 0)), result);
 	if (failed || !work->queue || !*work->event)
 		return;
-	node = xs_recording() ? xs_pool_get(&nodes, xs_thread_id()) : NULL; /* it may have been paused in the meantime */
+	node = xs_recording() ? xs_pool_get(&nodes, &spare) : NULL; /* it may have been paused in the meantime */
 	if (!node) {
 		if (work->event == &work->own)
 			(void)xs_cl_target.clReleaseEvent(work->own);
 		return;
 	}
-	record = &node->record;
-	record->event.tick = work->call.tick;
-	record->event.name = work->name ? work->name : work->function;
-	record->event.flags = (uint8_t)((work->name ? 0 : XS_FLAG_FUNCTION) |
-					(work->queue->in_order ? XS_FLAG_IN_ORDER : 0));
-	record->event.words = (work->name ? sizeof(*record) : XS_DEVICE_RECORD_SHORT) / 8;
-	record->host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
-	record->tid = xs_thread_id();
-	record->id = (uint32_t)atomic_fetch_add_explicit(&issued.count, 1, memory_order_relaxed) + 1;
-	record->queue = work->queue->serial;
-	record->device = work->queue->device;
-	record->device_name = xs_cl_devices[record->device].name;
-	record->device_type = xs_cl_devices[record->device].type;
-	record->work = work->work;
-	record->simd = work->simd;
-	record->bytes = bytes;
-	record->tile = record->engine = record->engine_index = record->memory = 0;
-	record->kernel = 0;
-	memcpy(record->global, work->global, sizeof(record->global));
-	memcpy(record->local, work->local, sizeof(record->local));
+	node->queue = work->queue;
+	node->sizes = kernel ? work->sizes : NULL;
+	if (kernel && !work->sizes) {
+		node->own_sizes = work->launched;
+		node->sizes = &node->own_sizes;
+	}
+	node->bytes = bytes;
+	node->tick = work->call.tick;
+	node->host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
+	node->tid = xs_thread_id();
+	node->id = (uint32_t)atomic_fetch_add_explicit(&issued.count, 1, memory_order_relaxed) + 1;
+	node->name = kernel ? kernel->name : work->function;
+	node->work = work->work;
+	node->simd = kernel ? kernel->simd : 0;
 	node->event = *work->event;
 	node->retained = work->event != &work->own;
-	node->handle = work->handle;
-	record->queue_handle = (uint64_t)(uintptr_t)work->handle;
 	if (node->retained)
 		(void)xs_cl_target.clRetainEvent(node->event);
 	node->callback = true;
@@ -356,6 +381,7 @@ EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uin
 		if (want_calls || xs_cl_device) {
 			xs_cl_wrap(&layer.known, want_calls);
 			xs_at_end(harvest_all);
+			xs_at_thread_end(thread_ends);
 		}
 	}
 	*entries_ret = entries;

@@ -6,8 +6,6 @@
 
 #include "opencl_wrap.h"
 
-#define XS_CL_KERNEL_UNWANTED (1ull << 62) /* by --include-kernels or --exclude-kernels */
-
 struct xs_cl_device {
 	cl_device_id id;
 	uint32_t name;
@@ -17,6 +15,7 @@ struct xs_cl_device {
 extern struct xs_cl_device xs_cl_devices[];
 
 struct xs_cl_queue {
+	cl_command_queue handle;
 	uint32_t serial;
 	uint8_t device;       /* index in devices */
 	bool profiled;        /* commands have times */
@@ -26,12 +25,25 @@ struct xs_cl_queue {
 	cl_queue_properties array[32]; /* as the application gave it, with its terminating 0 */
 };
 
+#define XS_CL_SIZES 4u /* a power of two */
+
+struct xs_cl_kernel {
+	uint32_t name;
+	bool unwanted; /* by --include-kernels or --exclude-kernels */
+	uint8_t simd;  /* work items that run in step; 0: unknown */
+	_Atomic bool simd_known;
+	_Atomic uint32_t recent, sizes_count; /* sizes_count: ever */
+	_Atomic(const struct xs_cl_sizes *) sizes[XS_CL_SIZES]; /* that it was launched in */
+};
+
 extern bool xs_cl_device;              /* device times are wanted */
 extern uint64_t xs_cl_wanted_devices; /* a bit for each, --devices-to-sample */
 
 /* Also a queue that came into being behind our back (an extension made it). NULL: not known. */
 struct xs_cl_queue *xs_cl_queue_of(cl_command_queue handle);
-/* Its name's id | its SIMD width << 32 | XS_CL_KERNEL_…; 0: unknown. */
-uint64_t xs_cl_kernel_known(cl_kernel kernel, const struct xs_cl_queue *queue);
+/* NULL: not known. */
+struct xs_cl_kernel *xs_cl_kernel_of(cl_kernel handle, const struct xs_cl_queue *queue);
+/* A copy of the sizes that lives as long as the process; NULL: the kernel was launched in too many. */
+const struct xs_cl_sizes *xs_cl_sizes_of(struct xs_cl_kernel *kernel, const struct xs_cl_sizes *sizes);
 
 #endif

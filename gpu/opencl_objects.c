@@ -7,9 +7,9 @@
 #include "kernel_filter.h"
 #include "opencl.h"
 
-static struct xs_handles kernels = { .size = 16384 }; /* see xs_cl_kernel_known() */
+static struct xs_handles kernels = { .size = 16384 }; /* struct xs_cl_kernel * */
 static struct xs_handles queues = { .size = 16384 };  /* struct xs_cl_queue * */
-#define KERNEL_SIMD_KNOWN (1ull << 63)
+#define MAX_SIZES 256u /* of a kernel: one that is launched in more is not worth their room */
 
 bool xs_cl_device;
 uint64_t xs_cl_wanted_devices = UINT64_MAX;
@@ -110,6 +110,7 @@ static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id devic
 		queue = xs_arena(sizeof(*queue));
 	if (!queue)
 		return NULL;
+	queue->handle = handle;
 	queue->serial = atomic_fetch_add_explicit(&queue_serial, 1, memory_order_relaxed) + 1;
 	queue->device = device_index(device);
 	queue->profiled = added || properties & CL_QUEUE_PROFILING_ENABLE;
@@ -244,39 +245,93 @@ cl_int xs_hook_clGetEventProfilingInfo(cl_event event, cl_profiling_info name, s
 
 /* ---- kernels ---- */
 
-static void kernel_add(cl_kernel kernel)
+static void kernel_add(cl_kernel handle)
 {
-	_Atomic uint64_t *slot = xs_handle_add(&kernels, kernel);
+	_Atomic uint64_t *slot = xs_handle_add(&kernels, handle);
+	struct xs_cl_kernel *kernel;
 	char name[1024] = "";
 
 	if (!slot)
 		return;
-	(void)xs_cl_target.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(name) - 1, name, NULL);
-	atomic_store_explicit(slot, xs_name(name[0] ? name : "(kernel)", 0) | (xs_kernel_wanted(xs_options_of_run(), name) ? 0 : XS_CL_KERNEL_UNWANTED),
-			      memory_order_release);
+	/* a handle that comes again is another kernel, but its sizes are as good as any */
+	kernel = (void *)(uintptr_t)atomic_load_explicit(slot, memory_order_acquire);
+	if (!kernel)
+		kernel = xs_arena(sizeof(*kernel));
+	if (!kernel)
+		return;
+	(void)xs_cl_target.clGetKernelInfo(handle, CL_KERNEL_FUNCTION_NAME, sizeof(name) - 1, name, NULL);
+	kernel->name = xs_name(name[0] ? name : "(kernel)", 0);
+	kernel->unwanted = !xs_kernel_wanted(xs_options_of_run(), name);
+	atomic_store_explicit(&kernel->simd_known, false, memory_order_relaxed);
+	atomic_store_explicit(slot, (uint64_t)(uintptr_t)kernel, memory_order_release);
 }
 
-/* Its name's id | its SIMD width << 32 | XS_CL_KERNEL_…; 0: unknown. */
-uint64_t xs_cl_kernel_known(cl_kernel kernel, const struct xs_cl_queue *queue)
+static __attribute__((noinline, cold)) void ask_simd(struct xs_cl_kernel *kernel, cl_kernel handle, cl_device_id device)
 {
-	_Atomic uint64_t *slot = xs_handle_find(&kernels, kernel);
-	uint64_t known;
+	size_t multiple = 0;
 
-	if (!slot) {
-		kernel_add(kernel);
-		slot = xs_handle_find(&kernels, kernel);
-	}
-	known = slot ? atomic_load_explicit(slot, memory_order_acquire) : 0;
-	if (slot && !(known & (KERNEL_SIMD_KNOWN | XS_CL_KERNEL_UNWANTED))) {
-		size_t multiple = 0;
+	(void)xs_cl_target.clGetKernelWorkGroupInfo(handle, device, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof(multiple),
+						    &multiple, NULL);
+	kernel->simd = multiple > 255 ? 255 : (uint8_t)multiple;
+	/* pairs with the acquire in xs_cl_kernel_of() */
+	atomic_store_explicit(&kernel->simd_known, true, memory_order_release);
+}
 
-		(void)xs_cl_target.clGetKernelWorkGroupInfo(kernel, xs_cl_devices[queue->device].id,
-							    CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
-							    sizeof(multiple), &multiple, NULL);
-		known |= KERNEL_SIMD_KNOWN | (uint64_t)(multiple > 255 ? 255 : multiple) << 32;
-		atomic_store_explicit(slot, known, memory_order_release);
+struct xs_cl_kernel *xs_cl_kernel_of(cl_kernel handle, const struct xs_cl_queue *queue)
+{
+	struct xs_cl_kernel *kernel = xs_handle_get(&kernels, handle);
+
+	if (__builtin_expect(!kernel, 0)) {
+		kernel_add(handle);
+		kernel = xs_handle_get(&kernels, handle);
 	}
+	if (kernel && __builtin_expect(!atomic_load_explicit(&kernel->simd_known, memory_order_acquire), 0))
+		ask_simd(kernel, handle, xs_cl_devices[queue->device].id);
+	return kernel;
+}
+
+static inline bool same_sizes(const struct xs_cl_sizes *known, const struct xs_cl_sizes *sizes)
+{
+	/* word by word: they have just been stored so, and a wider load would wait for that */
+	for (int i = 0; known && i < 3; i++)
+		if (known->global[i] != sizes->global[i] || known->local[i] != sizes->local[i])
+			return false;
 	return known;
+}
+
+static __attribute__((noinline)) const struct xs_cl_sizes *other_sizes(struct xs_cl_kernel *kernel, const struct xs_cl_sizes *sizes)
+{
+	struct xs_cl_sizes *added;
+	uint32_t at;
+
+	for (at = 0; at < XS_CL_SIZES; at++) {
+		const struct xs_cl_sizes *known = atomic_load_explicit(&kernel->sizes[at], memory_order_acquire);
+
+		if (same_sizes(known, sizes)) {
+			atomic_store_explicit(&kernel->recent, at, memory_order_relaxed);
+			return known;
+		}
+	}
+	if (atomic_load_explicit(&kernel->sizes_count, memory_order_relaxed) >= MAX_SIZES)
+		return NULL;
+	added = xs_arena(sizeof(*added));
+	if (!added)
+		return NULL;
+	*added = *sizes;
+	at = atomic_fetch_add_explicit(&kernel->sizes_count, 1, memory_order_relaxed) % XS_CL_SIZES;
+	/* pairs with the acquires of those who read them */
+	atomic_store_explicit(&kernel->sizes[at], added, memory_order_release);
+	atomic_store_explicit(&kernel->recent, at, memory_order_relaxed);
+	return added;
+}
+
+/* A kernel is launched in few sizes, mostly in those of the last time. */
+const struct xs_cl_sizes *xs_cl_sizes_of(struct xs_cl_kernel *kernel, const struct xs_cl_sizes *sizes)
+{
+	uint32_t recent = atomic_load_explicit(&kernel->recent, memory_order_relaxed);
+	const struct xs_cl_sizes *known = atomic_load_explicit(&kernel->sizes[recent], memory_order_acquire);
+
+	return __builtin_expect(same_sizes(known, sizes), 1) ? known : other_sizes(kernel, sizes);
 }
 
 cl_kernel xs_hook_clCreateKernel(cl_program program, const char *name, cl_int *errcode_ret)

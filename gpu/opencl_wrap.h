@@ -13,16 +13,22 @@
 
 struct xs_cl_queue;
 
+/* Of a kernel's launch, as xs_device_record has them. */
+struct xs_cl_sizes {
+	uint64_t global[3], local[3];
+};
+
 /* An enqueue call in flight. */
 struct xs_cl_work {
 	struct xs_call call;
-	cl_command_queue handle;
 	const struct xs_cl_queue *queue; /* NULL: no device times wanted or possible */
 	cl_event *event;                 /* where the runtime stores the event */
 	cl_event own;                    /* used when the application wants none */
-	uint32_t function, name;         /* name: the kernel's, else 0 */
-	uint8_t work, simd;              /* work: enum xs_device_class */
-	uint64_t global[3], local[3];
+	uint32_t function;
+	uint8_t work; /* enum xs_device_class */
+	struct xs_cl_kernel *kernel; /* NULL: unknown, or no kernel's launch; the next two are its then */
+	const struct xs_cl_sizes *sizes; /* NULL: `launched` is their only copy */
+	struct xs_cl_sizes launched;
 };
 
 extern cl_icd_dispatch xs_cl_target; /* the functions below us */

@@ -22,21 +22,14 @@ static void *fresh(struct xs_pool *pool)
 		return NULL;
 	}
 	if (!xs_pool_at(pool, i)) {
-		chunk = xs_arena((size_t)XS_POOL_CHUNK * pool->size);
+		chunk = xs_arena((size_t)XS_POOL_CHUNK * pool->size + 64);
 		if (!chunk)
 			return NULL;
+		chunk += -(uintptr_t)chunk % 64;
 		/* two threads at once: the chunk of one is lost */
 		atomic_compare_exchange_strong(&pool->chunks[i / XS_POOL_CHUNK], &none, chunk);
 	}
 	return xs_pool_at(pool, i);
-}
-
-static struct xs_pool_item *take_all(_Atomic(struct xs_pool_item *) *list)
-{
-	if (!atomic_load_explicit(list, memory_order_relaxed))
-		return NULL;
-	/* pairs with the releases of those who put objects there */
-	return atomic_exchange_explicit(list, NULL, memory_order_acquire);
 }
 
 static void give_back(struct xs_pool *pool, struct xs_pool_item *first, struct xs_pool_item *last)
@@ -50,35 +43,36 @@ static void give_back(struct xs_pool *pool, struct xs_pool_item *first, struct x
 						      memory_order_relaxed));
 }
 
-void *xs_pool_get(struct xs_pool *pool, uint32_t any)
+void *xs_pool_get(struct xs_pool *pool, struct xs_pool_item **spare)
 {
-	struct xs_pool_item *first = take_all(&pool->shelf[any % XS_POOL_SHELVES].first), *rest, *none;
+	struct xs_pool_item *first = *spare;
 
-	if (!first)
-		first = take_all(&pool->returned);
-	for (uint32_t i = 1; !first && i < XS_POOL_SHELVES; i++)
-		first = take_all(&pool->shelf[(any + i) % XS_POOL_SHELVES].first);
+	if (!first && atomic_load_explicit(&pool->returned, memory_order_relaxed)) {
+		/* pairs with the release in give_back() */
+		first = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
+	}
 	if (!first)
 		return fresh(pool);
-	rest = first->next;
-	if (!rest)
-		return first;
+	*spare = first->next;
 	/* the next one was last in the other thread's cache: what it takes to get it back runs beside the caller's work */
-	for (uint32_t at = 0; at < pool->size; at += 64)
-		__builtin_prefetch((char *)rest + at, 1);
-	for (uint32_t i = 0; i < XS_POOL_SHELVES; i++) {
-		none = NULL;
-		if (atomic_compare_exchange_strong_explicit(&pool->shelf[(any + i) % XS_POOL_SHELVES].first, &none, rest,
-							    memory_order_release, memory_order_relaxed))
-			return first;
-	}
-	for (none = rest; none->next; none = none->next)
-		;
-	give_back(pool, rest, none);
+	if (first->next)
+		__builtin_prefetch(first->next, 1);
 	return first;
 }
 
 void xs_pool_put(struct xs_pool *pool, void *object)
 {
 	give_back(pool, object, object);
+}
+
+void xs_pool_put_spare(struct xs_pool *pool, struct xs_pool_item **spare)
+{
+	struct xs_pool_item *first = *spare, *last = first;
+
+	if (!first)
+		return;
+	while (last->next)
+		last = last->next;
+	*spare = NULL;
+	give_back(pool, first, last);
 }

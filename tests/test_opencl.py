@@ -91,6 +91,14 @@ def test_names_sizes_and_bytes(xstrace):
             assert work.name == f"{work.base}[16384]" and work.args["bytes"] == 16384
 
 
+def test_a_kernel_of_many_sizes(xstrace):
+    """More than are remembered of a kernel, by threads that end, and by a handle that comes again."""
+    run = xstrace(KERNEL, "cl_sizes", [300]).check_expected()
+    for name in ("grow", "other"):
+        sizes = [s.args["global"] for s in sorted(run.trace.device, key=lambda s: s.start) if s.base == name]
+        assert sizes == [[n, 1, 1] for n in (*range(1, 301), *range(300, 0, -1))]
+
+
 def test_processes_and_threads_have_names(xstrace):
     trace = xstrace(KERNEL, "cl_matrix").trace
     processes = {pid: name for (pid, _), name in trace.names("process_name").items()}
