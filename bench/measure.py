@@ -51,6 +51,13 @@ class Launched(Tracer):
         return [self.path, *self.options, *options, self.output_option, trace, *program]
 
 
+class Layer(Tracer):
+    """A layer of OpenCL's loader; nothing stands around the program."""
+
+    def __init__(self, name, path):
+        self.name, self.environment = name, {"OPENCL_LAYERS": path}
+
+
 class Lttng(Tracer):
     """LTTng-UST: the program carries it; a session stands around the run and loses nothing."""
 
@@ -397,12 +404,19 @@ class Figure:
     beside: dict = field(default_factory=dict)
     at_least: bool = False
     written: float = None  # bytes that the kernel writes for one of it: a time (or GB/s), whose goal follows the machine's speed
+    reference: tuple = None  # the name in `beside` that the goal follows instead, and what that one had when the goal was set
     now: float = None  # the goal at the machine's speed
 
     def at_speed(self, machine):
         """Sets what the goal is on the machine as it was in these rounds."""
         scale = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}.get(self.unit)
-        if self.goal is None or machine.speed() is None:
+        if self.goal is None:
+            return
+        if self.reference:
+            name, then = self.reference
+            self.now = max(self.goal, self.goal * statistics.median(self.beside[name]) / then)
+            return
+        if machine.speed() is None:
             return
         if self.unit == "GB/s":
             self.now = 1 / machine.budget(1 / self.goal, 1)
