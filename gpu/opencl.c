@@ -102,6 +102,8 @@ static void node_record(struct node *node)
 	record->submit = times.submit;
 	record->start = times.start;
 	record->end = times.end;
+	for (uint32_t at = 0; at < sizeof(*record); at += 64)
+		xs_own_ahead((const char *)record + at); /* all lines of the next one */
 	xs_record_end(size);
 }
 
