@@ -2,11 +2,14 @@
  * The cost of a begin+end pair to the program that makes it.
  *
  *	pairs_* burst [BURSTS [PAIRS [THREADS]]]	default 101 bursts of 8192 pairs, one thread
+ *	pairs_* cold [PAIRS [MIB]]			default 2001 pairs, 16 MiB
  *	pairs_* run [COUNT [THREADS [--step]]]		default 10^6 pairs by each thread
  *
  * burst: with pauses in between, so that the tracer's buffers are empty and warm at each burst;
  * medians over the bursts. The floor is what no tracer with exact times can do without: two
- * readings of the clock and 32 bytes stored, in the same bursts. run: as fast as it goes.
+ * readings of the clock and 32 bytes stored, in the same bursts. cold: before each pair as much
+ * memory is read, so that the pair finds the caches as in a program that works in between; wall is
+ * its median. run: as fast as it goes.
  * --step: "ready" is printed and a line awaited on stdin before the run, "done" and a line after it.
  *
  * Each line is "<name> <value>": wall, cpu and floor in ns per pair and thread, rss_kib the most
@@ -35,6 +38,7 @@ struct sample {
 
 static long bursts = 1, pairs, threads = 1;
 static bool with_floor;
+static size_t cold_bytes;
 static struct sample *samples; /* [threads][bursts] */
 static pthread_barrier_t start;
 
@@ -67,6 +71,12 @@ static void floor_pairs(volatile uint64_t *memory, long count)
 	}
 }
 
+static void read_all(const volatile unsigned char *memory)
+{
+	for (size_t i = 0; i < cold_bytes; i += 64)
+		(void)memory[i];
+}
+
 static double per_pair(uint64_t begin, uint64_t end)
 {
 	return (double)(end - begin) / (double)pairs;
@@ -85,12 +95,18 @@ static void *thread_main(void *arg)
 {
 	struct sample *mine = arg;
 	uint64_t *memory = with_floor ? calloc(1, FLOOR_BYTES) : NULL;
+	unsigned char *other = cold_bytes ? malloc(cold_bytes) : NULL;
+
+	if (other)
+		memset(other, 1, cold_bytes); /* or each page would be the same one of zeros */
 
 	for (long i = 0; i < bursts; i++) {
 		uint64_t begin;
 
 		if (with_floor)
 			nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+		if (other)
+			read_all(other);
 		pthread_barrier_wait(&start);
 		measure(&mine[i]);
 		if (!memory)
@@ -99,6 +115,7 @@ static void *thread_main(void *arg)
 		floor_pairs(memory, pairs);
 		mine[i].floor = per_pair(begin, clock_ns(CLOCK_MONOTONIC));
 	}
+	free(other);
 	free(memory);
 	return NULL;
 }
@@ -183,12 +200,16 @@ int main(int argc, char **argv)
 		bursts = numbers[0] ? numbers[0] : 101;
 		pairs = numbers[1] ? numbers[1] : 8192;
 		threads = numbers[2] ? numbers[2] : 1;
+	} else if (argc > 1 && !strcmp(argv[1], "cold")) {
+		bursts = numbers[0] ? numbers[0] : 2001;
+		pairs = 1;
+		cold_bytes = (size_t)(numbers[1] ? numbers[1] : 16) << 20;
 	} else if (argc > 1 && !strcmp(argv[1], "run")) {
 		pairs = numbers[0] ? numbers[0] : 1000000;
 		threads = numbers[1] ? numbers[1] : 1;
 	}
 	if (pairs < 1 || threads < 1 || threads > MAX_THREADS || bursts < 1 || bursts > MAX_BURSTS) {
-		fprintf(stderr, "usage: %s burst|run [NUMBER...] [--step]\n", argv[0]);
+		fprintf(stderr, "usage: %s burst|cold|run [NUMBER...] [--step]\n", argv[0]);
 		return 2;
 	}
 

@@ -1,12 +1,13 @@
 """A training loop of a small CNN, timed: plain, under emit_itt(), or under PyTorch's own profiler.
 
-    torch_loop.py plain|itt|profiler [STEPS]
+    torch_loop.py plain|itt|profiler|turns [STEPS]
 
-Prints "step_us <median>" (what else the machine does falls upon few steps) and "step_cpu_us <mean>"; what comes before the profiler is on is
-not counted.
+Prints "step_us <median>" (what else the machine does falls upon few steps); what comes before the profiler is on is not counted. turns: emit_itt(), and every second step is recorded (PTI_ENABLE_COLLECTION); prints "recorded_percent", by how much those
+take longer than the paused ones beside them, the median over the pairs.
 """
 
 import contextlib
+import os
 import statistics
 import sys
 import time
@@ -33,20 +34,26 @@ def main():
     listen = {
         "plain": contextlib.nullcontext,
         "itt": torch.autograd.profiler.emit_itt,
+        "turns": torch.autograd.profiler.emit_itt,
         "profiler": lambda: torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]),
     }[how]
     for _ in range(10):
         step()
     with listen():
         step()
-        walls, cpu = [], time.process_time_ns()
-        for _ in range(steps):
+        walls = []
+        for i in range(steps):
+            if how == "turns":
+                # 0 1 1 0: what drifts falls upon both
+                os.environ["PTI_ENABLE_COLLECTION"] = "1" if i % 4 in (1, 2) else "0"
             begin = time.perf_counter_ns()
             step()
             walls.append(time.perf_counter_ns() - begin)
-        cpu = time.process_time_ns() - cpu
+    if how == "turns":
+        fours = [walls[i : i + 4] for i in range(0, steps - 3, 4)]
+        shares = [(four[1] + four[2]) / (four[0] + four[3]) for four in fours]
+        print("recorded_percent", 100 * (statistics.median(shares) - 1))
     print("step_us", statistics.median(walls) / 1e3)
-    print("step_cpu_us", cpu / 1e3 / steps)
 
 
 if __name__ == "__main__":
