@@ -465,10 +465,12 @@ int xs_drain(const char *dir, bool recover)
 			drain.kmd = xs_kmd_start(&drain.run);
 		drain_loop(&drain);
 	} else {
+		/* before a process is adopted: that cuts its file back to what was committed, which is less than a drain process that lives has written */
+		if (xs_process_alive(drain.run.control->bell.consumer_pid, drain.run.control->bell.consumer_start))
+			return -EBUSY;
 		(void)find_processes(&drain);
 		for (struct xs_process *p = drain.processes; p; p = p->next)
-			if (!ended(p) || xs_process_alive(drain.run.control->bell.consumer_pid,
-							  drain.run.control->bell.consumer_start))
+			if (!ended(p))
 				return -EBUSY;
 		for (struct xs_process *p = drain.processes; p; p = p->next)
 			p->exec = superseded(&drain, p);
