@@ -404,7 +404,7 @@ class Figure:
     beside: dict = field(default_factory=dict)
     at_least: bool = False
     written: float = None  # bytes that the kernel writes for one of it: a time (or GB/s), whose goal follows the machine's speed
-    reference: tuple = None  # the name in `beside` that the goal follows instead, and what that one had when the goal was set
+    reference: tuple = None  # a name in `beside`, and what it had when the goal was set: what it has more now, the goal is higher
     now: float = None  # the goal at the machine's speed
 
     def at_speed(self, machine):
@@ -414,7 +414,7 @@ class Figure:
             return
         if self.reference:
             name, then = self.reference
-            self.now = max(self.goal, self.goal * statistics.median(self.beside[name]) / then)
+            self.now = self.goal + max(statistics.median(self.beside[name]) - then, 0)
             return
         if machine.speed() is None:
             return

@@ -97,6 +97,8 @@ static void *thread_main(void *arg)
 	uint64_t *memory = with_floor ? calloc(1, FLOOR_BYTES) : NULL;
 	unsigned char *other = cold_bytes ? malloc(cold_bytes) : NULL;
 
+	if (cold_bytes && !other)
+		abort();
 	if (other)
 		memset(other, 1, cold_bytes); /* or each page would be the same one of zeros */
 

@@ -2,8 +2,9 @@
 
     torch_loop.py plain|itt|profiler|turns [STEPS]
 
-Prints "step_us <median>" (what else the machine does falls upon few steps); what comes before the profiler is on is not counted. turns: emit_itt(), and every second step is recorded (PTI_ENABLE_COLLECTION); prints "recorded_percent", by how much those
-take longer than the paused ones beside them, the median over the pairs.
+Prints "step_us <median>" (what else the machine does falls upon few steps); what comes before the profiler is on is not counted.
+turns: emit_itt(), and every second step is recorded (PTI_ENABLE_COLLECTION); prints "recorded_percent", by how much those take longer than
+the paused ones beside them, the median over the pairs.
 """
 
 import contextlib

@@ -67,12 +67,16 @@ void xs_pool_put(struct xs_pool *pool, void *object)
 
 void xs_pool_put_spare(struct xs_pool *pool, struct xs_pool_item **spare)
 {
-	struct xs_pool_item *first = *spare, *last = first;
+	struct xs_pool_item *first, *last;
 
+	if (!*spare)
+		return;
+	/* what came back meanwhile is walked through, not the many that the thread may have taken: a thread that ends soon is no dearer for them */
+	first = last = atomic_exchange_explicit(&pool->returned, *spare, memory_order_acq_rel);
+	*spare = NULL;
 	if (!first)
 		return;
 	while (last->next)
 		last = last->next;
-	*spare = NULL;
 	give_back(pool, first, last);
 }
