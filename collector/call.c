@@ -10,7 +10,7 @@ bool xs_call_enter_long(struct xs_call *call, uint32_t word)
 
 	if (!xs_recording())
 		return false;
-	ring = xs_tls.ring;
+	ring = xs_tls.producer.ring;
 	call->outer = atomic_load_explicit(&ring->call, memory_order_relaxed);
 	call->outer_tick = atomic_load_explicit(&ring->call_tick, memory_order_relaxed);
 	call->tick = xs_tick(xs_use_tsc);
@@ -35,39 +35,35 @@ static __attribute__((noinline, cold)) void write_long(uint64_t tick, uint64_t d
 	}
 }
 
-/* The common case, as xs_mark(): the ring is ready. */
-static inline void write_ready(struct xs_ring *ring, uint64_t tick, uint64_t duration, uint64_t header, int64_t result)
+/* The common case, as xs_mark(). */
+XS_INLINE void write_ready(uint64_t tick, uint64_t duration, uint64_t header, int64_t result)
 {
+	struct xs_producer *producer = &xs_tls.producer;
 	uint64_t head, *words;
 
-	/* before head is read: see xs_mark() */
-	xs_tls.ready = NULL;
-	atomic_signal_fence(memory_order_seq_cst);
-	head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-	if (__builtin_expect(head + sizeof(struct xs_call_record) > ring->limit, 0)) {
-		xs_tls.ready = ring;
+	xs_inside_begin(XS_FRAME_MARK());
+	head = producer->head;
+	if (__builtin_expect(head + sizeof(struct xs_call_record) > producer->limit, 0)) {
+		xs_inside_end();
 		write_long(tick, duration, header, result);
 		return;
 	}
-	words = (uint64_t *)(ring->data + (head & ring->mask));
+	words = (uint64_t *)(producer->data + (head & producer->mask));
 	words[0] = tick;
 	words[1] = header;
 	words[2] = duration;
 	words[3] = (uint64_t)result;
 	xs_own_ahead(words);
-	atomic_store_explicit(&ring->head, head + sizeof(struct xs_call_record), memory_order_release);
-	atomic_signal_fence(memory_order_seq_cst);
-	xs_tls.ready = ring;
+	xs_ring_commit(producer, sizeof(struct xs_call_record));
+	xs_inside_end();
 }
 
 void xs_call_write(uint64_t tick, uint64_t duration, uint64_t header, int64_t result)
 {
-	struct xs_ring *ring = xs_tls.ready;
-
-	if (__builtin_expect(!xs_ready_for_mark(ring) || xs_stack_depth, 0))
+	if (__builtin_expect(!xs_ready_for_mark() || xs_stack_depth, 0))
 		write_long(tick, duration, header, result);
 	else
-		write_ready(ring, tick, duration, header, result);
+		write_ready(tick, duration, header, result);
 }
 
 /* Apart, so that the function below saves no registers. */
@@ -78,14 +74,14 @@ static __attribute__((noinline, cold)) void leave_and_write(uint64_t header, int
 
 void xs_call_end(uint64_t header, int64_t result, const struct xs_call *call)
 {
-	struct xs_ring *ring = xs_tls.ready;
+	struct xs_ring *ring = xs_tls.producer.ring;
 	uint64_t tick = call->tick, duration;
 
-	if (__builtin_expect(!xs_ready_for_mark(ring) || call->outer || xs_stack_depth, 0)) {
+	if (__builtin_expect(!xs_ready_for_mark() || !ring || call->outer || xs_stack_depth, 0)) {
 		leave_and_write(header, result, call);
 		return;
 	}
 	duration = xs_tick(true) - tick;
 	atomic_store_explicit(&ring->call, 0, memory_order_relaxed);
-	write_ready(ring, tick, duration, header, result);
+	write_ready(tick, duration, header, result);
 }

@@ -9,10 +9,10 @@
 
 bool xs_log_calls;
 
-uint64_t *xs_args_begin(const struct xs_call *call, uint8_t source, uint32_t function, uint32_t count)
+uint64_t *xs_args_begin(uintptr_t mark, const struct xs_call *call, uint8_t source, uint32_t function, uint32_t count)
 {
 	uint32_t size = (uint32_t)sizeof(struct xs_event) + (count + (count & 1)) * 8;
-	struct xs_event *event = xs_record_begin(size, XS_CALL_IN, source, 0, function, XS_ROLE_OTHER);
+	struct xs_event *event = xs_record_begin_in(mark, size, XS_CALL_IN, source, 0, function, XS_ROLE_OTHER);
 
 	if (!event)
 		return NULL;
@@ -27,9 +27,10 @@ void xs_args_end(struct xs_call *call, uint32_t count)
 	call->tick = xs_tick(xs_use_tsc);
 }
 
-bool xs_values_begin(struct xs_values *values, const struct xs_call *call, uint8_t source, uint32_t function, uint64_t result)
+bool xs_values_begin(uintptr_t mark, struct xs_values *values, const struct xs_call *call, uint8_t source, uint32_t function,
+		     uint64_t result)
 {
-	struct xs_values_record *record = xs_record_begin(XS_RECORD_MAX, XS_CALL_OUT, source, 0, function, XS_ROLE_OTHER);
+	struct xs_values_record *record = xs_record_begin_in(mark, XS_RECORD_MAX, XS_CALL_OUT, source, 0, function, XS_ROLE_OTHER);
 
 	if (!record)
 		return false;

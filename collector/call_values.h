@@ -13,8 +13,8 @@
 
 extern bool xs_log_calls __attribute__((visibility("hidden")));
 
-/* Room for the words, to be ended by xs_args_end(); NULL: not recorded. */
-uint64_t *xs_args_begin(const struct xs_call *call, uint8_t source, uint32_t function, uint32_t count);
+/* Room for the words, to be ended by xs_args_end(); NULL: not recorded. `mark`: the caller's XS_FRAME_MARK(). */
+uint64_t *xs_args_begin(uintptr_t mark, const struct xs_call *call, uint8_t source, uint32_t function, uint32_t count);
 /* The call's time begins anew: copying is not part of it. */
 void xs_args_end(struct xs_call *call, uint32_t count);
 
@@ -31,8 +31,9 @@ struct xs_values {
 	unsigned char *at, *end;
 };
 
-/* False: not recorded, nothing more is to be called. */
-bool xs_values_begin(struct xs_values *values, const struct xs_call *call, uint8_t source, uint32_t function, uint64_t result);
+/* False: not recorded, nothing more is to be called. `mark`: as above. */
+bool xs_values_begin(uintptr_t mark, struct xs_values *values, const struct xs_call *call, uint8_t source, uint32_t function,
+		     uint64_t result);
 void xs_values_end(struct xs_values *values);
 /* What argument number `argument` points to, if anything: one value, an array, text, words up to a 0, text that a member of the struct points to. */
 void xs_values_one(struct xs_values *values, uint8_t argument, const void *from, size_t size);

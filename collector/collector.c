@@ -5,7 +5,7 @@
  * fork (the gate, the lock, the state) lives in one page that the kernel wipes in the child.
  */
 #include <errno.h>
-#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,11 +13,13 @@
 #include <unistd.h>
 
 #include "call_values.h"
+#include "lock.h"
 #include "process.h"
 #include "rank.h"
 #include "self.h"
 #include "stack.h"
 #include "strtab.h"
+#include "sys.h"
 
 __thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec")));
 static struct xs_gate untraced = { .state = XS_OFF };
@@ -37,39 +39,59 @@ extern bool xs_companion_use_tsc COMPANION("xs_use_tsc");
 
 struct xs_self xs_self;
 static void (*at_end[4])(void);
-static char *arena, *arena_end;
+static char *arena, *arena_end; /* zeroed memory */
 
-void xs_lock(void)
+/* SIGKILL and SIGSTOP aside, all: those that the C library keeps to itself (cancellation, setuid() of all threads) too. */
+static const uint64_t every_signal = UINT64_MAX;
+
+void xs_enter(struct xs_entered *entered)
 {
-	while (atomic_exchange_explicit(&xs_gate->lock, 1, memory_order_acquire))
-		sched_yield();
+	*entered = (struct xs_entered){ .mark = xs_tls.mark, .error = errno };
+	xs_inside_begin(XS_FRAME_MARK());
+	if (!xs_tls.busy++)
+		(void)xs_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &entered->signals, sizeof(every_signal));
+	atomic_signal_fence(memory_order_seq_cst);
 }
 
-void xs_unlock(void)
+void xs_leave(const struct xs_entered *entered)
 {
-	atomic_store_explicit(&xs_gate->lock, 0, memory_order_release);
+	atomic_signal_fence(memory_order_seq_cst);
+	xs_tls.mark = entered->mark;
+	errno = entered->error;
+	if (!--xs_tls.busy)
+		(void)xs_sys(SYS_rt_sigprocmask, SIG_SETMASK, &entered->signals, NULL, sizeof(every_signal));
+}
+
+void *xs_arena_locked(size_t size)
+{
+	void *result = NULL;
+
+	size = (size + 15) & ~(size_t)15;
+	if (size > (size_t)(arena_end - arena)) {
+		size_t chunk = size > 65536 ? size : 65536;
+		long map = xs_sys(SYS_mmap, NULL, chunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (map < 0 && map > -4096)
+			return NULL; /* a smaller piece may still fit */
+		arena = (char *)map;
+		arena_end = arena + chunk;
+	}
+	result = arena;
+	arena += size;
+	return result;
 }
 
 void *xs_arena(size_t size)
 {
-	struct xs_ring *ready = xs_enter();
+	struct xs_entered entered;
 	void *result = NULL;
 
-	size = (size + 15) & ~(size_t)15;
-	xs_lock();
-	if (size > (size_t)(arena_end - arena)) {
-		size_t chunk = size > 65536 ? size : 65536;
-		void *map = mmap(NULL, chunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		arena = map == MAP_FAILED ? NULL : map;
-		arena_end = map == MAP_FAILED ? NULL : arena + chunk;
+	xs_enter(&entered);
+	if (xs_lock(&xs_gate->lock)) {
+		result = xs_arena_locked(size);
+		xs_unlock(&xs_gate->lock);
 	}
-	if (arena) {
-		result = arena;
-		arena += size;
-	}
-	xs_unlock();
-	xs_leave(ready);
+	xs_leave(&entered);
 	return result;
 }
 
@@ -145,6 +167,10 @@ static struct xs_process_file *make_process(uint32_t slots)
 		return NULL; /* the empty file goes with the run directory */
 	}
 	process = map;
+	xs_self.pid = pid;
+	xs_self.serial = serial;
+	xs_self.slots = slots;
+	xs_self.ring_size = ring_size;
 	process->pid = pid;
 	process->ppid = getppid();
 	process->pid_namespace = xs_process_namespace(0);
@@ -199,45 +225,46 @@ static bool join(void)
 	return true;
 }
 
+/* With the lock held, in a process that has not joined: in a forked child what is there is the parent's, and perhaps torn. */
+static void start(void)
+{
+	bool joined;
+
+	xs_tls.producer = (struct xs_producer){ .ring = NULL };
+	xs_tls.slot = NULL;
+	arena = arena_end = NULL;
+	joined = join();
+	if (joined)
+		xs_stack_init((uint32_t)xs_self.control->options.call_stacks);
+	/* all that join() set up; pairs with the acquire in xs_state() */
+	atomic_store_explicit(&xs_gate->state, joined ? XS_JOINED : XS_OFF, memory_order_release);
+	atomic_store_explicit(&xs_gate->open, joined ? xs_gate_wanted() : XS_GATE_CLOSED, memory_order_release);
+}
+
 bool xs_start(void)
 {
-	int saved = errno;
-
 	if (__atomic_load_n(&xs_gate, __ATOMIC_ACQUIRE) == &before_start)
 		make_gate();
-	if (xs_state() == XS_OFF) {
-		errno = saved;
-		return false;
+	if (xs_state() == XS_NOT_JOINED && xs_lock(&xs_gate->lock)) {
+		if (xs_state() == XS_NOT_JOINED)
+			start();
+		xs_unlock(&xs_gate->lock);
 	}
-	xs_lock();
-	if (xs_state() == XS_NOT_JOINED) {
-		bool joined;
-
-		/* in a forked child: the parent's, and perhaps torn */
-		xs_tls.ring = xs_tls.ready = NULL;
-		arena = arena_end = NULL;
-		joined = join();
-		if (joined)
-			xs_stack_init((uint32_t)xs_self.control->options.call_stacks);
-		/* all that join() set up; pairs with the acquire in xs_state() */
-		atomic_store_explicit(&xs_gate->state, joined ? XS_JOINED : XS_OFF, memory_order_release);
-		atomic_store_explicit(&xs_gate->open, joined ? xs_gate_wanted() : XS_GATE_CLOSED, memory_order_release);
-	}
-	xs_unlock();
-	errno = saved;
 	return xs_state() == XS_JOINED;
 }
 
 const struct xs_options *xs_collector_options(void)
 {
-	bool joined;
+	struct xs_entered entered;
 
-	if (xs_tls.busy)
+	if (xs_joined())
+		return &xs_self.control->options;
+	if (xs_tls.busy || xs_state() == XS_OFF || xs_is_sealed())
 		return NULL;
-	xs_tls.busy++;
-	joined = xs_start();
-	xs_tls.busy--;
-	return joined ? &xs_self.control->options : NULL;
+	xs_enter(&entered);
+	(void)xs_start();
+	xs_leave(&entered);
+	return xs_state() == XS_JOINED ? &xs_self.control->options : NULL;
 }
 
 const struct xs_options *xs_options_of_run(void)
@@ -289,15 +316,17 @@ void xs_told_rank(int32_t rank, int32_t world_size)
 
 void xs_request_dump(void)
 {
-	int saved = errno;
-
 	(void)xs_control_dump(xs_self.control, XS_DUMP_TRIGGER);
-	errno = saved;
+}
+
+uint32_t xs_name_parts(const struct xs_part *parts, uint32_t count, uint32_t scope)
+{
+	return xs_self.strings ? xs_intern_parts(xs_self.strings, parts, count, scope) : 0;
 }
 
 uint32_t xs_name(const char *text, uint32_t scope)
 {
-	return xs_self.strings ? xs_intern(xs_self.strings, text, (uint32_t)strnlen(text, XS_STRING_MAX + 1), scope) : 0;
+	return xs_name_parts(&(struct xs_part){ text, (uint32_t)strnlen(text, XS_STRING_MAX + 1) }, 1, scope);
 }
 
 uint32_t xs_shape(const struct xs_shape *shape)
@@ -320,7 +349,7 @@ __attribute__((constructor)) static void hurry(void)
 
 __attribute__((destructor)) static void end(void)
 {
-	if (xs_state() != XS_JOINED)
+	if (xs_state() != XS_JOINED || xs_is_sealed())
 		return;
 	for (size_t i = 0; i < sizeof(at_end) / sizeof(at_end[0]) && at_end[i]; i++)
 		at_end[i]();

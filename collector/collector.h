@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "options.h"
 #include "ring.h"
+#include "strtab.h"
 
 /*
  * A companion library (companion.h) reaches the few words that every event looks at by names of their own: within libxstrace.so they are
@@ -37,15 +38,20 @@ struct xs_watch {
 };
 
 /*
- * Per thread, a few bytes (initial-exec: glibc has little room for it when we are dlopened). `ready` is the thread's ring while
- * a record may be begun. Inside the collector it is NULL, so that events of a signal handler that interrupts us do not touch the ring.
+ * Per thread (initial-exec: glibc has little room for it when we are dlopened). The first line is all that a common event needs.
+ *
+ * `mark` says that the thread is between reading and publishing its ring's head, or in the collector's rare paths: events of a signal
+ * handler that interrupts it there do not touch the ring. It names a frame, so that it means nothing any more when the thread has left
+ * that frame by a jump: see xs_thread_attach().
  */
 struct xs_tls {
-	struct xs_ring *ready;
-	struct xs_ring *ring; /* NULL until the thread's first event */
-	uint32_t busy;        /* depth inside the collector's rare paths */
+	_Alignas(64) uintptr_t mark; /* 0: outside; else where the return address of the function lies that is inside */
+	struct xs_producer producer; /* ring NULL: none yet */
+	uint32_t busy;        /* depth inside the collector's rare paths, where no signal arrives */
+	uint32_t tid;         /* the kernel's id; 0: not known yet */
 	uint32_t name;        /* interned; 0: as the kernel calls the thread */
 	bool ignored;         /* nothing of the thread is recorded any more */
+	struct xs_slot *slot; /* of the ring (rings.c) */
 	struct xs_watch trigger, iteration; /* --trigger's task, the last of --iterations */
 	uint64_t trigger_ns;                /* when the first of them began */
 	const void *wait_object; /* that the thread waits for, as ITT's sync_prepare said */
@@ -68,8 +74,9 @@ enum xs_open_gate {
 
 struct xs_gate {
 	_Atomic uint32_t open; /* enum xs_open_gate */
-	_Atomic uint32_t lock;
+	_Atomic uint32_t lock; /* of joining, rings and memory */
 	_Atomic uint32_t control_lock; /* of control.c */
+	_Atomic uint32_t shared;   /* there may be a process that shares this one's memory and a thread's variables (sandbox.c) */
 	_Atomic uint32_t no_rings; /* there was no memory for a ring, and none was given back since */
 	_Atomic uint32_t state;    /* enum xs_state (self.h) */
 };
@@ -85,11 +92,17 @@ const struct xs_options *xs_collector_options(void);
 /* Interned id of a name; 0 when not traced. */
 uint32_t xs_name(const char *text, uint32_t scope);
 
+/* The same, of pieces. */
+uint32_t xs_name_parts(const struct xs_part *parts, uint32_t count, uint32_t scope);
+
 /* The id of what a command is (0: there is no room), and what that id stands for. */
 uint32_t xs_shape(const struct xs_shape *shape);
 const struct xs_shape *xs_shape_of(uint32_t id);
 
-/* The thread gets its ring (and the process joins its run). False: not traced, paused, or inside the collector. */
+/*
+ * What is rare before an event: the thread gets its ring (and the process joins its run), or finds that it has left the collector by a
+ * jump. False: not traced, paused, or inside the collector.
+ */
 bool xs_thread_attach(void) __attribute__((cold));
 
 /* ---- control.c: whether this process records ---- */
@@ -132,7 +145,7 @@ void xs_thread_name(uint32_t name);
 /* The kernel's id of the calling thread, which has a ring. */
 static inline uint32_t xs_thread_id(void)
 {
-	return atomic_load_explicit(&xs_tls.ring->tid, memory_order_relaxed);
+	return xs_tls.tid;
 }
 
 /* Memory that lives as long as the process, from the kernel: the application's allocator is never entered. NULL: none left. */
@@ -164,53 +177,81 @@ static inline bool xs_watching(void)
 	return open == XS_GATE_SLOW || open == XS_GATE_PAUSED_SLOW;
 }
 
+/* May this thread write a record? */
+static inline bool xs_ready(void)
+{
+	return xs_joined() && xs_tls.producer.ring && !xs_tls.mark;
+}
+
 static inline bool xs_recording(void)
 {
 	if (__builtin_expect(xs_paused(), 0))
 		return false;
-	return __builtin_expect(xs_joined() && xs_tls.ready, 1) || xs_thread_attach();
+	return __builtin_expect(xs_ready() && !atomic_load_explicit(&xs_gate->shared, memory_order_relaxed), 1) || xs_thread_attach();
 }
 
-/* The common case: nothing but the time stamp counter and the ring are needed. */
-static inline bool xs_ready_for_mark(const struct xs_ring *ring)
+/* The common case: nothing but the time stamp counter and the ring are needed; without a ring its limit is 0. */
+static inline bool xs_ready_for_mark(void)
 {
-	return __builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) == XS_GATE_TSC && ring &&
+	return __builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) == XS_GATE_TSC && !xs_tls.mark &&
 					!atomic_load_explicit(xs_run_paused, memory_order_relaxed),
 				1);
 }
 
-/* Memory for one record, or NULL: not recorded. Every field must be stored before xs_record_end(). */
-static inline void *xs_record_reserve(uint32_t size, enum xs_role role)
+/* Where the return address of the function lies that this is compiled into: no two living frames of a stack have the same. */
+#define XS_FRAME_MARK() ((uintptr_t)__builtin_dwarf_cfa() - sizeof(void *))
+#define XS_INLINE static inline __attribute__((always_inline))
+
+/* From here to xs_inside_end() a handler leaves the ring alone: before head is read, or what it writes would be overwritten. */
+XS_INLINE void xs_inside_begin(uintptr_t mark)
 {
-	struct xs_ring *ring;
+	xs_tls.mark = mark;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+XS_INLINE void xs_inside_end(void)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	xs_tls.mark = 0;
+}
+
+/*
+ * Memory for one record, or NULL: not recorded. Every field must be stored before xs_record_end(). `mark`: XS_FRAME_MARK() of a function that
+ * does not return before that.
+ */
+XS_INLINE void *xs_record_reserve_in(uintptr_t mark, uint32_t size, enum xs_role role)
+{
 	void *record;
 
 	if (!xs_recording())
 		return NULL;
-	ring = xs_tls.ready;
-	xs_tls.ready = NULL;
-	atomic_signal_fence(memory_order_seq_cst);
-	record = xs_ring_reserve(ring, xs_bell, size, role);
+	xs_inside_begin(mark);
+	record = xs_ring_reserve(&xs_tls.producer, xs_bell, size, role);
 	if (__builtin_expect(!record, 0))
-		xs_tls.ready = ring;
+		xs_inside_end();
 	return record;
 }
 
+XS_INLINE void *xs_record_reserve(uint32_t size, enum xs_role role)
+{
+	return xs_record_reserve_in(XS_FRAME_MARK(), size, role);
+}
+
 /* The same of a record that tells of `count` events: so many are lost if it finds no room. */
-static inline void *xs_record_reserve_many(uint32_t size, uint32_t count)
+XS_INLINE void *xs_record_reserve_many(uint32_t size, uint32_t count)
 {
 	void *record = xs_record_reserve(size, XS_ROLE_OTHER);
 
 	if (__builtin_expect(!record && xs_recording(), 0))
-		atomic_fetch_add_explicit(&xs_tls.ring->lost, count - 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&xs_tls.producer.ring->lost, count - 1, memory_order_relaxed);
 	return record;
 }
 
 /* The same, header filled in except for the tick. */
-static inline void *xs_record_begin(uint32_t size, uint8_t kind, uint8_t source, uint8_t flags, uint32_t name,
-				    enum xs_role role)
+XS_INLINE void *xs_record_begin_in(uintptr_t mark, uint32_t size, uint8_t kind, uint8_t source, uint8_t flags, uint32_t name,
+				   enum xs_role role)
 {
-	struct xs_event *event = xs_record_reserve(size, role);
+	struct xs_event *event = xs_record_reserve_in(mark, size, role);
 
 	if (__builtin_expect(!event, 0))
 		return NULL;
@@ -222,13 +263,15 @@ static inline void *xs_record_begin(uint32_t size, uint8_t kind, uint8_t source,
 	return event;
 }
 
+XS_INLINE void *xs_record_begin(uint32_t size, uint8_t kind, uint8_t source, uint8_t flags, uint32_t name, enum xs_role role)
+{
+	return xs_record_begin_in(XS_FRAME_MARK(), size, kind, source, flags, name, role);
+}
+
 static inline void xs_record_end(uint32_t size)
 {
-	struct xs_ring *ring = xs_tls.ring;
-
-	xs_ring_commit(ring, size);
-	atomic_signal_fence(memory_order_seq_cst);
-	xs_tls.ready = ring;
+	xs_ring_commit(&xs_tls.producer, size);
+	xs_inside_end();
 }
 
 /*
@@ -248,30 +291,26 @@ static inline void xs_own_ahead(const void *record)
  * The common case of a record that is its header alone: no call is made, so the compiled caller saves no registers. False: nothing
  * is recorded, the long way (xs_record_begin()) must be taken. `name` must be valid.
  */
-static inline bool xs_mark(uint8_t kind, uint8_t source, uint32_t name)
+XS_INLINE bool xs_mark(uint8_t kind, uint8_t source, uint32_t name)
 {
-	struct xs_ring *ring = xs_tls.ready;
+	struct xs_producer *producer = &xs_tls.producer;
 	uint64_t head, *words;
 
-	if (!xs_ready_for_mark(ring))
+	if (!xs_ready_for_mark())
 		return false;
-	/* before head is read: a signal handler that writes in between would be overwritten */
-	xs_tls.ready = NULL;
-	atomic_signal_fence(memory_order_seq_cst);
-	head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-	if (__builtin_expect(head + sizeof(struct xs_event) > ring->limit, 0)) {
-		xs_tls.ready = ring;
+	xs_inside_begin(XS_FRAME_MARK());
+	head = producer->head;
+	if (__builtin_expect(head + sizeof(struct xs_event) > producer->limit, 0)) {
+		xs_inside_end();
 		return false;
 	}
-	words = (uint64_t *)(ring->data + (head & ring->mask));
+	words = (uint64_t *)(producer->data + (head & producer->mask));
 	/* struct xs_event, its fields behind the tick as one store */
 	words[1] = name | (uint64_t)kind << 32 | (uint64_t)(sizeof(struct xs_event) / 8) << 40 | (uint64_t)source << 48;
 	words[0] = xs_tick(true);
 	xs_own_ahead(words);
-	/* publishes the record; pairs with the acquire in xs_ring_filled() */
-	atomic_store_explicit(&ring->head, head + sizeof(struct xs_event), memory_order_release);
-	atomic_signal_fence(memory_order_seq_cst);
-	xs_tls.ready = ring;
+	xs_ring_commit(producer, sizeof(struct xs_event));
+	xs_inside_end();
 	return true;
 }
 
@@ -287,10 +326,10 @@ bool xs_call_enter_long(struct xs_call *call, uint32_t word) __attribute__((cold
 /* xs_call_enter() for a caller who has just seen that recording is not paused. */
 static inline bool xs_call_enter_unpaused(struct xs_call *call, uint8_t source, uint32_t function)
 {
-	struct xs_ring *ring = xs_tls.ready;
+	struct xs_ring *ring = xs_tls.producer.ring;
 	uint32_t word = (uint32_t)source << 24 | (function + 1);
 
-	if (__builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) != XS_GATE_TSC || !ring, 0))
+	if (__builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) != XS_GATE_TSC || !ring || xs_tls.mark, 0))
 		return xs_call_enter_long(call, word);
 	call->outer = atomic_load_explicit(&ring->call, memory_order_relaxed);
 	if (__builtin_expect(call->outer, 0))
@@ -313,10 +352,10 @@ static inline uint64_t xs_call_leave(const struct xs_call *call)
 	uint64_t duration = xs_tick(xs_use_tsc) - call->tick;
 
 	/* a child that was forked inside the call has no ring of its own yet, and must not touch its parent's */
-	if (__builtin_expect(xs_joined() && xs_tls.ring, 1)) {
+	if (__builtin_expect(xs_joined() && xs_tls.producer.ring, 1)) {
 		if (call->outer)
-			atomic_store_explicit(&xs_tls.ring->call_tick, call->outer_tick, memory_order_relaxed);
-		atomic_store_explicit(&xs_tls.ring->call, call->outer, memory_order_relaxed);
+			atomic_store_explicit(&xs_tls.producer.ring->call_tick, call->outer_tick, memory_order_relaxed);
+		atomic_store_explicit(&xs_tls.producer.ring->call, call->outer, memory_order_relaxed);
 	}
 	return duration;
 }

@@ -5,13 +5,11 @@
  * decide the gate. As unitrace has it: without --start-paused neither ITT nor the environment has any effect, and ITT's word counts more.
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector.h"
-#include "shm.h"
+#include "lock.h"
+#include "self.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define ENV_ENABLE "PTI_ENABLE_COLLECTION"
@@ -81,18 +79,24 @@ enum xs_open_gate xs_gate_wanted(void)
 	watching = control.iteration_name || control.trigger_task || control.trigger_marker;
 	if (paused)
 		return watching ? XS_GATE_PAUSED_SLOW : XS_GATE_PAUSED;
-	return watching || !xs_use_tsc ? XS_GATE_SLOW : XS_GATE_TSC;
+	if (watching || !xs_use_tsc || atomic_load_explicit(&xs_gate->shared, memory_order_relaxed))
+		return XS_GATE_SLOW;
+	return XS_GATE_TSC;
 }
 
 void xs_gate_update(void)
 {
 	struct xs_gate *gate = xs_gate;
 	enum xs_open_gate was, wanted;
+	struct xs_entered entered;
 
 	if (!xs_joined())
 		return;
-	while (atomic_exchange_explicit(&gate->control_lock, 1, memory_order_acquire))
-		sched_yield();
+	xs_enter(&entered);
+	if (!xs_lock(&gate->control_lock)) {
+		xs_leave(&entered);
+		return;
+	}
 	was = (enum xs_open_gate)atomic_load_explicit(&gate->open, memory_order_relaxed);
 	wanted = xs_gate_wanted();
 	if (was >= XS_GATE_PAUSED && wanted < XS_GATE_PAUSED)
@@ -100,7 +104,8 @@ void xs_gate_update(void)
 	atomic_store_explicit(&gate->open, wanted, memory_order_release);
 	if (was < XS_GATE_PAUSED && wanted >= XS_GATE_PAUSED)
 		xs_pauses_begin(xs_own_pauses(), xs_tick(xs_use_tsc));
-	atomic_store_explicit(&gate->control_lock, 0, memory_order_release);
+	xs_unlock(&gate->control_lock);
+	xs_leave(&entered);
 }
 
 void xs_control_itt(bool resume)
@@ -194,11 +199,9 @@ static void *real(_Atomic(void *) *slot, const char *name)
 static void changed(const char *assignment)
 {
 	const size_t n = sizeof(ENV_ENABLE) - 1;
-	int saved = errno;
 
 	if (!assignment || (!strncmp(assignment, ENV_ENABLE, n) && (!assignment[n] || assignment[n] == '=')))
 		xs_gate_update();
-	errno = saved;
 }
 
 EXPORT int setenv(const char *name, const char *value, int overwrite)

@@ -1,124 +1,211 @@
 /*
  * The rings of this process: eight in its first file, 64 in each further one. Threads that have ended leave theirs to others.
+ *
+ * Who has which is known here, in private memory: what the ring's header says is for the drain process, and others may write there.
  */
-#include <errno.h>
+#include <linux/futex.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <sys/mman.h>
 
+#include "lock.h"
 #include "self.h"
+#include "sys.h"
 
-static struct xs_segment_file *segment_files[XS_MAX_SEGMENTS];
+struct xs_slot {
+	_Atomic uint32_t state; /* enum xs_ring_state */
+	uint32_t tid;           /* of the thread that has it, or had it last */
+	struct xs_producer producer; /* as that thread left it */
+};
+
+/* The process's first file (number 0), and its segments. */
+struct file {
+	char *map;
+	struct xs_slot *slots;
+	uint32_t count, used;
+};
+static struct file first;
+static struct file *segments; /* XS_MAX_SEGMENTS of them; NULL: none yet */
+static uint32_t segment_count;
 
 void xs_rings_forget(void)
 {
-	memset(segment_files, 0, sizeof(segment_files));
+	/* in a child of fork: what lies there is the parent's, and stays mapped */
+	first = (struct file){ .map = (char *)xs_self.process, .count = xs_self.slots };
+	segments = NULL;
+	segment_count = 0;
 }
 
-static struct xs_ring *slot_ring(void *file, uint32_t slot)
+static struct xs_slot *slots_of(struct file *file)
 {
-	return (struct xs_ring *)((char *)file + xs_slot_offset(slot, xs_self.process->ring_size));
+	if (!file->slots)
+		file->slots = xs_arena_locked(file->count * sizeof(*file->slots));
+	return file->slots;
 }
 
-/* A thread that traced in its last destructor round has left its ring LIVE: our own destructor had run before. */
-static bool abandoned(const struct xs_ring *ring)
+static bool is_gone(uint32_t tid)
 {
-	uint32_t tid = atomic_load_explicit(&ring->tid, memory_order_relaxed);
-
-	return atomic_load_explicit(&ring->state, memory_order_acquire) == XS_RING_LIVE && tid &&
-	       syscall(SYS_tgkill, getpid(), tid, 0) < 0 && errno == ESRCH;
+	return tid && xs_sys(SYS_tgkill, xs_self.pid, tid, 0) == -ESRCH;
 }
 
-static struct xs_ring *reuse(void *file, uint32_t used, bool of_dead_threads)
+static void take(struct xs_slot *slot)
 {
-	for (uint32_t i = 0; i < used; i++) {
-		struct xs_ring *ring = slot_ring(file, i);
-		uint32_t idle = of_dead_threads && abandoned(ring) ? XS_RING_LIVE : XS_RING_IDLE;
+	struct xs_producer *p = &slot->producer;
 
-		/* pairs with the release in thread_detach() */
-		if (atomic_compare_exchange_strong_explicit(&ring->state, &idle, XS_RING_LIVE, memory_order_acquire,
-							    memory_order_relaxed)) {
-			ring->skip = ring->lost_ends = 0; /* of a thread that ended inside a lost task */
-			ring->limit = 0;
-			return ring;
-		}
+	p->skip = p->lost_ends = 0; /* of a thread that ended inside a lost task */
+	p->limit = 0;
+	slot->tid = xs_tls.tid;
+	atomic_store_explicit(&p->ring->tid, xs_tls.tid, memory_order_relaxed);
+	atomic_store_explicit(&p->ring->call, 0, memory_order_relaxed);
+	atomic_store_explicit(&p->ring->state, XS_RING_LIVE, memory_order_relaxed);
+	xs_tls.slot = slot;
+	xs_tls.producer = *p;
+}
+
+/* of_dead_threads: those of threads that traced in their last destructor round, when ours had run: they left them LIVE. */
+static bool reuse(struct file *file, bool of_dead_threads)
+{
+	for (uint32_t i = 0; i < file->used; i++) {
+		struct xs_slot *slot = &file->slots[i];
+		uint32_t state = of_dead_threads && is_gone(slot->tid) ? XS_RING_LIVE : XS_RING_IDLE;
+
+		/* pairs with the release in xs_ring_give() */
+		if (!atomic_compare_exchange_strong_explicit(&slot->state, &state, XS_RING_LIVE, memory_order_acquire, memory_order_relaxed))
+			continue;
+		if (of_dead_threads) /* it took its own state along */
+			slot->producer.head = atomic_load_explicit(&slot->producer.ring->head, memory_order_relaxed) & ~(uint64_t)15;
+		take(slot);
+		return true;
 	}
-	return NULL;
+	return false;
 }
 
-static struct xs_ring *fresh(void *file, uint32_t slots, _Atomic uint32_t *used)
+static bool fresh(struct file *file, _Atomic uint32_t *used)
 {
-	uint32_t slot = atomic_load_explicit(used, memory_order_relaxed);
+	uint64_t ring_size = xs_self.ring_size;
 	struct xs_ring *ring;
 
-	if (slot >= slots)
-		return NULL;
-	ring = slot_ring(file, slot);
+	if (!file->map || file->used >= file->count || !slots_of(file))
+		return false;
+	ring = (struct xs_ring *)(file->map + xs_slot_offset(file->used, ring_size));
 	/* a full /dev/shm must show here and not as a SIGBUS */
 	if (!xs_shm_present(ring, XS_RING_HEADER))
-		return NULL;
-	xs_ring_init(ring, (unsigned char *)ring + XS_RING_HEADER, xs_self.process->ring_size,
-		     xs_self.control->options.on_full);
-	atomic_store_explicit(&ring->state, XS_RING_LIVE, memory_order_relaxed);
+		return false;
+	xs_ring_init(&file->slots[file->used].producer, ring, (unsigned char *)ring + XS_RING_HEADER, ring_size,
+		     (enum xs_on_full)xs_self.control->options.on_full);
+	atomic_store_explicit(&file->slots[file->used].state, XS_RING_LIVE, memory_order_relaxed);
+	take(&file->slots[file->used]);
+	file->used++;
 	/* the ring is ready; pairs with the acquire in the drain process */
-	atomic_store_explicit(used, slot + 1, memory_order_release);
-	return ring;
+	atomic_store_explicit(used, file->used, memory_order_release);
+	return true;
 }
 
-static struct xs_segment_file *make_segment(uint32_t number)
+static struct file *make_segment(void)
 {
-	uint64_t ring_size = xs_self.process->ring_size;
+	const uint32_t number = segment_count + 1;
 	char name[XS_NAME_MAX];
 	void *map;
 
-	xs_process_name(name, xs_self.process->pid, xs_self.process->serial, number);
+	if (!segments)
+		segments = xs_arena_locked(XS_MAX_SEGMENTS * sizeof(*segments));
+	if (!segments || segment_count == XS_MAX_SEGMENTS || xs_is_sealed())
+		return NULL;
+	xs_process_name(name, xs_self.pid, xs_self.serial, number);
 	for (uint32_t slots = XS_MORE_SLOTS; slots; slots /= 8) {
 		struct xs_segment_file *segment;
 
-		if (xs_shm_map(xs_self.dir, name, true, xs_slot_offset(slots, ring_size), &map, NULL) < 0)
+		if (xs_shm_map(xs_self.dir, name, true, xs_slot_offset(slots, xs_self.ring_size), &map, NULL) < 0)
 			continue;
 		segment = map;
 		segment->slots = slots;
 		atomic_store_explicit(&segment->magic, XS_MAGIC, memory_order_release);
 		/* pairs with the acquire in the drain process */
 		atomic_store_explicit(&xs_self.process->segments, number, memory_order_release);
-		return segment;
+		segments[segment_count] = (struct file){ .map = map, .count = slots };
+		return &segments[segment_count++];
 	}
 	return NULL;
 }
 
-static struct xs_ring *reuse_any(uint32_t segments, bool of_dead_threads)
+static _Atomic uint32_t *used_in(const struct file *segment)
 {
-	uint32_t used = atomic_load_explicit(&xs_self.process->used, memory_order_relaxed);
-	struct xs_ring *ring = reuse(xs_self.process, used, of_dead_threads);
-
-	for (uint32_t i = 0; !ring && i < segments; i++) {
-		used = atomic_load_explicit(&segment_files[i]->used, memory_order_relaxed);
-		ring = reuse(segment_files[i], used, of_dead_threads);
-	}
-	return ring;
+	return &((struct xs_segment_file *)segment->map)->used;
 }
 
-struct xs_ring *xs_ring_take(void)
+static bool reuse_any(bool of_dead_threads)
 {
-	uint32_t segments = atomic_load_explicit(&xs_self.process->segments, memory_order_relaxed);
-	struct xs_ring *ring = reuse_any(segments, false);
+	bool found = reuse(&first, of_dead_threads);
 
-	if (!ring)
-		ring = fresh(xs_self.process, xs_self.process->slots, &xs_self.process->used);
-	if (!ring && segments)
-		ring = fresh(segment_files[segments - 1], segment_files[segments - 1]->slots,
-			     &segment_files[segments - 1]->used);
-	if (!ring)
-		ring = reuse_any(segments, true);
-	if (!ring && segments < XS_MAX_SEGMENTS) {
-		struct xs_segment_file *segment = make_segment(segments + 1);
+	for (uint32_t i = 0; !found && i < segment_count; i++)
+		found = reuse(&segments[i], of_dead_threads);
+	return found;
+}
 
-		segment_files[segments] = segment;
-		if (segment)
-			ring = fresh(segment, segment->slots, &segment->used);
-	}
-	if (!ring)
+static bool find(void)
+{
+	struct file *segment;
+
+	if (reuse_any(false) || fresh(&first, &xs_self.process->used))
+		return true;
+	if (segment_count && fresh(&segments[segment_count - 1], used_in(&segments[segment_count - 1])))
+		return true;
+	if (reuse_any(true))
+		return true;
+	segment = make_segment();
+	return segment && fresh(segment, used_in(segment));
+}
+
+bool xs_ring_take(void)
+{
+	bool found;
+
+	if (!xs_lock(&xs_gate->lock))
+		return false;
+	found = find();
+	xs_unlock(&xs_gate->lock);
+	if (!found)
 		atomic_store_explicit(&xs_gate->no_rings, 1, memory_order_relaxed);
-	return ring;
+	return found;
+}
+
+void xs_ring_give(void)
+{
+	struct xs_slot *slot = xs_tls.slot;
+
+	if (!slot)
+		return;
+	slot->producer = xs_tls.producer;
+	/* the drain process finds all that was written before */
+	atomic_store_explicit(&slot->producer.ring->state, XS_RING_IDLE, memory_order_release);
+	xs_tls.producer = (struct xs_producer){ .ring = NULL };
+	xs_tls.slot = NULL;
+	/* all that this thread wrote; pairs with the acquire in reuse() */
+	atomic_store_explicit(&slot->state, XS_RING_IDLE, memory_order_release);
+	atomic_store_explicit(&xs_gate->no_rings, 0, memory_order_relaxed);
+}
+
+#define PREPARE_MAX (256u << 20)
+
+static bool prepare(struct file *file, uint64_t *bytes)
+{
+	for (uint32_t i = 0; i < file->used; i++) {
+		*bytes += xs_self.ring_size;
+		if (*bytes > PREPARE_MAX || !xs_shm_present(file->slots[i].producer.data, xs_self.ring_size))
+			return false;
+	}
+	return true;
+}
+
+bool xs_rings_prepare(void)
+{
+	uint64_t bytes = 0;
+	bool all;
+
+	if (!xs_lock(&xs_gate->lock))
+		return false;
+	all = prepare(&first, &bytes);
+	for (uint32_t i = 0; all && i < segment_count; i++)
+		all = prepare(&segments[i], &bytes);
+	xs_unlock(&xs_gate->lock);
+	return all;
 }

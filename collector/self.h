@@ -12,6 +12,10 @@ struct xs_self {
 	struct xs_control *control;      /* mapped once, kept over fork; NULL: no run has been joined */
 	struct xs_strings *strings;
 	struct xs_process_file *process; /* in a child of fork the parent's, until the child joins */
+	/* what was written into its file, where others may write, too */
+	int32_t pid;
+	uint32_t serial, slots;
+	uint64_t ring_size;
 };
 extern struct xs_self xs_self __attribute__((visibility("hidden")));
 
@@ -24,38 +28,37 @@ static inline enum xs_state xs_state(void)
 	return (enum xs_state)atomic_load_explicit(&xs_gate->state, memory_order_acquire);
 }
 
-/* Of the process; children of fork find it free. Only between xs_enter() and xs_leave(), or while xs_tls.busy is not 0. */
-void xs_lock(void);
-void xs_unlock(void);
+/* What xs_enter() has changed. */
+struct xs_entered {
+	uintptr_t mark;
+	uint64_t signals; /* that were blocked before */
+	int error;        /* errno */
+};
 
-/* From here to xs_leave() events of this thread's signal handlers are not recorded. Nests. */
-static inline struct xs_ring *xs_enter(void)
-{
-	struct xs_ring *ready = xs_tls.ready;
+/*
+ * From here to xs_leave() no signal arrives: no handler interrupts, no jump leaves, no cancellation ends the thread. So what is done
+ * here is done to its end, and locks may be held (`gate->lock` and `gate->control_lock`, which children of fork find free). Rare paths only.
+ * Nests. What is called here and traces in its turn (an allocator) finds the collector closed.
+ */
+void xs_enter(struct xs_entered *entered);
+void xs_leave(const struct xs_entered *entered);
 
-	xs_tls.ready = NULL;
-	xs_tls.busy++;
-	atomic_signal_fence(memory_order_seq_cst);
-	return ready;
-}
-
-/* `ready`: what xs_enter() gave. */
-static inline void xs_leave(struct xs_ring *ready)
-{
-	atomic_signal_fence(memory_order_seq_cst);
-	xs_tls.busy--;
-	xs_tls.ready = ready;
-}
+/* xs_arena() with the lock held. */
+void *xs_arena_locked(size_t size);
 
 /* Joins the run unless that was done or is impossible. True: joined. */
 bool xs_start(void);
 
-/* ---- rings.c: the rings of this process; with the lock held ---- */
+/* ---- rings.c: the rings of this process; between xs_enter() and xs_leave() ---- */
 
-/* A ring that nobody uses, the oldest first, else a new one; NULL: there is no memory. It is the caller's until its state is XS_RING_IDLE. */
-struct xs_ring *xs_ring_take(void);
+/* The thread gets a ring that nobody uses, the oldest first, else a new one. False: there is no memory. */
+bool xs_ring_take(void);
+/* It goes to the next thread as it is, whatever is still in it. */
+void xs_ring_give(void);
 /* The process has a new file, with no ring taken. */
 void xs_rings_forget(void);
+/* Makes the memory of all rings in use present, while system calls can still be made. False: it would be too much, or is not there. */
+bool xs_rings_prepare(void);
 
 /* ---- thread.c ---- */
 

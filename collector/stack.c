@@ -14,16 +14,16 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
+#include <signal.h>
 #include <fcntl.h>
 #include <link.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "cfi.h"
 #include "collector.h"
 #include "shm.h"
+#include "sys.h"
 
 #define PAGE 4096u
 #define OWN_FRAMES 64u /* of ours, on the way: a few */
@@ -64,7 +64,9 @@ struct frame {
 static bool page_readable(uintptr_t address)
 {
 	/* an impossible operation: the kernel reads the set first, and says whether it could */
-	return syscall(SYS_rt_sigprocmask, ~0, address & ~(uintptr_t)(PAGE - 1), NULL, 8) == 0 || errno != EFAULT;
+	long result = xs_sys(SYS_rt_sigprocmask, ~0, address & ~(uintptr_t)(PAGE - 1), NULL, 8);
+
+	return result != -EFAULT && result != -EPERM;
 }
 
 static bool reach(uintptr_t address)
@@ -121,17 +123,17 @@ static bool find_module(uintptr_t at, struct dl_find_object *module)
 static uint32_t name_by_kernel(uintptr_t at, uint32_t build_id)
 {
 	enum { FROM, TO, RIGHTS, OFFSET, DEVICE, INODE, PATH };
-	char text[1024], path[1024];
+	char text[256], path[512];
 	uintptr_t range[2] = { 0, 0 };
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int fd = (int)xs_sys(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	unsigned field = FROM;
 	size_t length = 0;
 	uint32_t name = 0;
-	ssize_t n;
+	long n;
 
 	if (fd < 0)
 		return 0;
-	while (!name && (n = read(fd, text, sizeof(text))) > 0)
+	while (!name && (n = xs_sys(SYS_read, fd, text, sizeof(text))) > 0)
 		for (const char *c = text; c < text + n && !name; c++) {
 			if (*c == '\n') {
 				path[length] = '\0';
@@ -147,7 +149,7 @@ static uint32_t name_by_kernel(uintptr_t at, uint32_t build_id)
 				path[length++] = *c;
 			}
 		}
-	close(fd);
+	(void)xs_sys(SYS_close, fd);
 	return name;
 }
 
@@ -308,20 +310,23 @@ static bool step_by_pointer(struct frame *frame)
 	return true;
 }
 
+/* The frame that this is compiled into. */
+#if defined(__x86_64__)
+#define BEGIN_HERE(frame)                                                                                              \
+	__asm__ volatile("lea 0(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2" : "=r"((frame).at), "=r"((frame).sp), "=r"((frame).bp))
+#else /* there lie the caller's and the return address */
+#define BEGIN_HERE(frame) ((frame).sp = (frame).bp = (uintptr_t)__builtin_frame_address(0))
+#endif
+
 void xs_stack_write(uint64_t tick)
 {
 	uint32_t depth = xs_stack_depth, count = 0, size = XS_STACK_SIZE(depth);
 	struct xs_stack_record *record = xs_record_begin(size, XS_STACK, XS_SOURCE_NONE, 0, 0, XS_ROLE_OTHER);
 	struct frame frame = { .at = (uintptr_t)xs_stack_write + 1 };
-	int saved = errno;
 
 	if (!record)
 		return;
-#if defined(__x86_64__)
-	__asm__ volatile("lea 0(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2" : "=r"(frame.at), "=r"(frame.sp), "=r"(frame.bp));
-#else
-	frame.sp = frame.bp = (uintptr_t)__builtin_frame_address(0); /* there lie the caller's and the return address */
-#endif
+	BEGIN_HERE(frame);
 	for (uint32_t steps = 0; steps < depth + OWN_FRAMES; steps++) {
 		struct xs_rule rule = { .flags = 0 };
 		uint64_t word = place_of(&frame, &rule);
@@ -343,7 +348,52 @@ void xs_stack_write(uint64_t tick)
 	if (count & 1)
 		record->frame[count] = 0;
 	xs_record_end(size);
-	errno = saved;
+}
+
+/* ---- is an interrupted function still there? ---- */
+
+#define DEEPEST 4096u /* frames */
+/* A signal's frame has more bytes than all that lies between an event's function and this one. */
+#define SIGNAL_FRAME 768u
+
+static bool on_signal_stack(void)
+{
+	stack_t stack;
+
+	return !xs_sys(SYS_sigaltstack, NULL, &stack) && stack.ss_flags & SS_ONSTACK;
+}
+
+/* By addresses alone: who interrupted it on its own stack lies below it. */
+static bool may_be_below(uintptr_t slot)
+{
+	return on_signal_stack() || (uintptr_t)__builtin_frame_address(0) + SIGNAL_FRAME < slot;
+}
+
+bool xs_stack_has(uintptr_t slot)
+{
+	struct frame frame = { .at = (uintptr_t)xs_stack_has + 1 };
+	bool passed_signal = false;
+
+	BEGIN_HERE(frame);
+	for (uint32_t steps = 0; HAVE_RULES && steps < DEEPEST; steps++) {
+		struct xs_rule rule = { .flags = 0 };
+		uintptr_t before = frame.sp;
+
+		if (!find_module(frame.at, &frame.module) || !frame.module.dlfo_eh_frame ||
+		    !xs_cfi_find(frame.module.dlfo_eh_frame, frame.at, &rule))
+			break;
+		if (rule.flags & XS_RULE_OUTERMOST)
+			return false;
+		if (!step_by_rule(&frame, &rule))
+			break;
+		if (rule.flags & XS_RULE_SIGNAL)
+			passed_signal = true;
+		else if (passed_signal && frame.sp - sizeof(void *) == slot)
+			return true;
+		else if (before <= slot && slot < frame.sp)
+			return false; /* another function's frame lies there by now */
+	}
+	return may_be_below(slot);
 }
 
 void xs_stack_init(uint32_t depth)

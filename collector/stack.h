@@ -1,9 +1,10 @@
 /*
- * --call-stacks: who called the API.
+ * The calling thread's stack: who called the API (--call-stacks), and whom a signal has interrupted.
  */
 #ifndef XS_STACK_H
 #define XS_STACK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Frames per call; 0: not wanted. Set when the process joins. */
@@ -13,5 +14,11 @@ extern uint32_t xs_stack_depth __attribute__((visibility("hidden")));
 void xs_stack_init(uint32_t depth);
 /* Writes the calling thread's stack, for the call record that follows, which began at `tick`. */
 void xs_stack_write(uint64_t tick) __attribute__((cold, noinline));
+
+/*
+ * Does the function still run whose return address lies at `slot`, interrupted by a signal whose handler this thread is in? Where that
+ * cannot be found out, the answer is yes.
+ */
+bool xs_stack_has(uintptr_t slot) __attribute__((cold, noinline));
 
 #endif

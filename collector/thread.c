@@ -1,40 +1,42 @@
 /*
  * A thread gets a ring at its first event, says who it is, and gives the ring back when it ends.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "self.h"
+#include "stack.h"
 #include "strtab.h"
+#include "sys.h"
+
+#define KEYS_WITHOUT_MALLOC 32u /* of glibc: values of later keys are in memory that the first of them takes from the allocator */
 
 static pthread_key_t key;
 static bool have_key;
 static _Atomic(void (*)(void)) at_thread_end;
 
-static void thread_record(struct xs_ring *ring)
+/* Between xs_enter() and xs_leave(). */
+static void thread_record(void)
 {
-	struct xs_thread_record *record = &ring->thread, *place;
+	struct xs_producer *producer = &xs_tls.producer;
+	struct xs_thread_record *record = &producer->thread, *place;
 	char name[16] = "";
 
 	record->event.tick = xs_tick(xs_use_tsc);
-	record->event.name = xs_tls.name;
-	if (!xs_tls.name) {
-		prctl(PR_GET_NAME, name);
+	if (xs_tls.name)
+		record->event.name = xs_tls.name;
+	else if (!xs_sys(SYS_prctl, PR_GET_NAME, name))
 		record->event.name = xs_intern(xs_self.strings, name, (uint32_t)strnlen(name, sizeof(name)), 0);
-	}
 	record->event.kind = XS_THREAD;
 	record->event.words = sizeof(*record) / 8;
 	record->event.source = record->event.flags = 0;
-	record->tid = atomic_load_explicit(&ring->tid, memory_order_relaxed);
-	record->lost = atomic_load_explicit(&ring->lost, memory_order_relaxed);
-	place = xs_ring_reserve(ring, xs_bell, sizeof(*record), XS_ROLE_THREAD);
+	record->tid = xs_tls.tid;
+	record->lost = atomic_load_explicit(&producer->ring->lost, memory_order_relaxed);
+	place = xs_ring_reserve(producer, xs_bell, sizeof(*record), XS_ROLE_THREAD);
 	if (place) {
 		*place = *record;
-		xs_ring_commit(ring, sizeof(*record));
+		xs_ring_commit(producer, sizeof(*record));
 	}
 }
 
@@ -43,100 +45,115 @@ void xs_at_thread_end(void (*function)(void))
 	atomic_store_explicit(&at_thread_end, function, memory_order_release);
 }
 
-/* Runs when a thread ends; its ring goes to the next thread as it is, whatever is still in it. */
-static void thread_detach(void *unused)
+/* Gives the ring back. */
+static void detach(void)
+{
+	struct xs_entered entered;
+
+	if (!xs_tls.producer.ring || !xs_joined())
+		return;
+	xs_enter(&entered);
+	thread_record(); /* its name as it is now */
+	xs_ring_give();
+	xs_leave(&entered);
+}
+
+static void thread_ends(void *unused)
 {
 	void (*function)(void) = atomic_load_explicit(&at_thread_end, memory_order_acquire);
-	struct xs_ring *ring = xs_tls.ring;
-	int saved = errno;
 
 	(void)unused;
+	xs_tls.mark = 0; /* no frame of the thread's life is left */
 	if (function)
 		function();
-	if (!ring || !xs_joined())
-		return;
-	(void)xs_enter();
-	thread_record(ring); /* its name as it is now */
-	xs_tls.ring = NULL;
-	/* all that this thread wrote; pairs with the acquire in xs_ring_take() */
-	atomic_store_explicit(&ring->state, XS_RING_IDLE, memory_order_release);
-	atomic_store_explicit(&xs_gate->no_rings, 0, memory_order_relaxed);
-	xs_leave(NULL);
-	errno = saved;
+	detach();
 }
 
 void xs_threads_init(void)
 {
-	have_key = !pthread_key_create(&key, thread_detach);
+	have_key = !pthread_key_create(&key, thread_ends) && key < KEYS_WITHOUT_MALLOC;
 }
 
 void xs_thread_ignore(void)
 {
 	xs_tls.ignored = true;
-	xs_tls.ready = NULL;
+	detach();
 }
 
 void xs_thread_name(uint32_t name)
 {
-	int saved = errno;
-	struct xs_ring *ready;
+	struct xs_entered entered;
 
 	xs_tls.name = name;
-	if (xs_joined() && xs_tls.ready) {
-		ready = xs_enter();
-		thread_record(ready);
-		xs_leave(ready);
-	}
-	errno = saved;
+	if (!xs_ready())
+		return;
+	xs_enter(&entered);
+	thread_record();
+	xs_leave(&entered);
 }
 
+/* A thread that comes without a ring. */
 static void attach(void)
 {
-	struct xs_ring *ring = NULL;
+	struct xs_entered entered;
+	long tid;
 
-	if (!xs_joined() && !xs_start())
+	if (xs_is_sealed())
 		return;
-	if (xs_tls.ring)
-		return;
-	if (!atomic_load_explicit(&xs_gate->no_rings, memory_order_relaxed)) {
-		xs_lock();
-		ring = xs_ring_take();
-		/* before the next one looks for rings of dead threads: this one's last owner may be dead */
-		if (ring)
-			atomic_store_explicit(&ring->tid, (uint32_t)syscall(SYS_gettid), memory_order_relaxed);
-		xs_unlock();
+	xs_enter(&entered);
+	if (xs_start() && !xs_tls.producer.ring && !atomic_load_explicit(&xs_gate->no_rings, memory_order_relaxed)) {
+		tid = xs_sys(SYS_gettid);
+		xs_tls.tid = tid > 0 ? (uint32_t)tid : 0;
+		if (xs_ring_take()) {
+			thread_record();
+			if (have_key)
+				pthread_setspecific(key, xs_tls.slot);
+		}
 	}
-	if (!ring) {
+	xs_leave(&entered);
+}
+
+/* What a handler would have recorded, or a thread without a ring. */
+static bool lose(void)
+{
+	if (xs_joined() && xs_tls.producer.ring)
+		atomic_fetch_add_explicit(&xs_tls.producer.ring->lost_nested, 1, memory_order_relaxed);
+	else if (xs_joined())
 		atomic_fetch_add_explicit(&xs_self.process->lost_no_ring, 1, memory_order_relaxed);
-		return;
-	}
-	atomic_store_explicit(&ring->call, 0, memory_order_relaxed);
-	thread_record(ring);
-	if (have_key)
-		pthread_setspecific(key, ring);
-	xs_tls.ring = ring;
+	return false;
+}
+
+/*
+ * Has the thread left the frame of the mark, by a jump from the handler of a signal that interrupted it there? Inside of the
+ * rare paths no signal arrives, so what is found there was called from there.
+ */
+static bool has_left(void)
+{
+	if (xs_tls.busy || xs_stack_has(xs_tls.mark))
+		return false;
+	xs_tls.mark = 0;
+	return true;
+}
+
+/* Another process, which lives in this thread's memory: the ring is the thread's. */
+static bool is_guest(void)
+{
+	return atomic_load_explicit(&xs_gate->shared, memory_order_relaxed) && xs_tls.tid && xs_sys(SYS_gettid) != (long)xs_tls.tid;
 }
 
 bool xs_thread_attach(void)
 {
-	int saved = errno;
-
-	if (xs_state() == XS_OFF)
+	if (xs_state() == XS_OFF || xs_tls.ignored)
 		return false;
-	if (xs_tls.ignored)
+	if (is_guest())
+		return lose();
+	if (xs_tls.mark && !has_left())
+		return lose();
+	if (!xs_joined() || !xs_tls.producer.ring)
+		attach();
+	if (!xs_joined())
 		return false;
-	if (xs_joined() && xs_tls.ring) {
-		/* we are inside the collector: this is a signal handler */
-		atomic_fetch_add_explicit(&xs_tls.ring->lost_nested, 1, memory_order_relaxed);
-		return false;
-	}
-	if (xs_tls.busy)
-		return false;
-	xs_tls.busy++;
-	attach();
-	xs_tls.busy--;
-	if (xs_joined())
-		xs_tls.ready = xs_tls.ring;
-	errno = saved;
-	return xs_tls.ready && !xs_paused(); /* joining may have shown that nothing is to be recorded for now */
+	if (!xs_tls.producer.ring)
+		return lose();
+	return !xs_paused(); /* joining may have shown that nothing is to be recorded for now */
 }

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sys.h"
+
 /* Plain digits: usable in any context, stdio is not. */
 static void stat_path(char *path, pid_t pid)
 {
@@ -35,17 +37,17 @@ struct stat_text {
 
 static bool read_stat(pid_t pid, struct stat_text *ret)
 {
-	char path[48], text[1024], *p, *last;
+	char path[48], text[800], *p, *last; /* of a zombie, whose status is wanted, most numbers are 0 */
 	uint64_t value = 0;
-	ssize_t n;
+	long n;
 	int fd;
 
 	stat_path(path, pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = (int)xs_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
+	n = xs_sys(SYS_read, fd, text, sizeof(text) - 1);
+	(void)xs_sys(SYS_close, fd);
 	if (n <= 0)
 		return false;
 	text[n] = '\0';
@@ -81,7 +83,7 @@ bool xs_process_alive(pid_t pid, uint64_t start)
 
 	if (read_stat(pid, &stat))
 		return stat.state != 'Z' && stat.state != 'X' && (!start || stat.start == start);
-	return !(kill(pid, 0) < 0 && errno == ESRCH);
+	return xs_sys(SYS_kill, pid, 0) != -ESRCH;
 }
 
 /* Linux's struct pidfd_info, <linux/pidfd.h>. */

@@ -7,37 +7,26 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "process.h"
 #include "shm.h"
+#include "sys.h"
 
 #define WAIT_NS 50000000 /* how long a blocked producer sleeps before it looks whether the consumer lives */
 
-static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+static uint64_t step_of(const struct xs_producer *producer)
 {
-	return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
+	return (producer->mask + 1) / XS_RING_STEPS;
 }
 
-static uint64_t step_of(const struct xs_ring *ring)
+void xs_ring_init(struct xs_producer *producer, struct xs_ring *ring, unsigned char *data, uint64_t size, enum xs_on_full policy)
 {
-	return (ring->mask + 1) / XS_RING_STEPS;
-}
-
-void xs_ring_init(struct xs_ring *ring, unsigned char *data, uint64_t size, enum xs_on_full policy)
-{
-	ring->data = data;
-	ring->mask = size - 1;
-	ring->policy = policy;
-	ring->limit = 0;
+	*producer = (struct xs_producer){ .data = data, .mask = size - 1, .ring = ring, .policy = policy };
 }
 
 void xs_doorbell_ring(struct xs_doorbell *bell)
 {
-	int saved = errno;
-
 	/*
 	 * seq_cst on both: with the consumer's store of sleeping and load of head (xs_doorbell_wait) this is Dekker's
 	 * pattern; either we see it asleep or it sees our record.
@@ -45,21 +34,20 @@ void xs_doorbell_ring(struct xs_doorbell *bell)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&bell->sleeping, memory_order_relaxed)) {
 		atomic_fetch_add_explicit(&bell->rung, 1, memory_order_relaxed);
-		futex(&bell->rung, FUTEX_WAKE, 1, NULL);
+		(void)xs_sys(SYS_futex, &bell->rung, FUTEX_WAKE, 1);
 	}
-	errno = saved;
 }
 
 void xs_futex_wake(_Atomic uint32_t *word)
 {
-	futex(word, FUTEX_WAKE, INT_MAX, NULL);
+	(void)xs_sys(SYS_futex, word, FUTEX_WAKE, INT_MAX);
 }
 
 void xs_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
 {
 	struct timespec timeout = { (time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u) };
 
-	futex(word, FUTEX_WAIT, value, &timeout);
+	(void)xs_sys(SYS_futex, word, FUTEX_WAIT, value, &timeout);
 }
 
 void xs_doorbell_wait(struct xs_doorbell *bell, uint32_t seen, uint64_t timeout_ns)
@@ -67,10 +55,8 @@ void xs_doorbell_wait(struct xs_doorbell *bell, uint32_t seen, uint64_t timeout_
 	xs_futex_wait(&bell->rung, seen, timeout_ns);
 }
 
-void xs_ring_release(struct xs_ring *ring, uint64_t tail)
+void xs_ring_release(struct xs_ring *ring, uint64_t size, uint64_t tail)
 {
-	uint64_t half = (ring->mask + 1) / 2;
-
 	/* what was read before this store is not read again; pairs with the acquire in room() */
 	atomic_store_explicit(&ring->tail, tail, memory_order_release);
 	/*
@@ -79,9 +65,9 @@ void xs_ring_release(struct xs_ring *ring, uint64_t tail)
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&ring->waiting, memory_order_relaxed) &&
-	    atomic_load_explicit(&ring->head, memory_order_relaxed) - tail <= half) {
+	    atomic_load_explicit(&ring->head, memory_order_relaxed) - tail <= size / 2) {
 		atomic_store_explicit(&ring->waiting, 0, memory_order_relaxed);
-		futex(&ring->waiting, FUTEX_WAKE, 1, NULL);
+		(void)xs_sys(SYS_futex, &ring->waiting, FUTEX_WAKE, 1);
 	}
 }
 
@@ -92,28 +78,31 @@ static void count(_Atomic uint64_t *counter, uint64_t n)
 }
 
 /* Is there room for the step that begins at `start`? */
-static bool room(struct xs_ring *ring, uint64_t start)
+static bool room(const struct xs_producer *p, uint64_t start)
 {
 	/* pairs with the release in xs_ring_release() */
-	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+	uint64_t tail = atomic_load_explicit(&p->ring->tail, memory_order_acquire);
 
-	return start + step_of(ring) - tail <= ring->mask + 1;
+	return start + step_of(p) - tail <= p->mask + 1;
 }
 
-static bool wait_for_room(struct xs_ring *ring, struct xs_doorbell *bell, uint64_t start)
+static bool wait_for_room(struct xs_producer *p, struct xs_doorbell *bell, uint64_t start)
 {
 	struct timespec timeout = { 0, WAIT_NS };
+	struct xs_ring *ring = p->ring;
 
 	count(&ring->blocked, 1);
-	while (!room(ring, start)) {
+	/* the consumer goes by it; it is right already unless somebody else has written there */
+	atomic_store_explicit(&ring->head, p->head, memory_order_release);
+	while (!room(p, start) && !xs_is_sealed()) {
 		uint32_t beat = atomic_load_explicit(&bell->heartbeat, memory_order_relaxed);
 
 		xs_doorbell_ring(bell);
 		atomic_store_explicit(&ring->waiting, 1, memory_order_relaxed);
 		atomic_thread_fence(memory_order_seq_cst);
-		if (room(ring, start))
+		if (room(p, start))
 			break;
-		if (futex(&ring->waiting, FUTEX_WAIT, 1, &timeout) < 0 && errno == ETIMEDOUT &&
+		if (xs_sys(SYS_futex, &ring->waiting, FUTEX_WAIT, 1, &timeout) == -ETIMEDOUT &&
 		    beat == atomic_load_explicit(&bell->heartbeat, memory_order_relaxed) &&
 		    !xs_process_alive(bell->consumer_pid, bell->consumer_start)) {
 			/* for good: an application must not stand still because its tracer was killed */
@@ -122,13 +111,14 @@ static bool wait_for_room(struct xs_ring *ring, struct xs_doorbell *bell, uint64
 		}
 	}
 	atomic_store_explicit(&ring->waiting, 0, memory_order_relaxed);
-	return room(ring, start);
+	return room(p, start);
 }
 
 /* Overwrite: the step at `start` is about to be used again; counts what is lost in it and moves the intact part's beginning. */
-static void give_up_oldest(struct xs_ring *ring, uint64_t start)
+static void give_up_oldest(struct xs_producer *p, uint64_t start)
 {
-	uint64_t size = ring->mask + 1, step = step_of(ring);
+	uint64_t size = p->mask + 1, step = step_of(p);
+	struct xs_ring *ring = p->ring;
 	uint64_t pos, end, lost = 0;
 	uint32_t bytes;
 
@@ -137,7 +127,7 @@ static void give_up_oldest(struct xs_ring *ring, uint64_t start)
 	pos = start - size;
 	end = pos + step;
 	while (pos < end) {
-		const struct xs_event *event = xs_ring_peek(ring->data, size, pos, end, &bytes);
+		const struct xs_event *event = xs_ring_peek(p->data, size, pos, end, &bytes);
 
 		if (!event)
 			break;
@@ -155,24 +145,33 @@ static void give_up_oldest(struct xs_ring *ring, uint64_t start)
 }
 
 /* Makes the step's memory present: a full /dev/shm must be an error here and not a SIGBUS at a store. */
-static bool prepare(struct xs_ring *ring, uint64_t end)
+static bool prepare(struct xs_producer *p, uint64_t end)
 {
-	uint64_t size = ring->mask + 1;
+	uint64_t size = p->mask + 1, wanted = end < size ? end : size;
 
-	if (ring->prepared >= size || end <= ring->prepared)
+	if (wanted <= p->prepared)
 		return true;
-	if (!xs_shm_present(ring->data + ring->prepared, end - ring->prepared))
+	if (xs_is_sealed())
+		return atomic_load_explicit(&xs_seal, memory_order_relaxed) == XS_SEALED_PREPARED;
+	if (!xs_shm_present(p->data + p->prepared, wanted - p->prepared))
 		return false;
-	ring->prepared = end;
+	p->prepared = wanted;
 	return true;
 }
 
-static void pad(struct xs_ring *ring, uint64_t head, uint64_t end)
+/* Publishes all before `head`; pairs with the acquire in xs_ring_filled(). */
+static void publish(struct xs_producer *p, uint64_t head)
+{
+	p->head = head;
+	atomic_store_explicit(&p->ring->head, head, memory_order_release);
+}
+
+static void pad(struct xs_producer *p, uint64_t head, uint64_t end)
 {
 	uint64_t left = end - head;
 
 	while (left) {
-		struct xs_event *event = (void *)(ring->data + (head & ring->mask));
+		struct xs_event *event = (void *)(p->data + (head & p->mask));
 		uint64_t bytes = left < XS_RECORD_MAX ? left : XS_RECORD_MAX;
 
 		event->tick = 0;
@@ -183,35 +182,32 @@ static void pad(struct xs_ring *ring, uint64_t head, uint64_t end)
 		head += bytes;
 		left -= bytes;
 	}
-	/* publishes the padding; pairs with the acquire in xs_ring_filled() */
-	atomic_store_explicit(&ring->head, head, memory_order_release);
+	publish(p, head);
 }
 
-static void *lose(struct xs_ring *ring)
+static void *lose(struct xs_producer *p)
 {
-	count(&ring->lost, 1);
+	count(&p->ring->lost, 1);
 	return NULL;
 }
 
-static bool enter(struct xs_ring *ring, struct xs_doorbell *bell, uint64_t start)
+static bool enter(struct xs_producer *p, struct xs_doorbell *bell, uint64_t start)
 {
-	uint64_t step = step_of(ring);
-
-	if (!prepare(ring, start + step))
+	if (!prepare(p, start + step_of(p)))
 		return false;
-	switch (ring->policy) {
+	switch (p->policy) {
 	case XS_FULL_OVERWRITE:
-		give_up_oldest(ring, start);
+		give_up_oldest(p, start);
 		return true;
 	case XS_FULL_DROP:
-		if (!room(ring, start)) {
+		if (!room(p, start)) {
 			xs_doorbell_ring(bell);
 			return false;
 		}
 		break;
 	default:
-		if (!room(ring, start) && (atomic_load_explicit(&ring->consumer_dead, memory_order_relaxed) ||
-					   !wait_for_room(ring, bell, start)))
+		if (!room(p, start) && (atomic_load_explicit(&p->ring->consumer_dead, memory_order_relaxed) ||
+					!wait_for_room(p, bell, start)))
 			return false;
 		break;
 	}
@@ -220,81 +216,84 @@ static bool enter(struct xs_ring *ring, struct xs_doorbell *bell, uint64_t start
 }
 
 /* What had to be said and found no room; there are at least 64 bytes at `head` now. Returns the head behind it. */
-static uint64_t write_due(struct xs_ring *ring, uint64_t head)
+static uint64_t write_due(struct xs_producer *p, uint64_t head)
 {
 	struct xs_event *event;
 
-	if (ring->lost_ends) {
-		event = (void *)(ring->data + (head & ring->mask));
+	if (p->lost_ends) {
+		event = (void *)(p->data + (head & p->mask));
 		memset(event, 0, sizeof(*event));
 		event->kind = XS_LOST_ENDS;
 		event->words = sizeof(*event) / 8;
-		event->name = ring->lost_ends;
+		event->name = p->lost_ends;
 		head += sizeof(*event);
-		ring->lost_ends = 0;
+		p->lost_ends = 0;
 	}
-	if (ring->thread_due) {
-		memcpy(ring->data + (head & ring->mask), &ring->thread, sizeof(ring->thread));
-		head += sizeof(ring->thread);
-		ring->thread_due = 0;
+	if (p->thread_due) {
+		memcpy(p->data + (head & p->mask), &p->thread, sizeof(p->thread));
+		head += sizeof(p->thread);
+		p->thread_due = 0;
 	}
-	/* publishes them; pairs with the acquire in xs_ring_filled() */
-	atomic_store_explicit(&ring->head, head, memory_order_release);
+	publish(p, head);
 	return head;
 }
 
-static void *no_room(struct xs_ring *ring, enum xs_role role)
+static void *no_room(struct xs_producer *p, enum xs_role role)
 {
-	ring->limit = 0; /* every record comes here until all is made good */
+	p->limit = 0; /* every record comes here until all is made good */
 	switch (role) {
 	case XS_ROLE_BEGIN:
-		ring->skip = 1;
+		p->skip = 1;
 		break;
 	case XS_ROLE_END:
-		ring->lost_ends++;
+		p->lost_ends++;
 		break;
 	case XS_ROLE_THREAD:
-		ring->thread_due = 1;
+		p->thread_due = 1;
 		return NULL; /* no event of the application: not counted */
 	default:
 		break;
 	}
-	return lose(ring);
+	return lose(p);
 }
 
-void *xs_ring_enter_step(struct xs_ring *ring, struct xs_doorbell *bell, uint32_t size, enum xs_role role)
+/* The consumer is never ahead, unless somebody else wrote here (a child that shares this thread's memory): it is right then. */
+static uint64_t catch_up(struct xs_producer *p)
 {
-	uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-	uint64_t step = step_of(ring);
-	uint64_t stop = (head + step - 1) / step * step;
-	/* where records may be lost, the last quarter of the last free step is kept for ends: what was begun can be ended */
-	bool guarded = ring->policy == XS_FULL_DROP;
-	bool due = ring->lost_ends || ring->thread_due;
-	uint32_t needed = size + (due ? 64 : 0);
-	int saved = errno;
+	uint64_t tail = atomic_load_explicit(&p->ring->tail, memory_order_relaxed), ahead = tail - p->head;
 
-	if (ring->skip && (role == XS_ROLE_BEGIN || role == XS_ROLE_END)) {
-		ring->skip += role == XS_ROLE_BEGIN ? 1 : -1u;
-		return lose(ring);
+	if (__builtin_expect(ahead && ahead <= p->mask + 1, 0))
+		p->head = tail & ~(uint64_t)15;
+	return p->head;
+}
+
+void *xs_ring_enter_step(struct xs_producer *p, struct xs_doorbell *bell, uint32_t size, enum xs_role role)
+{
+	uint64_t head = catch_up(p), step = step_of(p), stop = (head + step - 1) / step * step;
+	/* where records may be lost, the last quarter of the last free step is kept for ends: what was begun can be ended */
+	bool guarded = p->policy == XS_FULL_DROP;
+	bool due = p->lost_ends || p->thread_due;
+	uint32_t needed = size + (due ? 64 : 0);
+
+	if (p->skip && (role == XS_ROLE_BEGIN || role == XS_ROLE_END)) {
+		p->skip += role == XS_ROLE_BEGIN ? 1 : -1u;
+		return lose(p);
 	}
 	if (head + needed <= stop) {
-		bool plenty = !guarded || room(ring, stop);
+		bool plenty = !guarded || room(p, stop);
 
 		if (!plenty && (role == XS_ROLE_OTHER || role == XS_ROLE_BEGIN) && head + needed > stop - step / 4)
-			return no_room(ring, role);
-		ring->limit = ring->skip ? 0 : plenty ? stop : stop - step / 4;
+			return no_room(p, role);
+		p->limit = p->skip ? 0 : plenty ? stop : stop - step / 4;
 	} else {
-		if (!enter(ring, bell, stop)) {
-			errno = saved;
-			return no_room(ring, role);
-		}
-		errno = saved;
+		if (!enter(p, bell, stop))
+			return no_room(p, role);
 		if (stop > head)
-			pad(ring, head, stop);
+			pad(p, head, stop);
 		head = stop;
-		ring->limit = ring->skip ? 0 : stop + step - (guarded ? step / 4 : 0);
+		p->limit = p->skip ? 0 : stop + step - (guarded ? step / 4 : 0);
 	}
 	if (due)
-		head = write_due(ring, head);
-	return ring->data + (head & ring->mask);
+		head = write_due(p, head);
+	return p->data + (head & p->mask);
 }

@@ -32,6 +32,7 @@ struct xs_doorbell {
 	uint64_t consumer_start; /* start time, tells a reused pid */
 };
 
+/* Does a thread write there? For the drain process to know; the producers' own word is in their memory. */
 enum xs_ring_state { XS_RING_FREE, XS_RING_LIVE, XS_RING_IDLE };
 
 /* What a record does to the nesting of tasks; a ring without room loses whole subtrees, never an end alone. */
@@ -57,22 +58,13 @@ struct xs_ring_saved {
 /* Which copy of `saved` counts, and which one is being prepared; one word, so that it changes at once. */
 enum xs_saved_state { XS_SAVED_0, XS_SAVED_1, XS_SAVED_0_NEXT_1, XS_SAVED_1_NEXT_0 };
 
+/* The part in shared memory. Nothing in it is followed as a pointer, or used as a place without a check, by either side. */
 struct xs_ring {
-	/* written by the producer, read by both */
-	_Alignas(64) _Atomic uint64_t head; /* bytes ever written */
+	/* written by the producer, read by the consumer: bytes ever written */
+	_Alignas(64) _Atomic uint64_t head;
 	/* written by the consumer, read by both */
 	_Alignas(64) _Atomic uint64_t tail; /* bytes ever consumed, and safe to overwrite */
 	_Atomic uint32_t waiting;           /* futex: the producer waits for room */
-	/* the producer's own */
-	_Alignas(64) uint64_t limit; /* records must end at or before it; beyond: xs_ring_enter_step() */
-	unsigned char *data;         /* address in the producer's process */
-	uint64_t mask;               /* size - 1 */
-	uint64_t prepared;           /* bytes from the start that are present in memory */
-	uint32_t policy;             /* enum xs_on_full */
-	uint32_t skip;               /* depth inside a task whose begin was lost: its whole subtree is lost */
-	uint32_t lost_ends;          /* ends lost of tasks whose begin is written: XS_LOST_ENDS is due */
-	uint32_t thread_due;         /* `thread` is due */
-	struct xs_thread_record thread;
 	/* read by the consumer at the end, or rarely */
 	_Alignas(64) _Atomic uint32_t state; /* enum xs_ring_state */
 	_Atomic uint32_t tid;
@@ -89,36 +81,50 @@ struct xs_ring {
 	struct xs_ring_saved saved[2];
 };
 
+/*
+ * The producer's own part: in its private memory, so that whoever else can write into the ring (a child that has dropped its rights) never
+ * tells where the producer stores. A common event needs the first five words and what it writes.
+ */
+struct xs_producer {
+	uint64_t head;       /* bytes ever written; the ring's is a copy */
+	uint64_t limit;      /* records must end at or before it; beyond: xs_ring_enter_step() */
+	unsigned char *data;
+	uint64_t mask;       /* size - 1 */
+	struct xs_ring *ring;
+	uint64_t prepared;   /* bytes from the start that are present in memory */
+	uint32_t policy;     /* enum xs_on_full */
+	uint32_t skip;       /* depth inside a task whose begin was lost: its whole subtree is lost */
+	uint32_t lost_ends;  /* ends lost of tasks whose begin is written: XS_LOST_ENDS is due */
+	uint32_t thread_due; /* `thread` is due */
+	struct xs_thread_record thread;
+};
+
 #define XS_RING_HEADER 8192u
 _Static_assert(sizeof(struct xs_ring) <= XS_RING_HEADER, "the data begins behind the header");
 
-/* Makes `ring` (zeroed memory) ready for `size` bytes (a power of two) of data at `data`. */
-void xs_ring_init(struct xs_ring *ring, unsigned char *data, uint64_t size, enum xs_on_full policy);
+/* Makes `producer` write to `ring` (zeroed memory), `size` bytes (a power of two) of data at `data`. */
+void xs_ring_init(struct xs_producer *producer, struct xs_ring *ring, unsigned char *data, uint64_t size, enum xs_on_full policy);
 
 /*
  * The rare path of xs_ring_reserve(): enters the next step. Returns where to write, or NULL: the record is lost and
- * counted. May wait (policy block). Preserves errno. For XS_ROLE_THREAD the caller must put the record into ring->thread first.
+ * counted. May wait (policy block). Preserves errno. For XS_ROLE_THREAD the caller must put the record into producer->thread first.
  */
-void *xs_ring_enter_step(struct xs_ring *ring, struct xs_doorbell *bell, uint32_t size, enum xs_role role)
+void *xs_ring_enter_step(struct xs_producer *producer, struct xs_doorbell *bell, uint32_t size, enum xs_role role)
 	__attribute__((cold));
 
 /* Room for a record of `size` bytes (multiple of 16, at most XS_RECORD_MAX), or NULL. */
-static inline void *xs_ring_reserve(struct xs_ring *ring, struct xs_doorbell *bell, uint32_t size,
-				    enum xs_role role)
+static inline void *xs_ring_reserve(struct xs_producer *producer, struct xs_doorbell *bell, uint32_t size, enum xs_role role)
 {
-	uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-
-	if (__builtin_expect(head + size > ring->limit, 0))
-		return xs_ring_enter_step(ring, bell, size, role);
-	return ring->data + (head & ring->mask);
+	if (__builtin_expect(producer->head + size > producer->limit, 0))
+		return xs_ring_enter_step(producer, bell, size, role);
+	return producer->data + (producer->head & producer->mask);
 }
 
-static inline void xs_ring_commit(struct xs_ring *ring, uint32_t size)
+static inline void xs_ring_commit(struct xs_producer *producer, uint32_t size)
 {
-	uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-
+	producer->head += size;
 	/* publishes the record; pairs with the acquire in xs_ring_filled() */
-	atomic_store_explicit(&ring->head, head + size, memory_order_release);
+	atomic_store_explicit(&producer->ring->head, producer->head, memory_order_release);
 }
 
 /* Wakes whoever waits in xs_futex_wait() (or in the kernel) for the word to change. */
@@ -139,8 +145,8 @@ static inline uint64_t xs_ring_filled(const struct xs_ring *ring)
 	return atomic_load_explicit(&ring->head, memory_order_acquire);
 }
 
-/* Consumer: bytes before `tail` may be overwritten; wakes a producer that waits for room. */
-void xs_ring_release(struct xs_ring *ring, uint64_t tail);
+/* Consumer: bytes before `tail` may be overwritten; wakes a producer that waits for room. `size`: of the ring. */
+void xs_ring_release(struct xs_ring *ring, uint64_t size, uint64_t tail);
 
 /*
  * The record at `pos` of a ring of `size` bytes at `data`, where bytes before `head` are written; NULL when what is

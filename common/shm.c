@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sys.h"
+
 /*
  * Sets a new file's size. A file size limit (ulimit -f) must not kill the application for a file of ours, which takes memory and no
  * such room: a soft limit is raised for the moment; a hard one that is too small is an error.
@@ -38,7 +40,9 @@ bool xs_shm_present(void *start, uint64_t size)
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels say EINVAL, and a full file system is a SIGBUS there */
 #endif
-	return madvise(start, size, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+	long result = xs_sys(SYS_madvise, start, size, MADV_POPULATE_WRITE);
+
+	return !result || result == -EINVAL;
 }
 
 int xs_shm_map(const char *dir, const char *name, bool create, uint64_t size, void **ret_map, uint64_t *ret_size)

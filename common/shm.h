@@ -114,7 +114,7 @@ struct xs_device_pairs {
 };
 
 /* What a process does beyond our reach. */
-enum xs_unseen { XS_UNSEEN_ZE_OLD, XS_UNSEEN_ZE_SECOND, XS_UNSEEN_ZE_DEEP };
+enum xs_unseen { XS_UNSEEN_ZE_OLD, XS_UNSEEN_ZE_SECOND, XS_UNSEEN_ZE_DEEP, XS_UNSEEN_SANDBOX, XS_UNSEEN_STRICT };
 
 struct xs_process_file {
 	_Atomic uint64_t magic; /* stored last */

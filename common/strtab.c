@@ -1,6 +1,5 @@
 #include "strtab.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -9,36 +8,77 @@
 #define UNIT 8u
 #define STEP (64u << 10)
 
-static uint32_t hash_of(const char *text, uint32_t length, uint32_t scope)
+/* What is looked for: pieces, `length` bytes in all. */
+struct wanted {
+	const struct xs_part *parts;
+	uint32_t length, scope, hash;
+};
+
+static uint32_t hash_of(const struct wanted *wanted)
 {
 	/* FNV-1a, folded: short names, and only on the first use of each */
-	uint64_t hash = 0xcbf29ce484222325ull ^ scope;
+	uint64_t hash = 0xcbf29ce484222325ull ^ wanted->scope;
+	uint32_t left = wanted->length;
 
-	for (uint32_t i = 0; i < length; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3ull;
+	for (const struct xs_part *part = wanted->parts; left; part++)
+		for (uint32_t i = 0; i < part->length && left; i++, left--)
+			hash = (hash ^ (unsigned char)part->text[i]) * 0x100000001b3ull;
 	return (uint32_t)(hash ^ hash >> 32) | 1;
 }
 
-static struct xs_string *at(struct xs_strings *strings, uint32_t id)
+static bool is_same(const char *text, const struct wanted *wanted)
 {
-	return (struct xs_string *)((char *)strings + (uint64_t)id * UNIT);
+	uint32_t left = wanted->length;
+
+	for (const struct xs_part *part = wanted->parts; left; part++) {
+		uint32_t n = part->length < left ? part->length : left;
+
+		if (memcmp(text, part->text, n))
+			return false;
+		text += n;
+		left -= n;
+	}
+	return true;
 }
 
-/* Makes memory up to `end` present, so that a full /dev/shm is seen here and not as a SIGBUS. */
-static bool prepare(struct xs_strings *strings, uint32_t end)
+static void copy(char *text, const struct wanted *wanted)
+{
+	uint32_t left = wanted->length;
+
+	for (const struct xs_part *part = wanted->parts; left; part++) {
+		uint32_t n = part->length < left ? part->length : left;
+
+		memcpy(text, part->text, n);
+		text += n;
+		left -= n;
+	}
+	*text = '\0';
+}
+
+/* Where a string of `length` bytes lies; NULL: others can write the table, and `id` is no place for one. */
+static struct xs_string *at(struct xs_strings *strings, uint64_t id, uint32_t length)
+{
+	uint64_t offset = id * UNIT;
+
+	if (offset < sizeof(*strings) || offset + sizeof(struct xs_string) + length + 1 > XS_STRINGS_SIZE)
+		return NULL;
+	return (struct xs_string *)((char *)strings + offset);
+}
+
+/* Makes the memory of these units present, so that a full /dev/shm is seen here and not as a SIGBUS. */
+static bool prepare(struct xs_strings *strings, uint64_t from, uint64_t end)
 {
 	uint32_t ready = atomic_load_explicit(&strings->ready, memory_order_relaxed);
+	uint64_t start = from * UNIT / XS_PAGE * XS_PAGE, stop = (end * UNIT + STEP - 1) / STEP * STEP;
 
-	while (end > ready) {
-		uint64_t from = (uint64_t)ready * UNIT;
-
-		if (from + STEP > XS_STRINGS_SIZE || !xs_shm_present((char *)strings + from, STEP))
-			return false;
-		/* another process may have been faster; what is present stays so */
-		if (atomic_compare_exchange_strong_explicit(&strings->ready, &ready, ready + STEP / UNIT,
-							    memory_order_relaxed, memory_order_relaxed))
-			ready += STEP / UNIT;
-	}
+	if (end <= ready)
+		return true;
+	if (!xs_shm_present((char *)strings + start, stop - start))
+		return false;
+	/* another process may have been faster; what is present stays so */
+	if (from <= ready)
+		atomic_compare_exchange_strong_explicit(&strings->ready, &ready, (uint32_t)(stop / UNIT), memory_order_relaxed,
+							memory_order_relaxed);
 	return true;
 }
 
@@ -50,9 +90,9 @@ void xs_strings_init(struct xs_strings *strings)
 	atomic_store_explicit(&strings->ready, sizeof(*strings) / STEP * STEP / UNIT, memory_order_relaxed);
 }
 
-static uint32_t add(struct xs_strings *strings, const char *text, uint32_t length, uint32_t scope, uint32_t hash)
+static uint32_t add(struct xs_strings *strings, const struct wanted *wanted)
 {
-	uint32_t units = (uint32_t)(sizeof(struct xs_string) + length + 1 + UNIT - 1) / UNIT;
+	uint32_t units = (uint32_t)(sizeof(struct xs_string) + wanted->length + 1 + UNIT - 1) / UNIT;
 	uint32_t id = atomic_load_explicit(&strings->used, memory_order_relaxed);
 	struct xs_string *string;
 
@@ -61,16 +101,15 @@ static uint32_t add(struct xs_strings *strings, const char *text, uint32_t lengt
 		return 0;
 	}
 	do {
-		if ((uint64_t)(id + units) * UNIT > XS_STRINGS_SIZE || !prepare(strings, id + units))
+		string = at(strings, id, units * UNIT - (uint32_t)sizeof(*string) - 1);
+		if (!string || !prepare(strings, id, (uint64_t)id + units))
 			return 0;
 	} while (!atomic_compare_exchange_weak_explicit(&strings->used, &id, id + units, memory_order_relaxed,
 							memory_order_relaxed));
-	string = at(strings, id);
-	string->hash = hash;
-	string->length = length;
-	string->scope = scope;
-	memcpy(string->text, text, length);
-	string->text[length] = '\0';
+	string->hash = wanted->hash;
+	string->length = wanted->length;
+	string->scope = wanted->scope;
+	copy(string->text, wanted);
 	return id;
 }
 
@@ -89,13 +128,13 @@ static bool prepare_slot(struct xs_strings *strings, const _Atomic uint32_t *slo
 	return true;
 }
 
-static uint32_t intern(struct xs_strings *strings, const char *text, uint32_t length, uint32_t scope)
+static uint32_t intern(struct xs_strings *strings, const struct wanted *wanted)
 {
-	uint32_t hash = hash_of(text, length, scope), fresh = 0;
+	uint32_t fresh = 0;
 
 	/* never full (XS_STRINGS_COUNT), so the search ends at an empty slot; the bound is for a spoilt table */
 	for (uint32_t probe = 0; probe < XS_STRINGS_SLOTS; probe++) {
-		_Atomic uint32_t *slot = &strings->slot[(hash + probe) % XS_STRINGS_SLOTS];
+		_Atomic uint32_t *slot = &strings->slot[(wanted->hash + probe) % XS_STRINGS_SLOTS];
 		const struct xs_string *found;
 		uint32_t id;
 
@@ -106,34 +145,51 @@ static uint32_t intern(struct xs_strings *strings, const char *text, uint32_t le
 
 		if (!id) {
 			if (!fresh)
-				fresh = add(strings, text, length, scope, hash);
+				fresh = add(strings, wanted);
 			if (!fresh)
 				return XS_STRING_FULL;
 			if (atomic_compare_exchange_strong_explicit(slot, &id, fresh, memory_order_release,
 								    memory_order_acquire))
 				return fresh;
 		}
-		found = at(strings, id);
-		if (found->hash == hash && found->length == length && found->scope == scope &&
-		    !memcmp(found->text, text, length))
+		found = at(strings, id, wanted->length);
+		if (!found)
+			return XS_STRING_FULL;
+		if (found->hash == wanted->hash && found->length == wanted->length && found->scope == wanted->scope &&
+		    is_same(found->text, wanted))
 			return id;
 	}
 	return XS_STRING_FULL;
 }
 
-uint32_t xs_intern(struct xs_strings *strings, const char *text, uint32_t length, uint32_t scope)
+/* The byte at a place of the pieces. */
+static unsigned char byte_at(const struct xs_part *part, uint32_t place)
 {
-	int saved = errno;
-	uint32_t id;
+	for (; place >= part->length; part++)
+		place -= part->length;
+	return (unsigned char)part->text[place];
+}
 
+uint32_t xs_intern_parts(struct xs_strings *strings, const struct xs_part *parts, uint32_t count, uint32_t scope)
+{
+	struct wanted wanted = { .parts = parts, .scope = scope };
+	uint64_t length = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		length += parts[i].length;
 	if (length > XS_STRING_MAX) {
 		length = XS_STRING_MAX;
-		while (length && ((unsigned char)text[length] & 0xc0) == 0x80)
+		while (length && (byte_at(parts, (uint32_t)length) & 0xc0) == 0x80)
 			length--;
 	}
-	id = intern(strings, text, length, scope);
-	errno = saved;
-	return id;
+	wanted.length = (uint32_t)length;
+	wanted.hash = hash_of(&wanted);
+	return intern(strings, &wanted);
+}
+
+uint32_t xs_intern(struct xs_strings *strings, const char *text, uint32_t length, uint32_t scope)
+{
+	return xs_intern_parts(strings, &(struct xs_part){ text, length }, 1, scope);
 }
 
 const struct xs_string *xs_string(const struct xs_strings *strings, uint64_t size, uint32_t id, uint32_t *ret_length)

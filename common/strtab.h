@@ -34,6 +34,15 @@ struct xs_string {
 /* Prepares a fresh file's table. */
 void xs_strings_init(struct xs_strings *strings);
 
+/* A piece of a name. */
+struct xs_part {
+	const char *text;
+	uint32_t length;
+};
+
+/* The same as xs_intern() of all pieces one after the other, which need not be copied together for that. */
+uint32_t xs_intern_parts(struct xs_strings *strings, const struct xs_part *parts, uint32_t count, uint32_t scope);
+
 /*
  * The id of `text` (length bytes) under `scope` (an id or 0), never 0. ITT tasks are interned as "domain::task" with the
  * domain's id as scope. Preserves errno; takes no lock and allocates nothing from the heap.

@@ -289,7 +289,7 @@ def in_code(call, types, source):
     n = len(call.arguments) + len(changed(call, types))
     parameters = ''.join(f', {p}' for p in ([call.parameters] if n else []))
     lines = [f'static void in_{call.name}(struct xs_call *call{parameters})', '{',
-             f'\tuint64_t *words = xs_args_begin(call, {source}, FN_{call.name}, {n});', '',
+             f'\tuint64_t *words = xs_args_begin(XS_FRAME_MARK(), call, {source}, FN_{call.name}, {n});', '',
              '\tif (!words)', '\t\treturn;']
     lines += [f'\twords[{i}] = {word(a, types)};' for i, a in enumerate(call.arguments)]
     lines += [f'\twords[{i}] = {a.name} ? (uint64_t)*{a.name} : 0;' for i, a in enumerate(changed(call, types), len(call.arguments))]
@@ -306,7 +306,7 @@ def out_code(call, types, source):
     value = f', {call.returns} ret' if returns_value(call) else ''
     lines = [f'static void out_{call.name}(const struct xs_call *call{value}{parameters})', '{',
              '\tstruct xs_values values;', '',
-             f'\tif (!xs_values_begin(&values, call, {source}, FN_{call.name}, {"(uint64_t)(uintptr_t)ret" if value else "0"}))',
+             f'\tif (!xs_values_begin(XS_FRAME_MARK(), &values, call, {source}, FN_{call.name}, {"(uint64_t)(uintptr_t)ret" if value else "0"}))',
              '\t\treturn;']
     body = copying(call, types)
     lines += body

@@ -58,33 +58,31 @@ static inline __attribute__((always_inline)) void xs_mpi_write(const struct xs_m
 							      uint32_t count)
 {
 	const uint32_t size = (uint32_t)(sizeof(struct xs_mpi_record) + 8 * count + 15) & ~15u;
-	struct xs_ring *ring = xs_tls.ready;
+	struct xs_producer *producer = &xs_tls.producer;
+	struct xs_ring *ring = producer->ring;
 	uint64_t head, *place;
 
-	if (__builtin_expect(!xs_ready_for_mark(ring) || call->call.outer || call->result || call->duration >> 48, 0)) {
+	if (__builtin_expect(!xs_ready_for_mark() || !ring || call->call.outer || call->result || call->duration >> 48, 0)) {
 		xs_mpi_write_long(call, words, word, count);
 		return;
 	}
 	atomic_store_explicit(&ring->call, 0, memory_order_relaxed);
-	/* before head is read: see xs_mark() */
-	xs_tls.ready = NULL;
-	atomic_signal_fence(memory_order_seq_cst);
-	head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-	if (__builtin_expect(head + size > ring->limit, 0)) {
-		xs_tls.ready = ring;
+	xs_inside_begin(XS_FRAME_MARK());
+	head = producer->head;
+	if (__builtin_expect(head + size > producer->limit, 0)) {
+		xs_inside_end();
 		xs_mpi_write_long(call, words, word, count);
 		return;
 	}
-	place = (uint64_t *)(ring->data + (head & ring->mask));
+	place = (uint64_t *)(producer->data + (head & producer->mask));
 	place[0] = call->call.tick;
 	place[1] = call->function | (uint64_t)XS_MPI << 32 | (uint64_t)(size / 8) << 40 | (uint64_t)XS_SOURCE_MPI << 48;
 	place[2] = call->duration | (uint64_t)words << 48;
 	for (uint32_t i = 0; i < count; i++)
 		place[3 + i] = word[i];
 	xs_own_ahead(place);
-	atomic_store_explicit(&ring->head, head + size, memory_order_release);
-	atomic_signal_fence(memory_order_seq_cst);
-	xs_tls.ready = ring;
+	xs_ring_commit(producer, size);
+	xs_inside_end();
 }
 
 /* ---- memory (mpi_memory.c), and who may change it ---- */

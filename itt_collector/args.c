@@ -16,32 +16,80 @@ static size_t size_of(uint32_t type)
 	return type < sizeof(sizes) ? sizes[type] : 0;
 }
 
+bool itt_args_begin_in(uintptr_t mark, struct itt_args *args, uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id)
+{
+	args->record = xs_record_begin_in(mark, XS_RECORD_MAX, kind, XS_SOURCE_ITT, flags, name, XS_ROLE_OTHER);
+	args->length = 0;
+	if (!args->record)
+		return false;
+	args->record->id = id;
+	args->record->reserved = 0;
+	return true;
+}
+
+void itt_args_end(struct itt_args *args, uint64_t tick)
+{
+	uint32_t size = (uint32_t)(sizeof(*args->record) + args->length + 15) & ~15u;
+
+	args->record->event.tick = tick ? tick : xs_tick(xs_use_tsc);
+	args->record->event.words = (uint8_t)(size / 8);
+	args->record->length = args->length;
+	xs_record_end(size);
+}
+
+/* The argument's head, if there is room for it and some of its values. */
+static struct xs_arg *next(struct itt_args *args, size_t *ret_room)
+{
+	struct xs_arg *arg = (struct xs_arg *)((char *)(args->record + 1) + args->length);
+
+	if (args->length + sizeof(*arg) + 8 > ITT_ARGS_MAX)
+		return NULL;
+	*ret_room = ITT_ARGS_MAX - args->length - sizeof(*arg);
+	return arg;
+}
+
 void itt_arg(struct itt_args *args, uint32_t key, uint32_t type, const void *values, size_t count)
 {
 	size_t size = size_of(type), room;
-	struct xs_arg arg = { .key = key, .type = (uint8_t)type };
+	struct xs_arg *arg = next(args, &room);
+	bool cut = false;
 
-	if (args->length + sizeof(arg) + 8 > sizeof(args->data))
+	if (!arg)
 		return;
-	room = sizeof(args->data) - args->length - sizeof(arg);
 	if (!size || !values)
 		count = 0;
 	if (size && count > room / size) {
 		count = room / size;
-		arg.cut = 1;
+		cut = true;
 	}
-	arg.count = (uint16_t)count;
-	memcpy(args->data + args->length, &arg, sizeof(arg));
-	args->length += (uint32_t)sizeof(arg);
+	*arg = (struct xs_arg){ .key = key, .type = (uint8_t)type, .cut = cut, .count = (uint16_t)count };
 	if (count)
-		memcpy(args->data + args->length, values, count * size);
-	args->length += (uint32_t)((count * size + 7) & ~(size_t)7);
+		memcpy(arg + 1, values, count * size);
+	args->length += (uint32_t)(sizeof(*arg) + ((count * size + 7) & ~(size_t)7));
+}
+
+char *itt_arg_open(struct itt_args *args, uint32_t key, size_t *ret_room)
+{
+	struct xs_arg *arg = next(args, ret_room);
+
+	if (!arg)
+		return NULL;
+	*arg = (struct xs_arg){ .key = key, .type = XS_VALUE_TEXT };
+	return (char *)(arg + 1);
+}
+
+void itt_arg_written(struct itt_args *args, size_t length)
+{
+	struct xs_arg *arg = (struct xs_arg *)((char *)(args->record + 1) + args->length);
+
+	arg->count = (uint16_t)length;
+	args->length += (uint32_t)(sizeof(*arg) + ((length + 7) & ~(size_t)7));
 }
 
 void itt_arg_text(struct itt_args *args, const char *key, const char *text)
 {
 	if (text)
-		itt_arg(args, xs_name(key, 0), XS_VALUE_TEXT, text, strnlen(text, sizeof(args->data)));
+		itt_arg(args, xs_name(key, 0), XS_VALUE_TEXT, text, strnlen(text, ITT_ARGS_MAX));
 }
 
 void itt_arg_number(struct itt_args *args, const char *key, uint64_t number)
@@ -54,26 +102,17 @@ void itt_arg_address(struct itt_args *args, const char *key, const void *address
 	itt_arg(args, xs_name(key, 0), XS_VALUE_POINTER, &address, 1);
 }
 
-void itt_write(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, const struct itt_args *args, uint64_t tick)
+void itt_write(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, uint64_t tick)
 {
-	uint32_t length = args ? args->length : 0;
-	uint32_t size = (uint32_t)(sizeof(struct xs_args_record) + length + 15) & ~15u;
-	struct xs_args_record *record = xs_record_begin(size, kind, XS_SOURCE_ITT, flags, name, XS_ROLE_OTHER);
+	struct xs_args_record *record = xs_record_begin(sizeof(*record), kind, XS_SOURCE_ITT, flags, name, XS_ROLE_OTHER);
 
 	if (!record)
 		return;
 	record->event.tick = tick ? tick : xs_tick(xs_use_tsc);
 	record->id = id;
-	record->length = length;
+	record->length = 0;
 	record->reserved = 0;
-	if (length)
-		memcpy(record + 1, args->data, length);
-	xs_record_end(size);
-}
-
-void itt_instant(uint8_t scope, const char *name, const struct itt_args *args)
-{
-	itt_write(XS_INSTANT, scope, xs_name(name, 0), (struct xs_id){ { 0, 0, 0 } }, args, 0);
+	xs_record_end(sizeof(*record));
 }
 
 void itt_keyed(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, struct xs_id parent, uint64_t tick, enum xs_role role)

@@ -34,14 +34,19 @@ struct itt_table {
 	_Atomic uint32_t count;
 	_Atomic(struct itt_entry *) spare;
 };
-#define ITT_TABLE(name, entries, type, function)                                                                       \
+#define ITT_TABLE_OF(linkage, name, entries, type, function)                                                           \
 	static _Atomic(struct itt_entry *) name##_slots[entries];                                                      \
-	static struct itt_table name = { .slots = name##_slots, .size = entries, .payload = sizeof(type), .init = function }
+	linkage struct itt_table name = { .slots = name##_slots, .size = entries, .payload = sizeof(type), .init = function }
+#define ITT_TABLE(name, entries, type, function) ITT_TABLE_OF(static, name, entries, type, function)
+extern struct itt_table itt_handles; /* string handles */
 
 /* The object of a name (NULL: "(no name)"); NULL only when there is no memory at all. */
 void *itt_object(struct itt_table *table, const char *name);
-/* The same, of "domain::name". */
+/* The same, of a text of `length` bytes at most. */
+void *itt_object_of(struct itt_table *table, const char *text, size_t length);
+/* The same, of "domain::name", and of "first separator second". */
 void *itt_object_in(struct itt_table *table, const char *domain, const char *name);
+void *itt_object_joined(struct itt_table *table, const char *first, const char *separator, const char *second);
 
 /* What a task is called: the id of "domain::handle", for one domain. Immutable once it can be seen, but for the counter. */
 struct itt_name {
@@ -71,8 +76,8 @@ struct itt_name *itt_name_in(__itt_domain *domain, __itt_string_handle *handle);
 uint32_t itt_text(__itt_string_handle *handle);
 /* "domain::name", for names that come as text. */
 uint32_t itt_intern_in(const char *domain, const char *name, uint32_t scope);
-/* Two words with a separator. */
-uint32_t itt_join(const char *first, const char *separator, const char *second, uint32_t scope);
+/* Words, one after the other. */
+uint32_t itt_join(const char *first, const char *second, const char *third, uint32_t scope);
 
 static inline const char *itt_domain_text(const __itt_domain *domain)
 {
@@ -102,21 +107,31 @@ static inline bool itt_recording(void)
 
 #define ITT_ARGS_MAX (XS_RECORD_MAX - sizeof(struct xs_args_record))
 
+/* Arguments are put where they stay, into the ring. */
 struct itt_args {
-	uint32_t length;
-	_Alignas(8) unsigned char data[ITT_ARGS_MAX];
+	struct xs_args_record *record;
+	uint32_t length; /* bytes so far */
 };
 
+/*
+ * An XS_ARGS or XS_INSTANT record begins; itt_args_end() ends it. False: it is not recorded, and not to be ended. In one function: no
+ * other record is written in between. Names (of keys, too) are had before.
+ */
+#define itt_args_begin(...) itt_args_begin_in(XS_FRAME_MARK(), __VA_ARGS__)
+bool itt_args_begin_in(uintptr_t mark, struct itt_args *args, uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id);
+/* tick 0: now. */
+void itt_args_end(struct itt_args *args, uint64_t tick);
 /* Adds one argument; what does not fit is cut. type: enum xs_value_type; count in values, for text in bytes. */
 void itt_arg(struct itt_args *args, uint32_t key, uint32_t type, const void *values, size_t count);
 void itt_arg_text(struct itt_args *args, const char *key, const char *text);
 void itt_arg_number(struct itt_args *args, const char *key, uint64_t number);
 void itt_arg_address(struct itt_args *args, const char *key, const void *address);
-/* An XS_ARGS or XS_INSTANT record; tick 0: now. args may be NULL. */
-void itt_write(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, const struct itt_args *args, uint64_t tick);
+/* Text to be written by the caller: where, *ret_room bytes of it; then itt_arg_written(). NULL: there is no room. */
+char *itt_arg_open(struct itt_args *args, uint32_t key, size_t *ret_room);
+void itt_arg_written(struct itt_args *args, size_t length);
 
-/* The same for an instant, by its name. */
-void itt_instant(uint8_t scope, const char *name, const struct itt_args *args);
+/* The same without arguments. */
+void itt_write(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, uint64_t tick);
 
 static inline struct xs_id itt_id(__itt_id id)
 {

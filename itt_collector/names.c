@@ -22,35 +22,84 @@ static uint32_t hash_of(const char *text, size_t length)
 		hash = (hash ^ word) * factor;
 		hash ^= hash >> 29;
 	}
+	/* the rest as the low bytes of a word */
 	word = 0;
 	if (length & 4) {
 		uint32_t part;
 
-		memcpy(&part, text, 4);
+		memcpy(&part, text + (length & 3), 4);
 		word = part;
-		text += 4;
 	}
-	for (length &= 3; length; length--)
-		word = word << 8 | (unsigned char)*text++;
+	for (length &= 3; length;)
+		word = word << 8 | (unsigned char)text[--length];
 	hash = (hash ^ word) * factor;
 	return (uint32_t)(hash >> 32);
 }
 
-static struct itt_entry *new_entry(struct itt_table *table, const char *name, size_t length, uint32_t hash)
+/* A name in pieces. */
+struct text {
+	struct xs_part parts[3];
+	uint32_t count, length, hash;
+};
+
+/* As hash_of(), of the pieces one after the other. */
+static uint32_t hash_of_parts(const struct text *text)
+{
+	const uint64_t factor = 0x9e3779b97f4a7c15ull;
+	uint64_t hash = text->length * factor, word = 0;
+	uint32_t shift = 0;
+
+	for (uint32_t i = 0; i < text->count; i++)
+		for (uint32_t k = 0; k < text->parts[i].length; k++) {
+			word |= (uint64_t)(unsigned char)text->parts[i].text[k] << shift;
+			shift = (shift + 8) % 64;
+			if (shift)
+				continue;
+			hash = (hash ^ word) * factor;
+			hash ^= hash >> 29;
+			word = 0;
+		}
+	hash = (hash ^ word) * factor;
+	return (uint32_t)(hash >> 32);
+}
+
+/* Another piece; past XS_STRING_MAX the name is cut. */
+static void add_part(struct text *text, const char *part)
+{
+	uint32_t n = (uint32_t)strnlen(part, XS_STRING_MAX - text->length);
+
+	text->parts[text->count++] = (struct xs_part){ part, n };
+	text->length += n;
+}
+
+static bool is_called(const struct itt_entry *entry, const struct text *text)
+{
+	const char *at = entry->name;
+
+	if (entry->hash != text->hash || entry->length != text->length)
+		return false;
+	for (uint32_t i = 0; i < text->count; at += text->parts[i++].length)
+		if (memcmp(at, text->parts[i].text, text->parts[i].length))
+			return false;
+	return true;
+}
+
+static struct itt_entry *new_entry(struct itt_table *table, const struct text *name)
 {
 	size_t payload = (table->payload + 7) & ~(size_t)7;
 	struct itt_entry *entry;
-	char *text;
+	char *text, *at;
 
-	if (atomic_fetch_add_explicit(&text_used, length + 1, memory_order_relaxed) + length + 1 > TEXT_MAX)
+	if (atomic_fetch_add_explicit(&text_used, name->length + 1, memory_order_relaxed) + name->length + 1 > TEXT_MAX)
 		return NULL;
-	entry = xs_arena(sizeof(*entry) + payload + length + 1);
+	entry = xs_arena(sizeof(*entry) + payload + name->length + 1);
 	if (!entry)
 		return NULL;
-	text = (char *)(entry + 1) + payload;
-	memcpy(text, name, length); /* the arena is zeroed: it ends there */
-	entry->hash = hash;
-	entry->length = (uint32_t)length;
+	text = at = (char *)(entry + 1) + payload;
+	for (uint32_t i = 0; i < name->count; at += name->parts[i++].length)
+		memcpy(at, name->parts[i].text, name->parts[i].length); /* the arena is zeroed: it ends there */
+	entry->hash = name->hash;
+	entry->length = name->length;
 	entry->name = text;
 	table->init(entry + 1, text);
 	return entry;
@@ -71,23 +120,18 @@ static void *spare(struct itt_table *table)
 	return atomic_compare_exchange_strong(&table->spare, &none, entry) ? entry + 1 : none + 1;
 }
 
-void *itt_object(struct itt_table *table, const char *name)
+static void *object(struct itt_table *table, const struct text *name)
 {
-	size_t length = name ? strnlen(name, XS_STRING_MAX) : 0;
 	struct itt_entry *fresh = NULL;
-	uint32_t hash;
 
-	if (!name)
-		return itt_object(table, "(no name)");
-	hash = hash_of(name, length);
-	for (uint32_t probe = hash;; probe++) {
+	for (uint32_t probe = name->hash;; probe++) {
 		_Atomic(struct itt_entry *) *slot = &table->slots[probe & (table->size - 1)];
 		/* pairs with the release below: the object is complete */
 		struct itt_entry *entry = atomic_load_explicit(slot, memory_order_acquire);
 
 		if (!entry) {
 			if (!fresh && atomic_load_explicit(&table->count, memory_order_relaxed) < table->size / 4 * 3)
-				fresh = new_entry(table, name, length, hash);
+				fresh = new_entry(table, name);
 			if (!fresh)
 				return spare(table);
 			if (atomic_compare_exchange_strong_explicit(slot, &entry, fresh, memory_order_release,
@@ -96,42 +140,50 @@ void *itt_object(struct itt_table *table, const char *name)
 				return fresh + 1;
 			}
 		}
-		if (entry->hash == hash && entry->length == length && !memcmp(entry->name, name, length))
+		if (is_called(entry, name))
 			return entry + 1;
 	}
 }
 
-/* "first separator second" in `text` of XS_STRING_MAX bytes; what does not fit is cut. */
-static void join(char *text, const char *first, const char *separator, const char *second)
+void *itt_object_of(struct itt_table *table, const char *text, size_t length)
 {
-	const char *const parts[] = { first, separator, second };
-	size_t used = 0;
+	uint32_t n = (uint32_t)strnlen(text, length < XS_STRING_MAX ? length : XS_STRING_MAX);
+	struct text name = { .parts = { { text, n } }, .count = 1, .length = n, .hash = hash_of(text, n) };
 
-	for (size_t i = 0; i < 3; i++) {
-		size_t n = strnlen(parts[i], XS_STRING_MAX - 1 - used);
+	return object(table, &name);
+}
 
-		memcpy(text + used, parts[i], n);
-		used += n;
-	}
-	text[used] = '\0';
+void *itt_object(struct itt_table *table, const char *name)
+{
+	return itt_object_of(table, name ? name : "(no name)", XS_STRING_MAX);
+}
+
+void *itt_object_joined(struct itt_table *table, const char *first, const char *separator, const char *second)
+{
+	struct text name = { .count = 0 };
+
+	add_part(&name, first);
+	add_part(&name, separator);
+	add_part(&name, second);
+	name.hash = hash_of_parts(&name);
+	return object(table, &name);
 }
 
 void *itt_object_in(struct itt_table *table, const char *domain, const char *name)
 {
-	char text[XS_STRING_MAX];
-
 	if (!domain || !*domain)
 		return itt_object(table, name);
-	join(text, domain, "::", name ? name : "(no name)");
-	return itt_object(table, text);
+	return itt_object_joined(table, domain, "::", name ? name : "(no name)");
 }
 
-uint32_t itt_join(const char *first, const char *separator, const char *second, uint32_t scope)
+uint32_t itt_join(const char *first, const char *second, const char *third, uint32_t scope)
 {
-	char text[XS_STRING_MAX];
+	struct text name = { .count = 0 };
 
-	join(text, first, separator, second);
-	return xs_name(text, scope);
+	add_part(&name, first);
+	add_part(&name, second);
+	add_part(&name, third);
+	return xs_name_parts(name.parts, name.count, scope);
 }
 
 uint32_t itt_intern_in(const char *domain, const char *name, uint32_t scope)
@@ -210,11 +262,11 @@ static void init_handle(void *payload, const char *name)
 {
 	((__itt_string_handle *)payload)->strA = name;
 }
-ITT_TABLE(handles, 262144, __itt_string_handle, init_handle);
+ITT_TABLE_OF(, itt_handles, 262144, __itt_string_handle, init_handle);
 
 EXPORT __itt_string_handle *__itt_string_handle_create(const char *name)
 {
-	return itt_object(&handles, name);
+	return itt_object(&itt_handles, name);
 }
 
 uint32_t itt_text(__itt_string_handle *handle)

@@ -32,13 +32,14 @@ static void heap_event(const struct heap *heap, const char *what, const void *ad
 
 	if (!heap || !itt_recording())
 		return;
-	args.length = 0;
+	if (!itt_args_begin(&args, XS_INSTANT, XS_SCOPE_THREAD, itt_join(heap->name, " ", what, 0), null_id))
+		return;
 	itt_arg_address(&args, "address", address);
 	if (old)
 		itt_arg_address(&args, "old", old);
 	if (size)
 		itt_arg_number(&args, "size", *size);
-	itt_write(XS_INSTANT, XS_SCOPE_THREAD, itt_join(heap->name, " ", what, 0), null_id, &args, 0);
+	itt_args_end(&args, 0);
 }
 
 EXPORT void __itt_heap_allocate_begin(void *heap, size_t size, int initialized)
@@ -80,10 +81,11 @@ static void note(const char *name, const char *key, uint64_t number)
 
 	if (!itt_recording())
 		return;
-	args.length = 0;
+	if (!itt_args_begin(&args, XS_INSTANT, XS_SCOPE_THREAD, xs_name(name, 0), null_id))
+		return;
 	if (key)
 		itt_arg_number(&args, key, number);
-	itt_instant(XS_SCOPE_THREAD, name, &args);
+	itt_args_end(&args, 0);
 }
 
 #define NOTE(function)                                                                                                 \
@@ -106,18 +108,25 @@ NOTE_NUMBER(heap_record, unsigned, "mask")
 
 /* ---- models (Advisor's annotations) ---- */
 
-static void model(const char *function, const char *name, const void *address, const size_t *size)
+/* `length`: of the name at most. */
+static void model_of(const char *function, const char *name, size_t length, const void *address, const size_t *size)
 {
+	struct xs_part parts[] = { { function, (uint32_t)strlen(function) }, { " ", 1 },
+				   { name, name ? (uint32_t)strnlen(name, length < XS_STRING_MAX ? length : XS_STRING_MAX) : 0 } };
 	struct itt_args args;
 
-	if (!itt_recording())
+	if (!itt_recording() || !itt_args_begin(&args, XS_INSTANT, XS_SCOPE_THREAD, xs_name_parts(parts, name ? 3 : 1, 0), null_id))
 		return;
-	args.length = 0;
 	if (address)
 		itt_arg_address(&args, "address", address);
 	if (size)
 		itt_arg_number(&args, "size", *size);
-	itt_write(XS_INSTANT, XS_SCOPE_THREAD, name ? itt_join(function, " ", name, 0) : xs_name(function, 0), null_id, &args, 0);
+	itt_args_end(&args, 0);
+}
+
+static void model(const char *function, const char *name, const void *address, const size_t *size)
+{
+	model_of(function, name, SIZE_MAX, address, size);
 }
 
 EXPORT void __itt_model_site_begin(void *site, void *instance, const char *name)
@@ -151,12 +160,7 @@ EXPORT void __itt_model_task_end(void *task, void *instance)
 	}                                                                                                              \
 	EXPORT void __itt_##function##AL(const char *name, size_t length)                                              \
 	{                                                                                                              \
-		char text[1024];                                                                                       \
-		size_t n = name ? strnlen(name, length < sizeof(text) ? length : sizeof(text) - 1) : 0;                \
-                                                                                                                       \
-		memcpy(text, name ? name : "", n);                                                                     \
-		text[n] = '\0';                                                                                        \
-		model(shown, text, NULL, NULL);                                                                        \
+		model_of(shown, name ? name : "", length, NULL, NULL);                                                 \
 	}
 #define MODEL_ADDRESS(function, shown)                                                                                 \
 	EXPORT void __itt_##function(void *address)                                                                    \
@@ -203,13 +207,14 @@ static void module(const char *function, const char *path, const void *start, co
 
 	if (!itt_recording())
 		return;
-	args.length = 0;
+	if (!itt_args_begin(&args, XS_INSTANT, XS_SCOPE_PROCESS, xs_name(function, 0), null_id))
+		return;
 	itt_arg_text(&args, "path", path);
 	if (start)
 		itt_arg_address(&args, "start", start);
 	if (end)
 		itt_arg_address(&args, "end", end);
-	itt_instant(XS_SCOPE_PROCESS, function, &args);
+	itt_args_end(&args, 0);
 }
 
 EXPORT void __itt_module_load(void *start, void *end, const char *path)
@@ -257,10 +262,11 @@ EXPORT int __itt_av_save(void *data, int rank, const int *dimensions, int type, 
 	(void)data, (void)dimensions, (void)type, (void)column_order;
 	if (!itt_recording())
 		return 0;
-	args.length = 0;
+	if (!itt_args_begin(&args, XS_INSTANT, XS_SCOPE_THREAD, xs_name("av_save", 0), null_id))
+		return 0;
 	itt_arg_text(&args, "path", path);
 	itt_arg_number(&args, "rank", (uint64_t)rank);
-	itt_instant(XS_SCOPE_THREAD, "av_save", &args);
+	itt_args_end(&args, 0);
 	return 0;
 }
 
@@ -270,8 +276,9 @@ EXPORT void xs_jit_method(const char *name, const void *address, unsigned size)
 
 	if (!itt_recording())
 		return;
-	args.length = 0;
+	if (!itt_args_begin(&args, XS_INSTANT, XS_SCOPE_PROCESS, itt_join("jit", " ", name ? name : "(no name)", 0), null_id))
+		return;
 	itt_arg_address(&args, "address", address);
 	itt_arg_number(&args, "size", size);
-	itt_write(XS_INSTANT, XS_SCOPE_PROCESS, itt_join("jit", " ", name ? name : "(no name)", 0), null_id, &args, 0);
+	itt_args_end(&args, 0);
 }

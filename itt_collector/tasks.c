@@ -123,22 +123,33 @@ struct function_name {
 };
 #define FUNCTIONS 1024u
 
+/* "0x…"; `text` has room for 20 bytes. */
+static const char *hexadecimal(char *text, uintptr_t value)
+{
+	char *at = text + 19;
+
+	*at = '\0';
+	do
+		*--at = "0123456789abcdef"[value & 15];
+	while (value >>= 4);
+	*--at = 'x';
+	*--at = '0';
+	return at;
+}
+
 static __itt_string_handle *name_function(void *function)
 {
-	char text[512];
 	const char *file;
+	char digits[20];
 	Dl_info info;
 
-	if (!dladdr(function, &info) || !info.dli_fname) {
-		(void)snprintf(text, sizeof(text), "%p", function);
-	} else if (info.dli_sname && info.dli_saddr == function) {
-		(void)snprintf(text, sizeof(text), "%s", info.dli_sname);
-	} else {
-		file = strrchr(info.dli_fname, '/');
-		(void)snprintf(text, sizeof(text), "%s+0x%zx", file ? file + 1 : info.dli_fname,
-			       (size_t)((char *)function - (char *)info.dli_fbase));
-	}
-	return __itt_string_handle_create(text);
+	if (!dladdr(function, &info) || !info.dli_fname)
+		return __itt_string_handle_create(hexadecimal(digits, (uintptr_t)function));
+	if (info.dli_sname && info.dli_saddr == function)
+		return __itt_string_handle_create(info.dli_sname);
+	file = strrchr(info.dli_fname, '/');
+	return itt_object_joined(&itt_handles, file ? file + 1 : info.dli_fname, "+",
+				 hexadecimal(digits, (uintptr_t)function - (uintptr_t)info.dli_fbase));
 }
 
 static __itt_string_handle *handle_of_function(void *function)
@@ -405,9 +416,10 @@ static void add(const __itt_domain *domain, struct xs_id id, uint32_t key, uint3
 {
 	struct itt_args args;
 
-	args.length = 0;
+	if (!itt_args_begin(&args, XS_ARGS, 0, itt_domain_id((__itt_domain *)domain), id))
+		return;
 	itt_arg(&args, key, type, values, count);
-	itt_write(XS_ARGS, 0, itt_domain_id((__itt_domain *)domain), id, &args, 0);
+	itt_args_end(&args, 0);
 }
 
 EXPORT void __itt_metadata_add(const __itt_domain *domain, __itt_id id, __itt_string_handle *key, int type, size_t count, void *data)
@@ -434,6 +446,7 @@ static void add_with_scope(const __itt_domain *domain, int scope, __itt_string_h
 	uint8_t extent = scope == ITT_SCOPE_GLOBAL	  ? XS_SCOPE_GLOBAL
 			 : scope == ITT_SCOPE_TRACK_GROUP ? XS_SCOPE_PROCESS
 							  : XS_SCOPE_THREAD;
+	uint32_t key_id;
 
 	if (!itt_enabled(domain) || !xs_recording())
 		return;
@@ -441,10 +454,12 @@ static void add_with_scope(const __itt_domain *domain, int scope, __itt_string_h
 		add(domain, null_id, itt_text(key), type, data, count);
 		return;
 	}
-	args.length = 0;
-	itt_arg(&args, itt_text(key), type, data, count);
-	itt_write(XS_INSTANT, extent, itt_intern_in(itt_domain_text(domain), "metadata", itt_domain_id((__itt_domain *)domain)), null_id,
-		  &args, 0);
+	key_id = itt_text(key);
+	if (!itt_args_begin(&args, XS_INSTANT, extent,
+			    itt_intern_in(itt_domain_text(domain), "metadata", itt_domain_id((__itt_domain *)domain)), null_id))
+		return;
+	itt_arg(&args, key_id, type, data, count);
+	itt_args_end(&args, 0);
 }
 
 EXPORT void __itt_metadata_add_with_scope(const __itt_domain *domain, int scope, __itt_string_handle *key, int type, size_t count,
@@ -463,12 +478,19 @@ EXPORT void __itt_metadata_str_add_with_scope(const __itt_domain *domain, int sc
 static __attribute__((format(printf, 3, 0))) void add_formatted(const __itt_domain *domain, struct xs_id id, const char *format,
 								 va_list values)
 {
-	char text[ITT_ARGS_MAX];
-	int n = vsnprintf(text, sizeof(text), format, values);
+	uint32_t key = xs_name("metadata", 0);
+	struct itt_args args;
+	size_t room;
+	char *text;
+	int n;
 
+	if (!itt_args_begin(&args, XS_ARGS, 0, itt_domain_id((__itt_domain *)domain), id))
+		return;
+	text = itt_arg_open(&args, key, &room);
+	n = text ? vsnprintf(text, room, format, values) : -1;
 	if (n >= 0)
-		add(domain, id, xs_name("metadata", 0), XS_VALUE_TEXT, text,
-		    (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
+		itt_arg_written(&args, (size_t)n < room ? (size_t)n : room - 1);
+	itt_args_end(&args, 0);
 }
 
 EXPORT void __itt_formatted_metadata_add(const __itt_domain *domain, __itt_string_handle *format, ...)

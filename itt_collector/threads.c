@@ -55,12 +55,10 @@ EXPORT void __itt_thread_set_name(const char *name)
 
 EXPORT int __itt_thr_name_set(const char *name, int length)
 {
-	char text[256];
-	size_t n = name ? strnlen(name, length > 0 && (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1) : 0;
+	struct xs_part part = { name, name ? (uint32_t)strnlen(name, length > 0 ? (size_t)length : XS_STRING_MAX) : 0 };
 
-	memcpy(text, name ? name : "", n);
-	text[n] = '\0';
-	__itt_thread_set_name(name ? text : NULL);
+	if (name && xs_recording() && itt_wanted(NULL))
+		xs_thread_name(xs_name_parts(&part, 1, 0));
 	return 0;
 }
 
@@ -103,17 +101,12 @@ EXPORT __itt_track_group *__itt_track_group_create(__itt_string_handle *name, in
 
 EXPORT __itt_track *__itt_track_create(__itt_track_group *group, __itt_string_handle *name, int type)
 {
-	char text[1024] = "";
 	struct track *track;
-	size_t n;
 
-	if (group && group->name) {
-		strncat(text, itt_handle_text(group->name), 400);
-		strcat(text, "/");
-	}
-	n = strlen(text);
-	strncat(text, itt_handle_text(name), sizeof(text) - n - 1);
-	track = itt_object(&tracks, text);
+	if (group && group->name)
+		track = itt_object_joined(&tracks, itt_handle_text(group->name), "/", itt_handle_text(name));
+	else
+		track = itt_object(&tracks, itt_handle_text(name));
 	if (!track)
 		return NULL;
 	track->public.name = name;
@@ -301,7 +294,7 @@ static void waited(const void *address, bool cancelled)
 static void releasing(const void *address)
 {
 	if (address && xs_recording() && itt_wanted(NULL))
-		itt_write(XS_INSTANT, XS_SCOPE_THREAD, object_name(address, false), null_id, NULL, 0);
+		itt_write(XS_INSTANT, XS_SCOPE_THREAD, object_name(address, false), null_id, 0);
 }
 
 #define SYNC(family)                                                                                                   \

@@ -22,7 +22,7 @@ EXPORT void __itt_marker_ex(const __itt_domain *domain, __itt_clock_domain *cloc
 	if (!itt_enabled(domain))
 		return;
 	if (xs_recording())
-		itt_write(XS_INSTANT, extent_of(scope), itt_name_in((__itt_domain *)domain, handle)->id, itt_id(id), NULL,
+		itt_write(XS_INSTANT, extent_of(scope), itt_name_in((__itt_domain *)domain, handle)->id, itt_id(id),
 			  clock ? itt_tick_of(clock, time) : 0);
 	if (xs_watching()) /* last: a dump that this triggers has the marker */
 		xs_watch_marker(itt_domain_text(domain), itt_handle_text(handle));
@@ -53,15 +53,8 @@ ITT_TABLE(numbered, NUMBERS, int, init_number);
 
 static int number_of(const char *name, int length)
 {
-	char text[4096];
-	size_t n = name ? strnlen(name, length > 0 && (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1) : 0;
-	int *number;
+	int *number = name ? itt_object_of(&numbered, name, length > 0 ? (size_t)length : XS_STRING_MAX) : NULL;
 
-	if (!name)
-		return 0;
-	memcpy(text, name, n);
-	text[n] = '\0';
-	number = itt_object(&numbered, text);
 	return number ? *number : 0;
 }
 
@@ -102,11 +95,12 @@ static int mark(int number, const char *parameter, bool off, uint8_t scope)
 		return -1;
 	if (name == UNWANTED)
 		return 0;
-	args.length = 0;
+	if (!itt_args_begin(&args, XS_INSTANT, scope, name, null_id))
+		return 0;
 	itt_arg_text(&args, "parameter", parameter);
 	if (off)
 		itt_arg(&args, xs_name("off", 0), XS_VALUE_U32, &one, 1);
-	itt_write(XS_INSTANT, scope, name, null_id, &args, 0);
+	itt_args_end(&args, 0);
 	return 0;
 }
 
@@ -407,7 +401,8 @@ EXPORT void __itt_bind_context_metadata_to_counter(__itt_counter_info *object, s
 
 	if (!counter || !metadata || !itt_wanted(counter->name))
 		return;
-	args.length = 0;
+	if (!itt_args_begin(&args, XS_INSTANT, XS_SCOPE_PROCESS, xs_name(counter->name, 0), null_id))
+		return;
 	for (size_t i = 0; i < length; i++) {
 		unsigned type = (unsigned)metadata[i].type;
 
@@ -418,7 +413,7 @@ EXPORT void __itt_bind_context_metadata_to_counter(__itt_counter_info *object, s
 		else
 			itt_arg_number(&args, keys[type], *(const uint64_t *)metadata[i].value);
 	}
-	itt_instant(XS_SCOPE_PROCESS, counter->name, &args);
+	itt_args_end(&args, 0);
 }
 
 /* ---- histograms ---- */
@@ -452,9 +447,10 @@ EXPORT void __itt_histogram_submit(__itt_histogram *histogram, size_t length, vo
 		return;
 	if (!histogram->extra1) /* made by a static part that had not found us yet */
 		histogram->extra1 = (int)itt_intern_in(itt_domain_text(histogram->domain), histogram->nameA, 0);
-	args.length = 0;
+	if (!itt_args_begin(&args, XS_INSTANT, XS_SCOPE_THREAD, (uint32_t)histogram->extra1, null_id))
+		return;
 	if (x)
 		itt_arg(&args, xs_name("x", 0), (uint32_t)histogram->x_type, x, length);
 	itt_arg(&args, xs_name("y", 0), (uint32_t)histogram->y_type, y, length);
-	itt_write(XS_INSTANT, XS_SCOPE_THREAD, (uint32_t)histogram->extra1, null_id, &args, 0);
+	itt_args_end(&args, 0);
 }

@@ -122,7 +122,7 @@ void xs_process_commit(struct xs_process *process)
 	atomic_store_explicit(&file->committed, offset << 1, memory_order_release);
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		if (process->tracks[i]->dirty)
-			xs_ring_release(process->tracks[i]->ring, process->tracks[i]->pos);
+			xs_ring_release(process->tracks[i]->ring, process->ring_size, process->tracks[i]->pos);
 		process->tracks[i]->dirty = false;
 	}
 }
@@ -199,6 +199,9 @@ static void tell_unseen(const struct xs_process *process)
 					"ZE_ENABLE_ALT_DRIVERS names one driver",
 		[XS_UNSEEN_ZE_DEEP] = "it opens Level Zero's loader with RTLD_DEEPBIND, where ZE_ENABLE_VALIDATION_LAYER has the only place for a "
 				      "layer; unset that, or it is not traced",
+		[XS_UNSEEN_SANDBOX] = "it has put itself into a sandbox (seccomp); from then on it was traced without a system call, so what would "
+				      "have needed one is lost",
+		[XS_UNSEEN_STRICT] = "it has put itself into seccomp's strict mode; nothing is recorded from then on",
 	};
 	uint32_t unseen = atomic_load(&process->file->unseen);
 

@@ -159,20 +159,21 @@ double xs_timing_record_ns(const struct xs_run *run)
 	if (!ring)
 		return 0;
 	for (int round = 0; round < ROUNDS; round++) {
+		struct xs_producer producer;
 		uint64_t start;
 
 		memset(ring, 0, sizeof(*ring));
-		xs_ring_init(ring, (unsigned char *)ring + XS_RING_HEADER, SIZE, XS_FULL_DROP);
-		ring->limit = SIZE;
+		xs_ring_init(&producer, ring, (unsigned char *)ring + XS_RING_HEADER, SIZE, XS_FULL_DROP);
+		producer.limit = SIZE;
 		start = xs_clock_ns(CLOCK_MONOTONIC);
 		for (int i = 0; i < RECORDS; i++) {
 			uint64_t tick = xs_tick(run->use_tsc);
-			struct xs_call_record *record = xs_ring_reserve(ring, NULL, sizeof(*record), XS_ROLE_OTHER);
+			struct xs_call_record *record = xs_ring_reserve(&producer, NULL, sizeof(*record), XS_ROLE_OTHER);
 
 			record->event.tick = tick;
 			record->duration = xs_tick(run->use_tsc) - tick;
 			record->result = 0;
-			xs_ring_commit(ring, sizeof(*record));
+			xs_ring_commit(&producer, sizeof(*record));
 		}
 		start = xs_clock_ns(CLOCK_MONOTONIC) - start;
 		if (start < best)

@@ -148,6 +148,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	while (left && records < 3000) {
 		unsigned what = take(), number = what >> 4 & 3, repeat = 1;
 		struct xs_ring *ring = rundir_ring(file, number % RINGS);
+		struct xs_producer *producer = rundir_producer(ring);
 		struct app *app = &apps[number % RINGS];
 
 		if (what & 64)
@@ -204,19 +205,19 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 			case 6: /* the thread ends inside whatever it was in, another one takes its ring */
 				if (app->depth && !d)
 					break;
-				ring->skip = ring->lost_ends = 0;
-				ring->limit = 0;
+				producer->skip = producer->lost_ends = 0;
+				producer->limit = 0;
 				app->depth = 0;
-				ring->thread = (struct xs_thread_record){ .event = { .tick = now, .name = kernel, .kind = XS_THREAD, .words = 4 },
+				producer->thread = (struct xs_thread_record){ .event = { .tick = now, .name = kernel, .kind = XS_THREAD, .words = 4 },
 									  .tid = ++tid, .lost = atomic_load(&ring->lost) };
 				atomic_store(&ring->tid, tid);
 				{
-					struct xs_thread_record *place = xs_ring_reserve(ring, &dir.launch.control->bell,
+					struct xs_thread_record *place = xs_ring_reserve(producer, &dir.launch.control->bell,
 											 sizeof(*place), XS_ROLE_THREAD);
 
 					if (place) {
-						*place = ring->thread;
-						xs_ring_commit(ring, sizeof(*place));
+						*place = producer->thread;
+						xs_ring_commit(producer, sizeof(*place));
 					}
 				}
 				repeat = 1;

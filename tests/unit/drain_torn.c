@@ -55,7 +55,7 @@ static void crooked_head(void)
 	xs_process_read(process, true);
 	atomic_store(&ring->head, atomic_load(&ring->head) + 160);
 	for (uint32_t i = 0; i < 4096; i++)
-		ring->data[48 + i] = 2; /* two words wherever one looks */
+		((unsigned char *)ring + XS_RING_HEADER)[48 + i] = 2; /* two words wherever one looks */
 	finish(process);
 	trace = load();
 	drop(&trace);
@@ -81,7 +81,7 @@ static void segments(void)
 	segment->slots = 2;
 	for (uint32_t i = 0; i < 2; i++) {
 		ring = (struct xs_ring *)((char *)map + xs_slot_offset(i, file->ring_size));
-		xs_ring_init(ring, (unsigned char *)ring + XS_RING_HEADER, file->ring_size, XS_FULL_BLOCK);
+		rundir_ring_init(ring, file->ring_size, XS_FULL_BLOCK);
 		put_thread(&dir, ring, 80 + i, "s");
 		put_begin(&dir, ring, tick(), task("s"));
 		put_end(&dir, ring, tick(), domain);

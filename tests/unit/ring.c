@@ -17,6 +17,7 @@
 #define PAGE_ROUND(n) (((n) + 4095) & ~4095ul)
 
 static struct xs_ring *ring;
+static struct xs_producer producer;
 static struct xs_doorbell *bell;
 static unsigned long long seed = 1;
 
@@ -35,13 +36,13 @@ static void setup(enum xs_on_full policy, uint64_t size)
 		abort();
 	bell = (void *)map;
 	ring = (void *)(map + PAGE_ROUND(sizeof(*bell)));
-	xs_ring_init(ring, (unsigned char *)ring + XS_RING_HEADER, size, policy);
+	xs_ring_init(&producer, ring, (unsigned char *)ring + XS_RING_HEADER, size, policy);
 	bell->consumer_pid = getpid();
 }
 
 static bool put(uint32_t number, uint32_t bytes, uint8_t kind, enum xs_role role)
 {
-	struct xs_event *event = xs_ring_reserve(ring, bell, bytes, role);
+	struct xs_event *event = xs_ring_reserve(&producer, bell, bytes, role);
 	uint64_t *words = (void *)event;
 
 	if (!event)
@@ -54,18 +55,18 @@ static bool put(uint32_t number, uint32_t bytes, uint8_t kind, enum xs_role role
 	event->source = event->flags = 0;
 	for (uint32_t i = 2; i < bytes / 8; i++)
 		words[i] = word_of(number, i);
-	xs_ring_commit(ring, bytes);
+	xs_ring_commit(&producer, bytes);
 	return true;
 }
 
 /* The record at *pos, which is moved on; pads are passed over. NULL: no more. */
 static const struct xs_event *get(uint64_t *pos, uint64_t head)
 {
-	uint64_t size = ring->mask + 1;
+	uint64_t size = producer.mask + 1;
 
 	while (*pos != head) {
 		uint32_t bytes = 0;
-		const struct xs_event *event = xs_ring_peek(ring->data, size, *pos, head, &bytes);
+		const struct xs_event *event = xs_ring_peek(producer.data, size, *pos, head, &bytes);
 		const uint64_t *words = (const void *)event;
 
 		if (!CHECK(event, "nothing at %llu of %llu", (unsigned long long)*pos, (unsigned long long)head))
@@ -122,6 +123,7 @@ static void wraps(uint64_t first)
 	uint32_t put_count = 0, got = 0;
 
 	setup(XS_FULL_DROP, SIZE);
+	producer.head = first;
 	atomic_store(&ring->head, first);
 	atomic_store(&ring->tail, first);
 	for (int i = 0; i < 100000; i++) {
@@ -135,7 +137,7 @@ static void wraps(uint64_t first)
 		CHECK(head - pos <= SIZE, "more than there is room for");
 		while ((event = get(&pos, head)))
 			CHECK(event->name == got++, "record %u", event->name);
-		xs_ring_release(ring, pos);
+		xs_ring_release(ring, producer.mask + 1, pos);
 	}
 	while (get(&pos, xs_ring_filled(ring)))
 		got++;
@@ -230,7 +232,7 @@ static void slow_consumer(void)
 		usleep(20000 + 100000 * (i < 2));
 		while (get(&pos, xs_ring_filled(ring)))
 			got++;
-		xs_ring_release(ring, pos);
+		xs_ring_release(ring, producer.mask + 1, pos);
 	}
 	(void)kill(pid, SIGKILL);
 	CHECK(!status, "status %d", status);
@@ -305,9 +307,9 @@ static void drop_balance(unsigned max_depth, unsigned run)
 			if (tap_failures)
 				return;
 		}
-		xs_ring_release(ring, pos);
+		xs_ring_release(ring, producer.mask + 1, pos);
 	}
-	CHECK(put(++number, 16, XS_BEGIN, XS_ROLE_BEGIN) == !ring->skip, "a record that brings along what is due");
+	CHECK(put(++number, 16, XS_BEGIN, XS_ROLE_BEGIN) == !producer.skip, "a record that brings along what is due");
 	produced++;
 	for (const struct xs_event *event; (event = get(&pos, xs_ring_filled(ring)));)
 		arrived += follow(&seen, event);
@@ -348,7 +350,7 @@ static void drop_deep(void)
 	while ((event = get(&pos, xs_ring_filled(ring))))
 		(void)follow(&seen, event);
 	CHECK(seen.depth > 150, "ends were lost");
-	xs_ring_release(ring, pos);
+	xs_ring_release(ring, producer.mask + 1, pos);
 	while (depth)
 		CHECK(put(--depth, 16, XS_END, XS_ROLE_END), "room again");
 	while ((event = get(&pos, xs_ring_filled(ring))) && tap_failures < 5)
@@ -368,15 +370,15 @@ static void drop_thread(void)
 		;
 	while (put(0, 16, XS_END, XS_ROLE_END)) /* the room for ends, too */
 		;
-	ring->thread = (struct xs_thread_record){ .event = { .name = 5, .kind = XS_THREAD, .words = 4 }, .tid = 99 };
-	CHECK(!xs_ring_reserve(ring, bell, sizeof(ring->thread), XS_ROLE_THREAD), "no room");
+	producer.thread = (struct xs_thread_record){ .event = { .name = 5, .kind = XS_THREAD, .words = 4 }, .tid = 99 };
+	CHECK(!xs_ring_reserve(&producer, bell, sizeof(producer.thread), XS_ROLE_THREAD), "no room");
 	CHECK(!put(1, 16, XS_CALL, XS_ROLE_OTHER), "no room");
 	CHECK(atomic_load(&ring->lost) == 3, "%llu lost", (unsigned long long)atomic_load(&ring->lost));
 	pos = xs_ring_filled(ring);
-	xs_ring_release(ring, pos);
+	xs_ring_release(ring, producer.mask + 1, pos);
 	CHECK(put(2, 16, XS_CALL, XS_ROLE_OTHER), "room");
 	for (uint32_t bytes, n = 0; pos != xs_ring_filled(ring); pos += bytes) {
-		event = xs_ring_peek(ring->data, SIZE, pos, xs_ring_filled(ring), &bytes);
+		event = xs_ring_peek(producer.data, SIZE, pos, xs_ring_filled(ring), &bytes);
 		if (!CHECK(event, "at %llu", (unsigned long long)pos))
 			break;
 		if (event->kind == XS_PAD)
@@ -437,12 +439,12 @@ static void overwrite(void)
 		setup(XS_FULL_OVERWRITE, SIZE);
 		for (; n < total; n++) {
 			if (n % 1000 == 0) {
-				struct xs_thread_record *record = xs_ring_reserve(ring, bell, sizeof(*record), XS_ROLE_OTHER);
+				struct xs_thread_record *record = xs_ring_reserve(&producer, bell, sizeof(*record), XS_ROLE_OTHER);
 
 				record->event = (struct xs_event){ .tick = n, .name = 7, .kind = XS_THREAD, .words = 4 };
 				record->tid = ++threads;
 				record->lost = 0;
-				xs_ring_commit(ring, sizeof(*record));
+				xs_ring_commit(&producer, sizeof(*record));
 			}
 			CHECK(put(n, 16 * (1 + n % 5), XS_CALL, XS_ROLE_OTHER), "never full");
 		}
@@ -456,7 +458,7 @@ static void overwrite(void)
 		while (pos != head) {
 			uint32_t bytes = 0;
 
-			event = xs_ring_peek(ring->data, SIZE, pos, head, &bytes);
+			event = xs_ring_peek(producer.data, SIZE, pos, head, &bytes);
 			if (!CHECK(event, "at %llu", (unsigned long long)pos))
 				break;
 			pos += bytes;
@@ -487,7 +489,7 @@ static void no_memory(void)
 		bell->consumer_pid = 4000000;
 		CHECK(fd >= 0 && !ftruncate(fd, (off_t)half), "memfd");
 		ring = mmap(NULL, XS_RING_HEADER + SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		xs_ring_init(ring, (unsigned char *)ring + XS_RING_HEADER, SIZE, (enum xs_on_full)policy);
+		xs_ring_init(&producer, ring, (unsigned char *)ring + XS_RING_HEADER, SIZE, (enum xs_on_full)policy);
 		/* a store behind the file's end would be a SIGBUS */
 		while (put(n, 64, XS_CALL, XS_ROLE_OTHER) && n < SIZE)
 			n++;
@@ -509,7 +511,7 @@ static void no_memory(void)
 #endif
 
 /* Writes until killed; tells in shared memory how many records it has finished. */
-static void producer(volatile uint32_t *done)
+static void produce(volatile uint32_t *done)
 {
 	(void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 	(void)raise(SIGSTOP);
@@ -535,13 +537,14 @@ static void killed_producer(void)
 		setup((enum xs_on_full)policies[i % 2], SIZE);
 		*done = 0;
 		/* near the end of a step, of the ring, or behind it */
-		atomic_store(&ring->head, i % 3 * SIZE / 2 + STEP - 256 - 16 * (tap_random(&seed) % 8));
+		producer.head = i % 3 * SIZE / 2 + STEP - 256 - 16 * (tap_random(&seed) % 8);
+		atomic_store(&ring->head, producer.head);
 		atomic_store(&ring->tail, atomic_load(&ring->head));
 		atomic_store(&ring->tail_lost, atomic_load(&ring->head));
 		pos = atomic_load(&ring->head);
 		pid = fork();
 		if (!pid)
-			producer(done);
+			produce(done);
 		(void)waitpid(pid, &status, 0);
 		for (unsigned steps = 1 + tap_random(&seed) % 1500; steps && WIFSTOPPED(status); steps--)
 			if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) < 0 || waitpid(pid, &status, 0) != pid)

@@ -27,6 +27,7 @@
 
 struct side {
 	struct xs_ring *ring;
+	struct xs_producer producer;
 	pthread_t thread;
 	uint64_t count; /* records to write */
 	unsigned long long seed;
@@ -50,7 +51,7 @@ static uint64_t word_of(uint64_t number, uint32_t i)
 /* The number of the record is its tick; begins and ends carry the number of the begin. */
 static void put(struct side *side, uint64_t number, uint32_t bytes, uint8_t kind, uint32_t name, enum xs_role role)
 {
-	struct xs_event *event = xs_ring_reserve(side->ring, &bell, bytes, role);
+	struct xs_event *event = xs_ring_reserve(&side->producer, &bell, bytes, role);
 	uint64_t *words = (void *)event;
 
 	if (!event)
@@ -62,7 +63,7 @@ static void put(struct side *side, uint64_t number, uint32_t bytes, uint8_t kind
 	event->source = event->flags = 0;
 	for (uint32_t i = 2; i < bytes / 8; i++)
 		words[i] = word_of(number, i);
-	xs_ring_commit(side->ring, bytes);
+	xs_ring_commit(&side->producer, bytes);
 }
 
 static void *produce(void *data)
@@ -126,7 +127,7 @@ static uint64_t consume(struct side *side)
 	}
 	while (side->pos != head && tap_failures < 20) {
 		uint32_t bytes = 0;
-		const struct xs_event *event = xs_ring_peek(side->ring->data, ring_size, side->pos, head, &bytes);
+		const struct xs_event *event = xs_ring_peek((unsigned char *)side->ring + XS_RING_HEADER, ring_size, side->pos, head, &bytes);
 
 		if (!CHECK(event, "no record at %" PRIu64 " of %" PRIu64, side->pos, head))
 			break;
@@ -134,7 +135,7 @@ static uint64_t consume(struct side *side)
 		side->pos += bytes;
 	}
 	if (side->pos != first && policy != XS_FULL_OVERWRITE)
-		xs_ring_release(side->ring, side->pos);
+		xs_ring_release(side->ring, ring_size, side->pos);
 	return side->pos - first;
 }
 
@@ -189,7 +190,7 @@ static void go(enum xs_on_full how, unsigned rings, uint64_t size, uint64_t coun
 		if (map == MAP_FAILED)
 			abort();
 		sides[i] = (struct side){ .ring = (void *)map, .count = count / SLOWER, .seed = i + 1 };
-		xs_ring_init(sides[i].ring, (unsigned char *)map + XS_RING_HEADER, size, how);
+		xs_ring_init(&sides[i].producer, sides[i].ring, (unsigned char *)map + XS_RING_HEADER, size, how);
 	}
 	for (unsigned i = 0; i < rings; i++)
 		if (pthread_create(&sides[i].thread, NULL, produce, &sides[i]))

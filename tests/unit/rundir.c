@@ -97,6 +97,26 @@ void rundir_close(struct rundir *dir)
 	(void)rmdir(dir->launch.dir);
 }
 
+static struct xs_producer producers[256];
+static unsigned producer_count; /* ever */
+
+struct xs_producer *rundir_producer(const struct xs_ring *ring)
+{
+	unsigned most = sizeof(producers) / sizeof(producers[0]);
+
+	/* the newest first: others may have been at the same address */
+	for (unsigned i = 1; i <= most && i <= producer_count; i++)
+		if (producers[(producer_count - i) % most].ring == ring)
+			return &producers[(producer_count - i) % most];
+	abort();
+}
+
+void rundir_ring_init(struct xs_ring *ring, uint64_t size, enum xs_on_full policy)
+{
+	xs_ring_init(&producers[producer_count++ % (sizeof(producers) / sizeof(producers[0]))], ring, (unsigned char *)ring + XS_RING_HEADER, size,
+		     policy);
+}
+
 struct xs_process_file *rundir_process(struct rundir *dir, int pid, uint32_t serial, uint32_t slots, uint64_t ring_size)
 {
 	struct xs_process_file *file;
@@ -120,8 +140,7 @@ struct xs_process_file *rundir_process(struct rundir *dir, int pid, uint32_t ser
 	for (uint32_t i = 0; i < slots; i++) {
 		struct xs_ring *ring = rundir_ring(file, i);
 
-		xs_ring_init(ring, (unsigned char *)ring + XS_RING_HEADER, ring_size,
-			     (enum xs_on_full)dir->run.options->on_full);
+		rundir_ring_init(ring, ring_size, (enum xs_on_full)dir->run.options->on_full);
 		atomic_store(&ring->state, XS_RING_LIVE);
 	}
 	atomic_store(&file->used, slots);
@@ -147,7 +166,7 @@ uint32_t rundir_name(struct rundir *dir, const char *text, uint32_t scope)
 static struct xs_event *begin(struct rundir *dir, struct xs_ring *ring, uint32_t size, uint8_t kind, uint64_t tick,
 			      uint32_t name, enum xs_role role)
 {
-	struct xs_event *event = xs_ring_reserve(ring, &dir->launch.control->bell, size, role);
+	struct xs_event *event = xs_ring_reserve(rundir_producer(ring), &dir->launch.control->bell, size, role);
 
 	if (event) {
 		event->tick = tick;
@@ -171,7 +190,7 @@ bool put_thread(struct rundir *dir, struct xs_ring *ring, uint32_t tid, const ch
 	record->tid = tid;
 	record->lost = atomic_load(&ring->lost);
 	atomic_store(&ring->tid, tid);
-	xs_ring_commit(ring, sizeof(*record));
+	xs_ring_commit(rundir_producer(ring), sizeof(*record));
 	return true;
 }
 
@@ -180,7 +199,7 @@ bool put_begin(struct rundir *dir, struct xs_ring *ring, uint64_t tick, uint32_t
 	struct xs_event *event = begin(dir, ring, 16, XS_BEGIN, tick, name, XS_ROLE_BEGIN);
 
 	if (event)
-		xs_ring_commit(ring, 16);
+		xs_ring_commit(rundir_producer(ring), 16);
 	return event;
 }
 
@@ -189,7 +208,7 @@ bool put_end(struct rundir *dir, struct xs_ring *ring, uint64_t tick, uint32_t d
 	struct xs_event *event = begin(dir, ring, 16, XS_END, tick, domain, XS_ROLE_END);
 
 	if (event)
-		xs_ring_commit(ring, 16);
+		xs_ring_commit(rundir_producer(ring), 16);
 	return event;
 }
 
@@ -204,7 +223,7 @@ bool put_call(struct rundir *dir, struct xs_ring *ring, uint64_t tick, uint64_t 
 	call->event.flags = flags;
 	call->duration = duration;
 	call->result = result;
-	xs_ring_commit(ring, sizeof(*call));
+	xs_ring_commit(rundir_producer(ring), sizeof(*call));
 	return true;
 }
 
@@ -220,7 +239,7 @@ bool put_device(struct rundir *dir, struct xs_ring *ring, const struct xs_device
 	if (record->event.source)
 		event->source = record->event.source;
 	memcpy(event + 1, &record->event + 1, size - sizeof(*event));
-	xs_ring_commit(ring, size);
+	xs_ring_commit(rundir_producer(ring), size);
 	return true;
 }
 

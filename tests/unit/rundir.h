@@ -23,6 +23,9 @@ void rundir_close(struct rundir *dir);
 /* As a process that joined: its file with `slots` rings of `ring_size` bytes, all of them taken. */
 struct xs_process_file *rundir_process(struct rundir *dir, int pid, uint32_t serial, uint32_t slots, uint64_t ring_size);
 struct xs_ring *rundir_ring(struct xs_process_file *file, uint32_t slot);
+/* Who writes to a ring, and a new one. */
+struct xs_producer *rundir_producer(const struct xs_ring *ring);
+void rundir_ring_init(struct xs_ring *ring, uint64_t size, enum xs_on_full policy);
 void rundir_process_unmap(struct xs_process_file *file);
 
 uint32_t rundir_name(struct rundir *dir, const char *text, uint32_t scope);

@@ -1,0 +1,85 @@
+#include "lock.h"
+
+#include <linux/futex.h>
+#include <time.h>
+
+#include "sys.h"
+
+#define SPINS 64u
+
+/* Sealed: no call tells. Only whether it is taken counts then. */
+static uint32_t own_id(void)
+{
+	long tid = xs_sys(SYS_gettid);
+
+	return tid > 0 ? (uint32_t)tid : FUTEX_TID_MASK;
+}
+
+static bool take_free(_Atomic uint32_t *lock, uint32_t me)
+{
+	uint32_t none = 0;
+
+	return atomic_compare_exchange_strong_explicit(lock, &none, me, memory_order_acquire, memory_order_relaxed);
+}
+
+/* 0: it is ours. -EDEADLK: it was already. Others: not to be had. */
+static __attribute__((noinline, cold)) long wait_for(_Atomic uint32_t *lock, uint32_t me)
+{
+	struct timespec deadline;
+	uint32_t rounds = 0;
+	long result;
+
+	(void)clock_gettime(CLOCK_REALTIME, &deadline);
+	deadline.tv_sec++;
+	for (;;) {
+		uint32_t holder;
+
+		result = xs_sys(SYS_futex, lock, FUTEX_LOCK_PI_PRIVATE, 0, &deadline);
+		/* the kernel has handed it on; pairs with the release in xs_unlock_contended() */
+		(void)atomic_load_explicit(lock, memory_order_acquire);
+		if (result == -ESRCH) { /* there is no such thread any more */
+			holder = atomic_load_explicit(lock, memory_order_relaxed);
+			if (atomic_compare_exchange_strong_explicit(lock, &holder, me, memory_order_acquire, memory_order_relaxed))
+				return 0;
+		} else if (result == -ENOSYS) {
+			if (take_free(lock, me))
+				return 0;
+			if (!xs_wait_a_bit(&rounds))
+				return -ETIMEDOUT;
+		} else if (result != -EAGAIN && result != -EINTR) {
+			return result;
+		}
+	}
+}
+
+bool xs_lock(_Atomic uint32_t *lock)
+{
+	uint32_t me = own_id();
+
+	return take_free(lock, me) || !wait_for(lock, me);
+}
+
+void xs_lock_contended(_Atomic uint32_t *lock)
+{
+	uint32_t me = own_id();
+
+	if (!take_free(lock, me) && wait_for(lock, me))
+		atomic_store_explicit(lock, me, memory_order_relaxed);
+}
+
+void xs_unlock_contended(_Atomic uint32_t *lock)
+{
+	(void)atomic_fetch_or_explicit(lock, 0, memory_order_release);
+	/* the kernel hands it on; where it refuses to, those who wait find it free when they give up */
+	if (xs_sys(SYS_futex, lock, FUTEX_UNLOCK_PI_PRIVATE) < 0)
+		atomic_store_explicit(lock, 0, memory_order_release);
+}
+
+bool xs_wait_a_bit(uint32_t *rounds)
+{
+	struct timespec pause = { 0, 50000 };
+
+	if (++*rounds > SPINS)
+		(void)xs_sys(SYS_nanosleep, &pause, NULL);
+	return *rounds < SPINS + 2000 && !xs_is_sealed();
+}

@@ -1,0 +1,204 @@
+/*
+ * What the program does to itself that changes what we may do in it: it puts itself into a sandbox, or it makes a process that shares its
+ * memory and a thread's variables. Seen by the C library's functions for it; who makes the system call by hand is not seen.
+ */
+#include <dlfcn.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/types.h>
+
+#include "lock.h"
+#include "self.h"
+#include "sys.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef long syscall_function(long number, long a, long b, long c, long d, long e, long f);
+syscall_function *xs_real_syscall __attribute__((visibility("hidden")));
+void xs_syscall_find(void) __attribute__((visibility("hidden"), used));
+syscall_function xs_syscall_watched __attribute__((visibility("hidden"), used));
+
+/* ---- sandboxes ---- */
+
+enum sandbox { SANDBOX_NONE, SANDBOX_FILTER, SANDBOX_STRICT };
+
+/* For good: every thread finds the collector as in a process that is not traced. In strict mode even reading the counter is forbidden. */
+static void close_for_good(void)
+{
+	atomic_store_explicit(&xs_gate->open, XS_GATE_CLOSED, memory_order_relaxed);
+	atomic_store_explicit(&xs_gate->state, XS_OFF, memory_order_release);
+}
+
+/* Before the call: what needs system calls is done now or never. Returns what xs_seal was. */
+static uint32_t seal(enum sandbox kind)
+{
+	uint32_t was = atomic_load_explicit(&xs_seal, memory_order_relaxed), now = XS_SEALED;
+	struct xs_entered entered;
+
+	if (was != XS_UNSEALED || kind == SANDBOX_NONE)
+		return was;
+	if (xs_joined() && kind == SANDBOX_FILTER) {
+		(void)xs_recording(); /* a thread that is about to trace has its ring */
+		xs_enter(&entered);
+		now = xs_rings_prepare() ? XS_SEALED_PREPARED : XS_SEALED;
+		xs_leave(&entered);
+	}
+	atomic_store_explicit(&xs_seal, now, memory_order_relaxed);
+	return was;
+}
+
+/* After it. */
+static void sealed(enum sandbox kind, uint32_t was, bool done)
+{
+	if (kind == SANDBOX_NONE || was != XS_UNSEALED)
+		return;
+	if (!done) {
+		atomic_store_explicit(&xs_seal, was, memory_order_relaxed);
+		return;
+	}
+	xs_tell_unseen(kind == SANDBOX_STRICT ? XS_UNSEEN_STRICT : XS_UNSEEN_SANDBOX);
+	/* without the counter a time may need a system call */
+	if (kind == SANDBOX_STRICT || !xs_use_tsc)
+		close_for_good();
+}
+
+static enum sandbox of_prctl(long option, long mode)
+{
+	if (option != PR_SET_SECCOMP)
+		return SANDBOX_NONE;
+	return mode == SECCOMP_MODE_STRICT ? SANDBOX_STRICT : SANDBOX_FILTER;
+}
+
+static enum sandbox of_seccomp(long operation)
+{
+	return operation == SECCOMP_SET_MODE_STRICT ? SANDBOX_STRICT : operation == SECCOMP_SET_MODE_FILTER ? SANDBOX_FILTER : SANDBOX_NONE;
+}
+
+EXPORT int prctl(int option, ...)
+{
+	static _Atomic(void *) slot;
+	int (*function)(int, unsigned long, unsigned long, unsigned long, unsigned long) = atomic_load_explicit(&slot, memory_order_relaxed);
+	unsigned long argument[4];
+	enum sandbox kind;
+	uint32_t was;
+	va_list list;
+	int result;
+
+	va_start(list, option);
+	for (int i = 0; i < 4; i++)
+		argument[i] = va_arg(list, unsigned long);
+	va_end(list);
+	if (!function) {
+		*(void **)&function = dlsym(RTLD_NEXT, "prctl");
+		atomic_store_explicit(&slot, (void *)function, memory_order_relaxed);
+	}
+	kind = of_prctl(option, (long)argument[0]);
+	was = seal(kind);
+	result = function(option, argument[0], argument[1], argument[2], argument[3]);
+	sealed(kind, was, !result);
+	return result;
+}
+
+void xs_syscall_find(void)
+{
+	if (!xs_real_syscall)
+		*(void **)&xs_real_syscall = dlsym(RTLD_NEXT, "syscall");
+}
+
+/* Numbers SYS_seccomp and SYS_prctl of syscall(). */
+long xs_syscall_watched(long number, long a, long b, long c, long d, long e, long f)
+{
+	enum sandbox kind = number == SYS_seccomp ? of_seccomp(a) : of_prctl(a, b);
+	uint32_t was = seal(kind);
+	long result;
+
+	xs_syscall_find();
+	result = xs_real_syscall(number, a, b, c, d, e, f);
+	sealed(kind, was, !result);
+	return result;
+}
+
+/* Jumps and not calls: a call that returns twice (SYS_vfork) needs its caller's stack as it is. */
+#define TEXT(x) #x
+#define NUMBER(x) TEXT(x)
+#if defined(__x86_64__)
+__asm__(".pushsection .text\n"
+	".globl syscall\n"
+	".type syscall, @function\n"
+	"syscall:\n"
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	cmpq $" NUMBER(__NR_seccomp) ", %rdi\n"
+	"	je xs_syscall_watched\n"
+	"	cmpq $" NUMBER(__NR_prctl) ", %rdi\n"
+	"	je xs_syscall_watched\n"
+	"	cmpq $0, xs_real_syscall(%rip)\n"
+	"	je 1f\n"
+	"	jmp *xs_real_syscall(%rip)\n"
+	"1:	pushq %rdi\n"
+	"	pushq %rsi\n"
+	"	pushq %rdx\n"
+	"	pushq %rcx\n"
+	"	pushq %r8\n"
+	"	pushq %r9\n"
+	"	subq $8, %rsp\n"
+	"	.cfi_adjust_cfa_offset 56\n"
+	"	call xs_syscall_find\n"
+	"	addq $8, %rsp\n"
+	"	popq %r9\n"
+	"	popq %r8\n"
+	"	popq %rcx\n"
+	"	popq %rdx\n"
+	"	popq %rsi\n"
+	"	popq %rdi\n"
+	"	.cfi_adjust_cfa_offset -56\n"
+	"	jmp *xs_real_syscall(%rip)\n"
+	"	.cfi_endproc\n"
+	".size syscall, .-syscall\n"
+	".popsection\n");
+#else
+EXPORT long syscall(long number, ...)
+{
+	long argument[6];
+	va_list list;
+
+	va_start(list, number);
+	for (int i = 0; i < 6; i++)
+		argument[i] = va_arg(list, long);
+	va_end(list);
+	xs_syscall_find();
+	if (number == SYS_seccomp || number == SYS_prctl)
+		return xs_syscall_watched(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
+	return xs_real_syscall(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
+}
+#endif
+
+/* ---- processes that share memory ---- */
+
+/*
+ * Without variables of its own for its thread such a process looks like the thread that made it: from now on every event asks who it is,
+ * and the process's own are lost, counted. (After vfork() the parent waits, so that there is only one at a time.)
+ */
+EXPORT int clone(int (*start)(void *), void *stack, int flags, void *argument, ...)
+{
+	static _Atomic(void *) slot;
+	int (*function)(int (*)(void *), void *, int, void *, void *, void *, void *) = atomic_load_explicit(&slot, memory_order_relaxed);
+	void *more[3]; /* there may be none: nobody looks at them then */
+	va_list list;
+
+	va_start(list, argument);
+	for (int i = 0; i < 3; i++)
+		more[i] = va_arg(list, void *);
+	va_end(list);
+	if (!function) {
+		*(void **)&function = dlsym(RTLD_NEXT, "clone");
+		atomic_store_explicit(&slot, (void *)function, memory_order_relaxed);
+	}
+	if (flags & CLONE_VM && !(flags & (CLONE_SETTLS | CLONE_VFORK)) && xs_recording()) {
+		atomic_store_explicit(&xs_gate->shared, 1, memory_order_relaxed);
+		xs_gate_update();
+	}
+	return function(start, stack, flags, argument, more[0], more[1], more[2]);
+}

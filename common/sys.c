@@ -1,0 +1,3 @@
+#include "sys.h"
+
+_Atomic uint32_t xs_seal;
