@@ -70,6 +70,7 @@ enum xs_open_gate {
 	XS_GATE_SLOW,   /* open, but every event takes the long way: another clock, or somebody watches events */
 	XS_GATE_PAUSED, /* joined, not recording for a reason of this process's (control.c) */
 	XS_GATE_PAUSED_SLOW, /* the same, and somebody watches events */
+	XS_GATE_OFF,         /* for good: not even the time may be read any more (sandbox.c) */
 };
 
 struct xs_gate {
@@ -159,7 +160,9 @@ void xs_at_thread_end(void (*function)(void));
 /* May this process write into its rings? */
 static inline bool xs_joined(void)
 {
-	return atomic_load_explicit(&xs_gate->open, memory_order_relaxed) != XS_GATE_CLOSED;
+	uint32_t open = atomic_load_explicit(&xs_gate->open, memory_order_relaxed);
+
+	return open != XS_GATE_CLOSED && open != XS_GATE_OFF;
 }
 
 /* What an event asks first when it takes the long way: a few loads in a process that is told not to record. */

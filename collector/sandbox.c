@@ -27,7 +27,7 @@ enum sandbox { SANDBOX_NONE, SANDBOX_FILTER, SANDBOX_STRICT };
 /* For good: every thread finds the collector as in a process that is not traced. In strict mode even reading the counter is forbidden. */
 static void close_for_good(void)
 {
-	atomic_store_explicit(&xs_gate->open, XS_GATE_CLOSED, memory_order_relaxed);
+	atomic_store_explicit(&xs_gate->open, XS_GATE_OFF, memory_order_relaxed);
 	atomic_store_explicit(&xs_gate->state, XS_OFF, memory_order_release);
 }
 
@@ -43,6 +43,7 @@ static uint32_t seal(enum sandbox kind)
 		(void)xs_recording(); /* a thread that is about to trace has its ring */
 		xs_enter(&entered);
 		now = xs_rings_prepare() ? XS_SEALED_PREPARED : XS_SEALED;
+		xs_strings_prepare(xs_self.strings);
 		xs_leave(&entered);
 	}
 	atomic_store_explicit(&xs_seal, now, memory_order_relaxed);

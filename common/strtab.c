@@ -69,14 +69,16 @@ static struct xs_string *at(struct xs_strings *strings, uint64_t id, uint32_t le
 static bool prepare(struct xs_strings *strings, uint64_t from, uint64_t end)
 {
 	uint32_t ready = atomic_load_explicit(&strings->ready, memory_order_relaxed);
-	uint64_t start = from * UNIT / XS_PAGE * XS_PAGE, stop = (end * UNIT + STEP - 1) / STEP * STEP;
+	/* others are about to make present what lies between, unless `ready` is nonsense */
+	bool near = from <= ready || from - ready <= STEP / UNIT;
+	uint64_t start = (near && ready < from ? ready : from) * UNIT / XS_PAGE * XS_PAGE, stop = (end * UNIT + STEP - 1) / STEP * STEP;
 
 	if (end <= ready)
 		return true;
 	if (!xs_shm_present((char *)strings + start, stop - start))
 		return false;
 	/* another process may have been faster; what is present stays so */
-	if (from <= ready)
+	if (near)
 		atomic_compare_exchange_strong_explicit(&strings->ready, &ready, (uint32_t)(stop / UNIT), memory_order_relaxed,
 							memory_order_relaxed);
 	return true;
@@ -88,6 +90,19 @@ void xs_strings_init(struct xs_strings *strings)
 
 	atomic_store_explicit(&strings->used, first, memory_order_relaxed);
 	atomic_store_explicit(&strings->ready, sizeof(*strings) / STEP * STEP / UNIT, memory_order_relaxed);
+}
+
+#define PREPARED (256u << 10) /* bytes of text */
+
+void xs_strings_prepare(struct xs_strings *strings)
+{
+	uint64_t used = atomic_load_explicit(&strings->used, memory_order_relaxed);
+
+	if (used * UNIT + PREPARED > XS_STRINGS_SIZE || !prepare(strings, used, used + PREPARED / UNIT) ||
+	    !xs_shm_present(strings, sizeof(*strings)))
+		return;
+	for (uint32_t i = 0; i < sizeof(strings->present) / sizeof(strings->present[0]); i++)
+		atomic_store_explicit(&strings->present[i], UINT64_MAX, memory_order_relaxed);
 }
 
 static uint32_t add(struct xs_strings *strings, const struct wanted *wanted)

@@ -34,6 +34,9 @@ struct xs_string {
 /* Prepares a fresh file's table. */
 void xs_strings_init(struct xs_strings *strings);
 
+/* Makes memory for more names present while system calls can still be made. */
+void xs_strings_prepare(struct xs_strings *strings);
+
 /* A piece of a name. */
 struct xs_part {
 	const char *text;

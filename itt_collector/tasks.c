@@ -338,7 +338,7 @@ EXPORT void __itt_frame_submit_v3(const __itt_domain *domain, __itt_id *id, unsi
 
 EXPORT unsigned long long __itt_get_timestamp(void)
 {
-	return xs_tick(xs_use_tsc);
+	return xs_collector_options() ? xs_tick(xs_use_tsc) : 0;
 }
 
 /* Legacy frames: an object that stands for a domain. */

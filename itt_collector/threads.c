@@ -271,13 +271,16 @@ static void prepare(const void *address)
 
 static void waited(const void *address, bool cancelled)
 {
-	uint64_t now = xs_tick(xs_use_tsc);
 	struct xs_span_record *record;
 	uint32_t name;
+	uint64_t now;
 
 	if (!address || xs_tls.wait_object != address)
 		return;
 	xs_tls.wait_object = NULL;
+	if (xs_paused())
+		return;
+	now = xs_tick(xs_use_tsc);
 	if (!xs_recording())
 		return;
 	name = object_name(address, true);

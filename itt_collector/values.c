@@ -131,10 +131,13 @@ EXPORT int __itt_event_create(const char *name, int length)
 
 static __attribute__((noinline)) int event_long(int number, uint8_t kind)
 {
-	uint64_t tick = xs_tick(xs_use_tsc);
 	struct xs_event *record;
+	uint64_t tick;
 	uint32_t id;
 
+	if (xs_paused())
+		return 0;
+	tick = xs_tick(xs_use_tsc);
 	if (!xs_recording())
 		return 0;
 	id = id_of_number(number);

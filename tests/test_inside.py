@@ -1,0 +1,209 @@
+"""Inside of the traced program: threads that are cancelled, little stacks, handlers that interrupt and jump, sandboxes, shared memory.
+
+Every program here is right without xstrace, and must be with it; what cannot be recorded is counted. Rules are looked at in the built libraries.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import BUILD, root_only
+
+ITT = "--chrome-itt-logging"
+SANITIZED = b"__asan" in (BUILD / "collector/libxstrace.so").read_bytes()
+plain_only = pytest.mark.skipif(SANITIZED, reason="a sanitizer's own frames and calls")
+
+
+def lost(run):
+    """Events that xstrace says are lost."""
+    return sum(int(n) for n in re.findall(r"(\d+) events of process", "\n".join(run.said)))
+
+
+def number(run, key):
+    return int(re.search(rf"^{key}: (\d+)", run.out, re.M)[1])
+
+
+def inside(xstrace, *args, options=ITT, timeout=40):
+    """itt_inside under xstrace, as it is without: status 0, no word."""
+    run = xstrace(options, "itt_inside", args, timeout=timeout)
+    assert (run.status, run.err) == (0, "")
+    return run
+
+
+# ---- threads that are cancelled ----
+
+
+def test_a_thread_that_is_to_be_cancelled(xstrace):
+    """Its first event makes a file of rings, in which no cancellation point may be."""
+    run = inside(xstrace, "cancel")
+    assert run.out.startswith("cancelled\n")
+    run.check_expected()
+    assert not lost(run)
+
+
+def test_threads_cancelled_at_any_moment(xstrace):
+    run = inside(xstrace, "async", 200)
+    run.check_expected()
+
+
+# ---- little stacks ----
+
+
+@plain_only
+@pytest.mark.parametrize("args", [("stack", 0), ("stack", 20480), ("sigstack", 16384)], ids=str)
+def test_little_stacks(xstrace, args):
+    run = inside(xstrace, *args)
+    assert run.out.startswith("intact\n")
+    run.check_expected()
+    names = {task.name for task in run.trace.tasks}
+    assert "inside::on a little stack 1" in names
+    assert any(task.name.startswith("inside::xxxx") and len(str(task.args.get("a key"))) > 1000 for task in run.trace.tasks)
+
+
+@plain_only
+def test_depth_of_entry_points(xstrace):
+    """What docs/SECURITY.md says of the stack; setenv() is the C library's own need."""
+    bare = xstrace.bare("itt_inside", ["depth"]).out
+    run = inside(xstrace, "depth")
+    depths = dict(re.findall(r"^(.+): (\d+)$", run.out, re.M))
+    assert len(depths) == 10
+    own = int(re.search(r"^setenv: (\d+)", bare, re.M)[1])
+    assert int(depths.pop("setenv")) <= own + 1024
+    for name, depth in depths.items():
+        assert int(depth) <= 4096, name
+
+
+@plain_only
+def test_no_large_frames():
+    """The compiler refuses frames above 1 KiB in all that is linked into the libraries."""
+    rows = json.loads((BUILD / "compile_commands.json").read_text())
+    ours = [row for row in rows if row["output"].startswith(("collector/lib", "common/lib"))]
+    assert len(ours) > 20
+    for row in ours:
+        for flag in ("-Werror", "-Wframe-larger-than=1024", "-fstack-clash-protection"):
+            assert flag in row["command"].split(), row["output"]
+
+
+# what the libraries may call: nothing of it is a cancellation point, takes a lock that a handler can find taken, or grows the stack without bound
+ALLOWED = set(
+    """__cxa_finalize __errno_location _dl_find_object clock_gettime dladdr dladdr1 dlclose dlerror dlopen dlsym dlvsym
+    getenv memcmp memcpy memmem memmove memset pthread_key_create pthread_setspecific
+    strchr strcmp strcspn strlen strncat strncmp strncpy strnlen strrchr strspn strstr strtod strtol strtoul strtoull
+    vsnprintf _r_debug __gmon_start__ _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable __tls_get_addr __stack_chk_fail
+    """.split()
+)
+# system calls without a wait, by the C library's wrappers: in what happens once for a process, never after a sandbox
+ALLOWED |= set("fstat fstat64 fstatat fstatat64 ftruncate64 getegid geteuid getpid getppid getrlimit64 madvise mmap64 mprotect munmap setrlimit64 sysconf".split())
+
+
+@plain_only
+@pytest.mark.parametrize("name", ["libxstrace.so", "libxstrace-mpi.so", "libxstrace-ze.so", "libxstrace-ze-deep.so", "libxstrace-jit.so"])
+def test_functions_that_are_called(name):
+    path = BUILD / "collector" / name
+    if not path.exists():
+        pytest.skip("not built")
+    lines = subprocess.run(["nm", "-uD", path], check=True, capture_output=True, text=True).stdout.splitlines()
+    called = {line.split()[-1].partition("@")[0] for line in lines}
+    ours = {name for name in called if name.startswith(("xs_", "__itt_"))}
+    assert len(called) > 3
+    assert called - ours - ALLOWED == set()
+
+
+# ---- handlers ----
+
+
+def test_control_in_a_handler(xstrace):
+    run = inside(xstrace, "control", 2, options=f"{ITT} --start-paused")
+    assert run.out.startswith("went on\n")
+    run.check_expected()
+
+
+@pytest.mark.parametrize("where", ["same", "deeper", "sigstack"])
+def test_jumps_out_of_handlers(xstrace, where):
+    """What is recorded later is all there; strict checks have looked at what lies before."""
+    run = inside(xstrace, "jump", 300, where)
+    run.check_expected()
+
+
+def test_handlers_that_trace(xstrace):
+    """The thread's own tasks are all there; what a handler recorded in the middle of one is counted if it is not."""
+    run = inside(xstrace, "nested", 300)
+    run.check_expected()
+    made = 2 * (number(run, "made") + number(run, "handled"))
+    assert 2 * len(run.trace.tasks) + lost(run) == made
+
+
+def test_a_real_time_thread_does_not_wait_for_the_scheduler(xstrace):
+    """The kernel lets others run for 50 ms of a second that real-time threads fill."""
+    run = inside(xstrace, "realtime", 3, options=f"{ITT} --on-full drop")
+    if "not real-time" in run.out:
+        pytest.skip("no right to be real-time")
+    assert number(run, "longest") < 300000
+
+
+# ---- sandboxes ----
+
+
+def sandbox(xstrace, how):
+    run = xstrace(f"{ITT} --ring-size 256K", "itt_sandbox", [how])
+    assert (run.status, run.out, run.err) == (0, "refused\n" if how == "refused" else "sealed\n", "")
+    return run, {name: sum(task.name == f"sandbox::{name}" for task in run.trace.tasks) for name in ("before", "within", "beside")}
+
+
+@pytest.mark.parametrize("how", ["filter", "seccomp"])
+def test_filter(xstrace, how):
+    """No system call of ours follows; what would have needed one is counted."""
+    run, counts = sandbox(xstrace, how)
+    assert counts["before"] == 11 and counts["beside"] == 1000  # the thread that had a ring
+    assert counts["within"] > 1000
+    missing = 2 * (50000 + 1 + 11 + 2000 - len(run.trace.tasks))
+    assert abs(lost(run) - missing) <= 1  # the last begin may have found the ring's last place
+    assert any("sandbox (seccomp)" in line for line in run.said)
+
+
+def test_strict(xstrace):
+    run, counts = sandbox(xstrace, "strict")
+    assert counts == {"before": 10, "within": 0, "beside": 0}
+    assert any("strict mode; nothing is recorded from then on" in line for line in run.said)
+
+
+def test_a_filter_that_is_refused(xstrace):
+    run, counts = sandbox(xstrace, "refused")
+    assert counts == {"before": 11, "within": 50000, "beside": 2000}
+    assert not any("seccomp" in line for line in run.said)
+
+
+# ---- shared memory ----
+
+
+@root_only
+@pytest.mark.parametrize("how", ["aim", "scribble"])
+def test_a_child_with_fewer_rights(xstrace, how):
+    """It can spoil the records of its parent, and nothing else: no memory, no file, no end."""
+    run = xstrace.start(ITT, "itt_sharing", [how, 3])
+    xstrace.left_behind = True
+    run.wait(40)
+    assert run.status == 0 and run.err == ""
+    assert number(run, "changed") == 0
+    run.collect(20)
+    shutil.rmtree(run.dir or "", ignore_errors=True)
+
+
+def test_a_process_in_our_thread(xstrace):
+    """clone(CLONE_VM) with the thread's own variables: the parent's tasks are all there, the other's are counted."""
+    run = xstrace(ITT, "itt_sharing", ["clone", 20000])
+    assert (run.status, run.err) == (0, "")
+    names = [task.name for task in run.trace.tasks]
+    assert names.count("sharing::task") == 20001
+    assert 2 * len(names) + lost(run) == 2 * number(run, "made")
+
+
+def test_a_process_in_our_thread_by_the_system_call(xstrace):
+    """Nobody can know of it: it must not stop either."""
+    run = xstrace.start(ITT, "itt_sharing", ["rawclone", 20000])
+    run.wait(40)
+    assert (run.status, run.err) == (0, "")
+    run.collect()
