@@ -396,7 +396,7 @@ def test_stop(xstrace):
 def test_nobody_joins_after_a_stop(xstrace, follow):
     """Not even where there is a place for it: the run's directory, made again. The program's own process, its children, and what it calls by exec."""
     options = f"{ITT} --follow-child-process {follow}"
-    run = start_loop(xstrace, "s", options, "=a say:ready wait =late fork =child exec =again fork =child")
+    run = start_loop(xstrace, "s", options, "=a say:ready wait =late fork frame:new end:new exec =again fork frame:new end:new")
     directory = run.dir
     control("--stop", "s")
     wait_until(lambda: not os.path.exists(directory))

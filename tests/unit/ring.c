@@ -239,7 +239,7 @@ static long wake(_Atomic uint32_t *word)
 /* Sleeps on the word while it is `value`; far longer than a wake-up takes. 0: woken. */
 static int sleep_on(_Atomic uint32_t *word, uint32_t value)
 {
-	struct timespec timeout = { 20, 0 };
+	struct timespec timeout = { 5, 0 };
 
 	return syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0) < 0 ? errno : 0;
 }
