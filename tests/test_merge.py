@@ -579,6 +579,7 @@ def test_texts_are_repaired(tmp_path):
         b"a\nb",
         b"\xff\xfe",
         b"\\ud800x",
+        b"\\udc00x",
         b"x\\\\",
         b"\\q",
         b"tab\there",
@@ -590,6 +591,7 @@ def test_texts_are_repaired(tmp_path):
     assert found == [
         "a\nb",
         "\ufffd\ufffd",
+        "\ufffdx",
         "\ufffdx",
         "x\\",
         "\\q",
