@@ -261,7 +261,7 @@ static int woken_by(void (*wakes)(void), _Atomic uint32_t *word, uint32_t value)
 
 static void give_back_half(void)
 {
-	xs_ring_release(ring, xs_ring_filled(ring) - SIZE / 2);
+	xs_ring_release(ring, SIZE, xs_ring_filled(ring) - SIZE / 2);
 }
 
 static void ring_bell(void)
@@ -302,7 +302,7 @@ static void release_wakes(void)
 	wakes(full_and_waiting, give_back_half, &ring->waiting, 1);
 	CHECK(!atomic_load(&ring->waiting), "nobody waits any more");
 	full_and_waiting();
-	xs_ring_release(ring, atomic_load(&ring->tail) + SIZE / 4);
+	xs_ring_release(ring, SIZE, atomic_load(&ring->tail) + SIZE / 4);
 	CHECK(atomic_load(&ring->waiting), "less than half is free: it waits on");
 }
 
@@ -335,7 +335,7 @@ static void producer_sleeps(void)
 	CHECK(woken == 1, "%ld sleep there", woken);
 	CHECK(!waitpid(pid, &status, WNOHANG), "it waits, whoever woke it: there is no room");
 	CHECK(xs_ring_filled(ring) == SIZE, "nothing is written over what nobody has read");
-	xs_ring_release(ring, SIZE);
+	xs_ring_release(ring, SIZE, SIZE);
 	(void)waitpid(pid, &status, 0);
 	CHECK(!status, "status %d", status);
 	CHECK(atomic_load(&ring->blocked) == 1, "it waited once");
