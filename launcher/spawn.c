@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -231,11 +230,11 @@ _Noreturn void xs_end_like(int status)
 {
 	/* struct sigaction of the kernel, all zero: SIG_DFL */
 	static const uint64_t default_action[8];
-	struct rlimit none = { 0, 0 };
 
 	if (!WIFSIGNALED(status))
 		exit(WEXITSTATUS(status));
-	(void)setrlimit(RLIMIT_CORE, &none); /* one core file, the application's, is enough */
+	/* one core file, the application's, is enough; a limit of 0 would not keep it from a program that takes them (core_pattern) */
+	(void)prctl(PR_SET_DUMPABLE, 0);
 	(void)syscall(SYS_rt_sigaction, WTERMSIG(status), default_action, NULL, KERNEL_SET_SIZE);
 	(void)kill(getpid(), WTERMSIG(status));
 	(void)set_mask(~(UINT64_C(1) << (WTERMSIG(status) - 1)));

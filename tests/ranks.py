@@ -179,6 +179,16 @@ class Job:
         for rank in ranks:
             self._call(rank, last + self.delay(), name, comm=comm, seq=seq, **args)
 
+    def of_root(self, name, root, comm="world", **args):
+        """Bcast: no one can have what the root has not sent; Reduce: the root waits for everyone. Nobody else waits for anybody."""
+        seq = self.seq[comm] = self.seq.get(comm, -1) + 1
+        began = list(self.now)
+        others = [rank for rank in range(self.size) if rank != root]
+        for rank in range(self.size):
+            waits_for = [root] if name == "Bcast" and rank != root else others if name == "Reduce" and rank == root else []
+            ends = [began[other] + self.delay() for other in waits_for]
+            self._call(rank, max([began[rank] + 300, *ends]), name, comm=comm, seq=seq, root=root, **args)
+
     def clock(self, rank):
         return self.clocks.get(rank, self.clocks.get(self.hosts[rank], TRUE))
 

@@ -3,6 +3,7 @@
 import glob
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -391,6 +392,24 @@ def test_stop(xstrace):
     assert [line for line in run.said if "Timeline" not in line] == []
 
 
+@pytest.mark.parametrize("follow", [0, 1])
+def test_nobody_joins_after_a_stop(xstrace, follow):
+    """Not even where there is a place for it: the run's directory, made again. The program's own process, its children, and what it calls by exec."""
+    options = f"{ITT} --follow-child-process {follow}"
+    run = start_loop(xstrace, "s", options, "=a say:ready wait =late fork frame:new end:new exec =again fork frame:new end:new")
+    directory = run.dir
+    control("--stop", "s")
+    wait_until(lambda: not os.path.exists(directory))
+    os.mkdir(directory, 0o700)
+    try:
+        run.process.communicate(b"\n")
+        run.wait()
+        assert (run.status, run.err, os.listdir(directory)) == (0, "", [])
+    finally:
+        shutil.rmtree(directory)
+    assert names(run.collect()) == "a"
+
+
 @pytest.mark.parametrize("how", ["TERM", "KILL", "7"])
 def test_end_after_a_stop(xstrace, how):
     """As without xstrace."""
@@ -555,7 +574,9 @@ def kernels(run):
         (["--include-kernels", "nothing, educ"], "reduce"),
         (["--include-kernels", "u"], "multiply reduce"),
         (["--include-kernels", "nothing"], ""),
+        (["--include-kernels", "\tnothing , mult \t,\n"], "multiply"),
         (["--exclude-kernels", "mult,nothing"], "reduce"),
+        (["--exclude-kernels", " mult\t ,nothing "], "reduce"),
         (["--include-kernels", "mult,red", "--exclude-kernels", "multi"], "reduce"),
         (["--include-kernels-file", "reduce"], "reduce"),
         (["--include-kernels-file", "both"], "multiply reduce"),

@@ -3,15 +3,17 @@
 import os
 import random
 import re
+import resource
 import signal
 import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from conftest import APPS, XSTRACE, alive, compile_c, expected_lines, wait_until
+from conftest import APPS, XSTRACE, alive, compile_c, expected_lines, limited, wait_until
 from test_opencl import check_device
 
 ITT = "--chrome-itt-logging"
@@ -33,14 +35,28 @@ def test_every_way_to_end(xstrace, how):
     run.check_expected()
     assert all(s.end > s.start for t in run.traces for s in t.tasks if s.unfinished)
     # the launcher's own child is the one whose end is known
-    ends = [t.other["end"] for t in run.traces if t.metadata["ppid"] == run.pid]
-    statuses = [t.other.get("status") for t in run.traces if t.metadata["ppid"] == run.pid]
+    own = sorted((t for t in run.traces if t.metadata["ppid"] == run.pid), key=lambda t: t.tasks[0].start)
+    ends = [t.other["end"] for t in own]
+    statuses = [t.other.get("status") for t in own]
     if how == "exec":
-        assert sorted(ends) == ["exec", "exited"]
+        assert ends == ["exec", "exited"]
     elif run.status < 0:
         assert (ends, statuses) == (["killed"], [-run.status])
     else:
         assert (ends, statuses) == (["exited"], [run.status])
+
+
+def test_one_core_file(xstrace):
+    """The program's; the launcher, which ends by the same signal, leaves none beside it, nor in its place."""
+    began = "import os, sys; p = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ); print(os.WCOREDUMP(os.waitpid(p, 0)[1]))"
+    crash = ["/bin/sh", "-c", "kill -SEGV $$"]
+    allowed = limited(resource.RLIMIT_CORE, resource.getrlimit(resource.RLIMIT_CORE)[1])
+    if "True" not in xstrace.bare(sys.executable, ["-c", began, *crash], preexec_fn=allowed).out:
+        pytest.skip("no core files here")
+    run = xstrace.bare(sys.executable, ["-c", began, XSTRACE, ITT, *crash], preexec_fn=allowed)
+    assert (run.status, run.out) == (0, "False\n")
+    if re.fullmatch(r"core(\.%p)?", Path("/proc/sys/kernel/core_pattern").read_text().strip()):
+        assert list(run.cwd.glob("core*"))
 
 
 @pytest.mark.parametrize("number", [0, signal.SIGTERM, signal.SIGSEGV, signal.SIGKILL])

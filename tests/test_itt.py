@@ -74,6 +74,8 @@ def test_every_name_is_exact(xstrace):
     assert "of NULL: a domain, a name\n" in run.out
     assert 'do"ma\\in\n\ufffd::a' in [s.name for s in tasks]
     assert "::a" in [s.name for s in tasks]
+    domain = ("abcdefghijklmnopqrstuvwxyz" * 116)[:3000]
+    assert any(s.name.startswith(f"{domain}::abc") for s in tasks)
 
 
 def test_tasks_that_cross_keep_their_times(xstrace):

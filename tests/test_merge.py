@@ -341,20 +341,22 @@ def test_messages_are_matched_in_order(tmp_path):
     assert trace.other["messages"] == {"matched": 4, "unmatched": 1, "no_room": 0}
 
 
+@pytest.mark.parametrize("receiver", [0, 1])
 @pytest.mark.parametrize("first", ["work", "call", "wait"])
-def test_receives_that_do_not_block(tmp_path, first):
-    """Matched in the order in which they were posted, whatever completes first and is written first."""
+def test_receives_that_do_not_block(tmp_path, first, receiver):
+    """Matched in the order in which they were posted, whatever completes first and is written first, and whether the sends are read before it or behind it."""
+    sender = 1 - receiver
     job = Job(["a", "b"], {"b": Clock(10**8, 0)})
     envelope = {"comm": "world", "tag": 1, "count": 8, "bytes": 8}
     for n in range(2):
-        job._call(0, job.now[0] + 100, "Send", **envelope, peer=1)
-    begin = job.now[1]
+        job._call(sender, job.now[sender] + 100, "Send", **envelope, peer=receiver)
+    begin = job.now[receiver]
     posts = [
         (
             begin + n * 100,
             begin + n * 100 + 50,
             "MPI_Irecv",
-            {**envelope, "peer": 0, "request": n + 1},
+            {**envelope, "peer": sender, "request": n + 1},
         )
         for n in range(2)
     ]
@@ -365,24 +367,24 @@ def test_receives_that_do_not_block(tmp_path, first):
         (begin + 40_000 + n, begin + 50_000 - n * 1000, "MPI_Wait", {"request": n + 1})
         for n in range(2)
     ]
-    job.calls[1] = {
+    job.calls[receiver] = {
         "work": works + posts,
         "call": posts + works[::-1],
         "wait": posts + waits[1:] + works[::-1],
     }[first]
     paths = job.write(tmp_path)
-    lines = paths[1].read_text().splitlines(True)
+    lines = paths[receiver].read_text().splitlines(True)
     for n, line in enumerate(lines):  # work is on tracks of its own
         if '"MPI_Irecv"' in line and '"dur":0.050' not in line:
             tid = 2**30 + ('"request":2' in line)
             lines[n] = line.replace('"cpu_op"', '"mpi_request"').replace(
-                '"tid":1001', f'"tid":{tid}'
+                f'"tid":{job.pid(receiver)}', f'"tid":{tid}'
             )
-    paths[1].write_text("".join(lines))
+    paths[receiver].write_text("".join(lines))
     trace = merged(paths, tmp_path)
     assert trace.other["messages"] == {"matched": 2, "unmatched": 0, "no_room": 0}
     found = sorted(arrows(trace, "message"), key=lambda arrow: arrow[0]["ts"])
-    second = 1001 if first == "wait" else 2**30 + 1
+    second = job.pid(receiver) if first == "wait" else 2**30 + 1
     assert [end["tid"] for _, end in found] == [2**30, second]
 
 
@@ -577,6 +579,7 @@ def test_texts_are_repaired(tmp_path):
         b"a\nb",
         b"\xff\xfe",
         b"\\ud800x",
+        b"\\udc00x",
         b"x\\\\",
         b"\\q",
         b"tab\there",
@@ -588,6 +591,7 @@ def test_texts_are_repaired(tmp_path):
     assert found == [
         "a\nb",
         "\ufffd\ufffd",
+        "\ufffdx",
         "\ufffdx",
         "x\\",
         "\\q",

@@ -164,6 +164,41 @@ def test_barriers_alone_suffice(tmp_path):
         assert max(s.start for s in some) <= min(s.end for s in some)
 
 
+@pytest.mark.parametrize("there, back", [("Bcast", "Reduce"), ("Reduce", "Bcast"), ("Bcast", None), (None, "Reduce")])
+def test_collectives_of_a_root_bound_as_messages_do(tmp_path, there, back):
+    """What comes from the root alone, or to it alone, is a message each; both ways they suffice."""
+    job = Job(["a", "b", "c"], {"b": Clock(11 * 10**9, 100), "c": Clock(-(10**9), -70)})
+    for _ in range(100):
+        for rank in range(3):
+            job.compute(rank, job.random.randrange(10**7, 2 * 10**7))
+        for name in filter(None, (there, back)):
+            job.of_root(name, 0, bytes=8)
+    trace = merged(job.write(tmp_path), tmp_path)
+    assert [c["error_ns"] is None for c in trace.metadata["clocks"]] == [False, *2 * [None in (there, back)]]
+    if there and back:
+        assert worst_error(job, trace) < 20_000
+    else:  # nothing bounds from the other side: late by what the ranks drift apart, not by the seconds that clocks do
+        assert worst_error(job, trace) < 10**9
+    for name in filter(None, (there, back)):
+        count = 0
+        for s, f in arrows(trace, name):
+            assert s["ts"] <= f["ts"]
+            count += 1
+        assert count == 100 * 2 if name == "Bcast" else count
+
+
+@pytest.mark.parametrize("name", ["Barrier", "Allreduce"])
+def test_ends_of_a_collective_come_together(tmp_path, name):
+    """Who is always the first tells nothing by its beginnings: that all end at about the same time does."""
+    job = Job(["a", "b"], {"b": Clock(11 * 10**9, 100)})
+    for _ in range(100):
+        job.compute(0, 10**7)
+        job.compute(1, 3 * 10**7)
+        job.everyone(name)
+    trace = merged(job.write(tmp_path), tmp_path)
+    assert worst_error(job, trace) < 20_000
+
+
 def test_messages_one_way_bound_from_one_side(tmp_path):
     job = Job(["a", "b"], {"b": Clock(-(10**9), 0)})
     for _ in range(20):

@@ -54,7 +54,7 @@ static void trace_name(const char *bytes, size_t size)
 	tasks++;
 }
 
-static void trace_long_name(size_t size)
+static char *long_text(size_t size)
 {
 	char *bytes = malloc(size + 1);
 
@@ -63,6 +63,24 @@ static void trace_long_name(size_t size)
 	for (size_t i = 0; i < size; i++)
 		bytes[i] = (char)('a' + i % 26);
 	bytes[size] = '\0';
+	return bytes;
+}
+
+/* with its domain's in front of it, a name is as long as both */
+static void trace_long_domain(void)
+{
+	char *domain = long_text(3000), *name = long_text(16000);
+
+	finished_task(__itt_domain_create(domain), __itt_string_handle_create(name));
+	tasks++;
+	free(domain);
+	free(name);
+}
+
+static void trace_long_name(size_t size)
+{
+	char *bytes = long_text(size);
+
 	trace_name(bytes, size);
 	memset(bytes, 'X', size); /* the name was copied, or it is wrong now */
 	free(bytes);
@@ -165,6 +183,7 @@ int main(void)
 	trace_disabled();
 	trace_nameless();
 	trace_nasty_domain();
+	trace_long_domain();
 	printf("expected: %ld tasks\n", tasks);
 	return 0;
 }

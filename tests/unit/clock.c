@@ -125,6 +125,25 @@ static void seams(void)
 		      (int64_t)(tick - line.first.tick));
 }
 
+/* What is at least 1 ns apart is so in the trace, too, wherever it lies: no slice gets lost between two roundings. */
+static void no_slice_vanishes(void)
+{
+	static const double frequencies[] = { 0.4, 0.9, 1.1, 1.9, 2.9453, 5.7 };
+
+	for (size_t i = 0; i < sizeof(frequencies) / sizeof(frequencies[0]); i++) {
+		uint64_t ticks, first;
+
+		ghz = frequencies[i];
+		start(XS_CLOCK_TSC);
+		first = line.first.tick;
+		ticks = (uint64_t)ceil(4294967296.0 / (double)line.segments[0].slope);
+		for (uint64_t tick = first - 200; tick < first + 200; tick++)
+			CHECK(ns(tick) < ns(tick + ticks), "%.1f GHz, tick %" PRId64 ": %" PRIu64 " ticks are nothing", ghz,
+			      (int64_t)(tick - first), ticks);
+		xs_timeline_fini(&line);
+	}
+}
+
 static void steady(void)
 {
 	static const double frequencies[] = { 0.024, 1.0, 2.9453, 5.7 };
@@ -286,6 +305,7 @@ int main(int argc, char **argv)
 {
 	(void)argc;
 	tap_main(argv);
+	tap_run("no slice vanishes", no_slice_vanishes);
 	tap_run("steady", steady);
 	tap_run("readings that take long", jittery);
 	tap_run("a slewed clock", slewed);

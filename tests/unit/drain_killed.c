@@ -53,9 +53,9 @@ static void each_once(unsigned n, const char *when)
 }
 
 /* Two rings with two open tasks each. */
-static void prepare(unsigned *n)
+static void prepare(const struct xs_options *options, unsigned *n)
 {
-	open_all(NULL, 2);
+	open_all(options, 2);
 	*n = 0;
 	for (uint32_t i = 0; i < 2; i++) {
 		put_thread(&dir, rundir_ring(file, i), 77 + i, "t");
@@ -72,8 +72,10 @@ static void recover(void)
 	dir.run.recovering = false;
 }
 
-/* A drain process, stopped twice: before its first commit and, two thirds read, before its second. Its status is of no interest. */
-static void victim(unsigned n)
+/* Of a drain process: where it stops, to be looked at by the test. Its status is of no interest. */
+enum stops { BEGUN = 1, COMMITTED, READ, COMMITTED_AGAIN };
+
+static void victim(void)
 {
 	struct xs_process *process;
 
@@ -82,7 +84,7 @@ static void victim(unsigned n)
 	process = adopt();
 	xs_process_read(process, false);
 	xs_process_commit(process);
-	fill(&n, 40);
+	(void)raise(SIGSTOP);
 	xs_process_read(process, false);
 	(void)raise(SIGSTOP);
 	xs_process_commit(process);
@@ -91,55 +93,91 @@ static void victim(unsigned n)
 	_exit(0);
 }
 
-/* Runs the victim to its second stop, then `steps` instructions further. Returns the instructions that it made; -1: not possible here. */
-static long kill_after(unsigned n, long steps)
+/*
+ * Has a victim commit what is there, then read `more` tasks, and kills it `steps` instructions further, in its second commit. Returns the
+ * instructions that it made there; -1: not possible here.
+ */
+static long kill_after(unsigned *n, unsigned more, long steps)
 {
 	pid_t pid = fork();
 	int status, stops = 0;
 	long made = 0;
 
 	if (!pid)
-		victim(n);
+		victim();
 	while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
 		if (WSTOPSIG(status) == SIGSTOP)
 			stops++;
 		else
 			made++;
-		if (stops == 3 || made == steps || ptrace(stops < 2 ? PTRACE_CONT : PTRACE_SINGLESTEP, pid, NULL, NULL) < 0)
+		if (WSTOPSIG(status) == SIGSTOP && stops == COMMITTED)
+			fill(n, more);
+		if (stops == COMMITTED_AGAIN || made == steps ||
+		    ptrace(stops < READ ? PTRACE_CONT : PTRACE_SINGLESTEP, pid, NULL, NULL) < 0)
 			break;
 	}
 	(void)kill(pid, SIGKILL);
 	(void)waitpid(pid, &status, 0);
-	return stops < 2 ? -1 : made;
+	return stops < READ ? -1 : made;
 }
 
-static long commit_length;
-
-static void killed_while_committing(void)
+/*
+ * Kills commits at `rounds` of their instructions; then producers go on (`after`, may be NULL), the run is recovered, and each task must be there once. Whether
+ * a commit gives room back too early shows only if it is used.
+ */
+static void kill_commits(const struct xs_options *options, unsigned more, int rounds, void (*after)(unsigned *n))
 {
-	enum { ROUNDS = 400 };
+	long length = LONG_MAX;
 	char when[64];
 	unsigned n;
 
-	prepare(&n);
-	fill(&n, 40);
-	commit_length = kill_after(n, LONG_MAX);
-	close_all();
-	for (int i = 0; i < ROUNDS && commit_length > 0; i++) {
-		long steps = 1 + commit_length * i / ROUNDS;
+	for (int i = 0; i <= rounds && length > 0 && !tap_failures; i++) {
+		/* the first one's commit is whole: how long is it? */
+		long steps = i ? 1 + length * (i - 1) / rounds : LONG_MAX, made;
 
-		prepare(&n);
+		prepare(options, &n);
 		fill(&n, 40);
-		(void)kill_after(n, steps);
-		(void)snprintf(when, sizeof(when), "killed after %ld of %ld instructions", steps, commit_length);
-		n += 40;
+		made = kill_after(&n, more, steps);
+		length = i ? length : made;
+		(void)snprintf(when, sizeof(when), "killed after %ld of %ld instructions", made, length);
+		if (after)
+			after(&n);
 		recover();
 		each_once(n, when);
 		close_all();
-		if (tap_failures)
-			break;
 	}
-	CHECK(commit_length > 0, "cannot trace a process here");
+	CHECK(length > 0, "cannot trace a process here");
+}
+
+static void killed_while_committing(void)
+{
+	kill_commits(NULL, 40, 400, NULL);
+}
+
+/* Both rings until there is no room. What finds none is lost with its whole subtree: the end goes the same way. */
+static void fill_up(unsigned *n)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		struct xs_ring *ring = rundir_ring(file, i);
+		bool room = true;
+
+		while (room) {
+			char text[16];
+
+			(void)snprintf(text, sizeof(text), "n%u", *n);
+			room = put_begin(&dir, ring, tick(), task(text));
+			(void)put_end(&dir, ring, tick(), domain);
+			*n += room;
+		}
+	}
+}
+
+static void killed_while_rings_are_full(void)
+{
+	const struct xs_options options = { .chrome_itt = true, .ring_size = XS_RING_MIN, .on_full = XS_FULL_DROP };
+
+	/* more than a step and less than a quarter of each ring, which would be committed while it is read */
+	kill_commits(&options, 2 * XS_RING_MIN * 3 / 16 / 32, 120, fill_up);
 }
 
 /* The same point by hand: the mark is set and no ring has changed over. */
@@ -151,7 +189,7 @@ static void recover_prepared(void)
 	int status;
 	pid_t pid;
 
-	prepare(&n);
+	prepare(NULL, &n);
 	fill(&n, 40);
 	pid = fork();
 	if (!pid) {
@@ -183,7 +221,7 @@ static void recover_twice(void)
 	pid_t pid;
 
 	for (int prepared = 0; prepared < 2; prepared++) {
-		prepare(&n);
+		prepare(NULL, &n);
 		fill(&n, 40);
 		pid = fork();
 		if (!pid) {
@@ -224,9 +262,12 @@ int main(int argc, char **argv)
 	tap_main(argv);
 	tap_run("recovery after a kill while prepared", recover_prepared);
 	tap_run("recovery after a killed recovery", recover_twice);
-	if (STEPPING)
+	if (STEPPING) {
 		tap_run("killed at any instruction of a commit", killed_while_committing);
-	else
+		tap_run("killed in a commit, and rings fill up", killed_while_rings_are_full);
+	} else {
 		tap_skip("killed at any instruction of a commit", "not under a sanitizer");
+		tap_skip("killed in a commit, and rings fill up", "not under a sanitizer");
+	}
 	return tap_done();
 }

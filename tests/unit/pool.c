@@ -67,6 +67,26 @@ static void used_again(void)
 	CHECK(!xs_pool_at(&pool, XS_POOL_CHUNK * XS_POOL_CHUNKS), "no such object");
 }
 
+/* A thread ends that has spare ones, while others have given some back: all of them are there for the next thread. */
+static void none_is_lost(void)
+{
+	struct xs_pool_item *spare[2] = { NULL, NULL };
+	struct object *objects[BATCH];
+
+	for (int i = 0; i < BATCH; i++)
+		objects[i] = take(&spare[0]);
+	for (int i = 0; i < BATCH; i++)
+		put(objects[i]);
+	for (int i = 0; i < BATCH / 2; i++)
+		objects[i] = take(&spare[0]);
+	for (int i = 0; i < BATCH / 2; i++)
+		put(objects[i]);
+	xs_pool_put_spare(&pool, &spare[0]);
+	for (int i = 0; i < BATCH; i++)
+		objects[i] = take(&spare[1]);
+	CHECK(pool.count == BATCH, "%u objects", pool.count);
+}
+
 /* Takes objects and passes them to the next thread, which gives them back. */
 static _Atomic(struct object *) passed[THREADS][BATCH];
 
@@ -118,6 +138,7 @@ int main(int argc, char **argv)
 	(void)argc;
 	tap_main(argv);
 	tap_run("objects are used again, also those of a thread that ended", used_again);
+	tap_run("none is lost when a thread ends", none_is_lost);
 	tap_run("threads that give back what others took", threads);
 	return tap_done();
 }

@@ -2,13 +2,17 @@
  * The ring with one thread: what is written is read, where it wraps, when it is full, and when a side is gone.
  */
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "process.h"
 #include "ring.h"
 #include "tap.h"
 
@@ -209,6 +213,132 @@ static void dead_consumer(void)
 	while (get(&pos, xs_ring_filled(ring)))
 		got++;
 	CHECK(got == n, "all readable");
+}
+
+/* The consumer's pid is another process's now. */
+static void reused_consumer(void)
+{
+	uint32_t n = 0;
+
+	setup(XS_FULL_BLOCK, SIZE);
+	bell->consumer_start = xs_process_start(getpid()) + 1;
+	while (put(n, 16, XS_CALL, XS_ROLE_OTHER) && n < SIZE)
+		n++;
+	CHECK(n == SIZE / 16, "%u records, not %u", n, SIZE / 16);
+	CHECK(atomic_load(&ring->consumer_dead), "noticed");
+}
+
+/* ---- wake-ups: whatever waits has a time-out too, which would hide that nobody woke it ---- */
+
+/* As many sleepers as there are, and how many there were. */
+static long wake(_Atomic uint32_t *word)
+{
+	return syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Sleeps on the word while it is `value`; far longer than a wake-up takes. 0: woken. */
+static int sleep_on(_Atomic uint32_t *word, uint32_t value)
+{
+	struct timespec timeout = { 5, 0 };
+
+	return syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0) < 0 ? errno : 0;
+}
+
+/* How a sleeper of another process ends that `wakes` is to wake. */
+static int woken_by(void (*wakes)(void), _Atomic uint32_t *word, uint32_t value)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(sleep_on(word, value));
+	/* so long, and it sleeps: one that comes too late ends at once, and is no proof of anything */
+	usleep(100000);
+	wakes();
+	(void)waitpid(pid, &status, 0);
+	return WEXITSTATUS(status);
+}
+
+static void give_back_half(void)
+{
+	xs_ring_release(ring, SIZE, xs_ring_filled(ring) - SIZE / 2);
+}
+
+static void ring_bell(void)
+{
+	xs_doorbell_ring(bell);
+}
+
+/* True when a sleeper was woken; not all of the time is another process quick enough to be asleep. */
+static bool wakes(void (*prepare)(void), void (*wake_up)(void), _Atomic uint32_t *word, uint32_t value)
+{
+	int how = EAGAIN;
+
+	for (int i = 0; i < 50 && how == EAGAIN; i++) {
+		prepare();
+		how = woken_by(wake_up, word, value);
+	}
+	return CHECK(!how, "%s", strerror(how));
+}
+
+static void full_and_waiting(void)
+{
+	uint64_t head = atomic_load(&ring->head) + SIZE;
+
+	atomic_store(&ring->head, head);
+	atomic_store(&ring->tail, head - SIZE);
+	atomic_store(&ring->waiting, 1);
+}
+
+static void consumer_asleep(void)
+{
+	atomic_store(&bell->rung, 7);
+	atomic_store(&bell->sleeping, 1);
+}
+
+static void release_wakes(void)
+{
+	setup(XS_FULL_BLOCK, SIZE);
+	wakes(full_and_waiting, give_back_half, &ring->waiting, 1);
+	CHECK(!atomic_load(&ring->waiting), "nobody waits any more");
+	full_and_waiting();
+	xs_ring_release(ring, SIZE, atomic_load(&ring->tail) + SIZE / 4);
+	CHECK(atomic_load(&ring->waiting), "less than half is free: it waits on");
+}
+
+static void doorbell_wakes(void)
+{
+	setup(XS_FULL_BLOCK, SIZE);
+	wakes(consumer_asleep, ring_bell, &bell->rung, 7);
+}
+
+/* The producer sleeps where xs_ring_release() wakes. */
+static void producer_sleeps(void)
+{
+	int status = -1;
+	long woken = 0;
+	pid_t pid;
+
+	setup(XS_FULL_BLOCK, SIZE);
+	pid = fork();
+	if (!pid) {
+		bool all = true;
+
+		for (uint32_t n = 0; n < SIZE / 16 + 1; n++)
+			all &= put(n, 16, XS_CALL, XS_ROLE_OTHER);
+		_exit(!all);
+	}
+	for (int i = 0; i < 20000 && !woken; i++) {
+		usleep(1000);
+		woken = wake(&ring->waiting);
+	}
+	CHECK(woken == 1, "%ld sleep there", woken);
+	CHECK(!waitpid(pid, &status, WNOHANG), "it waits, whoever woke it: there is no room");
+	CHECK(xs_ring_filled(ring) == SIZE, "nothing is written over what nobody has read");
+	xs_ring_release(ring, SIZE, SIZE);
+	(void)waitpid(pid, &status, 0);
+	CHECK(!status, "status %d", status);
+	CHECK(atomic_load(&ring->blocked) == 1, "it waited once");
 }
 
 /* A consumer that is there but slow: the producer waits for ever, longer than it takes to notice a dead one. */
@@ -588,7 +718,11 @@ int main(int argc, char **argv)
 	tap_run("largest records", largest_records);
 	tap_run("errno is kept", errno_is_kept);
 	tap_run("block: a dead consumer", dead_consumer);
+	tap_run("block: a consumer whose pid is another's", reused_consumer);
 	tap_run("block: a slow consumer", slow_consumer);
+	tap_run("block: a producer sleeps", producer_sleeps);
+	tap_run("block: a producer is woken", release_wakes);
+	tap_run("a consumer is woken", doorbell_wakes);
 	tap_run("drop: a lost task's subtree", drop_subtree);
 	tap_run("drop: room for ends", drop_room_for_ends);
 	tap_run("drop: balanced", drop_flat);

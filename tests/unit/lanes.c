@@ -1,0 +1,67 @@
+/*
+ * Lanes: what is put on one may nest, or lies apart, as it was asked for; and no lane is taken where there was one that fits.
+ */
+#include "tap.h"
+#include "writer.h"
+
+enum { COUNT = 600, LANES = COUNT };
+
+static struct xs_interval put[LANES][COUNT];
+static uint32_t filled[LANES];
+
+static bool fits(const struct xs_interval *a, uint64_t start, uint64_t end, enum xs_fit fit)
+{
+	bool apart = a->end <= start || a->start >= end;
+	bool nests = (a->start <= start && a->end >= end) || (a->start >= start && a->end <= end);
+
+	return apart || (fit == XS_FIT_NESTING && nests);
+}
+
+static bool fits_on(uint32_t lane, uint64_t start, uint64_t end, enum xs_fit fit)
+{
+	for (uint32_t i = 0; i < filled[lane]; i++)
+		if (!fits(&put[lane][i], start, end, fit))
+			return false;
+	return true;
+}
+
+static void at_random(enum xs_fit fit, unsigned long long seed, uint32_t span)
+{
+	struct xs_lanes lanes = { .count = 0 };
+
+	memset(filled, 0, sizeof(filled));
+	for (int i = 0; i < COUNT; i++) {
+		uint64_t start = 1 + tap_random(&seed) % 1000, end = start + 1 + tap_random(&seed) % span;
+		const struct xs_lane *lane = xs_lanes_take(&lanes, start, end, fit);
+		uint32_t at = (uint32_t)(lane - lanes.lane), first = 0;
+
+		while (!fits_on(first, start, end, fit))
+			first++;
+		if (!CHECK(at == first, "%u to %u is on lane %u, and the first that fits is %u", (unsigned)start, (unsigned)end, at, first))
+			break;
+		put[at][filled[at]++] = (struct xs_interval){ start, end };
+	}
+	CHECK(lanes.count > 1, "%u lanes", lanes.count);
+	xs_lanes_fini(&lanes);
+}
+
+static void apart(void)
+{
+	for (unsigned round = 0; round < 60; round++)
+		at_random(XS_FIT_APART, round, 1 + round * 10);
+}
+
+static void nesting(void)
+{
+	for (unsigned round = 0; round < 60; round++)
+		at_random(XS_FIT_NESTING, round, 2 + round * 10);
+}
+
+int main(int argc, char **argv)
+{
+	(void)argc;
+	tap_main(argv);
+	tap_run("apart", apart);
+	tap_run("nesting", nesting);
+	return tap_done();
+}
