@@ -75,7 +75,7 @@ static struct xs_segment_file *make_segment(uint32_t number)
 	for (uint32_t slots = XS_MORE_SLOTS; slots; slots /= 8) {
 		struct xs_segment_file *segment;
 
-		if (xs_shm_map(xs_self.dir, name, true, xs_slot_offset(slots, ring_size), &map, NULL) < 0)
+		if (xs_shm_map(xs_self.dir, name, XS_SHM_CREATE, xs_slot_offset(slots, ring_size), &map, NULL) < 0)
 			continue;
 		segment = map;
 		segment->slots = slots;

@@ -26,6 +26,18 @@ static uint64_t step_of(const struct xs_ring *ring)
 	return (ring->mask + 1) / XS_RING_STEPS;
 }
 
+static const struct xs_consumer *the_consumer;
+
+void xs_ring_set_consumer(const struct xs_consumer *consumer)
+{
+	the_consumer = consumer;
+}
+
+static uint32_t heartbeat(void)
+{
+	return the_consumer ? atomic_load_explicit(&the_consumer->heartbeat, memory_order_relaxed) : 0;
+}
+
 void xs_ring_init(struct xs_ring *ring, unsigned char *data, uint64_t size, enum xs_on_full policy)
 {
 	ring->data = data;
@@ -106,7 +118,7 @@ static bool wait_for_room(struct xs_ring *ring, struct xs_doorbell *bell, uint64
 
 	count(&ring->blocked, 1);
 	while (!room(ring, start)) {
-		uint32_t beat = atomic_load_explicit(&bell->heartbeat, memory_order_relaxed);
+		uint32_t beat = heartbeat();
 
 		xs_doorbell_ring(bell);
 		atomic_store_explicit(&ring->waiting, 1, memory_order_relaxed);
@@ -114,8 +126,7 @@ static bool wait_for_room(struct xs_ring *ring, struct xs_doorbell *bell, uint64
 		if (room(ring, start))
 			break;
 		if (futex(&ring->waiting, FUTEX_WAIT, 1, &timeout) < 0 && errno == ETIMEDOUT &&
-		    beat == atomic_load_explicit(&bell->heartbeat, memory_order_relaxed) &&
-		    !xs_process_alive(bell->consumer_pid, bell->consumer_start)) {
+		    the_consumer && beat == heartbeat() && !xs_process_alive(the_consumer->pid, the_consumer->start)) {
 			/* for good: an application must not stand still because its tracer was killed */
 			atomic_store_explicit(&ring->consumer_dead, 1, memory_order_relaxed);
 			break;

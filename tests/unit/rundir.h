@@ -24,6 +24,9 @@ void rundir_close(struct rundir *dir);
 struct xs_process_file *rundir_process(struct rundir *dir, int pid, uint32_t serial, uint32_t slots, uint64_t ring_size);
 struct xs_ring *rundir_ring(struct xs_process_file *file, uint32_t slot);
 void rundir_process_unmap(struct xs_process_file *file);
+/* What a drain process that read it has kept for its successor. Stays mapped. */
+struct xs_kept_file *rundir_kept(struct rundir *dir, const struct xs_process_file *file);
+struct xs_kept_ring *rundir_kept_ring(struct xs_kept_file *kept, uint32_t slot);
 
 uint32_t rundir_name(struct rundir *dir, const char *text, uint32_t scope);
 
