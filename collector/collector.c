@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "call_values.h"
@@ -107,31 +108,48 @@ void xs_at_end(void (*function)(void))
 	}
 }
 
-static bool map_run(void)
+/*
+ * The variable outlives the run, and a directory of that name may be anybody's by then: the files must be this user's, and know the secret. What
+ * was mapped before something fails stays mapped, and nobody looks at it.
+ */
+static bool map_files(int directory, const char *secret)
 {
-	struct xs_control *control;
-	const char *dir = getenv(XS_ENV_RUN);
-	void *map;
+	const struct xs_control *control;
+	void *map, *mailbox, *strings;
 
-	if (!dir || strlen(dir) >= sizeof(xs_self.dir) - XS_NAME_MAX)
-		return false;
-	strcpy(xs_self.dir, dir);
-	if (xs_shm_map(dir, "control", false, sizeof(*control), &map, NULL) < 0)
+	if (xs_shm_map_at(directory, "control", XS_SHM_READ, sizeof(*control), &map, NULL) < 0)
 		return false;
 	control = map;
-	if (atomic_load_explicit(&control->magic, memory_order_acquire) != XS_MAGIC ||
-	    control->version != XS_SHM_VERSION || xs_shm_map(dir, "strings", false, XS_STRINGS_SIZE, &map, NULL) < 0) {
-		munmap(control, sizeof(*control));
+	if (!xs_control_valid(control, secret) ||
+	    xs_shm_map_at(directory, "mailbox", XS_SHM_OPEN, sizeof(struct xs_mailbox), &mailbox, NULL) < 0 ||
+	    xs_shm_map_at(directory, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &strings, NULL) < 0)
 		return false;
-	}
-	xs_self.strings = map;
-	xs_bell = &control->bell;
+	xs_self.strings = strings;
+	xs_self.mailbox = mailbox;
+	xs_bell = &xs_self.mailbox->bell;
 	xs_run_paused = &control->paused;
 	xs_use_tsc = control->use_tsc;
 	xs_log_calls = control->options.call_logging;
+	xs_ring_set_consumer(&control->consumer);
 	xs_threads_init();
 	xs_self.control = control;
 	return true;
+}
+
+static bool map_run(void)
+{
+	const char *secret;
+	int directory;
+	bool mapped;
+
+	if (!xs_run_parse(getenv(XS_ENV_RUN), xs_self.dir, sizeof(xs_self.dir) - XS_NAME_MAX, &secret))
+		return false;
+	directory = xs_shm_open_directory(xs_self.dir);
+	if (directory < 0)
+		return false;
+	mapped = map_files(directory, secret);
+	(void)xs_sys(SYS_close, directory);
+	return mapped;
 }
 
 /* Of threads that come here at once the first one's gate is everybody's. */
@@ -156,11 +174,11 @@ static struct xs_process_file *make_process(uint32_t slots)
 	struct xs_process_file *process;
 	char name[XS_NAME_MAX];
 	int32_t pid = getpid(), rank, world_size;
-	uint32_t serial = atomic_fetch_add_explicit(&xs_self.control->serials, 1, memory_order_relaxed);
+	uint32_t serial = atomic_fetch_add_explicit(&xs_self.mailbox->serials, 1, memory_order_relaxed);
 	void *map;
 
 	xs_process_name(name, pid, serial, 0);
-	if (xs_shm_map(xs_self.dir, name, true, xs_slot_offset(slots, ring_size), &map, NULL) < 0)
+	if (xs_shm_map(xs_self.dir, name, XS_SHM_CREATE, xs_slot_offset(slots, ring_size), &map, NULL) < 0)
 		return NULL;
 	if (!xs_shm_present(map, XS_PROCESS_FIRST)) {
 		munmap(map, xs_slot_offset(slots, ring_size));
@@ -172,15 +190,14 @@ static struct xs_process_file *make_process(uint32_t slots)
 	xs_self.slots = slots;
 	xs_self.ring_size = ring_size;
 	process->pid = pid;
-	process->ppid = getppid();
+	process->ppid = (int32_t)xs_sys(SYS_getppid); /* the launcher, too (parent.c) */
 	process->pid_namespace = xs_process_namespace(0);
 	process->join_tick = xs_tick(xs_use_tsc);
 	process->start = xs_process_start(pid);
-	process->join_boot = xs_clock_ns(CLOCK_BOOTTIME);
 	process->serial = serial;
 	process->slots = slots;
 	process->ring_size = ring_size;
-	prctl(PR_GET_NAME, process->comm);
+	(void)xs_sys(SYS_prctl, PR_GET_NAME, process->comm);
 	if (xs_job_rank(&rank, &world_size)) {
 		atomic_store_explicit(&process->world_size, world_size, memory_order_relaxed);
 		atomic_store_explicit(&process->rank_told, rank + 1, memory_order_relaxed);
@@ -188,7 +205,7 @@ static struct xs_process_file *make_process(uint32_t slots)
 	/* all of the above; pairs with the acquire in the drain process's adopt() */
 	atomic_store_explicit(&process->magic, XS_MAGIC, memory_order_release);
 	/* last: the drain process looks for files when it sees this */
-	atomic_fetch_add_explicit(&xs_self.control->joined, 1, memory_order_release);
+	atomic_fetch_add_explicit(&xs_self.mailbox->joined, 1, memory_order_release);
 	return process;
 }
 
@@ -217,7 +234,7 @@ static bool join(void)
 			break;
 	}
 	if (!xs_self.process) {
-		atomic_fetch_add_explicit(&xs_self.control->join_failed, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&xs_self.mailbox->join_failed, 1, memory_order_relaxed);
 		return false;
 	}
 	xs_rings_forget();
@@ -316,7 +333,9 @@ void xs_told_rank(int32_t rank, int32_t world_size)
 
 void xs_request_dump(void)
 {
-	(void)xs_control_dump(xs_self.control, XS_DUMP_TRIGGER);
+	/* pairs with the acquire in xs_flight_asked() */
+	atomic_fetch_add_explicit(&xs_self.mailbox->triggers, 1, memory_order_release);
+	xs_doorbell_ring(xs_bell);
 }
 
 uint32_t xs_name_parts(const struct xs_part *parts, uint32_t count, uint32_t scope)

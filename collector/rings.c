@@ -114,7 +114,7 @@ static struct file *make_segment(void)
 	for (uint32_t slots = XS_MORE_SLOTS; slots; slots /= 8) {
 		struct xs_segment_file *segment;
 
-		if (xs_shm_map(xs_self.dir, name, true, xs_slot_offset(slots, xs_self.ring_size), &map, NULL) < 0)
+		if (xs_shm_map(xs_self.dir, name, XS_SHM_CREATE, xs_slot_offset(slots, xs_self.ring_size), &map, NULL) < 0)
 			continue;
 		segment = map;
 		segment->slots = slots;

@@ -9,7 +9,8 @@
 
 struct xs_self {
 	char dir[PATH_MAX];              /* the run directory */
-	struct xs_control *control;      /* mapped once, kept over fork; NULL: no run has been joined */
+	const struct xs_control *control; /* mapped once, not to be written, kept over fork; NULL: no run has been joined */
+	struct xs_mailbox *mailbox;
 	struct xs_strings *strings;
 	struct xs_process_file *process; /* in a child of fork the parent's, until the child joins */
 	/* what was written into its file, where others may write, too */

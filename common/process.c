@@ -13,8 +13,8 @@
 
 #include "sys.h"
 
-/* Plain digits: usable in any context, stdio is not. */
-static void stat_path(char *path, pid_t pid)
+/* "/proc/PID/…", in plain digits: usable in any context, stdio is not. `path` has room for 48 bytes. */
+static void proc_path(char *path, pid_t pid, const char *name)
 {
 	char digits[16];
 	int n = 0;
@@ -26,7 +26,7 @@ static void stat_path(char *path, pid_t pid)
 	while (pid /= 10);
 	while (n)
 		*path++ = digits[--n];
-	memcpy(path, "/stat", 6);
+	strcpy(path, name);
 }
 
 struct stat_text {
@@ -42,7 +42,7 @@ static bool read_stat(pid_t pid, struct stat_text *ret)
 	long n;
 	int fd;
 
-	stat_path(path, pid);
+	proc_path(path, pid, "/stat");
 	fd = (int)xs_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
@@ -127,7 +127,7 @@ uint64_t xs_process_namespace(pid_t pid)
 	struct stat st;
 
 	if (pid)
-		(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
+		proc_path(path, pid, "/ns/pid");
 	return stat(path, &st) < 0 ? 0 : st.st_ino;
 }
 
@@ -138,7 +138,7 @@ static pid_t inner_pid(pid_t pid)
 	pid_t result = 0;
 	FILE *file;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	proc_path(path, pid, "/status");
 	file = fopen(path, "re");
 	if (!file)
 		return 0;

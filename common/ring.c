@@ -20,6 +20,18 @@ static uint64_t step_of(const struct xs_producer *producer)
 	return (producer->mask + 1) / XS_RING_STEPS;
 }
 
+static const struct xs_consumer *the_consumer;
+
+void xs_ring_set_consumer(const struct xs_consumer *consumer)
+{
+	the_consumer = consumer;
+}
+
+static uint32_t heartbeat(void)
+{
+	return the_consumer ? atomic_load_explicit(&the_consumer->heartbeat, memory_order_relaxed) : 0;
+}
+
 void xs_ring_init(struct xs_producer *producer, struct xs_ring *ring, unsigned char *data, uint64_t size, enum xs_on_full policy)
 {
 	*producer = (struct xs_producer){ .data = data, .mask = size - 1, .ring = ring, .policy = policy };
@@ -95,16 +107,15 @@ static bool wait_for_room(struct xs_producer *p, struct xs_doorbell *bell, uint6
 	/* the consumer goes by it; it is right already unless somebody else has written there */
 	atomic_store_explicit(&ring->head, p->head, memory_order_release);
 	while (!room(p, start) && !xs_is_sealed()) {
-		uint32_t beat = atomic_load_explicit(&bell->heartbeat, memory_order_relaxed);
+		uint32_t beat = heartbeat();
 
 		xs_doorbell_ring(bell);
 		atomic_store_explicit(&ring->waiting, 1, memory_order_relaxed);
 		atomic_thread_fence(memory_order_seq_cst);
 		if (room(p, start))
 			break;
-		if (xs_sys(SYS_futex, &ring->waiting, FUTEX_WAIT, 1, &timeout) == -ETIMEDOUT &&
-		    beat == atomic_load_explicit(&bell->heartbeat, memory_order_relaxed) &&
-		    !xs_process_alive(bell->consumer_pid, bell->consumer_start)) {
+		if (xs_sys(SYS_futex, &ring->waiting, FUTEX_WAIT, 1, &timeout) == -ETIMEDOUT && the_consumer && beat == heartbeat() &&
+		    !xs_process_alive(the_consumer->pid, the_consumer->start)) {
 			/* for good: an application must not stand still because its tracer was killed */
 			atomic_store_explicit(&ring->consumer_dead, 1, memory_order_relaxed);
 			break;

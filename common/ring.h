@@ -19,17 +19,13 @@
 #define XS_RING_MIN (64u << 10) /* a step holds the largest record several times */
 #define XS_RING_DEFAULT (1u << 20)
 #define XS_RING_MAX (1u << 30)
-#define XS_RING_SAVED 126u
 
 enum xs_on_full { XS_FULL_BLOCK, XS_FULL_DROP, XS_FULL_OVERWRITE };
 
-/* How a producer reaches the consumer; lives in the control file. */
+/* How a producer reaches the consumer; lives in the mailbox. */
 struct xs_doorbell {
 	_Atomic uint32_t rung;     /* futex: the consumer sleeps on it */
 	_Atomic uint32_t sleeping; /* the consumer is about to sleep, or sleeps */
-	_Atomic uint32_t heartbeat;
-	int32_t consumer_pid;
-	uint64_t consumer_start; /* start time, tells a reused pid */
 };
 
 /* Does a thread write there? For the drain process to know; the producers' own word is in their memory. */
@@ -42,21 +38,6 @@ enum xs_role {
 	XS_ROLE_END,
 	XS_ROLE_THREAD, /* whose records follow: if it finds no room, it is written as soon as there is some */
 };
-
-struct xs_open_task {
-	uint64_t ns;
-	uint32_t name, reserved;
-};
-
-/* What the consumer knows about the records before `tail`, kept here so that a successor can go on (--recover). */
-struct xs_ring_saved {
-	uint64_t tail, records;
-	uint32_t tid, depth;
-	struct xs_open_task open[XS_RING_SAVED];
-};
-
-/* Which copy of `saved` counts, and which one is being prepared; one word, so that it changes at once. */
-enum xs_saved_state { XS_SAVED_0, XS_SAVED_1, XS_SAVED_0_NEXT_1, XS_SAVED_1_NEXT_0 };
 
 /* The part in shared memory. Nothing in it is followed as a pointer, or used as a place without a check, by either side. */
 struct xs_ring {
@@ -76,9 +57,6 @@ struct xs_ring {
 	_Atomic uint64_t blocked;    /* times the producer waited for room */
 	_Atomic uint64_t tail_lost;  /* overwrite: where intact records begin */
 	_Atomic uint32_t tail_tid;   /* overwrite: the thread that those records belong to */
-	/* the consumer's own */
-	_Alignas(64) _Atomic uint32_t saved_state; /* enum xs_saved_state */
-	struct xs_ring_saved saved[2];
 };
 
 /*
@@ -99,8 +77,15 @@ struct xs_producer {
 	struct xs_thread_record thread;
 };
 
-#define XS_RING_HEADER 8192u
+#define XS_RING_HEADER 4096u
 _Static_assert(sizeof(struct xs_ring) <= XS_RING_HEADER, "the data begins behind the header");
+
+struct xs_consumer;
+/*
+ * Who reads the rings of this process, as it tells where no traced process can write (struct xs_control): a producer that waits for room sees
+ * from it whether somebody will make some. NULL: nobody knows, and it waits.
+ */
+void xs_ring_set_consumer(const struct xs_consumer *consumer);
 
 /* Makes `producer` write to `ring` (zeroed memory), `size` bytes (a power of two) of data at `data`. */
 void xs_ring_init(struct xs_producer *producer, struct xs_ring *ring, unsigned char *data, uint64_t size, enum xs_on_full policy);

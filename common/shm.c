@@ -1,10 +1,7 @@
 #include "shm.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -45,26 +42,66 @@ bool xs_shm_present(void *start, uint64_t size)
 	return !result || result == -EINVAL;
 }
 
-int xs_shm_map(const char *dir, const char *name, bool create, uint64_t size, void **ret_map, uint64_t *ret_size)
+/*
+ * Directly: open() and close() are points where a thread may be cancelled, and this runs inside applications. O_NONBLOCK: a pipe in a file's
+ * place is not waited for.
+ */
+static int open_at(int directory, const char *name, int flags)
 {
-	char path[PATH_MAX];
-	size_t dir_length = strlen(dir), name_length = strlen(name);
+	return (int)xs_sys(SYS_openat, directory, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+}
+
+static void close_it(int fd)
+{
+	(void)xs_sys(SYS_close, fd);
+}
+
+/* `rights`: for the owner; others have none. */
+static bool is_own(const struct stat *st, mode_t type, mode_t rights)
+{
+	return (st->st_mode & S_IFMT) == type && st->st_uid == geteuid() && (st->st_mode & 0777) == rights;
+}
+
+int xs_shm_open_directory(const char *path)
+{
+	int fd = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (!fstat(fd, &st) && is_own(&st, S_IFDIR, 0700))
+		return fd;
+	close_it(fd);
+	return -EPERM;
+}
+
+int xs_shm_open(int directory, const char *name, enum xs_shm_access access)
+{
+	int fd = open_at(directory, name,
+			 access == XS_SHM_READ ? O_RDONLY : access == XS_SHM_CREATE ? O_RDWR | O_CREAT | O_EXCL : O_RDWR);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (!fstat(fd, &st) && st.st_nlink == 1 &&
+	    (is_own(&st, S_IFREG, 0600) || (access == XS_SHM_CREATE && !fchmod(fd, 0600)))) /* an odd umask takes more away */
+		return fd;
+	close_it(fd);
+	return -EPERM;
+}
+
+int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size)
+{
+	int fd = xs_shm_open(directory, name, access), error;
 	struct stat st;
 	void *map;
-	int fd, error = 0;
 
-	if (dir_length + name_length + 2 > sizeof(path))
-		return -ENAMETOOLONG;
-	memcpy(path, dir, dir_length);
-	path[dir_length] = '/';
-	memcpy(path + dir_length + 1, name, name_length + 1);
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT | O_EXCL : 0), 0600);
 	if (fd < 0)
-		return -errno;
-	error = create ? set_size(fd, size) : fstat(fd, &st) < 0 ? -errno : 0;
+		return fd;
+	error = access == XS_SHM_CREATE ? set_size(fd, size) : fstat(fd, &st) < 0 ? -errno : 0;
 	if (error < 0)
 		goto out;
-	if (!create) {
+	if (access != XS_SHM_CREATE) {
 		if (!size)
 			size = (uint64_t)st.st_size;
 		if (!size || (uint64_t)st.st_size < size) {
@@ -72,12 +109,12 @@ int xs_shm_map(const char *dir, const char *name, bool create, uint64_t size, vo
 			goto out;
 		}
 	}
-	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	map = mmap(NULL, size, access == XS_SHM_READ ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED) {
 		error = -errno;
 		goto out;
 	}
-	if (create && !xs_shm_present(map, XS_PAGE)) {
+	if (access == XS_SHM_CREATE && !xs_shm_present(map, XS_PAGE)) {
 		error = -ENOSPC;
 		munmap(map, size);
 		goto out;
@@ -86,10 +123,41 @@ int xs_shm_map(const char *dir, const char *name, bool create, uint64_t size, vo
 	if (ret_size)
 		*ret_size = size;
 out:
-	if (error && create)
-		unlink(path);
-	close(fd);
+	if (error && access == XS_SHM_CREATE)
+		(void)xs_sys(SYS_unlinkat, directory, name, 0);
+	close_it(fd);
 	return error;
+}
+
+int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size)
+{
+	int directory = xs_shm_open_directory(path), error;
+
+	if (directory < 0)
+		return directory;
+	error = xs_shm_map_at(directory, name, access, size, ret_map, ret_size);
+	close_it(directory);
+	return error;
+}
+
+bool xs_run_parse(const char *value, char *dir, size_t size, const char **ret_secret)
+{
+	const char *colon = value ? strrchr(value, ':') : NULL;
+	size_t length = colon ? (size_t)(colon - value) : 0;
+
+	if (!length || length >= size || strlen(colon + 1) != XS_SECRET)
+		return false;
+	memcpy(dir, value, length);
+	dir[length] = '\0';
+	*ret_secret = colon + 1;
+	return true;
+}
+
+bool xs_control_valid(const struct xs_control *control, const char *secret)
+{
+	/* pairs with the release of the launcher, which has written all else before */
+	return atomic_load_explicit(&control->magic, memory_order_acquire) == XS_MAGIC && control->version == XS_SHM_VERSION &&
+	       (!secret || !memcmp(control->secret, secret, XS_SECRET));
 }
 
 void xs_pauses_begin(struct xs_pauses *pauses, uint64_t tick)
@@ -124,52 +192,6 @@ bool xs_control_pause(struct xs_control *control, enum xs_pause_reason reason, b
 	return now != was;
 }
 
-bool xs_session_link(unsigned n, unsigned uid, const char *session, char *path)
-{
-	static const char *const dirs[] = { "/dev/shm", "/tmp" };
-
-	if (n >= sizeof(dirs) / sizeof(dirs[0]))
-		return false;
-	(void)snprintf(path, PATH_MAX, "%s/xstrace-session-%u-%s", dirs[n], uid, session);
-	return true;
-}
-
-void xs_session_remove(const char *session, const char *dir)
-{
-	char path[PATH_MAX], here[PATH_MAX], there[PATH_MAX];
-
-	if (!session[0] || !realpath(dir, here))
-		return;
-	for (unsigned n = 0; xs_session_link(n, geteuid(), session, path); n++)
-		if (realpath(path, there) && !strcmp(here, there))
-			(void)unlink(path);
-}
-
-uint32_t xs_control_dump(struct xs_control *control, enum xs_dump_reason reason)
-{
-	uint32_t number;
-
-	atomic_fetch_or_explicit(&control->dump_reasons, reason, memory_order_relaxed);
-	/* pairs with the acquire in xs_flight_asked() */
-	number = atomic_fetch_add_explicit(&control->dumps, 1, memory_order_release) + 1;
-	xs_doorbell_ring(&control->bell);
-	return number;
-}
-
-int xs_shm_remove(const char *dir)
-{
-	DIR *entries = opendir(dir);
-	struct dirent *entry;
-
-	if (!entries)
-		return errno == ENOENT ? 0 : -1; /* somebody was faster */
-	while ((entry = readdir(entries)))
-		if (entry->d_name[0] != '.')
-			(void)unlinkat(dirfd(entries), entry->d_name, 0);
-	closedir(entries);
-	return rmdir(dir) < 0 && errno != ENOENT ? -1 : 0;
-}
-
 static char *put_number(char *text, uint64_t value)
 {
 	char digits[24];
@@ -183,9 +205,9 @@ static char *put_number(char *text, uint64_t value)
 	return text;
 }
 
-void xs_process_name(char *text, int32_t pid, uint32_t serial, uint32_t segment)
+static void put_file_name(char *text, char kind, int32_t pid, uint32_t serial, uint32_t segment)
 {
-	*text++ = 'p';
+	*text++ = kind;
 	text = put_number(text, (uint64_t)pid);
 	*text++ = '.';
 	text = put_number(text, serial);
@@ -195,4 +217,37 @@ void xs_process_name(char *text, int32_t pid, uint32_t serial, uint32_t segment)
 		text = put_number(text, segment);
 	}
 	*text = '\0';
+}
+
+void xs_process_name(char *text, int32_t pid, uint32_t serial, uint32_t segment)
+{
+	put_file_name(text, 'p', pid, serial, segment);
+}
+
+void xs_kept_name(char *text, int32_t pid, uint32_t serial, uint32_t segment)
+{
+	put_file_name(text, 'd', pid, serial, segment);
+}
+
+/* A number without anything around it. Returns its end; NULL: it is none. */
+static const char *take_number(const char *text, uint64_t most, uint64_t *ret)
+{
+	const char *start = text;
+
+	for (*ret = 0; *text >= '0' && *text <= '9' && *ret <= most; text++)
+		*ret = *ret * 10 + (uint64_t)(*text - '0');
+	return text == start || *ret > most || (*start == '0' && text > start + 1) ? NULL : text;
+}
+
+bool xs_process_name_parse(const char *text, int32_t *ret_pid, uint32_t *ret_serial)
+{
+	uint64_t pid, serial;
+	const char *at = *text == 'p' ? take_number(text + 1, INT32_MAX, &pid) : NULL;
+
+	at = at && *at == '.' && pid ? take_number(at + 1, UINT32_MAX, &serial) : NULL;
+	if (!at || *at)
+		return false;
+	*ret_pid = (int32_t)pid;
+	*ret_serial = (uint32_t)serial;
+	return true;
 }

@@ -1,12 +1,19 @@
 /*
  * The run directory: the files through which the traced processes, the drain process and the launcher meet.
  *
- *   control                     struct xs_control; made by the launcher
+ *   control                     struct xs_control; made by the launcher; traced processes can only read it
+ *   mailbox                     struct xs_mailbox; what traced processes tell: hints, which are never believed
  *   strings                     struct xs_strings (common/strtab.h); interned names, shared by all processes of the run
  *   p<pid>.<serial>             struct xs_process_file and its first rings; made by each traced process when it joins
  *   p<pid>.<serial>.s<k>        struct xs_segment_file and more rings, when the first are all in use
+ *   d<pid>.<serial>[.s<k>]      struct xs_kept_file: what the drain process must believe later about the rings of p…; only it and
+ *                               --recover open it
  *
  * Serials count the joins of the run. A process that calls exec joins again, under the same pid and a higher serial.
+ *
+ * A program may drop its rights and keep what it has mapped, and others may make files where a run directory was. So a directory or file is
+ * used only if the descriptor that was opened says that it is this user's own and nobody else's (xs_shm_open()), and what counts for others
+ * lies where no traced process can write.
  */
 #ifndef XS_SHM_H
 #define XS_SHM_H
@@ -21,7 +28,9 @@
 #include "ring.h"
 
 #define XS_MAGIC 0x6563617274737801ull
-#define XS_ENV_RUN "XSTRACE_RUN" /* path of the run directory, for the collector */
+#define XS_ENV_RUN "XSTRACE_RUN" /* for the collector: the run directory, a colon, and the run's secret (xs_run_variable()) */
+#define XS_SECRET 32u            /* hexadecimal digits: 128 bits */
+#define XS_ENV_RUN_MAX (PATH_MAX + XS_SECRET + 2u) /* with NUL */
 #define XS_ENV_ZE_VALIDATION "XSTRACE_ZE_VALIDATION" /* set: the user wants Level Zero's own validation layer too */
 
 #define XS_SEGMENTS_SAVED 16u
@@ -60,20 +69,27 @@ struct xs_pauses {
 	} last[XS_PAUSES];
 };
 
+/* How the drain process is: what producers that wait for it must know. */
+struct xs_consumer {
+	_Atomic uint32_t heartbeat;
+	int32_t pid;
+	uint64_t start; /* start time, tells a reused pid */
+};
+
+/* Written by the launcher, by commands of the session and by the drain process. */
 struct xs_control {
 	_Atomic uint64_t magic;
 	uint32_t version; /* XS_SHM_VERSION: equal on both sides or not joined */
 	uint32_t use_tsc;
 	char run_id[24];
-	struct xs_doorbell bell;
-	_Atomic uint32_t serials; /* given out so far */
-	_Atomic uint32_t joined;  /* process files that are ready, ever: when it changes, the directory has news */
-	_Atomic uint32_t join_failed;
-	_Atomic uint32_t dumps; /* --flight-recorder: traces asked for, ever */
+	char secret[XS_SECRET + 1]; /* who comes without it does not belong to the run, or has found another one in its place */
+	struct xs_consumer consumer;
+	_Atomic uint32_t dumps; /* --flight-recorder: traces asked for, ever; those that processes ask for are in the mailbox */
 	_Atomic uint32_t dumped; /* futex: those of `dumps` that are written */
 	_Atomic uint32_t dump_reasons; /* enum xs_dump_reason: of those that are not served yet; set before `dumps` */
 	/* launcher and drain process */
 	int32_t launcher_pid, app_pid;
+	_Atomic int32_t launcher_parent; /* whom the application would have for a parent without us */
 	uint64_t launcher_start;       /* tells a reused pid; 0: not needed, the run has no session */
 	uint32_t app_not_traced;       /* the launcher has said why already */
 	int32_t rank;                  /* of the job; -1: unknown */
@@ -95,6 +111,15 @@ struct xs_control {
 	char own_directory[PATH_MAX]; /* --result-dir: where run_config.json is */
 	char arguments[1024]; /* xstrace's own, with blanks between; may be cut */
 	char command[4096]; /* the application's argv, NUL-separated, empty string at the end; may be cut */
+};
+
+/* Every process of the run writes here, also one that means harm: whatever it holds costs the drain process at most a look in vain. */
+struct xs_mailbox {
+	struct xs_doorbell bell;
+	_Atomic uint32_t serials; /* given out so far */
+	_Atomic uint32_t joined;  /* process files that are ready, ever: when it changes, the directory has news */
+	_Atomic uint32_t join_failed;
+	_Atomic uint32_t triggers; /* --trigger: traces that processes asked for, ever */
 };
 
 /* Where a device's clock was, between two readings of the host's. */
@@ -121,8 +146,7 @@ struct xs_process_file {
 	int32_t pid, ppid;   /* as the process sees them */
 	uint64_t pid_namespace; /* xs_process_namespace() */
 	uint64_t join_tick;
-	uint64_t start;      /* of the process, as /proc/PID/stat has it; 0: unknown. The same in all images of an exec */
-	uint64_t join_boot;  /* CLOCK_BOOTTIME in ns: a process of this pid that started later is another one */
+	uint64_t start;      /* of the process, as it reads its own /proc/PID/stat; 0: unknown. The same in all images of an exec */
 	uint32_t serial;
 	uint32_t slots;      /* rings in this file */
 	uint64_t ring_size;  /* data bytes of each ring */
@@ -133,9 +157,6 @@ struct xs_process_file {
 	_Atomic uint32_t unseen; /* enum xs_unseen, a bit each */
 	_Atomic int32_t rank_told, world_size; /* of the job, as the environment says, later MPI: rank + 1; 0: nobody has said */
 	struct xs_pauses pauses;       /* its own; those of the run are in the control file */
-	/* the drain process's */
-	_Atomic uint64_t committed; /* bytes of output that hold the records before the saved tails, << 1 | prepared */
-	char output[PATH_MAX];      /* absolute path of the trace; empty: none opened yet */
 	char comm[16];
 };
 
@@ -150,15 +171,46 @@ struct xs_segment_file {
 	_Atomic uint32_t used;
 };
 
-#define XS_SHM_VERSION 10u
+struct xs_open_task {
+	uint64_t ns;
+	uint32_t name, reserved;
+};
+
+/* What the drain process knows about the records of a ring before its tail, kept so that a successor can go on (--recover). */
+#define XS_RING_SAVED 126u
+struct xs_ring_saved {
+	uint64_t tail, records;
+	uint32_t tid, depth;
+	struct xs_open_task open[XS_RING_SAVED];
+};
+
+/* Which copy counts, and which one is being prepared; one word, so that it changes at once. */
+enum xs_saved_state { XS_SAVED_0, XS_SAVED_1, XS_SAVED_0_NEXT_1, XS_SAVED_1_NEXT_0 };
+
+struct xs_kept_ring {
+	_Atomic uint32_t state; /* enum xs_saved_state */
+	uint32_t reserved;
+	struct xs_ring_saved saved[2];
+};
+
+/* Followed by one struct xs_kept_ring for each ring, a page each. */
+struct xs_kept_file {
+	_Atomic uint64_t committed; /* bytes of output that hold the records before the saved tails, << 1 | prepared */
+	uint64_t device, inode;     /* of the trace; 0: not made yet */
+	char output[PATH_MAX];      /* its absolute path; empty: none yet */
+};
+
+#define XS_SHM_VERSION 11u
 #define XS_PAGE 4096u
-#define XS_PROCESS_FIRST 8192u   /* of struct xs_process_file */
-#define XS_PROCESS_HEADER 24576u /* and of its clocks */
+#define XS_KEPT_HEADER 8192u     /* of struct xs_kept_file */
+#define XS_PROCESS_FIRST 4096u   /* of struct xs_process_file */
+#define XS_PROCESS_HEADER 20480u /* and of its clocks */
 #define XS_FIRST_SLOTS 8u
 #define XS_MORE_SLOTS 64u
 #define XS_MAX_SEGMENTS 1024u
 _Static_assert(sizeof(struct xs_process_file) <= XS_PROCESS_FIRST, "the clocks begin behind it");
 _Static_assert(XS_PROCESS_FIRST + sizeof(struct xs_process_clocks) <= XS_PROCESS_HEADER, "the rings begin behind the header");
+_Static_assert(sizeof(struct xs_kept_file) <= XS_KEPT_HEADER && sizeof(struct xs_kept_ring) <= XS_PAGE, "a page each");
 
 static inline struct xs_process_clocks *xs_clocks_of(void *process_file)
 {
@@ -171,12 +223,36 @@ static inline uint64_t xs_slot_offset(uint32_t slot, uint64_t ring_size)
 	return XS_PROCESS_HEADER + slot * (XS_RING_HEADER + ring_size);
 }
 
+/* Where what is kept about ring `slot` lies in its file; the number of rings: the file's size. */
+static inline uint64_t xs_kept_offset(uint32_t slot)
+{
+	return XS_KEPT_HEADER + (uint64_t)slot * XS_PAGE;
+}
+
+enum xs_shm_access {
+	XS_SHM_OPEN,   /* shared and writable */
+	XS_SHM_CREATE, /* the same; it must not exist, and is made `size` bytes long (sparse), its first page present */
+	XS_SHM_READ,   /* shared, and never to be written through this mapping, whoever inherits it */
+};
+
 /*
- * Maps a file of the run directory, shared and writable. create: it must not exist, is made `size` bytes long (sparse) with mode
- * 0600, its first page present; otherwise size 0 means all of it. Returns 0 and the mapping, or -errno. No descriptor
- * stays open.
+ * Opens a run directory: a real directory (no link) of this user, with no rights for others. The descriptor or -errno; -EPERM: it is another's.
+ * Usable in any context, as all that follows here but xs_run_variable().
  */
-int xs_shm_map(const char *dir, const char *name, bool create, uint64_t size, void **ret_map, uint64_t *ret_size);
+int xs_shm_open_directory(const char *path);
+/* Opens a file in it: a regular file of this user with mode 0600 and no second name. The descriptor or -errno; -EPERM: it is none. */
+int xs_shm_open(int directory, const char *name, enum xs_shm_access access);
+/* Maps such a file; size 0: all of it. Returns 0 and the mapping, or -errno. No descriptor stays open. */
+int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size);
+/* The same, with the directory opened by its path. */
+int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size);
+
+/* The value of XS_ENV_RUN. `text` has room for XS_ENV_RUN_MAX bytes. */
+void xs_run_variable(char *text, const char *dir, const struct xs_control *control);
+/* That value in parts: copies the directory's path to `dir` and points *ret_secret to the secret. False: it is none. */
+bool xs_run_parse(const char *value, char *dir, size_t size, const char **ret_secret);
+/* Is it a control file of this version, of the run with that secret (NULL: of any)? */
+bool xs_control_valid(const struct xs_control *control, const char *secret);
 
 /* Makes memory of a mapping present, so that a full file system is seen here and not as a SIGBUS at a store. Usable in any context. */
 bool xs_shm_present(void *start, uint64_t size);
@@ -185,8 +261,8 @@ bool xs_shm_present(void *start, uint64_t size);
 void xs_pauses_begin(struct xs_pauses *pauses, uint64_t tick);
 void xs_pauses_end(struct xs_pauses *pauses, uint64_t tick);
 
-/* Asks the flight recorder to write; usable in any context. Returns the number of the request: done when `dumped` has come so far. */
-uint32_t xs_control_dump(struct xs_control *control, enum xs_dump_reason reason);
+/* Asks the flight recorder to write. Returns the number of the request: done when `dumped` has come so far. */
+uint32_t xs_control_dump(struct xs_control *control, struct xs_mailbox *mailbox, enum xs_dump_reason reason);
 
 /* Gives the whole run a reason not to record, or takes it away. True when that changed something. */
 bool xs_control_pause(struct xs_control *control, enum xs_pause_reason reason, bool on);
@@ -199,11 +275,15 @@ bool xs_session_link(unsigned n, unsigned uid, const char *session, char *path);
 /* Removes the session's links to this run directory (before the directory itself). */
 void xs_session_remove(const char *session, const char *dir);
 
-/* Removes a run directory and all that is in it. 0, or -1 and errno. */
-int xs_shm_remove(const char *dir);
+/* Removes a run directory, opened, and all that is in it. 0, or -1 and errno. */
+int xs_shm_remove(int directory, const char *path);
 
 /* "p<pid>.<serial>", with ".s<segment>" when segment > 0. `text` has room for XS_NAME_MAX bytes. Usable in any context. */
 #define XS_NAME_MAX 64
 void xs_process_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
+/* The same with a 'd': the drain process's file about it. */
+void xs_kept_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
+/* Reads a process's name of segment 0; false: it is none. */
+bool xs_process_name_parse(const char *text, int32_t *ret_pid, uint32_t *ret_serial);
 
 #endif

@@ -8,7 +8,7 @@
 
 static bool drain_lives(const struct xs_control *control)
 {
-	return xs_process_alive(control->bell.consumer_pid, control->bell.consumer_start);
+	return xs_process_alive(control->consumer.pid, control->consumer.start);
 }
 
 static bool written(const struct xs_control *control, uint32_t number)
@@ -16,15 +16,16 @@ static bool written(const struct xs_control *control, uint32_t number)
 	return (int32_t)(atomic_load_explicit(&control->dumped, memory_order_acquire) - number) >= 0;
 }
 
-static int dump(struct xs_control *control, const char *name)
+static int dump(const struct xs_launch *launch, const char *name)
 {
+	struct xs_control *control = launch->control;
 	uint32_t number;
 
 	if (!control->options.flight) {
 		fprintf(stderr, "xstrace: --dump %s: that session has no --flight-recorder\n", name);
 		return XS_EXIT_SELF;
 	}
-	number = xs_control_dump(control, XS_DUMP_SESSION);
+	number = xs_control_dump(control, launch->mailbox, XS_DUMP_SESSION);
 	while (!written(control, number)) {
 		uint32_t seen = atomic_load_explicit(&control->dumped, memory_order_acquire);
 
@@ -42,5 +43,5 @@ int xs_dump(const char *name)
 {
 	struct xs_launch launch;
 
-	return xs_session_open(name, &launch) < 0 ? XS_EXIT_SELF : dump(launch.control, name);
+	return xs_session_open(name, &launch) < 0 ? XS_EXIT_SELF : dump(&launch, name);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher.h"
@@ -61,14 +62,97 @@ int xs_find_parts(char *library, char *drain)
 	return error;
 }
 
-/* LD_PRELOAD has no quoting: a path with a blank, colon or dollar goes through a link in the run directory. */
-static const char *plain_path(const struct xs_launch *launch, const char *library, char *path, size_t size)
+/* ---- a library in a place with an odd name ---- */
+
+#define ODD " :$"
+
+/* Can nobody but root and this user make or rename anything on the way to it? `path`: without links. */
+static bool is_safe(const char *path)
 {
-	if (!strpbrk(library, " :$"))
-		return library;
-	(void)snprintf(path, size, "%s%s", launch->dir, strrchr(library, '/'));
-	return symlink(library, path) < 0 ? NULL : path;
+	char part[PATH_MAX];
+	struct stat st;
+
+	for (int length = (int)strlen(path);;) {
+		(void)snprintf(part, sizeof(part), "%.*s", length ? length : 1, path);
+		if (lstat(part, &st) < 0 || !S_ISDIR(st.st_mode) || (st.st_uid && st.st_uid != geteuid()) || st.st_mode & 0022)
+			return false;
+		if (!length)
+			return true;
+		while (path[--length] != '/')
+			;
+	}
 }
+
+/* A directory below `base` for our links, made if missing. */
+static bool safe_place(const char *base, const char *below, char *place)
+{
+	char path[PATH_MAX + 32];
+
+	if (!base || !realpath(base, place) || !is_safe(place))
+		return false;
+	(void)snprintf(path, sizeof(path), "%s%s", place, below);
+	for (char *at = path + strlen(place); (at = strchr(at + 1, '/'));) { /* .cache, too */
+		*at = '\0';
+		(void)mkdir(path, 0700);
+		*at = '/';
+	}
+	(void)mkdir(path, 0700);
+	return realpath(path, place) && !strpbrk(place, ODD) && strlen(place) < PATH_MAX - 64 && is_safe(place);
+}
+
+/* FNV-1a */
+static uint64_t hash(const char *text)
+{
+	uint64_t value = 0xcbf29ce484222325u;
+
+	while (*text)
+		value = (value ^ (unsigned char)*text++) * 0x100000001b3u;
+	return value;
+}
+
+/* A link to the directory, at one place whatever else is linked there; it is the same for all runs, and stays. */
+static int link_to(const char *directory, char *link, size_t size)
+{
+	static const struct {
+		const char *variable, *below;
+	} places[] = { { "XDG_RUNTIME_DIR", "/xstrace" }, { "XDG_CACHE_HOME", "/xstrace" }, { "HOME", "/.cache/xstrace" } };
+	char place[PATH_MAX], found[PATH_MAX], fresh[PATH_MAX + 64];
+	ssize_t n;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		if (!safe_place(getenv(places[i].variable), places[i].below, place))
+			continue;
+		(void)snprintf(link, size, "%s/%016llx", place, (unsigned long long)hash(directory));
+		n = readlink(link, found, sizeof(found));
+		if (n == (ssize_t)strlen(directory) && !memcmp(found, directory, (size_t)n))
+			return 0;
+		(void)snprintf(fresh, sizeof(fresh), "%s.%d", link, getpid());
+		if (!symlink(directory, fresh) && !rename(fresh, link))
+			return 0;
+		(void)unlink(fresh);
+	}
+	return -1;
+}
+
+int xs_plain_library(char *library)
+{
+	char link[PATH_MAX], directory[PATH_MAX], *name = strrchr(library, '/');
+
+	if (!strpbrk(library, ODD))
+		return 0;
+	(void)snprintf(directory, sizeof(directory), "%.*s", (int)(name - library), library);
+	if (link_to(directory, link, sizeof(link) - strlen(name)) < 0) {
+		fprintf(stderr, "xstrace: a path with a blank, colon or dollar (%s) cannot be preloaded, and there is no place for a link to it that only "
+				"you can write; set XDG_RUNTIME_DIR or HOME to such a directory, or move xstrace\n",
+			directory);
+		return -1;
+	}
+	memmove(library + strlen(link), name, strlen(name) + 1);
+	memcpy(library, link, strlen(link));
+	return 0;
+}
+
+/* ---- the variables ---- */
 
 static char *variable(const char *name, const char *first, const char *separator, const char *second)
 {
@@ -113,10 +197,9 @@ static void beside(const char *library, const char *name, char *path, size_t siz
 char **xs_environment(const struct xs_launch *launch, const char *library, bool wants_mpi)
 {
 	const struct xs_options *options = &launch->control->options;
-	char link[PATH_MAX + 32], mpi_link[PATH_MAX + 32], jit[PATH_MAX + 32], mpi[PATH_MAX + 32], layer[PATH_MAX + 32];
+	char jit[PATH_MAX + 32], mpi[PATH_MAX + 32], layer[PATH_MAX + 32], run[XS_ENV_RUN_MAX];
 	char ours[3 * PATH_MAX], **environment, *added[8];
 	size_t count = 0, n = 0;
-	const char *mpi_library;
 
 	while (environ[count])
 		count++;
@@ -124,13 +207,12 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 	beside(library, "libxstrace-jit.so", jit, sizeof(jit));
 	beside(library, "libxstrace-mpi.so", mpi, sizeof(mpi));
 	beside(library, "libxstrace-ze.so", layer, sizeof(layer));
-	library = plain_path(launch, library, link, sizeof(link));
-	mpi_library = wants_mpi ? plain_path(launch, mpi, mpi_link, sizeof(mpi_link)) : "";
-	if (!environment || !library || !mpi_library)
+	if (!environment)
 		return NULL;
-	(void)snprintf(ours, sizeof(ours), "%s%s%s", library, mpi_library[0] ? ":" : "", mpi_library);
+	(void)snprintf(ours, sizeof(ours), "%s%s%s", library, wants_mpi ? ":" : "", wants_mpi ? mpi : "");
 	memcpy(environment, environ, count * sizeof(*environment));
-	added[n++] = variable(XS_ENV_RUN, launch->dir, "", NULL);
+	xs_run_variable(run, launch->dir, launch->control);
+	added[n++] = variable(XS_ENV_RUN, run, "", NULL);
 	/* behind the user's: no symbol of ours competes with theirs */
 	added[n++] = given("LD_PRELOAD") ? variable("LD_PRELOAD", given("LD_PRELOAD"), ":", ours)
 					 : variable("LD_PRELOAD", ours, "", NULL);

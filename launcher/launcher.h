@@ -13,6 +13,7 @@
 struct xs_launch {
 	char dir[PATH_MAX]; /* the run directory */
 	struct xs_control *control;
+	struct xs_mailbox *mailbox;
 };
 
 /*
@@ -48,6 +49,11 @@ bool xs_program_is_text(const char *path);
  * that the user gave are kept and ours put beside them. `mpi`: MPI is to be traced. NULL: no memory. Warnings are printed.
  */
 char **xs_environment(const struct xs_launch *launch, const char *library, bool mpi);
+/*
+ * Lists of paths have no quoting: a library whose path has a blank, colon or dollar (`library`, of PATH_MAX bytes) goes through a link that only
+ * this user can make, which stays. 0, or -1 after one line that says what to do.
+ */
+int xs_plain_library(char *library);
 /* Paths of PATH_MAX bytes of the collector library and the drain process's program, wherever they are installed. 0 or -errno. */
 int xs_find_parts(char *library, char *drain);
 /* The program that looks for devices, likewise. */

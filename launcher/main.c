@@ -131,7 +131,7 @@ static int run(const struct xs_options *options, char **all, char **argv)
 		fprintf(stderr, "xstrace: %s: %s\n", path, strerror(-error));
 		return error == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
 	}
-	if (find_parts(library, drain) < 0)
+	if (find_parts(library, drain) < 0 || xs_plain_library(library) < 0)
 		return XS_EXIT_SELF;
 	if (check_output(options, &made) < 0)
 		return XS_EXIT_SELF;

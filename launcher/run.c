@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -26,6 +27,17 @@ static bool usable(const char *dir)
 	       !statvfs(dir, &fs) && (uint64_t)fs.f_bavail * fs.f_frsize >= ROOM_WANTED;
 }
 
+/* Others have no rights in it, whatever file system and umask say; what it is made in may be no place for that. */
+static bool is_private(const char *dir)
+{
+	int fd = xs_shm_open_directory(dir);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
 static int make_directory(struct xs_launch *launch, const char *output_dir)
 {
 	char cwd[PATH_MAX];
@@ -33,14 +45,21 @@ static int make_directory(struct xs_launch *launch, const char *output_dir)
 		"/dev/shm", getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", output_dir, getcwd(cwd, sizeof(cwd)),
 	};
 	int error = ENOSPC;
+	mode_t mask;
+	bool made;
 
 	for (size_t i = 0; i < sizeof(candidates) / sizeof(candidates[0]); i++) {
 		if (!usable(candidates[i]))
 			continue;
 		(void)snprintf(launch->dir, sizeof(launch->dir), "%s/xstrace-XXXXXX", candidates[i]);
-		if (mkdtemp(launch->dir)) /* mode 0700 */
+		mask = umask(0077);
+		made = mkdtemp(launch->dir); /* mode 0700 */
+		error = made ? EPERM : errno;
+		(void)umask(mask);
+		if (made && is_private(launch->dir))
 			return 0;
-		error = errno;
+		if (made)
+			(void)rmdir(launch->dir);
 	}
 	return -error;
 }
@@ -61,9 +80,15 @@ static void put_command(struct xs_control *control, char **argv)
 
 void xs_launch_destroy(struct xs_launch *launch)
 {
+	int directory;
+
 	if (launch->control)
 		xs_session_remove(launch->control->options.session, launch->dir);
-	(void)xs_shm_remove(launch->dir);
+	directory = xs_shm_open_directory(launch->dir);
+	if (directory < 0)
+		return;
+	(void)xs_shm_remove(directory, launch->dir);
+	close(directory);
 }
 
 /* The launcher's own arguments, between `all` and the application's. */
@@ -75,6 +100,20 @@ static void put_arguments(struct xs_control *control, char **all, char **argv)
 		used += (size_t)snprintf(control->arguments + used, room - used, "%s%s", used ? " " : "", *all);
 }
 
+static int make_secret(char *secret)
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned char random[XS_SECRET / 2];
+
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return -errno;
+	for (size_t i = 0; i < sizeof(random); i++) {
+		secret[2 * i] = digits[random[i] / 16];
+		secret[2 * i + 1] = digits[random[i] % 16];
+	}
+	return 0;
+}
+
 int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **all, char **argv)
 {
 	struct xs_clock_pair first;
@@ -84,18 +123,26 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 
 	if (error < 0)
 		return error;
-	error = xs_shm_map(launch->dir, "strings", true, XS_STRINGS_SIZE, &map, NULL);
+	error = xs_shm_map(launch->dir, "strings", XS_SHM_CREATE, XS_STRINGS_SIZE, &map, NULL);
 	if (error < 0)
 		goto fail;
 	xs_strings_init(map);
 	munmap(map, XS_STRINGS_SIZE);
-	error = xs_shm_map(launch->dir, "control", true, sizeof(*control), &map, NULL);
+	error = xs_shm_map(launch->dir, "mailbox", XS_SHM_CREATE, sizeof(*launch->mailbox), &map, NULL);
+	if (error < 0)
+		goto fail;
+	launch->mailbox = map;
+	error = xs_shm_map(launch->dir, "control", XS_SHM_CREATE, sizeof(*control), &map, NULL);
 	if (error < 0)
 		goto fail;
 	control = launch->control = map;
+	error = make_secret(control->secret);
+	if (error < 0)
+		goto fail;
 	control->version = XS_SHM_VERSION;
 	control->use_tsc = xs_clock_tsc_usable();
 	control->launcher_pid = getpid();
+	control->launcher_parent = getppid();
 	control->rank = -1;
 	control->options = *options;
 	memcpy(control->run_id, strrchr(launch->dir, '/') + 1, strlen(strrchr(launch->dir, '/') + 1) + 1);

@@ -28,24 +28,27 @@ enum session_state {
 
 static bool drain_lives(const struct xs_control *control)
 {
-	return control->bell.consumer_pid && xs_process_alive(control->bell.consumer_pid, control->bell.consumer_start);
+	return control->consumer.pid && xs_process_alive(control->consumer.pid, control->consumer.start);
 }
 
-/* Looks at a run directory of ours; when it runs, its control file stays mapped. */
-static enum session_state look_inside(struct xs_launch *launch)
+/* Looks at a run directory; when it runs, its files stay mapped. */
+static enum session_state look_inside(struct xs_launch *launch, int directory)
 {
 	struct xs_control *control;
-	void *map;
+	void *map, *mailbox;
+	int error = xs_shm_map_at(directory, "control", XS_SHM_OPEN, sizeof(*control), &map, NULL);
 
-	if (xs_shm_map(launch->dir, "control", false, sizeof(*control), &map, NULL) < 0)
-		return SESSION_OVER;
+	if (error < 0)
+		return error == -EPERM ? SESSION_FOREIGN : SESSION_OVER;
 	control = map;
-	if (atomic_load_explicit(&control->magic, memory_order_acquire) != XS_MAGIC || control->version != XS_SHM_VERSION) {
+	if (!xs_control_valid(control, NULL)) {
 		munmap(map, sizeof(*control));
 		return SESSION_FOREIGN;
 	}
-	if (drain_lives(control) || xs_process_alive(control->launcher_pid, control->launcher_start)) {
+	if ((drain_lives(control) || xs_process_alive(control->launcher_pid, control->launcher_start)) &&
+	    !xs_shm_map_at(directory, "mailbox", XS_SHM_OPEN, sizeof(*launch->mailbox), &mailbox, NULL)) {
 		launch->control = control;
+		launch->mailbox = mailbox;
 		return SESSION_RUNS;
 	}
 	munmap(map, sizeof(*control));
@@ -54,7 +57,9 @@ static enum session_state look_inside(struct xs_launch *launch)
 
 static enum session_state look_at(const char *path, struct xs_launch *launch)
 {
+	enum session_state state;
 	struct stat st;
+	int directory;
 	ssize_t n;
 
 	*launch = (struct xs_launch){ .dir = "" };
@@ -64,11 +69,12 @@ static enum session_state look_at(const char *path, struct xs_launch *launch)
 	if (n < 0)
 		return SESSION_FOREIGN;
 	launch->dir[n] = '\0';
-	if (lstat(launch->dir, &st) < 0)
-		return SESSION_OVER;
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-		return SESSION_FOREIGN;
-	return look_inside(launch);
+	directory = xs_shm_open_directory(launch->dir);
+	if (directory < 0)
+		return directory == -ENOENT ? SESSION_OVER : SESSION_FOREIGN;
+	state = look_inside(launch, directory);
+	close(directory);
+	return state;
 }
 
 static int tell_foreign(const char *session, const char *path)
@@ -111,6 +117,7 @@ static bool is_free(const char *session)
 				other.control->app_pid ? other.control->app_pid : other.control->launcher_pid,
 				other.control->run_id);
 			munmap(other.control, sizeof(*other.control));
+			munmap(other.mailbox, sizeof(*other.mailbox));
 			return false;
 		case SESSION_FOREIGN:
 			tell_foreign(session, path);
@@ -215,15 +222,23 @@ int xs_session_open(const char *name, struct xs_launch *launch)
 
 /* ---- who is in it ---- */
 
+/* What its files say, read once: they are the process's own, which may be cut or written at any time. */
+struct member {
+	int32_t pid;
+	uint32_t serial;
+	uint64_t pid_namespace;
+	char comm[16];
+	int kept; /* what the drain process says of it; -1: nothing yet. It can be read after it has been removed */
+};
+
 struct members {
-	const struct xs_process_file **file; /* each stays readable after the drain process has removed it */
+	struct member *list;
 	size_t count;
 };
 
 static int by_serial(const void *a, const void *b)
 {
-	const struct xs_process_file *first = *(const struct xs_process_file *const *)a;
-	const struct xs_process_file *second = *(const struct xs_process_file *const *)b;
+	const struct member *first = a, *second = b;
 
 	return first->serial < second->serial ? -1 : first->serial > second->serial;
 }
@@ -231,51 +246,99 @@ static int by_serial(const void *a, const void *b)
 /* A process that has not called exec since, nor ended (as far as that can be seen from here). */
 static bool is_current(const struct members *members, size_t at)
 {
-	const struct xs_process_file *file = members->file[at];
+	const struct member *member = &members->list[at];
 
 	for (size_t i = at + 1; i < members->count; i++)
-		if (members->file[i]->pid == file->pid && members->file[i]->pid_namespace == file->pid_namespace)
+		if (members->list[i].pid == member->pid && members->list[i].pid_namespace == member->pid_namespace)
 			return false;
-	return file->pid_namespace != xs_process_namespace(0) || xs_process_alive(file->pid, 0);
+	return member->pid_namespace != xs_process_namespace(0) || xs_process_alive(member->pid, 0);
 }
 
-static void add_member(struct members *members, const char *dir, const char *name)
+static bool read_file(int directory, const char *name, void *data, size_t size)
 {
-	const struct xs_process_file **grown = realloc(members->file, (members->count + 1) * sizeof(*grown));
-	struct xs_process_file *file;
-	void *map;
+	int fd = xs_shm_open(directory, name, XS_SHM_READ);
+	ssize_t n = fd < 0 ? -1 : pread(fd, data, size, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return n == (ssize_t)size;
+}
+
+static int open_kept(int directory, const struct member *member)
+{
+	char name[XS_NAME_MAX];
+	int fd;
+
+	xs_kept_name(name, member->pid, member->serial, 0);
+	fd = xs_shm_open(directory, name, XS_SHM_READ);
+	return fd < 0 ? -1 : fd;
+}
+
+static void add_member(struct members *members, int directory, const char *name)
+{
+	struct member *grown = realloc(members->list, (members->count + 1) * sizeof(*grown)), *member;
+	struct xs_process_file file;
 
 	if (!grown)
 		return;
-	members->file = grown;
-	if (xs_shm_map(dir, name, false, XS_PROCESS_HEADER, &map, NULL) < 0)
+	members->list = grown;
+	member = &grown[members->count];
+	if (!xs_process_name_parse(name, &member->pid, &member->serial) || !read_file(directory, name, &file, sizeof(file)) ||
+	    atomic_load_explicit(&file.magic, memory_order_relaxed) != XS_MAGIC)
 		return;
-	file = map;
-	if (atomic_load_explicit(&file->magic, memory_order_acquire) == XS_MAGIC)
-		members->file[members->count++] = file;
-	else
-		munmap(map, XS_PROCESS_HEADER);
+	member->pid_namespace = file.pid_namespace;
+	memcpy(member->comm, file.comm, sizeof(member->comm));
+	member->comm[sizeof(member->comm) - 1] = '\0';
+	for (size_t i = 0; i < sizeof(member->comm) && member->comm[i]; i++)
+		if ((unsigned char)member->comm[i] < ' ' || member->comm[i] == 127) /* it goes to a terminal */
+			member->comm[i] = '?';
+	member->kept = open_kept(directory, member);
+	members->count++;
 }
 
 static struct members find_members(const struct xs_launch *launch)
 {
 	struct members all = { NULL, 0 };
-	DIR *dir = opendir(launch->dir);
+	int fd = xs_shm_open_directory(launch->dir);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	size_t kept = 0;
 
 	while (dir && (entry = readdir(dir)))
-		if (entry->d_name[0] == 'p' && !strstr(entry->d_name, ".s"))
-			add_member(&all, launch->dir, entry->d_name);
+		if (entry->d_name[0] == 'p')
+			add_member(&all, dirfd(dir), entry->d_name);
 	if (dir)
 		closedir(dir);
 	if (all.count)
-		qsort(all.file, all.count, sizeof(*all.file), by_serial);
+		qsort(all.list, all.count, sizeof(*all.list), by_serial);
 	for (size_t i = 0; i < all.count; i++)
 		if (is_current(&all, i))
-			all.file[kept++] = all.file[i];
+			all.list[kept++] = all.list[i];
 	all.count = kept;
 	return all;
+}
+
+/* Processes that have just joined are known to the drain process in a moment; it is to say how their traces are called. */
+static void wait_for_names(const struct xs_launch *launch, struct members *members)
+{
+	int directory = xs_shm_open_directory(launch->dir);
+
+	for (int i = 0; i < 20 && directory >= 0 && !launch->control->options.flight; i++) {
+		bool all = true;
+
+		for (size_t m = 0; m < members->count; m++) {
+			struct member *member = &members->list[m];
+
+			if (member->kept < 0)
+				member->kept = open_kept(directory, member);
+			all &= member->kept >= 0;
+		}
+		if (all)
+			break;
+		(void)usleep(5000);
+	}
+	if (directory >= 0)
+		close(directory);
 }
 
 static void tell_traces(const struct members *members)
@@ -283,10 +346,14 @@ static void tell_traces(const struct members *members)
 	size_t n = 0;
 
 	for (size_t i = 0; i < members->count; i++) {
-		const char *path = members->file[i]->output;
+		int fd = members->list[i].kept;
+		struct xs_kept_file kept;
 
-		if (path[0] && n++ < LISTED)
-			printf("%s%.*s", n == 1 ? "; traces: " : ", ", PATH_MAX - 1, path);
+		if (fd < 0 || pread(fd, &kept, sizeof(kept), 0) != (ssize_t)sizeof(kept) || !kept.output[0] ||
+		    !memchr(kept.output, '\0', sizeof(kept.output)))
+			continue;
+		if (n++ < LISTED)
+			printf("%s%s", n == 1 ? "; traces: " : ", ", kept.output);
 	}
 	if (n > LISTED)
 		printf(", …");
@@ -300,7 +367,7 @@ static void tell(const struct xs_launch *launch, const char *session, const char
 	printf("[INFO] Session %s %s: run %s, %zu process%s", session, what, launch->control->run_id, members->count,
 	       members->count == 1 ? "" : "es");
 	for (size_t i = 0; i < members->count && i < LISTED; i++)
-		printf("%s%d %.15s", i ? ", " : " (", members->file[i]->pid, members->file[i]->comm);
+		printf("%s%d %s", i ? ", " : " (", members->list[i].pid, members->list[i].comm);
 	printf("%s%s", members->count > LISTED ? ", …" : "", members->count ? ")" : "");
 	if (traces)
 		tell_traces(members);
@@ -318,7 +385,7 @@ static int pause_session(const char *session)
 	if (xs_session_open(session, &launch) < 0)
 		return XS_EXIT_SELF;
 	changed = xs_control_pause(launch.control, XS_PAUSE_SESSION, true);
-	xs_doorbell_ring(&launch.control->bell);
+	xs_doorbell_ring(&launch.mailbox->bell);
 	members = find_members(&launch);
 	tell(&launch, session, changed ? "is paused" : "is paused already", &members, false);
 	return 0;
@@ -336,7 +403,7 @@ static int resume_session(const char *session)
 		what = "is not paused";
 	else if (atomic_load_explicit(&launch.control->paused, memory_order_relaxed) & XS_PAUSE_WINDOW)
 		what = "is paused no more, but --delay or --duration still keeps it from recording";
-	xs_doorbell_ring(&launch.control->bell);
+	xs_doorbell_ring(&launch.mailbox->bell);
 	members = find_members(&launch);
 	tell(&launch, session, what, &members, false);
 	return 0;
@@ -362,9 +429,10 @@ static int stop_session(const char *session)
 	if (xs_session_open(session, &launch) < 0)
 		return XS_EXIT_SELF;
 	members = find_members(&launch); /* before their files go */
+	wait_for_names(&launch, &members);
 	if (drain_lives(launch.control)) {
 		(void)xs_control_pause(launch.control, XS_PAUSE_STOPPED, true);
-		xs_doorbell_ring(&launch.control->bell);
+		xs_doorbell_ring(&launch.mailbox->bell);
 		if (wait_for_end(launch.control)) {
 			tell(&launch, session, "is stopped", &members, true);
 			return 0;

@@ -38,14 +38,13 @@ static uint64_t set_mask(uint64_t mask)
  */
 static __attribute__((noinline)) int start_drain(struct xs_launch *launch, char *path)
 {
-	struct xs_doorbell *bell = &launch->control->bell;
 	char *argv[] = { "xstrace-drain", launch->dir, NULL };
 	volatile int failed = 0;
 	int pid = vfork();
 
 	if (pid == 0) {
 		(void)setsid(); /* before the application starts: a signal to our group must not reach it */
-		bell->consumer_pid = getpid();
+		launch->control->consumer.pid = getpid();
 		execv(path, argv);
 		failed = errno;
 		_exit(XS_EXIT_SELF);
@@ -55,13 +54,86 @@ static __attribute__((noinline)) int start_drain(struct xs_launch *launch, char 
 	return failed ? -failed : pid;
 }
 
-/* Signals that say something about the sender's wish and not about our own doing. */
-static bool forwardable(const siginfo_t *info, int app)
+/* Parent and process group of a process; false: it is gone. */
+static bool look_up(int pid, int *ret_parent, int *ret_group)
 {
-	if (info->si_signo == SIGCHLD || info->si_pid == app)
-		return false;
-	/* the terminal sends to the whole foreground group: the application has it already */
-	return info->si_code == SI_USER || info->si_code == SI_QUEUE || info->si_code == SI_TKILL;
+	char path[48], text[1024];
+	const char *at = NULL;
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	if (file && fgets(text, sizeof(text), file))
+		at = strrchr(text, ')'); /* the name may hold anything */
+	if (file)
+		fclose(file);
+	return at && sscanf(at, ") %*c %d %d", ret_parent, ret_group) == 2;
+}
+
+enum sender { OTHER, OF_OUR_GROUP, OF_ANOTHER_GROUP };
+
+/* Is it the application, or one of its descendants? Those, and in which process group. */
+static enum sender sender_of(const siginfo_t *info, int app)
+{
+	int parent, group, ancestor = info->si_pid, depth = 0;
+	enum sender result = OF_OUR_GROUP; /* one that has just ended: nobody knows */
+
+	if (!look_up(info->si_pid, &parent, &group))
+		return info->si_pid == app ? result : OTHER;
+	if (group != getpgrp())
+		result = OF_ANOTHER_GROUP;
+	while (ancestor != app && ancestor > 1 && depth++ < 100) {
+		int unused;
+
+		if (!look_up(ancestor, &parent, &unused))
+			return OTHER;
+		ancestor = parent;
+	}
+	return ancestor == app ? result : OTHER;
+}
+
+static void send(int pid, const siginfo_t *info)
+{
+	if (info->si_code == SI_QUEUE)
+		(void)sigqueue(pid, info->si_signo, info->si_value);
+	else
+		(void)kill(pid, info->si_signo);
+}
+
+/* Notes who our parent is. True: the signal says no more than that it is another one than before. */
+static bool follow_parent(struct xs_control *control, const siginfo_t *info)
+{
+	int before = atomic_load_explicit(&control->launcher_parent, memory_order_relaxed), now = getppid();
+
+	atomic_store_explicit(&control->launcher_parent, now, memory_order_relaxed);
+	return now != before && info->si_signo == SIGURG && info->si_pid == before;
+}
+
+/*
+ * Signals that say something about the sender's wish and not about our own doing (the terminal's are for the whole foreground group: the
+ * application has them already). Those of the application and its descendants are for its parent, if they know us as that (collector/parent.c).
+ * If they are of our process group we may be just one of those that got them: as without us, the others' are enough.
+ */
+static void pass_on(const struct xs_launch *launch, int app, const siginfo_t *info)
+{
+	int parent = getppid();
+
+	if (info->si_code != SI_USER && info->si_code != SI_QUEUE && info->si_code != SI_TKILL)
+		return;
+	switch (sender_of(info, app)) {
+	case OTHER:
+		if (info->si_signo == SIGUSR1 && launch->control->options.flight)
+			(void)xs_control_dump(launch->control, launch->mailbox, XS_DUMP_SIGNAL);
+		else if (info->si_signo != SIGCHLD)
+			send(app, info);
+		break;
+	case OF_ANOTHER_GROUP:
+		if (parent > 1)
+			send(parent, info);
+		break;
+	case OF_OUR_GROUP:
+		break;
+	}
 }
 
 static void tell_drain_died(const struct xs_launch *launch, int status)
@@ -81,8 +153,8 @@ static void wait_for_trace(struct xs_launch *launch, int drain)
 	int status;
 
 	atomic_store_explicit(&control->app_exited, 1, memory_order_release);
-	atomic_fetch_add_explicit(&control->bell.rung, 1, memory_order_relaxed);
-	xs_futex_wake(&control->bell.rung);
+	atomic_fetch_add_explicit(&launch->mailbox->bell.rung, 1, memory_order_relaxed);
+	xs_futex_wake(&launch->mailbox->bell.rung);
 	/* mostly it is a matter of 100 us, as long as it would take to wake us up */
 	while (drain > 0 && !atomic_load_explicit(&control->app_finished, memory_order_acquire) &&
 	       xs_clock_ns(CLOCK_MONOTONIC) < patience)
@@ -184,9 +256,12 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 {
 	struct sigaction child = { .sa_handler = SIG_DFL }, old_child;
 	char **shell_argv = xs_program_is_text(path) ? shell_arguments(path, argv) : NULL;
-	int app, drain, status = 0;
+	int app, drain, status = 0, death_signal = 0;
 	uint64_t all = ALL_SIGNALS, old = set_mask(all);
 
+	/* who was asked to end with its parent does; else we learn in this way that the parent is another one */
+	if (!prctl(PR_GET_PDEATHSIG, &death_signal) && !death_signal)
+		(void)prctl(PR_SET_PDEATHSIG, SIGURG);
 	(void)sigaction(SIGCHLD, &child, &old_child); /* ignored, it would take our children's status away */
 	/* first: from its first instruction on, the application may be killed together with us */
 	drain = start_drain(launch, drain_path);
@@ -204,10 +279,8 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 
 		if (syscall(SYS_rt_sigtimedwait, &all, &info, NULL, KERNEL_SET_SIZE) <= 0)
 			continue;
-		if (info.si_signo == SIGUSR1 && launch->control->options.flight)
-			(void)xs_control_dump(launch->control, XS_DUMP_SIGNAL);
-		else if (forwardable(&info, app))
-			(void)kill(app, info.si_signo);
+		if (!follow_parent(launch->control, &info))
+			pass_on(launch, app, &info);
 	}
 	launch->control->app_not_traced |= app < 0;
 	launch->control->app_status = status;

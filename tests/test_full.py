@@ -333,6 +333,7 @@ FAIL_ONE = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 extern char *program_invocation_short_name;
@@ -346,10 +347,10 @@ static int fails(void)
 	errno = ENOMEM;
 	return 1;
 }
-int open64(const char *path, int flags, int mode)
+int fstat64(int fd, struct stat *st) /* of each file that we open */
 {
-	if (strstr(path, "/xstrace-") && fails()) return -1;
-	return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+	if (fails()) return -1;
+	return syscall(SYS_fstat, fd, st);
 }
 int ftruncate64(int fd, long size) { return fails() ? -1 : syscall(SYS_ftruncate, fd, size); }
 void *mmap64(void *at, size_t size, int prot, int flags, int fd, long offset)

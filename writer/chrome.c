@@ -23,42 +23,65 @@ char *xs_chrome_put_metadata(char *out, const char *name, uint64_t pid, uint64_t
 	return put(xs_json_uint(out, tid), ",\"args\":{");
 }
 
-/* Does the file begin with this run's header (or with nothing at all)? */
-static bool ours(const struct xs_run *run, int fd)
+/* Does the file begin as a trace of this run, or with nothing at all? */
+static bool begins_as_ours(const struct xs_run *run, int fd)
 {
+	static const unsigned char zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
 	char head[1024], mark[64];
 	ssize_t n = pread(fd, head, sizeof(head) - 1, 0);
 
 	if (n <= 0)
 		return n == 0;
+	if (run->options->compress)
+		return n >= (ssize_t)sizeof(zstd) && !memcmp(head, zstd, sizeof(zstd));
 	head[n] = '\0';
 	(void)snprintf(mark, sizeof(mark), "\"run\":\"%s\"", run->run_id);
 	return strstr(head, mark);
 }
 
-/* After a killed drain process: the file that it was writing, cut back to what was committed. */
+/* Is it the very file that the killed drain process was writing? The text says what is wrong; NULL: it is. */
+static const char *why_not(const struct xs_process *process, int fd, uint64_t offset)
+{
+	const struct xs_kept_file *kept = process->kept;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return "no regular file";
+	if (st.st_uid != geteuid())
+		return "another user's";
+	if (kept->inode ? st.st_ino != kept->inode || st.st_dev != kept->device : st.st_size > 0)
+		return "another file than the drain process made";
+	if ((uint64_t)st.st_size < offset)
+		return "shorter than the drain process left it";
+	return begins_as_ours(process->run, fd) ? NULL : "no trace of this run";
+}
+
+/* After a killed drain process: the file that it was writing, cut back to what was committed. -EPERM: it is another one. */
 static int reopen(struct xs_process *process, char *path, size_t size, uint64_t *ret_offset)
 {
-	uint64_t offset = atomic_load(&process->file->committed) >> 1;
-	struct stat st;
+	uint64_t offset = atomic_load(&process->kept->committed) >> 1;
+	const char *wrong;
 	int fd;
 
-	(void)snprintf(path, size, "%.*s", PATH_MAX - 1, process->file->output);
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return -errno;
-	/* it was killed before it committed anything: the name may have been another's, which it was just finding out */
-	if (!offset && !ours(process->run, fd)) {
-		close(fd);
+	(void)snprintf(path, size, "%.*s", PATH_MAX - 1, process->kept->output);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 && errno == ENOENT)
 		return -ENOENT;
-	}
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < offset ||
-	    ftruncate(fd, (off_t)offset) < 0 || lseek(fd, 0, SEEK_END) < 0) {
-		close(fd);
-		return -EBADMSG;
-	}
+	wrong = fd < 0 ? strerror(errno) : why_not(process, fd, offset);
+	if (!wrong && (ftruncate(fd, (off_t)offset) < 0 || lseek(fd, 0, SEEK_END) < 0))
+		wrong = strerror(errno);
 	*ret_offset = offset;
-	return fd;
+	if (!wrong)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	/* killed before the file was made: the name may be another's, which it was just finding out */
+	if (!process->kept->inode && !offset)
+		return -ENOENT;
+	fprintf(stderr, "xstrace: --recover %s: %s: %s; nothing is written. Put the file back, or move it away to have the rest of the trace\n",
+		process->run->dir, path, wrong);
+	process->run->refused = true;
+	return -EPERM;
 }
 
 /* Whose trace does not begin where the run began. */
@@ -88,6 +111,7 @@ static void header(struct xs_process *process)
 	const struct xs_run *run = process->run;
 	struct xs_chrome *chrome = process->chrome;
 	const char *argument = run->command, *stop = argument + sizeof(run->command);
+	int32_t world_size = atomic_load_explicit(&process->file->world_size, memory_order_relaxed);
 	char *o = xs_output_put(&chrome->out);
 
 	o = put_count(o, "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":", run->base);
@@ -95,11 +119,11 @@ static void header(struct xs_process *process)
 	o = put_escaped(o, run->run_id);
 	o = put_escaped(put(o, "\",\"host\":\""), run->host);
 	o = put_count(o, "\",\"pid\":", (uint64_t)process->pid);
-	o = put_count(o, ",\"ppid\":", (uint64_t)process->file->ppid);
+	o = put_count(o, ",\"ppid\":", (uint64_t)process->ppid);
 	if (xs_process_rank(process) >= 0)
 		o = put_count(o, ",\"rank\":", (uint64_t)xs_process_rank(process));
-	if (process->file->world_size > 0)
-		o = put_count(o, ",\"world_size\":", (uint64_t)process->file->world_size);
+	if (world_size > 0)
+		o = put_count(o, ",\"world_size\":", (uint64_t)world_size);
 	o = put_escaped(put(o, ",\"options\":\""), run->arguments);
 	o = put(o, "\",\"clock\":");
 	o = put(o, run->use_tsc ? "\"tsc\"" : "\"monotonic\"");
@@ -127,14 +151,20 @@ int xs_chrome_open(struct xs_process *process)
 {
 	struct xs_chrome *chrome = calloc(1, sizeof(*chrome));
 	uint64_t offset = 0;
-	bool again = process->run->recovering && process->file->output[0];
+	bool again = process->run->recovering && process->kept && process->kept->output[0];
 	int fd, error;
 
 	if (!chrome)
 		return -ENOMEM;
 	fd = again ? reopen(process, chrome->path, sizeof(chrome->path), &offset) : -ENOENT;
-	if (fd == -ENOENT)
+	if (process->run->refused) {
+		free(chrome);
+		return -EPERM;
+	}
+	if (fd == -ENOENT) {
+		offset = 0;
 		fd = xs_file_create(process, XS_FILE_TRACE, chrome->path, sizeof(chrome->path));
+	}
 	error = xs_output_init(&chrome->out, fd, offset, process->run->options->compress);
 	if (error < 0) {
 		if (fd >= 0)
@@ -151,8 +181,8 @@ int xs_chrome_open(struct xs_process *process)
 	if (!offset) {
 		header(process);
 		(void)xs_output_flush(&chrome->out); /* at once: a file that is cut later has its head */
-		if (!process->run->flight)
-			atomic_store(&process->file->committed, chrome->out.offset << 1);
+		if (!process->run->flight && process->kept)
+			atomic_store(&process->kept->committed, chrome->out.offset << 1);
 	}
 	for (uint32_t i = 0; i < process->track_count; i++)
 		xs_chrome_prefix(process->tracks[i]);

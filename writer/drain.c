@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,11 +24,16 @@
 #define SLEEP 50000000u    /* otherwise: what matters rings */
 #define SLEEP_QUIET 500000000u   /* at most, while nothing is recorded */
 #define SLEEP_SILENT 1000000000u /* at most, while only silent descendants are left */
+#define JOINING 1000000000u /* how long a process that is in the middle of joining is waited for: it may be stopped there for ever */
+#define VAIN_TURNS 64u   /* of the loop without anything to read, for which it takes at least … */
+#define VAIN_NS 64000000u /* … this time, whatever the traced processes write */
+#define BUSY_TURNS 16u   /* with a lot to read, before everything else is looked at */
 
 struct drain {
 	struct xs_run run;
 	struct xs_process *processes;
-	uint32_t joined; /* control->joined when the directory was last read */
+	uint32_t joined; /* mailbox->joined when the directory was last read */
+	uint64_t unready_since; /* CLOCK_MONOTONIC: a process has been in the middle of joining from then on; 0: none is */
 	bool app_finished, app_seen, stopped;
 	uint64_t window_begin, window_end; /* CLOCK_MONOTONIC: --delay and --duration; 0: it has come, or there is none */
 	uint64_t launcher_start; /* 0: it was dead when we began */
@@ -37,6 +43,8 @@ struct drain {
 	struct xs_lost lost;
 	struct xs_kmd *kmd; /* NULL: not wanted, or over */
 	uint64_t patience; /* added to the sleep: it grows while nothing happens */
+	uint32_t busy, vain;   /* turns in a row with a lot to read, with nothing */
+	uint64_t vain_since;
 };
 
 static bool known(const struct drain *drain, const char *name)
@@ -47,24 +55,42 @@ static bool known(const struct drain *drain, const char *name)
 	return false;
 }
 
-/* True when some process was in the middle of joining: to be looked at again. */
+/* Is who makes this file still about to? Not for ever: it may be stopped, or no process of ours at all. */
+static bool about_to_join(struct drain *drain, int32_t pid)
+{
+	uint64_t now = xs_clock_ns(CLOCK_MONOTONIC);
+
+	if (!xs_process_alive(pid, 0))
+		return false;
+	if (!drain->unready_since)
+		drain->unready_since = now;
+	return now - drain->unready_since < JOINING;
+}
+
+/* True when some process was in the middle of joining: to be looked at again. If it is given up, it says itself when it is ready. */
 static bool find_processes(struct drain *drain)
 {
-	DIR *dir = opendir(drain->run.dir);
+	int fd = openat(drain->run.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	bool again = false, unready = false;
 	struct dirent *entry;
-	bool again = false;
+	uint32_t serial;
+	int32_t pid;
 
-	if (!dir)
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
 		return true;
+	}
 	while ((entry = readdir(dir))) {
 		struct xs_process *process;
 
-		if (entry->d_name[0] != 'p' || strstr(entry->d_name, ".s") || known(drain, entry->d_name))
+		if (!xs_process_name_parse(entry->d_name, &pid, &serial) || known(drain, entry->d_name))
 			continue;
 		process = xs_process_adopt(&drain->run, entry->d_name);
 		if (!process) {
-			/* p<pid>.…: it is just being made, unless who made it has died over it */
-			again |= errno == EAGAIN && xs_process_alive(atoi(entry->d_name + 1), 0);
+			unready |= errno == EAGAIN;
+			again |= errno == EAGAIN && about_to_join(drain, pid);
 			continue;
 		}
 		process->next = drain->processes;
@@ -72,18 +98,26 @@ static bool find_processes(struct drain *drain)
 		drain->app_seen |= process->pid == drain->run.control->app_pid;
 	}
 	closedir(dir);
+	if (!unready)
+		drain->unready_since = 0;
 	return again;
 }
 
 /*
- * Has a later image of the same pid joined? Then this one has called exec. A pid that comes again belongs to a process that started at
- * another time, as each told when it joined.
+ * Is it the same process, by its start? As we saw it, or where one was gone before we looked, as both told: they may be in different time
+ * namespaces.
  */
+static bool same_start(const struct xs_process *a, const struct xs_process *b)
+{
+	return a->start != UINT64_MAX && b->start != UINT64_MAX ? a->start == b->start : a->told_start == b->told_start;
+}
+
+/* Has a later image of the same pid joined? Then this one has called exec. A pid that comes again is of a process that started at another time. */
 static bool superseded(const struct drain *drain, const struct xs_process *process)
 {
 	for (const struct xs_process *p = drain->processes; p; p = p->next)
 		if (p->watched == process->watched && p->pid == process->pid && p->serial > process->serial &&
-		    p->file->start == process->file->start)
+		    same_start(p, process))
 			return true;
 	return false;
 }
@@ -189,6 +223,7 @@ static bool serve_dumps(struct drain *drain)
 {
 	struct xs_control *control = drain->run.control;
 	uint32_t asked = atomic_load_explicit(&control->dumps, memory_order_acquire), reasons;
+	uint32_t triggers = atomic_load_explicit(&drain->run.mailbox->triggers, memory_order_acquire);
 
 	if (!drain->run.flight)
 		return false;
@@ -199,14 +234,14 @@ static bool serve_dumps(struct drain *drain)
 		forget_ended(drain, false);
 		return false;
 	}
-	if (atomic_load_explicit(&control->joined, memory_order_acquire) != drain->joined)
+	if (atomic_load_explicit(&drain->run.mailbox->joined, memory_order_acquire) != drain->joined)
 		return true; /* it may be a newcomer who asks */
 	(void)look(drain); /* what was recorded before somebody asked */
 	reasons = atomic_exchange_explicit(&control->dump_reasons, 0, memory_order_relaxed);
 	if (drain->crashed)
 		reasons |= XS_DUMP_CRASH;
 	drain->crashed = false;
-	xs_flight_dump(&drain->run, drain->processes, drain->ended, asked, reasons);
+	xs_flight_dump(&drain->run, drain->processes, drain->ended, asked, triggers, reasons);
 	forget_ended(drain, true); /* their traces are complete now: not again in the next dump */
 	return true;
 }
@@ -239,7 +274,7 @@ static bool finish_ended(struct drain *drain)
 
 		if (!exec && !ended(process)) {
 			link = &process->next;
-		} else if (!exec && atomic_load_explicit(&control->joined, memory_order_acquire) != drain->joined) {
+		} else if (!exec && atomic_load_explicit(&drain->run.mailbox->joined, memory_order_acquire) != drain->joined) {
 			waiting = true; /* it may have called exec: who has joined is looked at first */
 			link = &process->next;
 		} else if (!exec && process->pid == control->app_pid &&
@@ -354,7 +389,7 @@ static bool told_to_stop(const struct drain *drain)
 
 static bool has_news(const struct drain *drain, uint32_t joined)
 {
-	if (joined != atomic_load_explicit(&drain->run.control->joined, memory_order_relaxed) || told_to_stop(drain) || dump_wanted(drain))
+	if (joined != atomic_load_explicit(&drain->run.mailbox->joined, memory_order_relaxed) || told_to_stop(drain) || dump_wanted(drain))
 		return true;
 	for (const struct xs_process *p = drain->processes; p; p = p->next)
 		if (xs_process_urgent(p))
@@ -388,14 +423,31 @@ static bool may_be_patient(const struct drain *drain)
 	return !options->device_timeline && !options->call_logging && !drain->kmd;
 }
 
+/* What is rung, joined or waited for without anything to read must not keep a processor busy: any process can write there. */
+static void restrain(struct drain *drain, uint64_t read)
+{
+	uint64_t passed;
+
+	if (read)
+		drain->vain = 0;
+	else if (!drain->vain++)
+		drain->vain_since = xs_clock_ns(CLOCK_MONOTONIC);
+	if (drain->vain < VAIN_TURNS)
+		return;
+	drain->vain = 0;
+	passed = xs_clock_ns(CLOCK_MONOTONIC) - drain->vain_since;
+	if (passed < VAIN_NS)
+		(void)usleep((useconds_t)((VAIN_NS - passed) / 1000));
+}
+
 static void drain_loop(struct drain *drain)
 {
-	struct xs_control *control = drain->run.control;
-	struct xs_doorbell *bell = &control->bell;
+	struct xs_mailbox *mailbox = drain->run.mailbox;
+	struct xs_doorbell *bell = &mailbox->bell;
 
 	for (;;) {
 		uint32_t rung = atomic_load_explicit(&bell->rung, memory_order_relaxed);
-		uint32_t joined = atomic_load_explicit(&control->joined, memory_order_acquire);
+		uint32_t joined = atomic_load_explicit(&mailbox->joined, memory_order_acquire);
 		uint64_t read, window = follow_window(drain), sleep;
 		bool soon = false, busy;
 
@@ -405,7 +457,7 @@ static void drain_loop(struct drain *drain)
 				(void)usleep(1000);
 			return;
 		}
-		atomic_fetch_add_explicit(&bell->heartbeat, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&drain->run.control->consumer.heartbeat, 1, memory_order_relaxed);
 		if (joined != drain->joined) {
 			drain->patience = 0;
 			xs_lost_again(&drain->lost);
@@ -414,8 +466,9 @@ static void drain_loop(struct drain *drain)
 		}
 		read = look(drain);
 		drain->dumping = serve_dumps(drain);
-		if (read >= 65536)
+		if (read >= 65536 && ++drain->busy % BUSY_TURNS)
 			continue; /* a lot: more is on its way */
+		restrain(drain, read);
 		if (read)
 			drain->patience = 0;
 		else if (may_be_patient(drain))
@@ -446,19 +499,21 @@ static void drain_loop(struct drain *drain)
 int xs_drain(const char *dir, bool recover)
 {
 	struct drain drain = { 0 };
+	uint32_t join_failed;
 	int error = xs_run_open(&drain.run, dir, recover);
 
 	if (error < 0)
 		return error;
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
+	xs_faults_catch();
 	if (!recover && drain.run.options->flight) {
 		drain.run.flight = xs_flight_create(drain.run.options);
 		if (!drain.run.flight)
 			return -ENOMEM;
 	}
 	if (!recover) {
-		drain.run.control->bell.consumer_start = xs_process_start(getpid());
+		drain.run.control->consumer.start = xs_process_start(getpid());
 		drain.launcher_start = xs_process_start(drain.run.control->launcher_pid);
 		set_window(&drain);
 		if (drain.run.options->kmd_script[0])
@@ -466,21 +521,24 @@ int xs_drain(const char *dir, bool recover)
 		drain_loop(&drain);
 	} else {
 		/* before a process is adopted: that cuts its file back to what was committed, which is less than a drain process that lives has written */
-		if (xs_process_alive(drain.run.control->bell.consumer_pid, drain.run.control->bell.consumer_start))
+		if (xs_process_alive(drain.run.control->consumer.pid, drain.run.control->consumer.start))
 			return -EBUSY;
 		(void)find_processes(&drain);
 		for (struct xs_process *p = drain.processes; p; p = p->next)
 			if (!ended(p))
 				return -EBUSY;
+		if (drain.run.refused)
+			return -ECANCELED;
 		for (struct xs_process *p = drain.processes; p; p = p->next)
 			p->exec = superseded(&drain, p);
 		for (struct xs_process **link = &drain.processes; *link;)
 			finish(&drain, link, (*link)->exec ? XS_END_EXEC : XS_END_UNKNOWN);
 	}
-	if (atomic_load(&drain.run.control->join_failed))
-		fprintf(stderr, "[WARNING] %u processes are not traced: no memory or no right to make their files in %s\n",
-			atomic_load(&drain.run.control->join_failed), drain.run.dir);
-	if (!recover && !drain.stopped && !drain.app_seen && !drain.run.control->app_not_traced && !atomic_load(&drain.run.control->join_failed))
+	join_failed = atomic_load(&drain.run.mailbox->join_failed);
+	if (join_failed)
+		fprintf(stderr, "[WARNING] %u processes are not traced: no memory or no right to make their files in %s\n", join_failed,
+			drain.run.dir);
+	if (!recover && !drain.stopped && !drain.app_seen && !drain.run.control->app_not_traced && !join_failed)
 		fprintf(stderr, "[WARNING] process %d is not traced: the collector was not loaded into it, or could not open %s\n",
 			drain.run.control->app_pid, drain.run.dir);
 	xs_lost_tell(&drain.lost);

@@ -77,7 +77,7 @@ static void put_comm(const struct xs_process *process, char comm[sizeof(process-
 static int make_directory(struct xs_process *process)
 {
 	char path[PATH_MAX], parent[PATH_MAX], comm[sizeof(process->comm)], rank[24] = "", number[16];
-	const char *known = process->run->recovering ? process->file->output : "";
+	const char *known = process->run->recovering && process->kept ? process->kept->output : "";
 	int error = output_directory(process->run->options, parent, sizeof(parent));
 
 	if (process->directory)
@@ -127,6 +127,18 @@ static int put_report_name(const struct xs_process *process, const char *number,
 			process->pid, rank_of(process, rank, sizeof(rank)), number, dot ? dot : "");
 }
 
+/* Which file the trace is; fd -1: it is still to be made. */
+static void note(struct xs_kept_file *kept, const char *path, int fd)
+{
+	struct stat st = { .st_ino = 0 };
+
+	if (fd >= 0)
+		(void)fstat(fd, &st);
+	kept->device = st.st_dev;
+	kept->inode = st.st_ino;
+	memcpy(kept->output, path, strlen(path) + 1);
+}
+
 int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, size_t size)
 {
 	const struct xs_options *options = process->run->options;
@@ -153,14 +165,16 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 		if (length >= (int)size)
 			return -ENAMETOOLONG;
 		/* before it exists: whoever recovers the run must know each file that we began */
-		if (kind == XS_FILE_TRACE && !process->run->flight)
-			memcpy(process->file->output, path, strlen(path) + 1);
+		if (kind == XS_FILE_TRACE && !process->run->flight && process->kept)
+			note(process->kept, path, -1);
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (fd >= 0 && !xs_run_can_spare(process->run, fd)) {
 			close(fd);
 			(void)unlink(path);
 			return -EMFILE;
 		}
+		if (fd >= 0 && kind == XS_FILE_TRACE && !process->run->flight && process->kept)
+			note(process->kept, path, fd);
 		if (fd >= 0 || errno != EEXIST)
 			return fd >= 0 ? fd : -errno;
 	}

@@ -40,6 +40,7 @@ struct xs_flight {
 	uint64_t window;         /* ns */
 	struct xs_dump dump;
 	uint32_t asked; /* control->dumps when the newest dump began */
+	uint32_t triggers; /* the same of the mailbox's */
 	pid_t writer;   /* of the dump that is being written; 0: none */
 };
 
@@ -316,8 +317,8 @@ void xs_flight_rewind(struct xs_process *process)
 	dump->cut = process->history_cut && xs_timeline_ns(&process->run->clock, process->history_cut) > dump->from;
 	if (dump->cut)
 		dump->from = xs_timeline_ns(&process->run->clock, process->history_cut);
-	if (dump->from < xs_timeline_ns(&process->run->clock, process->file->join_tick))
-		dump->from = xs_timeline_ns(&process->run->clock, process->file->join_tick);
+	if (dump->from < xs_timeline_ns(&process->run->clock, process->join_tick))
+		dump->from = xs_timeline_ns(&process->run->clock, process->join_tick);
 	dump->to = xs_timeline_ns(&process->run->clock, process->end_tick ? process->end_tick : process->run->flight->now);
 }
 
@@ -373,14 +374,21 @@ bool xs_flight_writing(struct xs_run *run)
 
 bool xs_flight_asked(const struct xs_run *run)
 {
-	return atomic_load_explicit(&run->control->dumps, memory_order_acquire) != run->flight->asked;
+	/* processes may ask where --trigger lets them */
+	return atomic_load_explicit(&run->control->dumps, memory_order_acquire) != run->flight->asked ||
+	       (run->options->trigger[0] &&
+		atomic_load_explicit(&run->mailbox->triggers, memory_order_acquire) != run->flight->triggers);
 }
 
-void xs_flight_dump(struct xs_run *run, struct xs_process *running, struct xs_process *ended, uint32_t asked, uint32_t reasons)
+void xs_flight_dump(struct xs_run *run, struct xs_process *running, struct xs_process *ended, uint32_t asked, uint32_t triggers,
+		    uint32_t reasons)
 {
 	struct xs_flight *flight = run->flight;
 
+	if (run->options->trigger[0] && triggers != flight->triggers)
+		reasons |= XS_DUMP_TRIGGER;
 	flight->asked = asked;
+	flight->triggers = triggers;
 	flight->dump.number++;
 	flight->dump.reasons = reasons;
 	flight->writer = fork();

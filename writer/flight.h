@@ -30,8 +30,9 @@ void xs_flight_forget(struct xs_track *track);
 bool xs_flight_asked(const struct xs_run *run);
 /* Is one being written? */
 bool xs_flight_writing(struct xs_run *run);
-/* Begins to write the history of these lists of processes; `asked`: of control->dumps, which requests that serves. */
-void xs_flight_dump(struct xs_run *run, struct xs_process *running, struct xs_process *ended, uint32_t asked, uint32_t reasons);
+/* Begins to write the history of these lists of processes; asked, triggers: of control->dumps and the mailbox's, which requests that serves. */
+void xs_flight_dump(struct xs_run *run, struct xs_process *running, struct xs_process *ended, uint32_t asked, uint32_t triggers,
+		    uint32_t reasons);
 
 /* For xs_process_dump(): brings the process to the moment at which its history begins, then sends that through the dispatch. */
 void xs_flight_rewind(struct xs_process *process);

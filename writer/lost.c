@@ -14,18 +14,19 @@
 
 int xs_has_variable(const struct xs_run *run, int32_t pid)
 {
-	char path[48], wanted[PATH_MAX + sizeof(XS_ENV_RUN) + 1], *line = NULL;
+	char path[48], value[XS_ENV_RUN_MAX], *line = NULL;
+	const size_t n = sizeof(XS_ENV_RUN "=") - 1;
 	size_t room = 0;
 	int found = 0;
 	FILE *file;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	(void)snprintf(wanted, sizeof(wanted), XS_ENV_RUN "=%s", run->dir);
+	xs_run_variable(value, run->dir, run->control);
 	file = fopen(path, "re");
 	if (!file)
 		return -1;
 	while (!found && getdelim(&line, &room, '\0', file) > 0)
-		found = !strcmp(line, wanted);
+		found = !strncmp(line, XS_ENV_RUN "=", n) && !strcmp(line + n, value);
 	if (ferror(file))
 		found = -1;
 	free(line);

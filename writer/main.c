@@ -39,10 +39,16 @@ static int recover(const char *dir)
 
 	if (!error)
 		return 0;
+	if (error == -ECANCELED) /* it has been said what is wrong */
+		return XS_EXIT_SELF;
 	if (error == -EBUSY)
 		fprintf(stderr, "xstrace: --recover %s: that run still goes on; wait for its processes to end\n", dir);
 	else if (error == -ENOENT && !access(dir, F_OK))
 		fprintf(stderr, "xstrace: --recover %s: no run directory, it has no file 'control'\n", dir);
+	else if (error == -EPERM)
+		fprintf(stderr, "xstrace: --recover %s: no run directory of yours: it and its files must belong to you (uid %u), and nobody else "
+				"may have rights there\n",
+			dir, geteuid());
 	else if (error == -EBADMSG)
 		fprintf(stderr, "xstrace: --recover %s: not the run directory of this version of xstrace\n", dir);
 	else

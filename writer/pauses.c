@@ -61,7 +61,8 @@ void xs_track_cut(struct xs_track *track, uint64_t tick)
 {
 	uint64_t from, to;
 
-	for (;;) {
+	/* there cannot be more of them, unless somebody adds to the list while it is read */
+	for (unsigned most = PAUSE_LISTS * XS_PAUSES; most; most--) {
 		unsigned list = first_pause(track, &from, &to);
 
 		track->cut_at = to;

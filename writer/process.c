@@ -6,10 +6,12 @@
  * file such that --recover can go on, with no record twice and none missing.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "flight.h"
@@ -21,11 +23,10 @@
 /* bytes of a ring, before the next one's turn comes: what reaches a disk that is soon full holds something of every track */
 #define PORTION 8192u
 
-uint64_t xs_process_read(struct xs_process *process, bool all)
+static uint64_t read_tracks(struct xs_process *process, bool all)
 {
 	uint64_t read = 0, portion;
 
-	xs_process_find_tracks(process);
 	xs_device_clocks_update(process);
 	/* overwrite: the newest records are wanted, so nothing is read before the end */
 	if (process->run->options->on_full == XS_FULL_OVERWRITE && !all)
@@ -45,6 +46,35 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	return read;
 }
 
+/* Something that is mapped has been cut since the last look: was it a file of this process? */
+static void look_for_cuts(struct xs_process *process)
+{
+	char name[XS_NAME_MAX];
+	struct stat st;
+
+	process->faults = xs_faults();
+	for (uint32_t i = 0; i <= process->segment_count && !process->cut; i++) {
+		xs_process_name(name, process->pid, process->serial, i);
+		process->cut = !fstatat(process->run->directory, name, &st, AT_SYMLINK_NOFOLLOW) &&
+			       (uint64_t)st.st_size < (i ? process->segments[i - 1].size : process->first.size);
+	}
+	if (!process->cut)
+		return;
+	process->corrupt++;
+	fprintf(stderr, "[WARNING] process %d (%s): its ring file was cut; what was in it is lost\n", process->pid, process->comm);
+}
+
+uint64_t xs_process_read(struct xs_process *process, bool all)
+{
+	uint64_t read;
+
+	xs_process_find_tracks(process);
+	read = read_tracks(process, all);
+	if (xs_faults() != process->faults && !process->cut)
+		look_for_cuts(process);
+	return read;
+}
+
 /* ---- committing ---- */
 
 /* One line a run: a full disk is full for all processes. */
@@ -59,9 +89,9 @@ void xs_tell_write_error(struct xs_run *run, int error)
 
 static void save(struct xs_track *track)
 {
-	struct xs_ring *ring = track->ring;
-	uint32_t state = atomic_load_explicit(&ring->saved_state, memory_order_relaxed);
-	struct xs_ring_saved *saved = &ring->saved[state == XS_SAVED_0];
+	struct xs_kept_ring *kept = track->kept;
+	uint32_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
+	struct xs_ring_saved *saved = &kept->saved[state == XS_SAVED_0];
 	uint32_t depth = track->depth < XS_RING_SAVED ? track->depth : XS_RING_SAVED;
 
 	if (track->process->run->flight)
@@ -75,8 +105,16 @@ static void save(struct xs_track *track)
 		saved->open[i].ns = track->open[i].start;
 		saved->open[i].name = track->open[i].name.id;
 	}
-	atomic_store_explicit(&ring->saved_state, state == XS_SAVED_0 ? XS_SAVED_0_NEXT_1 : XS_SAVED_1_NEXT_0,
+	atomic_store_explicit(&kept->state, state == XS_SAVED_0 ? XS_SAVED_0_NEXT_1 : XS_SAVED_1_NEXT_0,
 			      memory_order_release);
+}
+
+/* Who waits for room although all is read has lost what we told it: something else wrote into its ring. */
+static void help_waiting(struct xs_process *process)
+{
+	for (uint32_t i = 0; i < process->track_count && !process->copy; i++)
+		if (atomic_load_explicit(&process->tracks[i]->ring->waiting, memory_order_relaxed))
+			xs_ring_release(process->tracks[i]->ring, process->ring_size, process->tracks[i]->pos);
 }
 
 /*
@@ -86,7 +124,7 @@ static void save(struct xs_track *track)
  */
 void xs_process_commit(struct xs_process *process)
 {
-	struct xs_process_file *file = process->file;
+	struct xs_kept_file *kept = process->kept;
 	uint64_t offset = 0;
 	bool dirty = false;
 
@@ -99,8 +137,10 @@ void xs_process_commit(struct xs_process *process)
 	}
 	for (uint32_t i = 0; i < process->track_count; i++)
 		dirty |= process->tracks[i]->dirty;
-	if (!dirty)
+	if (!dirty) {
+		help_waiting(process);
 		return;
+	}
 	xs_reports_flush(process);
 	if (process->chrome) {
 		struct xs_output *out = process->out;
@@ -115,11 +155,11 @@ void xs_process_commit(struct xs_process *process)
 	for (uint32_t i = 0; i < process->track_count; i++)
 		if (process->tracks[i]->dirty)
 			save(process->tracks[i]);
-	atomic_store_explicit(&file->committed, offset << 1 | 1, memory_order_release);
+	atomic_store_explicit(&kept->committed, offset << 1 | 1, memory_order_release);
 	for (uint32_t i = 0; i < process->track_count; i++)
 		if (process->tracks[i]->dirty)
-			xs_track_settle(process->tracks[i]->ring);
-	atomic_store_explicit(&file->committed, offset << 1, memory_order_release);
+			xs_track_settle(process->tracks[i]->kept);
+	atomic_store_explicit(&kept->committed, offset << 1, memory_order_release);
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		if (process->tracks[i]->dirty)
 			xs_ring_release(process->tracks[i]->ring, process->ring_size, process->tracks[i]->pos);
@@ -178,15 +218,13 @@ static void finish_track(struct xs_track *track, uint64_t end)
 
 static void remove_files(struct xs_process *process)
 {
-	char path[PATH_MAX + XS_NAME_MAX];
+	char name[XS_NAME_MAX];
 
 	for (uint32_t i = 0; i <= process->segment_count; i++) {
-		char suffix[16] = "";
-
-		if (i)
-			(void)snprintf(suffix, sizeof(suffix), ".s%u", i);
-		(void)snprintf(path, sizeof(path), "%s/%s%s", process->run->dir, process->name, suffix);
-		(void)unlink(path);
+		xs_process_name(name, process->pid, process->serial, i);
+		(void)unlinkat(process->run->directory, name, 0);
+		xs_kept_name(name, process->pid, process->serial, i);
+		(void)unlinkat(process->run->directory, name, 0);
 	}
 }
 
@@ -227,7 +265,7 @@ static void finish_tracks(struct xs_process *process)
 	xs_mpi_finish(process, now);
 	lost = process->lost += atomic_load(&process->file->lost_no_ring);
 	process->untimed = atomic_load(&process->file->untimed);
-	process->host_ns = now - xs_process_ns(process, process->file->join_tick);
+	process->host_ns = now - xs_process_ns(process, process->join_tick);
 	xs_process_commit(process);
 	if (lost)
 		fprintf(stderr,
@@ -267,14 +305,22 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 
 /* ---- the flight recorder ---- */
 
+static void unmap_file(struct xs_mapped *file)
+{
+	if (file->map)
+		munmap(file->map, file->size);
+	if (file->kept)
+		munmap(file->kept, file->kept_size);
+	file->map = file->kept = NULL;
+}
+
 static void unmap(struct xs_process *process)
 {
 	for (uint32_t i = 0; i < process->segment_count; i++)
-		munmap(process->segments[i].map, process->segments[i].size);
+		unmap_file(&process->segments[i]);
 	process->segment_count = 0;
-	if (process->first.map)
-		munmap(process->first.map, process->first.size);
-	process->first.map = NULL;
+	unmap_file(&process->first);
+	process->kept = NULL;
 }
 
 int xs_process_detach(struct xs_process *process)
@@ -292,6 +338,7 @@ int xs_process_detach(struct xs_process *process)
 		memcpy(&rings[i], process->tracks[i]->ring, sizeof(*rings));
 		process->tracks[i]->ring = &rings[i];
 		process->tracks[i]->data = NULL;
+		process->tracks[i]->kept = NULL;
 	}
 	unmap(process);
 	return 0;

@@ -67,13 +67,19 @@ int xs_run_open(struct xs_run *run, const char *dir, bool recover)
 	raise_limits(run);
 	if (!realpath(dir, run->dir))
 		return -errno;
-	error = xs_shm_map(run->dir, "control", false, sizeof(*control), &map, NULL);
+	run->directory = xs_shm_open_directory(run->dir);
+	if (run->directory < 0)
+		return run->directory;
+	error = xs_shm_map_at(run->directory, "control", XS_SHM_OPEN, sizeof(*control), &map, NULL);
 	if (error < 0)
 		return error;
 	control = run->control = map;
-	if (atomic_load_explicit(&control->magic, memory_order_acquire) != XS_MAGIC ||
-	    control->version != XS_SHM_VERSION)
+	if (!xs_control_valid(control, NULL))
 		return -EBADMSG;
+	error = xs_shm_map_at(run->directory, "mailbox", XS_SHM_OPEN, sizeof(*run->mailbox), &map, NULL);
+	if (error < 0)
+		return error;
+	run->mailbox = map;
 	run->copied_options = control->options;
 	run->rank = control->rank;
 	run->options = &run->copied_options;
@@ -81,11 +87,12 @@ int xs_run_open(struct xs_run *run, const char *dir, bool recover)
 	memcpy(run->command, control->command, sizeof(run->command) - 2);
 	memcpy(run->arguments, control->arguments, sizeof(run->arguments) - 1);
 	run->use_tsc = control->use_tsc;
-	error = xs_shm_map(run->dir, "strings", false, XS_STRINGS_SIZE, &map, &run->strings_size);
+	error = xs_shm_map_at(run->directory, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &map, &run->strings_size);
 	if (error < 0)
 		return error;
 	run->strings = map;
 	run->base = control->real0 / DAY_NS * DAY_NS;
+	run->date_offset = (int64_t)(control->real0 - control->mono0); /* at least that to CLOCK_BOOTTIME, at that time */
 	if (gethostname(run->host, sizeof(run->host) - 1) < 0)
 		run->host[0] = '\0';
 	first.tick = control->tick0;
@@ -149,9 +156,9 @@ void xs_run_remove(const struct xs_run *run)
 	int error;
 
 	xs_session_remove(run->options->session, run->dir);
-	error = xs_shm_remove(run->dir);
+	error = xs_shm_remove(run->directory, run->dir);
 	for (int i = 0; i < 10 && error < 0 && errno == ENOTEMPTY; i++)
-		error = xs_shm_remove(run->dir); /* stopped, while a process was just joining */
+		error = xs_shm_remove(run->directory, run->dir); /* stopped, while a process was just joining */
 	if (error < 0)
 		fprintf(stderr, "xstrace: cannot remove %s: %s\n", run->dir, strerror(errno));
 }

@@ -18,7 +18,9 @@
 
 struct xs_run {
 	char dir[PATH_MAX];
-	struct xs_control *control; /* shared: every traced process can write there, so what counts is copied */
+	int directory; /* the same, opened: its files are found by it alone */
+	struct xs_control *control; /* the launcher's and ours */
+	struct xs_mailbox *mailbox; /* every traced process can write there */
 	const struct xs_options *options;
 	struct xs_options copied_options;
 	char run_id[sizeof(((struct xs_control *)0)->run_id)];
@@ -32,7 +34,9 @@ struct xs_run {
 	uint64_t base; /* ns since the epoch that the traces' times count from: the start of the run's day */
 	char host[64];
 	uint64_t descriptors; /* how many may be open; 0: unknown */
+	int64_t date_offset; /* of CLOCK_REALTIME to CLOCK_BOOTTIME, the least seen */
 	bool recovering;
+	bool refused; /* recovering: a trace is not the file that was being written; a line has said so */
 	bool disk_error_told;
 	bool wrote_something; /* a trace or report, of any process */
 	struct xs_symbols *symbols; /* symbols.c; NULL: none yet */
@@ -133,6 +137,7 @@ struct xs_history {
 struct xs_track {
 	struct xs_process *process;
 	struct xs_ring *ring;
+	struct xs_kept_ring *kept;
 	const unsigned char *data;
 	uint64_t pos; /* consumed; committed with the output that holds it */
 	uint64_t head; /* where the records end that are being read */
@@ -164,6 +169,8 @@ struct xs_mapped {
 	void *map;
 	uint64_t size;
 	uint32_t slots, seen; /* rings in the file; those that are tracks already */
+	void *kept;           /* the drain process's file about it; NULL: none yet */
+	uint64_t kept_size;
 };
 
 /* device_clock.c */
@@ -187,12 +194,14 @@ enum xs_end { XS_END_EXITED, XS_END_KILLED, XS_END_EXEC, XS_END_UNKNOWN, XS_END_
 struct xs_process {
 	struct xs_process *next;
 	struct xs_run *run;
-	struct xs_process_file *file;
+	struct xs_process_file *file; /* it is the process's own: what counts is copied */
+	struct xs_kept_file *kept;    /* ours; NULL: there was no memory, or (flight recorder) there is no ring yet */
 	char name[XS_NAME_MAX];
 	uint32_t serial;
-	int32_t pid;
+	int32_t pid, ppid;
 	int32_t watched;  /* pid here, if the process is in another PID namespace */
-	uint64_t start; /* start time of the pid's process, for xs_process_alive() */
+	uint64_t pid_namespace, join_tick, told_start; /* as it says; told_start: in its own time namespace */
+	uint64_t start; /* start time of the pid's process, for xs_process_alive(); UINT64_MAX: it was gone before we looked */
 	int pidfd;
 	bool exec; /* a later image of the same pid has joined */
 	struct xs_mapped first, *segments;
@@ -224,6 +233,8 @@ struct xs_process {
 	struct xs_reports *reports; /* report.c: those that are open; NULL: none */
 	bool log_calls;             /* -c */
 	struct xs_handles *handles; /* call_log.c; NULL: none has a name yet */
+	bool cut;                   /* its file was, by itself */
+	unsigned faults;            /* xs_faults() when that was looked at */
 	bool watch_tasks;           /* the summary has tasks too: no task is plain */
 	/* flight recorder */
 	uint64_t history_cut; /* tick; records before it had to go for want of memory */
@@ -244,7 +255,9 @@ struct xs_work {
 /* Of the job: as MPI says, else the process's environment; -1: unknown. */
 static inline int32_t xs_process_rank(const struct xs_process *process)
 {
-	return atomic_load_explicit(&process->file->rank_told, memory_order_acquire) - 1;
+	int32_t told = atomic_load_explicit(&process->file->rank_told, memory_order_acquire);
+
+	return told > 0 ? told - 1 : -1;
 }
 
 /* ---- adopt.c ---- */
@@ -254,7 +267,7 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name);
 /* Rings that threads took since the last look. */
 void xs_process_find_tracks(struct xs_process *process);
 /* A ring changes over to the state that was prepared. */
-void xs_track_settle(struct xs_ring *ring);
+void xs_track_settle(struct xs_kept_ring *kept);
 
 /* ---- records.c ---- */
 
@@ -504,6 +517,13 @@ void xs_run_save_clock(struct xs_run *run);
 bool xs_run_has_silent_descendants(const struct xs_run *run);
 /* Removes the directory and the session's name; says so on stderr if that cannot be. */
 void xs_run_remove(const struct xs_run *run);
+
+/* ---- faults.c ---- */
+
+/* From here on what is cut off a mapped file reads as zero, instead of ending this process. */
+void xs_faults_catch(void);
+/* How many pages that were so far. */
+unsigned xs_faults(void);
 
 /* ---- drain.c ---- */
 

@@ -6,7 +6,7 @@
  * The first word says how the next process comes to be, which then does the same with the rest: fork, vfork,
  * spawn (posix_spawn), system (a shell between), exec (no new process), clone (with signal SIGCHLD, past the C library),
  * naked (exec with an empty environment), orphan (whose parent does not wait). Each process waits for its child, if any, and prints
- * what it traced (see app.h) and its parent.
+ * what it traced (see app.h) and its parent, as the kernel has it.
  *
  *	itt_tree same N [MS]
  *
@@ -29,7 +29,7 @@ static void trace(const char *name)
 {
 	char text[256];
 	int n = snprintf(text, sizeof(text), "process: %d\nparent: %d\nexpected: 1 tasks tree::%s\n", (int)getpid(),
-			 (int)getppid(), name);
+			 (int)syscall(SYS_getppid), name);
 
 	finished_task(__itt_domain_create("tree"), __itt_string_handle_create(name));
 	/* at once: lines of others never split these */

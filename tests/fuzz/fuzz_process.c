@@ -2,14 +2,13 @@
  * A hostile or torn process: its file, rings and names hold whatever the input says. The drain side must neither crash, nor hang, nor
  * write anything but JSON.
  *
- * The run directory lies in memory and is made once. xs_process_finish() removes the process's files, so each round links them in anew;
- * the mappings stay.
+ * The run directory lies in memory and is made once, with the process's files, which stay although the drain side removes them.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "json_check.h"
@@ -26,33 +25,36 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 static struct rundir dir;
 static struct xs_process_file *file;
 static struct xs_segment_file *segment;
-static char kept[2][PATH_MAX + 64], used[2][PATH_MAX + 64];
+static char name[XS_NAME_MAX];
+static bool keep; /* the process's files are those of all inputs */
+
+/* The drain process removes them. */
+int unlinkat(int directory, const char *path, int flags)
+{
+	return keep && path[0] == 'p' ? 0 : (int)syscall(SYS_unlinkat, directory, path, flags);
+}
 
 static void at_exit(void)
 {
+	keep = false;
 	rundir_close(&dir);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	char name[XS_NAME_MAX];
+	char second[XS_NAME_MAX];
 	void *map;
 
 	(void)argc, (void)argv;
 	rundir_open(&dir, NULL);
 	(void)atexit(at_exit);
 	file = rundir_process(&dir, PID, 0, SLOTS, XS_RING_MIN);
-	xs_process_name(name, PID, 0, 1);
-	if (xs_shm_map(dir.launch.dir, name, true, xs_slot_offset(1, XS_RING_MIN), &map, NULL) < 0)
+	xs_process_name(name, PID, 0, 0);
+	xs_process_name(second, PID, 0, 1);
+	if (xs_shm_map(dir.launch.dir, second, XS_SHM_CREATE, xs_slot_offset(1, XS_RING_MIN), &map, NULL) < 0)
 		abort();
 	segment = map;
-	for (uint32_t i = 0; i < 2; i++) {
-		xs_process_name(name, PID, 0, i);
-		(void)snprintf(used[i], sizeof(used[i]), "%s/%s", dir.launch.dir, name);
-		(void)snprintf(kept[i], sizeof(kept[i]), "%s/kept%u", dir.launch.dir, i);
-		if (link(used[i], kept[i]) < 0)
-			abort();
-	}
+	keep = true;
 	/* names that records can have: short, long, with all that JSON must escape */
 	(void)rundir_name(&dir, "domain", 0);
 	(void)rundir_name(&dir, "domain::a task", NAMES_FIRST);
@@ -147,7 +149,6 @@ static void reset(void)
 	file->pid = PID;
 	file->ppid = 1;
 	file->join_tick = dir.launch.control->tick0;
-	file->join_boot = 1;
 	file->slots = SLOTS;
 	atomic_store(&file->used, SLOTS);
 	file->ring_size = XS_RING_MIN;
@@ -198,10 +199,10 @@ static void step(struct xs_process *process)
 		break;
 	case 6:
 		atomic_store(&ring->lost, take(8));
-		atomic_store(&ring->saved_state, (uint32_t)take(1));
+		atomic_store(&ring->lost_nested, take(1));
 		break;
 	case 7:
-		take_into(&ring->saved[what >> 7], 64);
+		take_into(ring, 64);
 		break;
 	case 8:
 		atomic_store(&file->segments, (uint32_t)take(what & 128 ? 4 : 1));
@@ -212,6 +213,24 @@ static void step(struct xs_process *process)
 	default:
 		put_records(ring, what >> 6 ? 8 : 2);
 	}
+}
+
+/* What a killed drain process may have left; nobody else can write it, but it may be of a machine that has gone down. */
+static void put_kept(void)
+{
+	struct xs_kept_ring *ring;
+	char text[XS_NAME_MAX];
+	void *map;
+
+	xs_kept_name(text, PID, 0, 0);
+	(void)unlinkat(dir.run.directory, text, 0);
+	if (xs_shm_map(dir.launch.dir, text, XS_SHM_CREATE, xs_kept_offset(SLOTS), &map, NULL) < 0)
+		abort();
+	ring = rundir_kept_ring(map, 0);
+	take_into(&ring->saved[0], 80);
+	take_into(&ring->saved[1], 80);
+	atomic_store(&ring->state, (uint32_t)take(1));
+	munmap(map, xs_kept_offset(SLOTS));
 }
 
 static void judge(void)
@@ -281,21 +300,15 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	if (mode & 32)
 		put_records(ring_at(0), 8);
 	if (mode & 64) {
-		take_into(&ring_at(0)->saved[0], 80);
-		take_into(&ring_at(0)->saved[1], 80);
+		put_kept();
 	}
-	file->output[0] = '\0';
-	(void)link(kept[0], used[0]);
-	(void)link(kept[1], used[1]);
-	process = xs_process_adopt(&dir.run, strrchr(used[0], '/') + 1);
+	process = xs_process_adopt(&dir.run, name);
 	if (process) {
 		for (unsigned i = 0; i < 40 && left; i++)
 			step(process);
 		(void)xs_process_read(process, true);
 		xs_process_finish(process, (enum xs_end)(mode >> 7), (int)take(1));
 	}
-	(void)unlink(used[0]);
-	(void)unlink(used[1]);
 	judge();
 	return 0;
 }

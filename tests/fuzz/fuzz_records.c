@@ -212,7 +212,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 									  .tid = ++tid, .lost = atomic_load(&ring->lost) };
 				atomic_store(&ring->tid, tid);
 				{
-					struct xs_thread_record *place = xs_ring_reserve(producer, &dir.launch.control->bell,
+					struct xs_thread_record *place = xs_ring_reserve(producer, &dir.launch.mailbox->bell,
 											 sizeof(*place), XS_ROLE_THREAD);
 
 					if (place) {

@@ -33,8 +33,11 @@ static volatile bool stepping;
 /* Before the collector's constructor, which looks for a run once. */
 __attribute__((constructor(101))) static void make_run(void)
 {
+	char value[PATH_MAX + 64];
+
 	rundir_open(&dir, NULL);
-	(void)setenv(XS_ENV_RUN, dir.launch.dir, 1);
+	(void)snprintf(value, sizeof(value), "%s:%.*s", dir.launch.dir, (int)XS_SECRET, dir.launch.control->secret);
+	(void)setenv(XS_ENV_RUN, value, 1);
 }
 
 static bool is_taken(const char *memory, size_t size)

@@ -184,6 +184,7 @@ static void killed_while_rings_are_full(void)
 static void recover_prepared(void)
 {
 	struct xs_process *process;
+	struct xs_kept_file *kept;
 	uint64_t committed;
 	unsigned n;
 	int status;
@@ -199,14 +200,15 @@ static void recover_prepared(void)
 		_exit(0);
 	}
 	waitpid(pid, &status, 0);
-	committed = atomic_load(&file->committed);
+	kept = rundir_kept(&dir, file);
+	committed = atomic_load(&kept->committed);
 	CHECK(committed && !(committed & 1), "%" PRIu64, committed);
-	atomic_store(&file->committed, committed | 1);
+	atomic_store(&kept->committed, committed | 1);
 	for (uint32_t i = 0; i < 2; i++) {
-		struct xs_ring *ring = rundir_ring(file, i);
+		struct xs_kept_ring *ring = rundir_kept_ring(kept, i);
 
-		CHECK(atomic_load(&ring->saved_state) == XS_SAVED_1, "%u", atomic_load(&ring->saved_state));
-		atomic_store(&ring->saved_state, i ? XS_SAVED_0_NEXT_1 : XS_SAVED_1);
+		CHECK(atomic_load(&ring->state) == XS_SAVED_1, "%u", atomic_load(&ring->state));
+		atomic_store(&ring->state, i ? XS_SAVED_0_NEXT_1 : XS_SAVED_1);
 	}
 	recover();
 	each_once(n, "prepared");
@@ -233,9 +235,11 @@ static void recover_twice(void)
 		}
 		waitpid(pid, &status, 0);
 		if (prepared) {
-			atomic_store(&file->committed, atomic_load(&file->committed) | 1);
-			atomic_store(&rundir_ring(file, 0)->saved_state, XS_SAVED_0_NEXT_1);
-			atomic_store(&rundir_ring(file, 1)->saved_state, XS_SAVED_0_NEXT_1);
+			struct xs_kept_file *kept = rundir_kept(&dir, file);
+
+			atomic_fetch_or(&kept->committed, 1);
+			atomic_store(&rundir_kept_ring(kept, 0)->state, XS_SAVED_0_NEXT_1);
+			atomic_store(&rundir_kept_ring(kept, 1)->state, XS_SAVED_0_NEXT_1);
 		}
 		fill(&n, 40);
 		pid = fork();

@@ -64,7 +64,7 @@ static void level_zero_tables(void)
 	open_all(&options, 1);
 	ring = rundir_ring(file, 0);
 	put_thread(&dir, ring, 77, "t");
-	kernel = xs_ring_reserve(rundir_producer(ring), &dir.launch.control->bell, sizeof(*kernel), XS_ROLE_OTHER);
+	kernel = xs_ring_reserve(rundir_producer(ring), &dir.launch.mailbox->bell, sizeof(*kernel), XS_ROLE_OTHER);
 	*kernel = (struct xs_kernel_record){ .event = { tick(), rundir_name(&dir, "_Z4gemmPf", 0), XS_KERNEL, sizeof(*kernel) / 8, XS_SOURCE_LEVEL_ZERO, 0 },
 					     .id = 3, .arguments = 7, .spill_bytes = 64, .private_bytes = 128, .registers = 256, .simd = 32, .compiled = 2 };
 	xs_ring_commit(rundir_producer(ring), sizeof(*kernel));

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #define xs_shm_map real_shm_map
+#define xs_shm_map_at real_shm_map_at
 #include "../../common/shm.c"
 #undef xs_shm_map
+#undef xs_shm_map_at
 
 #include "collector.h"
 #include "itt_abi.h"
@@ -30,31 +32,34 @@ static _Atomic unsigned begun;
 /* ---- one mapping for both sides ---- */
 
 static struct {
-	char path[PATH_MAX];
+	char name[XS_NAME_MAX];
 	void *map;
 	uint64_t size;
 } mapped[64];
 static pthread_mutex_t mapped_lock = PTHREAD_MUTEX_INITIALIZER;
 
-int xs_shm_map(const char *where, const char *name, bool create, uint64_t size, void **ret_map, uint64_t *ret_size);
-int xs_shm_map(const char *where, const char *name, bool create, uint64_t size, void **ret_map, uint64_t *ret_size)
+int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size);
+int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size);
+
+int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size)
 {
-	char path[PATH_MAX];
+	bool create = access == XS_SHM_CREATE;
 	int error = -ENOMEM;
 	size_t i = 0;
 
-	if (create && !strcmp(name, "strings")) /* the launcher unmaps it at once */
-		return real_shm_map(where, name, create, size, ret_map, ret_size);
-	(void)snprintf(path, sizeof(path), "%s/%s", where, name);
+	if (access == XS_SHM_READ)
+		access = XS_SHM_OPEN; /* the other side writes */
+	if (name[0] == 'd' || (create && !strcmp(name, "strings"))) /* one side's own; the launcher unmaps it at once */
+		return real_shm_map_at(directory, name, access, size, ret_map, ret_size);
 	pthread_mutex_lock(&mapped_lock);
-	while (i < sizeof(mapped) / sizeof(mapped[0]) && mapped[i].map && strcmp(mapped[i].path, path))
+	while (i < sizeof(mapped) / sizeof(mapped[0]) && mapped[i].map && strcmp(mapped[i].name, name))
 		i++;
 	if (i < sizeof(mapped) / sizeof(mapped[0]) && !mapped[i].map) {
-		error = real_shm_map(where, name, create, size, &mapped[i].map, &mapped[i].size);
+		error = real_shm_map_at(directory, name, access, size, &mapped[i].map, &mapped[i].size);
 		if (create)
 			mapped[i].size = size;
 		if (!error)
-			(void)snprintf(mapped[i].path, sizeof(mapped[i].path), "%s", path);
+			(void)snprintf(mapped[i].name, sizeof(mapped[i].name), "%s", name);
 	} else if (i < sizeof(mapped) / sizeof(mapped[0])) {
 		error = 0;
 	}
@@ -67,11 +72,25 @@ int xs_shm_map(const char *where, const char *name, bool create, uint64_t size, 
 	return error;
 }
 
+int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size)
+{
+	int directory = xs_shm_open_directory(path), error;
+
+	if (directory < 0)
+		return directory;
+	error = xs_shm_map_at(directory, name, access, size, ret_map, ret_size);
+	close(directory);
+	return error;
+}
+
 /* Before the collector's constructor, which looks for a run once. */
 __attribute__((constructor(101))) static void make_run(void)
 {
+	static char value[XS_ENV_RUN_MAX];
+
 	rundir_open(&dir, NULL);
-	(void)setenv(XS_ENV_RUN, dir.launch.dir, 1);
+	xs_run_variable(value, dir.launch.dir, dir.launch.control);
+	(void)setenv(XS_ENV_RUN, value, 1);
 }
 
 /* ---- threads ---- */
@@ -79,14 +98,14 @@ __attribute__((constructor(101))) static void make_run(void)
 static void *consume(void *data)
 {
 	struct xs_process **ret_process = data, *process = NULL;
-	struct xs_doorbell *bell = &dir.run.control->bell;
+	struct xs_doorbell *bell = &dir.run.mailbox->bell;
 
 	for (bool last = false; !last;) {
 		uint32_t rung = atomic_load_explicit(&bell->rung, memory_order_relaxed);
 
 		last = atomic_load(&done);
-		atomic_fetch_add_explicit(&bell->heartbeat, 1, memory_order_relaxed);
-		for (uint32_t serial = 0; !process && serial < atomic_load(&dir.run.control->joined); serial++) {
+		atomic_fetch_add_explicit(&dir.run.control->consumer.heartbeat, 1, memory_order_relaxed);
+		for (uint32_t serial = 0; !process && serial < atomic_load(&dir.run.mailbox->joined); serial++) {
 			char name[XS_NAME_MAX];
 
 			xs_process_name(name, getpid(), serial, 0);
@@ -157,7 +176,7 @@ static void go(enum xs_on_full policy, uint64_t ring_size, bool early)
 
 	dir.run.control->options.on_full = dir.run.copied_options.on_full = policy;
 	dir.run.control->options.ring_size = dir.run.copied_options.ring_size = ring_size;
-	dir.run.control->bell.consumer_pid = getpid();
+	dir.run.control->consumer.pid = getpid();
 	if (early)
 		(void)xs_collector_options(); /* joins */
 	if (pthread_create(&consumer, NULL, consume, &process))

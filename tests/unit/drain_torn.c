@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "drained.h"
 
@@ -75,7 +77,7 @@ static void segments(void)
 	open_all(NULL, 4);
 	atomic_store(&file->used, 1);
 	xs_process_name(name, PID, 0, 1);
-	if (!CHECK(!xs_shm_map(dir.launch.dir, name, true, xs_slot_offset(2, file->ring_size), &map, NULL), "segment"))
+	if (!CHECK(!xs_shm_map(dir.launch.dir, name, XS_SHM_CREATE, xs_slot_offset(2, file->ring_size), &map, NULL), "segment"))
 		return;
 	segment = map;
 	segment->slots = 2;
@@ -138,7 +140,7 @@ static void hostile_headers(void)
 
 		rundir_open(&dir, NULL);
 		xs_process_name(name, PID, 0, 0);
-		if (size && !xs_shm_map(dir.launch.dir, name, true, size, &map, NULL)) {
+		if (size && !xs_shm_map(dir.launch.dir, name, XS_SHM_CREATE, size, &map, NULL)) {
 			((struct xs_process_file *)map)->magic = XS_MAGIC;
 			((struct xs_process_file *)map)->pid = PID;
 			munmap(map, size);
@@ -146,6 +148,46 @@ static void hostile_headers(void)
 		CHECK(!xs_process_adopt(&dir.run, name), "a file of %" PRIu64 " bytes", size);
 		rundir_close(&dir);
 	}
+}
+
+/* What was kept of two rings cannot be: they are not read, and nothing worse. */
+static void spoilt_kept(void)
+{
+	struct xs_kept_file *kept;
+	struct xs_process *process;
+	struct trace trace;
+	pid_t pid;
+
+	open_all(NULL, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		put_thread(&dir, rundir_ring(file, i), 77 + i, "t");
+		put_begin(&dir, rundir_ring(file, i), tick(), task("x"));
+	}
+	pid = fork();
+	if (!pid) {
+		process = adopt();
+		xs_process_read(process, false);
+		xs_process_commit(process);
+		_exit(0);
+	}
+	(void)waitpid(pid, NULL, 0);
+	kept = rundir_kept(&dir, file);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct xs_kept_ring *ring = rundir_kept_ring(kept, i);
+
+		for (int copy = 0; copy < 2; copy++) {
+			ring->saved[copy].tail = i ? 7 : 1u << 20;
+			ring->saved[copy].depth = 1u << 30;
+		}
+		atomic_store(&ring->state, i ? 77 : XS_SAVED_1);
+	}
+	dir.run.recovering = true;
+	finish(adopt());
+	trace = load();
+	CHECK(trace_other(&trace, "corrupt_rings") == 2, "%" PRIu64, trace_other(&trace, "corrupt_rings"));
+	CHECK(trace.count <= 2 * XS_RING_SAVED, "%zu slices", trace.count);
+	drop(&trace);
+	close_all();
 }
 
 int main(int argc, char **argv)
@@ -156,5 +198,6 @@ int main(int argc, char **argv)
 	tap_run("a head between records", crooked_head);
 	tap_run("rings in several files", segments);
 	tap_run("hostile headers", hostile_headers);
+	tap_run("what was kept is spoilt", spoilt_kept);
 	return tap_done();
 }

@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "process.h"
 #include "ring.h"
+#include "shm.h"
 #include "tap.h"
 
 #define SIZE XS_RING_MIN
@@ -23,6 +24,7 @@
 static struct xs_ring *ring;
 static struct xs_producer producer;
 static struct xs_doorbell *bell;
+static struct xs_consumer consumer;
 static unsigned long long seed = 1;
 
 /* A record of the tests: event.name its number, and words behind the header that follow from it. */
@@ -41,7 +43,8 @@ static void setup(enum xs_on_full policy, uint64_t size)
 	bell = (void *)map;
 	ring = (void *)(map + PAGE_ROUND(sizeof(*bell)));
 	xs_ring_init(&producer, ring, (unsigned char *)ring + XS_RING_HEADER, size, policy);
-	bell->consumer_pid = getpid();
+	consumer.pid = getpid();
+	xs_ring_set_consumer(&consumer);
 }
 
 static bool put(uint32_t number, uint32_t bytes, uint8_t kind, enum xs_role role)
@@ -163,7 +166,7 @@ static void errno_is_kept(void)
 {
 	for (int policy = 0; policy < 3; policy++) {
 		setup((enum xs_on_full)policy, SIZE);
-		bell->consumer_pid = 4000000; /* nobody */
+		consumer.pid = 4000000; /* nobody */
 		for (uint32_t i = 0; i < 3000; i++) {
 			errno = 12345;
 			(void)put(i, 32, XS_CALL, XS_ROLE_OTHER);
@@ -199,7 +202,7 @@ static void dead_consumer(void)
 		_exit(0);
 	(void)waitpid(pid, NULL, 0);
 	setup(XS_FULL_BLOCK, SIZE);
-	bell->consumer_pid = pid;
+	consumer.pid = pid;
 	while (put(n, 16, XS_BEGIN, XS_ROLE_BEGIN) && n < SIZE)
 		n++;
 	CHECK(n == SIZE / 16, "%u records, not %u", n, SIZE / 16);
@@ -221,7 +224,7 @@ static void reused_consumer(void)
 	uint32_t n = 0;
 
 	setup(XS_FULL_BLOCK, SIZE);
-	bell->consumer_start = xs_process_start(getpid()) + 1;
+	consumer.start = xs_process_start(getpid()) + 1;
 	while (put(n, 16, XS_CALL, XS_ROLE_OTHER) && n < SIZE)
 		n++;
 	CHECK(n == SIZE / 16, "%u records, not %u", n, SIZE / 16);
@@ -616,7 +619,7 @@ static void no_memory(void)
 		uint32_t n = 0, got = 0;
 
 		setup((enum xs_on_full)policy, SIZE); /* for the doorbell */
-		bell->consumer_pid = 4000000;
+		consumer.pid = 4000000;
 		CHECK(fd >= 0 && !ftruncate(fd, (off_t)half), "memfd");
 		ring = mmap(NULL, XS_RING_HEADER + SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		xs_ring_init(&producer, ring, (unsigned char *)ring + XS_RING_HEADER, SIZE, (enum xs_on_full)policy);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ring.h"
+#include "shm.h"
 #include "tap.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -38,6 +39,7 @@ struct side {
 };
 
 static struct xs_doorbell bell;
+static struct xs_consumer consumer;
 static struct side sides[RINGS_MAX];
 static _Atomic uint32_t running;
 static uint64_t ring_size;
@@ -159,7 +161,7 @@ static unsigned drain(unsigned rings)
 		uint32_t rung = atomic_load_explicit(&bell.rung, memory_order_relaxed);
 		uint64_t read = 0;
 
-		atomic_fetch_add_explicit(&bell.heartbeat, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&consumer.heartbeat, 1, memory_order_relaxed);
 		for (unsigned i = 0; i < rings; i++)
 			read += consume(&sides[i]);
 		if (read >= 65536)
@@ -182,7 +184,8 @@ static void go(enum xs_on_full how, unsigned rings, uint64_t size, uint64_t coun
 
 	policy = how;
 	ring_size = size;
-	bell.consumer_pid = getpid();
+	consumer.pid = getpid();
+	xs_ring_set_consumer(&consumer);
 	atomic_store(&running, rings);
 	for (unsigned i = 0; i < rings; i++) {
 		char *map = mmap(NULL, XS_RING_HEADER + size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -45,7 +45,9 @@ void rundir_open(struct rundir *dir, const struct xs_options *options)
 		die(dir->out, errno);
 	if (!control->options.output_dir[0])
 		memcpy(control->options.output_dir, dir->out, sizeof(control->options.output_dir));
-	error = xs_shm_map(dir->launch.dir, "strings", false, XS_STRINGS_SIZE, &map, &dir->run.strings_size);
+	dir->run.directory = xs_shm_open_directory(dir->launch.dir);
+	dir->run.mailbox = dir->launch.mailbox;
+	error = xs_shm_map(dir->launch.dir, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &map, &dir->run.strings_size);
 	if (error < 0)
 		die("strings", -error);
 	/* as drain.c's open_run() */
@@ -59,6 +61,7 @@ void rundir_open(struct rundir *dir, const struct xs_options *options)
 	memcpy(dir->run.command, control->command, sizeof(dir->run.command));
 	memcpy(dir->run.dir, dir->launch.dir, sizeof(dir->run.dir));
 	memcpy(dir->run.host, "testhost", 9);
+	dir->run.date_offset = (int64_t)(control->real0 - control->mono0);
 	dir->run.base = control->real0 / DAY_NS * DAY_NS;
 	first.tick = control->tick0;
 	first.mono = control->mono0;
@@ -91,6 +94,8 @@ void rundir_close(struct rundir *dir)
 	xs_timeline_fini(&dir->run.raw);
 	munmap(dir->strings, XS_STRINGS_SIZE);
 	munmap(dir->launch.control, sizeof(*dir->launch.control));
+	munmap(dir->launch.mailbox, sizeof(*dir->launch.mailbox));
+	close(dir->run.directory);
 	empty(dir->out);
 	empty(dir->launch.dir);
 	(void)rmdir(dir->out);
@@ -125,14 +130,13 @@ struct xs_process_file *rundir_process(struct rundir *dir, int pid, uint32_t ser
 	int error;
 
 	xs_process_name(name, pid, serial, 0);
-	error = xs_shm_map(dir->launch.dir, name, true, xs_slot_offset(slots, ring_size), &map, NULL);
+	error = xs_shm_map(dir->launch.dir, name, XS_SHM_CREATE, xs_slot_offset(slots, ring_size), &map, NULL);
 	if (error < 0)
 		die(name, -error);
 	file = map;
 	file->pid = pid;
 	file->ppid = getpid();
 	file->join_tick = xs_tick(dir->run.control->use_tsc);
-	file->join_boot = xs_clock_ns(CLOCK_BOOTTIME);
 	file->serial = serial;
 	file->slots = slots;
 	file->ring_size = ring_size;
@@ -146,6 +150,24 @@ struct xs_process_file *rundir_process(struct rundir *dir, int pid, uint32_t ser
 	atomic_store(&file->used, slots);
 	atomic_store(&file->magic, XS_MAGIC);
 	return file;
+}
+
+struct xs_kept_file *rundir_kept(struct rundir *dir, const struct xs_process_file *file)
+{
+	char name[XS_NAME_MAX];
+	void *map;
+	int error;
+
+	xs_kept_name(name, file->pid, file->serial, 0);
+	error = xs_shm_map(dir->launch.dir, name, XS_SHM_OPEN, xs_kept_offset(file->slots), &map, NULL);
+	if (error < 0)
+		die(name, -error);
+	return map;
+}
+
+struct xs_kept_ring *rundir_kept_ring(struct xs_kept_file *kept, uint32_t slot)
+{
+	return (struct xs_kept_ring *)((char *)kept + xs_kept_offset(slot));
 }
 
 struct xs_ring *rundir_ring(struct xs_process_file *file, uint32_t slot)
@@ -166,7 +188,7 @@ uint32_t rundir_name(struct rundir *dir, const char *text, uint32_t scope)
 static struct xs_event *begin(struct rundir *dir, struct xs_ring *ring, uint32_t size, uint8_t kind, uint64_t tick,
 			      uint32_t name, enum xs_role role)
 {
-	struct xs_event *event = xs_ring_reserve(rundir_producer(ring), &dir->launch.control->bell, size, role);
+	struct xs_event *event = xs_ring_reserve(rundir_producer(ring), &dir->launch.mailbox->bell, size, role);
 
 	if (event) {
 		event->tick = tick;

@@ -27,6 +27,9 @@ struct xs_ring *rundir_ring(struct xs_process_file *file, uint32_t slot);
 struct xs_producer *rundir_producer(const struct xs_ring *ring);
 void rundir_ring_init(struct xs_ring *ring, uint64_t size, enum xs_on_full policy);
 void rundir_process_unmap(struct xs_process_file *file);
+/* What a drain process that read it has kept for its successor. Stays mapped. */
+struct xs_kept_file *rundir_kept(struct rundir *dir, const struct xs_process_file *file);
+struct xs_kept_ring *rundir_kept_ring(struct xs_kept_file *kept, uint32_t slot);
 
 uint32_t rundir_name(struct rundir *dir, const char *text, uint32_t scope);
 

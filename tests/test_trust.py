@@ -1,0 +1,591 @@
+"""Who believes whom: run directories and files that others made, what a program may do to its own, and signals to its parent."""
+
+import contextlib
+import glob
+import mmap
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import (
+    APPS,
+    NOBODY,
+    XSTRACE,
+    alive,
+    compile_c,
+    copy_build,
+    expected_lines,
+    mounted,
+    root_only,
+    wait_until,
+)
+from test_endings import recover, truth
+
+ITT = "--chrome-itt-logging"
+FILES = ("control", "mailbox", "strings")
+
+
+def control(*words):
+    return subprocess.run([XSTRACE, *words], capture_output=True, text=True, timeout=60)
+
+
+def refusal(*words):
+    """The one line with which xstrace refuses."""
+    result = control(*words)
+    assert result.returncode == 125 and result.stderr.count("\n") == 1, (result.returncode, result.stderr)
+    return result.stderr
+
+
+def as_nobody(*command):
+    subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *command], check=True)
+
+
+# ---- a run directory in the place of one that is gone ----
+
+
+def fake(path, files, public, mode="755"):
+    """Another user's directory of that name, with files that look right and a library that tells if it is loaded."""
+    os.chmod("/dev/shm", 0o1777)
+    for name in files:
+        os.chmod(public / name, 0o644)
+    source = f'__attribute__((constructor)) static void f(void) {{ close(creat("{public}/loaded", 0666)); }}'
+    library = compile_c(public / "libxstrace.so", source, "-shared", "-fPIC")
+    as_nobody("mkdir", "-m", mode, path)
+    for name in (*files, library.name):
+        as_nobody("cp", public / name, f"{path}/{name}")
+        as_nobody("chmod", "666", f"{path}/{name}")
+
+
+def check_fake(path, public, maps):
+    assert path not in maps
+    assert not [name for name in os.listdir(path) if name.startswith("p")]
+    assert not (public / "loaded").exists()
+    shutil.rmtree(path)
+
+
+@root_only
+@pytest.mark.parametrize("place", ["plain", "with blank"])
+@pytest.mark.parametrize("when", ["stopped", "over"])
+def test_a_directory_that_another_user_makes_again(xstrace, public, when, place):
+    """Processes keep our variables after --stop and after the end of a run."""
+    with mounted("/mnt", "mode=755"):
+        (Path("/mnt") / place).mkdir()
+        launcher = copy_build(Path("/mnt") / place)
+        env = {"XDG_RUNTIME_DIR": "/mnt"}
+        script = 'cp "${XSTRACE_RUN%%:*}"/[cms]* "$1"; env -0 > "$1/env"; echo ready; read line; exec cat /proc/self/maps'
+        run = xstrace.start(
+            f"{ITT} --session s", "sh", ["-c", script, "sh", public], launcher=launcher, env=env, stdin=subprocess.PIPE
+        )
+        run.wait_for_output()
+        path, files = run.dir, [name for name in FILES if (public / name).exists()]
+        assert control("--stop", "s").returncode == 0 and not os.path.exists(path)
+        fake(path, files, public)
+        if when == "stopped":
+            run.process.stdin.write(b"\n")
+        run.process.stdin.close()
+        run.wait()
+        maps = run.out
+        if when == "over":
+            variables = dict(v.split(b"=", 1) for v in (public / "env").read_bytes().split(b"\0") if v)
+            maps = subprocess.run(["cat", "/proc/self/maps"], env=variables, capture_output=True, text=True, check=True).stdout
+        assert ("libxstrace.so" in maps) and "libxstrace.so" not in run.err
+        check_fake(path, public, maps)
+    xstrace.left_behind = True
+
+
+@root_only
+def test_root_does_not_join_the_run_of_another_user(xstrace, public):
+    """sudo -E and the like carry the variables over."""
+    copy_build(public)
+    more = {"cwd": public, "user": NOBODY, "group": NOBODY, "extra_groups": []}
+    os.chmod("/dev/shm", 0o1777)
+    run = xstrace.start(ITT, "sh", ["-c", "env -0 > env; echo ready; sleep 60"], launcher=public / "launcher/xstrace", **more)
+    run.wait_for_output()
+    variables = dict(v.split(b"=", 1) for v in (public / "env").read_bytes().split(b"\0") if v)
+    out = subprocess.run([APPS / "itt_tasks", "5"], env=variables, capture_output=True, text=True, check=True).stdout
+    assert "expected: 5 tasks" in out
+    assert {os.stat(f"{run.dir}/{name}").st_uid for name in os.listdir(run.dir)} == {NOBODY}
+    os.killpg(run.pid, signal.SIGTERM)
+    run.finish()
+
+
+def test_without_its_secret_nobody_joins(xstrace):
+    wrong = "0" * 32
+    script = f"{APPS}/itt_tasks 3; XSTRACE_RUN=${{XSTRACE_RUN%%:*}}:{wrong} {APPS}/itt_tasks 5; XSTRACE_RUN=${{XSTRACE_RUN%%:*}} {APPS}/itt_tasks 7"
+    run = xstrace(ITT, "sh", ["-c", script])
+    assert run.status == 0 and [t.count("tasks") for t in run.traces] == [3]
+
+
+@root_only
+@pytest.mark.parametrize("spoil", ["directory", "control", "strings", "mailbox", "link", "second name"])
+def test_a_directory_that_others_can_use_is_not_joined(xstrace, spoil):
+    """Whatever is not ours alone."""
+    script = f"{APPS}/itt_tasks 3; echo ready; read line; {APPS}/itt_tasks 5"
+    run = xstrace.start(ITT, "sh", ["-c", script], stdin=subprocess.PIPE)
+    run.wait_for_output()
+    path = run.dir
+    if spoil == "directory":
+        os.chmod(path, 0o711)
+    elif spoil == "link":
+        os.rename(f"{path}/control", f"{path}/moved")
+        os.symlink("moved", f"{path}/control")
+    elif spoil == "second name":
+        os.link(f"{path}/strings", f"{path}/again")
+    else:
+        os.chmod(f"{path}/{spoil}", 0o604)
+    run.process.stdin.close()
+    run.wait()
+    assert run.status == 0 and "expected: 5 tasks" in run.out
+    run.collect()
+    assert [t.count("tasks") for t in run.traces] == [3]
+
+
+def test_what_a_traced_process_has_mapped(xstrace):
+    """It cannot write what others believe: not itself, not what it becomes without its rights."""
+    run = xstrace(ITT, sys.executable, ["-c", "import ctypes; print(open('/proc/self/maps').read())"])
+    mapped = dict(reversed(m) for m in re.findall(r"^\S+ (\S+) .* /dev/shm/xstrace-\w+/(\w)", run.out, re.M))
+    assert mapped == {"c": "r--s", "m": "rw-s", "s": "rw-s", "p": "rw-s"}
+
+
+# ---- xstrace --recover ----
+
+
+def killed_run(xstrace, options=ITT):
+    """A run whose drain process was killed when its trace had begun; its trace."""
+    run = xstrace.start(options, "itt_steps", ["tasks", "a", "2000", "wait", "tasks", "b", "3"], stdin=subprocess.PIPE)
+    run.wait_for_output()
+    (path,) = wait_until(lambda: [p for p in run.cwd.glob("itt_steps.*") if p.stat().st_size > 1000])
+    time.sleep(0.1)
+    os.kill(run.drain, signal.SIGKILL)
+    wait_until(lambda: "xstrace-drain" not in run.children())
+    run.process.stdin.close()
+    run.wait()
+    return run, path
+
+
+def check_recovered(run):
+    recover(run)
+    assert {t.count("tasks", "steps::a") for t in run.traces} == {2000}
+
+
+@root_only
+@pytest.mark.parametrize("spoil", ["owner", "mode", "control mode", "control owner", "control link"])
+def test_recover_believes_no_directory_of_others(xstrace, spoil):
+    run, trace = killed_run(xstrace)
+    path, before, moved = run.dir, trace.read_bytes(), f"{run.dir}/control"
+    if spoil == "owner":
+        os.chown(path, NOBODY, NOBODY)
+    elif spoil == "mode":
+        os.chmod(path, 0o755)
+    elif spoil == "control mode":
+        os.chmod(moved, 0o644)
+    elif spoil == "control owner":
+        os.chown(moved, NOBODY, NOBODY)
+    else:
+        os.rename(moved, f"{path}/real")
+        os.symlink("real", moved)
+    line = refusal("--recover", path)
+    assert path in line and trace.read_bytes() == before
+    os.chown(path, 0, 0)
+    os.chmod(path, 0o700)
+    if spoil == "control link":
+        os.rename(f"{path}/real", moved)
+    os.chown(moved, 0, 0)
+    os.chmod(moved, 0o600)
+    check_recovered(run)
+
+
+@root_only
+@pytest.mark.parametrize("compress", ["", " --compress zstd"])
+@pytest.mark.parametrize("spoil", ["link", "other", "owner", "shorter", "pipe", "content"])
+def test_recover_writes_into_nothing_but_its_own_trace(xstrace, spoil, compress):
+    run, trace = killed_run(xstrace, ITT + compress)
+    victim, aside = xstrace.home / "victim", xstrace.home / "aside"
+    content = trace.read_bytes()
+    victim.write_bytes(b"precious\n" * 10000)
+    if spoil not in ("owner", "shorter", "content"):
+        os.rename(trace, aside)
+    if spoil == "link":
+        trace.symlink_to(victim)
+    elif spoil == "other":
+        shutil.copy(aside, trace)
+    elif spoil == "owner":
+        os.chown(trace, NOBODY, NOBODY)
+    elif spoil == "shorter":
+        os.truncate(trace, 100)
+    elif spoil == "content":
+        with trace.open("r+b") as file:
+            file.write(b"#" * 600)
+    else:
+        os.mkfifo(trace)
+    before = trace.read_bytes() if spoil != "pipe" else None
+    line = refusal("--recover", run.dir)
+    assert trace.name in line and victim.read_bytes() == b"precious\n" * 10000
+    assert before is None or trace.read_bytes() == before
+    assert len(list(run.cwd.iterdir())) == 1
+    if spoil == "owner":
+        os.chown(trace, 0, 0)
+    elif spoil in ("shorter", "content"):
+        trace.write_bytes(content)
+    else:
+        os.rename(aside, trace)
+    check_recovered(run)
+
+
+NAMER = r"""
+/* Finds the name of its trace in whatever it can write, and puts another name there. */
+#define _GNU_SOURCE
+#include <ittnotify.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	__itt_domain *domain = __itt_domain_create("d");
+	__itt_string_handle *name = __itt_string_handle_create("n");
+	char line[4096], perms[8], mine[64];
+	unsigned long from, to;
+	FILE *maps;
+	int found = 0;
+	for (int i = 0; i < 100; i++) {
+		__itt_task_begin(domain, __itt_null, __itt_null, name);
+		__itt_task_end(domain);
+	}
+	printf("traced\n"), fflush(stdout);
+	getchar();
+	snprintf(mine, sizeof(mine), ".%d.json", getpid());
+	maps = fopen("/proc/self/maps", "r");
+	while (fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx %7s", &from, &to, perms) != 3 || strcmp(perms, "rw-s") || !strstr(line, "/xstrace-")) continue;
+		for (char *at = (char *)from; (at = memmem(at, (char *)to - at, mine, strlen(mine))); at++) {
+			char *start = at;
+			while (start > (char *)from && start[-1]) start--;
+			strcpy(start, argv[1]);
+			found++;
+		}
+	}
+	printf("replaced %d\n", found);
+	return 0;
+}
+"""
+
+
+def test_a_process_does_not_name_the_file_that_recover_writes(xstrace):
+    app = compile_c(xstrace.home / "namer", NAMER)
+    victim = xstrace.home / "victim"
+    victim.write_bytes(b"precious\n" * 10000)
+    run = xstrace.start(ITT, app, [victim], stdin=subprocess.PIPE)
+    run.wait_for_output("traced")
+    wait_until(lambda: [p for p in run.cwd.glob("namer.*") if p.stat().st_size > 1000])
+    time.sleep(0.1)
+    os.kill(run.drain, signal.SIGKILL)
+    run.process.stdin.write(b"\n")
+    run.process.stdin.close()
+    run.wait()
+    assert run.status == 0 and "replaced" in run.out
+    recover(run)
+    assert victim.read_bytes() == b"precious\n" * 10000
+    assert run.trace.count("tasks") == 100
+
+
+@root_only
+def test_a_session_that_others_can_use_is_refused(xstrace):
+    run = xstrace.start(f"{ITT} --session s", "itt_stress", [xstrace.home / "truth"])
+    run.wait_for_output()
+    os.chmod(run.dir, 0o750)
+    assert "another user's" in refusal("--pause", "s")
+    os.chmod(run.dir, 0o700)
+    assert control("--stop", "s").returncode == 0
+    os.kill(run.pid, signal.SIGTERM)
+    run.finish()
+
+
+# ---- the drain process ----
+
+
+def test_files_that_nobody_completes(xstrace):
+    """Of processes that live, and not even with a pid."""
+    run = xstrace.start(ITT, "sh", ["-c", f"echo ready; read line; {APPS}/itt_tasks 6"], stdin=subprocess.PIPE)
+    run.wait_for_output()
+    for name in (f"p{os.getpid()}.900", "p1.901", "p1.902.s1", "pieces", "p", "p-1.1", "p0.0", "p1.99999999999"):
+        os.close(os.open(f"{run.dir}/{name}", os.O_CREAT | os.O_WRONLY, 0o600))
+    run.process.stdin.close()
+    run.finish(20)
+    assert run.status == 0 and run.trace.count("tasks") == 6 and run.seconds < 15
+
+
+STOPPER = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int ftruncate64(int fd, long size)
+{
+	if (getenv("JOIN_SIGNAL")) kill(getpid(), atoi(getenv("JOIN_SIGNAL")));
+	return syscall(SYS_ftruncate, fd, size);
+}
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+def test_a_process_that_gets_no_further_than_joining(xstrace, number):
+    """The others' traces are complete as ever; if it is only stopped, its own comes later."""
+    library = compile_c(xstrace.home / "stopper.so", STOPPER, "-shared", "-fPIC")
+    app = APPS / "itt_tasks"
+    # a session of its own: the kernel continues the stopped ones of a process group that loses its parent
+    script = f"setsid env JOIN_SIGNAL={int(number)} {app} 5 > later & sleep 0.2; {app} 6; echo $! > pid; exec {app} 7"
+    run = xstrace.start(ITT, "sh", ["-c", script], env={"LD_PRELOAD": str(library)})
+    run.wait(20)
+    assert run.status == 0 and run.seconds < 15
+    pid = int((run.cwd / "pid").read_text())
+    wait_until(lambda: len(list(run.cwd.glob("*.json"))) == 2)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
+    run.collect()
+    counts = sorted(t.count("tasks") for t in run.traces)
+    assert counts == ([5, 6, 7] if number == signal.SIGSTOP else [6, 7])
+
+
+def test_a_process_that_cuts_its_own_file(xstrace):
+    """It ends itself at its next event; nobody else."""
+    steps = APPS / "itt_steps"
+    script = f"{steps} paced a 100000 1000 & {steps} tasks b 50 wait tasks b 50"
+    run = xstrace.start(ITT, "sh", ["-c", script], stdin=subprocess.PIPE)
+    run.wait_for_output()
+    wait_until(lambda: len(list(run.cwd.glob("itt_steps.*"))) == 2)
+    paths = {path: os.path.basename(path)[1:].split(".")[0] for path in glob.glob(f"{run.dir}/p*")}
+    cut = [path for path, pid in paths.items() if "paced" in Path(f"/proc/{pid}/cmdline").read_text().split("\0")]
+    assert cut
+    drain = run.drain
+    for path in cut:
+        os.truncate(path, 4096)
+    time.sleep(0.7)
+    assert alive(drain)
+    run.process.stdin.write(b"\n")
+    run.process.stdin.close()
+    run.finish()
+    assert sum("was cut" in line for line in run.said) == len(cut)
+    assert [t.count("tasks", "steps::b") for t in run.traces if t.count("tasks", "steps::b")] == [100]
+
+
+def cpu_seconds(pid):
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("how", ["counting", "random", "ones"])
+def test_the_mailbox_holds_anything(xstrace, how):
+    """The drain process looks in vain, and not all the time."""
+    run = xstrace.start(ITT, "itt_steps", ["tasks", "a", "100", "wait", "tasks", "b", "100"], stdin=subprocess.PIPE)
+    run.wait_for_output()
+    drain = run.drain
+    with open(f"{run.dir}/mailbox", "r+b") as file, mmap.mmap(file.fileno(), 0) as box:
+        before, until, n = cpu_seconds(drain), time.monotonic() + 2, 0
+        while time.monotonic() < until:
+            n += 1
+            box[:] = {
+                "counting": struct.pack("I", n) * (len(box) // 4),
+                "random": os.urandom(len(box)),
+                "ones": b"\xff" * len(box),
+            }[how]
+        used = cpu_seconds(drain) - before
+    assert used < 0.5, f"{used} s of 2"
+    run.process.stdin.close()
+    run.finish()
+    assert run.status == 0 and run.trace.count("tasks") == 200
+
+
+def test_a_tail_that_somebody_sets_back(xstrace):
+    """A child without rights can write its parent's rings: the parent does not wait for ever."""
+    path = xstrace.home / "truth"
+    run = xstrace.start(f"{ITT} --ring-size 64K", "itt_stress", [path, 1, 0])
+    run.wait_for_output()
+    (name,) = glob.glob(f"{run.dir}/p*")
+    headers = {20480 + 8 * (4096 + 65536): 20480, 24576 + 8 * (8192 + 65536): 24576}
+    with open(name, "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+        at = headers[len(memory)] + 64
+        for _ in range(20):
+            memory[at : at + 8] = bytes(8)
+            time.sleep(0.01)
+    ((_, _, before),) = truth(path)
+    wait_until(lambda: truth(path)[0][2] > before + 100000, 10)
+    os.kill(run.pid, signal.SIGTERM)
+    run.finish()
+    assert run.trace.count("tasks") > 100000
+
+
+# ---- time namespaces ----
+
+
+@root_only
+@pytest.mark.parametrize("offset", [1000, -20])
+@pytest.mark.parametrize("how", ["", "--fork"])
+def test_a_process_in_a_time_namespace(xstrace, offset, how):
+    """It has clocks of its own, and its start is another time to it."""
+    if float(Path("/proc/uptime").read_text().split()[0]) < 30:
+        pytest.skip("this machine has just been started")
+    enter = f"unshare -T --boottime {offset} {how}"
+    if subprocess.run(f"{enter} true", shell=True, capture_output=True).returncode:
+        pytest.skip("not allowed here")
+    script = f"{enter} {APPS}/itt_steps paced a 100 2000; {enter} sh -c 'exec {APPS}/itt_steps tasks b 10'"
+    run = xstrace(ITT, "sh", ["-c", script])
+    assert run.status == 0
+    assert sorted(t.count("tasks") for t in run.traces) == [10, 100]
+    assert {t.other["end"] for t in run.traces} <= {"exited", "unknown"}
+
+
+# ---- the preloaded library ----
+
+
+@root_only
+@pytest.mark.parametrize("variable", ["XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "HOME"])
+def test_the_link_to_an_oddly_installed_library(xstrace, variable):
+    """It lies where no other user can make anything, and stays: programs have it in LD_PRELOAD after the run."""
+    with mounted("/mnt", "mode=755"):
+        place = Path("/mnt/a b:c$d")
+        place.mkdir()
+        launcher = copy_build(place)
+        env = {"XDG_RUNTIME_DIR": "", "XDG_CACHE_HOME": "/nonexistent", "HOME": "", variable: "/mnt"}
+        run = xstrace(ITT, "sh", ["-c", f"echo $LD_PRELOAD; {APPS}/itt_tasks 5"], launcher=launcher, env=env)
+        (line,) = (line for line in run.out.splitlines() if line.endswith("libxstrace.so"))
+        assert line.startswith("/mnt/") and not set(" :$") & set(line)
+        assert os.path.realpath(line) == f"{place}/collector/libxstrace.so"
+        assert run.trace.count("tasks") == 5
+        # what was linked there before is no longer
+        os.unlink(os.path.dirname(line))
+        os.symlink("/tmp", os.path.dirname(line))
+        assert xstrace(ITT, APPS / "itt_tasks", [6], launcher=launcher, env=env).trace.count("tasks") == 6
+
+
+@root_only
+@pytest.mark.parametrize("unsafe", ["sticky", "writable", "foreign", "missing"])
+def test_no_safe_place_for_the_link(xstrace, unsafe):
+    with mounted("/mnt", "mode=755"):
+        place, home = Path("/mnt/a b"), Path("/mnt/home/me")
+        place.mkdir()
+        launcher = copy_build(place)
+        if unsafe != "missing":
+            home.mkdir(parents=True)
+        if unsafe in ("sticky", "writable"):
+            home.parent.chmod(0o1777 if unsafe == "sticky" else 0o775)
+        elif unsafe == "foreign":
+            os.chown(home.parent, NOBODY, NOBODY)
+        env = {**os.environ, "HOME": str(home), "XDG_RUNTIME_DIR": "/tmp", "XDG_CACHE_HOME": str(home)}
+        result = subprocess.run([launcher, ITT, "echo", "ran"], env=env, capture_output=True, text=True, cwd=xstrace.cwd)
+        assert (result.returncode, result.stdout) == (125, "") and result.stderr.count("\n") == 1
+        assert "XDG_RUNTIME_DIR" in result.stderr and str(place) in result.stderr
+        assert not home.exists() or not list(home.iterdir())
+
+
+# ---- signals to the parent ----
+
+PARENT = r"""
+/* Starts the rest of its line in a process group of its own and tells each signal that it gets. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	siginfo_t info;
+	sigset_t all, old;
+	char text[16];
+	pid_t pid;
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &old);
+	snprintf(text, sizeof(text), "%d", getpid());
+	setenv("PARENT", text, 1);
+	pid = fork();
+	if (!pid) {
+		setpgid(0, 0);
+		sigprocmask(SIG_SETMASK, &old, NULL);
+		execvp(argv[1], argv + 1);
+	}
+	for (;;) {
+		int number = sigwaitinfo(&all, &info);
+		if (number == SIGCHLD && info.si_code != SI_USER && waitpid(pid, NULL, WNOHANG) == pid) return 0;
+		if (number > 0 && (number != SIGCHLD || info.si_code == SI_USER))
+			printf("parent: %d %d\n", number, info.si_code == SI_QUEUE ? info.si_value.sival_int : -1), fflush(stdout);
+	}
+}
+"""
+
+CHILD = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void on_signal(int number) { write(1, "app: signal\n", 12); }
+int main(int argc, char **argv)
+{
+	const char *how = argv[1];
+	pid_t parent = strstr(how, "raw") ? syscall(SYS_getppid) : getppid();
+	int number = SIGUSR2;
+	signal(SIGUSR2, on_signal);
+	signal(SIGRTMIN + 3, on_signal);
+	setvbuf(stdout, NULL, _IONBF, 0);
+	if (strstr(how, "raw")) setsid();
+	printf("parent is %s\n", parent == atoi(getenv("PARENT")) ? "it" : "another");
+	if (strstr(how, "chld")) number = SIGCHLD;
+	if (strstr(how, "queue")) sigqueue(parent, SIGRTMIN + 3, (union sigval){ .sival_int = 4711 });
+	else if (strstr(how, "group child")) { if (!fork()) { signal(SIGUSR2, SIG_IGN); usleep(1000); kill(0, number); _exit(0); } wait(NULL); }
+	else if (strstr(how, "group")) kill(0, number);
+	else if (strstr(how, "child")) { if (!fork()) { if (strstr(how, "raw")) setsid(); kill(parent, number); usleep(100000); _exit(0); } wait(NULL); }
+	else kill(parent, number);
+	usleep(200000);
+	return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def family(tmp_path_factory):
+    home = tmp_path_factory.mktemp("family")
+    return compile_c(home / "parent", PARENT), compile_c(home / "child", CHILD)
+
+
+@pytest.mark.parametrize("how", ["kill", "chld", "child", "queue", "raw", "raw queue", "raw child", "group", "group child"])
+def test_a_program_that_signals_its_parent(xstrace, family, how):
+    """The parent that it would have without us gets it, once; what is for the process group does not go beyond it."""
+    parent, child = family
+    bare = subprocess.run([parent, child, how], capture_output=True, text=True, cwd=xstrace.cwd, timeout=30)
+    run = subprocess.run([parent, XSTRACE, "-d", child, how], capture_output=True, text=True, cwd=xstrace.cwd, timeout=30)
+    if "raw" in how:  # of what it asks the kernel itself, we know nothing
+        bare.stdout = bare.stdout.replace("parent is it", "parent is another")
+    assert sorted(run.stdout.splitlines()) == sorted(bare.stdout.splitlines())
+    assert ("parent: " in run.stdout) == ("group" not in how)
+
+
+def test_the_parent_of_a_shell(xstrace):
+    """And of what is started by the application: that is the application."""
+    script = f"""echo $PPID; {sys.executable} -c 'import os; print(os.getppid())'; echo $$"""
+    run = xstrace("-d", "sh", ["-c", script])
+    shell, of_child, own = run.out.split()
+    assert int(shell) == os.getpid() and of_child == own
+
+
+def test_a_parent_that_has_ended(xstrace, family):
+    """The application sees that it is another's child now."""
+    log = xstrace.home / "log"
+    body = "import os, sys, time\nfirst = os.getppid()\nprint(first, flush=True)\nwhile os.getppid() == first: time.sleep(0.01)\nprint('changed', flush=True)"
+    shell = subprocess.Popen(
+        ["sh", "-c", f"{XSTRACE} -d {sys.executable} -c \"$1\" > {log} 2>&1 & echo $!; read line", "sh", body],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=xstrace.cwd,
+    )
+    launcher = int(shell.stdout.readline())
+    wait_until(lambda: log.exists() and log.read_text().startswith(f"{shell.pid}\n"))
+    shell.communicate(b"\n")
+    wait_until(lambda: "changed" in log.read_text(), 10)
+    wait_until(lambda: not alive(launcher))
