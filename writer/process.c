@@ -417,6 +417,7 @@ void xs_process_free(struct xs_process *process)
 		forget_open(process);
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		xs_lanes_fini(&process->tracks[i]->crossing);
+		xs_lanes_fini(&process->tracks[i]->unplaced);
 		free(process->tracks[i]->open);
 		free(process->tracks[i]->pending);
 		free(process->tracks[i]->arrows);
