@@ -7,6 +7,7 @@
  */
 #include <CL/cl_layer.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include "opencl.h"
 #include "pool.h"
@@ -201,10 +202,14 @@ static bool any_open(void)
 
 #define LAST_CHANCE 20000000u /* ns: for what is just about to end, and for callbacks that other threads are in the middle of */
 
+static pid_t owner; /* whose commands they are: a child that is forked inherits nothing but their nodes */
+
 static void harvest_all(void)
 {
 	uint64_t since = xs_clock_ns(CLOCK_MONOTONIC);
 
+	if (getpid() != owner)
+		return;
 	do {
 		harvest(NULL);
 		if (!any_in_flight() || !any_open())
@@ -419,6 +424,7 @@ EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uin
 		log_enqueues = xs_want_enqueues(options);
 		xs_cl_wanted_devices = options->opencl_devices;
 		if (want_calls || xs_cl_device) {
+			owner = getpid();
 			xs_cl_wrap(&layer.known, want_calls);
 			xs_at_end(harvest_all);
 			xs_at_thread_end(thread_ends);

@@ -44,7 +44,7 @@ static uint64_t put(struct xs_track *track, const struct xs_own_time *time, uint
 		process->own_clock[time->clock].zero = zero_of(track, time, ns);
 	process->own_clock[time->clock].known = true;
 	at = process->own_clock[time->clock].zero + time->ns;
-	return at - ns + FAR < 2 * FAR ? at : ns;
+	return at - ns + FAR < 2 * FAR && !(at >> 63) ? at : ns; /* nor what lies before the trace's first day */
 }
 
 uint64_t xs_own_time_begin(struct xs_track *track, const struct xs_event *event, struct xs_open *task, uint64_t ns)
@@ -75,7 +75,7 @@ uint64_t xs_own_time_end(struct xs_track *track, const struct xs_event *event, s
 	length = time.ns - extra->began.ns;
 	if (length > FAR)
 		return ns;
-	if (time.placed)
+	if (time.placed && ns >= length)
 		task->start = ns - length;
 	return task->start + length;
 }
