@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "launcher.h"
+#include "text.h"
 
 extern char **environ;
 
@@ -142,7 +143,7 @@ int xs_plain_library(char *library)
 		return 0;
 	(void)snprintf(directory, sizeof(directory), "%.*s", (int)(name - library), library);
 	if (link_to(directory, link, sizeof(link) - strlen(name)) < 0) {
-		fprintf(stderr, "xstrace: a path with a blank, colon or dollar (%s) cannot be preloaded, and there is no place for a link to it that only "
+		xs_tell("xstrace: a path with a blank, colon or dollar (%s) cannot be preloaded, and there is no place for a link to it that only "
 				"you can write; set XDG_RUNTIME_DIR or HOME to such a directory, or move xstrace\n",
 			directory);
 		return -1;
@@ -184,7 +185,7 @@ static const char *given(const char *name)
 static char *take(const char *name, const char *what, const char *path)
 {
 	if (given(name))
-		fprintf(stderr, "xstrace: %s is set (%s); only one %s is possible, xstrace takes its place\n", name, given(name), what);
+		xs_tell("xstrace: %s is set (%s); only one %s is possible, xstrace takes its place\n", name, given(name), what);
 	return variable(name, path, "", NULL);
 }
 

@@ -14,6 +14,7 @@
 
 #include "launcher.h"
 #include "process.h"
+#include "text.h"
 
 extern char **environ;
 
@@ -138,8 +139,7 @@ static void pass_on(const struct xs_launch *launch, int app, const siginfo_t *in
 
 static void tell_drain_died(const struct xs_launch *launch, int status)
 {
-	fprintf(stderr,
-		"xstrace: the drain process ended (%s %d); the application goes on. To write the trace afterwards: "
+	xs_tell("xstrace: the drain process ended (%s %d); the application goes on. To write the trace afterwards: "
 		"xstrace --recover %s\n",
 		WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
 		launch->dir);
@@ -266,7 +266,7 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	/* first: from its first instruction on, the application may be killed together with us */
 	drain = start_drain(launch, drain_path);
 	if (drain < 0) {
-		fprintf(stderr, "xstrace: %s: %s\n", drain_path, strerror(-drain));
+		xs_tell("xstrace: %s: %s\n", drain_path, strerror(-drain));
 		xs_launch_destroy(launch);
 		return XS_EXIT_SELF << 8;
 	}

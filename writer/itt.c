@@ -4,27 +4,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tree.h"
 #include "writer.h"
 
 #define KEYED_MAX 65536u
-#define BUCKETS 4096u
 
 /* A span that is open, or the end of one whose begin is still to be read from another thread's ring. */
 struct keyed {
-	struct keyed *next;
-	bool is_end;
-	uint8_t span;   /* enum xs_span */
-	uint32_t scope; /* domain */
-	uint32_t tid;   /* of spans without an id: they belong to their thread */
+	struct key {
+		struct xs_tree_node node;
+		bool is_end;
+		uint8_t span;   /* enum xs_span */
+		uint32_t scope; /* domain */
+		uint32_t tid;   /* of spans without an id: they belong to their thread */
+		struct xs_id id;
+		uint64_t start; /* as the task's */
+		uint64_t number; /* no two have the same */
+	} key;
+	struct keyed *next; /* unused ones */
 	uint64_t tick;
-	struct xs_id id;
 	struct xs_open task; /* of an end: start is its time */
 };
 
 struct xs_keyed {
-	struct keyed *bucket[BUCKETS];
-	struct keyed *spare; /* unused ones */
-	uint32_t count;
+	struct xs_tree tree;
+	struct keyed *spare;
+	uint64_t number; /* given out so far */
 };
 
 static bool is_null(const struct xs_id *id)
@@ -51,14 +56,12 @@ struct xs_extra *xs_extra_of(struct xs_process *process, struct xs_open *task)
 void xs_extra_drop(struct xs_process *process, struct xs_open *task)
 {
 	struct xs_extra *extra = task->extra;
-	char *args;
-	uint32_t room;
 
 	if (!extra)
 		return;
-	args = extra->args;
-	room = extra->room;
-	*extra = (struct xs_extra){ .next = process->spare, .args = args, .room = room };
+	/* its memory is used again */
+	*extra = (struct xs_extra){ .next = process->spare, .args = extra->args, .room = extra->room, .members = extra->members,
+				    .member_room = extra->member_room };
 	process->spare = extra;
 	task->extra = NULL;
 }
@@ -122,15 +125,32 @@ void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool
 
 /* ---- spans by key ---- */
 
-static struct keyed **bucket_of(struct xs_keyed *keyed, const struct keyed *key)
+static struct keyed *keyed_of(struct xs_tree_node *node)
 {
-	uint64_t hash = (key->id.word[0] ^ key->id.word[1] * 3 ^ key->id.word[2] * 5 ^ key->scope ^ (uint64_t)key->tid << 32 ^ key->span) *
-			0x9e3779b97f4a7c15ull;
-
-	return &keyed->bucket[(hash >> 40) % BUCKETS];
+	return (struct keyed *)node; /* its first member */
 }
 
-static bool matches(const struct keyed *a, const struct keyed *b)
+static int order(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* Those of one key together; of them the begins, then the ends, each by time. */
+static int compare(const struct xs_tree_node *x, const struct xs_tree_node *y)
+{
+	const struct key *a = (const struct key *)x, *b = (const struct key *)y;
+	int difference = order((uint64_t)a->scope << 32 | a->tid, (uint64_t)b->scope << 32 | b->tid);
+
+	for (int i = 0; i < 3 && !difference; i++)
+		difference = order(a->id.word[i], b->id.word[i]);
+	if (!difference)
+		difference = order((uint64_t)a->span << 1 | a->is_end, (uint64_t)b->span << 1 | b->is_end);
+	if (!difference)
+		difference = order(a->start, b->start);
+	return difference ? difference : order(a->number, b->number);
+}
+
+static bool matches(const struct key *a, const struct key *b)
 {
 	return a->span == b->span && a->scope == b->scope && a->tid == b->tid && !memcmp(&a->id, &b->id, sizeof(a->id));
 }
@@ -139,20 +159,18 @@ static bool matches(const struct keyed *a, const struct keyed *b)
  * The other half of `half`: for an end the latest begin before it, for a begin the earliest end behind it. Rings are read one after
  * the other, so either may come first.
  */
-static struct keyed **partner(struct xs_keyed *keyed, const struct keyed *half)
+static struct keyed *partner(const struct xs_keyed *keyed, const struct key *half)
 {
-	struct keyed **best = NULL;
+	struct keyed *found;
+	struct key key;
 
-	for (struct keyed **link = bucket_of(keyed, half); *link; link = &(*link)->next) {
-		const struct keyed *k = *link;
-
-		if (k->is_end == half->is_end || !matches(k, half))
-			continue;
-		if (half->is_end ? k->task.start <= half->task.start && (!best || k->task.start > (*best)->task.start)
-				 : k->task.start >= half->task.start && (!best || k->task.start < (*best)->task.start))
-			best = link;
-	}
-	return best;
+	if (!keyed->tree.root)
+		return NULL;
+	key = *half;
+	key.is_end = !half->is_end;
+	key.number = half->is_end ? UINT64_MAX : 0;
+	found = keyed_of(half->is_end ? xs_tree_before(&keyed->tree, &key.node) : xs_tree_behind(&keyed->tree, &key.node));
+	return found && found->key.is_end == key.is_end && matches(&found->key, half) ? found : NULL;
 }
 
 /* Zeroed; NULL: no memory. */
@@ -160,13 +178,21 @@ static struct keyed *new_half(struct xs_process *process)
 {
 	struct keyed *half;
 
-	if (!process->keyed)
+	if (!process->keyed) {
 		process->keyed = calloc(1, sizeof(*process->keyed));
-	half = process->keyed ? process->keyed->spare : NULL;
+		if (!process->keyed)
+			return NULL;
+		process->keyed->tree.compare = compare;
+	}
+	half = process->keyed->spare;
+	if (half)
+		process->keyed->spare = half->next;
+	else
+		half = malloc(sizeof(*half));
 	if (!half)
-		return process->keyed ? calloc(1, sizeof(*half)) : NULL;
-	process->keyed->spare = half->next;
+		return NULL;
 	memset(half, 0, sizeof(*half));
+	half->key.number = ++process->keyed->number;
 	return half;
 }
 
@@ -179,38 +205,32 @@ static void drop_half(struct xs_process *process, struct keyed *half)
 
 static void show(struct xs_process *process, struct keyed *begin, uint64_t end, bool unfinished)
 {
-	if (process->watch_tasks && !unfinished && begin->span == XS_SPAN_OVERLAPPED)
+	if (process->watch_tasks && !unfinished && begin->key.span == XS_SPAN_OVERLAPPED)
 		xs_summary_ccl(process, &begin->task, end);
 	if (process->chrome)
-		written(process, &begin->task, xs_chrome_on_row(process, begin->span, &begin->task, end, unfinished));
+		written(process, &begin->task, xs_chrome_on_row(process, begin->key.span, &begin->task, end, unfinished));
 	drop_half(process, begin);
 }
 
 static void add_half(struct xs_process *process, struct keyed *half)
 {
-	struct keyed **link, *other;
+	struct keyed *other = partner(process->keyed, &half->key);
 
-	if (process->keyed->count >= KEYED_MAX) {
-		process->unmatched++;
+	if (!other && process->keyed->tree.count >= KEYED_MAX) {
+		process->omitted[XS_OMIT_SPANS]++;
 		drop_half(process, half);
 		return;
 	}
-	link = partner(process->keyed, half);
-	if (!link) {
-		link = bucket_of(process->keyed, half);
-		half->next = *link;
-		*link = half;
-		process->keyed->count++;
+	if (!other) {
+		xs_tree_add(&process->keyed->tree, &half->key.node);
 		return;
 	}
-	other = *link;
-	*link = other->next;
-	process->keyed->count--;
-	if (half->is_end)
+	xs_tree_take(&process->keyed->tree, &other->key.node);
+	if (half->key.is_end)
 		show(process, other, half->task.start, false);
 	else
 		show(process, half, other->task.start, false);
-	drop_half(process, half->is_end ? half : other);
+	drop_half(process, half->key.is_end ? half : other);
 }
 
 /* Without ids, by its thread: the newest one is mostly the next that ends, and waits in the track. */
@@ -219,7 +239,7 @@ static void read_bare(struct xs_track *track, const struct xs_event *event, uint
 	struct xs_process *process = track->process;
 	struct keyed *half = track->bare;
 
-	if (event->kind == XS_CLOSE && half && half->span == span && half->scope == event->name) {
+	if (event->kind == XS_CLOSE && half && half->key.span == span && half->key.scope == event->name) {
 		uint64_t end = xs_own_time_end(track, event, &half->task, ns);
 
 		if (half->task.start <= end) {
@@ -231,18 +251,18 @@ static void read_bare(struct xs_track *track, const struct xs_event *event, uint
 	half = new_half(process);
 	if (!half)
 		return;
-	half->span = span;
-	half->tid = track->tid;
-	half->task.start = xs_own_time_begin(track, event, &half->task, ns);
+	half->key.span = span;
+	half->key.tid = track->tid;
+	half->task.start = half->key.start = xs_own_time_begin(track, event, &half->task, ns);
 	half->tick = event->tick;
 	if (event->kind == XS_CLOSE) {
-		half->is_end = true;
-		half->scope = event->name;
+		half->key.is_end = true;
+		half->key.scope = event->name;
 		add_half(process, half);
 		return;
 	}
 	half->task.name = *xs_name_of(process, event->name);
-	half->scope = half->task.name.scope;
+	half->key.scope = half->task.name.scope;
 	xs_itt_release(track);
 	track->bare = half;
 }
@@ -269,16 +289,16 @@ static void read_keyed(struct xs_track *track, const struct xs_task_record *reco
 	half = new_half(process);
 	if (!half)
 		return;
-	half->is_end = record->event.kind == XS_CLOSE;
-	half->span = span;
-	half->id = record->id;
-	half->tid = is_null(&record->id) ? track->tid : 0;
-	half->task.start = xs_own_time_begin(track, &record->event, &half->task, ns);
+	half->key.is_end = record->event.kind == XS_CLOSE;
+	half->key.span = span;
+	half->key.id = record->id;
+	half->key.tid = is_null(&record->id) ? track->tid : 0;
+	half->task.start = half->key.start = xs_own_time_begin(track, &record->event, &half->task, ns);
 	half->tick = record->event.tick;
-	half->scope = record->event.name;
-	if (!half->is_end) {
+	half->key.scope = record->event.name;
+	if (!half->key.is_end) {
 		half->task.name = *xs_name_of(process, record->event.name);
-		half->scope = half->task.name.scope;
+		half->key.scope = half->task.name.scope;
 		set_ids(process, &half->task, record);
 	}
 	add_half(process, half);
@@ -287,11 +307,11 @@ static void read_keyed(struct xs_track *track, const struct xs_task_record *reco
 static struct xs_open *find_open_span(struct xs_process *process, uint32_t scope, const struct xs_id *id)
 {
 	for (uint8_t span = 0; process->keyed && span < XS_SPAN_COUNT; span++) {
-		struct keyed key = { .span = span, .scope = scope, .id = *id };
+		const struct key key = { .is_end = true, .span = span, .scope = scope, .id = *id, .start = UINT64_MAX };
+		struct keyed *found = partner(process->keyed, &key);
 
-		for (struct keyed *k = *bucket_of(process->keyed, &key); k; k = k->next)
-			if (!k->is_end && matches(k, &key))
-				return &k->task;
+		if (found)
+			return &found->task;
 	}
 	return NULL;
 }
@@ -300,25 +320,22 @@ void xs_itt_finish(struct xs_process *process, uint64_t end)
 {
 	for (uint32_t i = 0; i < process->track_count; i++)
 		xs_itt_release(process->tracks[i]);
-	for (uint32_t i = 0; process->keyed && i < BUCKETS; i++)
-		while (process->keyed->bucket[i]) {
-			struct keyed *k = process->keyed->bucket[i];
+	while (process->keyed && process->keyed->tree.root) {
+		struct keyed *k = keyed_of(process->keyed->tree.root);
 
-			process->keyed->bucket[i] = k->next;
-			if (!k->is_end) {
-				/* whoever ended it did so while nothing was recorded, if anybody did */
-				uint64_t off = xs_process_paused_after(process, k->tick), last = end;
+		xs_tree_take(&process->keyed->tree, &k->key.node);
+		if (!k->key.is_end) {
+			/* whoever ended it did so while nothing was recorded, if anybody did */
+			uint64_t off = xs_process_paused_after(process, k->tick), last = end;
 
-				if (off != UINT64_MAX && xs_process_ns(process, off) < end)
-					last = xs_process_ns(process, off);
-				show(process, k, last > k->task.start ? last : k->task.start, true);
-			} else {
-				process->unmatched++;
-				drop_half(process, k);
-			}
-			if (process->chrome && xs_output_full(process->out))
-				(void)xs_output_flush(process->out);
+			if (off != UINT64_MAX && xs_process_ns(process, off) < end)
+				last = xs_process_ns(process, off);
+			show(process, k, last > k->task.start ? last : k->task.start, true);
+		} else {
+			process->unmatched++;
+			drop_half(process, k);
 		}
+	}
 	while (process->keyed && process->keyed->spare) {
 		struct keyed *k = process->keyed->spare;
 
@@ -333,6 +350,7 @@ void xs_itt_finish(struct xs_process *process, uint64_t end)
 
 		process->spare = extra->next;
 		free(extra->args);
+		free(extra->members);
 		free(extra);
 	}
 }
@@ -342,7 +360,7 @@ void xs_itt_finish(struct xs_process *process, uint64_t end)
 /* The thread's innermost open task, of a domain if that is given; or the one with an id. */
 static struct xs_open *find_open(struct xs_track *track, uint32_t scope, const struct xs_id *id)
 {
-	for (uint32_t i = track->depth; i; i--) {
+	for (uint32_t i = track->depth; i > xs_track_lowest(track); i--) {
 		struct xs_open *task = &track->open[i - 1];
 
 		if (is_null(id) ? !scope || task->name.scope == scope
@@ -463,7 +481,7 @@ static void event_begin(struct xs_track *track, const struct xs_event *event, ui
 {
 	struct xs_process *process = track->process;
 
-	for (uint32_t at = track->depth; at; at--) {
+	for (uint32_t at = track->depth; at > xs_track_lowest(track); at--) {
 		if (track->open[at - 1].name.id != event->name)
 			continue;
 		if (process->chrome)
@@ -478,7 +496,7 @@ static void event_end(struct xs_track *track, const struct xs_event *event, uint
 {
 	struct xs_open task;
 
-	for (uint32_t at = track->depth; at; at--) {
+	for (uint32_t at = track->depth; at > xs_track_lowest(track); at--) {
 		if (track->open[at - 1].name.id != event->name)
 			continue;
 		task = track->open[at - 1];

@@ -7,7 +7,7 @@
 
 #include "call_log.h"
 #include "json.h"
-#include "report.h"
+#include "text.h"
 
 #define ARRAY_SHOWN 16u
 #define BYTES_SHOWN 32u
@@ -67,12 +67,17 @@ static void put_hex(struct xs_line *line, uint64_t value)
 /* In quotes; cut: there was more. Text is what comes before the first 0. */
 static void put_quoted(struct xs_line *line, const char *text, size_t length, bool cut)
 {
+	char *begin;
+
 	length = strnlen(text, length);
 	if (!room(line))
 		return;
 	length = length < XS_LINE_SLACK / 8 ? length : XS_LINE_SLACK / 8;
 	*line->at++ = '"';
-	line->at = xs_json_escape(line->at, text, length); /* also for text: one line, and nobody's terminal is at its mercy */
+	begin = line->at;
+	line->at = xs_json_escape(begin, text, length); /* also for text: one line */
+	if (!line->json)
+		line->at = xs_plain(begin, begin, (size_t)(line->at - begin)); /* and nobody's terminal is at its mercy */
 	if (line->json && cut)
 		line->at = stpcpy(line->at, "…");
 	*line->at++ = '"';
@@ -371,7 +376,7 @@ void xs_handles_learn(struct xs_handles *handles, const struct xs_function *func
 		return;
 	handles->known[place_of(handle)].handle = handle;
 	name = handles->known[place_of(handle)].name;
-	*xs_report_plain(name, (const char *)(text + 1), strnlen((const char *)(text + 1), text->bytes < 119u ? text->bytes : 119u)) = '\0';
+	*xs_plain(name, (const char *)(text + 1), strnlen((const char *)(text + 1), text->bytes < 119u ? text->bytes : 119u)) = '\0';
 }
 
 static void put_handle_name(struct xs_line *line, uint64_t handle)

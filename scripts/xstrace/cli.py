@@ -32,7 +32,7 @@ def put(command, lines):
 def say_unusable(command, path, error):
     """One line on stderr: why `command` cannot use the file `path` (an OSError or a TraceError)."""
     reason = getattr(error, "strerror", None) or str(error)
-    print(f"{command}: {printable(path)}: {reason}", file=sys.stderr)
+    print(f"{command}: {printable(path)}: {printable(reason)}", file=sys.stderr)
 
 
 def printable(text):
