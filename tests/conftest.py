@@ -227,7 +227,12 @@ class TracedRun(Run):
 
     def collect(self, timeout=60):
         self.trace_files = []
-        wait_until(lambda: not self.dir, timeout)
+        try:
+            wait_until(lambda: not self.dir, timeout)
+        except AssertionError as error:
+            path = self.dir
+            drains = subprocess.run(["pgrep", "-af", "xstrace-drain"], capture_output=True, text=True).stdout
+            raise AssertionError(f"{path} is still there: {path and os.listdir(path)}, {drains}") from error
         self.read_output()
         self.trace_files = [path for path in self._files() if path not in self.known]
         self._traces = None
