@@ -289,6 +289,31 @@ void xs_count_untimed(uint64_t count)
 	atomic_fetch_add_explicit(&xs_self.process->untimed, count, memory_order_relaxed);
 }
 
+/* In a child that has not joined yet the ring is its parent's. */
+static void commands_end(uint64_t count)
+{
+	_Atomic uint64_t *ended;
+
+	if (!xs_joined() || !xs_tls.ring) {
+		atomic_fetch_add_explicit(&xs_self.process->commands_ended, count, memory_order_relaxed);
+		return;
+	}
+	ended = &xs_tls.ring->commands_ended;
+	atomic_store_explicit(ended, atomic_load_explicit(ended, memory_order_relaxed) + count, memory_order_relaxed);
+}
+
+void xs_commands_end(uint64_t count, bool written)
+{
+	if (written || !(xs_paused() || xs_tls.ignored))
+		commands_end(count);
+}
+
+void xs_commands_untimed(uint64_t count)
+{
+	xs_count_untimed(count);
+	commands_end(count);
+}
+
 void xs_tell_unseen(unsigned what)
 {
 	if (xs_joined())

@@ -125,8 +125,23 @@ const struct xs_options *xs_options_of_run(void);
 struct xs_pauses *xs_own_pauses(void);
 /* Where the clock of a device is told; NULL: there is no memory. */
 struct xs_device_pairs *xs_own_device_pairs(uint32_t device);
-/* So many commands for a device will not be reported, although nothing was paused; told at the end. */
+/* So many commands for a device will not be reported, although nothing was paused; told at the end. None of them has begun (below). */
 void xs_count_untimed(uint64_t count);
+
+/*
+ * Each command that is recorded when it has run is counted twice, by stores into the header of the ring of the thread that does so: when it is on its way, and
+ * when it is known what the trace tells of it. The drain process tells of the rest, however the process ends.
+ */
+static inline void xs_commands_begin(uint64_t count)
+{
+	_Atomic uint64_t *begun = &xs_tls.ring->commands_begun; /* who enqueues while recording has a ring */
+
+	atomic_store_explicit(begun, atomic_load_explicit(begun, memory_order_relaxed) + count, memory_order_relaxed);
+}
+/* Have a record; written false: it found no room and was counted, unless nothing is recorded just now. */
+void xs_commands_end(uint64_t count, bool written);
+/* Will have none: their times could not be had. */
+void xs_commands_untimed(uint64_t count);
 /* An enum xs_unseen (shm.h); told at the end. */
 void xs_tell_unseen(unsigned what);
 /* When the run began: no event of it is older. */

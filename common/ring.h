@@ -71,6 +71,8 @@ struct xs_ring {
 	_Atomic uint32_t call;       /* API call the thread is in: source << 24 | function number + 1; 0: none */
 	_Atomic uint32_t consumer_dead;
 	_Atomic uint64_t call_tick;  /* when that call began */
+	/* commands for devices: that the ring's threads have put on their way, and that they told of (collector.h); all rings' together differ by those in flight */
+	_Atomic uint64_t commands_begun, commands_ended;
 	_Atomic uint64_t lost;       /* records lost because the ring was full */
 	_Atomic uint64_t lost_nested; /* records lost because a signal handler interrupted the collector */
 	_Atomic uint64_t blocked;    /* times the producer waited for room */

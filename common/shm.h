@@ -130,6 +130,7 @@ struct xs_process_file {
 	_Atomic uint32_t segments; /* further files */
 	_Atomic uint64_t lost_no_ring; /* events of threads for which there was no memory for a ring */
 	_Atomic uint64_t untimed; /* commands whose device times nobody can tell */
+	_Atomic uint64_t commands_ended; /* as in struct xs_ring, by threads that have no ring */
 	_Atomic uint32_t unseen; /* enum xs_unseen, a bit each */
 	_Atomic int32_t rank_told, world_size; /* of the job, as the environment says, later MPI: rank + 1; 0: nobody has said */
 	struct xs_pauses pauses;       /* its own; those of the run are in the control file */
@@ -150,7 +151,7 @@ struct xs_segment_file {
 	_Atomic uint32_t used;
 };
 
-#define XS_SHM_VERSION 10u
+#define XS_SHM_VERSION 11u
 #define XS_PAGE 4096u
 #define XS_PROCESS_FIRST 8192u   /* of struct xs_process_file */
 #define XS_PROCESS_HEADER 24576u /* and of its clocks */

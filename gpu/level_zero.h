@@ -193,8 +193,9 @@ static inline struct xs_ze_list *xs_ze_list_of(ze_command_list_handle_t list)
 	return xs_handle_get(&xs_ze_lists, list);
 }
 
-/* The commands that are complete, as far as they lie in a row. */
+/* The commands that are complete, as far as they lie in a row; and: those behind the first that is not, too, for the last time. */
 void xs_ze_collect(struct xs_ze_queue *queue);
+void xs_ze_collect_others(struct xs_ze_queue *queue);
 /* One more node for a queue; NULL: none left. */
 struct xs_ze_node *xs_ze_grow(struct xs_ze_queue *queue);
 
@@ -233,6 +234,8 @@ struct xs_ze_queue *xs_ze_queue_of(ze_command_queue_handle_t queue);
 struct xs_ze_body *xs_ze_body_new(struct xs_ze_list *list);
 void xs_ze_body_drop(struct xs_ze_body *body);
 void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node);
+/* One of its commands will never have times. */
+void xs_ze_body_untimed(struct xs_ze_body *body);
 void xs_ze_body_hold(struct xs_ze_body *body);
 /* The application destroys the event. */
 void xs_ze_capture_forgets(ze_event_handle_t event);
@@ -252,7 +255,10 @@ void xs_ze_collect_executions(struct xs_ze_queue *queue);
  * The same, where it is done for the last time. The application may know by an event that the device has finished, and the fence behind it comes
  * some microseconds later: so much time it gets.
  */
-void xs_ze_collect_last(struct xs_ze_queue *queue);
+void xs_ze_collect_executions_last(struct xs_ze_queue *queue);
+/* When who waits for a device that is just about to finish gives up (CLOCK_MONOTONIC). And: waits a moment; false: no longer, or in vain. */
+uint64_t xs_ze_last_chance(void);
+bool xs_ze_wait_on(uint64_t deadline);
 /* The queue is no more. */
 void xs_ze_abandon_executions(struct xs_ze_queue *queue);
 

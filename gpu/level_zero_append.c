@@ -262,7 +262,7 @@ static ze_result_t append_graph(append_function real, ze_command_list_handle_t h
 	struct xs_ze_slot *slot;
 	ze_result_t result;
 
-	xs_ze_batch_begin(&batch, body && body->count ? immediate->queue : NULL);
+	xs_ze_batch_begin(&batch, body && (body->count || body->untimed) ? immediate->queue : NULL);
 	if (!batch.submission)
 		return real(handle, executable, next, signal, nwait, wait);
 	slot = xs_ze_batch_body(&batch, body);

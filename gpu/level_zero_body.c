@@ -109,6 +109,13 @@ void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node)
 		xs_ze_unlock(&xs_ze_execute_lock);
 }
 
+void xs_ze_body_untimed(struct xs_ze_body *body)
+{
+	xs_ze_lock(&xs_ze_execute_lock); /* several threads may append what becomes one graph */
+	body->untimed++;
+	xs_ze_unlock(&xs_ze_execute_lock);
+}
+
 void xs_ze_body_hold(struct xs_ze_body *body)
 {
 	xs_ze_lock(&xs_ze_execute_lock);
@@ -134,7 +141,7 @@ void xs_ze_body_changes(struct xs_ze_body *body)
 	queue = body->live ? body->live->queue : NULL;
 	xs_ze_unlock(&xs_ze_execute_lock);
 	if (queue)
-		xs_ze_collect_last(queue);
+		xs_ze_collect_executions_last(queue);
 }
 
 void xs_ze_body_saves(struct xs_ze_body *body)

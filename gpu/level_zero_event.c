@@ -220,6 +220,7 @@ void xs_ze_event_seen(ze_event_handle_t event, ze_result_t result)
 	if (!queue) /* the others of its list will be found complete later, with the list */
 		return;
 	xs_ze_collect(queue);
-	(void)xs_ze_node_finish(node); /* it may not be its turn */
+	if (xs_recording())
+		(void)xs_ze_node_finish(node); /* it may not be its turn */
 	xs_ze_clock(queue->device);
 }

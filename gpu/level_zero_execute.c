@@ -45,7 +45,7 @@ static void record_execution(const struct xs_ze_execution *execution)
 		else
 			memset(&times, 0xff, sizeof(times));
 		if (!xs_ze_is_set(&times))
-			xs_count_untimed(1);
+			xs_commands_untimed(1);
 		else
 			xs_ze_node_record(node, &times, of_event, execution->submit, execution->queue, xs_ze_next_ids(1));
 		if (saved)
@@ -75,7 +75,7 @@ void xs_ze_collect_executions(struct xs_ze_queue *queue)
 {
 	struct xs_ze_execution *execution;
 
-	if (!queue->first || atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
+	if (!queue->first || !xs_recording() || atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
 		return;
 	for (;;) {
 		struct xs_ze_submission *submission;
@@ -97,7 +97,7 @@ void xs_ze_collect_executions(struct xs_ze_queue *queue)
 			if (taken && !submission->failed && execution->serial != XS_ZE_LOST)
 				record_execution(execution);
 			else if (taken)
-				xs_count_untimed(execution->body->count);
+				xs_commands_untimed(execution->body->count);
 			xs_ze_submission_drop(submission);
 			if (!taken)
 				continue;
@@ -117,15 +117,26 @@ void xs_ze_collect_executions(struct xs_ze_queue *queue)
 
 #define LAST_CHANCE 20000000u /* ns: the application has waited for its work, so ours is just about to be signalled; the machine may be busy */
 
-void xs_ze_collect_last(struct xs_ze_queue *queue)
+uint64_t xs_ze_last_chance(void)
 {
-	uint64_t since = xs_clock_ns(CLOCK_MONOTONIC);
+	return xs_clock_ns(CLOCK_MONOTONIC) + LAST_CHANCE;
+}
 
-	xs_ze_collect_executions(queue);
-	while (queue->first && xs_clock_ns(CLOCK_MONOTONIC) - since < LAST_CHANCE) {
-		sched_yield();
+bool xs_ze_wait_on(uint64_t deadline)
+{
+	if (!xs_recording() || xs_clock_ns(CLOCK_MONOTONIC) >= deadline)
+		return false;
+	sched_yield();
+	return true;
+}
+
+void xs_ze_collect_executions_last(struct xs_ze_queue *queue)
+{
+	uint64_t deadline = xs_ze_last_chance();
+
+	do
 		xs_ze_collect_executions(queue);
-	}
+	while (queue->first && xs_ze_wait_on(deadline));
 }
 
 void xs_ze_abandon_executions(struct xs_ze_queue *queue)
@@ -140,7 +151,7 @@ void xs_ze_abandon_executions(struct xs_ze_queue *queue)
 		execution->submission->fence = NULL;
 		queue->first = execution->next;
 		xs_ze_unlock(&xs_ze_execute_lock);
-		xs_count_untimed(execution->body->count);
+		xs_commands_untimed(execution->body->count);
 		execution_end(execution);
 	}
 	queue->last = NULL;
@@ -265,6 +276,7 @@ void xs_ze_batch_begin(struct xs_ze_batch *batch, struct xs_ze_queue *queue)
 	batch->submission = queue ? xs_ze_submission_new(queue) : NULL;
 	batch->first = batch->last = NULL;
 	batch->count = 0;
+	batch->untimed = 0;
 	if (!batch->submission)
 		return;
 	xs_ze_collect_executions(queue);
@@ -273,9 +285,11 @@ void xs_ze_batch_begin(struct xs_ze_batch *batch, struct xs_ze_queue *queue)
 
 struct xs_ze_slot *xs_ze_batch_body(struct xs_ze_batch *batch, struct xs_ze_body *body)
 {
-	struct xs_ze_slot *slot = save_times(body, batch->submission);
-	struct xs_ze_execution *execution = batch->tick ? new_execution(batch->queue, body, batch->submission, batch->tick) : NULL;
+	struct xs_ze_slot *slot = body->count ? save_times(body, batch->submission) : NULL;
+	struct xs_ze_execution *execution = body->count && batch->tick ? new_execution(batch->queue, body, batch->submission, batch->tick) : NULL;
 
+	if (batch->tick)
+		batch->untimed += body->untimed + (execution ? 0 : body->count);
 	if (execution) {
 		*(batch->last ? &batch->last->next : &batch->first) = execution;
 		batch->last = execution;
@@ -286,7 +300,7 @@ struct xs_ze_slot *xs_ze_batch_body(struct xs_ze_batch *batch, struct xs_ze_body
 void xs_ze_batch_list(struct xs_ze_batch *batch, ze_command_list_handle_t handle)
 {
 	struct xs_ze_list *list = batch->submission ? xs_ze_list_of(handle) : NULL;
-	struct xs_ze_slot *slot = list && list->body && list->body->count ? xs_ze_batch_body(batch, list->body) : NULL;
+	struct xs_ze_slot *slot = list && list->body ? xs_ze_batch_body(batch, list->body) : NULL;
 
 	if (slot)
 		batch->list[batch->count++] = slot->list;
@@ -301,6 +315,11 @@ void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result)
 
 	if (!submission)
 		return;
+	/* before another thread can see them */
+	for (const struct xs_ze_execution *execution = batch->first; !result && execution; execution = execution->next)
+		xs_commands_begin(execution->body->count);
+	if (!result && batch->untimed)
+		xs_count_untimed(batch->untimed);
 	xs_ze_lock(&xs_ze_execute_lock);
 	if (result) {
 		submission->failed = true;

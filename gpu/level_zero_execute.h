@@ -48,6 +48,7 @@ struct xs_ze_body {
 	struct xs_ze_context *context;
 	struct xs_ze_device_info *device;
 	uint32_t ordinal, count, users;
+	uint32_t untimed; /* further commands, whose times nobody can tell */
 	uint32_t changes; /* of the events of its commands, ever */
 	bool graph;
 	uint64_t capture; /* while it is captured: the number of the capture */
@@ -80,6 +81,7 @@ struct xs_ze_batch {
 	struct xs_ze_submission *submission; /* NULL: pass it as it is */
 	struct xs_ze_execution *first, *last;
 	uint64_t tick;
+	uint64_t untimed; /* commands in them whose times nobody can tell */
 	uint32_t count;
 	ze_command_list_handle_t list[2 * XS_ZE_LISTS]; /* theirs, and between them ours */
 };

@@ -168,7 +168,6 @@ static void abandon(struct xs_ze_queue *queue)
 {
 	struct xs_ze_node *node, *next, *last, *head;
 
-	xs_ze_collect(queue);
 	while (atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
 		sched_yield(); /* another thread is at it */
 	last = atomic_load_explicit(&queue->newest, memory_order_acquire);
@@ -177,7 +176,7 @@ static void abandon(struct xs_ze_queue *queue)
 		next = atomic_load_explicit(&head->next, memory_order_relaxed);
 		next->lost = give_up(next);
 		if (next->lost)
-			xs_count_untimed(1);
+			xs_commands_untimed(1);
 	}
 	node = last;
 	atomic_store_explicit(&queue->newest, NULL, memory_order_relaxed);
@@ -188,6 +187,44 @@ static void abandon(struct xs_ze_queue *queue)
 		node = next != last ? next : NULL;
 	}
 	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
+}
+
+/* What is complete of one queue. True: not all of it. */
+static bool collect_one(struct xs_ze_queue *queue)
+{
+	xs_ze_collect(queue);
+	xs_ze_collect_executions(queue);
+	return queue->first ||
+	       atomic_load_explicit(&queue->done, memory_order_relaxed) != atomic_load_explicit(&queue->newest, memory_order_relaxed);
+}
+
+static bool is_of(const struct xs_ze_queue *queue, const struct xs_ze_context *context)
+{
+	return !queue->ended && (!context || queue->context == context) && !queue->context->dead;
+}
+
+/*
+ * For the last time, of one queue, or of all of a context (NULL: of all contexts): what is in flight gets one time together, so that a program
+ * of many lists ends as soon as one of few.
+ */
+static void collect_last(struct xs_ze_queue *only, const struct xs_ze_context *context)
+{
+	struct xs_ze_queue *first = only ? only : queues_first(), *queue, *end = only ? only->next : NULL;
+	uint64_t deadline = xs_ze_last_chance();
+	bool pending;
+
+	do {
+		pending = false;
+		for (queue = first; queue != end; queue = queue->next)
+			if (is_of(queue, context))
+				pending |= collect_one(queue);
+	} while (pending && xs_ze_wait_on(deadline));
+	for (queue = first; queue != end; queue = queue->next) {
+		if (!is_of(queue, context))
+			continue;
+		xs_ze_collect_others(queue);
+		xs_ze_clock(queue->device);
+	}
 }
 
 void xs_ze_list_seen(ze_command_list_handle_t handle, ze_result_t result)
@@ -223,7 +260,7 @@ void xs_ze_list_ends(ze_command_list_handle_t handle, bool destroyed)
 		xs_ze_body_drop(list->body);
 	list->body = destroyed || list->queue ? NULL : xs_ze_body_new(list);
 	if (list->queue && destroyed) {
-		xs_ze_collect_last(list->queue);
+		collect_last(list->queue, NULL);
 		xs_ze_abandon_executions(list->queue);
 		abandon(list->queue);
 		list->queue->ended = true;
@@ -240,33 +277,22 @@ void xs_ze_queue_ends(ze_command_queue_handle_t handle)
 
 	if (!queue || !xs_ze_alive())
 		return;
-	xs_ze_collect_last(queue);
+	collect_last(queue, NULL);
 	xs_ze_abandon_executions(queue);
 	queue->handle = NULL;
 	queue->ended = true;
 	xs_handle_remove(&queues, handle);
 }
 
-static void collect_queues(const struct xs_ze_context *context)
-{
-	for (struct xs_ze_queue *queue = queues_first(); queue; queue = queue->next) {
-		if (queue->ended || (context && queue->context != context) || queue->context->dead)
-			continue;
-		xs_ze_collect(queue);
-		xs_ze_collect_last(queue);
-		xs_ze_clock(queue->device);
-	}
-}
-
 void xs_ze_collect_context(struct xs_ze_context *context)
 {
 	if (xs_ze_alive())
-		collect_queues(context);
+		collect_last(NULL, context);
 }
 
 /* At exit: what the device has finished by now. */
 void xs_ze_collect_all(void)
 {
 	if (xs_ze_alive())
-		collect_queues(NULL);
+		collect_last(NULL, NULL);
 }

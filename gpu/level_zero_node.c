@@ -182,14 +182,14 @@ struct xs_ze_node *xs_ze_node_linked(uint64_t link)
 
 /* ---- records ---- */
 
-/* The record of one execution: the command's, and what only this execution has. */
-static inline void write_record(const struct xs_device_record *from, const ze_kernel_timestamp_result_t *times, uint64_t submit, uint32_t id)
+/* The record of one execution: the command's, and what only this execution has. False: nothing is written. */
+static inline bool write_record(const struct xs_device_record *from, const ze_kernel_timestamp_result_t *times, uint64_t submit, uint32_t id)
 {
 	uint32_t size = from->event.words * 8u;
 	struct xs_device_record *record = xs_record_reserve(size, XS_ROLE_OTHER);
 
 	if (!record)
-		return;
+		return false;
 	/* sizes that the compiler knows: no call */
 	memcpy(record, from, XS_DEVICE_RECORD_SHORT);
 	if (size > XS_DEVICE_RECORD_SHORT)
@@ -200,6 +200,7 @@ static inline void write_record(const struct xs_device_record *from, const ze_ke
 	record->start = times->global.kernelStart;
 	record->end = times->global.kernelEnd;
 	xs_record_end(size);
+	return true;
 }
 
 /* What the device copied away is one pair of times; only the event itself tells of tiles. False: it does not. */
@@ -209,14 +210,16 @@ static __attribute__((noinline)) bool record_tiles(const struct xs_device_record
 	struct xs_device_record of_tile = *from;
 	ze_kernel_timestamp_result_t tiles[XS_ZE_TILES];
 	uint32_t count = XS_ZE_TILES;
+	bool written = false;
 
 	if (!xs_options_of_run()->separate_tiles || !xs_ze.zeEventExp.pfnQueryTimestampsExp ||
-	    xs_ze.zeEventExp.pfnQueryTimestampsExp(event, device->handle, &count, tiles))
+	    xs_ze.zeEventExp.pfnQueryTimestampsExp(event, device->handle, &count, tiles) || !count)
 		return false;
 	for (uint32_t i = 0; i < count && i < XS_ZE_TILES; i++) {
 		of_tile.tile = (uint8_t)(i + 1);
-		write_record(&of_tile, &tiles[i], submit, i ? xs_ze_next_ids(1) : id);
+		written = write_record(&of_tile, &tiles[i], submit, i ? xs_ze_next_ids(1) : id);
 	}
+	xs_commands_end(1, written);
 	return true;
 }
 
@@ -251,7 +254,7 @@ static inline void record(const struct xs_ze_node *node, const ze_kernel_timesta
 	}
 	if (__builtin_expect(queue->device->tiles != 0, 0) && of_event && record_tiles(from, node->event, queue->device, submit, id))
 		return;
-	write_record(from, times, submit, id);
+	xs_commands_end(1, write_record(from, times, submit, id));
 }
 
 void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
@@ -307,6 +310,7 @@ static void batch_write(union batch *batch, const struct xs_device_record *newes
 		memcpy(record, batch, size);
 		xs_record_end(size);
 	}
+	xs_commands_end(batch->record.count, record);
 	batch->record.count = 0;
 }
 
@@ -344,7 +348,7 @@ void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestam
 	for (const struct xs_ze_node *node = first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
 		times = saved ? saved++ : &of_event;
 		if (saved ? !xs_ze_is_set(times) : xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &of_event)) {
-			xs_count_untimed(1);
+			xs_commands_untimed(1);
 			continue;
 		}
 		batch_add(&batch, node, times, !saved, submit, queue);
@@ -377,7 +381,7 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 	if (!result)
 		record(node, &times, !node->saved, node->record.queued, node->queue, xs_ze_next_ids(1));
 	else
-		xs_count_untimed(1);
+		xs_commands_untimed(1);
 	if (node->saved)
 		(void)xs_ze.zeEvent.pfnHostReset(node->own);
 	xs_ze_event_unlink(node->event, node);
@@ -391,7 +395,7 @@ void xs_ze_node_lost(struct xs_ze_node *node)
 
 	if (!node->saved && (state & 3) == XS_ZE_PENDING &&
 	    atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
-		xs_count_untimed(1);
+		xs_commands_untimed(1);
 }
 
 /* The same of one that our own event tells of; by the thread that collects, which looks at it alone. */
@@ -405,18 +409,35 @@ static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node
 	if (!result)
 		batch_add(batch, node, &times, true, 0, queue);
 	else
-		xs_count_untimed(1);
+		xs_commands_untimed(1);
 	(void)xs_ze.zeEvent.pfnHostReset(node->own);
 	return true;
 }
 
-void xs_ze_collect(struct xs_ze_queue *queue)
+/* Of those behind the first that is not complete: what runs out of order need not wait for it. From here on they are dealt with. */
+static void finish_others(struct xs_ze_queue *queue, struct xs_ze_node *done, const struct xs_ze_node *newest, union batch *batch)
+{
+	while (done != newest) {
+		done = atomic_load_explicit(&done->next, memory_order_relaxed);
+		if (done->event != done->own) {
+			(void)xs_ze_node_finish(done);
+		} else if (finish_own(queue, done, batch)) {
+			atomic_store_explicit(&done->state, atomic_load_explicit(&done->state, memory_order_relaxed) | XS_ZE_DONE,
+					      memory_order_relaxed);
+			done->event = NULL;
+		}
+	}
+}
+
+static void collect(struct xs_ze_queue *queue, bool others)
 {
 	struct xs_ze_node *done, *newest, *next;
+	const struct xs_ze_node *told;
 	union batch batch;
 
-	if (atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
-		return; /* another thread is at it */
+	/* what ends while nothing is recorded, or is seen by a thread of which nothing is, is looked at later */
+	if (!xs_recording() || atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
+		return; /* or another thread is at it */
 	batch.record.count = 0;
 	/* in this order: the first node of all is in both places when it is in `newest` */
 	newest = atomic_load_explicit(&queue->newest, memory_order_acquire);
@@ -429,8 +450,23 @@ void xs_ze_collect(struct xs_ze_queue *queue)
 		/* pairs with the acquire in xs_ze_claim(): what is behind it is no longer looked at */
 		atomic_store_explicit(&queue->done, done, memory_order_release);
 	}
-	/* `done` is not used again before the next one is done with */
+	told = done;
+	if (others) {
+		finish_others(queue, done, newest, &batch);
+		told = newest;
+	}
+	/* `told` is not used again before the next one is done with */
 	if (batch.record.count)
-		batch_write(&batch, &done->record, 0);
+		batch_write(&batch, &told->record, 0);
 	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
+}
+
+void xs_ze_collect(struct xs_ze_queue *queue)
+{
+	collect(queue, false);
+}
+
+void xs_ze_collect_others(struct xs_ze_queue *queue)
+{
+	collect(queue, true);
 }

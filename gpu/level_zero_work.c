@@ -253,8 +253,7 @@ bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t handle, uint3
 	work->signal_after = NULL;
 	work->resets = false;
 	work->list = xs_ze_device && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
-	if (work->list && !work->list->device->unwanted && (work->list->untimed || !prepare(work, function, class, event)))
-		xs_count_untimed(1);
+	work->untimed = work->list ? !work->list->device->unwanted && (work->list->untimed || !prepare(work, function, class, event)) : xs_ze_device;
 	return true;
 }
 
@@ -303,8 +302,19 @@ static inline void keep(struct xs_ze_work *work, struct xs_ze_node *node, uint64
 		keep_in_body(work->list, node);
 	if (__builtin_expect(node->event != node->own, 0))
 		link_event(work, node);
-	if (queue)
+	if (queue) {
+		xs_commands_begin(1);
 		xs_ze_push(queue, node);
+	}
+}
+
+/* A command that was appended without a node: of what is executed as a whole, each time that it is. */
+static void count_untimed(struct xs_ze_list *list)
+{
+	if (list && list->body)
+		xs_ze_body_untimed(list->body);
+	else
+		xs_count_untimed(1);
 }
 
 ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
@@ -313,6 +323,8 @@ ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 	uint64_t duration;
 
 	if (!work->node) {
+		if (work->untimed && !result)
+			count_untimed(work->list);
 		if (xs_ze_appends)
 			xs_call_end(xs_call_header(XS_SOURCE_LEVEL_ZERO, work->function, flags), result, &work->call);
 		else

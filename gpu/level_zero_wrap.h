@@ -48,6 +48,7 @@ struct xs_ze_work {
 	ze_event_handle_t signal_after; /* the application's event, where ours took its place */
 	uint32_t function;
 	bool resets; /* the event is one that is reset on the device */
+	bool untimed; /* times are wanted, and not possible */
 };
 
 /* *event becomes ours where the application has none. False: not recorded. */

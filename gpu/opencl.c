@@ -75,11 +75,15 @@ static void node_record(struct node *node)
 	if (t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_QUEUED, 8, &times.queued, NULL) ||
 	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_SUBMIT, 8, &times.submit, NULL) ||
 	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_START, 8, &times.start, NULL) ||
-	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_END, 8, &times.end, NULL))
+	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_END, 8, &times.end, NULL)) {
+		xs_commands_untimed(1);
 		return;
+	}
 	record = xs_record_begin(size, XS_DEVICE, XS_SOURCE_OPENCL, flags, node->name, XS_ROLE_OTHER);
-	if (!record)
+	if (!record) {
+		xs_commands_end(1, false);
 		return;
+	}
 	record->event.tick = node->tick;
 	record->host_ticks = node->host_ticks;
 	record->tid = node->tid;
@@ -105,6 +109,16 @@ static void node_record(struct node *node)
 	for (uint32_t at = 0; at < sizeof(*record); at += 64)
 		xs_own_ahead((const char *)record + at); /* all lines of the next one */
 	xs_record_end(size);
+	xs_commands_end(1, true);
+}
+
+/* The command has ended. */
+static void node_ended(struct node *node, cl_int status)
+{
+	if (status == CL_COMPLETE)
+		node_record(node);
+	else
+		xs_commands_untimed(1); /* it failed */
 }
 
 static void node_finish(struct node *node)
@@ -125,8 +139,7 @@ static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *data)
 
 	(void)event;
 	if (atomic_compare_exchange_strong(&node->state, &state, NODE_BUSY)) {
-		if (status == CL_COMPLETE)
-			node_record(node);
+		node_ended(node, status);
 	} else {
 		while (atomic_load_explicit(&node->state, memory_order_acquire) != NODE_RECORDED)
 			sched_yield(); /* a harvest is at it, in another thread */
@@ -160,8 +173,7 @@ static void harvest(cl_command_queue queue)
 			atomic_store_explicit(&node->state, NODE_ACTIVE, memory_order_release);
 			continue;
 		}
-		if (status == CL_COMPLETE)
-			node_record(node);
+		node_ended(node, status);
 		if (status < 0 && node->callback) {
 			/* PoCL does not call back for a command that failed; the event must not outlive it because of us */
 			(void)xs_cl_target.clReleaseEvent(node->event);
@@ -174,22 +186,31 @@ static void harvest(cl_command_queue queue)
 	}
 }
 
-/* At exit: also lets callbacks finish that other threads are in the middle of; at most some milliseconds. */
+/* Is there a command that has not ended, or whose record is not written yet? */
+static bool any_open(void)
+{
+	for (uint32_t i = 0; i < node_count(); i++) {
+		struct node *node = xs_pool_at(&nodes, i);
+		uint8_t state = node ? atomic_load_explicit(&node->state, memory_order_acquire) : NODE_FREE;
+
+		if (state == NODE_ACTIVE || state == NODE_BUSY)
+			return true;
+	}
+	return false;
+}
+
+#define LAST_CHANCE 20000000u /* ns: for what is just about to end, and for callbacks that other threads are in the middle of */
+
 static void harvest_all(void)
 {
-	harvest(NULL);
-	for (int i = 0; i < 1000; i++) {
-		bool busy = false;
+	uint64_t since = xs_clock_ns(CLOCK_MONOTONIC);
 
-		for (uint32_t k = 0; k < node_count(); k++) {
-			struct node *node = xs_pool_at(&nodes, k);
-
-			busy |= node && atomic_load_explicit(&node->state, memory_order_acquire) == NODE_BUSY;
-		}
-		if (!busy)
-			break;
+	do {
+		harvest(NULL);
+		if (!any_in_flight() || !any_open())
+			return;
 		sched_yield();
-	}
+	} while (xs_recording() && xs_clock_ns(CLOCK_MONOTONIC) - since < LAST_CHANCE);
 }
 
 static void thread_ends(void)
@@ -233,7 +254,8 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t func
 	work->function = function;
 	work->work = class;
 	work->kernel = NULL;
-	if (!work->queue || !work->queue->profiled || xs_cl_devices[work->queue->device].unwanted) {
+	work->untimed = xs_cl_device && (!work->queue || !work->queue->profiled);
+	if (work->untimed || !work->queue || xs_cl_devices[work->queue->device].unwanted) {
 		work->queue = NULL;
 		return true;
 	}
@@ -266,6 +288,22 @@ void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
 	work->sizes = known ? xs_cl_sizes_of(known, &work->launched) : NULL;
 }
 
+/* For a command that is on its way; NULL: it will have no record. */
+static struct node *take_node(const struct xs_cl_work *work)
+{
+	struct node *node = NULL;
+
+	if (!xs_recording()) /* it may have been paused in the meantime */
+		return NULL;
+	if (work->queue && *work->event)
+		node = xs_pool_get(&nodes, &spare);
+	if (node)
+		xs_commands_begin(1);
+	else if (work->queue || work->untimed)
+		xs_count_untimed(1);
+	return node;
+}
+
 void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t bytes)
 {
 	uint64_t duration = xs_call_leave(&work->call);
@@ -275,11 +313,11 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 	if (log_enqueues)
 		xs_call_write(work->call.tick, duration,
 			      xs_call_header(XS_SOURCE_OPENCL, work->function, XS_FLAG_ENQUEUE | (failed ? XS_FLAG_FAILED : 0)), result);
-	if (failed || !work->queue || !*work->event)
+	if (failed)
 		return;
-	node = xs_recording() ? xs_pool_get(&nodes, &spare) : NULL; /* it may have been paused in the meantime */
+	node = take_node(work);
 	if (!node) {
-		if (work->event == &work->own)
+		if (work->queue && work->event == &work->own && work->own)
 			(void)xs_cl_target.clReleaseEvent(work->own);
 		return;
 	}

@@ -24,6 +24,7 @@ struct xs_cl_work {
 	const struct xs_cl_queue *queue; /* NULL: no device times wanted or possible */
 	cl_event *event;                 /* where the runtime stores the event */
 	cl_event own;                    /* used when the application wants none */
+	bool untimed;                    /* they are wanted, and not possible */
 	uint32_t function;
 	uint8_t work; /* enum xs_device_class */
 	struct xs_cl_kernel *kernel; /* NULL: unknown, or no kernel's launch; the next two are its then */

@@ -351,6 +351,10 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 		o = put_count(o, ",\"lost\":", process->lost);
 		if (process->untimed)
 			o = put_count(o, ",\"untimed_commands\":", process->untimed);
+		if (process->open_commands)
+			o = put_count(o, ",\"open_commands\":", process->open_commands);
+		if (process->open_requests)
+			o = put_count(o, ",\"open_requests\":", process->open_requests);
 		if (process->unmatched)
 			o = put_count(o, ",\"unmatched_ends\":", process->unmatched);
 		if (process->corrupt)

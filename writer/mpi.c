@@ -162,6 +162,10 @@ static void show(struct xs_process *process, struct request *request, uint64_t e
 {
 	char args[XS_MPI_WORDS_ROOM + 128], *o = args;
 
+	if (!process->chrome) {
+		drop(process, request);
+		return;
+	}
 	o = xs_mpi_put_call(process, o, request->words, request->word);
 	o = xs_json_uint(put(o, ",\"request\":"), request->number);
 	if (request->cancelled)
@@ -296,11 +300,13 @@ void xs_mpi_finish(struct xs_process *process, uint64_t end)
 			struct request *request = requests->bucket[i];
 
 			take_out(process, &requests->bucket[i]);
-			if (request->is_end || request->persistent)
+			if (request->is_end || request->persistent) {
 				drop(process, request);
-			else
-				show(process, request, end > request->start ? end : request->start, true);
-			if (xs_output_full(process->out))
+				continue;
+			}
+			process->open_requests++;
+			show(process, request, end > request->start ? end : request->start, true);
+			if (process->chrome && xs_output_full(process->out))
 				(void)xs_output_flush(process->out);
 		}
 	while (requests && requests->spare) {
@@ -416,7 +422,7 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 	struct xs_process *process = track->process;
 	struct call call;
 	uint64_t duration = read_words(&call, record, size), off;
-	bool names_request = process->chrome && call.words & 1u << XS_MPI_REQUEST && !call.result;
+	bool names_request = call.words & 1u << XS_MPI_REQUEST && !call.result;
 	size_t length;
 
 	call.start = start;
@@ -453,6 +459,6 @@ void xs_mpi_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 
 	if (event->kind == XS_MPI && size >= sizeof(struct xs_mpi_record))
 		read_call(track, (const struct xs_mpi_record *)event, size, ns);
-	else if (track->process->chrome && event->kind != XS_MPI && size >= sizeof(struct xs_mpi_request_record))
+	else if (event->kind != XS_MPI && size >= sizeof(struct xs_mpi_request_record))
 		read_request(track, (const struct xs_mpi_request_record *)event, ns);
 }

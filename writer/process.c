@@ -210,11 +210,45 @@ static void tell_unseen(const struct xs_process *process)
 			fprintf(stderr, "[WARNING] process %d (%s): %s\n", process->pid, process->comm, what[i]);
 }
 
+/* The rings' counters wrap and are the traced process's: nonsense is none at all. */
+static uint64_t open_commands(const struct xs_process *process)
+{
+	uint64_t open = 0 - atomic_load_explicit(&process->file->commands_ended, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		const struct xs_ring *ring = process->tracks[i]->ring;
+
+		open -= atomic_load_explicit(&ring->commands_ended, memory_order_relaxed);
+		open += atomic_load_explicit(&ring->commands_begun, memory_order_relaxed);
+	}
+	return open >> 63 ? 0 : open;
+}
+
+/* What the trace and the reports lack, in a line for each kind of it. */
+static void tell_missing(const struct xs_process *process)
+{
+	bool runs = process->run->flight && process->end == XS_END_RUNNING; /* then what is on its way is nothing to tell */
+	const struct {
+		uint64_t count;
+		const char *what, *why;
+	} missing[] = {
+		{ process->lost, "events", "are lost; see --ring-size and --on-full, and otherData in the trace for which threads" },
+		{ process->untimed, "commands", "are missing: their device times could not be had" },
+		{ runs ? 0 : process->open_commands, "commands", "are missing: they were not complete when it ended, or while it was recorded" },
+		{ runs ? 0 : process->open_requests, "MPI requests", "were not complete when it ended" },
+	};
+
+	for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
+		if (missing[i].count)
+			fprintf(stderr, "[WARNING] %llu %s of process %d (%s) %s\n", (unsigned long long)missing[i].count, missing[i].what,
+				process->pid, process->comm, missing[i].why);
+}
+
 /* What is open, and what was lost. */
 static void finish_tracks(struct xs_process *process)
 {
 	struct xs_run *run = process->run;
-	uint64_t now = run->flight ? xs_flight_dump_of(run)->to : xs_process_ns(process, xs_tick(run->use_tsc)), lost;
+	uint64_t now = run->flight ? xs_flight_dump_of(run)->to : xs_process_ns(process, xs_tick(run->use_tsc));
 
 	for (uint32_t i = 0; i < process->track_count; i++)
 		if (process->tracks[i]->last_ns > process->last_ns)
@@ -225,18 +259,12 @@ static void finish_tracks(struct xs_process *process)
 		finish_track(process->tracks[i], now);
 	xs_itt_finish(process, now);
 	xs_mpi_finish(process, now);
-	lost = process->lost += atomic_load(&process->file->lost_no_ring);
+	process->lost += atomic_load(&process->file->lost_no_ring);
+	process->open_commands = open_commands(process);
 	process->untimed = atomic_load(&process->file->untimed);
 	process->host_ns = now - xs_process_ns(process, process->file->join_tick);
 	xs_process_commit(process);
-	if (lost)
-		fprintf(stderr,
-			"[WARNING] %llu events of process %d (%s) are lost; see --ring-size and --on-full, and otherData "
-			"in the trace for which threads\n",
-			(unsigned long long)lost, process->pid, process->comm);
-	if (process->untimed)
-		fprintf(stderr, "[WARNING] %llu commands of process %d (%s) are missing: their device times could not be had\n",
-			(unsigned long long)process->untimed, process->pid, process->comm);
+	tell_missing(process);
 	tell_unseen(process);
 }
 
@@ -257,7 +285,7 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	shown |= xs_reports_close(process);
 	run->wrote_something |= shown;
 	/* a script starts hundreds of programs that have nothing to show: only the application's silence is news */
-	if (!shown && (run->options->verbose ||
+	if (!shown && !process->open_commands && (run->options->verbose ||
 		       (process->pid == run->control->app_pid && end != XS_END_EXEC && !run->wrote_something)))
 		fprintf(stderr, "[INFO] No event of interest is logged for process %d (%s)\n", process->pid,
 			process->comm);

@@ -165,7 +165,7 @@ static const char *const columns[XS_COL_COUNT] = {
 	"pid", "tid", "device", "tile", "engine", "bytes",
 	"queued_at_ns", "submitted_at_ns", "started_at_ns", "ended_at_ns",
 	"result", "in", "out",
-	"xstrace_ns", "run_ns", "comm", "host", "rank", "lost",
+	"xstrace_ns", "run_ns", "comm", "host", "rank", "lost", "untimed_commands", "open_commands", "open_requests",
 };
 
 static void put_head(struct xs_report *report)
@@ -308,6 +308,9 @@ static size_t put_tail(char *tail, const struct xs_process *process, const struc
 	if (xs_process_rank(process) >= 0)
 		xs_row_number(&row, XS_COL_RANK, (uint64_t)xs_process_rank(process));
 	xs_row_number(&row, XS_COL_LOST, process->lost);
+	xs_row_number(&row, XS_COL_UNTIMED, process->untimed);
+	xs_row_number(&row, XS_COL_OPEN_COMMANDS, process->open_commands);
+	xs_row_number(&row, XS_COL_OPEN_REQUESTS, process->open_requests);
 	o = put_row(o, &row, report->format == XS_REPORT_JSON);
 	*o++ = '\n';
 	if (report->format == XS_REPORT_JSON)

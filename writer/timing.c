@@ -185,6 +185,16 @@ double xs_timing_record_ns(const struct xs_run *run)
 
 /* ---- all of it ---- */
 
+/* What a table of device work lacks. */
+static void print_missing(struct xs_report *report, const struct xs_process *process)
+{
+	if (process->untimed)
+		xs_report_print(report, "(%llu commands are not in this table: their times could not be had)\n\n", (unsigned long long)process->untimed);
+	if (process->open_commands)
+		xs_report_print(report, "(%llu commands are not in this table: they were not complete when the process ended, or while it was recorded)\n\n",
+				(unsigned long long)process->open_commands);
+}
+
 bool xs_timing_print(struct xs_process *process)
 {
 	const struct xs_options *options = process->run->options;
@@ -217,10 +227,13 @@ bool xs_timing_print(struct xs_process *process)
 		if (!something && process->run->recovering && process->file->committed && options->report_format == XS_REPORT_TEXT)
 			xs_report_print(view.report, "\n(recovered: what the killed drain process had read before is not in these tables)\n");
 		something = true;
-		if (options->report_format == XS_REPORT_TEXT)
-			reports[i].text(&view);
-		else
+		if (options->report_format != XS_REPORT_TEXT) {
 			reports[i].rows(&view);
+			continue;
+		}
+		reports[i].text(&view);
+		if (reports[i].device)
+			print_missing(view.report, process);
 	}
 	return something;
 }

@@ -203,6 +203,7 @@ struct xs_process {
 	struct xs_thread_stats *threads;
 	uint32_t thread_count, thread_room;
 	uint64_t events, lost, untimed, unmatched, corrupt, threads_omitted;
+	uint64_t open_commands, open_requests; /* at the end: on their way to a device or back; MPI's, started and not complete */
 	uint64_t last_ns; /* latest end of device work; at the end: of anything */
 	uint64_t host_ns; /* run time of the process, once it has ended */
 	struct xs_device_clock device_clock[XS_DEVICES];

@@ -359,6 +359,9 @@ class Checker:
         lost = (trace.other or {}).get("lost")
         if lost:
             self.notes.append(f"{printable(lost)} records were lost while tracing")
+        for key in ("untimed_commands", "open_commands", "open_requests"):
+            if (trace.other or {}).get(key):
+                self.notes.append(f"{key}: {printable(trace.other[key])}")
 
     def _finish_ours(self):
         base = self.trace.base_ns

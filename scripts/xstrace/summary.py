@@ -231,8 +231,18 @@ class Summary:
             parts.append(f"DAMAGED PLACES IN THE FILE: {sum(self.trace.damaged.values())}")
         if other.get("lost"):
             parts.append(f"RECORDS LOST: {_grouped(other['lost'])}")
-        elif "lost" in other:
+        missing = [
+            f"{_grouped(other[key])} {what}"
+            for key, what in (
+                ("open_commands", "commands not complete"),
+                ("untimed_commands", "commands without times"),
+                ("open_requests", "MPI requests not complete"),
+            )
+            if other.get(key)
+        ]
+        if "lost" in other and not other["lost"] and not missing:
             parts.append("nothing lost")
+        parts += missing
         threads = other.get("threads")
         for thread in threads if type(threads) is list else ():
             if type(thread) is dict and thread.get("in_call"):

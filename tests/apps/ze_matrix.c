@@ -4,12 +4,13 @@
  *	ze_matrix [--list regular|immediate] [--in-order] [--events none|timed|plain|counter] [--sync queue|list|event|fence|none]
  *	          [--kernels N] [--copies N] [--fills N] [--regions N] [--barriers] [--chain] [--device-reset] [--executions N]
  *	          [--kernel empty|spin|increment] [--us N] [--device N] [--tile N] [--engine ORDINAL,INDEX] [--threads N] [--timestamps]
- *	          [--end destroy|return|_exit|abort]
+ *	          [--end destroy|return|_exit|abort|kill|exec]
  */
 #include "ze_app.h"
 
 #include <getopt.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -337,6 +338,10 @@ int main(int argc, char **argv)
 		_exit(fine ? 0 : 1);
 	if (!strcmp(options.end, "abort"))
 		abort();
+	if (!strcmp(options.end, "kill"))
+		(void)raise(SIGKILL);
+	if (!strcmp(options.end, "exec"))
+		(void)execl("/bin/true", "true", NULL);
 	if (!strcmp(options.end, "destroy")) {
 		for (unsigned i = 0; i < options.threads; i++) {
 			if (!strcmp(options.sync, "none"))
