@@ -294,11 +294,11 @@ static void commands_end(uint64_t count)
 {
 	_Atomic uint64_t *ended;
 
-	if (!xs_joined() || !xs_tls.ring) {
+	if (!xs_joined() || !xs_tls.producer.ring) {
 		atomic_fetch_add_explicit(&xs_self.process->commands_ended, count, memory_order_relaxed);
 		return;
 	}
-	ended = &xs_tls.ring->commands_ended;
+	ended = &xs_tls.producer.ring->commands_ended;
 	atomic_store_explicit(ended, atomic_load_explicit(ended, memory_order_relaxed) + count, memory_order_relaxed);
 }
 

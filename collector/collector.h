@@ -134,7 +134,7 @@ void xs_count_untimed(uint64_t count);
  */
 static inline void xs_commands_begin(uint64_t count)
 {
-	_Atomic uint64_t *begun = &xs_tls.ring->commands_begun; /* who enqueues while recording has a ring */
+	_Atomic uint64_t *begun = &xs_tls.producer.ring->commands_begun; /* who enqueues while recording has a ring */
 
 	atomic_store_explicit(begun, atomic_load_explicit(begun, memory_order_relaxed) + count, memory_order_relaxed);
 }
