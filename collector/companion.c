@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lock.h"
+#include "stack.h"
 #include "sys.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -27,6 +28,11 @@ EXPORT void xs_companion_record(const void *record, uint32_t size)
 		memcpy(place, record, size);
 		xs_record_end(size);
 	}
+}
+
+EXPORT bool xs_companion_came_by(uintptr_t slot)
+{
+	return xs_stack_came_by(slot);
 }
 
 EXPORT void xs_companion_lock(_Atomic uint32_t *lock)

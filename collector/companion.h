@@ -8,6 +8,8 @@
 
 #include "collector.h"
 
+/* As xs_stack_came_by(), stack.h. */
+bool xs_companion_came_by(uintptr_t slot) __attribute__((cold));
 #ifndef XS_COMPANION
 /* As xs_lock_contended() and xs_unlock_contended(), lock.h. */
 void xs_companion_lock(_Atomic uint32_t *lock) __attribute__((cold));

@@ -163,6 +163,11 @@ static bool give_up(struct xs_ze_node *node)
 	return true;
 }
 
+static bool is_told(const struct xs_ze_node *node)
+{
+	return node->event != node->own && (atomic_load_explicit(&node->state, memory_order_acquire) & 3) == XS_ZE_DONE;
+}
+
 /* The list is no more: what is not complete by now (the device is lost, or the application did not wait) tells nothing any more. */
 static void abandon(struct xs_ze_queue *queue)
 {
@@ -173,13 +178,14 @@ static void abandon(struct xs_ze_queue *queue)
 	while (!(alone = xs_claim(&queue->collecting)) && xs_wait_a_bit(&rounds))
 		; /* another thread is at it */
 	last = atomic_load_explicit(&queue->newest, memory_order_acquire);
-	if (!alone) { /* and has been left in the middle: all stays as it is, and nobody uses it again */
-		for (node = atomic_load_explicit(&queue->done, memory_order_relaxed); node != last;
-		     node = atomic_load_explicit(&node->next, memory_order_relaxed))
-			xs_commands_untimed(1);
+	head = atomic_load_explicit(&queue->done, memory_order_relaxed);
+	if (!alone) { /* and has left in the middle: all stays as it is, and nobody uses it again */
+		while (head != last) {
+			head = atomic_load_explicit(&head->next, memory_order_relaxed);
+			xs_commands_untimed(!is_told(head));
+		}
 		return;
 	}
-	head = atomic_load_explicit(&queue->done, memory_order_relaxed);
 	for (; head != last; head = next) {
 		next = atomic_load_explicit(&head->next, memory_order_relaxed);
 		next->lost = give_up(next);

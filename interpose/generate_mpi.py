@@ -404,12 +404,12 @@ def always(f, language, words, passed, hook, record, comm, needed, special, resu
     lines.append(f"\tif (!xs_mpi_enter(&call, {number})) {{")
     if gone:
         lines.append("\t\txs_mpi_comm_gone(gone);")
-    lines.append("\t\tXS_MPI_INSIDE_BEGIN();")
+    lines.append("\t\txs_mpi_inside = XS_FRAME_MARK();")
     if fortran:
-        lines += [f"\t\treal({', '.join(words)});", "\t\txs_mpi_inside_end();"]
+        lines += [f"\t\treal({', '.join(words)});", "\t\txs_mpi_inside = 0;"]
         condition = "!ierror || !*(const int32_t *)ierror"
     else:
-        lines += [f"\t\tcall.result = real({', '.join(words)});", "\t\txs_mpi_inside_end();"]
+        lines += [f"\t\tcall.result = real({', '.join(words)});", "\t\txs_mpi_inside = 0;"]
         condition = "!call.result"
     if after:
         lines += [f"\t\tif ({condition}) {{"] + [f"\t{line}" for line in after] + ["\t\t}"]
@@ -417,7 +417,7 @@ def always(f, language, words, passed, hook, record, comm, needed, special, resu
 
     def inside(arguments):
         middle = result(arguments)
-        extra = ["\tXS_MPI_INSIDE_BEGIN();", middle[0]] + (["\txs_mpi_inside_end();"] + middle[1:] if fortran else ["\txs_mpi_inside_end();"])
+        extra = ["\txs_mpi_inside = XS_FRAME_MARK();", middle[0]] + (["\txs_mpi_inside = 0;"] + middle[1:] if fortran else ["\txs_mpi_inside = 0;"])
         if after:
             extra += ["\tif (!call.result) {"] + after + ["\t}"]
         return extra

@@ -20,35 +20,17 @@ typedef intptr_t xs_word;
 
 /*
  * A wrapper is at work in this thread whose library may call MPI in its turn: what it calls so is the same call. It is named by where its
- * return address lies, and what that is: a wrapper that was left by a jump (out of an error handler) is found out by a later call, whose
- * frame is not below it, or finds another word there.
+ * return address lies (XS_FRAME_MARK()), so that a wrapper that was left by a jump, out of an error handler, is found out by the next call.
  */
-struct xs_mpi_inside {
-	uintptr_t mark; /* 0: none */
-	uintptr_t back;
-};
-extern __thread struct xs_mpi_inside xs_mpi_inside __attribute__((tls_model("initial-exec")));
-#define XS_MPI_NEAR 65536u /* bytes of stack that a library uses on its way to itself */
+extern __thread uintptr_t xs_mpi_inside __attribute__((tls_model("initial-exec")));
 
-/* The rest of xs_mpi_is_inside(). */
+/* Is it a caller of the wrapper that asks? */
 bool xs_mpi_is_there(uintptr_t mark) __attribute__((cold));
 
-/* Is the caller, whose XS_FRAME_MARK() this is, called by such a wrapper's library? */
 static inline bool xs_mpi_is_inside(uintptr_t mark)
 {
-	return __builtin_expect(xs_mpi_inside.mark, 0) && xs_mpi_is_there(mark);
+	return __builtin_expect(xs_mpi_inside != 0, 0) && xs_mpi_is_there(mark);
 }
-
-static inline void xs_mpi_inside_begin(uintptr_t mark, const void *back)
-{
-	xs_mpi_inside = (struct xs_mpi_inside){ mark, (uintptr_t)back };
-}
-
-static inline void xs_mpi_inside_end(void)
-{
-	xs_mpi_inside.mark = 0;
-}
-#define XS_MPI_INSIDE_BEGIN() xs_mpi_inside_begin(XS_FRAME_MARK(), __builtin_return_address(0))
 
 extern struct xs_mpi_abi xs_mpi_abi;
 
