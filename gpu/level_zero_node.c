@@ -262,19 +262,49 @@ uint32_t xs_ze_shape(const struct xs_device_record *record)
 	return xs_shape(&shape);
 }
 
+/* A record's beginning; the newest of its commands says what they have in common. submit: as in the record. */
+static inline void commands_begin(struct xs_commands_record *record, uint32_t count, uint32_t size, const struct xs_device_record *newest,
+				  uint64_t submit)
+{
+	*record = (struct xs_commands_record){
+		.event = { .tick = newest->event.tick, .name = newest->device_name, .kind = XS_COMMANDS, .words = (uint8_t)(size / 8),
+			   .source = XS_SOURCE_LEVEL_ZERO, .flags = newest->event.flags & (uint8_t)~XS_FLAG_FUNCTION },
+		.queue_handle = newest->queue_handle, .queue = newest->queue, .id = xs_ze_next_ids(count), .submit = submit,
+		.device = newest->device, .device_type = newest->device_type, .tile = newest->tile, .engine = newest->engine,
+		.engine_index = newest->engine_index, .count = (uint8_t)count,
+	};
+}
+
+static inline uint32_t commands_size(uint32_t count)
+{
+	return (uint32_t)(sizeof(struct xs_commands_record) + count * sizeof(struct xs_command));
+}
+
+static inline void command_tell(struct xs_command *command, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times)
+{
+	command->tick = node->record.queued;
+	command->start = times->global.kernelStart;
+	command->length = (uint32_t)(times->global.kernelEnd - times->global.kernelStart);
+	command->host_ticks = node->record.host_ticks;
+	command->shape = node->shape;
+	command->tid = node->record.tid;
+}
+
+/* Else it has a record of its own. */
+static inline bool can_share(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, const struct xs_ze_queue *queue)
+{
+	return __builtin_expect(node->shape && times->global.kernelEnd - times->global.kernelStart <= UINT32_MAX && !queue->device->tiles &&
+					node->record.queue == queue->serial,
+				1);
+}
+
 static __attribute__((noinline)) void batch_write(struct batch *batch, const struct xs_device_record *newest, uint64_t submit)
 {
-	uint32_t size = (uint32_t)(sizeof(struct xs_commands_record) + batch->count * sizeof(batch->command[0]));
+	uint32_t size = commands_size(batch->count);
 	struct xs_commands_record *record = xs_record_reserve_many(size, batch->count);
 
 	if (record) {
-		*record = (struct xs_commands_record){
-			.event = { .tick = newest->event.tick, .name = newest->device_name, .kind = XS_COMMANDS, .words = (uint8_t)(size / 8),
-				   .source = XS_SOURCE_LEVEL_ZERO, .flags = newest->event.flags & (uint8_t)~XS_FLAG_FUNCTION },
-			.queue_handle = newest->queue_handle, .queue = newest->queue, .id = xs_ze_next_ids(batch->count), .submit = submit,
-			.device = newest->device, .device_type = newest->device_type, .tile = newest->tile, .engine = newest->engine,
-			.engine_index = newest->engine_index, .count = (uint8_t)batch->count,
-		};
+		commands_begin(record, batch->count, size, newest, submit);
 		memcpy(record->command, batch->command, batch->count * sizeof(batch->command[0]));
 		xs_record_end(size);
 	}
@@ -283,47 +313,93 @@ static __attribute__((noinline)) void batch_write(struct batch *batch, const str
 }
 
 /* submit: as in the batch's record. */
-static inline void batch_add(struct batch *batch, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event,
-			     uint64_t submit, const struct xs_ze_queue *queue)
+static inline void batch_add(struct batch *batch, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, uint64_t submit,
+			     const struct xs_ze_queue *queue)
 {
-	const struct xs_device_record *from = &node->record;
-	uint64_t length = times->global.kernelEnd - times->global.kernelStart;
-	struct xs_command *command = &batch->command[batch->count];
-
-	if (__builtin_expect(!node->shape || length > UINT32_MAX || queue->device->tiles || from->queue != queue->serial, 0)) {
-		xs_ze_node_record(node, times, of_event, submit ? submit : from->queued, queue, xs_ze_next_ids(1));
+	if (!can_share(node, times, queue)) {
+		xs_ze_node_record(node, times, true, submit ? submit : node->record.queued, queue, xs_ze_next_ids(1));
 		return;
 	}
-	command->tick = from->queued;
-	command->start = times->global.kernelStart;
-	command->length = (uint32_t)length;
-	command->host_ticks = from->host_ticks;
-	command->shape = node->shape;
-	command->tid = from->tid;
+	command_tell(&batch->command[batch->count], node, times);
 	if (__builtin_expect(++batch->count == BATCH, 0))
-		batch_write(batch, from, submit);
+		batch_write(batch, &node->record, submit);
+}
+
+/* Their times are in their events. */
+static void record_by_events(const struct xs_ze_node *first, uint64_t submit, const struct xs_ze_queue *queue)
+{
+	const struct xs_ze_node *newest = first;
+	ze_kernel_timestamp_result_t times;
+	struct batch batch;
+
+	batch.count = 0;
+	for (const struct xs_ze_node *node = first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
+		if (xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times)) {
+			xs_commands_untimed(1);
+			continue;
+		}
+		batch_add(&batch, node, &times, submit, queue);
+		newest = node;
+	}
+	if (batch.count)
+		batch_write(&batch, &newest->record, submit);
+}
+
+/* So many commands in a row, in the ring at once: no driver is asked. */
+static void write_row(const struct xs_ze_node *node, const struct xs_ze_node *newest, const ze_kernel_timestamp_result_t *times, uint32_t count,
+		      uint64_t submit)
+{
+	uint32_t size = commands_size(count);
+	struct xs_commands_record *record = xs_record_reserve_many(size, count);
+
+	if (record) {
+		commands_begin(record, count, size, &newest->record, submit);
+		for (uint32_t i = 0; i < count; i++, node = atomic_load_explicit(&node->next, memory_order_relaxed))
+			command_tell(&record->command[i], node, &times[i]);
+		xs_record_end(size);
+	}
+	xs_commands_end(count, record);
+}
+
+/* How many from here on share a record, and the last of them. */
+static uint32_t row_length(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, const struct xs_ze_queue *queue,
+			   const struct xs_ze_node **ret_newest)
+{
+	uint32_t count = 0;
+
+	while (node && count < XS_COMMANDS_MAX && xs_ze_is_set(&times[count]) && can_share(node, &times[count], queue)) {
+		*ret_newest = node;
+		node = atomic_load_explicit(&node->next, memory_order_relaxed);
+		count++;
+	}
+	return count;
+}
+
+static void record_saved(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, uint64_t submit, const struct xs_ze_queue *queue)
+{
+	const struct xs_ze_node *newest;
+	uint32_t row;
+
+	for (; node; node = atomic_load_explicit(&newest->next, memory_order_relaxed)) {
+		newest = node;
+		row = row_length(node, times, queue, &newest);
+		if (row)
+			write_row(node, newest, times, row, submit);
+		else if (xs_ze_is_set(times))
+			xs_ze_node_record(node, times, false, submit, queue, xs_ze_next_ids(1));
+		else
+			xs_commands_untimed(1);
+		times += row ? row : 1;
+	}
 }
 
 void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestamp_result_t *saved, uint64_t submit,
 			const struct xs_ze_queue *queue)
 {
-	const ze_kernel_timestamp_result_t *times;
-	const struct xs_ze_node *newest = first;
-	ze_kernel_timestamp_result_t of_event;
-	struct batch batch;
-
-	batch.count = 0;
-	for (const struct xs_ze_node *node = first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
-		times = saved ? saved++ : &of_event;
-		if (saved ? !xs_ze_is_set(times) : xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &of_event)) {
-			xs_commands_untimed(1);
-			continue;
-		}
-		batch_add(&batch, node, times, !saved, submit, queue);
-		newest = node;
-	}
-	if (batch.count)
-		batch_write(&batch, &newest->record, submit);
+	if (saved)
+		record_saved(first, saved, submit, queue);
+	else
+		record_by_events(first, submit, queue);
 }
 
 /* Who was away for too long finds that others have given it up. */
@@ -412,7 +488,7 @@ static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node
 	if (result == ZE_RESULT_NOT_READY)
 		return false;
 	if (!result)
-		batch_add(batch, node, &times, true, 0, queue);
+		batch_add(batch, node, &times, 0, queue);
 	else
 		xs_commands_untimed(1);
 	(void)xs_ze.zeEvent.pfnHostReset(node->own);
