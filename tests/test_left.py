@@ -6,9 +6,9 @@ from gpu_log import DRIVER, SoftGPU
 from ranks import MPI, Ranks, mpi_app, needs_mpi  # noqa: F401
 
 needs_ze = pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
+needs_cl = pytest.mark.skipif(not (APPS / "cl_left").exists(), reason="no OpenCL headers")
 KERNELS = "--chrome-kernel-logging"
 LAUNCHES = 100
-QUERY = {"clock": "zeDeviceGetGlobalTimestamps"}
 
 
 @needs_ze
@@ -23,6 +23,17 @@ def test_in_the_middle_of_reading_times(xstrace, tmp_path, what, how):
     missing = other.get("untimed_commands", 0) + other.get("open_commands", 0)
     assert len(run.trace.device) + missing == len(gpu.kernels) == LAUNCHES + 1
     assert 1 <= missing and other["lost"] == 0
+
+
+@needs_cl
+@pytest.mark.parametrize("how", ["cancel", "jump"])
+def test_in_the_middle_of_harvesting(xstrace, how):
+    run = xstrace(KERNELS, "cl_left", [how], env={"OPENCL_LAYERS": str(APPS / "cl_rest.so")}, timeout=30)
+    assert run.out.startswith("went on") and run.status == 0
+    # nobody has waited for the thread all the time
+    assert int(run.out.split()[3]) < 450
+    other = run.trace.other
+    assert len(run.trace.device) == 100 and other["untimed_commands"] == 1 and other["lost"] == 0
 
 
 @needs_mpi
