@@ -5,7 +5,14 @@
 
 #include <string.h>
 
+#include "lock.h"
+#include "stack.h"
+#include "sys.h"
+
 #define EXPORT __attribute__((visibility("default")))
+
+EXPORT extern const _Atomic uint32_t *const xs_companion_seal;
+const _Atomic uint32_t *const xs_companion_seal = &xs_seal;
 
 EXPORT bool xs_companion_enter(struct xs_call *call, uint32_t word)
 {
@@ -21,6 +28,21 @@ EXPORT void xs_companion_record(const void *record, uint32_t size)
 		memcpy(place, record, size);
 		xs_record_end(size);
 	}
+}
+
+EXPORT bool xs_companion_came_by(uintptr_t slot)
+{
+	return xs_stack_came_by(slot);
+}
+
+EXPORT void xs_companion_lock(_Atomic uint32_t *lock)
+{
+	xs_lock_contended(lock);
+}
+
+EXPORT void xs_companion_unlock(_Atomic uint32_t *lock)
+{
+	xs_unlock_contended(lock);
 }
 
 EXPORT const struct xs_options *xs_companion_options(void)

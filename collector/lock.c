@@ -75,6 +75,13 @@ void xs_unlock_contended(_Atomic uint32_t *lock)
 		atomic_store_explicit(lock, 0, memory_order_release);
 }
 
+bool xs_claim_again(_Atomic uint64_t *claim, uint64_t held, uint64_t mine)
+{
+	if ((uint32_t)held != (uint32_t)mine && (uint32_t)(mine >> 32) - (uint32_t)(held >> 32) < XS_LEFT_FOR_GOOD)
+		return false;
+	return atomic_compare_exchange_strong_explicit(claim, &held, mine, memory_order_acquire, memory_order_relaxed);
+}
+
 bool xs_wait_a_bit(uint32_t *rounds)
 {
 	struct timespec pause = { 0, 50000 };

@@ -9,6 +9,11 @@
 
 #include "collector.h"
 
+#ifdef XS_COMPANION
+#define xs_lock_contended xs_companion_lock
+#define xs_unlock_contended xs_companion_unlock
+#endif
+
 /*
  * For structures that handlers and dying threads may come by: only between xs_enter() and xs_leave() (self.h), where no signal arrives.
  * False: not to be had within a second, or without a system call in a sealed process; the caller does without.
@@ -16,7 +21,7 @@
 bool xs_lock(_Atomic uint32_t *lock);
 
 /*
- * For structures of an API that no handler may call anyway. Never fails: what a thread itself holds it left by a jump, and what is held
+ * For structures of an API that no handler may call anyway; never around a call of somebody else's code. Never fails: what a thread itself holds it left by a jump, and what is held
  * for a second its holder has left for good; both are taken over.
  */
 static inline void xs_lock_robust(_Atomic uint32_t *lock);
@@ -30,7 +35,23 @@ static inline void xs_unlock(_Atomic uint32_t *lock);
  */
 bool xs_wait_a_bit(uint32_t *rounds);
 
-/* What is rare of the two. */
+/*
+ * Work that one thread does at a time and that calls others (a driver), from where it may never come back. Nobody waits for it: who finds it
+ * claimed does without. A claim that a thread itself holds, or that is as old as XS_LEFT_FOR_GOOD, was left by a jump or by a thread's
+ * end and is taken over. So a holder that was away for so long must expect not to be the only one any more.
+ */
+static inline bool xs_claim(_Atomic uint64_t *claim);
+static inline void xs_unclaim(_Atomic uint64_t *claim);
+
+/* A clock for that, which tells some tenths of a millisecond and wraps. */
+static inline uint32_t xs_moment(void)
+{
+	return (uint32_t)(xs_tick(xs_use_tsc) >> 20);
+}
+#define XS_LEFT_FOR_GOOD 8000u /* some seconds */
+
+/* What is rare of all these. */
+bool xs_claim_again(_Atomic uint64_t *claim, uint64_t held, uint64_t mine) __attribute__((cold));
 void xs_lock_contended(_Atomic uint32_t *lock) __attribute__((cold));
 void xs_unlock_contended(_Atomic uint32_t *lock) __attribute__((cold));
 
@@ -50,6 +71,25 @@ static inline void xs_unlock(_Atomic uint32_t *lock)
 	if (!holder || holder >> 30 ||
 	    !atomic_compare_exchange_strong_explicit(lock, &holder, 0, memory_order_release, memory_order_relaxed))
 		xs_unlock_contended(lock);
+}
+
+static inline uint32_t xs_claimant(void)
+{
+	return (uint32_t)((uintptr_t)&xs_tls >> 6) | 1;
+}
+
+static inline bool xs_claim(_Atomic uint64_t *claim)
+{
+	uint64_t held = 0, mine = xs_claimant() | (uint64_t)xs_moment() << 32;
+
+	return atomic_compare_exchange_strong_explicit(claim, &held, mine, memory_order_acquire, memory_order_relaxed) ||
+	       xs_claim_again(claim, held, mine);
+}
+
+static inline void xs_unclaim(_Atomic uint64_t *claim)
+{
+	if ((uint32_t)atomic_load_explicit(claim, memory_order_relaxed) == xs_claimant())
+		atomic_store_explicit(claim, 0, memory_order_release);
 }
 
 #endif

@@ -369,12 +369,13 @@ static bool may_be_below(uintptr_t slot)
 	return on_signal_stack() || (uintptr_t)__builtin_frame_address(0) + SIGNAL_FRAME < slot;
 }
 
-bool xs_stack_has(uintptr_t slot)
-{
-	struct frame frame = { .at = (uintptr_t)xs_stack_has + 1 };
-	bool passed_signal = false;
+enum whereabouts { IS_GONE, IS_THERE, IS_UNKNOWN };
 
-	BEGIN_HERE(frame);
+/* From the given frame on; interrupted: there is a signal's frame between the two. */
+static enum whereabouts find_frame(struct frame frame, uintptr_t slot, bool interrupted)
+{
+	bool passed_signal = !interrupted;
+
 	for (uint32_t steps = 0; HAVE_RULES && steps < DEEPEST; steps++) {
 		struct xs_rule rule = { .flags = 0 };
 		uintptr_t before = frame.sp;
@@ -383,17 +384,35 @@ bool xs_stack_has(uintptr_t slot)
 		    !xs_cfi_find(frame.module.dlfo_eh_frame, frame.at, &rule))
 			break;
 		if (rule.flags & XS_RULE_OUTERMOST)
-			return false;
+			return IS_GONE;
 		if (!step_by_rule(&frame, &rule))
 			break;
 		if (rule.flags & XS_RULE_SIGNAL)
 			passed_signal = true;
 		else if (passed_signal && frame.sp - sizeof(void *) == slot)
-			return true;
+			return IS_THERE;
 		else if (before <= slot && slot < frame.sp)
-			return false; /* another function's frame lies there by now */
+			return IS_GONE; /* another function's frame lies there by now */
 	}
-	return may_be_below(slot);
+	return IS_UNKNOWN;
+}
+
+bool xs_stack_has(uintptr_t slot)
+{
+	struct frame frame = { .at = (uintptr_t)xs_stack_has + 1 };
+	enum whereabouts found;
+
+	BEGIN_HERE(frame);
+	found = find_frame(frame, slot, true);
+	return found == IS_UNKNOWN ? may_be_below(slot) : found == IS_THERE;
+}
+
+bool xs_stack_came_by(uintptr_t slot)
+{
+	struct frame frame = { .at = (uintptr_t)xs_stack_came_by + 1 };
+
+	BEGIN_HERE(frame);
+	return find_frame(frame, slot, false) != IS_GONE;
 }
 
 void xs_stack_init(uint32_t depth)

@@ -20,5 +20,7 @@ void xs_stack_write(uint64_t tick) __attribute__((cold, noinline));
  * cannot be found out, the answer is yes.
  */
 bool xs_stack_has(uintptr_t slot) __attribute__((cold, noinline));
+/* The same of one that is a caller of this. */
+bool xs_stack_came_by(uintptr_t slot) __attribute__((cold, noinline));
 
 #endif

@@ -20,7 +20,12 @@ enum xs_seal {
 	XS_SEALED,
 	XS_SEALED_PREPARED, /* the memory of all rings in use was made present before */
 };
+#ifdef XS_COMPANION /* another library of ours (collector/companion.h): the word is libxstrace.so's */
+#define xs_seal (*xs_companion_seal)
+extern const _Atomic uint32_t *const xs_companion_seal;
+#else
 extern _Atomic uint32_t xs_seal __attribute__((visibility("hidden"))); /* enum xs_seal */
+#endif
 
 static inline bool xs_is_sealed(void)
 {

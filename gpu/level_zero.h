@@ -3,27 +3,17 @@
  *
  * A command is a node: it owns an event of ours, which tells when the command ran unless the application gave one of its own. The nodes of
  * an immediate list wait in its queue until they are found complete. Those of a regular list are its body, which every
- * execution refers to. Nothing here waits for the device, and no lock is held while the driver is called.
+ * execution refers to. Nothing here waits for the device, and no lock is held while the driver is called: it may end the thread, or the
+ * program's handler leave it by a jump. What a thread was in the middle of then is not waited for: it is counted, and nobody uses it again.
  */
 #ifndef XS_LEVEL_ZERO_H
 #define XS_LEVEL_ZERO_H
 
-#include <sched.h>
-
 #include "handles.h"
 #include "level_zero_wrap.h"
-
-/* For a few stores among our own structures; never around a call. */
-static inline void xs_ze_lock(atomic_flag *lock)
-{
-	while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire))
-		sched_yield();
-}
-
-static inline void xs_ze_unlock(atomic_flag *lock)
-{
-	atomic_flag_clear_explicit(lock, memory_order_release);
-}
+#include "lock.h"
+#include "spare.h"
+#include "sys.h"
 
 /* ---- level_zero_device.c ---- */
 
@@ -45,7 +35,7 @@ struct xs_ze_context {
 	struct xs_ze_device_info *devices[64];
 	uint32_t device_count;
 	_Atomic uint64_t free_nodes; /* index + 1, and a tag above it against ABA */
-	atomic_flag lock;
+	_Atomic uint32_t lock;
 	struct xs_ze_pool *pools;    /* of our events */
 	struct xs_ze_context *next;
 	_Atomic bool dead;
@@ -87,14 +77,6 @@ struct xs_ze_node {
 	struct xs_device_record record;         /* all but id, submit, start, end */
 };
 
-struct xs_ze_spare {
-	void *first;
-	atomic_flag lock;
-};
-/* Zeroed memory of one size; NULL: none left. What is given back is never freed. */
-void *xs_ze_take_spare(struct xs_ze_spare *spare, size_t size);
-void xs_ze_give_spare(struct xs_ze_spare *spare, void *memory);
-
 /* From here on the node runs this kernel (level_zero_kernel.c). */
 void xs_ze_node_kernel(struct xs_ze_node *node, ze_kernel_handle_t kernel);
 /* From here on as if no device times were wanted of this command; and: that event of the application tells of the node (level_zero_work.c). */
@@ -110,6 +92,8 @@ uint64_t xs_ze_node_link(const struct xs_ze_node *node);
 struct xs_ze_node *xs_ze_node_linked(uint64_t link);
 /* Records an immediate list's command that an event of the application tells of, if it is complete. True: it is done with. */
 bool xs_ze_node_finish(struct xs_ze_node *node);
+/* Another thread is in the middle of that and does not come back: nobody will tell. False: it is not. */
+bool xs_ze_node_abandon(struct xs_ze_node *node);
 /* Nobody can tell its times any more, unless they were saved. */
 void xs_ze_node_lost(struct xs_ze_node *node);
 /* The record tells of work in this queue from here on. */
@@ -158,7 +142,10 @@ struct xs_ze_queue {
 	uint32_t serial, ordinal, index;
 	uint8_t flags;                  /* of its records */
 	_Atomic bool ended;
-	atomic_flag collecting;
+	_Atomic uint64_t collecting; /* claimed by who looks at what is complete */
+	const struct xs_ze_node *stuck; /* whose times another thread was reading when it was looked at last */
+	uint64_t stuck_state;
+	uint32_t stuck_since;
 	/*
 	 * Commands of an immediate list: nodes in a circle, which grows to as many as are in flight. From `done`, which has been dealt
 	 * with, to `newest`: those appended and not yet known to be complete. One thread appends at a time, as the API demands, and one
@@ -256,9 +243,9 @@ void xs_ze_collect_executions(struct xs_ze_queue *queue);
  * some microseconds later: so much time it gets.
  */
 void xs_ze_collect_executions_last(struct xs_ze_queue *queue);
-/* When who waits for a device that is just about to finish gives up (CLOCK_MONOTONIC). And: waits a moment; false: no longer, or in vain. */
+/* When who waits for a device that is just about to finish gives up (CLOCK_MONOTONIC). And: waits a moment; false: no longer, or in vain. *rounds: 0 at first. */
 uint64_t xs_ze_last_chance(void);
-bool xs_ze_wait_on(uint64_t deadline);
+bool xs_ze_wait_on(uint64_t deadline, uint32_t *rounds);
 /* The queue is no more. */
 void xs_ze_abandon_executions(struct xs_ze_queue *queue);
 

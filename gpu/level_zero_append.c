@@ -42,9 +42,12 @@ static ze_result_t append(ze_command_list_handle_t handle, uint32_t count, ze_co
 	struct xs_ze_batch batch;
 	ze_result_t result;
 
-	xs_ze_batch_begin(&batch, immediate && !immediate->body ? immediate->queue : NULL);
-	if (!batch.submission)
-		return call(handle, count, lists, next, signal, nwait, wait);
+	xs_ze_batch_begin(&batch, immediate && !immediate->body ? immediate->queue : NULL, count);
+	if (!batch.submission) {
+		result = call(handle, count, lists, next, signal, nwait, wait);
+		xs_ze_batch_end(&batch, result);
+		return result;
+	}
 	for (uint32_t i = 0; i < count; i++)
 		xs_ze_batch_list(&batch, lists[i]);
 	result = call(handle, batch.count, batch.list, next, signal, nwait, wait);
@@ -134,13 +137,13 @@ void xs_ze_capture_begins(ze_command_list_handle_t handle, const void *graph, ze
 	if (!body)
 		return;
 	body->graph = true;
-	xs_ze_lock(&xs_ze_execute_lock);
+	xs_lock_robust(&xs_ze_execute_lock);
 	body->capture = ++count;
 	body->next_capture = captures;
 	captures = body;
 	join(list, body);
 	atomic_fetch_add_explicit(&xs_ze_captures, 1, memory_order_relaxed);
-	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_unlock(&xs_ze_execute_lock);
 }
 
 void xs_ze_capture_follow(ze_command_list_handle_t handle, ze_event_handle_t signal, uint32_t nwait, const ze_event_handle_t *wait)
@@ -155,14 +158,14 @@ void xs_ze_capture_follow(ze_command_list_handle_t handle, ze_event_handle_t sig
 		number = xs_handle_find(&signalled, wait[i]);
 		if (!number)
 			continue;
-		xs_ze_lock(&xs_ze_execute_lock);
+		xs_lock_robust(&xs_ze_execute_lock);
 		for (struct xs_ze_body *body = captures; body && !list->body; body = body->next_capture)
 			if (body->capture == atomic_load_explicit(number, memory_order_relaxed)) {
 				body->users++;
 				join(list, body);
 				list->captured_now = true;
 			}
-		xs_ze_unlock(&xs_ze_execute_lock);
+		xs_unlock(&xs_ze_execute_lock);
 	}
 	if (!signal)
 		return;
@@ -180,11 +183,11 @@ void xs_ze_capture_abandons(struct xs_ze_list *list)
 {
 	struct xs_ze_body *body = list->body;
 
-	xs_ze_lock(&xs_ze_execute_lock);
+	xs_lock_robust(&xs_ze_execute_lock);
 	leave(list);
 	if (!body->captured)
 		capture_ends(body);
-	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_unlock(&xs_ze_execute_lock);
 	xs_ze_body_drop(body);
 }
 
@@ -209,14 +212,14 @@ void xs_ze_capture_ends(ze_command_list_handle_t handle, const void *graph, ze_r
 		return;
 	if (value)
 		atomic_store_explicit(value, (uint64_t)(uintptr_t)body, memory_order_release);
-	xs_ze_lock(&xs_ze_execute_lock);
+	xs_lock_robust(&xs_ze_execute_lock);
 	while (body->captured) {
 		leave(body->captured);
 		body->users--;
 	}
 	body->users++; /* the graph; without a value it is never given back: it may still be executed */
 	capture_ends(body);
-	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_unlock(&xs_ze_execute_lock);
 }
 
 void xs_ze_graph_instantiated(const void *graph, const void *executable, ze_result_t result)
@@ -262,7 +265,7 @@ static ze_result_t append_graph(append_function real, ze_command_list_handle_t h
 	struct xs_ze_slot *slot;
 	ze_result_t result;
 
-	xs_ze_batch_begin(&batch, body && (body->count || body->untimed) ? immediate->queue : NULL);
+	xs_ze_batch_begin(&batch, body && (body->count || body->untimed) ? immediate->queue : NULL, 0);
 	if (!batch.submission)
 		return real(handle, executable, next, signal, nwait, wait);
 	slot = xs_ze_batch_body(&batch, body);

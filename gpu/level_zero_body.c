@@ -4,7 +4,7 @@
  */
 #include "level_zero_execute.h"
 
-static struct xs_ze_spare bodies, slots;
+static struct xs_spare bodies, slots;
 
 /* ---- where times are copied to ---- */
 
@@ -16,12 +16,14 @@ static void slot_destroy(struct xs_ze_body *body, struct xs_ze_slot *slot)
 		if (slot->times)
 			(void)xs_ze.zeMem.pfnFree(body->context->handle, slot->times);
 	}
-	xs_ze_give_spare(&slots, slot);
+	xs_spare_give(&slots, slot);
 }
+
+#define COPIED_AT_ONCE 32u
 
 bool xs_ze_append_copies(ze_command_list_handle_t list, const struct xs_ze_body *body, const struct xs_ze_slot *slot)
 {
-	ze_event_handle_t events[64];
+	ze_event_handle_t events[COPIED_AT_ONCE];
 	uint32_t n = 0, done = 0;
 
 	if (xs_ze.zeCommandList.pfnAppendBarrier(list, NULL, 0, NULL))
@@ -33,7 +35,7 @@ bool xs_ze_append_copies(ze_command_list_handle_t list, const struct xs_ze_body 
 							    0, NULL))
 			return false;
 		node = atomic_load_explicit(&node->next, memory_order_relaxed);
-		if (n < 64 && node)
+		if (n < COPIED_AT_ONCE && node)
 			continue;
 		if (xs_ze.zeCommandList.pfnAppendQueryKernelTimestamps(list, n, events, &slot->times[done], NULL, NULL, 0, NULL))
 			return false;
@@ -53,18 +55,18 @@ struct xs_ze_slot *xs_ze_slot_get(struct xs_ze_body *body)
 	void *times = NULL;
 
 	for (;;) {
-		xs_ze_lock(&xs_ze_execute_lock);
+		xs_lock_robust(&xs_ze_execute_lock);
 		slot = body->idle;
 		if (slot)
 			body->idle = slot->next;
-		xs_ze_unlock(&xs_ze_execute_lock);
+		xs_unlock(&xs_ze_execute_lock);
 		if (!slot || (slot->resets == resets && slot->changes == body->changes))
 			break;
 		slot_destroy(body, slot); /* made before the first reset, or it reads other events */
 	}
-	if (slot)
+	if (slot || xs_is_sealed()) /* the driver may need system calls for the memory of a new one */
 		return slot;
-	slot = xs_ze_take_spare(&slots, sizeof(*slot));
+	slot = xs_spare_take_zeroed(&slots, sizeof(*slot));
 	if (!slot)
 		return NULL;
 	slot->resets = resets;
@@ -83,7 +85,7 @@ struct xs_ze_slot *xs_ze_slot_get(struct xs_ze_body *body)
 
 struct xs_ze_body *xs_ze_body_new(struct xs_ze_list *list)
 {
-	struct xs_ze_body *body = xs_ze_take_spare(&bodies, sizeof(*body));
+	struct xs_ze_body *body = xs_spare_take_zeroed(&bodies, sizeof(*body));
 
 	if (!body)
 		return NULL;
@@ -97,7 +99,7 @@ struct xs_ze_body *xs_ze_body_new(struct xs_ze_list *list)
 void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node)
 {
 	if (body->graph) /* several threads may append what becomes one graph */
-		xs_ze_lock(&xs_ze_execute_lock);
+		xs_lock_robust(&xs_ze_execute_lock);
 	atomic_store_explicit(&node->next, NULL, memory_order_relaxed);
 	if (body->last)
 		atomic_store_explicit(&body->last->next, node, memory_order_relaxed);
@@ -106,21 +108,21 @@ void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node)
 	body->last = node;
 	body->count++;
 	if (body->graph)
-		xs_ze_unlock(&xs_ze_execute_lock);
+		xs_unlock(&xs_ze_execute_lock);
 }
 
 void xs_ze_body_untimed(struct xs_ze_body *body)
 {
-	xs_ze_lock(&xs_ze_execute_lock); /* several threads may append what becomes one graph */
+	xs_lock_robust(&xs_ze_execute_lock); /* several threads may append what becomes one graph */
 	body->untimed++;
-	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_unlock(&xs_ze_execute_lock);
 }
 
 void xs_ze_body_hold(struct xs_ze_body *body)
 {
-	xs_ze_lock(&xs_ze_execute_lock);
+	xs_lock_robust(&xs_ze_execute_lock);
 	body->users++;
-	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_unlock(&xs_ze_execute_lock);
 }
 
 struct xs_ze_node *xs_ze_body_command(struct xs_ze_body *body, uint64_t command)
@@ -136,10 +138,10 @@ void xs_ze_body_changes(struct xs_ze_body *body)
 {
 	struct xs_ze_queue *queue;
 
-	xs_ze_lock(&xs_ze_execute_lock);
+	xs_lock_robust(&xs_ze_execute_lock);
 	body->changes++;
 	queue = body->live ? body->live->queue : NULL;
-	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_unlock(&xs_ze_execute_lock);
 	if (queue)
 		xs_ze_collect_executions_last(queue);
 }
@@ -155,9 +157,9 @@ void xs_ze_body_drop(struct xs_ze_body *body)
 	struct xs_ze_slot *slot;
 	uint32_t users;
 
-	xs_ze_lock(&xs_ze_execute_lock);
+	xs_lock_robust(&xs_ze_execute_lock);
 	users = --body->users;
-	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_unlock(&xs_ze_execute_lock);
 	if (users)
 		return;
 	for (struct xs_ze_node *node = body->first; node; node = next) {
@@ -170,5 +172,5 @@ void xs_ze_body_drop(struct xs_ze_body *body)
 		body->idle = slot->next;
 		slot_destroy(body, slot);
 	}
-	xs_ze_give_spare(&bodies, body);
+	xs_spare_give(&bodies, body);
 }

@@ -3,7 +3,6 @@
  */
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "level_zero.h"
 #include "shm.h"
@@ -11,7 +10,7 @@
 static struct xs_handles contexts = { .size = 1024 };
 static struct xs_ze_device_info devices[256];
 static uint32_t device_count, whole_count;
-static atomic_flag device_lock = ATOMIC_FLAG_INIT;
+static _Atomic uint32_t device_lock;
 
 /* ---- the process ---- */
 
@@ -23,17 +22,19 @@ const _Atomic uint32_t *xs_ze_alive_word;
  */
 static bool begin(void)
 {
-	_Atomic uint32_t *page, *none = NULL;
 	static _Atomic(_Atomic uint32_t *) first;
+	_Atomic uint32_t *page, *none = NULL;
+	long map;
 
 	if (xs_ze_alive_word)
 		return xs_ze_alive(); /* not in a child, which has our locks and lists as they were at some moment */
-	page = mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (page == MAP_FAILED)
+	map = xs_sys(SYS_mmap, NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map < 0 && map > -4096)
 		return false;
+	page = (_Atomic uint32_t *)map;
 	/* two threads at once: one begins */
-	if (madvise(page, XS_PAGE, MADV_WIPEONFORK) < 0 || !atomic_compare_exchange_strong(&first, &none, page)) {
-		(void)munmap(page, XS_PAGE);
+	if (xs_sys(SYS_madvise, page, XS_PAGE, MADV_WIPEONFORK) < 0 || !atomic_compare_exchange_strong(&first, &none, page)) {
+		(void)xs_sys(SYS_munmap, page, XS_PAGE);
 		return xs_ze_alive();
 	}
 	atomic_store(page, 1);
@@ -53,7 +54,7 @@ static struct xs_ze_device_info *find_device(ze_device_handle_t handle)
 }
 
 /* Does --devices-to-sample name it? It counts the devices of all drivers. */
-static bool device_wanted(ze_device_handle_t handle)
+static __attribute__((noinline)) bool device_wanted(ze_device_handle_t handle)
 {
 	uint64_t wanted = xs_options_of_run()->level_zero_devices;
 	ze_driver_handle_t drivers[32];
@@ -74,36 +75,48 @@ static bool device_wanted(ze_device_handle_t handle)
 	return true;
 }
 
-/* With what the driver says about it; the driver is not called with the lock held. */
-static struct xs_ze_device_info *add_device(ze_device_handle_t handle, const struct xs_ze_device_info *whole, uint32_t tile)
-{
-	ze_device_properties_t properties = { .stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2 };
-	struct xs_ze_device_info fresh = { .handle = handle }, *device;
+/* What the driver says about a device: too much for the stack of whoever calls us. */
+struct told {
+	ze_device_properties_t properties;
 	ze_command_queue_group_properties_t groups[64];
+};
+
+static uint64_t copy_only(ze_device_handle_t handle, struct told *told)
+{
+	uint32_t count = 64;
+	uint64_t groups = 0;
+
+	if (xs_ze.zeDevice.pfnGetCommandQueueGroupProperties(handle, &count, told->groups))
+		return 0;
+	for (uint32_t i = 0; i < count && i < 64; i++)
+		if (!(told->groups[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE))
+			groups |= 1ull << i;
+	return groups;
+}
+
+/* The driver is not called with the lock held. */
+static struct xs_ze_device_info *add_told(ze_device_handle_t handle, const struct xs_ze_device_info *whole, uint32_t tile, struct told *told)
+{
+	ze_device_properties_t *properties = &told->properties;
+	struct xs_ze_device_info fresh = { .handle = handle }, *device;
 	struct xs_device_pairs *pairs;
-	uint32_t group_count = 64;
 	bool first = false;
 
-	device = find_device(handle);
-	if (device || xs_ze.zeDevice.pfnGetProperties(handle, &properties))
-		return device;
-	fresh.name = xs_name(properties.name, 0);
-	fresh.type = properties.type == ZE_DEVICE_TYPE_GPU   ? XS_DEVICE_GPU
-		     : properties.type == ZE_DEVICE_TYPE_CPU ? XS_DEVICE_CPU
-							     : XS_DEVICE_ACCELERATOR;
-	memset(groups, 0, sizeof(groups));
-	if (xs_ze.zeDevice.pfnGetCommandQueueGroupProperties(handle, &group_count, groups))
-		group_count = 0;
-	for (uint32_t i = 0; i < group_count && i < 64; i++)
-		if (!(groups[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE))
-			fresh.copy_only |= 1ull << i;
+	properties->stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2;
+	if (xs_ze.zeDevice.pfnGetProperties(handle, properties))
+		return NULL;
+	fresh.name = xs_name(properties->name, 0);
+	fresh.type = properties->type == ZE_DEVICE_TYPE_GPU   ? XS_DEVICE_GPU
+		     : properties->type == ZE_DEVICE_TYPE_CPU ? XS_DEVICE_CPU
+							      : XS_DEVICE_ACCELERATOR;
+	fresh.copy_only = copy_only(handle, told);
 	if (!whole) {
 		fresh.tiles = XS_ZE_TILES;
 		if (xs_ze.zeDevice.pfnGetSubDevices(handle, &fresh.tiles, fresh.tile_handle))
 			fresh.tiles = 0;
 	}
 	fresh.unwanted = whole ? whole->unwanted : !device_wanted(handle);
-	xs_ze_lock(&device_lock);
+	xs_lock_robust(&device_lock);
 	device = find_device(handle);
 	if (!device && device_count < sizeof(devices) / sizeof(devices[0])) {
 		fresh.index = whole ? whole->index : (uint8_t)(whole_count < XS_CLOCKS ? whole_count : XS_CLOCKS - 1);
@@ -114,14 +127,27 @@ static struct xs_ze_device_info *add_device(ze_device_handle_t handle, const str
 		whole_count += !whole;
 		first = !whole;
 	}
-	xs_ze_unlock(&device_lock);
+	xs_unlock(&device_lock);
 	pairs = first ? xs_own_device_pairs(device->index) : NULL;
 	if (pairs) {
-		pairs->frequency = properties.timerResolution;
-		pairs->bits = properties.timestampValidBits;
-		pairs->kernel_bits = properties.kernelTimestampValidBits;
+		pairs->frequency = properties->timerResolution;
+		pairs->bits = properties->timestampValidBits;
+		pairs->kernel_bits = properties->kernelTimestampValidBits;
 		xs_ze_clock(device);
 	}
+	return device;
+}
+
+static struct xs_ze_device_info *add_device(ze_device_handle_t handle, const struct xs_ze_device_info *whole, uint32_t tile)
+{
+	static struct xs_spare spare;
+	struct xs_ze_device_info *device = find_device(handle);
+	struct told *told = device ? NULL : xs_spare_take_zeroed(&spare, sizeof(*told));
+
+	if (!told)
+		return device;
+	device = add_told(handle, whole, tile, told);
+	xs_spare_give(&spare, told);
 	return device;
 }
 
@@ -207,7 +233,7 @@ void xs_ze_clock(const struct xs_ze_device_info *device)
 	static struct {
 		_Atomic uint64_t due, wait;
 		uint64_t quickest; /* reading ever; 0: none yet */
-		atomic_flag busy;
+		_Atomic uint64_t claim;
 	} looks[XS_CLOCKS];
 	uint64_t now = xs_tick(xs_use_tsc), after, host, ticks, due, best = UINT64_MAX, wait;
 	struct xs_device_pairs *pairs;
@@ -215,7 +241,7 @@ void xs_ze_clock(const struct xs_ze_device_info *device)
 	uint32_t count;
 
 	due = atomic_load_explicit(&looks[device->index].due, memory_order_relaxed);
-	if (__builtin_expect(now < due, 1) || !xs_joined() || atomic_flag_test_and_set(&looks[device->index].busy))
+	if (__builtin_expect(now < due, 1) || !xs_joined() || xs_is_sealed() || !xs_claim(&looks[device->index].claim))
 		return;
 	pairs = xs_own_device_pairs(device->index);
 	/* the quickest of three, or of more if they are slow: an interrupt in the middle would be an error of the clock */
@@ -243,5 +269,5 @@ void xs_ze_clock(const struct xs_ze_device_info *device)
 	wait = !wait ? FIRST_LOOK : wait < LAST_LOOK ? 2 * wait : wait;
 	atomic_store_explicit(&looks[device->index].wait, wait, memory_order_relaxed);
 	atomic_store_explicit(&looks[device->index].due, xs_tick(xs_use_tsc) + wait, memory_order_relaxed);
-	atomic_flag_clear(&looks[device->index].busy);
+	xs_unclaim(&looks[device->index].claim);
 }

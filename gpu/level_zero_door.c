@@ -7,10 +7,10 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "level_zero.h"
 #include "shm.h"
@@ -37,17 +37,42 @@ static bool is_theirs(const char *name)
 	return length >= part && !strcmp(name + length - part, THEIRS) && (length == part || name[length - part - 1] == '/');
 }
 
-/* The layer lies beside this library; where that was preloaded by a link, beside what the link points to. */
-static bool layer_path(const char *file, char path[PATH_MAX + sizeof(DEEP)])
+#define LINKS_MAX 8
+#define PATH_ROOM (2 * PATH_MAX + sizeof(DEEP))
+
+/* In the place of a link in `path`, what it points to. False: it is none, or too long. */
+static bool follow(char *path)
 {
+	char *target = path + PATH_MAX, *part = strrchr(path, '/');
+	long length = xs_sys(SYS_readlinkat, AT_FDCWD, path, target, PATH_MAX - 1);
+	size_t before = length > 0 && target[0] != '/' && part ? (size_t)(part + 1 - path) : 0;
+
+	if (length <= 0 || before + (size_t)length >= PATH_MAX)
+		return false;
+	memcpy(path + before, target, (size_t)length);
+	path[before + (size_t)length] = '\0';
+	return true;
+}
+
+/*
+ * The path of a file that lies beside this library; where that was preloaded by a link, beside what the link points to. NULL: unknown. It is kept as long as
+ * the process lives, so this is called once for each file, or a few times where threads are at it together.
+ */
+static char *path_beside(const char *file)
+{
+	char *path = xs_arena(PATH_ROOM), *part;
 	Dl_info self;
 
-	if (!dladdr((void *)&xs_ze, &self) || !self.dli_fname || !realpath(self.dli_fname, path)) {
-		path[0] = '\0';
-		return false;
-	}
-	strcpy(strrchr(path, '/') + 1, file);
-	return true;
+	if (!path || !dladdr((void *)&xs_ze, &self) || !self.dli_fname || strlen(self.dli_fname) >= PATH_MAX)
+		return NULL;
+	strcpy(path, self.dli_fname);
+	for (int i = 0; i < LINKS_MAX && follow(path); i++)
+		;
+	part = strrchr(path, '/');
+	if (!part)
+		return NULL;
+	strcpy(part + 1, file);
+	return path;
 }
 
 static bool wanted(void)
@@ -64,15 +89,17 @@ static bool wanted(void)
 static void open_deep(const char *name)
 {
 	static atomic_flag done = ATOMIC_FLAG_INIT;
-	char path[PATH_MAX + sizeof(DEEP)];
+	const char *path;
 
 	if (!wanted())
 		return;
 	if (getenv(XS_ENV_ZE_VALIDATION)) {
 		if (strstr(name, "libze_loader"))
 			xs_tell_unseen(XS_UNSEEN_ZE_DEEP);
-	} else if (!atomic_flag_test_and_set(&done) && layer_path(DEEP, path)) {
-		(void)xs_real_dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+	} else if (!atomic_flag_test_and_set(&done)) {
+		path = path_beside(DEEP);
+		if (path)
+			(void)xs_real_dlopen(path, RTLD_LAZY | RTLD_LOCAL);
 	}
 }
 
@@ -86,9 +113,8 @@ static void *no_dlopen(const char *name, int mode)
 /* The name that dlopen() is to be called with. */
 const char *xs_dlopen_name(const char *name, int mode)
 {
-	static char path[PATH_MAX + sizeof(DEEP)];
-	static atomic_flag lock = ATOMIC_FLAG_INIT;
-	const char *ours;
+	static _Atomic(char *) layer;
+	char *ours;
 
 	if (!xs_real_dlopen) {
 		*(void **)&xs_real_dlopen = dlsym(RTLD_NEXT, "dlopen");
@@ -103,10 +129,12 @@ const char *xs_dlopen_name(const char *name, int mode)
 		return name;
 	if (!wanted())
 		return name;
-	xs_ze_lock(&lock);
-	ours = path[0] || layer_path(LAYER, path) ? path : name;
-	xs_ze_unlock(&lock);
-	return ours;
+	ours = atomic_load_explicit(&layer, memory_order_acquire);
+	if (!ours) {
+		ours = path_beside(LAYER);
+		atomic_store_explicit(&layer, ours, memory_order_release);
+	}
+	return ours ? ours : name;
 }
 
 /* A jump and not a call: glibc looks into the caller's RUNPATH, and knows the caller by its return address. */
@@ -156,18 +184,10 @@ EXPORT void *dlopen(const char *name, int mode)
 
 bool xs_ze_take(void **target, void *real)
 {
-	static atomic_flag lock = ATOMIC_FLAG_INIT;
-	void *now = __atomic_load_n(target, __ATOMIC_ACQUIRE);
+	void *now = NULL;
 
-	if (now)
-		return now == real;
 	/* extensions are asked for by any thread, while others call them: it is written once, and not touched again */
-	xs_ze_lock(&lock);
-	now = __atomic_load_n(target, __ATOMIC_ACQUIRE);
-	if (!now)
-		__atomic_store_n(target, real, __ATOMIC_RELEASE);
-	xs_ze_unlock(&lock);
-	return !now || now == real;
+	return __atomic_compare_exchange_n(target, &now, real, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || now == real;
 }
 
 /* Is one of the two at this address, which may be no memory any more? A call of the kernel, but only where a table is given twice. */
@@ -176,8 +196,10 @@ static bool holds(const void *address, const void *one, const void *other)
 	const void *word;
 	struct iovec to = { &word, sizeof(word) }, from = { (void *)(uintptr_t)address, sizeof(word) };
 
-	if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)sizeof(word))
-		return errno != EFAULT;
+	long got = xs_sys(SYS_process_vm_readv, xs_sys(SYS_getpid), &to, 1, &from, 1, 0);
+
+	if (got != (long)sizeof(word))
+		return got != -EFAULT;
 	return word && (word == one || word == other);
 }
 

@@ -175,10 +175,13 @@ static struct xs_ze_node *node_of(ze_event_handle_t event)
 }
 
 /* Another thread reads its times just now, which is quick: the event must not change under it. */
-static void let_finish(const struct xs_ze_node *node)
+static void let_finish(struct xs_ze_node *node)
 {
+	uint32_t rounds = 0;
+
 	while ((atomic_load_explicit(&node->state, memory_order_acquire) & 3) == XS_ZE_BUSY)
-		sched_yield();
+		if (!xs_wait_a_bit(&rounds))
+			(void)xs_ze_node_abandon(node);
 }
 
 static void take_times(ze_event_handle_t event, bool destroyed)

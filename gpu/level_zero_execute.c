@@ -7,8 +7,8 @@
  */
 #include "level_zero_execute.h"
 
-atomic_flag xs_ze_execute_lock = ATOMIC_FLAG_INIT;
-static struct xs_ze_spare executions;
+_Atomic uint32_t xs_ze_execute_lock;
+static struct xs_spare executions, many;
 static _Atomic uint64_t serial;
 
 /* ---- reading the times ---- */
@@ -58,61 +58,90 @@ static void execution_end(struct xs_ze_execution *execution)
 {
 	struct xs_ze_body *body = execution->body;
 
-	xs_ze_lock(&xs_ze_execute_lock);
+	xs_lock_robust(&xs_ze_execute_lock);
 	if (body->live == execution)
 		body->live = NULL;
 	if (execution->slot) {
 		execution->slot->next = body->idle;
 		body->idle = execution->slot;
 	}
-	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_unlock(&xs_ze_execute_lock);
 	xs_ze_submission_drop(execution->submission);
 	xs_ze_body_drop(body);
-	xs_ze_give_spare(&executions, execution);
+	xs_spare_give(&executions, execution);
+}
+
+/* The oldest one is in the queue no more. With the lock held. */
+static void take_off(struct xs_ze_queue *queue)
+{
+	queue->first = queue->first->next;
+	if (!queue->first)
+		queue->last = NULL;
+}
+
+/* Whoever was reading the times of the oldest one has left in the middle: it stays as it is, and nobody uses again what belongs to it. With the lock held. */
+static void leave_behind(struct xs_ze_queue *queue)
+{
+	struct xs_ze_execution *execution = queue->first;
+
+	if (!execution || !execution->busy)
+		return;
+	take_off(queue);
+	if (execution->body->live == execution)
+		execution->body->live = NULL;
+	xs_commands_untimed(execution->body->count);
+}
+
+/* True: there may be more. */
+static bool collect_oldest(struct xs_ze_queue *queue)
+{
+	struct xs_ze_submission *submission;
+	struct xs_ze_execution *execution;
+	bool ours, again;
+
+	xs_lock_robust(&xs_ze_execute_lock);
+	leave_behind(queue);
+	execution = queue->first;
+	submission = execution ? execution->submission : NULL;
+	if (submission)
+		submission->users++;
+	xs_unlock(&xs_ze_execute_lock);
+	if (!submission)
+		return false;
+	if (!xs_ze_submission_done(submission)) {
+		xs_ze_submission_drop(submission);
+		return false;
+	}
+	xs_lock_robust(&xs_ze_execute_lock);
+	ours = queue->first == execution && !execution->busy;
+	again = ours && execution->submission != submission; /* it waits for another one by now */
+	ours &= !again;
+	execution->busy |= ours;
+	xs_unlock(&xs_ze_execute_lock);
+	if (ours && !submission->failed && execution->serial != XS_ZE_LOST)
+		record_execution(execution);
+	else if (ours)
+		xs_commands_untimed(execution->body->count);
+	xs_ze_submission_drop(submission);
+	if (!ours)
+		return again;
+	xs_lock_robust(&xs_ze_execute_lock);
+	ours = queue->first == execution; /* else it took so long that it was left behind */
+	if (ours)
+		take_off(queue);
+	xs_unlock(&xs_ze_execute_lock);
+	if (ours)
+		execution_end(execution);
+	return ours;
 }
 
 void xs_ze_collect_executions(struct xs_ze_queue *queue)
 {
-	struct xs_ze_execution *execution;
-
-	if (!queue->first || !xs_recording() || atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
+	if (!queue->first || !xs_recording() || !xs_claim(&queue->collecting))
 		return;
-	for (;;) {
-		struct xs_ze_submission *submission;
-		bool taken = false;
-
-		xs_ze_lock(&xs_ze_execute_lock);
-		execution = queue->first;
-		submission = execution ? execution->submission : NULL;
-		if (submission)
-			submission->users++;
-		xs_ze_unlock(&xs_ze_execute_lock);
-		if (!submission)
-			break;
-		if (xs_ze_submission_done(submission)) {
-			xs_ze_lock(&xs_ze_execute_lock);
-			taken = execution->submission == submission; /* else it waits for another one by now */
-			execution->busy = taken;
-			xs_ze_unlock(&xs_ze_execute_lock);
-			if (taken && !submission->failed && execution->serial != XS_ZE_LOST)
-				record_execution(execution);
-			else if (taken)
-				xs_commands_untimed(execution->body->count);
-			xs_ze_submission_drop(submission);
-			if (!taken)
-				continue;
-		} else {
-			xs_ze_submission_drop(submission);
-			break;
-		}
-		xs_ze_lock(&xs_ze_execute_lock);
-		queue->first = execution->next;
-		if (!queue->first)
-			queue->last = NULL;
-		xs_ze_unlock(&xs_ze_execute_lock);
-		execution_end(execution);
-	}
-	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
+	while (collect_oldest(queue))
+		;
+	xs_unclaim(&queue->collecting);
 }
 
 #define LAST_CHANCE 20000000u /* ns: the application has waited for its work, so ours is just about to be signalled; the machine may be busy */
@@ -122,39 +151,42 @@ uint64_t xs_ze_last_chance(void)
 	return xs_clock_ns(CLOCK_MONOTONIC) + LAST_CHANCE;
 }
 
-bool xs_ze_wait_on(uint64_t deadline)
+bool xs_ze_wait_on(uint64_t deadline, uint32_t *rounds)
 {
-	if (!xs_recording() || xs_clock_ns(CLOCK_MONOTONIC) >= deadline)
-		return false;
-	sched_yield();
-	return true;
+	return xs_recording() && xs_clock_ns(CLOCK_MONOTONIC) < deadline && xs_wait_a_bit(rounds);
 }
 
 void xs_ze_collect_executions_last(struct xs_ze_queue *queue)
 {
 	uint64_t deadline = xs_ze_last_chance();
+	uint32_t rounds = 0;
 
 	do
 		xs_ze_collect_executions(queue);
-	while (queue->first && xs_ze_wait_on(deadline));
+	while (queue->first && xs_ze_wait_on(deadline, &rounds));
 }
 
 void xs_ze_abandon_executions(struct xs_ze_queue *queue)
 {
-	while (queue->first) {
-		struct xs_ze_execution *execution = queue->first;
+	struct xs_ze_execution *execution;
 
-		/* its events and our fence may still be signalled: the body keeps them for good, and nobody destroys the fence */
-		xs_ze_lock(&xs_ze_execute_lock);
-		execution->body->users++;
-		execution->submission->failed = true;
-		execution->submission->fence = NULL;
-		queue->first = execution->next;
-		xs_ze_unlock(&xs_ze_execute_lock);
+	for (;;) {
+		xs_lock_robust(&xs_ze_execute_lock);
+		leave_behind(queue);
+		execution = queue->first;
+		if (execution) {
+			/* its events and our fence may still be signalled: the body keeps them for good, and nobody destroys the fence */
+			execution->body->users++;
+			execution->submission->failed = true;
+			execution->submission->fence = NULL;
+			take_off(queue);
+		}
+		xs_unlock(&xs_ze_execute_lock);
+		if (!execution)
+			break;
 		xs_commands_untimed(execution->body->count);
 		execution_end(execution);
 	}
-	queue->last = NULL;
 	xs_ze_fences_destroy(queue);
 }
 
@@ -163,16 +195,15 @@ void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed)
 	struct xs_ze_body *body = node->body;
 	ze_kernel_timestamp_result_t times;
 	uint64_t live_serial = 0;
+	uint32_t rounds = 0;
 	bool busy;
 
 	do {
-		xs_ze_lock(&xs_ze_execute_lock);
+		xs_lock_robust(&xs_ze_execute_lock);
 		busy = body->live && body->live->busy;
 		live_serial = body->live ? body->live->serial : 0;
-		xs_ze_unlock(&xs_ze_execute_lock);
-		if (busy)
-			sched_yield(); /* another thread reads the event just now */
-	} while (busy);
+		xs_unlock(&xs_ze_execute_lock);
+	} while (busy && xs_wait_a_bit(&rounds)); /* another thread reads the event just now */
 	if (live_serial && !xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times)) {
 		node->early_times = times;
 		body->resets = true;
@@ -204,21 +235,21 @@ static struct xs_ze_slot *save_times(struct xs_ze_body *body, struct xs_ze_submi
 	struct xs_ze_submission *before = NULL;
 	struct xs_ze_execution *execution;
 	struct xs_ze_slot *slot = NULL;
+	uint32_t rounds = 0;
+	bool busy;
 
-	for (bool busy = true; busy;) {
-		xs_ze_lock(&xs_ze_execute_lock);
+	do {
+		xs_lock_robust(&xs_ze_execute_lock);
 		execution = body->live;
 		busy = execution && execution->busy;
-		xs_ze_unlock(&xs_ze_execute_lock);
-		if (busy)
-			sched_yield(); /* another thread reads the events just now */
-	}
-	if (!execution)
+		xs_unlock(&xs_ze_execute_lock);
+	} while (busy && xs_wait_a_bit(&rounds)); /* another thread reads the events just now */
+	if (!execution || busy)
 		return NULL;
 	slot = xs_ze_slot_get(body);
 	if (slot)
 		keep_early(body, slot, execution->serial);
-	xs_ze_lock(&xs_ze_execute_lock);
+	xs_lock_robust(&xs_ze_execute_lock);
 	if (body->live == execution && !execution->busy) {
 		body->live = NULL;
 		before = execution->submission;
@@ -232,7 +263,7 @@ static struct xs_ze_slot *save_times(struct xs_ze_body *body, struct xs_ze_submi
 		slot->next = body->idle;
 		body->idle = slot;
 	}
-	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_unlock(&xs_ze_execute_lock);
 	if (before)
 		xs_ze_submission_drop(before);
 	return used;
@@ -252,7 +283,7 @@ static void prepare(struct xs_ze_body *body, const struct xs_ze_queue *queue, ui
 static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct xs_ze_body *body, struct xs_ze_submission *submission,
 					     uint64_t tick)
 {
-	struct xs_ze_execution *execution = xs_ze_take_spare(&executions, sizeof(*execution));
+	struct xs_ze_execution *execution = xs_spare_take_zeroed(&executions, sizeof(*execution));
 
 	if (!execution)
 		return NULL;
@@ -262,16 +293,19 @@ static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct x
 	execution->submit = tick;
 	prepare(body, queue, atomic_fetch_add_explicit(&body->executions, 1, memory_order_relaxed));
 	execution->serial = atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed) + 1;
-	xs_ze_lock(&xs_ze_execute_lock);
+	xs_lock_robust(&xs_ze_execute_lock);
 	body->users++;
 	submission->users++;
 	body->live = execution;
-	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_unlock(&xs_ze_execute_lock);
 	return execution;
 }
 
-void xs_ze_batch_begin(struct xs_ze_batch *batch, struct xs_ze_queue *queue)
+void xs_ze_batch_begin(struct xs_ze_batch *batch, struct xs_ze_queue *queue, uint32_t lists)
 {
+	batch->list = lists <= XS_ZE_FEW ? batch->few : xs_spare_take(&many, 2 * XS_ZE_LISTS * sizeof(*batch->list));
+	if (!batch->list)
+		queue = NULL; /* no memory: what it executes is as if it were not traced */
 	batch->queue = queue;
 	batch->submission = queue ? xs_ze_submission_new(queue) : NULL;
 	batch->first = batch->last = NULL;
@@ -313,6 +347,8 @@ void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result)
 	struct xs_ze_queue *queue = batch->queue;
 	struct xs_ze_execution *next;
 
+	if (batch->list && batch->list != batch->few)
+		xs_spare_give(&many, batch->list);
 	if (!submission)
 		return;
 	/* before another thread can see them */
@@ -320,7 +356,7 @@ void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result)
 		xs_commands_begin(execution->body->count);
 	if (!result && batch->untimed)
 		xs_count_untimed(batch->untimed);
-	xs_ze_lock(&xs_ze_execute_lock);
+	xs_lock_robust(&xs_ze_execute_lock);
 	if (result) {
 		submission->failed = true;
 	} else if (batch->first) {
@@ -334,7 +370,7 @@ void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result)
 			queue->submissions = submission;
 		}
 	}
-	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_unlock(&xs_ze_execute_lock);
 	for (; result && batch->first; batch->first = next) {
 		next = batch->first->next;
 		execution_end(batch->first);
@@ -350,15 +386,21 @@ static ze_result_t execute(ze_command_queue_handle_t handle, uint32_t count, ze_
 	struct xs_ze_batch batch;
 	ze_result_t result;
 
-	xs_ze_batch_begin(&batch, xs_ze_device && xs_ze_alive() && lists ? xs_ze_queue_of(handle) : NULL);
+	xs_ze_batch_begin(&batch, xs_ze_device && xs_ze_alive() && lists ? xs_ze_queue_of(handle) : NULL, count);
 	submission = batch.submission;
-	if (!submission)
-		return xs_ze.zeCommandQueue.pfnExecuteCommandLists(handle, count, lists, fence);
+	if (!submission) {
+		result = xs_ze.zeCommandQueue.pfnExecuteCommandLists(handle, count, lists, fence);
+		xs_ze_batch_end(&batch, result);
+		return result;
+	}
 	submission->theirs = fence;
 	for (uint32_t i = 0; i < count; i++)
 		xs_ze_batch_list(&batch, lists[i]);
-	if (!fence && submission->users > 1 && (submission->fence = xs_ze_fence_get(batch.queue)))
-		fence = submission->fence->handle;
+	if (!fence && submission->users > 1) {
+		submission->fence = xs_ze_fence_get(batch.queue);
+		submission->failed = !submission->fence && xs_is_sealed(); /* nothing tells that would not ask the kernel */
+		fence = submission->fence ? submission->fence->handle : NULL;
+	}
 	result = xs_ze.zeCommandQueue.pfnExecuteCommandLists(handle, batch.count, batch.list, fence);
 	xs_ze_batch_end(&batch, result);
 	return result;

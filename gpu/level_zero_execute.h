@@ -62,7 +62,7 @@ struct xs_ze_body {
 };
 
 /* For all of these. Held for a few loads and stores, and never while the driver is called. */
-extern atomic_flag xs_ze_execute_lock;
+extern _Atomic uint32_t xs_ze_execute_lock;
 
 /* With one user; NULL: no memory. */
 struct xs_ze_submission *xs_ze_submission_new(struct xs_ze_queue *queue);
@@ -76,6 +76,7 @@ void xs_ze_fences_destroy(struct xs_ze_queue *queue);
 
 /* What one call of the application executes, as it goes to the driver. */
 #define XS_ZE_LISTS 512u /* of the application */
+#define XS_ZE_FEW 16u
 struct xs_ze_batch {
 	struct xs_ze_queue *queue;
 	struct xs_ze_submission *submission; /* NULL: pass it as it is */
@@ -83,11 +84,12 @@ struct xs_ze_batch {
 	uint64_t tick;
 	uint64_t untimed; /* commands in them whose times nobody can tell */
 	uint32_t count;
-	ze_command_list_handle_t list[2 * XS_ZE_LISTS]; /* theirs, and between them ours */
+	ze_command_list_handle_t *list; /* theirs, and between them ours */
+	ze_command_list_handle_t few[2 * XS_ZE_FEW];
 };
 
-/* queue NULL: not ours. */
-void xs_ze_batch_begin(struct xs_ze_batch *batch, struct xs_ze_queue *queue);
+/* Of at most so many lists; queue NULL: not ours. */
+void xs_ze_batch_begin(struct xs_ze_batch *batch, struct xs_ze_queue *queue, uint32_t lists);
 void xs_ze_batch_list(struct xs_ze_batch *batch, ze_command_list_handle_t list);
 /* One more execution of a body. Returns what has its last one's times copied away before; NULL: nothing. */
 struct xs_ze_slot *xs_ze_batch_body(struct xs_ze_batch *batch, struct xs_ze_body *body);

@@ -47,22 +47,39 @@ struct register_file {
 	uint32_t size;
 };
 
+#define NAME_MAX_BYTES 4096u /* too many for the stack of whoever calls us */
+
+static uint32_t name_of(ze_kernel_handle_t handle, const char *given, bool *ret_unwanted)
+{
+	static struct xs_spare names;
+	char *name = xs_spare_take(&names, NAME_MAX_BYTES);
+	size_t size = NAME_MAX_BYTES;
+	uint32_t id;
+
+	if (!name || !xs_ze.zeKernel.pfnGetName || xs_ze.zeKernel.pfnGetName(handle, &size, name))
+		size = 0;
+	else
+		name[NAME_MAX_BYTES - 1] = '\0';
+	if (size && name[0])
+		given = name;
+	given = given && given[0] ? given : "(kernel)";
+	*ret_unwanted = !xs_kernel_wanted(xs_options_of_run(), given);
+	id = xs_name(given, 0);
+	if (name)
+		xs_spare_give(&names, name);
+	return id;
+}
+
 static void add_kernel(ze_module_handle_t module, ze_kernel_handle_t handle, const char *given)
 {
 	struct register_file registers = { .type = REGISTER_FILE_SIZE };
 	ze_kernel_properties_t properties = { .stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES, .pNext = &registers };
 	_Atomic uint64_t *value = xs_handle_add(&kernels, handle), *compiled = xs_handle_find(&modules, module);
 	struct kernel *kernel = value ? xs_arena(sizeof(*kernel)) : NULL;
-	char name[1024] = "";
-	size_t size = sizeof(name);
 
 	if (!kernel)
 		return;
-	if (!xs_ze.zeKernel.pfnGetName || xs_ze.zeKernel.pfnGetName(handle, &size, name))
-		strncpy(name, given ? given : "", sizeof(name) - 1);
-	name[sizeof(name) - 1] = '\0';
-	kernel->unwanted = !xs_kernel_wanted(xs_options_of_run(), name);
-	kernel->record.event.name = xs_name(name[0] ? name : "(kernel)", 0);
+	kernel->record.event.name = name_of(handle, given, &kernel->unwanted);
 	kernel->record.id = atomic_fetch_add_explicit(&kernel_serial, 1, memory_order_relaxed) + 1;
 	kernel->record.compiled = compiled ? (uint8_t)*compiled : COMPILED_UNKNOWN;
 	if (!xs_ze.zeKernel.pfnGetProperties(handle, &properties)) {

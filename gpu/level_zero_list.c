@@ -9,7 +9,7 @@
 
 static struct xs_handles queues = { .size = 4096 }; /* struct xs_ze_queue * */
 struct xs_handles xs_ze_lists = { .size = 16384 };
-static struct xs_ze_spare spare_lists;
+static struct xs_spare spare_lists;
 static _Atomic(struct xs_ze_queue *) all_queues;
 static _Atomic uint32_t queue_serial;
 
@@ -56,7 +56,7 @@ static void add_list(ze_context_handle_t context_handle, ze_device_handle_t devi
 	struct xs_ze_context *context = xs_ze_context_of(context_handle);
 	struct xs_ze_device_info *device = context ? xs_ze_device_of(context, device_handle) : NULL;
 	_Atomic uint64_t *value = device ? xs_handle_add(&xs_ze_lists, handle) : NULL;
-	struct xs_ze_list *list = value ? xs_ze_take_spare(&spare_lists, sizeof(*list)) : NULL;
+	struct xs_ze_list *list = value ? xs_spare_take_zeroed(&spare_lists, sizeof(*list)) : NULL;
 	struct xs_ze_node *node;
 
 	if (!list)
@@ -146,32 +146,46 @@ struct xs_ze_node *xs_ze_grow(struct xs_ze_queue *queue)
 	return xs_ze_grow(queue);
 }
 
-/* Is no longer in flight; true: the device may still signal its event. */
+/* Is no longer in flight; true: the device may still signal its event, or another thread read it. */
 static bool give_up(struct xs_ze_node *node)
 {
-	uint64_t state = atomic_load_explicit(&node->state, memory_order_acquire);
+	uint32_t rounds = 0;
+	uint64_t state;
 
 	if (node->event == node->own)
 		return true;
-	while ((state & 3) == XS_ZE_BUSY) { /* another thread reads its times */
-		sched_yield();
+	do
 		state = atomic_load_explicit(&node->state, memory_order_acquire);
-	}
+	while ((state & 3) == XS_ZE_BUSY && xs_wait_a_bit(&rounds)); /* another thread reads its times */
 	if ((state & 3) == XS_ZE_DONE || !atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
 		return false;
 	xs_ze_event_unlink(node->event, node);
 	return true;
 }
 
+static bool is_told(const struct xs_ze_node *node)
+{
+	return node->event != node->own && (atomic_load_explicit(&node->state, memory_order_acquire) & 3) == XS_ZE_DONE;
+}
+
 /* The list is no more: what is not complete by now (the device is lost, or the application did not wait) tells nothing any more. */
 static void abandon(struct xs_ze_queue *queue)
 {
 	struct xs_ze_node *node, *next, *last, *head;
+	uint32_t rounds = 0;
+	bool alone;
 
-	while (atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
-		sched_yield(); /* another thread is at it */
+	while (!(alone = xs_claim(&queue->collecting)) && xs_wait_a_bit(&rounds))
+		; /* another thread is at it */
 	last = atomic_load_explicit(&queue->newest, memory_order_acquire);
 	head = atomic_load_explicit(&queue->done, memory_order_relaxed);
+	if (!alone) { /* and has left in the middle: all stays as it is, and nobody uses it again */
+		while (head != last) {
+			head = atomic_load_explicit(&head->next, memory_order_relaxed);
+			xs_commands_untimed(!is_told(head));
+		}
+		return;
+	}
 	for (; head != last; head = next) {
 		next = atomic_load_explicit(&head->next, memory_order_relaxed);
 		next->lost = give_up(next);
@@ -186,7 +200,7 @@ static void abandon(struct xs_ze_queue *queue)
 		xs_ze_node_put(node);
 		node = next != last ? next : NULL;
 	}
-	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
+	xs_unclaim(&queue->collecting);
 }
 
 /* What is complete of one queue. True: not all of it. */
@@ -211,6 +225,7 @@ static void collect_last(struct xs_ze_queue *only, const struct xs_ze_context *c
 {
 	struct xs_ze_queue *first = only ? only : queues_first(), *queue, *end = only ? only->next : NULL;
 	uint64_t deadline = xs_ze_last_chance();
+	uint32_t rounds = 0;
 	bool pending;
 
 	do {
@@ -218,7 +233,7 @@ static void collect_last(struct xs_ze_queue *only, const struct xs_ze_context *c
 		for (queue = first; queue != end; queue = queue->next)
 			if (is_of(queue, context))
 				pending |= collect_one(queue);
-	} while (pending && xs_ze_wait_on(deadline));
+	} while (pending && xs_ze_wait_on(deadline, &rounds));
 	for (queue = first; queue != end; queue = queue->next) {
 		if (!is_of(queue, context))
 			continue;
@@ -267,7 +282,7 @@ void xs_ze_list_ends(ze_command_list_handle_t handle, bool destroyed)
 	}
 	if (destroyed || (!list->queue && !list->body)) {
 		xs_handle_remove(&xs_ze_lists, handle);
-		xs_ze_give_spare(&spare_lists, list);
+		xs_spare_give(&spare_lists, list);
 	}
 }
 
@@ -293,6 +308,6 @@ void xs_ze_collect_context(struct xs_ze_context *context)
 /* At exit: what the device has finished by now. */
 void xs_ze_collect_all(void)
 {
-	if (xs_ze_alive())
+	if (xs_ze_alive() && !xs_is_sealed())
 		collect_last(NULL, NULL);
 }

@@ -31,30 +31,6 @@ uint32_t xs_ze_next_ids(uint32_t count)
 	return atomic_fetch_add_explicit(&work_serial, count, memory_order_relaxed) + 1;
 }
 
-/* ---- memory of our own that is used again ---- */
-
-void *xs_ze_take_spare(struct xs_ze_spare *spare, size_t size)
-{
-	void **found;
-
-	xs_ze_lock(&spare->lock);
-	found = spare->first;
-	if (found)
-		spare->first = *found;
-	xs_ze_unlock(&spare->lock);
-	if (!found)
-		return xs_arena(size);
-	return memset(found, 0, size);
-}
-
-void xs_ze_give_spare(struct xs_ze_spare *spare, void *memory)
-{
-	xs_ze_lock(&spare->lock);
-	*(void **)memory = spare->first;
-	spare->first = memory;
-	xs_ze_unlock(&spare->lock);
-}
-
 /* ---- free ones, of each context ---- */
 
 static void push_free(struct xs_ze_node *node)
@@ -88,8 +64,9 @@ static bool more_nodes(struct xs_ze_context *context)
 	ze_event_pool_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC,
 				      .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE | ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP,
 				      .count = CHUNK };
-	struct xs_ze_node *nodes = xs_arena(CHUNK * sizeof(*nodes));
-	struct xs_ze_pool *pool = xs_arena(sizeof(*pool));
+	/* the driver may need system calls for a pool */
+	struct xs_ze_node *nodes = xs_is_sealed() ? NULL : xs_arena(CHUNK * sizeof(*nodes));
+	struct xs_ze_pool *pool = nodes ? xs_arena(sizeof(*pool)) : NULL;
 	uint32_t chunk;
 
 	if (!nodes || !pool || xs_ze.zeEventPool.pfnCreate(context->handle, &desc, 0, NULL, &pool->handle))
@@ -110,10 +87,10 @@ static bool more_nodes(struct xs_ze_context *context)
 			nodes[i].own = NULL;
 	}
 	atomic_store_explicit(&chunks[chunk], nodes, memory_order_release);
-	xs_ze_lock(&context->lock);
+	xs_lock_robust(&context->lock);
 	pool->next = context->pools;
 	context->pools = pool;
-	xs_ze_unlock(&context->lock);
+	xs_unlock(&context->lock);
 	for (uint32_t i = CHUNK; i--;)
 		if (nodes[i].own)
 			push_free(&nodes[i]);
@@ -239,8 +216,8 @@ void xs_ze_record_queue(struct xs_device_record *record, const struct xs_ze_queu
 	record->queue = queue->serial;
 }
 
-static inline void record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
-			  const struct xs_ze_queue *queue, uint32_t id)
+void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
+		       const struct xs_ze_queue *queue, uint32_t id)
 {
 	const struct xs_device_record *from = &node->record;
 	struct xs_device_record copy;
@@ -257,18 +234,15 @@ static inline void record(const struct xs_ze_node *node, const ze_kernel_timesta
 	xs_commands_end(1, write_record(from, times, submit, id));
 }
 
-void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
-		       const struct xs_ze_queue *queue, uint32_t id)
-{
-	record(node, times, of_event, submit, queue, id);
-}
-
 /* ---- many of them as one record ---- */
 
-union batch {
-	struct xs_commands_record record;
-	unsigned char room[sizeof(struct xs_commands_record) + XS_COMMANDS_MAX * sizeof(struct xs_command)];
+/* On the stack, which may be small; and not in the ring, since the driver is called between two of them. */
+#define BATCH 24u
+struct batch {
+	uint32_t count;
+	struct xs_command command[BATCH];
 };
+static_assert(BATCH <= XS_COMMANDS_MAX, "fits a record");
 
 uint32_t xs_ze_shape(const struct xs_device_record *record)
 {
@@ -288,85 +262,161 @@ uint32_t xs_ze_shape(const struct xs_device_record *record)
 	return xs_shape(&shape);
 }
 
-static void batch_write(union batch *batch, const struct xs_device_record *newest, uint64_t submit)
+/* A record's beginning; the newest of its commands says what they have in common. submit: as in the record. */
+static inline void commands_begin(struct xs_commands_record *record, uint32_t count, uint32_t size, const struct xs_device_record *newest,
+				  uint64_t submit)
 {
-	uint32_t size = (uint32_t)(sizeof(batch->record) + batch->record.count * sizeof(batch->record.command[0]));
-	struct xs_commands_record *record = xs_record_reserve_many(size, batch->record.count);
+	*record = (struct xs_commands_record){
+		.event = { .tick = newest->event.tick, .name = newest->device_name, .kind = XS_COMMANDS, .words = (uint8_t)(size / 8),
+			   .source = XS_SOURCE_LEVEL_ZERO, .flags = newest->event.flags & (uint8_t)~XS_FLAG_FUNCTION },
+		.queue_handle = newest->queue_handle, .queue = newest->queue, .id = xs_ze_next_ids(count), .submit = submit,
+		.device = newest->device, .device_type = newest->device_type, .tile = newest->tile, .engine = newest->engine,
+		.engine_index = newest->engine_index, .count = (uint8_t)count,
+	};
+}
+
+static inline uint32_t commands_size(uint32_t count)
+{
+	return (uint32_t)(sizeof(struct xs_commands_record) + count * sizeof(struct xs_command));
+}
+
+static inline void command_tell(struct xs_command *command, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times)
+{
+	command->tick = node->record.queued;
+	command->start = times->global.kernelStart;
+	command->length = (uint32_t)(times->global.kernelEnd - times->global.kernelStart);
+	command->host_ticks = node->record.host_ticks;
+	command->shape = node->shape;
+	command->tid = node->record.tid;
+}
+
+/* Else it has a record of its own. */
+static inline bool can_share(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, const struct xs_ze_queue *queue)
+{
+	return __builtin_expect(node->shape && times->global.kernelEnd - times->global.kernelStart <= UINT32_MAX && !queue->device->tiles &&
+					node->record.queue == queue->serial,
+				1);
+}
+
+static __attribute__((noinline)) void batch_write(struct batch *batch, const struct xs_device_record *newest, uint64_t submit)
+{
+	uint32_t size = commands_size(batch->count);
+	struct xs_commands_record *record = xs_record_reserve_many(size, batch->count);
 
 	if (record) {
-		batch->record.event = (struct xs_event){ .tick = newest->event.tick, .name = newest->device_name, .kind = XS_COMMANDS,
-						       .words = (uint8_t)(size / 8), .source = XS_SOURCE_LEVEL_ZERO,
-						       .flags = newest->event.flags & (uint8_t)~XS_FLAG_FUNCTION };
-		batch->record.queue_handle = newest->queue_handle;
-		batch->record.queue = newest->queue;
-		batch->record.id = xs_ze_next_ids(batch->record.count);
-		batch->record.submit = submit;
-		batch->record.device = newest->device;
-		batch->record.device_type = newest->device_type;
-		batch->record.tile = newest->tile;
-		batch->record.engine = newest->engine;
-		batch->record.engine_index = newest->engine_index;
-		memset(batch->record.reserved, 0, sizeof(batch->record.reserved));
-		memcpy(record, batch, size);
+		commands_begin(record, batch->count, size, newest, submit);
+		memcpy(record->command, batch->command, batch->count * sizeof(batch->command[0]));
 		xs_record_end(size);
 	}
-	xs_commands_end(batch->record.count, record);
-	batch->record.count = 0;
+	xs_commands_end(batch->count, record);
+	batch->count = 0;
 }
 
 /* submit: as in the batch's record. */
-static inline void batch_add(union batch *batch, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event,
-			     uint64_t submit, const struct xs_ze_queue *queue)
+static inline void batch_add(struct batch *batch, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, uint64_t submit,
+			     const struct xs_ze_queue *queue)
 {
-	const struct xs_device_record *from = &node->record;
-	uint64_t length = times->global.kernelEnd - times->global.kernelStart;
-	struct xs_command *command = &batch->record.command[batch->record.count];
-
-	if (__builtin_expect(!node->shape || length > UINT32_MAX || queue->device->tiles || from->queue != queue->serial, 0)) {
-		record(node, times, of_event, submit ? submit : from->queued, queue, xs_ze_next_ids(1));
+	if (!can_share(node, times, queue)) {
+		xs_ze_node_record(node, times, true, submit ? submit : node->record.queued, queue, xs_ze_next_ids(1));
 		return;
 	}
-	command->tick = from->queued;
-	command->start = times->global.kernelStart;
-	command->length = (uint32_t)length;
-	command->host_ticks = from->host_ticks;
-	command->shape = node->shape;
-	command->tid = from->tid;
-	if (__builtin_expect(++batch->record.count == XS_COMMANDS_MAX, 0))
-		batch_write(batch, from, submit);
+	command_tell(&batch->command[batch->count], node, times);
+	if (__builtin_expect(++batch->count == BATCH, 0))
+		batch_write(batch, &node->record, submit);
+}
+
+/* Their times are in their events. */
+static void record_by_events(const struct xs_ze_node *first, uint64_t submit, const struct xs_ze_queue *queue)
+{
+	const struct xs_ze_node *newest = first;
+	ze_kernel_timestamp_result_t times;
+	struct batch batch;
+
+	batch.count = 0;
+	for (const struct xs_ze_node *node = first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
+		if (xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times)) {
+			xs_commands_untimed(1);
+			continue;
+		}
+		batch_add(&batch, node, &times, submit, queue);
+		newest = node;
+	}
+	if (batch.count)
+		batch_write(&batch, &newest->record, submit);
+}
+
+/* So many commands in a row, in the ring at once: no driver is asked. */
+static void write_row(const struct xs_ze_node *node, const struct xs_ze_node *newest, const ze_kernel_timestamp_result_t *times, uint32_t count,
+		      uint64_t submit)
+{
+	uint32_t size = commands_size(count);
+	struct xs_commands_record *record = xs_record_reserve_many(size, count);
+
+	if (record) {
+		commands_begin(record, count, size, &newest->record, submit);
+		for (uint32_t i = 0; i < count; i++, node = atomic_load_explicit(&node->next, memory_order_relaxed))
+			command_tell(&record->command[i], node, &times[i]);
+		xs_record_end(size);
+	}
+	xs_commands_end(count, record);
+}
+
+/* How many from here on share a record, and the last of them. */
+static uint32_t row_length(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, const struct xs_ze_queue *queue,
+			   const struct xs_ze_node **ret_newest)
+{
+	uint32_t count = 0;
+
+	while (node && count < XS_COMMANDS_MAX && xs_ze_is_set(&times[count]) && can_share(node, &times[count], queue)) {
+		*ret_newest = node;
+		node = atomic_load_explicit(&node->next, memory_order_relaxed);
+		count++;
+	}
+	return count;
+}
+
+static void record_saved(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, uint64_t submit, const struct xs_ze_queue *queue)
+{
+	const struct xs_ze_node *newest;
+	uint32_t row;
+
+	for (; node; node = atomic_load_explicit(&newest->next, memory_order_relaxed)) {
+		newest = node;
+		row = row_length(node, times, queue, &newest);
+		if (row)
+			write_row(node, newest, times, row, submit);
+		else if (xs_ze_is_set(times))
+			xs_ze_node_record(node, times, false, submit, queue, xs_ze_next_ids(1));
+		else
+			xs_commands_untimed(1);
+		times += row ? row : 1;
+	}
 }
 
 void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestamp_result_t *saved, uint64_t submit,
 			const struct xs_ze_queue *queue)
 {
-	const ze_kernel_timestamp_result_t *times;
-	const struct xs_ze_node *newest = first;
-	ze_kernel_timestamp_result_t of_event;
-	union batch batch;
+	if (saved)
+		record_saved(first, saved, submit, queue);
+	else
+		record_by_events(first, submit, queue);
+}
 
-	batch.record.count = 0;
-	for (const struct xs_ze_node *node = first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
-		times = saved ? saved++ : &of_event;
-		if (saved ? !xs_ze_is_set(times) : xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &of_event)) {
-			xs_commands_untimed(1);
-			continue;
-		}
-		batch_add(&batch, node, times, !saved, submit, queue);
-		newest = node;
-	}
-	if (batch.record.count)
-		batch_write(&batch, &newest->record, submit);
+/* Who was away for too long finds that others have given it up. */
+static inline bool is_still(const struct xs_ze_node *node, uint64_t state)
+{
+	return atomic_load_explicit(&node->state, memory_order_relaxed) == state;
 }
 
 bool xs_ze_node_finish(struct xs_ze_node *node)
 {
-	uint64_t state = atomic_load_explicit(&node->state, memory_order_acquire);
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_acquire), busy = (state & ~3ull) | XS_ZE_BUSY;
 	ze_kernel_timestamp_result_t times;
 	ze_result_t result;
 
 	if ((state & 3) != XS_ZE_PENDING)
 		return (state & 3) == XS_ZE_DONE;
-	if (!atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_BUSY))
+	if (!atomic_compare_exchange_strong(&node->state, &state, busy))
 		return (state & 3) == XS_ZE_DONE;
 	if (node->saved) {
 		result = xs_ze.zeEvent.pfnQueryStatus(node->own);
@@ -374,19 +424,50 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 	} else {
 		result = xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times);
 	}
+	if (!is_still(node, busy))
+		return false;
 	if (result == ZE_RESULT_NOT_READY) {
 		atomic_store_explicit(&node->state, state, memory_order_release);
 		return false;
 	}
 	if (!result)
-		record(node, &times, !node->saved, node->record.queued, node->queue, xs_ze_next_ids(1));
+		xs_ze_node_record(node, &times, !node->saved, node->record.queued, node->queue, xs_ze_next_ids(1));
 	else
 		xs_commands_untimed(1);
 	if (node->saved)
 		(void)xs_ze.zeEvent.pfnHostReset(node->own);
 	xs_ze_event_unlink(node->event, node);
-	atomic_store_explicit(&node->state, (state & ~3ull) | XS_ZE_DONE, memory_order_release);
+	if (is_still(node, busy))
+		atomic_store_explicit(&node->state, (state & ~3ull) | XS_ZE_DONE, memory_order_release);
 	return true;
+}
+
+bool xs_ze_node_abandon(struct xs_ze_node *node)
+{
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_acquire);
+
+	if ((state & 3) != XS_ZE_BUSY || !atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
+		return false;
+	if (node->saved)
+		(void)xs_ze.zeEvent.pfnHostReset(node->own);
+	xs_ze_event_unlink(node->event, node);
+	xs_commands_untimed(1);
+	return true;
+}
+
+/* Has a thread left in the middle of reading the node's times? With the queue claimed. */
+static __attribute__((noinline, cold)) bool is_stuck(struct xs_ze_queue *queue, const struct xs_ze_node *node)
+{
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
+
+	if ((state & 3) != XS_ZE_BUSY)
+		return false;
+	if (queue->stuck == node && queue->stuck_state == state)
+		return xs_moment() - queue->stuck_since >= XS_LEFT_FOR_GOOD;
+	queue->stuck = node;
+	queue->stuck_state = state;
+	queue->stuck_since = xs_moment();
+	return false;
 }
 
 void xs_ze_node_lost(struct xs_ze_node *node)
@@ -399,7 +480,7 @@ void xs_ze_node_lost(struct xs_ze_node *node)
 }
 
 /* The same of one that our own event tells of; by the thread that collects, which looks at it alone. */
-static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node, union batch *batch)
+static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node, struct batch *batch)
 {
 	ze_kernel_timestamp_result_t times;
 	ze_result_t result = xs_ze.zeEvent.pfnQueryKernelTimestamp(node->own, &times);
@@ -407,7 +488,7 @@ static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node
 	if (result == ZE_RESULT_NOT_READY)
 		return false;
 	if (!result)
-		batch_add(batch, node, &times, true, 0, queue);
+		batch_add(batch, node, &times, 0, queue);
 	else
 		xs_commands_untimed(1);
 	(void)xs_ze.zeEvent.pfnHostReset(node->own);
@@ -415,7 +496,7 @@ static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node
 }
 
 /* Of those behind the first that is not complete: what runs out of order need not wait for it. From here on they are dealt with. */
-static void finish_others(struct xs_ze_queue *queue, struct xs_ze_node *done, const struct xs_ze_node *newest, union batch *batch)
+static void finish_others(struct xs_ze_queue *queue, struct xs_ze_node *done, const struct xs_ze_node *newest, struct batch *batch)
 {
 	while (done != newest) {
 		done = atomic_load_explicit(&done->next, memory_order_relaxed);
@@ -429,23 +510,34 @@ static void finish_others(struct xs_ze_queue *queue, struct xs_ze_node *done, co
 	}
 }
 
+/* True: it is done with. */
+static inline bool finish(struct xs_ze_queue *queue, struct xs_ze_node *node, struct batch *batch)
+{
+	if (__builtin_expect(node->event == node->own, 1))
+		return finish_own(queue, node, batch);
+	return xs_ze_node_finish(node) || (is_stuck(queue, node) && xs_ze_node_abandon(node));
+}
+
 static void collect(struct xs_ze_queue *queue, bool others)
 {
 	struct xs_ze_node *done, *newest, *next;
 	const struct xs_ze_node *told;
-	union batch batch;
+	struct batch batch;
 
 	/* what ends while nothing is recorded, or is seen by a thread of which nothing is, is looked at later */
-	if (!xs_recording() || atomic_flag_test_and_set_explicit(&queue->collecting, memory_order_acquire))
+	if (!xs_recording() || !xs_claim(&queue->collecting))
 		return; /* or another thread is at it */
-	batch.record.count = 0;
+	batch.count = 0;
 	/* in this order: the first node of all is in both places when it is in `newest` */
 	newest = atomic_load_explicit(&queue->newest, memory_order_acquire);
 	done = atomic_load_explicit(&queue->done, memory_order_relaxed);
 	while (done != newest) {
 		next = atomic_load_explicit(&done->next, memory_order_relaxed);
-		if (__builtin_expect(next->event == next->own, 1) ? !finish_own(queue, next, &batch) : !xs_ze_node_finish(next))
+		if (!finish(queue, next, &batch))
 			break;
+		/* not if the driver took so long that another thread goes on here */
+		if (__builtin_expect(atomic_load_explicit(&queue->done, memory_order_relaxed) != done, 0))
+			return;
 		done = next;
 		/* pairs with the acquire in xs_ze_claim(): what is behind it is no longer looked at */
 		atomic_store_explicit(&queue->done, done, memory_order_release);
@@ -456,9 +548,9 @@ static void collect(struct xs_ze_queue *queue, bool others)
 		told = newest;
 	}
 	/* `told` is not used again before the next one is done with */
-	if (batch.record.count)
+	if (batch.count)
 		batch_write(&batch, &told->record, 0);
-	atomic_flag_clear_explicit(&queue->collecting, memory_order_release);
+	xs_unclaim(&queue->collecting);
 }
 
 void xs_ze_collect(struct xs_ze_queue *queue)

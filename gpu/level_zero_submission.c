@@ -3,12 +3,12 @@
  */
 #include "level_zero_execute.h"
 
-static struct xs_ze_spare submissions, fences;
+static struct xs_spare submissions, fences;
 static struct xs_handles fence_queues = { .size = 65536 }; /* the application's */
 
 struct xs_ze_submission *xs_ze_submission_new(struct xs_ze_queue *queue)
 {
-	struct xs_ze_submission *submission = xs_ze_take_spare(&submissions, sizeof(*submission));
+	struct xs_ze_submission *submission = xs_spare_take_zeroed(&submissions, sizeof(*submission));
 
 	if (submission) {
 		submission->queue = queue;
@@ -22,16 +22,16 @@ struct xs_ze_fence *xs_ze_fence_get(struct xs_ze_queue *queue)
 	ze_fence_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_FENCE_DESC };
 	struct xs_ze_fence *fence;
 
-	xs_ze_lock(&xs_ze_execute_lock);
+	xs_lock_robust(&xs_ze_execute_lock);
 	fence = queue->fences;
 	if (fence)
 		queue->fences = fence->next;
-	xs_ze_unlock(&xs_ze_execute_lock);
-	if (fence)
+	xs_unlock(&xs_ze_execute_lock);
+	if (fence || xs_is_sealed()) /* the driver may need system calls for one */
 		return fence;
-	fence = xs_ze_take_spare(&fences, sizeof(*fence));
+	fence = xs_spare_take_zeroed(&fences, sizeof(*fence));
 	if (fence && xs_ze.zeFence.pfnCreate(queue->handle, &desc, &fence->handle)) {
-		xs_ze_give_spare(&fences, fence);
+		xs_spare_give(&fences, fence);
 		fence = NULL;
 	}
 	return fence;
@@ -42,7 +42,7 @@ void xs_ze_submission_drop(struct xs_ze_submission *submission)
 	struct xs_ze_queue *queue = submission->queue;
 	uint32_t users;
 
-	xs_ze_lock(&xs_ze_execute_lock);
+	xs_lock_robust(&xs_ze_execute_lock);
 	users = --submission->users;
 	for (struct xs_ze_submission **at = &queue->submissions; !users && *at; at = &(*at)->next) {
 		if (*at == submission) {
@@ -50,7 +50,7 @@ void xs_ze_submission_drop(struct xs_ze_submission *submission)
 			break;
 		}
 	}
-	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_unlock(&xs_ze_execute_lock);
 	if (users)
 		return;
 	if (submission->node) {
@@ -59,15 +59,15 @@ void xs_ze_submission_drop(struct xs_ze_submission *submission)
 	}
 	if (submission->fence && submission->done && !submission->failed && queue->handle &&
 	    !xs_ze.zeFence.pfnReset(submission->fence->handle)) {
-		xs_ze_lock(&xs_ze_execute_lock);
+		xs_lock_robust(&xs_ze_execute_lock);
 		submission->fence->next = queue->fences;
 		queue->fences = submission->fence;
-		xs_ze_unlock(&xs_ze_execute_lock);
+		xs_unlock(&xs_ze_execute_lock);
 	} else if (submission->fence && queue->handle && submission->failed) {
 		(void)xs_ze.zeFence.pfnDestroy(submission->fence->handle);
-		xs_ze_give_spare(&fences, submission->fence);
+		xs_spare_give(&fences, submission->fence);
 	}
-	xs_ze_give_spare(&submissions, submission);
+	xs_spare_give(&submissions, submission);
 }
 
 bool xs_ze_submission_done(struct xs_ze_submission *submission)
@@ -80,6 +80,8 @@ bool xs_ze_submission_done(struct xs_ze_submission *submission)
 		result = xs_ze.zeEvent.pfnQueryStatus(submission->node->own);
 	else if (submission->fence)
 		result = xs_ze.zeFence.pfnQueryStatus(submission->fence->handle);
+	else if (xs_is_sealed()) /* the program will see its fence */
+		result = ZE_RESULT_NOT_READY;
 	else /* another thread may destroy their fence just now; the queue is there */
 		result = xs_ze.zeCommandQueue.pfnSynchronize(submission->queue->handle, 0);
 	if (result == ZE_RESULT_NOT_READY)
@@ -102,14 +104,14 @@ ze_result_t xs_hook_zeFenceCreate(ze_command_queue_handle_t queue, const ze_fenc
 
 static void fence_signalled(struct xs_ze_queue *queue, ze_fence_handle_t fence, bool signalled)
 {
-	xs_ze_lock(&xs_ze_execute_lock);
+	xs_lock_robust(&xs_ze_execute_lock);
 	for (struct xs_ze_submission *s = queue->submissions; s; s = s->next) {
 		if (s->theirs == fence) {
 			s->done |= signalled;
 			s->theirs = NULL;
 		}
 	}
-	xs_ze_unlock(&xs_ze_execute_lock);
+	xs_unlock(&xs_ze_execute_lock);
 }
 
 void xs_ze_fence_ends(ze_fence_handle_t fence, bool destroyed)
@@ -142,6 +144,6 @@ void xs_ze_fences_destroy(struct xs_ze_queue *queue)
 	while ((fence = queue->fences)) {
 		queue->fences = fence->next;
 		(void)xs_ze.zeFence.pfnDestroy(fence->handle);
-		xs_ze_give_spare(&fences, fence);
+		xs_spare_give(&fences, fence);
 	}
 }

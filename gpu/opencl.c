@@ -6,11 +6,12 @@
  * call of the application waits for anything that it would not wait for without us.
  */
 #include <CL/cl_layer.h>
-#include <sched.h>
 #include <unistd.h>
 
+#include "lock.h"
 #include "opencl.h"
 #include "pool.h"
+#include "sys.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -20,7 +21,7 @@ static bool want_calls, log_enqueues;
 
 /* ---- commands in flight ---- */
 
-enum { NODE_FREE, NODE_ACTIVE, NODE_BUSY, NODE_RECORDED };
+enum { NODE_FREE, NODE_ACTIVE, NODE_BUSY, NODE_RECORDED, NODE_LEFT };
 
 /* What the two threads of a command, who enqueues it and who completes it, pass to each other: one cache line in most cases. */
 struct node {
@@ -133,19 +134,49 @@ static void node_finish(struct node *node)
 		(void)xs_cl_target.clReleaseEvent(event);
 }
 
+/*
+ * A thread that harvests has the node, which takes a moment. If it takes longer the thread has ended in the middle, or was left by a jump: nobody uses
+ * again what it may still look at. False: that.
+ */
+static bool wait_for_harvest(struct node *node)
+{
+	uint8_t state = NODE_BUSY;
+	uint32_t rounds = 0;
+
+	while (atomic_load_explicit(&node->state, memory_order_acquire) == NODE_BUSY && xs_wait_a_bit(&rounds))
+		;
+	if (!atomic_compare_exchange_strong(&node->state, &state, NODE_LEFT))
+		return true;
+	xs_commands_untimed(1);
+	atomic_fetch_add_explicit(&finished.count, 1, memory_order_release);
+	return false;
+}
+
 static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *data)
 {
 	struct node *node = data;
-	uint8_t state = NODE_ACTIVE;
 
 	(void)event;
-	if (atomic_compare_exchange_strong(&node->state, &state, NODE_BUSY)) {
-		node_ended(node, status);
-	} else {
-		while (atomic_load_explicit(&node->state, memory_order_acquire) != NODE_RECORDED)
-			sched_yield(); /* a harvest is at it, in another thread */
+	for (;;) {
+		uint8_t state = NODE_ACTIVE;
+
+		if (atomic_compare_exchange_strong(&node->state, &state, NODE_BUSY)) {
+			node_ended(node, status);
+			break;
+		}
+		if (state == NODE_RECORDED)
+			break;
+		if (!wait_for_harvest(node))
+			return;
 	}
 	node_finish(node);
+}
+
+static void give_back(struct node *node, uint8_t state)
+{
+	uint8_t busy = NODE_BUSY;
+
+	atomic_compare_exchange_strong(&node->state, &busy, state);
 }
 
 /*
@@ -171,9 +202,11 @@ static void harvest(cl_command_queue queue)
 		if (xs_cl_target.clGetEventInfo(node->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
 						&status, NULL) ||
 		    status > CL_COMPLETE) {
-			atomic_store_explicit(&node->state, NODE_ACTIVE, memory_order_release);
+			give_back(node, NODE_ACTIVE);
 			continue;
 		}
+		if (atomic_load_explicit(&node->state, memory_order_relaxed) != NODE_BUSY)
+			continue; /* it took so long that the callback did not wait */
 		node_ended(node, status);
 		if (status < 0 && node->callback) {
 			/* PoCL does not call back for a command that failed; the event must not outlive it because of us */
@@ -181,7 +214,7 @@ static void harvest(cl_command_queue queue)
 			node->event = NULL;
 		}
 		if (node->callback)
-			atomic_store_explicit(&node->state, NODE_RECORDED, memory_order_release);
+			give_back(node, NODE_RECORDED);
 		else
 			node_finish(node);
 	}
@@ -207,15 +240,15 @@ static pid_t owner; /* whose commands they are: a child that is forked inherits 
 static void harvest_all(void)
 {
 	uint64_t since = xs_clock_ns(CLOCK_MONOTONIC);
+	uint32_t rounds = 0;
 
-	if (getpid() != owner)
+	if (xs_is_sealed() || getpid() != owner)
 		return;
 	do {
 		harvest(NULL);
 		if (!any_in_flight() || !any_open())
 			return;
-		sched_yield();
-	} while (xs_recording() && xs_clock_ns(CLOCK_MONOTONIC) - since < LAST_CHANCE);
+	} while (xs_recording() && xs_clock_ns(CLOCK_MONOTONIC) - since < LAST_CHANCE && xs_wait_a_bit(&rounds));
 }
 
 static void thread_ends(void)

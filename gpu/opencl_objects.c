@@ -1,11 +1,11 @@
 /*
  * OpenCL's devices, queues and kernels: what is known of each handle, and queues that keep times though the application asked for none.
  */
-#include <sched.h>
-
 #include "handles.h"
 #include "kernel_filter.h"
+#include "lock.h"
 #include "opencl.h"
+#include "spare.h"
 
 static struct xs_handles kernels = { .size = 16384 }; /* struct xs_cl_kernel * */
 static struct xs_handles queues = { .size = 16384 };  /* struct xs_cl_queue * */
@@ -20,12 +20,12 @@ static bool any_profiling_added;
 #define MAX_DEVICES 64u
 struct xs_cl_device xs_cl_devices[MAX_DEVICES];
 static uint32_t device_count;
-static atomic_flag device_lock = ATOMIC_FLAG_INIT;
+static _Atomic uint32_t device_lock;
 
 static _Atomic uint32_t queue_serial;
 
 /* Does --devices-to-sample name it? It counts the devices of all platforms; a part of a device counts as the device. */
-static bool device_wanted(cl_device_id id)
+static __attribute__((noinline)) bool device_wanted(cl_device_id id)
 {
 	const cl_icd_dispatch *t = &xs_cl_target;
 	cl_platform_id platforms[32];
@@ -62,31 +62,55 @@ static void device_used(const struct xs_cl_device *device)
 	xs_record_end(sizeof(*event));
 }
 
+/* What the runtime says about it. */
+static __attribute__((noinline)) struct xs_cl_device device_told(cl_device_id id)
+{
+	struct xs_cl_device device = { .id = id };
+	cl_device_type type = 0;
+	char name[256] = "";
+
+	(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_NAME, sizeof(name) - 1, name, NULL);
+	(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof(type), &type, NULL);
+	device.name = xs_name(name, 0);
+	device.type = type & CL_DEVICE_TYPE_GPU           ? XS_DEVICE_GPU
+		      : type & CL_DEVICE_TYPE_CPU         ? XS_DEVICE_CPU
+		      : type & CL_DEVICE_TYPE_ACCELERATOR ? XS_DEVICE_ACCELERATOR
+							  : XS_DEVICE_UNKNOWN;
+	device.unwanted = !device_wanted(id);
+	return device;
+}
+
+/* With the lock held; device_count: it is not known. */
+static uint32_t device_find(cl_device_id id)
+{
+	uint32_t i = 0;
+
+	while (i < device_count && xs_cl_devices[i].id != id)
+		i++;
+	return i;
+}
+
 static uint8_t device_index(cl_device_id id)
 {
-	char name[256] = "";
-	cl_device_type type = 0;
-	bool found = false;
+	struct xs_cl_device device;
+	bool known, found = false;
 	uint32_t i;
 
-	while (atomic_flag_test_and_set_explicit(&device_lock, memory_order_acquire))
-		sched_yield();
-	for (i = 0; i < device_count && xs_cl_devices[i].id != id; i++)
-		;
-	if (i == device_count && i < MAX_DEVICES) {
-		(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_NAME, sizeof(name) - 1, name, NULL);
-		(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof(type), &type, NULL);
-		xs_cl_devices[i].id = id;
-		xs_cl_devices[i].name = xs_name(name, 0);
-		xs_cl_devices[i].type = type & CL_DEVICE_TYPE_GPU           ? XS_DEVICE_GPU
-				  : type & CL_DEVICE_TYPE_CPU         ? XS_DEVICE_CPU
-				  : type & CL_DEVICE_TYPE_ACCELERATOR ? XS_DEVICE_ACCELERATOR
-								      : XS_DEVICE_UNKNOWN;
-		xs_cl_devices[i].unwanted = !device_wanted(id);
-		device_count++;
-		found = true;
+	xs_lock_robust(&device_lock);
+	i = device_find(id);
+	known = i < device_count || i == MAX_DEVICES;
+	xs_unlock(&device_lock);
+	if (!known) {
+		device = device_told(id); /* the runtime is not called with the lock held */
+		xs_lock_robust(&device_lock);
+		i = device_find(id);
+		found = i == device_count && i < MAX_DEVICES;
+		if (found) {
+			xs_cl_devices[i] = device;
+			device_count++;
+		}
+		xs_unlock(&device_lock);
 	}
-	atomic_flag_clear_explicit(&device_lock, memory_order_release);
 	if (found)
 		device_used(&xs_cl_devices[i]);
 	return (uint8_t)(i < MAX_DEVICES ? i : MAX_DEVICES - 1);
@@ -245,11 +269,28 @@ cl_int xs_hook_clGetEventProfilingInfo(cl_event event, cl_profiling_info name, s
 
 /* ---- kernels ---- */
 
+#define NAME_MAX_BYTES 4096u /* too many for the stack of whoever calls us */
+
+static uint32_t kernel_name(cl_kernel handle, bool *ret_unwanted)
+{
+	static struct xs_spare names;
+	char *name = xs_spare_take(&names, NAME_MAX_BYTES);
+	uint32_t id;
+
+	if (!name)
+		return xs_name("(kernel)", 0);
+	memset(name, 0, NAME_MAX_BYTES);
+	(void)xs_cl_target.clGetKernelInfo(handle, CL_KERNEL_FUNCTION_NAME, NAME_MAX_BYTES - 1, name, NULL);
+	id = xs_name(name[0] ? name : "(kernel)", 0);
+	*ret_unwanted = !xs_kernel_wanted(xs_options_of_run(), name);
+	xs_spare_give(&names, name);
+	return id;
+}
+
 static void kernel_add(cl_kernel handle)
 {
 	_Atomic uint64_t *slot = xs_handle_add(&kernels, handle);
 	struct xs_cl_kernel *kernel;
-	char name[1024] = "";
 
 	if (!slot)
 		return;
@@ -259,9 +300,7 @@ static void kernel_add(cl_kernel handle)
 		kernel = xs_arena(sizeof(*kernel));
 	if (!kernel)
 		return;
-	(void)xs_cl_target.clGetKernelInfo(handle, CL_KERNEL_FUNCTION_NAME, sizeof(name) - 1, name, NULL);
-	kernel->name = xs_name(name[0] ? name : "(kernel)", 0);
-	kernel->unwanted = !xs_kernel_wanted(xs_options_of_run(), name);
+	kernel->name = kernel_name(handle, &kernel->unwanted);
 	atomic_store_explicit(&kernel->simd_known, false, memory_order_relaxed);
 	atomic_store_explicit(slot, (uint64_t)(uintptr_t)kernel, memory_order_release);
 }

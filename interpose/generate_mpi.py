@@ -292,7 +292,7 @@ def wrapper(f, number, symbol, shapes, language):
     straight = ([f"\t\t{call(words)};", "\t\treturn;"] if fortran else [f"\t\treturn {call(words)};"])
     if f.collective:
         lines += [f"\tfound = xs_mpi_comm({language.read(f.comm)});",
-                  "\tnumber = xs_mpi_depth ? 0 : xs_mpi_collective(found);"]
+                  "\tnumber = xs_mpi_is_inside(XS_FRAME_MARK()) ? 0 : xs_mpi_collective(found);"]
     hook = hooks(f, language)
     if fortran or hook:
         # whatever is recorded, communicators must be known; and what the library calls by itself is no call of the application's
@@ -397,19 +397,19 @@ def always(f, language, words, passed, hook, record, comm, needed, special, resu
     name = {"Comm_free": "comm", "Comm_disconnect": "comm", "Win_free": "win", "File_close": "fh"}.get(f.name)
     kind = {"comm": "COMM", "win": "WIN", "fh": "FILE"}.get(name)
     after = [] if gone else [f"\t\t{line}" for line in hook]
-    lines = ["\tif (xs_mpi_depth) {"]
+    lines = ["\tif (xs_mpi_is_inside(XS_FRAME_MARK())) {"]
     lines += [f"\t\treal({', '.join(words)});", "\t\treturn;", "\t}"] if fortran else [f"\t\treturn real({', '.join(words)});", "\t}"]
     if gone:
         lines.append(f"\tgone = {prefix}OUT_{kind}({name});")
     lines.append(f"\tif (!xs_mpi_enter(&call, {number})) {{")
     if gone:
         lines.append("\t\txs_mpi_comm_gone(gone);")
-    lines.append("\t\txs_mpi_depth++;")
+    lines.append("\t\txs_mpi_inside = XS_FRAME_MARK();")
     if fortran:
-        lines += [f"\t\treal({', '.join(words)});", "\t\txs_mpi_depth--;"]
+        lines += [f"\t\treal({', '.join(words)});", "\t\txs_mpi_inside = 0;"]
         condition = "!ierror || !*(const int32_t *)ierror"
     else:
-        lines += [f"\t\tcall.result = real({', '.join(words)});", "\t\txs_mpi_depth--;"]
+        lines += [f"\t\tcall.result = real({', '.join(words)});", "\t\txs_mpi_inside = 0;"]
         condition = "!call.result"
     if after:
         lines += [f"\t\tif ({condition}) {{"] + [f"\t{line}" for line in after] + ["\t\t}"]
@@ -417,7 +417,7 @@ def always(f, language, words, passed, hook, record, comm, needed, special, resu
 
     def inside(arguments):
         middle = result(arguments)
-        extra = ["\txs_mpi_depth++;", middle[0]] + (["\txs_mpi_depth--;"] + middle[1:] if fortran else ["\txs_mpi_depth--;"])
+        extra = ["\txs_mpi_inside = XS_FRAME_MARK();", middle[0]] + (["\txs_mpi_inside = 0;"] + middle[1:] if fortran else ["\txs_mpi_inside = 0;"])
         if after:
             extra += ["\tif (!call.result) {"] + after + ["\t}"]
         return extra

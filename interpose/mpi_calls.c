@@ -7,8 +7,30 @@
 #include <errno.h>
 #include <link.h>
 
-__thread uint32_t xs_mpi_depth __attribute__((tls_model("initial-exec")));
+__thread uintptr_t xs_mpi_inside __attribute__((tls_model("initial-exec")));
 struct xs_mpi_abi xs_mpi_abi = { .handle_mask = UINT64_MAX };
+
+/*
+ * A library calls itself from few places, each a fixed way below its wrapper: a way that was once seen by a look at the stack is known. Any other call from
+ * below may be one after a jump.
+ */
+bool xs_mpi_is_there(uintptr_t mark)
+{
+	static _Atomic uint64_t known[256];
+	uint64_t way = (*(const uintptr_t *)mark ^ (uint64_t)(xs_mpi_inside - mark) << 48) * 0x9e3779b97f4a7c15ull | 1;
+	_Atomic uint64_t *place = &known[way >> 56];
+
+	if (mark < xs_mpi_inside) {
+		if (atomic_load_explicit(place, memory_order_relaxed) == way)
+			return true;
+		if (xs_companion_came_by(xs_mpi_inside)) {
+			atomic_store_explicit(place, way, memory_order_relaxed);
+			return true;
+		}
+	}
+	xs_mpi_inside = 0;
+	return false;
+}
 
 void xs_mpi_write_long(const struct xs_mpi_call *call, uint32_t words, const uint64_t *word, uint32_t count)
 {
@@ -42,7 +64,7 @@ void xs_mpi_write_long(const struct xs_mpi_call *call, uint32_t words, const uin
 /* ---- the library ---- */
 
 static void *library; /* handle of the one that defines PMPI_Init */
-static _Atomic uint32_t ready, lock;
+static _Atomic uint32_t ready, publish_lock;
 int (*xs_mpi_type_size)(xs_word type, int64_t *size);
 
 void *xs_mpi_find_in(const char *name)
@@ -90,30 +112,26 @@ static const char *soname_of(const struct link_map *map)
 	return strings && at ? strings + at : "";
 }
 
+/* No lock is held while the dynamic loader is asked: threads that are here together all find the same. */
 static void set_up(void *caller)
 {
+	struct xs_mpi_abi abi = { .handle_mask = UINT64_MAX };
 	void *init = find_behind("PMPI_Init", caller);
 	struct link_map *map;
 	Dl_info info;
 
-	if (!init || !dladdr1(init, &info, (void **)&map, RTLD_DL_LINKMAP))
-		return;
-	library = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
-	xs_mpi_abi_choose(&xs_mpi_abi, soname_of(map), find_data);
-	*(void **)&xs_mpi_type_size = xs_mpi_find_in("PMPI_Type_size_x");
-	xs_mpi_comms_find();
-	xs_mpi_requests_find();
-}
-
-static void once(void *caller)
-{
-	while (atomic_exchange_explicit(&lock, 1, memory_order_acquire))
-		; /* by another thread, for as long as a few look-ups take */
-	if (!atomic_load_explicit(&ready, memory_order_relaxed)) {
-		set_up(caller);
-		atomic_store_explicit(&ready, 1, memory_order_release);
+	if (init && dladdr1(init, &info, (void **)&map, RTLD_DL_LINKMAP)) {
+		library = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
+		xs_mpi_abi_choose(&abi, soname_of(map), find_data);
+		*(void **)&xs_mpi_type_size = xs_mpi_find_in("PMPI_Type_size_x");
+		xs_mpi_comms_find();
+		xs_mpi_requests_find();
 	}
-	atomic_store_explicit(&lock, 0, memory_order_release);
+	xs_lock_robust(&publish_lock);
+	if (!atomic_load_explicit(&ready, memory_order_relaxed))
+		xs_mpi_abi = abi; /* changes no more: others go by it */
+	atomic_store_explicit(&ready, 1, memory_order_release);
+	xs_unlock(&publish_lock);
 }
 
 /* What a function returns that no library has: nobody can have linked it, but somebody may have looked for ours. */
@@ -128,7 +146,7 @@ void *xs_mpi_find(const char *name, void *caller)
 	void *found;
 
 	if (!atomic_load_explicit(&ready, memory_order_acquire))
-		once(caller);
+		set_up(caller);
 	found = find_behind(name, caller);
 	if (!found)
 		found = xs_mpi_find_in(name);

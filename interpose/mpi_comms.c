@@ -4,9 +4,9 @@
  */
 #include "mpi_comms.h"
 
-#include <errno.h>
 #include <sys/uio.h>
-#include <unistd.h>
+
+#include "sys.h"
 
 static struct xs_mpi_comm unknown;
 
@@ -52,10 +52,10 @@ void xs_mpi_comm_made(uint64_t handle, uint64_t parent, uint64_t how)
 	comm = make(handle, parent, how);
 	if (!comm)
 		return;
-	xs_mpi_lock(&xs_mpi_comms_lock);
+	xs_lock_robust(&xs_mpi_comms_lock);
 	comm->id = xs_mpi_identity(comm->id);
 	xs_mpi_insert(handle, comm);
-	xs_mpi_unlock(&xs_mpi_comms_lock);
+	xs_unlock(&xs_mpi_comms_lock);
 }
 
 /* ---- MPI_Comm_idup ---- */
@@ -89,7 +89,7 @@ void xs_mpi_comm_promised(uint64_t of, uint64_t parent, const void *place, bool 
 	comm = make(of, parent, 0); /* its members are those of its parent */
 	if (!comm)
 		return;
-	xs_mpi_lock(&xs_mpi_comms_lock);
+	xs_lock_robust(&xs_mpi_comms_lock);
 	comm->id = xs_mpi_identity(comm->id); /* now: all members make communicators in one order, but come to use them in any */
 	for (uint32_t i = 0; i < PROMISES && comm; i++)
 		if (!promises[i].comm) {
@@ -98,7 +98,7 @@ void xs_mpi_comm_promised(uint64_t of, uint64_t parent, const void *place, bool 
 		}
 	if (comm)
 		xs_mpi_comm_free(comm);
-	xs_mpi_unlock(&xs_mpi_comms_lock);
+	xs_unlock(&xs_mpi_comms_lock);
 }
 
 /* Does that handle stand where it was to come? The memory may be gone by now, or be another's. */
@@ -108,34 +108,40 @@ static bool stands(const struct promise *promise, uint64_t handle)
 	size_t width = promise->fortran || xs_mpi_abi.int_handles ? 4 : 8;
 	struct iovec from = { (void *)(uintptr_t)promise->place, width }, to = { &found, width };
 
-	if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)width)
+	if (xs_sys(SYS_process_vm_readv, xs_sys(SYS_getpid), &to, 1, &from, 1, 0) != (long)width)
 		return false;
 	return (promise->fortran ? xs_mpi_from_fortran(XS_MPI_KIND_COMM, (int32_t)found) : found) == handle;
 }
 
-/* A communicator that nobody told us about is one that was promised: that of its place, or else (`guess`) the oldest with its members. */
+/*
+ * A communicator that nobody told us about is one that was promised: that of its place, or else (`guess`) the oldest with its members. The library and
+ * the kernel are asked about places without the lock.
+ */
 static struct xs_mpi_comm *promised(uint64_t handle, bool guess)
 {
-	uint64_t hash = guess ? hash_of_members(handle) : 0;
-	struct promise *found = NULL;
+	uint64_t hash = guess ? hash_of_members(handle) : 0, order = 0;
 	struct xs_mpi_comm *comm = NULL;
-	int saved = errno;
+	struct promise copy;
 
-	xs_mpi_lock(&xs_mpi_comms_lock);
-	for (uint32_t i = 0; i < PROMISES && !found; i++)
-		if (promises[i].comm && stands(&promises[i], handle))
-			found = &promises[i];
-	guess &= !found;
-	for (uint32_t i = 0; i < PROMISES && guess; i++)
-		if (promises[i].comm && promises[i].members == hash && (!found || promises[i].order < found->order))
-			found = &promises[i];
-	if (found) {
-		comm = found->comm;
-		comm->handle = handle;
-		found->comm = NULL;
+	for (uint32_t i = 0; i < PROMISES && !order; i++) {
+		xs_lock_robust(&xs_mpi_comms_lock);
+		copy = promises[i];
+		xs_unlock(&xs_mpi_comms_lock);
+		if (copy.comm && stands(&copy, handle))
+			order = copy.order;
 	}
-	xs_mpi_unlock(&xs_mpi_comms_lock);
-	errno = saved;
+	guess &= !order;
+	xs_lock_robust(&xs_mpi_comms_lock);
+	for (uint32_t i = 0; i < PROMISES && guess; i++)
+		if (promises[i].comm && promises[i].members == hash && (!order || promises[i].order < order))
+			order = promises[i].order;
+	for (uint32_t i = 0; i < PROMISES && order; i++)
+		if (promises[i].comm && promises[i].order == order) {
+			comm = promises[i].comm;
+			comm->handle = handle;
+			promises[i].comm = NULL;
+		}
+	xs_unlock(&xs_mpi_comms_lock);
 	return comm;
 }
 
@@ -143,11 +149,11 @@ void xs_mpi_comm_gone(uint64_t handle)
 {
 	struct xs_mpi_comm *unused = xs_mpi_look_up(handle) ? NULL : promised(handle, false);
 
-	xs_mpi_lock(&xs_mpi_comms_lock);
+	xs_lock_robust(&xs_mpi_comms_lock);
 	xs_mpi_take_out(handle);
 	if (unused)
 		xs_mpi_comm_free(unused);
-	xs_mpi_unlock(&xs_mpi_comms_lock);
+	xs_unlock(&xs_mpi_comms_lock);
 }
 
 /* ---- windows, files, sessions ---- */
@@ -169,9 +175,9 @@ void xs_mpi_child_made(uint64_t handle, struct xs_mpi_comm *comm, uint32_t kind)
 		}
 		memcpy(child->ranks, comm->ranks, bytes);
 	}
-	xs_mpi_lock(&xs_mpi_comms_lock);
+	xs_lock_robust(&xs_mpi_comms_lock);
 	xs_mpi_insert(handle, child);
-	xs_mpi_unlock(&xs_mpi_comms_lock);
+	xs_unlock(&xs_mpi_comms_lock);
 }
 
 struct xs_mpi_comm *xs_mpi_comm_find(uint64_t handle)
@@ -192,9 +198,9 @@ struct xs_mpi_comm *xs_mpi_comm_find(uint64_t handle)
 		/* made in a way that nobody told us */
 		found = promised(handle, true);
 		if (found) {
-			xs_mpi_lock(&xs_mpi_comms_lock);
+			xs_lock_robust(&xs_mpi_comms_lock);
 			xs_mpi_insert(handle, found);
-			xs_mpi_unlock(&xs_mpi_comms_lock);
+			xs_unlock(&xs_mpi_comms_lock);
 		} else {
 			xs_mpi_comm_made(handle, 0, 0);
 		}

@@ -5,6 +5,8 @@
 
 #include <sys/mman.h>
 
+#include "sys.h"
+
 #define CLASSES 40u
 static void *spare[CLASSES]; /* blocks of 1 << class bytes */
 static _Atomic uint32_t memory_lock;
@@ -27,22 +29,23 @@ void *xs_mpi_take(size_t size)
 
 	if (class >= CLASSES)
 		return NULL;
-	xs_mpi_lock(&memory_lock);
+	xs_lock_robust(&memory_lock);
 	block = spare[class];
 	if (block) {
 		spare[class] = *(void **)block;
 	} else {
 		if (bytes > (size_t)(rest_end - rest)) {
 			size_t chunk = bytes > 65536 ? bytes : 65536;
-			void *map = mmap(NULL, chunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			long map = xs_sys(SYS_mmap, NULL, chunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			bool failed = map < 0 && map > -4096;
 
-			rest = map == MAP_FAILED ? NULL : map;
-			rest_end = map == MAP_FAILED ? NULL : rest + chunk;
+			rest = failed ? NULL : (char *)map;
+			rest_end = failed ? NULL : rest + chunk;
 		}
 		block = rest;
 		rest = rest ? rest + bytes : NULL;
 	}
-	xs_mpi_unlock(&memory_lock);
+	xs_unlock(&memory_lock);
 	return block;
 }
 
@@ -52,8 +55,8 @@ void xs_mpi_give(void *block, size_t size)
 
 	if (!block)
 		return;
-	xs_mpi_lock(&memory_lock);
+	xs_lock_robust(&memory_lock);
 	*(void **)block = spare[class];
 	spare[class] = block;
-	xs_mpi_unlock(&memory_lock);
+	xs_unlock(&memory_lock);
 }

@@ -16,8 +16,10 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <signal.h>
 #include <sys/mman.h>
-#include <unistd.h>
+
+#include "sys.h"
 
 struct symbols {
 	const ElfW(Sym) *table;
@@ -107,7 +109,7 @@ static struct {
 static uint32_t count;
 static uintptr_t first_page, end_page, base;
 enum mode { GIVEN, ALL, NONE, SETTLED };
-static _Atomic uint32_t mode, lock; /* mode: of the table */
+static _Atomic uint32_t mode, busy; /* mode: of the table */
 
 static uint32_t last_symbol(const struct symbols *s)
 {
@@ -124,7 +126,7 @@ static uint32_t last_symbol(const struct symbols *s)
 static void find_ours(void)
 {
 	const struct link_map *map = self();
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE); /* no system call */
 	struct symbols s;
 
 	if (!map)
@@ -156,7 +158,7 @@ static void find_ours(void)
 
 static void set_table(enum mode wanted)
 {
-	if (!count || mprotect((void *)first_page, end_page - first_page, PROT_READ | PROT_WRITE) < 0)
+	if (!count || xs_sys(SYS_mprotect, first_page, end_page - first_page, PROT_READ | PROT_WRITE) < 0)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		ElfW(Sym) *symbol = ours[i].symbol;
@@ -168,22 +170,35 @@ static void set_table(enum mode wanted)
 		symbol->st_info = ELF64_ST_INFO(ELF64_ST_BIND(symbol->st_info), indirect ? STT_GNU_IFUNC : STT_FUNC);
 		symbol->st_shndx = there ? ours[i].section : SHN_UNDEF;
 	}
-	(void)mprotect((void *)first_page, end_page - first_page, PROT_READ);
+	(void)xs_sys(SYS_mprotect, first_page, end_page - first_page, PROT_READ);
 	atomic_store_explicit(&mode, wanted, memory_order_relaxed);
 }
 
-/* Something may be bound from now on (opening), or was. */
-static void look(bool opening)
+static void look_alone(bool opening)
 {
-	if (atomic_load_explicit(&mode, memory_order_relaxed) == SETTLED || atomic_exchange_explicit(&lock, 1, memory_order_acquire))
-		return; /* another thread is at it */
 	if (!count)
 		find_ours();
 	if (xs_mpi_probe("PMPI_Init", ours))
 		set_table(SETTLED);
 	else if (opening != (atomic_load_explicit(&mode, memory_order_relaxed) == ALL))
 		set_table(opening ? ALL : NONE);
-	atomic_store_explicit(&lock, 0, memory_order_release);
+}
+
+/* Something may be bound from now on (opening), or was. No signal ends the thread, or makes it leave, in the middle of it. */
+static void look(bool opening)
+{
+	const uint64_t every_signal = UINT64_MAX;
+	uint64_t before;
+
+	if (atomic_load_explicit(&mode, memory_order_relaxed) == SETTLED ||
+	    xs_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &before, sizeof(before)) < 0)
+		return;
+	/* else another thread is at it */
+	if (!atomic_exchange_explicit(&busy, 1, memory_order_acquire)) {
+		look_alone(opening);
+		atomic_store_explicit(&busy, 0, memory_order_release);
+	}
+	(void)xs_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
 }
 
 __attribute__((constructor)) static void first_look(void)

@@ -27,11 +27,11 @@ void xs_mpi_requests_find(void)
 		from_fortran[i] = xs_mpi_find_in(kinds[i]);
 	for (int f08 = 0; f08 < 2; f08++)
 		for (int many = 0; many < 2; many++) {
-			ignore[f08][many] = dlsym(RTLD_DEFAULT, names[f08][many]);
-			if (!ignore[f08][many])
-				ignore[f08][many] = xs_mpi_find_in(names[f08][many]);
-			if (f08 && !ignore[f08][many])
-				ignore[f08][many] = ignore[0][many];
+			void *found = dlsym(RTLD_DEFAULT, names[f08][many]);
+
+			if (!found)
+				found = xs_mpi_find_in(names[f08][many]);
+			ignore[f08][many] = f08 && !found ? ignore[0][many] : found;
 		}
 }
 
@@ -84,16 +84,16 @@ void xs_mpi_note(uint64_t handle, struct xs_mpi_comm *comm)
 {
 	uint32_t i;
 
-	xs_mpi_lock(&lock);
+	xs_lock_robust(&lock);
 	i = note_of(handle);
 	if (notes[i].handle != handle && atomic_load_explicit(&note_count, memory_order_relaxed) < NOTES / 2)
 		atomic_fetch_add_explicit(&note_count, 1, memory_order_relaxed);
 	else if (notes[i].handle != handle) {
-		xs_mpi_unlock(&lock); /* too many: their sources stay unknown */
+		xs_unlock(&lock); /* too many: their sources stay unknown */
 		return;
 	}
 	notes[i] = (struct note){ handle, comm };
-	xs_mpi_unlock(&lock);
+	xs_unlock(&lock);
 }
 
 struct xs_mpi_comm *xs_mpi_message(uint64_t handle)
@@ -103,7 +103,7 @@ struct xs_mpi_comm *xs_mpi_message(uint64_t handle)
 
 	if (__builtin_expect(!atomic_load_explicit(&note_count, memory_order_relaxed), 1))
 		return comm;
-	xs_mpi_lock(&lock);
+	xs_lock_robust(&lock);
 	i = note_of(handle);
 	if (notes[i].handle == handle) {
 		comm = notes[i].comm;
@@ -117,7 +117,7 @@ struct xs_mpi_comm *xs_mpi_message(uint64_t handle)
 			notes[note_of(moved.handle)] = moved;
 		}
 	}
-	xs_mpi_unlock(&lock);
+	xs_unlock(&lock);
 	return comm;
 }
 

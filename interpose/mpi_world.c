@@ -101,9 +101,12 @@ void xs_mpi_begin(void)
 
 	if (xs_mpi_world || !complete() || initialized(&yes) || !yes || finalized(&over) || over)
 		return;
-	xs_mpi_lock(&xs_mpi_comms_lock);
-	if (!xs_mpi_world && !comm_rank((xs_word)xs_mpi_abi.world, &rank) && !comm_size((xs_word)xs_mpi_abi.world, &size) &&
-	    !comm_group((xs_word)xs_mpi_abi.world, &group)) {
+	/* no lock is held while the library is asked; of threads that are here together the group of one counts */
+	if (comm_rank((xs_word)xs_mpi_abi.world, &rank) || comm_size((xs_word)xs_mpi_abi.world, &size) ||
+	    comm_group((xs_word)xs_mpi_abi.world, &group))
+		return;
+	xs_lock_robust(&xs_mpi_comms_lock);
+	if (!xs_mpi_world) {
 		world_group = xs_mpi_load(&group);
 		xs_mpi_world_comm.count = size;
 		xs_mpi_world_comm.rank = self_rank[0] = rank;
@@ -114,7 +117,7 @@ void xs_mpi_begin(void)
 		xs_companion_rank(rank, size);
 		xs_mpi_world = xs_mpi_abi.world;
 	}
-	xs_mpi_unlock(&xs_mpi_comms_lock);
+	xs_unlock(&xs_mpi_comms_lock);
 }
 
 void xs_mpi_begin_session(uint64_t session)
@@ -128,13 +131,13 @@ void xs_mpi_begin_session(uint64_t session)
 	group = xs_mpi_load(&group);
 	if (group_rank((xs_word)group, &rank) || group_size((xs_word)group, &size))
 		return;
-	xs_mpi_lock(&xs_mpi_comms_lock);
+	xs_lock_robust(&xs_mpi_comms_lock);
 	world_group = group;
 	xs_mpi_world_comm.count = size;
 	xs_mpi_world_comm.rank = rank;
 	xs_companion_rank(rank, size);
 	xs_mpi_world = xs_mpi_abi.world; /* which nobody names before MPI_Init */
-	xs_mpi_unlock(&xs_mpi_comms_lock);
+	xs_unlock(&xs_mpi_comms_lock);
 }
 
 bool xs_mpi_is_inter(uint64_t comm)

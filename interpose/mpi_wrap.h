@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "companion.h"
+#include "lock.h"
 #include "mpi_abi.h"
 #include "mpi_functions.h"
 
@@ -17,8 +18,19 @@
 
 typedef intptr_t xs_word;
 
-/* A Fortran wrapper is at work in this thread: what its library calls in C is the same call. */
-extern __thread uint32_t xs_mpi_depth __attribute__((tls_model("initial-exec")));
+/*
+ * A wrapper is at work in this thread whose library may call MPI in its turn: what it calls so is the same call. It is named by where its
+ * return address lies (XS_FRAME_MARK()), so that a wrapper that was left by a jump, out of an error handler, is found out by the next call.
+ */
+extern __thread uintptr_t xs_mpi_inside __attribute__((tls_model("initial-exec")));
+
+/* Is it a caller of the wrapper that asks? */
+bool xs_mpi_is_there(uintptr_t mark) __attribute__((cold));
+
+static inline bool xs_mpi_is_inside(uintptr_t mark)
+{
+	return __builtin_expect(xs_mpi_inside != 0, 0) && xs_mpi_is_there(mark);
+}
 
 extern struct xs_mpi_abi xs_mpi_abi;
 
@@ -35,9 +47,9 @@ struct xs_mpi_call {
 };
 
 /* False: not recorded, go straight through. */
-static inline bool xs_mpi_enter(struct xs_mpi_call *call, uint32_t function)
+XS_INLINE bool xs_mpi_enter(struct xs_mpi_call *call, uint32_t function)
 {
-	if (__builtin_expect(xs_mpi_depth, 0))
+	if (xs_mpi_is_inside(XS_FRAME_MARK()))
 		return false;
 	call->function = function;
 	return xs_call_enter(&call->call, XS_SOURCE_MPI, function);
@@ -85,23 +97,11 @@ static inline __attribute__((always_inline)) void xs_mpi_write(const struct xs_m
 	xs_inside_end();
 }
 
-/* ---- memory (mpi_memory.c), and who may change it ---- */
+/* ---- memory (mpi_memory.c) ---- */
 
 /* Memory, from the kernel, for anything that is rare; NULL: none. */
 void *xs_mpi_take(size_t size);
 void xs_mpi_give(void *block, size_t size);
-
-/* For a moment. */
-static inline void xs_mpi_lock(_Atomic uint32_t *word)
-{
-	while (atomic_exchange_explicit(word, 1, memory_order_acquire))
-		;
-}
-
-static inline void xs_mpi_unlock(_Atomic uint32_t *word)
-{
-	atomic_store_explicit(word, 0, memory_order_release);
-}
 
 /* ---- communicators, windows, files (mpi_comms.c and its neighbours, mpi_comms.h) ---- */
 

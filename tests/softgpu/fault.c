@@ -1,6 +1,7 @@
 /*
  * What is made to fail: SOFTGPU_FAULT, a list of
  *	FUNCTION:N:RESULT   the N-th call of that function gives RESULT (a name without ZE_RESULT_ERROR_, in lower case, or a number)
+ *	rest-FUNCTION:N:US  the N-th call of that function takes so many microseconds longer, and may be cancelled in them
  *	append:N:RESULT     the N-th append of any kind
  *	never:N             the event of the N-th executed command is never signalled
  *	late:N:US           it is signalled that many microseconds after the command's end
@@ -95,10 +96,21 @@ static bool asks_device(const char *function)
 	return false;
 }
 
+static void rest(uint64_t microseconds)
+{
+	struct timespec pause = {(time_t)(microseconds / 1000000), (long)(microseconds % 1000000 * 1000)};
+
+	(void)nanosleep(&pause, NULL);
+}
+
 ze_result_t sg_fault(const char *function)
 {
 	bool appends = !strncmp(function, "zeCommandListAppend", 19);
 
+	for (unsigned i = 0; i < fault_count; i++)
+		if (!strncmp(faults[i].name, "rest-", 5) && !strcmp(faults[i].name + 5, function) &&
+		 atomic_fetch_add(&faults[i].calls, 1) + 1 == faults[i].number)
+			rest(faults[i].value);
 	for (unsigned i = 0; i < fault_count; i++)
 		if ((!strcmp(faults[i].name, function) || (appends && !strcmp(faults[i].name, "append"))) &&
 		 atomic_fetch_add(&faults[i].calls, 1) + 1 == faults[i].number)
@@ -144,9 +156,7 @@ void sg_fault_finish(uint64_t sequence, struct sg_event *event, const struct sg_
 		if (!strcmp(fault->name, "never")) {
 			handled = true;
 		} else if (!strcmp(fault->name, "late")) {
-			struct timespec pause = {(time_t)(fault->value / 1000000), (long)(fault->value % 1000000 * 1000)};
-
-			(void)nanosleep(&pause, NULL);
+			rest(fault->value);
 		} else if (!strcmp(fault->name, "hold") && event) {
 			(void)pthread_mutex_lock(&held.lock);
 			held.event = event;

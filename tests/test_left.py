@@ -1,0 +1,46 @@
+"""A thread that ends in the middle of a call, or leaves it by a jump: the others neither wait for it nor lose what they do."""
+
+import pytest
+from conftest import APPS
+from gpu_log import DRIVER, SoftGPU
+from ranks import MPI, Ranks, mpi_app, needs_mpi  # noqa: F401
+
+needs_ze = pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
+needs_cl = pytest.mark.skipif(not (APPS / "cl_left").exists(), reason="no OpenCL headers")
+KERNELS = "--chrome-kernel-logging"
+LAUNCHES = 100
+
+
+@needs_ze
+@pytest.mark.parametrize("how", ["cancel", "jump"])
+@pytest.mark.parametrize("what", ["immediate", "event", "regular"])
+def test_in_the_middle_of_reading_times(xstrace, tmp_path, what, how):
+    gpu = SoftGPU(tmp_path, FAULT="rest-zeEventQueryKernelTimestamp:1:500000")
+    run = xstrace(KERNELS, "ze_left", [what, how], env=gpu.env, timeout=30)
+    assert run.out.startswith("went on") and run.status == 0 and not gpu.misuse
+    other = run.trace.other
+    # what it was reading is told as missing, and what came while nobody knew that it does not come back
+    missing = other.get("untimed_commands", 0) + other.get("open_commands", 0)
+    assert len(run.trace.device) + missing == len(gpu.kernels) == LAUNCHES + 1
+    assert 1 <= missing and other["lost"] == 0
+
+
+@needs_cl
+@pytest.mark.parametrize("how", ["cancel", "jump"])
+def test_in_the_middle_of_harvesting(xstrace, how):
+    run = xstrace(KERNELS, "cl_left", [how], env={"OPENCL_LAYERS": str(APPS / "cl_rest.so")}, timeout=30)
+    assert run.out.startswith("went on") and run.status == 0
+    # nobody has waited for the thread all the time
+    assert int(run.out.split()[3]) < 450
+    other = run.trace.other
+    assert len(run.trace.device) == 100 and other["untimed_commands"] == 1 and other["lost"] == 0
+
+
+@needs_mpi
+def test_out_of_an_error_handler(xstrace, tmp_path, mpi_app):  # noqa: F811
+    job = Ranks(xstrace, MPI, mpi_app("mpi_jump"), [tmp_path])
+    for rank in job.traces:
+        assert (tmp_path / f"said.{rank}").read_text().endswith("jumped 4\n")
+        names = [call.name for call in job.calls(rank)]
+        for name in ("MPI_Barrier", "MPI_Comm_dup", "MPI_Comm_free"):
+            assert names.count(name) == 4 * 3 * 10
