@@ -4,6 +4,7 @@ The kernel remembers the largest size that a process ever had, the one before ex
 the test's own.
 """
 
+import os
 import subprocess
 import sys
 
@@ -20,7 +21,8 @@ sys.exit(os.waitstatus_to_exitcode(status) & 255)
 def run_for_peak(place, command, **more):
     """Runs it; the CompletedProcess, with its `peak` and that of its children in KiB. place: a directory for a file."""
     command = [sys.executable, "-c", MEASURE, str(place / "peak"), *map(str, command)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, **more)
+    env = {key: value for key, value in more.pop("env", os.environ).items() if key != "MALLOC_PERTURB_"}  # it touches all that is taken
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=env, **more)
     done.peak = int((place / "peak").read_text())
     return done
 
