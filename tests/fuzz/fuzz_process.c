@@ -2,19 +2,16 @@
  * A hostile or torn process: its file, rings and names hold whatever the input says. The drain side must neither crash, nor hang, nor
  * write anything but JSON.
  *
- * The run directory lies in memory and is made once. xs_process_finish() removes the process's files, so each round links them in anew;
- * the mappings stay.
+ * Fields of the shared memory are set one by one: what lies in a ring or a file, whatever it is called. Records of every kind, names of every
+ * length and memory that changes while it is read are fuzz_kinds.c's.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "json_check.h"
-#include "rundir.h"
-#include "trace.h"
+#include "keep.h"
+#include "verdict.h"
 
 #define PID 4000000 /* nobody's */
 #define SLOTS 2u
@@ -26,7 +23,6 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 static struct rundir dir;
 static struct xs_process_file *file;
 static struct xs_segment_file *segment;
-static char kept[2][PATH_MAX + 64], used[2][PATH_MAX + 64];
 
 static void at_exit(void)
 {
@@ -46,13 +42,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	if (xs_shm_map(dir.launch.dir, name, true, xs_slot_offset(1, XS_RING_MIN), &map, NULL) < 0)
 		abort();
 	segment = map;
-	for (uint32_t i = 0; i < 2; i++) {
-		xs_process_name(name, PID, 0, i);
-		(void)snprintf(used[i], sizeof(used[i]), "%s/%s", dir.launch.dir, name);
-		(void)snprintf(kept[i], sizeof(kept[i]), "%s/kept%u", dir.launch.dir, i);
-		if (link(used[i], kept[i]) < 0)
-			abort();
-	}
+	keep_files(&dir);
 	/* names that records can have: short, long, with all that JSON must escape */
 	(void)rundir_name(&dir, "domain", 0);
 	(void)rundir_name(&dir, "domain::a task", NAMES_FIRST);
@@ -214,40 +204,12 @@ static void step(struct xs_process *process)
 	}
 }
 
-static void judge(void)
-{
-	char path[PATH_MAX], complaint[256];
-	size_t length = 0;
-	struct trace trace;
-	char *text = rundir_trace(&dir, path, sizeof(path), &length);
-
-	if (text && !strncmp(strrchr(path, '/'), "/rep.", 5)) {
-		size_t at;
-
-		if (dir.run.copied_options.report_format == XS_REPORT_JSON && !json_check(text, length, &at)) {
-			printf("a report is not JSON at %zu: %.80s\n", at, text + at);
-			(void)fflush(stdout);
-			abort();
-		}
-		free(text);
-	} else if (text && !dir.run.copied_options.compress && !dir.run.recovering) {
-		if (!trace_parse(&trace, text, length, complaint, sizeof(complaint))) {
-			printf("%s\n", complaint);
-			(void)fflush(stdout);
-			abort();
-		}
-		trace_free(&trace);
-	} else {
-		free(text);
-	}
-	rundir_clear(&dir);
-}
-
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
 	struct xs_options *options = &dir.run.copied_options;
 	struct xs_process *process;
 	unsigned wishes, mode, reports;
+	char name[XS_NAME_MAX];
 
 	input = data;
 	left = size;
@@ -255,22 +217,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	wishes = (unsigned)take(1);
 	mode = (unsigned)take(1);
 	reports = (unsigned)take(1);
-	options->call_logging = reports & 1;
-	options->device_timeline = reports & 2;
-	options->kernel_submission = reports & 4;
-	options->show_pid = options->show_tid = options->demangle = reports & 8;
-	options->report_format = (reports >> 4 & 3) % 3;
-	(void)snprintf(options->output, sizeof(options->output), "%s", options->report_format || reports & 64 ? "rep" : "");
-	if (reports & 128)
-		wishes &= ~7u; /* no trace: the report alone is judged */
-	options->chrome_call = wishes & 1;
-	options->chrome_kernel = wishes & 2;
-	options->chrome_itt = wishes & 4;
-	options->host_timing = wishes & 8;
-	options->device_timing = wishes & 16;
-	options->no_thread_on_device = wishes & 32;
-	options->no_engine_on_device = wishes & 64;
-	options->verbose = wishes & 128;
+	verdict_options(options, wishes, reports);
 	options->compress = mode & 1 ? XS_COMPRESS_ZSTD : XS_COMPRESS_NONE;
 	options->on_full = mode & 2 ? XS_FULL_OVERWRITE : XS_FULL_BLOCK;
 	dir.run.recovering = mode & 4;
@@ -285,17 +232,15 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 		take_into(&ring_at(0)->saved[1], 80);
 	}
 	file->output[0] = '\0';
-	(void)link(kept[0], used[0]);
-	(void)link(kept[1], used[1]);
-	process = xs_process_adopt(&dir.run, strrchr(used[0], '/') + 1);
+	keep_restore(&dir);
+	xs_process_name(name, PID, 0, 0);
+	process = xs_process_adopt(&dir.run, name);
 	if (process) {
 		for (unsigned i = 0; i < 40 && left; i++)
 			step(process);
 		(void)xs_process_read(process, true);
 		xs_process_finish(process, (enum xs_end)(mode >> 7), (int)take(1));
 	}
-	(void)unlink(used[0]);
-	(void)unlink(used[1]);
-	judge();
+	verdict(&dir);
 	return 0;
 }

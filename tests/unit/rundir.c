@@ -175,6 +175,15 @@ bool put_thread(struct rundir *dir, struct xs_ring *ring, uint32_t tid, const ch
 	return true;
 }
 
+bool put_pad(struct rundir *dir, struct xs_ring *ring, uint32_t size)
+{
+	struct xs_event *event = begin(dir, ring, size, XS_PAD, 0, 0, XS_ROLE_OTHER);
+
+	if (event)
+		xs_ring_commit(ring, size);
+	return event;
+}
+
 bool put_begin(struct rundir *dir, struct xs_ring *ring, uint64_t tick, uint32_t name)
 {
 	struct xs_event *event = begin(dir, ring, 16, XS_BEGIN, tick, name, XS_ROLE_BEGIN);
