@@ -155,7 +155,7 @@ static inline const struct xs_event *xs_ring_peek(const unsigned char *data, uin
 
 	if (room < sizeof(*event) || offset % 16)
 		return NULL;
-	*ret_size = event->words * 8u;
+	*ret_size = __atomic_load_n(&event->words, __ATOMIC_RELAXED) * 8u; /* once: it may change at any time */
 	if (*ret_size < sizeof(*event) || *ret_size % 16 || *ret_size > room)
 		return NULL;
 	return event;

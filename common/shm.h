@@ -94,7 +94,8 @@ struct xs_control {
 	_Atomic uint32_t kmd_ready; /* futex: --chrome-kmd-logging: 1: the application may start */
 	char own_directory[PATH_MAX]; /* --result-dir: where run_config.json is */
 	char arguments[1024]; /* xstrace's own, with blanks between; may be cut */
-	char command[4096]; /* the application's argv, NUL-separated, empty string at the end; may be cut */
+	uint32_t command_length; /* bytes of `command` */
+	char command[4096]; /* the application's argv, each with its NUL; may be cut */
 };
 
 /* Where a device's clock was, between two readings of the host's. */

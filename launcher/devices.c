@@ -10,13 +10,14 @@
 #include <unistd.h>
 
 #include "launcher.h"
+#include "text.h"
 
 static int find(char *path)
 {
 	int error = xs_find_devices(path);
 
 	if (error < 0)
-		fprintf(stderr, "xstrace: xstrace-devices is not where it belongs, in ../lib/xstrace beside this program\n");
+		xs_tell("xstrace: xstrace-devices is not where it belongs, in ../lib/xstrace beside this program\n");
 	return error;
 }
 
@@ -27,7 +28,7 @@ int xs_devices_print(const char *what)
 	if (find(path) < 0)
 		return XS_EXIT_SELF;
 	execl(path, "xstrace-devices", what, (char *)NULL);
-	fprintf(stderr, "xstrace: %s: %s\n", path, strerror(errno));
+	xs_tell("xstrace: %s: %s\n", path, strerror(errno));
 	return XS_EXIT_SELF;
 }
 
@@ -59,7 +60,7 @@ int xs_devices_select(struct xs_options *options)
 	if (find(path) < 0)
 		return -1;
 	if (pipe(fds) < 0) {
-		fprintf(stderr, "xstrace: --devices-to-sample: %s\n", strerror(errno));
+		xs_tell("xstrace: --devices-to-sample: %s\n", strerror(errno));
 		return -1;
 	}
 	(void)sigaction(SIGCHLD, &child, &old);
@@ -77,7 +78,7 @@ int xs_devices_select(struct xs_options *options)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == XS_EXIT_SELF)
 		return -1; /* it has said why */
 	if (!WIFEXITED(status) || WEXITSTATUS(status) || !last || sscanf(last, "%llx %llx", &opencl, &level_zero) != 2) {
-		fprintf(stderr, "xstrace: --devices-to-sample %s: looking for the devices failed; try xstrace --device-list\n", options->devices);
+		xs_tell("xstrace: --devices-to-sample %s: looking for the devices failed; try xstrace --device-list\n", options->devices);
 		return -1;
 	}
 	options->opencl_devices = opencl;

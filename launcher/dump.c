@@ -5,6 +5,7 @@
 
 #include "launcher.h"
 #include "process.h"
+#include "text.h"
 
 static bool drain_lives(const struct xs_control *control)
 {
@@ -21,7 +22,7 @@ static int dump(struct xs_control *control, const char *name)
 	uint32_t number;
 
 	if (!control->options.flight) {
-		fprintf(stderr, "xstrace: --dump %s: that session has no --flight-recorder\n", name);
+		xs_tell("xstrace: --dump %s: that session has no --flight-recorder\n", name);
 		return XS_EXIT_SELF;
 	}
 	number = xs_control_dump(control, XS_DUMP_SESSION);
@@ -29,7 +30,7 @@ static int dump(struct xs_control *control, const char *name)
 		uint32_t seen = atomic_load_explicit(&control->dumped, memory_order_acquire);
 
 		if (!drain_lives(control)) {
-			fprintf(stderr, "xstrace: --dump %s: the session has just ended\n", name);
+			xs_tell("xstrace: --dump %s: the session has just ended\n", name);
 			return XS_EXIT_SELF;
 		}
 		if ((int32_t)(seen - number) < 0)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "launcher.h"
+#include "text.h"
 
 extern char **environ;
 
@@ -100,7 +101,7 @@ static const char *given(const char *name)
 static char *take(const char *name, const char *what, const char *path)
 {
 	if (given(name))
-		fprintf(stderr, "xstrace: %s is set (%s); only one %s is possible, xstrace takes its place\n", name, given(name), what);
+		xs_tell("xstrace: %s is set (%s); only one %s is possible, xstrace takes its place\n", name, given(name), what);
 	return variable(name, path, "", NULL);
 }
 

@@ -9,13 +9,14 @@
 #include <unistd.h>
 
 #include "launcher.h"
+#include "text.h"
 #include "version.h"
 
 static int find_parts(char *library, char *drain)
 {
 	if (!xs_find_parts(library, drain))
 		return 0;
-	fprintf(stderr, "xstrace: libxstrace.so and xstrace-drain are not where they belong, in ../lib/xstrace beside this program\n");
+	xs_tell("xstrace: libxstrace.so and xstrace-drain are not where they belong, in ../lib/xstrace beside this program\n");
 	return -1;
 }
 
@@ -27,7 +28,7 @@ static int recover(const char *dir)
 	if (find_parts(library, drain) < 0)
 		return XS_EXIT_SELF;
 	execl(drain, "xstrace-drain", "--recover", dir, (char *)NULL);
-	fprintf(stderr, "xstrace: %s: %s\n", drain, strerror(errno));
+	xs_tell("xstrace: %s: %s\n", drain, strerror(errno));
 	return XS_EXIT_SELF;
 }
 
@@ -42,12 +43,12 @@ static int check_output(const struct xs_options *options, bool *ret_made)
 	if (options->output_dir[0] && !mkdir(dir, 0777)) {
 		*ret_made = true;
 	} else if (options->output_dir[0] && (errno != EEXIST || access(strcat(dir, "/."), F_OK) < 0)) {
-		fprintf(stderr, "xstrace: --%s %s: %s\n", options->result_dir[0] ? "result-dir" : "output-dir-path", options->output_dir,
+		xs_tell("xstrace: --%s %s: %s\n", options->result_dir[0] ? "result-dir" : "output-dir-path", options->output_dir,
 			strerror(errno));
 		return -errno;
 	}
 	if ((xs_want_chrome(options) || options->output[0] || options->result_dir[0]) && access(dir, W_OK | X_OK) < 0) {
-		fprintf(stderr, "xstrace: cannot write in %s: %s; --%s chooses another directory\n",
+		xs_tell("xstrace: cannot write in %s: %s; --%s chooses another directory\n",
 			options->output_dir[0] ? dir : "the current directory", strerror(errno),
 			options->result_dir[0] ? "result-dir" : "output-dir-path");
 		return -errno;
@@ -56,7 +57,7 @@ static int check_output(const struct xs_options *options, bool *ret_made)
 		(void)snprintf(dir, sizeof(dir), "%s%s%.*s", options->output_dir, options->output_dir[0] ? "/" : "",
 			       slash == options->output ? 1 : (int)(slash - options->output), options->output);
 		if (access(dir, W_OK | X_OK) < 0) {
-			fprintf(stderr, "xstrace: --output %s: %s: %s\n", options->output, dir, strerror(errno));
+			xs_tell("xstrace: --output %s: %s: %s\n", options->output, dir, strerror(errno));
 			return -errno;
 		}
 	}
@@ -67,14 +68,14 @@ static void warn_untraceable(enum xs_program kind, const char *path)
 {
 	switch (kind) {
 	case XS_PROGRAM_STATIC:
-		fprintf(stderr, "xstrace: %s is statically linked: it runs, but cannot be traced\n", path);
+		xs_tell("xstrace: %s is statically linked: it runs, but cannot be traced\n", path);
 		break;
 	case XS_PROGRAM_OTHER_CLASS:
-		fprintf(stderr, "xstrace: %s is not a %d-bit program: it runs, but cannot be traced\n", path,
+		xs_tell("xstrace: %s is not a %d-bit program: it runs, but cannot be traced\n", path,
 			(int)sizeof(void *) * 8);
 		break;
 	case XS_PROGRAM_SETUID:
-		fprintf(stderr, "xstrace: %s gains rights (setuid): it runs, but cannot be traced\n", path);
+		xs_tell("xstrace: %s gains rights (setuid): it runs, but cannot be traced\n", path);
 		break;
 	default:
 		break;
@@ -106,7 +107,7 @@ static void warn_launcher(const char *path)
 {
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 
-	fprintf(stderr, "xstrace: %s starts other programs, perhaps on other machines, where they are not traced; give it xstrace to start: "
+	xs_tell("xstrace: %s starts other programs, perhaps on other machines, where they are not traced; give it xstrace to start: "
 			"%s -n N xstrace [options] application\n",
 		name, name);
 }
@@ -123,12 +124,12 @@ static int run(const struct xs_options *options, char **all, char **argv)
 
 	error = xs_program_find(argv[0], path, sizeof(path));
 	if (error < 0) {
-		fprintf(stderr, "xstrace: %s: %s\n", argv[0], error == -ENOENT ? "not found" : strerror(-error));
+		xs_tell("xstrace: %s: %s\n", argv[0], error == -ENOENT ? "not found" : strerror(-error));
 		return error == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
 	}
 	if (options->ranks[0] && !xs_rank_wanted(options)) {
 		error = xs_exec_application(path, argv);
-		fprintf(stderr, "xstrace: %s: %s\n", path, strerror(-error));
+		xs_tell("xstrace: %s: %s\n", path, strerror(-error));
 		return error == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
 	}
 	if (find_parts(library, drain) < 0)
@@ -137,7 +138,7 @@ static int run(const struct xs_options *options, char **all, char **argv)
 		return XS_EXIT_SELF;
 	error = xs_launch_create(&launch, options, all, argv);
 	if (error < 0) {
-		fprintf(stderr, "xstrace: cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR, /tmp or the output "
+		xs_tell("xstrace: cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR, /tmp or the output "
 				"directory: %s\n",
 			error == -EFBIG ? "the file size limit (ulimit -f) is below 24 MiB" : strerror(-error));
 		return XS_EXIT_SELF;
@@ -158,7 +159,7 @@ static int run(const struct xs_options *options, char **all, char **argv)
 	if (options->result_dir[0]) {
 		error = xs_result_create(&result, &launch, all, argv);
 		if (error < 0) {
-			fprintf(stderr, "xstrace: cannot write in %s: %s; --result-dir chooses another directory\n", options->result_dir,
+			xs_tell("xstrace: cannot write in %s: %s; --result-dir chooses another directory\n", options->result_dir,
 				strerror(-error));
 			xs_launch_destroy(&launch);
 			xs_result_remove(&result);
@@ -174,7 +175,7 @@ static int run(const struct xs_options *options, char **all, char **argv)
 		xs_result_remove(&result);
 		if (made)
 			(void)rmdir(options->output_dir);
-		fprintf(stderr, "xstrace: %s: %s\n", path, strerror(-status));
+		xs_tell("xstrace: %s: %s\n", path, strerror(-status));
 		return status == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
 	}
 	xs_end_like(status);
@@ -187,18 +188,18 @@ int main(int argc, char **argv)
 	int app;
 
 	if (xs_options_parse(&options, argc, argv, &app, error, sizeof(error)) < 0) {
-		fprintf(stderr, "xstrace: %s\n", error);
+		xs_tell("xstrace: %s\n", error);
 		return XS_EXIT_SELF;
 	}
 #ifndef XS_HAVE_ZSTD
 	if (options.compress == XS_COMPRESS_ZSTD) {
-		fprintf(stderr, "xstrace: --compress zstd: this xstrace was built without libzstd\n");
+		xs_tell("xstrace: --compress zstd: this xstrace was built without libzstd\n");
 		return XS_EXIT_SELF;
 	}
 #endif
 #ifndef XS_HAVE_DEMANGLE
 	if (options.demangle) {
-		fprintf(stderr, "xstrace: --demangle: this xstrace was built without the C++ runtime's static library\n");
+		xs_tell("xstrace: --demangle: this xstrace was built without the C++ runtime's static library\n");
 		return XS_EXIT_SELF;
 	}
 #endif
@@ -212,34 +213,34 @@ int main(int argc, char **argv)
 	}
 	if (options.recover[0]) {
 		if (app < argc) {
-			fprintf(stderr, "xstrace: --recover takes no application (%s)\n", argv[app]);
+			xs_tell("xstrace: --recover takes no application (%s)\n", argv[app]);
 			return XS_EXIT_SELF;
 		}
 		return recover(options.recover);
 	}
 	if (options.pause[0] || options.resume[0] || options.stop[0]) {
 		if (app < argc) {
-			fprintf(stderr, "xstrace: --pause, --resume and --stop take no application (%s)\n", argv[app]);
+			xs_tell("xstrace: --pause, --resume and --stop take no application (%s)\n", argv[app]);
 			return XS_EXIT_SELF;
 		}
 		return xs_session_command(&options);
 	}
 	if (options.dump[0]) {
 		if (app < argc) {
-			fprintf(stderr, "xstrace: --dump takes no application (%s)\n", argv[app]);
+			xs_tell("xstrace: --dump takes no application (%s)\n", argv[app]);
 			return XS_EXIT_SELF;
 		}
 		return xs_dump(options.dump);
 	}
 	if (options.device_list || options.metric_list) {
 		if (app < argc) {
-			fprintf(stderr, "xstrace: --device-list and --metric-list take no application (%s)\n", argv[app]);
+			xs_tell("xstrace: --device-list and --metric-list take no application (%s)\n", argv[app]);
 			return XS_EXIT_SELF;
 		}
 		return xs_devices_print(options.device_list && options.metric_list ? "all" : options.device_list ? "list" : "metrics");
 	}
 	if (app == argc) {
-		fprintf(stderr, "xstrace: no application given; xstrace [options] app args…, see xstrace --help\n");
+		xs_tell("xstrace: no application given; xstrace [options] app args…, see xstrace --help\n");
 		return XS_EXIT_SELF;
 	}
 	if (xs_read_kernels(&options) < 0 || (options.devices[0] && xs_devices_select(&options) < 0))

@@ -47,7 +47,7 @@ static int make_directory(struct xs_launch *launch, const char *output_dir)
 
 static void put_command(struct xs_control *control, char **argv)
 {
-	size_t used = 0, room = sizeof(control->command) - 1;
+	size_t used = 0, room = sizeof(control->command);
 
 	for (; *argv && used < room; argv++) {
 		size_t n = strlen(*argv) + 1;
@@ -57,6 +57,7 @@ static void put_command(struct xs_control *control, char **argv)
 		memcpy(control->command + used, *argv, n);
 		used += n;
 	}
+	control->command_length = (uint32_t)used;
 }
 
 void xs_launch_destroy(struct xs_launch *launch)

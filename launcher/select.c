@@ -8,6 +8,7 @@
 
 #include "launcher.h"
 #include "rank.h"
+#include "text.h"
 
 int32_t xs_rank(void)
 {
@@ -23,7 +24,7 @@ bool xs_rank_wanted(const struct xs_options *options)
 	if (rank >= 0)
 		return xs_is_listed(options->ranks, (uint64_t)rank);
 	/* it may start ranks: each process looks for itself (collector.c) */
-	fprintf(stderr, "xstrace: --ranks-to-sample %s: no rank in the environment (" XS_RANK_VARIABLES "); what has no rank is traced\n",
+	xs_tell("xstrace: --ranks-to-sample %s: no rank in the environment (" XS_RANK_VARIABLES "); what has no rank is traced\n",
 		options->ranks);
 	return true;
 }
@@ -42,13 +43,13 @@ static int read_names(const char *option, const char *path, char *names)
 	errno = file ? 0 : errno;
 	n = file ? fread(names + used, 1, XS_NAMES_MAX - used, file) : 0;
 	if (!file || ferror(file)) {
-		fprintf(stderr, "xstrace: --%s-file %s: %s\n", option, path, strerror(errno));
+		xs_tell("xstrace: --%s-file %s: %s\n", option, path, strerror(errno));
 		n = SIZE_MAX;
 	} else if (n == XS_NAMES_MAX - used) {
-		fprintf(stderr, "xstrace: --%s-file %s: more than %u bytes of names\n", option, path, XS_NAMES_MAX - 1);
+		xs_tell("xstrace: --%s-file %s: more than %u bytes of names\n", option, path, XS_NAMES_MAX - 1);
 		n = SIZE_MAX;
 	} else if (memchr(names + used, '\0', n)) {
-		fprintf(stderr, "xstrace: --%s-file %s: not a text\n", option, path);
+		xs_tell("xstrace: --%s-file %s: not a text\n", option, path);
 		n = SIZE_MAX;
 	}
 	if (file)
@@ -66,7 +67,7 @@ static int read_list(const char *option, const char *path, char *names)
 	if (read_names(option, path, names) < 0)
 		return -1;
 	if (given && !names[strspn(names, ", \t\r\n")]) {
-		fprintf(stderr, "xstrace: --%s%s names no kernel\n", option, path[0] ? "-file" : "");
+		xs_tell("xstrace: --%s%s names no kernel\n", option, path[0] ? "-file" : "");
 		return -1;
 	}
 	return 0;

@@ -15,6 +15,7 @@
 
 #include "launcher.h"
 #include "process.h"
+#include "text.h"
 
 #define STOP_SECONDS 10u
 #define LISTED 8u /* processes and traces that a line names */
@@ -73,7 +74,7 @@ static enum session_state look_at(const char *path, struct xs_launch *launch)
 
 static int tell_foreign(const char *session, const char *path)
 {
-	fprintf(stderr, "xstrace: session %s: %s is another user's, or was not made by this version of xstrace\n", session, path);
+	xs_tell("xstrace: session %s: %s is another user's, or was not made by this version of xstrace\n", session, path);
 	return -1;
 }
 
@@ -107,7 +108,7 @@ static bool is_free(const char *session)
 	for (unsigned n = 0; xs_session_link(n, geteuid(), session, path); n++) {
 		switch (look_at(path, &other)) {
 		case SESSION_RUNS:
-			fprintf(stderr, "xstrace: session %s runs already (process %d, run %s); choose another name\n", session,
+			xs_tell("xstrace: session %s runs already (process %d, run %s); choose another name\n", session,
 				other.control->app_pid ? other.control->app_pid : other.control->launcher_pid,
 				other.control->run_id);
 			munmap(other.control, sizeof(*other.control));
@@ -142,7 +143,7 @@ int xs_session_register(const struct xs_launch *launch)
 				break;
 		}
 	}
-	fprintf(stderr, "xstrace: --session %s: %s: %s\n", session, path, strerror(error));
+	xs_tell("xstrace: --session %s: %s: %s\n", session, path, strerror(error));
 	return -1;
 }
 
@@ -205,11 +206,11 @@ int xs_session_open(const char *name, struct xs_launch *launch)
 		}
 	}
 	if (over)
-		fprintf(stderr, "xstrace: session %s is over: launcher and drain process have ended\n", name);
+		xs_tell("xstrace: session %s is over: launcher and drain process have ended\n", name);
 	else if (belongs_to_another(name, &uid))
-		fprintf(stderr, "xstrace: session %s belongs to another user (uid %u)\n", name, uid);
+		xs_tell("xstrace: session %s belongs to another user (uid %u)\n", name, uid);
 	else
-		fprintf(stderr, "xstrace: there is no session %s now; xstrace --session %s … gives a run that name\n", name, name);
+		xs_tell("xstrace: there is no session %s now; xstrace --session %s … gives a run that name\n", name, name);
 	return -1;
 }
 
@@ -371,10 +372,10 @@ static int stop_session(const char *session)
 		}
 	}
 	if (drain_lives(launch.control))
-		fprintf(stderr, "xstrace: session %s records no more, but its traces are not complete after %u s; they will be\n",
+		xs_tell("xstrace: session %s records no more, but its traces are not complete after %u s; they will be\n",
 			session, STOP_SECONDS);
 	else
-		fprintf(stderr, "xstrace: session %s cannot be stopped: its drain process is dead; once the application has ended, "
+		xs_tell("xstrace: session %s cannot be stopped: its drain process is dead; once the application has ended, "
 				"xstrace --recover %s writes the traces\n",
 			session, launch.dir);
 	return XS_EXIT_SELF;
@@ -383,7 +384,7 @@ static int stop_session(const char *session)
 int xs_session_command(const struct xs_options *options)
 {
 	if (!!options->pause[0] + !!options->resume[0] + !!options->stop[0] > 1) {
-		fprintf(stderr, "xstrace: give one of --pause, --resume and --stop\n");
+		xs_tell("xstrace: give one of --pause, --resume and --stop\n");
 		return XS_EXIT_SELF;
 	}
 	if (options->pause[0])

@@ -15,6 +15,7 @@
 
 #include "launcher.h"
 #include "process.h"
+#include "text.h"
 
 extern char **environ;
 
@@ -67,8 +68,7 @@ static bool forwardable(const siginfo_t *info, int app)
 
 static void tell_drain_died(const struct xs_launch *launch, int status)
 {
-	fprintf(stderr,
-		"xstrace: the drain process ended (%s %d); the application goes on. To write the trace afterwards: "
+	xs_tell("xstrace: the drain process ended (%s %d); the application goes on. To write the trace afterwards: "
 		"xstrace --recover %s\n",
 		WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
 		launch->dir);
@@ -192,7 +192,7 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	/* first: from its first instruction on, the application may be killed together with us */
 	drain = start_drain(launch, drain_path);
 	if (drain < 0) {
-		fprintf(stderr, "xstrace: %s: %s\n", drain_path, strerror(-drain));
+		xs_tell("xstrace: %s: %s\n", drain_path, strerror(-drain));
 		xs_launch_destroy(launch);
 		return XS_EXIT_SELF << 8;
 	}

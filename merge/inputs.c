@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "../common/text.h" /* the one here is of JSON's texts */
 #include "merge.h"
-#include "text.h"
 
 #define LONGEST_NAME 1024
 #define LONGEST_OF_ALL (256u << 20) /* bytes: that many inputs can hold a long event each */
@@ -24,8 +24,7 @@ void xm_say(const char *format, ...)
 	va_start(args, format);
 	(void)vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	xm_make_printable(line); /* a path may hold anything, and so may what a file says */
-	fprintf(stderr, "%s\n", line);
+	xs_tell("%s\n", line);
 }
 
 static const char *reason(int error)

@@ -176,33 +176,6 @@ static char *repair_piece(char *out, const char **p)
 	return out + (n ? n : 3);
 }
 
-/* Characters that move the cursor, turn the line round or are not seen: C1, marks and breaks of U+2000, the byte order mark. */
-static bool is_unprintable(const unsigned char *p, size_t n)
-{
-	unsigned c = n == 2 ? (p[0] & 31u) << 6 | (p[1] & 63u) : n == 3 ? (p[0] & 15u) << 12 | (p[1] & 63u) << 6 | (p[2] & 63u) : 0;
-
-	return (c >= 0x80 && c < 0xa0) || c == 0xad || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
-	       (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
-}
-
-void xm_make_printable(char *text)
-{
-	char *out = text;
-
-	for (const char *p = text; *p;) {
-		size_t n = utf8((const unsigned char *)p);
-
-		if (!n || (unsigned char)*p < 0x20 || *p == 0x7f || is_unprintable((const unsigned char *)p, n)) {
-			*out++ = '?';
-			p += n ? n : 1;
-			continue;
-		}
-		for (; n; n--)
-			*out++ = *p++;
-	}
-	*out = '\0';
-}
-
 size_t xm_repaired_length(const char *text, size_t length)
 {
 	size_t more = 0;

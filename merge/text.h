@@ -19,9 +19,6 @@ static inline const char *xm_skip_space(const char *p)
 /* Goes to the closing quote of the string whose inside begins at p. XM_OK, XM_DIRTY or XM_MORE. */
 enum xm_scan xm_string_end(const char *p, const char *end, const char **ret_quote);
 
-/* In place: ? for what could move the cursor, break the line, or turn it round, and for what is no UTF-8. */
-void xm_make_printable(char *text);
-
 /* true, false, null, and what programs write in place of a number. */
 struct xm_word {
 	const char *text;

@@ -10,6 +10,7 @@
 #include "chrome.h"
 
 #define MAX_WAITING 65536u /* on one track; more are written at once */
+#define FAR 1024u          /* so are those that belong before so many others */
 
 struct xs_arrow {
 	uint64_t from, to; /* ns */
@@ -102,6 +103,8 @@ static bool wait_for_call(struct xs_track *track, const struct xs_arrow *arrow)
 		else
 			low = middle + 1;
 	}
+	if (track->arrow_end - low > FAR)
+		return false;
 	memmove(&track->arrows[low + 1], &track->arrows[low], (track->arrow_end - low) * sizeof(*arrow));
 	track->arrows[low] = *arrow;
 	track->arrow_end++;

@@ -52,8 +52,8 @@ static uint32_t key_of(const struct xs_event *event)
 /* ---- looking ahead in the ring ---- */
 
 struct sight {
-	bool ended;                           /* the call's end was found, and what follows it */
-	const struct xs_values_record *values; /* NULL: there are none */
+	bool ended;                            /* the call's end was found, and what follows it */
+	const struct xs_values_record *values; /* in the caller's room; NULL: there are none, or they were not wanted */
 };
 
 /* Will a record of values follow the call's end? */
@@ -64,43 +64,57 @@ static bool values_follow(const struct xs_event *event)
 	return function && function->values && !(event->flags & XS_FLAG_FAILED);
 }
 
-static const struct xs_event *event_at(const struct xs_track *track, uint64_t pos, uint64_t head, uint32_t *ret_size)
+#define GLANCE sizeof(struct xs_call_record) /* what is looked at of a record that is not to be shown */
+
+/* 0: there is none yet, or none that can be one. */
+static uint32_t record_at(struct xs_record *record, const struct xs_track *track, uint64_t pos, uint64_t head, uint32_t most)
 {
-	return pos == head ? NULL : xs_ring_peek(track->data, track->process->ring_size, pos, head, ret_size);
+	return pos == head ? 0 : xs_record_copy(record, track, pos, head, most);
 }
 
-static struct sight values_behind(const struct xs_track *track, const struct xs_event *call, uint64_t pos, uint64_t head)
+static bool may_come_before_values(const struct xs_event *event)
+{
+	/* a command may have completed at once, and is told before */
+	return event->kind == XS_PAD || event->kind == XS_DEVICE || event->kind == XS_COMMANDS;
+}
+
+/* room: for the values; NULL: they are not wanted. */
+static struct sight values_behind(const struct xs_track *track, const struct xs_event *call, uint64_t pos, uint64_t head, struct xs_record *room)
 {
 	struct sight sight = { .ended = true };
-	const struct xs_event *next;
+	struct xs_record next;
 	uint32_t size;
 
 	if (!values_follow(call))
 		return sight;
-	next = event_at(track, pos, head, &size);
-	/* a command may have completed at once, and is told before */
-	for (unsigned i = 0; next && (next->kind == XS_PAD || next->kind == XS_DEVICE || next->kind == XS_COMMANDS) && i < LOOK_AHEAD; i++) {
+	size = record_at(&next, track, pos, head, GLANCE);
+	for (unsigned i = 0; size && may_come_before_values(&next.event) && i < LOOK_AHEAD; i++) {
 		pos += size;
-		next = event_at(track, pos, head, &size);
+		size = record_at(&next, track, pos, head, GLANCE);
 	}
-	sight.ended = next != NULL;
-	if (next && next->kind == XS_CALL_OUT && key_of(next) == key_of(call) && size >= sizeof(*sight.values))
-		sight.values = (const void *)next;
+	sight.ended = size != 0;
+	if (!size || !room)
+		return sight;
+	size = record_at(room, track, pos, head, XS_RECORD_MAX);
+	if (size >= sizeof(*sight.values) && room->event.kind == XS_CALL_OUT && key_of(&room->event) == key_of(call))
+		sight.values = &room->values;
 	return sight;
 }
 
-/* From behind a call's XS_CALL_IN on: its end. */
-static struct sight end_of(const struct xs_track *track, const struct xs_event *in, uint64_t pos, uint64_t head)
+/* From behind a call's XS_CALL_IN on: its end. room: as above. */
+static struct sight end_of(const struct xs_track *track, const struct xs_event *in, uint64_t pos, uint64_t head, struct xs_record *room)
 {
+	struct xs_record record;
+	const struct xs_event *event = &record.event;
 	uint32_t size, inner = 0;
-	const struct xs_event *event;
 
 	for (unsigned i = 0; i < LOOK_AHEAD; i++, pos += size) {
-		event = event_at(track, pos, head, &size);
-		if (!event)
+		size = record_at(&record, track, pos, head, GLANCE);
+		if (!size)
 			return (struct sight){ .ended = false };
 		if (event->kind == XS_CALL && !inner && size >= sizeof(struct xs_call_record))
-			return key_of(event) == key_of(in) ? values_behind(track, event, pos + size, head) : (struct sight){ .ended = true };
+			return key_of(event) == key_of(in) ? values_behind(track, event, pos + size, head, room)
+							   : (struct sight){ .ended = true };
 		inner += event->kind == XS_CALL_IN;
 		inner -= event->kind == XS_CALL && inner;
 	}
@@ -156,6 +170,7 @@ void xs_call_log_in(struct xs_track *track, const struct xs_event *event, uint32
 	const uint64_t *words = (const void *)(event + 1);
 	struct sight sight = { .ended = true };
 	struct entered *entered;
+	struct xs_record out;
 	struct xs_line line;
 
 	if (!report || !calls || !function)
@@ -163,7 +178,7 @@ void xs_call_log_in(struct xs_track *track, const struct xs_event *event, uint32
 	count = count < function->words ? count : function->words;
 	count = count < WORDS ? count : WORDS;
 	if (function->values)
-		sight = end_of(track, event, track->pos + size, track->head);
+		sight = end_of(track, event, track->pos + size, track->head, &out);
 	if (report->format == XS_REPORT_TEXT) {
 		line = line_in(track->process, report);
 		begin_line(&line, track, ">>>> [", start, event);
@@ -222,10 +237,10 @@ static size_t show_object(int which, const struct xs_api *api, const struct xs_f
 	return length + 2;
 }
 
-/* text: of sizeof(xs_call_members.text); a constant's name and a number are far from filling it. */
+/* text: of sizeof(xs_call_members.result); a constant's name and a number are far from filling it. */
 static const char *result_of(const struct xs_api *api, const struct xs_function *function, const struct xs_call_record *call, char *text)
 {
-	struct xs_line line = { .at = text, .stop = text + sizeof(((struct xs_call_members *)0)->text) / 2 };
+	struct xs_line line = { .at = text, .stop = text + sizeof(((struct xs_call_members *)0)->result) / 2 };
 
 	if (!api || !function || function->returns == XS_RETURNS_NOTHING || function->returns == XS_RETURNS_POINTER)
 		return NULL;
@@ -241,7 +256,7 @@ static void write_row(struct xs_report *report, const struct xs_track *track, co
 	const struct xs_function *function = xs_function_of(call->event.source, call->event.name, &api);
 	size_t length;
 	const char *name = xs_text_of(track->process->run, xs_function_id(call->event.source, call->event.name), &length);
-	char text[sizeof(((struct xs_call_members *)0)->text)];
+	char text[sizeof(((struct xs_call_members *)0)->result)];
 	const char *result = result_of(api, function, call, text);
 	struct xs_report_row row;
 
@@ -289,12 +304,13 @@ struct xs_call_members xs_call_log_call(struct xs_track *track, const struct xs_
 	struct xs_call_members result = { .in = NULL };
 	struct xs_calls *calls = calls_of(track);
 	struct entered *entered;
+	struct xs_record out;
 	struct sight sight;
 
 	if (!report || !calls)
 		return result;
 	entered = leave(calls, &call->event);
-	sight = values_behind(track, &call->event, track->pos + call->event.words * 8u, track->head);
+	sight = values_behind(track, &call->event, track->pos + call->event.words * 8u, track->head, &out);
 	if (sight.values && function && function->names) {
 		if (!track->process->handles)
 			track->process->handles = calloc(1, sizeof(*track->process->handles));
@@ -311,7 +327,7 @@ struct xs_call_members xs_call_log_call(struct xs_track *track, const struct xs_
 		result.in_length = show_object(0, api, function, entered, sight.values), result.in = members[0];
 	if (sight.values)
 		result.out_length = show_object(1, api, function, entered, sight.values), result.out = members[1];
-	result.result = result_of(api, function, call, result.text);
+	(void)result_of(api, function, call, result.result);
 	return result;
 }
 
@@ -344,15 +360,16 @@ void xs_call_log_forget(struct xs_track *track)
 /* ---- the order of reading ---- */
 
 /* When the record happened, as far as the log is concerned. */
-static uint64_t time_of(struct xs_track *track, const struct xs_event *event, uint32_t size)
+static uint64_t time_of(struct xs_track *track, const struct xs_record *record, uint32_t size)
 {
+	const struct xs_event *event = &record->event;
 	struct xs_calls *calls = calls_of(track);
 	uint64_t time = calls ? calls->last : 0;
 
 	if (event->kind == XS_CALL_IN)
 		time = event->tick;
 	else if (event->kind == XS_CALL && size >= sizeof(struct xs_call_record))
-		time = event->tick + ((const struct xs_call_record *)event)->duration;
+		time = event->tick + record->call.duration;
 	if (calls && time > calls->last)
 		calls->last = time;
 	return time;
@@ -364,26 +381,25 @@ static bool incomplete(const struct xs_track *track, const struct xs_event *even
 	if (event->kind == XS_CALL_IN) {
 		const struct xs_function *function = xs_function_of(event->source, event->name, NULL);
 
-		return function && function->values && !end_of(track, event, track->pos + size, track->head).ended;
+		return function && function->values && !end_of(track, event, track->pos + size, track->head, NULL).ended;
 	}
 	if (event->kind == XS_CALL && size >= sizeof(struct xs_call_record))
-		return !values_behind(track, event, track->pos + size, track->head).ended;
+		return !values_behind(track, event, track->pos + size, track->head, NULL).ended;
 	return false;
 }
 
 static bool waits(const struct xs_track *track, uint64_t now, uint64_t patience)
 {
 	const struct xs_timeline *clock = &track->process->run->clock;
-	uint32_t size;
-	const struct xs_event *event = event_at(track, track->pos, track->head, &size);
-
+	struct xs_record record;
+	uint32_t size = record_at(&record, track, track->pos, track->head, GLANCE);
 	uint64_t since;
 
-	if (!event || !incomplete(track, event, size))
+	if (!size || !incomplete(track, &record.event, size))
 		return false;
-	since = event->tick;
-	if (event->kind == XS_CALL) { /* the thread is just about to say it */
-		since += ((const struct xs_call_record *)event)->duration;
+	since = record.event.tick;
+	if (record.event.kind == XS_CALL) { /* the thread is just about to say it */
+		since += record.call.duration;
 		patience = PATIENCE;
 	}
 	return xs_timeline_ns(clock, now) < xs_timeline_ns(clock, since) + patience;
@@ -396,11 +412,11 @@ struct ordered {
 
 static void look_at(struct ordered *one)
 {
-	uint32_t size;
-	const struct xs_event *event = event_at(one->track, one->track->pos, one->track->head, &size);
+	struct xs_record record;
+	uint32_t size = record_at(&record, one->track, one->track->pos, one->track->head, GLANCE);
 
 	/* a spoilt ring is read at once: who reads it sees that */
-	one->time = event ? time_of(one->track, event, size) : one->track->pos == one->track->head ? UINT64_MAX : 0;
+	one->time = size ? time_of(one->track, &record, size) : one->track->pos == one->track->head ? UINT64_MAX : 0;
 }
 
 /* The one with the earliest record, and when the next of the others has its own. */

@@ -14,6 +14,7 @@
 
 #include "chrome.h"
 #include "flight.h"
+#include "text.h"
 #include "version.h"
 
 char *xs_chrome_put_metadata(char *out, const char *name, uint64_t pid, uint64_t tid)
@@ -87,7 +88,8 @@ static void header(struct xs_process *process)
 {
 	const struct xs_run *run = process->run;
 	struct xs_chrome *chrome = process->chrome;
-	const char *argument = run->command, *stop = argument + sizeof(run->command);
+	const char *argument = run->command, *stop = argument + run->command_length;
+	int32_t rank = xs_process_rank(process), world_size = atomic_load_explicit(&process->file->world_size, memory_order_relaxed);
 	char *o = xs_output_put(&chrome->out);
 
 	o = put_count(o, "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":", run->base);
@@ -96,10 +98,10 @@ static void header(struct xs_process *process)
 	o = put_escaped(put(o, "\",\"host\":\""), run->host);
 	o = put_count(o, "\",\"pid\":", (uint64_t)process->pid);
 	o = put_count(o, ",\"ppid\":", (uint64_t)process->file->ppid);
-	if (xs_process_rank(process) >= 0)
-		o = put_count(o, ",\"rank\":", (uint64_t)xs_process_rank(process));
-	if (process->file->world_size > 0)
-		o = put_count(o, ",\"world_size\":", (uint64_t)process->file->world_size);
+	if (rank >= 0)
+		o = put_count(o, ",\"rank\":", (uint64_t)rank);
+	if (world_size > 0)
+		o = put_count(o, ",\"world_size\":", (uint64_t)world_size);
 	o = put_escaped(put(o, ",\"options\":\""), run->arguments);
 	o = put(o, "\",\"clock\":");
 	o = put(o, run->use_tsc ? "\"tsc\"" : "\"monotonic\"");
@@ -107,7 +109,7 @@ static void header(struct xs_process *process)
 	if (run->options->flight)
 		o = put_recorder(o, run);
 	o = put(o, ",\"command\":[");
-	for (bool first = true; argument < stop && *argument; first = false) {
+	for (bool first = true; argument < stop; first = false) {
 		size_t n = strnlen(argument, (size_t)(stop - argument));
 
 		o = put(o, first ? "\"" : ",\"");
@@ -221,6 +223,8 @@ uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, cons
 	size_t length = strlen(title);
 	char *o;
 
+	if (!lane)
+		process->omitted[XS_OMIT_SLICES]++;
 	if (!lane || lane->tid)
 		return lane ? lane->tid : 0;
 	lane->tid = XS_OWN_TID + chrome->next_own++;
@@ -264,7 +268,7 @@ static char *put_call(char *o, const struct xs_call_record *call, const struct x
 			*o++ = '-';
 		o = put(xs_json_uint(o, call->result < 0 ? 0 - (uint64_t)call->result : (uint64_t)call->result), ",");
 	}
-	if (members && members->result)
+	if (members && members->result[0])
 		o = put(put_escaped(put(o, "\"returned\":\""), members->result), "\",");
 	if (members && members->in)
 		o = put(mempcpy(put(o, "\"in\":"), members->in, members->in_length), ",");
@@ -331,11 +335,24 @@ static char *put_end(char *o, enum xs_end end, int status)
 	return o;
 }
 
+static char *put_omitted(char *o, const struct xs_process *process)
+{
+	bool some = false;
+
+	for (int i = 0; i < XS_OMIT_COUNT; i++) {
+		if (!process->omitted[i])
+			continue;
+		o = put_count(put(put(o, some ? ",\"" : ",\"omitted\":{\""), xs_omit_words[i]), "\":", process->omitted[i]);
+		some = true;
+	}
+	return some ? put(o, "}") : o;
+}
+
 void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 {
-	const struct xs_run *run = process->run;
+	struct xs_run *run = process->run;
 	struct xs_chrome *chrome = process->chrome;
-	size_t room = 4096 + (size_t)process->thread_count * 512, length;
+	size_t room = 4096 + (size_t)process->thread_count * 1024, length;
 	char *tail = malloc(room), *o = tail;
 	bool written;
 	int error;
@@ -353,6 +370,7 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 			o = put_count(o, ",\"untimed_commands\":", process->untimed);
 		if (process->unmatched)
 			o = put_count(o, ",\"unmatched_ends\":", process->unmatched);
+		o = put_omitted(o, process);
 		if (process->corrupt)
 			o = put_count(o, ",\"corrupt_rings\":", process->corrupt);
 		o = put_count(o, ",\"clock_error_ns\":", run->clock.max_error);
@@ -382,17 +400,18 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 		(void)unlink(path); /* there was no room for the head even */
 	error = xs_output_close(&chrome->out, tail ? tail : "", tail ? (size_t)(o - tail) : 0);
 	free(tail);
-	for (size_t i = 0; i < chrome->track_count; i++)
+	for (uint32_t i = 0; i < chrome->track_count; i++)
 		xs_lanes_fini(&chrome->tracks[i].lanes);
 	for (uint32_t i = 0; i < chrome->row_count; i++)
 		xs_lanes_fini(&chrome->rows[i].lanes);
 	free(chrome->rows);
 	free(chrome->labels);
 	free(chrome->tracks);
+	free(chrome->track_index);
 	free(chrome);
 	process->chrome = NULL;
 	if (error)
 		xs_tell_write_error(process->run, error);
 	if (written)
-		fprintf(stderr, "[INFO] Timeline is stored in %s%s\n", path, error ? " (what came before the disk was full)" : "");
+		xs_tell("[INFO] Timeline is stored in %s%s\n", path, error ? " (what came before the disk was full)" : "");
 }

@@ -54,7 +54,8 @@ struct xs_chrome {
 	struct xs_output out;
 	char path[PATH_MAX];
 	struct device_track *tracks;
-	size_t track_count, track_room, last;
+	uint32_t *track_index; /* number of the track + 1, by its key; 0: free */
+	uint32_t track_count, track_room, last; /* index: twice the room */
 	uint32_t next_tid[XS_DEVICES];
 	struct device_place places[XS_DEVICES];
 	uint32_t place_count;
@@ -65,7 +66,7 @@ struct xs_chrome {
 	struct xs_own own[4];    /* those of them, and of devices, that had the last slices */
 	struct xs_label *labels; /* XS_LABELS; NULL: none yet */
 	struct xs_row *rows;
-	uint32_t row_count;
+	uint32_t row_count, last_row;
 	uint32_t flows;
 	uint32_t last_caller; /* index of the track that the last arrow came from */
 };

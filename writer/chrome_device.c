@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "chrome.h"
+#include "hash.h"
 
 #define DEVICE_PID 0x80000000u
+#define TRACKS_MAX 65536u /* further threads and queues share one for each device */
 
 static uint64_t device_pid(const struct xs_process *process, uint32_t place)
 {
@@ -52,39 +54,73 @@ static uint32_t device_place(struct xs_process *process, const struct xs_device_
 	return i;
 }
 
+static uint32_t *index_of(const struct xs_chrome *chrome, const struct device_track *key)
+{
+	uint64_t words[2] = { key->place, (uint64_t)key->tid << 32 | key->queue };
+
+	for (uint32_t at = xs_hash(words, 2);; at++) {
+		uint32_t *slot = &chrome->track_index[at & (2 * chrome->track_room - 1)];
+		const struct device_track *track = &chrome->tracks[*slot - 1];
+
+		if (!*slot || (track->place == key->place && track->tid == key->tid && track->queue == key->queue))
+			return slot;
+	}
+}
+
+static bool grow_tracks(struct xs_chrome *chrome)
+{
+	uint32_t room = chrome->track_room ? 2 * chrome->track_room : 16, *index;
+	struct device_track *grown = realloc(chrome->tracks, room * sizeof(*grown));
+
+	if (!grown)
+		return false;
+	chrome->tracks = grown;
+	index = calloc(2 * room, sizeof(*index));
+	if (!index)
+		return false;
+	free(chrome->track_index);
+	chrome->track_index = index;
+	chrome->track_room = room;
+	for (uint32_t i = 0; i < chrome->track_count; i++)
+		*index_of(chrome, &grown[i]) = i + 1;
+	return true;
+}
+
+static struct device_track *find_track(struct xs_process *process, const struct device_track *key)
+{
+	struct xs_chrome *chrome = process->chrome;
+	uint32_t *slot = chrome->track_count ? index_of(chrome, key) : NULL;
+	/* a device's own, for what is too much */
+	bool other = !key->tid && !key->queue;
+
+	if (slot && *slot) {
+		chrome->last = *slot - 1;
+		return &chrome->tracks[chrome->last];
+	}
+	if (chrome->track_count >= TRACKS_MAX && !other) {
+		process->omitted[XS_OMIT_TRACKS]++;
+		return find_track(process, &(struct device_track){ .place = key->place });
+	}
+	if (chrome->track_count == chrome->track_room && !grow_tracks(chrome))
+		return NULL;
+	chrome->last = chrome->track_count++;
+	*index_of(chrome, key) = chrome->track_count;
+	return memcpy(&chrome->tracks[chrome->last], key, sizeof(*key));
+}
+
 static struct device_track *device_track(struct xs_process *process, const struct xs_device_record *record)
 {
 	const struct xs_options *options = process->run->options;
 	struct xs_chrome *chrome = process->chrome;
 	bool zero = record->event.source == XS_SOURCE_LEVEL_ZERO;
-	uint32_t tid = options->no_thread_on_device ? 0 : record->tid;
-	uint32_t queue = options->no_engine_on_device ? 0 : zero ? (uint32_t)record->engine << 8 | record->engine_index : record->queue;
-	uint32_t place = device_place(process, record);
-	struct device_track *track;
+	struct device_track key = { .place = device_place(process, record), .tid = options->no_thread_on_device ? 0 : record->tid }, *last;
 
-	for (size_t i = 0, at = chrome->last; i < chrome->track_count; i++, at = at ? at - 1 : chrome->track_count - 1) {
-		track = &chrome->tracks[at];
-		if (track->place == place && track->tid == tid && track->queue == queue) {
-			chrome->last = at;
-			return track;
-		}
-	}
-	if (chrome->track_count == chrome->track_room) {
-		size_t room = chrome->track_room ? 2 * chrome->track_room : 16;
-
-		track = realloc(chrome->tracks, room * sizeof(*track));
-		if (!track)
-			return NULL;
-		chrome->tracks = track;
-		chrome->track_room = room;
-	}
-	chrome->last = chrome->track_count++;
-	track = &chrome->tracks[chrome->last];
-	memset(track, 0, sizeof(*track));
-	track->place = place;
-	track->tid = tid;
-	track->queue = queue;
-	return track;
+	if (!options->no_engine_on_device)
+		key.queue = zero ? (uint32_t)record->engine << 8 | record->engine_index : record->queue;
+	last = chrome->last < chrome->track_count ? &chrome->tracks[chrome->last] : NULL;
+	if (last && last->place == key.place && last->tid == key.tid && last->queue == key.queue)
+		return last;
+	return find_track(process, &key);
 }
 
 /* The track for device work from start to end: 0 when there is no memory. */
@@ -100,6 +136,8 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 	struct xs_lane *lane = xs_lanes_take(&track->lanes, start, end, in_order ? XS_FIT_TRUSTED : XS_FIT_APART);
 	char *o;
 
+	if (!lane)
+		process->omitted[XS_OMIT_SLICES]++;
 	if (!lane || lane->tid)
 		return lane ? lane->tid : 0;
 	lane->tid = ++chrome->next_tid[track->place];

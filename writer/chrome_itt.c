@@ -9,8 +9,11 @@
 #include "chrome.h"
 
 #define ARGS_MAX 32768u /* JSON text of one slice's arguments */
+#define ARGS_BYTES (256u << 20) /* of all slices that are open in a process */
 #define ARGS_BLOCK 64u   /* what its room is a multiple of */
 #define NUMBER_MAX 40u   /* more than put_value() writes */
+#define ROWS_MAX 1024u
+#define OTHER_ROWS UINT32_MAX /* in place of a name: what is beyond these shares one */
 
 /* ---- arguments ---- */
 
@@ -78,42 +81,61 @@ static inline char *put_value(char *o, uint8_t type, const unsigned char *data)
 	}
 }
 
-/* Room for `more` bytes. */
-static bool grow(struct xs_extra *extra, size_t more)
+static bool grow_members(struct xs_process *process, struct xs_extra *extra)
+{
+	uint32_t room = extra->member_room ? 2 * extra->member_room : 4;
+	struct xs_member *grown;
+
+	if (extra->member_count < extra->member_room)
+		return true;
+	grown = realloc(extra->members, room * sizeof(*grown));
+	if (!grown)
+		return false;
+	process->args_bytes += (room - extra->member_room) * sizeof(*grown);
+	extra->members = grown;
+	extra->member_room = room;
+	return true;
+}
+
+/* Room for `more` bytes and one member more. */
+static bool grow(struct xs_process *process, struct xs_extra *extra, size_t more)
 {
 	uint32_t room = extra->room ? extra->room : 4 * ARGS_BLOCK;
 	char *grown;
 
 	while (room < extra->length + more)
 		room *= 2;
-	if (room == extra->room)
-		return true;
-	grown = realloc(extra->args, room);
-	if (!grown)
-		return false;
-	extra->args = grown;
-	extra->room = room;
-	return true;
+	if (room != extra->room) {
+		grown = process->args_bytes < ARGS_BYTES ? realloc(extra->args, room) : NULL;
+		if (!grown)
+			return false;
+		process->args_bytes += room - extra->room;
+		extra->args = grown;
+		extra->room = room;
+	}
+	return grow_members(process, extra);
 }
 
-/* Where the value list of "key": ends in the text so far; 0: the key is new. */
-static uint32_t find_key(const struct xs_extra *extra, const char *key, size_t length)
+/* key: "key":[ as in the text. Its number; `member_count`: there is none. */
+static uint32_t find_member(const struct xs_extra *extra, const char *key, size_t length)
 {
-	const char *found, *end;
+	uint32_t i;
 
-	if (!extra->length)
-		return 0;
-	found = memmem(extra->args, extra->length, key, length);
-	if (!found || (found > extra->args && found[-1] != ','))
-		return 0;
-	for (end = found + length; end < extra->args + extra->length; end++) {
-		if (*end == '"')
-			while (++end < extra->args + extra->length && *end != '"')
-				end += *end == '\\';
-		else if (*end == ']')
-			return (uint32_t)(end - extra->args);
-	}
-	return 0;
+	for (i = 0; i < extra->member_count; i++)
+		if (extra->members[i].key_length == length && !memcmp(extra->args + extra->members[i].at, key, length))
+			break;
+	return i;
+}
+
+const char *xs_chrome_values(const struct xs_extra *extra, const char *key, size_t *ret_length)
+{
+	uint32_t i = find_member(extra, key, strlen(key));
+	const struct xs_member *member = &extra->members[i];
+
+	if (i == extra->member_count)
+		return NULL;
+	*ret_length = member->end - member->at - member->key_length;
+	return extra->args + member->at + member->key_length;
 }
 
 /* The values alone, with commas between. At most 6 bytes per byte of text, 30 per number. */
@@ -152,13 +174,49 @@ static void remember_key(struct xs_process *process, uint32_t id, const char *js
 	key->id = id;
 }
 
+/* Behind all others. There is room. */
+static void add_member(struct xs_extra *extra, const char *key, uint32_t key_length, const char *values, uint32_t length)
+{
+	char *o = extra->args + extra->length;
+	struct xs_member *member = &extra->members[extra->member_count++];
+
+	if (extra->length)
+		*o++ = ',';
+	member->at = (uint32_t)(o - extra->args);
+	member->key_length = key_length;
+	member->end = member->at + key_length + length;
+	memcpy(o, key, key_length);
+	memcpy(o + key_length, values, length);
+	extra->args[member->end] = ']';
+	extra->length = member->end + 1;
+}
+
+/* More values of a key that was given before. There is room. */
+static void add_values(struct xs_extra *extra, uint32_t i, const char *values, uint32_t length)
+{
+	struct xs_member *member = &extra->members[i];
+	bool comma = length && member->end > member->at + member->key_length;
+	char *o = extra->args + member->end;
+
+	memmove(o + comma + length, o, extra->length - member->end);
+	if (comma)
+		*o++ = ',';
+	memcpy(o, values, length);
+	member->end += comma + length;
+	extra->length += comma + length;
+	for (i++; i < extra->member_count; i++) {
+		extra->members[i].at += comma + length;
+		extra->members[i].end += comma + length;
+	}
+}
+
 static void add(struct xs_process *process, struct xs_extra *extra, const struct xs_arg *arg, const unsigned char *data)
 {
 	/* the longest per byte: text with six for one, and floats with 16 for four */
 	static char values[XS_RECORD_MAX * 8];
-	char key[6 * 256 + 8], *o;
+	char key[6 * 256 + 8];
 	size_t length, values_length;
-	uint32_t at;
+	uint32_t i;
 
 	values_length = (size_t)(put_values(values, arg, data) - values);
 	length = (size_t)(put_key(key, process, arg->key) - key);
@@ -167,27 +225,16 @@ static void add(struct xs_process *process, struct xs_extra *extra, const struct
 		extra->cut = true;
 		return;
 	}
-	if (!grow(extra, length + values_length + 2))
-		return;
-	extra->cut |= arg->cut;
-	at = find_key(extra, key, length);
-	if (at) {
-		/* given before: more values of the same key */
-		uint32_t comma = values_length && extra->args[at - 1] != '[';
-
-		memmove(extra->args + at + comma + values_length, extra->args + at, extra->length - at);
-		extra->args[at] = comma ? ',' : extra->args[at];
-		memcpy(extra->args + at + comma, values, values_length);
-		extra->length += (uint32_t)values_length + comma;
+	if (!grow(process, extra, length + values_length + 2)) {
+		extra->cut = true;
 		return;
 	}
-	o = extra->args + extra->length;
-	if (extra->length)
-		*o++ = ',';
-	memcpy(o, key, length);
-	memcpy(o + length, values, values_length);
-	o = put(o + length + values_length, "]");
-	extra->length = (uint32_t)(o - extra->args);
+	extra->cut |= arg->cut;
+	i = find_member(extra, key, length);
+	if (i == extra->member_count)
+		add_member(extra, key, (uint32_t)length, values, (uint32_t)values_length);
+	else
+		add_values(extra, i, values, (uint32_t)values_length);
 }
 
 /* What most tasks with arguments have: one number, of a key that is known. */
@@ -206,6 +253,8 @@ static inline bool add_only_number(struct xs_process *process, struct xs_extra *
 		return false;
 	memcpy(extra->args, key->json, sizeof(key->json)); /* of a fixed size: no call */
 	o = put_value(extra->args + key->length, arg.type, args + sizeof(arg));
+	extra->members[0] = (struct xs_member){ 0, key->length, (uint32_t)(o - extra->args) };
+	extra->member_count = 1;
 	*o++ = ']';
 	extra->length = (uint32_t)(o - extra->args);
 	return true;
@@ -295,13 +344,20 @@ static struct xs_place slice(struct xs_process *process, uint32_t tid, const str
 	return end_slice(process, put_own_slice(process, tid, task->start, end), tid, task, unfinished);
 }
 
-static struct xs_row *row_of(struct xs_chrome *chrome, uint32_t name)
+static struct xs_row *row_of(struct xs_process *process, uint32_t name)
 {
+	struct xs_chrome *chrome = process->chrome;
 	struct xs_row *grown;
 
+	if (chrome->last_row < chrome->row_count && chrome->rows[chrome->last_row].name == name)
+		return &chrome->rows[chrome->last_row];
 	for (uint32_t i = 0; i < chrome->row_count; i++)
 		if (chrome->rows[i].name == name)
-			return &chrome->rows[i];
+			return &chrome->rows[chrome->last_row = i];
+	if (chrome->row_count >= ROWS_MAX && name != OTHER_ROWS) {
+		process->omitted[XS_OMIT_TRACKS]++;
+		return row_of(process, OTHER_ROWS);
+	}
 	grown = realloc(chrome->rows, (chrome->row_count + 1) * sizeof(*grown));
 	if (!grown)
 		return NULL;
@@ -318,13 +374,15 @@ struct xs_place xs_chrome_on_row(struct xs_process *process, uint32_t row, const
 		[XS_SPAN_FRAME] = "Frames", [XS_SPAN_REGION] = "Regions", [XS_SPAN_OVERLAPPED] = "Overlapped tasks", [XS_SPAN_WAIT] = "Waits",
 		[XS_SPAN_REQUEST] = "MPI requests",
 	};
-	struct xs_row *found = row_of(process->chrome, row);
+	struct xs_row *found = row_of(process, row);
 	char title[1025];
-	const char *text = row < XS_SPAN_COUNT ? titles[row] : NULL;
+	const char *text;
 	size_t length;
 
 	if (!found)
 		return (struct xs_place){ 0, 0 };
+	row = found->name;
+	text = row < XS_SPAN_COUNT ? titles[row] : row == OTHER_ROWS ? "(more tracks)" : NULL;
 	if (!text) {
 		text = xs_text_of(process->run, row, &length);
 		if (length >= sizeof(title))
@@ -341,7 +399,7 @@ struct xs_place xs_chrome_on_row(struct xs_process *process, uint32_t row, const
 
 void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start, uint64_t end, const char *args, size_t length)
 {
-	struct xs_row *row = row_of(process->chrome, XS_SPAN_REQUEST);
+	struct xs_row *row = row_of(process, XS_SPAN_REQUEST);
 	uint32_t tid = row ? xs_chrome_lane(process, &row->lanes, "MPI requests", start, end, XS_FIT_APART) : 0;
 	char *o;
 

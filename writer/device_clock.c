@@ -127,8 +127,14 @@ static uint64_t tick_of(const struct xs_device_clock *clock, uint64_t ns)
 			   : s->tick - (uint64_t)(((unsigned __int128)(s->ns - ns) << 32) / s->slope);
 }
 
+#define SEGMENTS_MAX 65536u
+
 static void append(struct xs_device_clock *clock, struct xs_segment segment)
 {
+	if (clock->count == SEGMENTS_MAX) { /* the older half is about what was shown long ago */
+		clock->count /= 2;
+		memmove(clock->segments, clock->segments + clock->count, clock->count * sizeof(*clock->segments));
+	}
 	if (clock->count == clock->room) {
 		size_t room = clock->room ? 2 * clock->room : 16;
 		struct xs_segment *grown = realloc(clock->segments, room * sizeof(*grown));
@@ -208,7 +214,7 @@ void xs_device_clocks_update(struct xs_process *process)
 		if (count == clock->looks)
 			continue;
 		if (!clock->nominal) {
-			uint64_t frequency = pairs->frequency;
+			uint64_t frequency = __atomic_load_n(&pairs->frequency, __ATOMIC_RELAXED);
 
 			/* also what a hostile process may have written */
 			if (!frequency || frequency > 1000000000000u)

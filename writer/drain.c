@@ -18,6 +18,7 @@
 #include "kmd.h"
 #include "lost.h"
 #include "process.h"
+#include "text.h"
 
 #define SLEEP_LOW 1000000u /* ns: some process is just joining, or ending */
 #define SLEEP 50000000u    /* otherwise: what matters rings */
@@ -214,7 +215,7 @@ static bool serve_dumps(struct drain *drain)
 static void tell_not_asked(const struct drain *drain)
 {
 	if (drain->run.flight && !xs_flight_dump_of(&drain->run)->number)
-		fprintf(stderr, "[INFO] The flight recorder was not asked to write. Ask with kill -USR1 PID-OF-XSTRACE, with --session NAME and "
+		xs_tell("[INFO] The flight recorder was not asked to write. Ask with kill -USR1 PID-OF-XSTRACE, with --session NAME and "
 				"xstrace --dump NAME, or with --trigger\n");
 }
 
@@ -478,10 +479,10 @@ int xs_drain(const char *dir, bool recover)
 			finish(&drain, link, (*link)->exec ? XS_END_EXEC : XS_END_UNKNOWN);
 	}
 	if (atomic_load(&drain.run.control->join_failed))
-		fprintf(stderr, "[WARNING] %u processes are not traced: no memory or no right to make their files in %s\n",
+		xs_tell("[WARNING] %u processes are not traced: no memory or no right to make their files in %s\n",
 			atomic_load(&drain.run.control->join_failed), drain.run.dir);
 	if (!recover && !drain.stopped && !drain.app_seen && !drain.run.control->app_not_traced && !atomic_load(&drain.run.control->join_failed))
-		fprintf(stderr, "[WARNING] process %d is not traced: the collector was not loaded into it, or could not open %s\n",
+		xs_tell("[WARNING] process %d is not traced: the collector was not loaded into it, or could not open %s\n",
 			drain.run.control->app_pid, drain.run.dir);
 	xs_lost_tell(&drain.lost);
 	tell_not_asked(&drain);
@@ -495,5 +496,6 @@ int xs_drain(const char *dir, bool recover)
 		xs_process_free(process);
 	}
 	xs_flight_destroy(drain.run.flight);
+	xs_texts_fini(&drain.run);
 	return 0;
 }

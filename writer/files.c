@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "text.h"
 #include "writer.h"
 
 #define TRIES 10000u
@@ -67,10 +68,7 @@ static int output_directory(const struct xs_options *options, char *path, size_t
 /* The process's own name for files. */
 static void put_comm(const struct xs_process *process, char comm[sizeof(process->comm)])
 {
-	memcpy(comm, process->comm, sizeof(process->comm));
-	for (char *c = comm; *c; c++)
-		if (*c == '/')
-			*c = '_';
+	*xs_plain_file(comm, process->comm, strlen(process->comm)) = '\0';
 }
 
 /* --result-dir: makes the process's directory, unless that was done, by a killed drain process too. */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "flight.h"
+#include "text.h"
 
 #define CHUNK (32u << 10)
 
@@ -339,7 +340,7 @@ static _Noreturn void write_dump(struct xs_run *run, struct xs_process *running,
 	for (struct xs_process *p = ended; p; p = p->next)
 		wrote |= xs_process_dump(p);
 	if (!wrote)
-		fprintf(stderr, "[INFO] Flight recorder: dump %u has no file, since no process recorded anything\n",
+		xs_tell("[INFO] Flight recorder: dump %u has no file, since no process recorded anything\n",
 			run->flight->dump.number);
 	_exit(0);
 }
@@ -364,7 +365,7 @@ bool xs_flight_writing(struct xs_run *run)
 	if (!pid || (pid < 0 && errno == EINTR))
 		return true;
 	if (pid > 0 && status)
-		fprintf(stderr, "[WARNING] Flight recorder: dump %u is not complete (%s %d)\n", flight->dump.number,
+		xs_tell("[WARNING] Flight recorder: dump %u is not complete (%s %d)\n", flight->dump.number,
 			WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	flight->writer = 0;
 	tell_done(run);
@@ -388,7 +389,7 @@ void xs_flight_dump(struct xs_run *run, struct xs_process *running, struct xs_pr
 		write_dump(run, running, ended);
 	if (flight->writer > 0)
 		return;
-	fprintf(stderr, "[WARNING] Flight recorder: dump %u is not written: %s\n", flight->dump.number, strerror(errno));
+	xs_tell("[WARNING] Flight recorder: dump %u is not written: %s\n", flight->dump.number, strerror(errno));
 	flight->writer = 0;
 	tell_done(run);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hash.h"
 #include "writer.h"
 
 #define GENERATION 32768u
@@ -39,9 +40,7 @@ struct xs_flows {
 
 static uint32_t bucket_of(const struct xs_id *id)
 {
-	uint64_t hash = (id->word[0] ^ id->word[1] * 3 ^ id->word[2] * 5) * 0x9e3779b97f4a7c15ull;
-
-	return (uint32_t)(hash >> 40) % BUCKETS;
+	return xs_hash(id->word, 3) % BUCKETS;
 }
 
 static bool same(const struct xs_id *a, const struct xs_id *b)
@@ -106,6 +105,7 @@ static void draw(struct xs_process *process, struct arrow *arrow)
 		return;
 	}
 	if (flows->waiting_count >= WAITING_MAX) {
+		process->omitted[XS_OMIT_ARROWS]++;
 		free(arrow);
 		return;
 	}

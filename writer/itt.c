@@ -4,14 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tree.h"
 #include "writer.h"
 
 #define KEYED_MAX 65536u
-#define BUCKETS 4096u
 
 /* A span that is open, or the end of one whose begin is still to be read from another thread's ring. */
 struct keyed {
-	struct keyed *next;
+	struct xs_tree_node node;
+	struct keyed *next; /* unused ones */
+	uint64_t number;    /* no two have the same */
 	bool is_end;
 	uint8_t span;   /* enum xs_span */
 	uint32_t scope; /* domain */
@@ -22,9 +24,9 @@ struct keyed {
 };
 
 struct xs_keyed {
-	struct keyed *bucket[BUCKETS];
-	struct keyed *spare; /* unused ones */
-	uint32_t count;
+	struct xs_tree tree;
+	struct keyed *spare;
+	uint64_t number; /* given out so far */
 };
 
 static bool is_null(const struct xs_id *id)
@@ -51,14 +53,12 @@ struct xs_extra *xs_extra_of(struct xs_process *process, struct xs_open *task)
 void xs_extra_drop(struct xs_process *process, struct xs_open *task)
 {
 	struct xs_extra *extra = task->extra;
-	char *args;
-	uint32_t room;
 
 	if (!extra)
 		return;
-	args = extra->args;
-	room = extra->room;
-	*extra = (struct xs_extra){ .next = process->spare, .args = args, .room = room };
+	/* its memory is used again */
+	*extra = (struct xs_extra){ .next = process->spare, .args = extra->args, .room = extra->room, .members = extra->members,
+				    .member_room = extra->member_room };
 	process->spare = extra;
 	task->extra = NULL;
 }
@@ -122,12 +122,29 @@ void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool
 
 /* ---- spans by key ---- */
 
-static struct keyed **bucket_of(struct xs_keyed *keyed, const struct keyed *key)
+static struct keyed *keyed_of(struct xs_tree_node *node)
 {
-	uint64_t hash = (key->id.word[0] ^ key->id.word[1] * 3 ^ key->id.word[2] * 5 ^ key->scope ^ (uint64_t)key->tid << 32 ^ key->span) *
-			0x9e3779b97f4a7c15ull;
+	return (struct keyed *)node; /* its first member */
+}
 
-	return &keyed->bucket[(hash >> 40) % BUCKETS];
+static int order(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* Those of one key together; of them the begins, then the ends, each by time. */
+static int compare(const struct xs_tree_node *x, const struct xs_tree_node *y)
+{
+	const struct keyed *a = (const struct keyed *)x, *b = (const struct keyed *)y;
+	int difference = order((uint64_t)a->scope << 32 | a->tid, (uint64_t)b->scope << 32 | b->tid);
+
+	for (int i = 0; i < 3 && !difference; i++)
+		difference = order(a->id.word[i], b->id.word[i]);
+	if (!difference)
+		difference = order((uint64_t)a->span << 1 | a->is_end, (uint64_t)b->span << 1 | b->is_end);
+	if (!difference)
+		difference = order(a->task.start, b->task.start);
+	return difference ? difference : order(a->number, b->number);
 }
 
 static bool matches(const struct keyed *a, const struct keyed *b)
@@ -139,20 +156,13 @@ static bool matches(const struct keyed *a, const struct keyed *b)
  * The other half of `half`: for an end the latest begin before it, for a begin the earliest end behind it. Rings are read one after
  * the other, so either may come first.
  */
-static struct keyed **partner(struct xs_keyed *keyed, const struct keyed *half)
+static struct keyed *partner(const struct xs_keyed *keyed, const struct keyed *half)
 {
-	struct keyed **best = NULL;
+	struct keyed key = { .is_end = !half->is_end, .span = half->span, .scope = half->scope, .tid = half->tid, .id = half->id,
+			     .number = half->is_end ? UINT64_MAX : 0, .task.start = half->task.start };
+	struct keyed *found = keyed_of(half->is_end ? xs_tree_before(&keyed->tree, &key.node) : xs_tree_behind(&keyed->tree, &key.node));
 
-	for (struct keyed **link = bucket_of(keyed, half); *link; link = &(*link)->next) {
-		const struct keyed *k = *link;
-
-		if (k->is_end == half->is_end || !matches(k, half))
-			continue;
-		if (half->is_end ? k->task.start <= half->task.start && (!best || k->task.start > (*best)->task.start)
-				 : k->task.start >= half->task.start && (!best || k->task.start < (*best)->task.start))
-			best = link;
-	}
-	return best;
+	return found && found->is_end == key.is_end && matches(found, half) ? found : NULL;
 }
 
 /* Zeroed; NULL: no memory. */
@@ -160,13 +170,21 @@ static struct keyed *new_half(struct xs_process *process)
 {
 	struct keyed *half;
 
-	if (!process->keyed)
+	if (!process->keyed) {
 		process->keyed = calloc(1, sizeof(*process->keyed));
-	half = process->keyed ? process->keyed->spare : NULL;
+		if (!process->keyed)
+			return NULL;
+		process->keyed->tree.compare = compare;
+	}
+	half = process->keyed->spare;
+	if (half)
+		process->keyed->spare = half->next;
+	else
+		half = malloc(sizeof(*half));
 	if (!half)
-		return process->keyed ? calloc(1, sizeof(*half)) : NULL;
-	process->keyed->spare = half->next;
+		return NULL;
 	memset(half, 0, sizeof(*half));
+	half->number = ++process->keyed->number;
 	return half;
 }
 
@@ -188,24 +206,18 @@ static void show(struct xs_process *process, struct keyed *begin, uint64_t end, 
 
 static void add_half(struct xs_process *process, struct keyed *half)
 {
-	struct keyed **link, *other;
+	struct keyed *other = partner(process->keyed, half);
 
-	if (process->keyed->count >= KEYED_MAX) {
-		process->unmatched++;
+	if (!other && process->keyed->tree.count >= KEYED_MAX) {
+		process->omitted[XS_OMIT_SPANS]++;
 		drop_half(process, half);
 		return;
 	}
-	link = partner(process->keyed, half);
-	if (!link) {
-		link = bucket_of(process->keyed, half);
-		half->next = *link;
-		*link = half;
-		process->keyed->count++;
+	if (!other) {
+		xs_tree_add(&process->keyed->tree, &half->node);
 		return;
 	}
-	other = *link;
-	*link = other->next;
-	process->keyed->count--;
+	xs_tree_take(&process->keyed->tree, &other->node);
 	if (half->is_end)
 		show(process, other, half->task.start, false);
 	else
@@ -283,11 +295,11 @@ static void read_keyed(struct xs_track *track, const struct xs_task_record *reco
 static struct xs_open *find_open_span(struct xs_process *process, uint32_t scope, const struct xs_id *id)
 {
 	for (uint8_t span = 0; process->keyed && span < XS_SPAN_COUNT; span++) {
-		struct keyed key = { .span = span, .scope = scope, .id = *id };
+		struct keyed key = { .is_end = true, .span = span, .scope = scope, .id = *id, .task.start = UINT64_MAX };
+		struct keyed *found = partner(process->keyed, &key);
 
-		for (struct keyed *k = *bucket_of(process->keyed, &key); k; k = k->next)
-			if (!k->is_end && matches(k, &key))
-				return &k->task;
+		if (found)
+			return &found->task;
 	}
 	return NULL;
 }
@@ -296,25 +308,22 @@ void xs_itt_finish(struct xs_process *process, uint64_t end)
 {
 	for (uint32_t i = 0; i < process->track_count; i++)
 		xs_itt_release(process->tracks[i]);
-	for (uint32_t i = 0; process->keyed && i < BUCKETS; i++)
-		while (process->keyed->bucket[i]) {
-			struct keyed *k = process->keyed->bucket[i];
+	while (process->keyed && process->keyed->tree.root) {
+		struct keyed *k = keyed_of(process->keyed->tree.root);
 
-			process->keyed->bucket[i] = k->next;
-			if (!k->is_end) {
-				/* whoever ended it did so while nothing was recorded, if anybody did */
-				uint64_t off = xs_process_paused_after(process, k->tick), last = end;
+		xs_tree_take(&process->keyed->tree, &k->node);
+		if (!k->is_end) {
+			/* whoever ended it did so while nothing was recorded, if anybody did */
+			uint64_t off = xs_process_paused_after(process, k->tick), last = end;
 
-				if (off != UINT64_MAX && xs_process_ns(process, off) < end)
-					last = xs_process_ns(process, off);
-				show(process, k, last > k->task.start ? last : k->task.start, true);
-			} else {
-				process->unmatched++;
-				drop_half(process, k);
-			}
-			if (process->chrome && xs_output_full(process->out))
-				(void)xs_output_flush(process->out);
+			if (off != UINT64_MAX && xs_process_ns(process, off) < end)
+				last = xs_process_ns(process, off);
+			show(process, k, last > k->task.start ? last : k->task.start, true);
+		} else {
+			process->unmatched++;
+			drop_half(process, k);
 		}
+	}
 	while (process->keyed && process->keyed->spare) {
 		struct keyed *k = process->keyed->spare;
 
@@ -329,6 +338,7 @@ void xs_itt_finish(struct xs_process *process, uint64_t end)
 
 		process->spare = extra->next;
 		free(extra->args);
+		free(extra->members);
 		free(extra);
 	}
 }
@@ -338,7 +348,7 @@ void xs_itt_finish(struct xs_process *process, uint64_t end)
 /* The thread's innermost open task, of a domain if that is given; or the one with an id. */
 static struct xs_open *find_open(struct xs_track *track, uint32_t scope, const struct xs_id *id)
 {
-	for (uint32_t i = track->depth; i; i--) {
+	for (uint32_t i = track->depth; i > xs_track_lowest(track); i--) {
 		struct xs_open *task = &track->open[i - 1];
 
 		if (is_null(id) ? !scope || task->name.scope == scope
@@ -454,7 +464,7 @@ static void event_begin(struct xs_track *track, const struct xs_event *event, ui
 {
 	struct xs_process *process = track->process;
 
-	for (uint32_t at = track->depth; at; at--) {
+	for (uint32_t at = track->depth; at > xs_track_lowest(track); at--) {
 		if (track->open[at - 1].name.id != event->name)
 			continue;
 		if (process->chrome)
@@ -469,7 +479,7 @@ static void event_end(struct xs_track *track, const struct xs_event *event, uint
 {
 	struct xs_open task;
 
-	for (uint32_t at = track->depth; at; at--) {
+	for (uint32_t at = track->depth; at > xs_track_lowest(track); at--) {
 		if (track->open[at - 1].name.id != event->name)
 			continue;
 		task = track->open[at - 1];

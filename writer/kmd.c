@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "json.h"
+#include "text.h"
 #include "version.h"
 
 #define READY_NS 5000000000ull /* the application does not wait longer for bpftrace to begin */
@@ -86,9 +87,9 @@ struct xs_kmd *xs_kmd_start(struct xs_run *run)
 	kmd->began = xs_clock_ns(CLOCK_MONOTONIC);
 	kmd->offset = xs_clock_ns(CLOCK_REALTIME) - xs_clock_ns(CLOCK_BOOTTIME) - run->base;
 	if (access(argv[1], R_OK) < 0) {
-		fprintf(stderr, "xstrace: --chrome-kmd-logging %s: %s; nothing of the kernel is recorded\n", argv[1], strerror(errno));
+		xs_tell("xstrace: --chrome-kmd-logging %s: %s; nothing of the kernel is recorded\n", argv[1], strerror(errno));
 	} else if (pipe2(fds, O_CLOEXEC) < 0) {
-		fprintf(stderr, "xstrace: --chrome-kmd-logging: %s; nothing of the kernel is recorded\n", strerror(errno));
+		xs_tell("xstrace: --chrome-kmd-logging: %s; nothing of the kernel is recorded\n", strerror(errno));
 	} else {
 		(void)fcntl(fds[0], F_SETPIPE_SZ, PIPE_SIZE);
 		(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
@@ -100,7 +101,7 @@ struct xs_kmd *xs_kmd_start(struct xs_run *run)
 		if (kmd->pid > 0)
 			(void)waitpid(kmd->pid, NULL, 0);
 		close(fds[0]);
-		fprintf(stderr, "xstrace: --chrome-kmd-logging: bpftrace cannot be run: %s%s; nothing of the kernel is recorded\n",
+		xs_tell("xstrace: --chrome-kmd-logging: bpftrace cannot be run: %s%s; nothing of the kernel is recorded\n",
 			failed == ENOENT ? "it is not installed" : strerror(failed), about_rights());
 	}
 	set_ready(kmd);
@@ -159,7 +160,7 @@ static bool open_file(struct xs_kmd *kmd)
 	}
 	if (fd < 0) {
 		kmd->out.error = fd;
-		fprintf(stderr, "xstrace: cannot write %s: %s; nothing of the kernel is recorded\n", kmd->path, strerror(-fd));
+		xs_tell("xstrace: cannot write %s: %s; nothing of the kernel is recorded\n", kmd->path, strerror(-fd));
 	}
 	o = put(xs_output_put(&kmd->out), "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":");
 	o = put(xs_json_uint(o, run->base), ",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION "\",\"run\":\"");
@@ -279,7 +280,7 @@ static void ask(struct xs_kmd *kmd)
 	kmd->asked = now;
 	(void)kill(-kmd->pid, signals[kmd->signals++]);
 	if (kmd->signals == 3)
-		fprintf(stderr, "[WARNING] bpftrace did not end when it was asked to; it was killed\n");
+		xs_tell("[WARNING] bpftrace did not end when it was asked to; it was killed\n");
 }
 
 bool xs_kmd_look(struct xs_kmd *kmd, bool stop)
@@ -292,14 +293,14 @@ bool xs_kmd_look(struct xs_kmd *kmd, bool stop)
 		ask(kmd);
 	read_all(kmd); /* after its end was noticed: all that it printed is there */
 	if (!kmd->ready && xs_clock_ns(CLOCK_MONOTONIC) - kmd->began >= READY_NS) {
-		fprintf(stderr, "[WARNING] bpftrace has not begun after %llu s; the application starts without waiting for it\n",
+		xs_tell("[WARNING] bpftrace has not begun after %llu s; the application starts without waiting for it\n",
 			READY_NS / 1000000000ull);
 		set_ready(kmd);
 	}
 	if (!ended)
 		return kmd->pid != 0;
 	if (!kmd->asked)
-		fprintf(stderr, "[WARNING] bpftrace ended (%s %d)%s by itself; nothing more of the kernel is recorded\n",
+		xs_tell("[WARNING] bpftrace ended (%s %d)%s by itself; nothing more of the kernel is recorded\n",
 			WIFSIGNALED(kmd->status) ? "signal" : "status",
 			WIFSIGNALED(kmd->status) ? WTERMSIG(kmd->status) : WEXITSTATUS(kmd->status), about_rights());
 	kmd->pid = 0;
@@ -335,11 +336,11 @@ void xs_kmd_close(struct xs_kmd *kmd)
 		error = xs_output_close(&kmd->out, tail, (size_t)(o - tail));
 	}
 	if (error)
-		fprintf(stderr, "xstrace: cannot write all of %s: %s\n", kmd->path, strerror(-error));
+		xs_tell("xstrace: cannot write all of %s: %s\n", kmd->path, strerror(-error));
 	else if (written)
-		fprintf(stderr, "[INFO] Kernel events are stored in %s\n", kmd->path);
+		xs_tell("[INFO] Kernel events are stored in %s\n", kmd->path);
 	else
-		fprintf(stderr, "[INFO] No kernel event is logged\n");
+		xs_tell("[INFO] No kernel event is logged\n");
 	kmd->run->wrote_something |= written;
 	free(kmd);
 }

@@ -8,6 +8,10 @@
 
 #define MEMORY 8192u    /* intervals remembered per lane */
 #define LOOK_BACK 1024u /* of these, looked at for crossing */
+#define LANES_MAX 1024u /* each of them is looked at for what overlaps all before it */
+#define BYTES_MAX (256u << 20) /* of all lanes: beyond, each remembers no more than it does by then */
+
+static size_t all_bytes;
 
 /* Does [start, end] overlap an interval of the lane otherwise than by nesting? `at`: how many begin before it. */
 static bool crosses(const struct xs_lane *lane, uint32_t at, uint64_t start, uint64_t end)
@@ -49,6 +53,29 @@ static uint32_t place(const struct xs_lane *lane, uint64_t start)
 	return low;
 }
 
+/* Room for one more, which will be at `at`; the older half is forgotten where the lane may not grow. Returns where it will be then; UINT32_MAX: no memory. */
+static uint32_t make_room(struct xs_lane *lane, uint32_t at)
+{
+	uint32_t room = lane->room ? 2 * lane->room : 64, half = lane->count / 2;
+	struct xs_interval *grown;
+
+	if (lane->count < lane->room)
+		return at;
+	if (lane->count == MEMORY || (lane->room && all_bytes >= BYTES_MAX)) {
+		lane->forgotten = lane->taken[half - 1].end;
+		memmove(lane->taken, lane->taken + half, (lane->count - half) * sizeof(*lane->taken));
+		lane->count -= half;
+		return at > half ? at - half : 0;
+	}
+	grown = realloc(lane->taken, room * sizeof(*grown));
+	if (!grown)
+		return UINT32_MAX;
+	all_bytes += (room - lane->room) * sizeof(*grown);
+	lane->taken = grown;
+	lane->room = room;
+	return at;
+}
+
 static bool take(struct xs_lane *lane, uint64_t start, uint64_t end, enum xs_fit fit)
 {
 	uint32_t at;
@@ -59,23 +86,9 @@ static bool take(struct xs_lane *lane, uint64_t start, uint64_t end, enum xs_fit
 	if (fit == XS_FIT_NESTING ? crosses(lane, at, start, end)
 				  : (at && lane->taken[at - 1].end > start) || (at < lane->count && lane->taken[at].start < end))
 		return false;
-	if (lane->count == MEMORY) {
-		uint32_t half = MEMORY / 2;
-
-		lane->forgotten = lane->taken[half - 1].end;
-		memmove(lane->taken, lane->taken + half, half * sizeof(*lane->taken));
-		lane->count = half;
-		at = at > half ? at - half : 0;
-	}
-	if (lane->count == lane->room) {
-		uint32_t room = lane->room ? 2 * lane->room : 64;
-		struct xs_interval *grown = realloc(lane->taken, room * sizeof(*grown));
-
-		if (!grown)
-			return false;
-		lane->taken = grown;
-		lane->room = room;
-	}
+	at = make_room(lane, at);
+	if (at == UINT32_MAX)
+		return false;
 	memmove(&lane->taken[at + 1], &lane->taken[at], (lane->count - at) * sizeof(*lane->taken));
 	lane->taken[at] = (struct xs_interval){ start, end };
 	if (end > lane->latest)
@@ -91,7 +104,7 @@ struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t e
 	for (uint32_t i = 0; i < lanes->count; i++)
 		if (take(&lanes->lane[i], start, end, fit))
 			return &lanes->lane[i];
-	grown = realloc(lanes->lane, (lanes->count + 1) * sizeof(*grown));
+	grown = lanes->count < LANES_MAX ? realloc(lanes->lane, (lanes->count + 1) * sizeof(*grown)) : NULL;
 	if (!grown)
 		return NULL;
 	lanes->lane = grown;
@@ -103,8 +116,10 @@ struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t e
 
 void xs_lanes_fini(struct xs_lanes *lanes)
 {
-	for (uint32_t i = 0; i < lanes->count; i++)
+	for (uint32_t i = 0; i < lanes->count; i++) {
+		all_bytes -= lanes->lane[i].room * sizeof(struct xs_interval);
 		free(lanes->lane[i].taken);
+	}
 	free(lanes->lane);
 	memset(lanes, 0, sizeof(*lanes));
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "process.h"
+#include "text.h"
 
 #define FIRST_NS 60000000ull    /* a program that ends sooner is not missed */
 #define LAST_NS 1000000000ull
@@ -175,11 +176,14 @@ void xs_lost_again(struct xs_lost *lost)
 
 void xs_lost_tell(const struct xs_lost *lost)
 {
+	char names[XS_LOST_NAMED * 40] = "";
+	size_t n = 0;
+
 	if (!lost->count)
 		return;
-	fprintf(stderr, "[WARNING] %u program%s started without xstrace's variables (env -i and the like) and not traced:", lost->count,
-		lost->count == 1 ? " was" : "s were");
 	for (uint32_t i = 0; i < lost->count && i < XS_LOST_NAMED; i++)
-		fprintf(stderr, "%s %s (%d)", i ? "," : "", lost->named[i].comm, lost->named[i].pid);
-	fprintf(stderr, "%s; put xstrace in front of them: env -i xstrace …\n", lost->count > XS_LOST_NAMED ? ", …" : "");
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s %s (%d)", i ? "," : "", lost->named[i].comm, lost->named[i].pid);
+	xs_tell("[WARNING] %u program%s started without xstrace's variables (env -i and the like) and not traced:%s%s; put xstrace in front of them: "
+		"env -i xstrace …\n",
+		lost->count, lost->count == 1 ? " was" : "s were", names, lost->count > XS_LOST_NAMED ? ", …" : "");
 }

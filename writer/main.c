@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "text.h"
 #include "writer.h"
 
 /* It outlives terminal, job control and polite job managers: it ends when its work is done. */
@@ -40,13 +41,13 @@ static int recover(const char *dir)
 	if (!error)
 		return 0;
 	if (error == -EBUSY)
-		fprintf(stderr, "xstrace: --recover %s: that run still goes on; wait for its processes to end\n", dir);
+		xs_tell("xstrace: --recover %s: that run still goes on; wait for its processes to end\n", dir);
 	else if (error == -ENOENT && !access(dir, F_OK))
-		fprintf(stderr, "xstrace: --recover %s: no run directory, it has no file 'control'\n", dir);
+		xs_tell("xstrace: --recover %s: no run directory, it has no file 'control'\n", dir);
 	else if (error == -EBADMSG)
-		fprintf(stderr, "xstrace: --recover %s: not the run directory of this version of xstrace\n", dir);
+		xs_tell("xstrace: --recover %s: not the run directory of this version of xstrace\n", dir);
 	else
-		fprintf(stderr, "xstrace: --recover %s: %s\n", dir, strerror(-error));
+		xs_tell("xstrace: --recover %s: %s\n", dir, strerror(-error));
 	return XS_EXIT_SELF;
 }
 
@@ -57,12 +58,12 @@ int main(int argc, char **argv)
 	if (argc == 3 && !strcmp(argv[1], "--recover"))
 		return recover(argv[2]);
 	if (argc != 2) {
-		fprintf(stderr, "xstrace-drain: started by xstrace, which has the options\n");
+		xs_tell("xstrace-drain: started by xstrace, which has the options\n");
 		return XS_EXIT_SELF;
 	}
 	detach();
 	error = xs_drain(argv[1], false);
 	if (error < 0)
-		fprintf(stderr, "xstrace: the drain process failed: %s\n", strerror(-error));
+		xs_tell("xstrace: the drain process failed: %s\n", strerror(-error));
 	return error < 0 ? XS_EXIT_SELF : 0;
 }

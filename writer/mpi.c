@@ -9,18 +9,25 @@
 #include <string.h>
 
 #include "mpi_words.h"
+#include "tree.h"
 
-#define BUCKETS 4096u
 #define REQUESTS_MAX 65536u
+
+enum {
+	STARTED,
+	PERSISTENT, /* made, not started */
+	END,        /* then `start` is its time */
+};
 
 /* A request that was made, and its work; or a completion whose start is still to be read from another ring. */
 struct request {
-	struct request *next;
+	struct xs_tree_node node;
+	struct request *next; /* unused ones */
 	uint64_t handle, start, number;
+	uint64_t serial; /* no two have the same */
+	uint8_t kind;
 	uint32_t name;
 	uint32_t words;
-	bool persistent; /* made, not started */
-	bool is_end;     /* then `start` is its time */
 	bool receives, transfers; /* transfers: a file's */
 	bool cancelled;
 	uint64_t word[XS_MPI_WORDS];
@@ -29,17 +36,34 @@ struct request {
 };
 
 struct xs_requests {
-	struct request *bucket[BUCKETS];
+	struct xs_tree tree;
 	struct request *spare;
-	uint64_t number; /* given out so far */
-	uint32_t count;
+	uint64_t number, serial; /* given out so far */
 };
 
 /* ---- requests ---- */
 
-static struct request **bucket_of(struct xs_requests *requests, uint64_t handle)
+static struct request *request_of(struct xs_tree_node *node)
 {
-	return &requests->bucket[(handle * 0x9e3779b97f4a7c15ull >> 40) % BUCKETS];
+	return (struct request *)node; /* its first member */
+}
+
+static int order(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* Those of one handle together; of them each kind by time. */
+static int compare(const struct xs_tree_node *x, const struct xs_tree_node *y)
+{
+	const struct request *a = (const struct request *)x, *b = (const struct request *)y;
+	int difference = order(a->handle, b->handle);
+
+	if (!difference)
+		difference = order(a->kind, b->kind);
+	if (!difference)
+		difference = order(a->start, b->start);
+	return difference ? difference : order(a->serial, b->serial);
 }
 
 static struct request *new_request(struct xs_process *process, uint64_t handle)
@@ -47,10 +71,14 @@ static struct request *new_request(struct xs_process *process, uint64_t handle)
 	struct xs_requests *requests = process->requests;
 	struct request *request;
 
-	if (!requests)
+	if (!requests) {
 		requests = process->requests = calloc(1, sizeof(*requests));
-	if (!requests || requests->count >= REQUESTS_MAX) {
-		process->unmatched++;
+		if (!requests)
+			return NULL;
+		requests->tree.compare = compare;
+	}
+	if (requests->tree.count >= REQUESTS_MAX) {
+		process->omitted[XS_OMIT_REQUESTS]++;
 		return NULL;
 	}
 	request = requests->spare;
@@ -62,6 +90,7 @@ static struct request *new_request(struct xs_process *process, uint64_t handle)
 		return NULL;
 	memset(request, 0, sizeof(*request));
 	request->handle = handle;
+	request->serial = ++requests->serial;
 	return request;
 }
 
@@ -73,52 +102,41 @@ static void drop(struct xs_process *process, struct request *request)
 
 static void put_in(struct xs_process *process, struct request *request)
 {
-	struct request **bucket = bucket_of(process->requests, request->handle);
-
-	request->next = *bucket;
-	*bucket = request;
-	process->requests->count++;
+	xs_tree_add(&process->requests->tree, &request->node);
 }
 
-static void take_out(struct xs_process *process, struct request **link)
+static void take_out(struct xs_process *process, struct request *request)
 {
-	*link = (*link)->next;
-	process->requests->count--;
+	xs_tree_take(&process->requests->tree, &request->node);
+}
+
+/* The latest of the handle and kind up to `ns`. */
+static struct request *find_before(const struct xs_process *process, uint64_t handle, uint8_t kind, uint64_t ns)
+{
+	const struct request key = { .handle = handle, .kind = kind, .start = ns, .serial = UINT64_MAX };
+	struct request *found = process->requests ? request_of(xs_tree_before(&process->requests->tree, &key.node)) : NULL;
+
+	return found && found->handle == handle && found->kind == kind ? found : NULL;
 }
 
 /* Work that was started: the latest before `ns`. */
-static struct request **find_open(struct xs_process *process, uint64_t handle, uint64_t ns)
+static struct request *find_open(const struct xs_process *process, uint64_t handle, uint64_t ns)
 {
-	struct request **best = NULL;
+	return find_before(process, handle, STARTED, ns);
+}
 
-	if (!process->requests)
-		return NULL;
-	for (struct request **link = bucket_of(process->requests, handle); *link; link = &(*link)->next)
-		if ((*link)->handle == handle && !(*link)->is_end && !(*link)->persistent && (*link)->start <= ns &&
-		    (!best || (*link)->start > (*best)->start))
-			best = link;
-	return best;
+static struct request *find_persistent(const struct xs_process *process, uint64_t handle)
+{
+	return find_before(process, handle, PERSISTENT, UINT64_MAX);
 }
 
 /* A completion: the earliest from `ns` on. */
-static struct request **find_end(struct xs_process *process, uint64_t handle, uint64_t ns)
+static struct request *find_end(const struct xs_process *process, uint64_t handle, uint64_t ns)
 {
-	struct request **best = NULL;
+	const struct request key = { .handle = handle, .kind = END, .start = ns };
+	struct request *found = request_of(xs_tree_behind(&process->requests->tree, &key.node));
 
-	for (struct request **link = bucket_of(process->requests, handle); *link; link = &(*link)->next)
-		if ((*link)->handle == handle && (*link)->is_end && (*link)->start >= ns && (!best || (*link)->start < (*best)->start))
-			best = link;
-	return best;
-}
-
-static struct request **find_persistent(struct xs_process *process, uint64_t handle)
-{
-	if (!process->requests)
-		return NULL;
-	for (struct request **link = bucket_of(process->requests, handle); *link; link = &(*link)->next)
-		if ((*link)->handle == handle && (*link)->persistent)
-			return link;
-	return NULL;
+	return found && found->handle == handle && found->kind == END ? found : NULL;
 }
 
 static void set_half(struct request *request, enum xs_mpi_word word, int32_t peer, int32_t tag)
@@ -174,14 +192,13 @@ static void show(struct xs_process *process, struct request *request, uint64_t e
 
 static void open_request(struct xs_process *process, struct request *request)
 {
-	struct request **link = find_end(process, request->handle, request->start), *end;
+	struct request *end = find_end(process, request->handle, request->start);
 
-	if (!link) {
+	if (!end) {
 		put_in(process, request);
 		return;
 	}
-	end = *link;
-	take_out(process, link);
+	take_out(process, end);
 	complete(request, end);
 	show(process, request, end->start, false);
 	drop(process, end);
@@ -211,7 +228,7 @@ static uint8_t role_of(const struct xs_process *process, uint32_t name)
 /* A call that made a request; its number. */
 static uint64_t made(struct xs_process *process, uint32_t words, const uint64_t *word, uint32_t name, uint64_t start)
 {
-	struct request *request = new_request(process, word[XS_MPI_REQUEST]), **link;
+	struct request *request = new_request(process, word[XS_MPI_REQUEST]), *old;
 	uint8_t role = role_of(process, name);
 	uint64_t number;
 
@@ -223,18 +240,16 @@ static uint64_t made(struct xs_process *process, uint32_t words, const uint64_t 
 	memcpy(request->word, word, sizeof(request->word));
 	request->receives = role & ROLE_RECEIVES;
 	request->transfers = role & ROLE_TRANSFERS;
-	request->persistent = role & ROLE_PERSISTENT;
+	request->kind = role & ROLE_PERSISTENT ? PERSISTENT : STARTED;
 	request->number = number = ++process->requests->number;
-	if (!request->persistent) {
+	if (request->kind == STARTED) {
 		open_request(process, request);
 		return number;
 	}
-	link = find_persistent(process, request->handle);
-	if (link) {
+	old = find_persistent(process, request->handle);
+	if (old) {
 		/* it was freed by somebody whom we did not see */
-		struct request *old = *link;
-
-		take_out(process, link);
+		take_out(process, old);
 		drop(process, old);
 	}
 	put_in(process, request);
@@ -244,15 +259,19 @@ static uint64_t made(struct xs_process *process, uint32_t words, const uint64_t 
 static void read_request(struct xs_track *track, const struct xs_mpi_request_record *record, uint64_t ns)
 {
 	struct xs_process *process = track->process;
-	struct request **link, *request;
+	struct request *begin, *request;
 
 	if (record->event.kind == XS_MPI_START) {
-		link = find_persistent(process, record->request);
-		request = link ? new_request(process, record->request) : NULL;
+		uint64_t serial;
+
+		begin = find_persistent(process, record->request);
+		request = begin ? new_request(process, record->request) : NULL;
 		if (!request)
 			return;
-		*request = **link;
-		request->persistent = false;
+		serial = request->serial;
+		*request = *begin;
+		request->serial = serial;
+		request->kind = STARTED;
 		request->start = ns;
 		if (track->started_tick != record->event.tick)
 			track->started_count = 0; /* of one whose record was lost */
@@ -262,23 +281,21 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 		open_request(process, request);
 		return;
 	}
-	link = find_open(process, record->request, ns);
+	begin = find_open(process, record->request, ns);
 	/* with one ring, what has not begun by now never will: it began while nothing was recorded */
-	if (!link && process->track_count < 2)
+	if (!begin && process->track_count < 2)
 		return;
 	request = new_request(process, record->request);
 	if (!request)
 		return;
-	request->is_end = true;
+	request->kind = END;
 	request->start = ns;
 	request->bytes = record->bytes;
 	request->peer = record->peer;
 	request->tag = record->tag;
 	request->cancelled = record->cancelled;
-	if (link) {
-		struct request *begin = *link;
-
-		take_out(process, link);
+	if (begin) {
+		take_out(process, begin);
 		complete(begin, request);
 		show(process, begin, ns, false);
 		drop(process, request);
@@ -291,18 +308,15 @@ void xs_mpi_finish(struct xs_process *process, uint64_t end)
 {
 	struct xs_requests *requests = process->requests;
 
-	for (uint32_t i = 0; requests && i < BUCKETS; i++)
-		while (requests->bucket[i]) {
-			struct request *request = requests->bucket[i];
+	while (requests && requests->tree.root) {
+		struct request *request = request_of(requests->tree.root);
 
-			take_out(process, &requests->bucket[i]);
-			if (request->is_end || request->persistent)
-				drop(process, request);
-			else
-				show(process, request, end > request->start ? end : request->start, true);
-			if (xs_output_full(process->out))
-				(void)xs_output_flush(process->out);
-		}
+		take_out(process, request);
+		if (request->kind == STARTED)
+			show(process, request, end > request->start ? end : request->start, true);
+		else
+			drop(process, request);
+	}
 	while (requests && requests->spare) {
 		struct request *request = requests->spare;
 
@@ -329,17 +343,15 @@ struct call {
 /* MPI_Request_free: nobody will see the end of the work. */
 static void freed(struct xs_process *process, uint64_t handle, uint64_t ns)
 {
-	struct request **link = find_open(process, handle, ns), *request;
+	struct request *request = find_open(process, handle, ns);
 
-	if (link) {
-		request = *link;
-		take_out(process, link);
+	if (request) {
+		take_out(process, request);
 		show(process, request, ns, true);
 	}
-	link = find_persistent(process, handle);
-	if (link) {
-		request = *link;
-		take_out(process, link);
+	request = find_persistent(process, handle);
+	if (request) {
+		take_out(process, request);
 		drop(process, request);
 	}
 }
@@ -347,11 +359,11 @@ static void freed(struct xs_process *process, uint64_t handle, uint64_t ns)
 /* The number of the request that a call names by its handle; 0: not known. */
 static uint64_t number_of(struct xs_process *process, uint64_t handle, uint64_t ns)
 {
-	struct request **link = find_open(process, handle, ns);
+	const struct request *request = find_open(process, handle, ns);
 
-	if (!link)
-		link = find_persistent(process, handle);
-	return link ? (*link)->number : 0;
+	if (!request)
+		request = find_persistent(process, handle);
+	return request ? request->number : 0;
 }
 
 /* All that one call started, in their order. */

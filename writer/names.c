@@ -1,14 +1,20 @@
 /*
  * From the ids in records to names: plain for reports, and as JSON that is made once and kept ready.
+ *
+ * The strings lie in memory that each traced process can write. A string is copied when it is first asked for, and only the copy is used from then on: one id
+ * is one text, for as long as the run lasts.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "hash.h"
 #include "json.h"
 #include "writer.h"
 
+#define TEXTS_MAX (1u << 18) /* strings; the table of honest processes holds less, see strtab.h */
+#define TEXTS_BYTES (32u << 20)
+#define NAMES_MAX (1u << 18) /* of a process, with those of functions */
 #define NAMES_BYTES (16u << 20) /* JSON texts kept ready; other names are made each time */
 
 extern const char *const xs_opencl_names[], *const xs_level_zero_names[], *const xs_mpi_names[];
@@ -44,46 +50,138 @@ uint32_t xs_function_id(uint8_t source, uint32_t function)
 	return XS_NAME_FUNCTION | (uint32_t)(source & 0x7f) << 24 | (function & 0xffffff);
 }
 
-const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length)
+/* ---- texts ---- */
+
+struct xs_texts {
+	struct entry {
+		uint32_t id; /* 0: free */
+		struct xs_text text;
+	} *table;
+	uint32_t size, count; /* size: a power of two */
+	size_t bytes;
+};
+
+/* Where the id is, or may be put. */
+static struct entry *entry_of(const struct xs_texts *texts, uint32_t id)
 {
-	const char *text = "(unknown)";
-	size_t length;
+	for (uint32_t at = xs_hash_id(id);; at++) {
+		struct entry *entry = &texts->table[at & (texts->size - 1)];
 
-	if (id & XS_NAME_FUNCTION) {
-		text = function_name(id >> 24 & 0x7f, id & 0xffffff);
-		length = strlen(text);
-	} else {
-		uint32_t string_length = 0;
-		const struct xs_string *string = xs_string(run->strings, run->strings_size, id, &string_length);
-
-		length = string ? string_length : strlen(text);
-		text = string ? string->text : text;
+		if (!entry->id || entry->id == id)
+			return entry;
 	}
-	*ret_length = length;
+}
+
+static bool grow_texts(struct xs_texts *texts)
+{
+	struct xs_texts grown = *texts;
+
+	grown.size = texts->size ? 2 * texts->size : 256;
+	grown.table = calloc(grown.size, sizeof(*grown.table));
+	if (!grown.table)
+		return false;
+	for (uint32_t i = 0; i < texts->size; i++)
+		if (texts->table[i].id)
+			*entry_of(&grown, texts->table[i].id) = texts->table[i];
+	free(texts->table);
+	*texts = grown;
+	return true;
+}
+
+/* The string behind the id, as it is now; false: it cannot be one, or there is no memory. */
+static bool copy_text(const struct xs_run *run, uint32_t id, struct xs_text *ret)
+{
+	const struct xs_string *string = xs_string(run->strings, run->strings_size, id, &ret->length);
+	char *text = string ? malloc(ret->length + 1u) : NULL;
+
+	if (!text)
+		return false;
+	memcpy(text, string->text, ret->length);
+	text[ret->length] = '\0';
+	ret->text = text;
+	ret->scope = __atomic_load_n(&string->scope, __ATOMIC_RELAXED);
+	return true;
+}
+
+struct xs_text xs_text_find(struct xs_run *run, uint32_t id)
+{
+	static const struct xs_text unknown = { "(unknown)", 9, 0 }, full = { "(too many names)", 16, 0 };
+	struct xs_texts *texts = run->texts;
+	struct entry *entry;
+	struct xs_text text;
+
+	if (id == XS_STRING_FULL)
+		return full;
+	if (!texts)
+		texts = run->texts = calloc(1, sizeof(*texts));
+	if (!texts || !id)
+		return unknown;
+	entry = texts->size ? entry_of(texts, id) : NULL;
+	if (entry && entry->id)
+		return entry->text;
+	if (texts->count >= TEXTS_MAX || texts->bytes >= TEXTS_BYTES)
+		return full;
+	if ((2 * texts->count >= texts->size && !grow_texts(texts)) || !copy_text(run, id, &text))
+		return unknown;
+	*entry_of(texts, id) = (struct entry){ id, text };
+	texts->count++;
+	texts->bytes += text.length;
 	return text;
 }
 
-static int grow_names(struct xs_names *names)
+void xs_texts_fini(struct xs_run *run)
 {
-	uint32_t size = names->size ? 2 * names->size : 256;
-	struct xs_name *table = calloc(size, sizeof(*table));
+	struct xs_texts *texts = run->texts;
 
-	if (!table)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < names->size; i++) {
-		uint32_t at;
+	for (uint32_t i = 0; texts && i < texts->size; i++)
+		free((char *)texts->table[i].text.text);
+	if (texts)
+		free(texts->table);
+	free(texts);
+	run->texts = NULL;
+}
 
-		if (!names->table[i].id)
-			continue;
-		for (at = names->table[i].id * 0x9e3779b1u; table[at & (size - 1)].id; at++)
-			;
-		table[at & (size - 1)] = names->table[i];
+const char *xs_text_of(struct xs_run *run, uint32_t id, size_t *ret_length)
+{
+	struct xs_text text;
+
+	if (id & XS_NAME_FUNCTION) {
+		const char *name = function_name(id >> 24 & 0x7f, id & 0xffffff);
+
+		*ret_length = strlen(name);
+		return name;
 	}
+	text = xs_text_find(run, id);
+	*ret_length = text.length;
+	return text.text;
+}
+
+/* ---- names ---- */
+
+/* As above. */
+static struct xs_name *name_of(const struct xs_names *names, uint32_t id)
+{
+	for (uint32_t at = xs_hash_id(id);; at++) {
+		struct xs_name *name = &names->table[at & (names->size - 1)];
+
+		if (!name->id || name->id == id)
+			return name;
+	}
+}
+
+static bool grow_names(struct xs_names *names)
+{
+	struct xs_names grown = { .count = names->count, .bytes = names->bytes, .size = names->size ? 2 * names->size : 256 };
+
+	grown.table = calloc(grown.size, sizeof(*grown.table));
+	if (!grown.table)
+		return false;
+	for (uint32_t i = 0; i < names->size; i++)
+		if (names->table[i].id)
+			*name_of(&grown, names->table[i].id) = names->table[i];
 	free(names->table);
-	names->table = table;
-	names->size = size;
-	memset(names->hot, 0, sizeof(names->hot));
-	return 0;
+	*names = grown;
+	return true;
 }
 
 static void render(struct xs_process *process, struct xs_name *name)
@@ -91,14 +189,9 @@ static void render(struct xs_process *process, struct xs_name *name)
 	struct xs_names *names = &process->names;
 	size_t length;
 	const char *text = xs_text_of(process->run, name->id, &length);
-	uint32_t unused;
-	const struct xs_string *string =
-		name->id & XS_NAME_FUNCTION
-			? NULL
-			: xs_string(process->run->strings, process->run->strings_size, name->id, &unused);
 	char json[64 + 6 * XS_NAME_SLACK], *o = json;
 
-	name->scope = string ? string->scope : 0;
+	name->scope = name->id & XS_NAME_FUNCTION ? 0 : xs_text_find(process->run, name->id).scope;
 	name->length = 0;
 	name->json = NULL;
 	if (length > XS_NAME_SLACK)
@@ -122,22 +215,24 @@ const struct xs_name *xs_name_find(struct xs_process *process, uint32_t id)
 {
 	static struct xs_name spare;
 	struct xs_names *names = &process->names;
-	uint32_t at;
+	struct xs_name *name;
 
 	if (!id)
 		id = XS_STRING_FULL; /* 0 marks a free entry */
-	at = id * 0x9e3779b1u;
-	for (; names->size && names->table[at & (names->size - 1)].id; at++)
-		if (names->table[at & (names->size - 1)].id == id)
-			return names->hot[id % XS_NAMES_HOT] = &names->table[at & (names->size - 1)];
-	if (2 * names->count >= names->size && grow_names(names) < 0) {
+	name = names->size ? name_of(names, id) : NULL;
+	if (name && name->id)
+		return names->hot[id % XS_NAMES_HOT] = name;
+	if (names->count >= NAMES_MAX && id != XS_STRING_FULL) {
+		process->omitted[XS_OMIT_NAMES]++;
+		return xs_name_find(process, XS_STRING_FULL);
+	}
+	if (2 * names->count >= names->size && !grow_names(names)) {
 		spare = (struct xs_name){ .id = id };
 		return &spare;
 	}
-	for (at = id * 0x9e3779b1u; names->table[at & (names->size - 1)].id; at++)
-		;
 	names->count++;
-	names->table[at & (names->size - 1)].id = id;
-	render(process, &names->table[at & (names->size - 1)]);
-	return &names->table[at & (names->size - 1)];
+	name = name_of(names, id);
+	name->id = id;
+	render(process, name);
+	return name;
 }

@@ -19,6 +19,7 @@ int xs_output_init(struct xs_output *out, int fd, uint64_t offset, enum xs_compr
 	out->offset = out->previous = offset;
 	out->compress = compress;
 	out->room = compress ? ROOM_ZSTD : ROOM;
+	out->makes_room = true;
 	out->data = malloc(out->room + XS_OUTPUT_SLACK);
 	if (!out->data)
 		return -ENOMEM;

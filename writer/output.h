@@ -10,7 +10,7 @@
 
 #include "options.h"
 
-#define XS_OUTPUT_SLACK 131072u /* what may be put between two looks at xs_output_full() */
+#define XS_OUTPUT_SLACK 196608u /* the longest piece: a slice with all that it says, a line of a report */
 
 struct xs_output {
 	int fd; /* -1: not open */
@@ -22,6 +22,7 @@ struct xs_output {
 	uint64_t put;        /* bytes given in all, uncompressed */
 	uint32_t compress;   /* enum xs_compress */
 	bool borrowed;       /* the descriptor is not ours: what is written is never cut back, nor the file closed */
+	bool makes_room;     /* xs_output_put() does; the merger's front is memory alone */
 	void *zstd, *frame;  /* ZSTD_CCtx, output buffer */
 	size_t frame_room;
 };
@@ -29,9 +30,17 @@ struct xs_output {
 /* Takes over fd. 0 or -errno. */
 int xs_output_init(struct xs_output *out, int fd, uint64_t offset, enum xs_compress compress);
 
-/* Where to put text: at most XS_OUTPUT_SLACK bytes, then xs_output_put_end(). */
+/* Writes all that was put. 0 or -errno (the first time an error happens, `error` keeps it; then 0, and what is put is thrown away). */
+int xs_output_flush(struct xs_output *out);
+
+/*
+ * Where to put a piece of text: at most XS_OUTPUT_SLACK bytes, then xs_output_put_end(). All text comes this way, and the room for it is made here:
+ * what one record has put before may be any number of pieces.
+ */
 static inline char *xs_output_put(struct xs_output *out)
 {
+	if (__builtin_expect(out->length >= out->room && out->makes_room, 0))
+		(void)xs_output_flush(out);
 	return out->data + out->length;
 }
 
@@ -44,9 +53,6 @@ static inline bool xs_output_full(const struct xs_output *out)
 {
 	return out->length >= out->room;
 }
-
-/* Writes all that was put. 0 or -errno (the first time an error happens; then 0, and what is put is thrown away). */
-int xs_output_flush(struct xs_output *out);
 
 /* Writes the tail and closes; on a full disk the file is cut back so that the tail fits. 0, or -errno when something was lost. */
 int xs_output_close(struct xs_output *out, const char *tail, size_t length);

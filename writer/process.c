@@ -14,6 +14,7 @@
 
 #include "flight.h"
 #include "report.h"
+#include "text.h"
 #include "writer.h"
 
 /* ---- reading ---- */
@@ -51,7 +52,7 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 void xs_tell_write_error(struct xs_run *run, int error)
 {
 	if (!run->disk_error_told)
-		fprintf(stderr, "xstrace: cannot write the trace in %s: %s; the application goes on, what follows is lost\n",
+		xs_tell("xstrace: cannot write the trace in %s: %s; the application goes on, what follows is lost\n",
 			run->options->output_dir[0] ? run->options->output_dir : "the current directory",
 			strerror(-error));
 	run->disk_error_told = true;
@@ -91,10 +92,9 @@ void xs_process_commit(struct xs_process *process)
 	bool dirty = false;
 
 	if (process->run->flight && process->chrome) { /* a dump: nobody will go on with it */
-		int error = xs_output_flush(process->out);
-
-		if (error)
-			xs_tell_write_error(process->run, error);
+		(void)xs_output_flush(process->out);
+		if (process->out->error)
+			xs_tell_write_error(process->run, process->out->error);
 		return;
 	}
 	for (uint32_t i = 0; i < process->track_count; i++)
@@ -104,12 +104,12 @@ void xs_process_commit(struct xs_process *process)
 	xs_reports_flush(process);
 	if (process->chrome) {
 		struct xs_output *out = process->out;
-		int error = xs_output_flush(out);
 
-		if (error)
-			xs_tell_write_error(process->run, error);
-		if (out->error)
+		(void)xs_output_flush(out);
+		if (out->error) {
+			xs_tell_write_error(process->run, out->error);
 			process->lost++; /* at least one record; the exact number is not known when a piece is cut */
+		}
 		offset = out->offset;
 	}
 	for (uint32_t i = 0; i < process->track_count; i++)
@@ -204,7 +204,27 @@ static void tell_unseen(const struct xs_process *process)
 
 	for (uint32_t i = 0; i < sizeof(what) / sizeof(what[0]); i++)
 		if (unseen & 1u << i)
-			fprintf(stderr, "[WARNING] process %d (%s): %s\n", process->pid, process->comm, what[i]);
+			xs_tell("[WARNING] process %d (%s): %s\n", process->pid, process->comm, what[i]);
+}
+
+const char *const xs_omit_words[XS_OMIT_COUNT] = {
+	[XS_OMIT_NAMES] = "names",           [XS_OMIT_TRACKS] = "tracks",     [XS_OMIT_SLICES] = "slices",
+	[XS_OMIT_SPANS] = "unmatched_spans", [XS_OMIT_REQUESTS] = "requests", [XS_OMIT_ARROWS] = "arrows",
+};
+
+/* What no table had room for. */
+static void tell_omitted(const struct xs_process *process)
+{
+	char text[256] = "";
+	size_t n = 0;
+
+	for (int i = 0; i < XS_OMIT_COUNT; i++)
+		if (process->omitted[i])
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %llu", n ? ", " : "", xs_omit_words[i],
+					      (unsigned long long)process->omitted[i]);
+	if (n)
+		xs_tell("[WARNING] process %d (%s) has more at once than is told apart; how often something is missing or shown together: %s\n",
+			process->pid, process->comm, text);
 }
 
 /* What is open, and what was lost. */
@@ -227,13 +247,13 @@ static void finish_tracks(struct xs_process *process)
 	process->host_ns = now - xs_process_ns(process, process->file->join_tick);
 	xs_process_commit(process);
 	if (lost)
-		fprintf(stderr,
-			"[WARNING] %llu events of process %d (%s) are lost; see --ring-size and --on-full, and otherData "
+		xs_tell("[WARNING] %llu events of process %d (%s) are lost; see --ring-size and --on-full, and otherData "
 			"in the trace for which threads\n",
 			(unsigned long long)lost, process->pid, process->comm);
 	if (process->untimed)
-		fprintf(stderr, "[WARNING] %llu commands of process %d (%s) are missing: their device times could not be had\n",
+		xs_tell("[WARNING] %llu commands of process %d (%s) are missing: their device times could not be had\n",
 			(unsigned long long)process->untimed, process->pid, process->comm);
+	tell_omitted(process);
 	tell_unseen(process);
 }
 
@@ -256,7 +276,7 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	/* a script starts hundreds of programs that have nothing to show: only the application's silence is news */
 	if (!shown && (run->options->verbose ||
 		       (process->pid == run->control->app_pid && end != XS_END_EXEC && !run->wrote_something)))
-		fprintf(stderr, "[INFO] No event of interest is logged for process %d (%s)\n", process->pid,
+		xs_tell("[INFO] No event of interest is logged for process %d (%s)\n", process->pid,
 			process->comm);
 	remove_files(process);
 	xs_process_free(process);

@@ -164,12 +164,12 @@ static inline void read_end(struct xs_track *track, const struct xs_event *event
 {
 	struct xs_process *process = track->process;
 	uint64_t end = xs_process_ns(process, event->tick);
-	uint32_t at = track->depth;
+	uint32_t at = track->depth, lowest = xs_track_lowest(track);
 	struct xs_open *task;
 
-	while (at && track->open[at - 1].name.scope != event->name && track->open[at - 1].name.id != XS_STRING_FULL)
+	while (at > lowest && track->open[at - 1].name.scope != event->name && track->open[at - 1].name.id != XS_STRING_FULL)
 		at--; /* a name that found no room has lost its domain too */
-	if (__builtin_expect(!at, 0)) {
+	if (__builtin_expect(at == lowest, 0)) {
 		process->unmatched++; /* an end without a begin: the application's, or begun while paused */
 		return;
 	}
@@ -433,10 +433,11 @@ void xs_track_begin(struct xs_track *track)
 static inline void read_next(struct xs_track *track, bool *wanted)
 {
 	struct xs_process *process = track->process;
-	uint32_t size;
-	const struct xs_event *event = xs_ring_peek(track->data, process->ring_size, track->pos, track->head, &size);
+	struct xs_record record;
+	uint32_t size = xs_record_copy(&record, track, track->pos, track->head, XS_RECORD_MAX);
+	const struct xs_event *event = &record.event;
 
-	if (!event) {
+	if (!size) {
 		process->corrupt++;
 		track->pos = track->head;
 		return;

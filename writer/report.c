@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "json.h"
+#include "text.h"
 
 #define PRINT_MAX 16384
 
@@ -39,7 +40,7 @@ static struct xs_report *open_report(struct xs_process *process, enum xs_report_
 		fd = xs_file_create(process, (enum xs_file)kind, report->path, sizeof(report->path));
 		report->to_file = fd >= 0;
 		if (fd < 0)
-			fprintf(stderr, "xstrace: cannot write %s: %s; the report follows here\n", report->path, strerror(-fd));
+			xs_tell("xstrace: cannot write %s: %s; the report follows here\n", report->path, strerror(-fd));
 		fd = fd < 0 ? STDERR_FILENO : fd;
 	}
 	error = xs_output_init(&report->out, fd, 0, XS_COMPRESS_NONE);
@@ -76,7 +77,7 @@ struct xs_report *xs_report_of(struct xs_process *process, enum xs_report_kind k
 static void tell_error(struct xs_report *report, int error)
 {
 	if (error < 0 && !report->told && report->to_file)
-		fprintf(stderr, "xstrace: cannot write all of %s: %s; the application goes on, what follows is lost\n", report->path,
+		xs_tell("xstrace: cannot write all of %s: %s; the application goes on, what follows is lost\n", report->path,
 			strerror(-error));
 	report->told |= error < 0;
 }
@@ -85,15 +86,18 @@ void xs_reports_flush(struct xs_process *process)
 {
 	xs_timeline_flush(process);
 	for (int i = 0; process->reports && i < XS_REPORT_COUNT; i++)
-		if (process->reports->of[i] && process->reports->of[i]->out.length)
-			tell_error(process->reports->of[i], xs_output_flush(&process->reports->of[i]->out));
+		if (process->reports->of[i] && process->reports->of[i]->out.length) {
+			(void)xs_output_flush(&process->reports->of[i]->out);
+			tell_error(process->reports->of[i], process->reports->of[i]->out.error);
+		}
 }
 
 void xs_report_end(struct xs_report *report, char *end)
 {
 	xs_output_put_end(&report->out, end);
 	if (xs_output_full(&report->out))
-		tell_error(report, xs_output_flush(&report->out));
+		(void)xs_output_flush(&report->out);
+	tell_error(report, report->out.error);
 }
 
 void xs_report_print(struct xs_report *report, const char *format, ...)
@@ -106,50 +110,6 @@ void xs_report_print(struct xs_report *report, const char *format, ...)
 	n = vsnprintf(out, PRINT_MAX, format, args);
 	va_end(args);
 	xs_report_end(report, out + (n < 0 ? 0 : n < PRINT_MAX ? n : PRINT_MAX - 1));
-}
-
-/* ---- text ---- */
-
-/* Bytes of the UTF-8 character at text; 0: it is none. */
-static size_t character(const unsigned char *text, size_t length)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n = text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : text[0] < 0xf5 ? 4 : 0;
-	uint32_t code;
-
-	if (text[0] < 0x80)
-		return 1;
-	if (!n || n > length)
-		return 0;
-	code = text[0] & (0x7fu >> n);
-	for (size_t i = 1; i < n; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (text[i] & 0x3f);
-	}
-	/* 0x80 … 0x9f: control characters too; 0x2028, 0x2029: line ends */
-	if (code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) || code < 0xa0 || code == 0x2028 || code == 0x2029)
-		return 0;
-	return n;
-}
-
-char *xs_report_plain(char *out, const char *text, size_t length)
-{
-	const unsigned char *from = (const unsigned char *)text, *stop = from + length;
-
-	while (from < stop) {
-		size_t n = character(from, (size_t)(stop - from));
-
-		if (n <= 1) {
-			*out++ = n && *from >= ' ' && *from != 0x7f ? (char)*from : '?';
-			from++;
-			continue;
-		}
-		memcpy(out, from, n);
-		out += n;
-		from += n;
-	}
-	return out;
 }
 
 /* ---- JSON and CSV ---- */
@@ -221,7 +181,7 @@ static char *put_csv_text(char *o, const struct xs_row_cell *cell)
 	while (text < stop) {
 		const char *quote = memchr(text, '"', (size_t)(stop - text)), *end = quote ? quote : stop;
 
-		o = xs_report_plain(o, text, (size_t)(end - text));
+		o = xs_plain(o, text, (size_t)(end - text));
 		if (quote)
 			*o++ = '"', *o++ = '"', end++;
 		text = end;
@@ -323,7 +283,7 @@ static void close_report(const struct xs_process *process, struct xs_report *rep
 
 	tell_error(report, error);
 	if (report->to_file)
-		fprintf(stderr, "[INFO] Log is stored in %s%s\n", report->path, error ? " (what came before the disk was full)" : "");
+		xs_tell("[INFO] Log is stored in %s%s\n", report->path, error ? " (what came before the disk was full)" : "");
 	free(report);
 }
 

@@ -86,8 +86,4 @@ void xs_row_json(struct xs_report_row *row, enum xs_column column, const char *t
 void xs_row_end(struct xs_report *report, const struct xs_report_row *row);
 /* The same, to memory; returns the end. */
 char *xs_row_put(char *out, const struct xs_report *report, const struct xs_report_row *row);
-
-/* A name as one line of text: control characters and bytes that are not UTF-8 become '?'. Returns the end; writes at most `length` bytes. */
-char *xs_report_plain(char *out, const char *text, size_t length);
-
 #endif

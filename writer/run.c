@@ -12,6 +12,7 @@
 
 #include "lost.h"
 #include "process.h"
+#include "text.h"
 #include "writer.h"
 
 #define DAY_NS 86400000000000ull
@@ -78,7 +79,8 @@ int xs_run_open(struct xs_run *run, const char *dir, bool recover)
 	run->rank = control->rank;
 	run->options = &run->copied_options;
 	memcpy(run->run_id, control->run_id, sizeof(run->run_id) - 1);
-	memcpy(run->command, control->command, sizeof(run->command) - 2);
+	memcpy(run->command, control->command, sizeof(run->command));
+	run->command_length = control->command_length < sizeof(run->command) ? control->command_length : sizeof(run->command);
 	memcpy(run->arguments, control->arguments, sizeof(run->arguments) - 1);
 	run->use_tsc = control->use_tsc;
 	error = xs_shm_map(run->dir, "strings", false, XS_STRINGS_SIZE, &map, &run->strings_size);
@@ -153,5 +155,5 @@ void xs_run_remove(const struct xs_run *run)
 	for (int i = 0; i < 10 && error < 0 && errno == ENOTEMPTY; i++)
 		error = xs_shm_remove(run->dir); /* stopped, while a process was just joining */
 	if (error < 0)
-		fprintf(stderr, "xstrace: cannot remove %s: %s\n", run->dir, strerror(errno));
+		xs_tell("xstrace: cannot remove %s: %s\n", run->dir, strerror(errno));
 }

@@ -11,8 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hash.h"
 #include "json.h"
 #include "symbols.h"
+#include "text.h"
 #include "writer.h"
 
 #define MAX_STACKS 65536u
@@ -64,11 +66,7 @@ void xs_stacks_read(struct xs_track *track, const struct xs_event *event, uint32
 
 static uint64_t hash_of(const struct xs_pending *pending, uint32_t function)
 {
-	uint64_t hash = function * 2ull + pending->cut;
-
-	for (uint32_t i = 0; i < pending->count; i++)
-		hash = ((hash ^ pending->frames[i]) * 0x9e3779b97f4a7c15ull) ^ (hash >> 29);
-	return hash | 1;
+	return (xs_hash(pending->frames, pending->count) ^ function * 2ull ^ pending->cut) | 1ull << 32;
 }
 
 static bool grow(struct xs_stacks *stacks)
@@ -83,7 +81,7 @@ static bool grow(struct xs_stacks *stacks)
 
 		if (!stacks->table[i].hash)
 			continue;
-		for (at = stacks->table[i].hash >> 20; table[at % size].hash; at++)
+		for (at = stacks->table[i].hash; table[at % size].hash; at++)
 			;
 		table[at % size] = stacks->table[i];
 	}
@@ -95,7 +93,7 @@ static bool grow(struct xs_stacks *stacks)
 
 static struct stack *find(struct xs_stacks *stacks, const struct xs_pending *pending, uint32_t function)
 {
-	uint64_t hash = hash_of(pending, function), at = hash >> 20;
+	uint64_t hash = hash_of(pending, function), at = hash;
 	size_t bytes = pending->count * sizeof(pending->frames[0]);
 	struct stack *stack;
 
@@ -105,7 +103,7 @@ static struct stack *find(struct xs_stacks *stacks, const struct xs_pending *pen
 			return stack;
 	if (stacks->count == MAX_STACKS || stacks->bytes + bytes > MAX_BYTES || (2 * stacks->count >= stacks->size && !grow(stacks)))
 		return NULL;
-	for (at = hash >> 20; stacks->table[at % stacks->size].hash; at++)
+	for (at = hash; stacks->table[at % stacks->size].hash; at++)
 		;
 	stack = &stacks->table[at % stacks->size];
 	stack->frames = malloc(bytes);
@@ -203,6 +201,17 @@ const char *xs_stacks_take(struct xs_track *track, const struct xs_call_record *
 
 /* ---- the folded file ---- */
 
+/* A function's name in a line: semicolons stand between the functions. Returns its length. */
+static size_t put_symbol(char *text, size_t room, const struct xs_symbol *symbol)
+{
+	char *end = xs_plain(text, symbol->name, symbol->length < room ? symbol->length : room);
+
+	for (char *c = text; c < end; c++)
+		if (*c == ';')
+			*c = ':';
+	return (size_t)(end - text);
+}
+
 /* A line's text: frames outermost first, and the call itself. */
 static size_t fold(struct xs_process *process, const struct stack *stack, char *text, size_t size)
 {
@@ -217,11 +226,7 @@ static size_t fold(struct xs_process *process, const struct stack *stack, char *
 		/* the loader's own function is there or not, as it was compiled */
 		if (!i && symbol->length == length && !memcmp(symbol->name, function, length))
 			break;
-		for (uint32_t k = 0; k < symbol->length && n < size; k++) {
-			char c = symbol->name[k];
-
-			text[n++] = c == ';' ? ':' : (unsigned char)c < ' ' ? '?' : c;
-		}
+		n += put_symbol(text + n, size - n, symbol);
 		if (n < size)
 			text[n++] = ';';
 	}
@@ -289,7 +294,7 @@ bool xs_stacks_close(struct xs_process *process)
 	if (fd >= 0)
 		out = fdopen(fd, "w");
 	if (!out) {
-		fprintf(stderr, "xstrace: cannot write %s: %s\n", path, strerror(fd < 0 ? -fd : errno));
+		xs_tell("xstrace: cannot write %s: %s\n", path, strerror(fd < 0 ? -fd : errno));
 		if (fd >= 0)
 			close(fd);
 		return false;
@@ -297,9 +302,9 @@ bool xs_stacks_close(struct xs_process *process)
 	print(out, process);
 	bad = ferror(out);
 	if (fclose(out) || bad)
-		fprintf(stderr, "xstrace: cannot write all of %s: %s\n", path, strerror(errno));
+		xs_tell("xstrace: cannot write all of %s: %s\n", path, strerror(errno));
 	else
-		fprintf(stderr, "[INFO] Call stacks are stored in %s\n", path);
+		xs_tell("[INFO] Call stacks are stored in %s\n", path);
 	return true;
 }
 

@@ -86,16 +86,12 @@ void xs_summary_kernel(struct xs_summary *summary, const struct xs_kernel_record
 /* The task's send_size, as its JSON arguments have it (chrome_itt.c); the first one if it was given more than once. */
 static bool size_of_message(const struct xs_open *task, uint64_t *ret_size)
 {
-	static const char key[] = "\"send_size\":[";
-	const struct xs_extra *extra = task->extra;
-	const char *found, *stop;
+	size_t length = 0;
+	const char *found = task->extra ? xs_chrome_values(task->extra, "\"send_size\":[", &length) : NULL, *stop;
 
-	found = extra && extra->length ? memmem(extra->args, extra->length, key, sizeof(key) - 1) : NULL;
-	/* of a longer key, with a quote in it, this may be the end */
-	if (!found || (found > extra->args && found[-1] != ','))
+	if (!found)
 		return false;
-	stop = extra->args + extra->length;
-	found += sizeof(key) - 1;
+	stop = found + length;
 	if (found == stop || *found < '0' || *found > '9')
 		return false;
 	for (*ret_size = 0; found < stop && *found >= '0' && *found <= '9'; found++)

@@ -11,10 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hash.h"
 #include "writer.h"
 
 #define MAX_SYMBOLS (2u << 20)
 #define MAX_TEXT (8u << 20)
+#define MAX_FILES 4096u
 #define NAME_MAX_BYTES 1024u
 
 struct symbol {
@@ -39,6 +41,7 @@ struct known {
 
 struct xs_symbols {
 	struct file *files;
+	uint32_t file_count;
 	uint32_t total; /* symbols */
 	struct known *known;
 	uint32_t size, count;
@@ -181,33 +184,33 @@ static struct file *file_of(struct xs_run *run, int32_t pid, uint32_t id)
 {
 	char path[PATH_MAX + 32];
 	struct xs_symbols *symbols = run->symbols;
-	const struct xs_string *string;
-	const char *name, *build_id = "";
+	struct xs_text name = xs_text_find(run, id);
+	const char *build_id = "";
 	struct file *file;
-	uint32_t length;
-	size_t n, id_length = 0;
+	size_t id_length = 0;
 
 	for (file = symbols->files; file; file = file->next)
 		if (file->id == id)
 			return file;
-	file = calloc(1, sizeof(*file));
+	file = symbols->file_count < MAX_FILES ? calloc(1, sizeof(*file)) : NULL;
 	if (!file)
 		return NULL;
+	symbols->file_count++;
 	file->id = id;
 	file->fd = -1;
 	file->next = symbols->files;
 	symbols->files = file;
-	string = xs_string(run->strings, run->strings_size, id, &length);
-	name = xs_text_of(run, id, &n);
-	if (string && string->scope)
-		build_id = xs_text_of(run, string->scope, &id_length);
-	if (!string || name[0] != '/' || n >= PATH_MAX)
+	if (name.scope)
+		build_id = xs_text_of(run, name.scope, &id_length);
+	if (name.text[0] != '/' || name.length >= PATH_MAX || memchr(name.text, '\0', name.length))
+		return file;
+	if (strspn(build_id, "0123456789abcdef") != id_length) /* it becomes a part of a path */
 		return file;
 	/* first as the process sees it, which may live in a container */
 	for (int where = pid > 0 ? 0 : 1; where < 2 && file->fd < 0; where++) {
-		(void)snprintf(path, sizeof(path), "/proc/%d/root%.*s", pid, (int)n, name);
+		(void)snprintf(path, sizeof(path), "/proc/%d/root%s", pid, name.text);
 		if (where)
-			(void)snprintf(path, sizeof(path), "%.*s", (int)n, name);
+			(void)snprintf(path, sizeof(path), "%s", name.text);
 		if (read_file(run, file, path, build_id, id_length, SHT_SYMTAB))
 			break;
 		if (id_length > 2) {
@@ -318,7 +321,7 @@ static bool grow(struct xs_symbols *symbols)
 
 		if (!symbols->known[i].frame)
 			continue;
-		for (at = (uint32_t)(symbols->known[i].frame * 0x9e3779b97f4a7c15ull >> 32); table[at % size].frame; at++)
+		for (at = xs_hash(&symbols->known[i].frame, 1); table[at % size].frame; at++)
 			;
 		table[at % size] = symbols->known[i];
 	}
@@ -332,7 +335,7 @@ const struct xs_symbol *xs_symbol_of(struct xs_run *run, int32_t pid, uint64_t f
 {
 	static const struct xs_symbol nothing = { .name = (char *)"?", .length = 1 };
 	struct xs_symbols *symbols = run->symbols;
-	uint32_t at = (uint32_t)(frame * 0x9e3779b97f4a7c15ull >> 32);
+	uint32_t at = xs_hash(&frame, 1);
 	char *name;
 
 	if (!symbols)

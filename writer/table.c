@@ -4,16 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hash.h"
+
 static_assert(sizeof(struct xs_table_key) == 64, "no bytes between the fields");
 
 static uint64_t hash(const struct xs_table_key *key)
 {
-	uint64_t words[sizeof(*key) / 8], h = 0;
+	uint64_t words[sizeof(*key) / 8];
 
 	memcpy(words, key, sizeof(words));
-	for (size_t i = 0; i < sizeof(*key) / 8 && (i < 2 || key->form); i++)
-		h = (h ^ words[i]) * 0x9e3779b97f4a7c15ull;
-	return h ^ h >> 29;
+	return xs_hash(words, key->form ? sizeof(*key) / 8 : 2);
 }
 
 static uint32_t *slot_of(const struct xs_table *table, const struct xs_table_key *key)
@@ -74,6 +74,9 @@ static struct xs_table_row *find(struct xs_table *table, const struct xs_table_k
 /* ---- the histogram ---- */
 
 #define CLASSES 16u
+#define BYTES_MAX (128u << 20) /* of all rows; beyond, percentiles are told from the times that were noted before */
+
+static size_t all_bytes;
 
 /* Power 0 holds 0 … 15, power k from 16 << (k - 1) on. */
 static uint8_t power_of(uint64_t ns)
@@ -85,10 +88,12 @@ static bool cover(struct xs_histogram *times, uint8_t power)
 {
 	uint8_t first = times->powers && times->first < power ? times->first : power;
 	uint8_t last = times->powers && times->first + times->powers - 1 > power ? (uint8_t)(times->first + times->powers - 1) : power;
-	uint64_t *grown = calloc((size_t)(last - first + 1) * CLASSES, sizeof(*grown));
+	size_t bytes = (size_t)(last - first + 1) * CLASSES * sizeof(uint64_t);
+	uint64_t *grown = all_bytes < BYTES_MAX ? calloc(1, bytes) : NULL;
 
 	if (!grown)
 		return false;
+	all_bytes += bytes - times->powers * CLASSES * sizeof(uint64_t);
 	if (times->powers)
 		memcpy(grown + (size_t)(times->first - first) * CLASSES, times->count, times->powers * CLASSES * sizeof(*grown));
 	free(times->count);
@@ -161,8 +166,10 @@ void xs_table_sort(struct xs_table *table)
 
 void xs_table_fini(struct xs_table *table)
 {
-	for (uint32_t i = 0; i < table->count; i++)
+	for (uint32_t i = 0; i < table->count; i++) {
+		all_bytes -= table->rows[i].times.powers * CLASSES * sizeof(uint64_t);
 		free(table->rows[i].times.count);
+	}
 	free(table->rows);
 	free(table->index);
 	*table = (struct xs_table){ 0 };

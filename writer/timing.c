@@ -2,6 +2,7 @@
  * The timing reports -h, -d, -s and -r, from what summary.c counted: which rows belong together, their names and sums, and what is printed when.
  */
 #include "timing.h"
+#include "text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,7 +94,7 @@ size_t xs_row_name(const struct xs_process *process, const struct xs_table_key *
 	if (key->tile)
 		o += sprintf(o, "Tile #%u: ", key->tile - 1u);
 	o += sprintf(o, "%s", quote);
-	o = xs_report_plain(o, text, length < 4096 ? length : 4096);
+	o = xs_plain(o, text, length < 4096 ? length : 4096);
 	if (key->memory)
 		o += sprintf(o, "(%c2%c)", xs_memory_letter(key->memory >> 4), xs_memory_letter(key->memory & 15));
 	if (key->form == XS_FORM_SHAPE)

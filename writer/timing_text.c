@@ -32,7 +32,7 @@ static void find_width(struct xs_timing_view *view, const char *title)
 static void print_name(const struct xs_timing_view *view, const char *name, size_t length)
 {
 	char *o = xs_report_begin(view->report);
-	size_t pad = (size_t)view->width - length;
+	size_t pad = (size_t)view->width > length ? (size_t)view->width - length : 0;
 
 	memset(o, ' ', pad);
 	memcpy(o + pad, name, length);

@@ -7,7 +7,7 @@
 
 #include "call_log.h"
 #include "json.h"
-#include "report.h"
+#include "text.h"
 
 #define ARRAY_SHOWN 16u
 #define BYTES_SHOWN 32u
@@ -371,7 +371,7 @@ void xs_handles_learn(struct xs_handles *handles, const struct xs_function *func
 		return;
 	handles->known[place_of(handle)].handle = handle;
 	name = handles->known[place_of(handle)].name;
-	*xs_report_plain(name, (const char *)(text + 1), strnlen((const char *)(text + 1), text->bytes < 119u ? text->bytes : 119u)) = '\0';
+	*xs_plain(name, (const char *)(text + 1), strnlen((const char *)(text + 1), text->bytes < 119u ? text->bytes : 119u)) = '\0';
 }
 
 static void put_handle_name(struct xs_line *line, uint64_t handle)

@@ -24,6 +24,7 @@ struct xs_run {
 	char run_id[sizeof(((struct xs_control *)0)->run_id)];
 	int32_t rank; /* -1: unknown */
 	char command[sizeof(((struct xs_control *)0)->command)];
+	uint32_t command_length; /* bytes of `command` */
 	char arguments[sizeof(((struct xs_control *)0)->arguments)];
 	bool use_tsc;
 	const struct xs_strings *strings;
@@ -36,6 +37,7 @@ struct xs_run {
 	bool disk_error_told;
 	bool wrote_something; /* a trace or report, of any process */
 	struct xs_symbols *symbols; /* symbols.c; NULL: none yet */
+	struct xs_texts *texts;     /* names.c: copies of the strings that were asked for; NULL: none yet */
 	struct xs_flight *flight; /* NULL: records become text as they are read */
 };
 
@@ -71,6 +73,11 @@ struct xs_key {
 };
 #define XS_KEYS 32u /* those that are remembered, by their ids' last bits */
 
+/* One argument in the JSON text of a slice's arguments: where its key begins, with "key":[, and where the values end. */
+struct xs_member {
+	uint32_t at, key_length, end;
+};
+
 /* What few tasks have. */
 struct xs_extra {
 	struct xs_extra *next; /* unused ones */
@@ -78,6 +85,8 @@ struct xs_extra {
 	uint64_t self; /* of this very slice, for arrows: the application's ids may come again; 0: none */
 	char *args; /* "key":[values],… */
 	uint32_t length, room;
+	struct xs_member *members; /* of args, in their order */
+	uint32_t member_count, member_room;
 	bool cut;       /* there were more arguments than are kept */
 	bool displaced; /* it began before something that is shown already: not on the thread's own track */
 	bool cancelled; /* a wait */
@@ -182,6 +191,18 @@ struct xs_device_clock {
 
 #define XS_DEVICES 64u
 
+/* Tables that ids from records fill are bounded. What found no room is counted, and told at the end. */
+enum xs_omit {
+	XS_OMIT_NAMES,    /* shown as "(too many names)" */
+	XS_OMIT_TRACKS,   /* records whose track is one for all that is too many */
+	XS_OMIT_SLICES,   /* more overlap than there are lanes for */
+	XS_OMIT_SPANS,    /* begun or ended, and nothing was seen of their other half */
+	XS_OMIT_REQUESTS, /* the same of MPI's */
+	XS_OMIT_ARROWS,
+	XS_OMIT_COUNT,
+};
+extern const char *const xs_omit_words[XS_OMIT_COUNT]; /* process.c */
+
 enum xs_end { XS_END_EXITED, XS_END_KILLED, XS_END_EXEC, XS_END_UNKNOWN, XS_END_STOPPED, XS_END_RUNNING };
 
 struct xs_process {
@@ -203,6 +224,7 @@ struct xs_process {
 	struct xs_thread_stats *threads;
 	uint32_t thread_count, thread_room;
 	uint64_t events, lost, untimed, unmatched, corrupt, threads_omitted;
+	uint64_t omitted[XS_OMIT_COUNT];
 	uint64_t last_ns; /* latest end of device work; at the end: of anything */
 	uint64_t host_ns; /* run time of the process, once it has ended */
 	struct xs_device_clock device_clock[XS_DEVICES];
@@ -215,6 +237,7 @@ struct xs_process {
 	struct xs_extra *spare;     /* unused ones */
 	struct xs_key keys[XS_KEYS];
 	uint64_t selves;            /* given out so far, see struct xs_extra */
+	uint64_t args_bytes;        /* room of all extras' arguments */
 	struct xs_chrome *chrome;   /* NULL: not wanted, or no event yet */
 	struct xs_output *out;      /* chrome's */
 	struct xs_summary *summary; /* NULL: not wanted */
@@ -263,6 +286,36 @@ static inline uint64_t xs_process_ns(const struct xs_process *process, uint64_t 
 	return xs_timeline_ns(&process->run->clock, tick);
 }
 
+/*
+ * A record out of a ring, which the traced process may change at any time: it is copied once, and only the copy is looked at. Its size
+ * stands in it as it was checked.
+ */
+struct xs_record {
+	union {
+		struct xs_event event;
+		struct xs_call_record call;
+		struct xs_values_record values;
+		_Alignas(16) uint64_t word[(XS_RECORD_MAX + 15) / 16 * 2];
+	};
+};
+/* Of the record at `pos` at most `most` bytes (a multiple of 16). Returns the record's size; 0: what is there cannot be one. */
+static inline uint32_t xs_record_copy(struct xs_record *copy, const struct xs_track *track, uint64_t pos, uint64_t head, uint32_t most)
+{
+	uint32_t size;
+	const uint64_t *from = (const void *)xs_ring_peek(track->data, track->process->ring_size, pos, head, &size);
+
+	if (!from)
+		return 0;
+	if (most > size)
+		most = size;
+	for (uint32_t i = 0; i < most / 8; i += 2) {
+		copy->word[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+		copy->word[i + 1] = __atomic_load_n(&from[i + 1], __ATOMIC_RELAXED);
+	}
+	copy->event.words = (uint8_t)(size / 8);
+	return size;
+}
+
 /* How much the ring holds by now: track->head. */
 void xs_track_begin(struct xs_track *track);
 /* Reads up to there, but not much more than `most` bytes; returns how many. */
@@ -279,6 +332,15 @@ void xs_track_close_stats(struct xs_track *track, uint64_t lost);
 void xs_track_close(struct xs_track *track, uint32_t count, uint64_t end);
 /* Opens a task; NULL: too deep, or no memory. */
 struct xs_open *xs_track_open(struct xs_track *track, uint64_t start, uint32_t name);
+/*
+ * The lowest open task that is looked at for one that is not the innermost. A program may leave any number open in one domain and end those of another, and
+ * each end must not cost a walk over all of them.
+ */
+#define XS_SEARCH_MAX 1024u
+static inline uint32_t xs_track_lowest(const struct xs_track *track)
+{
+	return track->depth > XS_SEARCH_MAX ? track->depth - XS_SEARCH_MAX : 0;
+}
 /* Takes the open task number `at` out of the stack. */
 void xs_track_take(struct xs_track *track, uint32_t at);
 
@@ -337,8 +399,15 @@ static inline const struct xs_name *xs_name_of(struct xs_process *process, uint3
 
 	return __builtin_expect(hot && hot->id == id, 1) ? hot : xs_name_find(process, id);
 }
-/* Plain text of a name for reports and metadata; never NULL. *ret_length may be NULL for functions. */
-const char *xs_text_of(const struct xs_run *run, uint32_t id, size_t *ret_length);
+/* A string of the run: our own copy, the same whenever it is asked for. */
+struct xs_text {
+	const char *text;
+	uint32_t length, scope;
+};
+struct xs_text xs_text_find(struct xs_run *run, uint32_t id);
+void xs_texts_fini(struct xs_run *run);
+/* The text of a name or a function; it stays as long as the run. */
+const char *xs_text_of(struct xs_run *run, uint32_t id, size_t *ret_length);
 /* enum xs_memory, as unitrace calls it. */
 char xs_memory_letter(unsigned memory);
 /* Of global[3], local[3] what is shown first: Level Zero programs speak of groups, OpenCL programs of work items. */
@@ -348,7 +417,7 @@ uint32_t xs_function_id(uint8_t source, uint32_t function);
 /* A C++ name as it is written; other text stays. Valid until the next call. */
 const char *xs_demangle(const char *text, size_t *length);
 /* What a device record's event names: a function, or a kernel, by its C++ name where that is wanted; valid until the next call. */
-const char *xs_kernel_text(const struct xs_run *run, const struct xs_event *event, size_t *ret_length);
+const char *xs_kernel_text(struct xs_run *run, const struct xs_event *event, size_t *ret_length);
 
 /* ---- files.c ---- */
 
@@ -416,6 +485,8 @@ void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *r
 void xs_chrome_flow(struct xs_process *process, const char *name, struct xs_place from, struct xs_place to);
 /* Adds the arguments of a record (struct xs_arg …) to the text. */
 void xs_chrome_args(struct xs_process *process, struct xs_extra *extra, const unsigned char *args, uint32_t length);
+/* The values of an argument, by its key as it begins in the text; NULL: it has none. */
+const char *xs_chrome_values(const struct xs_extra *extra, const char *key, size_t *ret_length);
 
 /* ---- itt.c: what the rarer records of ITT mean ---- */
 
@@ -451,7 +522,7 @@ enum xs_fit {
 	XS_FIT_NESTING, /* overlaps nothing but what it is inside of or around */
 	XS_FIT_TRUSTED, /* as apart, and what is too long ago to be remembered is taken for free */
 };
-/* The first lane where [start, end] fits; a new one (tid 0, to be named by the caller) if there is none. NULL: no memory. */
+/* The first lane where [start, end] fits; a new one (tid 0, to be named by the caller) if there is none. NULL: no memory, or too many lanes. */
 struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t end, enum xs_fit fit);
 void xs_lanes_fini(struct xs_lanes *lanes);
 
@@ -476,9 +547,9 @@ void xs_timeline_flush(struct xs_process *process);
 
 /* What a call was given and what it gave, as JSON objects; NULL: not known. Valid until the next call is read. */
 struct xs_call_members {
-	const char *in, *out, *result;
+	const char *in, *out;
 	size_t in_length, out_length;
-	char text[256]; /* of `result` */
+	char result[256]; /* empty: it returns none */
 };
 void xs_call_log_in(struct xs_track *track, const struct xs_event *event, uint32_t size);
 struct xs_call_members xs_call_log_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end);

@@ -57,6 +57,7 @@ void rundir_open(struct rundir *dir, const struct xs_options *options)
 	dir->run.use_tsc = control->use_tsc;
 	memcpy(dir->run.run_id, control->run_id, sizeof(dir->run.run_id));
 	memcpy(dir->run.command, control->command, sizeof(dir->run.command));
+	dir->run.command_length = control->command_length;
 	memcpy(dir->run.dir, dir->launch.dir, sizeof(dir->run.dir));
 	memcpy(dir->run.host, "testhost", 9);
 	dir->run.base = control->real0 / DAY_NS * DAY_NS;
@@ -87,6 +88,7 @@ void rundir_clear(struct rundir *dir)
 
 void rundir_close(struct rundir *dir)
 {
+	xs_texts_fini(&dir->run);
 	xs_timeline_fini(&dir->run.clock);
 	xs_timeline_fini(&dir->run.raw);
 	munmap(dir->strings, XS_STRINGS_SIZE);
