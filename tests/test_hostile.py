@@ -61,8 +61,8 @@ class Place:
         wait_until(lambda: not drains(process.dir), timeout)
         self.look()
 
-    def look(self):
-        """Nobody crashed, nothing else was written, and what was is JSON."""
+    def look(self, cut=False):
+        """Nobody crashed, nothing else was written, and what was is JSON; cut: or was never completed."""
         for report in self.reports.iterdir():
             assert not report.read_text().strip(), report.read_text()[:4000]
         said = self.stderr.read_text(errors="backslashreplace")
@@ -80,8 +80,8 @@ class Place:
                 with open_trace(path) as trace:
                     for _ in trace:
                         pass
-                assert not trace.damaged and not trace.truncated, (path, trace.damage)
-                json.loads(path.read_bytes())
+                assert not trace.damaged and (cut or not trace.truncated), (path, trace.damage)
+                assert cut or json.loads(path.read_bytes())
             else:
                 assert path.name in self.mine, path
 
@@ -149,7 +149,8 @@ def test_scribbler(place, mode, kinds):
     run = place.start([XSTRACE, ITT, "--on-full", "drop", APPS / "itt_stress", truth, "3", "2000", "1"])
     scribbler = place.scribble(run.dir, kinds, mode, 3000, seed=MODES.index(mode) * 10 + KINDS.index(kinds))
     place.wait(run, 0)
-    assert int(scribbler.communicate(timeout=30)[0].split()[1]) > 100 and scribbler.returncode == 0
+    written = int(scribbler.communicate(timeout=30)[0].split()[1])
+    assert scribbler.returncode == 0 and (written > 100 or (mode == "heads" and kinds == "strings"))  # which grows by strings alone
     assert "expected: 3 threads" in place.stdout.read_text()
     found = sum(1 for trace in place.traces() for event in trace["traceEvents"] if event["ph"] == "X")
     said = "\n".join(line for line in place.stderr.read_text().splitlines() if "is stored in" not in line)
@@ -171,7 +172,7 @@ def test_paths_are_not_followed(place, kinds):
     done = subprocess.run([XSTRACE, "--recover", run.dir], cwd=place.out, env=place.env, capture_output=True, text=True, timeout=60)
     assert done.returncode in (0, 1, 125), done
     place.stderr.write_text(done.stderr)
-    place.look()
+    place.look(cut=done.returncode != 0)
 
 
 @pytest.mark.parametrize("kinds", ["p", "strings", "control,mailbox", "p,strings,control,mailbox"])
