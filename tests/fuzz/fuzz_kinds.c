@@ -7,6 +7,7 @@
 
 #include "flip.h"
 #include "keep.h"
+#include "rundir.h"
 #include "verdict.h"
 
 #define PID 4000000 /* nobody's */
@@ -22,6 +23,7 @@ static uint32_t names[64], name_count;
 
 static void at_exit(void)
 {
+	keep_files(false);
 	rundir_close(&dir);
 }
 
@@ -82,7 +84,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)atexit(at_exit);
 	make_names();
 	file = rundir_process(&dir, PID, 0, RINGS, XS_RING_MIN);
-	keep_files(&dir);
+	keep_files(true);
 	flip_watch(file, xs_slot_offset(RINGS, XS_RING_MIN));
 	flip_watch(dir.strings, XS_STRINGS_SIZE);
 	flip_watch(dir.launch.control, sizeof(*dir.launch.control));
@@ -135,7 +137,7 @@ static uint64_t word(unsigned what)
 
 static struct xs_event *reserve(struct xs_ring *ring, uint32_t words)
 {
-	return xs_ring_reserve(ring, &dir.launch.control->bell, words * 8, XS_ROLE_OTHER);
+	return put_space(&dir, ring, words * 8);
 }
 
 /* Any kind; the words come from the input, and again from the beginning where it has too few. */
@@ -246,7 +248,6 @@ static void reset(void)
 		atomic_store(&ring->state, XS_RING_LIVE);
 		(void)put_thread(&dir, ring, 100 + i, "thread");
 	}
-	keep_restore(&dir);
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "keep.h"
+#include "rundir.h"
 #include "verdict.h"
 
 #define PID 4000000 /* nobody's */
@@ -26,6 +27,7 @@ static struct xs_segment_file *segment;
 
 static void at_exit(void)
 {
+	keep_files(false);
 	rundir_close(&dir);
 }
 
@@ -42,7 +44,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	if (xs_shm_map(dir.launch.dir, name, true, xs_slot_offset(1, XS_RING_MIN), &map, NULL) < 0)
 		abort();
 	segment = map;
-	keep_files(&dir);
+	keep_files(true);
 	/* names that records can have: short, long, with all that JSON must escape */
 	(void)rundir_name(&dir, "domain", 0);
 	(void)rundir_name(&dir, "domain::a task", NAMES_FIRST);
@@ -232,7 +234,6 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 		take_into(&ring_at(0)->saved[1], 80);
 	}
 	file->output[0] = '\0';
-	keep_restore(&dir);
 	xs_process_name(name, PID, 0, 0);
 	process = xs_process_adopt(&dir.run, name);
 	if (process) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "keep.h"
+#include "rundir.h"
 #include "trace.h"
 
 #define PID 4000000 /* nobody's */
@@ -31,6 +32,7 @@ struct app {
 
 static void at_exit(void)
 {
+	keep_files(false);
 	rundir_close(&dir);
 }
 
@@ -49,7 +51,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	}
 	kernel = rundir_name(&dir, "kernel", 0);
 	file = rundir_process(&dir, PID, 0, RINGS, XS_RING_MIN);
-	keep_files(&dir);
+	keep_files(true);
 	return 0;
 }
 
@@ -65,7 +67,6 @@ static void reset(void)
 		xs_ring_init(ring, (unsigned char *)ring + XS_RING_HEADER, XS_RING_MIN, (enum xs_on_full)dir.run.options->on_full);
 		atomic_store(&ring->state, XS_RING_LIVE);
 	}
-	keep_restore(&dir);
 }
 
 static const unsigned char *input;

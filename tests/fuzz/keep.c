@@ -1,20 +1,13 @@
 #include "keep.h"
 
-#include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILES 16
 #define MAPPINGS 64
 
-static struct {
-	char name[XS_NAME_MAX], kept[XS_NAME_MAX + 8];
-} files[FILES];
-static unsigned file_count;
+static bool is_kept; /* the process's files are those of all runs */
 
 static struct mapping {
 	dev_t device;
@@ -57,40 +50,30 @@ int __wrap_munmap(void *address, size_t size)
 	return __real_munmap(address, size);
 }
 
-static void path_of(char *path, size_t size, const struct rundir *dir, const char *name)
+int __real_unlink(const char *path);
+int __wrap_unlink(const char *path);
+int __real_unlinkat(int directory, const char *path, int flags);
+int __wrap_unlinkat(int directory, const char *path, int flags);
+
+/* One of a process: p<pid>.<serial>… */
+static bool is_process_file(const char *path)
 {
-	(void)snprintf(path, size, "%s/%s", dir->launch.dir, name);
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	return is_kept && name[0] == 'p' && name[1] >= '0' && name[1] <= '9';
 }
 
-void keep_files(struct rundir *dir)
+int __wrap_unlink(const char *path)
 {
-	DIR *list = opendir(dir->launch.dir);
-	struct dirent *entry;
-
-	while (list && (entry = readdir(list))) {
-		char from[PATH_MAX + 64], to[PATH_MAX + 64];
-
-		if (entry->d_name[0] != 'p' || strlen(entry->d_name) >= XS_NAME_MAX || file_count == FILES)
-			continue;
-		(void)snprintf(files[file_count].name, sizeof(files[0].name), "%s", entry->d_name);
-		(void)snprintf(files[file_count].kept, sizeof(files[0].kept), "kept.%s", entry->d_name);
-		path_of(from, sizeof(from), dir, files[file_count].name);
-		path_of(to, sizeof(to), dir, files[file_count].kept);
-		if (link(from, to) < 0)
-			abort();
-		file_count++;
-	}
-	if (list)
-		closedir(list);
+	return is_process_file(path) ? 0 : __real_unlink(path);
 }
 
-void keep_restore(struct rundir *dir)
+int __wrap_unlinkat(int directory, const char *path, int flags)
 {
-	for (unsigned i = 0; i < file_count; i++) {
-		char from[PATH_MAX + 64], to[PATH_MAX + 64];
+	return is_process_file(path) ? 0 : __real_unlinkat(directory, path, flags);
+}
 
-		path_of(from, sizeof(from), dir, files[i].kept);
-		path_of(to, sizeof(to), dir, files[i].name);
-		(void)link(from, to);
-	}
+void keep_files(bool keep)
+{
+	is_kept = keep;
 }

@@ -177,9 +177,14 @@ bool put_thread(struct rundir *dir, struct xs_ring *ring, uint32_t tid, const ch
 	return true;
 }
 
+struct xs_event *put_space(struct rundir *dir, struct xs_ring *ring, uint32_t size)
+{
+	return begin(dir, ring, size, XS_PAD, 0, 0, XS_ROLE_OTHER);
+}
+
 bool put_pad(struct rundir *dir, struct xs_ring *ring, uint32_t size)
 {
-	struct xs_event *event = begin(dir, ring, size, XS_PAD, 0, 0, XS_ROLE_OTHER);
+	struct xs_event *event = put_space(dir, ring, size);
 
 	if (event)
 		xs_ring_commit(ring, size);
