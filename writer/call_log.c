@@ -69,6 +69,7 @@ static bool values_follow(const struct xs_event *event)
 /* 0: there is none yet, or none that can be one. */
 static uint32_t record_at(struct xs_record *record, const struct xs_track *track, uint64_t pos, uint64_t head, uint32_t most)
 {
+	record->call.duration = 0; /* which a shorter record has not */
 	return pos == head ? 0 : xs_record_copy(record, track, pos, head, most);
 }
 

@@ -11,15 +11,18 @@
 
 /* A span that is open, or the end of one whose begin is still to be read from another thread's ring. */
 struct keyed {
-	struct xs_tree_node node;
+	struct key {
+		struct xs_tree_node node;
+		bool is_end;
+		uint8_t span;   /* enum xs_span */
+		uint32_t scope; /* domain */
+		uint32_t tid;   /* of spans without an id: they belong to their thread */
+		struct xs_id id;
+		uint64_t start; /* as the task's */
+		uint64_t number; /* no two have the same */
+	} key;
 	struct keyed *next; /* unused ones */
-	uint64_t number;    /* no two have the same */
-	bool is_end;
-	uint8_t span;   /* enum xs_span */
-	uint32_t scope; /* domain */
-	uint32_t tid;   /* of spans without an id: they belong to their thread */
 	uint64_t tick;
-	struct xs_id id;
 	struct xs_open task; /* of an end: start is its time */
 };
 
@@ -135,7 +138,7 @@ static int order(uint64_t a, uint64_t b)
 /* Those of one key together; of them the begins, then the ends, each by time. */
 static int compare(const struct xs_tree_node *x, const struct xs_tree_node *y)
 {
-	const struct keyed *a = (const struct keyed *)x, *b = (const struct keyed *)y;
+	const struct key *a = (const struct key *)x, *b = (const struct key *)y;
 	int difference = order((uint64_t)a->scope << 32 | a->tid, (uint64_t)b->scope << 32 | b->tid);
 
 	for (int i = 0; i < 3 && !difference; i++)
@@ -143,11 +146,11 @@ static int compare(const struct xs_tree_node *x, const struct xs_tree_node *y)
 	if (!difference)
 		difference = order((uint64_t)a->span << 1 | a->is_end, (uint64_t)b->span << 1 | b->is_end);
 	if (!difference)
-		difference = order(a->task.start, b->task.start);
+		difference = order(a->start, b->start);
 	return difference ? difference : order(a->number, b->number);
 }
 
-static bool matches(const struct keyed *a, const struct keyed *b)
+static bool matches(const struct key *a, const struct key *b)
 {
 	return a->span == b->span && a->scope == b->scope && a->tid == b->tid && !memcmp(&a->id, &b->id, sizeof(a->id));
 }
@@ -156,13 +159,18 @@ static bool matches(const struct keyed *a, const struct keyed *b)
  * The other half of `half`: for an end the latest begin before it, for a begin the earliest end behind it. Rings are read one after
  * the other, so either may come first.
  */
-static struct keyed *partner(const struct xs_keyed *keyed, const struct keyed *half)
+static struct keyed *partner(const struct xs_keyed *keyed, const struct key *half)
 {
-	struct keyed key = { .is_end = !half->is_end, .span = half->span, .scope = half->scope, .tid = half->tid, .id = half->id,
-			     .number = half->is_end ? UINT64_MAX : 0, .task.start = half->task.start };
-	struct keyed *found = keyed_of(half->is_end ? xs_tree_before(&keyed->tree, &key.node) : xs_tree_behind(&keyed->tree, &key.node));
+	struct keyed *found;
+	struct key key;
 
-	return found && found->is_end == key.is_end && matches(found, half) ? found : NULL;
+	if (!keyed->tree.root)
+		return NULL;
+	key = *half;
+	key.is_end = !half->is_end;
+	key.number = half->is_end ? UINT64_MAX : 0;
+	found = keyed_of(half->is_end ? xs_tree_before(&keyed->tree, &key.node) : xs_tree_behind(&keyed->tree, &key.node));
+	return found && found->key.is_end == key.is_end && matches(&found->key, half) ? found : NULL;
 }
 
 /* Zeroed; NULL: no memory. */
@@ -184,7 +192,7 @@ static struct keyed *new_half(struct xs_process *process)
 	if (!half)
 		return NULL;
 	memset(half, 0, sizeof(*half));
-	half->number = ++process->keyed->number;
+	half->key.number = ++process->keyed->number;
 	return half;
 }
 
@@ -197,16 +205,16 @@ static void drop_half(struct xs_process *process, struct keyed *half)
 
 static void show(struct xs_process *process, struct keyed *begin, uint64_t end, bool unfinished)
 {
-	if (process->watch_tasks && !unfinished && begin->span == XS_SPAN_OVERLAPPED)
+	if (process->watch_tasks && !unfinished && begin->key.span == XS_SPAN_OVERLAPPED)
 		xs_summary_ccl(process, &begin->task, end);
 	if (process->chrome)
-		written(process, &begin->task, xs_chrome_on_row(process, begin->span, &begin->task, end, unfinished));
+		written(process, &begin->task, xs_chrome_on_row(process, begin->key.span, &begin->task, end, unfinished));
 	drop_half(process, begin);
 }
 
 static void add_half(struct xs_process *process, struct keyed *half)
 {
-	struct keyed *other = partner(process->keyed, half);
+	struct keyed *other = partner(process->keyed, &half->key);
 
 	if (!other && process->keyed->tree.count >= KEYED_MAX) {
 		process->omitted[XS_OMIT_SPANS]++;
@@ -214,15 +222,15 @@ static void add_half(struct xs_process *process, struct keyed *half)
 		return;
 	}
 	if (!other) {
-		xs_tree_add(&process->keyed->tree, &half->node);
+		xs_tree_add(&process->keyed->tree, &half->key.node);
 		return;
 	}
-	xs_tree_take(&process->keyed->tree, &other->node);
-	if (half->is_end)
+	xs_tree_take(&process->keyed->tree, &other->key.node);
+	if (half->key.is_end)
 		show(process, other, half->task.start, false);
 	else
 		show(process, half, other->task.start, false);
-	drop_half(process, half->is_end ? half : other);
+	drop_half(process, half->key.is_end ? half : other);
 }
 
 /* Without ids, by its thread: the newest one is mostly the next that ends, and waits in the track. */
@@ -231,7 +239,7 @@ static void read_bare(struct xs_track *track, const struct xs_event *event, uint
 	struct xs_process *process = track->process;
 	struct keyed *half = track->bare;
 
-	if (event->kind == XS_CLOSE && half && half->span == span && half->scope == event->name && half->task.start <= ns) {
+	if (event->kind == XS_CLOSE && half && half->key.span == span && half->key.scope == event->name && half->task.start <= ns) {
 		track->bare = NULL;
 		show(process, half, ns, false);
 		return;
@@ -239,18 +247,18 @@ static void read_bare(struct xs_track *track, const struct xs_event *event, uint
 	half = new_half(process);
 	if (!half)
 		return;
-	half->span = span;
-	half->tid = track->tid;
-	half->task.start = ns;
+	half->key.span = span;
+	half->key.tid = track->tid;
+	half->task.start = half->key.start = ns;
 	half->tick = event->tick;
 	if (event->kind == XS_CLOSE) {
-		half->is_end = true;
-		half->scope = event->name;
+		half->key.is_end = true;
+		half->key.scope = event->name;
 		add_half(process, half);
 		return;
 	}
 	half->task.name = *xs_name_of(process, event->name);
-	half->scope = half->task.name.scope;
+	half->key.scope = half->task.name.scope;
 	xs_itt_release(track);
 	track->bare = half;
 }
@@ -277,16 +285,16 @@ static void read_keyed(struct xs_track *track, const struct xs_task_record *reco
 	half = new_half(process);
 	if (!half)
 		return;
-	half->is_end = record->event.kind == XS_CLOSE;
-	half->span = span;
-	half->id = record->id;
-	half->tid = is_null(&record->id) ? track->tid : 0;
-	half->task.start = ns;
+	half->key.is_end = record->event.kind == XS_CLOSE;
+	half->key.span = span;
+	half->key.id = record->id;
+	half->key.tid = is_null(&record->id) ? track->tid : 0;
+	half->task.start = half->key.start = ns;
 	half->tick = record->event.tick;
-	half->scope = record->event.name;
-	if (!half->is_end) {
+	half->key.scope = record->event.name;
+	if (!half->key.is_end) {
 		half->task.name = *xs_name_of(process, record->event.name);
-		half->scope = half->task.name.scope;
+		half->key.scope = half->task.name.scope;
 		set_ids(process, &half->task, record);
 	}
 	add_half(process, half);
@@ -295,7 +303,7 @@ static void read_keyed(struct xs_track *track, const struct xs_task_record *reco
 static struct xs_open *find_open_span(struct xs_process *process, uint32_t scope, const struct xs_id *id)
 {
 	for (uint8_t span = 0; process->keyed && span < XS_SPAN_COUNT; span++) {
-		struct keyed key = { .is_end = true, .span = span, .scope = scope, .id = *id, .task.start = UINT64_MAX };
+		const struct key key = { .is_end = true, .span = span, .scope = scope, .id = *id, .start = UINT64_MAX };
 		struct keyed *found = partner(process->keyed, &key);
 
 		if (found)
@@ -311,8 +319,8 @@ void xs_itt_finish(struct xs_process *process, uint64_t end)
 	while (process->keyed && process->keyed->tree.root) {
 		struct keyed *k = keyed_of(process->keyed->tree.root);
 
-		xs_tree_take(&process->keyed->tree, &k->node);
-		if (!k->is_end) {
+		xs_tree_take(&process->keyed->tree, &k->key.node);
+		if (!k->key.is_end) {
 			/* whoever ended it did so while nothing was recorded, if anybody did */
 			uint64_t off = xs_process_paused_after(process, k->tick), last = end;
 

@@ -80,7 +80,9 @@ int xs_run_open(struct xs_run *run, const char *dir, bool recover)
 	run->options = &run->copied_options;
 	memcpy(run->run_id, control->run_id, sizeof(run->run_id) - 1);
 	memcpy(run->command, control->command, sizeof(run->command));
-	run->command_length = control->command_length < sizeof(run->command) ? control->command_length : sizeof(run->command);
+	run->command_length = control->command_length;
+	if (run->command_length > sizeof(run->command))
+		run->command_length = sizeof(run->command);
 	memcpy(run->arguments, control->arguments, sizeof(run->arguments) - 1);
 	run->use_tsc = control->use_tsc;
 	error = xs_shm_map(run->dir, "strings", false, XS_STRINGS_SIZE, &map, &run->strings_size);

@@ -67,12 +67,17 @@ static void put_hex(struct xs_line *line, uint64_t value)
 /* In quotes; cut: there was more. Text is what comes before the first 0. */
 static void put_quoted(struct xs_line *line, const char *text, size_t length, bool cut)
 {
+	char *begin;
+
 	length = strnlen(text, length);
 	if (!room(line))
 		return;
 	length = length < XS_LINE_SLACK / 8 ? length : XS_LINE_SLACK / 8;
 	*line->at++ = '"';
-	line->at = xs_json_escape(line->at, text, length); /* also for text: one line, and nobody's terminal is at its mercy */
+	begin = line->at;
+	line->at = xs_json_escape(begin, text, length); /* also for text: one line */
+	if (!line->json)
+		line->at = xs_plain(begin, begin, (size_t)(line->at - begin)); /* and nobody's terminal is at its mercy */
 	if (line->json && cut)
 		line->at = stpcpy(line->at, "…");
 	*line->at++ = '"';

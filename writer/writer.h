@@ -289,8 +289,8 @@ static inline uint64_t xs_process_ns(const struct xs_process *process, uint64_t 
 }
 
 /*
- * A record out of a ring, which the traced process may change at any time: it is copied once, and only the copy is looked at. Its size
- * stands in it as it was checked.
+ * A record out of a ring, which the traced process may change at any time: it is copied once, and only the copy is
+ * looked at.
  */
 struct xs_record {
 	union {
@@ -303,18 +303,24 @@ struct xs_record {
 /* Of the record at `pos` at most `most` bytes (a multiple of 16). Returns the record's size; 0: what is there cannot be one. */
 static inline uint32_t xs_record_copy(struct xs_record *copy, const struct xs_track *track, uint64_t pos, uint64_t head, uint32_t most)
 {
+	uint64_t ring = track->process->ring_size, offset = pos & (ring - 1);
+	uint64_t room = ring - offset < head - pos ? ring - offset : head - pos;
+	const uint64_t *from = (const void *)(track->data + offset);
 	uint32_t size;
-	const uint64_t *from = (const void *)xs_ring_peek(track->data, track->process->ring_size, pos, head, &size);
 
-	if (!from)
+	if (room < sizeof(copy->event) || offset % 16)
 		return 0;
-	if (most > size)
-		most = size;
-	for (uint32_t i = 0; i < most / 8; i += 2) {
+	copy->word[0] = __atomic_load_n(&from[0], __ATOMIC_RELAXED);
+	copy->word[1] = __atomic_load_n(&from[1], __ATOMIC_RELAXED);
+	size = copy->event.words * 8u;
+	if (__builtin_expect(size == sizeof(copy->event), 1))
+		return size;
+	if (size < sizeof(copy->event) || size % 16 || size > room)
+		return 0;
+	for (uint32_t i = 2; i < (most < size ? most : size) / 8; i += 2) {
 		copy->word[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 		copy->word[i + 1] = __atomic_load_n(&from[i + 1], __ATOMIC_RELAXED);
 	}
-	copy->event.words = (uint8_t)(size / 8);
 	return size;
 }
 
