@@ -7,9 +7,13 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "../common/text.h" /* the one here is of JSON's texts */
 #include "merge.h"
 
 #define LONGEST_NAME 1024
+#define LONGEST_OF_ALL (256u << 20) /* bytes: that many inputs can hold a long event each */
+#define SHORTEST_LIMIT (1u << 20)
+#define DEEPEST 16u /* directories below one that is named */
 #define IN_CALLS 65536 /* bytes kept of one input's threads */
 
 void xm_say(const char *format, ...)
@@ -20,16 +24,57 @@ void xm_say(const char *format, ...)
 	va_start(args, format);
 	(void)vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	for (char *p = line; *p; p++) /* a path may hold anything */
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
-	fprintf(stderr, "%s\n", line);
+	xs_tell("%s\n", line);
 }
 
-static int add(struct xm_merge *merge, const char *path)
+static const char *reason(int error)
+{
+	switch (error) {
+	case -ENOTSUP:
+		return "this build cannot read compressed files of its kind";
+	case -EMEDIUMTYPE:
+		return "neither a file nor a pipe";
+	case -ENODATA:
+		return "has become shorter while it was read";
+	default:
+		return strerror(-error);
+	}
+}
+
+/* Is it the first time that this file or directory is met? */
+static bool is_new(struct xm_merge *merge, const struct stat *st)
+{
+	struct {
+		uint64_t device, number;
+	} key = { st->st_dev, st->st_ino };
+	uint32_t count = merge->known.count;
+
+	(void)xm_map_add(&merge->known, &key, sizeof(key));
+	return merge->known.count > count;
+}
+
+void xm_never_read(struct xm_merge *merge, const char *path)
+{
+	struct stat st;
+
+	if (!stat(path, &st))
+		(void)is_new(merge, &st);
+}
+
+static int left_out(struct xm_merge *merge, const char *path, const char *why)
+{
+	merge->left_out = true;
+	xm_say("xstrace-merge: %s: %s; left out", path, why);
+	return 0;
+}
+
+static int add(struct xm_merge *merge, const char *path, const struct stat *st)
 {
 	struct xm_input *input;
+	int result;
 
+	if (!is_new(merge, st))
+		return left_out(merge, path, "is the output, or among the inputs already");
 	if (!xm_room_for(&merge->inputs, &merge->room, merge->count, sizeof(*merge->inputs)))
 		return -1;
 	input = &merge->inputs[merge->count++];
@@ -41,7 +86,12 @@ static int add(struct xm_merge *merge, const char *path)
 	input->last = INT64_MIN;
 	xm_map_init(&input->pids, XM_PROCESSES, 16u << 20);
 	xm_map_init(&input->tids, 1u << 20, 64u << 20);
-	return input->path ? 0 : -1;
+	input->file.fd = -1;
+	input->file.window_log = merge->window_log;
+	if (!input->path)
+		return -1;
+	result = xm_file_open(&input->file, path, st);
+	return result ? left_out(merge, path, reason(result)) : 0;
 }
 
 bool xm_ends_with(const char *name, const char *suffix)
@@ -56,7 +106,7 @@ static bool is_trace_name(const char *name)
 	return xm_ends_with(name, ".json") || xm_ends_with(name, ".json.zst") || xm_ends_with(name, ".json.gz");
 }
 
-/* The traces in a directory and below it; depth: links can make rings. */
+/* The traces in a directory and below it. */
 static int add_directory(struct xm_merge *merge, const char *path, unsigned depth, uint32_t *found)
 {
 	int length = (int)strlen(path);
@@ -71,6 +121,7 @@ static int add_directory(struct xm_merge *merge, const char *path, unsigned dept
 		return -1;
 	}
 	names = calloc((size_t)n + 1, sizeof(*names));
+	result = names ? 0 : -1;
 	for (int i = 0, k = 0; i < n; i++) {
 		if (names && entries[i]->d_name[0] != '.')
 			if (asprintf(&names[k++], "%.*s/%s", length, path, entries[i]->d_name) < 0)
@@ -79,15 +130,22 @@ static int add_directory(struct xm_merge *merge, const char *path, unsigned dept
 	}
 	free(entries);
 	for (char **name = names; name && *name; name++) {
+		bool is_trace = is_trace_name(*name);
 		struct stat st;
 
-		if (!stat(*name, &st)) {
-			if (S_ISDIR(st.st_mode) && depth < 16) {
+		if (stat(*name, &st) < 0) {
+			if (is_trace)
+				(void)left_out(merge, *name, strerror(errno));
+		} else if (S_ISDIR(st.st_mode)) {
+			if (depth == DEEPEST)
+				(void)left_out(merge, *name, "directories are nested too deeply");
+			else if (is_new(merge, &st)) /* links lead round */
 				result |= add_directory(merge, *name, depth + 1, found);
-			} else if (S_ISREG(st.st_mode) && is_trace_name(*name)) {
-				result |= add(merge, *name);
-				(*found)++;
-			}
+		} else if (is_trace && S_ISREG(st.st_mode)) {
+			result |= add(merge, *name, &st);
+			(*found)++;
+		} else if (is_trace) {
+			(void)left_out(merge, *name, "no file");
 		}
 		free(*name);
 	}
@@ -106,7 +164,9 @@ int xm_add_path(struct xm_merge *merge, const char *path)
 		return -1;
 	}
 	if (!S_ISDIR(st.st_mode))
-		return add(merge, path);
+		return add(merge, path, &st);
+	if (!is_new(merge, &st))
+		return left_out(merge, path, "is among the inputs already");
 	result = add_directory(merge, path, 0, &found);
 	if (!result && !found) {
 		xm_say("xstrace-merge: %s: no traces (.json, .json.zst, .json.gz) in this directory", path);
@@ -168,7 +228,7 @@ static void take_member(void *user, struct xm_text key, struct xm_text value)
 	int64_t number;
 
 	if (xm_is(key, "baseTimeNanoseconds")) {
-		if (xm_integer(value, &number) && number >= 0 && number < (int64_t)1 << 61)
+		if (xm_integer(value, &number) && number >= 0 && number < XM_LATEST)
 			input->base = number;
 	} else if (xm_is(key, "metadata")) {
 		take_text(value, "tool", input->tool, sizeof(input->tool));
@@ -265,7 +325,7 @@ static void first_look(struct xm_input *input, const struct xm_event *event, str
 
 /* ---- walking ---- */
 
-static struct xm_process *process_of(struct xm_input *input, struct xm_text pid)
+static struct xm_process *process_of(struct xm_input *input, struct xm_text pid, bool first)
 {
 	uint32_t known = input->pids.count, index;
 
@@ -273,7 +333,7 @@ static struct xm_process *process_of(struct xm_input *input, struct xm_text pid)
 		return &input->processes[input->last_process];
 	if (!pid.n)
 		return NULL;
-	index = xm_map_add(&input->pids, pid.p, pid.n);
+	index = first ? xm_map_add(&input->pids, pid.p, pid.n) : xm_map_find(&input->pids, pid.p, pid.n);
 	if (index == XM_NONE || !xm_room_for(&input->processes, &input->process_room, index, sizeof(*input->processes)))
 		return NULL;
 	if (index == known)
@@ -316,7 +376,7 @@ static bool fit(const struct xm_input *input, const struct xm_event *event, int6
 	if (event->is_own) {
 		*start = input->base + event->own_ts; /* of 2^61 and 10^18 */
 		*end = *start + event->own_dur;
-		return true;
+		return *end < XM_LATEST;
 	}
 	if (event->ph.n != 3 || event->ph.p[0] != '"')
 		return false;
@@ -327,7 +387,8 @@ static bool fit(const struct xm_input *input, const struct xm_event *event, int6
 		return false;
 	*start = input->base + ts; /* of 2^61 and 2^62 */
 	*end = *start;
-	return phase != 'X' || !__builtin_add_overflow(*start, dur, end);
+	*end += phase == 'X' ? dur : 0; /* 2^62 more */
+	return *start > -XM_LATEST && *end < XM_LATEST;
 }
 
 /* Reads some events of one input. */
@@ -343,7 +404,7 @@ static void walk_some(struct xm_input *input, bool first, xm_visit visit, void *
 			input->done = true;
 			return;
 		}
-		process = fit(input, &event, &start, &end) ? process_of(input, event.pid) : NULL;
+		process = fit(input, &event, &start, &end) ? process_of(input, event.pid, first) : NULL;
 		if (!process) {
 			input->unfit += first;
 			continue;
@@ -352,6 +413,7 @@ static void walk_some(struct xm_input *input, bool first, xm_visit visit, void *
 			first_look(input, &event, process, start, end);
 		if (start != XM_NO_TIME)
 			input->progress = start - input->first;
+		input->met++;
 		visit(user, input, &event, process, start, end);
 	}
 }
@@ -362,27 +424,41 @@ static void open_input(struct xm_merge *merge, struct xm_input *input, bool firs
 	const char *why = NULL;
 	int result;
 
-	input->done = !first && !input->usable;
+	input->done = first ? input->file.fd < 0 : !input->usable;
 	input->progress = INT64_MIN;
+	input->met = 0;
 	input->last_pid_length = 0;
 	if (input->done)
 		return;
 	memset(&input->reader, 0, sizeof(input->reader));
 	input->reader.member = first ? take_member : NULL;
 	input->reader.user = input;
+	input->reader.longest = LONGEST_OF_ALL / merge->count;
+	if (input->reader.longest > XM_LONGEST)
+		input->reader.longest = XM_LONGEST;
+	if (input->reader.longest < SHORTEST_LIMIT)
+		input->reader.longest = SHORTEST_LIMIT;
 	window = window > 131072 ? 131072 : window < 16384 ? 16384 : window;
-	result = xm_reader_open(&input->reader, input->path, window, &why);
+	result = xm_reader_open(&input->reader, &input->file, window, &why);
 	input->usable = !result;
 	if (!result)
 		return;
+	input->changed = !first;
 	input->done = true;
-	if (result == -EBADMSG && why)
-		xm_say("xstrace-merge: %s: %s; left out", input->path, why);
-	else if (result == -ENOTSUP)
-		xm_say("xstrace-merge: %s: this build cannot read compressed files of its kind; left out", input->path);
-	else
-		xm_say("xstrace-merge: %s: %s; left out", input->path, strerror(-result));
+	(void)left_out(merge, input->path, result == -EBADMSG && why ? why : reason(result));
 	xm_reader_close(&input->reader);
+}
+
+static bool is_empty(const struct xm_input *input)
+{
+	return !input->pids.count && strncmp(input->tool, "xstrace", 7) != 0;
+}
+
+bool xm_is_complete(const struct xm_input *input)
+{
+	const struct xm_reader *r = &input->reader;
+
+	return input->usable && !input->changed && !is_empty(input) && !r->left_out && !input->unfit && !r->error && !r->source.error;
 }
 
 /* What was wrong with the file; all of it is known now. */
@@ -391,17 +467,28 @@ static void say_damage(const struct xm_input *input)
 	const struct xm_reader *r = &input->reader;
 
 	if (r->error)
-		xm_say("xstrace-merge: %s: %s; what could be read is merged", input->path, strerror(-r->error));
+		xm_say("xstrace-merge: %s: %s; what could be read is merged", input->path, reason(r->error));
 	else if (r->source.error)
 		xm_say("xstrace-merge: %s: damaged compressed data (%s); all before that is merged", input->path, r->source.error);
 	if (r->left_out)
 		xm_say("xstrace-merge: %s: line %llu: %s; left out%s", input->path, (unsigned long long)r->first_line, r->first_why,
 		       r->left_out > 1 ? ", and more like it" : "");
-	if (r->cut && !r->source.error)
+	if (is_empty(input))
+		xm_say("xstrace-merge: %s: no event in it can be used%s", input->path, r->cut ? "; it was cut" : "");
+	else if (r->cut && !r->source.error)
 		xm_say("xstrace-merge: %s: was cut; all before that is merged", input->path);
 	if (input->unfit)
 		xm_say("xstrace-merge: %s: %llu events without a usable ph, pid or time; left out", input->path,
 		       (unsigned long long)input->unfit);
+}
+
+/* A later pass: did it meet what the first one had met? */
+static void look_for_change(struct xm_input *input)
+{
+	if (input->changed || (!input->reader.error && input->met == input->met_first))
+		return;
+	input->changed = true;
+	xm_say("xstrace-merge: %s: was changed while it was read; not all of it is merged as it was", input->path);
 }
 
 void xm_walk(struct xm_merge *merge, bool first, xm_visit visit, void *user)
@@ -418,8 +505,12 @@ void xm_walk(struct xm_merge *merge, bool first, xm_visit visit, void *user)
 			break;
 		walk_some(next, first, visit, user);
 		if (next->done) {
-			if (first)
+			if (first) {
+				next->met_first = next->met;
 				say_damage(next);
+			} else {
+				look_for_change(next);
+			}
 			xm_reader_close(&next->reader);
 		}
 	}
@@ -437,9 +528,11 @@ void xm_merge_free(struct xm_merge *merge)
 		free(input->processes);
 		free(input->in_calls);
 		free(input->path);
+		xm_file_close(&input->file);
 		xm_map_free(&input->pids);
 		xm_map_free(&input->tids);
 	}
+	xm_map_free(&merge->known);
 	free(merge->inputs);
 	free(merge->order);
 }

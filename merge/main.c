@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mend.h"
@@ -198,11 +199,25 @@ static int create(const char *wanted, char *path, size_t size)
 	return -EEXIST;
 }
 
+/* A pipe, a device, a directory: what is there is no file to put another one beside. */
+static bool is_special(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0 || S_ISREG(st.st_mode))
+		return false;
+	xm_say("xstrace-merge: %s: is there and no file; a new file's name is needed", path);
+	return true;
+}
+
 static int start_output(struct work *work, const struct xm_options *options, char *path, size_t size)
 {
 	bool compress = xm_ends_with(options->output, ".zst");
-	int fd = create(options->output, path, size), result;
+	int fd, result;
 
+	if (is_special(options->output))
+		return XM_FAILED;
+	fd = create(options->output, path, size);
 	if (fd < 0) {
 		xm_say("xstrace-merge: %s: %s", path, strerror(-fd));
 		return XM_FAILED;
@@ -241,6 +256,8 @@ static int write_report(const struct work *work, const char *wanted)
 	int fd;
 
 	if (strcmp(wanted, "-")) {
+		if (is_special(wanted))
+			return XM_FAILED;
 		fd = create(wanted, path, sizeof(path));
 		out = fd >= 0 ? fdopen(fd, "w") : NULL;
 		if (!out) {
@@ -309,6 +326,14 @@ static void say_killed(const struct xm_merge *merge)
 	}
 }
 
+/* Traces that are merged already. */
+static void say_merged(const struct xm_merge *merge, uint32_t usable)
+{
+	for (uint32_t i = 0; i < merge->count && usable > 1; i++)
+		if (!strcmp(merge->inputs[i].tool, "xstrace-merge"))
+			xm_say("[WARNING] %s is a merged trace: what it was made of must not be merged once more beside it", merge->inputs[i].path);
+}
+
 /* One more pass begins, by clocks that the one before made. 0 or -ENOMEM. */
 static int next_pass(struct work *work, const struct xm_mpi_sink *sink)
 {
@@ -360,7 +385,7 @@ static int run(struct work *work, const struct xm_options *options)
 	struct xm_merge *merge = work->merge;
 	char path[PATH_MAX] = "";
 	uint32_t usable = 0;
-	bool complete = true;
+	bool complete = !merge->left_out;
 	int result = 0;
 
 	work->clocks = xm_clocks_create(merge->count);
@@ -373,7 +398,7 @@ static int run(struct work *work, const struct xm_options *options)
 		const struct xm_input *input = &merge->inputs[i];
 
 		usable += input->usable;
-		complete &= input->usable && !input->reader.left_out && !input->unfit && !input->reader.error && !input->reader.source.error;
+		complete &= xm_is_complete(input);
 	}
 	if (!usable) {
 		xm_say("xstrace-merge: no trace to merge");
@@ -385,6 +410,7 @@ static int run(struct work *work, const struct xm_options *options)
 	choose_base(merge, work->clocks);
 	say_clocks(work);
 	say_killed(merge);
+	say_merged(merge, usable);
 	work->next_id = merge->next_id;
 
 	work->tree = xm_tree_create(merge, work->clocks);
@@ -405,6 +431,8 @@ static int run(struct work *work, const struct xm_options *options)
 	}
 	if (!result && work->report)
 		result = write_report(work, options->report);
+	for (uint32_t i = 0; i < merge->count; i++)
+		complete &= !merge->inputs[i].changed;
 	return result ? result : !complete;
 
 no_memory:
@@ -427,6 +455,12 @@ int main(int argc, char **argv)
 		files.rlim_cur = files.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &files);
 	}
+	merge.window_log = options.window_log;
+	xm_map_init(&merge.known, UINT32_MAX - 1, UINT32_MAX);
+	if (options.output)
+		xm_never_read(&merge, options.output);
+	if (options.report)
+		xm_never_read(&merge, options.report);
 	for (; optind < argc && !result; optind++)
 		result = xm_add_path(&merge, argv[optind]) < 0 ? XM_FAILED : 0;
 	if (!result)

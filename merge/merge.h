@@ -12,11 +12,13 @@
 
 #include <stdio.h>
 
+#include "file.h"
 #include "map.h"
 #include "reader.h"
 
 #define XM_PROCESSES 65536u /* in one input */
 #define XM_NO_TIME INT64_MIN
+#define XM_LATEST ((int64_t)1 << 61) /* ns: no time, base or duration lies as far from 0, so that sums and differences of a few are exact */
 #define XM_OWN_TID 0x50000000
 
 /* A process of an input, or a device, or what else has a pid there. */
@@ -35,8 +37,10 @@ struct xm_input {
 	char *path;
 	uint32_t index;  /* in the order of the command line */
 	uint32_t number; /* in the order of the output */
+	struct xm_file file;
 	struct xm_reader reader;
-	bool usable; /* it could be opened, and is a trace */
+	bool usable;  /* it could be opened, and is a trace */
+	bool changed; /* a later pass did not find what the first one had found */
 
 	/* what it says of itself */
 	char tool[32], host[256], run[64], end[16];
@@ -52,6 +56,7 @@ struct xm_input {
 	int64_t id_low, id_high;
 	bool has_ids, has_odd_ids; /* flows' ids: integers; others */
 	uint64_t events;     /* lines written of it */
+	uint64_t met, met_first; /* events that a pass has visited */
 	uint64_t unfit;      /* events that are JSON but cannot be shown: no time, no process */
 
 	/* set before the second pass */
@@ -74,6 +79,9 @@ struct xm_merge {
 	struct xm_input **order; /* as they appear in the output */
 	int64_t base; /* of the output */
 	uint64_t next_id; /* for flows of our own */
+	unsigned window_log; /* of .zst files */
+	struct xm_map known; /* files and directories: device and number */
+	bool left_out;	     /* something that was named; it has been said */
 };
 
 /* Called with each event, its process's index in the input and its time and end (XM_NO_TIME without). */
@@ -85,6 +93,10 @@ void xm_walk(struct xm_merge *merge, bool first, xm_visit visit, void *user);
 
 /* inputs.c: files and the files of directories become inputs. 0, or -1: a name was no good, which has been said. */
 int xm_add_path(struct xm_merge *merge, const char *path);
+/* What is called so now is written, and not read: it is said and left out where it is met among the inputs. */
+void xm_never_read(struct xm_merge *merge, const char *path);
+/* An input's events are in the output, all that it had. */
+bool xm_is_complete(const struct xm_input *input);
 /* places.c: orders the inputs, gives out pids and ids; after the first pass. */
 void xm_arrange(struct xm_merge *merge);
 void xm_merge_free(struct xm_merge *merge);

@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@ static void usage(FILE *out)
 	      "  -o, --output FILE      Write FILE, compressed if it ends in .zst (default xstrace.all.json); a taken name gets a number\n"
 	      "  --format json|perfetto Write Chrome's JSON (default) or Perfetto's protobuf (default for .pftrace)\n"
 	      "  --no-clock-sync        Leave the clocks as they are\n"
+	      "  --zstd-window BYTES    Read .zst that make their reader keep as much (default 8M; at most 2G; rounded up to a power of two)\n"
 	      "  --report FILE          Write where MPI ranks wait for each other: text, JSON if FILE ends in .json, - for stdout;\n"
 	      "                         without -o no merged trace is written\n"
 	      "  --version, --help\n"
@@ -23,15 +25,40 @@ static void usage(FILE *out)
 	      out);
 }
 
+/* "64M" as the power of two that it is, or the next one; 0: no such number. */
+static unsigned window_log(const char *text)
+{
+	static const char suffixes[] = "KMG";
+	unsigned long long bytes;
+	const char *suffix;
+	unsigned log = XM_WINDOW_LOG_MIN;
+	char *end;
+
+	bytes = strtoull(text, &end, 10);
+	suffix = *end ? strchr(suffixes, *end) : NULL;
+	if (suffix)
+		end++;
+	if (text[0] < '0' || text[0] > '9' || *end || bytes > 1ull << XM_WINDOW_LOG_MAX)
+		return 0;
+	bytes <<= suffix ? 10 * (suffix - suffixes + 1) : 0;
+	if (bytes < 1ull << XM_WINDOW_LOG_MIN || bytes > 1ull << XM_WINDOW_LOG_MAX)
+		return 0;
+	while (1ull << log < bytes)
+		log++;
+	return log;
+}
+
 int xm_options_parse(int argc, char **argv, struct xm_options *options)
 {
 	static const struct option table[] = { { "output", required_argument, NULL, 'o' },	 { "outputFile", required_argument, NULL, 'o' },
 					       { "format", required_argument, NULL, 'f' },	 { "no-clock-sync", no_argument, NULL, 'n' },
 					       { "report", required_argument, NULL, 'r' },	 { "version", no_argument, NULL, 'v' },
-					       { "help", no_argument, NULL, 'h' },		 { NULL, 0, NULL, 0 } };
+					       { "help", no_argument, NULL, 'h' },		 { "zstd-window", required_argument, NULL, 'w' },
+					       { NULL, 0, NULL, 0 } };
 	const char *format = NULL;
 	int letter;
 
+	options->window_log = XM_WINDOW_LOG;
 	opterr = 0;
 	while ((letter = getopt_long(argc, argv, ":o:", table, NULL)) != -1) {
 		switch (letter) {
@@ -47,6 +74,12 @@ int xm_options_parse(int argc, char **argv, struct xm_options *options)
 		case 'r':
 			options->report = optarg;
 			break;
+		case 'w':
+			options->window_log = window_log(optarg);
+			if (options->window_log)
+				break;
+			xm_say("xstrace-merge: --zstd-window takes bytes from 1K to 2G, not '%s'", optarg);
+			return XM_FAILED + 1;
 		case 'v':
 			puts("xstrace-merge " XS_VERSION);
 			return 1;

@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "perfetto_fields.h"
 
 #define MAX_TEXTS 262144u /* that are told once for a track; others stand in each event */
@@ -20,26 +21,6 @@
 #define MAX_TRACKS (1u << 20)
 
 /* ---- taking events ---- */
-
-/* 0, or -errno: a file without a name in the directory for temporary ones. */
-static int temporary(void)
-{
-	const char *dir = getenv("TMPDIR");
-	char path[PATH_MAX];
-	int fd;
-
-	if (!dir || !dir[0])
-		dir = "/tmp";
-	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		return fd;
-	(void)snprintf(path, sizeof(path), "%s/xstrace-merge.XXXXXX", dir);
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	(void)unlink(path);
-	return fd;
-}
 
 static int perfetto_open(struct xm_sink *sink, int fd, bool compress)
 {
@@ -49,7 +30,7 @@ static int perfetto_open(struct xm_sink *sink, int fd, bool compress)
 
 	if (result < 0)
 		return result;
-	file = temporary();
+	file = xm_temporary();
 	if (file < 0)
 		return file;
 	p->sort = xm_sort_create(file);

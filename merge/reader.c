@@ -3,15 +3,17 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define KEPT_ROOM (1u << 20)
+
 /* The number of the line at an offset of the text: it is asked for seldom, so that lines are not counted before. */
-static uint64_t line_at(const char *path, uint64_t offset)
+static uint64_t line_at(const struct xm_file *file, uint64_t offset)
 {
 	struct xm_source source;
 	uint64_t lines = 1;
 	char data[16384];
 	ssize_t n;
 
-	if (xm_source_open(&source, path) < 0)
+	if (xm_source_open(&source, file) < 0)
 		return 0;
 	while (offset && (n = xm_source_read(&source, data, offset < sizeof(data) ? (size_t)offset : sizeof(data))) > 0) {
 		for (ssize_t i = 0; i < n; i++)
@@ -20,6 +22,17 @@ static uint64_t line_at(const char *path, uint64_t offset)
 	}
 	xm_source_close(&source);
 	return lines;
+}
+
+/* What a long event needed is given back behind it. */
+static void shrink(struct xm_reader *r)
+{
+	char *smaller = realloc(r->data, r->window + XM_SLACK);
+
+	if (smaller) {
+		r->data = smaller;
+		r->room = r->window;
+	}
 }
 
 /* Drops what was read and reads on; the window grows when all of it is still wanted. False: the text ends here. */
@@ -31,6 +44,13 @@ static bool more(struct xm_reader *r)
 	r->length -= r->at;
 	memmove(r->data, r->data + r->at, r->length);
 	r->at = 0;
+	if (r->room > r->window && r->length <= r->window / 2)
+		shrink(r);
+	if (r->repaired_room > KEPT_ROOM) {
+		free(r->repaired);
+		r->repaired = NULL;
+		r->repaired_room = 0;
+	}
 	if (r->length > r->room / 2) {
 		char *grown = realloc(r->data, 2 * r->room + XM_SLACK);
 
@@ -77,7 +97,7 @@ static char peek(struct xm_reader *r)
 static void note(struct xm_reader *r, const char *why)
 {
 	if (!r->left_out++) {
-		r->first_line = line_at(r->path, r->offset + r->at);
+		r->first_line = line_at(r->file, r->offset + r->at);
 		r->first_why = why;
 	}
 }
@@ -125,9 +145,11 @@ static bool another_event(const struct xm_reader *r)
 /* Makes JSON of text that can be read; NULL: no memory. */
 static char *repair(struct xm_reader *r, const char *text, size_t length, size_t *ret_length)
 {
-	if (r->repaired_room < 6 * length + XM_SLACK) {
+	size_t room = xm_repaired_length(text, length) + XM_SLACK;
+
+	if (r->repaired_room < room) {
 		free(r->repaired);
-		r->repaired_room = 6 * length + XM_SLACK;
+		r->repaired_room = room;
 		r->repaired = malloc(r->repaired_room);
 		if (!r->repaired) {
 			r->repaired_room = 0;
@@ -149,12 +171,12 @@ static bool top_value(struct xm_reader *r, struct xm_text *ret)
 		char *p = r->data + r->at;
 		enum xm_scan result = xm_scan_value(p, r->data + r->length, &stop, &why);
 
-		if (result == XM_MORE && r->length - r->at <= XM_LONGEST && more(r))
+		if (result == XM_MORE && r->length - r->at <= r->longest && more(r))
 			continue;
 		if (result == XM_MORE)
 			r->cut = r->eof;
 		if (result == XM_BAD || (result == XM_MORE && !r->eof))
-			note(r, why ? why : "a value without an end");
+			note(r, why ? why : "a value that is too long");
 		if (result == XM_MORE || result == XM_BAD)
 			return false;
 		*ret = (struct xm_text){ p, (size_t)(stop - p) };
@@ -218,15 +240,16 @@ static void members(struct xm_reader *r)
 	}
 }
 
-int xm_reader_open(struct xm_reader *r, const char *path, size_t window, const char **ret_why)
+int xm_reader_open(struct xm_reader *r, const struct xm_file *file, size_t window, const char **ret_why)
 {
-	int result = xm_source_open(&r->source, path);
+	int result = xm_source_open(&r->source, file);
 	char mark;
 
 	if (result < 0)
 		return result;
-	r->room = window;
-	r->path = path;
+	r->room = r->window = window;
+	r->longest = r->longest ? r->longest : XM_LONGEST;
+	r->file = file;
 	r->data = calloc(1, window + XM_SLACK);
 	if (!r->data)
 		return -ENOMEM;
@@ -271,17 +294,21 @@ static int one(struct xm_reader *r, struct xm_event *event)
 		if (result == XM_OK || result == XM_DIRTY) {
 			size_t length = (size_t)(stop - p);
 
+			if (length > r->longest)
+				note(r, "an event that is too long");
 			r->at += length;
+			if (length > r->longest)
+				return 0;
 			if (result == XM_OK)
 				return 1;
 			p = repair(r, p, length, &length);
 			return p && xm_scan_event(p, p + length, event, &stop, &why) == XM_OK ? 1 : 0;
 		}
-		if (result == XM_MORE && r->length - r->at <= XM_LONGEST && more(r))
+		if (result == XM_MORE && r->length - r->at <= r->longest && more(r))
 			continue;
 		if (result == XM_MORE && r->eof && !another_event(r))
 			return -1;
-		note(r, result == XM_MORE ? "an event without an end" : why);
+		note(r, result != XM_MORE ? why : r->length - r->at > r->longest ? "an event that is too long" : "an event without an end");
 		return resync(r) ? 0 : -1;
 	}
 }

@@ -10,13 +10,14 @@
 #include "scan.h"
 #include "source.h"
 
-#define XM_LONGEST (16u << 20) /* bytes of one event, or of one member of the top level */
+#define XM_LONGEST (16u << 20)
 
 struct xm_reader {
 	struct xm_source source;
 	char *data; /* a window that moves over the text; XM_SLACK zero bytes follow it */
 	size_t at, length, room, window;
-	const char *path;
+	size_t longest; /* set before it is opened, if it is not XM_LONGEST: bytes of one event, or of one member of the top level */
+	const struct xm_file *file;
 	uint64_t offset; /* of data[0] in the text */
 	enum { XM_IN_HEADER, XM_IN_EVENTS, XM_AT_END } where;
 	bool eof, is_array, had_events;
@@ -33,8 +34,11 @@ struct xm_reader {
 	void *user;
 };
 
-/* Reads up to the first event. window: bytes to hold. 0 or -errno; -EBADMSG: no trace at all, *ret_why says so. */
-int xm_reader_open(struct xm_reader *reader, const char *path, size_t window, const char **ret_why);
+/*
+ * Reads up to the first event. window: bytes to hold; more only where one event is longer. 0 or -errno; -EBADMSG: no trace at all, *ret_why
+ * says so.
+ */
+int xm_reader_open(struct xm_reader *reader, const struct xm_file *file, size_t window, const char **ret_why);
 /* The next event; it is valid until the next call. False: there is none. */
 bool xm_reader_next(struct xm_reader *reader, struct xm_event *event);
 void xm_reader_close(struct xm_reader *reader);

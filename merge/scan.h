@@ -50,9 +50,12 @@ enum xm_scan xm_scan_value(const char *p, const char *end, const char **ret_end,
 
 /*
  * Copies readable text and makes JSON of it: raw control characters are escaped, bytes that are not UTF-8 and halves of surrogate
- * pairs become U+FFFD, NaN and the infinities null. Writes at most 6 * length bytes; returns the end.
+ * pairs become U+FFFD, NaN and the infinities null. Returns the end.
  */
 char *xm_repair(char *out, const char *text, size_t length);
+
+/* At most so many bytes it is then. */
+size_t xm_repaired_length(const char *text, size_t length);
 
 /* The members of a complete object, one by one: p is behind '{' or where the last call left it. False: no more. */
 bool xm_member(const char **p, const char *end, struct xm_text *ret_key, struct xm_text *ret_value);

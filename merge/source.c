@@ -1,15 +1,14 @@
 #include "source.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #ifdef XS_HAVE_ZSTD
 #include <zstd.h>
+#include <zstd_errors.h>
 #endif
 #ifdef XM_HAVE_ZLIB
 #include <zlib.h>
@@ -17,19 +16,24 @@
 
 #define PIECE 16384u
 
-static ssize_t read_again(int fd, char *data, size_t room)
+static ssize_t read_file(struct xm_source *source, char *data, size_t room)
 {
+	off_t left = source->file->size - source->at;
 	ssize_t n;
 
+	room = (off_t)room < left ? room : (size_t)left;
 	do
-		n = read(fd, data, room);
+		n = pread(source->file->fd, data, room, source->at);
 	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
+	if (n < 0)
+		return -errno;
+	source->at += n;
+	return !n && room ? -ENODATA : n;
 }
 
 static int more_input(struct xm_source *source)
 {
-	ssize_t n = read_again(source->fd, source->in, source->in_room);
+	ssize_t n = read_file(source, source->in, source->in_room);
 
 	if (n < 0)
 		return (int)n;
@@ -52,7 +56,9 @@ static ssize_t zstd_step(struct xm_source *source, char *data, size_t room)
 
 	source->in_at = in.pos;
 	if (ZSTD_isError(left)) {
-		source->error = ZSTD_getErrorName(left);
+		source->error = ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge ?
+					"it needs a larger window: --zstd-window allows it" :
+					ZSTD_getErrorName(left);
 		return out.pos ? (ssize_t)out.pos : -EBADMSG;
 	}
 	source->in_frame = left;
@@ -64,7 +70,7 @@ static int zstd_open(struct xm_source *source)
 	source->state = ZSTD_createDCtx();
 	if (!source->state)
 		return -ENOMEM;
-	(void)ZSTD_DCtx_setParameter(source->state, ZSTD_d_windowLogMax, 30);
+	(void)ZSTD_DCtx_setParameter(source->state, ZSTD_d_windowLogMax, (int)source->file->window_log);
 	return 0;
 }
 
@@ -174,20 +180,15 @@ static int kind_of(const unsigned char *head, size_t n)
 	return magic == 0xfd2fb528 || (magic & 0xfffffff0) == 0x184d2a50 ? XM_ZSTD : XM_PLAIN;
 }
 
-int xm_source_open(struct xm_source *source, const char *path)
+int xm_source_open(struct xm_source *source, const struct xm_file *file)
 {
-	struct stat st;
 	int result;
 
 	memset(source, 0, sizeof(*source));
-	source->fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (source->fd < 0)
-		return -errno;
-	result = fstat(source->fd, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? -EISDIR : 0;
+	source->file = file;
 	source->in_room = PIECE;
-	source->in = result ? NULL : malloc(source->in_room);
-	if (!result)
-		result = source->in ? more_input(source) : -ENOMEM;
+	source->in = malloc(source->in_room);
+	result = source->in ? more_input(source) : -ENOMEM;
 	if (!result) {
 		source->kind = kind_of((unsigned char *)source->in, source->in_length);
 		if (source->kind)
@@ -206,7 +207,7 @@ ssize_t xm_source_read(struct xm_source *source, char *data, size_t room)
 		size_t n = source->in_length - source->in_at;
 
 		if (!n)
-			return read_again(source->fd, data, room);
+			return read_file(source, data, room);
 		n = n < room ? n : room;
 		memcpy(data, source->in + source->in_at, n);
 		source->in_at += n;
@@ -237,9 +238,6 @@ ssize_t xm_source_read(struct xm_source *source, char *data, size_t room)
 
 void xm_source_close(struct xm_source *source)
 {
-	if (source->fd >= 0)
-		close(source->fd);
-	source->fd = -1;
 	if (source->kind && source->state)
 		kinds[source->kind].close(source);
 	source->state = NULL;

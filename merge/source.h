@@ -6,10 +6,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
+#include "file.h"
 
 struct xm_source {
-	int fd; /* -1: closed */
+	const struct xm_file *file;
+	off_t at; /* in it */
 	bool cut;          /* compressed data end in the middle of a frame; known at the end */
 	const char *error; /* compressed data are damaged; what can be had of them was given */
 	enum { XM_PLAIN, XM_ZSTD, XM_GZIP } kind;
@@ -19,9 +20,9 @@ struct xm_source {
 	bool in_end, in_frame;
 };
 
-/* 0, -errno, or -ENOTSUP: this build cannot read that kind. */
-int xm_source_open(struct xm_source *source, const char *path);
-/* Bytes put into data, 0 at the end, -errno. */
+/* From the beginning; the file must stay open. 0, -errno, or -ENOTSUP: this build cannot read that kind. */
+int xm_source_open(struct xm_source *source, const struct xm_file *file);
+/* Bytes put into data, 0 at the end, -errno; -ENODATA: the file has become shorter. */
 ssize_t xm_source_read(struct xm_source *source, char *data, size_t room);
 void xm_source_close(struct xm_source *source);
 

@@ -176,6 +176,21 @@ static char *repair_piece(char *out, const char **p)
 	return out + (n ? n : 3);
 }
 
+size_t xm_repaired_length(const char *text, size_t length)
+{
+	size_t more = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c < 0x20 || c == '\\' || c >= 0x80)
+			more += 5; /* as an escape */
+		else
+			more += (c | 0x20) == 'n' || (c | 0x20) == 'i'; /* "nan" and "inf" as "null" */
+	}
+	return length + more;
+}
+
 char *xm_repair(char *out, const char *text, size_t length)
 {
 	const char *p = text, *end = text + length;

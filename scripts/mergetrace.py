@@ -25,7 +25,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def say(text):
-    print(f"mergetrace.py: {text}", file=sys.stderr)
+    # names of files, and what the files say, may hold anything
+    text = "".join(character if character.isprintable() else "?" for character in str(text))
+    print(f"mergetrace.py: {text}".encode(errors="replace").decode(), file=sys.stderr)
 
 
 def fail(text):
@@ -104,8 +106,21 @@ class Work:
         self.pool = pool
         self.status = 0
         self.paths = pool.find(args.inputs)
+        self.leave_out()
         if not self.paths:
             fail(f"{' '.join(args.inputs)}: no traces (.json, .json.zst, .json.gz)" + (" that a worker sees" if args.scheduler else ""))
+
+    def leave_out(self):
+        """What was named and is no trace to read more than once, and the merged trace itself."""
+        for place in self.args.inputs if self.paths else ():
+            above = os.path.join(os.path.abspath(place), "")
+            if not any(os.path.join(path, "").startswith(above) for path in self.paths):
+                self.amiss(place, "no trace (.json, .json.zst, .json.gz); a pipe cannot be read more than once")
+        output = self.args.outputFile
+        for path in list(self.paths) if output and os.path.exists(output) else ():
+            if os.path.exists(path) and os.path.samefile(path, output):
+                self.amiss(path, "is what -o names; left out")
+                self.paths.remove(path)
 
     def each(self, function, *more):
         """(path, result) of the traces with which it works; the others are said, and left out from now on."""

@@ -536,7 +536,7 @@ def test_nothing_is_overwritten(tmp_path):
 def test_bad_use(tmp_path, args, says):
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.json").write_text("hello")
-    (tmp_path / "good.json").write_text('{"traceEvents":[]}')
+    (tmp_path / "good.json").write_text('{"traceEvents":[' + SLICE % (1, "one") + "]}")
     before = sorted(tmp_path.rglob("*"))
     result = merge(*args.split(), cwd=tmp_path, status=125)
     lines = result.stderr.splitlines()

@@ -19,8 +19,11 @@ SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from xstrace import Trace, TraceError, check_trace, open_trace, summarize  # noqa: E402
+from memory import run_for_peak, wide_frame  # noqa: E402
 from xstrace import check, cli, intervals, source, summary, trace  # noqa: E402
 
+CHECK = SCRIPTS / "xstrace-check"
+SUMMARY = SCRIPTS / "xstrace-summary"
 DAY = 86_400 * 10**9
 BASE = 20_778 * DAY
 DEVICE = 2**31 + 5
@@ -488,6 +491,10 @@ def test_cut_check_is_quiet_unless_strict(make):
     data = text_of_trace(normal_events(2)).encode()
     for cut in range(0, len(data) - 1, 3):
         path = make(data[:cut])
+        if cut < data.find(b',"traceEvents"'):  # it does not even say whose it is
+            with pytest.raises(TraceError, match="empty" if not cut else "cut before its first event"):
+                check_trace(path)
+            continue
         assert check_trace(path) == [], cut
         assert check_trace(path, strict=True) == ["the file was cut"], cut
 
@@ -746,7 +753,10 @@ def test_nothing_in_a_file_makes_the_tools_raise(make, windows):
 
 def test_nothing_of_any_type_makes_the_check_raise(make):
     """Every member of every kind of event, replaced by every kind of value."""
-    values = [None, True, 1, -1, 2**70, 1.5, "x", "", [], [1], {}, {"name": 1}]
+    deep = [1]
+    for _ in range(250):
+        deep = [deep, {"x": deep[0]}] if len(deep) > 1 else [deep]
+    values = [None, True, 1, -1, 2**70, 10**400, -(10**4000), 1e308, 1.5, "x", "", "\x1b]0;x\a" * 9000, [], [1], deep, {}, {"name": 1}, {"v": 10**400}]
     events = list(NAMES) + [
         kernel("k", 1, 2, args={"queued": 0}),
         flow("s", 1),
@@ -758,8 +768,139 @@ def test_nothing_of_any_type_makes_the_check_raise(make):
     ]
     many = [dict(event, **{key: value}) for event in events for key in event for value in values]
     path = make(json.dumps(many))
-    assert check_trace(path)
+    found = check_trace(path)
+    assert found and max(map(len, found)) < 2000 and all(map(str.isprintable, found))
     summarize(path)
+    for value in values:  # and of the header and the end
+        path = make(many[:50], metadata=METADATA | dict.fromkeys(METADATA, value) | {"tool": "xstrace"}, other=dict.fromkeys(OTHER, value), base=value)
+        report = check.inspect_trace(path)
+        assert report.problems and all(len(line) < 2000 and line.isprintable() for line in report.problems + report.notes)
+        summarize(path)
+
+
+@pytest.mark.parametrize("depth", [200, 255, 257, 400, 700, 990, 5000, 10**6])
+def test_nesting_has_a_limit(make, depth):
+    """The same one everywhere: in an event, in the header, at the end, whatever is at the bottom; and what follows is read."""
+    for opening, bottom, closing in (("[", "1.5", "]"), ("[", "1", "]"), ('{"a":', '"x"', "}"), ('[{"a":', "1", "}]")):
+        times = depth // len(closing)
+        nested = opening * times + bottom + closing * times
+        text = text_of_trace(normal_events(2)).replace('"args":{"result":-5', '"args":{"deep":%s,"result":-5' % nested, 1)
+        events, opened = read(make(text))
+        assert len(events) == 16 - (depth > 256) and bool(opened.damage) == (depth > 256)
+        check_trace(make(text))
+        for place in ('"host": "vm"', '"end": "exited"'):
+            text = text_of_trace(normal_events(2)).replace(place, '"host":%s' % nested).replace(place.replace(" ", ""), '"host":%s' % nested)
+            assert nested in text
+            events, opened = read(make(text))
+            assert len(events) == (0 if depth > 256 and "host" in place else 16) and bool(opened.damage) == (depth > 256)
+            if events:
+                summarize(make(text))
+
+
+def test_what_a_file_says_cannot_reach_the_terminal(make):
+    """Escape sequences, line breaks, right-to-left marks and a megabyte, in every place that is said again."""
+    bad = "\x1b[2J\nok\r\x9b31m\u202e\x00" + "n" * (1 << 20)
+    events = normal_events(1) + [slice_(bad, 5, 9), slice_(bad, 7, 12), {"ph": bad}, {"ph": "X", "ts": bad, "pid": bad, "tid": bad, "name": bad}]
+    path = make(events, metadata=METADATA | {"host": bad, "pid": bad, "rank": bad, "command": [bad], "version": bad}, other={"end": bad, "status": bad, "lost": bad})
+    for command in (CHECK, SUMMARY):
+        done = run(command, path)
+        assert done.returncode in (0, 1) and len(done.stdout) < 10_000 and done.stderr == ""
+        assert all(line.isprintable() for line in done.stdout.splitlines())
+    (path.parent / "x\x1b]0;y\a\nz.json").write_text("")
+    for command in (CHECK, SUMMARY):
+        done = run(command, path.parent / "x\x1b]0;y\a\nz.json")
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and done.stderr.rstrip("\n").isprintable()
+
+
+# ---- nothing to read ----
+
+NOTHING = {
+    "nothing": b"",
+    "blanks": b" \n\t\r\n" * 1000,
+    "a byte order mark": b"\xef\xbb\xbf",
+    "an object": b"{}",
+    "an object of others": b'{"metadata":{"tool":"xstrace"}}',
+    "a list": b"[]",
+    "a list that is cut": b"[",
+    "no event": b'{"traceEvents":[]}',
+    "no event, cut": b'{"traceEvents":[\n',
+    "a header that is cut": text_of_trace([]).encode()[:50],
+    "events that are none": b'[1,2,"x"]',
+    "one event, cut": b'[{"ph":"X",',
+    "binary": bytes(range(256)) * 50,
+    "ELF": Path(sys.executable).read_bytes()[:4096],
+    "an empty gzip file": gzip.compress(b""),
+    "a gzip file that is cut": gzip.compress(text_of_trace(normal_events(1)).encode())[:20],
+    "garbage behind a zstd magic": b"\x28\xb5\x2f\xfd" + b"garbage" * 10,
+    "half a zstd magic": b"\x28\xb5",
+    "half a gzip magic": b"\x1f",
+}
+
+
+@pytest.mark.parametrize("what", NOTHING)
+@pytest.mark.parametrize("command", [CHECK, SUMMARY])
+def test_a_file_without_a_trace_does_not_pass(make, command, what):
+    done = run(command, make(NOTHING[what], "n.json"))
+    assert done.returncode == 2 and done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith(f"{command.name}: ") and "n.json: " in done.stderr
+
+
+@needs_zstd
+@pytest.mark.parametrize("command", [CHECK, SUMMARY])
+def test_a_zstd_file_cut_before_its_first_event_does_not_pass(make, command):
+    frame = zstd_frames(text_of_trace(normal_events(1)), 100)[0]
+    for cut in (1, 4, 9, 30):
+        assert run(command, make(frame[:cut], "n.json.zst")).returncode == 2
+
+
+@pytest.mark.parametrize("command", [CHECK, SUMMARY])
+def test_what_is_no_file_does_not_pass(tmp_path, command):
+    for path in (tmp_path, "/dev/zero", "/dev/null", tmp_path / "none"):
+        done = run(command, path, stdin=subprocess.DEVNULL)
+        assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 1
+
+
+def test_a_trace_of_ours_without_events_is_ok(make):
+    for text in (text_of_trace([]), text_of_trace([])[: text_of_trace([]).index('"traceEvents":[') + 15]):
+        assert run(CHECK, make(text)).returncode == 0
+
+
+# ---- zstd windows ----
+
+
+def test_a_file_cannot_ask_for_a_gigabyte(make, zstd_reader):
+    pytest.importorskip("zstandard")
+    for log, window, fine in ((23, None, True), (24, None, False), (30, None, False), (28, "256M", True), (28, "128M", False)):
+        path = make(wide_frame(text_of_trace(normal_events(1)), log), "w.json.zst")
+        assert path.stat().st_size < 60_000
+        options = [] if window is None else ["--zstd-window", window]
+        hidden = {"PYTHONPATH": str(without_zstandard(path.parent))} if zstd_reader == "command" else {}
+        for command in (CHECK, SUMMARY):
+            done = run_for_peak(path.parent, [command, *options, path], env=os.environ | hidden)
+            assert (done.returncode == 0) == fine, done
+            if not fine:
+                assert done.returncode == 2 and "--zstd-window" in done.stderr and len(done.stderr.splitlines()) == 1
+            assert done.peak < 60_000 + (int(window[:-1]) << 10 if window else 8 << 10)
+
+
+def test_a_small_gzip_file_does_not_take_a_lot(make):
+    path = make(gzip.compress(text_of_trace(normal_events(1)).encode() + b" " * (300 << 20)), "w.json.gz")
+    done = run_for_peak(path.parent, [CHECK, path])
+    assert done.returncode == 0 and done.peak < 60_000
+
+
+def without_zstandard(place):
+    """A directory that hides the module."""
+    (place / "hide").mkdir(exist_ok=True)
+    (place / "hide" / "zstandard.py").write_text("raise ImportError")
+    return place / "hide"
+
+
+@pytest.mark.parametrize("value", ["0", "1", "-1", "4G", "8X", "", "1" * 50])
+def test_bad_zstd_window(make, value):
+    for command in (CHECK, SUMMARY):
+        done = run(command, f"--zstd-window={value}", make(normal_events(1)))
+        assert done.returncode == 2 and "--zstd-window" in done.stderr
 
 
 # ---- the check ----
@@ -1194,9 +1335,9 @@ def test_summary_of_a_damaged_file(make):
     assert "DAMAGED PLACES IN THE FILE: 3" in starting(lines_of(make, text), "end")
 
 
-def test_summary_of_an_empty_file(make):
-    lines = lines_of(make, "")
-    assert lines[1:] == ["end       THE FILE WAS CUT", "events    0"]
+def test_summary_of_a_trace_without_events(make):
+    lines = lines_of(make, [])
+    assert lines[-1] == "events    0" and "exited" in starting(lines, "end")
 
 
 def test_summary_of_unitrace(make):
@@ -1305,8 +1446,6 @@ def run(command, *args, **more):
     )
 
 
-CHECK = SCRIPTS / "xstrace-check"
-SUMMARY = SCRIPTS / "xstrace-summary"
 
 
 def test_check_command(make, tmp_path):

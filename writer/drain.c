@@ -544,6 +544,8 @@ int xs_drain(const char *dir, bool recover)
 			drain.run.control->app_pid, drain.run.dir);
 	xs_lost_tell(&drain.lost);
 	tell_not_asked(&drain);
+	if (recover && !drain.run.wrote_something)
+		xs_tell("[INFO] --recover %s: nothing was left to be written\n", drain.run.dir);
 	xs_run_remove(&drain.run);
 	if (!recover)
 		tell_launcher(drain.run.control, XS_RUN_FINISHED);

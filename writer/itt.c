@@ -486,6 +486,7 @@ static void event_begin(struct xs_track *track, const struct xs_event *event, ui
 			continue;
 		if (process->chrome)
 			xs_chrome_instant(process, track->tid, event->name, false, track->open[at - 1].start, XS_SCOPE_THREAD, NULL);
+		xs_extra_drop(process, &track->open[at - 1]); /* a task may be called as the event is */
 		xs_track_take(track, at - 1);
 		break;
 	}

@@ -294,7 +294,7 @@ struct xs_work {
 /* Of the job: as MPI says, else the process's environment; -1: unknown. */
 static inline int32_t xs_process_rank(const struct xs_process *process)
 {
-	int32_t told = atomic_load_explicit(&process->file->rank_told, memory_order_acquire);
+	int32_t told = atomic_load_explicit(&process->file->rank_told, memory_order_acquire); /* any number */
 
 	return told > 0 ? told - 1 : -1;
 }

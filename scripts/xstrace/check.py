@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import argparse
 import collections
-import math
+import sys
 from array import array
 
-from .cli import behave_like_a_filter, microseconds, printable, put, say_unusable
+from .cli import add_zstd_window, behave_like_a_filter, microseconds, printable, put, said, say_unusable
 from .intervals import Intervals
-from .trace import TraceError, open_trace
+from .source import ZSTD_WINDOW
+from .trace import TraceError, events_of, open_trace
 
 EXAMPLES = 3
 DAY_NS = 86_400 * 10**9
 FOREVER_NS = 1 << 62
+LARGEST = sys.float_info.max
 DEVICE_CATEGORIES = frozenset(("gpu_op", "kernel", "gpu_memcpy", "gpu_memset"))
 ONLY_TIMED = "IRPNODbneSTpFcvV()"  # phases of which the time is all that is checked
 
@@ -42,20 +44,20 @@ should know though nothing is wrong with the file.
 """
 
 
-def check_trace(path, strict=False):
+def check_trace(path, strict=False, zstd_window=ZSTD_WINDOW):
     """Returns the list of problems of a trace (str, one line each); [] when there are none.
 
     strict: a file that was cut is a problem, too.
-    Raises OSError when the file cannot be read, TraceError when it is no trace.
+    Raises OSError when the file cannot be read, TraceError when it is no trace, or nothing is left of it.
     """
-    return inspect_trace(path, strict).problems
+    return inspect_trace(path, strict, zstd_window).problems
 
 
-def inspect_trace(path, strict=False):
+def inspect_trace(path, strict=False, zstd_window=ZSTD_WINDOW):
     """Checks a trace and returns a Report; arguments and errors as for check_trace()."""
-    with open_trace(path) as trace:
+    with open_trace(path, zstd_window) as trace:
         checker = Checker(trace)
-        for event in trace:
+        for event in events_of(trace):
             checker.feed(event)
     checker.finish(strict)
     return Report(checker.events, checker.problems.lines(), checker.notes)
@@ -72,13 +74,13 @@ class Problems:
         found = self._kinds.setdefault(kind, [0])
         found[0] += 1
         if len(found) <= EXAMPLES:
-            found.append(printable(example % args if args else example))
+            found.append(said(example % args if args else example))
 
     def add_many(self, kind, count, examples):
         """Adds `count` at once, with at least a few of their examples."""
         found = self._kinds.setdefault(kind, [0])
         found[0] += count
-        found.extend(printable(example) for example in examples[: EXAMPLES + 1 - len(found)])
+        found.extend(said(example) for example in examples[: EXAMPLES + 1 - len(found)])
 
     def lines(self):
         return [_line_of_kind(kind, *found) for kind, found in self._kinds.items()]
@@ -271,7 +273,7 @@ class Checker:
             self._problem("counter without values")
             return
         for key, value in values.items():
-            if type(value) not in (int, float) or not math.isfinite(value):
+            if type(value) not in (int, float) or not -LARGEST <= value <= LARGEST:
                 self._problem("counter whose value is no number", "%s is %r", key, value)
 
     def _metadata(self, event):
@@ -358,7 +360,7 @@ class Checker:
             self._finish_ours()
         lost = (trace.other or {}).get("lost")
         if lost:
-            self.notes.append(f"{printable(lost)} records were lost while tracing")
+            self.notes.append(f"{said(lost)} records were lost while tracing")
         for key in ("untimed_commands", "open_commands", "open_requests"):
             if (trace.other or {}).get(key):
                 self.notes.append(f"{key}: {printable(trace.other[key])}")
@@ -508,14 +510,15 @@ def main(argv=None):
         epilog="Exit status: 0 all is well, 1 problems, 2 a file could not be used.",
     )
     parser.add_argument("--strict", action="store_true", help="a file that was cut is a problem")
+    add_zstd_window(parser)
     parser.add_argument("files", nargs="+", metavar="FILE", help=".json, .json.zst or .json.gz")
     options = parser.parse_args(argv)
-    return max(_check_file(path, options.strict) for path in options.files)
+    return max(_check_file(path, options.strict, options.zstd_window) for path in options.files)
 
 
-def _check_file(path, strict):
+def _check_file(path, strict, zstd_window):
     try:
-        report = inspect_trace(path, strict)
+        report = inspect_trace(path, strict, zstd_window)
     except (OSError, TraceError) as error:
         say_unusable("xstrace-check", path, error)
         return 2

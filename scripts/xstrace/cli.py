@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
 import signal
 import sys
 import unicodedata
+
+from .source import ZSTD_WINDOW, ZSTD_WINDOWS
+
+SAID = 300  # characters of what a file says, in a message
 
 
 def behave_like_a_filter():
@@ -32,7 +38,31 @@ def put(command, lines):
 def say_unusable(command, path, error):
     """One line on stderr: why `command` cannot use the file `path` (an OSError or a TraceError)."""
     reason = getattr(error, "strerror", None) or str(error)
-    print(f"{command}: {printable(path)}: {printable(reason)}", file=sys.stderr)
+    print(f"{command}: {printable(path)}: {said(reason)}", file=sys.stderr)
+
+
+def add_zstd_window(parser):
+    """The option --zstd-window."""
+    parser.add_argument(
+        "--zstd-window",
+        type=_window,
+        default=ZSTD_WINDOW,
+        metavar="BYTES",
+        help="what a .zst may make its reader keep, at most (suffixes K, M, G; default 8M)",
+    )
+
+
+def _window(text):
+    match = re.fullmatch(r"(\d{1,12})([KMG]?)", text)
+    size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]] if match else 0
+    if not ZSTD_WINDOWS[0] <= size <= ZSTD_WINDOWS[1]:
+        raise argparse.ArgumentTypeError(f"takes bytes from 1K to 2G, not '{printable(text)}'")
+    return size
+
+
+def said(text):
+    """The text as a message can hold it: printable, and not all of a megabyte."""
+    return clip_middle(printable(str(text)[: 100 * SAID]), SAID)
 
 
 def printable(text):

@@ -13,10 +13,11 @@ import os
 
 from .check import check_trace
 from .cli import microseconds
-from .trace import TraceError, open_trace
+from .trace import TraceError, events_of, open_trace
 
 NAMES = ("*.json", "*.json.zst", "*.json.gz")
 ROWS = 65536  # of a group in a Parquet file
+INT64 = range(-(1 << 63), 1 << 63)
 
 
 def find(places):
@@ -48,7 +49,7 @@ def statistics(path):
     totals = {}
     events = 0
     with open_trace(path) as trace:
-        for event in trace:
+        for event in events_of(trace):
             events += 1
             if event.get("ph") != "X" or type(event.get("dur")) is not int:
                 continue
@@ -73,7 +74,7 @@ def mpi_calls(path):
     """The trace without all that says nothing about clocks: its MPI calls, as a gzip file (bytes)."""
     with open_trace(path) as trace:
         lines = []
-        for event in trace:
+        for event in events_of(trace):
             phase, name = event.get("ph"), event.get("name")
             is_call = phase == "X" and type(name) is str and name.startswith("MPI")
             if is_call or (phase == "M" and name == "process_name"):
@@ -107,7 +108,7 @@ def to_parquet(path, target, clock):
         with open_trace(path) as trace, parquet.ParquetWriter(unfinished, schema, compression="zstd") as out:
             group = []
             about = _about(trace)
-            for event in trace:
+            for event in events_of(trace):
                 if event.get("ph") == "M":
                     continue
                 group.append(_row(event, about, trace.base_ns or 0, clock))
@@ -142,7 +143,16 @@ def _about(trace):
     rank = metadata.get("rank")
     if rank is None and type(distributed) is dict:
         rank = distributed.get("rank")
-    return {"host": metadata.get("host"), "rank": rank if type(rank) is int else None, "pid": metadata.get("pid")}
+    return {"host": _text(metadata.get("host")), "rank": _int64(rank), "pid": metadata.get("pid")}
+
+
+def _text(value):
+    """As a column or a report can hold it: without halves of surrogate pairs."""
+    return None if value is None else str(value).encode(errors="replace").decode()
+
+
+def _int64(value):
+    return value if type(value) is int and value in INT64 else None
 
 
 def _line(event):
@@ -157,16 +167,15 @@ def _row(event, about, base, clock):
     if type(start) is int:
         end = start + base + (length if type(length) is int else 0)
         start += base
-        if clock:
+        if clock and start in INT64 and end in INT64:
             start, end = true_time(clock, start), true_time(clock, end)
         length = end - start if type(length) is int else None
     else:
         start = length = None
     args = event.get("args")
-    row = {"host": about["host"], "rank": about["rank"], "ts_ns": start, "dur_ns": length}
+    row = {"host": about["host"], "rank": about["rank"], "ts_ns": _int64(start), "dur_ns": _int64(length)}
     for key in ("ph", "cat", "name", "pid", "tid"):
-        value = event.get(key)
-        row[key] = None if value is None else str(value)
+        row[key] = _text(event.get(key))
     row["args"] = None if args is None else json.dumps(args, separators=(",", ":"))
     return row
 

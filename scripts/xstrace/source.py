@@ -6,8 +6,12 @@ be decompressed in front of the cut and then says so in `cut`; it raises nothing
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import stat
 import subprocess
+import tempfile
 import zlib
 
 try:
@@ -17,6 +21,8 @@ except ImportError:
 
 CHUNK = 128 * 1024
 PIECE = 8 * 1024  # of compressed data; damage costs at most so much of what is in front of it
+ZSTD_WINDOW = 8 << 20  # bytes that a file may make its reader keep: as RFC 8878 asks of readers, xstrace's own need 1 MiB
+ZSTD_WINDOWS = (1 << 10, 1 << 31)  # what zstd knows
 ZSTD_MAGICS = [b"\x28\xb5\x2f\xfd"] + [bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16)]
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -28,19 +34,24 @@ class TraceError(Exception):
 class Source:
     """Chunks of decompressed bytes.
 
-    path: a file name. Raises OSError when it cannot be opened or read, and TraceError when it is
-    zstd and there is neither the zstandard module nor the zstd command.
+    path: a file name; a pipe will do. Raises OSError when it cannot be opened or read, and TraceError
+    when it is zstd and there is neither the zstandard module nor the zstd command.
+    window: bytes that a zstd frame may make its reader keep; one that wants more is damage.
     cut: the compressed data ends in the middle of a frame (known when read() has given b"").
     error: what is wrong with damaged compressed data, else None.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, window=ZSTD_WINDOW):
         self.cut = False
         self.error = None
+        self._window = window
         self._file = open(path, "rb")
         try:
+            mode = os.fstat(self._file.fileno()).st_mode
+            if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+                raise TraceError("neither a file nor a pipe")
             head = self._file.read(PIECE)
-            self._chunks = self._choose(path, head)
+            self._chunks = self._choose(head)
         except BaseException:
             self._file.close()
             raise
@@ -57,47 +68,83 @@ class Source:
         self._chunks.close()
         self._file.close()
 
-    def _choose(self, path, head):
+    def _choose(self, head):
         if any(magic.startswith(head[:4]) for magic in ZSTD_MAGICS) and head:
             if zstandard:
-                return self._members(head, _zstd_member)
+                return self._members(self._blocks(head), self._zstd_member)
             if shutil.which("zstd"):
-                return self._zstd_command(path)
+                return self._zstd_command(head)
             raise TraceError("reading .zst needs the Python module zstandard or the command zstd")
         if head and GZIP_MAGIC.startswith(head[:2]):
-            return self._members(head, _gzip_member)
-        return self._plain(head)
+            return self._members(self._plain(head, PIECE), _GzipMember)
+        return self._plain(head, CHUNK)
 
-    def _plain(self, head):
+    def _plain(self, head, size):
         while head:
             yield head
-            head = self._file.read(CHUNK)
+            head = self._file.read(size)
 
-    def _members(self, data, new_member):
+    def _members(self, pieces, new_member):
         """Concatenated frames or members, each with a decompressor of its own."""
         member = None
-        while data:
-            member = member or new_member()
-            try:
-                out = member.decompress(data)
-            except Exception as error:  # zlib.error, ZstdError: the data are what they are
-                self.error = " ".join(str(error).split())
-                return
-            yield out
-            data = b""
-            if member.eof:
+        for data in pieces:
+            while data:
+                member = member or new_member()
+                try:
+                    yield member.decompress(data)
+                except Exception as error:  # zlib.error, ZstdError: the data are what they are
+                    self.error = self._why(str(error))
+                    return
                 data = member.unused_data
-                member = None
-            data = data or self._file.read(PIECE)
+                if member.eof:
+                    member = None
         self.cut = member is not None
 
-    def _zstd_command(self, path):
+    def _blocks(self, data):
+        """The compressed data, in pieces of one zstd block each: none of them becomes more than 128 KiB of text."""
+
+        def take(size):
+            nonlocal data
+            parts = [data]
+            missing = size - len(data)
+            while missing > 0 and (part := self._file.read(max(PIECE, missing))):
+                parts.append(part)
+                missing -= len(part)
+            data = b"".join(parts)
+            piece, data = data[:size], data[size:]
+            return piece
+
+        while head := take(5):
+            if head[:4] != ZSTD_MAGICS[0] or len(head) < 5:
+                head += take(3)
+                yield head + take(int.from_bytes(head[4:8], "little"))
+                continue
+            flags = head[4]
+            single = flags >> 5 & 1
+            yield head + take((not single) + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6])
+            last = False
+            while not last and (head := take(3)):
+                header = int.from_bytes(head, "little")
+                last = header & 1
+                yield head + take(1 if header >> 1 & 3 == 1 else header >> 3)
+            if flags >> 2 & 1:
+                yield take(4)
+
+    def _zstd_member(self):
+        return zstandard.ZstdDecompressor(max_window_size=self._window).decompressobj()
+
+    def _why(self, message):
+        """One line of what a decoder says."""
+        if "too much memory" in message or "Window size larger" in message:
+            return f"needs a zstd window of more than {self._window} bytes: --zstd-window allows it"
+        return " ".join(message.split())
+
+    def _zstd_command(self, head):
         pipe = subprocess.PIPE
+        command = ["zstd", "-dcq", f"--memory={self._window}"]
         with (
-            open(path, "rb") as stdin,
-            subprocess.Popen(
-                ["zstd", "-dcq", "--long=31"], stdin=stdin, stdout=pipe, stderr=pipe
-            ) as process,
+            self._from_its_beginning(head) as stdin,
+            subprocess.Popen(command, stdin=stdin, stdout=pipe, stderr=pipe) as process,
         ):
             try:
                 while True:
@@ -105,20 +152,38 @@ class Source:
                     if not chunk:
                         break
                     yield chunk
-                message = process.stderr.read().decode("utf-8", "replace").lower()
+                message = process.stderr.read().decode("utf-8", "replace")
                 process.wait()
             finally:
                 process.kill()  # nothing, when it has ended
         if process.returncode > 0:
-            if "corrupt" in message or "checksum" in message:
-                self.error = " ".join(message.split())
+            if re.search("corrupt|checksum|too much memory|Window size larger", message):
+                self.error = self._why(message)
             else:
                 self.cut = True
 
 
-def _zstd_member():
-    return zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
+    def _from_its_beginning(self, head):
+        """The file for another process to read all of; of a pipe `head` is gone, so that it gets a copy."""
+        if self._file.seekable():
+            file = os.fdopen(os.dup(self._file.fileno()), "rb")
+        else:
+            file = tempfile.TemporaryFile()
+            file.write(head)
+            shutil.copyfileobj(self._file, file)
+            file.flush()
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
+        return file
 
 
-def _gzip_member():
-    return zlib.decompressobj(wbits=31)
+class _GzipMember:
+    """Decompresses one gzip member, a part at a time: what has no room waits in unused_data."""
+
+    def __init__(self):
+        self._inflate = zlib.decompressobj(wbits=31)
+
+    def decompress(self, data):
+        out = self._inflate.decompress(data, CHUNK)
+        self.eof = self._inflate.eof
+        self.unused_data = self._inflate.unused_data if self.eof else self._inflate.unconsumed_tail
+        return out

@@ -14,6 +14,7 @@ import signal
 from array import array
 
 from .cli import (
+    add_zstd_window,
     behave_like_a_filter,
     clip,
     clip_middle,
@@ -24,7 +25,8 @@ from .cli import (
     say_unusable,
 )
 from .intervals import Intervals
-from .trace import TraceError, open_trace
+from .source import ZSTD_WINDOW
+from .trace import TraceError, events_of, open_trace
 
 WIDTH = 100
 TOP = 3
@@ -42,14 +44,14 @@ UNITS_NS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 UNITS_BYTES = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
 
 
-def summarize(path):
+def summarize(path, zstd_window=ZSTD_WINDOW):
     """Returns the summary of a trace: a list of at most 10 str of at most 100 columns each.
 
-    Raises OSError when the file cannot be read, TraceError when it is no trace.
+    Raises OSError when the file cannot be read, TraceError when it is no trace, or nothing is left of it.
     """
-    with open_trace(path) as trace:
+    with open_trace(path, zstd_window) as trace:
         summary = Summary(trace)
-        for event in trace:
+        for event in events_of(trace):
             summary.feed(event)
     return [clip(printable(line), WIDTH) for line in summary.lines()]
 
@@ -321,6 +323,7 @@ def _listed(what, shown, known):
 
 def _fit(names, room):
     """Cuts the longest names until all fit into `room` columns together."""
+    names = [clip_middle(name, max(room, 1)) for name in names]
     widths = [columns(name) for name in names]
     while sum(widths) > room and max(widths) > 1:
         widths[widths.index(max(widths))] -= 1
@@ -376,13 +379,14 @@ def main(argv=None):
         description="Says in ten lines what a trace holds (xstrace's, or another tool's).",
         epilog="Exit status: 0, or 2 when a file could not be used.",
     )
+    add_zstd_window(parser)
     parser.add_argument("files", nargs="+", metavar="FILE", help=".json, .json.zst or .json.gz")
     options = parser.parse_args(argv)
     status = 0
     between = []
     for path in options.files:
         try:
-            lines = summarize(path)
+            lines = summarize(path, options.zstd_window)
         except (OSError, TraceError) as error:
             say_unusable("xstrace-summary", path, error)
             status = 2

@@ -9,6 +9,8 @@ Two rules:
 - What is in the file never makes the reader raise. A cut file gives the events that are complete
   and sets `truncated`; what is not valid JSON, or not UTF-8, is noted in `damage`, and reading goes
   on at the next event.
+
+A file of which nothing at all could be read is no trace; who judges traces asks with events_of().
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ import decimal
 import json
 import re
 
-from .source import Source, TraceError
+from .source import ZSTD_WINDOW, Source, TraceError
 
-__all__ = ["Damage", "Trace", "TraceError", "open_trace"]
+__all__ = ["Damage", "Trace", "TraceError", "events_of", "open_trace"]
 
 BLOCK = 256 * 1024
 DAMAGE_KEPT = 10
 LONGEST_EVENT = 64 * BLOCK
+DEPTH = 256  # of lists and objects in each other; xstrace-merge takes as many
 TIMES = frozenset(("ts", "dur", "tts", "tdur"))
 DEVICE_TIMES = frozenset(("queued", "submit"))
 POINT = ord(".")
@@ -60,14 +63,32 @@ _scan_member = json.JSONDecoder(parse_constant=_no_constant).scan_once
 _scan_member_lenient = json.JSONDecoder(strict=False).scan_once
 
 
-def open_trace(path):
+def open_trace(path, zstd_window=ZSTD_WINDOW):
     """Opens a trace and reads its header; see Trace.
 
     path: a file name (.json, .json.gz, .json.zst; the contents decide, not the name).
+    zstd_window: bytes that a compressed file may make its reader keep.
     Raises OSError when the file cannot be read, TraceError when it cannot be a trace at all (it
     does not begin with { or [) or when it is compressed with zstd and nothing can read that.
     """
-    return Trace(path)
+    return Trace(path, zstd_window)
+
+
+def events_of(trace):
+    """All events of a Trace. Raises TraceError at the end where there is neither an event nor a word of xstrace's own.
+
+    Emptiness is what remains of a trace when something went wrong: it must not pass for one in which nothing happened.
+    """
+    some = False
+    for event in trace:
+        some = True
+        yield event
+    if some or trace.ours:
+        return
+    if trace.damage:
+        kind, line, detail = trace.damage[0]
+        raise TraceError(f"no event can be read (line {line}: {detail or kind})")
+    raise TraceError("empty" if trace.is_blank else "cut before its first event" if trace.truncated else "it holds no events")
 
 
 class Trace:
@@ -89,18 +110,19 @@ class Trace:
     - header: also the members behind the events (older files of Kineto have them there),
     - other: dict or None, the member otherData,
     - truncated: bool, the file ends too early,
+    - is_blank: bool, there is nothing in it but white space,
     - damaged: dict, how many places are not valid JSON or UTF-8, by kind of Damage; {} is good,
     - damage: list of Damage, the first ten of each kind.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, zstd_window=ZSTD_WINDOW):
         self.path = path
         self.header = {}
         self.other = None
-        self.truncated = False
+        self.truncated = self.is_blank = False
         self.damaged = {}
         self.damage = []
-        self._source = Source(path)
+        self._source = Source(path, zstd_window)
         self._decoder = codecs.getincrementaldecoder("utf-8")("strict")
         self._text = ""
         self._pos = 0
@@ -263,6 +285,7 @@ class Trace:
             self._pos += 1
             first = self._peek()
         if first == "":
+            self.is_blank = not self.truncated
             raise _Cut
         if first not in "{[":
             raise TraceError("not a trace (it begins with neither { nor [)")
@@ -302,6 +325,7 @@ class Trace:
                     self._in_events = self._had_events = True
                     return None
                 value = self._member_value()
+                _exact_value(value)  # is it nested too deeply?
             except ValueError as error:
                 return self._lost_top_level("json", _why(error))
             if key == "otherData" and isinstance(value, dict):
@@ -357,7 +381,6 @@ class Trace:
                 events = self._many()
                 if events:
                     last = "comma"
-                    _make_exact(events)
                     yield from events
                     continue
                 singly = 1000
@@ -381,7 +404,6 @@ class Trace:
             last = "event" if event is not None else None
             singly = max(singly - 1, 0)
             if event is not None:
-                _make_exact([event])
                 yield event
 
     def _many(self):
@@ -394,9 +416,10 @@ class Trace:
         text = "[" + self._text[self._pos : stop] + "]"
         try:
             events, end = _scan(text, 0)
+            if end != len(text) or set(map(type, events)) != {dict}:
+                return None
+            _make_exact(events)
         except (StopIteration, ValueError, RecursionError):
-            return None
-        if end != len(text) or set(map(type, events)) != {dict}:
             return None
         self._pos = stop + 1
         return events
@@ -412,6 +435,10 @@ class Trace:
                 raise
             event = self._repair("not closed")  # this event was cut, the file was not
         if type(event) is dict:
+            try:
+                _make_exact([event])
+            except ValueError as error:
+                return self._note_here("json", _why(error))
             return event
         if event is not _LOST:
             self._note_here("json", "an event that is not an object")
@@ -439,11 +466,12 @@ class Trace:
 
 def _why(error):
     """The reason alone: where it is, is said by the line."""
-    return getattr(error, "msg", None) or str(error)
+    why = getattr(error, "msg", None) or str(error)
+    return "a number with too many digits" if "integer string conversion" in why else why
 
 
 def _make_exact(events):
-    """Times to integer nanoseconds and other fractions to floats, in place."""
+    """Times to integer nanoseconds and other fractions to floats, in place. ValueError: nested deeper than DEPTH."""
     for event in events:
         for key, value in event.items():
             kind = type(value)
@@ -472,25 +500,29 @@ def _make_exact(events):
                 event[key] = [_exact_value(item) for item in value]
 
 
-def _exact_members(members, times):
+def _exact_members(members, times, depth=DEPTH):
     for key, value in members.items():
         kind = type(value)
         if key in times:
             members[key] = _nanoseconds(value)
         elif kind is bytes or kind is list or kind is dict:
-            members[key] = _exact_value(value)
+            members[key] = _exact_value(value, depth - 1)
 
 
-def _exact_value(value):
+def _exact_value(value, depth=DEPTH):
     kind = type(value)
     if kind is bytes:
         return float(value)
-    if kind is list:
-        for item in value:
-            if type(item) is not int and type(item) is not str:
-                return [_exact_value(item) for item in value]
-    elif kind is dict:
-        _exact_members(value, ())
+    if kind is not list and kind is not dict:
+        return value
+    if not depth:
+        raise ValueError("nested too deeply")
+    if kind is dict:
+        _exact_members(value, (), depth)
+        return value
+    for item in value:
+        if type(item) is not int and type(item) is not str:
+            return [_exact_value(item, depth - 1) for item in value]
     return value
 
 

@@ -2,18 +2,18 @@
  * A hostile or torn process: its file, rings and names hold whatever the input says. The drain side must neither crash, nor hang, nor
  * write anything but JSON.
  *
- * The run directory lies in memory and is made once, with the process's files, which stay although the drain side removes them.
+ * Fields of the shared memory are set one by one: what lies in a ring or a file, whatever it is called. Records of every kind, names of every
+ * length and memory that changes while it is read are fuzz_kinds.c's.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "json_check.h"
+#include "keep.h"
 #include "rundir.h"
-#include "trace.h"
+#include "verdict.h"
 
 #define PID 4000000 /* nobody's */
 #define SLOTS 2u
@@ -25,23 +25,16 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 static struct rundir dir;
 static struct xs_process_file *file;
 static struct xs_segment_file *segment;
-static char name[XS_NAME_MAX];
-static bool keep; /* the process's files are those of all inputs */
-
-/* The drain process removes them. */
-int unlinkat(int directory, const char *path, int flags)
-{
-	return keep && path[0] == 'p' ? 0 : (int)syscall(SYS_unlinkat, directory, path, flags);
-}
 
 static void at_exit(void)
 {
-	keep = false;
+	keep_files(false);
 	rundir_close(&dir);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
+	char name[XS_NAME_MAX];
 	char second[XS_NAME_MAX];
 	void *map;
 
@@ -49,12 +42,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	rundir_open(&dir, NULL);
 	(void)atexit(at_exit);
 	file = rundir_process(&dir, PID, 0, SLOTS, XS_RING_MIN);
-	xs_process_name(name, PID, 0, 0);
 	xs_process_name(second, PID, 0, 1);
 	if (xs_shm_map(dir.launch.dir, second, XS_SHM_CREATE, xs_slot_offset(1, XS_RING_MIN), &map, NULL) < 0)
 		abort();
 	segment = map;
-	keep = true;
+	keep_files(true);
 	/* names that records can have: short, long, with all that JSON must escape */
 	(void)rundir_name(&dir, "domain", 0);
 	(void)rundir_name(&dir, "domain::a task", NAMES_FIRST);
@@ -199,7 +191,6 @@ static void step(struct xs_process *process)
 		break;
 	case 6:
 		atomic_store(&ring->lost, take(8));
-		atomic_store(&ring->lost_nested, take(1));
 		break;
 	case 7:
 		take_into(ring, 64);
@@ -233,40 +224,12 @@ static void put_kept(void)
 	munmap(map, xs_kept_offset(SLOTS));
 }
 
-static void judge(void)
-{
-	char path[PATH_MAX], complaint[256];
-	size_t length = 0;
-	struct trace trace;
-	char *text = rundir_trace(&dir, path, sizeof(path), &length);
-
-	if (text && !strncmp(strrchr(path, '/'), "/rep.", 5)) {
-		size_t at;
-
-		if (dir.run.copied_options.report_format == XS_REPORT_JSON && !json_check(text, length, &at)) {
-			printf("a report is not JSON at %zu: %.80s\n", at, text + at);
-			(void)fflush(stdout);
-			abort();
-		}
-		free(text);
-	} else if (text && !dir.run.copied_options.compress && !dir.run.recovering) {
-		if (!trace_parse(&trace, text, length, complaint, sizeof(complaint))) {
-			printf("%s\n", complaint);
-			(void)fflush(stdout);
-			abort();
-		}
-		trace_free(&trace);
-	} else {
-		free(text);
-	}
-	rundir_clear(&dir);
-}
-
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
 	struct xs_options *options = &dir.run.copied_options;
 	struct xs_process *process;
 	unsigned wishes, mode, reports;
+	char name[XS_NAME_MAX];
 
 	input = data;
 	left = size;
@@ -274,22 +237,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	wishes = (unsigned)take(1);
 	mode = (unsigned)take(1);
 	reports = (unsigned)take(1);
-	options->call_logging = reports & 1;
-	options->device_timeline = reports & 2;
-	options->kernel_submission = reports & 4;
-	options->show_pid = options->show_tid = options->demangle = reports & 8;
-	options->report_format = (reports >> 4 & 3) % 3;
-	(void)snprintf(options->output, sizeof(options->output), "%s", options->report_format || reports & 64 ? "rep" : "");
-	if (reports & 128)
-		wishes &= ~7u; /* no trace: the report alone is judged */
-	options->chrome_call = wishes & 1;
-	options->chrome_kernel = wishes & 2;
-	options->chrome_itt = wishes & 4;
-	options->host_timing = wishes & 8;
-	options->device_timing = wishes & 16;
-	options->no_thread_on_device = wishes & 32;
-	options->no_engine_on_device = wishes & 64;
-	options->verbose = wishes & 128;
+	verdict_options(options, wishes, reports);
 	options->compress = mode & 1 ? XS_COMPRESS_ZSTD : XS_COMPRESS_NONE;
 	options->on_full = mode & 2 ? XS_FULL_OVERWRITE : XS_FULL_BLOCK;
 	dir.run.recovering = mode & 4;
@@ -299,9 +247,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 		take_into((char *)dir.strings + sizeof(struct xs_strings), 48);
 	if (mode & 32)
 		put_records(ring_at(0), 8);
-	if (mode & 64) {
+	if (mode & 64)
 		put_kept();
-	}
+	xs_process_name(name, PID, 0, 0);
 	process = xs_process_adopt(&dir.run, name);
 	if (process) {
 		for (unsigned i = 0; i < 40 && left; i++)
@@ -309,6 +257,6 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 		(void)xs_process_read(process, true);
 		xs_process_finish(process, (enum xs_end)(mode >> 7), (int)take(1));
 	}
-	judge();
+	verdict(&dir);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "keep.h"
 #include "rundir.h"
 #include "trace.h"
 
@@ -15,11 +16,13 @@
 #define RINGS 3u
 #define DOMAINS 3u
 #define DEPTH 400u
+#define MOST 120u /* records of a run, more or less */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
 static struct rundir dir;
+static struct xs_process_file *file;
 static uint32_t domains[DOMAINS], tasks[DOMAINS], kernel;
 
 /* What the application knows. */
@@ -29,6 +32,7 @@ struct app {
 
 static void at_exit(void)
 {
+	keep_files(false);
 	rundir_close(&dir);
 }
 
@@ -46,7 +50,22 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		tasks[i] = rundir_name(&dir, name, domains[i]);
 	}
 	kernel = rundir_name(&dir, "kernel", 0);
+	file = rundir_process(&dir, PID, 0, RINGS, XS_RING_MIN);
+	keep_files(true);
 	return 0;
+}
+
+/* As the process was when it had joined. */
+static void reset(void)
+{
+	atomic_store(&file->used, RINGS);
+	for (uint32_t i = 0; i < RINGS; i++) {
+		struct xs_ring *ring = rundir_ring(file, i);
+
+		memset(ring, 0, XS_RING_HEADER);
+		rundir_ring_init(ring, XS_RING_MIN, (enum xs_on_full)dir.run.options->on_full);
+		atomic_store(&ring->state, XS_RING_LIVE);
+	}
 }
 
 static const unsigned char *input;
@@ -124,10 +143,9 @@ static void judge(uint64_t records, uint64_t lost)
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
 	struct xs_options *options = &dir.run.copied_options;
-	struct xs_process_file *file;
 	struct xs_process *process;
 	static struct app apps[RINGS];
-	uint64_t records = 0, lost = 0, now = dir.launch.control->tick0, id = 0;
+	uint64_t records = 0, lost = 0, fill_lost = 0, filled = 0, now = dir.launch.control->tick0, id = 0;
 	uint32_t tid = 100;
 	unsigned mode;
 
@@ -138,21 +156,21 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	options->on_full = mode % 3 == 0 ? XS_FULL_DROP : mode % 3 == 1 ? XS_FULL_OVERWRITE : XS_FULL_BLOCK;
 	options->no_thread_on_device = mode & 16;
 	options->no_engine_on_device = mode & 32;
-	file = rundir_process(&dir, PID, 0, RINGS, XS_RING_MIN);
+	reset();
 	memset(apps, 0, sizeof(apps));
 	for (uint32_t i = 0; i < RINGS; i++) {
 		put_thread(&dir, rundir_ring(file, i), ++tid, "thread");
 		atomic_store(&rundir_ring(file, i)->consumer_dead, 1);
 	}
 	process = adopt();
-	while (left && records < 3000) {
+	while (left && records < MOST) {
 		unsigned what = take(), number = what >> 4 & 3, repeat = 1;
 		struct xs_ring *ring = rundir_ring(file, number % RINGS);
 		struct xs_producer *producer = rundir_producer(ring);
 		struct app *app = &apps[number % RINGS];
 
 		if (what & 64)
-			repeat = 1 + take() * 2;
+			repeat = 1 + take() % 16;
 		for (; repeat; repeat--) {
 			uint32_t d = what >> 7;
 
@@ -223,6 +241,12 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 				repeat = 1;
 				break;
 			default:
+				if (what & 64) { /* the ring fills */
+					for (; repeat && filled < 64; repeat--, filled++)
+						fill_lost += !put_pad(&dir, ring, 2032);
+					repeat = 1;
+					break;
+				}
 				(void)xs_process_read(process, false); /* true is for the end */
 				if (d)
 					xs_process_commit(process);
@@ -235,7 +259,6 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	for (uint32_t i = 0; i < RINGS; i++)
 		lost += atomic_load(&rundir_ring(file, i)->lost);
 	xs_process_finish(process, XS_END_KILLED, 9);
-	rundir_process_unmap(file);
-	judge(records, lost);
+	judge(records + fill_lost, lost);
 	return 0;
 }

@@ -1,7 +1,6 @@
 /*
  * Any bytes as a trace for xstrace-merge: the reader comes to an end, and all that it gives is JSON to the letter.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -80,20 +79,20 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
 	/* the first byte: how much is seen at once */
 	struct xm_reader reader = { .member = check_member };
-	int fd = size ? memfd_create("trace", MFD_CLOEXEC) : -1;
+	static struct xm_file file = { .fd = -1, .window_log = XM_WINDOW_LOG };
 	struct xm_event event;
 	const char *why;
-	char path[64];
 
 	if (!size)
 		return 0;
-	if (fd < 0 || write(fd, data + 1, size - 1) != (ssize_t)(size - 1))
+	if (file.fd < 0)
+		file.fd = memfd_create("trace", MFD_CLOEXEC);
+	file.size = (off_t)size - 1;
+	if (file.fd < 0 || pwrite(file.fd, data + 1, size - 1, 0) != file.size)
 		abort();
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (!xm_reader_open(&reader, path, 16 + data[0], &why))
+	if (!xm_reader_open(&reader, &file, 16 + data[0], &why))
 		while (xm_reader_next(&reader, &event))
 			check_event(&event);
 	xm_reader_close(&reader);
-	close(fd);
 	return 0;
 }

@@ -218,6 +218,20 @@ bool put_thread(struct rundir *dir, struct xs_ring *ring, uint32_t tid, const ch
 	return true;
 }
 
+struct xs_event *put_space(struct rundir *dir, struct xs_ring *ring, uint32_t size)
+{
+	return begin(dir, ring, size, XS_PAD, 0, 0, XS_ROLE_OTHER);
+}
+
+bool put_pad(struct rundir *dir, struct xs_ring *ring, uint32_t size)
+{
+	struct xs_event *event = put_space(dir, ring, size);
+
+	if (event)
+		xs_ring_commit(rundir_producer(ring), size);
+	return event;
+}
+
 bool put_begin(struct rundir *dir, struct xs_ring *ring, uint64_t tick, uint32_t name)
 {
 	struct xs_event *event = begin(dir, ring, 16, XS_BEGIN, tick, name, XS_ROLE_BEGIN);

@@ -35,6 +35,10 @@ uint32_t rundir_name(struct rundir *dir, const char *text, uint32_t scope);
 
 /* Producers: one record each. False: lost. */
 bool put_thread(struct rundir *dir, struct xs_ring *ring, uint32_t tid, const char *name);
+/* Room for a record of any form, to be committed; NULL: lost. */
+struct xs_event *put_space(struct rundir *dir, struct xs_ring *ring, uint32_t size);
+/* Fills a ring at no cost. */
+bool put_pad(struct rundir *dir, struct xs_ring *ring, uint32_t size);
 bool put_begin(struct rundir *dir, struct xs_ring *ring, uint64_t tick, uint32_t name);
 bool put_end(struct rundir *dir, struct xs_ring *ring, uint64_t tick, uint32_t domain);
 bool put_call(struct rundir *dir, struct xs_ring *ring, uint64_t tick, uint64_t duration, uint32_t function, uint8_t flags,

@@ -1,0 +1,391 @@
+"""xstrace-merge and mergetrace.py on inputs that are odd or hostile: nothing is lost, nothing missing without a word, memory bounded."""
+
+import collections
+import contextlib
+import gzip
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from conftest import ROOT, Trace, check_trace
+from memory import run_for_peak, wide_frame
+from merging import MERGE, merge, merged, talk
+from ranks import Job
+
+MERGETRACE = ROOT / "scripts/mergetrace.py"
+SLICE = '{"ph":"X","pid":1,"tid":1,"ts":%d.000,"dur":1.000,"name":"%s"}'
+
+
+def make(path, *names, more=""):
+    path.write_text('{"traceEvents":[\n' + ",\n".join([SLICE % (n * 10, name) for n, name in enumerate(names)] + [more] * bool(more)) + "\n]}\n")
+    return path
+
+
+def names(path):
+    assert check_trace(path, strict=True) == []
+    return sorted(s.name for s in Trace(path).slices)
+
+
+def told(result, name):
+    """The lines about the file; each is one that a terminal can show."""
+    assert all(line.isprintable() for line in result.stderr.splitlines())
+    return [line for line in result.stderr.splitlines() if name in line]
+
+
+# ---- what can be read only once ----
+
+
+def feed(path, data):
+    def write():
+        with contextlib.suppress(BrokenPipeError):
+            path.write_bytes(data)
+
+    threading.Thread(target=write, daemon=True).start()
+
+
+@pytest.mark.parametrize("form", ["json", "json.zst", "json.gz"])
+def test_named_pipes(tmp_path, form):
+    job = talk(Job(["a", "b"]), 20)
+    paths = job.write(tmp_path)
+    wanted = collections.Counter(s.name for path in paths for s in Trace(path).slices)
+    pipes = []
+    for n, path in enumerate(paths):
+        os.mkfifo(tmp_path / f"pipe{n}")
+        data = path.read_bytes()
+        if form == "json.zst":
+            data = subprocess.run(["zstd", "-qc"], input=data, capture_output=True, check=True).stdout
+        pipes.append(tmp_path / f"pipe{n}")
+        feed(pipes[-1], gzip.compress(data) if form == "json.gz" else data)
+    trace = merged(pipes, tmp_path)
+    assert collections.Counter(s.name for s in trace.slices) == wanted
+    assert trace.other["messages"]["matched"] > 20
+
+
+def test_process_substitution_and_stdin(tmp_path):
+    one = make(tmp_path / "one.json", "a", "b")
+    script = f'"{MERGE}" -o all.json <(cat one.json) one.json /dev/stdin < <(cat one.json)'
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    assert names(tmp_path / "all.json") == ["a", "a", "a", "b", "b", "b"] and one.exists()
+
+
+def test_damage_in_a_pipe_is_named_with_its_line(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    feed(tmp_path / "pipe", make(tmp_path / "x.json", "a", more="{]").read_bytes())
+    result = merge("-o", "all.json", "pipe", cwd=tmp_path, status=1)
+    assert "line 3" in told(result, "pipe")[0] and names(tmp_path / "all.json") == ["a"]
+
+
+def test_no_room_for_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    feed(tmp_path / "pipe", make(tmp_path / "x.json", "a").read_bytes())
+    good = make(tmp_path / "good.json", "b")
+    result = merge("-o", "all.json", "pipe", good, cwd=tmp_path, status=1, env=os.environ | {"TMPDIR": str(tmp_path / "none")})
+    assert len(told(result, "pipe")) == 1 and "left out" in result.stderr and names(tmp_path / "all.json") == ["b"]
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "/dev/full"])
+def test_devices(tmp_path, path):
+    good = make(tmp_path / "good.json", "b")
+    result = merge("-o", "all.json", path, good, cwd=tmp_path, status=1)
+    assert len(told(result, path)) == 1 and names(tmp_path / "all.json") == ["b"]
+    merge("-o", "2.json", path, cwd=tmp_path, status=125)
+    assert not (tmp_path / "2.json").exists()
+
+
+@pytest.mark.parametrize("path", ["/dev/stdout", "pipe", "directory"])
+def test_the_output_is_a_new_file(tmp_path, path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "directory").mkdir()
+    make(tmp_path / "good.json", "b")
+    before = sorted(os.listdir(tmp_path)), sorted(os.listdir("/dev"))
+    for option in ("-o", "--report"):
+        result = merge(option, path, "good.json", cwd=tmp_path, status=125)
+        assert len(told(result, path)) == 1 and result.stdout == ""
+    assert before == (sorted(os.listdir(tmp_path)), sorted(os.listdir("/dev")))
+
+
+# ---- the same thing twice ----
+
+
+@pytest.mark.parametrize("how", ["twice", "dot", "symlink", "hard link", "directory", "directory twice", "directory link", "within"])
+def test_a_file_is_merged_once(tmp_path, how):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/sub").mkdir()
+    path = make(tmp_path / "d/x.json", "a", "b")
+    other = {
+        "twice": "d/x.json",
+        "dot": "./d/../d//x.json",
+        "symlink": "link.json",
+        "hard link": "hard.json",
+        "directory": "d",
+        "directory twice": "d",
+        "directory link": "e",
+        "within": "d",
+    }[how]
+    (tmp_path / "link.json").symlink_to("d/x.json")
+    os.link(path, tmp_path / "hard.json")
+    (tmp_path / "e").symlink_to("d")
+    inputs = ["d/x.json", other]
+    if how.startswith("directory"):
+        inputs = ["d", other] if how != "directory" else inputs
+    if how == "within":
+        os.link(path, tmp_path / "d/y.json")
+        inputs = ["d"]
+    result = merge("-o", "all.json", *inputs, cwd=tmp_path, status=1)
+    assert names(tmp_path / "all.json") == ["a", "b"]
+    assert len([line for line in result.stderr.splitlines() if "already" in line]) == 1
+
+
+def test_directories_that_hold_themselves(tmp_path):
+    (tmp_path / "d/e").mkdir(parents=True)
+    make(tmp_path / "d/e/x.json", "a")
+    for n in range(4):
+        (tmp_path / f"d/e/up{n}").symlink_to("..")
+    merge("-o", "all.json", "d", cwd=tmp_path)
+    assert names(tmp_path / "all.json") == ["a"]
+
+
+@pytest.mark.parametrize("how", ["itself", "symlink", "hard link", "spelling", "directory", "report"])
+def test_the_output_is_no_input(tmp_path, how):
+    (tmp_path / "d").mkdir()
+    make(tmp_path / "d/x.json", "a")
+    old = make(tmp_path / "d/all.json", "old")
+    before = old.read_bytes()
+    os.link(old, tmp_path / "hard.json")
+    (tmp_path / "link.json").symlink_to("d/all.json")
+    inputs = {"itself": ["d/all.json"], "symlink": ["link.json"], "hard link": ["hard.json"], "spelling": ["d/./all.json"], "directory": []}.get(how, [])
+    inputs += ["d"] if how in ("directory", "report") else ["d/x.json"]
+    options = ["--report", "d/all.json", "-o", "d/new.json"] if how == "report" else ["-o", "d/all.json"]
+    result = merge(*options, *inputs, cwd=tmp_path, status=1)
+    assert old.read_bytes() == before
+    assert len([line for line in result.stderr.splitlines() if "left out" in line]) == 1
+    assert names(tmp_path / ("d/new.json" if how == "report" else "d/all-2.json")) == ["a"]
+    if how != "report":
+        merge("-o", "d/all.json", "d/all.json", cwd=tmp_path, status=125)
+
+
+def test_a_merged_trace_beside_its_inputs_is_said(tmp_path):
+    make(tmp_path / "x.json", "a")
+    merge("-o", "all.json", "x.json", cwd=tmp_path)
+    result = merge("-o", "more.json", "all.json", "x.json", cwd=tmp_path)
+    assert "all.json is a merged trace" in result.stderr
+    assert "is a merged trace" not in merge("-o", "again.json", "all.json", cwd=tmp_path).stderr
+
+
+# ---- nothing to merge, or not all ----
+
+NOTHING = {
+    "nothing": b"",
+    "blanks": b" \n" * 99,
+    "an object": b"{}",
+    "a list": b"[]",
+    "no event": b'{"traceEvents":[]}',
+    "cut": b'{"traceEvents":[\n',
+    "binary": bytes(range(256)),
+    "no slice": b'[{"ph":"X"},1]',
+}
+
+
+@pytest.mark.parametrize("what", NOTHING)
+def test_an_input_without_events_is_said(tmp_path, what):
+    (tmp_path / "n.json").write_bytes(NOTHING[what])
+    make(tmp_path / "x.json", "a")
+    result = merge("-o", "all.json", "n.json", "x.json", cwd=tmp_path, status=1)
+    assert told(result, "n.json") and names(tmp_path / "all.json") == ["a"]
+
+
+def test_what_a_directory_holds_is_merged_or_said(tmp_path):
+    (tmp_path / "d").mkdir()
+    make(tmp_path / "d/x.json", "a")
+    (tmp_path / "d/gone.json").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "d/pipe.json")
+    deep = tmp_path / "d"
+    for _ in range(20):
+        deep = deep / "d"
+        deep.mkdir()
+    make(deep / "deep.json", "b")
+    result = merge("-o", "all.json", "d", cwd=tmp_path, status=1)
+    assert names(tmp_path / "all.json") == ["a"]
+    assert [len(told(result, name)) for name in ("gone.json", "pipe.json", "nested too deeply")] == [1, 1, 1]
+
+
+def test_a_trace_that_goes_on_is_merged_as_it_was(tmp_path):
+    """Each pass reads the same bytes, whatever is written to the file, or put in its place, between them."""
+    size = 200_000
+    path = tmp_path / "x.json"
+    with path.open("w") as out:
+        out.write("[\n")
+        for n in range(size):
+            out.write(SLICE % (n * 10, "a") + ",\n")
+    stop = threading.Event()
+
+    def write_on():
+        with path.open("a") as out:
+            while not stop.is_set():
+                out.write((SLICE % (1, "late") + ",\n").replace('"pid":1', '"pid":%d' % random.randrange(10**6)) * 100)
+                out.flush()
+
+    writer = threading.Thread(target=write_on)
+    writer.start()
+    try:
+        result = merge("-o", "all.json", path, cwd=tmp_path)
+    finally:
+        stop.set()
+        writer.join()
+    assert "was cut" in result.stderr
+    found = collections.Counter(names(tmp_path / "all.json"))
+    assert found["a"] == size
+    written = Trace(tmp_path / "all.json").other["inputs"][0]["events"]
+    assert sum(found.values()) == written
+
+
+def test_a_trace_that_is_cut_meanwhile_is_said(tmp_path):
+    path = tmp_path / "x.json"
+    with path.open("w") as out:
+        out.write("[\n" + "".join(SLICE % (n * 10, "a") + ",\n" for n in range(400_000)))
+    process = subprocess.Popen([MERGE, "-o", "all.json", "x.json"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "all.json").exists():
+        assert process.poll() is None
+    os.truncate(path, 5000)
+    said = process.stderr.read()
+    assert process.wait() == 1 and "while it was read" in said
+    assert check_trace(tmp_path / "all.json", strict=True) == []
+
+
+# ---- memory ----
+
+
+def test_small_files_cannot_take_a_gigabyte(tmp_path):
+    pytest.importorskip("zstandard")
+    text = '{"traceEvents":[\n' + SLICE % (1, "a") + "\n]}"
+    for log, options, fine in ((23, [], True), (30, [], False), (24, [], False), (28, ["--zstd-window", "256M"], True)):
+        paths = []
+        for n in range(4):
+            paths.append(tmp_path / f"{log}-{n}.json.zst")
+            paths[-1].write_bytes(wide_frame(text, log, 128 << 20))
+            assert paths[-1].stat().st_size < 60_000
+        done = run_for_peak(tmp_path, [MERGE, "-o", tmp_path / f"{log}.json", *options, *paths])
+        assert (done.returncode == 0) == fine and (fine or "--zstd-window" in done.stderr)
+        assert done.peak < 40_000 + 4 * ((128 << 10) if options else (9 << 10))
+
+
+@pytest.mark.parametrize("value", ["0", "1", "-1", "4G", "8X", "", "1" * 50])
+def test_bad_zstd_window(tmp_path, value):
+    make(tmp_path / "x.json", "a")
+    result = merge(f"--zstd-window={value}", "x.json", cwd=tmp_path, status=125)
+    assert "--zstd-window" in result.stderr and len(result.stderr.splitlines()) == 1
+    assert os.listdir(tmp_path) == ["x.json"]
+
+
+def test_long_events_are_not_kept(tmp_path):
+    """What many inputs can hold of their events has a bound, 512 MiB for all together; what is longer is left out and said."""
+    long = (SLICE % (1, "n" * (15 << 20))).encode()
+    dirty = long.replace(b"n" * 1000, b"n" * 999 + b"\xff")
+    filler = [(SLICE % (100 + n, "x")).encode() for n in range(2000)]
+    paths = []
+    for n in range(32):
+        paths.append(tmp_path / f"{n}.json.gz")
+        paths[-1].write_bytes(gzip.compress(b"[\n" + b",\n".join([long, *filler, dirty, *filler]) + b"\n]", 1))
+    done = run_for_peak(tmp_path, [MERGE, "-o", tmp_path / "all.json", *paths])
+    assert done.returncode == 1 and done.stderr.count("an event that is too long") == 32
+    assert done.peak < 600_000
+    assert len(names(tmp_path / "all.json")) == 32 * 4000
+    done = run_for_peak(tmp_path, [MERGE, "-o", tmp_path / "few.json", *paths[:4]])
+    assert done.returncode == 0 and done.peak < 250_000
+
+
+# ---- hostile contents ----
+
+
+def test_what_files_say_cannot_reach_the_terminal(tmp_path):
+    bad = "\x1b[2J\nok\r\u009b31m\u202e" + "n" * 5000
+    header = {"tool": bad, "host": bad, "pid": 1, "rank": 0}
+    other = {"end": "killed", "status": 9, "threads": [{"tid": 1, "in_call": bad}]}
+    text = json.dumps({"baseTimeNanoseconds": 0, "metadata": header, "traceEvents": [json.loads(SLICE % (1, "a"))], "otherData": other}, ensure_ascii=False)
+    (tmp_path / "x\x1b]0;y\a\n\u202ez.json").write_text(text)
+    result = merge("-o", "all\x1b[1m\n.json", "x\x1b]0;y\a\n\u202ez.json", cwd=tmp_path)
+    assert len(result.stderr.splitlines()) == 2 and result.stdout == ""
+    assert all(line.isprintable() for line in result.stderr.splitlines())
+    with open(tmp_path / b"\xff\xfe.json".decode(errors="surrogateescape"), "w") as out:
+        out.write("x")
+    for command in ([MERGE, "-o", "2.json", "."], [sys.executable, MERGETRACE, "--check", "--statistics", "-", "."]):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60)
+        assert done.returncode in (1, 125)
+        assert all(line.isprintable() for line in (done.stderr + done.stdout).decode().splitlines())
+
+
+NUMBERS = ["9" * 18, "9" * 19, "9" * 400, "1e308", "1e-308", "-1", "-" + "9" * 18, "9223372036854775807", "-9223372036854775808", "4611686018427387903", "1e18", "2.5e15", "0.0004", "NaN"]
+
+
+def test_numbers_out_of_range(tmp_path):
+    """In every place in which a number is read, beside good ranks, whose events are all there."""
+    good = talk(Job(["a", "b"]), 5).write(tmp_path)
+    wanted = collections.Counter(s.name for path in good for s in Trace(path).slices)
+    call = '{"ph":"X","pid":%s,"tid":%s,"ts":%s,"dur":%s,"cat":"cpu_op","name":"MPI_Send","args":{"dst":%s,"tag":%s,"bytes":%s}}'
+    flow = '{"ph":"%s","pid":1,"tid":1,"ts":%s,"id":%s,"cat":"c","name":"f"}'
+    dice = random.Random(1)
+    for turn in range(60):
+        pick = [dice.choice(NUMBERS + ["1", "2"]) for _ in range(40)]
+        take = iter(pick).__next__
+        events = [call % tuple(take() for _ in range(7)) for _ in range(3)] + [flow % (ph, take(), take()) for ph in "stf"]
+        header = '"baseTimeNanoseconds":%s,"metadata":{"tool":"xstrace","host":"c","rank":%s,"world_size":%s,"pid":%s,"ppid":%s}' % tuple(take() for _ in range(5))
+        (tmp_path / "bad.json").write_text("{" + header + ',"traceEvents":[\n' + ",\n".join(events) + '\n],"otherData":{"lost":%s,"clock_error_ns":%s,"status":%s}}' % (take(), take(), take()))
+        for name in ("all.json", "all.pftrace"):
+            done = subprocess.run([MERGE, "-o", name, *good, "bad.json"], cwd=tmp_path, capture_output=True, text=True, timeout=30)
+            assert done.returncode in (0, 1) and "runtime error" not in done.stderr and "Sanitizer" not in done.stderr, (turn, done)
+        found = collections.Counter(s.name for s in Trace(tmp_path / "all.json").slices)
+        assert not wanted - found
+        os.unlink(tmp_path / "all.json")
+        os.unlink(tmp_path / "all.pftrace")
+
+
+def test_keys_twice(tmp_path):
+    """The output says each thing once, as one value: JSON leaves open which."""
+    twice = '{"ph":"X","ph":"X","pid":1,"pid":2,"tid":1,"tid":"t","ts":1.000,"ts":2.000,"dur":1.0,"dur":9,"name":"a","name":"b","args":{"x":1,"x":2}}'
+    make(tmp_path / "x.json", "c", more=twice)
+    merge("-o", "all.json", "x.json", cwd=tmp_path)
+    found = names(tmp_path / "all.json")
+    assert len(found) == 2
+    pairs = []
+    json.loads((tmp_path / "all.json").read_text(), object_pairs_hook=lambda p: pairs.append([key for key, _ in p]))
+    assert all(len(set(keys)) == len(keys) for keys in pairs if keys != ["x", "x"])
+
+
+# ---- mergetrace.py ----
+
+
+def mergetrace(*args, cwd, status):
+    done = subprocess.run([sys.executable, MERGETRACE, *map(str, args)], cwd=cwd, capture_output=True, text=True, timeout=60)
+    assert done.returncode == status, done.stderr
+    return done
+
+
+def test_mergetrace_leaves_nothing_out_without_a_word(tmp_path):
+    make(tmp_path / "x.json", "a")
+    make(tmp_path / "old.json", "a")
+    (tmp_path / "none").mkdir()
+    (tmp_path / "empty.json").write_text("")
+    os.mkfifo(tmp_path / "pipe.json")
+    done = mergetrace("--statistics", "-", "x.json", "x.json", "none", "pipe.json", "empty.json", "old.json", cwd=tmp_path, status=1)
+    assert len(json.loads(done.stdout)["traces"]) == 2
+    feed(tmp_path / "pipe.json", (tmp_path / "x.json").read_bytes())
+    done = mergetrace("--statistics", "-", "x.json", "x.json", "pipe.json", "empty.json", "old.json", "-o", "old.json", cwd=tmp_path, status=1)
+    assert [trace["events"] for trace in json.loads(done.stdout[: done.stdout.rindex("}") + 1])["traces"]] == [1]
+    for name in ("pipe.json", "empty.json", "old.json"):
+        assert told(done, name), done.stderr
+
+
+def test_tables_of_hostile_traces(tmp_path):
+    pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    bad = [{"ph": "X", "ts": 10**30, "dur": 10**30, "pid": 10**30, "tid": [], "name": "\ud800", "args": {"x": 10**400}}, {"ph": "X", "ts": -(2**62), "dur": 1, "name": {}}]
+    (tmp_path / "x.json").write_text(json.dumps({"baseTimeNanoseconds": 2**62, "metadata": {"host": [1], "rank": 10**30, "pid": 10**30}, "traceEvents": bad}))
+    mergetrace("--parquet", "tables", "--statistics", "s.json", "--no-clock-sync", "x.json", cwd=tmp_path, status=0)
+    assert parquet.read_table(tmp_path / "tables/x.parquet").num_rows == 2
