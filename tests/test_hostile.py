@@ -18,7 +18,7 @@ import pytest
 from conftest import APPS, XSTRACE, open_trace, wait_until
 
 MODES = ["bytes", "words", "pointers", "lengths", "heads", "zero", "bits", "swap"]
-KINDS = ["p", "strings", "control,mailbox", "p,strings,control,mailbox"]
+KINDS = ["p", "strings", "mailbox", "control", "p,strings,mailbox"]
 ITT = "--chrome-itt-logging"
 needs_itt = pytest.mark.skipif(not (APPS / "itt_stress").exists(), reason="no ITT here")
 pytestmark = needs_itt
@@ -36,6 +36,7 @@ class Place:
         self.victim.write_text("precious\n" * 1000)
         self.stdout, self.stderr = path / "stdout", path / "stderr"
         self.stdout.touch()
+        self.dirs = []
         self.reports = path / "reports"
         self.reports.mkdir()
         self.before = set(os.listdir(path.parent)), self.victim.stat()
@@ -49,7 +50,8 @@ class Place:
         process = subprocess.Popen(
             [str(word) for word in command], cwd=self.out, env=self.env, stdin=subprocess.DEVNULL, stdout=self.stdout.open("w"), stderr=self.stderr.open("w"), **more
         )
-        process.dir = wait_until(lambda: process.poll() is not None and "-" or run_dir(process.pid), 30)
+        process.dir = wait_until(lambda: process.poll() is not None and "/none" or run_dir(process.pid), 30)
+        self.dirs.append(process.dir)
         return process
 
     def scribble(self, directory, kinds, mode, ms, seed=1, text=""):
@@ -122,11 +124,10 @@ def drains(directory):
 def place(tmp_path):
     place = Place(tmp_path)
     yield place
-    for directory in Path("/dev/shm").glob("xstrace-*"):
-        if not drains(directory) and not directory.is_symlink():
-            control = directory / "control"
-            if not control.exists() or control.stat().st_mtime > place.victim.stat().st_mtime:
-                shutil.rmtree(directory, ignore_errors=True)
+    for directory in place.dirs:
+        for pid in drains(directory):
+            os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def finished(path):
@@ -147,18 +148,19 @@ def test_scribbler(place, mode, kinds):
     """A process of the same user writes into the files of the run while a program is traced."""
     truth = place.out / "truth"
     run = place.start([XSTRACE, ITT, "--on-full", "drop", APPS / "itt_stress", truth, "3", "2000", "1"])
-    scribbler = place.scribble(run.dir, kinds, mode, 3000, seed=MODES.index(mode) * 10 + KINDS.index(kinds))
-    place.wait(run, 0)
+    has_files = kinds != "mailbox" or os.path.exists(run.dir + "/mailbox")
+    scribbler = place.scribble(run.dir, kinds, mode, 1500, seed=MODES.index(mode) * 10 + KINDS.index(kinds))
+    place.wait(run, 0, 30)
     written = int(scribbler.communicate(timeout=30)[0].split()[1])
-    assert scribbler.returncode == 0 and (written > 100 or (mode == "heads" and kinds == "strings"))  # which grows by strings alone
+    assert scribbler.returncode == 0 and (written > 100 or not has_files or (mode == "heads" and kinds != "p"))
     assert "expected: 3 threads" in place.stdout.read_text()
     found = sum(1 for trace in place.traces() for event in trace["traceEvents"] if event["ph"] == "X")
     said = "\n".join(line for line in place.stderr.read_text().splitlines() if "is stored in" not in line)
-    if found < finished(truth):
+    if found < finished(truth) and kinds != "control":  # which says whether the run records at all
         assert not place.traces() or tells_of_loss(place.traces()[0], said), place.traces()[0]["otherData"]
 
 
-@pytest.mark.parametrize("kinds", ["p", "control,mailbox"])
+@pytest.mark.parametrize("kinds", ["p", "control", "mailbox"])
 def test_paths_are_not_followed(place, kinds):
     """What shared memory says of files is not what is written to, by the drain process or by --recover."""
     run = place.start([XSTRACE, ITT, APPS / "itt_stress", place.out / "truth", "2", "20000"], process_group=0)
@@ -175,14 +177,14 @@ def test_paths_are_not_followed(place, kinds):
     place.look(cut=done.returncode != 0)
 
 
-@pytest.mark.parametrize("kinds", ["p", "strings", "control,mailbox", "p,strings,control,mailbox"])
+@pytest.mark.parametrize("kinds", KINDS)
 def test_files_that_are_cut_while_they_are_used(place, kinds):
     """The program itself may die of it, the drain process may not; it ends."""
     place.mine = place.mine | {"core"}
     run = place.start([XSTRACE, ITT, "--on-full", "drop", APPS / "itt_stress", place.out / "truth", "3", "2000", "1"])
     scribbler = place.scribble(run.dir, kinds, "cut", 1500, seed=KINDS.index(kinds))
-    assert run.wait(60) in (0, -signal.SIGBUS, 128 + signal.SIGBUS), place.stderr.read_text()
-    wait_until(lambda: not drains(run.dir), 60)
+    assert run.wait(30) in (0, -signal.SIGBUS, 128 + signal.SIGBUS), place.stderr.read_text()
+    wait_until(lambda: not drains(run.dir), 30)
     scribbler.communicate(timeout=30)
     for report in place.reports.glob("asan.*"):  # the program's own
         text = report.read_text()

@@ -69,7 +69,7 @@ static void look_for_files(const char *path, const char *kinds)
 		fd = known ? -1 : openat(dirfd(list), entry->d_name, O_RDWR | O_CLOEXEC);
 		if (fd < 0)
 			continue;
-		if (!fstat(fd, &st) && st.st_size >= 64) {
+		if (!fstat(fd, &st) && st.st_size >= 16) {
 			file->size = (size_t)st.st_size;
 			file->data = mmap(NULL, file->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 			file->before = malloc(file->size);
@@ -90,7 +90,7 @@ static void look_for_growth(struct mapped *file)
 	size_t size = file->size < 64u << 20 ? file->size : 64u << 20;
 
 	file->growing_count = 0;
-	file->used = 64;
+	file->used = file->size < 64 ? file->size : 64;
 	for (size_t at = 0; at + 8 <= size; at += 8) {
 		uint64_t now, before;
 
