@@ -95,7 +95,8 @@ static bool room(const struct xs_producer *p, uint64_t start)
 	/* pairs with the release in xs_ring_release() */
 	uint64_t tail = atomic_load_explicit(&p->ring->tail, memory_order_acquire);
 
-	return start + step_of(p) - tail <= p->mask + 1;
+	/* a tail ahead of us is no reason to wait: see catch_up() */
+	return (int64_t)(start + step_of(p) - tail) <= (int64_t)(p->mask + 1);
 }
 
 static bool wait_for_room(struct xs_producer *p, struct xs_doorbell *bell, uint64_t start)

@@ -37,7 +37,10 @@ struct drain {
 	uint64_t unready_since; /* CLOCK_MONOTONIC: a process has been in the middle of joining from then on; 0: none is */
 	bool app_finished, app_seen, stopped;
 	uint64_t window_begin, window_end; /* CLOCK_MONOTONIC: --delay and --duration; 0: it has come, or there is none */
-	uint64_t launcher_start; /* 0: it was dead when we began */
+	/* who is who, as it was said when it was said: the control file may be spoilt later */
+	int32_t launcher_pid, app_pid; /* app_pid 0: not started yet */
+	uint64_t launcher_start;       /* 0: it was dead when we began */
+	uint64_t app_start, app_gone;  /* app_gone: since when it is not there any more (CLOCK_MONOTONIC); 0: it is */
 	struct xs_process *ended; /* flight recorder: they are history */
 	bool crashed;             /* and one of them so that it is to be written */
 	bool dumping;
@@ -256,7 +259,7 @@ static void tell_not_asked(const struct drain *drain)
 
 static bool launcher_lives(const struct drain *drain)
 {
-	return drain->launcher_start && xs_process_alive(drain->run.control->launcher_pid, drain->launcher_start);
+	return drain->launcher_start && xs_process_alive(drain->launcher_pid, drain->launcher_start);
 }
 
 /* True when a process has ended and something must be known before it is finished. */
@@ -343,19 +346,44 @@ static void be_patient(struct drain *drain, uint64_t most)
 	drain->patience = drain->patience + SLEEP < most - SLEEP ? drain->patience + SLEEP : most - SLEEP;
 }
 
+#define APP_GONE_NS 2000000000u
+
+static void meet_app(struct drain *drain)
+{
+	const struct xs_control *control = drain->run.control;
+
+	if (drain->app_pid || !atomic_load_explicit(&control->app_started, memory_order_acquire))
+		return;
+	drain->app_pid = control->app_pid;
+	drain->app_start = xs_process_start(drain->app_pid);
+}
+
+/* The launcher tells, and how it ended; what it has told may have been lost if the application is not there for a while. */
+static bool app_ended(struct drain *drain)
+{
+	uint64_t now = xs_clock_ns(CLOCK_MONOTONIC);
+
+	if (atomic_load_explicit(&drain->run.control->app_exited, memory_order_acquire))
+		return true;
+	if (!drain->app_pid || xs_process_alive(drain->app_pid, drain->app_start))
+		drain->app_gone = 0;
+	else if (!drain->app_gone)
+		drain->app_gone = now;
+	return drain->app_gone && now - drain->app_gone > APP_GONE_NS;
+}
+
 /* Is no process left that may still join or write? */
 static bool over(struct drain *drain)
 {
-	struct xs_control *control = drain->run.control;
 	bool launcher;
 
 	if (drain->processes || drain->kmd)
 		return false;
 	launcher = launcher_lives(drain);
-	if (!atomic_load_explicit(&control->app_started, memory_order_acquire))
+	if (!drain->app_pid)
 		return !launcher;
 	/* with the launcher dead nobody tells us of the application's end; it dies with the launcher */
-	if (!atomic_load_explicit(&control->app_exited, memory_order_acquire) && launcher)
+	if (!app_ended(drain) && launcher)
 		return false;
 	if (drain->run.options->follow_children && xs_run_has_silent_descendants(&drain->run)) {
 		be_patient(drain, SLEEP_SILENT);
@@ -465,6 +493,7 @@ static void drain_loop(struct drain *drain)
 			soon = find_processes(drain);
 			drain->joined = soon ? joined - 1 : joined;
 		}
+		meet_app(drain);
 		read = look(drain);
 		drain->dumping = serve_dumps(drain);
 		if (read >= 65536 && ++drain->busy % BUSY_TURNS)
@@ -515,7 +544,8 @@ int xs_drain(const char *dir, bool recover)
 	}
 	if (!recover) {
 		drain.run.control->consumer.start = xs_process_start(getpid());
-		drain.launcher_start = xs_process_start(drain.run.control->launcher_pid);
+		drain.launcher_pid = drain.run.control->launcher_pid;
+		drain.launcher_start = xs_process_start(drain.launcher_pid);
 		set_window(&drain);
 		if (drain.run.options->kmd_script[0])
 			drain.kmd = xs_kmd_start(&drain.run);

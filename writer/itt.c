@@ -542,6 +542,10 @@ void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 			xs_chrome_counter(track, record, ns);
 		break;
 	case XS_SPAN:
+		if (!xs_track_believes(track, event, ((const struct xs_span_record *)record)->duration)) {
+			process->corrupt++;
+			return;
+		}
 		read_span(track, record, ns,
 			  xs_timeline_ns(&process->run->clock, event->tick + ((const struct xs_span_record *)record)->duration));
 		break;

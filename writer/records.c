@@ -208,6 +208,10 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 
 	if (size < sizeof(*call))
 		return;
+	if (__builtin_expect(!xs_track_believes(track, event, call->duration), 0)) {
+		process->corrupt++;
+		return;
+	}
 	start = xs_process_ns(process, event->tick);
 	end = xs_process_ns(process, event->tick + call->duration);
 	if (end < start)
@@ -382,6 +386,10 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 
 static inline void dispatch(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
+	if (__builtin_expect(event->tick > track->latest, 0)) {
+		track->process->corrupt++;
+		return;
+	}
 	if (__builtin_expect(event->tick >= track->cut_at, 0))
 		xs_track_cut(track, event->tick);
 	if (event->kind == XS_BEGIN) {
@@ -410,6 +418,8 @@ void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_
 	}
 }
 
+#define SKEW (1ull << 33) /* ticks: some seconds; clocks of processors differ by less */
+
 /* Where its records end by now; and what has happened to the ring meanwhile. */
 void xs_track_begin(struct xs_track *track)
 {
@@ -417,6 +427,7 @@ void xs_track_begin(struct xs_track *track)
 	uint64_t head = xs_ring_filled(track->ring);
 
 	track->head = head;
+	track->latest = xs_tick(process->run->use_tsc) + SKEW;
 	if (head - track->pos > process->ring_size) {
 		/* overwritten (or hostile): the intact records begin at a step that the producer told */
 		uint64_t intact = atomic_load_explicit(&track->ring->tail_lost, memory_order_acquire);

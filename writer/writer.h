@@ -162,6 +162,7 @@ struct xs_track {
 	uint64_t records, lost_base;
 	uint32_t tid, thread; /* thread: index in process->threads */
 	bool dirty;           /* consumed since the last commit */
+	uint64_t latest;      /* tick: what says to be later is spoilt */
 	uint64_t cut_at;      /* tick: a record from there on shows that a time of not recording is over */
 	uint64_t cut_to;      /* tick: the end of the last such time that is behind the track */
 	uint32_t cuts[2];     /* how many are: of the run's, of the process's */
@@ -327,6 +328,12 @@ struct xs_record {
 		_Alignas(16) uint64_t word[(XS_RECORD_MAX + 15) / 16 * 2];
 	};
 };
+/* Can the record last so long? Its tick is not behind track->latest. */
+static inline bool xs_track_believes(const struct xs_track *track, const struct xs_event *event, uint64_t duration)
+{
+	return duration <= track->latest - event->tick;
+}
+
 /* Of the record at `pos` at most `most` bytes (a multiple of 16). Returns the record's size; 0: what is there cannot be one. */
 static inline uint32_t xs_record_copy(struct xs_record *copy, const struct xs_track *track, uint64_t pos, uint64_t head, uint32_t most)
 {
