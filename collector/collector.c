@@ -302,14 +302,22 @@ static void commands_end(uint64_t count)
 	atomic_store_explicit(ended, atomic_load_explicit(ended, memory_order_relaxed) + count, memory_order_relaxed);
 }
 
+/* Nothing is recorded here and now. */
+static bool not_recording(void)
+{
+	return xs_paused() || xs_tls.ignored;
+}
+
 void xs_commands_end(uint64_t count, bool written)
 {
-	if (written || !(xs_paused() || xs_tls.ignored))
+	if (written || !not_recording())
 		commands_end(count);
 }
 
 void xs_commands_untimed(uint64_t count)
 {
+	if (not_recording())
+		return;
 	xs_count_untimed(count);
 	commands_end(count);
 }

@@ -140,7 +140,7 @@ static inline void xs_commands_begin(uint64_t count)
 }
 /* Have a record; written false: it found no room and was counted, unless nothing is recorded just now. */
 void xs_commands_end(uint64_t count, bool written);
-/* Will have none: their times could not be had. */
+/* Will have none: their times could not be had; with the same exception. */
 void xs_commands_untimed(uint64_t count);
 /* An enum xs_unseen (shm.h); told at the end. */
 void xs_tell_unseen(unsigned what);

@@ -38,6 +38,7 @@ enum xs_kind {
 	XS_MPI_START,  /* a persistent request was started, by the call whose record follows; struct xs_mpi_request_record */
 	XS_MPI_DONE,   /* the work of a request was seen to be complete; struct xs_mpi_request_record */
 	XS_COMMANDS,   /* finished device work, many commands of one queue; struct xs_commands_record */
+	XS_OWN_TIME,   /* what the record that follows says of its time: by a clock of the application's; struct xs_own_time_record */
 };
 
 /* Who made the record: the row of the table that turns a function number into a name. */
@@ -264,6 +265,14 @@ enum xs_relation {
 	XS_RELATION_PREDECESSOR_TO,
 	XS_RELATION_COUNT,
 };
+
+struct xs_own_time_record {
+	struct xs_event event; /* tick: that of the record which follows; name: number of the clock; flags: by what its times became ticks, 0: by nothing */
+	uint64_t ns;           /* since that clock's zero, modulo 2^64; of clocks from XS_OWN_CLOCKS on nothing */
+	uint64_t reserved;
+};
+#define XS_OWN_CLOCKS 64u /* whose pace is known */
+static_assert(sizeof(struct xs_own_time_record) == 32, "multiple of 16");
 
 /* Where something without duration belongs (as Chrome's "s"). */
 enum xs_scope { XS_SCOPE_THREAD, XS_SCOPE_PROCESS, XS_SCOPE_GLOBAL };

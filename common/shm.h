@@ -151,7 +151,7 @@ struct xs_segment_file {
 	_Atomic uint32_t used;
 };
 
-#define XS_SHM_VERSION 11u
+#define XS_SHM_VERSION 12u
 #define XS_PAGE 4096u
 #define XS_PROCESS_FIRST 8192u   /* of struct xs_process_file */
 #define XS_PROCESS_HEADER 24576u /* and of its clocks */

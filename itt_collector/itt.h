@@ -148,7 +148,10 @@ void itt_keyed(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, stru
 
 /* ---- clocks.c ---- */
 
-/* The tick of a time of the application's clock; of now when that cannot be. domain NULL: now. */
+/*
+ * The tick of a time of the application's clock, for the next record of this thread, before which it writes what the time is by that clock; the tick of now when
+ * that cannot be. domain NULL: now.
+ */
 uint64_t itt_tick_of(const __itt_clock_domain *domain, unsigned long long time);
 
 #endif

@@ -325,11 +325,12 @@ struct clock {
 	_Atomic int kind;    /* enum below */
 };
 enum { CLOCK_BASED, CLOCK_KERNEL_FIRST, CLOCK_TICKS = 16, CLOCK_UNUSABLE };
+#define NOT_PLACED 0u /* as records tell of a kind, which they number from 1 */
 static const clockid_t kernel_clocks[] = { CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME, CLOCK_REALTIME };
 
-#define CLOCKS 64u
+#define CLOCKS XS_OWN_CLOCKS
 #define NARROW 3000u /* ticks: some readings of clocks take less than that */
-static struct clock clocks[CLOCKS];
+static struct clock clocks[CLOCKS + 1]; /* the last one is that of all for which there was no place: it has no frequency */
 static _Atomic uint32_t clock_count;
 
 static void ask(struct clock *clock)
@@ -347,7 +348,7 @@ EXPORT __itt_clock_domain *__itt_clock_domain_create(__itt_get_clock_info_fn fun
 	number = atomic_fetch_add(&clock_count, 1);
 	if (number >= CLOCKS) {
 		atomic_store(&clock_count, CLOCKS);
-		return NULL; /* its events are put at the moment of their calls */
+		return &clocks[CLOCKS].public;
 	}
 	clocks[number].public.fn = function;
 	clocks[number].public.fn_data = data;
@@ -409,6 +410,42 @@ static int64_t age(const struct clock *clock, int kind, uint64_t time, const str
 	return (int64_t)now->kernel - ns_of(time, frequency);
 }
 
+/* The record that follows is of that tick, and has this time by the application's clock: durations are kept where the clock cannot be placed. */
+static uint64_t own_time(const struct clock *clock, int kind, uint64_t time, uint64_t tick)
+{
+	uint64_t frequency = clock->public.info.clock_freq;
+	struct xs_own_time_record *record = xs_record_begin(sizeof(*record), XS_OWN_TIME, XS_SOURCE_ITT,
+							    kind == CLOCK_UNUSABLE ? NOT_PLACED : (uint8_t)(kind + 1),
+							    frequency ? (uint32_t)(clock - clocks) : CLOCKS,
+							    XS_ROLE_OTHER);
+
+	if (record) {
+		record->event.tick = tick;
+		record->ns = frequency ? (uint64_t)((unsigned __int128)time * 1000000000u / frequency) : 0;
+		record->reserved = 0;
+		xs_record_end(sizeof(*record));
+	}
+	return tick;
+}
+
+/* By what the clock's times can become ticks from here on; *ago: how long ago `time` was. */
+static int kind_of(struct clock *clock, uint64_t time, int64_t *ago, struct moment *now)
+{
+	int kind = clock->public.info.clock_freq ? atomic_load_explicit(&clock->kind, memory_order_relaxed) : CLOCK_UNUSABLE;
+
+	for (*now = now_of(kind); kind < CLOCK_KERNEL_FIRST + 4; *now = now_of(++kind)) {
+		*ago = age(clock, kind, time, now);
+		if (*ago >= -1000 && *ago <= (int64_t)(now->mono - xs_life_began_ns()))
+			break;
+	}
+	if (kind == CLOCK_KERNEL_FIRST + 4)
+		kind = CLOCK_TICKS;
+	if (kind == CLOCK_TICKS && !(time <= now->tick && time >= xs_life_began_tick()))
+		kind = CLOCK_UNUSABLE;
+	atomic_store_explicit(&clock->kind, kind, memory_order_relaxed);
+	return kind;
+}
+
 uint64_t itt_tick_of(const __itt_clock_domain *domain, unsigned long long time)
 {
 	struct clock *clock = (struct clock *)domain;
@@ -417,24 +454,15 @@ uint64_t itt_tick_of(const __itt_clock_domain *domain, unsigned long long time)
 	struct moment now;
 	int kind;
 
-	if (clock < clocks || clock >= clocks + CLOCKS || !clock->public.info.clock_freq)
+	if (clock < clocks || clock > clocks + CLOCKS)
 		return xs_tick(xs_use_tsc);
-	kind = atomic_load_explicit(&clock->kind, memory_order_relaxed);
-	for (now = now_of(kind); kind < CLOCK_KERNEL_FIRST + 4; now = now_of(++kind)) {
-		ago = age(clock, kind, time, &now);
-		if (ago >= -1000 && ago <= (int64_t)(now.mono - xs_life_began_ns()))
-			break;
-	}
-	if (kind == CLOCK_KERNEL_FIRST + 4)
-		kind = CLOCK_TICKS;
-	if (kind == CLOCK_TICKS && !(time <= now.tick && time >= xs_life_began_tick()))
-		kind = CLOCK_UNUSABLE;
-	atomic_store_explicit(&clock->kind, kind, memory_order_relaxed);
+	kind = kind_of(clock, time, &ago, &now);
 	if (kind == CLOCK_TICKS)
-		return time;
+		return own_time(clock, kind, time, time);
 	/* ticks per ns are known from the clock's own birth on; the time is mostly a moment ago */
 	elapsed = now.mono - xs_life_began_ns();
 	if (kind == CLOCK_UNUSABLE || ago < 0 || !elapsed)
-		return now.tick;
-	return now.tick - (uint64_t)((unsigned __int128)(uint64_t)ago * (now.tick - xs_life_began_tick()) / elapsed);
+		return own_time(clock, kind, time, now.tick);
+	return own_time(clock, kind, time,
+			now.tick - (uint64_t)((unsigned __int128)(uint64_t)ago * (now.tick - xs_life_began_tick()) / elapsed));
 }

@@ -108,6 +108,9 @@ void xm_put_summary(FILE *out, const struct xm_merge *merge, const struct xm_clo
 			put_number(out, "status", input->status);
 		}
 		put_number(out, "lost", input->lost);
+		put_number(out, "untimed_commands", input->untimed);
+		put_number(out, "open_commands", input->open_commands);
+		put_number(out, "open_requests", input->open_requests);
 		fprintf(out, ",\"events\":%" PRIu64, input->events);
 		if (input->reader.cut)
 			fputs(",\"cut\":true", out);

@@ -36,6 +36,7 @@ static int add(struct xm_merge *merge, const char *path)
 	input->index = merge->count - 1;
 	input->path = strdup(path);
 	input->rank = input->world_size = input->pid = input->ppid = input->status = input->lost = input->clock_error = -1;
+	input->untimed = input->open_commands = input->open_requests = -1;
 	input->first = INT64_MAX;
 	input->last = INT64_MIN;
 	xm_map_init(&input->pids, XM_PROCESSES, 16u << 20);
@@ -181,6 +182,9 @@ static void take_member(void *user, struct xm_text key, struct xm_text value)
 		take_text(value, "end", input->end, sizeof(input->end));
 		take_number(value, "status", &input->status);
 		take_number(value, "lost", &input->lost);
+		take_number(value, "untimed_commands", &input->untimed);
+		take_number(value, "open_commands", &input->open_commands);
+		take_number(value, "open_requests", &input->open_requests);
 		take_number(value, "clock_error_ns", &input->clock_error);
 		take_threads(input, xm_find(value, "threads"));
 	} else if (xm_is(key, "distributedInfo")) {

@@ -40,7 +40,7 @@ struct xm_input {
 
 	/* what it says of itself */
 	char tool[32], host[256], run[64], end[16];
-	int64_t rank, world_size, pid, ppid, base, status, lost, clock_error; /* -1: not said */
+	int64_t rank, world_size, pid, ppid, base, status, lost, clock_error, untimed, open_commands, open_requests; /* -1: not said */
 	char *in_calls; /* JSON array of the threads that were inside a call at the end; NULL: none */
 
 	/* found in the first pass */

@@ -748,3 +748,42 @@ def test_jit_untraced(xstrace):
 
 def test_apps_are_there():
     assert all((APPS / name).exists() for name in ("itt_api", "itt_bad", "itt_jit"))
+
+
+@pytest.mark.parametrize("frequency", [10**9, 10**6, 2_400_000_000])
+@pytest.mark.parametrize("zero, base", [(500_000_000, 0), (3, 0), (5 * 10**8, 10**9)])
+def test_a_clock_that_cannot_be_placed(xstrace, zero, base, frequency):
+    """Its tasks are as long as it says, lie within each other as it says, and say that their place is arbitrary."""
+    zero *= frequency // 10**6
+    run = xstrace(ITT, "itt_own_clock", [zero, base, frequency])
+    found = {name: [s for s in run.trace.slices if s.name == f"own::{name}"] for name in ("outer", "inner", "plain", "lapped", "open")}
+    assert [len(found[name]) for name in found] == [3, 6, 3, 3, 1]
+    for name, length in (("outer", 5), ("inner", 2), ("lapped", 7)):
+        for one in found[name]:
+            assert abs(one.end - one.start - length * 10**6) <= 1, name
+            assert one.args["clock"] == "not placed"
+    for outer in found["outer"]:
+        inside = [i for i in found["inner"] if outer.start <= i.start and i.end <= outer.end]
+        assert len(inside) == 2 and all(i.track == outer.track for i in inside)
+        assert outer.track != found["plain"][0].track
+    starts = sorted(one.start for one in found["outer"])
+    assert starts[2] - starts[1] == starts[1] - starts[0] == 10**7
+    assert found["open"][0].args == {"clock": "not placed", "unfinished": True}
+    assert not any("clock" in one.args for one in found["plain"])
+    assert all(m["args"]["clock"] == "not placed" for m in run.trace.events if m["name"] == "own::mark")
+
+
+@pytest.mark.parametrize("frequency", [10**9, 10**6])
+def test_a_clock_that_turns_out_wrong(xstrace, frequency):
+    """Its first time may be that of its call, the others cannot."""
+    run = xstrace(ITT, "itt_own_clock", [0, 0, frequency])
+    outer = [s for s in run.trace.slices if s.name == "own::outer"]
+    assert [abs(s.end - s.start - 5 * 10**6) <= 1 for s in outer] == [True] * 3
+    assert all(s.args["clock"] == "not placed" for s in outer)
+
+
+def test_a_clock_without_a_pace(xstrace):
+    run = xstrace(ITT, "itt_own_clock", [0, 0, 0])
+    tasks = [s for s in run.trace.slices if s.name in ("own::outer", "own::inner", "own::lapped")]
+    assert len(tasks) == 12 and all(s.args["clock"] == "not placed" for s in tasks)
+    assert all(s.end - s.start < 10**9 for s in tasks)

@@ -112,10 +112,11 @@ def test_colliding_numbers_are_told_apart(tmp_path):
             },
         ]
         metadata = {"tool": "xstrace", "host": host, "pid": 5, "run": "r"}
-        (tmp_path / f"{host}.json").write_text(ranks.text_of(events, metadata, {"lost": 3}))
+        (tmp_path / f"{host}.json").write_text(ranks.text_of(events, metadata, {"lost": 3, "open_commands": 2}))
     trace = merged(["a.json", "b.json"], tmp_path)
     assert len({s.track[0] for s in trace.slices}) == 2
     assert trace.other["lost"] == 6
+    assert [one["open_commands"] for one in trace.other["inputs"]] == [2, 2] and "open_requests" not in trace.other["inputs"][0]
     for start, end in arrows(trace):
         assert start["pid"] == end["pid"]
     assert len(arrows(trace)) == 2

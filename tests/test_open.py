@@ -99,6 +99,15 @@ def test_nothing_else_is_seen(xstrace, tmp_path, option):
 
 
 @needs_ze
+@pytest.mark.parametrize("kind, sync", [("immediate", "list"), ("regular", "queue")])
+def test_what_ends_while_nothing_is_recorded(xstrace, tmp_path, kind, sync):
+    gpu = SoftGPU(tmp_path, DURATION_NS="empty=300000000", WORKERS=3)
+    args = ["--list", kind, "--kernel", "empty", "--kernels", 3, "--sync", sync]
+    run = xstrace(KERNELS + " --duration 150ms", "ze_matrix", args, env=gpu.env)
+    assert run.trace.count("kernels") == 0 and told(run, "commands") == run.trace.other["open_commands"] == 3
+
+
+@needs_ze
 @pytest.mark.parametrize("option", ["-d", "-h -d", "-s"])
 def test_reports_say_what_is_not_in_them(xstrace, tmp_path, option):
     gpu = SoftGPU(tmp_path, DURATION_NS="empty=60000000000", WORKERS=8)
@@ -132,6 +141,21 @@ def test_opencl(xstrace, end):
     missing = check_counts(run, trace, 8)
     # a callback may be late where nobody waits for it
     assert missing == 3 if end == "return" else missing >= 3
+
+
+@needs_cl
+def test_opencl_released_before(xstrace):
+    run = xstrace(KERNELS, "cl_open", [5, 3, "release"])
+    assert check_counts(run, run.trace, 8) == 3
+
+
+@needs_cl
+def test_opencl_of_a_parent(xstrace):
+    """What a forked child inherits is neither in its trace nor counted there."""
+    run = xstrace(KERNELS, "cl_open", [5, 3, "fork"])
+    parent = next(t for t in run.traces if t.calls)
+    assert check_counts(run, parent, 8) >= 3
+    assert all(not t.device and "open_commands" not in t.other for t in run.traces if t is not parent)
 
 
 @needs_cl

@@ -243,6 +243,8 @@ static __attribute__((noinline)) char *put_flags(char *o, const struct xs_extra 
 		o = put(o, "\"cut\":true,");
 	if (extra && extra->cancelled)
 		o = put(o, "\"cancelled\":true,");
+	if (extra && extra->unplaced)
+		o = put(o, "\"clock\":\"not placed\",");
 	if (unfinished)
 		o = put(o, "\"unfinished\":true,");
 	return o;
@@ -250,7 +252,7 @@ static __attribute__((noinline)) char *put_flags(char *o, const struct xs_extra 
 
 static inline char *put_args(char *o, const struct xs_extra *extra, bool unfinished)
 {
-	bool flags = unfinished || (extra && (extra->cut || extra->cancelled));
+	bool flags = unfinished || (extra && (extra->cut || extra->cancelled || extra->unplaced));
 
 	if (!flags && !(extra && extra->length))
 		return o;
@@ -358,6 +360,10 @@ struct xs_place xs_chrome_on_thread(struct xs_track *track, const struct xs_open
 	struct xs_process *process = track->process;
 	char title[64];
 
+	if (task->extra && task->extra->unplaced) {
+		(void)snprintf(title, sizeof(title), "%u (clock not placed)", track->tid);
+		return slice(process, xs_chrome_lane(process, &track->unplaced, title, task->start, end, XS_FIT_NESTING), task, end, unfinished);
+	}
 	if (!displaced)
 		return end_slice(process, put_slice(xs_output_put(&process->chrome->out), track, task->start, end), track->tid, task,
 				 unfinished);

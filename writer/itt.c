@@ -219,17 +219,21 @@ static void read_bare(struct xs_track *track, const struct xs_event *event, uint
 	struct xs_process *process = track->process;
 	struct keyed *half = track->bare;
 
-	if (event->kind == XS_CLOSE && half && half->span == span && half->scope == event->name && half->task.start <= ns) {
-		track->bare = NULL;
-		show(process, half, ns, false);
-		return;
+	if (event->kind == XS_CLOSE && half && half->span == span && half->scope == event->name) {
+		uint64_t end = xs_own_time_end(track, event, &half->task, ns);
+
+		if (half->task.start <= end) {
+			track->bare = NULL;
+			show(process, half, end, false);
+			return;
+		}
 	}
 	half = new_half(process);
 	if (!half)
 		return;
 	half->span = span;
 	half->tid = track->tid;
-	half->task.start = ns;
+	half->task.start = xs_own_time_begin(track, event, &half->task, ns);
 	half->tick = event->tick;
 	if (event->kind == XS_CLOSE) {
 		half->is_end = true;
@@ -269,7 +273,7 @@ static void read_keyed(struct xs_track *track, const struct xs_task_record *reco
 	half->span = span;
 	half->id = record->id;
 	half->tid = is_null(&record->id) ? track->tid : 0;
-	half->task.start = ns;
+	half->task.start = xs_own_time_begin(track, &record->event, &half->task, ns);
 	half->tick = record->event.tick;
 	half->scope = record->event.name;
 	if (!half->is_end) {
@@ -362,6 +366,7 @@ static void read_instant(struct xs_track *track, const struct xs_args_record *re
 
 	if (!process->chrome)
 		return;
+	(void)xs_own_time_begin(track, &record->event, &loose, loose.start);
 	add_args(process, &loose, record, length);
 	xs_chrome_instant(process, track->tid, record->event.name, record->event.kind == XS_ARGS, loose.start,
 			  record->event.kind == XS_ARGS ? XS_SCOPE_THREAD : record->event.flags, loose.extra);
@@ -420,11 +425,15 @@ static void read_relation(struct xs_track *track, const struct xs_task_record *r
 
 static void read_task(struct xs_track *track, const struct xs_task_record *record, uint64_t ns)
 {
-	bool displaced = ns < track->last_ns;
+	uint64_t last = track->last_ns;
 	struct xs_open *task = xs_track_open(track, ns, record->event.name);
+	bool displaced = ns < last;
 
 	if (!task)
 		return;
+	task->start = xs_own_time_begin(track, &record->event, task, ns);
+	if (task->start != ns)
+		track->last_ns = last; /* it is not on the thread's own track */
 	set_ids(track->process, task, record);
 	if (displaced && xs_extra_of(track->process, task))
 		task->extra->displaced = true;

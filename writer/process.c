@@ -285,7 +285,7 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	shown |= xs_reports_close(process);
 	run->wrote_something |= shown;
 	/* a script starts hundreds of programs that have nothing to show: only the application's silence is news */
-	if (!shown && !process->open_commands && (run->options->verbose ||
+	if (!shown && !process->open_commands && !process->untimed && (run->options->verbose ||
 		       (process->pid == run->control->app_pid && end != XS_END_EXEC && !run->wrote_something)))
 		fprintf(stderr, "[INFO] No event of interest is logged for process %d (%s)\n", process->pid,
 			process->comm);
@@ -420,6 +420,7 @@ void xs_process_free(struct xs_process *process)
 		forget_open(process);
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		xs_lanes_fini(&process->tracks[i]->crossing);
+		xs_lanes_fini(&process->tracks[i]->unplaced);
 		free(process->tracks[i]->open);
 		free(process->tracks[i]->pending);
 		free(process->tracks[i]->arrows);

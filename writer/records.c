@@ -180,11 +180,13 @@ static inline void read_end(struct xs_track *track, const struct xs_event *event
 		 * there is more to do with each
 		 */
 		struct xs_open copy = *task;
+		uint64_t last = track->last_ns;
 
-		xs_itt_end(track, &copy, end, at != track->depth || end < track->last_ns, false);
-		xs_track_take(track, at - 1);
-		if (end > track->last_ns)
+		end = xs_own_time_end(track, event, &copy, end);
+		if (end > last && !(copy.extra && copy.extra->unplaced))
 			track->last_ns = end;
+		xs_itt_end(track, &copy, end, at != track->depth || end < last, false);
+		xs_track_take(track, at - 1);
 		return;
 	}
 	if (process->chrome)
@@ -364,6 +366,10 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 		return;
 	case XS_STACK:
 		xs_stacks_read(track, event, size);
+		return;
+	case XS_OWN_TIME:
+		if (size >= sizeof(struct xs_own_time_record))
+			xs_own_time_read(track, (const void *)event);
 		return;
 	case XS_PAD:
 		return;

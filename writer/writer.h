@@ -71,6 +71,13 @@ struct xs_key {
 };
 #define XS_KEYS 32u /* those that are remembered, by their ids' last bits */
 
+/* A time by a clock of the application's: struct xs_own_time_record. */
+struct xs_own_time {
+	uint64_t tick, ns; /* tick 0: none */
+	uint32_t clock;
+	uint8_t placed;    /* by what; 0: not at all */
+};
+
 /* What few tasks have. */
 struct xs_extra {
 	struct xs_extra *next; /* unused ones */
@@ -81,6 +88,8 @@ struct xs_extra {
 	bool cut;       /* there were more arguments than are kept */
 	bool displaced; /* it began before something that is shown already: not on the thread's own track */
 	bool cancelled; /* a wait */
+	bool unplaced;  /* where it lies is arbitrary, not how long it is */
+	struct xs_own_time began;
 };
 
 struct xs_open {
@@ -148,6 +157,8 @@ struct xs_track {
 	char prefix[64]; /* {"ph":"X","tid":T,"pid":P,"ts": */
 	uint32_t prefix_length;
 	struct xs_lanes crossing; /* tasks that end out of order */
+	struct xs_lanes unplaced; /* those of clocks that cannot be placed */
+	struct xs_own_time own_time; /* of the next record, if that has this tick */
 	struct xs_arrow *arrows;  /* arrows.c: they wait for the calls that they start from */
 	uint32_t arrow_first, arrow_end, arrow_room; /* those that wait, and for how many there is room */
 	struct keyed *bare;       /* itt.c: the newest open span without an id; NULL: none */
@@ -209,6 +220,10 @@ struct xs_process {
 	struct xs_device_clock device_clock[XS_DEVICES];
 	char comm[16];
 	struct xs_names names;
+	struct {
+		bool known;
+		uint64_t zero; /* ns in the trace */
+	} own_clock[XS_OWN_CLOCKS]; /* itt.c: where the application's clocks are shown that cannot be placed */
 	struct xs_keyed *keyed;     /* itt.c: spans that are open, and ends that came first; NULL: none yet */
 	struct xs_flows *flows;     /* flows.c */
 	struct xs_requests *requests; /* mpi.c */
@@ -430,6 +445,14 @@ void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool
 void xs_itt_release(struct xs_track *track);
 /* The process has ended: what is still open. */
 void xs_itt_finish(struct xs_process *process, uint64_t end);
+
+/* ---- own_clock.c: times by clocks of the application's ---- */
+
+void xs_own_time_read(struct xs_track *track, const struct xs_own_time_record *record);
+/* The time of a record that begins or marks something: as its tick says, or as its own clock says if that cannot be placed; `task` is told so. */
+uint64_t xs_own_time_begin(struct xs_track *track, const struct xs_event *event, struct xs_open *task, uint64_t ns);
+/* The same of what ends it. */
+uint64_t xs_own_time_end(struct xs_track *track, const struct xs_event *event, struct xs_open *task, uint64_t ns);
 
 /* ---- mpi.c: MPI calls and the work of requests ---- */
 

@@ -1,12 +1,14 @@
 /*
  * Commands that are in flight when the process ends, and others that are complete.
- *	cl_open COMPLETE OPEN END	END: return, _exit, kill, exec; quick
- * What is open waits for a user event that nobody sets; quick: another thread sets it, just when main has returned.
+ *	cl_open COMPLETE OPEN END	END: return, _exit, kill, exec; quick; release; fork
+ * What is open waits for a user event that nobody sets; quick: another thread sets it, just when main has returned; release: queue and context are released before;
+ * fork: a child that is forked returns, then the process calls _exit.
  */
 #include "cl_app.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,5 +60,15 @@ int main(int argc, char **argv)
 		(void)execl("/bin/true", "true", NULL);
 	if (!strcmp(end, "quick"))
 		REQUIRE(!pthread_create(&thread, NULL, open_later, NULL));
+	if (!strcmp(end, "release")) {
+		CHECK(clReleaseCommandQueue(queue));
+		CHECK(clReleaseContext(cl.context));
+	}
+	if (!strcmp(end, "fork") && !fork())
+		return 0;
+	if (!strcmp(end, "fork")) {
+		(void)wait(NULL);
+		_exit(0);
+	}
 	return 0;
 }
