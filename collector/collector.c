@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,12 +46,22 @@ static char *arena, *arena_end; /* zeroed memory */
 /* SIGKILL and SIGSTOP aside, all: those that the C library keeps to itself (cancellation, setuid() of all threads) too. */
 static const uint64_t every_signal = UINT64_MAX;
 
+static _Atomic uint32_t inside; /* threads that have signals blocked */
+
 void xs_enter(struct xs_entered *entered)
 {
 	*entered = (struct xs_entered){ .mark = xs_tls.mark, .error = errno };
 	xs_inside_begin(XS_FRAME_MARK());
-	if (!xs_tls.busy++)
-		(void)xs_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &entered->signals, sizeof(every_signal));
+	if (xs_tls.busy++)
+		return;
+	/* both in this order, as in xs_wait_outside() in the other: either we see that it is sealed, or that waits for us */
+	atomic_fetch_add_explicit(&inside, 1, memory_order_seq_cst);
+	if (atomic_load_explicit(&xs_seal, memory_order_seq_cst) == XS_UNSEALED) {
+		(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &entered->signals, sizeof(every_signal));
+		entered->blocked = true;
+	} else {
+		atomic_fetch_sub_explicit(&inside, 1, memory_order_relaxed);
+	}
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
@@ -59,8 +70,19 @@ void xs_leave(const struct xs_entered *entered)
 	atomic_signal_fence(memory_order_seq_cst);
 	xs_tls.mark = entered->mark;
 	errno = entered->error;
-	if (!--xs_tls.busy)
-		(void)xs_sys(SYS_rt_sigprocmask, SIG_SETMASK, &entered->signals, NULL, sizeof(every_signal));
+	xs_tls.busy--;
+	if (!entered->blocked)
+		return;
+	(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &entered->signals, NULL, sizeof(every_signal));
+	atomic_fetch_sub_explicit(&inside, 1, memory_order_release);
+}
+
+void xs_wait_outside(void)
+{
+	struct timespec pause = { 0, 50000 };
+
+	for (int i = 0; i < 2000 && atomic_load_explicit(&inside, memory_order_seq_cst); i++)
+		(void)xs_sys_always(SYS_nanosleep, &pause, NULL);
 }
 
 void *xs_arena_locked(size_t size)
@@ -250,6 +272,8 @@ static void start(void)
 	xs_tls.producer = (struct xs_producer){ .ring = NULL };
 	xs_tls.slot = NULL;
 	arena = arena_end = NULL;
+	if (xs_self.process) /* this thread: others of the parent are not here */
+		atomic_store_explicit(&inside, 1, memory_order_relaxed);
 	joined = join();
 	if (joined)
 		xs_stack_init((uint32_t)xs_self.control->options.call_stacks);

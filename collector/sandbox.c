@@ -46,7 +46,8 @@ static uint32_t seal(enum sandbox kind)
 		xs_strings_prepare(xs_self.strings);
 		xs_leave(&entered);
 	}
-	atomic_store_explicit(&xs_seal, now, memory_order_relaxed);
+	atomic_store_explicit(&xs_seal, now, memory_order_seq_cst);
+	xs_wait_outside();
 	return was;
 }
 

@@ -33,6 +33,7 @@ static inline enum xs_state xs_state(void)
 struct xs_entered {
 	uintptr_t mark;
 	uint64_t signals; /* that were blocked before */
+	bool blocked;     /* all are, by this one */
 	int error;        /* errno */
 };
 
@@ -43,6 +44,8 @@ struct xs_entered {
  */
 void xs_enter(struct xs_entered *entered);
 void xs_leave(const struct xs_entered *entered);
+/* The process has been sealed: waits until no thread has signals blocked because of us. At most 100 ms. */
+void xs_wait_outside(void);
 
 /* xs_arena() with the lock held. */
 void *xs_arena_locked(size_t size);

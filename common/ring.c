@@ -203,7 +203,8 @@ static void *lose(struct xs_producer *p)
 	return NULL;
 }
 
-static bool enter(struct xs_producer *p, struct xs_doorbell *bell, uint64_t start)
+/* may_wait: a thread that says who it is does so with signals blocked, and can say it later. */
+static bool enter(struct xs_producer *p, struct xs_doorbell *bell, uint64_t start, bool may_wait)
 {
 	if (!prepare(p, start + step_of(p)))
 		return false;
@@ -218,7 +219,7 @@ static bool enter(struct xs_producer *p, struct xs_doorbell *bell, uint64_t star
 		}
 		break;
 	default:
-		if (!room(p, start) && (atomic_load_explicit(&p->ring->consumer_dead, memory_order_relaxed) ||
+		if (!room(p, start) && (!may_wait || atomic_load_explicit(&p->ring->consumer_dead, memory_order_relaxed) ||
 					!wait_for_room(p, bell, start)))
 			return false;
 		break;
@@ -298,7 +299,7 @@ void *xs_ring_enter_step(struct xs_producer *p, struct xs_doorbell *bell, uint32
 			return no_room(p, role);
 		p->limit = p->skip ? 0 : plenty ? stop : stop - step / 4;
 	} else {
-		if (!enter(p, bell, stop))
+		if (!enter(p, bell, stop, role != XS_ROLE_THREAD))
 			return no_room(p, role);
 		if (stop > head)
 			pad(p, head, stop);

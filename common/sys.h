@@ -32,11 +32,9 @@ static inline bool xs_is_sealed(void)
 	return __builtin_expect(atomic_load_explicit(&xs_seal, memory_order_relaxed) != XS_UNSEALED, 0);
 }
 
-/* The call's result, or -errno; -EPERM without a call in a sealed process. */
+/* The call's result, or -errno. */
 static inline long xs_sys6(long number, long a, long b, long c, long d, long e, long f)
 {
-	if (xs_is_sealed())
-		return -EPERM;
 #if defined(__x86_64__)
 	long result;
 	register long r10 __asm__("r10") = d;
@@ -70,6 +68,9 @@ static inline long xs_sys6(long number, long a, long b, long c, long d, long e, 
 }
 
 #define XS_SYS_PICK(n, a, b, c, d, e, f, ...) xs_sys6((long)(n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
-#define xs_sys(...) XS_SYS_PICK(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+/* -EPERM without a call in a sealed process. */
+#define xs_sys(...) (xs_is_sealed() ? -(long)EPERM : xs_sys_always(__VA_ARGS__))
+/* What was begun before the process was sealed, and must be undone (xs_leave()): whoever seals it waits for that. */
+#define xs_sys_always(...) XS_SYS_PICK(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
 #endif

@@ -6,7 +6,6 @@
  * call of the application waits for anything that it would not wait for without us.
  */
 #include <CL/cl_layer.h>
-#include <unistd.h>
 
 #include "lock.h"
 #include "opencl.h"
@@ -242,7 +241,8 @@ static void harvest_all(void)
 	uint64_t since = xs_clock_ns(CLOCK_MONOTONIC);
 	uint32_t rounds = 0;
 
-	if (xs_is_sealed() || getpid() != owner)
+	/* no call to the kernel in a sandbox; what is still open is told by its count */
+	if (xs_sys(SYS_getpid) != (long)owner)
 		return;
 	do {
 		harvest(NULL);

@@ -298,7 +298,7 @@ def wrapper(f, number, symbol, shapes, language):
         # whatever is recorded, communicators must be known; and what the library calls by itself is no call of the application's
         lines += always(f, language, words, passed, hook, record, comm, needed, special, result, number)
         return "\n".join(lines)
-    lines += [f"\tif (!xs_mpi_enter(&call, {number}))", *straight]
+    lines += [f"\tif (!xs_mpi_enter(&call, {number}, XS_FRAME_MARK()))", *straight]
     lines += recorded(f, language, words, passed, record, comm, needed, special, result)
     lines += ["\treturn call.result;", "}\n"]
     return "\n".join(lines)
@@ -401,7 +401,7 @@ def always(f, language, words, passed, hook, record, comm, needed, special, resu
     lines += [f"\t\treal({', '.join(words)});", "\t\treturn;", "\t}"] if fortran else [f"\t\treturn real({', '.join(words)});", "\t}"]
     if gone:
         lines.append(f"\tgone = {prefix}OUT_{kind}({name});")
-    lines.append(f"\tif (!xs_mpi_enter(&call, {number})) {{")
+    lines.append(f"\tif (!xs_mpi_enter(&call, {number}, XS_FRAME_MARK())) {{")
     if gone:
         lines.append("\t\txs_mpi_comm_gone(gone);")
     lines.append("\t\txs_mpi_inside = XS_FRAME_MARK();")

@@ -46,10 +46,10 @@ struct xs_mpi_call {
 	int32_t result;
 };
 
-/* False: not recorded, go straight through. */
-XS_INLINE bool xs_mpi_enter(struct xs_mpi_call *call, uint32_t function)
+/* False: not recorded, go straight through. mark: the wrapper's XS_FRAME_MARK(). */
+static inline bool xs_mpi_enter(struct xs_mpi_call *call, uint32_t function, uintptr_t mark)
 {
-	if (xs_mpi_is_inside(XS_FRAME_MARK()))
+	if (xs_mpi_is_inside(mark))
 		return false;
 	call->function = function;
 	return xs_call_enter(&call->call, XS_SOURCE_MPI, function);

@@ -5,12 +5,11 @@ Every program here is right without xstrace, and must be with it; what cannot be
 
 import json
 import re
-import shutil
 import subprocess
 
 import pytest
 
-from conftest import BUILD, root_only
+from conftest import BUILD, open_trace, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
 SANITIZED = b"__asan" in (BUILD / "collector/libxstrace.so").read_bytes()
@@ -73,7 +72,7 @@ def test_depth_of_entry_points(xstrace):
     own = int(re.search(r"^setenv: (\d+)", bare, re.M)[1])
     assert int(depths.pop("setenv")) <= own + 1024
     for name, depth in depths.items():
-        assert int(depth) <= 4096, name
+        assert int(depth) <= (4608 if name == "a thread's first event" else 3072), name
 
 
 @plain_only
@@ -188,8 +187,11 @@ def test_a_child_with_fewer_rights(xstrace, how):
     run.wait(40)
     assert run.status == 0 and run.err == ""
     assert number(run, "changed") == 0
-    run.collect(20)
-    shutil.rmtree(run.dir or "", ignore_errors=True)
+    wait_until(lambda: not run.dir, 30)
+    for path in run.cwd.glob("*.json*"):  # what is spoilt may be shown at any place
+        with open_trace(path) as trace:
+            assert sum(1 for _ in trace) > 0
+    run.trace_files = []
 
 
 def test_a_process_in_our_thread(xstrace):

@@ -1,4 +1,4 @@
-"""A thread that ends in the middle of a call, or leaves it by a jump: the others neither wait for it nor lose what they do."""
+"""A thread that ends in the middle of a call, or leaves it by a jump: the others neither wait for it nor lose what they do. And sandboxes."""
 
 import pytest
 from conftest import APPS
@@ -23,6 +23,24 @@ def test_in_the_middle_of_reading_times(xstrace, tmp_path, what, how):
     missing = other.get("untimed_commands", 0) + other.get("open_commands", 0)
     assert len(run.trace.device) + missing == len(gpu.kernels) == LAUNCHES + 1
     assert 1 <= missing and other["lost"] == 0
+
+
+@needs_ze
+@pytest.mark.parametrize("options", [KERNELS, "-h -d", "--chrome-call-logging"])
+@pytest.mark.parametrize("launches", [1, 30, 300])
+def test_in_a_sandbox(xstrace, launches, options):
+    """What needs the kernel, or might make the driver need it, is done without, and counted."""
+    env = {"ZE_ENABLE_ALT_DRIVERS": str(DRIVER), "SOFTGPU_SYNC": "1"}
+    bare = xstrace.bare(APPS / "ze_sealed", [launches], env=env)
+    if bare.status == 77:
+        pytest.skip("no sandboxes here")
+    assert bare.status == 0
+    run = xstrace(options, "ze_sealed", [launches], env=env, timeout=30)
+    assert run.out == bare.out == "sealed\nwent on\n" and run.status == 0
+    if options == KERNELS:
+        other = run.trace.other
+        missing = other.get("untimed_commands", 0) + other.get("open_commands", 0) + other["lost"]
+        assert len(run.trace.device) + missing >= 2 * launches and len(run.trace.device) <= 2 * launches
 
 
 @needs_cl
