@@ -523,10 +523,14 @@ def test_session_of_another_user(xstrace, public):
     run = start_loop(xstrace, "s")
     result = xs("--pause", "s", launcher=copy_build(public), user=NOBODY)
     assert result.returncode == 125 and "another user (uid 0)" in result.stderr
-    end_loop(run)
-    # a link that somebody else has put where mine would be
-    link = f"/dev/shm/xstrace-session-{os.getuid()}-s"
+    # a link that somebody else has put where mine would be, even to a run of mine
+    link = f"/dev/shm/xstrace-session-{os.getuid()}-"
     os.chmod("/dev/shm", 0o1777)
+    subprocess.run(["ln", "-s", run.dir, link + "t"], user=NOBODY, check=True)
+    assert "another user's" in control("--pause", "t", 125)
+    os.unlink(link + "t")
+    end_loop(run)
+    link += "s"
     subprocess.run(["ln", "-s", "/tmp", link], user=NOBODY, check=True)
     assert "another user's" in control("--pause", "s", 125)
     result = xs(ITT, "--session", "s", "true", cwd=xstrace.cwd)

@@ -199,7 +199,7 @@ def test_a_process_in_our_thread(xstrace):
     run = xstrace(ITT, "itt_sharing", ["clone", 20000])
     assert (run.status, run.err) == (0, "")
     names = [task.name for task in run.trace.tasks]
-    assert names.count("sharing::task") == 20001
+    assert names.count("sharing::task") == len(names) == 20001
     assert 2 * len(names) + lost(run) == 2 * number(run, "made")
 
 
