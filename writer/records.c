@@ -384,14 +384,28 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 	track->records++;
 }
 
+static void look_from(struct xs_track *track)
+{
+	track->look_at = track->cut_at <= track->latest ? track->cut_at : track->latest + 1;
+}
+
+/* A record that comes after a pause, or says so. False: it is not to be believed. */
+static __attribute__((noinline, cold)) bool look_closely(struct xs_track *track, uint64_t tick)
+{
+	if (tick > track->latest) {
+		track->process->corrupt++;
+		return false;
+	}
+	if (tick >= track->cut_at)
+		xs_track_cut(track, tick);
+	look_from(track);
+	return true;
+}
+
 static inline void dispatch(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
-	if (__builtin_expect(event->tick > track->latest, 0)) {
-		track->process->corrupt++;
+	if (__builtin_expect(event->tick >= track->look_at, 0) && !look_closely(track, event->tick))
 		return;
-	}
-	if (__builtin_expect(event->tick >= track->cut_at, 0))
-		xs_track_cut(track, event->tick);
 	if (event->kind == XS_BEGIN) {
 		(void)open_task(track, xs_process_ns(track->process, event->tick), event->name);
 		track->records++;
@@ -444,6 +458,7 @@ void xs_track_begin(struct xs_track *track)
 	}
 	/* after head: whoever wrote a record after a pause had seen the pause's end */
 	xs_track_look_for_pauses(track);
+	look_from(track);
 }
 
 /* wanted: a trace, which is not begun yet */

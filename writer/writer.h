@@ -162,6 +162,7 @@ struct xs_track {
 	uint64_t records, lost_base;
 	uint32_t tid, thread; /* thread: index in process->threads */
 	bool dirty;           /* consumed since the last commit */
+	uint64_t look_at;     /* tick: a record from there on is looked at more closely, for the next two */
 	uint64_t latest;      /* tick: what says to be later is spoilt */
 	uint64_t cut_at;      /* tick: a record from there on shows that a time of not recording is over */
 	uint64_t cut_to;      /* tick: the end of the last such time that is behind the track */
@@ -340,13 +341,15 @@ static inline uint32_t xs_record_copy(struct xs_record *copy, const struct xs_tr
 	uint64_t ring = track->process->ring_size, offset = pos & (ring - 1);
 	uint64_t room = ring - offset < head - pos ? ring - offset : head - pos;
 	const uint64_t *from = (const void *)(track->data + offset);
+	uint64_t second;
 	uint32_t size;
 
 	if (room < sizeof(copy->event) || offset % 16)
 		return 0;
+	second = __atomic_load_n(&from[1], __ATOMIC_RELAXED);
 	copy->word[0] = __atomic_load_n(&from[0], __ATOMIC_RELAXED);
-	copy->word[1] = __atomic_load_n(&from[1], __ATOMIC_RELAXED);
-	size = copy->event.words * 8u;
+	copy->word[1] = second;
+	size = (uint32_t)(second >> 40 & 0xff) * 8; /* event.words, as xs_mark() puts it there */
 	if (__builtin_expect(size == sizeof(copy->event), 1))
 		return size;
 	if (size < sizeof(copy->event) || size % 16 || size > room)
