@@ -105,11 +105,11 @@ static bool wait_for_room(struct xs_producer *p, struct xs_doorbell *bell, uint6
 	struct xs_ring *ring = p->ring;
 
 	count(&ring->blocked, 1);
-	/* the consumer goes by it; it is right already unless somebody else has written there */
-	atomic_store_explicit(&ring->head, p->head, memory_order_release);
 	while (!room(p, start) && !xs_is_sealed()) {
 		uint32_t beat = heartbeat();
 
+		/* the consumer goes by it; it is right already unless somebody else has written there, who may do so again */
+		atomic_store_explicit(&ring->head, p->head, memory_order_release);
 		xs_doorbell_ring(bell);
 		atomic_store_explicit(&ring->waiting, 1, memory_order_relaxed);
 		atomic_thread_fence(memory_order_seq_cst);

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, open_trace, root_only, wait_until
+from conftest import BUILD, ROOT, compile_c, open_trace, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
 SANITIZED = b"__asan" in (BUILD / "collector/libxstrace.so").read_bytes()
@@ -178,6 +178,15 @@ def test_a_filter_that_is_refused(xstrace):
 # ---- shared memory ----
 
 
+def check_spoilt(run):
+    """What is spoilt may be shown at any place, in a file that can be read."""
+    wait_until(lambda: not run.dir, 30)
+    for path in run.cwd.glob("*.json*"):
+        with open_trace(path) as trace:
+            assert sum(1 for _ in trace) > 0
+    run.trace_files = []
+
+
 @root_only
 @pytest.mark.parametrize("how", ["aim", "scribble"])
 def test_a_child_with_fewer_rights(xstrace, how):
@@ -187,10 +196,65 @@ def test_a_child_with_fewer_rights(xstrace, how):
     run.wait(40)
     assert run.status == 0 and run.err == ""
     assert number(run, "changed") == 0
+    check_spoilt(run)
+
+
+# A child that has dropped its rights writes one or two odd words into its parent's ring, for 0.3 s, and is gone; the parent traces on for 0.5 s more.
+ODD = """
+#include <grp.h>
+#include "itt_app.h"
+#include "shm.h"
+
+int main(int argc, char **argv)
+{
+	__itt_domain *domain = __itt_domain_create("odd");
+	__itt_string_handle *task = __itt_string_handle_create("task");
+	uint64_t until, head = strtoull(argv[1], NULL, 0), tail = strtoull(argv[2], NULL, 0);
+
+	finished_task(domain, task);
+	if (!fork()) {
+		FILE *file = fopen("/proc/self/maps", "r");
+		struct xs_process_file *process = NULL;
+		struct xs_ring *ring;
+		char line[5000], *slash;
+		void *from;
+
+		while (fgets(line, sizeof(line), file))
+			if ((slash = strrchr(line, '/')) && slash[1] == 'p' && strstr(line, "/xstrace-") && sscanf(line, "%p", &from) == 1)
+				process = from;
+		ring = (void *)((char *)process + xs_slot_offset(0, process->ring_size));
+		if (setgroups(0, NULL) || setgid(65534) || setuid(65534))
+			die("setuid");
+		for (until = now_ns() + 300000000; now_ns() < until;) {
+			if (head)
+				atomic_store(&ring->head, head);
+			if (tail)
+				atomic_store(&ring->tail, tail);
+		}
+		_exit(0);
+	}
+	for (until = now_ns() + 800000000; now_ns() < until;)
+		for (int i = 0; i < 100; i++)
+			finished_task(domain, task);
+	finished_task(domain, __itt_string_handle_create("last"));
+	return 0;
+}
+"""
+
+
+@root_only
+@pytest.mark.parametrize("head, tail", [("~0", "0"), ("0", "~0"), ("~0", "~0"), ("8", "~0"), ("16", "0"), ("1048576", "16"), ("0x7fffffffffff", "1")])
+def test_odd_words_that_stay(xstrace, head, tail):
+    """Each side says its own word again: the parent does not wait for ever, and its last records are there."""
+    app = compile_c(xstrace.home / "odd", ODD, "-D_GNU_SOURCE", "-I", ROOT / "common", "-I", ROOT / "tests/apps")
+    words = [str(2**64 - 1) if word == "~0" else word for word in (head, tail)]
+    run = xstrace.start(f"{ITT} --ring-size 64K", app, words)
+    run.wait(20)
+    assert run.status == 0 and run.err == ""
     wait_until(lambda: not run.dir, 30)
-    for path in run.cwd.glob("*.json*"):  # what is spoilt may be shown at any place
-        with open_trace(path) as trace:
-            assert sum(1 for _ in trace) > 0
+    (path,) = run.cwd.glob("*.json")
+    with open_trace(path) as trace:
+        assert any(event.get("name") == "odd::last" for event in trace)
     run.trace_files = []
 
 
@@ -208,4 +272,4 @@ def test_a_process_in_our_thread_by_the_system_call(xstrace):
     run = xstrace.start(ITT, "itt_sharing", ["rawclone", 20000])
     run.wait(40)
     assert (run.status, run.err) == (0, "")
-    run.collect()
+    check_spoilt(run)

@@ -3,6 +3,7 @@
 import contextlib
 import glob
 import mmap
+import fcntl
 import os
 import re
 import shutil
@@ -174,6 +175,17 @@ def killed_run(xstrace, options=ITT):
 def check_recovered(run):
     recover(run)
     assert {t.count("tasks", "steps::a") for t in run.traces} == {2000}
+
+
+def test_one_recovers_at_a_time(xstrace):
+    """Two would both write the ends of the traces."""
+    run, trace = killed_run(xstrace)
+    before = trace.read_bytes()
+    directory = os.open(run.dir, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(directory, fcntl.LOCK_EX)
+    assert "another one is at it" in refusal("--recover", run.dir) and trace.read_bytes() == before
+    os.close(directory)
+    check_recovered(run)
 
 
 @root_only

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -554,6 +555,9 @@ int xs_drain(const char *dir, bool recover)
 		/* before a process is adopted: that cuts its file back to what was committed, which is less than a drain process that lives has written */
 		if (xs_process_alive(drain.run.control->consumer.pid, drain.run.control->consumer.start))
 			return -EBUSY;
+		/* for as long as this process lives: two at once would both write the ends of the traces */
+		if (flock(drain.run.directory, LOCK_EX | LOCK_NB) < 0)
+			return -EALREADY;
 		(void)find_processes(&drain);
 		for (struct xs_process *p = drain.processes; p; p = p->next)
 			if (!ended(p))

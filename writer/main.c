@@ -44,6 +44,8 @@ static int recover(const char *dir)
 		return XS_EXIT_SELF;
 	if (error == -EBUSY)
 		xs_tell("xstrace: --recover %s: that run still goes on; wait for its processes to end\n", dir);
+	else if (error == -EALREADY)
+		xs_tell("xstrace: --recover %s: another one is at it\n", dir);
 	else if (error == -ENOENT && !access(dir, F_OK))
 		xs_tell("xstrace: --recover %s: no run directory, it has no file 'control'\n", dir);
 	else if (error == -EPERM)

@@ -256,6 +256,10 @@ static void device_work(struct xs_process *process, const struct xs_device_recor
 	work.host_end = xs_process_ns(process, record->event.tick + record->host_ticks);
 	if (!xs_device_times(process, &work))
 		return;
+	if (work.end < work.start || work.end > process->horizon) {
+		process->corrupt++;
+		return;
+	}
 	work.linked = !lost_something(process);
 	if (process->chrome)
 		xs_chrome_device(process, &work);
@@ -434,14 +438,28 @@ void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_
 
 #define SKEW (1ull << 33) /* ticks: some seconds; clocks of processors differ by less */
 
+/* Nobody can have written so far, or there; the producer will say again where its head is. */
+static bool is_odd(struct xs_track *track, uint64_t head)
+{
+	if (head % 16 == 0 && (head - track->pos <= track->process->ring_size || track->process->run->options->on_full == XS_FULL_OVERWRITE))
+		return false;
+	if (head != track->odd_head)
+		track->process->corrupt++;
+	track->odd_head = head;
+	return true;
+}
+
 /* Where its records end by now; and what has happened to the ring meanwhile. */
 void xs_track_begin(struct xs_track *track)
 {
 	struct xs_process *process = track->process;
 	uint64_t head = xs_ring_filled(track->ring);
 
+	if (__builtin_expect(is_odd(track, head), 0))
+		head = track->pos;
 	track->head = head;
 	track->latest = xs_tick(process->run->use_tsc) + SKEW;
+	process->horizon = xs_process_ns(process, track->latest);
 	if (head - track->pos > process->ring_size) {
 		/* overwritten (or hostile): the intact records begin at a step that the producer told */
 		uint64_t intact = atomic_load_explicit(&track->ring->tail_lost, memory_order_acquire);

@@ -162,6 +162,7 @@ struct xs_track {
 	uint64_t records, lost_base;
 	uint32_t tid, thread; /* thread: index in process->threads */
 	bool dirty;           /* consumed since the last commit */
+	uint64_t odd_head;    /* the last one that could not be; 0: none */
 	uint64_t look_at;     /* tick: a record from there on is looked at more closely, for the next two */
 	uint64_t latest;      /* tick: what says to be later is spoilt */
 	uint64_t cut_at;      /* tick: a record from there on shows that a time of not recording is over */
@@ -248,6 +249,7 @@ struct xs_process {
 	uint64_t events, lost, untimed, unmatched, corrupt, threads_omitted;
 	uint64_t open_commands, open_requests; /* at the end: on their way to a device or back; MPI's, started and not complete */
 	uint64_t omitted[XS_OMIT_COUNT];
+	uint64_t horizon; /* nothing can have happened behind it */
 	uint64_t last_ns; /* latest end of device work; at the end: of anything */
 	uint64_t host_ns; /* run time of the process, once it has ended */
 	struct xs_device_clock device_clock[XS_DEVICES];
