@@ -552,7 +552,7 @@ int main(int argc, char **argv)
 	printf("parent is %s\n", parent == atoi(getenv("PARENT")) ? "it" : "another");
 	if (strstr(how, "chld")) number = SIGCHLD;
 	if (strstr(how, "queue")) sigqueue(parent, SIGRTMIN + 3, (union sigval){ .sival_int = 4711 });
-	else if (strstr(how, "group child")) { if (!fork()) { signal(SIGUSR2, SIG_IGN); usleep(1000); kill(0, number); _exit(0); } wait(NULL); }
+	else if (strstr(how, "group child")) { if (!fork()) { signal(SIGUSR2, SIG_IGN); usleep(1000); kill(0, number); usleep(100000); _exit(0); } wait(NULL); }
 	else if (strstr(how, "group")) kill(0, number);
 	else if (strstr(how, "child")) { if (!fork()) { if (strstr(how, "raw")) setsid(); kill(parent, number); usleep(100000); _exit(0); } wait(NULL); }
 	else kill(parent, number);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "copy.h"
 #include "tree.h"
-#include "writer.h"
 
 #define KEYED_MAX 65536u
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "copy.h"
 #include "flight.h"
 #include "report.h"
-#include "writer.h"
 
 #define MAX_DEPTH 65536u
 #define MAX_THREADS 4096u
@@ -438,15 +438,18 @@ void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_
 
 #define SKEW (1ull << 33) /* ticks: some seconds; clocks of processors differ by less */
 
-/* Nobody can have written so far, or there; the producer will say again where its head is. */
-static bool is_odd(struct xs_track *track, uint64_t head)
+/* Where records end that can be read, if nobody can have written so far, or there: the producer will say again where its head is. */
+static __attribute__((noinline, cold)) uint64_t odd_head(struct xs_track *track, uint64_t head)
 {
-	if (head % 16 == 0 && (head - track->pos <= track->process->ring_size || track->process->run->options->on_full == XS_FULL_OVERWRITE))
-		return false;
 	if (head != track->odd_head)
 		track->process->corrupt++;
 	track->odd_head = head;
-	return true;
+	return head - track->pos <= track->process->ring_size ? head & ~(uint64_t)15 : track->pos;
+}
+
+static bool is_odd(const struct xs_track *track, uint64_t head)
+{
+	return head % 16 || (head - track->pos > track->process->ring_size && track->process->run->options->on_full != XS_FULL_OVERWRITE);
 }
 
 /* Where its records end by now; and what has happened to the ring meanwhile. */
@@ -456,7 +459,7 @@ void xs_track_begin(struct xs_track *track)
 	uint64_t head = xs_ring_filled(track->ring);
 
 	if (__builtin_expect(is_odd(track, head), 0))
-		head = track->pos;
+		head = odd_head(track, head);
 	track->head = head;
 	track->latest = xs_tick(process->run->use_tsc) + SKEW;
 	process->horizon = xs_process_ns(process, track->latest);
