@@ -280,7 +280,16 @@ def test_real_ranks_of_two_hosts(xstrace, mpi_app):
         pytest.skip("no namespaces here")
     front = ["unshare", "--uts", "sh", "-c", 'hostname "$1"; shift; exec "$@"', "sh"]
     other = [*front, "node2", *fake_clock(-11 * 10**9, -100)]
-    run, trace, error = ranks_by_clocks(xstrace, mpi_app, [[*front, "node1"], [*front, "node1"], other, other])
+    for more in (3, 2, 1, 0):  # node2 has two fake clocks, begun one after the other: at times they are not one clock, to some 100 ns
+        try:
+            run, trace, error = ranks_by_clocks(xstrace, mpi_app, [[*front, "node1"], [*front, "node1"], other, other])
+            if len(trace.metadata["clocks"]) == 2:
+                break
+        except AssertionError:
+            if not more:
+                raise
+        for path in xstrace.cwd.glob("*.json"):
+            path.unlink()
     first, second = trace.metadata["clocks"]
     assert (first["host"], second["host"]) == ("node1", "node2")
     assert error < 10_000 and second["error_ns"] < 10_000 and abs(second["drift_ppm"] - 100) < 5
