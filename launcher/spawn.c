@@ -145,6 +145,12 @@ static void tell_drain_died(const struct xs_launch *launch, int status)
 		launch->dir);
 }
 
+static void tell_app_ended(struct xs_control *control)
+{
+	atomic_store_explicit(&control->app_started, 1, memory_order_relaxed);
+	atomic_store_explicit(&control->app_exited, 1, memory_order_release);
+}
+
 /* Waits for the trace of the application's own process; descendants may still run. */
 static void wait_for_trace(struct xs_launch *launch, int drain)
 {
@@ -152,7 +158,7 @@ static void wait_for_trace(struct xs_launch *launch, int drain)
 	uint64_t patience = xs_clock_ns(CLOCK_MONOTONIC) + 300000;
 	int status;
 
-	atomic_store_explicit(&control->app_exited, 1, memory_order_release);
+	tell_app_ended(control);
 	atomic_fetch_add_explicit(&launch->mailbox->bell.rung, 1, memory_order_relaxed);
 	xs_futex_wake(&launch->mailbox->bell.rung);
 	/* mostly it is a matter of 100 us, as long as it would take to wake us up */
@@ -161,6 +167,7 @@ static void wait_for_trace(struct xs_launch *launch, int drain)
 		(void)sched_yield();
 	while (drain > 0 && !atomic_load_explicit(&control->app_finished, memory_order_acquire)) {
 		xs_futex_wait(&control->app_finished, 0, 20000000);
+		tell_app_ended(control); /* again: whoever spoilt the file must not keep us */
 		if (waitpid(drain, &status, WNOHANG) == drain) {
 			if (!atomic_load_explicit(&control->app_finished, memory_order_acquire))
 				tell_drain_died(launch, status);

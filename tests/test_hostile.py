@@ -18,7 +18,7 @@ import pytest
 from conftest import APPS, XSTRACE, open_trace, wait_until
 
 MODES = ["bytes", "words", "pointers", "lengths", "heads", "zero", "bits", "swap"]
-KINDS = ["p", "strings", "mailbox", "p,strings,mailbox"]  # control is written by those alone who believe it
+KINDS = ["p", "strings", "mailbox", "control", "p,strings,mailbox"]
 ITT = "--chrome-itt-logging"
 needs_itt = pytest.mark.skipif(not (APPS / "itt_stress").exists(), reason="no ITT here")
 pytestmark = needs_itt
