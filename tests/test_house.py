@@ -1,6 +1,10 @@
 """Which part may know of which: read from the sources, so that what docs/ARCHITECTURE.md says of the folders stays true."""
 
 import re
+import shutil
+import subprocess
+
+import pytest
 
 from conftest import ROOT
 
@@ -64,3 +68,9 @@ def test_every_folder_has_its_row():
     assert with_c - {"tests", "bench"} == set(MAY_INCLUDE)
     rows = re.findall(r"^\| `(\w+)/` \|", (ROOT / "docs/ARCHITECTURE.md").read_text(), re.M)
     assert set(MAY_INCLUDE) <= set(rows)
+
+
+@pytest.mark.skipif(not shutil.which("ruff"), reason="no ruff")
+def test_python_has_no_unused_names():
+    result = subprocess.run(["ruff", "check", "--no-cache", "-q", "--output-format=concise", "."], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
