@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 
+#include "channel.h"
 #include "shm.h"
 
 /* ---- run.c: the run directory ---- */
@@ -14,6 +15,9 @@ struct xs_launch {
 	char dir[PATH_MAX]; /* the run directory */
 	struct xs_control *control;
 	struct xs_mailbox *mailbox;
+	const struct xs_options *options; /* our own: `control` is everybody's */
+	int drain;                        /* our end of the channel */
+	enum xs_word finished;            /* what the drain process has said of it; 0: nothing yet */
 };
 
 /*

@@ -83,8 +83,8 @@ void xs_launch_destroy(struct xs_launch *launch)
 {
 	int directory;
 
-	if (launch->control)
-		xs_session_remove(launch->control->options.session, launch->dir);
+	if (launch->options)
+		xs_session_remove(launch->options->session, launch->dir);
 	directory = xs_shm_open_directory(launch->dir);
 	if (directory < 0)
 		return;
@@ -122,6 +122,7 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	void *map;
 	int error = make_directory(launch, options->output_dir);
 
+	launch->options = options;
 	if (error < 0)
 		return error;
 	error = xs_shm_map(launch->dir, "strings", XS_SHM_CREATE, XS_STRINGS_SIZE, &map, NULL);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,7 +14,7 @@
 #include "writer.h"
 
 /* It outlives terminal, job control and polite job managers: it ends when its work is done. */
-static void detach(void)
+static void detach(int channel)
 {
 	static const int ignored[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2 };
 	sigset_t none;
@@ -31,12 +32,16 @@ static void detach(void)
 		if (fcntl(STDERR_FILENO, F_GETFD) < 0) /* closed: or a trace would become our stderr */
 			(void)dup2(null, STDERR_FILENO);
 	}
-	(void)close_range(3, ~0u, 0);
+	/* all else that we were started with is the application's */
+	if (channel > 3)
+		(void)close_range(3, (unsigned)channel - 1, 0);
+	(void)close_range((unsigned)channel + 1, ~0u, 0);
+	(void)fcntl(channel, F_SETFD, FD_CLOEXEC);
 }
 
 static int recover(const char *dir)
 {
-	int error = xs_drain(dir, true);
+	int error = xs_drain(dir, -1);
 
 	if (!error)
 		return 0;
@@ -61,16 +66,17 @@ static int recover(const char *dir)
 
 int main(int argc, char **argv)
 {
-	int error;
+	int error, channel;
 
 	if (argc == 3 && !strcmp(argv[1], "--recover"))
 		return recover(argv[2]);
-	if (argc != 2) {
+	channel = argc == 3 ? atoi(argv[2]) : -1;
+	if (channel < 3) {
 		xs_tell("xstrace-drain: started by xstrace, which has the options\n");
 		return XS_EXIT_SELF;
 	}
-	detach();
-	error = xs_drain(argv[1], false);
+	detach(channel);
+	error = xs_drain(argv[1], channel);
 	if (error < 0)
 		xs_tell("xstrace: the drain process failed: %s\n", strerror(-error));
 	return error < 0 ? XS_EXIT_SELF : 0;
