@@ -5,10 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Whoever was started without stdin, stdout or stderr must not take us for them. */
-static int move_up(int fd)
+int xs_channel_move_up(int fd)
 {
-	int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3), error = errno;
+	int moved = fcntl(fd, F_DUPFD_CLOEXEC, XS_DRAIN_DIRECTORY + 1), error = errno;
 
 	close(fd);
 	return moved < 0 ? -error : moved;
@@ -19,7 +18,7 @@ int xs_channel_open(int ends[2])
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	for (int i = 0; i < 2; i++)
-		ends[i] = move_up(ends[i]);
+		ends[i] = xs_channel_move_up(ends[i]);
 	if (ends[0] >= 0 && ends[1] >= 0)
 		return 0;
 	for (int i = 0; i < 2; i++)

@@ -30,7 +30,13 @@ enum xs_heard {
 	XS_HEARD_END, /* the other one has ended, and all that it said has been heard */
 };
 
-/* Makes both ends, closed on exec, neither of them one of the first three descriptors. 0 or -errno. */
+/* The descriptors that the drain process is started with, beside the first three: its end, and the run directory. */
+#define XS_DRAIN_CHANNEL 3
+#define XS_DRAIN_DIRECTORY 4
+
+/* Moves a descriptor behind those: closed on exec, and none that a child is to have. The new one, or -errno; the old one is closed. */
+int xs_channel_move_up(int fd);
+/* Makes both ends, moved up. 0 or -errno. */
 int xs_channel_open(int ends[2]);
 /* Says it if the other one is there. Never waits, and raises no signal. */
 void xs_channel_say(int end, enum xs_word word, int32_t number);

@@ -267,6 +267,8 @@ bool xs_session_link(unsigned n, unsigned uid, const char *session, char *path);
 /* Removes the session's links to this run directory (before the directory itself). */
 void xs_session_remove(const char *session, const char *dir);
 
+/* Calls `each` for every name in an opened directory. It needs no other descriptor: there may be none. False: errno says why. */
+bool xs_shm_each(int directory, void (*each)(void *user, const char *name), void *user);
 /* Removes a run directory, opened, and all that is in it. 0, or -1 and errno. */
 int xs_shm_remove(int directory, const char *path);
 

@@ -13,6 +13,7 @@
 
 struct xs_launch {
 	char dir[PATH_MAX]; /* the run directory */
+	int directory;      /* the same, opened; -1: it is not */
 	struct xs_control *control;
 	struct xs_mailbox *mailbox;
 	const struct xs_options *options; /* our own: `control` is everybody's */

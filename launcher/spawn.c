@@ -2,7 +2,6 @@
  * The two children: the drain process and the application; and being transparent between the application and who started us.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -40,16 +39,14 @@ static uint64_t set_mask(uint64_t mask)
  */
 static __attribute__((noinline)) int start_drain(struct xs_launch *launch, char *path, int end)
 {
-	char number[16];
-	char *argv[] = { "xstrace-drain", launch->dir, number, NULL };
+	char *argv[] = { "xstrace-drain", launch->dir, NULL };
 	volatile int failed = 0;
-	int pid;
+	int pid = vfork();
 
-	(void)snprintf(number, sizeof(number), "%d", end);
-	pid = vfork();
 	if (pid == 0) {
 		(void)setsid(); /* before the application starts: a signal to our group must not reach it */
-		(void)fcntl(end, F_SETFD, 0);
+		(void)dup2(end, XS_DRAIN_CHANNEL);
+		(void)dup2(launch->directory, XS_DRAIN_DIRECTORY);
 		launch->control->consumer.pid = getpid();
 		execv(path, argv);
 		failed = errno;

@@ -4,7 +4,6 @@
  * It sleeps on the doorbell while nothing happens. Producers ring when they enter a new step of their ring, so a timeout is
  * only needed to notice deaths and to write out the last records of threads that went quiet.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -28,6 +27,7 @@
 #define SLEEP_QUIET 500000000u   /* at most, while nothing is recorded */
 #define SLEEP_SILENT 1000000000u /* at most, while only silent descendants are left */
 #define JOINING 1000000000u /* how long a process that is in the middle of joining is waited for: it may be stopped there for ever */
+#define BLIND 1000000000u   /* how long a process that cannot be looked at is put up with */
 #define VAIN_TURNS 64u   /* of the loop without anything to read, for which it takes at least … */
 #define VAIN_NS 64000000u /* … this time, whatever the traced processes write */
 #define BUSY_TURNS 16u   /* with a lot to read, before everything else is looked at */
@@ -36,6 +36,7 @@ struct drain {
 	struct xs_run run;
 	struct xs_process *processes;
 	uint32_t joined; /* mailbox->joined when the directory was last read */
+	uint64_t blind_since;   /* likewise: there has been a process whose file cannot be opened or mapped */
 	uint64_t unready_since; /* CLOCK_MONOTONIC: a process has been in the middle of joining from then on; 0: none is */
 	bool app_finished, app_seen, stopped;
 	uint64_t window_begin, window_end; /* CLOCK_MONOTONIC: --delay and --duration; 0: it has come, or there is none */
@@ -97,42 +98,50 @@ static bool about_to_join(struct drain *drain, int32_t pid)
 	return now - drain->unready_since < JOINING;
 }
 
-/* True when some process was in the middle of joining: to be looked at again. If it is given up, it says itself when it is ready. */
-static bool find_processes(struct drain *drain)
+/* What a look into the directory finds. */
+struct look {
+	struct drain *drain;
+	bool again, unready, blind;
+};
+
+static void meet(void *user, const char *name)
 {
-	int fd = openat(drain->run.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	bool again = false, unready = false;
-	struct dirent *entry;
+	struct look *look = user;
+	struct drain *drain = look->drain;
+	struct xs_process *process;
 	uint32_t serial;
 	int32_t pid;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return true;
+	if (!xs_process_name_parse(name, &pid, &serial) || known(drain, name))
+		return;
+	process = xs_process_adopt(&drain->run, name);
+	if (!process) {
+		look->blind |= errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+		look->unready |= errno == EAGAIN;
+		look->again |= errno == EAGAIN && about_to_join(drain, pid);
+		return;
 	}
-	while ((entry = readdir(dir))) {
-		struct xs_process *process;
+	process->next = drain->processes;
+	drain->processes = process;
+	if (!drain->run.app_pid)
+		hear(drain); /* it was said before the program began */
+	drain->app_seen |= process->pid == drain->run.app_pid;
+}
 
-		if (!xs_process_name_parse(entry->d_name, &pid, &serial) || known(drain, entry->d_name))
-			continue;
-		process = xs_process_adopt(&drain->run, entry->d_name);
-		if (!process) {
-			unready |= errno == EAGAIN;
-			again |= errno == EAGAIN && about_to_join(drain, pid);
-			continue;
-		}
-		process->next = drain->processes;
-		drain->processes = process;
-		if (!drain->run.app_pid)
-			hear(drain); /* it was said before the program began */
-		drain->app_seen |= process->pid == drain->run.app_pid;
-	}
-	closedir(dir);
-	if (!unready)
+/* True when some process was in the middle of joining: to be looked at again. If it is given up, it says itself when it is ready. */
+static bool find_processes(struct drain *drain)
+{
+	struct look look = { .drain = drain };
+
+	if (!xs_shm_each(drain->run.directory, meet, &look))
+		return true;
+	if (!look.unready)
 		drain->unready_since = 0;
-	return again;
+	if (!look.blind)
+		drain->blind_since = 0;
+	else if (!drain->blind_since)
+		drain->blind_since = xs_clock_ns(CLOCK_MONOTONIC);
+	return look.again || look.blind;
 }
 
 /*
@@ -201,8 +210,8 @@ static void finish(struct drain *drain, struct xs_process **link, enum xs_end en
 		end = killed ? XS_END_KILLED : XS_END_EXITED;
 		status = killed ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 	}
-	while (xs_process_read(process, true))
-		;
+	/* all that is there by now: who still has the rings (a child of it) may go on filling them */
+	(void)xs_process_read(process, true);
 	*link = process->next;
 	if (!drain->run.flight) {
 		xs_process_finish(process, end, status);
@@ -405,6 +414,19 @@ static bool told_to_stop(const struct drain *drain)
 	return atomic_load_explicit(&drain->run.control->paused, memory_order_acquire) & XS_PAUSE_STOPPED;
 }
 
+/*
+ * Somebody has taken our descriptors or our memory (prlimit): a process that cannot be looked at would wait for room in its rings for ever. All
+ * that was recorded so far is completed, and recording ends.
+ */
+static bool is_blind(struct drain *drain)
+{
+	if (!drain->blind_since || xs_clock_ns(CLOCK_MONOTONIC) - drain->blind_since < BLIND)
+		return false;
+	xs_tell("[WARNING] The drain process has no descriptors or no memory left for another process; nothing is recorded from now on\n");
+	(void)xs_control_pause(drain->run.control, XS_PAUSE_STOPPED, true);
+	return true;
+}
+
 static bool has_news(const struct drain *drain, uint32_t joined)
 {
 	if (joined != atomic_load_explicit(&drain->run.mailbox->joined, memory_order_relaxed) || told_to_stop(drain) || dump_wanted(drain))
@@ -482,7 +504,7 @@ static void drain_loop(struct drain *drain)
 		bool soon = false, busy;
 
 		hear(drain);
-		if (told_to_stop(drain)) {
+		if (told_to_stop(drain) || is_blind(drain)) {
 			stop(drain);
 			while (drain->kmd && follow_kmd(drain))
 				(void)usleep(1000);

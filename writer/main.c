@@ -6,15 +6,15 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "channel.h"
 #include "text.h"
 #include "writer.h"
 
 /* It outlives terminal, job control and polite job managers: it ends when its work is done. */
-static void detach(int channel)
+static void detach(void)
 {
 	static const int ignored[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2 };
 	sigset_t none;
@@ -32,11 +32,9 @@ static void detach(int channel)
 		if (fcntl(STDERR_FILENO, F_GETFD) < 0) /* closed: or a trace would become our stderr */
 			(void)dup2(null, STDERR_FILENO);
 	}
-	/* all else that we were started with is the application's */
-	if (channel > 3)
-		(void)close_range(3, (unsigned)channel - 1, 0);
-	(void)close_range((unsigned)channel + 1, ~0u, 0);
-	(void)fcntl(channel, F_SETFD, FD_CLOEXEC);
+	(void)fcntl(XS_DRAIN_CHANNEL, F_SETFD, FD_CLOEXEC);
+	(void)fcntl(XS_DRAIN_DIRECTORY, F_SETFD, FD_CLOEXEC);
+	(void)close_range(XS_DRAIN_DIRECTORY + 1, ~0u, 0); /* the application's */
 }
 
 static int recover(const char *dir)
@@ -66,17 +64,16 @@ static int recover(const char *dir)
 
 int main(int argc, char **argv)
 {
-	int error, channel;
+	int error;
 
 	if (argc == 3 && !strcmp(argv[1], "--recover"))
 		return recover(argv[2]);
-	channel = argc == 3 ? atoi(argv[2]) : -1;
-	if (channel < 3) {
+	if (argc != 2 || fcntl(XS_DRAIN_CHANNEL, F_GETFD) < 0 || fcntl(XS_DRAIN_DIRECTORY, F_GETFD) < 0) {
 		xs_tell("xstrace-drain: started by xstrace, which has the options\n");
 		return XS_EXIT_SELF;
 	}
-	detach(channel);
-	error = xs_drain(argv[1], channel);
+	detach();
+	error = xs_drain(argv[1], XS_DRAIN_CHANNEL);
 	if (error < 0)
 		xs_tell("xstrace: the drain process failed: %s\n", strerror(-error));
 	return error < 0 ? XS_EXIT_SELF : 0;

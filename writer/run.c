@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "channel.h"
 #include "lost.h"
 #include "process.h"
 #include "text.h"
@@ -68,9 +69,13 @@ int xs_run_open(struct xs_run *run, const char *dir, int channel)
 	run->recovering = recover;
 	run->channel = channel;
 	raise_limits(run);
-	if (!realpath(dir, run->dir))
-		return -errno;
-	run->directory = xs_shm_open_directory(run->dir);
+	if (!realpath(dir, run->dir)) {
+		if (recover)
+			return -errno;
+		(void)snprintf(run->dir, sizeof(run->dir), "%s", dir); /* somebody has moved it */
+	}
+	/* the launcher's, opened when it was made: whatever happens to it meanwhile, it is ours to fill and to remove */
+	run->directory = recover ? xs_shm_open_directory(run->dir) : XS_DRAIN_DIRECTORY;
 	if (run->directory < 0)
 		return run->directory;
 	error = xs_shm_map_at(run->directory, "control", XS_SHM_OPEN, sizeof(*control), &map, NULL);
