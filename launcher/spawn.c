@@ -121,6 +121,9 @@ static void pass_on(const struct xs_launch *launch, int app, const siginfo_t *in
 {
 	int parent = getppid();
 
+	/* the terminal is gone: the kernel tells the leader of its session, which would be the application */
+	if (info->si_code == SI_KERNEL && (info->si_signo == SIGHUP || info->si_signo == SIGCONT) && getsid(0) == getpid())
+		(void)kill(app, info->si_signo);
 	if (info->si_code != SI_USER && info->si_code != SI_QUEUE && info->si_code != SI_TKILL)
 		return;
 	switch (sender_of(info, app)) {
