@@ -2,12 +2,13 @@
  * What the launcher and the drain process do with a whole run: its variable, its name, its end, asking for a dump. Nothing of it runs in a
  * traced process.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "shm.h"
@@ -49,17 +50,36 @@ uint32_t xs_control_dump(struct xs_control *control, struct xs_mailbox *mailbox,
 	return number;
 }
 
+/* As the kernel gives it. */
+struct entry {
+	uint64_t inode, offset;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+bool xs_shm_each(int directory, void (*each)(void *user, const char *name), void *user)
+{
+	_Alignas(struct entry) char list[8192];
+	long n = lseek(directory, 0, SEEK_SET) < 0 ? -1 : 1;
+
+	while (n > 0) {
+		n = syscall(SYS_getdents64, directory, list, sizeof(list));
+		for (long at = 0; at < n; at += ((const struct entry *)(list + at))->size)
+			each(user, ((const struct entry *)(list + at))->name);
+	}
+	return n == 0;
+}
+
+static void remove_one(void *user, const char *name)
+{
+	if (name[0] != '.')
+		(void)unlinkat(*(const int *)user, name, 0);
+}
+
 int xs_shm_remove(int directory, const char *path)
 {
-	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-
-	if (!entries)
+	if (!xs_shm_each(directory, remove_one, &directory))
 		return errno == ENOENT ? 0 : -1; /* somebody was faster */
-	while ((entry = readdir(entries)))
-		if (entry->d_name[0] != '.')
-			(void)unlinkat(dirfd(entries), entry->d_name, 0);
-	closedir(entries);
 	return rmdir(path) < 0 && errno != ENOENT ? -1 : 0;
 }

@@ -35,12 +35,6 @@
 
 #define XS_SEGMENTS_SAVED 16u
 
-enum xs_finished {
-	XS_NOT_FINISHED,
-	XS_APP_FINISHED, /* the application's trace is complete; descendants still run */
-	XS_RUN_FINISHED, /* nothing is left to do: the drain process is just ending */
-};
-
 /* Why the whole run does not record (a process may have reasons of its own, collector/control.c). */
 enum xs_pause_reason {
 	XS_PAUSE_SESSION = 1, /* --pause NAME */
@@ -76,7 +70,7 @@ struct xs_consumer {
 	uint64_t start; /* start time, tells a reused pid */
 };
 
-/* Written by the launcher, by commands of the session and by the drain process. */
+/* Written by the launcher, by commands of the session and by the drain process, which copies what the launcher has said when it begins. */
 struct xs_control {
 	_Atomic uint64_t magic;
 	uint32_t version; /* XS_SHM_VERSION: equal on both sides or not joined */
@@ -87,16 +81,13 @@ struct xs_control {
 	_Atomic uint32_t dumps; /* --flight-recorder: traces asked for, ever; those that processes ask for are in the mailbox */
 	_Atomic uint32_t dumped; /* futex: those of `dumps` that are written */
 	_Atomic uint32_t dump_reasons; /* enum xs_dump_reason: of those that are not served yet; set before `dumps` */
-	/* launcher and drain process */
+	/* launcher and drain process; what they tell each other later goes by a channel (common/channel.h) */
 	int32_t launcher_pid, app_pid;
 	_Atomic int32_t launcher_parent; /* whom the application would have for a parent without us */
 	uint64_t launcher_start;       /* tells a reused pid; 0: not needed, the run has no session */
 	uint32_t app_not_traced;       /* the launcher has said why already */
 	int32_t rank;                  /* of the job; -1: unknown */
-	_Atomic uint32_t app_started;  /* 1: the application runs (app_pid is valid) */
-	_Atomic uint32_t app_exited;   /* 1: the launcher has reaped it (app_status is valid) */
-	_Atomic uint32_t app_finished; /* futex, enum xs_finished */
-	int32_t app_status;            /* as from waitpid() */
+	_Atomic uint32_t finished;     /* futex, for --stop: nothing is left to do, the drain process is just ending */
 	/* every event looks at it: on a line of its own, which is hardly ever written */
 	_Alignas(64) _Atomic uint32_t paused; /* enum xs_pause_reason; 0: recording */
 	_Alignas(64) struct xs_pauses pauses;
@@ -107,7 +98,6 @@ struct xs_control {
 	_Atomic uint32_t segment_count;
 	struct xs_segment segments[XS_SEGMENTS_SAVED];
 	struct xs_options options;
-	_Atomic uint32_t kmd_ready; /* futex: --chrome-kmd-logging: 1: the application may start */
 	char own_directory[PATH_MAX]; /* --result-dir: where run_config.json is */
 	char arguments[1024]; /* xstrace's own, with blanks between; may be cut */
 	uint32_t command_length; /* bytes of `command` */
@@ -277,6 +267,8 @@ bool xs_session_link(unsigned n, unsigned uid, const char *session, char *path);
 /* Removes the session's links to this run directory (before the directory itself). */
 void xs_session_remove(const char *session, const char *dir);
 
+/* Calls `each` for every name in an opened directory. It needs no other descriptor: there may be none. False: errno says why. */
+bool xs_shm_each(int directory, void (*each)(void *user, const char *name), void *user);
 /* Removes a run directory, opened, and all that is in it. 0, or -1 and errno. */
 int xs_shm_remove(int directory, const char *path);
 

@@ -112,6 +112,8 @@ static const char *soname_of(const struct link_map *map)
 	return strings && at ? strings + at : "";
 }
 
+#pragma weak dladdr1 /* glibc's: see mpi_probe.c */
+
 /* No lock is held while the dynamic loader is asked: threads that are here together all find the same. */
 static void set_up(void *caller)
 {
@@ -120,7 +122,7 @@ static void set_up(void *caller)
 	struct link_map *map;
 	Dl_info info;
 
-	if (init && dladdr1(init, &info, (void **)&map, RTLD_DL_LINKMAP)) {
+	if (init && dladdr1 && dladdr1(init, &info, (void **)&map, RTLD_DL_LINKMAP)) {
 		library = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
 		xs_mpi_abi_choose(&abi, soname_of(map), find_data);
 		*(void **)&xs_mpi_type_size = xs_mpi_find_in("PMPI_Type_size_x");

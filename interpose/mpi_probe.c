@@ -21,6 +21,18 @@
 
 #include "sys.h"
 
+/*
+ * What only one C library has: a program of musl's, which gets us by its environment, must start all the same. MPI is not traced there.
+ */
+#pragma weak _r_debug
+#pragma weak dlvsym
+extern struct r_debug *_dl_debug_addr __attribute__((weak)); /* musl's _r_debug */
+
+static const struct link_map *maps(void)
+{
+	return &_r_debug ? _r_debug.r_map : &_dl_debug_addr && _dl_debug_addr ? _dl_debug_addr->r_map : NULL;
+}
+
 struct symbols {
 	const ElfW(Sym) *table;
 	const char *names;
@@ -37,14 +49,15 @@ static bool is_same(const char *a, const char *b)
 static struct symbols symbols_of(const struct link_map *map)
 {
 	struct symbols s = { NULL, NULL, NULL };
+	ElfW(Addr) base = &_r_debug ? 0 : map->l_addr; /* musl leaves them as they are in the file */
 
 	for (const ElfW(Dyn) *d = map->l_ld; d && d->d_tag != DT_NULL; d++) {
 		if (d->d_tag == DT_SYMTAB)
-			s.table = (const void *)d->d_un.d_ptr;
+			s.table = (const void *)(base + d->d_un.d_ptr);
 		if (d->d_tag == DT_STRTAB)
-			s.names = (const void *)d->d_un.d_ptr;
+			s.names = (const void *)(base + d->d_un.d_ptr);
 		if (d->d_tag == DT_GNU_HASH)
-			s.gnu_hash = (const void *)d->d_un.d_ptr;
+			s.gnu_hash = (const void *)(base + d->d_un.d_ptr);
 	}
 	/* the vDSO's are not addresses */
 	if ((uintptr_t)s.table < map->l_addr || (uintptr_t)s.gnu_hash < map->l_addr)
@@ -80,7 +93,7 @@ static const ElfW(Sym) *find_symbol(const struct symbols *s, const char *name)
 
 static const struct link_map *self(void)
 {
-	for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next)
+	for (const struct link_map *map = maps(); map; map = map->l_next)
 		if (map->l_ld == _DYNAMIC)
 			return map;
 	return NULL;
@@ -88,7 +101,7 @@ static const struct link_map *self(void)
 
 void *xs_mpi_probe(const char *name, const void *wrapper)
 {
-	for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+	for (const struct link_map *map = maps(); map; map = map->l_next) {
 		struct symbols s = symbols_of(map);
 
 		if (map->l_ld != _DYNAMIC && find_symbol(&s, name))
@@ -211,7 +224,13 @@ static void *real(const char *name)
 	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17" };
 	void *found = NULL;
 
-	for (size_t i = 0; !found && i < sizeof(versions) / sizeof(versions[0]); i++)
+	for (const struct link_map *map = dlvsym ? NULL : maps(); map && !found; map = map->l_next) {
+		struct symbols s = symbols_of(map);
+		const ElfW(Sym) *symbol = map->l_ld == _DYNAMIC ? NULL : find_symbol(&s, name);
+
+		found = symbol ? (void *)(map->l_addr + symbol->st_value) : NULL;
+	}
+	for (size_t i = 0; dlvsym && !found && i < sizeof(versions) / sizeof(versions[0]); i++)
 		found = dlvsym(RTLD_NEXT, name, versions[i]);
 	return found;
 }

@@ -6,14 +6,19 @@
 
 #include <stddef.h>
 
+#include "channel.h"
 #include "shm.h"
 
 /* ---- run.c: the run directory ---- */
 
 struct xs_launch {
 	char dir[PATH_MAX]; /* the run directory */
+	int directory;      /* the same, opened; -1: it is not */
 	struct xs_control *control;
 	struct xs_mailbox *mailbox;
+	const struct xs_options *options; /* our own: `control` is everybody's */
+	int drain;                        /* our end of the channel */
+	enum xs_word finished;            /* what the drain process has said of it; 0: nothing yet */
 };
 
 /*

@@ -27,17 +27,6 @@ static bool usable(const char *dir)
 	       !statvfs(dir, &fs) && (uint64_t)fs.f_bavail * fs.f_frsize >= ROOM_WANTED;
 }
 
-/* Others have no rights in it, whatever file system and umask say; what it is made in may be no place for that. */
-static bool is_private(const char *dir)
-{
-	int fd = xs_shm_open_directory(dir);
-
-	if (fd < 0)
-		return false;
-	close(fd);
-	return true;
-}
-
 static int make_directory(struct xs_launch *launch, const char *output_dir)
 {
 	char cwd[PATH_MAX];
@@ -47,6 +36,7 @@ static int make_directory(struct xs_launch *launch, const char *output_dir)
 	int error = ENOSPC;
 	mode_t mask;
 	bool made;
+	int fd;
 
 	for (size_t i = 0; i < sizeof(candidates) / sizeof(candidates[0]); i++) {
 		if (!usable(candidates[i]))
@@ -56,7 +46,10 @@ static int make_directory(struct xs_launch *launch, const char *output_dir)
 		made = mkdtemp(launch->dir); /* mode 0700 */
 		error = made ? EPERM : errno;
 		(void)umask(mask);
-		if (made && is_private(launch->dir))
+		/* others have no rights in it, whatever file system and umask say; what it is made in may be no place for that */
+		fd = made ? xs_shm_open_directory(launch->dir) : -1;
+		launch->directory = fd < 0 ? -1 : xs_channel_move_up(fd);
+		if (launch->directory >= 0)
 			return 0;
 		if (made)
 			(void)rmdir(launch->dir);
@@ -81,15 +74,10 @@ static void put_command(struct xs_control *control, char **argv)
 
 void xs_launch_destroy(struct xs_launch *launch)
 {
-	int directory;
-
-	if (launch->control)
-		xs_session_remove(launch->control->options.session, launch->dir);
-	directory = xs_shm_open_directory(launch->dir);
-	if (directory < 0)
-		return;
-	(void)xs_shm_remove(directory, launch->dir);
-	close(directory);
+	if (launch->options)
+		xs_session_remove(launch->options->session, launch->dir);
+	if (launch->directory >= 0)
+		(void)xs_shm_remove(launch->directory, launch->dir);
 }
 
 /* The launcher's own arguments, between `all` and the application's. */
@@ -122,18 +110,19 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	void *map;
 	int error = make_directory(launch, options->output_dir);
 
+	launch->options = options;
 	if (error < 0)
 		return error;
-	error = xs_shm_map(launch->dir, "strings", XS_SHM_CREATE, XS_STRINGS_SIZE, &map, NULL);
+	error = xs_shm_map_at(launch->directory, "strings", XS_SHM_CREATE, XS_STRINGS_SIZE, &map, NULL);
 	if (error < 0)
 		goto fail;
 	xs_strings_init(map);
 	munmap(map, XS_STRINGS_SIZE);
-	error = xs_shm_map(launch->dir, "mailbox", XS_SHM_CREATE, sizeof(*launch->mailbox), &map, NULL);
+	error = xs_shm_map_at(launch->directory, "mailbox", XS_SHM_CREATE, sizeof(*launch->mailbox), &map, NULL);
 	if (error < 0)
 		goto fail;
 	launch->mailbox = map;
-	error = xs_shm_map(launch->dir, "control", XS_SHM_CREATE, sizeof(*control), &map, NULL);
+	error = xs_shm_map_at(launch->directory, "control", XS_SHM_CREATE, sizeof(*control), &map, NULL);
 	if (error < 0)
 		goto fail;
 	control = launch->control = map;

@@ -414,12 +414,11 @@ static int resume_session(const char *session)
 static bool wait_for_end(struct xs_control *control)
 {
 	uint64_t deadline = xs_clock_ns(CLOCK_MONOTONIC) + STOP_SECONDS * 1000000000ull;
-	uint32_t finished;
 
-	while ((finished = atomic_load_explicit(&control->app_finished, memory_order_acquire)) != XS_RUN_FINISHED &&
-	       xs_clock_ns(CLOCK_MONOTONIC) < deadline && drain_lives(control))
-		xs_futex_wait(&control->app_finished, finished, 20000000);
-	return atomic_load_explicit(&control->app_finished, memory_order_acquire) == XS_RUN_FINISHED;
+	while (!atomic_load_explicit(&control->finished, memory_order_acquire) && xs_clock_ns(CLOCK_MONOTONIC) < deadline &&
+	       drain_lives(control))
+		xs_futex_wait(&control->finished, 0, 20000000);
+	return atomic_load_explicit(&control->finished, memory_order_acquire);
 }
 
 static int stop_session(const char *session)

@@ -37,7 +37,7 @@ static uint64_t set_mask(uint64_t mask)
  * The drain process is a program of its own: its C library starts while the application starts. Its pid or -errno. All signals are
  * blocked, and stay so in it until it has said which ones it ignores (writer/main.c).
  */
-static __attribute__((noinline)) int start_drain(struct xs_launch *launch, char *path)
+static __attribute__((noinline)) int start_drain(struct xs_launch *launch, char *path, int end)
 {
 	char *argv[] = { "xstrace-drain", launch->dir, NULL };
 	volatile int failed = 0;
@@ -45,6 +45,8 @@ static __attribute__((noinline)) int start_drain(struct xs_launch *launch, char 
 
 	if (pid == 0) {
 		(void)setsid(); /* before the application starts: a signal to our group must not reach it */
+		(void)dup2(end, XS_DRAIN_CHANNEL);
+		(void)dup2(launch->directory, XS_DRAIN_DIRECTORY);
 		launch->control->consumer.pid = getpid();
 		execv(path, argv);
 		failed = errno;
@@ -119,11 +121,14 @@ static void pass_on(const struct xs_launch *launch, int app, const siginfo_t *in
 {
 	int parent = getppid();
 
+	/* the terminal is gone: the kernel tells the leader of its session, which would be the application */
+	if (info->si_code == SI_KERNEL && (info->si_signo == SIGHUP || info->si_signo == SIGCONT) && getsid(0) == getpid())
+		(void)kill(app, info->si_signo);
 	if (info->si_code != SI_USER && info->si_code != SI_QUEUE && info->si_code != SI_TKILL)
 		return;
 	switch (sender_of(info, app)) {
 	case OTHER:
-		if (info->si_signo == SIGUSR1 && launch->control->options.flight)
+		if (info->si_signo == SIGUSR1 && launch->options->flight)
 			(void)xs_control_dump(launch->control, launch->mailbox, XS_DUMP_SIGNAL);
 		else if (info->si_signo != SIGCHLD)
 			send(app, info);
@@ -145,38 +150,41 @@ static void tell_drain_died(const struct xs_launch *launch, int status)
 		launch->dir);
 }
 
-static void tell_app_ended(struct xs_control *control)
+/* What the drain process has said by now, or until it says something. False: it has ended. */
+static bool hear_drain(struct xs_launch *launch, bool wait)
 {
-	atomic_store_explicit(&control->app_started, 1, memory_order_relaxed);
-	atomic_store_explicit(&control->app_exited, 1, memory_order_release);
+	struct xs_message message;
+	enum xs_heard heard;
+
+	while ((heard = xs_channel_hear(launch->drain, wait, &message)) == XS_HEARD) {
+		wait = false;
+		if (message.word == XS_WORD_APP_FINISHED || message.word == XS_WORD_RUN_FINISHED)
+			launch->finished = message.word;
+	}
+	return heard != XS_HEARD_END;
 }
 
-/* Waits for the trace of the application's own process; descendants may still run. */
-static void wait_for_trace(struct xs_launch *launch, int drain)
+/* Waits for the trace of the application's own process; descendants may still run. app < 0: it could not be run. */
+static void wait_for_trace(struct xs_launch *launch, int drain, int app, int app_status)
 {
-	struct xs_control *control = launch->control;
 	uint64_t patience = xs_clock_ns(CLOCK_MONOTONIC) + 300000;
+	bool lives = drain > 0;
 	int status;
 
-	tell_app_ended(control);
+	xs_channel_say(launch->drain, app < 0 ? XS_WORD_NO_APP : XS_WORD_APP_ENDED, app_status);
 	atomic_fetch_add_explicit(&launch->mailbox->bell.rung, 1, memory_order_relaxed);
 	xs_futex_wake(&launch->mailbox->bell.rung);
 	/* mostly it is a matter of 100 us, as long as it would take to wake us up */
-	while (drain > 0 && !atomic_load_explicit(&control->app_finished, memory_order_acquire) &&
-	       xs_clock_ns(CLOCK_MONOTONIC) < patience)
-		(void)sched_yield();
-	while (drain > 0 && !atomic_load_explicit(&control->app_finished, memory_order_acquire)) {
-		xs_futex_wait(&control->app_finished, 0, 20000000);
-		tell_app_ended(control); /* again: whoever spoilt the file must not keep us */
-		if (waitpid(drain, &status, WNOHANG) == drain) {
-			if (!atomic_load_explicit(&control->app_finished, memory_order_acquire))
-				tell_drain_died(launch, status);
-			return;
-		}
+	while (lives && !launch->finished && xs_clock_ns(CLOCK_MONOTONIC) < patience) {
+		lives = hear_drain(launch, false);
+		if (!launch->finished)
+			(void)sched_yield();
 	}
+	while (lives && !launch->finished)
+		lives = hear_drain(launch, true);
 	/* a matter of microseconds, and no zombie is left where pid 1 does not care for orphans */
-	if (atomic_load_explicit(&control->app_finished, memory_order_acquire) == XS_RUN_FINISHED)
-		(void)waitpid(drain, &status, 0);
+	if (drain > 0 && launch->finished != XS_WORD_APP_FINISHED && waitpid(drain, &status, 0) == drain && !launch->finished)
+		tell_drain_died(launch, status);
 }
 
 /* One child changed state; true when it was the application and it has ended. */
@@ -186,8 +194,8 @@ static bool reap(struct xs_launch *launch, int app, int *drain, int *ret_status)
 
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
 		if (pid == *drain && !WIFSTOPPED(status)) {
-			/* not a word about one that was told to end (--stop) */
-			if (atomic_load_explicit(&launch->control->app_finished, memory_order_acquire) != XS_RUN_FINISHED)
+			(void)hear_drain(launch, false);
+			if (launch->finished != XS_WORD_RUN_FINISHED) /* not a word about one that was told to end (--stop) */
 				tell_drain_died(launch, status);
 			*drain = 0;
 		}
@@ -221,9 +229,8 @@ static char **shell_arguments(const char *path, char **argv)
 }
 
 /* vfork: the child only undoes what we did to signals, and calls exec. Its pid, or -errno of fork or exec. */
-static __attribute__((noinline)) int start_application(struct xs_control *control, const char *path, char **argv,
-						       char **shell_argv, char **environment,
-						       uint64_t mask, const struct sigaction *sigchld)
+static __attribute__((noinline)) int start_application(struct xs_launch *launch, const char *path, char **argv, char **shell_argv,
+						       char **environment, uint64_t mask, const struct sigaction *sigchld)
 {
 	volatile int failed = 0;
 	int launcher = getpid();
@@ -233,7 +240,8 @@ static __attribute__((noinline)) int start_application(struct xs_control *contro
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* SIGKILL of the launcher is meant for the application */
 		if (getppid() != launcher)
 			_exit(XS_EXIT_SELF);
-		control->app_pid = getpid();
+		launch->control->app_pid = getpid();
+		xs_channel_say(launch->drain, XS_WORD_APP, getpid()); /* it has been said when the program begins */
 		(void)sigaction(SIGCHLD, sigchld, NULL);
 		(void)set_mask(mask);
 		execve(path, argv, environment);
@@ -244,26 +252,22 @@ static __attribute__((noinline)) int start_application(struct xs_control *contro
 	}
 	if (app < 0)
 		failed = errno;
-	atomic_store_explicit(&control->app_started, 1, memory_order_release);
 	return failed ? -failed : app;
 }
 
 /* --chrome-kmd-logging: until bpftrace has begun, or will not. The drain process has the patience; it may die meanwhile. */
-static void wait_for_kmd(struct xs_launch *launch, int drain)
+static void wait_for_kmd(const struct xs_launch *launch)
 {
-	siginfo_t info = { .si_pid = 0 };
+	struct xs_message message;
 
-	while (!atomic_load_explicit(&launch->control->kmd_ready, memory_order_acquire) && !info.si_pid) {
-		xs_futex_wait(&launch->control->kmd_ready, 0, 20000000);
-		(void)waitid(P_PID, (id_t)drain, &info, WEXITED | WNOHANG | WNOWAIT);
-	}
+	(void)xs_channel_hear(launch->drain, true, &message);
 }
 
 int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv, char **environment)
 {
 	struct sigaction child = { .sa_handler = SIG_DFL }, old_child;
 	char **shell_argv = xs_program_is_text(path) ? shell_arguments(path, argv) : NULL;
-	int app, drain, status = 0, death_signal = 0;
+	int app, drain, status = 0, death_signal = 0, ends[2];
 	uint64_t all = ALL_SIGNALS, old = set_mask(all);
 
 	/* who was asked to end with its parent does; else we learn in this way that the parent is another one */
@@ -271,15 +275,20 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 		(void)prctl(PR_SET_PDEATHSIG, SIGURG);
 	(void)sigaction(SIGCHLD, &child, &old_child); /* ignored, it would take our children's status away */
 	/* first: from its first instruction on, the application may be killed together with us */
-	drain = start_drain(launch, drain_path);
+	drain = xs_channel_open(ends);
+	if (!drain) {
+		launch->drain = ends[0];
+		drain = start_drain(launch, drain_path, ends[1]);
+		close(ends[1]);
+	}
 	if (drain < 0) {
 		xs_tell("xstrace: %s: %s\n", drain_path, strerror(-drain));
 		xs_launch_destroy(launch);
 		return XS_EXIT_SELF << 8;
 	}
-	if (launch->control->options.kmd_script[0])
-		wait_for_kmd(launch, drain);
-	app = start_application(launch->control, path, argv, shell_argv, environment, old, &old_child);
+	if (launch->options->kmd_script[0])
+		wait_for_kmd(launch);
+	app = start_application(launch, path, argv, shell_argv, environment, old, &old_child);
 	(void)sigaction(SIGCHLD, &child, NULL);
 	while (app > 0 && !reap(launch, app, &drain, &status)) {
 		siginfo_t info;
@@ -289,9 +298,7 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 		if (!follow_parent(launch->control, &info))
 			pass_on(launch, app, &info);
 	}
-	launch->control->app_not_traced |= app < 0;
-	launch->control->app_status = status;
-	wait_for_trace(launch, drain);
+	wait_for_trace(launch, drain, app, status);
 	(void)set_mask(old);
 	return app < 0 ? app : status;
 }

@@ -250,13 +250,14 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.mark.parametrize("how", ["itself", "by a shell"])
+@pytest.mark.parametrize("how", ["itself", "by a shell", "by a script with options"])
 def test_a_program_with_a_sanitizer(xstrace, tmp_path, how):
     """gcc's AddressSanitizer ends a program whose first library is not its runtime: not because of ours. It still finds what it should."""
     source = "#define CL_TARGET_OPENCL_VERSION 300\n" + ASAN
     program = compile_c(tmp_path / "asan", source, "-fsanitize=address", "-lOpenCL")
     for words in [], ["overflow"]:
-        command = [program, *words] if how == "itself" else ["/bin/sh", "-c", " ".join(["exec", str(program), *words])]
+        own = "ASAN_OPTIONS=detect_leaks=0:exitcode=57 " if "options" in how else ""
+        command = [program, *words] if how == "itself" else ["/bin/sh", "-c", own + " ".join([*([] if own else ["exec"]), str(program), *words])]
         env = {"ASAN_OPTIONS": "detect_leaks=0:exitcode=57"}
         bare = xstrace.bare(*[command[0], command[1:]], env=env)
         assert bare.status == (57 if words else 0)
@@ -270,6 +271,25 @@ def test_another_itt_collector_gets_a_warning(xstrace):
     run = xstrace(ITT, "itt_tasks", [5], env={"INTEL_LIBITTNOTIFY64": "/opt/vtune/other.so"})
     assert run.status == 0 and run.trace.count("tasks") == 5
     assert sum("/opt/vtune/other.so" in line for line in run.said) == 1
+
+
+MUSL = Path("/usr/lib/x86_64-linux-musl")
+
+
+@pytest.mark.skipif(not (MUSL / "libc.so").exists(), reason="no musl here")
+@pytest.mark.parametrize("options", [ITT, "--chrome-mpi-logging", f"{ITT} --chrome-mpi-logging -h -d --chrome-call-logging"])
+def test_a_program_of_another_c_library(xstrace, tmp_path, options):
+    """Its loader takes our libraries for what they are; it starts, also as the child of another program."""
+    source, program = tmp_path / "musl.c", tmp_path / "musl"
+    source.write_text("#include <dlfcn.h>\n#include <stdio.h>\nint main(void) { puts(dlsym(RTLD_DEFAULT, \"puts\") ? \"ran\" : \"no puts\"); return 7; }\n")
+    own = subprocess.run(["cc", "-print-file-name=include"], capture_output=True, text=True, check=True).stdout.strip()
+    includes = ["-nostdinc", "-isystem", "/usr/include/x86_64-linux-musl", "-isystem", own]
+    parts = [MUSL / name for name in ("crt1.o", "crti.o", "crtn.o", "libc.so")]
+    loader = "-Wl,-dynamic-linker,/lib/ld-musl-x86_64.so.1"
+    subprocess.run(["cc", "-w", *includes, "-nostdlib", "-no-pie", "-o", program, source, *parts, loader], check=True)
+    for command in ([program], ["sh", "-c", f"{program}; exit $?"]):
+        run = xstrace(options, command[0], command[1:])
+        assert (run.status, run.out, run.err) == (7, "ran\n", "")
 
 
 # ---- signals ----
@@ -330,6 +350,38 @@ def test_ctrl_c_arrives_once(xstrace):
     wait_until(lambda: read(b"got 10 SIGUSR1"))
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
     os.close(terminal)
+
+
+def traced_in(cwd):
+    """The run directories of the programs that were started there."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.readlink(path / "cwd") == str(cwd) and (match := re.search(rb"\0XSTRACE_RUN=([^:]+):", (path / "environ").read_bytes())):
+                found.add(os.fsdecode(match[1]))
+    return found
+
+
+@pytest.mark.parametrize("how", ["leader", "child"])
+def test_a_terminal_that_is_hung_up(xstrace, how):
+    """Who leads the terminal's session is told by the kernel: that is the launcher, in the application's place."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(xstrace.cwd)
+        command = [str(XSTRACE), ITT, str(APPS / "itt_stress"), str(xstrace.home / "truth")]
+        os.execvp("sh", ["sh", "-c", ("exec " if how == "leader" else "") + '"$@"; exit 5', "sh", *command])
+    text = b""
+    while b"ready" not in text:
+        text += os.read(terminal, 1000)
+    (directory,) = wait_until(lambda: traced_in(xstrace.cwd))
+    time.sleep(0.3)
+    os.close(terminal)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert status == -signal.SIGHUP
+    (path,) = wait_until(lambda: [p for p in xstrace.cwd.glob("*.json") if p.read_bytes().rstrip().endswith(b"}}")], 20)
+    trace = Trace(path)
+    assert (trace.other["end"], trace.other["status"]) == ("killed", signal.SIGHUP) and trace.count("tasks") > 0
+    wait_until(lambda: not os.path.exists(directory), 20)
 
 
 def state(pid):

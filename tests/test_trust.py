@@ -6,11 +6,13 @@ import mmap
 import fcntl
 import os
 import re
+import resource
 import shutil
 import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -132,6 +134,7 @@ def test_a_directory_that_others_can_use_is_not_joined(xstrace, spoil):
     run = xstrace.start(ITT, "sh", ["-c", script], stdin=subprocess.PIPE)
     run.wait_for_output()
     path = run.dir
+    wait_until(lambda: glob.glob(f"{path}/d*"))  # the drain process has begun
     if spoil == "directory":
         os.chmod(path, 0o711)
     elif spoil == "link":
@@ -144,6 +147,28 @@ def test_a_directory_that_others_can_use_is_not_joined(xstrace, spoil):
     run.process.stdin.close()
     run.wait()
     assert run.status == 0 and "expected: 5 tasks" in run.out
+    run.collect()
+    assert [t.count("tasks") for t in run.traces] == [3]
+
+
+@pytest.mark.parametrize("how", ["mode", "name"])
+def test_a_drain_process_that_begins_late(xstrace, how):
+    """It fills and removes the directory that the launcher made, whatever has happened to it meanwhile."""
+    launcher = copy_build(xstrace.home)
+    drain = xstrace.home / "writer/xstrace-drain"
+    drain.rename(drain.with_name("real"))
+    drain.write_text(f'#!/bin/sh\nwhile [ ! -e {xstrace.cwd}/go ]; do sleep 0.05; done\nexec {drain.with_name("real")} "$@"\n')
+    drain.chmod(0o755)
+    spoil = {"mode": 'chmod 711 "$dir"', "name": 'mv "$dir" "$dir.moved"'}[how]
+    script = f'{APPS}/itt_tasks 3; dir=${{XSTRACE_RUN%:*}}; {spoil}; {APPS}/itt_tasks 5; touch go; echo "$dir"'
+    run = xstrace.start(ITT, "sh", ["-c", script], launcher=launcher)
+    run.wait(30)
+    (run.cwd / "go").unlink()
+    assert run.status == 0 and not re.search("fail|cannot|ended", "".join(run.said)), run.said
+    dir = run.out.splitlines()[-1]
+    wait_until(lambda: not os.path.exists(dir))
+    if how == "name":
+        os.rmdir(dir + ".moved")  # empty
     run.collect()
     assert [t.count("tasks") for t in run.traces] == [3]
 
@@ -431,6 +456,85 @@ def test_a_tail_that_somebody_sets_back(xstrace):
     os.kill(run.pid, signal.SIGTERM)
     run.finish()
     assert run.trace.count("tasks") > 100000
+
+
+@pytest.mark.parametrize("value", [b"\0", b"\xff"])
+def test_what_control_says_keeps_nobody(xstrace, value):
+    """Whoever can write there neither keeps launcher and drain process waiting nor tells them how the application ended."""
+    run = xstrace.start(ITT, "itt_steps", ["tasks", "a", "100", "wait", "tasks", "b", "100", "signal", int(signal.SIGTERM)], stdin=subprocess.PIPE)
+    run.wait_for_output()
+    wait_until(lambda: glob.glob(f"{run.dir}/d*"))
+    over = threading.Event()
+
+    def spoil(name):
+        with open(name, "r+b") as file, mmap.mmap(file.fileno(), 0) as control:
+            first = control.find(struct.pack("i", run.pid))  # behind what tells that it is one
+            while not over.is_set():
+                control[first:] = value * (len(control) - first)
+
+    writer = threading.Thread(target=spoil, args=(f"{run.dir}/control",))
+    writer.start()
+    try:
+        time.sleep(0.2)
+        run.process.stdin.close()
+        run.process.wait(20)
+    finally:
+        over.set()
+        writer.join()
+    run.wait(20)
+    assert run.status == -signal.SIGTERM and run.seconds < 15
+    run.collect()
+    assert (value == b"\xff") == (run.trace.other["end"] == "stopped")  # all bits of `paused`
+    if value == b"\0":
+        assert (run.trace.other["end"], run.trace.other["status"]) == ("killed", signal.SIGTERM) and run.trace.count("tasks") == 200
+
+
+FILLER = r"""
+import mmap, struct, sys, time
+with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+    print("ready", flush=True)
+    at, end = int(sys.argv[2]), time.monotonic() + 15
+    while time.monotonic() < end:
+        (tail,) = struct.unpack_from("Q", memory, at + 64)
+        struct.pack_into("Q", memory, at, tail + 65536)
+"""
+
+
+def test_a_ring_that_is_filled_after_its_process_has_ended(xstrace):
+    """By a child that still has it, as fast as it is read."""
+    run = xstrace.start(f"{ITT} --ring-size 64K", "itt_steps", ["tasks", "a", "10000", "wait"], stdin=subprocess.PIPE)
+    run.wait_for_output()
+    (name,) = glob.glob(f"{run.dir}/p*")
+    at = {20480 + 8 * (4096 + 65536): 20480, 24576 + 8 * (8192 + 65536): 24576}[os.path.getsize(name)]
+    filler = subprocess.Popen([sys.executable, "-c", FILLER, name, str(at)], stdout=subprocess.PIPE)
+    filler.stdout.readline()
+    run.process.stdin.close()
+    try:
+        run.wait(10)
+        wait_until(lambda: not run.dir, 8)
+        assert run.status == 0 and filler.poll() is None
+    finally:
+        filler.kill()
+        filler.communicate()
+    run.collect()
+
+
+@pytest.mark.parametrize("limit", [4, 0])
+@pytest.mark.parametrize("full", ["block", "drop"])
+def test_a_drain_process_whose_descriptors_are_taken(xstrace, full, limit):
+    """By prlimit, before a shell that it knows calls exec: nobody waits for what it cannot look at, and what it has is complete."""
+    steps = APPS / "itt_steps"
+    script = f"{steps} tasks a 50; {steps} tasks a 60 wait; exec {steps} tasks b 300000"
+    run = xstrace.start(f"{ITT} --ring-size 64K --on-full {full}", "sh", ["-c", script], stdin=subprocess.PIPE)
+    run.wait_for_output()
+    wait_until(lambda: len(list(run.cwd.glob("itt_steps.*"))) == 2)
+    resource.prlimit(run.drain, resource.RLIMIT_NOFILE, (limit, limit))
+    run.process.stdin.close()
+    run.wait(30)
+    assert run.status == 0
+    run.collect(20)
+    assert any("no descriptors" in line for line in run.said)
+    assert sorted(t.count("tasks", "steps::a") for t in run.traces) == [50, 60]
 
 
 # ---- time namespaces ----

@@ -362,16 +362,18 @@ void xs_call_log_forget(struct xs_track *track)
 
 /* ---- the order of reading ---- */
 
-/* When the record happened, as far as the log is concerned. */
+/* When the record happened, as far as the log is concerned. One whose time cannot be is read at once: who reads it sees that. */
 static uint64_t time_of(struct xs_track *track, const struct xs_record *record, uint32_t size)
 {
 	const struct xs_event *event = &record->event;
 	struct xs_calls *calls = calls_of(track);
-	uint64_t time = calls ? calls->last : 0;
+	uint64_t last = calls ? calls->last : 0, time = last;
 
+	if (event->tick > track->latest)
+		return last;
 	if (event->kind == XS_CALL_IN)
 		time = event->tick;
-	else if (event->kind == XS_CALL && size >= sizeof(struct xs_call_record))
+	else if (event->kind == XS_CALL && size >= sizeof(struct xs_call_record) && xs_track_believes(track, event, record->call.duration))
 		time = event->tick + record->call.duration;
 	if (calls && time > calls->last)
 		calls->last = time;
@@ -398,11 +400,11 @@ static bool waits(const struct xs_track *track, uint64_t now, uint64_t patience)
 	uint32_t size = record_at(&record, track, track->pos, track->head, GLANCE);
 	uint64_t since;
 
-	if (!size || !incomplete(track, &record.event, size))
+	if (!size || record.event.tick > now || !incomplete(track, &record.event, size))
 		return false;
 	since = record.event.tick;
 	if (record.event.kind == XS_CALL) { /* the thread is just about to say it */
-		since += record.call.duration;
+		since += record.call.duration < now - since ? record.call.duration : now - since;
 		patience = PATIENCE;
 	}
 	return xs_timeline_ns(clock, now) < xs_timeline_ns(clock, since) + patience;

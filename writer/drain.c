@@ -4,7 +4,6 @@
  * It sleeps on the doorbell while nothing happens. Producers ring when they enter a new step of their ring, so a timeout is
  * only needed to notice deaths and to write out the last records of threads that went quiet.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "channel.h"
 #include "flight.h"
 #include "kmd.h"
 #include "lost.h"
@@ -27,6 +27,7 @@
 #define SLEEP_QUIET 500000000u   /* at most, while nothing is recorded */
 #define SLEEP_SILENT 1000000000u /* at most, while only silent descendants are left */
 #define JOINING 1000000000u /* how long a process that is in the middle of joining is waited for: it may be stopped there for ever */
+#define BLIND 1000000000u   /* how long a process that cannot be looked at is put up with */
 #define VAIN_TURNS 64u   /* of the loop without anything to read, for which it takes at least … */
 #define VAIN_NS 64000000u /* … this time, whatever the traced processes write */
 #define BUSY_TURNS 16u   /* with a lot to read, before everything else is looked at */
@@ -35,13 +36,14 @@ struct drain {
 	struct xs_run run;
 	struct xs_process *processes;
 	uint32_t joined; /* mailbox->joined when the directory was last read */
+	uint64_t blind_since;   /* likewise: there has been a process whose file cannot be opened or mapped */
 	uint64_t unready_since; /* CLOCK_MONOTONIC: a process has been in the middle of joining from then on; 0: none is */
 	bool app_finished, app_seen, stopped;
 	uint64_t window_begin, window_end; /* CLOCK_MONOTONIC: --delay and --duration; 0: it has come, or there is none */
-	/* who is who, as it was said when it was said: the control file may be spoilt later */
-	int32_t launcher_pid, app_pid; /* app_pid 0: not started yet */
-	uint64_t launcher_start;       /* 0: it was dead when we began */
-	uint64_t app_start, app_gone;  /* app_gone: since when it is not there any more (CLOCK_MONOTONIC); 0: it is */
+	uint64_t start; /* of this process, as in struct xs_consumer */
+	bool launcher_gone; /* and all that it had said was heard */
+	bool app_ended, app_not_run;
+	int app_status; /* as from waitpid(), when app_ended */
 	struct xs_process *ended; /* flight recorder: they are history */
 	bool crashed;             /* and one of them so that it is to be written */
 	bool dumping;
@@ -60,6 +62,30 @@ static bool known(const struct drain *drain, const char *name)
 	return false;
 }
 
+/* What the launcher has said by now. */
+static void hear(struct drain *drain)
+{
+	struct xs_message message;
+	enum xs_heard heard;
+
+	while ((heard = xs_channel_hear(drain->run.channel, false, &message)) == XS_HEARD)
+		switch (message.word) {
+		case XS_WORD_APP:
+			drain->run.app_pid = message.number;
+			break;
+		case XS_WORD_NO_APP:
+			drain->app_not_run = drain->app_ended = true;
+			break;
+		case XS_WORD_APP_ENDED:
+			drain->app_ended = true;
+			drain->app_status = message.number;
+			break;
+		default:
+			break;
+		}
+	drain->launcher_gone = heard == XS_HEARD_END;
+}
+
 /* Is who makes this file still about to? Not for ever: it may be stopped, or no process of ours at all. */
 static bool about_to_join(struct drain *drain, int32_t pid)
 {
@@ -72,40 +98,50 @@ static bool about_to_join(struct drain *drain, int32_t pid)
 	return now - drain->unready_since < JOINING;
 }
 
-/* True when some process was in the middle of joining: to be looked at again. If it is given up, it says itself when it is ready. */
-static bool find_processes(struct drain *drain)
+/* What a look into the directory finds. */
+struct look {
+	struct drain *drain;
+	bool again, unready, blind;
+};
+
+static void meet(void *user, const char *name)
 {
-	int fd = openat(drain->run.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	bool again = false, unready = false;
-	struct dirent *entry;
+	struct look *look = user;
+	struct drain *drain = look->drain;
+	struct xs_process *process;
 	uint32_t serial;
 	int32_t pid;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return true;
+	if (!xs_process_name_parse(name, &pid, &serial) || known(drain, name))
+		return;
+	process = xs_process_adopt(&drain->run, name);
+	if (!process) {
+		look->blind |= errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+		look->unready |= errno == EAGAIN;
+		look->again |= errno == EAGAIN && about_to_join(drain, pid);
+		return;
 	}
-	while ((entry = readdir(dir))) {
-		struct xs_process *process;
+	process->next = drain->processes;
+	drain->processes = process;
+	if (!drain->run.app_pid)
+		hear(drain); /* it was said before the program began */
+	drain->app_seen |= process->pid == drain->run.app_pid;
+}
 
-		if (!xs_process_name_parse(entry->d_name, &pid, &serial) || known(drain, entry->d_name))
-			continue;
-		process = xs_process_adopt(&drain->run, entry->d_name);
-		if (!process) {
-			unready |= errno == EAGAIN;
-			again |= errno == EAGAIN && about_to_join(drain, pid);
-			continue;
-		}
-		process->next = drain->processes;
-		drain->processes = process;
-		drain->app_seen |= process->pid == drain->run.control->app_pid;
-	}
-	closedir(dir);
-	if (!unready)
+/* True when some process was in the middle of joining: to be looked at again. If it is given up, it says itself when it is ready. */
+static bool find_processes(struct drain *drain)
+{
+	struct look look = { .drain = drain };
+
+	if (!xs_shm_each(drain->run.directory, meet, &look))
+		return true;
+	if (!look.unready)
 		drain->unready_since = 0;
-	return again;
+	if (!look.blind)
+		drain->blind_since = 0;
+	else if (!drain->blind_since)
+		drain->blind_since = xs_clock_ns(CLOCK_MONOTONIC);
+	return look.again || look.blind;
 }
 
 /*
@@ -153,10 +189,8 @@ static void retire(struct drain *drain, struct xs_process *process, enum xs_end 
 /* As wait() tells it: the launcher of the application, Linux of descendants. False: nobody does. */
 static bool told_status(const struct drain *drain, const struct xs_process *process, int *ret)
 {
-	const struct xs_control *control = drain->run.control;
-
-	if (process->pid == control->app_pid && atomic_load_explicit(&control->app_exited, memory_order_acquire)) {
-		*ret = control->app_status;
+	if (process->pid == drain->run.app_pid && drain->app_ended) {
+		*ret = drain->app_status;
 		return true;
 	}
 	/* gone before it was looked at: its pid may be another process's */
@@ -176,8 +210,8 @@ static void finish(struct drain *drain, struct xs_process **link, enum xs_end en
 		end = killed ? XS_END_KILLED : XS_END_EXITED;
 		status = killed ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 	}
-	while (xs_process_read(process, true))
-		;
+	/* all that is there by now: who still has the rings (a child of it) may go on filling them */
+	(void)xs_process_read(process, true);
 	*link = process->next;
 	if (!drain->run.flight) {
 		xs_process_finish(process, end, status);
@@ -258,15 +292,9 @@ static void tell_not_asked(const struct drain *drain)
 				"xstrace --dump NAME, or with --trigger\n");
 }
 
-static bool launcher_lives(const struct drain *drain)
-{
-	return drain->launcher_start && xs_process_alive(drain->launcher_pid, drain->launcher_start);
-}
-
 /* True when a process has ended and something must be known before it is finished. */
 static bool finish_ended(struct drain *drain)
 {
-	struct xs_control *control = drain->run.control;
 	struct xs_process **link = &drain->processes;
 	bool waiting = false;
 
@@ -282,9 +310,7 @@ static bool finish_ended(struct drain *drain)
 		} else if (!exec && atomic_load_explicit(&drain->run.mailbox->joined, memory_order_acquire) != drain->joined) {
 			waiting = true; /* it may have called exec: who has joined is looked at first */
 			link = &process->next;
-		} else if (!exec && process->pid == control->app_pid &&
-			   !atomic_load_explicit(&control->app_exited, memory_order_acquire) &&
-			   launcher_lives(drain)) {
+		} else if (!exec && process->pid == drain->run.app_pid && !drain->app_ended && !drain->launcher_gone) {
 			waiting = true;
 			link = &process->next;
 		} else {
@@ -335,7 +361,7 @@ static void stop(struct drain *drain)
 	(void)finish_ended(drain);
 	for (int last = 0; last < 2; last++) /* the application's own at last: it tells whether the run has shown anything */
 		for (struct xs_process **link = &drain->processes; *link;) {
-			if (!last && (*link)->pid == drain->run.control->app_pid)
+			if (!last && (*link)->pid == drain->run.app_pid)
 				link = &(*link)->next;
 			else
 				finish(drain, link, XS_END_STOPPED);
@@ -347,45 +373,16 @@ static void be_patient(struct drain *drain, uint64_t most)
 	drain->patience = drain->patience + SLEEP < most - SLEEP ? drain->patience + SLEEP : most - SLEEP;
 }
 
-#define APP_GONE_NS 2000000000u
-
-static void meet_app(struct drain *drain)
-{
-	const struct xs_control *control = drain->run.control;
-
-	if (drain->app_pid || !atomic_load_explicit(&control->app_started, memory_order_acquire))
-		return;
-	drain->app_pid = control->app_pid;
-	drain->app_start = xs_process_start(drain->app_pid);
-}
-
-/* The launcher tells, and how it ended; what it has told may have been lost if the application is not there for a while. */
-static bool app_ended(struct drain *drain)
-{
-	uint64_t now = xs_clock_ns(CLOCK_MONOTONIC);
-
-	if (atomic_load_explicit(&drain->run.control->app_exited, memory_order_acquire))
-		return true;
-	if (!drain->app_pid || xs_process_alive(drain->app_pid, drain->app_start))
-		drain->app_gone = 0;
-	else if (!drain->app_gone)
-		drain->app_gone = now;
-	return drain->app_gone && now - drain->app_gone > APP_GONE_NS;
-}
-
 /* Is no process left that may still join or write? */
 static bool over(struct drain *drain)
 {
-	bool launcher;
-
 	if (drain->processes || drain->kmd)
 		return false;
-	launcher = launcher_lives(drain);
-	if (!drain->app_pid)
-		return !launcher;
 	/* with the launcher dead nobody tells us of the application's end; it dies with the launcher */
-	if (!app_ended(drain) && launcher)
+	if (!drain->app_ended && !drain->launcher_gone)
 		return false;
+	if (!drain->run.app_pid)
+		return true;
 	if (drain->run.options->follow_children && xs_run_has_silent_descendants(&drain->run)) {
 		be_patient(drain, SLEEP_SILENT);
 		return false;
@@ -393,28 +390,41 @@ static bool over(struct drain *drain)
 	return true;
 }
 
-static void tell_launcher(struct xs_control *control, enum xs_finished what)
-{
-	atomic_store_explicit(&control->app_finished, what, memory_order_release);
-	xs_futex_wake(&control->app_finished);
-}
-
 static void tell_app_finished(struct drain *drain)
 {
-	struct xs_control *control = drain->run.control;
-
-	if (drain->app_finished || drain->kmd || !atomic_load_explicit(&control->app_exited, memory_order_acquire))
+	if (drain->app_finished || drain->kmd || !drain->app_ended)
 		return;
 	for (const struct xs_process *p = drain->processes; p; p = p->next)
-		if (p->pid == control->app_pid)
+		if (p->pid == drain->run.app_pid)
 			return;
 	drain->app_finished = true;
-	tell_launcher(control, XS_APP_FINISHED);
+	xs_channel_say(drain->run.channel, XS_WORD_APP_FINISHED, 0);
+}
+
+/* To the launcher, and to who stops the session. */
+static void tell_run_finished(struct xs_run *run)
+{
+	atomic_store_explicit(&run->control->finished, 1, memory_order_release);
+	xs_futex_wake(&run->control->finished);
+	xs_channel_say(run->channel, XS_WORD_RUN_FINISHED, 0);
 }
 
 static bool told_to_stop(const struct drain *drain)
 {
 	return atomic_load_explicit(&drain->run.control->paused, memory_order_acquire) & XS_PAUSE_STOPPED;
+}
+
+/*
+ * Somebody has taken our descriptors or our memory (prlimit): a process that cannot be looked at would wait for room in its rings for ever. All
+ * that was recorded so far is completed, and recording ends.
+ */
+static bool is_blind(struct drain *drain)
+{
+	if (!drain->blind_since || xs_clock_ns(CLOCK_MONOTONIC) - drain->blind_since < BLIND)
+		return false;
+	xs_tell("[WARNING] The drain process has no descriptors or no memory left for another process; nothing is recorded from now on\n");
+	(void)xs_control_pause(drain->run.control, XS_PAUSE_STOPPED, true);
+	return true;
 }
 
 static bool has_news(const struct drain *drain, uint32_t joined)
@@ -434,7 +444,7 @@ static bool follow_kmd(struct drain *drain)
 
 	if (!drain->kmd)
 		return false;
-	stop = atomic_load_explicit(&drain->run.control->app_exited, memory_order_acquire) || told_to_stop(drain) || !launcher_lives(drain);
+	stop = drain->app_ended || told_to_stop(drain) || drain->launcher_gone;
 	if (xs_kmd_look(drain->kmd, stop))
 		return xs_kmd_urgent(drain->kmd);
 	xs_kmd_close(drain->kmd);
@@ -470,6 +480,18 @@ static void restrain(struct drain *drain, uint64_t read)
 		(void)usleep((useconds_t)((VAIN_NS - passed) / 1000));
 }
 
+/* Again and again: producers that wait for room go by it, and somebody may have written there. */
+static void show_life(const struct drain *drain)
+{
+	struct xs_consumer *consumer = &drain->run.control->consumer;
+
+	if (consumer->pid != getpid() || consumer->start != drain->start) {
+		consumer->pid = getpid();
+		consumer->start = drain->start;
+	}
+	atomic_fetch_add_explicit(&consumer->heartbeat, 1, memory_order_relaxed);
+}
+
 static void drain_loop(struct drain *drain)
 {
 	struct xs_mailbox *mailbox = drain->run.mailbox;
@@ -481,20 +503,20 @@ static void drain_loop(struct drain *drain)
 		uint64_t read, window = follow_window(drain), sleep;
 		bool soon = false, busy;
 
-		if (told_to_stop(drain)) {
+		hear(drain);
+		if (told_to_stop(drain) || is_blind(drain)) {
 			stop(drain);
 			while (drain->kmd && follow_kmd(drain))
 				(void)usleep(1000);
 			return;
 		}
-		atomic_fetch_add_explicit(&drain->run.control->consumer.heartbeat, 1, memory_order_relaxed);
+		show_life(drain);
 		if (joined != drain->joined) {
 			drain->patience = 0;
 			xs_lost_again(&drain->lost);
 			soon = find_processes(drain);
 			drain->joined = soon ? joined - 1 : joined;
 		}
-		meet_app(drain);
 		read = look(drain);
 		drain->dumping = serve_dumps(drain);
 		if (read >= 65536 && ++drain->busy % BUSY_TURNS)
@@ -527,11 +549,12 @@ static void drain_loop(struct drain *drain)
 	}
 }
 
-int xs_drain(const char *dir, bool recover)
+int xs_drain(const char *dir, int channel)
 {
 	struct drain drain = { 0 };
+	bool recover = channel < 0;
 	uint32_t join_failed;
-	int error = xs_run_open(&drain.run, dir, recover);
+	int error = xs_run_open(&drain.run, dir, channel);
 
 	if (error < 0)
 		return error;
@@ -544,9 +567,7 @@ int xs_drain(const char *dir, bool recover)
 			return -ENOMEM;
 	}
 	if (!recover) {
-		drain.run.control->consumer.start = xs_process_start(getpid());
-		drain.launcher_pid = drain.run.control->launcher_pid;
-		drain.launcher_start = xs_process_start(drain.launcher_pid);
+		drain.start = xs_process_start(getpid());
 		set_window(&drain);
 		if (drain.run.options->kmd_script[0])
 			drain.kmd = xs_kmd_start(&drain.run);
@@ -573,16 +594,16 @@ int xs_drain(const char *dir, bool recover)
 	if (join_failed)
 		xs_tell("[WARNING] %u processes are not traced: no memory or no right to make their files in %s\n", join_failed,
 			drain.run.dir);
-	if (!recover && !drain.stopped && !drain.app_seen && !drain.run.control->app_not_traced && !join_failed)
+	if (!recover && !drain.stopped && !drain.app_seen && !drain.app_not_run && !drain.run.app_not_traced && !join_failed)
 		xs_tell("[WARNING] process %d is not traced: the collector was not loaded into it, or could not open %s\n",
-			drain.run.control->app_pid, drain.run.dir);
+			drain.run.app_pid, drain.run.dir);
 	xs_lost_tell(&drain.lost);
 	tell_not_asked(&drain);
 	if (recover && !drain.run.wrote_something)
 		xs_tell("[INFO] --recover %s: nothing was left to be written\n", drain.run.dir);
 	xs_run_remove(&drain.run);
 	if (!recover)
-		tell_launcher(drain.run.control, XS_RUN_FINISHED);
+		tell_run_finished(&drain.run);
 	while (drain.ended) {
 		struct xs_process *process = drain.ended;
 

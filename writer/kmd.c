@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "channel.h"
 #include "json.h"
 #include "text.h"
 #include "version.h"
@@ -65,8 +66,7 @@ static __attribute__((noinline)) pid_t start(char **argv, int out, volatile int 
 static void set_ready(struct xs_kmd *kmd)
 {
 	kmd->ready = true;
-	atomic_store_explicit(&kmd->run->control->kmd_ready, 1, memory_order_release);
-	xs_futex_wake(&kmd->run->control->kmd_ready);
+	xs_channel_say(kmd->run->channel, XS_WORD_READY, 0);
 }
 
 static const char *about_rights(void)
@@ -137,7 +137,7 @@ static int create(struct xs_kmd *kmd)
 			length = snprintf(kmd->path, sizeof(kmd->path), "%.*s/oskmd%s.json", PATH_MAX - 1, own, number);
 		else
 			length = snprintf(kmd->path, sizeof(kmd->path), "%s%soskmd.%d%s%s.json", dir, dir[0] ? "/" : "",
-					  run->control->launcher_pid, rank, number);
+					  run->launcher_pid, rank, number);
 		if (length >= (int)sizeof(kmd->path))
 			return -ENAMETOOLONG;
 		fd = open(kmd->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -15,19 +15,18 @@
 
 int xs_has_variable(const struct xs_run *run, int32_t pid)
 {
-	char path[48], value[XS_ENV_RUN_MAX], *line = NULL;
+	char path[48], *line = NULL;
 	const size_t n = sizeof(XS_ENV_RUN "=") - 1;
 	size_t room = 0;
 	int found = 0;
 	FILE *file;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	xs_run_variable(value, run->dir, run->control);
 	file = fopen(path, "re");
 	if (!file)
 		return -1;
 	while (!found && getdelim(&line, &room, '\0', file) > 0)
-		found = !strncmp(line, XS_ENV_RUN "=", n) && !strcmp(line + n, value);
+		found = !strncmp(line, XS_ENV_RUN "=", n) && !strcmp(line + n, run->variable);
 	if (ferror(file))
 		found = -1;
 	free(line);

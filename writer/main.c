@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "channel.h"
 #include "text.h"
 #include "writer.h"
 
@@ -31,12 +32,14 @@ static void detach(void)
 		if (fcntl(STDERR_FILENO, F_GETFD) < 0) /* closed: or a trace would become our stderr */
 			(void)dup2(null, STDERR_FILENO);
 	}
-	(void)close_range(3, ~0u, 0);
+	(void)fcntl(XS_DRAIN_CHANNEL, F_SETFD, FD_CLOEXEC);
+	(void)fcntl(XS_DRAIN_DIRECTORY, F_SETFD, FD_CLOEXEC);
+	(void)close_range(XS_DRAIN_DIRECTORY + 1, ~0u, 0); /* the application's */
 }
 
 static int recover(const char *dir)
 {
-	int error = xs_drain(dir, true);
+	int error = xs_drain(dir, -1);
 
 	if (!error)
 		return 0;
@@ -65,12 +68,12 @@ int main(int argc, char **argv)
 
 	if (argc == 3 && !strcmp(argv[1], "--recover"))
 		return recover(argv[2]);
-	if (argc != 2) {
+	if (argc != 2 || fcntl(XS_DRAIN_CHANNEL, F_GETFD) < 0 || fcntl(XS_DRAIN_DIRECTORY, F_GETFD) < 0) {
 		xs_tell("xstrace-drain: started by xstrace, which has the options\n");
 		return XS_EXIT_SELF;
 	}
 	detach();
-	error = xs_drain(argv[1], false);
+	error = xs_drain(argv[1], XS_DRAIN_CHANNEL);
 	if (error < 0)
 		xs_tell("xstrace: the drain process failed: %s\n", strerror(-error));
 	return error < 0 ? XS_EXIT_SELF : 0;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "copy.h"
 #include "mpi_words.h"
 #include "tree.h"
 
@@ -437,6 +438,10 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 	bool names_request = call.words & 1u << XS_MPI_REQUEST && !call.result;
 	size_t length;
 
+	if (!xs_track_believes(track, &record->event, duration)) {
+		process->corrupt++;
+		return;
+	}
 	call.start = start;
 	call.tick = record->event.tick;
 	call.name = xs_function_id(record->event.source, record->event.name);

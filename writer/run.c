@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "channel.h"
 #include "lost.h"
 #include "process.h"
 #include "text.h"
@@ -56,8 +57,9 @@ static void raise_limits(struct xs_run *run)
 	run->descriptors = getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur;
 }
 
-int xs_run_open(struct xs_run *run, const char *dir, bool recover)
+int xs_run_open(struct xs_run *run, const char *dir, int channel)
 {
+	bool recover = channel < 0;
 	struct xs_clock_pair first;
 	struct xs_control *control;
 	void *map;
@@ -65,10 +67,15 @@ int xs_run_open(struct xs_run *run, const char *dir, bool recover)
 
 	memset(run, 0, sizeof(*run));
 	run->recovering = recover;
+	run->channel = channel;
 	raise_limits(run);
-	if (!realpath(dir, run->dir))
-		return -errno;
-	run->directory = xs_shm_open_directory(run->dir);
+	if (!realpath(dir, run->dir)) {
+		if (recover)
+			return -errno;
+		(void)snprintf(run->dir, sizeof(run->dir), "%s", dir); /* somebody has moved it */
+	}
+	/* the launcher's, opened when it was made: whatever happens to it meanwhile, it is ours to fill and to remove */
+	run->directory = recover ? xs_shm_open_directory(run->dir) : XS_DRAIN_DIRECTORY;
 	if (run->directory < 0)
 		return run->directory;
 	error = xs_shm_map_at(run->directory, "control", XS_SHM_OPEN, sizeof(*control), &map, NULL);
@@ -82,6 +89,11 @@ int xs_run_open(struct xs_run *run, const char *dir, bool recover)
 		return error;
 	run->mailbox = map;
 	run->copied_options = control->options;
+	xs_run_variable(run->variable, run->dir, control);
+	run->launcher_pid = control->launcher_pid;
+	if (recover)
+		run->app_pid = control->app_pid;
+	run->app_not_traced = control->app_not_traced;
 	run->rank = control->rank;
 	run->options = &run->copied_options;
 	memcpy(run->run_id, control->run_id, sizeof(run->run_id) - 1);
@@ -136,7 +148,7 @@ static int newest_pid(void)
 
 bool xs_run_has_silent_descendants(const struct xs_run *run)
 {
-	int first = run->control->app_pid, last = newest_pid();
+	int first = run->app_pid, last = newest_pid();
 	struct dirent *entry;
 	bool found = false;
 	DIR *dir;

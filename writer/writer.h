@@ -28,6 +28,10 @@ struct xs_run {
 	char command[sizeof(((struct xs_control *)0)->command)];
 	uint32_t command_length; /* bytes of `command` */
 	char arguments[sizeof(((struct xs_control *)0)->arguments)];
+	char variable[XS_ENV_RUN_MAX]; /* the value of XS_ENV_RUN in its processes */
+	int32_t launcher_pid, app_pid; /* 0: not yet known */
+	bool app_not_traced; /* the launcher has said why already */
+	int channel; /* our end, to the launcher; -1: recovering */
 	bool use_tsc;
 	const struct xs_strings *strings;
 	uint64_t strings_size;
@@ -572,8 +576,8 @@ void xs_call_log_forget(struct xs_track *track);
 
 /* ---- run.c ---- */
 
-/* Fills *run from the run directory `dir`; recover: what another drain process has left. 0 or -errno. */
-int xs_run_open(struct xs_run *run, const char *dir, bool recover);
+/* Fills *run from the run directory `dir`; channel -1: what another drain process has left. 0 or -errno. */
+int xs_run_open(struct xs_run *run, const char *dir, int channel);
 /*
  * Each new segment of the timeline is left in the control file: a successor (--recover) must convert as we did, or slices of
  * both would overlap where they meet.
@@ -596,7 +600,10 @@ unsigned xs_faults(void);
 
 /* ---- drain.c ---- */
 
-/* The drain process: reads until the application and its descendants have ended, then removes the run directory. */
-int xs_drain(const char *dir, bool recover);
+/*
+ * The drain process: reads until the application and its descendants have ended, then removes the run directory. channel: to the launcher; -1:
+ * that of another drain process, which died, is completed (--recover).
+ */
+int xs_drain(const char *dir, int channel);
 
 #endif

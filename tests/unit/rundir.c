@@ -98,6 +98,7 @@ void rundir_close(struct rundir *dir)
 	munmap(dir->launch.control, sizeof(*dir->launch.control));
 	munmap(dir->launch.mailbox, sizeof(*dir->launch.mailbox));
 	close(dir->run.directory);
+	close(dir->launch.directory);
 	empty(dir->out);
 	empty(dir->launch.dir);
 	(void)rmdir(dir->out);

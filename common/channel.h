@@ -1,0 +1,46 @@
+/*
+ * What launcher and drain process tell each other, by sockets that nobody else has: whoever can write into the run directory (`control` too) can
+ * neither keep one of them waiting nor tell it what the other one has not said. The end of one is seen by the other as the end of the channel.
+ */
+#ifndef XS_CHANNEL_H
+#define XS_CHANNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum xs_word {
+	/* the launcher's */
+	XS_WORD_APP = 1,   /* number: the pid that is about to become the application */
+	XS_WORD_APP_ENDED, /* number: its status, as from waitpid() */
+	XS_WORD_NO_APP,    /* it could not be run */
+	/* the drain process's */
+	XS_WORD_READY,        /* --chrome-kmd-logging: the application may start */
+	XS_WORD_APP_FINISHED, /* the application's trace is complete; descendants still run */
+	XS_WORD_RUN_FINISHED, /* nothing is left to do: the drain process is just ending */
+};
+
+struct xs_message {
+	uint32_t word; /* enum xs_word */
+	int32_t number;
+};
+
+enum xs_heard {
+	XS_HEARD_NOTHING,
+	XS_HEARD,
+	XS_HEARD_END, /* the other one has ended, and all that it said has been heard */
+};
+
+/* The descriptors that the drain process is started with, beside the first three: its end, and the run directory. */
+#define XS_DRAIN_CHANNEL 3
+#define XS_DRAIN_DIRECTORY 4
+
+/* Moves a descriptor behind those: closed on exec, and none that a child is to have. The new one, or -errno; the old one is closed. */
+int xs_channel_move_up(int fd);
+/* Makes both ends, moved up. 0 or -errno. */
+int xs_channel_open(int ends[2]);
+/* Says it if the other one is there. Never waits, and raises no signal. */
+void xs_channel_say(int end, enum xs_word word, int32_t number);
+/* What was said next; wait: until something is. */
+enum xs_heard xs_channel_hear(int end, bool wait, struct xs_message *ret);
+
+#endif
