@@ -14,7 +14,7 @@ static struct xs_mpi_comm *make(uint64_t handle, uint64_t parent, uint64_t how)
 {
 	struct xs_mpi_comm *comm = xs_mpi_take(sizeof(*comm));
 	int32_t *local = NULL, count;
-	uint64_t key = xs_mpi_mix(xs_mpi_mix(0, parent), how);
+	uint64_t key = xs_mpi_mix(xs_mpi_mix(0, parent), how), mine, theirs;
 
 	if (!comm)
 		return NULL;
@@ -32,19 +32,45 @@ static struct xs_mpi_comm *make(uint64_t handle, uint64_t parent, uint64_t how)
 		if (comm->count < 0)
 			comm->count = 0;
 		/* both sides must come to the same: the order of the two groups is theirs */
-		key = xs_mpi_mix(key, xs_mpi_mix_ranks(1, local, count) + xs_mpi_mix_ranks(1, comm->ranks, comm->count));
+		mine = xs_mpi_mix_ranks(1, local, count);
+		theirs = xs_mpi_mix_ranks(1, comm->ranks, comm->count);
+		comm->side = mine > theirs;
+		key = xs_mpi_mix(key, mine + theirs);
 		xs_mpi_give(local, (size_t)count * sizeof(*local));
 	} else {
 		key = xs_mpi_mix_ranks(key, local, count);
 		comm->ranks = local;
 		comm->count = count;
 	}
+	comm->local = count;
 	comm->id = key;
 	return comm;
 }
 
+#define LONGEST_NAME 256 /* bytes: more than any MPI library keeps */
+
+static struct xs_mpi_member_record member_of(const struct xs_mpi_comm *comm)
+{
+	return (struct xs_mpi_member_record){
+		.event = { .kind = XS_MPI_MEMBER, .words = sizeof(struct xs_mpi_member_record) / 8, .source = XS_SOURCE_MPI },
+		.id = comm->id,
+		.rank = comm->rank,
+		.members = comm->local,
+		.others = comm->inter ? comm->count : 0,
+		.side = comm->side,
+	};
+}
+
+static void tell(struct xs_mpi_member_record *member)
+{
+	member->event.tick = xs_tick(xs_use_tsc);
+	if (member->id)
+		xs_companion_record(member, sizeof(*member));
+}
+
 void xs_mpi_comm_made(uint64_t handle, uint64_t parent, uint64_t how)
 {
+	struct xs_mpi_member_record member;
 	struct xs_mpi_comm *comm;
 
 	if (!xs_mpi_world || handle == xs_mpi_abi.comm_null || handle <= XS_MPI_TOMB)
@@ -54,8 +80,22 @@ void xs_mpi_comm_made(uint64_t handle, uint64_t parent, uint64_t how)
 		return;
 	xs_lock_robust(&xs_mpi_comms_lock);
 	comm->id = xs_mpi_identity(comm->id);
+	member = member_of(comm);
 	xs_mpi_insert(handle, comm);
 	xs_unlock(&xs_mpi_comms_lock);
+	tell(&member);
+}
+
+void xs_mpi_comm_named(struct xs_mpi_comm *comm, const char *text, xs_word length)
+{
+	struct xs_mpi_member_record member = member_of(comm);
+
+	/* Fortran's texts end with blanks that mean nothing */
+	while (length > 0 && text[length - 1] == ' ')
+		length--;
+	length = length < 0 ? (xs_word)strnlen(text, LONGEST_NAME) : length < LONGEST_NAME ? length : LONGEST_NAME;
+	member.event.name = xs_companion_intern(text, (uint32_t)length, 0);
+	tell(&member);
 }
 
 /* ---- MPI_Comm_idup ---- */
