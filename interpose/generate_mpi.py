@@ -402,6 +402,8 @@ def recorded(f, language, words, passed, record, comm, needed, special, result):
     if f.name == "Startall":
         lines.append(f"\txs_mpi_started_all(&call, {prefix}INT(count), (const void *)array_of_requests, {fortran});")
     lines.append(f"\t{record}({', '.join(give)});")
+    if comm and f.comm in (*COMMUNICATORS, "intercomm"):
+        lines.append("\tif (__builtin_expect(!atomic_load_explicit(&found->is_told, memory_order_relaxed), 0))\n\t\txs_mpi_comm_tell(found);")
     if f.request and f.has("source", "comm") or f.name in ("Mprobe", "Improbe"):
         handle = "REQUEST(request)" if f.request else "MESSAGE(message)"
         condition = f"found != &xs_mpi_world_comm" + ("" if not f.request else f" && {language.read('source')} == xs_mpi_abi.any_source")

@@ -8,7 +8,7 @@
 
 #include "sys.h"
 
-static struct xs_mpi_comm unknown;
+static struct xs_mpi_comm unknown = { .is_told = true };
 
 static struct xs_mpi_comm *make(uint64_t handle, uint64_t parent, uint64_t how)
 {
@@ -47,30 +47,30 @@ static struct xs_mpi_comm *make(uint64_t handle, uint64_t parent, uint64_t how)
 	return comm;
 }
 
-#define LONGEST_NAME 256 /* bytes: more than any MPI library keeps */
-
-static struct xs_mpi_member_record member_of(const struct xs_mpi_comm *comm)
+void xs_mpi_comm_tell(struct xs_mpi_comm *comm)
 {
-	return (struct xs_mpi_member_record){
-		.event = { .kind = XS_MPI_MEMBER, .words = sizeof(struct xs_mpi_member_record) / 8, .source = XS_SOURCE_MPI },
+	struct xs_mpi_member_record member = {
+		.event = { .tick = xs_tick(xs_use_tsc),
+			   .name = comm->name,
+			   .kind = XS_MPI_MEMBER,
+			   .words = sizeof(struct xs_mpi_member_record) / 8,
+			   .source = XS_SOURCE_MPI },
 		.id = comm->id,
 		.rank = comm->rank,
 		.members = comm->local,
 		.others = comm->inter ? comm->count : 0,
 		.side = comm->side,
 	};
+
+	atomic_store_explicit(&comm->is_told, true, memory_order_relaxed);
+	if (comm->id)
+		xs_companion_record(&member, sizeof(member));
 }
 
-static void tell(struct xs_mpi_member_record *member)
-{
-	member->event.tick = xs_tick(xs_use_tsc);
-	if (member->id)
-		xs_companion_record(member, sizeof(*member));
-}
+#define LONGEST_NAME 256 /* bytes: more than any MPI library keeps */
 
 void xs_mpi_comm_made(uint64_t handle, uint64_t parent, uint64_t how)
 {
-	struct xs_mpi_member_record member;
 	struct xs_mpi_comm *comm;
 
 	if (!xs_mpi_world || handle == xs_mpi_abi.comm_null || handle <= XS_MPI_TOMB)
@@ -80,22 +80,18 @@ void xs_mpi_comm_made(uint64_t handle, uint64_t parent, uint64_t how)
 		return;
 	xs_lock_robust(&xs_mpi_comms_lock);
 	comm->id = xs_mpi_identity(comm->id);
-	member = member_of(comm);
 	xs_mpi_insert(handle, comm);
 	xs_unlock(&xs_mpi_comms_lock);
-	tell(&member);
 }
 
 void xs_mpi_comm_named(struct xs_mpi_comm *comm, const char *text, xs_word length)
 {
-	struct xs_mpi_member_record member = member_of(comm);
-
 	/* Fortran's texts end with blanks that mean nothing */
 	while (length > 0 && text[length - 1] == ' ')
 		length--;
 	length = length < 0 ? (xs_word)strnlen(text, LONGEST_NAME) : length < LONGEST_NAME ? length : LONGEST_NAME;
-	member.event.name = xs_companion_intern(text, (uint32_t)length, 0);
-	tell(&member);
+	comm->name = length > 0 ? xs_companion_intern(text, (uint32_t)length, 0) : 0;
+	atomic_store_explicit(&comm->is_told, false, memory_order_relaxed); /* the next call that is recorded tells it */
 }
 
 /* ---- MPI_Comm_idup ---- */

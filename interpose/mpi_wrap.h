@@ -115,6 +115,8 @@ struct xs_mpi_comm {
 	_Atomic uint32_t collectives; /* so far */
 	_Atomic uint32_t children;    /* windows and files made of it */
 	bool inter, side; /* side: which of two groups this is */
+	_Atomic bool is_told; /* the trace has a record of it */
+	uint32_t name;    /* that the application gave it, interned; 0: none */
 	struct xs_mpi_topology *_Atomic topology; /* mpi_topology.c; NULL: nobody has asked yet */
 	uint64_t *set; /* room for mpi_from.c: a bit for each rank; NULL: none yet */
 };
@@ -149,6 +151,8 @@ void xs_mpi_comm_promised(uint64_t of, uint64_t parent, const void *place, bool 
 void xs_mpi_child_made(uint64_t handle, struct xs_mpi_comm *comm, uint32_t kind);
 /* A hash of a text of a length, or that ends with a 0 (length -1). */
 uint64_t xs_mpi_text(const char *text, xs_word length);
+/* Who this process is in it, for the trace: once, when it is first used in a call that is recorded. */
+void xs_mpi_comm_tell(struct xs_mpi_comm *comm) __attribute__((cold));
 /* The application has named it; as xs_mpi_text(). */
 void xs_mpi_comm_named(struct xs_mpi_comm *comm, const char *text, xs_word length);
 /* How many ranks a collective's arrays are about; of its own group; for neighbourhood collectives: to which it sends. */

@@ -186,7 +186,7 @@ static void make_label(struct xs_process *process, const struct xs_mpi_member_re
 
 	if (!process->mpi_texts)
 		process->mpi_texts = calloc(1, sizeof(*process->mpi_texts));
-	if (!process->mpi_texts || (!length && record->members <= 0))
+	if (!process->mpi_texts || (!length && (record->members <= 0 || record->id <= XS_MPI_SELF)))
 		return;
 	if (!length) {
 		length = record->others > 0 ? (size_t)snprintf(text, sizeof(text), "%d and %d of world", record->side ? record->others : record->members,
