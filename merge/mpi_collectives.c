@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #define MAX_OPEN 8192u /* collectives that wait for members; a power of two */
+#define PROBES 16u /* places that one can have */
 #define MAX_MEMBERS (1u << 18)
 #define MAX_PAIRS 2048u /* of a list of ranks */
 
@@ -21,7 +22,7 @@ struct comm {
 
 struct xm_collectives {
 	const struct xm_mpi_sink *sink;
-	/* a place for each (communicator, seq): who comes to a place that is taken closes what was there */
+	/* by (communicator, seq, nth): who finds all places taken that it could have closes what was at the first */
 	struct open {
 		struct xm_collective collective;
 		uint32_t nth; /* start of a persistent one */
@@ -243,16 +244,36 @@ static struct xm_ranks *ranks_of(struct xm_text text)
 	return ranks;
 }
 
-static struct open *place_of(struct xm_collectives *collectives, const struct xm_call *call, uint64_t seq, uint32_t nth)
+static bool is_same(const struct open *open, const struct xm_call *call, uint64_t seq, uint32_t nth)
 {
-	struct open *open = &collectives->open[(seq + nth * 0x9e37u + call->comm * 0x9e3779b1u) & (MAX_OPEN - 1)];
 	const struct xm_collective *there = &open->collective;
 
-	/* another one's place; or another job's of the same name, or a wrong program */
-	if (there->room && (there->comm != call->comm || there->seq != seq || there->function != call->function || open->nth != nth))
-		close_one(collectives, open);
+	return there->room && there->comm == call->comm && there->seq == seq && open->nth == nth;
+}
+
+/* Ranks are read some hundred events at a time, so that many wait here at once. */
+static struct open *place_of(struct xm_collectives *collectives, const struct xm_call *call, uint64_t seq, uint32_t nth)
+{
+	uint64_t hash = ((call->comm * 0x9e3779b97f4a7c15ull ^ seq) * 0xd6e8feb86659fd93ull ^ nth) * 0x9fb21c651e98df25ull;
+	struct open *first = NULL, *open = NULL;
+
 	for (uint32_t n = 0; collectives->member_count >= MAX_MEMBERS && n < MAX_OPEN; n++, collectives->sweep++)
 		close_one(collectives, &collectives->open[collectives->sweep % MAX_OPEN]);
+	for (uint32_t i = 0; i < PROBES; i++) {
+		open = &collectives->open[((hash >> 40) + i) & (MAX_OPEN - 1)];
+		if (is_same(open, call, seq, nth))
+			break;
+		if (!first && !open->collective.room)
+			first = open;
+		open = NULL;
+	}
+	/* another job's of the same name, or a wrong program */
+	if (open && open->collective.function != call->function)
+		close_one(collectives, open);
+	if (open || first)
+		return open ? open : first;
+	open = &collectives->open[(hash >> 40) & (MAX_OPEN - 1)];
+	close_one(collectives, open);
 	return open;
 }
 

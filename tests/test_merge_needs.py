@@ -113,7 +113,8 @@ def test_collectives_tie_and_wait_as_mpi_says(xstrace, needs):
     paths = [t.path for t in job.traces.values()]
     report, still = report_of(xstrace, paths), report_of(xstrace, paths, "--no-clock-sync", name="still.json")
     assert report["mpi"] == still["mpi"] and report["moved"] == still["moved"] == []
-    assert reported(report) == expected(xstrace, job.traces)
+    for told, true in zip(reported(report), expected(xstrace, job.traces)):
+        assert {key: (told[key], true[key]) for key in told | true if told[key] != true[key]} == {}
     names = {row["call"].removeprefix("MPI_") for row in report["mpi"] if row["wait_ns"]}
     assert {"Barrier", "Bcast", "Reduce", "Scan", "Exscan", "Gatherv", "Scatterv", "Alltoallw", "Neighbor_alltoallw", "Wait"} <= names
     trace = merged(paths, xstrace.cwd)
