@@ -30,6 +30,11 @@ EXPORT void xs_companion_record(const void *record, uint32_t size)
 	}
 }
 
+EXPORT uint32_t xs_companion_intern(const char *text, uint32_t length, uint32_t scope)
+{
+	return xs_name_parts(&(struct xs_part){ text, length }, 1, scope);
+}
+
 EXPORT bool xs_companion_came_by(uintptr_t slot)
 {
 	return xs_stack_came_by(slot);

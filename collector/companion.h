@@ -21,6 +21,8 @@ bool xs_companion_enter(struct xs_call *call, uint32_t word) __attribute__((cold
 void xs_companion_record(const void *record, uint32_t size) __attribute__((cold));
 /* As xs_collector_options(). */
 const struct xs_options *xs_companion_options(void);
+/* As xs_intern(); 0: there is no table. */
+uint32_t xs_companion_intern(const char *text, uint32_t length, uint32_t scope);
 /* What MPI says about this process. Rare. */
 void xs_companion_rank(int32_t rank, int32_t world_size);
 

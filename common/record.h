@@ -39,6 +39,7 @@ enum xs_kind {
 	XS_MPI_DONE,   /* the work of a request was seen to be complete; struct xs_mpi_request_record */
 	XS_COMMANDS,   /* finished device work, many commands of one queue; struct xs_commands_record */
 	XS_OWN_TIME,   /* what the record that follows says of its time: by a clock of the application's; struct xs_own_time_record */
+	XS_MPI_MEMBER, /* who this process is in a communicator; struct xs_mpi_member_record */
 };
 
 /* Who made the record: the row of writer/backends.c. Tables of reports come in this order. */
@@ -189,6 +190,7 @@ enum xs_mpi_word {
 	XS_MPI_WIN,        /* handle */
 	XS_MPI_FILE,       /* handle */
 	XS_MPI_OFFSET,     /* in the file, in its units */
+	XS_MPI_FROM,       /* of collectives whose partners need not be alike: whose data the call gets; see XS_MPI_FROM_ALL */
 	XS_MPI_RESULT,     /* of a call that failed */
 	XS_MPI_DURATION,   /* of a call that took too long for the record's 48 bits */
 	XS_MPI_WORDS,
@@ -198,6 +200,16 @@ enum xs_mpi_word {
 #define XS_MPI_SELF 2u
 #define XS_MPI_NOTHING INT32_MIN /* a half of a word that is not known, and not shown */
 #define XS_MPI_NO_PEER -1        /* MPI_PROC_NULL */
+
+/*
+ * XS_MPI_FROM: a bit for each of the first XS_MPI_FROM_BITS ranks of the communicator (between groups: of the other group); or all of them; or the id of such
+ * bits in more words, interned with XS_MPI_SET_SCOPE; or, if both marks are set, nothing is known.
+ */
+#define XS_MPI_FROM_BITS 62u
+#define XS_MPI_FROM_ALL (1ull << 62)
+#define XS_MPI_FROM_SET (1ull << 63)
+#define XS_MPI_FROM_UNKNOWN UINT64_MAX
+#define XS_MPI_SET_SCOPE 3u /* the id of no string */
 
 struct xs_mpi_record {
 	struct xs_event event;
@@ -214,6 +226,16 @@ struct xs_mpi_request_record {
 	uint64_t cancelled;    /* 1: nothing came, or will */
 };
 static_assert(sizeof(struct xs_mpi_request_record) == 48, "multiple of 16");
+
+struct xs_mpi_member_record {
+	struct xs_event event; /* name: what the application calls the communicator, interned; 0: nothing */
+	uint64_t id;           /* as XS_MPI_COMM */
+	int32_t rank, members; /* in its group; members 0: not known */
+	int32_t others;        /* members of the other group; 0: there is none */
+	int32_t side;          /* 0 or 1: which of the two groups it is */
+	uint64_t reserved;
+};
+static_assert(sizeof(struct xs_mpi_member_record) == 48, "multiple of 16");
 
 struct xs_kernel_record {
 	struct xs_event event; /* name: interned */

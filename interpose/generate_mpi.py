@@ -111,7 +111,7 @@ def collective_amount(f):
     if f.has("count", "datatype"):
         return "xs_mpi_amount_but(call, comm, root, count, datatype)" if f.has("root") else "xs_mpi_amount(call, count, datatype)"
     if f.has("recvcounts", "datatype"):
-        return "xs_mpi_amount_sum(call, xs_mpi_ranks(comm), recvcounts, wide, datatype)"
+        return "xs_mpi_amount_sum(call, xs_mpi_local(comm), recvcounts, wide, datatype)"
     if f.has("recvcount", "datatype"):
         return "xs_mpi_amount(call, recvcount, datatype)"
     if f.has("root"):
@@ -129,11 +129,29 @@ def collective_amount(f):
     if f.has("recvtypes"):
         return f"xs_mpi_amount_types(call, {number}, {side}counts, wide, {side}types, fortran)"
     if "allgatherv" in f.name.lower():
-        return "xs_mpi_amount_own(call, comm, recvcounts, wide, recvtype)"
+        return "xs_mpi_amount_given(call, comm, recvcounts, wide, recvtype, sendcount, sendtype)"
     if f.has("recvcounts"):
         return f"xs_mpi_amount_sum(call, {number}, {side}counts, wide, {side}type)"
     if f.has("recvcount"):
         return "xs_mpi_amount(call, recvcount, recvtype)"
+    return None
+
+
+def whose(f):
+    """The C expression of whose data a collective gets, where that does not follow from what it moves (XS_MPI_FROM)."""
+    if f.section != "collective":
+        return None
+    if "eighbor_" in f.name:
+        if f.has("recvtypes"):
+            return "xs_mpi_from_near_types(call, comm, recvcounts, wide, recvtypes, fortran)"
+        if f.has("recvcounts"):
+            return "xs_mpi_from_near_counts(call, comm, recvcounts, wide, recvtype)"
+        return "xs_mpi_from_near(call, comm, recvcount, recvtype)"
+    if f.has("recvcounts", "datatype"):
+        return "xs_mpi_from_own(call, comm, recvcounts, wide, datatype)"
+    if f.has("sendcounts", "recvcounts"):
+        return ("xs_mpi_from_types(call, comm, recvcounts, wide, recvtypes, fortran)" if f.has("recvtypes")
+                else "xs_mpi_from_counts(call, comm, recvcounts, wide, recvtype)")
     return None
 
 
@@ -190,6 +208,8 @@ def pieces(f):
         found[word] = "comm->id"
     if f.section == "file" and f.has("offset") and moved:
         found["OFFSET"] = "(uint64_t)offset"
+    if whose(f):
+        found["FROM"] = whose(f)
     return found, before
 
 
@@ -322,6 +342,8 @@ def hooks(f, language):
     if f.name in ("Win_create", "Win_create_dynamic", "Win_allocate", "Win_allocate_shared", "File_open"):
         kind, out = ("FILE", "fh") if f.name == "File_open" else ("WIN", "win")
         return [f"xs_mpi_child_made({'F_' if language.fortran else 'C_'}OUT_{kind}({out}), xs_mpi_comm({language.read('comm')}), XS_MPI_{kind});"]
+    if f.name == "Comm_set_name":
+        return [f"xs_mpi_comm_named(xs_mpi_comm({language.read('comm')}), (const char *)comm_name, {'length_0' if language.fortran else '-1'});"]
     if f.name in ("Comm_free", "Comm_disconnect", "Win_free", "File_close"):
         return ["GONE"]
     return []
@@ -376,6 +398,8 @@ def recorded(f, language, words, passed, record, comm, needed, special, result):
     if f.name == "Startall":
         lines.append(f"\txs_mpi_started_all(&call, {prefix}INT(count), (const void *)array_of_requests, {fortran});")
     lines.append(f"\t{record}({', '.join(give)});")
+    if comm and f.comm in (*COMMUNICATORS, "intercomm"):
+        lines.append("\tif (__builtin_expect(!atomic_load_explicit(&found->is_told, memory_order_relaxed), 0))\n\t\txs_mpi_comm_tell(found);")
     if f.request and f.has("source", "comm") or f.name in ("Mprobe", "Improbe"):
         handle = "REQUEST(request)" if f.request else "MESSAGE(message)"
         condition = "found != &xs_mpi_world_comm" + ("" if not f.request else f" && {language.read('source')} == xs_mpi_abi.any_source")

@@ -15,6 +15,15 @@ int32_t xs_mpi_members(uint64_t comm, bool remote, int32_t **ret_ranks);
 bool xs_mpi_is_inter(uint64_t comm);
 int32_t xs_mpi_own_rank(uint64_t comm);
 
+/* ---- mpi_from.c ---- */
+
+void xs_mpi_from_free(struct xs_mpi_comm *comm);
+
+/* ---- mpi_topology.c ---- */
+
+void xs_mpi_topology_find(void);
+void xs_mpi_topology_free(struct xs_mpi_comm *comm);
+
 /* ---- mpi_table.c ---- */
 
 #define XS_MPI_TOMB 1u /* a handle that was taken out of the table; no library has such a handle */

@@ -19,11 +19,6 @@ static bool is_nobody(const struct xs_mpi_comm *comm, int32_t root)
 	return comm->inter && root == xs_mpi_abi.proc_null;
 }
 
-static int64_t element(const void *counts, bool wide, int32_t i)
-{
-	return wide ? ((const int64_t *)counts)[i] : ((const int32_t *)counts)[i];
-}
-
 struct xs_mpi_amount xs_mpi_amount_but(const struct xs_mpi_call *call, const struct xs_mpi_comm *comm, int32_t root, int64_t count, uint64_t type)
 {
 	return is_nobody(comm, root) ? unknown : xs_mpi_amount(call, count, type);
@@ -41,7 +36,13 @@ struct xs_mpi_amount xs_mpi_amount_own(const struct xs_mpi_call *call, const str
 {
 	if (call->result || comm->inter || !counts || comm->rank >= comm->count)
 		return unknown;
-	return xs_mpi_amount(call, element(counts, wide, comm->rank), type);
+	return xs_mpi_amount(call, xs_mpi_element(counts, wide, comm->rank), type);
+}
+
+struct xs_mpi_amount xs_mpi_amount_given(const struct xs_mpi_call *call, const struct xs_mpi_comm *comm, const void *counts, bool wide, uint64_t type,
+					 int64_t count, uint64_t type_given)
+{
+	return comm->inter ? xs_mpi_amount(call, count, type_given) : xs_mpi_amount_own(call, comm, counts, wide, type);
 }
 
 struct xs_mpi_amount xs_mpi_amount_own_root(const struct xs_mpi_call *call, const struct xs_mpi_comm *comm, int32_t root, const void *counts,
@@ -59,7 +60,7 @@ struct xs_mpi_amount xs_mpi_amount_sum(const struct xs_mpi_call *call, int32_t n
 	if (call->result || !counts)
 		return unknown;
 	for (int32_t i = 0; i < number; i++)
-		sum += element(counts, wide, i);
+		sum += xs_mpi_element(counts, wide, i);
 	return xs_mpi_amount(call, sum, type);
 }
 
@@ -71,15 +72,12 @@ struct xs_mpi_amount xs_mpi_amount_types(const struct xs_mpi_call *call, int32_t
 	if (call->result || !counts || !types)
 		return unknown;
 	for (int32_t i = 0; i < number; i++) {
-		int64_t count = element(counts, wide, i);
+		int64_t count = xs_mpi_element(counts, wide, i);
 		struct xs_mpi_amount one;
 
 		if (!count)
 			continue;
-		one = xs_mpi_amount(call, count,
-				    fortran                ? F_TYPE((const int32_t *)types + i)
-				    : xs_mpi_abi.int_handles ? ((const uint32_t *)types)[i]
-							     : ((const uint64_t *)types)[i]);
+		one = xs_mpi_amount(call, count, xs_mpi_type_at(types, fortran, i));
 		sum.count += count;
 		sum.bytes += one.bytes > 0 ? one.bytes : 0;
 	}

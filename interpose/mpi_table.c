@@ -80,6 +80,8 @@ void xs_mpi_comm_free(struct xs_mpi_comm *comm)
 {
 	if (comm->ranks)
 		xs_mpi_give(comm->ranks, (size_t)comm->count * sizeof(*comm->ranks));
+	xs_mpi_topology_free(comm);
+	xs_mpi_from_free(comm);
 	xs_mpi_give(comm, sizeof(*comm));
 }
 

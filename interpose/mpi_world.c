@@ -8,8 +8,6 @@ static int (*comm_rank)(xs_word comm, int *rank), (*comm_size)(xs_word comm, int
 static int (*comm_group)(xs_word comm, void *group), (*comm_remote_group)(xs_word comm, void *group);
 static int (*group_size)(xs_word group, int *size), (*group_free)(void *group);
 static int (*group_rank)(xs_word group, int *rank), (*group_of_set)(xs_word session, const char *name, void *group);
-static int (*topo_test)(xs_word comm, int *kind), (*graph_count)(xs_word comm, int *in, int *out, int *weighted);
-static int (*cart_dim)(xs_word comm, int *dimensions), (*neighbors_count)(xs_word comm, int rank, int *count);
 static int (*translate_ranks)(xs_word group, int n, const int *ranks, xs_word to, int *result);
 
 struct xs_mpi_comm xs_mpi_world_comm = { .id = XS_MPI_WORLD }, xs_mpi_self_comm = { .id = XS_MPI_SELF };
@@ -78,14 +76,11 @@ void xs_mpi_comms_find(void)
 		{ "PMPI_Group_translate_ranks", (void **)&translate_ranks },
 		{ "PMPI_Group_rank", (void **)&group_rank },
 		{ "PMPI_Group_from_session_pset", (void **)&group_of_set },
-		{ "PMPI_Topo_test", (void **)&topo_test },
-		{ "PMPI_Dist_graph_neighbors_count", (void **)&graph_count },
-		{ "PMPI_Graph_neighbors_count", (void **)&neighbors_count },
-		{ "PMPI_Cartdim_get", (void **)&cart_dim },
 	};
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
 		*wanted[i].place = xs_mpi_find_in(wanted[i].name);
+	xs_mpi_topology_find();
 }
 
 static bool complete(void)
@@ -108,12 +103,12 @@ void xs_mpi_begin(void)
 	xs_lock_robust(&xs_mpi_comms_lock);
 	if (!xs_mpi_world) {
 		world_group = xs_mpi_load(&group);
-		xs_mpi_world_comm.count = size;
+		xs_mpi_world_comm.count = xs_mpi_world_comm.local = size;
 		xs_mpi_world_comm.rank = self_rank[0] = rank;
 		xs_mpi_world_comm.handle = xs_mpi_abi.world;
 		xs_mpi_self_comm.handle = xs_mpi_abi.self;
 		xs_mpi_self_comm.ranks = self_rank;
-		xs_mpi_self_comm.count = 1;
+		xs_mpi_self_comm.count = xs_mpi_self_comm.local = 1;
 		xs_companion_rank(rank, size);
 		xs_mpi_world = xs_mpi_abi.world;
 	}
@@ -133,7 +128,7 @@ void xs_mpi_begin_session(uint64_t session)
 		return;
 	xs_lock_robust(&xs_mpi_comms_lock);
 	world_group = group;
-	xs_mpi_world_comm.count = size;
+	xs_mpi_world_comm.count = xs_mpi_world_comm.local = size;
 	xs_mpi_world_comm.rank = rank;
 	xs_companion_rank(rank, size);
 	xs_mpi_world = xs_mpi_abi.world; /* which nobody names before MPI_Init */
@@ -154,24 +149,4 @@ int32_t xs_mpi_own_rank(uint64_t comm)
 
 	(void)comm_rank((xs_word)comm, &rank);
 	return rank;
-}
-
-int32_t xs_mpi_ranks(const struct xs_mpi_comm *comm)
-{
-	return comm->count;
-}
-
-int32_t xs_mpi_neighbors(const struct xs_mpi_comm *comm)
-{
-	xs_word handle = (xs_word)comm->handle;
-	int kind, in, out = 0, weighted, dimensions = 0;
-
-	if (!comm->handle || !topo_test || !graph_count || !cart_dim || !neighbors_count || topo_test(handle, &kind))
-		return 0;
-	/* the kinds' numbers differ between libraries */
-	if (kind == xs_mpi_abi.cart)
-		return cart_dim(handle, &dimensions) ? 0 : 2 * dimensions;
-	if (kind == xs_mpi_abi.graph)
-		return neighbors_count(handle, comm->rank, &out) ? 0 : out;
-	return kind != xs_mpi_abi.dist_graph || graph_count(handle, &in, &out, &weighted) ? 0 : out;
 }

@@ -109,11 +109,16 @@ struct xs_mpi_comm {
 	uint64_t id;
 	int32_t *ranks; /* in MPI_COMM_WORLD, of those that a call can name as partners; NULL: the same */
 	int32_t count;
-	int32_t rank;   /* of this process in it */
+	int32_t rank;   /* of this process in it, or in its group */
+	int32_t local;  /* members of its group */
 	uint64_t handle;
 	_Atomic uint32_t collectives; /* so far */
 	_Atomic uint32_t children;    /* windows and files made of it */
-	bool inter;
+	bool inter, side; /* side: which of two groups this is */
+	_Atomic bool is_told; /* the trace has a record of it */
+	uint32_t name;    /* that the application gave it, interned; 0: none */
+	struct xs_mpi_topology *_Atomic topology; /* mpi_topology.c; NULL: nobody has asked yet */
+	uint64_t *set; /* room for mpi_from.c: a bit for each rank; NULL: none yet */
 };
 extern struct xs_mpi_comm xs_mpi_world_comm;
 extern uint64_t xs_mpi_world; /* its handle; 0: not known yet */
@@ -146,9 +151,16 @@ void xs_mpi_comm_promised(uint64_t of, uint64_t parent, const void *place, bool 
 void xs_mpi_child_made(uint64_t handle, struct xs_mpi_comm *comm, uint32_t kind);
 /* A hash of a text of a length, or that ends with a 0 (length -1). */
 uint64_t xs_mpi_text(const char *text, xs_word length);
-/* How many ranks a collective's arrays are about; for neighbourhood collectives: to which it sends. */
+/* Who this process is in it, for the trace: once, when it is first used in a call that is recorded. */
+void xs_mpi_comm_tell(struct xs_mpi_comm *comm) __attribute__((cold));
+/* The application has named it; as xs_mpi_text(). */
+void xs_mpi_comm_named(struct xs_mpi_comm *comm, const char *text, xs_word length);
+/* How many ranks a collective's arrays are about; of its own group; for neighbourhood collectives: to which it sends. */
 int32_t xs_mpi_ranks(const struct xs_mpi_comm *comm);
-int32_t xs_mpi_neighbors(const struct xs_mpi_comm *comm);
+int32_t xs_mpi_local(const struct xs_mpi_comm *comm);
+int32_t xs_mpi_neighbors(struct xs_mpi_comm *comm);
+/* Of neighbourhood collectives: the ranks it gets something from; NULL: not known. */
+const int32_t *xs_mpi_sources(struct xs_mpi_comm *comm, int32_t *ret_count);
 
 /* A rank of the communicator (or a special one) as one of MPI_COMM_WORLD; XS_MPI_NOTHING for any. */
 static inline int32_t xs_mpi_rank(const struct xs_mpi_comm *comm, int32_t rank)
@@ -265,9 +277,37 @@ struct xs_mpi_amount xs_mpi_amount_own_root(const struct xs_mpi_call *call, cons
 					    bool wide, uint64_t type_at_root, int64_t count, uint64_t type);
 /* This rank's count of an array. */
 struct xs_mpi_amount xs_mpi_amount_own(const struct xs_mpi_call *call, const struct xs_mpi_comm *comm, const void *counts, bool wide, uint64_t type);
+/* What it gives to an allgather; between groups its own arguments say that. */
+struct xs_mpi_amount xs_mpi_amount_given(const struct xs_mpi_call *call, const struct xs_mpi_comm *comm, const void *counts, bool wide, uint64_t type,
+					 int64_t count, uint64_t type_given);
 struct xs_mpi_amount xs_mpi_amount_sum(const struct xs_mpi_call *call, int32_t number, const void *counts, bool wide, uint64_t type);
 struct xs_mpi_amount xs_mpi_amount_types(const struct xs_mpi_call *call, int32_t number, const void *counts, bool wide, const void *types,
 					 bool fortran);
+
+/* ---- whose data a collective gets (mpi_from.c): XS_MPI_FROM ---- */
+
+/* Of all, if this rank's count is not 0. */
+uint64_t xs_mpi_from_own(const struct xs_mpi_call *call, const struct xs_mpi_comm *comm, const void *counts, bool wide, uint64_t type);
+/* Of those whose counts are not 0. */
+uint64_t xs_mpi_from_counts(const struct xs_mpi_call *call, struct xs_mpi_comm *comm, const void *counts, bool wide, uint64_t type);
+uint64_t xs_mpi_from_types(const struct xs_mpi_call *call, struct xs_mpi_comm *comm, const void *counts, bool wide, const void *types, bool fortran);
+/* The same of neighbours; one count for all of them. */
+uint64_t xs_mpi_from_near(const struct xs_mpi_call *call, struct xs_mpi_comm *comm, int64_t count, uint64_t type);
+uint64_t xs_mpi_from_near_counts(const struct xs_mpi_call *call, struct xs_mpi_comm *comm, const void *counts, bool wide, uint64_t type);
+uint64_t xs_mpi_from_near_types(const struct xs_mpi_call *call, struct xs_mpi_comm *comm, const void *counts, bool wide, const void *types,
+				bool fortran);
+
+static inline int64_t xs_mpi_element(const void *counts, bool wide, int32_t i)
+{
+	return wide ? ((const int64_t *)counts)[i] : ((const int32_t *)counts)[i];
+}
+
+static inline uint64_t xs_mpi_type_at(const void *types, bool fortran, int32_t i)
+{
+	return fortran                  ? F_TYPE((const int32_t *)types + i)
+	       : xs_mpi_abi.int_handles ? ((const uint32_t *)types)[i]
+					: ((const uint64_t *)types)[i];
+}
 
 static inline uint64_t xs_mpi_elements(int64_t bytes, struct xs_mpi_amount posted)
 {

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "evidence.h"
 #include "json.h"
 #include "sink.h"
 #include "version.h"
@@ -66,6 +67,7 @@ void xm_put_metadata(FILE *out, const struct xm_merge *merge, const struct xm_cl
 		put_clock(out, c);
 		if (synced)
 			fprintf(out, ",\"relative_to\":%" PRIu32, c->root);
+		xm_evidence_json(out, c);
 		fputc('}', out);
 	}
 	fputc(']', out);

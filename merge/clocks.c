@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "mpi_call.h"
 #include "pairs.h"
 
 #define ROUNDING 2 /* ns: what times that are whole ns can break of a bound */
@@ -30,14 +31,56 @@ struct xm_clocks *xm_clocks_create(uint32_t inputs)
 	return clocks;
 }
 
-void xm_clocks_message(struct xm_clocks *clocks, uint32_t from, int64_t sent, uint32_t to, int64_t seen)
+void xm_clocks_message(struct xm_clocks *clocks, const struct xm_function *function, const struct xm_input *from, int64_t sent, const struct xm_input *to,
+		       int64_t seen)
 {
-	xm_pairs_message(&clocks->of_inputs, from, sent, to, seen);
+	struct xm_pair *pair = xm_pairs_message(&clocks->of_inputs, from->index, sent, to->index, seen);
+	uint32_t number = xm_function_number(function);
+
+	if (!pair)
+		return;
+	pair->calls[number / 64] |= 1ull << number % 64;
+	if (sent - seen > pair->proof.early)
+		pair->proof = (struct xm_proof){ function, from, to, sent, sent - seen };
 }
 
 void xm_clocks_together(struct xm_clocks *clocks, uint32_t a, int64_t a_time, uint32_t b, int64_t b_time)
 {
 	xm_pairs_together(&clocks->of_inputs, a, a_time, b, b_time);
+}
+
+/*
+ * Is it certain that the two have not one clock? What each says of its own error can be both; ranks of one run have one error, if any, and times
+ * that are whole ns.
+ */
+static bool is_proven(const struct xm_merge *merge, const struct xm_pair *pair)
+{
+	const struct xm_input *first = &merge->inputs[pair->first], *second = &merge->inputs[pair->second];
+	int64_t error = ROUNDING;
+
+	if (strcmp(first->run, second->run))
+		error += (first->clock_error > 0 ? first->clock_error : 0) + (second->clock_error > 0 ? second->clock_error : 0);
+	return pair->proof.early > error;
+}
+
+/* By what a clock is tied to others, and why it is not that of its host. */
+static void note_evidence(struct xm_clocks *clocks, const struct xm_merge *merge)
+{
+	for (uint32_t i = 0; i < clocks->of_inputs.map.count && i < clocks->of_inputs.room; i++) {
+		const struct xm_pair *pair = &clocks->of_inputs.all[i];
+		const struct xm_input *ends[2] = { &merge->inputs[pair->first], &merge->inputs[pair->second] };
+
+		if (ends[0]->clock == ends[1]->clock)
+			continue;
+		for (int k = 0; k < 2; k++) {
+			struct xm_clock *clock = &clocks->all[ends[k]->clock];
+
+			clock->calls[0] |= pair->calls[0];
+			clock->calls[1] |= pair->calls[1];
+			if (ends[0]->host[0] && !strcmp(ends[0]->host, ends[1]->host) && pair->proof.early > clock->proof.early)
+				clock->proof = pair->proof;
+		}
+	}
 }
 
 /* Gives inputs their clocks: one for each host; one for each rank (or input) of a host whose inputs contradict each other. */
@@ -52,7 +95,7 @@ static void share(struct xm_clocks *clocks, struct xm_merge *merge)
 		const struct xm_pair *pair = &clocks->of_inputs.all[i];
 		const char *host = merge->inputs[pair->first].host;
 
-		if (!strcmp(host, merge->inputs[pair->second].host) && !xm_pair_agrees(pair))
+		if (!strcmp(host, merge->inputs[pair->second].host) && is_proven(merge, pair))
 			(void)xm_map_add(&broken, host, strlen(host));
 	}
 	for (uint32_t i = 0; i < merge->count; i++) {
@@ -70,6 +113,7 @@ static void share(struct xm_clocks *clocks, struct xm_merge *merge)
 			input->clock = 0;
 	}
 	clocks->count = names.count;
+	note_evidence(clocks, merge);
 	xm_map_free(&names);
 	xm_map_free(&broken);
 }
@@ -84,9 +128,9 @@ static void collect_part(struct xm_clocks *clocks, const struct xm_pair *pair, u
 			struct xm_point p = hull->points[k];
 
 			if (upper)
-				xm_pairs_message(&clocks->of_clocks, first, p.x, second, p.x + p.y);
+				(void)xm_pairs_message(&clocks->of_clocks, first, p.x, second, p.x + p.y);
 			else
-				xm_pairs_message(&clocks->of_clocks, second, p.x + p.y, first, p.x);
+				(void)xm_pairs_message(&clocks->of_clocks, second, p.x + p.y, first, p.x);
 		}
 	}
 }

@@ -10,6 +10,15 @@
 
 #include "merge.h"
 
+struct xm_function;
+
+/* Something that cannot have been seen by one input before it left the other; but it was, by so much, if both have one clock. */
+struct xm_proof {
+	const struct xm_function *function; /* NULL: there is none */
+	const struct xm_input *from, *to;
+	int64_t sent, early;
+};
+
 /* A clock whose pace changes: from this time of it on, true time = t + offset + drift * (t - from). */
 struct xm_piece {
 	int64_t from, offset;
@@ -26,14 +35,17 @@ struct xm_clock {
 	int64_t error;   /* ns, XM_NO_TIME: unknown, nothing bounds it from both sides */
 	bool is_tied, is_sampled;
 	uint32_t root;   /* the clock that messages tie it to; itself: the one that was left as it is */
+	uint64_t calls[2]; /* a bit for each function (xm_function_number()) that ties it to others */
+	struct xm_proof proof; /* of one that is not its host's */
 	uint64_t violated; /* ns by which messages still arrive too early: the clock did not run evenly */
 };
 
 struct xm_clocks;
 
 struct xm_clocks *xm_clocks_create(uint32_t inputs);
-/* Something that left `from` at `sent` cannot have been seen by `to` before `seen`, each by its own clock. */
-void xm_clocks_message(struct xm_clocks *clocks, uint32_t from, int64_t sent, uint32_t to, int64_t seen);
+/* Something that left `from` at `sent` cannot have been seen by `to` before `seen`, each by its own clock; by the semantics of `function`. */
+void xm_clocks_message(struct xm_clocks *clocks, const struct xm_function *function, const struct xm_input *from, int64_t sent, const struct xm_input *to,
+		       int64_t seen);
 /* Something was over for both at about the same time. */
 void xm_clocks_together(struct xm_clocks *clocks, uint32_t a, int64_t a_time, uint32_t b, int64_t b_time);
 /*

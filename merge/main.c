@@ -10,8 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "evidence.h"
 #include "mend.h"
-#include "mpi.h"
+#include "mpi_needs.h"
 #include "merge_options.h"
 #include "report.h"
 #include "sink.h"
@@ -37,44 +38,38 @@ struct work {
 /* ---- the first pass: what ties the clocks together ---- */
 
 /* Something that one end had before the other could go on. */
-static void tie(struct work *work, const struct xm_end *from, const struct xm_end *to)
+static void tie(struct work *work, const struct xm_function *function, const struct xm_end *from, const struct xm_end *to)
 {
+	if (to->is_cut)
+		return; /* when it ended is not known */
 	if (work->uncertainty)
 		xm_uncertainty_message(work->uncertainty, from->input->clock, from->start, to->input->clock, to->end);
 	if (work->mend)
 		xm_mend_message(work->mend, from->input->clock, from->start, to->input->clock, to->end);
 	else
-		xm_clocks_message(work->clocks, from->input->index, from->start, to->input->index, to->end);
+		xm_clocks_message(work->clocks, function, from->input, from->start, to->input, to->end);
 }
 
 static void first_message(void *user, uint64_t comm, const struct xm_function *send, const struct xm_function *receive, const struct xm_end *from,
 			  const struct xm_end *to)
 {
-	(void)comm, (void)send, (void)receive;
-	tie(user, from, to);
+	(void)comm, (void)send;
+	tie(user, receive, from, to);
 }
 
-/* Of large collectives, pairs with the first member and in a ring suffice. */
-static bool is_pair(uint32_t count, uint32_t i, uint32_t k)
+static void first_pair(void *user, const struct xm_collective *c, const struct xm_member *to, const struct xm_member *from)
 {
-	return count <= 32 || i == 0 || k == 0 || i + 1 == k || k + 1 == i;
+	struct work *work = user;
+
+	tie(work, c->function, &from->end, &to->end);
+	/* where each waits for the other, both go on at about the same time, unless they look at it later */
+	if (!work->mend && c->function->role == XM_COLLECTIVE && from < to && xm_gets(c, from, to))
+		xm_clocks_together(work->clocks, from->end.input->index, from->end.end, to->end.input->index, to->end.end);
 }
 
 static void first_collective(void *user, const struct xm_collective *c)
 {
-	struct work *work = user;
-
-	for (uint32_t i = 0; i < c->count; i++)
-		for (uint32_t k = 0; k < c->count; k++) {
-			const struct xm_end *from = &c->members[i], *to = &c->members[k];
-			bool flows = c->function->role == XM_ALL || (c->function->role == XM_FROM_ROOT && from->rank == c->root) ||
-				     (c->function->role == XM_TO_ROOT && to->rank == c->root);
-
-			if (i != k && flows && is_pair(c->count, i, k))
-				tie(work, from, to);
-			if (!work->mend && i < k && c->function->role == XM_ALL && is_pair(c->count, i, k))
-				xm_clocks_together(work->clocks, from->input->index, from->end, to->input->index, to->end);
-		}
+	xm_each_pair(c, user, first_pair);
 }
 
 static void first_visit(void *user, struct xm_input *input, const struct xm_event *event, struct xm_process *process, int64_t start, int64_t end)
@@ -105,7 +100,7 @@ static void second_message(void *user, uint64_t comm, const struct xm_function *
 	struct work *work = user;
 
 	work->totals.messages++;
-	if (to->end < from->start) {
+	if (to->end < from->start && !to->is_cut) {
 		work->totals.early++;
 		work->totals.early_ns = from->start - to->end > work->totals.early_ns ? from->start - to->end : work->totals.early_ns;
 	}
@@ -114,24 +109,17 @@ static void second_message(void *user, uint64_t comm, const struct xm_function *
 		xm_report_message(work->report, comm, send, receive, from, to);
 }
 
-/* From the last to arrive to those that it kept waiting; from the root, or to it, where it alone gives or takes. */
+/* From the last that it waited for. */
+static void second_wait(void *user, const struct xm_collective *c, const struct xm_member *to, const struct xm_member *last)
+{
+	draw(user, c->function->name, &last->end, &to->end);
+}
+
 static void second_collective(void *user, const struct xm_collective *c)
 {
-	const struct xm_end *last = xm_last_to_arrive(c);
 	struct work *work = user;
 
-	for (uint32_t i = 0; i < c->count; i++) {
-		const struct xm_end *member = &c->members[i];
-		bool is_root = member->rank == c->root;
-
-		if (c->function->role == XM_FROM_ROOT && is_root) {
-			for (uint32_t k = 0; k < c->count; k++)
-				if (k != i)
-					draw(work, c->function->name, member, &c->members[k]);
-		} else if (member != last && (c->function->role == XM_ALL || (c->function->role == XM_TO_ROOT && is_root))) {
-			draw(work, c->function->name, last, member);
-		}
-	}
+	xm_each_wait(c, work, second_wait);
 	if (work->report)
 		xm_report_collective(work->report, c);
 }
@@ -251,6 +239,7 @@ static int finish_output(struct work *work, const char *path)
 
 static int write_report(const struct work *work, const char *wanted)
 {
+	bool json = xm_ends_with(wanted, ".json");
 	char path[PATH_MAX];
 	FILE *out = stdout;
 	int fd;
@@ -265,7 +254,12 @@ static int write_report(const struct work *work, const char *wanted)
 			return XM_FAILED;
 		}
 	}
-	xm_report_print(work->report, out, xm_ends_with(wanted, ".json"));
+	if (json)
+		fputc('{', out);
+	xm_report_print(work->report, work->mpi, out, json);
+	fputs(json ? ",\n" : "", out);
+	xm_evidence_report(out, work->merge, work->clocks, json);
+	fputs(json ? "}\n" : "", out);
 	if (ferror(out) | (out == stdout ? fflush(out) : fclose(out))) {
 		xm_say("xstrace-merge: %s: cannot write the report", wanted);
 		return XM_FAILED;
@@ -409,6 +403,7 @@ static int run(struct work *work, const struct xm_options *options)
 		goto no_memory;
 	choose_base(merge, work->clocks);
 	say_clocks(work);
+	xm_evidence_say(merge, work->clocks);
 	say_killed(merge);
 	say_merged(merge, usable);
 	work->next_id = merge->next_id;

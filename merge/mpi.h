@@ -20,10 +20,21 @@ enum xm_role {
 	XM_SENDRECV,
 	XM_COMPLETE, /* MPI_Wait and its like */
 	XM_CANCEL,
-	XM_ALL,      /* collectives: nobody leaves before the last has arrived */
-	XM_FROM_ROOT,
-	XM_TO_ROOT,
-	XM_PARTLY,   /* scans, and collectives that do not block: no order between all members can be told */
+	XM_COLLECTIVE,       /* members are in it from the call's start to its end */
+	XM_STARTED,	     /* collectives that do not block: from the call's start to the end of the call that completes the request */
+	XM_COLLECTIVE_INIT,  /* persistent ones: from each start of the request */
+};
+
+/* Whose data a member of a collective gets: that member cannot leave before these have come. */
+enum xm_flow {
+	XM_NO_FLOW,
+	XM_BARRIER,   /* all others' */
+	XM_ALL,	      /* the same, if it gets any data */
+	XM_EACH,      /* of all who give any */
+	XM_FROM_ROOT, /* the root's, if it gets any */
+	XM_TO_ROOT,   /* the root: of all who give any */
+	XM_LOWER,     /* of those before it in the communicator, if it gets any */
+	XM_LISTED,    /* of those whom the call names */
 };
 
 struct xm_function;
@@ -38,19 +49,36 @@ struct xm_end {
 	/* of a request's work: the call that waited for it (MPI_Waitall and its like), and when that began; NULL: none is known */
 	const struct xm_function *waiter;
 	int64_t wait_start;
+	bool is_cut; /* its end is not that of the call, but of what is known */
 };
 
 struct xm_function {
 	const char *name; /* behind MPI_ */
 	enum xm_role role;
+	enum xm_flow flow;
+};
+
+/* Ranks of a communicator: pairs of the first and the last of a row of them. */
+struct xm_ranks {
+	bool all; /* all there are, then there are no pairs */
+	uint32_t count;
+	uint32_t pair[][2];
+};
+
+struct xm_member {
+	struct xm_end end;
+	int32_t root;		/* as this member says it; -1: not */
+	int32_t place, side;	/* its rank in its group, and which of two groups that is; -1: not known */
+	struct xm_ranks *from;	/* XM_LISTED; NULL: not known, or nobody */
 };
 
 struct xm_collective {
 	uint64_t comm, seq;
 	const struct xm_function *function;
-	int32_t root;
+	int32_t root;  /* in MPI_COMM_WORLD; -1: none is known */
+	bool is_inter; /* between two groups: what a member gets comes from the other one */
 	uint32_t count, room;
-	struct xm_end *members;
+	struct xm_member *members;
 };
 
 struct xm_mpi_sink {
@@ -69,7 +97,7 @@ struct xm_mpi;
 struct xm_mpi *xm_mpi_create(const struct xm_mpi_sink *sink);
 /* Takes what the first pass learnt of who belongs to which communicator. */
 void xm_mpi_learn(struct xm_mpi *mpi, const struct xm_mpi *before);
-/* Looks at a slice; anything that is no MPI call of a rank is ignored. */
+/* Looks at an event; anything that is no MPI call of a rank, and does not tell of a communicator, is ignored. */
 void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_event *event, const struct xm_process *process, int64_t start,
 		 int64_t end);
 /* Gives collectives that wait for members to the sink. Returns the calls that found no other end; *ret_dropped: for want of room. */
@@ -81,5 +109,8 @@ void xm_mpi_free(struct xm_mpi *mpi);
 
 /* "world", "self" or 16 hex digits. */
 const char *xm_comm_name(uint64_t comm, char *text);
+#define XM_COMM_LABEL 96
+/* For who reads: the application's name, or "4 of world (0-3)". The text lives in `text`, of XM_COMM_LABEL bytes. */
+const char *xm_comm_label(const struct xm_mpi *mpi, uint64_t comm, char *text);
 
 #endif

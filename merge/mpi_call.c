@@ -1,55 +1,108 @@
 #include "mpi_call.h"
 
 static const struct xm_function functions[] = {
-	{ "Send", XM_SEND },
-	{ "Ssend", XM_SEND },
-	{ "Bsend", XM_SEND },
-	{ "Rsend", XM_SEND },
-	{ "Isend", XM_SEND },
-	{ "Issend", XM_SEND },
-	{ "Ibsend", XM_SEND },
-	{ "Irsend", XM_SEND },
-	{ "Recv", XM_RECEIVE },
-	{ "Mrecv", XM_RECEIVE },
-	{ "Irecv", XM_IRECEIVE },
-	{ "Imrecv", XM_IRECEIVE },
-	{ "Send_init", XM_SEND_INIT },
-	{ "Ssend_init", XM_SEND_INIT },
-	{ "Bsend_init", XM_SEND_INIT },
-	{ "Rsend_init", XM_SEND_INIT },
-	{ "Recv_init", XM_RECEIVE_INIT },
-	{ "Start", XM_START },
-	{ "Startall", XM_START },
-	{ "Sendrecv", XM_SENDRECV },
-	{ "Sendrecv_replace", XM_SENDRECV },
-	{ "Cancel", XM_CANCEL },
-	{ "Wait", XM_COMPLETE },
-	{ "Waitall", XM_COMPLETE },
-	{ "Waitany", XM_COMPLETE },
-	{ "Waitsome", XM_COMPLETE },
-	{ "Test", XM_COMPLETE },
-	{ "Testall", XM_COMPLETE },
-	{ "Testany", XM_COMPLETE },
-	{ "Testsome", XM_COMPLETE },
-	{ "Barrier", XM_ALL },
-	{ "Allreduce", XM_ALL },
-	{ "Allgather", XM_ALL },
-	{ "Allgatherv", XM_ALL },
-	{ "Alltoall", XM_ALL },
-	{ "Alltoallv", XM_ALL },
-	{ "Alltoallw", XM_ALL },
-	{ "Reduce_scatter", XM_ALL },
-	{ "Reduce_scatter_block", XM_ALL },
-	{ "Bcast", XM_FROM_ROOT },
-	{ "Scatter", XM_FROM_ROOT },
-	{ "Scatterv", XM_FROM_ROOT },
-	{ "Reduce", XM_TO_ROOT },
-	{ "Gather", XM_TO_ROOT },
-	{ "Gatherv", XM_TO_ROOT },
+	{ "Send", XM_SEND, XM_NO_FLOW },
+	{ "Ssend", XM_SEND, XM_NO_FLOW },
+	{ "Bsend", XM_SEND, XM_NO_FLOW },
+	{ "Rsend", XM_SEND, XM_NO_FLOW },
+	{ "Isend", XM_SEND, XM_NO_FLOW },
+	{ "Issend", XM_SEND, XM_NO_FLOW },
+	{ "Ibsend", XM_SEND, XM_NO_FLOW },
+	{ "Irsend", XM_SEND, XM_NO_FLOW },
+	{ "Recv", XM_RECEIVE, XM_NO_FLOW },
+	{ "Mrecv", XM_RECEIVE, XM_NO_FLOW },
+	{ "Irecv", XM_IRECEIVE, XM_NO_FLOW },
+	{ "Imrecv", XM_IRECEIVE, XM_NO_FLOW },
+	{ "Send_init", XM_SEND_INIT, XM_NO_FLOW },
+	{ "Ssend_init", XM_SEND_INIT, XM_NO_FLOW },
+	{ "Bsend_init", XM_SEND_INIT, XM_NO_FLOW },
+	{ "Rsend_init", XM_SEND_INIT, XM_NO_FLOW },
+	{ "Recv_init", XM_RECEIVE_INIT, XM_NO_FLOW },
+	{ "Start", XM_START, XM_NO_FLOW },
+	{ "Startall", XM_START, XM_NO_FLOW },
+	{ "Sendrecv", XM_SENDRECV, XM_NO_FLOW },
+	{ "Sendrecv_replace", XM_SENDRECV, XM_NO_FLOW },
+	{ "Cancel", XM_CANCEL, XM_NO_FLOW },
+	{ "Wait", XM_COMPLETE, XM_NO_FLOW },
+	{ "Waitall", XM_COMPLETE, XM_NO_FLOW },
+	{ "Waitany", XM_COMPLETE, XM_NO_FLOW },
+	{ "Waitsome", XM_COMPLETE, XM_NO_FLOW },
+	{ "Test", XM_COMPLETE, XM_NO_FLOW },
+	{ "Testall", XM_COMPLETE, XM_NO_FLOW },
+	{ "Testany", XM_COMPLETE, XM_NO_FLOW },
+	{ "Testsome", XM_COMPLETE, XM_NO_FLOW },
+	/* each with the one that does not block, and the persistent one */
+#define COLLECTIVE(name, small, flow) { name, XM_COLLECTIVE, flow }, { "I" small, XM_STARTED, flow }, { name "_init", XM_COLLECTIVE_INIT, flow }
+	COLLECTIVE("Barrier", "barrier", XM_BARRIER),
+	COLLECTIVE("Allreduce", "allreduce", XM_ALL),
+	COLLECTIVE("Allgather", "allgather", XM_ALL),
+	COLLECTIVE("Alltoall", "alltoall", XM_ALL),
+	COLLECTIVE("Reduce_scatter_block", "reduce_scatter_block", XM_ALL),
+	COLLECTIVE("Allgatherv", "allgatherv", XM_EACH),
+	COLLECTIVE("Bcast", "bcast", XM_FROM_ROOT),
+	COLLECTIVE("Scatter", "scatter", XM_FROM_ROOT),
+	COLLECTIVE("Scatterv", "scatterv", XM_FROM_ROOT),
+	COLLECTIVE("Reduce", "reduce", XM_TO_ROOT),
+	COLLECTIVE("Gather", "gather", XM_TO_ROOT),
+	COLLECTIVE("Gatherv", "gatherv", XM_TO_ROOT),
+	COLLECTIVE("Scan", "scan", XM_LOWER),
+	COLLECTIVE("Exscan", "exscan", XM_LOWER),
+	COLLECTIVE("Alltoallv", "alltoallv", XM_LISTED),
+	COLLECTIVE("Alltoallw", "alltoallw", XM_LISTED),
+	COLLECTIVE("Reduce_scatter", "reduce_scatter", XM_LISTED),
+	COLLECTIVE("Neighbor_allgather", "neighbor_allgather", XM_LISTED),
+	COLLECTIVE("Neighbor_allgatherv", "neighbor_allgatherv", XM_LISTED),
+	COLLECTIVE("Neighbor_alltoall", "neighbor_alltoall", XM_LISTED),
+	COLLECTIVE("Neighbor_alltoallv", "neighbor_alltoallv", XM_LISTED),
+	COLLECTIVE("Neighbor_alltoallw", "neighbor_alltoallw", XM_LISTED),
 };
-static const struct xm_function others = { "(other)", XM_OTHER };
+#define FUNCTIONS (sizeof(functions) / sizeof(functions[0]))
+#define PLACES 512u /* a power of two: where a name is looked for */
+_Static_assert(2 * FUNCTIONS < PLACES && FUNCTIONS <= XM_FUNCTIONS, "searches end, and all have numbers");
+static const struct xm_function others = { "(other)", XM_OTHER, XM_NO_FLOW };
 
-static uint64_t comm_of(struct xm_text value)
+uint32_t xm_function_number(const struct xm_function *function)
+{
+	return (uint32_t)(function - functions);
+}
+
+const struct xm_function *xm_function_at(uint32_t number)
+{
+	return number < FUNCTIONS ? &functions[number] : NULL;
+}
+
+static size_t place_of(const char *name, size_t length)
+{
+	uint32_t hash = 0;
+
+	for (size_t i = 0; i < length; i++)
+		hash = (hash ^ (unsigned char)name[i]) * 0x01000193u;
+	return hash >> 7 & (PLACES - 1);
+}
+
+/* By the name behind MPI_; those with large counts are the same ones. */
+static const struct xm_function *function_of(const char *name, size_t length)
+{
+	static const struct xm_function *places[PLACES];
+	static bool is_ready;
+
+	for (size_t i = 0; i < FUNCTIONS && !is_ready; i++) {
+		size_t at = place_of(functions[i].name, strlen(functions[i].name));
+
+		while (places[at])
+			at = (at + 1) & (PLACES - 1);
+		places[at] = &functions[i];
+	}
+	is_ready = true;
+	if (length > 2 && !memcmp(name + length - 2, "_c", 2))
+		length -= 2;
+	for (size_t at = place_of(name, length); places[at]; at = (at + 1) & (PLACES - 1))
+		if (strlen(places[at]->name) == length && !memcmp(places[at]->name, name, length))
+			return places[at];
+	return &others;
+}
+
+uint64_t xm_comm_of(struct xm_text value)
 {
 	struct xm_text text = xm_inside(value);
 	uint64_t number = 0;
@@ -99,13 +152,19 @@ static void take_argument(struct xm_call *call, struct xm_text key, struct xm_te
 	};
 
 	if (xm_is(key, "comm"))
-		call->comm = comm_of(value);
+		call->comm = xm_comm_of(value);
 	else if (xm_is(key, "seq"))
 		call->has_seq = take_number(value, &call->seq) && call->seq <= INT64_MAX;
 	else if (xm_is(key, "request"))
 		call->has_request = take_number(value, &call->request);
 	else if (xm_is(key, "cancelled"))
 		call->is_cancelled = xm_is(value, "true");
+	else if (xm_is(key, "unfinished"))
+		call->is_cut = xm_is(value, "true");
+	else if (xm_is(key, "result"))
+		call->has_failed = true;
+	else if (xm_is(key, "from"))
+		call->from = xm_inside(value);
 	else if (xm_is(key, "requests"))
 		call->requests = value;
 	else
@@ -131,11 +190,8 @@ bool xm_call_of(const struct xm_event *event, struct xm_call *call)
 	if (name[3] != '_')
 		return false;
 	memset(call, 0, sizeof(*call));
-	call->function = &others;
+	call->function = function_of(name + 4, length - 4);
 	call->is_work = xm_is(event->cat, "\"mpi_request\"");
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
-		if (strlen(functions[i].name) == length - 4 && !memcmp(name + 4, functions[i].name, length - 4))
-			call->function = &functions[i];
 	call->peer = call->recv_peer = call->root = -1;
 	call->tag = call->recv_tag = -1;
 	call->bytes = call->recv_bytes = -1;

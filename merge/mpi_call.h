@@ -10,12 +10,20 @@ struct xm_call {
 	const struct xm_function *function;
 	uint64_t comm, seq, request;
 	int64_t peer, tag, bytes, root, recv_peer, recv_tag, recv_bytes;
-	bool has_seq, has_request, is_cancelled;
+	bool has_seq, has_request, is_cancelled, is_cut, has_failed;
 	bool is_work; /* no call: what lies between the call that began a request and its completion */
-	struct xm_text requests;
+	struct xm_text requests, from;
 };
 
 /* Fills *call from the slice; false: no MPI call. */
 bool xm_call_of(const struct xm_event *event, struct xm_call *call);
+
+/* Functions that messages and collectives are made by are numbered from 0 to XM_FUNCTIONS - 1. */
+#define XM_FUNCTIONS 128u
+uint32_t xm_function_number(const struct xm_function *function);
+const struct xm_function *xm_function_at(uint32_t number);
+
+/* A communicator as text: its identity. */
+uint64_t xm_comm_of(struct xm_text value);
 
 #endif

@@ -24,16 +24,17 @@ static struct xm_pair *pair_of(struct xm_pairs *pairs, uint32_t a, uint32_t b)
 	return &pairs->all[index];
 }
 
-void xm_pairs_message(struct xm_pairs *pairs, uint32_t from, int64_t sent, uint32_t to, int64_t seen)
+struct xm_pair *xm_pairs_message(struct xm_pairs *pairs, uint32_t from, int64_t sent, uint32_t to, int64_t seen)
 {
 	struct xm_pair *pair = from == to ? NULL : pair_of(pairs, from, to);
 
 	if (!pair)
-		return;
+		return NULL;
 	if (pair->first == from)
 		xm_bounds_add(&pair->bounds, true, sent, seen - sent);
 	else
 		xm_bounds_add(&pair->bounds, false, seen, sent - seen);
+	return pair;
 }
 
 void xm_pairs_together(struct xm_pairs *pairs, uint32_t a, int64_t a_time, uint32_t b, int64_t b_time)
@@ -60,17 +61,4 @@ void xm_pairs_free(struct xm_pairs *pairs)
 	}
 	free(pairs->all);
 	xm_map_free(&pairs->map);
-}
-
-bool xm_pair_agrees(const struct xm_pair *pair)
-{
-	const struct xm_hull *whole = pair->bounds.whole;
-
-	for (uint32_t i = 0; i < whole[1].count; i++)
-		if (whole[1].points[i].y < 0)
-			return false;
-	for (uint32_t i = 0; i < whole[0].count; i++)
-		if (whole[0].points[i].y > 0)
-			return false;
-	return true;
 }

@@ -3,13 +3,16 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "json.h"
+#include "mpi_needs.h"
+
 #define SLOWEST 3
 #define MAX_ROWS 65536u
 #define MAX_RANKS (1u << 20)
 #define WAITS 8192u
 
 struct row {
-	uint64_t comm, count, bytes, time, wait, collectives, late_senders, late_receivers;
+	uint64_t comm, count, bytes, time, wait, late_senders, late_receivers;
 	const struct xm_function *function;
 };
 
@@ -140,48 +143,33 @@ void xm_report_message(struct xm_report *report, uint64_t comm, const struct xm_
 	}
 }
 
-const struct xm_end *xm_last_to_arrive(const struct xm_collective *collective)
+struct waiting {
+	struct xm_report *report;
+	struct row *row;
+	uint32_t index;
+};
+
+/* A collective that does not block keeps waiting whoever waits for its request. */
+static void member_waited(void *user, const struct xm_collective *c, const struct xm_member *to, const struct xm_member *last)
 {
-	const struct xm_end *last = &collective->members[0];
+	struct waiting *waiting = user;
+	int64_t until = last->end.start < to->end.end ? last->end.start : to->end.end;
 
-	for (uint32_t i = 1; i < collective->count; i++) {
-		const struct xm_end *member = &collective->members[i];
-
-		if (member->start > last->start || (member->start == last->start && member->rank < last->rank))
-			last = member;
+	if (c->function->role != XM_COLLECTIVE) {
+		if (to->end.waiter && last->end.start > to->end.wait_start)
+			late_for_wait(waiting->report, &last->end, &to->end);
+	} else if (until > to->end.start) {
+		waited(waiting->report, waiting->row, waiting->index, to->end.rank, last->end.rank, until - to->end.start);
 	}
-	return last;
-}
-
-static const struct xm_end *member_of_rank(const struct xm_collective *collective, int32_t rank)
-{
-	for (uint32_t i = 0; i < collective->count; i++)
-		if (collective->members[i].rank == rank)
-			return &collective->members[i];
-	return NULL;
 }
 
 void xm_report_collective(struct xm_report *report, const struct xm_collective *collective)
 {
-	const struct xm_end *last = xm_last_to_arrive(collective), *root = member_of_rank(collective, collective->root);
-	enum xm_role role = collective->function->role;
-	uint32_t index;
-	struct row *row = row_of(report, collective->comm, collective->function, &index);
+	struct waiting waiting = { .report = report };
 
-	if (!row)
-		return;
-	row->collectives++;
-	if (role == XM_PARTLY || (role == XM_FROM_ROOT && !root))
-		return;
-	if (role == XM_FROM_ROOT)
-		last = root;
-	for (uint32_t i = 0; i < collective->count; i++) {
-		const struct xm_end *member = &collective->members[i];
-		int64_t until = last->start < member->end ? last->start : member->end;
-
-		if (member != last && until > member->start && (role != XM_TO_ROOT || member == root))
-			waited(report, row, index, member->rank, last->rank, until - member->start);
-	}
+	waiting.row = row_of(report, collective->comm, collective->function, &waiting.index);
+	if (waiting.row)
+		xm_each_wait(collective, &waiting, member_waited);
 }
 
 /* ---- printing ---- */
@@ -238,20 +226,23 @@ static double share(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static void print_json(const struct xm_report *report, const uint32_t *rows, FILE *out)
+static void print_json(const struct xm_report *report, const struct xm_mpi *mpi, const uint32_t *rows, FILE *out)
 {
-	char name[20];
+	char name[20], label[XM_COMM_LABEL], escaped[6 * XM_COMM_LABEL];
 
-	fputs("{\"mpi\":[", out);
+	fputs("\"mpi\":[", out);
 	for (uint32_t i = 0, printed = 0; i < report->row_map.count; i++) {
 		const struct row *row = &report->rows[rows[i]];
+		const char *text;
 		bool first = true;
 
 		if (!row->count)
 			continue;
-		fprintf(out, "%s\n{\"comm\":\"%s\",\"call\":\"MPI_%s\",\"calls\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"time_ns\":%" PRIu64
+		text = xm_comm_label(mpi, row->comm, label);
+		*xs_json_escape(escaped, text, strlen(text)) = '\0';
+		fprintf(out, "%s\n{\"comm\":\"%s\",\"comm_name\":\"%s\",\"call\":\"MPI_%s\",\"calls\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"time_ns\":%" PRIu64
 			     ",\"wait_ns\":%" PRIu64 ",\"wait_percent\":%.2f,\"late_senders\":%" PRIu64 ",\"late_receivers\":%" PRIu64 ",\"ranks\":[",
-			printed++ ? "," : "", xm_comm_name(row->comm, name), row->function->name, row->count, row->bytes, row->time, row->wait,
+			printed++ ? "," : "", xm_comm_name(row->comm, name), escaped, row->function->name, row->count, row->bytes, row->time, row->wait,
 			share(row->wait, row->time), row->late_senders, row->late_receivers);
 		for (uint32_t k = 0; k < report->blame_map.count; k++) {
 			const struct blame *blame = &report->blames[k];
@@ -265,22 +256,22 @@ static void print_json(const struct xm_report *report, const uint32_t *rows, FIL
 		}
 		fputs("]}", out);
 	}
-	fputs("\n]}\n", out);
+	fputs("\n]", out);
 }
 
-void xm_report_print(const struct xm_report *report, FILE *out, bool json)
+void xm_report_print(const struct xm_report *report, const struct xm_mpi *mpi, FILE *out, bool json)
 {
 	uint32_t *rows = sorted_rows(report);
-	char name[20];
+	char label[XM_COMM_LABEL];
 
 	if (!rows)
 		return;
 	if (json) {
-		print_json(report, rows, out);
+		print_json(report, mpi, rows, out);
 		free(rows);
 		return;
 	}
-	fprintf(out, "%-17s %-24s %10s %16s %16s %16s %9s %12s %14s  %s\n", "Communicator", "Call", "Calls", "Bytes", "Time (ns)",
+	fprintf(out, "%-24s %-24s %10s %16s %16s %16s %9s %12s %14s  %s\n", "Communicator", "Call", "Calls", "Bytes", "Time (ns)",
 		"Waiting (ns)", "Waiting", "Late senders", "Late receivers", "Waited for");
 	for (uint32_t i = 0; i < report->row_map.count; i++) {
 		const struct row *row = &report->rows[rows[i]];
@@ -291,8 +282,8 @@ void xm_report_print(const struct xm_report *report, FILE *out, bool json)
 		if (!row->count)
 			continue;
 		(void)snprintf(call, sizeof(call), "MPI_%s", row->function->name);
-		fprintf(out, "%-17s %-24s %10" PRIu64 " %16" PRIu64 " %16" PRIu64 " %16" PRIu64 " %7.2f %% %12" PRIu64 " %14" PRIu64 "  ",
-			xm_comm_name(row->comm, name), call, row->count, row->bytes, row->time, row->wait, share(row->wait, row->time),
+		fprintf(out, "%-24s %-24s %10" PRIu64 " %16" PRIu64 " %16" PRIu64 " %16" PRIu64 " %7.2f %% %12" PRIu64 " %14" PRIu64 "  ",
+			xm_comm_label(mpi, row->comm, label), call, row->count, row->bytes, row->time, row->wait, share(row->wait, row->time),
 			row->late_senders, row->late_receivers);
 		for (uint32_t k = 0; k < count; k++)
 			fprintf(out, "%srank %" PRId32 " (%.0f %%)", k ? ", " : "", worst[k]->rank, share(worst[k]->caused, row->wait));

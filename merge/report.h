@@ -14,10 +14,8 @@ void xm_report_call(struct xm_report *report, uint64_t comm, const struct xm_fun
 void xm_report_message(struct xm_report *report, uint64_t comm, const struct xm_function *send, const struct xm_function *receive,
 		       const struct xm_end *from, const struct xm_end *to);
 void xm_report_collective(struct xm_report *report, const struct xm_collective *collective);
-void xm_report_print(const struct xm_report *report, FILE *out, bool json);
+/* mpi: knows what communicators are called. */
+void xm_report_print(const struct xm_report *report, const struct xm_mpi *mpi, FILE *out, bool json);
 void xm_report_free(struct xm_report *report);
-
-/* Members of a collective: the last to arrive. */
-const struct xm_end *xm_last_to_arrive(const struct xm_collective *collective);
 
 #endif

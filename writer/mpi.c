@@ -474,6 +474,11 @@ void xs_mpi_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 {
 	uint64_t ns = xs_process_ns(track->process, event->tick);
 
+	if (event->kind == XS_MPI_MEMBER) {
+		if (size >= sizeof(struct xs_mpi_member_record) && track->process->chrome)
+			xs_mpi_show_member(track, (const struct xs_mpi_member_record *)event);
+		return;
+	}
 	if (event->kind == XS_MPI && size >= sizeof(struct xs_mpi_record))
 		read_call(track, (const struct xs_mpi_record *)event, size, ns);
 	else if (event->kind != XS_MPI && size >= sizeof(struct xs_mpi_request_record))

@@ -1,8 +1,54 @@
 #include "mpi_words.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define TEXTS 64u /* a power of two */
+#define LABELS 1024u /* a power of two */
+#define LABEL 128u
+#define LONGEST_NAME 256u /* bytes of what the application calls a communicator */
+
+/* Ranks of a set of `words` words as text: "0-3,7". */
+static char *put_set(char *o, const uint64_t *word, uint32_t words)
+{
+	const char *end = o + XS_MPI_SET_ROOM - 32, *begin = o;
+	uint32_t count = words * 64;
+
+	for (uint32_t i = 0; i < count && o < end; i++) {
+		uint32_t first = i;
+
+		if (!(word[i / 64] >> i % 64 & 1))
+			continue;
+		while (i + 1 < count && word[(i + 1) / 64] >> (i + 1) % 64 & 1)
+			i++;
+		if (o > begin)
+			*o++ = ',';
+		o = xs_json_uint(o, first);
+		if (i > first)
+			o = xs_json_uint(put(o, "-"), i);
+	}
+	return o;
+}
+
+/* XS_MPI_FROM. A set of many ranks is a string that others can change while it is copied: any bits are ranks. */
+static char *put_from(const struct xs_run *run, char *o, uint64_t value)
+{
+	uint64_t set[XS_STRING_MAX / 8];
+	const struct xs_string *text;
+	uint32_t length;
+
+	if (value == XS_MPI_FROM_ALL)
+		return put(o, ",\"from\":\"all\"");
+	if (!(value >> XS_MPI_FROM_BITS))
+		return put(put_set(put(o, ",\"from\":\""), &value, 1), "\"");
+	if ((value & ~(uint64_t)UINT32_MAX) != XS_MPI_FROM_SET)
+		return o;
+	text = xs_string(run->strings, run->strings_size, (uint32_t)value, &length);
+	if (!text || text->scope != XS_MPI_SET_SCOPE || length > sizeof(set))
+		return o;
+	memcpy(set, text->text, length);
+	return put(put_set(put(o, ",\"from\":\""), set, length / 8), "\"");
+}
 
 /* Words that are the same in many calls; the number of a collective is not. */
 #define KEPT_WORDS 6u
@@ -12,8 +58,13 @@ struct xs_mpi_texts {
 	struct text {
 		uint32_t words, length; /* words: 0, there is none */
 		uint64_t word[KEPT_WORDS];
-		char text[4 * XS_CHUNK]; /* the six members have 204 bytes at most */
+		char text[6 * XS_CHUNK]; /* the six members have 204 bytes at most, and a label */
 	} of[TEXTS];
+	/* what communicators are called, for who reads: each has one place, and who comes to it has it */
+	struct label {
+		uint64_t id;
+		char json[LABEL]; /* escaped */
+	} labels[LABELS];
 };
 
 /* An identity as text: the same on all ranks. 0: not known. */
@@ -45,13 +96,25 @@ static inline __attribute__((always_inline)) char *put_amount(char *o, const cha
 	return (int64_t)value == INT64_MIN ? o : xs_json_signed(put(o, key), (int64_t)value);
 }
 
-static char *put_word(char *o, enum xs_mpi_word word, uint64_t value)
+static struct label *label_of(struct xs_mpi_texts *texts, uint64_t id)
+{
+	return &texts->labels[id * 0x9e3779b97f4a7c15ull >> 54];
+}
+
+static char *put_label(char *o, struct xs_process *process, uint64_t id)
+{
+	const struct label *label = process->mpi_texts ? label_of(process->mpi_texts, id) : NULL;
+
+	return label && id && label->id == id ? put(put(put(o, ",\"comm_name\":\""), label->json), "\"") : o;
+}
+
+static char *put_word(struct xs_process *process, char *o, enum xs_mpi_word word, uint64_t value)
 {
 	uint32_t low = (uint32_t)value, high = (uint32_t)(value >> 32);
 
 	switch (word) {
 	case XS_MPI_COMM:
-		return put_identity(o, ",\"comm\":", value);
+		return put_label(put_identity(o, ",\"comm\":", value), process, value);
 	case XS_MPI_PEER:
 		return put_half(put_half(o, ",\"peer\":", low), ",\"tag\":", high);
 	case XS_MPI_COUNT:
@@ -72,17 +135,19 @@ static char *put_word(char *o, enum xs_mpi_word word, uint64_t value)
 		return put_identity(o, ",\"file\":", value);
 	case XS_MPI_OFFSET:
 		return xs_json_signed(put(o, ",\"offset\":"), (int64_t)value);
+	case XS_MPI_FROM:
+		return put_from(process->run, o, value);
 	default:
 		return o;
 	}
 }
 
-char *xs_mpi_put_words(char *o, uint32_t words, const uint64_t *value)
+static char *put_words(struct xs_process *process, char *o, uint32_t words, const uint64_t *value)
 {
 	for (; words; words &= words - 1) {
 		uint32_t word = (uint32_t)__builtin_ctz(words);
 
-		o = put_word(o, word, value[word]);
+		o = put_word(process, o, word, value[word]);
 	}
 	return o;
 }
@@ -98,7 +163,7 @@ char *xs_mpi_put_call(struct xs_process *process, char *o, uint32_t words, const
 	if (!process->mpi_texts)
 		process->mpi_texts = calloc(1, sizeof(*process->mpi_texts));
 	if (!hash || !process->mpi_texts)
-		return xs_mpi_put_words(o, words, value);
+		return put_words(process, o, words, value);
 	for (uint32_t i = 0; i < KEPT_WORDS; i++)
 		hash = (hash ^ kept[i]) * 0x9e3779b97f4a7c15ull;
 	text = &process->mpi_texts->of[hash >> 58];
@@ -108,7 +173,60 @@ char *xs_mpi_put_call(struct xs_process *process, char *o, uint32_t words, const
 	if (__builtin_expect(differs != 0, 0)) {
 		text->words = words & KEPT;
 		memcpy(text->word, kept, sizeof(text->word));
-		text->length = (uint32_t)(xs_mpi_put_words(text->text, text->words, value) - text->text);
+		text->length = (uint32_t)(put_words(process, text->text, text->words, value) - text->text);
 	}
-	return xs_mpi_put_words(put_chunks(o, text->text, text->length), words & ~KEPT, value);
+	return put_words(process, put_chunks(o, text->text, text->length), words & ~KEPT, value);
+}
+
+/* "4 of world", "2 and 3 of world": what a communicator is called that has no name of its own. */
+static void make_label(struct xs_process *process, const struct xs_mpi_member_record *record, const char *name, size_t length)
+{
+	struct label *label;
+	char text[64], json[6 * LABEL + 1];
+
+	if (!process->mpi_texts)
+		process->mpi_texts = calloc(1, sizeof(*process->mpi_texts));
+	if (!process->mpi_texts || (!length && (record->members <= 0 || record->id <= XS_MPI_SELF)))
+		return;
+	if (!length) {
+		length = record->others > 0 ? (size_t)snprintf(text, sizeof(text), "%d and %d of world", record->side ? record->others : record->members,
+							       record->side ? record->members : record->others) :
+					      (size_t)snprintf(text, sizeof(text), "%d of world", record->members);
+		name = text;
+	}
+	length = (size_t)(xs_json_escape(json, name, length < LABEL ? length : LABEL - 1) - json);
+	if (length >= LABEL)
+		return;
+	label = label_of(process->mpi_texts, record->id);
+	label->id = record->id;
+	memcpy(label->json, json, length);
+	label->json[length] = '\0';
+	for (uint32_t i = 0; i < TEXTS; i++)
+		process->mpi_texts->of[i].words = 0; /* they may have another name of it */
+}
+
+void xs_mpi_show_member(struct xs_track *track, const struct xs_mpi_member_record *record)
+{
+	struct xs_process *process = track->process;
+	char *o = xs_chrome_put_metadata(xs_output_put(&process->chrome->out), "communicator", (uint64_t)process->pid, track->tid), *begin = o;
+	size_t length = 0;
+	const char *name = record->event.name ? xs_text_of(process->run, record->event.name, &length) : "";
+
+	length = length < LONGEST_NAME ? length : LONGEST_NAME;
+	o = put_identity(o, ",\"comm\":", record->id);
+	if (record->members > 0) {
+		o = xs_json_signed(put(o, ",\"rank\":"), record->rank);
+		o = xs_json_signed(put(o, ",\"members\":"), record->members);
+	}
+	if (record->others > 0) {
+		o = xs_json_signed(put(o, ",\"others\":"), record->others);
+		o = xs_json_signed(put(o, ",\"side\":"), record->side);
+	}
+	if (length)
+		o = put(xs_json_escape(put(o, ",\"name\":\""), name, length), "\"");
+	if (o == begin)
+		return; /* nobody knows which it is */
+	memmove(begin, begin + 1, (size_t)(o - begin) - 1); /* the first comma */
+	finish(process->chrome, put(o - 1, "}},\n"));
+	make_label(process, record, name, length);
 }

@@ -350,6 +350,7 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 	case XS_MPI:
 	case XS_MPI_START:
 	case XS_MPI_DONE:
+	case XS_MPI_MEMBER:
 		xs_mpi_read(track, event, size);
 		break;
 	case XS_DEVICE_USED:

@@ -127,9 +127,16 @@ static void put_mpi(void)
 		struct xs_mpi_record head;
 		uint64_t word[XS_MPI_WORDS + 1];
 	} record = { .head = { .duration = 1, .words = (1u << XS_MPI_WORDS) - 1 } };
+	struct xs_mpi_member_record member = { .id = UINT64_MAX - 5, .rank = INT32_MIN, .members = INT32_MAX, .others = INT32_MAX, .side = INT32_MIN };
+	static unsigned char set[XS_STRING_MAX];
+
+	memset(set, 0x55, sizeof(set)); /* every second rank */
 
 	for (int i = 0; i < XS_MPI_WORDS; i++)
 		record.word[i] = UINT64_MAX - 5;
+	(void)PUT_RECORD(XS_MPI_MEMBER, XS_SOURCE_MPI, longest(0, 'C'), 0, member);
+	(void)PUT_RECORD(XS_MPI, XS_SOURCE_MPI, 0, 0, record);
+	record.word[XS_MPI_FROM] = XS_MPI_FROM_SET | xs_intern(dir.strings, (const char *)set, sizeof(set), XS_MPI_SET_SCOPE);
 	(void)PUT_RECORD(XS_MPI, XS_SOURCE_MPI, 0, 0, record);
 }
 
