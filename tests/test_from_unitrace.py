@@ -131,6 +131,16 @@ def test_recipes_leave_the_files_that_are_expected(xstrace, options, files):
 
 
 @needs_softgpu
+def test_names_behind_the_properties_are_kernels(xstrace):
+    """unitrace's selective_kernels takes each quoted name behind that heading for a kernel that was recorded."""
+    run = xstrace("-d -o rep", "ze_matrix", ["--kernels", 3, "--copies", 2], env=SoftGPU(xstrace.home, SYNC=1).env)
+    (report,) = run.cwd.glob("rep.*")
+    above, below = report.read_text().split("=== Kernel Properties ===")
+    assert re.findall(r'^ *"([^"]+)"', below, re.M) == ["increment"]
+    assert "=== Device Time Distribution ===" in above
+
+
+@needs_softgpu
 def test_started_paused_with_the_variable_set(xstrace):
     env = SoftGPU(xstrace.home, SYNC=1).env | {"PTI_ENABLE_COLLECTION": "1"}
     run = xstrace("--chrome-call-logging --chrome-kernel-logging --conditional-collection", "ze_matrix", ["--kernels", 3], env=env)
