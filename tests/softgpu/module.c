@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,16 +41,36 @@ static bool write_all(int fd, const unsigned char *bytes, size_t size)
 	return true;
 }
 
+/* Real SPIR-V is not compiled here: the shared object named by SOFTGPU_SPIRV stands for it, by the names of its kernels. */
+static const char *stand_in(const ze_module_desc_t *desc)
+{
+	static const uint32_t magic = 0x07230203;
+
+	if (desc->inputSize < sizeof(magic) || memcmp(desc->pInputModule, &magic, sizeof(magic)))
+		return NULL;
+	return getenv("SOFTGPU_SPIRV");
+}
+
+/* A descriptor of the shared object that is to be opened, or -1. */
+static int module_file(const ze_module_desc_t *desc)
+{
+	const char *path = stand_in(desc);
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : memfd_create("softgpu-module", MFD_CLOEXEC);
+
+	if (fd >= 0 && !path && !write_all(fd, desc->pInputModule, desc->inputSize)) {
+		(void)close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
 static ze_result_t module_open(struct sg_module *module, const ze_module_desc_t *desc, struct build_log *log)
 {
-	int fd = memfd_create("softgpu-module", MFD_CLOEXEC);
+	int fd = module_file(desc);
 	char path[64];
 
-	if (fd < 0 || !write_all(fd, desc->pInputModule, desc->inputSize)) {
-		if (fd >= 0)
-			(void)close(fd);
+	if (fd < 0)
 		return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-	}
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	module->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	module->fd = fd;
