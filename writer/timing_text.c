@@ -1,6 +1,7 @@
 /*
  * The timing reports as text. Titles, columns, widths and units are unitrace's, which are not the same for Level Zero and OpenCL; what unitrace
- * does not tell stands in tables of its own behind these.
+ * does not tell stands in tables of its own behind these. Scripts look for unitrace's headings and take what follows for its tables (its summary.py
+ * does), so none of them may stand above a table of ours.
  */
 #include "timing.h"
 
@@ -132,14 +133,15 @@ static void print_distribution_rows(const struct xs_timing_view *view, const cha
 	xs_report_print(view->report, "\n");
 }
 
-static void print_backends(struct xs_timing_view *view, const char *title, const struct widths *widths,
+/* `word`: what a heading has behind the backend's name. */
+static void print_backends(struct xs_timing_view *view, const char *word, const char *title, const struct widths *widths,
 			   void (*print)(const struct xs_timing_view *, const char *, const struct widths *))
 {
 	for (view->backend = 0; view->backend < XS_TIMING_BACKENDS; view->backend++) {
 		if (!xs_timing_has(view->summary, view->table, view->backend, view->device))
 			continue;
 		find_width(view, title);
-		xs_report_print(view->report, "\n== %s Backend ==\n\n", xs_timing_titles[view->backend]);
+		xs_report_print(view->report, "\n== %s %s ==\n\n", xs_timing_titles[view->backend], word);
 		print(view, title, widths ? &widths[view->backend != XS_TIMING_LEVEL_ZERO] : NULL);
 	}
 	xs_report_print(view->report, "\n");
@@ -233,9 +235,9 @@ void xs_timing_text_host(struct xs_timing_view *view)
 {
 	xs_report_print(view->report, "\n=== API Timing Summary ===\n\n");
 	print_totals(view, "API");
-	print_backends(view, "Function", host_widths, print_timing_rows);
+	print_backends(view, "Backend", "Function", host_widths, print_timing_rows);
 	xs_report_print(view->report, "\n=== API Time Distribution ===\n");
-	print_backends(view, "Function", NULL, print_distribution_rows);
+	print_backends(view, "Calls", "Function", NULL, print_distribution_rows);
 	print_sums(view, xs_timing_record_ns(view->process->run));
 }
 
@@ -243,58 +245,80 @@ void xs_timing_text_device(struct xs_timing_view *view)
 {
 	xs_report_print(view->report, "\n=== Device Timing Summary ===\n\n");
 	print_totals(view, "Device");
-	print_backends(view, "Kernel", device_widths, print_timing_rows);
+	print_backends(view, "Backend", "Kernel", device_widths, print_timing_rows);
 	print_properties(view);
 	xs_report_print(view->report, "\n=== Device Time Distribution ===\n");
-	print_backends(view, "Kernel", NULL, print_distribution_rows);
+	print_backends(view, "Commands", "Kernel", NULL, print_distribution_rows);
 }
 
 void xs_timing_text_submission(struct xs_timing_view *view)
 {
 	xs_report_print(view->report, "\n=== Kernel Submission Summary ===\n\n");
 	print_totals(view, "Device");
-	print_backends(view, "Kernel", NULL, print_submission_rows);
+	print_backends(view, "Backend", "Kernel", NULL, print_submission_rows);
 }
 
+/* unitrace's, without a rank an empty one. The table follows at once. */
 static void print_box(const struct xs_timing_view *view)
 {
-	static const char stars[] = "****************************************************************";
-	char rank[16] = "-", text[64];
-	int n;
+	static const char stars[] = "************************************************************";
+	char rank[16] = "";
 
 	if (xs_process_rank(view->process) >= 0)
 		(void)snprintf(rank, sizeof(rank), "%d", xs_process_rank(view->process));
-	n = snprintf(text, sizeof(text), "*  Process ID : %d | Rank ID : %s  *", view->process->pid, rank);
-	xs_report_print(view->report, "%.*s\n%s\n%.*s\n\n", n, stars, text, n, stars);
+	xs_report_print(view->report, "%s\n*  Process ID : %d | Rank ID : %s\n%s\n", stars, view->process->pid, rank, stars);
 }
 
-/* A row for each collective and message size. */
-void xs_timing_text_ccl(struct xs_timing_view *view)
+static void find_ccl_width(struct xs_timing_view *view)
 {
-	uint64_t total = xs_timing_total(view->table);
-	char name[XS_ROW_NAME_MAX], size[24];
+	char name[XS_ROW_NAME_MAX];
 
-	xs_report_print(view->report, "\n=== CCL Timing Summary ===\n\n");
-	print_box(view);
-	print_total(view, "CCL", "oneCCL", total, true);
-	view->width = (int)strlen("Function");
+	view->width = 10;
 	for (uint32_t i = 0; i < view->table->count; i++) {
 		int length = (int)xs_timing_ccl_name(view, &view->table->rows[i], name);
 
 		view->width = length > view->width ? length : view->width;
 	}
-	xs_report_print(view->report, "\n");
+}
+
+static void print_ccl_row(const struct xs_timing_view *view, const struct xs_table_row *row, uint64_t total)
+{
+	const struct widths *w = &device_widths[0];
+
+	xs_report_print(view->report, ", %*llu, %*llu, %*.*f, %*llu, %*llu, %*llu\n", w->calls, (ull)row->calls, w->time, (ull)row->total, w->percent,
+			w->decimals, xs_timing_percent(row->total, total), w->time, (ull)(row->total / row->calls), w->time, (ull)row->low, w->time,
+			(ull)row->high);
+}
+
+static void print_ccl_table(const struct xs_timing_view *view, const struct xs_table *table, bool sizes)
+{
+	const struct widths *w = &device_widths[0];
+	uint64_t total = xs_timing_total(table);
+	char name[XS_ROW_NAME_MAX], size[24];
+
 	print_name(view, "Function", 8);
-	xs_report_print(view->report, ", %20s, %11s, %19s, %11s, %19s, %19s, %19s\n", "Message Size (B)", "Calls", "Time (ns)", "Time (%)",
-			"Average (ns)", "Min (ns)", "Max (ns)");
-	for (uint32_t i = 0; i < view->table->count; i++) {
-		const struct xs_table_row *row = &view->table->rows[i];
+	if (sizes)
+		xs_report_print(view->report, ", %20s", "Message Size (B)");
+	xs_report_print(view->report, ", %*s, %*s, %*s, %*s, %*s, %*s\n", w->calls, "Calls", w->time, "Time (ns)", w->percent, "Time (%)", w->time,
+			"Average (ns)", w->time, "Min (ns)", w->time, "Max (ns)");
+	for (uint32_t i = 0; i < table->count; i++) {
+		const struct xs_table_row *row = &table->rows[i];
 
 		print_name(view, name, xs_timing_ccl_name(view, row, name));
 		(void)snprintf(size, sizeof(size), "%llu", (ull)row->key.shape[0]);
-		xs_report_print(view->report, ", %20s, %11llu, %19llu, %11.2f, %19llu, %19llu, %19llu\n", row->key.form ? size : "-",
-				(ull)row->calls, (ull)row->total, xs_timing_percent(row->total, total), (ull)(row->total / row->calls), (ull)row->low,
-				(ull)row->high);
+		if (sizes)
+			xs_report_print(view->report, ", %20s", row->key.form ? size : "-");
+		print_ccl_row(view, row, total);
 	}
-	xs_report_print(view->report, "\n\n");
+	xs_report_print(view->report, "\n");
+}
+
+void xs_timing_text_ccl(struct xs_timing_view *view)
+{
+	find_ccl_width(view);
+	print_box(view);
+	print_ccl_table(view, view->table, false);
+	xs_report_print(view->report, "\n=== CCL Time by Message Size ===\n\n");
+	print_ccl_table(view, &view->summary->ccl_sizes, true);
+	xs_report_print(view->report, "\n");
 }
