@@ -2,11 +2,13 @@
  * Whether this process records: ITT's pause and resume, PTI_ENABLE_COLLECTION, --iterations, and what --trigger waits for.
  *
  * Reasons of the whole run (--pause, --delay, …) are one word in the control file, which every event looks at; those of this process
- * decide the gate. As unitrace has it: without --start-paused neither ITT nor the environment has any effect, and ITT's word counts more.
+ * decide the gate. As unitrace has it: without --start-paused neither ITT nor the environment has any effect, and ITT's word counts more. In a
+ * run with a name neither counts: its --start-paused is a --pause before the first event, and the shell alone takes it away.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lock.h"
 #include "self.h"
@@ -56,23 +58,39 @@ static void parse(const struct xs_options *options)
 	}
 }
 
+/* As unitrace reads it, which looks for a 0 at the beginning and takes anything else for a yes; but those are no words for yes. */
 static bool environment_enables(void)
 {
+	static const char *const no[] = { "false", "off", "no" };
 	const char *value = getenv(ENV_ENABLE);
 
-	return value && strtol(value, NULL, 10) != 0;
+	if (!value || value[0] == '0')
+		return false;
+	for (size_t i = 0; i < sizeof(no) / sizeof(no[0]); i++)
+		if (!strcasecmp(value, no[i]))
+			return false;
+	return true;
+}
+
+/* What the program says itself. */
+static bool paused_by_program(const struct xs_options *options)
+{
+	if (options->session[0])
+		return false;
+	if (control.detached || !options->start_paused)
+		return control.detached;
+	return control.itt == ITT_SILENT ? !environment_enables() : control.itt == ITT_PAUSE;
 }
 
 enum xs_open_gate xs_gate_wanted(void)
 {
 	const struct xs_options *options = xs_options_of_run();
 	uint64_t iteration = atomic_load_explicit(&control.iteration, memory_order_relaxed);
-	bool paused = control.detached, watching;
+	bool paused, watching;
 
 	if (!control.parsed)
 		parse(options);
-	if (options->start_paused)
-		paused |= control.itt == ITT_SILENT ? !environment_enables() : control.itt == ITT_PAUSE;
+	paused = paused_by_program(options);
 	if (control.iteration_name)
 		paused |= iteration < control.first || iteration > control.last ||
 			  atomic_load_explicit(&control.iterated, memory_order_relaxed);

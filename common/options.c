@@ -8,23 +8,31 @@
 #include "ring.h"
 
 #define AT(field) offsetof(struct xs_options, field)
-#define FLAG(letter, name, field, help) { letter, name, XS_OPT_FLAG, AT(field), NULL, NULL, 0, 0, NULL, help }
+#define FLAG(letter, name, field, help) { letter, name, XS_OPT_FLAG, AT(field), NULL, NULL, 0, 0, NULL, help, XS_LAST }
 #define COUNT(letter, name, field, argument, low, high, help)                                                          \
-	{ letter, name, XS_OPT_COUNT, AT(field), argument, NULL, low, high, NULL, help }
+	{ letter, name, XS_OPT_COUNT, AT(field), argument, NULL, low, high, NULL, help, XS_LAST }
+/* -1, too: all that there can be, and what is meant if the option is not given. */
+#define COUNT_OR_ALL(letter, name, field, argument, low, high, help)                                                   \
+	{ letter, name, XS_OPT_COUNT, AT(field), argument, "-1", low, high, NULL, help, XS_LAST }
 /* --name or --name=N: without a number `otherwise`. */
 #define MAYBE_COUNT(letter, name, field, low, high, otherwise, help)                                                   \
-	{ letter, name, XS_OPT_MAYBE_COUNT, AT(field), "N", otherwise, low, high, NULL, help }
+	{ letter, name, XS_OPT_MAYBE_COUNT, AT(field), "N", otherwise, low, high, NULL, help, XS_LAST }
 #define SIZE(letter, name, field, argument, low, high, help)                                                           \
-	{ letter, name, XS_OPT_SIZE, AT(field), argument, NULL, low, high, NULL, help }
-#define TIME(name, field, high, help) { 0, name, XS_OPT_TIME, AT(field), "TIME", NULL, 1000000, high, NULL, help }
+	{ letter, name, XS_OPT_SIZE, AT(field), argument, NULL, low, high, NULL, help, XS_LAST }
+#define TIME(name, field, high, help) { 0, name, XS_OPT_TIME, AT(field), "TIME", NULL, 1000000, high, NULL, help, XS_LAST }
 #define CHOICE(letter, name, field, choices, help)                                                                     \
-	{ letter, name, XS_OPT_CHOICE, AT(field), choices, choices, 0, 0, NULL, help }
+	{ letter, name, XS_OPT_CHOICE, AT(field), choices, choices, 0, 0, NULL, help, XS_LAST }
 #define ROOM(field) sizeof(((struct xs_options *)NULL)->field)
 #define TEXT(letter, name, field, argument, help)                                                                      \
-	{ letter, name, XS_OPT_TEXT, AT(field), argument, NULL, 0, ROOM(field), NULL, help }
+	{ letter, name, XS_OPT_TEXT, AT(field), argument, NULL, 0, ROOM(field), NULL, help, XS_LAST }
+/* Given more than once they add up; room is left for what the launcher makes of them. */
+#define TEXTS(letter, name, field, argument, adds, help)                                                               \
+	{ letter, name, XS_OPT_TEXT, AT(field), argument, NULL, 0, XS_NAMES_MAX, NULL, help, adds }
 /* Text of a syntax: `syntax` says what it takes when `valid` does not like it. */
 #define CHECKED(letter, name, field, argument, valid, syntax, help)                                                    \
-	{ letter, name, XS_OPT_CHECKED, AT(field), argument, syntax, 0, ROOM(field), valid, help }
+	{ letter, name, XS_OPT_CHECKED, AT(field), argument, syntax, 0, ROOM(field), valid, help, XS_LAST }
+#define LIST(letter, name, field, argument, syntax, help)                                                              \
+	{ letter, name, XS_OPT_CHECKED, AT(field), argument, syntax, 0, ROOM(field), is_numbers, help, XS_COMMA }
 
 #define SESSION_SYNTAX "a name of at most 128 letters, digits, '_', '-' and '.'"
 
@@ -139,18 +147,19 @@ const struct xs_option xs_option_table[] = {
 	FLAG(0, "chrome-kernel-logging", chrome_kernel, "Trace device work and the host calls that enqueue it"),
 	FLAG(0, "chrome-device-logging", chrome_device, "Trace device work alone"),
 	FLAG(0, "chrome-itt-logging", chrome_itt, "Trace ITT tasks of instrumented programs and libraries"),
-	FLAG(0, "chrome-ccl-logging", chrome_ccl, "Trace oneCCL's collectives, by their ITT tasks and events"),
-	FLAG(0, "chrome-mpi-logging", chrome_mpi, "Trace MPI calls, with partners, tags and bytes; mpiexec -n N xstrace … ./app"),
-	FLAG(0, "chrome-dnn-logging", chrome_dnn, "Trace oneDNN's primitives, by their ITT tasks"),
+	FLAG(0, "chrome-ccl-logging", chrome_ccl, "As --chrome-itt-logging, with oneCCL's collectives among the tasks"),
+	FLAG(0, "chrome-mpi-logging", chrome_mpi, "Trace MPI calls, with partners, tags and bytes, and ITT tasks; mpiexec -n N xstrace … ./app"),
+	FLAG(0, "chrome-dnn-logging", chrome_dnn, "As --chrome-itt-logging, with oneDNN's primitives among the tasks"),
 	FLAG('r', "ccl-summary-report", ccl_summary, "Report the time spent in oneCCL's collectives, by message size"),
+	FLAG(0, "chrome-sycl-logging", chrome_sycl, "Accepted: the SYCL runtime is not traced yet"),
 	TEXT(0, "chrome-kmd-logging", kmd_script, "SCRIPT", "Trace the kernel's side with a bpftrace script beside the application, into oskmd.<pid>.json (needs root)"),
 	MAYBE_COUNT(0, "call-stacks", call_stacks, 1, XS_STACK_DEPTH_MAX, "16",
 		    "Note where each call was made: the innermost N frames (default 16) in the trace, and <app>.<pid>.folded for flame graphs"),
 	FLAG(0, "chrome-no-thread-on-device", no_thread_on_device,
 	     "One device track per queue, not one per enqueuing thread and queue"),
 	FLAG(0, "chrome-no-engine-on-device", no_engine_on_device, "One device track per thread, not one per queue"),
-	COUNT(0, "chrome-event-buffer-size", buffer_events, "N", 1, XS_RING_MAX / 32,
-	      "Size of each thread's ring, given in events (of 32 bytes) instead of bytes"),
+	COUNT_OR_ALL(0, "chrome-event-buffer-size", buffer_events, "N", 0, INT32_MAX,
+		     "Size of each thread's ring, given in events (of 32 bytes) instead of bytes; -1: the default"),
 	SIZE(0, "ring-size", ring_size, "BYTES", XS_RING_MIN, XS_RING_MAX,
 	     "Size of each thread's ring; suffixes K, M, G; rounded up to a power of two (default 1M)"),
 	CHOICE(0, "on-full", on_full, "block|drop|overwrite",
@@ -163,14 +172,14 @@ const struct xs_option xs_option_table[] = {
 	TIME("duration", duration, 1000000000000000ull, "Record only for this time, from the start or the end of --delay"),
 	CHECKED(0, "iterations", iterations, "NAME:A-B", is_iterations, "a name and its first and last time, as NAME:A-B or NAME:A from 1 on",
 		"Record only from the A-th to the B-th task or frame of this name in each process"),
-	CHECKED(0, "ranks-to-sample", ranks, "RANKS", is_numbers, "ranks such as 0,3,8-15", "Trace only these MPI ranks, such as 0,3,8-15; others run untraced"),
-	CHECKED(0, "devices-to-sample", devices, "LIST", is_numbers, "numbers of --device-list such as 0,2-3",
-		"Record only the work of these devices, by their numbers in --device-list, such as 0,2-3"),
+	LIST(0, "ranks-to-sample", ranks, "RANKS", "ranks such as 0,3,8-15", "Trace only these MPI ranks, such as 0,3,8-15; others run untraced"),
+	LIST(0, "devices-to-sample", devices, "LIST", "numbers of --device-list such as 0,2-3",
+	     "Record only the work of these devices, by their numbers in --device-list, such as 0,2-3"),
 	CHOICE(0, "follow-child-process", follow_children, "0|1", "1: trace descendants too (default); 0: the application's own process alone"),
-	TEXT(0, "include-kernels", include_kernels, "NAMES", "Device work: only kernels with one of these comma-separated pieces in the name (copies and fills stay)"),
-	TEXT(0, "exclude-kernels", exclude_kernels, "NAMES", "Device work: no kernels with one of these pieces in the name"),
-	TEXT(0, "include-kernels-file", include_kernels_file, "FILE", "As --include-kernels, with the pieces in a file, by commas or lines"),
-	TEXT(0, "exclude-kernels-file", exclude_kernels_file, "FILE", "As --exclude-kernels, with the pieces in a file, by commas or lines"),
+	TEXTS(0, "include-kernels", include_kernels, "NAMES", XS_LINES, "Device work: only kernels with one of these comma-separated pieces in the name (copies and fills stay)"),
+	TEXTS(0, "exclude-kernels", exclude_kernels, "NAMES", XS_LINES, "Device work: no kernels with one of these pieces in the name"),
+	TEXTS(0, "include-kernels-file", include_kernels_files, "FILE", XS_TEXTS, "As --include-kernels, with the pieces in a file, by commas or lines"),
+	TEXTS(0, "exclude-kernels-file", exclude_kernels_files, "FILE", XS_TEXTS, "As --exclude-kernels, with the pieces in a file, by commas or lines"),
 	TIME("flight-recorder", flight, 86400000000000ull,
 	     "Keep the newest records of this time in memory; write them on SIGUSR1 to xstrace, --dump, --trigger or a crash"),
 	SIZE(0, "flight-memory", flight_memory, "BYTES", 1u << 20, 1ull << 40, "At most this much for --flight-recorder (default 256M)"),
@@ -182,6 +191,14 @@ const struct xs_option xs_option_table[] = {
 	CHECKED(0, "stop", stop, "NAME", is_session, SESSION_SYNTAX, "Stop recording for good and complete the traces; the application goes on"),
 	CHECKED(0, "dump", dump, "NAME", is_session, SESSION_SYNTAX, "Make the session's flight recorder write what it has"),
 	COUNT(0, "teardown-on-signal", teardown_signal, "N", 1, 64, "Accepted for compatibility; no effect: traces survive every end of the application"),
+	FLAG('q', "metric-query", metric_query, "Accepted: hardware metrics are not read yet; where nothing else shows kernels it means -d"),
+	FLAG('k', "metric-sampling", metric_sampling, "The same"),
+	FLAG(0, "stall-sampling", stall_sampling, "The same"),
+	TEXT('g', "group", metric_group, "GROUP", "Accepted, for the metrics"),
+	COUNT('i', "sampling-interval", sampling_interval, "US", 1, INT32_MAX, "Accepted, for the metrics"),
+	FLAG(0, "idle-sampling", idle_sampling, "Accepted, for the metrics"),
+	FLAG(0, "system-time", system_time, "Accepted: traces count from the epoch all the same"),
+	CHOICE(0, "reset-event-on-device", reset_event, "0|1", "Accepted for compatibility; no effect: xstrace leaves the application's events alone"),
 	TEXT('o', "output", output, "FILE", "Write reports to FILE with the pid before its suffix, not to stderr"),
 	TEXT(0, "output-dir-path", output_dir, "DIR", "Write traces and reports in DIR (made if missing), not here"),
 	TEXT(0, "result-dir", result_dir, "DIR", "Write in DIR (made if missing), each process's traces and reports in a directory of its own there"),
@@ -198,6 +215,7 @@ void xs_options_default(struct xs_options *options)
 {
 	memset(options, 0, sizeof(*options));
 	options->follow_children = 1;
+	options->buffer_events = UINT64_MAX;
 	options->opencl_devices = options->level_zero_devices = UINT64_MAX;
 }
 
@@ -265,6 +283,10 @@ static int parse_number(const struct xs_option *row, const char *value, uint64_t
 	unsigned shift = 0;
 	char *end;
 
+	if (row->type == XS_OPT_COUNT && row->choices && !strcmp(value, row->choices)) {
+		*ret = UINT64_MAX;
+		return 0;
+	}
 	errno = 0;
 	number = strtoull(value, &end, 10);
 	if (row->type == XS_OPT_SIZE && end != value) {
@@ -316,6 +338,33 @@ static int parse_time(const struct xs_option *row, const char *value, uint64_t *
 	return 0;
 }
 
+/* Where in the field the option's next text belongs, behind those that it was given before. */
+static char *place_of_text(char *field, enum xs_repeat adds)
+{
+	char *end = field + strlen(field);
+
+	if (adds == XS_LAST || end == field)
+		return field;
+	while (adds == XS_TEXTS && end[1])
+		end += 1 + strlen(end + 1);
+	*end = adds == XS_COMMA ? ',' : adds == XS_LINES ? '\n' : '\0';
+	return end + 1;
+}
+
+static int set_text(char *field, const struct xs_option *row, const char *value, char *error, size_t error_size)
+{
+	char *place = place_of_text(field, row->adds);
+
+	if (!value[0])
+		return fail(error, error_size, "--%s takes %s, not an empty string", row->name, row->argument);
+	if (strlen(value) >= row->high - (size_t)(place - field))
+		return fail(error, error_size, "--%s: the text is longer than %d bytes", row->name, (int)row->high - 1);
+	if (row->valid && !row->valid(value))
+		return fail(error, error_size, "--%s takes %s, not '%s'", row->name, row->choices, value);
+	memcpy(place, value, strlen(value) + 1);
+	return 0;
+}
+
 static int set(struct xs_options *options, const struct xs_option *row, const char *value, char *error,
 	       size_t error_size)
 {
@@ -349,15 +398,7 @@ static int set(struct xs_options *options, const struct xs_option *row, const ch
 	}
 	case XS_OPT_TEXT:
 	case XS_OPT_CHECKED:
-		if (!value[0])
-			return fail(error, error_size, "--%s takes %s, not an empty string", row->name, row->argument);
-		if (strlen(value) >= row->high)
-			return fail(error, error_size, "--%s: the text is longer than %d bytes", row->name,
-				    (int)row->high - 1);
-		if (row->valid && !row->valid(value))
-			return fail(error, error_size, "--%s takes %s, not '%s'", row->name, row->choices, value);
-		memcpy(field, value, strlen(value) + 1);
-		return 0;
+		return set_text(field, row, value, error, error_size);
 	}
 	return fail(error, error_size, "--%s: bad row in the option table", row->name);
 }
@@ -422,12 +463,12 @@ static int finish(struct xs_options *options, char *error, size_t error_size)
 	uint64_t size = options->ring_size ? options->ring_size : XS_RING_DEFAULT;
 	uint64_t rounded = XS_RING_MIN;
 
-	if (options->ring_size && options->buffer_events)
+	if (options->ring_size && options->buffer_events != UINT64_MAX)
 		return fail(error, error_size, "--ring-size and --chrome-event-buffer-size both set the ring's size: "
 					       "give one of them");
-	if (options->buffer_events)
+	if (options->buffer_events != UINT64_MAX)
 		size = options->buffer_events * 32;
-	while (rounded < size)
+	while (rounded < size && rounded < XS_RING_MAX)
 		rounded *= 2;
 	options->ring_size = rounded;
 	if (options->flight && options->on_full == XS_FULL_OVERWRITE)
@@ -444,6 +485,8 @@ static int finish(struct xs_options *options, char *error, size_t error_size)
 		return fail(error, error_size, "--compress needs a trace: give a --chrome-…-logging option too");
 	if (options->flight && options->kmd_script[0])
 		return fail(error, error_size, "--flight-recorder keeps the application's records; for --chrome-kmd-logging run without it");
+	if (xs_want_hardware(options) && !options->flight && !xs_want_device(options))
+		options->device_timing = true;
 	if (!xs_want_chrome(options) && !xs_want_reports(options) && !options->kmd_script[0])
 		options->host_timing = options->device_timing = true;
 	if (options->call_stacks && !xs_want_calls(options) && !xs_want_device(options))
@@ -482,7 +525,7 @@ int xs_options_parse(struct xs_options *options, int argc, char **argv, int *ret
 bool xs_want_chrome(const struct xs_options *o)
 {
 	return o->chrome_call || o->chrome_kernel || o->chrome_device || o->chrome_itt || o->chrome_ccl || o->chrome_dnn ||
-	       o->chrome_mpi;
+	       o->chrome_mpi || o->chrome_sycl;
 }
 
 bool xs_want_reports(const struct xs_options *o)
@@ -490,9 +533,19 @@ bool xs_want_reports(const struct xs_options *o)
 	return o->host_timing || o->device_timing || o->kernel_submission || o->device_timeline || o->call_logging || o->ccl_summary;
 }
 
+bool xs_want_all_itt(const struct xs_options *o)
+{
+	return o->chrome_itt || o->chrome_ccl || o->chrome_dnn || o->chrome_mpi;
+}
+
 bool xs_want_itt(const struct xs_options *o)
 {
-	return o->chrome_itt || o->chrome_ccl || o->chrome_dnn || o->ccl_summary;
+	return xs_want_all_itt(o) || o->ccl_summary;
+}
+
+bool xs_want_hardware(const struct xs_options *o)
+{
+	return o->metric_query || o->metric_sampling || o->stall_sampling;
 }
 
 bool xs_want_calls(const struct xs_options *o)
@@ -533,6 +586,7 @@ static const struct {
 	{ "start-paused", "What is recorded, and when" },
 	{ "flight-recorder", "Flight recorder" },
 	{ "session", "Control from another shell" },
+	{ "metric-query", "Hardware metrics" },
 	{ "output", "Output files" },
 	{ "verbose", "Information" },
 };

@@ -33,6 +33,8 @@ struct xs_options {
 	bool chrome_ccl;
 	bool chrome_dnn;
 	bool chrome_mpi;
+	bool chrome_sycl; /* no backend yet */
+	bool metric_query, metric_sampling, stall_sampling, idle_sampling; /* no backend yet */
 	bool ccl_summary;
 	bool start_paused;
 	bool no_thread_on_device;
@@ -42,14 +44,17 @@ struct xs_options {
 	bool separate_tiles; /* gpu/: a record for each tile that worked */
 	bool show_tid, show_pid;
 	bool opencl; /* accepted for unitrace's sake: OpenCL is traced anyway */
+	bool system_time; /* accepted for unitrace's sake */
 	bool show_version;
 	bool show_help;
 	uint32_t on_full;  /* enum xs_on_full */
 	uint32_t compress; /* enum xs_compress */
 	uint32_t report_format; /* enum xs_report_format */
 	uint64_t ring_size; /* bytes, a power of two once parsed */
-	uint64_t buffer_events; /* 0: not given */
+	uint64_t buffer_events; /* UINT64_MAX: not given */
 	uint32_t follow_children; /* 0: the application's own process alone; 1: descendants too (default) */
+	uint32_t reset_event;      /* accepted for unitrace's sake: events are the application's alone */
+	uint64_t sampling_interval; /* of metrics, us */
 	uint64_t teardown_signal; /* accepted for unitrace's sake: traces survive every end */
 	uint64_t call_stacks; /* frames per call; 0: not wanted */
 	uint64_t delay, duration; /* ns; 0: not given */
@@ -62,15 +67,19 @@ struct xs_options {
 	uint64_t opencl_devices, level_zero_devices; /* --devices-to-sample: a bit for each, in the API's order; set by the launcher */
 	bool device_list, metric_list;
 	char ranks[XS_PATH_MAX]; /* "0,3,8-15" */
-	/* pieces of names with commas or newlines between; the launcher adds those of the files */
-	char include_kernels[XS_NAMES_MAX], exclude_kernels[XS_NAMES_MAX];
-	char include_kernels_file[XS_PATH_MAX], exclude_kernels_file[XS_PATH_MAX];
+	/* as given; the launcher makes pieces of names of them and of what is in the files, each with its NUL, and an empty one behind the last */
+	char include_kernels[XS_NAMES_MAX + 1], exclude_kernels[XS_NAMES_MAX + 1];
+	char include_kernels_files[XS_NAMES_MAX + 1], exclude_kernels_files[XS_NAMES_MAX + 1]; /* paths, likewise */
+	char metric_group[XS_PATH_MAX];
 	char output[XS_PATH_MAX];
 	char output_dir[XS_PATH_MAX]; /* --result-dir's too */
 	char result_dir[XS_PATH_MAX];
 	char kmd_script[XS_PATH_MAX];
 	char recover[XS_PATH_MAX];
 };
+
+/* An option that is given again: the last one counts, or they add up. */
+enum xs_repeat { XS_LAST, XS_COMMA, XS_LINES, XS_TEXTS };
 
 enum xs_option_type { XS_OPT_FLAG, XS_OPT_COUNT, XS_OPT_MAYBE_COUNT, XS_OPT_SIZE, XS_OPT_TIME, XS_OPT_CHOICE, XS_OPT_TEXT, XS_OPT_CHECKED };
 
@@ -80,10 +89,11 @@ struct xs_option {
 	enum xs_option_type type;
 	size_t offset;         /* in struct xs_options */
 	const char *argument;  /* shown in the help; NULL for flags */
-	const char *choices;   /* MAYBE_COUNT: its value where none is given; CHOICE: "block|drop", index = value; CHECKED: what it takes, in words */
+	const char *choices;   /* MAYBE_COUNT: its value where none is given; COUNT: a word for UINT64_MAX, or NULL; CHOICE: "block|drop", index = value; CHECKED: what it takes, in words */
 	uint64_t low, high;    /* COUNT, SIZE; TIME in ns; TEXT, CHECKED: bytes with the terminating 0 */
 	bool (*valid)(const char *text); /* CHECKED */
 	const char *help;
+	enum xs_repeat adds; /* TEXT, CHECKED */
 };
 
 extern const struct xs_option xs_option_table[];
@@ -107,7 +117,9 @@ uint64_t xs_highest_listed(const char *list);
 /* What the options ask for; the rest of the program asks here instead of adding up flags. */
 bool xs_want_chrome(const struct xs_options *options);
 bool xs_want_reports(const struct xs_options *options); /* any of them */
-bool xs_want_itt(const struct xs_options *options);
+bool xs_want_itt(const struct xs_options *options);     /* of any domain */
+bool xs_want_all_itt(const struct xs_options *options); /* of all domains */
+bool xs_want_hardware(const struct xs_options *options);
 bool xs_want_calls(const struct xs_options *options);   /* every host API call */
 bool xs_want_enqueues(const struct xs_options *options); /* the calls that put work on a device */
 bool xs_want_device(const struct xs_options *options);  /* device work */

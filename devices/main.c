@@ -80,18 +80,20 @@ static void list_devices(const struct xs_found_list *list)
 static int select_devices(const struct xs_found_list *list, const char *wanted)
 {
 	uint64_t opencl = 0, level_zero = 0, highest = xs_highest_listed(wanted);
+	bool some = false;
 
+	for (uint32_t i = 0; i < list->count; i++)
+		some |= xs_is_listed(wanted, i);
 	if (!list->count)
 		fprintf(stderr, "xstrace: --devices-to-sample %s: no device found here; no device work will be recorded\n", wanted);
-	else if (highest >= list->count) {
-		fprintf(stderr, "xstrace: --devices-to-sample %s: there is no device %llu; the last one is %u, see xstrace --device-list\n", wanted,
-			(unsigned long long)highest, list->count - 1);
-		return XS_EXIT_SELF;
-	}
+	else if (highest >= list->count)
+		fprintf(stderr, "xstrace: --devices-to-sample %s: there is no device %llu; the last one is %u, see xstrace --device-list; %s\n", wanted,
+			(unsigned long long)highest, list->count - 1,
+			some ? "the others are recorded" : "no device is left, so the work of all is recorded");
 	for (uint32_t i = 0; i < list->count; i++) {
 		const struct xs_found *found = &list->device[i];
 
-		if (!xs_is_listed(wanted, i))
+		if (some && !xs_is_listed(wanted, i))
 			continue;
 		if (found->opencl >= 0 && found->opencl < 64)
 			opencl |= 1ull << found->opencl;

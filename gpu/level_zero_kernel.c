@@ -63,7 +63,7 @@ static uint32_t name_of(ze_kernel_handle_t handle, const char *given, bool *ret_
 	if (size && name[0])
 		given = name;
 	given = given && given[0] ? given : "(kernel)";
-	*ret_unwanted = !xs_kernel_wanted(xs_options_of_run(), given);
+	*ret_unwanted = !xs_kernel_wanted(xs_options_of_run(), given, NULL);
 	id = xs_name(given, 0);
 	if (name)
 		xs_spare_give(&names, name);

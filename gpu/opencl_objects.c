@@ -282,7 +282,7 @@ static uint32_t kernel_name(cl_kernel handle, bool *ret_unwanted)
 	memset(name, 0, NAME_MAX_BYTES);
 	(void)xs_cl_target.clGetKernelInfo(handle, CL_KERNEL_FUNCTION_NAME, NAME_MAX_BYTES - 1, name, NULL);
 	id = xs_name(name[0] ? name : "(kernel)", 0);
-	*ret_unwanted = !xs_kernel_wanted(xs_options_of_run(), name);
+	*ret_unwanted = !xs_kernel_wanted(xs_options_of_run(), name, NULL);
 	xs_spare_give(&names, name);
 	return id;
 }

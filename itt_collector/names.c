@@ -197,13 +197,9 @@ bool itt_wanted(const char *domain)
 {
 	const struct xs_options *options = xs_collector_options();
 
-	if (!options || options->chrome_itt)
+	if (!options || xs_want_all_itt(options))
 		return options;
-	if (!domain)
-		return false;
-	if ((options->chrome_ccl || options->ccl_summary) && !strncmp(domain, "oneCCL", 6))
-		return true;
-	return options->chrome_dnn && (!strncmp(domain, "dnnl", 4) || !strncmp(domain, "oneDNN", 6));
+	return options->ccl_summary && domain && !strncmp(domain, "oneCCL", 6);
 }
 
 static void init_domain(void *payload, const char *name)

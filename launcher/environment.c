@@ -221,7 +221,7 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 	added[n++] = variable("ASAN_OPTIONS", "verify_asan_link_order=0", ":", given("ASAN_OPTIONS"));
 	if (xs_want_itt(options))
 		added[n++] = take("INTEL_LIBITTNOTIFY64", "ITT collector", library);
-	if (options->chrome_itt)
+	if (xs_want_all_itt(options))
 		added[n++] = take("INTEL_JIT_PROFILER64", "JIT profiler", jit);
 	if (xs_want_calls(options) || xs_want_device(options))
 		/* the user's layers stay between the application and us: we see what the runtime sees */

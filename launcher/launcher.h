@@ -102,8 +102,10 @@ _Noreturn void xs_end_like(int status);
 bool xs_rank_wanted(const struct xs_options *options);
 /* The rank that the environment gives this process; -1: none. */
 int32_t xs_rank(void);
-/* Puts the names of --include-kernels-file and --exclude-kernels-file to the others. 0, or -1 after one line that says what is wrong. */
+/* Puts the names of --include-kernels-file and --exclude-kernels-file to the others, and splits them. 0, or -1 after one line that says what is wrong. */
 int xs_read_kernels(struct xs_options *options);
+/* A line for each kind of option that is accepted although nothing stands behind it yet. */
+void xs_tell_missing(const struct xs_options *options);
 
 /* ---- session.c: runs that have a name ---- */
 

@@ -245,5 +245,6 @@ int main(int argc, char **argv)
 	}
 	if (xs_read_kernels(&options) < 0 || (options.devices[0] && xs_devices_select(&options) < 0))
 		return XS_EXIT_SELF;
+	xs_tell_missing(&options);
 	return run(&options, argv, argv + app);
 }

@@ -147,6 +147,8 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 		control->launcher_start = xs_process_start(getpid());
 	if (options->delay)
 		(void)xs_control_pause(control, XS_PAUSE_WINDOW, true);
+	if (options->session[0] && options->start_paused)
+		(void)xs_control_pause(control, XS_PAUSE_SESSION, true);
 	/* all of the above; pairs with the acquire of who opens it */
 	atomic_store_explicit(&control->magic, XS_MAGIC, memory_order_release);
 	return 0;

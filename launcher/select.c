@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel_filter.h"
 #include "launcher.h"
 #include "rank.h"
 #include "text.h"
@@ -35,8 +36,6 @@ static int read_names(const char *option, const char *path, char *names)
 	size_t used = strlen(names), n;
 	FILE *file;
 
-	if (!path[0])
-		return 0;
 	if (used)
 		names[used++] = '\n';
 	file = fopen(path, "re");
@@ -60,14 +59,18 @@ static int read_names(const char *option, const char *path, char *names)
 	return 0;
 }
 
-static int read_list(const char *option, const char *path, char *names)
+/* `paths`: each with its NUL, an empty one behind the last. */
+static int read_list(const char *option, const char *paths, char *names)
 {
-	bool given = names[0] || path[0];
+	const char *file = paths[0] ? "-file" : "";
+	bool given = names[0] || paths[0];
 
-	if (read_names(option, path, names) < 0)
-		return -1;
-	if (given && !names[strspn(names, ", \t\r\n")]) {
-		xs_tell("xstrace: --%s%s names no kernel\n", option, path[0] ? "-file" : "");
+	for (; *paths; paths += strlen(paths) + 1)
+		if (read_names(option, paths, names) < 0)
+			return -1;
+	xs_names_split(names);
+	if (given && !names[0]) {
+		xs_tell("xstrace: --%s%s names no kernel\n", option, file);
 		return -1;
 	}
 	return 0;
@@ -75,7 +78,35 @@ static int read_list(const char *option, const char *path, char *names)
 
 int xs_read_kernels(struct xs_options *options)
 {
-	if (read_list("include-kernels", options->include_kernels_file, options->include_kernels) < 0)
+	if (read_list("include-kernels", options->include_kernels_files, options->include_kernels) < 0)
 		return -1;
-	return read_list("exclude-kernels", options->exclude_kernels_file, options->exclude_kernels);
+	return read_list("exclude-kernels", options->exclude_kernels_files, options->exclude_kernels);
+}
+
+/* ---- what cannot be recorded yet ---- */
+
+static void add_name(char *names, bool given, const char *name)
+{
+	if (given)
+		(void)stpcpy(stpcpy(names + strlen(names), names[0] ? ", " : ""), name);
+}
+
+void xs_tell_missing(const struct xs_options *options)
+{
+	char names[160] = "";
+
+	add_name(names, options->metric_query, "--metric-query");
+	add_name(names, options->metric_sampling, "--metric-sampling");
+	add_name(names, options->stall_sampling, "--stall-sampling");
+	add_name(names, options->metric_group[0], "--group");
+	add_name(names, options->sampling_interval, "--sampling-interval");
+	add_name(names, options->idle_sampling, "--idle-sampling");
+	if (names[0])
+		xs_tell("xstrace: %s: this version does not read hardware metrics yet; the application runs, and what else was asked for is recorded\n",
+			names);
+	if (options->chrome_sycl)
+		xs_tell("xstrace: --chrome-sycl-logging: this version does not trace the SYCL runtime yet; the application runs, and what else was asked "
+			"for is recorded\n");
+	if (options->system_time)
+		xs_tell("xstrace: --system-time: traces count from the epoch, the time since the machine's start is not shown\n");
 }

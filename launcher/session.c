@@ -397,13 +397,17 @@ static int resume_session(const char *session)
 	struct xs_launch launch;
 	struct members members;
 	const char *what = "records again";
+	bool changed;
 
 	if (xs_session_open(session, &launch) < 0)
 		return XS_EXIT_SELF;
-	if (!xs_control_pause(launch.control, XS_PAUSE_SESSION, false))
-		what = "is not paused";
-	else if (atomic_load_explicit(&launch.control->paused, memory_order_relaxed) & XS_PAUSE_WINDOW)
+	changed = xs_control_pause(launch.control, XS_PAUSE_SESSION, false);
+	if (atomic_load_explicit(&launch.control->paused, memory_order_relaxed) & XS_PAUSE_WINDOW)
 		what = "is paused no more, but --delay or --duration still keeps it from recording";
+	else if (launch.control->options.iterations[0])
+		what = "is paused no more; it records what --iterations says";
+	else if (!changed)
+		what = "is not paused";
 	xs_doorbell_ring(&launch.mailbox->bell);
 	members = find_members(&launch);
 	tell(&launch, session, what, &members, false);

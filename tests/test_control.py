@@ -54,7 +54,9 @@ def xs(*args, launcher=XSTRACE, **more):
         ("+a resume =b - =c", "b c"),
         ("=a set:1 =b set:0 =c set:2 =d unset =e", "b d"),
         ("=a put:1 =b put:0 =c put:1 =d clear =e", "b d"),
-        ("set:yes =a set: =b", ""),
+        # only what says no is a no; nothing at all is a yes, as in unitrace
+        ("set:yes =a set:no =b set:true =c set:false =d set:on =e set:off =f set: =g set:NO =h set:x =i", "a c e g i"),
+        ("put:True =a put:False =b put: =c put:0 =d", "a c"),
         # ITT's word counts more, from the first on
         ("set:1 =a pause =b set:0 set:1 =c resume set:0 =d", "a d"),
         # children begin as their parent stood; a program begins anew
@@ -68,7 +70,7 @@ def test_paused_from_the_start(xstrace, text, shown):
     assert steps(xstrace, PAUSED, text) == shown
 
 
-@pytest.mark.parametrize("value, shown", [("1", "a"), ("0", ""), ("", ""), ("3", "a")])
+@pytest.mark.parametrize("value, shown", [("1", "a"), ("0", ""), ("", "a"), ("3", "a"), ("true", "a"), ("yes", "a"), ("False", ""), ("off", ""), ("no", "")])
 def test_environment_at_the_start(xstrace, value, shown):
     assert steps(xstrace, PAUSED, "=a", env={ENABLE: value}) == shown
     older = ITT + " --conditional-collection"
@@ -245,6 +247,12 @@ def test_delay_and_duration(xstrace):
 RANKS = ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PALS_RANKID", "RANK"]
 
 
+def test_ranks_add_up(xstrace):
+    for rank, traced in (("0", True), ("2", True), ("3", False), ("5", True)):
+        shown = steps(xstrace, f"{ITT} --ranks-to-sample 0 --ranks-to-sample 2 --ranks-to-sample=4-5", "=a", env={"RANK": rank})
+        assert (shown == "a") == traced, rank
+
+
 @pytest.mark.parametrize("variable", RANKS)
 def test_ranks(xstrace, variable):
     for rank, traced in (("0", True), ("2", False), ("3", True), ("11", True), ("16", False)):
@@ -347,6 +355,77 @@ def test_pause_and_resume(xstrace):
     assert len(gaps) == 1
     assert len([s for s in ticks if s.unfinished]) <= 1
     assert not links()
+
+
+def play(xstrace, options, text):
+    """itt_control's steps, and between them xstrace --pause, --resume and --stop (!pause, …) from outside. The tasks that are in the trace."""
+    steps, commands = [], []
+    for step in text.split():
+        if step.startswith("!"):
+            steps += [f"say:here{len(commands)}", "wait"]
+            commands.append(step[1:])
+        else:
+            steps.append(step)
+    run = xstrace.start(options, "itt_control", steps, stdin=subprocess.PIPE)
+    for i, command in enumerate(commands):
+        wait_until(lambda: f"here{i}\n" in (run.log / "stdout").read_text())
+        if command == "enough":  # time for a --delay or --duration
+            time.sleep(2.5)
+        else:
+            assert xs("--" + command, "s").returncode == 0
+        run.process.stdin.write(b"\n")
+        run.process.stdin.flush()
+    run.process.stdin.close()
+    run.finish()
+    assert (run.status, run.err) == (0, ""), run.err
+    return names(run)
+
+
+SESSION = ITT + " --session s"
+SESSION_PAUSED = PAUSED + " --session s"
+
+
+@pytest.mark.parametrize(
+    "options, text, shown",
+    [
+        # unitrace's recipe
+        (SESSION_PAUSED, "=a !resume =b !pause =c !resume =d", "b d"),
+        (SESSION_PAUSED, "=a !pause =b !resume =c", "c"),
+        (SESSION_PAUSED, "=a !stop =b", ""),
+        (SESSION_PAUSED, "=a !resume =b !stop =c", "b"),
+        # what the program says does not count, neither before the first command nor later
+        (SESSION_PAUSED, "=a resume =b !resume =c pause =d !pause =e resume =f", "c d"),
+        (SESSION_PAUSED, "=a pause =b !resume =c resume =d pause =e", "c d e"),
+        (SESSION_PAUSED, "=a set:1 =b !resume =c set:0 =d unset =e !pause =f set:1 =g", "c d e"),
+        (SESSION_PAUSED, "=a put:1 resume =b !resume =c pause clear =d", "c d"),
+        (SESSION, "=a pause =b !pause resume =c !resume pause set:0 =d", "a b d"),
+        # neither do children and other programs, whatever their parents said
+        (SESSION_PAUSED, "resume =a fork =b !resume pause =c exec =d !pause =e", "c d"),
+        (SESSION_PAUSED, "!resume pause =a exec pause =b fork pause =c !pause resume =d", "a b c"),
+        # windows are the user's own word: both must be open
+        (SESSION_PAUSED + " --delay 2s", "=a !enough =b !resume =c !pause =d", "c"),
+        (SESSION_PAUSED + " --delay 2s", "=a !resume resume =b !enough =c !pause =d", "c"),
+        (SESSION + " --delay 2s", "!pause =a !enough =b !resume =c", "c"),
+        (SESSION + " --duration 2s", "=a !pause =b !resume =c !enough =d !pause !resume =e", "a c"),
+        (SESSION_PAUSED + " --duration 2s", "!resume =a !enough =b !pause !resume =c", "a"),
+        (SESSION + " --iterations i:2-3", "=i !pause =i !resume =a =i =b", "a i"),
+        (SESSION_PAUSED + " --iterations i:2-3", "!resume =a +i =b - !pause +i =c - !resume +i =d - =e", "d i"),
+        (SESSION + " --iterations i:2", "+i =a - !resume =b +i =c - =d", "c i"),
+    ],
+)
+def test_orders_from_outside_and_inside(xstrace, options, text, shown):
+    assert play(xstrace, options, text) == shown
+
+
+def test_what_a_resume_says(xstrace):
+    run = start_loop(xstrace, "s", options=PAUSED)
+    assert "records again: run" in control("--resume", "s")
+    wait_until(lambda: list(run.cwd.glob("*.json")))
+    end_loop(run)
+    assert run.trace.tasks
+    run = start_loop(xstrace, "s", options=f"{ITT} --iterations tick:2-3")
+    assert "it records what --iterations says: run" in control("--resume", "s")
+    end_loop(run)
 
 
 def test_session_of_several_processes(xstrace):
@@ -582,6 +661,18 @@ def kernels(run):
         (["--exclude-kernels", "mult,nothing"], "reduce"),
         (["--exclude-kernels", " mult\t ,nothing "], "reduce"),
         (["--include-kernels", "mult,red", "--exclude-kernels", "multi"], "reduce"),
+        (["--include-kernels", '"mult",x'], "multiply"),
+        (["--include-kernels", 'x , " mult ", "'], "multiply"),
+        (["--include-kernels", '"mult,x"'], ""),
+        (["--include-kernels", '"mult'], "multiply"),
+        (["--exclude-kernels", '"x,red",mult'], "reduce"),
+        (["--exclude-kernels", '"mu""red"'], ""),
+        # given again, they add up
+        (["--include-kernels", "mult", "--include-kernels", "red"], "multiply reduce"),
+        (["--exclude-kernels", "mult", "--exclude-kernels", "x,red"], ""),
+        (["--include-kernels", '"x', "--include-kernels", "red"], "reduce"),
+        (["--include-kernels-file", "reduce", "--include-kernels-file", "mult"], "multiply reduce"),
+        (["--include-kernels", "x", "--include-kernels-file", "quoted"], "multiply"),
         (["--include-kernels-file", "reduce"], "reduce"),
         (["--include-kernels-file", "both"], "multiply reduce"),
         (["--include-kernels", "red", "--include-kernels-file", "mult"], "multiply reduce"),
@@ -593,6 +684,7 @@ def test_kernels(xstrace, options, shown):
     (xstrace.cwd / "reduce").write_text("\n# no comment\r\n reduce\t\r\n\n")
     (xstrace.cwd / "both").write_text("mul,\nfoo,reduc,bar")
     (xstrace.cwd / "mult").write_text("mult")
+    (xstrace.cwd / "quoted").write_text('"a,b","mult"\n"reduce,\n')
     run = xstrace([KERNEL, *options], "gemm", ["--expected", 64, 3])
     assert (run.status, run.err) == (0, "")
     assert kernels(run) == shown

@@ -120,13 +120,25 @@ def test_another_device(xstrace):
 
 
 @needs_softgpu
-@pytest.mark.parametrize("numbers, bad", [("3", "3"), ("0,7", "7"), ("1-4", "4")])
-def test_a_number_that_no_device_has(xstrace, numbers, bad):
-    """Said before the program starts."""
-    options = f"-d --devices-to-sample {numbers}"
-    run = xstrace(options, "echo", ["ran"], env=softgpu(2))
-    assert (run.status, run.out) == (125, "")
-    assert len(run.said) == 1 and f"no device {bad};" in run.said[0]
+@pytest.mark.parametrize(
+    "numbers, bad, shown", [("3", "3", 5), ("256", "256", 5), ("0,7", "7", 5), ("1,7", "7", 0), ("1-4", "4", 0), ("7,1,0-2", "7", 5)]
+)
+def test_a_number_that_no_device_has(xstrace, numbers, bad, shown):
+    """Said before the program starts, and passed over; where none is left, all devices are recorded."""
+    options = f"--chrome-kernel-logging --devices-to-sample {numbers}"
+    run = xstrace(options, "ze_matrix", ["--kernels", "5", "--device", "0"], env=softgpu(2) | NO_OPENCL)
+    assert run.status == 0
+    assert len([line for line in run.said if f"no device {bad};" in line]) == 1
+    assert len([line for line in run.said if "--devices-to-sample" in line]) == 1
+    assert sum("global" in s.args for t in run.traces for s in t.device) == shown
+
+
+@needs_softgpu
+def test_numbers_add_up(xstrace):
+    options = "--chrome-kernel-logging --devices-to-sample 0 --devices-to-sample 2"
+    for device, shown in ((0, 5), (1, 0), (2, 5)):
+        run = xstrace(options, "ze_matrix", ["--kernels", "5", "--device", device], env=softgpu(3))
+        assert sum("global" in s.args for t in run.traces for s in t.device) == shown
 
 
 def test_no_device_to_choose_from(xstrace):

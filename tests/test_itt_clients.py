@@ -168,16 +168,14 @@ def test_dnnl(xstrace, options):
 
 @needs_clients
 def test_dnnl_inside_of_pytorch(xstrace):
-    """--chrome-dnn-logging shows oneDNN's domains alone, with the line that oneDNN says about each."""
+    """--chrome-dnn-logging shows oneDNN's primitives, with the line that oneDNN says about each, among all others: PyTorch's ops, too."""
     need("torch")
     args = [PROGRAMS / "torch_train.py", "cnn", xstrace.home / "seen", 2]
     run = xstrace("--chrome-dnn-logging", CLIENTS, args)
     assert run.status == 0
     tasks = run.trace.tasks
-    assert {s.name.rpartition("::")[0] for s in tasks} == {
-        "dnnl::primitive::create",
-        "dnnl::primitive::execute",
-    }
+    assert {"dnnl::primitive::create", "dnnl::primitive::execute"} < {s.name.rpartition("::")[0] for s in tasks}
+    assert any(s.name.startswith("PyTorch::aten::") for s in tasks)
     work = named(run.trace, "dnnl::primitive::execute::convolution")
     words = [s.args["metadata"][0] for s in work if "metadata" in s.args]
     # while one thread still makes its description, oneDNN gives NULL (or nothing) on the others
@@ -237,8 +235,6 @@ def test_ccl_collectives(ccl, options):
     for trace in ccl(options):
         for name in "allreduce", "bcast", "barrier":
             assert trace.count("tasks", f"oneCCL::API::{name}") == 3
-        if options != ITT:
-            assert all(s.name.startswith("oneCCL") for s in trace.host)
 
 
 @needs_clients

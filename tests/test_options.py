@@ -9,7 +9,7 @@ import pytest
 from conftest import APPS, ROOT, XSTRACE
 
 TABLE = re.findall(
-    r"^\s*(FLAG|COUNT|MAYBE_COUNT|SIZE|TIME|CHOICE|TEXT|CHECKED)\((?:('.'|0), )?\"([\w-]+)\"",
+    r"^\s*(FLAG|COUNT|MAYBE_COUNT|SIZE|TIME|CHOICE|TEXT|CHECKED|COUNT_OR_ALL|TEXTS|LIST)\((?:('.'|0), )?\"([\w-]+)\"",
     (ROOT / "common/options.c").read_text(),
     re.M,
 )
@@ -52,7 +52,8 @@ BAD = [
     ("--call-stacks=many -h true", 125, "many"),
     ("--call-stacks=129 -h true", 125, "129"),
     ("--call-stacks --chrome-itt-logging true", 125, "--call-stacks"),
-    ("--chrome-event-buffer-size 0 true", 125, "buffer-size"),
+    ("--chrome-event-buffer-size -2 true", 125, "buffer-size"),
+    ("--chrome-event-buffer-size 2147483648 true", 125, "buffer-size"),
     ("--chrome-event-buffer-size 1K true", 125, "1K"),
     ("--ring-size 1M --chrome-event-buffer-size 5 true", 125, "one of them"),
     ("--on-full sometimes true", 125, "sometimes"),
@@ -138,6 +139,9 @@ def test_the_statuses_are_those_of_env(place):
 VALUES = {
     "ring-size": "128K",
     "chrome-event-buffer-size": "4000",
+    "group": "ComputeBasic",
+    "sampling-interval": "50",
+    "reset-event-on-device": "1",
     "on-full": "drop",
     "compress": "none",
     "report-format": "csv",
@@ -187,6 +191,48 @@ def test_every_option_is_accepted(xstrace, kind, letter, name):
     for form in forms:
         run = xstrace([*WITH.get(name, []), *form], "true", env={"RANK": "3"})
         assert (run.status, run.out, run.err) == (0, "", ""), form
+
+
+MISSING = {
+    "-q": "--metric-query: this version does not read hardware metrics",
+    "--metric-query": "--metric-query: this",
+    "-k": "--metric-sampling: this",
+    "--stall-sampling -i 20": "--stall-sampling, --sampling-interval: this",
+    "-k -g ComputeBasic -i 50 --idle-sampling": "--metric-sampling, --group, --sampling-interval, --idle-sampling: this",
+    "-q -k --group=X --sampling-interval=5": "--metric-query, --metric-sampling, --group, --sampling-interval: this",
+    "--chrome-sycl-logging": "--chrome-sycl-logging: this version does not trace the SYCL runtime",
+    "--system-time": "--system-time: traces count from the epoch",
+}
+
+
+@pytest.mark.parametrize("options", MISSING)
+def test_what_has_no_backend_yet(xstrace, options):
+    """One line, and the application runs; with what else was asked for."""
+    run = xstrace(f"{options} {CHROME}", "itt_tasks", [3])
+    assert run.status == 0 and run.trace.count("tasks") == 3
+    said = [line for line in run.said if "Timeline" not in line]
+    assert len(said) == 1 and MISSING[options] in said[0]
+    run = xstrace(f"{options} --ranks-to-sample 5", "echo", ["ran"], env={"RANK": "5"})
+    assert (run.status, run.out) == (0, "ran\n") and any(MISSING[options] in line for line in run.said)
+
+
+def test_metrics_mean_device_timing(xstrace):
+    """As in unitrace: where nothing else shows kernels."""
+    run = xstrace("-q", "cl_dlopen")
+    assert "=== Device Timing Summary ===" in run.err and "=== API" not in run.err
+    run = xstrace("-q --chrome-device-logging", "cl_dlopen")
+    assert run.err == "" and run.trace.device
+    run = xstrace("-k -h", "cl_dlopen")
+    assert "=== Device Timing Summary ===" in run.err and "=== API" in run.err
+
+
+def test_event_buffer_sizes(xstrace):
+    """unitrace's -1, its default, is ours; the least and the most are what a ring may have."""
+    for size, ring in (("-1", 1 << 20), ("0", 65536), ("1", 65536), ("100000", 4 << 20), ("2147483647", 1 << 30)):
+        run = xstrace(f"{CHROME} --chrome-event-buffer-size {size}", "itt_tasks", [3])
+        assert run.trace.count("tasks") == 3 and run.trace.metadata["ring_size"] == ring, size
+    run = xstrace(f"{CHROME} --ring-size 2M --chrome-event-buffer-size=-1", "itt_tasks", [3])
+    assert run.trace.metadata["ring_size"] == 2 << 20
 
 
 def test_help_and_the_page_list_every_option():

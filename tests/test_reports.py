@@ -46,7 +46,7 @@ def tables(text):
     for line in [*text.splitlines(), ""]:
         if match := re.fullmatch(r"=== (.*) ===", line):
             title, backend, columns = match[1], None, None
-        elif match := re.fullmatch(r"== (.*) Backend ==", line):
+        elif match := re.fullmatch(r"== (.*) (?:Backend|Calls|Commands) ==", line):
             backend = match[1]
         elif match := re.fullmatch(r" *(Total .*? \(ns\)): +(\d+)", line):
             heads[title][match[1]] = int(match[2])
@@ -208,6 +208,20 @@ def test_rows(xstrace, kind):
 
 
 @level_zero_only
+def test_timeline_of_level_zero_has_shapes(xstrace):
+    """Without -v, as in unitrace; the tables are as short as ever."""
+    args = ["--copies", "2", "--fills", "1"]
+    run = xstrace("-t -d", "ze_matrix", args, env=ZE)
+    text = run.err.split("\n=== Device")[0]
+    shown = [LINE.fullmatch(line)[4].strip('"') for line in text.split("\n") if line]
+    verbose = xstrace("-t -v", "ze_matrix", args, env=ZE)
+    assert sorted(shown) == sorted(LINE.fullmatch(line)[4].strip('"') for line in verbose.err.splitlines())
+    assert any(re.fullmatch(r"\w+\[SIMD\d+ \{\d+; \d+; \d+\} \{\d+; \d+; \d+\}\]", name) for name in shown)
+    assert any(re.fullmatch(r"zeCommandListAppendMemoryCopy\(\w2\w\)\[\d+\]", name) for name in shown)
+    assert not any("[" in name for name in tables(run.err)[0]["Device Timing Summary", "L0"])
+
+
+@level_zero_only
 def test_level_zero_has_columns_of_its_own(xstrace):
     run = xstrace("-h", "ze_matrix", env=ZE)
     found, heads = tables(run.err)
@@ -260,6 +274,31 @@ def test_demangle(xstrace):
         assert set(tables(run.err)[0]["Device Timing Summary", "CL CPU"]) == names
     run = xstrace("--chrome-kernel-logging --demangle", program)
     assert {s.name.split("[")[0] for s in run.trace.device} == plain
+
+
+@pytest.mark.parametrize(
+    "options, shown",
+    [
+        (["--include-kernels", '"add(float*, int)"'], "_Z3addPfi"),
+        (["--include-kernels", "x,Matrix"], "_ZTS6Matrix"),
+        (["--include-kernels", "(float"], "_Z3addPfi"),
+        (["--include-kernels", "_Z3add"], "_Z3addPfi"),
+        (["--include-kernels", '"float*, double"'], ""),
+        (["--exclude-kernels", '"float*, int"'], "_ZTS6Matrix _Znonsense"),
+        (["--exclude-kernels", "6Matrix,float"], "_Znonsense"),
+        (["--include-kernels", "add", "--exclude-kernels", "int)"], ""),
+    ],
+)
+def test_filters_know_cpp_names(xstrace, options, shown):
+    """As they are shown with --demangle, and as the driver has them; nothing else is missing."""
+    program = compile_c(xstrace.home / "mangled", DEMANGLE, "-l:libOpenCL.so.1")
+    run = xstrace(["--chrome-kernel-logging", "-d", *options], program)
+    assert run.status == 0
+    assert " ".join(sorted(s.name.split("[")[0] for s in run.trace.device)) == shown
+    assert len([s for s in run.trace.calls if s.name == "clEnqueueNDRangeKernel"]) == 3
+    assert len([e for e in run.trace.events if e["ph"] in "sf"]) == 2 * len(run.trace.device)
+    found = tables(run.err)[0].get(("Device Timing Summary", "CL CPU"), {})
+    assert " ".join(sorted(found)) == shown
 
 
 def test_names_stay_on_one_line(xstrace):

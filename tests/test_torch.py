@@ -74,6 +74,16 @@ def test_as_pytorchs_own_profiler(xstrace, kind):
     assert len(ours) == 2
 
 
+@pytest.mark.parametrize("option", ["dnn", "ccl", "mpi"])
+def test_options_of_libraries_take_no_ops_away(xstrace, option):
+    """As in unitrace, where each of them stands for all ITT tasks."""
+    run = xstrace(f"--chrome-{option}-logging", CLIENTS, [PROGRAMS / "torch_train.py", "cnn", xstrace.home / "seen", 2])
+    assert run.status == 0
+    seen = collections.Counter(json.loads((xstrace.home / "seen").read_text())["counts"])
+    ops = collections.Counter(s.name.removeprefix(PYTORCH) for s in run.trace.tasks if s.name.startswith(PYTORCH))
+    assert all(ops[name] == n for name, n in seen.items()) and seen["aten::conv2d"] > 0
+
+
 @pytest.mark.parametrize("kind", ["loader", "fork", "spawn", "forkserver"])
 def test_processes_that_pytorch_starts(xstrace, kind):
     script = PROGRAMS / "torch_data.py"

@@ -14,6 +14,7 @@
 
 #include "backends.h"
 #include "hash.h"
+#include "kernel_filter.h"
 #include "text.h"
 #include "writer.h"
 
@@ -181,4 +182,23 @@ const char *xs_kernel_text(struct xs_run *run, const struct xs_event *event, siz
 	if (!function && (run->options->demangle || xs_backend_of(event->source)->demangled))
 		return xs_demangle(text, ret_length);
 	return text;
+}
+
+static bool is_wanted(struct xs_run *run, uint32_t id)
+{
+	size_t length;
+	const char *name = xs_text_of(run, id, &length), *plain = xs_demangle(name, &length);
+
+	return xs_kernel_wanted(run->options, name, plain);
+}
+
+bool xs_work_wanted(struct xs_run *run, const struct xs_event *event)
+{
+	uint32_t *known = &run->filtered[event->name % XS_FILTERED];
+
+	if (event->flags & XS_FLAG_FUNCTION || !(run->options->include_kernels[0] || run->options->exclude_kernels[0]))
+		return true;
+	if (!*known || *known >> 1 != event->name)
+		*known = event->name << 1 | is_wanted(run, event->name);
+	return *known & 1;
 }

@@ -250,6 +250,8 @@ static void device_work(struct xs_process *process, const struct xs_device_recor
 	if (size < XS_DEVICE_RECORD_SHORT || (record->work == XS_WORK_KERNEL && size < sizeof(*record) &&
 					      !(record->event.flags & XS_FLAG_FUNCTION)))
 		return;
+	if (!xs_work_wanted(process->run, &record->event))
+		return;
 	if (size >= sizeof(*record))
 		work.shape = record->global;
 	work.host_start = xs_process_ns(process, record->event.tick);

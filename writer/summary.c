@@ -17,7 +17,7 @@ void xs_summary_call(struct xs_summary *summary, const struct xs_event *call, ui
 		row->failed++;
 }
 
-struct xs_table_key xs_work_key(const struct xs_process *process, const struct xs_work *work)
+struct xs_table_key xs_work_key(const struct xs_work *work, bool detailed)
 {
 	const struct xs_device_record *record = work->record;
 	bool function = record->event.flags & XS_FLAG_FUNCTION;
@@ -25,7 +25,7 @@ struct xs_table_key xs_work_key(const struct xs_process *process, const struct x
 
 	key.id = function ? xs_function_id(record->event.source, record->event.name) : record->event.name;
 	key.memory = record->work == XS_WORK_COPY ? record->memory : 0;
-	if (!process->run->options->verbose)
+	if (!detailed)
 		return key;
 	if (work->shape) {
 		key.form = XS_FORM_SHAPE;
@@ -47,7 +47,7 @@ static void note_type(struct xs_summary *summary, uint8_t source, uint8_t type)
 void xs_summary_device(struct xs_process *process, const struct xs_work *work)
 {
 	struct xs_summary *summary = process->summary;
-	struct xs_table_key key = xs_work_key(process, work);
+	struct xs_table_key key = xs_work_key(work, process->run->options->verbose);
 	struct xs_table_row *row;
 
 	if (!key.id)
@@ -106,14 +106,16 @@ static bool size_of_message(const struct xs_open *task, uint64_t *ret_size)
 void xs_summary_ccl(struct xs_process *process, const struct xs_open *task, uint64_t end)
 {
 	struct xs_table_key key = { .id = task->name.id };
+	uint64_t duration = end > task->start ? end - task->start : 0;
 	size_t length;
 	const char *domain = xs_text_of(process->run, task->name.scope, &length);
 
 	if (!process->run->options->ccl_summary || !task->name.scope || length < 6 || memcmp(domain, "oneCCL", 6))
 		return;
+	(void)xs_table_add(&process->summary->ccl, &key, duration);
 	if (size_of_message(task, &key.shape[0]))
 		key.form = XS_FORM_BYTES;
-	(void)xs_table_add(&process->summary->ccl, &key, end > task->start ? end - task->start : 0);
+	(void)xs_table_add(&process->summary->ccl_sizes, &key, duration);
 }
 
 bool xs_summary_close(struct xs_process *process)
@@ -124,6 +126,7 @@ bool xs_summary_close(struct xs_process *process)
 	xs_table_fini(&summary->host);
 	xs_table_fini(&summary->device);
 	xs_table_fini(&summary->ccl);
+	xs_table_fini(&summary->ccl_sizes);
 	free(summary->kernels);
 	free(summary);
 	process->summary = NULL;

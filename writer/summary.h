@@ -10,14 +10,15 @@
 #define XS_KERNELS_KEPT 65536u
 
 struct xs_summary {
-	struct xs_table host, device, ccl;
+	struct xs_table host, device;
+	struct xs_table ccl, ccl_sizes; /* a row for each collective; for each and its message size */
 	bool seen[XS_SOURCE_COUNT][4]; /* enum xs_device_type: what the backend ran on */
 	struct xs_kernel_record *kernels; /* by id */
 	uint32_t kernel_room;
 };
 
 /* What of a command tells it apart in reports: with -v a kernel's shape and a copy's size too. */
-struct xs_table_key xs_work_key(const struct xs_process *process, const struct xs_work *work);
+struct xs_table_key xs_work_key(const struct xs_work *work, bool detailed);
 
 /*
  * The name of a row, with tile, shape and so on, on one line; `quoted`: kernels of Level Zero in quotes, as in unitrace's tables. Returns

@@ -14,10 +14,16 @@ static char *put(char *o, const char *text)
 	return stpcpy(o, text);
 }
 
+/* As unitrace has it: shapes and sizes are shown for Level Zero whatever is asked for. */
+static struct xs_table_key key_of(const struct xs_process *process, const struct xs_work *work)
+{
+	return xs_work_key(work, process->run->options->verbose || work->record->event.source == XS_SOURCE_LEVEL_ZERO);
+}
+
 static char *put_line(char *o, const struct xs_process *process, const struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
-	struct xs_table_key key = xs_work_key(process, work);
+	struct xs_table_key key = key_of(process, work);
 
 	if (process->run->options->show_pid)
 		o = put(xs_json_uint(put(o, "<PID:"), (uint64_t)process->pid), "> ");
@@ -34,7 +40,7 @@ static char *put_row(char *o, const struct xs_report *report, const struct xs_pr
 {
 	const struct xs_device_record *record = work->record;
 	char name[XS_ROW_NAME_MAX], engine[16];
-	struct xs_table_key key = xs_work_key(process, work);
+	struct xs_table_key key = key_of(process, work);
 	struct xs_report_row row;
 
 	xs_row_begin(&row, "device_timeline", xs_backend_of(record->event.source)->label);

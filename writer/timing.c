@@ -213,6 +213,7 @@ bool xs_timing_print(struct xs_process *process)
 		if (!view.report)
 			continue;
 		xs_table_sort(reports[i].table);
+		xs_table_sort(&summary->ccl_sizes);
 		if (!something && process->run->recovering && process->kept && process->kept->committed && options->report_format == XS_REPORT_TEXT)
 			xs_report_print(view.report, "\n(recovered: what the killed drain process had read before is not in these tables)\n");
 		something = true;

@@ -94,12 +94,13 @@ void xs_timing_rows_submission(struct xs_timing_view *view)
 
 void xs_timing_rows_ccl(struct xs_timing_view *view)
 {
-	uint64_t total = xs_timing_total(view->table);
+	const struct xs_table *table = &view->summary->ccl_sizes;
+	uint64_t total = xs_timing_total(table);
 	char name[XS_ROW_NAME_MAX];
 	struct xs_report_row out;
 
-	for (uint32_t i = 0; i < view->table->count; i++) {
-		const struct xs_table_row *row = &view->table->rows[i];
+	for (uint32_t i = 0; i < table->count; i++) {
+		const struct xs_table_row *row = &table->rows[i];
 
 		xs_row_begin(&out, "ccl_summary", "oneCCL");
 		xs_row_text(&out, XS_COL_NAME, name, xs_timing_ccl_name(view, row, name));

@@ -1,6 +1,7 @@
 /*
  * The timing reports as text. Titles, columns, widths and units are unitrace's, which are not the same for Level Zero and OpenCL; what unitrace
- * does not tell stands in tables of its own behind these.
+ * does not tell stands in tables of its own behind these. Scripts look for unitrace's headings and take what follows for its tables (its summary.py
+ * does), so none of them may stand above a table of ours.
  */
 #include "timing.h"
 
@@ -120,13 +121,14 @@ static void print_distribution_rows(const struct xs_timing_view *view, const cha
 	xs_report_print(view->report, "\n");
 }
 
-static void print_groups(struct xs_timing_view *view, const char *title, void (*print)(const struct xs_timing_view *, const char *))
+/* `word`: what a heading has behind the backend's name. */
+static void print_groups(struct xs_timing_view *view, const char *word, const char *title, void (*print)(const struct xs_timing_view *, const char *))
 {
 	for (view->group = 0; view->group < XS_GROUPS; view->group++) {
 		if (!xs_timing_has(view->summary, view->table, view->group, view->device))
 			continue;
 		find_width(view, title);
-		xs_report_print(view->report, "\n== %s Backend ==\n\n", xs_group_title(view->group));
+		xs_report_print(view->report, "\n== %s %s ==\n\n", xs_group_title(view->group), word);
 		print(view, title);
 	}
 	xs_report_print(view->report, "\n");
@@ -220,9 +222,9 @@ void xs_timing_text_host(struct xs_timing_view *view)
 {
 	xs_report_print(view->report, "\n=== API Timing Summary ===\n\n");
 	print_totals(view, "API");
-	print_groups(view, "Function", print_timing_rows);
+	print_groups(view, "Backend", "Function", print_timing_rows);
 	xs_report_print(view->report, "\n=== API Time Distribution ===\n");
-	print_groups(view, "Function", print_distribution_rows);
+	print_groups(view, "Calls", "Function", print_distribution_rows);
 	print_sums(view, xs_timing_record_ns(view->process->run));
 }
 
@@ -230,9 +232,9 @@ void xs_timing_text_device(struct xs_timing_view *view)
 {
 	xs_report_print(view->report, "\n=== Device Timing Summary ===\n\n");
 	print_totals(view, "Device");
-	print_groups(view, "Kernel", print_timing_rows);
+	print_groups(view, "Backend", "Kernel", print_timing_rows);
 	xs_report_print(view->report, "\n=== Device Time Distribution ===\n");
-	print_groups(view, "Kernel", print_distribution_rows);
+	print_groups(view, "Commands", "Kernel", print_distribution_rows);
 	print_properties(view); /* last: unitrace's tests take every name behind it for a kernel */
 }
 
@@ -240,48 +242,73 @@ void xs_timing_text_submission(struct xs_timing_view *view)
 {
 	xs_report_print(view->report, "\n=== Kernel Submission Summary ===\n\n");
 	print_totals(view, "Device");
-	print_groups(view, "Kernel", print_submission_rows);
+	print_groups(view, "Backend", "Kernel", print_submission_rows);
 }
 
+/* unitrace's, without a rank an empty one. The table follows at once. */
 static void print_box(const struct xs_timing_view *view)
 {
-	static const char stars[] = "****************************************************************";
-	char rank[16] = "-", text[64];
-	int n;
+	static const char stars[] = "************************************************************";
+	char rank[16] = "";
 
 	if (xs_process_rank(view->process) >= 0)
 		(void)snprintf(rank, sizeof(rank), "%d", xs_process_rank(view->process));
-	n = snprintf(text, sizeof(text), "*  Process ID : %d | Rank ID : %s  *", view->process->pid, rank);
-	xs_report_print(view->report, "%.*s\n%s\n%.*s\n\n", n, stars, text, n, stars);
+	xs_report_print(view->report, "%s\n*  Process ID : %d | Rank ID : %s\n%s\n", stars, view->process->pid, rank, stars);
 }
 
-/* A row for each collective and message size. */
-void xs_timing_text_ccl(struct xs_timing_view *view)
+static void find_ccl_width(struct xs_timing_view *view)
 {
-	uint64_t total = xs_timing_total(view->table);
-	char name[XS_ROW_NAME_MAX], size[24];
+	char name[XS_ROW_NAME_MAX];
 
-	xs_report_print(view->report, "\n=== CCL Timing Summary ===\n\n");
-	print_box(view);
-	print_total(view, "CCL", "oneCCL", total, true);
-	view->width = (int)strlen("Function");
+	view->width = 10;
 	for (uint32_t i = 0; i < view->table->count; i++) {
 		int length = (int)xs_timing_ccl_name(view, &view->table->rows[i], name);
 
 		view->width = length > view->width ? length : view->width;
 	}
-	xs_report_print(view->report, "\n");
+}
+
+/* as unitrace's, which are those of Level Zero */
+static const struct xs_layout ccl_layout = { .calls = 12, .time = 20, .device_percent = 12, .decimals = 6 };
+
+static void print_ccl_row(const struct xs_timing_view *view, const struct xs_table_row *row, uint64_t total)
+{
+	const struct xs_layout *w = &ccl_layout;
+
+	xs_report_print(view->report, ", %*llu, %*llu, %*.*f, %*llu, %*llu, %*llu\n", w->calls, (ull)row->calls, w->time, (ull)row->total, w->device_percent,
+			w->decimals, xs_timing_percent(row->total, total), w->time, (ull)(row->total / row->calls), w->time, (ull)row->low, w->time,
+			(ull)row->high);
+}
+
+static void print_ccl_table(const struct xs_timing_view *view, const struct xs_table *table, bool sizes)
+{
+	const struct xs_layout *w = &ccl_layout;
+	uint64_t total = xs_timing_total(table);
+	char name[XS_ROW_NAME_MAX], size[24];
+
 	print_name(view, "Function", 8);
-	xs_report_print(view->report, ", %20s, %11s, %19s, %11s, %19s, %19s, %19s\n", "Message Size (B)", "Calls", "Time (ns)", "Time (%)",
-			"Average (ns)", "Min (ns)", "Max (ns)");
-	for (uint32_t i = 0; i < view->table->count; i++) {
-		const struct xs_table_row *row = &view->table->rows[i];
+	if (sizes)
+		xs_report_print(view->report, ", %20s", "Message Size (B)");
+	xs_report_print(view->report, ", %*s, %*s, %*s, %*s, %*s, %*s\n", w->calls, "Calls", w->time, "Time (ns)", w->device_percent, "Time (%)", w->time,
+			"Average (ns)", w->time, "Min (ns)", w->time, "Max (ns)");
+	for (uint32_t i = 0; i < table->count; i++) {
+		const struct xs_table_row *row = &table->rows[i];
 
 		print_name(view, name, xs_timing_ccl_name(view, row, name));
 		(void)snprintf(size, sizeof(size), "%llu", (ull)row->key.shape[0]);
-		xs_report_print(view->report, ", %20s, %11llu, %19llu, %11.2f, %19llu, %19llu, %19llu\n", row->key.form ? size : "-",
-				(ull)row->calls, (ull)row->total, xs_timing_percent(row->total, total), (ull)(row->total / row->calls), (ull)row->low,
-				(ull)row->high);
+		if (sizes)
+			xs_report_print(view->report, ", %20s", row->key.form ? size : "-");
+		print_ccl_row(view, row, total);
 	}
-	xs_report_print(view->report, "\n\n");
+	xs_report_print(view->report, "\n");
+}
+
+void xs_timing_text_ccl(struct xs_timing_view *view)
+{
+	find_ccl_width(view);
+	print_box(view);
+	print_ccl_table(view, view->table, false);
+	xs_report_print(view->report, "\n=== CCL Time by Message Size ===\n\n");
+	print_ccl_table(view, &view->summary->ccl_sizes, true);
+	xs_report_print(view->report, "\n");
 }

@@ -16,6 +16,8 @@
 #include "shm.h"
 #include "strtab.h"
 
+#define XS_FILTERED 256u /* kernels whose answer is remembered */
+
 struct xs_run {
 	char dir[PATH_MAX];
 	int directory; /* the same, opened: its files are found by it alone */
@@ -45,6 +47,7 @@ struct xs_run {
 	bool disk_error_told;
 	bool wrote_something; /* a trace or report, of any process */
 	struct xs_symbols *symbols; /* symbols.c; NULL: none yet */
+	uint32_t filtered[XS_FILTERED]; /* demangle.c: kernels' name ids << 1 | wanted, by their last bits */
 	struct xs_texts *texts;     /* names.c: copies of the strings that were asked for; NULL: none yet */
 	struct xs_flight *flight; /* NULL: records become text as they are read */
 };
@@ -425,6 +428,8 @@ uint32_t xs_function_id(uint8_t source, uint32_t function);
 const char *xs_demangle(const char *text, size_t *length);
 /* What a device record's event names: a function, or a kernel, by its C++ name where that is wanted; valid until the next call. */
 const char *xs_kernel_text(struct xs_run *run, const struct xs_event *event, size_t *ret_length);
+/* --include-kernels, --exclude-kernels: is the work to be shown? The traced process has decided as far as it knew. */
+bool xs_work_wanted(struct xs_run *run, const struct xs_event *event);
 
 /* ---- files.c ---- */
 

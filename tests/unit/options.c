@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "kernel_filter.h"
 #include "options.h"
 #include "ring.h"
 #include "tap.h"
@@ -132,7 +133,7 @@ static void every_number(const struct xs_option *row)
 		for (int way = 0; way < 2; way++) {
 			(void)snprintf(line, sizeof(line), "%s--%s%c%" PRIu64 " app", with(row), row->name, "= "[way], values[i]);
 			good(line);
-			CHECK(number(row) >= values[i] && number(row) < 2 * values[i] && app == words(with(row)) + 2 + way,
+			CHECK((number(row) == values[i] || (number(row) > values[i] && number(row) < 2 * values[i])) && app == words(with(row)) + 2 + way,
 			      "%s: %" PRIu64, line, number(row));
 		}
 	}
@@ -142,6 +143,11 @@ static void every_number(const struct xs_option *row)
 	bad(line, "takes a number from");
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		(void)snprintf(line, sizeof(line), "--%s %s", row->name, wrong[i]);
+		if (row->type == XS_OPT_COUNT && row->choices && !strcmp(wrong[i], row->choices)) {
+			good(line);
+			CHECK(number(row) == UINT64_MAX, "%s: all", line);
+			continue;
+		}
 		bad(line, "takes a number");
 	}
 	(void)snprintf(line, sizeof(line), "--%s", row->name);
@@ -275,6 +281,93 @@ static void sizes(void)
 	CHECK(options.ring_size == 128 << 10, "%" PRIu64, options.ring_size);
 	good("--chrome-event-buffer-size 33554432");
 	CHECK(options.ring_size == XS_RING_MAX, "%" PRIu64, options.ring_size);
+	good("--chrome-event-buffer-size 2147483647");
+	CHECK(options.ring_size == XS_RING_MAX, "%" PRIu64, options.ring_size);
+	good("--chrome-event-buffer-size 0");
+	CHECK(options.ring_size == XS_RING_MIN, "%" PRIu64, options.ring_size);
+	good("--chrome-event-buffer-size -1");
+	CHECK(options.ring_size == XS_RING_DEFAULT, "%" PRIu64, options.ring_size);
+	good("--ring-size 2M --chrome-event-buffer-size -1");
+	CHECK(options.ring_size == 2 << 20, "%" PRIu64, options.ring_size);
+}
+
+/* What adds up, and where its room ends. */
+static void repeated(void)
+{
+	static char line[2 * XS_NAMES_MAX];
+	char *names = options.include_kernels;
+	const char *files = options.exclude_kernels_files;
+	size_t n;
+
+	good("--ranks-to-sample 1 --ranks-to-sample=3-4 --devices-to-sample 0 --ranks-to-sample 9");
+	CHECK(!strcmp(options.ranks, "1,3-4,9") && !strcmp(options.devices, "0"), "%s; %s", options.ranks, options.devices);
+	bad("--ranks-to-sample 1 --ranks-to-sample ,2", "ranks such as");
+	good("--include-kernels a,b --include-kernels c");
+	CHECK(!strcmp(names, "a,b\nc"), "%s", names);
+	xs_names_split(names);
+	CHECK(!memcmp(names, "a\0b\0c\0", 7), "three pieces");
+	good("--exclude-kernels-file one --exclude-kernels-file two --exclude-kernels-file three");
+	CHECK(!memcmp(files, "one\0two\0three\0", 15), "three files");
+	good("--session a --session b");
+	CHECK(!strcmp(options.session, "b"), "the last one counts: %s", options.session);
+	for (n = XS_NAMES_MAX - 4; n < XS_NAMES_MAX; n++) {
+		int head = snprintf(line, sizeof(line), "--include-kernels x --include-kernels ");
+
+		memset(line + head, 'y', n);
+		line[head + (int)n] = '\0';
+		if (n + 2 < XS_NAMES_MAX)
+			good(line);
+		else
+			bad(line, "longer than");
+	}
+}
+
+static void pieces(void)
+{
+	static const struct {
+		const char *text;
+		const char pieces[16];
+	} rows[] = {
+		{ "", "" }, { "a", "a\0" }, { "a,b", "a\0b\0" }, { " a b ,\t,,c\r\nd", "a b\0c\0d\0" },
+		{ "\"a,b\"", "a,b\0" }, { "x,\"a,b\",y", "x\0a,b\0y\0" }, { "\" a,b \"", "a,b\0" },
+		{ "\"a\\\"b\"", "a\"b\0" }, { "a\"b,c\"d", "a\"b\0c\"d\0" }, { "\"a\"b", "a\0b\0" },
+		{ "\"a,b\nc", "a,b\0c\0" }, { "\"\"", "" }, { "\"\",\" \",x", "x\0" }, { "\"", "" }, { "\"a\\", "a\\\0" },
+	};
+	char text[24];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t n = 0;
+
+		memset(text, '#', sizeof(text));
+		memcpy(text, rows[i].text, strlen(rows[i].text) + 1);
+		xs_names_split(text);
+		while (rows[i].pieces[n])
+			n += strlen(rows[i].pieces + n) + 1;
+		CHECK(!memcmp(text, rows[i].pieces, n + 1), "%s", rows[i].text);
+		CHECK(text[strlen(rows[i].text) + 2] == '#', "%s: not beyond its room", rows[i].text);
+	}
+}
+
+static bool wanted(const char *include, const char *exclude, const char *name, const char *plain)
+{
+	memset(&options, 0, sizeof(options));
+	memcpy(options.include_kernels, include, strlen(include));
+	memcpy(options.exclude_kernels, exclude, strlen(exclude));
+	xs_names_split(options.include_kernels);
+	xs_names_split(options.exclude_kernels);
+	return xs_kernel_wanted(&options, name, plain);
+}
+
+static void kernels(void)
+{
+	const char *name = "_Z3addPfi", *plain = "add(float*, int)";
+
+	CHECK(wanted("", "", name, NULL) && wanted("", "", "gemm", NULL), "without a filter");
+	CHECK(wanted("ge", "", "gemm", NULL) && !wanted("x", "", "gemm", NULL) && !wanted("", "ge", "gemm", NULL), "plain names");
+	CHECK(wanted("x", "", name, NULL) && !wanted("x", "", name, plain), "a C++ name is decided by who knows it");
+	CHECK(wanted("\"float*, int\"", "", name, plain) && !wanted("", "\"float*, int\"", name, plain), "by the C++ name");
+	CHECK(wanted("3add", "", name, plain) && !wanted("", "3add", name, NULL), "by the driver's name");
+	CHECK(!wanted("add", "int", name, plain), "exclusion counts more");
 }
 
 static void every_choice(const struct xs_option *row)
@@ -397,12 +490,17 @@ static void nearest(void)
 		char line[128], wanted[128];
 		size_t n = strlen(name);
 
-		(void)snprintf(wanted, sizeof(wanted), "did you mean --%s?", name);
+		/* without one letter it is as near to --chrome-ccl-logging */
+		if (!strcmp(name, "chrome-sycl-logging"))
+			(void)snprintf(wanted, sizeof(wanted), "did you mean --chrome-");
+		else
+			(void)snprintf(wanted, sizeof(wanted), "did you mean --%s?", name);
 		for (size_t at = 1; at < n; at++) {
 			(void)snprintf(line, sizeof(line), "--%.*sq%s", (int)at, name, name + at);
 			bad(line, wanted);
 			(void)snprintf(line, sizeof(line), "--%.*sq%s", (int)at, name, name + at + 1);
-			bad(line, wanted);
+			if (name[at] != 'q')
+				bad(line, wanted);
 			(void)snprintf(line, sizeof(line), "--%.*s%s=5", (int)at, name, name + at + 1);
 			bad(line, wanted);
 		}
@@ -473,6 +571,9 @@ int main(int argc, char **argv)
 	tap_run("every row", every_row);
 	tap_run("sizes", sizes);
 	tap_run("ranks", ranks);
+	tap_run("what adds up", repeated);
+	tap_run("pieces of names", pieces);
+	tap_run("which kernels are wanted", kernels);
 	tap_run("letters together", letters_together);
 	tap_run("where the application begins", where_the_application_begins);
 	tap_run("the nearest name", nearest);
