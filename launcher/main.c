@@ -118,6 +118,7 @@ static int run(const struct xs_options *options, char **all, char **argv)
 	struct xs_launch launch = { .dir = "" };
 	struct xs_result result = { .directory = "" };
 	enum xs_program kind;
+	const char *scarce;
 	bool made = false, mpi;
 	char **environment;
 	int error, status;
@@ -127,8 +128,9 @@ static int run(const struct xs_options *options, char **all, char **argv)
 		xs_tell("xstrace: %s: %s\n", argv[0], error == -ENOENT ? "not found" : strerror(-error));
 		return error == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
 	}
-	if (options->ranks[0] && !xs_rank_wanted(options)) {
-		error = xs_exec_application(path, argv);
+	scarce = xs_limits_lift();
+	if (scarce || (options->ranks[0] && !xs_rank_wanted(options))) {
+		error = scarce ? xs_exec_untraced(scarce, path, argv) : xs_exec_application(path, argv);
 		xs_tell("xstrace: %s: %s\n", path, strerror(-error));
 		return error == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
 	}
@@ -140,7 +142,7 @@ static int run(const struct xs_options *options, char **all, char **argv)
 	if (error < 0) {
 		xs_tell("xstrace: cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR, /tmp or the output "
 				"directory: %s\n",
-			error == -EFBIG ? "the file size limit (ulimit -f) is below 24 MiB" : strerror(-error));
+			strerror(-error));
 		return XS_EXIT_SELF;
 	}
 	if (options->session[0] && xs_session_register(&launch) < 0) {
