@@ -44,8 +44,10 @@ bool xs_program_is_text(const char *path);
 
 /* ---- limits.c ---- */
 
-/* Lifts this process's soft limits, for itself and the drain process. NULL, or what there is too little of to trace: then nothing is lifted. */
-const char *xs_limits_lift(void);
+/* Lifts this process's soft limits, for itself and the drain process. First of all: there may be little stack. */
+void xs_limits_lift(void);
+/* What the application, or we, may have too little of to trace; NULL: enough of all. */
+const char *xs_limits_scarce(void);
 /* As they were: in the child that becomes the application. */
 void xs_limits_restore(void);
 
