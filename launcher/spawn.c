@@ -244,6 +244,7 @@ static __attribute__((noinline)) int start_application(struct xs_launch *launch,
 		xs_channel_say(launch->drain, XS_WORD_APP, getpid()); /* it has been said when the program begins */
 		(void)sigaction(SIGCHLD, sigchld, NULL);
 		(void)set_mask(mask);
+		xs_limits_restore();
 		execve(path, argv, environment);
 		if (errno == ENOEXEC && shell_argv)
 			execve(shell_argv[0], shell_argv, environment);
@@ -281,6 +282,8 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 		drain = start_drain(launch, drain_path, ends[1]);
 		close(ends[1]);
 	}
+	if (drain == -EAGAIN)
+		goto alone;
 	if (drain < 0) {
 		xs_tell("xstrace: %s: %s\n", drain_path, strerror(-drain));
 		xs_launch_destroy(launch);
@@ -289,6 +292,8 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	if (launch->options->kmd_script[0])
 		wait_for_kmd(launch);
 	app = start_application(launch, path, argv, shell_argv, environment, old, &old_child);
+	if (app == -EAGAIN)
+		goto alone;
 	(void)sigaction(SIGCHLD, &child, NULL);
 	while (app > 0 && !reap(launch, app, &drain, &status)) {
 		siginfo_t info;
@@ -301,16 +306,34 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	wait_for_trace(launch, drain, app, status);
 	(void)set_mask(old);
 	return app < 0 ? app : status;
+alone:
+	/* RLIMIT_NPROC: it may be just enough for the application, in our place */
+	if (drain > 0) {
+		(void)kill(drain, SIGKILL);
+		(void)waitpid(drain, &status, 0);
+	}
+	xs_launch_destroy(launch);
+	(void)sigaction(SIGCHLD, &old_child, NULL);
+	(void)prctl(PR_SET_PDEATHSIG, death_signal);
+	(void)set_mask(old);
+	return xs_exec_untraced("processes (ulimit -u)", path, argv);
 }
 
 int xs_exec_application(const char *path, char **argv)
 {
 	char **shell_argv = xs_program_is_text(path) ? shell_arguments(path, argv) : NULL;
 
+	xs_limits_restore();
 	execve(path, argv, environ);
 	if (errno == ENOEXEC && shell_argv)
 		execve(shell_argv[0], shell_argv, environ);
 	return -errno;
+}
+
+int xs_exec_untraced(const char *scarce, const char *path, char **argv)
+{
+	xs_tell("xstrace: %s runs untraced: its limit of %s leaves no room for tracing\n", path, scarce);
+	return xs_exec_application(path, argv);
 }
 
 _Noreturn void xs_end_like(int status)
