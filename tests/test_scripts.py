@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tracemalloc
+import zlib
 from array import array
 from pathlib import Path
 
@@ -881,6 +882,20 @@ def test_a_file_cannot_ask_for_a_gigabyte(make, zstd_reader):
             if not fine:
                 assert done.returncode == 2 and "--zstd-window" in done.stderr and len(done.stderr.splitlines()) == 1
             assert done.peak < 60_000 + (int(window[:-1]) << 10 if window else 8 << 10)
+
+
+@pytest.mark.parametrize("where", ["before", "behind"])
+@pytest.mark.parametrize("command", [CHECK, SUMMARY])
+def test_a_member_without_end(make, command, where):
+    """A small file whose one text has half a gigabyte: a line, and not that memory."""
+    text = ('{"traceEvents":[%s],"x":"' % json.dumps(normal_events(1)[0]) if where == "behind" else '{"x":"').encode()
+    packer = zlib.compressobj(1, wbits=31)
+    parts = [packer.compress(text), *(packer.compress(b"a" * (1 << 20)) for _ in range(512)), packer.compress(b'"}'), packer.flush()]
+    path = make(b"".join(parts), "w.json.gz")
+    done = run_for_peak(path.parent, [command, path])
+    said = "DAMAGED PLACES" if command == SUMMARY and where == "behind" else "no end in sight"
+    assert said in done.stdout + done.stderr and done.peak < 250_000
+    assert done.returncode == (2 if where == "before" else 1 if command == CHECK else 0)
 
 
 def test_a_small_gzip_file_does_not_take_a_lot(make):

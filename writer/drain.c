@@ -21,6 +21,7 @@
 #include "lost.h"
 #include "process.h"
 #include "text.h"
+#include "window.h"
 
 #define SLEEP_LOW 1000000u /* ns: some process is just joining, or ending */
 #define SLEEP 50000000u    /* otherwise: what matters rings */
@@ -39,7 +40,7 @@ struct drain {
 	uint64_t blind_since;   /* likewise: there has been a process whose file cannot be opened or mapped */
 	uint64_t unready_since; /* CLOCK_MONOTONIC: a process has been in the middle of joining from then on; 0: none is */
 	bool app_finished, app_seen, stopped;
-	uint64_t window_begin, window_end; /* CLOCK_MONOTONIC: --delay and --duration; 0: it has come, or there is none */
+	struct xs_window window;
 	uint64_t start; /* of this process, as in struct xs_consumer */
 	bool launcher_gone; /* and all that it had said was heard */
 	bool app_ended, app_not_run;
@@ -320,37 +321,7 @@ static bool finish_ended(struct drain *drain)
 	return waiting;
 }
 
-/* ---- --delay, --duration and --stop ---- */
-
-static void set_window(struct drain *drain)
-{
-	const struct xs_options *options = drain->run.options;
-	uint64_t begin = drain->run.control->mono0 + options->delay;
-
-	drain->window_begin = options->delay ? begin : 0;
-	drain->window_end = options->duration ? begin + options->duration : 0;
-}
-
-/* Does what is due; returns how long to sleep at most, so that the next is done in time. */
-static uint64_t follow_window(struct drain *drain)
-{
-	struct xs_control *control = drain->run.control;
-	uint64_t now, next;
-
-	if (!drain->window_begin && !drain->window_end)
-		return UINT64_MAX;
-	now = xs_clock_ns(CLOCK_MONOTONIC);
-	if (drain->window_begin && now >= drain->window_begin) {
-		(void)xs_control_pause(control, XS_PAUSE_WINDOW, false);
-		drain->window_begin = 0;
-	}
-	if (drain->window_end && now >= drain->window_end) {
-		(void)xs_control_pause(control, XS_PAUSE_WINDOW, true);
-		drain->window_end = 0;
-	}
-	next = drain->window_begin ? drain->window_begin : drain->window_end;
-	return next ? next - now : UINT64_MAX;
-}
+/* ---- --stop ---- */
 
 /* Completes all traces as they are; nobody joins any more. */
 static void stop(struct drain *drain)
@@ -500,7 +471,7 @@ static void drain_loop(struct drain *drain)
 	for (;;) {
 		uint32_t rung = atomic_load_explicit(&bell->rung, memory_order_relaxed);
 		uint32_t joined = atomic_load_explicit(&mailbox->joined, memory_order_acquire);
-		uint64_t read, window = follow_window(drain), sleep;
+		uint64_t read, window = xs_window_follow(&drain->window, drain->run.control), sleep;
 		bool soon = false, busy;
 
 		hear(drain);
@@ -568,7 +539,7 @@ int xs_drain(const char *dir, int channel)
 	}
 	if (!recover) {
 		drain.start = xs_process_start(getpid());
-		set_window(&drain);
+		xs_window_set(&drain.window, &drain.run);
 		if (drain.run.options->kmd_script[0])
 			drain.kmd = xs_kmd_start(&drain.run);
 		drain_loop(&drain);

@@ -28,6 +28,7 @@ __all__ = ["Damage", "Trace", "TraceError", "events_of", "open_trace"]
 BLOCK = 256 * 1024
 DAMAGE_KEPT = 10
 LONGEST_EVENT = 64 * BLOCK
+LONGEST_MEMBER = 4 * LONGEST_EVENT  # of the top level, beside the events
 DEPTH = 256  # of lists and objects in each other; xstrace-merge takes as many
 TIMES = frozenset(("ts", "dur", "tts", "tdur"))
 DEVICE_TIMES = frozenset(("queued", "submit"))
@@ -335,10 +336,10 @@ class Trace:
 
     def _member_value(self):
         try:
-            return self._value(_scan_member)
+            return self._value(_scan_member, LONGEST_MEMBER)
         except ValueError as error:
             line = self._line_of(self._pos)
-            value = self._value(_scan_member_lenient)
+            value = self._value(_scan_member_lenient, LONGEST_MEMBER)
             self._note_why(line, _why(error))
             return value
 
