@@ -116,6 +116,8 @@ void xm_put_summary(FILE *out, const struct xm_merge *merge, const struct xm_clo
 		fprintf(out, ",\"events\":%" PRIu64, input->events);
 		if (input->reader.cut)
 			fputs(",\"cut\":true", out);
+		if (input->is_written)
+			fputs(",\"still_written\":true", out);
 		if (input->reader.left_out || input->unfit)
 			fprintf(out, ",\"events_left_out\":%" PRIu64, input->reader.left_out + input->unfit);
 		if (!input->has_base && input->first <= input->last)

@@ -91,6 +91,21 @@ int xm_file_open(struct xm_file *file, const char *path, const struct stat *st)
 	return file->fd < 0 ? file->fd : 0;
 }
 
+bool xm_file_is_written(const struct xm_file *file)
+{
+	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+
+	return file->fd >= 0 && !fcntl(file->fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
+
+void xm_file_look_again(struct xm_file *file)
+{
+	struct stat st;
+
+	if (!fstat(file->fd, &st))
+		file->size = st.st_size;
+}
+
 void xm_file_close(struct xm_file *file)
 {
 	if (file->fd >= 0)

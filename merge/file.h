@@ -5,6 +5,7 @@
 #ifndef XM_FILE_H
 #define XM_FILE_H
 
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -20,6 +21,10 @@ struct xm_file {
 
 /* `st` is what stat() says of the path. 0, -errno, or -EMEDIUMTYPE: it is neither a file nor a pipe. */
 int xm_file_open(struct xm_file *file, const char *path, const struct stat *st);
+/* Does somebody hold the lock that xstrace has on what it still writes? The kernel gives it back when that process ends, however that is. */
+bool xm_file_is_written(const struct xm_file *file);
+/* It has grown: that counts, too. */
+void xm_file_look_again(struct xm_file *file);
 void xm_file_close(struct xm_file *file);
 
 /* A file without a name in the directory for temporary ones: its descriptor, or -errno. */

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "../common/text.h" /* the one here is of JSON's texts */
 #include "merge.h"
@@ -173,6 +174,43 @@ int xm_add_path(struct xm_merge *merge, const char *path)
 		result = -1;
 	}
 	return result;
+}
+
+/* ---- those that are not complete yet ---- */
+
+#define LOOK_MS 20
+
+static uint32_t look_for_writers(struct xm_merge *merge)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < merge->count; i++) {
+		struct xm_input *input = &merge->inputs[i];
+		bool was_written = input->is_written;
+
+		input->is_written = xm_file_is_written(&input->file);
+		count += input->is_written;
+		if (was_written)
+			xm_file_look_again(&input->file);
+	}
+	return count;
+}
+
+void xm_wait_for_writers(struct xm_merge *merge, unsigned seconds)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000 };
+	uint32_t count = look_for_writers(merge), first = 0;
+	char more[32] = "";
+
+	if (!count || !seconds)
+		return;
+	while (!merge->inputs[first].is_written)
+		first++;
+	if (count > 1)
+		(void)snprintf(more, sizeof(more), " and %u more", count - 1);
+	xm_say("[INFO] %s%s: still being written; waiting for the end, %u s at most", merge->inputs[first].path, more, seconds);
+	for (unsigned n = 0; n < seconds * 1000 / LOOK_MS && look_for_writers(merge); n++)
+		(void)nanosleep(&pause, NULL);
 }
 
 /* ---- what an input says of itself ---- */
@@ -475,6 +513,8 @@ static void say_damage(const struct xm_input *input)
 		       r->left_out > 1 ? ", and more like it" : "");
 	if (is_empty(input))
 		xm_say("xstrace-merge: %s: no event in it can be used%s", input->path, r->cut ? "; it was cut" : "");
+	else if (input->is_written)
+		xm_say("xstrace-merge: %s: is still being written; what is there by now is merged", input->path);
 	else if (r->cut && !r->source.error)
 		xm_say("xstrace-merge: %s: was cut; all before that is merged", input->path);
 	if (input->unfit)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "evidence.h"
+#include "late.h"
 #include "mend.h"
 #include "mpi_needs.h"
 #include "merge_options.h"
@@ -31,6 +32,7 @@ struct work {
 	struct xm_sink *sink;
 	struct xm_tree *tree;
 	struct xm_report *report;
+	struct xm_late *late;
 	struct xm_totals totals;
 	uint64_t next_id;
 };
@@ -109,10 +111,11 @@ static void second_message(void *user, uint64_t comm, const struct xm_function *
 		xm_report_message(work->report, comm, send, receive, from, to);
 }
 
-/* From the last that it waited for. */
+/* From the last that it waited for, unless it came still later; what a root gives always comes from it. */
 static void second_wait(void *user, const struct xm_collective *c, const struct xm_member *to, const struct xm_member *last)
 {
-	draw(user, c->function->name, &last->end, &to->end);
+	if (c->function->flow == XM_FROM_ROOT || xm_is_later(last, to))
+		draw(user, c->function->name, &last->end, &to->end);
 }
 
 static void second_collective(void *user, const struct xm_collective *c)
@@ -122,6 +125,14 @@ static void second_collective(void *user, const struct xm_collective *c)
 	xm_each_wait(c, work, second_wait);
 	if (work->report)
 		xm_report_collective(work->report, c);
+}
+
+static void second_sent(void *user, uint64_t comm, const struct xm_end *end)
+{
+	struct work *work = user;
+
+	if (work->report)
+		xm_report_sent(work->report, comm, end);
 }
 
 static void second_call(void *user, uint64_t comm, const struct xm_function *function, const struct xm_end *end)
@@ -163,6 +174,19 @@ static void second_visit(void *user, struct xm_input *input, const struct xm_eve
 	if (work->tree && process->is_number && process->pid == input->pid)
 		xm_tree_slice(work->tree, input, place.tid, start, end);
 	xm_mpi_take(work->mpi, input, event, process, start, end);
+}
+
+/* ---- the third, for a report: what ranks did while others waited for them ---- */
+
+static void late_visit(void *user, struct xm_input *input, const struct xm_event *event, struct xm_process *process, int64_t start, int64_t end)
+{
+	struct work *work = user;
+	const struct xm_clock *clock = xm_clocks_of(work->clocks, input);
+
+	if (event->ph.p[1] != 'X' || !process->is_number || process->pid != input->pid)
+		return;
+	xm_late_slice(work->late, input, event, xm_tid(input, process, event), xm_true_time(clock, start + input->shift),
+		      xm_true_time(clock, end + input->shift));
 }
 
 /* ---- the output ---- */
@@ -257,6 +281,8 @@ static int write_report(const struct work *work, const char *wanted)
 	if (json)
 		fputc('{', out);
 	xm_report_print(work->report, work->mpi, out, json);
+	fputs(json ? ",\n" : "", out);
+	xm_late_print(work->late, out, json);
 	fputs(json ? ",\n" : "", out);
 	xm_evidence_report(out, work->merge, work->clocks, json);
 	fputs(json ? "}\n" : "", out);
@@ -374,8 +400,8 @@ static int mend(struct work *work, const struct xm_mpi_sink *sink)
 
 static int run(struct work *work, const struct xm_options *options)
 {
-	const struct xm_mpi_sink first = { work, first_message, first_collective, NULL };
-	const struct xm_mpi_sink second = { work, second_message, second_collective, second_call };
+	const struct xm_mpi_sink first = { work, first_message, first_collective, NULL, NULL };
+	const struct xm_mpi_sink second = { work, second_message, second_collective, second_sent, second_call };
 	struct xm_merge *merge = work->merge;
 	char path[PATH_MAX] = "";
 	uint32_t usable = 0;
@@ -409,7 +435,8 @@ static int run(struct work *work, const struct xm_options *options)
 	work->next_id = merge->next_id;
 
 	work->tree = xm_tree_create(merge, work->clocks);
-	work->report = options->report ? xm_report_create() : NULL;
+	work->late = options->report ? xm_late_create() : NULL;
+	work->report = work->late ? xm_report_create(work->late) : NULL;
 	if (next_pass(work, &second) < 0 || !work->tree || (options->report && !work->report))
 		goto no_memory;
 	if (options->output)
@@ -423,6 +450,10 @@ static int run(struct work *work, const struct xm_options *options)
 			work->totals.arrows += xm_tree_draw(work->tree, work->sink, work->next_id);
 			result = finish_output(work, path);
 		}
+	}
+	if (!result && work->report && xm_late_begin(work->late)) {
+		xm_walk(merge, false, late_visit, work);
+		xm_late_solve(work->late, work->report, xm_report_late);
 	}
 	if (!result && work->report)
 		result = write_report(work, options->report);
@@ -458,9 +489,12 @@ int main(int argc, char **argv)
 		xm_never_read(&merge, options.report);
 	for (; optind < argc && !result; optind++)
 		result = xm_add_path(&merge, argv[optind]) < 0 ? XM_FAILED : 0;
-	if (!result)
+	if (!result) {
+		xm_wait_for_writers(&merge, options.wait);
 		result = run(&work, &options);
+	}
 	xm_report_free(work.report);
+	xm_late_free(work.late);
 	xm_tree_free(work.tree);
 	xm_mpi_free(work.mpi);
 	xm_clocks_free(work.clocks);

@@ -40,6 +40,7 @@ struct xm_input {
 	struct xm_file file;
 	struct xm_reader reader;
 	bool usable;  /* it could be opened, and is a trace */
+	bool is_written; /* somebody still writes it */
 	bool changed; /* a later pass did not find what the first one had found */
 
 	/* what it says of itself */
@@ -93,6 +94,8 @@ void xm_walk(struct xm_merge *merge, bool first, xm_visit visit, void *user);
 
 /* inputs.c: files and the files of directories become inputs. 0, or -1: a name was no good, which has been said. */
 int xm_add_path(struct xm_merge *merge, const char *path);
+/* Waits until nobody writes the inputs any more, at most so long; who still does is marked. */
+void xm_wait_for_writers(struct xm_merge *merge, unsigned seconds);
 /* What is called so now is written, and not read: it is said and left out where it is met among the inputs. */
 void xm_never_read(struct xm_merge *merge, const char *path);
 /* An input's events are in the output, all that it had. */

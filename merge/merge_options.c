@@ -18,6 +18,7 @@ static void usage(FILE *out)
 	      "  --format json|perfetto Write Chrome's JSON (default) or Perfetto's protobuf (default for .pftrace)\n"
 	      "  --no-clock-sync        Leave the clocks as they are\n"
 	      "  --zstd-window BYTES    Read .zst that make their reader keep as much (default 8M; at most 2G; rounded up to a power of two)\n"
+	      "  --wait SECONDS         Wait so long for traces that are still being written (default 10; 0: merge what is there)\n"
 	      "  --report FILE          Write where MPI ranks wait for each other: text, JSON if FILE ends in .json, - for stdout;\n"
 	      "                         without -o no merged trace is written\n"
 	      "  --version, --help\n"
@@ -54,11 +55,14 @@ int xm_options_parse(int argc, char **argv, struct xm_options *options)
 					       { "format", required_argument, NULL, 'f' },	 { "no-clock-sync", no_argument, NULL, 'n' },
 					       { "report", required_argument, NULL, 'r' },	 { "version", no_argument, NULL, 'v' },
 					       { "help", no_argument, NULL, 'h' },		 { "zstd-window", required_argument, NULL, 'w' },
+					       { "wait", required_argument, NULL, 't' },
 					       { NULL, 0, NULL, 0 } };
 	const char *format = NULL;
+	char *end;
 	int letter;
 
 	options->window_log = XM_WINDOW_LOG;
+	options->wait = 10;
 	opterr = 0;
 	while ((letter = getopt_long(argc, argv, ":o:", table, NULL)) != -1) {
 		switch (letter) {
@@ -71,6 +75,12 @@ int xm_options_parse(int argc, char **argv, struct xm_options *options)
 		case 'n':
 			options->no_sync = true;
 			break;
+		case 't':
+			options->wait = (unsigned)strtoul(optarg, &end, 10);
+			if (optarg[0] >= '0' && optarg[0] <= '9' && !*end && strlen(optarg) < 6)
+				break;
+			xm_say("xstrace-merge: --wait takes seconds from 0 to 99999, not '%s'", optarg);
+			return XM_FAILED + 1;
 		case 'r':
 			options->report = optarg;
 			break;

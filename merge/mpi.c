@@ -55,6 +55,8 @@ static void send(struct xm_mpi *mpi, const struct xm_call *call, struct xm_end *
 static void take_work(struct xm_mpi *mpi, const struct xm_call *call, struct xm_end *end)
 {
 	xm_waits_find(&mpi->waits, end);
+	if (call->function->role == XM_SEND && end->waiter && mpi->sink.sent)
+		mpi->sink.sent(mpi->sink.user, call->comm, end);
 	if (call->function->role == XM_IRECEIVE && call->has_request)
 		xm_receives_complete(mpi->receives, call, end);
 	else if (call->function->role == XM_RECEIVE_INIT || call->function->role == XM_SEND_INIT)
@@ -84,7 +86,10 @@ void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_eve
 	if (event->ph.p[1] != 'X' || input->rank < 0 || !xm_call_of(event, &call))
 		return;
 	end.tid = xm_tid(input, process, event);
+	end.posted = start;
+	end.posted_tid = end.tid;
 	end.is_cut = call.is_cut;
+	end.request = call.has_request ? call.request : 0;
 	if (call.is_work) {
 		take_work(mpi, &call, &end);
 		return;

@@ -49,6 +49,8 @@ struct xm_end {
 	/* of a request's work: the call that waited for it (MPI_Waitall and its like), and when that began; NULL: none is known */
 	const struct xm_function *waiter;
 	int64_t wait_start;
+	int64_t posted, posted_tid; /* of a receive: the call that posted it, when that began and on which thread */
+	uint64_t request; /* 0: none; of calls that start one, and of its work */
 	bool is_cut; /* its end is not that of the call, but of what is known */
 };
 
@@ -88,6 +90,8 @@ struct xm_mpi_sink {
 			const struct xm_end *to);
 	/* when all members are there, or when there is no more room to wait for them */
 	void (*collective)(void *user, const struct xm_collective *collective);
+	/* the work of a request that sends, with the call that waited for it */
+	void (*sent)(void *user, uint64_t comm, const struct xm_end *work);
 	/* any MPI call with its communicator (0: none) */
 	void (*call)(void *user, uint64_t comm, const struct xm_function *function, const struct xm_end *end);
 };

@@ -42,7 +42,7 @@ bool xm_gets(const struct xm_collective *c, const struct xm_member *to, const st
 	}
 }
 
-static bool is_later(const struct xm_member *a, const struct xm_member *b)
+bool xm_is_later(const struct xm_member *a, const struct xm_member *b)
 {
 	return !b || a->end.start > b->end.start || (a->end.start == b->end.start && a->end.rank < b->end.rank);
 }
@@ -54,10 +54,10 @@ struct latest {
 
 static void look_at(struct latest *latest, const struct xm_member *member)
 {
-	if (is_later(member, latest->first)) {
+	if (xm_is_later(member, latest->first)) {
 		latest->second = latest->first;
 		latest->first = member;
-	} else if (is_later(member, latest->second)) {
+	} else if (xm_is_later(member, latest->second)) {
 		latest->second = member;
 	}
 }
@@ -88,7 +88,7 @@ void xm_each_wait(const struct xm_collective *c, void *user,
 				last = NULL;
 		} else if (c->function->flow != XM_TO_ROOT || to->end.rank == c->root) {
 			for (uint32_t i = 0; i < c->count; i++)
-				if (xm_gets(c, to, &c->members[i]) && is_later(&c->members[i], last))
+				if (xm_gets(c, to, &c->members[i]) && xm_is_later(&c->members[i], last))
 					last = &c->members[i];
 		}
 		if (last)

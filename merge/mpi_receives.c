@@ -13,6 +13,7 @@ struct request {
 	int64_t bytes;
 	const struct xm_function *function;
 	uint64_t number; /* of the request */
+	int64_t posted, posted_tid;
 	struct xm_input *from;
 	uint32_t input;
 	bool is_used, is_open, is_held, has_k;
@@ -297,8 +298,8 @@ static void post(struct xm_receives *receives, const struct xm_channel_key *key,
 	struct request *request = place_of(receives, number, end->input->index);
 
 	receives->dropped += request->is_open;
-	*request = (struct request){ .key = *key, .bytes = bytes, .function = function, .number = number, .from = end->input,
-				     .input = end->input->index, .is_open = true, .is_used = true };
+	*request = (struct request){ .key = *key, .bytes = bytes, .function = function, .number = number,
+				     .posted = end->start, .posted_tid = end->tid, .from = end->input, .input = end->input->index, .is_open = true, .is_used = true };
 	if (must_wait(receives, key, end->input->index)) {
 		request->is_held = hold(receives, key, bytes, function, number, end);
 		return;
@@ -369,6 +370,8 @@ static void complete_one(struct xm_receives *receives, const struct xm_call *cal
 			return;
 	}
 	request->is_open = false;
+	end->posted = request->posted;
+	end->posted_tid = request->posted_tid;
 	end->bytes = call->bytes >= 0 ? call->bytes : request->bytes;
 	if (request->is_held) {
 		complete_held(receives, request, call->function, end);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "json.h"
+#include "late.h"
 #include "mpi_needs.h"
 
 #define SLOWEST 3
@@ -12,7 +13,7 @@
 #define WAITS 8192u
 
 struct row {
-	uint64_t comm, count, bytes, time, wait, late_senders, late_receivers;
+	uint64_t comm, count, bytes, time, wait, late, late_senders, late_receivers;
 	const struct xm_function *function;
 };
 
@@ -20,7 +21,7 @@ struct row {
 struct blame {
 	uint32_t row;
 	int32_t rank;
-	uint64_t count, time, wait, caused;
+	uint64_t count, time, wait, caused, late, late_caused;
 };
 
 /* A call that waited for several messages waits until the last of them was sent, and no longer. */
@@ -29,7 +30,19 @@ struct wait {
 	int64_t end, until;
 };
 
+/*
+ * A send that does not block, of which the message and the wait for its request are read one after the other, in any order.
+ */
+struct sent {
+	const struct xm_input *input;
+	uint64_t request;
+	struct xm_end partner, work;
+	bool has_partner, has_work;
+};
+
 struct xm_report {
+	struct xm_late *late;
+	struct sent sent[WAITS]; /* as waits */
 	struct wait waits[WAITS]; /* by their ends; who comes to a place that is taken has it */
 	struct xm_map row_map, blame_map;
 	struct row *rows;
@@ -37,11 +50,12 @@ struct xm_report {
 	uint32_t row_room, blame_room;
 };
 
-struct xm_report *xm_report_create(void)
+struct xm_report *xm_report_create(struct xm_late *late)
 {
 	struct xm_report *report = calloc(1, sizeof(*report));
 
 	if (report) {
+		report->late = late;
 		xm_map_init(&report->row_map, MAX_ROWS, UINT32_MAX);
 		xm_map_init(&report->blame_map, MAX_RANKS, UINT32_MAX);
 	}
@@ -123,11 +137,81 @@ static void late_for_wait(struct xm_report *report, const struct xm_end *from, c
 	}
 }
 
+static int64_t later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static struct sent *sent_of(struct xm_report *report, const struct xm_end *end)
+{
+	uint64_t hash = (end->request + ((uint64_t)end->input->index << 40)) * 0x9e3779b97f4a7c15ull;
+	struct sent *sent = &report->sent[hash >> 51];
+
+	if (sent->input != end->input || sent->request != end->request)
+		*sent = (struct sent){ .input = end->input, .request = end->request };
+	return sent;
+}
+
+/* Whoever waits for what it sent may wait for the receiver, once that has posted its receive, to come into MPI. */
+static void look_at_sent(struct xm_report *report, struct sent *sent)
+{
+	uint32_t index;
+
+	if (sent->has_partner && sent->has_work && row_of(report, 0, sent->work.waiter, &index))
+		xm_late_window(report->late, index, &sent->work, &sent->partner, later(sent->work.wait_start, sent->partner.posted), sent->work.end);
+}
+
+void xm_report_sent(struct xm_report *report, uint64_t comm, const struct xm_end *work)
+{
+	struct sent *sent = sent_of(report, work);
+
+	(void)comm;
+	sent->work = *work;
+	sent->has_work = true;
+	look_at_sent(report, sent);
+}
+
+/* The same for messages that are matched, in calls that block, and in waits for receives. */
+static void look_for_late(struct xm_report *report, uint64_t comm, const struct xm_function *send, const struct xm_function *receive,
+			  const struct xm_end *from, const struct xm_end *to)
+{
+	uint32_t index;
+
+	if (from->request) {
+		struct sent *sent = sent_of(report, from);
+
+		sent->partner = *to;
+		sent->has_partner = true;
+		look_at_sent(report, sent);
+	} else if (send->role == XM_SEND && row_of(report, comm, send, &index)) {
+		xm_late_window(report->late, index, from, to, later(from->start, to->posted), from->end);
+	}
+	if (to->waiter && row_of(report, 0, to->waiter, &index))
+		xm_late_window(report->late, index, to, from, later(to->wait_start, from->start), to->end);
+	else if ((receive->role == XM_RECEIVE || receive->role == XM_SENDRECV || receive->role == XM_COMPLETE) && row_of(report, comm, receive, &index))
+		xm_late_window(report->late, index, to, from, later(to->start, from->start), to->end);
+}
+
+void xm_report_late(void *user, uint32_t index, int32_t who, int32_t partner, uint64_t ns)
+{
+	struct xm_report *report = user;
+	struct blame *blame = blame_of(report, index, who);
+
+	report->rows[index].late += ns;
+	if (blame)
+		blame->late += ns;
+	blame = blame_of(report, index, partner);
+	if (blame)
+		blame->late_caused += ns;
+}
+
 void xm_report_message(struct xm_report *report, uint64_t comm, const struct xm_function *send, const struct xm_function *receive,
 		       const struct xm_end *from, const struct xm_end *to)
 {
 	uint32_t index;
 	struct row *row;
+
+	look_for_late(report, comm, send, receive, from, to);
 
 	/* who posted a receive in time does something else meanwhile, until it waits for it */
 	if (to->waiter && from->start > to->wait_start)
@@ -241,17 +325,18 @@ static void print_json(const struct xm_report *report, const struct xm_mpi *mpi,
 		text = xm_comm_label(mpi, row->comm, label);
 		*xs_json_escape(escaped, text, strlen(text)) = '\0';
 		fprintf(out, "%s\n{\"comm\":\"%s\",\"comm_name\":\"%s\",\"call\":\"MPI_%s\",\"calls\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"time_ns\":%" PRIu64
-			     ",\"wait_ns\":%" PRIu64 ",\"wait_percent\":%.2f,\"late_senders\":%" PRIu64 ",\"late_receivers\":%" PRIu64 ",\"ranks\":[",
+			     ",\"wait_ns\":%" PRIu64 ",\"wait_percent\":%.2f,\"late_progress_ns\":%" PRIu64 ",\"late_senders\":%" PRIu64 ",\"late_receivers\":%" PRIu64 ",\"ranks\":[",
 			printed++ ? "," : "", xm_comm_name(row->comm, name), escaped, row->function->name, row->count, row->bytes, row->time, row->wait,
-			share(row->wait, row->time), row->late_senders, row->late_receivers);
+			share(row->wait, row->time), row->late, row->late_senders, row->late_receivers);
 		for (uint32_t k = 0; k < report->blame_map.count; k++) {
 			const struct blame *blame = &report->blames[k];
 
 			if (blame->row != rows[i])
 				continue;
 			fprintf(out, "%s{\"rank\":%" PRId32 ",\"calls\":%" PRIu64 ",\"time_ns\":%" PRIu64 ",\"wait_ns\":%" PRIu64
-				     ",\"waited_for_ns\":%" PRIu64 "}",
-				first ? "" : ",", blame->rank, blame->count, blame->time, blame->wait, blame->caused);
+				     ",\"waited_for_ns\":%" PRIu64 ",\"late_progress_ns\":%" PRIu64 ",\"late_progress_for_ns\":%" PRIu64 "}",
+				first ? "" : ",", blame->rank, blame->count, blame->time, blame->wait, blame->caused,
+				blame->late, blame->late_caused);
 			first = false;
 		}
 		fputs("]}", out);
@@ -271,8 +356,8 @@ void xm_report_print(const struct xm_report *report, const struct xm_mpi *mpi, F
 		free(rows);
 		return;
 	}
-	fprintf(out, "%-24s %-24s %10s %16s %16s %16s %9s %12s %14s  %s\n", "Communicator", "Call", "Calls", "Bytes", "Time (ns)",
-		"Waiting (ns)", "Waiting", "Late senders", "Late receivers", "Waited for");
+	fprintf(out, "%-24s %-24s %10s %16s %16s %16s %9s %18s %12s %14s  %s\n", "Communicator", "Call", "Calls", "Bytes", "Time (ns)",
+		"Waiting (ns)", "Waiting", "Late progress (ns)", "Late senders", "Late receivers", "Waited for");
 	for (uint32_t i = 0; i < report->row_map.count; i++) {
 		const struct row *row = &report->rows[rows[i]];
 		const struct blame *worst[SLOWEST];
@@ -282,9 +367,9 @@ void xm_report_print(const struct xm_report *report, const struct xm_mpi *mpi, F
 		if (!row->count)
 			continue;
 		(void)snprintf(call, sizeof(call), "MPI_%s", row->function->name);
-		fprintf(out, "%-24s %-24s %10" PRIu64 " %16" PRIu64 " %16" PRIu64 " %16" PRIu64 " %7.2f %% %12" PRIu64 " %14" PRIu64 "  ",
+		fprintf(out, "%-24s %-24s %10" PRIu64 " %16" PRIu64 " %16" PRIu64 " %16" PRIu64 " %7.2f %% %18" PRIu64 " %12" PRIu64 " %14" PRIu64 "  ",
 			xm_comm_label(mpi, row->comm, label), call, row->count, row->bytes, row->time, row->wait, share(row->wait, row->time),
-			row->late_senders, row->late_receivers);
+			row->late, row->late_senders, row->late_receivers);
 		for (uint32_t k = 0; k < count; k++)
 			fprintf(out, "%srank %" PRId32 " (%.0f %%)", k ? ", " : "", worst[k]->rank, share(worst[k]->caused, row->wait));
 		fputs(count ? "\n" : "-\n", out);

@@ -150,6 +150,7 @@ class Job:
         self.size = len(hosts)
         self.now = [START + self.random.randrange(1000) for _ in hosts]
         self.calls = [[] for _ in hosts]  # (true start, true end, name, args)
+        self.told = [[] for _ in hosts]  # args of "communicator" events
         self.seq = {}
         self.arrived = {}
 
@@ -189,6 +190,14 @@ class Job:
             ends = [began[other] + self.delay() for other in waits_for]
             self._call(rank, max([began[rank] + 300, *ends]), name, comm=comm, seq=seq, root=root, **args)
 
+    def collective(self, name, needs, args, comm="world"):
+        """needs and args of each member {rank: …}: nobody leaves before those whom he needs have come."""
+        seq = self.seq[comm] = self.seq.get(comm, -1) + 1
+        began = {rank: self.now[rank] for rank in needs}
+        for rank, others in needs.items():
+            end = max([began[rank] + 300, *(began[other] + self.delay() for other in others)])
+            self._call(rank, end, name, comm=comm, seq=seq, **args[rank])
+
     def clock(self, rank):
         return self.clocks.get(rank, self.clocks.get(self.hosts[rank], TRUE))
 
@@ -205,6 +214,8 @@ class Job:
             "args": {"name": f"HOST<{self.hosts[rank]}>"},
         }
         yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": pid, "args": {"name": "app"}}
+        for args in self.told[rank]:
+            yield {"ph": "M", "name": "communicator", "pid": pid, "tid": pid, "args": args}
         for start, end, name, args in self.calls[rank]:
             start, end = clock.shows(start), clock.shows(end)
             event = {

@@ -194,7 +194,7 @@ def test_ends_of_a_collective_come_together(tmp_path, name):
     for _ in range(100):
         job.compute(0, 10**7)
         job.compute(1, 3 * 10**7)
-        job.everyone(name)
+        job.everyone(name, **({"bytes": 8} if name == "Allreduce" else {}))
     trace = merged(job.write(tmp_path), tmp_path)
     assert worst_error(job, trace) < 20_000
 

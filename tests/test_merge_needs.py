@@ -9,8 +9,8 @@ import subprocess
 import pytest
 
 from conftest import ROOT, XSTRACE
-from merging import merge, merged
-from ranks import MPI, MPICC, MPIEXEC, Ranks, needs_mpi
+from merging import merge, merged, worst_error
+from ranks import MPI, MPICC, MPIEXEC, Clock, Job, Ranks
 from test_merge_clocks import fake_clock, fakes_clocks
 
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -151,3 +151,122 @@ def test_ranks_by_two_other_clocks_are_put_where_they_were(xstrace, needs):
         assert "MPI_Barrier" in moved[rank]["tied_by"] and moved[rank]["not_the_hosts"]["early_ns"] > 6 * 10**9
     text = merge("--report", "-", *paths, cwd=xstrace.cwd).stdout
     assert "Ranks that were moved" in text and "by one clock MPI_" in text
+
+
+# ---- made-up programs ----
+
+
+def ranges(places):
+    """A list of ranks as it stands in a trace."""
+    return ",".join(map(str, sorted(places)))
+
+
+def random_call(random, job, comm, members):
+    """One collective of these ranks, with the arguments that their slices have, by a model of what MPI's standard says of it."""
+    zero = random.random() < 0.3
+    amounts = {rank: 0 if zero or random.random() < 0.3 else 8 for rank in members}
+    even = {rank: 0 if zero else 8 for rank in members}
+    root = random.choice(members)
+    others = {rank: [other for other in members if other != rank] for rank in members}
+    kind = random.choice(["Barrier", "Allreduce", "Allgatherv", "Bcast", "Scatterv", "Gatherv", "Scan", "Alltoallv", "Reduce_scatter"])
+    args = {rank: {"bytes": even[rank]} for rank in members}
+    needs = {rank: [] for rank in members}
+    if kind == "Barrier":
+        needs, args = others, {rank: {} for rank in members}
+    elif kind == "Allreduce":
+        needs = needs if zero else others
+    elif kind == "Allgatherv":
+        needs = {rank: [other for other in others[rank] if amounts[other]] for rank in members}
+        args = {rank: {"bytes": amounts[rank]} for rank in members}
+    elif kind == "Bcast":
+        needs = {rank: [root] if even[rank] and rank != root else [] for rank in members}
+        args = {rank: {"bytes": even[rank], "root": root} for rank in members}
+    elif kind == "Scatterv":
+        needs = {rank: [root] if amounts[rank] and rank != root else [] for rank in members}
+        args = {rank: {"bytes": amounts[rank], "root": root} for rank in members}
+    elif kind == "Gatherv":
+        needs[root] = [other for other in others[root] if amounts[other]]
+        args = {rank: {"bytes": amounts[rank], "root": root} for rank in members}
+    elif kind == "Scan":
+        needs = {rank: [] if zero else members[:place] for place, rank in enumerate(members)}
+    elif kind == "Alltoallv":
+        given = {rank: {other for other in members if not zero and random.random() < 0.4} for rank in members}
+        needs = {rank: [other for other in given[rank] if other != rank] for rank in members}
+        args = {rank: {"bytes": 8, "from": ranges(members.index(other) for other in given[rank])} for rank in members}
+    else:
+        needs = {rank: others[rank] if amounts[rank] else [] for rank in members}
+        args = {rank: {"bytes": 8, "from": "all" if amounts[rank] else ""} for rank in members}
+    before = {rank: len(job.calls[rank]) for rank in members}
+    job.collective(kind, needs, args, comm)
+    return kind, {rank: (job.calls[rank][before[rank]], wanted) for rank, wanted in needs.items()}
+
+
+def random_job(seed, hosts, clocks=None, calls=300):
+    """(the job, what each of its ranks waits in each kind of call)."""
+    job = Job(hosts, clocks, seed)
+    comms = {"world": list(range(job.size)), "00000000000000aa": job.random.sample(range(job.size), job.size)}
+    comms["00000000000000bb"] = sorted(job.random.sample(range(job.size), max(2, job.size // 2)))
+    for comm, members in comms.items():
+        for place, rank in enumerate(members):
+            job.told[rank].append({"comm": comm, "rank": place, "members": len(members), **({"name": "odd ones"} if comm[-1] == "b" else {})})
+    waited = collections.Counter()
+    for _ in range(calls):
+        for rank in range(job.size):
+            job.compute(rank, 1 + int(job.random.expovariate(1 / 50_000)))
+        comm = job.random.choice(list(comms))
+        kind, members = random_call(job.random, job, comm, comms[comm])
+        for rank, ((start, end, *_), wanted) in members.items():
+            last = max((members[other][0][0] for other in wanted), default=start)
+            if last > start:
+                waited[comm, f"MPI_{kind}", rank] += min(last, end) - start
+    return job, waited
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs_of_one_host(tmp_path, seed):
+    """As the model has it: nobody moves, every wait is found, and no other."""
+    job, waited = random_job(seed, ["a"] * (2 + seed % 7))
+    merge("--report", "r.json", *job.write(tmp_path), cwd=tmp_path)
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["moved"] == []
+    assert reported(report)[0] == waited
+    names = {row["comm"]: row["comm_name"] for row in report["mpi"]}
+    assert names["world"] == "world" and names["00000000000000aa"] == f"{job.size} of world (0{f'-{job.size - 1}' if job.size > 1 else ''})"
+    assert names["00000000000000bb"] == "odd ones"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_programs_of_three_clocks(tmp_path, seed):
+    """Two ranks of one host that contradict each other, and a host beside them: true times, and all that the report says of it."""
+    job, _ = random_job(seed, ["a", "a", "a", "b"], {1: Clock(3 * 10**9, 0), "b": Clock(-5 * 10**9, 30)}, 600)
+    paths = job.write(tmp_path)
+    trace = merged(paths, tmp_path)
+    assert worst_error(job, trace) < 10_000
+    (line,) = [line for line in trace.said.splitlines() if "have clocks of their own" in line]
+    assert line.startswith("[WARNING] ranks on a have clocks of their own: by one clock MPI_")
+    merge("--report", "r.json", *paths, cwd=tmp_path)
+    moved = {one["rank"]: one for one in json.loads((tmp_path / "r.json").read_text())["moved"]}
+    assert abs(moved[1]["moved_ns"] + 3 * 10**9) < 10_000 and abs(moved[3]["moved_ns"] - 5 * 10**9) < 10**6
+    assert moved[1]["not_the_hosts"]["early_ns"] > 2 * 10**9 and "not_the_hosts" not in moved[3]
+
+
+def test_small_errors_of_two_clocks_are_no_proof(tmp_path):
+    """Each trace says how far its times can be off: what they explain moves nobody; what they do not does."""
+    job = Job(["a", "a"], {1: Clock(900, 0)}, fastest=400)
+    for _ in range(50):
+        job.compute(0, 10_000)
+        job.compute(1, 10_000)
+        job.everyone()
+    for error, count in ((1000, 0), (10, 1)):
+        for path in job.write(tmp_path):
+            text = path.read_text()
+            path.write_text(text.replace('"lost": 0', f'"lost": 0, "clock_error_ns": {error}'))
+        paths = sorted(tmp_path.glob("app.*.json"))
+        report = json.loads(merge_report(tmp_path, paths))
+        assert len(report["moved"]) == count
+        (tmp_path / "r.json").unlink()
+
+
+def merge_report(where, paths):
+    merge("--report", "r.json", *paths, cwd=where)
+    return (where / "r.json").read_text()

@@ -148,6 +148,14 @@ static void header(struct xs_process *process)
 	finish(chrome, o);
 }
 
+/* As long as this process lives and the file is open: whoever reads it sees that it is not complete yet. Without a lock it is as before. */
+static void lock_it(int fd)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	(void)fcntl(fd, F_OFD_SETLK, &whole);
+}
+
 int xs_chrome_open(struct xs_process *process)
 {
 	struct xs_chrome *chrome = calloc(1, sizeof(*chrome));
@@ -166,6 +174,8 @@ int xs_chrome_open(struct xs_process *process)
 		offset = 0;
 		fd = xs_file_create(process, XS_FILE_TRACE, chrome->path, sizeof(chrome->path));
 	}
+	if (fd >= 0)
+		lock_it(fd);
 	error = xs_output_init(&chrome->out, fd, offset, process->run->options->compress);
 	if (error < 0) {
 		if (fd >= 0)

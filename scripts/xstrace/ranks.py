@@ -71,13 +71,13 @@ def statistics(path):
 
 
 def mpi_calls(path):
-    """The trace without all that says nothing about clocks: its MPI calls, as a gzip file (bytes)."""
+    """The trace without all that says nothing about clocks: its MPI calls and communicators, as a gzip file (bytes)."""
     with open_trace(path) as trace:
         lines = []
         for event in events_of(trace):
             phase, name = event.get("ph"), event.get("name")
             is_call = phase == "X" and type(name) is str and name.startswith("MPI")
-            if is_call or (phase == "M" and name == "process_name"):
+            if is_call or (phase == "M" and name in ("process_name", "communicator")):
                 lines.append(_line(event))
         keys = ("displayTimeUnit", "baseTimeNanoseconds", "metadata", "distributedInfo", "schemaVersion")
         head = {key: trace.header[key] for key in keys if key in trace.header}
