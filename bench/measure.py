@@ -320,20 +320,13 @@ def count_in(file):
 
 
 class Machine:
-    """How fast the machine is just now. A virtual machine's neighbours slow it down for hours, by a factor, and its memory more than
-    its arithmetic; so what a figure may cost is given for a machine of a certain speed, and follows the speed that two references
-    without a tracer have in the same rounds: two reads of the clock with 32 bytes stored (the processor), and write(2) alone into a
-    file (the kernel and the memory)."""
-
-    PAIR_NS = 17.0  # at which the goals were set
-    WRITE_NS = 1 / 3.8  # a byte
+    """How fast the machine is just now: virtual machines are slowed down by their neighbours for hours, and their memory more than
+    their arithmetic. Two references without a tracer run in the same rounds: two reads of the clock with 32 bytes stored (the
+    processor), and write(2) alone into a file (the kernel and the memory). They are told beside the figures and change no goal."""
 
     def __init__(self, pairs, scratch):
         self.pairs, self.scratch = pairs, scratch
-        self.clear()
-
-    def clear(self):
-        self.pair_ns, self.write_ns, self.next = [], [], 0
+        self.pair_ns, self.write_gb_s, self.next = [], [], 0
 
     def look(self):
         """At most once a second: it takes some time itself."""
@@ -341,18 +334,14 @@ class Machine:
             return
         run = self.scratch.run(Tracer(), [self.pairs, "burst", 11, 8192])
         self.pair_ns.append(run["floor"])
-        self.write_ns.append(1 / plain_write(self.scratch, 64 * MIB)["gb_s"])
+        self.write_gb_s.append(plain_write(self.scratch, 64 * MIB)["gb_s"])
         self.next = time.monotonic() + 1
 
-    def speed(self):
-        """Medians since clear(): (ns of a pair, ns of a byte written); None: never looked at."""
-        return (statistics.median(self.pair_ns), statistics.median(self.write_ns)) if self.pair_ns else None
-
-    def budget(self, ns, written):
-        """What is the same as `ns` at the speed of the goals, of which writing that many bytes is a part; never less than that."""
-        pair, write = self.speed() or (self.PAIR_NS, self.WRITE_NS)
-        own = max(ns - written * self.WRITE_NS, 0)
-        return max(ns, own * pair / self.PAIR_NS + written * write)
+    def __str__(self):
+        if not self.pair_ns:
+            return "not measured"
+        spread = (statistics.median(self.pair_ns), min(self.pair_ns), max(self.pair_ns), statistics.median(self.write_gb_s))
+        return "two clock reads and 32 bytes %.1f ns (%.1f..%.1f), write(2) %.2f GB/s" % spread
 
 
 def plain_write(scratch, size):
@@ -403,25 +392,7 @@ class Figure:
     goal: float = None
     beside: dict = field(default_factory=dict)
     at_least: bool = False
-    written: float = None  # bytes that the kernel writes for one of it: a time (or GB/s), whose goal follows the machine's speed
-    reference: tuple = None  # a name in `beside`, and what it had when the goal was set: what it has more now, the goal is higher
-    now: float = None  # the goal at the machine's speed
-
-    def at_speed(self, machine):
-        """Sets what the goal is on the machine as it was in these rounds."""
-        scale = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}.get(self.unit)
-        if self.goal is None:
-            return
-        if self.reference:
-            name, then = self.reference
-            self.now = self.goal + max(statistics.median(self.beside[name]) - then, 0)
-            return
-        if machine.speed() is None:
-            return
-        if self.unit == "GB/s":
-            self.now = 1 / machine.budget(1 / self.goal, 1)
-        elif scale:
-            self.now = machine.budget(self.goal * scale, self.written or 0) / scale
+    least: str = "least layer"  # the name in `beside` of the least that this can cost, where there is one
 
     @property
     def median(self):
@@ -429,10 +400,13 @@ class Figure:
 
     @property
     def verdict(self):
+        """Against the goal as it was ordered; nothing that is measured changes it."""
         if self.goal is None:
             return ""
-        goal = self.goal if self.now is None else self.now
-        return "pass" if (self.median >= goal if self.at_least else self.median <= goal) else "FAIL"
+        if self.median >= self.goal if self.at_least else self.median <= self.goal:
+            return "met"
+        least = self.beside.get(self.least)
+        return f"missed; {self.least} {number(statistics.median(least))}" if least else "missed"
 
     def cells(self):
         low, high = number(min(self.values)), number(max(self.values))
@@ -441,8 +415,6 @@ class Figure:
             median.append(f"({low}..{high})")
         sign = "≥" if self.at_least else "≤"
         goal = "" if self.goal is None else f"{sign} {number(self.goal)}"
-        if self.now is not None and number(self.now) != number(self.goal):
-            goal += f" (here {number(self.now)})"
         return [
             self.what,
             " ".join(filter(None, median)),
@@ -458,7 +430,7 @@ def number(value):
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
-HEAD = ["figure", "xstrace: median (min..max)", "goal", "", "beside it, same run, medians"]
+HEAD = ["figure", "xstrace: median (min..max)", "goal", "verdict", "beside it, same run, medians"]
 
 
 def markdown(figures):

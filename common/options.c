@@ -134,7 +134,7 @@ const struct xs_option xs_option_table[] = {
 	FLAG(0, "demangle", demangle, "Show the C++ names of kernels (Level Zero's are always shown so)"),
 	FLAG(0, "separate-tiles", separate_tiles, "Show the tiles of a device each for itself where work is spread over them"),
 	CHOICE(0, "report-format", report_format, "text|json|csv", "How reports are written; docs/REPORTS.md has the columns. json and csv need -o"),
-	FLAG(0, "opencl", opencl, "Accepted, needed no more: OpenCL is traced anyway"),
+	FLAG(0, "opencl", opencl, "Accepted for compatibility; no effect: OpenCL is always traced"),
 	FLAG(0, "chrome-call-logging", chrome_call, "Trace every host API call"),
 	FLAG(0, "chrome-kernel-logging", chrome_kernel, "Trace device work and the host calls that enqueue it"),
 	FLAG(0, "chrome-device-logging", chrome_device, "Trace device work alone"),
@@ -181,7 +181,7 @@ const struct xs_option xs_option_table[] = {
 	CHECKED(0, "resume", resume, "NAME", is_session, SESSION_SYNTAX, "Record again"),
 	CHECKED(0, "stop", stop, "NAME", is_session, SESSION_SYNTAX, "Stop recording for good and complete the traces; the application goes on"),
 	CHECKED(0, "dump", dump, "NAME", is_session, SESSION_SYNTAX, "Make the session's flight recorder write what it has"),
-	COUNT(0, "teardown-on-signal", teardown_signal, "N", 1, 64, "Accepted, needed no more: traces survive every end of the application"),
+	COUNT(0, "teardown-on-signal", teardown_signal, "N", 1, 64, "Accepted for compatibility; no effect: traces survive every end of the application"),
 	TEXT('o', "output", output, "FILE", "Write reports to FILE with the pid before its suffix, not to stderr"),
 	TEXT(0, "output-dir-path", output_dir, "DIR", "Write traces and reports in DIR (made if missing), not here"),
 	TEXT(0, "result-dir", result_dir, "DIR", "Write in DIR (made if missing), each process's traces and reports in a directory of its own there"),
@@ -523,16 +523,42 @@ static void describe(const struct xs_option *row, char *text, size_t size)
 			       row->argument ? row->argument : "");
 }
 
+/* Headings of --help and docs/OPTIONS.md, each before the option that it names. */
+static const struct {
+	const char *before, *heading;
+} headings[] = {
+	{ "host-timing", "Reports" },
+	{ "chrome-call-logging", "Traces" },
+	{ "chrome-no-thread-on-device", "Tracks and buffers" },
+	{ "start-paused", "What is recorded, and when" },
+	{ "flight-recorder", "Flight recorder" },
+	{ "session", "Control from another shell" },
+	{ "output", "Output files" },
+	{ "verbose", "Information" },
+};
+
+static const char *heading_before(const char *name)
+{
+	for (size_t i = 0; i < sizeof(headings) / sizeof(headings[0]); i++)
+		if (!strcmp(headings[i].before, name))
+			return headings[i].heading;
+	return NULL;
+}
+
 void xs_options_help(FILE *out)
 {
 	char text[128];
 
-	fputs("Usage: xstrace [options] <application> <arguments>\nOptions:\n", out);
+	fputs("Usage: xstrace [options] <application> <arguments>\n", out);
 	for (size_t i = 0; i < xs_option_count; i++) {
+		const char *heading = heading_before(xs_option_table[i].name);
+
+		if (heading)
+			fprintf(out, "\n%s:\n", heading);
 		describe(&xs_option_table[i], text, sizeof(text));
 		fprintf(out, "%-36s %s\n", text, xs_option_table[i].help);
 	}
-	fputs("With none of these, -h and -d. Exit status: the application's; 125 xstrace itself failed, 126 the\n"
+	fputs("\nWith none of these, -h and -d. Exit status: the application's; 125 xstrace itself failed, 126 the\n"
 	      "application cannot be run, 127 it was not found.\n",
 	      out);
 }

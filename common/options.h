@@ -112,7 +112,7 @@ bool xs_want_calls(const struct xs_options *options);   /* every host API call *
 bool xs_want_enqueues(const struct xs_options *options); /* the calls that put work on a device */
 bool xs_want_device(const struct xs_options *options);  /* device work */
 
-/* The help text. scripts/readme-options makes the README's table of it. */
+/* The help text. scripts/options-page makes docs/OPTIONS.md of it. */
 void xs_options_help(FILE *out);
 
 #endif

@@ -41,12 +41,12 @@ enum xs_kind {
 	XS_OWN_TIME,   /* what the record that follows says of its time: by a clock of the application's; struct xs_own_time_record */
 };
 
-/* Who made the record: the row of the table that turns a function number into a name. */
+/* Who made the record: the row of writer/backends.c. Tables of reports come in this order. */
 enum xs_source {
 	XS_SOURCE_NONE,
 	XS_SOURCE_ITT,
-	XS_SOURCE_OPENCL,
 	XS_SOURCE_LEVEL_ZERO,
+	XS_SOURCE_OPENCL,
 	XS_SOURCE_MPI,
 	XS_SOURCE_COUNT,
 };

@@ -438,6 +438,6 @@ class Tables:
         head = [note, '#include <stddef.h>', ''] + [f'#include <{name}>' for name in includes] + ['', '#include "call_log.h"', '']
         head += ['extern const struct xs_api xs_' + api + '_arguments;', '']
         result_type = self.add(result, 'ENUM', self.constants(self.types.constants.get('result') and 'result' or result) + ', NULL, 0')
-        tail = [f'static const struct xs_function functions[] = {{', *rows, '};', '',
+        tail = ['static const struct xs_function functions[] = {', *rows, '};', '',
                 f'const struct xs_api xs_{api}_arguments = {{ functions, {len(rows)}, {result_type}, {int(self.hexadecimal)} }};', '']
         path.write_text('\n'.join(head + self.lines + tail))

@@ -193,9 +193,6 @@ def pieces(f):
     return found, before
 
 
-VALUES = ("flag", "request", "made", "number", "wide", "fortran")
-
-
 class Shapes:
     """The functions that write records: one for all wrappers that record the same."""
 
@@ -360,13 +357,12 @@ def recorded(f, language, words, passed, record, comm, needed, special, result):
             "flag": f"{prefix}OUT_INT(flag)" if f.has("flag") else "1",
             "status": "(const void *)status",
             "request": "before" if f.name in ("Start", "Request_free", "Cancel") else
-                       f"C_REQUEST(request)" if not language.fortran and f.section == "message" and not f.request else
+                       "C_REQUEST(request)" if not language.fortran and f.section == "message" and not f.request else
                        f"{prefix}OUT_REQUEST(request)",
             "made": f"call.result ? 0 : xs_mpi_comm({prefix}OUT_COMM({f.made}))->id" if f.made else "0",
             "number": "number", "wide": "true" if language.wide else "false", "fortran": fortran,
         }[v])
     if wait:
-        done = {"Wait": "1", "Test": "C_FLAG", "Waitall": "ALL", "Testall": "FLAG"}
         flag = f"{prefix}OUT_INT(flag)" if f.has("flag") else "1"
         if f.has("outcount"):
             lines.append(f"\txs_mpi_wait_end(&call, &wait, {prefix}OUT_INT(outcount), (const int32_t *)array_of_indices);")
@@ -382,7 +378,7 @@ def recorded(f, language, words, passed, record, comm, needed, special, result):
     lines.append(f"\t{record}({', '.join(give)});")
     if f.request and f.has("source", "comm") or f.name in ("Mprobe", "Improbe"):
         handle = "REQUEST(request)" if f.request else "MESSAGE(message)"
-        condition = f"found != &xs_mpi_world_comm" + ("" if not f.request else f" && {language.read('source')} == xs_mpi_abi.any_source")
+        condition = "found != &xs_mpi_world_comm" + ("" if not f.request else f" && {language.read('source')} == xs_mpi_abi.any_source")
         lines.append(f"\tif ({condition})\n\t\txs_mpi_note({prefix}OUT_{handle}, found);")
     if f.name == "Imrecv":
         lines.append(f"\tif (found != &xs_mpi_world_comm)\n\t\txs_mpi_note({prefix}OUT_REQUEST(request), found);")

@@ -24,7 +24,7 @@ typedef struct ___itt_string_handle {
 	const char *strA;
 	void *strW;
 	int extra1;   /* the collector's: interned text, 0: not yet */
-	void *extra2; /* the collector's: struct task_name */
+	void *extra2; /* the collector's: struct itt_name, the newest first */
 	struct ___itt_string_handle *next;
 } __itt_string_handle;
 

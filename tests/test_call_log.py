@@ -1,6 +1,5 @@
 """-c: every call with its arguments and results, as the program made them."""
 
-import json
 import os
 import re
 import signal
@@ -8,7 +7,7 @@ import time
 
 import pytest
 
-from conftest import APPS, BUILD, compile_c, expected_lines, wait_until
+from conftest import BUILD, compile_c, wait_until
 
 SOFTGPU = BUILD / "tests/softgpu/libze_softgpu.so"
 ZE = {"ZE_ENABLE_ALT_DRIVERS": str(SOFTGPU)}

@@ -18,7 +18,6 @@ import pytest
 
 from conftest import (
     APPS,
-    BUILD,
     NOBODY,
     ROOT,
     VARIABLES,

@@ -239,7 +239,8 @@ def test_kineto_and_unitrace_beside_ours(tmp_path):
 
 
 def test_traces_of_xstrace_itself(xstrace):
-    run = xstrace("--chrome-itt-logging", "itt_tree", ["fork"] if False else [])
+    run = xstrace("--chrome-itt-logging", "itt_tree", ["fork", "exec"])
+    assert len(run.trace_files) == 3
     trace = merged(run.trace_files, xstrace.cwd)
     assert collections.Counter(s.name for s in trace.slices) == collections.Counter(
         s.name for t in run.traces for s in t.slices
@@ -669,7 +670,7 @@ def test_memory_is_bounded(tmp_path):
     for n in range(24):
         (tmp_path / f"{n}.json").write_text(text.replace('"pid":1,', f'"pid":{n + 1},'))
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    command = f"import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    command = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     result = subprocess.run(
         [sys.executable, "-c", command, MERGE, "-o", "all.json", *sorted(tmp_path.glob("*.json"))],
         cwd=tmp_path,

@@ -189,10 +189,10 @@ def test_every_option_is_accepted(xstrace, kind, letter, name):
         assert (run.status, run.out, run.err) == (0, "", ""), form
 
 
-def test_help_and_readme_list_every_option():
+def test_help_and_the_page_list_every_option():
     names = re.findall(r"^--([\w-]+)", "\n".join(help_lines()), re.M)
     assert names == [row[2] for row in TABLE]
-    subprocess.run([ROOT / "scripts/readme-options", "--check", XSTRACE], check=True)
+    subprocess.run([ROOT / "scripts/options-page", "--check", XSTRACE], check=True)
 
 
 def test_version():

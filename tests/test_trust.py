@@ -23,7 +23,6 @@ from conftest import (
     alive,
     compile_c,
     copy_build,
-    expected_lines,
     mounted,
     root_only,
     wait_until,

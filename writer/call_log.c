@@ -6,6 +6,7 @@
  * time, and a call whose third record is still to come holds them up for a short while, a very short one when a ring fills. The
  * rings are all the memory that this takes.
  */
+#include "backends.h"
 #include "call_log.h"
 
 #include <stdio.h>
@@ -262,7 +263,7 @@ static void write_row(struct xs_report *report, const struct xs_track *track, co
 	const char *result = result_of(api, function, call, text);
 	struct xs_report_row row;
 
-	xs_row_begin(&row, "call_log", call->event.source == XS_SOURCE_LEVEL_ZERO ? "L0" : "CL");
+	xs_row_begin(&row, "call_log", xs_backend_of(call->event.source)->label);
 	xs_row_text(&row, XS_COL_NAME, name, length);
 	xs_row_number(&row, XS_COL_PID, (uint64_t)track->process->pid);
 	xs_row_number(&row, XS_COL_TID, track->tid);

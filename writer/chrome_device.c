@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "chrome.h"
 #include "hash.h"
 
@@ -27,7 +28,7 @@ static void name_device(struct xs_process *process, const struct xs_device_recor
 
 	o = put(put_escaped(put(o, "\"name\":\"DEVICE<"), process->run->host), ">[");
 	o = put(xs_json_escape(o, name, length < 1024 ? length : 1024), "]");
-	if (record->event.source == XS_SOURCE_LEVEL_ZERO)
+	if (xs_backend_of(record->event.source)->numbered)
 		o = put_count(o, " #", record->device);
 	if (record->tile)
 		o = put_count(o, ".", record->tile - 1u);
@@ -112,11 +113,11 @@ static struct device_track *device_track(struct xs_process *process, const struc
 {
 	const struct xs_options *options = process->run->options;
 	struct xs_chrome *chrome = process->chrome;
-	bool zero = record->event.source == XS_SOURCE_LEVEL_ZERO;
+	bool engines = xs_backend_of(record->event.source)->engines;
 	struct device_track key = { .place = device_place(process, record), .tid = options->no_thread_on_device ? 0 : record->tid }, *last;
 
 	if (!options->no_engine_on_device)
-		key.queue = zero ? (uint32_t)record->engine << 8 | record->engine_index : record->queue;
+		key.queue = engines ? (uint32_t)record->engine << 8 | record->engine_index : record->queue;
 	last = chrome->last < chrome->track_count ? &chrome->tracks[chrome->last] : NULL;
 	if (last && last->place == key.place && last->tid == key.tid && last->queue == key.queue)
 		return last;
@@ -128,10 +129,10 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 			  uint64_t start, uint64_t end)
 {
 	struct xs_chrome *chrome = process->chrome;
-	bool zero = record->event.source == XS_SOURCE_LEVEL_ZERO;
+	const struct xs_backend *backend = xs_backend_of(record->event.source);
 	char name[128], queue[64] = "", thread[32] = "", number[24] = "";
 	/* an engine may serve several queues, each in its order */
-	bool in_order = record->event.flags & XS_FLAG_IN_ORDER && track->queue && !zero;
+	bool in_order = record->event.flags & XS_FLAG_IN_ORDER && track->queue && !backend->engines;
 	uint64_t pid = device_pid(process, track->place);
 	struct xs_lane *lane = xs_lanes_take(&track->lanes, start, end, in_order ? XS_FIT_TRUSTED : XS_FIT_APART);
 	char *o;
@@ -143,14 +144,14 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 	lane->tid = ++chrome->next_tid[track->place];
 	if (track->tid)
 		(void)snprintf(thread, sizeof(thread), "Thread %u ", track->tid);
-	if (track->queue && zero)
+	if (track->queue && backend->engines)
 		(void)snprintf(queue, sizeof(queue), " %s Engine<%u,%u>", record->event.flags & XS_FLAG_COPY_ENGINE ? "Copy" : "Compute",
 			       record->engine - 1u, record->engine_index);
 	else if (track->queue)
 		(void)snprintf(queue, sizeof(queue), " Queue<0x%llx>", (unsigned long long)record->queue_handle);
 	if (track->lanes.count > 1)
 		(void)snprintf(number, sizeof(number), " lane %u", track->lanes.count);
-	(void)snprintf(name, sizeof(name), "%s%s%s%s", thread, zero ? "L0" : "CL", queue, number);
+	(void)snprintf(name, sizeof(name), "%s%s%s%s", thread, backend->label, queue, number);
 	o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name", pid, lane->tid);
 	o = put(put_escaped(put(o, "\"name\":\""), name), "\"}},\n");
 	o = xs_chrome_put_metadata(o, "thread_sort_index", pid, lane->tid);
@@ -177,7 +178,8 @@ static char *put_title(char *o, struct xs_process *process, const struct xs_work
 
 	o = xs_json_escape(o, name, length < TITLE_MAX ? length : TITLE_MAX);
 	if (record->memory)
-		o += sprintf(o, "(%c2%c)", xs_memory_letter(record->memory >> 4), xs_memory_letter(record->memory & 15));
+		o += sprintf(o, "(%c2%c)", xs_memory_letter(record->event.source, record->memory >> 4),
+			     xs_memory_letter(record->event.source, record->memory & 15));
 	if (work->shape) {
 		if (record->simd)
 			o = put(put_count(o, "[SIMD", record->simd), " ");

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backends.h"
 #include "hash.h"
 #include "text.h"
 #include "writer.h"
@@ -177,7 +178,7 @@ const char *xs_kernel_text(struct xs_run *run, const struct xs_event *event, siz
 	bool function = event->flags & XS_FLAG_FUNCTION;
 	const char *text = xs_text_of(run, function ? xs_function_id(event->source, event->name) : event->name, ret_length);
 
-	if (!function && (run->options->demangle || event->source == XS_SOURCE_LEVEL_ZERO))
+	if (!function && (run->options->demangle || xs_backend_of(event->source)->demangled))
 		return xs_demangle(text, ret_length);
 	return text;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "hash.h"
 #include "json.h"
 #include "writer.h"
@@ -17,32 +18,27 @@
 #define NAMES_MAX (1u << 18) /* of a process, with those of functions */
 #define NAMES_BYTES (16u << 20) /* JSON texts kept ready; other names are made each time */
 
-extern const char *const xs_opencl_names[], *const xs_level_zero_names[], *const xs_mpi_names[];
-extern const uint32_t xs_opencl_count, xs_level_zero_count, xs_mpi_count;
-
 /* The name of an API's function. */
-static const char *function_name(uint32_t source, uint32_t function)
+static const char *function_name(uint8_t source, uint32_t function)
 {
-	if (source == XS_SOURCE_OPENCL && function < xs_opencl_count)
-		return xs_opencl_names[function];
-	if (source == XS_SOURCE_LEVEL_ZERO && function < xs_level_zero_count)
-		return xs_level_zero_names[function];
-	if (source == XS_SOURCE_MPI && function < xs_mpi_count)
-		return xs_mpi_names[function];
-	return "(unknown)";
+	const struct xs_backend *backend = xs_backend_of(source);
+
+	return backend->names && function < *backend->name_count ? backend->names[function] : "(unknown)";
 }
 
-char xs_memory_letter(unsigned memory)
+char xs_memory_letter(uint8_t source, unsigned memory)
 {
-	static const char letters[] = { 'M', 'H', 'D', 'S', 'M' };
+	const char *letters = xs_backend_of(source)->memory;
 
-	return memory < sizeof(letters) ? letters[memory] : '?';
+	return memory < strlen(letters) ? letters[memory] : '?';
 }
 
 void xs_shown_shape(uint8_t source, const uint64_t *shape, uint64_t *shown)
 {
+	bool groups = xs_backend_of(source)->groups;
+
 	for (int i = 0; i < 3; i++)
-		shown[i] = source == XS_SOURCE_LEVEL_ZERO && shape[3 + i] ? shape[i] / shape[3 + i] : shape[i];
+		shown[i] = groups && shape[3 + i] ? shape[i] / shape[3 + i] : shape[i];
 }
 
 uint32_t xs_function_id(uint8_t source, uint32_t function)
@@ -146,7 +142,7 @@ const char *xs_text_of(struct xs_run *run, uint32_t id, size_t *ret_length)
 	struct xs_text text;
 
 	if (id & XS_NAME_FUNCTION) {
-		const char *name = function_name(id >> 24 & 0x7f, id & 0xffffff);
+		const char *name = function_name((uint8_t)(id >> 24 & 0x7f), id & 0xffffff);
 
 		*ret_length = strlen(name);
 		return name;

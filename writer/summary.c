@@ -38,6 +38,12 @@ struct xs_table_key xs_work_key(const struct xs_process *process, const struct x
 	return key;
 }
 
+static void note_type(struct xs_summary *summary, uint8_t source, uint8_t type)
+{
+	if (source < XS_SOURCE_COUNT)
+		summary->seen[source][type] = true;
+}
+
 void xs_summary_device(struct xs_process *process, const struct xs_work *work)
 {
 	struct xs_summary *summary = process->summary;
@@ -46,8 +52,7 @@ void xs_summary_device(struct xs_process *process, const struct xs_work *work)
 
 	if (!key.id)
 		return;
-	if (key.source == XS_SOURCE_OPENCL)
-		summary->seen[key.type] = true;
+	note_type(summary, key.source, key.type);
 	row = xs_table_add(&summary->device, &key, work->end - work->start);
 	if (!row)
 		return;
@@ -59,8 +64,7 @@ void xs_summary_device(struct xs_process *process, const struct xs_work *work)
 
 void xs_summary_device_used(struct xs_summary *summary, const struct xs_event *event)
 {
-	if (event->source == XS_SOURCE_OPENCL)
-		summary->seen[event->flags & 3] = true;
+	note_type(summary, event->source, event->flags & 3);
 }
 
 void xs_summary_kernel(struct xs_summary *summary, const struct xs_kernel_record *kernel)

@@ -11,7 +11,7 @@
 
 struct xs_summary {
 	struct xs_table host, device, ccl;
-	bool seen[4]; /* enum xs_device_type: what OpenCL ran on */
+	bool seen[XS_SOURCE_COUNT][4]; /* enum xs_device_type: what the backend ran on */
 	struct xs_kernel_record *kernels; /* by id */
 	uint32_t kernel_room;
 };

@@ -1,6 +1,7 @@
 /*
  * -t: one line for each command, as it completes.
  */
+#include "backends.h"
 #include "json.h"
 #include "summary.h"
 
@@ -36,7 +37,7 @@ static char *put_row(char *o, const struct xs_report *report, const struct xs_pr
 	struct xs_table_key key = xs_work_key(process, work);
 	struct xs_report_row row;
 
-	xs_row_begin(&row, "device_timeline", record->event.source == XS_SOURCE_LEVEL_ZERO ? "L0" : "CL");
+	xs_row_begin(&row, "device_timeline", xs_backend_of(record->event.source)->label);
 	xs_row_text(&row, XS_COL_NAME, name, xs_row_name(process, &key, false, name));
 	xs_row_number(&row, XS_COL_PID, (uint64_t)process->pid);
 	xs_row_number(&row, XS_COL_TID, record->tid);

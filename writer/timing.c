@@ -10,51 +10,38 @@
 
 typedef unsigned long long ull;
 
-const char *const xs_timing_titles[XS_TIMING_BACKENDS] = {
-	[XS_TIMING_LEVEL_ZERO] = "L0",
-	[XS_TIMING_OPENCL + XS_DEVICE_UNKNOWN] = "CL",
-	[XS_TIMING_OPENCL + XS_DEVICE_CPU] = "CL CPU",
-	[XS_TIMING_OPENCL + XS_DEVICE_GPU] = "CL GPU",
-	[XS_TIMING_OPENCL + XS_DEVICE_ACCELERATOR] = "CL ACCELERATOR",
-	[XS_TIMING_MPI] = "MPI",
-};
-
 /* ---- rows ---- */
 
 /*
- * Calls of OpenCL belong to the type of device that the process used; without any, or with several, to OpenCL as such. Device work to
- * the type of its device.
+ * Where a backend has a table for each type of device, its calls belong to the type that the process used; without any, or with several, to the backend as such.
+ * Device work belongs to the type of its device.
  */
-static size_t backend_of(const struct xs_summary *summary, const struct xs_table_row *row, bool device)
+static size_t group_of(const struct xs_summary *summary, const struct xs_table_row *row, bool device)
 {
-	uint8_t type = row->key.type & 3;
+	uint8_t type = row->key.type & 3, source = row->key.source;
 
-	if (row->key.source == XS_SOURCE_LEVEL_ZERO)
-		return XS_TIMING_LEVEL_ZERO;
-	if (row->key.source == XS_SOURCE_MPI)
-		return XS_TIMING_MPI;
-	for (uint8_t t = 1; !device && t < 4; t++)
-		if (summary->seen[t])
+	for (uint8_t t = 1; !device && source < XS_SOURCE_COUNT && t < 4; t++)
+		if (summary->seen[source][t])
 			type = type ? 4 : t;
-	return type > 3 ? XS_TIMING_OPENCL : XS_TIMING_OPENCL + type;
+	return xs_group_of(source, type);
 }
 
-bool xs_timing_has(const struct xs_summary *summary, const struct xs_table *table, size_t backend, bool device)
+bool xs_timing_has(const struct xs_summary *summary, const struct xs_table *table, size_t group, bool device)
 {
 	for (uint32_t i = 0; i < table->count; i++)
-		if (backend_of(summary, &table->rows[i], device) == backend)
+		if (group_of(summary, &table->rows[i], device) == group)
 			return true;
 	return false;
 }
 
-struct xs_timing_sums xs_timing_sums_of(const struct xs_summary *summary, const struct xs_table *table, size_t backend, bool device)
+struct xs_timing_sums xs_timing_sums_of(const struct xs_summary *summary, const struct xs_table *table, size_t group, bool device)
 {
 	struct xs_timing_sums sums = { 0 };
 
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct xs_table_row *row = &table->rows[i];
 
-		if (backend_of(summary, row, device) != backend)
+		if (group_of(summary, row, device) != group)
 			continue;
 		sums.calls += row->calls;
 		sums.failed += row->failed;
@@ -81,7 +68,7 @@ static char *put_shape(char *o, const struct xs_table_key *key)
 size_t xs_row_name(const struct xs_process *process, const struct xs_table_key *key, bool quoted, char *out)
 {
 	struct xs_event event = { .name = key->id, .source = key->source };
-	const char *text = "(all others)", *quote = quoted && key->device && key->source == XS_SOURCE_LEVEL_ZERO ? "\"" : "";
+	const char *text = "(all others)", *quote = quoted && key->device && xs_backend_of(key->source)->quoted ? "\"" : "";
 	size_t length = strlen(text);
 	char *o = out;
 
@@ -96,7 +83,8 @@ size_t xs_row_name(const struct xs_process *process, const struct xs_table_key *
 	o += sprintf(o, "%s", quote);
 	o = xs_plain(o, text, length < 4096 ? length : 4096);
 	if (key->memory)
-		o += sprintf(o, "(%c2%c)", xs_memory_letter(key->memory >> 4), xs_memory_letter(key->memory & 15));
+		o += sprintf(o, "(%c2%c)", xs_memory_letter(key->source, key->memory >> 4),
+			     xs_memory_letter(key->source, key->memory & 15));
 	if (key->form == XS_FORM_SHAPE)
 		o = put_shape(o, key);
 	else if (key->form == XS_FORM_BYTES)
@@ -109,7 +97,7 @@ const struct xs_table_row *xs_timing_next(const struct xs_timing_view *view, uin
 {
 	while (*at < view->table->count) {
 		const struct xs_table_row *row = &view->table->rows[(*at)++];
-		if (backend_of(view->summary, row, view->device) != view->backend)
+		if (group_of(view->summary, row, view->device) != view->group)
 			continue;
 		*ret_length = xs_row_name(view->process, &row->key, view->report->format == XS_REPORT_TEXT, name);
 		return row;

@@ -5,16 +5,8 @@
 #ifndef XS_TIMING_H
 #define XS_TIMING_H
 
+#include "backends.h"
 #include "summary.h"
-
-/* Rows are grouped by these, and shown in this order. */
-enum {
-	XS_TIMING_LEVEL_ZERO,
-	XS_TIMING_OPENCL, /* and enum xs_device_type */
-	XS_TIMING_MPI = XS_TIMING_OPENCL + XS_DEVICE_ACCELERATOR + 1,
-	XS_TIMING_BACKENDS,
-};
-extern const char *const xs_timing_titles[XS_TIMING_BACKENDS];
 
 /* One report, and where in it one is. */
 struct xs_timing_view {
@@ -23,7 +15,7 @@ struct xs_timing_view {
 	struct xs_report *report;
 	const struct xs_table *table;
 	bool device;
-	size_t backend;
+	size_t group; /* of backends.h: whose rows */
 	int width; /* of the first column */
 };
 
@@ -31,13 +23,13 @@ struct xs_timing_sums {
 	uint64_t calls, failed, total, queued, submit;
 };
 
-/* Of the backend's rows: is there one, what do they come to. `device`: the table is of device work, not of calls. */
-bool xs_timing_has(const struct xs_summary *summary, const struct xs_table *table, size_t backend, bool device);
-struct xs_timing_sums xs_timing_sums_of(const struct xs_summary *summary, const struct xs_table *table, size_t backend, bool device);
+/* Of the group's rows: is there one, what do they come to. `device`: the table is of device work, not of calls. */
+bool xs_timing_has(const struct xs_summary *summary, const struct xs_table *table, size_t group, bool device);
+struct xs_timing_sums xs_timing_sums_of(const struct xs_summary *summary, const struct xs_table *table, size_t group, bool device);
 /* The sum of all rows' times. */
 uint64_t xs_timing_total(const struct xs_table *table);
 
-/* The next row of the view's backend from *at on, NULL: there is none; its name in `name`, of XS_ROW_NAME_MAX bytes. */
+/* The next row of the view's group from *at on, NULL: there is none; its name in `name`, of XS_ROW_NAME_MAX bytes. */
 const struct xs_table_row *xs_timing_next(const struct xs_timing_view *view, uint32_t *at, char *name, size_t *ret_length);
 /* A collective's name without its size, which has a column of its own; as xs_row_name(). */
 size_t xs_timing_ccl_name(const struct xs_timing_view *view, const struct xs_table_row *row, char *name);

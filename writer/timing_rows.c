@@ -53,12 +53,12 @@ static void row_all(struct xs_timing_view *view, const char *kind, bool submissi
 	struct xs_report_row out;
 	size_t length;
 
-	for (view->backend = 0; view->backend < XS_TIMING_BACKENDS; view->backend++) {
-		struct xs_timing_sums sums = xs_timing_sums_of(view->summary, view->table, view->backend, view->device);
+	for (view->group = 0; view->group < XS_GROUPS; view->group++) {
+		struct xs_timing_sums sums = xs_timing_sums_of(view->summary, view->table, view->group, view->device);
 		uint32_t at = 0;
 
 		while ((row = xs_timing_next(view, &at, name, &length))) {
-			xs_row_begin(&out, kind, xs_timing_titles[view->backend]);
+			xs_row_begin(&out, kind, xs_group_title(view->group));
 			xs_row_text(&out, XS_COL_NAME, name, length);
 			if (submission)
 				set_submission(&out, row, &sums);

@@ -7,15 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-struct widths {
-	int calls, time, percent, decimals;
-};
-static const struct widths host_widths[] = { { 12, 20, 13, 6 }, { 11, 19, 11, 2 } };
-static const struct widths device_widths[] = { { 12, 20, 12, 6 }, { 11, 19, 11, 2 } };
-
 typedef unsigned long long ull;
 
-/* ---- a table of one backend ---- */
+/* ---- a table of one group ---- */
 
 static void find_width(struct xs_timing_view *view, const char *title)
 {
@@ -57,71 +51,65 @@ static void print_totals(struct xs_timing_view *view, const char *kind)
 {
 	bool first = true;
 
-	for (size_t b = 0; b < XS_TIMING_BACKENDS; b++) {
-		if (!xs_timing_has(view->summary, view->table, b, view->device))
+	for (size_t g = 0; g < XS_GROUPS; g++) {
+		if (!xs_timing_has(view->summary, view->table, g, view->device))
 			continue;
-		print_total(view, kind, xs_timing_titles[b], xs_timing_sums_of(view->summary, view->table, b, view->device).total, first);
+		print_total(view, kind, xs_group_title(g), xs_timing_sums_of(view->summary, view->table, g, view->device).total, first);
 		first = false;
 	}
 }
 
-static void print_timing_rows(const struct xs_timing_view *view, const char *title, const struct widths *w)
+static void print_timing_rows(const struct xs_timing_view *view, const char *title)
 {
-	uint64_t total = xs_timing_sums_of(view->summary, view->table, view->backend, view->device).total;
+	const struct xs_layout *w = &xs_group_backend(view->group)->layout;
+	int percent = view->device ? w->device_percent : w->host_percent;
+	uint64_t total = xs_timing_sums_of(view->summary, view->table, view->group, view->device).total;
 	const struct xs_table_row *row;
 	char name[XS_ROW_NAME_MAX];
 	uint32_t at = 0;
 	size_t length;
 
 	print_name(view, title, strlen(title));
-	xs_report_print(view->report, ", %*s, %*s, %*s, %*s, %*s, %*s\n", w->calls, "Calls", w->time, "Time (ns)", w->percent, "Time (%)", w->time,
+	xs_report_print(view->report, ", %*s, %*s, %*s, %*s, %*s, %*s\n", w->calls, "Calls", w->time, "Time (ns)", percent, "Time (%)", w->time,
 			"Average (ns)", w->time, "Min (ns)", w->time, "Max (ns)");
 	while ((row = xs_timing_next(view, &at, name, &length))) {
 		print_name(view, name, length);
 		xs_report_print(view->report, ", %*llu, %*llu, %*.*f, %*llu, %*llu, %*llu\n", w->calls, (ull)row->calls, w->time, (ull)row->total,
-				w->percent, w->decimals, xs_timing_percent(row->total, total), w->time, (ull)(row->total / row->calls), w->time,
+				percent, w->decimals, xs_timing_percent(row->total, total), w->time, (ull)(row->total / row->calls), w->time,
 				(ull)row->low, w->time, (ull)row->high);
 	}
 	xs_report_print(view->report, "\n");
 }
 
-static void print_submission_rows(const struct xs_timing_view *view, const char *title, const struct widths *unused)
+static void print_submission_rows(const struct xs_timing_view *view, const char *title)
 {
-	struct xs_timing_sums sums = xs_timing_sums_of(view->summary, view->table, view->backend, true);
-	bool zero = view->backend == XS_TIMING_LEVEL_ZERO;
+	struct xs_timing_sums sums = xs_timing_sums_of(view->summary, view->table, view->group, true);
+	const struct xs_layout *w = &xs_group_backend(view->group)->layout;
 	const struct xs_table_row *row;
 	char name[XS_ROW_NAME_MAX];
 	uint32_t at = 0;
 	size_t length;
 
-	(void)unused;
 	print_name(view, title, strlen(title));
-	if (zero)
-		xs_report_print(view->report, ", %12s, %20s, %11s, %20s, %11s, %20s, %12s\n", "Calls", "Append (ns)", "Append (%)", "Submit (ns)",
-				"Submit (%)", "Execute (ns)", "Execute (%)");
-	else
-		xs_report_print(view->report, ", %11s, %19s, %11s, %19s, %11s, %19s, %11s\n", "Calls", "Queued (ns)", "Queued (%)", "Submit (ns)",
-				"Submit (%)", "Execute (ns)", "Execute (%)");
+	xs_report_print(view->report, ", %*s, %*s (ns), %*s (%%), %*s, %11s, %*s, %*s\n", w->calls, "Calls", w->time - 5, w->queued, 7, w->queued,
+			w->time, "Submit (ns)", "Submit (%)", w->time, "Execute (ns)", w->device_percent, "Execute (%)");
 	while ((row = xs_timing_next(view, &at, name, &length))) {
-		int calls = zero ? 12 : 11, time = zero ? 20 : 19, decimals = zero ? 6 : 2;
-
 		print_name(view, name, length);
-		xs_report_print(view->report, ", %*llu, %*llu, %11.*f, %*llu, %11.*f, %*llu, %*.*f\n", calls, (ull)row->calls, time,
-				(ull)row->queued, decimals, xs_timing_percent(row->queued, sums.queued), time, (ull)row->submit, decimals,
-				xs_timing_percent(row->submit, sums.submit), time, (ull)row->total, zero ? 12 : 11, decimals,
-				xs_timing_percent(row->total, sums.total));
+		xs_report_print(view->report, ", %*llu, %*llu, %11.*f, %*llu, %11.*f, %*llu, %*.*f\n", w->calls, (ull)row->calls, w->time,
+				(ull)row->queued, w->decimals, xs_timing_percent(row->queued, sums.queued), w->time, (ull)row->submit,
+				w->decimals, xs_timing_percent(row->submit, sums.submit), w->time, (ull)row->total, w->device_percent,
+				w->decimals, xs_timing_percent(row->total, sums.total));
 	}
 	xs_report_print(view->report, "\n");
 }
 
-static void print_distribution_rows(const struct xs_timing_view *view, const char *title, const struct widths *unused)
+static void print_distribution_rows(const struct xs_timing_view *view, const char *title)
 {
 	const struct xs_table_row *row;
 	char name[XS_ROW_NAME_MAX];
 	uint32_t at = 0;
 	size_t length;
 
-	(void)unused;
 	print_name(view, title, strlen(title));
 	xs_report_print(view->report, ", %12s, %19s, %19s, %19s\n", view->device ? "Calls" : "Failed Calls", "p50 (ns)", "p90 (ns)", "p99 (ns)");
 	while ((row = xs_timing_next(view, &at, name, &length))) {
@@ -132,15 +120,14 @@ static void print_distribution_rows(const struct xs_timing_view *view, const cha
 	xs_report_print(view->report, "\n");
 }
 
-static void print_backends(struct xs_timing_view *view, const char *title, const struct widths *widths,
-			   void (*print)(const struct xs_timing_view *, const char *, const struct widths *))
+static void print_groups(struct xs_timing_view *view, const char *title, void (*print)(const struct xs_timing_view *, const char *))
 {
-	for (view->backend = 0; view->backend < XS_TIMING_BACKENDS; view->backend++) {
-		if (!xs_timing_has(view->summary, view->table, view->backend, view->device))
+	for (view->group = 0; view->group < XS_GROUPS; view->group++) {
+		if (!xs_timing_has(view->summary, view->table, view->group, view->device))
 			continue;
 		find_width(view, title);
-		xs_report_print(view->report, "\n== %s Backend ==\n\n", xs_timing_titles[view->backend]);
-		print(view, title, widths ? &widths[view->backend != XS_TIMING_LEVEL_ZERO] : NULL);
+		xs_report_print(view->report, "\n== %s Backend ==\n\n", xs_group_title(view->group));
+		print(view, title);
 	}
 	xs_report_print(view->report, "\n");
 }
@@ -165,7 +152,7 @@ static void print_properties(struct xs_timing_view *view)
 	if (!some)
 		return;
 	xs_report_print(view->report, "\n=== Kernel Properties ===\n\n");
-	for (view->backend = 0; view->backend < XS_TIMING_BACKENDS; view->backend++) {
+	for (view->group = 0; view->group < XS_GROUPS; view->group++) {
 		bool first = true;
 		uint32_t at = 0;
 
@@ -209,12 +196,12 @@ static void print_sums(struct xs_timing_view *view, double each)
 
 	xs_report_print(view->report, "\n=== API Totals ===\n\n%14s, %12s, %12s, %20s, %20s\n", "Backend", "Calls", "Failed Calls", "Time (ns)",
 			"Inside xstrace (ns)");
-	for (size_t b = 0; b < XS_TIMING_BACKENDS; b++) {
-		struct xs_timing_sums sums = xs_timing_sums_of(view->summary, view->table, b, false);
+	for (size_t g = 0; g < XS_GROUPS; g++) {
+		struct xs_timing_sums sums = xs_timing_sums_of(view->summary, view->table, g, false);
 
 		if (!sums.calls)
 			continue;
-		xs_report_print(view->report, format, 14, xs_timing_titles[b], (ull)sums.calls, (ull)sums.failed, (ull)sums.total,
+		xs_report_print(view->report, format, 14, xs_group_title(g), (ull)sums.calls, (ull)sums.failed, (ull)sums.total,
 				(double)sums.calls * each);
 		all.calls += sums.calls;
 		all.failed += sums.failed;
@@ -233,9 +220,9 @@ void xs_timing_text_host(struct xs_timing_view *view)
 {
 	xs_report_print(view->report, "\n=== API Timing Summary ===\n\n");
 	print_totals(view, "API");
-	print_backends(view, "Function", host_widths, print_timing_rows);
+	print_groups(view, "Function", print_timing_rows);
 	xs_report_print(view->report, "\n=== API Time Distribution ===\n");
-	print_backends(view, "Function", NULL, print_distribution_rows);
+	print_groups(view, "Function", print_distribution_rows);
 	print_sums(view, xs_timing_record_ns(view->process->run));
 }
 
@@ -243,9 +230,9 @@ void xs_timing_text_device(struct xs_timing_view *view)
 {
 	xs_report_print(view->report, "\n=== Device Timing Summary ===\n\n");
 	print_totals(view, "Device");
-	print_backends(view, "Kernel", device_widths, print_timing_rows);
+	print_groups(view, "Kernel", print_timing_rows);
 	xs_report_print(view->report, "\n=== Device Time Distribution ===\n");
-	print_backends(view, "Kernel", NULL, print_distribution_rows);
+	print_groups(view, "Kernel", print_distribution_rows);
 	print_properties(view); /* last: unitrace's tests take every name behind it for a kernel */
 }
 
@@ -253,7 +240,7 @@ void xs_timing_text_submission(struct xs_timing_view *view)
 {
 	xs_report_print(view->report, "\n=== Kernel Submission Summary ===\n\n");
 	print_totals(view, "Device");
-	print_backends(view, "Kernel", NULL, print_submission_rows);
+	print_groups(view, "Kernel", print_submission_rows);
 }
 
 static void print_box(const struct xs_timing_view *view)

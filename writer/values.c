@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends.h"
 #include "call_log.h"
 #include "json.h"
 #include "text.h"
@@ -12,11 +13,9 @@
 #define ARRAY_SHOWN 16u
 #define BYTES_SHOWN 32u
 
-extern const struct xs_api xs_opencl_arguments, xs_level_zero_arguments;
-
 const struct xs_function *xs_function_of(uint8_t source, uint32_t function, const struct xs_api **ret_api)
 {
-	const struct xs_api *api = source == XS_SOURCE_OPENCL ? &xs_opencl_arguments : source == XS_SOURCE_LEVEL_ZERO ? &xs_level_zero_arguments : NULL;
+	const struct xs_api *api = xs_backend_of(source)->arguments;
 
 	if (ret_api)
 		*ret_api = api;

@@ -412,8 +412,8 @@ void xs_texts_fini(struct xs_run *run);
 /* The text of a name or a function; it stays as long as the run. */
 const char *xs_text_of(struct xs_run *run, uint32_t id, size_t *ret_length);
 /* enum xs_memory, as unitrace calls it. */
-char xs_memory_letter(unsigned memory);
-/* Of global[3], local[3] what is shown first: Level Zero programs speak of groups, OpenCL programs of work items. */
+char xs_memory_letter(uint8_t source, unsigned memory);
+/* Of global[3], local[3] what is shown first: groups or work items, as the backend has it. */
 void xs_shown_shape(uint8_t source, const uint64_t *shape, uint64_t *shown);
 /* Key of a function's name for the two above. */
 uint32_t xs_function_id(uint8_t source, uint32_t function);
@@ -542,7 +542,7 @@ void xs_lanes_fini(struct xs_lanes *lanes);
 struct xs_summary *xs_summary_open(void);
 void xs_summary_call(struct xs_summary *summary, const struct xs_event *call, uint64_t duration);
 void xs_summary_device(struct xs_process *process, const struct xs_work *work);
-/* Of which type the devices are that OpenCL is used with. */
+/* Of which type the devices are that a backend is used with. */
 void xs_summary_device_used(struct xs_summary *summary, const struct xs_event *event);
 /* What a kernel is made of, before it first runs. */
 void xs_summary_kernel(struct xs_summary *summary, const struct xs_kernel_record *kernel);

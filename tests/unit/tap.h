@@ -44,7 +44,7 @@ static bool tap_selected(const char *name)
 	return !tap_wanted || !*tap_wanted;
 }
 
-static void tap_child(const char *name, void (*test)(void), const char *directive)
+static inline void tap_run(const char *name, void (*test)(void))
 {
 	int status = -1;
 	pid_t pid;
@@ -63,26 +63,12 @@ static void tap_child(const char *name, void (*test)(void), const char *directiv
 		(void)waitpid(pid, &status, 0);
 	if (WIFSIGNALED(status))
 		printf("# signal %d\n", WTERMSIG(status));
-	printf("%sok %u - %s%s\n", status ? "not " : "", ++tap_count, name, status ? directive : "");
+	printf("%sok %u - %s\n", status ? "not " : "", ++tap_count, name);
 }
 
 static inline void tap_main(char **argv)
 {
 	tap_wanted = argv + 1;
-}
-
-static inline void tap_run(const char *name, void (*test)(void))
-{
-	tap_child(name, test, "");
-}
-
-/* A test of something that is known not to work yet, and that may fail: `why` says where the fault is. */
-static inline void tap_todo(const char *name, void (*test)(void), const char *why)
-{
-	char directive[256];
-
-	(void)snprintf(directive, sizeof(directive), " # TODO %s", why);
-	tap_child(name, test, directive);
 }
 
 static inline void tap_skip(const char *name, const char *why)
