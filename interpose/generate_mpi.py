@@ -30,6 +30,7 @@ TYPES = {"COUNT": "int64_t", "LONG": "int64_t", "INT": "int32_t", "OUT_INT": "in
 BUFFERS = ("buf", "buffer", "sendbuf", "recvbuf", "origin_addr", "inbuf", "location", "base", "attribute_val", "buffer_addr")
 # large counts are _c in the standard, and were _large in MPICH 4; _cptr: Open MPI's, where mpif.h has an address as TYPE(C_PTR)
 FORTRAN = ("_", "_cptr_", "_f08_", "_f08ts_", "_f08_large_", "_f08ts_large_", "_c_f08_", "_c_f08ts_")
+INSIDE = ("MPI_Internal::Idle", "MPI_Internal::operation")  # no functions: what Intel MPI tells of itself (mpi_idle.c)
 FINDERS = {"win": "WIN", "fh": "FILE"}  # what else than a communicator a call is about
 
 
@@ -468,8 +469,8 @@ def always(f, language, words, passed, hook, record, comm, needed, special, resu
 
 def main():
     functions, out = read_table(Path(sys.argv[1])), Path(sys.argv[2])
-    names = sorted([f"MPI_{f.name}" for f in functions] + [f"MPI_{f.name}_c" for f in functions if f.large])
-    header = [NOTE, "enum {"] + [f"\tFN_{n}," for n in names] + ["\tFN_mpi_count", "};", ""]
+    names = sorted([f"MPI_{f.name}" for f in functions] + [f"MPI_{f.name}_c" for f in functions if f.large]) + [*INSIDE]
+    header = [NOTE, "enum {"] + [f"\tFN_{n.replace('::', '_')}," for n in names] + ["\tFN_mpi_count", "};", ""]
     (out / "mpi_functions.h").write_text("\n".join(header))
     code = [NOTE, "#include <stdint.h>", "extern const char *const xs_mpi_names[];", "extern const uint32_t xs_mpi_count;",
             "const char *const xs_mpi_names[] = {"]

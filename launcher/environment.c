@@ -199,7 +199,7 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 {
 	const struct xs_options *options = &launch->control->options;
 	char jit[PATH_MAX + 32], mpi[PATH_MAX + 32], layer[PATH_MAX + 32], run[XS_ENV_RUN_MAX];
-	char ours[3 * PATH_MAX], **environment, *added[8];
+	char ours[3 * PATH_MAX], **environment, *added[9];
 	size_t count = 0, n = 0;
 
 	while (environ[count])
@@ -223,6 +223,9 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 		added[n++] = take("INTEL_LIBITTNOTIFY64", "ITT collector", library);
 	if (options->chrome_itt)
 		added[n++] = take("INTEL_JIT_PROFILER64", "JIT profiler", jit);
+	/* oneCCL tells of itself only when it is asked to; whoever has set it knows what they want */
+	if ((options->chrome_ccl || options->ccl_summary) && !getenv("CCL_ITT_LEVEL"))
+		added[n++] = variable("CCL_ITT_LEVEL", "1", "", NULL);
 	if (xs_want_calls(options) || xs_want_device(options))
 		/* the user's layers stay between the application and us: we see what the runtime sees */
 		added[n++] = given("OPENCL_LAYERS") ? variable("OPENCL_LAYERS", given("OPENCL_LAYERS"), ":", library)
