@@ -56,6 +56,7 @@ enum xs_record_flags {
 	XS_FLAG_ENQUEUE = 1,  /* XS_CALL: the call put work on a device */
 	XS_FLAG_FAILED = 2,   /* XS_CALL: result is the API's error code */
 	XS_FLAG_FUNCTION = 4, /* XS_DEVICE: name is a function number of source, not a string */
+	XS_FLAG_INSIDE = 4,   /* XS_MPI: no call, but what the library does within one */
 	XS_FLAG_CUT = 1,      /* XS_STACK: there are more frames */
 	XS_FLAG_IN_ORDER = 8, /* XS_DEVICE: the queue runs one command after the other */
 	XS_FLAG_COPY_ENGINE = 32, /* XS_DEVICE: the engine can do nothing but copy */

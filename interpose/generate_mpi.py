@@ -28,20 +28,45 @@ KINDS = {
 }
 TYPES = {"COUNT": "int64_t", "LONG": "int64_t", "INT": "int32_t", "OUT_INT": "int32_t"}  # others are handles
 BUFFERS = ("buf", "buffer", "sendbuf", "recvbuf", "origin_addr", "inbuf", "location", "base", "attribute_val", "buffer_addr")
-FORTRAN = ("_", "_f08_", "_f08ts_", "_f08_large_", "_f08ts_large_")
+# large counts are _c in the standard, and were _large in MPICH 4; _cptr: Open MPI's, where mpif.h has an address as TYPE(C_PTR)
+FORTRAN = ("_", "_cptr_", "_f08_", "_f08ts_", "_f08_large_", "_f08ts_large_", "_c_f08_", "_c_f08ts_")
+INSIDE = ("MPI_Internal::Idle", "MPI_Internal::operation")  # no functions: what Intel MPI tells of itself (mpi_idle.c)
+FINDERS = {"win": "WIN", "fh": "FILE"}  # what else than a communicator a call is about
 
 
 class Function:
-    """One function and its arguments, by the names that the standard gives them."""
+    """One function and its arguments, by the names that the standard gives them; in the form with large counts or without."""
 
-    def __init__(self, section, name, text):
+    def __init__(self, section, name, text, wide=False):
         marks, words = [], text.split()
         while words and words[0] in "+?":
             marks.append(words.pop(0))
-        self.section, self.name = section, name
+        self.section, self.name, self.text, self.wide = section, name, text, wide
         self.large, self.optional = "+" in marks, "?" in marks
-        self.texts = sum(w.startswith("$") for w in words)  # each has a hidden length in Fortran
-        self.arguments = [w.removeprefix("$") for w in words]
+        if not wide:
+            words = [w for w in words if not w.startswith("@")]
+        self.longs = [w[1:] for w in words if w.startswith("#")]
+        self.texts = [w[1:] for w in words if w.startswith("$")]  # each has a hidden length in Fortran
+        self.arguments = [w.lstrip("$#@") for w in words]
+
+    def in_form(self, wide):
+        return self if wide == self.wide else Function(self.section, self.name, self.text, wide)
+
+    def kind(self, name):
+        """How the value of an argument is read; None: it is not."""
+        kind = KINDS.get(name)
+        if kind == "COUNT":
+            return "LONG" if self.wide or name in self.longs else "INT"
+        return kind
+
+    def in_fortran(self):
+        """Its names there, without the first underscore: suffix, language, in the form with large counts?"""
+        for suffix in FORTRAN:
+            wide = "large" in suffix or "_c_" in suffix
+            # choice buffers are descriptors in the ts ones, and passed on like anything else
+            if wide and not self.large or "ts" in suffix and not self.first(*BUFFERS) or "cptr" in suffix and not self.has("baseptr"):
+                continue
+            yield suffix, "f08" if "f08" in suffix else "f", wide
 
     def has(self, *names):
         return all(name in self.arguments for name in names)
@@ -161,7 +186,7 @@ def pieces(f):
     moved = amount(f)
     tag = f.first("tag", "sendtag") or "-1"
     if f.comm:
-        word = {"win": "WIN", "fh": "FILE"}.get(f.comm, "COMM")
+        word = FINDERS.get(f.comm, "COMM")
         first = {"COMM": "comm->id"} if word == "COMM" else {}
     else:
         word, first = None, {}
@@ -256,17 +281,14 @@ class Shapes:
 class Language:
     """How a wrapper of a language looks and reads its arguments."""
 
-    def __init__(self, fortran, wide):
-        self.fortran, self.wide = fortran, wide
+    def __init__(self, fortran):
+        self.fortran = fortran
 
-    def read(self, name):
-        kind = KINDS.get(name)
+    def read(self, f, name):
+        kind = f.kind(name)
         if not kind:
             return f"(const void *){name}"
-        prefix = "F_" if self.fortran else "C_"
-        if kind == "COUNT":
-            kind = "LONG" if self.wide else "INT"
-        return f"{prefix}{kind}({name})"
+        return f"{'F_' if self.fortran else 'C_'}{kind}({name})"
 
 
 def wrapper(f, number, symbol, shapes, language):
@@ -275,7 +297,7 @@ def wrapper(f, number, symbol, shapes, language):
     words = list(f.arguments)
     if fortran:
         words = [w for w in words if w not in ("argc", "argv") or f.name.startswith("Comm_")]
-        words += ["ierror"] + [f"length_{i}" for i in range(f.texts - ("Init" in f.name))]
+        words += ["ierror"] + [f"length_{i}" for i in range(sum(w in f.texts for w in words))]
     parameters = ", ".join(f"xs_word {a}" for a in words) or "void"
     types = ", ".join("xs_word" for a in words) or "void"
     record, comm, needed, special = shapes.of(f)
@@ -306,19 +328,31 @@ def wrapper(f, number, symbol, shapes, language):
             return [f"\txs_mpi_leave(&call, {call(arguments)});"]
         return [f"\t{call(arguments)};", "\txs_mpi_leave(&call, ierror ? *(const int32_t *)ierror : 0);"]
 
-    straight = ([f"\t\t{call(words)};", "\t\treturn;"] if fortran else [f"\t\treturn {call(words)};"])
+    straight = ["{"] if f.collective else [""]
     if f.collective:
-        lines += [f"\tfound = xs_mpi_comm({language.read(f.comm)});",
+        straight += ["\t\tif (found->id || xs_mpi_inside)", f"\t\t\treturn {call(words)};", f"\t\tcall.result = {call(words)};",
+                     *late(f, language, "\t\t", "call.result"), "\t\treturn call.result;", "\t}"]
+    else:
+        straight.append(f"\t\treturn {call(words)};")
+    if f.collective:
+        # an invalid handle is an error that MPI tells: it is not asked about one that no call has succeeded with
+        lines += [f"\tfound = xs_mpi_object(XS_MPI_KIND_COMM, {language.read(f, f.comm)}, false);",
                   "\tnumber = xs_mpi_is_inside(XS_FRAME_MARK()) ? 0 : xs_mpi_collective(found);"]
     hook = hooks(f, language)
     if fortran or hook:
         # whatever is recorded, communicators must be known; and what the library calls by itself is no call of the application's
         lines += always(f, language, words, passed, hook, record, comm, needed, special, result, number)
         return "\n".join(lines)
-    lines += [f"\tif (!xs_mpi_enter(&call, {number}, XS_FRAME_MARK()))", *straight]
+    lines += [f"\tif (!xs_mpi_enter(&call, {number}, XS_FRAME_MARK())) {straight[0]}".rstrip(), *straight[1:]]
     lines += recorded(f, language, words, passed, record, comm, needed, special, result)
     lines += ["\treturn call.result;", "}\n"]
     return "\n".join(lines)
+
+
+def late(f, language, indent, failed):
+    """Statements after a collective call on a communicator that was not known before."""
+    return [f"{indent}if (__builtin_expect(!found->id, 0))",
+            f"{indent}\tnumber = xs_mpi_collective_late(&found, {language.read(f, f.comm)}, {failed});"]
 
 
 def hooks(f, language):
@@ -328,22 +362,22 @@ def hooks(f, language):
     if f.name == "Session_init":
         return [f"xs_mpi_begin_session({'F_SESSION' if language.fortran else 'C_SESSION'}(session));"]
     if f.made and f.name != "Comm_get_parent":
-        how, parent = "0", f"xs_mpi_comm({language.read(f.comm)})->id" if f.comm else "0"
+        how, parent = "0", f"xs_mpi_comm({language.read(f, f.comm)})->id" if f.comm else "0"
         if f.name == "Comm_create_group":
-            how = f"1000u + (uint32_t){language.read('tag')}"
+            how = f"1000u + (uint32_t){language.read(f, 'tag')}"
         if f.name == "Intercomm_create":
-            how, parent = f"1000u + (uint32_t){language.read('tag')}", "0"  # the two sides have different local communicators
+            how, parent = f"1000u + (uint32_t){language.read(f, 'tag')}", "0"  # the two sides have different local communicators
         if f.name.endswith(("from_group", "from_groups")):
             how = f"xs_mpi_text((const char *)stringtag, {'length_0' if language.fortran else '-1'})"
         if f.name.startswith("Comm_idup"):
-            return [f"xs_mpi_comm_promised({language.read(f.comm)}, {parent}, (const void *)newcomm, {'true' if language.fortran else 'false'});"]
+            return [f"xs_mpi_comm_promised({language.read(f, f.comm)}, {parent}, (const void *)newcomm, {'true' if language.fortran else 'false'});"]
         prefix = "F_" if language.fortran else "C_"
         return [f"xs_mpi_comm_made({prefix}OUT_COMM({f.made}), {parent}, {how});"]
     if f.name in ("Win_create", "Win_create_dynamic", "Win_allocate", "Win_allocate_shared", "File_open"):
         kind, out = ("FILE", "fh") if f.name == "File_open" else ("WIN", "win")
-        return [f"xs_mpi_child_made({'F_' if language.fortran else 'C_'}OUT_{kind}({out}), xs_mpi_comm({language.read('comm')}), XS_MPI_{kind});"]
+        return [f"xs_mpi_child_made({'F_' if language.fortran else 'C_'}OUT_{kind}({out}), xs_mpi_comm({language.read(f, 'comm')}), XS_MPI_{kind});"]
     if f.name == "Comm_set_name":
-        return [f"xs_mpi_comm_named(xs_mpi_comm({language.read('comm')}), (const char *)comm_name, {'length_0' if language.fortran else '-1'});"]
+        return [f"xs_mpi_comm_named(xs_mpi_comm({language.read(f, 'comm')}), (const char *)comm_name, {'length_0' if language.fortran else '-1'});"]
     if f.name in ("Comm_free", "Comm_disconnect", "Win_free", "File_close"):
         return ["GONE"]
     return []
@@ -359,7 +393,7 @@ def recorded(f, language, words, passed, record, comm, needed, special, result):
         kind = "F08" if language.fortran == "f08" else "F" if language.fortran else "C"
         lines.append(f"\tstatus = xs_mpi_status(status, own, XS_MPI_IGNORE_{kind});")
     if wait:
-        number = language.read(f.first("count", "incount")) if f.first("count", "incount") else "1"
+        number = language.read(f, f.first("count", "incount")) if f.first("count", "incount") else "1"
         if f.first("count", "incount"):
             number = f"{prefix}INT({f.first('count', 'incount')})"
         requests, statuses = f.first("request", "array_of_requests"), f.first("status", "array_of_statuses")
@@ -368,28 +402,31 @@ def recorded(f, language, words, passed, record, comm, needed, special, result):
         lines.append(f"\t{statuses} = xs_mpi_wait_begin(&wait, {number}, {requests}, {statuses}, {many}, XS_MPI_IGNORE_{kind}, {fortran});")
     if f.name in ("Start", "Request_free", "Cancel"):
         lines.append(f"\tbefore = {prefix}OUT_REQUEST(request);")
-    if f.comm and comm and not f.collective:
-        lines.append(f"\tfound = xs_mpi_comm({language.read(f.comm)});")
     if f.name in ("Mrecv", "Imrecv") and comm:
         lines.append(f"\tfound = xs_mpi_message({prefix}OUT_MESSAGE(message));")
     lines += result(passed)
-    give = ["&call"] + (["found"] if comm else []) + [language.read(a) for a in needed]
+    if f.collective:
+        lines += late(f, language, "\t", "call.result")
+    elif f.comm and comm:
+        lines.append(f"\tfound = xs_mpi_object(XS_MPI_KIND_{FINDERS.get(f.comm, 'COMM')}, {language.read(f, f.comm)}, !call.result);")
+    give = ["&call"] + (["found"] if comm else []) + [language.read(f, a) for a in needed]
     for v in special:
         give.append({
-            "flag": f"{prefix}OUT_INT(flag)" if f.has("flag") else "1",
+            "flag": f"!call.result && {prefix}OUT_INT(flag)" if f.has("flag") else "1",
             "status": "(const void *)status",
             "request": "before" if f.name in ("Start", "Request_free", "Cancel") else
                        "C_REQUEST(request)" if not language.fortran and f.section == "message" and not f.request else
                        f"{prefix}OUT_REQUEST(request)",
             "made": f"call.result ? 0 : xs_mpi_comm({prefix}OUT_COMM({f.made}))->id" if f.made else "0",
-            "number": "number", "wide": "true" if language.wide else "false", "fortran": fortran,
+            "number": "number", "wide": "true" if f.wide else "false", "fortran": fortran,
         }[v])
     if wait:
-        flag = f"{prefix}OUT_INT(flag)" if f.has("flag") else "1"
+        # of a call that failed nothing is looked at: any of its arguments may have been what is wrong
+        flag = f"!call.result && {prefix}OUT_INT(flag)" if f.has("flag") else "1"
         if f.has("outcount"):
-            lines.append(f"\txs_mpi_wait_end(&call, &wait, {prefix}OUT_INT(outcount), (const int32_t *)array_of_indices);")
+            lines.append(f"\txs_mpi_wait_end(&call, &wait, call.result ? 0 : {prefix}OUT_INT(outcount), (const int32_t *)array_of_indices);")
         elif f.has("indx"):
-            lines.append(f"\txs_mpi_wait_one(&call, &wait, {flag}, {prefix}OUT_INT(indx));")
+            lines.append(f"\txs_mpi_wait_one(&call, &wait, {flag}, call.result ? 0 : {prefix}OUT_INT(indx));")
         else:
             lines.append(f"\txs_mpi_wait_end(&call, &wait, {flag} ? {'wait.count' if f.first('count') else '1'} : 0, NULL);")
         return lines
@@ -402,10 +439,10 @@ def recorded(f, language, words, passed, record, comm, needed, special, result):
         lines.append("\tif (__builtin_expect(!atomic_load_explicit(&found->is_told, memory_order_relaxed), 0))\n\t\txs_mpi_comm_tell(found);")
     if f.request and f.has("source", "comm") or f.name in ("Mprobe", "Improbe"):
         handle = "REQUEST(request)" if f.request else "MESSAGE(message)"
-        condition = "found != &xs_mpi_world_comm" + ("" if not f.request else f" && {language.read('source')} == xs_mpi_abi.any_source")
+        condition = "!call.result && found != &xs_mpi_world_comm" + ("" if not f.request else f" && {language.read(f, 'source')} == xs_mpi_abi.any_source")
         lines.append(f"\tif ({condition})\n\t\txs_mpi_note({prefix}OUT_{handle}, found);")
     if f.name == "Imrecv":
-        lines.append(f"\tif (found != &xs_mpi_world_comm)\n\t\txs_mpi_note({prefix}OUT_REQUEST(request), found);")
+        lines.append(f"\tif (!call.result && found != &xs_mpi_world_comm)\n\t\txs_mpi_note({prefix}OUT_REQUEST(request), found);")
     return lines
 
 
@@ -427,12 +464,14 @@ def always(f, language, words, passed, hook, record, comm, needed, special, resu
     lines.append("\t\txs_mpi_inside = XS_FRAME_MARK();")
     if fortran:
         lines += [f"\t\treal({', '.join(words)});", "\t\txs_mpi_inside = 0;"]
-        condition = "!ierror || !*(const int32_t *)ierror"
+        failed = "ierror && *(const int32_t *)ierror"
     else:
         lines += [f"\t\tcall.result = real({', '.join(words)});", "\t\txs_mpi_inside = 0;"]
-        condition = "!call.result"
+        failed = "call.result"
+    if f.collective:
+        lines += late(f, language, "\t\t", failed)
     if after:
-        lines += [f"\t\tif ({condition}) {{"] + [f"\t{line}" for line in after] + ["\t\t}"]
+        lines += [f"\t\tif (!({failed})) {{"] + [f"\t{line}" for line in after] + ["\t\t}"]
     lines += ["\t\treturn;" if fortran else "\t\treturn call.result;", "\t}"]
 
     def inside(arguments):
@@ -451,8 +490,8 @@ def always(f, language, words, passed, hook, record, comm, needed, special, resu
 
 def main():
     functions, out = read_table(Path(sys.argv[1])), Path(sys.argv[2])
-    names = sorted([f"MPI_{f.name}" for f in functions] + [f"MPI_{f.name}_c" for f in functions if f.large])
-    header = [NOTE, "enum {"] + [f"\tFN_{n}," for n in names] + ["\tFN_mpi_count", "};", ""]
+    names = sorted([f"MPI_{f.name}" for f in functions] + [f"MPI_{f.name}_c" for f in functions if f.large]) + [*INSIDE]
+    header = [NOTE, "enum {"] + [f"\tFN_{n.replace('::', '_')}," for n in names] + ["\tFN_mpi_count", "};", ""]
     (out / "mpi_functions.h").write_text("\n".join(header))
     code = [NOTE, "#include <stdint.h>", "extern const char *const xs_mpi_names[];", "extern const uint32_t xs_mpi_count;",
             "const char *const xs_mpi_names[] = {"]
@@ -461,19 +500,15 @@ def main():
     shapes, wrappers, fortran, optional = Shapes(), [], [], []
     for f in functions:
         name = f"MPI_{f.name}"
-        wrappers.append(wrapper(f, f"FN_{name}", name, shapes, Language(None, False)))
+        wrappers.append(wrapper(f, f"FN_{name}", name, shapes, Language(None)))
         if f.optional:
             optional.append(name)
         if f.large:
-            wrappers.append(wrapper(f, f"FN_{name}_c", f"{name}_c", shapes, Language(None, True)))
+            wrappers.append(wrapper(f.in_form(True), f"FN_{name}_c", f"{name}_c", shapes, Language(None)))
             optional.append(f"{name}_c")
-        for suffix in FORTRAN:
-            # choice buffers are descriptors in the ts ones, and passed on like anything else
-            if "large" in suffix and not f.large or "ts" in suffix and not f.first(*BUFFERS):
-                continue
-            number = f"FN_{name}_c" if "large" in suffix else f"FN_{name}"
-            language = Language("f08" if "f08" in suffix else "f", "large" in suffix)
-            fortran.append(wrapper(f, number, name.lower() + suffix, shapes, language))
+        for suffix, language, wide in f.in_fortran():
+            number = f"FN_{name}_c" if wide else f"FN_{name}"
+            fortran.append(wrapper(f.in_form(wide), number, name.lower() + suffix, shapes, Language(language)))
     top = [NOTE, '#include "mpi_wrap.h"', '#include "mpi_records.h"\n', '#pragma GCC diagnostic ignored "-Wmissing-prototypes"\n']
     (out / "mpi_records.h").write_text("\n".join([NOTE, *shapes.declarations, ""]))
     (out / "mpi_fortran.c").write_text("\n".join(top + fortran))

@@ -22,13 +22,13 @@ static struct xs_mpi_comm *make(uint64_t handle, uint64_t parent, uint64_t how)
 	comm->inter = xs_mpi_is_inter(handle);
 	comm->handle = handle;
 	comm->rank = xs_mpi_own_rank(handle);
-	count = xs_mpi_members(handle, false, &local);
+	count = xs_mpi_members(handle, XS_MPI_GROUP_OWN, &local);
 	if (count < 0) {
 		xs_mpi_give(comm, sizeof(*comm));
 		return NULL;
 	}
 	if (comm->inter) {
-		comm->count = xs_mpi_members(handle, true, &comm->ranks);
+		comm->count = xs_mpi_members(handle, XS_MPI_GROUP_REMOTE, &comm->ranks);
 		if (comm->count < 0)
 			comm->count = 0;
 		/* both sides must come to the same: the order of the two groups is theirs */
@@ -106,7 +106,7 @@ static struct promise {
 
 static uint64_t hash_of_members(uint64_t handle)
 {
-	int32_t *ranks, count = xs_mpi_members(handle, false, &ranks);
+	int32_t *ranks, count = xs_mpi_members(handle, XS_MPI_GROUP_OWN, &ranks);
 	uint64_t hash = xs_mpi_mix_ranks(0, ranks, count);
 
 	xs_mpi_give(ranks, ranks ? (size_t)count * sizeof(*ranks) : 0);
@@ -216,7 +216,41 @@ void xs_mpi_child_made(uint64_t handle, struct xs_mpi_comm *comm, uint32_t kind)
 	xs_unlock(&xs_mpi_comms_lock);
 }
 
-struct xs_mpi_comm *xs_mpi_comm_find(uint64_t handle)
+/* A window or file that was made by a call which we do not see: known by its members alone. */
+static void child_found(uint64_t handle, enum xs_mpi_kind kind)
+{
+	struct xs_mpi_comm *child = xs_mpi_take(sizeof(*child));
+	uint64_t key;
+
+	if (!child)
+		return;
+	*child = (struct xs_mpi_comm){ .handle = 0 };
+	child->count = xs_mpi_members(handle, kind == XS_MPI_KIND_WIN ? XS_MPI_GROUP_WIN : XS_MPI_GROUP_FILE, &child->ranks);
+	if (child->count < 0) {
+		xs_mpi_give(child, sizeof(*child));
+		return;
+	}
+	key = xs_mpi_mix_ranks(xs_mpi_mix(0, kind), child->ranks, child->count);
+	xs_lock_robust(&xs_mpi_comms_lock);
+	child->id = xs_mpi_identity(key);
+	xs_mpi_insert(handle, child);
+	xs_unlock(&xs_mpi_comms_lock);
+}
+
+static void comm_found(uint64_t handle, bool ask)
+{
+	struct xs_mpi_comm *comm = promised(handle, ask);
+
+	if (comm) {
+		xs_lock_robust(&xs_mpi_comms_lock);
+		xs_mpi_insert(handle, comm);
+		xs_unlock(&xs_mpi_comms_lock);
+	} else if (ask) {
+		xs_mpi_comm_made(handle, 0, 0);
+	}
+}
+
+struct xs_mpi_comm *xs_mpi_object_find(enum xs_mpi_kind kind, uint64_t handle, bool ask)
 {
 	struct xs_mpi_comm *found;
 
@@ -232,15 +266,17 @@ struct xs_mpi_comm *xs_mpi_comm_find(uint64_t handle)
 	found = xs_mpi_look_up(handle);
 	if (!found && handle != xs_mpi_abi.comm_null && handle > XS_MPI_TOMB) {
 		/* made in a way that nobody told us */
-		found = promised(handle, true);
-		if (found) {
-			xs_lock_robust(&xs_mpi_comms_lock);
-			xs_mpi_insert(handle, found);
-			xs_unlock(&xs_mpi_comms_lock);
-		} else {
-			xs_mpi_comm_made(handle, 0, 0);
-		}
+		if (kind == XS_MPI_KIND_COMM)
+			comm_found(handle, ask);
+		else if (ask)
+			child_found(handle, kind);
 		found = xs_mpi_look_up(handle);
 	}
 	return found ? found : &unknown;
+}
+
+uint32_t xs_mpi_collective_late(struct xs_mpi_comm **found, uint64_t handle, bool failed)
+{
+	*found = xs_mpi_object_find(XS_MPI_KIND_COMM, handle, !failed);
+	return (*found)->id ? xs_mpi_collective(*found) : 0;
 }

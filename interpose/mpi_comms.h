@@ -10,8 +10,9 @@
 
 extern struct xs_mpi_comm xs_mpi_self_comm;
 
+enum xs_mpi_group { XS_MPI_GROUP_OWN, XS_MPI_GROUP_REMOTE, XS_MPI_GROUP_WIN, XS_MPI_GROUP_FILE };
 /* The members' ranks in MPI_COMM_WORLD (XS_MPI_NOTHING: of another world), to be given back; the number of them, or -1. */
-int32_t xs_mpi_members(uint64_t comm, bool remote, int32_t **ret_ranks);
+int32_t xs_mpi_members(uint64_t handle, enum xs_mpi_group which, int32_t **ret_ranks);
 bool xs_mpi_is_inter(uint64_t comm);
 int32_t xs_mpi_own_rank(uint64_t comm);
 

@@ -247,6 +247,8 @@ XS_EXPORT void *dlopen(const char *path, int flags)
 		*(void **)&next = real("dlopen");
 	if (path)
 		look(true);
+	if (path && is_same(path, "libunitrace_mpi.so") && self())
+		path = self()->l_name;
 	return next(path, flags);
 }
 

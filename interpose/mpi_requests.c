@@ -13,18 +13,24 @@ static void *const *ignore[2][2]; /* [f08][many]: where Fortran's addresses stan
 
 void xs_mpi_requests_find(void)
 {
-	static const char *const kinds[] = {
-		[XS_MPI_KIND_COMM] = "PMPI_Comm_f2c",       [XS_MPI_KIND_TYPE] = "PMPI_Type_f2c", [XS_MPI_KIND_REQUEST] = "PMPI_Request_f2c",
-		[XS_MPI_KIND_MESSAGE] = "PMPI_Message_f2c", [XS_MPI_KIND_WIN] = "PMPI_Win_f2c",   [XS_MPI_KIND_FILE] = "PMPI_File_f2c",
-		[XS_MPI_KIND_SESSION] = "PMPI_Session_f2c",
+	/* the ABI of MPI 5 has the second alone */
+#define CONVERSIONS(kind) { "PMPI_" kind "_f2c", "PMPI_" kind "_fromint" }
+	static const char *const kinds[][2] = {
+		[XS_MPI_KIND_COMM] = CONVERSIONS("Comm"),       [XS_MPI_KIND_TYPE] = CONVERSIONS("Type"),
+		[XS_MPI_KIND_REQUEST] = CONVERSIONS("Request"), [XS_MPI_KIND_MESSAGE] = CONVERSIONS("Message"),
+		[XS_MPI_KIND_WIN] = CONVERSIONS("Win"),         [XS_MPI_KIND_FILE] = CONVERSIONS("File"),
+		[XS_MPI_KIND_SESSION] = CONVERSIONS("Session"),
 	};
 	/* MPICH's f08 has its own; Open MPI's has that of mpif.h */
 	static const char *const names[2][2] = { { "MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE" },
 						 { "MPI_F08_STATUS_IGNORE", "MPI_F08_STATUSES_IGNORE" } };
 
 	*(void **)&get_elements = xs_mpi_find_in("PMPI_Get_elements_x");
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		from_fortran[i] = xs_mpi_find_in(kinds[i]);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		from_fortran[i] = xs_mpi_find_in(kinds[i][0]);
+		if (!from_fortran[i])
+			from_fortran[i] = xs_mpi_find_in(kinds[i][1]);
+	}
 	for (int f08 = 0; f08 < 2; f08++)
 		for (int many = 0; many < 2; many++) {
 			void *found = dlsym(RTLD_DEFAULT, names[f08][many]);
@@ -128,7 +134,8 @@ xs_word xs_mpi_wait_begin(struct xs_mpi_wait *wait, int32_t count, xs_word reque
 {
 	size_t bytes;
 
-	wait->count = count > 0 ? count : 0;
+	wait->count = count > 0 && requests ? count : 0; /* none where some must be: the call will fail */
+	wait->few[0] = 0;
 	wait->fortran = fortran;
 	wait->step = xs_mpi_abi.status_size;
 	wait->handles = wait->few;
@@ -244,7 +251,7 @@ void xs_mpi_started(const struct xs_mpi_call *call, uint64_t request)
 
 void xs_mpi_started_all(const struct xs_mpi_call *call, int32_t count, const void *requests, bool fortran)
 {
-	for (int32_t i = 0; i < count; i++)
+	for (int32_t i = 0; !call->result && i < count; i++)
 		xs_mpi_started(call, fortran                  ? F_OUT_REQUEST((const int32_t *)requests + i)
 				     : xs_mpi_abi.int_handles ? ((const uint32_t *)requests)[i]
 							      : ((const uint64_t *)requests)[i]);

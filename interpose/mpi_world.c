@@ -5,7 +5,7 @@
 
 static int (*initialized)(int *flag), (*finalized)(int *flag);
 static int (*comm_rank)(xs_word comm, int *rank), (*comm_size)(xs_word comm, int *size), (*comm_test_inter)(xs_word comm, int *flag);
-static int (*comm_group)(xs_word comm, void *group), (*comm_remote_group)(xs_word comm, void *group);
+static int (*group_of[XS_MPI_GROUP_FILE + 1])(xs_word handle, void *group);
 static int (*group_size)(xs_word group, int *size), (*group_free)(void *group);
 static int (*group_rank)(xs_word group, int *rank), (*group_of_set)(xs_word session, const char *name, void *group);
 static int (*translate_ranks)(xs_word group, int n, const int *ranks, xs_word to, int *result);
@@ -27,13 +27,13 @@ static void free_group(uint64_t group)
 	(void)group_free(xs_mpi_abi.int_handles ? (void *)&narrow : (void *)&group);
 }
 
-int32_t xs_mpi_members(uint64_t comm, bool remote, int32_t **ret_ranks)
+int32_t xs_mpi_members(uint64_t handle, enum xs_mpi_group which, int32_t **ret_ranks)
 {
 	uint64_t group = 0;
 	int32_t count = -1, *ranks = NULL, *own;
 
 	*ret_ranks = NULL;
-	if ((remote ? comm_remote_group : comm_group)((xs_word)comm, &group))
+	if (!group_of[which] || group_of[which]((xs_word)handle, &group))
 		return -1;
 	group = xs_mpi_load(&group);
 	if (group_size((xs_word)group, &count) || count < 0)
@@ -69,8 +69,10 @@ void xs_mpi_comms_find(void)
 		{ "PMPI_Comm_rank", (void **)&comm_rank },
 		{ "PMPI_Comm_size", (void **)&comm_size },
 		{ "PMPI_Comm_test_inter", (void **)&comm_test_inter },
-		{ "PMPI_Comm_group", (void **)&comm_group },
-		{ "PMPI_Comm_remote_group", (void **)&comm_remote_group },
+		{ "PMPI_Comm_group", (void **)&group_of[XS_MPI_GROUP_OWN] },
+		{ "PMPI_Comm_remote_group", (void **)&group_of[XS_MPI_GROUP_REMOTE] },
+		{ "PMPI_Win_get_group", (void **)&group_of[XS_MPI_GROUP_WIN] },
+		{ "PMPI_File_get_group", (void **)&group_of[XS_MPI_GROUP_FILE] },
 		{ "PMPI_Group_size", (void **)&group_size },
 		{ "PMPI_Group_free", (void **)&group_free },
 		{ "PMPI_Group_translate_ranks", (void **)&translate_ranks },
@@ -85,8 +87,8 @@ void xs_mpi_comms_find(void)
 
 static bool complete(void)
 {
-	return initialized && finalized && comm_rank && comm_size && comm_test_inter && comm_group && comm_remote_group && group_size &&
-	       group_free && translate_ranks;
+	return initialized && finalized && comm_rank && comm_size && comm_test_inter && group_of[XS_MPI_GROUP_OWN] &&
+	       group_of[XS_MPI_GROUP_REMOTE] && group_size && group_free && translate_ranks;
 }
 
 void xs_mpi_begin(void)
@@ -98,7 +100,7 @@ void xs_mpi_begin(void)
 		return;
 	/* no lock is held while the library is asked; of threads that are here together the group of one counts */
 	if (comm_rank((xs_word)xs_mpi_abi.world, &rank) || comm_size((xs_word)xs_mpi_abi.world, &size) ||
-	    comm_group((xs_word)xs_mpi_abi.world, &group))
+	    group_of[XS_MPI_GROUP_OWN]((xs_word)xs_mpi_abi.world, &group))
 		return;
 	xs_lock_robust(&xs_mpi_comms_lock);
 	if (!xs_mpi_world) {

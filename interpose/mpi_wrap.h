@@ -128,12 +128,21 @@ static inline uint64_t xs_mpi_handle(xs_word word)
 	return (uint64_t)word & xs_mpi_abi.handle_mask;
 }
 
-/* Never NULL: what is not known has the id 0. */
-struct xs_mpi_comm *xs_mpi_comm_find(uint64_t handle);
+enum xs_mpi_kind { XS_MPI_KIND_COMM, XS_MPI_KIND_TYPE, XS_MPI_KIND_REQUEST, XS_MPI_KIND_MESSAGE, XS_MPI_KIND_WIN, XS_MPI_KIND_FILE, XS_MPI_KIND_SESSION };
+
+/* Never NULL: what is not known has the id 0. `ask`: the library may be asked, since a call has succeeded with that handle. */
+struct xs_mpi_comm *xs_mpi_object_find(enum xs_mpi_kind kind, uint64_t handle, bool ask);
+
+static inline struct xs_mpi_comm *xs_mpi_object(enum xs_mpi_kind kind, uint64_t handle, bool ask)
+{
+	if (kind == XS_MPI_KIND_COMM && __builtin_expect(handle == xs_mpi_world && handle, 1))
+		return &xs_mpi_world_comm;
+	return xs_mpi_object_find(kind, handle, ask);
+}
 
 static inline struct xs_mpi_comm *xs_mpi_comm(uint64_t handle)
 {
-	return __builtin_expect(handle == xs_mpi_world && handle, 1) ? &xs_mpi_world_comm : xs_mpi_comm_find(handle);
+	return xs_mpi_object(XS_MPI_KIND_COMM, handle, true);
 }
 
 /* The application has become part of a job, or a communicator is named: MPI says who is who. */
@@ -190,6 +199,9 @@ static inline uint32_t xs_mpi_collective(struct xs_mpi_comm *comm)
 	return number;
 }
 
+/* After a call on a communicator that was not known before it: `found` may be known now. Returns the call's number. */
+uint32_t xs_mpi_collective_late(struct xs_mpi_comm **found, uint64_t handle, bool failed) __attribute__((cold));
+
 static inline uint64_t xs_mpi_root(const struct xs_mpi_comm *comm, int32_t root, uint32_t number)
 {
 	return xs_mpi_pair(xs_mpi_rank(comm, root), (int32_t)number);
@@ -205,7 +217,6 @@ void xs_mpi_comms_find(void);
 
 /* ---- arguments, as C and Fortran pass them ---- */
 
-enum xs_mpi_kind { XS_MPI_KIND_COMM, XS_MPI_KIND_TYPE, XS_MPI_KIND_REQUEST, XS_MPI_KIND_MESSAGE, XS_MPI_KIND_WIN, XS_MPI_KIND_FILE, XS_MPI_KIND_SESSION };
 /* Fortran's handle as C's. */
 uint64_t xs_mpi_from_fortran(enum xs_mpi_kind kind, int32_t handle);
 
@@ -216,12 +227,14 @@ uint64_t xs_mpi_from_fortran(enum xs_mpi_kind kind, int32_t handle);
 #define C_WIN(x) xs_mpi_handle(x)
 #define C_REQUEST(x) xs_mpi_handle(x)
 #define C_FILE(x) ((uint64_t)(x)) /* a pointer everywhere */
+/* a NULL where there must be a handle is an error that MPI itself tells */
+#define C_HANDLE_AT(x) ((x) ? xs_mpi_load((const void *)(x)) : 0)
 #define C_OUT_INT(x) (*(const int32_t *)(x))
-#define C_OUT_COMM(x) xs_mpi_load((const void *)(x))
-#define C_OUT_WIN(x) xs_mpi_load((const void *)(x))
-#define C_OUT_REQUEST(x) xs_mpi_load((const void *)(x))
-#define C_OUT_MESSAGE(x) xs_mpi_load((const void *)(x))
-#define C_OUT_FILE(x) (*(const uint64_t *)(x))
+#define C_OUT_COMM(x) C_HANDLE_AT(x)
+#define C_OUT_WIN(x) C_HANDLE_AT(x)
+#define C_OUT_REQUEST(x) C_HANDLE_AT(x)
+#define C_OUT_MESSAGE(x) C_HANDLE_AT(x)
+#define C_OUT_FILE(x) ((x) ? *(const uint64_t *)(x) : 0)
 #define C_SESSION(x) xs_mpi_load((const void *)(x))
 
 #define F_INT(x) (*(const int32_t *)(x))

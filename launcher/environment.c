@@ -189,6 +189,19 @@ static char *take(const char *name, const char *what, const char *path)
 	return variable(name, path, "", NULL);
 }
 
+/*
+ * Behind the user's: no symbol of ours competes with theirs. But layers of MPI call each the next one by other names: behind a tool of the user's we would
+ * not see what it hands on.
+ */
+static char *preload(const char *library, const char *mpi)
+{
+	const char *users = given("LD_PRELOAD");
+	char *text = NULL;
+
+	return asprintf(&text, "LD_PRELOAD=%s%s%s%s%s", mpi ? mpi : "", mpi ? ":" : "", users ? users : "", users ? ":" : "", library) < 0 ? NULL
+																       : text;
+}
+
 /* The file of another name in the same directory. */
 static void beside(const char *library, const char *name, char *path, size_t size)
 {
@@ -199,7 +212,7 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 {
 	const struct xs_options *options = &launch->control->options;
 	char jit[PATH_MAX + 32], mpi[PATH_MAX + 32], layer[PATH_MAX + 32], run[XS_ENV_RUN_MAX];
-	char ours[3 * PATH_MAX], **environment, *added[8];
+	char **environment, *added[9];
 	size_t count = 0, n = 0;
 
 	while (environ[count])
@@ -210,19 +223,19 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 	beside(library, "libxstrace-ze.so", layer, sizeof(layer));
 	if (!environment)
 		return NULL;
-	(void)snprintf(ours, sizeof(ours), "%s%s%s", library, wants_mpi ? ":" : "", wants_mpi ? mpi : "");
 	memcpy(environment, environ, count * sizeof(*environment));
 	xs_run_variable(run, launch->dir, launch->control);
 	added[n++] = variable(XS_ENV_RUN, run, "", NULL);
-	/* behind the user's: no symbol of ours competes with theirs */
-	added[n++] = given("LD_PRELOAD") ? variable("LD_PRELOAD", given("LD_PRELOAD"), ":", ours)
-					 : variable("LD_PRELOAD", ours, "", NULL);
+	added[n++] = preload(library, wants_mpi ? mpi : NULL);
 	/* or gcc's AddressSanitizer ends each program that is built with it, since our library comes before its runtime; the user's word is last */
 	added[n++] = variable("ASAN_OPTIONS", "verify_asan_link_order=0", ":", given("ASAN_OPTIONS"));
 	if (xs_want_itt(options))
 		added[n++] = take("INTEL_LIBITTNOTIFY64", "ITT collector", library);
 	if (xs_want_all_itt(options))
 		added[n++] = take("INTEL_JIT_PROFILER64", "JIT profiler", jit);
+	/* oneCCL tells of itself only when it is asked to; whoever has set it knows what they want */
+	if ((options->chrome_ccl || options->ccl_summary) && !getenv("CCL_ITT_LEVEL"))
+		added[n++] = variable("CCL_ITT_LEVEL", "1", "", NULL);
 	if (xs_want_calls(options) || xs_want_device(options))
 		/* the user's layers stay between the application and us: we see what the runtime sees */
 		added[n++] = given("OPENCL_LAYERS") ? variable("OPENCL_LAYERS", given("OPENCL_LAYERS"), ":", library)

@@ -165,3 +165,13 @@ def test_all_tasks_are_shown(xstrace, options):
     trace = xstrace(f"--chrome-{options}-logging", "itt_ccl").trace
     assert {s.name.split("::")[0] for s in trace.slices} == {"oneCCL", "dnnl", "other"}
     assert len([s for s in trace.slices if not s.unfinished]) == 33
+
+
+@pytest.mark.parametrize("options, value", [("--chrome-ccl-logging", "1"), ("-r", "1"), ("--chrome-dnn-logging", "none"), ("--chrome-mpi-logging", "none")])
+def test_its_own_level(xstrace, options, value):
+    """oneCCL has tasks of its own for those who ask; what the user has set stays, be it nothing."""
+    words = ["-c", 'echo "level ${CCL_ITT_LEVEL-none}"']
+    assert "CCL_ITT_LEVEL" not in os.environ  # of whoever runs the tests
+    assert f"level {value}\n" in xstrace(options, "sh", words).out
+    for users in "0", "2", "":
+        assert f"level {users}\n" in xstrace(options, "sh", words, env={"CCL_ITT_LEVEL": users}).out

@@ -212,7 +212,7 @@ def ccl(xstrace):
     # their libraries need each other and say not where they are
     flags += [f"-Wl,--disable-new-dtags,-rpath,{lib}", "-Wl,--allow-shlib-undefined"]
     app = compile_cpp(xstrace.home / "ccl_ops", "ccl_ops.cpp", *flags)
-    env = {"I_MPI_ROOT": str(CCL), "CCL_ROOT": str(CCL), "CCL_ZE_ENABLE": "0", "CCL_ITT_LEVEL": "1"}
+    env = {"I_MPI_ROOT": str(CCL), "CCL_ROOT": str(CCL), "CCL_ZE_ENABLE": "0"}
     words = ["-n", "2", app, "3"]
     bare = xstrace.bare(CCL / "bin/mpiexec", words, env=env)
     if bare.status or bare.out.count("sum 2") != 2:

@@ -103,6 +103,43 @@ def test_killed_rank(xstrace, mpi_app):
     assert sum(s.name == "MPI_Send" for s in killed.calls) == 100
 
 
+def most_at_once(slices):
+    ends = sorted([(s.start, 1) for s in slices] + [(s.end, -1) for s in slices])
+    now = most = 0
+    for _, step in ends:
+        now += step
+        most = max(most, now)
+    return most
+
+
+def test_lanes_of_requests(xstrace, mpi_app):
+    """Requests that overlap are shown on few tracks, not on one each, and those that come later use these again."""
+    for many, tracks in (600, 12), (20000, 300):
+        job = Ranks(xstrace, MPI, mpi_app("mpi_lanes"), [many], ranks=1)
+        assert job.run.status == 0, job.run.err
+        trace = job.traces[0]
+        requests = [s for s in trace.slices if s.cat == "mpi_request"]
+        assert len(requests) == many + 2 * min(many // 8 * 8, 1000) and not any("omitted" in key for key in trace.other)
+        assert not any("told apart" in line for line in job.run.said)
+        lanes = collections.defaultdict(list)
+        for one in requests:
+            lanes[one.track].append(one)
+        assert len(lanes) <= tracks
+        names = [trace.names("thread_name")[lane] for lane in lanes]
+        assert sorted(names, key=len)[0] == "MPI requests" and set(names) - {"MPI requests"} == {
+            f"MPI requests lane {i + 2}" for i in range(len(lanes) - 1)
+        }
+        for found in lanes.values():
+            assert most_at_once(found) <= 100
+            # in the file's order, of those that begin together the longest comes first
+            begun = {}
+            for one in found:
+                assert begun.setdefault(one.start, one.end) >= one.end
+        # one after the other: always the first track
+        last = sorted(requests, key=lambda s: s.start)[-500:]
+        assert {trace.names("thread_name")[s.track] for s in last} == {"MPI requests"}
+
+
 def test_paused(xstrace, mpi_app):
     """Collectives and communicators are counted while nothing is recorded."""
     job = Ranks(xstrace, f"{MPI} --start-paused", mpi_app("mpi_paused"))

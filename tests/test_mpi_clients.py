@@ -186,6 +186,40 @@ def test_mpi4py(xstrace, name):
     check_said(xstrace, job, LOOKED_AT)
 
 
+# ---- what Intel MPI tells of itself ----
+
+
+def test_idle_time(xstrace):
+    """Where a rank waits for another one, its library says that it is idle: within the call, and not longer."""
+    mpi = library("Intel MPI")
+    app = mpi.compile(mpi.cc, xstrace.home / "late", PROGRAMS / "mpi_late.c")
+    job = mpi.run(xstrace, f"{MPI} -h --report-format=json -o rep.json", app, reports="rep.*")
+    check_whole(job)
+    for rank, name, least in (1, "MPI_Recv", 0.25e9), (0, "MPI_Barrier", 0.15e9):
+        (call,) = [s for s in job.calls(rank) if s.name == name]
+        idle = [s for s in job.calls(rank) + job.traces[rank].tasks if s.name == "MPI_Internal::Idle"]
+        inside = [s for s in idle if call.start <= s.start and s.end <= call.end]
+        assert least < sum(s.end - s.start for s in inside) <= call.end - call.start
+        assert all(s.track == call.track for s in inside)
+    # the table of calls counts the time once
+    for path in xstrace.cwd.glob("rep.*.json"):
+        assert "MPI_Barrier" in path.read_text() and "Idle" not in path.read_text()
+
+
+def test_who_looks_for_unitrace(xstrace):
+    """Only where MPI is traced does unitrace's library seem to be there."""
+    source = xstrace.home / "asks.c"
+    source.write_text(
+        "#include <dlfcn.h>\n#include <stdio.h>\n"
+        'int main(void) { void *h = dlopen("libunitrace_mpi.so", RTLD_LAZY | RTLD_NOLOAD);'
+        ' return printf("%s\\n", h && dlsym(h, "_MPI_Internal_task_start_hook") ? "there" : "none") < 0; }\n'
+    )
+    subprocess.run(["cc", "-o", xstrace.home / "asks", source], check=True)
+    assert xstrace.bare(xstrace.home / "asks").out == "none\n"
+    assert xstrace("--chrome-itt-logging", xstrace.home / "asks").out == "none\n"
+    assert xstrace(MPI, xstrace.home / "asks").out == "there\n"
+
+
 # ---- programs that measure ----
 
 
