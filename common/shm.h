@@ -6,6 +6,7 @@
  *   strings                     struct xs_strings (common/strtab.h); interned names, shared by all processes of the run
  *   p<pid>.<serial>             struct xs_process_file and its first rings; made by each traced process when it joins
  *   p<pid>.<serial>.s<k>        struct xs_segment_file and more rings, when the first are all in use
+ *   t<n>                        paths of the traces, a NUL behind each, of the newest dump that serves request n (--flight-recorder)
  *   d<pid>.<serial>[.s<k>]      struct xs_kept_file: what the drain process must believe later about the rings of p…; only it and
  *                               --recover open it
  *
@@ -285,6 +286,8 @@ int xs_shm_remove(int directory, const char *path);
 void xs_process_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
 /* The same with a 'd': the drain process's file about it. */
 void xs_kept_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
+/* The list of a dump's traces. */
+void xs_dump_name(char *text, uint32_t number);
 /* Reads a process's name of segment 0; false: it is none. */
 bool xs_process_name_parse(const char *text, int32_t *ret_pid, uint32_t *ret_serial);
 

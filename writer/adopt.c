@@ -310,6 +310,7 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 	if (!read_header(process))
 		return give_up(process, EBADMSG);
 	watch(process);
+	xs_title_look(process);
 	if (!run->flight) { /* at once: a session that is stopped says what the trace is called */
 		open_kept(process, &process->first, 0);
 		process->kept = process->first.kept;
