@@ -143,6 +143,7 @@ struct xs_device_pairs {
 /* What a process does beyond our reach. */
 enum xs_unseen { XS_UNSEEN_ZE_OLD, XS_UNSEEN_ZE_SECOND, XS_UNSEEN_ZE_DEEP, XS_UNSEEN_SANDBOX, XS_UNSEEN_STRICT };
 
+#define XS_ARGUMENTS_MAX 1024u
 struct xs_process_file {
 	_Atomic uint64_t magic; /* stored last */
 	int32_t pid, ppid;   /* as the process sees them */
@@ -161,6 +162,8 @@ struct xs_process_file {
 	_Atomic int32_t rank_told, world_size; /* of the job, as the environment says, later MPI: rank + 1; 0: nobody has said */
 	struct xs_pauses pauses;       /* its own; those of the run are in the control file */
 	char comm[16];
+	uint32_t arguments_length;
+	char arguments[XS_ARGUMENTS_MAX]; /* its argv when it joined, a NUL behind each; may be cut */
 };
 
 /* What follows the struct, in pages of its own that are there from the first clock on. */
@@ -203,7 +206,7 @@ struct xs_kept_file {
 	char output[PATH_MAX];      /* its absolute path; empty: none yet */
 };
 
-#define XS_SHM_VERSION 12u
+#define XS_SHM_VERSION 13u
 #define XS_PAGE 4096u
 #define XS_KEPT_HEADER 8192u     /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST 4096u   /* of struct xs_process_file */

@@ -245,6 +245,7 @@ static bool read_header(struct xs_process *process)
 	process->first.slots = file->slots;
 	memcpy(process->comm, process->file->comm, sizeof(process->comm));
 	process->comm[sizeof(process->comm) - 1] = '\0';
+	xs_title_first(process, process->file->arguments, file->arguments_length);
 	return same && process->ring_size >= XS_RING_MIN && process->ring_size <= XS_RING_MAX &&
 	       !(process->ring_size & (process->ring_size - 1)) && process->first.slots <= 65536 &&
 	       xs_slot_offset(process->first.slots, process->ring_size) <= process->first.size;
@@ -310,7 +311,6 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 	if (!read_header(process))
 		return give_up(process, EBADMSG);
 	watch(process);
-	xs_title_look(process);
 	if (!run->flight) { /* at once: a session that is stopped says what the trace is called */
 		open_kept(process, &process->first, 0);
 		process->kept = process->first.kept;

@@ -166,8 +166,7 @@ static void header(struct xs_process *process)
 	o = put(o, "]");
 	finish(chrome, o);
 	o = xs_output_put(&chrome->out);
-	/* what an exec has taken over is another program's */
-	if (process->arguments && !process->exec)
+	if (process->arguments)
 		o = put(put_words(put(o, ",\"argv\":["), process->arguments, process->arguments_length), "]");
 	o = put(o, "},\"traceEvents\":[\n");
 	o = put_process_name(process, o);

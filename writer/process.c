@@ -70,6 +70,7 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 {
 	uint64_t read;
 
+	xs_title_look(process);
 	xs_process_find_tracks(process);
 	read = read_tracks(process, all);
 	if (xs_faults() != process->faults && !process->cut)
@@ -144,7 +145,6 @@ void xs_process_commit(struct xs_process *process)
 		help_waiting(process);
 		return;
 	}
-	xs_title_look(process);
 	xs_reports_flush(process);
 	if (process->chrome) {
 		struct xs_output *out = process->out;

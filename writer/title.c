@@ -2,12 +2,11 @@
  * What a process is, for people: its command line, or the title that it has put there in its place (setproctitle, postgres, gunicorn), and the
  * name that it has given itself (PR_SET_NAME). It is looked at while the process lives, since a dead one has no command line.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "process.h"
 #include "text.h"
 #include "writer.h"
 
@@ -15,19 +14,21 @@
 #define LAST_NS 1000000000ull
 #define TITLE_BYTES 100u /* shown of a command line, whole characters */
 
-static size_t read_proc(int32_t pid, const char *name, char *text, size_t size)
+/* False: it has ended. */
+static bool read_comm(int32_t pid, char *comm, size_t size)
 {
 	char path[48];
-	ssize_t n = -1;
-	int fd;
+	FILE *file;
+	bool good;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, text, size);
-		close(fd);
-	}
-	return n > 0 ? (size_t)n : 0;
+	(void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	file = fopen(path, "re");
+	good = file && fgets(comm, (int)size, file);
+	if (file)
+		(void)fclose(file);
+	if (good)
+		comm[strcspn(comm, "\n")] = '\0';
+	return good;
 }
 
 size_t xs_title_cut(const char *text, size_t length, size_t most)
@@ -71,31 +72,35 @@ static void make_title(char *title, const char *line, size_t length, const char 
 	(void)strcpy(o, n < length ? "…" : "");
 }
 
+void xs_title_first(struct xs_process *process, const char *arguments, uint32_t length)
+{
+	length = length < XS_ARGUMENTS_MAX ? length : XS_ARGUMENTS_MAX;
+	process->arguments = length ? malloc(length + 1u) : NULL;
+	if (!process->arguments)
+		return;
+	memcpy(process->arguments, arguments, length);
+	process->arguments[length] = '\0';
+	process->arguments_length = length;
+	make_title(process->title, process->arguments, length, process->comm);
+}
+
 void xs_title_look(struct xs_process *process)
 {
 	char line[XS_ARGUMENTS_MAX + 1], comm[sizeof(process->comm)];
 	uint64_t now = xs_clock_ns(CLOCK_MONOTONIC);
-	size_t n, length;
+	size_t length;
 
-	if (now < process->title_next)
+	if (now < process->title_next || process->copy)
 		return;
 	process->title_wait = !process->title_wait ? FIRST_NS : process->title_wait < LAST_NS ? 2 * process->title_wait : LAST_NS;
 	process->title_next = now + process->title_wait;
 	if (process->start == UINT64_MAX || process->run->recovering)
 		return; /* gone before it was found: what has its pid now is another */
-	length = read_proc(process->watched, "cmdline", line, sizeof(line) - 1);
-	n = read_proc(process->watched, "comm", comm, sizeof(comm) - 1);
-	if (!length || !n)
-		return;
+	length = xs_process_arguments(process->watched, line, sizeof(line) - 1);
 	line[length] = '\0';
-	comm[n - (comm[n - 1] == '\n')] = '\0';
-	if (!process->arguments) {
-		process->arguments = malloc(length + 1);
-		if (process->arguments)
-			memcpy(process->arguments, line, length + 1);
-		process->arguments_length = process->arguments ? (uint32_t)length : 0;
-	}
-	make_title(process->title, line, length, comm);
+	/* in this order: where the arguments are those of the next program already, the name is, too */
+	if (length && read_comm(process->watched, comm, sizeof(comm)))
+		make_title(process->title, line, length, comm);
 }
 
 const char *xs_title_of(struct xs_process *process)

@@ -212,7 +212,6 @@ struct xs_device_clock {
 
 #define XS_DEVICES 64u
 #define XS_TITLE_MAX 256u
-#define XS_ARGUMENTS_MAX 4096u /* bytes of a command line that are kept */
 
 /* Tables that ids from records fill are bounded. What found no room is counted, and told at the end. */
 enum xs_omit {
@@ -256,7 +255,7 @@ struct xs_process {
 	uint64_t host_ns; /* run time of the process, once it has ended */
 	struct xs_device_clock device_clock[XS_DEVICES];
 	char comm[16];
-	char *arguments; /* title.c: its argv when it was found, a NUL behind each; NULL: not known */
+	char *arguments; /* title.c: its argv when it joined, a NUL behind each; NULL: not known */
 	uint32_t arguments_length;
 	char title[XS_TITLE_MAX]; /* empty: not looked at yet */
 	uint64_t title_next, title_wait; /* CLOCK_MONOTONIC: when to look again */
@@ -320,6 +319,8 @@ void xs_track_settle(struct xs_kept_ring *kept);
 
 /* ---- title.c ---- */
 
+/* As it was when the process joined; `arguments` may change meanwhile. */
+void xs_title_first(struct xs_process *process, const char *arguments, uint32_t length);
 /* Looks what the process is called now, if it is time. */
 void xs_title_look(struct xs_process *process);
 /* One plain line, never empty. */
