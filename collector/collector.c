@@ -258,6 +258,7 @@ static struct xs_process_file *make_process(uint32_t slots)
 	process->slots = slots;
 	process->ring_size = ring_size;
 	(void)xs_sys(SYS_prctl, PR_GET_NAME, process->comm);
+	process->arguments_length = (uint32_t)xs_process_arguments(pid, process->arguments, sizeof(process->arguments));
 	if (xs_job_rank(&rank, &world_size)) {
 		atomic_store_explicit(&process->world_size, world_size, memory_order_relaxed);
 		atomic_store_explicit(&process->rank_told, rank + 1, memory_order_relaxed);

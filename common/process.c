@@ -70,6 +70,21 @@ static bool read_stat(pid_t pid, struct stat_text *ret)
 	return true;
 }
 
+size_t xs_process_arguments(pid_t pid, char *text, size_t size)
+{
+	char path[48];
+	long n;
+	int fd;
+
+	proc_path(path, pid, "/cmdline");
+	fd = (int)xs_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = xs_sys(SYS_read, fd, text, size);
+	(void)xs_sys(SYS_close, fd);
+	return n > 0 ? (size_t)n : 0;
+}
+
 uint64_t xs_process_start(pid_t pid)
 {
 	struct stat_text stat;

@@ -22,6 +22,8 @@ bool xs_process_status(pid_t pid, uint64_t start, int pidfd, int *ret);
 
 /* Identifies the PID namespace of a process (0: the caller's own process); 0 when unknown. */
 uint64_t xs_process_namespace(pid_t pid);
+/* The process's arguments, a NUL behind each, or what it has written over them; how many bytes, 0: not to be seen. Usable in any context. */
+size_t xs_process_arguments(pid_t pid, char *text, size_t size);
 
 /* The pid, here, of the process that is `pid` in another PID namespace; 0: there is none, or it cannot be seen. */
 pid_t xs_process_outer(pid_t pid, uint64_t pid_namespace);

@@ -229,6 +229,12 @@ void xs_kept_name(char *text, int32_t pid, uint32_t serial, uint32_t segment)
 	put_file_name(text, 'd', pid, serial, segment);
 }
 
+void xs_dump_name(char *text, uint32_t number)
+{
+	*text++ = 't';
+	*put_number(text, number) = '\0';
+}
+
 /* A number without anything around it. Returns its end; NULL: it is none. */
 static const char *take_number(const char *text, uint64_t most, uint64_t *ret)
 {

@@ -6,6 +6,7 @@
  *   strings                     struct xs_strings (common/strtab.h); interned names, shared by all processes of the run
  *   p<pid>.<serial>             struct xs_process_file and its first rings; made by each traced process when it joins
  *   p<pid>.<serial>.s<k>        struct xs_segment_file and more rings, when the first are all in use
+ *   t<n>                        paths of the traces, a NUL behind each, of the newest dump that serves request n (--flight-recorder)
  *   d<pid>.<serial>[.s<k>]      struct xs_kept_file: what the drain process must believe later about the rings of p…; only it and
  *                               --recover open it
  *
@@ -132,6 +133,7 @@ struct xs_device_pairs {
 /* What a process does beyond our reach. */
 enum xs_unseen { XS_UNSEEN_ZE_OLD, XS_UNSEEN_ZE_SECOND, XS_UNSEEN_ZE_DEEP, XS_UNSEEN_SANDBOX, XS_UNSEEN_STRICT, XS_UNSEEN_CLOCK, XS_UNSEEN_LATE, XS_UNSEEN_MEMORY };
 
+#define XS_ARGUMENTS_MAX 1024u
 struct xs_process_file {
 	_Atomic uint64_t magic; /* stored last */
 	int32_t pid, ppid;   /* as the process sees them */
@@ -150,6 +152,8 @@ struct xs_process_file {
 	_Atomic int32_t rank_told, world_size; /* of the job, as the environment says, later MPI: rank + 1; 0: nobody has said */
 	struct xs_pauses pauses;       /* its own; those of the run are in the control file */
 	char comm[16];
+	uint32_t arguments_length;
+	char arguments[XS_ARGUMENTS_MAX]; /* its argv when it joined, a NUL behind each; may be cut */
 };
 
 /* What follows the struct, in pages of its own that are there from the first clock on. */
@@ -277,6 +281,8 @@ int xs_shm_remove(int directory, const char *path);
 void xs_process_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
 /* The same with a 'd': the drain process's file about it. */
 void xs_kept_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
+/* The list of a dump's traces. */
+void xs_dump_name(char *text, uint32_t number);
 /* Reads a process's name of segment 0; false: it is none. */
 bool xs_process_name_parse(const char *text, int32_t *ret_pid, uint32_t *ret_serial);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "bus.h"
 #include "level_zero.h"
 #include "shm.h"
 
@@ -78,6 +79,7 @@ static __attribute__((noinline)) bool device_wanted(ze_device_handle_t handle)
 /* What the driver says about a device: too much for the stack of whoever calls us. */
 struct told {
 	ze_device_properties_t properties;
+	ze_pci_ext_properties_t pci;
 	ze_command_queue_group_properties_t groups[64];
 };
 
@@ -94,6 +96,16 @@ static uint64_t copy_only(ze_device_handle_t handle, struct told *told)
 	return groups;
 }
 
+static uint32_t bus_of(ze_device_handle_t handle, struct told *told)
+{
+	const ze_pci_address_ext_t *at = &told->pci.address;
+
+	told->pci = (ze_pci_ext_properties_t){ .stype = ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES };
+	if (!xs_ze.zeDevice.pfnPciGetPropertiesExt || xs_ze.zeDevice.pfnPciGetPropertiesExt(handle, &told->pci))
+		return 0;
+	return xs_bus_name((const uint32_t[]){ at->domain, at->bus, at->device, at->function });
+}
+
 /* The driver is not called with the lock held. */
 static struct xs_ze_device_info *add_told(ze_device_handle_t handle, const struct xs_ze_device_info *whole, uint32_t tile, struct told *told)
 {
@@ -105,7 +117,7 @@ static struct xs_ze_device_info *add_told(ze_device_handle_t handle, const struc
 	properties->stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2;
 	if (xs_ze.zeDevice.pfnGetProperties(handle, properties))
 		return NULL;
-	fresh.name = xs_name(properties->name, 0);
+	fresh.name = xs_name(properties->name, bus_of(whole ? whole->handle : handle, told));
 	fresh.type = properties->type == ZE_DEVICE_TYPE_GPU   ? XS_DEVICE_GPU
 		     : properties->type == ZE_DEVICE_TYPE_CPU ? XS_DEVICE_CPU
 							      : XS_DEVICE_ACCELERATOR;

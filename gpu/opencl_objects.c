@@ -1,6 +1,7 @@
 /*
  * OpenCL's devices, queues and kernels: what is known of each handle, and queues that keep times though the application asked for none.
  */
+#include "bus.h"
 #include "handles.h"
 #include "kernel_filter.h"
 #include "lock.h"
@@ -18,6 +19,7 @@ static bool any_profiling_added;
 /* ---- devices and queues ---- */
 
 #define MAX_DEVICES 64u
+#define DEVICE_PCI 0x410F /* cl_khr_pci_bus_info: older headers do not have it */
 struct xs_cl_device xs_cl_devices[MAX_DEVICES];
 static uint32_t device_count;
 static _Atomic uint32_t device_lock;
@@ -67,11 +69,12 @@ static __attribute__((noinline)) struct xs_cl_device device_told(cl_device_id id
 {
 	struct xs_cl_device device = { .id = id };
 	cl_device_type type = 0;
+	cl_uint pci[4]; /* cl_device_pci_bus_info_khr */
 	char name[256] = "";
 
 	(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_NAME, sizeof(name) - 1, name, NULL);
 	(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof(type), &type, NULL);
-	device.name = xs_name(name, 0);
+	device.name = xs_name(name, xs_cl_target.clGetDeviceInfo(id, DEVICE_PCI, sizeof(pci), pci, NULL) ? 0 : xs_bus_name(pci));
 	device.type = type & CL_DEVICE_TYPE_GPU           ? XS_DEVICE_GPU
 		      : type & CL_DEVICE_TYPE_CPU         ? XS_DEVICE_CPU
 		      : type & CL_DEVICE_TYPE_ACCELERATOR ? XS_DEVICE_ACCELERATOR

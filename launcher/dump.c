@@ -1,7 +1,11 @@
 /*
  * xstrace --dump NAME: from another shell, makes a session's flight recorder write.
  */
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "launcher.h"
 #include "process.h"
@@ -15,6 +19,30 @@ static bool drain_lives(const struct xs_control *control)
 static bool written(const struct xs_control *control, uint32_t number)
 {
 	return (int32_t)(atomic_load_explicit(&control->dumped, memory_order_acquire) - number) >= 0;
+}
+
+/* The traces of the dump that served request `number`, one a line; later dumps leave it alone for a while. */
+static void tell_files(const struct xs_launch *launch, uint32_t number)
+{
+	int directory = xs_shm_open_directory(launch->dir), fd;
+	char name[XS_NAME_MAX], *path = NULL;
+	size_t room = 0, count = 0;
+	FILE *list;
+
+	xs_dump_name(name, number);
+	fd = directory < 0 ? -1 : xs_shm_open(directory, name, XS_SHM_READ);
+	list = fd < 0 ? NULL : fdopen(fd, "r");
+	for (; list && getdelim(&path, &room, '\0', list) > 0; count++) {
+		*xs_plain(path, path, strlen(path)) = '\0';
+		printf("[INFO] Timeline is stored in %s\n", path);
+	}
+	if (list && !count)
+		printf("[INFO] No process has recorded anything\n");
+	free(path);
+	if (list)
+		(void)fclose(list);
+	if (directory >= 0)
+		close(directory);
 }
 
 static int dump(const struct xs_launch *launch, const char *name)
@@ -37,6 +65,7 @@ static int dump(const struct xs_launch *launch, const char *name)
 		if ((int32_t)(seen - number) < 0)
 			xs_futex_wait(&control->dumped, seen, 50000000);
 	}
+	tell_files(launch, atomic_load_explicit(&control->dumped, memory_order_relaxed));
 	return 0;
 }
 

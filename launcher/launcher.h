@@ -31,19 +31,8 @@ void xs_launch_destroy(struct xs_launch *launch);
 
 /* ---- program.c: the application's file ---- */
 
-/* What kind of program a file is, as far as tracing is concerned. */
-enum xs_program {
-	XS_PROGRAM_DYNAMIC,
-	XS_PROGRAM_STATIC,
-	XS_PROGRAM_OTHER_CLASS,
-	XS_PROGRAM_SETUID,
-	XS_PROGRAM_UNKNOWN,
-};
-
 /* Finds `name` as execvp would. 0 and the path, or -ENOENT, -EACCES, … */
 int xs_program_find(const char *name, char *path, size_t size);
-/* Looks into the file, and for scripts into their interpreter. */
-enum xs_program xs_program_kind(const char *path);
 /* Could it be a shell script without its first line? No NUL among its first bytes, and no other format's mark. */
 bool xs_program_is_text(const char *path);
 

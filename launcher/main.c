@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "launcher.h"
+#include "paths.h"
+#include "program.h"
 #include "text.h"
 #include "version.h"
 
@@ -32,54 +34,41 @@ static int recover(const char *dir)
 	return XS_EXIT_SELF;
 }
 
+static int make_output(const struct xs_options *options, bool *ret_made)
+{
+	char inside[XS_PATH_MAX + 2];
+
+	(void)snprintf(inside, sizeof(inside), "%s/.", options->output_dir);
+	if (!options->output_dir[0])
+		return 0;
+	*ret_made = !mkdir(options->output_dir, 0777);
+	if (*ret_made || (errno == EEXIST && !access(inside, F_OK)))
+		return 0;
+	xs_tell("xstrace: --%s %s: %s\n", options->result_dir[0] ? "result-dir" : "output-dir-path", options->output_dir, strerror(errno));
+	return -errno;
+}
+
 /* Before the application starts, so that nobody waits for a run whose results cannot be written. */
 static int check_output(const struct xs_options *options, bool *ret_made)
 {
-	char dir[2 * XS_PATH_MAX] = ".";
-	const char *slash = strrchr(options->output, '/');
+	char dir[PATH_MAX], report[PATH_MAX];
 
-	if (options->output_dir[0])
-		memcpy(dir, options->output_dir, sizeof(options->output_dir));
-	if (options->output_dir[0] && !mkdir(dir, 0777)) {
-		*ret_made = true;
-	} else if (options->output_dir[0] && (errno != EEXIST || access(strcat(dir, "/."), F_OK) < 0)) {
-		xs_tell("xstrace: --%s %s: %s\n", options->result_dir[0] ? "result-dir" : "output-dir-path", options->output_dir,
-			strerror(errno));
-		return -errno;
-	}
-	if ((xs_want_chrome(options) || options->output[0] || options->result_dir[0]) && access(dir, W_OK | X_OK) < 0) {
-		xs_tell("xstrace: cannot write in %s: %s; --%s chooses another directory\n",
-			options->output_dir[0] ? dir : "the current directory", strerror(errno),
+	if (make_output(options, ret_made) < 0)
+		return -1;
+	(void)xs_path_from_root(options->output_dir, dir, sizeof(dir));
+	if ((xs_want_chrome(options) || options->result_dir[0]) && access(dir, W_OK | X_OK) < 0) {
+		xs_tell("xstrace: cannot write in %s: %s; --%s chooses another directory\n", dir, strerror(errno),
 			options->result_dir[0] ? "result-dir" : "output-dir-path");
-		return -errno;
+		return -1;
 	}
-	if (slash) {
-		(void)snprintf(dir, sizeof(dir), "%s%s%.*s", options->output_dir, options->output_dir[0] ? "/" : "",
-			       slash == options->output ? 1 : (int)(slash - options->output), options->output);
-		if (access(dir, W_OK | X_OK) < 0) {
-			xs_tell("xstrace: --output %s: %s: %s\n", options->output, dir, strerror(errno));
-			return -errno;
-		}
-	}
-	return 0;
-}
-
-static void warn_untraceable(enum xs_program kind, const char *path)
-{
-	switch (kind) {
-	case XS_PROGRAM_STATIC:
-		xs_tell("xstrace: %s is statically linked: it runs, but cannot be traced\n", path);
-		break;
-	case XS_PROGRAM_OTHER_CLASS:
-		xs_tell("xstrace: %s is not a %d-bit program: it runs, but cannot be traced\n", path,
-			(int)sizeof(void *) * 8);
-		break;
-	case XS_PROGRAM_SETUID:
-		xs_tell("xstrace: %s gains rights (setuid): it runs, but cannot be traced\n", path);
-		break;
-	default:
-		break;
-	}
+	if (!options->output[0])
+		return 0;
+	(void)xs_path_from_root(options->output, report, sizeof(report)); /* where it says, whatever --output-dir-path is */
+	(void)snprintf(dir, sizeof(dir), "%.*s", strrchr(report, '/') > report ? (int)(strrchr(report, '/') - report) : 1, report);
+	if (access(dir, W_OK | X_OK) == 0)
+		return 0;
+	xs_tell("xstrace: --output %s: %s: %s\n", options->output, dir, strerror(errno));
+	return -1;
 }
 
 static bool starts_ranks(const char *path)
@@ -117,7 +106,7 @@ static __attribute__((noinline)) int run_traced(const struct xs_options *options
 	char library[PATH_MAX], drain[PATH_MAX];
 	struct xs_launch launch = { .dir = "" };
 	struct xs_result result = { .directory = "" };
-	enum xs_program kind;
+	const char *why_not, *judged;
 	bool made = false, mpi;
 	char **environment;
 	int error, status;
@@ -139,13 +128,14 @@ static __attribute__((noinline)) int run_traced(const struct xs_options *options
 			(void)rmdir(options->output_dir);
 		return XS_EXIT_SELF;
 	}
-	kind = xs_program_kind(path);
-	warn_untraceable(kind, path);
+	why_not = xs_program_why_not(xs_program_kind(path, argv, &judged));
+	if (why_not)
+		xs_tell("xstrace: %s %s: it runs, but cannot be traced\n", judged, why_not);
 	mpi = want_mpi(options, argv[0]);
 	if (mpi && starts_ranks(argv[0]))
 		warn_launcher(argv[0]);
 	launch.control->rank = xs_rank();
-	launch.control->app_not_traced = kind != XS_PROGRAM_DYNAMIC && kind != XS_PROGRAM_UNKNOWN;
+	launch.control->app_not_traced = why_not != NULL;
 	if (options->result_dir[0]) {
 		error = xs_result_create(&result, &launch, all, argv);
 		if (error < 0) {

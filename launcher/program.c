@@ -1,7 +1,6 @@
 /*
- * The application's file: finding it, and telling beforehand what cannot be traced.
+ * The application's file: finding it as execvp() would.
  */
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -48,58 +47,6 @@ int xs_program_find(const char *name, char *path, size_t size)
 		if (!*list)
 			return result;
 	}
-}
-
-static enum xs_program kind_of_elf(int fd, const Elf64_Ehdr *head)
-{
-	Elf64_Phdr program;
-
-	if (head->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32))
-		return XS_PROGRAM_OTHER_CLASS;
-	for (int i = 0; i < head->e_phnum; i++) {
-		uint64_t offset = head->e_phoff + (uint64_t)i * head->e_phentsize;
-
-		if (pread(fd, &program, sizeof(program), (off_t)offset) != sizeof(program))
-			return XS_PROGRAM_UNKNOWN;
-		if (program.p_type == PT_INTERP)
-			return XS_PROGRAM_DYNAMIC;
-	}
-	return XS_PROGRAM_STATIC;
-}
-
-static enum xs_program kind(const char *path, int depth)
-{
-	union {
-		Elf64_Ehdr elf;
-		char text[256];
-	} head = { .text = "" };
-	enum xs_program result = XS_PROGRAM_UNKNOWN;
-	struct stat st;
-	ssize_t n;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-	if (fd < 0)
-		return XS_PROGRAM_UNKNOWN;
-	n = pread(fd, &head, sizeof(head) - 1, 0);
-	if (n >= (ssize_t)sizeof(head.elf) && !memcmp(head.elf.e_ident, ELFMAG, SELFMAG)) {
-		result = kind_of_elf(fd, &head.elf);
-		/* the loader ignores LD_PRELOAD paths when rights are gained */
-		if (!fstat(fd, &st) && (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) ||
-					((st.st_mode & S_ISGID) && st.st_gid != getegid())))
-			result = XS_PROGRAM_SETUID;
-	} else if (n > 2 && head.text[0] == '#' && head.text[1] == '!' && depth < 4) {
-		char *interpreter = head.text + 2 + strspn(head.text + 2, " \t");
-
-		interpreter[strcspn(interpreter, " \t\n")] = '\0';
-		result = kind(interpreter, depth + 1);
-	}
-	close(fd);
-	return result;
-}
-
-enum xs_program xs_program_kind(const char *path)
-{
-	return kind(path, 0);
 }
 
 bool xs_program_is_text(const char *path)

@@ -12,21 +12,24 @@
 
 #include "json.h"
 #include "launcher.h"
+#include "paths.h"
 #include "version.h"
 
 #define TRIES 10000u
 
 static int make_directory(struct xs_result *result, const struct xs_launch *launch)
 {
-	char rank[24] = "", number[16] = "";
+	char rank[24] = "", number[16] = "", parent[PATH_MAX - 64];
+	int error = xs_path_from_root(launch->control->options.result_dir, parent, sizeof(parent));
 
+	if (error < 0)
+		return error;
 	if (launch->control->rank >= 0)
 		(void)snprintf(rank, sizeof(rank), "rank_%d.", launch->control->rank);
 	for (unsigned n = 1; n < TRIES; n++) {
 		if (n > 1)
 			(void)snprintf(number, sizeof(number), "-%u", n);
-		(void)snprintf(result->directory, sizeof(result->directory), "%s/%sxstrace.%d%s", launch->control->options.result_dir, rank,
-			       getpid(), number);
+		(void)snprintf(result->directory, sizeof(result->directory), "%s/%sxstrace.%d%s", parent, rank, getpid(), number);
 		if (!mkdir(result->directory, 0777))
 			return 0;
 		if (errno != EEXIST)

@@ -15,6 +15,7 @@
 #include "mend.h"
 #include "mpi_needs.h"
 #include "merge_options.h"
+#include "paths.h"
 #include "report.h"
 #include "sink.h"
 #include "tree.h"
@@ -248,6 +249,14 @@ static int start_output(struct work *work, const struct xm_options *options, cha
 	return 0;
 }
 
+static void say_stored(const char *what, const char *path)
+{
+	char shown[PATH_MAX];
+
+	(void)xs_path_from_root(path, shown, sizeof(shown));
+	xm_say("[INFO] %s is stored in %s", what, shown);
+}
+
 static int finish_output(struct work *work, const char *path)
 {
 	int result = work->sink->close(work->sink, work->merge, &work->totals);
@@ -257,7 +266,7 @@ static int finish_output(struct work *work, const char *path)
 		xm_say("xstrace-merge: %s: %s; the merged trace is not complete", path, strerror(-result));
 		return XM_FAILED;
 	}
-	xm_say("[INFO] Merged trace is stored in %s", path);
+	say_stored("Merged trace", path);
 	return 0;
 }
 
@@ -291,7 +300,7 @@ static int write_report(const struct work *work, const char *wanted)
 		return XM_FAILED;
 	}
 	if (out != stdout)
-		xm_say("[INFO] Report is stored in %s", path);
+		say_stored("Report", path);
 	return 0;
 }
 

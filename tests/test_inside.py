@@ -19,7 +19,7 @@ plain_only = pytest.mark.skipif(SANITIZED, reason="a sanitizer's own frames and 
 
 def lost(run):
     """Events that xstrace says are lost."""
-    return sum(int(n) for n in re.findall(r"(\d+) events of process", "\n".join(run.said)))
+    return sum(int(n) for n in re.findall(r"(\d+) events? of process", "\n".join(run.said)))
 
 
 def number(run, key):

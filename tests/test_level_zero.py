@@ -230,7 +230,7 @@ def test_devices_engines_tiles(xstrace, tmp_path):
     run = xstrace(KERNELS, "ze_matrix", args, env=gpu.env)
     check(run, gpu)
     processes, threads = zip(*(place(run.trace, s) for s in run.trace.device))
-    assert len(set(processes)) == 1 and re.search(r"^DEVICE<.*>\[.*\] #2\.1$", processes[0])
+    assert len(set(processes)) == 1 and re.search(r"^DEVICE<.*>\[.*\] 0:3c:0:0 #2\.1$", processes[0])
     assert {re.sub(r"^Thread \d+ | lane \d+$", "", name) for name in threads} == {"L0 Compute Engine<0,3>"}
     gpu.path.unlink()
     copies = SoftGPU(tmp_path, DEVICES=3)

@@ -103,7 +103,7 @@ def test_processes_and_threads_have_names(xstrace):
     trace = xstrace(KERNEL, "cl_matrix").trace
     processes = {pid: name for (pid, _), name in trace.names("process_name").items()}
     host = trace.metadata["host"]
-    assert processes.pop(trace.pid) == f"HOST<{host}>"
+    assert processes.pop(trace.pid) == f"HOST<{host}> cl_matrix"
     assert len(processes) == 1
     assert all(n.startswith(f"DEVICE<{host}>[") and len(n) > 15 for n in processes.values())
     assert trace.names("thread_name")[trace.pid, trace.pid] == "cl_matrix"

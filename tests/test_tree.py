@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import APPS, ROOT, Trace, compile_c, expected_lines, root_only, wait_until
+from conftest import APPS, NOBODY, ROOT, Trace, compile_c, expected_lines, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
 PY_MP = ROOT / "tests/apps/py_mp.py"
@@ -299,7 +299,7 @@ def test_silent_children_of_a_program_that_traces(xstrace):
 
 
 def lost(run):
-    return [line for line in run.said if "started without xstrace's variables" in line]
+    return [line for line in run.said if " is not traced: " in line]
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,59 @@ def test_a_program_without_our_variables_is_told(xstrace, command):
     run = xstrace(ITT, command[0], command[1:])
     assert run.status == 0
     (line,) = lost(run)
-    assert "1 program was" in line and re.search(r": (sleep|sh) \(\d+\);", line)
+    assert re.search(r"process \d+ \((sleep|sh)\) is not traced: it was started without xstrace's variables", line)
+
+
+NO_ROOM = ["prlimit", "--as=30000000"]
+STATIC = "#include <unistd.h>\nint main(void) { return (int)sleep(2); }", "-static"
+OLD = (
+    """
+void _start(void)
+{
+	long two_seconds[2] = {2, 0}, result;
+
+	__asm__ volatile("int $0x80" : "=a"(result) : "a"(162), "b"(two_seconds), "c"(0) : "memory"); /* nanosleep */
+	__asm__ volatile("int $0x80" : "=a"(result) : "a"(1), "b"(0)); /* exit */
+}
+""",
+    *("-m32", "-nostdlib", "-static", "-fno-pie", "-no-pie", "-fno-stack-protector"),
+)
+
+
+@root_only
+@pytest.mark.parametrize(
+    ("command", "name", "why"),
+    [
+        (["su", "nobody", "-s", "/bin/sh", "-c", "sleep 2"], "sh|sleep", f"it runs as user {NOBODY}, "),
+        (["setpriv", f"--reuid={NOBODY}", "--clear-groups", "sleep", "2"], "sleep", f"it runs as user {NOBODY}, "),
+        ([*NO_ROOM, "sleep", "2"], "sleep", r"it may have no more than 30000000 bytes of memory \(ulimit -v\), "),
+        (["sh", "-c", "unset LD_PRELOAD; sleep 2; true"], "sleep", "libxstrace.so was not loaded into it: LD_PRELOAD "),
+        (["sh", "-c", "./static; true"], "static", "it is statically linked"),
+        (["sh", "-c", "./old; true"], "old", "it is not a 64-bit program"),
+        (["unshare", "-m", "sh", "-c", "mount -t tmpfs none /dev/shm; exec sleep 2"], "sleep", "it cannot open /dev/shm/xstrace-"),
+    ],
+    ids=["su", "setpriv", "prlimit", "LD_PRELOAD", "static", "32-bit", "another /dev/shm"],
+)
+def test_why_a_program_is_not_traced(xstrace, command, name, why):
+    """A line for each program, and the reason in it."""
+    for made, (source, *flags) in {"static": STATIC, "old": OLD}.items():
+        if f"./{made};" in command[-1]:
+            path = xstrace.home / f"{made}.c"
+            path.write_text(source)
+            if subprocess.run(["cc", "-o", xstrace.cwd / made, path, *flags]).returncode:
+                pytest.skip("the compiler cannot make such a program")
+    run = xstrace(ITT, command[0], command[1:])
+    assert run.status == 0
+    (line,) = lost(run)
+    assert re.search(rf"process \d+ \(({name})\) is not traced: {why}", line), line
+
+
+def test_many_that_are_not_traced(xstrace):
+    """A line for each of the first; then how many more."""
+    run = xstrace(ITT, "sh", ["-c", "for i in 1 2 3 4 5 6 7 8 9 10 11; do env -i sleep 3 & done; wait"])
+    lines = lost(run)
+    assert len(lines) == 8 and len(set(lines)) == 8
+    assert "[WARNING] 3 more processes are not traced, for such reasons" in run.said
 
 
 @pytest.mark.parametrize(

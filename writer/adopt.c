@@ -245,6 +245,7 @@ static bool read_header(struct xs_process *process)
 	process->first.slots = file->slots;
 	memcpy(process->comm, process->file->comm, sizeof(process->comm));
 	process->comm[sizeof(process->comm) - 1] = '\0';
+	xs_title_first(process, process->file->arguments, file->arguments_length);
 	return same && process->ring_size >= XS_RING_MIN && process->ring_size <= XS_RING_MAX &&
 	       !(process->ring_size & (process->ring_size - 1)) && process->first.slots <= 65536 &&
 	       xs_slot_offset(process->first.slots, process->ring_size) <= process->first.size;

@@ -107,11 +107,42 @@ static char *put_recorder(char *o, const struct xs_run *run)
 	return put(o, dump->cut ? ",\"cut\":true}" : "}");
 }
 
+/* Words with a NUL behind each, as members of an array. */
+static char *put_words(char *o, const char *word, size_t length)
+{
+	const char *stop = word + length;
+
+	for (bool first = true; word < stop; first = false) {
+		size_t n = strnlen(word, (size_t)(stop - word));
+
+		o = put(xs_json_escape(put(o, first ? "\"" : ",\""), word, n), "\"");
+		word += n + 1;
+	}
+	return o;
+}
+
+char *xs_chrome_put_rank(char *o, const struct xs_process *process)
+{
+	int32_t rank = xs_process_rank(process);
+
+	return rank < 0 ? o : put(put_count(o, "RANK ", (uint64_t)rank), " ");
+}
+
+/* As unitrace calls it, whose users look for RANK and HOST<…>; behind that, what it is. It is written again when that has changed. */
+static char *put_process_name(struct xs_process *process, char *o)
+{
+	o = xs_chrome_put_metadata(o, "process_name", (uint64_t)process->pid, (uint64_t)process->pid);
+	o = xs_chrome_put_rank(put(o, "\"name\":\""), process);
+	o = put(put_escaped(put(o, "HOST<"), process->run->host), "> ");
+	(void)strcpy(process->chrome->title, xs_title_of(process));
+	process->chrome->rank = xs_process_rank(process);
+	return put(put_escaped(o, process->chrome->title), "\"}},\n");
+}
+
 static void header(struct xs_process *process)
 {
 	const struct xs_run *run = process->run;
 	struct xs_chrome *chrome = process->chrome;
-	const char *argument = run->command, *stop = argument + run->command_length;
 	int32_t rank = xs_process_rank(process), world_size = atomic_load_explicit(&process->file->world_size, memory_order_relaxed);
 	char *o = xs_output_put(&chrome->out);
 
@@ -131,18 +162,14 @@ static void header(struct xs_process *process)
 	o = put_count(o, ",\"ring_size\":", process->ring_size);
 	if (run->options->flight)
 		o = put_recorder(o, run);
-	o = put(o, ",\"command\":[");
-	for (bool first = true; argument < stop; first = false) {
-		size_t n = strnlen(argument, (size_t)(stop - argument));
-
-		o = put(o, first ? "\"" : ",\"");
-		o = xs_json_escape(o, argument, n);
-		o = put(o, "\"");
-		argument += n + 1;
-	}
-	o = put(o, "]},\"traceEvents\":[\n");
-	o = xs_chrome_put_metadata(o, "process_name", (uint64_t)process->pid, (uint64_t)process->pid);
-	o = put(put_escaped(put(o, "\"name\":\"HOST<"), run->host), ">\"}},\n");
+	o = put_words(put(o, ",\"command\":["), run->command, run->command_length);
+	o = put(o, "]");
+	finish(chrome, o);
+	o = xs_output_put(&chrome->out);
+	if (process->arguments)
+		o = put(put_words(put(o, ",\"argv\":["), process->arguments, process->arguments_length), "]");
+	o = put(o, "},\"traceEvents\":[\n");
+	o = put_process_name(process, o);
 	o = xs_chrome_put_metadata(o, "process_labels", (uint64_t)process->pid, (uint64_t)process->pid);
 	o = put(put_escaped(put(o, "\"labels\":\""), process->comm), "\"}},\n");
 	finish(chrome, o);
@@ -189,7 +216,10 @@ int xs_chrome_open(struct xs_process *process)
 	}
 	process->chrome = chrome;
 	process->out = &chrome->out;
-	if (!offset) {
+	if (offset) { /* it has its names */
+		(void)strcpy(chrome->title, xs_title_of(process));
+		chrome->rank = xs_process_rank(process);
+	} else {
 		header(process);
 		(void)xs_output_flush(&chrome->out); /* at once: a file that is cut later has its head */
 		if (!process->run->flight && process->kept)
@@ -391,7 +421,7 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 {
 	struct xs_run *run = process->run;
 	struct xs_chrome *chrome = process->chrome;
-	size_t room = 4096 + (size_t)process->thread_count * 1024, length;
+	size_t room = 8192 + (size_t)process->thread_count * 1024, length;
 	char *tail = malloc(room), *o = tail;
 	bool written;
 	int error;
@@ -399,6 +429,8 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 
 	memcpy(path, chrome->path, sizeof(path));
 	if (tail) {
+		if (strcmp(chrome->title, xs_title_of(process)) || chrome->rank != xs_process_rank(process))
+			o = put_process_name(process, o);
 		/* an event to close the list: all others end with a comma */
 		o = xs_chrome_put_metadata(o, "process_sort_index", (uint64_t)process->pid, (uint64_t)process->pid);
 		o = put(put_count(o, "\"sort_index\":", (uint64_t)process->pid), "}}\n],\"otherData\":{");
@@ -455,6 +487,8 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 	process->chrome = NULL;
 	if (error)
 		xs_tell_write_error(process->run, error);
+	if (written && run->flight)
+		xs_flight_list(run, path);
 	if (written)
 		xs_tell("[INFO] Timeline is stored in %s%s\n", path, error ? " (what came before the disk was full)" : "");
 }

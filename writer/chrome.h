@@ -40,7 +40,8 @@ struct xs_own {
 
 /* Where device work of one queue (and thread, as asked) is shown; work that overlaps gets another lane. */
 struct device_track {
-	uint32_t place, tid, queue; /* key; tid and queue 0: not told apart; place: struct device_place */
+	uint32_t place, tid; /* key; tid and queue 0: not told apart; place: struct device_place */
+	uint64_t queue;
 	struct xs_lanes lanes;
 };
 
@@ -53,10 +54,12 @@ struct xs_row {
 struct xs_chrome {
 	struct xs_output out;
 	char path[PATH_MAX];
+	char title[XS_TITLE_MAX]; /* as it was written last */
+	int32_t rank;
 	struct device_track *tracks;
 	uint32_t *track_index; /* number of the track + 1, by its key; 0: free */
 	uint32_t track_count, track_room, last; /* index: twice the room */
-	uint32_t next_tid[XS_DEVICES];
+	uint32_t next_tid[XS_DEVICES], own_tracks[XS_DEVICES];
 	struct device_place places[XS_DEVICES];
 	uint32_t place_count;
 	struct xs_json_clock time;
@@ -115,6 +118,8 @@ static inline char *put_slice(char *o, const struct xs_track *track, uint64_t st
 
 /* How events begin on a track that is no thread's, and on devices' tracks: few of these mostly have many in a row. */
 const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint64_t tid);
+/* "RANK 3 ", or nothing. */
+char *xs_chrome_put_rank(char *o, const struct xs_process *process);
 /* The beginning of a metadata event, up to the members of its args. name: a constant. */
 char *xs_chrome_put_metadata(char *o, const char *name, uint64_t pid, uint64_t tid);
 /* The name, as the last thing of an event. */

@@ -10,7 +10,7 @@
 #include "hash.h"
 
 #define DEVICE_PID 0x80000000u
-#define TRACKS_MAX 65536u /* further threads and queues share one for each device */
+#define OWN_TRACKS 32u /* of a device: further threads and queues share one, in as many lanes as overlap */
 
 static uint64_t device_pid(const struct xs_process *process, uint32_t place)
 {
@@ -24,10 +24,16 @@ static void name_device(struct xs_process *process, const struct xs_device_recor
 	uint64_t pid = device_pid(process, place);
 	size_t length;
 	const char *name = xs_text_of(process->run, record->device_name, &length);
+	struct xs_text device = xs_text_find(process->run, record->device_name);
 	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "process_name", pid, pid);
 
-	o = put(put_escaped(put(o, "\"name\":\"DEVICE<"), process->run->host), ">[");
+	o = xs_chrome_put_rank(put(o, "\"name\":\""), process);
+	o = put(put_escaped(put(o, "DEVICE<"), process->run->host), ">[");
 	o = put(xs_json_escape(o, name, length < 1024 ? length : 1024), "]");
+	/* in the name's scope: where it sits on the bus */
+	name = device.scope ? xs_text_of(process->run, device.scope, &length) : NULL;
+	if (name)
+		o = xs_json_escape(put(o, " "), name, length < 64 ? length : 64);
 	if (xs_backend_of(record->event.source)->numbered)
 		o = put_count(o, " #", record->device);
 	if (record->tile)
@@ -57,7 +63,7 @@ static uint32_t device_place(struct xs_process *process, const struct xs_device_
 
 static uint32_t *index_of(const struct xs_chrome *chrome, const struct device_track *key)
 {
-	uint64_t words[2] = { key->place, (uint64_t)key->tid << 32 | key->queue };
+	uint64_t words[2] = { (uint64_t)key->place << 32 | key->tid, key->queue };
 
 	for (uint32_t at = xs_hash(words, 2);; at++) {
 		uint32_t *slot = &chrome->track_index[at & (2 * chrome->track_room - 1)];
@@ -91,19 +97,17 @@ static struct device_track *find_track(struct xs_process *process, const struct 
 {
 	struct xs_chrome *chrome = process->chrome;
 	uint32_t *slot = chrome->track_count ? index_of(chrome, key) : NULL;
-	/* a device's own, for what is too much */
-	bool other = !key->tid && !key->queue;
+	bool shared = !key->tid && !key->queue;
 
 	if (slot && *slot) {
 		chrome->last = *slot - 1;
 		return &chrome->tracks[chrome->last];
 	}
-	if (chrome->track_count >= TRACKS_MAX && !other) {
-		process->omitted[XS_OMIT_TRACKS]++;
+	if (!shared && chrome->own_tracks[key->place] >= OWN_TRACKS)
 		return find_track(process, &(struct device_track){ .place = key->place });
-	}
 	if (chrome->track_count == chrome->track_room && !grow_tracks(chrome))
 		return NULL;
+	chrome->own_tracks[key->place] += !shared;
 	chrome->last = chrome->track_count++;
 	*index_of(chrome, key) = chrome->track_count;
 	return memcpy(&chrome->tracks[chrome->last], key, sizeof(*key));
@@ -117,11 +121,27 @@ static struct device_track *device_track(struct xs_process *process, const struc
 	struct device_track key = { .place = device_place(process, record), .tid = options->no_thread_on_device ? 0 : record->tid }, *last;
 
 	if (!options->no_engine_on_device)
-		key.queue = engines ? (uint32_t)record->engine << 8 | record->engine_index : record->queue;
+		/* a queue by its handle: one that comes into being where another one was goes on in its track */
+		key.queue = engines ? (uint32_t)record->engine << 8 | record->engine_index : record->queue_handle;
 	last = chrome->last < chrome->track_count ? &chrome->tracks[chrome->last] : NULL;
 	if (last && last->place == key.place && last->tid == key.tid && last->queue == key.queue)
 		return last;
 	return find_track(process, &key);
+}
+
+/* Is it the one of all that have none of their own? */
+static bool is_shared(const struct xs_options *options, const struct device_track *track)
+{
+	return !track->tid && !track->queue && !(options->no_thread_on_device && options->no_engine_on_device);
+}
+
+/* What the name of such a track does not say. */
+static char *put_origin(char *o, const struct xs_device_record *record)
+{
+	o = put_count(o, ",\"thread\":", record->tid);
+	if (xs_backend_of(record->event.source)->engines)
+		return o + sprintf(o, ",\"engine\":\"%u,%u\"", record->engine - 1u, record->engine_index);
+	return o + sprintf(o, ",\"queue\":\"0x%llx\"", (unsigned long long)record->queue_handle);
 }
 
 /* The track for device work from start to end: 0 when there is no memory. */
@@ -142,6 +162,8 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 	if (!lane || lane->tid)
 		return lane ? lane->tid : 0;
 	lane->tid = ++chrome->next_tid[track->place];
+	if (is_shared(process->run->options, track))
+		(void)strcpy(queue, backend->engines ? " Other Engines" : " Other Queues");
 	if (track->tid)
 		(void)snprintf(thread, sizeof(thread), "Thread %u ", track->tid);
 	if (track->queue && backend->engines)
@@ -280,6 +302,8 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 	o = xs_json_time(put(o, "\",\"queued\":"), work->queued, &chrome->time);
 	o = xs_json_time(put(o, ",\"submit\":"), work->submit, &chrome->time);
 	o = label ? put_chunks(o, label->args, label->args_length) : put_sizes(o, work);
+	if (is_shared(options, track))
+		o = put_origin(o, record);
 	o = put(o, "}},\n");
 	finish(chrome, o);
 	if (options->chrome_kernel && work->linked)

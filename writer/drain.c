@@ -563,9 +563,10 @@ int xs_drain(const char *dir, int channel)
 	}
 	join_failed = atomic_load(&drain.run.mailbox->join_failed);
 	if (join_failed)
-		xs_tell("[WARNING] %u processes are not traced: no memory or no right to make their files in %s\n", join_failed,
+		xs_tell("[WARNING] %u process%s not traced: no memory or no right to make files in %s\n", join_failed, join_failed == 1 ? " is" : "es are",
 			drain.run.dir);
-	if (!recover && !drain.stopped && !drain.app_seen && !drain.app_not_run && !drain.run.app_not_traced && !join_failed)
+	if (!recover && !drain.stopped && !drain.app_seen && !drain.app_not_run && !drain.run.app_not_traced && !join_failed &&
+	    !xs_lost_has(&drain.lost, drain.run.app_pid))
 		xs_tell("[WARNING] process %d is not traced: the collector was not loaded into it, or could not open %s\n",
 			drain.run.app_pid, drain.run.dir);
 	xs_lost_tell(&drain.lost);

@@ -2,7 +2,7 @@
  * The files of a process: what they are called. None that exists is ever overwritten: a taken name gets a number.
  *
  *	<comm>.<pid>[.<rank>].json                in the output directory
- *	<output>.<pid>[.<rank>]<suffix>           reports, with -o
+ *	<output>.<pid>[.<rank>]<suffix>           reports, with -o; never in the output directory
  *	[rank_<r>.]<comm>.<pid>/chrome_trace.json and others, in the directory of --result-dir: as unitrace calls them
  */
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "paths.h"
 #include "text.h"
 #include "writer.h"
 
@@ -49,22 +50,6 @@ static const char *number_of(unsigned n, char *text, size_t size)
 	return text;
 }
 
-/* The output directory as an absolute path. */
-static int output_directory(const struct xs_options *options, char *path, size_t size)
-{
-	const char *dir = options->output_dir;
-	size_t n;
-
-	if (dir[0] == '/')
-		return snprintf(path, size, "%s", dir) < (int)size ? 0 : -ENAMETOOLONG;
-	if (!getcwd(path, size))
-		return -errno;
-	n = strlen(path);
-	if (dir[0] && snprintf(path + n, size - n, "/%s", dir) >= (int)(size - n))
-		return -ENAMETOOLONG;
-	return 0;
-}
-
 /* The process's own name for files. */
 static void put_comm(const struct xs_process *process, char comm[sizeof(process->comm)])
 {
@@ -76,7 +61,7 @@ static int make_directory(struct xs_process *process)
 {
 	char path[PATH_MAX], parent[PATH_MAX], comm[sizeof(process->comm)], rank[24] = "", number[16];
 	const char *known = process->run->recovering && process->kept ? process->kept->output : "";
-	int error = output_directory(process->run->options, parent, sizeof(parent));
+	int error = xs_path_from_root(process->run->options->output_dir, parent, sizeof(parent));
 
 	if (process->directory)
 		return 0;
@@ -113,16 +98,13 @@ static const char *rank_of(const struct xs_process *process, char *text, size_t 
 }
 
 /* "rep.txt" becomes "rep.<pid>[.<rank>].txt", "rep" "rep.<pid>". */
-static int put_report_name(const struct xs_process *process, const char *number, char *path, size_t size)
+static int put_report_name(const struct xs_process *process, const char *output, const char *number, char *path, size_t size)
 {
-	const struct xs_options *options = process->run->options;
-	const char *slash = strrchr(options->output, '/');
-	const char *dot = strrchr(slash ? slash : options->output, '.');
-	int stem = dot ? (int)(dot - options->output) : (int)strlen(options->output);
+	const char *dot = strrchr(strrchr(output, '/'), '.');
+	int stem = dot ? (int)(dot - output) : (int)strlen(output);
 	char rank[16];
 
-	return snprintf(path, size, "%s%s%.*s.%d%s%s%s", options->output_dir, options->output_dir[0] ? "/" : "", stem, options->output,
-			process->pid, rank_of(process, rank, sizeof(rank)), number, dot ? dot : "");
+	return snprintf(path, size, "%.*s.%d%s%s%s", stem, output, process->pid, rank_of(process, rank, sizeof(rank)), number, dot ? dot : "");
 }
 
 /* Which file the trace is; fd -1: it is still to be made. */
@@ -141,10 +123,10 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 {
 	const struct xs_options *options = process->run->options;
 	const char *suffix = suffix_of(options, kind);
-	char comm[sizeof(process->comm)], dir[PATH_MAX];
-	int error = options->result_dir[0] ? make_directory(process) : output_directory(options, dir, sizeof(dir));
+	char comm[sizeof(process->comm)], dir[PATH_MAX]; /* dir: the directory; of a report, its name as it was given */
+	int error = options->result_dir[0] ? make_directory(process) : xs_path_from_root(is_report(kind) ? options->output : options->output_dir, dir, sizeof(dir));
 
-	(void)snprintf(path, size, "%s", options->output_dir); /* for who tells the error */
+	(void)snprintf(path, size, "%s", options->result_dir[0] ? options->output_dir : dir); /* for who tells the error */
 	if (error < 0)
 		return error;
 	put_comm(process, comm);
@@ -156,7 +138,7 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 		if (options->result_dir[0])
 			length = snprintf(path, size, "%s/%s%s%s", process->directory, names[kind], number, suffix);
 		else if (is_report(kind))
-			length = put_report_name(process, number, path, size);
+			length = put_report_name(process, dir, number, path, size);
 		else
 			length = snprintf(path, size, "%s/%s.%d%s%s%s", dir, comm, process->pid, rank_of(process, rank, sizeof(rank)),
 					  number, suffix);

@@ -7,6 +7,7 @@
  * history through the same dispatch once more, now with a sink, and meanwhile the rings are read here as if nothing had happened.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,8 @@ struct xs_flight {
 	struct xs_dump dump;
 	uint32_t asked; /* control->dumps when the newest dump began */
 	uint32_t triggers; /* the same of the mailbox's */
+	uint32_t listed[2]; /* asked of the two dumps before */
+	int list;           /* of the paths of this dump's traces, in the child that writes it */
 	pid_t writer;   /* of the dump that is being written; 0: none */
 };
 
@@ -329,10 +332,32 @@ void xs_flight_replay(struct xs_process *process)
 		;
 }
 
+/* The list that --dump shows; of the two before the newest none is asked for any more. In the child that writes the dump. */
+static void begin_list(struct xs_run *run)
+{
+	char name[XS_NAME_MAX];
+
+	xs_dump_name(name, run->flight->listed[0]);
+	if (run->flight->listed[0] != run->flight->asked)
+		(void)unlinkat(run->directory, name, 0);
+	xs_dump_name(name, run->flight->asked);
+	(void)unlinkat(run->directory, name, 0);
+	run->flight->list = openat(run->directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+void xs_flight_list(struct xs_run *run, const char *path)
+{
+	size_t length = strlen(path) + 1;
+
+	if (run->flight->list >= 0 && write(run->flight->list, path, length) != (ssize_t)length)
+		run->flight->list = -1;
+}
+
 static _Noreturn void write_dump(struct xs_run *run, struct xs_process *running, struct xs_process *ended)
 {
 	bool wrote = false;
 
+	begin_list(run);
 	/* at once: what the threads are doing at this moment stands in their rings */
 	for (struct xs_process *p = running; p; p = p->next)
 		(void)xs_process_detach(p);
@@ -388,6 +413,8 @@ void xs_flight_dump(struct xs_run *run, struct xs_process *running, struct xs_pr
 
 	if (run->options->trigger[0] && triggers != flight->triggers)
 		reasons |= XS_DUMP_TRIGGER;
+	flight->listed[0] = flight->listed[1];
+	flight->listed[1] = flight->asked;
 	flight->asked = asked;
 	flight->triggers = triggers;
 	flight->dump.number++;

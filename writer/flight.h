@@ -28,6 +28,8 @@ void xs_flight_forget(struct xs_track *track);
 
 /* Does somebody want a dump? */
 bool xs_flight_asked(const struct xs_run *run);
+/* A trace of the dump is written. */
+void xs_flight_list(struct xs_run *run, const char *path);
 /* Is one being written? */
 bool xs_flight_writing(struct xs_run *run);
 /* Begins to write the history of these lists of processes; asked, triggers: of control->dumps and the mailbox's, which requests that serves. */

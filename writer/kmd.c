@@ -12,6 +12,7 @@
 
 #include "channel.h"
 #include "json.h"
+#include "paths.h"
 #include "text.h"
 #include "version.h"
 
@@ -123,9 +124,12 @@ static char *put(char *o, const char *text)
 static int create(struct xs_kmd *kmd)
 {
 	const struct xs_run *run = kmd->run;
-	const char *dir = run->options->output_dir, *own = run->control->own_directory;
-	char number[16] = "", rank[16] = "";
+	const char *own = run->control->own_directory;
+	char number[16] = "", rank[16] = "", dir[PATH_MAX];
+	int error = xs_path_from_root(run->options->output_dir, dir, sizeof(dir));
 
+	if (error < 0)
+		return error;
 	if (run->rank >= 0)
 		(void)snprintf(rank, sizeof(rank), ".%d", run->rank);
 	for (unsigned n = 1; n < 10000; n++) {
@@ -136,7 +140,7 @@ static int create(struct xs_kmd *kmd)
 		if (run->options->result_dir[0])
 			length = snprintf(kmd->path, sizeof(kmd->path), "%.*s/oskmd%s.json", PATH_MAX - 1, own, number);
 		else
-			length = snprintf(kmd->path, sizeof(kmd->path), "%s%soskmd.%d%s%s.json", dir, dir[0] ? "/" : "",
+			length = snprintf(kmd->path, sizeof(kmd->path), "%s/oskmd.%d%s%s.json", dir,
 					  run->launcher_pid, rank, number);
 		if (length >= (int)sizeof(kmd->path))
 			return -ENAMETOOLONG;

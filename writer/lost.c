@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "process.h"
+#include "program.h"
 #include "text.h"
 
 #define FIRST_NS 60000000ull    /* a program that ends sooner is not missed */
@@ -34,35 +36,98 @@ int xs_has_variable(const struct xs_run *run, int32_t pid)
 	return found;
 }
 
-/* Is the collector loaded? Programs that write their title over their environment have it. */
-static bool has_library(int32_t pid)
+/* What of ours a process has mapped. */
+enum mapped {
+	MAPPED_NOTHING,
+	MAPPED_LIBRARY, /* and no more: it could not join */
+	MAPPED_RUN,     /* it has joined, may not (--ranks-to-sample), or is the forked child of one that has */
+	MAPPED_UNKNOWN, /* it may not be looked into, or has ended */
+};
+
+static enum mapped mapped_by(const struct xs_run *run, int32_t pid)
 {
-	char path[48], *line = NULL;
-	bool found = false;
-	size_t room = 0;
+	enum mapped found = MAPPED_NOTHING;
+	char path[48], strings[sizeof(run->run_id) + 16], *line = NULL;
+	size_t room = 0, lines = 0;
 	FILE *file;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	(void)snprintf(strings, sizeof(strings), "/%s/strings", run->run_id); /* mapped last of what all processes have */
 	file = fopen(path, "re");
-	while (file && !found && getline(&line, &room, file) > 0)
-		found = strstr(line, "/libxstrace.so");
+	for (; file && found != MAPPED_RUN && getline(&line, &room, file) > 0; lines++) {
+		if (strstr(line, strings))
+			found = MAPPED_RUN;
+		else if (strstr(line, "/libxstrace.so"))
+			found = MAPPED_LIBRARY;
+	}
 	free(line);
 	if (file)
 		fclose(file);
-	return found || !file;
+	return lines ? found : MAPPED_UNKNOWN;
 }
 
-/* Which program a process runs; 0: it has ended, or is not to be seen. */
+/* The first number behind a word at the beginning of a line of /proc/PID/…; UINT64_MAX: none ("unlimited"), or not to be seen. */
+static uint64_t number_in(int32_t pid, const char *name, const char *word)
+{
+	unsigned long long value = UINT64_MAX;
+	char path[48], line[256];
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, word, strlen(word)) && sscanf(line + strlen(word), "%llu", &value) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return value;
+}
+
+/* Why nothing is traced in it, as the end of a line. False: it is traced, or nothing proves that it is not. */
+static bool why_not(const struct xs_run *run, int32_t pid, char *why, size_t size)
+{
+	enum mapped mapped = mapped_by(run, pid);
+	int has_variable = xs_has_variable(run, pid);
+	uint64_t user = number_in(pid, "status", "Uid:"), space = number_in(pid, "limits", "Max address space");
+	uint64_t data = number_in(pid, "limits", "Max data size");
+	const char *file = NULL, *judged;
+	char path[48];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	if (mapped == MAPPED_NOTHING)
+		file = xs_program_why_not(xs_program_kind(path, NULL, &judged));
+	if (mapped == MAPPED_RUN || user == UINT64_MAX)
+		return false;
+	if (mapped == MAPPED_NOTHING && !has_variable)
+		(void)snprintf(why, size, "it was started without xstrace's variables (env -i and the like); put xstrace in front of it: env -i xstrace …");
+	else if (file)
+		(void)snprintf(why, size, "it %s", file);
+	else if (user != geteuid())
+		(void)snprintf(why, size, "it runs as user %llu, who has no right to xstrace's run directory; start xstrace as that user",
+			       (unsigned long long)user);
+	else if (mapped == MAPPED_UNKNOWN || (mapped == MAPPED_LIBRARY && !has_variable))
+		return false;
+	else if (space != UINT64_MAX || data != UINT64_MAX)
+		(void)snprintf(why, size, "it may have no more than %llu bytes of memory (ulimit -%c), which leaves xstrace no room",
+			       (unsigned long long)(space < data ? space : data), space < data ? 'v' : 'd');
+	else if (mapped == MAPPED_NOTHING)
+		(void)snprintf(why, size, "libxstrace.so was not loaded into it: LD_PRELOAD was changed, or it gained rights");
+	else
+		(void)snprintf(why, size, "it cannot open %.100s, where the run is", run->dir);
+	return true;
+}
+
+/* Which program a process runs; 1: that is not to be seen. */
 static uint64_t program_of(int32_t pid)
 {
 	char path[48];
 	struct stat st;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	return stat(path, &st) < 0 ? 0 : (uint64_t)st.st_dev << 48 ^ st.st_ino;
+	return stat(path, &st) < 0 ? 1 : (uint64_t)st.st_dev << 48 ^ st.st_ino;
 }
 
-static void count(struct xs_lost *lost, int32_t pid)
+static void count(struct xs_lost *lost, int32_t pid, const char *why)
 {
 	struct xs_lost_program *program = &lost->named[lost->count];
 	char path[48];
@@ -71,6 +136,7 @@ static void count(struct xs_lost *lost, int32_t pid)
 	if (lost->count++ >= XS_LOST_NAMED)
 		return;
 	program->pid = pid;
+	(void)snprintf(program->why, sizeof(program->why), "%s", why);
 	(void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	file = fopen(path, "re");
 	if (!file || !fgets(program->comm, sizeof(program->comm), file))
@@ -81,9 +147,9 @@ static void count(struct xs_lost *lost, int32_t pid)
 }
 
 /* Counted when it is the same at a second look: what is just being started looks like this too. */
-static void suspect(struct xs_lost *lost, int32_t pid, uint64_t program)
+static void suspect(struct xs_lost *lost, int32_t pid, const char *why)
 {
-	uint64_t start = xs_process_start(pid);
+	uint64_t start = xs_process_start(pid), program = program_of(pid);
 	struct xs_suspect *place = NULL;
 
 	for (size_t i = 0; i < SUSPECTS; i++) {
@@ -91,7 +157,7 @@ static void suspect(struct xs_lost *lost, int32_t pid, uint64_t program)
 
 		if (known->pid == pid && known->start == start && known->program == program) {
 			if (!known->told)
-				count(lost, pid);
+				count(lost, pid, why);
 			known->told = true;
 			return;
 		}
@@ -107,11 +173,11 @@ static void suspect(struct xs_lost *lost, int32_t pid, uint64_t program)
 /* True: it is lost, as it seems. */
 static bool look_at(struct xs_lost *lost, const struct xs_run *run, int32_t pid)
 {
-	uint64_t program = program_of(pid);
+	char why[XS_LOST_WHY];
 
-	if (!program || xs_has_variable(run, pid) != 0 || has_library(pid))
+	if (!xs_process_alive(pid, 0) || !why_not(run, pid, why, sizeof(why)))
 		return false;
-	suspect(lost, pid, program);
+	suspect(lost, pid, why);
 	return true;
 }
 
@@ -152,6 +218,9 @@ void xs_lost_look(struct xs_lost *lost, const struct xs_run *run, const struct x
 		return;
 	lost->interval = lost->interval < LAST_NS ? 2 * lost->interval : LAST_NS;
 	lost->next = now + lost->interval;
+	/* of others only a traced one's children are ours for certain */
+	if (run->app_pid && !run->app_not_traced && !joined(processes, run->app_pid))
+		(void)look_at(lost, run, run->app_pid);
 	for (const struct xs_process *p = processes; p; p = p->next) {
 		if (p->watched != p->pid) /* in a container: what is there is not started by us alone */
 			continue;
@@ -176,14 +245,16 @@ void xs_lost_again(struct xs_lost *lost)
 
 void xs_lost_tell(const struct xs_lost *lost)
 {
-	char names[XS_LOST_NAMED * 40] = "";
-	size_t n = 0;
-
-	if (!lost->count)
-		return;
 	for (uint32_t i = 0; i < lost->count && i < XS_LOST_NAMED; i++)
-		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s %s (%d)", i ? "," : "", lost->named[i].comm, lost->named[i].pid);
-	xs_tell("[WARNING] %u program%s started without xstrace's variables (env -i and the like) and not traced:%s%s; put xstrace in front of them: "
-		"env -i xstrace …\n",
-		lost->count, lost->count == 1 ? " was" : "s were", names, lost->count > XS_LOST_NAMED ? ", …" : "");
+		xs_tell("[WARNING] process %d (%s) is not traced: %s\n", lost->named[i].pid, lost->named[i].comm, lost->named[i].why);
+	if (lost->count > XS_LOST_NAMED)
+		xs_tell("[WARNING] %u more processes are not traced, for such reasons\n", lost->count - XS_LOST_NAMED);
+}
+
+bool xs_lost_has(const struct xs_lost *lost, int32_t pid)
+{
+	for (uint32_t i = 0; i < lost->count && i < XS_LOST_NAMED; i++)
+		if (lost->named[i].pid == pid)
+			return true;
+	return false;
 }

@@ -1,19 +1,20 @@
 /*
- * Programs that were started without our variables (env -i, a process pool with an environment of its own): nothing is traced
- * in them, and somebody must say so.
+ * Programs in which nothing is traced: started without our variables (env -i, a process pool with an environment of its own), as another user,
+ * with no room for us, or where no library can be preloaded. Somebody must say so, and why.
  */
 #ifndef XS_LOST_H
 #define XS_LOST_H
 
 #include "writer.h"
 
-#define XS_LOST_NAMED 4u
+#define XS_LOST_NAMED 8u
+#define XS_LOST_WHY 192u
 
 struct xs_lost {
 	uint32_t count; /* programs that are known to be lost */
 	struct xs_lost_program {
 		int32_t pid;
-		char comm[16];
+		char comm[16], why[XS_LOST_WHY];
 	} named[XS_LOST_NAMED];
 	struct xs_suspect {
 		int32_t pid;   /* 0: free */
@@ -30,7 +31,9 @@ int xs_has_variable(const struct xs_run *run, int32_t pid);
 void xs_lost_look(struct xs_lost *lost, const struct xs_run *run, const struct xs_process *processes);
 /* Somebody has joined: there may be more to see. */
 void xs_lost_again(struct xs_lost *lost);
-/* One line, if there were any. */
+/* A line for each. */
 void xs_lost_tell(const struct xs_lost *lost);
+/* Is one of these lines about that process? */
+bool xs_lost_has(const struct xs_lost *lost, int32_t pid);
 
 #endif

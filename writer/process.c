@@ -16,6 +16,7 @@
 
 #include "flight.h"
 #include "report.h"
+#include "paths.h"
 #include "text.h"
 #include "writer.h"
 
@@ -69,6 +70,7 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 {
 	uint64_t read;
 
+	xs_title_look(process);
 	xs_process_find_tracks(process);
 	read = read_tracks(process, all);
 	if (xs_faults() != process->faults && !process->cut)
@@ -81,10 +83,12 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 /* One line a run: a full disk is full for all processes. */
 void xs_tell_write_error(struct xs_run *run, int error)
 {
-	if (!run->disk_error_told)
-		xs_tell("xstrace: cannot write the trace in %s: %s; the application goes on, what follows is lost\n",
-			run->options->output_dir[0] ? run->options->output_dir : "the current directory",
-			strerror(-error));
+	char dir[PATH_MAX];
+
+	if (run->disk_error_told)
+		return;
+	(void)xs_path_from_root(run->options->output_dir, dir, sizeof(dir));
+	xs_tell("xstrace: cannot write the trace in %s: %s; the application goes on, what follows is lost\n", dir, strerror(-error));
 	run->disk_error_told = true;
 }
 
@@ -292,18 +296,19 @@ static void tell_missing(const struct xs_process *process)
 	bool runs = process->run->flight && process->end == XS_END_RUNNING; /* then what is on its way is nothing to tell */
 	const struct {
 		uint64_t count;
-		const char *what, *why;
+		const char *what, *is, *are, *why;
 	} missing[] = {
-		{ process->lost, "events", "are lost; see --ring-size and --on-full, and otherData in the trace for which threads" },
-		{ process->untimed, "commands", "are missing: their device times could not be had" },
-		{ runs ? 0 : process->open_commands, "commands", "are missing: they were not complete when it ended, or while it was recorded" },
-		{ runs ? 0 : process->open_requests, "MPI requests", "were not complete when it ended" },
+		{ process->lost, "event", "is lost", "are lost", "; see --ring-size and --on-full, and otherData in the trace for which threads" },
+		{ process->untimed, "command", "is missing", "are missing", ": device times could not be had" },
+		{ runs ? 0 : process->open_commands, "command", "is missing", "are missing", ": not complete when the process ended, or while it was recorded" },
+		{ runs ? 0 : process->open_requests, "MPI request", "was", "were", " not complete when the process ended" },
 	};
 
 	for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
 		if (missing[i].count)
-			xs_tell("[WARNING] %llu %s of process %d (%s) %s\n", (unsigned long long)missing[i].count, missing[i].what,
-				process->pid, process->comm, missing[i].why);
+			xs_tell("[WARNING] %llu %s%s of process %d (%s) %s%s\n", (unsigned long long)missing[i].count, missing[i].what,
+				missing[i].count == 1 ? "" : "s", process->pid, process->comm,
+				missing[i].count == 1 ? missing[i].is : missing[i].are, missing[i].why);
 }
 
 /* What is open, and what was lost. */
@@ -512,6 +517,7 @@ void xs_process_free(struct xs_process *process)
 	free(process->copy);
 	xs_device_clocks_fini(process);
 	free(process->directory);
+	free(process->arguments);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	free(process);

@@ -21,7 +21,8 @@ struct xs_table_key xs_work_key(const struct xs_work *work, bool detailed)
 {
 	const struct xs_device_record *record = work->record;
 	bool function = record->event.flags & XS_FLAG_FUNCTION;
-	struct xs_table_key key = { .source = record->event.source, .type = record->device_type & 3, .tile = record->tile, .device = 1 };
+	struct xs_table_key key = { .source = record->event.source, .type = record->device_type & 3, .tile = record->tile, .device = 1,
+				    .place = (uint8_t)(record->device + 1u) };
 
 	key.id = function ? xs_function_id(record->event.source, record->event.name) : record->event.name;
 	key.memory = record->work == XS_WORK_COPY ? record->memory : 0;

@@ -20,7 +20,7 @@ struct xs_table_key {
 	uint8_t tile, memory, simd;
 	uint8_t form;   /* of what follows: enum xs_form */
 	uint8_t device; /* 1: of work on a device */
-	uint8_t reserved;
+	uint8_t place;  /* of device work: the device's number + 1 */
 	uint64_t shape[6];
 };
 

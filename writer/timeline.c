@@ -17,7 +17,7 @@ static char *put(char *o, const char *text)
 /* As unitrace has it: shapes and sizes are shown for Level Zero whatever is asked for. */
 static struct xs_table_key key_of(const struct xs_process *process, const struct xs_work *work)
 {
-	return xs_work_key(work, process->run->options->verbose || work->record->event.source == XS_SOURCE_LEVEL_ZERO);
+	return xs_work_key(work, process->run->options->verbose || xs_backend_of(work->record->event.source)->detailed);
 }
 
 static char *put_line(char *o, const struct xs_process *process, const struct xs_work *work)

@@ -10,7 +10,21 @@
 
 typedef unsigned long long ull;
 
+/* of a name in a table of text, bytes: 120 columns in all */
+#define NAME_BEGIN 79u
+#define NAME_END 40u
+#define DEVICE_ROWS 256u /* each row is compared with so many of the largest */
+
 /* ---- rows ---- */
+
+size_t xs_timing_columns(const char *text, size_t length)
+{
+	size_t columns = 0;
+
+	for (size_t i = 0; i < length; i++)
+		columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+	return columns;
+}
 
 /*
  * Where a backend has a table for each type of device, its calls belong to the type that the process used; without any, or with several, to the backend as such.
@@ -65,6 +79,19 @@ static char *put_shape(char *o, const struct xs_table_key *key)
 	return o + sprintf(o, "{%llu; %llu; %llu}]", (ull)l[0], (ull)l[1], (ull)l[2]);
 }
 
+/* Names of templates fill screens: of a long one its beginning and its end, which is where names differ. */
+static char *put_short(char *o, const char *text, size_t length)
+{
+	size_t from = length > NAME_END ? length - NAME_END : 0;
+
+	if (xs_timing_columns(text, length) <= NAME_BEGIN + 1 + NAME_END)
+		return xs_plain(o, text, length);
+	while (from < length && ((unsigned char)text[from] & 0xc0) == 0x80)
+		from++;
+	o = stpcpy(xs_plain(o, text, xs_title_cut(text, length, NAME_BEGIN)), "…");
+	return xs_plain(o, text + from, length - from);
+}
+
 size_t xs_row_name(const struct xs_process *process, const struct xs_table_key *key, bool quoted, char *out)
 {
 	struct xs_event event = { .name = key->id, .source = key->source };
@@ -81,7 +108,7 @@ size_t xs_row_name(const struct xs_process *process, const struct xs_table_key *
 	if (key->tile)
 		o += sprintf(o, "Tile #%u: ", key->tile - 1u);
 	o += sprintf(o, "%s", quote);
-	o = xs_plain(o, text, length < 4096 ? length : 4096);
+	o = quoted ? put_short(o, text, length) : xs_plain(o, text, length < 4096 ? length : 4096);
 	if (key->memory)
 		o += sprintf(o, "(%c2%c)", xs_memory_letter(key->source, key->memory >> 4),
 			     xs_memory_letter(key->source, key->memory & 15));
@@ -91,6 +118,27 @@ size_t xs_row_name(const struct xs_process *process, const struct xs_table_key *
 		o += sprintf(o, "[%llu]", (ull)key->shape[0]);
 	o += sprintf(o, "%s", quote);
 	return (size_t)(o - out);
+}
+
+static bool same_but_place(const struct xs_table_key *a, const struct xs_table_key *b)
+{
+	struct xs_table_key moved = *a;
+
+	moved.place = b->place;
+	return a->place != b->place && !memcmp(&moved, b, sizeof(moved));
+}
+
+bool xs_timing_needs_device(const struct xs_table *table)
+{
+	bool several = false;
+
+	for (uint32_t i = 1; i < table->count; i++)
+		several |= table->rows[i].key.place != table->rows[0].key.place;
+	for (uint32_t i = 0; several && i < table->count; i++)
+		for (uint32_t k = 0; k < i && k < DEVICE_ROWS; k++)
+			if (same_but_place(&table->rows[i].key, &table->rows[k].key))
+				return true;
+	return false;
 }
 
 const struct xs_table_row *xs_timing_next(const struct xs_timing_view *view, uint32_t *at, char *name, size_t *ret_length)
@@ -109,7 +157,7 @@ size_t xs_timing_ccl_name(const struct xs_timing_view *view, const struct xs_tab
 {
 	struct xs_table_key key = { .id = row->key.id };
 
-	return xs_row_name(view->process, &key, false, name);
+	return xs_row_name(view->process, &key, view->report->format == XS_REPORT_TEXT, name);
 }
 
 uint64_t xs_timing_total(const struct xs_table *table)
@@ -178,10 +226,11 @@ double xs_timing_record_ns(const struct xs_run *run)
 static void print_missing(struct xs_report *report, const struct xs_process *process)
 {
 	if (process->untimed)
-		xs_report_print(report, "(%llu commands are not in this table: their times could not be had)\n\n", (unsigned long long)process->untimed);
+		xs_report_print(report, "(%llu command%s not in this table: %s times could not be had)\n\n", (ull)process->untimed,
+				process->untimed == 1 ? " is" : "s are", process->untimed == 1 ? "its" : "their");
 	if (process->open_commands)
-		xs_report_print(report, "(%llu commands are not in this table: they were not complete when the process ended, or while it was recorded)\n\n",
-				(unsigned long long)process->open_commands);
+		xs_report_print(report, "(%llu command%s not in this table: not complete when the process ended, or while it was recorded)\n\n",
+				(ull)process->open_commands, process->open_commands == 1 ? " is" : "s are");
 }
 
 bool xs_timing_print(struct xs_process *process)
@@ -216,6 +265,7 @@ bool xs_timing_print(struct xs_process *process)
 		xs_table_sort(&summary->ccl_sizes);
 		if (!something && process->run->recovering && process->kept && process->kept->committed && options->report_format == XS_REPORT_TEXT)
 			xs_report_print(view.report, "\n(recovered: what the killed drain process had read before is not in these tables)\n");
+		view.devices = reports[i].device && xs_timing_needs_device(reports[i].table);
 		something = true;
 		if (options->report_format != XS_REPORT_TEXT) {
 			reports[i].rows(&view);

@@ -17,6 +17,7 @@ struct xs_timing_view {
 	bool device;
 	size_t group; /* of backends.h: whose rows */
 	int width; /* of the first column */
+	bool devices; /* text: a last column says which device a row is of */
 };
 
 struct xs_timing_sums {
@@ -29,6 +30,10 @@ struct xs_timing_sums xs_timing_sums_of(const struct xs_summary *summary, const 
 /* The sum of all rows' times. */
 uint64_t xs_timing_total(const struct xs_table *table);
 
+/* Has something the same name on two devices? */
+bool xs_timing_needs_device(const struct xs_table *table);
+/* Of text in UTF-8. */
+size_t xs_timing_columns(const char *text, size_t length);
 /* The next row of the view's group from *at on, NULL: there is none; its name in `name`, of XS_ROW_NAME_MAX bytes. */
 const struct xs_table_row *xs_timing_next(const struct xs_timing_view *view, uint32_t *at, char *name, size_t *ret_length);
 /* A collective's name without its size, which has a column of its own; as xs_row_name(). */

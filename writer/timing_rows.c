@@ -68,6 +68,8 @@ static void row_all(struct xs_timing_view *view, const char *kind, bool submissi
 				xs_row_number(&out, XS_COL_FAILED, row->failed);
 				xs_row_number(&out, XS_COL_OVERHEAD, (uint64_t)((double)row->calls * each));
 			}
+			if (view->device && row->key.place)
+				xs_row_number(&out, XS_COL_DEVICE, row->key.place - 1u);
 			if (view->device && row->key.tile)
 				xs_row_number(&out, XS_COL_TILE, row->key.tile - 1u);
 			if (view->device && !submission && xs_timing_kernel(view->summary, row))

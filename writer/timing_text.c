@@ -10,6 +10,19 @@
 
 typedef unsigned long long ull;
 
+/* Several processes write to one stderr: each table says whose it is. A file's name does that for all in it. */
+static void print_title(const struct xs_timing_view *view, const char *title, const char *end)
+{
+	struct xs_process *process = view->process;
+	char rank[32] = "";
+
+	if (xs_process_rank(process) >= 0)
+		(void)snprintf(rank, sizeof(rank), ", rank %d", xs_process_rank(process));
+	if (!view->report->to_file)
+		xs_report_print(view->report, "\nProcess %d%s: %s\n", process->pid, rank, xs_title_of(process));
+	xs_report_print(view->report, "\n=== %s ===\n%s", title, end);
+}
+
 /* ---- a table of one group ---- */
 
 static void find_width(struct xs_timing_view *view, const char *title)
@@ -20,18 +33,33 @@ static void find_width(struct xs_timing_view *view, const char *title)
 
 	view->width = (int)strlen(title);
 	while (xs_timing_next(view, &at, name, &length))
-		if ((int)length > view->width)
-			view->width = (int)length;
+		if ((int)xs_timing_columns(name, length) > view->width)
+			view->width = (int)xs_timing_columns(name, length);
 }
 
 static void print_name(const struct xs_timing_view *view, const char *name, size_t length)
 {
 	char *o = xs_report_begin(view->report);
-	size_t pad = (size_t)view->width > length ? (size_t)view->width - length : 0;
+	size_t columns = xs_timing_columns(name, length);
+	size_t pad = (size_t)view->width > columns ? (size_t)view->width - columns : 0;
 
 	memset(o, ' ', pad);
 	memcpy(o + pad, name, length);
 	xs_report_end(view->report, o + pad + length);
+}
+
+/* The last column, behind all that unitrace has: only where one name is on several devices. */
+static void end_head(const struct xs_timing_view *view)
+{
+	xs_report_print(view->report, "%s\n", view->devices ? ", Device" : "");
+}
+
+static void end_row(const struct xs_timing_view *view, const struct xs_table_row *row)
+{
+	if (view->devices && row->key.place)
+		xs_report_print(view->report, ", %6u\n", row->key.place - 1u);
+	else
+		xs_report_print(view->report, view->devices ? ", %6s\n" : "\n", "-");
 }
 
 /* The label of the longest backend that unitrace knows sets the place of the figures. */
@@ -71,13 +99,15 @@ static void print_timing_rows(const struct xs_timing_view *view, const char *tit
 	size_t length;
 
 	print_name(view, title, strlen(title));
-	xs_report_print(view->report, ", %*s, %*s, %*s, %*s, %*s, %*s\n", w->calls, "Calls", w->time, "Time (ns)", percent, "Time (%)", w->time,
+	xs_report_print(view->report, ", %*s, %*s, %*s, %*s, %*s, %*s", w->calls, "Calls", w->time, "Time (ns)", percent, "Time (%)", w->time,
 			"Average (ns)", w->time, "Min (ns)", w->time, "Max (ns)");
+	end_head(view);
 	while ((row = xs_timing_next(view, &at, name, &length))) {
 		print_name(view, name, length);
-		xs_report_print(view->report, ", %*llu, %*llu, %*.*f, %*llu, %*llu, %*llu\n", w->calls, (ull)row->calls, w->time, (ull)row->total,
+		xs_report_print(view->report, ", %*llu, %*llu, %*.*f, %*llu, %*llu, %*llu", w->calls, (ull)row->calls, w->time, (ull)row->total,
 				percent, w->decimals, xs_timing_percent(row->total, total), w->time, (ull)(row->total / row->calls), w->time,
 				(ull)row->low, w->time, (ull)row->high);
+		end_row(view, row);
 	}
 	xs_report_print(view->report, "\n");
 }
@@ -92,14 +122,16 @@ static void print_submission_rows(const struct xs_timing_view *view, const char 
 	size_t length;
 
 	print_name(view, title, strlen(title));
-	xs_report_print(view->report, ", %*s, %*s (ns), %*s (%%), %*s, %11s, %*s, %*s\n", w->calls, "Calls", w->time - 5, w->queued, 7, w->queued,
+	xs_report_print(view->report, ", %*s, %*s (ns), %*s (%%), %*s, %11s, %*s, %*s", w->calls, "Calls", w->time - 5, w->queued, 7, w->queued,
 			w->time, "Submit (ns)", "Submit (%)", w->time, "Execute (ns)", w->device_percent, "Execute (%)");
+	end_head(view);
 	while ((row = xs_timing_next(view, &at, name, &length))) {
 		print_name(view, name, length);
-		xs_report_print(view->report, ", %*llu, %*llu, %11.*f, %*llu, %11.*f, %*llu, %*.*f\n", w->calls, (ull)row->calls, w->time,
+		xs_report_print(view->report, ", %*llu, %*llu, %11.*f, %*llu, %11.*f, %*llu, %*.*f", w->calls, (ull)row->calls, w->time,
 				(ull)row->queued, w->decimals, xs_timing_percent(row->queued, sums.queued), w->time, (ull)row->submit,
 				w->decimals, xs_timing_percent(row->submit, sums.submit), w->time, (ull)row->total, w->device_percent,
 				w->decimals, xs_timing_percent(row->total, sums.total));
+		end_row(view, row);
 	}
 	xs_report_print(view->report, "\n");
 }
@@ -112,11 +144,13 @@ static void print_distribution_rows(const struct xs_timing_view *view, const cha
 	size_t length;
 
 	print_name(view, title, strlen(title));
-	xs_report_print(view->report, ", %12s, %19s, %19s, %19s\n", view->device ? "Calls" : "Failed Calls", "p50 (ns)", "p90 (ns)", "p99 (ns)");
+	xs_report_print(view->report, ", %12s, %19s, %19s, %19s", view->device ? "Calls" : "Failed Calls", "p50 (ns)", "p90 (ns)", "p99 (ns)");
+	end_head(view);
 	while ((row = xs_timing_next(view, &at, name, &length))) {
 		print_name(view, name, length);
-		xs_report_print(view->report, ", %12llu, %19llu, %19llu, %19llu\n", (ull)(view->device ? row->calls : row->failed),
+		xs_report_print(view->report, ", %12llu, %19llu, %19llu, %19llu", (ull)(view->device ? row->calls : row->failed),
 				(ull)xs_table_percentile(row, 0.5), (ull)xs_table_percentile(row, 0.9), (ull)xs_table_percentile(row, 0.99));
+		end_row(view, row);
 	}
 	xs_report_print(view->report, "\n");
 }
@@ -153,7 +187,7 @@ static void print_properties(struct xs_timing_view *view)
 		some |= xs_timing_kernel(view->summary, &view->table->rows[i]) != NULL;
 	if (!some)
 		return;
-	xs_report_print(view->report, "\n=== Kernel Properties ===\n\n");
+	print_title(view, "Kernel Properties", "\n");
 	for (view->group = 0; view->group < XS_GROUPS; view->group++) {
 		bool first = true;
 		uint32_t at = 0;
@@ -167,14 +201,16 @@ static void print_properties(struct xs_timing_view *view)
 			if (first) {
 				print_name(view, "Kernel", 6);
 				xs_report_print(view->report, ", Compiled, SIMD, Number of Arguments, SLM Per Work Group, Private Memory Per Thread, "
-							      "Spill Memory Per Thread, Register File Size Per Thread\n");
+							      "Spill Memory Per Thread, Register File Size Per Thread");
+				end_head(view);
 			}
 			first = false;
 			print_name(view, name, length);
 			(void)sprintf(registers, "%u", kernel->registers);
-			xs_report_print(view->report, ", %8s, %4s, %19u, %18u, %25u, %23u, %29s\n", xs_timing_compiled(kernel), simd_text(kernel, simd),
+			xs_report_print(view->report, ", %8s, %4s, %19u, %18u, %25u, %23u, %29s", xs_timing_compiled(kernel), simd_text(kernel, simd),
 					kernel->arguments, kernel->local_bytes, kernel->private_bytes, kernel->spill_bytes,
 					kernel->registers ? registers : "unknown");
+			end_row(view, row);
 		}
 	}
 	xs_report_print(view->report, "\n\n");
@@ -194,9 +230,11 @@ static uint64_t times_blocked(const struct xs_process *process)
 static void print_sums(struct xs_timing_view *view, double each)
 {
 	const char *format = "%*s, %12llu, %12llu, %20llu, %20.0f\n";
+	uint64_t blocked = times_blocked(view->process);
 	struct xs_timing_sums all = { 0 };
 
-	xs_report_print(view->report, "\n=== API Totals ===\n\n%14s, %12s, %12s, %20s, %20s\n", "Backend", "Calls", "Failed Calls", "Time (ns)",
+	print_title(view, "API Totals", "\n");
+	xs_report_print(view->report, "%14s, %12s, %12s, %20s, %20s\n", "Backend", "Calls", "Failed Calls", "Time (ns)",
 			"Inside xstrace (ns)");
 	for (size_t g = 0; g < XS_GROUPS; g++) {
 		struct xs_timing_sums sums = xs_timing_sums_of(view->summary, view->table, g, false);
@@ -212,35 +250,35 @@ static void print_sums(struct xs_timing_view *view, double each)
 	xs_report_print(view->report, format, 14, "All", (ull)all.calls, (ull)all.failed, (ull)all.total, (double)all.calls * each);
 	xs_report_print(view->report,
 			"\nInside xstrace: an estimate, %llu calls at %.1f ns each, which writing their records took here just now. Threads waited "
-			"%llu times for room in a full ring; that is not in it.\n\n\n",
-			(ull)all.calls, each, (ull)times_blocked(view->process));
+			"%llu time%s for room in a full ring; that is not in it.\n\n\n",
+			(ull)all.calls, each, (ull)blocked, blocked == 1 ? "" : "s");
 }
 
 /* ---- text ---- */
 
 void xs_timing_text_host(struct xs_timing_view *view)
 {
-	xs_report_print(view->report, "\n=== API Timing Summary ===\n\n");
+	print_title(view, "API Timing Summary", "\n");
 	print_totals(view, "API");
 	print_groups(view, "Backend", "Function", print_timing_rows);
-	xs_report_print(view->report, "\n=== API Time Distribution ===\n");
+	print_title(view, "API Time Distribution", "");
 	print_groups(view, "Calls", "Function", print_distribution_rows);
 	print_sums(view, xs_timing_record_ns(view->process->run));
 }
 
 void xs_timing_text_device(struct xs_timing_view *view)
 {
-	xs_report_print(view->report, "\n=== Device Timing Summary ===\n\n");
+	print_title(view, "Device Timing Summary", "\n");
 	print_totals(view, "Device");
 	print_groups(view, "Backend", "Kernel", print_timing_rows);
-	xs_report_print(view->report, "\n=== Device Time Distribution ===\n");
+	print_title(view, "Device Time Distribution", "");
 	print_groups(view, "Commands", "Kernel", print_distribution_rows);
 	print_properties(view); /* last: unitrace's tests take every name behind it for a kernel */
 }
 
 void xs_timing_text_submission(struct xs_timing_view *view)
 {
-	xs_report_print(view->report, "\n=== Kernel Submission Summary ===\n\n");
+	print_title(view, "Kernel Submission Summary", "\n");
 	print_totals(view, "Device");
 	print_groups(view, "Backend", "Kernel", print_submission_rows);
 }
@@ -262,7 +300,7 @@ static void find_ccl_width(struct xs_timing_view *view)
 
 	view->width = 10;
 	for (uint32_t i = 0; i < view->table->count; i++) {
-		int length = (int)xs_timing_ccl_name(view, &view->table->rows[i], name);
+		int length = (int)xs_timing_columns(name, xs_timing_ccl_name(view, &view->table->rows[i], name));
 
 		view->width = length > view->width ? length : view->width;
 	}
@@ -308,7 +346,7 @@ void xs_timing_text_ccl(struct xs_timing_view *view)
 	find_ccl_width(view);
 	print_box(view);
 	print_ccl_table(view, view->table, false);
-	xs_report_print(view->report, "\n=== CCL Time by Message Size ===\n\n");
+	print_title(view, "CCL Time by Message Size", "\n");
 	print_ccl_table(view, &view->summary->ccl_sizes, true);
 	xs_report_print(view->report, "\n");
 }

@@ -219,6 +219,7 @@ struct xs_device_clock {
 };
 
 #define XS_DEVICES 64u
+#define XS_TITLE_MAX 256u
 
 /* Tables that ids from records fill are bounded. What found no room is counted, and told at the end. */
 enum xs_omit {
@@ -262,6 +263,10 @@ struct xs_process {
 	uint64_t host_ns; /* run time of the process, once it has ended */
 	struct xs_device_clock device_clock[XS_DEVICES];
 	char comm[16];
+	char *arguments; /* title.c: its argv when it joined, a NUL behind each; NULL: not known */
+	uint32_t arguments_length;
+	char title[XS_TITLE_MAX]; /* empty: not looked at yet */
+	uint64_t title_next, title_wait; /* CLOCK_MONOTONIC: when to look again */
 	struct xs_names names;
 	struct {
 		bool known;
@@ -319,6 +324,17 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name);
 void xs_process_find_tracks(struct xs_process *process);
 /* A ring changes over to the state that was prepared. */
 void xs_track_settle(struct xs_kept_ring *kept);
+
+/* ---- title.c ---- */
+
+/* As it was when the process joined; `arguments` may change meanwhile. */
+void xs_title_first(struct xs_process *process, const char *arguments, uint32_t length);
+/* Looks what the process is called now, if it is time. */
+void xs_title_look(struct xs_process *process);
+/* One plain line, never empty. */
+const char *xs_title_of(struct xs_process *process);
+/* How many of at most `most` bytes of UTF-8 are whole characters. */
+size_t xs_title_cut(const char *text, size_t length, size_t most);
 
 /* ---- records.c ---- */
 

@@ -10,6 +10,7 @@ import argparse
 import collections
 import datetime
 import re
+import shutil
 import signal
 from array import array
 
@@ -28,7 +29,8 @@ from .intervals import Intervals
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, open_trace
 
-WIDTH = 100
+WIDTH = 100  # where there is no terminal
+NARROWEST = 40
 TOP = 3
 NAME_WIDTH = 18  # shorter than this, a name is not recognized
 EPOCH_NS = 10**18  # ts without a base that lie behind this count from 1970
@@ -44,16 +46,16 @@ UNITS_NS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 UNITS_BYTES = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
 
 
-def summarize(path, zstd_window=ZSTD_WINDOW):
-    """Returns the summary of a trace: a list of at most 10 str of at most 100 columns each.
+def summarize(path, zstd_window=ZSTD_WINDOW, width=WIDTH):
+    """Returns the summary of a trace: a list of at most 10 str of at most `width` columns each.
 
     Raises OSError when the file cannot be read, TraceError when it is no trace, or nothing is left of it.
     """
     with open_trace(path, zstd_window) as trace:
-        summary = Summary(trace)
+        summary = Summary(trace, width)
         for event in events_of(trace):
             summary.feed(event)
-    return [clip(printable(line), WIDTH) for line in summary.lines()]
+    return [clip(printable(line), width) for line in summary.lines()]
 
 
 class Total:
@@ -68,8 +70,9 @@ class Total:
 class Summary:
     """Takes the events of one trace by feed(); lines() gives the text, not yet cut to any width."""
 
-    def __init__(self, trace):
+    def __init__(self, trace, width=WIDTH):
         self.trace = trace
+        self.width = width
         self.phases = collections.Counter()
         self.calls = collections.defaultdict(Total)
         self.tasks = collections.defaultdict(Total)
@@ -169,9 +172,9 @@ class Summary:
             self._time_line(),
             self._end_line(),
             self._count_line(),
-            _top_line("calls", self.calls),
-            _top_line("tasks", self.tasks),
-            _top_line("kernels", self.kernels),
+            _top_line("calls", self.calls, self.width),
+            _top_line("tasks", self.tasks, self.width),
+            _top_line("kernels", self.kernels, self.width),
             self._copies_line(),
             self._devices_line(),
         ]
@@ -201,8 +204,8 @@ class Summary:
         rest = printable(", ".join(parts))
         path = printable(self.trace.path)
         if not rest:
-            return clip_path(path, WIDTH)
-        return clip_path(path, max(WIDTH - columns(rest) - 2, WIDTH // 3)) + ": " + rest
+            return clip_path(path, self.width)
+        return clip_path(path, max(self.width - columns(rest) - 2, self.width // 3)) + ": " + rest
 
     def _command_line(self):
         command = self.trace.metadata.get("command")
@@ -274,7 +277,7 @@ class Summary:
             rate = f" {total.bytes / total.ns:.3g} GB/s" if total.ns else ""
             size = _with_unit(total.bytes, UNITS_BYTES)
             shown.append((name, f"{_grouped(total.count)}x {size}{rate}"))
-        return _listed("copies", shown, len(self.copies))
+        return _listed("copies", shown, len(self.copies), self.width)
 
     def _devices_line(self):
         if not self._busy:
@@ -285,7 +288,7 @@ class Summary:
             busy = Intervals(starts, ends).union().length()
             share = 100 * busy / span if span else 0
             shown.append((self._device(pid), f"busy {share:.1f} %"))
-        return _listed("devices", shown[:TOP], len(shown))
+        return _listed("devices", shown[:TOP], len(shown), self.width)
 
     def _device(self, pid):
         name = self._names.get(pid, "")
@@ -295,23 +298,23 @@ class Summary:
         return self._labels.get(pid) or name or f"pid {pid}"
 
 
-def _top_line(what, totals):
+def _top_line(what, totals, width):
     whole = sum(total.ns for total in totals.values())
     shown = []
     for name, total in _largest(totals):
         average = _with_unit(total.ns / total.count, UNITS_NS)
         share = 100 * total.ns / whole if whole else 0
         shown.append((name, f"{_grouped(total.count)}x avg {average} {share:.0f} %"))
-    return _listed(what, shown, len(totals))
+    return _listed(what, shown, len(totals), width)
 
 
-def _listed(what, shown, known):
+def _listed(what, shown, known, width):
     """One line with names and their figures: as many as leave the names room to be told apart."""
     while shown:
         more = f"; {_grouped(known - len(shown))} more" if known > len(shown) else ""
         figures = sum(columns(figure) + 1 for _, figure in shown) + 2 * (len(shown) - 1)
         names = [printable(name) for name, _ in shown]
-        fitted = _fit(names, WIDTH - 10 - columns(more) - figures)
+        fitted = _fit(names, width - 10 - columns(more) - figures)
         if len(shown) == 1 or all(
             short == name or columns(short) >= NAME_WIDTH for short, name in zip(fitted, names)
         ):
@@ -384,9 +387,10 @@ def main(argv=None):
     options = parser.parse_args(argv)
     status = 0
     between = []
+    width = max(shutil.get_terminal_size((WIDTH, 24)).columns, NARROWEST)
     for path in options.files:
         try:
-            lines = summarize(path, options.zstd_window)
+            lines = summarize(path, options.zstd_window, width)
         except (OSError, TraceError) as error:
             say_unusable("xstrace-summary", path, error)
             status = 2

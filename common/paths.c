@@ -1,0 +1,46 @@
+#include "paths.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int xs_path_from_root(const char *path, char *out, size_t size)
+{
+	const char *given = path;
+	size_t used = 0, real = 0; /* bytes of out; of these, what the kernel says: no link is among them */
+
+	if (path[0] != '/') {
+		if (!getcwd(out, size)) {
+			int error = errno;
+
+			(void)snprintf(out, size, "%s", path[0] ? path : ".");
+			return -error;
+		}
+		used = real = strcmp(out, "/") ? strlen(out) : 0;
+	}
+	while (*path) {
+		size_t n;
+
+		path += strspn(path, "/");
+		n = strcspn(path, "/");
+		if (n == 2 && !memcmp(path, "..", 2) && used == real) {
+			while (used && out[--used] != '/')
+				;
+			real = used;
+		} else if (n && !(n == 1 && path[0] == '.')) {
+			if (used + n + 2 > size) {
+				(void)snprintf(out, size, "%s", given);
+				return -ENAMETOOLONG;
+			}
+			out[used++] = '/';
+			memcpy(out + used, path, n);
+			used += n;
+		}
+		path += n;
+	}
+	if (!used)
+		out[used++] = '/';
+	out[used] = '\0';
+	return 0;
+}
