@@ -22,6 +22,7 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 		.demangled = true,
 		.quoted = true,
 		.numbered = true,
+		.detailed = true,
 		.engines = true,
 	},
 	[XS_SOURCE_OPENCL] = {

@@ -30,6 +30,7 @@ struct xs_backend {
 	bool demangled; /* kernels have C++ names, shown as written in any case */
 	bool quoted;    /* kernels' names stand in quotes in text reports */
 	bool numbered;  /* several devices may have one name: its number is shown */
+	bool detailed; /* -t shows shapes and sizes without -v, too */
 	bool engines;   /* device tracks are engines, each of which serves several queues; else they are queues */
 };
 
