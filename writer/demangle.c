@@ -2,7 +2,7 @@
  * Names as C++ writes them: of kernels, and of the functions in call stacks.
  *
  * A program chooses its names. One of 180 bytes may stand for 2^27 letters, and one that stands for nothing may take the runtime's parser years. So there is
- * an end to the letters, to the processor time of a name and to that of all that came to nothing. What is beyond is shown as it is.
+ * an end to the letters, to the processor time of a name and to that of all that are out of the ordinary. What is beyond is shown as it is.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -29,7 +29,8 @@ int __gcclibcxx_demangle_callback(const char *mangled, void (*piece)(const char 
 #define LONGEST 4096u       /* mangled */
 #define LONGEST_PLAIN 65536u
 #define TIME_NS 10000000    /* of one name; usual ones take some us */
-#define ALL_TIME_NS 1000000000 /* of names that came to nothing */
+#define ALL_TIME_NS 1000000000 /* of names that came to nothing, or took long */
+#define LONG_NS 100000
 
 static struct entry {
 	char *mangled, *plain;
@@ -120,17 +121,17 @@ static bool may_try(uint64_t spent)
 static char *plain_of(const char *mangled)
 {
 	static const char prefix[] = "typeinfo name for ";
-	uint64_t start = xs_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t start = xs_clock_ns(CLOCK_THREAD_CPUTIME_ID), spent;
 	const char *text = work.text;
+	bool whole;
 
 	if (!may_try(0))
 		return NULL;
-	if (!demangle(mangled)) {
-		uint64_t spent = xs_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
-
-		(void)may_try(spent > TIME_NS / 10 ? spent : 0); /* most are no C++ names, which is seen at once */
+	whole = demangle(mangled);
+	spent = xs_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+	(void)may_try(spent > LONG_NS ? spent : 0); /* most are short, or no C++ names, which is seen at once */
+	if (!whole)
 		return NULL;
-	}
 	/* SYCL names a kernel by the type of its function object */
 	if (work.length >= sizeof(prefix) && !memcmp(text, prefix, sizeof(prefix) - 1)) {
 		text += sizeof(prefix) - 1;

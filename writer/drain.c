@@ -584,5 +584,7 @@ int xs_drain(const char *dir, int channel)
 	}
 	xs_flight_destroy(drain.run.flight);
 	xs_texts_fini(&drain.run);
+	xs_timeline_fini(&drain.run.clock);
+	xs_timeline_fini(&drain.run.raw);
 	return 0;
 }

@@ -155,6 +155,25 @@ static void more_than_rows(void)
 	close_all();
 }
 
+/* Thousands of C++ names, each of which takes a while and comes to something. */
+static void many_long_names(void)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	uint64_t start = xs_clock_ns(CLOCK_PROCESS_CPUTIME_ID), spent;
+
+	for (unsigned i = 0; i < 12000; i++) {
+		char name[512];
+		size_t n = (size_t)sprintf(name, "_Z6f%05u1aI1bS0_E", i), length;
+
+		for (int k = 0; k < 12; k++) /* each holds the one before it twice */
+			n += (size_t)sprintf(name + n, "S_IS%c_S%c_E", digits[k + 1], digits[k + 1]);
+		length = n;
+		(void)xs_demangle(name, &length);
+	}
+	spent = (xs_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - start) / 1000000;
+	CHECK(spent < 2500, "took %" PRIu64 " ms", spent);
+}
+
 int main(int argc, char **argv)
 {
 	(void)argc;
@@ -162,5 +181,6 @@ int main(int argc, char **argv)
 	tap_run("timing tables add up", summary);
 	tap_run("Level Zero's tables", level_zero_tables);
 	tap_run("more shapes than rows", more_than_rows);
+	tap_run("thousands of long C++ names", many_long_names);
 	return tap_done();
 }
