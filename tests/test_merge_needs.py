@@ -115,8 +115,11 @@ def test_collectives_tie_and_wait_as_mpi_says(xstrace, needs):
     assert report["mpi"] == still["mpi"] and report["moved"] == still["moved"] == []
     for told, true in zip(reported(report), expected(xstrace, job.traces)):
         assert {key: (told[key], true[key]) for key in told | true if told[key] != true[key]} == {}
-    names = {row["call"].removeprefix("MPI_") for row in report["mpi"] if row["wait_ns"]}
-    assert {"Barrier", "Bcast", "Reduce", "Scan", "Exscan", "Gatherv", "Scatterv", "Alltoallw", "Neighbor_alltoallw", "Wait"} <= names
+    # who naps longer than others is up to the machine: most calls keep somebody waiting
+    assert len({row["call"] for row in report["mpi"] if row["wait_ns"]}) > 10
+    labels = {s.args.get("comm_name") for t in job.traces.values() for s in t.slices if s.args}
+    assert labels - {None, "2 of world"} == {"back wards", "2 and 2 of world", "4 of world"}
+    assert {"back wards", "2 and 2 of world (0-3)", "4 of world (0-3)"} <= {row["comm_name"] for row in report["mpi"]}
     trace = merged(paths, xstrace.cwd)
     assert [c["offset_ns"] for c in trace.metadata["clocks"]] == [0] and "tied_by" not in trace.metadata["clocks"][0]
     assert "No rank was moved." in merge("--report", "-", *paths, cwd=xstrace.cwd).stdout
