@@ -98,6 +98,7 @@ static bool find_processes(struct drain *drain)
 			again |= errno == EAGAIN && about_to_join(drain, pid);
 			continue;
 		}
+		xs_lost_joined(&drain->lost, process->watched);
 		process->next = drain->processes;
 		drain->processes = process;
 		drain->app_seen |= process->pid == drain->run.control->app_pid;
