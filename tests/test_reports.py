@@ -154,7 +154,7 @@ def test_device_timeline(xstrace):
 def test_timeline_is_in_order(xstrace):
     """Whichever threads told of the commands; before the tables."""
     run = xstrace("-t -h", "cl_dlopen")
-    text = run.err.split("\n=== API")[0]
+    text = run.err.split("\nProcess ")[0]
     assert [LINE.fullmatch(line)[4] for line in text.split("\n") if line] == [
         "clEnqueueWriteBuffer",
         "twice",

@@ -298,6 +298,30 @@ def test_silent_children_of_a_program_that_traces(xstrace):
 # ---- programs that have lost the environment ----
 
 
+STOPPER = """
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* As a debugger: the program stands at its first instruction for a second. */
+int main(int argc, char **argv)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		execv(argv[1], argv + 1);
+	}
+	waitpid(pid, &status, 0);
+	sleep(1);
+	ptrace(PTRACE_DETACH, pid, 0, 0);
+	waitpid(pid, &status, 0);
+	return status;
+}
+"""
+
+
 def lost(run):
     return [line for line in run.said if " is not traced: " in line]
 
@@ -387,3 +411,11 @@ def test_others_are_not(xstrace, command):
     """Static programs, forked children, programs that are over at once, and those that cleared their variables later."""
     run = xstrace(ITT, command[0], command[1:])
     assert run.status == 0 and lost(run) == []
+
+
+def test_a_program_that_is_slow_to_start_is_not_told(xstrace):
+    """Stopped by a debugger before our library is there: it joins later, and is traced."""
+    stopper = compile_c(xstrace.home / "stopper", STOPPER)
+    run = xstrace(ITT, stopper, [APPS / "itt_tasks", "10", "1"])
+    assert run.status == 0 and lost(run) == []
+    assert run.trace.count("tasks") == 10

@@ -122,6 +122,7 @@ static void meet(void *user, const char *name)
 		look->again |= errno == EAGAIN && about_to_join(drain, pid);
 		return;
 	}
+	xs_lost_joined(&drain->lost, process->watched);
 	process->next = drain->processes;
 	drain->processes = process;
 	if (!drain->run.app_pid)

@@ -127,7 +127,7 @@ static uint64_t program_of(int32_t pid)
 	return stat(path, &st) < 0 ? 1 : (uint64_t)st.st_dev << 48 ^ st.st_ino;
 }
 
-static void count(struct xs_lost *lost, int32_t pid, const char *why)
+static void count(struct xs_lost *lost, int32_t pid, uint64_t ran, const char *why)
 {
 	struct xs_lost_program *program = &lost->named[lost->count];
 	char path[48];
@@ -136,6 +136,7 @@ static void count(struct xs_lost *lost, int32_t pid, const char *why)
 	if (lost->count++ >= XS_LOST_NAMED)
 		return;
 	program->pid = pid;
+	program->program = ran;
 	(void)snprintf(program->why, sizeof(program->why), "%s", why);
 	(void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	file = fopen(path, "re");
@@ -157,7 +158,7 @@ static void suspect(struct xs_lost *lost, int32_t pid, const char *why)
 
 		if (known->pid == pid && known->start == start && known->program == program) {
 			if (!known->told)
-				count(lost, pid, why);
+				count(lost, pid, program, why);
 			known->told = true;
 			return;
 		}
@@ -243,10 +244,18 @@ void xs_lost_again(struct xs_lost *lost)
 	lost->next = xs_clock_ns(CLOCK_MONOTONIC) + FIRST_NS;
 }
 
+void xs_lost_joined(struct xs_lost *lost, int32_t pid)
+{
+	for (uint32_t i = 0; i < lost->count && i < XS_LOST_NAMED; i++)
+		if (lost->named[i].pid == pid && lost->named[i].program == program_of(pid))
+			lost->named[i].joined = true;
+}
+
 void xs_lost_tell(const struct xs_lost *lost)
 {
 	for (uint32_t i = 0; i < lost->count && i < XS_LOST_NAMED; i++)
-		xs_tell("[WARNING] process %d (%s) is not traced: %s\n", lost->named[i].pid, lost->named[i].comm, lost->named[i].why);
+		if (!lost->named[i].joined)
+			xs_tell("[WARNING] process %d (%s) is not traced: %s\n", lost->named[i].pid, lost->named[i].comm, lost->named[i].why);
 	if (lost->count > XS_LOST_NAMED)
 		xs_tell("[WARNING] %u more processes are not traced, for such reasons\n", lost->count - XS_LOST_NAMED);
 }
@@ -254,7 +263,7 @@ void xs_lost_tell(const struct xs_lost *lost)
 bool xs_lost_has(const struct xs_lost *lost, int32_t pid)
 {
 	for (uint32_t i = 0; i < lost->count && i < XS_LOST_NAMED; i++)
-		if (lost->named[i].pid == pid)
+		if (lost->named[i].pid == pid && !lost->named[i].joined)
 			return true;
 	return false;
 }

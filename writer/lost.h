@@ -14,6 +14,8 @@ struct xs_lost {
 	uint32_t count; /* programs that are known to be lost */
 	struct xs_lost_program {
 		int32_t pid;
+		uint64_t program; /* which it ran */
+		bool joined; /* later: it was only slow */
 		char comm[16], why[XS_LOST_WHY];
 	} named[XS_LOST_NAMED];
 	struct xs_suspect {
@@ -31,6 +33,8 @@ int xs_has_variable(const struct xs_run *run, int32_t pid);
 void xs_lost_look(struct xs_lost *lost, const struct xs_run *run, const struct xs_process *processes);
 /* Somebody has joined: there may be more to see. */
 void xs_lost_again(struct xs_lost *lost);
+/* One has joined: had it been taken for lost, it was still starting (a debugger, many libraries, a busy machine). */
+void xs_lost_joined(struct xs_lost *lost, int32_t pid);
 /* A line for each. */
 void xs_lost_tell(const struct xs_lost *lost);
 /* Is one of these lines about that process? */

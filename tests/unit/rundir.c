@@ -45,6 +45,12 @@ void rundir_open(struct rundir *dir, const struct xs_options *options)
 		die(dir->out, errno);
 	if (!control->options.output_dir[0])
 		memcpy(control->options.output_dir, dir->out, sizeof(control->options.output_dir));
+	if (control->options.output[0]) { /* nothing of a test goes to where it was started */
+		char name[64];
+
+		(void)snprintf(name, sizeof(name), "%.60s", control->options.output);
+		(void)snprintf(control->options.output, sizeof(control->options.output), "%.900s/%s", dir->out, name);
+	}
 	dir->run.directory = xs_shm_open_directory(dir->launch.dir);
 	dir->run.mailbox = dir->launch.mailbox;
 	error = xs_shm_map(dir->launch.dir, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &map, &dir->run.strings_size);
