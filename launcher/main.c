@@ -143,6 +143,7 @@ static int run(const struct xs_options *options, char **all, char **argv)
 			error == -EFBIG ? "the file size limit (ulimit -f) is below 24 MiB" : strerror(-error));
 		return XS_EXIT_SELF;
 	}
+	launch.control->rank = xs_rank();
 	if (options->session[0] && xs_session_register(&launch) < 0) {
 		xs_launch_destroy(&launch);
 		if (made)
@@ -154,7 +155,6 @@ static int run(const struct xs_options *options, char **all, char **argv)
 	mpi = want_mpi(options, argv[0]);
 	if (mpi && starts_ranks(argv[0]))
 		warn_launcher(argv[0]);
-	launch.control->rank = xs_rank();
 	launch.control->app_not_traced = kind != XS_PROGRAM_DYNAMIC && kind != XS_PROGRAM_UNKNOWN;
 	if (options->result_dir[0]) {
 		error = xs_result_create(&result, &launch, all, argv);
