@@ -443,9 +443,19 @@ static void tell(const struct xs_launch *launch, const char *session, const char
 
 /* ---- the commands: of one run, which a rank's is too ---- */
 
+static bool change(const struct xs_launch *launch, enum xs_pause_reason reason, bool on)
+{
+	int directory = xs_shm_open_directory(launch->dir);
+	bool changed = xs_control_change(directory, launch->control, reason, on);
+
+	if (directory >= 0)
+		close(directory);
+	return changed;
+}
+
 static int pause_run(const struct xs_launch *launch, const char *session)
 {
-	bool changed = xs_control_pause(launch->control, XS_PAUSE_SESSION, true);
+	bool changed = change(launch, XS_PAUSE_SESSION, true);
 	struct members members;
 
 	xs_doorbell_ring(&launch->mailbox->bell);
@@ -456,7 +466,7 @@ static int pause_run(const struct xs_launch *launch, const char *session)
 
 static int resume_run(const struct xs_launch *launch, const char *session)
 {
-	bool changed = xs_control_pause(launch->control, XS_PAUSE_SESSION, false);
+	bool changed = change(launch, XS_PAUSE_SESSION, false);
 	const char *what = "records again";
 	struct members members;
 
@@ -510,7 +520,7 @@ static int stop_runs(const struct xs_launch *runs, size_t count, const char *ses
 		members[i] = find_members(&runs[i]); /* before their files go */
 		wait_for_names(&runs[i], &members[i]);
 		if (drain_lives(runs[i].control))
-			(void)xs_control_pause(runs[i].control, XS_PAUSE_STOPPED, true);
+			(void)change(&runs[i], XS_PAUSE_STOPPED, true);
 		xs_doorbell_ring(&runs[i].mailbox->bell);
 	}
 	for (size_t i = 0; members && i < count; i++)

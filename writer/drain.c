@@ -315,11 +315,11 @@ static uint64_t follow_window(struct drain *drain)
 		return UINT64_MAX;
 	now = xs_clock_ns(CLOCK_MONOTONIC);
 	if (drain->window_begin && now >= drain->window_begin) {
-		(void)xs_control_pause(control, XS_PAUSE_WINDOW, false);
+		(void)xs_control_change(drain->run.directory, control, XS_PAUSE_WINDOW, false);
 		drain->window_begin = 0;
 	}
 	if (drain->window_end && now >= drain->window_end) {
-		(void)xs_control_pause(control, XS_PAUSE_WINDOW, true);
+		(void)xs_control_change(drain->run.directory, control, XS_PAUSE_WINDOW, true);
 		drain->window_end = 0;
 	}
 	next = drain->window_begin ? drain->window_begin : drain->window_end;
