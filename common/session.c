@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,6 +38,26 @@ void xs_session_remove(const char *session, const char *dir)
 	for (unsigned n = 0; xs_session_link(n, geteuid(), session, path); n++)
 		if (realpath(path, there) && !strcmp(here, there))
 			(void)unlink(path);
+}
+
+/* A descriptor whose end is the lock's end; -1: none. */
+static int lock(int directory)
+{
+	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* locks are of open files, and `directory` may be shared */
+
+	for (int i = 0; fd >= 0 && i < 200 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK; i++)
+		(void)usleep(1000);
+	return fd;
+}
+
+bool xs_control_change(int directory, struct xs_control *control, enum xs_pause_reason reason, bool on)
+{
+	int fd = lock(directory);
+	bool changed = xs_control_pause(control, reason, on);
+
+	if (fd >= 0)
+		close(fd);
+	return changed;
 }
 
 uint32_t xs_control_dump(struct xs_control *control, struct xs_mailbox *mailbox, enum xs_dump_reason reason)

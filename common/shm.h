@@ -260,8 +260,13 @@ void xs_pauses_end(struct xs_pauses *pauses, uint64_t tick);
 /* Asks the flight recorder to write. Returns the number of the request: done when `dumped` has come so far. */
 uint32_t xs_control_dump(struct xs_control *control, struct xs_mailbox *mailbox, enum xs_dump_reason reason);
 
-/* Gives the whole run a reason not to record, or takes it away. True when that changed something. */
+/* Gives the whole run a reason not to record, or takes it away. True when that changed something. For one writer at a time, too. */
 bool xs_control_pause(struct xs_control *control, enum xs_pause_reason reason, bool on);
+/*
+ * The same while others may do so, commands of the session and the drain process: who has the run directory locked is waited for, but no longer
+ * than 200 ms, or a command that somebody has stopped would stop the run.
+ */
+bool xs_control_change(int directory, struct xs_control *control, enum xs_pause_reason reason, bool on);
 
 /*
  * A session is a link, xstrace-session-<uid>-<name>, to the run directory, in one of the directories that every shell of a user knows.

@@ -71,7 +71,11 @@ static int dump(const struct xs_launch *launch, const char *name)
 
 int xs_dump(const char *name)
 {
-	struct xs_launch launch;
+	struct xs_launch *runs;
+	size_t count = xs_session_open(name, &runs);
+	int status = count ? 0 : XS_EXIT_SELF;
 
-	return xs_session_open(name, &launch) < 0 ? XS_EXIT_SELF : dump(&launch, name);
+	for (size_t i = 0; i < count; i++)
+		status |= dump(&runs[i], name);
+	return status;
 }

@@ -109,10 +109,10 @@ void xs_tell_missing(const struct xs_options *options);
 
 /* ---- session.c: runs that have a name ---- */
 
-/* Gives the run the name of --session. 0, or -1 after one line that says why it cannot have it. */
+/* Gives the run the name of --session, with its rank behind it if it has one. 0, or -1 after one line that says why it cannot have it. */
 int xs_session_register(const struct xs_launch *launch);
-/* The running session of that name. 0, or -1 after one line that says why there is none. */
-int xs_session_open(const char *name, struct xs_launch *launch);
+/* The running session of that name: one run, or one of each rank of a job on this machine. 0 after one line that says why there is none. */
+size_t xs_session_open(const char *name, struct xs_launch **ret_runs);
 /* --pause, --resume and --stop; the exit status. */
 int xs_session_command(const struct xs_options *options);
 

@@ -122,6 +122,7 @@ static __attribute__((noinline)) int run_traced(const struct xs_options *options
 			strerror(-error));
 		return XS_EXIT_SELF;
 	}
+	launch.control->rank = xs_rank();
 	if (options->session[0] && xs_session_register(&launch) < 0) {
 		xs_launch_destroy(&launch);
 		if (made)
@@ -134,7 +135,6 @@ static __attribute__((noinline)) int run_traced(const struct xs_options *options
 	mpi = want_mpi(options, argv[0]);
 	if (mpi && starts_ranks(argv[0]))
 		warn_launcher(argv[0]);
-	launch.control->rank = xs_rank();
 	launch.control->app_not_traced = why_not != NULL;
 	if (options->result_dir[0]) {
 		error = xs_result_create(&result, &launch, all, argv);

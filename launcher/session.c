@@ -2,7 +2,7 @@
  * Sessions: runs that have a name, and controlling them from another shell (--session; --pause, --resume, --stop).
  *
  * The name is a link to the run directory. It is made exclusively, believed only if it and what it leads to are this user's own, and
- * outlives the launcher: the drain process removes it.
+ * outlives the launcher: the drain process removes it. Each rank of a job is a run with a link of its own, NAME:RANK; a command is for all of them.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -78,10 +78,9 @@ static enum session_state look_at(const char *path, struct xs_launch *launch)
 	return state;
 }
 
-static int tell_foreign(const char *session, const char *path)
+static void tell_foreign(const char *session, const char *path)
 {
 	xs_tell("xstrace: session %s: %s is another user's, or was not made by this version of xstrace\n", session, path);
-	return -1;
 }
 
 /* ---- giving a run its name ---- */
@@ -135,10 +134,12 @@ static bool is_free(const char *session)
 
 int xs_session_register(const struct xs_launch *launch)
 {
-	const char *session = launch->control->options.session;
+	char *session = launch->control->options.session;
 	char path[PATH_MAX];
 	int error = EEXIST;
 
+	if (launch->control->rank >= 0)
+		(void)sprintf(session + strlen(session), ":%d", launch->control->rank);
 	for (int i = 0; i < 3 && error == EEXIST; i++) { /* EEXIST: somebody was faster; how he fares is seen in the next round */
 		if (!is_free(session))
 			return -1;
@@ -193,32 +194,95 @@ static bool belongs_to_another(const char *session, unsigned *ret_uid)
 	return found;
 }
 
-int xs_session_open(const char *name, struct xs_launch *launch)
+/* Is it the link of the session, or of a rank in it? `head`: the link's name. */
+static bool is_link_of(const char *entry, const char *head)
 {
+	size_t n = strlen(head);
+
+	if (strncmp(entry, head, n))
+		return false;
+	entry += n;
+	return !*entry || (*entry == ':' && entry[1] && !entry[1 + strspn(entry + 1, "0123456789")]);
+}
+
+/* What a look into a directory of links has found. */
+struct found {
+	struct xs_launch *runs;
+	size_t count;
+	bool over;
+	char foreign[PATH_MAX]; /* empty: none */
+};
+
+static void add_run(struct found *found, const char *path)
+{
+	struct xs_launch *grown = realloc(found->runs, (found->count + 1) * sizeof(*grown));
+
+	if (!grown)
+		return;
+	found->runs = grown;
+	switch (look_at(path, &grown[found->count])) {
+	case SESSION_RUNS:
+		found->count++;
+		break;
+	case SESSION_FOREIGN:
+		memcpy(found->foreign, path, strlen(path) + 1);
+		break;
+	case SESSION_OVER:
+		found->over = true;
+		break;
+	case NO_SESSION:
+		break;
+	}
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	int32_t first = ((const struct xs_launch *)a)->control->rank, second = ((const struct xs_launch *)b)->control->rank;
+
+	return first < second ? -1 : first > second;
+}
+
+/* `path`: where the session's own link would be. */
+static void look_for_links(struct found *found, const char *path)
+{
+	size_t length = (size_t)(strrchr(path, '/') - path);
+	char directory[PATH_MAX], link[PATH_MAX];
+	struct dirent *entry;
+	DIR *dir;
+
+	(void)snprintf(directory, sizeof(directory), "%.*s", (int)length, path);
+	dir = opendir(directory);
+	while (dir && (entry = readdir(dir)))
+		if (is_link_of(entry->d_name, path + length + 1) &&
+		    snprintf(link, sizeof(link), "%s/%s", directory, entry->d_name) < (int)sizeof(link))
+			add_run(found, link);
+	if (dir)
+		closedir(dir);
+}
+
+size_t xs_session_open(const char *name, struct xs_launch **ret_runs)
+{
+	struct found found = { .runs = NULL };
 	char path[PATH_MAX];
-	bool over = false;
 	unsigned uid;
 
-	for (unsigned n = 0; xs_session_link(n, geteuid(), name, path); n++) {
-		switch (look_at(path, launch)) {
-		case SESSION_RUNS:
-			return 0;
-		case SESSION_FOREIGN:
-			return tell_foreign(name, path);
-		case SESSION_OVER:
-			over = true;
-			break;
-		case NO_SESSION:
-			break;
-		}
+	for (unsigned n = 0; xs_session_link(n, geteuid(), name, path); n++)
+		look_for_links(&found, path);
+	*ret_runs = found.runs;
+	if (found.count) {
+		qsort(found.runs, found.count, sizeof(*found.runs), by_rank);
+		return found.count;
 	}
-	if (over)
+	free(found.runs);
+	if (found.foreign[0])
+		tell_foreign(name, found.foreign);
+	else if (found.over)
 		xs_tell("xstrace: session %s is over: launcher and drain process have ended\n", name);
 	else if (belongs_to_another(name, &uid))
 		xs_tell("xstrace: session %s belongs to another user (uid %u)\n", name, uid);
 	else
 		xs_tell("xstrace: there is no session %s now; xstrace --session %s … gives a run that name\n", name, name);
-	return -1;
+	return 0;
 }
 
 /* ---- who is in it ---- */
@@ -365,8 +429,10 @@ static void tell_traces(const struct members *members)
 static void tell(const struct xs_launch *launch, const char *session, const char *what, const struct members *members,
 		 bool traces)
 {
-	printf("[INFO] Session %s %s: run %s, %zu process%s", session, what, launch->control->run_id, members->count,
-	       members->count == 1 ? "" : "es");
+	printf("[INFO] Session %s %s: ", session, what);
+	if (launch->control->rank >= 0)
+		printf("rank %d, ", launch->control->rank);
+	printf("run %s, %zu process%s", launch->control->run_id, members->count, members->count == 1 ? "" : "es");
 	for (size_t i = 0; i < members->count && i < LISTED; i++)
 		printf("%s%d %s", i ? ", " : " (", members->list[i].pid, members->list[i].comm);
 	printf("%s%s", members->count > LISTED ? ", …" : "", members->count ? ")" : "");
@@ -375,42 +441,44 @@ static void tell(const struct xs_launch *launch, const char *session, const char
 	putchar('\n');
 }
 
-/* ---- the commands ---- */
+/* ---- the commands: of one run, which a rank's is too ---- */
 
-static int pause_session(const char *session)
+static bool change(const struct xs_launch *launch, enum xs_pause_reason reason, bool on)
 {
-	struct xs_launch launch;
-	struct members members;
-	bool changed;
+	int directory = xs_shm_open_directory(launch->dir);
+	bool changed = xs_control_change(directory, launch->control, reason, on);
 
-	if (xs_session_open(session, &launch) < 0)
-		return XS_EXIT_SELF;
-	changed = xs_control_pause(launch.control, XS_PAUSE_SESSION, true);
-	xs_doorbell_ring(&launch.mailbox->bell);
-	members = find_members(&launch);
-	tell(&launch, session, changed ? "is paused" : "is paused already", &members, false);
+	if (directory >= 0)
+		close(directory);
+	return changed;
+}
+
+static int pause_run(const struct xs_launch *launch, const char *session)
+{
+	bool changed = change(launch, XS_PAUSE_SESSION, true);
+	struct members members;
+
+	xs_doorbell_ring(&launch->mailbox->bell);
+	members = find_members(launch);
+	tell(launch, session, changed ? "is paused" : "is paused already", &members, false);
 	return 0;
 }
 
-static int resume_session(const char *session)
+static int resume_run(const struct xs_launch *launch, const char *session)
 {
-	struct xs_launch launch;
-	struct members members;
+	bool changed = change(launch, XS_PAUSE_SESSION, false);
 	const char *what = "records again";
-	bool changed;
+	struct members members;
 
-	if (xs_session_open(session, &launch) < 0)
-		return XS_EXIT_SELF;
-	changed = xs_control_pause(launch.control, XS_PAUSE_SESSION, false);
-	if (atomic_load_explicit(&launch.control->paused, memory_order_relaxed) & XS_PAUSE_WINDOW)
+	if (atomic_load_explicit(&launch->control->paused, memory_order_relaxed) & XS_PAUSE_WINDOW)
 		what = "is paused no more, but --delay or --duration still keeps it from recording";
-	else if (launch.control->options.iterations[0])
+	else if (launch->control->options.iterations[0])
 		what = "is paused no more; it records what --iterations says";
 	else if (!changed)
 		what = "is not paused";
-	xs_doorbell_ring(&launch.mailbox->bell);
-	members = find_members(&launch);
-	tell(&launch, session, what, &members, false);
+	xs_doorbell_ring(&launch->mailbox->bell);
+	members = find_members(launch);
+	tell(launch, session, what, &members, false);
 	return 0;
 }
 
@@ -425,42 +493,57 @@ static bool wait_for_end(struct xs_control *control)
 	return atomic_load_explicit(&control->finished, memory_order_acquire);
 }
 
-static int stop_session(const char *session)
+static int wait_for_stop(const struct xs_launch *launch, const char *session, const struct members *members)
 {
-	struct xs_launch launch;
-	struct members members;
-
-	if (xs_session_open(session, &launch) < 0)
-		return XS_EXIT_SELF;
-	members = find_members(&launch); /* before their files go */
-	wait_for_names(&launch, &members);
-	if (drain_lives(launch.control)) {
-		(void)xs_control_pause(launch.control, XS_PAUSE_STOPPED, true);
-		xs_doorbell_ring(&launch.mailbox->bell);
-		if (wait_for_end(launch.control)) {
-			tell(&launch, session, "is stopped", &members, true);
-			return 0;
-		}
+	if (wait_for_end(launch->control)) {
+		tell(launch, session, "is stopped", members, true);
+		return 0;
 	}
-	if (drain_lives(launch.control))
+	if (drain_lives(launch->control))
 		xs_tell("xstrace: session %s records no more, but its traces are not complete after %u s; they will be\n",
 			session, STOP_SECONDS);
 	else
 		xs_tell("xstrace: session %s cannot be stopped: its drain process is dead; once the application has ended, "
 				"xstrace --recover %s writes the traces\n",
-			session, launch.dir);
+			session, launch->dir);
 	return XS_EXIT_SELF;
+}
+
+/* All stop before any is waited for. */
+static int stop_runs(const struct xs_launch *runs, size_t count, const char *session)
+{
+	struct members *members = calloc(count, sizeof(*members));
+	int status = members ? 0 : XS_EXIT_SELF;
+
+	for (size_t i = 0; members && i < count; i++) {
+		members[i] = find_members(&runs[i]); /* before their files go */
+		wait_for_names(&runs[i], &members[i]);
+		if (drain_lives(runs[i].control))
+			(void)change(&runs[i], XS_PAUSE_STOPPED, true);
+		xs_doorbell_ring(&runs[i].mailbox->bell);
+	}
+	for (size_t i = 0; members && i < count; i++)
+		status |= wait_for_stop(&runs[i], session, &members[i]);
+	return status;
 }
 
 int xs_session_command(const struct xs_options *options)
 {
+	const char *session = options->pause[0] ? options->pause : options->resume[0] ? options->resume : options->stop;
+	struct xs_launch *runs;
+	int status = 0;
+	size_t count;
+
 	if (!!options->pause[0] + !!options->resume[0] + !!options->stop[0] > 1) {
 		xs_tell("xstrace: give one of --pause, --resume and --stop\n");
 		return XS_EXIT_SELF;
 	}
-	if (options->pause[0])
-		return pause_session(options->pause);
-	if (options->resume[0])
-		return resume_session(options->resume);
-	return stop_session(options->stop);
+	count = xs_session_open(session, &runs);
+	if (!count)
+		return XS_EXIT_SELF;
+	if (options->stop[0])
+		return stop_runs(runs, count, session);
+	for (size_t i = 0; i < count; i++)
+		status |= options->pause[0] ? pause_run(&runs[i], session) : resume_run(&runs[i], session);
+	return status;
 }

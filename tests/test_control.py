@@ -584,6 +584,29 @@ def test_name_left_over(xstrace):
     assert not links()
 
 
+def test_ranks_of_a_job_have_one_name(xstrace):
+    """As in unitrace, where they share it: one command for all of them, which says what became of each."""
+    job = [start_loop(xstrace, "s", options=PAUSED, env={"PMI_RANK": str(rank)}) for rank in range(3)]
+    result = xs(ITT, "--session", "s", "echo", "started", env=os.environ | {"PMI_RANK": "1"}, cwd=job[0].cwd)
+    assert (result.returncode, result.stdout) == (125, "") and "runs already" in result.stderr
+    alone = start_loop(xstrace, "s1", options=PAUSED)  # another name that begins alike
+    for command, what in (("--pause", "is paused already"), ("--resume", "records again"), ("--stop", "is stopped")):
+        result = xs(command, "s")
+        lines = result.stdout.splitlines()
+        assert (result.returncode, result.stderr, len(lines)) == (0, "", 3)
+        for rank, line in enumerate(lines):
+            assert re.match(rf"\[INFO\] Session s {what}: rank {rank}, run xstrace-\w+, 1 process", line)
+        if command == "--resume":
+            wait_until(lambda: len(list(xstrace.cwd.glob("*.json"))) == 3)
+    assert "no session s " in control("--pause", "s", 125)
+    for run in job:
+        run.process.communicate(b"\n")
+        run.wait()
+        assert run.status == 0
+    end_loop(alone)
+    assert len({path.suffixes[-2] for path in xstrace.cwd.glob("*.json")} & {".0", ".1", ".2"}) == 3 and not links()
+
+
 def test_no_such_session():
     assert "no session nobody" in control("--pause", "nobody", 125)
     assert "no session nobody" in control("--resume", "nobody", 125)

@@ -472,7 +472,7 @@ static void drain_loop(struct drain *drain)
 	for (;;) {
 		uint32_t rung = atomic_load_explicit(&bell->rung, memory_order_relaxed);
 		uint32_t joined = atomic_load_explicit(&mailbox->joined, memory_order_acquire);
-		uint64_t read, window = xs_window_follow(&drain->window, drain->run.control), sleep;
+		uint64_t read, window = xs_window_follow(&drain->window, &drain->run), sleep;
 		bool soon = false, busy;
 
 		hear(drain);

@@ -9,7 +9,7 @@ void xs_window_set(struct xs_window *window, const struct xs_run *run)
 	window->end = options->duration ? begin + options->duration : 0;
 }
 
-uint64_t xs_window_follow(struct xs_window *window, struct xs_control *control)
+uint64_t xs_window_follow(struct xs_window *window, const struct xs_run *run)
 {
 	uint64_t now, next;
 
@@ -17,11 +17,11 @@ uint64_t xs_window_follow(struct xs_window *window, struct xs_control *control)
 		return UINT64_MAX;
 	now = xs_clock_ns(CLOCK_MONOTONIC);
 	if (window->begin && now >= window->begin) {
-		(void)xs_control_pause(control, XS_PAUSE_WINDOW, false);
+		(void)xs_control_change(run->directory, run->control, XS_PAUSE_WINDOW, false);
 		window->begin = 0;
 	}
 	if (window->end && now >= window->end) {
-		(void)xs_control_pause(control, XS_PAUSE_WINDOW, true);
+		(void)xs_control_change(run->directory, run->control, XS_PAUSE_WINDOW, true);
 		window->end = 0;
 	}
 	next = window->begin ? window->begin : window->end;

@@ -12,6 +12,6 @@ struct xs_window {
 
 void xs_window_set(struct xs_window *window, const struct xs_run *run);
 /* Does what is due; returns how long to sleep at most, so that the next is done in time. */
-uint64_t xs_window_follow(struct xs_window *window, struct xs_control *control);
+uint64_t xs_window_follow(struct xs_window *window, const struct xs_run *run);
 
 #endif
