@@ -505,6 +505,11 @@ bool xs_want_enqueues(const struct xs_options *o)
 	return xs_want_calls(o) || o->chrome_kernel || (o->call_stacks && xs_want_device(o));
 }
 
+bool xs_want_kernel_calls(const struct xs_options *o)
+{
+	return xs_want_calls(o) || o->chrome_kernel;
+}
+
 bool xs_want_device(const struct xs_options *o)
 {
 	return o->chrome_kernel || o->chrome_device || o->device_timing || o->kernel_submission || o->device_timeline;

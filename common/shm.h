@@ -202,7 +202,7 @@ struct xs_kept_file {
 	char output[PATH_MAX];      /* its absolute path; empty: none yet */
 };
 
-#define XS_SHM_VERSION 12u
+#define XS_SHM_VERSION 13u
 #define XS_PAGE 4096u
 #define XS_KEPT_HEADER 8192u     /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST 4096u   /* of struct xs_process_file */

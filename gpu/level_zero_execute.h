@@ -29,7 +29,8 @@ struct xs_ze_execution {
 	struct xs_ze_body *body;
 	struct xs_ze_submission *submission; /* when it is complete, the times can be read */
 	struct xs_ze_slot *slot;                   /* from there; NULL: from the events */
-	uint64_t submit, serial;
+	struct xs_ze_submit submit;
+	uint64_t serial;
 	bool busy;                           /* they are being read */
 };
 
