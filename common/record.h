@@ -53,7 +53,7 @@ enum xs_source {
 };
 
 enum xs_record_flags {
-	XS_FLAG_ENQUEUE = 1,  /* XS_CALL: the call put work on a device */
+	XS_FLAG_OF_WORK = 1,  /* XS_CALL: the call has to do with work on a device: makes what that needs, puts it there, waits for it */
 	XS_FLAG_FAILED = 2,   /* XS_CALL: result is the API's error code */
 	XS_FLAG_FUNCTION = 4, /* XS_DEVICE: name is a function number of source, not a string */
 	XS_FLAG_CUT = 1,      /* XS_STACK: there are more frames */

@@ -337,7 +337,7 @@ static void count_untimed(struct xs_ze_list *list)
 
 ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 {
-	uint8_t flags = XS_FLAG_ENQUEUE | xs_ze_failed(result);
+	uint8_t flags = XS_FLAG_OF_WORK | xs_ze_failed(result);
 	uint64_t duration;
 
 	if (!work->node) {

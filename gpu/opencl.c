@@ -377,7 +377,7 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 
 	if (log_enqueues)
 		xs_call_write(work->call.tick, duration,
-			      xs_call_header(XS_SOURCE_OPENCL, work->function, XS_FLAG_ENQUEUE | (failed ? XS_FLAG_FAILED : 0)), result);
+			      xs_call_header(XS_SOURCE_OPENCL, work->function, XS_FLAG_OF_WORK | (failed ? XS_FLAG_FAILED : 0)), result);
 	if (failed)
 		return;
 	node = take_node(work);

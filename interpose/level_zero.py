@@ -70,8 +70,11 @@ def wrapper(function, target, table, call, types):
     else:
         wanted = ('xs_ze_kernel_calls && ' if of_kernels(name, table) else
                   'xs_ze_calls && ' if name in table['hooks'] or before or after else '')
-        end = f'xs_call_end(xs_call_header({table["source"]}, {number}, xs_ze_failed(ret)), ret, &call);'
-        if waits:  # a question that was answered with no is none of the calls that have to do with a kernel
+        flags = 'XS_FLAG_OF_WORK | xs_ze_failed(ret)' if of_kernels(name, table) else 'xs_ze_failed(ret)'
+        if waits:  # a question that was answered with no has to do with nothing
+            flags = flags.replace('XS_FLAG_OF_WORK', '(ret == ZE_RESULT_NOT_READY ? 0 : XS_FLAG_OF_WORK)')
+        end = f'xs_call_end(xs_call_header({table["source"]}, {number}, {flags}), ret, &call);'
+        if waits:
             end = f'if (!xs_ze_calls && ret == ZE_RESULT_NOT_READY)\n\t\t\t(void)xs_call_leave(&call);\n\t\telse\n\t\t\t{end}'
         lines += [f'\tif ({wanted}{enter}) {{', f'\t\t{show_in}', f'\t\tret = {real};',
                   f'\t\t{end}', '\t\tbegan = xs_ze_waits ? call.tick : 0;' if waits else '',

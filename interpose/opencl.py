@@ -71,7 +71,8 @@ def body(function, table, target, call, types):
         failed = 'ret < 0' if returns == 'cl_int' else '!ret'
         lines.append(f'\txs_cl_leave(&work, {result}, {failed}, {work.get("bytes", "0")});')
     else:
-        lines.append(f'\txs_call_end(xs_call_header({table["source"]}, {number}, {flags}), {result}, &call);')
+        of_work = 'XS_FLAG_OF_WORK | ' if name in table['kernels'] else ''
+        lines.append(f'\txs_call_end(xs_call_header({table["source"]}, {number}, {of_work}({flags})), {result}, &call);')
         if name in table['waits']:
             lines += ['\tif (xs_cl_waits && ret >= 0)', f'\t\t{table["waits"][name]};']
     if arguments.has_values(call, types):

@@ -117,7 +117,7 @@ static void put_call_of(uint8_t source, uint32_t function)
 	memset(out.text, '"', sizeof(out.text));
 	memcpy(out.text, "\x1b[31m\xc2\x9b", 7);
 	(void)put_record(XS_CALL_IN, source, function, 0, words, sizeof(words));
-	(void)PUT_RECORD(XS_CALL, source, function, XS_FLAG_ENQUEUE, call);
+	(void)PUT_RECORD(XS_CALL, source, function, XS_FLAG_OF_WORK, call);
 	(void)PUT_RECORD(XS_CALL_OUT, source, function, 0, out);
 }
 
