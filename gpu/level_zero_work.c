@@ -32,6 +32,8 @@ void xs_ze_memory_changes(void)
 	atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
 }
 
+#define HOST_IMPORTED ((ze_memory_type_t)4) /* of newer headers: the program's own, which the driver was told of */
+
 static uint8_t kind_of(struct xs_ze_context *context, const void *pointer)
 {
 	uint64_t address = (uint64_t)(uintptr_t)pointer, now = atomic_load_explicit(&generation, memory_order_relaxed) << 8;
@@ -46,7 +48,7 @@ static uint8_t kind_of(struct xs_ze_context *context, const void *pointer)
 		return XS_MEMORY_UNKNOWN; /* the driver may have to ask the kernel */
 	kind = XS_MEMORY_SYSTEM;
 	if (!xs_ze.zeMem.pfnGetAllocProperties(context->handle, pointer, &properties, &device))
-		kind = properties.type == ZE_MEMORY_TYPE_HOST     ? XS_MEMORY_HOST
+		kind = properties.type == ZE_MEMORY_TYPE_HOST || properties.type == HOST_IMPORTED ? XS_MEMORY_HOST
 		       : properties.type == ZE_MEMORY_TYPE_DEVICE ? XS_MEMORY_DEVICE
 		       : properties.type == ZE_MEMORY_TYPE_SHARED ? XS_MEMORY_SHARED
 								  : XS_MEMORY_SYSTEM;

@@ -350,7 +350,7 @@ void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
 		work->launched.global[i] = i < dimensions && global ? global[i] : 1;
 		work->launched.local[i] = i < dimensions && local ? local[i] : local ? 1 : 0;
 	}
-	work->sizes = known ? xs_cl_sizes_of(known, &work->launched) : NULL;
+	work->sizes = known ? xs_cl_sizes_of(known, &work->launched, kernel, &xs_cl_devices[work->queue->device]) : NULL;
 }
 
 /* For a command that is on its way; NULL: it will have no record. */
@@ -399,7 +399,7 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 	node->id = (uint32_t)atomic_fetch_add_explicit(&issued.count, 1, memory_order_relaxed) + 1;
 	node->name = kernel ? kernel->name : work->function;
 	node->work = work->work;
-	node->simd = kernel ? kernel->simd : 0;
+	node->simd = !kernel ? 0 : work->sizes ? work->sizes->simd : kernel->simd;
 	node->event = *work->event;
 	node->retained = work->event != &work->own;
 	if (node->retained)

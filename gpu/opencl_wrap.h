@@ -16,6 +16,7 @@ struct xs_cl_queue;
 /* Of a kernel's launch, as xs_device_record has them. */
 struct xs_cl_sizes {
 	uint64_t global[3], local[3];
+	uint8_t simd; /* of a copy that is kept: work items that run in step; 0: unknown */
 };
 
 /* An enqueue call in flight. */

@@ -3,7 +3,10 @@
 The loader gives a layer each of its tables of functions, filled; the layer keeps the entries and puts its own in their place.
 """
 import re
+import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import arguments
 from prototypes import Function, preprocess, write_numbers
@@ -204,8 +207,23 @@ def read_calls(table, text, functions, compiler):
     return types, calls
 
 
+def add_newer(table):
+    """Functions of newer headers, with their place in the loader's tables if they have one."""
+    for name, (*place, parameters) in tomllib.loads(Path(__file__).with_name('level_zero_newer.toml').read_text()).items():
+        table['newer']['functions'].append(f'{name}({parameters})')
+        if place:
+            table['newer']['places'][name] = place
+
+
+def has_header(name, compiler):
+    source = f'#if __has_include(<{name}>)\nyes\n#endif\n'
+    return 'yes' in subprocess.run([*compiler, '-E', '-P', '-x', 'c', '-'], input=source, text=True, check=True, capture_output=True).stdout
+
+
 def write(table, api, out, compiler):
     """All that is generated for Level Zero."""
+    table['headers'] += [name for name in table['later_headers'] if has_header(name, compiler)]
+    add_newer(table)
     text = preprocess(table['headers'], compiler)
     tables, functions = read_tables(text), read_functions(text)
     for prototype in table['newer']['functions']:

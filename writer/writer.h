@@ -492,6 +492,8 @@ void xs_chrome_instant(struct xs_process *process, uint32_t tid, uint32_t name, 
 		       const struct xs_extra *extra);
 void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *record, uint64_t ns);
 void xs_chrome_flow(struct xs_process *process, const char *name, struct xs_place from, struct xs_place to);
+/* Puts the id that the application gave before the other arguments. */
+void xs_chrome_id(struct xs_process *process, struct xs_extra *extra, const struct xs_id *id);
 /* Adds the arguments of a record (struct xs_arg …) to the text. */
 void xs_chrome_args(struct xs_process *process, struct xs_extra *extra, const unsigned char *args, uint32_t length);
 /* The values of an argument, by its key as it begins in the text; NULL: it has none. */
