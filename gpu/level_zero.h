@@ -253,7 +253,7 @@ struct xs_ze_node *xs_ze_body_command(struct xs_ze_body *body, uint64_t command)
 void xs_ze_body_changes(struct xs_ze_body *body);
 /* The times of some of its commands are saved before a reset. */
 void xs_ze_body_saves(struct xs_ze_body *body);
-/* Its execution whose times the events hold: by which call, and in the queue of which number. False: there is none. */
+/* By which call it was executed last, and in the queue of which number. False: it was not. */
 bool xs_ze_body_submit(struct xs_ze_body *body, struct xs_ze_submit *ret_submit, uint32_t *ret_queue);
 /* The application resets or destroys the event of a body's node: its times are kept, if there are any. */
 void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed);

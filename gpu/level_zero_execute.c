@@ -192,16 +192,11 @@ void xs_ze_abandon_executions(struct xs_ze_queue *queue)
 
 bool xs_ze_body_submit(struct xs_ze_body *body, struct xs_ze_submit *ret_submit, uint32_t *ret_queue)
 {
-	bool live;
-
 	xs_lock_robust(&xs_ze_execute_lock);
-	live = body->live;
-	if (live) {
-		*ret_submit = body->live->submit;
-		*ret_queue = body->live->queue->serial;
-	}
+	*ret_submit = body->submit;
+	*ret_queue = body->submit_queue;
 	xs_unlock(&xs_ze_execute_lock);
-	return live;
+	return ret_submit->tick;
 }
 
 void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed)
@@ -311,6 +306,8 @@ static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct x
 	body->users++;
 	submission->users++;
 	body->live = execution;
+	body->submit = execution->submit;
+	body->submit_queue = queue->serial;
 	xs_unlock(&xs_ze_execute_lock);
 	return execution;
 }

@@ -57,6 +57,8 @@ struct xs_ze_body {
 	struct xs_ze_body *next_capture;
 	struct xs_ze_node *first, *last;
 	struct xs_ze_execution *live; /* whose times the events hold */
+	struct xs_ze_submit submit;   /* by which it was executed last, and in the queue of that number; tick 0: never, or unseen */
+	uint32_t submit_queue;
 	_Atomic uint32_t executions;  /* ever; wraps */
 	struct xs_ze_slot *idle;
 	bool resets; /* events are reset between its executions: nodes may have early or saved times */

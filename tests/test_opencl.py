@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import COMMANDS, ROOT, expected_lines, mounted, root_only, wait_until
+from conftest import APPS, COMMANDS, ROOT, expected_lines, mounted, root_only, wait_until
 
 KERNEL = "--chrome-kernel-logging"
 CALL = "--chrome-call-logging"
@@ -99,6 +99,14 @@ def test_a_kernel_of_many_sizes(xstrace):
         assert sizes == [[n, 1, 1] for n in (*range(1, 301), *range(300, 0, -1))]
 
 
+def test_items_in_step(xstrace):
+    """Those of the launch's sub-groups, and not what the runtime prefers a group to be a multiple of."""
+    run = xstrace(KERNEL, "cl_matrix", env={"OPENCL_LAYERS": str(APPS / "cl_groups.so")})
+    expected = {"add": 16, "scale": 8, "tile": 8, "box": 8}
+    for name, simd in expected.items():
+        assert {re.search(r"SIMD(\d+)", s.name)[1] for s in run.trace.device if s.base == name} == {str(simd)}, name
+
+
 def test_processes_and_threads_have_names(xstrace):
     trace = xstrace(KERNEL, "cl_matrix").trace
     processes = {pid: name for (pid, _), name in trace.names("process_name").items()}
@@ -187,9 +195,10 @@ def test_kernel_logging_shows_the_calls_that_belong_to_kernels(xstrace, options)
 
 
 @pytest.mark.parametrize("queue", ["in-order", "out-of-order"])
-def test_arrows_to_the_call_that_waited(xstrace, queue):
-    """From each command to the first call of those that waited for it that returned."""
-    trace = xstrace(KERNEL, "cl_matrix", ["--queue", queue, "--events", "waited"]).trace
+@pytest.mark.parametrize("events, wait", [("none", "clFinish"), ("waited", "clWaitForEvents")])
+def test_arrows_to_the_call_that_waited(xstrace, events, wait, queue):
+    """From each command to the first call that waited for it."""
+    trace = xstrace(KERNEL, "cl_matrix", ["--queue", queue, "--events", events]).trace
     starts = {e["id"]: e for e in trace.events if e["ph"] == "s" and e["name"] == "wait"}
     ends = {e["id"]: e for e in trace.events if e["ph"] == "f" and e["name"] == "wait"}
     work = {}
@@ -199,7 +208,7 @@ def test_arrows_to_the_call_that_waited(xstrace, queue):
         work[one.args["id"]] = calls[0].name
     assert set(work) == {one.args["id"] for one in trace.device}
     assert set(work.values()) <= {"clFinish", "clWaitForEvents", *(s.name for s in trace.calls if re.search("Read|Write|Map", s.name))}
-    assert "clFinish" in work.values()
+    assert wait in work.values()
 
 
 TWO_THREADS = """
