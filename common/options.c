@@ -144,7 +144,7 @@ const struct xs_option xs_option_table[] = {
 	CHOICE(0, "report-format", report_format, "text|json|csv", "How reports are written; docs/REPORTS.md has the columns. json and csv need -o"),
 	FLAG(0, "opencl", opencl, "Accepted for compatibility; no effect: OpenCL is always traced"),
 	FLAG(0, "chrome-call-logging", chrome_call, "Trace every host API call"),
-	FLAG(0, "chrome-kernel-logging", chrome_kernel, "Trace device work and the host calls that enqueue it"),
+	FLAG(0, "chrome-kernel-logging", chrome_kernel, "Trace device work and the host calls that make, enqueue and wait for it"),
 	FLAG(0, "chrome-device-logging", chrome_device, "Trace device work alone"),
 	FLAG(0, "chrome-itt-logging", chrome_itt, "Trace ITT tasks of instrumented programs and libraries"),
 	FLAG(0, "chrome-ccl-logging", chrome_ccl, "As --chrome-itt-logging, with oneCCL's collectives among the tasks"),
@@ -556,6 +556,11 @@ bool xs_want_calls(const struct xs_options *o)
 bool xs_want_enqueues(const struct xs_options *o)
 {
 	return xs_want_calls(o) || o->chrome_kernel || (o->call_stacks && xs_want_device(o));
+}
+
+bool xs_want_kernel_calls(const struct xs_options *o)
+{
+	return xs_want_calls(o) || o->chrome_kernel;
 }
 
 bool xs_want_device(const struct xs_options *o)

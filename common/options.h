@@ -122,6 +122,7 @@ bool xs_want_all_itt(const struct xs_options *options); /* of all domains */
 bool xs_want_hardware(const struct xs_options *options);
 bool xs_want_calls(const struct xs_options *options);   /* every host API call */
 bool xs_want_enqueues(const struct xs_options *options); /* the calls that put work on a device */
+bool xs_want_kernel_calls(const struct xs_options *options); /* the calls that have to do with such work: make, submit, wait */
 bool xs_want_device(const struct xs_options *options);  /* device work */
 
 /* The help text. scripts/options-page makes docs/OPTIONS.md of it. */

@@ -40,6 +40,7 @@ enum xs_kind {
 	XS_COMMANDS,   /* finished device work, many commands of one queue; struct xs_commands_record */
 	XS_OWN_TIME,   /* what the record that follows says of its time: by a clock of the application's; struct xs_own_time_record */
 	XS_MPI_MEMBER, /* who this process is in a communicator; struct xs_mpi_member_record */
+	XS_WAITED,     /* for which commands the call whose record came before has waited; struct xs_waited_record */
 };
 
 /* Who made the record: the row of writer/backends.c. Tables of reports come in this order. */
@@ -53,14 +54,15 @@ enum xs_source {
 };
 
 enum xs_record_flags {
-	XS_FLAG_ENQUEUE = 1,  /* XS_CALL: the call put work on a device */
+	XS_FLAG_OF_WORK = 1,  /* XS_CALL: the call has to do with work on a device: makes what that needs, puts it there, waits for it */
 	XS_FLAG_FAILED = 2,   /* XS_CALL: result is the API's error code */
 	XS_FLAG_FUNCTION = 4, /* XS_DEVICE: name is a function number of source, not a string */
 	XS_FLAG_INSIDE = 4,   /* XS_MPI: no call, but what the library does within one */
 	XS_FLAG_CUT = 1,      /* XS_STACK: there are more frames */
 	XS_FLAG_IN_ORDER = 8, /* XS_DEVICE: the queue runs one command after the other */
 	XS_FLAG_COPY_ENGINE = 32, /* XS_DEVICE: the engine can do nothing but copy */
-	XS_FLAG_TICKS = 16,   /* XS_DEVICE: queued and submit are ticks of the host, start and end what the device's clock counts (xs_device_pairs) */
+	XS_FLAG_TICKS = 16,   /* XS_DEVICE: submit is a tick of the host, start and end what the device's clock counts (xs_device_pairs) */
+	XS_FLAG_WAITED = 64,  /* XS_DEVICE: the enqueuing call returned when the command, and in order all before it, were complete */
 };
 
 struct xs_event {
@@ -122,7 +124,11 @@ struct xs_device_record {
 	uint8_t device_type;   /* enum xs_device_type */
 	uint8_t work;          /* enum xs_device_class */
 	uint8_t simd;          /* work items that run in step; 0: unknown */
-	uint64_t queued, submit, start, end; /* ns of the device's clock, but see XS_FLAG_TICKS */
+	union {
+		uint64_t queued;
+		uint64_t submitter; /* XS_FLAG_TICKS: the thread that submitted it; 0: it was submitted when the enqueuing call began */
+	};
+	uint64_t submit, start, end; /* ns of the device's clock, but see XS_FLAG_TICKS */
 	uint64_t bytes;        /* copies, fills, maps */
 	uint8_t tile;          /* number of the tile, from 1; 0: the whole device */
 	uint8_t engine;        /* ordinal of the engine group, from 1; 0: unknown */
@@ -166,13 +172,26 @@ struct xs_commands_record {
 	uint32_t queue;
 	uint32_t id;           /* of the first command, the others' follow */
 	uint64_t submit;       /* 0: each was submitted when its call began */
-	uint8_t device, device_type, tile, engine, engine_index;
-	uint8_t count;
-	uint8_t reserved[2];
+	uint32_t submitter : 24, count : 6, device_type : 2; /* submitter: the thread that did; 0: submit is 0 */
+	uint8_t device, tile, engine, engine_index;
 	struct xs_command command[];
 };
 static_assert(sizeof(struct xs_commands_record) == 48, "multiple of 16");
 #define XS_COMMANDS_MAX 62u /* in a record */
+
+/* Which commands of a queue a call has waited for. Those before it in a queue that keeps its order are complete, too. */
+enum xs_waited {
+	XS_WAITED_SUBMITTED, /* all that were submitted by tick `until` (OpenCL: enqueued) */
+	XS_WAITED_COMMAND,   /* the one whose id is `until` */
+	XS_WAITED_STARTED,   /* the one that started at `until`, as its record says it */
+};
+
+struct xs_waited_record {
+	struct xs_event event; /* tick: as that of the call's record; name: the queue's serial number; flags: enum xs_waited */
+	uint64_t until;
+	uint64_t reserved;
+};
+static_assert(sizeof(struct xs_waited_record) == 32, "multiple of 16");
 
 /*
  * An MPI call: its duration in ticks, and the words whose bits (1 << enum xs_mpi_word) are set in `words`, in the order of the enum.

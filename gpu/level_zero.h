@@ -14,6 +14,7 @@
 #include "lock.h"
 #include "spare.h"
 #include "sys.h"
+#include "waited.h"
 
 /* ---- level_zero_device.c ---- */
 
@@ -77,6 +78,8 @@ struct xs_ze_node {
 	struct xs_device_record record;         /* all but id, submit, start, end */
 };
 
+/* Kernels that were appended while nothing was recorded may be executed: what they are made of is told now. */
+void xs_ze_kernels_tell(void);
 /* From here on the node runs this kernel (level_zero_kernel.c). */
 void xs_ze_node_kernel(struct xs_ze_node *node, ze_kernel_handle_t kernel);
 /* From here on as if no device times were wanted of this command; and: that event of the application tells of the node (level_zero_work.c). */
@@ -98,11 +101,16 @@ bool xs_ze_node_abandon(struct xs_ze_node *node);
 void xs_ze_node_lost(struct xs_ze_node *node);
 /* The record tells of work in this queue from here on. */
 void xs_ze_record_queue(struct xs_device_record *record, const struct xs_ze_queue *queue);
-/* One record of an execution; of_event: the event still has these times, and those of tiles. submit: host tick. */
-void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
-		       const struct xs_ze_queue *queue, uint32_t id);
+/* The call that submitted what was appended before. */
+struct xs_ze_submit {
+	uint64_t tick; /* of the host */
+	uint32_t tid;
+};
+/* One record of an execution; of_event: the event still has these times, and those of tiles. submit NULL: it was submitted when it was appended. */
+void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event,
+		       const struct xs_ze_submit *submit, const struct xs_ze_queue *queue, uint32_t id);
 /* The same of each of a body's nodes, whose times lie in `saved`, one after the other, or in their events (NULL). */
-void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestamp_result_t *saved, uint64_t submit,
+void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestamp_result_t *saved, const struct xs_ze_submit *submit,
 			const struct xs_ze_queue *queue);
 /* Where the device was to write times there was UINT64_MAX before. */
 static inline bool xs_ze_is_set(const ze_kernel_timestamp_result_t *times)
@@ -123,12 +131,22 @@ void xs_ze_context_pools_destroy(struct xs_ze_context *context);
 #define XS_ZE_EVENT_COUNTS (1ull << 60) /* counter-based */
 #define XS_ZE_EVENT_RESETS (1ull << 59) /* lists reset it, on the device */
 #define XS_ZE_EVENT_UNSEEN (1ull << 58) /* the host was not to see it */
+#define XS_ZE_EVENT_TOLD (1ull << 57)   /* in place of the link: the queue and id of the command that it told of */
 #define XS_ZE_EVENT_LINK ((1ull << 56) - 1)
+#define XS_ZE_TOLD_QUEUE_SHIFT 32
 
 /* The loader has given its table of pools. */
 void xs_ze_pools_begin(void);
 /* The word of an event: flags, and the node that it tells of; NULL: not known. */
 _Atomic uint64_t *xs_ze_event_word(ze_event_handle_t event);
+static inline uint64_t xs_ze_event_link(uint64_t word)
+{
+	return word & XS_ZE_EVENT_TOLD ? 0 : word & XS_ZE_EVENT_LINK;
+}
+/* It is reset: what it told of is past. */
+void xs_ze_event_forgets(_Atomic uint64_t *word);
+/* It tells of the node no more, which has its record, of that id; and: which has none. */
+void xs_ze_event_told(ze_event_handle_t event, const struct xs_ze_node *node, uint32_t id);
 void xs_ze_event_unlink(ze_event_handle_t event, const struct xs_ze_node *node);
 
 /* ---- level_zero_list.c ---- */
@@ -141,6 +159,7 @@ struct xs_ze_queue {
 	struct xs_ze_device_info *device;
 	uint32_t serial, ordinal, index;
 	uint8_t flags;                  /* of its records */
+	bool synchronous;               /* an immediate list's commands are complete when the call that appends them returns */
 	_Atomic bool ended;
 	_Atomic uint64_t collecting; /* claimed by who looks at what is complete */
 	const struct xs_ze_node *stuck; /* whose times another thread was reading when it was looked at last */
@@ -203,7 +222,7 @@ static inline void xs_ze_push(struct xs_ze_queue *queue, struct xs_ze_node *node
 	/* pairs with the acquire in xs_ze_collect() */
 	atomic_store_explicit(&queue->newest, node, memory_order_release);
 	/* who never waits for anything gets events back all the same */
-	if (__builtin_expect(++queue->appended % 64 == 0, 0)) {
+	if (__builtin_expect(++queue->appended % 64 == 0 || queue->synchronous, 0)) {
 		xs_ze_collect(queue);
 		xs_ze_clock(queue->device);
 	}
@@ -234,6 +253,8 @@ struct xs_ze_node *xs_ze_body_command(struct xs_ze_body *body, uint64_t command)
 void xs_ze_body_changes(struct xs_ze_body *body);
 /* The times of some of its commands are saved before a reset. */
 void xs_ze_body_saves(struct xs_ze_body *body);
+/* By which call it was executed last, and in the queue of which number. False: it was not. */
+bool xs_ze_body_submit(struct xs_ze_body *body, struct xs_ze_submit *ret_submit, uint32_t *ret_queue);
 /* The application resets or destroys the event of a body's node: its times are kept, if there are any. */
 void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed);
 /* Records what is complete of a queue's executions. */
@@ -246,6 +267,8 @@ void xs_ze_collect_executions_last(struct xs_ze_queue *queue);
 /* When who waits for a device that is just about to finish gives up (CLOCK_MONOTONIC). And: waits a moment; false: no longer, or in vain. *rounds: 0 at first. */
 uint64_t xs_ze_last_chance(void);
 bool xs_ze_wait_on(uint64_t deadline, uint32_t *rounds);
+/* A fence of the application goes with what this call has submitted. */
+void xs_ze_fence_submitted(ze_fence_handle_t fence, uint64_t tick);
 /* The queue is no more. */
 void xs_ze_abandon_executions(struct xs_ze_queue *queue);
 

@@ -21,7 +21,7 @@
 #define THEIRS "libze_validation_layer.so.1"
 
 struct xs_ze_tables xs_ze;
-bool xs_ze_calls, xs_ze_appends, xs_ze_device;
+bool xs_ze_calls, xs_ze_kernel_calls, xs_ze_appends, xs_ze_device, xs_ze_waits;
 
 /* ---- dlopen ---- */
 
@@ -273,7 +273,9 @@ EXPORT ze_result_t xs_ze_table(uint32_t number, const char *name, uint32_t versi
 		return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
 	if (number < XS_ZE_TABLES && options) {
 		xs_ze_calls = xs_want_calls(options);
+		xs_ze_kernel_calls = xs_want_kernel_calls(options);
 		xs_ze_appends = xs_want_enqueues(options);
+		xs_ze_waits = options->chrome_kernel;
 		xs_ze_device = xs_want_device(options);
 		place.before = seen[number];
 		place.whole = strcmp(name, "zeGetGlobalProcAddrTable") != 0; /* loaders fill that once more for each driver */

@@ -30,14 +30,27 @@ _Atomic uint64_t *xs_ze_event_word(ze_event_handle_t event)
 	return xs_handle_find(&events, event);
 }
 
-/* The event tells of the node no more. */
-void xs_ze_event_unlink(ze_event_handle_t event, const struct xs_ze_node *node)
+void xs_ze_event_told(ze_event_handle_t event, const struct xs_ze_node *node, uint32_t id)
 {
 	_Atomic uint64_t *word = xs_ze_event_word(event);
 	uint64_t value = word ? atomic_load_explicit(word, memory_order_relaxed) : 0;
+	uint64_t told = id ? XS_ZE_EVENT_TOLD | (uint64_t)node->record.queue << XS_ZE_TOLD_QUEUE_SHIFT | id : 0;
 
-	if (word && (value & XS_ZE_EVENT_LINK) == xs_ze_node_link(node))
-		atomic_compare_exchange_strong(word, &value, value & ~XS_ZE_EVENT_LINK);
+	if (word && xs_ze_event_link(value) == xs_ze_node_link(node))
+		atomic_compare_exchange_strong(word, &value, (value & ~XS_ZE_EVENT_LINK) | (told & (XS_ZE_EVENT_TOLD | XS_ZE_EVENT_LINK)));
+}
+
+void xs_ze_event_forgets(_Atomic uint64_t *word)
+{
+	uint64_t value = atomic_load_explicit(word, memory_order_relaxed);
+
+	if (value & XS_ZE_EVENT_TOLD)
+		atomic_compare_exchange_strong(word, &value, value & ~(XS_ZE_EVENT_TOLD | XS_ZE_EVENT_LINK));
+}
+
+void xs_ze_event_unlink(ze_event_handle_t event, const struct xs_ze_node *node)
+{
+	xs_ze_event_told(event, node, 0);
 }
 
 static bool counter_based(const ze_event_pool_desc_t *desc)
@@ -169,7 +182,7 @@ ze_result_t xs_hook_zeEventQueryKernelTimestamp(ze_event_handle_t event, ze_kern
 static struct xs_ze_node *node_of(ze_event_handle_t event)
 {
 	_Atomic uint64_t *word = xs_ze_event_word(event);
-	uint64_t link = word ? atomic_load_explicit(word, memory_order_acquire) & XS_ZE_EVENT_LINK : 0;
+	uint64_t link = word ? xs_ze_event_link(atomic_load_explicit(word, memory_order_acquire)) : 0;
 
 	return link ? xs_ze_node_linked(link) : NULL;
 }
@@ -186,10 +199,14 @@ static void let_finish(struct xs_ze_node *node)
 
 static void take_times(ze_event_handle_t event, bool destroyed)
 {
-	struct xs_ze_node *node = xs_ze_alive() ? node_of(event) : NULL;
+	_Atomic uint64_t *word = xs_ze_alive() ? xs_ze_event_word(event) : NULL;
+	struct xs_ze_node *node = word ? node_of(event) : NULL;
 
-	if (!node)
+	if (!node) {
+		if (word)
+			xs_ze_event_forgets(word);
 		return;
+	}
 	if (node->body) {
 		xs_ze_body_event_ends(node, destroyed);
 		return;
@@ -212,18 +229,32 @@ void xs_ze_event_changes(ze_event_handle_t event)
 	take_times(event, false);
 }
 
-void xs_ze_event_seen(ze_event_handle_t event, ze_result_t result)
+/* Who has waited for the event, in a call that began then, has waited for the command that it tells of. */
+static void waited(ze_event_handle_t event, uint64_t began)
+{
+	_Atomic uint64_t *word = began ? xs_ze_event_word(event) : NULL;
+	uint64_t value = word ? atomic_load_explicit(word, memory_order_relaxed) : 0;
+	struct xs_ze_node *node = word ? xs_ze_node_linked(xs_ze_event_link(value)) : NULL;
+	struct xs_ze_submit submit;
+	uint32_t queue;
+
+	if (value & XS_ZE_EVENT_TOLD)
+		xs_waited(XS_SOURCE_LEVEL_ZERO, began, (value & XS_ZE_EVENT_LINK) >> XS_ZE_TOLD_QUEUE_SHIFT, XS_WAITED_COMMAND, (uint32_t)value);
+	else if (node && node->body && xs_ze_body_submit(node->body, &submit, &queue))
+		xs_waited(XS_SOURCE_LEVEL_ZERO, began, queue, XS_WAITED_SUBMITTED, submit.tick);
+}
+
+void xs_ze_event_seen(ze_event_handle_t event, ze_result_t result, uint64_t began)
 {
 	struct xs_ze_node *node = !result && xs_ze_alive() ? node_of(event) : NULL;
-	struct xs_ze_queue *queue;
+	struct xs_ze_queue *queue = node ? node->queue : NULL;
 
-	if (!node)
-		return;
-	queue = node->queue;
-	if (!queue) /* the others of its list will be found complete later, with the list */
-		return;
-	xs_ze_collect(queue);
-	if (xs_recording())
-		(void)xs_ze_node_finish(node); /* it may not be its turn */
-	xs_ze_clock(queue->device);
+	if (queue) { /* else the others of its list will be found complete later, with the list */
+		xs_ze_collect(queue);
+		if (xs_recording())
+			(void)xs_ze_node_finish(node); /* it may not be its turn */
+		xs_ze_clock(queue->device);
+	}
+	if (!result && xs_ze_alive())
+		waited(event, began);
 }

@@ -20,7 +20,7 @@ static void record_execution(const struct xs_ze_execution *execution)
 	uint32_t i = 0;
 
 	if (slot ? !slot->resets : !body->resets) {
-		xs_ze_nodes_record(body->first, slot ? slot->times : NULL, execution->submit, execution->queue);
+		xs_ze_nodes_record(body->first, slot ? slot->times : NULL, &execution->submit, execution->queue);
 		return;
 	}
 
@@ -47,7 +47,7 @@ static void record_execution(const struct xs_ze_execution *execution)
 		if (!xs_ze_is_set(&times))
 			xs_commands_untimed(1);
 		else
-			xs_ze_node_record(node, &times, of_event, execution->submit, execution->queue, xs_ze_next_ids(1));
+			xs_ze_node_record(node, &times, of_event, &execution->submit, execution->queue, xs_ze_next_ids(1));
 		if (saved)
 			memset(saved, 0xff, sizeof(*saved));
 	}
@@ -190,6 +190,15 @@ void xs_ze_abandon_executions(struct xs_ze_queue *queue)
 	xs_ze_fences_destroy(queue);
 }
 
+bool xs_ze_body_submit(struct xs_ze_body *body, struct xs_ze_submit *ret_submit, uint32_t *ret_queue)
+{
+	xs_lock_robust(&xs_ze_execute_lock);
+	*ret_submit = body->submit;
+	*ret_queue = body->submit_queue;
+	xs_unlock(&xs_ze_execute_lock);
+	return ret_submit->tick;
+}
+
 void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed)
 {
 	struct xs_ze_body *body = node->body;
@@ -290,13 +299,15 @@ static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct x
 	execution->queue = queue;
 	execution->body = body;
 	execution->submission = submission;
-	execution->submit = tick;
+	execution->submit = (struct xs_ze_submit){ .tick = tick, .tid = xs_thread_id() };
 	prepare(body, queue, atomic_fetch_add_explicit(&body->executions, 1, memory_order_relaxed));
 	execution->serial = atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed) + 1;
 	xs_lock_robust(&xs_ze_execute_lock);
 	body->users++;
 	submission->users++;
 	body->live = execution;
+	body->submit = execution->submit;
+	body->submit_queue = queue->serial;
 	xs_unlock(&xs_ze_execute_lock);
 	return execution;
 }
@@ -315,6 +326,7 @@ void xs_ze_batch_begin(struct xs_ze_batch *batch, struct xs_ze_queue *queue, uin
 		return;
 	xs_ze_collect_executions(queue);
 	batch->tick = xs_recording() ? xs_tick(xs_use_tsc) : 0;
+	xs_ze_kernels_tell();
 }
 
 struct xs_ze_slot *xs_ze_batch_body(struct xs_ze_batch *batch, struct xs_ze_body *body)
@@ -383,6 +395,7 @@ void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result)
 static ze_result_t execute(ze_command_queue_handle_t handle, uint32_t count, ze_command_list_handle_t *lists, ze_fence_handle_t fence)
 {
 	struct xs_ze_submission *submission;
+	ze_fence_handle_t theirs = fence;
 	struct xs_ze_batch batch;
 	ze_result_t result;
 
@@ -393,7 +406,7 @@ static ze_result_t execute(ze_command_queue_handle_t handle, uint32_t count, ze_
 		xs_ze_batch_end(&batch, result);
 		return result;
 	}
-	submission->theirs = fence;
+	submission->theirs = theirs;
 	for (uint32_t i = 0; i < count; i++)
 		xs_ze_batch_list(&batch, lists[i]);
 	if (!fence && submission->users > 1) {
@@ -402,6 +415,8 @@ static ze_result_t execute(ze_command_queue_handle_t handle, uint32_t count, ze_
 		fence = submission->fence ? submission->fence->handle : NULL;
 	}
 	result = xs_ze.zeCommandQueue.pfnExecuteCommandLists(handle, batch.count, batch.list, fence);
+	if (!result && theirs)
+		xs_ze_fence_submitted(theirs, batch.tick);
 	xs_ze_batch_end(&batch, result);
 	return result;
 }

@@ -29,7 +29,8 @@ struct xs_ze_execution {
 	struct xs_ze_body *body;
 	struct xs_ze_submission *submission; /* when it is complete, the times can be read */
 	struct xs_ze_slot *slot;                   /* from there; NULL: from the events */
-	uint64_t submit, serial;
+	struct xs_ze_submit submit;
+	uint64_t serial;
 	bool busy;                           /* they are being read */
 };
 
@@ -56,6 +57,8 @@ struct xs_ze_body {
 	struct xs_ze_body *next_capture;
 	struct xs_ze_node *first, *last;
 	struct xs_ze_execution *live; /* whose times the events hold */
+	struct xs_ze_submit submit;   /* by which it was executed last, and in the queue of that number; tick 0: never, or unseen */
+	uint32_t submit_queue;
 	_Atomic uint32_t executions;  /* ever; wraps */
 	struct xs_ze_slot *idle;
 	bool resets; /* events are reset between its executions: nodes may have early or saved times */

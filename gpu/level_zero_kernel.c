@@ -12,6 +12,8 @@ enum { COMPILED_UNKNOWN, COMPILED_JIT, COMPILED_AOT };
 struct kernel {
 	struct xs_kernel_record record;
 	_Atomic uint32_t told; /* the record is written */
+	_Atomic uint32_t waits; /* it is one of the untold */
+	struct kernel *next_untold;
 	bool unwanted;         /* by --include-kernels or --exclude-kernels */
 	uint8_t simd;          /* as records of its runs say it */
 	_Atomic uint32_t shape[SHAPES], recent; /* that it was launched in, and which of them it was last */
@@ -22,6 +24,7 @@ struct kernel {
 static struct xs_handles modules = { .size = 16384 }; /* COMPILED_… */
 static struct xs_handles kernels = { .size = 65536 }; /* struct kernel * */
 static _Atomic uint32_t kernel_serial;
+static _Atomic(struct kernel *) untold; /* those that were launched while nothing was recorded */
 
 ze_result_t xs_hook_zeModuleCreate(ze_context_handle_t context, ze_device_handle_t device, const ze_module_desc_t *desc,
 				   ze_module_handle_t *module, ze_module_build_log_handle_t *log)
@@ -128,12 +131,30 @@ static void tell_kernel(struct kernel *kernel)
 	record = xs_record_begin(sizeof(*record), XS_KERNEL, XS_SOURCE_LEVEL_ZERO, 0, kernel->record.event.name, XS_ROLE_OTHER);
 	if (!record) {
 		kernel->told = 0;
+		if (atomic_exchange(&kernel->waits, 1))
+			return;
+		kernel->next_untold = atomic_load_explicit(&untold, memory_order_relaxed);
+		while (!atomic_compare_exchange_weak_explicit(&untold, &kernel->next_untold, kernel, memory_order_release, memory_order_relaxed))
+			;
 		return;
 	}
 	memcpy((char *)record + sizeof(record->event), (char *)&kernel->record + sizeof(record->event),
 	       sizeof(*record) - sizeof(record->event));
 	record->event.tick = xs_tick(xs_use_tsc);
 	xs_record_end(sizeof(*record));
+}
+
+void xs_ze_kernels_tell(void)
+{
+	struct kernel *kernel, *next;
+
+	if (__builtin_expect(!atomic_load_explicit(&untold, memory_order_relaxed), 1) || !xs_recording())
+		return;
+	for (kernel = atomic_exchange_explicit(&untold, NULL, memory_order_acquire); kernel; kernel = next) {
+		next = kernel->next_untold;
+		atomic_store_explicit(&kernel->waits, 0, memory_order_release);
+		tell_kernel(kernel);
+	}
 }
 
 static inline bool same_shape(uint32_t id, const struct xs_device_record *record)

@@ -41,6 +41,7 @@ static struct xs_ze_queue *new_queue(struct xs_ze_context *context, struct xs_ze
 	queue->ordinal = desc->ordinal;
 	queue->index = desc->index;
 	queue->shown_handle = (uint64_t)(uintptr_t)shown;
+	queue->synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS;
 	queue->flags = queue->ordinal < 64 && device->copy_only >> queue->ordinal & 1 ? XS_FLAG_COPY_ENGINE : 0;
 	if (unused)
 		return queue;
@@ -72,6 +73,8 @@ static void add_list(ze_context_handle_t context_handle, ze_device_handle_t devi
 	if (!list->queue && !list->body)
 		return;
 	list->flags = (uint8_t)(XS_FLAG_TICKS | XS_FLAG_FUNCTION | (in_order ? XS_FLAG_IN_ORDER : 0) | (list->queue ? list->queue->flags : 0));
+	if (list->queue && list->queue->synchronous)
+		list->flags |= XS_FLAG_WAITED;
 	atomic_store_explicit(value, (uint64_t)(uintptr_t)list, memory_order_release);
 	/* the first events are made here and not at the first command */
 	node = xs_ze_node_get(context);
@@ -242,7 +245,7 @@ static void collect_last(struct xs_ze_queue *only, const struct xs_ze_context *c
 	}
 }
 
-void xs_ze_list_seen(ze_command_list_handle_t handle, ze_result_t result)
+void xs_ze_list_seen(ze_command_list_handle_t handle, ze_result_t result, uint64_t began)
 {
 	struct xs_ze_list *list = !result && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
 
@@ -250,16 +253,18 @@ void xs_ze_list_seen(ze_command_list_handle_t handle, ze_result_t result)
 		return;
 	xs_ze_collect(list->queue);
 	xs_ze_collect_executions(list->queue);
+	xs_waited(XS_SOURCE_LEVEL_ZERO, began, list->queue->serial, XS_WAITED_SUBMITTED, began);
 	xs_ze_clock(list->device);
 }
 
-void xs_ze_queue_seen(ze_command_queue_handle_t handle, ze_result_t result)
+void xs_ze_queue_seen(ze_command_queue_handle_t handle, ze_result_t result, uint64_t began)
 {
 	struct xs_ze_queue *queue = !result && xs_ze_alive() ? xs_ze_queue_of(handle) : NULL;
 
 	if (!queue)
 		return;
 	xs_ze_collect_executions(queue);
+	xs_waited(XS_SOURCE_LEVEL_ZERO, began, queue->serial, XS_WAITED_SUBMITTED, began);
 	xs_ze_clock(queue->device);
 }
 

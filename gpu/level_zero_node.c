@@ -179,8 +179,20 @@ struct xs_ze_node *xs_ze_node_linked(uint64_t link)
 
 /* ---- records ---- */
 
+/* By that call. What nobody saw being appended is shown as if the call had done that, too. */
+static inline void submitted(struct xs_device_record *record, const struct xs_ze_submit *submit)
+{
+	record->submit = submit->tick;
+	record->submitter = submit->tid;
+	if (record->tid)
+		return;
+	record->tid = submit->tid;
+	record->event.tick = submit->tick;
+}
+
 /* The record of one execution: the command's, and what only this execution has. False: nothing is written. */
-static inline bool write_record(const struct xs_device_record *from, const ze_kernel_timestamp_result_t *times, uint64_t submit, uint32_t id)
+static inline bool write_record(const struct xs_device_record *from, const ze_kernel_timestamp_result_t *times,
+				const struct xs_ze_submit *submit, uint32_t id)
 {
 	uint32_t size = from->event.words * 8u;
 	struct xs_device_record *record = xs_record_reserve(size, XS_ROLE_OTHER);
@@ -193,7 +205,8 @@ static inline bool write_record(const struct xs_device_record *from, const ze_ke
 		memcpy((char *)record + XS_DEVICE_RECORD_SHORT, (const char *)from + XS_DEVICE_RECORD_SHORT,
 		       sizeof(*from) - XS_DEVICE_RECORD_SHORT);
 	record->id = id;
-	record->submit = submit;
+	if (submit)
+		submitted(record, submit);
 	record->start = times->global.kernelStart;
 	record->end = times->global.kernelEnd;
 	xs_record_end(size);
@@ -202,7 +215,7 @@ static inline bool write_record(const struct xs_device_record *from, const ze_ke
 
 /* What the device copied away is one pair of times; only the event itself tells of tiles. False: it does not. */
 static __attribute__((noinline)) bool record_tiles(const struct xs_device_record *from, ze_event_handle_t event,
-						   const struct xs_ze_device_info *device, uint64_t submit, uint32_t id)
+						   const struct xs_ze_device_info *device, const struct xs_ze_submit *submit, uint32_t id)
 {
 	struct xs_device_record of_tile = *from;
 	ze_kernel_timestamp_result_t tiles[XS_ZE_TILES];
@@ -236,8 +249,8 @@ void xs_ze_record_queue(struct xs_device_record *record, const struct xs_ze_queu
 	record->queue = queue->serial;
 }
 
-void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event, uint64_t submit,
-		       const struct xs_ze_queue *queue, uint32_t id)
+void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event,
+		       const struct xs_ze_submit *submit, const struct xs_ze_queue *queue, uint32_t id)
 {
 	const struct xs_device_record *from = &node->record;
 	struct xs_device_record copy;
@@ -284,14 +297,15 @@ uint32_t xs_ze_shape(const struct xs_device_record *record)
 
 /* A record's beginning; the newest of its commands says what they have in common. submit: as in the record. */
 static inline void commands_begin(struct xs_commands_record *record, uint32_t count, uint32_t size, const struct xs_device_record *newest,
-				  uint64_t submit)
+				  const struct xs_ze_submit *submit)
 {
 	*record = (struct xs_commands_record){
 		.event = { .tick = newest->event.tick, .name = newest->device_name, .kind = XS_COMMANDS, .words = (uint8_t)(size / 8),
 			   .source = XS_SOURCE_LEVEL_ZERO, .flags = newest->event.flags & (uint8_t)~XS_FLAG_FUNCTION },
-		.queue_handle = newest->queue_handle, .queue = newest->queue, .id = xs_ze_next_ids(count), .submit = submit,
-		.device = newest->device, .device_type = newest->device_type, .tile = newest->tile, .engine = newest->engine,
-		.engine_index = newest->engine_index, .count = (uint8_t)count,
+		.queue_handle = newest->queue_handle, .queue = newest->queue, .id = xs_ze_next_ids(count),
+		.submit = submit ? submit->tick : 0, .submitter = (submit ? submit->tid : 0) & 0xffffff, .count = count & 0x3f,
+		.device_type = newest->device_type & 3, .device = newest->device, .tile = newest->tile, .engine = newest->engine,
+		.engine_index = newest->engine_index,
 	};
 }
 
@@ -302,7 +316,7 @@ static inline uint32_t commands_size(uint32_t count)
 
 static inline void command_tell(struct xs_command *command, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times)
 {
-	command->tick = node->record.queued;
+	command->tick = node->record.event.tick;
 	command->start = times->global.kernelStart;
 	command->length = (uint32_t)(times->global.kernelEnd - times->global.kernelStart);
 	command->host_ticks = node->record.host_ticks;
@@ -314,11 +328,11 @@ static inline void command_tell(struct xs_command *command, const struct xs_ze_n
 static inline bool can_share(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, const struct xs_ze_queue *queue)
 {
 	return __builtin_expect(node->shape && times->global.kernelEnd - times->global.kernelStart <= UINT32_MAX && !queue->device->tiles &&
-					node->record.queue == queue->serial,
+					node->record.queue == queue->serial && node->record.tid,
 				1);
 }
 
-static __attribute__((noinline)) void batch_write(struct batch *batch, const struct xs_device_record *newest, uint64_t submit)
+static __attribute__((noinline)) void batch_write(struct batch *batch, const struct xs_device_record *newest, const struct xs_ze_submit *submit)
 {
 	uint32_t size = commands_size(batch->count);
 	struct xs_commands_record *record = xs_record_reserve_many(size, batch->count);
@@ -333,11 +347,11 @@ static __attribute__((noinline)) void batch_write(struct batch *batch, const str
 }
 
 /* submit: as in the batch's record. */
-static inline void batch_add(struct batch *batch, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, uint64_t submit,
-			     const struct xs_ze_queue *queue)
+static inline void batch_add(struct batch *batch, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times,
+			     const struct xs_ze_submit *submit, const struct xs_ze_queue *queue)
 {
 	if (!can_share(node, times, queue)) {
-		xs_ze_node_record(node, times, true, submit ? submit : node->record.queued, queue, xs_ze_next_ids(1));
+		xs_ze_node_record(node, times, true, submit, queue, xs_ze_next_ids(1));
 		return;
 	}
 	command_tell(&batch->command[batch->count], node, times);
@@ -346,7 +360,7 @@ static inline void batch_add(struct batch *batch, const struct xs_ze_node *node,
 }
 
 /* Their times are in their events. */
-static void record_by_events(const struct xs_ze_node *first, uint64_t submit, const struct xs_ze_queue *queue)
+static void record_by_events(const struct xs_ze_node *first, const struct xs_ze_submit *submit, const struct xs_ze_queue *queue)
 {
 	const struct xs_ze_node *newest = first;
 	ze_kernel_timestamp_result_t times;
@@ -367,7 +381,7 @@ static void record_by_events(const struct xs_ze_node *first, uint64_t submit, co
 
 /* So many commands in a row, in the ring at once: no driver is asked. */
 static void write_row(const struct xs_ze_node *node, const struct xs_ze_node *newest, const ze_kernel_timestamp_result_t *times, uint32_t count,
-		      uint64_t submit)
+		      const struct xs_ze_submit *submit)
 {
 	uint32_t size = commands_size(count);
 	struct xs_commands_record *record = xs_record_reserve_many(size, count);
@@ -395,7 +409,8 @@ static uint32_t row_length(const struct xs_ze_node *node, const ze_kernel_timest
 	return count;
 }
 
-static void record_saved(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, uint64_t submit, const struct xs_ze_queue *queue)
+static void record_saved(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, const struct xs_ze_submit *submit,
+			 const struct xs_ze_queue *queue)
 {
 	const struct xs_ze_node *newest;
 	uint32_t row;
@@ -413,7 +428,7 @@ static void record_saved(const struct xs_ze_node *node, const ze_kernel_timestam
 	}
 }
 
-void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestamp_result_t *saved, uint64_t submit,
+void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestamp_result_t *saved, const struct xs_ze_submit *submit,
 			const struct xs_ze_queue *queue)
 {
 	if (saved)
@@ -433,6 +448,7 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 	uint64_t state = atomic_load_explicit(&node->state, memory_order_acquire), busy = (state & ~3ull) | XS_ZE_BUSY;
 	ze_kernel_timestamp_result_t times;
 	ze_result_t result;
+	uint32_t id = 0;
 
 	if ((state & 3) != XS_ZE_PENDING)
 		return (state & 3) == XS_ZE_DONE;
@@ -451,12 +467,12 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 		return false;
 	}
 	if (!result)
-		xs_ze_node_record(node, &times, !node->saved, node->record.queued, node->queue, xs_ze_next_ids(1));
+		xs_ze_node_record(node, &times, !node->saved, NULL, node->queue, id = xs_ze_next_ids(1));
 	else
 		xs_commands_untimed(1);
 	if (node->saved)
 		(void)xs_ze.zeEvent.pfnHostReset(node->own);
-	xs_ze_event_unlink(node->event, node);
+	xs_ze_event_told(node->event, node, id);
 	if (is_still(node, busy))
 		atomic_store_explicit(&node->state, (state & ~3ull) | XS_ZE_DONE, memory_order_release);
 	return true;
@@ -508,7 +524,7 @@ static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node
 	if (result == ZE_RESULT_NOT_READY)
 		return false;
 	if (!result)
-		batch_add(batch, node, &times, 0, queue);
+		batch_add(batch, node, &times, NULL, queue);
 	else
 		xs_commands_untimed(1);
 	(void)xs_ze.zeEvent.pfnHostReset(node->own);
@@ -569,7 +585,7 @@ static void collect(struct xs_ze_queue *queue, bool others)
 	}
 	/* `told` is not used again before the next one is done with */
 	if (batch.count)
-		batch_write(&batch, &told->record, 0);
+		batch_write(&batch, &told->record, NULL);
 	xs_unclaim(&queue->collecting);
 }
 

@@ -3,8 +3,14 @@
  */
 #include "level_zero_execute.h"
 
-static struct xs_spare submissions, fences;
-static struct xs_handles fence_queues = { .size = 65536 }; /* the application's */
+/* A fence of the application. */
+struct their_fence {
+	struct xs_ze_queue *queue;
+	_Atomic uint64_t tick; /* when what it goes with was submitted */
+};
+
+static struct xs_spare submissions, fences, their_fences;
+static struct xs_handles fence_of = { .size = 65536 }; /* struct their_fence * */
 
 struct xs_ze_submission *xs_ze_submission_new(struct xs_ze_queue *queue)
 {
@@ -95,11 +101,23 @@ bool xs_ze_submission_done(struct xs_ze_submission *submission)
 ze_result_t xs_hook_zeFenceCreate(ze_command_queue_handle_t queue, const ze_fence_desc_t *desc, ze_fence_handle_t *fence)
 {
 	ze_result_t result = xs_ze.zeFence.pfnCreate(queue, desc, fence);
-	_Atomic uint64_t *value = !result && xs_ze_device ? xs_handle_add(&fence_queues, *fence) : NULL;
+	struct xs_ze_queue *known = !result && xs_ze_device ? xs_ze_queue_of(queue) : NULL;
+	_Atomic uint64_t *value = known ? xs_handle_add(&fence_of, *fence) : NULL;
+	struct their_fence *theirs = value ? xs_spare_take_zeroed(&their_fences, sizeof(*theirs)) : NULL;
 
-	if (value)
-		atomic_store_explicit(value, (uint64_t)(uintptr_t)xs_ze_queue_of(queue), memory_order_release);
+	if (theirs) {
+		theirs->queue = known;
+		atomic_store_explicit(value, (uint64_t)(uintptr_t)theirs, memory_order_release);
+	}
 	return result;
+}
+
+void xs_ze_fence_submitted(ze_fence_handle_t fence, uint64_t tick)
+{
+	struct their_fence *theirs = xs_handle_get(&fence_of, fence);
+
+	if (theirs)
+		atomic_store_explicit(&theirs->tick, tick, memory_order_relaxed);
 }
 
 static void fence_signalled(struct xs_ze_queue *queue, ze_fence_handle_t fence, bool signalled)
@@ -116,24 +134,33 @@ static void fence_signalled(struct xs_ze_queue *queue, ze_fence_handle_t fence, 
 
 void xs_ze_fence_ends(ze_fence_handle_t fence, bool destroyed)
 {
-	struct xs_ze_queue *queue = xs_ze_alive() ? xs_handle_get(&fence_queues, fence) : NULL;
+	struct their_fence *theirs = xs_ze_alive() ? xs_handle_get(&fence_of, fence) : NULL;
+	struct xs_ze_queue *queue = theirs ? theirs->queue : NULL;
 
 	if (queue && queue->submissions) {
 		fence_signalled(queue, fence, !xs_ze.zeFence.pfnQueryStatus(fence));
 		xs_ze_collect_executions(queue);
 	}
-	if (destroyed)
-		xs_handle_remove(&fence_queues, fence);
+	if (theirs)
+		atomic_store_explicit(&theirs->tick, 0, memory_order_relaxed);
+	if (destroyed && theirs) {
+		xs_handle_remove(&fence_of, fence);
+		xs_spare_give(&their_fences, theirs);
+	}
 }
 
-void xs_ze_fence_seen(ze_fence_handle_t fence, ze_result_t result)
+void xs_ze_fence_seen(ze_fence_handle_t fence, ze_result_t result, uint64_t began)
 {
-	struct xs_ze_queue *queue = !result && xs_ze_alive() ? xs_handle_get(&fence_queues, fence) : NULL;
+	struct their_fence *theirs = !result && xs_ze_alive() ? xs_handle_get(&fence_of, fence) : NULL;
+	struct xs_ze_queue *queue = theirs ? theirs->queue : NULL;
+	uint64_t tick = theirs ? atomic_load_explicit(&theirs->tick, memory_order_relaxed) : 0;
 
 	if (!queue)
 		return;
 	fence_signalled(queue, fence, true);
 	xs_ze_collect_executions(queue);
+	if (tick)
+		xs_waited(XS_SOURCE_LEVEL_ZERO, began, queue->serial, XS_WAITED_SUBMITTED, tick);
 	xs_ze_clock(queue->device);
 }
 

@@ -32,6 +32,8 @@ void xs_ze_memory_changes(void)
 	atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
 }
 
+#define HOST_IMPORTED ((ze_memory_type_t)4) /* of newer headers: the program's own, which the driver was told of */
+
 static uint8_t kind_of(struct xs_ze_context *context, const void *pointer)
 {
 	uint64_t address = (uint64_t)(uintptr_t)pointer, now = atomic_load_explicit(&generation, memory_order_relaxed) << 8;
@@ -46,7 +48,7 @@ static uint8_t kind_of(struct xs_ze_context *context, const void *pointer)
 		return XS_MEMORY_UNKNOWN; /* the driver may have to ask the kernel */
 	kind = XS_MEMORY_SYSTEM;
 	if (!xs_ze.zeMem.pfnGetAllocProperties(context->handle, pointer, &properties, &device))
-		kind = properties.type == ZE_MEMORY_TYPE_HOST     ? XS_MEMORY_HOST
+		kind = properties.type == ZE_MEMORY_TYPE_HOST || properties.type == HOST_IMPORTED ? XS_MEMORY_HOST
 		       : properties.type == ZE_MEMORY_TYPE_DEVICE ? XS_MEMORY_DEVICE
 		       : properties.type == ZE_MEMORY_TYPE_SHARED ? XS_MEMORY_SHARED
 								  : XS_MEMORY_SYSTEM;
@@ -201,7 +203,7 @@ static __attribute__((noinline)) bool choose_event(struct xs_ze_work *work, ze_e
 	uint64_t value = word ? atomic_load_explicit(word, memory_order_relaxed) : 0;
 
 	if (value & XS_ZE_EVENT_TIMED) {
-		before = xs_ze_node_linked(value & XS_ZE_EVENT_LINK);
+		before = xs_ze_node_linked(xs_ze_event_link(value));
 		if (before && value & XS_ZE_EVENT_COUNTS)
 			signalled_again(work, before);
 		node->event = *event;
@@ -247,9 +249,19 @@ static inline bool prepare(struct xs_ze_work *work, uint32_t function, uint8_t c
 	return true;
 }
 
+/* Of what is appended while nothing is recorded, that counts which may be executed later, when something is. */
+static __attribute__((noinline)) bool enter_paused(struct xs_ze_work *work, ze_command_list_handle_t handle)
+{
+	const struct xs_ze_list *list = xs_ze_device && xs_joined() && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
+
+	work->call = (struct xs_call){ .tick = 0 };
+	return list && list->body;
+}
+
 bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t handle, uint32_t function, uint8_t class, ze_event_handle_t *event)
 {
-	if (!xs_call_enter(&work->call, XS_SOURCE_LEVEL_ZERO, function))
+	work->paused = !xs_call_enter(&work->call, XS_SOURCE_LEVEL_ZERO, function);
+	if (__builtin_expect(work->paused, 0) && !enter_paused(work, handle))
 		return false;
 	work->function = function;
 	work->handle = handle;
@@ -270,7 +282,9 @@ void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event)
 	/* what still refers to the node's last use finds another count */
 	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_PENDING, memory_order_release);
 	if (word)
-		atomic_store_explicit(word, (atomic_load_explicit(word, memory_order_relaxed) & ~XS_ZE_EVENT_LINK) | xs_ze_node_link(node),
+		atomic_store_explicit(word,
+				      (atomic_load_explicit(word, memory_order_relaxed) & ~(XS_ZE_EVENT_LINK | XS_ZE_EVENT_TOLD)) |
+					      xs_ze_node_link(node),
 				      memory_order_release);
 }
 
@@ -286,6 +300,7 @@ static __attribute__((noinline)) void link_event(struct xs_ze_work *work, struct
 static void keep_in_body(struct xs_ze_list *list, struct xs_ze_node *node)
 {
 	node->record.queue = 0; /* the one that it will be executed in */
+	node->record.event.flags &= (uint8_t)~XS_FLAG_WAITED; /* that it is captured in */
 	node->queue = NULL;
 	node->body = list->body;
 	node->command = list->next_command;
@@ -298,9 +313,10 @@ static inline void keep(struct xs_ze_work *work, struct xs_ze_node *node, uint64
 {
 	struct xs_ze_queue *queue = work->list->body ? NULL : work->list->queue;
 
-	node->record.event.tick = node->record.queued = work->call.tick;
+	node->record.event.tick = node->record.submit = work->call.tick;
+	node->record.submitter = 0;
 	node->record.host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
-	node->record.tid = xs_thread_id();
+	node->record.tid = work->paused ? 0 : xs_thread_id();
 	node->saved = NULL;
 	if (__builtin_expect(!queue, 0))
 		keep_in_body(work->list, node);
@@ -323,20 +339,22 @@ static void count_untimed(struct xs_ze_list *list)
 
 ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 {
-	uint8_t flags = XS_FLAG_ENQUEUE | xs_ze_failed(result);
+	uint8_t flags = XS_FLAG_OF_WORK | xs_ze_failed(result);
 	uint64_t duration;
 
 	if (!work->node) {
 		if (work->untimed && !result)
 			count_untimed(work->list);
+		if (work->paused)
+			return result;
 		if (xs_ze_appends)
 			xs_call_end(xs_call_header(XS_SOURCE_LEVEL_ZERO, work->function, flags), result, &work->call);
 		else
 			(void)xs_call_leave(&work->call);
 		return result;
 	}
-	duration = xs_call_leave(&work->call);
-	if (xs_ze_appends)
+	duration = work->paused ? 0 : xs_call_leave(&work->call);
+	if (xs_ze_appends && !work->paused)
 		xs_call_write(work->call.tick, duration, xs_call_header(XS_SOURCE_LEVEL_ZERO, work->function, flags), result);
 	/* a failed append has not used the event */
 	if (result) {
@@ -353,9 +371,11 @@ void xs_ze_event_resets(ze_command_list_handle_t handle, ze_event_handle_t event
 {
 	struct xs_ze_list *list = xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
 	_Atomic uint64_t *word = list ? xs_ze_event_word(event) : NULL;
-	uint64_t link = word ? atomic_fetch_or(word, XS_ZE_EVENT_RESETS) & XS_ZE_EVENT_LINK : 0;
+	uint64_t link = word ? xs_ze_event_link(atomic_fetch_or(word, XS_ZE_EVENT_RESETS)) : 0;
 	struct xs_ze_node *node = link ? xs_ze_node_linked(link) : NULL;
 
+	if (word)
+		xs_ze_event_forgets(word);
 	if (!node || node->event != event || node->saved || (!node->body && xs_ze_node_finish(node)))
 		return;
 	node->saved_always = node->body && node->body == list->body;

@@ -12,7 +12,9 @@
 
 extern struct xs_ze_tables xs_ze; /* the functions below us; NULL: none */
 extern bool xs_ze_calls;          /* record the calls that are hooked for other reasons too */
+extern bool xs_ze_kernel_calls;   /* the same of those that have to do with kernels, and other commands */
 extern bool xs_ze_appends;        /* the same of calls that put work on a device */
+extern bool xs_ze_waits;          /* record for what calls have waited */
 extern bool xs_ze_device;         /* device work is wanted */
 
 /* Where one of the loader's tables lies, and where the last one lay that has its name and got wrappers; NULL: it is the first. */
@@ -49,6 +51,7 @@ struct xs_ze_work {
 	uint32_t function;
 	bool resets; /* the event is one that is reset on the device */
 	bool untimed; /* times are wanted, and not possible */
+	bool paused;  /* nothing is recorded, of the call neither */
 };
 
 /* *event becomes ours where the application has none. False: not recorded. */
@@ -103,12 +106,13 @@ void xs_ze_pool_ends(ze_event_pool_handle_t pool);
 void xs_ze_event_ends(ze_event_handle_t event);
 void xs_ze_event_changes(ze_event_handle_t event);
 void xs_ze_event_resets(ze_command_list_handle_t list, ze_event_handle_t event);
-void xs_ze_event_seen(ze_event_handle_t event, ze_result_t result);
+/* A call that may have waited, when it began; 0: it is not recorded, or nobody wants to know for what it waited. */
+void xs_ze_event_seen(ze_event_handle_t event, ze_result_t result, uint64_t began);
 void xs_ze_fence_ends(ze_fence_handle_t fence, bool destroyed);
-void xs_ze_fence_seen(ze_fence_handle_t fence, ze_result_t result);
+void xs_ze_fence_seen(ze_fence_handle_t fence, ze_result_t result, uint64_t began);
 void xs_ze_queue_ends(ze_command_queue_handle_t queue);
-void xs_ze_queue_seen(ze_command_queue_handle_t queue, ze_result_t result);
+void xs_ze_queue_seen(ze_command_queue_handle_t queue, ze_result_t result, uint64_t began);
 void xs_ze_list_ends(ze_command_list_handle_t list, bool destroyed);
-void xs_ze_list_seen(ze_command_list_handle_t list, ze_result_t result);
+void xs_ze_list_seen(ze_command_list_handle_t list, ze_result_t result, uint64_t began);
 
 #endif

@@ -11,11 +11,12 @@
 #include "opencl.h"
 #include "pool.h"
 #include "sys.h"
+#include "waited.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 cl_icd_dispatch xs_cl_target;
-bool xs_cl_calls;
+bool xs_cl_calls, xs_cl_kernel_calls, xs_cl_waits;
 static bool want_calls, log_enqueues;
 
 /* ---- commands in flight ---- */
@@ -38,6 +39,7 @@ struct node {
 	_Atomic uint8_t state;
 	bool retained;   /* the event is the application's */
 	bool callback;   /* a callback will come: only it may free the node */
+	bool waited;     /* the call that enqueued it was blocking */
 	uint8_t work, simd;
 	struct xs_cl_sizes own_sizes; /* where `sizes` points if there is no other copy */
 };
@@ -70,7 +72,8 @@ static void node_record(struct node *node)
 	const struct xs_cl_sizes *sizes = node->sizes;
 	const cl_icd_dispatch *t = &xs_cl_target;
 	uint32_t size = sizes ? sizeof(struct xs_device_record) : XS_DEVICE_RECORD_SHORT;
-	uint8_t flags = (uint8_t)((sizes ? 0 : XS_FLAG_FUNCTION) | (queue->in_order ? XS_FLAG_IN_ORDER : 0));
+	uint8_t flags = (uint8_t)((sizes ? 0 : XS_FLAG_FUNCTION) | (queue->in_order ? XS_FLAG_IN_ORDER : 0) |
+				  (node->waited ? XS_FLAG_WAITED : 0));
 	struct xs_device_record *record, times;
 
 	if (t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_QUEUED, 8, &times.queued, NULL) ||
@@ -264,6 +267,29 @@ cl_int xs_hook_clFinish(cl_command_queue queue)
 	return result;
 }
 
+void xs_cl_finished(cl_command_queue handle, const struct xs_call *call)
+{
+	const struct xs_cl_queue *queue = xs_cl_queue_of(handle);
+
+	if (queue)
+		xs_waited(XS_SOURCE_OPENCL, call->tick, queue->serial, XS_WAITED_SUBMITTED, call->tick);
+}
+
+/* An event is no way to its command's record, which may be written already: by its times the trace finds it. */
+void xs_cl_waited_for(cl_uint count, const cl_event *events, const struct xs_call *call)
+{
+	for (cl_uint i = 0; i < count; i++) {
+		const struct xs_cl_queue *queue = NULL;
+		cl_command_queue handle = NULL;
+		cl_ulong start;
+
+		if (!xs_cl_target.clGetEventInfo(events[i], CL_EVENT_COMMAND_QUEUE, sizeof(handle), &handle, NULL) && handle)
+			queue = xs_cl_queue_of(handle);
+		if (queue && !xs_cl_target.clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_START, sizeof(start), &start, NULL))
+			xs_waited(XS_SOURCE_OPENCL, call->tick, queue->serial, XS_WAITED_STARTED, start);
+	}
+}
+
 /* The application counts its own references. */
 cl_int xs_hook_clGetEventInfo(cl_event event, cl_event_info name, size_t size, void *value, size_t *size_ret)
 {
@@ -292,6 +318,7 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t func
 	work->function = function;
 	work->work = class;
 	work->kernel = NULL;
+	work->blocking = false;
 	work->untimed = xs_cl_device && (!work->queue || !work->queue->profiled);
 	if (work->untimed || !work->queue || xs_cl_devices[work->queue->device].unwanted) {
 		work->queue = NULL;
@@ -323,7 +350,7 @@ void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
 		work->launched.global[i] = i < dimensions && global ? global[i] : 1;
 		work->launched.local[i] = i < dimensions && local ? local[i] : local ? 1 : 0;
 	}
-	work->sizes = known ? xs_cl_sizes_of(known, &work->launched) : NULL;
+	work->sizes = known ? xs_cl_sizes_of(known, &work->launched, kernel, &xs_cl_devices[work->queue->device]) : NULL;
 }
 
 /* For a command that is on its way; NULL: it will have no record. */
@@ -350,7 +377,7 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 
 	if (log_enqueues)
 		xs_call_write(work->call.tick, duration,
-			      xs_call_header(XS_SOURCE_OPENCL, work->function, XS_FLAG_ENQUEUE | (failed ? XS_FLAG_FAILED : 0)), result);
+			      xs_call_header(XS_SOURCE_OPENCL, work->function, XS_FLAG_OF_WORK | (failed ? XS_FLAG_FAILED : 0)), result);
 	if (failed)
 		return;
 	node = take_node(work);
@@ -372,12 +399,13 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 	node->id = (uint32_t)atomic_fetch_add_explicit(&issued.count, 1, memory_order_relaxed) + 1;
 	node->name = kernel ? kernel->name : work->function;
 	node->work = work->work;
-	node->simd = kernel ? kernel->simd : 0;
+	node->simd = !kernel ? 0 : work->sizes ? work->sizes->simd : kernel->simd;
 	node->event = *work->event;
 	node->retained = work->event != &work->own;
 	if (node->retained)
 		(void)xs_cl_target.clRetainEvent(node->event);
 	node->callback = true;
+	node->waited = work->blocking;
 	/* the node is complete; pairs with the acquires in harvest() */
 	atomic_store_explicit(&node->state, NODE_ACTIVE, memory_order_release);
 	if (xs_cl_target.clSetEventCallback(node->event, CL_COMPLETE, on_complete, node))
@@ -453,6 +481,8 @@ EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uin
 	memcpy(layer.entry, target, bytes);
 	if (options) {
 		want_calls = xs_cl_calls = xs_want_calls(options);
+		xs_cl_kernel_calls = xs_want_kernel_calls(options);
+		xs_cl_waits = options->chrome_kernel;
 		xs_cl_device = xs_want_device(options);
 		log_enqueues = xs_want_enqueues(options);
 		xs_cl_wanted_devices = options->opencl_devices;

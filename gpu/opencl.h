@@ -11,6 +11,7 @@ struct xs_cl_device {
 	uint32_t name;
 	uint8_t type; /* enum xs_device_type */
 	bool unwanted; /* by --devices-to-sample */
+	bool sub_groups; /* it can be asked for their size */
 };
 extern struct xs_cl_device xs_cl_devices[];
 
@@ -30,7 +31,7 @@ struct xs_cl_queue {
 struct xs_cl_kernel {
 	uint32_t name;
 	bool unwanted; /* by --include-kernels or --exclude-kernels */
-	uint8_t simd;  /* work items that run in step; 0: unknown */
+	uint8_t simd;  /* preferred multiple of a work group's size, which work items that run in step do not exceed; 0: unknown */
 	_Atomic bool simd_known;
 	_Atomic uint32_t recent, sizes_count; /* sizes_count: ever */
 	_Atomic(const struct xs_cl_sizes *) sizes[XS_CL_SIZES]; /* that it was launched in */
@@ -44,6 +45,7 @@ struct xs_cl_queue *xs_cl_queue_of(cl_command_queue handle);
 /* NULL: not known. */
 struct xs_cl_kernel *xs_cl_kernel_of(cl_kernel handle, const struct xs_cl_queue *queue);
 /* A copy of the sizes that lives as long as the process; NULL: the kernel was launched in too many. */
-const struct xs_cl_sizes *xs_cl_sizes_of(struct xs_cl_kernel *kernel, const struct xs_cl_sizes *sizes);
+const struct xs_cl_sizes *xs_cl_sizes_of(struct xs_cl_kernel *kernel, const struct xs_cl_sizes *sizes, cl_kernel handle,
+					 const struct xs_cl_device *device);
 
 #endif

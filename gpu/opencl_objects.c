@@ -70,16 +70,19 @@ static __attribute__((noinline)) struct xs_cl_device device_told(cl_device_id id
 	struct xs_cl_device device = { .id = id };
 	cl_device_type type = 0;
 	cl_uint pci[4]; /* cl_device_pci_bus_info_khr */
-	char name[256] = "";
+	char name[256] = "", version[256] = "";
 
 	(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_NAME, sizeof(name) - 1, name, NULL);
 	(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof(type), &type, NULL);
+	(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_VERSION, sizeof(version) - 1, version, NULL);
 	device.name = xs_name(name, xs_cl_target.clGetDeviceInfo(id, DEVICE_PCI, sizeof(pci), pci, NULL) ? 0 : xs_bus_name(pci));
 	device.type = type & CL_DEVICE_TYPE_GPU           ? XS_DEVICE_GPU
 		      : type & CL_DEVICE_TYPE_CPU         ? XS_DEVICE_CPU
 		      : type & CL_DEVICE_TYPE_ACCELERATOR ? XS_DEVICE_ACCELERATOR
 							  : XS_DEVICE_UNKNOWN;
 	device.unwanted = !device_wanted(id);
+	/* since 2.1: an older runtime need not have the function */
+	device.sub_groups = strncmp(version, "OpenCL 2.1", strlen("OpenCL 2.1")) >= 0;
 	return device;
 }
 
@@ -297,12 +300,14 @@ static void kernel_add(cl_kernel handle)
 
 	if (!slot)
 		return;
-	/* a handle that comes again is another kernel, but its sizes are as good as any */
+	/* a handle that comes again is another kernel */
 	kernel = (void *)(uintptr_t)atomic_load_explicit(slot, memory_order_acquire);
 	if (!kernel)
 		kernel = xs_arena(sizeof(*kernel));
 	if (!kernel)
 		return;
+	for (uint32_t i = 0; i < XS_CL_SIZES; i++)
+		atomic_store_explicit(&kernel->sizes[i], NULL, memory_order_relaxed);
 	kernel->name = kernel_name(handle, &kernel->unwanted);
 	atomic_store_explicit(&kernel->simd_known, false, memory_order_relaxed);
 	atomic_store_explicit(slot, (uint64_t)(uintptr_t)kernel, memory_order_release);
@@ -341,7 +346,26 @@ static inline bool same_sizes(const struct xs_cl_sizes *known, const struct xs_c
 	return known;
 }
 
-static __attribute__((noinline)) const struct xs_cl_sizes *other_sizes(struct xs_cl_kernel *kernel, const struct xs_cl_sizes *sizes)
+/* A CPU's runtime prefers groups that are a multiple of far more items than run in step, and knows these for a size of the group. */
+static uint8_t simd_of(const struct xs_cl_kernel *kernel, const struct xs_cl_sizes *sizes, cl_kernel handle, const struct xs_cl_device *device)
+{
+	size_t local[3] = { sizes->local[0], sizes->local[1], sizes->local[2] }, step = 0;
+
+	if (!device->sub_groups)
+		return kernel->simd;
+	if (!local[0]) { /* left to the runtime */
+		local[0] = kernel->simd ? kernel->simd : 1;
+		local[1] = local[2] = 1;
+	}
+	if (xs_cl_target.clGetKernelSubGroupInfo(handle, device->id, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, sizeof(local), local, sizeof(step),
+						 &step, NULL) ||
+	    !step || (kernel->simd && step > kernel->simd))
+		return kernel->simd;
+	return step > 255 ? 255 : (uint8_t)step;
+}
+
+static __attribute__((noinline)) const struct xs_cl_sizes *other_sizes(struct xs_cl_kernel *kernel, const struct xs_cl_sizes *sizes, cl_kernel handle,
+								       const struct xs_cl_device *device)
 {
 	struct xs_cl_sizes *added;
 	uint32_t at;
@@ -360,6 +384,7 @@ static __attribute__((noinline)) const struct xs_cl_sizes *other_sizes(struct xs
 	if (!added)
 		return NULL;
 	*added = *sizes;
+	added->simd = simd_of(kernel, sizes, handle, device);
 	at = atomic_fetch_add_explicit(&kernel->sizes_count, 1, memory_order_relaxed) % XS_CL_SIZES;
 	/* pairs with the acquires of those who read them */
 	atomic_store_explicit(&kernel->sizes[at], added, memory_order_release);
@@ -368,12 +393,13 @@ static __attribute__((noinline)) const struct xs_cl_sizes *other_sizes(struct xs
 }
 
 /* A kernel is launched in few sizes, mostly in those of the last time. */
-const struct xs_cl_sizes *xs_cl_sizes_of(struct xs_cl_kernel *kernel, const struct xs_cl_sizes *sizes)
+const struct xs_cl_sizes *xs_cl_sizes_of(struct xs_cl_kernel *kernel, const struct xs_cl_sizes *sizes, cl_kernel handle,
+					 const struct xs_cl_device *device)
 {
 	uint32_t recent = atomic_load_explicit(&kernel->recent, memory_order_relaxed);
 	const struct xs_cl_sizes *known = atomic_load_explicit(&kernel->sizes[recent], memory_order_acquire);
 
-	return __builtin_expect(same_sizes(known, sizes), 1) ? known : other_sizes(kernel, sizes);
+	return __builtin_expect(same_sizes(known, sizes), 1) ? known : other_sizes(kernel, sizes, handle, device);
 }
 
 cl_kernel xs_hook_clCreateKernel(cl_program program, const char *name, cl_int *errcode_ret)

@@ -16,6 +16,7 @@ struct xs_cl_queue;
 /* Of a kernel's launch, as xs_device_record has them. */
 struct xs_cl_sizes {
 	uint64_t global[3], local[3];
+	uint8_t simd; /* of a copy that is kept: work items that run in step; 0: unknown */
 };
 
 /* An enqueue call in flight. */
@@ -25,6 +26,7 @@ struct xs_cl_work {
 	cl_event *event;                 /* where the runtime stores the event */
 	cl_event own;                    /* used when the application wants none */
 	bool untimed;                    /* they are wanted, and not possible */
+	bool blocking;                   /* the call returns when the command is complete */
 	uint32_t function;
 	uint8_t work; /* enum xs_device_class */
 	struct xs_cl_kernel *kernel; /* NULL: unknown, or no kernel's launch; the next two are its then */
@@ -34,6 +36,8 @@ struct xs_cl_work {
 
 extern cl_icd_dispatch xs_cl_target; /* the functions below us */
 extern bool xs_cl_calls;             /* record the calls that are hooked for other reasons too */
+extern bool xs_cl_kernel_calls;      /* those that have to do with kernels, and other commands */
+extern bool xs_cl_waits;             /* record for what calls have waited */
 
 /* *event is redirected to work->own when the application passed NULL. False: not recorded. */
 bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue queue, uint32_t function, uint8_t class, cl_event **event);
@@ -41,6 +45,9 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue queue, uint32_t funct
 void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions, const size_t *global,
 		  const size_t *local, cl_event **event);
 void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t bytes);
+/* The call has waited for all of a queue; for events. */
+void xs_cl_finished(cl_command_queue queue, const struct xs_call *call);
+void xs_cl_waited_for(cl_uint count, const cl_event *events, const struct xs_call *call);
 uint64_t xs_cl_region(const size_t *region);
 uint64_t xs_cl_image(cl_mem image, const size_t *region);
 

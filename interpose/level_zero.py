@@ -3,7 +3,10 @@
 The loader gives a layer each of its tables of functions, filled; the layer keeps the entries and puts its own in their place.
 """
 import re
+import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import arguments
 from prototypes import Function, preprocess, write_numbers
@@ -34,12 +37,18 @@ def read_functions(text):
             if not name.endswith('ProcAddrTable')}
 
 
+def of_kernels(name, table):
+    """Does the call have to do with kernels: is it in the trace when nothing more than these is wanted?"""
+    return any(re.fullmatch(pattern, name) for pattern in table['kernels'])
+
+
 def wrapper(function, target, table, call, types):
     """The wrapper's C code: what is done before the call, the call, its record, what is done after it."""
     name, number = function.name, f'FN_{function.name}'
     work = table['work'].get(name)
     before, after = (f'\tif (xs_ze_device)\n\t\t{table[when][name]};' if name in table[when] else ''
                      for when in ('before', 'after'))
+    waits = 'began' in after
     if work and not ('hCommandList' in function.names and 'hSignalEvent' in function.names):
         sys.exit(f'{name}: listed under [work], but has no hCommandList and hSignalEvent')
     real = (f'xs_hook_{name}' if name in table['hooks'] else target) + function.call
@@ -52,7 +61,7 @@ def wrapper(function, target, table, call, types):
     lines = arguments.in_code(call, types, table['source']) + arguments.out_code(call, types, table['source'])
     lines += [f'static ze_result_t ZE_APICALL wrap_{name}({function.parameters})', '{',
               f'\tstruct {"xs_ze_work work" if work else "xs_call call"};', '\tze_result_t ret;',
-              '\tze_event_handle_t given = hSignalEvent;' if work else '', '', before]
+              '\tze_event_handle_t given = hSignalEvent;' if work else '', '\tuint64_t began = 0;' if waits else '', '', before]
     enter = f'xs_call_enter(&call, {table["source"]}, {number})'
     if work:
         lines += ['\txs_ze_capture_spreads(hCommandList, hSignalEvent, numWaitEvents, phWaitEvents);',
@@ -62,16 +71,23 @@ def wrapper(function, target, table, call, types):
                   f'\tret = {real};', '\tret = xs_ze_leave(&work, ret);',
                   '\txs_ze_capture_spread(hCommandList, ret);', f'\t{show_out}' if show_out else '', '\treturn ret;']
     else:
-        wanted = 'xs_ze_calls && ' if name in table['hooks'] or before or after else ''
+        wanted = ('xs_ze_kernel_calls && ' if of_kernels(name, table) else
+                  'xs_ze_calls && ' if name in table['hooks'] or before or after else '')
+        flags = 'XS_FLAG_OF_WORK | xs_ze_failed(ret)' if of_kernels(name, table) else 'xs_ze_failed(ret)'
+        if waits:  # a question that was answered with no has to do with nothing
+            flags = flags.replace('XS_FLAG_OF_WORK', '(ret == ZE_RESULT_NOT_READY ? 0 : XS_FLAG_OF_WORK)')
+        end = f'xs_call_end(xs_call_header({table["source"]}, {number}, {flags}), ret, &call);'
+        if waits:
+            end = f'if (!xs_ze_calls && ret == ZE_RESULT_NOT_READY)\n\t\t\t(void)xs_call_leave(&call);\n\t\telse\n\t\t\t{end}'
         lines += [f'\tif ({wanted}{enter}) {{', f'\t\t{show_in}', f'\t\tret = {real};',
-                  f'\t\txs_call_end(xs_call_header({table["source"]}, {number}, xs_ze_failed(ret)), ret, &call);',
+                  f'\t\t{end}', '\t\tbegan = xs_ze_waits ? call.tick : 0;' if waits else '',
                   f'\t\t{show_out}' if show_out else '', '\t} else {', f'\t\tret = {real};', '\t}', after, '\treturn ret;']
     return '\n'.join(line for line in lines if line) + '\n}\n'
 
 
 def needed(name, table):
     """Is the wrapper in its place when only device work is wanted?"""
-    return any(name in table[section] for section in ('hooks', 'work', 'before', 'after'))
+    return any(name in table[section] for section in ('hooks', 'work', 'before', 'after')) or of_kernels(name, table)
 
 
 def newer_entries(tables, functions, table):
@@ -191,8 +207,23 @@ def read_calls(table, text, functions, compiler):
     return types, calls
 
 
+def add_newer(table):
+    """Functions of newer headers, with their place in the loader's tables if they have one."""
+    for name, (*place, parameters) in tomllib.loads(Path(__file__).with_name('level_zero_newer.toml').read_text()).items():
+        table['newer']['functions'].append(f'{name}({parameters})')
+        if place:
+            table['newer']['places'][name] = place
+
+
+def has_header(name, compiler):
+    source = f'#if __has_include(<{name}>)\nyes\n#endif\n'
+    return 'yes' in subprocess.run([*compiler, '-E', '-P', '-x', 'c', '-'], input=source, text=True, check=True, capture_output=True).stdout
+
+
 def write(table, api, out, compiler):
     """All that is generated for Level Zero."""
+    table['headers'] += [name for name in table['later_headers'] if has_header(name, compiler)]
+    add_newer(table)
     text = preprocess(table['headers'], compiler)
     tables, functions = read_tables(text), read_functions(text)
     for prototype in table['newer']['functions']:

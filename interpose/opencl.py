@@ -56,18 +56,25 @@ def body(function, table, target, call, types):
         lines.append(f'\tif (!xs_cl_enter(&work, command_queue, {number}, XS_WORK_{work["class"]}, &event))')
     else:
         enter = f'xs_call_enter_unpaused(&call, {table["source"]}, {number})'
-        lines.append(f'\tif (!xs_cl_calls || !{enter})' if hooked else f'\tif (!{enter})')
+        wanted = 'xs_cl_kernel_calls' if name in table['kernels'] else 'xs_cl_calls' if hooked else None
+        lines.append(f'\tif (!{wanted} || !{enter})' if wanted else f'\tif (!{enter})')
     lines.append(f'\t\treturn {straight}' if assign else f'\t{{\n\t\t{straight}\n\t\treturn;\n\t}}')
     of_call = '&work.call' if work else '&call'
     lines += ['\tif (xs_log_calls)', f'\t\tin_{name}({of_call}{given});']
     if work and 'setup' in work:
         lines.append(f'\t{work["setup"]};')
+    blocking = [argument for argument in function.names if argument.startswith('blocking')] if work else []
+    if blocking:
+        lines.append(f'\twork.blocking = {blocking[0]};')
     lines.append(f'\t{assign}{real}{function.call};')
     if work:
         failed = 'ret < 0' if returns == 'cl_int' else '!ret'
         lines.append(f'\txs_cl_leave(&work, {result}, {failed}, {work.get("bytes", "0")});')
     else:
-        lines.append(f'\txs_call_end(xs_call_header({table["source"]}, {number}, {flags}), {result}, &call);')
+        of_work = 'XS_FLAG_OF_WORK | ' if name in table['kernels'] else ''
+        lines.append(f'\txs_call_end(xs_call_header({table["source"]}, {number}, {of_work}({flags})), {result}, &call);')
+        if name in table['waits']:
+            lines += ['\tif (xs_cl_waits && ret >= 0)', f'\t\t{table["waits"][name]};']
     if arguments.has_values(call, types):
         good = {'cl_int': ' && ret >= 0', 'void': ''}.get(returns, ' && ret')
         value = ', ret' if arguments.returns_value(call) else ''
@@ -134,7 +141,8 @@ def write(table, api, out, compiler):
     code += ['void xs_cl_wrap(cl_icd_dispatch *layer, bool all)', '{']
     for f in order:
         needed = f in table['work'] or f in table['hooks']
-        code.append(f'\t{"" if needed else "if (all) "}layer->{f} = wrap_{f};')
+        wanted = '' if needed else 'if (xs_cl_kernel_calls) ' if f in table['kernels'] else 'if (all) '
+        code.append(f'\t{wanted}layer->{f} = wrap_{f};')
     code += ['}\n', 'void *xs_cl_wrap_extension(const char *name, void *real, bool all)', '{']
     for f in extensions:
         condition = '' if f in table['work'] or f in table['hooks'] else 'all && '

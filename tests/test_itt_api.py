@@ -218,6 +218,9 @@ def test_markers(scenario):
     for name, scope in scopes.items():
         marker = s.instant("markers::" + name)
         assert (marker["s"], marker["cat"]) == (scope, "cpu_op"), name
+        shown = marker.get("args", {}).get("id")
+        assert (shown is None) == (name != "of the process"), name  # the only one that has an id
+        assert shown is None or re.fullmatch(r"0x[0-9a-f]+:0x[0-9a-f]+:0x[0-9a-f]+", shown[0]), shown
         assert (marker["pid"], marker["tid"]) == (s.pid, s.pid), name
         assert around.start + STEP <= marker["ts"] <= around.end - STEP, name
     assert len(s.instants()) == 4

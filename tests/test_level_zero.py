@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import BUILD
+from conftest import BUILD, XSTRACE, wait_until
 from gpu_log import DRIVER, MATRIX, SoftGPU, matrix_args
 
 pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
@@ -150,7 +150,7 @@ def shapes(names):
 @pytest.mark.parametrize("event", [[], ["--event"]])
 @pytest.mark.parametrize("order", [[], ["--in-order"]])
 @pytest.mark.parametrize("same_thread", [0, 1])
-@pytest.mark.parametrize("mode", ["lists", "graph", "graph --older", "fork", "fork --older", "newer", "mutable"])
+@pytest.mark.parametrize("mode", ["lists", "graph", "graph --older", "graph --into", "fork", "fork --older", "newer", "mutable"])
 def test_replayed(xstrace, tmp_path, mode, same_thread, order, event):
     """Lists and graphs appended to an immediate list, lists that are changed: every run of every kernel, as the device saw it."""
     gpu = SoftGPU(tmp_path, SYNC=same_thread, STRICT=1)
@@ -161,6 +161,134 @@ def test_replayed(xstrace, tmp_path, mode, same_thread, order, event):
     check(run, gpu)
     assert shapes(one.name for one in run.trace.device if one.base == "empty") == collections.Counter(k.groups for k in gpu.kernels)
     same_as_bare(run, xstrace.bare("ze_replay", args, env=BARE))
+
+
+def enclosing(slices, event):
+    """The innermost of the slices that the end of an arrow lies in."""
+    found = [s for s in slices if s.track == (event["pid"], event["tid"]) and s.start <= event["ts"] <= s.end]
+    return min(found, key=lambda s: s.end - s.start)
+
+
+def arrows(trace, name):
+    """(where it starts, where it ends) of the arrows of that name."""
+    by_track = collections.defaultdict(list)
+    for one in trace.slices:
+        by_track[one.track].append(one)
+    ends = {e["id"]: e for e in trace.events if e["ph"] == "f" and e["name"] == name}
+    starts = [e for e in trace.events if e["ph"] == "s" and e["name"] == name]
+    return [tuple(enclosing(by_track[e["pid"], e["tid"]], e) for e in (start, ends[start["id"]])) for start in starts]
+
+
+WAITS = {
+    ("regular", "queue"): "zeCommandQueueSynchronize",
+    ("regular", "fence"): "zeFenceHostSynchronize",
+    ("regular", "event"): "zeEventHostSynchronize",
+    ("immediate", "list"): "zeCommandListHostSynchronize",
+    ("immediate", "event"): "zeEventHostSynchronize",
+}
+
+
+@pytest.mark.parametrize("events", ["none", "timed"])
+@pytest.mark.parametrize("kind, sync", WAITS)
+def test_arrows_to_the_call_that_waited(xstrace, tmp_path, kind, sync, events):
+    """From each kernel to the call that waited for it, to it from the call that appended it and from the one that executed it."""
+    gpu = SoftGPU(tmp_path)
+    args = ["--list", kind, "--in-order", "--sync", sync, "--kernels", 5, "--executions", 3, "--events", events]
+    trace = xstrace(KERNELS, "ze_matrix", args, env=gpu.env).trace
+    kernels = [one for one in trace.device if one.base == "increment"]
+    assert len(kernels) == 15
+    waits = [(start, end) for start, end in arrows(trace, "wait") if start.base == "increment"]
+    assert {start.args["id"] for start, _ in waits} == {one.args["id"] for one in kernels}
+    assert {end.name for _, end in waits} == {WAITS[kind, sync]}
+    calls = sorted((c for c in trace.calls if c.name == WAITS[kind, sync]), key=lambda c: c.start)
+    for start, end in waits:  # the first that returned after it
+        assert end.start == next(c.start for c in calls if c.end >= start.start), start
+    assert collections.Counter(s.name for s, e in arrows(trace, "dep") if e.base == "increment") == {"zeCommandListAppendLaunchKernel": 15}
+    submits = [(s.name, s.start) for s, e in arrows(trace, "submit") if e.base == "increment"]
+    if kind == "regular":
+        assert {name for name, _ in submits} == {"zeCommandQueueExecuteCommandLists"}
+        assert sorted(collections.Counter(submits).values()) == [5, 5, 5]
+    else:
+        assert submits == []
+
+
+def test_arrows_to_synchronous_appends(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path)
+    args = ["--list", "immediate", "--synchronous", "--sync", "none", "--kernels", 5]
+    trace = xstrace(KERNELS, "ze_matrix", args, env=gpu.env).trace
+    waits = [(start, end) for start, end in arrows(trace, "wait") if start.base == "increment"]
+    assert len({start.args["id"] for start, _ in waits}) == len(waits) == 5
+    assert {end.name for _, end in waits} == {"zeCommandListAppendLaunchKernel"}
+
+
+@pytest.mark.parametrize("mode", ["lists", "graph", "graph --older"])
+def test_arrows_from_replays(xstrace, tmp_path, mode):
+    """Each run of what is executed as a whole has an arrow from the call that did."""
+    gpu = SoftGPU(tmp_path)
+    trace = xstrace(KERNELS, "ze_replay", [*mode.split(), 4], env=gpu.env).trace
+    function = "zeCommandListImmediateAppendCommandListsExp" if mode == "lists" else "zeCommandListAppendGraphE(xt|xp)"
+    submits = arrows(trace, "submit")
+    assert len(submits) == 12 and all(re.fullmatch(function, start.name) for start, _ in submits)
+    assert len({start.start for start, _ in submits}) == 4
+
+
+def test_kernel_logging_has_the_calls_that_belong_to_kernels(xstrace, tmp_path):
+    """And no others, also when a report wants them all; a question that is answered with no is none."""
+    for options in KERNELS, f"{KERNELS} -h":
+        trace = xstrace(options, "ze_matrix", ["--kernels", 2, "--sync", "fence"], env=SoftGPU(tmp_path).env).trace
+        names = {call.name for call in trace.calls}
+        for name in (
+            "zeModuleCreate", "zeKernelCreate", "zeCommandListCreate", "zeCommandListClose", "zeCommandListAppendLaunchKernel",
+            "zeCommandQueueExecuteCommandLists", "zeFenceHostSynchronize", "zeCommandQueueCreate", "zeCommandListDestroy",
+        ):  # fmt: skip
+            assert name in names
+        assert not {name for name in names if re.match("zeMem|zeDevice|zeDriver|zeInit|zeKernelSetArg", name)}
+    everything = xstrace(f"{KERNELS} --chrome-call-logging", "ze_matrix", ["--kernels", 2], env=SoftGPU(tmp_path).env).trace
+    assert {"zeMemAllocHost", "zeInit"} & {call.name for call in everything.calls}
+
+
+@pytest.mark.parametrize("end", ["kill", "_exit"])
+@pytest.mark.parametrize("events", ["none", "timed", "plain"])
+def test_synchronous_launches_are_complete(xstrace, tmp_path, events, end):
+    """However the program ends just behind them."""
+    gpu = SoftGPU(tmp_path)
+    args = ["--list", "immediate", "--synchronous", "--in-order", "--sync", "none", "--kernels", 21, "--events", events, "--end", end]
+    trace = xstrace(KERNELS, "ze_matrix", args, env=gpu.env).trace
+    assert len([one for one in trace.device if one.base == "increment"]) == 21
+    assert "open_commands" not in trace.other
+
+
+@pytest.mark.parametrize("mode", ["lists", "graph"])
+def test_captured_while_paused(xstrace, tmp_path, mode):
+    """What is executed while recording is shown, though nothing was recorded when it was made."""
+    gpu = SoftGPU(tmp_path)
+    name = f"captured-{mode}-{tmp_path.name}"
+    run = xstrace.start(f"{KERNELS} --session {name}", "ze_replay", [mode, 7, "--step"], env=gpu.env, stdin=subprocess.PIPE)
+    said = lambda: (run.log / "stdout").read_text().split()  # noqa: E731
+    for word, command in ("begin", "--pause"), ("made", "--resume"):
+        wait_until(lambda word=word: word in said())
+        subprocess.run([XSTRACE, command, name], check=True, capture_output=True)
+        run.process.stdin.write(b"\n")
+        run.process.stdin.flush()
+    run.finish()
+    assert run.status == 0 and not gpu.misuse, run.err
+    work = [one for one in run.trace.device if one.base == "empty"]
+    assert shapes(one.name for one in work) == collections.Counter(k.groups for k in gpu.kernels)
+    # what nobody saw being appended is shown as the work of the call that executed it
+    function = "zeCommandListImmediateAppendCommandListsExp" if mode == "lists" else "zeCommandListAppendGraphExt"
+    assert collections.Counter(start.name for start, _ in arrows(run.trace, "dep"))[function] == 21
+    assert arrows(run.trace, "submit") == []
+
+
+def test_newer_functions(xstrace, tmp_path):
+    """By name, though the headers may not know them; and memory that the driver was told of is the host's."""
+    gpu = SoftGPU(tmp_path)
+    run = xstrace(f"{KERNELS} --chrome-call-logging", "ze_replay", ["imported"], env=gpu.env)
+    assert run.status == 0 and "immediate: 1" in run.out
+    calls = collections.Counter(call.name for call in run.trace.calls)
+    for name in "zeCommandListIsImmediate", "zexDriverImportExternalPointer", "zexDriverReleaseImportedPointer":
+        assert calls[name] == 1
+    assert [one.name for one in run.trace.device] == ["zeCommandListAppendMemoryCopy(H2D)[64]"]
 
 
 @pytest.mark.parametrize("mode", ["ipc", "opened"])

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import COMMANDS, ROOT, expected_lines, mounted, root_only, wait_until
+from conftest import APPS, COMMANDS, ROOT, expected_lines, mounted, root_only, wait_until
 
 KERNEL = "--chrome-kernel-logging"
 CALL = "--chrome-call-logging"
@@ -36,8 +36,8 @@ MATRIX = [
 def check_device(trace):
     """What holds for the device work of every trace; most of it xstrace-check cannot know."""
     calls = {(s.track, s.start): s for s in trace.calls if s.name.startswith("clEnqueue")}
-    starts = {e["id"]: e for e in trace.events if e["ph"] == "s"}
-    ends = {(e["pid"], e["tid"], e["ts"]): e["id"] for e in trace.events if e["ph"] == "f"}
+    starts = {e["id"]: e for e in trace.events if e["ph"] == "s" and e["name"] == "dep"}
+    ends = {(e["pid"], e["tid"], e["ts"]): e["id"] for e in trace.events if e["ph"] == "f" and e["name"] == "dep"}
     ids = [s.args["id"] for s in trace.device]
     assert len(set(ids)) == len(ids)
     for work in trace.device:
@@ -99,6 +99,14 @@ def test_a_kernel_of_many_sizes(xstrace):
         assert sizes == [[n, 1, 1] for n in (*range(1, 301), *range(300, 0, -1))]
 
 
+def test_items_in_step(xstrace):
+    """Those of the launch's sub-groups, and not what the runtime prefers a group to be a multiple of."""
+    run = xstrace(KERNEL, "cl_matrix", env={"OPENCL_LAYERS": str(APPS / "cl_groups.so")})
+    expected = {"add": 16, "scale": 8, "tile": 8, "box": 8}
+    for name, simd in expected.items():
+        assert {re.search(r"SIMD(\d+)", s.name)[1] for s in run.trace.device if s.base == name} == {str(simd)}, name
+
+
 def test_processes_and_threads_have_names(xstrace):
     trace = xstrace(KERNEL, "cl_matrix").trace
     processes = {pid: name for (pid, _), name in trace.names("process_name").items()}
@@ -133,7 +141,7 @@ def test_work_ends_before_the_call_that_waited_returns(xstrace, queue):
     starts = {s.start: s for s in trace.calls if s.name.startswith("clEnqueue")}
     flows = {e["id"]: e["ts"] for e in trace.events if e["ph"] == "s"}
     checked = 0
-    for event in (e for e in trace.events if e["ph"] == "f"):
+    for event in (e for e in trace.events if e["ph"] == "f" and e["name"] == "dep"):
         work = next(
             s
             for s in trace.device
@@ -175,9 +183,32 @@ def test_device_logging_alone_shows_the_device_alone(xstrace, app):
     check_device(run.trace)
 
 
-def test_kernel_logging_shows_only_the_calls_that_enqueue(xstrace):
-    trace = xstrace(KERNEL, "cl_matrix").trace
-    assert all(s.name.startswith("clEnqueue") for s in trace.host)
+OF_KERNELS = "clEnqueue|clFinish|clFlush|clWaitForEvents|clCreate(CommandQueue|Program|Kernel)|clCloneKernel|cl(Build|Compile|Link)Program|clReleaseCommandQueue"
+
+
+@pytest.mark.parametrize("options", [KERNEL, f"{KERNEL} -h"])
+def test_kernel_logging_shows_the_calls_that_belong_to_kernels(xstrace, options):
+    """And no others, also when a report wants them all."""
+    names = {s.name for s in xstrace(options, "cl_matrix").trace.host}
+    assert not [name for name in names if not re.match(OF_KERNELS, name)]
+    assert {"clFinish", "clBuildProgram", "clCreateKernel"} <= names
+
+
+@pytest.mark.parametrize("queue", ["in-order", "out-of-order"])
+@pytest.mark.parametrize("events, wait", [("none", "clFinish"), ("waited", "clWaitForEvents")])
+def test_arrows_to_the_call_that_waited(xstrace, events, wait, queue):
+    """From each command to the first call that waited for it."""
+    trace = xstrace(KERNEL, "cl_matrix", ["--queue", queue, "--events", events]).trace
+    starts = {e["id"]: e for e in trace.events if e["ph"] == "s" and e["name"] == "wait"}
+    ends = {e["id"]: e for e in trace.events if e["ph"] == "f" and e["name"] == "wait"}
+    work = {}
+    for number, start in starts.items():
+        (one,) = [s for s in trace.device if s.track == (start["pid"], start["tid"]) and s.start <= start["ts"] <= s.end]
+        calls = [s for s in trace.calls if s.track == (ends[number]["pid"], ends[number]["tid"]) and s.start <= ends[number]["ts"] <= s.end]
+        work[one.args["id"]] = calls[0].name
+    assert set(work) == {one.args["id"] for one in trace.device}
+    assert set(work.values()) <= {"clFinish", "clWaitForEvents", *(s.name for s in trace.calls if re.search("Read|Write|Map", s.name))}
+    assert wait in work.values()
 
 
 TWO_THREADS = """

@@ -1,8 +1,8 @@
 /*
- * Arrows from a call to the device work that it enqueued.
+ * Arrows between calls and device work: from the call that enqueued it and from that which submitted it, and to the one that waited for it (waits.c).
  *
  * The work's record may be read before the call's, which is in another ring. Its arrow waits on the call's track, so that whatever
- * is the last thing to reach the file (a full disk), no arrow starts from nothing.
+ * is the last thing to reach the file (a full disk), no arrow starts from nothing, or leads there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,38 +12,62 @@
 #define MAX_WAITING 65536u /* on one track; more are written at once */
 #define FAR 1024u          /* so are those that belong before so many others */
 
-struct xs_arrow {
-	uint64_t from, to; /* ns */
-	uint64_t after;    /* when the call ended: its record is read once the track is there */
-	uint64_t pid, tid; /* where it points */
-	uint32_t id, from_tid;
-};
-
-static inline char *put_rest(char *o, struct xs_json_clock *clock, uint64_t ts, uint64_t id)
+static inline char *put_rest(char *o, struct xs_json_clock *clock, uint64_t ts, uint64_t id, enum xs_arrow_kind kind)
 {
-	return put(put_count(xs_json_time(o, ts, clock), ",\"id\":", id), ",\"cat\":\"flow\",\"name\":\"dep\"},\n");
+	static const char rest[][40] = {
+		[XS_ARROW_ENQUEUE] = ",\"cat\":\"flow\",\"name\":\"dep\"},\n",
+		[XS_ARROW_SUBMIT] = ",\"cat\":\"flow\",\"name\":\"submit\"},\n",
+		[XS_ARROW_WAIT] = ",\"cat\":\"flow\",\"name\":\"wait\"},\n",
+	};
+
+	return put(put_count(xs_json_time(o, ts, clock), ",\"id\":", id), rest[kind]);
+}
+
+/* Unique among the processes of a host, and exact in a double. */
+static uint64_t id_of(const struct xs_process *process, const struct xs_arrow *arrow)
+{
+	return (uint64_t)(uint32_t)process->pid << 30 | (uint64_t)arrow->kind << 28 | (arrow->id & 0xfffffff);
+}
+
+static void write_back(struct xs_process *process, const struct xs_arrow *arrow)
+{
+	struct xs_chrome *chrome = process->chrome;
+	const struct xs_own *own = xs_chrome_own(chrome, arrow->pid, arrow->tid);
+	uint64_t id = id_of(process, arrow);
+	char *o = xs_output_put(&chrome->out), *phase = o + sizeof("{\"ph\":\"") - 1;
+
+	o = put_chunks(o, own->text, own->length);
+	*phase = 's'; /* both begin as slices do */
+	o = put_rest(o, &chrome->time, arrow->device, id, arrow->kind);
+	own = xs_chrome_own(chrome, (uint32_t)process->pid, arrow->host_tid);
+	o = put_chunks(o, own->arrow, own->arrow_length);
+	finish(chrome, put_rest(o, &chrome->time, arrow->host, id, arrow->kind));
 }
 
 /* track: the calling thread's; NULL: it has none. */
 static void write_arrow(struct xs_process *process, const struct xs_track *track, const struct xs_arrow *arrow)
 {
-	/* unique among the processes of a host, and exact in a double */
-	uint64_t pid = (uint32_t)process->pid, id = pid << 30 | (arrow->id & 0x3fffffff);
+	uint64_t pid = (uint32_t)process->pid, id = id_of(process, arrow);
 	struct xs_chrome *chrome = process->chrome;
-	const struct xs_own *own = track ? NULL : xs_chrome_own(chrome, pid, arrow->from_tid);
-	char *o = xs_output_put(&chrome->out), *kind = o + sizeof("{\"ph\":\"") - 1;
+	const struct xs_own *own;
+	char *o = xs_output_put(&chrome->out), *phase = o + sizeof("{\"ph\":\"") - 1;
 
-	if (own) {
+	if (arrow->kind == XS_ARROW_WAIT) {
+		write_back(process, arrow);
+		return;
+	}
+	if (!track) {
+		own = xs_chrome_own(chrome, pid, arrow->host_tid);
 		o = put_chunks(o, own->text, own->length);
 	} else {
 		memcpy(o, track->prefix, sizeof(track->prefix)); /* of a fixed size: no call */
 		o += track->prefix_length;
 	}
-	*kind = 's'; /* both begin as slices do */
-	o = put_rest(o, &chrome->time, arrow->from, id);
+	*phase = 's'; /* both begin as slices do */
+	o = put_rest(o, &chrome->time, arrow->host, id, arrow->kind);
 	own = xs_chrome_own(chrome, arrow->pid, arrow->tid);
 	o = put_chunks(o, own->arrow, own->arrow_length);
-	finish(chrome, put_rest(o, &chrome->time, arrow->to, id));
+	finish(chrome, put_rest(o, &chrome->time, arrow->device, id, arrow->kind));
 }
 
 static struct xs_track *track_of(struct xs_process *process, uint32_t tid)
@@ -111,14 +135,32 @@ static bool wait_for_call(struct xs_track *track, const struct xs_arrow *arrow)
 	return true;
 }
 
+void xs_arrow_put(struct xs_process *process, const struct xs_arrow *arrow)
+{
+	struct xs_track *track = track_of(process, arrow->host_tid);
+
+	if (!track || !wait_for_call(track, arrow))
+		write_arrow(process, track, arrow);
+}
+
 void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64_t pid, uint64_t tid)
 {
 	const struct xs_device_record *record = work->record;
-	struct xs_arrow arrow = { work->host_start, work->start, work->host_end, pid, tid, record->id, record->tid };
-	struct xs_track *track = track_of(process, record->tid);
+	struct xs_arrow arrow = {
+		.kind = XS_ARROW_ENQUEUE, .host = work->host_start, .device = work->start, .after = work->host_end,
+		.pid = pid, .tid = tid, .id = record->id, .host_tid = record->tid,
+	};
 
-	if (!track || !wait_for_call(track, &arrow))
-		write_arrow(process, track, &arrow);
+	xs_arrow_put(process, &arrow);
+	if (!(record->event.flags & XS_FLAG_TICKS) || !record->submitter || record->submit == record->event.tick)
+		return;
+	/* it lies inside the call that submitted, the end of which is not known */
+	arrow.kind = XS_ARROW_SUBMIT;
+	arrow.host = work->submit;
+	arrow.after = work->submit + 1;
+	arrow.host_tid = (uint32_t)record->submitter;
+	if (arrow.host <= arrow.device)
+		xs_arrow_put(process, &arrow);
 }
 
 void xs_arrows_flush(struct xs_track *track, uint64_t ns)

@@ -78,7 +78,7 @@ static uint32_t record_at(struct xs_record *record, const struct xs_track *track
 static bool may_come_before_values(const struct xs_event *event)
 {
 	/* a command may have completed at once, and is told before */
-	return event->kind == XS_PAD || event->kind == XS_DEVICE || event->kind == XS_COMMANDS;
+	return event->kind == XS_PAD || event->kind == XS_DEVICE || event->kind == XS_COMMANDS || event->kind == XS_WAITED;
 }
 
 /* room: for the values; NULL: they are not wanted. */

@@ -358,7 +358,7 @@ void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, u
 	struct xs_chrome *chrome = track->process->chrome;
 	char *o;
 
-	if (!options->chrome_call && !(options->chrome_kernel && call->event.flags & XS_FLAG_ENQUEUE))
+	if (!options->chrome_call && !(options->chrome_kernel && call->event.flags & XS_FLAG_OF_WORK))
 		return;
 	o = put_slice(xs_output_put(&chrome->out), track, start, end);
 	o = put_call(o, call, members, stack, length);

@@ -51,6 +51,18 @@ struct xs_row {
 	struct xs_lanes lanes;
 };
 
+/* Between a call and device work; arrows.c. */
+enum xs_arrow_kind { XS_ARROW_ENQUEUE, XS_ARROW_SUBMIT, XS_ARROW_WAIT };
+struct xs_arrow {
+	uint64_t host, device; /* ns: its two ends */
+	uint64_t after;        /* when the call ended: its record is read once the track is there */
+	uint64_t pid, tid;     /* the device's track */
+	uint32_t id, host_tid;
+	enum xs_arrow_kind kind;
+};
+/* As soon as the call's record is read. */
+void xs_arrow_put(struct xs_process *process, const struct xs_arrow *arrow);
+
 struct xs_chrome {
 	struct xs_output out;
 	char path[PATH_MAX];

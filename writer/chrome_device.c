@@ -308,4 +308,6 @@ void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
 	finish(chrome, o);
 	if (options->chrome_kernel && work->linked)
 		xs_arrow_add(process, work, pid, tid);
+	if (options->chrome_kernel)
+		xs_waits_command(process, work, pid, tid);
 }

@@ -237,6 +237,17 @@ static void add(struct xs_process *process, struct xs_extra *extra, const struct
 		add_values(extra, i, values, (uint32_t)values_length);
 }
 
+void xs_chrome_id(struct xs_process *process, struct xs_extra *extra, const struct xs_id *id)
+{
+	static const char key[] = "\"id\":[";
+	char value[64];
+	int length = snprintf(value, sizeof(value), "\"0x%llx:0x%llx:0x%llx\"", (unsigned long long)id->word[0],
+			      (unsigned long long)id->word[1], (unsigned long long)id->word[2]);
+
+	if (grow(process, extra, sizeof(key) + (size_t)length + 2))
+		add_member(extra, key, sizeof(key) - 1, value, (uint32_t)length);
+}
+
 /* What most tasks with arguments have: one number, of a key that is known. */
 static inline bool add_only_number(struct xs_process *process, struct xs_extra *extra, const unsigned char *args, uint32_t length)
 {

@@ -244,7 +244,7 @@ static bool counted_times(struct xs_process *process, struct xs_work *work)
 	if (!clock->count)
 		return false;
 	mask = mask_of(clock->kernel_bits);
-	work->queued = ns_of(process, record->queued);
+	work->queued = work->host_start;
 	work->submit = ns_of(process, record->submit);
 	if (work->submit < work->queued)
 		work->submit = work->queued;

@@ -385,6 +385,8 @@ static void read_instant(struct xs_track *track, const struct xs_args_record *re
 	if (!process->chrome)
 		return;
 	(void)xs_own_time_begin(track, &record->event, &loose, loose.start);
+	if (record->event.kind == XS_INSTANT && !is_null(&record->id) && xs_extra_of(process, &loose))
+		xs_chrome_id(process, loose.extra, &record->id);
 	add_args(process, &loose, record, length);
 	xs_chrome_instant(process, track->tid, record->event.name, record->event.kind == XS_ARGS, loose.start,
 			  record->event.kind == XS_ARGS ? XS_SCOPE_THREAD : record->event.flags, loose.extra);

@@ -505,6 +505,7 @@ void xs_process_free(struct xs_process *process)
 		free(process->tracks[i]);
 	}
 	unmap(process);
+	xs_waits_fini(process);
 	xs_stacks_free(process);
 	for (uint32_t i = 0; i < process->names.size; i++)
 		free(process->names.table[i].json);

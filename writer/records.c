@@ -230,6 +230,9 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 		xs_chrome_call(track, call, start, end, process->log_calls ? &members : NULL, stack, stack ? length : 0);
 	if (process->summary)
 		xs_summary_call(process->summary, event, end - start);
+	track->call_tick = event->tick;
+	track->call_start = start;
+	track->call_end = end;
 	track->last_ns = end;
 	if (__builtin_expect(track->arrow_first < track->arrow_end && process->chrome, 0))
 		xs_arrows_flush(track, end);
@@ -291,7 +294,8 @@ static void read_commands(struct xs_track *track, const struct xs_event *event, 
 		if (!text || text->scope != XS_SHAPE_SCOPE || length != sizeof(shape))
 			continue;
 		memcpy(&shape, text->text, sizeof(shape));
-		record.event.tick = record.queued = command->tick;
+		record.event.tick = command->tick;
+		record.submitter = commands->submitter;
 		record.event.name = shape.name;
 		record.event.flags = event->flags | shape.flags;
 		record.host_ticks = command->host_ticks;
@@ -377,6 +381,10 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 		return;
 	case XS_STACK:
 		xs_stacks_read(track, event, size);
+		return;
+	case XS_WAITED:
+		if (process->chrome && size >= sizeof(struct xs_waited_record))
+			xs_waits_read(track, (const void *)event);
 		return;
 	case XS_OWN_TIME:
 		if (size >= sizeof(struct xs_own_time_record))

@@ -177,6 +177,7 @@ struct xs_track {
 	uint64_t cut_to;      /* tick: the end of the last such time that is behind the track */
 	uint32_t cuts[2];     /* how many are: of the run's, of the process's */
 	uint64_t last_ns;     /* of the last begin or end */
+	uint64_t call_tick, call_start, call_end; /* the last call; waits.c */
 	uint32_t depth, room;
 	struct xs_open *open;
 	char prefix[64]; /* {"ph":"X","tid":T,"pid":P,"ts": */
@@ -274,6 +275,7 @@ struct xs_process {
 	} own_clock[XS_OWN_CLOCKS]; /* itt.c: where the application's clocks are shown that cannot be placed */
 	struct xs_keyed *keyed;     /* itt.c: spans that are open, and ends that came first; NULL: none yet */
 	struct xs_flows *flows;     /* flows.c */
+	struct xs_waits *waits;     /* waits.c */
 	struct xs_requests *requests; /* mpi.c */
 	struct xs_mpi_texts *mpi_texts; /* mpi_words.c */
 	struct xs_extra *spare;     /* unused ones */
@@ -494,12 +496,16 @@ void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start
 void xs_chrome_device(struct xs_process *process, const struct xs_work *work);
 void xs_chrome_close(struct xs_process *process, enum xs_end end, int status);
 
-/* ---- arrows.c: from calls to device work ---- */
+/* ---- arrows.c: from calls to device work; waits.c: back ---- */
 
-/* To the slice of the work, on that track. */
+/* To the slice of the work, on that track, from the calls that enqueued and submitted it. */
 void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64_t pid, uint64_t tid);
 /* The calls of the track that ended by then are written: so are the arrows that waited for them. */
 void xs_arrows_flush(struct xs_track *track, uint64_t ns);
+/* From the slice to the call that waited for it: one that is known, or comes later. */
+void xs_waits_command(struct xs_process *process, const struct xs_work *work, uint64_t pid, uint64_t tid);
+void xs_waits_read(struct xs_track *track, const struct xs_waited_record *record);
+void xs_waits_fini(struct xs_process *process);
 
 /* ---- chrome_itt.c: what is not a plain slice of a thread ---- */
 
@@ -512,6 +518,8 @@ void xs_chrome_instant(struct xs_process *process, uint32_t tid, uint32_t name, 
 		       const struct xs_extra *extra);
 void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *record, uint64_t ns);
 void xs_chrome_flow(struct xs_process *process, const char *name, struct xs_place from, struct xs_place to);
+/* Puts the id that the application gave before the other arguments. */
+void xs_chrome_id(struct xs_process *process, struct xs_extra *extra, const struct xs_id *id);
 /* Adds the arguments of a record (struct xs_arg …) to the text. */
 void xs_chrome_args(struct xs_process *process, struct xs_extra *extra, const unsigned char *args, uint32_t length);
 /* The values of an argument, by its key as it begins in the text; NULL: it has none. */

@@ -1,7 +1,7 @@
 /*
  * Work for the device in every way that a program can give it, chosen by options, with results that are checked and counts that are
  * printed in one line: what was launched, in all executions, is what a trace of it must show.
- *	ze_matrix [--list regular|immediate] [--in-order] [--events none|timed|plain|counter] [--sync queue|list|event|fence|none]
+ *	ze_matrix [--list regular|immediate] [--in-order] [--synchronous] [--events none|timed|plain|counter] [--sync queue|list|event|fence|none]
  *	          [--kernels N] [--copies N] [--fills N] [--regions N] [--barriers] [--chain] [--device-reset] [--executions N]
  *	          [--kernel empty|spin|increment] [--us N] [--device N] [--tile N] [--engine ORDINAL,INDEX] [--threads N] [--timestamps]
  *	          [--end destroy|return|_exit|abort|kill|exec]
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 static struct {
-	bool immediate, in_order, barriers, chain, device_reset, timestamps;
+	bool immediate, in_order, synchronous, barriers, chain, device_reset, timestamps;
 	unsigned kernels, copies, fills, regions, executions, us, device, ordinal, index, threads;
 	int tile;
 	const char *events, *sync, *kernel, *end;
@@ -108,6 +108,16 @@ static void append(struct work *work)
 	}
 }
 
+static ze_command_list_handle_t synchronous_list(const struct ze_app *app)
+{
+	ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .ordinal = options.ordinal, .index = options.index,
+	 .flags = options.in_order ? ZE_COMMAND_QUEUE_FLAG_IN_ORDER : 0, .mode = ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS};
+	ze_command_list_handle_t list;
+
+	ZE_CHECK(zeCommandListCreateImmediate(app->context, app->device, &desc, &list));
+	return list;
+}
+
 static void prepare(struct work *work, const struct ze_app *app)
 {
 	size_t size = slot(options.copies + options.fills + options.regions) + 1;
@@ -115,7 +125,8 @@ static void prepare(struct work *work, const struct ze_app *app)
 
 	work->app = app;
 	work->queue = options.immediate ? NULL : ze_app_queue(app, options.ordinal, options.index);
-	work->list = options.immediate ? ze_app_immediate(app, options.ordinal, options.index, options.in_order) :
+	work->list = options.synchronous ? synchronous_list(app) :
+		     options.immediate ? ze_app_immediate(app, options.ordinal, options.index, options.in_order) :
 					 ze_app_list(app, options.ordinal, options.in_order);
 	if (strcmp(options.events, "none") && count) {
 		work->pool = ze_app_pool(app, count, ZE_EVENT_POOL_FLAG_HOST_VISIBLE |
@@ -255,18 +266,19 @@ static void destroy(struct work *work)
 	free(work->events);
 }
 
-enum { IN_ORDER = 256, BARRIERS, CHAIN, DEVICE_RESET, TIMESTAMPS, LIST, EVENTS, SYNC, KERNELS, COPIES, FILLS, REGIONS, EXECUTIONS, KERNEL, US,
+enum { IN_ORDER = 256, BARRIERS, CHAIN, DEVICE_RESET, SYNCHRONOUS, TIMESTAMPS, LIST, EVENTS, SYNC, KERNELS, COPIES, FILLS, REGIONS, EXECUTIONS, KERNEL, US,
 	DEVICE, TILE, ENGINE, THREADS, END };
 
 static void read_options(int argc, char **argv)
 {
 	static const struct option known[] = {{"in-order", 0, NULL, IN_ORDER}, {"barriers", 0, NULL, BARRIERS}, {"chain", 0, NULL, CHAIN},
-	 {"device-reset", 0, NULL, DEVICE_RESET}, {"timestamps", 0, NULL, TIMESTAMPS}, {"list", 1, NULL, LIST}, {"events", 1, NULL, EVENTS},
+	 {"device-reset", 0, NULL, DEVICE_RESET}, {"synchronous", 0, NULL, SYNCHRONOUS}, {"timestamps", 0, NULL, TIMESTAMPS}, {"list", 1, NULL, LIST}, {"events", 1, NULL, EVENTS},
 	 {"sync", 1, NULL, SYNC}, {"kernels", 1, NULL, KERNELS}, {"copies", 1, NULL, COPIES}, {"fills", 1, NULL, FILLS},
 	 {"regions", 1, NULL, REGIONS}, {"executions", 1, NULL, EXECUTIONS}, {"kernel", 1, NULL, KERNEL}, {"us", 1, NULL, US},
 	 {"device", 1, NULL, DEVICE}, {"tile", 1, NULL, TILE}, {"engine", 1, NULL, ENGINE}, {"threads", 1, NULL, THREADS},
 	 {"end", 1, NULL, END}, {NULL, 0, NULL, 0}};
-	bool *const flags[] = {&options.in_order, &options.barriers, &options.chain, &options.device_reset, &options.timestamps};
+	bool *const flags[] = {&options.in_order, &options.barriers, &options.chain, &options.device_reset,
+	 &options.synchronous, &options.timestamps};
 	unsigned *const numbers[] = {&options.kernels, &options.copies, &options.fills, &options.regions, &options.executions};
 
 	for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {

@@ -1,11 +1,12 @@
 /*
  * Work that is executed by other ways than lists in queues and commands in immediate lists:
- *	ze_replay lists|graph|fork|mutable|newer|ipc|opened|counter [EXECUTIONS] [--in-order] [--event] [--older]
+ *	ze_replay lists|graph|fork|mutable|newer|imported|ipc|opened|counter [EXECUTIONS] [--in-order] [--event] [--older] [--into] [--step]
  * lists: a regular list appended to an immediate one; graph: captured from an immediate list; fork: from two, the
  * second of which waits for the first one; mutable: a regular list that is changed
  * between its executions; newer: lists, kernels, copies and fills by the functions of
  * versions 1.14 and 1.16; ipc: events of a pool that another process may open; opened: of one that was opened;
- * counter: events that count, of no pool. --older: graphs by the functions that Intel's driver had first. Prints how many kernels and groups were launched.
+ * counter: events that count, of no pool. --older: graphs by the functions that Intel's driver had first; --into: and captured into one that
+ * was made before. --step (lists, graph): waits for a line before it makes what is executed, and before it executes that. Prints how many kernels and groups were launched.
  */
 #include "ze_app.h"
 
@@ -17,7 +18,7 @@ static struct ze_app app;
 static ze_kernel_handle_t kernel;
 static ze_command_list_handle_t immediate;
 static unsigned executions = 4, launched, groups;
-static bool in_order, older;
+static bool in_order, older, steps, into;
 static ze_event_handle_t event;
 
 #define FUNCTION(name) ((__typeof__(&name))ze_app_function(&app, #name))
@@ -39,6 +40,17 @@ static void wait_for_event(void)
 	ZE_CHECK(zeEventHostReset(event));
 }
 
+/* --step: says so, and goes on with the next line that it is given. */
+static void step(const char *what)
+{
+	if (!steps)
+		return;
+	puts(what);
+	(void)fflush(stdout);
+	for (int c = getchar(); c != '\n' && c != EOF;)
+		c = getchar();
+}
+
 /* Nodes that were free are used again. */
 static void launch_more(void)
 {
@@ -51,9 +63,11 @@ static void lists(void)
 {
 	ze_command_list_handle_t list = ze_app_list(&app, 0, in_order);
 
+	step("begin");
 	for (unsigned i = 0; i < KERNELS; i++)
 		launch(list, i + 1, executions, NULL);
 	ZE_CHECK(zeCommandListClose(list));
+	step("made");
 	for (unsigned i = 0; i < executions; i++) {
 		launch(immediate, 1, 1, NULL);
 		ZE_CHECK(FUNCTION(zeCommandListImmediateAppendCommandListsExp)(immediate, 1, &list, event, 0, NULL));
@@ -91,15 +105,26 @@ static void newer(void)
 	ZE_CHECK(zeMemFree(app.context, host));
 }
 
+static ze_graph_handle_t into_graph;
+
 static void begin_capture(void)
 {
+	if (into) {
+		ZE_CHECK(FUNCTION(zeGraphCreateExp)(app.context, &into_graph, NULL));
+		ZE_CHECK(FUNCTION(zeCommandListBeginCaptureIntoGraphExp)(immediate, into_graph, NULL));
+		return;
+	}
 	ZE_CHECK(older ? FUNCTION(zeCommandListBeginGraphCaptureExp)(immediate, NULL) : FUNCTION(zeCommandListBeginGraphCaptureExt)(immediate, NULL));
 }
 
 static ze_graph_handle_t end_capture(void)
 {
-	ze_graph_handle_t graph;
+	ze_graph_handle_t graph = NULL;
 
+	if (into) {
+		ZE_CHECK(FUNCTION(zeCommandListEndGraphCaptureExp)(immediate, NULL, NULL));
+		return into_graph;
+	}
 	ZE_CHECK(older ? FUNCTION(zeCommandListEndGraphCaptureExp)(immediate, &graph, NULL)
 		       : FUNCTION(zeCommandListEndGraphCaptureExt)(immediate, NULL, &graph));
 	return graph;
@@ -133,10 +158,12 @@ static void graph(void)
 	ze_executable_graph_handle_t executable;
 
 	launch(immediate, 1, 1, NULL);
+	step("begin");
 	begin_capture();
 	for (unsigned i = 0; i < KERNELS; i++)
 		launch(immediate, i + 1, executions, NULL);
 	captured = end_capture();
+	step("made");
 	launch_more();
 	executable = instantiate(captured);
 	for (unsigned i = 0; i < executions; i++)
@@ -304,6 +331,22 @@ static void counter(void)
 	ZE_CHECK(zeCommandQueueDestroy(queue));
 }
 
+/* Memory of the program's own, which the driver is told of; and a question that older headers do not know. */
+static void imported(void)
+{
+	static char own[4096];
+	char *memory = ze_app_device(&app, 96);
+	ze_bool_t is_immediate = 0;
+
+	ZE_CHECK(FUNCTION(zexDriverImportExternalPointer)(app.driver, own, sizeof(own)));
+	ZE_CHECK(zeCommandListAppendMemoryCopy(immediate, memory, own, 64, NULL, 0, NULL));
+	ZE_CHECK(ze_app_list_sync(&app, immediate, UINT64_MAX));
+	ZE_CHECK(FUNCTION(zexDriverReleaseImportedPointer)(app.driver, own));
+	ZE_CHECK(FUNCTION(zeCommandListIsImmediate)(immediate, &is_immediate));
+	printf("immediate: %d\n", is_immediate);
+	ZE_CHECK(zeMemFree(app.context, memory));
+}
+
 int main(int argc, char **argv)
 {
 	ze_event_pool_handle_t pool = NULL;
@@ -315,6 +358,10 @@ int main(int argc, char **argv)
 			in_order = true;
 		else if (!strcmp(argv[i], "--older"))
 			older = true;
+		else if (!strcmp(argv[i], "--into"))
+			into = older = true;
+		else if (!strcmp(argv[i], "--step"))
+			steps = true;
 		else if (!strcmp(argv[i], "--event"))
 			pool = ze_app_pool(&app, 1, ZE_EVENT_POOL_FLAG_HOST_VISIBLE, false);
 		else
@@ -327,6 +374,8 @@ int main(int argc, char **argv)
 		lists();
 	else if (!strcmp(mode, "graph"))
 		graph();
+	else if (!strcmp(mode, "imported"))
+		imported();
 	else if (!strcmp(mode, "newer"))
 		newer();
 	else if (!strcmp(mode, "fork"))

@@ -155,7 +155,7 @@ static void put_any(struct xs_ring *ring, unsigned what)
 	for (uint32_t i = 0; i + 2 < words; i++)
 		((uint64_t *)(event + 1))[i] = content[i % given];
 	event->tick = word(take());
-	event->kind = (uint8_t)(what % (XS_COMMANDS + 3));
+	event->kind = (uint8_t)(what % (XS_WAITED + 2));
 	event->words = (uint8_t)words;
 	event->source = (uint8_t)(take() % (XS_SOURCE_COUNT + 1));
 	event->name = event->kind == XS_CALL || event->kind == XS_CALL_IN ? take() % 5 : take_name();
@@ -175,7 +175,7 @@ static void put_commands(struct xs_ring *ring)
 		return;
 	memset(record, 0, words * 8);
 	record->event = (struct xs_event){ now, take_name(), XS_COMMANDS, (uint8_t)words, XS_SOURCE_LEVEL_ZERO, (uint8_t)take() };
-	record->count = (uint8_t)count;
+	record->count = count & 0x3f;
 	record->queue = take() & 3;
 	record->device = (uint8_t)take();
 	for (uint32_t i = 0; i < count; i++) {

@@ -224,6 +224,33 @@ ze_result_t sg_zeMemGetAllocProperties(ze_context_handle_t context, const void *
 	return SG_OK;
 }
 
+#define HOST_IMPORTED ((ze_memory_type_t)4) /* of newer headers */
+
+ze_result_t sg_zexDriverImportExternalPointer(ze_driver_handle_t driver, void *pointer, size_t size)
+{
+	struct sg_allocation allocation = {.type = HOST_IMPORTED, .base = pointer, .size = size};
+
+	SG_ENTER_WITH(driver, pointer);
+	return add(&allocation) ? SG_OK : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+ze_result_t sg_zexDriverReleaseImportedPointer(ze_driver_handle_t driver, void *pointer)
+{
+	struct sg_allocation *found;
+
+	SG_ENTER_WITH(driver, pointer);
+	(void)pthread_mutex_lock(&lock);
+	found = find(pointer);
+	if (found && found->type == HOST_IMPORTED && found->base == pointer) {
+		memmove(found, found + 1, (size_t)(allocations + count - found - 1) * sizeof(*found));
+		count--;
+	} else {
+		found = NULL;
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return found ? SG_OK : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
 ze_result_t sg_zeMemGetAddressRange(ze_context_handle_t context, const void *pointer, void **base, size_t *size)
 {
 	struct sg_allocation found;

@@ -298,6 +298,16 @@ ze_result_t sg_zeCommandListAppendGraphExt(ze_command_list_handle_t list, ze_exe
 
 /* ---- the same by older names ---- */
 
+ze_result_t sg_zeGraphCreateExp(ze_context_handle_t context, ze_graph_handle_t *ret, void *next)
+{
+	return sg_zeGraphCreateExt(context, next, ret);
+}
+
+ze_result_t sg_zeCommandListBeginCaptureIntoGraphExp(ze_command_list_handle_t list, ze_graph_handle_t graph, const void *next)
+{
+	return sg_zeCommandListBeginCaptureIntoGraphExt(list, graph, next);
+}
+
 ze_result_t sg_zeCommandListBeginGraphCaptureExp(ze_command_list_handle_t list, const void *next)
 {
 	return sg_zeCommandListBeginGraphCaptureExt(list, next);

@@ -155,6 +155,8 @@ ze_result_t zeCommandListAppendGraphExt(ze_command_list_handle_t list, ze_execut
  ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait);
 
 /* as Intel's driver has had them before */
+ze_result_t zeGraphCreateExp(ze_context_handle_t context, ze_graph_handle_t *graph, void *next);
+ze_result_t zeCommandListBeginCaptureIntoGraphExp(ze_command_list_handle_t list, ze_graph_handle_t graph, const void *next);
 ze_result_t zeCommandListBeginGraphCaptureExp(ze_command_list_handle_t list, const void *next);
 ze_result_t zeCommandListEndGraphCaptureExp(ze_command_list_handle_t list, ze_graph_handle_t *graph, const void *next);
 ze_result_t zeCommandListInstantiateGraphExp(ze_graph_handle_t graph, ze_executable_graph_handle_t *executable, const void *next);
@@ -163,7 +165,9 @@ ze_result_t zeCommandListAppendGraphExp(ze_command_list_handle_t list, ze_execut
 ze_result_t zeGraphDestroyExp(ze_graph_handle_t graph);
 ze_result_t zeExecutableGraphDestroyExp(ze_executable_graph_handle_t executable);
 
-/* a driver's own extension, which unitrace looks for */
+/* a driver's own extensions, the first of which unitrace looks for */
 ze_result_t zexKernelGetBaseAddress(ze_kernel_handle_t kernel, uint64_t *address);
+ze_result_t zexDriverImportExternalPointer(ze_driver_handle_t driver, void *pointer, size_t size);
+ze_result_t zexDriverReleaseImportedPointer(ze_driver_handle_t driver, void *pointer);
 
 #endif

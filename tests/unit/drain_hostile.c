@@ -112,12 +112,15 @@ static void put_call_of(uint8_t source, uint32_t function)
 		char text[XS_RECORD_MAX - sizeof(struct xs_values_record) - sizeof(struct xs_value)];
 	} out = { .head.length = sizeof(out) - sizeof(out.head), .value = { 1, 0, sizeof(out.text), UINT32_MAX } };
 	struct xs_call_record call = { .duration = 1, .result = INT64_MIN };
+	struct xs_waited_record waited = { .until = UINT64_MAX };
 
 	memset(words, 0xff, sizeof(words));
 	memset(out.text, '"', sizeof(out.text));
 	memcpy(out.text, "\x1b[31m\xc2\x9b", 7);
 	(void)put_record(XS_CALL_IN, source, function, 0, words, sizeof(words));
-	(void)PUT_RECORD(XS_CALL, source, function, XS_FLAG_ENQUEUE, call);
+	(void)PUT_RECORD(XS_CALL, source, function, XS_FLAG_OF_WORK, call);
+	for (uint8_t kind = 0; kind <= XS_WAITED_STARTED + 1; kind++)
+		(void)PUT_RECORD(XS_WAITED, source, UINT32_MAX, kind, waited);
 	(void)PUT_RECORD(XS_CALL_OUT, source, function, 0, out);
 }
 

@@ -1,0 +1,246 @@
+/*
+ * Arrows from device work to the call that waited for it.
+ *
+ * A call is followed by what it waited for: all of a queue up to some moment, or one command, with which in an ordered queue all before it are
+ * complete. Commands wait here for such a call, those of a queue in the order in which they were submitted; and since the two come
+ * from different rings, calls wait for commands, too. Both are bounded: what is too old gets no arrow.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "chrome.h"
+#include "hash.h"
+
+#define PENDING_MAX 1024u /* commands of a queue that no call has waited for */
+#define FAR 64u           /* so many places is a command put before others that came sooner */
+#define CALLS 64u         /* of a queue, that are remembered; a power of two */
+#define QUEUES_MAX 512u
+#define SLOTS (2 * QUEUES_MAX)
+
+struct command {
+	uint64_t tick, raw_start; /* when it was submitted; when it started, as its record says it */
+	uint64_t start, end;      /* ns */
+	uint64_t pid, tid;        /* its track */
+	uint32_t id;
+	bool in_order;
+};
+
+struct call {
+	uint64_t until, start, end; /* until: as in xs_waited_record; ns */
+	uint32_t tid;
+	uint8_t kind;               /* enum xs_waited */
+};
+
+struct queue {
+	uint64_t key;
+	struct command *pending;
+	uint32_t first, count, room;       /* of pending */
+	struct call calls[CALLS];          /* that waited for all up to a tick */
+	struct call named[CALLS];          /* that waited for a command which has not come yet */
+	uint32_t call_count, named_count;  /* ever */
+};
+
+struct xs_waits {
+	uint32_t count;
+	struct queue *queues[SLOTS];
+};
+
+/* NULL: there is no memory, or too many. */
+static struct queue *queue_of(struct xs_process *process, uint8_t source, uint32_t serial)
+{
+	uint64_t key = (uint64_t)source << 32 | serial;
+	struct xs_waits *waits = process->waits;
+	uint32_t at = xs_hash(&key, 1) % SLOTS;
+
+	if (!waits)
+		waits = process->waits = calloc(1, sizeof(*waits));
+	if (!waits)
+		return NULL;
+	for (; waits->queues[at]; at = (at + 1) % SLOTS)
+		if (waits->queues[at]->key == key)
+			return waits->queues[at];
+	if (waits->count == QUEUES_MAX) {
+		process->omitted[XS_OMIT_ARROWS]++;
+		return NULL;
+	}
+	waits->queues[at] = calloc(1, sizeof(*waits->queues[at]));
+	if (waits->queues[at]) {
+		waits->queues[at]->key = key;
+		waits->count++;
+	}
+	return waits->queues[at];
+}
+
+/* From the work's last moment to the call's, for the work has ended when the call returns; clocks may be some ns apart. */
+static void draw(struct xs_process *process, const struct command *command, const struct call *call)
+{
+	struct xs_arrow arrow = {
+		.kind = XS_ARROW_WAIT, .host = call->end - (call->end > call->start), .device = command->end - (command->end > command->start),
+		.after = call->end, .pid = command->pid, .tid = command->tid, .id = command->id, .host_tid = call->tid,
+	};
+
+	if (arrow.device > arrow.host)
+		arrow.device = arrow.host;
+	if (arrow.device >= command->start)
+		xs_arrow_put(process, &arrow);
+}
+
+/* The call has waited for all that were submitted by then. */
+static void waited_until(struct xs_process *process, struct queue *queue, struct call call, uint64_t tick)
+{
+	call.until = tick;
+	call.kind = XS_WAITED_SUBMITTED;
+	queue->calls[queue->call_count++ % CALLS] = call;
+	for (; queue->count && queue->pending[queue->first].tick <= tick; queue->first++, queue->count--)
+		draw(process, &queue->pending[queue->first], &call);
+}
+
+static bool is_named(const struct command *command, const struct call *call)
+{
+	return call->kind == XS_WAITED_COMMAND ? command->id == call->until : command->raw_start == call->until;
+}
+
+/* The call has waited for this command, which is not among the pending ones. */
+static void waited_for(struct xs_process *process, struct queue *queue, const struct command *command, const struct call *call)
+{
+	draw(process, command, call);
+	if (command->in_order)
+		waited_until(process, queue, *call, command->tick);
+}
+
+static void waited_named(struct xs_process *process, struct queue *queue, const struct call *call)
+{
+	struct command *at = queue->pending + queue->first + queue->count, found;
+
+	for (uint32_t behind = 0; behind < queue->count; behind++) {
+		if (!is_named(--at, call))
+			continue;
+		found = *at;
+		memmove(at, at + 1, behind * sizeof(*at));
+		queue->count--;
+		waited_for(process, queue, &found, call);
+		return;
+	}
+	queue->named[queue->named_count++ % CALLS] = *call;
+}
+
+/* The first call, of those remembered, that has waited for it; NULL: none. */
+static const struct call *call_for(const struct queue *queue, uint64_t tick)
+{
+	const struct call *first = NULL;
+
+	for (uint32_t i = 1; i <= CALLS && i <= queue->call_count; i++) {
+		const struct call *call = &queue->calls[(queue->call_count - i) % CALLS];
+
+		if (call->until < tick)
+			break;
+		first = call;
+	}
+	return first;
+}
+
+/* The call that has waited for just this one, and is forgotten with it. */
+static bool take_named(struct queue *queue, const struct command *command, struct call *ret_call)
+{
+	for (uint32_t i = 1; i <= CALLS && i <= queue->named_count; i++) {
+		struct call *call = &queue->named[(queue->named_count - i) % CALLS];
+
+		if (!is_named(command, call))
+			continue;
+		*ret_call = *call;
+		*call = queue->named[(queue->named_count - 1) % CALLS];
+		queue->named_count--;
+		return true;
+	}
+	return false;
+}
+
+/* Room behind the last one; the oldest one goes, if there are too many. False: no memory. */
+static bool make_room(struct queue *queue)
+{
+	uint32_t room = queue->room ? 2 * queue->room : 16;
+	struct command *grown;
+
+	if (queue->first + queue->count < queue->room)
+		return true;
+	if (queue->count == PENDING_MAX) {
+		queue->first += PENDING_MAX / 2;
+		queue->count -= PENDING_MAX / 2;
+	}
+	if (queue->count <= queue->room / 2 && queue->room) {
+		memmove(queue->pending, queue->pending + queue->first, queue->count * sizeof(*queue->pending));
+		queue->first = 0;
+		return true;
+	}
+	grown = realloc(queue->pending, room * sizeof(*grown));
+	if (!grown)
+		return false;
+	queue->pending = grown;
+	queue->room = room;
+	return true;
+}
+
+static void keep(struct queue *queue, const struct command *command)
+{
+	struct command *at;
+
+	if (!make_room(queue))
+		return;
+	at = queue->pending + queue->first + queue->count;
+	for (uint32_t i = 0; i < queue->count && i < FAR && at[-1].tick > command->tick; i++, at--)
+		*at = at[-1];
+	*at = *command;
+	queue->count++;
+}
+
+void xs_waits_command(struct xs_process *process, const struct xs_work *work, uint64_t pid, uint64_t tid)
+{
+	const struct xs_device_record *record = work->record;
+	struct command command = {
+		.tick = record->event.flags & XS_FLAG_TICKS ? record->submit : record->event.tick, .raw_start = record->start,
+		.start = work->start, .end = work->end, .pid = pid, .tid = tid, .id = record->id, .in_order = record->event.flags & XS_FLAG_IN_ORDER,
+	};
+	struct queue *queue = queue_of(process, record->event.source, record->queue);
+	const struct call *first;
+	struct call call;
+
+	if (!queue)
+		return;
+	first = call_for(queue, command.tick);
+	if (record->event.flags & XS_FLAG_WAITED) {
+		call = (struct call){ .start = work->host_start, .end = work->host_end, .tid = record->tid };
+		if (work->linked)
+			waited_for(process, queue, &command, &call);
+	} else if (queue->named_count && take_named(queue, &command, &call)) {
+		waited_for(process, queue, &command, &call);
+	} else if (first) {
+		draw(process, &command, first);
+	} else {
+		keep(queue, &command);
+	}
+}
+
+void xs_waits_read(struct xs_track *track, const struct xs_waited_record *record)
+{
+	struct call call = { record->until, track->call_start, track->call_end, track->tid, record->event.flags };
+	/* if the call's own record was lost, there is nothing for an arrow to lead to */
+	struct queue *queue = track->call_tick == record->event.tick ? queue_of(track->process, record->event.source, record->event.name) : NULL;
+
+	if (!queue)
+		return;
+	if (call.kind == XS_WAITED_SUBMITTED)
+		waited_until(track->process, queue, call, call.until);
+	else
+		waited_named(track->process, queue, &call);
+}
+
+void xs_waits_fini(struct xs_process *process)
+{
+	for (uint32_t i = 0; process->waits && i < SLOTS; i++) {
+		if (process->waits->queues[i])
+			free(process->waits->queues[i]->pending);
+		free(process->waits->queues[i]);
+	}
+	free(process->waits);
+	process->waits = NULL;
+}
