@@ -46,43 +46,61 @@ static char *arena, *arena_end; /* zeroed memory */
 /* SIGKILL and SIGSTOP aside, all: those that the C library keeps to itself (cancellation, setuid() of all threads) too. */
 static const uint64_t every_signal = UINT64_MAX;
 
-static _Atomic uint32_t inside; /* threads that have signals blocked */
-
-void xs_enter(struct xs_entered *entered)
+/*
+ * Nothing says that the thread is inside before its signals are blocked: a handler may come at any instruction until then, and leave by a jump. A
+ * thread that comes here from outside is in no call any more: those that are still counted it has left in that way.
+ */
+void xs_enter_in(uintptr_t mark, struct xs_entered *entered)
 {
 	*entered = (struct xs_entered){ .mark = xs_tls.mark, .error = errno };
-	xs_inside_begin(XS_FRAME_MARK());
-	if (xs_tls.busy++)
-		return;
-	/* both in this order, as in xs_wait_outside() in the other: either we see that it is sealed, or that waits for us */
-	atomic_fetch_add_explicit(&inside, 1, memory_order_seq_cst);
-	if (atomic_load_explicit(&xs_seal, memory_order_seq_cst) == XS_UNSEALED) {
-		(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &entered->signals, sizeof(every_signal));
-		entered->blocked = true;
+	if (xs_tls.busy) {
+		entered->how = XS_ENTERED_AGAIN;
+		xs_tls.busy++;
 	} else {
-		atomic_fetch_sub_explicit(&inside, 1, memory_order_relaxed);
+		if (!entered->mark)
+			xs_sys_left();
+		if (xs_sys_begin()) { /* to its end in xs_leave(): who seals waits for all that is done between */
+			(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &entered->signals, sizeof(every_signal));
+			xs_tls.busy = 1;
+		} else {
+			entered->how = XS_ENTERED_SEALED;
+			xs_sys_end();
+		}
 	}
-	atomic_signal_fence(memory_order_seq_cst);
+	xs_inside_begin(mark);
 }
 
 void xs_leave(const struct xs_entered *entered)
 {
 	atomic_signal_fence(memory_order_seq_cst);
-	xs_tls.mark = entered->mark;
 	errno = entered->error;
-	xs_tls.busy--;
-	if (!entered->blocked)
+	if (entered->how != XS_ENTERED_SEALED)
+		xs_tls.busy--;
+	atomic_signal_fence(memory_order_seq_cst);
+	xs_tls.mark = entered->mark;
+	if (entered->how != XS_ENTERED_BLOCKED)
 		return;
 	(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &entered->signals, NULL, sizeof(every_signal));
-	atomic_fetch_sub_explicit(&inside, 1, memory_order_release);
+	xs_sys_end();
 }
 
-void xs_wait_outside(void)
+void xs_sys_forget_parent(void)
 {
-	struct timespec pause = { 0, 50000 };
+	if (xs_self.process && xs_state() == XS_NOT_JOINED)
+		atomic_store_explicit(&xs_sys_going, xs_sys_mine, memory_order_relaxed);
+}
 
-	for (int i = 0; i < 2000 && atomic_load_explicit(&inside, memory_order_seq_cst); i++)
-		(void)xs_sys_always(SYS_nanosleep, &pause, NULL);
+#define ARENA 65536u
+
+static void *map_memory(size_t size)
+{
+	long map = xs_sys(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (map >= 0 || map <= -4096)
+		return (void *)map;
+	if (map == -ENOMEM) /* and not in a sandbox, which is told of */
+		xs_tell_unseen(XS_UNSEEN_MEMORY);
+	return NULL;
 }
 
 void *xs_arena_locked(size_t size)
@@ -90,14 +108,15 @@ void *xs_arena_locked(size_t size)
 	void *result = NULL;
 
 	size = (size + 15) & ~(size_t)15;
+	if (size > ARENA / 2 && size > (size_t)(arena_end - arena))
+		return map_memory(size);
 	if (size > (size_t)(arena_end - arena)) {
-		size_t chunk = size > 65536 ? size : 65536;
-		long map = xs_sys(SYS_mmap, NULL, chunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *fresh = map_memory(ARENA);
 
-		if (map < 0 && map > -4096)
+		if (!fresh)
 			return NULL; /* a smaller piece may still fit */
-		arena = (char *)map;
-		arena_end = arena + chunk;
+		arena = fresh;
+		arena_end = arena + ARENA;
 	}
 	result = arena;
 	arena += size;
@@ -118,6 +137,16 @@ void *xs_arena(size_t size)
 	return result;
 }
 
+void *xs_table_make(struct xs_table *table)
+{
+	void *fresh = xs_arena(table->size), *there = NULL;
+
+	/* two threads at once: what one of them got is lost */
+	if (fresh && !atomic_compare_exchange_strong_explicit(&table->memory, &there, fresh, memory_order_release, memory_order_acquire))
+		return there;
+	return fresh;
+}
+
 void xs_at_end(void (*function)(void))
 {
 	for (size_t i = 0; i < sizeof(at_end) / sizeof(at_end[0]); i++) {
@@ -128,6 +157,11 @@ void xs_at_end(void (*function)(void))
 			return;
 		}
 	}
+}
+
+static void tell_not_joined(void)
+{
+	atomic_fetch_add_explicit(&xs_self.mailbox->join_failed, 1, memory_order_relaxed);
 }
 
 /*
@@ -143,11 +177,15 @@ static bool map_files(int directory, const char *secret)
 		return false;
 	control = map;
 	if (!xs_control_valid(control, secret) ||
-	    xs_shm_map_at(directory, "mailbox", XS_SHM_OPEN, sizeof(struct xs_mailbox), &mailbox, NULL) < 0 ||
-	    xs_shm_map_at(directory, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &strings, NULL) < 0)
+	    xs_shm_map_at(directory, "mailbox", XS_SHM_OPEN, sizeof(struct xs_mailbox), &mailbox, NULL) < 0)
 		return false;
-	xs_self.strings = strings;
 	xs_self.mailbox = mailbox;
+	/* the largest: where there is little address space, it is this that does not fit */
+	if (xs_shm_map_at(directory, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &strings, NULL) < 0) {
+		tell_not_joined();
+		return false;
+	}
+	xs_self.strings = strings;
 	xs_bell = &xs_self.mailbox->bell;
 	xs_run_paused = &control->paused;
 	xs_use_tsc = control->use_tsc;
@@ -256,7 +294,7 @@ static bool join(void)
 			break;
 	}
 	if (!xs_self.process) {
-		atomic_fetch_add_explicit(&xs_self.mailbox->join_failed, 1, memory_order_relaxed);
+		tell_not_joined();
 		return false;
 	}
 	xs_rings_forget();
@@ -272,8 +310,7 @@ static void start(void)
 	xs_tls.producer = (struct xs_producer){ .ring = NULL };
 	xs_tls.slot = NULL;
 	arena = arena_end = NULL;
-	if (xs_self.process) /* this thread: others of the parent are not here */
-		atomic_store_explicit(&inside, 1, memory_order_relaxed);
+	xs_sys_forget_parent();
 	joined = join();
 	if (joined)
 		xs_stack_init((uint32_t)xs_self.control->options.call_stacks);

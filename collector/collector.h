@@ -164,8 +164,31 @@ static inline uint32_t xs_thread_id(void)
 	return xs_tls.tid;
 }
 
-/* Memory that lives as long as the process, from the kernel: the application's allocator is never entered. NULL: none left. */
+/* Memory that lives as long as the process, from the kernel: the application's allocator is never entered. NULL: none left, which is told at the end. */
 void *xs_arena(size_t size);
+
+/*
+ * A large table, zeroed, that is there from the first time on that it is needed: a program that does not need it, or that may have little data
+ * (RLIMIT_DATA counts what it never touches, too), does not have it.
+ */
+struct xs_table {
+	_Atomic(void *) memory;
+	size_t size;
+};
+/* All of these are listed, for a process that is about to lose the right to get memory (sandbox.c). */
+#define XS_TABLE(name, bytes)                                                                                          \
+	static struct xs_table name = { .size = (bytes) };                                                             \
+	static struct xs_table *const name##_row __attribute__((section("xs_tables"), used)) = &name
+void *xs_table_make(struct xs_table *table) __attribute__((cold));
+
+/* NULL: there is no memory for it. */
+static inline void *xs_table(struct xs_table *table)
+{
+	/* pairs with the release in xs_table_make() */
+	void *memory = atomic_load_explicit(&table->memory, memory_order_acquire);
+
+	return __builtin_expect(memory != NULL, 1) ? memory : xs_table_make(table);
+}
 
 /* Called once, when the process ends normally: a backend puts finished device work into the ring. */
 void xs_at_end(void (*function)(void));
@@ -367,10 +390,14 @@ static inline bool xs_call_enter(struct xs_call *call, uint8_t source, uint32_t 
 /* Returns the call's duration in ticks. */
 static inline uint64_t xs_call_leave(const struct xs_call *call)
 {
-	uint64_t duration = xs_tick(xs_use_tsc) - call->tick;
+	uint32_t open = atomic_load_explicit(&xs_gate->open, memory_order_relaxed);
+	uint64_t duration;
 
+	if (__builtin_expect(open == XS_GATE_OFF, 0))
+		return 0;
+	duration = xs_tick(xs_use_tsc) - call->tick;
 	/* a child that was forked inside the call has no ring of its own yet, and must not touch its parent's */
-	if (__builtin_expect(xs_joined() && xs_tls.producer.ring, 1)) {
+	if (__builtin_expect(open != XS_GATE_CLOSED && xs_tls.producer.ring, 1)) {
 		if (call->outer)
 			atomic_store_explicit(&xs_tls.producer.ring->call_tick, call->outer_tick, memory_order_relaxed);
 		atomic_store_explicit(&xs_tls.producer.ring->call, call->outer, memory_order_relaxed);

@@ -11,8 +11,15 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT extern const _Atomic uint32_t *const xs_companion_seal;
-const _Atomic uint32_t *const xs_companion_seal = &xs_seal;
+EXPORT bool xs_companion_sys_begin(void)
+{
+	return xs_sys_begin();
+}
+
+EXPORT void xs_companion_sys_end(void)
+{
+	xs_sys_end();
+}
 
 EXPORT bool xs_companion_enter(struct xs_call *call, uint32_t word)
 {

@@ -14,6 +14,9 @@ bool xs_companion_came_by(uintptr_t slot) __attribute__((cold));
 /* As xs_lock_contended() and xs_unlock_contended(), lock.h. */
 void xs_companion_lock(_Atomic uint32_t *lock) __attribute__((cold));
 void xs_companion_unlock(_Atomic uint32_t *lock) __attribute__((cold));
+/* As xs_sys_begin() and xs_sys_end(), sys.h. */
+bool xs_companion_sys_begin(void);
+void xs_companion_sys_end(void);
 /* As xs_call_enter_long(). */
 bool xs_companion_enter(struct xs_call *call, uint32_t word) __attribute__((cold));
 #endif

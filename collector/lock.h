@@ -43,12 +43,12 @@ bool xs_wait_a_bit(uint32_t *rounds);
 static inline bool xs_claim(_Atomic uint64_t *claim);
 static inline void xs_unclaim(_Atomic uint64_t *claim);
 
-/* A clock for that, which tells some tenths of a millisecond and wraps. */
+/* A clock for that, in milliseconds, which wraps. The kernel's own ticks: they can be read where the time stamp counter is forbidden (PR_SET_TSC). */
 static inline uint32_t xs_moment(void)
 {
-	return (uint32_t)(xs_tick(xs_use_tsc) >> 20);
+	return (uint32_t)(xs_clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000u);
 }
-#define XS_LEFT_FOR_GOOD 8000u /* some seconds */
+#define XS_LEFT_FOR_GOOD 3000u
 
 /* What is rare of all these. */
 bool xs_claim_again(_Atomic uint64_t *claim, uint64_t held, uint64_t mine) __attribute__((cold));

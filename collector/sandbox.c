@@ -1,6 +1,6 @@
 /*
- * What the program does to itself that changes what we may do in it: it puts itself into a sandbox, or it makes a process that shares its
- * memory and a thread's variables. Seen by the C library's functions for it; who makes the system call by hand is not seen.
+ * What the program does to itself that changes what we may do in it: it puts itself into a sandbox, it takes away the time stamp counter, or it
+ * makes a process that shares its memory and a thread's variables. Seen by the C library's functions for it; who makes the system call by hand is not seen.
  */
 #include <dlfcn.h>
 #include <linux/seccomp.h>
@@ -24,11 +24,55 @@ syscall_function xs_syscall_watched __attribute__((visibility("hidden"), used));
 
 enum sandbox { SANDBOX_NONE, SANDBOX_FILTER, SANDBOX_STRICT };
 
-/* For good: every thread finds the collector as in a process that is not traced. In strict mode even reading the counter is forbidden. */
+/*
+ * For good, and for children of fork: every thread finds the collector as in a process that is not traced, and reads no clock any more. Who is at
+ * the gate that was there before finds that closed, too.
+ */
 static void close_for_good(void)
 {
-	atomic_store_explicit(&xs_gate->open, XS_GATE_OFF, memory_order_relaxed);
-	atomic_store_explicit(&xs_gate->state, XS_OFF, memory_order_release);
+	static struct xs_gate off = { .open = XS_GATE_OFF, .state = XS_OFF };
+	struct xs_gate *gate = xs_gate;
+
+	if (xs_state() == XS_JOINED) {
+		atomic_store_explicit(&gate->open, XS_GATE_OFF, memory_order_relaxed);
+		atomic_store_explicit(&gate->state, XS_OFF, memory_order_release);
+	}
+	__atomic_store_n(&xs_gate, &off, __ATOMIC_RELEASE);
+}
+
+/* A child of vfork() is another process in our memory: what it does to itself does not change what this one may do. */
+static bool is_another(void)
+{
+	return xs_joined() && xs_sys(SYS_getpid) != xs_self.pid;
+}
+
+/* What may be needed later, and could not be had then. */
+extern struct xs_table *const __start_xs_tables[] __attribute__((weak, visibility("hidden")));
+extern struct xs_table *const __stop_xs_tables[] __attribute__((weak, visibility("hidden")));
+
+static void make_tables(void)
+{
+	for (struct xs_table *const *table = __start_xs_tables; table < __stop_xs_tables; table++)
+		(void)xs_table(*table);
+}
+
+#define PATIENCE 10000u /* pauses; somewhat more than a second */
+
+/*
+ * No thread begins a call from now on: waits until the others have ended theirs. A filter of all threads would end a thread that is just before its
+ * call, and one whose call the kernel begins anew. False: one does not come to its end; it may be stopped, or has left by a jump and does not
+ * trace any more.
+ */
+static bool wait_for_others(void)
+{
+	struct timespec pause = { 0, 50000 };
+
+	for (uint32_t i = 0; (int32_t)(atomic_load_explicit(&xs_sys_going, memory_order_seq_cst) - xs_sys_mine) > 0; i++) {
+		if (i == PATIENCE)
+			return false;
+		(void)xs_sys6(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
+	}
+	return true;
 }
 
 /* Before the call: what needs system calls is done now or never. Returns what xs_seal was. */
@@ -37,17 +81,22 @@ static uint32_t seal(enum sandbox kind)
 	uint32_t was = atomic_load_explicit(&xs_seal, memory_order_relaxed), now = XS_SEALED;
 	struct xs_entered entered;
 
-	if (was != XS_UNSEALED || kind == SANDBOX_NONE)
+	if (kind == SANDBOX_NONE)
 		return was;
-	if (xs_joined() && kind == SANDBOX_FILTER) {
-		(void)xs_recording(); /* a thread that is about to trace has its ring */
-		xs_enter(&entered);
-		now = xs_rings_prepare() ? XS_SEALED_PREPARED : XS_SEALED;
-		xs_strings_prepare(xs_self.strings);
-		xs_leave(&entered);
+	if (was == XS_UNSEALED) {
+		if (xs_joined() && kind == SANDBOX_FILTER) {
+			(void)xs_recording(); /* a thread that is about to trace has its ring */
+			make_tables();
+			xs_enter(&entered);
+			now = xs_rings_prepare() ? XS_SEALED_PREPARED : XS_SEALED;
+			xs_strings_prepare(xs_self.strings);
+			xs_leave(&entered);
+		}
+		xs_sys_forget_parent();
+		atomic_store_explicit(&xs_seal, now, memory_order_seq_cst);
 	}
-	atomic_store_explicit(&xs_seal, now, memory_order_seq_cst);
-	xs_wait_outside();
+	if (!wait_for_others()) /* another thread that seals at the same time waits, too */
+		xs_tell_unseen(XS_UNSEEN_LATE);
 	return was;
 }
 
@@ -68,14 +117,30 @@ static void sealed(enum sandbox kind, uint32_t was, bool done)
 
 static enum sandbox of_prctl(long option, long mode)
 {
-	if (option != PR_SET_SECCOMP)
+	if (option != PR_SET_SECCOMP || is_another())
 		return SANDBOX_NONE;
 	return mode == SECCOMP_MODE_STRICT ? SANDBOX_STRICT : SANDBOX_FILTER;
 }
 
 static enum sandbox of_seccomp(long operation)
 {
-	return operation == SECCOMP_SET_MODE_STRICT ? SANDBOX_STRICT : operation == SECCOMP_SET_MODE_FILTER ? SANDBOX_FILTER : SANDBOX_NONE;
+	if ((operation != SECCOMP_SET_MODE_STRICT && operation != SECCOMP_SET_MODE_FILTER) || is_another())
+		return SANDBOX_NONE;
+	return operation == SECCOMP_SET_MODE_STRICT ? SANDBOX_STRICT : SANDBOX_FILTER;
+}
+
+/* ---- the time stamp counter ---- */
+
+/*
+ * Before the call: for the thread that makes it, for those that it starts and for its children, reading the counter is a SIGSEGV, and so is
+ * clock_gettime(), which reads it for the C library. There is no time without.
+ */
+static void of_clock(long option, long mode)
+{
+	if (option != PR_SET_TSC || mode != PR_TSC_SIGSEGV || is_another())
+		return;
+	xs_tell_unseen(XS_UNSEEN_CLOCK);
+	close_for_good();
 }
 
 EXPORT int prctl(int option, ...)
@@ -96,6 +161,7 @@ EXPORT int prctl(int option, ...)
 		*(void **)&function = dlsym(RTLD_NEXT, "prctl");
 		atomic_store_explicit(&slot, (void *)function, memory_order_relaxed);
 	}
+	of_clock(option, (long)argument[0]);
 	kind = of_prctl(option, (long)argument[0]);
 	was = seal(kind);
 	result = function(option, argument[0], argument[1], argument[2], argument[3]);
@@ -116,6 +182,8 @@ long xs_syscall_watched(long number, long a, long b, long c, long d, long e, lon
 	uint32_t was = seal(kind);
 	long result;
 
+	if (number == SYS_prctl)
+		of_clock(a, b);
 	xs_syscall_find();
 	result = xs_real_syscall(number, a, b, c, d, e, f);
 	sealed(kind, was, !result);

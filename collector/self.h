@@ -33,19 +33,26 @@ static inline enum xs_state xs_state(void)
 struct xs_entered {
 	uintptr_t mark;
 	uint64_t signals; /* that were blocked before */
-	bool blocked;     /* all are, by this one */
-	int error;        /* errno */
+	enum { XS_ENTERED_BLOCKED, XS_ENTERED_AGAIN, XS_ENTERED_SEALED } how;
+	int error; /* errno */
 };
 
 /*
  * From here to xs_leave() no signal arrives: no handler interrupts, no jump leaves, no cancellation ends the thread. So what is done
  * here is done to its end, and locks may be held (`gate->lock` and `gate->control_lock`, which children of fork find free). Rare paths only.
- * Nests. What is called here and traces in its turn (an allocator) finds the collector closed.
+ * Nests. What is called here and traces in its turn (an allocator) finds the collector closed. In a sealed process signals cannot be blocked: a
+ * jump leaves what is done here, and the mark tells.
  */
-void xs_enter(struct xs_entered *entered);
+XS_INLINE void xs_enter(struct xs_entered *entered);
+void xs_enter_in(uintptr_t mark, struct xs_entered *entered);
 void xs_leave(const struct xs_entered *entered);
-/* The process has been sealed: waits until no thread has signals blocked because of us. At most 100 ms. */
-void xs_wait_outside(void);
+/* In a child of fork: of the calls that were going on those of other threads are the parent's alone. */
+void xs_sys_forget_parent(void);
+
+XS_INLINE void xs_enter(struct xs_entered *entered)
+{
+	xs_enter_in(XS_FRAME_MARK(), entered);
+}
 
 /* xs_arena() with the lock held. */
 void *xs_arena_locked(size_t size);

@@ -64,6 +64,7 @@ static void thread_ends(void *unused)
 
 	(void)unused;
 	xs_tls.mark = 0; /* no frame of the thread's life is left */
+	xs_sys_left();
 	if (function)
 		function();
 	detach();
@@ -131,6 +132,7 @@ static bool has_left(void)
 {
 	if (xs_tls.busy || xs_stack_has(xs_tls.mark))
 		return false;
+	xs_sys_left();
 	xs_tls.mark = 0;
 	return true;
 }

@@ -140,7 +140,7 @@ struct xs_device_pairs {
 };
 
 /* What a process does beyond our reach. */
-enum xs_unseen { XS_UNSEEN_ZE_OLD, XS_UNSEEN_ZE_SECOND, XS_UNSEEN_ZE_DEEP, XS_UNSEEN_SANDBOX, XS_UNSEEN_STRICT };
+enum xs_unseen { XS_UNSEEN_ZE_OLD, XS_UNSEEN_ZE_SECOND, XS_UNSEEN_ZE_DEEP, XS_UNSEEN_SANDBOX, XS_UNSEEN_STRICT, XS_UNSEEN_CLOCK, XS_UNSEEN_LATE, XS_UNSEEN_MEMORY };
 
 struct xs_process_file {
 	_Atomic uint64_t magic; /* stored last */

@@ -1,3 +1,4 @@
 #include "sys.h"
 
-_Atomic uint32_t xs_seal;
+_Atomic uint32_t xs_seal, xs_sys_going;
+__thread uint32_t xs_sys_mine __attribute__((tls_model("initial-exec")));

@@ -14,23 +14,58 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The program has sandboxed itself: xs_sys() makes no call any more. Only the collector sets it. */
+/* The program has sandboxed itself, or is about to: xs_sys() makes no call any more. Only the collector sets it. */
 enum xs_seal {
 	XS_UNSEALED,
 	XS_SEALED,
 	XS_SEALED_PREPARED, /* the memory of all rings in use was made present before */
 };
-#ifdef XS_COMPANION /* another library of ours (collector/companion.h): the word is libxstrace.so's */
-#define xs_seal (*xs_companion_seal)
-extern const _Atomic uint32_t *const xs_companion_seal;
-#else
 extern _Atomic uint32_t xs_seal __attribute__((visibility("hidden"))); /* enum xs_seal */
-#endif
+/* Calls that were begun: those of all threads, and of this one. Who seals waits for the others' (collector/sandbox.c). */
+extern _Atomic uint32_t xs_sys_going __attribute__((visibility("hidden")));
+extern __thread uint32_t xs_sys_mine __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 static inline bool xs_is_sealed(void)
 {
 	return __builtin_expect(atomic_load_explicit(&xs_seal, memory_order_relaxed) != XS_UNSEALED, 0);
 }
+
+/*
+ * Around calls of ours. False: none may be made. A look at the seal alone would not do: another thread may seal all of them between the look and
+ * the call. First counted, then looked, and who seals does it the other way round: either we see that it is sealed, or that waits for us.
+ */
+#ifdef XS_COMPANION /* another library of ours (collector/companion.h): the words are libxstrace.so's */
+#define xs_sys_begin xs_companion_sys_begin
+#define xs_sys_end xs_companion_sys_end
+bool xs_companion_sys_begin(void);
+void xs_companion_sys_end(void);
+#else
+static inline bool xs_sys_begin(void)
+{
+	/* in this order: who leaves by a jump between the two is waited for once, in vain; no call goes uncounted */
+	atomic_fetch_add_explicit(&xs_sys_going, 1, memory_order_seq_cst);
+	xs_sys_mine++;
+	return atomic_load_explicit(&xs_seal, memory_order_seq_cst) == XS_UNSEALED;
+}
+
+static inline void xs_sys_end(void)
+{
+	if (!xs_sys_mine) /* xs_sys_left() has it */
+		return;
+	xs_sys_mine--;
+	atomic_fetch_sub_explicit(&xs_sys_going, 1, memory_order_release);
+}
+
+/* The thread has left its calls by a jump, or by its end. */
+static inline void xs_sys_left(void)
+{
+	uint32_t mine = xs_sys_mine;
+
+	xs_sys_mine = 0;
+	if (__builtin_expect(mine != 0, 0))
+		atomic_fetch_sub_explicit(&xs_sys_going, mine, memory_order_relaxed);
+}
+#endif
 
 /* The call's result, or -errno. */
 static inline long xs_sys6(long number, long a, long b, long c, long d, long e, long f)
@@ -67,10 +102,19 @@ static inline long xs_sys6(long number, long a, long b, long c, long d, long e, 
 #endif
 }
 
-#define XS_SYS_PICK(n, a, b, c, d, e, f, ...) xs_sys6((long)(n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+static inline long xs_sys_counted(long number, long a, long b, long c, long d, long e, long f)
+{
+	long result = xs_sys_begin() ? xs_sys6(number, a, b, c, d, e, f) : -EPERM;
+
+	xs_sys_end();
+	return result;
+}
+
+#define XS_SYS_PICK(function, n, a, b, c, d, e, f, ...) \
+	function((long)(n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 /* -EPERM without a call in a sealed process. */
-#define xs_sys(...) (xs_is_sealed() ? -(long)EPERM : xs_sys_always(__VA_ARGS__))
-/* What was begun before the process was sealed, and must be undone (xs_leave()): whoever seals it waits for that. */
-#define xs_sys_always(...) XS_SYS_PICK(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+#define xs_sys(...) XS_SYS_PICK(xs_sys_counted, __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+/* Between xs_sys_begin(), which said yes, and xs_sys_end(): what was begun before the process was sealed, and must be undone. */
+#define xs_sys_always(...) XS_SYS_PICK(xs_sys6, __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
 #endif

@@ -235,13 +235,16 @@ void xs_ze_clock(const struct xs_ze_device_info *device)
 		uint64_t quickest; /* reading ever; 0: none yet */
 		_Atomic uint64_t claim;
 	} looks[XS_CLOCKS];
-	uint64_t now = xs_tick(xs_use_tsc), after, host, ticks, due, best = UINT64_MAX, wait;
+	uint64_t now, after, host, ticks, due, best = UINT64_MAX, wait;
 	struct xs_device_pairs *pairs;
 	struct xs_device_pair pair = { 0 };
 	uint32_t count;
 
+	if (!xs_joined())
+		return;
+	now = xs_tick(xs_use_tsc);
 	due = atomic_load_explicit(&looks[device->index].due, memory_order_relaxed);
-	if (__builtin_expect(now < due, 1) || !xs_joined() || xs_is_sealed() || !xs_claim(&looks[device->index].claim))
+	if (__builtin_expect(now < due, 1) || xs_is_sealed() || !xs_claim(&looks[device->index].claim))
 		return;
 	pairs = xs_own_device_pairs(device->index);
 	/* the quickest of three, or of more if they are slow: an interrupt in the middle would be an error of the clock */

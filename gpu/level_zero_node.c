@@ -16,12 +16,16 @@ struct xs_ze_pool {
 	uint32_t first; /* its nodes */
 };
 
-static _Atomic(struct xs_ze_node *) chunks[MAX_CHUNKS];
+typedef _Atomic(struct xs_ze_node *) chunk_slot;
+#define BLOCK 512u /* chunks whose places are made together */
+static _Atomic(chunk_slot *) blocks[MAX_CHUNKS / BLOCK];
 static _Atomic uint32_t chunk_count, work_serial, shape_count;
 
 struct xs_ze_node *xs_ze_node_at(uint32_t index)
 {
-	struct xs_ze_node *chunk = atomic_load_explicit(&chunks[index / CHUNK % MAX_CHUNKS], memory_order_acquire);
+	uint32_t number = index / CHUNK % MAX_CHUNKS;
+	chunk_slot *block = atomic_load_explicit(&blocks[number / BLOCK], memory_order_acquire);
+	struct xs_ze_node *chunk = block ? atomic_load_explicit(&block[number % BLOCK], memory_order_acquire) : NULL;
 
 	return chunk ? &chunk[index % CHUNK] : NULL;
 }
@@ -59,6 +63,20 @@ static struct xs_ze_node *pop_free(struct xs_ze_context *context)
 	return NULL;
 }
 
+/* Where the nodes of a chunk are to be found; NULL: there is no memory. */
+static chunk_slot *place_of(uint32_t chunk)
+{
+	chunk_slot *block = atomic_load_explicit(&blocks[chunk / BLOCK], memory_order_acquire), *none = NULL;
+
+	if (!block) {
+		block = xs_arena(BLOCK * sizeof(*block));
+		/* two threads at once: that of one is lost */
+		if (block && !atomic_compare_exchange_strong(&blocks[chunk / BLOCK], &none, block))
+			block = none;
+	}
+	return block ? &block[chunk % BLOCK] : NULL;
+}
+
 static bool more_nodes(struct xs_ze_context *context)
 {
 	ze_event_pool_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC,
@@ -67,12 +85,14 @@ static bool more_nodes(struct xs_ze_context *context)
 	/* the driver may need system calls for a pool */
 	struct xs_ze_node *nodes = xs_is_sealed() ? NULL : xs_arena(CHUNK * sizeof(*nodes));
 	struct xs_ze_pool *pool = nodes ? xs_arena(sizeof(*pool)) : NULL;
+	chunk_slot *place;
 	uint32_t chunk;
 
 	if (!nodes || !pool || xs_ze.zeEventPool.pfnCreate(context->handle, &desc, 0, NULL, &pool->handle))
 		return false;
 	chunk = atomic_fetch_add_explicit(&chunk_count, 1, memory_order_relaxed);
-	if (chunk >= MAX_CHUNKS) {
+	place = chunk < MAX_CHUNKS ? place_of(chunk) : NULL;
+	if (!place) {
 		atomic_fetch_sub_explicit(&chunk_count, 1, memory_order_relaxed);
 		(void)xs_ze.zeEventPool.pfnDestroy(pool->handle);
 		return false;
@@ -86,7 +106,7 @@ static bool more_nodes(struct xs_ze_context *context)
 		if (xs_ze.zeEvent.pfnCreate(pool->handle, &event, &nodes[i].own))
 			nodes[i].own = NULL;
 	}
-	atomic_store_explicit(&chunks[chunk], nodes, memory_order_release);
+	atomic_store_explicit(place, nodes, memory_order_release);
 	xs_lock_robust(&context->lock);
 	pool->next = context->pools;
 	context->pools = pool;

@@ -158,7 +158,7 @@ static void find_ours(void)
 
 static void set_table(enum mode wanted)
 {
-	if (!count || xs_sys(SYS_mprotect, first_page, end_page - first_page, PROT_READ | PROT_WRITE) < 0)
+	if (!count || xs_sys_always(SYS_mprotect, first_page, end_page - first_page, PROT_READ | PROT_WRITE) < 0)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		ElfW(Sym) *symbol = ours[i].symbol;
@@ -170,7 +170,7 @@ static void set_table(enum mode wanted)
 		symbol->st_info = ELF64_ST_INFO(ELF64_ST_BIND(symbol->st_info), indirect ? STT_GNU_IFUNC : STT_FUNC);
 		symbol->st_shndx = there ? ours[i].section : SHN_UNDEF;
 	}
-	(void)xs_sys(SYS_mprotect, first_page, end_page - first_page, PROT_READ);
+	(void)xs_sys_always(SYS_mprotect, first_page, end_page - first_page, PROT_READ);
 	atomic_store_explicit(&mode, wanted, memory_order_relaxed);
 }
 
@@ -190,15 +190,19 @@ static void look(bool opening)
 	const uint64_t every_signal = UINT64_MAX;
 	uint64_t before;
 
-	if (atomic_load_explicit(&mode, memory_order_relaxed) == SETTLED ||
-	    xs_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &before, sizeof(before)) < 0)
+	if (atomic_load_explicit(&mode, memory_order_relaxed) == SETTLED)
 		return;
+	if (!xs_sys_begin() || xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &before, sizeof(before)) < 0) {
+		xs_sys_end();
+		return;
+	}
 	/* else another thread is at it */
 	if (!atomic_exchange_explicit(&busy, 1, memory_order_acquire)) {
 		look_alone(opening);
 		atomic_store_explicit(&busy, 0, memory_order_release);
 	}
-	(void)xs_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+	(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+	xs_sys_end();
 }
 
 __attribute__((constructor)) static void first_look(void)

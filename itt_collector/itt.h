@@ -27,16 +27,16 @@ struct itt_entry {
  * Past three quarters of the slots, or without memory, every name gets the one spare object.
  */
 struct itt_table {
-	_Atomic(struct itt_entry *) *slots;
-	uint32_t size; /* power of two */
+	struct xs_table *slots; /* _Atomic(struct itt_entry *) each */
+	uint32_t size;          /* power of two */
 	uint32_t payload;
 	void (*init)(void *payload, const char *name);
 	_Atomic uint32_t count;
 	_Atomic(struct itt_entry *) spare;
 };
 #define ITT_TABLE_OF(linkage, name, entries, type, function)                                                           \
-	static _Atomic(struct itt_entry *) name##_slots[entries];                                                      \
-	linkage struct itt_table name = { .slots = name##_slots, .size = entries, .payload = sizeof(type), .init = function }
+	XS_TABLE(name##_slots, (entries) * sizeof(_Atomic(struct itt_entry *)));                                       \
+	linkage struct itt_table name = { .slots = &name##_slots, .size = entries, .payload = sizeof(type), .init = function }
 #define ITT_TABLE(name, entries, type, function) ITT_TABLE_OF(static, name, entries, type, function)
 extern struct itt_table itt_handles; /* string handles */
 

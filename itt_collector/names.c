@@ -122,10 +122,13 @@ static void *spare(struct itt_table *table)
 
 static void *object(struct itt_table *table, const struct text *name)
 {
+	_Atomic(struct itt_entry *) *slots = xs_table(table->slots);
 	struct itt_entry *fresh = NULL;
 
+	if (!slots)
+		return spare(table);
 	for (uint32_t probe = name->hash;; probe++) {
-		_Atomic(struct itt_entry *) *slot = &table->slots[probe & (table->size - 1)];
+		_Atomic(struct itt_entry *) *slot = &slots[probe & (table->size - 1)];
 		/* pairs with the release below: the object is complete */
 		struct itt_entry *entry = atomic_load_explicit(slot, memory_order_acquire);
 

@@ -136,34 +136,38 @@ EXPORT void __itt_set_track(__itt_track *public)
 
 /* Address -> names of its slices. Fixed: a program may have more objects than these; the rest have a common name. */
 #define OBJECTS 65536u
-static struct {
+struct object {
 	_Atomic(const void *) address;
 	_Atomic uint32_t wait, release; /* interned; 0: not yet */
 	_Atomic(const char *) type;     /* kept over a change of the name */
-} objects[OBJECTS];
+};
+XS_TABLE(all_objects, OBJECTS * sizeof(struct object));
 static _Atomic uint32_t object_count;
 
-static uint32_t slot_of(const void *address, bool add)
+static struct object *object_of(const void *address, bool add)
 {
 	uint32_t slot = (uint32_t)((uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15ull >> 48);
+	struct object *objects = xs_table(&all_objects);
 
+	if (!objects)
+		return NULL;
 	for (uint32_t probe = 0; probe < 64; probe++, slot++) {
 		const void *found = atomic_load_explicit(&objects[slot % OBJECTS].address, memory_order_acquire);
 
 		if (found == address)
-			return slot % OBJECTS;
+			return &objects[slot % OBJECTS];
 		if (found)
 			continue;
 		if (!add || atomic_load_explicit(&object_count, memory_order_relaxed) > OBJECTS / 4 * 3)
-			return UINT32_MAX;
+			return NULL;
 		if (atomic_compare_exchange_strong(&objects[slot % OBJECTS].address, &found, address)) {
 			atomic_fetch_add_explicit(&object_count, 1, memory_order_relaxed);
-			return slot % OBJECTS;
+			return &objects[slot % OBJECTS];
 		}
 		if (found == address)
-			return slot % OBJECTS;
+			return &objects[slot % OBJECTS];
 	}
-	return UINT32_MAX;
+	return NULL;
 }
 
 /* type NULL: as before. The lengths are those of the longest that is looked at. */
@@ -171,13 +175,13 @@ static void name_object(const void *address, const char *type, size_t type_lengt
 {
 	char text[512], type_text[200];
 	const __itt_string_handle *handle;
-	uint32_t slot;
+	struct object *object;
 	size_t n;
 
 	if (!address || !xs_recording() || !itt_wanted(NULL))
 		return;
-	slot = slot_of(address, true);
-	if (slot == UINT32_MAX)
+	object = object_of(address, true);
+	if (!object)
 		return;
 	if (type) {
 		n = strnlen(type, type_length < sizeof(type_text) ? type_length : sizeof(type_text) - 1);
@@ -185,9 +189,9 @@ static void name_object(const void *address, const char *type, size_t type_lengt
 		type_text[n] = '\0';
 		handle = __itt_string_handle_create(type_text);
 		type = handle ? handle->strA : "";
-		atomic_store_explicit(&objects[slot].type, type, memory_order_release);
+		atomic_store_explicit(&object->type, type, memory_order_release);
 	} else {
-		type = atomic_load_explicit(&objects[slot].type, memory_order_acquire);
+		type = atomic_load_explicit(&object->type, memory_order_acquire);
 	}
 	text[0] = '\0';
 	if (type && *type) {
@@ -196,20 +200,21 @@ static void name_object(const void *address, const char *type, size_t type_lengt
 	}
 	if (name)
 		strncat(text, name, name_length < 200 ? name_length : 200);
-	atomic_store_explicit(&objects[slot].release, itt_join("release", " ", text, 0), memory_order_relaxed);
-	atomic_store_explicit(&objects[slot].wait, itt_join("wait", " ", text, 0), memory_order_relaxed);
+	atomic_store_explicit(&object->release, itt_join("release", " ", text, 0), memory_order_relaxed);
+	atomic_store_explicit(&object->wait, itt_join("wait", " ", text, 0), memory_order_relaxed);
 }
 
 static uint32_t object_name(const void *address, bool wait)
 {
 	static const char digits[] = "0123456789abcdef";
-	uint32_t slot = slot_of(address, true), name;
+	struct object *object = object_of(address, true);
+	uint32_t name;
 	char text[24] = "0x", *end = text + 2;
 	bool some = false;
 
-	if (slot == UINT32_MAX)
+	if (!object)
 		return xs_name(wait ? "wait sync (too many objects)" : "release sync (too many objects)", 0);
-	name = atomic_load_explicit(wait ? &objects[slot].wait : &objects[slot].release, memory_order_relaxed);
+	name = atomic_load_explicit(wait ? &object->wait : &object->release, memory_order_relaxed);
 	if (name)
 		return name;
 	for (int shift = 60; shift >= 0; shift -= 4) {
@@ -221,7 +226,7 @@ static uint32_t object_name(const void *address, bool wait)
 	}
 	*end = '\0';
 	name_object(address, "sync", SIZE_MAX, text, SIZE_MAX);
-	return atomic_load_explicit(wait ? &objects[slot].wait : &objects[slot].release, memory_order_relaxed);
+	return atomic_load_explicit(wait ? &object->wait : &object->release, memory_order_relaxed);
 }
 
 EXPORT void __itt_sync_create(void *address, const char *type, const char *name, int attribute)
@@ -251,14 +256,14 @@ EXPORT void __itt_sync_rename(void *address, const char *name)
 
 EXPORT void __itt_sync_destroy(void *address)
 {
-	uint32_t slot = slot_of(address, false);
+	struct object *object = object_of(address, false);
 
-	if (!address || slot == UINT32_MAX)
+	if (!address || !object)
 		return;
 	/* the slot stays taken; another object at the address is named anew */
-	atomic_store_explicit(&objects[slot].type, NULL, memory_order_relaxed);
-	atomic_store_explicit(&objects[slot].wait, 0, memory_order_relaxed);
-	atomic_store_explicit(&objects[slot].release, 0, memory_order_relaxed);
+	atomic_store_explicit(&object->type, NULL, memory_order_relaxed);
+	atomic_store_explicit(&object->wait, 0, memory_order_relaxed);
+	atomic_store_explicit(&object->release, 0, memory_order_relaxed);
 }
 
 static void prepare(const void *address)

@@ -35,18 +35,30 @@ EXPORT void __itt_marker(const __itt_domain *domain, __itt_id id, __itt_string_h
 
 /* Marks and events are numbers for the client: their names by number, from 1. */
 #define NUMBERS 65536u
-static _Atomic(const char *) number_names[NUMBERS];
-static _Atomic uint32_t number_ids[NUMBERS];
+struct number {
+	_Atomic(const char *) name;
+	_Atomic uint32_t id;
+};
+XS_TABLE(all_numbers, NUMBERS * sizeof(struct number));
 static _Atomic uint32_t numbers;
+
+/* NULL: no number of ours, or there is no memory. */
+static struct number *number_at(int number)
+{
+	struct number *all = number > 0 && number < (int)NUMBERS ? xs_table(&all_numbers) : NULL;
+
+	return all ? &all[number] : NULL;
+}
 
 static void init_number(void *payload, const char *name)
 {
 	uint32_t number = atomic_fetch_add(&numbers, 1) + 1;
+	struct number *place = number < NUMBERS ? number_at((int)number) : NULL;
 
-	if (number >= NUMBERS)
-		number = 1; /* there are more than the table has names */
+	if (place)
+		atomic_store_explicit(&place->name, name, memory_order_release);
 	else
-		atomic_store_explicit(&number_names[number], name, memory_order_release);
+		number = 1; /* there are more than the table has names */
 	*(int *)payload = (int)number;
 }
 ITT_TABLE(numbered, NUMBERS, int, init_number);
@@ -62,16 +74,17 @@ static int number_of(const char *name, int length)
 /* Interned name of a number that we gave out, UNWANTED when the options leave it out; 0 of another. */
 static uint32_t id_of_number(int number)
 {
+	struct number *place = number_at(number);
 	const char *name;
 	uint32_t id;
 
-	if (number <= 0 || number >= (int)NUMBERS)
+	if (!place)
 		return 0;
-	id = atomic_load_explicit(&number_ids[number], memory_order_acquire);
+	id = atomic_load_explicit(&place->id, memory_order_acquire);
 	if (!id) {
-		name = atomic_load_explicit(&number_names[number], memory_order_acquire);
+		name = atomic_load_explicit(&place->name, memory_order_acquire);
 		id = !name ? 0 : itt_wanted(name) ? xs_name(name, 0) : UNWANTED;
-		atomic_store_explicit(&number_ids[number], id, memory_order_release);
+		atomic_store_explicit(&place->id, id, memory_order_release);
 	}
 	return id;
 }
@@ -83,11 +96,12 @@ EXPORT int __itt_mark_create(const char *name)
 
 static int mark(int number, const char *parameter, bool off, uint8_t scope)
 {
+	struct number *place = xs_watching() ? number_at(number) : NULL;
 	struct itt_args args;
 	uint32_t one = 1, name;
 
-	if (number > 0 && number < (int)NUMBERS && xs_watching() && number_names[number])
-		xs_watch_marker("", number_names[number]);
+	if (place && place->name)
+		xs_watch_marker("", place->name);
 	if (!itt_recording())
 		return 0;
 	name = id_of_number(number);
@@ -153,9 +167,8 @@ static __attribute__((noinline)) int event_long(int number, uint8_t kind)
 
 static inline int event(int number, uint8_t kind)
 {
-	uint32_t id = number > 0 && number < (int)NUMBERS
-			      ? atomic_load_explicit(&number_ids[number], memory_order_acquire)
-			      : 0;
+	struct number *place = number_at(number);
+	uint32_t id = place ? atomic_load_explicit(&place->id, memory_order_acquire) : 0;
 
 	if (id && id != UNWANTED && xs_mark(kind, XS_SOURCE_ITT, id))
 		return 0;

@@ -42,6 +42,15 @@ enum xs_program xs_program_kind(const char *path);
 /* Could it be a shell script without its first line? No NUL among its first bytes, and no other format's mark. */
 bool xs_program_is_text(const char *path);
 
+/* ---- limits.c ---- */
+
+/* Lifts this process's soft limits, for itself and the drain process. First of all: there may be little stack. */
+void xs_limits_lift(void);
+/* What the application, or we, may have too little of to trace; NULL: enough of all. */
+const char *xs_limits_scarce(void);
+/* As they were: in the child that becomes the application. */
+void xs_limits_restore(void);
+
 /* ---- environment.c ---- */
 
 /*
@@ -88,6 +97,8 @@ int xs_dump(const char *name);
 int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv, char **environment);
 /* Becomes the application, untraced; -errno when that cannot be. */
 int xs_exec_application(const char *path, char **argv);
+/* The same, and says what there is too little of (limits.c). */
+int xs_exec_untraced(const char *scarce, const char *path, char **argv);
 /* Ends this process as the application ended. */
 _Noreturn void xs_end_like(int status);
 

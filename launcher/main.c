@@ -112,9 +112,9 @@ static void warn_launcher(const char *path)
 		name, name);
 }
 
-static int run(const struct xs_options *options, char **all, char **argv)
+static __attribute__((noinline)) int run_traced(const struct xs_options *options, char **all, char **argv, const char *path)
 {
-	char path[PATH_MAX], library[PATH_MAX], drain[PATH_MAX];
+	char library[PATH_MAX], drain[PATH_MAX];
 	struct xs_launch launch = { .dir = "" };
 	struct xs_result result = { .directory = "" };
 	enum xs_program kind;
@@ -122,16 +122,6 @@ static int run(const struct xs_options *options, char **all, char **argv)
 	char **environment;
 	int error, status;
 
-	error = xs_program_find(argv[0], path, sizeof(path));
-	if (error < 0) {
-		xs_tell("xstrace: %s: %s\n", argv[0], error == -ENOENT ? "not found" : strerror(-error));
-		return error == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
-	}
-	if (options->ranks[0] && !xs_rank_wanted(options)) {
-		error = xs_exec_application(path, argv);
-		xs_tell("xstrace: %s: %s\n", path, strerror(-error));
-		return error == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
-	}
 	if (find_parts(library, drain) < 0 || xs_plain_library(library) < 0)
 		return XS_EXIT_SELF;
 	if (check_output(options, &made) < 0)
@@ -140,7 +130,7 @@ static int run(const struct xs_options *options, char **all, char **argv)
 	if (error < 0) {
 		xs_tell("xstrace: cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR, /tmp or the output "
 				"directory: %s\n",
-			error == -EFBIG ? "the file size limit (ulimit -f) is below 24 MiB" : strerror(-error));
+			strerror(-error));
 		return XS_EXIT_SELF;
 	}
 	if (options->session[0] && xs_session_register(&launch) < 0) {
@@ -181,12 +171,31 @@ static int run(const struct xs_options *options, char **all, char **argv)
 	xs_end_like(status);
 }
 
+/* Needs little stack until it is known that there is more. */
+static int run(const struct xs_options *options, char **all, char **argv)
+{
+	static char path[PATH_MAX];
+	const char *scarce = xs_limits_scarce();
+	int error = xs_program_find(argv[0], path, sizeof(path));
+
+	if (error < 0) {
+		xs_tell("xstrace: %s: %s\n", argv[0], error == -ENOENT ? "not found" : strerror(-error));
+		return error == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
+	}
+	if (!scarce && (!options->ranks[0] || xs_rank_wanted(options)))
+		return run_traced(options, all, argv, path);
+	error = scarce ? xs_exec_untraced(scarce, path, argv) : xs_exec_application(path, argv);
+	xs_tell("xstrace: %s: %s\n", path, strerror(-error));
+	return error == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
+}
+
 int main(int argc, char **argv)
 {
-	struct xs_options options;
+	static struct xs_options options;
 	char error[512];
 	int app;
 
+	xs_limits_lift();
 	if (xs_options_parse(&options, argc, argv, &app, error, sizeof(error)) < 0) {
 		xs_tell("xstrace: %s\n", error);
 		return XS_EXIT_SELF;

@@ -236,6 +236,7 @@ static __attribute__((noinline)) int start_application(struct xs_control *contro
 		control->app_pid = getpid();
 		(void)sigaction(SIGCHLD, sigchld, NULL);
 		(void)set_mask(mask);
+		xs_limits_restore();
 		execve(path, argv, environment);
 		if (errno == ENOEXEC && shell_argv)
 			execve(shell_argv[0], shell_argv, environment);
@@ -272,6 +273,13 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	(void)sigaction(SIGCHLD, &child, &old_child); /* ignored, it would take our children's status away */
 	/* first: from its first instruction on, the application may be killed together with us */
 	drain = start_drain(launch, drain_path);
+	if (drain == -EAGAIN) { /* RLIMIT_NPROC: it may be just enough for the application */
+		(void)sigaction(SIGCHLD, &old_child, NULL);
+		(void)set_mask(old);
+		(void)prctl(PR_SET_PDEATHSIG, death_signal);
+		xs_launch_destroy(launch);
+		return xs_exec_untraced("processes (ulimit -u)", path, argv);
+	}
 	if (drain < 0) {
 		xs_tell("xstrace: %s: %s\n", drain_path, strerror(-drain));
 		xs_launch_destroy(launch);
@@ -300,10 +308,17 @@ int xs_exec_application(const char *path, char **argv)
 {
 	char **shell_argv = xs_program_is_text(path) ? shell_arguments(path, argv) : NULL;
 
+	xs_limits_restore();
 	execve(path, argv, environ);
 	if (errno == ENOEXEC && shell_argv)
 		execve(shell_argv[0], shell_argv, environ);
 	return -errno;
+}
+
+int xs_exec_untraced(const char *scarce, const char *path, char **argv)
+{
+	xs_tell("xstrace: %s runs untraced: its limit of %s leaves no room for tracing\n", path, scarce);
+	return xs_exec_application(path, argv);
 }
 
 _Noreturn void xs_end_like(int status)

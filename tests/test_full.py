@@ -186,8 +186,9 @@ def test_limited_file_size(xstrace, args, mib, hard):
     out = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}  # those of a file would not fit
     run = xstrace.start(ITT, "itt_tasks", args, preexec_fn=prepare, **out)
     text, said = run.process.communicate(timeout=30)
-    if hard and mib < 24:  # no run directory can be made: said before the app starts
-        assert run.process.returncode == 125 and said.count(b"\n") == 1 and b"ulimit -f" in said
+    if hard and mib < 24:  # no run directory can be made: the app runs as it does without us
+        assert run.process.returncode == 0 and b"expected: 100000 tasks" in text
+        assert said.count(b"\n") == 1 and b"ulimit -f" in said and b"untraced" in said
         return
     assert run.process.returncode == 0, said
     assert b"expected: 100000 tasks" in text

@@ -13,6 +13,7 @@ from conftest import BUILD, ROOT, compile_c, open_trace, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
 SANITIZED = b"__asan" in (BUILD / "collector/libxstrace.so").read_bytes()
+STEPPED = BUILD / "tests/apps/itt_stepped"
 plain_only = pytest.mark.skipif(SANITIZED, reason="a sanitizer's own frames and calls")
 
 
@@ -173,6 +174,65 @@ def test_a_filter_that_is_refused(xstrace):
     run, counts = sandbox(xstrace, "refused")
     assert counts == {"before": 11, "within": 50000, "beside": 2000}
     assert not any("seccomp" in line for line in run.said)
+
+
+def test_a_filter_of_a_child_in_our_memory(xstrace):
+    """A child of vfork() seals itself alone."""
+    run, counts = sandbox(xstrace, "vfork")
+    assert counts == {"before": 11, "within": 50000, "beside": 2000}
+    assert not any("seccomp" in line for line in run.said)
+
+
+@pytest.mark.parametrize("how", ["clock", "clocksys"])
+def test_a_program_that_forbids_itself_the_clock(xstrace, how):
+    """PR_SET_TSC: reading the time stamp counter is a SIGSEGV then, and so is clock_gettime()."""
+    run, counts = sandbox(xstrace, how)
+    assert counts == {"before": 10, "within": 0, "beside": 0}
+    assert sum("PR_SET_TSC" in line and "nothing is recorded from then on" in line for line in run.said) == 1
+
+
+# ---- every instruction ----
+
+
+def stepped(xstrace, *args, options=ITT):
+    run = xstrace(options, "itt_stepped", args, timeout=60)
+    assert (run.status, run.err) == (0, "")
+    if "not allowed" in run.out:
+        pytest.skip("no right to trace a process of one's own")
+    return run
+
+
+@plain_only
+@pytest.mark.skipif(not STEPPED.exists(), reason="x86-64 only")
+@pytest.mark.parametrize("what, stride, least", [("name", 7, 50), ("control", 7, 50), ("new", 31, 25)])
+def test_a_jump_at_every_instruction(xstrace, what, stride, least):
+    """Out of a handler that comes anywhere in the rare paths, also just before they block signals: what the thread traces later is there."""
+    run = stepped(xstrace, "jump", what, stride, options=f"{ITT} --start-paused")
+    assert number(run, "rounds") > least
+    run.check_expected()
+
+
+@plain_only
+@pytest.mark.skipif(not STEPPED.exists(), reason="x86-64 only")
+def test_a_handler_at_every_instruction(xstrace):
+    run = stepped(xstrace, "handle", "new", 29)
+    run.check_expected()
+    handled = sum(task.name == "stepped::handled" for task in run.trace.tasks)
+    assert 2 * handled + lost(run) >= 2 * number(run, "rounds") - 1
+
+
+@plain_only
+@pytest.mark.skipif(not STEPPED.exists(), reason="x86-64 only")
+def test_a_sandbox_before_every_system_call(xstrace):
+    """Another thread puts all into a sandbox while this one is just before its call: it waits until that is made."""
+    for number_of_call in range(1, 14):
+        run = stepped(xstrace, "seal", number_of_call, options=f"{ITT} --ring-size 64K --on-full drop")
+        assert run.out in ("sealed\n", "no more\n")
+        if run.out == "no more\n":
+            break
+        tasks = len(run.trace.tasks)
+        assert abs(lost(run) - 2 * (1 + 1 + 300 + 10000 + 1 - tasks)) <= 1
+    assert number_of_call > 8
 
 
 # ---- shared memory ----

@@ -240,6 +240,10 @@ static void tell_unseen(const struct xs_process *process)
 		[XS_UNSEEN_SANDBOX] = "it has put itself into a sandbox (seccomp); from then on it was traced without a system call, so what would "
 				      "have needed one is lost",
 		[XS_UNSEEN_STRICT] = "it has put itself into seccomp's strict mode; nothing is recorded from then on",
+		[XS_UNSEEN_CLOCK] = "it has forbidden itself the time stamp counter (PR_SET_TSC); nothing is recorded from then on",
+		[XS_UNSEEN_LATE] = "when it put itself into a sandbox, a thread of it had not come out of a system call of the tracer's for a second; if it "
+				   "was ended by the sandbox, that may be why",
+		[XS_UNSEEN_MEMORY] = "it had no memory left for the tracer (ulimit -v, -d); events, or names of events, are missing",
 	};
 	uint32_t unseen = atomic_load(&process->file->unseen);
 

@@ -44,7 +44,7 @@ static int restore_clock(struct xs_run *run)
 /* The application's soft limits are not meant for us: many traces may be open at once, and long. */
 static void raise_limits(struct xs_run *run)
 {
-	static const int kinds[] = { RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CPU };
+	static const int kinds[] = { RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_AS, RLIMIT_DATA };
 	struct rlimit limit;
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {

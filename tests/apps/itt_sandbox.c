@@ -4,6 +4,8 @@
  *	itt_sandbox strict		seccomp's strict mode
  *	itt_sandbox filter|seccomp	a filter that lets through write, exit and exit_group, by prctl() or by syscall(SYS_seccomp)
  *	itt_sandbox refused		a filter that the kernel refuses: nothing changes
+ *	itt_sandbox vfork		a child of vfork() puts itself into one, and ends: nothing changes here
+ *	itt_sandbox clock|clocksys	PR_SET_TSC, by prctl() or by syscall(): reading the clock is a SIGSEGV from then on, in children of fork, too
  *
  * Tasks "before" (10) come before, "within" (50,000) after it; a second thread, which had traced before, makes 1,000 "beside" after it,
  * a third one, which had not, makes its first event there.
@@ -14,6 +16,7 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "itt_app.h"
 
@@ -37,6 +40,70 @@ static int filter(bool refused, bool by_syscall)
 	/* all threads where that can be asked for */
 	return by_syscall ? (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program)
 			  : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* The parent waits for it, in whose memory it lives. */
+static int filter_in_another(void)
+{
+	int status;
+	pid_t child = vfork();
+
+	if (!child) {
+		(void)filter(false, false);
+		syscall(SYS_exit_group, 0);
+	}
+	return waitpid(child, &status, 0) == child && !status ? 0 : -1;
+}
+
+/* All that may read a clock. */
+static void everything(__itt_string_handle *within)
+{
+	__itt_id id = __itt_id_make(within, 1);
+
+	finished_task(domain, within);
+	__itt_metadata_str_add(domain, __itt_null, within, "text", 0);
+	__itt_counter_set_value(__itt_counter_create("counter", "sandbox"), &(unsigned long long){ 1 });
+	__itt_frame_begin_v3(domain, NULL);
+	__itt_frame_end_v3(domain, NULL);
+	__itt_frame_submit_v3(domain, NULL, 1, __itt_get_timestamp());
+	__itt_marker(domain, id, within, __itt_scope_track);
+	__itt_event_start(__itt_event_create("event", 5));
+	__itt_event_end(__itt_event_create("event", 5));
+	__itt_sync_prepare(&id);
+	__itt_sync_acquired(&id);
+	__itt_task_begin_overlapped(domain, id, __itt_null, within);
+	__itt_task_end_overlapped(domain, id);
+	__itt_thread_set_name("without a clock");
+	__itt_pause();
+	__itt_resume();
+	__itt_detach();
+	setenv("PTI_ENABLE_COLLECTION", "1", 1);
+}
+
+static void *traces_everything(void *within)
+{
+	everything(within);
+	return NULL;
+}
+
+static int without_clock(bool by_syscall, __itt_string_handle *within)
+{
+	int status;
+	pid_t child;
+
+	if (by_syscall ? syscall(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) : prctl(PR_SET_TSC, PR_TSC_SIGSEGV))
+		die("PR_SET_TSC");
+	everything(within);
+	pthread_join(start_thread(traces_everything, within), NULL);
+	child = fork();
+	if (!child) {
+		everything(within);
+		exit(0);
+	}
+	if (waitpid(child, &status, 0) != child || status)
+		return 1;
+	printf("sealed\n");
+	return 0;
 }
 
 static void *beside(void *had_traced)
@@ -68,13 +135,17 @@ int main(int argc, char **argv)
 	within = __itt_string_handle_create("within");
 	for (int i = 0; i < 10; i++)
 		finished_task(domain, before);
+	if (!strncmp(how, "clock", 5))
+		return without_clock(!strcmp(how, "clocksys"), within);
 	if (!strict) {
 		start_thread(beside, domain);
 		start_thread(beside, NULL);
 		while (ready < 2)
 			;
 	}
-	result = strict ? prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) : filter(refused, !strcmp(how, "seccomp"));
+	result = strict                  ? prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)
+		 : !strcmp(how, "vfork") ? filter_in_another()
+					 : filter(refused, !strcmp(how, "seccomp"));
 	sealed = 1;
 	for (int i = 0; i < 50000; i++)
 		finished_task(domain, within);
