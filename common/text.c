@@ -66,7 +66,8 @@ char *xs_plain_file(char *out, const char *text, size_t length)
 
 void xs_tell(const char *format, ...)
 {
-	char line[LINE_MAX_BYTES], *end;
+	static _Thread_local char line[LINE_MAX_BYTES]; /* there may be little stack (launcher/limits.c) */
+	char *end;
 	va_list args;
 	int n;
 

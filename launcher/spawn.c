@@ -273,13 +273,8 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	(void)sigaction(SIGCHLD, &child, &old_child); /* ignored, it would take our children's status away */
 	/* first: from its first instruction on, the application may be killed together with us */
 	drain = start_drain(launch, drain_path);
-	if (drain == -EAGAIN) { /* RLIMIT_NPROC: it may be just enough for the application */
-		(void)sigaction(SIGCHLD, &old_child, NULL);
-		(void)set_mask(old);
-		(void)prctl(PR_SET_PDEATHSIG, death_signal);
-		xs_launch_destroy(launch);
-		return xs_exec_untraced("processes (ulimit -u)", path, argv);
-	}
+	if (drain == -EAGAIN)
+		goto alone;
 	if (drain < 0) {
 		xs_tell("xstrace: %s: %s\n", drain_path, strerror(-drain));
 		xs_launch_destroy(launch);
@@ -288,6 +283,8 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	if (launch->control->options.kmd_script[0])
 		wait_for_kmd(launch, drain);
 	app = start_application(launch->control, path, argv, shell_argv, environment, old, &old_child);
+	if (app == -EAGAIN)
+		goto alone;
 	(void)sigaction(SIGCHLD, &child, NULL);
 	while (app > 0 && !reap(launch, app, &drain, &status)) {
 		siginfo_t info;
@@ -302,6 +299,17 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	wait_for_trace(launch, drain);
 	(void)set_mask(old);
 	return app < 0 ? app : status;
+alone:
+	/* RLIMIT_NPROC: it may be just enough for the application, in our place */
+	if (drain > 0) {
+		(void)kill(drain, SIGKILL);
+		(void)waitpid(drain, &status, 0);
+	}
+	xs_launch_destroy(launch);
+	(void)sigaction(SIGCHLD, &old_child, NULL);
+	(void)prctl(PR_SET_PDEATHSIG, death_signal);
+	(void)set_mask(old);
+	return xs_exec_untraced("processes (ulimit -u)", path, argv);
 }
 
 int xs_exec_application(const char *path, char **argv)

