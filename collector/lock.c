@@ -6,6 +6,8 @@
 #include "sys.h"
 
 #define SPINS 64u
+#define PATIENCE 100u /* ms */
+#define MOMENTS (1u << 30)
 
 /* Sealed: no call tells. Only whether it is taken counts then. */
 static uint32_t own_id(void)
@@ -86,7 +88,13 @@ bool xs_wait_a_bit(uint32_t *rounds)
 {
 	struct timespec pause = { 0, 50000 };
 
-	if (++*rounds > SPINS)
-		(void)xs_sys(SYS_nanosleep, &pause, NULL);
-	return *rounds < SPINS + 2000 && !xs_is_sealed();
+	if (*rounds < SPINS) {
+		++*rounds;
+		return !xs_is_sealed();
+	}
+	/* from here on it holds the moment: on a busy machine a pause takes as long as it likes */
+	if (*rounds == SPINS)
+		*rounds = SPINS + 1 + xs_moment() % MOMENTS;
+	(void)xs_sys(SYS_nanosleep, &pause, NULL);
+	return (xs_moment() - (*rounds - SPINS - 1)) % MOMENTS < PATIENCE && !xs_is_sealed();
 }
