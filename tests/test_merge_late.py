@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from conftest import APPS, ROOT, wait_until
+from conftest import APPS, ROOT, XSTRACE, wait_until
 from merging import MERGE, merge, talk
-from ranks import MPI, MPICC, Job, Ranks, needs_mpi
+from ranks import MPI, MPICC, MPIEXEC, Job, Ranks, needs_mpi
 
 ITT = "--chrome-itt-logging"
 
@@ -118,3 +118,20 @@ def test_a_drain_process_that_lives_is_waited_for(xstrace):
     run.finish()
     (one,) = json.loads((xstrace.cwd / "all.merged").read_text())["otherData"]["inputs"]
     assert (one["end"], one["status"]) == ("killed", 9) and "still_written" not in one
+
+
+@needs_mpi
+def test_traces_of_an_aborted_job_are_whole(xstrace):
+    """mpiexec is back before they are; the merge that follows at once has all that there is."""
+    source = """#include <mpi.h>
+int main(int argc, char **argv) { int rank, flag; MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+for (int i = 0; i < 20000; i++) MPI_Iprobe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+if (rank) MPI_Abort(MPI_COMM_WORLD, 3); MPI_Barrier(MPI_COMM_WORLD); return 0; }"""
+    (xstrace.cwd / "aborts.c").write_text(source)
+    subprocess.run([MPICC, "-o", "aborts", "aborts.c"], cwd=xstrace.cwd, check=True)
+    run = xstrace.bare(MPIEXEC, [str(word) for word in ("-n", 2, XSTRACE, MPI, xstrace.cwd / "aborts")])
+    assert run.status != 0
+    said = merge("-o", "all.merged", ".", cwd=xstrace.cwd).stderr
+    assert "cut" not in said and "is still being written" not in said
+    inputs = json.loads((xstrace.cwd / "all.merged").read_text())["otherData"]["inputs"]
+    assert inputs and all(one["end"] in ("killed", "exited") for one in inputs)
