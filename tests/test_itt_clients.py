@@ -239,6 +239,9 @@ def test_ccl_collectives(ccl, options):
             assert trace.count("tasks", f"oneCCL::API::{name}") == 3
         if options != ITT:
             assert all(s.name.startswith("oneCCL") for s in trace.host)
+            # what it does for a collective, too: it is asked to tell
+            kinds = {s.name for s in trace.slices}
+            assert len(kinds) >= 8, kinds
 
 
 @needs_clients
