@@ -235,7 +235,7 @@ def test_ccl_collectives(ccl, options):
     for trace in ccl(options):
         for name in "allreduce", "bcast", "barrier":
             assert trace.count("tasks", f"oneCCL::API::{name}") == 3
-            # what it does for a collective, too: it is asked to tell
+        if options != ITT:  # what it does for a collective, too: it is asked to tell
             kinds = {s.name for s in trace.slices}
             assert len(kinds) >= 8, kinds
 

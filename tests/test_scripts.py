@@ -1495,7 +1495,8 @@ def test_check_command_strict_and_notes(make):
     assert done.stdout.splitlines() == [f"{cut}: the file was cut", f"{cut}: 10 events, 1 problem"]
 
 
-def test_summary_command(make, tmp_path):
+def test_summary_command(make, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
     path = make(normal_events(1))
     done = run(SUMMARY, path)
     assert done.returncode == 0 and done.stderr == ""

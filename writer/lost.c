@@ -117,14 +117,16 @@ static bool why_not(const struct xs_run *run, int32_t pid, char *why, size_t siz
 	return true;
 }
 
-/* Which program a process runs; 1: that is not to be seen. */
+#define NOT_SEEN 1u
+
+/* Which program a process runs, or NOT_SEEN. */
 static uint64_t program_of(int32_t pid)
 {
 	char path[48];
 	struct stat st;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	return stat(path, &st) < 0 ? 1 : (uint64_t)st.st_dev << 48 ^ st.st_ino;
+	return stat(path, &st) < 0 ? NOT_SEEN : (uint64_t)st.st_dev << 48 ^ st.st_ino;
 }
 
 static void count(struct xs_lost *lost, int32_t pid, uint64_t ran, const char *why)
@@ -246,9 +248,13 @@ void xs_lost_again(struct xs_lost *lost)
 
 void xs_lost_joined(struct xs_lost *lost, int32_t pid)
 {
-	for (uint32_t i = 0; i < lost->count && i < XS_LOST_NAMED; i++)
-		if (lost->named[i].pid == pid && lost->named[i].program == program_of(pid))
+	for (uint32_t i = 0; i < lost->count && i < XS_LOST_NAMED; i++) {
+		uint64_t program = lost->named[i].pid == pid ? program_of(pid) : 0;
+
+		/* it may have ended since, and nobody sees which it was */
+		if (program == lost->named[i].program || program == NOT_SEEN)
 			lost->named[i].joined = true;
+	}
 }
 
 void xs_lost_tell(const struct xs_lost *lost)
