@@ -44,26 +44,30 @@ void xs_names_split(char *text)
 	*out = '\0';
 }
 
-static bool holds_any(const char *name, const char *pieces)
-{
-	for (; *pieces; pieces += strlen(pieces) + 1)
-		if (strstr(name, pieces))
-			return true;
-	return false;
-}
-
 static bool is_cpp(const char *name)
 {
 	return name[0] == '_' && name[1] == 'Z';
+}
+
+/* Of a C++ name only a piece that begins as it does looks at what the driver has: any other would find its letters by chance. */
+static bool holds_any(const char *name, const char *plain, const char *pieces)
+{
+	for (; *pieces; pieces += strlen(pieces) + 1) {
+		const char *shown = is_cpp(name) && !is_cpp(pieces) ? plain : name;
+
+		if (shown && strstr(shown, pieces))
+			return true;
+	}
+	return false;
 }
 
 bool xs_kernel_wanted(const struct xs_options *options, const char *name, const char *plain)
 {
 	const char *include = options->include_kernels, *exclude = options->exclude_kernels;
 
-	if (holds_any(name, exclude) || (plain && holds_any(plain, exclude)))
+	if (holds_any(name, plain, exclude))
 		return false;
-	if (!include[0] || holds_any(name, include) || (plain && holds_any(plain, include)))
+	if (!include[0] || holds_any(name, plain, include))
 		return true;
 	return !plain && is_cpp(name);
 }

@@ -14,8 +14,8 @@ struct xs_options;
 void xs_names_split(char *text);
 
 /*
- * Is device work of the kernel to be shown? A piece may be part of the name as the driver tells it, or of `plain`, the C++ name. NULL: the traced process
- * cannot tell; what that would decide passes, and the drain process asks again.
+ * Is device work of the kernel to be shown? A piece is part of the name as it is shown: `plain`, of a C++ name. NULL: the traced process cannot tell; what
+ * that would decide passes, and the drain process asks again. A piece that begins with _Z is part of the name as the driver tells it.
  */
 bool xs_kernel_wanted(const struct xs_options *options, const char *name, const char *plain);
 

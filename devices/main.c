@@ -89,11 +89,11 @@ static int select_devices(const struct xs_found_list *list, const char *wanted)
 	else if (highest >= list->count)
 		fprintf(stderr, "xstrace: --devices-to-sample %s: there is no device %llu; the last one is %u, see xstrace --device-list; %s\n", wanted,
 			(unsigned long long)highest, list->count - 1,
-			some ? "the others are recorded" : "no device is left, so the work of all is recorded");
+			some ? "the others are recorded" : "no device is left: no work of devices is recorded");
 	for (uint32_t i = 0; i < list->count; i++) {
 		const struct xs_found *found = &list->device[i];
 
-		if (some && !xs_is_listed(wanted, i))
+		if (!xs_is_listed(wanted, i))
 			continue;
 		if (found->opencl >= 0 && found->opencl < 64)
 			opencl |= 1ull << found->opencl;

@@ -285,7 +285,9 @@ def test_demangle(xstrace):
         (["--include-kernels", "_Z3add"], "_Z3addPfi"),
         (["--include-kernels", '"float*, double"'], ""),
         (["--exclude-kernels", '"float*, int"'], "_ZTS6Matrix _Znonsense"),
-        (["--exclude-kernels", "6Matrix,float"], "_Znonsense"),
+        (["--exclude-kernels", "Matrix,float"], "_Znonsense"),
+        (["--exclude-kernels", "6Matrix,fi"], "_Z3addPfi _ZTS6Matrix _Znonsense"),
+        (["--exclude-kernels", "_ZTS6,nonsense"], "_Z3addPfi"),
         (["--include-kernels", "add", "--exclude-kernels", "int)"], ""),
     ],
 )

@@ -366,7 +366,9 @@ static void kernels(void)
 	CHECK(wanted("ge", "", "gemm", NULL) && !wanted("x", "", "gemm", NULL) && !wanted("", "ge", "gemm", NULL), "plain names");
 	CHECK(wanted("x", "", name, NULL) && !wanted("x", "", name, plain), "a C++ name is decided by who knows it");
 	CHECK(wanted("\"float*, int\"", "", name, plain) && !wanted("", "\"float*, int\"", name, plain), "by the C++ name");
-	CHECK(wanted("3add", "", name, plain) && !wanted("", "3add", name, NULL), "by the driver's name");
+	CHECK(wanted("_Z3add", "", name, plain) && !wanted("", "_Z3add", name, NULL), "by the driver's name");
+	CHECK(!wanted("3add", "", name, plain) && wanted("", "3add", name, NULL) && wanted("", "3add", name, plain), "not by letters of it");
+	CHECK(!wanted("", "Znon", "_Znonsense", "_Znonsense") && !wanted("x", "", "_Znonsense", "_Znonsense"), "what is no C++ name after all");
 	CHECK(!wanted("add", "int", name, plain), "exclusion counts more");
 }
 
