@@ -223,6 +223,7 @@ __attribute__((constructor)) static void first_look(void)
 	look(false);
 }
 
+/* dlsym() and dlopen() have versions in glibc, and none elsewhere: asked for by a version, who stands between us and glibc is passed over. */
 static void *real(const char *name)
 {
 	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17" };
@@ -239,12 +240,21 @@ static void *real(const char *name)
 	return found;
 }
 
+/* libxstrace.so's, which gives Level Zero's loader its layer: it comes behind this library. */
+static void *next_dlopen(void)
+{
+	void *(*find)(void *handle, const char *name);
+
+	*(void **)&find = real("dlsym");
+	return find(RTLD_NEXT, "dlopen");
+}
+
 XS_EXPORT void *dlopen(const char *path, int flags)
 {
 	static void *(*next)(const char *path, int flags);
 
 	if (__builtin_expect(!next, 0))
-		*(void **)&next = real("dlopen");
+		*(void **)&next = next_dlopen();
 	if (path)
 		look(true);
 	if (path && is_same(path, "libunitrace_mpi.so") && self())

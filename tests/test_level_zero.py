@@ -403,6 +403,12 @@ def test_names_and_arguments(xstrace, tmp_path):
     ]
 
 
+def test_beside_mpi_logging(xstrace, tmp_path):
+    """libxstrace-mpi.so, which comes first, has a dlopen() too: the loader's way to our layer goes on through it."""
+    run = xstrace("--chrome-kernel-logging --chrome-mpi-logging", "ze_matrix", ["--kernels", 3], env=SoftGPU(tmp_path, SYNC=1).env)
+    assert run.status == 0 and len(run.trace.device) == 3
+
+
 def test_kernel_filters(xstrace, tmp_path):
     gpu = SoftGPU(tmp_path, SYNC=1)
     args = ["--list", "immediate", "--kernels", 3, "--copies", 2]
