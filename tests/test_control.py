@@ -667,7 +667,7 @@ def kernels(run):
     for name in found:
         assert trace.count("kernels", name) == 3
     # each device command has its arrow, and the host's calls are all there
-    assert len([e for e in trace.events if e["ph"] == "f"]) == len(trace.device)
+    assert len([e for e in trace.events if e["ph"] == "f" and e["name"] == "dep"]) == len(trace.device)
     assert len([s for s in trace.calls if s.name == "clEnqueueNDRangeKernel"]) == 6
     return " ".join(sorted(found))
 
