@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 
@@ -232,6 +233,7 @@ def test_the_suite_is_driven_through_our_binary(tmp_path):
 @pytest.mark.skipif("XSTRACE_TEST_UNITRACE" not in os.environ, reason="XSTRACE_TEST_UNITRACE names no checkout of pti-gpu")
 def test_unitraces_own_suite(tmp_path):
     """The table of docs/FROM_UNITRACE.md: nothing fails but what is named there."""
+    signal.alarm(1500)
     options = shlex.split(os.environ.get("XSTRACE_TEST_UNITRACE_OPTIONS", ""))
     command = [sys.executable, SUITE, "--build", XSTRACE.parent.parent, *options, os.environ["XSTRACE_TEST_UNITRACE"]]
     result = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
