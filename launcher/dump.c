@@ -69,13 +69,7 @@ static int dump(const struct xs_launch *launch, const char *name)
 	return 0;
 }
 
-int xs_dump(const char *name)
+int xs_dump(const struct xs_options *options)
 {
-	struct xs_launch *runs;
-	size_t count = xs_session_open(name, &runs);
-	int status = count ? 0 : XS_EXIT_SELF;
-
-	for (size_t i = 0; i < count; i++)
-		status |= dump(&runs[i], name);
-	return status;
+	return xs_session_each(options->dump, dump);
 }

@@ -83,7 +83,7 @@ int xs_devices_select(struct xs_options *options);
 /* ---- dump.c ---- */
 
 /* --dump NAME: makes the session's flight recorder write, and waits until it has. The exit status. */
-int xs_dump(const char *name);
+int xs_dump(const struct xs_options *options);
 
 /* ---- spawn.c ---- */
 
@@ -113,7 +113,11 @@ void xs_tell_missing(const struct xs_options *options);
 int xs_session_register(const struct xs_launch *launch);
 /* The running session of that name: one run, or one of each rank of a job on this machine. 0 after one line that says why there is none. */
 size_t xs_session_open(const char *name, struct xs_launch **ret_runs);
-/* --pause, --resume and --stop; the exit status. */
-int xs_session_command(const struct xs_options *options);
+/* --pause, --resume and --stop NAME: what they do to each run of that name is said in a line. The exit status. */
+int xs_session_pause(const struct xs_options *options);
+int xs_session_resume(const struct xs_options *options);
+int xs_session_stop(const struct xs_options *options);
+/* Does `act` to each run of that name, whose statuses are or-ed; XS_EXIT_SELF after one line where there is none. */
+int xs_session_each(const char *session, int (*act)(const struct xs_launch *launch, const char *session));
 
 #endif

@@ -23,13 +23,13 @@ static int find_parts(char *library, char *drain)
 }
 
 /* The drain process's program knows how: this one becomes it. */
-static int recover(const char *dir)
+static int recover(const struct xs_options *options)
 {
 	char library[PATH_MAX], drain[PATH_MAX];
 
 	if (find_parts(library, drain) < 0)
 		return XS_EXIT_SELF;
-	execl(drain, "xstrace-drain", "--recover", dir, (char *)NULL);
+	execl(drain, "xstrace-drain", "--recover", options->recover, (char *)NULL);
 	xs_tell("xstrace: %s: %s\n", drain, strerror(errno));
 	return XS_EXIT_SELF;
 }
@@ -101,64 +101,70 @@ static void warn_launcher(const char *path)
 		name, name);
 }
 
-static __attribute__((noinline)) int run_traced(const struct xs_options *options, char **all, char **argv, const char *path)
-{
-	char library[PATH_MAX], drain[PATH_MAX];
-	struct xs_launch launch = { .dir = "" };
-	struct xs_result result = { .directory = "" };
-	const char *why_not, *judged;
-	bool made = false, mpi;
-	char **environment;
-	int error, status;
+/* What a run has made before its application was started; nothing of it stays when that cannot be. */
+struct made {
+	const struct xs_options *options;
+	struct xs_launch launch;
+	struct xs_result result;
+	bool directory; /* --output-dir-path's */
+};
 
-	if (find_parts(library, drain) < 0 || xs_plain_library(library) < 0)
-		return XS_EXIT_SELF;
-	if (check_output(options, &made) < 0)
-		return XS_EXIT_SELF;
-	error = xs_launch_create(&launch, options, all, argv);
+static int unmake(struct made *made)
+{
+	xs_launch_destroy(&made->launch);
+	xs_result_remove(&made->result);
+	if (made->directory)
+		(void)rmdir(made->options->output_dir);
+	return XS_EXIT_SELF;
+}
+
+/* All that is needed before the application's start. 0, or -1 after one line that says what is wrong. */
+static int make(struct made *made, char **all, char **argv)
+{
+	const struct xs_options *options = made->options;
+	int error = xs_launch_create(&made->launch, options, all, argv);
+
 	if (error < 0) {
 		xs_tell("xstrace: cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR, /tmp or the output "
 				"directory: %s\n",
 			strerror(-error));
-		return XS_EXIT_SELF;
+		return -1;
 	}
-	launch.control->rank = xs_rank();
-	if (options->session[0] && xs_session_register(&launch) < 0) {
-		xs_launch_destroy(&launch);
-		if (made)
-			(void)rmdir(options->output_dir);
+	made->launch.control->rank = xs_rank();
+	if (options->session[0] && xs_session_register(&made->launch) < 0)
+		return -1;
+	error = options->result_dir[0] ? xs_result_create(&made->result, &made->launch, all, argv) : 0;
+	if (error < 0)
+		xs_tell("xstrace: cannot write in %s: %s; --result-dir chooses another directory\n", options->result_dir, strerror(-error));
+	return error < 0 ? -1 : 0;
+}
+
+static __attribute__((noinline)) int run_traced(const struct xs_options *options, char **all, char **argv, const char *path)
+{
+	struct made made = { .options = options, .launch = { .directory = -1 } };
+	char library[PATH_MAX], drain[PATH_MAX], **environment;
+	const char *why_not, *judged;
+	int status;
+	bool mpi;
+
+	if (find_parts(library, drain) < 0 || xs_plain_library(library) < 0 || check_output(options, &made.directory) < 0)
 		return XS_EXIT_SELF;
-	}
+	if (make(&made, all, argv) < 0)
+		return unmake(&made);
 	why_not = xs_program_why_not(xs_program_kind(path, argv, &judged));
 	if (why_not)
 		xs_tell("xstrace: %s %s: it runs, but cannot be traced\n", judged, why_not);
+	made.launch.control->app_not_traced = why_not != NULL;
 	mpi = want_mpi(options, argv[0]);
 	if (mpi && starts_ranks(argv[0]))
 		warn_launcher(argv[0]);
-	launch.control->app_not_traced = why_not != NULL;
-	if (options->result_dir[0]) {
-		error = xs_result_create(&result, &launch, all, argv);
-		if (error < 0) {
-			xs_tell("xstrace: cannot write in %s: %s; --result-dir chooses another directory\n", options->result_dir,
-				strerror(-error));
-			xs_launch_destroy(&launch);
-			xs_result_remove(&result);
-			if (made)
-				(void)rmdir(options->output_dir);
-			return XS_EXIT_SELF;
-		}
-	}
-	environment = xs_environment(&launch, library, mpi);
-	status = environment ? xs_run_application(&launch, drain, path, argv, environment) : -ENOMEM;
-	if (status < 0) {
-		xs_launch_destroy(&launch); /* if the drain process could not do that */
-		xs_result_remove(&result);
-		if (made)
-			(void)rmdir(options->output_dir);
-		xs_tell("xstrace: %s: %s\n", path, strerror(-status));
-		return status == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
-	}
-	xs_end_like(status);
+	environment = xs_environment(&made.launch, library, mpi);
+	status = environment ? xs_run_application(&made.launch, drain, path, argv, environment) : -ENOMEM;
+	if (status >= 0)
+		xs_end_like(status);
+	(void)unmake(&made); /* if the drain process could not do that */
+	xs_tell("xstrace: %s: %s\n", path, strerror(-status));
+	return status == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
 }
 
 /* Needs little stack until it is known that there is more. */
@@ -179,9 +185,81 @@ static int run(const struct xs_options *options, char **all, char **argv)
 	return error == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
 }
 
+/* ---- what xstrace does in place of running an application ---- */
+
+typedef int command_t(const struct xs_options *options);
+
+static int print_help(const struct xs_options *options)
+{
+	(void)options;
+	xs_options_help(stdout);
+	return 0;
+}
+
+static int print_version(const struct xs_options *options)
+{
+	(void)options;
+	puts("xstrace " XS_VERSION);
+	return 0;
+}
+
+static int print_devices(const struct xs_options *options)
+{
+	return xs_devices_print(options->device_list && options->metric_list ? "all" : options->device_list ? "list" : "metrics");
+}
+
+/* The field of an option that was given does not begin with a zero byte, be it text or a flag. */
+#define COMMAND(option, field, run) { "--" option, offsetof(struct xs_options, field), run }
+
+static const struct command {
+	const char *option;
+	size_t field;
+	command_t *run;
+} commands[] = {
+	COMMAND("help", show_help, print_help),
+	COMMAND("version", show_version, print_version),
+	COMMAND("recover", recover, recover),
+	COMMAND("pause", pause, xs_session_pause),
+	COMMAND("resume", resume, xs_session_resume),
+	COMMAND("stop", stop, xs_session_stop),
+	COMMAND("dump", dump, xs_dump),
+	COMMAND("device-list", device_list, print_devices),
+	COMMAND("metric-list", metric_list, print_devices),
+};
+
+/*
+ * Help and version come before all else. Of the others one is done, and none takes an application (`app`, NULL: none given). *ret is NULL where there is
+ * no command. 0, or -1 after one line that says what is wrong.
+ */
+static int find_command(const struct xs_options *options, const char *app, command_t **ret)
+{
+	const struct command *found = NULL;
+
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		const struct command *command = &commands[i];
+
+		if (!((const char *)options)[command->field])
+			continue;
+		if (found && found->run != command->run) {
+			xs_tell("xstrace: give one of %s and %s: each is a command of its own\n", found->option, command->option);
+			return -1;
+		}
+		found = command;
+		if (found->run == print_help || found->run == print_version)
+			break;
+	}
+	if (found && app && found->run != print_help && found->run != print_version) {
+		xs_tell("xstrace: %s takes no application (%s)\n", found->option, app);
+		return -1;
+	}
+	*ret = found ? found->run : NULL;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static struct xs_options options;
+	command_t *command;
 	char error[512];
 	int app;
 
@@ -202,42 +280,10 @@ int main(int argc, char **argv)
 		return XS_EXIT_SELF;
 	}
 #endif
-	if (options.show_help) {
-		xs_options_help(stdout);
-		return 0;
-	}
-	if (options.show_version) {
-		puts("xstrace " XS_VERSION);
-		return 0;
-	}
-	if (options.recover[0]) {
-		if (app < argc) {
-			xs_tell("xstrace: --recover takes no application (%s)\n", argv[app]);
-			return XS_EXIT_SELF;
-		}
-		return recover(options.recover);
-	}
-	if (options.pause[0] || options.resume[0] || options.stop[0]) {
-		if (app < argc) {
-			xs_tell("xstrace: --pause, --resume and --stop take no application (%s)\n", argv[app]);
-			return XS_EXIT_SELF;
-		}
-		return xs_session_command(&options);
-	}
-	if (options.dump[0]) {
-		if (app < argc) {
-			xs_tell("xstrace: --dump takes no application (%s)\n", argv[app]);
-			return XS_EXIT_SELF;
-		}
-		return xs_dump(options.dump);
-	}
-	if (options.device_list || options.metric_list) {
-		if (app < argc) {
-			xs_tell("xstrace: --device-list and --metric-list take no application (%s)\n", argv[app]);
-			return XS_EXIT_SELF;
-		}
-		return xs_devices_print(options.device_list && options.metric_list ? "all" : options.device_list ? "list" : "metrics");
-	}
+	if (find_command(&options, app < argc ? argv[app] : NULL, &command) < 0)
+		return XS_EXIT_SELF;
+	if (command)
+		return command(&options);
 	if (app == argc) {
 		xs_tell("xstrace: no application given; xstrace [options] app args…, see xstrace --help\n");
 		return XS_EXIT_SELF;

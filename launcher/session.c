@@ -527,23 +527,31 @@ static int stop_runs(const struct xs_launch *runs, size_t count, const char *ses
 	return status;
 }
 
-int xs_session_command(const struct xs_options *options)
+int xs_session_each(const char *session, int (*act)(const struct xs_launch *, const char *))
 {
-	const char *session = options->pause[0] ? options->pause : options->resume[0] ? options->resume : options->stop;
 	struct xs_launch *runs;
-	int status = 0;
-	size_t count;
+	size_t count = xs_session_open(session, &runs);
+	int status = count ? 0 : XS_EXIT_SELF;
 
-	if (!!options->pause[0] + !!options->resume[0] + !!options->stop[0] > 1) {
-		xs_tell("xstrace: give one of --pause, --resume and --stop\n");
-		return XS_EXIT_SELF;
-	}
-	count = xs_session_open(session, &runs);
-	if (!count)
-		return XS_EXIT_SELF;
-	if (options->stop[0])
-		return stop_runs(runs, count, session);
 	for (size_t i = 0; i < count; i++)
-		status |= options->pause[0] ? pause_run(&runs[i], session) : resume_run(&runs[i], session);
+		status |= act(&runs[i], session);
 	return status;
+}
+
+int xs_session_pause(const struct xs_options *options)
+{
+	return xs_session_each(options->pause, pause_run);
+}
+
+int xs_session_resume(const struct xs_options *options)
+{
+	return xs_session_each(options->resume, resume_run);
+}
+
+int xs_session_stop(const struct xs_options *options)
+{
+	struct xs_launch *runs;
+	size_t count = xs_session_open(options->stop, &runs);
+
+	return count ? stop_runs(runs, count, options->stop) : XS_EXIT_SELF;
 }
