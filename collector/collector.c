@@ -40,7 +40,7 @@ extern const _Atomic uint32_t *xs_companion_paused COMPANION("xs_run_paused");
 extern bool xs_companion_use_tsc COMPANION("xs_use_tsc");
 
 struct xs_self xs_self;
-static void (*at_end[4])(void);
+static struct xs_hook *_Atomic at_end;
 static char *arena, *arena_end; /* zeroed memory */
 
 /* SIGKILL and SIGSTOP aside, all: those that the C library keeps to itself (cancellation, setuid() of all threads) too. */
@@ -147,16 +147,24 @@ void *xs_table_make(struct xs_table *table)
 	return fresh;
 }
 
-void xs_at_end(void (*function)(void))
+void xs_hang(struct xs_hook *_Atomic *hooks, struct xs_hook *hook)
 {
-	for (size_t i = 0; i < sizeof(at_end) / sizeof(at_end[0]); i++) {
-		if (at_end[i] == function)
-			return;
-		if (!at_end[i]) {
-			at_end[i] = function;
-			return;
-		}
-	}
+	if (atomic_exchange(&hook->is_hung, true))
+		return;
+	hook->next = atomic_load(hooks);
+	while (!atomic_compare_exchange_weak(hooks, &hook->next, hook))
+		;
+}
+
+void xs_call_hooks(struct xs_hook *_Atomic *hooks)
+{
+	for (const struct xs_hook *hook = atomic_load(hooks); hook; hook = hook->next)
+		hook->function();
+}
+
+void xs_at_end(struct xs_hook *hook)
+{
+	xs_hang(&at_end, hook);
 }
 
 static void tell_not_joined(void)
@@ -465,6 +473,5 @@ __attribute__((destructor)) static void end(void)
 {
 	if (xs_state() != XS_JOINED || xs_is_sealed())
 		return;
-	for (size_t i = 0; i < sizeof(at_end) / sizeof(at_end[0]) && at_end[i]; i++)
-		at_end[i]();
+	xs_call_hooks(&at_end);
 }

@@ -190,10 +190,16 @@ static inline void *xs_table(struct xs_table *table)
 	return __builtin_expect(memory != NULL, 1) ? memory : xs_table_make(table);
 }
 
-/* Called once, when the process ends normally: a backend puts finished device work into the ring. */
-void xs_at_end(void (*function)(void));
-/* Called when a thread ends that has recorded something: a backend takes back what it gave the thread. There is one. */
-void xs_at_thread_end(void (*function)(void));
+/* What a backend wants to be called; it lives as long as the process. Any number of them, the newest first. */
+struct xs_hook {
+	void (*function)(void);
+	struct xs_hook *next;
+	atomic_bool is_hung; /* once is enough */
+};
+/* When the process ends normally, once: a backend puts finished device work into the ring. */
+void xs_at_end(struct xs_hook *hook);
+/* When a thread ends that has recorded something: a backend takes back what it gave the thread. */
+void xs_at_thread_end(struct xs_hook *hook);
 
 /* May this process write into its rings? */
 static inline bool xs_joined(void)

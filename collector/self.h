@@ -60,6 +60,10 @@ void *xs_arena_locked(size_t size);
 /* Joins the run unless that was done or is impossible. True: joined. */
 bool xs_start(void);
 
+/* Puts a hook before the others, unless it is among them already; calls all. */
+void xs_hang(struct xs_hook *_Atomic *hooks, struct xs_hook *hook);
+void xs_call_hooks(struct xs_hook *_Atomic *hooks);
+
 /* ---- rings.c: the rings of this process; between xs_enter() and xs_leave() ---- */
 
 /* The thread gets a ring that nobody uses, the oldest first, else a new one. False: there is no memory. */

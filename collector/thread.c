@@ -14,7 +14,7 @@
 
 static pthread_key_t key;
 static bool have_key;
-static _Atomic(void (*)(void)) at_thread_end;
+static struct xs_hook *_Atomic at_thread_end;
 
 /* Between xs_enter() and xs_leave(). */
 static void thread_record(void)
@@ -40,9 +40,9 @@ static void thread_record(void)
 	}
 }
 
-void xs_at_thread_end(void (*function)(void))
+void xs_at_thread_end(struct xs_hook *hook)
 {
-	atomic_store_explicit(&at_thread_end, function, memory_order_release);
+	xs_hang(&at_thread_end, hook);
 }
 
 /* Gives the ring back. */
@@ -60,13 +60,10 @@ static void detach(void)
 
 static void thread_ends(void *unused)
 {
-	void (*function)(void) = atomic_load_explicit(&at_thread_end, memory_order_acquire);
-
 	(void)unused;
 	xs_tls.mark = 0; /* no frame of the thread's life is left */
 	xs_sys_left();
-	if (function)
-		function();
+	xs_call_hooks(&at_thread_end);
 	detach();
 }
 

@@ -457,6 +457,8 @@ EXPORT cl_int clGetLayerInfo(cl_layer_info name, size_t size, void *value, size_
 	return CL_SUCCESS;
 }
 
+static struct xs_hook at_end = { .function = harvest_all }, at_thread_end = { .function = thread_ends };
+
 /* Entries of a loader newer than our header pass through: the table is as long as the loader's. */
 static union {
 	cl_icd_dispatch known;
@@ -489,8 +491,8 @@ EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uin
 		if (want_calls || xs_cl_device) {
 			owner = getpid();
 			xs_cl_wrap(&layer.known, want_calls);
-			xs_at_end(harvest_all);
-			xs_at_thread_end(thread_ends);
+			xs_at_end(&at_end);
+			xs_at_thread_end(&at_thread_end);
 		}
 	}
 	*entries_ret = entries;
