@@ -10,6 +10,7 @@
 Each rank of a Job has a time of its own, in true ns; writing turns it into what the clock of its host shows.
 """
 
+import fcntl
 import json
 import random
 import shutil
@@ -18,7 +19,7 @@ from collections import namedtuple
 
 import pytest
 
-from conftest import ROOT, XSTRACE
+from conftest import ROOT, XSTRACE, wait_until
 
 # ---- real ranks ----
 
@@ -43,6 +44,16 @@ def mpi_app(tmp_path_factory):
     return make
 
 
+def is_being_written(path):
+    """Does a drain process have the trace locked? (docs/TRACE_FORMAT.md)"""
+    with open(path, "r+b") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
 class Ranks:
     """All ranks of a job, each under xstrace of its own. `launcher`: the words before "-n"; `reports`: files that are no traces."""
 
@@ -51,7 +62,9 @@ class Ranks:
         known = set(xstrace.cwd.glob("*.json"))
         self.run = xstrace.bare(program, [str(word) for word in words], env=env, timeout=timeout)
         known |= set(xstrace.cwd.glob(reports)) if reports else set()
-        xstrace.adopt(self.run, sorted(set(xstrace.cwd.glob("*.json")) - known))
+        found = sorted(set(xstrace.cwd.glob("*.json")) - known)
+        wait_until(lambda: not any(is_being_written(path) for path in found))  # after MPI_Abort mpiexec waits for nobody
+        xstrace.adopt(self.run, found)
         self.traces = {t.metadata["rank"]: t for t in self.run.traces}
 
     def calls(self, rank):

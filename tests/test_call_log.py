@@ -86,7 +86,7 @@ def test_arguments_and_results(xstrace):
 
 def test_failed_calls_are_marked(xstrace):
     run = xstrace("-c -h", "cl_matrix")
-    calls = parse(run.err.split("\n=== API")[0], per_thread=False)
+    calls = parse(run.err.split("\nProcess ")[0], per_thread=False)
     failed = [call for call in calls if call.failed]
     assert sorted({c.name for c in failed}) == ["clEnqueueNDRangeKernel", "clEnqueueReadBuffer"]
     assert len(failed) == 6 and all(c.result.startswith("CL_INVALID_") for c in failed)

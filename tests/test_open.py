@@ -17,7 +17,7 @@ ENDS = {"return": "exited", "_exit": "exited", "kill": "killed", "exec": "exec"}
 
 def told(run, what):
     """The number in the line that tells of what is missing; 0: there is none."""
-    found = [re.search(rf"(\d+) {what} of process", line) for line in run.said if "not complete" in line]
+    found = [re.search(rf"(\d+) {what}s? of process", line) for line in run.said if "not complete" in line]
     return sum(int(match[1]) for match in found if match)
 
 
@@ -25,7 +25,7 @@ def check_counts(run, trace, all_of_them):
     """Each command is in the trace once or counted: how many are counted."""
     still_open = trace.other.get("open_commands", 0)
     assert len(trace.device) + still_open == all_of_them and trace.other["lost"] == 0
-    assert told(run, "commands") == still_open
+    assert told(run, "command") == still_open
     return still_open
 
 
@@ -94,7 +94,7 @@ def test_nothing_else_is_seen(xstrace, tmp_path, option):
     """No event of interest is no word about it: a single launch that runs on."""
     gpu = SoftGPU(tmp_path, DURATION_NS="empty=60000000000")
     run = ze(xstrace, gpu, option, "immediate", "return", "--kernels", 1)
-    assert told(run, "commands") == 1
+    assert told(run, "command") == 1
     assert not any("No event of interest" in line for line in run.said)
 
 
@@ -104,7 +104,7 @@ def test_what_ends_while_nothing_is_recorded(xstrace, tmp_path, kind, sync):
     gpu = SoftGPU(tmp_path, DURATION_NS="empty=300000000", WORKERS=3)
     args = ["--list", kind, "--kernel", "empty", "--kernels", 3, "--sync", sync]
     run = xstrace(KERNELS + " --duration 150ms", "ze_matrix", args, env=gpu.env)
-    assert run.trace.count("kernels") == 0 and told(run, "commands") == run.trace.other["open_commands"] == 3
+    assert run.trace.count("kernels") == 0 and told(run, "command") == run.trace.other["open_commands"] == 3
 
 
 @needs_ze
@@ -127,7 +127,7 @@ def test_counts_of_a_run_that_is_complete(xstrace, tmp_path):
     for options in (KERNELS, KERNELS + " --on-full=drop --ring-size=64K", KERNELS + " --separate-tiles"):
         run = xstrace(options, "ze_matrix", args, env=gpu.env)
         assert "open_commands" not in run.trace.other and "untimed_commands" not in run.trace.other
-        assert told(run, "commands") == 0
+        assert told(run, "command") == 0
 
 
 # ---- OpenCL ----
@@ -167,7 +167,7 @@ def test_opencl_waits_a_moment(xstrace):
 @needs_cl
 def test_opencl_alone(xstrace):
     run = xstrace("-d", "cl_open", [0, 1, "return"])
-    assert told(run, "commands") == 1
+    assert told(run, "command") == 1
     assert not any("No event of interest" in line for line in run.said)
 
 
@@ -182,7 +182,7 @@ def test_requests(xstrace, mpi_app, end):  # noqa: F811
         open_ = [s for s in trace.slices if s.cat == "mpi_request" and s.unfinished]
         assert trace.other["open_requests"] == len(open_) == 2
     if end != "abort":  # mpiexec says nothing more of what it ends
-        assert told(job.run, "MPI requests") == 2 * len(job.traces)
+        assert told(job.run, "MPI request") == 2 * len(job.traces)
 
 
 @needs_mpi
@@ -190,4 +190,4 @@ def test_requests_in_a_report(xstrace, mpi_app):  # noqa: F811
     words = ["-n", "2", XSTRACE, "-h", "--report-format=json", "-o", "rep.json", mpi_app("mpi_open"), xstrace.cwd]
     run = xstrace.bare(MPIEXEC, [str(word) for word in words])
     rows = [json.loads(path.read_text())[-1] for path in xstrace.cwd.glob("rep.*.json")]
-    assert [row["open_requests"] for row in rows] == [2, 2] and told(run, "MPI requests") == 4
+    assert [row["open_requests"] for row in rows] == [2, 2] and told(run, "MPI request") == 4

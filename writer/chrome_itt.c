@@ -413,7 +413,7 @@ struct xs_place xs_chrome_on_row(struct xs_process *process, uint32_t row, const
 void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start, uint64_t end, const char *args, size_t length)
 {
 	struct xs_row *row = row_of(process, XS_SPAN_REQUEST);
-	uint32_t tid = row ? xs_chrome_lane(process, &row->lanes, "MPI requests", start, end, XS_FIT_FOLDED) : 0;
+	uint32_t tid = row ? xs_chrome_lane(process, &row->lanes, "MPI requests", start, end, XS_FIT_APART) : 0;
 	char *o;
 
 	if (!tid)

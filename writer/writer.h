@@ -141,7 +141,6 @@ struct xs_lane {
 struct xs_lanes {
 	struct xs_lane *lane;
 	uint32_t count;
-	uint32_t last; /* taken: what comes after it is likely to fit there */
 };
 
 struct xs_thread_stats {
@@ -565,7 +564,6 @@ void xs_flows_fini(struct xs_process *process);
 enum xs_fit {
 	XS_FIT_APART,   /* overlaps nothing */
 	XS_FIT_NESTING, /* overlaps nothing but what it is inside of or around */
-	XS_FIT_FOLDED,  /* as nesting, where many overlap: not deeper than viewers show, and around nothing that begins with it */
 	XS_FIT_TRUSTED, /* as apart, and what is too long ago to be remembered is taken for free */
 };
 /* The first lane where [start, end] fits; a new one (tid 0, to be named by the caller) if there is none. NULL: no memory, or too many lanes. */
