@@ -45,7 +45,7 @@ def mpi_app(tmp_path_factory):
 
 
 def is_being_written(path):
-    """Does a drain process have the trace locked? (docs/TRACE_FORMAT.md)"""
+    """Does a drain process have the trace locked? (docs/MERGE.md)"""
     with open(path, "r+b") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -563,6 +563,7 @@ int xs_drain(const char *dir, int channel)
 			finish(&drain, link, (*link)->exec ? XS_END_EXEC : XS_END_UNKNOWN);
 	}
 	join_failed = atomic_load(&drain.run.mailbox->join_failed);
+	join_failed -= join_failed < drain.lost.failed ? join_failed : drain.lost.failed;
 	if (join_failed)
 		xs_tell("[WARNING] %u process%s not traced: no memory or no right to make files in %s\n", join_failed, join_failed == 1 ? " is" : "es are",
 			drain.run.dir);

@@ -40,24 +40,28 @@ int xs_has_variable(const struct xs_run *run, int32_t pid)
 enum mapped {
 	MAPPED_NOTHING,
 	MAPPED_LIBRARY, /* and no more: it could not join */
-	MAPPED_RUN,     /* it has joined, may not (--ranks-to-sample), or is the forked child of one that has */
+	MAPPED_NAMES,   /* and the names, but no file of a process: it had no room for its own, or may not join (--ranks-to-sample) */
+	MAPPED_RUN,     /* it has joined, or is the forked child of one that has */
 	MAPPED_UNKNOWN, /* it may not be looked into, or has ended */
 };
 
 static enum mapped mapped_by(const struct xs_run *run, int32_t pid)
 {
 	enum mapped found = MAPPED_NOTHING;
-	char path[48], strings[sizeof(run->run_id) + 16], *line = NULL;
+	char path[48], strings[sizeof(run->run_id) + 16], own[sizeof(run->run_id) + 16], *line = NULL;
 	size_t room = 0, lines = 0;
 	FILE *file;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	(void)snprintf(strings, sizeof(strings), "/%s/strings", run->run_id); /* mapped last of what all processes have */
+	(void)snprintf(own, sizeof(own), "/%s/p", run->run_id);
 	file = fopen(path, "re");
 	for (; file && found != MAPPED_RUN && getline(&line, &room, file) > 0; lines++) {
-		if (strstr(line, strings))
+		if (strstr(line, own))
 			found = MAPPED_RUN;
-		else if (strstr(line, "/libxstrace.so"))
+		else if (strstr(line, strings))
+			found = MAPPED_NAMES;
+		else if (found < MAPPED_LIBRARY && strstr(line, "/libxstrace.so"))
 			found = MAPPED_LIBRARY;
 	}
 	free(line);
@@ -98,6 +102,8 @@ static bool why_not(const struct xs_run *run, int32_t pid, char *why, size_t siz
 		file = xs_program_why_not(xs_program_kind(path, NULL, &judged));
 	if (mapped == MAPPED_RUN || user == UINT64_MAX)
 		return false;
+	if (mapped == MAPPED_NAMES && (!atomic_load_explicit(&run->mailbox->join_failed, memory_order_relaxed) || (space == UINT64_MAX && data == UINT64_MAX)))
+		return false;
 	if (mapped == MAPPED_NOTHING && !has_variable)
 		(void)snprintf(why, size, "it was started without xstrace's variables (env -i and the like); put xstrace in front of it: env -i xstrace …");
 	else if (file)
@@ -129,12 +135,13 @@ static uint64_t program_of(int32_t pid)
 	return stat(path, &st) < 0 ? NOT_SEEN : (uint64_t)st.st_dev << 48 ^ st.st_ino;
 }
 
-static void count(struct xs_lost *lost, int32_t pid, uint64_t ran, const char *why)
+static void count(struct xs_lost *lost, int32_t pid, uint64_t ran, const char *why, bool failed)
 {
 	struct xs_lost_program *program = &lost->named[lost->count];
 	char path[48];
 	FILE *file;
 
+	lost->failed += failed;
 	if (lost->count++ >= XS_LOST_NAMED)
 		return;
 	program->pid = pid;
@@ -150,7 +157,7 @@ static void count(struct xs_lost *lost, int32_t pid, uint64_t ran, const char *w
 }
 
 /* Counted when it is the same at a second look: what is just being started looks like this too. */
-static void suspect(struct xs_lost *lost, int32_t pid, const char *why)
+static void suspect(struct xs_lost *lost, int32_t pid, const char *why, bool failed)
 {
 	uint64_t start = xs_process_start(pid), program = program_of(pid);
 	struct xs_suspect *place = NULL;
@@ -160,7 +167,7 @@ static void suspect(struct xs_lost *lost, int32_t pid, const char *why)
 
 		if (known->pid == pid && known->start == start && known->program == program) {
 			if (!known->told)
-				count(lost, pid, program, why);
+				count(lost, pid, program, why, failed);
 			known->told = true;
 			return;
 		}
@@ -180,7 +187,7 @@ static bool look_at(struct xs_lost *lost, const struct xs_run *run, int32_t pid)
 
 	if (!xs_process_alive(pid, 0) || !why_not(run, pid, why, sizeof(why)))
 		return false;
-	suspect(lost, pid, why);
+	suspect(lost, pid, why, mapped_by(run, pid) == MAPPED_NAMES);
 	return true;
 }
 

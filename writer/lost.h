@@ -12,6 +12,7 @@
 
 struct xs_lost {
 	uint32_t count; /* programs that are known to be lost */
+	uint32_t failed; /* of these, those that have said themselves that they could not join */
 	struct xs_lost_program {
 		int32_t pid;
 		uint64_t program; /* which it ran */
