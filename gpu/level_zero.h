@@ -221,7 +221,7 @@ static inline void xs_ze_push(struct xs_ze_queue *queue, struct xs_ze_node *node
 {
 	/* pairs with the acquire in xs_ze_collect() */
 	atomic_store_explicit(&queue->newest, node, memory_order_release);
-	/* who never waits for anything gets events back all the same */
+	/* recycles events even if the application never waits */
 	if (__builtin_expect(++queue->appended % 64 == 0 || queue->synchronous, 0)) {
 		xs_ze_collect(queue);
 		xs_ze_clock(queue->device);

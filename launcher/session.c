@@ -500,7 +500,7 @@ static int wait_for_stop(const struct xs_launch *launch, const char *session, co
 		return 0;
 	}
 	if (drain_lives(launch->control))
-		xs_tell("xstrace: session %s records no more, but its traces are not complete after %u s; they will be\n",
+		xs_tell("xstrace: session %s has stopped recording, but its traces are not complete after %u s; they will be completed\n",
 			session, STOP_SECONDS);
 	else
 		xs_tell("xstrace: session %s cannot be stopped: its drain process is dead; once the application has ended, "
