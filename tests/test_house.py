@@ -22,7 +22,7 @@ MAY_INCLUDE = {
 }
 # of a folder that may be included in part, the headers that may
 IN_PART = {
-    ("merge", "common"): {"options.h"},
+    ("merge", "common"): {"options.h", "paths.h"},
     ("merge", "writer"): {"json.h", "output.h"},
     ("launcher", "writer"): {"json.h"},
 }
