@@ -157,7 +157,7 @@ int xs_session_register(const struct xs_launch *launch)
 
 /* ---- finding it again ---- */
 
-/* Is this "xstrace-session-<uid>-<session>", of a user who is not we, and does its run still exist? */
+/* Is this "xstrace-session-<uid>-<session>", of another user, and does its run still exist? */
 static bool is_others(int dir, const char *name, const char *session, unsigned *ret_uid)
 {
 	char target[PATH_MAX];
@@ -285,7 +285,7 @@ size_t xs_session_open(const char *name, struct xs_launch **ret_runs)
 	return 0;
 }
 
-/* ---- who is in it ---- */
+/* ---- processes of the session ---- */
 
 /* What its files say, read once: they are the process's own, which may be cut or written at any time. */
 struct member {

@@ -114,7 +114,7 @@ static void save(struct xs_track *track)
 			      memory_order_release);
 }
 
-/* Who waits for room although all is read has lost what we told it: something else wrote into its ring. */
+/* If a producer waits for room although all is read, something else has overwritten the tail that we stored: store it again. */
 static void help_waiting(struct xs_process *process)
 {
 	for (uint32_t i = 0; i < process->track_count && !process->copy; i++)
