@@ -59,7 +59,7 @@ void xs_enter_in(uintptr_t mark, struct xs_entered *entered)
 	} else {
 		if (!entered->mark)
 			xs_sys_left();
-		if (xs_sys_begin()) { /* to its end in xs_leave(): who seals waits for all that is done between */
+		if (xs_sys_begin()) { /* ends in xs_leave(): a thread that seals the process waits until then */
 			(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &entered->signals, sizeof(every_signal));
 			xs_tls.busy = 1;
 		} else {

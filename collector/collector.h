@@ -112,7 +112,7 @@ bool xs_thread_attach(void) __attribute__((cold));
 enum xs_open_gate xs_gate_wanted(void);
 /* ITT's pause and resume; without --start-paused without effect. */
 void xs_control_itt(bool resume);
-/* ITT's detach: this process records no more. */
+/* ITT's detach: stops recording this process for good. */
 void xs_control_detach(void);
 /* Sets the gate anew after one of the reasons has changed; does nothing before the process has joined. */
 void xs_gate_update(void);
@@ -153,7 +153,7 @@ void xs_told_rank(int32_t rank, int32_t world_size);
 /* --flight-recorder: a trace is to be written. */
 void xs_request_dump(void);
 
-/* Rings are written no more by this thread: __itt_thread_ignore(). */
+/* Stops recording this thread: __itt_thread_ignore(). */
 void xs_thread_ignore(void);
 /* The thread's name from here on, by its id. */
 void xs_thread_name(uint32_t name);

@@ -36,9 +36,9 @@ static inline void xs_unlock(_Atomic uint32_t *lock);
 bool xs_wait_a_bit(uint32_t *rounds);
 
 /*
- * Work that one thread does at a time and that calls others (a driver), from where it may never come back. Nobody waits for it: who finds it
- * claimed does without. A claim that a thread itself holds, or that is as old as XS_LEFT_FOR_GOOD, was left by a jump or by a thread's
- * end and is taken over. So a holder that was away for so long must expect not to be the only one any more.
+ * A claim is for work that one thread does at a time and that calls foreign code (a driver), which may never return. No thread waits for a
+ * claim: a thread that finds it taken skips the work. If the thread itself holds the claim, or the claim is as old as XS_LEFT_FOR_GOOD, its
+ * holder left by a jump or ended, and the claim is taken over. So a holder that was away for so long may not be the only one any more.
  */
 static inline bool xs_claim(_Atomic uint64_t *claim);
 static inline void xs_unclaim(_Atomic uint64_t *claim);

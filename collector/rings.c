@@ -1,7 +1,7 @@
 /*
  * The rings of this process: eight in its first file, 64 in each further one. Threads that have ended leave theirs to others.
  *
- * Who has which is known here, in private memory: what the ring's header says is for the drain process, and others may write there.
+ * Private memory here says which thread has which ring. The ring's header is for the drain process only, since others may write there.
  */
 #include <linux/futex.h>
 #include <string.h>

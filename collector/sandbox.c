@@ -1,6 +1,6 @@
 /*
- * What the program does to itself that changes what we may do in it: it puts itself into a sandbox, it takes away the time stamp counter, or it
- * makes a process that shares its memory and a thread's variables. Seen by the C library's functions for it; who makes the system call by hand is not seen.
+ * What the program does to itself that restricts us: it enters a sandbox, disables the time stamp counter, or makes a process that shares its
+ * memory and a thread's variables. We intercept the C library's functions; a system call made by the bare instruction is not seen.
  */
 #include <dlfcn.h>
 #include <linux/seccomp.h>
@@ -25,8 +25,8 @@ syscall_function xs_syscall_watched __attribute__((visibility("hidden"), used));
 enum sandbox { SANDBOX_NONE, SANDBOX_FILTER, SANDBOX_STRICT };
 
 /*
- * For good, and for children of fork: every thread finds the collector as in a process that is not traced, and reads no clock any more. Who is at
- * the gate that was there before finds that closed, too.
+ * Stops recording for good, also in children of fork: every thread then finds the collector as in an untraced process, and reads no clock. The
+ * previous gate is closed too, for threads that still use it.
  */
 static void close_for_good(void)
 {

@@ -15,8 +15,8 @@ uint64_t xs_process_start(pid_t pid);
 bool xs_process_alive(pid_t pid, uint64_t start);
 
 /*
- * How a process ended, as wait() tells its parent, for somebody who is not its parent: while it is a zombie, or by Linux 6.15 and later to
- * those who held a pidfd (-1: none). start: as above, 0: not known. False: nobody tells.
+ * How a process ended, as wait() tells its parent, for a caller that is not its parent: known while the process is a zombie, and since Linux 6.15
+ * to holders of a pidfd (-1: none). start: as above, 0: not known. False: unknown.
  */
 bool xs_process_status(pid_t pid, uint64_t start, int pidfd, int *ret);
 

@@ -270,7 +270,7 @@ struct xs_kernel_record {
 };
 static_assert(sizeof(struct xs_kernel_record) == 48, "multiple of 16");
 
-/* A frame: where it will go on. In which file (interned path, with the build id's digits as scope) and at which of its addresses. */
+/* A return address: in which file (interned path, with the build id's digits as scope), and at which of its addresses. */
 #define XS_FRAME(file, address) ((uint64_t)(file) << 40 | ((address) & 0xffffffffffu))
 #define XS_FRAME_FILE(frame) ((uint32_t)((frame) >> 40))
 #define XS_FRAME_ADDRESS(frame) ((frame) & 0xffffffffffu)

@@ -84,8 +84,8 @@ _Static_assert(sizeof(struct xs_ring) <= XS_RING_HEADER, "the data begins behind
 
 struct xs_consumer;
 /*
- * Who reads the rings of this process, as it tells where no traced process can write (struct xs_control): a producer that waits for room sees
- * from it whether somebody will make some. NULL: nobody knows, and it waits.
+ * The consumer of this process's rings, described where no traced process can write (struct xs_control). A producer that waits for room learns
+ * from it whether the consumer lives. NULL: unknown, so it waits.
  */
 void xs_ring_set_consumer(const struct xs_consumer *consumer);
 

@@ -263,8 +263,8 @@ uint32_t xs_control_dump(struct xs_control *control, struct xs_mailbox *mailbox,
 /* Gives the whole run a reason not to record, or takes it away. True when that changed something. For one writer at a time, too. */
 bool xs_control_pause(struct xs_control *control, enum xs_pause_reason reason, bool on);
 /*
- * The same while others may do so, commands of the session and the drain process: who has the run directory locked is waited for, but no longer
- * than 200 ms, or a command that somebody has stopped would stop the run.
+ * The same while other writers may be active (commands of the session, the drain process). Waits for the lock of the run directory, but no longer
+ * than 200 ms: otherwise a command that somebody has stopped would stop the run.
  */
 bool xs_control_change(int directory, struct xs_control *control, enum xs_pause_reason reason, bool on);
 

@@ -54,7 +54,7 @@ uint32_t xs_intern(struct xs_strings *strings, const char *text, uint32_t length
 
 /*
  * The string of an id, or NULL when the id cannot be one. `size` is the size of the mapping. *ret_length is the text's length, read once:
- * who writes the table may change it at any time, so string->length must not be used.
+ * a process that can write the table may change it at any time, so string->length must not be used.
  */
 const struct xs_string *xs_string(const struct xs_strings *strings, uint64_t size, uint32_t id, uint32_t *ret_length);
 

@@ -21,7 +21,7 @@ enum xs_seal {
 	XS_SEALED_PREPARED, /* the memory of all rings in use was made present before */
 };
 extern _Atomic uint32_t xs_seal __attribute__((visibility("hidden"))); /* enum xs_seal */
-/* Calls that were begun: those of all threads, and of this one. Who seals waits for the others' (collector/sandbox.c). */
+/* Calls that have begun: of all threads, and of this one. A thread that seals the process waits for the others' (collector/sandbox.c). */
 extern _Atomic uint32_t xs_sys_going __attribute__((visibility("hidden")));
 extern __thread uint32_t xs_sys_mine __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -31,8 +31,8 @@ static inline bool xs_is_sealed(void)
 }
 
 /*
- * Around calls of ours. False: none may be made. A look at the seal alone would not do: another thread may seal all of them between the look and
- * the call. First counted, then looked, and who seals does it the other way round: either we see that it is sealed, or that waits for us.
+ * Around calls of ours. False: none may be made. Reading the seal alone is not enough: another thread may seal the process between that and the
+ * call. We count first and read then; the sealing thread does the reverse. So either we see the seal, or it waits for our call.
  */
 #ifdef XS_COMPANION /* another library of ours (collector/companion.h): the words are libxstrace.so's */
 #define xs_sys_begin xs_companion_sys_begin

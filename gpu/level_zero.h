@@ -221,7 +221,7 @@ static inline void xs_ze_push(struct xs_ze_queue *queue, struct xs_ze_node *node
 {
 	/* pairs with the acquire in xs_ze_collect() */
 	atomic_store_explicit(&queue->newest, node, memory_order_release);
-	/* who never waits for anything gets events back all the same */
+	/* recycles events even if the application never waits */
 	if (__builtin_expect(++queue->appended % 64 == 0 || queue->synchronous, 0)) {
 		xs_ze_collect(queue);
 		xs_ze_clock(queue->device);
@@ -264,7 +264,7 @@ void xs_ze_collect_executions(struct xs_ze_queue *queue);
  * some microseconds later: so much time it gets.
  */
 void xs_ze_collect_executions_last(struct xs_ze_queue *queue);
-/* When who waits for a device that is just about to finish gives up (CLOCK_MONOTONIC). And: waits a moment; false: no longer, or in vain. *rounds: 0 at first. */
+/* The deadline of a wait for a device that is about to finish (CLOCK_MONOTONIC). And: waits a moment; false: past the deadline, or in vain. *rounds: 0 at first. */
 uint64_t xs_ze_last_chance(void);
 bool xs_ze_wait_on(uint64_t deadline, uint32_t *rounds);
 /* A fence of the application goes with what this call has submitted. */

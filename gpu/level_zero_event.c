@@ -229,7 +229,7 @@ void xs_ze_event_changes(ze_event_handle_t event)
 	take_times(event, false);
 }
 
-/* Who has waited for the event, in a call that began then, has waited for the command that it tells of. */
+/* A call that began then and waited for the event has waited for the event's command. */
 static void waited(ze_event_handle_t event, uint64_t began)
 {
 	_Atomic uint64_t *word = began ? xs_ze_event_word(event) : NULL;

@@ -25,7 +25,7 @@ bool xs_rank_wanted(const struct xs_options *options)
 	if (rank >= 0)
 		return xs_is_listed(options->ranks, (uint64_t)rank);
 	/* it may start ranks: each process looks for itself (collector.c) */
-	xs_tell("xstrace: --ranks-to-sample %s: no rank in the environment (" XS_RANK_VARIABLES "); what has no rank is traced\n",
+	xs_tell("xstrace: --ranks-to-sample %s: no rank in the environment (" XS_RANK_VARIABLES "); processes without a rank are traced\n",
 		options->ranks);
 	return true;
 }
@@ -48,7 +48,7 @@ static int read_names(const char *option, const char *path, char *names)
 		xs_tell("xstrace: --%s-file %s: more than %u bytes of names\n", option, path, XS_NAMES_MAX - 1);
 		n = SIZE_MAX;
 	} else if (memchr(names + used, '\0', n)) {
-		xs_tell("xstrace: --%s-file %s: not a text\n", option, path);
+		xs_tell("xstrace: --%s-file %s: not a text file\n", option, path);
 		n = SIZE_MAX;
 	}
 	if (file)

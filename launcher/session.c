@@ -157,7 +157,7 @@ int xs_session_register(const struct xs_launch *launch)
 
 /* ---- finding it again ---- */
 
-/* Is this "xstrace-session-<uid>-<session>", of a user who is not we, and does its run still exist? */
+/* Is this "xstrace-session-<uid>-<session>", of another user, and does its run still exist? */
 static bool is_others(int dir, const char *name, const char *session, unsigned *ret_uid)
 {
 	char target[PATH_MAX];
@@ -285,7 +285,7 @@ size_t xs_session_open(const char *name, struct xs_launch **ret_runs)
 	return 0;
 }
 
-/* ---- who is in it ---- */
+/* ---- processes of the session ---- */
 
 /* What its files say, read once: they are the process's own, which may be cut or written at any time. */
 struct member {
@@ -500,7 +500,7 @@ static int wait_for_stop(const struct xs_launch *launch, const char *session, co
 		return 0;
 	}
 	if (drain_lives(launch->control))
-		xs_tell("xstrace: session %s records no more, but its traces are not complete after %u s; they will be\n",
+		xs_tell("xstrace: session %s has stopped recording, but its traces are not complete after %u s; they will be completed\n",
 			session, STOP_SECONDS);
 	else
 		xs_tell("xstrace: session %s cannot be stopped: its drain process is dead; once the application has ended, "

@@ -30,7 +30,7 @@ struct xm_clock {
 	int64_t offset, start;
 	struct xm_piece *pieces;
 	uint32_t piece_count;
-	double unseen;   /* by how much its pace can have changed without anybody telling */
+	double unseen;   /* the largest undetectable change of rate */
 	double change;   /* by how much its pace changed, as the lines say that it bends along */
 	int64_t error;   /* ns, XM_NO_TIME: unknown, nothing bounds it from both sides */
 	bool is_tied, is_sampled;

@@ -114,7 +114,7 @@ void xm_mpi_free(struct xm_mpi *mpi);
 /* "world", "self" or 16 hex digits. */
 const char *xm_comm_name(uint64_t comm, char *text);
 #define XM_COMM_LABEL 96
-/* For who reads: the application's name, or "4 of world (0-3)". The text lives in `text`, of XM_COMM_LABEL bytes. */
+/* For human readers: the application's name, or "4 of world (0-3)". The text lives in `text`, of XM_COMM_LABEL bytes. */
 const char *xm_comm_label(const struct xm_mpi *mpi, uint64_t comm, char *text);
 
 #endif

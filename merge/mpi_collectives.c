@@ -22,7 +22,7 @@ struct comm {
 
 struct xm_collectives {
 	const struct xm_mpi_sink *sink;
-	/* by (communicator, seq, nth): who finds all places taken that it could have closes what was at the first */
+	/* by (communicator, seq, nth): if all places for a collective are taken, the one in the first place is closed */
 	struct open {
 		struct xm_collective collective;
 		uint32_t nth; /* start of a persistent one */

@@ -12,7 +12,7 @@ static bool is_given(const struct xm_ranks *ranks, int32_t place)
 	return ranks->all;
 }
 
-/* Between groups all comes from the other one; who is where must be known. */
+/* Between groups all data come from the other group; each member's group must be known. */
 static bool may_give(const struct xm_collective *c, const struct xm_member *to, const struct xm_member *from)
 {
 	return !c->is_inter || (to->side >= 0 && from->side >= 0 && to->side != from->side);
@@ -29,7 +29,7 @@ bool xm_gets(const struct xm_collective *c, const struct xm_member *to, const st
 		return to->end.bytes > 0 && may_give(c, to, from);
 	case XM_EACH:
 		return from->end.bytes > 0 && may_give(c, to, from);
-	case XM_FROM_ROOT: /* between groups, who is beside the root names no root */
+	case XM_FROM_ROOT: /* between groups, other ranks of the root's group name no root */
 		return from->end.rank == c->root && to->root == c->root && to->end.bytes > 0;
 	case XM_TO_ROOT:
 		return to->end.rank == c->root && from->root == c->root && from->end.bytes > 0;

@@ -1,4 +1,4 @@
-"""Which part may know of which: read from the sources, so that what docs/ARCHITECTURE.md says of the folders stays true."""
+"""Which part may know of which, read from the sources, so that what docs/ARCHITECTURE.md says of the folders stays true; the form of the documents."""
 
 import re
 import shutil
@@ -68,6 +68,87 @@ def test_every_folder_has_its_row():
     assert with_c - {"tests", "bench"} == set(MAY_INCLUDE)
     rows = re.findall(r"^\| `(\w+)/` \|", (ROOT / "docs/ARCHITECTURE.md").read_text(), re.M)
     assert set(MAY_INCLUDE) <= set(rows)
+
+
+# ---- documents ----
+
+PAGES = sorted((ROOT / "docs").glob("*.md")) + [ROOT / "README.md"]
+GENERATED = {"FIGURES.md"}  # bench/run writes it
+
+
+def without_code(text):
+    """The lines of a page, numbered from 1, without those between two fences."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield number, line
+
+
+def too_long(text):
+    """Where a page cannot be read in a terminal: lines over 120 columns, cells of tables over 200 characters."""
+    for number, line in without_code(text):
+        if not line.startswith("|"):
+            if len(line) > 120:
+                yield f"{number}: {len(line)} columns"
+        elif (longest := max(len(cell.strip()) for cell in re.split(r"(?<!\\)\|", line))) > 200:
+            yield f"{number}: a cell of {longest} characters"
+
+
+def anchors(text):
+    """What a link to a heading of the page is called, as GitHub does it."""
+    found = set()
+    for _, line in without_code(text):
+        if heading := re.match(r"#+ (.*)", line):
+            name = re.sub(r"[^\w\- ]", "", heading[1].lower()).replace(" ", "-")
+            number = next(n for n in range(1000) if (f"{name}-{n}" if n else name) not in found)
+            found.add(f"{name}-{number}" if number else name)
+    return found
+
+
+def links(text):
+    """Relative links and pictures: path, anchor."""
+    plain = re.sub(r"`[^`]*`", "", "\n".join(line for _, line in without_code(text)))
+    for target in re.findall(r"\]\(([^)\s]+)\)", plain):
+        if "://" not in target:
+            path, _, anchor = target.partition("#")
+            yield path, anchor
+
+
+def broken(page, text):
+    for path, anchor in links(text):
+        target = page.parent / path if path else page
+        if not target.exists():
+            yield f"{path}: not there"
+        elif anchor and anchor not in anchors(text if target == page else target.read_text()):
+            yield f"{path}#{anchor}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_pages_fit_a_terminal(page):
+    if page.name not in GENERATED:
+        assert not list(too_long(page.read_text()))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_links_lead_somewhere(page):
+    assert not list(broken(page, page.read_text()))
+
+
+def test_every_page_is_in_the_index():
+    """docs/README.md lists the documents by reader."""
+    index = ROOT / "docs/README.md"
+    listed = {path for path, _ in links(index.read_text())}
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} - listed == {"README.md"}
+
+
+def test_what_is_wrong_in_a_page_is_found():
+    page = ROOT / "docs/README.md"
+    text = "# One: a `b`\n\n" + "x" * 121 + "\n| a \\| " + "y" * 200 + " | z |\n```\n" + "x" * 121 + "\n```\n"
+    assert list(too_long(text)) == ["3: 121 columns", "4: a cell of 205 characters"]
+    text += "[a](#one-a-b) [b](#two) [c](NONE.md) [d](RING.md#order) [e](RING.md#none) ![f](https://example.org/x) `[g](h)`\n"
+    assert list(broken(page, text)) == ["#two: no such heading", "NONE.md: not there", "RING.md#none: no such heading"]
 
 
 @pytest.mark.skipif(not shutil.which("ruff"), reason="no ruff")

@@ -12,7 +12,7 @@ import pytest
 from conftest import BUILD, ROOT, compile_c, open_trace, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
-SANITIZED = b"__asan" in (BUILD / "collector/libxstrace.so").read_bytes()
+SANITIZED = b"__asan_init" in (BUILD / "collector/libxstrace.so").read_bytes()
 STEPPED = BUILD / "tests/apps/itt_stepped"
 plain_only = pytest.mark.skipif(SANITIZED, reason="a sanitizer's own frames and calls")
 

@@ -10,7 +10,7 @@ import pytest
 from conftest import APPS, BUILD, root_only
 
 ITT = "--chrome-itt-logging"
-SANITIZED = b"__asan" in (BUILD / "collector/libxstrace.so").read_bytes()
+SANITIZED = b"__asan_init" in (BUILD / "collector/libxstrace.so").read_bytes()
 pytestmark = pytest.mark.skipif(SANITIZED, reason="a sanitizer needs more of all")
 
 PROGRAMS = {"true": ["/bin/true"], "itt": [str(APPS / "itt_tasks"), "20"], "threads": [str(APPS / "itt_threads"), "3"]}

@@ -393,7 +393,7 @@ def test_many_that_are_not_traced(xstrace):
     run = xstrace(ITT, "sh", ["-c", "for i in 1 2 3 4 5 6 7 8 9 10 11; do env -i sleep 3 & done; wait"])
     lines = lost(run)
     assert len(lines) == 8 and len(set(lines)) == 8
-    assert "[WARNING] 3 more processes are not traced, for such reasons" in run.said
+    assert "[WARNING] 3 more processes are not traced, for similar reasons" in run.said
 
 
 @pytest.mark.parametrize(

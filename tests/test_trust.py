@@ -207,7 +207,7 @@ def test_one_recovers_at_a_time(xstrace):
     before = trace.read_bytes()
     directory = os.open(run.dir, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(directory, fcntl.LOCK_EX)
-    assert "another one is at it" in refusal("--recover", run.dir) and trace.read_bytes() == before
+    assert "another xstrace --recover is working there" in refusal("--recover", run.dir) and trace.read_bytes() == before
     os.close(directory)
     check_recovered(run)
 

@@ -362,7 +362,7 @@ void xs_call_log_forget(struct xs_track *track)
 
 /* ---- the order of reading ---- */
 
-/* When the record happened, as far as the log is concerned. One whose time cannot be is read at once: who reads it sees that. */
+/* When the record happened, as far as the log is concerned. One with an impossible time is read at once, and the reader rejects it. */
 static uint64_t time_of(struct xs_track *track, const struct xs_record *record, uint32_t size)
 {
 	const struct xs_event *event = &record->event;
@@ -420,7 +420,7 @@ static void look_at(struct ordered *one)
 	struct xs_record record;
 	uint32_t size = record_at(&record, one->track, one->track->pos, one->track->head, GLANCE);
 
-	/* a spoilt ring is read at once: who reads it sees that */
+	/* a spoilt ring is read at once, and the reader rejects it */
 	one->time = size ? time_of(one->track, &record, size) : one->track->pos == one->track->head ? UINT64_MAX : 0;
 }
 

@@ -113,7 +113,7 @@ static bool may_try(uint64_t spent)
 
 	all += spent;
 	if (before && all >= ALL_TIME_NS)
-		xs_tell("[WARNING] Some names take too long to be written as C++ does; from here on names are shown as the program gives them\n");
+		xs_tell("[WARNING] Some C++ names take too long to demangle; from here on names are shown mangled\n");
 	return all < ALL_TIME_NS;
 }
 

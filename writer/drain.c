@@ -310,7 +310,7 @@ static bool finish_ended(struct drain *drain)
 		if (!exec && !ended(process)) {
 			link = &process->next;
 		} else if (!exec && atomic_load_explicit(&drain->run.mailbox->joined, memory_order_acquire) != drain->joined) {
-			waiting = true; /* it may have called exec: who has joined is looked at first */
+			waiting = true; /* it may have called exec: look at new joins first */
 			link = &process->next;
 		} else if (!exec && process->pid == drain->run.app_pid && !drain->app_ended && !drain->launcher_gone) {
 			waiting = true;

@@ -270,7 +270,7 @@ void xs_lost_tell(const struct xs_lost *lost)
 		if (!lost->named[i].joined)
 			xs_tell("[WARNING] process %d (%s) is not traced: %s\n", lost->named[i].pid, lost->named[i].comm, lost->named[i].why);
 	if (lost->count > XS_LOST_NAMED)
-		xs_tell("[WARNING] %u more processes are not traced, for such reasons\n", lost->count - XS_LOST_NAMED);
+		xs_tell("[WARNING] %u more processes are not traced, for similar reasons\n", lost->count - XS_LOST_NAMED);
 }
 
 bool xs_lost_has(const struct xs_lost *lost, int32_t pid)

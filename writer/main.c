@@ -48,7 +48,7 @@ static int recover(const char *dir)
 	if (error == -EBUSY)
 		xs_tell("xstrace: --recover %s: that run still goes on; wait for its processes to end\n", dir);
 	else if (error == -EALREADY)
-		xs_tell("xstrace: --recover %s: another one is at it\n", dir);
+		xs_tell("xstrace: --recover %s: another xstrace --recover is working there\n", dir);
 	else if (error == -ENOENT && !access(dir, F_OK))
 		xs_tell("xstrace: --recover %s: no run directory, it has no file 'control'\n", dir);
 	else if (error == -EPERM)
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 	if (argc == 3 && !strcmp(argv[1], "--recover"))
 		return recover(argv[2]);
 	if (argc != 2 || fcntl(XS_DRAIN_CHANNEL, F_GETFD) < 0 || fcntl(XS_DRAIN_DIRECTORY, F_GETFD) < 0) {
-		xs_tell("xstrace-drain: started by xstrace, which has the options\n");
+		xs_tell("xstrace-drain: xstrace starts this program; see xstrace --help\n");
 		return XS_EXIT_SELF;
 	}
 	detach();

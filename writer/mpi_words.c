@@ -60,7 +60,7 @@ struct xs_mpi_texts {
 		uint64_t word[KEPT_WORDS];
 		char text[6 * XS_CHUNK]; /* the six members have 204 bytes at most, and a label */
 	} of[TEXTS];
-	/* what communicators are called, for who reads: each has one place, and who comes to it has it */
+	/* names of communicators for human readers: each hashes to one place, and the latest one has it */
 	struct label {
 		uint64_t id;
 		char json[LABEL]; /* escaped */

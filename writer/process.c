@@ -114,7 +114,7 @@ static void save(struct xs_track *track)
 			      memory_order_release);
 }
 
-/* Who waits for room although all is read has lost what we told it: something else wrote into its ring. */
+/* If a producer waits for room although all is read, something else has overwritten the tail that we stored: store it again. */
 static void help_waiting(struct xs_process *process)
 {
 	for (uint32_t i = 0; i < process->track_count && !process->copy; i++)
@@ -272,7 +272,7 @@ static void tell_omitted(const struct xs_process *process)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %llu", n ? ", " : "", xs_omit_words[i],
 					      (unsigned long long)process->omitted[i]);
 	if (n)
-		xs_tell("[WARNING] process %d (%s) has more at once than is told apart; how often something is missing or shown together: %s\n",
+		xs_tell("[WARNING] process %d (%s) has more at once than xstrace keeps; how often something is left out or merged: %s\n",
 			process->pid, process->comm, text);
 }
 
