@@ -471,7 +471,7 @@ def test_an_event_that_does_not_tell(xstrace, tmp_path):
     run = xstrace(KERNELS, "ze_matrix", ["--list", "immediate", "--kernels", 6, "--events", "timed", "--sync", "queue"], env=gpu.env)
     assert run.status == 0 and len(gpu.kernels) == 6, run.err
     assert len([s for s in run.trace.device if s.args.get("global")]) == 5
-    assert run.trace.other["untimed_commands"] == 1 and any("1 commands of process" in line for line in run.said)
+    assert run.trace.other["untimed_commands"] == 1 and any("1 command of process" in line for line in run.said)
 
 
 def test_without_a_driver(xstrace, tmp_path):

@@ -4,10 +4,12 @@ XSTRACE_TEST_ZE_HEADERS names folders that hold level_zero/ze_ddi.h of other ver
 libze_loader.so.1, and of its driver that does nothing (libze_null.so.1). Without them there are the installed headers alone.
 """
 
+import functools
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from gpu_log import DRIVER
 
 sys.path.insert(0, str(ROOT / "interpose"))
 import level_zero  # noqa: E402
-from prototypes import Function, preprocess  # noqa: E402
+from prototypes import preprocess  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
 FOLDERS = [folder for folder in os.environ.get("XSTRACE_TEST_ZE_HEADERS", "").split(":") if folder]
@@ -33,27 +35,36 @@ class Headers:
         self.table["headers"] += [name for name in self.table["later_headers"] if level_zero.has_header(name, self.compiler)]
         level_zero.add_newer(self.table)
         text = preprocess(self.table["headers"], self.compiler)
+        self.newer = level_zero.read_functions("".join(f"ze_result_t {prototype};" for prototype in self.table["newer"]["functions"]))
         self.tables, self.functions = level_zero.read_tables(text), level_zero.read_functions(text)
         self.version = 1, int(re.search(r"ZE_API_VERSION_CURRENT\s*=\s*\(?[^,]*?\(\s*1\s*<<\s*16\s*\)\s*\|\s*\(\s*(\d+)", text)[1])
 
-    def compiled(self, tmp_path, code):
+    def compiled(self, code):
         """What a C program with these headers prints."""
-        source, program = tmp_path / "asks.c", tmp_path / "asks"
         lines = ["#include <stddef.h>", "#include <stdio.h>", *(f"#include <{header}>" for header in self.table["headers"])]
-        source.write_text("\n".join([*lines, *code]))
-        subprocess.run([*self.compiler, "-o", program, source], check=True)
-        return subprocess.run([program], check=True, capture_output=True, text=True).stdout
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder, "asks")
+            subprocess.run([*self.compiler, "-o", program, "-x", "c", "-"], input="\n".join([*lines, *code]), text=True, check=True)
+            return subprocess.run([program], check=True, capture_output=True, text=True).stdout
+
+    @functools.cached_property
+    def places(self):
+        """By table, {entry: function}, as the compiler lays the structs out."""
+        rows = [(t, member, function) for t in self.tables for member, function in t.entries]
+        lines = [f'\tprintf("{t.name} {f} %zu\\n", offsetof({t.kind}, {m}) / sizeof(void *));' for t, m, f in rows]
+        found = {}
+        for line in self.compiled(["int main(void)", "{", *lines, "\treturn 0;", "}", ""]).splitlines():
+            name, function, entry = line.split()
+            found.setdefault(name, {})[int(entry)] = function
+        return found
 
 
-@pytest.fixture(params=["", *FOLDERS], ids=lambda folder: Path(folder).name or "installed", scope="module")
+read = functools.cache(Headers)
+
+
+@pytest.fixture(params=["", *FOLDERS], ids=lambda folder: Path(folder).name or "installed")
 def headers(request):
-    return Headers(request.param)
-
-
-@pytest.fixture(scope="module")
-def ours():
-    """What is built, as far as headers decide it: our table with the installed headers."""
-    return Headers("")
+    return read(request.param)
 
 
 def touched(built, version):
@@ -65,56 +76,32 @@ def touched(built, version):
     }
 
 
-def places(headers, tmp_path):
-    """By table, {entry: function}, as the compiler lays the headers' structs out."""
-    rows = [(t, member, function) for t in headers.tables for member, function in t.entries]
-    lines = [f'\tprintf("{t.name} {f} %zu\\n", offsetof({t.kind}, {m}) / sizeof(void *));' for t, m, f in rows]
-    found = {}
-    for line in headers.compiled(tmp_path, ["int main(void)", "{", *lines, "\treturn 0;", "}"]).splitlines():
-        name, function, entry = line.split()
-        found.setdefault(name, {})[int(entry)] = function
-    return found
-
-
-def wrong(built, headers, found):
-    """What `built` would touch in a loader of `headers`, and is not there."""
-    return [
-        (name, entry, function, found[name].get(entry))
-        for name, entries in touched(built, headers.version).items()
-        if name in found  # a loader without this table does not ask for it
-        for entry, function in entries.items()
-        if found[name].get(entry) != function
+@pytest.mark.parametrize("built", ["", *FOLDERS], ids=lambda folder: "built_with_" + (Path(folder).name or "installed"))
+def test_every_place(headers, built):
+    """No entry that is touched in a loader is another function's, or behind its table's end."""
+    entries = touched(read(built), headers.version)
+    wrong = [
+        (name, number, function, there.get(number))
+        for name, there in headers.places.items()  # a table that a loader does not have it does not ask for
+        for number, function in entries.get(name, {}).items()
+        if there.get(number) != function
     ]
+    assert wrong == [] and sum(len(entries.get(name, {})) for name in headers.places) >= 239
 
 
-def test_every_place(headers, ours, tmp_path):
-    """No entry that is touched is another function's or behind the table's end, whichever of the two headers the library is built with."""
-    found = places(headers, tmp_path)
-    assert wrong(ours, headers, found) == []
-    assert wrong(headers, headers, found) == []
-    assert sum(len(entries) for entries in touched(ours, headers.version).values()) > 250
-
-
-def test_built_with_others(headers, ours, tmp_path):
-    """A library built with these headers, in a loader of each version."""
-    for folder in ["", *FOLDERS]:
-        loader = Headers(folder)
-        assert wrong(headers, loader, places(loader, tmp_path)) == [], folder
-
-
-def test_every_table_is_known(headers, ours):
+def test_every_table_is_known(headers):
     """A loader that asks a layer for a table and gets none fails."""
+    ours = read("")
     known = {*level_zero.all_entries(ours.tables, ours.table), *ours.table["tables"]["later"]}
     assert {t.name for t in headers.tables} - known == set()
 
 
-def test_every_prototype(headers, tmp_path):
+def test_every_prototype(headers):
     """As many arguments as the headers say, of the same size and class."""
-    prototypes = {p.split("(")[0]: Function(p.split("(")[0], "ze_result_t", p.split("(", 1)[1][:-1]) for p in headers.table["newer"]["functions"]}
     listed = {f for f, (_, _, *since) in headers.table["newer"]["places"].items() if tuple(since) <= headers.version}
     code = []
     for name in sorted(listed & headers.functions.keys()):
-        ours, theirs = prototypes[name], headers.functions[name]
+        ours, theirs = headers.newer[name], headers.functions[name]
         assert theirs.returns == "ze_result_t" and len(ours.names) == len(theirs.names), name
         for side, function in ("ours", ours), ("theirs", theirs):
             code.append(f"struct {side}_{name} {{ " + " ".join(d + ";" for d in function.declarations) + " char end; };")
@@ -122,4 +109,22 @@ def test_every_prototype(headers, tmp_path):
             a, b = f"((struct ours_{name} *)0)->{one}", f"((struct theirs_{name} *)0)->{other}"
             same = f"sizeof({a}) == sizeof({b}) && __builtin_classify_type({a}) == __builtin_classify_type({b})"
             code.append(f'_Static_assert({same}, "{name}: {one}");')
-    headers.compiled(tmp_path, [*code, "int main(void)", "{", "\treturn 0;", "}"])
+    headers.compiled([*code, "int main(void)", "{", "\treturn 0;", "}", ""])
+
+
+@pytest.mark.skipif(not Path(LOADER, "libze_null.so.1").exists() or not LOADER, reason="XSTRACE_TEST_ZE_LOADER names no folder with libze_null.so.1")
+def test_every_name(xstrace):
+    """Each function, called by its name, is recorded by its name, and is the one that is reached: a wrong place would have another's name and arguments."""
+    ours = read("")
+    names = {e.function for entries in level_zero.all_entries(ours.tables, ours.table).values() for e in entries} & ours.newer.keys()
+    names.discard("zeInitDrivers")  # loaders call it themselves
+    args = [f"{name}=" + "".join("p" if re.search(r"\*|handle_t", d) else "n" for d in ours.newer[name].declarations) for name in sorted(names)]
+    env = {"LD_LIBRARY_PATH": str(Path(LOADER).resolve()), "ZE_ENABLE_NULL_DRIVER": "1"}
+    bare = xstrace.bare("ze_every", args, env=env)
+    run = xstrace("--chrome-call-logging", "ze_every", args, env=env)
+    assert (run.status, run.out) == (bare.status, bare.out) and run.status == 0
+    there = re.findall(r"^(\w+): 0$", run.out, re.M)
+    assert len(there) > 100
+    recorded = [call.name for call in sorted(run.trace.calls, key=lambda call: call.start) if call.name in names]
+    release = int(Path(LOADER, "libze_loader.so.1").resolve().name.split(".")[3])
+    assert recorded == (there if release >= 20 else [name for name in there if name in recorded])
