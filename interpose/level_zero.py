@@ -90,20 +90,23 @@ def needed(name, table):
     return any(name in table[section] for section in ('hooks', 'work', 'before', 'after')) or of_kernels(name, table)
 
 
-def newer_entries(tables, functions, table):
-    """What the headers' tables lack and newer loaders have: by table, (entry, version, function)."""
-    known = {f for t in tables for _, f in t.entries}
-    found = {}
-    for f, (name, entry, *version) in table['newer']['places'].items():
-        if f not in known:
-            found.setdefault(name, []).append((entry, f'ZE_MAKE_VERSION({version[0]}, {version[1]})', functions[f].name))
+class Entry:
+    """An entry of a table: its number, the function, and since which version of the API every loader has it there ((1, 4); None: the headers')."""
+
+    def __init__(self, number, function, since):
+        self.number, self.function, self.since = number, function, since
+
+
+def all_entries(tables, table):
+    """What may be touched, by table; a table's place here is its number. The places that we list count before the headers', which may have another order."""
+    places, in_1_4 = table['newer']['places'], table['tables']['entries']
+    found = {t.name: [Entry(i, f, (1, 4) if i < in_1_4.get(t.name, 0) else None)
+                      for i, (_, f) in enumerate(t.entries) if f not in places] for t in tables}
+    for f, (name, number, *since) in places.items():
+        found.setdefault(name, []).append(Entry(number, f, tuple(since)))
+    for entries in found.values():
+        entries.sort(key=lambda entry: entry.number)
     return found
-
-
-def all_tables(tables, functions, table):
-    """The names of those that are touched; a table's place here is its number."""
-    names = [t.name for t in tables]
-    return names + [name for name in newer_entries(tables, functions, table) if name not in names]
 
 
 def write_tables(out, note, tables, functions, table):
@@ -113,7 +116,7 @@ def write_tables(out, note, tables, functions, table):
     lines += ['', 'struct xs_ze_tables {'] + [f'\t{t.kind} {t.name};' for t in tables]
     lines += ['\tstruct {'] + [f'\t\tze_result_t (ZE_APICALL *{f})({functions[f].parameters});' for f in functions
                               if f not in {name for t in tables for _, name in t.entries}] + ['\t} extension;', '};']
-    lines += [f'#define XS_ZE_TABLES {len(all_tables(tables, functions, table))}u', '']
+    lines += [f'#define XS_ZE_TABLES {len(all_entries(tables, table))}u', '']
     target = {f: f'xs_ze.{t.name}.{member}' for t in tables for member, f in t.entries}
     for name in filter(functions.get, table['hooks']):
         lines += [f'ze_result_t xs_hook_{name}({functions[name].parameters});',
@@ -124,7 +127,7 @@ def write_tables(out, note, tables, functions, table):
 
 def write_layer(out, note, tables, functions, table):
     """level_zero_layer.c: what the loader looks for in a layer, each one line that calls libxstrace.so."""
-    names = all_tables(tables, functions, table)
+    names = list(all_entries(tables, table))
     lines = [note, '#include <stdint.h>', '',
              'int xs_ze_table(uint32_t number, const char *name, uint32_t version, void *entries);', '',
              '#define TABLE(name, number) \\',
@@ -143,35 +146,24 @@ def write_wrap(out, note, tables, functions, table, calls, types):
     target.update((f, f'xs_ze.extension.{f}') for f in functions if f not in target)
     code += [wrapper(functions[f], target[f], table, calls[f], types) for f in functions]
     code += ['#ifdef ZE_API_VERSION_CURRENT_M', '#define HEADER_VERSION ZE_API_VERSION_CURRENT_M', '#else',
-             '#define HEADER_VERSION ZE_API_VERSION_CURRENT', '#endif', '',
-             '/* How many entries may be touched: those that both the loader and the headers have. */',
-             'static uint32_t entries_known(uint32_t version, uint32_t all, uint32_t in_1_4)', '{',
-             '\tif (version >= (uint32_t)HEADER_VERSION)', '\t\treturn all;',
-             '\treturn version < (uint32_t)ZE_API_VERSION_1_4 ? 0 : all < in_1_4 ? all : in_1_4;', '}', '']
-    for t in tables:
-        code += [f'static void put_{t.name}(uint32_t version, {t.kind} *entries, bool all, struct xs_ze_place *place)', '{',
-                 f'\tuint32_t known = entries_known(version, {len(t.entries)}, {table["tables"]["entries"].get(t.name, 0)});', '']
-        for i, (member, f) in enumerate(t.entries):
+             '#define HEADER_VERSION ZE_API_VERSION_CURRENT', '#endif', '']
+    for name, entries in all_entries(tables, table).items():
+        code += [f'static void put_{name}(uint32_t version, void **entries, bool all, struct xs_ze_place *place)', '{']
+        for version in table['tables']['reordered'].get(name, []):
+            code += [f'\tif (version == (uint32_t)ZE_MAKE_VERSION({version[0]}, {version[1]}))', '\t\treturn;']
+        for entry in entries:
+            f = entry.function
             if f not in functions:
                 continue
+            since = 'ZE_MAKE_VERSION({}, {})'.format(*entry.since) if entry.since else 'HEADER_VERSION'
             ours = f'(void *)wrap_{f}' if needed(f, table) else f'all ? (void *)wrap_{f} : NULL'
-            code += [f'\tif (known > {i})',
-                     f'\t\txs_ze_put(place, (void **)&entries->{member}, (void **)&{target[f]}, {ours});']
-        code += ['\t(void)all;', '}', '']
-    newer = newer_entries(tables, functions, table)
-    for name, entries in newer.items():
-        code += [f'static void put_newer_{name}(uint32_t version, void **entries, bool all, struct xs_ze_place *place)', '{']
-        for entry, since, f in entries:
-            ours = f'(void *)wrap_{f}' if needed(f, table) else f'all ? (void *)wrap_{f} : NULL'
-            code += [f'\tif (version >= (uint32_t){since})', f'\t\txs_ze_put(place, entries + {entry}, (void **)&{target[f]}, {ours});']
+            code += [f'\tif (version >= (uint32_t){since})',
+                     f'\t\txs_ze_put(place, entries + {entry.number}, (void **)&{target[f]}, {ours});']
         code += ['\t(void)all;', '}', '']
     code += ['void xs_ze_wrap(uint32_t number, uint32_t version, void *entries, bool all, struct xs_ze_place *place)', '{',
              '\tswitch (number) {']
-    for i, name in enumerate(all_tables(tables, functions, table)):
-        code += [f'\tcase {i}:']
-        code += [f'\t\tput_{name}(version, entries, all, place);'] if i < len(tables) else []
-        code += [f'\t\tput_newer_{name}(version, entries, all, place);'] if name in newer else []
-        code += ['\t\tbreak;']
+    for i, name in enumerate(all_entries(tables, table)):
+        code += [f'\tcase {i}:', f'\t\tput_{name}(version, entries, all, place);', '\t\tbreak;']
     code += ['\tdefault:', '\t\tbreak;', '\t}', '}', '',
              'void *xs_ze_wrap_extension(const char *name, void *real, bool all)', '{']
     newer = [prototype.split('(')[0] for prototype in table['newer']['functions']]
