@@ -97,16 +97,37 @@ static bool take(struct xs_lane *lane, uint64_t start, uint64_t end, enum xs_fit
 	return true;
 }
 
+static bool is_taken(const struct xs_lane *lane, uint64_t time)
+{
+	uint32_t at = place(lane, time);
+
+	return time < lane->forgotten || (at && lane->taken[at - 1].end > time);
+}
+
+/* Nothing fits on any lane that was not free just before `end`: a program may leave thousands open, and each must not be a walk over all lanes. */
+static void note_crowd(struct xs_lanes *lanes, uint64_t end)
+{
+	for (uint32_t i = 0; i < lanes->count; i++)
+		if (!end || !is_taken(&lanes->lane[i], end - 1))
+			return;
+	lanes->crowded = end - 1;
+}
+
 struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t end, enum xs_fit fit)
 {
 	struct xs_lane *grown;
 
+	if (fit == XS_FIT_APART && lanes->crowded && start <= lanes->crowded && lanes->crowded < end)
+		return NULL;
 	for (uint32_t i = 0; i < lanes->count; i++)
 		if (take(&lanes->lane[i], start, end, fit))
 			return &lanes->lane[i];
 	grown = lanes->count < LANES_MAX ? realloc(lanes->lane, (lanes->count + 1) * sizeof(*grown)) : NULL;
-	if (!grown)
+	if (!grown) {
+		if (lanes->count == LANES_MAX && fit == XS_FIT_APART)
+			note_crowd(lanes, end);
 		return NULL;
+	}
 	lanes->lane = grown;
 	grown += lanes->count++;
 	memset(grown, 0, sizeof(*grown));

@@ -295,9 +295,12 @@ static void read_commands(struct xs_track *track, const struct xs_event *event, 
 			continue;
 		memcpy(&shape, text->text, sizeof(shape));
 		record.event.tick = command->tick;
-		record.submitter = commands->submitter;
 		record.event.name = shape.name;
 		record.event.flags = event->flags | shape.flags;
+		if (record.event.flags & XS_FLAG_TICKS)
+			record.submitter = commands->submitter;
+		else
+			record.queued = command->tick;
 		record.host_ticks = command->host_ticks;
 		record.tid = command->tid;
 		record.id = commands->id + i;

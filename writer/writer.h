@@ -141,6 +141,7 @@ struct xs_lane {
 struct xs_lanes {
 	struct xs_lane *lane;
 	uint32_t count;
+	uint64_t crowded; /* a time at which every lane is taken, once there can be no more lanes; 0: none is known */
 };
 
 struct xs_thread_stats {

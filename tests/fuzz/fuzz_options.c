@@ -35,6 +35,8 @@ static void check(const struct xs_options *options)
 		case XS_OPT_SIZE:
 		case XS_OPT_TIME:
 			memcpy(&number, field, sizeof(number));
+			if (row->choices && number == UINT64_MAX) /* "-1": not given */
+				break;
 			if (number && (number < row->low || number > row->high))
 				abort();
 			break;
