@@ -165,8 +165,8 @@ static void tell_not_joined(void)
 }
 
 /*
- * The variable outlives the run, and a directory of that name may be anybody's by then: the files must be this user's, and know the secret. What
- * was mapped before something fails stays mapped, and nobody looks at it.
+ * The variable outlives the run, and a directory of that name may then belong to another user: the files must be this user's, and hold the secret.
+ * If a later step fails, what was mapped before stays mapped and unused.
  */
 static bool map_files(int directory, const char *secret)
 {
@@ -212,7 +212,7 @@ static bool map_run(void)
 	return mapped;
 }
 
-/* Of threads that come here at once the first one's gate is everybody's. */
+/* If several threads come here at once, all use the first one's gate. */
 static void make_gate(void)
 {
 	struct xs_gate *gate = &untraced, *expected = &before_start;

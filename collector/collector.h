@@ -31,7 +31,7 @@
 #define XS_SHARED "hidden"
 #endif
 
-/* A task whose end somebody waits for. */
+/* A task whose end --iterations or --trigger waits for. */
 struct xs_watch {
 	const void *domain;
 	uint32_t depth; /* open tasks of the domain from it on; 0: nobody waits */
@@ -67,9 +67,9 @@ extern __thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec"), v
 enum xs_open_gate {
 	XS_GATE_CLOSED, /* not joined: the first event joins */
 	XS_GATE_TSC,
-	XS_GATE_SLOW,   /* open, but every event takes the long way: another clock, or somebody watches events */
+	XS_GATE_SLOW,   /* open, but every event takes the long way: another clock, or --iterations or --trigger watches events */
 	XS_GATE_PAUSED, /* joined, not recording for a reason of this process's (control.c) */
-	XS_GATE_PAUSED_SLOW, /* the same, and somebody watches events */
+	XS_GATE_PAUSED_SLOW, /* the same, and --iterations or --trigger watches events */
 	XS_GATE_OFF,         /* for good: not even the time may be read any more (sandbox.c) */
 };
 

@@ -182,7 +182,7 @@ static void abandon(struct xs_ze_queue *queue)
 		; /* another thread is at it */
 	last = atomic_load_explicit(&queue->newest, memory_order_acquire);
 	head = atomic_load_explicit(&queue->done, memory_order_relaxed);
-	if (!alone) { /* and has left in the middle: all stays as it is, and nobody uses it again */
+	if (!alone) { /* and that thread has left in the middle: all stays as it is, and is never used again */
 		while (head != last) {
 			head = atomic_load_explicit(&head->next, memory_order_relaxed);
 			xs_commands_untimed(!is_told(head));

@@ -179,7 +179,7 @@ struct xs_ze_node *xs_ze_node_linked(uint64_t link)
 
 /* ---- records ---- */
 
-/* By that call. What nobody saw being appended is shown as if the call had done that, too. */
+/* Submitted by that call. If we did not see the command being appended, it is shown as if the call had appended it, too. */
 static inline void submitted(struct xs_device_record *record, const struct xs_ze_submit *submit)
 {
 	record->submit = submit->tick;

@@ -137,8 +137,8 @@ static void node_finish(struct node *node)
 }
 
 /*
- * A thread that harvests has the node, which takes a moment. If it takes longer the thread has ended in the middle, or was left by a jump: nobody uses
- * again what it may still look at. False: that.
+ * Waits for a thread that harvests the node, which takes a moment. False: it took too long, so the thread ended in the middle or left by a jump. What
+ * it may still read is then never used again.
  */
 static bool wait_for_harvest(struct node *node)
 {

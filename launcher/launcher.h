@@ -16,7 +16,7 @@ struct xs_launch {
 	int directory;      /* the same, opened; -1: it is not */
 	struct xs_control *control;
 	struct xs_mailbox *mailbox;
-	const struct xs_options *options; /* our own: `control` is everybody's */
+	const struct xs_options *options; /* our own copy: other processes can write `control` */
 	int drain;                        /* our end of the channel */
 	enum xs_word finished;            /* what the drain process has said of it; 0: nothing yet */
 };
