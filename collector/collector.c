@@ -98,7 +98,7 @@ static void *map_memory(size_t size)
 
 	if (map >= 0 || map <= -4096)
 		return (void *)map;
-	if (map == -ENOMEM) /* and not in a sandbox, which is told of */
+	if (map == -ENOMEM) /* and not in a sandbox, which is reported elsewhere */
 		xs_tell_unseen(XS_UNSEEN_MEMORY);
 	return NULL;
 }

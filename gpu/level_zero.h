@@ -78,7 +78,7 @@ struct xs_ze_node {
 	struct xs_device_record record;         /* all but id, submit, start, end */
 };
 
-/* Kernels that were appended while nothing was recorded may be executed: what they are made of is told now. */
+/* Kernels that were appended while nothing was recorded may be executed: records their properties now. */
 void xs_ze_kernels_tell(void);
 /* From here on the node runs this kernel (level_zero_kernel.c). */
 void xs_ze_node_kernel(struct xs_ze_node *node, ze_kernel_handle_t kernel);
@@ -97,7 +97,7 @@ struct xs_ze_node *xs_ze_node_linked(uint64_t link);
 bool xs_ze_node_finish(struct xs_ze_node *node);
 /* Another thread was finishing the node and does not come back: gives the node up. False: no thread is. */
 bool xs_ze_node_abandon(struct xs_ze_node *node);
-/* Nobody can tell its times any more, unless they were saved. */
+/* Its times cannot be read any more, unless they were saved. */
 void xs_ze_node_lost(struct xs_ze_node *node);
 /* The record tells of work in this queue from here on. */
 void xs_ze_record_queue(struct xs_device_record *record, const struct xs_ze_queue *queue);

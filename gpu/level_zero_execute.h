@@ -19,7 +19,7 @@ struct xs_ze_submission {
 	struct xs_ze_node *node;   /* in an immediate list: its event tells, and no fence */
 	ze_fence_handle_t theirs;
 	uint32_t users;
-	bool done, failed; /* failed: its times are not to be had */
+	bool done, failed; /* failed: its times cannot be read */
 };
 
 /* One list in it. */

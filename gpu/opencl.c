@@ -244,7 +244,7 @@ static void harvest_all(void)
 	uint64_t since = xs_clock_ns(CLOCK_MONOTONIC);
 	uint32_t rounds = 0;
 
-	/* no call to the kernel in a sandbox; what is still open is told by its count */
+	/* no system call in a sandbox; commands in flight are counted as open */
 	if (xs_sys(SYS_getpid) != (long)owner)
 		return;
 	do {

@@ -115,7 +115,7 @@ struct xs_mpi_comm *xs_mpi_message(uint64_t handle)
 		comm = notes[i].comm;
 		notes[i].handle = 0;
 		atomic_fetch_sub_explicit(&note_count, 1, memory_order_relaxed);
-		/* whoever was put behind it because of it moves up */
+		/* entries that were placed behind it by collision move up */
 		for (uint32_t j = (i + 1) % NOTES; notes[j].handle; j = (j + 1) % NOTES) {
 			struct note moved = notes[j];
 
