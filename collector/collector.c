@@ -98,7 +98,7 @@ static void *map_memory(size_t size)
 
 	if (map >= 0 || map <= -4096)
 		return (void *)map;
-	if (map == -ENOMEM) /* and not in a sandbox, which is told of */
+	if (map == -ENOMEM) /* and not in a sandbox, which is reported elsewhere */
 		xs_tell_unseen(XS_UNSEEN_MEMORY);
 	return NULL;
 }
@@ -173,8 +173,8 @@ static void tell_not_joined(void)
 }
 
 /*
- * The variable outlives the run, and a directory of that name may be anybody's by then: the files must be this user's, and know the secret. What
- * was mapped before something fails stays mapped, and nobody looks at it.
+ * The variable outlives the run, and a directory of that name may then belong to another user: the files must be this user's, and hold the secret.
+ * If a later step fails, what was mapped before stays mapped and unused.
  */
 static bool map_files(int directory, const char *secret)
 {
@@ -220,7 +220,7 @@ static bool map_run(void)
 	return mapped;
 }
 
-/* Of threads that come here at once the first one's gate is everybody's. */
+/* If several threads come here at once, all use the first one's gate. */
 static void make_gate(void)
 {
 	struct xs_gate *gate = &untraced, *expected = &before_start;

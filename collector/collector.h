@@ -31,7 +31,7 @@
 #define XS_SHARED "hidden"
 #endif
 
-/* A task whose end somebody waits for. */
+/* A task whose end --iterations or --trigger waits for. */
 struct xs_watch {
 	const void *domain;
 	uint32_t depth; /* open tasks of the domain from it on; 0: nobody waits */
@@ -50,7 +50,7 @@ struct xs_tls {
 	uint32_t busy;        /* depth inside the collector's rare paths, where no signal arrives */
 	uint32_t tid;         /* the kernel's id; 0: not known yet */
 	uint32_t name;        /* interned; 0: as the kernel calls the thread */
-	bool ignored;         /* nothing of the thread is recorded any more */
+	bool ignored;         /* recording of the thread has stopped */
 	struct xs_slot *slot; /* of the ring (rings.c) */
 	struct xs_watch trigger, iteration; /* --trigger's task, the last of --iterations */
 	uint64_t trigger_ns;                /* when the first of them began */
@@ -67,10 +67,10 @@ extern __thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec"), v
 enum xs_open_gate {
 	XS_GATE_CLOSED, /* not joined: the first event joins */
 	XS_GATE_TSC,
-	XS_GATE_SLOW,   /* open, but every event takes the long way: another clock, or somebody watches events */
+	XS_GATE_SLOW,   /* open, but every event takes the long way: another clock, or --iterations or --trigger watches events */
 	XS_GATE_PAUSED, /* joined, not recording for a reason of this process's (control.c) */
-	XS_GATE_PAUSED_SLOW, /* the same, and somebody watches events */
-	XS_GATE_OFF,         /* for good: not even the time may be read any more (sandbox.c) */
+	XS_GATE_PAUSED_SLOW, /* the same, and --iterations or --trigger watches events */
+	XS_GATE_OFF,         /* closed for good: even reading the clock is forbidden (sandbox.c) */
 };
 
 struct xs_gate {
@@ -209,7 +209,7 @@ static inline bool xs_joined(void)
 	return open != XS_GATE_CLOSED && open != XS_GATE_OFF;
 }
 
-/* What an event asks first when it takes the long way: a few loads in a process that is told not to record. */
+/* What an event checks first on the slow path: a few loads in a process that does not record. */
 static inline bool xs_paused(void)
 {
 	return atomic_load_explicit(&xs_gate->open, memory_order_relaxed) >= XS_GATE_PAUSED ||

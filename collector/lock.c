@@ -24,7 +24,7 @@ static bool take_free(_Atomic uint32_t *lock, uint32_t me)
 	return atomic_compare_exchange_strong_explicit(lock, &none, me, memory_order_acquire, memory_order_relaxed);
 }
 
-/* 0: it is ours. -EDEADLK: it was already. Others: not to be had. */
+/* 0: taken. -EDEADLK: this thread had it already. Others: not available. */
 static __attribute__((noinline, cold)) long wait_for(_Atomic uint32_t *lock, uint32_t me)
 {
 	struct timespec deadline;

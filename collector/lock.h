@@ -1,5 +1,5 @@
 /*
- * Locks inside of somebody else's process.
+ * Locks inside the traced process.
  *
  * The word is the holder's thread id, as the kernel's PI futexes want it. So a real-time thread that finds it taken lends the holder its
  * priority instead of spinning, and a holder that died, or left by a jump, is found out. Free is 0; a child of fork must find it free.
@@ -21,8 +21,8 @@
 bool xs_lock(_Atomic uint32_t *lock);
 
 /*
- * For structures of an API that no handler may call anyway; never around a call of somebody else's code. Never fails: what a thread itself holds it left by a jump, and what is held
- * for a second its holder has left for good; both are taken over.
+ * For structures of an API that no handler may call anyway; never around a call of foreign code. Never fails. If this thread already holds the
+ * lock, it left by a jump; if another thread has held it for a second, that thread is gone. Both locks are taken over.
  */
 static inline void xs_lock_robust(_Atomic uint32_t *lock);
 

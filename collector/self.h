@@ -66,7 +66,7 @@ void xs_call_hooks(struct xs_hook *_Atomic *hooks);
 
 /* ---- rings.c: the rings of this process; between xs_enter() and xs_leave() ---- */
 
-/* The thread gets a ring that nobody uses, the oldest first, else a new one. False: there is no memory. */
+/* Gives the thread an unused ring, the oldest first, else a new one. False: there is no memory. */
 bool xs_ring_take(void);
 /* It goes to the next thread as it is, whatever is still in it. */
 void xs_ring_give(void);

@@ -1,6 +1,6 @@
 /*
- * What launcher and drain process tell each other, by sockets that nobody else has: whoever can write into the run directory (`control` too) can
- * neither keep one of them waiting nor tell it what the other one has not said. The end of one is seen by the other as the end of the channel.
+ * Messages between launcher and drain process, by sockets that no other process has. So a process that can write into the run directory (even
+ * into `control`) can neither make one of them wait nor forge a message of the other. Each sees the other's end as the end of the channel.
  */
 #ifndef XS_CHANNEL_H
 #define XS_CHANNEL_H

@@ -73,7 +73,7 @@ void xs_ring_release(struct xs_ring *ring, uint64_t size, uint64_t tail)
 	atomic_store_explicit(&ring->tail, tail, memory_order_release);
 	/*
 	 * Dekker again: the producer stores waiting, then loads tail. It is woken when half of the ring is free and not for each step: a
-	 * wake-up costs more than a step. It comes in any case, since all that is written is consumed while nobody writes.
+	 * wake-up costs more than a step. The wake-up always comes: a waiting producer writes nothing, and the consumer consumes all that was written.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&ring->waiting, memory_order_relaxed) &&
@@ -108,7 +108,7 @@ static bool wait_for_room(struct xs_producer *p, struct xs_doorbell *bell, uint6
 	while (!room(p, start) && !xs_is_sealed()) {
 		uint32_t beat = heartbeat();
 
-		/* the consumer goes by it; it is right already unless somebody else has written there, who may do so again */
+		/* the consumer reads it here. It is right already unless another process has written there, which may do so again */
 		atomic_store_explicit(&ring->head, p->head, memory_order_release);
 		xs_doorbell_ring(bell);
 		atomic_store_explicit(&ring->waiting, 1, memory_order_relaxed);
@@ -270,7 +270,7 @@ static void *no_room(struct xs_producer *p, enum xs_role role)
 	return lose(p);
 }
 
-/* The consumer is never ahead, unless somebody else wrote here (a child that shares this thread's memory): it is right then. */
+/* If the consumer is ahead, another process wrote here (a child that shares this thread's memory), and the consumer is right. */
 static uint64_t catch_up(struct xs_producer *p)
 {
 	uint64_t tail = atomic_load_explicit(&p->ring->tail, memory_order_relaxed), ahead = tail - p->head;

@@ -114,7 +114,7 @@ static inline void xs_ring_commit(struct xs_producer *producer, uint32_t size)
 	atomic_store_explicit(&producer->ring->head, producer->head, memory_order_release);
 }
 
-/* Wakes whoever waits in xs_futex_wait() (or in the kernel) for the word to change. */
+/* Wakes all that wait in xs_futex_wait() (or in the kernel) for the word to change. */
 void xs_futex_wake(_Atomic uint32_t *word);
 /* Waits until *word is not `value` any more, at most timeout_ns; may return early. */
 void xs_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);

@@ -101,6 +101,6 @@ static void remove_one(void *user, const char *name)
 int xs_shm_remove(int directory, const char *path)
 {
 	if (!xs_shm_each(directory, remove_one, &directory))
-		return errno == ENOENT ? 0 : -1; /* somebody was faster */
+		return errno == ENOENT ? 0 : -1; /* another process was faster */
 	return rmdir(path) < 0 && errno != ENOENT ? -1 : 0;
 }

@@ -2,7 +2,7 @@
  * The run directory: the files through which the traced processes, the drain process and the launcher meet.
  *
  *   control                     struct xs_control; made by the launcher; traced processes can only read it
- *   mailbox                     struct xs_mailbox; what traced processes tell: hints, which are never believed
+ *   mailbox                     struct xs_mailbox; hints by traced processes, which are never believed
  *   strings                     struct xs_strings (common/strtab.h); interned names, shared by all processes of the run
  *   p<pid>.<serial>             struct xs_process_file and its first rings; made by each traced process when it joins
  *   p<pid>.<serial>.s<k>        struct xs_segment_file and more rings, when the first are all in use
@@ -12,9 +12,9 @@
  *
  * Serials count the joins of the run. A process that calls exec joins again, under the same pid and a higher serial.
  *
- * A program may drop its rights and keep what it has mapped, and others may make files where a run directory was. So a directory or file is
- * used only if the descriptor that was opened says that it is this user's own and nobody else's (xs_shm_open()), and what counts for others
- * lies where no traced process can write.
+ * A program may drop its rights and keep its mappings, and other users may make files where a run directory was. So a directory or file is used
+ * only if its open descriptor shows that this user owns it and nobody else has rights (xs_shm_open()). What other processes rely on lies where no
+ * traced process can write.
  */
 #ifndef XS_SHM_H
 #define XS_SHM_H
@@ -146,10 +146,10 @@ struct xs_process_file {
 	_Atomic uint32_t used;     /* rings ever taken in this file */
 	_Atomic uint32_t segments; /* further files */
 	_Atomic uint64_t lost_no_ring; /* events of threads for which there was no memory for a ring */
-	_Atomic uint64_t untimed; /* commands whose device times nobody can tell */
+	_Atomic uint64_t untimed; /* commands whose device times cannot be read */
 	_Atomic uint64_t commands_ended; /* as in struct xs_ring, by threads that have no ring */
 	_Atomic uint32_t unseen; /* enum xs_unseen, a bit each */
-	_Atomic int32_t rank_told, world_size; /* of the job, as the environment says, later MPI: rank + 1; 0: nobody has said */
+	_Atomic int32_t rank_told, world_size; /* of the job, as the environment says, later MPI: rank + 1; 0: unknown */
 	struct xs_pauses pauses;       /* its own; those of the run are in the control file */
 	char comm[16];
 	uint32_t arguments_length;

@@ -42,7 +42,7 @@ static _Atomic uint64_t *add_to(struct xs_handle_table *table, const void *key)
 			return NULL;
 		if (!found)
 			atomic_fetch_add_explicit(&table->used, 1, memory_order_relaxed);
-		/* whoever finds the key before its value is set here finds 0; xs_handle_remove() has left that */
+		/* a thread that finds the key before its value is set here finds 0; xs_handle_remove() has left that */
 		if (atomic_compare_exchange_strong(&handle->key, &found, key) || found == key)
 			return &handle->value;
 	}

@@ -3,8 +3,8 @@
  *
  * A command is a node: it owns an event of ours, which tells when the command ran unless the application gave one of its own. The nodes of
  * an immediate list wait in its queue until they are found complete. Those of a regular list are its body, which every
- * execution refers to. Nothing here waits for the device, and no lock is held while the driver is called: it may end the thread, or the
- * program's handler leave it by a jump. What a thread was in the middle of then is not waited for: it is counted, and nobody uses it again.
+ * execution refers to. Nothing here waits for the device. No lock is held while the driver is called, since the thread may end there, or a
+ * handler of the program may leave the driver by a jump. What the thread was working on then is counted and never used again.
  */
 #ifndef XS_LEVEL_ZERO_H
 #define XS_LEVEL_ZERO_H
@@ -72,13 +72,13 @@ struct xs_ze_node {
 	bool saved_always;                      /* the reset is in the same list, behind the command */
 	_Atomic uint64_t early;                 /* of a body: the execution whose times are in early_times */
 	ze_kernel_timestamp_result_t early_times;
-	bool lost;                              /* nobody knows whether the device will still signal it */
+	bool lost;                              /* unknown whether the device will still signal it */
 	uint32_t shape;                         /* of the record, interned; 0: not */
 	uint64_t command;                       /* its number in a mutable list; 0: it has none */
 	struct xs_device_record record;         /* all but id, submit, start, end */
 };
 
-/* Kernels that were appended while nothing was recorded may be executed: what they are made of is told now. */
+/* Kernels that were appended while nothing was recorded may be executed: records their properties now. */
 void xs_ze_kernels_tell(void);
 /* From here on the node runs this kernel (level_zero_kernel.c). */
 void xs_ze_node_kernel(struct xs_ze_node *node, ze_kernel_handle_t kernel);
@@ -95,9 +95,9 @@ uint64_t xs_ze_node_link(const struct xs_ze_node *node);
 struct xs_ze_node *xs_ze_node_linked(uint64_t link);
 /* Records an immediate list's command that an event of the application tells of, if it is complete. True: it is done with. */
 bool xs_ze_node_finish(struct xs_ze_node *node);
-/* Another thread is in the middle of that and does not come back: nobody will tell. False: it is not. */
+/* Another thread was finishing the node and does not come back: gives the node up. False: no thread is. */
 bool xs_ze_node_abandon(struct xs_ze_node *node);
-/* Nobody can tell its times any more, unless they were saved. */
+/* Its times cannot be read any more, unless they were saved. */
 void xs_ze_node_lost(struct xs_ze_node *node);
 /* The record tells of work in this queue from here on. */
 void xs_ze_record_queue(struct xs_device_record *record, const struct xs_ze_queue *queue);

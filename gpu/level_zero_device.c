@@ -76,7 +76,7 @@ static __attribute__((noinline)) bool device_wanted(ze_device_handle_t handle)
 	return true;
 }
 
-/* What the driver says about a device: too much for the stack of whoever calls us. */
+/* What the driver says about a device: too much for the caller's stack. */
 struct told {
 	ze_device_properties_t properties;
 	ze_pci_ext_properties_t pci;

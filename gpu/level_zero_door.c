@@ -3,7 +3,7 @@
  *
  * With ZE_ENABLE_VALIDATION_LAYER=1 (the launcher sets it) the loader opens libze_validation_layer.so.1 at the program's first zeInit and
  * gives it every table of functions. dlopen() is ours, and gives it libxstrace-ze.so instead, whose functions all lead to
- * xs_ze_table(). Nothing of this happens in a program that does not call zeInit, and nobody depends on how it reached the loader.
+ * xs_ze_table(). Nothing of this happens in a program that does not call zeInit, and it does not matter how the program reached the loader.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -204,9 +204,9 @@ static bool holds(const void *address, const void *one, const void *other)
 }
 
 /*
- * May anybody still call through the last table of this name? Not where the static loader has put symbols of the loader's into the table that it
- * had asked for (it does since 1.21.9): they lead to a table that the loader makes later, and loader 1.8, which has then looked for its
- * drivers twice, makes that of other functions.
+ * Can the program still call through the previous table of this name? Not if the static loader has put the loader's symbols into the table that it
+ * had asked for (since 1.21.9). These lead to a table that the loader makes later. Loader 1.8 has then looked for its drivers twice, and fills that
+ * table with other functions.
  */
 static bool in_use(const struct xs_ze_place *place, void **entry, const void *real, const void *wrapper)
 {

@@ -99,7 +99,7 @@ void xs_ze_pools_begin(void)
 	atomic_store_explicit(&pool_flags, XS_REAL_zeEventPoolGetFlags, memory_order_relaxed);
 }
 
-/* Another process's: if nobody tells its flags it stays unknown, for the program may want times that another event in its place would take away. */
+/* Another process's pool: if its flags cannot be read it stays unknown. The program may want its times, which an event of ours would replace. */
 ze_result_t xs_hook_zeEventPoolOpenIpcHandle(ze_context_handle_t context, ze_ipc_event_pool_handle_t handle, ze_event_pool_handle_t *pool)
 {
 	ze_result_t result = xs_ze.zeEventPool.pfnOpenIpcHandle(context, handle, pool);

@@ -3,7 +3,7 @@
  *
  * The events of a list hold the times of its last execution. When that is complete (a fence tells, ours where the application gave none) they are
  * read. If the list is executed again before, a list of ours goes in between, in the same call, which copies them on the
- * device into host memory of that execution: nobody waits, and no execution's times are lost.
+ * device into host memory of that execution: nothing waits, and no execution's times are lost.
  */
 #include "level_zero_execute.h"
 
@@ -79,7 +79,7 @@ static void take_off(struct xs_ze_queue *queue)
 		queue->last = NULL;
 }
 
-/* Whoever was reading the times of the oldest one has left in the middle: it stays as it is, and nobody uses again what belongs to it. With the lock held. */
+/* The thread that read the times of the oldest one has left in the middle: it stays as it is, and its memory is never used again. With the lock held. */
 static void leave_behind(struct xs_ze_queue *queue)
 {
 	struct xs_ze_execution *execution = queue->first;
@@ -175,7 +175,7 @@ void xs_ze_abandon_executions(struct xs_ze_queue *queue)
 		leave_behind(queue);
 		execution = queue->first;
 		if (execution) {
-			/* its events and our fence may still be signalled: the body keeps them for good, and nobody destroys the fence */
+			/* its events and our fence may still be signalled: the body keeps them for good, and the fence is never destroyed */
 			execution->body->users++;
 			execution->submission->failed = true;
 			execution->submission->fence = NULL;

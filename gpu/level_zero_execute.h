@@ -19,7 +19,7 @@ struct xs_ze_submission {
 	struct xs_ze_node *node;   /* in an immediate list: its event tells, and no fence */
 	ze_fence_handle_t theirs;
 	uint32_t users;
-	bool done, failed; /* failed: its times are not to be had */
+	bool done, failed; /* failed: its times cannot be read */
 };
 
 /* One list in it. */
@@ -49,7 +49,7 @@ struct xs_ze_body {
 	struct xs_ze_context *context;
 	struct xs_ze_device_info *device;
 	uint32_t ordinal, count, users;
-	uint32_t untimed; /* further commands, whose times nobody can tell */
+	uint32_t untimed; /* further commands, whose times cannot be read */
 	uint32_t changes; /* of the events of its commands, ever */
 	bool graph;
 	uint64_t capture; /* while it is captured: the number of the capture */
@@ -85,7 +85,7 @@ struct xs_ze_batch {
 	struct xs_ze_submission *submission; /* NULL: pass it as it is */
 	struct xs_ze_execution *first, *last;
 	uint64_t tick;
-	uint64_t untimed; /* commands in them whose times nobody can tell */
+	uint64_t untimed; /* commands in them whose times cannot be read */
 	uint32_t count;
 	ze_command_list_handle_t *list; /* theirs, and between them ours */
 	ze_command_list_handle_t few[2 * XS_ZE_FEW];
@@ -98,7 +98,7 @@ void xs_ze_batch_list(struct xs_ze_batch *batch, ze_command_list_handle_t list);
 struct xs_ze_slot *xs_ze_batch_body(struct xs_ze_batch *batch, struct xs_ze_body *body);
 /* The driver has taken it, or not. */
 void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result);
-/* One that nobody uses; NULL: there is no memory for it. */
+/* An unused one; NULL: there is no memory for it. */
 struct xs_ze_slot *xs_ze_slot_get(struct xs_ze_body *body);
 /* Appends what copies the times of the body's events into the slot. */
 bool xs_ze_append_copies(ze_command_list_handle_t list, const struct xs_ze_body *body, const struct xs_ze_slot *slot);

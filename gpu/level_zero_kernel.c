@@ -50,7 +50,7 @@ struct register_file {
 	uint32_t size;
 };
 
-#define NAME_MAX_BYTES 4096u /* too many for the stack of whoever calls us */
+#define NAME_MAX_BYTES 4096u /* too many for the caller's stack */
 
 static uint32_t name_of(ze_kernel_handle_t handle, const char *given, bool *ret_unwanted)
 {

@@ -171,7 +171,7 @@ static bool is_told(const struct xs_ze_node *node)
 	return node->event != node->own && (atomic_load_explicit(&node->state, memory_order_acquire) & 3) == XS_ZE_DONE;
 }
 
-/* The list is no more: what is not complete by now (the device is lost, or the application did not wait) tells nothing any more. */
+/* The list is destroyed: the times of commands that are not complete by now (lost device, or the application did not wait) cannot be read. */
 static void abandon(struct xs_ze_queue *queue)
 {
 	struct xs_ze_node *node, *next, *last, *head;
@@ -179,10 +179,10 @@ static void abandon(struct xs_ze_queue *queue)
 	bool alone;
 
 	while (!(alone = xs_claim(&queue->collecting)) && xs_wait_a_bit(&rounds))
-		; /* another thread is at it */
+		; /* another thread has it */
 	last = atomic_load_explicit(&queue->newest, memory_order_acquire);
 	head = atomic_load_explicit(&queue->done, memory_order_relaxed);
-	if (!alone) { /* and has left in the middle: all stays as it is, and nobody uses it again */
+	if (!alone) { /* and that thread has left in the middle: all stays as it is, and is never used again */
 		while (head != last) {
 			head = atomic_load_explicit(&head->next, memory_order_relaxed);
 			xs_commands_untimed(!is_told(head));

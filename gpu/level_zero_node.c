@@ -179,7 +179,7 @@ struct xs_ze_node *xs_ze_node_linked(uint64_t link)
 
 /* ---- records ---- */
 
-/* By that call. What nobody saw being appended is shown as if the call had done that, too. */
+/* Submitted by that call. If we did not see the command being appended, it is shown as if the call had appended it, too. */
 static inline void submitted(struct xs_device_record *record, const struct xs_ze_submit *submit)
 {
 	record->submit = submit->tick;
@@ -515,7 +515,7 @@ void xs_ze_node_lost(struct xs_ze_node *node)
 		xs_commands_untimed(1);
 }
 
-/* The same of one that our own event tells of; by the thread that collects, which looks at it alone. */
+/* The same for a command that is timed by our own event. Only the thread that collects reads it. */
 static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node, struct batch *batch)
 {
 	ze_kernel_timestamp_result_t times;
@@ -562,7 +562,7 @@ static void collect(struct xs_ze_queue *queue, bool others)
 
 	/* what ends while nothing is recorded, or is seen by a thread of which nothing is, is looked at later */
 	if (!xs_recording() || !xs_claim(&queue->collecting))
-		return; /* or another thread is at it */
+		return; /* or another thread has it */
 	batch.count = 0;
 	/* in this order: the first node of all is in both places when it is in `newest` */
 	newest = atomic_load_explicit(&queue->newest, memory_order_acquire);
@@ -571,7 +571,7 @@ static void collect(struct xs_ze_queue *queue, bool others)
 		next = atomic_load_explicit(&done->next, memory_order_relaxed);
 		if (!finish(queue, next, &batch))
 			break;
-		/* not if the driver took so long that another thread goes on here */
+		/* not if the driver took so long that another thread has taken over */
 		if (__builtin_expect(atomic_load_explicit(&queue->done, memory_order_relaxed) != done, 0))
 			return;
 		done = next;

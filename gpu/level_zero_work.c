@@ -180,7 +180,7 @@ static void save_times(struct xs_ze_list *list, ze_command_list_handle_t handle,
 		node->saved = NULL;
 }
 
-/* A counter-based event is signalled again: what it told of before nobody may have looked at yet, and its times would be those of this command. */
+/* A counter-based event is signalled again: its previous command may not have been read yet, and would get the times of this one. */
 static void signalled_again(struct xs_ze_work *work, struct xs_ze_node *before)
 {
 	struct xs_ze_list *list = work->list;

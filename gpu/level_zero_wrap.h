@@ -106,7 +106,7 @@ void xs_ze_pool_ends(ze_event_pool_handle_t pool);
 void xs_ze_event_ends(ze_event_handle_t event);
 void xs_ze_event_changes(ze_event_handle_t event);
 void xs_ze_event_resets(ze_command_list_handle_t list, ze_event_handle_t event);
-/* A call that may have waited, when it began; 0: it is not recorded, or nobody wants to know for what it waited. */
+/* A call that may have waited, when it began; 0: it is not recorded, or no option needs to know for what it waited. */
 void xs_ze_event_seen(ze_event_handle_t event, ze_result_t result, uint64_t began);
 void xs_ze_fence_ends(ze_fence_handle_t fence, bool destroyed);
 void xs_ze_fence_seen(ze_fence_handle_t fence, ze_result_t result, uint64_t began);

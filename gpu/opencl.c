@@ -137,8 +137,8 @@ static void node_finish(struct node *node)
 }
 
 /*
- * A thread that harvests has the node, which takes a moment. If it takes longer the thread has ended in the middle, or was left by a jump: nobody uses
- * again what it may still look at. False: that.
+ * Waits for a thread that harvests the node, which takes a moment. False: it took too long, so the thread ended in the middle or left by a jump. What
+ * it may still read is then never used again.
  */
 static bool wait_for_harvest(struct node *node)
 {
@@ -244,7 +244,7 @@ static void harvest_all(void)
 	uint64_t since = xs_clock_ns(CLOCK_MONOTONIC);
 	uint32_t rounds = 0;
 
-	/* no call to the kernel in a sandbox; what is still open is told by its count */
+	/* no system call in a sandbox; commands in flight are counted as open */
 	if (xs_sys(SYS_getpid) != (long)owner)
 		return;
 	do {

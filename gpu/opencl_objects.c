@@ -275,7 +275,7 @@ cl_int xs_hook_clGetEventProfilingInfo(cl_event event, cl_profiling_info name, s
 
 /* ---- kernels ---- */
 
-#define NAME_MAX_BYTES 4096u /* too many for the stack of whoever calls us */
+#define NAME_MAX_BYTES 4096u /* too many for the caller's stack */
 
 static uint32_t kernel_name(cl_kernel handle, bool *ret_unwanted)
 {

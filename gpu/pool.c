@@ -36,7 +36,7 @@ static void give_back(struct xs_pool *pool, struct xs_pool_item *first, struct x
 {
 	struct xs_pool_item *top = atomic_load_explicit(&pool->returned, memory_order_relaxed);
 
-	/* nobody takes single objects from there, so what `top` points to cannot have come and gone */
+	/* no thread takes single objects from there, so `top` cannot have been taken and given back meanwhile (ABA) */
 	do
 		last->next = top;
 	while (!atomic_compare_exchange_weak_explicit(&pool->returned, &top, first, memory_order_release,

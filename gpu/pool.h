@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The first thing in every object that nobody has. */
+/* The first member of every free object. */
 struct xs_pool_item {
 	struct xs_pool_item *next;
 };

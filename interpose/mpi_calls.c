@@ -87,7 +87,7 @@ static void *find_behind(const char *name, void *caller)
 
 	if (found)
 		return found;
-	/* whoever is loaded by dlopen() has its libraries in a scope of its own, where nobody can look but from there */
+	/* a library that dlopen() loads has its dependencies in a scope of its own, which only its own code can search */
 	if (!dladdr(caller, &info) || !info.dli_fname[0])
 		return NULL;
 	handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
@@ -136,7 +136,7 @@ static void set_up(void *caller)
 	xs_unlock(&publish_lock);
 }
 
-/* What a function returns that no library has: nobody can have linked it, but somebody may have looked for ours. */
+/* The result of a function that no library has: no program can be linked with it, but one may have looked ours up. */
 static int missing(void)
 {
 	return xs_mpi_abi.error_other;

@@ -150,8 +150,8 @@ static bool stands(const struct promise *promise, uint64_t handle)
 }
 
 /*
- * A communicator that nobody told us about is one that was promised: that of its place, or else (`guess`) the oldest with its members. The library and
- * the kernel are asked about places without the lock.
+ * An unknown communicator is one that was promised (MPI_Comm_idup): the one whose handle was to be stored at a place that now holds this handle, or
+ * else (`guess`) the oldest with the same members. The library and the kernel are asked about places without the lock.
  */
 static struct xs_mpi_comm *promised(uint64_t handle, bool guess)
 {
@@ -265,7 +265,7 @@ struct xs_mpi_comm *xs_mpi_object_find(enum xs_mpi_kind kind, uint64_t handle, b
 		return &xs_mpi_self_comm;
 	found = xs_mpi_look_up(handle);
 	if (!found && handle != xs_mpi_abi.comm_null && handle > XS_MPI_TOMB) {
-		/* made in a way that nobody told us */
+		/* made by a call that we have not seen */
 		if (kind == XS_MPI_KIND_COMM)
 			comm_found(handle, ask);
 		else if (ask)

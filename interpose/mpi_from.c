@@ -1,5 +1,5 @@
 /*
- * Whose data a collective gets, where the arguments say that of each partner: who gets nothing from somebody does not wait for him.
+ * Whose data a collective gets, where the arguments say that of each partner: a rank that gets nothing from a partner does not wait for it.
  */
 #include "mpi_comms.h"
 

@@ -178,7 +178,7 @@ static void set_table(enum mode wanted)
 		bool there = wanted == ALL || (wanted == SETTLED && (!ours[i].probe || ours[i].probe()));
 		bool indirect = wanted == ALL && ours[i].probe;
 
-		/* the dynamic loader goes by the value */
+		/* the dynamic loader decides by the value */
 		symbol->st_value = indirect ? (uintptr_t)ours[i].probe - base : there ? ours[i].value : 0;
 		symbol->st_info = ELF64_ST_INFO(ELF64_ST_BIND(symbol->st_info), indirect ? STT_GNU_IFUNC : STT_FUNC);
 		symbol->st_shndx = there ? ours[i].section : SHN_UNDEF;
@@ -209,7 +209,7 @@ static void look(bool opening)
 		xs_sys_end();
 		return;
 	}
-	/* else another thread is at it */
+	/* else another thread does it */
 	if (!atomic_exchange_explicit(&busy, 1, memory_order_acquire)) {
 		look_alone(opening);
 		atomic_store_explicit(&busy, 0, memory_order_release);

@@ -1,7 +1,7 @@
 /*
- * Requests and statuses. The traced process keeps no account of requests: records hold their handles, and the drain process puts the start and the
- * completion of each together. Only a receive from any source on a communicator of its own must be remembered here, since nobody else knows
- * whose rank its status tells.
+ * Requests and statuses. The traced process keeps no table of requests: records hold their handles, and the drain process pairs the start and the
+ * completion of each. Only a receive from any source on a communicator with other ranks than the world's is remembered here: without it, nothing
+ * tells to which communicator the rank in its status belongs.
  */
 #include "mpi_wrap.h"
 
@@ -115,7 +115,7 @@ struct xs_mpi_comm *xs_mpi_message(uint64_t handle)
 		comm = notes[i].comm;
 		notes[i].handle = 0;
 		atomic_fetch_sub_explicit(&note_count, 1, memory_order_relaxed);
-		/* whoever was put behind it because of it moves up */
+		/* entries that were placed behind it by collision move up */
 		for (uint32_t j = (i + 1) % NOTES; notes[j].handle; j = (j + 1) % NOTES) {
 			struct note moved = notes[j];
 

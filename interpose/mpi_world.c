@@ -133,7 +133,7 @@ void xs_mpi_begin_session(uint64_t session)
 	xs_mpi_world_comm.count = xs_mpi_world_comm.local = size;
 	xs_mpi_world_comm.rank = rank;
 	xs_companion_rank(rank, size);
-	xs_mpi_world = xs_mpi_abi.world; /* which nobody names before MPI_Init */
+	xs_mpi_world = xs_mpi_abi.world; /* no program names it before MPI_Init */
 	xs_unlock(&xs_mpi_comms_lock);
 }
 

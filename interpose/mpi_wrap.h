@@ -117,7 +117,7 @@ struct xs_mpi_comm {
 	bool inter, side; /* side: which of two groups this is */
 	_Atomic bool is_told; /* the trace has a record of it */
 	uint32_t name;    /* that the application gave it, interned; 0: none */
-	struct xs_mpi_topology *_Atomic topology; /* mpi_topology.c; NULL: nobody has asked yet */
+	struct xs_mpi_topology *_Atomic topology; /* mpi_topology.c; NULL: not asked yet */
 	uint64_t *set; /* room for mpi_from.c: a bit for each rank; NULL: none yet */
 };
 extern struct xs_mpi_comm xs_mpi_world_comm;

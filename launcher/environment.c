@@ -233,7 +233,7 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 		added[n++] = take("INTEL_LIBITTNOTIFY64", "ITT collector", library);
 	if (xs_want_all_itt(options))
 		added[n++] = take("INTEL_JIT_PROFILER64", "JIT profiler", jit);
-	/* oneCCL tells of itself only when it is asked to; whoever has set it knows what they want */
+	/* oneCCL makes ITT tasks only on request; a value that the user has set is kept */
 	if ((options->chrome_ccl || options->ccl_summary) && !getenv("CCL_ITT_LEVEL"))
 		added[n++] = variable("CCL_ITT_LEVEL", "1", "", NULL);
 	if (xs_want_calls(options) || xs_want_device(options))

@@ -16,7 +16,7 @@ struct xs_launch {
 	int directory;      /* the same, opened; -1: it is not */
 	struct xs_control *control;
 	struct xs_mailbox *mailbox;
-	const struct xs_options *options; /* our own: `control` is everybody's */
+	const struct xs_options *options; /* our own copy: other processes can write `control` */
 	int drain;                        /* our end of the channel */
 	enum xs_word finished;            /* what the drain process has said of it; 0: nothing yet */
 };
@@ -89,7 +89,7 @@ int xs_dump(const struct xs_options *options);
 
 /* Runs the application, with the drain process beside it, and waits; its status as from waitpid(). -errno when it could not be run. */
 int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv, char **environment);
-/* Becomes the application, untraced; -errno when that cannot be. */
+/* Becomes the application, untraced; -errno if exec fails. */
 int xs_exec_application(const char *path, char **argv);
 /* The same, and says what there is too little of (limits.c). */
 int xs_exec_untraced(const char *scarce, const char *path, char **argv);
@@ -104,7 +104,7 @@ bool xs_rank_wanted(const struct xs_options *options);
 int32_t xs_rank(void);
 /* Puts the names of --include-kernels-file and --exclude-kernels-file to the others, and splits them. 0, or -1 after one line that says what is wrong. */
 int xs_read_kernels(struct xs_options *options);
-/* A line for each kind of option that is accepted although nothing stands behind it yet. */
+/* Prints a line for each kind of option that is accepted but not implemented yet. */
 void xs_tell_missing(const struct xs_options *options);
 
 /* ---- session.c: runs that have a name ---- */

@@ -48,7 +48,7 @@ static int make_output(const struct xs_options *options, bool *ret_made)
 	return -errno;
 }
 
-/* Before the application starts, so that nobody waits for a run whose results cannot be written. */
+/* Checked before the application starts: a run whose results cannot be written must not start. */
 static int check_output(const struct xs_options *options, bool *ret_made)
 {
 	char dir[PATH_MAX], report[PATH_MAX];

@@ -83,7 +83,7 @@ int xs_read_kernels(struct xs_options *options)
 	return read_list("exclude-kernels", options->exclude_kernels_files, options->exclude_kernels);
 }
 
-/* ---- what cannot be recorded yet ---- */
+/* ---- options that are not implemented yet ---- */
 
 static void add_name(char *names, bool given, const char *name)
 {

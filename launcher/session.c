@@ -140,7 +140,7 @@ int xs_session_register(const struct xs_launch *launch)
 
 	if (launch->control->rank >= 0)
 		(void)sprintf(session + strlen(session), ":%d", launch->control->rank);
-	for (int i = 0; i < 3 && error == EEXIST; i++) { /* EEXIST: somebody was faster; how he fares is seen in the next round */
+	for (int i = 0; i < 3 && error == EEXIST; i++) { /* EEXIST: another process was faster; the next round looks at its link */
 		if (!is_free(session))
 			return -1;
 		for (unsigned n = 0; xs_session_link(n, geteuid(), session, path); n++) {

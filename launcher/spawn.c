@@ -79,7 +79,7 @@ enum sender { OTHER, OF_OUR_GROUP, OF_ANOTHER_GROUP };
 static enum sender sender_of(const siginfo_t *info, int app)
 {
 	int parent, group, ancestor = info->si_pid, depth = 0;
-	enum sender result = OF_OUR_GROUP; /* one that has just ended: nobody knows */
+	enum sender result = OF_OUR_GROUP; /* default, also for a sender that has just ended */
 
 	if (!look_up(info->si_pid, &parent, &group))
 		return info->si_pid == app ? result : OTHER;

@@ -21,7 +21,7 @@ struct xm_file {
 
 /* `st` is what stat() says of the path. 0, -errno, or -EMEDIUMTYPE: it is neither a file nor a pipe. */
 int xm_file_open(struct xm_file *file, const char *path, const struct stat *st);
-/* Does somebody hold the lock that xstrace has on what it still writes? The kernel gives it back when that process ends, however that is. */
+/* Is the file still being written? Its drain process then holds a lock on it, which the kernel releases when that process ends. */
 bool xm_file_is_written(const struct xm_file *file);
 /* It has grown: that counts, too. */
 void xm_file_look_again(struct xm_file *file);

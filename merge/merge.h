@@ -94,9 +94,9 @@ void xm_walk(struct xm_merge *merge, bool first, xm_visit visit, void *user);
 
 /* inputs.c: files and the files of directories become inputs. 0, or -1: a name was no good, which has been said. */
 int xm_add_path(struct xm_merge *merge, const char *path);
-/* Waits until nobody writes the inputs any more, at most so long; who still does is marked. */
+/* Waits until no process writes the inputs, at most so long; inputs that are still written are marked. */
 void xm_wait_for_writers(struct xm_merge *merge, unsigned seconds);
-/* What is called so now is written, and not read: it is said and left out where it is met among the inputs. */
+/* The file of this name is an output: if it is among the inputs, it is left out with a line. */
 void xm_never_read(struct xm_merge *merge, const char *path);
 /* An input's events are in the output, all that it had. */
 bool xm_is_complete(const struct xm_input *input);

@@ -17,12 +17,12 @@ static void usage(FILE *out)
 	      "  -o, --output FILE      Write FILE, compressed if it ends in .zst (default xstrace.all.json); a taken name gets a number\n"
 	      "  --format json|perfetto Write Chrome's JSON (default) or Perfetto's protobuf (default for .pftrace)\n"
 	      "  --no-clock-sync        Leave the clocks as they are\n"
-	      "  --zstd-window BYTES    Read .zst that make their reader keep as much (default 8M; at most 2G; rounded up to a power of two)\n"
+	      "  --zstd-window BYTES    Accept .zst that need this window (default 8M; at most 2G; rounded up to a power of two)\n"
 	      "  --wait SECONDS         Wait so long for traces that are still being written (default 10; 0: merge what is there)\n"
 	      "  --report FILE          Write where MPI ranks wait for each other: text, JSON if FILE ends in .json, - for stdout;\n"
 	      "                         without -o no merged trace is written\n"
 	      "  --version, --help\n"
-	      "Exit status: 0 all is merged; 1 something was left out, and said; 125 nothing could be done.\n",
+	      "Exit status: 0: all is merged; 1: something was left out, and a line says what; 125: nothing could be done.\n",
 	      out);
 }
 

@@ -17,7 +17,7 @@ struct request {
 	struct xm_input *from;
 	uint32_t input;
 	bool is_used, is_open, is_held, has_k;
-	bool is_doubtful; /* somebody wanted to cancel it */
+	bool is_doubtful; /* MPI_Cancel was called for it */
 };
 
 /* A receive that cannot have its number yet. */
@@ -358,7 +358,7 @@ static void complete_one(struct xm_receives *receives, const struct xm_call *cal
 	if (!request || !request->is_open || (request->is_doubtful && !call->is_work))
 		return;
 	if (call->is_cancelled) {
-		if (request->has_k) /* nobody was seen to wish it */
+		if (request->has_k) /* its MPI_Cancel was not seen */
 			doubt(receives, request);
 		request->has_k = false;
 		request->key.from = -1; /* nobody */

@@ -165,7 +165,7 @@ static size_t flatten(struct xm_perfetto *p)
 {
 	size_t n = XM_SHAPE_SIZE(p->shape.key_count);
 
-	/* the counts stand behind the keys in the struct, and in front of the fields in the text */
+	/* the counts are behind the keys in the struct, but before the fields in the text */
 	p->packet.length = 0;
 	xm_proto_raw(&p->packet, &p->shape.key_count, 1);
 	xm_proto_raw(&p->packet, &p->shape.phase, 1);

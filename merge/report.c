@@ -43,7 +43,7 @@ struct sent {
 struct xm_report {
 	struct xm_late *late;
 	struct sent sent[WAITS]; /* as waits */
-	struct wait waits[WAITS]; /* by their ends; who comes to a place that is taken has it */
+	struct wait waits[WAITS]; /* by their ends; a later one replaces what is in its place */
 	struct xm_map row_map, blame_map;
 	struct row *rows;
 	struct blame *blames;
@@ -233,7 +233,7 @@ struct waiting {
 	uint32_t index;
 };
 
-/* A collective that does not block keeps waiting whoever waits for its request. */
+/* A nonblocking collective: the call that waits for its request does the waiting. */
 static void member_waited(void *user, const struct xm_collective *c, const struct xm_member *to, const struct xm_member *last)
 {
 	struct waiting *waiting = user;

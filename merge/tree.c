@@ -25,7 +25,7 @@ static const struct xm_process *own_process(const struct xm_input *input)
 	return NULL;
 }
 
-/* A process that executes another program goes on under its pid in a file of its own: the parent is the one that lived then. */
+/* A process that calls exec continues under its pid in another file: the parent is the image that lived then. */
 static const struct xm_input *parent_of(const struct xm_merge *merge, const struct xm_input *input)
 {
 	const struct xm_input *best = NULL;

@@ -86,7 +86,7 @@ def test_no_room_for_a_pipe(tmp_path):
     feed(tmp_path / "pipe", make(tmp_path / "x.json", "a").read_bytes())
     good = make(tmp_path / "good.json", "b")
     result = merge("-o", "all.json", "pipe", good, cwd=tmp_path, status=1, env=os.environ | {"TMPDIR": str(tmp_path / "none")})
-    assert len(told(result, ": pipe:")) == 1 and "left out" in result.stderr and names(tmp_path / "all.json") == ["b"]
+    assert len(told(result, " pipe: ")) == 1 and "left out" in result.stderr and names(tmp_path / "all.json") == ["b"]
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "/dev/full"])

@@ -231,7 +231,7 @@ void xs_process_find_tracks(struct xs_process *process)
 			find_in(process, &process->segments[i], i + 1, &((struct xs_segment_file *)process->segments[i].map)->used);
 }
 
-/* What its file says is read once and checked: it may change at any time. False: it cannot be right. */
+/* Reads its file's header once and checks it: it may change at any time. False: it is invalid. */
 static bool read_header(struct xs_process *process)
 {
 	const volatile struct xs_process_file *file = process->file;

@@ -175,7 +175,7 @@ static void header(struct xs_process *process)
 	finish(chrome, o);
 }
 
-/* As long as this process lives and the file is open: whoever reads it sees that it is not complete yet. Without a lock it is as before. */
+/* Held while this process lives and the file is open: tells readers that the file is not complete yet. Failure to lock is ignored. */
 static void lock_it(int fd)
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

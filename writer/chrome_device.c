@@ -121,7 +121,7 @@ static struct device_track *device_track(struct xs_process *process, const struc
 	struct device_track key = { .place = device_place(process, record), .tid = options->no_thread_on_device ? 0 : record->tid }, *last;
 
 	if (!options->no_engine_on_device)
-		/* a queue by its handle: one that comes into being where another one was goes on in its track */
+		/* a queue is known by its handle: a new queue with an old one's handle continues in its track */
 		key.queue = engines ? (uint32_t)record->engine << 8 | record->engine_index : record->queue_handle;
 	last = chrome->last < chrome->track_count ? &chrome->tracks[chrome->last] : NULL;
 	if (last && last->place == key.place && last->tid == key.tid && last->queue == key.queue)

@@ -27,8 +27,8 @@
 #define SLEEP 50000000u    /* otherwise: what matters rings */
 #define SLEEP_QUIET 500000000u   /* at most, while nothing is recorded */
 #define SLEEP_SILENT 1000000000u /* at most, while only silent descendants are left */
-#define JOINING 1000000000u /* how long a process that is in the middle of joining is waited for: it may be stopped there for ever */
-#define BLIND 1000000000u   /* how long a process that cannot be looked at is put up with */
+#define JOINING 1000000000u /* how long the drain process waits for a process in the middle of joining, which may be stopped there for ever */
+#define BLIND 1000000000u   /* how long the drain process tolerates a process that it cannot examine */
 #define VAIN_TURNS 64u   /* of the loop without anything to read, for which it takes at least … */
 #define VAIN_NS 64000000u /* … this time, whatever the traced processes write */
 #define BUSY_TURNS 16u   /* with a lot to read, before everything else is looked at */
@@ -324,7 +324,7 @@ static bool finish_ended(struct drain *drain)
 
 /* ---- --stop ---- */
 
-/* Completes all traces as they are; nobody joins any more. */
+/* Completes all traces as they are; no process joins any more. */
 static void stop(struct drain *drain)
 {
 	drain->stopped = true;

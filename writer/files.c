@@ -144,7 +144,7 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 					  number, suffix);
 		if (length >= (int)size)
 			return -ENAMETOOLONG;
-		/* before it exists: whoever recovers the run must know each file that we began */
+		/* before it exists: --recover must know each file that we began */
 		if (kind == XS_FILE_TRACE && !process->run->flight && process->kept)
 			note(process->kept, path, -1);
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -325,7 +325,7 @@ void xs_itt_finish(struct xs_process *process, uint64_t end)
 
 		xs_tree_take(&process->keyed->tree, &k->key.node);
 		if (!k->key.is_end) {
-			/* whoever ended it did so while nothing was recorded, if anybody did */
+			/* it ended while nothing was recorded, if it ended at all */
 			uint64_t off = xs_process_paused_after(process, k->tick), last = end;
 
 			if (off != UINT64_MAX && xs_process_ns(process, off) < end)

@@ -8,7 +8,7 @@
 
 #include "writer.h"
 
-/* Starts bpftrace; NULL: it cannot be, and a line has said why. The launcher is told when the application may start. */
+/* Starts bpftrace and tells the launcher when the application may start. NULL: bpftrace cannot be started, and a line has said why. */
 struct xs_kmd *xs_kmd_start(struct xs_run *run);
 /* Reads what has come; stop: bpftrace is to end now. False: it has ended, and all that it printed is read. */
 bool xs_kmd_look(struct xs_kmd *kmd, bool stop);

@@ -28,7 +28,7 @@ struct xs_lost {
 	uint64_t next, interval; /* CLOCK_MONOTONIC ns: when to look again */
 };
 
-/* Has the process our variable, in the environment that it was started with? -1: that cannot be seen. */
+/* Was the process started with our variable in its environment? -1: unknown. */
 int xs_has_variable(const struct xs_run *run, int32_t pid);
 /* Looks at the children of the traced processes, and at these themselves, when it is time. */
 void xs_lost_look(struct xs_lost *lost, const struct xs_run *run, const struct xs_process *processes);

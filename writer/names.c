@@ -84,7 +84,7 @@ static bool grow_texts(struct xs_texts *texts)
 	return true;
 }
 
-/* The string behind the id, as it is now; false: it cannot be one, or there is no memory. */
+/* The string of the id, as it is now; false: the id is invalid, or there is no memory. */
 static bool copy_text(const struct xs_run *run, uint32_t id, struct xs_text *ret)
 {
 	const struct xs_string *string = xs_string(run->strings, run->strings_size, id, &ret->length);

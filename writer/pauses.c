@@ -48,7 +48,7 @@ static unsigned first_pause(struct xs_track *track, uint64_t *ret_from, uint64_t
 	return list;
 }
 
-/* Tasks that are open now ended at `from`, as far as anybody knows; what raced with the pause lies inside them all the same. */
+/* Ends tasks that are open now at `from`: their real ends are unknown. Records that raced with the pause still lie inside them. */
 static void close_at_pause(struct xs_track *track, uint64_t from)
 {
 	uint64_t end = xs_process_ns(track->process, from);
@@ -61,7 +61,7 @@ void xs_track_cut(struct xs_track *track, uint64_t tick)
 {
 	uint64_t from, to;
 
-	/* there cannot be more of them, unless somebody adds to the list while it is read */
+	/* there are no more, unless a process adds to the list while it is read */
 	for (unsigned most = PAUSE_LISTS * XS_PAUSES; most; most--) {
 		unsigned list = first_pause(track, &from, &to);
 

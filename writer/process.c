@@ -477,7 +477,7 @@ bool xs_process_dump(struct xs_process *process)
 	return true;
 }
 
-/* A history that nobody asks for any more. */
+/* A history that no dump needs any more. */
 static void forget_open(struct xs_process *process)
 {
 	for (uint32_t i = 0; i < process->track_count; i++) {

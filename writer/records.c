@@ -491,7 +491,7 @@ void xs_track_begin(struct xs_track *track)
 		if (process->chrome)
 			xs_chrome_prefix(track);
 	}
-	/* after head: whoever wrote a record after a pause had seen the pause's end */
+	/* after head: a thread that wrote a record after a pause had seen the pause's end */
 	xs_track_look_for_pauses(track);
 	look_from(track);
 }

@@ -379,7 +379,7 @@ void xs_track_take(struct xs_track *track, uint32_t at);
 void xs_track_look_for_pauses(struct xs_track *track);
 /* A record of that tick is next: ends what was open at the pauses before it. */
 void xs_track_cut(struct xs_track *track, uint64_t tick) __attribute__((cold));
-/* The process has ended: the same for all pauses, one that goes on too. */
+/* The process has ended: the same for all pauses, also for one that has not ended. */
 void xs_track_cut_last(struct xs_track *track);
 /* When recording went off for the first time after that tick; UINT64_MAX: it did not. */
 uint64_t xs_process_paused_after(const struct xs_process *process, uint64_t tick);
@@ -618,7 +618,7 @@ void xs_run_save_clock(struct xs_run *run);
  * otherwise be over, so that a fork costs the application nothing.
  */
 bool xs_run_has_silent_descendants(const struct xs_run *run);
-/* Removes the directory and the session's name; says so on stderr if that cannot be. */
+/* Removes the directory and the session's name; reports a failure on stderr. */
 void xs_run_remove(const struct xs_run *run);
 
 /* ---- faults.c ---- */

@@ -48,7 +48,7 @@ def add_zstd_window(parser):
         type=_window,
         default=ZSTD_WINDOW,
         metavar="BYTES",
-        help="what a .zst may make its reader keep, at most (suffixes K, M, G; default 8M)",
+        help="largest window of a .zst that is read (suffixes K, M, G; default 8M)",
     )
 
 
