@@ -7,7 +7,7 @@
 #include "writer.h"
 
 #define MEMORY 8192u    /* intervals remembered per lane */
-#define LOOK_BACK 1024u /* of these, looked at for crossing */
+#define LOOK_BACK 256u  /* of these, looked at for crossing; viewers show no slice that is deeper */
 #define LANES_MAX 1024u /* each of them is looked at for what overlaps all before it */
 #define BYTES_MAX (256u << 20) /* of all lanes: beyond, each remembers no more than it does by then */
 

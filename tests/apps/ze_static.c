@@ -39,8 +39,9 @@ static void check(const char *call, ze_result_t result)
 
 #define CHECK(call) check(#call, call)
 
+#define VERSION ZE_API_VERSION_1_4 /* of all loaders that we trace, whatever headers this is built with */
 #define TABLE(name) \
-	CHECK(((ze_result_t (*)(ze_api_version_t, void *))find("zeGet" #name "ProcAddrTable"))(ZE_API_VERSION_CURRENT, &tables.name))
+	CHECK(((ze_result_t (*)(ze_api_version_t, void *))find("zeGet" #name "ProcAddrTable"))(VERSION, &tables.name))
 #define SYMBOL(table, member) *(void **)&tables.table.pfn##member = find("ze" #table #member)
 
 static void load(bool symbols)
