@@ -7,7 +7,7 @@
 #include "writer.h"
 
 #define MEMORY 8192u    /* intervals remembered per lane */
-#define LOOK_BACK 256u  /* of these, looked at for crossing; viewers show no slice that is deeper */
+#define LOOK_BACK 1024u /* of these, looked at for crossing */
 #define LANES_MAX 1024u /* each of them is looked at for what overlaps all before it */
 #define BYTES_MAX (256u << 20) /* of all lanes: beyond, each remembers no more than it does by then */
 
@@ -22,6 +22,9 @@ static bool crosses(const struct xs_lane *lane, uint32_t at, uint64_t start, uin
 		return false;
 	while (first < lane->count && lane->taken[first].start < end)
 		first++;
+	/* first, so that a lane on which too many are open is left at once */
+	if (first > LOOK_BACK && lane->taken[first - LOOK_BACK].end > start)
+		return true;
 	for (uint32_t i = first; i && first - i < LOOK_BACK; i--) {
 		const struct xs_interval *other = &lane->taken[i - 1];
 		bool apart = other->end <= start || other->start >= end;
@@ -30,7 +33,7 @@ static bool crosses(const struct xs_lane *lane, uint32_t at, uint64_t start, uin
 		if (!apart && !inside && !around)
 			return true;
 	}
-	return first > LOOK_BACK && lane->taken[first - LOOK_BACK].end > start;
+	return false;
 }
 
 /* How many of the lane's intervals begin at or before `start`: mostly all, or all but a few. */
