@@ -230,7 +230,7 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 		xs_chrome_call(track, call, start, end, process->log_calls ? &members : NULL, stack, stack ? length : 0);
 	if (process->summary)
 		xs_summary_call(process->summary, event, end - start);
-	track->call_tick = event->tick;
+	track->call_tick = off == UINT64_MAX ? event->tick : 0; /* one that is cut did not return while it was recorded: no arrow leads to its end */
 	track->call_start = start;
 	track->call_end = end;
 	track->last_ns = end;

@@ -209,7 +209,8 @@ void xs_waits_command(struct xs_process *process, const struct xs_work *work, ui
 	first = call_for(queue, command.tick);
 	if (record->event.flags & XS_FLAG_WAITED) {
 		call = (struct call){ .start = work->host_start, .end = work->host_end, .tid = record->tid };
-		if (work->linked)
+		/* a call that a pause cut short is shown up to there */
+		if (work->linked && xs_process_paused_after(process, record->event.tick) >= record->event.tick + record->host_ticks)
 			waited_for(process, queue, &command, &call);
 	} else if (queue->named_count && take_named(queue, &command, &call)) {
 		waited_for(process, queue, &command, &call);
