@@ -91,7 +91,7 @@ def test_no_large_frames():
 ALLOWED = set(
     """__cxa_atexit __cxa_finalize __errno_location _dl_find_object clock_gettime dladdr dladdr1 dlclose dlerror dlopen dlsym dlvsym
     getenv memcmp memcpy memmem memmove memset pthread_key_create pthread_setspecific
-    strchr strcmp strcpy strcspn strlen strncat strncmp strncpy strnlen strrchr strspn strstr strtod strtol strtoul strtoull
+    strcasecmp strchr strcmp strcpy strcspn strlen strncat strncmp strncpy strnlen strrchr strspn strstr strtod strtol strtoul strtoull
     vsnprintf _r_debug _dl_debug_addr __gmon_start__ _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable __tls_get_addr __stack_chk_fail
     """.split()
 )
