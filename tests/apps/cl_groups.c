@@ -2,6 +2,7 @@
  * An OpenCL layer (OPENCL_LAYERS) between xstrace and the runtime: it prefers groups of 128 items, as Intel's runtime for CPUs does, of which as many run
  * in step as the group has, but at most 16; where the group's size is left to the runtime, 8.
  */
+#define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl_icd.h>
 #include <CL/cl_layer.h>
 

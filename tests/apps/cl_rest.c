@@ -2,6 +2,7 @@
  * An OpenCL layer (OPENCL_LAYERS) between xstrace and the runtime: the first times that are asked for take 400 ms longer, in which the thread may be
  * cancelled. The first callback comes 100 ms after they were asked for, from a thread of this layer: whoever has waited for the command asks before it.
  */
+#define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl_icd.h>
 #include <CL/cl_layer.h>
 
