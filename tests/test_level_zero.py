@@ -258,6 +258,19 @@ def test_synchronous_launches_are_complete(xstrace, tmp_path, events, end):
     assert "open_commands" not in trace.other
 
 
+def test_synchronous_launches_are_complete_when_the_session_is_stopped(xstrace, tmp_path):
+    gpu, name = SoftGPU(tmp_path), f"stopped-{tmp_path.name}"
+    args = ["--list", "immediate", "--synchronous", "--in-order", "--sync", "none", "--kernels", 21, "--end", "wait"]
+    run = xstrace.start(f"{KERNELS} --session {name}", "ze_matrix", args, env=gpu.env, stdin=subprocess.PIPE)
+    wait_until(lambda: "right" in (run.log / "stdout").read_text())
+    subprocess.run([XSTRACE, "--stop", name], check=True, capture_output=True)
+    run.process.stdin.write(b"\n")
+    run.process.stdin.flush()
+    run.finish()
+    assert len([one for one in run.trace.device if one.base == "increment"]) == 21
+    assert "open_commands" not in run.trace.other
+
+
 @pytest.mark.parametrize("mode", ["lists", "graph"])
 def test_captured_while_paused(xstrace, tmp_path, mode):
     """What is executed while recording is shown, though nothing was recorded when it was made."""

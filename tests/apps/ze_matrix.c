@@ -352,6 +352,8 @@ int main(int argc, char **argv)
 		abort();
 	if (!strcmp(options.end, "kill"))
 		(void)raise(SIGKILL);
+	if (!strcmp(options.end, "wait"))
+		(void)getchar(); /* the session may be stopped meanwhile */
 	if (!strcmp(options.end, "exec"))
 		(void)execl("/bin/true", "true", NULL);
 	if (!strcmp(options.end, "destroy")) {
