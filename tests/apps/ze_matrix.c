@@ -4,7 +4,7 @@
  *	ze_matrix [--list regular|immediate] [--in-order] [--synchronous] [--events none|timed|plain|counter] [--sync queue|list|event|fence|none]
  *	          [--kernels N] [--copies N] [--fills N] [--regions N] [--barriers] [--chain] [--device-reset] [--executions N]
  *	          [--kernel empty|spin|increment] [--us N] [--device N] [--tile N] [--engine ORDINAL,INDEX] [--threads N] [--timestamps]
- *	          [--end destroy|return|_exit|abort|kill|exec]
+ *	          [--end destroy|return|_exit|abort|kill|wait|exec]
  */
 #include "ze_app.h"
 
