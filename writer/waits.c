@@ -110,12 +110,11 @@ static void waited_for(struct xs_process *process, struct queue *queue, const st
 
 static void waited_named(struct xs_process *process, struct queue *queue, const struct call *call)
 {
-	struct command *at = queue->pending + queue->first + queue->count, found;
-
 	for (uint32_t behind = 0; behind < queue->count; behind++) {
-		if (!is_named(--at, call))
+		struct command *at = &queue->pending[queue->first + queue->count - 1 - behind], found = *at;
+
+		if (!is_named(&found, call))
 			continue;
-		found = *at;
 		memmove(at, at + 1, behind * sizeof(*at));
 		queue->count--;
 		waited_for(process, queue, &found, call);
