@@ -1,6 +1,6 @@
 /*
- * An ITT collector that keeps nothing: with it a program does all that it does for a real one, and only that. What a program
- * costs under xstrace over this is what xstrace costs.
+ * An ITT collector that keeps nothing: with it a program does all that it does for a real one, and
+ * only that. What a program costs under xstrace over this is what xstrace costs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,10 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* One object for each name, as every collector must. Two threads that add one at once may get one of two: both are good. */
+/*
+ * One object for each name, as every collector must. Two threads that add one at once may get one
+ * of two: both are good.
+ */
 #define SLOTS 4096u
 
 static struct {
@@ -32,7 +35,8 @@ static unsigned place(const char *name, char *used, int domains)
 	unsigned i = hash(name) % SLOTS;
 
 	/* a full table ends on any object: nobody reads it */
-	for (unsigned n = 0; n < SLOTS && __atomic_load_n(&used[i], __ATOMIC_ACQUIRE); n++, i = (i + 1) % SLOTS)
+	for (unsigned n = 0; n < SLOTS && __atomic_load_n(&used[i], __ATOMIC_ACQUIRE);
+	     n++, i = (i + 1) % SLOTS)
 		if (!strcmp(domains ? slots[i].domain.nameA : slots[i].handle.strA, name))
 			return i;
 	return i;
@@ -61,7 +65,8 @@ static __itt_string_handle *string_handle_create(const char *name)
 	return &slots[i].handle;
 }
 
-static void task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent, __itt_string_handle *name)
+static void task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent,
+		       __itt_string_handle *name)
 {
 	(void)domain, (void)task, (void)parent, (void)name;
 }

@@ -1,10 +1,11 @@
 /*
  * What the ITT calls beside a task's begin and end cost their caller.
  *
- *	itt_calls [COUNT [THREADS [NAME]]]	default 10^6 of each by each of so many threads; NAME: of that one alone
+ *	itt_calls [COUNT [THREADS [NAME]]]	default 10^6 of each by each of so many threads;
+ *NAME: of that one alone
  *
- * Each line is "<name> <ns>": per call, the mean of the threads' walls. The loops are as fast as they
- * go, so what the tracer does behind the calls counts as far as it holds them up.
+ * Each line is "<name> <ns>": per call, the mean of the threads' walls. The loops are as fast as
+ *they go, so what the tracer does behind the calls counts as far as it holds them up.
  */
 #include <ittnotify.h>
 #include <pthread.h>
@@ -72,8 +73,8 @@ static const struct {
 	void (*run)(long count);
 	int calls; /* that the figure is divided by */
 } cases[] = {
-	{"task_call", tasks, 2},    {"handle", handles, 1},    {"metadata_task", metadata, 1},
-	{"counter", counters, 1},   {"frame_call", frames, 2}, {"event_call", events, 2},
+	{ "task_call", tasks, 2 },  { "handle", handles, 1 },	 { "metadata_task", metadata, 1 },
+	{ "counter", counters, 1 }, { "frame_call", frames, 2 }, { "event_call", events, 2 },
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 

@@ -1,9 +1,9 @@
 /*
- * An OpenCL layer (OPENCL_LAYERS) that does what no tracer can do without, and nothing else: what xstrace costs over it is ours, what it
- * costs itself is the runtime's and the machine's.
+ * An OpenCL layer (OPENCL_LAYERS) that does what no tracer can do without, and nothing else: what
+ * xstrace costs over it is ours, what it costs itself is the runtime's and the machine's.
  *
- * A call reads the clock twice and stores 32 bytes in memory of its thread. A kernel gets a queue with profiling, an event, a callback,
- * and its four times are read and stored there.
+ * A call reads the clock twice and stores 32 bytes in memory of its thread. A kernel gets a queue
+ * with profiling, an event, a callback, and its four times are read and stored there.
  */
 #include <CL/cl_icd.h>
 #include <CL/cl_layer.h>
@@ -13,7 +13,7 @@
 #include "clock.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define SPANS 1024u /* a thread's memory; the first ones are overwritten */
+#define SPANS  1024u /* a thread's memory; the first ones are overwritten */
 
 struct span {
 	uint64_t words[4];
@@ -32,21 +32,24 @@ static struct span *take_span(void)
 	return &spans[next++ % SPANS];
 }
 
-#define RECORDED(number, call)                                                                                                                       \
-	do {                                                                                                                                         \
-		uint64_t begin = xs_tick(true);                                                                                                          \
-		cl_int result = call;                                                                                                                \
-                                                                                                                                                     \
-		*take_span() = (struct span){ { begin, xs_tick(true) - begin, (uint64_t)result, number } };                                                \
-		return result;                                                                                                                       \
+#define RECORDED(number, call)                                                                  \
+	do {                                                                                    \
+		uint64_t begin = xs_tick(true);                                                 \
+		cl_int result = call;                                                           \
+                                                                                                \
+		*take_span() = (struct span){ { begin, xs_tick(true) - begin, (uint64_t)result, \
+						number } };                                     \
+		return result;                                                                  \
 	} while (0)
 
-static cl_int CL_API_CALL get_device_info(cl_device_id device, cl_device_info name, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL get_device_info(cl_device_id device, cl_device_info name, size_t size,
+					  void *value, size_t *size_ret)
 {
 	RECORDED(1, real.clGetDeviceInfo(device, name, size, value, size_ret));
 }
 
-static cl_int CL_API_CALL set_kernel_arg(cl_kernel kernel, cl_uint index, size_t size, const void *value)
+static cl_int CL_API_CALL set_kernel_arg(cl_kernel kernel, cl_uint index, size_t size,
+					 const void *value)
 {
 	RECORDED(2, real.clSetKernelArg(kernel, index, size, value));
 }
@@ -61,9 +64,12 @@ static cl_int CL_API_CALL release(cl_mem object)
 	RECORDED(4, real.clReleaseMemObject(object));
 }
 
-static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device, cl_command_queue_properties properties, cl_int *error)
+static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device,
+						 cl_command_queue_properties properties,
+						 cl_int *error)
 {
-	return real.clCreateCommandQueue(context, device, properties | CL_QUEUE_PROFILING_ENABLE, error);
+	return real.clCreateCommandQueue(context, device, properties | CL_QUEUE_PROFILING_ENABLE,
+					 error);
 }
 
 static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *data)
@@ -73,15 +79,18 @@ static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *data)
 	(void)status;
 	(void)data;
 	for (unsigned i = 0; i < 4; i++)
-		(void)real.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED + i, sizeof(span->words[i]), &span->words[i], NULL);
+		(void)real.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED + i,
+						   sizeof(span->words[i]), &span->words[i], NULL);
 	(void)real.clReleaseEvent(event);
 }
 
-static cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset, const size_t *global,
-				  const size_t *local, cl_uint count, const cl_event *list, cl_event *given)
+static cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+				  const size_t *offset, const size_t *global, const size_t *local,
+				  cl_uint count, const cl_event *list, cl_event *given)
 {
 	cl_event event;
-	cl_int result = real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, count, list, &event);
+	cl_int result = real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global,
+						    local, count, list, &event);
 
 	if (result)
 		return result;
@@ -104,7 +113,8 @@ EXPORT cl_int clGetLayerInfo(cl_layer_info name, size_t size, void *value, size_
 	return CL_SUCCESS;
 }
 
-EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uint *entries_ret, const cl_icd_dispatch **layer_ret)
+EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uint *entries_ret,
+			  const cl_icd_dispatch **layer_ret)
 {
 	size_t bytes = entries * sizeof(void *);
 

@@ -16,7 +16,8 @@ LTTNG_UST_TRACEPOINT_EVENT(xstrace_bench, begin, LTTNG_UST_TP_ARGS(unsigned int,
 			   LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(unsigned int, name, name)))
 
 LTTNG_UST_TRACEPOINT_EVENT(xstrace_bench, end, LTTNG_UST_TP_ARGS(unsigned int, domain),
-			   LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(unsigned int, domain, domain)))
+			   LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(unsigned int, domain,
+								       domain)))
 
 #endif
 

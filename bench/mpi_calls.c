@@ -1,6 +1,6 @@
 /*
- * Cheap MPI calls and a ping-pong, timed by the program itself: what an MPI call costs when it is traced. mpi_calls COUNT
- * Prints "<name> <ns>" for each, on rank 0.
+ * Cheap MPI calls and a ping-pong, timed by the program itself: what an MPI call costs when it is
+ * traced. mpi_calls COUNT Prints "<name> <ns>" for each, on rank 0.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -52,7 +52,8 @@ int main(int argc, char **argv)
 		double begin = MPI_Wtime(), took;
 
 		for (long i = 0; i < messages / 10; i++)
-			MPI_Sendrecv(&byte, 1, MPI_INT, 0, 1, &came, 1, MPI_INT, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+			MPI_Sendrecv(&byte, 1, MPI_INT, 0, 1, &came, 1, MPI_INT, 0, 1,
+				     MPI_COMM_SELF, MPI_STATUS_IGNORE);
 		took = per_call(MPI_Wtime() - begin, messages / 10);
 		send_best = took < send_best ? took : send_best;
 	}
@@ -64,7 +65,7 @@ int main(int argc, char **argv)
 			double took;
 
 			MPI_Barrier(MPI_COMM_WORLD);
-			(void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+			(void)nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
 			took = ping_pong(rank, BURST);
 			burst = took < burst ? took : burst;
 		}

@@ -10,7 +10,8 @@
  * readings of the clock and 32 bytes stored, in the same bursts. cold: before each pair as much
  * memory is read, so that the pair finds the caches as in a program that works in between; wall is
  * its median. run: as fast as it goes.
- * --step: "ready" is printed and a line awaited on stdin before the run, "done" and a line after it.
+ * --step: "ready" is printed and a line awaited on stdin before the run, "done" and a line after
+ *it.
  *
  * Each line is "<name> <value>": wall, cpu and floor in ns per pair and thread, rss_kib the most
  * memory that the program ever had, end_ns the CLOCK_MONOTONIC at the end of main.
@@ -28,8 +29,8 @@
 #include "emit.h"
 
 #define MAX_THREADS 64
-#define MAX_BURSTS 10000
-#define PAUSE_NS 10000000
+#define MAX_BURSTS  10000
+#define PAUSE_NS    10000000
 #define FLOOR_BYTES (1u << 20)
 
 struct sample {
@@ -106,7 +107,7 @@ static void *thread_main(void *arg)
 		uint64_t begin;
 
 		if (with_floor)
-			nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+			nanosleep(&(struct timespec){ 0, PAUSE_NS }, NULL);
 		if (other)
 			read_all(other);
 		pthread_barrier_wait(&start);
@@ -192,7 +193,7 @@ static int work(void)
 int main(int argc, char **argv)
 {
 	bool steps = argc > 1 && !strcmp(argv[argc - 1], "--step");
-	long numbers[3] = {0};
+	long numbers[3] = { 0 };
 
 	argc -= steps;
 	for (int i = 2; i < argc && i < 5; i++)
@@ -210,7 +211,8 @@ int main(int argc, char **argv)
 		pairs = numbers[0] ? numbers[0] : 1000000;
 		threads = numbers[1] ? numbers[1] : 1;
 	}
-	if (pairs < 1 || threads < 1 || threads > MAX_THREADS || bursts < 1 || bursts > MAX_BURSTS) {
+	if (pairs < 1 || threads < 1 || threads > MAX_THREADS || bursts < 1 ||
+	    bursts > MAX_BURSTS) {
 		fprintf(stderr, "usage: %s burst|cold|run [NUMBER...] [--step]\n", argv[0]);
 		return 2;
 	}

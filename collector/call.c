@@ -19,14 +19,15 @@ bool xs_call_enter_long(struct xs_call *call, uint32_t word)
 	return true;
 }
 
-static __attribute__((noinline, cold)) void write_long(uint64_t tick, uint64_t duration, uint64_t header, int64_t result)
+static __attribute__((noinline, cold)) void write_long(uint64_t tick, uint64_t duration,
+						       uint64_t header, int64_t result)
 {
 	struct xs_call_record *record;
 
 	if (xs_stack_depth)
 		xs_stack_write(tick);
-	record = xs_record_begin(sizeof(*record), XS_CALL, (uint8_t)(header >> 48), (uint8_t)(header >> 56), (uint32_t)header,
-				 XS_ROLE_OTHER);
+	record = xs_record_begin(sizeof(*record), XS_CALL, (uint8_t)(header >> 48),
+				 (uint8_t)(header >> 56), (uint32_t)header, XS_ROLE_OTHER);
 	if (record) {
 		record->event.tick = tick;
 		record->duration = duration;
@@ -67,7 +68,8 @@ void xs_call_write(uint64_t tick, uint64_t duration, uint64_t header, int64_t re
 }
 
 /* Apart, so that the function below saves no registers. */
-static __attribute__((noinline, cold)) void leave_and_write(uint64_t header, int64_t result, const struct xs_call *call)
+static __attribute__((noinline, cold)) void leave_and_write(uint64_t header, int64_t result,
+							    const struct xs_call *call)
 {
 	write_long(call->tick, xs_call_leave(call), header, result);
 }

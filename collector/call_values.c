@@ -1,18 +1,20 @@
 /*
- * Copies the arguments of calls and what they point to. Functions and not inlines: there are two callers for each function of an API, and a call
- * costs less than their code would.
+ * Copies the arguments of calls and what they point to. Functions and not inlines: there are two
+ * callers for each function of an API, and a call costs less than their code would.
  */
 #include "call_values.h"
 
 #define ARRAY_MAX 512u /* bytes of an array, or of a struct, that are copied */
-#define TEXT_MAX 256u
+#define TEXT_MAX  256u
 
 bool xs_log_calls;
 
-uint64_t *xs_args_begin(uintptr_t mark, const struct xs_call *call, uint8_t source, uint32_t function, uint32_t count)
+uint64_t *xs_args_begin(uintptr_t mark, const struct xs_call *call, uint8_t source,
+			uint32_t function, uint32_t count)
 {
 	uint32_t size = (uint32_t)sizeof(struct xs_event) + (count + (count & 1)) * 8;
-	struct xs_event *event = xs_record_begin_in(mark, size, XS_CALL_IN, source, 0, function, XS_ROLE_OTHER);
+	struct xs_event *event =
+		xs_record_begin_in(mark, size, XS_CALL_IN, source, 0, function, XS_ROLE_OTHER);
 
 	if (!event)
 		return NULL;
@@ -27,10 +29,11 @@ void xs_args_end(struct xs_call *call, uint32_t count)
 	call->tick = xs_tick(xs_use_tsc);
 }
 
-bool xs_values_begin(uintptr_t mark, struct xs_values *values, const struct xs_call *call, uint8_t source, uint32_t function,
-		     uint64_t result)
+bool xs_values_begin(uintptr_t mark, struct xs_values *values, const struct xs_call *call,
+		     uint8_t source, uint32_t function, uint64_t result)
 {
-	struct xs_values_record *record = xs_record_begin_in(mark, XS_RECORD_MAX, XS_CALL_OUT, source, 0, function, XS_ROLE_OTHER);
+	struct xs_values_record *record = xs_record_begin_in(mark, XS_RECORD_MAX, XS_CALL_OUT,
+							     source, 0, function, XS_ROLE_OTHER);
 
 	if (!record)
 		return false;
@@ -45,7 +48,8 @@ bool xs_values_begin(uintptr_t mark, struct xs_values *values, const struct xs_c
 
 void xs_values_end(struct xs_values *values)
 {
-	uint32_t length = (uint32_t)(values->at - (unsigned char *)values->record), size = (length + 15u) & ~15u;
+	uint32_t length = (uint32_t)(values->at - (unsigned char *)values->record),
+		 size = (length + 15u) & ~15u;
 
 	values->record->length = length - (uint32_t)sizeof(*values->record);
 	values->record->event.words = (uint8_t)(size / 8);
@@ -53,7 +57,8 @@ void xs_values_end(struct xs_values *values)
 }
 
 /* `bytes` of `count` values, of which as many are given as fit. */
-static inline void put(struct xs_values *values, uint8_t argument, const void *from, uint32_t bytes, uint64_t count)
+static inline void put(struct xs_values *values, uint8_t argument, const void *from, uint32_t bytes,
+		       uint64_t count)
 {
 	struct xs_value *value = (struct xs_value *)values->at;
 
@@ -73,12 +78,14 @@ void xs_values_one(struct xs_values *values, uint8_t argument, const void *from,
 		put(values, argument, from, size < ARRAY_MAX ? (uint32_t)size : ARRAY_MAX, 1);
 }
 
-void xs_values_copy(struct xs_values *values, uint8_t argument, const void *from, size_t size, uint64_t count)
+void xs_values_copy(struct xs_values *values, uint8_t argument, const void *from, size_t size,
+		    uint64_t count)
 {
 	uint64_t most = ARRAY_MAX / size;
 
 	if (from && count && most)
-		put(values, argument, from, (uint32_t)((count < most ? count : most) * size), count);
+		put(values, argument, from, (uint32_t)((count < most ? count : most) * size),
+		    count);
 }
 
 void xs_values_text(struct xs_values *values, uint8_t argument, const char *from)

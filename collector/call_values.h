@@ -1,8 +1,10 @@
 /*
- * -c: what a call was given and what it gave, in records of their own around its XS_CALL. Called by generated code (interpose/arguments.py).
+ * -c: what a call was given and what it gave, in records of their own around its XS_CALL. Called by
+ * generated code (interpose/arguments.py).
  *
- * XS_CALL_IN holds the argument words and is written before the call: nothing is read through a pointer then, since nobody knows
- * yet whether the API will. XS_CALL_OUT is written after a call that succeeded, when the API has read or written what the arguments point to.
+ * XS_CALL_IN holds the argument words and is written before the call: nothing is read through a
+ * pointer then, since nobody knows yet whether the API will. XS_CALL_OUT is written after a call
+ * that succeeded, when the API has read or written what the arguments point to.
  */
 #ifndef XS_CALL_VALUES_H
 #define XS_CALL_VALUES_H
@@ -13,8 +15,12 @@
 
 extern bool xs_log_calls __attribute__((visibility("hidden")));
 
-/* Room for the words, to be ended by xs_args_end(); NULL: not recorded. `mark`: the caller's XS_FRAME_MARK(). */
-uint64_t *xs_args_begin(uintptr_t mark, const struct xs_call *call, uint8_t source, uint32_t function, uint32_t count);
+/*
+ * Room for the words, to be ended by xs_args_end(); NULL: not recorded. `mark`: the caller's
+ * XS_FRAME_MARK().
+ */
+uint64_t *xs_args_begin(uintptr_t mark, const struct xs_call *call, uint8_t source,
+			uint32_t function, uint32_t count);
 /* The call's time begins anew: copying is not part of it. */
 void xs_args_end(struct xs_call *call, uint32_t count);
 
@@ -32,12 +38,16 @@ struct xs_values {
 };
 
 /* False: not recorded, nothing more is to be called. `mark`: as above. */
-bool xs_values_begin(uintptr_t mark, struct xs_values *values, const struct xs_call *call, uint8_t source, uint32_t function,
-		     uint64_t result);
+bool xs_values_begin(uintptr_t mark, struct xs_values *values, const struct xs_call *call,
+		     uint8_t source, uint32_t function, uint64_t result);
 void xs_values_end(struct xs_values *values);
-/* What argument number `argument` points to, if anything: one value, an array, text, words up to a 0, text that a member of the struct points to. */
+/*
+ * What argument number `argument` points to, if anything: one value, an array, text, words up to a
+ * 0, text that a member of the struct points to.
+ */
 void xs_values_one(struct xs_values *values, uint8_t argument, const void *from, size_t size);
-void xs_values_copy(struct xs_values *values, uint8_t argument, const void *from, size_t size, uint64_t count);
+void xs_values_copy(struct xs_values *values, uint8_t argument, const void *from, size_t size,
+		    uint64_t count);
 void xs_values_text(struct xs_values *values, uint8_t argument, const char *from);
 void xs_values_list(struct xs_values *values, uint8_t argument, const void *from, size_t size);
 void xs_values_member(struct xs_values *values, uint8_t argument, const char *from);

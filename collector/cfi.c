@@ -1,7 +1,8 @@
 /*
- * DWARF call frame information, as far as compilers for x86-64 use it in functions that call others: the frame's end (CFA) is at an
- * offset from rsp or rbp, or stored at one from rbp; the return address lies below it; of the saved registers only rbp
- * matters, since no other one is needed to find a CFA.
+ * DWARF call frame information, as far as compilers for x86-64 use it in functions that call
+ * others: the frame's end (CFA) is at an offset from rsp or rbp, or stored at one from rbp; the
+ * return address lies below it; of the saved registers only rbp matters, since no other one is
+ * needed to find a CFA.
  */
 #include "cfi.h"
 
@@ -181,7 +182,8 @@ static void set_cfa_offset(struct state *state, int64_t offset)
 static void set_saved(struct state *state, const struct cie *cie, uint64_t number, int64_t offset)
 {
 	if (number == RBP) {
-		state->rule.flags = (uint16_t)((state->rule.flags & ~XS_RULE_RBP_AT_RBP) | XS_RULE_RBP_AT_CFA);
+		state->rule.flags =
+			(uint16_t)((state->rule.flags & ~XS_RULE_RBP_AT_RBP) | XS_RULE_RBP_AT_CFA);
 		state->rule.rbp = (int16_t)offset;
 		state->cfa_known &= offset == (int16_t)offset;
 	} else if (number == cie->return_register) {
@@ -189,7 +191,10 @@ static void set_saved(struct state *state, const struct cie *cie, uint64_t numbe
 	}
 }
 
-/* DW_CFA_def_cfa_expression: only "what is stored at an offset from rbp" (DW_OP_breg6, DW_OP_deref). */
+/*
+ * DW_CFA_def_cfa_expression: only "what is stored at an offset from rbp" (DW_OP_breg6,
+ * DW_OP_deref).
+ */
 static void set_cfa_expression(struct state *state, struct reader *r)
 {
 	uint64_t size = read_uleb(r);
@@ -226,7 +231,8 @@ static void set_saved_expression(struct state *state, const struct cie *cie, str
 		return;
 	}
 	offset = read_sleb(&e);
-	state->rule.flags = (uint16_t)((state->rule.flags & ~XS_RULE_RBP_AT_CFA) | XS_RULE_RBP_AT_RBP);
+	state->rule.flags =
+		(uint16_t)((state->rule.flags & ~XS_RULE_RBP_AT_CFA) | XS_RULE_RBP_AT_RBP);
 	state->rule.rbp = (int16_t)offset;
 	state->cfa_known &= offset == (int16_t)offset && e.p == e.end && !e.bad;
 }
@@ -241,15 +247,22 @@ static void restore(struct state *state, const struct state *initial, uint64_t n
 	state->rule.rbp = initial->rule.rbp;
 }
 
-/* Other rules for a register (DW_CFA_register, DW_CFA_val_offset, …) are not used for those that matter. */
+/*
+ * Other rules for a register (DW_CFA_register, DW_CFA_val_offset, …) are not used for those that
+ * matter.
+ */
 static void forget(struct state *state, const struct cie *cie, uint64_t number)
 {
 	if (number == RBP || number == cie->return_register)
 		state->cfa_known = false;
 }
 
-/* Runs instructions up to those for code behind `at`; false: one is unknown, or they do not fit together. */
-static bool run(struct reader r, const struct cie *cie, uint64_t location, uint64_t at, struct state *state)
+/*
+ * Runs instructions up to those for code behind `at`; false: one is unknown, or they do not fit
+ * together.
+ */
+static bool run(struct reader r, const struct cie *cie, uint64_t location, uint64_t at,
+		struct state *state)
 {
 	const struct state initial = *state;
 	struct state saved[SAVED];
@@ -303,7 +316,8 @@ static bool run(struct reader r, const struct cie *cie, uint64_t location, uint6
 		case 0x08: /* DW_CFA_same_value */
 			number = read_uleb(&r);
 			if (number == RBP)
-				state->rule.flags &= (uint16_t)~(XS_RULE_RBP_AT_CFA | XS_RULE_RBP_AT_RBP);
+				state->rule.flags &=
+					(uint16_t)~(XS_RULE_RBP_AT_CFA | XS_RULE_RBP_AT_RBP);
 			break;
 		case 0x09: /* DW_CFA_register */
 		case 0x14: /* DW_CFA_val_offset */
@@ -372,8 +386,12 @@ static const unsigned char *find_fde(const unsigned char *header, uintptr_t at)
 	int32_t pair[2];
 	int64_t wanted = (int64_t)(at - (uintptr_t)header);
 
-	/* version 1; count: 4 bytes; table: 4 bytes each, relative to the header. Every linker writes it so */
-	if (header[0] != 1 || header[2] != 0x03 || header[3] != 0x3b || ((header[1] & 0x0f) != 0x0b && (header[1] & 0x0f) != 0x03))
+	/*
+	 * version 1; count: 4 bytes; table: 4 bytes each, relative to the header. Every linker
+	 * writes it so
+	 */
+	if (header[0] != 1 || header[2] != 0x03 || header[3] != 0x3b ||
+	    ((header[1] & 0x0f) != 0x0b && (header[1] & 0x0f) != 0x03))
 		return NULL;
 	skip(&r, 4);
 	count = (uint32_t)read_fixed(&r, 4);

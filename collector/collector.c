@@ -1,8 +1,9 @@
 /*
  * Joining a run, fork, exit.
  *
- * Rules: no memory from the application's allocator, no descriptor left open, errno as it was. What must not survive a
- * fork (the gate, the lock, the state) lives in one page that the kernel wipes in the child.
+ * Rules: no memory from the application's allocator, no descriptor left open, errno as it was. What
+ * must not survive a fork (the gate, the lock, the state) lives in one page that the kernel wipes
+ * in the child.
  */
 #include <errno.h>
 #include <signal.h>
@@ -34,7 +35,8 @@ bool xs_use_tsc;
 
 /* for companion.h: by these names the inline functions of collector.h work in another library */
 #define COMPANION(of) __attribute__((alias(of), visibility("default")))
-extern __thread struct xs_tls xs_companion_tls __attribute__((tls_model("initial-exec"))) COMPANION("xs_tls");
+extern __thread struct xs_tls xs_companion_tls
+	__attribute__((tls_model("initial-exec"))) COMPANION("xs_tls");
 extern struct xs_gate *xs_companion_gate COMPANION("xs_gate");
 extern const _Atomic uint32_t *xs_companion_paused COMPANION("xs_run_paused");
 extern bool xs_companion_use_tsc COMPANION("xs_use_tsc");
@@ -43,12 +45,16 @@ struct xs_self xs_self;
 static struct xs_hook *_Atomic at_end;
 static char *arena, *arena_end; /* zeroed memory */
 
-/* SIGKILL and SIGSTOP aside, all: those that the C library keeps to itself (cancellation, setuid() of all threads) too. */
+/*
+ * SIGKILL and SIGSTOP aside, all: those that the C library keeps to itself (cancellation, setuid()
+ * of all threads) too.
+ */
 static const uint64_t every_signal = UINT64_MAX;
 
 /*
- * Nothing says that the thread is inside before its signals are blocked: a handler may come at any instruction until then, and leave by a jump. A
- * thread that comes here from outside is in no call any more: those that are still counted it has left in that way.
+ * Nothing says that the thread is inside before its signals are blocked: a handler may come at any
+ * instruction until then, and leave by a jump. A thread that comes here from outside is in no call
+ * any more: those that are still counted it has left in that way.
  */
 void xs_enter_in(uintptr_t mark, struct xs_entered *entered)
 {
@@ -59,8 +65,10 @@ void xs_enter_in(uintptr_t mark, struct xs_entered *entered)
 	} else {
 		if (!entered->mark)
 			xs_sys_left();
-		if (xs_sys_begin()) { /* ends in xs_leave(): a thread that seals the process waits until then */
-			(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &entered->signals, sizeof(every_signal));
+		/* ends in xs_leave(): a thread that seals the process waits until then */
+		if (xs_sys_begin()) {
+			(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal,
+					    &entered->signals, sizeof(every_signal));
 			xs_tls.busy = 1;
 		} else {
 			entered->how = XS_ENTERED_SEALED;
@@ -80,7 +88,8 @@ void xs_leave(const struct xs_entered *entered)
 	xs_tls.mark = entered->mark;
 	if (entered->how != XS_ENTERED_BLOCKED)
 		return;
-	(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &entered->signals, NULL, sizeof(every_signal));
+	(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &entered->signals, NULL,
+			    sizeof(every_signal));
 	xs_sys_end();
 }
 
@@ -94,7 +103,8 @@ void xs_sys_forget_parent(void)
 
 static void *map_memory(size_t size)
 {
-	long map = xs_sys(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long map = xs_sys(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
 
 	if (map >= 0 || map <= -4096)
 		return (void *)map;
@@ -142,7 +152,9 @@ void *xs_table_make(struct xs_table *table)
 	void *fresh = xs_arena(table->size), *there = NULL;
 
 	/* two threads at once: what one of them got is lost */
-	if (fresh && !atomic_compare_exchange_strong_explicit(&table->memory, &there, fresh, memory_order_release, memory_order_acquire))
+	if (fresh &&
+	    !atomic_compare_exchange_strong_explicit(&table->memory, &there, fresh,
+						     memory_order_release, memory_order_acquire))
 		return there;
 	return fresh;
 }
@@ -173,8 +185,9 @@ static void tell_not_joined(void)
 }
 
 /*
- * The variable outlives the run, and a directory of that name may then belong to another user: the files must be this user's, and hold the secret.
- * If a later step fails, what was mapped before stays mapped and unused.
+ * The variable outlives the run, and a directory of that name may then belong to another user: the
+ * files must be this user's, and hold the secret. If a later step fails, what was mapped before
+ * stays mapped and unused.
  */
 static bool map_files(int directory, const char *secret)
 {
@@ -185,7 +198,8 @@ static bool map_files(int directory, const char *secret)
 		return false;
 	control = map;
 	if (!xs_control_valid(control, secret) ||
-	    xs_shm_map_at(directory, "mailbox", XS_SHM_OPEN, sizeof(struct xs_mailbox), &mailbox, NULL) < 0)
+	    xs_shm_map_at(directory, "mailbox", XS_SHM_OPEN, sizeof(struct xs_mailbox), &mailbox,
+			  NULL) < 0)
 		return false;
 	xs_self.mailbox = mailbox;
 	/* the largest: where there is little address space, it is this that does not fit */
@@ -210,7 +224,8 @@ static bool map_run(void)
 	int directory;
 	bool mapped;
 
-	if (!xs_run_parse(getenv(XS_ENV_RUN), xs_self.dir, sizeof(xs_self.dir) - XS_NAME_MAX, &secret))
+	if (!xs_run_parse(getenv(XS_ENV_RUN), xs_self.dir, sizeof(xs_self.dir) - XS_NAME_MAX,
+			  &secret))
 		return false;
 	directory = xs_shm_open_directory(xs_self.dir);
 	if (directory < 0)
@@ -227,10 +242,13 @@ static void make_gate(void)
 	void *page = MAP_FAILED;
 
 	if (getenv(XS_ENV_RUN))
-		page = mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		page = mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
 	if (page != MAP_FAILED && madvise(page, XS_PAGE, MADV_WIPEONFORK) == 0) /* Linux 4.14 */
 		gate = page;
-	if (__atomic_compare_exchange_n(&xs_gate, &expected, gate, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) && gate == page)
+	if (__atomic_compare_exchange_n(&xs_gate, &expected, gate, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE) &&
+	    gate == page)
 		return;
 	if (page != MAP_FAILED)
 		(void)munmap(page, XS_PAGE);
@@ -242,11 +260,13 @@ static struct xs_process_file *make_process(uint32_t slots)
 	struct xs_process_file *process;
 	char name[XS_NAME_MAX];
 	int32_t pid = getpid(), rank, world_size;
-	uint32_t serial = atomic_fetch_add_explicit(&xs_self.mailbox->serials, 1, memory_order_relaxed);
+	uint32_t serial =
+		atomic_fetch_add_explicit(&xs_self.mailbox->serials, 1, memory_order_relaxed);
 	void *map;
 
 	xs_process_name(name, pid, serial, 0);
-	if (xs_shm_map(xs_self.dir, name, XS_SHM_CREATE, xs_slot_offset(slots, ring_size), &map, NULL) < 0)
+	if (xs_shm_map(xs_self.dir, name, XS_SHM_CREATE, xs_slot_offset(slots, ring_size), &map,
+		       NULL) < 0)
 		return NULL;
 	if (!xs_shm_present(map, XS_PROCESS_FIRST)) {
 		munmap(map, xs_slot_offset(slots, ring_size));
@@ -266,7 +286,8 @@ static struct xs_process_file *make_process(uint32_t slots)
 	process->slots = slots;
 	process->ring_size = ring_size;
 	(void)xs_sys(SYS_prctl, PR_GET_NAME, process->comm);
-	process->arguments_length = (uint32_t)xs_process_arguments(pid, process->arguments, sizeof(process->arguments));
+	process->arguments_length =
+		(uint32_t)xs_process_arguments(pid, process->arguments, sizeof(process->arguments));
 	if (xs_job_rank(&rank, &world_size)) {
 		atomic_store_explicit(&process->world_size, world_size, memory_order_relaxed);
 		atomic_store_explicit(&process->rank_told, rank + 1, memory_order_relaxed);
@@ -278,7 +299,10 @@ static struct xs_process_file *make_process(uint32_t slots)
 	return process;
 }
 
-/* Not after --stop, no descendants with --follow-child-process 0, and of the ranks only those of --ranks-to-sample. */
+/*
+ * Not after --stop, no descendants with --follow-child-process 0, and of the ranks only those of
+ * --ranks-to-sample.
+ */
 static bool may_join(void)
 {
 	const char *ranks = xs_self.control->options.ranks;
@@ -311,7 +335,10 @@ static bool join(void)
 	return true;
 }
 
-/* With the lock held, in a process that has not joined: in a forked child what is there is the parent's, and perhaps torn. */
+/*
+ * With the lock held, in a process that has not joined: in a forked child what is there is the
+ * parent's, and perhaps torn.
+ */
 static void start(void)
 {
 	bool joined;
@@ -325,7 +352,8 @@ static void start(void)
 		xs_stack_init((uint32_t)xs_self.control->options.call_stacks);
 	/* all that join() set up; pairs with the acquire in xs_state() */
 	atomic_store_explicit(&xs_gate->state, joined ? XS_JOINED : XS_OFF, memory_order_release);
-	atomic_store_explicit(&xs_gate->open, joined ? xs_gate_wanted() : XS_GATE_CLOSED, memory_order_release);
+	atomic_store_explicit(&xs_gate->open, joined ? xs_gate_wanted() : XS_GATE_CLOSED,
+			      memory_order_release);
 }
 
 bool xs_start(void)
@@ -382,11 +410,13 @@ static void commands_end(uint64_t count)
 	_Atomic uint64_t *ended;
 
 	if (!xs_joined() || !xs_tls.producer.ring) {
-		atomic_fetch_add_explicit(&xs_self.process->commands_ended, count, memory_order_relaxed);
+		atomic_fetch_add_explicit(&xs_self.process->commands_ended, count,
+					  memory_order_relaxed);
 		return;
 	}
 	ended = &xs_tls.producer.ring->commands_ended;
-	atomic_store_explicit(ended, atomic_load_explicit(ended, memory_order_relaxed) + count, memory_order_relaxed);
+	atomic_store_explicit(ended, atomic_load_explicit(ended, memory_order_relaxed) + count,
+			      memory_order_relaxed);
 }
 
 /* Nothing is recorded here and now. */
@@ -412,7 +442,8 @@ void xs_commands_untimed(uint64_t count)
 void xs_tell_unseen(unsigned what)
 {
 	if (xs_joined())
-		atomic_fetch_or_explicit(&xs_self.process->unseen, 1u << what, memory_order_relaxed);
+		atomic_fetch_or_explicit(&xs_self.process->unseen, 1u << what,
+					 memory_order_relaxed);
 }
 
 uint64_t xs_life_began_tick(void)
@@ -448,22 +479,28 @@ uint32_t xs_name_parts(const struct xs_part *parts, uint32_t count, uint32_t sco
 
 uint32_t xs_name(const char *text, uint32_t scope)
 {
-	return xs_name_parts(&(struct xs_part){ text, (uint32_t)strnlen(text, XS_STRING_MAX + 1) }, 1, scope);
+	return xs_name_parts(&(struct xs_part){ text, (uint32_t)strnlen(text, XS_STRING_MAX + 1) },
+			     1, scope);
 }
 
 uint32_t xs_shape(const struct xs_shape *shape)
 {
-	uint32_t id = xs_self.strings ? xs_intern(xs_self.strings, (const char *)shape, sizeof(*shape), XS_SHAPE_SCOPE) : XS_STRING_FULL;
+	uint32_t id = xs_self.strings ? xs_intern(xs_self.strings, (const char *)shape,
+						  sizeof(*shape), XS_SHAPE_SCOPE)
+				      : XS_STRING_FULL;
 
 	return id == XS_STRING_FULL ? 0 : id;
 }
 
 const struct xs_shape *xs_shape_of(uint32_t id)
 {
-	return (const struct xs_shape *)((const char *)xs_self.strings + 8ull * id + sizeof(struct xs_string));
+	return (const struct xs_shape *)((const char *)xs_self.strings + 8ull * id +
+					 sizeof(struct xs_string));
 }
 
-/* Only hurries what the first event would do: the process is known from its first instruction on. */
+/*
+ * Only hurries what the first event would do: the process is known from its first instruction on.
+ */
 __attribute__((constructor)) static void hurry(void)
 {
 	(void)xs_collector_options();

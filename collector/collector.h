@@ -1,8 +1,10 @@
 /*
- * Life inside the traced process: joining a run, one ring per thread, and the few lines that every producer runs per event.
+ * Life inside the traced process: joining a run, one ring per thread, and the few lines that every
+ * producer runs per event.
  *
- * Nothing here may crash, print or wait in an application that is not traced. Any function may be the first one called (library
- * constructors run before ours) and none is the last (destructors of other libraries run after ours).
+ * Nothing here may crash, print or wait in an application that is not traced. Any function may be
+ * the first one called (library constructors run before ours) and none is the last (destructors of
+ * other libraries run after ours).
  */
 #ifndef XS_COLLECTOR_H
 #define XS_COLLECTOR_H
@@ -17,15 +19,15 @@
 #include "strtab.h"
 
 /*
- * A companion library (companion.h) reaches the few words that every event looks at by names of their own: within libxstrace.so they are
- * hidden, so no access goes through a table.
+ * A companion library (companion.h) reaches the few words that every event looks at by names of
+ * their own: within libxstrace.so they are hidden, so no access goes through a table.
  */
 #ifdef XS_COMPANION
-#define XS_SHARED "default"
-#define xs_tls xs_companion_tls
-#define xs_gate xs_companion_gate
-#define xs_run_paused xs_companion_paused
-#define xs_use_tsc xs_companion_use_tsc
+#define XS_SHARED	   "default"
+#define xs_tls		   xs_companion_tls
+#define xs_gate		   xs_companion_gate
+#define xs_run_paused	   xs_companion_paused
+#define xs_use_tsc	   xs_companion_use_tsc
 #define xs_call_enter_long xs_companion_enter
 #else
 #define XS_SHARED "hidden"
@@ -38,56 +40,75 @@ struct xs_watch {
 };
 
 /*
- * Per thread (initial-exec: glibc has little room for it when we are dlopened). The first line is all that a common event needs.
+ * Per thread (initial-exec: glibc has little room for it when we are dlopened). The first line is
+ * all that a common event needs.
  *
- * `mark` says that the thread is between reading and publishing its ring's head, or in the collector's rare paths: events of a signal
- * handler that interrupts it there do not touch the ring. It names a frame, so that it means nothing any more when the thread has left
- * that frame by a jump: see xs_thread_attach().
+ * `mark` says that the thread is between reading and publishing its ring's head, or in the
+ * collector's rare paths: events of a signal handler that interrupts it there do not touch the
+ * ring. It names a frame, so that it means nothing any more when the thread has left that frame by
+ * a jump: see xs_thread_attach().
  */
 struct xs_tls {
-	_Alignas(64) uintptr_t mark; /* 0: outside; else where the return address of the function lies that is inside */
+	/* 0: outside; else where the return address of the function lies that is inside */
+	_Alignas(64) uintptr_t mark;
 	struct xs_producer producer; /* ring NULL: none yet */
-	uint32_t busy;        /* depth inside the collector's rare paths, where no signal arrives */
-	uint32_t tid;         /* the kernel's id; 0: not known yet */
-	uint32_t name;        /* interned; 0: as the kernel calls the thread */
-	bool ignored;         /* recording of the thread has stopped */
+	uint32_t busy;	      /* depth inside the collector's rare paths, where no signal arrives */
+	uint32_t tid;	      /* the kernel's id; 0: not known yet */
+	uint32_t name;	      /* interned; 0: as the kernel calls the thread */
+	bool ignored;	      /* recording of the thread has stopped */
 	struct xs_slot *slot; /* of the ring (rings.c) */
 	struct xs_watch trigger, iteration; /* --trigger's task, the last of --iterations */
-	uint64_t trigger_ns;                /* when the first of them began */
+	uint64_t trigger_ns;		    /* when the first of them began */
 	const void *wait_object; /* that the thread waits for, as ITT's sync_prepare said */
 	uint64_t wait_tick;
 	uintptr_t stack_low, stack_high; /* known to be readable (stack.c) */
 };
-extern __thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec"), visibility(XS_SHARED)));
+extern __thread struct xs_tls xs_tls
+	__attribute__((tls_model("initial-exec"), visibility(XS_SHARED)));
 
 /*
- * Whether to record: `open` says so only in a process that has joined and is not paused. The page is wiped by the kernel in a
- * child of fork, however it was forked, so that a child never writes into its parent's rings.
+ * Whether to record: `open` says so only in a process that has joined and is not paused. The page
+ * is wiped by the kernel in a child of fork, however it was forked, so that a child never writes
+ * into its parent's rings.
  */
 enum xs_open_gate {
 	XS_GATE_CLOSED, /* not joined: the first event joins */
 	XS_GATE_TSC,
-	XS_GATE_SLOW,   /* open, but every event takes the long way: another clock, or --iterations or --trigger watches events */
-	XS_GATE_PAUSED, /* joined, not recording for a reason of this process's (control.c) */
+	/*
+	 * open, but every event takes the long way: another clock, or --iterations or --trigger
+	 * watches events
+	 */
+	XS_GATE_SLOW,
+	XS_GATE_PAUSED,	     /* joined, not recording for a reason of this process's (control.c) */
 	XS_GATE_PAUSED_SLOW, /* the same, and --iterations or --trigger watches events */
-	XS_GATE_OFF,         /* closed for good: even reading the clock is forbidden (sandbox.c) */
+	XS_GATE_OFF,	     /* closed for good: even reading the clock is forbidden (sandbox.c) */
 };
 
 struct xs_gate {
-	_Atomic uint32_t open; /* enum xs_open_gate */
-	_Atomic uint32_t lock; /* of joining, rings and memory */
+	_Atomic uint32_t open;	       /* enum xs_open_gate */
+	_Atomic uint32_t lock;	       /* of joining, rings and memory */
 	_Atomic uint32_t control_lock; /* of control.c */
-	_Atomic uint32_t shared;   /* there may be a process that shares this one's memory and a thread's variables (sandbox.c) */
-	_Atomic uint32_t no_rings; /* there was no memory for a ring, and none was given back since */
-	_Atomic uint32_t state;    /* enum xs_state (self.h) */
+	/*
+	 * there may be a process that shares this one's memory and a thread's variables (sandbox.c)
+	 */
+	_Atomic uint32_t shared;
+	/* there was no memory for a ring, and none was given back since */
+	_Atomic uint32_t no_rings;
+	_Atomic uint32_t state; /* enum xs_state (self.h) */
 };
 extern struct xs_gate *xs_gate __attribute__((visibility(XS_SHARED)));
-/* The run's reasons not to record (enum xs_pause_reason): control->paused, 0 before the process has joined. */
+/*
+ * The run's reasons not to record (enum xs_pause_reason): control->paused, 0 before the process has
+ * joined.
+ */
 extern const _Atomic uint32_t *xs_run_paused __attribute__((visibility(XS_SHARED)));
 extern struct xs_doorbell *xs_bell __attribute__((visibility("hidden")));
 extern bool xs_use_tsc __attribute__((visibility(XS_SHARED)));
 
-/* The run's options, or NULL when this process is not traced. Joins the run if that was not done yet. */
+/*
+ * The run's options, or NULL when this process is not traced. Joins the run if that was not done
+ * yet.
+ */
 const struct xs_options *xs_collector_options(void);
 
 /* Interned id of a name; 0 when not traced. */
@@ -101,22 +122,31 @@ uint32_t xs_shape(const struct xs_shape *shape);
 const struct xs_shape *xs_shape_of(uint32_t id);
 
 /*
- * What is rare before an event: the thread gets its ring (and the process joins its run), or finds that it has left the collector by a
- * jump. False: not traced, paused, or inside the collector.
+ * What is rare before an event: the thread gets its ring (and the process joins its run), or finds
+ * that it has left the collector by a jump. False: not traced, paused, or inside the collector.
  */
 bool xs_thread_attach(void) __attribute__((cold));
 
 /* ---- control.c: whether this process records ---- */
 
-/* The process has joined (again): what its gate is to be, by the options, the environment and what ITT said so far. */
+/*
+ * The process has joined (again): what its gate is to be, by the options, the environment and what
+ * ITT said so far.
+ */
 enum xs_open_gate xs_gate_wanted(void);
 /* ITT's pause and resume; without --start-paused without effect. */
 void xs_control_itt(bool resume);
 /* ITT's detach: stops recording this process for good. */
 void xs_control_detach(void);
-/* Sets the gate anew after one of the reasons has changed; does nothing before the process has joined. */
+/*
+ * Sets the gate anew after one of the reasons has changed; does nothing before the process has
+ * joined.
+ */
 void xs_gate_update(void);
-/* For the gates XS_GATE_SLOW and XS_GATE_PAUSED_SLOW: a task or frame begins, a task ends, a marker comes. May open or shut the gate. */
+/*
+ * For the gates XS_GATE_SLOW and XS_GATE_PAUSED_SLOW: a task or frame begins, a task ends, a marker
+ * comes. May open or shut the gate.
+ */
 void xs_watch_begin(const void *domain_object, const char *domain, const char *name);
 void xs_watch_end(const void *domain_object);
 void xs_watch_marker(const char *domain, const char *name);
@@ -126,20 +156,29 @@ const struct xs_options *xs_options_of_run(void);
 struct xs_pauses *xs_own_pauses(void);
 /* Where the clock of a device is told; NULL: there is no memory. */
 struct xs_device_pairs *xs_own_device_pairs(uint32_t device);
-/* So many commands for a device will not be reported, although nothing was paused; told at the end. None of them has begun (below). */
+/*
+ * So many commands for a device will not be reported, although nothing was paused; told at the end.
+ * None of them has begun (below).
+ */
 void xs_count_untimed(uint64_t count);
 
 /*
- * Each command that is recorded when it has run is counted twice, by stores into the header of the ring of the thread that does so: when it is on its way, and
- * when it is known what the trace tells of it. The drain process tells of the rest, however the process ends.
+ * Each command that is recorded when it has run is counted twice, by stores into the header of the
+ * ring of the thread that does so: when it is on its way, and when it is known what the trace tells
+ * of it. The drain process tells of the rest, however the process ends.
  */
 static inline void xs_commands_begin(uint64_t count)
 {
-	_Atomic uint64_t *begun = &xs_tls.producer.ring->commands_begun; /* who enqueues while recording has a ring */
+	/* who enqueues while recording has a ring */
+	_Atomic uint64_t *begun = &xs_tls.producer.ring->commands_begun;
 
-	atomic_store_explicit(begun, atomic_load_explicit(begun, memory_order_relaxed) + count, memory_order_relaxed);
+	atomic_store_explicit(begun, atomic_load_explicit(begun, memory_order_relaxed) + count,
+			      memory_order_relaxed);
 }
-/* Have a record; written false: it found no room and was counted, unless nothing is recorded just now. */
+/*
+ * Have a record; written false: it found no room and was counted, unless nothing is recorded just
+ * now.
+ */
 void xs_commands_end(uint64_t count, bool written);
 /* Will have none: their times could not be had; with the same exception. */
 void xs_commands_untimed(uint64_t count);
@@ -164,20 +203,26 @@ static inline uint32_t xs_thread_id(void)
 	return xs_tls.tid;
 }
 
-/* Memory that lives as long as the process, from the kernel: the application's allocator is never entered. NULL: none left, which is told at the end. */
+/*
+ * Memory that lives as long as the process, from the kernel: the application's allocator is never
+ * entered. NULL: none left, which is told at the end.
+ */
 void *xs_arena(size_t size);
 
 /*
- * A large table, zeroed, that is there from the first time on that it is needed: a program that does not need it, or that may have little data
- * (RLIMIT_DATA counts what it never touches, too), does not have it.
+ * A large table, zeroed, that is there from the first time on that it is needed: a program that
+ * does not need it, or that may have little data (RLIMIT_DATA counts what it never touches, too),
+ * does not have it.
  */
 struct xs_table {
 	_Atomic(void *) memory;
 	size_t size;
 };
-/* All of these are listed, for a process that is about to lose the right to get memory (sandbox.c). */
-#define XS_TABLE(name, bytes)                                                                                          \
-	static struct xs_table name = { .size = (bytes) };                                                             \
+/*
+ * All of these are listed, for a process that is about to lose the right to get memory (sandbox.c).
+ */
+#define XS_TABLE(name, bytes)                              \
+	static struct xs_table name = { .size = (bytes) }; \
 	static struct xs_table *const name##_row __attribute__((section("xs_tables"), used)) = &name
 void *xs_table_make(struct xs_table *table) __attribute__((cold));
 
@@ -190,7 +235,10 @@ static inline void *xs_table(struct xs_table *table)
 	return __builtin_expect(memory != NULL, 1) ? memory : xs_table_make(table);
 }
 
-/* What a backend wants to be called; it lives as long as the process. Any number of them, the newest first. */
+/*
+ * What a backend wants to be called; it lives as long as the process. Any number of them, the
+ * newest first.
+ */
 struct xs_hook {
 	void (*function)(void);
 	struct xs_hook *next;
@@ -234,22 +282,36 @@ static inline bool xs_recording(void)
 {
 	if (__builtin_expect(xs_paused(), 0))
 		return false;
-	return __builtin_expect(xs_ready() && !atomic_load_explicit(&xs_gate->shared, memory_order_relaxed), 1) || xs_thread_attach();
+	return __builtin_expect(xs_ready() && !atomic_load_explicit(&xs_gate->shared,
+								    memory_order_relaxed),
+				1) ||
+	       xs_thread_attach();
 }
 
-/* The common case: nothing but the time stamp counter and the ring are needed; without a ring its limit is 0. */
+/*
+ * The common case: nothing but the time stamp counter and the ring are needed; without a ring its
+ * limit is 0.
+ */
 static inline bool xs_ready_for_mark(void)
 {
-	return __builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) == XS_GATE_TSC && !xs_tls.mark &&
+	return __builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) ==
+						XS_GATE_TSC &&
+					!xs_tls.mark &&
 					!atomic_load_explicit(xs_run_paused, memory_order_relaxed),
 				1);
 }
 
-/* Where the return address of the function lies that this is compiled into: no two living frames of a stack have the same. */
+/*
+ * Where the return address of the function lies that this is compiled into: no two living frames of
+ * a stack have the same.
+ */
 #define XS_FRAME_MARK() ((uintptr_t)__builtin_dwarf_cfa() - sizeof(void *))
-#define XS_INLINE static inline __attribute__((always_inline))
+#define XS_INLINE	static inline __attribute__((always_inline))
 
-/* From here to xs_inside_end() a handler leaves the ring alone: before head is read, or what it writes would be overwritten. */
+/*
+ * From here to xs_inside_end() a handler leaves the ring alone: before head is read, or what it
+ * writes would be overwritten.
+ */
 XS_INLINE void xs_inside_begin(uintptr_t mark)
 {
 	xs_tls.mark = mark;
@@ -263,8 +325,8 @@ XS_INLINE void xs_inside_end(void)
 }
 
 /*
- * Memory for one record, or NULL: not recorded. Every field must be stored before xs_record_end(). `mark`: XS_FRAME_MARK() of a function that
- * does not return before that.
+ * Memory for one record, or NULL: not recorded. Every field must be stored before xs_record_end().
+ * `mark`: XS_FRAME_MARK() of a function that does not return before that.
  */
 XS_INLINE void *xs_record_reserve_in(uintptr_t mark, uint32_t size, enum xs_role role)
 {
@@ -290,13 +352,14 @@ XS_INLINE void *xs_record_reserve_many(uint32_t size, uint32_t count)
 	void *record = xs_record_reserve(size, XS_ROLE_OTHER);
 
 	if (__builtin_expect(!record && xs_recording(), 0))
-		atomic_fetch_add_explicit(&xs_tls.producer.ring->lost, count - 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&xs_tls.producer.ring->lost, count - 1,
+					  memory_order_relaxed);
 	return record;
 }
 
 /* The same, header filled in except for the tick. */
-XS_INLINE void *xs_record_begin_in(uintptr_t mark, uint32_t size, uint8_t kind, uint8_t source, uint8_t flags, uint32_t name,
-				   enum xs_role role)
+XS_INLINE void *xs_record_begin_in(uintptr_t mark, uint32_t size, uint8_t kind, uint8_t source,
+				   uint8_t flags, uint32_t name, enum xs_role role)
 {
 	struct xs_event *event = xs_record_reserve_in(mark, size, role);
 
@@ -310,7 +373,8 @@ XS_INLINE void *xs_record_begin_in(uintptr_t mark, uint32_t size, uint8_t kind, 
 	return event;
 }
 
-XS_INLINE void *xs_record_begin(uint32_t size, uint8_t kind, uint8_t source, uint8_t flags, uint32_t name, enum xs_role role)
+XS_INLINE void *xs_record_begin(uint32_t size, uint8_t kind, uint8_t source, uint8_t flags,
+				uint32_t name, enum xs_role role)
 {
 	return xs_record_begin_in(XS_FRAME_MARK(), size, kind, source, flags, name, role);
 }
@@ -322,8 +386,8 @@ static inline void xs_record_end(uint32_t size)
 }
 
 /*
- * The ring's next lines were last read by the drain process's core. Asking for them early hides that; 256 bytes behind the record is
- * a dozen events ahead, and harmless where nothing is mapped.
+ * The ring's next lines were last read by the drain process's core. Asking for them early hides
+ * that; 256 bytes behind the record is a dozen events ahead, and harmless where nothing is mapped.
  */
 static inline void xs_own_ahead(const void *record)
 {
@@ -335,8 +399,9 @@ static inline void xs_own_ahead(const void *record)
 }
 
 /*
- * The common case of a record that is its header alone: no call is made, so the compiled caller saves no registers. False: nothing
- * is recorded, the long way (xs_record_begin()) must be taken. `name` must be valid.
+ * The common case of a record that is its header alone: no call is made, so the compiled caller
+ * saves no registers. False: nothing is recorded, the long way (xs_record_begin()) must be taken.
+ * `name` must be valid.
  */
 XS_INLINE bool xs_mark(uint8_t kind, uint8_t source, uint32_t name)
 {
@@ -353,7 +418,8 @@ XS_INLINE bool xs_mark(uint8_t kind, uint8_t source, uint32_t name)
 	}
 	words = (uint64_t *)(producer->data + (head & producer->mask));
 	/* struct xs_event, its fields behind the tick as one store */
-	words[1] = name | (uint64_t)kind << 32 | (uint64_t)(sizeof(struct xs_event) / 8) << 40 | (uint64_t)source << 48;
+	words[1] = name | (uint64_t)kind << 32 | (uint64_t)(sizeof(struct xs_event) / 8) << 40 |
+		   (uint64_t)source << 48;
 	words[0] = xs_tick(true);
 	xs_own_ahead(words);
 	xs_ring_commit(producer, sizeof(struct xs_event));
@@ -376,7 +442,10 @@ static inline bool xs_call_enter_unpaused(struct xs_call *call, uint8_t source, 
 	struct xs_ring *ring = xs_tls.producer.ring;
 	uint32_t word = (uint32_t)source << 24 | (function + 1);
 
-	if (__builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) != XS_GATE_TSC || !ring || xs_tls.mark, 0))
+	if (__builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) !=
+					     XS_GATE_TSC ||
+				     !ring || xs_tls.mark,
+			     0))
 		return xs_call_enter_long(call, word);
 	call->outer = atomic_load_explicit(&ring->call, memory_order_relaxed);
 	if (__builtin_expect(call->outer, 0))
@@ -402,22 +471,31 @@ static inline uint64_t xs_call_leave(const struct xs_call *call)
 	if (__builtin_expect(open == XS_GATE_OFF, 0))
 		return 0;
 	duration = xs_tick(xs_use_tsc) - call->tick;
-	/* a child that was forked inside the call has no ring of its own yet, and must not touch its parent's */
+	/*
+	 * a child that was forked inside the call has no ring of its own yet, and must not touch
+	 * its parent's
+	 */
 	if (__builtin_expect(open != XS_GATE_CLOSED && xs_tls.producer.ring, 1)) {
 		if (call->outer)
-			atomic_store_explicit(&xs_tls.producer.ring->call_tick, call->outer_tick, memory_order_relaxed);
-		atomic_store_explicit(&xs_tls.producer.ring->call, call->outer, memory_order_relaxed);
+			atomic_store_explicit(&xs_tls.producer.ring->call_tick, call->outer_tick,
+					      memory_order_relaxed);
+		atomic_store_explicit(&xs_tls.producer.ring->call, call->outer,
+				      memory_order_relaxed);
 	}
 	return duration;
 }
 
 static inline uint64_t xs_call_header(uint8_t source, uint32_t function, uint8_t flags)
 {
-	return function | (uint64_t)XS_CALL << 32 | (uint64_t)(sizeof(struct xs_call_record) / 8) << 40 |
-	       (uint64_t)source << 48 | (uint64_t)flags << 56;
+	return function | (uint64_t)XS_CALL << 32 |
+	       (uint64_t)(sizeof(struct xs_call_record) / 8) << 40 | (uint64_t)source << 48 |
+	       (uint64_t)flags << 56;
 }
 
-/* A leaf in the common case: it saves no registers. `call` comes where reading the clock overwrites a register. */
+/*
+ * A leaf in the common case: it saves no registers. `call` comes where reading the clock overwrites
+ * a register.
+ */
 void xs_call_end(uint64_t header, int64_t result, const struct xs_call *call);
 
 /* What xs_call_leave() has told of the call. */

@@ -29,7 +29,8 @@ EXPORT bool xs_companion_enter(struct xs_call *call, uint32_t word)
 EXPORT void xs_companion_record(const void *record, uint32_t size)
 {
 	const struct xs_event *event = record;
-	struct xs_event *place = xs_record_begin(size, event->kind, event->source, event->flags, event->name, XS_ROLE_OTHER);
+	struct xs_event *place = xs_record_begin(size, event->kind, event->source, event->flags,
+						 event->name, XS_ROLE_OTHER);
 
 	if (place) {
 		memcpy(place, record, size);

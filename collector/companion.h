@@ -1,7 +1,8 @@
 /*
- * What libxstrace.so offers to libraries of ours that must be files of their own, since what they export would be in the way of programs that
- * do not need them (libxstrace-mpi.so). They hold no state of tracing. Such a library is compiled with -DXS_COMPANION and uses the
- * inline functions of collector.h; what is rare is called here.
+ * What libxstrace.so offers to libraries of ours that must be files of their own, since what they
+ * export would be in the way of programs that do not need them (libxstrace-mpi.so). They hold no
+ * state of tracing. Such a library is compiled with -DXS_COMPANION and uses the inline functions of
+ * collector.h; what is rare is called here.
  */
 #ifndef XS_COMPANION_H
 #define XS_COMPANION_H

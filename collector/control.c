@@ -1,9 +1,12 @@
 /*
- * Whether this process records: ITT's pause and resume, PTI_ENABLE_COLLECTION, --iterations, and what --trigger waits for.
+ * Whether this process records: ITT's pause and resume, PTI_ENABLE_COLLECTION, --iterations, and
+ * what --trigger waits for.
  *
- * Reasons of the whole run (--pause, --delay, …) are one word in the control file, which every event looks at; those of this process
- * decide the gate. As unitrace has it: without --start-paused neither ITT nor the environment has any effect, and ITT's word counts more. In a
- * run with a name neither counts: its --start-paused is a --pause before the first event, and the shell alone takes it away.
+ * Reasons of the whole run (--pause, --delay, …) are one word in the control file, which every
+ * event looks at; those of this process decide the gate. As unitrace has it: without --start-paused
+ * neither ITT nor the environment has any effect, and ITT's word counts more. In a run with a name
+ * neither counts: its --start-paused is a --pause before the first event, and the shell alone takes
+ * it away.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -13,7 +16,7 @@
 #include "lock.h"
 #include "self.h"
 
-#define EXPORT __attribute__((visibility("default")))
+#define EXPORT	   __attribute__((visibility("default")))
 #define ENV_ENABLE "PTI_ENABLE_COLLECTION"
 
 enum itt_word { ITT_SILENT, ITT_PAUSE, ITT_RESUME };
@@ -58,7 +61,10 @@ static void parse(const struct xs_options *options)
 	}
 }
 
-/* As unitrace reads it, which looks for a 0 at the beginning and takes anything else for a yes; but those are no words for yes. */
+/*
+ * As unitrace reads it, which looks for a 0 at the beginning and takes anything else for a yes; but
+ * those are no words for yes.
+ */
 static bool environment_enables(void)
 {
 	static const char *const no[] = { "false", "off", "no" };
@@ -149,7 +155,8 @@ static bool is_called(const char *wanted, const char *domain, const char *name)
 	if (!strcmp(wanted, name))
 		return true;
 	n = strlen(domain);
-	return !strncmp(wanted, domain, n) && !strncmp(wanted + n, "::", 2) && !strcmp(wanted + n + 2, name);
+	return !strncmp(wanted, domain, n) && !strncmp(wanted + n, "::", 2) &&
+	       !strcmp(wanted + n + 2, name);
 }
 
 /* A task of the domain begins. True: it is the one whose end is waited for from now on. */
@@ -170,7 +177,8 @@ void xs_watch_begin(const void *domain_object, const char *domain, const char *n
 	bool last = false;
 
 	if (is_called(control.iteration_name, domain, name)) {
-		last = atomic_fetch_add_explicit(&control.iteration, 1, memory_order_relaxed) + 1 == control.last;
+		last = atomic_fetch_add_explicit(&control.iteration, 1, memory_order_relaxed) + 1 ==
+		       control.last;
 		xs_gate_update();
 	}
 	(void)watch(&xs_tls.iteration, domain_object, last);
@@ -190,7 +198,8 @@ void xs_watch_end(const void *domain_object)
 		atomic_store_explicit(&control.iterated, true, memory_order_relaxed);
 		xs_gate_update();
 	}
-	if (watched(&xs_tls.trigger, domain_object) && xs_clock_ns(CLOCK_MONOTONIC) - xs_tls.trigger_ns > control.trigger_ns)
+	if (watched(&xs_tls.trigger, domain_object) &&
+	    xs_clock_ns(CLOCK_MONOTONIC) - xs_tls.trigger_ns > control.trigger_ns)
 		xs_request_dump();
 }
 
@@ -218,7 +227,8 @@ static void changed(const char *assignment)
 {
 	const size_t n = sizeof(ENV_ENABLE) - 1;
 
-	if (!assignment || (!strncmp(assignment, ENV_ENABLE, n) && (!assignment[n] || assignment[n] == '=')))
+	if (!assignment ||
+	    (!strncmp(assignment, ENV_ENABLE, n) && (!assignment[n] || assignment[n] == '=')))
 		xs_gate_update();
 }
 

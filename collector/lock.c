@@ -5,9 +5,9 @@
 
 #include "sys.h"
 
-#define SPINS 64u
+#define SPINS	 64u
 #define PATIENCE 100u /* ms */
-#define MOMENTS (1u << 30)
+#define MOMENTS	 (1u << 30)
 
 /* Sealed: no call tells. Only whether it is taken counts then. */
 static uint32_t own_id(void)
@@ -21,7 +21,8 @@ static bool take_free(_Atomic uint32_t *lock, uint32_t me)
 {
 	uint32_t none = 0;
 
-	return atomic_compare_exchange_strong_explicit(lock, &none, me, memory_order_acquire, memory_order_relaxed);
+	return atomic_compare_exchange_strong_explicit(lock, &none, me, memory_order_acquire,
+						       memory_order_relaxed);
 }
 
 /* 0: taken. -EDEADLK: this thread had it already. Others: not available. */
@@ -41,7 +42,9 @@ static __attribute__((noinline, cold)) long wait_for(_Atomic uint32_t *lock, uin
 		(void)atomic_load_explicit(lock, memory_order_acquire);
 		if (result == -ESRCH) { /* there is no such thread any more */
 			holder = atomic_load_explicit(lock, memory_order_relaxed);
-			if (atomic_compare_exchange_strong_explicit(lock, &holder, me, memory_order_acquire, memory_order_relaxed))
+			if (atomic_compare_exchange_strong_explicit(lock, &holder, me,
+								    memory_order_acquire,
+								    memory_order_relaxed))
 				return 0;
 		} else if (result == -ENOSYS) {
 			if (take_free(lock, me))
@@ -72,16 +75,21 @@ void xs_lock_contended(_Atomic uint32_t *lock)
 void xs_unlock_contended(_Atomic uint32_t *lock)
 {
 	(void)atomic_fetch_or_explicit(lock, 0, memory_order_release);
-	/* the kernel hands it on; where it refuses to, those who wait find it free when they give up */
+	/*
+	 * the kernel hands it on; where it refuses to, those who wait find it free when they give
+	 * up
+	 */
 	if (xs_sys(SYS_futex, lock, FUTEX_UNLOCK_PI_PRIVATE) < 0)
 		atomic_store_explicit(lock, 0, memory_order_release);
 }
 
 bool xs_claim_again(_Atomic uint64_t *claim, uint64_t held, uint64_t mine)
 {
-	if ((uint32_t)held != (uint32_t)mine && (uint32_t)(mine >> 32) - (uint32_t)(held >> 32) < XS_LEFT_FOR_GOOD)
+	if ((uint32_t)held != (uint32_t)mine &&
+	    (uint32_t)(mine >> 32) - (uint32_t)(held >> 32) < XS_LEFT_FOR_GOOD)
 		return false;
-	return atomic_compare_exchange_strong_explicit(claim, &held, mine, memory_order_acquire, memory_order_relaxed);
+	return atomic_compare_exchange_strong_explicit(claim, &held, mine, memory_order_acquire,
+						       memory_order_relaxed);
 }
 
 bool xs_wait_a_bit(uint32_t *rounds)

@@ -1,8 +1,9 @@
 /*
  * Locks inside the traced process.
  *
- * The word is the holder's thread id, as the kernel's PI futexes want it. So a real-time thread that finds it taken lends the holder its
- * priority instead of spinning, and a holder that died, or left by a jump, is found out. Free is 0; a child of fork must find it free.
+ * The word is the holder's thread id, as the kernel's PI futexes want it. So a real-time thread
+ * that finds it taken lends the holder its priority instead of spinning, and a holder that died, or
+ * left by a jump, is found out. Free is 0; a child of fork must find it free.
  */
 #ifndef XS_LOCK_H
 #define XS_LOCK_H
@@ -10,19 +11,21 @@
 #include "collector.h"
 
 #ifdef XS_COMPANION
-#define xs_lock_contended xs_companion_lock
+#define xs_lock_contended   xs_companion_lock
 #define xs_unlock_contended xs_companion_unlock
 #endif
 
 /*
- * For structures that handlers and dying threads may come by: only between xs_enter() and xs_leave() (self.h), where no signal arrives.
- * False: not to be had within a second, or without a system call in a sealed process; the caller does without.
+ * For structures that handlers and dying threads may come by: only between xs_enter() and
+ * xs_leave() (self.h), where no signal arrives. False: not to be had within a second, or without a
+ * system call in a sealed process; the caller does without.
  */
 bool xs_lock(_Atomic uint32_t *lock);
 
 /*
- * For structures of an API that no handler may call anyway; never around a call of foreign code. Never fails. If this thread already holds the
- * lock, it left by a jump; if another thread has held it for a second, that thread is gone. Both locks are taken over.
+ * For structures of an API that no handler may call anyway; never around a call of foreign code.
+ * Never fails. If this thread already holds the lock, it left by a jump; if another thread has held
+ * it for a second, that thread is gone. Both locks are taken over.
  */
 static inline void xs_lock_robust(_Atomic uint32_t *lock);
 
@@ -30,20 +33,26 @@ static inline void xs_lock_robust(_Atomic uint32_t *lock);
 static inline void xs_unlock(_Atomic uint32_t *lock);
 
 /*
- * Between two looks at something that another thread is about to change. *rounds is 0 at first. False: it has taken too long (about
- * 100 ms), do without. Sleeps from some rounds on: whoever is waited for may need this processor.
+ * Between two looks at something that another thread is about to change. *rounds is 0 at first.
+ * False: it has taken too long (about 100 ms), do without. Sleeps from some rounds on: whoever is
+ * waited for may need this processor.
  */
 bool xs_wait_a_bit(uint32_t *rounds);
 
 /*
- * A claim is for work that one thread does at a time and that calls foreign code (a driver), which may never return. No thread waits for a
- * claim: a thread that finds it taken skips the work. If the thread itself holds the claim, or the claim is as old as XS_LEFT_FOR_GOOD, its
- * holder left by a jump or ended, and the claim is taken over. So a holder that was away for so long may not be the only one any more.
+ * A claim is for work that one thread does at a time and that calls foreign code (a driver), which
+ * may never return. No thread waits for a claim: a thread that finds it taken skips the work. If
+ * the thread itself holds the claim, or the claim is as old as XS_LEFT_FOR_GOOD, its holder left by
+ * a jump or ended, and the claim is taken over. So a holder that was away for so long may not be
+ * the only one any more.
  */
 static inline bool xs_claim(_Atomic uint64_t *claim);
 static inline void xs_unclaim(_Atomic uint64_t *claim);
 
-/* A clock for that, in milliseconds, which wraps. The kernel's own ticks: they can be read where the time stamp counter is forbidden (PR_SET_TSC). */
+/*
+ * A clock for that, in milliseconds, which wraps. The kernel's own ticks: they can be read where
+ * the time stamp counter is forbidden (PR_SET_TSC).
+ */
 static inline uint32_t xs_moment(void)
 {
 	return (uint32_t)(xs_clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000u);
@@ -59,7 +68,8 @@ static inline void xs_lock_robust(_Atomic uint32_t *lock)
 {
 	uint32_t me = xs_joined() ? xs_tls.tid : 0, none = 0;
 
-	if (!me || !atomic_compare_exchange_strong_explicit(lock, &none, me, memory_order_acquire, memory_order_relaxed))
+	if (!me || !atomic_compare_exchange_strong_explicit(lock, &none, me, memory_order_acquire,
+							    memory_order_relaxed))
 		xs_lock_contended(lock);
 }
 
@@ -69,7 +79,8 @@ static inline void xs_unlock(_Atomic uint32_t *lock)
 
 	/* more than the thread's id is in the word when others wait */
 	if (!holder || holder >> 30 ||
-	    !atomic_compare_exchange_strong_explicit(lock, &holder, 0, memory_order_release, memory_order_relaxed))
+	    !atomic_compare_exchange_strong_explicit(lock, &holder, 0, memory_order_release,
+						     memory_order_relaxed))
 		xs_unlock_contended(lock);
 }
 
@@ -82,7 +93,8 @@ static inline bool xs_claim(_Atomic uint64_t *claim)
 {
 	uint64_t held = 0, mine = xs_claimant() | (uint64_t)xs_moment() << 32;
 
-	return atomic_compare_exchange_strong_explicit(claim, &held, mine, memory_order_acquire, memory_order_relaxed) ||
+	return atomic_compare_exchange_strong_explicit(claim, &held, mine, memory_order_acquire,
+						       memory_order_relaxed) ||
 	       xs_claim_again(claim, held, mine);
 }
 

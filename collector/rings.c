@@ -1,7 +1,9 @@
 /*
- * The rings of this process: eight in its first file, 64 in each further one. Threads that have ended leave theirs to others.
+ * The rings of this process: eight in its first file, 64 in each further one. Threads that have
+ * ended leave theirs to others.
  *
- * Private memory here says which thread has which ring. The ring's header is for the drain process only, since others may write there.
+ * Private memory here says which thread has which ring. The ring's header is for the drain process
+ * only, since others may write there.
  */
 #include <linux/futex.h>
 #include <string.h>
@@ -12,8 +14,8 @@
 #include "sys.h"
 
 struct xs_slot {
-	_Atomic uint32_t state; /* enum xs_ring_state */
-	uint32_t tid;           /* of the thread that has it, or had it last */
+	_Atomic uint32_t state;	     /* enum xs_ring_state */
+	uint32_t tid;		     /* of the thread that has it, or had it last */
 	struct xs_producer producer; /* as that thread left it */
 };
 
@@ -61,18 +63,26 @@ static void take(struct xs_slot *slot)
 	xs_tls.producer = *p;
 }
 
-/* of_dead_threads: those of threads that traced in their last destructor round, when ours had run: they left them LIVE. */
+/*
+ * of_dead_threads: those of threads that traced in their last destructor round, when ours had run:
+ * they left them LIVE.
+ */
 static bool reuse(struct file *file, bool of_dead_threads)
 {
 	for (uint32_t i = 0; i < file->used; i++) {
 		struct xs_slot *slot = &file->slots[i];
-		uint32_t state = of_dead_threads && is_gone(slot->tid) ? XS_RING_LIVE : XS_RING_IDLE;
+		uint32_t state = of_dead_threads && is_gone(slot->tid) ? XS_RING_LIVE
+								       : XS_RING_IDLE;
 
 		/* pairs with the release in xs_ring_give() */
-		if (!atomic_compare_exchange_strong_explicit(&slot->state, &state, XS_RING_LIVE, memory_order_acquire, memory_order_relaxed))
+		if (!atomic_compare_exchange_strong_explicit(&slot->state, &state, XS_RING_LIVE,
+							     memory_order_acquire,
+							     memory_order_relaxed))
 			continue;
 		if (of_dead_threads) /* it took its own state along */
-			slot->producer.head = atomic_load_explicit(&slot->producer.ring->head, memory_order_relaxed) & ~(uint64_t)15;
+			slot->producer.head = atomic_load_explicit(&slot->producer.ring->head,
+								   memory_order_relaxed) &
+					      ~(uint64_t)15;
 		take(slot);
 		return true;
 	}
@@ -90,7 +100,8 @@ static bool fresh(struct file *file, _Atomic uint32_t *used)
 	/* a full /dev/shm must show here and not as a SIGBUS */
 	if (!xs_shm_present(ring, XS_RING_HEADER))
 		return false;
-	xs_ring_init(&file->slots[file->used].producer, ring, (unsigned char *)ring + XS_RING_HEADER, ring_size,
+	xs_ring_init(&file->slots[file->used].producer, ring,
+		     (unsigned char *)ring + XS_RING_HEADER, ring_size,
 		     (enum xs_on_full)xs_self.control->options.on_full);
 	atomic_store_explicit(&file->slots[file->used].state, XS_RING_LIVE, memory_order_relaxed);
 	take(&file->slots[file->used]);
@@ -114,7 +125,8 @@ static struct file *make_segment(void)
 	for (uint32_t slots = XS_MORE_SLOTS; slots; slots /= 8) {
 		struct xs_segment_file *segment;
 
-		if (xs_shm_map(xs_self.dir, name, XS_SHM_CREATE, xs_slot_offset(slots, xs_self.ring_size), &map, NULL) < 0)
+		if (xs_shm_map(xs_self.dir, name, XS_SHM_CREATE,
+			       xs_slot_offset(slots, xs_self.ring_size), &map, NULL) < 0)
 			continue;
 		segment = map;
 		segment->slots = slots;
@@ -147,7 +159,8 @@ static bool find(void)
 
 	if (reuse_any(false) || fresh(&first, &xs_self.process->used))
 		return true;
-	if (segment_count && fresh(&segments[segment_count - 1], used_in(&segments[segment_count - 1])))
+	if (segment_count &&
+	    fresh(&segments[segment_count - 1], used_in(&segments[segment_count - 1])))
 		return true;
 	if (reuse_any(true))
 		return true;
@@ -190,7 +203,8 @@ static bool prepare(struct file *file, uint64_t *bytes)
 {
 	for (uint32_t i = 0; i < file->used; i++) {
 		*bytes += xs_self.ring_size;
-		if (*bytes > PREPARE_MAX || !xs_shm_present(file->slots[i].producer.data, xs_self.ring_size))
+		if (*bytes > PREPARE_MAX ||
+		    !xs_shm_present(file->slots[i].producer.data, xs_self.ring_size))
 			return false;
 	}
 	return true;

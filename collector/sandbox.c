@@ -1,6 +1,7 @@
 /*
- * What the program does to itself that restricts us: it enters a sandbox, disables the time stamp counter, or makes a process that shares its
- * memory and a thread's variables. We intercept the C library's functions; a system call made by the bare instruction is not seen.
+ * What the program does to itself that restricts us: it enters a sandbox, disables the time stamp
+ * counter, or makes a process that shares its memory and a thread's variables. We intercept the C
+ * library's functions; a system call made by the bare instruction is not seen.
  */
 #include <dlfcn.h>
 #include <linux/seccomp.h>
@@ -25,8 +26,9 @@ syscall_function xs_syscall_watched __attribute__((visibility("hidden"), used));
 enum sandbox { SANDBOX_NONE, SANDBOX_FILTER, SANDBOX_STRICT };
 
 /*
- * Stops recording for good, also in children of fork: every thread then finds the collector as in an untraced process, and reads no clock. The
- * previous gate is closed too, for threads that still use it.
+ * Stops recording for good, also in children of fork: every thread then finds the collector as in
+ * an untraced process, and reads no clock. The previous gate is closed too, for threads that still
+ * use it.
  */
 static void close_for_good(void)
 {
@@ -40,7 +42,10 @@ static void close_for_good(void)
 	__atomic_store_n(&xs_gate, &off, __ATOMIC_RELEASE);
 }
 
-/* A child of vfork() is another process in our memory: what it does to itself does not change what this one may do. */
+/*
+ * A child of vfork() is another process in our memory: what it does to itself does not change what
+ * this one may do.
+ */
 static bool is_another(void)
 {
 	return xs_joined() && xs_sys(SYS_getpid) != xs_self.pid;
@@ -59,15 +64,18 @@ static void make_tables(void)
 #define PATIENCE 10000u /* pauses; somewhat more than a second */
 
 /*
- * No thread begins a call from now on: waits until the others have ended theirs. A filter of all threads would end a thread that is just before its
- * call, and one whose call the kernel begins anew. False: one does not come to its end; it may be stopped, or has left by a jump and does not
+ * No thread begins a call from now on: waits until the others have ended theirs. A filter of all
+ * threads would end a thread that is just before its call, and one whose call the kernel begins
+ * anew. False: one does not come to its end; it may be stopped, or has left by a jump and does not
  * trace any more.
  */
 static bool wait_for_others(void)
 {
 	struct timespec pause = { 0, 50000 };
 
-	for (uint32_t i = 0; (int32_t)(atomic_load_explicit(&xs_sys_going, memory_order_seq_cst) - xs_sys_mine) > 0; i++) {
+	for (uint32_t i = 0;
+	     (int32_t)(atomic_load_explicit(&xs_sys_going, memory_order_seq_cst) - xs_sys_mine) > 0;
+	     i++) {
 		if (i == PATIENCE)
 			return false;
 		(void)xs_sys6(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
@@ -124,7 +132,8 @@ static enum sandbox of_prctl(long option, long mode)
 
 static enum sandbox of_seccomp(long operation)
 {
-	if ((operation != SECCOMP_SET_MODE_STRICT && operation != SECCOMP_SET_MODE_FILTER) || is_another())
+	if ((operation != SECCOMP_SET_MODE_STRICT && operation != SECCOMP_SET_MODE_FILTER) ||
+	    is_another())
 		return SANDBOX_NONE;
 	return operation == SECCOMP_SET_MODE_STRICT ? SANDBOX_STRICT : SANDBOX_FILTER;
 }
@@ -132,8 +141,9 @@ static enum sandbox of_seccomp(long operation)
 /* ---- the time stamp counter ---- */
 
 /*
- * Before the call: for the thread that makes it, for those that it starts and for its children, reading the counter is a SIGSEGV, and so is
- * clock_gettime(), which reads it for the C library. There is no time without.
+ * Before the call: for the thread that makes it, for those that it starts and for its children,
+ * reading the counter is a SIGSEGV, and so is clock_gettime(), which reads it for the C library.
+ * There is no time without.
  */
 static void of_clock(long option, long mode)
 {
@@ -146,7 +156,8 @@ static void of_clock(long option, long mode)
 EXPORT int prctl(int option, ...)
 {
 	static _Atomic(void *) slot;
-	int (*function)(int, unsigned long, unsigned long, unsigned long, unsigned long) = atomic_load_explicit(&slot, memory_order_relaxed);
+	int (*function)(int, unsigned long, unsigned long, unsigned long, unsigned long) =
+		atomic_load_explicit(&slot, memory_order_relaxed);
 	unsigned long argument[4];
 	enum sandbox kind;
 	uint32_t was;
@@ -191,7 +202,7 @@ long xs_syscall_watched(long number, long a, long b, long c, long d, long e, lon
 }
 
 /* Jumps and not calls: a call that returns twice (SYS_vfork) needs its caller's stack as it is. */
-#define TEXT(x) #x
+#define TEXT(x)	  #x
 #define NUMBER(x) TEXT(x)
 #if defined(__x86_64__)
 __asm__(".pushsection .text\n"
@@ -200,34 +211,35 @@ __asm__(".pushsection .text\n"
 	"syscall:\n"
 	"	.cfi_startproc\n"
 	"	endbr64\n"
-	"	cmpq $" NUMBER(__NR_seccomp) ", %rdi\n"
-	"	je xs_syscall_watched\n"
-	"	cmpq $" NUMBER(__NR_prctl) ", %rdi\n"
-	"	je xs_syscall_watched\n"
-	"	cmpq $0, xs_real_syscall(%rip)\n"
-	"	je 1f\n"
-	"	jmp *xs_real_syscall(%rip)\n"
-	"1:	pushq %rdi\n"
-	"	pushq %rsi\n"
-	"	pushq %rdx\n"
-	"	pushq %rcx\n"
-	"	pushq %r8\n"
-	"	pushq %r9\n"
-	"	subq $8, %rsp\n"
-	"	.cfi_adjust_cfa_offset 56\n"
-	"	call xs_syscall_find\n"
-	"	addq $8, %rsp\n"
-	"	popq %r9\n"
-	"	popq %r8\n"
-	"	popq %rcx\n"
-	"	popq %rdx\n"
-	"	popq %rsi\n"
-	"	popq %rdi\n"
-	"	.cfi_adjust_cfa_offset -56\n"
-	"	jmp *xs_real_syscall(%rip)\n"
-	"	.cfi_endproc\n"
-	".size syscall, .-syscall\n"
-	".popsection\n");
+	"	cmpq $" NUMBER(
+		__NR_seccomp) ", %rdi\n"
+			      "	je xs_syscall_watched\n"
+			      "	cmpq $" NUMBER(__NR_prctl) ", %rdi\n"
+							   "	je xs_syscall_watched\n"
+							   "	cmpq $0, xs_real_syscall(%rip)\n"
+							   "	je 1f\n"
+							   "	jmp *xs_real_syscall(%rip)\n"
+							   "1:	pushq %rdi\n"
+							   "	pushq %rsi\n"
+							   "	pushq %rdx\n"
+							   "	pushq %rcx\n"
+							   "	pushq %r8\n"
+							   "	pushq %r9\n"
+							   "	subq $8, %rsp\n"
+							   "	.cfi_adjust_cfa_offset 56\n"
+							   "	call xs_syscall_find\n"
+							   "	addq $8, %rsp\n"
+							   "	popq %r9\n"
+							   "	popq %r8\n"
+							   "	popq %rcx\n"
+							   "	popq %rdx\n"
+							   "	popq %rsi\n"
+							   "	popq %rdi\n"
+							   "	.cfi_adjust_cfa_offset -56\n"
+							   "	jmp *xs_real_syscall(%rip)\n"
+							   "	.cfi_endproc\n"
+							   ".size syscall, .-syscall\n"
+							   ".popsection\n");
 #else
 EXPORT long syscall(long number, ...)
 {
@@ -240,21 +252,25 @@ EXPORT long syscall(long number, ...)
 	va_end(list);
 	xs_syscall_find();
 	if (number == SYS_seccomp || number == SYS_prctl)
-		return xs_syscall_watched(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
-	return xs_real_syscall(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
+		return xs_syscall_watched(number, argument[0], argument[1], argument[2],
+					  argument[3], argument[4], argument[5]);
+	return xs_real_syscall(number, argument[0], argument[1], argument[2], argument[3],
+			       argument[4], argument[5]);
 }
 #endif
 
 /* ---- processes that share memory ---- */
 
 /*
- * Without variables of its own for its thread such a process looks like the thread that made it: from now on every event asks who it is,
- * and the process's own are lost, counted. (After vfork() the parent waits, so that there is only one at a time.)
+ * Without variables of its own for its thread such a process looks like the thread that made it:
+ * from now on every event asks who it is, and the process's own are lost, counted. (After vfork()
+ * the parent waits, so that there is only one at a time.)
  */
 EXPORT int clone(int (*start)(void *), void *stack, int flags, void *argument, ...)
 {
 	static _Atomic(void *) slot;
-	int (*function)(int (*)(void *), void *, int, void *, void *, void *, void *) = atomic_load_explicit(&slot, memory_order_relaxed);
+	int (*function)(int (*)(void *), void *, int, void *, void *, void *, void *) =
+		atomic_load_explicit(&slot, memory_order_relaxed);
 	void *more[3]; /* there may be none: nobody looks at them then */
 	va_list list;
 

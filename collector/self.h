@@ -1,5 +1,6 @@
 /*
- * What the files of this folder know together of the run and of this process. Nobody else includes it.
+ * What the files of this folder know together of the run and of this process. Nobody else includes
+ * it.
  */
 #ifndef XS_SELF_H
 #define XS_SELF_H
@@ -8,11 +9,13 @@
 #include "shm.h"
 
 struct xs_self {
-	char dir[PATH_MAX];              /* the run directory */
-	const struct xs_control *control; /* mapped once, not to be written, kept over fork; NULL: no run has been joined */
+	char dir[PATH_MAX]; /* the run directory */
+	/* mapped once, not to be written, kept over fork; NULL: no run has been joined */
+	const struct xs_control *control;
 	struct xs_mailbox *mailbox;
 	struct xs_strings *strings;
-	struct xs_process_file *process; /* in a child of fork the parent's, until the child joins */
+	/* in a child of fork the parent's, until the child joins */
+	struct xs_process_file *process;
 	/* what was written into its file, where others may write, too */
 	int32_t pid;
 	uint32_t serial, slots;
@@ -25,7 +28,9 @@ enum xs_state { XS_NOT_JOINED, XS_JOINED, XS_OFF };
 
 static inline enum xs_state xs_state(void)
 {
-	/* pairs with the release in xs_start(): every thread comes by here before its first event */
+	/*
+	 * pairs with the release in xs_start(): every thread comes by here before its first event
+	 */
 	return (enum xs_state)atomic_load_explicit(&xs_gate->state, memory_order_acquire);
 }
 
@@ -38,15 +43,19 @@ struct xs_entered {
 };
 
 /*
- * From here to xs_leave() no signal arrives: no handler interrupts, no jump leaves, no cancellation ends the thread. So what is done
- * here is done to its end, and locks may be held (`gate->lock` and `gate->control_lock`, which children of fork find free). Rare paths only.
- * Nests. What is called here and traces in its turn (an allocator) finds the collector closed. In a sealed process signals cannot be blocked: a
- * jump leaves what is done here, and the mark tells.
+ * From here to xs_leave() no signal arrives: no handler interrupts, no jump leaves, no cancellation
+ * ends the thread. So what is done here is done to its end, and locks may be held (`gate->lock` and
+ * `gate->control_lock`, which children of fork find free). Rare paths only. Nests. What is called
+ * here and traces in its turn (an allocator) finds the collector closed. In a sealed process
+ * signals cannot be blocked: a jump leaves what is done here, and the mark tells.
  */
 XS_INLINE void xs_enter(struct xs_entered *entered);
 void xs_enter_in(uintptr_t mark, struct xs_entered *entered);
 void xs_leave(const struct xs_entered *entered);
-/* In a child of fork: of the calls that were going on those of other threads are the parent's alone. */
+/*
+ * In a child of fork: of the calls that were going on those of other threads are the parent's
+ * alone.
+ */
 void xs_sys_forget_parent(void);
 
 XS_INLINE void xs_enter(struct xs_entered *entered)
@@ -72,7 +81,10 @@ bool xs_ring_take(void);
 void xs_ring_give(void);
 /* The process has a new file, with no ring taken. */
 void xs_rings_forget(void);
-/* Makes the memory of all rings in use present, while system calls can still be made. False: it would be too much, or is not there. */
+/*
+ * Makes the memory of all rings in use present, while system calls can still be made. False: it
+ * would be too much, or is not there.
+ */
 bool xs_rings_prepare(void);
 
 /* ---- thread.c ---- */

@@ -1,13 +1,15 @@
 /*
  * Walking the calling thread's stack, for the call that is being recorded.
  *
- * Code is compiled without frame pointers, so each step follows the module's call frame information (cfi.c). That is looked up once for
- * each place in the code and kept in a table without locks. The loader tells where an address belongs without its lock
- * (_dl_find_object, glibc 2.35), so a thread in the middle of dlopen() disturbs nobody. Code that brings no such
- * information (made at run time) is passed by its frame pointer, if it has one.
+ * Code is compiled without frame pointers, so each step follows the module's call frame information
+ * (cfi.c). That is looked up once for each place in the code and kept in a table without locks. The
+ * loader tells where an address belongs without its lock
+ * (_dl_find_object, glibc 2.35), so a thread in the middle of dlopen() disturbs nobody. Code that
+ * brings no such information (made at run time) is passed by its frame pointer, if it has one.
  *
- * No byte is read before it is known to be readable: stacks may be odd (coroutines, a handler's own) and rules may be wrong. What is known is
- * kept for each thread; the kernel is asked for each page once.
+ * No byte is read before it is known to be readable: stacks may be odd (coroutines, a handler's
+ * own) and rules may be wrong. What is known is kept for each thread; the kernel is asked for each
+ * page once.
  */
 #include "stack.h"
 
@@ -25,7 +27,7 @@
 #include "shm.h"
 #include "sys.h"
 
-#define PAGE 4096u
+#define PAGE	   4096u
 #define OWN_FRAMES 64u /* of ours, on the way: a few */
 #if defined(__x86_64__)
 #define HAVE_RULES 1 /* cfi.c knows the registers */
@@ -40,9 +42,11 @@ uint32_t xs_stack_depth;
 extern int _dl_find_object(void *address, struct dl_find_object *result) __attribute__((weak));
 
 /*
- * What is known about a place in the code. Written and read without a lock: `check` is the exclusive or of the address and all
- * other words, so a half-written entry is one of no address. When a library is unloaded another one may come to the same place: all
- * entries are forgotten then (`closed`), and should the C library unload one by itself, `code`, the bytes before the address, mostly tell.
+ * What is known about a place in the code. Written and read without a lock: `check` is the
+ * exclusive or of the address and all other words, so a half-written entry is one of no address.
+ * When a library is unloaded another one may come to the same place: all entries are forgotten then
+ * (`closed`), and should the C library unload one by itself, `code`, the bytes before the address,
+ * mostly tell.
  */
 struct place {
 	_Atomic uint64_t check, frame, rule, code;
@@ -97,9 +101,11 @@ static bool reach(uintptr_t address)
 }
 
 /* Sanitizers would see the application's stack read outside of its variables. */
-__attribute__((no_sanitize("address", "thread"))) static bool load(uintptr_t address, uintptr_t *ret)
+__attribute__((no_sanitize("address", "thread"))) static bool load(uintptr_t address,
+								   uintptr_t *ret)
 {
-	if (__builtin_expect(address < xs_tls.stack_low || address >= xs_tls.stack_high, 0) && !reach(address))
+	if (__builtin_expect(address < xs_tls.stack_low || address >= xs_tls.stack_high, 0) &&
+	    !reach(address))
 		return false;
 	if (address % sizeof(*ret))
 		return false;
@@ -119,7 +125,9 @@ static bool find_module(uintptr_t at, struct dl_find_object *module)
 	return false;
 }
 
-/* The path of the file that is mapped at an address, as the kernel has it (/proc/self/maps). Rare. */
+/*
+ * The path of the file that is mapped at an address, as the kernel has it (/proc/self/maps). Rare.
+ */
 static uint32_t name_by_kernel(uintptr_t at, uint32_t build_id)
 {
 	enum { FROM, TO, RIGHTS, OFFSET, DEVICE, INODE, PATH };
@@ -144,8 +152,10 @@ static uint32_t name_by_kernel(uintptr_t at, uint32_t build_id)
 			} else if (field < PATH && *c == (field == FROM ? '-' : ' ')) {
 				field++;
 			} else if (field <= TO) {
-				range[field] = range[field] << 4 | (uintptr_t)(*c <= '9' ? *c - '0' : *c - 'a' + 10);
-			} else if (field == PATH && (*c != ' ' || length) && length < sizeof(path) - 1) {
+				range[field] = range[field] << 4 |
+					       (uintptr_t)(*c <= '9' ? *c - '0' : *c - 'a' + 10);
+			} else if (field == PATH && (*c != ' ' || length) &&
+				   length < sizeof(path) - 1) {
 				path[length++] = *c;
 			}
 		}
@@ -153,14 +163,18 @@ static uint32_t name_by_kernel(uintptr_t at, uint32_t build_id)
 	return name;
 }
 
-/* String id of the module's build id as hexadecimal digits; 0: it has none. Its headers are in memory. */
+/*
+ * String id of the module's build id as hexadecimal digits; 0: it has none. Its headers are in
+ * memory.
+ */
 static uint32_t build_id_of(const struct dl_find_object *module)
 {
 	const ElfW(Ehdr) *head = module->dlfo_map_start;
 	const ElfW(Phdr) *program = (const void *)((const char *)head + head->e_phoff);
 	const char *bias = (const char *)module->dlfo_link_map->l_addr;
 
-	if (memcmp(head->e_ident, ELFMAG, SELFMAG) || head->e_phoff + head->e_phnum * sizeof(*program) > PAGE)
+	if (memcmp(head->e_ident, ELFMAG, SELFMAG) ||
+	    head->e_phoff + head->e_phnum * sizeof(*program) > PAGE)
 		return 0;
 	for (unsigned i = 0; i < head->e_phnum; i++) {
 		const char *p = bias + program[i].p_vaddr, *end = p + program[i].p_memsz;
@@ -170,11 +184,13 @@ static uint32_t build_id_of(const struct dl_find_object *module)
 		while (p + sizeof(ElfW(Nhdr)) < end) {
 			const ElfW(Nhdr) *note = (const void *)p;
 			const char *name = p + sizeof(*note);
-			const unsigned char *id = (const void *)(name + ((note->n_namesz + 3) & ~3u));
+			const unsigned char *id =
+				(const void *)(name + ((note->n_namesz + 3) & ~3u));
 			char text[2 * 32 + 1];
 			unsigned n = 0;
 
-			if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp(name, "GNU", 4)) {
+			if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+			    !memcmp(name, "GNU", 4)) {
 				for (; n < note->n_descsz && n < 32; n++) {
 					text[2 * n] = "0123456789abcdef"[id[n] >> 4];
 					text[2 * n + 1] = "0123456789abcdef"[id[n] & 15];
@@ -195,7 +211,10 @@ static uint32_t name_of(const struct dl_find_object *module, uintptr_t at)
 
 	if (name[0] == '/')
 		return xs_name(name, build_id_of(module));
-	/* the program itself has no name here, and dlopen("./plugin.so") leaves one that is of no use elsewhere */
+	/*
+	 * the program itself has no name here, and dlopen("./plugin.so") leaves one that is of no
+	 * use elsewhere
+	 */
 	if (!name[0] && atomic_load_explicit(&program_name, memory_order_relaxed))
 		return atomic_load_explicit(&program_name, memory_order_relaxed);
 	id = name_by_kernel(at, build_id_of(module));
@@ -218,22 +237,26 @@ __attribute__((no_sanitize("address"))) static uint64_t code_before(uintptr_t at
 static uint64_t place_of(struct frame *frame, struct xs_rule *ret_rule)
 {
 	struct place *place = &places[(frame->at * 0x9e3779b97f4a7c15ull >> 32) % PLACES];
-	uint64_t word, rule, code, key = frame->at ^ atomic_load_explicit(&closed, memory_order_relaxed) << 48;
+	uint64_t word, rule, code,
+		key = frame->at ^ atomic_load_explicit(&closed, memory_order_relaxed) << 48;
 
 	if (!find_module(frame->at, &frame->module))
 		return XS_FRAME_RAW | (frame->at + 1);
 	word = atomic_load_explicit(&place->frame, memory_order_relaxed);
 	rule = atomic_load_explicit(&place->rule, memory_order_relaxed);
 	code = atomic_load_explicit(&place->code, memory_order_relaxed);
-	if ((atomic_load_explicit(&place->check, memory_order_relaxed) ^ word ^ rule ^ code) != key ||
+	if ((atomic_load_explicit(&place->check, memory_order_relaxed) ^ word ^ rule ^ code) !=
+		    key ||
 	    code != code_before(frame->at)) {
-		word = XS_FRAME(name_of(&frame->module, frame->at), frame->at + 1 - frame->module.dlfo_link_map->l_addr);
+		word = XS_FRAME(name_of(&frame->module, frame->at),
+				frame->at + 1 - frame->module.dlfo_link_map->l_addr);
 		if (!HAVE_RULES || !frame->module.dlfo_eh_frame ||
 		    !xs_cfi_find(frame->module.dlfo_eh_frame, frame->at, ret_rule))
 			return word; /* not to be kept: the code is not known to be readable */
 		memcpy(&rule, ret_rule, sizeof(rule));
 		code = code_before(frame->at);
-		atomic_store_explicit(&place->check, key ^ word ^ rule ^ code, memory_order_relaxed);
+		atomic_store_explicit(&place->check, key ^ word ^ rule ^ code,
+				      memory_order_relaxed);
 		atomic_store_explicit(&place->frame, word, memory_order_relaxed);
 		atomic_store_explicit(&place->rule, rule, memory_order_relaxed);
 		atomic_store_explicit(&place->code, code, memory_order_relaxed);
@@ -264,7 +287,8 @@ static bool step_signal(struct frame *frame)
 {
 	uintptr_t at, sp, bp;
 
-	if (!load(frame->sp + 168, &at) || !load(frame->sp + 160, &sp) || !load(frame->sp + 120, &bp))
+	if (!load(frame->sp + 168, &at) || !load(frame->sp + 160, &sp) ||
+	    !load(frame->sp + 120, &bp))
 		return false;
 	frame->at = at; /* not behind a call: it has not run yet */
 	frame->sp = sp;
@@ -274,7 +298,8 @@ static bool step_signal(struct frame *frame)
 
 static bool step_by_rule(struct frame *frame, const struct xs_rule *rule)
 {
-	uintptr_t cfa = rule->flags & XS_RULE_CFA_OF_RBP ? frame->bp : frame->sp, at, bp = frame->bp;
+	uintptr_t cfa = rule->flags & XS_RULE_CFA_OF_RBP ? frame->bp : frame->sp, at,
+		  bp = frame->bp;
 
 	if (rule->flags & XS_RULE_OUTERMOST)
 		return false;
@@ -287,7 +312,8 @@ static bool step_by_rule(struct frame *frame, const struct xs_rule *rule)
 		return false;
 	if (rule->flags & XS_RULE_RBP_AT_CFA && !load(cfa + (uintptr_t)(intptr_t)rule->rbp, &bp))
 		return false;
-	if (rule->flags & XS_RULE_RBP_AT_RBP && !load(frame->bp + (uintptr_t)(intptr_t)rule->rbp, &bp))
+	if (rule->flags & XS_RULE_RBP_AT_RBP &&
+	    !load(frame->bp + (uintptr_t)(intptr_t)rule->rbp, &bp))
 		return false;
 	frame->at = at - 1;
 	frame->sp = cfa;
@@ -300,7 +326,8 @@ static bool step_by_pointer(struct frame *frame)
 {
 	uintptr_t at, bp;
 
-	if (frame->bp < frame->sp || frame->bp - frame->sp >= REACH || !load(frame->bp, &bp) || !load(frame->bp + 8, &at))
+	if (frame->bp < frame->sp || frame->bp - frame->sp >= REACH || !load(frame->bp, &bp) ||
+	    !load(frame->bp + 8, &at))
 		return false;
 	if (at < PAGE || (bp <= frame->bp && !find_module(at - 1, &frame->module)))
 		return false;
@@ -312,8 +339,9 @@ static bool step_by_pointer(struct frame *frame)
 
 /* The frame that this is compiled into. */
 #if defined(__x86_64__)
-#define BEGIN_HERE(frame)                                                                                              \
-	__asm__ volatile("lea 0(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2" : "=r"((frame).at), "=r"((frame).sp), "=r"((frame).bp))
+#define BEGIN_HERE(frame)                                                     \
+	__asm__ volatile("lea 0(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2" \
+			 : "=r"((frame).at), "=r"((frame).sp), "=r"((frame).bp))
 #else /* there lie the caller's and the return address */
 #define BEGIN_HERE(frame) ((frame).sp = (frame).bp = (uintptr_t)__builtin_frame_address(0))
 #endif
@@ -321,7 +349,8 @@ static bool step_by_pointer(struct frame *frame)
 void xs_stack_write(uint64_t tick)
 {
 	uint32_t depth = xs_stack_depth, count = 0, size = XS_STACK_SIZE(depth);
-	struct xs_stack_record *record = xs_record_begin(size, XS_STACK, XS_SOURCE_NONE, 0, 0, XS_ROLE_OTHER);
+	struct xs_stack_record *record =
+		xs_record_begin(size, XS_STACK, XS_SOURCE_NONE, 0, 0, XS_ROLE_OTHER);
 	struct frame frame = { .at = (uintptr_t)xs_stack_write + 1 };
 
 	if (!record)
@@ -338,7 +367,8 @@ void xs_stack_write(uint64_t tick)
 			}
 			record->frame[count++] = word;
 		}
-		if (!(rule.flags & XS_RULE_VALID ? step_by_rule(&frame, &rule) : step_by_pointer(&frame)))
+		if (!(rule.flags & XS_RULE_VALID ? step_by_rule(&frame, &rule)
+						 : step_by_pointer(&frame)))
 			break;
 	}
 	record->event.tick = tick;
@@ -423,7 +453,8 @@ void xs_stack_init(uint32_t depth)
 	if (!depth || !_dl_find_object || _dl_find_object((void *)(uintptr_t)xs_stack_init, &own))
 		return;
 	if (!places) {
-		table = mmap(NULL, PLACES * sizeof(*places), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		table = mmap(NULL, PLACES * sizeof(*places), PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (table == MAP_FAILED)
 			return;
 		places = table;

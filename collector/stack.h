@@ -1,5 +1,6 @@
 /*
- * The calling thread's stack: who called the API (--call-stacks), and whom a signal has interrupted.
+ * The calling thread's stack: who called the API (--call-stacks), and whom a signal has
+ * interrupted.
  */
 #ifndef XS_STACK_H
 #define XS_STACK_H
@@ -16,8 +17,8 @@ void xs_stack_init(uint32_t depth);
 void xs_stack_write(uint64_t tick) __attribute__((cold, noinline));
 
 /*
- * Does the function still run whose return address lies at `slot`, interrupted by a signal whose handler this thread is in? Where that
- * cannot be found out, the answer is yes.
+ * Does the function still run whose return address lies at `slot`, interrupted by a signal whose
+ * handler this thread is in? Where that cannot be found out, the answer is yes.
  */
 bool xs_stack_has(uintptr_t slot) __attribute__((cold, noinline));
 /* The same of one that is a caller of this. */

@@ -10,7 +10,8 @@
 #include "strtab.h"
 #include "sys.h"
 
-#define KEYS_WITHOUT_MALLOC 32u /* of glibc: values of later keys are in memory that the first of them takes from the allocator */
+/* of glibc: values of later keys are in memory that the first of them takes from the allocator */
+#define KEYS_WITHOUT_MALLOC 32u
 
 static pthread_key_t key;
 static bool have_key;
@@ -27,7 +28,8 @@ static void thread_record(void)
 	if (xs_tls.name)
 		record->event.name = xs_tls.name;
 	else if (!xs_sys(SYS_prctl, PR_GET_NAME, name))
-		record->event.name = xs_intern(xs_self.strings, name, (uint32_t)strnlen(name, sizeof(name)), 0);
+		record->event.name =
+			xs_intern(xs_self.strings, name, (uint32_t)strnlen(name, sizeof(name)), 0);
 	record->event.kind = XS_THREAD;
 	record->event.words = sizeof(*record) / 8;
 	record->event.source = record->event.flags = 0;
@@ -99,7 +101,8 @@ static void attach(void)
 	if (xs_is_sealed())
 		return;
 	xs_enter(&entered);
-	if (xs_start() && !xs_tls.producer.ring && !atomic_load_explicit(&xs_gate->no_rings, memory_order_relaxed)) {
+	if (xs_start() && !xs_tls.producer.ring &&
+	    !atomic_load_explicit(&xs_gate->no_rings, memory_order_relaxed)) {
 		tid = xs_sys(SYS_gettid);
 		xs_tls.tid = tid > 0 ? (uint32_t)tid : 0;
 		if (xs_ring_take()) {
@@ -115,15 +118,17 @@ static void attach(void)
 static bool lose(void)
 {
 	if (xs_joined() && xs_tls.producer.ring)
-		atomic_fetch_add_explicit(&xs_tls.producer.ring->lost_nested, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&xs_tls.producer.ring->lost_nested, 1,
+					  memory_order_relaxed);
 	else if (xs_joined())
 		atomic_fetch_add_explicit(&xs_self.process->lost_no_ring, 1, memory_order_relaxed);
 	return false;
 }
 
 /*
- * Has the thread left the frame of the mark, by a jump from the handler of a signal that interrupted it there? Inside of the
- * rare paths no signal arrives, so what is found there was called from there.
+ * Has the thread left the frame of the mark, by a jump from the handler of a signal that
+ * interrupted it there? Inside of the rare paths no signal arrives, so what is found there was
+ * called from there.
  */
 static bool has_left(void)
 {
@@ -137,7 +142,8 @@ static bool has_left(void)
 /* Another process, which lives in this thread's memory: the ring is the thread's. */
 static bool is_guest(void)
 {
-	return atomic_load_explicit(&xs_gate->shared, memory_order_relaxed) && xs_tls.tid && xs_sys(SYS_gettid) != (long)xs_tls.tid;
+	return atomic_load_explicit(&xs_gate->shared, memory_order_relaxed) && xs_tls.tid &&
+	       xs_sys(SYS_gettid) != (long)xs_tls.tid;
 }
 
 bool xs_thread_attach(void)

@@ -1,6 +1,7 @@
 /*
- * Messages between launcher and drain process, by sockets that no other process has. So a process that can write into the run directory (even
- * into `control`) can neither make one of them wait nor forge a message of the other. Each sees the other's end as the end of the channel.
+ * Messages between launcher and drain process, by sockets that no other process has. So a process
+ * that can write into the run directory (even into `control`) can neither make one of them wait nor
+ * forge a message of the other. Each sees the other's end as the end of the channel.
  */
 #ifndef XS_CHANNEL_H
 #define XS_CHANNEL_H
@@ -12,9 +13,9 @@ enum xs_word {
 	/* the launcher's */
 	XS_WORD_APP = 1,   /* number: the pid that is about to become the application */
 	XS_WORD_APP_ENDED, /* number: its status, as from waitpid() */
-	XS_WORD_NO_APP,    /* it could not be run */
+	XS_WORD_NO_APP,	   /* it could not be run */
 	/* the drain process's */
-	XS_WORD_READY,        /* --chrome-kmd-logging: the application may start */
+	XS_WORD_READY,	      /* --chrome-kmd-logging: the application may start */
 	XS_WORD_APP_FINISHED, /* the application's trace is complete; descendants still run */
 	XS_WORD_RUN_FINISHED, /* nothing is left to do: the drain process is just ending */
 };
@@ -30,11 +31,17 @@ enum xs_heard {
 	XS_HEARD_END, /* the other one has ended, and all that it said has been heard */
 };
 
-/* The descriptors that the drain process is started with, beside the first three: its end, and the run directory. */
-#define XS_DRAIN_CHANNEL 3
+/*
+ * The descriptors that the drain process is started with, beside the first three: its end, and the
+ * run directory.
+ */
+#define XS_DRAIN_CHANNEL   3
 #define XS_DRAIN_DIRECTORY 4
 
-/* Moves a descriptor behind those: closed on exec, and none that a child is to have. The new one, or -errno; the old one is closed. */
+/*
+ * Moves a descriptor behind those: closed on exec, and none that a child is to have. The new one,
+ * or -errno; the old one is closed.
+ */
 int xs_channel_move_up(int fd);
 /* Makes both ends, moved up. 0 or -errno. */
 int xs_channel_open(int ends[2]);

@@ -1,9 +1,10 @@
 /*
  * Ticks to nanoseconds.
  *
- * A timeline is a chain of straight segments. A new one begins where the last one stands at that moment (so there is no
- * jump), and its slope is the frequency seen since the start, corrected so that the error found now is gone when the
- * next one is due. What has been converted once is converted the same way for ever: slices that touch keep touching.
+ * A timeline is a chain of straight segments. A new one begins where the last one stands at that
+ * moment (so there is no jump), and its slope is the frequency seen since the start, corrected so
+ * that the error found now is gone when the next one is due. What has been converted once is
+ * converted the same way for ever: slices that touch keep touching.
  */
 #include "clock.h"
 
@@ -18,7 +19,8 @@ bool xs_clock_tsc_usable(void)
 #if XS_HAVE_TSC
 	char name[8] = "";
 	ssize_t n;
-	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		      O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return false;
@@ -33,7 +35,8 @@ bool xs_clock_tsc_usable(void)
 
 static uint64_t read_clock(enum xs_clock clock)
 {
-	return clock == XS_CLOCK_RAW ? xs_clock_ns(CLOCK_MONOTONIC_RAW) : xs_tick(clock == XS_CLOCK_TSC);
+	return clock == XS_CLOCK_RAW ? xs_clock_ns(CLOCK_MONOTONIC_RAW)
+				     : xs_tick(clock == XS_CLOCK_TSC);
 }
 
 struct xs_clock_pair xs_clock_pair(enum xs_clock clock)
@@ -69,7 +72,8 @@ static uint64_t on_segment(const struct xs_segment *s, uint64_t tick)
 	if (tick >= s->tick)
 		return s->ns + (uint64_t)(((unsigned __int128)(tick - s->tick) * s->slope) >> 32);
 	/* before the first segment: rounded down, to stay monotone */
-	return s->ns - (uint64_t)((((unsigned __int128)(s->tick - tick) * s->slope) + 0xffffffffu) >> 32);
+	return s->ns -
+	       (uint64_t)((((unsigned __int128)(s->tick - tick) * s->slope) + 0xffffffffu) >> 32);
 }
 
 static int append(struct xs_timeline *line, struct xs_segment segment)
@@ -87,7 +91,8 @@ static int append(struct xs_timeline *line, struct xs_segment segment)
 	return 0;
 }
 
-int xs_timeline_init(struct xs_timeline *line, enum xs_clock clock, struct xs_clock_pair first, int64_t offset)
+int xs_timeline_init(struct xs_timeline *line, enum xs_clock clock, struct xs_clock_pair first,
+		     int64_t offset)
 {
 	struct xs_clock_pair now = first;
 	struct xs_segment segment;
@@ -100,18 +105,22 @@ int xs_timeline_init(struct xs_timeline *line, enum xs_clock clock, struct xs_cl
 	segment.ns = first.mono + (uint64_t)offset;
 	segment.slope = (uint64_t)1 << 32;
 	if (clock != XS_CLOCK_MONOTONIC) {
-		/* at 20 ns of reading error, 200 us give a frequency to 100 ppm, for the first milliseconds */
+		/*
+		 * at 20 ns of reading error, 200 us give a frequency to 100 ppm, for the first
+		 * milliseconds
+		 */
 		while (now.mono >= first.mono && now.mono - first.mono < 200000)
 			now = xs_clock_pair(clock);
-		if (now.tick > first.tick && now.mono > first.mono) /* not so in a run directory from before a reboot */
+		/* not so in a run directory from before a reboot */
+		if (now.tick > first.tick && now.mono > first.mono)
 			segment.slope = slope_of(now.mono - first.mono, now.tick - first.tick);
 	}
 	line->next = now.tick;
 	return append(line, segment);
 }
 
-int xs_timeline_restore(struct xs_timeline *line, enum xs_clock clock, const struct xs_segment *segments, size_t count,
-			int64_t offset)
+int xs_timeline_restore(struct xs_timeline *line, enum xs_clock clock,
+			const struct xs_segment *segments, size_t count, int64_t offset)
 {
 	memset(line, 0, sizeof(*line));
 	line->clock = clock;
@@ -153,15 +162,20 @@ void xs_timeline_update(struct xs_timeline *line)
 	error = (int64_t)(now.mono + (uint64_t)line->offset - fresh.ns);
 	if (line->count > 1 && (uint64_t)llabs(error) > line->max_error)
 		line->max_error = (uint64_t)llabs(error);
-	/* bounded, so that time never stands still or runs backwards, whatever was done to the kernel's clock */
+	/*
+	 * bounded, so that time never stands still or runs backwards, whatever was done to the
+	 * kernel's clock
+	 */
 	correction = error;
 	if (correction > (int64_t)horizon / 2)
 		correction = (int64_t)horizon / 2;
 	if (correction < -(int64_t)horizon / 2)
 		correction = -(int64_t)horizon / 2;
-	fresh.slope = (uint64_t)((unsigned __int128)fresh.slope * (horizon + (uint64_t)correction) / horizon);
+	fresh.slope = (uint64_t)((unsigned __int128)fresh.slope * (horizon + (uint64_t)correction) /
+				 horizon);
 	if (fresh.slope && !append(line, fresh))
-		line->next = now.tick + (uint64_t)(((unsigned __int128)horizon << 32) / fresh.slope);
+		line->next =
+			now.tick + (uint64_t)(((unsigned __int128)horizon << 32) / fresh.slope);
 }
 
 uint64_t xs_timeline_past_ns(const struct xs_timeline *line, uint64_t tick)

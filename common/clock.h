@@ -1,8 +1,10 @@
 /*
- * The clock of records: the time stamp counter where the kernel itself trusts it, else CLOCK_MONOTONIC.
+ * The clock of records: the time stamp counter where the kernel itself trusts it, else
+ * CLOCK_MONOTONIC.
  *
- * Reading: xs_tick(). Turning ticks into ns is the drain process's work: struct xs_timeline, which is built as time goes on,
- * never changes what it has once said, and is monotone: equal or later tick, equal or later ns.
+ * Reading: xs_tick(). Turning ticks into ns is the drain process's work: struct xs_timeline, which
+ * is built as time goes on, never changes what it has once said, and is monotone: equal or later
+ * tick, equal or later ns.
  */
 #ifndef XS_CLOCK_H
 #define XS_CLOCK_H
@@ -58,19 +60,24 @@ struct xs_segment {
 
 struct xs_timeline {
 	enum xs_clock clock;
-	struct xs_clock_pair first;  /* where the timeline begins */
-	int64_t offset;              /* result = CLOCK_MONOTONIC + offset */
-	uint64_t next;               /* tick at which a new segment is due */
-	uint64_t max_error;          /* ns, largest disagreement with the kernel's clock found at a new segment */
+	struct xs_clock_pair first; /* where the timeline begins */
+	int64_t offset;		    /* result = CLOCK_MONOTONIC + offset */
+	uint64_t next;		    /* tick at which a new segment is due */
+	/* ns, largest disagreement with the kernel's clock found at a new segment */
+	uint64_t max_error;
 	struct xs_segment *segments;
 	size_t count, room;
 };
 
 /* Starts at `first`; results are CLOCK_MONOTONIC + offset in ns. 0 or -ENOMEM. */
-int xs_timeline_init(struct xs_timeline *line, enum xs_clock clock, struct xs_clock_pair first, int64_t offset);
-/* A timeline that goes on as another one did, of which the last `count` segments are known; it cannot be updated. 0 or -errno. */
-int xs_timeline_restore(struct xs_timeline *line, enum xs_clock clock, const struct xs_segment *segments, size_t count,
-			int64_t offset);
+int xs_timeline_init(struct xs_timeline *line, enum xs_clock clock, struct xs_clock_pair first,
+		     int64_t offset);
+/*
+ * A timeline that goes on as another one did, of which the last `count` segments are known; it
+ * cannot be updated. 0 or -errno.
+ */
+int xs_timeline_restore(struct xs_timeline *line, enum xs_clock clock,
+			const struct xs_segment *segments, size_t count, int64_t offset);
 void xs_timeline_fini(struct xs_timeline *line);
 
 /* To be called before ticks that were read just now are converted; cheap when no segment is due. */

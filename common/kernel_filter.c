@@ -49,7 +49,10 @@ static bool is_cpp(const char *name)
 	return name[0] == '_' && name[1] == 'Z';
 }
 
-/* Of a C++ name only a piece that begins as it does looks at what the driver has: any other would find its letters by chance. */
+/*
+ * Of a C++ name only a piece that begins as it does looks at what the driver has: any other would
+ * find its letters by chance.
+ */
 static bool holds_any(const char *name, const char *plain, const char *pieces)
 {
 	for (; *pieces; pieces += strlen(pieces) + 1) {

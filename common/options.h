@@ -1,7 +1,9 @@
 /*
- * The options: one struct, and one table from which parsing, --help, the README's table and range errors come.
+ * The options: one struct, and one table from which parsing, --help, the README's table and range
+ * errors come.
  *
- * The launcher parses; the result travels in the control file. Nothing here calls getopt: the struct has no pointers.
+ * The launcher parses; the result travels in the control file. Nothing here calls getopt: the
+ * struct has no pointers.
  */
 #ifndef XS_OPTIONS_H
 #define XS_OPTIONS_H
@@ -11,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define XS_PATH_MAX 1024
+#define XS_PATH_MAX  1024
 #define XS_NAMES_MAX 16384
 
 /* Exit statuses of env(1) and its like. */
@@ -33,7 +35,7 @@ struct xs_options {
 	bool chrome_ccl;
 	bool chrome_dnn;
 	bool chrome_mpi;
-	bool chrome_sycl; /* no backend yet */
+	bool chrome_sycl;						   /* no backend yet */
 	bool metric_query, metric_sampling, stall_sampling, idle_sampling; /* no backend yet */
 	bool ccl_summary;
 	bool start_paused;
@@ -43,33 +45,42 @@ struct xs_options {
 	bool demangle;
 	bool separate_tiles; /* gpu/: a record for each tile that worked */
 	bool show_tid, show_pid;
-	bool opencl; /* accepted for unitrace's sake: OpenCL is traced anyway */
+	bool opencl;	  /* accepted for unitrace's sake: OpenCL is traced anyway */
 	bool system_time; /* accepted for unitrace's sake */
 	bool show_version;
 	bool show_help;
-	uint32_t on_full;  /* enum xs_on_full */
-	uint32_t compress; /* enum xs_compress */
+	uint32_t on_full;	/* enum xs_on_full */
+	uint32_t compress;	/* enum xs_compress */
 	uint32_t report_format; /* enum xs_report_format */
-	uint64_t ring_size; /* bytes, a power of two once parsed */
+	uint64_t ring_size;	/* bytes, a power of two once parsed */
 	uint64_t buffer_events; /* UINT64_MAX: not given */
-	uint32_t follow_children; /* 0: the application's own process alone; 1: descendants too (default) */
-	uint32_t reset_event;      /* accepted for unitrace's sake: events are the application's alone */
+	/* 0: the application's own process alone; 1: descendants too (default) */
+	uint32_t follow_children;
+	/* accepted for unitrace's sake: events are the application's alone */
+	uint32_t reset_event;
 	uint64_t sampling_interval; /* of metrics, us */
-	uint64_t teardown_signal; /* accepted for unitrace's sake: traces survive every end */
-	uint64_t call_stacks; /* frames per call; 0: not wanted */
-	uint64_t delay, duration; /* ns; 0: not given */
-	uint64_t flight, flight_memory; /* --flight-recorder: ns of history and bytes for it; 0: not given */
+	uint64_t teardown_signal;   /* accepted for unitrace's sake: traces survive every end */
+	uint64_t call_stacks;	    /* frames per call; 0: not wanted */
+	uint64_t delay, duration;   /* ns; 0: not given */
+	/* --flight-recorder: ns of history and bytes for it; 0: not given */
+	uint64_t flight, flight_memory;
 	char iterations[XS_PATH_MAX]; /* "name:first-last" */
 	char trigger[XS_PATH_MAX];    /* "task:name>50ms" or "marker:name" */
 	char session[XS_PATH_MAX];
-	char pause[XS_PATH_MAX], resume[XS_PATH_MAX], stop[XS_PATH_MAX], dump[XS_PATH_MAX]; /* of a session */
+	/* of a session */
+	char pause[XS_PATH_MAX], resume[XS_PATH_MAX], stop[XS_PATH_MAX], dump[XS_PATH_MAX];
 	char devices[XS_PATH_MAX]; /* as ranks */
-	uint64_t opencl_devices, level_zero_devices; /* --devices-to-sample: a bit for each, in the API's order; set by the launcher */
+	/* --devices-to-sample: a bit for each, in the API's order; set by the launcher */
+	uint64_t opencl_devices, level_zero_devices;
 	bool device_list, metric_list;
 	char ranks[XS_PATH_MAX]; /* "0,3,8-15" */
-	/* as given; the launcher makes pieces of names of them and of what is in the files, each with its NUL, and an empty one behind the last */
+	/*
+	 * as given; the launcher makes pieces of names of them and of what is in the files, each
+	 * with its NUL, and an empty one behind the last
+	 */
 	char include_kernels[XS_NAMES_MAX + 1], exclude_kernels[XS_NAMES_MAX + 1];
-	char include_kernels_files[XS_NAMES_MAX + 1], exclude_kernels_files[XS_NAMES_MAX + 1]; /* paths, likewise */
+	/* paths, likewise */
+	char include_kernels_files[XS_NAMES_MAX + 1], exclude_kernels_files[XS_NAMES_MAX + 1];
 	char metric_group[XS_PATH_MAX];
 	char output[XS_PATH_MAX];
 	char output_dir[XS_PATH_MAX]; /* --result-dir's too */
@@ -81,16 +92,30 @@ struct xs_options {
 /* An option that is given again: the last one counts, or they add up. */
 enum xs_repeat { XS_LAST, XS_COMMA, XS_LINES, XS_TEXTS };
 
-enum xs_option_type { XS_OPT_FLAG, XS_OPT_COUNT, XS_OPT_MAYBE_COUNT, XS_OPT_SIZE, XS_OPT_TIME, XS_OPT_CHOICE, XS_OPT_TEXT, XS_OPT_CHECKED };
+enum xs_option_type {
+	XS_OPT_FLAG,
+	XS_OPT_COUNT,
+	XS_OPT_MAYBE_COUNT,
+	XS_OPT_SIZE,
+	XS_OPT_TIME,
+	XS_OPT_CHOICE,
+	XS_OPT_TEXT,
+	XS_OPT_CHECKED
+};
 
 struct xs_option {
 	char letter; /* 0: none */
 	const char *name;
 	enum xs_option_type type;
-	size_t offset;         /* in struct xs_options */
-	const char *argument;  /* shown in the help; NULL for flags */
-	const char *choices;   /* MAYBE_COUNT: its value where none is given; COUNT: a word for UINT64_MAX, or NULL; CHOICE: "block|drop", index = value; CHECKED: what it takes, in words */
-	uint64_t low, high;    /* COUNT, SIZE; TIME in ns; TEXT, CHECKED: bytes with the terminating 0 */
+	size_t offset;	      /* in struct xs_options */
+	const char *argument; /* shown in the help; NULL for flags */
+	/*
+	 * MAYBE_COUNT: its value where none is given; COUNT: a word for UINT64_MAX, or NULL;
+	 * CHOICE: "block|drop", index = value; CHECKED: what it takes, in words
+	 */
+	const char *choices;
+	/* COUNT, SIZE; TIME in ns; TEXT, CHECKED: bytes with the terminating 0 */
+	uint64_t low, high;
 	bool (*valid)(const char *text); /* CHECKED */
 	const char *help;
 	enum xs_repeat adds; /* TEXT, CHECKED */
@@ -102,28 +127,33 @@ extern const size_t xs_option_count;
 void xs_options_default(struct xs_options *options);
 
 /*
- * Parses argv[1..] up to the application's name; *ret_app is its index (argc when there is none). Returns 0, or -EINVAL with one
- * line that says what is wrong in `error`.
+ * Parses argv[1..] up to the application's name; *ret_app is its index (argc when there is none).
+ * Returns 0, or -EINVAL with one line that says what is wrong in `error`.
  */
-int xs_options_parse(struct xs_options *options, int argc, char **argv, int *ret_app, char *error, size_t error_size);
+int xs_options_parse(struct xs_options *options, int argc, char **argv, int *ret_app, char *error,
+		     size_t error_size);
 
 /* "1.5s", "20ms", "500us", "2m", "30" (seconds): in ns. 0 or -EINVAL. */
 int xs_parse_time(const char *text, uint64_t *ret_ns);
 
-/* Is the number in a list that --ranks-to-sample and --devices-to-sample take? And the highest one in it. */
+/*
+ * Is the number in a list that --ranks-to-sample and --devices-to-sample take? And the highest one
+ * in it.
+ */
 bool xs_is_listed(const char *list, uint64_t number);
 uint64_t xs_highest_listed(const char *list);
 
 /* What the options ask for; the rest of the program asks here instead of adding up flags. */
 bool xs_want_chrome(const struct xs_options *options);
 bool xs_want_reports(const struct xs_options *options); /* any of them */
-bool xs_want_itt(const struct xs_options *options);     /* of any domain */
+bool xs_want_itt(const struct xs_options *options);	/* of any domain */
 bool xs_want_all_itt(const struct xs_options *options); /* of all domains */
 bool xs_want_hardware(const struct xs_options *options);
-bool xs_want_calls(const struct xs_options *options);   /* every host API call */
+bool xs_want_calls(const struct xs_options *options);	 /* every host API call */
 bool xs_want_enqueues(const struct xs_options *options); /* the calls that put work on a device */
-bool xs_want_kernel_calls(const struct xs_options *options); /* the calls that have to do with such work: make, submit, wait */
-bool xs_want_device(const struct xs_options *options);  /* device work */
+/* the calls that have to do with such work: make, submit, wait */
+bool xs_want_kernel_calls(const struct xs_options *options);
+bool xs_want_device(const struct xs_options *options); /* device work */
 
 /* The help text. scripts/options-page makes docs/OPTIONS.md of it. */
 void xs_options_help(FILE *out);

@@ -8,7 +8,8 @@
 int xs_path_from_root(const char *path, char *out, size_t size)
 {
 	const char *given = path;
-	size_t used = 0, real = 0; /* bytes of out; of these, what the kernel says: no link is among them */
+	/* bytes of out; of these, what the kernel says: no link is among them */
+	size_t used = 0, real = 0;
 
 	if (path[0] != '/') {
 		if (!getcwd(out, size)) {

@@ -1,5 +1,6 @@
 /*
- * How a path is shown and kept: from the root, so that it means the same in another directory and looks alike in every line.
+ * How a path is shown and kept: from the root, so that it means the same in another directory and
+ * looks alike in every line.
  */
 #ifndef XS_PATHS_H
 #define XS_PATHS_H
@@ -7,8 +8,9 @@
 #include <stddef.h>
 
 /*
- * The path from the root, without "." and doubled slashes; ".." only goes where it cannot be behind a link. It need not exist; "" is the working
- * directory. 0 or -errno; `out` always holds a text, at worst the path as it was given.
+ * The path from the root, without "." and doubled slashes; ".." only goes where it cannot be behind
+ * a link. It need not exist; "" is the working directory. 0 or -errno; `out` always holds a text,
+ * at worst the path as it was given.
  */
 int xs_path_from_root(const char *path, char *out, size_t size);
 

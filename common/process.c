@@ -13,7 +13,10 @@
 
 #include "sys.h"
 
-/* "/proc/PID/…", in plain digits: usable in any context, stdio is not. `path` has room for 48 bytes. */
+/*
+ * "/proc/PID/…", in plain digits: usable in any context, stdio is not. `path` has room for 48
+ * bytes.
+ */
 static void proc_path(char *path, pid_t pid, const char *name)
 {
 	char digits[16];
@@ -37,7 +40,8 @@ struct stat_text {
 
 static bool read_stat(pid_t pid, struct stat_text *ret)
 {
-	char path[48], text[800], *p, *last; /* of a zombie, whose status is wanted, most numbers are 0 */
+	/* of a zombie, whose status is wanted, most numbers are 0 */
+	char path[48], text[800], *p, *last;
 	uint64_t value = 0;
 	long n;
 	int fd;
@@ -107,7 +111,7 @@ struct exit_info {
 	uint32_t ids[11];
 	int32_t exit_code;
 };
-#define EXIT_INFO _IOWR(0xFF, 11, struct exit_info)
+#define EXIT_INFO      _IOWR(0xFF, 11, struct exit_info)
 #define EXIT_INFO_EXIT 8u
 
 /* Known once its parent has been told. */
@@ -128,8 +132,8 @@ bool xs_process_status(pid_t pid, uint64_t start, int pidfd, int *ret)
 	if (read_exit(pidfd, ret))
 		return true;
 	/* 0 is also what those are told who must not know */
-	if (read_stat(pid, &stat) && (stat.state == 'Z' || stat.state == 'X') && (!start || stat.start == start) &&
-	    (stat.status || !kill(pid, 0))) {
+	if (read_stat(pid, &stat) && (stat.state == 'Z' || stat.state == 'X') &&
+	    (!start || stat.start == start) && (stat.status || !kill(pid, 0))) {
 		*ret = stat.status;
 		return true;
 	}
@@ -175,7 +179,8 @@ pid_t xs_process_outer(pid_t pid, uint64_t pid_namespace)
 	while (!found && (entry = readdir(dir))) {
 		pid_t candidate = atoi(entry->d_name);
 
-		if (candidate > 0 && xs_process_namespace(candidate) == pid_namespace && inner_pid(candidate) == pid)
+		if (candidate > 0 && xs_process_namespace(candidate) == pid_namespace &&
+		    inner_pid(candidate) == pid)
 			found = candidate;
 	}
 	closedir(dir);

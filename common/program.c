@@ -10,7 +10,7 @@
 
 #define HEADERS 64u /* of a file, that are looked at */
 #define DYNAMIC 256u
-#define DEPTH 4 /* a script's interpreter may be a script, and what the loader loads, too */
+#define DEPTH	4 /* a script's interpreter may be a script, and what the loader loads, too */
 
 struct elf {
 	int fd;
@@ -32,7 +32,8 @@ static off_t place(const struct elf *elf, uint64_t address)
 	for (unsigned i = 0; i < elf->count; i++) {
 		const Elf64_Phdr *part = &elf->program[i];
 
-		if (part->p_type == PT_LOAD && address >= part->p_vaddr && address - part->p_vaddr < part->p_filesz)
+		if (part->p_type == PT_LOAD && address >= part->p_vaddr &&
+		    address - part->p_vaddr < part->p_filesz)
 			return (off_t)(part->p_offset + (address - part->p_vaddr));
 	}
 	return -1;
@@ -47,7 +48,11 @@ static void read_soname(const struct elf *elf, char *name, size_t size)
 	ssize_t n;
 
 	name[0] = '\0';
-	n = dynamic ? pread(elf->fd, entries, dynamic->p_filesz < sizeof(entries) ? dynamic->p_filesz : sizeof(entries), (off_t)dynamic->p_offset) : -1;
+	n = dynamic ? pread(elf->fd, entries,
+			    dynamic->p_filesz < sizeof(entries) ? dynamic->p_filesz
+								: sizeof(entries),
+			    (off_t)dynamic->p_offset)
+		    : -1;
 	for (ssize_t i = 0; n > 0 && i < n / (ssize_t)sizeof(*entries); i++) {
 		if (entries[i].d_tag == DT_STRTAB)
 			strings = entries[i].d_un.d_ptr;
@@ -60,20 +65,25 @@ static void read_soname(const struct elf *elf, char *name, size_t size)
 	name[n > 0 ? n : 0] = '\0';
 }
 
-/* The loader's file may have any name; what it calls itself is the name in PT_INTERP of all programs. */
+/*
+ * The loader's file may have any name; what it calls itself is the name in PT_INTERP of all
+ * programs.
+ */
 static bool is_loader(const struct elf *elf)
 {
 	char name[64];
 
 	read_soname(elf, name, sizeof(name));
-	return !strncmp(name, "ld-linux", 8) || !strncmp(name, "ld.so", 5) || !strncmp(name, "ld64.so", 7);
+	return !strncmp(name, "ld-linux", 8) || !strncmp(name, "ld.so", 5) ||
+	       !strncmp(name, "ld64.so", 7);
 }
 
 /* What the loader is told to load; NULL: nothing, it shows something. */
 static char *const *behind_loader(char *const *argv)
 {
 	static const char *const with_value[] = {
-		"--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask",
+		"--library-path",	  "--inhibit-rpath",	 "--audit", "--preload", "--argv0",
+		"--glibc-hwcaps-prepend", "--glibc-hwcaps-mask",
 	};
 
 	if (!argv || !*argv)
@@ -89,7 +99,8 @@ static char *const *behind_loader(char *const *argv)
 
 static enum xs_program kind(const char *path, char *const *argv, int depth, const char **ret_file);
 
-static enum xs_program kind_of_elf(struct elf *elf, const Elf64_Ehdr *head, char *const *argv, int depth, const char **ret_file)
+static enum xs_program kind_of_elf(struct elf *elf, const Elf64_Ehdr *head, char *const *argv,
+				   int depth, const char **ret_file)
 {
 	ssize_t n;
 
@@ -116,7 +127,8 @@ static enum xs_program kind(const char *path, char *const *argv, int depth, cons
 		char text[256];
 	} head = { .text = "" };
 	enum xs_program result = XS_PROGRAM_UNKNOWN;
-	struct elf elf = { .fd = depth > DEPTH ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
+	struct elf elf = { .fd = depth > DEPTH ? -1
+					       : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
 	struct stat st;
 	ssize_t n;
 

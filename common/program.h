@@ -1,5 +1,6 @@
 /*
- * What a program's file says about whether it can be traced: libxstrace.so gets in where the dynamic loader of this machine puts it.
+ * What a program's file says about whether it can be traced: libxstrace.so gets in where the
+ * dynamic loader of this machine puts it.
  */
 #ifndef XS_PROGRAM_H
 #define XS_PROGRAM_H
@@ -13,8 +14,9 @@ enum xs_program {
 };
 
 /*
- * Looks into the file, for scripts into their interpreter, and for the dynamic loader, called as a program (`argv` as it is given, or NULL),
- * into what it is to load. *ret_file: the program that it says this of.
+ * Looks into the file, for scripts into their interpreter, and for the dynamic loader, called as a
+ * program (`argv` as it is given, or NULL), into what it is to load. *ret_file: the program that it
+ * says this of.
  */
 enum xs_program xs_program_kind(const char *path, char *const *argv, const char **ret_file);
 /* "is statically linked"; NULL: it can be traced, as far as its file says. */

@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 /* The variables that are looked at, for messages. */
-#define XS_RANK_VARIABLES "PMI_RANK, PMIX_RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID, PALS_RANKID, RANK"
+#define XS_RANK_VARIABLES \
+	"PMI_RANK, PMIX_RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID, PALS_RANKID, RANK"
 
 /* size: how many ranks there are; 0: not said. False: no rank. */
 bool xs_job_rank(int32_t *ret_rank, int32_t *ret_size);

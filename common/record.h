@@ -1,8 +1,9 @@
 /*
  * One record: what a traced process writes and the drain process reads.
  *
- * This file and common/shm.h are all that the two sides share. A record is written once and never edited. It
- * says its own size and kind, so that a reader skips kinds it does not know. Sizes are multiples of 16 bytes.
+ * This file and common/shm.h are all that the two sides share. A record is written once and never
+ * edited. It says its own size and kind, so that a reader skips kinds it does not know. Sizes are
+ * multiples of 16 bytes.
  */
 #ifndef XS_RECORD_H
 #define XS_RECORD_H
@@ -11,36 +12,62 @@
 #include <stdint.h>
 
 enum xs_kind {
-	XS_PAD = 1,    /* nothing; fills the end of a ring step */
-	XS_THREAD,     /* the records that follow are another thread's; struct xs_thread_record */
-	XS_BEGIN,      /* an ITT task begins; name: interned with its domain as scope */
-	XS_END,        /* the innermost open task of domain `name` ends */
-	XS_CALL,       /* an API call; struct xs_call_record */
-	XS_DEVICE,     /* finished device work; struct xs_device_record */
-	XS_LOST_ENDS,  /* the ends of the `name` innermost open tasks are lost */
-	XS_TASK,       /* as XS_BEGIN, of a task with an id or a parent; struct xs_task_record */
-	XS_ARGS,       /* arguments of an open task or keyed span; struct xs_args_record */
-	XS_INSTANT,    /* something happened; struct xs_args_record, flags: enum xs_scope */
-	XS_COUNTER,    /* struct xs_counter_record */
-	XS_SPAN,       /* a wait, a frame: begun and ended; struct xs_span_record, flags: enum xs_span */
-	XS_OPEN,       /* a frame, region or overlapped task begins; struct xs_task_record or, without ids, its event alone; flags: enum xs_span */
-	XS_CLOSE,      /* it ends, on whatever thread; as XS_OPEN */
+	XS_PAD = 1,   /* nothing; fills the end of a ring step */
+	XS_THREAD,    /* the records that follow are another thread's; struct xs_thread_record */
+	XS_BEGIN,     /* an ITT task begins; name: interned with its domain as scope */
+	XS_END,	      /* the innermost open task of domain `name` ends */
+	XS_CALL,      /* an API call; struct xs_call_record */
+	XS_DEVICE,    /* finished device work; struct xs_device_record */
+	XS_LOST_ENDS, /* the ends of the `name` innermost open tasks are lost */
+	XS_TASK,      /* as XS_BEGIN, of a task with an id or a parent; struct xs_task_record */
+	XS_ARGS,      /* arguments of an open task or keyed span; struct xs_args_record */
+	XS_INSTANT,   /* something happened; struct xs_args_record, flags: enum xs_scope */
+	XS_COUNTER,   /* struct xs_counter_record */
+	/* a wait, a frame: begun and ended; struct xs_span_record, flags: enum xs_span */
+	XS_SPAN,
+	/*
+	 * a frame, region or overlapped task begins; struct xs_task_record or, without ids, its
+	 * event alone; flags: enum xs_span
+	 */
+	XS_OPEN,
+	XS_CLOSE,	/* it ends, on whatever thread; as XS_OPEN */
 	XS_EVENT_BEGIN, /* a user event begins; name: interned */
-	XS_EVENT_END,   /* the innermost one of the name ends */
-	XS_RELATION,   /* between two tasks; struct xs_task_record, flags: enum xs_relation */
-	XS_TRACK,      /* the thread's tasks go to the track `name` from here on; 0: to its own again */
-	XS_KERNEL,     /* what a kernel is made of, before its first XS_DEVICE; struct xs_kernel_record */
-	XS_DEVICE_USED, /* a device is used for the first time; name: interned, flags: enum xs_device_type */
-	XS_CALL_IN,    /* -c: the argument words of a call, before its XS_CALL: 8 bytes each behind the event */
-	XS_CALL_OUT,   /* -c: what it returned and what its arguments point to, behind the XS_CALL if it succeeded; struct xs_values_record */
-	XS_STACK,      /* where the call was made whose record follows; struct xs_stack_record */
-	XS_MPI,        /* an MPI call; struct xs_mpi_record */
-	XS_MPI_START,  /* a persistent request was started, by the call whose record follows; struct xs_mpi_request_record */
-	XS_MPI_DONE,   /* the work of a request was seen to be complete; struct xs_mpi_request_record */
-	XS_COMMANDS,   /* finished device work, many commands of one queue; struct xs_commands_record */
-	XS_OWN_TIME,   /* what the record that follows says of its time: by a clock of the application's; struct xs_own_time_record */
+	XS_EVENT_END,	/* the innermost one of the name ends */
+	XS_RELATION,	/* between two tasks; struct xs_task_record, flags: enum xs_relation */
+	/* the thread's tasks go to the track `name` from here on; 0: to its own again */
+	XS_TRACK,
+	/* what a kernel is made of, before its first XS_DEVICE; struct xs_kernel_record */
+	XS_KERNEL,
+	/* a device is used for the first time; name: interned, flags: enum xs_device_type */
+	XS_DEVICE_USED,
+	/* -c: the argument words of a call, before its XS_CALL: 8 bytes each behind the event */
+	XS_CALL_IN,
+	/*
+	 * -c: what it returned and what its arguments point to, behind the XS_CALL if it succeeded;
+	 * struct xs_values_record
+	 */
+	XS_CALL_OUT,
+	XS_STACK, /* where the call was made whose record follows; struct xs_stack_record */
+	XS_MPI,	  /* an MPI call; struct xs_mpi_record */
+	/*
+	 * a persistent request was started, by the call whose record follows; struct
+	 * xs_mpi_request_record
+	 */
+	XS_MPI_START,
+	/* the work of a request was seen to be complete; struct xs_mpi_request_record */
+	XS_MPI_DONE,
+	/* finished device work, many commands of one queue; struct xs_commands_record */
+	XS_COMMANDS,
+	/*
+	 * what the record that follows says of its time: by a clock of the application's; struct
+	 * xs_own_time_record
+	 */
+	XS_OWN_TIME,
 	XS_MPI_MEMBER, /* who this process is in a communicator; struct xs_mpi_member_record */
-	XS_WAITED,     /* for which commands the call whose record came before has waited; struct xs_waited_record */
+	/*
+	 * for which commands the call whose record came before has waited; struct xs_waited_record
+	 */
+	XS_WAITED,
 };
 
 /* Who made the record: the row of writer/backends.c. Tables of reports come in this order. */
@@ -54,22 +81,34 @@ enum xs_source {
 };
 
 enum xs_record_flags {
-	XS_FLAG_OF_WORK = 1,  /* XS_CALL: the call has to do with work on a device: makes what that needs, puts it there, waits for it */
-	XS_FLAG_FAILED = 2,   /* XS_CALL: result is the API's error code */
-	XS_FLAG_FUNCTION = 4, /* XS_DEVICE: name is a function number of source, not a string */
-	XS_FLAG_INSIDE = 4,   /* XS_MPI: no call, but what the library does within one */
-	XS_FLAG_CUT = 1,      /* XS_STACK: there are more frames */
-	XS_FLAG_IN_ORDER = 8, /* XS_DEVICE: the queue runs one command after the other */
+	/*
+	 * XS_CALL: the call has to do with work on a device: makes what that needs, puts it there,
+	 * waits for it
+	 */
+	XS_FLAG_OF_WORK = 1,
+	XS_FLAG_FAILED = 2,	  /* XS_CALL: result is the API's error code */
+	XS_FLAG_FUNCTION = 4,	  /* XS_DEVICE: name is a function number of source, not a string */
+	XS_FLAG_INSIDE = 4,	  /* XS_MPI: no call, but what the library does within one */
+	XS_FLAG_CUT = 1,	  /* XS_STACK: there are more frames */
+	XS_FLAG_IN_ORDER = 8,	  /* XS_DEVICE: the queue runs one command after the other */
 	XS_FLAG_COPY_ENGINE = 32, /* XS_DEVICE: the engine can do nothing but copy */
-	XS_FLAG_TICKS = 16,   /* XS_DEVICE: submit is a tick of the host, start and end what the device's clock counts (xs_device_pairs) */
-	XS_FLAG_WAITED = 64,  /* XS_DEVICE: the enqueuing call returned when the command, and in order all before it, were complete */
+	/*
+	 * XS_DEVICE: submit is a tick of the host, start and end what the device's clock counts
+	 * (xs_device_pairs)
+	 */
+	XS_FLAG_TICKS = 16,
+	/*
+	 * XS_DEVICE: the enqueuing call returned when the command, and in order all before it, were
+	 * complete
+	 */
+	XS_FLAG_WAITED = 64,
 };
 
 struct xs_event {
-	uint64_t tick;  /* raw clock (common/clock.h); the drain process turns it into ns */
-	uint32_t name;  /* interned string, or a function number */
-	uint8_t kind;   /* enum xs_kind */
-	uint8_t words;  /* size in 8-byte words, even, at least 2 */
+	uint64_t tick;	/* raw clock (common/clock.h); the drain process turns it into ns */
+	uint32_t name;	/* interned string, or a function number */
+	uint8_t kind;	/* enum xs_kind */
+	uint8_t words;	/* size in 8-byte words, even, at least 2 */
 	uint8_t source; /* enum xs_source */
 	uint8_t flags;
 };
@@ -78,14 +117,14 @@ static_assert(sizeof(struct xs_event) == 16, "a task's begin or end is one of th
 struct xs_thread_record {
 	struct xs_event event; /* name: the thread's name */
 	uint64_t tid;
-	uint64_t lost;         /* the ring's count of lost records so far */
+	uint64_t lost; /* the ring's count of lost records so far */
 };
 static_assert(sizeof(struct xs_thread_record) == 32, "multiple of 16");
 
 struct xs_call_record {
 	struct xs_event event; /* tick: when the call began; name: function number */
 	uint64_t duration;     /* ticks */
-	int64_t result;        /* as the API returned it; pointers are 0 unless the call failed */
+	int64_t result;	       /* as the API returned it; pointers are 0 unless the call failed */
 };
 static_assert(sizeof(struct xs_call_record) == 32, "two calls in a cache line");
 
@@ -101,50 +140,62 @@ static_assert(sizeof(struct xs_values_record) == 32, "multiple of 16");
 /* What one argument points to: `bytes` follow, padded to 8. */
 struct xs_value {
 	uint8_t argument; /* from 0 */
-	uint8_t member;   /* 1: text that a member of the struct points to, not the struct */
+	uint8_t member;	  /* 1: text that a member of the struct points to, not the struct */
 	uint16_t bytes;
-	uint32_t count;   /* how many values there are; bytes hold as many as fitted */
+	uint32_t count; /* how many values there are; bytes hold as many as fitted */
 };
 static_assert(sizeof(struct xs_value) == 8, "keeps the values aligned");
 
 enum xs_device_class { XS_WORK_KERNEL, XS_WORK_COPY, XS_WORK_FILL, XS_WORK_MAP, XS_WORK_OTHER };
 /* Where a copy's end lies; OpenCL leaves it unknown. */
-enum xs_memory { XS_MEMORY_UNKNOWN, XS_MEMORY_HOST, XS_MEMORY_DEVICE, XS_MEMORY_SHARED, XS_MEMORY_SYSTEM };
+enum xs_memory {
+	XS_MEMORY_UNKNOWN,
+	XS_MEMORY_HOST,
+	XS_MEMORY_DEVICE,
+	XS_MEMORY_SHARED,
+	XS_MEMORY_SYSTEM
+};
 enum xs_device_type { XS_DEVICE_UNKNOWN, XS_DEVICE_CPU, XS_DEVICE_GPU, XS_DEVICE_ACCELERATOR };
 
 struct xs_device_record {
-	struct xs_event event; /* tick: when the enqueuing call began; name: kernel or function number */
+	/* tick: when the enqueuing call began; name: kernel or function number */
+	struct xs_event event;
 	uint32_t host_ticks;   /* how long the enqueuing call took (saturated) */
-	uint32_t tid;          /* the enqueuing thread */
-	uint32_t id;           /* correlation id: serial number in the process, from 1 */
-	uint32_t queue;        /* serial number of the queue in the process, from 1 */
+	uint32_t tid;	       /* the enqueuing thread */
+	uint32_t id;	       /* correlation id: serial number in the process, from 1 */
+	uint32_t queue;	       /* serial number of the queue in the process, from 1 */
 	uint64_t queue_handle; /* the application's handle, for display */
 	uint32_t device_name;  /* interned string */
-	uint8_t device;        /* index in the process */
+	uint8_t device;	       /* index in the process */
 	uint8_t device_type;   /* enum xs_device_type */
-	uint8_t work;          /* enum xs_device_class */
-	uint8_t simd;          /* work items that run in step; 0: unknown */
+	uint8_t work;	       /* enum xs_device_class */
+	uint8_t simd;	       /* work items that run in step; 0: unknown */
 	union {
 		uint64_t queued;
-		uint64_t submitter; /* XS_FLAG_TICKS: the thread that submitted it; 0: it was submitted when the enqueuing call began */
+		/*
+		 * XS_FLAG_TICKS: the thread that submitted it; 0: it was submitted when the
+		 * enqueuing call began
+		 */
+		uint64_t submitter;
 	};
 	uint64_t submit, start, end; /* ns of the device's clock, but see XS_FLAG_TICKS */
-	uint64_t bytes;        /* copies, fills, maps */
-	uint8_t tile;          /* number of the tile, from 1; 0: the whole device */
-	uint8_t engine;        /* ordinal of the engine group, from 1; 0: unknown */
-	uint8_t engine_index;  /* within the group, from 0 */
-	uint8_t memory;        /* copies: enum xs_memory of the source << 4 | of the target */
-	uint32_t kernel;       /* id of the XS_KERNEL record; 0: none */
-	uint64_t global[3];    /* kernels only (the record ends before it otherwise): work items, 0 = unused dimension */
-	uint64_t local[3];     /* work group; 0: left to the runtime */
+	uint64_t bytes;		     /* copies, fills, maps */
+	uint8_t tile;		     /* number of the tile, from 1; 0: the whole device */
+	uint8_t engine;		     /* ordinal of the engine group, from 1; 0: unknown */
+	uint8_t engine_index;	     /* within the group, from 0 */
+	uint8_t memory;		     /* copies: enum xs_memory of the source << 4 | of the target */
+	uint32_t kernel;	     /* id of the XS_KERNEL record; 0: none */
+	/* kernels only (the record ends before it otherwise): work items, 0 = unused dimension */
+	uint64_t global[3];
+	uint64_t local[3]; /* work group; 0: left to the runtime */
 };
 static_assert(sizeof(struct xs_device_record) == 144, "multiple of 16");
 #define XS_DEVICE_RECORD_SHORT 96 /* without global and local */
 static_assert(sizeof(struct xs_device_record) - 48 == XS_DEVICE_RECORD_SHORT, "layout");
 
 /*
- * What a command is, whenever it runs: those parts of its xs_device_record. Interned (common/strtab.h) with XS_SHAPE_SCOPE, so that each run of it
- * needs a number alone.
+ * What a command is, whenever it runs: those parts of its xs_device_record. Interned
+ * (common/strtab.h) with XS_SHAPE_SCOPE, so that each run of it needs a number alone.
  */
 struct xs_shape {
 	uint32_t name;
@@ -158,28 +209,33 @@ static_assert(sizeof(struct xs_shape) == 72, "no padding: it is compared");
 #define XS_SHAPE_SCOPE 2u /* the id of no string */
 
 struct xs_command {
-	uint64_t tick;       /* when the enqueuing call began */
-	uint64_t start;      /* as in xs_device_record */
-	uint32_t length;     /* end - start */
+	uint64_t tick;	 /* when the enqueuing call began */
+	uint64_t start;	 /* as in xs_device_record */
+	uint32_t length; /* end - start */
 	uint32_t host_ticks;
-	uint32_t shape;      /* id of a struct xs_shape */
+	uint32_t shape; /* id of a struct xs_shape */
 	uint32_t tid;
 };
 
 struct xs_commands_record {
-	struct xs_event event; /* tick: of the newest command; name: the device's; flags: those of the queue */
+	/* tick: of the newest command; name: the device's; flags: those of the queue */
+	struct xs_event event;
 	uint64_t queue_handle;
 	uint32_t queue;
-	uint32_t id;           /* of the first command, the others' follow */
-	uint64_t submit;       /* 0: each was submitted when its call began */
-	uint32_t submitter : 24, count : 6, device_type : 2; /* submitter: the thread that did; 0: submit is 0 */
+	uint32_t id;	 /* of the first command, the others' follow */
+	uint64_t submit; /* 0: each was submitted when its call began */
+	/* submitter: the thread that did; 0: submit is 0 */
+	uint32_t submitter : 24, count : 6, device_type : 2;
 	uint8_t device, tile, engine, engine_index;
 	struct xs_command command[];
 };
 static_assert(sizeof(struct xs_commands_record) == 48, "multiple of 16");
 #define XS_COMMANDS_MAX 62u /* in a record */
 
-/* Which commands of a queue a call has waited for. Those before it in a queue that keeps its order are complete, too. */
+/*
+ * Which commands of a queue a call has waited for. Those before it in a queue that keeps its order
+ * are complete, too.
+ */
 enum xs_waited {
 	XS_WAITED_SUBMITTED, /* all that were submitted by tick `until` (OpenCL: enqueued) */
 	XS_WAITED_COMMAND,   /* the one whose id is `until` */
@@ -187,95 +243,113 @@ enum xs_waited {
 };
 
 struct xs_waited_record {
-	struct xs_event event; /* tick: as that of the call's record; name: the queue's serial number; flags: enum xs_waited */
+	/*
+	 * tick: as that of the call's record; name: the queue's serial number; flags: enum
+	 * xs_waited
+	 */
+	struct xs_event event;
 	uint64_t until;
 	uint64_t reserved;
 };
 static_assert(sizeof(struct xs_waited_record) == 32, "multiple of 16");
 
 /*
- * An MPI call: its duration in ticks, and the words whose bits (1 << enum xs_mpi_word) are set in `words`, in the order of the enum.
- * Ranks are those in MPI_COMM_WORLD.
+ * An MPI call: its duration in ticks, and the words whose bits (1 << enum xs_mpi_word) are set in
+ * `words`, in the order of the enum. Ranks are those in MPI_COMM_WORLD.
  */
 enum xs_mpi_word {
-	XS_MPI_COMM,       /* the communicator: XS_MPI_WORLD, XS_MPI_SELF or a hash that is the same on all of its ranks */
-	XS_MPI_PEER,       /* partner | tag << 32 */
+	/*
+	 * the communicator: XS_MPI_WORLD, XS_MPI_SELF or a hash that is the same on all of its
+	 * ranks
+	 */
+	XS_MPI_COMM,
+	XS_MPI_PEER, /* partner | tag << 32 */
 	XS_MPI_COUNT,
 	XS_MPI_BYTES,
-	XS_MPI_ROOT,       /* root | number of the collective on the communicator, from 1, << 32 */
-	XS_MPI_RECV_PEER,  /* the other half of what sends and receives; as XS_MPI_PEER */
+	XS_MPI_ROOT,	  /* root | number of the collective on the communicator, from 1, << 32 */
+	XS_MPI_RECV_PEER, /* the other half of what sends and receives; as XS_MPI_PEER */
 	XS_MPI_RECV_BYTES,
-	XS_MPI_REQUEST,    /* handle */
-	XS_MPI_NEW_COMM,   /* that the call made; as XS_MPI_COMM */
-	XS_MPI_WIN,        /* handle */
-	XS_MPI_FILE,       /* handle */
-	XS_MPI_OFFSET,     /* in the file, in its units */
-	XS_MPI_FROM,       /* of collectives whose partners need not be alike: whose data the call gets; see XS_MPI_FROM_ALL */
-	XS_MPI_RESULT,     /* of a call that failed */
-	XS_MPI_DURATION,   /* of a call that took too long for the record's 48 bits */
+	XS_MPI_REQUEST,	 /* handle */
+	XS_MPI_NEW_COMM, /* that the call made; as XS_MPI_COMM */
+	XS_MPI_WIN,	 /* handle */
+	XS_MPI_FILE,	 /* handle */
+	XS_MPI_OFFSET,	 /* in the file, in its units */
+	/*
+	 * of collectives whose partners need not be alike: whose data the call gets; see
+	 * XS_MPI_FROM_ALL
+	 */
+	XS_MPI_FROM,
+	XS_MPI_RESULT,	 /* of a call that failed */
+	XS_MPI_DURATION, /* of a call that took too long for the record's 48 bits */
 	XS_MPI_WORDS,
 };
-#define XS_MPI_MAKES (1u << 15) /* in `words`: the call made the request that it names */
-#define XS_MPI_WORLD 1u
-#define XS_MPI_SELF 2u
+#define XS_MPI_MAKES   (1u << 15) /* in `words`: the call made the request that it names */
+#define XS_MPI_WORLD   1u
+#define XS_MPI_SELF    2u
 #define XS_MPI_NOTHING INT32_MIN /* a half of a word that is not known, and not shown */
-#define XS_MPI_NO_PEER -1        /* MPI_PROC_NULL */
+#define XS_MPI_NO_PEER -1	 /* MPI_PROC_NULL */
 
 /*
- * XS_MPI_FROM: a bit for each of the first XS_MPI_FROM_BITS ranks of the communicator (between groups: of the other group); or all of them; or the id of such
- * bits in more words, interned with XS_MPI_SET_SCOPE; or, if both marks are set, nothing is known.
+ * XS_MPI_FROM: a bit for each of the first XS_MPI_FROM_BITS ranks of the communicator (between
+ * groups: of the other group); or all of them; or the id of such bits in more words, interned with
+ * XS_MPI_SET_SCOPE; or, if both marks are set, nothing is known.
  */
-#define XS_MPI_FROM_BITS 62u
-#define XS_MPI_FROM_ALL (1ull << 62)
-#define XS_MPI_FROM_SET (1ull << 63)
+#define XS_MPI_FROM_BITS    62u
+#define XS_MPI_FROM_ALL	    (1ull << 62)
+#define XS_MPI_FROM_SET	    (1ull << 63)
 #define XS_MPI_FROM_UNKNOWN UINT64_MAX
-#define XS_MPI_SET_SCOPE 3u /* the id of no string */
+#define XS_MPI_SET_SCOPE    3u /* the id of no string */
 
 struct xs_mpi_record {
 	struct xs_event event;
 	uint64_t duration : 48, words : 16;
 	uint64_t word[];
 };
-static_assert(sizeof(struct xs_mpi_record) == 24 && 1u << XS_MPI_WORDS <= XS_MPI_MAKES, "a call with one word is half a cache line");
+static_assert(sizeof(struct xs_mpi_record) == 24 && 1u << XS_MPI_WORDS <= XS_MPI_MAKES,
+	      "a call with one word is half a cache line");
 
 struct xs_mpi_request_record {
 	struct xs_event event; /* tick: when; name: number of the function that did or saw it */
 	uint64_t request;      /* handle */
-	uint64_t bytes;        /* that came; UINT64_MAX: not known */
+	uint64_t bytes;	       /* that came; UINT64_MAX: not known */
 	int32_t peer, tag;     /* that they came from; XS_MPI_NOTHING: not known */
 	uint64_t cancelled;    /* 1: nothing came, or will */
 };
 static_assert(sizeof(struct xs_mpi_request_record) == 48, "multiple of 16");
 
 struct xs_mpi_member_record {
-	struct xs_event event; /* name: what the application calls the communicator, interned; 0: nothing */
-	uint64_t id;           /* as XS_MPI_COMM */
+	/* name: what the application calls the communicator, interned; 0: nothing */
+	struct xs_event event;
+	uint64_t id;	       /* as XS_MPI_COMM */
 	int32_t rank, members; /* in its group; members 0: not known */
-	int32_t others;        /* members of the other group; 0: there is none */
-	int32_t side;          /* 0 or 1: which of the two groups it is */
+	int32_t others;	       /* members of the other group; 0: there is none */
+	int32_t side;	       /* 0 or 1: which of the two groups it is */
 	uint64_t reserved;
 };
 static_assert(sizeof(struct xs_mpi_member_record) == 48, "multiple of 16");
 
 struct xs_kernel_record {
 	struct xs_event event; /* name: interned */
-	uint32_t id;           /* serial number in the process, from 1 */
+	uint32_t id;	       /* serial number in the process, from 1 */
 	uint32_t arguments;
-	uint32_t local_bytes;  /* per work group */
+	uint32_t local_bytes;		     /* per work group */
 	uint32_t private_bytes, spill_bytes; /* per hardware thread */
-	uint32_t registers;    /* size of the register file per hardware thread; 0: unknown */
-	uint16_t simd;         /* 0: unknown */
-	uint8_t compiled;      /* 0: unknown, 1: at run time (JIT), 2: ahead of time (AOT) */
+	uint32_t registers; /* size of the register file per hardware thread; 0: unknown */
+	uint16_t simd;	    /* 0: unknown */
+	uint8_t compiled;   /* 0: unknown, 1: at run time (JIT), 2: ahead of time (AOT) */
 	uint8_t reserved[5];
 };
 static_assert(sizeof(struct xs_kernel_record) == 48, "multiple of 16");
 
-/* A return address: in which file (interned path, with the build id's digits as scope), and at which of its addresses. */
+/*
+ * A return address: in which file (interned path, with the build id's digits as scope), and at
+ * which of its addresses.
+ */
 #define XS_FRAME(file, address) ((uint64_t)(file) << 40 | ((address) & 0xffffffffffu))
-#define XS_FRAME_FILE(frame) ((uint32_t)((frame) >> 40))
+#define XS_FRAME_FILE(frame)	((uint32_t)((frame) >> 40))
 #define XS_FRAME_ADDRESS(frame) ((frame) & 0xffffffffffu)
-#define XS_FRAME_RAW (1ull << 63) /* an address in memory, in no file */
-#define XS_STACK_DEPTH_MAX 128u
+#define XS_FRAME_RAW		(1ull << 63) /* an address in memory, in no file */
+#define XS_STACK_DEPTH_MAX	128u
 
 struct xs_stack_record {
 	struct xs_event event; /* tick: that of the call; name: count of frames */
@@ -309,8 +383,13 @@ enum xs_relation {
 };
 
 struct xs_own_time_record {
-	struct xs_event event; /* tick: that of the record which follows; name: number of the clock; flags: by what its times became ticks, 0: by nothing */
-	uint64_t ns;           /* since that clock's zero, modulo 2^64; of clocks from XS_OWN_CLOCKS on nothing */
+	/*
+	 * tick: that of the record which follows; name: number of the clock; flags: by what its
+	 * times became ticks, 0: by nothing
+	 */
+	struct xs_event event;
+	/* since that clock's zero, modulo 2^64; of clocks from XS_OWN_CLOCKS on nothing */
+	uint64_t ns;
 	uint64_t reserved;
 };
 #define XS_OWN_CLOCKS 64u /* whose pace is known */
@@ -320,12 +399,19 @@ static_assert(sizeof(struct xs_own_time_record) == 32, "multiple of 16");
 enum xs_scope { XS_SCOPE_THREAD, XS_SCOPE_PROCESS, XS_SCOPE_GLOBAL };
 
 /* Spans that are shown on tracks of their own, since they need not nest with the thread's tasks. */
-enum xs_span { XS_SPAN_FRAME, XS_SPAN_REGION, XS_SPAN_OVERLAPPED, XS_SPAN_WAIT, XS_SPAN_REQUEST, XS_SPAN_COUNT };
+enum xs_span {
+	XS_SPAN_FRAME,
+	XS_SPAN_REGION,
+	XS_SPAN_OVERLAPPED,
+	XS_SPAN_WAIT,
+	XS_SPAN_REQUEST,
+	XS_SPAN_COUNT
+};
 
 struct xs_span_record {
 	struct xs_event event; /* tick: when it began */
 	uint64_t duration;     /* ticks */
-	uint32_t scope;        /* domain, or 0 */
+	uint32_t scope;	       /* domain, or 0 */
 	uint32_t cancelled;    /* XS_SPAN_WAIT: given up */
 };
 static_assert(sizeof(struct xs_span_record) == 32, "multiple of 16");
@@ -340,7 +426,7 @@ enum xs_value_type {
 	XS_VALUE_S16,
 	XS_VALUE_FLOAT,
 	XS_VALUE_DOUBLE,
-	XS_VALUE_TEXT,    /* count: bytes */
+	XS_VALUE_TEXT, /* count: bytes */
 	XS_VALUE_POINTER,
 };
 
@@ -357,17 +443,18 @@ static_assert(sizeof(struct xs_counter_record) == 32, "multiple of 16");
 
 /* One argument: its values follow, padded to 8 bytes. */
 struct xs_arg {
-	uint32_t key;   /* interned string */
+	uint32_t key;	/* interned string */
 	uint16_t count; /* values, or bytes of text */
-	uint8_t type;   /* enum xs_value_type */
-	uint8_t cut;    /* there were more than fit */
+	uint8_t type;	/* enum xs_value_type */
+	uint8_t cut;	/* there were more than fit */
 };
 static_assert(sizeof(struct xs_arg) == 8, "keeps the values aligned");
 
 struct xs_args_record {
 	struct xs_event event; /* XS_ARGS: name: the domain */
-	struct xs_id id;       /* XS_ARGS: of what; null: of the thread's innermost task of the domain */
-	uint32_t length;       /* bytes of arguments that follow; the record's size is rounded up */
+	/* XS_ARGS: of what; null: of the thread's innermost task of the domain */
+	struct xs_id id;
+	uint32_t length; /* bytes of arguments that follow; the record's size is rounded up */
 	uint32_t reserved;
 	/* struct xs_arg … */
 };
@@ -376,6 +463,8 @@ static_assert(sizeof(struct xs_args_record) == 48, "multiple of 16");
 static_assert(XS_STACK_SIZE(XS_STACK_DEPTH_MAX) <= 2032, "fits a record");
 
 #define XS_RECORD_MAX 2032 /* bytes; fits `words` and the smallest ring step */
-static_assert(sizeof(struct xs_commands_record) + XS_COMMANDS_MAX * sizeof(struct xs_command) <= XS_RECORD_MAX, "fits a record");
+static_assert(sizeof(struct xs_commands_record) + XS_COMMANDS_MAX * sizeof(struct xs_command) <=
+		      XS_RECORD_MAX,
+	      "fits a record");
 
 #endif

@@ -13,7 +13,8 @@
 #include "shm.h"
 #include "sys.h"
 
-#define WAIT_NS 50000000 /* how long a blocked producer sleeps before it looks whether the consumer lives */
+/* how long a blocked producer sleeps before it looks whether the consumer lives */
+#define WAIT_NS 50000000
 
 static uint64_t step_of(const struct xs_producer *producer)
 {
@@ -29,19 +30,24 @@ void xs_ring_set_consumer(const struct xs_consumer *consumer)
 
 static uint32_t heartbeat(void)
 {
-	return the_consumer ? atomic_load_explicit(&the_consumer->heartbeat, memory_order_relaxed) : 0;
+	return the_consumer ? atomic_load_explicit(&the_consumer->heartbeat, memory_order_relaxed)
+			    : 0;
 }
 
-void xs_ring_init(struct xs_producer *producer, struct xs_ring *ring, unsigned char *data, uint64_t size, enum xs_on_full policy)
+void xs_ring_init(struct xs_producer *producer, struct xs_ring *ring, unsigned char *data,
+		  uint64_t size, enum xs_on_full policy)
 {
-	*producer = (struct xs_producer){ .data = data, .mask = size - 1, .ring = ring, .policy = policy };
+	*producer = (struct xs_producer){
+		.data = data, .mask = size - 1, .ring = ring, .policy = policy
+	};
 }
 
 void xs_doorbell_ring(struct xs_doorbell *bell)
 {
 	/*
-	 * seq_cst on both: with the consumer's store of sleeping and load of head (xs_doorbell_wait) this is Dekker's
-	 * pattern; either we see it asleep or it sees our record.
+	 * seq_cst on both: with the consumer's store of sleeping and load of head
+	 * (xs_doorbell_wait) this is Dekker's pattern; either we see it asleep or it sees our
+	 * record.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&bell->sleeping, memory_order_relaxed)) {
@@ -57,7 +63,8 @@ void xs_futex_wake(_Atomic uint32_t *word)
 
 void xs_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
 {
-	struct timespec timeout = { (time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u) };
+	struct timespec timeout = { (time_t)(timeout_ns / 1000000000u),
+				    (long)(timeout_ns % 1000000000u) };
 
 	(void)xs_sys(SYS_futex, word, FUTEX_WAIT, value, &timeout);
 }
@@ -72,8 +79,9 @@ void xs_ring_release(struct xs_ring *ring, uint64_t size, uint64_t tail)
 	/* what was read before this store is not read again; pairs with the acquire in room() */
 	atomic_store_explicit(&ring->tail, tail, memory_order_release);
 	/*
-	 * Dekker again: the producer stores waiting, then loads tail. It is woken when half of the ring is free and not for each step: a
-	 * wake-up costs more than a step. The wake-up always comes: a waiting producer writes nothing, and the consumer consumes all that was written.
+	 * Dekker again: the producer stores waiting, then loads tail. It is woken when half of the
+	 * ring is free and not for each step: a wake-up costs more than a step. The wake-up always
+	 * comes: a waiting producer writes nothing, and the consumer consumes all that was written.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&ring->waiting, memory_order_relaxed) &&
@@ -86,7 +94,8 @@ void xs_ring_release(struct xs_ring *ring, uint64_t size, uint64_t tail)
 static void count(_Atomic uint64_t *counter, uint64_t n)
 {
 	/* one writer: no read-modify-write needed */
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
 }
 
 /* Is there room for the step that begins at `start`? */
@@ -108,16 +117,23 @@ static bool wait_for_room(struct xs_producer *p, struct xs_doorbell *bell, uint6
 	while (!room(p, start) && !xs_is_sealed()) {
 		uint32_t beat = heartbeat();
 
-		/* the consumer reads it here. It is right already unless another process has written there, which may do so again */
+		/*
+		 * the consumer reads it here. It is right already unless another process has
+		 * written there, which may do so again
+		 */
 		atomic_store_explicit(&ring->head, p->head, memory_order_release);
 		xs_doorbell_ring(bell);
 		atomic_store_explicit(&ring->waiting, 1, memory_order_relaxed);
 		atomic_thread_fence(memory_order_seq_cst);
 		if (room(p, start))
 			break;
-		if (xs_sys(SYS_futex, &ring->waiting, FUTEX_WAIT, 1, &timeout) == -ETIMEDOUT && the_consumer && beat == heartbeat() &&
+		if (xs_sys(SYS_futex, &ring->waiting, FUTEX_WAIT, 1, &timeout) == -ETIMEDOUT &&
+		    the_consumer && beat == heartbeat() &&
 		    !xs_process_alive(the_consumer->pid, the_consumer->start)) {
-			/* for good: an application must not stand still because its tracer was killed */
+			/*
+			 * for good: an application must not stand still because its tracer was
+			 * killed
+			 */
 			atomic_store_explicit(&ring->consumer_dead, 1, memory_order_relaxed);
 			break;
 		}
@@ -126,7 +142,10 @@ static bool wait_for_room(struct xs_producer *p, struct xs_doorbell *bell, uint6
 	return room(p, start);
 }
 
-/* Overwrite: the step at `start` is about to be used again; counts what is lost in it and moves the intact part's beginning. */
+/*
+ * Overwrite: the step at `start` is about to be used again; counts what is lost in it and moves the
+ * intact part's beginning.
+ */
 static void give_up_oldest(struct xs_producer *p, uint64_t start)
 {
 	uint64_t size = p->mask + 1, step = step_of(p);
@@ -144,19 +163,27 @@ static void give_up_oldest(struct xs_producer *p, uint64_t start)
 		if (!event)
 			break;
 		if (event->kind == XS_THREAD && bytes >= sizeof(struct xs_thread_record))
-			atomic_store_explicit(&ring->tail_tid, (uint32_t)((const struct xs_thread_record *)event)->tid,
-					      memory_order_relaxed);
+			atomic_store_explicit(
+				&ring->tail_tid,
+				(uint32_t)((const struct xs_thread_record *)event)->tid,
+				memory_order_relaxed);
 		else if (event->kind != XS_PAD)
 			lost++;
 		pos += bytes;
 	}
 	count(&ring->lost, lost);
-	/* before the first overwriting store; pairs with the acquire of the consumer, which reads it after the process ended */
+	/*
+	 * before the first overwriting store; pairs with the acquire of the consumer, which reads
+	 * it after the process ended
+	 */
 	atomic_store_explicit(&ring->tail_lost, end, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Makes the step's memory present: a full /dev/shm must be an error here and not a SIGBUS at a store. */
+/*
+ * Makes the step's memory present: a full /dev/shm must be an error here and not a SIGBUS at a
+ * store.
+ */
 static bool prepare(struct xs_producer *p, uint64_t end)
 {
 	uint64_t size = p->mask + 1, wanted = end < size ? end : size;
@@ -219,8 +246,10 @@ static bool enter(struct xs_producer *p, struct xs_doorbell *bell, uint64_t star
 		}
 		break;
 	default:
-		if (!room(p, start) && (!may_wait || atomic_load_explicit(&p->ring->consumer_dead, memory_order_relaxed) ||
-					!wait_for_room(p, bell, start)))
+		if (!room(p, start) &&
+		    (!may_wait ||
+		     atomic_load_explicit(&p->ring->consumer_dead, memory_order_relaxed) ||
+		     !wait_for_room(p, bell, start)))
 			return false;
 		break;
 	}
@@ -228,7 +257,10 @@ static bool enter(struct xs_producer *p, struct xs_doorbell *bell, uint64_t star
 	return true;
 }
 
-/* What had to be said and found no room; there are at least 64 bytes at `head` now. Returns the head behind it. */
+/*
+ * What had to be said and found no room; there are at least 64 bytes at `head` now. Returns the
+ * head behind it.
+ */
 static uint64_t write_due(struct xs_producer *p, uint64_t head)
 {
 	struct xs_event *event;
@@ -270,20 +302,28 @@ static void *no_room(struct xs_producer *p, enum xs_role role)
 	return lose(p);
 }
 
-/* If the consumer is ahead, another process wrote here (a child that shares this thread's memory), and the consumer is right. */
+/*
+ * If the consumer is ahead, another process wrote here (a child that shares this thread's memory),
+ * and the consumer is right.
+ */
 static uint64_t catch_up(struct xs_producer *p)
 {
-	uint64_t tail = atomic_load_explicit(&p->ring->tail, memory_order_relaxed), ahead = tail - p->head;
+	uint64_t tail = atomic_load_explicit(&p->ring->tail, memory_order_relaxed),
+		 ahead = tail - p->head;
 
 	if (__builtin_expect(ahead && ahead <= p->mask + 1, 0))
 		p->head = tail & ~(uint64_t)15;
 	return p->head;
 }
 
-void *xs_ring_enter_step(struct xs_producer *p, struct xs_doorbell *bell, uint32_t size, enum xs_role role)
+void *xs_ring_enter_step(struct xs_producer *p, struct xs_doorbell *bell, uint32_t size,
+			 enum xs_role role)
 {
 	uint64_t head = catch_up(p), step = step_of(p), stop = (head + step - 1) / step * step;
-	/* where records may be lost, the last quarter of the last free step is kept for ends: what was begun can be ended */
+	/*
+	 * where records may be lost, the last quarter of the last free step is kept for ends: what
+	 * was begun can be ended
+	 */
 	bool guarded = p->policy == XS_FULL_DROP;
 	bool due = p->lost_ends || p->thread_due;
 	uint32_t needed = size + (due ? 64 : 0);
@@ -295,7 +335,8 @@ void *xs_ring_enter_step(struct xs_producer *p, struct xs_doorbell *bell, uint32
 	if (head + needed <= stop) {
 		bool plenty = !guarded || room(p, stop);
 
-		if (!plenty && (role == XS_ROLE_OTHER || role == XS_ROLE_BEGIN) && head + needed > stop - step / 4)
+		if (!plenty && (role == XS_ROLE_OTHER || role == XS_ROLE_BEGIN) &&
+		    head + needed > stop - step / 4)
 			return no_room(p, role);
 		p->limit = p->skip ? 0 : plenty ? stop : stop - step / 4;
 	} else {

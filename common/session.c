@@ -1,6 +1,6 @@
 /*
- * What the launcher and the drain process do with a whole run: its variable, its name, its end, asking for a dump. Nothing of it runs in a
- * traced process.
+ * What the launcher and the drain process do with a whole run: its variable, its name, its end,
+ * asking for a dump. Nothing of it runs in a traced process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,14 +43,17 @@ void xs_session_remove(const char *session, const char *dir)
 /* A descriptor whose end is the lock's end; -1: none. */
 static int lock(int directory)
 {
-	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* locks are of open files, and `directory` may be shared */
+	/* locks are of open files, and `directory` may be shared */
+	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	for (int i = 0; fd >= 0 && i < 200 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK; i++)
+	for (int i = 0;
+	     fd >= 0 && i < 200 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK; i++)
 		(void)usleep(1000);
 	return fd;
 }
 
-bool xs_control_change(int directory, struct xs_control *control, enum xs_pause_reason reason, bool on)
+bool xs_control_change(int directory, struct xs_control *control, enum xs_pause_reason reason,
+		       bool on)
 {
 	int fd = lock(directory);
 	bool changed = xs_control_pause(control, reason, on);
@@ -60,7 +63,8 @@ bool xs_control_change(int directory, struct xs_control *control, enum xs_pause_
 	return changed;
 }
 
-uint32_t xs_control_dump(struct xs_control *control, struct xs_mailbox *mailbox, enum xs_dump_reason reason)
+uint32_t xs_control_dump(struct xs_control *control, struct xs_mailbox *mailbox,
+			 enum xs_dump_reason reason)
 {
 	uint32_t number;
 

@@ -11,8 +11,9 @@
 #include "sys.h"
 
 /*
- * Sets a new file's size. A file size limit (ulimit -f) must not kill the application for a file of ours, which takes memory and no
- * such room: a soft limit is raised for the moment; a hard one that is too small is an error.
+ * Sets a new file's size. A file size limit (ulimit -f) must not kill the application for a file of
+ * ours, which takes memory and no such room: a soft limit is raised for the moment; a hard one that
+ * is too small is an error.
  */
 static int set_size(int fd, uint64_t size)
 {
@@ -35,7 +36,8 @@ static int set_size(int fd, uint64_t size)
 bool xs_shm_present(void *start, uint64_t size)
 {
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels say EINVAL, and a full file system is a SIGBUS there */
+/* Linux 5.14; older kernels say EINVAL, and a full file system is a SIGBUS there */
+#define MADV_POPULATE_WRITE 23
 #endif
 	long result = xs_sys(SYS_madvise, start, size, MADV_POPULATE_WRITE);
 
@@ -43,12 +45,13 @@ bool xs_shm_present(void *start, uint64_t size)
 }
 
 /*
- * Directly: open() and close() are points where a thread may be cancelled, and this runs inside applications. O_NONBLOCK: a pipe in a file's
- * place is not waited for.
+ * Directly: open() and close() are points where a thread may be cancelled, and this runs inside
+ * applications. O_NONBLOCK: a pipe in a file's place is not waited for.
  */
 static int open_at(int directory, const char *name, int flags)
 {
-	return (int)xs_sys(SYS_openat, directory, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	return (int)xs_sys(SYS_openat, directory, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+			   0600);
 }
 
 static void close_it(int fd)
@@ -59,7 +62,8 @@ static void close_it(int fd)
 /* `rights`: for the owner; others have none. */
 static bool is_own(const struct stat *st, mode_t type, mode_t rights)
 {
-	return (st->st_mode & S_IFMT) == type && st->st_uid == geteuid() && (st->st_mode & 0777) == rights;
+	return (st->st_mode & S_IFMT) == type && st->st_uid == geteuid() &&
+	       (st->st_mode & 0777) == rights;
 }
 
 int xs_shm_open_directory(const char *path)
@@ -78,19 +82,23 @@ int xs_shm_open_directory(const char *path)
 int xs_shm_open(int directory, const char *name, enum xs_shm_access access)
 {
 	int fd = open_at(directory, name,
-			 access == XS_SHM_READ ? O_RDONLY : access == XS_SHM_CREATE ? O_RDWR | O_CREAT | O_EXCL : O_RDWR);
+			 access == XS_SHM_READ	   ? O_RDONLY
+			 : access == XS_SHM_CREATE ? O_RDWR | O_CREAT | O_EXCL
+						   : O_RDWR);
 	struct stat st;
 
 	if (fd < 0)
 		return fd;
 	if (!fstat(fd, &st) && st.st_nlink == 1 &&
-	    (is_own(&st, S_IFREG, 0600) || (access == XS_SHM_CREATE && !fchmod(fd, 0600)))) /* an odd umask takes more away */
+	    (is_own(&st, S_IFREG, 0600) ||
+	     (access == XS_SHM_CREATE && !fchmod(fd, 0600)))) /* an odd umask takes more away */
 		return fd;
 	close_it(fd);
 	return -EPERM;
 }
 
-int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size)
+int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size,
+		  void **ret_map, uint64_t *ret_size)
 {
 	int fd = xs_shm_open(directory, name, access), error;
 	struct stat st;
@@ -109,7 +117,8 @@ int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, ui
 			goto out;
 		}
 	}
-	map = mmap(NULL, size, access == XS_SHM_READ ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	map = mmap(NULL, size, access == XS_SHM_READ ? PROT_READ : PROT_READ | PROT_WRITE,
+		   MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED) {
 		error = -errno;
 		goto out;
@@ -129,7 +138,8 @@ out:
 	return error;
 }
 
-int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size)
+int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size,
+	       void **ret_map, uint64_t *ret_size)
 {
 	int directory = xs_shm_open_directory(path), error;
 
@@ -156,13 +166,15 @@ bool xs_run_parse(const char *value, char *dir, size_t size, const char **ret_se
 bool xs_control_valid(const struct xs_control *control, const char *secret)
 {
 	/* pairs with the release of the launcher, which has written all else before */
-	return atomic_load_explicit(&control->magic, memory_order_acquire) == XS_MAGIC && control->version == XS_SHM_VERSION &&
+	return atomic_load_explicit(&control->magic, memory_order_acquire) == XS_MAGIC &&
+	       control->version == XS_SHM_VERSION &&
 	       (!secret || !memcmp(control->secret, secret, XS_SECRET));
 }
 
 void xs_pauses_begin(struct xs_pauses *pauses, uint64_t tick)
 {
-	uint32_t count = atomic_load_explicit(&pauses->count, memory_order_relaxed), at = count % XS_PAUSES;
+	uint32_t count = atomic_load_explicit(&pauses->count, memory_order_relaxed),
+		 at = count % XS_PAUSES;
 
 	atomic_store_explicit(&pauses->last[at].from, tick, memory_order_relaxed);
 	atomic_store_explicit(&pauses->last[at].to, UINT64_MAX, memory_order_relaxed);
@@ -175,7 +187,8 @@ void xs_pauses_end(struct xs_pauses *pauses, uint64_t tick)
 
 	/* before recording is on again: whoever sees a record from then on sees this */
 	if (count)
-		atomic_store_explicit(&pauses->last[(count - 1) % XS_PAUSES].to, tick, memory_order_release);
+		atomic_store_explicit(&pauses->last[(count - 1) % XS_PAUSES].to, tick,
+				      memory_order_release);
 }
 
 bool xs_control_pause(struct xs_control *control, enum xs_pause_reason reason, bool on)

@@ -1,19 +1,24 @@
 /*
- * The run directory: the files through which the traced processes, the drain process and the launcher meet.
+ * The run directory: the files through which the traced processes, the drain process and the
+ * launcher meet.
  *
- *   control                     struct xs_control; made by the launcher; traced processes can only read it
- *   mailbox                     struct xs_mailbox; hints by traced processes, which are never believed
- *   strings                     struct xs_strings (common/strtab.h); interned names, shared by all processes of the run
- *   p<pid>.<serial>             struct xs_process_file and its first rings; made by each traced process when it joins
- *   p<pid>.<serial>.s<k>        struct xs_segment_file and more rings, when the first are all in use
- *   t<n>                        paths of the traces, a NUL behind each, of the newest dump that serves request n (--flight-recorder)
- *   d<pid>.<serial>[.s<k>]      struct xs_kept_file: what the drain process must believe later about the rings of p…; only it and
+ *   control                     struct xs_control; made by the launcher; traced processes can only
+ * read it mailbox                     struct xs_mailbox; hints by traced processes, which are never
+ * believed strings                     struct xs_strings (common/strtab.h); interned names, shared
+ * by all processes of the run p<pid>.<serial>             struct xs_process_file and its first
+ * rings; made by each traced process when it joins p<pid>.<serial>.s<k>        struct
+ * xs_segment_file and more rings, when the first are all in use t<n>                        paths
+ * of the traces, a NUL behind each, of the newest dump that serves request n (--flight-recorder)
+ *   d<pid>.<serial>[.s<k>]      struct xs_kept_file: what the drain process must believe later
+ * about the rings of p…; only it and
  *                               --recover open it
  *
- * Serials count the joins of the run. A process that calls exec joins again, under the same pid and a higher serial.
+ * Serials count the joins of the run. A process that calls exec joins again, under the same pid and
+ * a higher serial.
  *
- * A program may drop its rights and keep its mappings, and other users may make files where a run directory was. So a directory or file is used
- * only if its open descriptor shows that this user owns it and nobody else has rights (xs_shm_open()). What other processes rely on lies where no
+ * A program may drop its rights and keep its mappings, and other users may make files where a run
+ * directory was. So a directory or file is used only if its open descriptor shows that this user
+ * owns it and nobody else has rights (xs_shm_open()). What other processes rely on lies where no
  * traced process can write.
  */
 #ifndef XS_SHM_H
@@ -29,14 +34,18 @@
 #include "ring.h"
 
 #define XS_MAGIC 0x6563617274737801ull
-#define XS_ENV_RUN "XSTRACE_RUN" /* for the collector: the run directory, a colon, and the run's secret (xs_run_variable()) */
-#define XS_SECRET 32u            /* hexadecimal digits: 128 bits */
+/* for the collector: the run directory, a colon, and the run's secret (xs_run_variable()) */
+#define XS_ENV_RUN     "XSTRACE_RUN"
+#define XS_SECRET      32u			   /* hexadecimal digits: 128 bits */
 #define XS_ENV_RUN_MAX (PATH_MAX + XS_SECRET + 2u) /* with NUL */
-#define XS_ENV_ZE_VALIDATION "XSTRACE_ZE_VALIDATION" /* set: the user wants Level Zero's own validation layer too */
+/* set: the user wants Level Zero's own validation layer too */
+#define XS_ENV_ZE_VALIDATION "XSTRACE_ZE_VALIDATION"
 
 #define XS_SEGMENTS_SAVED 16u
 
-/* Why the whole run does not record (a process may have reasons of its own, collector/control.c). */
+/*
+ * Why the whole run does not record (a process may have reasons of its own, collector/control.c).
+ */
 enum xs_pause_reason {
 	XS_PAUSE_SESSION = 1, /* --pause NAME */
 	XS_PAUSE_WINDOW = 2,  /* --delay, --duration */
@@ -52,8 +61,9 @@ enum xs_dump_reason {
 };
 
 /*
- * The newest times of not recording: tasks that were open then cannot be told apart from later ones, so the drain process ends them at
- * `from` when it sees a record from `to` on. Number n is at n % XS_PAUSES.
+ * The newest times of not recording: tasks that were open then cannot be told apart from later
+ * ones, so the drain process ends them at `from` when it sees a record from `to` on. Number n is at
+ * n % XS_PAUSES.
  */
 #define XS_PAUSES 128u
 struct xs_pauses {
@@ -71,24 +81,39 @@ struct xs_consumer {
 	uint64_t start; /* start time, tells a reused pid */
 };
 
-/* Written by the launcher, by commands of the session and by the drain process, which copies what the launcher has said when it begins. */
+/*
+ * Written by the launcher, by commands of the session and by the drain process, which copies what
+ * the launcher has said when it begins.
+ */
 struct xs_control {
 	_Atomic uint64_t magic;
 	uint32_t version; /* XS_SHM_VERSION: equal on both sides or not joined */
 	uint32_t use_tsc;
 	char run_id[24];
-	char secret[XS_SECRET + 1]; /* who comes without it does not belong to the run, or has found another one in its place */
+	/* who comes without it does not belong to the run, or has found another one in its place */
+	char secret[XS_SECRET + 1];
 	struct xs_consumer consumer;
-	_Atomic uint32_t dumps; /* --flight-recorder: traces asked for, ever; those that processes ask for are in the mailbox */
+	/*
+	 * --flight-recorder: traces asked for, ever; those that processes ask for are in the
+	 * mailbox
+	 */
+	_Atomic uint32_t dumps;
 	_Atomic uint32_t dumped; /* futex: those of `dumps` that are written */
-	_Atomic uint32_t dump_reasons; /* enum xs_dump_reason: of those that are not served yet; set before `dumps` */
-	/* launcher and drain process; what they tell each other later goes by a channel (common/channel.h) */
+	/* enum xs_dump_reason: of those that are not served yet; set before `dumps` */
+	_Atomic uint32_t dump_reasons;
+	/*
+	 * launcher and drain process; what they tell each other later goes by a channel
+	 * (common/channel.h)
+	 */
 	int32_t launcher_pid, app_pid;
-	_Atomic int32_t launcher_parent; /* whom the application would have for a parent without us */
-	uint64_t launcher_start;       /* tells a reused pid; 0: not needed, the run has no session */
-	uint32_t app_not_traced;       /* the launcher has said why already */
-	int32_t rank;                  /* of the job; -1: unknown */
-	_Atomic uint32_t finished;     /* futex, for --stop: nothing is left to do, the drain process is just ending */
+	/* whom the application would have for a parent without us */
+	_Atomic int32_t launcher_parent;
+	/* tells a reused pid; 0: not needed, the run has no session */
+	uint64_t launcher_start;
+	uint32_t app_not_traced; /* the launcher has said why already */
+	int32_t rank;		 /* of the job; -1: unknown */
+	/* futex, for --stop: nothing is left to do, the drain process is just ending */
+	_Atomic uint32_t finished;
 	/* every event looks at it: on a line of its own, which is hardly ever written */
 	_Alignas(64) _Atomic uint32_t paused; /* enum xs_pause_reason; 0: recording */
 	_Alignas(64) struct xs_pauses pauses;
@@ -100,16 +125,20 @@ struct xs_control {
 	struct xs_segment segments[XS_SEGMENTS_SAVED];
 	struct xs_options options;
 	char own_directory[PATH_MAX]; /* --result-dir: where run_config.json is */
-	char arguments[1024]; /* xstrace's own, with blanks between; may be cut */
-	uint32_t command_length; /* bytes of `command` */
-	char command[4096]; /* the application's argv, each with its NUL; may be cut */
+	char arguments[1024];	      /* xstrace's own, with blanks between; may be cut */
+	uint32_t command_length;      /* bytes of `command` */
+	char command[4096];	      /* the application's argv, each with its NUL; may be cut */
 };
 
-/* Every process of the run writes here, also one that means harm: whatever it holds costs the drain process at most a look in vain. */
+/*
+ * Every process of the run writes here, also one that means harm: whatever it holds costs the drain
+ * process at most a look in vain.
+ */
 struct xs_mailbox {
 	struct xs_doorbell bell;
 	_Atomic uint32_t serials; /* given out so far */
-	_Atomic uint32_t joined;  /* process files that are ready, ever: when it changes, the directory has news */
+	/* process files that are ready, ever: when it changes, the directory has news */
+	_Atomic uint32_t joined;
 	_Atomic uint32_t join_failed;
 	_Atomic uint32_t triggers; /* --trigger: traces that processes asked for, ever */
 };
@@ -117,43 +146,61 @@ struct xs_mailbox {
 /* Where a device's clock was, between two readings of the host's. */
 struct xs_device_pair {
 	uint64_t before, after; /* ticks of the host */
-	uint64_t device;        /* ticks of the device */
+	uint64_t device;	/* ticks of the device */
 };
 
 #define XS_DEVICE_PAIRS 8u
-#define XS_CLOCKS 64u /* devices of a process whose clocks are told like this */
+#define XS_CLOCKS	64u /* devices of a process whose clocks are told like this */
 
 struct xs_device_pairs {
-	_Atomic uint32_t count; /* number n of them at n % XS_DEVICE_PAIRS; 0: nothing else is valid */
-	uint32_t bits, kernel_bits; /* that the clock counts, in the pairs and in the times of device work */
-	uint64_t frequency;         /* Hz */
+	/* number n of them at n % XS_DEVICE_PAIRS; 0: nothing else is valid */
+	_Atomic uint32_t count;
+	/* that the clock counts, in the pairs and in the times of device work */
+	uint32_t bits, kernel_bits;
+	uint64_t frequency; /* Hz */
 	struct xs_device_pair last[XS_DEVICE_PAIRS];
 };
 
 /* What a process does beyond our reach. */
-enum xs_unseen { XS_UNSEEN_ZE_OLD, XS_UNSEEN_ZE_SECOND, XS_UNSEEN_ZE_DEEP, XS_UNSEEN_SANDBOX, XS_UNSEEN_STRICT, XS_UNSEEN_CLOCK, XS_UNSEEN_LATE, XS_UNSEEN_MEMORY };
+enum xs_unseen {
+	XS_UNSEEN_ZE_OLD,
+	XS_UNSEEN_ZE_SECOND,
+	XS_UNSEEN_ZE_DEEP,
+	XS_UNSEEN_SANDBOX,
+	XS_UNSEEN_STRICT,
+	XS_UNSEEN_CLOCK,
+	XS_UNSEEN_LATE,
+	XS_UNSEEN_MEMORY
+};
 
 #define XS_ARGUMENTS_MAX 1024u
 struct xs_process_file {
 	_Atomic uint64_t magic; /* stored last */
-	int32_t pid, ppid;   /* as the process sees them */
+	int32_t pid, ppid;	/* as the process sees them */
 	uint64_t pid_namespace; /* xs_process_namespace() */
 	uint64_t join_tick;
-	uint64_t start;      /* of the process, as it reads its own /proc/PID/stat; 0: unknown. The same in all images of an exec */
+	/*
+	 * of the process, as it reads its own /proc/PID/stat; 0: unknown. The same in all images of
+	 * an exec
+	 */
+	uint64_t start;
 	uint32_t serial;
-	uint32_t slots;      /* rings in this file */
-	uint64_t ring_size;  /* data bytes of each ring */
-	_Atomic uint32_t used;     /* rings ever taken in this file */
+	uint32_t slots;		   /* rings in this file */
+	uint64_t ring_size;	   /* data bytes of each ring */
+	_Atomic uint32_t used;	   /* rings ever taken in this file */
 	_Atomic uint32_t segments; /* further files */
-	_Atomic uint64_t lost_no_ring; /* events of threads for which there was no memory for a ring */
-	_Atomic uint64_t untimed; /* commands whose device times cannot be read */
+	/* events of threads for which there was no memory for a ring */
+	_Atomic uint64_t lost_no_ring;
+	_Atomic uint64_t untimed;	 /* commands whose device times cannot be read */
 	_Atomic uint64_t commands_ended; /* as in struct xs_ring, by threads that have no ring */
-	_Atomic uint32_t unseen; /* enum xs_unseen, a bit each */
-	_Atomic int32_t rank_told, world_size; /* of the job, as the environment says, later MPI: rank + 1; 0: unknown */
-	struct xs_pauses pauses;       /* its own; those of the run are in the control file */
+	_Atomic uint32_t unseen;	 /* enum xs_unseen, a bit each */
+	/* of the job, as the environment says, later MPI: rank + 1; 0: unknown */
+	_Atomic int32_t rank_told, world_size;
+	struct xs_pauses pauses; /* its own; those of the run are in the control file */
 	char comm[16];
 	uint32_t arguments_length;
-	char arguments[XS_ARGUMENTS_MAX]; /* its argv when it joined, a NUL behind each; may be cut */
+	/* its argv when it joined, a NUL behind each; may be cut */
+	char arguments[XS_ARGUMENTS_MAX];
 };
 
 /* What follows the struct, in pages of its own that are there from the first clock on. */
@@ -172,7 +219,10 @@ struct xs_open_task {
 	uint32_t name, reserved;
 };
 
-/* What the drain process knows about the records of a ring before its tail, kept so that a successor can go on (--recover). */
+/*
+ * What the drain process knows about the records of a ring before its tail, kept so that a
+ * successor can go on (--recover).
+ */
 #define XS_RING_SAVED 126u
 struct xs_ring_saved {
 	uint64_t tail, records;
@@ -191,22 +241,26 @@ struct xs_kept_ring {
 
 /* Followed by one struct xs_kept_ring for each ring, a page each. */
 struct xs_kept_file {
-	_Atomic uint64_t committed; /* bytes of output that hold the records before the saved tails, << 1 | prepared */
-	uint64_t device, inode;     /* of the trace; 0: not made yet */
-	char output[PATH_MAX];      /* its absolute path; empty: none yet */
+	/* bytes of output that hold the records before the saved tails, << 1 | prepared */
+	_Atomic uint64_t committed;
+	uint64_t device, inode; /* of the trace; 0: not made yet */
+	char output[PATH_MAX];	/* its absolute path; empty: none yet */
 };
 
-#define XS_SHM_VERSION 13u
-#define XS_PAGE 4096u
-#define XS_KEPT_HEADER 8192u     /* of struct xs_kept_file */
-#define XS_PROCESS_FIRST 4096u   /* of struct xs_process_file */
+#define XS_SHM_VERSION	  13u
+#define XS_PAGE		  4096u
+#define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
+#define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */
 #define XS_PROCESS_HEADER 20480u /* and of its clocks */
-#define XS_FIRST_SLOTS 8u
-#define XS_MORE_SLOTS 64u
-#define XS_MAX_SEGMENTS 1024u
+#define XS_FIRST_SLOTS	  8u
+#define XS_MORE_SLOTS	  64u
+#define XS_MAX_SEGMENTS	  1024u
 _Static_assert(sizeof(struct xs_process_file) <= XS_PROCESS_FIRST, "the clocks begin behind it");
-_Static_assert(XS_PROCESS_FIRST + sizeof(struct xs_process_clocks) <= XS_PROCESS_HEADER, "the rings begin behind the header");
-_Static_assert(sizeof(struct xs_kept_file) <= XS_KEPT_HEADER && sizeof(struct xs_kept_ring) <= XS_PAGE, "a page each");
+_Static_assert(XS_PROCESS_FIRST + sizeof(struct xs_process_clocks) <= XS_PROCESS_HEADER,
+	       "the rings begin behind the header");
+_Static_assert(sizeof(struct xs_kept_file) <= XS_KEPT_HEADER &&
+		       sizeof(struct xs_kept_ring) <= XS_PAGE,
+	       "a page each");
 
 static inline struct xs_process_clocks *xs_clocks_of(void *process_file)
 {
@@ -226,62 +280,98 @@ static inline uint64_t xs_kept_offset(uint32_t slot)
 }
 
 enum xs_shm_access {
-	XS_SHM_OPEN,   /* shared and writable */
-	XS_SHM_CREATE, /* the same; it must not exist, and is made `size` bytes long (sparse), its first page present */
-	XS_SHM_READ,   /* shared, and never to be written through this mapping, whoever inherits it */
+	XS_SHM_OPEN, /* shared and writable */
+	/*
+	 * the same; it must not exist, and is made `size` bytes long (sparse), its first page
+	 * present
+	 */
+	XS_SHM_CREATE,
+	/* shared, and never to be written through this mapping, whoever inherits it */
+	XS_SHM_READ,
 };
 
 /*
- * Opens a run directory: a real directory (no link) of this user, with no rights for others. The descriptor or -errno; -EPERM: it is another's.
- * Usable in any context, as all that follows here but xs_run_variable().
+ * Opens a run directory: a real directory (no link) of this user, with no rights for others. The
+ * descriptor or -errno; -EPERM: it is another's. Usable in any context, as all that follows here
+ * but xs_run_variable().
  */
 int xs_shm_open_directory(const char *path);
-/* Opens a file in it: a regular file of this user with mode 0600 and no second name. The descriptor or -errno; -EPERM: it is none. */
+/*
+ * Opens a file in it: a regular file of this user with mode 0600 and no second name. The descriptor
+ * or -errno; -EPERM: it is none.
+ */
 int xs_shm_open(int directory, const char *name, enum xs_shm_access access);
-/* Maps such a file; size 0: all of it. Returns 0 and the mapping, or -errno. No descriptor stays open. */
-int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size);
+/*
+ * Maps such a file; size 0: all of it. Returns 0 and the mapping, or -errno. No descriptor stays
+ * open.
+ */
+int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size,
+		  void **ret_map, uint64_t *ret_size);
 /* The same, with the directory opened by its path. */
-int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size);
+int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size,
+	       void **ret_map, uint64_t *ret_size);
 
 /* The value of XS_ENV_RUN. `text` has room for XS_ENV_RUN_MAX bytes. */
 void xs_run_variable(char *text, const char *dir, const struct xs_control *control);
-/* That value in parts: copies the directory's path to `dir` and points *ret_secret to the secret. False: it is none. */
+/*
+ * That value in parts: copies the directory's path to `dir` and points *ret_secret to the secret.
+ * False: it is none.
+ */
 bool xs_run_parse(const char *value, char *dir, size_t size, const char **ret_secret);
 /* Is it a control file of this version, of the run with that secret (NULL: of any)? */
 bool xs_control_valid(const struct xs_control *control, const char *secret);
 
-/* Makes memory of a mapping present, so that a full file system is seen here and not as a SIGBUS at a store. Usable in any context. */
+/*
+ * Makes memory of a mapping present, so that a full file system is seen here and not as a SIGBUS at
+ * a store. Usable in any context.
+ */
 bool xs_shm_present(void *start, uint64_t size);
 
 /* Notes that recording was off from now on, and that it is on again. For one writer at a time. */
 void xs_pauses_begin(struct xs_pauses *pauses, uint64_t tick);
 void xs_pauses_end(struct xs_pauses *pauses, uint64_t tick);
 
-/* Asks the flight recorder to write. Returns the number of the request: done when `dumped` has come so far. */
-uint32_t xs_control_dump(struct xs_control *control, struct xs_mailbox *mailbox, enum xs_dump_reason reason);
+/*
+ * Asks the flight recorder to write. Returns the number of the request: done when `dumped` has come
+ * so far.
+ */
+uint32_t xs_control_dump(struct xs_control *control, struct xs_mailbox *mailbox,
+			 enum xs_dump_reason reason);
 
-/* Gives the whole run a reason not to record, or takes it away. True when that changed something. For one writer at a time, too. */
+/*
+ * Gives the whole run a reason not to record, or takes it away. True when that changed something.
+ * For one writer at a time, too.
+ */
 bool xs_control_pause(struct xs_control *control, enum xs_pause_reason reason, bool on);
 /*
- * The same while other writers may be active (commands of the session, the drain process). Waits for the lock of the run directory, but no longer
- * than 200 ms: otherwise a command that somebody has stopped would stop the run.
+ * The same while other writers may be active (commands of the session, the drain process). Waits
+ * for the lock of the run directory, but no longer than 200 ms: otherwise a command that somebody
+ * has stopped would stop the run.
  */
-bool xs_control_change(int directory, struct xs_control *control, enum xs_pause_reason reason, bool on);
+bool xs_control_change(int directory, struct xs_control *control, enum xs_pause_reason reason,
+		       bool on);
 
 /*
- * A session is a link, xstrace-session-<uid>-<name>, to the run directory, in one of the directories that every shell of a user knows.
- * xs_session_link() gives its path in the n-th of them; false: there are no more. `path` has room for PATH_MAX bytes.
+ * A session is a link, xstrace-session-<uid>-<name>, to the run directory, in one of the
+ * directories that every shell of a user knows. xs_session_link() gives its path in the n-th of
+ * them; false: there are no more. `path` has room for PATH_MAX bytes.
  */
 bool xs_session_link(unsigned n, unsigned uid, const char *session, char *path);
 /* Removes the session's links to this run directory (before the directory itself). */
 void xs_session_remove(const char *session, const char *dir);
 
-/* Calls `each` for every name in an opened directory. It needs no other descriptor: there may be none. False: errno says why. */
+/*
+ * Calls `each` for every name in an opened directory. It needs no other descriptor: there may be
+ * none. False: errno says why.
+ */
 bool xs_shm_each(int directory, void (*each)(void *user, const char *name), void *user);
 /* Removes a run directory, opened, and all that is in it. 0, or -1 and errno. */
 int xs_shm_remove(int directory, const char *path);
 
-/* "p<pid>.<serial>", with ".s<segment>" when segment > 0. `text` has room for XS_NAME_MAX bytes. Usable in any context. */
+/*
+ * "p<pid>.<serial>", with ".s<segment>" when segment > 0. `text` has room for XS_NAME_MAX bytes.
+ * Usable in any context.
+ */
 #define XS_NAME_MAX 64
 void xs_process_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
 /* The same with a 'd': the drain process's file about it. */

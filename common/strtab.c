@@ -55,23 +55,31 @@ static void copy(char *text, const struct wanted *wanted)
 	*text = '\0';
 }
 
-/* Where a string of `length` bytes lies; NULL: others can write the table, and `id` is no place for one. */
+/*
+ * Where a string of `length` bytes lies; NULL: others can write the table, and `id` is no place for
+ * one.
+ */
 static struct xs_string *at(struct xs_strings *strings, uint64_t id, uint32_t length)
 {
 	uint64_t offset = id * UNIT;
 
-	if (offset < sizeof(*strings) || offset + sizeof(struct xs_string) + length + 1 > XS_STRINGS_SIZE)
+	if (offset < sizeof(*strings) ||
+	    offset + sizeof(struct xs_string) + length + 1 > XS_STRINGS_SIZE)
 		return NULL;
 	return (struct xs_string *)((char *)strings + offset);
 }
 
-/* Makes the memory of these units present, so that a full /dev/shm is seen here and not as a SIGBUS. */
+/*
+ * Makes the memory of these units present, so that a full /dev/shm is seen here and not as a
+ * SIGBUS.
+ */
 static bool prepare(struct xs_strings *strings, uint64_t from, uint64_t end)
 {
 	uint32_t ready = atomic_load_explicit(&strings->ready, memory_order_relaxed);
 	/* others are about to make present what lies between, unless `ready` is nonsense */
 	bool near = from <= ready || from - ready <= STEP / UNIT;
-	uint64_t start = (near && ready < from ? ready : from) * UNIT / XS_PAGE * XS_PAGE, stop = (end * UNIT + STEP - 1) / STEP * STEP;
+	uint64_t start = (near && ready < from ? ready : from) * UNIT / XS_PAGE * XS_PAGE,
+		 stop = (end * UNIT + STEP - 1) / STEP * STEP;
 
 	if (end <= ready)
 		return true;
@@ -79,8 +87,9 @@ static bool prepare(struct xs_strings *strings, uint64_t from, uint64_t end)
 		return false;
 	/* another process may have been faster; what is present stays so */
 	if (near)
-		atomic_compare_exchange_strong_explicit(&strings->ready, &ready, (uint32_t)(stop / UNIT), memory_order_relaxed,
-							memory_order_relaxed);
+		atomic_compare_exchange_strong_explicit(&strings->ready, &ready,
+							(uint32_t)(stop / UNIT),
+							memory_order_relaxed, memory_order_relaxed);
 	return true;
 }
 
@@ -89,7 +98,8 @@ void xs_strings_init(struct xs_strings *strings)
 	uint32_t first = sizeof(*strings) / UNIT;
 
 	atomic_store_explicit(&strings->used, first, memory_order_relaxed);
-	atomic_store_explicit(&strings->ready, sizeof(*strings) / STEP * STEP / UNIT, memory_order_relaxed);
+	atomic_store_explicit(&strings->ready, sizeof(*strings) / STEP * STEP / UNIT,
+			      memory_order_relaxed);
 }
 
 #define PREPARED (256u << 10) /* bytes of text */
@@ -98,7 +108,8 @@ void xs_strings_prepare(struct xs_strings *strings)
 {
 	uint64_t used = atomic_load_explicit(&strings->used, memory_order_relaxed);
 
-	if (used * UNIT + PREPARED > XS_STRINGS_SIZE || !prepare(strings, used, used + PREPARED / UNIT) ||
+	if (used * UNIT + PREPARED > XS_STRINGS_SIZE ||
+	    !prepare(strings, used, used + PREPARED / UNIT) ||
 	    !xs_shm_present(strings, sizeof(*strings)))
 		return;
 	for (uint32_t i = 0; i < sizeof(strings->present) / sizeof(strings->present[0]); i++)
@@ -107,11 +118,13 @@ void xs_strings_prepare(struct xs_strings *strings)
 
 static uint32_t add(struct xs_strings *strings, const struct wanted *wanted)
 {
-	uint32_t units = (uint32_t)(sizeof(struct xs_string) + wanted->length + 1 + UNIT - 1) / UNIT;
+	uint32_t units =
+		(uint32_t)(sizeof(struct xs_string) + wanted->length + 1 + UNIT - 1) / UNIT;
 	uint32_t id = atomic_load_explicit(&strings->used, memory_order_relaxed);
 	struct xs_string *string;
 
-	if (atomic_fetch_add_explicit(&strings->count, 1, memory_order_relaxed) >= XS_STRINGS_COUNT) {
+	if (atomic_fetch_add_explicit(&strings->count, 1, memory_order_relaxed) >=
+	    XS_STRINGS_COUNT) {
 		atomic_fetch_sub_explicit(&strings->count, 1, memory_order_relaxed);
 		return 0;
 	}
@@ -119,7 +132,8 @@ static uint32_t add(struct xs_strings *strings, const struct wanted *wanted)
 		string = at(strings, id, units * UNIT - (uint32_t)sizeof(*string) - 1);
 		if (!string || !prepare(strings, id, (uint64_t)id + units))
 			return 0;
-	} while (!atomic_compare_exchange_weak_explicit(&strings->used, &id, id + units, memory_order_relaxed,
+	} while (!atomic_compare_exchange_weak_explicit(&strings->used, &id, id + units,
+							memory_order_relaxed,
 							memory_order_relaxed));
 	string->hash = wanted->hash;
 	string->length = wanted->length;
@@ -147,7 +161,10 @@ static uint32_t intern(struct xs_strings *strings, const struct wanted *wanted)
 {
 	uint32_t fresh = 0;
 
-	/* never full (XS_STRINGS_COUNT), so the search ends at an empty slot; the bound is for a spoilt table */
+	/*
+	 * never full (XS_STRINGS_COUNT), so the search ends at an empty slot; the bound is for a
+	 * spoilt table
+	 */
 	for (uint32_t probe = 0; probe < XS_STRINGS_SLOTS; probe++) {
 		_Atomic uint32_t *slot = &strings->slot[(wanted->hash + probe) % XS_STRINGS_SLOTS];
 		const struct xs_string *found;
@@ -163,15 +180,16 @@ static uint32_t intern(struct xs_strings *strings, const struct wanted *wanted)
 				fresh = add(strings, wanted);
 			if (!fresh)
 				return XS_STRING_FULL;
-			if (atomic_compare_exchange_strong_explicit(slot, &id, fresh, memory_order_release,
+			if (atomic_compare_exchange_strong_explicit(slot, &id, fresh,
+								    memory_order_release,
 								    memory_order_acquire))
 				return fresh;
 		}
 		found = at(strings, id, wanted->length);
 		if (!found)
 			return XS_STRING_FULL;
-		if (found->hash == wanted->hash && found->length == wanted->length && found->scope == wanted->scope &&
-		    is_same(found->text, wanted))
+		if (found->hash == wanted->hash && found->length == wanted->length &&
+		    found->scope == wanted->scope && is_same(found->text, wanted))
 			return id;
 	}
 	return XS_STRING_FULL;
@@ -185,7 +203,8 @@ static unsigned char byte_at(const struct xs_part *part, uint32_t place)
 	return (unsigned char)part->text[place];
 }
 
-uint32_t xs_intern_parts(struct xs_strings *strings, const struct xs_part *parts, uint32_t count, uint32_t scope)
+uint32_t xs_intern_parts(struct xs_strings *strings, const struct xs_part *parts, uint32_t count,
+			 uint32_t scope)
 {
 	struct wanted wanted = { .parts = parts, .scope = scope };
 	uint64_t length = 0;
@@ -207,7 +226,8 @@ uint32_t xs_intern(struct xs_strings *strings, const char *text, uint32_t length
 	return xs_intern_parts(strings, &(struct xs_part){ text, length }, 1, scope);
 }
 
-const struct xs_string *xs_string(const struct xs_strings *strings, uint64_t size, uint32_t id, uint32_t *ret_length)
+const struct xs_string *xs_string(const struct xs_strings *strings, uint64_t size, uint32_t id,
+				  uint32_t *ret_length)
 {
 	static const struct {
 		uint32_t head[4]; /* hash, length, scope, reserved */

@@ -1,8 +1,10 @@
 /*
- * System calls as the traced program needs them from us: no cancellation point, errno untouched, and none at all once the program has
- * put itself into a sandbox that may end it for a call that it does not make itself.
+ * System calls as the traced program needs them from us: no cancellation point, errno untouched,
+ * and none at all once the program has put itself into a sandbox that may end it for a call that it
+ * does not make itself.
  *
- * What the C library offers instead (open, read, close, …) ends a thread that is to be cancelled in the middle of our work.
+ * What the C library offers instead (open, read, close, …) ends a thread that is to be cancelled in
+ * the middle of our work.
  */
 #ifndef XS_SYS_H
 #define XS_SYS_H
@@ -14,35 +16,48 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The program has sandboxed itself, or is about to: xs_sys() makes no call any more. Only the collector sets it. */
+/*
+ * The program has sandboxed itself, or is about to: xs_sys() makes no call any more. Only the
+ * collector sets it.
+ */
 enum xs_seal {
 	XS_UNSEALED,
 	XS_SEALED,
 	XS_SEALED_PREPARED, /* the memory of all rings in use was made present before */
 };
 extern _Atomic uint32_t xs_seal __attribute__((visibility("hidden"))); /* enum xs_seal */
-/* Calls that have begun: of all threads, and of this one. A thread that seals the process waits for the others' (collector/sandbox.c). */
+/*
+ * Calls that have begun: of all threads, and of this one. A thread that seals the process waits for
+ * the others' (collector/sandbox.c).
+ */
 extern _Atomic uint32_t xs_sys_going __attribute__((visibility("hidden")));
-extern __thread uint32_t xs_sys_mine __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern __thread uint32_t xs_sys_mine
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 static inline bool xs_is_sealed(void)
 {
-	return __builtin_expect(atomic_load_explicit(&xs_seal, memory_order_relaxed) != XS_UNSEALED, 0);
+	return __builtin_expect(atomic_load_explicit(&xs_seal, memory_order_relaxed) != XS_UNSEALED,
+				0);
 }
 
 /*
- * Around calls of ours. False: none may be made. Reading the seal alone is not enough: another thread may seal the process between that and the
- * call. We count first and read then; the sealing thread does the reverse. So either we see the seal, or it waits for our call.
+ * Around calls of ours. False: none may be made. Reading the seal alone is not enough: another
+ * thread may seal the process between that and the call. We count first and read then; the sealing
+ * thread does the reverse. So either we see the seal, or it waits for our call.
  */
-#ifdef XS_COMPANION /* another library of ours (collector/companion.h): the words are libxstrace.so's */
+/* another library of ours (collector/companion.h): the words are libxstrace.so's */
+#ifdef XS_COMPANION
 #define xs_sys_begin xs_companion_sys_begin
-#define xs_sys_end xs_companion_sys_end
+#define xs_sys_end   xs_companion_sys_end
 bool xs_companion_sys_begin(void);
 void xs_companion_sys_end(void);
 #else
 static inline bool xs_sys_begin(void)
 {
-	/* in this order: who leaves by a jump between the two is waited for once, in vain; no call goes uncounted */
+	/*
+	 * in this order: who leaves by a jump between the two is waited for once, in vain; no call
+	 * goes uncounted
+	 */
 	atomic_fetch_add_explicit(&xs_sys_going, 1, memory_order_seq_cst);
 	xs_sys_mine++;
 	return atomic_load_explicit(&xs_seal, memory_order_seq_cst) == XS_UNSEALED;
@@ -90,7 +105,10 @@ static inline long xs_sys6(long number, long a, long b, long c, long d, long e, 
 	register long x4 __asm__("x4") = e;
 	register long x5 __asm__("x5") = f;
 
-	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory", "cc");
+	__asm__ volatile("svc 0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory", "cc");
 	return x0;
 #else
 	int saved = errno;
@@ -114,7 +132,10 @@ static inline long xs_sys_counted(long number, long a, long b, long c, long d, l
 	function((long)(n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 /* -EPERM without a call in a sealed process. */
 #define xs_sys(...) XS_SYS_PICK(xs_sys_counted, __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
-/* Between xs_sys_begin(), which said yes, and xs_sys_end(): what was begun before the process was sealed, and must be undone. */
+/*
+ * Between xs_sys_begin(), which said yes, and xs_sys_end(): what was begun before the process was
+ * sealed, and must be undone.
+ */
 #define xs_sys_always(...) XS_SYS_PICK(xs_sys6, __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
 #endif

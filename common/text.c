@@ -8,18 +8,25 @@
 
 #define LINE_MAX_BYTES 16384
 
-/* Beyond ASCII: control characters, ends of lines, and what turns the direction of the text behind it. */
+/*
+ * Beyond ASCII: control characters, ends of lines, and what turns the direction of the text behind
+ * it.
+ */
 static bool is_harmful(uint32_t code)
 {
-	return code < 0xa0 || code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
-	       (code >= 0x2066 && code <= 0x2069);
+	return code < 0xa0 || code == 0x61c || code == 0x200e || code == 0x200f ||
+	       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
 /* Bytes of the UTF-8 character at text; 0: it is none, or none to be shown. */
 static size_t character(const unsigned char *text, size_t length)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n = text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : text[0] < 0xf5 ? 4 : 0;
+	size_t n = text[0] < 0xc2   ? 0
+		   : text[0] < 0xe0 ? 2
+		   : text[0] < 0xf0 ? 3
+		   : text[0] < 0xf5 ? 4
+				    : 0;
 	uint32_t code;
 
 	if (text[0] < 0x80)
@@ -32,7 +39,10 @@ static size_t character(const unsigned char *text, size_t length)
 			return 0;
 		code = code << 6 | (text[i] & 0x3f);
 	}
-	return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) || is_harmful(code) ? 0 : n;
+	return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ||
+			       is_harmful(code)
+		       ? 0
+		       : n;
 }
 
 char *xs_plain(char *out, const char *text, size_t length)
@@ -66,7 +76,8 @@ char *xs_plain_file(char *out, const char *text, size_t length)
 
 void xs_tell(const char *format, ...)
 {
-	static _Thread_local char line[LINE_MAX_BYTES]; /* there may be little stack (launcher/limits.c) */
+	/* there may be little stack (launcher/limits.c) */
+	static _Thread_local char line[LINE_MAX_BYTES];
 	char *end;
 	va_list args;
 	int n;

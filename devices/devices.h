@@ -1,5 +1,6 @@
 /*
- * The machine's devices, as Level Zero and OpenCL tell of them. The loaders are opened at run time: neither need be there.
+ * The machine's devices, as Level Zero and OpenCL tell of them. The loaders are opened at run time:
+ * neither need be there.
  */
 #ifndef XS_DEVICES_H
 #define XS_DEVICES_H
@@ -12,15 +13,15 @@
 struct xs_found {
 	char name[256];
 	const char *type;
-	char pci[20];      /* "0000:3a:00.0"; empty: not told */
-	uint8_t uuid[16];  /* all 0: not told */
-	int level_zero;    /* its number among Level Zero's devices; -1: not one of them */
-	int opencl;        /* among OpenCL's, of all platforms */
+	char pci[20];	    /* "0000:3a:00.0"; empty: not told */
+	uint8_t uuid[16];   /* all 0: not told */
+	int level_zero;	    /* its number among Level Zero's devices; -1: not one of them */
+	int opencl;	    /* among OpenCL's, of all platforms */
 	char platform[128]; /* of OpenCL */
-	uint32_t tiles;    /* 0: not divided, or not told */
+	uint32_t tiles;	    /* 0: not divided, or not told */
 	char engines[512];
-	uint64_t memory;   /* bytes */
-	uint32_t clock;    /* MHz */
+	uint64_t memory; /* bytes */
+	uint32_t clock;	 /* MHz */
 };
 
 struct xs_found_list {
@@ -29,7 +30,10 @@ struct xs_found_list {
 	const char *missing[2]; /* of those that tell nothing, why; NULL: they tell */
 };
 
-/* Each adds its devices; one that the list has already, by its UUID or PCI address, gets the number of the second API too. */
+/*
+ * Each adds its devices; one that the list has already, by its UUID or PCI address, gets the number
+ * of the second API too.
+ */
 void xs_find_level_zero(struct xs_found_list *list);
 void xs_find_opencl(struct xs_found_list *list);
 
@@ -39,6 +43,7 @@ void xs_want_metrics(void);
 bool xs_print_metrics(void);
 
 /* The list's entry for a device, by UUID or PCI address; NULL: it is full. */
-struct xs_found *xs_found_entry(struct xs_found_list *list, const uint8_t uuid[16], const char *pci);
+struct xs_found *xs_found_entry(struct xs_found_list *list, const uint8_t uuid[16],
+				const char *pci);
 
 #endif

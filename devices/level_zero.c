@@ -14,12 +14,18 @@
 
 #define MAX 64u
 
-#define FUNCTIONS(X)                                                                                                   \
-	X(zeInit) X(zeDriverGet) X(zeDeviceGet) X(zeDeviceGetProperties) X(zeDeviceGetSubDevices) X(zeDeviceGetMemoryProperties)        \
-	X(zeDeviceGetCommandQueueGroupProperties)
+#define FUNCTIONS(X)             \
+	X(zeInit)                \
+	X(zeDriverGet)           \
+	X(zeDeviceGet)           \
+	X(zeDeviceGetProperties) \
+	X(zeDeviceGetSubDevices) \
+	X(zeDeviceGetMemoryProperties) X(zeDeviceGetCommandQueueGroupProperties)
 /* what old loaders lack */
-#define MORE_FUNCTIONS(X)                                                                                              \
-	X(zeDevicePciGetPropertiesExt) X(zetMetricGroupGet) X(zetMetricGroupGetProperties) X(zetMetricGet) X(zetMetricGetProperties)
+#define MORE_FUNCTIONS(X)              \
+	X(zeDevicePciGetPropertiesExt) \
+	X(zetMetricGroupGet)           \
+	X(zetMetricGroupGetProperties) X(zetMetricGet) X(zetMetricGetProperties)
 
 static struct {
 #define DECLARE(name) __typeof__(&name) name;
@@ -40,8 +46,8 @@ static const char *open_loader(void)
 #define LOOK_UP(name) *(void **)&ze.name = dlsym(library, #name);
 	FUNCTIONS(LOOK_UP)
 	MORE_FUNCTIONS(LOOK_UP)
-#define CHECK_FOUND(name)                                                                                              \
-	if (!ze.name)                                                                                                  \
+#define CHECK_FOUND(name) \
+	if (!ze.name)     \
 		return problem = "its loader lacks " #name;
 	FUNCTIONS(CHECK_FOUND)
 	if (ze.zeInit(0) != ZE_RESULT_SUCCESS)
@@ -79,15 +85,18 @@ static const char *type_of(ze_device_type_t type)
 	}
 }
 
-/* The structs of a kind that a device has, as many as there is room for; none if the driver does not tell. */
-#define STRUCTS_OF(device, get, kind, array, count) \
-	do { \
-		*(count) = sizeof(array) / sizeof((array)[0]); \
-		memset(array, 0, sizeof(array)); \
-		for (uint32_t i_ = 0; i_ < *(count); i_++) \
-			(array)[i_].stype = (kind); \
+/*
+ * The structs of a kind that a device has, as many as there is room for; none if the driver does
+ * not tell.
+ */
+#define STRUCTS_OF(device, get, kind, array, count)                 \
+	do {                                                        \
+		*(count) = sizeof(array) / sizeof((array)[0]);      \
+		memset(array, 0, sizeof(array));                    \
+		for (uint32_t i_ = 0; i_ < *(count); i_++)          \
+			(array)[i_].stype = (kind);                 \
 		if (get(device, count, array) != ZE_RESULT_SUCCESS) \
-			*(count) = 0; \
+			*(count) = 0;                               \
 	} while (0)
 
 static void put_engines(ze_device_handle_t device, char *text, size_t size)
@@ -96,13 +105,17 @@ static void put_engines(ze_device_handle_t device, char *text, size_t size)
 	uint32_t count;
 	size_t n = 0;
 
-	STRUCTS_OF(device, ze.zeDeviceGetCommandQueueGroupProperties, ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES, groups, &count);
+	STRUCTS_OF(device, ze.zeDeviceGetCommandQueueGroupProperties,
+		   ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES, groups, &count);
 	for (uint32_t i = 0; i < count && n < size; i++) {
 		bool computes = groups[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE;
 		bool copies = groups[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY;
 
-		n += (size_t)snprintf(text + n, size - n, "%sgroup %u: %u %s", i ? ", " : "", i, groups[i].numQueues,
-				      computes ? "compute" : copies ? "copy" : "other");
+		n += (size_t)snprintf(text + n, size - n, "%sgroup %u: %u %s", i ? ", " : "", i,
+				      groups[i].numQueues,
+				      computes ? "compute"
+				      : copies ? "copy"
+					       : "other");
 	}
 }
 
@@ -112,7 +125,8 @@ static uint64_t memory_of(ze_device_handle_t device)
 	uint64_t bytes = 0;
 	uint32_t count;
 
-	STRUCTS_OF(device, ze.zeDeviceGetMemoryProperties, ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES, memories, &count);
+	STRUCTS_OF(device, ze.zeDeviceGetMemoryProperties,
+		   ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES, memories, &count);
 	for (uint32_t i = 0; i < count; i++)
 		bytes += memories[i].totalSize;
 	return bytes;
@@ -122,9 +136,11 @@ static void put_pci(ze_device_handle_t device, char *text, size_t size)
 {
 	ze_pci_ext_properties_t pci = { .stype = ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES };
 
-	if (!ze.zeDevicePciGetPropertiesExt || ze.zeDevicePciGetPropertiesExt(device, &pci) != ZE_RESULT_SUCCESS)
+	if (!ze.zeDevicePciGetPropertiesExt ||
+	    ze.zeDevicePciGetPropertiesExt(device, &pci) != ZE_RESULT_SUCCESS)
 		return;
-	(void)snprintf(text, size, "%04x:%02x:%02x.%x", pci.address.domain & 0xffff, pci.address.bus & 0xff, pci.address.device & 0xff,
+	(void)snprintf(text, size, "%04x:%02x:%02x.%x", pci.address.domain & 0xffff,
+		       pci.address.bus & 0xff, pci.address.device & 0xff,
 		       pci.address.function & 0xf);
 }
 
@@ -140,7 +156,8 @@ void xs_find_level_zero(struct xs_found_list *list)
 	if (!count)
 		list->missing[0] = "it has no device";
 	for (uint32_t i = 0; i < count; i++) {
-		ze_device_properties_t properties = { .stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES };
+		ze_device_properties_t properties = { .stype =
+							      ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES };
 		struct xs_found *found;
 		char pci[20] = "";
 
@@ -165,7 +182,9 @@ void xs_find_level_zero(struct xs_found_list *list)
 
 static void print_group(uint32_t device, zet_metric_group_handle_t group)
 {
-	zet_metric_group_properties_t properties = { .stype = ZET_STRUCTURE_TYPE_METRIC_GROUP_PROPERTIES };
+	zet_metric_group_properties_t properties = {
+		.stype = ZET_STRUCTURE_TYPE_METRIC_GROUP_PROPERTIES
+	};
 	zet_metric_handle_t *metrics;
 	uint32_t count = 0;
 	bool query, sampling;
@@ -175,8 +194,9 @@ static void print_group(uint32_t device, zet_metric_group_handle_t group)
 		return;
 	query = properties.samplingType & ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_EVENT_BASED;
 	sampling = properties.samplingType & ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED;
-	printf("Device #%u, group %s (%s%s%s; domain %u): %s\n", device, properties.name, query ? "query" : "", query && sampling ? ", " : "",
-	       sampling ? "sampling" : "", properties.domain, properties.description);
+	printf("Device #%u, group %s (%s%s%s; domain %u): %s\n", device, properties.name,
+	       query ? "query" : "", query && sampling ? ", " : "", sampling ? "sampling" : "",
+	       properties.domain, properties.description);
 	metrics = calloc(count + 1, sizeof(*metrics));
 	if (!metrics || ze.zetMetricGet(group, &count, metrics) != ZE_RESULT_SUCCESS)
 		count = 0;
@@ -184,8 +204,9 @@ static void print_group(uint32_t device, zet_metric_group_handle_t group)
 		zet_metric_properties_t metric = { .stype = ZET_STRUCTURE_TYPE_METRIC_PROPERTIES };
 
 		if (ze.zetMetricGetProperties(metrics[i], &metric) == ZE_RESULT_SUCCESS)
-			printf("  %s%s%s%s: %s\n", metric.name, metric.resultUnits[0] ? " [" : "", metric.resultUnits,
-			       metric.resultUnits[0] ? "]" : "", metric.description);
+			printf("  %s%s%s%s: %s\n", metric.name, metric.resultUnits[0] ? " [" : "",
+			       metric.resultUnits, metric.resultUnits[0] ? "]" : "",
+			       metric.description);
 	}
 	free(metrics);
 }
@@ -202,7 +223,8 @@ bool xs_print_metrics(void)
 	const char *missing;
 
 	missing = open_loader();
-	if (!missing && (!ze.zetMetricGroupGet || !ze.zetMetricGroupGetProperties || !ze.zetMetricGet || !ze.zetMetricGetProperties))
+	if (!missing && (!ze.zetMetricGroupGet || !ze.zetMetricGroupGetProperties ||
+			 !ze.zetMetricGet || !ze.zetMetricGetProperties))
 		missing = "its loader knows nothing of metrics";
 	if (missing) {
 		printf("No metrics: Level Zero tells of none, %s\n", missing);
@@ -223,9 +245,12 @@ bool xs_print_metrics(void)
 		groups += n;
 	}
 	if (!groups)
-		printf("No metrics: %s\n", count ? "the Level Zero driver has none for its devices; on a GPU, their library (libigdmd) may be missing, or "
-						   "the right to read them (sysctl dev.i915.perf_stream_paranoid=0, or root)"
-						 : "Level Zero has no device");
+		printf("No metrics: %s\n",
+		       count ? "the Level Zero driver has none for its devices; on a GPU, their "
+			       "library (libigdmd) may be missing, or "
+			       "the right to read them (sysctl dev.i915.perf_stream_paranoid=0, or "
+			       "root)"
+			     : "Level Zero has no device");
 	return groups;
 }
 

@@ -1,10 +1,12 @@
 /*
- * xstrace-devices: what xstrace itself, which is linked statically, cannot load a driver for. xstrace calls it:
+ * xstrace-devices: what xstrace itself, which is linked statically, cannot load a driver for.
+ *xstrace calls it:
  *
  *	xstrace-devices list          --device-list
  *	xstrace-devices metrics       --metric-list
  *	xstrace-devices all           both
- *	xstrace-devices select LIST   --devices-to-sample: prints two masks, of OpenCL's and of Level Zero's devices
+ *	xstrace-devices select LIST   --devices-to-sample: prints two masks, of OpenCL's and of
+ *Level Zero's devices
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +31,8 @@ struct xs_found *xs_found_entry(struct xs_found_list *list, const uint8_t uuid[1
 		found = &list->device[i];
 		/* two of one API are two, whatever they say */
 		if (found->opencl < 0 && found->level_zero >= 0 &&
-		    ((known(uuid) && !memcmp(found->uuid, uuid, sizeof(found->uuid))) || (pci[0] && !strcmp(found->pci, pci))))
+		    ((known(uuid) && !memcmp(found->uuid, uuid, sizeof(found->uuid))) ||
+		     (pci[0] && !strcmp(found->pci, pci))))
 			return found;
 	}
 	if (list->count == XS_FOUND_MAX)
@@ -47,7 +50,8 @@ static void print_device(uint32_t number, const struct xs_found *found)
 	printf("Device #%u: %s\n", number, found->name);
 	printf("  Type: %s\n  APIs: ", found->type ? found->type : "?");
 	if (found->level_zero >= 0)
-		printf("Level Zero (device %d)%s", found->level_zero, found->opencl >= 0 ? ", " : "");
+		printf("Level Zero (device %d)%s", found->level_zero,
+		       found->opencl >= 0 ? ", " : "");
 	if (found->opencl >= 0)
 		printf("OpenCL (device %d, %s)", found->opencl, found->platform);
 	if (found->pci[0])
@@ -55,7 +59,8 @@ static void print_device(uint32_t number, const struct xs_found *found)
 	if (known(found->uuid)) {
 		printf("\n  UUID: ");
 		for (int i = 0; i < 16; i++)
-			printf("%02x%s", found->uuid[i], i == 3 || i == 5 || i == 7 || i == 9 ? "-" : "");
+			printf("%02x%s", found->uuid[i],
+			       i == 3 || i == 5 || i == 7 || i == 9 ? "-" : "");
 	}
 	if (found->tiles)
 		printf("\n  Tiles: %u", found->tiles);
@@ -85,11 +90,17 @@ static int select_devices(const struct xs_found_list *list, const char *wanted)
 	for (uint32_t i = 0; i < list->count; i++)
 		some |= xs_is_listed(wanted, i);
 	if (!list->count)
-		fprintf(stderr, "xstrace: --devices-to-sample %s: no device found here; no device work will be recorded\n", wanted);
+		fprintf(stderr,
+			"xstrace: --devices-to-sample %s: no device found here; no device work "
+			"will be recorded\n",
+			wanted);
 	else if (highest >= list->count)
-		fprintf(stderr, "xstrace: --devices-to-sample %s: there is no device %llu; the last one is %u, see xstrace --device-list; %s\n", wanted,
-			(unsigned long long)highest, list->count - 1,
-			some ? "the others are recorded" : "no device is left: no work of devices is recorded");
+		fprintf(stderr,
+			"xstrace: --devices-to-sample %s: there is no device %llu; the last one is "
+			"%u, see xstrace --device-list; %s\n",
+			wanted, (unsigned long long)highest, list->count - 1,
+			some ? "the others are recorded"
+			     : "no device is left: no work of devices is recorded");
 	for (uint32_t i = 0; i < list->count; i++) {
 		const struct xs_found *found = &list->device[i];
 

@@ -13,7 +13,7 @@
 #define MAX_PLATFORMS 32u
 /* cl_khr_device_uuid, cl_khr_pci_bus_info: older headers do not have them */
 #define DEVICE_UUID 0x106A
-#define DEVICE_PCI 0x410F
+#define DEVICE_PCI  0x410F
 
 static __typeof__(&clGetPlatformIDs) get_platforms;
 static __typeof__(&clGetPlatformInfo) get_platform_info;
@@ -22,17 +22,21 @@ static __typeof__(&clGetDeviceInfo) get_info;
 
 static const char *type_of(cl_device_type type)
 {
-	return type & CL_DEVICE_TYPE_GPU ? "GPU" : type & CL_DEVICE_TYPE_CPU ? "CPU" : "accelerator";
+	return type & CL_DEVICE_TYPE_GPU   ? "GPU"
+	       : type & CL_DEVICE_TYPE_CPU ? "CPU"
+					   : "accelerator";
 }
 
 static bool has(cl_device_id device, const char *extension)
 {
 	char text[16384] = "";
 
-	return !get_info(device, CL_DEVICE_EXTENSIONS, sizeof(text) - 1, text, NULL) && strstr(text, extension);
+	return !get_info(device, CL_DEVICE_EXTENSIONS, sizeof(text) - 1, text, NULL) &&
+	       strstr(text, extension);
 }
 
-static void add(struct xs_found_list *list, cl_platform_id platform, cl_device_id device, int number)
+static void add(struct xs_found_list *list, cl_platform_id platform, cl_device_id device,
+		int number)
 {
 	cl_uint pci[4], units = 0, clock = 0;
 	cl_device_type type = 0;
@@ -43,13 +47,16 @@ static void add(struct xs_found_list *list, cl_platform_id platform, cl_device_i
 
 	if (has(device, "cl_khr_device_uuid"))
 		(void)get_info(device, DEVICE_UUID, sizeof(uuid), uuid, NULL);
-	if (has(device, "cl_khr_pci_bus_info") && !get_info(device, DEVICE_PCI, sizeof(pci), pci, NULL))
-		(void)snprintf(address, sizeof(address), "%04x:%02x:%02x.%x", pci[0] & 0xffff, pci[1] & 0xff, pci[2] & 0xff, pci[3] & 0xf);
+	if (has(device, "cl_khr_pci_bus_info") &&
+	    !get_info(device, DEVICE_PCI, sizeof(pci), pci, NULL))
+		(void)snprintf(address, sizeof(address), "%04x:%02x:%02x.%x", pci[0] & 0xffff,
+			       pci[1] & 0xff, pci[2] & 0xff, pci[3] & 0xf);
 	found = xs_found_entry(list, uuid, address);
 	if (!found)
 		return;
 	found->opencl = number;
-	(void)get_platform_info(platform, CL_PLATFORM_NAME, sizeof(found->platform) - 1, found->platform, NULL);
+	(void)get_platform_info(platform, CL_PLATFORM_NAME, sizeof(found->platform) - 1,
+				found->platform, NULL);
 	if (found->level_zero >= 0)
 		return; /* which has told all of it */
 	(void)get_info(device, CL_DEVICE_NAME, sizeof(found->name) - 1, found->name, NULL);

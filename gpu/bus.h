@@ -1,5 +1,6 @@
 /*
- * Where a device sits on the PCI bus: the scope of its interned name, so that two of one name are told apart.
+ * Where a device sits on the PCI bus: the scope of its interned name, so that two of one name are
+ * told apart.
  */
 #ifndef XS_BUS_H
 #define XS_BUS_H

@@ -16,7 +16,8 @@ _Atomic uint64_t *xs_handle_search(struct xs_handle_table *newest, const void *k
 	for (struct xs_handle_table *table = newest; table; table = table->older) {
 		for (uint32_t probe = 0; probe <= table->mask; probe++) {
 			struct xs_handle *handle = place(table, key, probe);
-			const void *found = atomic_load_explicit(&handle->key, memory_order_acquire);
+			const void *found =
+				atomic_load_explicit(&handle->key, memory_order_acquire);
 
 			if (found == key)
 				return &handle->value;
@@ -38,11 +39,15 @@ static _Atomic uint64_t *add_to(struct xs_handle_table *table, const void *key)
 			return &handle->value;
 		if (found && found != &removed)
 			continue;
-		if (!found && atomic_load_explicit(&table->used, memory_order_relaxed) > table->mask / 4 * 3)
+		if (!found &&
+		    atomic_load_explicit(&table->used, memory_order_relaxed) > table->mask / 4 * 3)
 			return NULL;
 		if (!found)
 			atomic_fetch_add_explicit(&table->used, 1, memory_order_relaxed);
-		/* a thread that finds the key before its value is set here finds 0; xs_handle_remove() has left that */
+		/*
+		 * a thread that finds the key before its value is set here finds 0;
+		 * xs_handle_remove() has left that
+		 */
 		if (atomic_compare_exchange_strong(&handle->key, &found, key) || found == key)
 			return &handle->value;
 	}
@@ -53,7 +58,9 @@ static _Atomic uint64_t *add_to(struct xs_handle_table *table, const void *key)
 static struct xs_handle_table *grow(struct xs_handles *handles, struct xs_handle_table *full)
 {
 	uint64_t size = full ? 2 * ((uint64_t)full->mask + 1) : handles->size;
-	struct xs_handle_table *table = size <= 1u << 31 ? xs_arena(sizeof(*table) + size * sizeof(table->places[0])) : NULL;
+	struct xs_handle_table *table =
+		size <= 1u << 31 ? xs_arena(sizeof(*table) + size * sizeof(table->places[0]))
+				 : NULL;
 
 	if (!table)
 		return NULL;
@@ -66,7 +73,8 @@ static struct xs_handle_table *grow(struct xs_handles *handles, struct xs_handle
 
 _Atomic uint64_t *xs_handle_add(struct xs_handles *handles, const void *key)
 {
-	struct xs_handle_table *table = atomic_load_explicit(&handles->newest, memory_order_acquire);
+	struct xs_handle_table *table =
+		atomic_load_explicit(&handles->newest, memory_order_acquire);
 	_Atomic uint64_t *value = xs_handle_find(handles, key);
 
 	while (!value && key) {

@@ -1,6 +1,7 @@
 /*
- * Maps from an application's handles to a word of ours. Lookups take no lock; a handle that exists is found while others come and go. A map
- * grows by a further table, twice as large: what an older one holds stays where it is.
+ * Maps from an application's handles to a word of ours. Lookups take no lock; a handle that exists
+ * is found while others come and go. A map grows by a further table, twice as large: what an older
+ * one holds stays where it is.
  */
 #ifndef XS_HANDLES_H
 #define XS_HANDLES_H
@@ -15,13 +16,14 @@ struct xs_handle {
 
 struct xs_handle_table {
 	struct xs_handle_table *older;
-	uint32_t mask;         /* of places, less one */
+	uint32_t mask;	       /* of places, less one */
 	_Atomic uint32_t used; /* places that ever held a handle */
 	struct xs_handle places[];
 };
 
 struct xs_handles {
-	const uint32_t size; /* of the first table, which is made with the first handle; a power of two */
+	/* of the first table, which is made with the first handle; a power of two */
+	const uint32_t size;
 	_Atomic(struct xs_handle_table *) newest;
 };
 
@@ -40,7 +42,8 @@ _Atomic uint64_t *xs_handle_search(struct xs_handle_table *newest, const void *k
 static inline _Atomic uint64_t *xs_handle_find(struct xs_handles *handles, const void *key)
 {
 	/* pairs with the exchange in xs_handle_add() */
-	struct xs_handle_table *table = atomic_load_explicit(&handles->newest, memory_order_acquire);
+	struct xs_handle_table *table =
+		atomic_load_explicit(&handles->newest, memory_order_acquire);
 	struct xs_handle *handle;
 
 	if (!table || !key)

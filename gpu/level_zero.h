@@ -1,10 +1,12 @@
 /*
  * What gpu/level_zero*.c know of each other.
  *
- * A command is a node: it owns an event of ours, which tells when the command ran unless the application gave one of its own. The nodes of
- * an immediate list wait in its queue until they are found complete. Those of a regular list are its body, which every
- * execution refers to. Nothing here waits for the device. No lock is held while the driver is called, since the thread may end there, or a
- * handler of the program may leave the driver by a jump. What the thread was working on then is counted and never used again.
+ * A command is a node: it owns an event of ours, which tells when the command ran unless the
+ * application gave one of its own. The nodes of an immediate list wait in its queue until they are
+ * found complete. Those of a regular list are its body, which every execution refers to. Nothing
+ * here waits for the device. No lock is held while the driver is called, since the thread may end
+ * there, or a handler of the program may leave the driver by a jump. What the thread was working on
+ * then is counted and never used again.
  */
 #ifndef XS_LEVEL_ZERO_H
 #define XS_LEVEL_ZERO_H
@@ -23,12 +25,13 @@
 struct xs_ze_device_info {
 	ze_device_handle_t handle;
 	ze_device_handle_t tile_handle[XS_ZE_TILES];
-	uint32_t tiles;        /* sub-devices of a whole device */
-	uint8_t index, tile;   /* index: of the whole device in the process; tile: from 1, 0: the whole device */
-	uint32_t name;         /* interned */
-	uint8_t type;          /* enum xs_device_type */
-	uint64_t copy_only;    /* groups of engines, a bit each */
-	bool unwanted;         /* by --devices-to-sample */
+	uint32_t tiles; /* sub-devices of a whole device */
+	/* index: of the whole device in the process; tile: from 1, 0: the whole device */
+	uint8_t index, tile;
+	uint32_t name;	    /* interned */
+	uint8_t type;	    /* enum xs_device_type */
+	uint64_t copy_only; /* groups of engines, a bit each */
+	bool unwanted;	    /* by --devices-to-sample */
 };
 
 struct xs_ze_context {
@@ -37,7 +40,7 @@ struct xs_ze_context {
 	uint32_t device_count;
 	_Atomic uint64_t free_nodes; /* index + 1, and a tag above it against ABA */
 	_Atomic uint32_t lock;
-	struct xs_ze_pool *pools;    /* of our events */
+	struct xs_ze_pool *pools; /* of our events */
 	struct xs_ze_context *next;
 	_Atomic bool dead;
 };
@@ -59,43 +62,64 @@ static inline bool xs_ze_alive(void)
 enum { XS_ZE_FREE, XS_ZE_PENDING, XS_ZE_BUSY, XS_ZE_DONE };
 
 struct xs_ze_node {
-	_Atomic uint64_t state;                 /* how often it was used << 2 | one of the above; of those that an event is linked with */
-	_Atomic(struct xs_ze_node *) next;      /* in its queue's circle, or its body */
+	/* how often it was used << 2 | one of the above; of those that an event is linked with */
+	_Atomic uint64_t state;
+	_Atomic(struct xs_ze_node *) next; /* in its queue's circle, or its body */
 	_Atomic uint32_t next_free;
 	uint32_t index;
 	struct xs_ze_context *context;
-	ze_event_handle_t own, event;           /* event: the one that tells, our own or the application's */
-	struct xs_ze_queue *queue;              /* of an immediate list, else NULL */
-	struct xs_ze_body *body;                /* of a regular list, else NULL */
-	ze_kernel_timestamp_result_t *saved;    /* where the device copies the times before it resets the event; NULL: nowhere */
-	ze_kernel_timestamp_result_t *memory;   /* of the driver, for that; kept */
-	bool saved_always;                      /* the reset is in the same list, behind the command */
-	_Atomic uint64_t early;                 /* of a body: the execution whose times are in early_times */
+	/* event: the one that tells, our own or the application's */
+	ze_event_handle_t own, event;
+	struct xs_ze_queue *queue; /* of an immediate list, else NULL */
+	struct xs_ze_body *body;   /* of a regular list, else NULL */
+	/* where the device copies the times before it resets the event; NULL: nowhere */
+	ze_kernel_timestamp_result_t *saved;
+	ze_kernel_timestamp_result_t *memory; /* of the driver, for that; kept */
+	/* the reset is in the same list, behind the command */
+	bool saved_always;
+	/* of a body: the execution whose times are in early_times */
+	_Atomic uint64_t early;
 	ze_kernel_timestamp_result_t early_times;
-	bool lost;                              /* unknown whether the device will still signal it */
-	uint32_t shape;                         /* of the record, interned; 0: not */
-	uint64_t command;                       /* its number in a mutable list; 0: it has none */
-	struct xs_device_record record;         /* all but id, submit, start, end */
+	/* unknown whether the device will still signal it */
+	bool lost;
+	uint32_t shape;			/* of the record, interned; 0: not */
+	uint64_t command;		/* its number in a mutable list; 0: it has none */
+	struct xs_device_record record; /* all but id, submit, start, end */
 };
 
-/* Kernels that were appended while nothing was recorded may be executed: records their properties now. */
+/*
+ * Kernels that were appended while nothing was recorded may be executed: records their properties
+ * now.
+ */
 void xs_ze_kernels_tell(void);
 /* From here on the node runs this kernel (level_zero_kernel.c). */
 void xs_ze_node_kernel(struct xs_ze_node *node, ze_kernel_handle_t kernel);
-/* From here on as if no device times were wanted of this command; and: that event of the application tells of the node (level_zero_work.c). */
+/*
+ * From here on as if no device times were wanted of this command; and: that event of the
+ * application tells of the node (level_zero_work.c).
+ */
 void xs_ze_leave_out(struct xs_ze_work *work, ze_event_handle_t *event);
 void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event);
 /* NULL: none left. */
 struct xs_ze_node *xs_ze_node_get(struct xs_ze_context *context);
-/* Gives a node back. One that is lost is never used again, for the device may still signal its event. */
+/*
+ * Gives a node back. One that is lost is never used again, for the device may still signal its
+ * event.
+ */
 void xs_ze_node_put(struct xs_ze_node *node);
 struct xs_ze_node *xs_ze_node_at(uint32_t index);
 /* The word by which an event finds its node, as long as it is the same use of it. */
 uint64_t xs_ze_node_link(const struct xs_ze_node *node);
 struct xs_ze_node *xs_ze_node_linked(uint64_t link);
-/* Records an immediate list's command that an event of the application tells of, if it is complete. True: it is done with. */
+/*
+ * Records an immediate list's command that an event of the application tells of, if it is complete.
+ * True: it is done with.
+ */
 bool xs_ze_node_finish(struct xs_ze_node *node);
-/* Another thread was finishing the node and does not come back: gives the node up. False: no thread is. */
+/*
+ * Another thread was finishing the node and does not come back: gives the node up. False: no thread
+ * is.
+ */
 bool xs_ze_node_abandon(struct xs_ze_node *node);
 /* Its times cannot be read any more, unless they were saved. */
 void xs_ze_node_lost(struct xs_ze_node *node);
@@ -106,12 +130,19 @@ struct xs_ze_submit {
 	uint64_t tick; /* of the host */
 	uint32_t tid;
 };
-/* One record of an execution; of_event: the event still has these times, and those of tiles. submit NULL: it was submitted when it was appended. */
-void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event,
-		       const struct xs_ze_submit *submit, const struct xs_ze_queue *queue, uint32_t id);
-/* The same of each of a body's nodes, whose times lie in `saved`, one after the other, or in their events (NULL). */
-void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestamp_result_t *saved, const struct xs_ze_submit *submit,
-			const struct xs_ze_queue *queue);
+/*
+ * One record of an execution; of_event: the event still has these times, and those of tiles. submit
+ * NULL: it was submitted when it was appended.
+ */
+void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times,
+		       bool of_event, const struct xs_ze_submit *submit,
+		       const struct xs_ze_queue *queue, uint32_t id);
+/*
+ * The same of each of a body's nodes, whose times lie in `saved`, one after the other, or in their
+ * events (NULL).
+ */
+void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestamp_result_t *saved,
+			const struct xs_ze_submit *submit, const struct xs_ze_queue *queue);
 /* Where the device was to write times there was UINT64_MAX before. */
 static inline bool xs_ze_is_set(const ze_kernel_timestamp_result_t *times)
 {
@@ -125,14 +156,15 @@ void xs_ze_context_pools_destroy(struct xs_ze_context *context);
 
 /* ---- level_zero_event.c: the application's events ---- */
 
-#define XS_ZE_EVENT_KNOWN (1ull << 63)
-#define XS_ZE_EVENT_TIMED (1ull << 62)  /* it will tell when its command ran */
-#define XS_ZE_EVENT_ASKED (1ull << 61)  /* as the application wanted it to */
+#define XS_ZE_EVENT_KNOWN  (1ull << 63)
+#define XS_ZE_EVENT_TIMED  (1ull << 62) /* it will tell when its command ran */
+#define XS_ZE_EVENT_ASKED  (1ull << 61) /* as the application wanted it to */
 #define XS_ZE_EVENT_COUNTS (1ull << 60) /* counter-based */
 #define XS_ZE_EVENT_RESETS (1ull << 59) /* lists reset it, on the device */
 #define XS_ZE_EVENT_UNSEEN (1ull << 58) /* the host was not to see it */
-#define XS_ZE_EVENT_TOLD (1ull << 57)   /* in place of the link: the queue and id of the command that it told of */
-#define XS_ZE_EVENT_LINK ((1ull << 56) - 1)
+/* in place of the link: the queue and id of the command that it told of */
+#define XS_ZE_EVENT_TOLD       (1ull << 57)
+#define XS_ZE_EVENT_LINK       ((1ull << 56) - 1)
 #define XS_ZE_TOLD_QUEUE_SHIFT 32
 
 /* The loader has given its table of pools. */
@@ -152,44 +184,47 @@ void xs_ze_event_unlink(ze_event_handle_t event, const struct xs_ze_node *node);
 /* ---- level_zero_list.c ---- */
 
 struct xs_ze_queue {
-	struct xs_ze_queue *next;       /* of all queues */
+	struct xs_ze_queue *next;	  /* of all queues */
 	ze_command_queue_handle_t handle; /* NULL: of an immediate list */
 	uint64_t shown_handle;
 	struct xs_ze_context *context;
 	struct xs_ze_device_info *device;
 	uint32_t serial, ordinal, index;
-	uint8_t flags;                  /* of its records */
-	bool synchronous;               /* an immediate list's commands are complete when the call that appends them returns */
+	uint8_t flags; /* of its records */
+	/* an immediate list's commands are complete when the call that appends them returns */
+	bool synchronous;
 	_Atomic bool ended;
 	_Atomic uint64_t collecting; /* claimed by who looks at what is complete */
-	const struct xs_ze_node *stuck; /* whose times another thread was reading when it was looked at last */
+	/* whose times another thread was reading when it was looked at last */
+	const struct xs_ze_node *stuck;
 	uint64_t stuck_state;
 	uint32_t stuck_since;
 	/*
-	 * Commands of an immediate list: nodes in a circle, which grows to as many as are in flight. From `done`, which has been dealt
-	 * with, to `newest`: those appended and not yet known to be complete. One thread appends at a time, as the API demands, and one
-	 * collects.
+	 * Commands of an immediate list: nodes in a circle, which grows to as many as are in
+	 * flight. From `done`, which has been dealt with, to `newest`: those appended and not yet
+	 * known to be complete. One thread appends at a time, as the API demands, and one collects.
 	 */
 	_Atomic(struct xs_ze_node *) done, newest;
 	uint32_t appended;
 	/* executions of regular lists */
 	struct xs_ze_execution *first, *last;
 	struct xs_ze_submission *submissions; /* with fences of the application */
-	struct xs_ze_fence *fences;           /* of ours, unused */
+	struct xs_ze_fence *fences;	      /* of ours, unused */
 };
 
 struct xs_ze_list {
 	struct xs_ze_context *context;
 	struct xs_ze_device_info *device;
 	struct xs_ze_queue *queue; /* of an immediate list, else NULL */
-	struct xs_ze_body *body;   /* of a regular list, and of an immediate one while it is captured: where its commands go */
-	const void *graph;         /* that it is captured into */
+	/* of a regular list, and of an immediate one while it is captured: where its commands go */
+	struct xs_ze_body *body;
+	const void *graph;	     /* that it is captured into */
 	struct xs_ze_list *captured; /* the next one that is captured into the same */
-	bool captured_now;         /* by the call that goes on */
-	uint64_t next_command;     /* mutable lists: the next command's number; 0: it has none */
+	bool captured_now;	     /* by the call that goes on */
+	uint64_t next_command;	     /* mutable lists: the next command's number; 0: it has none */
 	uint32_t ordinal;
 	bool in_order;
-	bool untimed;              /* there was no memory */
+	bool untimed;  /* there was no memory */
 	uint8_t flags; /* of records of its commands */
 };
 
@@ -199,20 +234,29 @@ static inline struct xs_ze_list *xs_ze_list_of(ze_command_list_handle_t list)
 	return xs_handle_get(&xs_ze_lists, list);
 }
 
-/* The commands that are complete, as far as they lie in a row; and: those behind the first that is not, too, for the last time. */
+/*
+ * The commands that are complete, as far as they lie in a row; and: those behind the first that is
+ * not, too, for the last time.
+ */
 void xs_ze_collect(struct xs_ze_queue *queue);
 void xs_ze_collect_others(struct xs_ze_queue *queue);
 /* One more node for a queue; NULL: none left. */
 struct xs_ze_node *xs_ze_grow(struct xs_ze_queue *queue);
 
-/* A node for the list's next command, which is in the queue when it is pushed and not before; NULL: none left. */
+/*
+ * A node for the list's next command, which is in the queue when it is pushed and not before; NULL:
+ * none left.
+ */
 static inline struct xs_ze_node *xs_ze_claim(struct xs_ze_queue *queue)
 {
 	struct xs_ze_node *newest = atomic_load_explicit(&queue->newest, memory_order_relaxed);
-	struct xs_ze_node *node = newest ? atomic_load_explicit(&newest->next, memory_order_relaxed) : NULL;
+	struct xs_ze_node *node = newest ? atomic_load_explicit(&newest->next, memory_order_relaxed)
+					 : NULL;
 
 	/* pairs with the release in xs_ze_collect() */
-	if (__builtin_expect(node && node != atomic_load_explicit(&queue->done, memory_order_acquire), 1))
+	if (__builtin_expect(node && node != atomic_load_explicit(&queue->done,
+								  memory_order_acquire),
+			     1))
 		return node;
 	return xs_ze_grow(queue);
 }
@@ -254,17 +298,24 @@ void xs_ze_body_changes(struct xs_ze_body *body);
 /* The times of some of its commands are saved before a reset. */
 void xs_ze_body_saves(struct xs_ze_body *body);
 /* By which call it was executed last, and in the queue of which number. False: it was not. */
-bool xs_ze_body_submit(struct xs_ze_body *body, struct xs_ze_submit *ret_submit, uint32_t *ret_queue);
-/* The application resets or destroys the event of a body's node: its times are kept, if there are any. */
+bool xs_ze_body_submit(struct xs_ze_body *body, struct xs_ze_submit *ret_submit,
+		       uint32_t *ret_queue);
+/*
+ * The application resets or destroys the event of a body's node: its times are kept, if there are
+ * any.
+ */
 void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed);
 /* Records what is complete of a queue's executions. */
 void xs_ze_collect_executions(struct xs_ze_queue *queue);
 /*
- * The same, where it is done for the last time. The application may know by an event that the device has finished, and the fence behind it comes
- * some microseconds later: so much time it gets.
+ * The same, where it is done for the last time. The application may know by an event that the
+ * device has finished, and the fence behind it comes some microseconds later: so much time it gets.
  */
 void xs_ze_collect_executions_last(struct xs_ze_queue *queue);
-/* The deadline of a wait for a device that is about to finish (CLOCK_MONOTONIC). And: waits a moment; false: past the deadline, or in vain. *rounds: 0 at first. */
+/*
+ * The deadline of a wait for a device that is about to finish (CLOCK_MONOTONIC). And: waits a
+ * moment; false: past the deadline, or in vain. *rounds: 0 at first.
+ */
 uint64_t xs_ze_last_chance(void);
 bool xs_ze_wait_on(uint64_t deadline, uint32_t *rounds);
 /* A fence of the application goes with what this call has submitted. */

@@ -1,6 +1,7 @@
 /*
- * Regular lists that are executed by being appended to an immediate one, and graphs: what is appended to an immediate list while it is
- * captured is kept, to be executed as a whole. Both are bodies, whose executions an event of ours behind them tells complete.
+ * Regular lists that are executed by being appended to an immediate one, and graphs: what is
+ * appended to an immediate list while it is captured is kept, to be executed as a whole. Both are
+ * bodies, whose executions an event of ours behind them tells complete.
  */
 #include "level_zero_execute.h"
 
@@ -10,10 +11,12 @@ typedef ze_executable_graph_handle_t executable_graph;
 typedef void *executable_graph;
 #endif
 
-static struct xs_handles graphs = { .size = 256 }, executables = { .size = 256 }; /* struct xs_ze_body * */
+/* struct xs_ze_body * */
+static struct xs_handles graphs = { .size = 256 }, executables = { .size = 256 };
 
 /* Tells when the batch is complete: an event behind all that is in the list by now. */
-static void mark(struct xs_ze_batch *batch, const struct xs_ze_list *immediate, ze_command_list_handle_t handle)
+static void mark(struct xs_ze_batch *batch, const struct xs_ze_list *immediate,
+		 ze_command_list_handle_t handle)
 {
 	struct xs_ze_node *node;
 	ze_result_t result;
@@ -22,23 +25,31 @@ static void mark(struct xs_ze_batch *batch, const struct xs_ze_list *immediate, 
 		return; /* nobody waits for it */
 	node = batch->submission->node = xs_ze_node_get(immediate->context);
 	result = !node ? ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY
-		 : immediate->in_order ? xs_ze.zeCommandList.pfnAppendSignalEvent(handle, node->own)
-				       : xs_ze.zeCommandList.pfnAppendBarrier(handle, node->own, 0, NULL);
+		 : immediate->in_order
+			 ? xs_ze.zeCommandList.pfnAppendSignalEvent(handle, node->own)
+			 : xs_ze.zeCommandList.pfnAppendBarrier(handle, node->own, 0, NULL);
 	batch->submission->failed = result != ZE_RESULT_SUCCESS;
 }
 
 /* next NULL: by the older of the two functions. */
-static ze_result_t call(ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists, const void *const *next,
+static ze_result_t call(ze_command_list_handle_t handle, uint32_t count,
+			ze_command_list_handle_t *lists, const void *const *next,
 			ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {
-	return next ? XS_REAL_zeCommandListImmediateAppendCommandListsWithParameters(handle, count, lists, *next, signal, nwait, wait)
-		    : XS_REAL_zeCommandListImmediateAppendCommandListsExp(handle, count, lists, signal, nwait, wait);
+	return next ? XS_REAL_zeCommandListImmediateAppendCommandListsWithParameters(handle, count,
+										     lists, *next,
+										     signal, nwait,
+										     wait)
+		    : XS_REAL_zeCommandListImmediateAppendCommandListsExp(handle, count, lists,
+									  signal, nwait, wait);
 }
 
-static ze_result_t append(ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists, const void *const *next,
+static ze_result_t append(ze_command_list_handle_t handle, uint32_t count,
+			  ze_command_list_handle_t *lists, const void *const *next,
 			  ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {
-	struct xs_ze_list *immediate = xs_ze_device && xs_ze_alive() && lists ? xs_ze_list_of(handle) : NULL;
+	struct xs_ze_list *immediate =
+		xs_ze_device && xs_ze_alive() && lists ? xs_ze_list_of(handle) : NULL;
 	struct xs_ze_batch batch;
 	ze_result_t result;
 
@@ -57,27 +68,28 @@ static ze_result_t append(ze_command_list_handle_t handle, uint32_t count, ze_co
 	return result;
 }
 
-static ze_result_t append_all(ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists, const void *const *next,
+static ze_result_t append_all(ze_command_list_handle_t handle, uint32_t count,
+			      ze_command_list_handle_t *lists, const void *const *next,
 			      ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {
 	ze_result_t result = ZE_RESULT_SUCCESS;
 
-	for (; lists && count > XS_ZE_LISTS && !result; count -= XS_ZE_LISTS, lists += XS_ZE_LISTS, nwait = 0, wait = NULL)
+	for (; lists && count > XS_ZE_LISTS && !result;
+	     count -= XS_ZE_LISTS, lists += XS_ZE_LISTS, nwait = 0, wait = NULL)
 		result = append(handle, XS_ZE_LISTS, lists, next, NULL, nwait, wait);
 	return result ? result : append(handle, count, lists, next, signal, nwait, wait);
 }
 
-ze_result_t xs_hook_zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t handle, uint32_t count,
-								ze_command_list_handle_t *lists, ze_event_handle_t signal, uint32_t nwait,
-								ze_event_handle_t *wait)
+ze_result_t xs_hook_zeCommandListImmediateAppendCommandListsExp(
+	ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists,
+	ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {
 	return append_all(handle, count, lists, NULL, signal, nwait, wait);
 }
 
-ze_result_t xs_hook_zeCommandListImmediateAppendCommandListsWithParameters(ze_command_list_handle_t handle, uint32_t count,
-									   ze_command_list_handle_t *lists, const void *next,
-									   ze_event_handle_t signal, uint32_t nwait,
-									   ze_event_handle_t *wait)
+ze_result_t xs_hook_zeCommandListImmediateAppendCommandListsWithParameters(
+	ze_command_list_handle_t handle, uint32_t count, ze_command_list_handle_t *lists,
+	const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {
 	return append_all(handle, count, lists, &next, signal, nwait, wait);
 }
@@ -85,8 +97,9 @@ ze_result_t xs_hook_zeCommandListImmediateAppendCommandListsWithParameters(ze_co
 /* ---- graphs ---- */
 
 _Atomic uint32_t xs_ze_captures;
-static struct xs_ze_body *captures;                    /* that go on */
-static struct xs_handles signalled = { .size = 256 };  /* events that a captured list signals: the number of the capture */
+static struct xs_ze_body *captures; /* that go on */
+/* events that a captured list signals: the number of the capture */
+static struct xs_handles signalled = { .size = 256 };
 
 /* The list's commands go into the body from here on. With the lock held. */
 static void join(struct xs_ze_list *list, struct xs_ze_body *body)
@@ -146,7 +159,8 @@ void xs_ze_capture_begins(ze_command_list_handle_t handle, const void *graph, ze
 	xs_unlock(&xs_ze_execute_lock);
 }
 
-void xs_ze_capture_follow(ze_command_list_handle_t handle, ze_event_handle_t signal, uint32_t nwait, const ze_event_handle_t *wait)
+void xs_ze_capture_follow(ze_command_list_handle_t handle, ze_event_handle_t signal, uint32_t nwait,
+			  const ze_event_handle_t *wait)
 {
 	struct xs_ze_list *list = xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
 	_Atomic uint64_t *number;
@@ -159,7 +173,8 @@ void xs_ze_capture_follow(ze_command_list_handle_t handle, ze_event_handle_t sig
 		if (!number)
 			continue;
 		xs_lock_robust(&xs_ze_execute_lock);
-		for (struct xs_ze_body *body = captures; body && !list->body; body = body->next_capture)
+		for (struct xs_ze_body *body = captures; body && !list->body;
+		     body = body->next_capture)
 			if (body->capture == atomic_load_explicit(number, memory_order_relaxed)) {
 				body->users++;
 				join(list, body);
@@ -169,9 +184,11 @@ void xs_ze_capture_follow(ze_command_list_handle_t handle, ze_event_handle_t sig
 	}
 	if (!signal)
 		return;
-	number = list->body ? xs_handle_add(&signalled, signal) : xs_handle_find(&signalled, signal);
+	number = list->body ? xs_handle_add(&signalled, signal)
+			    : xs_handle_find(&signalled, signal);
 	if (number)
-		atomic_store_explicit(number, list->body ? list->body->capture : 0, memory_order_relaxed);
+		atomic_store_explicit(number, list->body ? list->body->capture : 0,
+				      memory_order_relaxed);
 }
 
 void xs_ze_capture_forgets(ze_event_handle_t event)
@@ -193,7 +210,10 @@ void xs_ze_capture_abandons(struct xs_ze_list *list)
 
 void xs_ze_capture_spread(ze_command_list_handle_t handle, ze_result_t result)
 {
-	struct xs_ze_list *list = result && atomic_load_explicit(&xs_ze_captures, memory_order_relaxed) ? xs_ze_list_of(handle) : NULL;
+	struct xs_ze_list *list =
+		result && atomic_load_explicit(&xs_ze_captures, memory_order_relaxed)
+			? xs_ze_list_of(handle)
+			: NULL;
 
 	if (list && list->captured_now && list->body)
 		xs_ze_capture_abandons(list);
@@ -217,7 +237,8 @@ void xs_ze_capture_ends(ze_command_list_handle_t handle, const void *graph, ze_r
 		leave(body->captured);
 		body->users--;
 	}
-	body->users++; /* the graph; without a value it is never given back: it may still be executed */
+	/* the graph; without a value it is never given back: it may still be executed */
+	body->users++;
 	capture_ends(body);
 	xs_unlock(&xs_ze_execute_lock);
 }
@@ -253,19 +274,23 @@ void xs_ze_executable_ends(const void *executable)
 	ends(&executables, executable);
 }
 
-typedef ze_result_t (*append_function)(ze_command_list_handle_t handle, executable_graph executable, const void *next, ze_event_handle_t signal,
-				       uint32_t nwait, ze_event_handle_t *wait);
+typedef ze_result_t (*append_function)(ze_command_list_handle_t handle, executable_graph executable,
+				       const void *next, ze_event_handle_t signal, uint32_t nwait,
+				       ze_event_handle_t *wait);
 
-static ze_result_t append_graph(append_function real, ze_command_list_handle_t handle, executable_graph executable, const void *next,
+static ze_result_t append_graph(append_function real, ze_command_list_handle_t handle,
+				executable_graph executable, const void *next,
 				ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {
 	struct xs_ze_list *immediate = xs_ze_device && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
-	struct xs_ze_body *body = immediate && !immediate->body ? xs_handle_get(&executables, executable) : NULL;
+	struct xs_ze_body *body =
+		immediate && !immediate->body ? xs_handle_get(&executables, executable) : NULL;
 	struct xs_ze_batch batch;
 	struct xs_ze_slot *slot;
 	ze_result_t result;
 
-	xs_ze_batch_begin(&batch, body && (body->count || body->untimed) ? immediate->queue : NULL, 0);
+	xs_ze_batch_begin(&batch, body && (body->count || body->untimed) ? immediate->queue : NULL,
+			  0);
 	if (!batch.submission)
 		return real(handle, executable, next, signal, nwait, wait);
 	slot = xs_ze_batch_body(&batch, body);
@@ -278,14 +303,19 @@ static ze_result_t append_graph(append_function real, ze_command_list_handle_t h
 	return result;
 }
 
-ze_result_t xs_hook_zeCommandListAppendGraphExt(ze_command_list_handle_t handle, executable_graph executable, const void *next,
-						ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t xs_hook_zeCommandListAppendGraphExt(ze_command_list_handle_t handle,
+						executable_graph executable, const void *next,
+						ze_event_handle_t signal, uint32_t nwait,
+						ze_event_handle_t *wait)
 {
-	return append_graph(XS_REAL_zeCommandListAppendGraphExt, handle, executable, next, signal, nwait, wait);
+	return append_graph(XS_REAL_zeCommandListAppendGraphExt, handle, executable, next, signal,
+			    nwait, wait);
 }
 
-ze_result_t xs_hook_zeCommandListAppendGraphExp(ze_command_list_handle_t handle, void *executable, const void *next, ze_event_handle_t signal,
+ze_result_t xs_hook_zeCommandListAppendGraphExp(ze_command_list_handle_t handle, void *executable,
+						const void *next, ze_event_handle_t signal,
 						uint32_t nwait, ze_event_handle_t *wait)
 {
-	return append_graph((append_function)XS_REAL_zeCommandListAppendGraphExp, handle, executable, next, signal, nwait, wait);
+	return append_graph((append_function)XS_REAL_zeCommandListAppendGraphExp, handle,
+			    executable, next, signal, nwait, wait);
 }

@@ -1,6 +1,7 @@
 /*
- * What Level Zero executes as a whole, a regular list or a graph: its commands in their order, and where the times of its last execution
- * are copied to when it is executed again before they were read.
+ * What Level Zero executes as a whole, a regular list or a graph: its commands in their order, and
+ * where the times of its last execution are copied to when it is executed again before they were
+ * read.
  */
 #include "level_zero_execute.h"
 
@@ -21,7 +22,8 @@ static void slot_destroy(struct xs_ze_body *body, struct xs_ze_slot *slot)
 
 #define COPIED_AT_ONCE 32u
 
-bool xs_ze_append_copies(ze_command_list_handle_t list, const struct xs_ze_body *body, const struct xs_ze_slot *slot)
+bool xs_ze_append_copies(ze_command_list_handle_t list, const struct xs_ze_body *body,
+			 const struct xs_ze_slot *slot)
 {
 	ze_event_handle_t events[COPIED_AT_ONCE];
 	uint32_t n = 0, done = 0;
@@ -31,13 +33,16 @@ bool xs_ze_append_copies(ze_command_list_handle_t list, const struct xs_ze_body 
 	for (struct xs_ze_node *node = body->first; node;) {
 		events[n++] = node->event;
 		if (slot->resets && node->saved &&
-		    xs_ze.zeCommandList.pfnAppendMemoryCopy(list, &slot->times[body->count + done + n - 1], node->saved, sizeof(*node->saved), NULL,
-							    0, NULL))
+		    xs_ze.zeCommandList.pfnAppendMemoryCopy(
+			    list, &slot->times[body->count + done + n - 1], node->saved,
+			    sizeof(*node->saved), NULL, 0, NULL))
 			return false;
 		node = atomic_load_explicit(&node->next, memory_order_relaxed);
 		if (n < COPIED_AT_ONCE && node)
 			continue;
-		if (xs_ze.zeCommandList.pfnAppendQueryKernelTimestamps(list, n, events, &slot->times[done], NULL, NULL, 0, NULL))
+		if (xs_ze.zeCommandList.pfnAppendQueryKernelTimestamps(list, n, events,
+								       &slot->times[done], NULL,
+								       NULL, 0, NULL))
 			return false;
 		done += n;
 		n = 0;
@@ -47,7 +52,8 @@ bool xs_ze_append_copies(ze_command_list_handle_t list, const struct xs_ze_body 
 
 struct xs_ze_slot *xs_ze_slot_get(struct xs_ze_body *body)
 {
-	ze_command_list_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, .commandQueueGroupOrdinal = body->ordinal };
+	ze_command_list_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC,
+					.commandQueueGroupOrdinal = body->ordinal };
 	ze_host_mem_alloc_desc_t memory = { .stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC };
 	bool resets = body->resets;
 	size_t size = (resets ? 3 : 1) * (size_t)body->count * sizeof(ze_kernel_timestamp_result_t);
@@ -62,9 +68,11 @@ struct xs_ze_slot *xs_ze_slot_get(struct xs_ze_body *body)
 		xs_unlock(&xs_ze_execute_lock);
 		if (!slot || (slot->resets == resets && slot->changes == body->changes))
 			break;
-		slot_destroy(body, slot); /* made before the first reset, or it reads other events */
+		/* made before the first reset, or it reads other events */
+		slot_destroy(body, slot);
 	}
-	if (slot || xs_is_sealed()) /* the driver may need system calls for the memory of a new one */
+	/* the driver may need system calls for the memory of a new one */
+	if (slot || xs_is_sealed())
 		return slot;
 	slot = xs_spare_take_zeroed(&slots, sizeof(*slot));
 	if (!slot)
@@ -73,8 +81,11 @@ struct xs_ze_slot *xs_ze_slot_get(struct xs_ze_body *body)
 	slot->changes = body->changes;
 	if (xs_ze.zeMem.pfnAllocHost(body->context->handle, &memory, size, 64, &times) ||
 	    (slot->times = times,
-	     !body->graph && (xs_ze.zeCommandList.pfnCreate(body->context->handle, body->device->handle, &desc, &slot->list) ||
-			      !xs_ze_append_copies(slot->list, body, slot) || xs_ze.zeCommandList.pfnClose(slot->list)))) {
+	     !body->graph &&
+		     (xs_ze.zeCommandList.pfnCreate(body->context->handle, body->device->handle,
+						    &desc, &slot->list) ||
+		      !xs_ze_append_copies(slot->list, body, slot) ||
+		      xs_ze.zeCommandList.pfnClose(slot->list)))) {
 		slot_destroy(body, slot);
 		return NULL;
 	}

@@ -18,8 +18,8 @@ static _Atomic uint32_t device_lock;
 const _Atomic uint32_t *xs_ze_alive_word;
 
 /*
- * At the first context. Functions that are registered with atexit() by now belong to the driver and its libraries: they run after ours,
- * which still calls the driver.
+ * At the first context. Functions that are registered with atexit() by now belong to the driver and
+ * its libraries: they run after ours, which still calls the driver.
  */
 static bool begin(void)
 {
@@ -28,13 +28,16 @@ static bool begin(void)
 	long map;
 
 	if (xs_ze_alive_word)
-		return xs_ze_alive(); /* not in a child, which has our locks and lists as they were at some moment */
-	map = xs_sys(SYS_mmap, NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		return xs_ze_alive(); /* not in a child, which has our locks and lists as they were
+					 at some moment */
+	map = xs_sys(SYS_mmap, NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		     -1, 0);
 	if (map < 0 && map > -4096)
 		return false;
 	page = (_Atomic uint32_t *)map;
 	/* two threads at once: one begins */
-	if (xs_sys(SYS_madvise, page, XS_PAGE, MADV_WIPEONFORK) < 0 || !atomic_compare_exchange_strong(&first, &none, page)) {
+	if (xs_sys(SYS_madvise, page, XS_PAGE, MADV_WIPEONFORK) < 0 ||
+	    !atomic_compare_exchange_strong(&first, &none, page)) {
 		(void)xs_sys(SYS_munmap, page, XS_PAGE);
 		return xs_ze_alive();
 	}
@@ -101,13 +104,16 @@ static uint32_t bus_of(ze_device_handle_t handle, struct told *told)
 	const ze_pci_address_ext_t *at = &told->pci.address;
 
 	told->pci = (ze_pci_ext_properties_t){ .stype = ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES };
-	if (!xs_ze.zeDevice.pfnPciGetPropertiesExt || xs_ze.zeDevice.pfnPciGetPropertiesExt(handle, &told->pci))
+	if (!xs_ze.zeDevice.pfnPciGetPropertiesExt ||
+	    xs_ze.zeDevice.pfnPciGetPropertiesExt(handle, &told->pci))
 		return 0;
 	return xs_bus_name((const uint32_t[]){ at->domain, at->bus, at->device, at->function });
 }
 
 /* The driver is not called with the lock held. */
-static struct xs_ze_device_info *add_told(ze_device_handle_t handle, const struct xs_ze_device_info *whole, uint32_t tile, struct told *told)
+static struct xs_ze_device_info *add_told(ze_device_handle_t handle,
+					  const struct xs_ze_device_info *whole, uint32_t tile,
+					  struct told *told)
 {
 	ze_device_properties_t *properties = &told->properties;
 	struct xs_ze_device_info fresh = { .handle = handle }, *device;
@@ -131,7 +137,9 @@ static struct xs_ze_device_info *add_told(ze_device_handle_t handle, const struc
 	xs_lock_robust(&device_lock);
 	device = find_device(handle);
 	if (!device && device_count < sizeof(devices) / sizeof(devices[0])) {
-		fresh.index = whole ? whole->index : (uint8_t)(whole_count < XS_CLOCKS ? whole_count : XS_CLOCKS - 1);
+		fresh.index =
+			whole ? whole->index
+			      : (uint8_t)(whole_count < XS_CLOCKS ? whole_count : XS_CLOCKS - 1);
 		fresh.tile = (uint8_t)(whole ? tile + 1 : 0);
 		device = &devices[device_count];
 		*device = fresh;
@@ -150,7 +158,8 @@ static struct xs_ze_device_info *add_told(ze_device_handle_t handle, const struc
 	return device;
 }
 
-static struct xs_ze_device_info *add_device(ze_device_handle_t handle, const struct xs_ze_device_info *whole, uint32_t tile)
+static struct xs_ze_device_info *add_device(ze_device_handle_t handle,
+					    const struct xs_ze_device_info *whole, uint32_t tile)
 {
 	static struct xs_spare spare;
 	struct xs_ze_device_info *device = find_device(handle);
@@ -203,7 +212,8 @@ static void add_context(ze_driver_handle_t driver, ze_context_handle_t handle)
 	atomic_store_explicit(value, (uint64_t)(uintptr_t)context, memory_order_release);
 }
 
-ze_result_t xs_hook_zeContextCreate(ze_driver_handle_t driver, const ze_context_desc_t *desc, ze_context_handle_t *context)
+ze_result_t xs_hook_zeContextCreate(ze_driver_handle_t driver, const ze_context_desc_t *desc,
+				    ze_context_handle_t *context)
 {
 	ze_result_t result = xs_ze.zeContext.pfnCreate(driver, desc, context);
 
@@ -212,8 +222,9 @@ ze_result_t xs_hook_zeContextCreate(ze_driver_handle_t driver, const ze_context_
 	return result;
 }
 
-ze_result_t xs_hook_zeContextCreateEx(ze_driver_handle_t driver, const ze_context_desc_t *desc, uint32_t count,
-				      ze_device_handle_t *found, ze_context_handle_t *context)
+ze_result_t xs_hook_zeContextCreateEx(ze_driver_handle_t driver, const ze_context_desc_t *desc,
+				      uint32_t count, ze_device_handle_t *found,
+				      ze_context_handle_t *context)
 {
 	ze_result_t result = xs_ze.zeContext.pfnCreateEx(driver, desc, count, found, context);
 
@@ -236,9 +247,12 @@ void xs_ze_context_ends(ze_context_handle_t handle)
 
 /* ---- clocks ---- */
 
-/* Ticks of the host after which a device's clock is looked at again: soon at first, later about once a second. */
+/*
+ * Ticks of the host after which a device's clock is looked at again: soon at first, later about
+ * once a second.
+ */
 #define FIRST_LOOK 10000000u
-#define LAST_LOOK 2000000000u
+#define LAST_LOOK  2000000000u
 
 void xs_ze_clock(const struct xs_ze_device_info *device)
 {
@@ -256,10 +270,14 @@ void xs_ze_clock(const struct xs_ze_device_info *device)
 		return;
 	now = xs_tick(xs_use_tsc);
 	due = atomic_load_explicit(&looks[device->index].due, memory_order_relaxed);
-	if (__builtin_expect(now < due, 1) || xs_is_sealed() || !xs_claim(&looks[device->index].claim))
+	if (__builtin_expect(now < due, 1) || xs_is_sealed() ||
+	    !xs_claim(&looks[device->index].claim))
 		return;
 	pairs = xs_own_device_pairs(device->index);
-	/* the quickest of three, or of more if they are slow: an interrupt in the middle would be an error of the clock */
+	/*
+	 * the quickest of three, or of more if they are slow: an interrupt in the middle would be
+	 * an error of the clock
+	 */
 	for (int i = 0; pairs && xs_ze.zeDevice.pfnGetGlobalTimestamps; i++) {
 		if (i >= 8 || (i >= 3 && best / 2 <= looks[device->index].quickest))
 			break;
@@ -269,7 +287,9 @@ void xs_ze_clock(const struct xs_ze_device_info *device)
 		after = xs_tick(xs_use_tsc);
 		if (after - now < best) {
 			best = after - now;
-			pair = (struct xs_device_pair){ .before = now, .after = after, .device = ticks };
+			pair = (struct xs_device_pair){ .before = now,
+							.after = after,
+							.device = ticks };
 		}
 	}
 	if (best != UINT64_MAX) {
@@ -283,6 +303,7 @@ void xs_ze_clock(const struct xs_ze_device_info *device)
 	wait = atomic_load_explicit(&looks[device->index].wait, memory_order_relaxed);
 	wait = !wait ? FIRST_LOOK : wait < LAST_LOOK ? 2 * wait : wait;
 	atomic_store_explicit(&looks[device->index].wait, wait, memory_order_relaxed);
-	atomic_store_explicit(&looks[device->index].due, xs_tick(xs_use_tsc) + wait, memory_order_relaxed);
+	atomic_store_explicit(&looks[device->index].due, xs_tick(xs_use_tsc) + wait,
+			      memory_order_relaxed);
 	xs_unclaim(&looks[device->index].claim);
 }

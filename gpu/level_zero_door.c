@@ -1,9 +1,11 @@
 /*
  * Our place in Level Zero's loader: that of its validation layer.
  *
- * With ZE_ENABLE_VALIDATION_LAYER=1 (the launcher sets it) the loader opens libze_validation_layer.so.1 at the program's first zeInit and
- * gives it every table of functions. dlopen() is ours, and gives it libxstrace-ze.so instead, whose functions all lead to
- * xs_ze_table(). Nothing of this happens in a program that does not call zeInit, and it does not matter how the program reached the loader.
+ * With ZE_ENABLE_VALIDATION_LAYER=1 (the launcher sets it) the loader opens
+ * libze_validation_layer.so.1 at the program's first zeInit and gives it every table of functions.
+ * dlopen() is ours, and gives it libxstrace-ze.so instead, whose functions all lead to
+ * xs_ze_table(). Nothing of this happens in a program that does not call zeInit, and it does not
+ * matter how the program reached the loader.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,8 +18,9 @@
 #include "shm.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define LAYER "libxstrace-ze.so"
-#define DEEP "libxstrace-ze-deep.so" /* the same, under the name of the layer whose place we take */
+#define LAYER  "libxstrace-ze.so"
+/* the same, under the name of the layer whose place we take */
+#define DEEP   "libxstrace-ze-deep.so"
 #define THEIRS "libze_validation_layer.so.1"
 
 struct xs_ze_tables xs_ze;
@@ -34,7 +37,8 @@ static bool is_theirs(const char *name)
 {
 	size_t length = strlen(name), part = strlen(THEIRS);
 
-	return length >= part && !strcmp(name + length - part, THEIRS) && (length == part || name[length - part - 1] == '/');
+	return length >= part && !strcmp(name + length - part, THEIRS) &&
+	       (length == part || name[length - part - 1] == '/');
 }
 
 #define LINKS_MAX 8
@@ -55,15 +59,17 @@ static bool follow(char *path)
 }
 
 /*
- * The path of a file that lies beside this library; where that was preloaded by a link, beside what the link points to. NULL: unknown. It is kept as long as
- * the process lives, so this is called once for each file, or a few times where threads are at it together.
+ * The path of a file that lies beside this library; where that was preloaded by a link, beside what
+ * the link points to. NULL: unknown. It is kept as long as the process lives, so this is called
+ * once for each file, or a few times where threads are at it together.
  */
 static char *path_beside(const char *file)
 {
 	char *path = xs_arena(PATH_ROOM), *part;
 	Dl_info self;
 
-	if (!path || !dladdr((void *)&xs_ze, &self) || !self.dli_fname || strlen(self.dli_fname) >= PATH_MAX)
+	if (!path || !dladdr((void *)&xs_ze, &self) || !self.dli_fname ||
+	    strlen(self.dli_fname) >= PATH_MAX)
 		return NULL;
 	strcpy(path, self.dli_fname);
 	for (int i = 0; i < LINKS_MAX && follow(path); i++)
@@ -83,8 +89,9 @@ static bool wanted(void)
 }
 
 /*
- * What is opened with RTLD_DEEPBIND calls glibc's dlopen and not ours. If that is the loader, or something that opens it, it finds our
- * layer all the same: glibc takes a library that is there for the one whose name it bears.
+ * What is opened with RTLD_DEEPBIND calls glibc's dlopen and not ours. If that is the loader, or
+ * something that opens it, it finds our layer all the same: glibc takes a library that is there for
+ * the one whose name it bears.
  */
 static void open_deep(const char *name)
 {
@@ -137,7 +144,10 @@ const char *xs_dlopen_name(const char *name, int mode)
 	return ours ? ours : name;
 }
 
-/* A jump and not a call: glibc looks into the caller's RUNPATH, and knows the caller by its return address. */
+/*
+ * A jump and not a call: glibc looks into the caller's RUNPATH, and knows the caller by its return
+ * address.
+ */
 #if defined(__x86_64__)
 __asm__(".pushsection .text\n"
 	".globl dlopen\n"
@@ -186,15 +196,24 @@ bool xs_ze_take(void **target, void *real)
 {
 	void *now = NULL;
 
-	/* extensions are asked for by any thread, while others call them: it is written once, and not touched again */
-	return __atomic_compare_exchange_n(target, &now, real, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || now == real;
+	/*
+	 * extensions are asked for by any thread, while others call them: it is written once, and
+	 * not touched again
+	 */
+	return __atomic_compare_exchange_n(target, &now, real, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE) ||
+	       now == real;
 }
 
-/* Is one of the two at this address, which may be no memory any more? A call of the kernel, but only where a table is given twice. */
+/*
+ * Is one of the two at this address, which may be no memory any more? A call of the kernel, but
+ * only where a table is given twice.
+ */
 static bool holds(const void *address, const void *one, const void *other)
 {
 	const void *word;
-	struct iovec to = { &word, sizeof(word) }, from = { (void *)(uintptr_t)address, sizeof(word) };
+	struct iovec to = { &word, sizeof(word) },
+		     from = { (void *)(uintptr_t)address, sizeof(word) };
 
 	long got = xs_sys(SYS_process_vm_readv, xs_sys(SYS_getpid), &to, 1, &from, 1, 0);
 
@@ -204,11 +223,13 @@ static bool holds(const void *address, const void *one, const void *other)
 }
 
 /*
- * Can the program still call through the previous table of this name? Not if the static loader has put the loader's symbols into the table that it
- * had asked for (since 1.21.9). These lead to a table that the loader makes later. Loader 1.8 has then looked for its drivers twice, and fills that
- * table with other functions.
+ * Can the program still call through the previous table of this name? Not if the static loader has
+ * put the loader's symbols into the table that it had asked for (since 1.21.9). These lead to a
+ * table that the loader makes later. Loader 1.8 has then looked for its drivers twice, and fills
+ * that table with other functions.
  */
-static bool in_use(const struct xs_ze_place *place, void **entry, const void *real, const void *wrapper)
+static bool in_use(const struct xs_ze_place *place, void **entry, const void *real,
+		   const void *wrapper)
 {
 	if (!place->before || place->before == place->entries)
 		return false; /* the same loader has made its table anew */
@@ -248,7 +269,9 @@ static void *chained(const char *name)
 /* A loader whose functions are not those that we have, and are left alone: is it used? */
 static ze_pfnContextCreate_t second_create;
 
-static ze_result_t ZE_APICALL second_context(ze_driver_handle_t driver, const ze_context_desc_t *desc, ze_context_handle_t *context)
+static ze_result_t ZE_APICALL second_context(ze_driver_handle_t driver,
+					     const ze_context_desc_t *desc,
+					     ze_context_handle_t *context)
 {
 	xs_tell_unseen(XS_UNSEEN_ZE_SECOND);
 	return second_create(driver, desc, context);
@@ -256,7 +279,8 @@ static ze_result_t ZE_APICALL second_context(ze_driver_handle_t driver, const ze
 
 static void watch_second(ze_context_dditable_t *entries)
 {
-	if (entries->pfnCreate && entries->pfnCreate != second_context && xs_ze_take((void **)&second_create, (void *)entries->pfnCreate))
+	if (entries->pfnCreate && entries->pfnCreate != second_context &&
+	    xs_ze_take((void **)&second_create, (void *)entries->pfnCreate))
 		entries->pfnCreate = second_context;
 }
 
@@ -278,7 +302,8 @@ EXPORT ze_result_t xs_ze_table(uint32_t number, const char *name, uint32_t versi
 		xs_ze_waits = options->chrome_kernel;
 		xs_ze_device = xs_want_device(options);
 		place.before = seen[number];
-		place.whole = strcmp(name, "zeGetGlobalProcAddrTable") != 0; /* loaders fill that once more for each driver */
+		/* loaders fill that once more for each driver */
+		place.whole = strcmp(name, "zeGetGlobalProcAddrTable") != 0;
 		xs_ze_wrap(number, version, entries, xs_ze_calls, &place);
 		if (place.taken)
 			seen[number] = entries;
@@ -293,7 +318,8 @@ EXPORT ze_result_t xs_ze_table(uint32_t number, const char *name, uint32_t versi
 	return next ? next(version, entries) : ZE_RESULT_SUCCESS;
 }
 
-ze_result_t xs_hook_zeDriverGetExtensionFunctionAddress(ze_driver_handle_t driver, const char *name, void **function)
+ze_result_t xs_hook_zeDriverGetExtensionFunctionAddress(ze_driver_handle_t driver, const char *name,
+							void **function)
 {
 	ze_result_t result = xs_ze.zeDriver.pfnGetExtensionFunctionAddress(driver, name, function);
 

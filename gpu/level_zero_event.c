@@ -1,6 +1,6 @@
 /*
- * Level Zero's event pools and events of the application: they are created so that they can tell when a command ran, and the application
- * goes on seeing what it asked for.
+ * Level Zero's event pools and events of the application: they are created so that they can tell
+ * when a command ran, and the application goes on seeing what it asked for.
  */
 #include "level_zero.h"
 
@@ -8,13 +8,17 @@
 #define ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC ((ze_structure_type_t)0x00020014)
 #endif
 
-/* What zeEventCounterBasedCreate is given (1.15), and the older function of Intel's driver: the same layout, and flags. */
+/*
+ * What zeEventCounterBasedCreate is given (1.15), and the older function of Intel's driver: the
+ * same layout, and flags.
+ */
 struct counter_desc {
 	ze_structure_type_t stype;
 	const void *pNext;
 	uint32_t flags;
 };
-#define COUNTER_TIMES (ZE_BIT(4) | ZE_BIT(5)) /* the device's, or those and the same by the host's clock */
+/* the device's, or those and the same by the host's clock */
+#define COUNTER_TIMES (ZE_BIT(4) | ZE_BIT(5))
 #if defined(ZE_API_VERSION_CURRENT_M) && ZE_API_VERSION_CURRENT_M >= ZE_MAKE_VERSION(1, 15)
 typedef ze_event_counter_based_desc_t newer_desc;
 #else
@@ -22,7 +26,7 @@ typedef void newer_desc;
 #endif
 #define POOL_TIMES (ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP | ZE_BIT(3)) /* the same two */
 
-static struct xs_handles pools = { .size = 4096 };  /* XS_ZE_EVENT_… */
+static struct xs_handles pools = { .size = 4096 }; /* XS_ZE_EVENT_… */
 static struct xs_handles events = { .size = 65536 };
 
 _Atomic uint64_t *xs_ze_event_word(ze_event_handle_t event)
@@ -34,10 +38,15 @@ void xs_ze_event_told(ze_event_handle_t event, const struct xs_ze_node *node, ui
 {
 	_Atomic uint64_t *word = xs_ze_event_word(event);
 	uint64_t value = word ? atomic_load_explicit(word, memory_order_relaxed) : 0;
-	uint64_t told = id ? XS_ZE_EVENT_TOLD | (uint64_t)node->record.queue << XS_ZE_TOLD_QUEUE_SHIFT | id : 0;
+	uint64_t told = id ? XS_ZE_EVENT_TOLD |
+					(uint64_t)node->record.queue << XS_ZE_TOLD_QUEUE_SHIFT | id
+			   : 0;
 
 	if (word && xs_ze_event_link(value) == xs_ze_node_link(node))
-		atomic_compare_exchange_strong(word, &value, (value & ~XS_ZE_EVENT_LINK) | (told & (XS_ZE_EVENT_TOLD | XS_ZE_EVENT_LINK)));
+		atomic_compare_exchange_strong(word, &value,
+					       (value & ~XS_ZE_EVENT_LINK) |
+						       (told &
+							(XS_ZE_EVENT_TOLD | XS_ZE_EVENT_LINK)));
 }
 
 void xs_ze_event_forgets(_Atomic uint64_t *word)
@@ -45,7 +54,8 @@ void xs_ze_event_forgets(_Atomic uint64_t *word)
 	uint64_t value = atomic_load_explicit(word, memory_order_relaxed);
 
 	if (value & XS_ZE_EVENT_TOLD)
-		atomic_compare_exchange_strong(word, &value, value & ~(XS_ZE_EVENT_TOLD | XS_ZE_EVENT_LINK));
+		atomic_compare_exchange_strong(word, &value,
+					       value & ~(XS_ZE_EVENT_TOLD | XS_ZE_EVENT_LINK));
 }
 
 void xs_ze_event_unlink(ze_event_handle_t event, const struct xs_ze_node *node)
@@ -61,9 +71,13 @@ static bool counter_based(const ze_event_pool_desc_t *desc)
 	return false;
 }
 
-/* A pool that another process opens must be laid out as its flags say; who opens it does not know ours. */
-ze_result_t xs_hook_zeEventPoolCreate(ze_context_handle_t context, const ze_event_pool_desc_t *desc, uint32_t count,
-				      ze_device_handle_t *devices, ze_event_pool_handle_t *pool)
+/*
+ * A pool that another process opens must be laid out as its flags say; who opens it does not know
+ * ours.
+ */
+ze_result_t xs_hook_zeEventPoolCreate(ze_context_handle_t context, const ze_event_pool_desc_t *desc,
+				      uint32_t count, ze_device_handle_t *devices,
+				      ze_event_pool_handle_t *pool)
 {
 	ze_result_t result = ZE_RESULT_ERROR_UNINITIALIZED;
 	uint64_t word = XS_ZE_EVENT_KNOWN;
@@ -81,7 +95,9 @@ ze_result_t xs_hook_zeEventPoolCreate(ze_context_handle_t context, const ze_even
 		ours.flags |= ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP | ZE_EVENT_POOL_FLAG_HOST_VISIBLE;
 		result = xs_ze.zeEventPool.pfnCreate(context, &ours, count, devices, pool);
 		if (!result)
-			word |= XS_ZE_EVENT_TIMED | (desc->flags & ZE_EVENT_POOL_FLAG_HOST_VISIBLE ? 0 : XS_ZE_EVENT_UNSEEN);
+			word |= XS_ZE_EVENT_TIMED | (desc->flags & ZE_EVENT_POOL_FLAG_HOST_VISIBLE
+							     ? 0
+							     : XS_ZE_EVENT_UNSEEN);
 	}
 	if (result)
 		result = xs_ze.zeEventPool.pfnCreate(context, desc, count, devices, pool);
@@ -99,11 +115,17 @@ void xs_ze_pools_begin(void)
 	atomic_store_explicit(&pool_flags, XS_REAL_zeEventPoolGetFlags, memory_order_relaxed);
 }
 
-/* Another process's pool: if its flags cannot be read it stays unknown. The program may want its times, which an event of ours would replace. */
-ze_result_t xs_hook_zeEventPoolOpenIpcHandle(ze_context_handle_t context, ze_ipc_event_pool_handle_t handle, ze_event_pool_handle_t *pool)
+/*
+ * Another process's pool: if its flags cannot be read it stays unknown. The program may want its
+ * times, which an event of ours would replace.
+ */
+ze_result_t xs_hook_zeEventPoolOpenIpcHandle(ze_context_handle_t context,
+					     ze_ipc_event_pool_handle_t handle,
+					     ze_event_pool_handle_t *pool)
 {
 	ze_result_t result = xs_ze.zeEventPool.pfnOpenIpcHandle(context, handle, pool);
-	ze_result_t (*tell)(ze_event_pool_handle_t, ze_event_pool_flags_t *) = atomic_load_explicit(&pool_flags, memory_order_relaxed);
+	ze_result_t (*tell)(ze_event_pool_handle_t, ze_event_pool_flags_t *) =
+		atomic_load_explicit(&pool_flags, memory_order_relaxed);
 	ze_event_pool_flags_t flags = 0;
 	_Atomic uint64_t *value;
 
@@ -111,7 +133,12 @@ ze_result_t xs_hook_zeEventPoolOpenIpcHandle(ze_context_handle_t context, ze_ipc
 		return result;
 	value = xs_handle_add(&pools, *pool);
 	if (value)
-		atomic_store_explicit(value, XS_ZE_EVENT_KNOWN | (flags & POOL_TIMES ? XS_ZE_EVENT_TIMED | XS_ZE_EVENT_ASKED : 0), memory_order_release);
+		atomic_store_explicit(value,
+				      XS_ZE_EVENT_KNOWN |
+					      (flags & POOL_TIMES
+						       ? XS_ZE_EVENT_TIMED | XS_ZE_EVENT_ASKED
+						       : 0),
+				      memory_order_release);
 	return result;
 }
 
@@ -123,7 +150,10 @@ ze_result_t xs_hook_zeEventPoolGetFlags(ze_event_pool_handle_t pool, ze_event_po
 	uint64_t word = value ? atomic_load_explicit(value, memory_order_relaxed) : 0;
 
 	if (word & XS_ZE_EVENT_TIMED && !(word & XS_ZE_EVENT_ASKED))
-		*flags &= ~(ze_event_pool_flags_t)(ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP | (word & XS_ZE_EVENT_UNSEEN ? ZE_EVENT_POOL_FLAG_HOST_VISIBLE : 0));
+		*flags &= ~(ze_event_pool_flags_t)(ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP |
+						   (word & XS_ZE_EVENT_UNSEEN
+							    ? ZE_EVENT_POOL_FLAG_HOST_VISIBLE
+							    : 0));
 	return result;
 }
 
@@ -132,21 +162,25 @@ void xs_ze_pool_ends(ze_event_pool_handle_t pool)
 	xs_handle_remove(&pools, pool);
 }
 
-ze_result_t xs_hook_zeEventCreate(ze_event_pool_handle_t pool, const ze_event_desc_t *desc, ze_event_handle_t *event)
+ze_result_t xs_hook_zeEventCreate(ze_event_pool_handle_t pool, const ze_event_desc_t *desc,
+				  ze_event_handle_t *event)
 {
 	ze_result_t result = xs_ze.zeEvent.pfnCreate(pool, desc, event);
 	_Atomic uint64_t *of_pool = !result && xs_ze_device ? xs_handle_find(&pools, pool) : NULL;
 	_Atomic uint64_t *word = of_pool ? xs_handle_add(&events, *event) : NULL;
 
 	if (word)
-		atomic_store_explicit(word, atomic_load_explicit(of_pool, memory_order_relaxed), memory_order_release);
+		atomic_store_explicit(word, atomic_load_explicit(of_pool, memory_order_relaxed),
+				      memory_order_release);
 	return result;
 }
 
 /* One of no pool. */
-static ze_result_t counter_created(ze_result_t result, const struct counter_desc *desc, const ze_event_handle_t *event)
+static ze_result_t counter_created(ze_result_t result, const struct counter_desc *desc,
+				   const ze_event_handle_t *event)
 {
-	_Atomic uint64_t *word = !result && xs_ze_device && xs_ze_alive() ? xs_handle_add(&events, *event) : NULL;
+	_Atomic uint64_t *word =
+		!result && xs_ze_device && xs_ze_alive() ? xs_handle_add(&events, *event) : NULL;
 	uint64_t value = XS_ZE_EVENT_KNOWN | XS_ZE_EVENT_COUNTS;
 
 	if (desc && desc->flags & COUNTER_TIMES)
@@ -156,19 +190,25 @@ static ze_result_t counter_created(ze_result_t result, const struct counter_desc
 	return result;
 }
 
-ze_result_t xs_hook_zeEventCounterBasedCreate(ze_context_handle_t context, ze_device_handle_t device, const newer_desc *desc,
+ze_result_t xs_hook_zeEventCounterBasedCreate(ze_context_handle_t context,
+					      ze_device_handle_t device, const newer_desc *desc,
 					      ze_event_handle_t *event)
 {
-	return counter_created(XS_REAL_zeEventCounterBasedCreate(context, device, desc, event), (const void *)desc, event);
+	return counter_created(XS_REAL_zeEventCounterBasedCreate(context, device, desc, event),
+			       (const void *)desc, event);
 }
 
-ze_result_t xs_hook_zexCounterBasedEventCreate2(ze_context_handle_t context, ze_device_handle_t device, const void *desc, ze_event_handle_t *event)
+ze_result_t xs_hook_zexCounterBasedEventCreate2(ze_context_handle_t context,
+						ze_device_handle_t device, const void *desc,
+						ze_event_handle_t *event)
 {
-	return counter_created(XS_REAL_zexCounterBasedEventCreate2(context, device, desc, event), desc, event);
+	return counter_created(XS_REAL_zexCounterBasedEventCreate2(context, device, desc, event),
+			       desc, event);
 }
 
 /* As it would be without the flag that we added. */
-ze_result_t xs_hook_zeEventQueryKernelTimestamp(ze_event_handle_t event, ze_kernel_timestamp_result_t *times)
+ze_result_t xs_hook_zeEventQueryKernelTimestamp(ze_event_handle_t event,
+						ze_kernel_timestamp_result_t *times)
 {
 	_Atomic uint64_t *word = xs_ze_device ? xs_ze_event_word(event) : NULL;
 	uint64_t value = word ? atomic_load_explicit(word, memory_order_relaxed) : 0;
@@ -182,7 +222,8 @@ ze_result_t xs_hook_zeEventQueryKernelTimestamp(ze_event_handle_t event, ze_kern
 static struct xs_ze_node *node_of(ze_event_handle_t event)
 {
 	_Atomic uint64_t *word = xs_ze_event_word(event);
-	uint64_t link = word ? xs_ze_event_link(atomic_load_explicit(word, memory_order_acquire)) : 0;
+	uint64_t link = word ? xs_ze_event_link(atomic_load_explicit(word, memory_order_acquire))
+			     : 0;
 
 	return link ? xs_ze_node_linked(link) : NULL;
 }
@@ -239,7 +280,9 @@ static void waited(ze_event_handle_t event, uint64_t began)
 	uint32_t queue;
 
 	if (value & XS_ZE_EVENT_TOLD)
-		xs_waited(XS_SOURCE_LEVEL_ZERO, began, (value & XS_ZE_EVENT_LINK) >> XS_ZE_TOLD_QUEUE_SHIFT, XS_WAITED_COMMAND, (uint32_t)value);
+		xs_waited(XS_SOURCE_LEVEL_ZERO, began,
+			  (value & XS_ZE_EVENT_LINK) >> XS_ZE_TOLD_QUEUE_SHIFT, XS_WAITED_COMMAND,
+			  (uint32_t)value);
 	else if (node && node->body && xs_ze_body_submit(node->body, &submit, &queue))
 		xs_waited(XS_SOURCE_LEVEL_ZERO, began, queue, XS_WAITED_SUBMITTED, submit.tick);
 }

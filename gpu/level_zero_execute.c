@@ -1,9 +1,10 @@
 /*
  * Executions of Level Zero's regular lists.
  *
- * The events of a list hold the times of its last execution. When that is complete (a fence tells, ours where the application gave none) they are
- * read. If the list is executed again before, a list of ours goes in between, in the same call, which copies them on the
- * device into host memory of that execution: nothing waits, and no execution's times are lost.
+ * The events of a list hold the times of its last execution. When that is complete (a fence tells,
+ * ours where the application gave none) they are read. If the list is executed again before, a list
+ * of ours goes in between, in the same call, which copies them on the device into host memory of
+ * that execution: nothing waits, and no execution's times are lost.
  */
 #include "level_zero_execute.h"
 
@@ -20,11 +21,13 @@ static void record_execution(const struct xs_ze_execution *execution)
 	uint32_t i = 0;
 
 	if (slot ? !slot->resets : !body->resets) {
-		xs_ze_nodes_record(body->first, slot ? slot->times : NULL, &execution->submit, execution->queue);
+		xs_ze_nodes_record(body->first, slot ? slot->times : NULL, &execution->submit,
+				   execution->queue);
 		return;
 	}
 
-	for (struct xs_ze_node *node = body->first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed), i++) {
+	for (struct xs_ze_node *node = body->first; node;
+	     node = atomic_load_explicit(&node->next, memory_order_relaxed), i++) {
 		ze_kernel_timestamp_result_t times, *saved = node->saved;
 		bool of_event = false;
 
@@ -32,7 +35,8 @@ static void record_execution(const struct xs_ze_execution *execution)
 			saved = &slot->times[body->count + i];
 		if (slot && xs_ze_is_set(&slot->times[2 * body->count + i]))
 			times = slot->times[2 * body->count + i];
-		else if (atomic_load_explicit(&node->early, memory_order_acquire) == execution->serial)
+		else if (atomic_load_explicit(&node->early, memory_order_acquire) ==
+			 execution->serial)
 			times = node->early_times;
 		else if (saved && node->saved_always)
 			times = *saved;
@@ -47,7 +51,8 @@ static void record_execution(const struct xs_ze_execution *execution)
 		if (!xs_ze_is_set(&times))
 			xs_commands_untimed(1);
 		else
-			xs_ze_node_record(node, &times, of_event, &execution->submit, execution->queue, xs_ze_next_ids(1));
+			xs_ze_node_record(node, &times, of_event, &execution->submit,
+					  execution->queue, xs_ze_next_ids(1));
 		if (saved)
 			memset(saved, 0xff, sizeof(*saved));
 	}
@@ -79,7 +84,10 @@ static void take_off(struct xs_ze_queue *queue)
 		queue->last = NULL;
 }
 
-/* The thread that read the times of the oldest one has left in the middle: it stays as it is, and its memory is never used again. With the lock held. */
+/*
+ * The thread that read the times of the oldest one has left in the middle: it stays as it is, and
+ * its memory is never used again. With the lock held.
+ */
 static void leave_behind(struct xs_ze_queue *queue)
 {
 	struct xs_ze_execution *execution = queue->first;
@@ -144,7 +152,11 @@ void xs_ze_collect_executions(struct xs_ze_queue *queue)
 	xs_unclaim(&queue->collecting);
 }
 
-#define LAST_CHANCE 20000000u /* ns: the application has waited for its work, so ours is just about to be signalled; the machine may be busy */
+/*
+ * ns: the application has waited for its work, so ours is just about to be signalled; the machine
+ * may be busy
+ */
+#define LAST_CHANCE 20000000u
 
 uint64_t xs_ze_last_chance(void)
 {
@@ -175,7 +187,10 @@ void xs_ze_abandon_executions(struct xs_ze_queue *queue)
 		leave_behind(queue);
 		execution = queue->first;
 		if (execution) {
-			/* its events and our fence may still be signalled: the body keeps them for good, and the fence is never destroyed */
+			/*
+			 * its events and our fence may still be signalled: the body keeps them for
+			 * good, and the fence is never destroyed
+			 */
 			execution->body->users++;
 			execution->submission->failed = true;
 			execution->submission->fence = NULL;
@@ -190,7 +205,8 @@ void xs_ze_abandon_executions(struct xs_ze_queue *queue)
 	xs_ze_fences_destroy(queue);
 }
 
-bool xs_ze_body_submit(struct xs_ze_body *body, struct xs_ze_submit *ret_submit, uint32_t *ret_queue)
+bool xs_ze_body_submit(struct xs_ze_body *body, struct xs_ze_submit *ret_submit,
+		       uint32_t *ret_queue)
 {
 	xs_lock_robust(&xs_ze_execute_lock);
 	*ret_submit = body->submit;
@@ -232,7 +248,8 @@ static void keep_early(const struct xs_ze_body *body, const struct xs_ze_slot *s
 	if (!slot->resets)
 		return;
 	memset(times, 0xff, body->count * sizeof(*times));
-	for (struct xs_ze_node *node = body->first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed), times++)
+	for (struct xs_ze_node *node = body->first; node;
+	     node = atomic_load_explicit(&node->next, memory_order_relaxed), times++)
 		if (atomic_load_explicit(&node->early, memory_order_relaxed) == of)
 			*times = node->early_times;
 }
@@ -281,7 +298,8 @@ static struct xs_ze_slot *save_times(struct xs_ze_body *body, struct xs_ze_submi
 /* Most lists are only ever executed in one queue. What is executed twice may be so often. */
 static void prepare(struct xs_ze_body *body, const struct xs_ze_queue *queue, uint32_t before)
 {
-	for (struct xs_ze_node *node = body->first; before <= 1 && node; node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
+	for (struct xs_ze_node *node = body->first; before <= 1 && node;
+	     node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
 		if (!before)
 			xs_ze_record_queue(&node->record, queue);
 		else if (!node->shape)
@@ -289,8 +307,8 @@ static void prepare(struct xs_ze_body *body, const struct xs_ze_queue *queue, ui
 	}
 }
 
-static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct xs_ze_body *body, struct xs_ze_submission *submission,
-					     uint64_t tick)
+static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct xs_ze_body *body,
+					     struct xs_ze_submission *submission, uint64_t tick)
 {
 	struct xs_ze_execution *execution = xs_spare_take_zeroed(&executions, sizeof(*execution));
 
@@ -314,7 +332,9 @@ static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct x
 
 void xs_ze_batch_begin(struct xs_ze_batch *batch, struct xs_ze_queue *queue, uint32_t lists)
 {
-	batch->list = lists <= XS_ZE_FEW ? batch->few : xs_spare_take(&many, 2 * XS_ZE_LISTS * sizeof(*batch->list));
+	batch->list = lists <= XS_ZE_FEW
+			      ? batch->few
+			      : xs_spare_take(&many, 2 * XS_ZE_LISTS * sizeof(*batch->list));
 	if (!batch->list)
 		queue = NULL; /* no memory: what it executes is as if it were not traced */
 	batch->queue = queue;
@@ -332,7 +352,10 @@ void xs_ze_batch_begin(struct xs_ze_batch *batch, struct xs_ze_queue *queue, uin
 struct xs_ze_slot *xs_ze_batch_body(struct xs_ze_batch *batch, struct xs_ze_body *body)
 {
 	struct xs_ze_slot *slot = body->count ? save_times(body, batch->submission) : NULL;
-	struct xs_ze_execution *execution = body->count && batch->tick ? new_execution(batch->queue, body, batch->submission, batch->tick) : NULL;
+	struct xs_ze_execution *execution =
+		body->count && batch->tick
+			? new_execution(batch->queue, body, batch->submission, batch->tick)
+			: NULL;
 
 	if (batch->tick)
 		batch->untimed += body->untimed + (execution ? 0 : body->count);
@@ -364,7 +387,8 @@ void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result)
 	if (!submission)
 		return;
 	/* before another thread can see them */
-	for (const struct xs_ze_execution *execution = batch->first; !result && execution; execution = execution->next)
+	for (const struct xs_ze_execution *execution = batch->first; !result && execution;
+	     execution = execution->next)
 		xs_commands_begin(execution->body->count);
 	if (!result && batch->untimed)
 		xs_count_untimed(batch->untimed);
@@ -392,14 +416,17 @@ void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result)
 	xs_ze_clock(queue->device);
 }
 
-static ze_result_t execute(ze_command_queue_handle_t handle, uint32_t count, ze_command_list_handle_t *lists, ze_fence_handle_t fence)
+static ze_result_t execute(ze_command_queue_handle_t handle, uint32_t count,
+			   ze_command_list_handle_t *lists, ze_fence_handle_t fence)
 {
 	struct xs_ze_submission *submission;
 	ze_fence_handle_t theirs = fence;
 	struct xs_ze_batch batch;
 	ze_result_t result;
 
-	xs_ze_batch_begin(&batch, xs_ze_device && xs_ze_alive() && lists ? xs_ze_queue_of(handle) : NULL, count);
+	xs_ze_batch_begin(&batch,
+			  xs_ze_device && xs_ze_alive() && lists ? xs_ze_queue_of(handle) : NULL,
+			  count);
 	submission = batch.submission;
 	if (!submission) {
 		result = xs_ze.zeCommandQueue.pfnExecuteCommandLists(handle, count, lists, fence);
@@ -411,10 +438,12 @@ static ze_result_t execute(ze_command_queue_handle_t handle, uint32_t count, ze_
 		xs_ze_batch_list(&batch, lists[i]);
 	if (!fence && submission->users > 1) {
 		submission->fence = xs_ze_fence_get(batch.queue);
-		submission->failed = !submission->fence && xs_is_sealed(); /* nothing tells that would not ask the kernel */
+		/* nothing tells that would not ask the kernel */
+		submission->failed = !submission->fence && xs_is_sealed();
 		fence = submission->fence ? submission->fence->handle : NULL;
 	}
-	result = xs_ze.zeCommandQueue.pfnExecuteCommandLists(handle, batch.count, batch.list, fence);
+	result =
+		xs_ze.zeCommandQueue.pfnExecuteCommandLists(handle, batch.count, batch.list, fence);
 	if (!result && theirs)
 		xs_ze_fence_submitted(theirs, batch.tick);
 	xs_ze_batch_end(&batch, result);
@@ -422,7 +451,9 @@ static ze_result_t execute(ze_command_queue_handle_t handle, uint32_t count, ze_
 }
 
 /* The lists of one call are executed one after the other, and so are those of two. */
-ze_result_t xs_hook_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handle, uint32_t count, ze_command_list_handle_t *lists,
+ze_result_t xs_hook_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handle,
+						      uint32_t count,
+						      ze_command_list_handle_t *lists,
 						      ze_fence_handle_t fence)
 {
 	ze_result_t result = ZE_RESULT_SUCCESS;

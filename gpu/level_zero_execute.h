@@ -1,5 +1,6 @@
 /*
- * Executions of lists: what gpu/level_zero_execute.c, level_zero_body.c, level_zero_submission.c and level_zero_append.c know of each other.
+ * Executions of lists: what gpu/level_zero_execute.c, level_zero_body.c, level_zero_submission.c
+ * and level_zero_append.c know of each other.
  */
 #ifndef XS_LEVEL_ZERO_EXECUTE_H
 #define XS_LEVEL_ZERO_EXECUTE_H
@@ -28,17 +29,23 @@ struct xs_ze_execution {
 	struct xs_ze_queue *queue;
 	struct xs_ze_body *body;
 	struct xs_ze_submission *submission; /* when it is complete, the times can be read */
-	struct xs_ze_slot *slot;                   /* from there; NULL: from the events */
+	struct xs_ze_slot *slot;	     /* from there; NULL: from the events */
 	struct xs_ze_submit submit;
 	uint64_t serial;
-	bool busy;                           /* they are being read */
+	bool busy; /* they are being read */
 };
 
-/* Where the times of a body's commands are copied away to, and by which list of ours (NULL: of a graph, it is appended each time). */
+/*
+ * Where the times of a body's commands are copied away to, and by which list of ours (NULL: of a
+ * graph, it is appended each time).
+ */
 struct xs_ze_slot {
 	struct xs_ze_slot *next;
 	ze_command_list_handle_t list;
-	/* of all commands: from their events; with `resets` two more each: from where they were saved before a reset, from the host before one */
+	/*
+	 * of all commands: from their events; with `resets` two more each: from where they were
+	 * saved before a reset, from the host before one
+	 */
 	ze_kernel_timestamp_result_t *times;
 	bool resets;
 	uint32_t changes; /* as its body's when it was made */
@@ -52,16 +59,20 @@ struct xs_ze_body {
 	uint32_t untimed; /* further commands, whose times cannot be read */
 	uint32_t changes; /* of the events of its commands, ever */
 	bool graph;
-	uint64_t capture; /* while it is captured: the number of the capture */
+	uint64_t capture;	     /* while it is captured: the number of the capture */
 	struct xs_ze_list *captured; /* the lists that are captured into it, each a user */
 	struct xs_ze_body *next_capture;
 	struct xs_ze_node *first, *last;
 	struct xs_ze_execution *live; /* whose times the events hold */
-	struct xs_ze_submit submit;   /* by which it was executed last, and in the queue of that number; tick 0: never, or unseen */
+	/*
+	 * by which it was executed last, and in the queue of that number; tick 0: never, or unseen
+	 */
+	struct xs_ze_submit submit;
 	uint32_t submit_queue;
-	_Atomic uint32_t executions;  /* ever; wraps */
+	_Atomic uint32_t executions; /* ever; wraps */
 	struct xs_ze_slot *idle;
-	bool resets; /* events are reset between its executions: nodes may have early or saved times */
+	/* events are reset between its executions: nodes may have early or saved times */
+	bool resets;
 };
 
 /* For all of these. Held for a few loads and stores, and never while the driver is called. */
@@ -79,7 +90,7 @@ void xs_ze_fences_destroy(struct xs_ze_queue *queue);
 
 /* What one call of the application executes, as it goes to the driver. */
 #define XS_ZE_LISTS 512u /* of the application */
-#define XS_ZE_FEW 16u
+#define XS_ZE_FEW   16u
 struct xs_ze_batch {
 	struct xs_ze_queue *queue;
 	struct xs_ze_submission *submission; /* NULL: pass it as it is */
@@ -94,13 +105,17 @@ struct xs_ze_batch {
 /* Of at most so many lists; queue NULL: not ours. */
 void xs_ze_batch_begin(struct xs_ze_batch *batch, struct xs_ze_queue *queue, uint32_t lists);
 void xs_ze_batch_list(struct xs_ze_batch *batch, ze_command_list_handle_t list);
-/* One more execution of a body. Returns what has its last one's times copied away before; NULL: nothing. */
+/*
+ * One more execution of a body. Returns what has its last one's times copied away before; NULL:
+ * nothing.
+ */
 struct xs_ze_slot *xs_ze_batch_body(struct xs_ze_batch *batch, struct xs_ze_body *body);
 /* The driver has taken it, or not. */
 void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result);
 /* An unused one; NULL: there is no memory for it. */
 struct xs_ze_slot *xs_ze_slot_get(struct xs_ze_body *body);
 /* Appends what copies the times of the body's events into the slot. */
-bool xs_ze_append_copies(ze_command_list_handle_t list, const struct xs_ze_body *body, const struct xs_ze_slot *slot);
+bool xs_ze_append_copies(ze_command_list_handle_t list, const struct xs_ze_body *body,
+			 const struct xs_ze_slot *slot);
 
 #endif

@@ -6,18 +6,19 @@
 
 enum { COMPILED_UNKNOWN, COMPILED_JIT, COMPILED_AOT };
 
-#define SHAPES 4u      /* a power of two */
+#define SHAPES	   4u	/* a power of two */
 #define MAX_SHAPES 256u /* of a kernel: one that is launched in more is not worth their room */
 
 struct kernel {
 	struct xs_kernel_record record;
-	_Atomic uint32_t told; /* the record is written */
+	_Atomic uint32_t told;	/* the record is written */
 	_Atomic uint32_t waits; /* it is one of the untold */
 	struct kernel *next_untold;
-	bool unwanted;         /* by --include-kernels or --exclude-kernels */
-	uint8_t simd;          /* as records of its runs say it */
-	_Atomic uint32_t shape[SHAPES], recent; /* that it was launched in, and which of them it was last */
-	_Atomic uint32_t shape_count;           /* ever */
+	bool unwanted; /* by --include-kernels or --exclude-kernels */
+	uint8_t simd;  /* as records of its runs say it */
+	/* that it was launched in, and which of them it was last */
+	_Atomic uint32_t shape[SHAPES], recent;
+	_Atomic uint32_t shape_count; /* ever */
 	uint32_t size[3];
 };
 
@@ -26,8 +27,9 @@ static struct xs_handles kernels = { .size = 65536 }; /* struct kernel * */
 static _Atomic uint32_t kernel_serial;
 static _Atomic(struct kernel *) untold; /* those that were launched while nothing was recorded */
 
-ze_result_t xs_hook_zeModuleCreate(ze_context_handle_t context, ze_device_handle_t device, const ze_module_desc_t *desc,
-				   ze_module_handle_t *module, ze_module_build_log_handle_t *log)
+ze_result_t xs_hook_zeModuleCreate(ze_context_handle_t context, ze_device_handle_t device,
+				   const ze_module_desc_t *desc, ze_module_handle_t *module,
+				   ze_module_build_log_handle_t *log)
 {
 	ze_result_t result = xs_ze.zeModule.pfnCreate(context, device, desc, module, log);
 	_Atomic uint64_t *value = !result && xs_ze_device ? xs_handle_add(&modules, *module) : NULL;
@@ -76,8 +78,10 @@ static uint32_t name_of(ze_kernel_handle_t handle, const char *given, bool *ret_
 static void add_kernel(ze_module_handle_t module, ze_kernel_handle_t handle, const char *given)
 {
 	struct register_file registers = { .type = REGISTER_FILE_SIZE };
-	ze_kernel_properties_t properties = { .stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES, .pNext = &registers };
-	_Atomic uint64_t *value = xs_handle_add(&kernels, handle), *compiled = xs_handle_find(&modules, module);
+	ze_kernel_properties_t properties = { .stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES,
+					      .pNext = &registers };
+	_Atomic uint64_t *value = xs_handle_add(&kernels, handle),
+			 *compiled = xs_handle_find(&modules, module);
 	struct kernel *kernel = value ? xs_arena(sizeof(*kernel)) : NULL;
 
 	if (!kernel)
@@ -97,7 +101,8 @@ static void add_kernel(ze_module_handle_t module, ze_kernel_handle_t handle, con
 	atomic_store_explicit(value, (uint64_t)(uintptr_t)kernel, memory_order_release);
 }
 
-ze_result_t xs_hook_zeKernelCreate(ze_module_handle_t module, const ze_kernel_desc_t *desc, ze_kernel_handle_t *kernel)
+ze_result_t xs_hook_zeKernelCreate(ze_module_handle_t module, const ze_kernel_desc_t *desc,
+				   ze_kernel_handle_t *kernel)
 {
 	ze_result_t result = xs_ze.zeKernel.pfnCreate(module, desc, kernel);
 
@@ -111,7 +116,8 @@ void xs_ze_kernel_ends(ze_kernel_handle_t kernel)
 	xs_handle_remove(&kernels, kernel);
 }
 
-void xs_ze_kernel_shaped(ze_kernel_handle_t handle, uint32_t x, uint32_t y, uint32_t z, ze_result_t result)
+void xs_ze_kernel_shaped(ze_kernel_handle_t handle, uint32_t x, uint32_t y, uint32_t z,
+			 ze_result_t result)
 {
 	struct kernel *kernel = result ? NULL : xs_handle_get(&kernels, handle);
 
@@ -128,17 +134,21 @@ static void tell_kernel(struct kernel *kernel)
 
 	if (atomic_exchange(&kernel->told, 1))
 		return;
-	record = xs_record_begin(sizeof(*record), XS_KERNEL, XS_SOURCE_LEVEL_ZERO, 0, kernel->record.event.name, XS_ROLE_OTHER);
+	record = xs_record_begin(sizeof(*record), XS_KERNEL, XS_SOURCE_LEVEL_ZERO, 0,
+				 kernel->record.event.name, XS_ROLE_OTHER);
 	if (!record) {
 		kernel->told = 0;
 		if (atomic_exchange(&kernel->waits, 1))
 			return;
 		kernel->next_untold = atomic_load_explicit(&untold, memory_order_relaxed);
-		while (!atomic_compare_exchange_weak_explicit(&untold, &kernel->next_untold, kernel, memory_order_release, memory_order_relaxed))
+		while (!atomic_compare_exchange_weak_explicit(&untold, &kernel->next_untold, kernel,
+							      memory_order_release,
+							      memory_order_relaxed))
 			;
 		return;
 	}
-	memcpy((char *)record + sizeof(record->event), (char *)&kernel->record + sizeof(record->event),
+	memcpy((char *)record + sizeof(record->event),
+	       (char *)&kernel->record + sizeof(record->event),
 	       sizeof(*record) - sizeof(record->event));
 	record->event.tick = xs_tick(xs_use_tsc);
 	xs_record_end(sizeof(*record));
@@ -148,9 +158,11 @@ void xs_ze_kernels_tell(void)
 {
 	struct kernel *kernel, *next;
 
-	if (__builtin_expect(!atomic_load_explicit(&untold, memory_order_relaxed), 1) || !xs_recording())
+	if (__builtin_expect(!atomic_load_explicit(&untold, memory_order_relaxed), 1) ||
+	    !xs_recording())
 		return;
-	for (kernel = atomic_exchange_explicit(&untold, NULL, memory_order_acquire); kernel; kernel = next) {
+	for (kernel = atomic_exchange_explicit(&untold, NULL, memory_order_acquire); kernel;
+	     kernel = next) {
 		next = kernel->next_untold;
 		atomic_store_explicit(&kernel->waits, 0, memory_order_release);
 		tell_kernel(kernel);
@@ -163,12 +175,14 @@ static inline bool same_shape(uint32_t id, const struct xs_device_record *record
 	uint64_t different = shape->kernel ^ record->kernel;
 
 	for (int i = 0; i < 3; i++)
-		different |= (shape->global[i] ^ record->global[i]) | (shape->local[i] ^ record->local[i]);
+		different |= (shape->global[i] ^ record->global[i]) |
+			     (shape->local[i] ^ record->local[i]);
 	return !different;
 }
 
 /* A kernel is launched in few shapes, mostly in that of the last time. */
-static __attribute__((noinline)) uint32_t other_shape(struct kernel *kernel, const struct xs_device_record *record)
+static __attribute__((noinline)) uint32_t other_shape(struct kernel *kernel,
+						      const struct xs_device_record *record)
 {
 	uint32_t id;
 
@@ -183,7 +197,9 @@ static __attribute__((noinline)) uint32_t other_shape(struct kernel *kernel, con
 		return 0;
 	id = xs_ze_shape(record);
 	if (id) {
-		uint32_t i = atomic_fetch_add_explicit(&kernel->shape_count, 1, memory_order_relaxed) % SHAPES;
+		uint32_t i =
+			atomic_fetch_add_explicit(&kernel->shape_count, 1, memory_order_relaxed) %
+			SHAPES;
 
 		atomic_store_explicit(&kernel->shape[i], id, memory_order_relaxed);
 		atomic_store_explicit(&kernel->recent, i, memory_order_relaxed);
@@ -193,7 +209,9 @@ static __attribute__((noinline)) uint32_t other_shape(struct kernel *kernel, con
 
 static inline uint32_t shape_of(struct kernel *kernel, const struct xs_device_record *record)
 {
-	uint32_t id = atomic_load_explicit(&kernel->shape[atomic_load_explicit(&kernel->recent, memory_order_relaxed)], memory_order_relaxed);
+	uint32_t id = atomic_load_explicit(
+		&kernel->shape[atomic_load_explicit(&kernel->recent, memory_order_relaxed)],
+		memory_order_relaxed);
 
 	return __builtin_expect(id && same_shape(id, record), 1) ? id : other_shape(kernel, record);
 }
@@ -217,7 +235,8 @@ static inline void shaped(struct xs_ze_node *node, struct kernel *kernel, const 
 	node->shape = shape_of(kernel, record);
 }
 
-void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t handle, const ze_group_count_t *groups, ze_event_handle_t *event)
+void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t handle,
+		  const ze_group_count_t *groups, ze_event_handle_t *event)
 {
 	struct kernel *kernel = xs_handle_get(&kernels, handle);
 
@@ -227,7 +246,10 @@ void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t handle, const ze_g
 		xs_ze_leave_out(work, event);
 		return;
 	}
-	shaped(work->node, kernel, groups ? (uint64_t[3]){ groups->groupCountX, groups->groupCountY, groups->groupCountZ } : (uint64_t[3]){ 0 });
+	shaped(work->node, kernel,
+	       groups ? (uint64_t[3]){ groups->groupCountX, groups->groupCountY,
+				       groups->groupCountZ }
+		      : (uint64_t[3]){ 0 });
 }
 
 void xs_ze_node_kernel(struct xs_ze_node *node, ze_kernel_handle_t handle)
@@ -236,7 +258,8 @@ void xs_ze_node_kernel(struct xs_ze_node *node, ze_kernel_handle_t handle)
 	uint64_t groups[3];
 
 	for (int i = 0; i < 3; i++)
-		groups[i] = node->record.local[i] ? node->record.global[i] / node->record.local[i] : 0;
+		groups[i] = node->record.local[i] ? node->record.global[i] / node->record.local[i]
+						  : 0;
 	if (kernel)
 		shaped(node, kernel, groups);
 }

@@ -4,7 +4,7 @@
 #include "level_zero.h"
 
 /* of newer headers; older loaders hand them on */
-#define LIST_IN_ORDER (1u << 3)
+#define LIST_IN_ORDER  (1u << 3)
 #define QUEUE_IN_ORDER (1u << 1)
 
 static struct xs_handles queues = { .size = 4096 }; /* struct xs_ze_queue * */
@@ -18,7 +18,8 @@ static struct xs_ze_queue *queues_first(void)
 	return atomic_load_explicit(&all_queues, memory_order_acquire);
 }
 
-static struct xs_ze_queue *new_queue(struct xs_ze_context *context, struct xs_ze_device_info *device,
+static struct xs_ze_queue *new_queue(struct xs_ze_context *context,
+				     struct xs_ze_device_info *device,
 				     const ze_command_queue_desc_t *desc, const void *shown)
 {
 	struct xs_ze_queue *queue, *unused;
@@ -27,7 +28,8 @@ static struct xs_ze_queue *new_queue(struct xs_ze_context *context, struct xs_ze
 	for (queue = queues_first(); queue; queue = queue->next) {
 		bool ended = true;
 
-		if (!queue->first && !atomic_load(&queue->done) && atomic_compare_exchange_strong(&queue->ended, &ended, false))
+		if (!queue->first && !atomic_load(&queue->done) &&
+		    atomic_compare_exchange_strong(&queue->ended, &ended, false))
 			break;
 	}
 	unused = queue;
@@ -42,17 +44,21 @@ static struct xs_ze_queue *new_queue(struct xs_ze_context *context, struct xs_ze
 	queue->index = desc->index;
 	queue->shown_handle = (uint64_t)(uintptr_t)shown;
 	queue->synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS;
-	queue->flags = queue->ordinal < 64 && device->copy_only >> queue->ordinal & 1 ? XS_FLAG_COPY_ENGINE : 0;
+	queue->flags = queue->ordinal < 64 && device->copy_only >> queue->ordinal & 1
+			       ? XS_FLAG_COPY_ENGINE
+			       : 0;
 	if (unused)
 		return queue;
 	queue->next = queues_first();
-	while (!atomic_compare_exchange_weak_explicit(&all_queues, &queue->next, queue, memory_order_release, memory_order_acquire))
+	while (!atomic_compare_exchange_weak_explicit(&all_queues, &queue->next, queue,
+						      memory_order_release, memory_order_acquire))
 		;
 	return queue;
 }
 
-static void add_list(ze_context_handle_t context_handle, ze_device_handle_t device_handle, ze_command_list_handle_t handle,
-		     const ze_command_queue_desc_t *immediate, uint32_t ordinal, bool in_order)
+static void add_list(ze_context_handle_t context_handle, ze_device_handle_t device_handle,
+		     ze_command_list_handle_t handle, const ze_command_queue_desc_t *immediate,
+		     uint32_t ordinal, bool in_order)
 {
 	struct xs_ze_context *context = xs_ze_context_of(context_handle);
 	struct xs_ze_device_info *device = context ? xs_ze_device_of(context, device_handle) : NULL;
@@ -72,7 +78,9 @@ static void add_list(ze_context_handle_t context_handle, ze_device_handle_t devi
 		list->body = xs_ze_body_new(list);
 	if (!list->queue && !list->body)
 		return;
-	list->flags = (uint8_t)(XS_FLAG_TICKS | XS_FLAG_FUNCTION | (in_order ? XS_FLAG_IN_ORDER : 0) | (list->queue ? list->queue->flags : 0));
+	list->flags =
+		(uint8_t)(XS_FLAG_TICKS | XS_FLAG_FUNCTION | (in_order ? XS_FLAG_IN_ORDER : 0) |
+			  (list->queue ? list->queue->flags : 0));
 	if (list->queue && list->queue->synchronous)
 		list->flags |= XS_FLAG_WAITED;
 	atomic_store_explicit(value, (uint64_t)(uintptr_t)list, memory_order_release);
@@ -83,18 +91,22 @@ static void add_list(ze_context_handle_t context_handle, ze_device_handle_t devi
 	xs_ze_clock(device);
 }
 
-ze_result_t xs_hook_zeCommandListCreate(ze_context_handle_t context, ze_device_handle_t device, const ze_command_list_desc_t *desc,
+ze_result_t xs_hook_zeCommandListCreate(ze_context_handle_t context, ze_device_handle_t device,
+					const ze_command_list_desc_t *desc,
 					ze_command_list_handle_t *list)
 {
 	ze_result_t result = xs_ze.zeCommandList.pfnCreate(context, device, desc, list);
 
 	if (!result && xs_ze_device && xs_ze_alive())
-		add_list(context, device, *list, NULL, desc->commandQueueGroupOrdinal, desc->flags & LIST_IN_ORDER);
+		add_list(context, device, *list, NULL, desc->commandQueueGroupOrdinal,
+			 desc->flags & LIST_IN_ORDER);
 	return result;
 }
 
-ze_result_t xs_hook_zeCommandListCreateImmediate(ze_context_handle_t context, ze_device_handle_t device,
-						 const ze_command_queue_desc_t *desc, ze_command_list_handle_t *list)
+ze_result_t xs_hook_zeCommandListCreateImmediate(ze_context_handle_t context,
+						 ze_device_handle_t device,
+						 const ze_command_queue_desc_t *desc,
+						 ze_command_list_handle_t *list)
 {
 	ze_result_t result = xs_ze.zeCommandList.pfnCreateImmediate(context, device, desc, list);
 
@@ -103,11 +115,15 @@ ze_result_t xs_hook_zeCommandListCreateImmediate(ze_context_handle_t context, ze
 	return result;
 }
 
-ze_result_t xs_hook_zeCommandQueueCreate(ze_context_handle_t context_handle, ze_device_handle_t device_handle,
-					 const ze_command_queue_desc_t *desc, ze_command_queue_handle_t *handle)
+ze_result_t xs_hook_zeCommandQueueCreate(ze_context_handle_t context_handle,
+					 ze_device_handle_t device_handle,
+					 const ze_command_queue_desc_t *desc,
+					 ze_command_queue_handle_t *handle)
 {
-	ze_result_t result = xs_ze.zeCommandQueue.pfnCreate(context_handle, device_handle, desc, handle);
-	struct xs_ze_context *context = !result && xs_ze_device && xs_ze_alive() ? xs_ze_context_of(context_handle) : NULL;
+	ze_result_t result =
+		xs_ze.zeCommandQueue.pfnCreate(context_handle, device_handle, desc, handle);
+	struct xs_ze_context *context =
+		!result && xs_ze_device && xs_ze_alive() ? xs_ze_context_of(context_handle) : NULL;
 	struct xs_ze_device_info *device = context ? xs_ze_device_of(context, device_handle) : NULL;
 	_Atomic uint64_t *value = device ? xs_handle_add(&queues, *handle) : NULL;
 	struct xs_ze_queue *queue = value ? new_queue(context, device, desc, *handle) : NULL;
@@ -126,10 +142,14 @@ struct xs_ze_queue *xs_ze_queue_of(ze_command_queue_handle_t queue)
 
 /* ---- commands of an immediate list ---- */
 
-/* One more node, behind the last one. The thread that collects reads that one's `next` only when there is something behind it. */
+/*
+ * One more node, behind the last one. The thread that collects reads that one's `next` only when
+ * there is something behind it.
+ */
 struct xs_ze_node *xs_ze_grow(struct xs_ze_queue *queue)
 {
-	struct xs_ze_node *node = xs_ze_node_get(queue->context), *last = atomic_load_explicit(&queue->newest, memory_order_relaxed);
+	struct xs_ze_node *node = xs_ze_node_get(queue->context),
+			  *last = atomic_load_explicit(&queue->newest, memory_order_relaxed);
 
 	if (!node)
 		return NULL;
@@ -138,7 +158,9 @@ struct xs_ze_node *xs_ze_grow(struct xs_ze_queue *queue)
 	node->saved = NULL;
 	xs_ze_record_queue(&node->record, queue);
 	if (last) {
-		atomic_store_explicit(&node->next, atomic_load_explicit(&last->next, memory_order_relaxed), memory_order_relaxed);
+		atomic_store_explicit(&node->next,
+				      atomic_load_explicit(&last->next, memory_order_relaxed),
+				      memory_order_relaxed);
 		atomic_store_explicit(&last->next, node, memory_order_relaxed);
 		return node;
 	}
@@ -149,7 +171,9 @@ struct xs_ze_node *xs_ze_grow(struct xs_ze_queue *queue)
 	return xs_ze_grow(queue);
 }
 
-/* Is no longer in flight; true: the device may still signal its event, or another thread read it. */
+/*
+ * Is no longer in flight; true: the device may still signal its event, or another thread read it.
+ */
 static bool give_up(struct xs_ze_node *node)
 {
 	uint32_t rounds = 0;
@@ -159,8 +183,10 @@ static bool give_up(struct xs_ze_node *node)
 		return true;
 	do
 		state = atomic_load_explicit(&node->state, memory_order_acquire);
-	while ((state & 3) == XS_ZE_BUSY && xs_wait_a_bit(&rounds)); /* another thread reads its times */
-	if ((state & 3) == XS_ZE_DONE || !atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
+	/* another thread reads its times */
+	while ((state & 3) == XS_ZE_BUSY && xs_wait_a_bit(&rounds));
+	if ((state & 3) == XS_ZE_DONE ||
+	    !atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
 		return false;
 	xs_ze_event_unlink(node->event, node);
 	return true;
@@ -168,10 +194,14 @@ static bool give_up(struct xs_ze_node *node)
 
 static bool is_told(const struct xs_ze_node *node)
 {
-	return node->event != node->own && (atomic_load_explicit(&node->state, memory_order_acquire) & 3) == XS_ZE_DONE;
+	return node->event != node->own &&
+	       (atomic_load_explicit(&node->state, memory_order_acquire) & 3) == XS_ZE_DONE;
 }
 
-/* The list is destroyed: the times of commands that are not complete by now (lost device, or the application did not wait) cannot be read. */
+/*
+ * The list is destroyed: the times of commands that are not complete by now (lost device, or the
+ * application did not wait) cannot be read.
+ */
 static void abandon(struct xs_ze_queue *queue)
 {
 	struct xs_ze_node *node, *next, *last, *head;
@@ -182,7 +212,8 @@ static void abandon(struct xs_ze_queue *queue)
 		; /* another thread has it */
 	last = atomic_load_explicit(&queue->newest, memory_order_acquire);
 	head = atomic_load_explicit(&queue->done, memory_order_relaxed);
-	if (!alone) { /* and that thread has left in the middle: all stays as it is, and is never used again */
+	/* and that thread has left in the middle: all stays as it is, and is never used again */
+	if (!alone) {
 		while (head != last) {
 			head = atomic_load_explicit(&head->next, memory_order_relaxed);
 			xs_commands_untimed(!is_told(head));
@@ -211,8 +242,8 @@ static bool collect_one(struct xs_ze_queue *queue)
 {
 	xs_ze_collect(queue);
 	xs_ze_collect_executions(queue);
-	return queue->first ||
-	       atomic_load_explicit(&queue->done, memory_order_relaxed) != atomic_load_explicit(&queue->newest, memory_order_relaxed);
+	return queue->first || atomic_load_explicit(&queue->done, memory_order_relaxed) !=
+				       atomic_load_explicit(&queue->newest, memory_order_relaxed);
 }
 
 static bool is_of(const struct xs_ze_queue *queue, const struct xs_ze_context *context)
@@ -221,12 +252,13 @@ static bool is_of(const struct xs_ze_queue *queue, const struct xs_ze_context *c
 }
 
 /*
- * For the last time, of one queue, or of all of a context (NULL: of all contexts): what is in flight gets one time together, so that a program
- * of many lists ends as soon as one of few.
+ * For the last time, of one queue, or of all of a context (NULL: of all contexts): what is in
+ * flight gets one time together, so that a program of many lists ends as soon as one of few.
  */
 static void collect_last(struct xs_ze_queue *only, const struct xs_ze_context *context)
 {
-	struct xs_ze_queue *first = only ? only : queues_first(), *queue, *end = only ? only->next : NULL;
+	struct xs_ze_queue *first = only ? only : queues_first(), *queue,
+			   *end = only ? only->next : NULL;
 	uint64_t deadline = xs_ze_last_chance();
 	uint32_t rounds = 0;
 	bool pending;

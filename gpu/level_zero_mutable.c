@@ -1,19 +1,19 @@
 /*
- * Mutable lists: commands of regular lists that are changed after they were appended. The application asks for the number of the command that it
- * appends next, and changes it by that.
+ * Mutable lists: commands of regular lists that are changed after they were appended. The
+ * application asks for the number of the command that it appends next, and changes it by that.
  */
 #include "level_zero.h"
 
 /* What is changed; as the headers have it that know it. */
 #define GROUP_COUNT 0x0002001au
-#define GROUP_SIZE 0x0002001bu
+#define GROUP_SIZE  0x0002001bu
 struct change {
 	uint32_t type;
 	const struct change *next;
 	uint64_t command;
 	union {
 		const ze_group_count_t *groups; /* GROUP_COUNT */
-		uint32_t size[3];               /* GROUP_SIZE */
+		uint32_t size[3];		/* GROUP_SIZE */
 	} to;
 };
 
@@ -58,9 +58,11 @@ void xs_ze_commands_changed(ze_command_list_handle_t handle, const void *desc, z
 	struct xs_ze_list *list = result ? NULL : changeable(handle);
 
 	/* a struct with flags behind its link comes first */
-	for (const struct change *change = list ? ((const struct change *)desc)->next : NULL; change; change = change->next) {
+	for (const struct change *change = list ? ((const struct change *)desc)->next : NULL;
+	     change; change = change->next) {
 		bool shapes = change->type == GROUP_COUNT || change->type == GROUP_SIZE;
-		struct xs_ze_node *node = shapes ? xs_ze_body_command(list->body, change->command) : NULL;
+		struct xs_ze_node *node = shapes ? xs_ze_body_command(list->body, change->command)
+						 : NULL;
 
 		if (!node || !node->record.kernel)
 			continue;
@@ -69,8 +71,8 @@ void xs_ze_commands_changed(ze_command_list_handle_t handle, const void *desc, z
 	}
 }
 
-void xs_ze_command_kernels(ze_command_list_handle_t handle, uint32_t count, const uint64_t *ids, const ze_kernel_handle_t *kernels,
-			   ze_result_t result)
+void xs_ze_command_kernels(ze_command_list_handle_t handle, uint32_t count, const uint64_t *ids,
+			   const ze_kernel_handle_t *kernels, ze_result_t result)
 {
 	struct xs_ze_list *list = result ? NULL : changeable(handle);
 
@@ -82,8 +84,13 @@ void xs_ze_command_kernels(ze_command_list_handle_t handle, uint32_t count, cons
 	}
 }
 
-/* An event that can tell takes the place of the one that told; for any other ours stays, and none of the application's is signalled by it. */
-ze_result_t xs_hook_zeCommandListUpdateMutableCommandSignalEventExp(ze_command_list_handle_t handle, uint64_t id, ze_event_handle_t event)
+/*
+ * An event that can tell takes the place of the one that told; for any other ours stays, and none
+ * of the application's is signalled by it.
+ */
+ze_result_t xs_hook_zeCommandListUpdateMutableCommandSignalEventExp(ze_command_list_handle_t handle,
+								    uint64_t id,
+								    ze_event_handle_t event)
 {
 	struct xs_ze_list *list = changeable(handle);
 	struct xs_ze_node *node = list ? xs_ze_body_command(list->body, id) : NULL;
@@ -93,12 +100,14 @@ ze_result_t xs_hook_zeCommandListUpdateMutableCommandSignalEventExp(ze_command_l
 	if (!node)
 		return XS_REAL_zeCommandListUpdateMutableCommandSignalEventExp(handle, id, event);
 	xs_ze_body_changes(list->body);
-	result = XS_REAL_zeCommandListUpdateMutableCommandSignalEventExp(handle, id, event ? event : node->own);
+	result = XS_REAL_zeCommandListUpdateMutableCommandSignalEventExp(handle, id,
+									 event ? event : node->own);
 	if (result)
 		return result;
 	if (node->event != node->own)
 		xs_ze_event_unlink(node->event, node);
-	node->event = node->own; /* which an event that cannot tell leaves unsignalled: its command is counted as untimed */
+	/* which an event that cannot tell leaves unsignalled: its command is counted as untimed */
+	node->event = node->own;
 	if (word && atomic_load_explicit(word, memory_order_relaxed) & XS_ZE_EVENT_TIMED)
 		xs_ze_node_link_event(node, event);
 	return result;

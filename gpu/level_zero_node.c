@@ -1,12 +1,13 @@
 /*
  * Level Zero's commands in flight, the events of ours that they own, and their records.
  *
- * Nodes are never freed, so that whoever holds a stale reference finds a node that has been used again, which its count tells.
+ * Nodes are never freed, so that whoever holds a stale reference finds a node that has been used
+ * again, which its count tells.
  */
 #include "level_zero.h"
 #include "options.h"
 
-#define CHUNK 64u /* nodes with one pool of events */
+#define CHUNK	   64u /* nodes with one pool of events */
 #define MAX_SHAPES 32768u
 #define MAX_CHUNKS 262144u /* as many as links have bits for */
 
@@ -25,7 +26,8 @@ struct xs_ze_node *xs_ze_node_at(uint32_t index)
 {
 	uint32_t number = index / CHUNK % MAX_CHUNKS;
 	chunk_slot *block = atomic_load_explicit(&blocks[number / BLOCK], memory_order_acquire);
-	struct xs_ze_node *chunk = block ? atomic_load_explicit(&block[number % BLOCK], memory_order_acquire) : NULL;
+	struct xs_ze_node *chunk =
+		block ? atomic_load_explicit(&block[number % BLOCK], memory_order_acquire) : NULL;
 
 	return chunk ? &chunk[index % CHUNK] : NULL;
 }
@@ -44,8 +46,9 @@ static void push_free(struct xs_ze_node *node)
 
 	do
 		atomic_store_explicit(&node->next_free, (uint32_t)top, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(list, &top, ((top >> 32) + 1) << 32 | (node->index + 1), memory_order_release,
-						      memory_order_relaxed));
+	while (!atomic_compare_exchange_weak_explicit(list, &top,
+						      ((top >> 32) + 1) << 32 | (node->index + 1),
+						      memory_order_release, memory_order_relaxed));
 }
 
 static struct xs_ze_node *pop_free(struct xs_ze_context *context)
@@ -54,10 +57,13 @@ static struct xs_ze_node *pop_free(struct xs_ze_context *context)
 
 	while ((uint32_t)top) {
 		struct xs_ze_node *node = xs_ze_node_at((uint32_t)top - 1);
-		uint64_t next = node ? atomic_load_explicit(&node->next_free, memory_order_relaxed) : 0;
+		uint64_t next = node ? atomic_load_explicit(&node->next_free, memory_order_relaxed)
+				     : 0;
 
-		if (atomic_compare_exchange_weak_explicit(&context->free_nodes, &top, ((top >> 32) + 1) << 32 | next,
-							  memory_order_acquire, memory_order_acquire))
+		if (atomic_compare_exchange_weak_explicit(&context->free_nodes, &top,
+							  ((top >> 32) + 1) << 32 | next,
+							  memory_order_acquire,
+							  memory_order_acquire))
 			return node;
 	}
 	return NULL;
@@ -66,7 +72,8 @@ static struct xs_ze_node *pop_free(struct xs_ze_context *context)
 /* Where the nodes of a chunk are to be found; NULL: there is no memory. */
 static chunk_slot *place_of(uint32_t chunk)
 {
-	chunk_slot *block = atomic_load_explicit(&blocks[chunk / BLOCK], memory_order_acquire), *none = NULL;
+	chunk_slot *block = atomic_load_explicit(&blocks[chunk / BLOCK], memory_order_acquire),
+		   *none = NULL;
 
 	if (!block) {
 		block = xs_arena(BLOCK * sizeof(*block));
@@ -80,7 +87,8 @@ static chunk_slot *place_of(uint32_t chunk)
 static bool more_nodes(struct xs_ze_context *context)
 {
 	ze_event_pool_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC,
-				      .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE | ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP,
+				      .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE |
+					       ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP,
 				      .count = CHUNK };
 	/* the driver may need system calls for a pool */
 	struct xs_ze_node *nodes = xs_is_sealed() ? NULL : xs_arena(CHUNK * sizeof(*nodes));
@@ -88,7 +96,8 @@ static bool more_nodes(struct xs_ze_context *context)
 	chunk_slot *place;
 	uint32_t chunk;
 
-	if (!nodes || !pool || xs_ze.zeEventPool.pfnCreate(context->handle, &desc, 0, NULL, &pool->handle))
+	if (!nodes || !pool ||
+	    xs_ze.zeEventPool.pfnCreate(context->handle, &desc, 0, NULL, &pool->handle))
 		return false;
 	chunk = atomic_fetch_add_explicit(&chunk_count, 1, memory_order_relaxed);
 	place = chunk < MAX_CHUNKS ? place_of(chunk) : NULL;
@@ -99,7 +108,9 @@ static bool more_nodes(struct xs_ze_context *context)
 	}
 	pool->first = chunk * CHUNK;
 	for (uint32_t i = 0; i < CHUNK; i++) {
-		ze_event_desc_t event = { .stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .index = i, .signal = ZE_EVENT_SCOPE_FLAG_HOST };
+		ze_event_desc_t event = { .stype = ZE_STRUCTURE_TYPE_EVENT_DESC,
+					  .index = i,
+					  .signal = ZE_EVENT_SCOPE_FLAG_HOST };
 
 		nodes[i].index = pool->first + i;
 		nodes[i].context = context;
@@ -134,7 +145,8 @@ void xs_ze_node_put(struct xs_ze_node *node)
 	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
 
 	/* what still refers to this use of it finds another count */
-	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_FREE, memory_order_release);
+	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_FREE,
+			      memory_order_release);
 	if (node->lost || node->context->dead)
 		return;
 	(void)xs_ze.zeEvent.pfnHostReset(node->own);
@@ -159,7 +171,7 @@ void xs_ze_context_pools_destroy(struct xs_ze_context *context)
 
 /* ---- the way from an event to its node ---- */
 
-#define LINK_INDEX 0xffffffu
+#define LINK_INDEX	 0xffffffu
 #define LINK_COUNT_SHIFT 24
 
 uint64_t xs_ze_node_link(const struct xs_ze_node *node)
@@ -179,7 +191,10 @@ struct xs_ze_node *xs_ze_node_linked(uint64_t link)
 
 /* ---- records ---- */
 
-/* Submitted by that call. If we did not see the command being appended, it is shown as if the call had appended it, too. */
+/*
+ * Submitted by that call. If we did not see the command being appended, it is shown as if the call
+ * had appended it, too.
+ */
 static inline void submitted(struct xs_device_record *record, const struct xs_ze_submit *submit)
 {
 	record->submit = submit->tick;
@@ -190,8 +205,12 @@ static inline void submitted(struct xs_device_record *record, const struct xs_ze
 	record->event.tick = submit->tick;
 }
 
-/* The record of one execution: the command's, and what only this execution has. False: nothing is written. */
-static inline bool write_record(const struct xs_device_record *from, const ze_kernel_timestamp_result_t *times,
+/*
+ * The record of one execution: the command's, and what only this execution has. False: nothing is
+ * written.
+ */
+static inline bool write_record(const struct xs_device_record *from,
+				const ze_kernel_timestamp_result_t *times,
 				const struct xs_ze_submit *submit, uint32_t id)
 {
 	uint32_t size = from->event.words * 8u;
@@ -202,7 +221,8 @@ static inline bool write_record(const struct xs_device_record *from, const ze_ke
 	/* sizes that the compiler knows: no call */
 	memcpy(record, from, XS_DEVICE_RECORD_SHORT);
 	if (size > XS_DEVICE_RECORD_SHORT)
-		memcpy((char *)record + XS_DEVICE_RECORD_SHORT, (const char *)from + XS_DEVICE_RECORD_SHORT,
+		memcpy((char *)record + XS_DEVICE_RECORD_SHORT,
+		       (const char *)from + XS_DEVICE_RECORD_SHORT,
 		       sizeof(*from) - XS_DEVICE_RECORD_SHORT);
 	record->id = id;
 	if (submit)
@@ -213,9 +233,14 @@ static inline bool write_record(const struct xs_device_record *from, const ze_ke
 	return true;
 }
 
-/* What the device copied away is one pair of times; only the event itself tells of tiles. False: it does not. */
-static __attribute__((noinline)) bool record_tiles(const struct xs_device_record *from, ze_event_handle_t event,
-						   const struct xs_ze_device_info *device, const struct xs_ze_submit *submit, uint32_t id)
+/*
+ * What the device copied away is one pair of times; only the event itself tells of tiles. False: it
+ * does not.
+ */
+static __attribute__((noinline)) bool record_tiles(const struct xs_device_record *from,
+						   ze_event_handle_t event,
+						   const struct xs_ze_device_info *device,
+						   const struct xs_ze_submit *submit, uint32_t id)
 {
 	struct xs_device_record of_tile = *from;
 	ze_kernel_timestamp_result_t tiles[XS_ZE_TILES];
@@ -249,8 +274,9 @@ void xs_ze_record_queue(struct xs_device_record *record, const struct xs_ze_queu
 	record->queue = queue->serial;
 }
 
-void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, bool of_event,
-		       const struct xs_ze_submit *submit, const struct xs_ze_queue *queue, uint32_t id)
+void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times,
+		       bool of_event, const struct xs_ze_submit *submit,
+		       const struct xs_ze_queue *queue, uint32_t id)
 {
 	const struct xs_device_record *from = &node->record;
 	struct xs_device_record copy;
@@ -262,14 +288,18 @@ void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_
 		xs_ze_record_queue(&copy, queue);
 		from = &copy;
 	}
-	if (__builtin_expect(queue->device->tiles != 0, 0) && of_event && record_tiles(from, node->event, queue->device, submit, id))
+	if (__builtin_expect(queue->device->tiles != 0, 0) && of_event &&
+	    record_tiles(from, node->event, queue->device, submit, id))
 		return;
 	xs_commands_end(1, write_record(from, times, submit, id));
 }
 
 /* ---- many of them as one record ---- */
 
-/* On the stack, which may be small; and not in the ring, since the driver is called between two of them. */
+/*
+ * On the stack, which may be small; and not in the ring, since the driver is called between two of
+ * them.
+ */
 #define BATCH 24u
 struct batch {
 	uint32_t count;
@@ -280,8 +310,14 @@ static_assert(BATCH <= XS_COMMANDS_MAX, "fits a record");
 uint32_t xs_ze_shape(const struct xs_device_record *record)
 {
 	struct xs_shape shape = {
-		.name = record->event.name, .flags = record->event.flags & XS_FLAG_FUNCTION, .words = record->event.words,
-		.work = record->work, .simd = record->simd, .kernel = record->kernel, .memory = record->memory, .bytes = record->bytes,
+		.name = record->event.name,
+		.flags = record->event.flags & XS_FLAG_FUNCTION,
+		.words = record->event.words,
+		.work = record->work,
+		.simd = record->simd,
+		.kernel = record->kernel,
+		.memory = record->memory,
+		.bytes = record->bytes,
 	};
 
 	/* names have the rest of the room */
@@ -295,16 +331,31 @@ uint32_t xs_ze_shape(const struct xs_device_record *record)
 	return xs_shape(&shape);
 }
 
-/* A record's beginning; the newest of its commands says what they have in common. submit: as in the record. */
-static inline void commands_begin(struct xs_commands_record *record, uint32_t count, uint32_t size, const struct xs_device_record *newest,
+/*
+ * A record's beginning; the newest of its commands says what they have in common. submit: as in the
+ * record.
+ */
+static inline void commands_begin(struct xs_commands_record *record, uint32_t count, uint32_t size,
+				  const struct xs_device_record *newest,
 				  const struct xs_ze_submit *submit)
 {
 	*record = (struct xs_commands_record){
-		.event = { .tick = newest->event.tick, .name = newest->device_name, .kind = XS_COMMANDS, .words = (uint8_t)(size / 8),
-			   .source = XS_SOURCE_LEVEL_ZERO, .flags = newest->event.flags & (uint8_t)~XS_FLAG_FUNCTION },
-		.queue_handle = newest->queue_handle, .queue = newest->queue, .id = xs_ze_next_ids(count),
-		.submit = submit ? submit->tick : 0, .submitter = (submit ? submit->tid : 0) & 0xffffff, .count = count & 0x3f,
-		.device_type = newest->device_type & 3, .device = newest->device, .tile = newest->tile, .engine = newest->engine,
+		.event = { .tick = newest->event.tick,
+			   .name = newest->device_name,
+			   .kind = XS_COMMANDS,
+			   .words = (uint8_t)(size / 8),
+			   .source = XS_SOURCE_LEVEL_ZERO,
+			   .flags = newest->event.flags & (uint8_t)~XS_FLAG_FUNCTION },
+		.queue_handle = newest->queue_handle,
+		.queue = newest->queue,
+		.id = xs_ze_next_ids(count),
+		.submit = submit ? submit->tick : 0,
+		.submitter = (submit ? submit->tid : 0) & 0xffffff,
+		.count = count & 0x3f,
+		.device_type = newest->device_type & 3,
+		.device = newest->device,
+		.tile = newest->tile,
+		.engine = newest->engine,
 		.engine_index = newest->engine_index,
 	};
 }
@@ -314,7 +365,8 @@ static inline uint32_t commands_size(uint32_t count)
 	return (uint32_t)(sizeof(struct xs_commands_record) + count * sizeof(struct xs_command));
 }
 
-static inline void command_tell(struct xs_command *command, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times)
+static inline void command_tell(struct xs_command *command, const struct xs_ze_node *node,
+				const ze_kernel_timestamp_result_t *times)
 {
 	command->tick = node->record.event.tick;
 	command->start = times->global.kernelStart;
@@ -325,14 +377,21 @@ static inline void command_tell(struct xs_command *command, const struct xs_ze_n
 }
 
 /* Else it has a record of its own. */
-static inline bool can_share(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, const struct xs_ze_queue *queue)
+static inline bool can_share(const struct xs_ze_node *node,
+			     const ze_kernel_timestamp_result_t *times,
+			     const struct xs_ze_queue *queue)
 {
-	return __builtin_expect(node->shape && times->global.kernelEnd - times->global.kernelStart <= UINT32_MAX && !queue->device->tiles &&
+	return __builtin_expect(node->shape &&
+					times->global.kernelEnd - times->global.kernelStart <=
+						UINT32_MAX &&
+					!queue->device->tiles &&
 					node->record.queue == queue->serial && node->record.tid,
 				1);
 }
 
-static __attribute__((noinline)) void batch_write(struct batch *batch, const struct xs_device_record *newest, const struct xs_ze_submit *submit)
+static __attribute__((noinline)) void batch_write(struct batch *batch,
+						  const struct xs_device_record *newest,
+						  const struct xs_ze_submit *submit)
 {
 	uint32_t size = commands_size(batch->count);
 	struct xs_commands_record *record = xs_record_reserve_many(size, batch->count);
@@ -347,7 +406,8 @@ static __attribute__((noinline)) void batch_write(struct batch *batch, const str
 }
 
 /* submit: as in the batch's record. */
-static inline void batch_add(struct batch *batch, const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times,
+static inline void batch_add(struct batch *batch, const struct xs_ze_node *node,
+			     const ze_kernel_timestamp_result_t *times,
 			     const struct xs_ze_submit *submit, const struct xs_ze_queue *queue)
 {
 	if (!can_share(node, times, queue)) {
@@ -360,14 +420,16 @@ static inline void batch_add(struct batch *batch, const struct xs_ze_node *node,
 }
 
 /* Their times are in their events. */
-static void record_by_events(const struct xs_ze_node *first, const struct xs_ze_submit *submit, const struct xs_ze_queue *queue)
+static void record_by_events(const struct xs_ze_node *first, const struct xs_ze_submit *submit,
+			     const struct xs_ze_queue *queue)
 {
 	const struct xs_ze_node *newest = first;
 	ze_kernel_timestamp_result_t times;
 	struct batch batch;
 
 	batch.count = 0;
-	for (const struct xs_ze_node *node = first; node; node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
+	for (const struct xs_ze_node *node = first; node;
+	     node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
 		if (xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times)) {
 			xs_commands_untimed(1);
 			continue;
@@ -380,7 +442,8 @@ static void record_by_events(const struct xs_ze_node *first, const struct xs_ze_
 }
 
 /* So many commands in a row, in the ring at once: no driver is asked. */
-static void write_row(const struct xs_ze_node *node, const struct xs_ze_node *newest, const ze_kernel_timestamp_result_t *times, uint32_t count,
+static void write_row(const struct xs_ze_node *node, const struct xs_ze_node *newest,
+		      const ze_kernel_timestamp_result_t *times, uint32_t count,
 		      const struct xs_ze_submit *submit)
 {
 	uint32_t size = commands_size(count);
@@ -388,7 +451,8 @@ static void write_row(const struct xs_ze_node *node, const struct xs_ze_node *ne
 
 	if (record) {
 		commands_begin(record, count, size, &newest->record, submit);
-		for (uint32_t i = 0; i < count; i++, node = atomic_load_explicit(&node->next, memory_order_relaxed))
+		for (uint32_t i = 0; i < count;
+		     i++, node = atomic_load_explicit(&node->next, memory_order_relaxed))
 			command_tell(&record->command[i], node, &times[i]);
 		xs_record_end(size);
 	}
@@ -396,12 +460,13 @@ static void write_row(const struct xs_ze_node *node, const struct xs_ze_node *ne
 }
 
 /* How many from here on share a record, and the last of them. */
-static uint32_t row_length(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, const struct xs_ze_queue *queue,
-			   const struct xs_ze_node **ret_newest)
+static uint32_t row_length(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times,
+			   const struct xs_ze_queue *queue, const struct xs_ze_node **ret_newest)
 {
 	uint32_t count = 0;
 
-	while (node && count < XS_COMMANDS_MAX && xs_ze_is_set(&times[count]) && can_share(node, &times[count], queue)) {
+	while (node && count < XS_COMMANDS_MAX && xs_ze_is_set(&times[count]) &&
+	       can_share(node, &times[count], queue)) {
 		*ret_newest = node;
 		node = atomic_load_explicit(&node->next, memory_order_relaxed);
 		count++;
@@ -409,8 +474,8 @@ static uint32_t row_length(const struct xs_ze_node *node, const ze_kernel_timest
 	return count;
 }
 
-static void record_saved(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times, const struct xs_ze_submit *submit,
-			 const struct xs_ze_queue *queue)
+static void record_saved(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times,
+			 const struct xs_ze_submit *submit, const struct xs_ze_queue *queue)
 {
 	const struct xs_ze_node *newest;
 	uint32_t row;
@@ -428,8 +493,8 @@ static void record_saved(const struct xs_ze_node *node, const ze_kernel_timestam
 	}
 }
 
-void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestamp_result_t *saved, const struct xs_ze_submit *submit,
-			const struct xs_ze_queue *queue)
+void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestamp_result_t *saved,
+			const struct xs_ze_submit *submit, const struct xs_ze_queue *queue)
 {
 	if (saved)
 		record_saved(first, saved, submit, queue);
@@ -445,7 +510,8 @@ static inline bool is_still(const struct xs_ze_node *node, uint64_t state)
 
 bool xs_ze_node_finish(struct xs_ze_node *node)
 {
-	uint64_t state = atomic_load_explicit(&node->state, memory_order_acquire), busy = (state & ~3ull) | XS_ZE_BUSY;
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_acquire),
+		 busy = (state & ~3ull) | XS_ZE_BUSY;
 	ze_kernel_timestamp_result_t times;
 	ze_result_t result;
 	uint32_t id = 0;
@@ -467,14 +533,16 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 		return false;
 	}
 	if (!result)
-		xs_ze_node_record(node, &times, !node->saved, NULL, node->queue, id = xs_ze_next_ids(1));
+		xs_ze_node_record(node, &times, !node->saved, NULL, node->queue,
+				  id = xs_ze_next_ids(1));
 	else
 		xs_commands_untimed(1);
 	if (node->saved)
 		(void)xs_ze.zeEvent.pfnHostReset(node->own);
 	xs_ze_event_told(node->event, node, id);
 	if (is_still(node, busy))
-		atomic_store_explicit(&node->state, (state & ~3ull) | XS_ZE_DONE, memory_order_release);
+		atomic_store_explicit(&node->state, (state & ~3ull) | XS_ZE_DONE,
+				      memory_order_release);
 	return true;
 }
 
@@ -482,7 +550,8 @@ bool xs_ze_node_abandon(struct xs_ze_node *node)
 {
 	uint64_t state = atomic_load_explicit(&node->state, memory_order_acquire);
 
-	if ((state & 3) != XS_ZE_BUSY || !atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
+	if ((state & 3) != XS_ZE_BUSY ||
+	    !atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
 		return false;
 	if (node->saved)
 		(void)xs_ze.zeEvent.pfnHostReset(node->own);
@@ -492,7 +561,8 @@ bool xs_ze_node_abandon(struct xs_ze_node *node)
 }
 
 /* Has a thread left in the middle of reading the node's times? With the queue claimed. */
-static __attribute__((noinline, cold)) bool is_stuck(struct xs_ze_queue *queue, const struct xs_ze_node *node)
+static __attribute__((noinline, cold)) bool is_stuck(struct xs_ze_queue *queue,
+						     const struct xs_ze_node *node)
 {
 	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
 
@@ -516,7 +586,8 @@ void xs_ze_node_lost(struct xs_ze_node *node)
 }
 
 /* The same for a command that is timed by our own event. Only the thread that collects reads it. */
-static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node, struct batch *batch)
+static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node,
+			      struct batch *batch)
 {
 	ze_kernel_timestamp_result_t times;
 	ze_result_t result = xs_ze.zeEvent.pfnQueryKernelTimestamp(node->own, &times);
@@ -531,15 +602,22 @@ static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node
 	return true;
 }
 
-/* Of those behind the first that is not complete: what runs out of order need not wait for it. From here on they are dealt with. */
-static void finish_others(struct xs_ze_queue *queue, struct xs_ze_node *done, const struct xs_ze_node *newest, struct batch *batch)
+/*
+ * Of those behind the first that is not complete: what runs out of order need not wait for it. From
+ * here on they are dealt with.
+ */
+static void finish_others(struct xs_ze_queue *queue, struct xs_ze_node *done,
+			  const struct xs_ze_node *newest, struct batch *batch)
 {
 	while (done != newest) {
 		done = atomic_load_explicit(&done->next, memory_order_relaxed);
 		if (done->event != done->own) {
 			(void)xs_ze_node_finish(done);
 		} else if (finish_own(queue, done, batch)) {
-			atomic_store_explicit(&done->state, atomic_load_explicit(&done->state, memory_order_relaxed) | XS_ZE_DONE,
+			atomic_store_explicit(&done->state,
+					      atomic_load_explicit(&done->state,
+								   memory_order_relaxed) |
+						      XS_ZE_DONE,
 					      memory_order_relaxed);
 			done->event = NULL;
 		}
@@ -560,7 +638,10 @@ static void collect(struct xs_ze_queue *queue, bool others)
 	const struct xs_ze_node *told;
 	struct batch batch;
 
-	/* what ends while nothing is recorded, or is seen by a thread of which nothing is, is looked at later */
+	/*
+	 * what ends while nothing is recorded, or is seen by a thread of which nothing is, is
+	 * looked at later
+	 */
 	if (!xs_recording() || !xs_claim(&queue->collecting))
 		return; /* or another thread has it */
 	batch.count = 0;
@@ -572,10 +653,14 @@ static void collect(struct xs_ze_queue *queue, bool others)
 		if (!finish(queue, next, &batch))
 			break;
 		/* not if the driver took so long that another thread has taken over */
-		if (__builtin_expect(atomic_load_explicit(&queue->done, memory_order_relaxed) != done, 0))
+		if (__builtin_expect(atomic_load_explicit(&queue->done, memory_order_relaxed) !=
+					     done,
+				     0))
 			return;
 		done = next;
-		/* pairs with the acquire in xs_ze_claim(): what is behind it is no longer looked at */
+		/*
+		 * pairs with the acquire in xs_ze_claim(): what is behind it is no longer looked at
+		 */
 		atomic_store_explicit(&queue->done, done, memory_order_release);
 	}
 	told = done;

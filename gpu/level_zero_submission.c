@@ -1,5 +1,6 @@
 /*
- * Calls that execute lists: when what they have submitted is complete. Fences, ours and the application's.
+ * Calls that execute lists: when what they have submitted is complete. Fences, ours and the
+ * application's.
  */
 #include "level_zero_execute.h"
 
@@ -14,7 +15,8 @@ static struct xs_handles fence_of = { .size = 65536 }; /* struct their_fence * *
 
 struct xs_ze_submission *xs_ze_submission_new(struct xs_ze_queue *queue)
 {
-	struct xs_ze_submission *submission = xs_spare_take_zeroed(&submissions, sizeof(*submission));
+	struct xs_ze_submission *submission =
+		xs_spare_take_zeroed(&submissions, sizeof(*submission));
 
 	if (submission) {
 		submission->queue = queue;
@@ -98,12 +100,14 @@ bool xs_ze_submission_done(struct xs_ze_submission *submission)
 	return true;
 }
 
-ze_result_t xs_hook_zeFenceCreate(ze_command_queue_handle_t queue, const ze_fence_desc_t *desc, ze_fence_handle_t *fence)
+ze_result_t xs_hook_zeFenceCreate(ze_command_queue_handle_t queue, const ze_fence_desc_t *desc,
+				  ze_fence_handle_t *fence)
 {
 	ze_result_t result = xs_ze.zeFence.pfnCreate(queue, desc, fence);
 	struct xs_ze_queue *known = !result && xs_ze_device ? xs_ze_queue_of(queue) : NULL;
 	_Atomic uint64_t *value = known ? xs_handle_add(&fence_of, *fence) : NULL;
-	struct their_fence *theirs = value ? xs_spare_take_zeroed(&their_fences, sizeof(*theirs)) : NULL;
+	struct their_fence *theirs = value ? xs_spare_take_zeroed(&their_fences, sizeof(*theirs))
+					   : NULL;
 
 	if (theirs) {
 		theirs->queue = known;
@@ -151,7 +155,8 @@ void xs_ze_fence_ends(ze_fence_handle_t fence, bool destroyed)
 
 void xs_ze_fence_seen(ze_fence_handle_t fence, ze_result_t result, uint64_t began)
 {
-	struct their_fence *theirs = !result && xs_ze_alive() ? xs_handle_get(&fence_of, fence) : NULL;
+	struct their_fence *theirs = !result && xs_ze_alive() ? xs_handle_get(&fence_of, fence)
+							      : NULL;
 	struct xs_ze_queue *queue = theirs ? theirs->queue : NULL;
 	uint64_t tick = theirs ? atomic_load_explicit(&theirs->tick, memory_order_relaxed) : 0;
 

@@ -11,26 +11,41 @@
 #include "level_zero_tables.h"
 
 extern struct xs_ze_tables xs_ze; /* the functions below us; NULL: none */
-extern bool xs_ze_calls;          /* record the calls that are hooked for other reasons too */
-extern bool xs_ze_kernel_calls;   /* the same of those that have to do with kernels, and other commands */
-extern bool xs_ze_appends;        /* the same of calls that put work on a device */
-extern bool xs_ze_waits;          /* record for what calls have waited */
-extern bool xs_ze_device;         /* device work is wanted */
+extern bool xs_ze_calls;	  /* record the calls that are hooked for other reasons too */
+/* the same of those that have to do with kernels, and other commands */
+extern bool xs_ze_kernel_calls;
+extern bool xs_ze_appends; /* the same of calls that put work on a device */
+extern bool xs_ze_waits;   /* record for what calls have waited */
+extern bool xs_ze_device;  /* device work is wanted */
 
-/* Where one of the loader's tables lies, and where the last one lay that has its name and got wrappers; NULL: it is the first. */
+/*
+ * Where one of the loader's tables lies, and where the last one lay that has its name and got
+ * wrappers; NULL: it is the first.
+ */
 struct xs_ze_place {
 	const char *entries, *before;
-	bool whole;          /* objects go from one of its functions to another: all of them are taken, or none after the first that is refused */
+	/*
+	 * objects go from one of its functions to another: all of them are taken, or none after the
+	 * first that is refused
+	 */
+	bool whole;
 	bool taken, refused; /* some of its functions, since xs_ze_wrap() began */
 };
 
 /* Keeps a function as the one below its wrapper. False: another one is there already. */
 bool xs_ze_take(void **target, void *real);
-/* The same of a table's entry, which gets the wrapper (NULL: none). Refused: the other one is still in use, and another loader's. */
+/*
+ * The same of a table's entry, which gets the wrapper (NULL: none). Refused: the other one is still
+ * in use, and another loader's.
+ */
 void xs_ze_put(struct xs_ze_place *place, void **entry, void **target, void *wrapper);
 
-/* Generated: puts the wrappers into one of the loader's tables, all of them or those that device times need. */
-void xs_ze_wrap(uint32_t number, uint32_t version, void *entries, bool all, struct xs_ze_place *place);
+/*
+ * Generated: puts the wrappers into one of the loader's tables, all of them or those that device
+ * times need.
+ */
+void xs_ze_wrap(uint32_t number, uint32_t version, void *entries, bool all,
+		struct xs_ze_place *place);
 /* Generated: the wrapper of an extension function found at `real`, or `real`. */
 void *xs_ze_wrap_extension(const char *name, void *real, bool all);
 
@@ -49,28 +64,36 @@ struct xs_ze_work {
 	ze_command_list_handle_t handle;
 	ze_event_handle_t signal_after; /* the application's event, where ours took its place */
 	uint32_t function;
-	bool resets; /* the event is one that is reset on the device */
+	bool resets;  /* the event is one that is reset on the device */
 	bool untimed; /* times are wanted, and not possible */
 	bool paused;  /* nothing is recorded, of the call neither */
 };
 
 /* *event becomes ours where the application has none. False: not recorded. */
-bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t list, uint32_t function, uint8_t class, ze_event_handle_t *event);
+bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t list, uint32_t function,
+		 uint8_t class, ze_event_handle_t *event);
 /* Returns what the application gets. */
 ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result);
 /* *event is given back when the kernel is not to be shown. groups NULL: only the device knows. */
-void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t kernel, const ze_group_count_t *groups, ze_event_handle_t *event);
+void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t kernel,
+		  const ze_group_count_t *groups, ze_event_handle_t *event);
 void xs_ze_copy(struct xs_ze_work *work, const void *to, const void *from, uint64_t bytes);
-void xs_ze_image_copy(struct xs_ze_work *work, ze_image_handle_t image, const ze_image_region_t *region, const void *to, const void *from);
+void xs_ze_image_copy(struct xs_ze_work *work, ze_image_handle_t image,
+		      const ze_image_region_t *region, const void *to, const void *from);
 uint64_t xs_ze_region(const ze_copy_region_t *region);
 
 /* ---- what other calls mean ---- */
 
 /* Captures of immediate lists into graphs that go on just now. */
 extern _Atomic uint32_t xs_ze_captures;
-/* A list that waits for an event of a captured one is captured too, from that command on. Before each call that may wait or signal. */
-void xs_ze_capture_follow(ze_command_list_handle_t list, ze_event_handle_t signal, uint32_t nwait, const ze_event_handle_t *wait);
-static inline void xs_ze_capture_spreads(ze_command_list_handle_t list, ze_event_handle_t signal, uint32_t nwait, const ze_event_handle_t *wait)
+/*
+ * A list that waits for an event of a captured one is captured too, from that command on. Before
+ * each call that may wait or signal.
+ */
+void xs_ze_capture_follow(ze_command_list_handle_t list, ze_event_handle_t signal, uint32_t nwait,
+			  const ze_event_handle_t *wait);
+static inline void xs_ze_capture_spreads(ze_command_list_handle_t list, ze_event_handle_t signal,
+					 uint32_t nwait, const ze_event_handle_t *wait)
 {
 	if (__builtin_expect(atomic_load_explicit(&xs_ze_captures, memory_order_relaxed), 0))
 		xs_ze_capture_follow(list, signal, nwait, wait);
@@ -86,12 +109,13 @@ void xs_ze_executable_ends(const void *executable);
 void xs_ze_command_named(ze_command_list_handle_t list, uint64_t id);
 void xs_ze_commands_change(ze_command_list_handle_t list);
 void xs_ze_commands_changed(ze_command_list_handle_t list, const void *desc, ze_result_t result);
-void xs_ze_command_kernels(ze_command_list_handle_t list, uint32_t count, const uint64_t *ids, const ze_kernel_handle_t *kernels,
-			   ze_result_t result);
+void xs_ze_command_kernels(ze_command_list_handle_t list, uint32_t count, const uint64_t *ids,
+			   const ze_kernel_handle_t *kernels, ze_result_t result);
 void xs_ze_context_ends(ze_context_handle_t context);
 void xs_ze_module_ends(ze_module_handle_t module);
 void xs_ze_kernel_ends(ze_kernel_handle_t kernel);
-void xs_ze_kernel_shaped(ze_kernel_handle_t kernel, uint32_t x, uint32_t y, uint32_t z, ze_result_t result);
+void xs_ze_kernel_shaped(ze_kernel_handle_t kernel, uint32_t x, uint32_t y, uint32_t z,
+			 ze_result_t result);
 /* Three numbers, as ze_group_size_t and, in older headers' stead, ze_group_count_t have them. */
 static inline void xs_ze_kernel_shaped_as(ze_kernel_handle_t kernel, const void *sizes)
 {
@@ -106,7 +130,10 @@ void xs_ze_pool_ends(ze_event_pool_handle_t pool);
 void xs_ze_event_ends(ze_event_handle_t event);
 void xs_ze_event_changes(ze_event_handle_t event);
 void xs_ze_event_resets(ze_command_list_handle_t list, ze_event_handle_t event);
-/* A call that may have waited, when it began; 0: it is not recorded, or no option needs to know for what it waited. */
+/*
+ * A call that may have waited, when it began; 0: it is not recorded, or no option needs to know for
+ * what it waited.
+ */
 void xs_ze_event_seen(ze_event_handle_t event, ze_result_t result, uint64_t began);
 void xs_ze_fence_ends(ze_fence_handle_t fence, bool destroyed);
 void xs_ze_fence_seen(ze_fence_handle_t fence, ze_result_t result, uint64_t began);

@@ -1,9 +1,10 @@
 /*
  * OpenCL's commands in flight, and our place in the loader's chain of layers (OPENCL_LAYERS).
  *
- * Device times come from the runtime's own profiling: queues are created with it, whatever the application asked for, and the
- * application goes on seeing what it asked for. Each command's event gets a completion callback that writes one record. No
- * call of the application waits for anything that it would not wait for without us.
+ * Device times come from the runtime's own profiling: queues are created with it, whatever the
+ * application asked for, and the application goes on seeing what it asked for. Each command's event
+ * gets a completion callback that writes one record. No call of the application waits for anything
+ * that it would not wait for without us.
  */
 #include <CL/cl_layer.h>
 
@@ -23,7 +24,10 @@ static bool want_calls, log_enqueues;
 
 enum { NODE_FREE, NODE_ACTIVE, NODE_BUSY, NODE_RECORDED, NODE_LEFT };
 
-/* What the two threads of a command, who enqueues it and who completes it, pass to each other: one cache line in most cases. */
+/*
+ * What the two threads of a command, who enqueues it and who completes it, pass to each other: one
+ * cache line in most cases.
+ */
 struct node {
 	union {
 		struct xs_pool_item pool; /* while it is free */
@@ -35,19 +39,19 @@ struct node {
 	uint64_t tick;
 	uint32_t host_ticks, tid;
 	uint32_t id;
-	uint32_t name;   /* the kernel's, or the function's number */
+	uint32_t name; /* the kernel's, or the function's number */
 	_Atomic uint8_t state;
-	bool retained;   /* the event is the application's */
-	bool callback;   /* a callback will come: only it may free the node */
-	bool waited;     /* the call that enqueued it was blocking */
+	bool retained; /* the event is the application's */
+	bool callback; /* a callback will come: only it may free the node */
+	bool waited;   /* the call that enqueued it was blocking */
 	uint8_t work, simd;
 	struct xs_cl_sizes own_sizes; /* where `sizes` points if there is no other copy */
 };
 static_assert(offsetof(struct node, own_sizes) <= 64, "a cache line");
 static struct xs_pool nodes = { .size = (sizeof(struct node) + 63) / 64 * 64 };
 static __thread struct xs_pool_item *spare __attribute__((tls_model("initial-exec")));
-/* Commands, by those who enqueue (it numbers them, too) and by those who complete them: on lines of their own,
-   and not beside each other, for processors fetch lines in pairs. */
+/* Commands, by those who enqueue (it numbers them, too) and by those who complete them: on lines of
+   their own, and not beside each other, for processors fetch lines in pairs. */
 static struct {
 	alignas(128) _Atomic uint64_t count;
 } issued, finished;
@@ -72,18 +76,24 @@ static void node_record(struct node *node)
 	const struct xs_cl_sizes *sizes = node->sizes;
 	const cl_icd_dispatch *t = &xs_cl_target;
 	uint32_t size = sizes ? sizeof(struct xs_device_record) : XS_DEVICE_RECORD_SHORT;
-	uint8_t flags = (uint8_t)((sizes ? 0 : XS_FLAG_FUNCTION) | (queue->in_order ? XS_FLAG_IN_ORDER : 0) |
+	uint8_t flags = (uint8_t)((sizes ? 0 : XS_FLAG_FUNCTION) |
+				  (queue->in_order ? XS_FLAG_IN_ORDER : 0) |
 				  (node->waited ? XS_FLAG_WAITED : 0));
 	struct xs_device_record *record, times;
 
-	if (t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_QUEUED, 8, &times.queued, NULL) ||
-	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_SUBMIT, 8, &times.submit, NULL) ||
-	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_START, 8, &times.start, NULL) ||
-	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_END, 8, &times.end, NULL)) {
+	if (t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_QUEUED, 8, &times.queued,
+				       NULL) ||
+	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_SUBMIT, 8, &times.submit,
+				       NULL) ||
+	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_START, 8, &times.start,
+				       NULL) ||
+	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_END, 8, &times.end,
+				       NULL)) {
 		xs_commands_untimed(1);
 		return;
 	}
-	record = xs_record_begin(size, XS_DEVICE, XS_SOURCE_OPENCL, flags, node->name, XS_ROLE_OTHER);
+	record = xs_record_begin(size, XS_DEVICE, XS_SOURCE_OPENCL, flags, node->name,
+				 XS_ROLE_OTHER);
 	if (!record) {
 		xs_commands_end(1, false);
 		return;
@@ -137,15 +147,16 @@ static void node_finish(struct node *node)
 }
 
 /*
- * Waits for a thread that harvests the node, which takes a moment. False: it took too long, so the thread ended in the middle or left by a jump. What
- * it may still read is then never used again.
+ * Waits for a thread that harvests the node, which takes a moment. False: it took too long, so the
+ * thread ended in the middle or left by a jump. What it may still read is then never used again.
  */
 static bool wait_for_harvest(struct node *node)
 {
 	uint8_t state = NODE_BUSY;
 	uint32_t rounds = 0;
 
-	while (atomic_load_explicit(&node->state, memory_order_acquire) == NODE_BUSY && xs_wait_a_bit(&rounds))
+	while (atomic_load_explicit(&node->state, memory_order_acquire) == NODE_BUSY &&
+	       xs_wait_a_bit(&rounds))
 		;
 	if (!atomic_compare_exchange_strong(&node->state, &state, NODE_LEFT))
 		return true;
@@ -182,8 +193,8 @@ static void give_back(struct node *node, uint8_t state)
 }
 
 /*
- * Commands that are complete though their callbacks did not run yet: when the application knows them complete, so must the
- * trace. queue NULL: all queues.
+ * Commands that are complete though their callbacks did not run yet: when the application knows
+ * them complete, so must the trace. queue NULL: all queues.
  */
 static void harvest(cl_command_queue queue)
 {
@@ -196,13 +207,14 @@ static void harvest(cl_command_queue queue)
 		uint8_t state = NODE_ACTIVE;
 		cl_int status = CL_QUEUED;
 
-		if (!node || atomic_load_explicit(&node->state, memory_order_acquire) != NODE_ACTIVE ||
+		if (!node ||
+		    atomic_load_explicit(&node->state, memory_order_acquire) != NODE_ACTIVE ||
 		    (queue && node->queue->handle != queue))
 			continue;
 		if (!atomic_compare_exchange_strong(&node->state, &state, NODE_BUSY))
 			continue;
-		if (xs_cl_target.clGetEventInfo(node->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
-						&status, NULL) ||
+		if (xs_cl_target.clGetEventInfo(node->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+						sizeof(status), &status, NULL) ||
 		    status > CL_COMPLETE) {
 			give_back(node, NODE_ACTIVE);
 			continue;
@@ -211,7 +223,10 @@ static void harvest(cl_command_queue queue)
 			continue; /* it took so long that the callback did not wait */
 		node_ended(node, status);
 		if (status < 0 && node->callback) {
-			/* PoCL does not call back for a command that failed; the event must not outlive it because of us */
+			/*
+			 * PoCL does not call back for a command that failed; the event must not
+			 * outlive it because of us
+			 */
 			(void)xs_cl_target.clReleaseEvent(node->event);
 			node->event = NULL;
 		}
@@ -227,7 +242,8 @@ static bool any_open(void)
 {
 	for (uint32_t i = 0; i < node_count(); i++) {
 		struct node *node = xs_pool_at(&nodes, i);
-		uint8_t state = node ? atomic_load_explicit(&node->state, memory_order_acquire) : NODE_FREE;
+		uint8_t state = node ? atomic_load_explicit(&node->state, memory_order_acquire)
+				     : NODE_FREE;
 
 		if (state == NODE_ACTIVE || state == NODE_BUSY)
 			return true;
@@ -235,9 +251,11 @@ static bool any_open(void)
 	return false;
 }
 
-#define LAST_CHANCE 20000000u /* ns: for what is just about to end, and for callbacks that other threads are in the middle of */
+/* ns: for what is just about to end, and for callbacks that other threads are in the middle of */
+#define LAST_CHANCE 20000000u
 
-static pid_t owner; /* whose commands they are: a child that is forked inherits nothing but their nodes */
+/* whose commands they are: a child that is forked inherits nothing but their nodes */
+static pid_t owner;
 
 static void harvest_all(void)
 {
@@ -251,7 +269,8 @@ static void harvest_all(void)
 		harvest(NULL);
 		if (!any_in_flight() || !any_open())
 			return;
-	} while (xs_recording() && xs_clock_ns(CLOCK_MONOTONIC) - since < LAST_CHANCE && xs_wait_a_bit(&rounds));
+	} while (xs_recording() && xs_clock_ns(CLOCK_MONOTONIC) - since < LAST_CHANCE &&
+		 xs_wait_a_bit(&rounds));
 }
 
 static void thread_ends(void)
@@ -272,10 +291,14 @@ void xs_cl_finished(cl_command_queue handle, const struct xs_call *call)
 	const struct xs_cl_queue *queue = xs_cl_queue_of(handle);
 
 	if (queue)
-		xs_waited(XS_SOURCE_OPENCL, call->tick, queue->serial, XS_WAITED_SUBMITTED, call->tick);
+		xs_waited(XS_SOURCE_OPENCL, call->tick, queue->serial, XS_WAITED_SUBMITTED,
+			  call->tick);
 }
 
-/* An event is no way to its command's record, which may be written already: by its times the trace finds it. */
+/*
+ * An event is no way to its command's record, which may be written already: by its times the trace
+ * finds it.
+ */
 void xs_cl_waited_for(cl_uint count, const cl_event *events, const struct xs_call *call)
 {
 	for (cl_uint i = 0; i < count; i++) {
@@ -283,15 +306,21 @@ void xs_cl_waited_for(cl_uint count, const cl_event *events, const struct xs_cal
 		cl_command_queue handle = NULL;
 		cl_ulong start;
 
-		if (!xs_cl_target.clGetEventInfo(events[i], CL_EVENT_COMMAND_QUEUE, sizeof(handle), &handle, NULL) && handle)
+		if (!xs_cl_target.clGetEventInfo(events[i], CL_EVENT_COMMAND_QUEUE, sizeof(handle),
+						 &handle, NULL) &&
+		    handle)
 			queue = xs_cl_queue_of(handle);
-		if (queue && !xs_cl_target.clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_START, sizeof(start), &start, NULL))
-			xs_waited(XS_SOURCE_OPENCL, call->tick, queue->serial, XS_WAITED_STARTED, start);
+		if (queue &&
+		    !xs_cl_target.clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_START,
+							  sizeof(start), &start, NULL))
+			xs_waited(XS_SOURCE_OPENCL, call->tick, queue->serial, XS_WAITED_STARTED,
+				  start);
 	}
 }
 
 /* The application counts its own references. */
-cl_int xs_hook_clGetEventInfo(cl_event event, cl_event_info name, size_t size, void *value, size_t *size_ret)
+cl_int xs_hook_clGetEventInfo(cl_event event, cl_event_info name, size_t size, void *value,
+			      size_t *size_ret)
 {
 	cl_int result = xs_cl_target.clGetEventInfo(event, name, size, value, size_ret);
 	uint32_t count = node_count();
@@ -310,7 +339,8 @@ cl_int xs_hook_clGetEventInfo(cl_event event, cl_event_info name, size_t size, v
 	return result;
 }
 
-bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t function, uint8_t class, cl_event **event)
+bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t function, uint8_t class,
+		 cl_event **event)
 {
 	if (!xs_call_enter(&work->call, XS_SOURCE_OPENCL, function))
 		return false;
@@ -330,8 +360,8 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t func
 	return true;
 }
 
-void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions, const size_t *global,
-		  const size_t *local, cl_event **event)
+void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
+		  const size_t *global, const size_t *local, cl_event **event)
 {
 	struct xs_cl_kernel *known;
 
@@ -350,7 +380,9 @@ void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
 		work->launched.global[i] = i < dimensions && global ? global[i] : 1;
 		work->launched.local[i] = i < dimensions && local ? local[i] : local ? 1 : 0;
 	}
-	work->sizes = known ? xs_cl_sizes_of(known, &work->launched, kernel, &xs_cl_devices[work->queue->device]) : NULL;
+	work->sizes = known ? xs_cl_sizes_of(known, &work->launched, kernel,
+					     &xs_cl_devices[work->queue->device])
+			    : NULL;
 }
 
 /* For a command that is on its way; NULL: it will have no record. */
@@ -377,7 +409,9 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 
 	if (log_enqueues)
 		xs_call_write(work->call.tick, duration,
-			      xs_call_header(XS_SOURCE_OPENCL, work->function, XS_FLAG_OF_WORK | (failed ? XS_FLAG_FAILED : 0)), result);
+			      xs_call_header(XS_SOURCE_OPENCL, work->function,
+					     XS_FLAG_OF_WORK | (failed ? XS_FLAG_FAILED : 0)),
+			      result);
 	if (failed)
 		return;
 	node = take_node(work);
@@ -421,7 +455,8 @@ uint64_t xs_cl_image(cl_mem image, const size_t *region)
 {
 	size_t element = 0;
 
-	(void)xs_cl_target.clGetImageInfo(image, CL_IMAGE_ELEMENT_SIZE, sizeof(element), &element, NULL);
+	(void)xs_cl_target.clGetImageInfo(image, CL_IMAGE_ELEMENT_SIZE, sizeof(element), &element,
+					  NULL);
 	return element * xs_cl_region(region);
 }
 
@@ -457,7 +492,8 @@ EXPORT cl_int clGetLayerInfo(cl_layer_info name, size_t size, void *value, size_
 	return CL_SUCCESS;
 }
 
-static struct xs_hook at_end = { .function = harvest_all }, at_thread_end = { .function = thread_ends };
+static struct xs_hook at_end = { .function = harvest_all },
+		      at_thread_end = { .function = thread_ends };
 
 /* Entries of a loader newer than our header pass through: the table is as long as the loader's. */
 static union {
@@ -471,10 +507,14 @@ EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uin
 	const struct xs_options *options = xs_collector_options();
 	size_t bytes = entries * sizeof(void *);
 
-	if (!target || !entries_ret || !layer_ret || bytes > sizeof(layer) || bytes < sizeof(layer.known))
+	if (!target || !entries_ret || !layer_ret || bytes > sizeof(layer) ||
+	    bytes < sizeof(layer.known))
 		return CL_INVALID_VALUE;
 	if (layer.entry[0] && memcmp(&xs_cl_target, target, sizeof(xs_cl_target))) {
-		/* a second loader in this process: objects know their own runtime, so the first one's functions serve both */
+		/*
+		 * a second loader in this process: objects know their own runtime, so the first
+		 * one's functions serve both
+		 */
 		*entries_ret = entries;
 		*layer_ret = &layer.known;
 		return CL_SUCCESS;
@@ -500,11 +540,15 @@ EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uin
 	return CL_SUCCESS;
 }
 
-/* Khronos's loader asks for these two (its own extension of the interface) before it takes a layer. */
-EXPORT cl_int clInitLayerWithProperties(cl_uint entries, const cl_icd_dispatch *target, cl_uint *entries_ret,
-					const cl_icd_dispatch **layer_ret, const cl_bitfield *properties);
-EXPORT cl_int clInitLayerWithProperties(cl_uint entries, const cl_icd_dispatch *target, cl_uint *entries_ret,
-					const cl_icd_dispatch **layer_ret, const cl_bitfield *properties)
+/*
+ * Khronos's loader asks for these two (its own extension of the interface) before it takes a layer.
+ */
+EXPORT cl_int clInitLayerWithProperties(cl_uint entries, const cl_icd_dispatch *target,
+					cl_uint *entries_ret, const cl_icd_dispatch **layer_ret,
+					const cl_bitfield *properties);
+EXPORT cl_int clInitLayerWithProperties(cl_uint entries, const cl_icd_dispatch *target,
+					cl_uint *entries_ret, const cl_icd_dispatch **layer_ret,
+					const cl_bitfield *properties)
 {
 	(void)properties;
 	return clInitLayer(entries, target, entries_ret, layer_ret);

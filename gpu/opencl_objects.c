@@ -1,5 +1,6 @@
 /*
- * OpenCL's devices, queues and kernels: what is known of each handle, and queues that keep times though the application asked for none.
+ * OpenCL's devices, queues and kernels: what is known of each handle, and queues that keep times
+ * though the application asked for none.
  */
 #include "bus.h"
 #include "handles.h"
@@ -19,14 +20,17 @@ static bool any_profiling_added;
 /* ---- devices and queues ---- */
 
 #define MAX_DEVICES 64u
-#define DEVICE_PCI 0x410F /* cl_khr_pci_bus_info: older headers do not have it */
+#define DEVICE_PCI  0x410F /* cl_khr_pci_bus_info: older headers do not have it */
 struct xs_cl_device xs_cl_devices[MAX_DEVICES];
 static uint32_t device_count;
 static _Atomic uint32_t device_lock;
 
 static _Atomic uint32_t queue_serial;
 
-/* Does --devices-to-sample name it? It counts the devices of all platforms; a part of a device counts as the device. */
+/*
+ * Does --devices-to-sample name it? It counts the devices of all platforms; a part of a device
+ * counts as the device.
+ */
 static __attribute__((noinline)) bool device_wanted(cl_device_id id)
 {
 	const cl_icd_dispatch *t = &xs_cl_target;
@@ -36,7 +40,8 @@ static __attribute__((noinline)) bool device_wanted(cl_device_id id)
 
 	if (xs_cl_wanted_devices == UINT64_MAX)
 		return true;
-	while (!t->clGetDeviceInfo(id, CL_DEVICE_PARENT_DEVICE, sizeof(parent), &parent, NULL) && parent)
+	while (!t->clGetDeviceInfo(id, CL_DEVICE_PARENT_DEVICE, sizeof(parent), &parent, NULL) &&
+	       parent)
 		id = parent;
 	if (t->clGetPlatformIDs(32, platforms, &platform_count))
 		return true;
@@ -56,7 +61,8 @@ static __attribute__((noinline)) bool device_wanted(cl_device_id id)
 /* Reports are told of the type before any command has run. */
 static void device_used(const struct xs_cl_device *device)
 {
-	struct xs_event *event = xs_record_begin(sizeof(*event), XS_DEVICE_USED, XS_SOURCE_OPENCL, device->type, device->name, XS_ROLE_OTHER);
+	struct xs_event *event = xs_record_begin(sizeof(*event), XS_DEVICE_USED, XS_SOURCE_OPENCL,
+						 device->type, device->name, XS_ROLE_OTHER);
 
 	if (!event)
 		return;
@@ -74,10 +80,14 @@ static __attribute__((noinline)) struct xs_cl_device device_told(cl_device_id id
 
 	(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_NAME, sizeof(name) - 1, name, NULL);
 	(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof(type), &type, NULL);
-	(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_VERSION, sizeof(version) - 1, version, NULL);
-	device.name = xs_name(name, xs_cl_target.clGetDeviceInfo(id, DEVICE_PCI, sizeof(pci), pci, NULL) ? 0 : xs_bus_name(pci));
-	device.type = type & CL_DEVICE_TYPE_GPU           ? XS_DEVICE_GPU
-		      : type & CL_DEVICE_TYPE_CPU         ? XS_DEVICE_CPU
+	(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_VERSION, sizeof(version) - 1, version,
+					   NULL);
+	device.name =
+		xs_name(name, xs_cl_target.clGetDeviceInfo(id, DEVICE_PCI, sizeof(pci), pci, NULL)
+				      ? 0
+				      : xs_bus_name(pci));
+	device.type = type & CL_DEVICE_TYPE_GPU		  ? XS_DEVICE_GPU
+		      : type & CL_DEVICE_TYPE_CPU	  ? XS_DEVICE_CPU
 		      : type & CL_DEVICE_TYPE_ACCELERATOR ? XS_DEVICE_ACCELERATOR
 							  : XS_DEVICE_UNKNOWN;
 	device.unwanted = !device_wanted(id);
@@ -167,20 +177,24 @@ struct xs_cl_queue *xs_cl_queue_of(cl_command_queue handle)
 
 	if (queue)
 		return queue;
-	if (xs_cl_target.clGetCommandQueueInfo(handle, CL_QUEUE_DEVICE, sizeof(device), &device, NULL) ||
-	    xs_cl_target.clGetCommandQueueInfo(handle, CL_QUEUE_PROPERTIES, sizeof(properties), &properties, NULL))
+	if (xs_cl_target.clGetCommandQueueInfo(handle, CL_QUEUE_DEVICE, sizeof(device), &device,
+					       NULL) ||
+	    xs_cl_target.clGetCommandQueueInfo(handle, CL_QUEUE_PROPERTIES, sizeof(properties),
+					       &properties, NULL))
 		return NULL;
 	return queue_add(handle, device, properties, false);
 }
 
 cl_command_queue xs_hook_clCreateCommandQueue(cl_context context, cl_device_id device,
-					      cl_command_queue_properties properties, cl_int *errcode_ret)
+					      cl_command_queue_properties properties,
+					      cl_int *errcode_ret)
 {
 	bool add = xs_cl_device && !(properties & CL_QUEUE_PROFILING_ENABLE) && work_wanted(device);
 	cl_command_queue queue = NULL;
 
 	if (add)
-		queue = xs_cl_target.clCreateCommandQueue(context, device, properties | CL_QUEUE_PROFILING_ENABLE,
+		queue = xs_cl_target.clCreateCommandQueue(context, device,
+							  properties | CL_QUEUE_PROFILING_ENABLE,
 							  errcode_ret);
 	if (!queue) {
 		add = false;
@@ -221,11 +235,13 @@ cl_command_queue xs_hook_clCreateCommandQueueWithProperties(cl_context context, 
 		}
 		ours[at] = (cl_queue_properties)(flags | CL_QUEUE_PROFILING_ENABLE);
 		ours[length] = 0;
-		queue = xs_cl_target.clCreateCommandQueueWithProperties(context, device, ours, errcode_ret);
+		queue = xs_cl_target.clCreateCommandQueueWithProperties(context, device, ours,
+									errcode_ret);
 	}
 	if (!queue) {
 		add = false;
-		queue = xs_cl_target.clCreateCommandQueueWithProperties(context, device, properties, errcode_ret);
+		queue = xs_cl_target.clCreateCommandQueueWithProperties(context, device, properties,
+									errcode_ret);
 	}
 	known = queue ? queue_add(queue, device, flags, add) : NULL;
 	if (known && add && properties) {
@@ -235,8 +251,8 @@ cl_command_queue xs_hook_clCreateCommandQueueWithProperties(cl_context context, 
 	return queue;
 }
 
-cl_int xs_hook_clGetCommandQueueInfo(cl_command_queue handle, cl_command_queue_info name, size_t size, void *value,
-				     size_t *size_ret)
+cl_int xs_hook_clGetCommandQueueInfo(cl_command_queue handle, cl_command_queue_info name,
+				     size_t size, void *value, size_t *size_ret)
 {
 	const struct xs_cl_queue *queue = any_profiling_added ? queue_known(handle) : NULL;
 	cl_int result;
@@ -254,18 +270,21 @@ cl_int xs_hook_clGetCommandQueueInfo(cl_command_queue handle, cl_command_queue_i
 	}
 	result = xs_cl_target.clGetCommandQueueInfo(handle, name, size, value, size_ret);
 	if (queue && queue->profiling_added && name == CL_QUEUE_PROPERTIES && !result && value)
-		*(cl_command_queue_properties *)value &= ~(cl_command_queue_properties)CL_QUEUE_PROFILING_ENABLE;
+		*(cl_command_queue_properties *)value &=
+			~(cl_command_queue_properties)CL_QUEUE_PROFILING_ENABLE;
 	return result;
 }
 
-cl_int xs_hook_clGetEventProfilingInfo(cl_event event, cl_profiling_info name, size_t size, void *value,
-				       size_t *size_ret)
+cl_int xs_hook_clGetEventProfilingInfo(cl_event event, cl_profiling_info name, size_t size,
+				       void *value, size_t *size_ret)
 {
 	cl_command_queue handle = NULL;
 	const struct xs_cl_queue *queue;
 
 	if (any_profiling_added && event &&
-	    !xs_cl_target.clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof(handle), &handle, NULL) && handle) {
+	    !xs_cl_target.clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof(handle), &handle,
+					 NULL) &&
+	    handle) {
 		queue = queue_known(handle);
 		if (queue && queue->profiling_added)
 			return CL_PROFILING_INFO_NOT_AVAILABLE;
@@ -286,7 +305,8 @@ static uint32_t kernel_name(cl_kernel handle, bool *ret_unwanted)
 	if (!name)
 		return xs_name("(kernel)", 0);
 	memset(name, 0, NAME_MAX_BYTES);
-	(void)xs_cl_target.clGetKernelInfo(handle, CL_KERNEL_FUNCTION_NAME, NAME_MAX_BYTES - 1, name, NULL);
+	(void)xs_cl_target.clGetKernelInfo(handle, CL_KERNEL_FUNCTION_NAME, NAME_MAX_BYTES - 1,
+					   name, NULL);
 	id = xs_name(name[0] ? name : "(kernel)", 0);
 	*ret_unwanted = !xs_kernel_wanted(xs_options_of_run(), name, NULL);
 	xs_spare_give(&names, name);
@@ -313,12 +333,14 @@ static void kernel_add(cl_kernel handle)
 	atomic_store_explicit(slot, (uint64_t)(uintptr_t)kernel, memory_order_release);
 }
 
-static __attribute__((noinline, cold)) void ask_simd(struct xs_cl_kernel *kernel, cl_kernel handle, cl_device_id device)
+static __attribute__((noinline, cold)) void ask_simd(struct xs_cl_kernel *kernel, cl_kernel handle,
+						     cl_device_id device)
 {
 	size_t multiple = 0;
 
-	(void)xs_cl_target.clGetKernelWorkGroupInfo(handle, device, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof(multiple),
-						    &multiple, NULL);
+	(void)xs_cl_target.clGetKernelWorkGroupInfo(handle, device,
+						    CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
+						    sizeof(multiple), &multiple, NULL);
 	kernel->simd = multiple > 255 ? 255 : (uint8_t)multiple;
 	/* pairs with the acquire in xs_cl_kernel_of() */
 	atomic_store_explicit(&kernel->simd_known, true, memory_order_release);
@@ -332,7 +354,8 @@ struct xs_cl_kernel *xs_cl_kernel_of(cl_kernel handle, const struct xs_cl_queue 
 		kernel_add(handle);
 		kernel = xs_handle_get(&kernels, handle);
 	}
-	if (kernel && __builtin_expect(!atomic_load_explicit(&kernel->simd_known, memory_order_acquire), 0))
+	if (kernel &&
+	    __builtin_expect(!atomic_load_explicit(&kernel->simd_known, memory_order_acquire), 0))
 		ask_simd(kernel, handle, xs_cl_devices[queue->device].id);
 	return kernel;
 }
@@ -346,8 +369,12 @@ static inline bool same_sizes(const struct xs_cl_sizes *known, const struct xs_c
 	return known;
 }
 
-/* A CPU's runtime prefers groups that are a multiple of far more items than run in step, and knows these for a size of the group. */
-static uint8_t simd_of(const struct xs_cl_kernel *kernel, const struct xs_cl_sizes *sizes, cl_kernel handle, const struct xs_cl_device *device)
+/*
+ * A CPU's runtime prefers groups that are a multiple of far more items than run in step, and knows
+ * these for a size of the group.
+ */
+static uint8_t simd_of(const struct xs_cl_kernel *kernel, const struct xs_cl_sizes *sizes,
+		       cl_kernel handle, const struct xs_cl_device *device)
 {
 	size_t local[3] = { sizes->local[0], sizes->local[1], sizes->local[2] }, step = 0;
 
@@ -357,21 +384,24 @@ static uint8_t simd_of(const struct xs_cl_kernel *kernel, const struct xs_cl_siz
 		local[0] = kernel->simd ? kernel->simd : 1;
 		local[1] = local[2] = 1;
 	}
-	if (xs_cl_target.clGetKernelSubGroupInfo(handle, device->id, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, sizeof(local), local, sizeof(step),
-						 &step, NULL) ||
+	if (xs_cl_target.clGetKernelSubGroupInfo(handle, device->id,
+						 CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE,
+						 sizeof(local), local, sizeof(step), &step, NULL) ||
 	    !step || (kernel->simd && step > kernel->simd))
 		return kernel->simd;
 	return step > 255 ? 255 : (uint8_t)step;
 }
 
-static __attribute__((noinline)) const struct xs_cl_sizes *other_sizes(struct xs_cl_kernel *kernel, const struct xs_cl_sizes *sizes, cl_kernel handle,
-								       const struct xs_cl_device *device)
+static __attribute__((noinline)) const struct xs_cl_sizes *other_sizes(
+	struct xs_cl_kernel *kernel, const struct xs_cl_sizes *sizes, cl_kernel handle,
+	const struct xs_cl_device *device)
 {
 	struct xs_cl_sizes *added;
 	uint32_t at;
 
 	for (at = 0; at < XS_CL_SIZES; at++) {
-		const struct xs_cl_sizes *known = atomic_load_explicit(&kernel->sizes[at], memory_order_acquire);
+		const struct xs_cl_sizes *known =
+			atomic_load_explicit(&kernel->sizes[at], memory_order_acquire);
 
 		if (same_sizes(known, sizes)) {
 			atomic_store_explicit(&kernel->recent, at, memory_order_relaxed);
@@ -393,13 +423,17 @@ static __attribute__((noinline)) const struct xs_cl_sizes *other_sizes(struct xs
 }
 
 /* A kernel is launched in few sizes, mostly in those of the last time. */
-const struct xs_cl_sizes *xs_cl_sizes_of(struct xs_cl_kernel *kernel, const struct xs_cl_sizes *sizes, cl_kernel handle,
+const struct xs_cl_sizes *xs_cl_sizes_of(struct xs_cl_kernel *kernel,
+					 const struct xs_cl_sizes *sizes, cl_kernel handle,
 					 const struct xs_cl_device *device)
 {
 	uint32_t recent = atomic_load_explicit(&kernel->recent, memory_order_relaxed);
-	const struct xs_cl_sizes *known = atomic_load_explicit(&kernel->sizes[recent], memory_order_acquire);
+	const struct xs_cl_sizes *known =
+		atomic_load_explicit(&kernel->sizes[recent], memory_order_acquire);
 
-	return __builtin_expect(same_sizes(known, sizes), 1) ? known : other_sizes(kernel, sizes, handle, device);
+	return __builtin_expect(same_sizes(known, sizes), 1)
+		       ? known
+		       : other_sizes(kernel, sizes, handle, device);
 }
 
 cl_kernel xs_hook_clCreateKernel(cl_program program, const char *name, cl_int *errcode_ret)
@@ -411,7 +445,8 @@ cl_kernel xs_hook_clCreateKernel(cl_program program, const char *name, cl_int *e
 	return kernel;
 }
 
-cl_int xs_hook_clCreateKernelsInProgram(cl_program program, cl_uint count, cl_kernel *list, cl_uint *count_ret)
+cl_int xs_hook_clCreateKernelsInProgram(cl_program program, cl_uint count, cl_kernel *list,
+					cl_uint *count_ret)
 {
 	cl_uint made = 0;
 	cl_int result = xs_cl_target.clCreateKernelsInProgram(program, count, list, &made);

@@ -6,7 +6,8 @@ void *xs_pool_at(struct xs_pool *pool, uint32_t i)
 {
 	/* pairs with the compare-exchange in fresh() */
 	char *chunk = i < XS_POOL_CHUNK * XS_POOL_CHUNKS
-			      ? atomic_load_explicit(&pool->chunks[i / XS_POOL_CHUNK], memory_order_acquire)
+			      ? atomic_load_explicit(&pool->chunks[i / XS_POOL_CHUNK],
+						     memory_order_acquire)
 			      : NULL;
 
 	return chunk ? chunk + (size_t)(i % XS_POOL_CHUNK) * pool->size : NULL;
@@ -36,11 +37,14 @@ static void give_back(struct xs_pool *pool, struct xs_pool_item *first, struct x
 {
 	struct xs_pool_item *top = atomic_load_explicit(&pool->returned, memory_order_relaxed);
 
-	/* no thread takes single objects from there, so `top` cannot have been taken and given back meanwhile (ABA) */
+	/*
+	 * no thread takes single objects from there, so `top` cannot have been taken and given back
+	 * meanwhile (ABA)
+	 */
 	do
 		last->next = top;
-	while (!atomic_compare_exchange_weak_explicit(&pool->returned, &top, first, memory_order_release,
-						      memory_order_relaxed));
+	while (!atomic_compare_exchange_weak_explicit(&pool->returned, &top, first,
+						      memory_order_release, memory_order_relaxed));
 }
 
 void *xs_pool_get(struct xs_pool *pool, struct xs_pool_item **spare)
@@ -54,7 +58,10 @@ void *xs_pool_get(struct xs_pool *pool, struct xs_pool_item **spare)
 	if (!first)
 		return fresh(pool);
 	*spare = first->next;
-	/* the next one was last in the other thread's cache: what it takes to get it back runs beside the caller's work */
+	/*
+	 * the next one was last in the other thread's cache: what it takes to get it back runs
+	 * beside the caller's work
+	 */
 	if (first->next)
 		__builtin_prefetch(first->next, 1);
 	return first;
@@ -71,7 +78,10 @@ void xs_pool_put_spare(struct xs_pool *pool, struct xs_pool_item **spare)
 
 	if (!*spare)
 		return;
-	/* what came back meanwhile is walked through, not the many that the thread may have taken: a thread that ends soon is no dearer for them */
+	/*
+	 * what came back meanwhile is walked through, not the many that the thread may have taken:
+	 * a thread that ends soon is no dearer for them
+	 */
 	first = last = atomic_exchange_explicit(&pool->returned, *spare, memory_order_acq_rel);
 	*spare = NULL;
 	if (!first)

@@ -1,8 +1,9 @@
 /*
  * Objects that one thread takes and another gives back, for ever: commands in flight.
  *
- * Nobody waits, and the two threads meet on a shared cache line once for many objects: a thread that has none left takes all that were
- * given back, and serves itself from them without an atomic operation.
+ * Nobody waits, and the two threads meet on a shared cache line once for many objects: a thread
+ * that has none left takes all that were given back, and serves itself from them without an atomic
+ * operation.
  */
 #ifndef XS_POOL_H
 #define XS_POOL_H
@@ -17,7 +18,7 @@ struct xs_pool_item {
 	struct xs_pool_item *next;
 };
 
-#define XS_POOL_CHUNK 256u
+#define XS_POOL_CHUNK  256u
 #define XS_POOL_CHUNKS 4096u
 
 struct xs_pool {
@@ -27,8 +28,8 @@ struct xs_pool {
 	alignas(128) _Atomic(struct xs_pool_item *) returned;
 };
 
-/* An object of which the first pointer is anything and the rest is zero if it is new, else as it was given back; NULL: none left.
-   spare: the calling thread's own, NULL at first. */
+/* An object of which the first pointer is anything and the rest is zero if it is new, else as it
+   was given back; NULL: none left. spare: the calling thread's own, NULL at first. */
 void *xs_pool_get(struct xs_pool *pool, struct xs_pool_item **spare);
 void xs_pool_put(struct xs_pool *pool, void *object);
 /* The thread ends: others may have what it took and did not need. */

@@ -1,6 +1,7 @@
 /*
- * Memory of our own that is used again, of one size for each purpose: what is too large for the stack of a thread that calls us, and what
- * comes and goes with the application's objects. It is never freed, so a stale reference finds memory.
+ * Memory of our own that is used again, of one size for each purpose: what is too large for the
+ * stack of a thread that calls us, and what comes and goes with the application's objects. It is
+ * never freed, so a stale reference finds memory.
  */
 #ifndef XS_SPARE_H
 #define XS_SPARE_H

@@ -6,10 +6,17 @@
 
 #include "collector.h"
 
-/* Behind the record of the call that began at that tick (0: it has none). queue: its serial number; until: as kind says. */
-static inline void xs_waited(uint8_t source, uint64_t began, uint32_t queue, enum xs_waited kind, uint64_t until)
+/*
+ * Behind the record of the call that began at that tick (0: it has none). queue: its serial number;
+ * until: as kind says.
+ */
+static inline void xs_waited(uint8_t source, uint64_t began, uint32_t queue, enum xs_waited kind,
+			     uint64_t until)
 {
-	struct xs_waited_record *record = began ? xs_record_begin(sizeof(*record), XS_WAITED, source, (uint8_t)kind, queue, XS_ROLE_OTHER) : NULL;
+	struct xs_waited_record *record = began ? xs_record_begin(sizeof(*record), XS_WAITED,
+								  source, (uint8_t)kind, queue,
+								  XS_ROLE_OTHER)
+						: NULL;
 
 	if (!record)
 		return;

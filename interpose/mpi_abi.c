@@ -1,6 +1,7 @@
 /*
- * The constants of each ABI. Sources: mpi.h of MPICH 4.0.2 (the ABI that MPICH, Intel MPI, MVAPICH and Cray's MPI share), mpi.h of
- * Open MPI 4.1.4 and 5.0, and the MPI 5.0 standard's chapter on the ABI (mpi_abi.h of MPICH 5.0).
+ * The constants of each ABI. Sources: mpi.h of MPICH 4.0.2 (the ABI that MPICH, Intel MPI, MVAPICH
+ * and Cray's MPI share), mpi.h of Open MPI 4.1.4 and 5.0, and the MPI 5.0 standard's chapter on the
+ * ABI (mpi_abi.h of MPICH 5.0).
  */
 #include "mpi_abi.h"
 

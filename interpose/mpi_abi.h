@@ -1,7 +1,9 @@
 /*
- * What differs between MPI libraries as seen from their callers: the width of handles, a few constants, the layout of a status.
+ * What differs between MPI libraries as seen from their callers: the width of handles, a few
+ * constants, the layout of a status.
  *
- * All else is the same in every one of them, so the wrappers pass arguments on as machine words and know no mpi.h.
+ * All else is the same in every one of them, so the wrappers pass arguments on as machine words and
+ * know no mpi.h.
  */
 #ifndef XS_MPI_ABI_H
 #define XS_MPI_ABI_H
@@ -21,7 +23,8 @@ struct xs_mpi_abi {
 	const char *name;
 	uint64_t handle_mask; /* what of a word is the handle */
 	bool int_handles;     /* a handle in memory is an int, and Fortran's is the same */
-	uint64_t world, self, comm_null, request_null, byte; /* handles; of Open MPI: addresses, found at run time */
+	/* handles; of Open MPI: addresses, found at run time */
+	uint64_t world, self, comm_null, request_null, byte;
 	int32_t proc_null, any_source, root, undefined;
 	int32_t cart, graph, dist_graph; /* kinds of topologies */
 	intptr_t status_ignore;

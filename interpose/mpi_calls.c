@@ -11,13 +11,15 @@ __thread uintptr_t xs_mpi_inside __attribute__((tls_model("initial-exec")));
 struct xs_mpi_abi xs_mpi_abi = { .handle_mask = UINT64_MAX };
 
 /*
- * A library calls itself from few places, each a fixed way below its wrapper: a way that was once seen by a look at the stack is known. Any other call from
- * below may be one after a jump.
+ * A library calls itself from few places, each a fixed way below its wrapper: a way that was once
+ * seen by a look at the stack is known. Any other call from below may be one after a jump.
  */
 bool xs_mpi_is_there(uintptr_t mark)
 {
 	static _Atomic uint64_t known[256];
-	uint64_t way = (*(const uintptr_t *)mark ^ (uint64_t)(xs_mpi_inside - mark) << 48) * 0x9e3779b97f4a7c15ull | 1;
+	uint64_t way = (*(const uintptr_t *)mark ^ (uint64_t)(xs_mpi_inside - mark) << 48) *
+			       0x9e3779b97f4a7c15ull |
+		       1;
 	_Atomic uint64_t *place = &known[way >> 56];
 
 	if (mark < xs_mpi_inside) {
@@ -32,7 +34,8 @@ bool xs_mpi_is_there(uintptr_t mark)
 	return false;
 }
 
-void xs_mpi_write_long(const struct xs_mpi_call *call, uint32_t words, const uint64_t *word, uint32_t count)
+void xs_mpi_write_long(const struct xs_mpi_call *call, uint32_t words, const uint64_t *word,
+		       uint32_t count)
 {
 	union {
 		struct xs_mpi_record record;
@@ -87,7 +90,10 @@ static void *find_behind(const char *name, void *caller)
 
 	if (found)
 		return found;
-	/* a library that dlopen() loads has its dependencies in a scope of its own, which only its own code can search */
+	/*
+	 * a library that dlopen() loads has its dependencies in a scope of its own, which only its
+	 * own code can search
+	 */
 	if (!dladdr(caller, &info) || !info.dli_fname[0])
 		return NULL;
 	handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
@@ -114,7 +120,10 @@ static const char *soname_of(const struct link_map *map)
 
 #pragma weak dladdr1 /* glibc's: see mpi_probe.c */
 
-/* No lock is held while the dynamic loader is asked: threads that are here together all find the same. */
+/*
+ * No lock is held while the dynamic loader is asked: threads that are here together all find the
+ * same.
+ */
 static void set_up(void *caller)
 {
 	struct xs_mpi_abi abi = { .handle_mask = UINT64_MAX };
@@ -136,7 +145,10 @@ static void set_up(void *caller)
 	xs_unlock(&publish_lock);
 }
 
-/* The result of a function that no library has: no program can be linked with it, but one may have looked ours up. */
+/*
+ * The result of a function that no library has: no program can be linked with it, but one may have
+ * looked ours up.
+ */
 static int missing(void)
 {
 	return xs_mpi_abi.error_other;

@@ -1,6 +1,7 @@
 /*
- * Communicators that are made, promised and freed; windows and files are known by their communicators.
- * Nothing here is on the way of an ordinary call but a look into a table; making and freeing communicators takes a lock.
+ * Communicators that are made, promised and freed; windows and files are known by their
+ * communicators. Nothing here is on the way of an ordinary call but a look into a table; making and
+ * freeing communicators takes a lock.
  */
 #include "mpi_comms.h"
 
@@ -89,9 +90,12 @@ void xs_mpi_comm_named(struct xs_mpi_comm *comm, const char *text, xs_word lengt
 	/* Fortran's texts end with blanks that mean nothing */
 	while (length > 0 && text[length - 1] == ' ')
 		length--;
-	length = length < 0 ? (xs_word)strnlen(text, LONGEST_NAME) : length < LONGEST_NAME ? length : LONGEST_NAME;
+	length = length < 0		 ? (xs_word)strnlen(text, LONGEST_NAME)
+		 : length < LONGEST_NAME ? length
+					 : LONGEST_NAME;
 	comm->name = length > 0 ? xs_companion_intern(text, (uint32_t)length, 0) : 0;
-	atomic_store_explicit(&comm->is_told, false, memory_order_relaxed); /* the next call that is recorded tells it */
+	/* the next call that is recorded tells it */
+	atomic_store_explicit(&comm->is_told, false, memory_order_relaxed);
 }
 
 /* ---- MPI_Comm_idup ---- */
@@ -100,7 +104,7 @@ void xs_mpi_comm_named(struct xs_mpi_comm *comm, const char *text, xs_word lengt
 static struct promise {
 	struct xs_mpi_comm *comm; /* all of it but the handle; NULL: free */
 	uint64_t members, order;  /* members: their hash */
-	const void *place;        /* where the handle will stand */
+	const void *place;	  /* where the handle will stand */
 	bool fortran;
 } promises[PROMISES];
 
@@ -126,7 +130,8 @@ void xs_mpi_comm_promised(uint64_t of, uint64_t parent, const void *place, bool 
 	if (!comm)
 		return;
 	xs_lock_robust(&xs_mpi_comms_lock);
-	comm->id = xs_mpi_identity(comm->id); /* now: all members make communicators in one order, but come to use them in any */
+	/* now: all members make communicators in one order, but come to use them in any */
+	comm->id = xs_mpi_identity(comm->id);
 	for (uint32_t i = 0; i < PROMISES && comm; i++)
 		if (!promises[i].comm) {
 			promises[i] = (struct promise){ comm, hash, ++order, place, fortran };
@@ -146,12 +151,14 @@ static bool stands(const struct promise *promise, uint64_t handle)
 
 	if (xs_sys(SYS_process_vm_readv, xs_sys(SYS_getpid), &to, 1, &from, 1, 0) != (long)width)
 		return false;
-	return (promise->fortran ? xs_mpi_from_fortran(XS_MPI_KIND_COMM, (int32_t)found) : found) == handle;
+	return (promise->fortran ? xs_mpi_from_fortran(XS_MPI_KIND_COMM, (int32_t)found) : found) ==
+	       handle;
 }
 
 /*
- * An unknown communicator is one that was promised (MPI_Comm_idup): the one whose handle was to be stored at a place that now holds this handle, or
- * else (`guess`) the oldest with the same members. The library and the kernel are asked about places without the lock.
+ * An unknown communicator is one that was promised (MPI_Comm_idup): the one whose handle was to be
+ * stored at a place that now holds this handle, or else (`guess`) the oldest with the same members.
+ * The library and the kernel are asked about places without the lock.
  */
 static struct xs_mpi_comm *promised(uint64_t handle, bool guess)
 {
@@ -169,7 +176,8 @@ static struct xs_mpi_comm *promised(uint64_t handle, bool guess)
 	guess &= !order;
 	xs_lock_robust(&xs_mpi_comms_lock);
 	for (uint32_t i = 0; i < PROMISES && guess; i++)
-		if (promises[i].comm && promises[i].members == hash && (!order || promises[i].order < order))
+		if (promises[i].comm && promises[i].members == hash &&
+		    (!order || promises[i].order < order))
 			order = promises[i].order;
 	for (uint32_t i = 0; i < PROMISES && order; i++)
 		if (promises[i].comm && promises[i].order == order) {
@@ -201,8 +209,12 @@ void xs_mpi_child_made(uint64_t handle, struct xs_mpi_comm *comm, uint32_t kind)
 
 	if (!child)
 		return;
-	*child = (struct xs_mpi_comm){ .count = comm->count, .rank = comm->rank, .handle = comm->handle };
-	child->id = xs_mpi_mix(xs_mpi_mix(comm->id, kind), 1 + atomic_fetch_add_explicit(&comm->children, 1, memory_order_relaxed));
+	*child = (struct xs_mpi_comm){ .count = comm->count,
+				       .rank = comm->rank,
+				       .handle = comm->handle };
+	child->id =
+		xs_mpi_mix(xs_mpi_mix(comm->id, kind),
+			   1 + atomic_fetch_add_explicit(&comm->children, 1, memory_order_relaxed));
 	if (comm->ranks) {
 		child->ranks = xs_mpi_take(bytes);
 		if (!child->ranks) {
@@ -225,7 +237,10 @@ static void child_found(uint64_t handle, enum xs_mpi_kind kind)
 	if (!child)
 		return;
 	*child = (struct xs_mpi_comm){ .handle = 0 };
-	child->count = xs_mpi_members(handle, kind == XS_MPI_KIND_WIN ? XS_MPI_GROUP_WIN : XS_MPI_GROUP_FILE, &child->ranks);
+	child->count =
+		xs_mpi_members(handle,
+			       kind == XS_MPI_KIND_WIN ? XS_MPI_GROUP_WIN : XS_MPI_GROUP_FILE,
+			       &child->ranks);
 	if (child->count < 0) {
 		xs_mpi_give(child, sizeof(*child));
 		return;

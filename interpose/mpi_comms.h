@@ -1,5 +1,6 @@
 /*
- * Between the files that know communicators: mpi_world.c (what the library says), mpi_table.c (by their handles), mpi_identity.c, mpi_comms.c.
+ * Between the files that know communicators: mpi_world.c (what the library says), mpi_table.c (by
+ * their handles), mpi_identity.c, mpi_comms.c.
  */
 #ifndef XS_MPI_COMMS_H
 #define XS_MPI_COMMS_H
@@ -11,7 +12,10 @@
 extern struct xs_mpi_comm xs_mpi_self_comm;
 
 enum xs_mpi_group { XS_MPI_GROUP_OWN, XS_MPI_GROUP_REMOTE, XS_MPI_GROUP_WIN, XS_MPI_GROUP_FILE };
-/* The members' ranks in MPI_COMM_WORLD (XS_MPI_NOTHING: of another world), to be given back; the number of them, or -1. */
+/*
+ * The members' ranks in MPI_COMM_WORLD (XS_MPI_NOTHING: of another world), to be given back; the
+ * number of them, or -1.
+ */
 int32_t xs_mpi_members(uint64_t handle, enum xs_mpi_group which, int32_t **ret_ranks);
 bool xs_mpi_is_inter(uint64_t comm);
 int32_t xs_mpi_own_rank(uint64_t comm);
@@ -27,7 +31,9 @@ void xs_mpi_topology_free(struct xs_mpi_comm *comm);
 
 /* ---- mpi_table.c ---- */
 
-#define XS_MPI_TOMB 1u /* a handle that was taken out of the table; no library has such a handle */
+#define XS_MPI_TOMB                                                                  \
+	1u /* a handle that was taken out of the table; no library has such a handle \
+	    */
 
 extern _Atomic uint32_t xs_mpi_comms_lock;
 

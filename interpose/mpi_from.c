@@ -1,5 +1,6 @@
 /*
- * Whose data a collective gets, where the arguments say that of each partner: a rank that gets nothing from a partner does not wait for it.
+ * Whose data a collective gets, where the arguments say that of each partner: a rank that gets
+ * nothing from a partner does not wait for it.
  */
 #include "mpi_comms.h"
 
@@ -16,7 +17,10 @@ static size_t size_of(int32_t count)
 	return ((uint32_t)count + 63) / 64 * sizeof(uint64_t);
 }
 
-/* MPI allows one thread at a time on a communicator: what does not fit into a word has one place there. */
+/*
+ * MPI allows one thread at a time on a communicator: what does not fit into a word has one place
+ * there.
+ */
 static bool begin(struct set *set, struct xs_mpi_comm *comm)
 {
 	*set = (struct set){ .count = comm->count };
@@ -53,13 +57,17 @@ static uint64_t finish(struct set *set)
 	uint32_t id;
 
 	if (set->bits) {
-		id = set->found ? xs_companion_intern((const char *)set->bits, (uint32_t)size_of(set->count), XS_MPI_SET_SCOPE) : 0;
+		id = set->found
+			     ? xs_companion_intern((const char *)set->bits,
+						   (uint32_t)size_of(set->count), XS_MPI_SET_SCOPE)
+			     : 0;
 		word = !set->found ? 0 : id <= 1 ? XS_MPI_FROM_UNKNOWN : XS_MPI_FROM_SET | id;
 	}
 	return word;
 }
 
-uint64_t xs_mpi_from_own(const struct xs_mpi_call *call, const struct xs_mpi_comm *comm, const void *counts, bool wide, uint64_t type)
+uint64_t xs_mpi_from_own(const struct xs_mpi_call *call, const struct xs_mpi_comm *comm,
+			 const void *counts, bool wide, uint64_t type)
 {
 	int64_t size;
 
@@ -70,9 +78,13 @@ uint64_t xs_mpi_from_own(const struct xs_mpi_call *call, const struct xs_mpi_com
 	return !xs_mpi_size_of(type, &size) ? XS_MPI_FROM_UNKNOWN : size ? XS_MPI_FROM_ALL : 0;
 }
 
-/* Of `number` partners, who are the ranks in `partners`, or the first ones of all; `types`: of each, NULL: `type` of all. */
-static uint64_t from(const struct xs_mpi_call *call, struct xs_mpi_comm *comm, int32_t number, const int32_t *partners, const void *counts,
-		     bool wide, uint64_t type, const void *types, bool fortran)
+/*
+ * Of `number` partners, who are the ranks in `partners`, or the first ones of all; `types`: of
+ * each, NULL: `type` of all.
+ */
+static uint64_t from(const struct xs_mpi_call *call, struct xs_mpi_comm *comm, int32_t number,
+		     const int32_t *partners, const void *counts, bool wide, uint64_t type,
+		     const void *types, bool fortran)
 {
 	int64_t size = 1;
 	int32_t zeros = 0;
@@ -102,17 +114,21 @@ static uint64_t from(const struct xs_mpi_call *call, struct xs_mpi_comm *comm, i
 	return finish(&set);
 }
 
-uint64_t xs_mpi_from_counts(const struct xs_mpi_call *call, struct xs_mpi_comm *comm, const void *counts, bool wide, uint64_t type)
+uint64_t xs_mpi_from_counts(const struct xs_mpi_call *call, struct xs_mpi_comm *comm,
+			    const void *counts, bool wide, uint64_t type)
 {
 	return from(call, comm, comm->count, NULL, counts, wide, type, NULL, false);
 }
 
-uint64_t xs_mpi_from_types(const struct xs_mpi_call *call, struct xs_mpi_comm *comm, const void *counts, bool wide, const void *types, bool fortran)
+uint64_t xs_mpi_from_types(const struct xs_mpi_call *call, struct xs_mpi_comm *comm,
+			   const void *counts, bool wide, const void *types, bool fortran)
 {
-	return types ? from(call, comm, comm->count, NULL, counts, wide, 0, types, fortran) : XS_MPI_FROM_UNKNOWN;
+	return types ? from(call, comm, comm->count, NULL, counts, wide, 0, types, fortran)
+		     : XS_MPI_FROM_UNKNOWN;
 }
 
-uint64_t xs_mpi_from_near(const struct xs_mpi_call *call, struct xs_mpi_comm *comm, int64_t count, uint64_t type)
+uint64_t xs_mpi_from_near(const struct xs_mpi_call *call, struct xs_mpi_comm *comm, int64_t count,
+			  uint64_t type)
 {
 	const int32_t *sources;
 	struct set set;
@@ -133,19 +149,23 @@ uint64_t xs_mpi_from_near(const struct xs_mpi_call *call, struct xs_mpi_comm *co
 	return finish(&set);
 }
 
-uint64_t xs_mpi_from_near_counts(const struct xs_mpi_call *call, struct xs_mpi_comm *comm, const void *counts, bool wide, uint64_t type)
+uint64_t xs_mpi_from_near_counts(const struct xs_mpi_call *call, struct xs_mpi_comm *comm,
+				 const void *counts, bool wide, uint64_t type)
 {
 	int32_t number;
 	const int32_t *sources = call->result ? NULL : xs_mpi_sources(comm, &number);
 
-	return sources ? from(call, comm, number, sources, counts, wide, type, NULL, false) : XS_MPI_FROM_UNKNOWN;
+	return sources ? from(call, comm, number, sources, counts, wide, type, NULL, false)
+		       : XS_MPI_FROM_UNKNOWN;
 }
 
-uint64_t xs_mpi_from_near_types(const struct xs_mpi_call *call, struct xs_mpi_comm *comm, const void *counts, bool wide, const void *types,
-				bool fortran)
+uint64_t xs_mpi_from_near_types(const struct xs_mpi_call *call, struct xs_mpi_comm *comm,
+				const void *counts, bool wide, const void *types, bool fortran)
 {
 	int32_t number;
 	const int32_t *sources = call->result ? NULL : xs_mpi_sources(comm, &number);
 
-	return sources && (types || !number) ? from(call, comm, number, sources, counts, wide, 0, types, fortran) : XS_MPI_FROM_UNKNOWN;
+	return sources && (types || !number)
+		       ? from(call, comm, number, sources, counts, wide, 0, types, fortran)
+		       : XS_MPI_FROM_UNKNOWN;
 }

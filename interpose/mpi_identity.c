@@ -1,6 +1,7 @@
 /*
- * Identities of communicators, which all of their ranks find by themselves: a hash of the parent's identity, the members' ranks in MPI_COMM_WORLD, and how many
- * communicators of just these members were made of the parent before: whoever is a member has taken part in all of those.
+ * Identities of communicators, which all of their ranks find by themselves: a hash of the parent's
+ * identity, the members' ranks in MPI_COMM_WORLD, and how many communicators of just these members
+ * were made of the parent before: whoever is a member has taken part in all of those.
  */
 #include "mpi_comms.h"
 

@@ -1,5 +1,6 @@
 /*
- * Memory for what is rare: the application's allocator is never entered. Blocks are given out again, and never given back.
+ * Memory for what is rare: the application's allocator is never entered. Blocks are given out
+ * again, and never given back.
  */
 #include "mpi_wrap.h"
 
@@ -16,7 +17,7 @@ static uint32_t class_of(size_t size)
 	uint32_t class = 6;
 
 	while ((size_t)1 << class < size)
-		class++;
+		class ++;
 	return class;
 }
 
@@ -36,7 +37,8 @@ void *xs_mpi_take(size_t size)
 	} else {
 		if (bytes > (size_t)(rest_end - rest)) {
 			size_t chunk = bytes > 65536 ? bytes : 65536;
-			long map = xs_sys(SYS_mmap, NULL, chunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			long map = xs_sys(SYS_mmap, NULL, chunk, PROT_READ | PROT_WRITE,
+					  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 			bool failed = map < 0 && map > -4096;
 
 			rest = failed ? NULL : (char *)map;

@@ -1,15 +1,19 @@
 /*
- * Functions that are not there, and must not seem to be: programs ask by weak symbols and dlsym() whether an MPI library is loaded, and which functions
- * it has (mpi4py asks both), and must get the answer that they would get without us.
+ * Functions that are not there, and must not seem to be: programs ask by weak symbols and dlsym()
+ * whether an MPI library is loaded, and which functions it has (mpi4py asks both), and must get the
+ * answer that they would get without us.
  *
- * So our own table of symbols is kept true. A program that is linked with MPI has its library when we are loaded: what that lacks is
- * taken out of the table. In any other program nothing is in it, until dlopen() is called. What that binds needs an answer in the middle of it:
- * meanwhile all are in the table, those that not every library has as indirect symbols (STT_GNU_IFUNC), which look into the libraries that
- * are there then. The next dlsym() or dlopen() finds out whether an MPI library came. dlopen() and dlsym() are passed on by a jump, since they
- * look at who called them.
+ * So our own table of symbols is kept true. A program that is linked with MPI has its library when
+ * we are loaded: what that lacks is taken out of the table. In any other program nothing is in it,
+ * until dlopen() is called. What that binds needs an answer in the middle of it: meanwhile all are
+ * in the table, those that not every library has as indirect symbols (STT_GNU_IFUNC), which look
+ * into the libraries that are there then. The next dlsym() or dlopen() finds out whether an MPI
+ * library came. dlopen() and dlsym() are passed on by a jump, since they look at who called them.
  *
- * All of it may run at any time: while the dynamic loader binds somebody, and while the runtime of a sanitizer starts, which asks dlsym() for the string
- * functions that it stands in front of, and cannot be called before it knows them. So no string function is called, and no sanitizer instruments this.
+ * All of it may run at any time: while the dynamic loader binds somebody, and while the runtime of
+ * a sanitizer starts, which asks dlsym() for the string functions that it stands in front of, and
+ * cannot be called before it knows them. So no string function is called, and no sanitizer
+ * instruments this.
  */
 #include "mpi_wrap.h"
 
@@ -22,7 +26,8 @@
 #include "sys.h"
 
 /*
- * What only one C library has: a program of musl's, which gets us by its environment, must start all the same. MPI is not traced there.
+ * What only one C library has: a program of musl's, which gets us by its environment, must start
+ * all the same. MPI is not traced there.
  */
 #pragma weak _r_debug
 #pragma weak dlvsym
@@ -30,11 +35,13 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak)); /* musl's _r_debug 
 
 static const struct link_map *maps(void)
 {
-	return &_r_debug ? _r_debug.r_map : &_dl_debug_addr && _dl_debug_addr ? _dl_debug_addr->r_map : NULL;
+	return &_r_debug			   ? _r_debug.r_map
+	       : &_dl_debug_addr && _dl_debug_addr ? _dl_debug_addr->r_map
+						   : NULL;
 }
 
 struct symbols {
-	const ElfW(Sym) *table;
+	const ElfW(Sym) * table;
 	const char *names;
 	const uint32_t *gnu_hash;
 };
@@ -49,7 +56,8 @@ static bool is_same(const char *a, const char *b)
 static struct symbols symbols_of(const struct link_map *map)
 {
 	struct symbols s = { NULL, NULL, NULL };
-	ElfW(Addr) base = &_r_debug ? 0 : map->l_addr; /* musl leaves them as they are in the file */
+	/* musl leaves them as they are in the file */
+	ElfW(Addr) base = &_r_debug ? 0 : map->l_addr;
 
 	for (const ElfW(Dyn) *d = map->l_ld; d && d->d_tag != DT_NULL; d++) {
 		if (d->d_tag == DT_SYMTAB)
@@ -65,7 +73,7 @@ static struct symbols symbols_of(const struct link_map *map)
 	return s;
 }
 
-static const ElfW(Sym) *find_symbol(const struct symbols *s, const char *name)
+static const ElfW(Sym) * find_symbol(const struct symbols *s, const char *name)
 {
 	uint32_t hash = 5381, count, first, index;
 	const uint32_t *buckets, *chain;
@@ -84,7 +92,8 @@ static const ElfW(Sym) *find_symbol(const struct symbols *s, const char *name)
 	for (;; index++) {
 		uint32_t entry = chain[index - first];
 
-		if ((entry | 1) == (hash | 1) && s->table[index].st_shndx != SHN_UNDEF && is_same(s->names + s->table[index].st_name, name))
+		if ((entry | 1) == (hash | 1) && s->table[index].st_shndx != SHN_UNDEF &&
+		    is_same(s->names + s->table[index].st_name, name))
 			return &s->table[index];
 		if (entry & 1)
 			return NULL;
@@ -114,7 +123,7 @@ void *xs_mpi_probe(const char *name, const void *wrapper)
 
 #define SYMBOLS 4096u
 static struct {
-	ElfW(Sym) *symbol;
+	ElfW(Sym) * symbol;
 	ElfW(Addr) value;
 	uint16_t section;
 	void *(*probe)(void); /* NULL: every library has it */
@@ -127,7 +136,8 @@ static _Atomic uint32_t mode, busy; /* mode: of the table */
 static uint32_t last_symbol(const struct symbols *s)
 {
 	uint32_t buckets = s->gnu_hash[0], first = s->gnu_hash[1], last = 0;
-	const uint32_t *bucket = s->gnu_hash + 4 + s->gnu_hash[2] * (sizeof(ElfW(Addr)) / 4), *chain = bucket + buckets;
+	const uint32_t *bucket = s->gnu_hash + 4 + s->gnu_hash[2] * (sizeof(ElfW(Addr)) / 4),
+		       *chain = bucket + buckets;
 
 	for (uint32_t i = 0; i < buckets; i++)
 		last = bucket[i] > last ? bucket[i] : last;
@@ -148,10 +158,12 @@ static void find_ours(void)
 	if (!s.gnu_hash)
 		return;
 	base = map->l_addr;
-	for (uint32_t i = s.gnu_hash[1], last = last_symbol(&s); i <= last && count < SYMBOLS; i++) {
+	for (uint32_t i = s.gnu_hash[1], last = last_symbol(&s); i <= last && count < SYMBOLS;
+	     i++) {
 		const char *name = s.names + s.table[i].st_name;
 
-		if ((name[0] | 0x20) != 'm' || (name[1] | 0x20) != 'p' || (name[2] | 0x20) != 'i' || name[3] != '_')
+		if ((name[0] | 0x20) != 'm' || (name[1] | 0x20) != 'p' || (name[2] | 0x20) != 'i' ||
+		    name[3] != '_')
 			continue;
 		ours[count].symbol = (ElfW(Sym) *)(uintptr_t)&s.table[i];
 		ours[count].value = s.table[i].st_value;
@@ -171,16 +183,21 @@ static void find_ours(void)
 
 static void set_table(enum mode wanted)
 {
-	if (!count || xs_sys_always(SYS_mprotect, first_page, end_page - first_page, PROT_READ | PROT_WRITE) < 0)
+	if (!count || xs_sys_always(SYS_mprotect, first_page, end_page - first_page,
+				    PROT_READ | PROT_WRITE) < 0)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		ElfW(Sym) *symbol = ours[i].symbol;
-		bool there = wanted == ALL || (wanted == SETTLED && (!ours[i].probe || ours[i].probe()));
+		bool there = wanted == ALL ||
+			     (wanted == SETTLED && (!ours[i].probe || ours[i].probe()));
 		bool indirect = wanted == ALL && ours[i].probe;
 
 		/* the dynamic loader decides by the value */
-		symbol->st_value = indirect ? (uintptr_t)ours[i].probe - base : there ? ours[i].value : 0;
-		symbol->st_info = ELF64_ST_INFO(ELF64_ST_BIND(symbol->st_info), indirect ? STT_GNU_IFUNC : STT_FUNC);
+		symbol->st_value = indirect ? (uintptr_t)ours[i].probe - base
+				   : there  ? ours[i].value
+					    : 0;
+		symbol->st_info = ELF64_ST_INFO(ELF64_ST_BIND(symbol->st_info),
+						indirect ? STT_GNU_IFUNC : STT_FUNC);
 		symbol->st_shndx = there ? ours[i].section : SHN_UNDEF;
 	}
 	(void)xs_sys_always(SYS_mprotect, first_page, end_page - first_page, PROT_READ);
@@ -197,7 +214,10 @@ static void look_alone(bool opening)
 		set_table(opening ? ALL : NONE);
 }
 
-/* Something may be bound from now on (opening), or was. No signal ends the thread, or makes it leave, in the middle of it. */
+/*
+ * Something may be bound from now on (opening), or was. No signal ends the thread, or makes it
+ * leave, in the middle of it.
+ */
 static void look(bool opening)
 {
 	const uint64_t every_signal = UINT64_MAX;
@@ -205,7 +225,8 @@ static void look(bool opening)
 
 	if (atomic_load_explicit(&mode, memory_order_relaxed) == SETTLED)
 		return;
-	if (!xs_sys_begin() || xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &before, sizeof(before)) < 0) {
+	if (!xs_sys_begin() || xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal,
+					     &before, sizeof(before)) < 0) {
 		xs_sys_end();
 		return;
 	}
@@ -223,13 +244,17 @@ __attribute__((constructor)) static void first_look(void)
 	look(false);
 }
 
-/* dlsym() and dlopen() have versions in glibc, and none elsewhere: asked for by a version, who stands between us and glibc is passed over. */
+/*
+ * dlsym() and dlopen() have versions in glibc, and none elsewhere: asked for by a version, who
+ * stands between us and glibc is passed over.
+ */
 static void *real(const char *name)
 {
 	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17" };
 	void *found = NULL;
 
-	for (const struct link_map *map = dlvsym ? NULL : maps(); map && !found; map = map->l_next) {
+	for (const struct link_map *map = dlvsym ? NULL : maps(); map && !found;
+	     map = map->l_next) {
 		struct symbols s = symbols_of(map);
 		const ElfW(Sym) *symbol = map->l_ld == _DYNAMIC ? NULL : find_symbol(&s, name);
 

@@ -1,7 +1,8 @@
 /*
- * Requests and statuses. The traced process keeps no table of requests: records hold their handles, and the drain process pairs the start and the
- * completion of each. Only a receive from any source on a communicator with other ranks than the world's is remembered here: without it, nothing
- * tells to which communicator the rank in its status belongs.
+ * Requests and statuses. The traced process keeps no table of requests: records hold their handles,
+ * and the drain process pairs the start and the completion of each. Only a receive from any source
+ * on a communicator with other ranks than the world's is remembered here: without it, nothing tells
+ * to which communicator the rank in its status belongs.
  */
 #include "mpi_wrap.h"
 
@@ -16,14 +17,18 @@ void xs_mpi_requests_find(void)
 	/* the ABI of MPI 5 has the second alone */
 #define CONVERSIONS(kind) { "PMPI_" kind "_f2c", "PMPI_" kind "_fromint" }
 	static const char *const kinds[][2] = {
-		[XS_MPI_KIND_COMM] = CONVERSIONS("Comm"),       [XS_MPI_KIND_TYPE] = CONVERSIONS("Type"),
-		[XS_MPI_KIND_REQUEST] = CONVERSIONS("Request"), [XS_MPI_KIND_MESSAGE] = CONVERSIONS("Message"),
-		[XS_MPI_KIND_WIN] = CONVERSIONS("Win"),         [XS_MPI_KIND_FILE] = CONVERSIONS("File"),
+		[XS_MPI_KIND_COMM] = CONVERSIONS("Comm"),
+		[XS_MPI_KIND_TYPE] = CONVERSIONS("Type"),
+		[XS_MPI_KIND_REQUEST] = CONVERSIONS("Request"),
+		[XS_MPI_KIND_MESSAGE] = CONVERSIONS("Message"),
+		[XS_MPI_KIND_WIN] = CONVERSIONS("Win"),
+		[XS_MPI_KIND_FILE] = CONVERSIONS("File"),
 		[XS_MPI_KIND_SESSION] = CONVERSIONS("Session"),
 	};
 	/* MPICH's f08 has its own; Open MPI's has that of mpif.h */
 	static const char *const names[2][2] = { { "MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE" },
-						 { "MPI_F08_STATUS_IGNORE", "MPI_F08_STATUSES_IGNORE" } };
+						 { "MPI_F08_STATUS_IGNORE",
+						   "MPI_F08_STATUSES_IGNORE" } };
 
 	*(void **)&get_elements = xs_mpi_find_in("PMPI_Get_elements_x");
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -48,7 +53,7 @@ uint64_t xs_mpi_from_fortran(enum xs_mpi_kind kind, int32_t handle)
 	/* MPICH's are the same ints, except for files */
 	if (xs_mpi_abi.int_handles && kind != XS_MPI_KIND_FILE)
 		return (uint32_t)handle;
-	return function ? (uint64_t)((intptr_t(*)(int))function)(handle) : 0;
+	return function ? (uint64_t)((intptr_t (*)(int))function)(handle) : 0;
 }
 
 bool xs_mpi_ignored(xs_word status, enum xs_mpi_ignore kind, bool many)
@@ -65,7 +70,9 @@ int64_t xs_mpi_ask_bytes(const void *status)
 {
 	int64_t bytes = INT64_MIN;
 
-	return get_elements && !get_elements(status, (xs_word)xs_mpi_abi.byte, &bytes) && bytes >= 0 ? bytes : INT64_MIN;
+	return get_elements && !get_elements(status, (xs_word)xs_mpi_abi.byte, &bytes) && bytes >= 0
+		       ? bytes
+		       : INT64_MIN;
 }
 
 /* ---- notes ---- */
@@ -92,7 +99,8 @@ void xs_mpi_note(uint64_t handle, struct xs_mpi_comm *comm)
 
 	xs_lock_robust(&lock);
 	i = note_of(handle);
-	if (notes[i].handle != handle && atomic_load_explicit(&note_count, memory_order_relaxed) < NOTES / 2)
+	if (notes[i].handle != handle &&
+	    atomic_load_explicit(&note_count, memory_order_relaxed) < NOTES / 2)
 		atomic_fetch_add_explicit(&note_count, 1, memory_order_relaxed);
 	else if (notes[i].handle != handle) {
 		xs_unlock(&lock); /* too many: their sources stay unknown */
@@ -129,12 +137,13 @@ struct xs_mpi_comm *xs_mpi_message(uint64_t handle)
 
 /* ---- completion ---- */
 
-xs_word xs_mpi_wait_begin(struct xs_mpi_wait *wait, int32_t count, xs_word requests, xs_word statuses, bool many, enum xs_mpi_ignore kind,
-			  bool fortran)
+xs_word xs_mpi_wait_begin(struct xs_mpi_wait *wait, int32_t count, xs_word requests,
+			  xs_word statuses, bool many, enum xs_mpi_ignore kind, bool fortran)
 {
 	size_t bytes;
 
-	wait->count = count > 0 && requests ? count : 0; /* none where some must be: the call will fail */
+	/* none where some must be: the call will fail */
+	wait->count = count > 0 && requests ? count : 0;
 	wait->few[0] = 0;
 	wait->fortran = fortran;
 	wait->step = xs_mpi_abi.status_size;
@@ -146,7 +155,7 @@ xs_word xs_mpi_wait_begin(struct xs_mpi_wait *wait, int32_t count, xs_word reque
 		wait->taken[0] = wait->handles ? bytes : 0;
 	}
 	for (int32_t i = 0; wait->handles && i < wait->count; i++)
-		wait->handles[i] = fortran                  ? F_OUT_REQUEST((const int32_t *)requests + i)
+		wait->handles[i] = fortran ? F_OUT_REQUEST((const int32_t *)requests + i)
 				   : xs_mpi_abi.int_handles ? ((const uint32_t *)requests)[i]
 							    : ((const uint64_t *)requests)[i];
 	wait->statuses = (unsigned char *)statuses;
@@ -163,7 +172,8 @@ xs_word xs_mpi_wait_begin(struct xs_mpi_wait *wait, int32_t count, xs_word reque
 	return (xs_word)wait->statuses;
 }
 
-static void write_request(const struct xs_mpi_call *call, uint8_t kind, uint64_t tick, uint64_t request, const struct xs_mpi_came *came)
+static void write_request(const struct xs_mpi_call *call, uint8_t kind, uint64_t tick,
+			  uint64_t request, const struct xs_mpi_came *came)
 {
 	struct xs_mpi_request_record record = {
 		.event = { .tick = tick,
@@ -188,7 +198,8 @@ static void write_request(const struct xs_mpi_call *call, uint8_t kind, uint64_t
 	xs_companion_record(&record, sizeof(record));
 }
 
-static void one_done(const struct xs_mpi_call *call, const struct xs_mpi_wait *wait, int32_t at, int32_t status)
+static void one_done(const struct xs_mpi_call *call, const struct xs_mpi_wait *wait, int32_t at,
+		     int32_t status)
 {
 	uint64_t handle = wait->handles[at];
 	struct xs_mpi_came came;
@@ -197,7 +208,8 @@ static void one_done(const struct xs_mpi_call *call, const struct xs_mpi_wait *w
 		return;
 	if (wait->statuses)
 		came = xs_mpi_read_status(wait->statuses + (size_t)status * wait->step);
-	write_request(call, XS_MPI_DONE, call->call.tick + call->duration, handle, wait->statuses ? &came : NULL);
+	write_request(call, XS_MPI_DONE, call->call.tick + call->duration, handle,
+		      wait->statuses ? &came : NULL);
 }
 
 static void give_back(struct xs_mpi_wait *wait)
@@ -221,7 +233,8 @@ static void write_call(const struct xs_mpi_call *call, const struct xs_mpi_wait 
 	}
 }
 
-void xs_mpi_wait_end(struct xs_mpi_call *call, struct xs_mpi_wait *wait, int32_t done, const int32_t *indices)
+void xs_mpi_wait_end(struct xs_mpi_call *call, struct xs_mpi_wait *wait, int32_t done,
+		     const int32_t *indices)
 {
 	write_call(call, wait);
 	for (int32_t i = 0; wait->handles && !call->result && i < done && i < wait->count; i++) {
@@ -233,12 +246,14 @@ void xs_mpi_wait_end(struct xs_mpi_call *call, struct xs_mpi_wait *wait, int32_t
 	give_back(wait);
 }
 
-void xs_mpi_wait_one(struct xs_mpi_call *call, struct xs_mpi_wait *wait, int32_t flag, int32_t index)
+void xs_mpi_wait_one(struct xs_mpi_call *call, struct xs_mpi_wait *wait, int32_t flag,
+		     int32_t index)
 {
 	int32_t at = index - wait->fortran;
 
 	write_call(call, wait);
-	if (wait->handles && !call->result && flag && index != xs_mpi_abi.undefined && at >= 0 && at < wait->count)
+	if (wait->handles && !call->result && flag && index != xs_mpi_abi.undefined && at >= 0 &&
+	    at < wait->count)
 		one_done(call, wait, at, 0);
 	give_back(wait);
 }
@@ -249,10 +264,11 @@ void xs_mpi_started(const struct xs_mpi_call *call, uint64_t request)
 		write_request(call, XS_MPI_START, call->call.tick, request, NULL);
 }
 
-void xs_mpi_started_all(const struct xs_mpi_call *call, int32_t count, const void *requests, bool fortran)
+void xs_mpi_started_all(const struct xs_mpi_call *call, int32_t count, const void *requests,
+			bool fortran)
 {
 	for (int32_t i = 0; !call->result && i < count; i++)
-		xs_mpi_started(call, fortran                  ? F_OUT_REQUEST((const int32_t *)requests + i)
+		xs_mpi_started(call, fortran ? F_OUT_REQUEST((const int32_t *)requests + i)
 				     : xs_mpi_abi.int_handles ? ((const uint32_t *)requests)[i]
 							      : ((const uint64_t *)requests)[i]);
 }

@@ -1,5 +1,6 @@
 /*
- * From handles to communicators, windows and files. Looking up takes no lock; whoever changes the table holds xs_mpi_comms_lock.
+ * From handles to communicators, windows and files. Looking up takes no lock; whoever changes the
+ * table holds xs_mpi_comms_lock.
  */
 #include "mpi_comms.h"
 
@@ -30,9 +31,11 @@ struct xs_mpi_comm *xs_mpi_look_up(uint64_t handle)
 		return NULL;
 	for (uint32_t i = xs_mpi_place(handle, table->size);; i++) {
 		/* pairs with the release in put_in() */
-		found = atomic_load_explicit(&table->slot[i & (table->size - 1)].handle, memory_order_acquire);
+		found = atomic_load_explicit(&table->slot[i & (table->size - 1)].handle,
+					     memory_order_acquire);
 		if (found == handle)
-			return atomic_load_explicit(&table->slot[i & (table->size - 1)].comm, memory_order_relaxed);
+			return atomic_load_explicit(&table->slot[i & (table->size - 1)].comm,
+						    memory_order_relaxed);
 		if (!found)
 			return NULL;
 	}
@@ -42,12 +45,14 @@ static void put_in(struct table *table, uint64_t handle, struct xs_mpi_comm *com
 {
 	uint32_t i = xs_mpi_place(handle, table->size);
 
-	while (atomic_load_explicit(&table->slot[i & (table->size - 1)].handle, memory_order_relaxed))
+	while (atomic_load_explicit(&table->slot[i & (table->size - 1)].handle,
+				    memory_order_relaxed))
 		i++;
 	table->used++;
 	atomic_store_explicit(&table->slot[i & (table->size - 1)].comm, comm, memory_order_relaxed);
 	/* the comm and all in it; pairs with the acquire in xs_mpi_look_up() */
-	atomic_store_explicit(&table->slot[i & (table->size - 1)].handle, handle, memory_order_release);
+	atomic_store_explicit(&table->slot[i & (table->size - 1)].handle, handle,
+			      memory_order_release);
 }
 
 /* A table with room, without tombs. The old one stays as it is: other threads may be reading it. */
@@ -59,7 +64,8 @@ static struct table *with_room(struct table *old)
 	if (old && 4 * (old->used + 1) < 3 * old->size)
 		return old;
 	for (uint32_t i = 0; old && i < old->size; i++)
-		live += atomic_load_explicit(&old->slot[i].handle, memory_order_relaxed) > XS_MPI_TOMB;
+		live += atomic_load_explicit(&old->slot[i].handle, memory_order_relaxed) >
+			XS_MPI_TOMB;
 	while (size < 4 * live)
 		size *= 2;
 	table = xs_mpi_take(sizeof(*table) + size * sizeof(table->slot[0]));
@@ -71,7 +77,8 @@ static struct table *with_room(struct table *old)
 		uint64_t handle = atomic_load_explicit(&old->slot[i].handle, memory_order_relaxed);
 
 		if (handle > XS_MPI_TOMB)
-			put_in(table, handle, atomic_load_explicit(&old->slot[i].comm, memory_order_relaxed));
+			put_in(table, handle,
+			       atomic_load_explicit(&old->slot[i].comm, memory_order_relaxed));
 	}
 	return table;
 }

@@ -5,13 +5,17 @@
 
 struct xs_mpi_topology {
 	int32_t sources, targets; /* how many; sources < 0: not known */
-	int32_t source[];         /* ranks of the communicator; below 0: nobody */
+	int32_t source[];	  /* ranks of the communicator; below 0: nobody */
 };
 
-static int (*topo_test)(xs_word comm, int *kind), (*graph_count)(xs_word comm, int *in, int *out, int *weighted);
-static int (*graph_neighbors)(xs_word comm, int in, int *sources, int *in_weights, int out, int *targets, int *out_weights);
-static int (*cart_dim)(xs_word comm, int *dimensions), (*cart_shift)(xs_word comm, int dimension, int by, int *source, int *target);
-static int (*neighbors_count)(xs_word comm, int rank, int *count), (*neighbors)(xs_word comm, int rank, int room, int *neighbors);
+static int (*topo_test)(xs_word comm, int *kind),
+	(*graph_count)(xs_word comm, int *in, int *out, int *weighted);
+static int (*graph_neighbors)(xs_word comm, int in, int *sources, int *in_weights, int out,
+			      int *targets, int *out_weights);
+static int (*cart_dim)(xs_word comm, int *dimensions),
+	(*cart_shift)(xs_word comm, int dimension, int by, int *source, int *target);
+static int (*neighbors_count)(xs_word comm, int rank, int *count),
+	(*neighbors)(xs_word comm, int rank, int room, int *neighbors);
 
 void xs_mpi_topology_find(void)
 {
@@ -34,12 +38,14 @@ void xs_mpi_topology_find(void)
 
 static size_t size_of(int32_t sources)
 {
-	return sizeof(struct xs_mpi_topology) + (sources > 0 ? (size_t)sources : 0) * sizeof(int32_t);
+	return sizeof(struct xs_mpi_topology) +
+	       (sources > 0 ? (size_t)sources : 0) * sizeof(int32_t);
 }
 
 void xs_mpi_topology_free(struct xs_mpi_comm *comm)
 {
-	struct xs_mpi_topology *topology = atomic_load_explicit(&comm->topology, memory_order_acquire);
+	struct xs_mpi_topology *topology =
+		atomic_load_explicit(&comm->topology, memory_order_acquire);
 
 	if (topology)
 		xs_mpi_give(topology, size_of(topology->sources));
@@ -95,7 +101,8 @@ static struct xs_mpi_topology *ask_dist_graph(xs_word handle)
 	topology = make(in, out);
 	bytes = ((size_t)in + 2 * (size_t)out + 1) * sizeof(*rest);
 	rest = topology ? xs_mpi_take(bytes) : NULL; /* weights and targets */
-	if (topology && (!rest || graph_neighbors(handle, in, topology->source, rest, out, rest + in, rest + in + out)))
+	if (topology && (!rest || graph_neighbors(handle, in, topology->source, rest, out,
+						  rest + in, rest + in + out)))
 		topology->sources = -1;
 	if (rest)
 		xs_mpi_give(rest, bytes);
@@ -107,8 +114,8 @@ static struct xs_mpi_topology *ask(const struct xs_mpi_comm *comm)
 	xs_word handle = (xs_word)comm->handle;
 	int kind;
 
-	if (!comm->handle || !topo_test || !graph_count || !graph_neighbors || !cart_dim || !cart_shift || !neighbors_count || !neighbors ||
-	    topo_test(handle, &kind))
+	if (!comm->handle || !topo_test || !graph_count || !graph_neighbors || !cart_dim ||
+	    !cart_shift || !neighbors_count || !neighbors || topo_test(handle, &kind))
 		return NULL;
 	/* the kinds' numbers differ between libraries */
 	return kind == xs_mpi_abi.cart	       ? ask_cart(handle)
@@ -119,7 +126,8 @@ static struct xs_mpi_topology *ask(const struct xs_mpi_comm *comm)
 
 static const struct xs_mpi_topology *topology_of(struct xs_mpi_comm *comm)
 {
-	struct xs_mpi_topology *topology = atomic_load_explicit(&comm->topology, memory_order_acquire);
+	struct xs_mpi_topology *topology =
+		atomic_load_explicit(&comm->topology, memory_order_acquire);
 
 	if (!topology) {
 		topology = ask(comm);

@@ -1,16 +1,20 @@
 /*
- * What the MPI library says: who this process is in MPI_COMM_WORLD, and who the members of a communicator are there.
+ * What the MPI library says: who this process is in MPI_COMM_WORLD, and who the members of a
+ * communicator are there.
  */
 #include "mpi_comms.h"
 
 static int (*initialized)(int *flag), (*finalized)(int *flag);
-static int (*comm_rank)(xs_word comm, int *rank), (*comm_size)(xs_word comm, int *size), (*comm_test_inter)(xs_word comm, int *flag);
+static int (*comm_rank)(xs_word comm, int *rank), (*comm_size)(xs_word comm, int *size),
+	(*comm_test_inter)(xs_word comm, int *flag);
 static int (*group_of[XS_MPI_GROUP_FILE + 1])(xs_word handle, void *group);
 static int (*group_size)(xs_word group, int *size), (*group_free)(void *group);
-static int (*group_rank)(xs_word group, int *rank), (*group_of_set)(xs_word session, const char *name, void *group);
+static int (*group_rank)(xs_word group, int *rank),
+	(*group_of_set)(xs_word session, const char *name, void *group);
 static int (*translate_ranks)(xs_word group, int n, const int *ranks, xs_word to, int *result);
 
-struct xs_mpi_comm xs_mpi_world_comm = { .id = XS_MPI_WORLD }, xs_mpi_self_comm = { .id = XS_MPI_SELF };
+struct xs_mpi_comm xs_mpi_world_comm = { .id = XS_MPI_WORLD },
+		   xs_mpi_self_comm = { .id = XS_MPI_SELF };
 uint64_t xs_mpi_world;
 static int32_t self_rank[1];
 static uint64_t world_group;
@@ -43,7 +47,8 @@ int32_t xs_mpi_members(uint64_t handle, enum xs_mpi_group which, int32_t **ret_r
 		own = xs_mpi_take((size_t)count * sizeof(*own));
 		for (int32_t i = 0; own && i < count; i++)
 			own[i] = i;
-		if (!ranks || !own || translate_ranks((xs_word)group, count, own, (xs_word)world_group, ranks)) {
+		if (!ranks || !own ||
+		    translate_ranks((xs_word)group, count, own, (xs_word)world_group, ranks)) {
 			xs_mpi_give(ranks, (size_t)count * sizeof(*ranks));
 			ranks = NULL;
 			count = -1;
@@ -87,8 +92,9 @@ void xs_mpi_comms_find(void)
 
 static bool complete(void)
 {
-	return initialized && finalized && comm_rank && comm_size && comm_test_inter && group_of[XS_MPI_GROUP_OWN] &&
-	       group_of[XS_MPI_GROUP_REMOTE] && group_size && group_free && translate_ranks;
+	return initialized && finalized && comm_rank && comm_size && comm_test_inter &&
+	       group_of[XS_MPI_GROUP_OWN] && group_of[XS_MPI_GROUP_REMOTE] && group_size &&
+	       group_free && translate_ranks;
 }
 
 void xs_mpi_begin(void)
@@ -98,8 +104,12 @@ void xs_mpi_begin(void)
 
 	if (xs_mpi_world || !complete() || initialized(&yes) || !yes || finalized(&over) || over)
 		return;
-	/* no lock is held while the library is asked; of threads that are here together the group of one counts */
-	if (comm_rank((xs_word)xs_mpi_abi.world, &rank) || comm_size((xs_word)xs_mpi_abi.world, &size) ||
+	/*
+	 * no lock is held while the library is asked; of threads that are here together the group
+	 * of one counts
+	 */
+	if (comm_rank((xs_word)xs_mpi_abi.world, &rank) ||
+	    comm_size((xs_word)xs_mpi_abi.world, &size) ||
 	    group_of[XS_MPI_GROUP_OWN]((xs_word)xs_mpi_abi.world, &group))
 		return;
 	xs_lock_robust(&xs_mpi_comms_lock);
@@ -123,7 +133,8 @@ void xs_mpi_begin_session(uint64_t session)
 	int rank, size;
 
 	xs_mpi_begin();
-	if (xs_mpi_world || !complete() || !group_of_set || !group_rank || group_of_set((xs_word)session, "mpi://WORLD", &group))
+	if (xs_mpi_world || !complete() || !group_of_set || !group_rank ||
+	    group_of_set((xs_word)session, "mpi://WORLD", &group))
 		return;
 	group = xs_mpi_load(&group);
 	if (group_rank((xs_word)group, &rank) || group_size((xs_word)group, &size))

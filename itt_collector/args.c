@@ -8,17 +8,20 @@
 static size_t size_of(uint32_t type)
 {
 	static const uint8_t sizes[] = {
-		[XS_VALUE_U64] = 8,    [XS_VALUE_S64] = 8,   [XS_VALUE_U32] = 4,    [XS_VALUE_S32] = 4,
-		[XS_VALUE_U16] = 2,    [XS_VALUE_S16] = 2,   [XS_VALUE_FLOAT] = 4,  [XS_VALUE_DOUBLE] = 8,
-		[XS_VALUE_TEXT] = 1,   [XS_VALUE_POINTER] = 8,
+		[XS_VALUE_U64] = 8,	[XS_VALUE_S64] = 8,    [XS_VALUE_U32] = 4,
+		[XS_VALUE_S32] = 4,	[XS_VALUE_U16] = 2,    [XS_VALUE_S16] = 2,
+		[XS_VALUE_FLOAT] = 4,	[XS_VALUE_DOUBLE] = 8, [XS_VALUE_TEXT] = 1,
+		[XS_VALUE_POINTER] = 8,
 	};
 
 	return type < sizeof(sizes) ? sizes[type] : 0;
 }
 
-bool itt_args_begin_in(uintptr_t mark, struct itt_args *args, uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id)
+bool itt_args_begin_in(uintptr_t mark, struct itt_args *args, uint8_t kind, uint8_t flags,
+		       uint32_t name, struct xs_id id)
 {
-	args->record = xs_record_begin_in(mark, XS_RECORD_MAX, kind, XS_SOURCE_ITT, flags, name, XS_ROLE_OTHER);
+	args->record = xs_record_begin_in(mark, XS_RECORD_MAX, kind, XS_SOURCE_ITT, flags, name,
+					  XS_ROLE_OTHER);
 	args->length = 0;
 	if (!args->record)
 		return false;
@@ -62,7 +65,9 @@ void itt_arg(struct itt_args *args, uint32_t key, uint32_t type, const void *val
 		count = room / size;
 		cut = true;
 	}
-	*arg = (struct xs_arg){ .key = key, .type = (uint8_t)type, .cut = cut, .count = (uint16_t)count };
+	*arg = (struct xs_arg){
+		.key = key, .type = (uint8_t)type, .cut = cut, .count = (uint16_t)count
+	};
 	if (count)
 		memcpy(arg + 1, values, count * size);
 	args->length += (uint32_t)(sizeof(*arg) + ((count * size + 7) & ~(size_t)7));
@@ -104,7 +109,8 @@ void itt_arg_address(struct itt_args *args, const char *key, const void *address
 
 void itt_write(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, uint64_t tick)
 {
-	struct xs_args_record *record = xs_record_begin(sizeof(*record), kind, XS_SOURCE_ITT, flags, name, XS_ROLE_OTHER);
+	struct xs_args_record *record =
+		xs_record_begin(sizeof(*record), kind, XS_SOURCE_ITT, flags, name, XS_ROLE_OTHER);
 
 	if (!record)
 		return;
@@ -115,13 +121,15 @@ void itt_write(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, uint
 	xs_record_end(sizeof(*record));
 }
 
-void itt_keyed(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, struct xs_id parent, uint64_t tick, enum xs_role role)
+void itt_keyed(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, struct xs_id parent,
+	       uint64_t tick, enum xs_role role)
 {
 	bool end = kind == XS_CLOSE || kind == XS_RELATION;
 	uint64_t now = end ? xs_tick(xs_use_tsc) : 0;
 	bool bare = (kind == XS_OPEN || kind == XS_CLOSE) && itt_is_null(id) && itt_is_null(parent);
 	uint32_t size = bare ? sizeof(struct xs_event) : sizeof(struct xs_task_record);
-	struct xs_task_record *record = xs_record_begin(size, kind, XS_SOURCE_ITT, flags, name, role);
+	struct xs_task_record *record =
+		xs_record_begin(size, kind, XS_SOURCE_ITT, flags, name, role);
 
 	if (!record)
 		return;

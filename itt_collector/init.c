@@ -9,28 +9,34 @@
 #include "version.h"
 
 /* Analyses that a tracer does not make; there for clients that look the names up themselves. */
-#define NOTHING(name, ...)                                                                                             \
-	EXPORT void __itt_##name(__VA_ARGS__)                                                                          \
-	{                                                                                                              \
+#define NOTHING(name, ...)                    \
+	EXPORT void __itt_##name(__VA_ARGS__) \
+	{                                     \
 	}
 NOTHING(enable_attach, void)
 NOTHING(suppress_push, unsigned mask __attribute__((unused)))
 NOTHING(suppress_pop, void)
-NOTHING(suppress_mark_range, int mode __attribute__((unused)), unsigned mask __attribute__((unused)),
-	void *address __attribute__((unused)), size_t size __attribute__((unused)))
-NOTHING(suppress_clear_range, int mode __attribute__((unused)), unsigned mask __attribute__((unused)),
-	void *address __attribute__((unused)), size_t size __attribute__((unused)))
+NOTHING(suppress_mark_range, int mode __attribute__((unused)),
+	unsigned mask __attribute__((unused)), void *address __attribute__((unused)),
+	size_t size __attribute__((unused)))
+NOTHING(suppress_clear_range, int mode __attribute__((unused)),
+	unsigned mask __attribute__((unused)), void *address __attribute__((unused)),
+	size_t size __attribute__((unused)))
 NOTHING(memory_read, void *address __attribute__((unused)), size_t size __attribute__((unused)))
 NOTHING(memory_write, void *address __attribute__((unused)), size_t size __attribute__((unused)))
 NOTHING(memory_update, void *address __attribute__((unused)), size_t size __attribute__((unused)))
 NOTHING(stack_caller_destroy, void *caller __attribute__((unused)))
 NOTHING(stack_callee_enter, void *caller __attribute__((unused)))
 NOTHING(stack_callee_leave, void *caller __attribute__((unused)))
-NOTHING(id_create, const __itt_domain *domain __attribute__((unused)), __itt_id id __attribute__((unused)))
-NOTHING(id_destroy, const __itt_domain *domain __attribute__((unused)), __itt_id id __attribute__((unused)))
-NOTHING(id_create_ex, const __itt_domain *domain __attribute__((unused)), __itt_clock_domain *clock __attribute__((unused)),
+NOTHING(id_create, const __itt_domain *domain __attribute__((unused)),
+	__itt_id id __attribute__((unused)))
+NOTHING(id_destroy, const __itt_domain *domain __attribute__((unused)),
+	__itt_id id __attribute__((unused)))
+NOTHING(id_create_ex, const __itt_domain *domain __attribute__((unused)),
+	__itt_clock_domain *clock __attribute__((unused)),
 	unsigned long long time __attribute__((unused)), __itt_id id __attribute__((unused)))
-NOTHING(id_destroy_ex, const __itt_domain *domain __attribute__((unused)), __itt_clock_domain *clock __attribute__((unused)),
+NOTHING(id_destroy_ex, const __itt_domain *domain __attribute__((unused)),
+	__itt_clock_domain *clock __attribute__((unused)),
 	unsigned long long time __attribute__((unused)), __itt_id id __attribute__((unused)))
 
 EXPORT int __itt_state_get(void)
@@ -76,7 +82,10 @@ EXPORT const char *__itt_api_version(void)
 	return "xstrace " XS_VERSION;
 }
 
-/* The library's own function for a name of the static part's table; variants for 8-bit text ("…A") are the plain functions. NULL: none. */
+/*
+ * The library's own function for a name of the static part's table; variants for 8-bit text ("…A")
+ * are the plain functions. NULL: none.
+ */
 static void *own_function(void *library, const char *name)
 {
 	size_t length = strlen(name);
@@ -91,8 +100,8 @@ static void *own_function(void *library, const char *name)
 }
 
 /*
- * Called by each static part when it finds us. Everything in a process that is not traced, and what we do not know, gets the function
- * that it would have without any collector.
+ * Called by each static part when it finds us. Everything in a process that is not traced, and what
+ * we do not know, gets the function that it would have without any collector.
  */
 EXPORT void __itt_api_init(struct itt_global *global, int groups)
 {

@@ -1,9 +1,11 @@
 /*
- * The parts of the ITT collector: what a program's static ittnotify calls once INTEL_LIBITTNOTIFY64 names this library.
+ * The parts of the ITT collector: what a program's static ittnotify calls once INTEL_LIBITTNOTIFY64
+ * names this library.
  *
- * A process may hold several copies of the static part, in plug-ins that come and go: nothing of theirs is kept. Domains, handles and the
- * like are ours and live as long as the process; those that a static part made before it found us get their ids on first use.
- * docs/ITT.md says what each entry point becomes.
+ * A process may hold several copies of the static part, in plug-ins that come and go: nothing of
+ * theirs is kept. Domains, handles and the like are ours and live as long as the process; those
+ * that a static part made before it found us get their ids on first use. docs/ITT.md says what each
+ * entry point becomes.
  */
 #ifndef XS_ITT_H
 #define XS_ITT_H
@@ -12,7 +14,10 @@
 #include "itt_abi.h"
 
 #define EXPORT __attribute__((visibility("default")))
-/* entry points are called through tables and by name only: no other file has a use for their prototypes */
+/*
+ * entry points are called through tables and by name only: no other file has a use for their
+ * prototypes
+ */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 /* ---- names.c: objects by name, and interned names ---- */
@@ -23,20 +28,23 @@ struct itt_entry {
 };
 
 /*
- * Name -> object, for the life of the process. Lookup takes no lock and nothing is removed; a lost race of two inserts costs one object.
- * Past three quarters of the slots, or without memory, every name gets the one spare object.
+ * Name -> object, for the life of the process. Lookup takes no lock and nothing is removed; a lost
+ * race of two inserts costs one object. Past three quarters of the slots, or without memory, every
+ * name gets the one spare object.
  */
 struct itt_table {
 	struct xs_table *slots; /* _Atomic(struct itt_entry *) each */
-	uint32_t size;          /* power of two */
+	uint32_t size;		/* power of two */
 	uint32_t payload;
 	void (*init)(void *payload, const char *name);
 	_Atomic uint32_t count;
 	_Atomic(struct itt_entry *) spare;
 };
-#define ITT_TABLE_OF(linkage, name, entries, type, function)                                                           \
-	XS_TABLE(name##_slots, (entries) * sizeof(_Atomic(struct itt_entry *)));                                       \
-	linkage struct itt_table name = { .slots = &name##_slots, .size = entries, .payload = sizeof(type), .init = function }
+#define ITT_TABLE_OF(linkage, name, entries, type, function)                                       \
+	XS_TABLE(name##_slots, (entries) * sizeof(_Atomic(struct itt_entry *)));                   \
+	linkage struct itt_table name = {                                                          \
+		.slots = &name##_slots, .size = entries, .payload = sizeof(type), .init = function \
+	}
 #define ITT_TABLE(name, entries, type, function) ITT_TABLE_OF(static, name, entries, type, function)
 extern struct itt_table itt_handles; /* string handles */
 
@@ -46,9 +54,13 @@ void *itt_object(struct itt_table *table, const char *name);
 void *itt_object_of(struct itt_table *table, const char *text, size_t length);
 /* The same, of "domain::name", and of "first separator second". */
 void *itt_object_in(struct itt_table *table, const char *domain, const char *name);
-void *itt_object_joined(struct itt_table *table, const char *first, const char *separator, const char *second);
+void *itt_object_joined(struct itt_table *table, const char *first, const char *separator,
+			const char *second);
 
-/* What a task is called: the id of "domain::handle", for one domain. Immutable once it can be seen, but for the counter. */
+/*
+ * What a task is called: the id of "domain::handle", for one domain. Immutable once it can be seen,
+ * but for the counter.
+ */
 struct itt_name {
 	uint32_t domain, id;
 	struct itt_name *next;
@@ -114,19 +126,27 @@ struct itt_args {
 };
 
 /*
- * An XS_ARGS or XS_INSTANT record begins; itt_args_end() ends it. False: it is not recorded, and not to be ended. In one function: no
- * other record is written in between. Names (of keys, too) are had before.
+ * An XS_ARGS or XS_INSTANT record begins; itt_args_end() ends it. False: it is not recorded, and
+ * not to be ended. In one function: no other record is written in between. Names (of keys, too) are
+ * had before.
  */
 #define itt_args_begin(...) itt_args_begin_in(XS_FRAME_MARK(), __VA_ARGS__)
-bool itt_args_begin_in(uintptr_t mark, struct itt_args *args, uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id);
+bool itt_args_begin_in(uintptr_t mark, struct itt_args *args, uint8_t kind, uint8_t flags,
+		       uint32_t name, struct xs_id id);
 /* tick 0: now. */
 void itt_args_end(struct itt_args *args, uint64_t tick);
-/* Adds one argument; what does not fit is cut. type: enum xs_value_type; count in values, for text in bytes. */
+/*
+ * Adds one argument; what does not fit is cut. type: enum xs_value_type; count in values, for text
+ * in bytes.
+ */
 void itt_arg(struct itt_args *args, uint32_t key, uint32_t type, const void *values, size_t count);
 void itt_arg_text(struct itt_args *args, const char *key, const char *text);
 void itt_arg_number(struct itt_args *args, const char *key, uint64_t number);
 void itt_arg_address(struct itt_args *args, const char *key, const void *address);
-/* Text to be written by the caller: where, *ret_room bytes of it; then itt_arg_written(). NULL: there is no room. */
+/*
+ * Text to be written by the caller: where, *ret_room bytes of it; then itt_arg_written(). NULL:
+ * there is no room.
+ */
 char *itt_arg_open(struct itt_args *args, uint32_t key, size_t *ret_room);
 void itt_arg_written(struct itt_args *args, size_t length);
 
@@ -143,14 +163,18 @@ static inline bool itt_is_null(struct xs_id id)
 	return !(id.word[0] | id.word[1] | id.word[2]);
 }
 
-/* A record of struct xs_task_record, or of as much of it as is needed; tick 0: now, as late (begins) or early (ends) as possible. */
-void itt_keyed(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, struct xs_id parent, uint64_t tick, enum xs_role role);
+/*
+ * A record of struct xs_task_record, or of as much of it as is needed; tick 0: now, as late
+ * (begins) or early (ends) as possible.
+ */
+void itt_keyed(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, struct xs_id parent,
+	       uint64_t tick, enum xs_role role);
 
 /* ---- clocks.c ---- */
 
 /*
- * The tick of a time of the application's clock, for the next record of this thread, before which it writes what the time is by that clock; the tick of now when
- * that cannot be. domain NULL: now.
+ * The tick of a time of the application's clock, for the next record of this thread, before which
+ * it writes what the time is by that clock; the tick of now when that cannot be. domain NULL: now.
  */
 uint64_t itt_tick_of(const __itt_clock_domain *domain, unsigned long long time);
 

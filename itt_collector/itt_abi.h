@@ -1,9 +1,10 @@
 /*
  * The facts of the ITT API's binary interface that a collector needs.
  *
- * No Debian package carries the headers, so they are stated here. Source: Intel's ittapi 3.26 (ittnotify.h, ittnotify_config.h and the
- * legacy header): the layouts of the structures that pass between client and collector, 64-bit, Linux, and the
- * protocol of ittnotify_static.c (the static part looks up __itt_api_init in the collector and hands it its table of pointers).
+ * No Debian package carries the headers, so they are stated here. Source: Intel's ittapi 3.26
+ * (ittnotify.h, ittnotify_config.h and the legacy header): the layouts of the structures that pass
+ * between client and collector, 64-bit, Linux, and the protocol of ittnotify_static.c (the static
+ * part looks up __itt_api_init in the collector and hands it its table of pointers).
  */
 #ifndef XS_ITT_ABI_H
 #define XS_ITT_ABI_H
@@ -37,8 +38,8 @@ typedef struct __itt_counter_info {
 	void *nameW;
 	const char *domainA;
 	void *domainW;
-	int type; /* __itt_metadata_type */
-	long index;   /* 0, or the collector's */
+	int type;   /* __itt_metadata_type */
+	long index; /* 0, or the collector's */
 	int extra1;
 	void *extra2; /* the collector's: struct counter */
 	struct __itt_counter_info *next;
@@ -49,7 +50,7 @@ typedef struct ___itt_histogram {
 	const char *nameA;
 	void *nameW;
 	int x_type, y_type; /* __itt_metadata_type */
-	int extra1;         /* the collector's: interned "domain::name" */
+	int extra1;	    /* the collector's: interned "domain::name" */
 	void *extra2;
 	struct ___itt_histogram *next;
 } __itt_histogram;
@@ -88,7 +89,8 @@ typedef struct ___itt_clock_domain {
 	struct ___itt_clock_domain *next;
 } __itt_clock_domain;
 
-enum itt_context_type { /* __itt_context_type: strings below ITT_CONTEXT_NUMBER, integers from there on */
+/* __itt_context_type: strings below ITT_CONTEXT_NUMBER, integers from there on */
+enum itt_context_type {
 	ITT_CONTEXT_UNKNOWN,
 	ITT_CONTEXT_NAME_A,
 	ITT_CONTEXT_NAME_W,
@@ -133,7 +135,14 @@ typedef struct ___itt_module_object {
 	size_t section_number;
 } __itt_module_object;
 
-enum itt_scope { ITT_SCOPE_UNKNOWN, ITT_SCOPE_GLOBAL, ITT_SCOPE_TRACK_GROUP, ITT_SCOPE_TRACK, ITT_SCOPE_TASK, ITT_SCOPE_MARKER };
+enum itt_scope {
+	ITT_SCOPE_UNKNOWN,
+	ITT_SCOPE_GLOBAL,
+	ITT_SCOPE_TRACK_GROUP,
+	ITT_SCOPE_TRACK,
+	ITT_SCOPE_TASK,
+	ITT_SCOPE_MARKER
+};
 
 /* One row of the table of a statically linked ittnotify; ends with name NULL. */
 struct itt_api_info {
@@ -155,10 +164,13 @@ struct itt_global {
 	struct itt_api_info *api_list_ptr;
 };
 
-/* Those entry points that are called from more than one file. The same name gives the same object. */
+/*
+ * Those entry points that are called from more than one file. The same name gives the same object.
+ */
 __itt_domain *__itt_domain_create(const char *name);
 __itt_string_handle *__itt_string_handle_create(const char *name);
-void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent, __itt_string_handle *name);
+void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent,
+		      __itt_string_handle *name);
 void __itt_task_end(const __itt_domain *domain);
 
 #endif

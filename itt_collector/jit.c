@@ -1,6 +1,7 @@
 /*
- * libxstrace-jit.so: what the JIT profiling API loads (INTEL_JIT_PROFILER64). A library of its own, since its two entry points have names
- * that any program may use; it passes what it is told to libxstrace.so and holds nothing.
+ * libxstrace-jit.so: what the JIT profiling API loads (INTEL_JIT_PROFILER64). A library of its own,
+ * since its two entry points have names that any program may use; it passes what it is told to
+ * libxstrace.so and holds nothing.
  *
  * Source of the ABI: Intel's ittapi 3.26, jitprofiling.h and jitprofiling.c.
  */
@@ -31,7 +32,9 @@ EXPORT int NotifyEvent(int event, const void *data)
 {
 	const struct method_load *method = data;
 
-	if (method && method->size && (event == METHOD_LOAD_FINISHED || event == METHOD_LOAD_FINISHED_V2 || event == METHOD_LOAD_FINISHED_V3))
+	if (method && method->size &&
+	    (event == METHOD_LOAD_FINISHED || event == METHOD_LOAD_FINISHED_V2 ||
+	     event == METHOD_LOAD_FINISHED_V3))
 		xs_jit_method(method->name, method->address, method->size);
 	return 1;
 }

@@ -90,14 +90,17 @@ static struct itt_entry *new_entry(struct itt_table *table, const struct text *n
 	struct itt_entry *entry;
 	char *text, *at;
 
-	if (atomic_fetch_add_explicit(&text_used, name->length + 1, memory_order_relaxed) + name->length + 1 > TEXT_MAX)
+	if (atomic_fetch_add_explicit(&text_used, name->length + 1, memory_order_relaxed) +
+		    name->length + 1 >
+	    TEXT_MAX)
 		return NULL;
 	entry = xs_arena(sizeof(*entry) + payload + name->length + 1);
 	if (!entry)
 		return NULL;
 	text = at = (char *)(entry + 1) + payload;
 	for (uint32_t i = 0; i < name->count; at += name->parts[i++].length)
-		memcpy(at, name->parts[i].text, name->parts[i].length); /* the arena is zeroed: it ends there */
+		memcpy(at, name->parts[i].text,
+		       name->parts[i].length); /* the arena is zeroed: it ends there */
 	entry->hash = name->hash;
 	entry->length = name->length;
 	entry->name = text;
@@ -108,7 +111,8 @@ static struct itt_entry *new_entry(struct itt_table *table, const struct text *n
 static void *spare(struct itt_table *table)
 {
 	static const char name[] = "(too many names)";
-	struct itt_entry *entry = atomic_load_explicit(&table->spare, memory_order_acquire), *none = NULL;
+	struct itt_entry *entry = atomic_load_explicit(&table->spare, memory_order_acquire),
+			 *none = NULL;
 
 	if (entry)
 		return entry + 1;
@@ -133,11 +137,13 @@ static void *object(struct itt_table *table, const struct text *name)
 		struct itt_entry *entry = atomic_load_explicit(slot, memory_order_acquire);
 
 		if (!entry) {
-			if (!fresh && atomic_load_explicit(&table->count, memory_order_relaxed) < table->size / 4 * 3)
+			if (!fresh && atomic_load_explicit(&table->count, memory_order_relaxed) <
+					      table->size / 4 * 3)
 				fresh = new_entry(table, name);
 			if (!fresh)
 				return spare(table);
-			if (atomic_compare_exchange_strong_explicit(slot, &entry, fresh, memory_order_release,
+			if (atomic_compare_exchange_strong_explicit(slot, &entry, fresh,
+								    memory_order_release,
 								    memory_order_acquire)) {
 				atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed);
 				return fresh + 1;
@@ -151,7 +157,9 @@ static void *object(struct itt_table *table, const struct text *name)
 void *itt_object_of(struct itt_table *table, const char *text, size_t length)
 {
 	uint32_t n = (uint32_t)strnlen(text, length < XS_STRING_MAX ? length : XS_STRING_MAX);
-	struct text name = { .parts = { { text, n } }, .count = 1, .length = n, .hash = hash_of(text, n) };
+	struct text name = {
+		.parts = { { text, n } }, .count = 1, .length = n, .hash = hash_of(text, n)
+	};
 
 	return object(table, &name);
 }
@@ -161,7 +169,8 @@ void *itt_object(struct itt_table *table, const char *name)
 	return itt_object_of(table, name ? name : "(no name)", XS_STRING_MAX);
 }
 
-void *itt_object_joined(struct itt_table *table, const char *first, const char *separator, const char *second)
+void *itt_object_joined(struct itt_table *table, const char *first, const char *separator,
+			const char *second)
 {
 	struct text name = { .count = 0 };
 
@@ -230,14 +239,20 @@ static __attribute__((noinline, cold)) uint32_t make_domain_id(__itt_domain *dom
 		return XS_STRING_FULL; /* not traced: no record will be written */
 	info = xs_arena(sizeof(*info));
 	if (info) {
-		/* made while there is room: what its tasks are called when there is none for their names */
+		/*
+		 * made while there is room: what its tasks are called when there is none for their
+		 * names
+		 */
 		info->full_name = itt_intern_in(name, "(too many names)", id);
 		info->frame_name = xs_name(name, id);
 	}
 	__atomic_store_n(&domain->extra2, info ? info : &none, __ATOMIC_RELAXED);
 	if (!itt_wanted(name))
 		domain->flags = 0;
-	/* last: who sees the id finds the string behind it; pairs with the acquires below and in tasks.c */
+	/*
+	 * last: who sees the id finds the string behind it; pairs with the acquires below and in
+	 * tasks.c
+	 */
 	__atomic_store_n(&domain->extra1, (int)id, __ATOMIC_RELEASE);
 	return id;
 }
@@ -283,7 +298,8 @@ uint32_t itt_text(__itt_string_handle *handle)
 }
 
 /* First use of this handle in this domain. */
-static __attribute__((noinline, cold)) struct itt_name *make_name(__itt_domain *domain, __itt_string_handle *handle)
+static __attribute__((noinline, cold)) struct itt_name *make_name(__itt_domain *domain,
+								  __itt_string_handle *handle)
 {
 	static struct itt_name none = { .id = XS_STRING_FULL };
 	uint32_t scope = itt_domain_id(domain);
@@ -311,7 +327,9 @@ struct itt_name *itt_name_in(__itt_domain *domain, __itt_string_handle *handle)
 	if (!handle)
 		handle = __itt_string_handle_create("(no name)");
 	/* pairs with the release in make_name() */
-	for (struct itt_name *name = handle ? __atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE) : NULL; name; name = name->next)
+	for (struct itt_name *name = handle ? __atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE)
+					    : NULL;
+	     name; name = name->next)
 		if (name->domain == id)
 			return name;
 	return make_name(domain, handle);

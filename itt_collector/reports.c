@@ -1,5 +1,6 @@
 /*
- * What programs tell about their memory, models, modules and compiled methods: instants, with what is known as arguments.
+ * What programs tell about their memory, models, modules and compiled methods: instants, with what
+ * is known as arguments.
  */
 #include "itt.h"
 
@@ -26,13 +27,15 @@ EXPORT void *__itt_heap_function_create(const char *name, const char *domain)
 	return itt_object_in(&heaps, domain, name);
 }
 
-static void heap_event(const struct heap *heap, const char *what, const void *address, const void *old, const size_t *size)
+static void heap_event(const struct heap *heap, const char *what, const void *address,
+		       const void *old, const size_t *size)
 {
 	struct itt_args args;
 
 	if (!heap || !itt_recording())
 		return;
-	if (!itt_args_begin(&args, XS_INSTANT, XS_SCOPE_THREAD, itt_join(heap->name, " ", what, 0), null_id))
+	if (!itt_args_begin(&args, XS_INSTANT, XS_SCOPE_THREAD, itt_join(heap->name, " ", what, 0),
+			    null_id))
 		return;
 	itt_arg_address(&args, "address", address);
 	if (old)
@@ -68,7 +71,8 @@ EXPORT void __itt_heap_reallocate_begin(void *heap, void *address, size_t size, 
 	(void)heap, (void)address, (void)size, (void)initialized;
 }
 
-EXPORT void __itt_heap_reallocate_end(void *heap, void *address, void **fresh, size_t size, int initialized)
+EXPORT void __itt_heap_reallocate_end(void *heap, void *address, void **fresh, size_t size,
+				      int initialized)
 {
 	(void)initialized;
 	heap_event(heap, "reallocate", fresh ? *fresh : NULL, address, &size);
@@ -88,15 +92,15 @@ static void note(const char *name, const char *key, uint64_t number)
 	itt_args_end(&args, 0);
 }
 
-#define NOTE(function)                                                                                                 \
-	EXPORT void __itt_##function(void)                                                                             \
-	{                                                                                                              \
-		note(#function, NULL, 0);                                                                              \
+#define NOTE(function)                     \
+	EXPORT void __itt_##function(void) \
+	{                                  \
+		note(#function, NULL, 0);  \
 	}
-#define NOTE_NUMBER(function, type, key)                                                                               \
-	EXPORT void __itt_##function(type number)                                                                      \
-	{                                                                                                              \
-		note(#function, key, (uint64_t)number);                                                                \
+#define NOTE_NUMBER(function, type, key)                \
+	EXPORT void __itt_##function(type number)       \
+	{                                               \
+		note(#function, key, (uint64_t)number); \
 	}
 
 NOTE(heap_internal_access_begin)
@@ -109,13 +113,19 @@ NOTE_NUMBER(heap_record, unsigned, "mask")
 /* ---- models (Advisor's annotations) ---- */
 
 /* `length`: of the name at most. */
-static void model_of(const char *function, const char *name, size_t length, const void *address, const size_t *size)
+static void model_of(const char *function, const char *name, size_t length, const void *address,
+		     const size_t *size)
 {
-	struct xs_part parts[] = { { function, (uint32_t)strlen(function) }, { " ", 1 },
-				   { name, name ? (uint32_t)strnlen(name, length < XS_STRING_MAX ? length : XS_STRING_MAX) : 0 } };
+	struct xs_part parts[] = { { function, (uint32_t)strlen(function) },
+				   { " ", 1 },
+				   { name, name ? (uint32_t)strnlen(name, length < XS_STRING_MAX
+										  ? length
+										  : XS_STRING_MAX)
+						: 0 } };
 	struct itt_args args;
 
-	if (!itt_recording() || !itt_args_begin(&args, XS_INSTANT, XS_SCOPE_THREAD, xs_name_parts(parts, name ? 3 : 1, 0), null_id))
+	if (!itt_recording() || !itt_args_begin(&args, XS_INSTANT, XS_SCOPE_THREAD,
+						xs_name_parts(parts, name ? 3 : 1, 0), null_id))
 		return;
 	if (address)
 		itt_arg_address(&args, "address", address);
@@ -153,24 +163,24 @@ EXPORT void __itt_model_task_end(void *task, void *instance)
 	model("model_task_end", NULL, NULL, NULL);
 }
 
-#define MODEL_NAME(function, shown)                                                                                    \
-	EXPORT void __itt_##function##A(const char *name)                                                              \
-	{                                                                                                              \
-		model(shown, name, NULL, NULL);                                                                        \
-	}                                                                                                              \
-	EXPORT void __itt_##function##AL(const char *name, size_t length)                                              \
-	{                                                                                                              \
-		model_of(shown, name ? name : "", length, NULL, NULL);                                                 \
+#define MODEL_NAME(function, shown)                                       \
+	EXPORT void __itt_##function##A(const char *name)                 \
+	{                                                                 \
+		model(shown, name, NULL, NULL);                           \
+	}                                                                 \
+	EXPORT void __itt_##function##AL(const char *name, size_t length) \
+	{                                                                 \
+		model_of(shown, name ? name : "", length, NULL, NULL);    \
 	}
-#define MODEL_ADDRESS(function, shown)                                                                                 \
-	EXPORT void __itt_##function(void *address)                                                                    \
-	{                                                                                                              \
-		model(shown, NULL, address, NULL);                                                                     \
+#define MODEL_ADDRESS(function, shown)              \
+	EXPORT void __itt_##function(void *address) \
+	{                                           \
+		model(shown, NULL, address, NULL);  \
 	}
-#define MODEL_SIZE(function)                                                                                           \
-	EXPORT void __itt_##function(void *address, size_t size)                                                       \
-	{                                                                                                              \
-		model(#function, NULL, address, &size);                                                                \
+#define MODEL_SIZE(function)                                     \
+	EXPORT void __itt_##function(void *address, size_t size) \
+	{                                                        \
+		model(#function, NULL, address, &size);          \
 	}
 MODEL_NAME(model_site_begin, "model_site_begin")
 MODEL_NAME(model_task_begin, "model_task_begin")
@@ -255,7 +265,8 @@ EXPORT void __itt_module_unload_with_sections(__itt_module_object *object)
 	module_with_sections("module_unload_with_sections", object);
 }
 
-EXPORT int __itt_av_save(void *data, int rank, const int *dimensions, int type, const char *path, int column_order)
+EXPORT int __itt_av_save(void *data, int rank, const int *dimensions, int type, const char *path,
+			 int column_order)
 {
 	struct itt_args args;
 
@@ -276,7 +287,8 @@ EXPORT void xs_jit_method(const char *name, const void *address, unsigned size)
 
 	if (!itt_recording())
 		return;
-	if (!itt_args_begin(&args, XS_INSTANT, XS_SCOPE_PROCESS, itt_join("jit", " ", name ? name : "(no name)", 0), null_id))
+	if (!itt_args_begin(&args, XS_INSTANT, XS_SCOPE_PROCESS,
+			    itt_join("jit", " ", name ? name : "(no name)", 0), null_id))
 		return;
 	itt_arg_address(&args, "address", address);
 	itt_arg_number(&args, "size", size);

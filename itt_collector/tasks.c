@@ -1,5 +1,6 @@
 /*
- * Tasks, what hangs on them (ids, relations, metadata), and the spans that need not nest: overlapped tasks, regions, frames.
+ * Tasks, what hangs on them (ids, relations, metadata), and the spans that need not nest:
+ * overlapped tasks, regions, frames.
  */
 #include "itt.h"
 
@@ -20,14 +21,19 @@ static bool begin_watched(__itt_domain *domain, const char *name)
 	return xs_recording();
 }
 
-/* After the end was recorded: the last iteration has its end, and so has a dump that this triggers. */
+/*
+ * After the end was recorded: the last iteration has its end, and so has a dump that this triggers.
+ */
 static void end_watched(const __itt_domain *domain)
 {
 	if (xs_watching())
 		xs_watch_end(domain);
 }
 
-/* A name that is not ready or missing, a step of the ring that ends, a thread's first event, somebody who watches. */
+/*
+ * A name that is not ready or missing, a step of the ring that ends, a thread's first event,
+ * somebody who watches.
+ */
 static __attribute__((noinline)) void begin_long(__itt_domain *domain, __itt_string_handle *handle)
 {
 	struct xs_event *event;
@@ -65,27 +71,32 @@ static __attribute__((noinline)) void end_long(__itt_domain *domain)
 }
 
 /* With an id or a parent, or at a time of its own. */
-static __attribute__((noinline)) void begin_with(__itt_domain *domain, struct xs_id id, struct xs_id parent, uint32_t name,
-						 uint64_t tick)
+static __attribute__((noinline)) void begin_with(__itt_domain *domain, struct xs_id id,
+						 struct xs_id parent, uint32_t name, uint64_t tick)
 {
 	if (domain->flags)
 		itt_keyed(XS_TASK, 0, name, id, parent, tick, XS_ROLE_BEGIN);
 }
 
-static __attribute__((noinline)) void begin_with_ids(__itt_domain *domain, struct xs_id id, struct xs_id parent,
+static __attribute__((noinline)) void begin_with_ids(__itt_domain *domain, struct xs_id id,
+						     struct xs_id parent,
 						     __itt_string_handle *handle)
 {
 	if (begin_watched(domain, itt_handle_text(handle)))
 		begin_with(domain, id, parent, itt_name_in(domain, handle)->id, 0);
 }
 
-/* Word by word: wider loads than the caller's stores just before would have to wait for these to reach the cache. */
+/*
+ * Word by word: wider loads than the caller's stores just before would have to wait for these to
+ * reach the cache.
+ */
 static inline bool has_ids(const volatile __itt_id *task, const volatile __itt_id *parent)
 {
 	return task->d1 | task->d2 | parent->d1 | parent->d2;
 }
 
-EXPORT void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent, __itt_string_handle *handle)
+EXPORT void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent,
+			     __itt_string_handle *handle)
 {
 	const struct itt_name *name;
 
@@ -97,7 +108,9 @@ EXPORT void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id
 	}
 	/* pairs with the release in make_name() */
 	name = handle ? __atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE) : NULL;
-	if (__builtin_expect(!name || name->domain != (uint32_t)__atomic_load_n(&domain->extra1, __ATOMIC_ACQUIRE) ||
+	if (__builtin_expect(!name ||
+				     name->domain != (uint32_t)__atomic_load_n(&domain->extra1,
+									       __ATOMIC_ACQUIRE) ||
 				     !xs_mark(XS_BEGIN, XS_SOURCE_ITT, name->id),
 			     0))
 		begin_long((__itt_domain *)domain, handle);
@@ -149,7 +162,8 @@ static __itt_string_handle *name_function(void *function)
 		return __itt_string_handle_create(info.dli_sname);
 	file = strrchr(info.dli_fname, '/');
 	return itt_object_joined(&itt_handles, file ? file + 1 : info.dli_fname, "+",
-				 hexadecimal(digits, (uintptr_t)function - (uintptr_t)info.dli_fbase));
+				 hexadecimal(digits,
+					     (uintptr_t)function - (uintptr_t)info.dli_fbase));
 }
 
 static __itt_string_handle *handle_of_function(void *function)
@@ -172,18 +186,20 @@ static __itt_string_handle *handle_of_function(void *function)
 	return handle;
 }
 
-EXPORT void __itt_task_begin_fn(const __itt_domain *domain, __itt_id task, __itt_id parent, void *function)
+EXPORT void __itt_task_begin_fn(const __itt_domain *domain, __itt_id task, __itt_id parent,
+				void *function)
 {
 	if (itt_enabled(domain) && (xs_recording() || xs_watching()))
-		begin_with_ids((__itt_domain *)domain, itt_id(task), itt_id(parent), handle_of_function(function));
+		begin_with_ids((__itt_domain *)domain, itt_id(task), itt_id(parent),
+			       handle_of_function(function));
 }
 
 /* ---- at a time of the application's own clock ---- */
 
 static void end_at(__itt_domain *domain, uint64_t tick)
 {
-	struct xs_event *event =
-		xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, itt_domain_id(domain), XS_ROLE_END);
+	struct xs_event *event = xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0,
+						 itt_domain_id(domain), XS_ROLE_END);
 
 	if (!event)
 		return;
@@ -191,22 +207,27 @@ static void end_at(__itt_domain *domain, uint64_t tick)
 	xs_record_end(sizeof(*event));
 }
 
-EXPORT void __itt_task_begin_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time, __itt_id task,
-				__itt_id parent, __itt_string_handle *handle)
+EXPORT void __itt_task_begin_ex(const __itt_domain *domain, __itt_clock_domain *clock,
+				unsigned long long time, __itt_id task, __itt_id parent,
+				__itt_string_handle *handle)
 {
 	if (itt_enabled(domain) && begin_watched((__itt_domain *)domain, itt_handle_text(handle)))
-		begin_with((__itt_domain *)domain, itt_id(task), itt_id(parent), itt_name_in((__itt_domain *)domain, handle)->id,
+		begin_with((__itt_domain *)domain, itt_id(task), itt_id(parent),
+			   itt_name_in((__itt_domain *)domain, handle)->id,
 			   itt_tick_of(clock, time));
 }
 
-EXPORT void __itt_task_begin_fn_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time, __itt_id task,
-				   __itt_id parent, void *function)
+EXPORT void __itt_task_begin_fn_ex(const __itt_domain *domain, __itt_clock_domain *clock,
+				   unsigned long long time, __itt_id task, __itt_id parent,
+				   void *function)
 {
 	if (itt_enabled(domain) && (xs_recording() || xs_watching()))
-		__itt_task_begin_ex(domain, clock, time, task, parent, handle_of_function(function));
+		__itt_task_begin_ex(domain, clock, time, task, parent,
+				    handle_of_function(function));
 }
 
-EXPORT void __itt_task_end_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time)
+EXPORT void __itt_task_end_ex(const __itt_domain *domain, __itt_clock_domain *clock,
+			      unsigned long long time)
 {
 	if (!itt_enabled(domain))
 		return;
@@ -217,34 +238,42 @@ EXPORT void __itt_task_end_ex(const __itt_domain *domain, __itt_clock_domain *cl
 
 /* ---- spans with a key ---- */
 
-static void open_span(const __itt_domain *domain, enum xs_span span, struct xs_id id, struct xs_id parent, uint32_t name, uint64_t tick)
+static void open_span(const __itt_domain *domain, enum xs_span span, struct xs_id id,
+		      struct xs_id parent, uint32_t name, uint64_t tick)
 {
 	if (domain->flags)
 		itt_keyed(XS_OPEN, span, name, id, parent, tick, XS_ROLE_OTHER);
 }
 
-static void close_span(const __itt_domain *domain, enum xs_span span, struct xs_id id, uint64_t tick)
+static void close_span(const __itt_domain *domain, enum xs_span span, struct xs_id id,
+		       uint64_t tick)
 {
-	itt_keyed(XS_CLOSE, span, itt_domain_id((__itt_domain *)domain), id, null_id, tick, XS_ROLE_OTHER);
+	itt_keyed(XS_CLOSE, span, itt_domain_id((__itt_domain *)domain), id, null_id, tick,
+		  XS_ROLE_OTHER);
 }
 
-EXPORT void __itt_task_begin_overlapped_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time,
-					   __itt_id task, __itt_id parent, __itt_string_handle *handle)
+EXPORT void __itt_task_begin_overlapped_ex(const __itt_domain *domain, __itt_clock_domain *clock,
+					   unsigned long long time, __itt_id task, __itt_id parent,
+					   __itt_string_handle *handle)
 {
 	if (itt_enabled(domain) && xs_recording())
-		open_span(domain, XS_SPAN_OVERLAPPED, itt_id(task), itt_id(parent), itt_name_in((__itt_domain *)domain, handle)->id,
+		open_span(domain, XS_SPAN_OVERLAPPED, itt_id(task), itt_id(parent),
+			  itt_name_in((__itt_domain *)domain, handle)->id,
 			  clock ? itt_tick_of(clock, time) : 0);
 }
 
-EXPORT void __itt_task_begin_overlapped(const __itt_domain *domain, __itt_id task, __itt_id parent, __itt_string_handle *handle)
+EXPORT void __itt_task_begin_overlapped(const __itt_domain *domain, __itt_id task, __itt_id parent,
+					__itt_string_handle *handle)
 {
 	__itt_task_begin_overlapped_ex(domain, NULL, 0, task, parent, handle);
 }
 
-EXPORT void __itt_task_end_overlapped_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time, __itt_id task)
+EXPORT void __itt_task_end_overlapped_ex(const __itt_domain *domain, __itt_clock_domain *clock,
+					 unsigned long long time, __itt_id task)
 {
 	if (itt_enabled(domain) && xs_recording())
-		close_span(domain, XS_SPAN_OVERLAPPED, itt_id(task), clock ? itt_tick_of(clock, time) : 0);
+		close_span(domain, XS_SPAN_OVERLAPPED, itt_id(task),
+			   clock ? itt_tick_of(clock, time) : 0);
 }
 
 EXPORT void __itt_task_end_overlapped(const __itt_domain *domain, __itt_id task)
@@ -252,10 +281,12 @@ EXPORT void __itt_task_end_overlapped(const __itt_domain *domain, __itt_id task)
 	__itt_task_end_overlapped_ex(domain, NULL, 0, task);
 }
 
-EXPORT void __itt_region_begin(const __itt_domain *domain, __itt_id id, __itt_id parent, __itt_string_handle *handle)
+EXPORT void __itt_region_begin(const __itt_domain *domain, __itt_id id, __itt_id parent,
+			       __itt_string_handle *handle)
 {
 	if (itt_enabled(domain) && xs_recording())
-		open_span(domain, XS_SPAN_REGION, itt_id(id), itt_id(parent), itt_name_in((__itt_domain *)domain, handle)->id, 0);
+		open_span(domain, XS_SPAN_REGION, itt_id(id), itt_id(parent),
+			  itt_name_in((__itt_domain *)domain, handle)->id, 0);
 }
 
 EXPORT void __itt_region_end(const __itt_domain *domain, __itt_id id)
@@ -267,10 +298,12 @@ EXPORT void __itt_region_end(const __itt_domain *domain, __itt_id id)
 /* Most frames have no id, and are as cheap as a task. */
 static_assert(XS_SPAN_FRAME == 0, "what xs_mark() writes as flags");
 
-static __attribute__((noinline)) void frame_begin_long(const __itt_domain *domain, const __itt_id *id)
+static __attribute__((noinline)) void frame_begin_long(const __itt_domain *domain,
+						       const __itt_id *id)
 {
 	if (begin_watched((__itt_domain *)domain, itt_domain_text(domain)))
-		open_span(domain, XS_SPAN_FRAME, id ? itt_id(*id) : null_id, null_id, itt_frame_name((__itt_domain *)domain), 0);
+		open_span(domain, XS_SPAN_FRAME, id ? itt_id(*id) : null_id, null_id,
+			  itt_frame_name((__itt_domain *)domain), 0);
 }
 
 static __attribute__((noinline)) void frame_end_long(const __itt_domain *domain, const __itt_id *id)
@@ -316,7 +349,8 @@ static void record_frame(const __itt_domain *domain, uint64_t begin, uint64_t en
 		begin = xs_life_began_tick();
 	name = itt_frame_name((__itt_domain *)domain);
 	scope = itt_domain_id((__itt_domain *)domain);
-	record = xs_record_begin(sizeof(*record), XS_SPAN, XS_SOURCE_ITT, XS_SPAN_FRAME, name, XS_ROLE_OTHER);
+	record = xs_record_begin(sizeof(*record), XS_SPAN, XS_SOURCE_ITT, XS_SPAN_FRAME, name,
+				 XS_ROLE_OTHER);
 	if (!record)
 		return;
 	record->event.tick = begin;
@@ -326,7 +360,8 @@ static void record_frame(const __itt_domain *domain, uint64_t begin, uint64_t en
 	xs_record_end(sizeof(*record));
 }
 
-EXPORT void __itt_frame_submit_v3(const __itt_domain *domain, __itt_id *id, unsigned long long begin, unsigned long long end)
+EXPORT void __itt_frame_submit_v3(const __itt_domain *domain, __itt_id *id,
+				  unsigned long long begin, unsigned long long end)
 {
 	(void)id;
 	if (!itt_enabled(domain))
@@ -367,7 +402,8 @@ EXPORT void __itt_frame_end(void *frame)
 
 /* ---- groups and relations ---- */
 
-EXPORT void __itt_task_group(const __itt_domain *domain, __itt_id id, __itt_id parent, __itt_string_handle *handle)
+EXPORT void __itt_task_group(const __itt_domain *domain, __itt_id id, __itt_id parent,
+			     __itt_string_handle *handle)
 {
 	uint64_t tick;
 	uint32_t name;
@@ -383,10 +419,12 @@ EXPORT void __itt_task_group(const __itt_domain *domain, __itt_id id, __itt_id p
 static void relate(const __itt_domain *domain, struct xs_id head, int relation, __itt_id tail)
 {
 	if (itt_enabled(domain) && relation > 0 && relation < XS_RELATION_COUNT && xs_recording())
-		itt_keyed(XS_RELATION, (uint8_t)relation, itt_domain_id((__itt_domain *)domain), head, itt_id(tail), 0, XS_ROLE_OTHER);
+		itt_keyed(XS_RELATION, (uint8_t)relation, itt_domain_id((__itt_domain *)domain),
+			  head, itt_id(tail), 0, XS_ROLE_OTHER);
 }
 
-EXPORT void __itt_relation_add(const __itt_domain *domain, __itt_id head, int relation, __itt_id tail)
+EXPORT void __itt_relation_add(const __itt_domain *domain, __itt_id head, int relation,
+			       __itt_id tail)
 {
 	relate(domain, itt_id(head), relation, tail);
 }
@@ -396,15 +434,16 @@ EXPORT void __itt_relation_add_to_current(const __itt_domain *domain, int relati
 	relate(domain, null_id, relation, tail);
 }
 
-EXPORT void __itt_relation_add_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time, __itt_id head,
-				  int relation, __itt_id tail)
+EXPORT void __itt_relation_add_ex(const __itt_domain *domain, __itt_clock_domain *clock,
+				  unsigned long long time, __itt_id head, int relation,
+				  __itt_id tail)
 {
 	(void)clock, (void)time;
 	relate(domain, itt_id(head), relation, tail);
 }
 
-EXPORT void __itt_relation_add_to_current_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time,
-					     int relation, __itt_id tail)
+EXPORT void __itt_relation_add_to_current_ex(const __itt_domain *domain, __itt_clock_domain *clock,
+					     unsigned long long time, int relation, __itt_id tail)
 {
 	(void)clock, (void)time;
 	relate(domain, null_id, relation, tail);
@@ -412,7 +451,8 @@ EXPORT void __itt_relation_add_to_current_ex(const __itt_domain *domain, __itt_c
 
 /* ---- metadata ---- */
 
-static void add(const __itt_domain *domain, struct xs_id id, uint32_t key, uint32_t type, const void *values, size_t count)
+static void add(const __itt_domain *domain, struct xs_id id, uint32_t key, uint32_t type,
+		const void *values, size_t count)
 {
 	struct itt_args args;
 
@@ -422,7 +462,8 @@ static void add(const __itt_domain *domain, struct xs_id id, uint32_t key, uint3
 	itt_args_end(&args, 0);
 }
 
-EXPORT void __itt_metadata_add(const __itt_domain *domain, __itt_id id, __itt_string_handle *key, int type, size_t count, void *data)
+EXPORT void __itt_metadata_add(const __itt_domain *domain, __itt_id id, __itt_string_handle *key,
+			       int type, size_t count, void *data)
 {
 	if (itt_enabled(domain) && xs_recording() && type > 0 && type <= XS_VALUE_DOUBLE)
 		add(domain, itt_id(id), itt_text(key), (uint32_t)type, data, count);
@@ -434,13 +475,16 @@ static size_t text_length(const char *data, size_t length)
 	return !data ? 0 : length && length < SIZE_MAX / 2 ? length : strnlen(data, ITT_ARGS_MAX);
 }
 
-EXPORT void __itt_metadata_str_add(const __itt_domain *domain, __itt_id id, __itt_string_handle *key, const char *data, size_t length)
+EXPORT void __itt_metadata_str_add(const __itt_domain *domain, __itt_id id,
+				   __itt_string_handle *key, const char *data, size_t length)
 {
 	if (itt_enabled(domain) && xs_recording())
-		add(domain, itt_id(id), itt_text(key), XS_VALUE_TEXT, data, text_length(data, length));
+		add(domain, itt_id(id), itt_text(key), XS_VALUE_TEXT, data,
+		    text_length(data, length));
 }
 
-static void add_with_scope(const __itt_domain *domain, int scope, __itt_string_handle *key, uint32_t type, const void *data, size_t count)
+static void add_with_scope(const __itt_domain *domain, int scope, __itt_string_handle *key,
+			   uint32_t type, const void *data, size_t count)
 {
 	struct itt_args args;
 	uint8_t extent = scope == ITT_SCOPE_GLOBAL	  ? XS_SCOPE_GLOBAL
@@ -456,27 +500,32 @@ static void add_with_scope(const __itt_domain *domain, int scope, __itt_string_h
 	}
 	key_id = itt_text(key);
 	if (!itt_args_begin(&args, XS_INSTANT, extent,
-			    itt_intern_in(itt_domain_text(domain), "metadata", itt_domain_id((__itt_domain *)domain)), null_id))
+			    itt_intern_in(itt_domain_text(domain), "metadata",
+					  itt_domain_id((__itt_domain *)domain)),
+			    null_id))
 		return;
 	itt_arg(&args, key_id, type, data, count);
 	itt_args_end(&args, 0);
 }
 
-EXPORT void __itt_metadata_add_with_scope(const __itt_domain *domain, int scope, __itt_string_handle *key, int type, size_t count,
+EXPORT void __itt_metadata_add_with_scope(const __itt_domain *domain, int scope,
+					  __itt_string_handle *key, int type, size_t count,
 					  void *data)
 {
 	if (type > 0 && type <= XS_VALUE_DOUBLE)
 		add_with_scope(domain, scope, key, (uint32_t)type, data, count);
 }
 
-EXPORT void __itt_metadata_str_add_with_scope(const __itt_domain *domain, int scope, __itt_string_handle *key, const char *data,
+EXPORT void __itt_metadata_str_add_with_scope(const __itt_domain *domain, int scope,
+					      __itt_string_handle *key, const char *data,
 					      size_t length)
 {
 	add_with_scope(domain, scope, key, XS_VALUE_TEXT, data, text_length(data, length));
 }
 
-static __attribute__((format(printf, 3, 0))) void add_formatted(const __itt_domain *domain, struct xs_id id, const char *format,
-								 va_list values)
+static __attribute__((format(printf, 3, 0))) void add_formatted(const __itt_domain *domain,
+								struct xs_id id, const char *format,
+								va_list values)
 {
 	uint32_t key = xs_name("metadata", 0);
 	struct itt_args args;
@@ -493,7 +542,8 @@ static __attribute__((format(printf, 3, 0))) void add_formatted(const __itt_doma
 	itt_args_end(&args, 0);
 }
 
-EXPORT void __itt_formatted_metadata_add(const __itt_domain *domain, __itt_string_handle *format, ...)
+EXPORT void __itt_formatted_metadata_add(const __itt_domain *domain, __itt_string_handle *format,
+					 ...)
 {
 	va_list values;
 
@@ -504,7 +554,8 @@ EXPORT void __itt_formatted_metadata_add(const __itt_domain *domain, __itt_strin
 	va_end(values);
 }
 
-EXPORT void __itt_formatted_metadata_add_overlapped(const __itt_domain *domain, __itt_id id, __itt_string_handle *format, ...)
+EXPORT void __itt_formatted_metadata_add_overlapped(const __itt_domain *domain, __itt_id id,
+						    __itt_string_handle *format, ...)
 {
 	va_list values;
 

@@ -55,7 +55,9 @@ EXPORT void __itt_thread_set_name(const char *name)
 
 EXPORT int __itt_thr_name_set(const char *name, int length)
 {
-	struct xs_part part = { name, name ? (uint32_t)strnlen(name, length > 0 ? (size_t)length : XS_STRING_MAX) : 0 };
+	struct xs_part part = { name, name ? (uint32_t)strnlen(name, length > 0 ? (size_t)length
+										: XS_STRING_MAX)
+					   : 0 };
 
 	if (name && xs_recording() && itt_wanted(NULL))
 		xs_thread_name(xs_name_parts(&part, 1, 0));
@@ -99,12 +101,14 @@ EXPORT __itt_track_group *__itt_track_group_create(__itt_string_handle *name, in
 	return group;
 }
 
-EXPORT __itt_track *__itt_track_create(__itt_track_group *group, __itt_string_handle *name, int type)
+EXPORT __itt_track *__itt_track_create(__itt_track_group *group, __itt_string_handle *name,
+				       int type)
 {
 	struct track *track;
 
 	if (group && group->name)
-		track = itt_object_joined(&tracks, itt_handle_text(group->name), "/", itt_handle_text(name));
+		track = itt_object_joined(&tracks, itt_handle_text(group->name), "/",
+					  itt_handle_text(name));
 	else
 		track = itt_object(&tracks, itt_handle_text(name));
 	if (!track)
@@ -134,12 +138,15 @@ EXPORT void __itt_set_track(__itt_track *public)
 
 /* ---- synchronization objects: waits ---- */
 
-/* Address -> names of its slices. Fixed: a program may have more objects than these; the rest have a common name. */
+/*
+ * Address -> names of its slices. Fixed: a program may have more objects than these; the rest have
+ * a common name.
+ */
 #define OBJECTS 65536u
 struct object {
 	_Atomic(const void *) address;
 	_Atomic uint32_t wait, release; /* interned; 0: not yet */
-	_Atomic(const char *) type;     /* kept over a change of the name */
+	_Atomic(const char *) type;	/* kept over a change of the name */
 };
 XS_TABLE(all_objects, OBJECTS * sizeof(struct object));
 static _Atomic uint32_t object_count;
@@ -152,15 +159,18 @@ static struct object *object_of(const void *address, bool add)
 	if (!objects)
 		return NULL;
 	for (uint32_t probe = 0; probe < 64; probe++, slot++) {
-		const void *found = atomic_load_explicit(&objects[slot % OBJECTS].address, memory_order_acquire);
+		const void *found = atomic_load_explicit(&objects[slot % OBJECTS].address,
+							 memory_order_acquire);
 
 		if (found == address)
 			return &objects[slot % OBJECTS];
 		if (found)
 			continue;
-		if (!add || atomic_load_explicit(&object_count, memory_order_relaxed) > OBJECTS / 4 * 3)
+		if (!add ||
+		    atomic_load_explicit(&object_count, memory_order_relaxed) > OBJECTS / 4 * 3)
 			return NULL;
-		if (atomic_compare_exchange_strong(&objects[slot % OBJECTS].address, &found, address)) {
+		if (atomic_compare_exchange_strong(&objects[slot % OBJECTS].address, &found,
+						   address)) {
 			atomic_fetch_add_explicit(&object_count, 1, memory_order_relaxed);
 			return &objects[slot % OBJECTS];
 		}
@@ -171,7 +181,8 @@ static struct object *object_of(const void *address, bool add)
 }
 
 /* type NULL: as before. The lengths are those of the longest that is looked at. */
-static void name_object(const void *address, const char *type, size_t type_length, const char *name, size_t name_length)
+static void name_object(const void *address, const char *type, size_t type_length, const char *name,
+			size_t name_length)
 {
 	char text[512], type_text[200];
 	const __itt_string_handle *handle;
@@ -184,7 +195,8 @@ static void name_object(const void *address, const char *type, size_t type_lengt
 	if (!object)
 		return;
 	if (type) {
-		n = strnlen(type, type_length < sizeof(type_text) ? type_length : sizeof(type_text) - 1);
+		n = strnlen(type,
+			    type_length < sizeof(type_text) ? type_length : sizeof(type_text) - 1);
 		memcpy(type_text, type, n);
 		type_text[n] = '\0';
 		handle = __itt_string_handle_create(type_text);
@@ -200,7 +212,8 @@ static void name_object(const void *address, const char *type, size_t type_lengt
 	}
 	if (name)
 		strncat(text, name, name_length < 200 ? name_length : 200);
-	atomic_store_explicit(&object->release, itt_join("release", " ", text, 0), memory_order_relaxed);
+	atomic_store_explicit(&object->release, itt_join("release", " ", text, 0),
+			      memory_order_relaxed);
 	atomic_store_explicit(&object->wait, itt_join("wait", " ", text, 0), memory_order_relaxed);
 }
 
@@ -213,7 +226,9 @@ static uint32_t object_name(const void *address, bool wait)
 	bool some = false;
 
 	if (!object)
-		return xs_name(wait ? "wait sync (too many objects)" : "release sync (too many objects)", 0);
+		return xs_name(wait ? "wait sync (too many objects)"
+				    : "release sync (too many objects)",
+			       0);
 	name = atomic_load_explicit(wait ? &object->wait : &object->release, memory_order_relaxed);
 	if (name)
 		return name;
@@ -241,11 +256,12 @@ EXPORT void __itt_sync_set_name(void *address, const char *type, const char *nam
 	name_object(address, type ? type : "", SIZE_MAX, name, SIZE_MAX);
 }
 
-EXPORT int __itt_notify_sync_name(void *address, const char *type, int type_length, const char *name, int name_length, int attribute)
+EXPORT int __itt_notify_sync_name(void *address, const char *type, int type_length,
+				  const char *name, int name_length, int attribute)
 {
 	(void)attribute;
-	name_object(address, type ? type : "", type_length > 0 ? (size_t)type_length : SIZE_MAX, name,
-		    name_length > 0 ? (size_t)name_length : SIZE_MAX);
+	name_object(address, type ? type : "", type_length > 0 ? (size_t)type_length : SIZE_MAX,
+		    name, name_length > 0 ? (size_t)name_length : SIZE_MAX);
 	return 0;
 }
 
@@ -289,7 +305,8 @@ static void waited(const void *address, bool cancelled)
 	if (!xs_recording())
 		return;
 	name = object_name(address, true);
-	record = xs_record_begin(sizeof(*record), XS_SPAN, XS_SOURCE_ITT, XS_SPAN_WAIT, name, XS_ROLE_OTHER);
+	record = xs_record_begin(sizeof(*record), XS_SPAN, XS_SOURCE_ITT, XS_SPAN_WAIT, name,
+				 XS_ROLE_OTHER);
 	if (!record)
 		return;
 	record->event.tick = xs_tls.wait_tick;
@@ -305,22 +322,22 @@ static void releasing(const void *address)
 		itt_write(XS_INSTANT, XS_SCOPE_THREAD, object_name(address, false), null_id, 0);
 }
 
-#define SYNC(family)                                                                                                   \
-	EXPORT void __itt_##family##_prepare(void *address)                                                            \
-	{                                                                                                              \
-		prepare(address);                                                                                      \
-	}                                                                                                              \
-	EXPORT void __itt_##family##_cancel(void *address)                                                             \
-	{                                                                                                              \
-		waited(address, true);                                                                                 \
-	}                                                                                                              \
-	EXPORT void __itt_##family##_acquired(void *address)                                                           \
-	{                                                                                                              \
-		waited(address, false);                                                                                \
-	}                                                                                                              \
-	EXPORT void __itt_##family##_releasing(void *address)                                                          \
-	{                                                                                                              \
-		releasing(address);                                                                                    \
+#define SYNC(family)                                          \
+	EXPORT void __itt_##family##_prepare(void *address)   \
+	{                                                     \
+		prepare(address);                             \
+	}                                                     \
+	EXPORT void __itt_##family##_cancel(void *address)    \
+	{                                                     \
+		waited(address, true);                        \
+	}                                                     \
+	EXPORT void __itt_##family##_acquired(void *address)  \
+	{                                                     \
+		waited(address, false);                       \
+	}                                                     \
+	EXPORT void __itt_##family##_releasing(void *address) \
+	{                                                     \
+		releasing(address);                           \
 	}
 SYNC(sync)
 SYNC(notify_sync)
@@ -329,16 +346,18 @@ SYNC(notify_sync)
 
 struct clock {
 	__itt_clock_domain public;
-	uint64_t mono;       /* when the application was asked for clock_base */
-	_Atomic int kind;    /* enum below */
+	uint64_t mono;	  /* when the application was asked for clock_base */
+	_Atomic int kind; /* enum below */
 };
 enum { CLOCK_BASED, CLOCK_KERNEL_FIRST, CLOCK_TICKS = 16, CLOCK_UNUSABLE };
 #define NOT_PLACED 0u /* as records tell of a kind, which they number from 1 */
-static const clockid_t kernel_clocks[] = { CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME, CLOCK_REALTIME };
+static const clockid_t kernel_clocks[] = { CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME,
+					   CLOCK_REALTIME };
 
 #define CLOCKS XS_OWN_CLOCKS
 #define NARROW 3000u /* ticks: some readings of clocks take less than that */
-static struct clock clocks[CLOCKS + 1]; /* the last one is that of all for which there was no place: it has no frequency */
+/* the last one is that of all for which there was no place: it has no frequency */
+static struct clock clocks[CLOCKS + 1];
 static _Atomic uint32_t clock_count;
 
 static void ask(struct clock *clock)
@@ -382,10 +401,14 @@ static int64_t ns_of(uint64_t units, uint64_t frequency)
 }
 
 struct moment {
-	uint64_t tick, mono, kernel; /* kernel: by the clock of the kind, if it is one of the kernel's */
+	/* kernel: by the clock of the kind, if it is one of the kernel's */
+	uint64_t tick, mono, kernel;
 };
 
-/* Clocks read one after the other; again if something has come in between, which would count as the program's time. */
+/*
+ * Clocks read one after the other; again if something has come in between, which would count as the
+ * program's time.
+ */
 static struct moment now_of(int kind)
 {
 	bool kernel = kind >= CLOCK_KERNEL_FIRST && kind < CLOCK_KERNEL_FIRST + 4;
@@ -414,22 +437,28 @@ static int64_t age(const struct clock *clock, int kind, uint64_t time, const str
 
 	if (kind == CLOCK_BASED)
 		return (int64_t)(now->mono - clock->mono) -
-		       (time >= base ? ns_of(time - base, frequency) : -ns_of(base - time, frequency));
+		       (time >= base ? ns_of(time - base, frequency)
+				     : -ns_of(base - time, frequency));
 	return (int64_t)now->kernel - ns_of(time, frequency);
 }
 
-/* The record that follows is of that tick, and has this time by the application's clock: durations are kept where the clock cannot be placed. */
+/*
+ * The record that follows is of that tick, and has this time by the application's clock: durations
+ * are kept where the clock cannot be placed.
+ */
 static uint64_t own_time(const struct clock *clock, int kind, uint64_t time, uint64_t tick)
 {
 	uint64_t frequency = clock->public.info.clock_freq;
-	struct xs_own_time_record *record = xs_record_begin(sizeof(*record), XS_OWN_TIME, XS_SOURCE_ITT,
-							    kind == CLOCK_UNUSABLE ? NOT_PLACED : (uint8_t)(kind + 1),
-							    frequency ? (uint32_t)(clock - clocks) : CLOCKS,
-							    XS_ROLE_OTHER);
+	struct xs_own_time_record *record =
+		xs_record_begin(sizeof(*record), XS_OWN_TIME, XS_SOURCE_ITT,
+				kind == CLOCK_UNUSABLE ? NOT_PLACED : (uint8_t)(kind + 1),
+				frequency ? (uint32_t)(clock - clocks) : CLOCKS, XS_ROLE_OTHER);
 
 	if (record) {
 		record->event.tick = tick;
-		record->ns = frequency ? (uint64_t)((unsigned __int128)time * 1000000000u / frequency) : 0;
+		record->ns = frequency
+				     ? (uint64_t)((unsigned __int128)time * 1000000000u / frequency)
+				     : 0;
 		record->reserved = 0;
 		xs_record_end(sizeof(*record));
 	}
@@ -439,7 +468,9 @@ static uint64_t own_time(const struct clock *clock, int kind, uint64_t time, uin
 /* By what the clock's times can become ticks from here on; *ago: how long ago `time` was. */
 static int kind_of(struct clock *clock, uint64_t time, int64_t *ago, struct moment *now)
 {
-	int kind = clock->public.info.clock_freq ? atomic_load_explicit(&clock->kind, memory_order_relaxed) : CLOCK_UNUSABLE;
+	int kind = clock->public.info.clock_freq
+			   ? atomic_load_explicit(&clock->kind, memory_order_relaxed)
+			   : CLOCK_UNUSABLE;
 
 	for (*now = now_of(kind); kind < CLOCK_KERNEL_FIRST + 4; *now = now_of(++kind)) {
 		*ago = age(clock, kind, time, now);
@@ -472,5 +503,6 @@ uint64_t itt_tick_of(const __itt_clock_domain *domain, unsigned long long time)
 	if (kind == CLOCK_UNUSABLE || ago < 0 || !elapsed)
 		return own_time(clock, kind, time, now.tick);
 	return own_time(clock, kind, time,
-			now.tick - (uint64_t)((unsigned __int128)(uint64_t)ago * (now.tick - xs_life_began_tick()) / elapsed));
+			now.tick - (uint64_t)((unsigned __int128)(uint64_t)ago *
+					      (now.tick - xs_life_began_tick()) / elapsed));
 }

@@ -11,24 +11,29 @@ static const struct xs_id null_id;
 
 static uint8_t extent_of(int scope)
 {
-	return scope == ITT_SCOPE_GLOBAL ? XS_SCOPE_GLOBAL : scope == ITT_SCOPE_TRACK_GROUP ? XS_SCOPE_PROCESS : XS_SCOPE_THREAD;
+	return scope == ITT_SCOPE_GLOBAL	? XS_SCOPE_GLOBAL
+	       : scope == ITT_SCOPE_TRACK_GROUP ? XS_SCOPE_PROCESS
+						: XS_SCOPE_THREAD;
 }
 
 /* ---- markers and marks ---- */
 
-EXPORT void __itt_marker_ex(const __itt_domain *domain, __itt_clock_domain *clock, unsigned long long time, __itt_id id,
-			    __itt_string_handle *handle, int scope)
+EXPORT void __itt_marker_ex(const __itt_domain *domain, __itt_clock_domain *clock,
+			    unsigned long long time, __itt_id id, __itt_string_handle *handle,
+			    int scope)
 {
 	if (!itt_enabled(domain))
 		return;
 	if (xs_recording())
-		itt_write(XS_INSTANT, extent_of(scope), itt_name_in((__itt_domain *)domain, handle)->id, itt_id(id),
+		itt_write(XS_INSTANT, extent_of(scope),
+			  itt_name_in((__itt_domain *)domain, handle)->id, itt_id(id),
 			  clock ? itt_tick_of(clock, time) : 0);
 	if (xs_watching()) /* last: a dump that this triggers has the marker */
 		xs_watch_marker(itt_domain_text(domain), itt_handle_text(handle));
 }
 
-EXPORT void __itt_marker(const __itt_domain *domain, __itt_id id, __itt_string_handle *handle, int scope)
+EXPORT void __itt_marker(const __itt_domain *domain, __itt_id id, __itt_string_handle *handle,
+			 int scope)
 {
 	__itt_marker_ex(domain, NULL, 0, id, handle, scope);
 }
@@ -65,13 +70,17 @@ ITT_TABLE(numbered, NUMBERS, int, init_number);
 
 static int number_of(const char *name, int length)
 {
-	int *number = name ? itt_object_of(&numbered, name, length > 0 ? (size_t)length : XS_STRING_MAX) : NULL;
+	int *number =
+		name ? itt_object_of(&numbered, name, length > 0 ? (size_t)length : XS_STRING_MAX)
+		     : NULL;
 
 	return number ? *number : 0;
 }
 
 #define UNWANTED UINT32_MAX
-/* Interned name of a number that we gave out, UNWANTED when the options leave it out; 0 of another. */
+/*
+ * Interned name of a number that we gave out, UNWANTED when the options leave it out; 0 of another.
+ */
 static uint32_t id_of_number(int number)
 {
 	struct number *place = number_at(number);
@@ -187,7 +196,10 @@ EXPORT int __itt_event_end(int number)
 
 /* ---- counters ---- */
 
-/* What belongs to a name; the objects that clients hold, also those of a static part that had not found us yet, lead to it. */
+/*
+ * What belongs to a name; the objects that clients hold, also those of a static part that had not
+ * found us yet, lead to it.
+ */
 struct counter {
 	_Atomic uint64_t value; /* of counter_inc and its like */
 	_Atomic uint32_t id;
@@ -197,8 +209,8 @@ struct counter {
 };
 
 /*
- * In `index`: extra2 is ours. The static part sets index to 0 in an object that it makes itself, before it has found us, and leaves
- * extra2 as malloc gave it.
+ * In `index`: extra2 is ours. The static part sets index to 0 in an object that it makes itself,
+ * before it has found us, and leaves extra2 as malloc gave it.
  */
 #define KNOWN 0x58537463l
 
@@ -243,8 +255,8 @@ static struct counter *counter_of(__itt_counter_info *info)
 
 static void write_counter(uint32_t id, uint8_t type, uint64_t value, uint64_t tick)
 {
-	struct xs_counter_record *record =
-		xs_record_begin(sizeof(*record), XS_COUNTER, XS_SOURCE_ITT, type, id, XS_ROLE_OTHER);
+	struct xs_counter_record *record = xs_record_begin(sizeof(*record), XS_COUNTER,
+							   XS_SOURCE_ITT, type, id, XS_ROLE_OTHER);
 
 	if (!record)
 		return;
@@ -291,7 +303,10 @@ static void step(__itt_counter_info *object, uint64_t delta)
 	struct counter *counter = xs_recording() ? counter_of(object) : NULL;
 
 	if (counter)
-		count(counter, XS_VALUE_U64, atomic_fetch_add_explicit(&counter->value, delta, memory_order_relaxed) + delta, 0);
+		count(counter, XS_VALUE_U64,
+		      atomic_fetch_add_explicit(&counter->value, delta, memory_order_relaxed) +
+			      delta,
+		      0);
 }
 
 EXPORT void __itt_counter_inc(__itt_counter_info *counter)
@@ -314,7 +329,8 @@ EXPORT void __itt_counter_dec_delta(__itt_counter_info *counter, unsigned long l
 	step(counter, 0 - delta);
 }
 
-EXPORT void __itt_counter_set_value_ex(__itt_counter_info *object, __itt_clock_domain *clock, unsigned long long time, void *value)
+EXPORT void __itt_counter_set_value_ex(__itt_counter_info *object, __itt_clock_domain *clock,
+				       unsigned long long time, void *value)
 {
 	struct counter *counter = xs_recording() ? counter_of(object) : NULL;
 	union {
@@ -379,7 +395,10 @@ static void step_v3(const __itt_domain *domain, __itt_string_handle *handle, uin
 		return;
 	name = itt_name_in((__itt_domain *)domain, handle);
 	if (domain->flags)
-		write_counter(name->id, XS_VALUE_U64, atomic_fetch_add_explicit(&name->value, delta, memory_order_relaxed) + delta, 0);
+		write_counter(name->id, XS_VALUE_U64,
+			      atomic_fetch_add_explicit(&name->value, delta, memory_order_relaxed) +
+				      delta,
+			      0);
 }
 
 EXPORT void __itt_counter_inc_v3(const __itt_domain *domain, __itt_string_handle *name)
@@ -387,7 +406,8 @@ EXPORT void __itt_counter_inc_v3(const __itt_domain *domain, __itt_string_handle
 	step_v3(domain, name, 1);
 }
 
-EXPORT void __itt_counter_inc_delta_v3(const __itt_domain *domain, __itt_string_handle *name, unsigned long long delta)
+EXPORT void __itt_counter_inc_delta_v3(const __itt_domain *domain, __itt_string_handle *name,
+				       unsigned long long delta)
 {
 	step_v3(domain, name, delta);
 }
@@ -397,19 +417,28 @@ EXPORT void __itt_counter_dec_v3(const __itt_domain *domain, __itt_string_handle
 	step_v3(domain, name, 0 - 1ull);
 }
 
-EXPORT void __itt_counter_dec_delta_v3(const __itt_domain *domain, __itt_string_handle *name, unsigned long long delta)
+EXPORT void __itt_counter_dec_delta_v3(const __itt_domain *domain, __itt_string_handle *name,
+				       unsigned long long delta)
 {
 	step_v3(domain, name, 0 - delta);
 }
 
-EXPORT void __itt_bind_context_metadata_to_counter(__itt_counter_info *object, size_t length, __itt_context_metadata *metadata)
+EXPORT void __itt_bind_context_metadata_to_counter(__itt_counter_info *object, size_t length,
+						   __itt_context_metadata *metadata)
 {
 	static const char *const keys[] = {
-		[ITT_CONTEXT_NAME_A] = "name", [ITT_CONTEXT_DEVICE_A] = "device", [ITT_CONTEXT_UNITS_A] = "units",
-		[ITT_CONTEXT_PCI_ADDR_A] = "pci_addr", [ITT_CONTEXT_TID] = "tid", [ITT_CONTEXT_MAX_VALUE] = "max_value",
-		[ITT_CONTEXT_BANDWIDTH_FLAG] = "bandwidth", [ITT_CONTEXT_LATENCY_FLAG] = "latency",
-		[ITT_CONTEXT_OCCUPANCY_FLAG] = "occupancy", [ITT_CONTEXT_ON_THREAD_FLAG] = "on_thread",
-		[ITT_CONTEXT_IS_ABS_FLAG] = "is_absolute", [ITT_CONTEXT_CPU_INSTRUCTIONS_FLAG] = "cpu_instructions",
+		[ITT_CONTEXT_NAME_A] = "name",
+		[ITT_CONTEXT_DEVICE_A] = "device",
+		[ITT_CONTEXT_UNITS_A] = "units",
+		[ITT_CONTEXT_PCI_ADDR_A] = "pci_addr",
+		[ITT_CONTEXT_TID] = "tid",
+		[ITT_CONTEXT_MAX_VALUE] = "max_value",
+		[ITT_CONTEXT_BANDWIDTH_FLAG] = "bandwidth",
+		[ITT_CONTEXT_LATENCY_FLAG] = "latency",
+		[ITT_CONTEXT_OCCUPANCY_FLAG] = "occupancy",
+		[ITT_CONTEXT_ON_THREAD_FLAG] = "on_thread",
+		[ITT_CONTEXT_IS_ABS_FLAG] = "is_absolute",
+		[ITT_CONTEXT_CPU_INSTRUCTIONS_FLAG] = "cpu_instructions",
 		[ITT_CONTEXT_CPU_CYCLES_FLAG] = "cpu_cycles",
 	};
 	struct counter *counter = xs_recording() ? counter_of(object) : NULL;
@@ -417,7 +446,8 @@ EXPORT void __itt_bind_context_metadata_to_counter(__itt_counter_info *object, s
 
 	if (!counter || !metadata || !itt_wanted(counter->name))
 		return;
-	if (!itt_args_begin(&args, XS_INSTANT, XS_SCOPE_PROCESS, xs_name(counter->name, 0), null_id))
+	if (!itt_args_begin(&args, XS_INSTANT, XS_SCOPE_PROCESS, xs_name(counter->name, 0),
+			    null_id))
 		return;
 	for (size_t i = 0; i < length; i++) {
 		unsigned type = (unsigned)metadata[i].type;
@@ -443,9 +473,11 @@ static void init_histogram(void *payload, const char *name)
 }
 ITT_TABLE(histograms, 4096, __itt_histogram, init_histogram);
 
-EXPORT __itt_histogram *__itt_histogram_create(const __itt_domain *domain, const char *name, int x_type, int y_type)
+EXPORT __itt_histogram *__itt_histogram_create(const __itt_domain *domain, const char *name,
+					       int x_type, int y_type)
 {
-	__itt_histogram *histogram = itt_object_in(&histograms, domain ? itt_domain_text(domain) : NULL, name);
+	__itt_histogram *histogram =
+		itt_object_in(&histograms, domain ? itt_domain_text(domain) : NULL, name);
 
 	if (!histogram)
 		return NULL;
@@ -462,8 +494,10 @@ EXPORT void __itt_histogram_submit(__itt_histogram *histogram, size_t length, vo
 	if (!histogram || !itt_enabled(histogram->domain) || !xs_recording())
 		return;
 	if (!histogram->extra1) /* made by a static part that had not found us yet */
-		histogram->extra1 = (int)itt_intern_in(itt_domain_text(histogram->domain), histogram->nameA, 0);
-	if (!itt_args_begin(&args, XS_INSTANT, XS_SCOPE_THREAD, (uint32_t)histogram->extra1, null_id))
+		histogram->extra1 =
+			(int)itt_intern_in(itt_domain_text(histogram->domain), histogram->nameA, 0);
+	if (!itt_args_begin(&args, XS_INSTANT, XS_SCOPE_THREAD, (uint32_t)histogram->extra1,
+			    null_id))
 		return;
 	if (x)
 		itt_arg(&args, xs_name("x", 0), (uint32_t)histogram->x_type, x, length);

@@ -1,5 +1,6 @@
 /*
- * What needs a driver's library, which this program, linked statically, cannot load: xstrace-devices does it.
+ * What needs a driver's library, which this program, linked statically, cannot load:
+ * xstrace-devices does it.
  */
 #include <errno.h>
 #include <signal.h>
@@ -17,7 +18,8 @@ static int find(char *path)
 	int error = xs_find_devices(path);
 
 	if (error < 0)
-		xs_tell("xstrace: xstrace-devices is not where it belongs, in ../lib/xstrace beside this program\n");
+		xs_tell("xstrace: xstrace-devices is not where it belongs, in ../lib/xstrace "
+			"beside this program\n");
 	return error;
 }
 
@@ -32,7 +34,10 @@ int xs_devices_print(const char *what)
 	return XS_EXIT_SELF;
 }
 
-/* A driver's library may print what it likes, on stderr too: what we want comes through a pipe of its own. */
+/*
+ * A driver's library may print what it likes, on stderr too: what we want comes through a pipe of
+ * its own.
+ */
 static pid_t start(const char *path, char *list, int fds[2])
 {
 	char *argv[] = { "xstrace-devices", "select", list, NULL };
@@ -77,8 +82,11 @@ int xs_devices_select(struct xs_options *options)
 	(void)sigaction(SIGCHLD, &old, NULL);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == XS_EXIT_SELF)
 		return -1; /* it has said why */
-	if (!WIFEXITED(status) || WEXITSTATUS(status) || !last || sscanf(last, "%llx %llx", &opencl, &level_zero) != 2) {
-		xs_tell("xstrace: --devices-to-sample %s: looking for the devices failed; try xstrace --device-list\n", options->devices);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) || !last ||
+	    sscanf(last, "%llx %llx", &opencl, &level_zero) != 2) {
+		xs_tell("xstrace: --devices-to-sample %s: looking for the devices failed; try "
+			"xstrace --device-list\n",
+			options->devices);
 		return -1;
 	}
 	options->opencl_devices = opencl;

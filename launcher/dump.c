@@ -18,10 +18,14 @@ static bool drain_lives(const struct xs_control *control)
 
 static bool written(const struct xs_control *control, uint32_t number)
 {
-	return (int32_t)(atomic_load_explicit(&control->dumped, memory_order_acquire) - number) >= 0;
+	return (int32_t)(atomic_load_explicit(&control->dumped, memory_order_acquire) - number) >=
+	       0;
 }
 
-/* The traces of the dump that served request `number`, one a line; later dumps leave it alone for a while. */
+/*
+ * The traces of the dump that served request `number`, one a line; later dumps leave it alone for a
+ * while.
+ */
 static void tell_files(const struct xs_launch *launch, uint32_t number)
 {
 	int directory = xs_shm_open_directory(launch->dir), fd;

@@ -13,12 +13,16 @@
 
 extern char **environ;
 
-/* The file beside this program's directory, with links resolved: what is loaded by path must not change under a run. */
+/*
+ * The file beside this program's directory, with links resolved: what is loaded by path must not
+ * change under a run.
+ */
 static int find_part(const char *directory, const char *name, char *path)
 {
 	char candidate[PATH_MAX + 64];
 
-	if (snprintf(candidate, sizeof(candidate), "%s/%s", directory, name) >= (int)sizeof(candidate))
+	if (snprintf(candidate, sizeof(candidate), "%s/%s", directory, name) >=
+	    (int)sizeof(candidate))
 		return -ENAMETOOLONG;
 	return realpath(candidate, path) ? 0 : -errno;
 }
@@ -47,8 +51,10 @@ int xs_find_devices(char *path)
 int xs_find_parts(char *library, char *drain)
 {
 	/* installed: <prefix>/bin/xstrace; built: <build>/launcher/xstrace */
-	static const char *const libraries[] = { "../lib/xstrace/libxstrace.so", "../collector/libxstrace.so" };
-	static const char *const drains[] = { "../lib/xstrace/xstrace-drain", "../writer/xstrace-drain" };
+	static const char *const libraries[] = { "../lib/xstrace/libxstrace.so",
+						 "../collector/libxstrace.so" };
+	static const char *const drains[] = { "../lib/xstrace/xstrace-drain",
+					      "../writer/xstrace-drain" };
 	char self[PATH_MAX];
 	int error = own_directory(self);
 
@@ -67,7 +73,10 @@ int xs_find_parts(char *library, char *drain)
 
 #define ODD " :$"
 
-/* Can nobody but root and this user make or rename anything on the way to it? `path`: without links. */
+/*
+ * Can nobody but root and this user make or rename anything on the way to it? `path`: without
+ * links.
+ */
 static bool is_safe(const char *path)
 {
 	char part[PATH_MAX];
@@ -75,7 +84,8 @@ static bool is_safe(const char *path)
 
 	for (int length = (int)strlen(path);;) {
 		(void)snprintf(part, sizeof(part), "%.*s", length ? length : 1, path);
-		if (lstat(part, &st) < 0 || !S_ISDIR(st.st_mode) || (st.st_uid && st.st_uid != geteuid()) || st.st_mode & 0022)
+		if (lstat(part, &st) < 0 || !S_ISDIR(st.st_mode) ||
+		    (st.st_uid && st.st_uid != geteuid()) || st.st_mode & 0022)
 			return false;
 		if (!length)
 			return true;
@@ -98,7 +108,8 @@ static bool safe_place(const char *base, const char *below, char *place)
 		*at = '/';
 	}
 	(void)mkdir(path, 0700);
-	return realpath(path, place) && !strpbrk(place, ODD) && strlen(place) < PATH_MAX - 64 && is_safe(place);
+	return realpath(path, place) && !strpbrk(place, ODD) && strlen(place) < PATH_MAX - 64 &&
+	       is_safe(place);
 }
 
 /* FNV-1a */
@@ -111,19 +122,25 @@ static uint64_t hash(const char *text)
 	return value;
 }
 
-/* A link to the directory, at one place whatever else is linked there; it is the same for all runs, and stays. */
+/*
+ * A link to the directory, at one place whatever else is linked there; it is the same for all runs,
+ * and stays.
+ */
 static int link_to(const char *directory, char *link, size_t size)
 {
 	static const struct {
 		const char *variable, *below;
-	} places[] = { { "XDG_RUNTIME_DIR", "/xstrace" }, { "XDG_CACHE_HOME", "/xstrace" }, { "HOME", "/.cache/xstrace" } };
+	} places[] = { { "XDG_RUNTIME_DIR", "/xstrace" },
+		       { "XDG_CACHE_HOME", "/xstrace" },
+		       { "HOME", "/.cache/xstrace" } };
 	char place[PATH_MAX], found[PATH_MAX], fresh[PATH_MAX + 64];
 	ssize_t n;
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		if (!safe_place(getenv(places[i].variable), places[i].below, place))
 			continue;
-		(void)snprintf(link, size, "%s/%016llx", place, (unsigned long long)hash(directory));
+		(void)snprintf(link, size, "%s/%016llx", place,
+			       (unsigned long long)hash(directory));
 		n = readlink(link, found, sizeof(found));
 		if (n == (ssize_t)strlen(directory) && !memcmp(found, directory, (size_t)n))
 			return 0;
@@ -143,8 +160,10 @@ int xs_plain_library(char *library)
 		return 0;
 	(void)snprintf(directory, sizeof(directory), "%.*s", (int)(name - library), library);
 	if (link_to(directory, link, sizeof(link) - strlen(name)) < 0) {
-		xs_tell("xstrace: a path with a blank, colon or dollar (%s) cannot be preloaded, and there is no place for a link to it that only "
-				"you can write; set XDG_RUNTIME_DIR or HOME to such a directory, or move xstrace\n",
+		xs_tell("xstrace: a path with a blank, colon or dollar (%s) cannot be preloaded, "
+			"and there is no place for a link to it that only "
+			"you can write; set XDG_RUNTIME_DIR or HOME to such a directory, or move "
+			"xstrace\n",
 			directory);
 		return -1;
 	}
@@ -155,12 +174,15 @@ int xs_plain_library(char *library)
 
 /* ---- the variables ---- */
 
-static char *variable(const char *name, const char *first, const char *separator, const char *second)
+static char *variable(const char *name, const char *first, const char *separator,
+		      const char *second)
 {
 	char *text = NULL;
 
-	return asprintf(&text, "%s=%s%s%s", name, first, second ? separator : "", second ? second : "") < 0 ? NULL
-													    : text;
+	return asprintf(&text, "%s=%s%s%s", name, first, second ? separator : "",
+			second ? second : "") < 0
+		       ? NULL
+		       : text;
 }
 
 static void set(char **environment, char *assignment)
@@ -185,27 +207,32 @@ static const char *given(const char *name)
 static char *take(const char *name, const char *what, const char *path)
 {
 	if (given(name))
-		xs_tell("xstrace: %s is set (%s); only one %s is possible, xstrace takes its place\n", name, given(name), what);
+		xs_tell("xstrace: %s is set (%s); only one %s is possible, xstrace takes its "
+			"place\n",
+			name, given(name), what);
 	return variable(name, path, "", NULL);
 }
 
 /*
- * Behind the user's: no symbol of ours competes with theirs. But layers of MPI call each the next one by other names: behind a tool of the user's we would
- * not see what it hands on.
+ * Behind the user's: no symbol of ours competes with theirs. But layers of MPI call each the next
+ * one by other names: behind a tool of the user's we would not see what it hands on.
  */
 static char *preload(const char *library, const char *mpi)
 {
 	const char *users = given("LD_PRELOAD");
 	char *text = NULL;
 
-	return asprintf(&text, "LD_PRELOAD=%s%s%s%s%s", mpi ? mpi : "", mpi ? ":" : "", users ? users : "", users ? ":" : "", library) < 0 ? NULL
-																       : text;
+	return asprintf(&text, "LD_PRELOAD=%s%s%s%s%s", mpi ? mpi : "", mpi ? ":" : "",
+			users ? users : "", users ? ":" : "", library) < 0
+		       ? NULL
+		       : text;
 }
 
 /* The file of another name in the same directory. */
 static void beside(const char *library, const char *name, char *path, size_t size)
 {
-	(void)snprintf(path, size, "%.*s%s", (int)(strrchr(library, '/') + 1 - library), library, name);
+	(void)snprintf(path, size, "%.*s%s", (int)(strrchr(library, '/') + 1 - library), library,
+		       name);
 }
 
 char **xs_environment(const struct xs_launch *launch, const char *library, bool wants_mpi)
@@ -227,8 +254,12 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 	xs_run_variable(run, launch->dir, launch->control);
 	added[n++] = variable(XS_ENV_RUN, run, "", NULL);
 	added[n++] = preload(library, wants_mpi ? mpi : NULL);
-	/* or gcc's AddressSanitizer ends each program that is built with it, since our library comes before its runtime; the user's word is last */
-	added[n++] = variable("ASAN_OPTIONS", "verify_asan_link_order=0", ":", given("ASAN_OPTIONS"));
+	/*
+	 * or gcc's AddressSanitizer ends each program that is built with it, since our library
+	 * comes before its runtime; the user's word is last
+	 */
+	added[n++] =
+		variable("ASAN_OPTIONS", "verify_asan_link_order=0", ":", given("ASAN_OPTIONS"));
 	if (xs_want_itt(options))
 		added[n++] = take("INTEL_LIBITTNOTIFY64", "ITT collector", library);
 	if (xs_want_all_itt(options))
@@ -237,15 +268,23 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 	if ((options->chrome_ccl || options->ccl_summary) && !getenv("CCL_ITT_LEVEL"))
 		added[n++] = variable("CCL_ITT_LEVEL", "1", "", NULL);
 	if (xs_want_calls(options) || xs_want_device(options))
-		/* the user's layers stay between the application and us: we see what the runtime sees */
-		added[n++] = given("OPENCL_LAYERS") ? variable("OPENCL_LAYERS", given("OPENCL_LAYERS"), ":", library)
+		/*
+		 * the user's layers stay between the application and us: we see what the runtime
+		 * sees
+		 */
+		added[n++] = given("OPENCL_LAYERS") ? variable("OPENCL_LAYERS",
+							       given("OPENCL_LAYERS"), ":", library)
 						    : variable("OPENCL_LAYERS", library, "", NULL);
 	if ((xs_want_calls(options) || xs_want_device(options)) && !access(layer, F_OK)) {
-		/* Level Zero's loader opens its validation layer, whose place we take; the user's own is opened by us then */
+		/*
+		 * Level Zero's loader opens its validation layer, whose place we take; the user's
+		 * own is opened by us then
+		 */
 		const char *users = given("ZE_ENABLE_VALIDATION_LAYER");
 
 		added[n++] = variable("ZE_ENABLE_VALIDATION_LAYER", "1", "", NULL);
-		if (users && !strcmp(users, "1") && !given(XS_ENV_RUN)) /* else it is an outer xstrace's */
+		/* else it is an outer xstrace's */
+		if (users && !strcmp(users, "1") && !given(XS_ENV_RUN))
 			added[n++] = variable(XS_ENV_ZE_VALIDATION, "1", "", NULL);
 	}
 	for (size_t i = 0; i < n; i++) {

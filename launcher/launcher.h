@@ -13,19 +13,21 @@
 
 struct xs_launch {
 	char dir[PATH_MAX]; /* the run directory */
-	int directory;      /* the same, opened; -1: it is not */
+	int directory;	    /* the same, opened; -1: it is not */
 	struct xs_control *control;
 	struct xs_mailbox *mailbox;
 	const struct xs_options *options; /* our own copy: other processes can write `control` */
-	int drain;                        /* our end of the channel */
-	enum xs_word finished;            /* what the drain process has said of it; 0: nothing yet */
+	int drain;			  /* our end of the channel */
+	/* what the drain process has said of it; 0: nothing yet */
+	enum xs_word finished;
 };
 
 /*
- * Makes the run directory and its files. `all` is the launcher's argv, `argv` the application's part of it. 0 or -errno; on failure
- * nothing is left behind.
+ * Makes the run directory and its files. `all` is the launcher's argv, `argv` the application's
+ * part of it. 0 or -errno; on failure nothing is left behind.
  */
-int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **all, char **argv);
+int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **all,
+		     char **argv);
 /* Removes it (only while no process has joined). */
 void xs_launch_destroy(struct xs_launch *launch);
 
@@ -33,12 +35,18 @@ void xs_launch_destroy(struct xs_launch *launch);
 
 /* Finds `name` as execvp would. 0 and the path, or -ENOENT, -EACCES, … */
 int xs_program_find(const char *name, char *path, size_t size);
-/* Could it be a shell script without its first line? No NUL among its first bytes, and no other format's mark. */
+/*
+ * Could it be a shell script without its first line? No NUL among its first bytes, and no other
+ * format's mark.
+ */
 bool xs_program_is_text(const char *path);
 
 /* ---- limits.c ---- */
 
-/* Lifts this process's soft limits, for itself and the drain process. First of all: there may be little stack. */
+/*
+ * Lifts this process's soft limits, for itself and the drain process. First of all: there may be
+ * little stack.
+ */
 void xs_limits_lift(void);
 /* What the application, or we, may have too little of to trace; NULL: enough of all. */
 const char *xs_limits_scarce(void);
@@ -48,16 +56,21 @@ void xs_limits_restore(void);
 /* ---- environment.c ---- */
 
 /*
- * The application's environment: ours, with the variables added that make the loader, ITT and OpenCL load `library`. Values
- * that the user gave are kept and ours put beside them. `mpi`: MPI is to be traced. NULL: no memory. Warnings are printed.
+ * The application's environment: ours, with the variables added that make the loader, ITT and
+ * OpenCL load `library`. Values that the user gave are kept and ours put beside them. `mpi`: MPI is
+ * to be traced. NULL: no memory. Warnings are printed.
  */
 char **xs_environment(const struct xs_launch *launch, const char *library, bool mpi);
 /*
- * Lists of paths have no quoting: a library whose path has a blank, colon or dollar (`library`, of PATH_MAX bytes) goes through a link that only
- * this user can make, which stays. 0, or -1 after one line that says what to do.
+ * Lists of paths have no quoting: a library whose path has a blank, colon or dollar (`library`, of
+ * PATH_MAX bytes) goes through a link that only this user can make, which stays. 0, or -1 after one
+ * line that says what to do.
  */
 int xs_plain_library(char *library);
-/* Paths of PATH_MAX bytes of the collector library and the drain process's program, wherever they are installed. 0 or -errno. */
+/*
+ * Paths of PATH_MAX bytes of the collector library and the drain process's program, wherever they
+ * are installed. 0 or -errno.
+ */
 int xs_find_parts(char *library, char *drain);
 /* The program that looks for devices, likewise. */
 int xs_find_devices(char *path);
@@ -68,27 +81,43 @@ struct xs_result {
 	char directory[PATH_MAX], config[PATH_MAX + 32]; /* empty: not made */
 };
 
-/* Writes what is run and how (`all`, `argv`: see xs_launch_create()), before it is run. 0 or -errno. */
-int xs_result_create(struct xs_result *result, const struct xs_launch *launch, char **all, char **argv);
+/*
+ * Writes what is run and how (`all`, `argv`: see xs_launch_create()), before it is run. 0 or
+ * -errno.
+ */
+int xs_result_create(struct xs_result *result, const struct xs_launch *launch, char **all,
+		     char **argv);
 /* It could not be run. */
 void xs_result_remove(const struct xs_result *result);
 
 /* ---- devices.c ---- */
 
-/* --device-list, --metric-list: becomes the program that prints them; the exit status if that fails. */
+/*
+ * --device-list, --metric-list: becomes the program that prints them; the exit status if that
+ * fails.
+ */
 int xs_devices_print(const char *what);
-/* --devices-to-sample: looks for the devices and notes which ones are meant. 0, or -1 after one line that says what is wrong. */
+/*
+ * --devices-to-sample: looks for the devices and notes which ones are meant. 0, or -1 after one
+ * line that says what is wrong.
+ */
 int xs_devices_select(struct xs_options *options);
 
 /* ---- dump.c ---- */
 
-/* --dump NAME: makes the session's flight recorder write, and waits until it has. The exit status. */
+/*
+ * --dump NAME: makes the session's flight recorder write, and waits until it has. The exit status.
+ */
 int xs_dump(const struct xs_options *options);
 
 /* ---- spawn.c ---- */
 
-/* Runs the application, with the drain process beside it, and waits; its status as from waitpid(). -errno when it could not be run. */
-int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv, char **environment);
+/*
+ * Runs the application, with the drain process beside it, and waits; its status as from waitpid().
+ * -errno when it could not be run.
+ */
+int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv,
+		       char **environment);
 /* Becomes the application, untraced; -errno if exec fails. */
 int xs_exec_application(const char *path, char **argv);
 /* The same, and says what there is too little of (limits.c). */
@@ -98,26 +127,45 @@ _Noreturn void xs_end_like(int status);
 
 /* ---- select.c: what is to be traced ---- */
 
-/* Does --ranks-to-sample want this process's rank? Without a rank in the environment: yes, after a warning. */
+/*
+ * Does --ranks-to-sample want this process's rank? Without a rank in the environment: yes, after a
+ * warning.
+ */
 bool xs_rank_wanted(const struct xs_options *options);
 /* The rank that the environment gives this process; -1: none. */
 int32_t xs_rank(void);
-/* Puts the names of --include-kernels-file and --exclude-kernels-file to the others, and splits them. 0, or -1 after one line that says what is wrong. */
+/*
+ * Puts the names of --include-kernels-file and --exclude-kernels-file to the others, and splits
+ * them. 0, or -1 after one line that says what is wrong.
+ */
 int xs_read_kernels(struct xs_options *options);
 /* Prints a line for each kind of option that is accepted but not implemented yet. */
 void xs_tell_missing(const struct xs_options *options);
 
 /* ---- session.c: runs that have a name ---- */
 
-/* Gives the run the name of --session, with its rank behind it if it has one. 0, or -1 after one line that says why it cannot have it. */
+/*
+ * Gives the run the name of --session, with its rank behind it if it has one. 0, or -1 after one
+ * line that says why it cannot have it.
+ */
 int xs_session_register(const struct xs_launch *launch);
-/* The running session of that name: one run, or one of each rank of a job on this machine. 0 after one line that says why there is none. */
+/*
+ * The running session of that name: one run, or one of each rank of a job on this machine. 0 after
+ * one line that says why there is none.
+ */
 size_t xs_session_open(const char *name, struct xs_launch **ret_runs);
-/* --pause, --resume and --stop NAME: what they do to each run of that name is said in a line. The exit status. */
+/*
+ * --pause, --resume and --stop NAME: what they do to each run of that name is said in a line. The
+ * exit status.
+ */
 int xs_session_pause(const struct xs_options *options);
 int xs_session_resume(const struct xs_options *options);
 int xs_session_stop(const struct xs_options *options);
-/* Does `act` to each run of that name, whose statuses are or-ed; XS_EXIT_SELF after one line where there is none. */
-int xs_session_each(const char *session, int (*act)(const struct xs_launch *launch, const char *session));
+/*
+ * Does `act` to each run of that name, whose statuses are or-ed; XS_EXIT_SELF after one line where
+ * there is none.
+ */
+int xs_session_each(const char *session,
+		    int (*act)(const struct xs_launch *launch, const char *session));
 
 #endif

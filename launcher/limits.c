@@ -1,6 +1,7 @@
 /*
- * Limits of resources (ulimit): what the application may use is not meant for the launcher and the drain process, so these lift their own soft limits. The
- * application gets its own back. Where a limit leaves no room for tracing, the application runs as it would without us.
+ * Limits of resources (ulimit): what the application may use is not meant for the launcher and the
+ * drain process, so these lift their own soft limits. The application gets its own back. Where a
+ * limit leaves no room for tracing, the application runs as it would without us.
  */
 #include <sys/resource.h>
 
@@ -11,7 +12,10 @@
 static const struct {
 	int kind;
 	const char *name;
-	/* least: of the application, by its soft limit, beside what it needs itself; of the launcher and the drain process, by the hard one */
+	/*
+	 * least: of the application, by its soft limit, beside what it needs itself; of the
+	 * launcher and the drain process, by the hard one
+	 */
 	uint64_t application, own;
 } rows[] = {
 	{ RLIMIT_AS, "address space (ulimit -v)", 100 * MIB, 100 * MIB },

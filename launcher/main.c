@@ -1,5 +1,6 @@
 /*
- * xstrace [options] app args…: starts the drain process and the application, and ends as the application does.
+ * xstrace [options] app args…: starts the drain process and the application, and ends as the
+ * application does.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +19,8 @@ static int find_parts(char *library, char *drain)
 {
 	if (!xs_find_parts(library, drain))
 		return 0;
-	xs_tell("xstrace: libxstrace.so and xstrace-drain are not where they belong, in ../lib/xstrace beside this program\n");
+	xs_tell("xstrace: libxstrace.so and xstrace-drain are not where they belong, in "
+		"../lib/xstrace beside this program\n");
 	return -1;
 }
 
@@ -44,7 +46,8 @@ static int make_output(const struct xs_options *options, bool *ret_made)
 	*ret_made = !mkdir(options->output_dir, 0777);
 	if (*ret_made || (errno == EEXIST && !access(inside, F_OK)))
 		return 0;
-	xs_tell("xstrace: --%s %s: %s\n", options->result_dir[0] ? "result-dir" : "output-dir-path", options->output_dir, strerror(errno));
+	xs_tell("xstrace: --%s %s: %s\n", options->result_dir[0] ? "result-dir" : "output-dir-path",
+		options->output_dir, strerror(errno));
 	return -errno;
 }
 
@@ -57,14 +60,17 @@ static int check_output(const struct xs_options *options, bool *ret_made)
 		return -1;
 	(void)xs_path_from_root(options->output_dir, dir, sizeof(dir));
 	if ((xs_want_chrome(options) || options->result_dir[0]) && access(dir, W_OK | X_OK) < 0) {
-		xs_tell("xstrace: cannot write in %s: %s; --%s chooses another directory\n", dir, strerror(errno),
-			options->result_dir[0] ? "result-dir" : "output-dir-path");
+		xs_tell("xstrace: cannot write in %s: %s; --%s chooses another directory\n", dir,
+			strerror(errno), options->result_dir[0] ? "result-dir" : "output-dir-path");
 		return -1;
 	}
 	if (!options->output[0])
 		return 0;
-	(void)xs_path_from_root(options->output, report, sizeof(report)); /* where it says, whatever --output-dir-path is */
-	(void)snprintf(dir, sizeof(dir), "%.*s", strrchr(report, '/') > report ? (int)(strrchr(report, '/') - report) : 1, report);
+	/* where it says, whatever --output-dir-path is */
+	(void)xs_path_from_root(options->output, report, sizeof(report));
+	(void)snprintf(dir, sizeof(dir), "%.*s",
+		       strrchr(report, '/') > report ? (int)(strrchr(report, '/') - report) : 1,
+		       report);
 	if (access(dir, W_OK | X_OK) == 0)
 		return 0;
 	xs_tell("xstrace: --output %s: %s: %s\n", options->output, dir, strerror(errno));
@@ -73,7 +79,8 @@ static int check_output(const struct xs_options *options, bool *ret_made)
 
 static bool starts_ranks(const char *path)
 {
-	static const char *const launchers[] = { "mpiexec", "mpirun", "srun", "prun", "prterun", "orterun", "aprun", "jsrun", "palsrun" };
+	static const char *const launchers[] = { "mpiexec", "mpirun", "srun",  "prun",	 "prterun",
+						 "orterun", "aprun",  "jsrun", "palsrun" };
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
@@ -88,20 +95,27 @@ static bool starts_ranks(const char *path)
 /* Is MPI to be traced? The table of API calls holds it where it costs others nothing: in ranks. */
 static bool want_mpi(const struct xs_options *options, const char *program)
 {
-	return options->chrome_mpi || (options->host_timing && (xs_rank() >= 0 || starts_ranks(program)));
+	return options->chrome_mpi ||
+	       (options->host_timing && (xs_rank() >= 0 || starts_ranks(program)));
 }
 
-/* Each rank is to be traced by itself, wherever it runs: xstrace belongs behind the launcher of the job. */
+/*
+ * Each rank is to be traced by itself, wherever it runs: xstrace belongs behind the launcher of the
+ * job.
+ */
 static void warn_launcher(const char *path)
 {
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 
-	xs_tell("xstrace: %s starts other programs, perhaps on other machines, where they are not traced; give it xstrace to start: "
-			"%s -n N xstrace [options] application\n",
+	xs_tell("xstrace: %s starts other programs, perhaps on other machines, where they are not "
+		"traced; give it xstrace to start: "
+		"%s -n N xstrace [options] application\n",
 		name, name);
 }
 
-/* What a run has made before its application was started; nothing of it stays when that cannot be. */
+/*
+ * What a run has made before its application was started; nothing of it stays when that cannot be.
+ */
 struct made {
 	const struct xs_options *options;
 	struct xs_launch launch;
@@ -118,28 +132,35 @@ static int unmake(struct made *made)
 	return XS_EXIT_SELF;
 }
 
-/* All that is needed before the application's start. 0, or -1 after one line that says what is wrong. */
+/*
+ * All that is needed before the application's start. 0, or -1 after one line that says what is
+ * wrong.
+ */
 static int make(struct made *made, char **all, char **argv)
 {
 	const struct xs_options *options = made->options;
 	int error = xs_launch_create(&made->launch, options, all, argv);
 
 	if (error < 0) {
-		xs_tell("xstrace: cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR, /tmp or the output "
-				"directory: %s\n",
+		xs_tell("xstrace: cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, "
+			"$TMPDIR, /tmp or the output "
+			"directory: %s\n",
 			strerror(-error));
 		return -1;
 	}
 	made->launch.control->rank = xs_rank();
 	if (options->session[0] && xs_session_register(&made->launch) < 0)
 		return -1;
-	error = options->result_dir[0] ? xs_result_create(&made->result, &made->launch, all, argv) : 0;
+	error = options->result_dir[0] ? xs_result_create(&made->result, &made->launch, all, argv)
+				       : 0;
 	if (error < 0)
-		xs_tell("xstrace: cannot write in %s: %s; --result-dir chooses another directory\n", options->result_dir, strerror(-error));
+		xs_tell("xstrace: cannot write in %s: %s; --result-dir chooses another directory\n",
+			options->result_dir, strerror(-error));
 	return error < 0 ? -1 : 0;
 }
 
-static __attribute__((noinline)) int run_traced(const struct xs_options *options, char **all, char **argv, const char *path)
+static __attribute__((noinline)) int run_traced(const struct xs_options *options, char **all,
+						char **argv, const char *path)
 {
 	struct made made = { .options = options, .launch = { .directory = -1 } };
 	char library[PATH_MAX], drain[PATH_MAX], **environment;
@@ -147,7 +168,8 @@ static __attribute__((noinline)) int run_traced(const struct xs_options *options
 	int status;
 	bool mpi;
 
-	if (find_parts(library, drain) < 0 || xs_plain_library(library) < 0 || check_output(options, &made.directory) < 0)
+	if (find_parts(library, drain) < 0 || xs_plain_library(library) < 0 ||
+	    check_output(options, &made.directory) < 0)
 		return XS_EXIT_SELF;
 	if (make(&made, all, argv) < 0)
 		return unmake(&made);
@@ -159,7 +181,8 @@ static __attribute__((noinline)) int run_traced(const struct xs_options *options
 	if (mpi && starts_ranks(argv[0]))
 		warn_launcher(argv[0]);
 	environment = xs_environment(&made.launch, library, mpi);
-	status = environment ? xs_run_application(&made.launch, drain, path, argv, environment) : -ENOMEM;
+	status = environment ? xs_run_application(&made.launch, drain, path, argv, environment)
+			     : -ENOMEM;
 	if (status >= 0)
 		xs_end_like(status);
 	(void)unmake(&made); /* if the drain process could not do that */
@@ -175,7 +198,8 @@ static int run(const struct xs_options *options, char **all, char **argv)
 	int error = xs_program_find(argv[0], path, sizeof(path));
 
 	if (error < 0) {
-		xs_tell("xstrace: %s: %s\n", argv[0], error == -ENOENT ? "not found" : strerror(-error));
+		xs_tell("xstrace: %s: %s\n", argv[0],
+			error == -ENOENT ? "not found" : strerror(-error));
 		return error == -ENOENT ? XS_EXIT_NOT_FOUND : XS_EXIT_NOT_RUNNABLE;
 	}
 	if (!scarce && (!options->ranks[0] || xs_rank_wanted(options)))
@@ -205,7 +229,9 @@ static int print_version(const struct xs_options *options)
 
 static int print_devices(const struct xs_options *options)
 {
-	return xs_devices_print(options->device_list && options->metric_list ? "all" : options->device_list ? "list" : "metrics");
+	return xs_devices_print(options->device_list && options->metric_list ? "all"
+				: options->device_list			     ? "list"
+									     : "metrics");
 }
 
 /* The field of an option that was given does not begin with a zero byte, be it text or a flag. */
@@ -228,8 +254,9 @@ static const struct command {
 };
 
 /*
- * Help and version come before all else. Of the others one is done, and none takes an application (`app`, NULL: none given). *ret is NULL where there is
- * no command. 0, or -1 after one line that says what is wrong.
+ * Help and version come before all else. Of the others one is done, and none takes an application
+ * (`app`, NULL: none given). *ret is NULL where there is no command. 0, or -1 after one line that
+ * says what is wrong.
  */
 static int find_command(const struct xs_options *options, const char *app, command_t **ret)
 {
@@ -241,7 +268,8 @@ static int find_command(const struct xs_options *options, const char *app, comma
 		if (!((const char *)options)[command->field])
 			continue;
 		if (found && found->run != command->run) {
-			xs_tell("xstrace: give one of %s and %s: each is a command of its own\n", found->option, command->option);
+			xs_tell("xstrace: give one of %s and %s: each is a command of its own\n",
+				found->option, command->option);
 			return -1;
 		}
 		found = command;
@@ -276,7 +304,8 @@ int main(int argc, char **argv)
 #endif
 #ifndef XS_HAVE_DEMANGLE
 	if (options.demangle) {
-		xs_tell("xstrace: --demangle: this xstrace was built without the C++ runtime's static library\n");
+		xs_tell("xstrace: --demangle: this xstrace was built without the C++ runtime's "
+			"static library\n");
 		return XS_EXIT_SELF;
 	}
 #endif
@@ -285,10 +314,12 @@ int main(int argc, char **argv)
 	if (command)
 		return command(&options);
 	if (app == argc) {
-		xs_tell("xstrace: no application given; xstrace [options] app args…, see xstrace --help\n");
+		xs_tell("xstrace: no application given; xstrace [options] app args…, see xstrace "
+			"--help\n");
 		return XS_EXIT_SELF;
 	}
-	if (xs_read_kernels(&options) < 0 || (options.devices[0] && xs_devices_select(&options) < 0))
+	if (xs_read_kernels(&options) < 0 ||
+	    (options.devices[0] && xs_devices_select(&options) < 0))
 		return XS_EXIT_SELF;
 	xs_tell_missing(&options);
 	return run(&options, argv, argv + app);

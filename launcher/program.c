@@ -35,13 +35,15 @@ int xs_program_find(const char *name, char *path, size_t size)
 	for (list = list ? list : "/bin:/usr/bin";; list++) {
 		size_t n = strcspn(list, ":");
 
-		if (snprintf(path, size, "%.*s%s%s", (int)n, list, n ? "/" : "", name) < (int)size) {
+		if (snprintf(path, size, "%.*s%s%s", (int)n, list, n ? "/" : "", name) <
+		    (int)size) {
 			int error = check(path);
 
 			if (!error)
 				return 0;
 			if (error == -EACCES)
-				result = error; /* as execvp: found but not allowed, unless one further on is */
+				result = error; /* as execvp: found but not allowed, unless one
+						   further on is */
 		}
 		list += n;
 		if (!*list)
@@ -57,5 +59,6 @@ bool xs_program_is_text(const char *path)
 
 	if (fd >= 0)
 		close(fd);
-	return n >= 0 && !memchr(text, '\0', (size_t)n) && !(n >= 2 && text[0] == '#' && text[1] == '!');
+	return n >= 0 && !memchr(text, '\0', (size_t)n) &&
+	       !(n >= 2 && text[0] == '#' && text[1] == '!');
 }

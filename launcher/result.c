@@ -1,6 +1,6 @@
 /*
- * --result-dir: DIR/[rank_<r>.]xstrace.<pid>/run_config.json, which says what was run and how. Its first six keys are unitrace's,
- * whose scripts read them.
+ * --result-dir: DIR/[rank_<r>.]xstrace.<pid>/run_config.json, which says what was run and how. Its
+ * first six keys are unitrace's, whose scripts read them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,8 @@ static int make_directory(struct xs_result *result, const struct xs_launch *laun
 	for (unsigned n = 1; n < TRIES; n++) {
 		if (n > 1)
 			(void)snprintf(number, sizeof(number), "-%u", n);
-		(void)snprintf(result->directory, sizeof(result->directory), "%s/%sxstrace.%d%s", parent, rank, getpid(), number);
+		(void)snprintf(result->directory, sizeof(result->directory), "%s/%sxstrace.%d%s",
+			       parent, rank, getpid(), number);
 		if (!mkdir(result->directory, 0777))
 			return 0;
 		if (errno != EEXIST)
@@ -45,7 +46,8 @@ static void put_text(FILE *out, const char *text)
 	char *escaped = malloc(6 * length + XS_JSON_MICROS_MAX);
 
 	if (escaped)
-		fprintf(out, "\"%.*s\"", (int)(xs_json_escape(escaped, text, length) - escaped), escaped);
+		fprintf(out, "\"%.*s\"", (int)(xs_json_escape(escaped, text, length) - escaped),
+			escaped);
 	else
 		fputs("null", out);
 	free(escaped);
@@ -94,7 +96,8 @@ static void put_config(FILE *out, const struct xs_launch *launch, char **all, ch
 	fprintf(out, "  \"start_ns\": %llu\n}\n", (unsigned long long)control->real0);
 }
 
-int xs_result_create(struct xs_result *result, const struct xs_launch *launch, char **all, char **argv)
+int xs_result_create(struct xs_result *result, const struct xs_launch *launch, char **all,
+		     char **argv)
 {
 	int error = make_directory(result, launch);
 	FILE *out;
@@ -102,8 +105,10 @@ int xs_result_create(struct xs_result *result, const struct xs_launch *launch, c
 
 	if (error < 0)
 		return error;
-	(void)snprintf(launch->control->own_directory, sizeof(launch->control->own_directory), "%s", result->directory);
-	(void)snprintf(result->config, sizeof(result->config), "%s/run_config.json", result->directory);
+	(void)snprintf(launch->control->own_directory, sizeof(launch->control->own_directory), "%s",
+		       result->directory);
+	(void)snprintf(result->config, sizeof(result->config), "%s/run_config.json",
+		       result->directory);
 	out = fopen(result->config, "wxe");
 	if (!out)
 		return -errno;

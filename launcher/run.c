@@ -1,5 +1,6 @@
 /*
- * Making the run directory: in memory where there is room, private, with a name that nobody can guess.
+ * Making the run directory: in memory where there is room, private, with a name that nobody can
+ * guess.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -31,7 +32,8 @@ static int make_directory(struct xs_launch *launch, const char *output_dir)
 {
 	char cwd[PATH_MAX];
 	const char *candidates[] = {
-		"/dev/shm", getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", output_dir, getcwd(cwd, sizeof(cwd)),
+		"/dev/shm", getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp",
+		output_dir, getcwd(cwd, sizeof(cwd)),
 	};
 	int error = ENOSPC;
 	mode_t mask;
@@ -41,12 +43,16 @@ static int make_directory(struct xs_launch *launch, const char *output_dir)
 	for (size_t i = 0; i < sizeof(candidates) / sizeof(candidates[0]); i++) {
 		if (!usable(candidates[i]))
 			continue;
-		(void)snprintf(launch->dir, sizeof(launch->dir), "%s/xstrace-XXXXXX", candidates[i]);
+		(void)snprintf(launch->dir, sizeof(launch->dir), "%s/xstrace-XXXXXX",
+			       candidates[i]);
 		mask = umask(0077);
 		made = mkdtemp(launch->dir); /* mode 0700 */
 		error = made ? EPERM : errno;
 		(void)umask(mask);
-		/* others have no rights in it, whatever file system and umask say; what it is made in may be no place for that */
+		/*
+		 * others have no rights in it, whatever file system and umask say; what it is made
+		 * in may be no place for that
+		 */
 		fd = made ? xs_shm_open_directory(launch->dir) : -1;
 		launch->directory = fd < 0 ? -1 : xs_channel_move_up(fd);
 		if (launch->directory >= 0)
@@ -86,7 +92,8 @@ static void put_arguments(struct xs_control *control, char **all, char **argv)
 	size_t used = 0, room = sizeof(control->arguments);
 
 	for (all++; all < argv && used < room; all++)
-		used += (size_t)snprintf(control->arguments + used, room - used, "%s%s", used ? " " : "", *all);
+		used += (size_t)snprintf(control->arguments + used, room - used, "%s%s",
+					 used ? " " : "", *all);
 }
 
 static int make_secret(char *secret)
@@ -103,7 +110,8 @@ static int make_secret(char *secret)
 	return 0;
 }
 
-int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **all, char **argv)
+int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **all,
+		     char **argv)
 {
 	struct xs_clock_pair first;
 	struct xs_control *control;
@@ -113,16 +121,19 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	launch->options = options;
 	if (error < 0)
 		return error;
-	error = xs_shm_map_at(launch->directory, "strings", XS_SHM_CREATE, XS_STRINGS_SIZE, &map, NULL);
+	error = xs_shm_map_at(launch->directory, "strings", XS_SHM_CREATE, XS_STRINGS_SIZE, &map,
+			      NULL);
 	if (error < 0)
 		goto fail;
 	xs_strings_init(map);
 	munmap(map, XS_STRINGS_SIZE);
-	error = xs_shm_map_at(launch->directory, "mailbox", XS_SHM_CREATE, sizeof(*launch->mailbox), &map, NULL);
+	error = xs_shm_map_at(launch->directory, "mailbox", XS_SHM_CREATE, sizeof(*launch->mailbox),
+			      &map, NULL);
 	if (error < 0)
 		goto fail;
 	launch->mailbox = map;
-	error = xs_shm_map_at(launch->directory, "control", XS_SHM_CREATE, sizeof(*control), &map, NULL);
+	error = xs_shm_map_at(launch->directory, "control", XS_SHM_CREATE, sizeof(*control), &map,
+			      NULL);
 	if (error < 0)
 		goto fail;
 	control = launch->control = map;
@@ -135,7 +146,8 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	control->launcher_parent = getppid();
 	control->rank = -1;
 	control->options = *options;
-	memcpy(control->run_id, strrchr(launch->dir, '/') + 1, strlen(strrchr(launch->dir, '/') + 1) + 1);
+	memcpy(control->run_id, strrchr(launch->dir, '/') + 1,
+	       strlen(strrchr(launch->dir, '/') + 1) + 1);
 	put_command(control, argv);
 	put_arguments(control, all, argv);
 	first = xs_clock_pair(control->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC);

@@ -1,5 +1,6 @@
 /*
- * What is to be traced, as far as that is known before the application starts: its rank, and the names of kernels.
+ * What is to be traced, as far as that is known before the application starts: its rank, and the
+ * names of kernels.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,12 +26,16 @@ bool xs_rank_wanted(const struct xs_options *options)
 	if (rank >= 0)
 		return xs_is_listed(options->ranks, (uint64_t)rank);
 	/* it may start ranks: each process looks for itself (collector.c) */
-	xs_tell("xstrace: --ranks-to-sample %s: no rank in the environment (" XS_RANK_VARIABLES "); processes without a rank are traced\n",
+	xs_tell("xstrace: --ranks-to-sample %s: no rank in the environment (" XS_RANK_VARIABLES
+		"); processes without a rank are traced\n",
 		options->ranks);
 	return true;
 }
 
-/* Adds the file's text to `names`; a file of which something does not fit is an error, not a shorter list. */
+/*
+ * Adds the file's text to `names`; a file of which something does not fit is an error, not a
+ * shorter list.
+ */
 static int read_names(const char *option, const char *path, char *names)
 {
 	size_t used = strlen(names), n;
@@ -45,7 +50,8 @@ static int read_names(const char *option, const char *path, char *names)
 		xs_tell("xstrace: --%s-file %s: %s\n", option, path, strerror(errno));
 		n = SIZE_MAX;
 	} else if (n == XS_NAMES_MAX - used) {
-		xs_tell("xstrace: --%s-file %s: more than %u bytes of names\n", option, path, XS_NAMES_MAX - 1);
+		xs_tell("xstrace: --%s-file %s: more than %u bytes of names\n", option, path,
+			XS_NAMES_MAX - 1);
 		n = SIZE_MAX;
 	} else if (memchr(names + used, '\0', n)) {
 		xs_tell("xstrace: --%s-file %s: not a text file\n", option, path);
@@ -78,9 +84,11 @@ static int read_list(const char *option, const char *paths, char *names)
 
 int xs_read_kernels(struct xs_options *options)
 {
-	if (read_list("include-kernels", options->include_kernels_files, options->include_kernels) < 0)
+	if (read_list("include-kernels", options->include_kernels_files, options->include_kernels) <
+	    0)
 		return -1;
-	return read_list("exclude-kernels", options->exclude_kernels_files, options->exclude_kernels);
+	return read_list("exclude-kernels", options->exclude_kernels_files,
+			 options->exclude_kernels);
 }
 
 /* ---- options that are not implemented yet ---- */
@@ -102,11 +110,14 @@ void xs_tell_missing(const struct xs_options *options)
 	add_name(names, options->sampling_interval, "--sampling-interval");
 	add_name(names, options->idle_sampling, "--idle-sampling");
 	if (names[0])
-		xs_tell("xstrace: %s: this version does not read hardware metrics yet; the application runs, and what else was asked for is recorded\n",
+		xs_tell("xstrace: %s: this version does not read hardware metrics yet; the "
+			"application runs, and what else was asked for is recorded\n",
 			names);
 	if (options->chrome_sycl)
-		xs_tell("xstrace: --chrome-sycl-logging: this version does not trace the SYCL runtime yet; the application runs, and what else was asked "
+		xs_tell("xstrace: --chrome-sycl-logging: this version does not trace the SYCL "
+			"runtime yet; the application runs, and what else was asked "
 			"for is recorded\n");
 	if (options->system_time)
-		xs_tell("xstrace: --system-time: traces count from the epoch, the time since the machine's start is not shown\n");
+		xs_tell("xstrace: --system-time: traces count from the epoch, the time since the "
+			"machine's start is not shown\n");
 }

@@ -1,8 +1,10 @@
 /*
- * Sessions: runs that have a name, and controlling them from another shell (--session; --pause, --resume, --stop).
+ * Sessions: runs that have a name, and controlling them from another shell (--session; --pause,
+ * --resume, --stop).
  *
- * The name is a link to the run directory. It is made exclusively, believed only if it and what it leads to are this user's own, and
- * outlives the launcher: the drain process removes it. Each rank of a job is a run with a link of its own, NAME:RANK; a command is for all of them.
+ * The name is a link to the run directory. It is made exclusively, believed only if it and what it
+ * leads to are this user's own, and outlives the launcher: the drain process removes it. Each rank
+ * of a job is a run with a link of its own, NAME:RANK; a command is for all of them.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +20,7 @@
 #include "text.h"
 
 #define STOP_SECONDS 10u
-#define LISTED 8u /* processes and traces that a line names */
+#define LISTED	     8u /* processes and traces that a line names */
 
 enum session_state {
 	NO_SESSION,
@@ -29,7 +31,8 @@ enum session_state {
 
 static bool drain_lives(const struct xs_control *control)
 {
-	return control->consumer.pid && xs_process_alive(control->consumer.pid, control->consumer.start);
+	return control->consumer.pid &&
+	       xs_process_alive(control->consumer.pid, control->consumer.start);
 }
 
 /* Looks at a run directory; when it runs, its files stay mapped. */
@@ -46,8 +49,10 @@ static enum session_state look_inside(struct xs_launch *launch, int directory)
 		munmap(map, sizeof(*control));
 		return SESSION_FOREIGN;
 	}
-	if ((drain_lives(control) || xs_process_alive(control->launcher_pid, control->launcher_start)) &&
-	    !xs_shm_map_at(directory, "mailbox", XS_SHM_OPEN, sizeof(*launch->mailbox), &mailbox, NULL)) {
+	if ((drain_lives(control) ||
+	     xs_process_alive(control->launcher_pid, control->launcher_start)) &&
+	    !xs_shm_map_at(directory, "mailbox", XS_SHM_OPEN, sizeof(*launch->mailbox), &mailbox,
+			   NULL)) {
 		launch->control = control;
 		launch->mailbox = mailbox;
 		return SESSION_RUNS;
@@ -66,7 +71,9 @@ static enum session_state look_at(const char *path, struct xs_launch *launch)
 	*launch = (struct xs_launch){ .dir = "" };
 	if (lstat(path, &st) < 0)
 		return NO_SESSION;
-	n = S_ISLNK(st.st_mode) && st.st_uid == geteuid() ? readlink(path, launch->dir, sizeof(launch->dir) - 1) : -1;
+	n = S_ISLNK(st.st_mode) && st.st_uid == geteuid()
+		    ? readlink(path, launch->dir, sizeof(launch->dir) - 1)
+		    : -1;
 	if (n < 0)
 		return SESSION_FOREIGN;
 	launch->dir[n] = '\0';
@@ -80,21 +87,24 @@ static enum session_state look_at(const char *path, struct xs_launch *launch)
 
 static void tell_foreign(const char *session, const char *path)
 {
-	xs_tell("xstrace: session %s: %s is another user's, or was not made by this version of xstrace\n", session, path);
+	xs_tell("xstrace: session %s: %s is another user's, or was not made by this version of "
+		"xstrace\n",
+		session, path);
 }
 
 /* ---- giving a run its name ---- */
 
 /*
- * The link of a run that is over. It is moved aside first: if another launcher has just done the same and made its own, that
- * one is put back.
+ * The link of a run that is over. It is moved aside first: if another launcher has just done the
+ * same and made its own, that one is put back.
  */
 static void remove_stale(const char *path, const char *dir)
 {
 	char aside[PATH_MAX], found[PATH_MAX];
 	ssize_t n;
 
-	(void)snprintf(aside, sizeof(aside), "%.*s/xstrace-stale-%d", (int)(strrchr(path, '/') - path), path, getpid());
+	(void)snprintf(aside, sizeof(aside), "%.*s/xstrace-stale-%d",
+		       (int)(strrchr(path, '/') - path), path, getpid());
 	if (rename(path, aside) < 0)
 		return;
 	n = readlink(aside, found, sizeof(found) - 1);
@@ -113,8 +123,11 @@ static bool is_free(const char *session)
 	for (unsigned n = 0; xs_session_link(n, geteuid(), session, path); n++) {
 		switch (look_at(path, &other)) {
 		case SESSION_RUNS:
-			xs_tell("xstrace: session %s runs already (process %d, run %s); choose another name\n", session,
-				other.control->app_pid ? other.control->app_pid : other.control->launcher_pid,
+			xs_tell("xstrace: session %s runs already (process %d, run %s); choose "
+				"another name\n",
+				session,
+				other.control->app_pid ? other.control->app_pid
+						       : other.control->launcher_pid,
 				other.control->run_id);
 			munmap(other.control, sizeof(*other.control));
 			munmap(other.mailbox, sizeof(*other.mailbox));
@@ -140,7 +153,8 @@ int xs_session_register(const struct xs_launch *launch)
 
 	if (launch->control->rank >= 0)
 		(void)sprintf(session + strlen(session), ":%d", launch->control->rank);
-	for (int i = 0; i < 3 && error == EEXIST; i++) { /* EEXIST: another process was faster; the next round looks at its link */
+	/* EEXIST: another process was faster; the next round looks at its link */
+	for (int i = 0; i < 3 && error == EEXIST; i++) {
 		if (!is_free(session))
 			return -1;
 		for (unsigned n = 0; xs_session_link(n, geteuid(), session, path); n++) {
@@ -165,8 +179,8 @@ static bool is_others(int dir, const char *name, const char *session, unsigned *
 	ssize_t n;
 	int at = 0;
 
-	if (sscanf(name, "xstrace-session-%u-%n", ret_uid, &at) != 1 || !at || strcmp(name + at, session) ||
-	    *ret_uid == geteuid())
+	if (sscanf(name, "xstrace-session-%u-%n", ret_uid, &at) != 1 || !at ||
+	    strcmp(name + at, session) || *ret_uid == geteuid())
 		return false;
 	n = readlinkat(dir, name, target, sizeof(target) - 1);
 	if (n < 0)
@@ -202,7 +216,8 @@ static bool is_link_of(const char *entry, const char *head)
 	if (strncmp(entry, head, n))
 		return false;
 	entry += n;
-	return !*entry || (*entry == ':' && entry[1] && !entry[1 + strspn(entry + 1, "0123456789")]);
+	return !*entry ||
+	       (*entry == ':' && entry[1] && !entry[1 + strspn(entry + 1, "0123456789")]);
 }
 
 /* What a look into a directory of links has found. */
@@ -237,7 +252,8 @@ static void add_run(struct found *found, const char *path)
 
 static int by_rank(const void *a, const void *b)
 {
-	int32_t first = ((const struct xs_launch *)a)->control->rank, second = ((const struct xs_launch *)b)->control->rank;
+	int32_t first = ((const struct xs_launch *)a)->control->rank,
+		second = ((const struct xs_launch *)b)->control->rank;
 
 	return first < second ? -1 : first > second;
 }
@@ -254,7 +270,8 @@ static void look_for_links(struct found *found, const char *path)
 	dir = opendir(directory);
 	while (dir && (entry = readdir(dir)))
 		if (is_link_of(entry->d_name, path + length + 1) &&
-		    snprintf(link, sizeof(link), "%s/%s", directory, entry->d_name) < (int)sizeof(link))
+		    snprintf(link, sizeof(link), "%s/%s", directory, entry->d_name) <
+			    (int)sizeof(link))
 			add_run(found, link);
 	if (dir)
 		closedir(dir);
@@ -277,23 +294,33 @@ size_t xs_session_open(const char *name, struct xs_launch **ret_runs)
 	if (found.foreign[0])
 		tell_foreign(name, found.foreign);
 	else if (found.over)
-		xs_tell("xstrace: session %s is over: launcher and drain process have ended\n", name);
+		xs_tell("xstrace: session %s is over: launcher and drain process have ended\n",
+			name);
 	else if (belongs_to_another(name, &uid))
 		xs_tell("xstrace: session %s belongs to another user (uid %u)\n", name, uid);
 	else
-		xs_tell("xstrace: there is no session %s now; xstrace --session %s … gives a run that name\n", name, name);
+		xs_tell("xstrace: there is no session %s now; xstrace --session %s … gives a run "
+			"that name\n",
+			name, name);
 	return 0;
 }
 
 /* ---- processes of the session ---- */
 
-/* What its files say, read once: they are the process's own, which may be cut or written at any time. */
+/*
+ * What its files say, read once: they are the process's own, which may be cut or written at any
+ * time.
+ */
 struct member {
 	int32_t pid;
 	uint32_t serial;
 	uint64_t pid_namespace;
 	char comm[16];
-	int kept; /* what the drain process says of it; -1: nothing yet. It can be read after it has been removed */
+	/*
+	 * what the drain process says of it; -1: nothing yet. It can be read after it has been
+	 * removed
+	 */
+	int kept;
 };
 
 struct members {
@@ -314,7 +341,8 @@ static bool is_current(const struct members *members, size_t at)
 	const struct member *member = &members->list[at];
 
 	for (size_t i = at + 1; i < members->count; i++)
-		if (members->list[i].pid == member->pid && members->list[i].pid_namespace == member->pid_namespace)
+		if (members->list[i].pid == member->pid &&
+		    members->list[i].pid_namespace == member->pid_namespace)
 			return false;
 	return member->pid_namespace != xs_process_namespace(0) || xs_process_alive(member->pid, 0);
 }
@@ -341,21 +369,24 @@ static int open_kept(int directory, const struct member *member)
 
 static void add_member(struct members *members, int directory, const char *name)
 {
-	struct member *grown = realloc(members->list, (members->count + 1) * sizeof(*grown)), *member;
+	struct member *grown = realloc(members->list, (members->count + 1) * sizeof(*grown)),
+		      *member;
 	struct xs_process_file file;
 
 	if (!grown)
 		return;
 	members->list = grown;
 	member = &grown[members->count];
-	if (!xs_process_name_parse(name, &member->pid, &member->serial) || !read_file(directory, name, &file, sizeof(file)) ||
+	if (!xs_process_name_parse(name, &member->pid, &member->serial) ||
+	    !read_file(directory, name, &file, sizeof(file)) ||
 	    atomic_load_explicit(&file.magic, memory_order_relaxed) != XS_MAGIC)
 		return;
 	member->pid_namespace = file.pid_namespace;
 	memcpy(member->comm, file.comm, sizeof(member->comm));
 	member->comm[sizeof(member->comm) - 1] = '\0';
 	for (size_t i = 0; i < sizeof(member->comm) && member->comm[i]; i++)
-		if ((unsigned char)member->comm[i] < ' ' || member->comm[i] == 127) /* it goes to a terminal */
+		if ((unsigned char)member->comm[i] < ' ' ||
+		    member->comm[i] == 127) /* it goes to a terminal */
 			member->comm[i] = '?';
 	member->kept = open_kept(directory, member);
 	members->count++;
@@ -383,7 +414,10 @@ static struct members find_members(const struct xs_launch *launch)
 	return all;
 }
 
-/* Processes that have just joined are known to the drain process in a moment; it is to say how their traces are called. */
+/*
+ * Processes that have just joined are known to the drain process in a moment; it is to say how
+ * their traces are called.
+ */
 static void wait_for_names(const struct xs_launch *launch, struct members *members)
 {
 	int directory = xs_shm_open_directory(launch->dir);
@@ -414,8 +448,8 @@ static void tell_traces(const struct members *members)
 		int fd = members->list[i].kept;
 		struct xs_kept_file kept;
 
-		if (fd < 0 || pread(fd, &kept, sizeof(kept), 0) != (ssize_t)sizeof(kept) || !kept.output[0] ||
-		    !memchr(kept.output, '\0', sizeof(kept.output)))
+		if (fd < 0 || pread(fd, &kept, sizeof(kept), 0) != (ssize_t)sizeof(kept) ||
+		    !kept.output[0] || !memchr(kept.output, '\0', sizeof(kept.output)))
 			continue;
 		if (n++ < LISTED)
 			printf("%s%s", n == 1 ? "; traces: " : ", ", kept.output);
@@ -426,13 +460,14 @@ static void tell_traces(const struct members *members)
 		printf("; reports, if any, are where xstrace runs");
 }
 
-static void tell(const struct xs_launch *launch, const char *session, const char *what, const struct members *members,
-		 bool traces)
+static void tell(const struct xs_launch *launch, const char *session, const char *what,
+		 const struct members *members, bool traces)
 {
 	printf("[INFO] Session %s %s: ", session, what);
 	if (launch->control->rank >= 0)
 		printf("rank %d, ", launch->control->rank);
-	printf("run %s, %zu process%s", launch->control->run_id, members->count, members->count == 1 ? "" : "es");
+	printf("run %s, %zu process%s", launch->control->run_id, members->count,
+	       members->count == 1 ? "" : "es");
 	for (size_t i = 0; i < members->count && i < LISTED; i++)
 		printf("%s%d %s", i ? ", " : " (", members->list[i].pid, members->list[i].comm);
 	printf("%s%s", members->count > LISTED ? ", …" : "", members->count ? ")" : "");
@@ -487,24 +522,27 @@ static bool wait_for_end(struct xs_control *control)
 {
 	uint64_t deadline = xs_clock_ns(CLOCK_MONOTONIC) + STOP_SECONDS * 1000000000ull;
 
-	while (!atomic_load_explicit(&control->finished, memory_order_acquire) && xs_clock_ns(CLOCK_MONOTONIC) < deadline &&
-	       drain_lives(control))
+	while (!atomic_load_explicit(&control->finished, memory_order_acquire) &&
+	       xs_clock_ns(CLOCK_MONOTONIC) < deadline && drain_lives(control))
 		xs_futex_wait(&control->finished, 0, 20000000);
 	return atomic_load_explicit(&control->finished, memory_order_acquire);
 }
 
-static int wait_for_stop(const struct xs_launch *launch, const char *session, const struct members *members)
+static int wait_for_stop(const struct xs_launch *launch, const char *session,
+			 const struct members *members)
 {
 	if (wait_for_end(launch->control)) {
 		tell(launch, session, "is stopped", members, true);
 		return 0;
 	}
 	if (drain_lives(launch->control))
-		xs_tell("xstrace: session %s has stopped recording, but its traces are not complete after %u s; they will be completed\n",
+		xs_tell("xstrace: session %s has stopped recording, but its traces are not "
+			"complete after %u s; they will be completed\n",
 			session, STOP_SECONDS);
 	else
-		xs_tell("xstrace: session %s cannot be stopped: its drain process is dead; once the application has ended, "
-				"xstrace --recover %s writes the traces\n",
+		xs_tell("xstrace: session %s cannot be stopped: its drain process is dead; once "
+			"the application has ended, "
+			"xstrace --recover %s writes the traces\n",
 			session, launch->dir);
 	return XS_EXIT_SELF;
 }

@@ -1,5 +1,6 @@
 /*
- * The two children: the drain process and the application; and being transparent between the application and who started us.
+ * The two children: the drain process and the application; and being transparent between the
+ * application and who started us.
  */
 #include <errno.h>
 #include <sched.h>
@@ -19,11 +20,11 @@
 extern char **environ;
 
 /*
- * Signal sets as the kernel has them: a C library hides two or three signals of its own, and which ones differs between those that
- * the launcher and the application may be linked with.
+ * Signal sets as the kernel has them: a C library hides two or three signals of its own, and which
+ * ones differs between those that the launcher and the application may be linked with.
  */
 #define KERNEL_SET_SIZE 8u
-#define ALL_SIGNALS UINT64_MAX
+#define ALL_SIGNALS	UINT64_MAX
 
 static uint64_t set_mask(uint64_t mask)
 {
@@ -34,8 +35,9 @@ static uint64_t set_mask(uint64_t mask)
 }
 
 /*
- * The drain process is a program of its own: its C library starts while the application starts. Its pid or -errno. All signals are
- * blocked, and stay so in it until it has said which ones it ignores (writer/main.c).
+ * The drain process is a program of its own: its C library starts while the application starts. Its
+ * pid or -errno. All signals are blocked, and stay so in it until it has said which ones it ignores
+ * (writer/main.c).
  */
 static __attribute__((noinline)) int start_drain(struct xs_launch *launch, char *path, int end)
 {
@@ -44,7 +46,8 @@ static __attribute__((noinline)) int start_drain(struct xs_launch *launch, char 
 	int pid = vfork();
 
 	if (pid == 0) {
-		(void)setsid(); /* before the application starts: a signal to our group must not reach it */
+		/* before the application starts: a signal to our group must not reach it */
+		(void)setsid();
 		(void)dup2(end, XS_DRAIN_CHANNEL);
 		(void)dup2(launch->directory, XS_DRAIN_DIRECTORY);
 		launch->control->consumer.pid = getpid();
@@ -103,26 +106,35 @@ static void send(int pid, const siginfo_t *info)
 		(void)kill(pid, info->si_signo);
 }
 
-/* Notes who our parent is. True: the signal says no more than that it is another one than before. */
+/*
+ * Notes who our parent is. True: the signal says no more than that it is another one than before.
+ */
 static bool follow_parent(struct xs_control *control, const siginfo_t *info)
 {
-	int before = atomic_load_explicit(&control->launcher_parent, memory_order_relaxed), now = getppid();
+	int before = atomic_load_explicit(&control->launcher_parent, memory_order_relaxed),
+	    now = getppid();
 
 	atomic_store_explicit(&control->launcher_parent, now, memory_order_relaxed);
 	return now != before && info->si_signo == SIGURG && info->si_pid == before;
 }
 
 /*
- * Signals that say something about the sender's wish and not about our own doing (the terminal's are for the whole foreground group: the
- * application has them already). Those of the application and its descendants are for its parent, if they know us as that (collector/parent.c).
- * If they are of our process group we may be just one of those that got them: as without us, the others' are enough.
+ * Signals that say something about the sender's wish and not about our own doing (the terminal's
+ * are for the whole foreground group: the application has them already). Those of the application
+ * and its descendants are for its parent, if they know us as that (collector/parent.c). If they are
+ * of our process group we may be just one of those that got them: as without us, the others' are
+ * enough.
  */
 static void pass_on(const struct xs_launch *launch, int app, const siginfo_t *info)
 {
 	int parent = getppid();
 
-	/* the terminal is gone: the kernel tells the leader of its session, which would be the application */
-	if (info->si_code == SI_KERNEL && (info->si_signo == SIGHUP || info->si_signo == SIGCONT) && getsid(0) == getpid())
+	/*
+	 * the terminal is gone: the kernel tells the leader of its session, which would be the
+	 * application
+	 */
+	if (info->si_code == SI_KERNEL && (info->si_signo == SIGHUP || info->si_signo == SIGCONT) &&
+	    getsid(0) == getpid())
 		(void)kill(app, info->si_signo);
 	if (info->si_code != SI_USER && info->si_code != SI_QUEUE && info->si_code != SI_TKILL)
 		return;
@@ -144,10 +156,11 @@ static void pass_on(const struct xs_launch *launch, int app, const siginfo_t *in
 
 static void tell_drain_died(const struct xs_launch *launch, int status)
 {
-	xs_tell("xstrace: the drain process ended (%s %d); the application goes on. To write the trace afterwards: "
+	xs_tell("xstrace: the drain process ended (%s %d); the application goes on. To write the "
+		"trace afterwards: "
 		"xstrace --recover %s\n",
-		WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-		launch->dir);
+		WIFSIGNALED(status) ? "signal" : "status",
+		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), launch->dir);
 }
 
 /* What the drain process has said by now, or until it says something. False: it has ended. */
@@ -164,7 +177,10 @@ static bool hear_drain(struct xs_launch *launch, bool wait)
 	return heard != XS_HEARD_END;
 }
 
-/* Waits for the trace of the application's own process; descendants may still run. app < 0: it could not be run. */
+/*
+ * Waits for the trace of the application's own process; descendants may still run. app < 0: it
+ * could not be run.
+ */
 static void wait_for_trace(struct xs_launch *launch, int drain, int app, int app_status)
 {
 	uint64_t patience = xs_clock_ns(CLOCK_MONOTONIC) + 300000;
@@ -183,7 +199,8 @@ static void wait_for_trace(struct xs_launch *launch, int drain, int app, int app
 	while (lives && !launch->finished)
 		lives = hear_drain(launch, true);
 	/* a matter of microseconds, and no zombie is left where pid 1 does not care for orphans */
-	if (drain > 0 && launch->finished != XS_WORD_APP_FINISHED && waitpid(drain, &status, 0) == drain && !launch->finished)
+	if (drain > 0 && launch->finished != XS_WORD_APP_FINISHED &&
+	    waitpid(drain, &status, 0) == drain && !launch->finished)
 		tell_drain_died(launch, status);
 }
 
@@ -195,14 +212,16 @@ static bool reap(struct xs_launch *launch, int app, int *drain, int *ret_status)
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
 		if (pid == *drain && !WIFSTOPPED(status)) {
 			(void)hear_drain(launch, false);
-			if (launch->finished != XS_WORD_RUN_FINISHED) /* not a word about one that was told to end (--stop) */
+			/* not a word about one that was told to end (--stop) */
+			if (launch->finished != XS_WORD_RUN_FINISHED)
 				tell_drain_died(launch, status);
 			*drain = 0;
 		}
 		if (pid != app)
 			continue;
 		if (WIFSTOPPED(status)) {
-			(void)raise(SIGSTOP); /* stopped as the application is; the shell sees one job */
+			/* stopped as the application is; the shell sees one job */
+			(void)raise(SIGSTOP);
 			continue;
 		}
 		*ret_status = status;
@@ -211,7 +230,9 @@ static bool reap(struct xs_launch *launch, int app, int *drain, int *ret_status)
 	return false;
 }
 
-/* A script without a #! line is run by the shell, as execvp(3) and every shell do. NULL: no memory. */
+/*
+ * A script without a #! line is run by the shell, as execvp(3) and every shell do. NULL: no memory.
+ */
 static char **shell_arguments(const char *path, char **argv)
 {
 	size_t count = 0;
@@ -228,20 +249,27 @@ static char **shell_arguments(const char *path, char **argv)
 	return result;
 }
 
-/* vfork: the child only undoes what we did to signals, and calls exec. Its pid, or -errno of fork or exec. */
-static __attribute__((noinline)) int start_application(struct xs_launch *launch, const char *path, char **argv, char **shell_argv,
-						       char **environment, uint64_t mask, const struct sigaction *sigchld)
+/*
+ * vfork: the child only undoes what we did to signals, and calls exec. Its pid, or -errno of fork
+ * or exec.
+ */
+static __attribute__((noinline)) int start_application(struct xs_launch *launch, const char *path,
+						       char **argv, char **shell_argv,
+						       char **environment, uint64_t mask,
+						       const struct sigaction *sigchld)
 {
 	volatile int failed = 0;
 	int launcher = getpid();
 	int app = vfork();
 
 	if (app == 0) {
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* SIGKILL of the launcher is meant for the application */
+		/* SIGKILL of the launcher is meant for the application */
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != launcher)
 			_exit(XS_EXIT_SELF);
 		launch->control->app_pid = getpid();
-		xs_channel_say(launch->drain, XS_WORD_APP, getpid()); /* it has been said when the program begins */
+		/* it has been said when the program begins */
+		xs_channel_say(launch->drain, XS_WORD_APP, getpid());
 		(void)sigaction(SIGCHLD, sigchld, NULL);
 		(void)set_mask(mask);
 		xs_limits_restore();
@@ -256,7 +284,10 @@ static __attribute__((noinline)) int start_application(struct xs_launch *launch,
 	return failed ? -failed : app;
 }
 
-/* --chrome-kmd-logging: until bpftrace has begun, or will not. The drain process has the patience; it may die meanwhile. */
+/*
+ * --chrome-kmd-logging: until bpftrace has begun, or will not. The drain process has the patience;
+ * it may die meanwhile.
+ */
 static void wait_for_kmd(const struct xs_launch *launch)
 {
 	struct xs_message message;
@@ -264,17 +295,22 @@ static void wait_for_kmd(const struct xs_launch *launch)
 	(void)xs_channel_hear(launch->drain, true, &message);
 }
 
-int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv, char **environment)
+int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv,
+		       char **environment)
 {
 	struct sigaction child = { .sa_handler = SIG_DFL }, old_child;
 	char **shell_argv = xs_program_is_text(path) ? shell_arguments(path, argv) : NULL;
 	int app, drain, status = 0, death_signal = 0, ends[2];
 	uint64_t all = ALL_SIGNALS, old = set_mask(all);
 
-	/* who was asked to end with its parent does; else we learn in this way that the parent is another one */
+	/*
+	 * who was asked to end with its parent does; else we learn in this way that the parent is
+	 * another one
+	 */
 	if (!prctl(PR_GET_PDEATHSIG, &death_signal) && !death_signal)
 		(void)prctl(PR_SET_PDEATHSIG, SIGURG);
-	(void)sigaction(SIGCHLD, &child, &old_child); /* ignored, it would take our children's status away */
+	/* ignored, it would take our children's status away */
+	(void)sigaction(SIGCHLD, &child, &old_child);
 	/* first: from its first instruction on, the application may be killed together with us */
 	drain = xs_channel_open(ends);
 	if (!drain) {
@@ -332,7 +368,8 @@ int xs_exec_application(const char *path, char **argv)
 
 int xs_exec_untraced(const char *scarce, const char *path, char **argv)
 {
-	xs_tell("xstrace: %s runs untraced: its limit of %s leaves no room for tracing\n", path, scarce);
+	xs_tell("xstrace: %s runs untraced: its limit of %s leaves no room for tracing\n", path,
+		scarce);
 	return xs_exec_application(path, argv);
 }
 
@@ -343,7 +380,10 @@ _Noreturn void xs_end_like(int status)
 
 	if (!WIFSIGNALED(status))
 		exit(WEXITSTATUS(status));
-	/* one core file, the application's, is enough; a limit of 0 would not keep it from a program that takes them (core_pattern) */
+	/*
+	 * one core file, the application's, is enough; a limit of 0 would not keep it from a
+	 * program that takes them (core_pattern)
+	 */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	(void)syscall(SYS_rt_sigaction, WTERMSIG(status), default_action, NULL, KERNEL_SET_SIZE);
 	(void)kill(getpid(), WTERMSIG(status));

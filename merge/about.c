@@ -1,5 +1,6 @@
 /*
- * What the output says of its inputs: their names and places, how they ended, what they lost, and how their clocks were corrected.
+ * What the output says of its inputs: their names and places, how they ended, what they lost, and
+ * how their clocks were corrected.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@ static void put_string(FILE *out, const char *key, const char *text)
 
 	if (!escaped)
 		return;
-	fprintf(out, "\"%s\":\"%.*s\"", key, (int)(xs_json_escape(escaped, text, length) - escaped), escaped);
+	fprintf(out, "\"%s\":\"%.*s\"", key, (int)(xs_json_escape(escaped, text, length) - escaped),
+		escaped);
 	free(escaped);
 }
 
@@ -35,27 +37,38 @@ static const struct xm_input *owner(const struct xm_merge *merge, uint32_t clock
 	return NULL;
 }
 
-/* What is added to the time from_ns of this clock, how fast that grows, how wrong it can be, and where another piece begins. */
+/*
+ * What is added to the time from_ns of this clock, how fast that grows, how wrong it can be, and
+ * where another piece begins.
+ */
 static void put_clock(FILE *out, const struct xm_clock *clock)
 {
-	fprintf(out, "\"offset_ns\":%" PRId64 ",\"from_ns\":%" PRId64 ",\"drift_ppm\":%.6f,\"error_ns\":", clock->offset, clock->start,
-		clock->drift * 1e6);
+	fprintf(out,
+		"\"offset_ns\":%" PRId64 ",\"from_ns\":%" PRId64
+		",\"drift_ppm\":%.6f,\"error_ns\":",
+		clock->offset, clock->start, clock->drift * 1e6);
 	if (clock->error == XM_NO_TIME)
 		fputs("null", out);
 	else
 		fprintf(out, "%" PRId64, clock->error);
 	for (uint32_t i = 0; i < clock->piece_count; i++)
-		fprintf(out, "%s{\"offset_ns\":%" PRId64 ",\"from_ns\":%" PRId64 ",\"drift_ppm\":%.6f}%s", i ? "," : ",\"pieces\":[", clock->pieces[i].offset,
-			clock->pieces[i].from, clock->pieces[i].drift * 1e6, i + 1 < clock->piece_count ? "" : "]");
+		fprintf(out,
+			"%s{\"offset_ns\":%" PRId64 ",\"from_ns\":%" PRId64
+			",\"drift_ppm\":%.6f}%s",
+			i ? "," : ",\"pieces\":[", clock->pieces[i].offset, clock->pieces[i].from,
+			clock->pieces[i].drift * 1e6, i + 1 < clock->piece_count ? "" : "]");
 	if (clock->violated)
 		fprintf(out, ",\"uneven_ns\":%" PRIu64, clock->violated);
 }
 
-void xm_put_metadata(FILE *out, const struct xm_merge *merge, const struct xm_clocks *clocks, bool synced)
+void xm_put_metadata(FILE *out, const struct xm_merge *merge, const struct xm_clocks *clocks,
+		     bool synced)
 {
 	const struct xm_input *input;
 
-	fprintf(out, "\"tool\":\"xstrace-merge\",\"version\":\"" XS_VERSION "\",\"inputs\":%" PRIu32 ",\"clock_sync\":%s,\"clocks\":[",
+	fprintf(out,
+		"\"tool\":\"xstrace-merge\",\"version\":\"" XS_VERSION "\",\"inputs\":%" PRIu32
+		",\"clock_sync\":%s,\"clocks\":[",
 		merge->count, synced ? "true" : "false");
 	for (uint32_t clock = 0; (input = owner(merge, clock)); clock++) {
 		const struct xm_clock *c = xm_clocks_of(clocks, input);
@@ -73,16 +86,20 @@ void xm_put_metadata(FILE *out, const struct xm_merge *merge, const struct xm_cl
 	fputc(']', out);
 }
 
-void xm_put_summary(FILE *out, const struct xm_merge *merge, const struct xm_clocks *clocks, const struct xm_totals *totals)
+void xm_put_summary(FILE *out, const struct xm_merge *merge, const struct xm_clocks *clocks,
+		    const struct xm_totals *totals)
 {
 	int64_t lost = 0;
 
 	for (uint32_t i = 0; i < merge->count; i++)
 		lost += merge->inputs[i].lost > 0 ? merge->inputs[i].lost : 0;
-	fprintf(out, "\"lost\":%" PRId64 ",\"messages\":{\"matched\":%" PRIu64 ",\"unmatched\":%" PRIu64 ",\"no_room\":%" PRIu64,
+	fprintf(out,
+		"\"lost\":%" PRId64 ",\"messages\":{\"matched\":%" PRIu64 ",\"unmatched\":%" PRIu64
+		",\"no_room\":%" PRIu64,
 		lost, totals->messages, totals->alone, totals->dropped);
 	if (totals->early)
-		fprintf(out, ",\"early\":%" PRIu64 ",\"early_ns\":%" PRId64, totals->early, totals->early_ns);
+		fprintf(out, ",\"early\":%" PRIu64 ",\"early_ns\":%" PRId64, totals->early,
+			totals->early_ns);
 	fputs("},\"inputs\":[", out);
 	for (uint32_t i = 0; i < merge->count; i++) {
 		const struct xm_input *input = merge->order[i];
@@ -119,7 +136,8 @@ void xm_put_summary(FILE *out, const struct xm_merge *merge, const struct xm_clo
 		if (input->is_written)
 			fputs(",\"still_written\":true", out);
 		if (input->reader.left_out || input->unfit)
-			fprintf(out, ",\"events_left_out\":%" PRIu64, input->reader.left_out + input->unfit);
+			fprintf(out, ",\"events_left_out\":%" PRIu64,
+				input->reader.left_out + input->unfit);
 		if (!input->has_base && input->first <= input->last)
 			fputs(",\"start_unknown\":true", out);
 		if (input->in_calls)
@@ -131,7 +149,8 @@ void xm_put_summary(FILE *out, const struct xm_merge *merge, const struct xm_clo
 	fputc(']', out);
 }
 
-size_t xm_process_name(const struct xm_input *input, const struct xm_process *process, char *out, size_t room)
+size_t xm_process_name(const struct xm_input *input, const struct xm_process *process, char *out,
+		       size_t room)
 {
 	char rank[32] = "";
 
@@ -139,11 +158,12 @@ size_t xm_process_name(const struct xm_input *input, const struct xm_process *pr
 		(void)snprintf(rank, sizeof(rank), "RANK %" PRId64 " ", input->rank);
 	if (process->name)
 		return (size_t)snprintf(out, room, "\"%s%s", rank, process->name + 1);
-	return (size_t)snprintf(out, room, "\"%sprocess %" PRId64 "\"", rank, process->is_number ? process->pid : 0);
+	return (size_t)snprintf(out, room, "\"%sprocess %" PRId64 "\"", rank,
+				process->is_number ? process->pid : 0);
 }
 
-bool xm_next_process(const struct xm_merge *merge, uint32_t *place, uint32_t *part, const struct xm_input **input,
-		     const struct xm_process **process)
+bool xm_next_process(const struct xm_merge *merge, uint32_t *place, uint32_t *part,
+		     const struct xm_input **input, const struct xm_process **process)
 {
 	for (; *place < merge->count; (*place)++, *part = 0) {
 		*input = merge->order[*place];

@@ -7,7 +7,11 @@
 #include "envelope.h"
 
 #define FIRST_SHIFT 20u /* a millisecond */
-#define UNSEEN 4	 /* quickest messages there and back: so far clocks can go apart in half of the time, and back, unseen */
+/*
+ * quickest messages there and back: so far clocks can go apart in half of the time, and back,
+ * unseen
+ */
+#define UNSEEN 4
 
 /* ---- collecting ---- */
 
@@ -30,7 +34,8 @@ static void lengthen(struct xm_bounds *bounds)
 				continue;
 			}
 			for (uint32_t k = 0; k < from.count; k++)
-				xm_hull_add(&parts[to][upper], upper, from.points[k].x, from.points[k].y);
+				xm_hull_add(&parts[to][upper], upper, from.points[k].x,
+					    from.points[k].y);
 			free(from.points);
 		}
 	bounds->first = first;
@@ -40,7 +45,8 @@ static void lengthen(struct xm_bounds *bounds)
 /* Moves the parts so that there are some in front of them. */
 static void make_room_before(struct xm_bounds *bounds, uint32_t count)
 {
-	memmove(bounds->parts + count, bounds->parts, (bounds->count - count) * sizeof(*bounds->parts));
+	memmove(bounds->parts + count, bounds->parts,
+		(bounds->count - count) * sizeof(*bounds->parts));
 	memset(bounds->parts, 0, count * sizeof(*bounds->parts));
 	bounds->first -= count;
 }
@@ -109,7 +115,10 @@ void xm_bounds_free(struct xm_bounds *bounds)
 
 /* ---- one line for some parts, another for the next ones ---- */
 
-/* The best way to cover the parts before this one: with as few lines and as few parts without one as can be, and the widest gaps. */
+/*
+ * The best way to cover the parts before this one: with as few lines and as few parts without one
+ * as can be, and the widest gaps.
+ */
 struct way {
 	uint32_t cost; /* lines, and parts without: in those the clock's pace changes */
 	uint32_t from; /* the last line's first part; or the part without */
@@ -136,7 +145,9 @@ static void find_ways(const struct xm_bounds *bounds, uint32_t parts, struct way
 		ways[i].cost = UINT32_MAX;
 	for (uint32_t from = 0; from < parts; from++) {
 		struct xm_hull hulls[2] = { 0 };
-		struct way way = { .cost = ways[from].cost + 1, .from = from, .gap = ways[from].gap };
+		struct way way = { .cost = ways[from].cost + 1,
+				   .from = from,
+				   .gap = ways[from].gap };
 
 		take_better(&ways[from + 1], way);
 		way.has_line = true;
@@ -159,7 +170,8 @@ static void find_ways(const struct xm_bounds *bounds, uint32_t parts, struct way
 }
 
 /* The line of parts from `from` to `to`. */
-static struct xm_line line_of(const struct xm_bounds *bounds, const struct xm_samples *all, uint32_t from, uint32_t to)
+static struct xm_line line_of(const struct xm_bounds *bounds, const struct xm_samples *all,
+			      uint32_t from, uint32_t to)
 {
 	int64_t first = part_start(bounds, from), last = part_start(bounds, to);
 	struct xm_hull hulls[2] = { 0 };
@@ -186,14 +198,16 @@ static long double on(const struct xm_line *line, long double x)
 }
 
 /* Does the line keep all bounds in this time? */
-static bool keeps(const struct xm_bounds *bounds, const struct xm_line *line, long double from, long double to)
+static bool keeps(const struct xm_bounds *bounds, const struct xm_line *line, long double from,
+		  long double to)
 {
 	for (uint32_t i = 0; i < bounds->count; i++)
 		for (int upper = 0; upper < 2; upper++) {
 			const struct xm_hull *hull = &bounds->parts[i][upper];
 
 			for (uint32_t k = 0; k < hull->count; k++) {
-				long double x = (long double)hull->points[k].x, beyond = on(line, x) - (long double)hull->points[k].y;
+				long double x = (long double)hull->points[k].x,
+					    beyond = on(line, x) - (long double)hull->points[k].y;
 
 				if (x >= from && x <= to && (upper ? beyond > 0 : beyond < 0))
 					return false;
@@ -203,16 +217,20 @@ static bool keeps(const struct xm_bounds *bounds, const struct xm_line *line, lo
 }
 
 /*
- * Where one line becomes the other: where they meet, if that is between `from` and `to`, or if what is between there and here leaves room for it; else on a
- * way from one to the other.
+ * Where one line becomes the other: where they meet, if that is between `from` and `to`, or if what
+ * is between there and here leaves room for it; else on a way from one to the other.
  */
-static void bend(const struct xm_bounds *bounds, struct xm_path *path, const struct xm_line *a, const struct xm_line *b, long double from,
-		 long double to, long double start)
+static void bend(const struct xm_bounds *bounds, struct xm_path *path, const struct xm_line *a,
+		 const struct xm_line *b, long double from, long double to, long double start)
 {
-	long double meet = a->slope == b->slope ? -INFINITY : from + (on(b, from) - on(a, from)) / (a->slope - b->slope);
-	long double about = ldexpl(1, (int)bounds->shift), last = path->count ? path->knots[path->count - 1].x + start : -INFINITY;
+	long double meet = a->slope == b->slope
+				   ? -INFINITY
+				   : from + (on(b, from) - on(a, from)) / (a->slope - b->slope);
+	long double about = ldexpl(1, (int)bounds->shift),
+		    last = path->count ? path->knots[path->count - 1].x + start : -INFINITY;
 
-	if (meet > last && (meet > to ? keeps(bounds, a, to, meet) : meet > from || keeps(bounds, b, meet, from))) {
+	if (meet > last && (meet > to ? keeps(bounds, a, to, meet)
+				      : meet > from || keeps(bounds, b, meet, from))) {
 		xm_path_bend(path, meet - start, on(a, meet));
 		return;
 	}
@@ -221,7 +239,8 @@ static void bend(const struct xm_bounds *bounds, struct xm_path *path, const str
 }
 
 /* False: lines of parts do not help either. */
-static bool bent_path(const struct xm_bounds *bounds, const struct xm_samples *samples, int64_t start, struct xm_path *ret, long double *ret_error)
+static bool bent_path(const struct xm_bounds *bounds, const struct xm_samples *samples,
+		      int64_t start, struct xm_path *ret, long double *ret_error)
 {
 	struct {
 		uint32_t from, to;
@@ -246,14 +265,16 @@ static bool bent_path(const struct xm_bounds *bounds, const struct xm_samples *s
 		if (i + 1 == count)
 			ret->before = line.slope;
 		else
-			bend(bounds, ret, &before, &line, (long double)part_start(bounds, pieces[i + 1].to),
+			bend(bounds, ret, &before, &line,
+			     (long double)part_start(bounds, pieces[i + 1].to),
 			     (long double)part_start(bounds, pieces[i].from), (long double)start);
 	}
 	ret->after = before.slope;
 	if (count == 1)
 		xm_path_straight(ret, (long double)(before.from - start), before.at, before.slope);
 	for (uint32_t i = 1; i < ret->count; i++) { /* a clock does not go backwards */
-		long double x = ret->knots[i].x - ret->knots[i - 1].x, y = ret->knots[i].y - ret->knots[i - 1].y;
+		long double x = ret->knots[i].x - ret->knots[i - 1].x,
+			    y = ret->knots[i].y - ret->knots[i - 1].y;
 
 		if (y <= -0.9L * x || y >= 0.9L * x)
 			return false;
@@ -281,7 +302,9 @@ static double quickest(const struct xm_bounds *bounds, const struct xm_path *pat
 
 		for (int upper = 0; upper < 2; upper++)
 			for (uint32_t k = 0; k < bounds->parts[i][upper].count; k++)
-				left[upper] = fmin(left[upper], left_by(path, bounds->parts[i][upper].points[k], start, upper));
+				left[upper] = fmin(left[upper],
+						   left_by(path, bounds->parts[i][upper].points[k],
+							   start, upper));
 		least = fmin(least, left[0] + left[1]);
 	}
 	return least;
@@ -299,7 +322,9 @@ static bool find_time(const struct xm_bounds *bounds, int64_t *ret_from, int64_t
 			if (!hull->count)
 				continue;
 			*ret_from = hull->points[0].x < *ret_from ? hull->points[0].x : *ret_from;
-			*ret_to = hull->points[hull->count - 1].x > *ret_to ? hull->points[hull->count - 1].x : *ret_to;
+			*ret_to = hull->points[hull->count - 1].x > *ret_to
+					  ? hull->points[hull->count - 1].x
+					  : *ret_to;
 		}
 	return *ret_from <= *ret_to;
 }
@@ -310,7 +335,8 @@ double xm_bounds_unseen(const struct xm_bounds *bounds, const struct xm_path *pa
 	double change = 0;
 
 	if (find_time(bounds, &from, &to))
-		change = UNSEEN * quickest(bounds, path, start) * path->count / (double)(to - from + 1);
+		change = UNSEEN * quickest(bounds, path, start) * path->count /
+			 (double)(to - from + 1);
 	return isfinite(change) && change > 0 ? change : 0;
 }
 
@@ -327,12 +353,17 @@ double xm_bounds_error(const struct xm_bounds *bounds, const struct xm_path *pat
 			const struct xm_hull *hull = &bounds->parts[i][upper];
 
 			for (uint32_t k = 0; k < hull->count; k++)
-				xm_envelope_add(&sides[upper], hull->points[k].x, fmax(0, left_by(path, hull->points[k], start, upper)), change);
+				xm_envelope_add(&sides[upper], hull->points[k].x,
+						fmax(0,
+						     left_by(path, hull->points[k], start, upper)),
+						change);
 		}
-	return fmax(xm_envelope_latest(&sides[0], from, to, change), xm_envelope_latest(&sides[1], from, to, change));
+	return fmax(xm_envelope_latest(&sides[0], from, to, change),
+		    xm_envelope_latest(&sides[1], from, to, change));
 }
 
-bool xm_bounds_path(const struct xm_bounds *bounds, const struct xm_samples *samples, int64_t start, struct xm_line *line, struct xm_path *ret)
+bool xm_bounds_path(const struct xm_bounds *bounds, const struct xm_samples *samples, int64_t start,
+		    struct xm_line *line, struct xm_path *ret)
 {
 	if (line->gap < 0 && bent_path(bounds, samples, start, ret, &line->error))
 		return true;

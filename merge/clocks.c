@@ -13,7 +13,10 @@ struct xm_clocks {
 	struct xm_pairs of_inputs, of_clocks;
 	uint32_t count;
 	struct xm_clock *all;
-	/* solving: true time = t + path(t - start) + offset, with path(0) = 0; low, high: bounds on the offset with this path */
+	/*
+	 * solving: true time = t + path(t - start) + offset, with path(0) = 0; low, high: bounds on
+	 * the offset with this path
+	 */
 	struct xm_path *paths;
 	long double *offset, *error, *low, *high;
 	int64_t start;
@@ -31,10 +34,12 @@ struct xm_clocks *xm_clocks_create(uint32_t inputs)
 	return clocks;
 }
 
-void xm_clocks_message(struct xm_clocks *clocks, const struct xm_function *function, const struct xm_input *from, int64_t sent, const struct xm_input *to,
+void xm_clocks_message(struct xm_clocks *clocks, const struct xm_function *function,
+		       const struct xm_input *from, int64_t sent, const struct xm_input *to,
 		       int64_t seen)
 {
-	struct xm_pair *pair = xm_pairs_message(&clocks->of_inputs, from->index, sent, to->index, seen);
+	struct xm_pair *pair =
+		xm_pairs_message(&clocks->of_inputs, from->index, sent, to->index, seen);
 	uint32_t number = xm_function_number(function);
 
 	if (!pair)
@@ -44,22 +49,25 @@ void xm_clocks_message(struct xm_clocks *clocks, const struct xm_function *funct
 		pair->proof = (struct xm_proof){ function, from, to, sent, sent - seen };
 }
 
-void xm_clocks_together(struct xm_clocks *clocks, uint32_t a, int64_t a_time, uint32_t b, int64_t b_time)
+void xm_clocks_together(struct xm_clocks *clocks, uint32_t a, int64_t a_time, uint32_t b,
+			int64_t b_time)
 {
 	xm_pairs_together(&clocks->of_inputs, a, a_time, b, b_time);
 }
 
 /*
- * Is it certain that the two have not one clock? What each says of its own error can be both; ranks of one run have one error, if any, and times
- * that are whole ns.
+ * Is it certain that the two have not one clock? What each says of its own error can be both; ranks
+ * of one run have one error, if any, and times that are whole ns.
  */
 static bool is_proven(const struct xm_merge *merge, const struct xm_pair *pair)
 {
-	const struct xm_input *first = &merge->inputs[pair->first], *second = &merge->inputs[pair->second];
+	const struct xm_input *first = &merge->inputs[pair->first],
+			      *second = &merge->inputs[pair->second];
 	int64_t error = ROUNDING;
 
 	if (strcmp(first->run, second->run))
-		error += (first->clock_error > 0 ? first->clock_error : 0) + (second->clock_error > 0 ? second->clock_error : 0);
+		error += (first->clock_error > 0 ? first->clock_error : 0) +
+			 (second->clock_error > 0 ? second->clock_error : 0);
 	return pair->proof.early > error;
 }
 
@@ -68,7 +76,8 @@ static void note_evidence(struct xm_clocks *clocks, const struct xm_merge *merge
 {
 	for (uint32_t i = 0; i < clocks->of_inputs.map.count && i < clocks->of_inputs.room; i++) {
 		const struct xm_pair *pair = &clocks->of_inputs.all[i];
-		const struct xm_input *ends[2] = { &merge->inputs[pair->first], &merge->inputs[pair->second] };
+		const struct xm_input *ends[2] = { &merge->inputs[pair->first],
+						   &merge->inputs[pair->second] };
 
 		if (ends[0]->clock == ends[1]->clock)
 			continue;
@@ -77,13 +86,17 @@ static void note_evidence(struct xm_clocks *clocks, const struct xm_merge *merge
 
 			clock->calls[0] |= pair->calls[0];
 			clock->calls[1] |= pair->calls[1];
-			if (ends[0]->host[0] && !strcmp(ends[0]->host, ends[1]->host) && pair->proof.early > clock->proof.early)
+			if (ends[0]->host[0] && !strcmp(ends[0]->host, ends[1]->host) &&
+			    pair->proof.early > clock->proof.early)
 				clock->proof = pair->proof;
 		}
 	}
 }
 
-/* Gives inputs their clocks: one for each host; one for each rank (or input) of a host whose inputs contradict each other. */
+/*
+ * Gives inputs their clocks: one for each host; one for each rank (or input) of a host whose inputs
+ * contradict each other.
+ */
 static void share(struct xm_clocks *clocks, struct xm_merge *merge)
 {
 	struct xm_map names, broken;
@@ -100,10 +113,12 @@ static void share(struct xm_clocks *clocks, struct xm_merge *merge)
 	}
 	for (uint32_t i = 0; i < merge->count; i++) {
 		struct xm_input *input = merge->order[i];
-		bool own = !input->host[0] || xm_map_find(&broken, input->host, strlen(input->host)) != XM_NONE;
+		bool own = !input->host[0] ||
+			   xm_map_find(&broken, input->host, strlen(input->host)) != XM_NONE;
 
 		if (own && input->rank >= 0 && input->host[0])
-			(void)snprintf(key, sizeof(key), "%s %lld", input->host, (long long)input->rank);
+			(void)snprintf(key, sizeof(key), "%s %lld", input->host,
+				       (long long)input->rank);
 		else if (own)
 			(void)snprintf(key, sizeof(key), " %u", i);
 		else
@@ -119,7 +134,8 @@ static void share(struct xm_clocks *clocks, struct xm_merge *merge)
 }
 
 /* The bounds of part `part` of two inputs bound their clocks. */
-static void collect_part(struct xm_clocks *clocks, const struct xm_pair *pair, uint32_t first, uint32_t second, uint32_t part)
+static void collect_part(struct xm_clocks *clocks, const struct xm_pair *pair, uint32_t first,
+			 uint32_t second, uint32_t part)
 {
 	for (int upper = 0; upper < 2; upper++) {
 		const struct xm_hull *hull = &pair->bounds.parts[part][upper];
@@ -128,9 +144,11 @@ static void collect_part(struct xm_clocks *clocks, const struct xm_pair *pair, u
 			struct xm_point p = hull->points[k];
 
 			if (upper)
-				(void)xm_pairs_message(&clocks->of_clocks, first, p.x, second, p.x + p.y);
+				(void)xm_pairs_message(&clocks->of_clocks, first, p.x, second,
+						       p.x + p.y);
 			else
-				(void)xm_pairs_message(&clocks->of_clocks, second, p.x + p.y, first, p.x);
+				(void)xm_pairs_message(&clocks->of_clocks, second, p.x + p.y, first,
+						       p.x);
 		}
 	}
 }
@@ -139,7 +157,8 @@ static void collect(struct xm_clocks *clocks, struct xm_merge *merge)
 {
 	for (uint32_t i = 0; i < clocks->of_inputs.map.count && i < clocks->of_inputs.room; i++) {
 		const struct xm_pair *pair = &clocks->of_inputs.all[i];
-		uint32_t first = merge->inputs[pair->first].clock, second = merge->inputs[pair->second].clock;
+		uint32_t first = merge->inputs[pair->first].clock,
+			 second = merge->inputs[pair->second].clock;
 
 		for (uint32_t part = 0; part < pair->bounds.count; part++)
 			collect_part(clocks, pair, first, second, part);
@@ -153,7 +172,8 @@ static void collect(struct xm_clocks *clocks, struct xm_merge *merge)
 		struct xm_pair *pair = &clocks->of_clocks.all[i];
 
 		xm_bounds_tidy(&pair->bounds);
-		pair->has_line = xm_hull_line(&pair->bounds.whole[1], &pair->bounds.whole[0], pair->samples, &pair->line);
+		pair->has_line = xm_hull_line(&pair->bounds.whole[1], &pair->bounds.whole[0],
+					      pair->samples, &pair->line);
 	}
 }
 
@@ -183,16 +203,18 @@ static long double before_ahead(const struct xm_path *ahead, long double x)
 }
 
 /*
- * How far the second clock of a pair (which shows `ahead` more) has to be corrected where the first is corrected by `known`; or the first,
- * where the second is. Bends where one of the two does.
+ * How far the second clock of a pair (which shows `ahead` more) has to be corrected where the first
+ * is corrected by `known`; or the first, where the second is. Bends where one of the two does.
  */
-static void chain(const struct xm_path *ahead, const struct xm_path *known, bool second, struct xm_path *ret)
+static void chain(const struct xm_path *ahead, const struct xm_path *known, bool second,
+		  struct xm_path *ret)
 {
 	uint32_t a = 0, k = 0;
 
 	ret->count = 0;
 	while (a < ahead->count || k < known->count) {
-		long double xa = a < ahead->count ? ahead->knots[a].x : INFINITY, xk = INFINITY, x, y;
+		long double xa = a < ahead->count ? ahead->knots[a].x : INFINITY, xk = INFINITY, x,
+			    y;
 
 		if (k < known->count)
 			xk = second ? known->knots[k].x : before_ahead(ahead, known->knots[k].x);
@@ -205,8 +227,10 @@ static void chain(const struct xm_path *ahead, const struct xm_path *known, bool
 		else
 			xm_path_bend(ret, x, y + xm_path_at(known, x + y));
 	}
-	ret->before = second ? (known->before - ahead->before) / (1 + ahead->before) : ahead->before + known->before * (1 + ahead->before);
-	ret->after = second ? (known->after - ahead->after) / (1 + ahead->after) : ahead->after + known->after * (1 + ahead->after);
+	ret->before = second ? (known->before - ahead->before) / (1 + ahead->before)
+			     : ahead->before + known->before * (1 + ahead->before);
+	ret->after = second ? (known->after - ahead->after) / (1 + ahead->after)
+			    : ahead->after + known->after * (1 + ahead->after);
 	xm_path_tidy(ret);
 }
 
@@ -218,14 +242,19 @@ static void tie_one(struct xm_clocks *c, struct xm_pair *pair)
 
 	for (uint32_t i = 0; i < corrected.count; i++)
 		corrected.knots[i].y += c->offset[known];
-	if (!xm_bounds_path(&pair->bounds, pair->samples, c->start, &pair->line, &ahead) && pair->line.error >= 0)
-		pair->line.error = fmaxl(pair->line.error, xm_bounds_error(&pair->bounds, &ahead, c->start));
-	c->all[other].unseen = c->all[known].unseen + xm_bounds_unseen(&pair->bounds, &ahead, c->start);
+	if (!xm_bounds_path(&pair->bounds, pair->samples, c->start, &pair->line, &ahead) &&
+	    pair->line.error >= 0)
+		pair->line.error =
+			fmaxl(pair->line.error, xm_bounds_error(&pair->bounds, &ahead, c->start));
+	c->all[other].unseen =
+		c->all[known].unseen + xm_bounds_unseen(&pair->bounds, &ahead, c->start);
 	chain(&ahead, &corrected, other == pair->second, path);
 	c->offset[other] = xm_path_at(path, 0);
 	for (uint32_t i = 0; i < path->count; i++)
 		path->knots[i].y -= c->offset[other];
-	c->error[other] = pair->line.error < 0 || c->error[known] < 0 ? -1 : c->error[known] + pair->line.error;
+	c->error[other] = pair->line.error < 0 || c->error[known] < 0
+				  ? -1
+				  : c->error[known] + pair->line.error;
 	c->all[other].is_tied = true;
 	c->all[other].is_sampled = pair->samples;
 	c->all[other].root = c->all[known].root;
@@ -248,8 +277,9 @@ static void tie(struct xm_clocks *c)
 }
 
 /*
- * With the paths fixed, each direction of each pair says: offset of the receiver's clock >= the sender's + weight. Longest paths from the first clock
- * give the lowest offsets that keep all of this, longest paths to it the highest; the middle of the two keeps it as well.
+ * With the paths fixed, each direction of each pair says: offset of the receiver's clock >= the
+ * sender's + weight. Longest paths from the first clock give the lowest offsets that keep all of
+ * this, longest paths to it the highest; the middle of the two keeps it as well.
  */
 static long double weight(const struct xm_clocks *c, const struct xm_pair *pair, bool forwards)
 {
@@ -259,10 +289,12 @@ static long double weight(const struct xm_clocks *c, const struct xm_pair *pair,
 		const struct xm_hull *hull = &pair->bounds.parts[part][forwards];
 
 		for (uint32_t i = 0; i < hull->count; i++) {
-			long double x = (long double)(hull->points[i].x - c->start), y = (long double)hull->points[i].y, w;
+			long double x = (long double)(hull->points[i].x - c->start),
+				    y = (long double)hull->points[i].y, w;
 
 			/* x by the first clock, x + y by the second */
-			w = xm_path_at(&c->paths[pair->first], x) - xm_path_at(&c->paths[pair->second], x + y) - y;
+			w = xm_path_at(&c->paths[pair->first], x) -
+			    xm_path_at(&c->paths[pair->second], x + y) - y;
 			w = (forwards ? w : -w) + ROUNDING;
 			most = w > most ? w : most;
 		}
@@ -270,7 +302,8 @@ static long double weight(const struct xm_clocks *c, const struct xm_pair *pair,
 	return most;
 }
 
-static bool relax(struct xm_clocks *c, const long double *weights, long double slack, bool to_first, long double *best)
+static bool relax(struct xm_clocks *c, const long double *weights, long double slack, bool to_first,
+		  long double *best)
 {
 	uint32_t pairs = c->of_clocks.map.count;
 	bool changed = true;
@@ -295,8 +328,8 @@ static bool relax(struct xm_clocks *c, const long double *weights, long double s
 }
 
 /*
- * Offsets that were chosen one by one move until all bounds are kept together: later, which never breaks an upper bound; or earlier, what
- * has upper bounds alone.
+ * Offsets that were chosen one by one move until all bounds are kept together: later, which never
+ * breaks an upper bound; or earlier, what has upper bounds alone.
  */
 static void settle(struct xm_clocks *c, const long double *weights, long double slack)
 {
@@ -306,7 +339,8 @@ static void settle(struct xm_clocks *c, const long double *weights, long double 
 		changed = false;
 		for (uint32_t i = 0; i < 2 * c->of_clocks.map.count; i++) {
 			const struct xm_pair *pair = &c->of_clocks.all[i / 2];
-			uint32_t from = i & 1 ? pair->second : pair->first, to = i & 1 ? pair->first : pair->second;
+			uint32_t from = i & 1 ? pair->second : pair->first,
+				 to = i & 1 ? pair->first : pair->second;
 			long double lacking = c->offset[from] + weights[i] - slack - c->offset[to];
 
 			if (weights[i] == -INFINITY || lacking <= 1e-3L)
@@ -323,7 +357,8 @@ static void settle(struct xm_clocks *c, const long double *weights, long double 
 static void balance(struct xm_clocks *c)
 {
 	uint32_t pairs = c->of_clocks.map.count;
-	long double *weights = calloc(2 * (size_t)pairs + 1, sizeof(*weights)), slack = 0, low = 0, high = 1;
+	long double *weights = calloc(2 * (size_t)pairs + 1, sizeof(*weights)), slack = 0, low = 0,
+		    high = 1;
 	long double *tied = calloc(c->count + 1, sizeof(*tied));
 
 	if (!weights || !tied) {
@@ -336,7 +371,9 @@ static void balance(struct xm_clocks *c)
 		weights[2 * i + 1] = weight(c, &c->of_clocks.all[i], false);
 	}
 	if (!relax(c, weights, 0, false, c->low)) {
-		/* clocks that did not run evenly: break all bounds alike, and as little as can be */
+		/*
+		 * clocks that did not run evenly: break all bounds alike, and as little as can be
+		 */
 		while (!relax(c, weights, high, false, c->low) && high < 1e18L)
 			high *= 2;
 		for (int i = 0; i < 60; i++) {
@@ -358,7 +395,9 @@ static void balance(struct xm_clocks *c)
 		if (c->all[i].root == i)
 			continue;
 		if (c->low[i] > -INFINITY && c->high[i] > -INFINITY && c->all[i].is_sampled)
-			chosen = chosen < c->low[i] ? c->low[i] : chosen > -c->high[i] ? -c->high[i] : chosen;
+			chosen = chosen < c->low[i]	? c->low[i]
+				 : chosen > -c->high[i] ? -c->high[i]
+							: chosen;
 		else if (c->low[i] > -INFINITY && c->high[i] > -INFINITY)
 			chosen = (c->low[i] - c->high[i]) / 2;
 		else
@@ -393,7 +432,8 @@ static int publish(struct xm_clock *clock, const struct xm_path *path, long doub
 	if (path->count == 1 && path->before == path->after)
 		return 0;
 	/* the first line is that in front of all knots, so that it goes through the start, too */
-	clock->offset = (int64_t)floorl(offset + path->knots[0].y - path->before * path->knots[0].x + 0.5L);
+	clock->offset =
+		(int64_t)floorl(offset + path->knots[0].y - path->before * path->knots[0].x + 0.5L);
 	clock->pieces = calloc(path->count, sizeof(*clock->pieces));
 	if (!clock->pieces)
 		return -ENOMEM;
@@ -401,8 +441,12 @@ static int publish(struct xm_clock *clock, const struct xm_path *path, long doub
 		long double x = floorl(path->knots[i].x), slope = path->after;
 
 		if (i + 1 < path->count)
-			slope = (path->knots[i + 1].y - path->knots[i].y) / (path->knots[i + 1].x - path->knots[i].x);
-		clock->pieces[i] = (struct xm_piece){ clock->start + (int64_t)x, (int64_t)floorl(offset + xm_path_at(path, x) + 0.5L), (double)slope };
+			slope = (path->knots[i + 1].y - path->knots[i].y) /
+				(path->knots[i + 1].x - path->knots[i].x);
+		clock->pieces[i] =
+			(struct xm_piece){ clock->start + (int64_t)x,
+					   (int64_t)floorl(offset + xm_path_at(path, x) + 0.5L),
+					   (double)slope };
 	}
 	clock->piece_count = path->count;
 	clock->change = xm_clock_change(clock) + clock->unseen;
@@ -414,7 +458,8 @@ static int64_t first_time(const struct xm_merge *merge)
 	int64_t first = INT64_MAX;
 
 	for (uint32_t i = 0; i < merge->count; i++)
-		if (merge->inputs[i].first <= merge->inputs[i].last && merge->inputs[i].first < first)
+		if (merge->inputs[i].first <= merge->inputs[i].last &&
+		    merge->inputs[i].first < first)
 			first = merge->inputs[i].first;
 	return first;
 }

@@ -9,7 +9,10 @@ static double between(const struct xm_known *a, const struct xm_known *b, double
 	return (a->most + b->most + change * (double)(b->time - a->time)) / 2;
 }
 
-/* A later point may have shown that the first says nothing: so the worst can be too much, never too little. */
+/*
+ * A later point may have shown that the first says nothing: so the worst can be too much, never too
+ * little.
+ */
 static void forget_first(struct xm_envelope *envelope, double change)
 {
 	struct xm_known *points = envelope->points;
@@ -44,7 +47,8 @@ void xm_envelope_add(struct xm_envelope *envelope, int64_t time, double most, do
 
 double xm_envelope_latest(struct xm_envelope *envelope, int64_t from, int64_t to, double change)
 {
-	const struct xm_known *first = envelope->has_more ? &envelope->first : envelope->points, *last = envelope->points;
+	const struct xm_known *first = envelope->has_more ? &envelope->first : envelope->points,
+			      *last = envelope->points;
 	double worst;
 
 	if (!envelope->count)

@@ -1,6 +1,7 @@
 /*
- * How far a clock can be off to one side, over the time: at some times it is known that it is off by at most so much, and at others by as much
- * more as its pace can have changed. Times come about in their order; memory does not depend on their number.
+ * How far a clock can be off to one side, over the time: at some times it is known that it is off
+ * by at most so much, and at others by as much more as its pace can have changed. Times come about
+ * in their order; memory does not depend on their number.
  */
 #ifndef XM_ENVELOPE_H
 #define XM_ENVELOPE_H
@@ -13,7 +14,7 @@
 struct xm_envelope {
 	struct xm_known {
 		int64_t time;
-		double most; /* ns */
+		double most;	      /* ns */
 	} points[XM_ENVELOPE_POINTS]; /* that may still matter for what is between them */
 	uint32_t count;
 	struct xm_known first; /* of all, if there were more than these */

@@ -19,7 +19,8 @@ static int64_t moved(const struct xm_clock *clock, const struct xm_input *input,
 
 static bool is_moved(const struct xm_clock *clock, const struct xm_input *input)
 {
-	return input->first <= input->last && (moved(clock, input, input->first) || moved(clock, input, input->last));
+	return input->first <= input->last &&
+	       (moved(clock, input, input->first) || moved(clock, input, input->last));
 }
 
 static void put_text(FILE *out, const char *text)
@@ -28,7 +29,8 @@ static void put_text(FILE *out, const char *text)
 	char *escaped = malloc(6 * length + 1);
 
 	if (escaped)
-		fprintf(out, "%.*s", (int)(xs_json_escape(escaped, text, length) - escaped), escaped);
+		fprintf(out, "%.*s", (int)(xs_json_escape(escaped, text, length) - escaped),
+			escaped);
 	free(escaped);
 }
 
@@ -46,16 +48,19 @@ void xm_evidence_json(FILE *out, const struct xm_clock *clock)
 	if (separator[1] == '\0')
 		fputc(']', out);
 	if (proof->function)
-		fprintf(out, ",\"not_the_hosts\":{\"call\":\"MPI_%s\",\"from_rank\":%" PRId64 ",\"to_rank\":%" PRId64 ",\"early_ns\":%" PRId64 "}",
+		fprintf(out,
+			",\"not_the_hosts\":{\"call\":\"MPI_%s\",\"from_rank\":%" PRId64
+			",\"to_rank\":%" PRId64 ",\"early_ns\":%" PRId64 "}",
 			proof->function->name, proof->from->rank, proof->to->rank, proof->early);
 }
 
-static void report_json(FILE *out, const struct xm_input *input, const struct xm_clock *clock, bool first)
+static void report_json(FILE *out, const struct xm_input *input, const struct xm_clock *clock,
+			bool first)
 {
 	fprintf(out, "%s\n{\"rank\":%" PRId64 ",\"host\":\"", first ? "" : ",", input->rank);
 	put_text(out, input->host);
-	fprintf(out, "\",\"moved_ns\":%" PRId64 ",\"moved_at_end_ns\":%" PRId64 ",\"error_ns\":", moved(clock, input, input->first),
-		moved(clock, input, input->last));
+	fprintf(out, "\",\"moved_ns\":%" PRId64 ",\"moved_at_end_ns\":%" PRId64 ",\"error_ns\":",
+		moved(clock, input, input->first), moved(clock, input, input->last));
 	if (clock->error == XM_NO_TIME)
 		fputs("null", out);
 	else
@@ -66,7 +71,9 @@ static void report_json(FILE *out, const struct xm_input *input, const struct xm
 
 static void put_proof(FILE *out, const struct xm_proof *proof)
 {
-	fprintf(out, "by one clock MPI_%s ended on rank %" PRId64 " %" PRId64 " ns before rank %" PRId64 " began what it waited for",
+	fprintf(out,
+		"by one clock MPI_%s ended on rank %" PRId64 " %" PRId64 " ns before rank %" PRId64
+		" began what it waited for",
 		proof->function->name, proof->to->rank, proof->early, proof->from->rank);
 }
 
@@ -77,8 +84,9 @@ static void report_text(FILE *out, const struct xm_input *input, const struct xm
 
 	if (clock->error != XM_NO_TIME)
 		(void)snprintf(error, sizeof(error), "%" PRId64, clock->error);
-	fprintf(out, "%6" PRId64 "  %-16s %20" PRId64 " %20" PRId64 " %12s", input->rank, input->host, moved(clock, input, input->first),
-		moved(clock, input, input->last), error);
+	fprintf(out, "%6" PRId64 "  %-16s %20" PRId64 " %20" PRId64 " %12s", input->rank,
+		input->host, moved(clock, input, input->first), moved(clock, input, input->last),
+		error);
 	for (uint32_t i = 0; i < XM_FUNCTIONS; i++)
 		if (is_bit(clock, i)) {
 			fprintf(out, "%sMPI_%s", separator, xm_function_at(i)->name);
@@ -91,7 +99,8 @@ static void report_text(FILE *out, const struct xm_input *input, const struct xm
 	fputc('\n', out);
 }
 
-void xm_evidence_report(FILE *out, const struct xm_merge *merge, const struct xm_clocks *clocks, bool json)
+void xm_evidence_report(FILE *out, const struct xm_merge *merge, const struct xm_clocks *clocks,
+			bool json)
 {
 	bool first = true;
 
@@ -107,8 +116,10 @@ void xm_evidence_report(FILE *out, const struct xm_merge *merge, const struct xm
 			report_json(out, input, clock, first);
 		} else {
 			if (first)
-				fprintf(out, "\nRanks that were moved\n%6s  %-16s %20s %20s %12s  %s\n", "Rank", "Host", "At its begin (ns)",
-					"At its end (ns)", "Error (ns)", "Evidence");
+				fprintf(out,
+					"\nRanks that were moved\n%6s  %-16s %20s %20s %12s  %s\n",
+					"Rank", "Host", "At its begin (ns)", "At its end (ns)",
+					"Error (ns)", "Evidence");
 			report_text(out, input, clock);
 		}
 		first = false;
@@ -125,13 +136,16 @@ void xm_evidence_say(const struct xm_merge *merge, const struct xm_clocks *clock
 
 	for (uint32_t i = 0; i < merge->count; i++) {
 		const struct xm_input *input = merge->order[i];
-		const struct xm_proof *proof = input->usable ? &xm_clocks_of(clocks, input)->proof : NULL;
+		const struct xm_proof *proof = input->usable ? &xm_clocks_of(clocks, input)->proof
+							     : NULL;
 
 		if (!proof || !proof->function || !strcmp(last, input->host))
 			continue; /* those of a host stand together */
 		last = input->host;
-		xm_say("[WARNING] ranks on %s have clocks of their own: by one clock MPI_%s ended on rank %" PRId64 " %" PRId64 " ns before rank %" PRId64
+		xm_say("[WARNING] ranks on %s have clocks of their own: by one clock MPI_%s ended "
+		       "on rank %" PRId64 " %" PRId64 " ns before rank %" PRId64
 		       " began what it waited for",
-		       input->host, proof->function->name, proof->to->rank, proof->early, proof->from->rank);
+		       input->host, proof->function->name, proof->to->rank, proof->early,
+		       proof->from->rank);
 	}
 }

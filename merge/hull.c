@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define STEEPEST 1e-3L /* 1000 ppm; quartzes stay below 100 */
-#define FIRST_ROOM 16u
+#define STEEPEST       1e-3L /* 1000 ppm; quartzes stay below 100 */
+#define FIRST_ROOM     16u
 #define ENOUGH_SAMPLES 8u
 
 static int by_place(const void *a, const void *b)
@@ -31,8 +31,10 @@ void xm_hull_tidy(struct xm_hull *hull, bool upper)
 			kept--;
 		}
 		while (kept > 1) {
-			__int128 cross = (__int128)(p[kept - 1].x - p[kept - 2].x) * (p[i].y - p[kept - 2].y) -
-					 (__int128)(p[kept - 1].y - p[kept - 2].y) * (p[i].x - p[kept - 2].x);
+			__int128 cross = (__int128)(p[kept - 1].x - p[kept - 2].x) *
+						 (p[i].y - p[kept - 2].y) -
+					 (__int128)(p[kept - 1].y - p[kept - 2].y) *
+						 (p[i].x - p[kept - 2].x);
 
 			if (upper ? cross > 0 : cross < 0)
 				break;
@@ -68,7 +70,8 @@ static long double bound(const struct xm_hull *hull, bool upper, long double slo
 	long double best = upper ? INFINITY : -INFINITY;
 
 	for (uint32_t i = 0; i < hull->count; i++) {
-		long double at = (long double)hull->points[i].y - slope * (long double)(hull->points[i].x - from);
+		long double at = (long double)hull->points[i].y -
+				 slope * (long double)(hull->points[i].x - from);
 
 		if (upper ? at < best : at > best)
 			best = at;
@@ -108,7 +111,8 @@ static bool usual_slope(const struct xm_samples *samples, long double *ret)
 			struct xm_point a = samples->points[k], b = samples->points[i];
 
 			if (a.x != b.x)
-				slopes[count++] = (long double)(b.y - a.y) / (long double)(b.x - a.x);
+				slopes[count++] =
+					(long double)(b.y - a.y) / (long double)(b.x - a.x);
 		}
 	if (count) {
 		qsort(slopes, count, sizeof(*slopes), by_value);
@@ -123,7 +127,8 @@ static long double usual_place(const struct xm_samples *samples, const struct xm
 	long double places[XM_SAMPLES];
 
 	for (uint32_t i = 0; i < samples->count; i++)
-		places[i] = (long double)samples->points[i].y - line->slope * (long double)(samples->points[i].x - line->from);
+		places[i] = (long double)samples->points[i].y -
+			    line->slope * (long double)(samples->points[i].x - line->from);
 	qsort(places, samples->count, sizeof(*places), by_value);
 	return (places[samples->count / 2] + places[(samples->count - 1) / 2]) / 2;
 }
@@ -135,7 +140,8 @@ struct problem {
 
 static long double gap(const struct problem *problem, long double slope)
 {
-	return bound(problem->uppers, true, slope, problem->from) - bound(problem->lowers, false, slope, problem->from);
+	return bound(problem->uppers, true, slope, problem->from) -
+	       bound(problem->lowers, false, slope, problem->from);
 }
 
 /* The gap is a concave function of the slope. */
@@ -177,16 +183,22 @@ static long double last_good(const struct problem *problem, long double good, lo
 	return good;
 }
 
-/* How far a line that keeps all bounds can be above (or below) `line` at x: concave in the slope, too. */
-static long double farthest(const struct problem *problem, const struct xm_line *line, int64_t x, bool above, long double low, long double high)
+/*
+ * How far a line that keeps all bounds can be above (or below) `line` at x: concave in the slope,
+ * too.
+ */
+static long double farthest(const struct problem *problem, const struct xm_line *line, int64_t x,
+			    bool above, long double low, long double high)
 {
 	long double chosen = line->at + line->slope * (long double)(x - line->from), far = 0;
 
 	for (int i = 0; i < 120; i++) {
-		long double slopes[2] = { low + (high - low) / 3, high - (high - low) / 3 }, values[2];
+		long double slopes[2] = { low + (high - low) / 3, high - (high - low) / 3 },
+			    values[2];
 
 		for (int k = 0; k < 2; k++) {
-			long double at = bound(above ? problem->uppers : problem->lowers, above, slopes[k], problem->from) +
+			long double at = bound(above ? problem->uppers : problem->lowers, above,
+					       slopes[k], problem->from) +
 					 slopes[k] * (long double)(x - problem->from);
 
 			values[k] = above ? at - chosen : chosen - at;
@@ -208,7 +220,8 @@ static void touch(const struct xm_hull *hull, bool upper, struct xm_line *line)
 	line->slope = 0;
 	for (uint32_t i = 1; i < hull->count; i++) {
 		int64_t dx = hull->points[i].x - hull->points[i - 1].x;
-		long double slope = (long double)(hull->points[i].y - hull->points[i - 1].y) / (long double)dx;
+		long double slope =
+			(long double)(hull->points[i].y - hull->points[i - 1].y) / (long double)dx;
 
 		if (dx > longest && dx > 1000000000 && slope < STEEPEST && slope > -STEEPEST) {
 			longest = dx;
@@ -220,7 +233,8 @@ static void touch(const struct xm_hull *hull, bool upper, struct xm_line *line)
 	line->error = -1;
 }
 
-bool xm_hull_line(const struct xm_hull *uppers, const struct xm_hull *lowers, const struct xm_samples *samples, struct xm_line *line)
+bool xm_hull_line(const struct xm_hull *uppers, const struct xm_hull *lowers,
+		  const struct xm_samples *samples, struct xm_line *line)
 {
 	struct problem problem = { uppers, lowers, 0 };
 	int64_t first = INT64_MAX, last = INT64_MIN;
@@ -232,7 +246,8 @@ bool xm_hull_line(const struct xm_hull *uppers, const struct xm_hull *lowers, co
 		if (!hull->count)
 			continue;
 		first = hull->points[0].x < first ? hull->points[0].x : first;
-		last = hull->points[hull->count - 1].x > last ? hull->points[hull->count - 1].x : last;
+		last = hull->points[hull->count - 1].x > last ? hull->points[hull->count - 1].x
+							      : last;
 	}
 	if (first > last)
 		return false;
@@ -249,12 +264,17 @@ bool xm_hull_line(const struct xm_hull *uppers, const struct xm_hull *lowers, co
 		line->slope = 0;
 		line->gap = flattest;
 	}
-	/* where ranks wait for each other bounds are wide, but the waiting ends for all of them at once */
+	/*
+	 * where ranks wait for each other bounds are wide, but the waiting ends for all of them at
+	 * once
+	 */
 	if (samples && usual_slope(samples, &usual) && gap(&problem, usual) >= 0) {
 		line->slope = last - first > 1000000000 ? usual : line->slope;
 		line->gap = gap(&problem, line->slope);
 	}
-	line->at = (bound(uppers, true, line->slope, line->from) + bound(lowers, false, line->slope, line->from)) / 2;
+	line->at = (bound(uppers, true, line->slope, line->from) +
+		    bound(lowers, false, line->slope, line->from)) /
+		   2;
 	low = bound(lowers, false, line->slope, line->from);
 	high = bound(uppers, true, line->slope, line->from);
 	if (samples && samples->count && low <= high) {

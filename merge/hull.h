@@ -1,6 +1,7 @@
 /*
- * Bounds on how far two clocks are apart, as points (x, y) on convex hulls: at x by the first clock, the second one is ahead by at most y
- * (upper bounds, of messages from the first to the second) or at least y (lower bounds). Only hulls matter for straight lines, so that few points
+ * Bounds on how far two clocks are apart, as points (x, y) on convex hulls: at x by the first
+ * clock, the second one is ahead by at most y (upper bounds, of messages from the first to the
+ * second) or at least y (lower bounds). Only hulls matter for straight lines, so that few points
  * stay of many messages.
  */
 #ifndef XM_HULL_H
@@ -18,7 +19,10 @@ struct xm_hull {
 	uint32_t count, room;
 };
 
-/* Moments that were about the same for both clocks: not sure, but near. Of many, some are kept, evenly spread. */
+/*
+ * Moments that were about the same for both clocks: not sure, but near. Of many, some are kept,
+ * evenly spread.
+ */
 #define XM_SAMPLES 128
 struct xm_samples {
 	struct xm_point points[XM_SAMPLES];
@@ -37,12 +41,18 @@ void xm_hull_tidy(struct xm_hull *hull, bool upper);
 struct xm_line {
 	long double at, slope;
 	int64_t from;
-	long double error; /* how far any other such line can be off, in the time of the points; negative: bounded from one side only */
-	long double gap;   /* negative: no line keeps all bounds, and the best breaks them by half of this */
+	/*
+	 * how far any other such line can be off, in the time of the points; negative: bounded from
+	 * one side only
+	 */
+	long double error;
+	/* negative: no line keeps all bounds, and the best breaks them by half of this */
+	long double gap;
 };
 
 /* Hulls are tidied, samples may be NULL; false: there is no point at all. */
-bool xm_hull_line(const struct xm_hull *uppers, const struct xm_hull *lowers, const struct xm_samples *samples, struct xm_line *ret);
+bool xm_hull_line(const struct xm_hull *uppers, const struct xm_hull *lowers,
+		  const struct xm_samples *samples, struct xm_line *ret);
 
 /* The widest gap that a line between these bounds can have, as xm_line's; both are there. */
 long double xm_hull_gap(const struct xm_hull *uppers, const struct xm_hull *lowers);

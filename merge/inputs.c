@@ -11,11 +11,11 @@
 #include "../common/text.h" /* the one here is of JSON's texts */
 #include "merge.h"
 
-#define LONGEST_NAME 1024
+#define LONGEST_NAME   1024
 #define LONGEST_OF_ALL (256u << 20) /* bytes: that many inputs can hold a long event each */
 #define SHORTEST_LIMIT (1u << 20)
-#define DEEPEST 16u /* directories below one that is named */
-#define IN_CALLS 65536 /* bytes kept of one input's threads */
+#define DEEPEST	       16u   /* directories below one that is named */
+#define IN_CALLS       65536 /* bytes kept of one input's threads */
 
 void xm_say(const char *format, ...)
 {
@@ -81,7 +81,8 @@ static int add(struct xm_merge *merge, const char *path, const struct stat *st)
 	input = &merge->inputs[merge->count++];
 	input->index = merge->count - 1;
 	input->path = strdup(path);
-	input->rank = input->world_size = input->pid = input->ppid = input->status = input->lost = input->clock_error = -1;
+	input->rank = input->world_size = input->pid = input->ppid = input->status = input->lost =
+		input->clock_error = -1;
 	input->untimed = input->open_commands = input->open_requests = -1;
 	input->first = INT64_MAX;
 	input->last = INT64_MIN;
@@ -104,7 +105,8 @@ bool xm_ends_with(const char *name, const char *suffix)
 
 static bool is_trace_name(const char *name)
 {
-	return xm_ends_with(name, ".json") || xm_ends_with(name, ".json.zst") || xm_ends_with(name, ".json.gz");
+	return xm_ends_with(name, ".json") || xm_ends_with(name, ".json.zst") ||
+	       xm_ends_with(name, ".json.gz");
 }
 
 /* The traces in a directory and below it. */
@@ -170,7 +172,9 @@ int xm_add_path(struct xm_merge *merge, const char *path)
 		return left_out(merge, path, "is among the inputs already");
 	result = add_directory(merge, path, 0, &found);
 	if (!result && !found) {
-		xm_say("xstrace-merge: %s: no traces (.json, .json.zst, .json.gz) in this directory", path);
+		xm_say("xstrace-merge: %s: no traces (.json, .json.zst, .json.gz) in this "
+		       "directory",
+		       path);
 		result = -1;
 	}
 	return result;
@@ -208,7 +212,8 @@ void xm_wait_for_writers(struct xm_merge *merge, unsigned seconds)
 		first++;
 	if (count > 1)
 		(void)snprintf(more, sizeof(more), " and %u more", count - 1);
-	xm_say("[INFO] %s%s: still being written; waiting for the end, %u s at most", merge->inputs[first].path, more, seconds);
+	xm_say("[INFO] %s%s: still being written; waiting for the end, %u s at most",
+	       merge->inputs[first].path, more, seconds);
 	for (unsigned n = 0; n < seconds * 1000 / LOOK_MS && look_for_writers(merge); n++)
 		(void)nanosleep(&pause, NULL);
 }
@@ -304,7 +309,8 @@ static void take_process_name(struct xm_input *input, const char *name)
 
 	if (input->rank < 0 && sscanf(name, "RANK %u ", &rank) == 1)
 		input->rank = rank;
-	if (!host || input->host[0] || !(end = strchr(host, '>')) || (size_t)(end - host - 5) >= sizeof(input->host))
+	if (!host || input->host[0] || !(end = strchr(host, '>')) ||
+	    (size_t)(end - host - 5) >= sizeof(input->host))
 		return;
 	memcpy(input->host, host + 5, (size_t)(end - host - 5));
 	if (!input->tool[0])
@@ -319,7 +325,8 @@ static void keep(char **field, struct xm_text string)
 	*field = strndup(string.p, string.n);
 }
 
-static void first_look(struct xm_input *input, const struct xm_event *event, struct xm_process *process, int64_t start, int64_t end)
+static void first_look(struct xm_input *input, const struct xm_event *event,
+		       struct xm_process *process, int64_t start, int64_t end)
 {
 	int64_t id, tid = xm_tid(input, process, event);
 	char text[LONGEST_NAME];
@@ -350,7 +357,8 @@ static void first_look(struct xm_input *input, const struct xm_event *event, str
 			input->has_odd_ids = true;
 		} else {
 			input->id_low = input->has_ids && input->id_low < id ? input->id_low : id;
-			input->id_high = input->has_ids && input->id_high > id ? input->id_high : id;
+			input->id_high = input->has_ids && input->id_high > id ? input->id_high
+									       : id;
 			input->has_ids = true;
 		}
 		break;
@@ -371,8 +379,10 @@ static struct xm_process *process_of(struct xm_input *input, struct xm_text pid,
 		return &input->processes[input->last_process];
 	if (!pid.n)
 		return NULL;
-	index = first ? xm_map_add(&input->pids, pid.p, pid.n) : xm_map_find(&input->pids, pid.p, pid.n);
-	if (index == XM_NONE || !xm_room_for(&input->processes, &input->process_room, index, sizeof(*input->processes)))
+	index = first ? xm_map_add(&input->pids, pid.p, pid.n)
+		      : xm_map_find(&input->pids, pid.p, pid.n);
+	if (index == XM_NONE ||
+	    !xm_room_for(&input->processes, &input->process_room, index, sizeof(*input->processes)))
 		return NULL;
 	if (index == known)
 		input->processes[index].first_start = XM_NO_TIME;
@@ -385,7 +395,8 @@ static struct xm_process *process_of(struct xm_input *input, struct xm_text pid,
 	return &input->processes[index];
 }
 
-int64_t xm_tid(struct xm_input *input, const struct xm_process *process, const struct xm_event *event)
+int64_t xm_tid(struct xm_input *input, const struct xm_process *process,
+	       const struct xm_event *event)
 {
 	char key[256];
 	uint32_t index = (uint32_t)(process - input->processes);
@@ -405,7 +416,8 @@ int64_t xm_tid(struct xm_input *input, const struct xm_process *process, const s
 }
 
 /* Is the event one that has a place in the output? Finds its times. */
-static bool fit(const struct xm_input *input, const struct xm_event *event, int64_t *start, int64_t *end)
+static bool fit(const struct xm_input *input, const struct xm_event *event, int64_t *start,
+		int64_t *end)
 {
 	int64_t ts, dur = 0;
 	char phase;
@@ -421,7 +433,8 @@ static bool fit(const struct xm_input *input, const struct xm_event *event, int6
 	phase = event->ph.p[1];
 	if (phase == 'M')
 		return event->name.n;
-	if (!xm_nanoseconds(event->ts, &ts) || (event->dur.n && !xm_nanoseconds(event->dur, &dur)) || dur < 0)
+	if (!xm_nanoseconds(event->ts, &ts) ||
+	    (event->dur.n && !xm_nanoseconds(event->dur, &dur)) || dur < 0)
 		return false;
 	*start = input->base + ts; /* of 2^61 and 2^62 */
 	*end = *start;
@@ -442,7 +455,8 @@ static void walk_some(struct xm_input *input, bool first, xm_visit visit, void *
 			input->done = true;
 			return;
 		}
-		process = fit(input, &event, &start, &end) ? process_of(input, event.pid, first) : NULL;
+		process = fit(input, &event, &start, &end) ? process_of(input, event.pid, first)
+							   : NULL;
 		if (!process) {
 			input->unfit += first;
 			continue;
@@ -496,7 +510,8 @@ bool xm_is_complete(const struct xm_input *input)
 {
 	const struct xm_reader *r = &input->reader;
 
-	return input->usable && !input->changed && !is_empty(input) && !r->left_out && !input->unfit && !r->error && !r->source.error;
+	return input->usable && !input->changed && !is_empty(input) && !r->left_out &&
+	       !input->unfit && !r->error && !r->source.error;
 }
 
 /* What was wrong with the file; all of it is known now. */
@@ -505,21 +520,26 @@ static void say_damage(const struct xm_input *input)
 	const struct xm_reader *r = &input->reader;
 
 	if (r->error)
-		xm_say("xstrace-merge: %s: %s; what could be read is merged", input->path, reason(r->error));
+		xm_say("xstrace-merge: %s: %s; what could be read is merged", input->path,
+		       reason(r->error));
 	else if (r->source.error)
-		xm_say("xstrace-merge: %s: damaged compressed data (%s); all before that is merged", input->path, r->source.error);
+		xm_say("xstrace-merge: %s: damaged compressed data (%s); all before that is merged",
+		       input->path, r->source.error);
 	if (r->left_out)
-		xm_say("xstrace-merge: %s: line %llu: %s; left out%s", input->path, (unsigned long long)r->first_line, r->first_why,
+		xm_say("xstrace-merge: %s: line %llu: %s; left out%s", input->path,
+		       (unsigned long long)r->first_line, r->first_why,
 		       r->left_out > 1 ? ", and more like it" : "");
 	if (is_empty(input))
-		xm_say("xstrace-merge: %s: no event in it can be used%s", input->path, r->cut ? "; it was cut" : "");
+		xm_say("xstrace-merge: %s: no event in it can be used%s", input->path,
+		       r->cut ? "; it was cut" : "");
 	else if (input->is_written)
-		xm_say("xstrace-merge: %s: is still being written; what is there by now is merged", input->path);
+		xm_say("xstrace-merge: %s: is still being written; what is there by now is merged",
+		       input->path);
 	else if (r->cut && !r->source.error)
 		xm_say("xstrace-merge: %s: was cut; all before that is merged", input->path);
 	if (input->unfit)
-		xm_say("xstrace-merge: %s: %llu events without a usable ph, pid or time; left out", input->path,
-		       (unsigned long long)input->unfit);
+		xm_say("xstrace-merge: %s: %llu events without a usable ph, pid or time; left out",
+		       input->path, (unsigned long long)input->unfit);
 }
 
 /* A later pass: did it meet what the first one had met? */
@@ -528,7 +548,9 @@ static void look_for_change(struct xm_input *input)
 	if (input->changed || (!input->reader.error && input->met == input->met_first))
 		return;
 	input->changed = true;
-	xm_say("xstrace-merge: %s: was changed while it was read; not all of it is merged as it was", input->path);
+	xm_say("xstrace-merge: %s: was changed while it was read; not all of it is merged as it "
+	       "was",
+	       input->path);
 }
 
 void xm_walk(struct xm_merge *merge, bool first, xm_visit visit, void *user)
@@ -539,7 +561,8 @@ void xm_walk(struct xm_merge *merge, bool first, xm_visit visit, void *user)
 		struct xm_input *next = NULL;
 
 		for (uint32_t i = 0; i < merge->count; i++)
-			if (!merge->inputs[i].done && (!next || merge->inputs[i].progress < next->progress))
+			if (!merge->inputs[i].done &&
+			    (!next || merge->inputs[i].progress < next->progress))
 				next = &merge->inputs[i];
 		if (!next)
 			break;

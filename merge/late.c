@@ -3,12 +3,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define MAX_WINDOWS (1u << 18)
-#define MAX_PIECES (1u << 20)
-#define MAX_NAMES 65536u
-#define MAX_DEPTH 256u
+#define MAX_WINDOWS  (1u << 18)
+#define MAX_PIECES   (1u << 20)
+#define MAX_NAMES    65536u
+#define MAX_DEPTH    256u
 #define LONGEST_NAME 200
-#define IN_MPI UINT32_MAX
+#define IN_MPI	     UINT32_MAX
 
 /* When somebody waited for an input, and did not leave its call before `until`. */
 struct window {
@@ -16,10 +16,17 @@ struct window {
 	uint32_t partner, row; /* partner: index of the input */
 	int32_t rank, partner_rank;
 	int64_t tid, from, until;
-	int64_t latest; /* until that time there are such times of the partner, among those that began before this one has ended */
+	/*
+	 * until that time there are such times of the partner, among those that began before this
+	 * one has ended
+	 */
+	int64_t latest;
 };
 
-/* What an input did in such a time. First whole slices; xm_late_solve() leaves of each what no slice in it covers. */
+/*
+ * What an input did in such a time. First whole slices; xm_late_solve() leaves of each what no
+ * slice in it covers.
+ */
 struct piece {
 	uint32_t input, name;
 	int64_t tid, start, end;
@@ -83,7 +90,8 @@ static void forget_short(struct xm_late *late)
 	}
 }
 
-void xm_late_window(struct xm_late *late, uint32_t row, const struct xm_end *who, const struct xm_end *partner, int64_t from, int64_t until)
+void xm_late_window(struct xm_late *late, uint32_t row, const struct xm_end *who,
+		    const struct xm_end *partner, int64_t from, int64_t until)
 {
 	if (until <= from || who->is_cut)
 		return;
@@ -92,11 +100,17 @@ void xm_late_window(struct xm_late *late, uint32_t row, const struct xm_end *who
 		return;
 	}
 	forget_short(late);
-	if (!xm_room_for(&late->windows, &late->window_room, late->window_count, sizeof(*late->windows)))
+	if (!xm_room_for(&late->windows, &late->window_room, late->window_count,
+			 sizeof(*late->windows)))
 		return;
-	late->windows[late->window_count++] = (struct window){ .who = who->input, .partner = partner->input->index, .row = row, .rank = who->rank,
-							       .partner_rank = partner->rank, .tid = partner->posted_tid,
-							       .from = from, .until = until };
+	late->windows[late->window_count++] = (struct window){ .who = who->input,
+							       .partner = partner->input->index,
+							       .row = row,
+							       .rank = who->rank,
+							       .partner_rank = partner->rank,
+							       .tid = partner->posted_tid,
+							       .from = from,
+							       .until = until };
 }
 
 static int compare(int64_t a, int64_t b)
@@ -143,7 +157,8 @@ static bool is_wanted(const struct xm_late *late, uint32_t input, int64_t start,
 		else
 			high = middle;
 	}
-	return low && late->windows[low - 1].partner == input && late->windows[low - 1].latest > start;
+	return low && late->windows[low - 1].partner == input &&
+	       late->windows[low - 1].latest > start;
 }
 
 /* So much of a text of JSON as there is room for, up to the end of a character. */
@@ -151,28 +166,35 @@ static size_t cut(struct xm_text text)
 {
 	size_t at = 0, next = 0;
 
-	for (; next < text.n && next <= LONGEST_NAME; next += text.p[next] != '\\' ? 1 : next + 1 < text.n && text.p[next + 1] == 'u' ? 6 : 2)
+	for (; next < text.n && next <= LONGEST_NAME;
+	     next += text.p[next] != '\\'			    ? 1
+		     : next + 1 < text.n && text.p[next + 1] == 'u' ? 6
+								    : 2)
 		if ((text.p[next] & 0xc0) != 0x80)
 			at = next;
 	return text.n <= LONGEST_NAME ? text.n : at;
 }
 
-void xm_late_slice(struct xm_late *late, const struct xm_input *input, const struct xm_event *event, int64_t tid, int64_t start, int64_t end)
+void xm_late_slice(struct xm_late *late, const struct xm_input *input, const struct xm_event *event,
+		   int64_t tid, int64_t start, int64_t end)
 {
 	struct xm_text name = xm_inside(event->name);
 	bool is_mpi = name.n > 4 && !memcmp(name.p, "MPI_", 4);
 	uint32_t number = IN_MPI;
 
-	if (end <= start || xm_is(event->cat, "\"mpi_request\"") || !is_wanted(late, input->index, start, end))
+	if (end <= start || xm_is(event->cat, "\"mpi_request\"") ||
+	    !is_wanted(late, input->index, start, end))
 		return;
 	if (!is_mpi)
 		number = xm_map_add(&late->names, name.p, cut(name));
 	if ((!is_mpi && number == XM_NONE) || late->piece_count == MAX_PIECES ||
-	    !xm_room_for(&late->pieces, &late->piece_room, late->piece_count, sizeof(*late->pieces))) {
+	    !xm_room_for(&late->pieces, &late->piece_room, late->piece_count,
+			 sizeof(*late->pieces))) {
 		late->left_out++;
 		return;
 	}
-	late->pieces[late->piece_count++] = (struct piece){ input->index, number, is_mpi ? -1 : tid, start, end };
+	late->pieces[late->piece_count++] =
+		(struct piece){ input->index, number, is_mpi ? -1 : tid, start, end };
 }
 
 /* ---- what a partner did ---- */
@@ -190,21 +212,27 @@ static int by_time(const void *left, const void *right)
 
 static void put_task(struct xm_late *late, const struct piece *of, int64_t start, int64_t end)
 {
-	if (end <= start || !xm_room_for(&late->tasks, &late->task_room, late->task_count, sizeof(*late->tasks)))
+	if (end <= start ||
+	    !xm_room_for(&late->tasks, &late->task_room, late->task_count, sizeof(*late->tasks)))
 		return;
 	late->tasks[late->task_count] = *of;
 	late->tasks[late->task_count].start = start;
 	late->tasks[late->task_count++].end = end;
 }
 
-/* Slices of one thread, from `first` on, become what is innermost at each time. Returns the first of the next thread. */
+/*
+ * Slices of one thread, from `first` on, become what is innermost at each time. Returns the first
+ * of the next thread.
+ */
 static uint32_t flatten(struct xm_late *late, uint32_t first)
 {
 	const struct piece *stack[MAX_DEPTH], *pieces = late->pieces;
 	int64_t now = pieces[first].start;
 	uint32_t depth = 0, i;
 
-	for (i = first; i < late->piece_count && pieces[i].input == pieces[first].input && pieces[i].tid == pieces[first].tid; i++) {
+	for (i = first; i < late->piece_count && pieces[i].input == pieces[first].input &&
+			pieces[i].tid == pieces[first].tid;
+	     i++) {
 		for (; depth && stack[depth - 1]->end <= pieces[i].start; depth--) {
 			put_task(late, stack[depth - 1], now, stack[depth - 1]->end);
 			now = stack[depth - 1]->end > now ? stack[depth - 1]->end : now;
@@ -252,7 +280,8 @@ static void add(struct xm_late *late, int32_t rank, uint32_t name, int64_t ns)
 	uint32_t key[2] = { (uint32_t)rank, name };
 	uint32_t index = ns > 0 ? xm_map_add(&late->total_map, key, sizeof(key)) : XM_NONE;
 
-	if (index == XM_NONE || !xm_room_for(&late->totals, &late->total_room, index, sizeof(*late->totals)))
+	if (index == XM_NONE ||
+	    !xm_room_for(&late->totals, &late->total_room, index, sizeof(*late->totals)))
 		return;
 	late->totals[index].rank = rank;
 	late->totals[index].name = name;
@@ -263,9 +292,11 @@ static void add(struct xm_late *late, int32_t rank, uint32_t name, int64_t ns)
 /* Time outside MPI: in which tasks? */
 static void split(struct xm_late *late, const struct window *window, int64_t start, int64_t end)
 {
-	for (uint32_t i = find(late, window->partner, window->tid, start); start < end && is_of(late, i, window->partner, window->tid); i++) {
+	for (uint32_t i = find(late, window->partner, window->tid, start);
+	     start < end && is_of(late, i, window->partner, window->tid); i++) {
 		const struct piece *task = &late->tasks[i];
-		int64_t from = task->start > start ? task->start : start, until = task->end < end ? task->end : end;
+		int64_t from = task->start > start ? task->start : start,
+			until = task->end < end ? task->end : end;
 
 		if (task->start >= end)
 			break;
@@ -277,14 +308,16 @@ static void split(struct xm_late *late, const struct window *window, int64_t sta
 }
 
 /*
- * How long the partner was outside MPI, before it last came back into it while it was waited for: who was not waited for until then had nothing to do with
- * it (a small message is on its way by itself). keep: put it where it belongs.
+ * How long the partner was outside MPI, before it last came back into it while it was waited for:
+ * who was not waited for until then had nothing to do with it (a small message is on its way by
+ * itself). keep: put it where it belongs.
  */
 static int64_t outside(struct xm_late *late, const struct window *window, bool keep)
 {
 	int64_t now = window->from, sum = 0;
 
-	for (uint32_t i = find(late, window->partner, -1, window->from); is_of(late, i, window->partner, -1); i++) {
+	for (uint32_t i = find(late, window->partner, -1, window->from);
+	     is_of(late, i, window->partner, -1); i++) {
 		const struct piece *call = &late->tasks[i];
 
 		if (call->start >= window->until)
@@ -307,7 +340,8 @@ static int by_wait(const void *left, const void *right)
 	return difference ? difference : compare(a->until, b->until);
 }
 
-void xm_late_solve(struct xm_late *late, void *user, void (*one)(void *user, uint32_t row, int32_t who, int32_t partner, uint64_t ns))
+void xm_late_solve(struct xm_late *late, void *user,
+		   void (*one)(void *user, uint32_t row, int32_t who, int32_t partner, uint64_t ns))
 {
 	if (late->piece_count)
 		qsort(late->pieces, late->piece_count, sizeof(*late->pieces), by_time);
@@ -319,7 +353,9 @@ void xm_late_solve(struct xm_late *late, void *user, void (*one)(void *user, uin
 		const struct window *worst = &late->windows[i];
 		int64_t most = -1;
 
-		for (next = i; next < late->window_count && !by_wait(&late->windows[i], &late->windows[next]); next++) {
+		for (next = i;
+		     next < late->window_count && !by_wait(&late->windows[i], &late->windows[next]);
+		     next++) {
 			int64_t ns = outside(late, &late->windows[next], false);
 
 			if (ns > most) {
@@ -356,7 +392,8 @@ static int name_of(const struct xm_late *late, uint32_t number, const char **ret
 
 void xm_late_print(const struct xm_late *late, FILE *out, bool json)
 {
-	uint32_t count = late->total_map.count < late->total_room ? late->total_map.count : late->total_room;
+	uint32_t count = late->total_map.count < late->total_room ? late->total_map.count
+								  : late->total_room;
 	struct total *totals = calloc(count + 1, sizeof(*totals));
 	const char *name;
 	int length;
@@ -364,8 +401,10 @@ void xm_late_print(const struct xm_late *late, FILE *out, bool json)
 	if (json)
 		fputs("\"late_progress\":[", out);
 	else if (count)
-		fprintf(out, "\nLate progress: ranks that were outside MPI while others waited for their messages to go on\n%6s %16s %10s  %s\n", "Rank",
-			"Time (ns)", "Waits", "Task");
+		fprintf(out,
+			"\nLate progress: ranks that were outside MPI while others waited for "
+			"their messages to go on\n%6s %16s %10s  %s\n",
+			"Rank", "Time (ns)", "Waits", "Task");
 	if (totals && count) {
 		memcpy(totals, late->totals, count * sizeof(*totals));
 		qsort(totals, count, sizeof(*totals), by_length);
@@ -375,15 +414,22 @@ void xm_late_print(const struct xm_late *late, FILE *out, bool json)
 			continue;
 		length = name_of(late, totals[i].name, &name);
 		if (json)
-			fprintf(out, "%s\n{\"rank\":%" PRId32 ",\"task\":\"%.*s\",\"time_ns\":%" PRIu64 ",\"waits\":%" PRIu64 "}", printed++ ? "," : "",
-				totals[i].rank, length, name, totals[i].ns, totals[i].count);
+			fprintf(out,
+				"%s\n{\"rank\":%" PRId32 ",\"task\":\"%.*s\",\"time_ns\":%" PRIu64
+				",\"waits\":%" PRIu64 "}",
+				printed++ ? "," : "", totals[i].rank, length, name, totals[i].ns,
+				totals[i].count);
 		else
-			fprintf(out, "%6" PRId32 " %16" PRIu64 " %10" PRIu64 "  %.*s\n", totals[i].rank, totals[i].ns, totals[i].count, length ? length : 9,
+			fprintf(out, "%6" PRId32 " %16" PRIu64 " %10" PRIu64 "  %.*s\n",
+				totals[i].rank, totals[i].ns, totals[i].count, length ? length : 9,
 				length ? name : "(no task)");
 	}
 	if (json)
 		fprintf(out, "],\"late_progress_left_out\":%" PRIu64, late->left_out);
 	else if (late->left_out)
-		fprintf(out, "(%" PRIu64 " waits or slices of the shortest were not looked at: there were too many)\n", late->left_out);
+		fprintf(out,
+			"(%" PRIu64 " waits or slices of the shortest were not looked at: there "
+			"were too many)\n",
+			late->left_out);
 	free(totals);
 }

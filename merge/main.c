@@ -41,33 +41,43 @@ struct work {
 /* ---- the first pass: what ties the clocks together ---- */
 
 /* Something that one end had before the other could go on. */
-static void tie(struct work *work, const struct xm_function *function, const struct xm_end *from, const struct xm_end *to)
+static void tie(struct work *work, const struct xm_function *function, const struct xm_end *from,
+		const struct xm_end *to)
 {
 	if (to->is_cut)
 		return; /* when it ended is not known */
 	if (work->uncertainty)
-		xm_uncertainty_message(work->uncertainty, from->input->clock, from->start, to->input->clock, to->end);
+		xm_uncertainty_message(work->uncertainty, from->input->clock, from->start,
+				       to->input->clock, to->end);
 	if (work->mend)
-		xm_mend_message(work->mend, from->input->clock, from->start, to->input->clock, to->end);
+		xm_mend_message(work->mend, from->input->clock, from->start, to->input->clock,
+				to->end);
 	else
-		xm_clocks_message(work->clocks, function, from->input, from->start, to->input, to->end);
+		xm_clocks_message(work->clocks, function, from->input, from->start, to->input,
+				  to->end);
 }
 
-static void first_message(void *user, uint64_t comm, const struct xm_function *send, const struct xm_function *receive, const struct xm_end *from,
+static void first_message(void *user, uint64_t comm, const struct xm_function *send,
+			  const struct xm_function *receive, const struct xm_end *from,
 			  const struct xm_end *to)
 {
 	(void)comm, (void)send;
 	tie(user, receive, from, to);
 }
 
-static void first_pair(void *user, const struct xm_collective *c, const struct xm_member *to, const struct xm_member *from)
+static void first_pair(void *user, const struct xm_collective *c, const struct xm_member *to,
+		       const struct xm_member *from)
 {
 	struct work *work = user;
 
 	tie(work, c->function, &from->end, &to->end);
-	/* where each waits for the other, both go on at about the same time, unless they look at it later */
+	/*
+	 * where each waits for the other, both go on at about the same time, unless they look at it
+	 * later
+	 */
 	if (!work->mend && c->function->role == XM_COLLECTIVE && from < to && xm_gets(c, from, to))
-		xm_clocks_together(work->clocks, from->end.input->index, from->end.end, to->end.input->index, to->end.end);
+		xm_clocks_together(work->clocks, from->end.input->index, from->end.end,
+				   to->end.input->index, to->end.end);
 }
 
 static void first_collective(void *user, const struct xm_collective *c)
@@ -75,7 +85,8 @@ static void first_collective(void *user, const struct xm_collective *c)
 	xm_each_pair(c, user, first_pair);
 }
 
-static void first_visit(void *user, struct xm_input *input, const struct xm_event *event, struct xm_process *process, int64_t start, int64_t end)
+static void first_visit(void *user, struct xm_input *input, const struct xm_event *event,
+			struct xm_process *process, int64_t start, int64_t end)
 {
 	struct work *work = user;
 
@@ -84,12 +95,17 @@ static void first_visit(void *user, struct xm_input *input, const struct xm_even
 
 /* ---- the second pass: writing ---- */
 
-static void draw(struct work *work, const char *name, const struct xm_end *from, const struct xm_end *to)
+static void draw(struct work *work, const char *name, const struct xm_end *from,
+		 const struct xm_end *to)
 {
-	int64_t base = work->merge->base, arrival = from->start > to->start ? from->start : to->start;
+	int64_t base = work->merge->base,
+		arrival = from->start > to->start ? from->start : to->start;
 	/* what comes in the moment in which it went is taken for its beginning by viewers */
 	struct xm_place a = { from->out_pid, from->tid, from->start - base };
-	struct xm_place b = { to->out_pid, to->tid, (arrival == from->start && arrival < to->end ? arrival + 1 : arrival) - base };
+	struct xm_place b = {
+		to->out_pid, to->tid,
+		(arrival == from->start && arrival < to->end ? arrival + 1 : arrival) - base
+	};
 
 	if (!work->sink || arrival > to->end || from->tid == XM_NO_TIME || to->tid == XM_NO_TIME)
 		return;
@@ -97,23 +113,30 @@ static void draw(struct work *work, const char *name, const struct xm_end *from,
 	work->totals.arrows++;
 }
 
-static void second_message(void *user, uint64_t comm, const struct xm_function *send, const struct xm_function *receive,
-			   const struct xm_end *from, const struct xm_end *to)
+static void second_message(void *user, uint64_t comm, const struct xm_function *send,
+			   const struct xm_function *receive, const struct xm_end *from,
+			   const struct xm_end *to)
 {
 	struct work *work = user;
 
 	work->totals.messages++;
 	if (to->end < from->start && !to->is_cut) {
 		work->totals.early++;
-		work->totals.early_ns = from->start - to->end > work->totals.early_ns ? from->start - to->end : work->totals.early_ns;
+		work->totals.early_ns = from->start - to->end > work->totals.early_ns
+						? from->start - to->end
+						: work->totals.early_ns;
 	}
 	draw(work, "message", from, to);
 	if (work->report)
 		xm_report_message(work->report, comm, send, receive, from, to);
 }
 
-/* From the last that it waited for, unless it came still later; what a root gives always comes from it. */
-static void second_wait(void *user, const struct xm_collective *c, const struct xm_member *to, const struct xm_member *last)
+/*
+ * From the last that it waited for, unless it came still later; what a root gives always comes from
+ * it.
+ */
+static void second_wait(void *user, const struct xm_collective *c, const struct xm_member *to,
+			const struct xm_member *last)
 {
 	if (c->function->flow == XM_FROM_ROOT || xm_is_later(last, to))
 		draw(user, c->function->name, &last->end, &to->end);
@@ -136,7 +159,8 @@ static void second_sent(void *user, uint64_t comm, const struct xm_end *end)
 		xm_report_sent(work->report, comm, end);
 }
 
-static void second_call(void *user, uint64_t comm, const struct xm_function *function, const struct xm_end *end)
+static void second_call(void *user, uint64_t comm, const struct xm_function *function,
+			const struct xm_end *end)
 {
 	struct work *work = user;
 
@@ -146,11 +170,13 @@ static void second_call(void *user, uint64_t comm, const struct xm_function *fun
 
 static bool is_replaced(const struct xm_event *event)
 {
-	return event->ph.p[1] == 'M' && (xm_is(event->name, "\"process_name\"") || xm_is(event->name, "\"process_labels\"") ||
+	return event->ph.p[1] == 'M' && (xm_is(event->name, "\"process_name\"") ||
+					 xm_is(event->name, "\"process_labels\"") ||
 					 xm_is(event->name, "\"process_sort_index\""));
 }
 
-static void second_visit(void *user, struct xm_input *input, const struct xm_event *event, struct xm_process *process, int64_t start, int64_t end)
+static void second_visit(void *user, struct xm_input *input, const struct xm_event *event,
+			 struct xm_process *process, int64_t start, int64_t end)
 {
 	struct work *work = user;
 	const struct xm_clock *clock = xm_clocks_of(work->clocks, input);
@@ -179,14 +205,16 @@ static void second_visit(void *user, struct xm_input *input, const struct xm_eve
 
 /* ---- the third, for a report: what ranks did while others waited for them ---- */
 
-static void late_visit(void *user, struct xm_input *input, const struct xm_event *event, struct xm_process *process, int64_t start, int64_t end)
+static void late_visit(void *user, struct xm_input *input, const struct xm_event *event,
+		       struct xm_process *process, int64_t start, int64_t end)
 {
 	struct work *work = user;
 	const struct xm_clock *clock = xm_clocks_of(work->clocks, input);
 
 	if (event->ph.p[1] != 'X' || !process->is_number || process->pid != input->pid)
 		return;
-	xm_late_slice(work->late, input, event, xm_tid(input, process, event), xm_true_time(clock, start + input->shift),
+	xm_late_slice(work->late, input, event, xm_tid(input, process, event),
+		      xm_true_time(clock, start + input->shift),
 		      xm_true_time(clock, end + input->shift));
 }
 
@@ -223,7 +251,8 @@ static bool is_special(const char *path)
 	return true;
 }
 
-static int start_output(struct work *work, const struct xm_options *options, char *path, size_t size)
+static int start_output(struct work *work, const struct xm_options *options, char *path,
+			size_t size)
 {
 	bool compress = xm_ends_with(options->output, ".zst");
 	int fd, result;
@@ -263,7 +292,8 @@ static int finish_output(struct work *work, const char *path)
 
 	work->sink = NULL;
 	if (result < 0) {
-		xm_say("xstrace-merge: %s: %s; the merged trace is not complete", path, strerror(-result));
+		xm_say("xstrace-merge: %s: %s; the merged trace is not complete", path,
+		       strerror(-result));
 		return XM_FAILED;
 	}
 	say_stored("Merged trace", path);
@@ -320,14 +350,17 @@ static void choose_base(struct xm_merge *merge, const struct xm_clocks *clocks)
 		time = xm_true_time(xm_clocks_of(clocks, input), input->first + input->shift);
 		first = time < first ? time : first;
 	}
-	merge->base = first == INT64_MAX ? 0 : first >= 0 ? first - first % DAY_NS : first - first % DAY_NS - DAY_NS;
+	merge->base = first == INT64_MAX ? 0
+		      : first >= 0	 ? first - first % DAY_NS
+					 : first - first % DAY_NS - DAY_NS;
 }
 
 static void say_clocks(const struct work *work)
 {
 	for (uint32_t i = 0; i < work->merge->count; i++)
 		if (xm_clocks_of(work->clocks, work->merge->order[i])->violated) {
-			xm_say("[WARNING] the clocks did not run evenly: messages may still arrive up to %" PRIu64 " ns before they were sent",
+			xm_say("[WARNING] the clocks did not run evenly: messages may still arrive "
+			       "up to %" PRIu64 " ns before they were sent",
 			       xm_clocks_of(work->clocks, work->merge->order[i])->violated);
 			return;
 		}
@@ -339,19 +372,24 @@ static void say_killed(const struct xm_merge *merge)
 	for (uint32_t i = 0; i < merge->count; i++) {
 		const struct xm_input *input = merge->order[i];
 		char who[64] = "", calls[512] = "", name[256];
-		struct xm_text threads = { input->in_calls, input->in_calls ? strlen(input->in_calls) : 0 }, thread;
+		struct xm_text threads = { input->in_calls,
+					   input->in_calls ? strlen(input->in_calls) : 0 },
+			       thread;
 		const char *p = xm_first(threads);
 		int length = 0;
 
 		if (!input->usable || strcmp(input->end, "killed"))
 			continue;
-		while (threads.n && xm_element(&p, threads.p + threads.n, &thread) && length < (int)sizeof(calls) - 260) {
+		while (threads.n && xm_element(&p, threads.p + threads.n, &thread) &&
+		       length < (int)sizeof(calls) - 260) {
 			(void)xm_unescape(xm_find(thread, "in_call"), name, sizeof(name));
-			length += snprintf(calls + length, sizeof(calls) - (size_t)length, "%s%s", length ? ", " : ", in ", name);
+			length += snprintf(calls + length, sizeof(calls) - (size_t)length, "%s%s",
+					   length ? ", " : ", in ", name);
 		}
 		if (input->rank >= 0)
 			(void)snprintf(who, sizeof(who), "rank %" PRId64 ", ", input->rank);
-		xm_say("[WARNING] %spid %" PRId64 " on %s was killed by signal %" PRId64 "%s", who, input->pid, input->host, input->status, calls);
+		xm_say("[WARNING] %spid %" PRId64 " on %s was killed by signal %" PRId64 "%s", who,
+		       input->pid, input->host, input->status, calls);
 	}
 }
 
@@ -360,7 +398,9 @@ static void say_merged(const struct xm_merge *merge, uint32_t usable)
 {
 	for (uint32_t i = 0; i < merge->count && usable > 1; i++)
 		if (!strcmp(merge->inputs[i].tool, "xstrace-merge"))
-			xm_say("[WARNING] %s is a merged trace: what it was made of must not be merged once more beside it", merge->inputs[i].path);
+			xm_say("[WARNING] %s is a merged trace: what it was made of must not be "
+			       "merged once more beside it",
+			       merge->inputs[i].path);
 }
 
 /* One more pass begins, by clocks that the one before made. 0 or -ENOMEM. */
@@ -376,8 +416,8 @@ static int next_pass(struct work *work, const struct xm_mpi_sink *sink)
 }
 
 /*
- * Between the two, if clocks did not run evenly: as many passes as it takes until no message arrives too early. The first of them finds how far the
- * clocks can be off. 0 or -ENOMEM.
+ * Between the two, if clocks did not run evenly: as many passes as it takes until no message
+ * arrives too early. The first of them finds how far the clocks can be off. 0 or -ENOMEM.
  */
 static int mend(struct work *work, const struct xm_mpi_sink *sink)
 {
@@ -397,7 +437,8 @@ static int mend(struct work *work, const struct xm_mpi_sink *sink)
 		if (work->uncertainty)
 			xm_uncertainty_solve(work->uncertainty);
 		xm_uncertainty_free(work->uncertainty);
-		work->uncertainty = NULL; /* later passes see the same messages, at the same times */
+		/* later passes see the same messages, at the same times */
+		work->uncertainty = NULL;
 		is_mended = xm_mend_solve(work->mend);
 	}
 	xm_uncertainty_free(work->uncertainty);
@@ -410,7 +451,8 @@ static int mend(struct work *work, const struct xm_mpi_sink *sink)
 static int run(struct work *work, const struct xm_options *options)
 {
 	const struct xm_mpi_sink first = { work, first_message, first_collective, NULL, NULL };
-	const struct xm_mpi_sink second = { work, second_message, second_collective, second_sent, second_call };
+	const struct xm_mpi_sink second = { work, second_message, second_collective, second_sent,
+					    second_call };
 	struct xm_merge *merge = work->merge;
 	char path[PATH_MAX] = "";
 	uint32_t usable = 0;
@@ -434,7 +476,8 @@ static int run(struct work *work, const struct xm_options *options)
 		return XM_FAILED;
 	}
 	xm_arrange(merge);
-	if (!merge->order || xm_clocks_solve(work->clocks, merge, !options->no_sync) < 0 || mend(work, &first) < 0)
+	if (!merge->order || xm_clocks_solve(work->clocks, merge, !options->no_sync) < 0 ||
+	    mend(work, &first) < 0)
 		goto no_memory;
 	choose_base(merge, work->clocks);
 	say_clocks(work);

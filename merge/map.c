@@ -43,7 +43,8 @@ static uint32_t *slot_of(const struct xm_map *map, const void *key, size_t lengt
 	while (map->slots[at]) {
 		const struct xm_key *found = &map->keys[map->slots[at] - 1];
 
-		if (found->hash == hash && found->length == length && !memcmp(map->bytes + found->at, key, length))
+		if (found->hash == hash && found->length == length &&
+		    !memcmp(map->bytes + found->at, key, length))
 			break;
 		at = (at + 1) & (map->slot_count - 1);
 	}
@@ -100,10 +101,12 @@ uint32_t xm_map_add(struct xm_map *map, const void *key, size_t length)
 		if (*slot)
 			return *slot - 1;
 	}
-	if (map->count >= map->limit || map->byte_count + length > map->byte_limit || !grow(map, length))
+	if (map->count >= map->limit || map->byte_count + length > map->byte_limit ||
+	    !grow(map, length))
 		return XM_NONE;
 	slot = slot_of(map, key, length, hash);
-	map->keys[map->count] = (struct xm_key){ (uint32_t)map->byte_count, (uint32_t)length, hash };
+	map->keys[map->count] =
+		(struct xm_key){ (uint32_t)map->byte_count, (uint32_t)length, hash };
 	memcpy(map->bytes + map->byte_count, key, length);
 	map->byte_count += length;
 	*slot = ++map->count;

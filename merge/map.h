@@ -1,5 +1,6 @@
 /*
- * From bytes to a small number that is given at first sight: 0, 1, 2, … Keys are copied; a full map finds what it has.
+ * From bytes to a small number that is given at first sight: 0, 1, 2, … Keys are copied; a full map
+ * finds what it has.
  */
 #ifndef XM_MAP_H
 #define XM_MAP_H
@@ -35,7 +36,10 @@ static inline const void *xm_map_key(const struct xm_map *map, uint32_t number, 
 	return map->bytes + map->keys[number].at;
 }
 
-/* Room for number `index` in an array of those that were given out (a pointer to its pointer), new ones zeroed; false: no memory. */
+/*
+ * Room for number `index` in an array of those that were given out (a pointer to its pointer), new
+ * ones zeroed; false: no memory.
+ */
 bool xm_room_for(void *array, uint32_t *room, uint32_t index, size_t size);
 
 #endif

@@ -4,24 +4,28 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define MAX_CELLS (1u << 20)
-#define MAX_KNOTS (4u << 20) /* of all clocks together */
-#define FIRST_PARTS 1024u
-#define FEWEST_PARTS 64u
-#define DIVIDED 8	     /* parts that one becomes */
-#define SHORTEST 4096	     /* ns */
-#define MOST_LOOKS 6u
-#define MOST_SWEEPS 2000u
+#define MAX_CELLS     (1u << 20)
+#define MAX_KNOTS     (4u << 20) /* of all clocks together */
+#define FIRST_PARTS   1024u
+#define FEWEST_PARTS  64u
+#define DIVIDED	      8	   /* parts that one becomes */
+#define SHORTEST      4096 /* ns */
+#define MOST_LOOKS    6u
+#define MOST_SWEEPS   2000u
 #define FEWEST_SWEEPS 100u
-#define ENOUGH 200000000u    /* cells looked at in all sweeps */
-#define FARTHEST 10000000    /* ns: what arrives so much later than it was sent is kept by no change that is made here */
-#define MARGIN 4.0	     /* ns: for times that are whole ns */
-#define STEEPEST 2e-3	     /* as two clocks are slewed, each way */
-#define NEARLY_STILL 0.5     /* as they are set */
+#define ENOUGH	      200000000u /* cells looked at in all sweeps */
+/* ns: what arrives so much later than it was sent is kept by no change that is made here */
+#define FARTHEST     10000000
+#define MARGIN	     4.0  /* ns: for times that are whole ns */
+#define STEEPEST     2e-3 /* as two clocks are slewed, each way */
+#define NEARLY_STILL 0.5  /* as they are set */
 
-/* Of the messages of two clocks that were sent in one part and seen in another (mostly the same): the one that arrives earliest after it was sent. */
+/*
+ * Of the messages of two clocks that were sent in one part and seen in another (mostly the same):
+ * the one that arrives earliest after it was sent.
+ */
 struct cell {
-	uint32_t from, to; /* clocks */
+	uint32_t from, to;   /* clocks */
 	uint32_t sent, seen; /* parts */
 };
 
@@ -32,13 +36,15 @@ struct xm_mend {
 	uint32_t parts;
 	bool *bad; /* of each part: something in it is still too early */
 	bool is_ready;
-	double worst; /* at the last look */
+	double worst;	   /* at the last look */
 	struct xm_map map; /* of cells */
-	double *early; /* of each cell: ns by which it is too early; negative: it arrives later than it was sent */
+	/* of each cell: ns by which it is too early; negative: it arrives later than it was sent */
+	double *early;
 	uint32_t early_room;
 	double *moved; /* [clock][part]: ns at the part's begin */
 	bool *is_used; /* alike: there are messages in the part that begins or ends there */
-	uint32_t *used, *first; /* those of all clocks in their order; the first one of each clock, and their number */
+	/* those of all clocks in their order; the first one of each clock, and their number */
+	uint32_t *used, *first;
 };
 
 static double *knots_of(const struct xm_mend *mend, uint32_t clock)
@@ -123,7 +129,8 @@ struct xm_mend *xm_mend_create(struct xm_clocks *clocks, const struct xm_merge *
 	bool is_even = true;
 
 	for (uint32_t i = 0; i < xm_clocks_count(clocks); i++)
-		is_even &= !xm_clock_at(clocks, i)->piece_count && !xm_clock_at(clocks, i)->violated;
+		is_even &= !xm_clock_at(clocks, i)->piece_count &&
+			   !xm_clock_at(clocks, i)->violated;
 	if (is_even)
 		return NULL;
 	for (uint32_t i = 0; i < merge->count; i++) {
@@ -132,15 +139,19 @@ struct xm_mend *xm_mend_create(struct xm_clocks *clocks, const struct xm_merge *
 
 		if (input->first > input->last || !input->has_base)
 			continue;
-		first = xm_true_time(clock, input->first) < first ? xm_true_time(clock, input->first) : first;
-		last = xm_true_time(clock, input->last) > last ? xm_true_time(clock, input->last) : last;
+		first = xm_true_time(clock, input->first) < first
+				? xm_true_time(clock, input->first)
+				: first;
+		last = xm_true_time(clock, input->last) > last ? xm_true_time(clock, input->last)
+							       : last;
 	}
 	mend = calloc(1, sizeof(*mend));
 	if (!mend || first > last || last - first < FEWEST_PARTS)
 		goto fail;
 	mend->clocks = clocks;
 	mend->clock_count = xm_clocks_count(clocks);
-	while (parts > FEWEST_PARTS && ((uint64_t)parts * xm_clocks_pairs(clocks) * 4 > MAX_CELLS || (uint64_t)parts * mend->clock_count * 8 > MAX_KNOTS ||
+	while (parts > FEWEST_PARTS && ((uint64_t)parts * xm_clocks_pairs(clocks) * 4 > MAX_CELLS ||
+					(uint64_t)parts * mend->clock_count * 8 > MAX_KNOTS ||
 					(last - first) / parts < SHORTEST))
 		parts /= 2;
 	mend->parts = parts;
@@ -187,12 +198,16 @@ void xm_mend_message(struct xm_mend *mend, uint32_t from, int64_t sent, uint32_t
 
 /* ---- moving clocks ---- */
 
-/* Moves the sender's clock back and the receiver's ahead where they must be. By how much it was too early. */
+/*
+ * Moves the sender's clock back and the receiver's ahead where they must be. By how much it was too
+ * early.
+ */
 static double keep(struct xm_mend *mend, uint32_t index)
 {
 	size_t length;
 	const struct cell *cell = xm_map_key(&mend->map, index, &length);
-	double *from = knots_of(mend, cell->from) + cell->sent, *to = knots_of(mend, cell->to) + cell->seen, lacking;
+	double *from = knots_of(mend, cell->from) + cell->sent,
+	       *to = knots_of(mend, cell->to) + cell->seen, lacking;
 
 	from += from[1] > from[0];
 	to += to[1] < to[0];
@@ -210,9 +225,11 @@ static double keep(struct xm_mend *mend, uint32_t index)
 }
 
 /* No clock's pace changes by more than it can from one knot to another. */
-static void smooth(const struct xm_mend *mend, double *knots, uint32_t a, uint32_t b, double steepest)
+static void smooth(const struct xm_mend *mend, double *knots, uint32_t a, uint32_t b,
+		   double steepest)
 {
-	double most = steepest * (double)(mend->times[b] - mend->times[a]), rise = knots[b] - knots[a];
+	double most = steepest * (double)(mend->times[b] - mend->times[a]),
+	       rise = knots[b] - knots[a];
 	double beyond = rise > most ? rise - most : rise < -most ? rise + most : 0;
 
 	knots[a] += beyond / 2;
@@ -266,7 +283,8 @@ static double mark(struct xm_mend *mend)
 	for (uint32_t i = 0; i < mend->map.count && i < mend->early_room; i++) {
 		size_t length;
 		const struct cell *cell = xm_map_key(&mend->map, i, &length);
-		double *from = knots_of(mend, cell->from) + cell->sent, *to = knots_of(mend, cell->to) + cell->seen;
+		double *from = knots_of(mend, cell->from) + cell->sent,
+		       *to = knots_of(mend, cell->to) + cell->seen;
 		double lacking = fmax(from[0], from[1]) + mend->early[i] - fmin(to[0], to[1]);
 
 		if (lacking <= 0)
@@ -279,10 +297,14 @@ static double mark(struct xm_mend *mend)
 
 /* ---- the clocks as they are then ---- */
 
-/* Between knots that are used, and on both sides of them, a clock moves evenly; and never so that it goes backwards. */
+/*
+ * Between knots that are used, and on both sides of them, a clock moves evenly; and never so that
+ * it goes backwards.
+ */
 static void fill(const struct xm_mend *mend, uint32_t clock)
 {
-	const uint32_t *used = mend->used + mend->first[clock], count = mend->first[clock + 1] - mend->first[clock];
+	const uint32_t *used = mend->used + mend->first[clock],
+		       count = mend->first[clock + 1] - mend->first[clock];
 	double *knots = knots_of(mend, clock);
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -295,7 +317,9 @@ static void fill(const struct xm_mend *mend, uint32_t clock)
 		if (i && fabs(rise) > most)
 			knots[b] = knots[a] + (rise > 0 ? most : -most);
 		for (uint32_t k = a + 1; k < b; k++)
-			knots[k] = knots[a] + (knots[b] - knots[a]) * (double)(mend->times[k] - mend->times[a]) / (double)(mend->times[b] - mend->times[a]);
+			knots[k] = knots[a] + (knots[b] - knots[a]) *
+						      (double)(mend->times[k] - mend->times[a]) /
+						      (double)(mend->times[b] - mend->times[a]);
 	}
 	for (uint32_t k = count ? used[count - 1] + 1 : 0; count && k <= mend->parts; k++)
 		knots[k] = knots[k - 1];
@@ -306,7 +330,9 @@ static double moved_at(const struct xm_mend *mend, const double *knots, int64_t 
 {
 	uint32_t part = part_of(mend, time);
 	int64_t from = mend->times[part], length = mend->times[part + 1] - from;
-	double at = time < from ? 0 : time - from > length ? 1 : (double)(time - from) / (double)length;
+	double at = time < from		   ? 0
+		    : time - from > length ? 1
+					   : (double)(time - from) / (double)length;
 
 	return knots[part] + (knots[part + 1] - knots[part]) * at;
 }
@@ -338,9 +364,12 @@ static int by_time(const void *a, const void *b)
 static int bend(const struct xm_mend *mend, uint32_t index)
 {
 	struct xm_clock *clock = xm_clock_at(mend->clocks, index);
-	const uint32_t *used = mend->used + mend->first[index], used_count = mend->first[index + 1] - mend->first[index];
+	const uint32_t *used = mend->used + mend->first[index],
+		       used_count = mend->first[index + 1] - mend->first[index];
 	struct xm_piece *pieces = malloc((used_count + clock->piece_count + 1) * sizeof(*pieces));
-	double drift = clock->piece_count ? clock->pieces[clock->piece_count - 1].drift : clock->drift, most = 0;
+	double drift = clock->piece_count ? clock->pieces[clock->piece_count - 1].drift
+					  : clock->drift,
+	       most = 0;
 	const double *knots = knots_of(mend, index);
 	uint32_t count = 0, kept = 0;
 
@@ -350,7 +379,8 @@ static int bend(const struct xm_mend *mend, uint32_t index)
 		pieces[count++].from = clock->pieces[i].from;
 	for (uint32_t i = 0; i < used_count; i++) {
 		most = fmax(most, fabs(knots[used[i]]));
-		if (knots[used[i]] != 0 || (i && knots[used[i - 1]] != 0) || (i + 1 < used_count && knots[used[i + 1]] != 0))
+		if (knots[used[i]] != 0 || (i && knots[used[i - 1]] != 0) ||
+		    (i + 1 < used_count && knots[used[i + 1]] != 0))
 			pieces[count++].from = own_time(clock, mend->times[used[i]]);
 	}
 	qsort(pieces, count, sizeof(*pieces), by_time);
@@ -359,10 +389,13 @@ static int bend(const struct xm_mend *mend, uint32_t index)
 
 		if (kept && pieces[kept - 1].from == from)
 			continue;
-		pieces[kept++] = (struct xm_piece){ from, time - from + (int64_t)floor(moved_at(mend, knots, time) + 0.5), drift };
+		pieces[kept++] = (struct xm_piece){
+			from, time - from + (int64_t)floor(moved_at(mend, knots, time) + 0.5), drift
+		};
 	}
 	for (uint32_t i = 0; i + 1 < kept; i++)
-		pieces[i].drift = (double)(pieces[i + 1].offset - pieces[i].offset) / (double)(pieces[i + 1].from - pieces[i].from);
+		pieces[i].drift = (double)(pieces[i + 1].offset - pieces[i].offset) /
+				  (double)(pieces[i + 1].from - pieces[i].from);
 	clock->offset += (int64_t)floor(knots[0] + 0.5);
 	clock->error += clock->error == XM_NO_TIME ? 0 : (int64_t)ceil(most);
 	free(clock->pieces);
@@ -390,7 +423,8 @@ bool xm_mend_solve(struct xm_mend *mend)
 	for (uint32_t i = 0; i < mend->map.count && i < mend->early_room; i++)
 		before = fmax(before, mend->early[i]);
 	/* shorter parts help while they help */
-	if (worst > 0 && ++mend->looks < MOST_LOOKS && (mend->looks == 1 || worst < 0.9 * mend->worst) && divide(mend)) {
+	if (worst > 0 && ++mend->looks < MOST_LOOKS &&
+	    (mend->looks == 1 || worst < 0.9 * mend->worst) && divide(mend)) {
 		mend->worst = worst;
 		return false;
 	}

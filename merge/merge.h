@@ -1,11 +1,13 @@
 /*
  * What the parts of the merger share: the inputs and the processes in them.
  *
- * Every input is read twice. The first pass finds out what is in it (processes, ranges of ids, times, messages between ranks); then clocks
- * are brought together and numbers given; the second pass writes. Both read all inputs side by side, in step, so that the two ends of a
- * message are seen soon after each other and few have to be remembered.
+ * Every input is read twice. The first pass finds out what is in it (processes, ranges of ids,
+ * times, messages between ranks); then clocks are brought together and numbers given; the second
+ * pass writes. Both read all inputs side by side, in step, so that the two ends of a message are
+ * seen soon after each other and few have to be remembered.
  *
- * Times are int64_t ns since the Unix epoch, by the clock of their input until xm_true_time() has been asked.
+ * Times are int64_t ns since the Unix epoch, by the clock of their input until xm_true_time() has
+ * been asked.
  */
 #ifndef XM_MERGE_H
 #define XM_MERGE_H
@@ -17,8 +19,11 @@
 #include "reader.h"
 
 #define XM_PROCESSES 65536u /* in one input */
-#define XM_NO_TIME INT64_MIN
-#define XM_LATEST ((int64_t)1 << 61) /* ns: no time, base or duration lies as far from 0, so that sums and differences of a few are exact */
+#define XM_NO_TIME   INT64_MIN
+/*
+ * ns: no time, base or duration lies as far from 0, so that sums and differences of a few are exact
+ */
+#define XM_LATEST  ((int64_t)1 << 61)
 #define XM_OWN_TID 0x50000000
 
 /* A process of an input, or a device, or what else has a pid there. */
@@ -35,33 +40,36 @@ struct xm_process {
 
 struct xm_input {
 	char *path;
-	uint32_t index;  /* in the order of the command line */
+	uint32_t index;	 /* in the order of the command line */
 	uint32_t number; /* in the order of the output */
 	struct xm_file file;
 	struct xm_reader reader;
-	bool usable;  /* it could be opened, and is a trace */
+	bool usable;	 /* it could be opened, and is a trace */
 	bool is_written; /* somebody still writes it */
-	bool changed; /* a later pass did not find what the first one had found */
+	bool changed;	 /* a later pass did not find what the first one had found */
 
 	/* what it says of itself */
 	char tool[32], host[256], run[64], end[16];
-	int64_t rank, world_size, pid, ppid, base, status, lost, clock_error, untimed, open_commands, open_requests; /* -1: not said */
-	char *in_calls; /* JSON array of the threads that were inside a call at the end; NULL: none */
+	/* -1: not said */
+	int64_t rank, world_size, pid, ppid, base, status, lost, clock_error, untimed,
+		open_commands, open_requests;
+	/* JSON array of the threads that were inside a call at the end; NULL: none */
+	char *in_calls;
 
 	/* found in the first pass */
 	struct xm_map pids; /* text of the pid → index of processes */
 	struct xm_process *processes;
 	uint32_t process_room;
 	int64_t first, last; /* times */
-	bool has_base;       /* its times can be told from the epoch */
+	bool has_base;	     /* its times can be told from the epoch */
 	int64_t id_low, id_high;
 	bool has_ids, has_odd_ids; /* flows' ids: integers; others */
-	uint64_t events;     /* lines written of it */
-	uint64_t met, met_first; /* events that a pass has visited */
-	uint64_t unfit;      /* events that are JSON but cannot be shown: no time, no process */
+	uint64_t events;	   /* lines written of it */
+	uint64_t met, met_first;   /* events that a pass has visited */
+	uint64_t unfit; /* events that are JSON but cannot be shown: no time, no process */
 
 	/* set before the second pass */
-	int64_t shift;  /* to add to its times, to be ns since the epoch of a common base */
+	int64_t shift;	/* to add to its times, to be ns since the epoch of a common base */
 	uint32_t clock; /* index; see clocks.h */
 	int64_t id_base;
 
@@ -78,23 +86,35 @@ struct xm_merge {
 	struct xm_input *inputs;
 	uint32_t count, room;
 	struct xm_input **order; /* as they appear in the output */
-	int64_t base; /* of the output */
-	uint64_t next_id; /* for flows of our own */
-	unsigned window_log; /* of .zst files */
-	struct xm_map known; /* files and directories: device and number */
-	bool left_out;	     /* something that was named; it has been said */
+	int64_t base;		 /* of the output */
+	uint64_t next_id;	 /* for flows of our own */
+	unsigned window_log;	 /* of .zst files */
+	struct xm_map known;	 /* files and directories: device and number */
+	bool left_out;		 /* something that was named; it has been said */
 };
 
-/* Called with each event, its process's index in the input and its time and end (XM_NO_TIME without). */
-typedef void (*xm_visit)(void *user, struct xm_input *input, const struct xm_event *event, struct xm_process *process, int64_t start,
-			 int64_t end);
+/*
+ * Called with each event, its process's index in the input and its time and end (XM_NO_TIME
+ * without).
+ */
+typedef void (*xm_visit)(void *user, struct xm_input *input, const struct xm_event *event,
+			 struct xm_process *process, int64_t start, int64_t end);
 
-/* All events of all inputs, side by side. With `first`, what the header and the end of each say is kept. */
+/*
+ * All events of all inputs, side by side. With `first`, what the header and the end of each say is
+ * kept.
+ */
 void xm_walk(struct xm_merge *merge, bool first, xm_visit visit, void *user);
 
-/* inputs.c: files and the files of directories become inputs. 0, or -1: a name was no good, which has been said. */
+/*
+ * inputs.c: files and the files of directories become inputs. 0, or -1: a name was no good, which
+ * has been said.
+ */
 int xm_add_path(struct xm_merge *merge, const char *path);
-/* Waits until no process writes the inputs, at most so long; inputs that are still written are marked. */
+/*
+ * Waits until no process writes the inputs, at most so long; inputs that are still written are
+ * marked.
+ */
 void xm_wait_for_writers(struct xm_merge *merge, unsigned seconds);
 /* The file of this name is an output: if it is among the inputs, it is left out with a line. */
 void xm_never_read(struct xm_merge *merge, const char *path);
@@ -104,8 +124,12 @@ bool xm_is_complete(const struct xm_input *input);
 void xm_arrange(struct xm_merge *merge);
 void xm_merge_free(struct xm_merge *merge);
 
-/* The tid of an event as a number: its own, or one from XM_OWN_TID on (input->tids has its text). XM_NO_TIME: it has none. */
-int64_t xm_tid(struct xm_input *input, const struct xm_process *process, const struct xm_event *event);
+/*
+ * The tid of an event as a number: its own, or one from XM_OWN_TID on (input->tids has its text).
+ * XM_NO_TIME: it has none.
+ */
+int64_t xm_tid(struct xm_input *input, const struct xm_process *process,
+	       const struct xm_event *event);
 
 bool xm_ends_with(const char *name, const char *suffix);
 /* One line on stderr. */

@@ -13,16 +13,23 @@
 static void usage(FILE *out)
 {
 	fputs("Usage: xstrace-merge [options] <trace or directory>...\n"
-	      "Makes one trace of many (xstrace's, unitrace's, Kineto's; plain, .zst, .gz; cut ones too), on one timeline.\n"
-	      "  -o, --output FILE      Write FILE, compressed if it ends in .zst (default xstrace.all.json); a taken name gets a number\n"
-	      "  --format json|perfetto Write Chrome's JSON (default) or Perfetto's protobuf (default for .pftrace)\n"
+	      "Makes one trace of many (xstrace's, unitrace's, Kineto's; plain, .zst, .gz; cut "
+	      "ones too), on one timeline.\n"
+	      "  -o, --output FILE      Write FILE, compressed if it ends in .zst (default "
+	      "xstrace.all.json); a taken name gets a number\n"
+	      "  --format json|perfetto Write Chrome's JSON (default) or Perfetto's protobuf "
+	      "(default for .pftrace)\n"
 	      "  --no-clock-sync        Leave the clocks as they are\n"
-	      "  --zstd-window BYTES    Accept .zst that need this window (default 8M; at most 2G; rounded up to a power of two)\n"
-	      "  --wait SECONDS         Wait so long for traces that are still being written (default 10; 0: merge what is there)\n"
-	      "  --report FILE          Write where MPI ranks wait for each other: text, JSON if FILE ends in .json, - for stdout;\n"
+	      "  --zstd-window BYTES    Accept .zst that need this window (default 8M; at most 2G; "
+	      "rounded up to a power of two)\n"
+	      "  --wait SECONDS         Wait so long for traces that are still being written "
+	      "(default 10; 0: merge what is there)\n"
+	      "  --report FILE          Write where MPI ranks wait for each other: text, JSON if "
+	      "FILE ends in .json, - for stdout;\n"
 	      "                         without -o no merged trace is written\n"
 	      "  --version, --help\n"
-	      "Exit status: 0: all is merged; 1: something was left out, and a line says what; 125: nothing could be done.\n",
+	      "Exit status: 0: all is merged; 1: something was left out, and a line says what; "
+	      "125: nothing could be done.\n",
 	      out);
 }
 
@@ -51,10 +58,14 @@ static unsigned window_log(const char *text)
 
 int xm_options_parse(int argc, char **argv, struct xm_options *options)
 {
-	static const struct option table[] = { { "output", required_argument, NULL, 'o' },	 { "outputFile", required_argument, NULL, 'o' },
-					       { "format", required_argument, NULL, 'f' },	 { "no-clock-sync", no_argument, NULL, 'n' },
-					       { "report", required_argument, NULL, 'r' },	 { "version", no_argument, NULL, 'v' },
-					       { "help", no_argument, NULL, 'h' },		 { "zstd-window", required_argument, NULL, 'w' },
+	static const struct option table[] = { { "output", required_argument, NULL, 'o' },
+					       { "outputFile", required_argument, NULL, 'o' },
+					       { "format", required_argument, NULL, 'f' },
+					       { "no-clock-sync", no_argument, NULL, 'n' },
+					       { "report", required_argument, NULL, 'r' },
+					       { "version", no_argument, NULL, 'v' },
+					       { "help", no_argument, NULL, 'h' },
+					       { "zstd-window", required_argument, NULL, 'w' },
 					       { "wait", required_argument, NULL, 't' },
 					       { NULL, 0, NULL, 0 } };
 	const char *format = NULL;
@@ -79,7 +90,8 @@ int xm_options_parse(int argc, char **argv, struct xm_options *options)
 			options->wait = (unsigned)strtoul(optarg, &end, 10);
 			if (optarg[0] >= '0' && optarg[0] <= '9' && !*end && strlen(optarg) < 6)
 				break;
-			xm_say("xstrace-merge: --wait takes seconds from 0 to 99999, not '%s'", optarg);
+			xm_say("xstrace-merge: --wait takes seconds from 0 to 99999, not '%s'",
+			       optarg);
 			return XM_FAILED + 1;
 		case 'r':
 			options->report = optarg;
@@ -88,7 +100,8 @@ int xm_options_parse(int argc, char **argv, struct xm_options *options)
 			options->window_log = window_log(optarg);
 			if (options->window_log)
 				break;
-			xm_say("xstrace-merge: --zstd-window takes bytes from 1K to 2G, not '%s'", optarg);
+			xm_say("xstrace-merge: --zstd-window takes bytes from 1K to 2G, not '%s'",
+			       optarg);
 			return XM_FAILED + 1;
 		case 'v':
 			puts("xstrace-merge " XS_VERSION);
@@ -97,7 +110,9 @@ int xm_options_parse(int argc, char **argv, struct xm_options *options)
 			usage(stdout);
 			return 1;
 		default:
-			xm_say(letter == ':' ? "xstrace-merge: option %s needs a value" : "xstrace-merge: unknown option %s; see xstrace-merge --help",
+			xm_say(letter == ':' ? "xstrace-merge: option %s needs a value"
+					     : "xstrace-merge: unknown option %s; see "
+					       "xstrace-merge --help",
 			       argv[optind - 1]);
 			return XM_FAILED + 1;
 		}
@@ -114,8 +129,10 @@ int xm_options_parse(int argc, char **argv, struct xm_options *options)
 		xm_say("xstrace-merge: no traces given; see xstrace-merge --help");
 		return XM_FAILED + 1;
 	}
-	options->perfetto = format ? format[0] == 'p' :
-				     options->output && (xm_ends_with(options->output, ".pftrace") || xm_ends_with(options->output, ".pftrace.zst"));
+	options->perfetto = format ? format[0] == 'p'
+				   : options->output &&
+					     (xm_ends_with(options->output, ".pftrace") ||
+					      xm_ends_with(options->output, ".pftrace.zst"));
 	if (!options->output && !options->report)
 		options->output = options->perfetto ? "xstrace.all.pftrace" : "xstrace.all.json";
 	return 0;

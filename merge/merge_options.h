@@ -12,7 +12,7 @@ struct xm_options {
 	const char *output, *report; /* NULL: none */
 	bool no_sync, perfetto;
 	unsigned window_log; /* of .zst inputs */
-	unsigned wait; /* seconds, for traces that are still being written */
+	unsigned wait;	     /* seconds, for traces that are still being written */
 };
 
 /* optind is then that of the first input. 0: go on, else the exit status + 1. */

@@ -44,7 +44,8 @@ struct xm_mpi *xm_mpi_create(const struct xm_mpi_sink *sink)
 
 static void send(struct xm_mpi *mpi, const struct xm_call *call, struct xm_end *end)
 {
-	struct xm_channel_key key = { call->comm, end->rank, (int32_t)call->peer, (int32_t)call->tag, 0 };
+	struct xm_channel_key key = { call->comm, end->rank, (int32_t)call->peer,
+				      (int32_t)call->tag, 0 };
 
 	end->bytes = call->bytes;
 	if (call->peer >= 0)
@@ -61,7 +62,9 @@ static void take_work(struct xm_mpi *mpi, const struct xm_call *call, struct xm_
 		xm_receives_complete(mpi->receives, call, end);
 	else if (call->function->role == XM_RECEIVE_INIT || call->function->role == XM_SEND_INIT)
 		xm_receives_work(mpi->receives, call, end);
-	else if ((call->function->role == XM_STARTED || call->function->role == XM_COLLECTIVE_INIT) && call->has_seq)
+	else if ((call->function->role == XM_STARTED ||
+		  call->function->role == XM_COLLECTIVE_INIT) &&
+		 call->has_seq)
 		xm_collectives_join(mpi->collectives, call, end);
 }
 
@@ -75,10 +78,15 @@ const char *xm_comm_label(const struct xm_mpi *mpi, uint64_t comm, char *text)
 	return xm_collectives_label(mpi->collectives, comm, text);
 }
 
-void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_event *event, const struct xm_process *process, int64_t start,
-		 int64_t stop)
+void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_event *event,
+		 const struct xm_process *process, int64_t start, int64_t stop)
 {
-	struct xm_end end = { .input = input, .out_pid = process->out_pid, .start = start, .end = stop, .bytes = -1, .rank = (int32_t)input->rank };
+	struct xm_end end = { .input = input,
+			      .out_pid = process->out_pid,
+			      .start = start,
+			      .end = stop,
+			      .bytes = -1,
+			      .rank = (int32_t)input->rank };
 	struct xm_call call;
 
 	if (input->rank >= 0 && event->ph.p[1] == 'M' && xm_is(event->name, "\"communicator\""))
@@ -116,7 +124,8 @@ void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_eve
 		break;
 	case XM_SENDRECV:
 		send(mpi, &call, &end);
-		xm_receives_blocking(mpi->receives, &call, call.recv_peer, call.recv_tag, call.recv_bytes, &end);
+		xm_receives_blocking(mpi->receives, &call, call.recv_peer, call.recv_tag,
+				     call.recv_bytes, &end);
 		break;
 	case XM_IRECEIVE:
 		xm_receives_post(mpi->receives, &call, &end);
@@ -140,7 +149,8 @@ void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_eve
 uint64_t xm_mpi_finish(struct xm_mpi *mpi, uint64_t *ret_dropped)
 {
 	xm_receives_finish(mpi->receives);
-	*ret_dropped = xm_collectives_finish(mpi->collectives) + mpi->channels.dropped + xm_receives_dropped(mpi->receives);
+	*ret_dropped = xm_collectives_finish(mpi->collectives) + mpi->channels.dropped +
+		       xm_receives_dropped(mpi->receives);
 	return xm_channels_alone(&mpi->channels);
 }
 

@@ -31,8 +31,12 @@ static const struct xm_function functions[] = {
 	{ "Testall", XM_COMPLETE, XM_NO_FLOW },
 	{ "Testany", XM_COMPLETE, XM_NO_FLOW },
 	{ "Testsome", XM_COMPLETE, XM_NO_FLOW },
-	/* each with the one that does not block, and the persistent one */
-#define COLLECTIVE(name, small, flow) { name, XM_COLLECTIVE, flow }, { "I" small, XM_STARTED, flow }, { name "_init", XM_COLLECTIVE_INIT, flow }
+/* each with the one that does not block, and the persistent one */
+#define COLLECTIVE(name, small, flow)                                   \
+	{ name, XM_COLLECTIVE, flow }, { "I" small, XM_STARTED, flow }, \
+	{                                                               \
+		name "_init", XM_COLLECTIVE_INIT, flow                  \
+	}
 	COLLECTIVE("Barrier", "barrier", XM_BARRIER),
 	COLLECTIVE("Allreduce", "allreduce", XM_ALL),
 	COLLECTIVE("Allgather", "allgather", XM_ALL),
@@ -57,8 +61,9 @@ static const struct xm_function functions[] = {
 	COLLECTIVE("Neighbor_alltoallw", "neighbor_alltoallw", XM_LISTED),
 };
 #define FUNCTIONS (sizeof(functions) / sizeof(functions[0]))
-#define PLACES 512u /* a power of two: where a name is looked for */
-_Static_assert(2 * FUNCTIONS < PLACES && FUNCTIONS <= XM_FUNCTIONS, "searches end, and all have numbers");
+#define PLACES	  512u /* a power of two: where a name is looked for */
+_Static_assert(2 * FUNCTIONS < PLACES && FUNCTIONS <= XM_FUNCTIONS,
+	       "searches end, and all have numbers");
 static const struct xm_function others = { "(other)", XM_OTHER, XM_NO_FLOW };
 
 uint32_t xm_function_number(const struct xm_function *function)
@@ -170,7 +175,8 @@ static void take_argument(struct xm_call *call, struct xm_text key, struct xm_te
 	else
 		for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 			if (xm_is(key, numbers[i].name))
-				(void)xm_integer(value, (int64_t *)((char *)call + numbers[i].offset));
+				(void)xm_integer(value,
+						 (int64_t *)((char *)call + numbers[i].offset));
 }
 
 bool xm_call_of(const struct xm_event *event, struct xm_call *call)
@@ -202,7 +208,8 @@ bool xm_call_of(const struct xm_event *event, struct xm_call *call)
 		while (xm_member(&p, event->args.p + event->args.n, &key, &value))
 			take_argument(call, key, value);
 	}
-	if (unitrace && (call->function->role == XM_RECEIVE || call->function->role == XM_IRECEIVE)) {
+	if (unitrace &&
+	    (call->function->role == XM_RECEIVE || call->function->role == XM_IRECEIVE)) {
 		call->peer = call->recv_peer;
 		call->tag = call->recv_tag;
 		call->bytes = call->recv_bytes;

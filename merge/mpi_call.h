@@ -11,7 +11,8 @@ struct xm_call {
 	uint64_t comm, seq, request;
 	int64_t peer, tag, bytes, root, recv_peer, recv_tag, recv_bytes;
 	bool has_seq, has_request, is_cancelled, is_cut, has_failed;
-	bool is_work; /* no call: what lies between the call that began a request and its completion */
+	/* no call: what lies between the call that began a request and its completion */
+	bool is_work;
 	struct xm_text requests, from;
 };
 

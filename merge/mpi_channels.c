@@ -4,7 +4,7 @@
 
 #define MAX_WAITING 400000u /* sends or receives without their other end: 96 bytes each */
 
-#define MAX_STEPS 4096u	    /* over those that wait in front of one */
+#define MAX_STEPS 4096u /* over those that wait in front of one */
 
 struct waiting {
 	struct xm_end end;
@@ -38,14 +38,16 @@ static struct channel *channel_of(struct xm_channels *channels, const struct xm_
 {
 	uint32_t known = channels->map.count, index = xm_map_add(&channels->map, key, sizeof(*key));
 
-	if (index == XM_NONE || !xm_room_for(&channels->all, &channels->room, index, sizeof(*channels->all)))
+	if (index == XM_NONE ||
+	    !xm_room_for(&channels->all, &channels->room, index, sizeof(*channels->all)))
 		return NULL;
 	if (index == known)
 		channels->all[index].first = channels->all[index].last = XM_NONE;
 	return &channels->all[index];
 }
 
-static void wait_for_other(struct xm_channels *channels, struct channel *channel, const struct xm_function *function, const struct xm_end *end, uint64_t k)
+static void wait_for_other(struct xm_channels *channels, struct channel *channel,
+			   const struct xm_function *function, const struct xm_end *end, uint64_t k)
 {
 	uint32_t index = channels->free;
 	struct waiting *waiting;
@@ -54,7 +56,9 @@ static void wait_for_other(struct xm_channels *channels, struct channel *channel
 		channels->free = channels->waiting[index].next;
 	} else {
 		index = channels->waiting_count;
-		if (index >= MAX_WAITING || !xm_room_for(&channels->waiting, &channels->waiting_room, index, sizeof(*channels->waiting))) {
+		if (index >= MAX_WAITING ||
+		    !xm_room_for(&channels->waiting, &channels->waiting_room, index,
+				 sizeof(*channels->waiting))) {
 			channels->dropped++;
 			return;
 		}
@@ -80,11 +84,13 @@ static void wait_for_other(struct xm_channels *channels, struct channel *channel
 }
 
 /* The one that waits as number k; NULL: it is not there. */
-static struct waiting *take_waiting(struct xm_channels *channels, struct channel *channel, uint64_t k, uint32_t *ret_index)
+static struct waiting *take_waiting(struct xm_channels *channels, struct channel *channel,
+				    uint64_t k, uint32_t *ret_index)
 {
 	uint32_t index = channel->first, before = XM_NONE;
 
-	for (unsigned n = 0; index != XM_NONE && channels->waiting[index].k < k && n < MAX_STEPS; n++) {
+	for (unsigned n = 0; index != XM_NONE && channels->waiting[index].k < k && n < MAX_STEPS;
+	     n++) {
 		before = index;
 		index = channels->waiting[index].next;
 	}
@@ -101,11 +107,11 @@ static struct waiting *take_waiting(struct xm_channels *channels, struct channel
 }
 
 /*
- * One end of the k-th message of a channel. What waits there as k is the other end: each side has one of each number. Nothing can wait if the other
- * side's count is not beyond k.
+ * One end of the k-th message of a channel. What waits there as k is the other end: each side has
+ * one of each number. Nothing can wait if the other side's count is not beyond k.
  */
-void xm_channels_end(struct xm_channels *channels, const struct xm_channel_key *key, bool is_send, uint64_t k, const struct xm_function *function,
-		     const struct xm_end *end)
+void xm_channels_end(struct xm_channels *channels, const struct xm_channel_key *key, bool is_send,
+		     uint64_t k, const struct xm_function *function, const struct xm_end *end)
 {
 	struct channel *channel = channel_of(channels, key);
 	struct waiting *other = NULL;
@@ -122,13 +128,16 @@ void xm_channels_end(struct xm_channels *channels, const struct xm_channel_key *
 		return;
 	}
 	if (channels->sink->message)
-		channels->sink->message(channels->sink->user, key->comm, is_send ? function : other->function, is_send ? other->function : function,
-				  is_send ? end : &other->end, is_send ? &other->end : end);
+		channels->sink->message(channels->sink->user, key->comm,
+					is_send ? function : other->function,
+					is_send ? other->function : function,
+					is_send ? end : &other->end, is_send ? &other->end : end);
 	other->next = channels->free;
 	channels->free = index;
 }
 
-uint64_t xm_channels_next(struct xm_channels *channels, const struct xm_channel_key *key, bool is_send)
+uint64_t xm_channels_next(struct xm_channels *channels, const struct xm_channel_key *key,
+			  bool is_send)
 {
 	struct channel *channel = channel_of(channels, key);
 
@@ -146,7 +155,8 @@ uint64_t xm_channels_received(struct xm_channels *channels, const struct xm_chan
 	return channel ? channel->received : 0;
 }
 
-void xm_channels_take_back(struct xm_channels *channels, const struct xm_channel_key *key, uint64_t k)
+void xm_channels_take_back(struct xm_channels *channels, const struct xm_channel_key *key,
+			   uint64_t k)
 {
 	struct channel *channel = channel_of(channels, key);
 
@@ -154,7 +164,8 @@ void xm_channels_take_back(struct xm_channels *channels, const struct xm_channel
 		channel->received = k;
 }
 
-void xm_channels_next_end(struct xm_channels *channels, const struct xm_channel_key *key, bool is_send, const struct xm_function *function,
+void xm_channels_next_end(struct xm_channels *channels, const struct xm_channel_key *key,
+			  bool is_send, const struct xm_function *function,
 			  const struct xm_end *end)
 {
 	uint64_t k = xm_channels_next(channels, key, is_send);
@@ -167,7 +178,8 @@ uint64_t xm_channels_alone(const struct xm_channels *channels)
 {
 	uint64_t alone = channels->waiting_count;
 
-	for (uint32_t index = channels->free; index != XM_NONE; index = channels->waiting[index].next)
+	for (uint32_t index = channels->free; index != XM_NONE;
+	     index = channels->waiting[index].next)
 		alone--;
 	return alone;
 }

@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define MAX_OPEN 8192u /* collectives that wait for members; a power of two */
-#define PROBES 16u /* places that one can have */
+#define MAX_OPEN    8192u /* collectives that wait for members; a power of two */
+#define PROBES	    16u	  /* places that one can have */
 #define MAX_MEMBERS (1u << 18)
-#define MAX_PAIRS 2048u /* of a list of ranks */
+#define MAX_PAIRS   2048u /* of a list of ranks */
 
 /* What a rank said of itself in a communicator. */
 struct told {
@@ -22,7 +22,10 @@ struct comm {
 
 struct xm_collectives {
 	const struct xm_mpi_sink *sink;
-	/* by (communicator, seq, nth): if all places for a collective are taken, the one in the first place is closed */
+	/*
+	 * by (communicator, seq, nth): if all places for a collective are taken, the one in the
+	 * first place is closed
+	 */
 	struct open {
 		struct xm_collective collective;
 		uint32_t nth; /* start of a persistent one */
@@ -35,7 +38,11 @@ struct xm_collectives {
 	struct xm_map told_map;	  /* the same: told */
 	struct told *told;
 	uint32_t told_room;
-	struct xm_map seq_map; /* comm and input → counter, where the slices have no seq; with seq: starts of a persistent one */
+	/*
+	 * comm and input → counter, where the slices have no seq; with seq: starts of a persistent
+	 * one
+	 */
+	struct xm_map seq_map;
 	uint64_t *seqs;
 	uint32_t seq_room;
 	uint64_t dropped;
@@ -59,29 +66,35 @@ static struct comm *comm_at(struct xm_collectives *collectives, uint64_t comm)
 {
 	uint32_t index = xm_map_add(&collectives->comm_map, &comm, sizeof(comm));
 
-	if (index == XM_NONE || !xm_room_for(&collectives->comms, &collectives->comm_room, index, sizeof(*collectives->comms)))
+	if (index == XM_NONE || !xm_room_for(&collectives->comms, &collectives->comm_room, index,
+					     sizeof(*collectives->comms)))
 		return NULL;
 	return &collectives->comms[index];
 }
 
 /* ---- who is who ---- */
 
-static const struct told *told_of(const struct xm_collectives *collectives, uint64_t comm, const struct xm_input *input)
+static const struct told *told_of(const struct xm_collectives *collectives, uint64_t comm,
+				  const struct xm_input *input)
 {
 	uint64_t key[2] = { comm, input->index };
 	uint32_t index = xm_map_find(&collectives->told_map, key, sizeof(key));
 
-	return index != XM_NONE && index < collectives->told_room ? &collectives->told[index] : NULL;
+	return index != XM_NONE && index < collectives->told_room ? &collectives->told[index]
+								  : NULL;
 }
 
 static int32_t number_in(struct xm_text args, const char *name, int32_t otherwise)
 {
 	int64_t value;
 
-	return xm_integer(xm_find(args, name), &value) && value >= 0 && value <= INT32_MAX ? (int32_t)value : otherwise;
+	return xm_integer(xm_find(args, name), &value) && value >= 0 && value <= INT32_MAX
+		       ? (int32_t)value
+		       : otherwise;
 }
 
-void xm_collectives_told(struct xm_collectives *collectives, const struct xm_input *input, struct xm_text args)
+void xm_collectives_told(struct xm_collectives *collectives, const struct xm_input *input,
+			 struct xm_text args)
 {
 	uint64_t key[2] = { xm_comm_of(xm_find(args, "comm")), input->index };
 	struct xm_text name = xm_find(args, "name");
@@ -90,7 +103,8 @@ void xm_collectives_told(struct xm_collectives *collectives, const struct xm_inp
 	char text[XM_COMM_LABEL];
 	struct told *told;
 
-	if (index == XM_NONE || !xm_room_for(&collectives->told, &collectives->told_room, index, sizeof(*collectives->told)))
+	if (index == XM_NONE || !xm_room_for(&collectives->told, &collectives->told_room, index,
+					     sizeof(*collectives->told)))
 		return;
 	told = &collectives->told[index];
 	told->place = number_in(args, "rank", -1);
@@ -113,13 +127,15 @@ static int by_number(const void *a, const void *b)
 }
 
 /* The members' ranks in the world, as far as they are among the inputs and there is room. */
-static void put_ranks(const struct xm_collectives *collectives, uint64_t comm, char *text, size_t room)
+static void put_ranks(const struct xm_collectives *collectives, uint64_t comm, char *text,
+		      size_t room)
 {
 	int32_t *ranks = calloc(collectives->told_map.count + 1, sizeof(*ranks));
 	uint32_t count = 0;
 	size_t at = 0, length;
 
-	for (uint32_t i = 0; ranks && i < collectives->told_map.count && i < collectives->told_room; i++) {
+	for (uint32_t i = 0; ranks && i < collectives->told_map.count && i < collectives->told_room;
+	     i++) {
 		uint64_t key[2];
 
 		memcpy(key, xm_map_key(&collectives->told_map, i, &length), sizeof(key));
@@ -136,7 +152,8 @@ static void put_ranks(const struct xm_collectives *collectives, uint64_t comm, c
 			(void)snprintf(text + at, room - at, ", ...");
 			break;
 		}
-		at += (size_t)snprintf(text + at, room - at, "%s%" PRId32, at ? ", " : "", ranks[i]);
+		at += (size_t)snprintf(text + at, room - at, "%s%" PRId32, at ? ", " : "",
+				       ranks[i]);
 		if (ranks[last] > ranks[i])
 			at += (size_t)snprintf(text + at, room - at, "-%" PRId32, ranks[last]);
 	}
@@ -146,7 +163,9 @@ static void put_ranks(const struct xm_collectives *collectives, uint64_t comm, c
 const char *xm_collectives_label(const struct xm_collectives *collectives, uint64_t id, char *text)
 {
 	uint32_t index = xm_map_find(&collectives->comm_map, &id, sizeof(id));
-	const struct comm *comm = index != XM_NONE && index < collectives->comm_room ? &collectives->comms[index] : NULL;
+	const struct comm *comm = index != XM_NONE && index < collectives->comm_room
+					  ? &collectives->comms[index]
+					  : NULL;
 	char ranks[XM_COMM_LABEL - 32];
 
 	if (comm && comm->name && comm->name[0]) {
@@ -157,9 +176,11 @@ const char *xm_collectives_label(const struct xm_collectives *collectives, uint6
 		return xm_comm_name(id, text);
 	put_ranks(collectives, id, ranks, sizeof(ranks));
 	if (comm->others > 0)
-		(void)snprintf(text, XM_COMM_LABEL, "%" PRId32 " and %" PRId32 " of world (%s)", comm->members, comm->others, ranks);
+		(void)snprintf(text, XM_COMM_LABEL, "%" PRId32 " and %" PRId32 " of world (%s)",
+			       comm->members, comm->others, ranks);
 	else
-		(void)snprintf(text, XM_COMM_LABEL, "%" PRId32 " of world (%s)", comm->members, ranks);
+		(void)snprintf(text, XM_COMM_LABEL, "%" PRId32 " of world (%s)", comm->members,
+			       ranks);
 	return text;
 }
 
@@ -171,7 +192,9 @@ static void set_places(const struct xm_collectives *collectives, struct xm_colle
 		struct xm_member *member = &collective->members[i];
 		const struct told *told = told_of(collectives, collective->comm, member->end.input);
 
-		member->place = told ? told->place : collective->comm == XM_COMM_WORLD ? member->end.rank : -1;
+		member->place = told				    ? told->place
+				: collective->comm == XM_COMM_WORLD ? member->end.rank
+								    : -1;
 		member->side = told ? told->side : -1;
 		collective->is_inter |= member->side >= 0;
 		if (member->root >= 0)
@@ -205,7 +228,8 @@ static uint64_t next_of(struct xm_collectives *collectives, const uint64_t key[3
 {
 	uint32_t index = xm_map_add(&collectives->seq_map, key, 3 * sizeof(*key));
 
-	if (index == XM_NONE || !xm_room_for(&collectives->seqs, &collectives->seq_room, index, sizeof(*collectives->seqs)))
+	if (index == XM_NONE || !xm_room_for(&collectives->seqs, &collectives->seq_room, index,
+					     sizeof(*collectives->seqs)))
 		return XM_NONE;
 	return collectives->seqs[index]++;
 }
@@ -252,12 +276,15 @@ static bool is_same(const struct open *open, const struct xm_call *call, uint64_
 }
 
 /* Ranks are read some hundred events at a time, so that many wait here at once. */
-static struct open *place_of(struct xm_collectives *collectives, const struct xm_call *call, uint64_t seq, uint32_t nth)
+static struct open *place_of(struct xm_collectives *collectives, const struct xm_call *call,
+			     uint64_t seq, uint32_t nth)
 {
-	uint64_t hash = ((call->comm * 0x9e3779b97f4a7c15ull ^ seq) * 0xd6e8feb86659fd93ull ^ nth) * 0x9fb21c651e98df25ull;
+	uint64_t hash = ((call->comm * 0x9e3779b97f4a7c15ull ^ seq) * 0xd6e8feb86659fd93ull ^ nth) *
+			0x9fb21c651e98df25ull;
 	struct open *first = NULL, *open = NULL;
 
-	for (uint32_t n = 0; collectives->member_count >= MAX_MEMBERS && n < MAX_OPEN; n++, collectives->sweep++)
+	for (uint32_t n = 0; collectives->member_count >= MAX_MEMBERS && n < MAX_OPEN;
+	     n++, collectives->sweep++)
 		close_one(collectives, &collectives->open[collectives->sweep % MAX_OPEN]);
 	for (uint32_t i = 0; i < PROBES; i++) {
 		open = &collectives->open[((hash >> 40) + i) & (MAX_OPEN - 1)];
@@ -277,11 +304,16 @@ static struct open *place_of(struct xm_collectives *collectives, const struct xm
 	return open;
 }
 
-void xm_collectives_join(struct xm_collectives *collectives, const struct xm_call *call, const struct xm_end *end)
+void xm_collectives_join(struct xm_collectives *collectives, const struct xm_call *call,
+			 const struct xm_end *end)
 {
-	uint64_t member[2] = { call->comm, end->input->index }, count[3] = { call->comm, end->input->index, call->has_seq ? call->seq : UINT64_MAX };
+	uint64_t member[2] = { call->comm, end->input->index },
+		 count[3] = { call->comm, end->input->index,
+			      call->has_seq ? call->seq : UINT64_MAX };
 	uint64_t seq = call->has_seq ? call->seq : next_of(collectives, count);
-	uint32_t nth = call->function->role == XM_COLLECTIVE_INIT ? (uint32_t)next_of(collectives, count) : 0;
+	uint32_t nth = call->function->role == XM_COLLECTIVE_INIT
+			       ? (uint32_t)next_of(collectives, count)
+			       : 0;
 	uint32_t known = collectives->member_map.count;
 	struct comm *comm;
 	struct open *open;
@@ -314,7 +346,9 @@ void xm_collectives_join(struct xm_collectives *collectives, const struct xm_cal
 		collective->root = -1;
 		open->nth = nth;
 	}
-	collective->members[collective->count] = (struct xm_member){ .end = *end, .root = (int32_t)call->root, .from = ranks_of(call->from) };
+	collective->members[collective->count] = (struct xm_member){ .end = *end,
+								     .root = (int32_t)call->root,
+								     .from = ranks_of(call->from) };
 	collective->members[collective->count++].end.bytes = call->bytes;
 	collectives->member_count++;
 	if (collectives->knows_sizes && collective->count == comm->seen)
@@ -346,7 +380,8 @@ void xm_collectives_learn(struct xm_collectives *collectives, const struct xm_co
 		const void *key = xm_map_key(&before->told_map, i, &length);
 		uint32_t index = xm_map_add(&collectives->told_map, key, length);
 
-		if (index != XM_NONE && xm_room_for(&collectives->told, &collectives->told_room, index, sizeof(*collectives->told)))
+		if (index != XM_NONE && xm_room_for(&collectives->told, &collectives->told_room,
+						    index, sizeof(*collectives->told)))
 			collectives->told[index] = before->told[i];
 	}
 	collectives->knows_sizes = true;

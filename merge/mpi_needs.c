@@ -13,18 +13,21 @@ static bool is_given(const struct xm_ranks *ranks, int32_t place)
 }
 
 /* Between groups all data come from the other group; each member's group must be known. */
-static bool may_give(const struct xm_collective *c, const struct xm_member *to, const struct xm_member *from)
+static bool may_give(const struct xm_collective *c, const struct xm_member *to,
+		     const struct xm_member *from)
 {
 	return !c->is_inter || (to->side >= 0 && from->side >= 0 && to->side != from->side);
 }
 
-bool xm_gets(const struct xm_collective *c, const struct xm_member *to, const struct xm_member *from)
+bool xm_gets(const struct xm_collective *c, const struct xm_member *to,
+	     const struct xm_member *from)
 {
 	if (to == from || to->end.is_cut)
 		return false;
 	switch (c->function->flow) {
 	case XM_BARRIER:
-		return !c->is_inter; /* there libraries let one group go before the other has come */
+		/* there libraries let one group go before the other has come */
+		return !c->is_inter;
 	case XM_ALL:
 		return to->end.bytes > 0 && may_give(c, to, from);
 	case XM_EACH:
@@ -34,7 +37,8 @@ bool xm_gets(const struct xm_collective *c, const struct xm_member *to, const st
 	case XM_TO_ROOT:
 		return to->end.rank == c->root && from->root == c->root && from->end.bytes > 0;
 	case XM_LOWER:
-		return !c->is_inter && to->end.bytes > 0 && from->place >= 0 && from->place < to->place;
+		return !c->is_inter && to->end.bytes > 0 && from->place >= 0 &&
+		       from->place < to->place;
 	case XM_LISTED:
 		return may_give(c, to, from) && is_given(to->from, from->place);
 	default:
@@ -44,7 +48,8 @@ bool xm_gets(const struct xm_collective *c, const struct xm_member *to, const st
 
 bool xm_is_later(const struct xm_member *a, const struct xm_member *b)
 {
-	return !b || a->end.start > b->end.start || (a->end.start == b->end.start && a->end.rank < b->end.rank);
+	return !b || a->end.start > b->end.start ||
+	       (a->end.start == b->end.start && a->end.rank < b->end.rank);
 }
 
 /* Of one side: the two that came last of those who give to all others there are. */
@@ -69,7 +74,8 @@ static bool gives_alike(enum xm_flow flow)
 }
 
 void xm_each_wait(const struct xm_collective *c, void *user,
-		  void (*one)(void *user, const struct xm_collective *collective, const struct xm_member *to, const struct xm_member *last))
+		  void (*one)(void *user, const struct xm_collective *collective,
+			      const struct xm_member *to, const struct xm_member *last))
 {
 	struct latest of[2] = { { NULL, NULL }, { NULL, NULL } };
 	bool alike = gives_alike(c->function->flow);
@@ -88,7 +94,8 @@ void xm_each_wait(const struct xm_collective *c, void *user,
 				last = NULL;
 		} else if (c->function->flow != XM_TO_ROOT || to->end.rank == c->root) {
 			for (uint32_t i = 0; i < c->count; i++)
-				if (xm_gets(c, to, &c->members[i]) && xm_is_later(&c->members[i], last))
+				if (xm_gets(c, to, &c->members[i]) &&
+				    xm_is_later(&c->members[i], last))
 					last = &c->members[i];
 		}
 		if (last)
@@ -102,20 +109,25 @@ static uint32_t hub(const struct xm_collective *c)
 	enum xm_flow flow = c->function->flow;
 
 	for (uint32_t i = 0; i < c->count; i++)
-		if (flow == XM_FROM_ROOT || flow == XM_TO_ROOT ? c->members[i].end.rank == c->root : flow != XM_EACH || c->members[i].end.bytes > 0)
+		if (flow == XM_FROM_ROOT || flow == XM_TO_ROOT
+			    ? c->members[i].end.rank == c->root
+			    : flow != XM_EACH || c->members[i].end.bytes > 0)
 			return i;
 	return 0;
 }
 
 void xm_each_pair(const struct xm_collective *c, void *user,
-		  void (*one)(void *user, const struct xm_collective *collective, const struct xm_member *to, const struct xm_member *from))
+		  void (*one)(void *user, const struct xm_collective *collective,
+			      const struct xm_member *to, const struct xm_member *from))
 {
 	uint32_t middle = hub(c);
 
 	for (uint32_t k = 0; k < c->count; k++) {
 		const struct xm_member *to = &c->members[k];
 		/* few partners of many are all that there is to know */
-		bool all = c->count <= FEW || (c->function->flow == XM_LISTED && to->from && !to->from->all) || k == middle;
+		bool all = c->count <= FEW ||
+			   (c->function->flow == XM_LISTED && to->from && !to->from->all) ||
+			   k == middle;
 
 		for (uint32_t i = 0; all && i < c->count; i++)
 			if (xm_gets(c, to, &c->members[i]))

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#define MAX_REQUESTS 65536u /* that wait for their completion; a power of two */
+#define MAX_REQUESTS   65536u /* that wait for their completion; a power of two */
 #define MAX_PERSISTENT (1u << 18)
-#define MAX_HELD 256u /* of one input */
+#define MAX_HELD       256u /* of one input */
 
 /* A receive whose data have not arrived yet. */
 struct request {
@@ -26,7 +26,7 @@ struct held {
 	struct xm_channel_key key;
 	int64_t bytes;
 	const struct xm_function *function;
-	uint64_t number; /* of its request; of a blocking one XM_NO_NUMBER */
+	uint64_t number;	       /* of its request; of a blocking one XM_NO_NUMBER */
 	bool is_complete, is_doubtful; /* as its request */
 	struct xm_end end;
 };
@@ -46,7 +46,8 @@ struct persistent {
 
 struct xm_receives {
 	struct xm_channels *channels;
-	struct request requests[MAX_REQUESTS]; /* who comes to a place that is taken closes what was there */
+	/* who comes to a place that is taken closes what was there */
+	struct request requests[MAX_REQUESTS];
 	struct input *inputs;
 	uint32_t input_room;
 	struct xm_map persistent_map; /* of input and number */
@@ -95,7 +96,8 @@ static struct request *find(struct xm_receives *receives, uint64_t number, uint3
 {
 	struct request *request = place_of(receives, number, input);
 
-	return request->is_used && request->number == number && request->input == input ? request : NULL;
+	return request->is_used && request->number == number && request->input == input ? request
+											: NULL;
 }
 
 static bool is_known(const struct xm_channel_key *key)
@@ -107,7 +109,10 @@ static bool is_known(const struct xm_channel_key *key)
 
 static struct input *input_of(struct xm_receives *receives, uint32_t index)
 {
-	return xm_room_for(&receives->inputs, &receives->input_room, index, sizeof(*receives->inputs)) ? &receives->inputs[index] : NULL;
+	return xm_room_for(&receives->inputs, &receives->input_room, index,
+			   sizeof(*receives->inputs))
+		       ? &receives->inputs[index]
+		       : NULL;
 }
 
 /* Nobody knows yet whose message it gets, or whether it gets one. */
@@ -117,11 +122,13 @@ static bool is_open(const struct held *held)
 }
 
 /* Is there one before `end` that may still get the message that this one would get? */
-static bool is_unsure(const struct input *input, const struct xm_channel_key *key, const struct held *end)
+static bool is_unsure(const struct input *input, const struct xm_channel_key *key,
+		      const struct held *end)
 {
 	for (const struct held *held = input->first; held != end; held = held->next)
 		if (is_open(held) && held->key.comm == key->comm &&
-		    (held->key.from < 0 || held->key.from == key->from) && (held->key.tag < 0 || held->key.tag == key->tag))
+		    (held->key.from < 0 || held->key.from == key->from) &&
+		    (held->key.tag < 0 || held->key.tag == key->tag))
 			return true;
 	return false;
 }
@@ -129,11 +136,14 @@ static bool is_unsure(const struct input *input, const struct xm_channel_key *ke
 /* The number of one that is sure; what is complete goes on. */
 static void release(struct xm_receives *receives, struct held *held)
 {
-	struct request *request = held->is_complete ? NULL : find(receives, held->number, held->end.input->index);
-	uint64_t k = is_known(&held->key) ? xm_channels_next(receives->channels, &held->key, false) : XM_NO_NUMBER;
+	struct request *request =
+		held->is_complete ? NULL : find(receives, held->number, held->end.input->index);
+	uint64_t k = is_known(&held->key) ? xm_channels_next(receives->channels, &held->key, false)
+					  : XM_NO_NUMBER;
 
 	if (held->is_complete && k != XM_NO_NUMBER) {
-		xm_channels_end(receives->channels, &held->key, false, k, held->function, &held->end);
+		xm_channels_end(receives->channels, &held->key, false, k, held->function,
+				&held->end);
 	} else if (request && request->is_held) {
 		request->is_held = false;
 		request->has_k = k != XM_NO_NUMBER;
@@ -166,7 +176,8 @@ static void give_up_first(struct xm_receives *receives, struct input *input)
 	settle(receives, input);
 }
 
-static struct held *hold(struct xm_receives *receives, const struct xm_channel_key *key, int64_t bytes, const struct xm_function *function, uint64_t number,
+static struct held *hold(struct xm_receives *receives, const struct xm_channel_key *key,
+			 int64_t bytes, const struct xm_function *function, uint64_t number,
 			 const struct xm_end *end)
 {
 	struct input *input = input_of(receives, end->input->index);
@@ -176,7 +187,9 @@ static struct held *hold(struct xm_receives *receives, const struct xm_channel_k
 		return NULL;
 	if (input->count == MAX_HELD)
 		give_up_first(receives, input);
-	*held = (struct held){ .key = *key, .bytes = bytes, .function = function, .number = number, .end = *end };
+	*held = (struct held){
+		.key = *key, .bytes = bytes, .function = function, .number = number, .end = *end
+	};
 	for (link = &input->first; *link; link = &(*link)->next)
 		;
 	*link = held;
@@ -206,26 +219,29 @@ static struct held *find_held(struct xm_receives *receives, const struct request
 /* Is `later` behind this request in its channel, or this one itself, and not complete? */
 static bool is_behind(const struct request *later, const struct request *request)
 {
-	return later->is_open && later->has_k && later->input == request->input && later->k >= request->k &&
-	       !memcmp(&later->key, &request->key, sizeof(later->key));
+	return later->is_open && later->has_k && later->input == request->input &&
+	       later->k >= request->k && !memcmp(&later->key, &request->key, sizeof(later->key));
 }
 
 static int by_k(const void *a, const void *b)
 {
 	const struct request *const *p = a, *const *q = b;
 
-	return (*p)->k < (*q)->k ? -1 : (*p)->k > (*q)->k;
+	return (*p)->k<(*q)->k ? -1 : (*p)->k>(*q)->k;
 }
 
 /*
- * Who knows whether this one gets a message: it and those behind it are held back, in front of all that are (these are behind it, too, or
- * of no matter to this channel). If one of them is complete, this one had its message before.
+ * Who knows whether this one gets a message: it and those behind it are held back, in front of all
+ * that are (these are behind it, too, or of no matter to this channel). If one of them is complete,
+ * this one had its message before.
  */
 static void hold_again(struct xm_receives *receives, struct request *request)
 {
-	uint64_t count = xm_channels_received(receives->channels, &request->key) - request->k, found = 0;
+	uint64_t count = xm_channels_received(receives->channels, &request->key) - request->k,
+		 found = 0;
 	struct input *input = input_of(receives, request->input);
-	struct request **behind = count <= MAX_HELD ? calloc(count, sizeof(struct request *)) : NULL;
+	struct request **behind = count <= MAX_HELD ? calloc(count, sizeof(struct request *))
+						    : NULL;
 
 	if (!input || !behind || input->count + count > MAX_HELD) {
 		free(behind);
@@ -237,14 +253,20 @@ static void hold_again(struct xm_receives *receives, struct request *request)
 		if (is_behind(&receives->requests[i], request))
 			behind[found++] = &receives->requests[i];
 	qsort(behind, found, sizeof(struct request *), by_k);
-	while (found == count && found > 0) { /* the last first, so that each comes in front of those behind it */
+	/* the last first, so that each comes in front of those behind it */
+	while (found == count && found > 0) {
 		struct request *last = behind[found - 1];
 		struct held *held = calloc(1, sizeof(*held));
 
 		if (!held)
 			break;
-		*held = (struct held){ .next = input->first, .key = last->key, .bytes = last->bytes, .function = last->function,
-				       .number = last->number, .is_doubtful = last->is_doubtful, .end = { .input = last->from } };
+		*held = (struct held){ .next = input->first,
+				       .key = last->key,
+				       .bytes = last->bytes,
+				       .function = last->function,
+				       .number = last->number,
+				       .is_doubtful = last->is_doubtful,
+				       .end = { .input = last->from } };
 		input->first = held;
 		input->count++;
 		last->is_held = true;
@@ -268,14 +290,16 @@ static void doubt(struct xm_receives *receives, struct request *request)
 
 /* ---- receives ---- */
 
-static bool must_wait(struct xm_receives *receives, const struct xm_channel_key *key, uint32_t index)
+static bool must_wait(struct xm_receives *receives, const struct xm_channel_key *key,
+		      uint32_t index)
 {
 	const struct input *input = input_of(receives, index);
 
 	return input && (!is_known(key) || is_unsure(input, key, NULL));
 }
 
-void xm_receives_blocking(struct xm_receives *receives, const struct xm_call *call, int64_t peer, int64_t tag, int64_t bytes, struct xm_end *end)
+void xm_receives_blocking(struct xm_receives *receives, const struct xm_call *call, int64_t peer,
+			  int64_t tag, int64_t bytes, struct xm_end *end)
 {
 	struct xm_channel_key key = { call->comm, (int32_t)peer, end->rank, (int32_t)tag, 0 };
 	struct held *held;
@@ -292,14 +316,22 @@ void xm_receives_blocking(struct xm_receives *receives, const struct xm_call *ca
 	xm_channels_next_end(receives->channels, &key, false, call->function, end);
 }
 
-static void post(struct xm_receives *receives, const struct xm_channel_key *key, int64_t bytes, const struct xm_function *function, uint64_t number,
-		 const struct xm_end *end)
+static void post(struct xm_receives *receives, const struct xm_channel_key *key, int64_t bytes,
+		 const struct xm_function *function, uint64_t number, const struct xm_end *end)
 {
 	struct request *request = place_of(receives, number, end->input->index);
 
 	receives->dropped += request->is_open;
-	*request = (struct request){ .key = *key, .bytes = bytes, .function = function, .number = number,
-				     .posted = end->start, .posted_tid = end->tid, .from = end->input, .input = end->input->index, .is_open = true, .is_used = true };
+	*request = (struct request){ .key = *key,
+				     .bytes = bytes,
+				     .function = function,
+				     .number = number,
+				     .posted = end->start,
+				     .posted_tid = end->tid,
+				     .from = end->input,
+				     .input = end->input->index,
+				     .is_open = true,
+				     .is_used = true };
 	if (must_wait(receives, key, end->input->index)) {
 		request->is_held = hold(receives, key, bytes, function, number, end);
 		return;
@@ -308,16 +340,19 @@ static void post(struct xm_receives *receives, const struct xm_channel_key *key,
 	request->has_k = request->k != XM_NO_NUMBER;
 }
 
-void xm_receives_post(struct xm_receives *receives, const struct xm_call *call, const struct xm_end *end)
+void xm_receives_post(struct xm_receives *receives, const struct xm_call *call,
+		      const struct xm_end *end)
 {
-	struct xm_channel_key key = { call->comm, (int32_t)call->peer, end->rank, (int32_t)call->tag, 0 };
+	struct xm_channel_key key = { call->comm, (int32_t)call->peer, end->rank,
+				      (int32_t)call->tag, 0 };
 
 	/* its completion may have been read before */
 	if (call->has_request && !find(receives, call->request, end->input->index))
 		post(receives, &key, call->bytes, call->function, call->request, end);
 }
 
-static void complete_held(struct xm_receives *receives, struct request *request, const struct xm_function *function, const struct xm_end *end)
+static void complete_held(struct xm_receives *receives, struct request *request,
+			  const struct xm_function *function, const struct xm_end *end)
 {
 	struct held *held = find_held(receives, request);
 
@@ -332,7 +367,8 @@ static void complete_held(struct xm_receives *receives, struct request *request,
 
 /* Calls `one` for each request that the call names. */
 static void for_each(struct xm_receives *receives, const struct xm_call *call, struct xm_end *end,
-		     void (*one)(struct xm_receives *receives, const struct xm_call *call, uint64_t number, struct xm_end *end))
+		     void (*one)(struct xm_receives *receives, const struct xm_call *call,
+				 uint64_t number, struct xm_end *end))
 {
 	const char *p = xm_first(call->requests);
 	struct xm_text value;
@@ -346,7 +382,8 @@ static void for_each(struct xm_receives *receives, const struct xm_call *call, s
 				one(receives, call, (uint64_t)number, end);
 }
 
-static void complete_one(struct xm_receives *receives, const struct xm_call *call, uint64_t number, struct xm_end *end)
+static void complete_one(struct xm_receives *receives, const struct xm_call *call, uint64_t number,
+			 struct xm_end *end)
 {
 	struct request *request = find(receives, number, end->input->index);
 
@@ -382,50 +419,62 @@ static void complete_one(struct xm_receives *receives, const struct xm_call *cal
 		request->has_k = request->k != XM_NO_NUMBER;
 	}
 	if (request->has_k)
-		xm_channels_end(receives->channels, &request->key, false, request->k, call->function, end);
+		xm_channels_end(receives->channels, &request->key, false, request->k,
+				call->function, end);
 }
 
-void xm_receives_cancel(struct xm_receives *receives, const struct xm_call *call, const struct xm_end *end)
+void xm_receives_cancel(struct xm_receives *receives, const struct xm_call *call,
+			const struct xm_end *end)
 {
-	struct request *request = call->has_request ? find(receives, call->request, end->input->index) : NULL;
+	struct request *request =
+		call->has_request ? find(receives, call->request, end->input->index) : NULL;
 
 	if (request && request->is_open)
 		doubt(receives, request);
 }
 
-void xm_receives_complete(struct xm_receives *receives, const struct xm_call *call, struct xm_end *end)
+void xm_receives_complete(struct xm_receives *receives, const struct xm_call *call,
+			  struct xm_end *end)
 {
 	for_each(receives, call, end, complete_one);
 }
 
 /* ---- persistent ones, and sends that are ---- */
 
-static struct persistent *persistent_of(struct xm_receives *receives, uint64_t number, uint32_t input, bool add)
+static struct persistent *persistent_of(struct xm_receives *receives, uint64_t number,
+					uint32_t input, bool add)
 {
 	uint64_t key[2] = { input, number };
-	uint32_t index = add ? xm_map_add(&receives->persistent_map, key, sizeof(key)) : xm_map_find(&receives->persistent_map, key, sizeof(key));
+	uint32_t index = add ? xm_map_add(&receives->persistent_map, key, sizeof(key))
+			     : xm_map_find(&receives->persistent_map, key, sizeof(key));
 
-	if (index == XM_NONE || !xm_room_for(&receives->persistent, &receives->persistent_room, index, sizeof(*receives->persistent)))
+	if (index == XM_NONE || !xm_room_for(&receives->persistent, &receives->persistent_room,
+					     index, sizeof(*receives->persistent)))
 		return NULL;
 	return &receives->persistent[index];
 }
 
-void xm_receives_init(struct xm_receives *receives, const struct xm_call *call, const struct xm_end *end)
+void xm_receives_init(struct xm_receives *receives, const struct xm_call *call,
+		      const struct xm_end *end)
 {
 	bool sends = call->function->role == XM_SEND_INIT;
 	int32_t peer = (int32_t)call->peer;
-	struct persistent *persistent = call->has_request ? persistent_of(receives, call->request, end->input->index, true) : NULL;
+	struct persistent *persistent =
+		call->has_request ? persistent_of(receives, call->request, end->input->index, true)
+				  : NULL;
 
 	if (!persistent)
 		return;
 	*persistent = (struct persistent){
-		.key = { call->comm, sends ? end->rank : peer, sends ? peer : end->rank, (int32_t)call->tag, 0 },
+		.key = { call->comm, sends ? end->rank : peer, sends ? peer : end->rank,
+			 (int32_t)call->tag, 0 },
 		.bytes = call->bytes,
 		.function = call->function,
 	};
 }
 
-static void start_one(struct xm_receives *receives, const struct xm_call *call, uint64_t number, struct xm_end *end)
+static void start_one(struct xm_receives *receives, const struct xm_call *call, uint64_t number,
+		      struct xm_end *end)
 {
 	struct persistent *persistent = persistent_of(receives, number, end->input->index, false);
 
@@ -440,9 +489,11 @@ static void start_one(struct xm_receives *receives, const struct xm_call *call, 
 	if (persistent->function->role == XM_SEND_INIT) {
 		end->bytes = persistent->bytes;
 		if (persistent->key.to >= 0)
-			xm_channels_next_end(receives->channels, &persistent->key, true, persistent->function, end);
+			xm_channels_next_end(receives->channels, &persistent->key, true,
+					     persistent->function, end);
 	} else {
-		post(receives, &persistent->key, persistent->bytes, persistent->function, number, end);
+		post(receives, &persistent->key, persistent->bytes, persistent->function, number,
+		     end);
 	}
 }
 
@@ -453,8 +504,11 @@ void xm_receives_start(struct xm_receives *receives, const struct xm_call *call,
 
 void xm_receives_work(struct xm_receives *receives, const struct xm_call *call, struct xm_end *end)
 {
-	struct persistent *persistent = call->has_request ? persistent_of(receives, call->request, end->input->index, false) : NULL;
-	struct xm_channel_key key = { call->comm, end->rank, (int32_t)call->peer, (int32_t)call->tag, 0 };
+	struct persistent *persistent =
+		call->has_request ? persistent_of(receives, call->request, end->input->index, false)
+				  : NULL;
+	struct xm_channel_key key = { call->comm, end->rank, (int32_t)call->peer,
+				      (int32_t)call->tag, 0 };
 
 	if (persistent && persistent->begun) {
 		persistent->begun--;

@@ -12,7 +12,8 @@ struct xm_recent {
 	uint32_t next;
 };
 
-void xm_waits_add(struct xm_waits *waits, const struct xm_function *function, const struct xm_end *call)
+void xm_waits_add(struct xm_waits *waits, const struct xm_function *function,
+		  const struct xm_end *call)
 {
 	uint32_t index = call->input->index;
 	struct xm_recent *recent;

@@ -20,7 +20,10 @@ bool xm_integer(struct xm_text value, int64_t *ret)
 	return true;
 }
 
-/* The digits of a number and where its point is; of more than 18 digits the rest only says whether it is 0. */
+/*
+ * The digits of a number and where its point is; of more than 18 digits the rest only says whether
+ * it is 0.
+ */
 static bool decimal(struct xm_text value, uint64_t *ret_digits, int *ret_exponent, bool *ret_more)
 {
 	const char *p = value.p, *end = p + value.n;
@@ -59,7 +62,10 @@ static bool decimal(struct xm_text value, uint64_t *ret_digits, int *ret_exponen
 	return any && p == end;
 }
 
-/* "123456.789" as 123456789: digits, a point, three digits; false: look at it as at any other number. */
+/*
+ * "123456.789" as 123456789: digits, a point, three digits; false: look at it as at any other
+ * number.
+ */
 static inline bool three_decimals(struct xm_text value, uint64_t *ret)
 {
 	const char *p = value.p, *point;

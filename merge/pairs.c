@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_PAIRS 65536u
+#define MAX_PAIRS   65536u
 #define MAX_BENDING 4096u /* whose bounds are kept in parts: about 10 KiB each */
 
 void xm_pairs_init(struct xm_pairs *pairs)
@@ -24,7 +24,8 @@ static struct xm_pair *pair_of(struct xm_pairs *pairs, uint32_t a, uint32_t b)
 	return &pairs->all[index];
 }
 
-struct xm_pair *xm_pairs_message(struct xm_pairs *pairs, uint32_t from, int64_t sent, uint32_t to, int64_t seen)
+struct xm_pair *xm_pairs_message(struct xm_pairs *pairs, uint32_t from, int64_t sent, uint32_t to,
+				 int64_t seen)
 {
 	struct xm_pair *pair = from == to ? NULL : pair_of(pairs, from, to);
 
@@ -37,7 +38,8 @@ struct xm_pair *xm_pairs_message(struct xm_pairs *pairs, uint32_t from, int64_t 
 	return pair;
 }
 
-void xm_pairs_together(struct xm_pairs *pairs, uint32_t a, int64_t a_time, uint32_t b, int64_t b_time)
+void xm_pairs_together(struct xm_pairs *pairs, uint32_t a, int64_t a_time, uint32_t b,
+		       int64_t b_time)
 {
 	struct xm_pair *pair = a == b ? NULL : pair_of(pairs, a, b);
 

@@ -14,7 +14,7 @@ struct xm_pair {
 	struct xm_samples *samples;
 	struct xm_line line;
 	bool has_line;
-	uint64_t calls[2]; /* as in struct xm_clock */
+	uint64_t calls[2];     /* as in struct xm_clock */
 	struct xm_proof proof; /* the worst, if the two were one clock */
 };
 
@@ -26,8 +26,10 @@ struct xm_pairs {
 
 void xm_pairs_init(struct xm_pairs *pairs);
 /* See clocks.h. The pair; NULL: no room, or no two clocks. */
-struct xm_pair *xm_pairs_message(struct xm_pairs *pairs, uint32_t from, int64_t sent, uint32_t to, int64_t seen);
-void xm_pairs_together(struct xm_pairs *pairs, uint32_t a, int64_t a_time, uint32_t b, int64_t b_time);
+struct xm_pair *xm_pairs_message(struct xm_pairs *pairs, uint32_t from, int64_t sent, uint32_t to,
+				 int64_t seen);
+void xm_pairs_together(struct xm_pairs *pairs, uint32_t a, int64_t a_time, uint32_t b,
+		       int64_t b_time);
 void xm_pairs_free(struct xm_pairs *pairs);
 
 #endif

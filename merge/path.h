@@ -1,5 +1,6 @@
 /*
- * A line that may bend: how far one clock is ahead of another, or of the true time, as a function of its time.
+ * A line that may bend: how far one clock is ahead of another, or of the true time, as a function
+ * of its time.
  */
 #ifndef XM_PATH_H
 #define XM_PATH_H
@@ -17,7 +18,8 @@ struct xm_path {
 	long double before, after; /* slopes on both sides of all knots */
 };
 
-static inline void xm_path_straight(struct xm_path *path, long double x, long double y, long double slope)
+static inline void xm_path_straight(struct xm_path *path, long double x, long double y,
+				    long double slope)
 {
 	path->count = 1;
 	path->knots[0].x = x;
@@ -25,7 +27,10 @@ static inline void xm_path_straight(struct xm_path *path, long double x, long do
 	path->before = path->after = slope;
 }
 
-/* One more knot behind the others; what has no room, or is not behind them, is left out: the line does not bend there. */
+/*
+ * One more knot behind the others; what has no room, or is not behind them, is left out: the line
+ * does not bend there.
+ */
 static inline void xm_path_bend(struct xm_path *path, long double x, long double y)
 {
 	if (path->count && (path->count == XM_KNOTS || x < path->knots[path->count - 1].x + 1))
@@ -78,7 +83,8 @@ static inline long double xm_path_at(const struct xm_path *path, long double x)
 		return path->knots[last].y + path->after * (x - path->knots[last].x);
 	while (path->knots[i].x < x)
 		i++;
-	return path->knots[i - 1].y + (path->knots[i].y - path->knots[i - 1].y) * (x - path->knots[i - 1].x) /
+	return path->knots[i - 1].y + (path->knots[i].y - path->knots[i - 1].y) *
+					      (x - path->knots[i - 1].x) /
 					      (path->knots[i].x - path->knots[i - 1].x);
 }
 

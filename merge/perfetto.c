@@ -1,9 +1,10 @@
 /*
  * The merged trace as Perfetto's protobuf.
  *
- * There a slice is a begin and an end, and what begins in the same moment nests as it stands in the file; so events are sorted by track and
- * time before they are written, on disk where there are many. Each track is a sequence of its own: its times are differences, and its
- * texts are told once.
+ * There a slice is a begin and an end, and what begins in the same moment nests as it stands in the
+ * file; so events are sorted by track and time before they are written, on disk where there are
+ * many. Each track is a sequence of its own: its times are differences, and its texts are told
+ * once.
  */
 #include "perfetto.h"
 
@@ -16,7 +17,7 @@
 #include "file.h"
 #include "perfetto_fields.h"
 
-#define MAX_TEXTS 262144u /* that are told once for a track; others stand in each event */
+#define MAX_TEXTS  262144u /* that are told once for a track; others stand in each event */
 #define TEXT_BYTES (32u << 20)
 #define MAX_TRACKS (1u << 20)
 
@@ -42,7 +43,8 @@ static int perfetto_open(struct xm_sink *sink, int fd, bool compress)
 	return 0;
 }
 
-static struct xm_track *track_of(struct xm_perfetto *p, uint32_t pid, int64_t tid, struct xm_text counter)
+static struct xm_track *track_of(struct xm_perfetto *p, uint32_t pid, int64_t tid,
+				 struct xm_text counter)
 {
 	char key[512];
 	uint32_t known = p->track_map.count, index;
@@ -55,7 +57,9 @@ static struct xm_track *track_of(struct xm_perfetto *p, uint32_t pid, int64_t ti
 	if (index == XM_NONE || !xm_room_for(&p->tracks, &p->track_room, index, sizeof(*p->tracks)))
 		return NULL;
 	if (index == known)
-		p->tracks[index] = (struct xm_track){ .pid = pid, .tid = tid, .sort_index = -1, .is_counter = counter.n > 0 };
+		p->tracks[index] = (struct xm_track){
+			.pid = pid, .tid = tid, .sort_index = -1, .is_counter = counter.n > 0
+		};
 	return &p->tracks[index];
 }
 
@@ -72,7 +76,8 @@ static uint32_t text_number(struct xm_perfetto *p, int kind, struct xm_text stri
 
 static void annotate_value(struct xm_perfetto *p, struct xm_text value);
 
-static void annotate(struct xm_perfetto *p, uint32_t field, struct xm_text key, struct xm_text value)
+static void annotate(struct xm_perfetto *p, uint32_t field, struct xm_text key,
+		     struct xm_text value)
 {
 	size_t begin = xm_proto_begin(&p->fields, field);
 
@@ -83,7 +88,8 @@ static void annotate(struct xm_perfetto *p, uint32_t field, struct xm_text key, 
 		if (number != XM_NONE)
 			number = text_number(p, XM_KEYS, quoted, ANNOTATION_NAME);
 		else
-			xm_proto_bytes(&p->fields, ANNOTATION_NAME, p->text, xm_unescape(quoted, p->text, sizeof(p->text)));
+			xm_proto_bytes(&p->fields, ANNOTATION_NAME, p->text,
+				       xm_unescape(quoted, p->text, sizeof(p->text)));
 		if (number != XM_NONE) {
 			p->shape.keys[p->shape.key_count++] = number;
 			xm_proto_uint(&p->fields, ANNOTATION_NAME_IID, number + 1);
@@ -109,7 +115,8 @@ static void annotate_value(struct xm_perfetto *p, struct xm_text value)
 			annotate(p, ANNOTATION_ARRAY, (struct xm_text){ 0 }, member);
 		break;
 	case '"':
-		xm_proto_bytes(&p->fields, ANNOTATION_STRING, p->text, xm_unescape(value, p->text, sizeof(p->text)));
+		xm_proto_bytes(&p->fields, ANNOTATION_STRING, p->text,
+			       xm_unescape(value, p->text, sizeof(p->text)));
 		break;
 	case 't':
 	case 'f':
@@ -127,7 +134,8 @@ static void annotate_value(struct xm_perfetto *p, struct xm_text value)
 }
 
 /* The args' times are those of their input. */
-static void annotate_args(struct xm_perfetto *p, const struct xm_input *input, const struct xm_event *event)
+static void annotate_args(struct xm_perfetto *p, const struct xm_input *input,
+			  const struct xm_event *event)
 {
 	bool is_device = xm_is(event->cat, "\"gpu_op\"");
 	const char *at = xm_first(event->args);
@@ -139,16 +147,20 @@ static void annotate_args(struct xm_perfetto *p, const struct xm_input *input, c
 		char text[64 + XM_SLACK] = "";
 		int64_t ns;
 
-		if (is_device && (xm_is(key, "queued") || xm_is(key, "submit")) && xm_nanoseconds(value, &ns)) {
+		if (is_device && (xm_is(key, "queued") || xm_is(key, "submit")) &&
+		    xm_nanoseconds(value, &ns)) {
 			ns = xm_out_time(&p->sink, input, input->base + ns);
-			value = (struct xm_text){ text, (size_t)snprintf(text, 64, "%" PRId64 ".%03d", ns / 1000, (int)(ns % 1000)) };
+			value = (struct xm_text){ text,
+						  (size_t)snprintf(text, 64, "%" PRId64 ".%03d",
+								   ns / 1000, (int)(ns % 1000)) };
 		}
 		annotate(p, EVENT_ANNOTATIONS, key, value);
 	}
 }
 
 /* Name, category and arguments, into shape and fields. */
-static void describe(struct xm_perfetto *p, const struct xm_input *input, const struct xm_event *event)
+static void describe(struct xm_perfetto *p, const struct xm_input *input,
+		     const struct xm_event *event)
 {
 	memset(&p->shape, 0, offsetof(struct xm_shape, keys));
 	p->shape.key_count = 0;
@@ -156,7 +168,9 @@ static void describe(struct xm_perfetto *p, const struct xm_input *input, const 
 	p->shape.enclosing = false;
 	p->fields.length = 0;
 	p->shape.name = text_number(p, XM_NAMES, event->name, EVENT_NAME);
-	p->shape.category = event->cat.n ? text_number(p, XM_CATEGORIES, event->cat, EVENT_CATEGORIES) : XM_NONE;
+	p->shape.category = event->cat.n
+				    ? text_number(p, XM_CATEGORIES, event->cat, EVENT_CATEGORIES)
+				    : XM_NONE;
 	annotate_args(p, input, event);
 }
 
@@ -175,7 +189,8 @@ static size_t flatten(struct xm_perfetto *p)
 	return p->packet.length;
 }
 
-static void add(struct xm_perfetto *p, const struct xm_track *track, enum xm_kind kind, int64_t start, int64_t end)
+static void add(struct xm_perfetto *p, const struct xm_track *track, enum xm_kind kind,
+		int64_t start, int64_t end)
 {
 	struct xm_key_of_record key = { (uint32_t)(track - p->tracks), kind, start, end };
 	size_t n = flatten(p);
@@ -187,7 +202,8 @@ static void add(struct xm_perfetto *p, const struct xm_track *track, enum xm_kin
 		xm_perfetto_fail(p, xm_sort_add(p->sort, &key, p->packet.data, (uint32_t)n));
 }
 
-static void add_counter(struct xm_perfetto *p, const struct xm_event *event, const struct xm_place *place)
+static void add_counter(struct xm_perfetto *p, const struct xm_event *event,
+			const struct xm_place *place)
 {
 	const char *at = xm_first(event->args), *end = event->args.p + event->args.n;
 	struct xm_text key, value;
@@ -196,10 +212,14 @@ static void add_counter(struct xm_perfetto *p, const struct xm_event *event, con
 		return;
 	while (xm_member(&at, end, &key, &value)) {
 		char name[300];
-		int n = snprintf(name, sizeof(name), "%.*s%s%.*s", (int)(xm_inside(event->name).n < 200 ? xm_inside(event->name).n : 200),
-				 xm_inside(event->name).n ? xm_inside(event->name).p : "", xm_is(key, "value") ? "" : " ",
+		int n = snprintf(name, sizeof(name), "%.*s%s%.*s",
+				 (int)(xm_inside(event->name).n < 200 ? xm_inside(event->name).n
+								      : 200),
+				 xm_inside(event->name).n ? xm_inside(event->name).p : "",
+				 xm_is(key, "value") ? "" : " ",
 				 xm_is(key, "value") ? 0 : (int)(key.n < 60 ? key.n : 60), key.p);
-		struct xm_track *track = track_of(p, place->pid, -1, (struct xm_text){ name, (size_t)n });
+		struct xm_track *track =
+			track_of(p, place->pid, -1, (struct xm_text){ name, (size_t)n });
 
 		if (!track || value.p[0] == '"' || value.p[0] == '{' || value.p[0] == '[')
 			continue;
@@ -212,7 +232,8 @@ static void add_counter(struct xm_perfetto *p, const struct xm_event *event, con
 	}
 }
 
-static void add_flow(struct xm_perfetto *p, const struct xm_input *input, const struct xm_event *event, struct xm_track *track, int64_t time)
+static void add_flow(struct xm_perfetto *p, const struct xm_input *input,
+		     const struct xm_event *event, struct xm_track *track, int64_t time)
 {
 	uint64_t hash = 0xcbf29ce484222325ull;
 	int64_t id;
@@ -229,13 +250,15 @@ static void add_flow(struct xm_perfetto *p, const struct xm_input *input, const 
 	add(p, track, XM_FLOW, time, time);
 }
 
-static void open_step(struct xm_perfetto *p, const struct xm_input *input, const struct xm_event *event, struct xm_track *track, int64_t time)
+static void open_step(struct xm_perfetto *p, const struct xm_input *input,
+		      const struct xm_event *event, struct xm_track *track, int64_t time)
 {
 	struct open *open;
 
 	if (track->open_count == track->open_room) {
 		uint32_t room = track->open_room ? 2 * track->open_room : 8;
-		struct open *grown = room <= 65536 ? realloc(track->open, room * sizeof(*grown)) : NULL;
+		struct open *grown = room <= 65536 ? realloc(track->open, room * sizeof(*grown))
+						   : NULL;
 
 		if (!grown) {
 			p->skipped++;
@@ -266,14 +289,21 @@ static void close_step(struct xm_perfetto *p, struct xm_track *track, int64_t ti
 		return;
 	}
 	open = &track->open[--track->open_count];
-	xm_perfetto_fail(p, xm_sort_add(p->sort, &(struct xm_key_of_record){ (uint32_t)(track - p->tracks), XM_SLICE, open->start, time > open->start ? time : open->start },
-			    open->data, open->length));
+	xm_perfetto_fail(p,
+			 xm_sort_add(p->sort,
+				     &(struct xm_key_of_record){
+					     (uint32_t)(track - p->tracks), XM_SLICE, open->start,
+					     time > open->start ? time : open->start },
+				     open->data, open->length));
 	free(open->data);
 }
 
-static void take_metadata(struct xm_perfetto *p, const struct xm_event *event, const struct xm_place *place)
+static void take_metadata(struct xm_perfetto *p, const struct xm_event *event,
+			  const struct xm_place *place)
 {
-	struct xm_track *track = place->tid == XM_NO_TIME ? NULL : track_of(p, place->pid, place->tid, (struct xm_text){ 0 });
+	struct xm_track *track = place->tid == XM_NO_TIME ? NULL
+							  : track_of(p, place->pid, place->tid,
+								     (struct xm_text){ 0 });
 	struct xm_text value;
 
 	if (!track)
@@ -290,7 +320,8 @@ static void take_metadata(struct xm_perfetto *p, const struct xm_event *event, c
 	}
 }
 
-static void perfetto_event(struct xm_sink *sink, const struct xm_input *input, const struct xm_event *event, const struct xm_place *place,
+static void perfetto_event(struct xm_sink *sink, const struct xm_input *input,
+			   const struct xm_event *event, const struct xm_place *place,
 			   int64_t duration)
 {
 	struct xm_perfetto *p = (struct xm_perfetto *)sink;
@@ -306,8 +337,11 @@ static void perfetto_event(struct xm_sink *sink, const struct xm_input *input, c
 		add_counter(p, event, place);
 		return;
 	}
-	of_process = place->tid == XM_NO_TIME || ((phase == 'i' || phase == 'I') && event->scope.n && !xm_is(event->scope, "\"t\""));
-	track = strchr("XiIBEstf", phase) ? track_of(p, place->pid, of_process ? -1 : place->tid, (struct xm_text){ 0 }) : NULL;
+	of_process = place->tid == XM_NO_TIME || ((phase == 'i' || phase == 'I') &&
+						  event->scope.n && !xm_is(event->scope, "\"t\""));
+	track = strchr("XiIBEstf", phase) ? track_of(p, place->pid, of_process ? -1 : place->tid,
+						     (struct xm_text){ 0 })
+					  : NULL;
 	if (!track) {
 		p->skipped++;
 		return;
@@ -334,21 +368,23 @@ static void perfetto_event(struct xm_sink *sink, const struct xm_input *input, c
 	}
 }
 
-static void perfetto_arrow(struct xm_sink *sink, const char *category, const char *name, uint64_t id, const struct xm_place *from,
-			   const struct xm_place *to)
+static void perfetto_arrow(struct xm_sink *sink, const char *category, const char *name,
+			   uint64_t id, const struct xm_place *from, const struct xm_place *to)
 {
 	struct xm_perfetto *p = (struct xm_perfetto *)sink;
 	const struct xm_place *places[2] = { from, to };
 
 	for (int i = 0; i < 2; i++) {
-		struct xm_track *track = track_of(p, places[i]->pid, places[i]->tid, (struct xm_text){ 0 });
+		struct xm_track *track =
+			track_of(p, places[i]->pid, places[i]->tid, (struct xm_text){ 0 });
 
 		if (!track)
 			continue;
 		memset(&p->shape, 0, sizeof(p->shape));
 		p->fields.length = 0;
 		p->shape.name = xm_map_add(&p->texts[XM_NAMES], name, strlen(name));
-		p->shape.category = xm_map_add(&p->texts[XM_CATEGORIES], category, strlen(category));
+		p->shape.category =
+			xm_map_add(&p->texts[XM_CATEGORIES], category, strlen(category));
 		p->shape.phase = i ? 'f' : 's';
 		p->shape.enclosing = i;
 		p->shape.flow = id;
@@ -356,7 +392,8 @@ static void perfetto_arrow(struct xm_sink *sink, const char *category, const cha
 	}
 }
 
-static void perfetto_head(struct xm_sink *sink, const struct xm_merge *merge, const struct xm_clocks *clocks, bool synced)
+static void perfetto_head(struct xm_sink *sink, const struct xm_merge *merge,
+			  const struct xm_clocks *clocks, bool synced)
 {
 	/* all is written at the end */
 	(void)sink, (void)merge, (void)clocks, (void)synced;
@@ -373,22 +410,26 @@ static void name_tracks(struct xm_perfetto *p, const struct xm_merge *merge)
 			struct xm_track *track;
 
 			memcpy(&process, key, sizeof(process));
-			track = track_of(p, merge->order[i]->processes[process].out_pid, XM_OWN_TID + k, (struct xm_text){ 0 });
+			track = track_of(p, merge->order[i]->processes[process].out_pid,
+					 XM_OWN_TID + k, (struct xm_text){ 0 });
 			if (track && !track->name && key[sizeof(process)] == '"')
-				track->name = strndup(key + sizeof(process) + 1, n - sizeof(process) - 2);
+				track->name =
+					strndup(key + sizeof(process) + 1, n - sizeof(process) - 2);
 			else if (track && !track->name)
 				track->name = strndup(key + sizeof(process), n - sizeof(process));
 		}
 }
 
-static int perfetto_close(struct xm_sink *sink, const struct xm_merge *merge, const struct xm_totals *totals)
+static int perfetto_close(struct xm_sink *sink, const struct xm_merge *merge,
+			  const struct xm_totals *totals)
 {
 	struct xm_perfetto *p = (struct xm_perfetto *)sink;
 	int result;
 
 	(void)totals;
 	name_tracks(p, merge);
-	for (uint32_t i = 0; i < p->track_map.count; i++) /* what was never ended lasts to the end */
+	/* what was never ended lasts to the end */
+	for (uint32_t i = 0; i < p->track_map.count; i++)
 		while (p->tracks[i].open_count)
 			close_step(p, &p->tracks[i], p->last);
 	for (int kind = 0; kind < XM_TEXT_KINDS; kind++) {
@@ -402,7 +443,9 @@ static int perfetto_close(struct xm_sink *sink, const struct xm_merge *merge, co
 	result = xm_pour_close(&p->pour, "", 0);
 	result = p->error ? p->error : result;
 	if (p->skipped)
-		xm_say("[WARNING] %" PRIu64 " events that Perfetto's format has no place for are left out", p->skipped);
+		xm_say("[WARNING] %" PRIu64
+		       " events that Perfetto's format has no place for are left out",
+		       p->skipped);
 	for (uint32_t i = 0; i < p->track_map.count; i++) {
 		free(p->tracks[i].name);
 		free(p->tracks[i].open);
@@ -426,7 +469,10 @@ struct xm_sink *xm_sink_perfetto(void)
 
 	if (!p)
 		return NULL;
-	p->sink = (struct xm_sink){ .open = perfetto_open, .head = perfetto_head, .event = perfetto_event, .arrow = perfetto_arrow,
+	p->sink = (struct xm_sink){ .open = perfetto_open,
+				    .head = perfetto_head,
+				    .event = perfetto_event,
+				    .arrow = perfetto_arrow,
 				    .close = perfetto_close };
 	p->pour.back.fd = -1;
 	return &p->sink;

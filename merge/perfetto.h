@@ -1,6 +1,6 @@
 /*
- * What the two halves of the Perfetto sink share: perfetto.c takes events and gives them to the sort on disk, perfetto_write.c writes what
- * comes out of it.
+ * What the two halves of the Perfetto sink share: perfetto.c takes events and gives them to the
+ * sort on disk, perfetto_write.c writes what comes out of it.
  */
 #ifndef XM_PERFETTO_H
 #define XM_PERFETTO_H
@@ -11,7 +11,7 @@
 #include "sort.h"
 
 #define XM_LONGEST_TEXT 65536
-#define XM_MAX_KEYS 255
+#define XM_MAX_KEYS	255
 
 enum { XM_NAMES, XM_CATEGORIES, XM_KEYS, XM_TEXT_KINDS };
 enum xm_kind { XM_SLICE, XM_INSTANT, XM_COUNTER, XM_FLOW };

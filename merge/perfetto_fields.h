@@ -1,7 +1,7 @@
 /*
- * The numbers of the fields that it writes. Their names and meaning are in Perfetto's public .proto files
- * (trace_packet, clock_snapshot, track_descriptor, process_descriptor, thread_descriptor, counter_descriptor, track_event,
- * debug_annotation, interned_data).
+ * The numbers of the fields that it writes. Their names and meaning are in Perfetto's public .proto
+ * files (trace_packet, clock_snapshot, track_descriptor, process_descriptor, thread_descriptor,
+ * counter_descriptor, track_event, debug_annotation, interned_data).
  */
 #ifndef XM_PERFETTO_FIELDS_H
 #define XM_PERFETTO_FIELDS_H

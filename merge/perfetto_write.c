@@ -83,7 +83,8 @@ static void put_processes(struct xm_perfetto *p, const struct xm_merge *merge)
 
 	while (xm_next_process(merge, &place, &part, &input, &process)) {
 		size_t track, inner, n = xm_process_name(input, process, name, sizeof(name));
-		struct xm_text labels = { process->labels, process->labels ? strlen(process->labels) : 0 };
+		struct xm_text labels = { process->labels,
+					  process->labels ? strlen(process->labels) : 0 };
 
 		o->length = 0;
 		xm_proto_uint(o, PACKET_SEQUENCE_ID, 1);
@@ -92,9 +93,11 @@ static void put_processes(struct xm_perfetto *p, const struct xm_merge *merge)
 		inner = xm_proto_begin(o, TRACK_PROCESS);
 		xm_proto_uint(o, PROCESS_PID, pid_of(merge, process->out_pid));
 		xm_proto_uint(o, PROCESS_SORT_INDEX, process->order);
-		xm_proto_bytes(o, PROCESS_NAME, p->text, xm_unescape((struct xm_text){ name, n }, p->text, sizeof(p->text)));
+		xm_proto_bytes(o, PROCESS_NAME, p->text,
+			       xm_unescape((struct xm_text){ name, n }, p->text, sizeof(p->text)));
 		if (labels.n)
-			xm_proto_bytes(o, PROCESS_LABELS, p->text, xm_unescape(labels, p->text, sizeof(p->text)));
+			xm_proto_bytes(o, PROCESS_LABELS, p->text,
+				       xm_unescape(labels, p->text, sizeof(p->text)));
 		xm_proto_end(o, inner);
 		xm_proto_end(o, track);
 		put_packet(p, o);
@@ -114,12 +117,14 @@ static uint32_t order_of(const struct xm_merge *merge, uint32_t out_pid)
 }
 
 /* Track `index`, and that it has a sequence of its own; its times begin at `start`. */
-static void put_track(struct xm_perfetto *p, const struct xm_merge *merge, uint32_t index, int64_t start)
+static void put_track(struct xm_perfetto *p, const struct xm_merge *merge, uint32_t index,
+		      int64_t start)
 {
 	static const uint64_t ids[2] = { CLOCK_BOOTTIME_ID, CLOCK_OWN_ID };
 	const struct xm_track *t = &p->tracks[index];
 	struct xm_proto *o = &p->packet;
-	uint64_t uuid = t->tid < 0 && !t->is_counter ? process_uuid(p, order_of(merge, t->pid)) : (uint64_t)index + 1;
+	uint64_t uuid = t->tid < 0 && !t->is_counter ? process_uuid(p, order_of(merge, t->pid))
+						     : (uint64_t)index + 1;
 	size_t track, inner, clock;
 
 	o->length = 0;
@@ -157,7 +162,8 @@ static void put_track(struct xm_perfetto *p, const struct xm_merge *merge, uint3
 	} else {
 		inner = xm_proto_begin(o, TRACK_THREAD);
 		xm_proto_uint(o, THREAD_PID, pid_of(merge, t->pid));
-		xm_proto_uint(o, THREAD_TID, t->tid <= INT32_MAX ? (uint64_t)t->tid : OWN_PID + (uint64_t)index);
+		xm_proto_uint(o, THREAD_TID,
+			      t->tid <= INT32_MAX ? (uint64_t)t->tid : OWN_PID + (uint64_t)index);
 		if (t->sort_index >= 0 && t->sort_index <= INT32_MAX)
 			xm_proto_uint(o, THREAD_SORT_INDEX, (uint64_t)t->sort_index);
 		if (t->name)
@@ -170,7 +176,8 @@ static void put_track(struct xm_perfetto *p, const struct xm_merge *merge, uint3
 
 static void intern(struct xm_perfetto *p, int kind, uint32_t number, uint32_t track, size_t *begun)
 {
-	static const uint32_t fields[XM_TEXT_KINDS] = { INTERNED_NAMES, INTERNED_CATEGORIES, INTERNED_ANNOTATIONS };
+	static const uint32_t fields[XM_TEXT_KINDS] = { INTERNED_NAMES, INTERNED_CATEGORIES,
+							INTERNED_ANNOTATIONS };
 	const char *text;
 	size_t n, entry;
 
@@ -241,7 +248,8 @@ static void put_record(struct xm_perfetto *p, const struct xm_record *record, in
 		xm_proto_end(o, legacy);
 		break;
 	default:
-		xm_proto_uint(o, EVENT_TYPE, record->key.kind == XM_SLICE ? TYPE_BEGIN : TYPE_INSTANT);
+		xm_proto_uint(o, EVENT_TYPE,
+			      record->key.kind == XM_SLICE ? TYPE_BEGIN : TYPE_INSTANT);
 	}
 	if (shape->category != XM_NONE)
 		xm_proto_uint(o, EVENT_CATEGORY_IIDS, shape->category + 1);
@@ -283,12 +291,16 @@ static void put_events(struct xm_perfetto *p, const struct xm_merge *merge)
 			now = record.key.start;
 			put_track(p, merge, track, now);
 		}
-		/* an arrow may start where a slice ends; a slice that begins there is another one */
-		while (ends.count && (record.key.kind == XM_SLICE ? ends.times[ends.count - 1] <= record.key.start :
-								  ends.times[ends.count - 1] < record.key.start))
+		/*
+		 * an arrow may start where a slice ends; a slice that begins there is another one
+		 */
+		while (ends.count && (record.key.kind == XM_SLICE
+					      ? ends.times[ends.count - 1] <= record.key.start
+					      : ends.times[ends.count - 1] < record.key.start))
 			put_end(p, track, &now, ends.times[--ends.count]);
 		/* what overlaps without nesting cannot be shown: the earlier slice is cut */
-		while (record.key.kind == XM_SLICE && ends.count && ends.times[ends.count - 1] < record.key.end) {
+		while (record.key.kind == XM_SLICE && ends.count &&
+		       ends.times[ends.count - 1] < record.key.end) {
 			put_end(p, track, &now, record.key.start);
 			ends.count--;
 		}

@@ -9,7 +9,8 @@
 
 static int in_order(const void *left, const void *right)
 {
-	const struct xm_input *a = *(struct xm_input *const *)left, *b = *(struct xm_input *const *)right;
+	const struct xm_input *a = *(struct xm_input *const *)left,
+			      *b = *(struct xm_input *const *)right;
 	int hosts = strcmp(a->host, b->host);
 
 	if (hosts)
@@ -26,7 +27,8 @@ static void give_pid(struct xm_process *process, struct xm_map *taken, uint32_t 
 	uint32_t pid = (uint32_t)process->pid, known = taken->count;
 
 	/* viewers take process 0 for the idle one */
-	if (process->is_number && process->pid > 0 && process->pid <= UINT32_MAX && xm_map_add(taken, &pid, sizeof(pid)) == known) {
+	if (process->is_number && process->pid > 0 && process->pid <= UINT32_MAX &&
+	    xm_map_add(taken, &pid, sizeof(pid)) == known) {
 		process->out_pid = pid;
 		return;
 	}
@@ -43,13 +45,17 @@ static bool ids_collide(const struct xm_merge *merge)
 		for (uint32_t k = 0; k < i; k++) {
 			const struct xm_input *a = merge->order[i], *b = merge->order[k];
 
-			if (a->has_ids && b->has_ids && a->id_low <= b->id_high && b->id_low <= a->id_high)
+			if (a->has_ids && b->has_ids && a->id_low <= b->id_high &&
+			    b->id_low <= a->id_high)
 				return true;
 		}
 	return false;
 }
 
-/* Ids of flows: where they collide, each input's range is moved to where no other's is, in the order of the output. */
+/*
+ * Ids of flows: where they collide, each input's range is moved to where no other's is, in the
+ * order of the output.
+ */
 static void give_ids(struct xm_merge *merge)
 {
 	bool collide = ids_collide(merge);
@@ -86,7 +92,8 @@ void xm_arrange(struct xm_merge *merge)
 		struct xm_input *input = &merge->inputs[i];
 
 		merge->order[i] = input;
-		input->has_base = input->base || input->first > 946684800000000000; /* the year 2000 */
+		/* the year 2000 */
+		input->has_base = input->base || input->first > 946684800000000000;
 		if (input->first <= input->last && input->has_base && input->first < earliest)
 			earliest = input->first;
 	}

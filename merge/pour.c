@@ -26,7 +26,8 @@ static void *write_pieces(void *user)
 
 int xm_pour_open(struct xm_pour *pour, int fd, bool compress)
 {
-	int result = xs_output_init(&pour->back, fd, 0, compress ? XS_COMPRESS_ZSTD : XS_COMPRESS_NONE);
+	int result =
+		xs_output_init(&pour->back, fd, 0, compress ? XS_COMPRESS_ZSTD : XS_COMPRESS_NONE);
 	sigset_t all, before;
 
 	if (result < 0)
@@ -39,7 +40,8 @@ int xm_pour_open(struct xm_pour *pour, int fd, bool compress)
 	(void)pthread_cond_init(&pour->changed, NULL);
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	pour->has_thread = !pthread_create(&pour->thread, NULL, write_pieces, pour); /* else all is written at once */
+	/* else all is written at once */
+	pour->has_thread = !pthread_create(&pour->thread, NULL, write_pieces, pour);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return 0;
 }

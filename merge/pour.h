@@ -1,6 +1,6 @@
 /*
- * An output (../writer/output.h) that is compressed and written by a thread of its own, while the next piece is being made: what is put goes
- * into `front`, and xm_pour_full() hands it over.
+ * An output (../writer/output.h) that is compressed and written by a thread of its own, while the
+ * next piece is being made: what is put goes into `front`, and xm_pour_full() hands it over.
  */
 #ifndef XM_POUR_H
 #define XM_POUR_H
@@ -11,7 +11,7 @@
 
 struct xm_pour {
 	struct xs_output front; /* a buffer alone: it has no file */
-	struct xs_output back;  /* the thread's while is_busy, else ours */
+	struct xs_output back;	/* the thread's while is_busy, else ours */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;

@@ -1,5 +1,6 @@
 /*
- * Protobuf's wire format, as much as a writer needs. A message inside a message has a length of four bytes, filled in at its end.
+ * Protobuf's wire format, as much as a writer needs. A message inside a message has a length of
+ * four bytes, filled in at its end.
  */
 #ifndef XM_PROTO_H
 #define XM_PROTO_H

@@ -5,7 +5,10 @@
 
 #define KEPT_ROOM (1u << 20)
 
-/* The number of the line at an offset of the text: it is asked for seldom, so that lines are not counted before. */
+/*
+ * The number of the line at an offset of the text: it is asked for seldom, so that lines are not
+ * counted before.
+ */
 static uint64_t line_at(const struct xm_file *file, uint64_t offset)
 {
 	struct xm_source source;
@@ -15,7 +18,9 @@ static uint64_t line_at(const struct xm_file *file, uint64_t offset)
 
 	if (xm_source_open(&source, file) < 0)
 		return 0;
-	while (offset && (n = xm_source_read(&source, data, offset < sizeof(data) ? (size_t)offset : sizeof(data))) > 0) {
+	while (offset &&
+	       (n = xm_source_read(&source, data,
+				   offset < sizeof(data) ? (size_t)offset : sizeof(data))) > 0) {
 		for (ssize_t i = 0; i < n; i++)
 			lines += data[i] == '\n';
 		offset -= (uint64_t)n;
@@ -35,7 +40,10 @@ static void shrink(struct xm_reader *r)
 	}
 }
 
-/* Drops what was read and reads on; the window grows when all of it is still wanted. False: the text ends here. */
+/*
+ * Drops what was read and reads on; the window grows when all of it is still wanted. False: the
+ * text ends here.
+ */
 static bool more(struct xm_reader *r)
 {
 	if (r->eof)
@@ -88,7 +96,9 @@ static char peek(struct xm_reader *r)
 		while (space(r->data[r->at]))
 			r->at++;
 		if (r->at < r->length)
-			return r->data[r->at] ? r->data[r->at] : '?'; /* a NUL is a character like any other that does not belong there */
+			return r->data[r->at] ? r->data[r->at]
+					      : '?'; /* a NUL is a character like any other that
+							does not belong there */
 		if (!more(r))
 			return 0;
 	}
@@ -117,7 +127,8 @@ static bool resync(struct xm_reader *r)
 		}
 		for (p = newline + 1; *p == ' ' || *p == '\t' || *p == '\r'; p++)
 			;
-		if (p >= r->data + r->length && !r->eof) { /* this line's beginning is not there yet */
+		/* this line's beginning is not there yet */
+		if (p >= r->data + r->length && !r->eof) {
 			r->at = (size_t)(newline - r->data);
 			(void)more(r);
 			continue;
@@ -240,7 +251,8 @@ static void members(struct xm_reader *r)
 	}
 }
 
-int xm_reader_open(struct xm_reader *r, const struct xm_file *file, size_t window, const char **ret_why)
+int xm_reader_open(struct xm_reader *r, const struct xm_file *file, size_t window,
+		   const char **ret_why)
 {
 	int result = xm_source_open(&r->source, file);
 	char mark;
@@ -277,7 +289,8 @@ int xm_reader_open(struct xm_reader *r, const struct xm_file *file, size_t windo
 	}
 	members(r);
 	if (!r->had_events && !r->cut) {
-		*ret_why = r->left_out ? "not a trace (its beginning is no JSON)" : "not a trace (it has no traceEvents)";
+		*ret_why = r->left_out ? "not a trace (its beginning is no JSON)"
+				       : "not a trace (it has no traceEvents)";
 		return -EBADMSG;
 	}
 	return r->error;
@@ -302,13 +315,16 @@ static int one(struct xm_reader *r, struct xm_event *event)
 			if (result == XM_OK)
 				return 1;
 			p = repair(r, p, length, &length);
-			return p && xm_scan_event(p, p + length, event, &stop, &why) == XM_OK ? 1 : 0;
+			return p && xm_scan_event(p, p + length, event, &stop, &why) == XM_OK ? 1
+											      : 0;
 		}
 		if (result == XM_MORE && r->length - r->at <= r->longest && more(r))
 			continue;
 		if (result == XM_MORE && r->eof && !another_event(r))
 			return -1;
-		note(r, result != XM_MORE ? why : r->length - r->at > r->longest ? "an event that is too long" : "an event without an end");
+		note(r, result != XM_MORE		 ? why
+			: r->length - r->at > r->longest ? "an event that is too long"
+							 : "an event without an end");
 		return resync(r) ? 0 : -1;
 	}
 }

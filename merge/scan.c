@@ -33,7 +33,8 @@ static const char *number_end(const char *p)
 }
 
 /* A string, number or word. */
-static enum xm_scan scalar(const char *p, const char *end, const char **ret_end, const char **ret_why)
+static enum xm_scan scalar(const char *p, const char *end, const char **ret_end,
+			   const char **ret_why)
 {
 	const struct xm_word *word;
 	enum xm_scan result;
@@ -56,7 +57,8 @@ static enum xm_scan scalar(const char *p, const char *end, const char **ret_end,
 		return *ret_end >= end ? XM_MORE : word->result;
 	}
 	/* a number or word that is cut looks like no value */
-	for (stop = p; stop < end && (*stop == '-' || *stop == '+' || *stop == '.' || (*stop >= '0' && *stop <= '9') ||
+	for (stop = p; stop < end && (*stop == '-' || *stop == '+' || *stop == '.' ||
+				      (*stop >= '0' && *stop <= '9') ||
 				      ((*stop | 0x20) >= 'a' && (*stop | 0x20) <= 'z'));)
 		stop++;
 	if (stop >= end)
@@ -66,7 +68,8 @@ static enum xm_scan scalar(const char *p, const char *end, const char **ret_end,
 }
 
 /* A key and its colon; *p moves to the value. */
-static enum xm_scan key(const char **p, const char *end, struct xm_text *ret_key, const char **ret_why)
+static enum xm_scan key(const char **p, const char *end, struct xm_text *ret_key,
+			const char **ret_why)
 {
 	enum xm_scan result;
 	const char *quote;
@@ -88,7 +91,8 @@ static enum xm_scan key(const char **p, const char *end, struct xm_text *ret_key
 	return result;
 }
 
-enum xm_scan xm_scan_value(const char *p, const char *end, const char **ret_end, const char **ret_why)
+enum xm_scan xm_scan_value(const char *p, const char *end, const char **ret_end,
+			   const char **ret_why)
 {
 	uint8_t is_object[XM_DEPTH / 8];
 	enum xm_scan result = XM_OK, one;
@@ -107,7 +111,9 @@ enum xm_scan xm_scan_value(const char *p, const char *end, const char **ret_end,
 					*ret_why = "nested too deeply";
 					return XM_BAD;
 				}
-				is_object[depth / 8] = (uint8_t)((is_object[depth / 8] & ~(1u << depth % 8)) | (unsigned)object << depth % 8);
+				is_object[depth / 8] =
+					(uint8_t)((is_object[depth / 8] & ~(1u << depth % 8)) |
+						  (unsigned)object << depth % 8);
 				depth++;
 				p = xm_skip_space(p + 1);
 				if (*p == (object ? '}' : ']')) {
@@ -152,7 +158,8 @@ enum xm_scan xm_scan_value(const char *p, const char *end, const char **ret_end,
 				return result;
 			}
 		} else {
-			*ret_why = in_object ? "',' or '}' was expected" : "',' or ']' was expected";
+			*ret_why = in_object ? "',' or '}' was expected"
+					     : "',' or ']' was expected";
 			return p >= end ? XM_MORE : XM_BAD;
 		}
 	}
@@ -176,7 +183,9 @@ static struct xm_text *slot(struct xm_event *event, struct xm_text name)
 		       : !memcmp(name.p, "cat", 3) ? &event->cat
 						   : NULL;
 	case 4:
-		return !memcmp(name.p, "name", 4) ? &event->name : !memcmp(name.p, "args", 4) ? &event->args : NULL;
+		return !memcmp(name.p, "name", 4)   ? &event->name
+		       : !memcmp(name.p, "args", 4) ? &event->args
+						    : NULL;
 	default:
 		return NULL;
 	}
@@ -238,9 +247,11 @@ static bool own_slice(const char *p, const char *end, struct xm_event *event, co
 	const char *from = p, *rest, *quote, *why;
 
 	event->is_own = false;
-	if (end - p < 128 || !TAKE(&p, "{\"ph\":\"X\",\"tid\":") || !take_id(&p, &event->tid, &event->own_tid) || !TAKE(&p, ",\"pid\":") ||
-	    !take_id(&p, &event->pid, &event->own_pid) || !TAKE(&p, ",\"ts\":") || !take_time(&p, &event->ts, &event->own_ts) ||
-	    !TAKE(&p, ",\"dur\":") || !take_time(&p, &event->dur, &event->own_dur))
+	if (end - p < 128 || !TAKE(&p, "{\"ph\":\"X\",\"tid\":") ||
+	    !take_id(&p, &event->tid, &event->own_tid) || !TAKE(&p, ",\"pid\":") ||
+	    !take_id(&p, &event->pid, &event->own_pid) || !TAKE(&p, ",\"ts\":") ||
+	    !take_time(&p, &event->ts, &event->own_ts) || !TAKE(&p, ",\"dur\":") ||
+	    !take_time(&p, &event->dur, &event->own_dur))
 		return false;
 	rest = p;
 	if (!TAKE(&p, ",\"cat\":\"cpu_op\",\"name\":\"") || xm_string_end(p, end, &quote) != XM_OK)
@@ -265,7 +276,8 @@ static bool own_slice(const char *p, const char *end, struct xm_event *event, co
 	return true;
 }
 
-enum xm_scan xm_scan_event(const char *p, const char *end, struct xm_event *event, const char **ret_end, const char **ret_why)
+enum xm_scan xm_scan_event(const char *p, const char *end, struct xm_event *event,
+			   const char **ret_end, const char **ret_why)
 {
 	enum xm_scan result = XM_OK, one;
 
@@ -294,7 +306,8 @@ enum xm_scan xm_scan_event(const char *p, const char *end, struct xm_event *even
 			return XM_BAD;
 		}
 		value->p = value < event->others ? p : start;
-		one = *p == '{' || *p == '[' ? xm_scan_value(p, end, &p, ret_why) : scalar(p, end, &p, ret_why);
+		one = *p == '{' || *p == '[' ? xm_scan_value(p, end, &p, ret_why)
+					     : scalar(p, end, &p, ret_why);
 		if (one == XM_MORE || one == XM_BAD)
 			return one;
 		result = one == XM_DIRTY ? one : result;

@@ -1,5 +1,6 @@
 /*
- * Where the merged trace goes: Chrome's JSON (write.c) or Perfetto's protobuf (perfetto.c). Times are ns since the output's base.
+ * Where the merged trace goes: Chrome's JSON (write.c) or Perfetto's protobuf (perfetto.c). Times
+ * are ns since the output's base.
  */
 #ifndef XM_SINK_H
 #define XM_SINK_H
@@ -14,7 +15,7 @@ struct xm_place {
 
 struct xm_totals {
 	uint64_t messages, alone, dropped, arrows;
-	uint64_t early; /* messages that arrive before they are sent */
+	uint64_t early;	  /* messages that arrive before they are sent */
 	int64_t early_ns; /* the worst of them */
 };
 
@@ -22,13 +23,15 @@ struct xm_sink {
 	/* Takes over fd. 0 or -errno. */
 	int (*open)(struct xm_sink *sink, int fd, bool compress);
 	/* Before the first event. */
-	void (*head)(struct xm_sink *sink, const struct xm_merge *merge, const struct xm_clocks *clocks, bool synced);
-	void (*event)(struct xm_sink *sink, const struct xm_input *input, const struct xm_event *event, const struct xm_place *place,
-		      int64_t duration);
-	void (*arrow)(struct xm_sink *sink, const char *category, const char *name, uint64_t id, const struct xm_place *from,
-		      const struct xm_place *to);
+	void (*head)(struct xm_sink *sink, const struct xm_merge *merge,
+		     const struct xm_clocks *clocks, bool synced);
+	void (*event)(struct xm_sink *sink, const struct xm_input *input,
+		      const struct xm_event *event, const struct xm_place *place, int64_t duration);
+	void (*arrow)(struct xm_sink *sink, const char *category, const char *name, uint64_t id,
+		      const struct xm_place *from, const struct xm_place *to);
 	/* 0, or -errno of the first thing that went wrong; closes and frees in any case. */
-	int (*close)(struct xm_sink *sink, const struct xm_merge *merge, const struct xm_totals *totals);
+	int (*close)(struct xm_sink *sink, const struct xm_merge *merge,
+		     const struct xm_totals *totals);
 	const struct xm_merge *merge;
 	const struct xm_clocks *clocks;
 };
@@ -37,18 +40,25 @@ struct xm_sink *xm_sink_json(void);
 struct xm_sink *xm_sink_perfetto(void);
 
 /* The time of an event's other times (args.queued and the like), as the output has them. */
-static inline int64_t xm_out_time(const struct xm_sink *sink, const struct xm_input *input, int64_t time)
+static inline int64_t xm_out_time(const struct xm_sink *sink, const struct xm_input *input,
+				  int64_t time)
 {
-	return xm_true_time(xm_clocks_of(sink->clocks, input), time + input->shift) - sink->merge->base;
+	return xm_true_time(xm_clocks_of(sink->clocks, input), time + input->shift) -
+	       sink->merge->base;
 }
 
-/* JSON (a string with quotes): what the process is called in the output. Writes at most room bytes. */
-size_t xm_process_name(const struct xm_input *input, const struct xm_process *process, char *out, size_t room);
+/*
+ * JSON (a string with quotes): what the process is called in the output. Writes at most room bytes.
+ */
+size_t xm_process_name(const struct xm_input *input, const struct xm_process *process, char *out,
+		       size_t room);
 /* Every process of the output, in order: true while there is one. Both counters begin with 0. */
-bool xm_next_process(const struct xm_merge *merge, uint32_t *place, uint32_t *part, const struct xm_input **input,
-		     const struct xm_process **process);
+bool xm_next_process(const struct xm_merge *merge, uint32_t *place, uint32_t *part,
+		     const struct xm_input **input, const struct xm_process **process);
 /* What is said of the inputs and of the whole, as members of an object without its braces. */
-void xm_put_summary(FILE *out, const struct xm_merge *merge, const struct xm_clocks *clocks, const struct xm_totals *totals);
-void xm_put_metadata(FILE *out, const struct xm_merge *merge, const struct xm_clocks *clocks, bool synced);
+void xm_put_summary(FILE *out, const struct xm_merge *merge, const struct xm_clocks *clocks,
+		    const struct xm_totals *totals);
+void xm_put_metadata(FILE *out, const struct xm_merge *merge, const struct xm_clocks *clocks,
+		     bool synced);
 
 #endif

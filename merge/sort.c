@@ -8,9 +8,9 @@
 
 #include "map.h"
 
-#define MEMORY (48u << 20)  /* of records that are sorted at once */
+#define MEMORY	    (48u << 20) /* of records that are sorted at once */
 #define MAX_RECORDS (1u << 20)
-#define READ_ROOM (256u << 10)
+#define READ_ROOM   (256u << 10)
 
 /* As it lies in memory and in the file, followed by its data. */
 struct head {
@@ -126,7 +126,8 @@ static int write_run(struct xm_sort *sort)
 	return result;
 }
 
-int xm_sort_add(struct xm_sort *sort, const struct xm_key_of_record *key, const char *data, uint32_t length)
+int xm_sort_add(struct xm_sort *sort, const struct xm_key_of_record *key, const char *data,
+		uint32_t length)
 {
 	size_t size = (sizeof(struct head) + length + 7) & ~(size_t)7;
 	struct head *head;
@@ -184,7 +185,8 @@ static int fill(struct xm_sort *sort, struct run *run)
 		}
 		for (;;) {
 			size_t room = run->room - run->length, left = (size_t)(run->end - run->at);
-			ssize_t n = pread(sort->fd, run->data + run->length, room < left ? room : left, run->at);
+			ssize_t n = pread(sort->fd, run->data + run->length,
+					  room < left ? room : left, run->at);
 
 			if (n < 0 && errno == EINTR)
 				continue;
@@ -213,7 +215,8 @@ static void sink_down(struct xm_sort *sort, uint32_t at)
 
 		if (child >= sort->heap_count)
 			return;
-		if (child + 1 < sort->heap_count && before(sort, sort->heap[child + 1], sort->heap[child]))
+		if (child + 1 < sort->heap_count &&
+		    before(sort, sort->heap[child + 1], sort->heap[child]))
 			child++;
 		if (!before(sort, sort->heap[child], moved))
 			return;

@@ -44,8 +44,8 @@ static int more_input(struct xm_source *source)
 }
 
 /*
- * A decoder takes what lies in `in` and fills data; it sets in_frame to whether it is inside a frame, and returns what it gave.
- * A negative result: the data are damaged.
+ * A decoder takes what lies in `in` and fills data; it sets in_frame to whether it is inside a
+ * frame, and returns what it gave. A negative result: the data are damaged.
  */
 #ifdef XS_HAVE_ZSTD
 static ssize_t zstd_step(struct xm_source *source, char *data, size_t room)
@@ -56,9 +56,9 @@ static ssize_t zstd_step(struct xm_source *source, char *data, size_t room)
 
 	source->in_at = in.pos;
 	if (ZSTD_isError(left)) {
-		source->error = ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge ?
-					"it needs a larger window: --zstd-window allows it" :
-					ZSTD_getErrorName(left);
+		source->error = ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge
+					? "it needs a larger window: --zstd-window allows it"
+					: ZSTD_getErrorName(left);
 		return out.pos ? (ssize_t)out.pos : -EBADMSG;
 	}
 	source->in_frame = left;
@@ -70,7 +70,8 @@ static int zstd_open(struct xm_source *source)
 	source->state = ZSTD_createDCtx();
 	if (!source->state)
 		return -ENOMEM;
-	(void)ZSTD_DCtx_setParameter(source->state, ZSTD_d_windowLogMax, (int)source->file->window_log);
+	(void)ZSTD_DCtx_setParameter(source->state, ZSTD_d_windowLogMax,
+				     (int)source->file->window_log);
 	return 0;
 }
 
@@ -166,7 +167,8 @@ static const struct {
 	int (*open)(struct xm_source *source);
 	ssize_t (*step)(struct xm_source *source, char *data, size_t room);
 	void (*close)(struct xm_source *source);
-} kinds[] = { [XM_ZSTD] = { zstd_open, zstd_step, zstd_close }, [XM_GZIP] = { gzip_open, gzip_step, gzip_close } };
+} kinds[] = { [XM_ZSTD] = { zstd_open, zstd_step, zstd_close },
+	      [XM_GZIP] = { gzip_open, gzip_step, gzip_close } };
 
 static int kind_of(const unsigned char *head, size_t n)
 {
@@ -176,7 +178,8 @@ static int kind_of(const unsigned char *head, size_t n)
 		return XM_GZIP;
 	if (n < 4)
 		return XM_PLAIN;
-	magic = head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 24;
+	magic = head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 |
+		(uint32_t)head[3] << 24;
 	return magic == 0xfd2fb528 || (magic & 0xfffffff0) == 0x184d2a50 ? XM_ZSTD : XM_PLAIN;
 }
 

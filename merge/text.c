@@ -1,16 +1,24 @@
 #include "text.h"
 
-/* Length of the UTF-8 sequence at p, which may be anything and is followed by a NUL at the latest; 0: not one. */
+/*
+ * Length of the UTF-8 sequence at p, which may be anything and is followed by a NUL at the latest;
+ * 0: not one.
+ */
 static size_t utf8(const unsigned char *p)
 {
-	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+	size_t n = p[0] < 0x80	 ? 1
+		   : p[0] < 0xc2 ? 0
+		   : p[0] < 0xe0 ? 2
+		   : p[0] < 0xf0 ? 3
+		   : p[0] < 0xf5 ? 4
+				 : 0;
 
 	for (size_t i = 1; i < n; i++)
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;
 	/* overlong forms, surrogates, above U+10FFFF */
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
-	    (p[0] == 0xf4 && p[1] > 0x8f))
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
 		return 0;
 	return n;
 }
@@ -39,8 +47,9 @@ static int hex4(const char *p)
 }
 
 /*
- * The length of the escape at p (a backslash), 0: none that JSON knows. A half of a surrogate pair is none, and neither is a backslash in
- * front of the closing quote, since Perfetto's scanner takes that quote for an escaped one.
+ * The length of the escape at p (a backslash), 0: none that JSON knows. A half of a surrogate pair
+ * is none, and neither is a backslash in front of the closing quote, since Perfetto's scanner takes
+ * that quote for an escaped one.
  */
 static size_t escape(const char *p)
 {
@@ -84,7 +93,8 @@ enum xm_scan xm_string_end(const char *p, const char *end, const char **ret_quot
 		memcpy(&word, p, 8); /* there is slack */
 		quote = word ^ XM_ONES * '"';
 		backslash = word ^ XM_ONES * '\\';
-		stop = ((quote - XM_ONES) & ~quote) | ((backslash - XM_ONES) & ~backslash) | (word - XM_ONES * 0x20) | word;
+		stop = ((quote - XM_ONES) & ~quote) | ((backslash - XM_ONES) & ~backslash) |
+		       (word - XM_ONES * 0x20) | word;
 		stop &= XM_HIGHS;
 		if (!stop) {
 			p += 8;
@@ -120,16 +130,20 @@ enum xm_scan xm_string_end(const char *p, const char *end, const char **ret_quot
 	}
 }
 
-static const struct xm_word words[] = { { "true", XM_OK },      { "false", XM_OK },	 { "null", XM_OK },
-	      { "NaN", XM_DIRTY },    { "-NaN", XM_DIRTY },	 { "nan", XM_DIRTY },	   { "-nan", XM_DIRTY },
-	      { "Infinity", XM_DIRTY }, { "-Infinity", XM_DIRTY }, { "inf", XM_DIRTY }, { "-inf", XM_DIRTY } };
+static const struct xm_word words[] = { { "true", XM_OK },	   { "false", XM_OK },
+					{ "null", XM_OK },	   { "NaN", XM_DIRTY },
+					{ "-NaN", XM_DIRTY },	   { "nan", XM_DIRTY },
+					{ "-nan", XM_DIRTY },	   { "Infinity", XM_DIRTY },
+					{ "-Infinity", XM_DIRTY }, { "inf", XM_DIRTY },
+					{ "-inf", XM_DIRTY } };
 
 const struct xm_word *xm_word_at(const char *p)
 {
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		size_t n = strlen(words[i].text);
 
-		if (!strncmp(p, words[i].text, n) && !(p[n] >= 'a' && p[n] <= 'z') && !(p[n] >= 'A' && p[n] <= 'Z'))
+		if (!strncmp(p, words[i].text, n) && !(p[n] >= 'a' && p[n] <= 'z') &&
+		    !(p[n] >= 'A' && p[n] <= 'Z'))
 			return &words[i];
 	}
 	return NULL;
@@ -186,7 +200,8 @@ size_t xm_repaired_length(const char *text, size_t length)
 		if (c < 0x20 || c == '\\' || c >= 0x80)
 			more += 5; /* as an escape */
 		else
-			more += (c | 0x20) == 'n' || (c | 0x20) == 'i'; /* "nan" and "inf" as "null" */
+			more += (c | 0x20) == 'n' ||
+				(c | 0x20) == 'i'; /* "nan" and "inf" as "null" */
 	}
 	return length + more;
 }

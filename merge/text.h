@@ -1,12 +1,13 @@
 /*
- * What scan.c needs to know of JSON's strings and words, and of bytes looked at eight at a time (the first is the lowest).
+ * What scan.c needs to know of JSON's strings and words, and of bytes looked at eight at a time
+ * (the first is the lowest).
  */
 #ifndef XM_TEXT_H
 #define XM_TEXT_H
 
 #include "scan.h"
 
-#define XM_ONES 0x0101010101010101ull
+#define XM_ONES	 0x0101010101010101ull
 #define XM_HIGHS 0x8080808080808080ull
 
 static inline const char *xm_skip_space(const char *p)

@@ -6,8 +6,9 @@
 
 struct child {
 	const struct xm_input *parent, *input;
-	struct xm_place to;             /* absolute time */
-	int64_t tid, start, end;        /* the parent's slice that began last before that; start XM_NO_TIME: none */
+	struct xm_place to; /* absolute time */
+	/* the parent's slice that began last before that; start XM_NO_TIME: none */
+	int64_t tid, start, end;
 };
 
 struct xm_tree {
@@ -25,7 +26,10 @@ static const struct xm_process *own_process(const struct xm_input *input)
 	return NULL;
 }
 
-/* A process that calls exec continues under its pid in another file: the parent is the image that lived then. */
+/*
+ * A process that calls exec continues under its pid in another file: the parent is the image that
+ * lived then.
+ */
 static const struct xm_input *parent_of(const struct xm_merge *merge, const struct xm_input *input)
 {
 	const struct xm_input *best = NULL;
@@ -35,7 +39,8 @@ static const struct xm_input *parent_of(const struct xm_merge *merge, const stru
 	for (uint32_t i = 0; i < merge->count; i++) {
 		const struct xm_input *other = &merge->inputs[i];
 
-		if (other != input && other->pid == input->ppid && !strcmp(other->run, input->run) && !strcmp(other->host, input->host) &&
+		if (other != input && other->pid == input->ppid &&
+		    !strcmp(other->run, input->run) && !strcmp(other->host, input->host) &&
 		    other->first <= input->first && (!best || other->first > best->first))
 			best = other;
 	}
@@ -70,13 +75,18 @@ struct xm_tree *xm_tree_create(const struct xm_merge *merge, const struct xm_clo
 		const struct xm_input *input = merge->order[i], *parent = parent_of(merge, input);
 		const struct xm_process *process = parent ? own_process(input) : NULL;
 
-		if (!process || process->first_start == XM_NO_TIME || process->first_tid == XM_NO_TIME)
+		if (!process || process->first_start == XM_NO_TIME ||
+		    process->first_tid == XM_NO_TIME)
 			continue;
-		tree->children[tree->count++] = (struct child){
-			parent, input,
-			{ process->out_pid, process->first_tid, xm_true_time(xm_clocks_of(clocks, input), process->first_start + input->shift) },
-			0, XM_NO_TIME, XM_NO_TIME
-		};
+		tree->children[tree->count++] =
+			(struct child){ parent,
+					input,
+					{ process->out_pid, process->first_tid,
+					  xm_true_time(xm_clocks_of(clocks, input),
+						       process->first_start + input->shift) },
+					0,
+					XM_NO_TIME,
+					XM_NO_TIME };
 	}
 	qsort(tree->children, tree->count, sizeof(*tree->children), by_parent);
 	for (uint32_t i = 0; i < tree->count; i++) {
@@ -89,7 +99,8 @@ struct xm_tree *xm_tree_create(const struct xm_merge *merge, const struct xm_clo
 	return tree;
 }
 
-void xm_tree_slice(struct xm_tree *tree, const struct xm_input *input, int64_t tid, int64_t start, int64_t end)
+void xm_tree_slice(struct xm_tree *tree, const struct xm_input *input, int64_t tid, int64_t start,
+		   int64_t end)
 {
 	uint32_t low = tree->first[input->number], last = tree->last[input->number], high = last;
 
@@ -104,9 +115,11 @@ void xm_tree_slice(struct xm_tree *tree, const struct xm_input *input, int64_t t
 	/* the innermost slice that it lies in, else the one that was the last to begin before it */
 	for (uint32_t i = low; i < last && i - low < AT_ONCE; i++) {
 		struct child *child = &tree->children[i];
-		bool lies_in = child->to.time <= end, lay_in = child->start != XM_NO_TIME && child->to.time <= child->end;
+		bool lies_in = child->to.time <= end,
+		     lay_in = child->start != XM_NO_TIME && child->to.time <= child->end;
 
-		if (child->start == XM_NO_TIME || (lies_in && !lay_in) || (lies_in == lay_in && start > child->start)) {
+		if (child->start == XM_NO_TIME || (lies_in && !lay_in) ||
+		    (lies_in == lay_in && start > child->start)) {
 			child->tid = tid;
 			child->start = start;
 			child->end = end;
@@ -126,14 +139,16 @@ uint64_t xm_tree_draw(struct xm_tree *tree, struct xm_sink *sink, uint64_t first
 		struct xm_place from, to = child->to;
 
 		/* what began before an earlier child began before this one, too */
-		if (i && tree->children[i - 1].parent == child->parent && child->start == XM_NO_TIME) {
+		if (i && tree->children[i - 1].parent == child->parent &&
+		    child->start == XM_NO_TIME) {
 			child->tid = tree->children[i - 1].tid;
 			child->start = tree->children[i - 1].start;
 			child->end = tree->children[i - 1].end;
 		}
 		if (!parent || child->start == XM_NO_TIME)
 			continue;
-		from = (struct xm_place){ parent->out_pid, child->tid, child->end < to.time ? child->end : to.time };
+		from = (struct xm_place){ parent->out_pid, child->tid,
+					  child->end < to.time ? child->end : to.time };
 		/* inside (at its very end it is over), and before it arrives */
 		if ((from.time == child->end || from.time == to.time) && from.time > child->start)
 			from.time--;

@@ -10,16 +10,17 @@
 
 struct pair {
 	uint32_t first, second;
-	double change;     /* ns per ns by which the two can come to differ */
-	int64_t from, to;  /* the time of its messages */
+	double change;		     /* ns per ns by which the two can come to differ */
+	int64_t from, to;	     /* the time of its messages */
 	struct xm_envelope sides[2]; /* [0]: the first one's clock is late */
-	double most[2];    /* of these, at any time */
+	double most[2];		     /* of these, at any time */
 };
 
 struct xm_uncertainty {
 	struct xm_clocks *clocks;
 	uint32_t count;
-	double *late;	   /* each clock against its root, at most; those that are early behind them */
+	/* each clock against its root, at most; those that are early behind them */
+	double *late;
 	double *change;	   /* of each clock: ns per ns by which its pace can be another */
 	struct xm_map map; /* of pairs */
 	struct pair *pairs;
@@ -48,7 +49,10 @@ static double change_of(const struct xm_clock *clock, double length)
 	if (clock->piece_count)
 		return clock->change;
 	/* one that ran evenly can be off by so much at the begin, and the other way at the end */
-	return clock->unseen + 2 * ((double)clock->violated + (clock->error == XM_NO_TIME ? 0 : (double)clock->error)) / length;
+	return clock->unseen + 2 *
+				       ((double)clock->violated +
+					(clock->error == XM_NO_TIME ? 0 : (double)clock->error)) /
+				       length;
 }
 
 struct xm_uncertainty *xm_uncertainty_create(struct xm_clocks *clocks, const struct xm_merge *merge)
@@ -74,13 +78,15 @@ struct xm_uncertainty *xm_uncertainty_create(struct xm_clocks *clocks, const str
 	return uncertainty;
 }
 
-static struct pair *pair_of(struct xm_uncertainty *uncertainty, uint32_t a, uint32_t b, int64_t time)
+static struct pair *pair_of(struct xm_uncertainty *uncertainty, uint32_t a, uint32_t b,
+			    int64_t time)
 {
 	uint32_t key[2] = { a < b ? a : b, a < b ? b : a }, known = uncertainty->map.count;
 	uint32_t index = xm_map_add(&uncertainty->map, key, sizeof(key));
 	struct pair *pair;
 
-	if (index == XM_NONE || !xm_room_for(&uncertainty->pairs, &uncertainty->room, index, sizeof(*uncertainty->pairs)))
+	if (index == XM_NONE || !xm_room_for(&uncertainty->pairs, &uncertainty->room, index,
+					     sizeof(*uncertainty->pairs)))
 		return NULL;
 	pair = &uncertainty->pairs[index];
 	if (index == known) {
@@ -94,13 +100,15 @@ static struct pair *pair_of(struct xm_uncertainty *uncertainty, uint32_t a, uint
 	return pair;
 }
 
-void xm_uncertainty_message(struct xm_uncertainty *uncertainty, uint32_t from, int64_t sent, uint32_t to, int64_t seen)
+void xm_uncertainty_message(struct xm_uncertainty *uncertainty, uint32_t from, int64_t sent,
+			    uint32_t to, int64_t seen)
 {
 	struct pair *pair = from == to ? NULL : pair_of(uncertainty, from, to, seen);
 	double late = (double)(seen - sent); /* negative: it is early, by that */
 
 	if (pair) /* clocks change since it was sent, too */
-		xm_envelope_add(&pair->sides[from != pair->first], seen, late + fabs(late) * pair->change, pair->change);
+		xm_envelope_add(&pair->sides[from != pair->first], seen,
+				late + fabs(late) * pair->change, pair->change);
 }
 
 static bool lower(double *value, double other)
@@ -122,8 +130,10 @@ static bool go_on(struct xm_uncertainty *uncertainty)
 		const struct pair *pair = &uncertainty->pairs[i];
 		uint32_t a = pair->first, b = pair->second;
 
-		changed |= lower(&late[a], late[b] + pair->most[0]) | lower(&late[b], late[a] + pair->most[1]);
-		changed |= lower(&early[a], early[b] + pair->most[1]) | lower(&early[b], early[a] + pair->most[0]);
+		changed |= lower(&late[a], late[b] + pair->most[0]) |
+			   lower(&late[b], late[a] + pair->most[1]);
+		changed |= lower(&early[a], early[b] + pair->most[1]) |
+			   lower(&early[b], early[a] + pair->most[0]);
 	}
 	return changed;
 }
@@ -136,14 +146,17 @@ void xm_uncertainty_solve(struct xm_uncertainty *uncertainty)
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xm_clock *clock = xm_clock_at(uncertainty->clocks, i);
 
-		late[i] = is_uneven(uncertainty, clock) || clock->error == XM_NO_TIME ? INFINITY : (double)clock->error;
+		late[i] = is_uneven(uncertainty, clock) || clock->error == XM_NO_TIME
+				  ? INFINITY
+				  : (double)clock->error;
 		early[i] = late[i] = clock->root == i ? 0 : late[i];
 	}
 	for (uint32_t i = 0; i < uncertainty->map.count && i < uncertainty->room; i++)
 		for (int k = 0; k < 2; k++) {
 			struct pair *pair = &uncertainty->pairs[i];
 
-			pair->most[k] = xm_envelope_latest(&pair->sides[k], pair->from, pair->to, pair->change);
+			pair->most[k] = xm_envelope_latest(&pair->sides[k], pair->from, pair->to,
+							   pair->change);
 		}
 	for (uint32_t round = 0; round < count && go_on(uncertainty); round++)
 		;
@@ -151,7 +164,8 @@ void xm_uncertainty_solve(struct xm_uncertainty *uncertainty)
 		struct xm_clock *clock = xm_clock_at(uncertainty->clocks, i);
 		double error = fmax(late[i], early[i]);
 
-		if (is_uneven(uncertainty, clock) && clock->root != i && clock->error != XM_NO_TIME && error < 1e18)
+		if (is_uneven(uncertainty, clock) && clock->root != i &&
+		    clock->error != XM_NO_TIME && error < 1e18)
 			clock->error = (int64_t)ceil(error) + 1;
 	}
 }

@@ -79,13 +79,16 @@ static void put_tids(FILE *out, const struct xm_input *input)
 		bool quoted = key[sizeof(process)] == '"';
 
 		memcpy(&process, key, sizeof(process));
-		fprintf(out, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"args\":{\"name\":%s%.*s%s}},\n",
-			input->processes[process].out_pid, XM_OWN_TID + i, quoted ? "" : "\"", (int)(n - sizeof(process)), key + sizeof(process),
-			quoted ? "" : "\"");
+		fprintf(out,
+			"{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%" PRIu32
+			",\"tid\":%" PRIu32 ",\"args\":{\"name\":%s%.*s%s}},\n",
+			input->processes[process].out_pid, XM_OWN_TID + i, quoted ? "" : "\"",
+			(int)(n - sizeof(process)), key + sizeof(process), quoted ? "" : "\"");
 	}
 }
 
-static void json_head(struct xm_sink *sink, const struct xm_merge *merge, const struct xm_clocks *clocks, bool synced)
+static void json_head(struct xm_sink *sink, const struct xm_merge *merge,
+		      const struct xm_clocks *clocks, bool synced)
 {
 	struct json_sink *json = (struct json_sink *)sink;
 	const struct xm_process *process;
@@ -99,19 +102,27 @@ static void json_head(struct xm_sink *sink, const struct xm_merge *merge, const 
 		json->error = -ENOMEM;
 		return;
 	}
-	fprintf(out, "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRId64 ",\"metadata\":{", merge->base);
+	fprintf(out,
+		"{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRId64 ",\"metadata\":{",
+		merge->base);
 	xm_put_metadata(out, merge, clocks, synced);
 	fputs("},\"traceEvents\":[\n", out);
 	while (xm_next_process(merge, &place, &part, &input, &process)) {
 		uint32_t pid = process->out_pid;
 
 		(void)xm_process_name(input, process, name, sizeof(name));
-		fprintf(out, "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"args\":{\"name\":%s}},\n", pid, pid,
-			name);
+		fprintf(out,
+			"{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%" PRIu32
+			",\"tid\":%" PRIu32 ",\"args\":{\"name\":%s}},\n",
+			pid, pid, name);
 		if (process->labels)
-			fprintf(out, "{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"args\":{\"labels\":%s}},\n",
+			fprintf(out,
+				"{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":%" PRIu32
+				",\"tid\":%" PRIu32 ",\"args\":{\"labels\":%s}},\n",
 				pid, pid, process->labels);
-		fprintf(out, "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"args\":{\"sort_index\":%" PRIu32 "}},\n",
+		fprintf(out,
+			"{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%" PRIu32
+			",\"tid\":%" PRIu32 ",\"args\":{\"sort_index\":%" PRIu32 "}},\n",
 			pid, pid, process->order);
 	}
 	for (uint32_t i = 0; i < merge->count; i++)
@@ -140,7 +151,8 @@ static char *put_id(char *o, const struct xm_input *input, char phase, struct xm
 }
 
 /* The arguments of device work, in which there are two more times. */
-static void put_device_args(struct json_sink *json, const struct xm_input *input, struct xm_text args)
+static void put_device_args(struct json_sink *json, const struct xm_input *input,
+			    struct xm_text args)
 {
 	const char *p = xm_first(args), *from = args.p, *end = args.p + args.n;
 	struct xm_text key, value;
@@ -152,14 +164,18 @@ static void put_device_args(struct json_sink *json, const struct xm_input *input
 		if ((!xm_is(key, "queued") && !xm_is(key, "submit")) || !xm_nanoseconds(value, &ns))
 			continue;
 		put_text(json, from, (size_t)(value.p - from));
-		put_text(json, text, (size_t)(put_micros(text, xm_out_time(&json->sink, input, input->base + ns)) - text));
+		put_text(json, text,
+			 (size_t)(put_micros(text,
+					     xm_out_time(&json->sink, input, input->base + ns)) -
+				  text));
 		from = value.p + value.n;
 	}
 	put_text(json, from, (size_t)(end - from));
 }
 
 /* A member that may be long. */
-static char *put_member(struct json_sink *json, char *o, const char *key, size_t key_length, struct xm_text value)
+static char *put_member(struct json_sink *json, char *o, const char *key, size_t key_length,
+			struct xm_text value)
 {
 	o = put(o, key, key_length);
 	if (value.n <= SHORT / 16)
@@ -171,14 +187,18 @@ static char *put_member(struct json_sink *json, char *o, const char *key, size_t
 #define MEMBER(o, literal, value) put_member(json, o, literal, sizeof(literal) - 1, value)
 
 /* A slice of xstrace's own layout: its numbers change, the rest is copied as it stands. */
-static void put_own(struct json_sink *json, const struct xm_event *event, const struct xm_place *place, int64_t duration)
+static void put_own(struct json_sink *json, const struct xm_event *event,
+		    const struct xm_place *place, int64_t duration)
 {
 	char *o = xs_output_put(&json->pour.front);
 
 	if (place->pid != json->own_pid || place->tid != json->own_tid || !json->own_length) {
-		char *p = xs_json_uint(PUT(json->own, "{\"ph\":\"X\",\"tid\":"), (uint64_t)place->tid);
+		char *p = xs_json_uint(PUT(json->own, "{\"ph\":\"X\",\"tid\":"),
+				       (uint64_t)place->tid);
 
-		json->own_length = (size_t)(PUT(xs_json_uint(PUT(p, ",\"pid\":"), place->pid), ",\"ts\":") - json->own);
+		json->own_length =
+			(size_t)(PUT(xs_json_uint(PUT(p, ",\"pid\":"), place->pid), ",\"ts\":") -
+				 json->own);
 		json->own_pid = place->pid;
 		json->own_tid = place->tid;
 	}
@@ -189,11 +209,12 @@ static void put_own(struct json_sink *json, const struct xm_event *event, const 
 	xs_output_put_end(&json->pour.front, o);
 }
 
-static void json_event(struct xm_sink *sink, const struct xm_input *input, const struct xm_event *event, const struct xm_place *place,
-		       int64_t duration)
+static void json_event(struct xm_sink *sink, const struct xm_input *input,
+		       const struct xm_event *event, const struct xm_place *place, int64_t duration)
 {
 	struct json_sink *json = (struct json_sink *)sink;
-	bool is_device = xm_is(event->cat, "\"gpu_op\"") && event->args.n && event->args.p[0] == '{';
+	bool is_device = xm_is(event->cat, "\"gpu_op\"") && event->args.n &&
+			 event->args.p[0] == '{';
 	char *o = xs_output_put(&json->pour.front);
 
 	if (event->is_own && place->time >= 0 && event->own_rest.n <= SHORT / 16) {
@@ -206,8 +227,9 @@ static void json_event(struct xm_sink *sink, const struct xm_input *input, const
 		o = xs_json_uint(PUT(o, ",\"tid\":"), (uint64_t)place->tid);
 	o = xs_json_uint(PUT(o, ",\"pid\":"), place->pid);
 	if (place->time != XM_NO_TIME)
-		o = place->time < 0 ? put_micros(PUT(o, ",\"ts\":"), place->time) :
-				      xs_json_time(PUT(o, ",\"ts\":"), (uint64_t)place->time, &json->clock);
+		o = place->time < 0
+			    ? put_micros(PUT(o, ",\"ts\":"), place->time)
+			    : xs_json_time(PUT(o, ",\"ts\":"), (uint64_t)place->time, &json->clock);
 	if (duration >= 0)
 		o = xs_json_micros(PUT(o, ",\"dur\":"), (uint64_t)duration);
 	if (event->id.n && event->id.n < 4096)
@@ -235,7 +257,8 @@ static void json_event(struct xm_sink *sink, const struct xm_input *input, const
 	xm_pour_full(&json->pour);
 }
 
-static char *put_end(char *o, char phase, const struct xm_place *place, const char *category, const char *name, uint64_t id)
+static char *put_end(char *o, char phase, const struct xm_place *place, const char *category,
+		     const char *name, uint64_t id)
 {
 	o = PUT(o, "{\"ph\":\"");
 	*o++ = phase;
@@ -247,8 +270,8 @@ static char *put_end(char *o, char phase, const struct xm_place *place, const ch
 	return PUT(o, "\"},\n");
 }
 
-static void json_arrow(struct xm_sink *sink, const char *category, const char *name, uint64_t id, const struct xm_place *from,
-		       const struct xm_place *to)
+static void json_arrow(struct xm_sink *sink, const char *category, const char *name, uint64_t id,
+		       const struct xm_place *from, const struct xm_place *to)
 {
 	struct json_sink *json = (struct json_sink *)sink;
 	char *o = xs_output_put(&json->pour.front);
@@ -259,7 +282,8 @@ static void json_arrow(struct xm_sink *sink, const char *category, const char *n
 	xm_pour_full(&json->pour);
 }
 
-static int json_close(struct xm_sink *sink, const struct xm_merge *merge, const struct xm_totals *totals)
+static int json_close(struct xm_sink *sink, const struct xm_merge *merge,
+		      const struct xm_totals *totals)
 {
 	struct json_sink *json = (struct json_sink *)sink;
 	const struct xm_process *process;
@@ -273,7 +297,9 @@ static int json_close(struct xm_sink *sink, const struct xm_merge *merge, const 
 	if (out) {
 		/* every event ends with a comma; this one does not */
 		if (xm_next_process(merge, &place, &part, &input, &process))
-			fprintf(out, "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"args\":{\"sort_index\":%" PRIu32 "}}",
+			fprintf(out,
+				"{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%" PRIu32
+				",\"tid\":%" PRIu32 ",\"args\":{\"sort_index\":%" PRIu32 "}}",
 				process->out_pid, process->out_pid, process->order);
 		fputs("\n],\"otherData\":{", out);
 		xm_put_summary(out, merge, sink->clocks, totals);
@@ -293,7 +319,11 @@ struct xm_sink *xm_sink_json(void)
 
 	if (!json)
 		return NULL;
-	json->sink = (struct xm_sink){ .open = json_open, .head = json_head, .event = json_event, .arrow = json_arrow, .close = json_close };
+	json->sink = (struct xm_sink){ .open = json_open,
+				       .head = json_head,
+				       .event = json_event,
+				       .arrow = json_arrow,
+				       .close = json_close };
 	json->pour.back.fd = -1;
 	return &json->sink;
 }

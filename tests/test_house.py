@@ -151,6 +151,15 @@ def test_what_is_wrong_in_a_page_is_found():
     assert list(broken(page, text)) == ["#two: no such heading", "NONE.md: not there", "RING.md#none: no such heading"]
 
 
+@pytest.mark.skipif(not shutil.which("clang-format"), reason="no clang-format")
+def test_c_is_formatted():
+    """.clang-format, by the version that scripts/setup installs."""
+    files = [path for folder in (*MAY_INCLUDE, "bench", "tests") for path in sources(folder)]
+    result = subprocess.run(["clang-format", "--dry-run", "-Werror", *files], cwd=ROOT, capture_output=True, text=True)
+    wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: error", result.stderr, re.M)))
+    assert result.returncode == 0, f"clang-format -i {' '.join(wrong)}"
+
+
 @pytest.mark.skipif(not shutil.which("ruff"), reason="no ruff")
 def test_python_has_no_unused_names():
     result = subprocess.run(["ruff", "check", "--no-cache", "-q", "--output-format=concise", "."], cwd=ROOT, capture_output=True, text=True)

@@ -1,5 +1,6 @@
 /*
- * The files of a traced process become tracks that can be read; with --recover, from where the killed drain process was.
+ * The files of a traced process become tracks that can be read; with --recover, from where the
+ * killed drain process was.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,14 +41,15 @@ void xs_track_settle(struct xs_kept_ring *kept)
 
 static void *private_memory(void *at, uint64_t size)
 {
-	void *map = mmap(at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0), -1, 0);
+	void *map = mmap(at, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0), -1, 0);
 
 	return map == MAP_FAILED ? NULL : map;
 }
 
 /*
- * The file beside a file of rings. Where the run directory has no memory left it is memory of our own: the trace is complete as ever, unless we are
- * killed.
+ * The file beside a file of rings. Where the run directory has no memory left it is memory of our
+ * own: the trace is complete as ever, unless we are killed.
  */
 static void open_kept(struct xs_process *process, struct xs_mapped *file, uint32_t segment)
 {
@@ -83,13 +85,15 @@ static struct xs_kept_ring *kept_ring(const struct xs_mapped *file, uint32_t slo
 }
 
 /*
- * --recover when it was a flight recorder that died: what it had in memory is gone, but a ring still holds its newest steps, read or
- * not. The one behind the newest may be half overwritten.
+ * --recover when it was a flight recorder that died: what it had in memory is gone, but a ring
+ * still holds its newest steps, read or not. The one behind the newest may be half overwritten.
  */
 static void go_back(struct xs_track *track)
 {
-	uint64_t size = track->process->ring_size, step = size / XS_RING_STEPS, head = xs_ring_filled(track->ring);
-	uint64_t written = (head + step - 1) & ~(step - 1), from = written > size - step ? written - size + step : 0;
+	uint64_t size = track->process->ring_size, step = size / XS_RING_STEPS,
+		 head = xs_ring_filled(track->ring);
+	uint64_t written = (head + step - 1) & ~(step - 1),
+		 from = written > size - step ? written - size + step : 0;
 	const struct xs_event *event;
 	uint32_t length;
 
@@ -101,7 +105,8 @@ static void go_back(struct xs_track *track)
 		if (!event)
 			return; /* for xs_track_read() to see */
 		if (event->kind == XS_THREAD) {
-			track->pos = pos; /* what comes before is another thread's, and it is not known whose */
+			/* what comes before is another thread's, and it is not known whose */
+			track->pos = pos;
 			return;
 		}
 	}
@@ -109,8 +114,8 @@ static void go_back(struct xs_track *track)
 }
 
 /*
- * Where the killed drain process was. It may have been changing over: on the ring goes if `committed` said so, else back. A ring of which nothing is
- * kept says itself what was read of it.
+ * Where the killed drain process was. It may have been changing over: on the ring goes if
+ * `committed` said so, else back. A ring of which nothing is kept says itself what was read of it.
  */
 static void restore(struct xs_track *track)
 {
@@ -175,7 +180,8 @@ static int add_track(struct xs_process *process, struct xs_ring *ring, struct xs
 }
 
 /* Rings of one file that threads took since the last look. */
-static void find_in(struct xs_process *process, struct xs_mapped *file, uint32_t segment, const _Atomic uint32_t *used_count)
+static void find_in(struct xs_process *process, struct xs_mapped *file, uint32_t segment,
+		    const _Atomic uint32_t *used_count)
 {
 	/* pairs with the release in the collector's fresh() */
 	uint32_t used = atomic_load_explicit(used_count, memory_order_acquire);
@@ -188,14 +194,17 @@ static void find_in(struct xs_process *process, struct xs_mapped *file, uint32_t
 	if (!process->kept || !file->kept)
 		return;
 	for (; file->seen < used && file->seen < file->slots; file->seen++)
-		if (add_track(process, (void *)((char *)file->map + xs_slot_offset(file->seen, process->ring_size)),
+		if (add_track(process,
+			      (void *)((char *)file->map +
+				       xs_slot_offset(file->seen, process->ring_size)),
 			      kept_ring(file, file->seen)) < 0)
 			return;
 }
 
 static bool map_segment(struct xs_process *process)
 {
-	struct xs_mapped *grown = realloc(process->segments, (process->segment_count + 1) * sizeof(*grown));
+	struct xs_mapped *grown =
+		realloc(process->segments, (process->segment_count + 1) * sizeof(*grown));
 	struct xs_mapped *segment;
 	char name[XS_NAME_MAX];
 
@@ -205,11 +214,13 @@ static bool map_segment(struct xs_process *process)
 	segment = &grown[process->segment_count];
 	memset(segment, 0, sizeof(*segment));
 	xs_process_name(name, process->pid, process->serial, process->segment_count + 1);
-	if (xs_shm_map_at(process->run->directory, name, XS_SHM_OPEN, 0, &segment->map, &segment->size) < 0)
+	if (xs_shm_map_at(process->run->directory, name, XS_SHM_OPEN, 0, &segment->map,
+			  &segment->size) < 0)
 		return false;
 	if (segment->size >= XS_PROCESS_HEADER) {
 		segment->slots = ((const volatile struct xs_segment_file *)segment->map)->slots;
-		if (segment->slots > 65536 || xs_slot_offset(segment->slots, process->ring_size) > segment->size)
+		if (segment->slots > 65536 ||
+		    xs_slot_offset(segment->slots, process->ring_size) > segment->size)
 			segment->slots = 0;
 	}
 	process->segment_count++;
@@ -228,7 +239,8 @@ void xs_process_find_tracks(struct xs_process *process)
 		;
 	for (uint32_t i = 0; i < process->segment_count; i++)
 		if (process->segments[i].slots)
-			find_in(process, &process->segments[i], i + 1, &((struct xs_segment_file *)process->segments[i].map)->used);
+			find_in(process, &process->segments[i], i + 1,
+				&((struct xs_segment_file *)process->segments[i].map)->used);
 }
 
 /* Reads its file's header once and checks it: it may change at any time. False: it is invalid. */
@@ -252,20 +264,24 @@ static bool read_header(struct xs_process *process)
 }
 
 /*
- * When the file got its size, in ns of CLOCK_BOOTTIME as this process has it, at most 10 ms too early. Not when the process says that it was: in a
- * time namespace it has clocks of its own.
+ * When the file got its size, in ns of CLOCK_BOOTTIME as this process has it, at most 10 ms too
+ * early. Not when the process says that it was: in a time namespace it has clocks of its own.
  */
 static uint64_t joined_at(struct xs_run *run, const char *name)
 {
 	int64_t offset = (int64_t)(xs_clock_ns(CLOCK_REALTIME) - xs_clock_ns(CLOCK_BOOTTIME));
 	struct stat st;
 
-	/* where the date was set in between, the later answer: it may take a dead process for one that lives, and never the other way */
+	/*
+	 * where the date was set in between, the later answer: it may take a dead process for one
+	 * that lives, and never the other way
+	 */
 	if (offset < run->date_offset)
 		run->date_offset = offset;
 	if (fstatat(run->directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return UINT64_MAX / 2;
-	return (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec - (uint64_t)run->date_offset;
+	return (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec -
+	       (uint64_t)run->date_offset;
 }
 
 static void watch(struct xs_process *process)
@@ -282,7 +298,10 @@ static void watch(struct xs_process *process)
 	}
 	start = process->watched ? xs_process_start(process->watched) : 0;
 	/* clock ticks of 10 ms; a process of this pid that began after the join is another one */
-	process->start = start && start * 10000000u <= joined_at(process->run, process->name) + 20000000u ? start : UINT64_MAX;
+	process->start = start && start * 10000000u <=
+						 joined_at(process->run, process->name) + 20000000u
+				 ? start
+				 : UINT64_MAX;
 }
 
 struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
@@ -299,9 +318,12 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 	(void)snprintf(process->name, sizeof(process->name), "%s", name);
 	if (!xs_process_name_parse(name, &process->pid, &process->serial))
 		return give_up(process, EBADMSG);
-	error = xs_shm_map_at(run->directory, name, XS_SHM_OPEN, 0, &process->first.map, &process->first.size);
+	error = xs_shm_map_at(run->directory, name, XS_SHM_OPEN, 0, &process->first.map,
+			      &process->first.size);
 	if (error < 0)
-		return give_up(process, error == -EBADMSG ? EAGAIN : -error); /* made, but not yet given its size */
+		return give_up(process, error == -EBADMSG
+						? EAGAIN
+						: -error); /* made, but not yet given its size */
 	process->file = process->first.map;
 	if (process->first.size < XS_PROCESS_HEADER)
 		return give_up(process, EBADMSG);
@@ -315,16 +337,19 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 		open_kept(process, &process->first, 0);
 		process->kept = process->first.kept;
 	}
-	if (run->options->host_timing || run->options->device_timing || run->options->kernel_submission || run->options->ccl_summary)
+	if (run->options->host_timing || run->options->device_timing ||
+	    run->options->kernel_submission || run->options->ccl_summary)
 		process->summary = xs_summary_open();
 	process->log_calls = run->options->call_logging && !run->flight;
 	process->watch_tasks = process->summary && run->options->ccl_summary;
 	if (run->recovering)
 		xs_process_find_tracks(process);
 	if (run->recovering && process->kept) {
-		atomic_fetch_and(&process->kept->committed, ~1ull); /* all rings have changed over */
+		/* all rings have changed over */
+		atomic_fetch_and(&process->kept->committed, ~1ull);
 		if (process->kept->output[0])
-			(void)xs_chrome_open(process); /* to close it, even if nothing more is to be written */
+			(void)xs_chrome_open(
+				process); /* to close it, even if nothing more is to be written */
 	}
 	return process;
 }

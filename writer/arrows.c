@@ -1,8 +1,10 @@
 /*
- * Arrows between calls and device work: from the call that enqueued it and from that which submitted it, and to the one that waited for it (waits.c).
+ * Arrows between calls and device work: from the call that enqueued it and from that which
+ * submitted it, and to the one that waited for it (waits.c).
  *
- * The work's record may be read before the call's, which is in another ring. Its arrow waits on the call's track, so that whatever
- * is the last thing to reach the file (a full disk), no arrow starts from nothing, or leads there.
+ * The work's record may be read before the call's, which is in another ring. Its arrow waits on the
+ * call's track, so that whatever is the last thing to reach the file (a full disk), no arrow starts
+ * from nothing, or leads there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +12,10 @@
 #include "chrome.h"
 
 #define MAX_WAITING 65536u /* on one track; more are written at once */
-#define FAR 1024u          /* so are those that belong before so many others */
+#define FAR	    1024u  /* so are those that belong before so many others */
 
-static inline char *put_rest(char *o, struct xs_json_clock *clock, uint64_t ts, uint64_t id, enum xs_arrow_kind kind)
+static inline char *put_rest(char *o, struct xs_json_clock *clock, uint64_t ts, uint64_t id,
+			     enum xs_arrow_kind kind)
 {
 	static const char rest[][40] = {
 		[XS_ARROW_ENQUEUE] = ",\"cat\":\"flow\",\"name\":\"dep\"},\n",
@@ -26,7 +29,8 @@ static inline char *put_rest(char *o, struct xs_json_clock *clock, uint64_t ts, 
 /* Unique among the processes of a host, and exact in a double. */
 static uint64_t id_of(const struct xs_process *process, const struct xs_arrow *arrow)
 {
-	return (uint64_t)(uint32_t)process->pid << 30 | (uint64_t)arrow->kind << 28 | (arrow->id & 0xfffffff);
+	return (uint64_t)(uint32_t)process->pid << 30 | (uint64_t)arrow->kind << 28 |
+	       (arrow->id & 0xfffffff);
 }
 
 static void write_back(struct xs_process *process, const struct xs_arrow *arrow)
@@ -45,7 +49,8 @@ static void write_back(struct xs_process *process, const struct xs_arrow *arrow)
 }
 
 /* track: the calling thread's; NULL: it has none. */
-static void write_arrow(struct xs_process *process, const struct xs_track *track, const struct xs_arrow *arrow)
+static void write_arrow(struct xs_process *process, const struct xs_track *track,
+			const struct xs_arrow *arrow)
 {
 	uint64_t pid = (uint32_t)process->pid, id = id_of(process, arrow);
 	struct xs_chrome *chrome = process->chrome;
@@ -93,13 +98,15 @@ static bool make_room(struct xs_track *track)
 		return true;
 	if (waiting <= track->arrow_room / 2) {
 		if (waiting)
-			memmove(track->arrows, track->arrows + track->arrow_first, waiting * sizeof(*grown));
+			memmove(track->arrows, track->arrows + track->arrow_first,
+				waiting * sizeof(*grown));
 		track->arrow_first = 0;
 		track->arrow_end = waiting;
 		if (track->arrow_room)
 			return true;
 	}
-	grown = realloc(track->arrows, (track->arrow_room ? 2 * track->arrow_room : 16) * sizeof(*grown));
+	grown = realloc(track->arrows,
+			(track->arrow_room ? 2 * track->arrow_room : 16) * sizeof(*grown));
 	if (!grown)
 		return false;
 	track->arrows = grown;
@@ -107,15 +114,20 @@ static bool make_room(struct xs_track *track)
 	return true;
 }
 
-/* Those that wait lie in the order in which their calls end; what the device completes comes nearly so. */
+/*
+ * Those that wait lie in the order in which their calls end; what the device completes comes nearly
+ * so.
+ */
 static bool wait_for_call(struct xs_track *track, const struct xs_arrow *arrow)
 {
 	uint32_t low, high;
 
-	if (track->last_ns >= arrow->after || track->arrow_end - track->arrow_first == MAX_WAITING || !make_room(track))
+	if (track->last_ns >= arrow->after ||
+	    track->arrow_end - track->arrow_first == MAX_WAITING || !make_room(track))
 		return false;
 	low = high = track->arrow_end;
-	for (uint32_t step = 1; low > track->arrow_first && track->arrows[low - 1].after > arrow->after; step *= 2) {
+	for (uint32_t step = 1;
+	     low > track->arrow_first && track->arrows[low - 1].after > arrow->after; step *= 2) {
 		high = low;
 		low = low - track->arrow_first > step ? low - step : track->arrow_first;
 	}
@@ -129,7 +141,8 @@ static bool wait_for_call(struct xs_track *track, const struct xs_arrow *arrow)
 	}
 	if (track->arrow_end - low > FAR)
 		return false;
-	memmove(&track->arrows[low + 1], &track->arrows[low], (track->arrow_end - low) * sizeof(*arrow));
+	memmove(&track->arrows[low + 1], &track->arrows[low],
+		(track->arrow_end - low) * sizeof(*arrow));
 	track->arrows[low] = *arrow;
 	track->arrow_end++;
 	return true;
@@ -143,16 +156,24 @@ void xs_arrow_put(struct xs_process *process, const struct xs_arrow *arrow)
 		write_arrow(process, track, arrow);
 }
 
-void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64_t pid, uint64_t tid)
+void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64_t pid,
+		  uint64_t tid)
 {
 	const struct xs_device_record *record = work->record;
 	struct xs_arrow arrow = {
-		.kind = XS_ARROW_ENQUEUE, .host = work->host_start, .device = work->start, .after = work->host_end,
-		.pid = pid, .tid = tid, .id = record->id, .host_tid = record->tid,
+		.kind = XS_ARROW_ENQUEUE,
+		.host = work->host_start,
+		.device = work->start,
+		.after = work->host_end,
+		.pid = pid,
+		.tid = tid,
+		.id = record->id,
+		.host_tid = record->tid,
 	};
 
 	xs_arrow_put(process, &arrow);
-	if (!(record->event.flags & XS_FLAG_TICKS) || !record->submitter || record->submit == record->event.tick)
+	if (!(record->event.flags & XS_FLAG_TICKS) || !record->submitter ||
+	    record->submit == record->event.tick)
 		return;
 	/* it lies inside the call that submitted, the end of which is not known */
 	arrow.kind = XS_ARROW_SUBMIT;
@@ -165,7 +186,8 @@ void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64
 
 void xs_arrows_flush(struct xs_track *track, uint64_t ns)
 {
-	while (track->arrow_first < track->arrow_end && track->arrows[track->arrow_first].after <= ns) {
+	while (track->arrow_first < track->arrow_end &&
+	       track->arrows[track->arrow_first].after <= ns) {
 		write_arrow(track->process, track, &track->arrows[track->arrow_first++]);
 		if (xs_output_full(track->process->out)) {
 			track->dirty = true;

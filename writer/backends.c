@@ -45,7 +45,8 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 
 const struct xs_backend *xs_backend_of(uint8_t source)
 {
-	return source < XS_SOURCE_COUNT && backends[source].label ? &backends[source] : &backends[XS_SOURCE_NONE];
+	return source < XS_SOURCE_COUNT && backends[source].label ? &backends[source]
+								  : &backends[XS_SOURCE_NONE];
 }
 
 size_t xs_group_of(uint8_t source, uint8_t type)

@@ -1,9 +1,10 @@
 /*
  * -c: each call as two lines, in the order of time over all threads of the process.
  *
- * A call is up to three records: XS_CALL_IN when it begins, XS_CALL when it ends, XS_CALL_OUT behind that. What its arguments point to
- * is in the third, and is wanted in the first line. So the records of all rings are read in the order of their times, one at a
- * time, and a call whose third record is still to come holds them up for a short while, a very short one when a ring fills. The
+ * A call is up to three records: XS_CALL_IN when it begins, XS_CALL when it ends, XS_CALL_OUT
+ * behind that. What its arguments point to is in the third, and is wanted in the first line. So the
+ * records of all rings are read in the order of their times, one at a time, and a call whose third
+ * record is still to come holds them up for a short while, a very short one when a ring fills. The
  * rings are all the memory that this takes.
  */
 #include "backends.h"
@@ -17,25 +18,26 @@
 #include "json.h"
 #include "report.h"
 
-#define PATIENCE 100000000u /* ns: longer calls get their first line without what their arguments point to */
+/* ns: longer calls get their first line without what their arguments point to */
+#define PATIENCE	100000000u
 #define PATIENCE_URGENT 2000000u /* the same, while a ring fills */
-#define LOOK_AHEAD 64u      /* records: of calls that a call makes in turn */
-#define DEPTH 16u
-#define WORDS 40u
-#define LINE 65536u
+#define LOOK_AHEAD	64u	 /* records: of calls that a call makes in turn */
+#define DEPTH		16u
+#define WORDS		40u
+#define LINE		65536u
 
 /* A call that a thread is in. */
 struct entered {
 	uint32_t function; /* source << 24 | number */
 	uint32_t count;
-	uint64_t start;    /* ns */
-	bool complete;     /* its first line has everything */
+	uint64_t start; /* ns */
+	bool complete;	/* its first line has everything */
 	uint64_t words[WORDS];
 };
 
 struct xs_calls {
 	uint32_t depth; /* of `entered`; deeper calls are counted, not kept */
-	uint64_t last;  /* tick of the newest record that was read */
+	uint64_t last;	/* tick of the newest record that was read */
 	struct entered entered[DEPTH];
 };
 
@@ -54,8 +56,9 @@ static uint32_t key_of(const struct xs_event *event)
 /* ---- looking ahead in the ring ---- */
 
 struct sight {
-	bool ended;                            /* the call's end was found, and what follows it */
-	const struct xs_values_record *values; /* in the caller's room; NULL: there are none, or they were not wanted */
+	bool ended; /* the call's end was found, and what follows it */
+	/* in the caller's room; NULL: there are none, or they were not wanted */
+	const struct xs_values_record *values;
 };
 
 /* Will a record of values follow the call's end? */
@@ -66,10 +69,12 @@ static bool values_follow(const struct xs_event *event)
 	return function && function->values && !(event->flags & XS_FLAG_FAILED);
 }
 
-#define GLANCE sizeof(struct xs_call_record) /* what is looked at of a record that is not to be shown */
+/* what is looked at of a record that is not to be shown */
+#define GLANCE sizeof(struct xs_call_record)
 
 /* 0: there is none yet, or none that can be one. */
-static uint32_t record_at(struct xs_record *record, const struct xs_track *track, uint64_t pos, uint64_t head, uint32_t most)
+static uint32_t record_at(struct xs_record *record, const struct xs_track *track, uint64_t pos,
+			  uint64_t head, uint32_t most)
 {
 	record->call.duration = 0; /* which a shorter record has not */
 	return pos == head ? 0 : xs_record_copy(record, track, pos, head, most);
@@ -78,11 +83,13 @@ static uint32_t record_at(struct xs_record *record, const struct xs_track *track
 static bool may_come_before_values(const struct xs_event *event)
 {
 	/* a command may have completed at once, and is told before */
-	return event->kind == XS_PAD || event->kind == XS_DEVICE || event->kind == XS_COMMANDS || event->kind == XS_WAITED;
+	return event->kind == XS_PAD || event->kind == XS_DEVICE || event->kind == XS_COMMANDS ||
+	       event->kind == XS_WAITED;
 }
 
 /* room: for the values; NULL: they are not wanted. */
-static struct sight values_behind(const struct xs_track *track, const struct xs_event *call, uint64_t pos, uint64_t head, struct xs_record *room)
+static struct sight values_behind(const struct xs_track *track, const struct xs_event *call,
+				  uint64_t pos, uint64_t head, struct xs_record *room)
 {
 	struct sight sight = { .ended = true };
 	struct xs_record next;
@@ -99,13 +106,15 @@ static struct sight values_behind(const struct xs_track *track, const struct xs_
 	if (!size || !room)
 		return sight;
 	size = record_at(room, track, pos, head, XS_RECORD_MAX);
-	if (size >= sizeof(*sight.values) && room->event.kind == XS_CALL_OUT && key_of(&room->event) == key_of(call))
+	if (size >= sizeof(*sight.values) && room->event.kind == XS_CALL_OUT &&
+	    key_of(&room->event) == key_of(call))
 		sight.values = &room->values;
 	return sight;
 }
 
 /* From behind a call's XS_CALL_IN on: its end. room: as above. */
-static struct sight end_of(const struct xs_track *track, const struct xs_event *in, uint64_t pos, uint64_t head, struct xs_record *room)
+static struct sight end_of(const struct xs_track *track, const struct xs_event *in, uint64_t pos,
+			   uint64_t head, struct xs_record *room)
 {
 	struct xs_record record;
 	const struct xs_event *event = &record.event;
@@ -116,8 +125,9 @@ static struct sight end_of(const struct xs_track *track, const struct xs_event *
 		if (!size)
 			return (struct sight){ .ended = false };
 		if (event->kind == XS_CALL && !inner && size >= sizeof(struct xs_call_record))
-			return key_of(event) == key_of(in) ? values_behind(track, event, pos + size, head, room)
-							   : (struct sight){ .ended = true };
+			return key_of(event) == key_of(in)
+				       ? values_behind(track, event, pos + size, head, room)
+				       : (struct sight){ .ended = true };
 		inner += event->kind == XS_CALL_IN;
 		inner -= event->kind == XS_CALL && inner;
 	}
@@ -140,11 +150,13 @@ static void put_number(struct xs_line *line, const char *before, uint64_t value,
 	xs_line_put(line, after);
 }
 
-static void begin_line(struct xs_line *line, const struct xs_track *track, const char *arrow, uint64_t ns, const struct xs_event *event)
+static void begin_line(struct xs_line *line, const struct xs_track *track, const char *arrow,
+		       uint64_t ns, const struct xs_event *event)
 {
 	const struct xs_options *options = track->process->run->options;
 	size_t length;
-	const char *name = xs_text_of(track->process->run, xs_function_id(event->source, event->name), &length);
+	const char *name = xs_text_of(track->process->run,
+				      xs_function_id(event->source, event->name), &length);
 
 	put_number(line, arrow, ns, "] ");
 	if (options->show_pid)
@@ -199,7 +211,10 @@ void xs_call_log_in(struct xs_track *track, const struct xs_event *event, uint32
 	memcpy(entered->words, words, count * sizeof(*words));
 }
 
-/* The innermost call of the function; what was deeper has lost its end. NULL: its beginning is lost. */
+/*
+ * The innermost call of the function; what was deeper has lost its end. NULL: its beginning is
+ * lost.
+ */
 static struct entered *leave(struct xs_calls *calls, const struct xs_event *call)
 {
 	if (calls->depth > DEPTH) {
@@ -216,22 +231,25 @@ static struct entered *leave(struct xs_calls *calls, const struct xs_event *call
 }
 
 /* Arguments and results as members of an object; returns the length. */
-static size_t show_members(char *out, const struct xs_api *api, const struct xs_function *function, const struct entered *entered,
-			   const struct xs_values_record *values, bool results)
+static size_t show_members(char *out, const struct xs_api *api, const struct xs_function *function,
+			   const struct entered *entered, const struct xs_values_record *values,
+			   bool results)
 {
 	struct xs_line line = { .at = out, .stop = out + LINE / 2, .json = true };
 
 	if (!results)
-		xs_show_arguments(&line, function, entered ? entered->words : NULL, entered ? entered->count : 0, values);
+		xs_show_arguments(&line, function, entered ? entered->words : NULL,
+				  entered ? entered->count : 0, values);
 	else
 		xs_show_values(&line, api, function, values, false);
 	return (size_t)(line.at - out);
 }
 
-static char members[2][LINE / 2 + XS_LINE_SLACK + 2]; /* what was given, what came back: of the call that is being read */
+/* what was given, what came back: of the call that is being read */
+static char members[2][LINE / 2 + XS_LINE_SLACK + 2];
 
-static size_t show_object(int which, const struct xs_api *api, const struct xs_function *function, const struct entered *entered,
-			  const struct xs_values_record *values)
+static size_t show_object(int which, const struct xs_api *api, const struct xs_function *function,
+			  const struct entered *entered, const struct xs_values_record *values)
 {
 	size_t length = show_members(members[which] + 1, api, function, entered, values, which);
 
@@ -240,25 +258,34 @@ static size_t show_object(int which, const struct xs_api *api, const struct xs_f
 	return length + 2;
 }
 
-/* text: of sizeof(xs_call_members.result); a constant's name and a number are far from filling it. */
-static const char *result_of(const struct xs_api *api, const struct xs_function *function, const struct xs_call_record *call, char *text)
+/*
+ * text: of sizeof(xs_call_members.result); a constant's name and a number are far from filling it.
+ */
+static const char *result_of(const struct xs_api *api, const struct xs_function *function,
+			     const struct xs_call_record *call, char *text)
 {
-	struct xs_line line = { .at = text, .stop = text + sizeof(((struct xs_call_members *)0)->result) / 2 };
+	struct xs_line line = { .at = text,
+				.stop = text + sizeof(((struct xs_call_members *)0)->result) / 2 };
 
-	if (!api || !function || function->returns == XS_RETURNS_NOTHING || function->returns == XS_RETURNS_POINTER)
+	if (!api || !function || function->returns == XS_RETURNS_NOTHING ||
+	    function->returns == XS_RETURNS_POINTER)
 		return NULL;
 	xs_show_result(&line, api, call->result, false);
 	*line.at = '\0';
 	return text;
 }
 
-static void write_row(struct xs_report *report, const struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end,
+static void write_row(struct xs_report *report, const struct xs_track *track,
+		      const struct xs_call_record *call, uint64_t start, uint64_t end,
 		      const struct entered *entered, const struct xs_values_record *values)
 {
 	const struct xs_api *api;
-	const struct xs_function *function = xs_function_of(call->event.source, call->event.name, &api);
+	const struct xs_function *function =
+		xs_function_of(call->event.source, call->event.name, &api);
 	size_t length;
-	const char *name = xs_text_of(track->process->run, xs_function_id(call->event.source, call->event.name), &length);
+	const char *name = xs_text_of(track->process->run,
+				      xs_function_id(call->event.source, call->event.name),
+				      &length);
 	char text[sizeof(((struct xs_call_members *)0)->result)];
 	const char *result = result_of(api, function, call, text);
 	struct xs_report_row row;
@@ -274,36 +301,43 @@ static void write_row(struct xs_report *report, const struct xs_track *track, co
 	if (result)
 		xs_row_text(&row, XS_COL_RESULT, result, strlen(result));
 	if (entered)
-		xs_row_json(&row, XS_COL_IN, members[0], show_object(0, api, function, entered, values));
+		xs_row_json(&row, XS_COL_IN, members[0],
+			    show_object(0, api, function, entered, values));
 	if (values)
-		xs_row_json(&row, XS_COL_OUT, members[1], show_object(1, api, function, entered, values));
+		xs_row_json(&row, XS_COL_OUT, members[1],
+			    show_object(1, api, function, entered, values));
 	xs_row_end(report, &row);
 }
 
-static void write_line(struct xs_report *report, const struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end,
+static void write_line(struct xs_report *report, const struct xs_track *track,
+		       const struct xs_call_record *call, uint64_t start, uint64_t end,
 		       const struct entered *entered, const struct xs_values_record *values)
 {
 	bool failed = call->event.flags & XS_FLAG_FAILED;
 	const struct xs_api *api;
-	const struct xs_function *function = xs_function_of(call->event.source, call->event.name, &api);
+	const struct xs_function *function =
+		xs_function_of(call->event.source, call->event.name, &api);
 	struct xs_line line = line_in(track->process, report);
 
 	begin_line(&line, track, "<<<< [", end, &call->event);
 	put_number(&line, " [", end - start, " ns]");
 	if (function)
 		xs_show_values(&line, api, function, values, entered && !entered->complete);
-	if (function && (function->returns == XS_RETURNS_RESULT || function->returns == XS_RETURNS_POINTER_AND_RESULT)) {
+	if (function && (function->returns == XS_RETURNS_RESULT ||
+			 function->returns == XS_RETURNS_POINTER_AND_RESULT)) {
 		xs_line_put(&line, " -> ");
 		xs_show_result(&line, api, call->result, failed);
 	}
 	end_line(report, &line);
 }
 
-struct xs_call_members xs_call_log_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end)
+struct xs_call_members xs_call_log_call(struct xs_track *track, const struct xs_call_record *call,
+					uint64_t start, uint64_t end)
 {
 	struct xs_report *report = xs_report_of(track->process, XS_REPORT_CALL_LOG);
 	const struct xs_api *api;
-	const struct xs_function *function = xs_function_of(call->event.source, call->event.name, &api);
+	const struct xs_function *function =
+		xs_function_of(call->event.source, call->event.name, &api);
 	struct xs_call_members result = { .in = NULL };
 	struct xs_calls *calls = calls_of(track);
 	struct entered *entered;
@@ -313,7 +347,8 @@ struct xs_call_members xs_call_log_call(struct xs_track *track, const struct xs_
 	if (!report || !calls)
 		return result;
 	entered = leave(calls, &call->event);
-	sight = values_behind(track, &call->event, track->pos + call->event.words * 8u, track->head, &out);
+	sight = values_behind(track, &call->event, track->pos + call->event.words * 8u, track->head,
+			      &out);
 	if (sight.values && function && function->names) {
 		if (!track->process->handles)
 			track->process->handles = calloc(1, sizeof(*track->process->handles));
@@ -327,9 +362,11 @@ struct xs_call_members xs_call_log_call(struct xs_track *track, const struct xs_
 	if (!track->process->run->options->chrome_call || !function)
 		return result;
 	if (entered && entered->count)
-		result.in_length = show_object(0, api, function, entered, sight.values), result.in = members[0];
+		result.in_length = show_object(0, api, function, entered, sight.values),
+		result.in = members[0];
 	if (sight.values)
-		result.out_length = show_object(1, api, function, entered, sight.values), result.out = members[1];
+		result.out_length = show_object(1, api, function, entered, sight.values),
+		result.out = members[1];
 	(void)result_of(api, function, call, result.result);
 	return result;
 }
@@ -337,18 +374,24 @@ struct xs_call_members xs_call_log_call(struct xs_track *track, const struct xs_
 void xs_call_log_finish(struct xs_track *track, uint64_t end)
 {
 	struct xs_calls *calls = track->calls;
-	struct xs_report *report = calls && calls->depth ? xs_report_of(track->process, XS_REPORT_CALL_LOG) : NULL;
+	struct xs_report *report =
+		calls && calls->depth ? xs_report_of(track->process, XS_REPORT_CALL_LOG) : NULL;
 
-	for (uint32_t i = calls && calls->depth < DEPTH ? calls->depth : calls ? DEPTH : 0; report && i; i--) {
+	for (uint32_t i = calls && calls->depth < DEPTH ? calls->depth
+			  : calls			? DEPTH
+							: 0;
+	     report && i; i--) {
 		const struct entered *entered = &calls->entered[i - 1];
-		struct xs_event event = { .source = (uint8_t)(entered->function >> 24), .name = entered->function & 0xffffff };
+		struct xs_event event = { .source = (uint8_t)(entered->function >> 24),
+					  .name = entered->function & 0xffffff };
 		struct xs_line line;
 
 		if (report->format != XS_REPORT_TEXT)
 			continue;
 		line = line_in(track->process, report);
 		begin_line(&line, track, "<<<< [", end, &event);
-		put_number(&line, " [", end > entered->start ? end - entered->start : 0, " ns] (unfinished)");
+		put_number(&line, " [", end > entered->start ? end - entered->start : 0,
+			   " ns] (unfinished)");
 		end_line(report, &line);
 	}
 	xs_call_log_forget(track);
@@ -362,7 +405,10 @@ void xs_call_log_forget(struct xs_track *track)
 
 /* ---- the order of reading ---- */
 
-/* When the record happened, as far as the log is concerned. One with an impossible time is read at once, and the reader rejects it. */
+/*
+ * When the record happened, as far as the log is concerned. One with an impossible time is read at
+ * once, and the reader rejects it.
+ */
 static uint64_t time_of(struct xs_track *track, const struct xs_record *record, uint32_t size)
 {
 	const struct xs_event *event = &record->event;
@@ -373,7 +419,8 @@ static uint64_t time_of(struct xs_track *track, const struct xs_record *record, 
 		return last;
 	if (event->kind == XS_CALL_IN)
 		time = event->tick;
-	else if (event->kind == XS_CALL && size >= sizeof(struct xs_call_record) && xs_track_believes(track, event, record->call.duration))
+	else if (event->kind == XS_CALL && size >= sizeof(struct xs_call_record) &&
+		 xs_track_believes(track, event, record->call.duration))
 		time = event->tick + record->call.duration;
 	if (calls && time > calls->last)
 		calls->last = time;
@@ -384,9 +431,11 @@ static uint64_t time_of(struct xs_track *track, const struct xs_record *record, 
 static bool incomplete(const struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
 	if (event->kind == XS_CALL_IN) {
-		const struct xs_function *function = xs_function_of(event->source, event->name, NULL);
+		const struct xs_function *function =
+			xs_function_of(event->source, event->name, NULL);
 
-		return function && function->values && !end_of(track, event, track->pos + size, track->head, NULL).ended;
+		return function && function->values &&
+		       !end_of(track, event, track->pos + size, track->head, NULL).ended;
 	}
 	if (event->kind == XS_CALL && size >= sizeof(struct xs_call_record))
 		return !values_behind(track, event, track->pos + size, track->head, NULL).ended;
@@ -421,7 +470,9 @@ static void look_at(struct ordered *one)
 	uint32_t size = record_at(&record, one->track, one->track->pos, one->track->head, GLANCE);
 
 	/* a spoilt ring is read at once, and the reader rejects it */
-	one->time = size ? time_of(one->track, &record, size) : one->track->pos == one->track->head ? UINT64_MAX : 0;
+	one->time = size				  ? time_of(one->track, &record, size)
+		    : one->track->pos == one->track->head ? UINT64_MAX
+							  : 0;
 }
 
 /* The one with the earliest record, and when the next of the others has its own. */
@@ -460,7 +511,10 @@ uint64_t xs_call_log_read(struct xs_process *process, bool all)
 	while (process->track_count && !waiting) {
 		struct ordered *one = earliest(list, process->track_count, &next);
 
-		/* what is later than `now` may have something earlier beside it in a ring that was looked at before */
+		/*
+		 * what is later than `now` may have something earlier beside it in a ring that was
+		 * looked at before
+		 */
 		if (one->time == UINT64_MAX || (!all && one->time > now))
 			break;
 		do {

@@ -1,5 +1,6 @@
 /*
- * -c: how calls are written out. Tables of functions, arguments and types are generated from the APIs' headers (interpose/arguments.py).
+ * -c: how calls are written out. Tables of functions, arguments and types are generated from the
+ * APIs' headers (interpose/arguments.py).
  */
 #ifndef XS_CALL_LOG_H
 #define XS_CALL_LOG_H
@@ -46,16 +47,25 @@ struct xs_field {
 
 struct xs_argument {
 	const char *name;
-	const char *value_name;        /* of what it points to */
+	const char *value_name;	       /* of what it points to */
 	const struct xs_type *type;    /* NULL: passed as a struct, not recorded */
 	const struct xs_type *pointee; /* NULL: not recorded */
-	uint8_t out;                   /* it is written by the call */
+	uint8_t out;		       /* it is written by the call */
 	uint8_t array;
 	uint8_t named; /* its handle may have a name */
-	uint8_t before; /* place of the word that says what the number that it points to was before the call; 0: none does */
+	/*
+	 * place of the word that says what the number that it points to was before the call; 0:
+	 * none does
+	 */
+	uint8_t before;
 };
 
-enum xs_returns { XS_RETURNS_NOTHING, XS_RETURNS_RESULT, XS_RETURNS_POINTER, XS_RETURNS_POINTER_AND_RESULT };
+enum xs_returns {
+	XS_RETURNS_NOTHING,
+	XS_RETURNS_RESULT,
+	XS_RETURNS_POINTER,
+	XS_RETURNS_POINTER_AND_RESULT
+};
 
 struct xs_function {
 	const struct xs_argument *arguments;
@@ -63,7 +73,7 @@ struct xs_function {
 	uint32_t words; /* in its XS_CALL_IN */
 	enum xs_returns returns;
 	uint8_t values; /* an XS_CALL_OUT follows its XS_CALL */
-	uint8_t names;  /* number, from 1, of the argument whose text names a handle; 0: none */
+	uint8_t names;	/* number, from 1, of the argument whose text names a handle; 0: none */
 	uint8_t handle; /* of the argument that gives the handle; 0: the result */
 };
 
@@ -75,7 +85,8 @@ struct xs_api {
 };
 
 /* NULL: no such function. *ret_api may be NULL. */
-const struct xs_function *xs_function_of(uint8_t source, uint32_t function, const struct xs_api **ret_api);
+const struct xs_function *xs_function_of(uint8_t source, uint32_t function,
+					 const struct xs_api **ret_api);
 
 /* ---- values.c ---- */
 
@@ -94,15 +105,21 @@ struct xs_handles {
 		char name[120];
 	} known[XS_HANDLES];
 };
-void xs_handles_learn(struct xs_handles *handles, const struct xs_function *function, const struct xs_values_record *values);
+void xs_handles_learn(struct xs_handles *handles, const struct xs_function *function,
+		      const struct xs_values_record *values);
 #define XS_LINE_SLACK 8192u
 
 void xs_line_put(struct xs_line *line, const char *text);
 /* The arguments as they were given; outs: the record's values, NULL: none (yet). */
-void xs_show_arguments(struct xs_line *line, const struct xs_function *function, const uint64_t *words, uint32_t count,
+void xs_show_arguments(struct xs_line *line, const struct xs_function *function,
+		       const uint64_t *words, uint32_t count,
 		       const struct xs_values_record *values);
-/* What the call returned and stored; late: also what was read, which xs_show_arguments() did not know. */
-void xs_show_values(struct xs_line *line, const struct xs_api *api, const struct xs_function *function, const struct xs_values_record *values,
+/*
+ * What the call returned and stored; late: also what was read, which xs_show_arguments() did not
+ * know.
+ */
+void xs_show_values(struct xs_line *line, const struct xs_api *api,
+		    const struct xs_function *function, const struct xs_values_record *values,
 		    bool late);
 void xs_show_result(struct xs_line *line, const struct xs_api *api, int64_t result, bool failed);
 

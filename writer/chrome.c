@@ -1,8 +1,8 @@
 /*
  * The Chrome JSON sink. docs/TRACE_FORMAT.md says what is written.
  *
- * A slice is put together from three pieces that are ready beforehand (track, name, digits), so it costs little more than
- * copying its bytes.
+ * A slice is put together from three pieces that are ready beforehand (track, name, digits), so it
+ * costs little more than copying its bytes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,10 @@ static bool begins_as_ours(const struct xs_run *run, int fd)
 	return strstr(head, mark);
 }
 
-/* Is it the very file that the killed drain process was writing? The text says what is wrong; NULL: it is. */
+/*
+ * Is it the very file that the killed drain process was writing? The text says what is wrong; NULL:
+ * it is.
+ */
 static const char *why_not(const struct xs_process *process, int fd, uint64_t offset)
 {
 	const struct xs_kept_file *kept = process->kept;
@@ -57,7 +60,10 @@ static const char *why_not(const struct xs_process *process, int fd, uint64_t of
 	return begins_as_ours(process->run, fd) ? NULL : "no trace of this run";
 }
 
-/* After a killed drain process: the file that it was writing, cut back to what was committed. -EPERM: it is another one. */
+/*
+ * After a killed drain process: the file that it was writing, cut back to what was committed.
+ * -EPERM: it is another one.
+ */
 static int reopen(struct xs_process *process, char *path, size_t size, uint64_t *ret_offset)
 {
 	uint64_t offset = atomic_load(&process->kept->committed) >> 1;
@@ -76,10 +82,13 @@ static int reopen(struct xs_process *process, char *path, size_t size, uint64_t 
 		return fd;
 	if (fd >= 0)
 		close(fd);
-	/* killed before the file was made: the name may be another's, which it was just finding out */
+	/*
+	 * killed before the file was made: the name may be another's, which it was just finding out
+	 */
 	if (!process->kept->inode && !offset)
 		return -ENOENT;
-	xs_tell("xstrace: --recover %s: %s: %s; nothing is written. Put the file back, or move it away to have the rest of the trace\n",
+	xs_tell("xstrace: --recover %s: %s: %s; nothing is written. Put the file back, or move it "
+		"away to have the rest of the trace\n",
 		process->run->dir, path, wrong);
 	process->run->refused = true;
 	return -EPERM;
@@ -128,10 +137,14 @@ char *xs_chrome_put_rank(char *o, const struct xs_process *process)
 	return rank < 0 ? o : put(put_count(o, "RANK ", (uint64_t)rank), " ");
 }
 
-/* As unitrace calls it, whose users look for RANK and HOST<…>; behind that, what it is. It is written again when that has changed. */
+/*
+ * As unitrace calls it, whose users look for RANK and HOST<…>; behind that, what it is. It is
+ * written again when that has changed.
+ */
 static char *put_process_name(struct xs_process *process, char *o)
 {
-	o = xs_chrome_put_metadata(o, "process_name", (uint64_t)process->pid, (uint64_t)process->pid);
+	o = xs_chrome_put_metadata(o, "process_name", (uint64_t)process->pid,
+				   (uint64_t)process->pid);
 	o = xs_chrome_put_rank(put(o, "\"name\":\""), process);
 	o = put(put_escaped(put(o, "HOST<"), process->run->host), "> ");
 	(void)strcpy(process->chrome->title, xs_title_of(process));
@@ -143,7 +156,8 @@ static void header(struct xs_process *process)
 {
 	const struct xs_run *run = process->run;
 	struct xs_chrome *chrome = process->chrome;
-	int32_t rank = xs_process_rank(process), world_size = atomic_load_explicit(&process->file->world_size, memory_order_relaxed);
+	int32_t rank = xs_process_rank(process),
+		world_size = atomic_load_explicit(&process->file->world_size, memory_order_relaxed);
 	char *o = xs_output_put(&chrome->out);
 
 	o = put_count(o, "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":", run->base);
@@ -167,15 +181,21 @@ static void header(struct xs_process *process)
 	finish(chrome, o);
 	o = xs_output_put(&chrome->out);
 	if (process->arguments)
-		o = put(put_words(put(o, ",\"argv\":["), process->arguments, process->arguments_length), "]");
+		o = put(put_words(put(o, ",\"argv\":["), process->arguments,
+				  process->arguments_length),
+			"]");
 	o = put(o, "},\"traceEvents\":[\n");
 	o = put_process_name(process, o);
-	o = xs_chrome_put_metadata(o, "process_labels", (uint64_t)process->pid, (uint64_t)process->pid);
+	o = xs_chrome_put_metadata(o, "process_labels", (uint64_t)process->pid,
+				   (uint64_t)process->pid);
 	o = put(put_escaped(put(o, "\"labels\":\""), process->comm), "\"}},\n");
 	finish(chrome, o);
 }
 
-/* Held while this process lives and the file is open: tells readers that the file is not complete yet. Failure to lock is ignored. */
+/*
+ * Held while this process lives and the file is open: tells readers that the file is not complete
+ * yet. Failure to lock is ignored.
+ */
 static void lock_it(int fd)
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -221,7 +241,8 @@ int xs_chrome_open(struct xs_process *process)
 		chrome->rank = xs_process_rank(process);
 	} else {
 		header(process);
-		(void)xs_output_flush(&chrome->out); /* at once: a file that is cut later has its head */
+		/* at once: a file that is cut later has its head */
+		(void)xs_output_flush(&chrome->out);
 		if (!process->run->flight && process->kept)
 			atomic_store(&process->kept->committed, chrome->out.offset << 1);
 	}
@@ -241,13 +262,17 @@ void xs_chrome_prefix(struct xs_track *track)
 void xs_chrome_thread(struct xs_track *track, uint32_t tid, const char *name, size_t length)
 {
 	struct xs_chrome *chrome = track->process->chrome;
-	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name", (uint64_t)track->process->pid, tid);
+	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name",
+					 (uint64_t)track->process->pid, tid);
 
 	o = xs_json_escape(put(o, "\"name\":\""), name, length < 256 ? length : 256);
 	finish(chrome, put(o, "\"}},\n"));
 }
 
-/* The name, as the last thing of an event; `arguments` (",\"args\":{…}") come before it when there are some. */
+/*
+ * The name, as the last thing of an event; `arguments` (",\"args\":{…}") come before it when there
+ * are some.
+ */
 static inline char *put_name(char *o, struct xs_process *process, const struct xs_name *name)
 {
 	size_t length;
@@ -259,7 +284,10 @@ static inline char *put_name(char *o, struct xs_process *process, const struct x
 	}
 	text = xs_text_of(process->run, name->id, &length);
 	o = put(o, ",\"cat\":\"cpu_op\",\"name\":\"");
-	/* bounded by XS_OUTPUT_SLACK: a name is at most XS_STRING_MAX bytes, six times that would not fit */
+	/*
+	 * bounded by XS_OUTPUT_SLACK: a name is at most XS_STRING_MAX bytes, six times that would
+	 * not fit
+	 */
 	o = xs_json_escape(o, text, length < 8192 ? length : 8192);
 	return put(o, "\"},\n");
 }
@@ -284,8 +312,8 @@ char *xs_chrome_put_bare_name(char *o, struct xs_process *process, const struct 
 	return end - skip;
 }
 
-uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, const char *title, uint64_t start, uint64_t end,
-			enum xs_fit fit)
+uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, const char *title,
+			uint64_t start, uint64_t end, enum xs_fit fit)
 {
 	struct xs_lane *lane = xs_lanes_take(lanes, start, end, fit);
 	struct xs_chrome *chrome = process->chrome;
@@ -297,7 +325,8 @@ uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, cons
 	if (!lane || lane->tid)
 		return lane ? lane->tid : 0;
 	lane->tid = XS_OWN_TID + chrome->next_own++;
-	o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name", (uint64_t)process->pid, lane->tid);
+	o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name",
+				   (uint64_t)process->pid, lane->tid);
 	o = xs_json_escape(put(o, "\"name\":\""), title, length < 1024 ? length : 1024);
 	if (lanes->count > 1)
 		o = put_count(o, " lane ", lanes->count);
@@ -313,7 +342,8 @@ void xs_chrome_task(struct xs_track *track, const struct xs_open *task, uint64_t
 	finish(process->chrome, put_name(o, process, &task->name));
 }
 
-void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, uint64_t start, uint64_t end)
+void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, uint64_t start,
+			  uint64_t end)
 {
 	struct xs_process *process = track->process;
 	char *o = put_slice(xs_output_put(&process->chrome->out), track, start, end);
@@ -323,10 +353,11 @@ void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, ui
 }
 
 /*
- * ,"args":{…}: the result of a call that failed, where it was made (`stack`, or NULL), and with -c what is known about it; nothing
- * when there is nothing to say.
+ * ,"args":{…}: the result of a call that failed, where it was made (`stack`, or NULL), and with -c
+ * what is known about it; nothing when there is nothing to say.
  */
-static char *put_call(char *o, const struct xs_call_record *call, const struct xs_call_members *members, const char *stack, size_t length)
+static char *put_call(char *o, const struct xs_call_record *call,
+		      const struct xs_call_members *members, const char *stack, size_t length)
 {
 	char *begin = o;
 
@@ -335,7 +366,9 @@ static char *put_call(char *o, const struct xs_call_record *call, const struct x
 		o = put(o, "\"result\":");
 		if (call->result < 0)
 			*o++ = '-';
-		o = put(xs_json_uint(o, call->result < 0 ? 0 - (uint64_t)call->result : (uint64_t)call->result), ",");
+		o = put(xs_json_uint(o, call->result < 0 ? 0 - (uint64_t)call->result
+							 : (uint64_t)call->result),
+			",");
 	}
 	if (members && members->result[0])
 		o = put(put_escaped(put(o, "\"returned\":\""), members->result), "\",");
@@ -351,18 +384,22 @@ static char *put_call(char *o, const struct xs_call_record *call, const struct x
 	return o;
 }
 
-void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start, uint64_t end,
-		    const struct xs_call_members *members, const char *stack, size_t length)
+void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start,
+		    uint64_t end, const struct xs_call_members *members, const char *stack,
+		    size_t length)
 {
 	const struct xs_options *options = track->process->run->options;
 	struct xs_chrome *chrome = track->process->chrome;
 	char *o;
 
-	if (!options->chrome_call && !(options->chrome_kernel && call->event.flags & XS_FLAG_OF_WORK))
+	if (!options->chrome_call &&
+	    !(options->chrome_kernel && call->event.flags & XS_FLAG_OF_WORK))
 		return;
 	o = put_slice(xs_output_put(&chrome->out), track, start, end);
 	o = put_call(o, call, members, stack, length);
-	o = put_name(o, track->process, xs_name_of(track->process, xs_function_id(call->event.source, call->event.name)));
+	o = put_name(o, track->process,
+		     xs_name_of(track->process,
+				xs_function_id(call->event.source, call->event.name)));
 	finish(chrome, o);
 }
 
@@ -373,9 +410,12 @@ const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint6
 
 	if (__builtin_expect(own->tid == tid && own->pid == pid, 1))
 		return own;
-	o = put(put_count(put_count(own->text, "{\"ph\":\"X\",\"tid\":", tid), ",\"pid\":", pid), ",\"ts\":");
+	o = put(put_count(put_count(own->text, "{\"ph\":\"X\",\"tid\":", tid), ",\"pid\":", pid),
+		",\"ts\":");
 	own->length = (uint32_t)(o - own->text);
-	o = put(put_count(put_count(own->arrow, "{\"ph\":\"f\",\"bp\":\"e\",\"tid\":", tid), ",\"pid\":", pid), ",\"ts\":");
+	o = put(put_count(put_count(own->arrow, "{\"ph\":\"f\",\"bp\":\"e\",\"tid\":", tid),
+			  ",\"pid\":", pid),
+		",\"ts\":");
 	own->arrow_length = (uint32_t)(o - own->arrow);
 	own->tid = tid;
 	own->pid = pid;
@@ -389,12 +429,14 @@ char *xs_chrome_mpi_begin(const struct xs_track *track, uint64_t start, uint64_t
 
 void xs_chrome_mpi_end(const struct xs_track *track, uint32_t name, char *o)
 {
-	finish(track->process->chrome, put_name(o, track->process, xs_name_of(track->process, name)));
+	finish(track->process->chrome,
+	       put_name(o, track->process, xs_name_of(track->process, name)));
 }
 
 static char *put_end(char *o, enum xs_end end, int status)
 {
-	static const char *const ends[] = { "exited", "killed", "exec", "unknown", "stopped", "running" };
+	static const char *const ends[] = { "exited",  "killed",  "exec",
+					    "unknown", "stopped", "running" };
 
 	o = put(put(put(o, "\"end\":\""), ends[end]), "\"");
 	if (end == XS_END_EXITED && status >= 0)
@@ -411,7 +453,8 @@ static char *put_omitted(char *o, const struct xs_process *process)
 	for (int i = 0; i < XS_OMIT_COUNT; i++) {
 		if (!process->omitted[i])
 			continue;
-		o = put_count(put(put(o, some ? ",\"" : ",\"omitted\":{\""), xs_omit_words[i]), "\":", process->omitted[i]);
+		o = put_count(put(put(o, some ? ",\"" : ",\"omitted\":{\""), xs_omit_words[i]),
+			      "\":", process->omitted[i]);
 		some = true;
 	}
 	return some ? put(o, "}") : o;
@@ -429,11 +472,14 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 
 	memcpy(path, chrome->path, sizeof(path));
 	if (tail) {
-		if (strcmp(chrome->title, xs_title_of(process)) || chrome->rank != xs_process_rank(process))
+		if (strcmp(chrome->title, xs_title_of(process)) ||
+		    chrome->rank != xs_process_rank(process))
 			o = put_process_name(process, o);
 		/* an event to close the list: all others end with a comma */
-		o = xs_chrome_put_metadata(o, "process_sort_index", (uint64_t)process->pid, (uint64_t)process->pid);
-		o = put(put_count(o, "\"sort_index\":", (uint64_t)process->pid), "}}\n],\"otherData\":{");
+		o = xs_chrome_put_metadata(o, "process_sort_index", (uint64_t)process->pid,
+					   (uint64_t)process->pid);
+		o = put(put_count(o, "\"sort_index\":", (uint64_t)process->pid),
+			"}}\n],\"otherData\":{");
 		o = put_end(o, end, status);
 		o = put_count(o, ",\"events\":", process->events);
 		o = put_count(o, ",\"lost\":", process->lost);
@@ -455,13 +501,18 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 			const char *name = xs_text_of(run, t->name, &length);
 
 			o = put_count(o, i ? ",\n{\"tid\":" : "\n{\"tid\":", t->tid);
-			o = xs_json_escape(put(o, ",\"name\":\""), t->name ? name : "", t->name && length < 32 ? length : 0);
+			o = xs_json_escape(put(o, ",\"name\":\""), t->name ? name : "",
+					   t->name && length < 32 ? length : 0);
 			o = put_count(o, "\",\"records\":", t->records);
 			o = put_count(o, ",\"lost\":", t->lost);
 			if (t->call) {
-				name = xs_text_of(run, xs_function_id((uint8_t)(t->call >> 24), (t->call & 0xffffff) - 1),
+				name = xs_text_of(run,
+						  xs_function_id((uint8_t)(t->call >> 24),
+								 (t->call & 0xffffff) - 1),
 						  &length);
-				o = put(xs_json_escape(put(o, ",\"in_call\":\""), name, length < 64 ? length : 64), "\"");
+				o = put(xs_json_escape(put(o, ",\"in_call\":\""), name,
+						       length < 64 ? length : 64),
+					"\"");
 			}
 			*o++ = '}';
 		}
@@ -490,5 +541,6 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 	if (written && run->flight)
 		xs_flight_list(run, path);
 	if (written)
-		xs_tell("[INFO] Timeline is stored in %s%s\n", path, error ? " (what came before the disk was full)" : "");
+		xs_tell("[INFO] Timeline is stored in %s%s\n", path,
+			error ? " (what came before the disk was full)" : "");
 }

@@ -19,7 +19,9 @@ struct device_place {
 
 #define XS_CHUNK 64u /* bytes that texts which are kept are copied by */
 
-/* What was written last of a kernel with its shape: programs launch the same one again and again. */
+/*
+ * What was written last of a kernel with its shape: programs launch the same one again and again.
+ */
 struct xs_label {
 	struct xs_label_key {
 		uint32_t name, source;
@@ -27,7 +29,8 @@ struct xs_label {
 		uint64_t shape[6]; /* without one: its bytes */
 	} key;
 	uint32_t length, args_length; /* length 0: nothing yet, or it was too long */
-	char text[4 * XS_CHUNK], args[3 * XS_CHUNK]; /* its name in the trace; its sizes among the arguments */
+	/* its name in the trace; its sizes among the arguments */
+	char text[4 * XS_CHUNK], args[3 * XS_CHUNK];
 };
 #define XS_LABELS 64u /* a power of two: where a key's label is kept */
 
@@ -38,7 +41,10 @@ struct xs_own {
 	uint32_t length, arrow_length;
 };
 
-/* Where device work of one queue (and thread, as asked) is shown; work that overlaps gets another lane. */
+/*
+ * Where device work of one queue (and thread, as asked) is shown; work that overlaps gets another
+ * lane.
+ */
 struct device_track {
 	uint32_t place, tid; /* key; tid and queue 0: not told apart; place: struct device_place */
 	uint64_t queue;
@@ -55,7 +61,7 @@ struct xs_row {
 enum xs_arrow_kind { XS_ARROW_ENQUEUE, XS_ARROW_SUBMIT, XS_ARROW_WAIT };
 struct xs_arrow {
 	uint64_t host, device; /* ns: its two ends */
-	uint64_t after;        /* when the call ended: its record is read once the track is there */
+	uint64_t after;	       /* when the call ended: its record is read once the track is there */
 	uint64_t pid, tid;     /* the device's track */
 	uint32_t id, host_tid;
 	enum xs_arrow_kind kind;
@@ -69,7 +75,7 @@ struct xs_chrome {
 	char title[XS_TITLE_MAX]; /* as it was written last */
 	int32_t rank;
 	struct device_track *tracks;
-	uint32_t *track_index; /* number of the track + 1, by its key; 0: free */
+	uint32_t *track_index;			/* number of the track + 1, by its key; 0: free */
 	uint32_t track_count, track_room, last; /* index: twice the room */
 	uint32_t next_tid[XS_DEVICES], own_tracks[XS_DEVICES];
 	struct device_place places[XS_DEVICES];
@@ -77,8 +83,8 @@ struct xs_chrome {
 	struct xs_json_clock time;
 	char counter[32]; /* how each counter's event begins */
 	uint32_t counter_length;
-	uint32_t next_own; /* tracks from XS_OWN_TID on */
-	struct xs_own own[4];    /* those of them, and of devices, that had the last slices */
+	uint32_t next_own;	 /* tracks from XS_OWN_TID on */
+	struct xs_own own[4];	 /* those of them, and of devices, that had the last slices */
 	struct xs_label *labels; /* XS_LABELS; NULL: none yet */
 	struct xs_row *rows;
 	uint32_t row_count, last_row;
@@ -95,7 +101,10 @@ static inline __attribute__((always_inline)) char *put(char *out, const char *te
 	return out + n;
 }
 
-/* Text that is kept, with a multiple of XS_CHUNK readable bytes: copies of a fixed size, no call. Touches as much behind `out`. */
+/*
+ * Text that is kept, with a multiple of XS_CHUNK readable bytes: copies of a fixed size, no call.
+ * Touches as much behind `out`.
+ */
 static inline char *put_chunks(char *out, const char *text, uint32_t length)
 {
 	memcpy(out, text, XS_CHUNK);
@@ -109,7 +118,8 @@ static inline char *put_escaped(char *out, const char *text)
 	return xs_json_escape(out, text, strlen(text));
 }
 
-static inline __attribute__((always_inline)) char *put_count(char *out, const char *key, uint64_t value)
+static inline __attribute__((always_inline)) char *put_count(char *out, const char *key,
+							     uint64_t value)
 {
 	return xs_json_uint(put(out, key), value);
 }
@@ -128,7 +138,10 @@ static inline char *put_slice(char *o, const struct xs_track *track, uint64_t st
 	return xs_json_micros(o + 7, end > start ? end - start : 0);
 }
 
-/* How events begin on a track that is no thread's, and on devices' tracks: few of these mostly have many in a row. */
+/*
+ * How events begin on a track that is no thread's, and on devices' tracks: few of these mostly have
+ * many in a row.
+ */
 const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint64_t tid);
 /* "RANK 3 ", or nothing. */
 char *xs_chrome_put_rank(char *o, const struct xs_process *process);
@@ -139,7 +152,7 @@ char *xs_chrome_put_name(char *o, struct xs_process *process, const struct xs_na
 /* The same without its category. */
 char *xs_chrome_put_bare_name(char *o, struct xs_process *process, const struct xs_name *name);
 /* The lane of `lanes` for [start, end]; a new one is named by `title`. 0: no memory. */
-uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, const char *title, uint64_t start, uint64_t end,
-			enum xs_fit fit);
+uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, const char *title,
+			uint64_t start, uint64_t end, enum xs_fit fit);
 
 #endif

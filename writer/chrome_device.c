@@ -10,7 +10,8 @@
 #include "hash.h"
 
 #define DEVICE_PID 0x80000000u
-#define OWN_TRACKS 32u /* of a device: further threads and queues share one, in as many lanes as overlap */
+/* of a device: further threads and queues share one, in as many lanes as overlap */
+#define OWN_TRACKS 32u
 
 static uint64_t device_pid(const struct xs_process *process, uint32_t place)
 {
@@ -18,7 +19,8 @@ static uint64_t device_pid(const struct xs_process *process, uint32_t place)
 	return DEVICE_PID + ((uint64_t)((uint32_t)process->pid & 0x1ffffff) << 6) + place;
 }
 
-static void name_device(struct xs_process *process, const struct xs_device_record *record, uint32_t place)
+static void name_device(struct xs_process *process, const struct xs_device_record *record,
+			uint32_t place)
 {
 	struct xs_chrome *chrome = process->chrome;
 	uint64_t pid = device_pid(process, place);
@@ -40,18 +42,22 @@ static void name_device(struct xs_process *process, const struct xs_device_recor
 		o = put_count(o, ".", record->tile - 1u);
 	o = put(o, "\"}},\n");
 	o = xs_chrome_put_metadata(o, "process_sort_index", pid, pid);
-	o = put(put_count(o, "\"sort_index\":", 1000000u + (record->device << 4) + record->tile), "}},\n");
+	o = put(put_count(o, "\"sort_index\":", 1000000u + (record->device << 4) + record->tile),
+		"}},\n");
 	finish(chrome, o);
 }
 
-/* The number of a device or tile among those of the process; what is too much shares the last one. */
+/*
+ * The number of a device or tile among those of the process; what is too much shares the last one.
+ */
 static uint32_t device_place(struct xs_process *process, const struct xs_device_record *record)
 {
 	struct xs_chrome *chrome = process->chrome;
 	uint32_t i;
 
 	for (i = 0; i < chrome->place_count; i++)
-		if (chrome->places[i].device == record->device && chrome->places[i].tile == record->tile)
+		if (chrome->places[i].device == record->device &&
+		    chrome->places[i].tile == record->tile)
 			return i;
 	if (i == XS_DEVICES)
 		return i - 1;
@@ -69,7 +75,8 @@ static uint32_t *index_of(const struct xs_chrome *chrome, const struct device_tr
 		uint32_t *slot = &chrome->track_index[at & (2 * chrome->track_room - 1)];
 		const struct device_track *track = &chrome->tracks[*slot - 1];
 
-		if (!*slot || (track->place == key->place && track->tid == key->tid && track->queue == key->queue))
+		if (!*slot || (track->place == key->place && track->tid == key->tid &&
+			       track->queue == key->queue))
 			return slot;
 	}
 }
@@ -113,16 +120,23 @@ static struct device_track *find_track(struct xs_process *process, const struct 
 	return memcpy(&chrome->tracks[chrome->last], key, sizeof(*key));
 }
 
-static struct device_track *device_track(struct xs_process *process, const struct xs_device_record *record)
+static struct device_track *device_track(struct xs_process *process,
+					 const struct xs_device_record *record)
 {
 	const struct xs_options *options = process->run->options;
 	struct xs_chrome *chrome = process->chrome;
 	bool engines = xs_backend_of(record->event.source)->engines;
-	struct device_track key = { .place = device_place(process, record), .tid = options->no_thread_on_device ? 0 : record->tid }, *last;
+	struct device_track key = { .place = device_place(process, record),
+				    .tid = options->no_thread_on_device ? 0 : record->tid },
+			    *last;
 
 	if (!options->no_engine_on_device)
-		/* a queue is known by its handle: a new queue with an old one's handle continues in its track */
-		key.queue = engines ? (uint32_t)record->engine << 8 | record->engine_index : record->queue_handle;
+		/*
+		 * a queue is known by its handle: a new queue with an old one's handle continues in
+		 * its track
+		 */
+		key.queue = engines ? (uint32_t)record->engine << 8 | record->engine_index
+				    : record->queue_handle;
 	last = chrome->last < chrome->track_count ? &chrome->tracks[chrome->last] : NULL;
 	if (last && last->place == key.place && last->tid == key.tid && last->queue == key.queue)
 		return last;
@@ -132,7 +146,8 @@ static struct device_track *device_track(struct xs_process *process, const struc
 /* Is it the one of all that have none of their own? */
 static bool is_shared(const struct xs_options *options, const struct device_track *track)
 {
-	return !track->tid && !track->queue && !(options->no_thread_on_device && options->no_engine_on_device);
+	return !track->tid && !track->queue &&
+	       !(options->no_thread_on_device && options->no_engine_on_device);
 }
 
 /* What the name of such a track does not say. */
@@ -140,13 +155,14 @@ static char *put_origin(char *o, const struct xs_device_record *record)
 {
 	o = put_count(o, ",\"thread\":", record->tid);
 	if (xs_backend_of(record->event.source)->engines)
-		return o + sprintf(o, ",\"engine\":\"%u,%u\"", record->engine - 1u, record->engine_index);
+		return o + sprintf(o, ",\"engine\":\"%u,%u\"", record->engine - 1u,
+				   record->engine_index);
 	return o + sprintf(o, ",\"queue\":\"0x%llx\"", (unsigned long long)record->queue_handle);
 }
 
 /* The track for device work from start to end: 0 when there is no memory. */
-static uint32_t find_lane(struct xs_process *process, struct device_track *track, const struct xs_device_record *record,
-			  uint64_t start, uint64_t end)
+static uint32_t find_lane(struct xs_process *process, struct device_track *track,
+			  const struct xs_device_record *record, uint64_t start, uint64_t end)
 {
 	struct xs_chrome *chrome = process->chrome;
 	const struct xs_backend *backend = xs_backend_of(record->event.source);
@@ -154,7 +170,8 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 	/* an engine may serve several queues, each in its order */
 	bool in_order = record->event.flags & XS_FLAG_IN_ORDER && track->queue && !backend->engines;
 	uint64_t pid = device_pid(process, track->place);
-	struct xs_lane *lane = xs_lanes_take(&track->lanes, start, end, in_order ? XS_FIT_TRUSTED : XS_FIT_APART);
+	struct xs_lane *lane =
+		xs_lanes_take(&track->lanes, start, end, in_order ? XS_FIT_TRUSTED : XS_FIT_APART);
 	char *o;
 
 	if (!lane)
@@ -167,10 +184,12 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 	if (track->tid)
 		(void)snprintf(thread, sizeof(thread), "Thread %u ", track->tid);
 	if (track->queue && backend->engines)
-		(void)snprintf(queue, sizeof(queue), " %s Engine<%u,%u>", record->event.flags & XS_FLAG_COPY_ENGINE ? "Copy" : "Compute",
+		(void)snprintf(queue, sizeof(queue), " %s Engine<%u,%u>",
+			       record->event.flags & XS_FLAG_COPY_ENGINE ? "Copy" : "Compute",
 			       record->engine - 1u, record->engine_index);
 	else if (track->queue)
-		(void)snprintf(queue, sizeof(queue), " Queue<0x%llx>", (unsigned long long)record->queue_handle);
+		(void)snprintf(queue, sizeof(queue), " Queue<0x%llx>",
+			       (unsigned long long)record->queue_handle);
 	if (track->lanes.count > 1)
 		(void)snprintf(number, sizeof(number), " lane %u", track->lanes.count);
 	(void)snprintf(name, sizeof(name), "%s%s%s%s", thread, backend->label, queue, number);
@@ -182,14 +201,18 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 	return lane->tid;
 }
 
-static char *put_dimensions(char *o, const uint64_t *d, const char *open, const char *between, const char *close)
+static char *put_dimensions(char *o, const uint64_t *d, const char *open, const char *between,
+			    const char *close)
 {
 	o = xs_json_uint(put(o, open), d[0]);
 	o = xs_json_uint(put(o, between), d[1]);
 	return put(xs_json_uint(put(o, between), d[2]), close);
 }
 
-/* The name with what unitrace shows of it: kinds of memory, shape, bytes. At most 6 * TITLE_MAX + 200 bytes. */
+/*
+ * The name with what unitrace shows of it: kinds of memory, shape, bytes. At most 6 * TITLE_MAX +
+ * 200 bytes.
+ */
 #define TITLE_MAX 4096u
 static char *put_title(char *o, struct xs_process *process, const struct xs_work *work)
 {
@@ -200,7 +223,8 @@ static char *put_title(char *o, struct xs_process *process, const struct xs_work
 
 	o = xs_json_escape(o, name, length < TITLE_MAX ? length : TITLE_MAX);
 	if (record->memory)
-		o += sprintf(o, "(%c2%c)", xs_memory_letter(record->event.source, record->memory >> 4),
+		o += sprintf(o, "(%c2%c)",
+			     xs_memory_letter(record->event.source, record->memory >> 4),
 			     xs_memory_letter(record->event.source, record->memory & 15));
 	if (work->shape) {
 		if (record->simd)
@@ -225,7 +249,8 @@ static char *put_sizes(char *o, const struct xs_work *work)
 	return work->record->bytes ? put_count(o, ",\"bytes\":", work->record->bytes) : o;
 }
 
-static void make_label(struct xs_label *label, const struct xs_label_key *key, struct xs_process *process, const struct xs_work *work)
+static void make_label(struct xs_label *label, const struct xs_label_key *key,
+		       struct xs_process *process, const struct xs_work *work)
 {
 	static char text[6 * TITLE_MAX + 256];
 	size_t length = (size_t)(put_title(text, process, work) - text);
@@ -245,12 +270,20 @@ static void make_label(struct xs_label *label, const struct xs_label_key *key, s
 	label->args_length = (uint32_t)length;
 }
 
-/* The work's texts: programs do few things that differ, again and again. NULL: too long to be kept. */
+/*
+ * The work's texts: programs do few things that differ, again and again. NULL: too long to be kept.
+ */
 static const struct xs_label *label_of(struct xs_process *process, const struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
-	struct xs_label_key key = { record->event.name, record->event.source, record->event.flags & XS_FLAG_FUNCTION, work->shape != NULL,
-				    record->simd, record->memory, { 0 }, { 0 } };
+	struct xs_label_key key = { record->event.name,
+				    record->event.source,
+				    record->event.flags & XS_FLAG_FUNCTION,
+				    work->shape != NULL,
+				    record->simd,
+				    record->memory,
+				    { 0 },
+				    { 0 } };
 	uint64_t hash = key.name ^ (uint64_t)key.memory << 32;
 	struct xs_chrome *chrome = process->chrome;
 	struct xs_label *label;

@@ -1,5 +1,6 @@
 /*
- * The Chrome JSON of what is not a plain slice of a thread: arguments, instants, counters, rows of their own, arrows.
+ * The Chrome JSON of what is not a plain slice of a thread: arguments, instants, counters, rows of
+ * their own, arrows.
  */
 #include <math.h>
 #include <stdio.h>
@@ -8,11 +9,11 @@
 
 #include "chrome.h"
 
-#define ARGS_MAX 32768u /* JSON text of one slice's arguments */
+#define ARGS_MAX   32768u	/* JSON text of one slice's arguments */
 #define ARGS_BYTES (256u << 20) /* of all slices that are open in a process */
-#define ARGS_BLOCK 64u   /* what its room is a multiple of */
-#define NUMBER_MAX 40u   /* more than put_value() writes */
-#define ROWS_MAX 1024u
+#define ARGS_BLOCK 64u		/* what its room is a multiple of */
+#define NUMBER_MAX 40u		/* more than put_value() writes */
+#define ROWS_MAX   1024u
 #define OTHER_ROWS UINT32_MAX /* in place of a name: what is beyond these shares one */
 
 /* ---- arguments ---- */
@@ -21,20 +22,27 @@
 static inline size_t value_size(uint8_t type)
 {
 	static const uint8_t sizes[] = {
-		[XS_VALUE_U64] = 8, [XS_VALUE_S64] = 8, [XS_VALUE_DOUBLE] = 8, [XS_VALUE_POINTER] = 8, [XS_VALUE_U32] = 4,
-		[XS_VALUE_S32] = 4, [XS_VALUE_FLOAT] = 4, [XS_VALUE_U16] = 2,  [XS_VALUE_S16] = 2,     [XS_VALUE_TEXT] = 1,
+		[XS_VALUE_U64] = 8,	[XS_VALUE_S64] = 8, [XS_VALUE_DOUBLE] = 8,
+		[XS_VALUE_POINTER] = 8, [XS_VALUE_U32] = 4, [XS_VALUE_S32] = 4,
+		[XS_VALUE_FLOAT] = 4,	[XS_VALUE_U16] = 2, [XS_VALUE_S16] = 2,
+		[XS_VALUE_TEXT] = 1,
 	};
 
 	return type < sizeof(sizes) ? sizes[type] : 0;
 }
 
-/* The shortest of a few lengths that reads back as the same number. JSON knows neither infinity nor NaN: these are text. */
+/*
+ * The shortest of a few lengths that reads back as the same number. JSON knows neither infinity nor
+ * NaN: these are text.
+ */
 static char *put_double(char *o, double value, bool single)
 {
 	char text[40];
 
 	if (!isfinite(value))
-		return put(o, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+		return put(o, isnan(value) ? "\"NaN\""
+			      : value > 0  ? "\"Infinity\""
+					   : "\"-Infinity\"");
 	for (int digits = single ? 6 : 15; digits <= (single ? 9 : 17); digits++) {
 		(void)snprintf(text, sizeof(text), "%.*g", digits, value);
 		if (single ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value)
@@ -122,7 +130,8 @@ static uint32_t find_member(const struct xs_extra *extra, const char *key, size_
 	uint32_t i;
 
 	for (i = 0; i < extra->member_count; i++)
-		if (extra->members[i].key_length == length && !memcmp(extra->args + extra->members[i].at, key, length))
+		if (extra->members[i].key_length == length &&
+		    !memcmp(extra->args + extra->members[i].at, key, length))
 			break;
 	return i;
 }
@@ -175,7 +184,8 @@ static void remember_key(struct xs_process *process, uint32_t id, const char *js
 }
 
 /* Behind all others. There is room. */
-static void add_member(struct xs_extra *extra, const char *key, uint32_t key_length, const char *values, uint32_t length)
+static void add_member(struct xs_extra *extra, const char *key, uint32_t key_length,
+		       const char *values, uint32_t length)
 {
 	char *o = extra->args + extra->length;
 	struct xs_member *member = &extra->members[extra->member_count++];
@@ -210,7 +220,8 @@ static void add_values(struct xs_extra *extra, uint32_t i, const char *values, u
 	}
 }
 
-static void add(struct xs_process *process, struct xs_extra *extra, const struct xs_arg *arg, const unsigned char *data)
+static void add(struct xs_process *process, struct xs_extra *extra, const struct xs_arg *arg,
+		const unsigned char *data)
 {
 	/* the longest per byte: text with six for one, and floats with 16 for four */
 	static char values[XS_RECORD_MAX * 8];
@@ -241,15 +252,17 @@ void xs_chrome_id(struct xs_process *process, struct xs_extra *extra, const stru
 {
 	static const char key[] = "\"id\":[";
 	char value[64];
-	int length = snprintf(value, sizeof(value), "\"0x%llx:0x%llx:0x%llx\"", (unsigned long long)id->word[0],
-			      (unsigned long long)id->word[1], (unsigned long long)id->word[2]);
+	int length = snprintf(value, sizeof(value), "\"0x%llx:0x%llx:0x%llx\"",
+			      (unsigned long long)id->word[0], (unsigned long long)id->word[1],
+			      (unsigned long long)id->word[2]);
 
 	if (grow(process, extra, sizeof(key) + (size_t)length + 2))
 		add_member(extra, key, sizeof(key) - 1, value, (uint32_t)length);
 }
 
 /* What most tasks with arguments have: one number, of a key that is known. */
-static inline bool add_only_number(struct xs_process *process, struct xs_extra *extra, const unsigned char *args, uint32_t length)
+static inline bool add_only_number(struct xs_process *process, struct xs_extra *extra,
+				   const unsigned char *args, uint32_t length)
 {
 	const struct xs_key *key;
 	struct xs_arg arg;
@@ -259,7 +272,8 @@ static inline bool add_only_number(struct xs_process *process, struct xs_extra *
 		return false;
 	memcpy(&arg, args, sizeof(arg));
 	key = &process->keys[arg.key % XS_KEYS];
-	if (!arg.key || key->id != arg.key || arg.count != 1 || arg.cut || arg.type == XS_VALUE_TEXT || !value_size(arg.type) ||
+	if (!arg.key || key->id != arg.key || arg.count != 1 || arg.cut ||
+	    arg.type == XS_VALUE_TEXT || !value_size(arg.type) ||
 	    extra->room < sizeof(key->json) + NUMBER_MAX)
 		return false;
 	memcpy(extra->args, key->json, sizeof(key->json)); /* of a fixed size: no call */
@@ -271,8 +285,8 @@ static inline bool add_only_number(struct xs_process *process, struct xs_extra *
 	return true;
 }
 
-static __attribute__((noinline)) void add_all(struct xs_process *process, struct xs_extra *extra, const unsigned char *args,
-					      uint32_t length)
+static __attribute__((noinline)) void add_all(struct xs_process *process, struct xs_extra *extra,
+					      const unsigned char *args, uint32_t length)
 {
 	uint32_t at = 0;
 
@@ -291,13 +305,15 @@ static __attribute__((noinline)) void add_all(struct xs_process *process, struct
 	}
 }
 
-void xs_chrome_args(struct xs_process *process, struct xs_extra *extra, const unsigned char *args, uint32_t length)
+void xs_chrome_args(struct xs_process *process, struct xs_extra *extra, const unsigned char *args,
+		    uint32_t length)
 {
 	if (!add_only_number(process, extra, args, length))
 		add_all(process, extra, args, length);
 }
 
-static __attribute__((noinline)) char *put_flags(char *o, const struct xs_extra *extra, bool unfinished)
+static __attribute__((noinline)) char *put_flags(char *o, const struct xs_extra *extra,
+						 bool unfinished)
 {
 	if (extra && extra->cut)
 		o = put(o, "\"cut\":true,");
@@ -318,7 +334,10 @@ static inline char *put_args(char *o, const struct xs_extra *extra, bool unfinis
 		return o;
 	o = put(o, ",\"args\":{");
 	if (extra && extra->length) {
-		/* in blocks of a fixed size, as far as the text's room goes: mostly one, and no call */
+		/*
+		 * in blocks of a fixed size, as far as the text's room goes: mostly one, and no
+		 * call
+		 */
 		for (uint32_t at = 0; at < extra->length; at += ARGS_BLOCK)
 			memcpy(o + at, extra->args + at, ARGS_BLOCK);
 		o += extra->length;
@@ -332,7 +351,8 @@ static inline char *put_args(char *o, const struct xs_extra *extra, bool unfinis
 
 /* ---- slices ---- */
 
-static struct xs_place end_slice(struct xs_process *process, char *o, uint32_t tid, const struct xs_open *task, bool unfinished)
+static struct xs_place end_slice(struct xs_process *process, char *o, uint32_t tid,
+				 const struct xs_open *task, bool unfinished)
 {
 	o = put_args(o, task->extra, unfinished);
 	finish(process->chrome, xs_chrome_put_name(o, process, &task->name));
@@ -350,11 +370,13 @@ static char *put_own_slice(struct xs_process *process, uint32_t tid, uint64_t st
 	return xs_json_micros(o, end > start ? end - start : 0);
 }
 
-static struct xs_place slice(struct xs_process *process, uint32_t tid, const struct xs_open *task, uint64_t end, bool unfinished)
+static struct xs_place slice(struct xs_process *process, uint32_t tid, const struct xs_open *task,
+			     uint64_t end, bool unfinished)
 {
 	if (!tid)
 		return (struct xs_place){ 0, 0 };
-	return end_slice(process, put_own_slice(process, tid, task->start, end), tid, task, unfinished);
+	return end_slice(process, put_own_slice(process, tid, task->start, end), tid, task,
+			 unfinished);
 }
 
 static struct xs_row *row_of(struct xs_process *process, uint32_t name)
@@ -381,10 +403,14 @@ static struct xs_row *row_of(struct xs_process *process, uint32_t name)
 	return grown;
 }
 
-struct xs_place xs_chrome_on_row(struct xs_process *process, uint32_t row, const struct xs_open *task, uint64_t end, bool unfinished)
+struct xs_place xs_chrome_on_row(struct xs_process *process, uint32_t row,
+				 const struct xs_open *task, uint64_t end, bool unfinished)
 {
 	static const char *const titles[XS_SPAN_COUNT] = {
-		[XS_SPAN_FRAME] = "Frames", [XS_SPAN_REGION] = "Regions", [XS_SPAN_OVERLAPPED] = "Overlapped tasks", [XS_SPAN_WAIT] = "Waits",
+		[XS_SPAN_FRAME] = "Frames",
+		[XS_SPAN_REGION] = "Regions",
+		[XS_SPAN_OVERLAPPED] = "Overlapped tasks",
+		[XS_SPAN_WAIT] = "Waits",
 		[XS_SPAN_REQUEST] = "MPI requests",
 	};
 	struct xs_row *found = row_of(process, row);
@@ -410,10 +436,13 @@ struct xs_place xs_chrome_on_row(struct xs_process *process, uint32_t row, const
 		     task, end, unfinished);
 }
 
-void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start, uint64_t end, const char *args, size_t length)
+void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start, uint64_t end,
+		       const char *args, size_t length)
 {
 	struct xs_row *row = row_of(process, XS_SPAN_REQUEST);
-	uint32_t tid = row ? xs_chrome_lane(process, &row->lanes, "MPI requests", start, end, XS_FIT_APART) : 0;
+	uint32_t tid =
+		row ? xs_chrome_lane(process, &row->lanes, "MPI requests", start, end, XS_FIT_APART)
+		    : 0;
 	char *o;
 
 	if (!tid)
@@ -424,26 +453,35 @@ void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start
 	finish(process->chrome, xs_chrome_put_bare_name(o, process, xs_name_of(process, name)));
 }
 
-struct xs_place xs_chrome_on_thread(struct xs_track *track, const struct xs_open *task, uint64_t end, bool displaced, bool unfinished)
+struct xs_place xs_chrome_on_thread(struct xs_track *track, const struct xs_open *task,
+				    uint64_t end, bool displaced, bool unfinished)
 {
 	struct xs_process *process = track->process;
 	char title[64];
 
 	if (task->extra && task->extra->unplaced) {
 		(void)snprintf(title, sizeof(title), "%u (clock not placed)", track->tid);
-		return slice(process, xs_chrome_lane(process, &track->unplaced, title, task->start, end, XS_FIT_NESTING), task, end, unfinished);
+		return slice(process,
+			     xs_chrome_lane(process, &track->unplaced, title, task->start, end,
+					    XS_FIT_NESTING),
+			     task, end, unfinished);
 	}
 	if (!displaced)
-		return end_slice(process, put_slice(xs_output_put(&process->chrome->out), track, task->start, end), track->tid, task,
-				 unfinished);
+		return end_slice(process,
+				 put_slice(xs_output_put(&process->chrome->out), track, task->start,
+					   end),
+				 track->tid, task, unfinished);
 	(void)snprintf(title, sizeof(title), "%u (overlapping)", track->tid);
-	return slice(process, xs_chrome_lane(process, &track->crossing, title, task->start, end, XS_FIT_APART), task, end, unfinished);
+	return slice(process,
+		     xs_chrome_lane(process, &track->crossing, title, task->start, end,
+				    XS_FIT_APART),
+		     task, end, unfinished);
 }
 
 /* ---- instants, counters, arrows ---- */
 
-void xs_chrome_instant(struct xs_process *process, uint32_t tid, uint32_t name, bool metadata, uint64_t ns, uint8_t scope,
-		       const struct xs_extra *extra)
+void xs_chrome_instant(struct xs_process *process, uint32_t tid, uint32_t name, bool metadata,
+		       uint64_t ns, uint8_t scope, const struct xs_extra *extra)
 {
 	static const char *const scopes[] = { "t", "p", "g" };
 	char *o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"i\",\"tid\":", tid);
@@ -459,7 +497,8 @@ void xs_chrome_instant(struct xs_process *process, uint32_t tid, uint32_t name, 
 		return;
 	}
 	text = xs_text_of(process->run, name, &length);
-	o = xs_json_escape(put(o, ",\"cat\":\"cpu_op\",\"name\":\""), text, length < 8192 ? length : 8192);
+	o = xs_json_escape(put(o, ",\"cat\":\"cpu_op\",\"name\":\""), text,
+			   length < 8192 ? length : 8192);
 	finish(process->chrome, put(o, "::metadata\"},\n"));
 }
 
@@ -472,10 +511,14 @@ void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *r
 	if (record->event.flags == XS_VALUE_DOUBLE && !isfinite(record->value.d))
 		return; /* no viewer can show it, and JSON cannot say it */
 	if (!chrome->counter_length)
-		chrome->counter_length = (uint32_t)(put(put_count(chrome->counter, "{\"ph\":\"C\",\"pid\":", (uint32_t)process->pid),
-							 ",\"ts\":") - chrome->counter);
+		chrome->counter_length =
+			(uint32_t)(put(put_count(chrome->counter,
+						 "{\"ph\":\"C\",\"pid\":", (uint32_t)process->pid),
+				       ",\"ts\":") -
+				   chrome->counter);
 	memcpy(o, chrome->counter, sizeof(chrome->counter));
-	o = put(xs_json_time(o + chrome->counter_length, ns, &chrome->time), ",\"args\":{\"value\":");
+	o = put(xs_json_time(o + chrome->counter_length, ns, &chrome->time),
+		",\"args\":{\"value\":");
 	if (record->event.flags == XS_VALUE_DOUBLE)
 		o = put_double(o, record->value.d, false);
 	else if (record->event.flags == XS_VALUE_S64)
@@ -483,10 +526,12 @@ void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *r
 	else
 		o = xs_json_uint(o, record->value.u);
 	/* a counter is its process's, of no thread and no category: a fifth less to write */
-	finish(chrome, xs_chrome_put_bare_name(put(o, "}"), process, xs_name_of(process, record->event.name)));
+	finish(chrome, xs_chrome_put_bare_name(put(o, "}"), process,
+					       xs_name_of(process, record->event.name)));
 }
 
-static char *put_arrow(char *o, const struct xs_process *process, const char *phase, const char *name, uint64_t id, struct xs_place place)
+static char *put_arrow(char *o, const struct xs_process *process, const char *phase,
+		       const char *name, uint64_t id, struct xs_place place)
 {
 	o = put(put(put(o, "{\"ph\":\""), phase), "\",\"tid\":");
 	o = put_count(xs_json_uint(o, place.tid), ",\"pid\":", (uint32_t)process->pid);
@@ -495,10 +540,12 @@ static char *put_arrow(char *o, const struct xs_process *process, const char *ph
 	return put(put(o, name), "\"},\n");
 }
 
-void xs_chrome_flow(struct xs_process *process, const char *name, struct xs_place from, struct xs_place to)
+void xs_chrome_flow(struct xs_process *process, const char *name, struct xs_place from,
+		    struct xs_place to)
 {
 	/* beside those of device work, and exact in a double */
-	uint64_t id = 1ull << 52 | (uint64_t)(uint32_t)process->pid << 30 | (process->chrome->flows++ & 0x3fffffff);
+	uint64_t id = 1ull << 52 | (uint64_t)(uint32_t)process->pid << 30 |
+		      (process->chrome->flows++ & 0x3fffffff);
 	char *o = xs_output_put(&process->chrome->out);
 
 	/* an arrow cannot go back in time: then it is drawn the other way */

@@ -7,8 +7,8 @@
 #include "writer.h"
 
 /*
- * A record out of a ring, which the traced process may change at any time: it is copied once, and only the copy is
- * looked at.
+ * A record out of a ring, which the traced process may change at any time: it is copied once, and
+ * only the copy is looked at.
  */
 struct xs_record {
 	union {
@@ -19,13 +19,18 @@ struct xs_record {
 	};
 };
 /* Can the record last so long? Its tick is not behind track->latest. */
-static inline bool xs_track_believes(const struct xs_track *track, const struct xs_event *event, uint64_t duration)
+static inline bool xs_track_believes(const struct xs_track *track, const struct xs_event *event,
+				     uint64_t duration)
 {
 	return duration <= track->latest - event->tick;
 }
 
-/* Of the record at `pos` at most `most` bytes (a multiple of 16). Returns the record's size; 0: what is there cannot be one. */
-static inline uint32_t xs_record_copy(struct xs_record *copy, const struct xs_track *track, uint64_t pos, uint64_t head, uint32_t most)
+/*
+ * Of the record at `pos` at most `most` bytes (a multiple of 16). Returns the record's size; 0:
+ * what is there cannot be one.
+ */
+static inline uint32_t xs_record_copy(struct xs_record *copy, const struct xs_track *track,
+				      uint64_t pos, uint64_t head, uint32_t most)
 {
 	uint64_t ring = track->process->ring_size, offset = pos & (ring - 1);
 	uint64_t room = ring - offset < head - pos ? ring - offset : head - pos;

@@ -1,8 +1,9 @@
 /*
  * Names as C++ writes them: of kernels, and of the functions in call stacks.
  *
- * A program chooses its names. One of 180 bytes may stand for 2^27 letters, and one that stands for nothing may take the runtime's parser years. So there is
- * an end to the letters, to the processor time of a name and to that of all that are out of the ordinary. What is beyond is shown as it is.
+ * A program chooses its names. One of 180 bytes may stand for 2^27 letters, and one that stands for
+ * nothing may take the runtime's parser years. So there is an end to the letters, to the processor
+ * time of a name and to that of all that are out of the ordinary. What is beyond is shown as it is.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -20,17 +21,18 @@
 
 #ifdef XS_HAVE_DEMANGLE
 /*
- * Of the C++ runtime, in its static library: gives the name in pieces. It takes no memory but of its stack, so it can be left at any instruction. 0: that was
- * all of it.
+ * Of the C++ runtime, in its static library: gives the name in pieces. It takes no memory but of
+ * its stack, so it can be left at any instruction. 0: that was all of it.
  */
-int __gcclibcxx_demangle_callback(const char *mangled, void (*piece)(const char *, size_t, void *), void *user);
+int __gcclibcxx_demangle_callback(const char *mangled, void (*piece)(const char *, size_t, void *),
+				  void *user);
 
-#define KEPT 1024u
-#define LONGEST 4096u       /* mangled */
+#define KEPT	      1024u
+#define LONGEST	      4096u /* mangled */
 #define LONGEST_PLAIN 65536u
-#define TIME_NS 10000000    /* of one name; usual ones take some us */
-#define ALL_TIME_NS 1000000000 /* of names that came to nothing, or took long */
-#define LONG_NS 100000
+#define TIME_NS	      10000000	 /* of one name; usual ones take some us */
+#define ALL_TIME_NS   1000000000 /* of names that came to nothing, or took long */
+#define LONG_NS	      100000
 
 static struct entry {
 	char *mangled, *plain;
@@ -67,13 +69,15 @@ static void take_piece(const char *text, size_t length, void *user)
 static bool make_timer(void)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGVTALRM };
-	struct sigaction action = { .sa_handler = out_of_time, .sa_flags = SA_NODEFER | SA_RESTART };
+	struct sigaction action = { .sa_handler = out_of_time,
+				    .sa_flags = SA_NODEFER | SA_RESTART };
 	pid_t thread = (pid_t)syscall(SYS_gettid);
 
 	if (work.thread == thread)
 		return true;
 	event._sigev_un._tid = thread;
-	if (sigaction(SIGVTALRM, &action, NULL) < 0 || timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &work.timer) < 0)
+	if (sigaction(SIGVTALRM, &action, NULL) < 0 ||
+	    timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &work.timer) < 0)
 		return false;
 	work.thread = thread;
 	return true;
@@ -113,7 +117,8 @@ static bool may_try(uint64_t spent)
 
 	all += spent;
 	if (before && all >= ALL_TIME_NS)
-		xs_tell("[WARNING] Some C++ names take too long to demangle; from here on names are shown mangled\n");
+		xs_tell("[WARNING] Some C++ names take too long to demangle; from here on names "
+			"are shown mangled\n");
 	return all < ALL_TIME_NS;
 }
 
@@ -129,7 +134,8 @@ static char *plain_of(const char *mangled)
 		return NULL;
 	whole = demangle(mangled);
 	spent = xs_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
-	(void)may_try(spent > LONG_NS ? spent : 0); /* most are short, or no C++ names, which is seen at once */
+	/* most are short, or no C++ names, which is seen at once */
+	(void)may_try(spent > LONG_NS ? spent : 0);
 	if (!whole)
 		return NULL;
 	/* SYCL names a kernel by the type of its function object */
@@ -150,7 +156,8 @@ static const struct entry *look_up(const char *text, size_t length)
 	for (size_t i = 0; i < length; i++)
 		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3ull;
 	entry = &entries[xs_hash(&hash, 1) % KEPT];
-	if (entry->mangled && strlen(entry->mangled) == length && !memcmp(entry->mangled, text, length))
+	if (entry->mangled && strlen(entry->mangled) == length &&
+	    !memcmp(entry->mangled, text, length))
 		return entry;
 	free(entry->mangled);
 	free(entry->plain);
@@ -163,7 +170,8 @@ static const struct entry *look_up(const char *text, size_t length)
 const char *xs_demangle(const char *text, size_t *length)
 {
 #ifdef XS_HAVE_DEMANGLE
-	if (*length > 2 && *length <= LONGEST && text[0] == '_' && text[1] == 'Z' && !memchr(text, '\0', *length)) {
+	if (*length > 2 && *length <= LONGEST && text[0] == '_' && text[1] == 'Z' &&
+	    !memchr(text, '\0', *length)) {
 		const struct entry *entry = look_up(text, *length);
 
 		if (entry->plain) {
@@ -178,7 +186,9 @@ const char *xs_demangle(const char *text, size_t *length)
 const char *xs_kernel_text(struct xs_run *run, const struct xs_event *event, size_t *ret_length)
 {
 	bool function = event->flags & XS_FLAG_FUNCTION;
-	const char *text = xs_text_of(run, function ? xs_function_id(event->source, event->name) : event->name, ret_length);
+	const char *text =
+		xs_text_of(run, function ? xs_function_id(event->source, event->name) : event->name,
+			   ret_length);
 
 	if (!function && (run->options->demangle || xs_backend_of(event->source)->demangled))
 		return xs_demangle(text, ret_length);
@@ -197,7 +207,8 @@ bool xs_work_wanted(struct xs_run *run, const struct xs_event *event)
 {
 	uint32_t *known = &run->filtered[event->name % XS_FILTERED];
 
-	if (event->flags & XS_FLAG_FUNCTION || !(run->options->include_kernels[0] || run->options->exclude_kernels[0]))
+	if (event->flags & XS_FLAG_FUNCTION ||
+	    !(run->options->include_kernels[0] || run->options->exclude_kernels[0]))
 		return true;
 	if (!*known || *known >> 1 != event->name)
 		*known = event->name << 1 | is_wanted(run, event->name);

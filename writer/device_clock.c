@@ -1,9 +1,10 @@
 /*
  * When device work took place, on the time line of the trace.
  *
- * Two ways. OpenCL tells ns of a clock that it does not name: it is recognised, or kept within bounds that every command gives. Level
- * Zero tells ticks of a clock that the traced process has looked at now and then (struct xs_device_pairs): from these looks a chain
- * of straight segments is made, continuous and never changed once used, as the host's own timeline.
+ * Two ways. OpenCL tells ns of a clock that it does not name: it is recognised, or kept within
+ * bounds that every command gives. Level Zero tells ticks of a clock that the traced process has
+ * looked at now and then (struct xs_device_pairs): from these looks a chain of straight segments is
+ * made, continuous and never changed once used, as the host's own timeline.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ static uint64_t ns_of(const struct xs_process *process, uint64_t tick)
 
 enum { CLOCK_IS_MONO, CLOCK_IS_RAW, CLOCK_CANDIDATES };
 
-static uint64_t device_ns(const struct xs_process *process, const struct xs_device_clock *clock, uint64_t ns)
+static uint64_t device_ns(const struct xs_process *process, const struct xs_device_clock *clock,
+			  uint64_t ns)
 {
 	switch (clock->candidate) {
 	case CLOCK_IS_MONO:
@@ -33,10 +35,11 @@ static uint64_t device_ns(const struct xs_process *process, const struct xs_devi
 
 /*
  * What every command tells: its "queued" time lies between the begin and the end of the call that
- * enqueued it. A clock that always agrees with one of the kernel's is that clock; otherwise the offset is kept within these bounds,
- * which also follows its drift.
+ * enqueued it. A clock that always agrees with one of the kernel's is that clock; otherwise the
+ * offset is kept within these bounds, which also follows its drift.
  */
-static void follow(const struct xs_process *process, struct xs_device_clock *clock, uint64_t queued, uint64_t before, uint64_t after)
+static void follow(const struct xs_process *process, struct xs_device_clock *clock, uint64_t queued,
+		   uint64_t before, uint64_t after)
 {
 	const uint64_t slack = 5000;
 
@@ -55,7 +58,9 @@ static void follow(const struct xs_process *process, struct xs_device_clock *clo
 		clock->offset = (int64_t)(after - queued);
 }
 
-/* Two clocks agree to some hundred ns at best. Its length is the device's own, so all of it moves. */
+/*
+ * Two clocks agree to some hundred ns at best. Its length is the device's own, so all of it moves.
+ */
 static void not_before_its_call(struct xs_work *work)
 {
 	if (work->start >= work->host_start)
@@ -101,10 +106,12 @@ static uint64_t on_segment(const struct xs_segment *s, uint64_t tick)
 {
 	if (tick >= s->tick)
 		return s->ns + (uint64_t)(((unsigned __int128)(tick - s->tick) * s->slope) >> 32);
-	return s->ns - (uint64_t)((((unsigned __int128)(s->tick - tick) * s->slope) + 0xffffffffu) >> 32);
+	return s->ns -
+	       (uint64_t)((((unsigned __int128)(s->tick - tick) * s->slope) + 0xffffffffu) >> 32);
 }
 
-static const struct xs_segment *segment_of(const struct xs_device_clock *clock, uint64_t value, bool by_ns)
+static const struct xs_segment *segment_of(const struct xs_device_clock *clock, uint64_t value,
+					   bool by_ns)
 {
 	size_t low = 0, high = clock->count;
 
@@ -123,8 +130,9 @@ static uint64_t tick_of(const struct xs_device_clock *clock, uint64_t ns)
 {
 	const struct xs_segment *s = segment_of(clock, ns, true);
 
-	return ns >= s->ns ? s->tick + (uint64_t)(((unsigned __int128)(ns - s->ns) << 32) / s->slope)
-			   : s->tick - (uint64_t)(((unsigned __int128)(s->ns - ns) << 32) / s->slope);
+	return ns >= s->ns
+		       ? s->tick + (uint64_t)(((unsigned __int128)(ns - s->ns) << 32) / s->slope)
+		       : s->tick - (uint64_t)(((unsigned __int128)(s->ns - ns) << 32) / s->slope);
 }
 
 #define SEGMENTS_MAX 65536u
@@ -133,7 +141,8 @@ static void append(struct xs_device_clock *clock, struct xs_segment segment)
 {
 	if (clock->count == SEGMENTS_MAX) { /* the older half is about what was shown long ago */
 		clock->count /= 2;
-		memmove(clock->segments, clock->segments + clock->count, clock->count * sizeof(*clock->segments));
+		memmove(clock->segments, clock->segments + clock->count,
+			clock->count * sizeof(*clock->segments));
 	}
 	if (clock->count == clock->room) {
 		size_t room = clock->room ? 2 * clock->room : 16;
@@ -148,13 +157,15 @@ static void append(struct xs_device_clock *clock, struct xs_segment segment)
 }
 
 /*
- * One more look at the clock. Its own frequency counts until looks that lie far enough apart prove another one: what a look is
- * uncertain by (the time that it took) must not become drift.
+ * One more look at the clock. Its own frequency counts until looks that lie far enough apart prove
+ * another one: what a look is uncertain by (the time that it took) must not become drift.
  */
-static void look(struct xs_process *process, struct xs_device_clock *clock, const struct xs_device_pair *pair)
+static void look(struct xs_process *process, struct xs_device_clock *clock,
+		 const struct xs_device_pair *pair)
 {
 	uint64_t before = ns_of(process, pair->before), after = ns_of(process, pair->after);
-	uint64_t host = before + (after - before) / 2, width = (after - before) / 2 + (clock->nominal >> 32) + 1;
+	uint64_t host = before + (after - before) / 2,
+		 width = (after - before) / 2 + (clock->nominal >> 32) + 1;
 	struct xs_segment fresh = { .slope = clock->nominal };
 	uint64_t elapsed, ticks, horizon, measured, bound;
 	int64_t error;
@@ -171,7 +182,8 @@ static void look(struct xs_process *process, struct xs_device_clock *clock, cons
 	fresh.tick = tick_of(clock, host);
 	/* by a sixteenth of its period it may be behind what is expected */
 	fresh.tick = clock->bits && clock->bits < 64
-			     ? unwrapped(fresh.tick - (mask_of(clock->bits) >> 4), pair->device, mask_of(clock->bits))
+			     ? unwrapped(fresh.tick - (mask_of(clock->bits) >> 4), pair->device,
+					 mask_of(clock->bits))
 			     : pair->device;
 	if (fresh.tick <= clock->segments[clock->count - 1].tick || host <= clock->first_ns)
 		return;
@@ -187,21 +199,25 @@ static void look(struct xs_process *process, struct xs_device_clock *clock, cons
 	horizon = elapsed < 1000000000u ? elapsed + 1 : 1000000000u;
 	error = (int64_t)(host - fresh.ns);
 	/* only what is more than uncertainty, and never so much that time would stand still */
-	error = error > (int64_t)width ? error - (int64_t)width : error < -(int64_t)width ? error + (int64_t)width : 0;
+	error = error > (int64_t)width	  ? error - (int64_t)width
+		: error < -(int64_t)width ? error + (int64_t)width
+					  : 0;
 	if (error > (int64_t)horizon / 2)
 		error = (int64_t)horizon / 2;
 	if (error < -(int64_t)horizon / 2)
 		error = -(int64_t)horizon / 2;
 	if (fresh.slope > UINT64_MAX / 4)
 		return;
-	fresh.slope = (uint64_t)((unsigned __int128)fresh.slope * (horizon + (uint64_t)error) / horizon);
+	fresh.slope =
+		(uint64_t)((unsigned __int128)fresh.slope * (horizon + (uint64_t)error) / horizon);
 	if (fresh.slope)
 		append(clock, fresh);
 }
 
 void xs_device_clocks_update(struct xs_process *process)
 {
-	struct xs_process_clocks *clocks = process->first.map ? xs_clocks_of(process->first.map) : NULL;
+	struct xs_process_clocks *clocks = process->first.map ? xs_clocks_of(process->first.map)
+							      : NULL;
 
 	for (uint32_t i = 0; clocks && i < XS_CLOCKS; i++) {
 		const struct xs_device_pairs *pairs = &clocks->device[i];
@@ -219,7 +235,8 @@ void xs_device_clocks_update(struct xs_process *process)
 			/* also what a hostile process may have written */
 			if (!frequency || frequency > 1000000000000u)
 				continue;
-			clock->nominal = (uint64_t)(((unsigned __int128)1000000000u << 32) / frequency);
+			clock->nominal =
+				(uint64_t)(((unsigned __int128)1000000000u << 32) / frequency);
 			clock->bits = pairs->bits;
 			clock->kernel_bits = pairs->kernel_bits;
 		}
@@ -249,7 +266,10 @@ static bool counted_times(struct xs_process *process, struct xs_work *work)
 	if (work->submit < work->queued)
 		work->submit = work->queued;
 	start = tick_of(clock, work->submit);
-	/* by a sixteenth of the period the clocks may disagree; a command that waits longer than the rest of it is shown too early */
+	/*
+	 * by a sixteenth of the period the clocks may disagree; a command that waits longer than
+	 * the rest of it is shown too early
+	 */
 	if (mask != UINT64_MAX)
 		start = unwrapped(start - (mask >> 4), record->start, mask);
 	else

@@ -1,8 +1,10 @@
 /*
- * The drain process: finds the run's processes, reads their rings, notices their ends, and leaves when the last is done.
+ * The drain process: finds the run's processes, reads their rings, notices their ends, and leaves
+ * when the last is done.
  *
- * It sleeps on the doorbell while nothing happens. Producers ring when they enter a new step of their ring, so a timeout is
- * only needed to notice deaths and to write out the last records of threads that went quiet.
+ * It sleeps on the doorbell while nothing happens. Producers ring when they enter a new step of
+ * their ring, so a timeout is only needed to notice deaths and to write out the last records of
+ * threads that went quiet.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,35 +25,42 @@
 #include "text.h"
 #include "window.h"
 
-#define SLEEP_LOW 1000000u /* ns: some process is just joining, or ending */
-#define SLEEP 50000000u    /* otherwise: what matters rings */
-#define SLEEP_QUIET 500000000u   /* at most, while nothing is recorded */
+#define SLEEP_LOW    1000000u	 /* ns: some process is just joining, or ending */
+#define SLEEP	     50000000u	 /* otherwise: what matters rings */
+#define SLEEP_QUIET  500000000u	 /* at most, while nothing is recorded */
 #define SLEEP_SILENT 1000000000u /* at most, while only silent descendants are left */
-#define JOINING 1000000000u /* how long the drain process waits for a process in the middle of joining, which may be stopped there for ever */
-#define BLIND 1000000000u   /* how long the drain process tolerates a process that it cannot examine */
-#define VAIN_TURNS 64u   /* of the loop without anything to read, for which it takes at least … */
-#define VAIN_NS 64000000u /* … this time, whatever the traced processes write */
-#define BUSY_TURNS 16u   /* with a lot to read, before everything else is looked at */
+/*
+ * how long the drain process waits for a process in the middle of joining, which may be stopped
+ * there for ever
+ */
+#define JOINING 1000000000u
+/* how long the drain process tolerates a process that it cannot examine */
+#define BLIND	   1000000000u
+#define VAIN_TURNS 64u /* of the loop without anything to read, for which it takes at least … */
+#define VAIN_NS	   64000000u /* … this time, whatever the traced processes write */
+#define BUSY_TURNS 16u	     /* with a lot to read, before everything else is looked at */
 
 struct drain {
 	struct xs_run run;
 	struct xs_process *processes;
 	uint32_t joined; /* mailbox->joined when the directory was last read */
-	uint64_t blind_since;   /* likewise: there has been a process whose file cannot be opened or mapped */
-	uint64_t unready_since; /* CLOCK_MONOTONIC: a process has been in the middle of joining from then on; 0: none is */
+	/* likewise: there has been a process whose file cannot be opened or mapped */
+	uint64_t blind_since;
+	/* CLOCK_MONOTONIC: a process has been in the middle of joining from then on; 0: none is */
+	uint64_t unready_since;
 	bool app_finished, app_seen, stopped;
 	struct xs_window window;
-	uint64_t start; /* of this process, as in struct xs_consumer */
+	uint64_t start;	    /* of this process, as in struct xs_consumer */
 	bool launcher_gone; /* and all that it had said was heard */
 	bool app_ended, app_not_run;
-	int app_status; /* as from waitpid(), when app_ended */
+	int app_status;		  /* as from waitpid(), when app_ended */
 	struct xs_process *ended; /* flight recorder: they are history */
-	bool crashed;             /* and one of them so that it is to be written */
+	bool crashed;		  /* and one of them so that it is to be written */
 	bool dumping;
 	struct xs_lost lost;
-	struct xs_kmd *kmd; /* NULL: not wanted, or over */
-	uint64_t patience; /* added to the sleep: it grows while nothing happens */
-	uint32_t busy, vain;   /* turns in a row with a lot to read, with nothing */
+	struct xs_kmd *kmd;  /* NULL: not wanted, or over */
+	uint64_t patience;   /* added to the sleep: it grows while nothing happens */
+	uint32_t busy, vain; /* turns in a row with a lot to read, with nothing */
 	uint64_t vain_since;
 };
 
@@ -87,7 +96,10 @@ static void hear(struct drain *drain)
 	drain->launcher_gone = heard == XS_HEARD_END;
 }
 
-/* Is who makes this file still about to? Not for ever: it may be stopped, or no process of ours at all. */
+/*
+ * Is who makes this file still about to? Not for ever: it may be stopped, or no process of ours at
+ * all.
+ */
 static bool about_to_join(struct drain *drain, int32_t pid)
 {
 	uint64_t now = xs_clock_ns(CLOCK_MONOTONIC);
@@ -130,7 +142,10 @@ static void meet(void *user, const char *name)
 	drain->app_seen |= process->pid == drain->run.app_pid;
 }
 
-/* True when some process was in the middle of joining: to be looked at again. If it is given up, it says itself when it is ready. */
+/*
+ * True when some process was in the middle of joining: to be looked at again. If it is given up, it
+ * says itself when it is ready.
+ */
 static bool find_processes(struct drain *drain)
 {
 	struct look look = { .drain = drain };
@@ -147,20 +162,24 @@ static bool find_processes(struct drain *drain)
 }
 
 /*
- * Is it the same process, by its start? As we saw it, or where one was gone before we looked, as both told: they may be in different time
- * namespaces.
+ * Is it the same process, by its start? As we saw it, or where one was gone before we looked, as
+ * both told: they may be in different time namespaces.
  */
 static bool same_start(const struct xs_process *a, const struct xs_process *b)
 {
-	return a->start != UINT64_MAX && b->start != UINT64_MAX ? a->start == b->start : a->told_start == b->told_start;
+	return a->start != UINT64_MAX && b->start != UINT64_MAX ? a->start == b->start
+								: a->told_start == b->told_start;
 }
 
-/* Has a later image of the same pid joined? Then this one has called exec. A pid that comes again is of a process that started at another time. */
+/*
+ * Has a later image of the same pid joined? Then this one has called exec. A pid that comes again
+ * is of a process that started at another time.
+ */
 static bool superseded(const struct drain *drain, const struct xs_process *process)
 {
 	for (const struct xs_process *p = drain->processes; p; p = p->next)
-		if (p->watched == process->watched && p->pid == process->pid && p->serial > process->serial &&
-		    same_start(p, process))
+		if (p->watched == process->watched && p->pid == process->pid &&
+		    p->serial > process->serial && same_start(p, process))
 			return true;
 	return false;
 }
@@ -212,7 +231,9 @@ static void finish(struct drain *drain, struct xs_process **link, enum xs_end en
 		end = killed ? XS_END_KILLED : XS_END_EXITED;
 		status = killed ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 	}
-	/* all that is there by now: who still has the rings (a child of it) may go on filling them */
+	/*
+	 * all that is there by now: who still has the rings (a child of it) may go on filling them
+	 */
 	(void)xs_process_read(process, true);
 	*link = process->next;
 	if (!drain->run.flight) {
@@ -229,7 +250,8 @@ static uint64_t look(struct drain *drain)
 
 	xs_timeline_update(&drain->run.clock);
 	xs_timeline_update(&drain->run.raw);
-	if (atomic_load_explicit(&drain->run.control->segment_count, memory_order_relaxed) != drain->run.clock.count)
+	if (atomic_load_explicit(&drain->run.control->segment_count, memory_order_relaxed) !=
+	    drain->run.clock.count)
 		xs_run_save_clock(&drain->run);
 	if (drain->run.flight)
 		xs_flight_look(&drain->run);
@@ -256,7 +278,8 @@ static void forget_ended(struct drain *drain, bool all)
 
 static bool dump_wanted(const struct drain *drain)
 {
-	return drain->run.flight && !drain->dumping && (drain->crashed || xs_flight_asked(&drain->run));
+	return drain->run.flight && !drain->dumping &&
+	       (drain->crashed || xs_flight_asked(&drain->run));
 }
 
 /* True while a dump is due or being written. What is asked for meanwhile is one dump more. */
@@ -264,7 +287,8 @@ static bool serve_dumps(struct drain *drain)
 {
 	struct xs_control *control = drain->run.control;
 	uint32_t asked = atomic_load_explicit(&control->dumps, memory_order_acquire), reasons;
-	uint32_t triggers = atomic_load_explicit(&drain->run.mailbox->triggers, memory_order_acquire);
+	uint32_t triggers =
+		atomic_load_explicit(&drain->run.mailbox->triggers, memory_order_acquire);
 
 	if (!drain->run.flight)
 		return false;
@@ -275,9 +299,10 @@ static bool serve_dumps(struct drain *drain)
 		forget_ended(drain, false);
 		return false;
 	}
-	if (atomic_load_explicit(&drain->run.mailbox->joined, memory_order_acquire) != drain->joined)
+	if (atomic_load_explicit(&drain->run.mailbox->joined, memory_order_acquire) !=
+	    drain->joined)
 		return true; /* it may be a newcomer who asks */
-	(void)look(drain); /* what was recorded before somebody asked */
+	(void)look(drain);   /* what was recorded before somebody asked */
 	reasons = atomic_exchange_explicit(&control->dump_reasons, 0, memory_order_relaxed);
 	if (drain->crashed)
 		reasons |= XS_DUMP_CRASH;
@@ -290,8 +315,9 @@ static bool serve_dumps(struct drain *drain)
 static void tell_not_asked(const struct drain *drain)
 {
 	if (drain->run.flight && !xs_flight_dump_of(&drain->run)->number)
-		xs_tell("[INFO] The flight recorder was not asked to write. Ask with kill -USR1 PID-OF-XSTRACE, with --session NAME and "
-				"xstrace --dump NAME, or with --trigger\n");
+		xs_tell("[INFO] The flight recorder was not asked to write. Ask with kill -USR1 "
+			"PID-OF-XSTRACE, with --session NAME and "
+			"xstrace --dump NAME, or with --trigger\n");
 }
 
 /* True when a process has ended and something must be known before it is finished. */
@@ -309,10 +335,12 @@ static bool finish_ended(struct drain *drain)
 
 		if (!exec && !ended(process)) {
 			link = &process->next;
-		} else if (!exec && atomic_load_explicit(&drain->run.mailbox->joined, memory_order_acquire) != drain->joined) {
+		} else if (!exec && atomic_load_explicit(&drain->run.mailbox->joined,
+							 memory_order_acquire) != drain->joined) {
 			waiting = true; /* it may have called exec: look at new joins first */
 			link = &process->next;
-		} else if (!exec && process->pid == drain->run.app_pid && !drain->app_ended && !drain->launcher_gone) {
+		} else if (!exec && process->pid == drain->run.app_pid && !drain->app_ended &&
+			   !drain->launcher_gone) {
 			waiting = true;
 			link = &process->next;
 		} else {
@@ -331,7 +359,8 @@ static void stop(struct drain *drain)
 	(void)find_processes(drain);
 	(void)look(drain);
 	(void)finish_ended(drain);
-	for (int last = 0; last < 2; last++) /* the application's own at last: it tells whether the run has shown anything */
+	/* the application's own at last: it tells whether the run has shown anything */
+	for (int last = 0; last < 2; last++)
 		for (struct xs_process **link = &drain->processes; *link;) {
 			if (!last && (*link)->pid == drain->run.app_pid)
 				link = &(*link)->next;
@@ -342,7 +371,8 @@ static void stop(struct drain *drain)
 
 static void be_patient(struct drain *drain, uint64_t most)
 {
-	drain->patience = drain->patience + SLEEP < most - SLEEP ? drain->patience + SLEEP : most - SLEEP;
+	drain->patience = drain->patience + SLEEP < most - SLEEP ? drain->patience + SLEEP
+								 : most - SLEEP;
 }
 
 /* Is no process left that may still join or write? */
@@ -350,7 +380,10 @@ static bool over(struct drain *drain)
 {
 	if (drain->processes || drain->kmd)
 		return false;
-	/* with the launcher dead nobody tells us of the application's end; it dies with the launcher */
+	/*
+	 * with the launcher dead nobody tells us of the application's end; it dies with the
+	 * launcher
+	 */
 	if (!drain->app_ended && !drain->launcher_gone)
 		return false;
 	if (!drain->run.app_pid)
@@ -383,25 +416,29 @@ static void tell_run_finished(struct xs_run *run)
 
 static bool told_to_stop(const struct drain *drain)
 {
-	return atomic_load_explicit(&drain->run.control->paused, memory_order_acquire) & XS_PAUSE_STOPPED;
+	return atomic_load_explicit(&drain->run.control->paused, memory_order_acquire) &
+	       XS_PAUSE_STOPPED;
 }
 
 /*
- * Somebody has taken our descriptors or our memory (prlimit): a process that cannot be looked at would wait for room in its rings for ever. All
- * that was recorded so far is completed, and recording ends.
+ * Somebody has taken our descriptors or our memory (prlimit): a process that cannot be looked at
+ * would wait for room in its rings for ever. All that was recorded so far is completed, and
+ * recording ends.
  */
 static bool is_blind(struct drain *drain)
 {
 	if (!drain->blind_since || xs_clock_ns(CLOCK_MONOTONIC) - drain->blind_since < BLIND)
 		return false;
-	xs_tell("[WARNING] The drain process has no descriptors or no memory left for another process; nothing is recorded from now on\n");
+	xs_tell("[WARNING] The drain process has no descriptors or no memory left for another "
+		"process; nothing is recorded from now on\n");
 	(void)xs_control_pause(drain->run.control, XS_PAUSE_STOPPED, true);
 	return true;
 }
 
 static bool has_news(const struct drain *drain, uint32_t joined)
 {
-	if (joined != atomic_load_explicit(&drain->run.mailbox->joined, memory_order_relaxed) || told_to_stop(drain) || dump_wanted(drain))
+	if (joined != atomic_load_explicit(&drain->run.mailbox->joined, memory_order_relaxed) ||
+	    told_to_stop(drain) || dump_wanted(drain))
 		return true;
 	for (const struct xs_process *p = drain->processes; p; p = p->next)
 		if (xs_process_urgent(p))
@@ -425,8 +462,9 @@ static bool follow_kmd(struct drain *drain)
 }
 
 /*
- * Each wake-up takes a processor from the application where that has them all (ranks). Lines that somebody may watch as they come do
- * not wait; whatever else is waited for rings: a full step, a newcomer, a command, the end of the application.
+ * Each wake-up takes a processor from the application where that has them all (ranks). Lines that
+ * somebody may watch as they come do not wait; whatever else is waited for rings: a full step, a
+ * newcomer, a command, the end of the application.
  */
 static bool may_be_patient(const struct drain *drain)
 {
@@ -435,7 +473,10 @@ static bool may_be_patient(const struct drain *drain)
 	return !options->device_timeline && !options->call_logging && !drain->kmd;
 }
 
-/* What is rung, joined or waited for without anything to read must not keep a processor busy: any process can write there. */
+/*
+ * What is rung, joined or waited for without anything to read must not keep a processor busy: any
+ * process can write there.
+ */
 static void restrain(struct drain *drain, uint64_t read)
 {
 	uint64_t passed;
@@ -545,10 +586,17 @@ int xs_drain(const char *dir, int channel)
 			drain.kmd = xs_kmd_start(&drain.run);
 		drain_loop(&drain);
 	} else {
-		/* before a process is adopted: that cuts its file back to what was committed, which is less than a drain process that lives has written */
-		if (xs_process_alive(drain.run.control->consumer.pid, drain.run.control->consumer.start))
+		/*
+		 * before a process is adopted: that cuts its file back to what was committed, which
+		 * is less than a drain process that lives has written
+		 */
+		if (xs_process_alive(drain.run.control->consumer.pid,
+				     drain.run.control->consumer.start))
 			return -EBUSY;
-		/* for as long as this process lives: two at once would both write the ends of the traces */
+		/*
+		 * for as long as this process lives: two at once would both write the ends of the
+		 * traces
+		 */
 		if (flock(drain.run.directory, LOCK_EX | LOCK_NB) < 0)
 			return -EALREADY;
 		(void)find_processes(&drain);
@@ -565,11 +613,14 @@ int xs_drain(const char *dir, int channel)
 	join_failed = atomic_load(&drain.run.mailbox->join_failed);
 	join_failed -= join_failed < drain.lost.failed ? join_failed : drain.lost.failed;
 	if (join_failed)
-		xs_tell("[WARNING] %u process%s not traced: no memory or no right to make files in %s\n", join_failed, join_failed == 1 ? " is" : "es are",
-			drain.run.dir);
-	if (!recover && !drain.stopped && !drain.app_seen && !drain.app_not_run && !drain.run.app_not_traced && !join_failed &&
+		xs_tell("[WARNING] %u process%s not traced: no memory or no right to make files in "
+			"%s\n",
+			join_failed, join_failed == 1 ? " is" : "es are", drain.run.dir);
+	if (!recover && !drain.stopped && !drain.app_seen && !drain.app_not_run &&
+	    !drain.run.app_not_traced && !join_failed &&
 	    !xs_lost_has(&drain.lost, drain.run.app_pid))
-		xs_tell("[WARNING] process %d is not traced: the collector was not loaded into it, or could not open %s\n",
+		xs_tell("[WARNING] process %d is not traced: the collector was not loaded into it, "
+			"or could not open %s\n",
 			drain.run.app_pid, drain.run.dir);
 	xs_lost_tell(&drain.lost);
 	tell_not_asked(&drain);

@@ -1,9 +1,11 @@
 /*
- * The files of a process: what they are called. None that exists is ever overwritten: a taken name gets a number.
+ * The files of a process: what they are called. None that exists is ever overwritten: a taken name
+ *gets a number.
  *
  *	<comm>.<pid>[.<rank>].json                in the output directory
  *	<output>.<pid>[.<rank>]<suffix>           reports, with -o; never in the output directory
- *	[rank_<r>.]<comm>.<pid>/chrome_trace.json and others, in the directory of --result-dir: as unitrace calls them
+ *	[rank_<r>.]<comm>.<pid>/chrome_trace.json and others, in the directory of --result-dir: as
+ *unitrace calls them
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +23,8 @@
 
 /* In a directory of --result-dir; a report's suffix is that of its format. */
 static const char *const names[XS_FILE_COUNT] = {
-	"host_timing", "device_timing", "device_submission", "device_timeline", "call_logging", "ccl_summary_report",
-	"chrome_trace", "call_stacks",
+	"host_timing",	"device_timing",      "device_submission", "device_timeline",
+	"call_logging", "ccl_summary_report", "chrome_trace",	   "call_stacks",
 };
 
 static bool is_report(enum xs_file kind)
@@ -56,10 +58,13 @@ static void put_comm(const struct xs_process *process, char comm[sizeof(process-
 	*xs_plain_file(comm, process->comm, strlen(process->comm)) = '\0';
 }
 
-/* --result-dir: makes the process's directory, unless that was done, by a killed drain process too. */
+/*
+ * --result-dir: makes the process's directory, unless that was done, by a killed drain process too.
+ */
 static int make_directory(struct xs_process *process)
 {
-	char path[PATH_MAX], parent[PATH_MAX], comm[sizeof(process->comm)], rank[24] = "", number[16];
+	char path[PATH_MAX], parent[PATH_MAX], comm[sizeof(process->comm)], rank[24] = "",
+									    number[16];
 	const char *known = process->run->recovering && process->kept ? process->kept->output : "";
 	int error = xs_path_from_root(process->run->options->output_dir, parent, sizeof(parent));
 
@@ -75,8 +80,8 @@ static int make_directory(struct xs_process *process)
 	if (xs_process_rank(process) >= 0)
 		(void)snprintf(rank, sizeof(rank), "rank_%d.", xs_process_rank(process));
 	for (unsigned n = 1; n < TRIES; n++) {
-		if (snprintf(path, sizeof(path), "%s/%s%s.%d%s", parent, rank, comm, process->pid, number_of(n, number, sizeof(number))) >=
-		    (int)sizeof(path))
+		if (snprintf(path, sizeof(path), "%s/%s%s.%d%s", parent, rank, comm, process->pid,
+			     number_of(n, number, sizeof(number))) >= (int)sizeof(path))
 			return -ENAMETOOLONG;
 		if (!mkdir(path, 0777)) {
 			process->directory = strdup(path);
@@ -98,13 +103,15 @@ static const char *rank_of(const struct xs_process *process, char *text, size_t 
 }
 
 /* "rep.txt" becomes "rep.<pid>[.<rank>].txt", "rep" "rep.<pid>". */
-static int put_report_name(const struct xs_process *process, const char *output, const char *number, char *path, size_t size)
+static int put_report_name(const struct xs_process *process, const char *output, const char *number,
+			   char *path, size_t size)
 {
 	const char *dot = strrchr(strrchr(output, '/'), '.');
 	int stem = dot ? (int)(dot - output) : (int)strlen(output);
 	char rank[16];
 
-	return snprintf(path, size, "%.*s.%d%s%s%s", stem, output, process->pid, rank_of(process, rank, sizeof(rank)), number, dot ? dot : "");
+	return snprintf(path, size, "%.*s.%d%s%s%s", stem, output, process->pid,
+			rank_of(process, rank, sizeof(rank)), number, dot ? dot : "");
 }
 
 /* Which file the trace is; fd -1: it is still to be made. */
@@ -123,10 +130,16 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 {
 	const struct xs_options *options = process->run->options;
 	const char *suffix = suffix_of(options, kind);
-	char comm[sizeof(process->comm)], dir[PATH_MAX]; /* dir: the directory; of a report, its name as it was given */
-	int error = options->result_dir[0] ? make_directory(process) : xs_path_from_root(is_report(kind) ? options->output : options->output_dir, dir, sizeof(dir));
+	/* dir: the directory; of a report, its name as it was given */
+	char comm[sizeof(process->comm)], dir[PATH_MAX];
+	int error =
+		options->result_dir[0]
+			? make_directory(process)
+			: xs_path_from_root(is_report(kind) ? options->output : options->output_dir,
+					    dir, sizeof(dir));
 
-	(void)snprintf(path, size, "%s", options->result_dir[0] ? options->output_dir : dir); /* for who tells the error */
+	/* for who tells the error */
+	(void)snprintf(path, size, "%s", options->result_dir[0] ? options->output_dir : dir);
 	if (error < 0)
 		return error;
 	put_comm(process, comm);
@@ -136,12 +149,13 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 
 		(void)number_of(n, number, sizeof(number));
 		if (options->result_dir[0])
-			length = snprintf(path, size, "%s/%s%s%s", process->directory, names[kind], number, suffix);
+			length = snprintf(path, size, "%s/%s%s%s", process->directory, names[kind],
+					  number, suffix);
 		else if (is_report(kind))
 			length = put_report_name(process, dir, number, path, size);
 		else
-			length = snprintf(path, size, "%s/%s.%d%s%s%s", dir, comm, process->pid, rank_of(process, rank, sizeof(rank)),
-					  number, suffix);
+			length = snprintf(path, size, "%s/%s.%d%s%s%s", dir, comm, process->pid,
+					  rank_of(process, rank, sizeof(rank)), number, suffix);
 		if (length >= (int)size)
 			return -ENAMETOOLONG;
 		/* before it exists: --recover must know each file that we began */

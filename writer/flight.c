@@ -1,10 +1,13 @@
 /*
- * The flight recorder: raw records of the newest time kept in memory, and traces made of them when somebody asks.
+ * The flight recorder: raw records of the newest time kept in memory, and traces made of them when
+ * somebody asks.
  *
- * Rings are read as always, but their records are only copied, into chunks of one piece of memory that is used again and again. What
- * becomes too old goes through the normal dispatch without a sink: so each track's own state (thread, open tasks) is that of the
- * moment at which its history begins. A dump is made by a child of this process: fork is the snapshot, the child sends the
- * history through the same dispatch once more, now with a sink, and meanwhile the rings are read here as if nothing had happened.
+ * Rings are read as always, but their records are only copied, into chunks of one piece of memory
+ * that is used again and again. What becomes too old goes through the normal dispatch without a
+ * sink: so each track's own state (thread, open tasks) is that of the moment at which its history
+ * begins. A dump is made by a child of this process: fork is the snapshot, the child sends the
+ * history through the same dispatch once more, now with a sink, and meanwhile the rings are read
+ * here as if nothing had happened.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,12 +24,13 @@
 #define CHUNK (32u << 10)
 
 /*
- * What one look at a ring found is behind an event that is no record; tick: when the look began, name: bytes of records. A trace is written
- * in the order of the looks, as without a flight recorder.
+ * What one look at a ring found is behind an event that is no record; tick: when the look began,
+ * name: bytes of records. A trace is written in the order of the looks, as without a flight
+ * recorder.
  */
 struct xs_chunk {
 	struct xs_chunk *next; /* of the track, or spare */
-	uint64_t last;         /* tick of the newest look */
+	uint64_t last;	       /* tick of the newest look */
 	uint32_t length;
 	uint32_t look; /* where the newest look begins */
 	_Alignas(16) unsigned char data[];
@@ -38,14 +42,14 @@ struct xs_flight {
 	size_t used, room; /* chunks: ever used, in all */
 	struct xs_chunk *spare;
 	struct xs_track *tracks; /* those that have chunks */
-	uint64_t now;            /* tick of this look */
-	uint64_t window;         /* ns */
+	uint64_t now;		 /* tick of this look */
+	uint64_t window;	 /* ns */
 	struct xs_dump dump;
-	uint32_t asked; /* control->dumps when the newest dump began */
-	uint32_t triggers; /* the same of the mailbox's */
+	uint32_t asked;	    /* control->dumps when the newest dump began */
+	uint32_t triggers;  /* the same of the mailbox's */
 	uint32_t listed[2]; /* asked of the two dumps before */
-	int list;           /* of the paths of this dump's traces, in the child that writes it */
-	pid_t writer;   /* of the dump that is being written; 0: none */
+	int list;	    /* of the paths of this dump's traces, in the child that writes it */
+	pid_t writer;	    /* of the dump that is being written; 0: none */
 };
 
 struct xs_flight *xs_flight_create(const struct xs_options *options)
@@ -57,7 +61,8 @@ struct xs_flight *xs_flight_create(const struct xs_options *options)
 		return NULL;
 	flight->room = options->flight_memory / CHUNK;
 	flight->window = options->flight;
-	memory = mmap(NULL, flight->room * CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	memory = mmap(NULL, flight->room * CHUNK, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED) {
 		free(flight);
 		return NULL;
@@ -171,7 +176,8 @@ static struct xs_chunk *place(struct xs_flight *flight, struct xs_track *track)
 	if (chunk && chunk->last == flight->now && CHUNK_DATA - chunk->length >= XS_RECORD_MAX)
 		return chunk;
 	if (!chunk || CHUNK_DATA - chunk->length < XS_RECORD_MAX + sizeof(*look)) {
-		struct xs_chunk *fresh = take_chunk(flight); /* the track's last chunk may go for it */
+		/* the track's last chunk may go for it */
+		struct xs_chunk *fresh = take_chunk(flight);
 
 		fresh->next = NULL;
 		fresh->length = 0;
@@ -191,7 +197,10 @@ static struct xs_chunk *place(struct xs_flight *flight, struct xs_track *track)
 	return chunk;
 }
 
-/* How many of the bytes are whole records. They are our own: what the ring holds may change at any time. */
+/*
+ * How many of the bytes are whole records. They are our own: what the ring holds may change at any
+ * time.
+ */
 static uint32_t whole_records(const unsigned char *data, uint32_t length)
 {
 	uint32_t done = 0;
@@ -251,7 +260,8 @@ bool xs_flight_expire(struct xs_process *process)
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		struct xs_track *track = process->tracks[i];
 
-		while (track->history.oldest && xs_timeline_ns(&run->clock, track->history.oldest->last) < from)
+		while (track->history.oldest &&
+		       xs_timeline_ns(&run->clock, track->history.oldest->last) < from)
 			drop_oldest(run->flight, track);
 		left |= track->history.oldest != NULL;
 	}
@@ -273,7 +283,9 @@ static const struct xs_event *next_look(const struct xs_track *track)
 	return chunk ? look_at(chunk, track->history.offset) : NULL;
 }
 
-/* All tracks' records of the first look that is left, if it began before `until` (ns of the trace). */
+/*
+ * All tracks' records of the first look that is left, if it began before `until` (ns of the trace).
+ */
 static bool replay(struct xs_process *process, uint64_t until)
 {
 	struct xs_timeline *clock = &process->run->clock;
@@ -297,7 +309,8 @@ static bool replay(struct xs_process *process, uint64_t until)
 
 		while ((look = next_look(process->tracks[i])) && look->tick == first) {
 			history->offset += sizeof(*look) + look->name;
-			xs_track_records(process->tracks[i], (const unsigned char *)(look + 1), look->name);
+			xs_track_records(process->tracks[i], (const unsigned char *)(look + 1),
+					 look->name);
 			if (history->offset == history->at->length) {
 				history->at = history->at->next;
 				history->offset = 0;
@@ -318,12 +331,15 @@ void xs_flight_rewind(struct xs_process *process)
 	/* a chunk holds older records too, above all a quiet thread's */
 	while (replay(process, dump->from))
 		;
-	dump->cut = process->history_cut && xs_timeline_ns(&process->run->clock, process->history_cut) > dump->from;
+	dump->cut = process->history_cut &&
+		    xs_timeline_ns(&process->run->clock, process->history_cut) > dump->from;
 	if (dump->cut)
 		dump->from = xs_timeline_ns(&process->run->clock, process->history_cut);
 	if (dump->from < xs_timeline_ns(&process->run->clock, process->join_tick))
 		dump->from = xs_timeline_ns(&process->run->clock, process->join_tick);
-	dump->to = xs_timeline_ns(&process->run->clock, process->end_tick ? process->end_tick : process->run->flight->now);
+	dump->to = xs_timeline_ns(&process->run->clock, process->end_tick
+								? process->end_tick
+								: process->run->flight->now);
 }
 
 void xs_flight_replay(struct xs_process *process)
@@ -332,7 +348,10 @@ void xs_flight_replay(struct xs_process *process)
 		;
 }
 
-/* The list that --dump shows; of the two before the newest none is asked for any more. In the child that writes the dump. */
+/*
+ * The list that --dump shows; of the two before the newest none is asked for any more. In the child
+ * that writes the dump.
+ */
 static void begin_list(struct xs_run *run)
 {
 	char name[XS_NAME_MAX];
@@ -342,7 +361,8 @@ static void begin_list(struct xs_run *run)
 		(void)unlinkat(run->directory, name, 0);
 	xs_dump_name(name, run->flight->asked);
 	(void)unlinkat(run->directory, name, 0);
-	run->flight->list = openat(run->directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	run->flight->list = openat(run->directory, name,
+				   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
 void xs_flight_list(struct xs_run *run, const char *path)
@@ -353,7 +373,8 @@ void xs_flight_list(struct xs_run *run, const char *path)
 		run->flight->list = -1;
 }
 
-static _Noreturn void write_dump(struct xs_run *run, struct xs_process *running, struct xs_process *ended)
+static _Noreturn void write_dump(struct xs_run *run, struct xs_process *running,
+				 struct xs_process *ended)
 {
 	bool wrote = false;
 
@@ -366,7 +387,8 @@ static _Noreturn void write_dump(struct xs_run *run, struct xs_process *running,
 	for (struct xs_process *p = ended; p; p = p->next)
 		wrote |= xs_process_dump(p);
 	if (!wrote)
-		xs_tell("[INFO] Flight recorder: dump %u has no file, since no process recorded anything\n",
+		xs_tell("[INFO] Flight recorder: dump %u has no file, since no process recorded "
+			"anything\n",
 			run->flight->dump.number);
 	_exit(0);
 }
@@ -391,8 +413,9 @@ bool xs_flight_writing(struct xs_run *run)
 	if (!pid || (pid < 0 && errno == EINTR))
 		return true;
 	if (pid > 0 && status)
-		xs_tell("[WARNING] Flight recorder: dump %u is not complete (%s %d)\n", flight->dump.number,
-			WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+		xs_tell("[WARNING] Flight recorder: dump %u is not complete (%s %d)\n",
+			flight->dump.number, WIFSIGNALED(status) ? "signal" : "status",
+			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	flight->writer = 0;
 	tell_done(run);
 	return false;
@@ -401,13 +424,15 @@ bool xs_flight_writing(struct xs_run *run)
 bool xs_flight_asked(const struct xs_run *run)
 {
 	/* processes may ask where --trigger lets them */
-	return atomic_load_explicit(&run->control->dumps, memory_order_acquire) != run->flight->asked ||
+	return atomic_load_explicit(&run->control->dumps, memory_order_acquire) !=
+		       run->flight->asked ||
 	       (run->options->trigger[0] &&
-		atomic_load_explicit(&run->mailbox->triggers, memory_order_acquire) != run->flight->triggers);
+		atomic_load_explicit(&run->mailbox->triggers, memory_order_acquire) !=
+			run->flight->triggers);
 }
 
-void xs_flight_dump(struct xs_run *run, struct xs_process *running, struct xs_process *ended, uint32_t asked, uint32_t triggers,
-		    uint32_t reasons)
+void xs_flight_dump(struct xs_run *run, struct xs_process *running, struct xs_process *ended,
+		    uint32_t asked, uint32_t triggers, uint32_t reasons)
 {
 	struct xs_flight *flight = run->flight;
 
@@ -424,7 +449,8 @@ void xs_flight_dump(struct xs_run *run, struct xs_process *running, struct xs_pr
 		write_dump(run, running, ended);
 	if (flight->writer > 0)
 		return;
-	xs_tell("[WARNING] Flight recorder: dump %u is not written: %s\n", flight->dump.number, strerror(errno));
+	xs_tell("[WARNING] Flight recorder: dump %u is not written: %s\n", flight->dump.number,
+		strerror(errno));
 	flight->writer = 0;
 	tell_done(run);
 }

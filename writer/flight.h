@@ -1,5 +1,6 @@
 /*
- * The flight recorder's side of the drain process (--flight-recorder). Only used when run->flight is there.
+ * The flight recorder's side of the drain process (--flight-recorder). Only used when run->flight
+ * is there.
  */
 #ifndef XS_FLIGHT_H
 #define XS_FLIGHT_H
@@ -9,8 +10,9 @@
 /* What a trace says about the dump that it belongs to. */
 struct xs_dump {
 	uint32_t number, reasons; /* from 1; enum xs_dump_reason */
-	uint64_t from, to;        /* ns of the trace: all that a process recorded in between is there */
-	bool cut;                 /* there was no memory for the whole time */
+	/* ns of the trace: all that a process recorded in between is there */
+	uint64_t from, to;
+	bool cut; /* there was no memory for the whole time */
 };
 
 struct xs_flight *xs_flight_create(const struct xs_options *options); /* NULL: no memory */
@@ -32,11 +34,17 @@ bool xs_flight_asked(const struct xs_run *run);
 void xs_flight_list(struct xs_run *run, const char *path);
 /* Is one being written? */
 bool xs_flight_writing(struct xs_run *run);
-/* Begins to write the history of these lists of processes; asked, triggers: of control->dumps and the mailbox's, which requests that serves. */
-void xs_flight_dump(struct xs_run *run, struct xs_process *running, struct xs_process *ended, uint32_t asked, uint32_t triggers,
-		    uint32_t reasons);
+/*
+ * Begins to write the history of these lists of processes; asked, triggers: of control->dumps and
+ * the mailbox's, which requests that serves.
+ */
+void xs_flight_dump(struct xs_run *run, struct xs_process *running, struct xs_process *ended,
+		    uint32_t asked, uint32_t triggers, uint32_t reasons);
 
-/* For xs_process_dump(): brings the process to the moment at which its history begins, then sends that through the dispatch. */
+/*
+ * For xs_process_dump(): brings the process to the moment at which its history begins, then sends
+ * that through the dispatch.
+ */
 void xs_flight_rewind(struct xs_process *process);
 void xs_flight_replay(struct xs_process *process);
 

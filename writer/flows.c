@@ -1,7 +1,9 @@
 /*
- * Arrows between slices that the application names by ids: each waits until both slices are written.
+ * Arrows between slices that the application names by ids: each waits until both slices are
+ * written.
  *
- * Ids are remembered in two generations of half the bound each: when the younger is full, the older is forgotten.
+ * Ids are remembered in two generations of half the bound each: when the younger is full, the older
+ * is forgotten.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +11,8 @@
 #include "hash.h"
 #include "writer.h"
 
-#define GENERATION 32768u
-#define BUCKETS 16384u
+#define GENERATION  32768u
+#define BUCKETS	    16384u
 #define WAITING_MAX 65536u
 
 struct place {
@@ -60,7 +62,8 @@ static const struct place *find(const struct xs_flows *flows, const struct xs_id
 	uint32_t bucket = bucket_of(id);
 
 	for (uint32_t i = 0; i < 2; i++) {
-		const struct generation *generation = &flows->generation[i ? !flows->young : flows->young];
+		const struct generation *generation =
+			&flows->generation[i ? !flows->young : flows->young];
 
 		for (const struct place *p = generation->bucket[bucket]; p; p = p->next)
 			if (same(&p->id, id))
@@ -143,7 +146,8 @@ void xs_flows_place(struct xs_process *process, const struct xs_id *id, struct x
 	}
 }
 
-void xs_flows_add(struct xs_process *process, const char *name, const struct xs_id *from, const struct xs_id *to)
+void xs_flows_add(struct xs_process *process, const char *name, const struct xs_id *from,
+		  const struct xs_id *to)
 {
 	struct arrow *arrow;
 

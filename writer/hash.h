@@ -1,5 +1,6 @@
 /*
- * Places in tables whose keys traced processes choose. A secret of this process is in them, so that nobody can choose keys that meet in one place.
+ * Places in tables whose keys traced processes choose. A secret of this process is in them, so that
+ * nobody can choose keys that meet in one place.
  */
 #ifndef XS_HASH_H
 #define XS_HASH_H

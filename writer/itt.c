@@ -1,5 +1,6 @@
 /*
- * What the rarer records of ITT mean: tasks with ids, metadata, spans that any thread may end, events, counters, tracks.
+ * What the rarer records of ITT mean: tasks with ids, metadata, spans that any thread may end,
+ * events, counters, tracks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,16 +10,19 @@
 
 #define KEYED_MAX 65536u
 
-/* A span that is open, or the end of one whose begin is still to be read from another thread's ring. */
+/*
+ * A span that is open, or the end of one whose begin is still to be read from another thread's
+ * ring.
+ */
 struct keyed {
 	struct key {
 		struct xs_tree_node node;
 		bool is_end;
-		uint8_t span;   /* enum xs_span */
+		uint8_t span;	/* enum xs_span */
 		uint32_t scope; /* domain */
-		uint32_t tid;   /* of spans without an id: they belong to their thread */
+		uint32_t tid;	/* of spans without an id: they belong to their thread */
 		struct xs_id id;
-		uint64_t start; /* as the task's */
+		uint64_t start;	 /* as the task's */
 		uint64_t number; /* no two have the same */
 	} key;
 	struct keyed *next; /* unused ones */
@@ -60,7 +64,10 @@ void xs_extra_drop(struct xs_process *process, struct xs_open *task)
 	if (!extra)
 		return;
 	/* its memory is used again */
-	*extra = (struct xs_extra){ .next = process->spare, .args = extra->args, .room = extra->room, .members = extra->members,
+	*extra = (struct xs_extra){ .next = process->spare,
+				    .args = extra->args,
+				    .room = extra->room,
+				    .members = extra->members,
 				    .member_room = extra->member_room };
 	process->spare = extra;
 	task->extra = NULL;
@@ -84,7 +91,8 @@ static bool get_self(struct xs_process *process, struct xs_open *task, struct xs
 	return true;
 }
 
-static void set_ids(struct xs_process *process, struct xs_open *task, const struct xs_task_record *record)
+static void set_ids(struct xs_process *process, struct xs_open *task,
+		    const struct xs_task_record *record)
 {
 	struct xs_id self;
 
@@ -108,7 +116,8 @@ static void written(struct xs_process *process, const struct xs_open *task, stru
 		xs_flows_place(process, &self, place);
 }
 
-void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool displaced, bool unfinished)
+void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool displaced,
+		bool unfinished)
 {
 	struct xs_process *process = track->process;
 
@@ -139,12 +148,14 @@ static int order(uint64_t a, uint64_t b)
 static int compare(const struct xs_tree_node *x, const struct xs_tree_node *y)
 {
 	const struct key *a = (const struct key *)x, *b = (const struct key *)y;
-	int difference = order((uint64_t)a->scope << 32 | a->tid, (uint64_t)b->scope << 32 | b->tid);
+	int difference =
+		order((uint64_t)a->scope << 32 | a->tid, (uint64_t)b->scope << 32 | b->tid);
 
 	for (int i = 0; i < 3 && !difference; i++)
 		difference = order(a->id.word[i], b->id.word[i]);
 	if (!difference)
-		difference = order((uint64_t)a->span << 1 | a->is_end, (uint64_t)b->span << 1 | b->is_end);
+		difference = order((uint64_t)a->span << 1 | a->is_end,
+				   (uint64_t)b->span << 1 | b->is_end);
 	if (!difference)
 		difference = order(a->start, b->start);
 	return difference ? difference : order(a->number, b->number);
@@ -152,12 +163,13 @@ static int compare(const struct xs_tree_node *x, const struct xs_tree_node *y)
 
 static bool matches(const struct key *a, const struct key *b)
 {
-	return a->span == b->span && a->scope == b->scope && a->tid == b->tid && !memcmp(&a->id, &b->id, sizeof(a->id));
+	return a->span == b->span && a->scope == b->scope && a->tid == b->tid &&
+	       !memcmp(&a->id, &b->id, sizeof(a->id));
 }
 
 /*
- * The other half of `half`: for an end the latest begin before it, for a begin the earliest end behind it. Rings are read one after
- * the other, so either may come first.
+ * The other half of `half`: for an end the latest begin before it, for a begin the earliest end
+ * behind it. Rings are read one after the other, so either may come first.
  */
 static struct keyed *partner(const struct xs_keyed *keyed, const struct key *half)
 {
@@ -169,8 +181,10 @@ static struct keyed *partner(const struct xs_keyed *keyed, const struct key *hal
 	key = *half;
 	key.is_end = !half->is_end;
 	key.number = half->is_end ? UINT64_MAX : 0;
-	found = keyed_of(half->is_end ? xs_tree_before(&keyed->tree, &key.node) : xs_tree_behind(&keyed->tree, &key.node));
-	return found && found->key.is_end == key.is_end && matches(&found->key, half) ? found : NULL;
+	found = keyed_of(half->is_end ? xs_tree_before(&keyed->tree, &key.node)
+				      : xs_tree_behind(&keyed->tree, &key.node));
+	return found && found->key.is_end == key.is_end && matches(&found->key, half) ? found
+										      : NULL;
 }
 
 /* Zeroed; NULL: no memory. */
@@ -208,7 +222,8 @@ static void show(struct xs_process *process, struct keyed *begin, uint64_t end, 
 	if (process->watch_tasks && !unfinished && begin->key.span == XS_SPAN_OVERLAPPED)
 		xs_summary_ccl(process, &begin->task, end);
 	if (process->chrome)
-		written(process, &begin->task, xs_chrome_on_row(process, begin->key.span, &begin->task, end, unfinished));
+		written(process, &begin->task,
+			xs_chrome_on_row(process, begin->key.span, &begin->task, end, unfinished));
 	drop_half(process, begin);
 }
 
@@ -233,13 +248,17 @@ static void add_half(struct xs_process *process, struct keyed *half)
 	drop_half(process, half->key.is_end ? half : other);
 }
 
-/* Without ids, by its thread: the newest one is mostly the next that ends, and waits in the track. */
-static void read_bare(struct xs_track *track, const struct xs_event *event, uint8_t span, uint64_t ns)
+/*
+ * Without ids, by its thread: the newest one is mostly the next that ends, and waits in the track.
+ */
+static void read_bare(struct xs_track *track, const struct xs_event *event, uint8_t span,
+		      uint64_t ns)
 {
 	struct xs_process *process = track->process;
 	struct keyed *half = track->bare;
 
-	if (event->kind == XS_CLOSE && half && half->key.span == span && half->key.scope == event->name) {
+	if (event->kind == XS_CLOSE && half && half->key.span == span &&
+	    half->key.scope == event->name) {
 		uint64_t end = xs_own_time_end(track, event, &half->task, ns);
 
 		if (half->task.start <= end) {
@@ -276,7 +295,8 @@ void xs_itt_release(struct xs_track *track)
 		add_half(track->process, half);
 }
 
-static void read_keyed(struct xs_track *track, const struct xs_task_record *record, uint32_t size, uint64_t ns)
+static void read_keyed(struct xs_track *track, const struct xs_task_record *record, uint32_t size,
+		       uint64_t ns)
 {
 	struct xs_process *process = track->process;
 	uint8_t span = record->event.flags < XS_SPAN_COUNT ? record->event.flags : 0;
@@ -293,7 +313,8 @@ static void read_keyed(struct xs_track *track, const struct xs_task_record *reco
 	half->key.span = span;
 	half->key.id = record->id;
 	half->key.tid = is_null(&record->id) ? track->tid : 0;
-	half->task.start = half->key.start = xs_own_time_begin(track, &record->event, &half->task, ns);
+	half->task.start = half->key.start =
+		xs_own_time_begin(track, &record->event, &half->task, ns);
 	half->tick = record->event.tick;
 	half->key.scope = record->event.name;
 	if (!half->key.is_end) {
@@ -304,10 +325,13 @@ static void read_keyed(struct xs_track *track, const struct xs_task_record *reco
 	add_half(process, half);
 }
 
-static struct xs_open *find_open_span(struct xs_process *process, uint32_t scope, const struct xs_id *id)
+static struct xs_open *find_open_span(struct xs_process *process, uint32_t scope,
+				      const struct xs_id *id)
 {
 	for (uint8_t span = 0; process->keyed && span < XS_SPAN_COUNT; span++) {
-		const struct key key = { .is_end = true, .span = span, .scope = scope, .id = *id, .start = UINT64_MAX };
+		const struct key key = {
+			.is_end = true, .span = span, .scope = scope, .id = *id, .start = UINT64_MAX
+		};
 		struct keyed *found = partner(process->keyed, &key);
 
 		if (found)
@@ -370,14 +394,16 @@ static struct xs_open *find_open(struct xs_track *track, uint32_t scope, const s
 	return NULL;
 }
 
-static void add_args(struct xs_process *process, struct xs_open *task, const struct xs_args_record *record, uint32_t length)
+static void add_args(struct xs_process *process, struct xs_open *task,
+		     const struct xs_args_record *record, uint32_t length)
 {
 	if (length && xs_extra_of(process, task))
 		xs_chrome_args(process, task->extra, (const unsigned char *)(record + 1), length);
 }
 
 /* An instant, or arguments of nothing that is open. */
-static void read_instant(struct xs_track *track, const struct xs_args_record *record, uint32_t length)
+static void read_instant(struct xs_track *track, const struct xs_args_record *record,
+			 uint32_t length)
 {
 	struct xs_process *process = track->process;
 	struct xs_open loose = { .start = xs_process_ns(process, record->event.tick) };
@@ -385,11 +411,14 @@ static void read_instant(struct xs_track *track, const struct xs_args_record *re
 	if (!process->chrome)
 		return;
 	(void)xs_own_time_begin(track, &record->event, &loose, loose.start);
-	if (record->event.kind == XS_INSTANT && !is_null(&record->id) && xs_extra_of(process, &loose))
+	if (record->event.kind == XS_INSTANT && !is_null(&record->id) &&
+	    xs_extra_of(process, &loose))
 		xs_chrome_id(process, loose.extra, &record->id);
 	add_args(process, &loose, record, length);
-	xs_chrome_instant(process, track->tid, record->event.name, record->event.kind == XS_ARGS, loose.start,
-			  record->event.kind == XS_ARGS ? XS_SCOPE_THREAD : record->event.flags, loose.extra);
+	xs_chrome_instant(process, track->tid, record->event.name, record->event.kind == XS_ARGS,
+			  loose.start,
+			  record->event.kind == XS_ARGS ? XS_SCOPE_THREAD : record->event.flags,
+			  loose.extra);
 	xs_extra_drop(process, &loose);
 }
 
@@ -459,7 +488,8 @@ static void read_task(struct xs_track *track, const struct xs_task_record *recor
 		task->extra->displaced = true;
 }
 
-static void read_span(struct xs_track *track, const struct xs_span_record *record, uint64_t ns, uint64_t end)
+static void read_span(struct xs_track *track, const struct xs_span_record *record, uint64_t ns,
+		      uint64_t end)
 {
 	struct xs_process *process = track->process;
 	struct xs_open task = { .start = ns, .name = *xs_name_of(process, record->event.name) };
@@ -467,7 +497,10 @@ static void read_span(struct xs_track *track, const struct xs_span_record *recor
 	if (!process->chrome)
 		return;
 	if (record->event.flags != XS_SPAN_WAIT) {
-		(void)xs_chrome_on_row(process, record->event.flags < XS_SPAN_COUNT ? record->event.flags : 0, &task, end, false);
+		(void)xs_chrome_on_row(process,
+				       record->event.flags < XS_SPAN_COUNT ? record->event.flags
+									   : 0,
+				       &task, end, false);
 		return;
 	}
 	if (record->cancelled && xs_extra_of(process, &task))
@@ -487,8 +520,10 @@ static void event_begin(struct xs_track *track, const struct xs_event *event, ui
 		if (track->open[at - 1].name.id != event->name)
 			continue;
 		if (process->chrome)
-			xs_chrome_instant(process, track->tid, event->name, false, track->open[at - 1].start, XS_SCOPE_THREAD, NULL);
-		xs_extra_drop(process, &track->open[at - 1]); /* a task may be called as the event is */
+			xs_chrome_instant(process, track->tid, event->name, false,
+					  track->open[at - 1].start, XS_SCOPE_THREAD, NULL);
+		/* a task may be called as the event is */
+		xs_extra_drop(process, &track->open[at - 1]);
 		xs_track_take(track, at - 1);
 		break;
 	}
@@ -514,11 +549,16 @@ static void event_end(struct xs_track *track, const struct xs_event *event, uint
 void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
 	static const uint8_t sizes[] = {
-		[XS_TASK] = sizeof(struct xs_task_record),       [XS_ARGS] = sizeof(struct xs_args_record),
-		[XS_INSTANT] = sizeof(struct xs_args_record),    [XS_COUNTER] = sizeof(struct xs_counter_record),
-		[XS_SPAN] = sizeof(struct xs_span_record),       [XS_OPEN] = sizeof(struct xs_event),
-		[XS_CLOSE] = sizeof(struct xs_event),            [XS_EVENT_BEGIN] = sizeof(struct xs_event),
-		[XS_EVENT_END] = sizeof(struct xs_event),        [XS_RELATION] = sizeof(struct xs_task_record),
+		[XS_TASK] = sizeof(struct xs_task_record),
+		[XS_ARGS] = sizeof(struct xs_args_record),
+		[XS_INSTANT] = sizeof(struct xs_args_record),
+		[XS_COUNTER] = sizeof(struct xs_counter_record),
+		[XS_SPAN] = sizeof(struct xs_span_record),
+		[XS_OPEN] = sizeof(struct xs_event),
+		[XS_CLOSE] = sizeof(struct xs_event),
+		[XS_EVENT_BEGIN] = sizeof(struct xs_event),
+		[XS_EVENT_END] = sizeof(struct xs_event),
+		[XS_RELATION] = sizeof(struct xs_task_record),
 		[XS_TRACK] = sizeof(struct xs_event),
 	};
 	struct xs_process *process = track->process;
@@ -534,7 +574,8 @@ void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 		break;
 	case XS_ARGS:
 	case XS_INSTANT: {
-		uint32_t length = ((const struct xs_args_record *)record)->length, room = size - (uint32_t)sizeof(struct xs_args_record);
+		uint32_t length = ((const struct xs_args_record *)record)->length,
+			 room = size - (uint32_t)sizeof(struct xs_args_record);
 
 		read_args(track, record, length < room ? length : room);
 		break;
@@ -544,12 +585,15 @@ void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 			xs_chrome_counter(track, record, ns);
 		break;
 	case XS_SPAN:
-		if (!xs_track_believes(track, event, ((const struct xs_span_record *)record)->duration)) {
+		if (!xs_track_believes(track, event,
+				       ((const struct xs_span_record *)record)->duration)) {
 			process->corrupt++;
 			return;
 		}
 		read_span(track, record, ns,
-			  xs_timeline_ns(&process->run->clock, event->tick + ((const struct xs_span_record *)record)->duration));
+			  xs_timeline_ns(
+				  &process->run->clock,
+				  event->tick + ((const struct xs_span_record *)record)->duration));
 		break;
 	case XS_OPEN:
 	case XS_CLOSE:

@@ -12,8 +12,8 @@ static size_t utf8(const unsigned char *text, size_t length)
 		if ((text[i] & 0xc0) != 0x80)
 			return 0;
 	/* overlong forms, surrogates, above U+10FFFF */
-	if ((c == 0xe0 && text[1] < 0xa0) || (c == 0xed && text[1] > 0x9f) || (c == 0xf0 && text[1] < 0x90) ||
-	    (c == 0xf4 && text[1] > 0x8f))
+	if ((c == 0xe0 && text[1] < 0xa0) || (c == 0xed && text[1] > 0x9f) ||
+	    (c == 0xf0 && text[1] < 0x90) || (c == 0xf4 && text[1] > 0x8f))
 		return 0;
 	return n;
 }
@@ -50,7 +50,10 @@ char *xs_json_escape(char *out, const char *text, size_t length)
 		char letter = short_escape(c);
 		size_t n;
 
-		/* Perfetto's scanner takes the quote behind a last backslash for an escaped one, and then refuses the whole trace */
+		/*
+		 * Perfetto's scanner takes the quote behind a last backslash for an escaped one,
+		 * and then refuses the whole trace
+		 */
 		if (c == '\\' && i + 1 == length)
 			letter = 0;
 		if (letter) {

@@ -11,8 +11,9 @@
 #define XS_JSON_MICROS_MAX 32 /* bytes that the functions below may touch behind `out` */
 
 /*
- * The eight decimal digits of a value below 10^8 as bytes 0..9, the first digit in the lowest byte: three rounds of splitting all
- * lanes at once, each a multiplication by a rounded-up reciprocal that is exact in its range.
+ * The eight decimal digits of a value below 10^8 as bytes 0..9, the first digit in the lowest byte:
+ * three rounds of splitting all lanes at once, each a multiplication by a rounded-up reciprocal
+ * that is exact in its range.
  */
 static inline uint64_t xs_json_digits8(uint32_t value)
 {
@@ -38,7 +39,8 @@ static inline char *xs_json_uint(char *out, uint64_t value)
 		return out + 8;
 	}
 	digits = xs_json_digits8((uint32_t)value);
-	skip = (unsigned)__builtin_ctzll(digits | 1ull << 56) / 8; /* leading zeros, but never the last digit */
+	/* leading zeros, but never the last digit */
+	skip = (unsigned)__builtin_ctzll(digits | 1ull << 56) / 8;
 	digits = (digits + XS_JSON_ASCII) >> 8 * skip;
 	memcpy(out, &digits, 8);
 	return out + 8 - skip;
@@ -69,7 +71,8 @@ static inline char *xs_json_micros(char *out, uint64_t ns)
 	unsigned skip;
 
 	if (__builtin_expect(ns >= 100000000, 0))
-		return xs_json_micros_low(xs_json_uint(out, ns / 100000000), (uint32_t)(ns % 100000000));
+		return xs_json_micros_low(xs_json_uint(out, ns / 100000000),
+					  (uint32_t)(ns % 100000000));
 	digits = xs_json_digits8((uint32_t)ns);
 	skip = (unsigned)__builtin_ctzll(digits | 1ull << 32) / 8;
 	digits += XS_JSON_ASCII;
@@ -107,8 +110,8 @@ static inline char *xs_json_time(char *out, uint64_t ns, struct xs_json_clock *c
 }
 
 /*
- * The text as the inside of a JSON string: escaped, and valid UTF-8 whatever it was (bad bytes become U+FFFD). Writes at most 6 * length
- * bytes; returns the end.
+ * The text as the inside of a JSON string: escaped, and valid UTF-8 whatever it was (bad bytes
+ * become U+FFFD). Writes at most 6 * length bytes; returns the end.
  */
 char *xs_json_escape(char *out, const char *text, size_t length);
 

@@ -17,24 +17,25 @@
 #include "version.h"
 
 #define READY_NS 5000000000ull /* the application does not wait longer for bpftrace to begin */
-#define POLITE_NS 2000000000ull /* how long bpftrace may take to end after SIGINT, then after SIGTERM */
-#define PIPE_SIZE (1 << 20)
+/* how long bpftrace may take to end after SIGINT, then after SIGTERM */
+#define POLITE_NS      2000000000ull
+#define PIPE_SIZE      (1 << 20)
 #define LINE_MAX_BYTES 4096u
-#define PIECE 65536u
+#define PIECE	       65536u
 
 struct xs_kmd {
 	struct xs_run *run;
 	pid_t pid; /* 0: it has ended */
-	int fd;    /* its stdout; -1: at its end */
+	int fd;	   /* its stdout; -1: at its end */
 	int status;
 	uint64_t began, asked; /* CLOCK_MONOTONIC; asked: when it was told to end, 0: not yet */
-	int signals;           /* sent so far */
-	bool much;             /* there was a lot to read: more is on its way */
+	int signals;	       /* sent so far */
+	bool much;	       /* there was a lot to read: more is on its way */
 	bool ready, cut;       /* cut: the rest of an overlong line follows */
 	char line[LINE_MAX_BYTES];
 	size_t length;
 	uint64_t events;
-	uint64_t offset; /* of a time of CLOCK_BOOTTIME to one of the trace */
+	uint64_t offset;      /* of a time of CLOCK_BOOTTIME to one of the trace */
 	struct xs_output out; /* data NULL: no event yet */
 	char path[PATH_MAX];
 };
@@ -88,9 +89,11 @@ struct xs_kmd *xs_kmd_start(struct xs_run *run)
 	kmd->began = xs_clock_ns(CLOCK_MONOTONIC);
 	kmd->offset = xs_clock_ns(CLOCK_REALTIME) - xs_clock_ns(CLOCK_BOOTTIME) - run->base;
 	if (access(argv[1], R_OK) < 0) {
-		xs_tell("xstrace: --chrome-kmd-logging %s: %s; nothing of the kernel is recorded\n", argv[1], strerror(errno));
+		xs_tell("xstrace: --chrome-kmd-logging %s: %s; nothing of the kernel is recorded\n",
+			argv[1], strerror(errno));
 	} else if (pipe2(fds, O_CLOEXEC) < 0) {
-		xs_tell("xstrace: --chrome-kmd-logging: %s; nothing of the kernel is recorded\n", strerror(errno));
+		xs_tell("xstrace: --chrome-kmd-logging: %s; nothing of the kernel is recorded\n",
+			strerror(errno));
 	} else {
 		(void)fcntl(fds[0], F_SETPIPE_SZ, PIPE_SIZE);
 		(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
@@ -102,8 +105,10 @@ struct xs_kmd *xs_kmd_start(struct xs_run *run)
 		if (kmd->pid > 0)
 			(void)waitpid(kmd->pid, NULL, 0);
 		close(fds[0]);
-		xs_tell("xstrace: --chrome-kmd-logging: bpftrace cannot be run: %s%s; nothing of the kernel is recorded\n",
-			failed == ENOENT ? "it is not installed" : strerror(failed), about_rights());
+		xs_tell("xstrace: --chrome-kmd-logging: bpftrace cannot be run: %s%s; nothing of "
+			"the kernel is recorded\n",
+			failed == ENOENT ? "it is not installed" : strerror(failed),
+			about_rights());
 	}
 	set_ready(kmd);
 	free(kmd);
@@ -120,7 +125,10 @@ static char *put(char *o, const char *text)
 	return o + n;
 }
 
-/* oskmd.<pid>[.<rank>].json, or with --result-dir oskmd.json beside run_config.json; pid: xstrace's, as unitrace has it. */
+/*
+ * oskmd.<pid>[.<rank>].json, or with --result-dir oskmd.json beside run_config.json; pid:
+ * xstrace's, as unitrace has it.
+ */
 static int create(struct xs_kmd *kmd)
 {
 	const struct xs_run *run = kmd->run;
@@ -138,7 +146,8 @@ static int create(struct xs_kmd *kmd)
 		if (n > 1)
 			(void)snprintf(number, sizeof(number), "-%u", n);
 		if (run->options->result_dir[0])
-			length = snprintf(kmd->path, sizeof(kmd->path), "%.*s/oskmd%s.json", PATH_MAX - 1, own, number);
+			length = snprintf(kmd->path, sizeof(kmd->path), "%.*s/oskmd%s.json",
+					  PATH_MAX - 1, own, number);
 		else
 			length = snprintf(kmd->path, sizeof(kmd->path), "%s/oskmd.%d%s%s.json", dir,
 					  run->launcher_pid, rank, number);
@@ -164,16 +173,20 @@ static bool open_file(struct xs_kmd *kmd)
 	}
 	if (fd < 0) {
 		kmd->out.error = fd;
-		xs_tell("xstrace: cannot write %s: %s; nothing of the kernel is recorded\n", kmd->path, strerror(-fd));
+		xs_tell("xstrace: cannot write %s: %s; nothing of the kernel is recorded\n",
+			kmd->path, strerror(-fd));
 	}
 	o = put(xs_output_put(&kmd->out), "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":");
-	o = put(xs_json_uint(o, run->base), ",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION "\",\"run\":\"");
+	o = put(xs_json_uint(o, run->base),
+		",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION "\",\"run\":\"");
 	o = put(xs_json_escape(o, run->run_id, strlen(run->run_id)), "\",\"host\":\"");
 	o = put(xs_json_escape(o, run->host, strlen(run->host)), "\",\"pid\":0,\"script\":\"");
-	o = put(xs_json_escape(o, run->options->kmd_script, strlen(run->options->kmd_script)), "\"");
+	o = put(xs_json_escape(o, run->options->kmd_script, strlen(run->options->kmd_script)),
+		"\"");
 	if (run->rank >= 0)
 		o = xs_json_uint(put(o, ",\"rank\":"), (uint64_t)run->rank);
-	o = put(o, "},\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":0,\"tid\":0,\"args\":{\"name\":\"HOST-OS-KMD<");
+	o = put(o, "},\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":0,\"tid\":"
+		   "0,\"args\":{\"name\":\"HOST-OS-KMD<");
 	o = put(xs_json_escape(o, run->host, strlen(run->host)), ">\"}},\n");
 	xs_output_put_end(&kmd->out, o);
 	return true;
@@ -202,18 +215,21 @@ static bool take_number(char **rest, uint64_t highest, uint64_t *ret)
 	return !errno && end == text + length && *ret <= highest;
 }
 
-static void put_event(struct xs_kmd *kmd, uint64_t tid, const char *name, size_t length, uint64_t start, uint64_t duration, const char *data)
+static void put_event(struct xs_kmd *kmd, uint64_t tid, const char *name, size_t length,
+		      uint64_t start, uint64_t duration, const char *data)
 {
 	char *o;
 
 	if (!kmd->out.data && !open_file(kmd))
 		return;
-	o = put(xs_json_uint(put(xs_output_put(&kmd->out), "{\"ph\":\"X\",\"tid\":"), tid), ",\"pid\":0,\"ts\":");
+	o = put(xs_json_uint(put(xs_output_put(&kmd->out), "{\"ph\":\"X\",\"tid\":"), tid),
+		",\"pid\":0,\"ts\":");
 	o = put(xs_json_micros(o, start + kmd->offset), ",\"dur\":");
 	o = put(xs_json_micros(o, duration), ",\"cat\":\"os_op\",\"name\":\"");
 	o = put(xs_json_escape(o, name, length), "\"");
 	if (*data)
-		o = put(xs_json_escape(put(o, ",\"args\":{\"data\":\""), data, strlen(data)), "\"}");
+		o = put(xs_json_escape(put(o, ",\"args\":{\"data\":\""), data, strlen(data)),
+			"\"}");
 	xs_output_put_end(&kmd->out, put(o, "},\n"));
 	kmd->events++;
 }
@@ -224,8 +240,8 @@ static void read_line(struct xs_kmd *kmd, char *line)
 	char *name;
 	size_t length;
 
-	if (take_number(&line, INT32_MAX, &tid) && take_field(&line, &name, &length) && take_number(&line, INT64_MAX, &begin) &&
-	    take_number(&line, INT64_MAX, &duration))
+	if (take_number(&line, INT32_MAX, &tid) && take_field(&line, &name, &length) &&
+	    take_number(&line, INT64_MAX, &begin) && take_number(&line, INT64_MAX, &duration))
 		put_event(kmd, tid, name, length, begin, duration, line);
 }
 
@@ -297,16 +313,19 @@ bool xs_kmd_look(struct xs_kmd *kmd, bool stop)
 		ask(kmd);
 	read_all(kmd); /* after its end was noticed: all that it printed is there */
 	if (!kmd->ready && xs_clock_ns(CLOCK_MONOTONIC) - kmd->began >= READY_NS) {
-		xs_tell("[WARNING] bpftrace has not begun after %llu s; the application starts without waiting for it\n",
+		xs_tell("[WARNING] bpftrace has not begun after %llu s; the application starts "
+			"without waiting for it\n",
 			READY_NS / 1000000000ull);
 		set_ready(kmd);
 	}
 	if (!ended)
 		return kmd->pid != 0;
 	if (!kmd->asked)
-		xs_tell("[WARNING] bpftrace ended (%s %d)%s by itself; nothing more of the kernel is recorded\n",
+		xs_tell("[WARNING] bpftrace ended (%s %d)%s by itself; nothing more of the kernel "
+			"is recorded\n",
 			WIFSIGNALED(kmd->status) ? "signal" : "status",
-			WIFSIGNALED(kmd->status) ? WTERMSIG(kmd->status) : WEXITSTATUS(kmd->status), about_rights());
+			WIFSIGNALED(kmd->status) ? WTERMSIG(kmd->status) : WEXITSTATUS(kmd->status),
+			about_rights());
 	kmd->pid = 0;
 	for (int i = 0; i < 64 && kmd->fd >= 0; i++) {
 		size_t before = kmd->length + kmd->events;
@@ -335,7 +354,8 @@ void xs_kmd_close(struct xs_kmd *kmd)
 		close(kmd->fd);
 	if (kmd->out.data) {
 		/* an event to close the list: all others end with a comma */
-		o = put(o, "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":0,\"tid\":0,\"args\":{\"sort_index\":0}}\n],\"otherData\":{\"events\":");
+		o = put(o, "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":0,\"tid\":0,"
+			   "\"args\":{\"sort_index\":0}}\n],\"otherData\":{\"events\":");
 		o = put(xs_json_uint(o, kmd->events), "}}\n");
 		error = xs_output_close(&kmd->out, tail, (size_t)(o - tail));
 	}

@@ -6,14 +6,18 @@
 
 #include "writer.h"
 
-#define MEMORY 8192u    /* intervals remembered per lane */
+#define MEMORY	  8192u /* intervals remembered per lane */
 #define LOOK_BACK 1024u /* of these, looked at for crossing */
 #define LANES_MAX 1024u /* each of them is looked at for what overlaps all before it */
-#define BYTES_MAX (256u << 20) /* of all lanes: beyond, each remembers no more than it does by then */
+/* of all lanes: beyond, each remembers no more than it does by then */
+#define BYTES_MAX (256u << 20)
 
 static size_t all_bytes;
 
-/* Does [start, end] overlap an interval of the lane otherwise than by nesting? `at`: how many begin before it. */
+/*
+ * Does [start, end] overlap an interval of the lane otherwise than by nesting? `at`: how many begin
+ * before it.
+ */
 static bool crosses(const struct xs_lane *lane, uint32_t at, uint64_t start, uint64_t end)
 {
 	uint32_t first = at;
@@ -28,7 +32,8 @@ static bool crosses(const struct xs_lane *lane, uint32_t at, uint64_t start, uin
 	for (uint32_t i = first; i && first - i < LOOK_BACK; i--) {
 		const struct xs_interval *other = &lane->taken[i - 1];
 		bool apart = other->end <= start || other->start >= end;
-		bool inside = other->start >= start && other->end <= end, around = other->start <= start && other->end >= end;
+		bool inside = other->start >= start && other->end <= end,
+		     around = other->start <= start && other->end >= end;
 
 		if (!apart && !inside && !around)
 			return true;
@@ -56,7 +61,10 @@ static uint32_t place(const struct xs_lane *lane, uint64_t start)
 	return low;
 }
 
-/* Room for one more, which will be at `at`; the older half is forgotten where the lane may not grow. Returns where it will be then; UINT32_MAX: no memory. */
+/*
+ * Room for one more, which will be at `at`; the older half is forgotten where the lane may not
+ * grow. Returns where it will be then; UINT32_MAX: no memory.
+ */
 static uint32_t make_room(struct xs_lane *lane, uint32_t at)
 {
 	uint32_t room = lane->room ? 2 * lane->room : 64, half = lane->count / 2;
@@ -66,7 +74,8 @@ static uint32_t make_room(struct xs_lane *lane, uint32_t at)
 		return at;
 	if (lane->count == MEMORY || (lane->room && all_bytes >= BYTES_MAX)) {
 		lane->forgotten = lane->taken[half - 1].end;
-		memmove(lane->taken, lane->taken + half, (lane->count - half) * sizeof(*lane->taken));
+		memmove(lane->taken, lane->taken + half,
+			(lane->count - half) * sizeof(*lane->taken));
 		lane->count -= half;
 		return at > half ? at - half : 0;
 	}
@@ -87,7 +96,8 @@ static bool take(struct xs_lane *lane, uint64_t start, uint64_t end, enum xs_fit
 		return false;
 	at = place(lane, start);
 	if (fit == XS_FIT_NESTING ? crosses(lane, at, start, end)
-				  : (at && lane->taken[at - 1].end > start) || (at < lane->count && lane->taken[at].start < end))
+				  : (at && lane->taken[at - 1].end > start) ||
+					    (at < lane->count && lane->taken[at].start < end))
 		return false;
 	at = make_room(lane, at);
 	if (at == UINT32_MAX)
@@ -107,7 +117,10 @@ static bool is_taken(const struct xs_lane *lane, uint64_t time)
 	return time < lane->forgotten || (at && lane->taken[at - 1].end > time);
 }
 
-/* Nothing fits on any lane that was not free just before `end`: a program may leave thousands open, and each must not be a walk over all lanes. */
+/*
+ * Nothing fits on any lane that was not free just before `end`: a program may leave thousands open,
+ * and each must not be a walk over all lanes.
+ */
 static void note_crowd(struct xs_lanes *lanes, uint64_t end)
 {
 	for (uint32_t i = 0; i < lanes->count; i++)
@@ -120,12 +133,14 @@ struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t e
 {
 	struct xs_lane *grown;
 
-	if (fit == XS_FIT_APART && lanes->crowded && start <= lanes->crowded && lanes->crowded < end)
+	if (fit == XS_FIT_APART && lanes->crowded && start <= lanes->crowded &&
+	    lanes->crowded < end)
 		return NULL;
 	for (uint32_t i = 0; i < lanes->count; i++)
 		if (take(&lanes->lane[i], start, end, fit))
 			return &lanes->lane[i];
-	grown = lanes->count < LANES_MAX ? realloc(lanes->lane, (lanes->count + 1) * sizeof(*grown)) : NULL;
+	grown = lanes->count < LANES_MAX ? realloc(lanes->lane, (lanes->count + 1) * sizeof(*grown))
+					 : NULL;
 	if (!grown) {
 		if (lanes->count == LANES_MAX && fit == XS_FIT_APART)
 			note_crowd(lanes, end);

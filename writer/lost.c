@@ -11,8 +11,8 @@
 #include "program.h"
 #include "text.h"
 
-#define FIRST_NS 60000000ull    /* a program that ends sooner is not missed */
-#define LAST_NS 1000000000ull
+#define FIRST_NS 60000000ull /* a program that ends sooner is not missed */
+#define LAST_NS	 1000000000ull
 #define SUSPECTS (sizeof(((struct xs_lost *)0)->suspects) / sizeof(struct xs_suspect))
 
 int xs_has_variable(const struct xs_run *run, int32_t pid)
@@ -40,20 +40,26 @@ int xs_has_variable(const struct xs_run *run, int32_t pid)
 enum mapped {
 	MAPPED_NOTHING,
 	MAPPED_LIBRARY, /* and no more: it could not join */
-	MAPPED_NAMES,   /* and the names, but no file of a process: it had no room for its own, or may not join (--ranks-to-sample) */
-	MAPPED_RUN,     /* it has joined, or is the forked child of one that has */
+	/*
+	 * and the names, but no file of a process: it had no room for its own, or may not join
+	 * (--ranks-to-sample)
+	 */
+	MAPPED_NAMES,
+	MAPPED_RUN,	/* it has joined, or is the forked child of one that has */
 	MAPPED_UNKNOWN, /* it may not be looked into, or has ended */
 };
 
 static enum mapped mapped_by(const struct xs_run *run, int32_t pid)
 {
 	enum mapped found = MAPPED_NOTHING;
-	char path[48], strings[sizeof(run->run_id) + 16], own[sizeof(run->run_id) + 16], *line = NULL;
+	char path[48], strings[sizeof(run->run_id) + 16], own[sizeof(run->run_id) + 16],
+		*line = NULL;
 	size_t room = 0, lines = 0;
 	FILE *file;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	(void)snprintf(strings, sizeof(strings), "/%s/strings", run->run_id); /* mapped last of what all processes have */
+	/* mapped last of what all processes have */
+	(void)snprintf(strings, sizeof(strings), "/%s/strings", run->run_id);
 	(void)snprintf(own, sizeof(own), "/%s/p", run->run_id);
 	file = fopen(path, "re");
 	for (; file && found != MAPPED_RUN && getline(&line, &room, file) > 0; lines++) {
@@ -70,7 +76,10 @@ static enum mapped mapped_by(const struct xs_run *run, int32_t pid)
 	return lines ? found : MAPPED_UNKNOWN;
 }
 
-/* The first number behind a word at the beginning of a line of /proc/PID/…; UINT64_MAX: none ("unlimited"), or not to be seen. */
+/*
+ * The first number behind a word at the beginning of a line of /proc/PID/…; UINT64_MAX: none
+ * ("unlimited"), or not to be seen.
+ */
 static uint64_t number_in(int32_t pid, const char *name, const char *word)
 {
 	unsigned long long value = UINT64_MAX;
@@ -80,19 +89,24 @@ static uint64_t number_in(int32_t pid, const char *name, const char *word)
 	(void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file))
-		if (!strncmp(line, word, strlen(word)) && sscanf(line + strlen(word), "%llu", &value) == 1)
+		if (!strncmp(line, word, strlen(word)) &&
+		    sscanf(line + strlen(word), "%llu", &value) == 1)
 			break;
 	if (file)
 		fclose(file);
 	return value;
 }
 
-/* Why nothing is traced in it, as the end of a line. False: it is traced, or nothing proves that it is not. */
+/*
+ * Why nothing is traced in it, as the end of a line. False: it is traced, or nothing proves that it
+ * is not.
+ */
 static bool why_not(const struct xs_run *run, int32_t pid, char *why, size_t size)
 {
 	enum mapped mapped = mapped_by(run, pid);
 	int has_variable = xs_has_variable(run, pid);
-	uint64_t user = number_in(pid, "status", "Uid:"), space = number_in(pid, "limits", "Max address space");
+	uint64_t user = number_in(pid, "status", "Uid:"),
+		 space = number_in(pid, "limits", "Max address space");
 	uint64_t data = number_in(pid, "limits", "Max data size");
 	const char *file = NULL, *judged;
 	char path[48];
@@ -102,22 +116,33 @@ static bool why_not(const struct xs_run *run, int32_t pid, char *why, size_t siz
 		file = xs_program_why_not(xs_program_kind(path, NULL, &judged));
 	if (mapped == MAPPED_RUN || user == UINT64_MAX)
 		return false;
-	if (mapped == MAPPED_NAMES && (!atomic_load_explicit(&run->mailbox->join_failed, memory_order_relaxed) || (space == UINT64_MAX && data == UINT64_MAX)))
+	if (mapped == MAPPED_NAMES &&
+	    (!atomic_load_explicit(&run->mailbox->join_failed, memory_order_relaxed) ||
+	     (space == UINT64_MAX && data == UINT64_MAX)))
 		return false;
 	if (mapped == MAPPED_NOTHING && !has_variable)
-		(void)snprintf(why, size, "it was started without xstrace's variables (env -i and the like); put xstrace in front of it: env -i xstrace …");
+		(void)snprintf(why, size,
+			       "it was started without xstrace's variables (env -i and the like); "
+			       "put xstrace in front of it: env -i xstrace …");
 	else if (file)
 		(void)snprintf(why, size, "it %s", file);
 	else if (user != geteuid())
-		(void)snprintf(why, size, "it runs as user %llu, who has no right to xstrace's run directory; start xstrace as that user",
+		(void)snprintf(why, size,
+			       "it runs as user %llu, who has no right to xstrace's run directory; "
+			       "start xstrace as that user",
 			       (unsigned long long)user);
 	else if (mapped == MAPPED_UNKNOWN || (mapped == MAPPED_LIBRARY && !has_variable))
 		return false;
 	else if (space != UINT64_MAX || data != UINT64_MAX)
-		(void)snprintf(why, size, "it may have no more than %llu bytes of memory (ulimit -%c), which leaves xstrace no room",
-			       (unsigned long long)(space < data ? space : data), space < data ? 'v' : 'd');
+		(void)snprintf(why, size,
+			       "it may have no more than %llu bytes of memory (ulimit -%c), which "
+			       "leaves xstrace no room",
+			       (unsigned long long)(space < data ? space : data),
+			       space < data ? 'v' : 'd');
 	else if (mapped == MAPPED_NOTHING)
-		(void)snprintf(why, size, "libxstrace.so was not loaded into it: LD_PRELOAD was changed, or it gained rights");
+		(void)snprintf(why, size,
+			       "libxstrace.so was not loaded into it: LD_PRELOAD was changed, or "
+			       "it gained rights");
 	else
 		(void)snprintf(why, size, "it cannot open %.100s, where the run is", run->dir);
 	return true;
@@ -200,7 +225,8 @@ static bool joined(const struct xs_process *processes, int32_t pid)
 }
 
 /* Children of one thread; a kernel without CONFIG_PROC_CHILDREN tells of none. */
-static void look_at_children(struct xs_lost *lost, const struct xs_run *run, const struct xs_process *processes, int32_t pid, const char *tid)
+static void look_at_children(struct xs_lost *lost, const struct xs_run *run,
+			     const struct xs_process *processes, int32_t pid, const char *tid)
 {
 	char path[80];
 	FILE *file;
@@ -215,7 +241,8 @@ static void look_at_children(struct xs_lost *lost, const struct xs_run *run, con
 		fclose(file);
 }
 
-void xs_lost_look(struct xs_lost *lost, const struct xs_run *run, const struct xs_process *processes)
+void xs_lost_look(struct xs_lost *lost, const struct xs_run *run,
+		  const struct xs_process *processes)
 {
 	uint64_t now = xs_clock_ns(CLOCK_MONOTONIC);
 	struct dirent *entry;
@@ -232,9 +259,12 @@ void xs_lost_look(struct xs_lost *lost, const struct xs_run *run, const struct x
 	if (run->app_pid && !run->app_not_traced && !joined(processes, run->app_pid))
 		(void)look_at(lost, run, run->app_pid);
 	for (const struct xs_process *p = processes; p; p = p->next) {
-		if (p->watched != p->pid) /* in a container: what is there is not started by us alone */
+		/* in a container: what is there is not started by us alone */
+		if (p->watched != p->pid)
 			continue;
-		/* it may have called exec since it joined; what a lost one starts is lost with it */
+		/*
+		 * it may have called exec since it joined; what a lost one starts is lost with it
+		 */
 		if (look_at(lost, run, p->pid))
 			continue;
 		(void)snprintf(path, sizeof(path), "/proc/%d/task", p->pid);
@@ -268,9 +298,11 @@ void xs_lost_tell(const struct xs_lost *lost)
 {
 	for (uint32_t i = 0; i < lost->count && i < XS_LOST_NAMED; i++)
 		if (!lost->named[i].joined)
-			xs_tell("[WARNING] process %d (%s) is not traced: %s\n", lost->named[i].pid, lost->named[i].comm, lost->named[i].why);
+			xs_tell("[WARNING] process %d (%s) is not traced: %s\n", lost->named[i].pid,
+				lost->named[i].comm, lost->named[i].why);
 	if (lost->count > XS_LOST_NAMED)
-		xs_tell("[WARNING] %u more processes are not traced, for similar reasons\n", lost->count - XS_LOST_NAMED);
+		xs_tell("[WARNING] %u more processes are not traced, for similar reasons\n",
+			lost->count - XS_LOST_NAMED);
 }
 
 bool xs_lost_has(const struct xs_lost *lost, int32_t pid)

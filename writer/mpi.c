@@ -1,9 +1,10 @@
 /*
- * What the records of MPI mean: a slice for each call, with its partners and sizes, and one for the work of each request, from the call
- * that started it to the call that saw it complete.
+ * What the records of MPI mean: a slice for each call, with its partners and sizes, and one for the
+ * work of each request, from the call that started it to the call that saw it complete.
  *
- * Requests are known by their handles, which libraries use again, and for several requests at once (MPICH has one handle for all sends that are
- * complete at once). Threads may complete what others have started, and their rings are read one after the other.
+ * Requests are known by their handles, which libraries use again, and for several requests at once
+ * (MPICH has one handle for all sends that are complete at once). Threads may complete what others
+ * have started, and their rings are read one after the other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +18,13 @@
 enum {
 	STARTED,
 	PERSISTENT, /* made, not started */
-	END,        /* then `start` is its time */
+	END,	    /* then `start` is its time */
 };
 
-/* A request that was made, and its work; or a completion whose start is still to be read from another ring. */
+/*
+ * A request that was made, and its work; or a completion whose start is still to be read from
+ * another ring.
+ */
 struct request {
 	struct xs_tree_node node;
 	struct request *next; /* unused ones */
@@ -112,10 +116,15 @@ static void take_out(struct xs_process *process, struct request *request)
 }
 
 /* The latest of the handle and kind up to `ns`. */
-static struct request *find_before(const struct xs_process *process, uint64_t handle, uint8_t kind, uint64_t ns)
+static struct request *find_before(const struct xs_process *process, uint64_t handle, uint8_t kind,
+				   uint64_t ns)
 {
-	const struct request key = { .handle = handle, .kind = kind, .start = ns, .serial = UINT64_MAX };
-	struct request *found = process->requests ? request_of(xs_tree_before(&process->requests->tree, &key.node)) : NULL;
+	const struct request key = {
+		.handle = handle, .kind = kind, .start = ns, .serial = UINT64_MAX
+	};
+	struct request *found =
+		process->requests ? request_of(xs_tree_before(&process->requests->tree, &key.node))
+				  : NULL;
 
 	return found && found->handle == handle && found->kind == kind ? found : NULL;
 }
@@ -172,7 +181,9 @@ static void complete(struct request *request, const struct request *end)
 
 		/* so many elements as the bytes are; of a part of one nothing can be said */
 		if ((int64_t)posted > 0 && count && posted % count == 0)
-			request->word[XS_MPI_COUNT] = end->bytes % (posted / count) ? (uint64_t)INT64_MIN : end->bytes / (posted / count);
+			request->word[XS_MPI_COUNT] = end->bytes % (posted / count)
+							      ? (uint64_t)INT64_MIN
+							      : end->bytes / (posted / count);
 		request->word[XS_MPI_BYTES] = end->bytes;
 	}
 }
@@ -191,7 +202,8 @@ static void show(struct xs_process *process, struct request *request, uint64_t e
 		o = put(o, ",\"cancelled\":true");
 	if (unfinished)
 		o = put(o, ",\"unfinished\":true");
-	xs_chrome_request(process, request->name, request->start, end, args + 1, (size_t)(o - args) - 1);
+	xs_chrome_request(process, request->name, request->start, end, args + 1,
+			  (size_t)(o - args) - 1);
 	drop(process, request);
 }
 
@@ -223,15 +235,18 @@ static uint8_t role_of(const struct xs_process *process, uint32_t name)
 	if (role)
 		return role;
 	text = xs_text_of(process->run, name, &length);
-	role = (uint8_t)(ROLE_KNOWN | (strstr(text, "recv") || strstr(text, "Recv_init") ? ROLE_RECEIVES : 0) |
-			 (strncmp(text, "MPI_File_", 9) ? 0 : ROLE_TRANSFERS) | (strstr(text, "_init") ? ROLE_PERSISTENT : 0));
+	role = (uint8_t)(ROLE_KNOWN |
+			 (strstr(text, "recv") || strstr(text, "Recv_init") ? ROLE_RECEIVES : 0) |
+			 (strncmp(text, "MPI_File_", 9) ? 0 : ROLE_TRANSFERS) |
+			 (strstr(text, "_init") ? ROLE_PERSISTENT : 0));
 	if (function < sizeof(roles))
 		roles[function] = role;
 	return role;
 }
 
 /* A call that made a request; its number. */
-static uint64_t made(struct xs_process *process, uint32_t words, const uint64_t *word, uint32_t name, uint64_t start)
+static uint64_t made(struct xs_process *process, uint32_t words, const uint64_t *word,
+		     uint32_t name, uint64_t start)
 {
 	struct request *request = new_request(process, word[XS_MPI_REQUEST]), *old;
 	uint8_t role = role_of(process, name);
@@ -261,7 +276,8 @@ static uint64_t made(struct xs_process *process, uint32_t words, const uint64_t 
 	return number;
 }
 
-static void read_request(struct xs_track *track, const struct xs_mpi_request_record *record, uint64_t ns)
+static void read_request(struct xs_track *track, const struct xs_mpi_request_record *record,
+			 uint64_t ns)
 {
 	struct xs_process *process = track->process;
 	struct request *begin, *request;
@@ -287,7 +303,9 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 		return;
 	}
 	begin = find_open(process, record->request, ns);
-	/* with one ring, what has not begun by now never will: it began while nothing was recorded */
+	/*
+	 * with one ring, what has not begun by now never will: it began while nothing was recorded
+	 */
 	if (!begin && process->track_count < 2)
 		return;
 	request = new_request(process, record->request);
@@ -389,7 +407,8 @@ static char *put_started(char *o, const struct xs_track *track)
 /* The slice of a call. */
 static void show_call(struct xs_track *track, const struct call *call)
 {
-	char *begin = xs_chrome_mpi_begin(track, call->start, call->end), *args = put(begin, ",\"args\":"), *o = args;
+	char *begin = xs_chrome_mpi_begin(track, call->start, call->end),
+	     *args = put(begin, ",\"args\":"), *o = args;
 
 	o = xs_mpi_put_call(track->process, o, call->words, call->word);
 	if (call->number)
@@ -412,10 +431,12 @@ static void show_call(struct xs_track *track, const struct call *call)
 /* Its duration, in ticks. */
 static uint64_t read_words(struct call *call, const struct xs_mpi_record *record, uint32_t size)
 {
-	uint32_t count = (size - (uint32_t)sizeof(*record)) / 8, at = 0, left = record->words & ((1u << XS_MPI_WORDS) - 1);
+	uint32_t count = (size - (uint32_t)sizeof(*record)) / 8, at = 0,
+		 left = record->words & ((1u << XS_MPI_WORDS) - 1);
 	uint64_t duration = record->duration;
 
-	memset(call->word, 0, XS_MPI_REQUEST * sizeof(call->word[0])); /* the others are not looked at where they are not there */
+	/* the others are not looked at where they are not there */
+	memset(call->word, 0, XS_MPI_REQUEST * sizeof(call->word[0]));
 	call->words = 0;
 	for (; left && at < count; left &= left - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(left);
@@ -430,7 +451,8 @@ static uint64_t read_words(struct call *call, const struct xs_mpi_record *record
 	return duration;
 }
 
-static void read_call(struct xs_track *track, const struct xs_mpi_record *record, uint32_t size, uint64_t start)
+static void read_call(struct xs_track *track, const struct xs_mpi_record *record, uint32_t size,
+		      uint64_t start)
 {
 	struct xs_process *process = track->process;
 	struct call call;

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TEXTS 64u /* a power of two */
-#define LABELS 1024u /* a power of two */
-#define LABEL 128u
+#define TEXTS	     64u   /* a power of two */
+#define LABELS	     1024u /* a power of two */
+#define LABEL	     128u
 #define LONGEST_NAME 256u /* bytes of what the application calls a communicator */
 
 /* Ranks of a set of `words` words as text: "0-3,7". */
@@ -30,7 +30,10 @@ static char *put_set(char *o, const uint64_t *word, uint32_t words)
 	return o;
 }
 
-/* XS_MPI_FROM. A set of many ranks is a string that others can change while it is copied: any bits are ranks. */
+/*
+ * XS_MPI_FROM. A set of many ranks is a string that others can change while it is copied: any bits
+ * are ranks.
+ */
 static char *put_from(const struct xs_run *run, char *o, uint64_t value)
 {
 	uint64_t set[XS_STRING_MAX / 8];
@@ -52,7 +55,9 @@ static char *put_from(const struct xs_run *run, char *o, uint64_t value)
 
 /* Words that are the same in many calls; the number of a collective is not. */
 #define KEPT_WORDS 6u
-#define KEPT (1u << XS_MPI_COMM | 1u << XS_MPI_PEER | 1u << XS_MPI_COUNT | 1u << XS_MPI_BYTES | 1u << XS_MPI_RECV_PEER | 1u << XS_MPI_RECV_BYTES)
+#define KEPT                                                                               \
+	(1u << XS_MPI_COMM | 1u << XS_MPI_PEER | 1u << XS_MPI_COUNT | 1u << XS_MPI_BYTES | \
+	 1u << XS_MPI_RECV_PEER | 1u << XS_MPI_RECV_BYTES)
 
 struct xs_mpi_texts {
 	struct text {
@@ -60,7 +65,10 @@ struct xs_mpi_texts {
 		uint64_t word[KEPT_WORDS];
 		char text[6 * XS_CHUNK]; /* the six members have 204 bytes at most, and a label */
 	} of[TEXTS];
-	/* names of communicators for human readers: each hashes to one place, and the latest one has it */
+	/*
+	 * names of communicators for human readers: each hashes to one place, and the latest one
+	 * has it
+	 */
 	struct label {
 		uint64_t id;
 		char json[LABEL]; /* escaped */
@@ -68,7 +76,8 @@ struct xs_mpi_texts {
 };
 
 /* An identity as text: the same on all ranks. 0: not known. */
-static inline __attribute__((always_inline)) char *put_identity(char *o, const char *key, uint64_t id)
+static inline __attribute__((always_inline)) char *put_identity(char *o, const char *key,
+								uint64_t id)
 {
 	static const char digits[] = "0123456789abcdef";
 
@@ -91,7 +100,8 @@ static inline __attribute__((always_inline)) char *put_half(char *o, const char 
 	return (int32_t)half == XS_MPI_NOTHING ? o : xs_json_signed(put(o, key), (int32_t)half);
 }
 
-static inline __attribute__((always_inline)) char *put_amount(char *o, const char *key, uint64_t value)
+static inline __attribute__((always_inline)) char *put_amount(char *o, const char *key,
+							      uint64_t value)
 {
 	return (int64_t)value == INT64_MIN ? o : xs_json_signed(put(o, key), (int64_t)value);
 }
@@ -105,7 +115,9 @@ static char *put_label(char *o, struct xs_process *process, uint64_t id)
 {
 	const struct label *label = process->mpi_texts ? label_of(process->mpi_texts, id) : NULL;
 
-	return label && id && label->id == id ? put(put(put(o, ",\"comm_name\":\""), label->json), "\"") : o;
+	return label && id && label->id == id
+		       ? put(put(put(o, ",\"comm_name\":\""), label->json), "\"")
+		       : o;
 }
 
 static char *put_word(struct xs_process *process, char *o, enum xs_mpi_word word, uint64_t value)
@@ -155,8 +167,9 @@ static char *put_words(struct xs_process *process, char *o, uint32_t words, cons
 char *xs_mpi_put_call(struct xs_process *process, char *o, uint32_t words, const uint64_t *value)
 {
 	/* words that are not there are 0 */
-	const uint64_t kept[KEPT_WORDS] = { value[XS_MPI_COMM], value[XS_MPI_PEER],	 value[XS_MPI_COUNT],
-					    value[XS_MPI_BYTES], value[XS_MPI_RECV_PEER], value[XS_MPI_RECV_BYTES] };
+	const uint64_t kept[KEPT_WORDS] = { value[XS_MPI_COMM],	     value[XS_MPI_PEER],
+					    value[XS_MPI_COUNT],     value[XS_MPI_BYTES],
+					    value[XS_MPI_RECV_PEER], value[XS_MPI_RECV_BYTES] };
 	uint64_t hash = words & KEPT, differs;
 	struct text *text;
 
@@ -173,13 +186,15 @@ char *xs_mpi_put_call(struct xs_process *process, char *o, uint32_t words, const
 	if (__builtin_expect(differs != 0, 0)) {
 		text->words = words & KEPT;
 		memcpy(text->word, kept, sizeof(text->word));
-		text->length = (uint32_t)(put_words(process, text->text, text->words, value) - text->text);
+		text->length =
+			(uint32_t)(put_words(process, text->text, text->words, value) - text->text);
 	}
 	return put_words(process, put_chunks(o, text->text, text->length), words & ~KEPT, value);
 }
 
 /* "4 of world", "2 and 3 of world": what a communicator is called that has no name of its own. */
-static void make_label(struct xs_process *process, const struct xs_mpi_member_record *record, const char *name, size_t length)
+static void make_label(struct xs_process *process, const struct xs_mpi_member_record *record,
+		       const char *name, size_t length)
 {
 	struct label *label;
 	char text[64], json[6 * LABEL + 1];
@@ -189,9 +204,12 @@ static void make_label(struct xs_process *process, const struct xs_mpi_member_re
 	if (!process->mpi_texts || (!length && (record->members <= 0 || record->id <= XS_MPI_SELF)))
 		return;
 	if (!length) {
-		length = record->others > 0 ? (size_t)snprintf(text, sizeof(text), "%d and %d of world", record->side ? record->others : record->members,
-							       record->side ? record->members : record->others) :
-					      (size_t)snprintf(text, sizeof(text), "%d of world", record->members);
+		length = record->others > 0
+				 ? (size_t)snprintf(text, sizeof(text), "%d and %d of world",
+						    record->side ? record->others : record->members,
+						    record->side ? record->members : record->others)
+				 : (size_t)snprintf(text, sizeof(text), "%d of world",
+						    record->members);
 		name = text;
 	}
 	length = (size_t)(xs_json_escape(json, name, length < LABEL ? length : LABEL - 1) - json);
@@ -208,9 +226,12 @@ static void make_label(struct xs_process *process, const struct xs_mpi_member_re
 void xs_mpi_show_member(struct xs_track *track, const struct xs_mpi_member_record *record)
 {
 	struct xs_process *process = track->process;
-	char *o = xs_chrome_put_metadata(xs_output_put(&process->chrome->out), "communicator", (uint64_t)process->pid, track->tid), *begin = o;
+	char *o = xs_chrome_put_metadata(xs_output_put(&process->chrome->out), "communicator",
+					 (uint64_t)process->pid, track->tid),
+	     *begin = o;
 	size_t length = 0;
-	const char *name = record->event.name ? xs_text_of(process->run, record->event.name, &length) : "";
+	const char *name =
+		record->event.name ? xs_text_of(process->run, record->event.name, &length) : "";
 
 	length = length < LONGEST_NAME ? length : LONGEST_NAME;
 	o = put_identity(o, ",\"comm\":", record->id);
@@ -225,7 +246,7 @@ void xs_mpi_show_member(struct xs_track *track, const struct xs_mpi_member_recor
 	if (length)
 		o = put(xs_json_escape(put(o, ",\"name\":\""), name, length), "\"");
 	if (o == begin)
-		return; /* nobody knows which it is */
+		return;					    /* nobody knows which it is */
 	memmove(begin, begin + 1, (size_t)(o - begin) - 1); /* the first comma */
 	finish(process->chrome, put(o - 1, "}},\n"));
 	make_label(process, record, name, length);

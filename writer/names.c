@@ -1,8 +1,10 @@
 /*
- * From the ids in records to names: plain for reports, and as JSON that is made once and kept ready.
+ * From the ids in records to names: plain for reports, and as JSON that is made once and kept
+ * ready.
  *
- * The strings lie in memory that each traced process can write. A string is copied when it is first asked for, and only the copy is used from then on: one id
- * is one text, for as long as the run lasts.
+ * The strings lie in memory that each traced process can write. A string is copied when it is first
+ * asked for, and only the copy is used from then on: one id is one text, for as long as the run
+ * lasts.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +15,9 @@
 #include "json.h"
 #include "writer.h"
 
-#define TEXTS_MAX (1u << 18) /* strings; the table of honest processes holds less, see strtab.h */
+#define TEXTS_MAX   (1u << 18) /* strings; the table of honest processes holds less, see strtab.h */
 #define TEXTS_BYTES (32u << 20)
-#define NAMES_MAX (1u << 18) /* of a process, with those of functions */
+#define NAMES_MAX   (1u << 18)	/* of a process, with those of functions */
 #define NAMES_BYTES (16u << 20) /* JSON texts kept ready; other names are made each time */
 
 /* The name of an API's function. */
@@ -23,7 +25,8 @@ static const char *function_name(uint8_t source, uint32_t function)
 {
 	const struct xs_backend *backend = xs_backend_of(source);
 
-	return backend->names && function < *backend->name_count ? backend->names[function] : "(unknown)";
+	return backend->names && function < *backend->name_count ? backend->names[function]
+								 : "(unknown)";
 }
 
 char xs_memory_letter(uint8_t source, unsigned memory)
@@ -87,7 +90,8 @@ static bool grow_texts(struct xs_texts *texts)
 /* The string of the id, as it is now; false: the id is invalid, or there is no memory. */
 static bool copy_text(const struct xs_run *run, uint32_t id, struct xs_text *ret)
 {
-	const struct xs_string *string = xs_string(run->strings, run->strings_size, id, &ret->length);
+	const struct xs_string *string =
+		xs_string(run->strings, run->strings_size, id, &ret->length);
 	char *text = string ? malloc(ret->length + 1u) : NULL;
 
 	if (!text)
@@ -101,7 +105,8 @@ static bool copy_text(const struct xs_run *run, uint32_t id, struct xs_text *ret
 
 struct xs_text xs_text_find(struct xs_run *run, uint32_t id)
 {
-	static const struct xs_text unknown = { "(unknown)", 9, 0 }, full = { "(too many names)", 16, 0 };
+	static const struct xs_text unknown = { "(unknown)", 9, 0 },
+				    full = { "(too many names)", 16, 0 };
 	struct xs_texts *texts = run->texts;
 	struct entry *entry;
 	struct xs_text text;
@@ -167,7 +172,9 @@ static struct xs_name *name_of(const struct xs_names *names, uint32_t id)
 
 static bool grow_names(struct xs_names *names)
 {
-	struct xs_names grown = { .count = names->count, .bytes = names->bytes, .size = names->size ? 2 * names->size : 256 };
+	struct xs_names grown = { .count = names->count,
+				  .bytes = names->bytes,
+				  .size = names->size ? 2 * names->size : 256 };
 
 	grown.table = calloc(grown.size, sizeof(*grown.table));
 	if (!grown.table)

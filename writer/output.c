@@ -9,8 +9,10 @@
 #include <zstd.h>
 #endif
 
-#define ROOM (128u << 10) /* larger writes ask the kernel for larger pieces of memory, which are colder */
-#define ROOM_ZSTD (1u << 20) /* JSON in a frame: large enough to compress well, small enough to lose */
+/* larger writes ask the kernel for larger pieces of memory, which are colder */
+#define ROOM (128u << 10)
+/* JSON in a frame: large enough to compress well, small enough to lose */
+#define ROOM_ZSTD (1u << 20)
 
 int xs_output_init(struct xs_output *out, int fd, uint64_t offset, enum xs_compress compress)
 {
@@ -113,7 +115,8 @@ static uint64_t line_before(const struct xs_output *out, uint64_t offset)
 
 static bool cut(struct xs_output *out, uint64_t offset)
 {
-	return !out->borrowed && !ftruncate(out->fd, (off_t)offset) && lseek(out->fd, (off_t)offset, SEEK_SET) >= 0;
+	return !out->borrowed && !ftruncate(out->fd, (off_t)offset) &&
+	       lseek(out->fd, (off_t)offset, SEEK_SET) >= 0;
 }
 
 int xs_output_close(struct xs_output *out, const char *tail, size_t length)
@@ -127,13 +130,17 @@ int xs_output_close(struct xs_output *out, const char *tail, size_t length)
 		error = out->error;
 		offset = out->offset;
 		previous = out->previous;
-		/* on a full disk: behind the last whole line; if that does not fit either, at the price of the piece before it */
+		/*
+		 * on a full disk: behind the last whole line; if that does not fit either, at the
+		 * price of the piece before it
+		 */
 		if (error < 0)
 			(void)cut(out, offset);
 		if (write_piece(out, tail, length) < 0) {
 			error = error ? error : -errno;
 			/* file systems give room in blocks: one or two more than the tail needs */
-			if (!out->compress && !out->borrowed && offset > length + 8192 && line_before(out, offset - length - 8192) > previous)
+			if (!out->compress && !out->borrowed && offset > length + 8192 &&
+			    line_before(out, offset - length - 8192) > previous)
 				previous = line_before(out, offset - length - 8192);
 			if (cut(out, previous) && write_piece(out, tail, length) < 0)
 				(void)cut(out, previous);

@@ -1,5 +1,6 @@
 /*
- * A file that is written as it comes, plain or as independent zstd frames, and that survives a full disk as a valid file.
+ * A file that is written as it comes, plain or as independent zstd frames, and that survives a full
+ * disk as a valid file.
  */
 #ifndef XS_OUTPUT_H
 #define XS_OUTPUT_H
@@ -10,32 +11,40 @@
 
 #include "options.h"
 
-#define XS_OUTPUT_SLACK 196608u /* the longest piece: a slice with all that it says, a line of a report */
+/* the longest piece: a slice with all that it says, a line of a report */
+#define XS_OUTPUT_SLACK 196608u
 
 struct xs_output {
 	int fd; /* -1: not open */
-	int error; /* -errno of the first failed write; from then on nothing is written but the tail */
+	/* -errno of the first failed write; from then on nothing is written but the tail */
+	int error;
 	char *data;
-	size_t length, room; /* of data; room is when to write, there is XS_OUTPUT_SLACK behind it */
-	uint64_t offset;     /* bytes in the file, whole lines (or frames) */
-	uint64_t previous;   /* offset before the last write: where a full disk is cut back to */
-	uint64_t put;        /* bytes given in all, uncompressed */
-	uint32_t compress;   /* enum xs_compress */
-	bool borrowed;       /* the descriptor is not ours: what is written is never cut back, nor the file closed */
-	bool makes_room;     /* xs_output_put() does; the merger's front is memory alone */
-	void *zstd, *frame;  /* ZSTD_CCtx, output buffer */
+	/* of data; room is when to write, there is XS_OUTPUT_SLACK behind it */
+	size_t length, room;
+	uint64_t offset;   /* bytes in the file, whole lines (or frames) */
+	uint64_t previous; /* offset before the last write: where a full disk is cut back to */
+	uint64_t put;	   /* bytes given in all, uncompressed */
+	uint32_t compress; /* enum xs_compress */
+	/* the descriptor is not ours: what is written is never cut back, nor the file closed */
+	bool borrowed;
+	bool makes_room;    /* xs_output_put() does; the merger's front is memory alone */
+	void *zstd, *frame; /* ZSTD_CCtx, output buffer */
 	size_t frame_room;
 };
 
 /* Takes over fd. 0 or -errno. */
 int xs_output_init(struct xs_output *out, int fd, uint64_t offset, enum xs_compress compress);
 
-/* Writes all that was put. 0 or -errno (the first time an error happens, `error` keeps it; then 0, and what is put is thrown away). */
+/*
+ * Writes all that was put. 0 or -errno (the first time an error happens, `error` keeps it; then 0,
+ * and what is put is thrown away).
+ */
 int xs_output_flush(struct xs_output *out);
 
 /*
- * Where to put a piece of text: at most XS_OUTPUT_SLACK bytes, then xs_output_put_end(). All text comes this way, and the room for it is made here:
- * what one record has put before may be any number of pieces.
+ * Where to put a piece of text: at most XS_OUTPUT_SLACK bytes, then xs_output_put_end(). All text
+ * comes this way, and the room for it is made here: what one record has put before may be any
+ * number of pieces.
  */
 static inline char *xs_output_put(struct xs_output *out)
 {
@@ -54,7 +63,10 @@ static inline bool xs_output_full(const struct xs_output *out)
 	return out->length >= out->room;
 }
 
-/* Writes the tail and closes; on a full disk the file is cut back so that the tail fits. 0, or -errno when something was lost. */
+/*
+ * Writes the tail and closes; on a full disk the file is cut back so that the tail fits. 0, or
+ * -errno when something was lost.
+ */
 int xs_output_close(struct xs_output *out, const char *tail, size_t length);
 
 #endif

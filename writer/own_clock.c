@@ -1,16 +1,21 @@
 /*
- * Times by clocks of the application's own (ITT's clock domains). The traced process tells each of them twice: as a tick, and as ns of that clock
- * (XS_OWN_TIME, just before). Where a clock cannot be placed, because nobody knows what it counts from, the ticks are those of the calls; then its zero is put
- * where its first time that we see is that of its call, or where an open task has put it, once for all: its slices keep their lengths, and lie to each other as
- * the application says.
+ * Times by clocks of the application's own (ITT's clock domains). The traced process tells each of
+ * them twice: as a tick, and as ns of that clock (XS_OWN_TIME, just before). Where a clock cannot
+ * be placed, because nobody knows what it counts from, the ticks are those of the calls; then its
+ * zero is put where its first time that we see is that of its call, or where an open task has put
+ * it, once for all: its slices keep their lengths, and lie to each other as the application says.
  */
 #include "writer.h"
 
-#define FAR (30ull * 86400 * 1000000000) /* ns: what lies farther from its call is no time, and is put there */
+/* ns: what lies farther from its call is no time, and is put there */
+#define FAR (30ull * 86400 * 1000000000)
 
 void xs_own_time_read(struct xs_track *track, const struct xs_own_time_record *record)
 {
-	track->own_time = (struct xs_own_time){ .tick = record->event.tick, .ns = record->ns, .clock = record->event.name, .placed = record->event.flags };
+	track->own_time = (struct xs_own_time){ .tick = record->event.tick,
+						.ns = record->ns,
+						.clock = record->event.name,
+						.placed = record->event.flags };
 }
 
 /* Has the record that? It is no other's then. */
@@ -27,7 +32,8 @@ static uint64_t zero_of(const struct xs_track *track, const struct xs_own_time *
 	for (uint32_t i = track->depth; i; i--) {
 		const struct xs_open *task = &track->open[i - 1];
 
-		if (task->extra && task->extra->began.tick && task->extra->began.placed && task->extra->began.clock == time->clock)
+		if (task->extra && task->extra->began.tick && task->extra->began.placed &&
+		    task->extra->began.clock == time->clock)
 			return task->start - task->extra->began.ns;
 	}
 	return ns - time->ns;
@@ -44,10 +50,12 @@ static uint64_t put(struct xs_track *track, const struct xs_own_time *time, uint
 		process->own_clock[time->clock].zero = zero_of(track, time, ns);
 	process->own_clock[time->clock].known = true;
 	at = process->own_clock[time->clock].zero + time->ns;
-	return at - ns + FAR < 2 * FAR && !(at >> 63) ? at : ns; /* nor what lies before the trace's first day */
+	/* nor what lies before the trace's first day */
+	return at - ns + FAR < 2 * FAR && !(at >> 63) ? at : ns;
 }
 
-uint64_t xs_own_time_begin(struct xs_track *track, const struct xs_event *event, struct xs_open *task, uint64_t ns)
+uint64_t xs_own_time_begin(struct xs_track *track, const struct xs_event *event,
+			   struct xs_open *task, uint64_t ns)
 {
 	struct xs_own_time time;
 
@@ -58,7 +66,8 @@ uint64_t xs_own_time_begin(struct xs_track *track, const struct xs_event *event,
 	return time.placed ? ns : put(track, &time, ns);
 }
 
-uint64_t xs_own_time_end(struct xs_track *track, const struct xs_event *event, struct xs_open *task, uint64_t ns)
+uint64_t xs_own_time_end(struct xs_track *track, const struct xs_event *event, struct xs_open *task,
+			 uint64_t ns)
 {
 	struct xs_extra *extra = task->extra;
 	struct xs_own_time time;
@@ -66,11 +75,14 @@ uint64_t xs_own_time_end(struct xs_track *track, const struct xs_event *event, s
 
 	if (!take(track, event, &time) || !extra)
 		return ns;
-	if (!extra->began.tick || extra->began.clock != time.clock || time.clock >= XS_OWN_CLOCKS || time.placed == extra->began.placed) {
+	if (!extra->began.tick || extra->began.clock != time.clock || time.clock >= XS_OWN_CLOCKS ||
+	    time.placed == extra->began.placed) {
 		extra->unplaced |= !time.placed;
 		return time.placed ? ns : put(track, &time, ns);
 	}
-	/* the clock turned out to be another one while the task was open: only its length is known */
+	/*
+	 * the clock turned out to be another one while the task was open: only its length is known
+	 */
 	extra->unplaced = true;
 	length = time.ns - extra->began.ns;
 	if (length > FAR)

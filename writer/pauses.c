@@ -1,7 +1,8 @@
 /*
  * Times of not recording: what is open when one begins ends there, in the trace.
  *
- * The traced processes list their pauses, each with its two ticks; a track is past a pause once it has read a record from behind it.
+ * The traced processes list their pauses, each with its two ticks; a track is past a pause once it
+ * has read a record from behind it.
  */
 #include "writer.h"
 
@@ -34,7 +35,10 @@ static void next_pause(struct xs_track *track, unsigned list, uint64_t *ret_from
 	*ret_from = atomic_load_explicit(&pauses->last[at].from, memory_order_relaxed);
 }
 
-/* The one that ends first, of both lists; returns which list has it. Where the two overlap, it began when the first of them did. */
+/*
+ * The one that ends first, of both lists; returns which list has it. Where the two overlap, it
+ * began when the first of them did.
+ */
 static unsigned first_pause(struct xs_track *track, uint64_t *ret_from, uint64_t *ret_to)
 {
 	uint64_t from[PAUSE_LISTS], to[PAUSE_LISTS];
@@ -48,7 +52,10 @@ static unsigned first_pause(struct xs_track *track, uint64_t *ret_from, uint64_t
 	return list;
 }
 
-/* Ends tasks that are open now at `from`: their real ends are unknown. Records that raced with the pause still lie inside them. */
+/*
+ * Ends tasks that are open now at `from`: their real ends are unknown. Records that raced with the
+ * pause still lie inside them.
+ */
 static void close_at_pause(struct xs_track *track, uint64_t from)
 {
 	uint64_t end = xs_process_ns(track->process, from);
@@ -68,8 +75,12 @@ void xs_track_cut(struct xs_track *track, uint64_t tick)
 		track->cut_at = to;
 		if (to == UINT64_MAX || to > tick)
 			return;
-		/* not, in a recovered track, those from after a pause that the killed drain process had seen */
-		if (track->depth && track->open[track->depth - 1].start < xs_process_ns(track->process, to))
+		/*
+		 * not, in a recovered track, those from after a pause that the killed drain process
+		 * had seen
+		 */
+		if (track->depth &&
+		    track->open[track->depth - 1].start < xs_process_ns(track->process, to))
 			close_at_pause(track, from);
 		track->cut_to = to;
 		track->cuts[list]++;
@@ -85,9 +96,11 @@ uint64_t xs_process_paused_after(const struct xs_process *process, uint64_t tick
 		uint32_t count = pause_count(process, list);
 
 		for (uint32_t i = 0; i < count && i < XS_PAUSES; i++) {
-			uint64_t from = atomic_load_explicit(&pauses->last[i].from, memory_order_relaxed);
+			uint64_t from =
+				atomic_load_explicit(&pauses->last[i].from, memory_order_relaxed);
 
-			if (from < first && atomic_load_explicit(&pauses->last[i].to, memory_order_relaxed) > tick)
+			if (from < first &&
+			    atomic_load_explicit(&pauses->last[i].to, memory_order_relaxed) > tick)
 				first = from;
 		}
 	}

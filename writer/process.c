@@ -1,9 +1,10 @@
 /*
- * One traced process, from its first record to its end: reading its tracks, committing, the end, and what the flight recorder
- * does instead of an end.
+ * One traced process, from its first record to its end: reading its tracks, committing, the end,
+ * and what the flight recorder does instead of an end.
  *
- * Output is committed in two steps (see xs_process_commit()), so that a drain process killed at any instruction leaves rings and
- * file such that --recover can go on, with no record twice and none missing.
+ * Output is committed in two steps (see xs_process_commit()), so that a drain process killed at any
+ * instruction leaves rings and file such that --recover can go on, with no record twice and none
+ * missing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,10 @@
 
 /* ---- reading ---- */
 
-/* bytes of a ring, before the next one's turn comes: what reaches a disk that is soon full holds something of every track */
+/*
+ * bytes of a ring, before the next one's turn comes: what reaches a disk that is soon full holds
+ * something of every track
+ */
 #define PORTION 8192u
 
 static uint64_t read_tracks(struct xs_process *process, bool all)
@@ -58,12 +62,14 @@ static void look_for_cuts(struct xs_process *process)
 	for (uint32_t i = 0; i <= process->segment_count && !process->cut; i++) {
 		xs_process_name(name, process->pid, process->serial, i);
 		process->cut = !fstatat(process->run->directory, name, &st, AT_SYMLINK_NOFOLLOW) &&
-			       (uint64_t)st.st_size < (i ? process->segments[i - 1].size : process->first.size);
+			       (uint64_t)st.st_size <
+				       (i ? process->segments[i - 1].size : process->first.size);
 	}
 	if (!process->cut)
 		return;
 	process->corrupt++;
-	xs_tell("[WARNING] process %d (%s): its ring file was cut; what was in it is lost\n", process->pid, process->comm);
+	xs_tell("[WARNING] process %d (%s): its ring file was cut; what was in it is lost\n",
+		process->pid, process->comm);
 }
 
 uint64_t xs_process_read(struct xs_process *process, bool all)
@@ -88,7 +94,9 @@ void xs_tell_write_error(struct xs_run *run, int error)
 	if (run->disk_error_told)
 		return;
 	(void)xs_path_from_root(run->options->output_dir, dir, sizeof(dir));
-	xs_tell("xstrace: cannot write the trace in %s: %s; the application goes on, what follows is lost\n", dir, strerror(-error));
+	xs_tell("xstrace: cannot write the trace in %s: %s; the application goes on, what follows "
+		"is lost\n",
+		dir, strerror(-error));
 	run->disk_error_told = true;
 }
 
@@ -110,22 +118,28 @@ static void save(struct xs_track *track)
 		saved->open[i].ns = track->open[i].start;
 		saved->open[i].name = track->open[i].name.id;
 	}
-	atomic_store_explicit(&kept->state, state == XS_SAVED_0 ? XS_SAVED_0_NEXT_1 : XS_SAVED_1_NEXT_0,
+	atomic_store_explicit(&kept->state,
+			      state == XS_SAVED_0 ? XS_SAVED_0_NEXT_1 : XS_SAVED_1_NEXT_0,
 			      memory_order_release);
 }
 
-/* If a producer waits for room although all is read, something else has overwritten the tail that we stored: store it again. */
+/*
+ * If a producer waits for room although all is read, something else has overwritten the tail that
+ * we stored: store it again.
+ */
 static void help_waiting(struct xs_process *process)
 {
 	for (uint32_t i = 0; i < process->track_count && !process->copy; i++)
 		if (atomic_load_explicit(&process->tracks[i]->ring->waiting, memory_order_relaxed))
-			xs_ring_release(process->tracks[i]->ring, process->ring_size, process->tracks[i]->pos);
+			xs_ring_release(process->tracks[i]->ring, process->ring_size,
+					process->tracks[i]->pos);
 }
 
 /*
- * The text of the records up to the tracks' positions goes to the file, then their room goes back to the producers.
- * In between: (1) each changed ring's new state is prepared beside the old one, (2) `committed` is set to the file's new length,
- * marked prepared: from here on the new state counts, (3) the rings change over, each by one store, (4) the mark goes.
+ * The text of the records up to the tracks' positions goes to the file, then their room goes back
+ * to the producers. In between: (1) each changed ring's new state is prepared beside the old one,
+ * (2) `committed` is set to the file's new length, marked prepared: from here on the new state
+ * counts, (3) the rings change over, each by one store, (4) the mark goes.
  */
 void xs_process_commit(struct xs_process *process)
 {
@@ -152,7 +166,8 @@ void xs_process_commit(struct xs_process *process)
 		(void)xs_output_flush(out);
 		if (out->error) {
 			xs_tell_write_error(process->run, out->error);
-			process->lost++; /* at least one record; the exact number is not known when a piece is cut */
+			/* at least one record; the exact number is not known when a piece is cut */
+			process->lost++;
 		}
 		offset = out->offset;
 	}
@@ -166,7 +181,8 @@ void xs_process_commit(struct xs_process *process)
 	atomic_store_explicit(&kept->committed, offset << 1, memory_order_release);
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		if (process->tracks[i]->dirty)
-			xs_ring_release(process->tracks[i]->ring, process->ring_size, process->tracks[i]->pos);
+			xs_ring_release(process->tracks[i]->ring, process->ring_size,
+					process->tracks[i]->pos);
 		process->tracks[i]->dirty = false;
 	}
 }
@@ -178,7 +194,8 @@ bool xs_process_urgent(const struct xs_process *process)
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		const struct xs_track *track = process->tracks[i];
 
-		if (xs_ring_filled(track->ring) - track->pos >= process->ring_size / XS_RING_STEPS ||
+		if (xs_ring_filled(track->ring) - track->pos >=
+			    process->ring_size / XS_RING_STEPS ||
 		    atomic_load_explicit(&track->ring->waiting, memory_order_relaxed))
 			return true;
 	}
@@ -200,7 +217,8 @@ static void finish_track(struct xs_track *track, uint64_t end)
 	if (process->run->flight && start >= xs_flight_dump_of(process->run)->to)
 		call = 0;
 	xs_track_close_stats(track, atomic_load_explicit(&track->ring->lost, memory_order_relaxed) +
-				   atomic_load_explicit(&track->ring->lost_nested, memory_order_relaxed));
+					    atomic_load_explicit(&track->ring->lost_nested,
+								 memory_order_relaxed));
 	if (call && track->thread < process->thread_count)
 		process->threads[track->thread].call = call;
 	off = xs_process_paused_after(process, call_tick);
@@ -208,7 +226,8 @@ static void finish_track(struct xs_track *track, uint64_t end)
 		call_end = xs_process_ns(process, off);
 	if (call && process->chrome)
 		xs_chrome_unfinished(track,
-				     xs_name_of(process, xs_function_id((uint8_t)(call >> 24), (call & 0xffffff) - 1)),
+				     xs_name_of(process, xs_function_id((uint8_t)(call >> 24),
+									(call & 0xffffff) - 1)),
 				     start, call_end > start ? call_end : start);
 	xs_track_cut_last(track);
 	xs_track_close(track, UINT32_MAX, end);
@@ -236,29 +255,39 @@ static void remove_files(struct xs_process *process)
 static void tell_unseen(const struct xs_process *process)
 {
 	static const char *const what[] = {
-		[XS_UNSEEN_ZE_OLD] = "its Level Zero loader is older than version 1.4 of the API, and is not traced",
-		[XS_UNSEEN_ZE_SECOND] = "it uses a second Level Zero loader, which has functions of its own and is not traced; both are where "
+		[XS_UNSEEN_ZE_OLD] = "its Level Zero loader is older than version 1.4 of the API, "
+				     "and is not traced",
+		[XS_UNSEEN_ZE_SECOND] = "it uses a second Level Zero loader, which has functions "
+					"of its own and is not traced; both are where "
 					"ZE_ENABLE_ALT_DRIVERS names one driver",
-		[XS_UNSEEN_ZE_DEEP] = "it opens Level Zero's loader with RTLD_DEEPBIND, where ZE_ENABLE_VALIDATION_LAYER has the only place for a "
+		[XS_UNSEEN_ZE_DEEP] = "it opens Level Zero's loader with RTLD_DEEPBIND, where "
+				      "ZE_ENABLE_VALIDATION_LAYER has the only place for a "
 				      "layer; unset that, or it is not traced",
-		[XS_UNSEEN_SANDBOX] = "it has put itself into a sandbox (seccomp); from then on it was traced without a system call, so what would "
+		[XS_UNSEEN_SANDBOX] = "it has put itself into a sandbox (seccomp); from then on it "
+				      "was traced without a system call, so what would "
 				      "have needed one is lost",
-		[XS_UNSEEN_STRICT] = "it has put itself into seccomp's strict mode; nothing is recorded from then on",
-		[XS_UNSEEN_CLOCK] = "it has forbidden itself the time stamp counter (PR_SET_TSC); nothing is recorded from then on",
-		[XS_UNSEEN_LATE] = "when it put itself into a sandbox, a thread of it had not come out of a system call of the tracer's for a second; if it "
+		[XS_UNSEEN_STRICT] = "it has put itself into seccomp's strict mode; nothing is "
+				     "recorded from then on",
+		[XS_UNSEEN_CLOCK] = "it has forbidden itself the time stamp counter (PR_SET_TSC); "
+				    "nothing is recorded from then on",
+		[XS_UNSEEN_LATE] = "when it put itself into a sandbox, a thread of it had not come "
+				   "out of a system call of the tracer's for a second; if it "
 				   "was ended by the sandbox, that may be why",
-		[XS_UNSEEN_MEMORY] = "it had no memory left for the tracer (ulimit -v, -d); events, or names of events, are missing",
+		[XS_UNSEEN_MEMORY] = "it had no memory left for the tracer (ulimit -v, -d); "
+				     "events, or names of events, are missing",
 	};
 	uint32_t unseen = atomic_load(&process->file->unseen);
 
 	for (uint32_t i = 0; i < sizeof(what) / sizeof(what[0]); i++)
 		if (unseen & 1u << i)
-			xs_tell("[WARNING] process %d (%s): %s\n", process->pid, process->comm, what[i]);
+			xs_tell("[WARNING] process %d (%s): %s\n", process->pid, process->comm,
+				what[i]);
 }
 
 const char *const xs_omit_words[XS_OMIT_COUNT] = {
-	[XS_OMIT_NAMES] = "names",           [XS_OMIT_TRACKS] = "tracks",     [XS_OMIT_SLICES] = "slices",
-	[XS_OMIT_SPANS] = "unmatched_spans", [XS_OMIT_REQUESTS] = "requests", [XS_OMIT_ARROWS] = "arrows",
+	[XS_OMIT_NAMES] = "names",	 [XS_OMIT_TRACKS] = "tracks",
+	[XS_OMIT_SLICES] = "slices",	 [XS_OMIT_SPANS] = "unmatched_spans",
+	[XS_OMIT_REQUESTS] = "requests", [XS_OMIT_ARROWS] = "arrows",
 };
 
 /* What no table had room for. */
@@ -269,17 +298,20 @@ static void tell_omitted(const struct xs_process *process)
 
 	for (int i = 0; i < XS_OMIT_COUNT; i++)
 		if (process->omitted[i])
-			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %llu", n ? ", " : "", xs_omit_words[i],
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %llu",
+					      n ? ", " : "", xs_omit_words[i],
 					      (unsigned long long)process->omitted[i]);
 	if (n)
-		xs_tell("[WARNING] process %d (%s) has more at once than xstrace keeps; how often something is left out or merged: %s\n",
+		xs_tell("[WARNING] process %d (%s) has more at once than xstrace keeps; how often "
+			"something is left out or merged: %s\n",
 			process->pid, process->comm, text);
 }
 
 /* The rings' counters wrap and are the traced process's: nonsense is none at all. */
 static uint64_t open_commands(const struct xs_process *process)
 {
-	uint64_t open = 0 - atomic_load_explicit(&process->file->commands_ended, memory_order_relaxed);
+	uint64_t open =
+		0 - atomic_load_explicit(&process->file->commands_ended, memory_order_relaxed);
 
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		const struct xs_ring *ring = process->tracks[i]->ring;
@@ -293,29 +325,37 @@ static uint64_t open_commands(const struct xs_process *process)
 /* What the trace and the reports lack, in a line for each kind of it. */
 static void tell_missing(const struct xs_process *process)
 {
-	bool runs = process->run->flight && process->end == XS_END_RUNNING; /* then what is on its way is nothing to tell */
+	/* then what is on its way is nothing to tell */
+	bool runs = process->run->flight && process->end == XS_END_RUNNING;
 	const struct {
 		uint64_t count;
 		const char *what, *is, *are, *why;
 	} missing[] = {
-		{ process->lost, "event", "is lost", "are lost", "; see --ring-size and --on-full, and otherData in the trace for which threads" },
-		{ process->untimed, "command", "is missing", "are missing", ": device times could not be had" },
-		{ runs ? 0 : process->open_commands, "command", "is missing", "are missing", ": not complete when the process ended, or while it was recorded" },
-		{ runs ? 0 : process->open_requests, "MPI request", "was", "were", " not complete when the process ended" },
+		{ process->lost, "event", "is lost", "are lost",
+		  "; see --ring-size and --on-full, and otherData in the trace for which threads" },
+		{ process->untimed, "command", "is missing", "are missing",
+		  ": device times could not be had" },
+		{ runs ? 0 : process->open_commands, "command", "is missing", "are missing",
+		  ": not complete when the process ended, or while it was recorded" },
+		{ runs ? 0 : process->open_requests, "MPI request", "was", "were",
+		  " not complete when the process ended" },
 	};
 
 	for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
 		if (missing[i].count)
-			xs_tell("[WARNING] %llu %s%s of process %d (%s) %s%s\n", (unsigned long long)missing[i].count, missing[i].what,
+			xs_tell("[WARNING] %llu %s%s of process %d (%s) %s%s\n",
+				(unsigned long long)missing[i].count, missing[i].what,
 				missing[i].count == 1 ? "" : "s", process->pid, process->comm,
-				missing[i].count == 1 ? missing[i].is : missing[i].are, missing[i].why);
+				missing[i].count == 1 ? missing[i].is : missing[i].are,
+				missing[i].why);
 }
 
 /* What is open, and what was lost. */
 static void finish_tracks(struct xs_process *process)
 {
 	struct xs_run *run = process->run;
-	uint64_t now = run->flight ? xs_flight_dump_of(run)->to : xs_process_ns(process, xs_tick(run->use_tsc));
+	uint64_t now = run->flight ? xs_flight_dump_of(run)->to
+				   : xs_process_ns(process, xs_tick(run->use_tsc));
 
 	for (uint32_t i = 0; i < process->track_count; i++)
 		if (process->tracks[i]->last_ns > process->last_ns)
@@ -352,9 +392,13 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 		shown |= xs_stacks_close(process);
 	shown |= xs_reports_close(process);
 	run->wrote_something |= shown;
-	/* a script starts hundreds of programs that have nothing to show: only the application's silence is news */
-	if (!shown && !process->open_commands && !process->untimed && (run->options->verbose ||
-		       (process->pid == run->app_pid && end != XS_END_EXEC && !run->wrote_something)))
+	/*
+	 * a script starts hundreds of programs that have nothing to show: only the application's
+	 * silence is news
+	 */
+	if (!shown && !process->open_commands && !process->untimed &&
+	    (run->options->verbose ||
+	     (process->pid == run->app_pid && end != XS_END_EXEC && !run->wrote_something)))
 		xs_tell("[INFO] No event of interest is logged for process %d (%s)\n", process->pid,
 			process->comm);
 	remove_files(process);
@@ -384,7 +428,8 @@ static void unmap(struct xs_process *process)
 int xs_process_detach(struct xs_process *process)
 {
 	size_t file_size = (sizeof(*process->file) + 63) / 64 * 64;
-	struct xs_process_file *file = aligned_alloc(64, file_size + process->track_count * sizeof(struct xs_ring));
+	struct xs_process_file *file =
+		aligned_alloc(64, file_size + process->track_count * sizeof(struct xs_ring));
 	struct xs_ring *rings;
 
 	if (!file)

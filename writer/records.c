@@ -1,7 +1,9 @@
 /*
- * What records mean together: begins paired with ends, calls, device work in the host's time; each goes on to the sinks.
+ * What records mean together: begins paired with ends, calls, device work in the host's time; each
+ * goes on to the sinks.
  *
- * Nothing that a ring holds is believed: a torn or hostile one costs its own records and nothing else.
+ * Nothing that a ring holds is believed: a torn or hostile one costs its own records and nothing
+ * else.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,7 @@
 #include "flight.h"
 #include "report.h"
 
-#define MAX_DEPTH 65536u
+#define MAX_DEPTH   65536u
 #define MAX_THREADS 4096u
 
 /* ---- counts ---- */
@@ -21,8 +23,12 @@ void xs_track_stats(struct xs_track *track, uint32_t tid, uint32_t name)
 	struct xs_thread_stats *grown;
 
 	if (process->run->flight && !process->chrome && track->thread != UINT32_MAX) {
-		/* threads whose records are history no more are nobody's concern: one entry a ring, however long it runs */
-		process->threads[track->thread] = (struct xs_thread_stats){ .tid = tid, .name = name };
+		/*
+		 * threads whose records are history no more are nobody's concern: one entry a ring,
+		 * however long it runs
+		 */
+		process->threads[track->thread] =
+			(struct xs_thread_stats){ .tid = tid, .name = name };
 		return;
 	}
 	track->thread = UINT32_MAX;
@@ -68,7 +74,8 @@ static void close_one(struct xs_track *track, struct xs_open *task, uint64_t end
 	struct xs_process *process = track->process;
 
 	if (process->chrome && !task->name.scope && task->name.id != XS_STRING_FULL)
-		xs_chrome_instant(process, track->tid, task->name.id, false, task->start, XS_SCOPE_THREAD, task->extra);
+		xs_chrome_instant(process, track->tid, task->name.id, false, task->start,
+				  XS_SCOPE_THREAD, task->extra);
 	else if (task->extra || task->row)
 		xs_itt_end(track, task, end, false, true);
 	else if (process->chrome)
@@ -130,7 +137,8 @@ static inline struct xs_open *open_task(struct xs_track *track, uint64_t start, 
 
 	if (__builtin_expect(track->depth == track->room, 0)) {
 		uint32_t room = track->room ? 2 * track->room : 32;
-		struct xs_open *grown = room <= MAX_DEPTH ? realloc(track->open, room * sizeof(*grown)) : NULL;
+		struct xs_open *grown =
+			room <= MAX_DEPTH ? realloc(track->open, room * sizeof(*grown)) : NULL;
 
 		if (!grown) {
 			track->process->unmatched++;
@@ -156,7 +164,8 @@ struct xs_open *xs_track_open(struct xs_track *track, uint64_t start, uint32_t n
 
 void xs_track_take(struct xs_track *track, uint32_t at)
 {
-	memmove(&track->open[at], &track->open[at + 1], (track->depth - at - 1) * sizeof(track->open[at]));
+	memmove(&track->open[at], &track->open[at + 1],
+		(track->depth - at - 1) * sizeof(track->open[at]));
 	track->depth--;
 }
 
@@ -167,17 +176,21 @@ static inline void read_end(struct xs_track *track, const struct xs_event *event
 	uint32_t at = track->depth, lowest = xs_track_lowest(track);
 	struct xs_open *task;
 
-	while (at > lowest && track->open[at - 1].name.scope != event->name && track->open[at - 1].name.id != XS_STRING_FULL)
+	while (at > lowest && track->open[at - 1].name.scope != event->name &&
+	       track->open[at - 1].name.id != XS_STRING_FULL)
 		at--; /* a name that found no room has lost its domain too */
 	if (__builtin_expect(at == lowest, 0)) {
-		process->unmatched++; /* an end without a begin: the application's, or begun while paused */
+		/* an end without a begin: the application's, or begun while paused */
+		process->unmatched++;
 		return;
 	}
 	task = &track->open[at - 1];
-	if (__builtin_expect(at != track->depth || task->extra || task->row || end < track->last_ns || process->watch_tasks, 0)) {
+	if (__builtin_expect(at != track->depth || task->extra || task->row ||
+				     end < track->last_ns || process->watch_tasks,
+			     0)) {
 		/*
-		 * the application ends tasks of two domains in another order than it began them, or at times of its own; or
-		 * there is more to do with each
+		 * the application ends tasks of two domains in another order than it began them, or
+		 * at times of its own; or there is more to do with each
 		 */
 		struct xs_open copy = *task;
 		uint64_t last = track->last_ns;
@@ -225,12 +238,17 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 		members = xs_call_log_call(track, call, start, end);
 	stack = track->pending ? xs_stacks_take(track, call, end - start, &length) : NULL;
 	if (process->chrome && off != UINT64_MAX)
-		xs_chrome_unfinished(track, xs_name_of(process, xs_function_id(event->source, event->name)), start, end);
+		xs_chrome_unfinished(track,
+				     xs_name_of(process,
+						xs_function_id(event->source, event->name)),
+				     start, end);
 	else if (process->chrome)
-		xs_chrome_call(track, call, start, end, process->log_calls ? &members : NULL, stack, stack ? length : 0);
+		xs_chrome_call(track, call, start, end, process->log_calls ? &members : NULL, stack,
+			       stack ? length : 0);
 	if (process->summary)
 		xs_summary_call(process->summary, event, end - start);
-	track->call_tick = off == UINT64_MAX ? event->tick : 0; /* one that is cut did not return while it was recorded: no arrow leads to its end */
+	/* one that is cut did not return while it was recorded: no arrow leads to its end */
+	track->call_tick = off == UINT64_MAX ? event->tick : 0;
 	track->call_start = start;
 	track->call_end = end;
 	track->last_ns = end;
@@ -246,12 +264,14 @@ static bool lost_something(const struct xs_process *process)
 	return false;
 }
 
-static void device_work(struct xs_process *process, const struct xs_device_record *record, uint32_t size)
+static void device_work(struct xs_process *process, const struct xs_device_record *record,
+			uint32_t size)
 {
 	struct xs_work work = { .record = record };
 
-	if (size < XS_DEVICE_RECORD_SHORT || (record->work == XS_WORK_KERNEL && size < sizeof(*record) &&
-					      !(record->event.flags & XS_FLAG_FUNCTION)))
+	if (size < XS_DEVICE_RECORD_SHORT ||
+	    (record->work == XS_WORK_KERNEL && size < sizeof(*record) &&
+	     !(record->event.flags & XS_FLAG_FUNCTION)))
 		return;
 	if (!xs_work_wanted(process->run, &record->event))
 		return;
@@ -281,15 +301,21 @@ static void read_commands(struct xs_track *track, const struct xs_event *event, 
 {
 	struct xs_process *process = track->process;
 	const struct xs_commands_record *commands = (const void *)event;
-	uint32_t count = size < sizeof(*commands) ? 0 : (uint32_t)((size - sizeof(*commands)) / sizeof(commands->command[0])), length;
-	struct xs_device_record record = { .event = { .kind = XS_DEVICE, .source = event->source } };
+	uint32_t count = size < sizeof(*commands) ? 0
+						  : (uint32_t)((size - sizeof(*commands)) /
+							       sizeof(commands->command[0])),
+		 length;
+	struct xs_device_record record = { .event = { .kind = XS_DEVICE,
+						      .source = event->source } };
 	struct xs_shape shape;
 
 	if (count > commands->count)
 		count = commands->count;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xs_command *command = &commands->command[i];
-		const struct xs_string *text = xs_string(process->run->strings, process->run->strings_size, command->shape, &length);
+		const struct xs_string *text = xs_string(process->run->strings,
+							 process->run->strings_size, command->shape,
+							 &length);
 
 		if (!text || text->scope != XS_SHAPE_SCOPE || length != sizeof(shape))
 			continue;
@@ -322,7 +348,8 @@ static void read_commands(struct xs_track *track, const struct xs_event *event, 
 		record.kernel = shape.kernel;
 		memcpy(record.global, shape.global, sizeof(record.global));
 		memcpy(record.local, shape.local, sizeof(record.local));
-		device_work(process, &record, shape.words * 8u < sizeof(record) ? shape.words * 8u : sizeof(record));
+		device_work(process, &record,
+			    shape.words * 8u < sizeof(record) ? shape.words * 8u : sizeof(record));
 	}
 	track->records += count;
 }
@@ -452,7 +479,10 @@ void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_
 
 #define SKEW (1ull << 33) /* ticks: some seconds; clocks of processors differ by less */
 
-/* Where records end that can be read, if nobody can have written so far, or there: the producer will say again where its head is. */
+/*
+ * Where records end that can be read, if nobody can have written so far, or there: the producer
+ * will say again where its head is.
+ */
 static __attribute__((noinline, cold)) uint64_t odd_head(struct xs_track *track, uint64_t head)
 {
 	if (head != track->odd_head)
@@ -463,7 +493,8 @@ static __attribute__((noinline, cold)) uint64_t odd_head(struct xs_track *track,
 
 static bool is_odd(const struct xs_track *track, uint64_t head)
 {
-	return head % 16 || (head - track->pos > track->process->ring_size && track->process->run->options->on_full != XS_FULL_OVERWRITE);
+	return head % 16 || (head - track->pos > track->process->ring_size &&
+			     track->process->run->options->on_full != XS_FULL_OVERWRITE);
 }
 
 /* Where its records end by now; and what has happened to the ring meanwhile. */
@@ -478,8 +509,12 @@ void xs_track_begin(struct xs_track *track)
 	track->latest = xs_tick(process->run->use_tsc) + SKEW;
 	process->horizon = xs_process_ns(process, track->latest);
 	if (head - track->pos > process->ring_size) {
-		/* overwritten (or hostile): the intact records begin at a step that the producer told */
-		uint64_t intact = atomic_load_explicit(&track->ring->tail_lost, memory_order_acquire);
+		/*
+		 * overwritten (or hostile): the intact records begin at a step that the producer
+		 * told
+		 */
+		uint64_t intact =
+			atomic_load_explicit(&track->ring->tail_lost, memory_order_acquire);
 
 		if (intact > head || head - intact > process->ring_size)
 			intact = head;
@@ -509,7 +544,9 @@ static inline void read_next(struct xs_track *track, bool *wanted)
 		track->pos = track->head;
 		return;
 	}
-	if (__builtin_expect(*wanted && !process->chrome && event->kind != XS_PAD && event->kind != XS_THREAD, 0)) {
+	if (__builtin_expect(*wanted && !process->chrome && event->kind != XS_PAD &&
+				     event->kind != XS_THREAD,
+			     0)) {
 		open_chrome(track);
 		*wanted = false;
 	}
@@ -524,7 +561,8 @@ static inline void read_next(struct xs_track *track, bool *wanted)
 /* A small ring is full before the output's buffer is. */
 static inline void commit_some(struct xs_track *track)
 {
-	if (track->pos - atomic_load_explicit(&track->ring->tail, memory_order_relaxed) >= track->process->ring_size / 4)
+	if (track->pos - atomic_load_explicit(&track->ring->tail, memory_order_relaxed) >=
+	    track->process->ring_size / 4)
 		xs_process_commit(track->process);
 }
 
@@ -540,7 +578,8 @@ void xs_track_next(struct xs_track *track)
 uint64_t xs_track_read(struct xs_track *track, uint64_t most)
 {
 	bool wanted = xs_want_chrome(track->process->run->options);
-	uint64_t first = track->pos, length = track->head - first < most ? track->head - first : most;
+	uint64_t first = track->pos,
+		 length = track->head - first < most ? track->head - first : most;
 
 	if (track->process->run->flight)
 		xs_flight_keep(track, track->head);

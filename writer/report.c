@@ -37,10 +37,12 @@ static struct xs_report *open_report(struct xs_process *process, enum xs_report_
 		return NULL;
 	report->format = options->report_format;
 	if (options->output[0] || options->result_dir[0]) {
-		fd = xs_file_create(process, (enum xs_file)kind, report->path, sizeof(report->path));
+		fd = xs_file_create(process, (enum xs_file)kind, report->path,
+				    sizeof(report->path));
 		report->to_file = fd >= 0;
 		if (fd < 0)
-			xs_tell("xstrace: cannot write %s: %s; the report follows here\n", report->path, strerror(-fd));
+			xs_tell("xstrace: cannot write %s: %s; the report follows here\n",
+				report->path, strerror(-fd));
 		fd = fd < 0 ? STDERR_FILENO : fd;
 	}
 	error = xs_output_init(&report->out, fd, 0, XS_COMPRESS_NONE);
@@ -77,8 +79,9 @@ struct xs_report *xs_report_of(struct xs_process *process, enum xs_report_kind k
 static void tell_error(struct xs_report *report, int error)
 {
 	if (error < 0 && !report->told && report->to_file)
-		xs_tell("xstrace: cannot write all of %s: %s; the application goes on, what follows is lost\n", report->path,
-			strerror(-error));
+		xs_tell("xstrace: cannot write all of %s: %s; the application goes on, what "
+			"follows is lost\n",
+			report->path, strerror(-error));
 	report->told |= error < 0;
 }
 
@@ -117,15 +120,55 @@ void xs_report_print(struct xs_report *report, const char *format, ...)
 enum { CELL_EMPTY, CELL_NUMBER, CELL_REAL, CELL_TEXT, CELL_JSON };
 
 static const char *const columns[XS_COL_COUNT] = {
-	"report", "backend", "name",
-	"calls", "failed", "time_ns", "time_percent", "average_ns", "min_ns", "max_ns", "p50_ns", "p90_ns", "p99_ns",
-	"queued_ns", "queued_percent", "submit_ns", "submit_percent", "execute_ns", "execute_percent",
+	"report",
+	"backend",
+	"name",
+	"calls",
+	"failed",
+	"time_ns",
+	"time_percent",
+	"average_ns",
+	"min_ns",
+	"max_ns",
+	"p50_ns",
+	"p90_ns",
+	"p99_ns",
+	"queued_ns",
+	"queued_percent",
+	"submit_ns",
+	"submit_percent",
+	"execute_ns",
+	"execute_percent",
 	"message_bytes",
-	"compiled", "simd", "arguments", "slm_per_work_group", "private_per_thread", "spill_per_thread", "registers_per_thread",
-	"pid", "tid", "device", "tile", "engine", "bytes",
-	"queued_at_ns", "submitted_at_ns", "started_at_ns", "ended_at_ns",
-	"result", "in", "out",
-	"xstrace_ns", "run_ns", "comm", "host", "rank", "lost", "untimed_commands", "open_commands", "open_requests",
+	"compiled",
+	"simd",
+	"arguments",
+	"slm_per_work_group",
+	"private_per_thread",
+	"spill_per_thread",
+	"registers_per_thread",
+	"pid",
+	"tid",
+	"device",
+	"tile",
+	"engine",
+	"bytes",
+	"queued_at_ns",
+	"submitted_at_ns",
+	"started_at_ns",
+	"ended_at_ns",
+	"result",
+	"in",
+	"out",
+	"xstrace_ns",
+	"run_ns",
+	"comm",
+	"host",
+	"rank",
+	"lost",
+	"untimed_commands",
+	"open_commands",
+	"open_requests",
 };
 
 static void put_head(struct xs_report *report)
@@ -179,7 +222,8 @@ static char *put_csv_text(char *o, const struct xs_row_cell *cell)
 
 	*o++ = '"';
 	while (text < stop) {
-		const char *quote = memchr(text, '"', (size_t)(stop - text)), *end = quote ? quote : stop;
+		const char *quote = memchr(text, '"', (size_t)(stop - text)),
+			   *end = quote ? quote : stop;
 
 		o = xs_plain(o, text, (size_t)(end - text));
 		if (quote)
@@ -286,7 +330,8 @@ static void close_report(const struct xs_process *process, struct xs_report *rep
 
 	tell_error(report, error);
 	if (report->to_file)
-		xs_tell("[INFO] Log is stored in %s%s\n", report->path, error ? " (what came before the disk was full)" : "");
+		xs_tell("[INFO] Log is stored in %s%s\n", report->path,
+			error ? " (what came before the disk was full)" : "");
 	free(report);
 }
 

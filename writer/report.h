@@ -1,9 +1,9 @@
 /*
- * Where reports go: a file of a process, or stderr; as text, JSON or CSV. report.c opens, formats and closes; what is in them is said by
- * timing.c, timeline.c and call_log.c.
+ * Where reports go: a file of a process, or stderr; as text, JSON or CSV. report.c opens, formats
+ * and closes; what is in them is said by timing.c, timeline.c and call_log.c.
  *
- * JSON is one array and CSV one table per file, whatever reports share it: every row says in its first column which report it is
- * of. docs/REPORTS.md has the columns.
+ * JSON is one array and CSV one table per file, whatever reports share it: every row says in its
+ * first column which report it is of. docs/REPORTS.md has the columns.
  */
 #ifndef XS_REPORT_H
 #define XS_REPORT_H
@@ -24,15 +24,55 @@ enum xs_report_kind {
 
 /* The columns of JSON and CSV, in this order; names in report.c. */
 enum xs_column {
-	XS_COL_REPORT, XS_COL_BACKEND, XS_COL_NAME,
-	XS_COL_CALLS, XS_COL_FAILED, XS_COL_TIME, XS_COL_PERCENT, XS_COL_AVERAGE, XS_COL_MIN, XS_COL_MAX, XS_COL_P50, XS_COL_P90, XS_COL_P99,
-	XS_COL_QUEUED, XS_COL_QUEUED_PERCENT, XS_COL_SUBMIT, XS_COL_SUBMIT_PERCENT, XS_COL_EXECUTE, XS_COL_EXECUTE_PERCENT,
+	XS_COL_REPORT,
+	XS_COL_BACKEND,
+	XS_COL_NAME,
+	XS_COL_CALLS,
+	XS_COL_FAILED,
+	XS_COL_TIME,
+	XS_COL_PERCENT,
+	XS_COL_AVERAGE,
+	XS_COL_MIN,
+	XS_COL_MAX,
+	XS_COL_P50,
+	XS_COL_P90,
+	XS_COL_P99,
+	XS_COL_QUEUED,
+	XS_COL_QUEUED_PERCENT,
+	XS_COL_SUBMIT,
+	XS_COL_SUBMIT_PERCENT,
+	XS_COL_EXECUTE,
+	XS_COL_EXECUTE_PERCENT,
 	XS_COL_MESSAGE_SIZE,
-	XS_COL_COMPILED, XS_COL_SIMD, XS_COL_ARGUMENTS, XS_COL_SLM, XS_COL_PRIVATE, XS_COL_SPILL, XS_COL_REGISTERS,
-	XS_COL_PID, XS_COL_TID, XS_COL_DEVICE, XS_COL_TILE, XS_COL_ENGINE, XS_COL_BYTES,
-	XS_COL_AT_QUEUED, XS_COL_AT_SUBMIT, XS_COL_AT_START, XS_COL_AT_END,
-	XS_COL_RESULT, XS_COL_IN, XS_COL_OUT,
-	XS_COL_OVERHEAD, XS_COL_RUN_TIME, XS_COL_COMM, XS_COL_HOST, XS_COL_RANK, XS_COL_LOST, XS_COL_UNTIMED, XS_COL_OPEN_COMMANDS, XS_COL_OPEN_REQUESTS,
+	XS_COL_COMPILED,
+	XS_COL_SIMD,
+	XS_COL_ARGUMENTS,
+	XS_COL_SLM,
+	XS_COL_PRIVATE,
+	XS_COL_SPILL,
+	XS_COL_REGISTERS,
+	XS_COL_PID,
+	XS_COL_TID,
+	XS_COL_DEVICE,
+	XS_COL_TILE,
+	XS_COL_ENGINE,
+	XS_COL_BYTES,
+	XS_COL_AT_QUEUED,
+	XS_COL_AT_SUBMIT,
+	XS_COL_AT_START,
+	XS_COL_AT_END,
+	XS_COL_RESULT,
+	XS_COL_IN,
+	XS_COL_OUT,
+	XS_COL_OVERHEAD,
+	XS_COL_RUN_TIME,
+	XS_COL_COMM,
+	XS_COL_HOST,
+	XS_COL_RANK,
+	XS_COL_LOST,
+	XS_COL_UNTIMED,
+	XS_COL_OPEN_COMMANDS,
+	XS_COL_OPEN_REQUESTS,
 	XS_COL_COUNT,
 };
 
@@ -58,8 +98,9 @@ struct xs_report {
 };
 
 /*
- * The open report of this kind of the process, made at the first call; kinds share one where they go to the same place. NULL: no memory.
- * A file that cannot be made is said once, and its report goes to stderr.
+ * The open report of this kind of the process, made at the first call; kinds share one where they
+ * go to the same place. NULL: no memory. A file that cannot be made is said once, and its report
+ * goes to stderr.
  */
 struct xs_report *xs_report_of(struct xs_process *process, enum xs_report_kind kind);
 /* What was put reaches the file or the terminal. */
@@ -74,7 +115,8 @@ static inline char *xs_report_begin(struct xs_report *report)
 }
 void xs_report_end(struct xs_report *report, char *end);
 /* At most 16 KiB at a time. */
-void xs_report_print(struct xs_report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void xs_report_print(struct xs_report *report, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* JSON and CSV. The row is emptied. kind, backend: constants. */
 void xs_row_begin(struct xs_report_row *row, const char *kind, const char *backend);

@@ -38,14 +38,16 @@ static int restore_clock(struct xs_run *run)
 
 	for (uint32_t i = first; i < count; i++)
 		segments[i - first] = control->segments[i % XS_SEGMENTS_SAVED];
-	return xs_timeline_restore(&run->clock, run->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC, segments,
-				   count - first, (int64_t)(control->real0 - control->mono0 - run->base));
+	return xs_timeline_restore(&run->clock, run->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC,
+				   segments, count - first,
+				   (int64_t)(control->real0 - control->mono0 - run->base));
 }
 
 /* The application's soft limits are not meant for us: many traces may be open at once, and long. */
 static void raise_limits(struct xs_run *run)
 {
-	static const int kinds[] = { RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_AS, RLIMIT_DATA };
+	static const int kinds[] = { RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_AS,
+				     RLIMIT_DATA };
 	struct rlimit limit;
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -74,7 +76,10 @@ int xs_run_open(struct xs_run *run, const char *dir, int channel)
 			return -errno;
 		(void)snprintf(run->dir, sizeof(run->dir), "%s", dir); /* somebody has moved it */
 	}
-	/* the launcher's, opened when it was made: whatever happens to it meanwhile, it is ours to fill and to remove */
+	/*
+	 * the launcher's, opened when it was made: whatever happens to it meanwhile, it is ours to
+	 * fill and to remove
+	 */
 	run->directory = recover ? xs_shm_open_directory(run->dir) : XS_DRAIN_DIRECTORY;
 	if (run->directory < 0)
 		return run->directory;
@@ -84,7 +89,8 @@ int xs_run_open(struct xs_run *run, const char *dir, int channel)
 	control = run->control = map;
 	if (!xs_control_valid(control, NULL))
 		return -EBADMSG;
-	error = xs_shm_map_at(run->directory, "mailbox", XS_SHM_OPEN, sizeof(*run->mailbox), &map, NULL);
+	error = xs_shm_map_at(run->directory, "mailbox", XS_SHM_OPEN, sizeof(*run->mailbox), &map,
+			      NULL);
 	if (error < 0)
 		return error;
 	run->mailbox = map;
@@ -103,22 +109,26 @@ int xs_run_open(struct xs_run *run, const char *dir, int channel)
 		run->command_length = sizeof(run->command);
 	memcpy(run->arguments, control->arguments, sizeof(run->arguments) - 1);
 	run->use_tsc = control->use_tsc;
-	error = xs_shm_map_at(run->directory, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &map, &run->strings_size);
+	error = xs_shm_map_at(run->directory, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &map,
+			      &run->strings_size);
 	if (error < 0)
 		return error;
 	run->strings = map;
 	run->base = control->real0 / DAY_NS * DAY_NS;
-	run->date_offset = (int64_t)(control->real0 - control->mono0); /* at least that to CLOCK_BOOTTIME, at that time */
+	/* at least that to CLOCK_BOOTTIME, at that time */
+	run->date_offset = (int64_t)(control->real0 - control->mono0);
 	if (gethostname(run->host, sizeof(run->host) - 1) < 0)
 		run->host[0] = '\0';
 	first.tick = control->tick0;
 	first.mono = control->mono0;
 	if (recover && atomic_load_explicit(&control->segment_count, memory_order_acquire)) {
 		error = restore_clock(run);
-		return error < 0 ? error : xs_timeline_init(&run->raw, XS_CLOCK_RAW, control->raw0, run->clock.offset);
+		return error < 0 ? error
+				 : xs_timeline_init(&run->raw, XS_CLOCK_RAW, control->raw0,
+						    run->clock.offset);
 	}
-	error = xs_timeline_init(&run->clock, run->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC, first,
-				 (int64_t)(control->real0 - control->mono0 - run->base));
+	error = xs_timeline_init(&run->clock, run->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC,
+				 first, (int64_t)(control->real0 - control->mono0 - run->base));
 	if (error < 0)
 		return error;
 	return xs_timeline_init(&run->raw, XS_CLOCK_RAW, control->raw0, run->clock.offset);
@@ -153,7 +163,8 @@ bool xs_run_has_silent_descendants(const struct xs_run *run)
 	bool found = false;
 	DIR *dir;
 
-	if (last >= first && last - first < 1000) { /* the usual case: few processes are younger than the application */
+	/* the usual case: few processes are younger than the application */
+	if (last >= first && last - first < 1000) {
 		for (int pid = first + 1; pid <= last && !found; pid++)
 			found = belongs(run, pid);
 		return found;
@@ -162,7 +173,8 @@ bool xs_run_has_silent_descendants(const struct xs_run *run)
 	if (!dir)
 		return false;
 	while (!found && (entry = readdir(dir)))
-		found = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && belongs(run, atoi(entry->d_name));
+		found = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+			belongs(run, atoi(entry->d_name));
 	closedir(dir);
 	return found;
 }
@@ -174,7 +186,8 @@ void xs_run_remove(const struct xs_run *run)
 	xs_session_remove(run->options->session, run->dir);
 	error = xs_shm_remove(run->directory, run->dir);
 	for (int i = 0; i < 10 && error < 0 && errno == ENOTEMPTY; i++)
-		error = xs_shm_remove(run->directory, run->dir); /* stopped, while a process was just joining */
+		error = xs_shm_remove(run->directory,
+				      run->dir); /* stopped, while a process was just joining */
 	if (error < 0)
 		xs_tell("xstrace: cannot remove %s: %s\n", run->dir, strerror(errno));
 }

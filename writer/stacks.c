@@ -1,9 +1,10 @@
 /*
- * --call-stacks: the stacks of calls, each distinct one kept once, as text for the trace and with the time that was spent there for
- * <app>.<pid>.folded, which flame graph tools read.
+ * --call-stacks: the stacks of calls, each distinct one kept once, as text for the trace and with
+ * the time that was spent there for <app>.<pid>.folded, which flame graph tools read.
  *
- * Memory is bounded: MAX_STACKS of a process, MAX_BYTES of frames and text. Later ones are shown in the trace all the same, made anew each time;
- * in the folded file their time goes to one line, "(too many stacks)".
+ * Memory is bounded: MAX_STACKS of a process, MAX_BYTES of frames and text. Later ones are shown in
+ * the trace all the same, made anew each time; in the folded file their time goes to one line,
+ * "(too many stacks)".
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,8 +19,9 @@
 #include "writer.h"
 
 #define MAX_STACKS 65536u
-#define MAX_BYTES (24u << 20)
-#define TEXT_MAX 16384u /* of a stack in the trace: what does not fit is left out, from the outermost on */
+#define MAX_BYTES  (24u << 20)
+/* of a stack in the trace: what does not fit is left out, from the outermost on */
+#define TEXT_MAX 16384u
 
 struct stack {
 	uint64_t hash; /* 0: free */
@@ -66,7 +68,8 @@ void xs_stacks_read(struct xs_track *track, const struct xs_event *event, uint32
 
 static uint64_t hash_of(const struct xs_pending *pending, uint32_t function)
 {
-	return (xs_hash(pending->frames, pending->count) ^ function * 2ull ^ pending->cut) | 1ull << 32;
+	return (xs_hash(pending->frames, pending->count) ^ function * 2ull ^ pending->cut) |
+	       1ull << 32;
 }
 
 static bool grow(struct xs_stacks *stacks)
@@ -91,17 +94,20 @@ static bool grow(struct xs_stacks *stacks)
 	return true;
 }
 
-static struct stack *find(struct xs_stacks *stacks, const struct xs_pending *pending, uint32_t function)
+static struct stack *find(struct xs_stacks *stacks, const struct xs_pending *pending,
+			  uint32_t function)
 {
 	uint64_t hash = hash_of(pending, function), at = hash;
 	size_t bytes = pending->count * sizeof(pending->frames[0]);
 	struct stack *stack;
 
 	for (; stacks->size && (stack = &stacks->table[at % stacks->size])->hash; at++)
-		if (stack->hash == hash && stack->function == function && stack->count == pending->count && stack->cut == pending->cut &&
+		if (stack->hash == hash && stack->function == function &&
+		    stack->count == pending->count && stack->cut == pending->cut &&
 		    !memcmp(stack->frames, pending->frames, bytes))
 			return stack;
-	if (stacks->count == MAX_STACKS || stacks->bytes + bytes > MAX_BYTES || (2 * stacks->count >= stacks->size && !grow(stacks)))
+	if (stacks->count == MAX_STACKS || stacks->bytes + bytes > MAX_BYTES ||
+	    (2 * stacks->count >= stacks->size && !grow(stacks)))
 		return NULL;
 	for (at = hash; stacks->table[at % stacks->size].hash; at++)
 		;
@@ -139,7 +145,9 @@ static uint32_t render(struct xs_process *process, const struct xs_pending *pend
 
 	/* from the innermost on, backwards: it counts most */
 	for (uint32_t i = 0; i < pending->count; i++) {
-		length = (size_t)(put_frame(frame, xs_symbol_of(process->run, process->watched, pending->frames[i])) - frame);
+		length = (size_t)(put_frame(frame, xs_symbol_of(process->run, process->watched,
+								pending->frames[i])) -
+				  frame);
 		if ((size_t)(o - text) < length + 32) {
 			cut = true;
 			break;
@@ -158,7 +166,8 @@ static uint32_t render(struct xs_process *process, const struct xs_pending *pend
 	return (uint32_t)(o - text);
 }
 
-const char *xs_stacks_take(struct xs_track *track, const struct xs_call_record *call, uint64_t ns, size_t *ret_length)
+const char *xs_stacks_take(struct xs_track *track, const struct xs_call_record *call, uint64_t ns,
+			   size_t *ret_length)
 {
 	struct xs_process *process = track->process;
 	struct xs_pending *pending = track->pending;
@@ -185,7 +194,10 @@ const char *xs_stacks_take(struct xs_track *track, const struct xs_call_record *
 		pending->count = 0;
 		return stack->text;
 	}
-	/* also where no trace is wanted: the files are looked at now, since they may be gone at the end */
+	/*
+	 * also where no trace is wanted: the files are looked at now, since they may be gone at the
+	 * end
+	 */
 	*ret_length = render(process, pending, stacks->text);
 	pending->count = 0;
 	if (!stack || stacks->bytes + *ret_length > MAX_BYTES)
@@ -221,7 +233,8 @@ static size_t fold(struct xs_process *process, const struct stack *stack, char *
 	if (stack->cut)
 		n += (size_t)snprintf(text + n, size - n, "…;");
 	for (uint32_t i = stack->count; i-- > 0 && n < size;) {
-		const struct xs_symbol *symbol = xs_symbol_of(process->run, process->watched, stack->frames[i]);
+		const struct xs_symbol *symbol =
+			xs_symbol_of(process->run, process->watched, stack->frames[i]);
 
 		/* the loader's own function is there or not, as it was compiled */
 		if (!i && symbol->length == length && !memcmp(symbol->name, function, length))

@@ -10,7 +10,8 @@ struct xs_summary *xs_summary_open(void)
 
 void xs_summary_call(struct xs_summary *summary, const struct xs_event *call, uint64_t duration)
 {
-	struct xs_table_key key = { .id = xs_function_id(call->source, call->name), .source = call->source };
+	struct xs_table_key key = { .id = xs_function_id(call->source, call->name),
+				    .source = call->source };
 	struct xs_table_row *row = xs_table_add(&summary->host, &key, duration);
 
 	if (row && call->flags & XS_FLAG_FAILED)
@@ -21,10 +22,14 @@ struct xs_table_key xs_work_key(const struct xs_work *work, bool detailed)
 {
 	const struct xs_device_record *record = work->record;
 	bool function = record->event.flags & XS_FLAG_FUNCTION;
-	struct xs_table_key key = { .source = record->event.source, .type = record->device_type & 3, .tile = record->tile, .device = 1,
+	struct xs_table_key key = { .source = record->event.source,
+				    .type = record->device_type & 3,
+				    .tile = record->tile,
+				    .device = 1,
 				    .place = (uint8_t)(record->device + 1u) };
 
-	key.id = function ? xs_function_id(record->event.source, record->event.name) : record->event.name;
+	key.id = function ? xs_function_id(record->event.source, record->event.name)
+			  : record->event.name;
 	key.memory = record->work == XS_WORK_COPY ? record->memory : 0;
 	if (!detailed)
 		return key;
@@ -81,18 +86,24 @@ void xs_summary_kernel(struct xs_summary *summary, const struct xs_kernel_record
 
 		if (!grown)
 			return;
-		memset(grown + summary->kernel_room, 0, (room - summary->kernel_room) * sizeof(*grown));
+		memset(grown + summary->kernel_room, 0,
+		       (room - summary->kernel_room) * sizeof(*grown));
 		summary->kernels = grown;
 		summary->kernel_room = room;
 	}
 	summary->kernels[kernel->id] = *kernel;
 }
 
-/* The task's send_size, as its JSON arguments have it (chrome_itt.c); the first one if it was given more than once. */
+/*
+ * The task's send_size, as its JSON arguments have it (chrome_itt.c); the first one if it was given
+ * more than once.
+ */
 static bool size_of_message(const struct xs_open *task, uint64_t *ret_size)
 {
 	size_t length = 0;
-	const char *found = task->extra ? xs_chrome_values(task->extra, "\"send_size\":[", &length) : NULL, *stop;
+	const char *found = task->extra ? xs_chrome_values(task->extra, "\"send_size\":[", &length)
+					: NULL,
+		   *stop;
 
 	if (!found)
 		return false;
@@ -111,7 +122,8 @@ void xs_summary_ccl(struct xs_process *process, const struct xs_open *task, uint
 	size_t length;
 	const char *domain = xs_text_of(process->run, task->name.scope, &length);
 
-	if (!process->run->options->ccl_summary || !task->name.scope || length < 6 || memcmp(domain, "oneCCL", 6))
+	if (!process->run->options->ccl_summary || !task->name.scope || length < 6 ||
+	    memcmp(domain, "oneCCL", 6))
 		return;
 	(void)xs_table_add(&process->summary->ccl, &key, duration);
 	if (size_of_message(task, &key.shape[0]))

@@ -1,5 +1,6 @@
 /*
- * The timing reports (-h, -d, -s, -r): summary.c counts as records come, timing.c prints when the process has ended (timing_text.c, timing_rows.c).
+ * The timing reports (-h, -d, -s, -r): summary.c counts as records come, timing.c prints when the
+ * process has ended (timing_text.c, timing_rows.c).
  */
 #ifndef XS_SUMMARY_H
 #define XS_SUMMARY_H
@@ -11,8 +12,9 @@
 
 struct xs_summary {
 	struct xs_table host, device;
-	struct xs_table ccl, ccl_sizes; /* a row for each collective; for each and its message size */
-	bool seen[XS_SOURCE_COUNT][4]; /* enum xs_device_type: what the backend ran on */
+	/* a row for each collective; for each and its message size */
+	struct xs_table ccl, ccl_sizes;
+	bool seen[XS_SOURCE_COUNT][4];	  /* enum xs_device_type: what the backend ran on */
 	struct xs_kernel_record *kernels; /* by id */
 	uint32_t kernel_room;
 };
@@ -21,11 +23,12 @@ struct xs_summary {
 struct xs_table_key xs_work_key(const struct xs_work *work, bool detailed);
 
 /*
- * The name of a row, with tile, shape and so on, on one line; `quoted`: kernels of Level Zero in quotes, as in unitrace's tables. Returns
- * its length; there is no 0 behind it.
+ * The name of a row, with tile, shape and so on, on one line; `quoted`: kernels of Level Zero in
+ * quotes, as in unitrace's tables. Returns its length; there is no 0 behind it.
  */
 #define XS_ROW_NAME_MAX 8192u
-size_t xs_row_name(const struct xs_process *process, const struct xs_table_key *key, bool quoted, char *out);
+size_t xs_row_name(const struct xs_process *process, const struct xs_table_key *key, bool quoted,
+		   char *out);
 
 /* timing.c: all that was asked for. True when there was something to report. */
 bool xs_timing_print(struct xs_process *process);

@@ -1,6 +1,6 @@
 /*
- * See symbols.h. Memory is bounded: MAX_SYMBOLS symbols of all files together, and MAX_TEXT bytes of names found; what does not fit is shown as
- * file+offset, or looked up again.
+ * See symbols.h. Memory is bounded: MAX_SYMBOLS symbols of all files together, and MAX_TEXT bytes
+ * of names found; what does not fit is shown as file+offset, or looked up again.
  */
 #include "symbols.h"
 
@@ -14,9 +14,9 @@
 #include "hash.h"
 #include "writer.h"
 
-#define MAX_SYMBOLS (2u << 20)
-#define MAX_TEXT (8u << 20)
-#define MAX_FILES 4096u
+#define MAX_SYMBOLS    (2u << 20)
+#define MAX_TEXT       (8u << 20)
+#define MAX_FILES      4096u
 #define NAME_MAX_BYTES 1024u
 
 struct symbol {
@@ -28,7 +28,7 @@ struct symbol {
 struct file {
 	struct file *next;
 	uint32_t id; /* string id of its path */
-	int fd; /* of the file with the symbols: its path may soon lead nowhere. -1: none */
+	int fd;	     /* of the file with the symbols: its path may soon lead nowhere. -1: none */
 	uint64_t strings, strings_size; /* where in that file */
 	struct symbol *symbols;
 	uint32_t count;
@@ -59,11 +59,15 @@ static bool read_at(int fd, void *to, size_t size, uint64_t offset)
 
 static bool is_elf(int fd, Elf64_Ehdr *head)
 {
-	return read_at(fd, head, sizeof(*head), 0) && !memcmp(head->e_ident, ELFMAG, SELFMAG) && head->e_ident[EI_CLASS] == ELFCLASS64 &&
-	       head->e_shentsize == sizeof(Elf64_Shdr) && head->e_phentsize == sizeof(Elf64_Phdr);
+	return read_at(fd, head, sizeof(*head), 0) && !memcmp(head->e_ident, ELFMAG, SELFMAG) &&
+	       head->e_ident[EI_CLASS] == ELFCLASS64 && head->e_shentsize == sizeof(Elf64_Shdr) &&
+	       head->e_phentsize == sizeof(Elf64_Phdr);
 }
 
-/* Does the file have this build id (hexadecimal digits)? One without is believed to be the one that was loaded. */
+/*
+ * Does the file have this build id (hexadecimal digits)? One without is believed to be the one that
+ * was loaded.
+ */
 static bool has_build_id(int fd, const Elf64_Ehdr *head, const char *wanted, size_t length)
 {
 	Elf64_Phdr program;
@@ -83,9 +87,11 @@ static bool has_build_id(int fd, const Elf64_Ehdr *head, const char *wanted, siz
 
 			if (id > size || note->n_descsz > size - id)
 				break;
-			if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp(notes + at + sizeof(*note), "GNU", 4)) {
+			if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+			    !memcmp(notes + at + sizeof(*note), "GNU", 4)) {
 				for (n = 0; n < note->n_descsz && n < 32; n++)
-					(void)sprintf(text + 2 * n, "%02x", (unsigned char)notes[id + n]);
+					(void)sprintf(text + 2 * n, "%02x",
+						      (unsigned char)notes[id + n]);
 				return 2 * n == length && !memcmp(text, wanted, length);
 			}
 			at = (id + note->n_descsz + 3) & ~3ul;
@@ -98,7 +104,8 @@ static bool has_build_id(int fd, const Elf64_Ehdr *head, const char *wanted, siz
 static bool find_section(int fd, const Elf64_Ehdr *head, uint32_t type, Elf64_Shdr *ret)
 {
 	for (unsigned i = 0; i < head->e_shnum; i++)
-		if (read_at(fd, ret, sizeof(*ret), head->e_shoff + i * sizeof(*ret)) && ret->sh_type == type)
+		if (read_at(fd, ret, sizeof(*ret), head->e_shoff + i * sizeof(*ret)) &&
+		    ret->sh_type == type)
 			return ret->sh_entsize == sizeof(Elf64_Sym);
 	return false;
 }
@@ -115,10 +122,13 @@ static int compare(const void *a, const void *b)
 static void add_symbol(struct file *file, const Elf64_Sym *symbol)
 {
 	/* names that a library means for others come first */
-	uint32_t rank = ELF64_ST_BIND(symbol->st_info) == STB_GLOBAL ? 0 : ELF64_ST_BIND(symbol->st_info) == STB_WEAK ? 1 : 2;
+	uint32_t rank = ELF64_ST_BIND(symbol->st_info) == STB_GLOBAL ? 0
+			: ELF64_ST_BIND(symbol->st_info) == STB_WEAK ? 1
+								     : 2;
 	uint8_t type = ELF64_ST_TYPE(symbol->st_info);
 
-	if ((type != STT_FUNC && type != STT_GNU_IFUNC) || !symbol->st_value || symbol->st_shndx == SHN_UNDEF || symbol->st_name >= 1u << 30)
+	if ((type != STT_FUNC && type != STT_GNU_IFUNC) || !symbol->st_value ||
+	    symbol->st_shndx == SHN_UNDEF || symbol->st_name >= 1u << 30)
 		return;
 	file->symbols[file->count++] = (struct symbol){
 		.address = symbol->st_value,
@@ -127,14 +137,16 @@ static void add_symbol(struct file *file, const Elf64_Sym *symbol)
 	};
 }
 
-static bool read_table(struct xs_symbols *symbols, struct file *file, int fd, const Elf64_Ehdr *head, uint32_t type)
+static bool read_table(struct xs_symbols *symbols, struct file *file, int fd,
+		       const Elf64_Ehdr *head, uint32_t type)
 {
 	Elf64_Sym piece[512];
 	Elf64_Shdr table, strings;
 	uint64_t count, done = 0;
 
 	if (!find_section(fd, head, type, &table) || table.sh_link >= head->e_shnum ||
-	    !read_at(fd, &strings, sizeof(strings), head->e_shoff + table.sh_link * sizeof(strings)))
+	    !read_at(fd, &strings, sizeof(strings),
+		     head->e_shoff + table.sh_link * sizeof(strings)))
 		return false;
 	count = table.sh_size / sizeof(Elf64_Sym);
 	if (!count || count > MAX_SYMBOLS - symbols->total)
@@ -143,7 +155,8 @@ static bool read_table(struct xs_symbols *symbols, struct file *file, int fd, co
 	while (file->symbols && done < count) {
 		size_t n = count - done < 512 ? (size_t)(count - done) : 512;
 
-		if (!read_at(fd, piece, n * sizeof(*piece), table.sh_offset + done * sizeof(*piece)))
+		if (!read_at(fd, piece, n * sizeof(*piece),
+			     table.sh_offset + done * sizeof(*piece)))
 			break;
 		for (size_t i = 0; i < n; i++)
 			add_symbol(file, &piece[i]);
@@ -163,7 +176,8 @@ static bool read_table(struct xs_symbols *symbols, struct file *file, int fd, co
 }
 
 /* True: its symbols are read. */
-static bool read_file(struct xs_run *run, struct file *file, const char *path, const char *build_id, size_t length, uint32_t type)
+static bool read_file(struct xs_run *run, struct file *file, const char *path, const char *build_id,
+		      size_t length, uint32_t type)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	Elf64_Ehdr head;
@@ -171,7 +185,8 @@ static bool read_file(struct xs_run *run, struct file *file, const char *path, c
 
 	if (fd < 0)
 		return false;
-	good = xs_run_can_spare(run, fd) && is_elf(fd, &head) && has_build_id(fd, &head, build_id, length) &&
+	good = xs_run_can_spare(run, fd) && is_elf(fd, &head) &&
+	       has_build_id(fd, &head, build_id, length) &&
 	       read_table(run->symbols, file, fd, &head, type);
 	if (good)
 		file->fd = fd;
@@ -216,8 +231,9 @@ static struct file *file_of(struct xs_run *run, int32_t pid, uint32_t id)
 		if (id_length > 2) {
 			char debug[128];
 
-			(void)snprintf(debug, sizeof(debug), "/usr/lib/debug/.build-id/%.2s/%.*s.debug", build_id, (int)(id_length - 2),
-				       build_id + 2);
+			(void)snprintf(debug, sizeof(debug),
+				       "/usr/lib/debug/.build-id/%.2s/%.*s.debug", build_id,
+				       (int)(id_length - 2), build_id + 2);
 			if (read_file(run, file, debug, build_id, id_length, SHT_SYMTAB))
 				break;
 		}
@@ -261,7 +277,9 @@ static bool read_name(const struct file *file, const struct symbol *symbol, char
 	ssize_t n = -1;
 
 	if (offset < file->strings_size) {
-		size_t room = file->strings_size - offset < size - 1 ? (size_t)(file->strings_size - offset) : size - 1;
+		size_t room = file->strings_size - offset < size - 1
+				      ? (size_t)(file->strings_size - offset)
+				      : size - 1;
 
 		n = pread(file->fd, name, room, (off_t)(file->strings + offset));
 	}
@@ -272,7 +290,8 @@ static bool read_name(const struct file *file, const struct symbol *symbol, char
 	return name[0];
 }
 
-static void find_name(struct xs_run *run, struct xs_symbols *symbols, int32_t pid, uint64_t frame, struct xs_symbol *ret)
+static void find_name(struct xs_run *run, struct xs_symbols *symbols, int32_t pid, uint64_t frame,
+		      struct xs_symbol *ret)
 {
 	uint64_t address = XS_FRAME_ADDRESS(frame);
 	const struct symbol *symbol = NULL;
@@ -283,14 +302,17 @@ static void find_name(struct xs_run *run, struct xs_symbols *symbols, int32_t pi
 	ret->name = symbols->last_name;
 	ret->offset = 0;
 	if (frame & XS_FRAME_RAW || !XS_FRAME_FILE(frame)) {
-		ret->length = (uint32_t)snprintf(ret->name, NAME_MAX_BYTES, "0x%llx", (unsigned long long)(frame & ~XS_FRAME_RAW));
+		ret->length = (uint32_t)snprintf(ret->name, NAME_MAX_BYTES, "0x%llx",
+						 (unsigned long long)(frame & ~XS_FRAME_RAW));
 		return;
 	}
 	file = file_of(run, pid, XS_FRAME_FILE(frame));
 	if (file && file->count)
-		symbol = covering(file, address - 1); /* it is where the call returns to: perhaps another function already */
+		symbol = covering(file, address - 1); /* it is where the call returns to: perhaps
+							 another function already */
 	if (file && file->count && !symbol)
-		symbol = covering(file, address); /* where a signal handler or a coroutine returns to: nobody called from there */
+		symbol = covering(file, address); /* where a signal handler or a coroutine returns
+						     to: nobody called from there */
 	if (symbol && read_name(file, symbol, ret->name, NAME_MAX_BYTES)) {
 		const char *plain;
 
@@ -356,7 +378,8 @@ const struct xs_symbol *xs_symbol_of(struct xs_run *run, int32_t pid, uint64_t f
 	for (; symbols->known[at % symbols->size].frame; at++)
 		;
 	symbols->count++;
-	symbols->known[at % symbols->size] = (struct known){ .frame = frame, .symbol = symbols->last };
+	symbols->known[at % symbols->size] =
+		(struct known){ .frame = frame, .symbol = symbols->last };
 	symbols->known[at % symbols->size].symbol.name = name;
 	return &symbols->known[at % symbols->size].symbol;
 }

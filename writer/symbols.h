@@ -1,8 +1,10 @@
 /*
- * Names for places in the code: what call stacks hold (struct xs_stack_record), as a person reads it.
+ * Names for places in the code: what call stacks hold (struct xs_stack_record), as a person reads
+ * it.
  *
- * The files' own symbol tables are read, those in /usr/lib/debug too. A file that is not there any more, or another one than the
- * process had loaded (its build id tells), gives no names: the place is then shown as file+offset.
+ * The files' own symbol tables are read, those in /usr/lib/debug too. A file that is not there any
+ * more, or another one than the process had loaded (its build id tells), gives no names: the place
+ * is then shown as file+offset.
  */
 #ifndef XS_SYMBOLS_H
 #define XS_SYMBOLS_H
@@ -12,12 +14,15 @@
 struct xs_run;
 
 struct xs_symbol {
-	char *name;      /* of the function, or of the file; "0x…" for an address in no file */
+	char *name;	 /* of the function, or of the file; "0x…" for an address in no file */
 	uint64_t offset; /* in the function or file */
 	uint32_t length; /* of the name */
 };
 
-/* What a word of a stack record is. `pid` sees the file system as the traced process does (0: unknown). Valid until the next call. */
+/*
+ * What a word of a stack record is. `pid` sees the file system as the traced process does (0:
+ * unknown). Valid until the next call.
+ */
 const struct xs_symbol *xs_symbol_of(struct xs_run *run, int32_t pid, uint64_t frame);
 
 #endif

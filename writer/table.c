@@ -57,7 +57,9 @@ static struct xs_table_row *find(struct xs_table *table, const struct xs_table_k
 	if (slot && *slot)
 		return &table->rows[*slot - 1];
 	if (table->count >= XS_TABLE_ROWS && key->id != XS_TABLE_OTHERS) {
-		struct xs_table_key others = { .id = XS_TABLE_OTHERS, .source = key->source, .type = key->type };
+		struct xs_table_key others = { .id = XS_TABLE_OTHERS,
+					       .source = key->source,
+					       .type = key->type };
 
 		return find(table, &others);
 	}
@@ -74,7 +76,8 @@ static struct xs_table_row *find(struct xs_table *table, const struct xs_table_k
 /* ---- the histogram ---- */
 
 #define CLASSES 16u
-#define BYTES_MAX (128u << 20) /* of all rows; beyond, percentiles are told from the times that were noted before */
+/* of all rows; beyond, percentiles are told from the times that were noted before */
+#define BYTES_MAX (128u << 20)
 
 static size_t all_bytes;
 
@@ -87,7 +90,9 @@ static uint8_t power_of(uint64_t ns)
 static bool cover(struct xs_histogram *times, uint8_t power)
 {
 	uint8_t first = times->powers && times->first < power ? times->first : power;
-	uint8_t last = times->powers && times->first + times->powers - 1 > power ? (uint8_t)(times->first + times->powers - 1) : power;
+	uint8_t last = times->powers && times->first + times->powers - 1 > power
+			       ? (uint8_t)(times->first + times->powers - 1)
+			       : power;
 	size_t bytes = (size_t)(last - first + 1) * CLASSES * sizeof(uint64_t);
 	uint64_t *grown = all_bytes < BYTES_MAX ? calloc(1, bytes) : NULL;
 
@@ -95,7 +100,8 @@ static bool cover(struct xs_histogram *times, uint8_t power)
 		return false;
 	all_bytes += bytes - times->powers * CLASSES * sizeof(uint64_t);
 	if (times->powers)
-		memcpy(grown + (size_t)(times->first - first) * CLASSES, times->count, times->powers * CLASSES * sizeof(*grown));
+		memcpy(grown + (size_t)(times->first - first) * CLASSES, times->count,
+		       times->powers * CLASSES * sizeof(*grown));
 	free(times->count);
 	times->count = grown;
 	times->first = first;
@@ -131,7 +137,8 @@ uint64_t xs_table_percentile(const struct xs_table_row *row, double part)
 	return value < row->low ? row->low : value > row->high ? row->high : value;
 }
 
-struct xs_table_row *xs_table_add(struct xs_table *table, const struct xs_table_key *key, uint64_t ns)
+struct xs_table_row *xs_table_add(struct xs_table *table, const struct xs_table_key *key,
+				  uint64_t ns)
 {
 	struct xs_table_row *row = find(table, key);
 
@@ -151,7 +158,9 @@ static int by_total(const void *a, const void *b)
 {
 	const struct xs_table_row *x = a, *y = b;
 
-	return x->total != y->total ? (x->total < y->total ? 1 : -1) : x->key.id < y->key.id ? -1 : x->key.id > y->key.id;
+	return x->total != y->total    ? (x->total < y->total ? 1 : -1)
+	       : x->key.id < y->key.id ? -1
+				       : x->key.id > y->key.id;
 }
 
 void xs_table_sort(struct xs_table *table)

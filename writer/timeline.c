@@ -17,7 +17,8 @@ static char *put(char *o, const char *text)
 /* As unitrace has it: shapes and sizes are shown for Level Zero whatever is asked for. */
 static struct xs_table_key key_of(const struct xs_process *process, const struct xs_work *work)
 {
-	return xs_work_key(work, process->run->options->verbose || xs_backend_of(work->record->event.source)->detailed);
+	return xs_work_key(work, process->run->options->verbose ||
+					 xs_backend_of(work->record->event.source)->detailed);
 }
 
 static char *put_line(char *o, const struct xs_process *process, const struct xs_work *work)
@@ -36,7 +37,8 @@ static char *put_line(char *o, const struct xs_process *process, const struct xs
 	return put(xs_json_uint(o, work->end), " (end)\n");
 }
 
-static char *put_row(char *o, const struct xs_report *report, const struct xs_process *process, const struct xs_work *work)
+static char *put_row(char *o, const struct xs_report *report, const struct xs_process *process,
+		     const struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
 	char name[XS_ROW_NAME_MAX], engine[16];
@@ -51,7 +53,9 @@ static char *put_row(char *o, const struct xs_report *report, const struct xs_pr
 	if (record->tile)
 		xs_row_number(&row, XS_COL_TILE, record->tile - 1u);
 	if (record->engine)
-		xs_row_text(&row, XS_COL_ENGINE, engine, (size_t)sprintf(engine, "%u.%u", record->engine - 1u, record->engine_index));
+		xs_row_text(&row, XS_COL_ENGINE, engine,
+			    (size_t)sprintf(engine, "%u.%u", record->engine - 1u,
+					    record->engine_index));
 	if (record->bytes)
 		xs_row_number(&row, XS_COL_BYTES, record->bytes);
 	xs_row_number(&row, XS_COL_AT_QUEUED, work->queued);
@@ -64,11 +68,11 @@ static char *put_row(char *o, const struct xs_report *report, const struct xs_pr
 /* ---- the order ---- */
 
 /*
- * Commands are told by several threads, whose rings are read one after the other. So the lines of a while are kept and given out in the
- * order of their commands' ends.
+ * Commands are told by several threads, whose rings are read one after the other. So the lines of a
+ * while are kept and given out in the order of their commands' ends.
  */
-#define LINES 1024u
-#define ROOM 262144u
+#define LINES	1024u
+#define ROOM	262144u
 #define LONGEST 65536u
 
 struct line {
@@ -86,19 +90,25 @@ static int by_end(const void *a, const void *b)
 {
 	const struct line *x = a, *y = b;
 
-	return x->end < y->end ? -1 : x->end > y->end ? 1 : x->offset < y->offset ? -1 : x->offset > y->offset;
+	return x->end < y->end	       ? -1
+	       : x->end > y->end       ? 1
+	       : x->offset < y->offset ? -1
+				       : x->offset > y->offset;
 }
 
 void xs_timeline_flush(struct xs_process *process)
 {
 	struct xs_timeline_lines *kept = process->timeline;
-	struct xs_report *report = kept && kept->count ? xs_report_of(process, XS_REPORT_TIMELINE) : NULL;
+	struct xs_report *report = kept && kept->count ? xs_report_of(process, XS_REPORT_TIMELINE)
+						       : NULL;
 
 	if (!report)
 		return;
 	qsort(kept->lines, kept->count, sizeof(kept->lines[0]), by_end);
 	for (uint32_t i = 0; i < kept->count; i++)
-		xs_report_end(report, mempcpy(xs_report_begin(report), kept->text + kept->lines[i].offset, kept->lines[i].length));
+		xs_report_end(report,
+			      mempcpy(xs_report_begin(report), kept->text + kept->lines[i].offset,
+				      kept->lines[i].length));
 	kept->count = kept->used = 0;
 }
 
@@ -115,7 +125,10 @@ void xs_timeline_device(struct xs_process *process, const struct xs_work *work)
 	if (kept->count == LINES || kept->used > ROOM - LONGEST)
 		xs_timeline_flush(process);
 	from = kept->text + kept->used;
-	end = report->format == XS_REPORT_TEXT ? put_line(from, process, work) : put_row(from, report, process, work);
-	kept->lines[kept->count++] = (struct line){ .end = work->end, .offset = kept->used, .length = (uint32_t)(end - from) };
+	end = report->format == XS_REPORT_TEXT ? put_line(from, process, work)
+					       : put_row(from, report, process, work);
+	kept->lines[kept->count++] = (struct line){ .end = work->end,
+						    .offset = kept->used,
+						    .length = (uint32_t)(end - from) };
 	kept->used += (uint32_t)(end - from);
 }

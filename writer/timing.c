@@ -1,5 +1,6 @@
 /*
- * The timing reports -h, -d, -s and -r, from what summary.c counted: which rows belong together, their names and sums, and what is printed when.
+ * The timing reports -h, -d, -s and -r, from what summary.c counted: which rows belong together,
+ * their names and sums, and what is printed when.
  */
 #include "timing.h"
 #include "text.h"
@@ -11,8 +12,8 @@
 typedef unsigned long long ull;
 
 /* of a name in a table of text, bytes: 120 columns in all */
-#define NAME_BEGIN 79u
-#define NAME_END 40u
+#define NAME_BEGIN  79u
+#define NAME_END    40u
 #define DEVICE_ROWS 256u /* each row is compared with so many of the largest */
 
 /* ---- rows ---- */
@@ -27,10 +28,12 @@ size_t xs_timing_columns(const char *text, size_t length)
 }
 
 /*
- * Where a backend has a table for each type of device, its calls belong to the type that the process used; without any, or with several, to the backend as such.
- * Device work belongs to the type of its device.
+ * Where a backend has a table for each type of device, its calls belong to the type that the
+ * process used; without any, or with several, to the backend as such. Device work belongs to the
+ * type of its device.
  */
-static size_t group_of(const struct xs_summary *summary, const struct xs_table_row *row, bool device)
+static size_t group_of(const struct xs_summary *summary, const struct xs_table_row *row,
+		       bool device)
 {
 	uint8_t type = row->key.type & 3, source = row->key.source;
 
@@ -40,7 +43,8 @@ static size_t group_of(const struct xs_summary *summary, const struct xs_table_r
 	return xs_group_of(source, type);
 }
 
-bool xs_timing_has(const struct xs_summary *summary, const struct xs_table *table, size_t group, bool device)
+bool xs_timing_has(const struct xs_summary *summary, const struct xs_table *table, size_t group,
+		   bool device)
 {
 	for (uint32_t i = 0; i < table->count; i++)
 		if (group_of(summary, &table->rows[i], device) == group)
@@ -48,7 +52,8 @@ bool xs_timing_has(const struct xs_summary *summary, const struct xs_table *tabl
 	return false;
 }
 
-struct xs_timing_sums xs_timing_sums_of(const struct xs_summary *summary, const struct xs_table *table, size_t group, bool device)
+struct xs_timing_sums xs_timing_sums_of(const struct xs_summary *summary,
+					const struct xs_table *table, size_t group, bool device)
 {
 	struct xs_timing_sums sums = { 0 };
 
@@ -73,13 +78,17 @@ static char *put_shape(char *o, const struct xs_table_key *key)
 
 	xs_shown_shape(key->source, d, g);
 	if (key->simd)
-		o += sprintf(o, "[SIMD%u {%llu; %llu; %llu} ", key->simd, (ull)g[0], (ull)g[1], (ull)g[2]);
+		o += sprintf(o, "[SIMD%u {%llu; %llu; %llu} ", key->simd, (ull)g[0], (ull)g[1],
+			     (ull)g[2]);
 	else
 		o += sprintf(o, "[{%llu; %llu; %llu} ", (ull)g[0], (ull)g[1], (ull)g[2]);
 	return o + sprintf(o, "{%llu; %llu; %llu}]", (ull)l[0], (ull)l[1], (ull)l[2]);
 }
 
-/* Names of templates fill screens: of a long one its beginning and its end, which is where names differ. */
+/*
+ * Names of templates fill screens: of a long one its beginning and its end, which is where names
+ * differ.
+ */
 static char *put_short(char *o, const char *text, size_t length)
 {
 	size_t from = length > NAME_END ? length - NAME_END : 0;
@@ -92,10 +101,12 @@ static char *put_short(char *o, const char *text, size_t length)
 	return xs_plain(o, text + from, length - from);
 }
 
-size_t xs_row_name(const struct xs_process *process, const struct xs_table_key *key, bool quoted, char *out)
+size_t xs_row_name(const struct xs_process *process, const struct xs_table_key *key, bool quoted,
+		   char *out)
 {
 	struct xs_event event = { .name = key->id, .source = key->source };
-	const char *text = "(all others)", *quote = quoted && key->device && xs_backend_of(key->source)->quoted ? "\"" : "";
+	const char *text = "(all others)",
+		   *quote = quoted && key->device && xs_backend_of(key->source)->quoted ? "\"" : "";
 	size_t length = strlen(text);
 	char *o = out;
 
@@ -141,19 +152,22 @@ bool xs_timing_needs_device(const struct xs_table *table)
 	return false;
 }
 
-const struct xs_table_row *xs_timing_next(const struct xs_timing_view *view, uint32_t *at, char *name, size_t *ret_length)
+const struct xs_table_row *xs_timing_next(const struct xs_timing_view *view, uint32_t *at,
+					  char *name, size_t *ret_length)
 {
 	while (*at < view->table->count) {
 		const struct xs_table_row *row = &view->table->rows[(*at)++];
 		if (group_of(view->summary, row, view->device) != view->group)
 			continue;
-		*ret_length = xs_row_name(view->process, &row->key, view->report->format == XS_REPORT_TEXT, name);
+		*ret_length = xs_row_name(view->process, &row->key,
+					  view->report->format == XS_REPORT_TEXT, name);
 		return row;
 	}
 	return NULL;
 }
 
-size_t xs_timing_ccl_name(const struct xs_timing_view *view, const struct xs_table_row *row, char *name)
+size_t xs_timing_ccl_name(const struct xs_timing_view *view, const struct xs_table_row *row,
+			  char *name)
 {
 	struct xs_table_key key = { .id = row->key.id };
 
@@ -169,9 +183,11 @@ uint64_t xs_timing_total(const struct xs_table *table)
 	return total;
 }
 
-const struct xs_kernel_record *xs_timing_kernel(const struct xs_summary *summary, const struct xs_table_row *row)
+const struct xs_kernel_record *xs_timing_kernel(const struct xs_summary *summary,
+						const struct xs_table_row *row)
 {
-	const struct xs_kernel_record *kernel = row->kernel < summary->kernel_room ? &summary->kernels[row->kernel] : NULL;
+	const struct xs_kernel_record *kernel =
+		row->kernel < summary->kernel_room ? &summary->kernels[row->kernel] : NULL;
 
 	return kernel && kernel->id ? kernel : NULL;
 }
@@ -184,8 +200,9 @@ const char *xs_timing_compiled(const struct xs_kernel_record *kernel)
 /* ---- what xstrace itself cost ---- */
 
 /*
- * What writing one record of a call takes: measured here, with the same clock and the same ring code, on memory that is warm. The least of
- * some rounds, since other work of the machine only adds to it.
+ * What writing one record of a call takes: measured here, with the same clock and the same ring
+ * code, on memory that is warm. The least of some rounds, since other work of the machine only adds
+ * to it.
  */
 double xs_timing_record_ns(const struct xs_run *run)
 {
@@ -200,12 +217,14 @@ double xs_timing_record_ns(const struct xs_run *run)
 		uint64_t start;
 
 		memset(ring, 0, sizeof(*ring));
-		xs_ring_init(&producer, ring, (unsigned char *)ring + XS_RING_HEADER, SIZE, XS_FULL_DROP);
+		xs_ring_init(&producer, ring, (unsigned char *)ring + XS_RING_HEADER, SIZE,
+			     XS_FULL_DROP);
 		producer.limit = SIZE;
 		start = xs_clock_ns(CLOCK_MONOTONIC);
 		for (int i = 0; i < RECORDS; i++) {
 			uint64_t tick = xs_tick(run->use_tsc);
-			struct xs_call_record *record = xs_ring_reserve(&producer, NULL, sizeof(*record), XS_ROLE_OTHER);
+			struct xs_call_record *record =
+				xs_ring_reserve(&producer, NULL, sizeof(*record), XS_ROLE_OTHER);
 
 			record->event.tick = tick;
 			record->duration = xs_tick(run->use_tsc) - tick;
@@ -226,11 +245,16 @@ double xs_timing_record_ns(const struct xs_run *run)
 static void print_missing(struct xs_report *report, const struct xs_process *process)
 {
 	if (process->untimed)
-		xs_report_print(report, "(%llu command%s not in this table: %s times could not be had)\n\n", (ull)process->untimed,
-				process->untimed == 1 ? " is" : "s are", process->untimed == 1 ? "its" : "their");
+		xs_report_print(report,
+				"(%llu command%s not in this table: %s times could not be had)\n\n",
+				(ull)process->untimed, process->untimed == 1 ? " is" : "s are",
+				process->untimed == 1 ? "its" : "their");
 	if (process->open_commands)
-		xs_report_print(report, "(%llu command%s not in this table: not complete when the process ended, or while it was recorded)\n\n",
-				(ull)process->open_commands, process->open_commands == 1 ? " is" : "s are");
+		xs_report_print(report,
+				"(%llu command%s not in this table: not complete when the process "
+				"ended, or while it was recorded)\n\n",
+				(ull)process->open_commands,
+				process->open_commands == 1 ? " is" : "s are");
 }
 
 bool xs_timing_print(struct xs_process *process)
@@ -245,16 +269,26 @@ bool xs_timing_print(struct xs_process *process)
 		void (*text)(struct xs_timing_view *);
 		void (*rows)(struct xs_timing_view *);
 	} reports[] = {
-		/* a trace's calls are counted too, and are no reason for a report that does not show them */
-		{ options->host_timing, XS_REPORT_HOST_TIMING, &summary->host, false, xs_timing_text_host, xs_timing_rows_host },
-		{ options->device_timing, XS_REPORT_DEVICE_TIMING, &summary->device, true, xs_timing_text_device, xs_timing_rows_device },
-		{ options->kernel_submission, XS_REPORT_SUBMISSION, &summary->device, true, xs_timing_text_submission, xs_timing_rows_submission },
-		{ options->ccl_summary, XS_REPORT_CCL, &summary->ccl, false, xs_timing_text_ccl, xs_timing_rows_ccl },
+		/*
+		 * a trace's calls are counted too, and are no reason for a report that does not
+		 * show them
+		 */
+		{ options->host_timing, XS_REPORT_HOST_TIMING, &summary->host, false,
+		  xs_timing_text_host, xs_timing_rows_host },
+		{ options->device_timing, XS_REPORT_DEVICE_TIMING, &summary->device, true,
+		  xs_timing_text_device, xs_timing_rows_device },
+		{ options->kernel_submission, XS_REPORT_SUBMISSION, &summary->device, true,
+		  xs_timing_text_submission, xs_timing_rows_submission },
+		{ options->ccl_summary, XS_REPORT_CCL, &summary->ccl, false, xs_timing_text_ccl,
+		  xs_timing_rows_ccl },
 	};
 	bool something = false;
 
 	for (size_t i = 0; i < sizeof(reports) / sizeof(reports[0]); i++) {
-		struct xs_timing_view view = { .process = process, .summary = summary, .table = reports[i].table, .device = reports[i].device };
+		struct xs_timing_view view = { .process = process,
+					       .summary = summary,
+					       .table = reports[i].table,
+					       .device = reports[i].device };
 
 		if (!reports[i].wanted || !reports[i].table->count)
 			continue;
@@ -263,8 +297,10 @@ bool xs_timing_print(struct xs_process *process)
 			continue;
 		xs_table_sort(reports[i].table);
 		xs_table_sort(&summary->ccl_sizes);
-		if (!something && process->run->recovering && process->kept && process->kept->committed && options->report_format == XS_REPORT_TEXT)
-			xs_report_print(view.report, "\n(recovered: what the killed drain process had read before is not in these tables)\n");
+		if (!something && process->run->recovering && process->kept &&
+		    process->kept->committed && options->report_format == XS_REPORT_TEXT)
+			xs_report_print(view.report, "\n(recovered: what the killed drain process "
+						     "had read before is not in these tables)\n");
 		view.devices = reports[i].device && xs_timing_needs_device(reports[i].table);
 		something = true;
 		if (options->report_format != XS_REPORT_TEXT) {

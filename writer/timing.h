@@ -1,6 +1,6 @@
 /*
- * What the files of the timing reports know together: timing.c finds rows and sums, timing_text.c prints tables of them, timing_rows.c
- * JSON and CSV.
+ * What the files of the timing reports know together: timing.c finds rows and sums, timing_text.c
+ * prints tables of them, timing_rows.c JSON and CSV.
  */
 #ifndef XS_TIMING_H
 #define XS_TIMING_H
@@ -16,7 +16,7 @@ struct xs_timing_view {
 	const struct xs_table *table;
 	bool device;
 	size_t group; /* of backends.h: whose rows */
-	int width; /* of the first column */
+	int width;    /* of the first column */
 	bool devices; /* text: a last column says which device a row is of */
 };
 
@@ -24,9 +24,14 @@ struct xs_timing_sums {
 	uint64_t calls, failed, total, queued, submit;
 };
 
-/* Of the group's rows: is there one, what do they come to. `device`: the table is of device work, not of calls. */
-bool xs_timing_has(const struct xs_summary *summary, const struct xs_table *table, size_t group, bool device);
-struct xs_timing_sums xs_timing_sums_of(const struct xs_summary *summary, const struct xs_table *table, size_t group, bool device);
+/*
+ * Of the group's rows: is there one, what do they come to. `device`: the table is of device work,
+ * not of calls.
+ */
+bool xs_timing_has(const struct xs_summary *summary, const struct xs_table *table, size_t group,
+		   bool device);
+struct xs_timing_sums xs_timing_sums_of(const struct xs_summary *summary,
+					const struct xs_table *table, size_t group, bool device);
 /* The sum of all rows' times. */
 uint64_t xs_timing_total(const struct xs_table *table);
 
@@ -34,16 +39,25 @@ uint64_t xs_timing_total(const struct xs_table *table);
 bool xs_timing_needs_device(const struct xs_table *table);
 /* Of text in UTF-8. */
 size_t xs_timing_columns(const char *text, size_t length);
-/* The next row of the view's group from *at on, NULL: there is none; its name in `name`, of XS_ROW_NAME_MAX bytes. */
-const struct xs_table_row *xs_timing_next(const struct xs_timing_view *view, uint32_t *at, char *name, size_t *ret_length);
+/*
+ * The next row of the view's group from *at on, NULL: there is none; its name in `name`, of
+ * XS_ROW_NAME_MAX bytes.
+ */
+const struct xs_table_row *xs_timing_next(const struct xs_timing_view *view, uint32_t *at,
+					  char *name, size_t *ret_length);
 /* A collective's name without its size, which has a column of its own; as xs_row_name(). */
-size_t xs_timing_ccl_name(const struct xs_timing_view *view, const struct xs_table_row *row, char *name);
+size_t xs_timing_ccl_name(const struct xs_timing_view *view, const struct xs_table_row *row,
+			  char *name);
 
 /* What the row's kernel is made of; NULL: nobody has told. */
-const struct xs_kernel_record *xs_timing_kernel(const struct xs_summary *summary, const struct xs_table_row *row);
+const struct xs_kernel_record *xs_timing_kernel(const struct xs_summary *summary,
+						const struct xs_table_row *row);
 const char *xs_timing_compiled(const struct xs_kernel_record *kernel);
 
-/* What writing one record of a call takes on this machine, in ns; 0: there is no memory to try it. Takes some 100 us. */
+/*
+ * What writing one record of a call takes on this machine, in ns; 0: there is no memory to try it.
+ * Takes some 100 us.
+ */
 double xs_timing_record_ns(const struct xs_run *run);
 
 static inline double xs_timing_percent(uint64_t part, uint64_t all)

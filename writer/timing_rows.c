@@ -33,7 +33,8 @@ static void set_properties(struct xs_report_row *out, const struct xs_kernel_rec
 		xs_row_number(out, XS_COL_REGISTERS, kernel->registers);
 }
 
-static void set_submission(struct xs_report_row *out, const struct xs_table_row *row, const struct xs_timing_sums *sums)
+static void set_submission(struct xs_report_row *out, const struct xs_table_row *row,
+			   const struct xs_timing_sums *sums)
 {
 	xs_row_number(out, XS_COL_CALLS, row->calls);
 	xs_row_number(out, XS_COL_QUEUED, row->queued);
@@ -54,7 +55,8 @@ static void row_all(struct xs_timing_view *view, const char *kind, bool submissi
 	size_t length;
 
 	for (view->group = 0; view->group < XS_GROUPS; view->group++) {
-		struct xs_timing_sums sums = xs_timing_sums_of(view->summary, view->table, view->group, view->device);
+		struct xs_timing_sums sums =
+			xs_timing_sums_of(view->summary, view->table, view->group, view->device);
 		uint32_t at = 0;
 
 		while ((row = xs_timing_next(view, &at, name, &length))) {
@@ -66,7 +68,8 @@ static void row_all(struct xs_timing_view *view, const char *kind, bool submissi
 				set_times(&out, row, sums.total);
 			if (!view->device) {
 				xs_row_number(&out, XS_COL_FAILED, row->failed);
-				xs_row_number(&out, XS_COL_OVERHEAD, (uint64_t)((double)row->calls * each));
+				xs_row_number(&out, XS_COL_OVERHEAD,
+					      (uint64_t)((double)row->calls * each));
 			}
 			if (view->device && row->key.place)
 				xs_row_number(&out, XS_COL_DEVICE, row->key.place - 1u);

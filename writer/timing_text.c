@@ -1,6 +1,7 @@
 /*
- * The timing reports as text. Titles, columns, widths and units are unitrace's, which are not the same for Level Zero and OpenCL; what unitrace
- * does not tell stands in tables of its own behind these. Scripts look for unitrace's headings and take what follows for its tables (its summary.py
+ * The timing reports as text. Titles, columns, widths and units are unitrace's, which are not the
+ * same for Level Zero and OpenCL; what unitrace does not tell stands in tables of its own behind
+ * these. Scripts look for unitrace's headings and take what follows for its tables (its summary.py
  * does), so none of them may stand above a table of ours.
  */
 #include "timing.h"
@@ -10,7 +11,10 @@
 
 typedef unsigned long long ull;
 
-/* Several processes write to one stderr: each table says whose it is. A file's name does that for all in it. */
+/*
+ * Several processes write to one stderr: each table says whose it is. A file's name does that for
+ * all in it.
+ */
 static void print_title(const struct xs_timing_view *view, const char *title, const char *end)
 {
 	struct xs_process *process = view->process;
@@ -19,7 +23,8 @@ static void print_title(const struct xs_timing_view *view, const char *title, co
 	if (xs_process_rank(process) >= 0)
 		(void)snprintf(rank, sizeof(rank), ", rank %d", xs_process_rank(process));
 	if (!view->report->to_file)
-		xs_report_print(view->report, "\nProcess %d%s: %s\n", process->pid, rank, xs_title_of(process));
+		xs_report_print(view->report, "\nProcess %d%s: %s\n", process->pid, rank,
+				xs_title_of(process));
 	xs_report_print(view->report, "\n=== %s ===\n%s", title, end);
 }
 
@@ -63,7 +68,8 @@ static void end_row(const struct xs_timing_view *view, const struct xs_table_row
 }
 
 /* The label of the longest backend that unitrace knows sets the place of the figures. */
-static void print_total(const struct xs_timing_view *view, const char *kind, const char *backend, uint64_t total, bool first)
+static void print_total(const struct xs_timing_view *view, const char *kind, const char *backend,
+			uint64_t total, bool first)
 {
 	char label[96], longest[96];
 	int width;
@@ -72,7 +78,8 @@ static void print_total(const struct xs_timing_view *view, const char *kind, con
 	(void)snprintf(longest, sizeof(longest), "Total %s Time for CL CPU backend (ns): ", kind);
 	width = (int)(strlen(label) > strlen(longest) ? strlen(label) : strlen(longest));
 	if (first)
-		xs_report_print(view->report, "%*s%20llu\n", width, "Total Execution Time (ns): ", (ull)view->process->host_ns);
+		xs_report_print(view->report, "%*s%20llu\n", width,
+				"Total Execution Time (ns): ", (ull)view->process->host_ns);
 	xs_report_print(view->report, "%*s%20llu\n", width, label, (ull)total);
 }
 
@@ -83,7 +90,9 @@ static void print_totals(struct xs_timing_view *view, const char *kind)
 	for (size_t g = 0; g < XS_GROUPS; g++) {
 		if (!xs_timing_has(view->summary, view->table, g, view->device))
 			continue;
-		print_total(view, kind, xs_group_title(g), xs_timing_sums_of(view->summary, view->table, g, view->device).total, first);
+		print_total(view, kind, xs_group_title(g),
+			    xs_timing_sums_of(view->summary, view->table, g, view->device).total,
+			    first);
 		first = false;
 	}
 }
@@ -92,21 +101,25 @@ static void print_timing_rows(const struct xs_timing_view *view, const char *tit
 {
 	const struct xs_layout *w = &xs_group_backend(view->group)->layout;
 	int percent = view->device ? w->device_percent : w->host_percent;
-	uint64_t total = xs_timing_sums_of(view->summary, view->table, view->group, view->device).total;
+	uint64_t total =
+		xs_timing_sums_of(view->summary, view->table, view->group, view->device).total;
 	const struct xs_table_row *row;
 	char name[XS_ROW_NAME_MAX];
 	uint32_t at = 0;
 	size_t length;
 
 	print_name(view, title, strlen(title));
-	xs_report_print(view->report, ", %*s, %*s, %*s, %*s, %*s, %*s", w->calls, "Calls", w->time, "Time (ns)", percent, "Time (%)", w->time,
-			"Average (ns)", w->time, "Min (ns)", w->time, "Max (ns)");
+	xs_report_print(view->report, ", %*s, %*s, %*s, %*s, %*s, %*s", w->calls, "Calls", w->time,
+			"Time (ns)", percent, "Time (%)", w->time, "Average (ns)", w->time,
+			"Min (ns)", w->time, "Max (ns)");
 	end_head(view);
 	while ((row = xs_timing_next(view, &at, name, &length))) {
 		print_name(view, name, length);
-		xs_report_print(view->report, ", %*llu, %*llu, %*.*f, %*llu, %*llu, %*llu", w->calls, (ull)row->calls, w->time, (ull)row->total,
-				percent, w->decimals, xs_timing_percent(row->total, total), w->time, (ull)(row->total / row->calls), w->time,
-				(ull)row->low, w->time, (ull)row->high);
+		xs_report_print(view->report, ", %*llu, %*llu, %*.*f, %*llu, %*llu, %*llu",
+				w->calls, (ull)row->calls, w->time, (ull)row->total, percent,
+				w->decimals, xs_timing_percent(row->total, total), w->time,
+				(ull)(row->total / row->calls), w->time, (ull)row->low, w->time,
+				(ull)row->high);
 		end_row(view, row);
 	}
 	xs_report_print(view->report, "\n");
@@ -114,7 +127,8 @@ static void print_timing_rows(const struct xs_timing_view *view, const char *tit
 
 static void print_submission_rows(const struct xs_timing_view *view, const char *title)
 {
-	struct xs_timing_sums sums = xs_timing_sums_of(view->summary, view->table, view->group, true);
+	struct xs_timing_sums sums =
+		xs_timing_sums_of(view->summary, view->table, view->group, true);
 	const struct xs_layout *w = &xs_group_backend(view->group)->layout;
 	const struct xs_table_row *row;
 	char name[XS_ROW_NAME_MAX];
@@ -122,15 +136,19 @@ static void print_submission_rows(const struct xs_timing_view *view, const char 
 	size_t length;
 
 	print_name(view, title, strlen(title));
-	xs_report_print(view->report, ", %*s, %*s (ns), %*s (%%), %*s, %11s, %*s, %*s", w->calls, "Calls", w->time - 5, w->queued, 7, w->queued,
-			w->time, "Submit (ns)", "Submit (%)", w->time, "Execute (ns)", w->device_percent, "Execute (%)");
+	xs_report_print(view->report, ", %*s, %*s (ns), %*s (%%), %*s, %11s, %*s, %*s", w->calls,
+			"Calls", w->time - 5, w->queued, 7, w->queued, w->time, "Submit (ns)",
+			"Submit (%)", w->time, "Execute (ns)", w->device_percent, "Execute (%)");
 	end_head(view);
 	while ((row = xs_timing_next(view, &at, name, &length))) {
 		print_name(view, name, length);
-		xs_report_print(view->report, ", %*llu, %*llu, %11.*f, %*llu, %11.*f, %*llu, %*.*f", w->calls, (ull)row->calls, w->time,
-				(ull)row->queued, w->decimals, xs_timing_percent(row->queued, sums.queued), w->time, (ull)row->submit,
-				w->decimals, xs_timing_percent(row->submit, sums.submit), w->time, (ull)row->total, w->device_percent,
-				w->decimals, xs_timing_percent(row->total, sums.total));
+		xs_report_print(view->report, ", %*llu, %*llu, %11.*f, %*llu, %11.*f, %*llu, %*.*f",
+				w->calls, (ull)row->calls, w->time, (ull)row->queued, w->decimals,
+				xs_timing_percent(row->queued, sums.queued), w->time,
+				(ull)row->submit, w->decimals,
+				xs_timing_percent(row->submit, sums.submit), w->time,
+				(ull)row->total, w->device_percent, w->decimals,
+				xs_timing_percent(row->total, sums.total));
 		end_row(view, row);
 	}
 	xs_report_print(view->report, "\n");
@@ -144,25 +162,32 @@ static void print_distribution_rows(const struct xs_timing_view *view, const cha
 	size_t length;
 
 	print_name(view, title, strlen(title));
-	xs_report_print(view->report, ", %12s, %19s, %19s, %19s", view->device ? "Calls" : "Failed Calls", "p50 (ns)", "p90 (ns)", "p99 (ns)");
+	xs_report_print(view->report, ", %12s, %19s, %19s, %19s",
+			view->device ? "Calls" : "Failed Calls", "p50 (ns)", "p90 (ns)",
+			"p99 (ns)");
 	end_head(view);
 	while ((row = xs_timing_next(view, &at, name, &length))) {
 		print_name(view, name, length);
-		xs_report_print(view->report, ", %12llu, %19llu, %19llu, %19llu", (ull)(view->device ? row->calls : row->failed),
-				(ull)xs_table_percentile(row, 0.5), (ull)xs_table_percentile(row, 0.9), (ull)xs_table_percentile(row, 0.99));
+		xs_report_print(view->report, ", %12llu, %19llu, %19llu, %19llu",
+				(ull)(view->device ? row->calls : row->failed),
+				(ull)xs_table_percentile(row, 0.5),
+				(ull)xs_table_percentile(row, 0.9),
+				(ull)xs_table_percentile(row, 0.99));
 		end_row(view, row);
 	}
 	xs_report_print(view->report, "\n");
 }
 
 /* `word`: what a heading has behind the backend's name. */
-static void print_groups(struct xs_timing_view *view, const char *word, const char *title, void (*print)(const struct xs_timing_view *, const char *))
+static void print_groups(struct xs_timing_view *view, const char *word, const char *title,
+			 void (*print)(const struct xs_timing_view *, const char *))
 {
 	for (view->group = 0; view->group < XS_GROUPS; view->group++) {
 		if (!xs_timing_has(view->summary, view->table, view->group, view->device))
 			continue;
 		find_width(view, title);
-		xs_report_print(view->report, "\n== %s %s ==\n\n", xs_group_title(view->group), word);
+		xs_report_print(view->report, "\n== %s %s ==\n\n", xs_group_title(view->group),
+				word);
 		print(view, title);
 	}
 	xs_report_print(view->report, "\n");
@@ -194,21 +219,27 @@ static void print_properties(struct xs_timing_view *view)
 
 		find_width(view, "Kernel");
 		while ((row = xs_timing_next(view, &at, name, &length))) {
-			const struct xs_kernel_record *kernel = xs_timing_kernel(view->summary, row);
+			const struct xs_kernel_record *kernel =
+				xs_timing_kernel(view->summary, row);
 
 			if (!kernel)
 				continue;
 			if (first) {
 				print_name(view, "Kernel", 6);
-				xs_report_print(view->report, ", Compiled, SIMD, Number of Arguments, SLM Per Work Group, Private Memory Per Thread, "
-							      "Spill Memory Per Thread, Register File Size Per Thread");
+				xs_report_print(
+					view->report,
+					", Compiled, SIMD, Number of Arguments, SLM Per Work "
+					"Group, Private Memory Per Thread, "
+					"Spill Memory Per Thread, Register File Size Per Thread");
 				end_head(view);
 			}
 			first = false;
 			print_name(view, name, length);
 			(void)sprintf(registers, "%u", kernel->registers);
-			xs_report_print(view->report, ", %8s, %4s, %19u, %18u, %25u, %23u, %29s", xs_timing_compiled(kernel), simd_text(kernel, simd),
-					kernel->arguments, kernel->local_bytes, kernel->private_bytes, kernel->spill_bytes,
+			xs_report_print(view->report, ", %8s, %4s, %19u, %18u, %25u, %23u, %29s",
+					xs_timing_compiled(kernel), simd_text(kernel, simd),
+					kernel->arguments, kernel->local_bytes,
+					kernel->private_bytes, kernel->spill_bytes,
 					kernel->registers ? registers : "unknown");
 			end_row(view, row);
 		}
@@ -223,7 +254,8 @@ static uint64_t times_blocked(const struct xs_process *process)
 	uint64_t blocked = 0;
 
 	for (uint32_t i = 0; i < process->track_count; i++)
-		blocked += atomic_load_explicit(&process->tracks[i]->ring->blocked, memory_order_relaxed);
+		blocked += atomic_load_explicit(&process->tracks[i]->ring->blocked,
+						memory_order_relaxed);
 	return blocked;
 }
 
@@ -234,22 +266,25 @@ static void print_sums(struct xs_timing_view *view, double each)
 	struct xs_timing_sums all = { 0 };
 
 	print_title(view, "API Totals", "\n");
-	xs_report_print(view->report, "%14s, %12s, %12s, %20s, %20s\n", "Backend", "Calls", "Failed Calls", "Time (ns)",
-			"Inside xstrace (ns)");
+	xs_report_print(view->report, "%14s, %12s, %12s, %20s, %20s\n", "Backend", "Calls",
+			"Failed Calls", "Time (ns)", "Inside xstrace (ns)");
 	for (size_t g = 0; g < XS_GROUPS; g++) {
-		struct xs_timing_sums sums = xs_timing_sums_of(view->summary, view->table, g, false);
+		struct xs_timing_sums sums =
+			xs_timing_sums_of(view->summary, view->table, g, false);
 
 		if (!sums.calls)
 			continue;
-		xs_report_print(view->report, format, 14, xs_group_title(g), (ull)sums.calls, (ull)sums.failed, (ull)sums.total,
-				(double)sums.calls * each);
+		xs_report_print(view->report, format, 14, xs_group_title(g), (ull)sums.calls,
+				(ull)sums.failed, (ull)sums.total, (double)sums.calls * each);
 		all.calls += sums.calls;
 		all.failed += sums.failed;
 		all.total += sums.total;
 	}
-	xs_report_print(view->report, format, 14, "All", (ull)all.calls, (ull)all.failed, (ull)all.total, (double)all.calls * each);
+	xs_report_print(view->report, format, 14, "All", (ull)all.calls, (ull)all.failed,
+			(ull)all.total, (double)all.calls * each);
 	xs_report_print(view->report,
-			"\nInside xstrace: an estimate, %llu calls at %.1f ns each, which writing their records took here just now. Threads waited "
+			"\nInside xstrace: an estimate, %llu calls at %.1f ns each, which writing "
+			"their records took here just now. Threads waited "
 			"%llu time%s for room in a full ring; that is not in it.\n\n\n",
 			(ull)all.calls, each, (ull)blocked, blocked == 1 ? "" : "s");
 }
@@ -291,7 +326,8 @@ static void print_box(const struct xs_timing_view *view)
 
 	if (xs_process_rank(view->process) >= 0)
 		(void)snprintf(rank, sizeof(rank), "%d", xs_process_rank(view->process));
-	xs_report_print(view->report, "%s\n*  Process ID : %d | Rank ID : %s\n%s\n", stars, view->process->pid, rank, stars);
+	xs_report_print(view->report, "%s\n*  Process ID : %d | Rank ID : %s\n%s\n", stars,
+			view->process->pid, rank, stars);
 }
 
 static void find_ccl_width(struct xs_timing_view *view)
@@ -300,25 +336,33 @@ static void find_ccl_width(struct xs_timing_view *view)
 
 	view->width = 10;
 	for (uint32_t i = 0; i < view->table->count; i++) {
-		int length = (int)xs_timing_columns(name, xs_timing_ccl_name(view, &view->table->rows[i], name));
+		int length =
+			(int)xs_timing_columns(name, xs_timing_ccl_name(view, &view->table->rows[i],
+									name));
 
 		view->width = length > view->width ? length : view->width;
 	}
 }
 
 /* as unitrace's, which are those of Level Zero */
-static const struct xs_layout ccl_layout = { .calls = 12, .time = 20, .device_percent = 12, .decimals = 6 };
+static const struct xs_layout ccl_layout = {
+	.calls = 12, .time = 20, .device_percent = 12, .decimals = 6
+};
 
-static void print_ccl_row(const struct xs_timing_view *view, const struct xs_table_row *row, uint64_t total)
+static void print_ccl_row(const struct xs_timing_view *view, const struct xs_table_row *row,
+			  uint64_t total)
 {
 	const struct xs_layout *w = &ccl_layout;
 
-	xs_report_print(view->report, ", %*llu, %*llu, %*.*f, %*llu, %*llu, %*llu\n", w->calls, (ull)row->calls, w->time, (ull)row->total, w->device_percent,
-			w->decimals, xs_timing_percent(row->total, total), w->time, (ull)(row->total / row->calls), w->time, (ull)row->low, w->time,
+	xs_report_print(view->report, ", %*llu, %*llu, %*.*f, %*llu, %*llu, %*llu\n", w->calls,
+			(ull)row->calls, w->time, (ull)row->total, w->device_percent, w->decimals,
+			xs_timing_percent(row->total, total), w->time,
+			(ull)(row->total / row->calls), w->time, (ull)row->low, w->time,
 			(ull)row->high);
 }
 
-static void print_ccl_table(const struct xs_timing_view *view, const struct xs_table *table, bool sizes)
+static void print_ccl_table(const struct xs_timing_view *view, const struct xs_table *table,
+			    bool sizes)
 {
 	const struct xs_layout *w = &ccl_layout;
 	uint64_t total = xs_timing_total(table);
@@ -327,7 +371,8 @@ static void print_ccl_table(const struct xs_timing_view *view, const struct xs_t
 	print_name(view, "Function", 8);
 	if (sizes)
 		xs_report_print(view->report, ", %20s", "Message Size (B)");
-	xs_report_print(view->report, ", %*s, %*s, %*s, %*s, %*s, %*s\n", w->calls, "Calls", w->time, "Time (ns)", w->device_percent, "Time (%)", w->time,
+	xs_report_print(view->report, ", %*s, %*s, %*s, %*s, %*s, %*s\n", w->calls, "Calls",
+			w->time, "Time (ns)", w->device_percent, "Time (%)", w->time,
 			"Average (ns)", w->time, "Min (ns)", w->time, "Max (ns)");
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct xs_table_row *row = &table->rows[i];

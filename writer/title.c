@@ -1,6 +1,7 @@
 /*
- * What a process is, for people: its command line, or the title that it has put there in its place (setproctitle, postgres, gunicorn), and the
- * name that it has given itself (PR_SET_NAME). It is looked at while the process lives, since a dead one has no command line.
+ * What a process is, for people: its command line, or the title that it has put there in its place
+ * (setproctitle, postgres, gunicorn), and the name that it has given itself (PR_SET_NAME). It is
+ * looked at while the process lives, since a dead one has no command line.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +11,8 @@
 #include "text.h"
 #include "writer.h"
 
-#define FIRST_NS 50000000ull
-#define LAST_NS 1000000000ull
+#define FIRST_NS    50000000ull
+#define LAST_NS	    1000000000ull
 #define TITLE_BYTES 100u /* shown of a command line, whole characters */
 
 /* False: it has ended. */
@@ -40,7 +41,10 @@ size_t xs_title_cut(const char *text, size_t length, size_t most)
 	return most;
 }
 
-/* Of argv[0] the directory goes. A title that the program has made is one text, with blanks, and paths in it are none of its own. */
+/*
+ * Of argv[0] the directory goes. A title that the program has made is one text, with blanks, and
+ * paths in it are none of its own.
+ */
 static size_t directory_of(const char *line)
 {
 	size_t n = strcspn(line, " ");
@@ -92,13 +96,18 @@ void xs_title_look(struct xs_process *process)
 
 	if (now < process->title_next || process->copy)
 		return;
-	process->title_wait = !process->title_wait ? FIRST_NS : process->title_wait < LAST_NS ? 2 * process->title_wait : LAST_NS;
+	process->title_wait = !process->title_wait	      ? FIRST_NS
+			      : process->title_wait < LAST_NS ? 2 * process->title_wait
+							      : LAST_NS;
 	process->title_next = now + process->title_wait;
 	if (process->start == UINT64_MAX || process->run->recovering)
 		return; /* gone before it was found: what has its pid now is another */
 	length = xs_process_arguments(process->watched, line, sizeof(line) - 1);
 	line[length] = '\0';
-	/* in this order: where the arguments are those of the next program already, the name is, too */
+	/*
+	 * in this order: where the arguments are those of the next program already, the name is,
+	 * too
+	 */
 	if (length && read_comm(process->watched, comm, sizeof(comm)))
 		make_title(process->title, line, length, comm);
 }

@@ -5,7 +5,8 @@
 #include "hash.h"
 
 /* What is before `key` and what is not, of the subtree `from`, become two. */
-static void split(const struct xs_tree *tree, struct xs_tree_node *from, const struct xs_tree_node *key, struct xs_tree_node **ret_before,
+static void split(const struct xs_tree *tree, struct xs_tree_node *from,
+		  const struct xs_tree_node *key, struct xs_tree_node **ret_before,
 		  struct xs_tree_node **ret_behind)
 {
 	while (from) {
@@ -26,7 +27,9 @@ void xs_tree_add(struct xs_tree *tree, struct xs_tree_node *node)
 {
 	struct xs_tree_node **link = &tree->root;
 
-	/* nobody outside knows the secret, so nobody can choose an order that makes the tree deep */
+	/*
+	 * nobody outside knows the secret, so nobody can choose an order that makes the tree deep
+	 */
 	tree->random = (tree->random + 0x9e3779b97f4a7c15ull) * xs_hash_secret();
 	node->weight = (uint32_t)(tree->random >> 32);
 	while (*link && (*link)->weight > node->weight)

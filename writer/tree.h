@@ -1,6 +1,7 @@
 /*
- * What traced processes begin and end, in an order of which nothing is known: found in a logarithm of their number, whatever keys come. (A treap: a
- * search tree by key that is a heap by random weights.) Nodes lie in what they stand for.
+ * What traced processes begin and end, in an order of which nothing is known: found in a logarithm
+ * of their number, whatever keys come. (A treap: a search tree by key that is a heap by random
+ * weights.) Nodes lie in what they stand for.
  */
 #ifndef XS_TREE_H
 #define XS_TREE_H
@@ -14,7 +15,10 @@ struct xs_tree_node {
 
 struct xs_tree {
 	struct xs_tree_node *root;
-	/* Below 0, 0, above 0: a comes before b, is the same one, comes behind it. No two nodes are the same. */
+	/*
+	 * Below 0, 0, above 0: a comes before b, is the same one, comes behind it. No two nodes are
+	 * the same.
+	 */
 	int (*compare)(const struct xs_tree_node *a, const struct xs_tree_node *b);
 	uint64_t random;
 	uint32_t count;

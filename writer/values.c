@@ -1,6 +1,6 @@
 /*
- * Arguments and results of calls as text and as JSON. Nothing that a record holds is believed: a value is shown as far as its bytes
- * go.
+ * Arguments and results of calls as text and as JSON. Nothing that a record holds is believed: a
+ * value is shown as far as its bytes go.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 #define ARRAY_SHOWN 16u
 #define BYTES_SHOWN 32u
 
-const struct xs_function *xs_function_of(uint8_t source, uint32_t function, const struct xs_api **ret_api)
+const struct xs_function *xs_function_of(uint8_t source, uint32_t function,
+					 const struct xs_api **ret_api)
 {
 	const struct xs_api *api = xs_backend_of(source)->arguments;
 
@@ -76,7 +77,9 @@ static void put_quoted(struct xs_line *line, const char *text, size_t length, bo
 	begin = line->at;
 	line->at = xs_json_escape(begin, text, length); /* also for text: one line */
 	if (!line->json)
-		line->at = xs_plain(begin, begin, (size_t)(line->at - begin)); /* and nobody's terminal is at its mercy */
+		line->at = xs_plain(begin, begin,
+				    (size_t)(line->at -
+					     begin)); /* and nobody's terminal is at its mercy */
 	if (line->json && cut)
 		line->at = stpcpy(line->at, "…");
 	*line->at++ = '"';
@@ -106,10 +109,14 @@ static void put_int(struct xs_line *line, int64_t value)
 	put_uint(line, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
-/* The name of a value; NULL: it has none. Constants may be signed or not, and narrower than 64 bits. */
+/*
+ * The name of a value; NULL: it has none. Constants may be signed or not, and narrower than 64
+ * bits.
+ */
 static const char *constant(const struct xs_type *type, const unsigned char *data, uint32_t size)
 {
-	uint64_t mask = size < 8 ? (1ull << 8 * size) - 1 : UINT64_MAX, value = number(data, size) & mask;
+	uint64_t mask = size < 8 ? (1ull << 8 * size) - 1 : UINT64_MAX,
+		 value = number(data, size) & mask;
 
 	for (uint32_t i = 0; i < type->constant_count; i++)
 		if (((uint64_t)type->constants[i].value & mask) == value)
@@ -117,7 +124,8 @@ static const char *constant(const struct xs_type *type, const unsigned char *dat
 	return NULL;
 }
 
-static void put_flags(struct xs_line *line, const struct xs_type *type, const unsigned char *data, uint32_t size)
+static void put_flags(struct xs_line *line, const struct xs_type *type, const unsigned char *data,
+		      uint32_t size)
 {
 	uint64_t value = number(data, size);
 	const char *name = constant(type, data, size);
@@ -192,9 +200,11 @@ static void put_member(struct xs_line *line, const char *name, bool first)
 	}
 }
 
-static void put_values(struct xs_line *line, const struct xs_type *type, const unsigned char *data, uint32_t bytes, uint64_t count);
+static void put_values(struct xs_line *line, const struct xs_type *type, const unsigned char *data,
+		       uint32_t bytes, uint64_t count);
 
-static void put_value(struct xs_line *line, const struct xs_type *type, const unsigned char *data, uint32_t bytes)
+static void put_value(struct xs_line *line, const struct xs_type *type, const unsigned char *data,
+		      uint32_t bytes)
 {
 	uint32_t size = type->size < bytes ? type->size : bytes;
 	const char *name;
@@ -219,7 +229,8 @@ static void put_value(struct xs_line *line, const struct xs_type *type, const un
 		if (size < sizeof(single))
 			break;
 		real = size < sizeof(real) ? (double)single : real;
-		(void)snprintf(text, sizeof(text), __builtin_isfinite(real) || !line->json ? "%.9g" : "\"%.9g\"", real);
+		(void)snprintf(text, sizeof(text),
+			       __builtin_isfinite(real) || !line->json ? "%.9g" : "\"%.9g\"", real);
 		xs_line_put(line, text);
 		break;
 	case XS_SHOW_ENUM:
@@ -254,7 +265,8 @@ static void put_value(struct xs_line *line, const struct xs_type *type, const un
 			if (field->type->show == XS_SHOW_TEXT)
 				put_quoted(line, (const char *)data + field->offset, length, false);
 			else if (field->count > 1)
-				put_values(line, field->type, data + field->offset, length, field->count);
+				put_values(line, field->type, data + field->offset, length,
+					   field->count);
 			else
 				put_value(line, field->type, data + field->offset, length);
 		}
@@ -264,7 +276,8 @@ static void put_value(struct xs_line *line, const struct xs_type *type, const un
 }
 
 /* An array in brackets. */
-static void put_values(struct xs_line *line, const struct xs_type *type, const unsigned char *data, uint32_t bytes, uint64_t count)
+static void put_values(struct xs_line *line, const struct xs_type *type, const unsigned char *data,
+		       uint32_t bytes, uint64_t count)
 {
 	uint32_t size = type->size ? type->size : 1, there = bytes / size, i;
 
@@ -289,7 +302,8 @@ struct pointee {
 static const struct xs_value *next_value(const struct xs_values_record *values, uint32_t *at)
 {
 	const unsigned char *data = (const unsigned char *)(values + 1);
-	uint32_t most = values->event.words * 8u - (uint32_t)sizeof(*values), length = values->length < most ? values->length : most;
+	uint32_t most = values->event.words * 8u - (uint32_t)sizeof(*values),
+		 length = values->length < most ? values->length : most;
 	const struct xs_value *value = (const void *)(data + *at);
 
 	if (length < *at + sizeof(*value) || length < *at + sizeof(*value) + value->bytes)
@@ -298,7 +312,8 @@ static const struct xs_value *next_value(const struct xs_values_record *values, 
 	return value;
 }
 
-static const struct xs_value *value_of(const struct xs_values_record *values, uint32_t argument, bool member)
+static const struct xs_value *value_of(const struct xs_values_record *values, uint32_t argument,
+				       bool member)
 {
 	const struct xs_value *value;
 	uint32_t at = 0;
@@ -309,7 +324,8 @@ static const struct xs_value *value_of(const struct xs_values_record *values, ui
 	return NULL;
 }
 
-static void put_pointee(struct xs_line *line, const struct xs_argument *argument, const struct xs_value *value)
+static void put_pointee(struct xs_line *line, const struct xs_argument *argument,
+			const struct xs_value *value)
 {
 	const unsigned char *data = (const unsigned char *)(value + 1);
 	const struct xs_type *type = argument->pointee;
@@ -339,9 +355,11 @@ static void put_name(struct xs_line *line, const char *name)
 }
 
 /* Behind the address: "text", {1, 2}, {member = 1}, (Count = 1). */
-static void put_read(struct xs_line *line, const struct xs_argument *argument, const struct xs_value *value)
+static void put_read(struct xs_line *line, const struct xs_argument *argument,
+		     const struct xs_value *value)
 {
-	bool single = !argument->array && argument->pointee->show != XS_SHOW_STRUCT && argument->pointee->show != XS_SHOW_TEXT;
+	bool single = !argument->array && argument->pointee->show != XS_SHOW_STRUCT &&
+		      argument->pointee->show != XS_SHOW_TEXT;
 
 	if (single) {
 		xs_line_put(line, " (");
@@ -359,7 +377,8 @@ static size_t place_of(uint64_t handle)
 	return (size_t)(handle * 0x9e3779b97f4a7c15ull >> 32) % XS_HANDLES;
 }
 
-void xs_handles_learn(struct xs_handles *handles, const struct xs_function *function, const struct xs_values_record *values)
+void xs_handles_learn(struct xs_handles *handles, const struct xs_function *function,
+		      const struct xs_values_record *values)
 {
 	uint32_t argument = function->names - 1u;
 	const struct xs_value *text = value_of(values, argument, true), *value = NULL;
@@ -375,7 +394,9 @@ void xs_handles_learn(struct xs_handles *handles, const struct xs_function *func
 		return;
 	handles->known[place_of(handle)].handle = handle;
 	name = handles->known[place_of(handle)].name;
-	*xs_plain(name, (const char *)(text + 1), strnlen((const char *)(text + 1), text->bytes < 119u ? text->bytes : 119u)) = '\0';
+	*xs_plain(name, (const char *)(text + 1),
+		  strnlen((const char *)(text + 1), text->bytes < 119u ? text->bytes : 119u)) =
+		'\0';
 }
 
 static void put_handle_name(struct xs_line *line, uint64_t handle)
@@ -401,13 +422,15 @@ static void put_before(struct xs_line *line, const struct xs_argument *argument,
 		put_value(line, argument->pointee, data, argument->pointee->size);
 }
 
-void xs_show_arguments(struct xs_line *line, const struct xs_function *function, const uint64_t *words, uint32_t count,
-		       const struct xs_values_record *values)
+void xs_show_arguments(struct xs_line *line, const struct xs_function *function,
+		       const uint64_t *words, uint32_t count, const struct xs_values_record *values)
 {
 	for (uint32_t i = 0; i < function->count && i < count; i++) {
 		const struct xs_argument *argument = &function->arguments[i];
-		const struct xs_value *value = argument->pointee && !argument->out ? value_of(values, i, false) : NULL;
-		bool is_struct = argument->type && argument->type->show == XS_SHOW_STRUCT; /* by value */
+		const struct xs_value *value =
+			argument->pointee && !argument->out ? value_of(values, i, false) : NULL;
+		/* by value */
+		bool is_struct = argument->type && argument->type->show == XS_SHOW_STRUCT;
 		bool whole = value && (is_struct || argument->pointee->show == XS_SHOW_TEXT);
 		bool before = argument->before && argument->before < count && words[i];
 		unsigned char word[8];
@@ -421,7 +444,8 @@ void xs_show_arguments(struct xs_line *line, const struct xs_function *function,
 		else if (before && line->json)
 			put_before(line, argument, words[argument->before]);
 		else if (argument->type->show == XS_SHOW_REAL)
-			put_value(line, &(struct xs_type){ .show = XS_SHOW_REAL, .size = 8 }, word, 8);
+			put_value(line, &(struct xs_type){ .show = XS_SHOW_REAL, .size = 8 }, word,
+				  8);
 		else
 			put_value(line, argument->type, word, 8);
 		if (argument->named)
@@ -442,14 +466,17 @@ void xs_show_arguments(struct xs_line *line, const struct xs_function *function,
 			put_name(line, "text");
 		else
 			xs_line_put(line, " ");
-		put_quoted(line, (const char *)(value + 1), value->bytes, value->count > value->bytes);
+		put_quoted(line, (const char *)(value + 1), value->bytes,
+			   value->count > value->bytes);
 	}
 }
 
 /* name[0] = 1 name[1] = 2 */
-static void put_elements(struct xs_line *line, const struct xs_argument *argument, const struct xs_value *value)
+static void put_elements(struct xs_line *line, const struct xs_argument *argument,
+			 const struct xs_value *value)
 {
-	uint32_t size = argument->pointee->size ? argument->pointee->size : 1, there = value->bytes / size, i;
+	uint32_t size = argument->pointee->size ? argument->pointee->size : 1,
+		 there = value->bytes / size, i;
 	const unsigned char *data = (const unsigned char *)(value + 1);
 	char name[160];
 
@@ -462,7 +489,8 @@ static void put_elements(struct xs_line *line, const struct xs_argument *argumen
 		xs_line_put(line, " ...");
 }
 
-void xs_show_values(struct xs_line *line, const struct xs_api *api, const struct xs_function *function, const struct xs_values_record *values,
+void xs_show_values(struct xs_line *line, const struct xs_api *api,
+		    const struct xs_function *function, const struct xs_values_record *values,
 		    bool late)
 {
 	const struct xs_value *value;
@@ -475,16 +503,20 @@ void xs_show_values(struct xs_line *line, const struct xs_api *api, const struct
 		put_hex(line, values->result);
 	}
 	while ((value = next_value(values, &at))) {
-		const struct xs_argument *argument = value->argument < function->count ? &function->arguments[value->argument] : NULL;
+		const struct xs_argument *argument = value->argument < function->count
+							     ? &function->arguments[value->argument]
+							     : NULL;
 
 		if (!argument || !argument->pointee || value->member || (!argument->out && !late))
 			continue;
-		if (argument->array && !line->json && argument->pointee->show != XS_SHOW_TEXT && argument->pointee->show != XS_SHOW_BYTES) {
+		if (argument->array && !line->json && argument->pointee->show != XS_SHOW_TEXT &&
+		    argument->pointee->show != XS_SHOW_BYTES) {
 			put_elements(line, argument, value);
 			continue;
 		}
 		put_name(line, argument->value_name);
-		if (api->hexadecimal && !line->json && !argument->array && argument->pointee->show == XS_SHOW_UINT && value->bytes <= 8)
+		if (api->hexadecimal && !line->json && !argument->array &&
+		    argument->pointee->show == XS_SHOW_UINT && value->bytes <= 8)
 			put_hex(line, number((const unsigned char *)(value + 1), value->bytes));
 		else
 			put_pointee(line, argument, value);

@@ -1,9 +1,10 @@
 /*
  * Arrows from device work to the call that waited for it.
  *
- * A call is followed by what it waited for: all of a queue up to some moment, or one command, with which in an ordered queue all before it are
- * complete. Commands wait here for such a call, those of a queue in the order in which they were submitted; and since the two come
- * from different rings, calls wait for commands, too. Both are bounded: what is too old gets no arrow.
+ * A call is followed by what it waited for: all of a queue up to some moment, or one command, with
+ * which in an ordered queue all before it are complete. Commands wait here for such a call, those
+ * of a queue in the order in which they were submitted; and since the two come from different
+ * rings, calls wait for commands, too. Both are bounded: what is too old gets no arrow.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +13,16 @@
 #include "hash.h"
 
 #define PENDING_MAX 1024u /* commands of a queue that no call has waited for */
-#define FAR 64u           /* so many places is a command put before others that came sooner */
-#define CALLS 64u         /* of a queue, that are remembered; a power of two */
-#define QUEUES_MAX 512u
-#define SLOTS (2 * QUEUES_MAX)
+#define FAR	    64u	  /* so many places is a command put before others that came sooner */
+#define CALLS	    64u	  /* of a queue, that are remembered; a power of two */
+#define QUEUES_MAX  512u
+#define SLOTS	    (2 * QUEUES_MAX)
 
 struct command {
-	uint64_t tick, raw_start; /* when it was submitted; when it started, as its record says it */
-	uint64_t start, end;      /* ns */
-	uint64_t pid, tid;        /* its track */
+	/* when it was submitted; when it started, as its record says it */
+	uint64_t tick, raw_start;
+	uint64_t start, end; /* ns */
+	uint64_t pid, tid;   /* its track */
 	uint32_t id;
 	bool in_order;
 };
@@ -28,16 +30,16 @@ struct command {
 struct call {
 	uint64_t until, start, end; /* until: as in xs_waited_record; ns */
 	uint32_t tid;
-	uint8_t kind;               /* enum xs_waited */
+	uint8_t kind; /* enum xs_waited */
 };
 
 struct queue {
 	uint64_t key;
 	struct command *pending;
-	uint32_t first, count, room;       /* of pending */
-	struct call calls[CALLS];          /* that waited for all up to a tick */
-	struct call named[CALLS];          /* that waited for a command which has not come yet */
-	uint32_t call_count, named_count;  /* ever */
+	uint32_t first, count, room;	  /* of pending */
+	struct call calls[CALLS];	  /* that waited for all up to a tick */
+	struct call named[CALLS];	  /* that waited for a command which has not come yet */
+	uint32_t call_count, named_count; /* ever */
 };
 
 struct xs_waits {
@@ -71,12 +73,21 @@ static struct queue *queue_of(struct xs_process *process, uint8_t source, uint32
 	return waits->queues[at];
 }
 
-/* From the work's last moment to the call's, for the work has ended when the call returns; clocks may be some ns apart. */
+/*
+ * From the work's last moment to the call's, for the work has ended when the call returns; clocks
+ * may be some ns apart.
+ */
 static void draw(struct xs_process *process, const struct command *command, const struct call *call)
 {
 	struct xs_arrow arrow = {
-		.kind = XS_ARROW_WAIT, .host = call->end - (call->end > call->start), .device = command->end - (command->end > command->start),
-		.after = call->end, .pid = command->pid, .tid = command->tid, .id = command->id, .host_tid = call->tid,
+		.kind = XS_ARROW_WAIT,
+		.host = call->end - (call->end > call->start),
+		.device = command->end - (command->end > command->start),
+		.after = call->end,
+		.pid = command->pid,
+		.tid = command->tid,
+		.id = command->id,
+		.host_tid = call->tid,
 	};
 
 	if (arrow.device > arrow.host)
@@ -86,22 +97,26 @@ static void draw(struct xs_process *process, const struct command *command, cons
 }
 
 /* The call has waited for all that were submitted by then. */
-static void waited_until(struct xs_process *process, struct queue *queue, struct call call, uint64_t tick)
+static void waited_until(struct xs_process *process, struct queue *queue, struct call call,
+			 uint64_t tick)
 {
 	call.until = tick;
 	call.kind = XS_WAITED_SUBMITTED;
 	queue->calls[queue->call_count++ % CALLS] = call;
-	for (; queue->count && queue->pending[queue->first].tick <= tick; queue->first++, queue->count--)
+	for (; queue->count && queue->pending[queue->first].tick <= tick;
+	     queue->first++, queue->count--)
 		draw(process, &queue->pending[queue->first], &call);
 }
 
 static bool is_named(const struct command *command, const struct call *call)
 {
-	return call->kind == XS_WAITED_COMMAND ? command->id == call->until : command->raw_start == call->until;
+	return call->kind == XS_WAITED_COMMAND ? command->id == call->until
+					       : command->raw_start == call->until;
 }
 
 /* The call has waited for this command, which is not among the pending ones. */
-static void waited_for(struct xs_process *process, struct queue *queue, const struct command *command, const struct call *call)
+static void waited_for(struct xs_process *process, struct queue *queue,
+		       const struct command *command, const struct call *call)
 {
 	draw(process, command, call);
 	if (command->in_order)
@@ -111,7 +126,8 @@ static void waited_for(struct xs_process *process, struct queue *queue, const st
 static void waited_named(struct xs_process *process, struct queue *queue, const struct call *call)
 {
 	for (uint32_t behind = 0; behind < queue->count; behind++) {
-		struct command *at = &queue->pending[queue->first + queue->count - 1 - behind], found = *at;
+		struct command *at = &queue->pending[queue->first + queue->count - 1 - behind],
+			       found = *at;
 
 		if (!is_named(&found, call))
 			continue;
@@ -167,7 +183,8 @@ static bool make_room(struct queue *queue)
 		queue->count -= PENDING_MAX / 2;
 	}
 	if (queue->count <= queue->room / 2 && queue->room) {
-		memmove(queue->pending, queue->pending + queue->first, queue->count * sizeof(*queue->pending));
+		memmove(queue->pending, queue->pending + queue->first,
+			queue->count * sizeof(*queue->pending));
 		queue->first = 0;
 		return true;
 	}
@@ -192,12 +209,19 @@ static void keep(struct queue *queue, const struct command *command)
 	queue->count++;
 }
 
-void xs_waits_command(struct xs_process *process, const struct xs_work *work, uint64_t pid, uint64_t tid)
+void xs_waits_command(struct xs_process *process, const struct xs_work *work, uint64_t pid,
+		      uint64_t tid)
 {
 	const struct xs_device_record *record = work->record;
 	struct command command = {
-		.tick = record->event.flags & XS_FLAG_TICKS ? record->submit : record->event.tick, .raw_start = record->start,
-		.start = work->start, .end = work->end, .pid = pid, .tid = tid, .id = record->id, .in_order = record->event.flags & XS_FLAG_IN_ORDER,
+		.tick = record->event.flags & XS_FLAG_TICKS ? record->submit : record->event.tick,
+		.raw_start = record->start,
+		.start = work->start,
+		.end = work->end,
+		.pid = pid,
+		.tid = tid,
+		.id = record->id,
+		.in_order = record->event.flags & XS_FLAG_IN_ORDER,
 	};
 	struct queue *queue = queue_of(process, record->event.source, record->queue);
 	const struct call *first;
@@ -207,9 +231,12 @@ void xs_waits_command(struct xs_process *process, const struct xs_work *work, ui
 		return;
 	first = call_for(queue, command.tick);
 	if (record->event.flags & XS_FLAG_WAITED) {
-		call = (struct call){ .start = work->host_start, .end = work->host_end, .tid = record->tid };
+		call = (struct call){ .start = work->host_start,
+				      .end = work->host_end,
+				      .tid = record->tid };
 		/* a call that a pause cut short is shown up to there */
-		if (work->linked && xs_process_paused_after(process, record->event.tick) >= record->event.tick + record->host_ticks)
+		if (work->linked && xs_process_paused_after(process, record->event.tick) >=
+					    record->event.tick + record->host_ticks)
 			waited_for(process, queue, &command, &call);
 	} else if (queue->named_count && take_named(queue, &command, &call)) {
 		waited_for(process, queue, &command, &call);
@@ -222,9 +249,13 @@ void xs_waits_command(struct xs_process *process, const struct xs_work *work, ui
 
 void xs_waits_read(struct xs_track *track, const struct xs_waited_record *record)
 {
-	struct call call = { record->until, track->call_start, track->call_end, track->tid, record->event.flags };
+	struct call call = { record->until, track->call_start, track->call_end, track->tid,
+			     record->event.flags };
 	/* if the call's own record was lost, there is nothing for an arrow to lead to */
-	struct queue *queue = track->call_tick == record->event.tick ? queue_of(track->process, record->event.source, record->event.name) : NULL;
+	struct queue *queue =
+		track->call_tick == record->event.tick
+			? queue_of(track->process, record->event.source, record->event.name)
+			: NULL;
 
 	if (!queue)
 		return;

@@ -37,7 +37,7 @@ static inline uint64_t now_ns(void)
 
 static inline void sleep_ms(long ms)
 {
-	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
 }
 
 /* 99 is no status that a program here ends with on purpose */

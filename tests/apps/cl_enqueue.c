@@ -4,7 +4,8 @@
  * contention for its queue ("enqueue_gated": not even that). Each line is "<name> <ns>", the
  * median over the batches; "<name>_finish" is the same with clFinish, so with the device's share.
  *
- *	cl_enqueue [BATCHES [CALLS]] [--profiling] [--depth N]	default 51 batches of 1000, under N functions more
+ *	cl_enqueue [BATCHES [CALLS]] [--profiling] [--depth N]	default 51 batches of 1000, under N
+ *functions more
  */
 #include <getopt.h>
 #include "cl_app.h"
@@ -59,12 +60,12 @@ static const struct {
 	void (*call)(struct bench *b);
 	bool enqueues, gated;
 } cases[] = {
-	{"enqueue", enqueue, true, false},	       /* clEnqueueNDRangeKernel, no event */
-	{"enqueue_event", enqueue_event, true, false}, /* the same, and an event released */
-	{"enqueue_gated", enqueue, true, true},	       /* the device held back meanwhile */
-	{"get_device_info", get_device_info, false, false},
-	{"retain_release", retain_release, false, false}, /* two calls */
-	{"set_kernel_arg", set_kernel_arg, false, false},
+	{ "enqueue", enqueue, true, false },		 /* clEnqueueNDRangeKernel, no event */
+	{ "enqueue_event", enqueue_event, true, false }, /* the same, and an event released */
+	{ "enqueue_gated", enqueue, true, true },	 /* the device held back meanwhile */
+	{ "get_device_info", get_device_info, false, false },
+	{ "retain_release", retain_release, false, false }, /* two calls */
+	{ "set_kernel_arg", set_kernel_arg, false, false },
 };
 
 struct result {
@@ -113,8 +114,8 @@ static struct result run_batch(struct bench *b, size_t i, long calls)
 		open_gate(gate);
 	CHECK(clFinish(b->queue));
 	finished = now_ns();
-	return (struct result){.call = (double)(called - begin) / (double)calls,
-			       .all = (double)(finished - begin) / (double)calls};
+	return (struct result){ .call = (double)(called - begin) / (double)calls,
+				.all = (double)(finished - begin) / (double)calls };
 }
 
 /* the cases take turns, so that a machine that slows down slows all of them */
@@ -155,7 +156,8 @@ static long count_kernels(long batches, long calls)
 	return n;
 }
 
-static __attribute__((noinline)) void run_below(struct bench *b, long batches, long calls, long depth)
+static __attribute__((noinline)) void run_below(struct bench *b, long batches, long calls,
+						long depth)
 {
 	if (depth > 0)
 		run_below(b, batches, calls, depth - 1);
@@ -166,7 +168,9 @@ static __attribute__((noinline)) void run_below(struct bench *b, long batches, l
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"profiling", no_argument, NULL, 'p'}, {"depth", required_argument, NULL, 'd'}, {0}};
+	static const struct option options[] = { { "profiling", no_argument, NULL, 'p' },
+						 { "depth", required_argument, NULL, 'd' },
+						 { 0 } };
 	cl_command_queue_properties properties = 0;
 	long batches, calls, kernels, depth = 0;
 	const cl_int x = 0;

@@ -1,6 +1,7 @@
 /*
- * An OpenCL layer (OPENCL_LAYERS) between xstrace and the runtime: it prefers groups of 128 items, as Intel's runtime for CPUs does, of which as many run
- * in step as the group has, but at most 16; where the group's size is left to the runtime, 8.
+ * An OpenCL layer (OPENCL_LAYERS) between xstrace and the runtime: it prefers groups of 128 items,
+ * as Intel's runtime for CPUs does, of which as many run in step as the group has, but at most 16;
+ * where the group's size is left to the runtime, 8.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl_icd.h>
@@ -16,7 +17,8 @@ static union {
 } layer;
 static cl_icd_dispatch real;
 
-static cl_int CL_API_CALL of_group(cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info name, size_t size, void *value,
+static cl_int CL_API_CALL of_group(cl_kernel kernel, cl_device_id device,
+				   cl_kernel_work_group_info name, size_t size, void *value,
 				   size_t *size_ret)
 {
 	cl_int result = real.clGetKernelWorkGroupInfo(kernel, device, name, size, value, size_ret);
@@ -26,13 +28,16 @@ static cl_int CL_API_CALL of_group(cl_kernel kernel, cl_device_id device, cl_ker
 	return result;
 }
 
-static cl_int CL_API_CALL of_sub_group(cl_kernel kernel, cl_device_id device, cl_kernel_sub_group_info name, size_t input_size, const void *input,
-				       size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL of_sub_group(cl_kernel kernel, cl_device_id device,
+				       cl_kernel_sub_group_info name, size_t input_size,
+				       const void *input, size_t size, void *value,
+				       size_t *size_ret)
 {
 	size_t local;
 
 	(void)kernel, (void)device;
-	if (name != CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE || input_size < sizeof(local) || size < sizeof(local) || !value)
+	if (name != CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE || input_size < sizeof(local) ||
+	    size < sizeof(local) || !value)
 		return CL_INVALID_VALUE;
 	memcpy(&local, input, sizeof(local));
 	*(size_t *)value = local == 128 ? 8 : local < 16 ? local : 16;
@@ -54,7 +59,8 @@ EXPORT cl_int clGetLayerInfo(cl_layer_info name, size_t size, void *value, size_
 	return CL_SUCCESS;
 }
 
-EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uint *entries_ret, const cl_icd_dispatch **layer_ret)
+EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uint *entries_ret,
+			  const cl_icd_dispatch **layer_ret)
 {
 	if (entries > sizeof(layer) / sizeof(void *))
 		return CL_INVALID_VALUE;

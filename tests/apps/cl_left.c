@@ -1,5 +1,6 @@
 /*
- * A thread leaves in the middle of clFinish(), when its command is complete, and the others go on. cl_left HOW	cancel, jump; under cl_rest.so
+ * A thread leaves in the middle of clFinish(), when its command is complete, and the others go on.
+ * cl_left HOW	cancel, jump; under cl_rest.so
  */
 #include "cl_app.h"
 
@@ -36,7 +37,7 @@ static void *leave(void *unused)
 
 int main(int argc, char **argv)
 {
-	struct sigaction action = {.sa_handler = on_signal};
+	struct sigaction action = { .sa_handler = on_signal };
 	struct cl_app cl;
 	pthread_t thread;
 	cl_int error;
@@ -48,7 +49,8 @@ int main(int argc, char **argv)
 	(void)sigaction(SIGUSR1, &action, NULL);
 	REQUIRE(!pthread_create(&thread, NULL, leave, NULL));
 	(void)usleep(250000);
-	REQUIRE(!(argc > 1 && !strcmp(argv[1], "jump") ? pthread_kill(thread, SIGUSR1) : pthread_cancel(thread)));
+	REQUIRE(!(argc > 1 && !strcmp(argv[1], "jump") ? pthread_kill(thread, SIGUSR1)
+						       : pthread_cancel(thread)));
 	REQUIRE(!pthread_join(thread, NULL));
 	(void)usleep(500000); /* the callback has come, and is through */
 	for (int i = 0; i < 100; i++)

@@ -38,14 +38,16 @@ static const char source[] =
 	"{ int x = c[get_global_id(0)];\n"
 	"  for (int i = 0; i < 2000; i++) x = x * 5 + 1; c[get_global_id(0)] = x; }\n";
 
-static const char *const queue_names[] = {"in-order", "out-of-order", "several", NULL};
-static const char *const create_names[] = {"list", "legacy", "null", NULL};
-static const char *const policy_names[] = {"none", "held", "waited", "callbacks", "released", NULL};
-static const char *const end_names[] = {"return", "callback-exit", "_exit", NULL};
+static const char *const queue_names[] = { "in-order", "out-of-order", "several", NULL };
+static const char *const create_names[] = { "list", "legacy", "null", NULL };
+static const char *const policy_names[] = {
+	"none", "held", "waited", "callbacks", "released", NULL
+};
+static const char *const end_names[] = { "return", "callback-exit", "_exit", NULL };
 
-const char *const kernel_names[] = {"add", "scale", "tile", "box", "gated", "last"};
+const char *const kernel_names[] = { "add", "scale", "tile", "box", "gated", "last" };
 
-struct options opts = {.rounds = 3};
+struct options opts = { .rounds = 3 };
 struct cl_app cl;
 cl_command_queue_properties properties;
 cl_command_queue queues[MAX_QUEUES], queue;
@@ -143,11 +145,14 @@ static int choose(const char *value, const char *const *names)
 
 static void parse_options(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"queue", required_argument, NULL, 'q'},  {"no-profiling", no_argument, NULL, 'p'},
-		{"create", required_argument, NULL, 'c'}, {"events", required_argument, NULL, 'e'},
-		{"end", required_argument, NULL, 'x'},	  {"rounds", required_argument, NULL, 'r'},
-		{"svm", no_argument, NULL, 's'},	  {0}};
+	static const struct option options[] = { { "queue", required_argument, NULL, 'q' },
+						 { "no-profiling", no_argument, NULL, 'p' },
+						 { "create", required_argument, NULL, 'c' },
+						 { "events", required_argument, NULL, 'e' },
+						 { "end", required_argument, NULL, 'x' },
+						 { "rounds", required_argument, NULL, 'r' },
+						 { "svm", no_argument, NULL, 's' },
+						 { 0 } };
 	int o;
 
 	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {

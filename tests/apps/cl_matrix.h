@@ -1,14 +1,15 @@
 /*
- * What the parts of cl_matrix share: its options, its queues, and what the next command does with its event.
+ * What the parts of cl_matrix share: its options, its queues, and what the next command does with
+ * its event.
  */
 #ifndef XSTRACE_TESTS_CL_MATRIX_H
 #define XSTRACE_TESTS_CL_MATRIX_H
 
 #include "cl_app.h"
 
-#define SIDE 64
-#define COUNT (SIDE * SIDE)
-#define BYTES (COUNT * sizeof(cl_int))
+#define SIDE	   64
+#define COUNT	   (SIDE * SIDE)
+#define BYTES	   (COUNT * sizeof(cl_int))
 #define MAX_QUEUES 3
 
 enum queue_kind { IN_ORDER, OUT_OF_ORDER, SEVERAL };

@@ -8,7 +8,7 @@ static cl_int host[COUNT];
 
 void make_buffers(void)
 {
-	cl_mem *const buffers[] = {&a, &b, &c, &d};
+	cl_mem *const buffers[] = { &a, &b, &c, &d };
 
 	for (size_t i = 0; i < ARRAY_SIZE(buffers); i++)
 		*buffers[i] = cl_app_buffer(&cl, BYTES);
@@ -21,7 +21,7 @@ void make_buffers(void)
 
 void release_buffers(void)
 {
-	const cl_mem buffers[] = {a, b, c, d};
+	const cl_mem buffers[] = { a, b, c, d };
 
 	for (size_t i = 0; i < ARRAY_SIZE(buffers); i++)
 		CHECK(clReleaseMemObject(buffers[i]));
@@ -38,8 +38,8 @@ static void run_kernel(enum kernel k, cl_uint dims, const size_t *offset, const 
 void run_kernels(void)
 {
 	const size_t count_1d = COUNT, local_1d = 64;
-	const size_t global_2d[] = {SIDE, SIDE}, local_2d[] = {8, 8};
-	const size_t offset_3d[] = {0, 0, 8}, global_3d[] = {16, 16, 8};
+	const size_t global_2d[] = { SIDE, SIDE }, local_2d[] = { 8, 8 };
+	const size_t offset_3d[] = { 0, 0, 8 }, global_3d[] = { 16, 16, 8 };
 
 	run_kernel(ADD, 1, NULL, &count_1d, &local_1d);
 	run_kernel(SCALE, 1, NULL, &count_1d, NULL);
@@ -51,7 +51,7 @@ void run_kernels(void)
 void run_gated_kernel(void)
 {
 	const size_t global = COUNT;
-	cl_event waits[2] = {NULL, before};
+	cl_event waits[2] = { NULL, before };
 	cl_int err, status;
 
 	waits[0] = clCreateUserEvent(cl.context, &err);
@@ -123,7 +123,7 @@ void download(long round)
 /* the whole matrix as a rectangle goes out, across and back */
 void copy_rectangles(void)
 {
-	const size_t zero[3] = {0}, region[3] = {SIDE * sizeof(cl_int), SIDE, 1};
+	const size_t zero[3] = { 0 }, region[3] = { SIDE * sizeof(cl_int), SIDE, 1 };
 	cl_int back[COUNT];
 
 	for (int i = 0; i < COUNT; i++)

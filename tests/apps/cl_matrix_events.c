@@ -1,5 +1,6 @@
 /*
- * cl_matrix: what the program sees of its queues and events is what it made, whoever else holds them.
+ * cl_matrix: what the program sees of its queues and events is what it made, whoever else holds
+ * them.
  */
 #include "cl_matrix.h"
 
@@ -9,23 +10,23 @@ static const struct {
 	cl_command_type type;
 	const char *kind;
 } kinds[] = {
-	{CL_COMMAND_NDRANGE_KERNEL, "kernels"},
-	{CL_COMMAND_WRITE_BUFFER, "writes"},
-	{CL_COMMAND_WRITE_BUFFER_RECT, "writes"},
-	{CL_COMMAND_READ_BUFFER, "reads"},
-	{CL_COMMAND_READ_BUFFER_RECT, "reads"},
-	{CL_COMMAND_COPY_BUFFER, "copies"},
-	{CL_COMMAND_COPY_BUFFER_RECT, "copies"},
-	{CL_COMMAND_SVM_MEMCPY, "copies"},
-	{CL_COMMAND_FILL_BUFFER, "fills"},
-	{CL_COMMAND_SVM_MEMFILL, "fills"},
-	{CL_COMMAND_MAP_BUFFER, "maps"},
-	{CL_COMMAND_SVM_MAP, "maps"},
-	{CL_COMMAND_UNMAP_MEM_OBJECT, "unmaps"},
-	{CL_COMMAND_SVM_UNMAP, "unmaps"},
-	{CL_COMMAND_MARKER, "markers"},
-	{CL_COMMAND_BARRIER, "barriers"},
-	{CL_COMMAND_MIGRATE_MEM_OBJECTS, "migrations"},
+	{ CL_COMMAND_NDRANGE_KERNEL, "kernels" },
+	{ CL_COMMAND_WRITE_BUFFER, "writes" },
+	{ CL_COMMAND_WRITE_BUFFER_RECT, "writes" },
+	{ CL_COMMAND_READ_BUFFER, "reads" },
+	{ CL_COMMAND_READ_BUFFER_RECT, "reads" },
+	{ CL_COMMAND_COPY_BUFFER, "copies" },
+	{ CL_COMMAND_COPY_BUFFER_RECT, "copies" },
+	{ CL_COMMAND_SVM_MEMCPY, "copies" },
+	{ CL_COMMAND_FILL_BUFFER, "fills" },
+	{ CL_COMMAND_SVM_MEMFILL, "fills" },
+	{ CL_COMMAND_MAP_BUFFER, "maps" },
+	{ CL_COMMAND_SVM_MAP, "maps" },
+	{ CL_COMMAND_UNMAP_MEM_OBJECT, "unmaps" },
+	{ CL_COMMAND_SVM_UNMAP, "unmaps" },
+	{ CL_COMMAND_MARKER, "markers" },
+	{ CL_COMMAND_BARRIER, "barriers" },
+	{ CL_COMMAND_MIGRATE_MEM_OBJECTS, "migrations" },
 };
 
 /* a command whose event we have */
@@ -46,22 +47,23 @@ cl_event event, before;
 
 cl_command_queue make_queue(void)
 {
-	const cl_queue_properties list[] = {CL_QUEUE_PROPERTIES, properties, 0};
+	const cl_queue_properties list[] = { CL_QUEUE_PROPERTIES, properties, 0 };
 	cl_command_queue ret;
 	cl_int err;
 
 	if (opts.create == CREATE_LEGACY)
 		ret = clCreateCommandQueue(cl.context, cl.device, properties, &err);
 	else
-		ret = clCreateCommandQueueWithProperties(
-			cl.context, cl.device, opts.create == CREATE_LIST ? list : NULL, &err);
+		ret = clCreateCommandQueueWithProperties(cl.context, cl.device,
+							 opts.create == CREATE_LIST ? list : NULL,
+							 &err);
 	CHECK(err);
 	return ret;
 }
 
 void check_queue(cl_command_queue q)
 {
-	const cl_queue_properties list[] = {CL_QUEUE_PROPERTIES, properties, 0};
+	const cl_queue_properties list[] = { CL_QUEUE_PROPERTIES, properties, 0 };
 	cl_queue_properties seen_list[16];
 	cl_command_queue_properties seen = ~0UL;
 	cl_context context;
@@ -87,7 +89,10 @@ void check_queue(cl_command_queue q)
 
 /* --- events --- */
 
-/* a runtime lets its own references go a moment after the command's end; a minute, on a machine that is busy with something else */
+/*
+ * a runtime lets its own references go a moment after the command's end; a minute, on a machine
+ * that is busy with something else
+ */
 static void wait_for_references(cl_event e, cl_uint expected)
 {
 	cl_uint n = 0;
@@ -104,9 +109,10 @@ static void wait_for_references(cl_event e, cl_uint expected)
 
 static void check_profile(cl_event e)
 {
-	static const cl_profiling_info what[] = {
-		CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_SUBMIT,
-		CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
+	static const cl_profiling_info what[] = { CL_PROFILING_COMMAND_QUEUED,
+						  CL_PROFILING_COMMAND_SUBMIT,
+						  CL_PROFILING_COMMAND_START,
+						  CL_PROFILING_COMMAND_END };
 	cl_ulong last = 0, time;
 
 	for (size_t i = 0; i < ARRAY_SIZE(what); i++) {
@@ -178,7 +184,7 @@ static void take_event(cl_command_type type)
 	struct taken *t = &taken[taken_count++];
 
 	REQUIRE(taken_count < MAX_TAKEN && event && event != POISON);
-	*t = (struct taken){.event = event, .queue = queue, .type = type};
+	*t = (struct taken){ .event = event, .queue = queue, .type = type };
 	before = event;
 	if (opts.policy == CALLBACKS || opts.policy == RELEASED) {
 		callbacks_set++;

@@ -1,8 +1,9 @@
 /*
  * Commands that are in flight when the process ends, and others that are complete.
  *	cl_open COMPLETE OPEN END	END: return, _exit, kill, exec; quick; release; fork
- * What is open waits for a user event that nobody sets; quick: another thread sets it, just when main has returned; release: queue and context are released before;
- * fork: a child that is forked returns, then the process calls _exit.
+ * What is open waits for a user event that nobody sets; quick: another thread sets it, just when
+ *main has returned; release: queue and context are released before; fork: a child that is forked
+ *returns, then the process calls _exit.
  */
 #include "cl_app.h"
 
@@ -16,7 +17,7 @@ static cl_event gate;
 
 static void *open_later(void *unused)
 {
-	const struct timespec moment = {.tv_nsec = 3000000};
+	const struct timespec moment = { .tv_nsec = 3000000 };
 
 	(void)unused;
 	(void)nanosleep(&moment, NULL);
@@ -27,7 +28,8 @@ static void *open_later(void *unused)
 int main(int argc, char **argv)
 {
 	int complete = atoi(argv[1]), open = atoi(argv[2]);
-	const cl_queue_properties unordered[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
+	const cl_queue_properties unordered[] = { CL_QUEUE_PROPERTIES,
+						  CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0 };
 	const char *end = argc > 3 ? argv[3] : "return";
 	cl_command_queue queue;
 	static char data[64];
@@ -44,9 +46,11 @@ int main(int argc, char **argv)
 	gate = clCreateUserEvent(cl.context, &error);
 	CHECK(error);
 	for (int i = 0; i < open; i++)
-		CHECK(clEnqueueWriteBuffer(queue, buffer, CL_FALSE, 0, sizeof(data), data, 1, &gate, NULL));
+		CHECK(clEnqueueWriteBuffer(queue, buffer, CL_FALSE, 0, sizeof(data), data, 1, &gate,
+					   NULL));
 	for (int i = 0; i < complete; i++)
-		CHECK(clEnqueueWriteBuffer(queue, buffer, CL_FALSE, 0, sizeof(data), data, 0, NULL, &done[i]));
+		CHECK(clEnqueueWriteBuffer(queue, buffer, CL_FALSE, 0, sizeof(data), data, 0, NULL,
+					   &done[i]));
 	CHECK(clFlush(queue));
 	if (complete)
 		CHECK(clWaitForEvents((cl_uint)complete, done));

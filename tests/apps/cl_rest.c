@@ -1,6 +1,8 @@
 /*
- * An OpenCL layer (OPENCL_LAYERS) between xstrace and the runtime: the first times that are asked for take 400 ms longer, in which the thread may be
- * cancelled. The first callback comes 100 ms after they were asked for, from a thread of this layer: whoever has waited for the command asks before it.
+ * An OpenCL layer (OPENCL_LAYERS) between xstrace and the runtime: the first times that are asked
+ * for take 400 ms longer, in which the thread may be cancelled. The first callback comes 100 ms
+ * after they were asked for, from a thread of this layer: whoever has waited for the command asks
+ * before it.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl_icd.h>
@@ -28,12 +30,13 @@ static atomic_bool called_back, asked;
 
 static void rest(long milliseconds)
 {
-	struct timespec pause = {0, milliseconds * 1000000};
+	struct timespec pause = { 0, milliseconds * 1000000 };
 
 	(void)nanosleep(&pause, NULL);
 }
 
-static cl_int CL_API_CALL times(cl_event event, cl_profiling_info name, size_t size, void *value, size_t *size_ret)
+static cl_int CL_API_CALL times(cl_event event, cl_profiling_info name, size_t size, void *value,
+				size_t *size_ret)
 {
 	if (!atomic_exchange(&asked, true))
 		rest(400);
@@ -50,7 +53,9 @@ static void *call_late(void *unused)
 	return NULL;
 }
 
-static cl_int CL_API_CALL set_callback(cl_event event, cl_int status, void(CL_CALLBACK *function)(cl_event, cl_int, void *), void *data)
+static cl_int CL_API_CALL set_callback(cl_event event, cl_int status,
+				       void(CL_CALLBACK *function)(cl_event, cl_int, void *),
+				       void *data)
 {
 	pthread_t thread;
 
@@ -75,7 +80,8 @@ EXPORT cl_int clGetLayerInfo(cl_layer_info name, size_t size, void *value, size_
 	return CL_SUCCESS;
 }
 
-EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uint *entries_ret, const cl_icd_dispatch **layer_ret)
+EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uint *entries_ret,
+			  const cl_icd_dispatch **layer_ret)
 {
 	if (entries > sizeof(layer) / sizeof(void *))
 		return CL_INVALID_VALUE;

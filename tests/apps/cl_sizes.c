@@ -1,7 +1,9 @@
 /*
- * A kernel that is launched in many sizes, each by a thread of its own, one after the other, and by a handle of its own.
+ * A kernel that is launched in many sizes, each by a thread of its own, one after the other, and by
+ *a handle of its own.
  *
- *	cl_sizes [SIZES]	default 300; launched with 1 to SIZES work items, and once more backwards
+ *	cl_sizes [SIZES]	default 300; launched with 1 to SIZES work items, and once more
+ *backwards
  */
 #include "cl_app.h"
 
@@ -40,7 +42,8 @@ int main(int argc, char **argv)
 	queue = clCreateCommandQueue(cl.context, cl.device, 0, &err);
 	CHECK(err);
 	buffer = cl_app_buffer(&cl, (size_t)sizes * sizeof(cl_int));
-	mapped = clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_WRITE, 0, (size_t)sizes * sizeof(cl_int), 0, NULL, NULL, &err);
+	mapped = clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_WRITE, 0,
+				    (size_t)sizes * sizeof(cl_int), 0, NULL, NULL, &err);
 	CHECK(err);
 	memset(mapped, 0, (size_t)sizes * sizeof(cl_int));
 	CHECK(clEnqueueUnmapMemObject(queue, buffer, mapped, 0, NULL, NULL));
@@ -51,7 +54,8 @@ int main(int argc, char **argv)
 
 		(void)pthread_join(start_thread(body, (void *)(uintptr_t)size), NULL);
 	}
-	mapped = clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_READ, 0, (size_t)sizes * sizeof(cl_int), 0, NULL, NULL, &err);
+	mapped = clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_READ, 0,
+				    (size_t)sizes * sizeof(cl_int), 0, NULL, NULL, &err);
 	CHECK(err);
 	for (long i = 0; i < sizes; i++)
 		REQUIRE(mapped[i] == (cl_int)(4 * (sizes - i)));

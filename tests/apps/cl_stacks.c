@@ -4,12 +4,11 @@
  *	chain N    a call under N frames of chain() and a kernel launch under launch()
  *	threads    one in a thread, under in_thread()
  *	plugin F…  dlopens F, calls its plugin(), dlcloses it; then the next
- *	replaced F G  the same, with the file G moved in its place after dlopen() (G "-": F is removed)
- *	handler    a call in a signal handler that interrupts interrupted(), on a stack of its own
- *	coroutine  a call in a coroutine, whose stack is the program's own memory
- *	realigned N  a call under a frame of N bytes more that lies at a multiple of 64
- *	deep       a call with little room left on a thread's stack
- *	killed     a call under chain(), then SIGKILL
+ *	replaced F G  the same, with the file G moved in its place after dlopen() (G "-": F is
+ *removed) handler    a call in a signal handler that interrupts interrupted(), on a stack of its
+ *own coroutine  a call in a coroutine, whose stack is the program's own memory realigned N  a call
+ *under a frame of N bytes more that lies at a multiple of 64 deep       a call with little room
+ *left on a thread's stack killed     a call under chain(), then SIGKILL
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -63,7 +62,10 @@ NOINLINE void chain(int depth)
 	sink += room[0];
 }
 
-/* its frame has no fixed size, and lies at a multiple of 64: the end of the frame is found in another way */
+/*
+ * its frame has no fixed size, and lies at a multiple of 64: the end of the frame is found in
+ * another way
+ */
 NOINLINE void realigned(int size)
 {
 	_Alignas(64) volatile char aligned[64];

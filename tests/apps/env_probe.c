@@ -125,9 +125,10 @@ static void print_signals(void)
 
 static void print_limits(void)
 {
-	static const char *const names[] = {
-		"cpu",	   "fsize", "data",  "stack",	   "core",     "rss",  "nproc",	 "nofile",
-		"memlock", "as",    "locks", "sigpending", "msgqueue", "nice", "rtprio", "rttime"};
+	static const char *const names[] = { "cpu",	 "fsize", "data",   "stack",
+					     "core",	 "rss",	  "nproc",  "nofile",
+					     "memlock",	 "as",	  "locks",  "sigpending",
+					     "msgqueue", "nice",  "rtprio", "rttime" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		struct rlimit limit;
@@ -180,7 +181,8 @@ static void print_status(void)
 {
 	static const char *const wanted[] = {
 		"Name:",   "TracerPid:", "Uid:",    "Gid:",    "Groups:",  "Threads:",	 "CapInh:",
-		"CapPrm:", "CapEff:",	 "CapBnd:", "CapAmb:", "Seccomp:", "NoNewPrivs:"};
+		"CapPrm:", "CapEff:",	 "CapBnd:", "CapAmb:", "Seccomp:", "NoNewPrivs:"
+	};
 	FILE *f = fopen("/proc/self/status", "re");
 	char line[4096];
 

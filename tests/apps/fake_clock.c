@@ -1,13 +1,17 @@
 /*
- * Runs a program, and all that it starts, by another clock than this machine's: CLOCK_REALTIME is off, and it and CLOCK_MONOTONIC run faster.
+ * Runs a program, and all that it starts, by another clock than this machine's: CLOCK_REALTIME is
+ *off, and it and CLOCK_MONOTONIC run faster.
  *
  *	fake_clock OFFSET_NS PPM SINCE_NS [AFTER_NS PPM] program [arguments]
  *
- * SINCE_NS: when it had run for no time yet, by CLOCK_MONOTONIC: who is given the same numbers lives by the same clock. After AFTER_NS the pace changes.
+ * SINCE_NS: when it had run for no time yet, by CLOCK_MONOTONIC: who is given the same numbers
+ *lives by the same clock. After AFTER_NS the pace changes.
  *
- * clock_gettime() of any C library, linked statically or not, is code of the kernel's that lies in every process (the vDSO). Each program that is executed
- * gets other code there: a debugger's breakpoint of 400 bytes. Time that passes is not touched, nor what a program asks the kernel itself
- * (syscall(SYS_clock_gettime)): a test knows the true time by that. Waits until a time of CLOCK_REALTIME end OFFSET_NS too late.
+ * clock_gettime() of any C library, linked statically or not, is code of the kernel's that lies in
+ *every process (the vDSO). Each program that is executed gets other code there: a debugger's
+ *breakpoint of 400 bytes. Time that passes is not touched, nor what a program asks the kernel
+ *itself (syscall(SYS_clock_gettime)): a test knows the true time by that. Waits until a time of
+ *CLOCK_REALTIME end OFFSET_NS too late.
  */
 #include <elf.h>
 #include <errno.h>
@@ -24,9 +28,12 @@
 #include <unistd.h>
 
 #define VDSO_ROOM 65536
-#define NS 1000000000
+#define NS	  1000000000
 
-/* What the code that is put there knows; it lies in front of it, and is found by its distance alone. */
+/*
+ * What the code that is put there knows; it lies in front of it, and is found by its distance
+ * alone.
+ */
 struct fake {
 	int64_t offset, ppm, after, ppm_after;
 	int64_t since[2]; /* by CLOCK_REALTIME, CLOCK_MONOTONIC */
@@ -37,15 +44,20 @@ __asm__(".pushsection fake_text,\"ax\",@progbits\n"
 	"fake: .zero 48\n"
 	".popsection\n");
 extern const struct fake fake __attribute__((visibility("hidden")));
-extern const char __start_fake_text[] __attribute__((visibility("hidden"))), __stop_fake_text[] __attribute__((visibility("hidden")));
+extern const char __start_fake_text[] __attribute__((visibility("hidden"))),
+	__stop_fake_text[] __attribute__((visibility("hidden")));
 
 /* Built without anything that the compiler could add: see meson.build. */
-__attribute__((section("fake_text"), noinline)) static long fake_clock_gettime(long clock, struct timespec *time)
+__attribute__((section("fake_text"), noinline)) static long fake_clock_gettime(
+	long clock, struct timespec *time)
 {
 	int64_t ns, passed;
 	long result;
 
-	__asm__ volatile("syscall" : "=a"(result) : "0"((long)SYS_clock_gettime), "D"(clock), "S"(time) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "0"((long)SYS_clock_gettime), "D"(clock), "S"(time)
+			 : "rcx", "r11", "memory");
 	if (result || clock < CLOCK_REALTIME || clock > CLOCK_MONOTONIC)
 		return result;
 	ns = time->tv_sec * NS + time->tv_nsec;
@@ -76,7 +88,8 @@ static int64_t now(clockid_t clock)
 
 static void move(int memory, void *data, size_t size, uint64_t at, int writing)
 {
-	ssize_t n = writing ? pwrite(memory, data, size, (off_t)at) : pread(memory, data, size, (off_t)at);
+	ssize_t n = writing ? pwrite(memory, data, size, (off_t)at)
+			    : pread(memory, data, size, (off_t)at);
 
 	if (n != (ssize_t)size)
 		die("memory of the program");
@@ -122,7 +135,10 @@ static uint64_t find_function(const unsigned char *image, const char *name)
 	return 0;
 }
 
-/* Other code for a program that begins: at the vDSO's end, where nothing is, and a jump to it from the function. */
+/*
+ * Other code for a program that begins: at the vDSO's end, where nothing is, and a jump to it from
+ * the function.
+ */
 static void change(pid_t pid, const struct fake *wanted)
 {
 	static unsigned char image[VDSO_ROOM] __attribute__((aligned(16)));
@@ -145,7 +161,8 @@ static void change(pid_t pid, const struct fake *wanted)
 	memcpy(code, __start_fake_text, length);
 	memcpy(code + ((const char *)&fake - __start_fake_text), wanted, sizeof(*wanted));
 	move(memory, code, length, base + place, 1);
-	far = (int32_t)(place + (uint64_t)((const char *)fake_clock_gettime - __start_fake_text) - function - sizeof(jump));
+	far = (int32_t)(place + (uint64_t)((const char *)fake_clock_gettime - __start_fake_text) -
+			function - sizeof(jump));
 	memcpy(jump + 1, &far, sizeof(far));
 	move(memory, jump, sizeof(jump), base + function, 1);
 	close(memory);
@@ -167,7 +184,8 @@ static int follow(pid_t first, const struct fake *wanted)
 		}
 		if (event == PTRACE_EVENT_EXEC)
 			change(pid, wanted);
-		if (event == PTRACE_EVENT_STOP && (number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU))
+		if (event == PTRACE_EVENT_STOP && (number == SIGSTOP || number == SIGTSTP ||
+						   number == SIGTTIN || number == SIGTTOU))
 			ptrace(PTRACE_LISTEN, pid, 0, 0);
 		else
 			ptrace(PTRACE_CONT, pid, 0, event ? 0 : number);
@@ -178,7 +196,8 @@ static int follow(pid_t first, const struct fake *wanted)
 
 int main(int argc, char **argv)
 {
-	const long options = PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL;
+	const long options = PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+			     PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL;
 	struct fake wanted = { .after = INT64_MAX };
 	int go[2], status;
 	char byte = 0;

@@ -13,10 +13,10 @@
 #include "cl_app.h"
 #include "itt_app.h"
 
-#define TILE 16
-#define GROUP 64
+#define TILE	  16
+#define GROUP	  64
 #define STRING(x) #x
-#define VALUE(x) STRING(x)
+#define VALUE(x)  STRING(x)
 
 /* clang-format off */
 static const char source[] =
@@ -137,7 +137,7 @@ static void upload(struct gemm *g, int iteration)
 
 static void multiply(struct gemm *g)
 {
-	size_t global[2] = {g->size, g->size}, local[2] = {TILE, TILE};
+	size_t global[2] = { g->size, g->size }, local[2] = { TILE, TILE };
 	cl_int n = (cl_int)g->size;
 
 	begin("multiply");
@@ -222,8 +222,8 @@ static void fini(struct gemm *g)
 
 static void print_expected(int n)
 {
-	static const char *const steps[] = {"iteration", "upload",   "multiply",
-					    "reduce",	 "download", "verify"};
+	static const char *const steps[] = { "iteration", "upload",   "multiply",
+					     "reduce",	  "download", "verify" };
 
 	printf("expected: 1 tasks gemm::init\n");
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++)

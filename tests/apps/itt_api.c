@@ -10,7 +10,7 @@
 
 #include "itt_api.h"
 
-static const struct scenario *const tables[] = {api_spans, api_data, api_other, api_legacy};
+static const struct scenario *const tables[] = { api_spans, api_data, api_other, api_legacy };
 
 /* The heads of ittnotify_config.h's structures, which the static part exports for collectors. */
 struct api_info {

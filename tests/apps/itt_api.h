@@ -1,7 +1,7 @@
 /*
- * Scenarios of itt_api: each drives a few entry points of docs/ITT.md with known values, in a domain
- * of the scenario's own name, and says what only it knows in lines "fact: <key> <value>". What the
- * trace must hold is in tests/test_itt_api.py, beside the checks.
+ * Scenarios of itt_api: each drives a few entry points of docs/ITT.md with known values, in a
+ * domain of the scenario's own name, and says what only it knows in lines "fact: <key> <value>".
+ * What the trace must hold is in tests/test_itt_api.py, beside the checks.
  */
 #ifndef XSTRACE_TESTS_ITT_API_H
 #define XSTRACE_TESTS_ITT_API_H

@@ -21,14 +21,14 @@ static __itt_id make_id(uint64_t number)
 
 static void add_numbers(__itt_domain *domain, __itt_id id)
 {
-	uint64_t u64[] = {0, 1, UINT64_MAX};
-	int64_t s64[] = {INT64_MIN, -1, INT64_MAX};
-	uint32_t u32[] = {7, UINT32_MAX};
-	int32_t s32[] = {INT32_MIN, 8};
-	uint16_t u16[] = {9, UINT16_MAX};
-	int16_t s16[] = {INT16_MIN, 10};
-	float f32[] = {1.5F, -0.25F};
-	double f64[] = {0.1, -1e300};
+	uint64_t u64[] = { 0, 1, UINT64_MAX };
+	int64_t s64[] = { INT64_MIN, -1, INT64_MAX };
+	uint32_t u32[] = { 7, UINT32_MAX };
+	int32_t s32[] = { INT32_MIN, 8 };
+	uint16_t u16[] = { 9, UINT16_MAX };
+	int16_t s16[] = { INT16_MIN, 10 };
+	float f32[] = { 1.5F, -0.25F };
+	double f64[] = { 0.1, -1e300 };
 
 	__itt_metadata_add(domain, id, name("u64"), __itt_metadata_u64, ARRAY_SIZE(u64), u64);
 	__itt_metadata_add(domain, id, name("s64"), __itt_metadata_s64, ARRAY_SIZE(s64), s64);
@@ -42,7 +42,8 @@ static void add_numbers(__itt_domain *domain, __itt_id id)
 
 static void metadata(void)
 {
-	__itt_domain *domain = __itt_domain_create("metadata"), *other = __itt_domain_create("metadata2");
+	__itt_domain *domain = __itt_domain_create("metadata"),
+		     *other = __itt_domain_create("metadata2");
 	__itt_id frame = make_id(15);
 	int32_t one = 1, two = 2, three = 3, four = 4;
 
@@ -61,7 +62,8 @@ static void metadata(void)
 	__itt_task_end(domain);
 
 	__itt_region_begin(domain, make_id(14), __itt_null, name("region"));
-	__itt_metadata_add(domain, make_id(14), name("of the region"), __itt_metadata_s32, 1, &three);
+	__itt_metadata_add(domain, make_id(14), name("of the region"), __itt_metadata_s32, 1,
+			   &three);
 	__itt_region_end(domain, make_id(14));
 	__itt_frame_begin_v3(domain, &frame);
 	__itt_metadata_add(domain, frame, name("of the frame"), __itt_metadata_s32, 1, &four);
@@ -72,13 +74,14 @@ static void metadata(void)
 static void scopes(void)
 {
 	__itt_domain *domain = __itt_domain_create("scopes");
-	const __itt_scope scope[] = {__itt_scope_task, __itt_scope_track, __itt_scope_track_group,
-				     __itt_scope_global};
-	static const char *const keys[] = {"task", "track", "process", "global"};
+	const __itt_scope scope[] = { __itt_scope_task, __itt_scope_track, __itt_scope_track_group,
+				      __itt_scope_global };
+	static const char *const keys[] = { "task", "track", "process", "global" };
 
 	task_begin(domain, name("around"));
 	for (int i = 0; i < 4; i++) {
-		__itt_metadata_add_with_scope(domain, scope[i], name(keys[i]), __itt_metadata_s32, 1, &i);
+		__itt_metadata_add_with_scope(domain, scope[i], name(keys[i]), __itt_metadata_s32,
+					      1, &i);
 		__itt_metadata_str_add_with_scope(domain, scope[i], name("text"), keys[i],
 						  strlen(keys[i]));
 	}
@@ -94,7 +97,8 @@ static void formatted(void)
 				     12345678901234ULL, 62.5, 'c', 255);
 	task_end(domain);
 	__itt_task_begin_overlapped(domain, make_id(21), __itt_null, name("overlapped"));
-	__itt_formatted_metadata_add_overlapped(domain, make_id(21), name("rank %ld of %zu"), 3L, (size_t)8);
+	__itt_formatted_metadata_add_overlapped(domain, make_id(21), name("rank %ld of %zu"), 3L,
+						(size_t)8);
 	__itt_task_end_overlapped(domain, make_id(21));
 }
 
@@ -108,15 +112,15 @@ static void *set_elsewhere(void *counter)
 	return NULL;
 }
 
-#define set_typed(text, type, ctype, a, b)                                                         \
-	do {                                                                                       \
-		__itt_counter typed =                                                              \
-			__itt_counter_create_typed(text, "counters", __itt_metadata_##type);       \
-		ctype values[] = {a, b};                                                           \
-                                                                                                   \
-		__itt_counter_set_value(typed, &values[0]);                                        \
-		__itt_counter_set_value(typed, &values[1]);                                        \
-		__itt_counter_destroy(typed);                                                      \
+#define set_typed(text, type, ctype, a, b)                                                   \
+	do {                                                                                 \
+		__itt_counter typed =                                                        \
+			__itt_counter_create_typed(text, "counters", __itt_metadata_##type); \
+		ctype values[] = { a, b };                                                   \
+                                                                                             \
+		__itt_counter_set_value(typed, &values[0]);                                  \
+		__itt_counter_set_value(typed, &values[1]);                                  \
+		__itt_counter_destroy(typed);                                                \
 	} while (0)
 
 static void counters(void)
@@ -161,27 +165,31 @@ static void bound(void)
 	static char text[] = "a counter", device[] = "card 0", units[] = "MB/s", pci[] = "0:3:0.1";
 	static unsigned long long tid = 42, most = 1000, flag = 1;
 	__itt_context_metadata what[] = {
-		{__itt_context_nameA, text},	   {__itt_context_deviceA, device},
-		{__itt_context_unitsA, units},	   {__itt_context_pci_addrA, pci},
-		{__itt_context_tid, &tid},	   {__itt_context_max_val, &most},
-		{__itt_context_bandwidth_flag, &flag},
+		{ __itt_context_nameA, text },
+		{ __itt_context_deviceA, device },
+		{ __itt_context_unitsA, units },
+		{ __itt_context_pci_addrA, pci },
+		{ __itt_context_tid, &tid },
+		{ __itt_context_max_val, &most },
+		{ __itt_context_bandwidth_flag, &flag },
 	};
 	__itt_counter counter = __itt_counter_create("bound", "bound");
 
-	__itt_counter_inc(counter); /* neither of the others makes the static part look for a collector */
+	/* neither of the others makes the static part look for a collector */
+	__itt_counter_inc(counter);
 	__itt_bind_context_metadata_to_counter(counter, ARRAY_SIZE(what), what);
 }
 
 static void histograms(void)
 {
 	__itt_domain *domain = __itt_domain_create("histograms");
-	__itt_histogram *both = __itt_histogram_create(domain, "both", __itt_metadata_u64,
-						       __itt_metadata_double);
-	__itt_histogram *only_y = __itt_histogram_create(domain, "only y", __itt_metadata_u64,
-							 __itt_metadata_s32);
-	uint64_t x[] = {1, 10, 100};
-	double y[] = {0.5, 2.5, 12.5};
-	int32_t counts[] = {4, -5, 6, 7};
+	__itt_histogram *both =
+		__itt_histogram_create(domain, "both", __itt_metadata_u64, __itt_metadata_double);
+	__itt_histogram *only_y =
+		__itt_histogram_create(domain, "only y", __itt_metadata_u64, __itt_metadata_s32);
+	uint64_t x[] = { 1, 10, 100 };
+	double y[] = { 0.5, 2.5, 12.5 };
+	int32_t counts[] = { 4, -5, 6, 7 };
 
 	__itt_histogram_submit(both, ARRAY_SIZE(x), x, y);
 	__itt_histogram_submit(only_y, ARRAY_SIZE(counts), NULL, counts);
@@ -247,7 +255,9 @@ static void model(void)
 static void modules(void)
 {
 	void *start = (void *)(uintptr_t)0x4000, *end = (void *)(uintptr_t)0x5000;
-	__itt_section_info section = {".text", itt_section_type_text, __itt_section_exec, start, 0x800, 0};
+	__itt_section_info section = {
+		".text", itt_section_type_text, __itt_section_exec, start, 0x800, 0
+	};
 	__itt_module_object object = {
 		.version = 1,
 		.module_id = make_id(91),
@@ -256,7 +266,7 @@ static void modules(void)
 		.section_array = &section,
 		.section_number = 1,
 	};
-	int data[6] = {0}, dimensions[2] = {2, 3};
+	int data[6] = { 0 }, dimensions[2] = { 2, 3 };
 
 	__itt_module_load(start, end, "/lib/loaded.so");
 	__itt_module_unload(start);
@@ -266,8 +276,9 @@ static void modules(void)
 }
 
 const struct scenario api_data[] = {
-	{"metadata", metadata, false}, {"scopes", scopes, false}, {"formatted", formatted, false},
-	{"counters", counters, false}, {"bound", bound, false},	  {"histograms", histograms, false},
-	{"heap", heap, false},	       {"model", model, false},	  {"modules", modules, false},
-	{0},
+	{ "metadata", metadata, false },   { "scopes", scopes, false },
+	{ "formatted", formatted, false }, { "counters", counters, false },
+	{ "bound", bound, false },	   { "histograms", histograms, false },
+	{ "heap", heap, false },	   { "model", model, false },
+	{ "modules", modules, false },	   { 0 },
 };

@@ -64,4 +64,4 @@ static void legacy(void)
 	fact("states", "%d %d %d", state, (int)object, (int)thread);
 }
 
-const struct scenario api_legacy[] = {{"legacy", legacy, false}, {0}};
+const struct scenario api_legacy[] = { { "legacy", legacy, false }, { 0 } };

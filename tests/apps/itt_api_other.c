@@ -1,5 +1,6 @@
 /*
- * What steers the recording, names and waits of threads, and what a tracer has nothing to say about.
+ * What steers the recording, names and waits of threads, and what a tracer has nothing to say
+ * about.
  */
 #define INTEL_ITTNOTIFY_API_PRIVATE
 #include "itt_app.h"
@@ -152,8 +153,10 @@ static void silent(void)
 	__itt_stack_callee_leave(caller);
 	__itt_stack_caller_destroy(caller);
 	__itt_suppress_push(__itt_suppress_all_errors);
-	__itt_suppress_mark_range(__itt_suppress_range, __itt_suppress_all_errors, range, sizeof(range));
-	__itt_suppress_clear_range(__itt_suppress_range, __itt_suppress_all_errors, range, sizeof(range));
+	__itt_suppress_mark_range(__itt_suppress_range, __itt_suppress_all_errors, range,
+				  sizeof(range));
+	__itt_suppress_clear_range(__itt_suppress_range, __itt_suppress_all_errors, range,
+				   sizeof(range));
 	__itt_suppress_pop();
 	__itt_enable_attach();
 	region = __itt_pt_region_create("region");
@@ -163,6 +166,6 @@ static void silent(void)
 }
 
 const struct scenario api_other[] = {
-	{"control", control, true}, {"detach", detach, true}, {"threads", threads, false},
-	{"sync", sync_objects, false}, {"silent", silent, false}, {0},
+	{ "control", control, true },	 { "detach", detach, true },  { "threads", threads, false },
+	{ "sync", sync_objects, false }, { "silent", silent, false }, { 0 },
 };

@@ -1,5 +1,6 @@
 /*
- * What has a begin and an end: tasks, regions, frames, events; what lies between them; clocks, tracks.
+ * What has a begin and an end: tasks, regions, frames, events; what lies between them; clocks,
+ * tracks.
  */
 #define INTEL_ITTNOTIFY_API_PRIVATE
 #include <dlfcn.h>
@@ -57,7 +58,8 @@ static void tasks(void)
 	__itt_task_end(domain);
 	if (!dladdr((void *)(uintptr_t)api_work, &info))
 		die("dladdr");
-	fact("fn_offset", "0x%lx", (unsigned long)((uintptr_t)api_work - (uintptr_t)info.dli_fbase));
+	fact("fn_offset", "0x%lx",
+	     (unsigned long)((uintptr_t)api_work - (uintptr_t)info.dli_fbase));
 
 	task_begin(domain, name("crosses a"));
 	step();
@@ -123,7 +125,8 @@ static void relations(void)
 	__itt_task_end(domain);
 	__itt_task_begin(domain, make_id(42), __itt_null, name("second"));
 	step();
-	for (int kind = __itt_relation_is_dependent_on; kind <= __itt_relation_is_predecessor_to; kind++)
+	for (int kind = __itt_relation_is_dependent_on; kind <= __itt_relation_is_predecessor_to;
+	     kind++)
 		__itt_relation_add(domain, make_id(41), (__itt_relation)kind, make_id(42));
 	step();
 	__itt_task_end(domain);
@@ -207,11 +210,16 @@ static void *leave_frame_open(void *arg)
 	return NULL;
 }
 
-/* Frames without an id: two domains that cross, one that is inside of another of its domain, and such as are never ended. */
+/*
+ * Frames without an id: two domains that cross, one that is inside of another of its domain, and
+ * such as are never ended.
+ */
 static void frames_without_id(void)
 {
-	__itt_domain *a = __itt_domain_create("frame a"), *b = __itt_domain_create("frame b"), *twice = __itt_domain_create("frame twice"),
-		     *open = __itt_domain_create("frame left open"), *gone = __itt_domain_create("frame of a thread");
+	__itt_domain *a = __itt_domain_create("frame a"), *b = __itt_domain_create("frame b"),
+		     *twice = __itt_domain_create("frame twice"),
+		     *open = __itt_domain_create("frame left open"),
+		     *gone = __itt_domain_create("frame of a thread");
 
 	__itt_frame_begin_v3(a, NULL);
 	step();
@@ -291,11 +299,13 @@ static void *on_a_track(void *domain)
 static void tracks(void)
 {
 	__itt_domain *domain = __itt_domain_create("tracks");
-	__itt_track_group *group = __itt_track_group_create(name("a group"), __itt_track_group_type_normal);
+	__itt_track_group *group =
+		__itt_track_group_create(name("a group"), __itt_track_group_type_normal);
 
 	upper = __itt_track_create(group, name("upper"), __itt_track_type_normal);
 	lower = __itt_track_create(group, name("lower"), __itt_track_type_normal);
-	fact("same_track", "%d", upper == (__itt_track_create(group, name("upper"), __itt_track_type_normal)));
+	fact("same_track", "%d",
+	     upper == (__itt_track_create(group, name("upper"), __itt_track_type_normal)));
 	finished_task(domain, name("before"));
 	__itt_set_track(upper);
 	task_begin(domain, name("on upper"));
@@ -348,14 +358,18 @@ static void use_clock(__itt_domain *domain, const char *label, struct own_clock 
 	step();
 	__itt_id_create_ex(domain, itt, times[0], make_id(81));
 	__itt_task_begin_ex(domain, itt, times[0], make_id(81), __itt_null, name("ex"));
-	__itt_task_begin_fn_ex(domain, itt, times[1], __itt_null, make_id(81), dlsym(RTLD_DEFAULT, "qsort"));
+	__itt_task_begin_fn_ex(domain, itt, times[1], __itt_null, make_id(81),
+			       dlsym(RTLD_DEFAULT, "qsort"));
 	__itt_marker_ex(domain, itt, times[2], __itt_null, name("marker"), __itt_scope_track);
 	__itt_counter_set_value_ex(counter, itt, times[2], &value);
 	__itt_task_end_ex(domain, itt, times[3]);
 	__itt_task_end_ex(domain, itt, times[4]);
-	__itt_task_begin_overlapped_ex(domain, itt, times[1], make_id(82), __itt_null, name("overlapped"));
-	__itt_relation_add_ex(domain, itt, times[1], make_id(81), __itt_relation_is_sibling_of, make_id(82));
-	__itt_relation_add_to_current_ex(domain, itt, times[1], __itt_relation_is_parent_of, make_id(82));
+	__itt_task_begin_overlapped_ex(domain, itt, times[1], make_id(82), __itt_null,
+				       name("overlapped"));
+	__itt_relation_add_ex(domain, itt, times[1], make_id(81), __itt_relation_is_sibling_of,
+			      make_id(82));
+	__itt_relation_add_to_current_ex(domain, itt, times[1], __itt_relation_is_parent_of,
+					 make_id(82));
 	__itt_task_end_overlapped_ex(domain, itt, times[5], make_id(82));
 	__itt_id_destroy_ex(domain, itt, times[5], make_id(81));
 	__itt_task_end(domain);
@@ -365,9 +379,9 @@ static void use_clock(__itt_domain *domain, const char *label, struct own_clock 
 
 static void clocks(void)
 {
-	static struct own_clock from_now = {.per_second = 1000000000, .from_now = true};
-	static struct own_clock from_zero = {.per_second = 1000000000};
-	static struct own_clock micro = {.per_second = 1000000, .from_now = true};
+	static struct own_clock from_now = { .per_second = 1000000000, .from_now = true };
+	static struct own_clock from_zero = { .per_second = 1000000000 };
+	static struct own_clock micro = { .per_second = 1000000, .from_now = true };
 	__itt_domain *domain = __itt_domain_create("clocks");
 	__itt_clock_domain *made[] = {
 		__itt_clock_domain_create(get_info, &from_now),
@@ -385,9 +399,17 @@ static void clocks(void)
 }
 
 const struct scenario api_spans[] = {
-	{"tasks", tasks, false},     {"overlapped", overlapped, false}, {"groups", groups, false},
-	{"relations", relations, false}, {"regions", regions, false},	{"frames", frames, false},
-	{"frames-without-id", frames_without_id, false},
-	{"markers", markers, false}, {"events", events, false},		{"marks", marks, false},
-	{"tracks", tracks, false},   {"clocks", clocks, false},		{0},
+	{ "tasks", tasks, false },
+	{ "overlapped", overlapped, false },
+	{ "groups", groups, false },
+	{ "relations", relations, false },
+	{ "regions", regions, false },
+	{ "frames", frames, false },
+	{ "frames-without-id", frames_without_id, false },
+	{ "markers", markers, false },
+	{ "events", events, false },
+	{ "marks", marks, false },
+	{ "tracks", tracks, false },
+	{ "clocks", clocks, false },
+	{ 0 },
 };

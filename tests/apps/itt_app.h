@@ -9,12 +9,12 @@
 #include "app.h"
 
 #define task_begin(domain, name) __itt_task_begin(domain, __itt_null, __itt_null, name)
-#define task_end(domain) __itt_task_end(domain)
+#define task_end(domain)	 __itt_task_end(domain)
 
-#define finished_task(domain, name)                                                                \
-	do {                                                                                       \
-		task_begin(domain, name);                                                          \
-		task_end(domain);                                                                  \
+#define finished_task(domain, name)       \
+	do {                              \
+		task_begin(domain, name); \
+		task_end(domain);         \
 	} while (0)
 
 #endif

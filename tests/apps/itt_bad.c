@@ -12,7 +12,7 @@
 #include "itt_app.h"
 
 #define name(text) (__itt_string_handle_create(text))
-#define MIB (1024 * 1024)
+#define MIB	   (1024 * 1024)
 
 static __itt_domain *bad;
 
@@ -101,13 +101,15 @@ static void unopened(void)
 {
 	int32_t value = 1;
 
-	__itt_metadata_add(bad, make_id(3), name("of an id never seen"), __itt_metadata_s32, 1, &value);
+	__itt_metadata_add(bad, make_id(3), name("of an id never seen"), __itt_metadata_s32, 1,
+			   &value);
 	__itt_relation_add(bad, make_id(3), __itt_relation_is_parent_of, make_id(4));
 	__itt_relation_add(bad, __itt_null, (__itt_relation)99, __itt_null);
 	__itt_task_begin(bad, make_id(5), make_id(6), name("child of nobody"));
 	__itt_relation_add(bad, make_id(5), __itt_relation_is_sibling_of, make_id(5));
 	task_end(bad);
-	__itt_metadata_add(bad, make_id(5), name("of an ended task"), __itt_metadata_s32, 1, &value);
+	__itt_metadata_add(bad, make_id(5), name("of an ended task"), __itt_metadata_s32, 1,
+			   &value);
 	__itt_id_destroy(bad, make_id(7));
 	__itt_task_group(bad, __itt_null, __itt_null, name("group without id"));
 }
@@ -171,9 +173,9 @@ static void nulls(void)
 
 static void more_nulls(void)
 {
-	__itt_module_object empty = {0};
-	__itt_histogram *histogram = __itt_histogram_create(bad, "histogram", __itt_metadata_u64,
-							    __itt_metadata_u64);
+	__itt_module_object empty = { 0 };
+	__itt_histogram *histogram =
+		__itt_histogram_create(bad, "histogram", __itt_metadata_u64, __itt_metadata_u64);
 	uint64_t value = 1;
 	void *null = NULL;
 
@@ -243,7 +245,7 @@ static void counts(void)
 	uint64_t value = UINT64_MAX;
 	__itt_counter counter = __itt_counter_create("counts", "bad");
 	__itt_counter real = __itt_counter_create_typed("real", "bad", __itt_metadata_double);
-	double odd[] = {NAN, INFINITY, -INFINITY, 1.0};
+	double odd[] = { NAN, INFINITY, -INFINITY, 1.0 };
 
 	__itt_counter_set_value(counter, &value);
 	__itt_counter_inc(counter);
@@ -255,7 +257,8 @@ static void counts(void)
 	__itt_metadata_add(bad, __itt_null, name("not numbers"), __itt_metadata_double, 4, odd);
 	__itt_metadata_str_add(bad, __itt_null, name("endless"), "ends", (size_t)-1);
 	for (int i = 0; i < 3; i++)
-		__itt_metadata_add(bad, __itt_null, name("same key"), __itt_metadata_u64, 1, &value);
+		__itt_metadata_add(bad, __itt_null, name("same key"), __itt_metadata_u64, 1,
+				   &value);
 	task_end(bad);
 	__itt_event_start(__itt_event_create("event", -1));
 	__itt_event_start(__itt_event_create("event", 0));
@@ -293,7 +296,8 @@ static void million(void)
 	char text[32];
 	long before;
 
-	finished_task(bad, name("first")); /* until then handles are the static part's: a list that it searches */
+	/* until then handles are the static part's: a list that it searches */
+	finished_task(bad, name("first"));
 	before = resident_kib();
 	for (int i = 0; i < 1000000; i++) {
 		snprintf(text, sizeof(text), "handle %d", i);
@@ -330,7 +334,7 @@ static void *create_same(void *arg)
 static void same(void)
 {
 	pthread_t threads[THREADS];
-	struct made made[THREADS] = {0};
+	struct made made[THREADS] = { 0 };
 	int equal = 0;
 
 	finished_task(bad, name("first")); /* until then objects are the static part's */
@@ -379,10 +383,18 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{"ends", ends},	      {"twice", twice},		{"unopened", unopened},
-	{"nulls", nulls},     {"more_nulls", more_nulls}, {"huge", huge},
-	{"counts", counts},   {"utf8", invalid_utf8},	{"formats", formats},
-	{"same", same},	      {"destructors", destructors}, {"million", million},
+	{ "ends", ends },
+	{ "twice", twice },
+	{ "unopened", unopened },
+	{ "nulls", nulls },
+	{ "more_nulls", more_nulls },
+	{ "huge", huge },
+	{ "counts", counts },
+	{ "utf8", invalid_utf8 },
+	{ "formats", formats },
+	{ "same", same },
+	{ "destructors", destructors },
+	{ "million", million },
 };
 
 int main(int argc, char **argv)

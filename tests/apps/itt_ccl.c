@@ -1,6 +1,7 @@
 /*
- * Tasks as oneCCL makes them: in the domain oneCCL::API, with the message's size as metadata. Tasks of oneDNN's and of another
- * domain are among them. Each row of the report that there must be is printed, the largest time first:
+ * Tasks as oneCCL makes them: in the domain oneCCL::API, with the message's size as metadata. Tasks
+ *of oneDNN's and of another domain are among them. Each row of the report that there must be is
+ *printed, the largest time first:
  *
  *	row: <function> <size> <calls>
  */
@@ -15,11 +16,8 @@ static const struct {
 	int calls;
 	long ms; /* each */
 } rows[] = {
-	{"allreduce", 4000, 5, 12},
-	{"bcast", 1ull << 33, 2, 20},
-	{"allreduce", 64, 3, 6},
-	{"bcast", 0, 2, 4},
-	{"barrier", UINT64_MAX, 4, 0},
+	{ "allreduce", 4000, 5, 12 }, { "bcast", 1ull << 33, 2, 20 },  { "allreduce", 64, 3, 6 },
+	{ "bcast", 0, 2, 4 },	      { "barrier", UINT64_MAX, 4, 0 },
 };
 
 static void collective(const char *name, uint64_t size, long ms)

@@ -30,7 +30,7 @@ static void wait_for_line(void)
 static void loop(const char *name)
 {
 	__itt_string_handle *handle = __itt_string_handle_create(name);
-	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
 	long n = 0;
 
 	do {

@@ -227,7 +227,7 @@ static void by_vfork_exec(void)
 
 static void by_spawn(void)
 {
-	char *args[] = {"itt_end", "return", NULL};
+	char *args[] = { "itt_end", "return", NULL };
 	pid_t pid;
 
 	errno = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, args, environ);
@@ -261,7 +261,10 @@ static void by_detached(void)
 	say(USUAL "atleast: %ld tasks end::loop\nends: status %d\n", loops, STATUS);
 }
 
-/* the prompt comes back at once (the child has let go of our output), the child's trace after a SIGUSR1 */
+/*
+ * the prompt comes back at once (the child has let go of our output), the child's trace after a
+ * SIGUSR1
+ */
 static void by_daemon(void)
 {
 	sigset_t set;
@@ -293,25 +296,25 @@ static const struct {
 	const char *name;
 	void (*end)(void);
 } ways[] = {
-	{"return", by_return},
-	{"exit", by_exit},
-	{"_exit", by__exit},
-	{"quick_exit", by_quick_exit},
-	{"abort", by_abort},
-	{"segv", by_segv},
-	{"sigterm", by_sigterm},
-	{"sigkill", by_sigkill},
-	{"sigint", by_sigint},
-	{"exec", by_exec},
-	{"pthread_exit", by_pthread_exit},
-	{"thread_exit", by_thread_exit},
-	{"atexit_trace", by_atexit_trace},
-	{"fork_exit", by_fork_exit},
-	{"fork__exit", by_fork__exit},
-	{"vfork_exec", by_vfork_exec},
-	{"spawn", by_spawn},
-	{"detached", by_detached},
-	{"daemon", by_daemon},
+	{ "return", by_return },
+	{ "exit", by_exit },
+	{ "_exit", by__exit },
+	{ "quick_exit", by_quick_exit },
+	{ "abort", by_abort },
+	{ "segv", by_segv },
+	{ "sigterm", by_sigterm },
+	{ "sigkill", by_sigkill },
+	{ "sigint", by_sigint },
+	{ "exec", by_exec },
+	{ "pthread_exit", by_pthread_exit },
+	{ "thread_exit", by_thread_exit },
+	{ "atexit_trace", by_atexit_trace },
+	{ "fork_exit", by_fork_exit },
+	{ "fork__exit", by_fork__exit },
+	{ "vfork_exec", by_vfork_exec },
+	{ "spawn", by_spawn },
+	{ "detached", by_detached },
+	{ "daemon", by_daemon },
 };
 
 int main(int argc, char **argv)

@@ -1,15 +1,18 @@
 /*
- * Programs that are rough with their threads while these trace. Each is right without a tracer, and ends by itself.
+ * Programs that are rough with their threads while these trace. Each is right without a tracer, and
+ *ends by itself.
  *
- *	itt_inside cancel		a thread that is to be cancelled makes its first event when eight rings are taken; eight others go on
- *	itt_inside async N		N threads of asynchronous cancel type are cancelled while they trace; four others go on
- *	itt_inside stack BYTES		new names, metadata and the rest on threads of such stacks (0: PTHREAD_STACK_MIN)
- *	itt_inside depth		prints how many bytes of stack each entry point takes at its first call
- *	itt_inside sigstack BYTES	the same in a handler on a signal stack of that size
- *	itt_inside control SECONDS	a handler pauses, resumes and changes the environment while the thread does the same
- *	itt_inside jump N WHERE		a handler leaves N times by siglongjmp(); then 1,000 tasks. WHERE: same, deeper, sigstack
+ *	itt_inside cancel		a thread that is to be cancelled makes its first event when
+ *eight rings are taken; eight others go on itt_inside async N		N threads of asynchronous
+ *cancel type are cancelled while they trace; four others go on itt_inside stack BYTES		new
+ *names, metadata and the rest on threads of such stacks (0: PTHREAD_STACK_MIN) itt_inside depth
+ *prints how many bytes of stack each entry point takes at its first call itt_inside sigstack BYTES
+ *the same in a handler on a signal stack of that size itt_inside control SECONDS	a handler
+ *pauses, resumes and changes the environment while the thread does the same itt_inside jump N WHERE
+ *a handler leaves N times by siglongjmp(); then 1,000 tasks. WHERE: same, deeper, sigstack
  *	itt_inside nested N		a handler traces N tasks while the thread traces its own
- *	itt_inside realtime SECONDS	a real-time and a normal thread of one processor make names all the time; prints the longest wait
+ *	itt_inside realtime SECONDS	a real-time and a normal thread of one processor make names
+ *all the time; prints the longest wait
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -106,7 +109,8 @@ static int async(unsigned count)
 {
 	pthread_t others[4];
 
-	finished_task(domain, task); /* a cancellation in ittnotify's own first steps would leave its lock taken */
+	/* a cancellation in ittnotify's own first steps would leave its lock taken */
+	finished_task(domain, task);
 	for (int i = 0; i < 4; i++)
 		others[i] = start_thread(goes_on, NULL);
 	for (unsigned i = 0; i < count; i++) {
@@ -162,7 +166,8 @@ static void *everything(void *unused)
 /* Memory for a stack of `bytes`, with bytes below it that must stay as they are. */
 static char *guarded(size_t bytes)
 {
-	char *map = mmap(NULL, CANARY + bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *map = mmap(NULL, CANARY + bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
 
 	if (map == MAP_FAILED)
 		die("mmap");
@@ -194,7 +199,8 @@ static int stack(size_t bytes)
 	if (errno)
 		die("pthread_create");
 	pthread_join(thread, NULL);
-	printf("%s\nexpected: 1 tasks inside::later\n", intact(map) ? "intact" : "written below the stack");
+	printf("%s\nexpected: 1 tasks inside::later\n",
+	       intact(map) ? "intact" : "written below the stack");
 	return 0;
 }
 
@@ -225,7 +231,8 @@ static int signal_stack_of(size_t bytes)
 	*(size_t *)map = bytes;
 	sigaction(SIGUSR1, &action, NULL);
 	pthread_join(start_thread(raises, map), NULL);
-	printf("%s\nexpected: 1 tasks inside::later\n", intact(map) ? "intact" : "written below the stack");
+	printf("%s\nexpected: 1 tasks inside::later\n",
+	       intact(map) ? "intact" : "written below the stack");
 	return 0;
 }
 
@@ -264,12 +271,14 @@ static void metadata(void)
 
 static void formatted(void)
 {
-	__itt_formatted_metadata_add(domain, __itt_string_handle_create("%s %d %f"), "text", 1, 2.5);
+	__itt_formatted_metadata_add(domain, __itt_string_handle_create("%s %d %f"), "text", 1,
+				     2.5);
 }
 
 static void counters(void)
 {
-	__itt_counter_set_value(__itt_counter_create("a counter that is new here", "domain"), &(unsigned long long){ 1 });
+	__itt_counter_set_value(__itt_counter_create("a counter that is new here", "domain"),
+				&(unsigned long long){ 1 });
 }
 
 static void waits(void)
@@ -324,9 +333,16 @@ static int depth(void)
 		const char *name;
 		void (*function)(void);
 	} rows[] = {
-		{ "a thread's first event", first_event }, { "task", known_task }, { "task with a new name", new_task },
-		{ "task named by a function", function_task }, { "metadata", metadata }, { "formatted metadata", formatted },
-		{ "counter with a new name", counters }, { "wait", waits }, { "pause and resume", pauses }, { "setenv", environment },
+		{ "a thread's first event", first_event },
+		{ "task", known_task },
+		{ "task with a new name", new_task },
+		{ "task named by a function", function_task },
+		{ "metadata", metadata },
+		{ "formatted metadata", formatted },
+		{ "counter with a new name", counters },
+		{ "wait", waits },
+		{ "pause and resume", pauses },
+		{ "setenv", environment },
 	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
@@ -395,7 +411,10 @@ static __attribute__((noinline)) void traces(void)
 	}
 }
 
-/* Its events are deeper than those that were left, with what they left still in the memory of its frame. */
+/*
+ * Its events are deeper than those that were left, with what they left still in the memory of its
+ * frame.
+ */
 static __attribute__((noinline)) void deeper(void)
 {
 	volatile char untouched[20000];
@@ -411,7 +430,8 @@ static int jump(unsigned count, const char *where)
 	stack_t signal_stack = { .ss_sp = guarded(65536) + CANARY, .ss_size = 65536 };
 
 	sigaltstack(&signal_stack, NULL);
-	finished_task(domain, task); /* a jump out of ittnotify's own first steps would be its end */
+	/* a jump out of ittnotify's own first steps would be its end */
+	finished_task(domain, task);
 	every_microseconds(97, jumps_away, !strcmp(where, "sigstack") ? SA_ONSTACK : 0);
 	if (sigsetjmp(away, 1) && deep)
 		deeper();
@@ -439,7 +459,8 @@ static int nested(unsigned count)
 {
 	unsigned made = 1;
 
-	finished_task(domain, task); /* ittnotify drops what a handler calls while it looks for a collector */
+	/* ittnotify drops what a handler calls while it looks for a collector */
+	finished_task(domain, task);
 	every_microseconds(53, traces_too, SA_RESTART);
 	for (; handled < count; made++) {
 		finished_task(domain, task);
@@ -447,7 +468,9 @@ static int nested(unsigned count)
 			;
 	}
 	no_more();
-	printf("made: %u\nhandled: %u\nexpected: %u tasks inside::task\natmost: %u tasks inside::of_handler\n", made, handled, made, handled);
+	printf("made: %u\nhandled: %u\nexpected: %u tasks inside::task\natmost: %u tasks "
+	       "inside::of_handler\n",
+	       made, handled, made, handled);
 	return 0;
 }
 
@@ -482,7 +505,8 @@ static int realtime(long seconds)
 	}
 	stop = true;
 	pthread_join(other, NULL);
-	printf("%s\nlongest: %lu us\n", errno == EPERM ? "not real-time" : "real-time", (unsigned long)(longest / 1000));
+	printf("%s\nlongest: %lu us\n", errno == EPERM ? "not real-time" : "real-time",
+	       (unsigned long)(longest / 1000));
 	return 0;
 }
 

@@ -24,7 +24,9 @@ static void load(const char *name, const char *source, size_t at, unsigned int s
 
 int main(void)
 {
-	iJIT_Method_Load no_id = {.method_name = code, .method_load_address = code, .method_size = 1};
+	iJIT_Method_Load no_id = { .method_name = code,
+				   .method_load_address = code,
+				   .method_size = 1 };
 
 	printf("active: %d\n", iJIT_IsProfilingActive() == iJIT_SAMPLING_ON);
 	load("compiled", NULL, 0, 64);

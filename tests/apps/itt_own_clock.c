@@ -1,6 +1,7 @@
 /*
- * Tasks at times of clocks that nobody can place: itt_own_clock ZERO BASE FREQUENCY. The clock shows ZERO units when the program begins, says that it shows
- * BASE, and passes as the program likes. Each call tells of what was long ago, or is yet to come.
+ * Tasks at times of clocks that nobody can place: itt_own_clock ZERO BASE FREQUENCY. The clock
+ * shows ZERO units when the program begins, says that it shows BASE, and passes as the program
+ * likes. Each call tells of what was long ago, or is yet to come.
  */
 #define INTEL_ITTNOTIFY_API_PRIVATE
 #include "itt_app.h"
@@ -20,9 +21,12 @@ int main(int argc, char **argv)
 {
 	unsigned long long zero = strtoull(argv[1], NULL, 0), ms;
 	__itt_domain *domain = __itt_domain_create("own");
-	__itt_string_handle *outer = __itt_string_handle_create("outer"), *inner = __itt_string_handle_create("inner");
-	__itt_string_handle *plain = __itt_string_handle_create("plain"), *mark = __itt_string_handle_create("mark");
-	__itt_string_handle *lapped = __itt_string_handle_create("lapped"), *open = __itt_string_handle_create("open");
+	__itt_string_handle *outer = __itt_string_handle_create("outer"),
+			    *inner = __itt_string_handle_create("inner");
+	__itt_string_handle *plain = __itt_string_handle_create("plain"),
+			    *mark = __itt_string_handle_create("mark");
+	__itt_string_handle *lapped = __itt_string_handle_create("lapped"),
+			    *open = __itt_string_handle_create("open");
 	__itt_clock_domain *clock;
 
 	if (argc < 4)
@@ -42,7 +46,8 @@ int main(int argc, char **argv)
 		__itt_marker_ex(domain, clock, at + 4 * ms, __itt_null, mark, __itt_scope_task);
 		__itt_task_end_ex(domain, clock, at + 5 * ms);
 		__itt_task_end_ex(domain, clock, at + 5 * ms);
-		__itt_task_begin_overlapped_ex(domain, clock, at, __itt_id_make(domain, i), __itt_null, lapped);
+		__itt_task_begin_overlapped_ex(domain, clock, at, __itt_id_make(domain, i),
+					       __itt_null, lapped);
 		__itt_task_end_overlapped_ex(domain, clock, at + 7 * ms, __itt_id_make(domain, i));
 		__itt_task_end(domain);
 	}

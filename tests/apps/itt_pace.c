@@ -1,5 +1,6 @@
 /*
- * Work with tasks in it at a given rate, for what a tracer costs a program that does something else.
+ * Work with tasks in it at a given rate, for what a tracer costs a program that does something
+ *else.
  *
  *	itt_pace TASKS NS	each task and what follows it: about NS of computing in all
  *
@@ -30,7 +31,10 @@ int main(int argc, char **argv)
 {
 	long tasks = argc > 1 ? atol(argv[1]) : 100000;
 	uint64_t ns = argc > 2 ? strtoull(argv[2], NULL, 10) : 20000;
-	/* the same work in each run: a number of rounds, not a time. The chain is 4 cycles a round, at any speed near 3 GHz 4/3 ns */
+	/*
+	 * the same work in each run: a number of rounds, not a time. The chain is 4 cycles a round,
+	 * at any speed near 3 GHz 4/3 ns
+	 */
 	uint64_t rounds = ns * 3 / 4 / 2;
 	double wall, cpu;
 	__itt_domain *domain = __itt_domain_create("pace");
@@ -44,6 +48,7 @@ int main(int argc, char **argv)
 		task_end(domain);
 		compute(rounds);
 	}
-	printf("wall_ms %.3f\ncpu_ms %.3f\n", ms(CLOCK_MONOTONIC) - wall, ms(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+	printf("wall_ms %.3f\ncpu_ms %.3f\n", ms(CLOCK_MONOTONIC) - wall,
+	       ms(CLOCK_PROCESS_CPUTIME_ID) - cpu);
 	return 0;
 }

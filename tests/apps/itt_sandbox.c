@@ -1,14 +1,16 @@
 /*
- * A program that puts itself into a sandbox while it traces, and is killed by any system call that it does not make itself.
+ * A program that puts itself into a sandbox while it traces, and is killed by any system call that
+ *it does not make itself.
  *
  *	itt_sandbox strict		seccomp's strict mode
- *	itt_sandbox filter|seccomp	a filter that lets through write, exit and exit_group, by prctl() or by syscall(SYS_seccomp)
- *	itt_sandbox refused		a filter that the kernel refuses: nothing changes
- *	itt_sandbox vfork		a child of vfork() puts itself into one, and ends: nothing changes here
- *	itt_sandbox clock|clocksys	PR_SET_TSC, by prctl() or by syscall(): reading the clock is a SIGSEGV from then on, in children of fork, too
+ *	itt_sandbox filter|seccomp	a filter that lets through write, exit and exit_group, by
+ *prctl() or by syscall(SYS_seccomp) itt_sandbox refused		a filter that the kernel
+ *refuses: nothing changes itt_sandbox vfork		a child of vfork() puts itself into one, and
+ *ends: nothing changes here itt_sandbox clock|clocksys	PR_SET_TSC, by prctl() or by syscall():
+ *reading the clock is a SIGSEGV from then on, in children of fork, too
  *
- * Tasks "before" (10) come before, "within" (50,000) after it; a second thread, which had traced before, makes 1,000 "beside" after it,
- * a third one, which had not, makes its first event there.
+ * Tasks "before" (10) come before, "within" (50,000) after it; a second thread, which had traced
+ *before, makes 1,000 "beside" after it, a third one, which had not, makes its first event there.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -38,7 +40,8 @@ static int filter(bool refused, bool by_syscall)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		die("no_new_privs");
 	/* all threads where that can be asked for */
-	return by_syscall ? (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program)
+	return by_syscall ? (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+					 SECCOMP_FILTER_FLAG_TSYNC, &program)
 			  : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
@@ -62,7 +65,8 @@ static void everything(__itt_string_handle *within)
 
 	finished_task(domain, within);
 	__itt_metadata_str_add(domain, __itt_null, within, "text", 0);
-	__itt_counter_set_value(__itt_counter_create("counter", "sandbox"), &(unsigned long long){ 1 });
+	__itt_counter_set_value(__itt_counter_create("counter", "sandbox"),
+				&(unsigned long long){ 1 });
 	__itt_frame_begin_v3(domain, NULL);
 	__itt_frame_end_v3(domain, NULL);
 	__itt_frame_submit_v3(domain, NULL, 1, __itt_get_timestamp());
@@ -91,7 +95,8 @@ static int without_clock(bool by_syscall, __itt_string_handle *within)
 	int status;
 	pid_t child;
 
-	if (by_syscall ? syscall(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) : prctl(PR_SET_TSC, PR_TSC_SIGSEGV))
+	if (by_syscall ? syscall(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0)
+		       : prctl(PR_SET_TSC, PR_TSC_SIGSEGV))
 		die("PR_SET_TSC");
 	everything(within);
 	pthread_join(start_thread(traces_everything, within), NULL);
@@ -143,7 +148,7 @@ int main(int argc, char **argv)
 		while (ready < 2)
 			;
 	}
-	result = strict                  ? prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)
+	result = strict			 ? prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)
 		 : !strcmp(how, "vfork") ? filter_in_another()
 					 : filter(refused, !strcmp(how, "seccomp"));
 	sealed = 1;

@@ -1,10 +1,11 @@
 /*
  * Programs whose memory others can write to while they trace.
  *
- *	itt_sharing scribble SECONDS	root's: a child drops its rights and scribbles over all shared memory that it has inherited
- *	itt_sharing aim SECONDS		the same, but it only makes what looks like a pointer there point to its parent's private memory
- *	itt_sharing clone N		a child made by clone(CLONE_VM) has the variables of our thread; both make N tasks
- *	itt_sharing rawclone N		the same by the system call
+ *	itt_sharing scribble SECONDS	root's: a child drops its rights and scribbles over all
+ *shared memory that it has inherited itt_sharing aim SECONDS		the same, but it only makes
+ *what looks like a pointer there point to its parent's private memory itt_sharing clone N
+ *a child made by clone(CLONE_VM) has the variables of our thread; both make N tasks itt_sharing
+ *rawclone N		the same by the system call
  *
  * Private memory is compared with what was stored there.
  */
@@ -29,7 +30,9 @@ static uint64_t word(unsigned i)
 	return i * 0x9e3779b97f4a7c15ull;
 }
 
-/* A word that hurts whoever follows it: a place of the parent's private memory, most of the time. */
+/*
+ * A word that hurts whoever follows it: a place of the parent's private memory, most of the time.
+ */
 static uint64_t hurtful(uint64_t *seed)
 {
 	*seed = *seed * 6364136223846793005ull + 1442695040888963407ull;
@@ -55,7 +58,8 @@ struct map {
 static void aim(const struct map *maps, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
-		for (volatile uint64_t *at = (uint64_t *)maps[i].from; at < (uint64_t *)maps[i].to; at++)
+		for (volatile uint64_t *at = (uint64_t *)maps[i].from; at < (uint64_t *)maps[i].to;
+		     at++)
 			for (unsigned k = 0; *at && k < count; k++)
 				if (*at >= (uintptr_t)maps[k].from && *at < (uintptr_t)maps[k].to)
 					*at = (uintptr_t)words;
@@ -72,8 +76,9 @@ static void scribble(uint64_t until, bool aimed)
 	while (file && count < ARRAY_SIZE(maps) && fgets(line, sizeof(line), file)) {
 		char *from, *to, rights[8];
 
-		if (strstr(line, "/xstrace-") && sscanf(line, "%p-%p %7s", (void **)&from, (void **)&to, rights) == 3 && rights[1] == 'w' &&
-		    rights[3] == 's') {
+		if (strstr(line, "/xstrace-") &&
+		    sscanf(line, "%p-%p %7s", (void **)&from, (void **)&to, rights) == 3 &&
+		    rights[1] == 'w' && rights[3] == 's') {
 			maps[count++] = (struct map){ from, to };
 		}
 	}
@@ -160,7 +165,8 @@ static pid_t raw_clone(char *stack)
 			 "	call *%[start]\n"
 			 "1:\n"
 			 : "=a"(child)
-			 : "a"(SYS_clone), "D"(CLONE_VM | SIGCHLD), "S"(stack), "d"(0), [start] "r"((void *)child_of_clone)
+			 : "a"(SYS_clone), "D"(CLONE_VM | SIGCHLD), "S"(stack),
+			   "d"(0), [start] "r"((void *)child_of_clone)
 			 : "rcx", "r8", "r9", "r10", "r11", "memory");
 	return child;
 }
@@ -173,13 +179,15 @@ static pid_t raw_clone(char *stack)
 
 static int cloned(unsigned long count, bool raw)
 {
-	char *stack = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *stack =
+		mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pid_t child;
 	int status;
 
 	wanted = count;
 	finished_task(domain, task);
-	child = raw ? raw_clone(stack + (1 << 20)) : clone(child_of_clone, stack + (1 << 20), CLONE_VM | SIGCHLD, NULL);
+	child = raw ? raw_clone(stack + (1 << 20))
+		    : clone(child_of_clone, stack + (1 << 20), CLONE_VM | SIGCHLD, NULL);
 	if (child < 0)
 		die("clone");
 	many(task);

@@ -1,10 +1,12 @@
 /*
- * A thread that is stopped at one instruction of the collector's after the other, by a second process (ptrace), and what can happen to it there.
+ * A thread that is stopped at one instruction of the collector's after the other, by a second
+ *process (ptrace), and what can happen to it there.
  *
- *	itt_stepped jump WHAT STRIDE	every STRIDE-th instruction: a handler comes, and leaves by siglongjmp(); then it traces one task "later"
- *	itt_stepped handle WHAT STRIDE	the same; the handler traces one task "handled" and returns
- *	itt_stepped seal N		before its N-th system call another thread puts all into a sandbox, which ends a process for any system
- *					call of the collector's; "no more" when there are not so many
+ *	itt_stepped jump WHAT STRIDE	every STRIDE-th instruction: a handler comes, and leaves by
+ *siglongjmp(); then it traces one task "later" itt_stepped handle WHAT STRIDE	the same; the
+ *handler traces one task "handled" and returns itt_stepped seal N		before its N-th
+ *system call another thread puts all into a sandbox, which ends a process for any system call of
+ *the collector's; "no more" when there are not so many
  *
  * WHAT: name (of the thread), new (a task with a new name), control (pause and resume).
  */
@@ -51,24 +53,33 @@ static bool at_call(pid_t tid, uintptr_t at)
 	return (ptrace(PTRACE_PEEKTEXT, tid, (void *)at, NULL) & 0xffff) == 0x050f;
 }
 
-/* To the n-th instruction in the collector's code, of those that make system calls if `calls`. False: the thread has ended its work before. */
+/*
+ * To the n-th instruction in the collector's code, of those that make system calls if `calls`.
+ * False: the thread has ended its work before.
+ */
 static bool step_to(pid_t tid, unsigned n, bool calls)
 {
 	int status;
 
 	for (;;) {
-		uintptr_t at = (uintptr_t)ptrace(PTRACE_PEEKUSER, tid, (void *)offsetof(struct user_regs_struct, rip), NULL);
+		uintptr_t at = (uintptr_t)ptrace(PTRACE_PEEKUSER, tid,
+						 (void *)offsetof(struct user_regs_struct, rip),
+						 NULL);
 
 		if (at >= low && at < high && (!calls || at_call(tid, at)) && !--n)
 			return true;
 		if (shared->ended)
 			return false;
-		if (ptrace(PTRACE_SINGLESTEP, tid, NULL, NULL) || waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
+		if (ptrace(PTRACE_SINGLESTEP, tid, NULL, NULL) ||
+		    waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
 			_exit(1);
 	}
 }
 
-/* The thread waits for `go`: it is stopped there. A signal that it had blocked when it was sent stops it once more on its way. */
+/*
+ * The thread waits for `go`: it is stopped there. A signal that it had blocked when it was sent
+ * stops it once more on its way.
+ */
 static void stop(pid_t tid)
 {
 	int status;
@@ -172,7 +183,9 @@ static void control(void)
 static int at_every_instruction(bool jump, const char *what, unsigned stride)
 {
 	struct sigaction action = { .sa_handler = jump ? jumps : traces };
-	void (*work)(void) = !strcmp(what, "name") ? name : !strcmp(what, "new") ? new_name : control;
+	void (*work)(void) = !strcmp(what, "name")  ? name
+			     : !strcmp(what, "new") ? new_name
+						    : control;
 	volatile unsigned rounds = 0;
 	pid_t child;
 
@@ -224,13 +237,18 @@ static void *works(void *tid)
 	return NULL;
 }
 
-/* A filter for all threads: who makes a system call in the collector's code is killed, with all others. */
+/*
+ * A filter for all threads: who makes a system call in the collector's code is killed, with all
+ * others.
+ */
 static int forbid_collector(void)
 {
 	struct sock_filter rows[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer) + 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, instruction_pointer) + 4),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(low >> 32), 0, 4),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer)),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, instruction_pointer)),
 		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)low, 0, 2),
 		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, (uint32_t)high, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
@@ -240,7 +258,8 @@ static int forbid_collector(void)
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		die("no_new_privs");
-	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
+			    &program);
 }
 
 static int seal_before_call(unsigned n)
@@ -277,7 +296,8 @@ int main(int argc, char **argv)
 	handled = __itt_string_handle_create("handled");
 	find_collector();
 	if (argc > 3 && (!strcmp(what, "jump") || !strcmp(what, "handle")))
-		return at_every_instruction(!strcmp(what, "jump"), argv[2], (unsigned)atoi(argv[3]));
+		return at_every_instruction(!strcmp(what, "jump"), argv[2],
+					    (unsigned)atoi(argv[3]));
 	if (argc > 2 && !strcmp(what, "seal"))
 		return seal_before_call((unsigned)atoi(argv[2]));
 	fprintf(stderr, "itt_stepped: what?\n");

@@ -10,7 +10,7 @@
 #include <getopt.h>
 #include "itt_app.h"
 
-#define MAX_DEPTH 64
+#define MAX_DEPTH   64
 #define MAX_THREADS 256
 
 static __itt_domain *domain;
@@ -71,9 +71,10 @@ static void print_results(const double *ns, long threads)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"depth", required_argument, NULL, 'd'}, {"hold", no_argument, NULL, 'h'}, {0}};
-	double ns[MAX_THREADS] = {0};
+	static const struct option options[] = { { "depth", required_argument, NULL, 'd' },
+						 { "hold", no_argument, NULL, 'h' },
+						 { 0 } };
+	double ns[MAX_THREADS] = { 0 };
 	long threads = 1;
 	bool hold = false;
 	int c;

@@ -3,14 +3,16 @@
  *
  *	itt_tree [WORD...]
  *
- * The first word says how the next process comes to be, which then does the same with the rest: fork, vfork,
- * spawn (posix_spawn), system (a shell between), exec (no new process), clone (with signal SIGCHLD, past the C library),
- * naked (exec with an empty environment), orphan (whose parent does not wait). Each process waits for its child, if any, and prints
- * what it traced (see app.h) and its parent, as the kernel has it.
+ * The first word says how the next process comes to be, which then does the same with the rest:
+ *fork, vfork, spawn (posix_spawn), system (a shell between), exec (no new process), clone (with
+ *signal SIGCHLD, past the C library), naked (exec with an empty environment), orphan (whose parent
+ *does not wait). Each process waits for its child, if any, and prints what it traced (see app.h)
+ *and its parent, as the kernel has it.
  *
  *	itt_tree same N [MS]
  *
- * starts N processes one after the other, MS milliseconds apart, that all have the same pid: root can have that.
+ * starts N processes one after the other, MS milliseconds apart, that all have the same pid: root
+ *can have that.
  */
 #include <sched.h>
 #include <signal.h>
@@ -28,7 +30,8 @@ static char *self;
 static void trace(const char *name)
 {
 	char text[256];
-	int n = snprintf(text, sizeof(text), "process: %d\nparent: %d\nexpected: 1 tasks tree::%s\n", (int)getpid(),
+	int n = snprintf(text, sizeof(text),
+			 "process: %d\nparent: %d\nexpected: 1 tasks tree::%s\n", (int)getpid(),
 			 (int)syscall(SYS_getppid), name);
 
 	finished_task(__itt_domain_create("tree"), __itt_string_handle_create(name));
@@ -116,8 +119,10 @@ static int go(char **words)
 static pid_t fork_as(pid_t pid)
 {
 	struct {
-		uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size, cgroup;
-	} args = { .exit_signal = SIGCHLD, .set_tid = pid ? (uint64_t)(uintptr_t)&pid : 0,
+		uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls,
+			set_tid, set_tid_size, cgroup;
+	} args = { .exit_signal = SIGCHLD,
+		   .set_tid = pid ? (uint64_t)(uintptr_t)&pid : 0,
 		   .set_tid_size = pid ? 1 : 0 };
 
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));

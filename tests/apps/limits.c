@@ -11,7 +11,7 @@
 #include "itt_app.h"
 
 #define MAX_THREADS 256
-#define MIB (1UL << 20)
+#define MIB	    (1UL << 20)
 
 static __itt_domain *domain;
 static __itt_string_handle *name;
@@ -59,7 +59,11 @@ int main(int argc, char **argv)
 	name = __itt_string_handle_create("deep");
 	if (getrlimit(RLIMIT_AS, &limit))
 		die("getrlimit");
-	if (!spare) /* ittnotify's dlopen() here: in a thread it makes a malloc arena, now in the room of the next stacks, now not */
+	/*
+	 * ittnotify's dlopen() here: in a thread it makes a malloc arena, now in the room of the
+	 * next stacks, now not
+	 */
+	if (!spare)
 		__itt_thread_set_name("main");
 	if (spare) {
 		limit.rlim_cur = mapped_bytes() + (unsigned long)threads * stack + spare;

@@ -1,5 +1,6 @@
 /*
- * What the MPI programs share: each rank writes into a file of its own what its trace must hold, in the order in which it does it.
+ * What the MPI programs share: each rank writes into a file of its own what its trace must hold, in
+ *the order in which it does it.
  *
  *	call <function> [key=value …]	a slice of the thread with at least these arguments
  *	done <function> [key=value …]	the work of a request

@@ -1,6 +1,7 @@
 /*
- * Rank 0 and each other rank say something to each other, again and again for a while, and note when, by the clock that they share and that nobody
- * fakes (fake_clock.c): "<function> <before> <after>" for each message, in the order of the trace.
+ * Rank 0 and each other rank say something to each other, again and again for a while, and note
+ *when, by the clock that they share and that nobody fakes (fake_clock.c): "<function> <before>
+ *<after>" for each message, in the order of the trace.
  *
  *	mpi_clocks DIRECTORY ROUNDS PAUSE_MS
  */
@@ -12,9 +13,10 @@
 
 #include "mpi_app.h"
 
-#define QUICK 5000 /* ns: an answer that nobody kept waiting; a busy machine gets some tries for one */
+/* ns: an answer that nobody kept waiting; a busy machine gets some tries for one */
+#define QUICK 5000
 #define TRIES 2000
-#define MOST 200000
+#define MOST  200000
 
 static struct {
 	const char *function;
@@ -98,6 +100,7 @@ int main(int argc, char **argv)
 		nanosleep(&time, NULL);
 	}
 	for (unsigned i = 0; i < count; i++)
-		say("%s %lld %lld", noted[i].function, (long long)noted[i].before, (long long)noted[i].after);
+		say("%s %lld %lld", noted[i].function, (long long)noted[i].before,
+		    (long long)noted[i].after);
 	return end();
 }

@@ -1,5 +1,6 @@
 /*
- * Every class of collective, one-sided communication, files, topologies, sub-communicators, and what fails. mpi_collectives DIRECTORY
+ * Every class of collective, one-sided communication, files, topologies, sub-communicators, and
+ * what fails. mpi_collectives DIRECTORY
  */
 #include "mpi_app.h"
 
@@ -21,19 +22,23 @@ static void rooted(void)
 	say("call MPI_Gather root=%d bytes=8 seq=%d", root, ++seq);
 	/* what means nothing must not be looked at */
 	if (rank == root)
-		MPI_Gather(MPI_IN_PLACE, 12345, MPI_DATATYPE_NULL, to, 3, MPI_INT, root, MPI_COMM_WORLD);
+		MPI_Gather(MPI_IN_PLACE, 12345, MPI_DATATYPE_NULL, to, 3, MPI_INT, root,
+			   MPI_COMM_WORLD);
 	else
 		MPI_Gather(from, 3, MPI_INT, NULL, -7, MPI_DATATYPE_NULL, root, MPI_COMM_WORLD);
 	say("call MPI_Gather root=%d bytes=12 seq=%d", root, ++seq);
 	if (rank == root)
-		MPI_Scatter(from, 4, MPI_INT, MPI_IN_PLACE, 12345, MPI_DATATYPE_NULL, root, MPI_COMM_WORLD);
+		MPI_Scatter(from, 4, MPI_INT, MPI_IN_PLACE, 12345, MPI_DATATYPE_NULL, root,
+			    MPI_COMM_WORLD);
 	else
 		MPI_Scatter(NULL, -7, MPI_DATATYPE_NULL, to, 4, MPI_INT, root, MPI_COMM_WORLD);
 	say("call MPI_Scatter root=%d bytes=16 seq=%d", root, ++seq);
 	MPI_Gatherv(from, counts[rank], MPI_INT, to, counts, places, MPI_INT, 0, MPI_COMM_WORLD);
-	say("call MPI_Gatherv root=0 count=%d bytes=%d seq=%d", counts[rank], 4 * counts[rank], ++seq);
+	say("call MPI_Gatherv root=0 count=%d bytes=%d seq=%d", counts[rank], 4 * counts[rank],
+	    ++seq);
 	MPI_Scatterv(from, counts, places, MPI_INT, to, counts[rank], MPI_INT, 0, MPI_COMM_WORLD);
-	say("call MPI_Scatterv root=0 count=%d bytes=%d seq=%d", counts[rank], 4 * counts[rank], ++seq);
+	say("call MPI_Scatterv root=0 count=%d bytes=%d seq=%d", counts[rank], 4 * counts[rank],
+	    ++seq);
 }
 
 static void all(void)
@@ -145,8 +150,10 @@ static void topologies(void)
 	MPI_Intercomm_create(pair, 0, MPI_COMM_WORLD, 1 - rank % 2, 5, &both);
 	say("call MPI_Intercomm_create");
 	/* the partner's rank is one of the other group */
-	MPI_Sendrecv(from, 1, MPI_INT, rank / 2, 6, to, 1, MPI_INT, MPI_ANY_SOURCE, 6, both, MPI_STATUS_IGNORE);
-	say("call MPI_Sendrecv peer=%d recv_peer=%d", rank % 2 ? rank - 1 : rank + 1, rank % 2 ? rank - 1 : rank + 1);
+	MPI_Sendrecv(from, 1, MPI_INT, rank / 2, 6, to, 1, MPI_INT, MPI_ANY_SOURCE, 6, both,
+		     MPI_STATUS_IGNORE);
+	say("call MPI_Sendrecv peer=%d recv_peer=%d", rank % 2 ? rank - 1 : rank + 1,
+	    rank % 2 ? rank - 1 : rank + 1);
 	MPI_Bcast(from, 2, MPI_INT, rank % 2 ? 0 : rank ? MPI_PROC_NULL : MPI_ROOT, both);
 	say("call MPI_Bcast seq=1");
 	MPI_Comm_dup(both, &twin);

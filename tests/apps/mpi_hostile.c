@@ -1,5 +1,6 @@
 /*
- * Programs that do to MPI what nobody should; argument 1 says which. One rank. What they print is the same without xstrace.
+ * Programs that do to MPI what nobody should; argument 1 says which. One rank. What they print is
+ * the same without xstrace.
  */
 #include <errno.h>
 #include <mpi.h>
@@ -78,7 +79,10 @@ static void jump_back(int signal)
 	siglongjmp(back, 1);
 }
 
-/* Out of a receive that will never end; what MPI does without the network works after that, and jumps out of it any number of times. */
+/*
+ * Out of a receive that will never end; what MPI does without the network works after that, and
+ * jumps out of it any number of times.
+ */
 static void jumps(void)
 {
 	static int data, rank;
@@ -249,7 +253,8 @@ static void many(void)
 	enum { MANY = 100000, STEP = 100 }; /* most of them are none */
 	MPI_Request *request = malloc(2 * MANY * sizeof(*request));
 	MPI_Status *status = malloc(2 * MANY * sizeof(*status));
-	int *index = malloc(2 * MANY * sizeof(*index)), *data = calloc(MANY, sizeof(*data)), done, sum = 0, bytes = 0;
+	int *index = malloc(2 * MANY * sizeof(*index)), *data = calloc(MANY, sizeof(*data)), done,
+	    sum = 0, bytes = 0;
 
 	begin();
 	for (int round = 0; round < 3; round++) {
@@ -299,12 +304,15 @@ static void in_place(void)
 	MPI_Gather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, x, 1, MPI_INT, 0, MPI_COMM_WORLD);
 	MPI_Gatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, x, &one, &zero, MPI_INT, 0, MPI_COMM_WORLD);
 	MPI_Scatter(x, 1, MPI_INT, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD);
-	MPI_Scatterv(x, &one, &zero, MPI_INT, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD);
+	MPI_Scatterv(x, &one, &zero, MPI_INT, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, 0,
+		     MPI_COMM_WORLD);
 	MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, x, 1, MPI_INT, MPI_COMM_WORLD);
 	MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, x, &one, &zero, MPI_INT, MPI_COMM_WORLD);
 	MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, x, 1, MPI_INT, MPI_COMM_WORLD);
-	MPI_Alltoallv(MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, x, &one, &zero, MPI_INT, MPI_COMM_WORLD);
-	MPI_Alltoallw(MPI_IN_PLACE, NULL, NULL, NULL, x, &one, &zero, (MPI_Datatype[]){ MPI_INT }, MPI_COMM_WORLD);
+	MPI_Alltoallv(MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, x, &one, &zero, MPI_INT,
+		      MPI_COMM_WORLD);
+	MPI_Alltoallw(MPI_IN_PLACE, NULL, NULL, NULL, x, &one, &zero, (MPI_Datatype[]){ MPI_INT },
+		      MPI_COMM_WORLD);
 	MPI_Reduce_scatter(MPI_IN_PLACE, x, &one, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 	MPI_Reduce_scatter_block(MPI_IN_PLACE, x, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 	MPI_Scan(MPI_IN_PLACE, x, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -317,8 +325,10 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} kinds[] = { { "before", before },   { "after", after }, { "twice", twice },   { "never", never },	{ "jumps", jumps },	{ "cancels", cancels },
-		      { "aborts", aborts }, { "child", child }, { "errors", errors }, { "many", many }, { "in_place", in_place } };
+	} kinds[] = { { "before", before }, { "after", after },	     { "twice", twice },
+		      { "never", never },   { "jumps", jumps },	     { "cancels", cancels },
+		      { "aborts", aborts }, { "child", child },	     { "errors", errors },
+		      { "many", many },	    { "in_place", in_place } };
 
 	for (size_t i = 0; argc > 1 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (!strcmp(argv[1], kinds[i].name))

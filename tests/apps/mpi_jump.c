@@ -1,6 +1,7 @@
 /*
- * A call fails, and the program's error handler leaves it by a jump. mpi_jump DIRECTORY: what is called afterwards, from the same function, from one that
- * lies deeper on the stack and from one that lies higher, is in the trace.
+ * A call fails, and the program's error handler leaves it by a jump. mpi_jump DIRECTORY: what is
+ * called afterwards, from the same function, from one that lies deeper on the stack and from one
+ * that lies higher, is in the trace.
  */
 #include "mpi_app.h"
 

@@ -1,6 +1,6 @@
 /*
- * Requests in flight, many at a time: argument 2 of them completed by one call, then as many by a few at a time, in no order, then one after the other.
- * expected: see test_mpi.py
+ * Requests in flight, many at a time: argument 2 of them completed by one call, then as many by a
+ * few at a time, in no order, then one after the other. expected: see test_mpi.py
  */
 #include "mpi_app.h"
 

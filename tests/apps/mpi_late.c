@@ -1,8 +1,10 @@
 /*
- * Messages that move only while both sides are in MPI. mpi_late DIRECTORY, two ranks: rank 1 posts its receive, or begins its send, and computes in a task of its own
- * outside MPI, while rank 0 is in a call that cannot end before.
+ * Messages that move only while both sides are in MPI. mpi_late DIRECTORY, two ranks: rank 1 posts
+ *its receive, or begins its send, and computes in a task of its own outside MPI, while rank 0 is in
+ *a call that cannot end before.
  *
- *	late <function> <task> <ns>	how long rank 1 was outside at least, while rank 0 was in that call
+ *	late <function> <task> <ns>	how long rank 1 was outside at least, while rank 0 was in
+ *that call
  */
 #include "mpi_app.h"
 

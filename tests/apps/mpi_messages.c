@@ -1,5 +1,6 @@
 /*
- * Point-to-point messages in all their forms, between an even number of ranks: each even rank with the next. mpi_messages DIRECTORY [no errors]
+ * Point-to-point messages in all their forms, between an even number of ranks: each even rank with
+ * the next. mpi_messages DIRECTORY [no errors]
  */
 #include "mpi_app.h"
 
@@ -33,7 +34,8 @@ static void blocking(void)
 		MPI_Recv(numbers, 2, column, other, 11, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		say("call MPI_Recv comm=world peer=%d tag=11 count=2 bytes=128", other);
 		/* from anybody, any tag, and room for more than comes */
-		MPI_Recv(numbers, 100, MPI_DOUBLE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+		MPI_Recv(numbers, 100, MPI_DOUBLE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+			 &status);
 		say("call MPI_Recv peer=%d tag=12 count=3 bytes=24", other);
 		MPI_Get_count(&status, MPI_DOUBLE, &elements);
 		say("call MPI_Get_count");
@@ -50,10 +52,15 @@ static void blocking(void)
 		MPI_Iprobe(other, 99, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
 		say("call MPI_Iprobe peer=%d tag=99", other);
 	}
-	MPI_Sendrecv(numbers, 4, MPI_INT, other, 20 + even, more, 100, MPI_INT, MPI_ANY_SOURCE, 21 - even, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-	say("call MPI_Sendrecv peer=%d tag=%d count=4 bytes=16 recv_peer=%d recv_tag=%d recv_bytes=16", other, 20 + even, other, 21 - even);
+	MPI_Sendrecv(numbers, 4, MPI_INT, other, 20 + even, more, 100, MPI_INT, MPI_ANY_SOURCE,
+		     21 - even, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	say("call MPI_Sendrecv peer=%d tag=%d count=4 bytes=16 recv_peer=%d recv_tag=%d "
+	    "recv_bytes=16",
+	    other, 20 + even, other, 21 - even);
 	MPI_Sendrecv_replace(numbers, 6, MPI_INT, other, 30, other, 30, MPI_COMM_WORLD, &status);
-	say("call MPI_Sendrecv_replace peer=%d tag=30 bytes=24 recv_peer=%d recv_tag=30 recv_bytes=24", other, other);
+	say("call MPI_Sendrecv_replace peer=%d tag=30 bytes=24 recv_peer=%d recv_tag=30 "
+	    "recv_bytes=24",
+	    other, other);
 	MPI_Type_free(&column);
 	say("call MPI_Type_free");
 }
@@ -66,7 +73,8 @@ static void nonblocking(void)
 	int index, count, indices[4], flag = 0;
 
 	for (int i = 0; i < 4; i++) {
-		MPI_Irecv(numbers + 100 * i, 100, MPI_INT, i & 1 ? MPI_ANY_SOURCE : other, 40 + i, MPI_COMM_WORLD, &requests[i]);
+		MPI_Irecv(numbers + 100 * i, 100, MPI_INT, i & 1 ? MPI_ANY_SOURCE : other, 40 + i,
+			  MPI_COMM_WORLD, &requests[i]);
 		if (i & 1)
 			say("call MPI_Irecv tag=%d", 40 + i);
 		else

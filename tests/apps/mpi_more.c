@@ -1,6 +1,6 @@
 /*
- * What came to MPI later, or is used rarely: partitioned messages, MPI_Comm_idup, requests of files. Ranks as in mpi_messages.c.
- * mpi_more DIRECTORY
+ * What came to MPI later, or is used rarely: partitioned messages, MPI_Comm_idup, requests of
+ * files. Ranks as in mpi_messages.c. mpi_more DIRECTORY
  */
 #include "mpi_app.h"
 
@@ -14,10 +14,13 @@ static void partitioned(void)
 	int flag = 0;
 
 	if (even)
-		MPI_Psend_init(numbers, 4, 10, MPI_INT, other, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+		MPI_Psend_init(numbers, 4, 10, MPI_INT, other, 5, MPI_COMM_WORLD, MPI_INFO_NULL,
+			       &request);
 	else
-		MPI_Precv_init(numbers, 2, 20, MPI_INT, other, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
-	say("call %s comm=world peer=%d tag=5 count=40 bytes=160 request=!", even ? "MPI_Psend_init" : "MPI_Precv_init", other);
+		MPI_Precv_init(numbers, 2, 20, MPI_INT, other, 5, MPI_COMM_WORLD, MPI_INFO_NULL,
+			       &request);
+	say("call %s comm=world peer=%d tag=5 count=40 bytes=160 request=!",
+	    even ? "MPI_Psend_init" : "MPI_Precv_init", other);
 	for (int i = 0; i < 2; i++) {
 		MPI_Start(&request);
 		say("call MPI_Start request=!");
@@ -37,7 +40,8 @@ static void partitioned(void)
 		}
 		MPI_Wait(&request, MPI_STATUS_IGNORE);
 		say("call MPI_Wait request=!");
-		say("done %s peer=%d tag=5 count=40 bytes=160", even ? "MPI_Psend_init" : "MPI_Precv_init", other);
+		say("done %s peer=%d tag=5 count=40 bytes=160",
+		    even ? "MPI_Psend_init" : "MPI_Precv_init", other);
 	}
 	MPI_Request_free(&request);
 	say("call MPI_Request_free request=!");

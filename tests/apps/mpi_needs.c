@@ -1,9 +1,11 @@
 /*
- * Every collective, with every kind of counts: who gets whose data. mpi_needs DIRECTORY. Before each call its ranks nap, each for another time, so that whoever
- * need not wait is through long before others come.
+ * Every collective, with every kind of counts: who gets whose data. mpi_needs DIRECTORY. Before
+ *each call its ranks nap, each for another time, so that whoever need not wait is through long
+ *before others come.
  *
- *	need <function> <ranks>		in the order of the calls (or of the works of requests): those of the world that this rank cannot be through before
- *	true <before> <after>		by the kernel's clock, around the MPI_Barrier that was told last
+ *	need <function> <ranks>		in the order of the calls (or of the works of requests):
+ *those of the world that this rank cannot be through before true <before> <after>		by
+ *the kernel's clock, around the MPI_Barrier that was told last
  */
 #include "mpi_app.h"
 
@@ -11,7 +13,7 @@
 #include <time.h>
 
 #define MOST 8
-#define N 3
+#define N    3
 
 enum form { BLOCKING, NONBLOCKING, PERSISTENT, FORMS };
 enum mode { FULL, EMPTY, ONE_EMPTY, SPARSE, IN_PLACE, MODES };
@@ -21,7 +23,8 @@ static enum mode mode;
 static MPI_Comm comm;
 static int members, me, world_of[MOST]; /* of the other group, if there are two; else of this one */
 static int between, side;		/* two groups; which is ours: 0 has the roots */
-static int turn, root, starts = 1; /* starts: of persistent ones; MPICH 4.0 cannot start them all again */
+/* starts: of persistent ones; MPICH 4.0 cannot start them all again */
+static int turn, root, starts = 1;
 static int from[MOST]; /* what we get of each */
 static int in[64], out[64];
 
@@ -40,7 +43,8 @@ static void need(const char *name, int all)
 
 	for (int i = 0, at = 0; i < members; i++)
 		if ((all || from[i]) && (between || i != me))
-			at += snprintf(ranks + at, sizeof(ranks) - (size_t)at, "%s%d", at ? "," : "", world_of[i]);
+			at += snprintf(ranks + at, sizeof(ranks) - (size_t)at, "%s%d",
+				       at ? "," : "", world_of[i]);
 	say("need %s %s", name, ranks[0] ? ranks : "-");
 }
 
@@ -60,46 +64,47 @@ static void meet(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 	for (int i = 0, at = 0; i < size; i++)
 		if (i != rank)
-			at += snprintf(others + at, sizeof(others) - (size_t)at, "%s%d", at ? "," : "", i);
+			at += snprintf(others + at, sizeof(others) - (size_t)at, "%s%d",
+				       at ? "," : "", i);
 	say("need MPI_Barrier %s", others);
 	say("true %lld %lld", (long long)before, (long long)now());
 }
 
 /* One call in the form that is asked for; `all`: everybody waits for everybody. */
 #if MPI_VERSION >= 4
-#define KEPT(name, ...)                                                                 \
-	MPI_##name##_init(__VA_ARGS__ comm, MPI_INFO_NULL, &request);                   \
-	for (int k = 0; k < starts; k++) {                                              \
-		nap();                                                                  \
-		MPI_Start(&request);                                                    \
-		nap();                                                                  \
-		MPI_Wait(&request, MPI_STATUS_IGNORE);                                  \
-		need("MPI_" #name "_init", all_of_them);                                \
-	}                                                                               \
+#define KEPT(name, ...)                                               \
+	MPI_##name##_init(__VA_ARGS__ comm, MPI_INFO_NULL, &request); \
+	for (int k = 0; k < starts; k++) {                            \
+		nap();                                                \
+		MPI_Start(&request);                                  \
+		nap();                                                \
+		MPI_Wait(&request, MPI_STATUS_IGNORE);                \
+		need("MPI_" #name "_init", all_of_them);              \
+	}                                                             \
 	MPI_Request_free(&request);
 #else
 #define KEPT(name, ...)
 #endif
-#define CALL(all, name, small, ...)                                                     \
-	do {                                                                            \
-		MPI_Request request;                                                    \
-		int all_of_them = all;                                                  \
-                                                                                        \
-		(void)all_of_them;                                                      \
-		turn++;                                                                 \
-		if (form == BLOCKING) {                                                 \
-			nap();                                                          \
-			MPI_##name(__VA_ARGS__ comm);                                   \
-			need("MPI_" #name, all);                                        \
-		} else if (form == NONBLOCKING) {                                       \
-			nap();                                                          \
-			MPI_I##small(__VA_ARGS__ comm, &request);                       \
-			nap();                                                          \
-			MPI_Wait(&request, MPI_STATUS_IGNORE);                          \
-			need("MPI_I" #small, all);                                      \
-		} else {                                                                \
-			KEPT(name, __VA_ARGS__)                                         \
-		}                                                                       \
+#define CALL(all, name, small, ...)                               \
+	do {                                                      \
+		MPI_Request request;                              \
+		int all_of_them = all;                            \
+                                                                  \
+		(void)all_of_them;                                \
+		turn++;                                           \
+		if (form == BLOCKING) {                           \
+			nap();                                    \
+			MPI_##name(__VA_ARGS__ comm);             \
+			need("MPI_" #name, all);                  \
+		} else if (form == NONBLOCKING) {                 \
+			nap();                                    \
+			MPI_I##small(__VA_ARGS__ comm, &request); \
+			nap();                                    \
+			MPI_Wait(&request, MPI_STATUS_IGNORE);    \
+			need("MPI_I" #small, all);                \
+		} else {                                          \
+			KEPT(name, __VA_ARGS__)                   \
+		}                                                 \
 	} while (0)
 #define ARGS(...) __VA_ARGS__,
 
@@ -121,7 +126,10 @@ static int amount(int i, int j)
 /* What each has of its own (allgatherv, gatherv, scatterv, reduce_scatter). */
 static int share(int i)
 {
-	return mode == EMPTY ? 0 : mode == ONE_EMPTY ? (i == 1 ? 0 : N) : mode == SPARSE ? (i % 2 ? 2 : 0) : N;
+	return mode == EMPTY	   ? 0
+	       : mode == ONE_EMPTY ? (i == 1 ? 0 : N)
+	       : mode == SPARSE	   ? (i % 2 ? 2 : 0)
+				   : N;
 }
 
 static void all_from(int yes)
@@ -166,7 +174,8 @@ static void all_alike(void)
 static void rooted(void)
 {
 	int n = mode == EMPTY ? 0 : N, to = root_argument(), far = !between || side == 1;
-	void *mine = mode == IN_PLACE && is_root() ? MPI_IN_PLACE : in, *room = mode == IN_PLACE && is_root() ? MPI_IN_PLACE : out;
+	void *mine = mode == IN_PLACE && is_root() ? MPI_IN_PLACE : in,
+	     *room = mode == IN_PLACE && is_root() ? MPI_IN_PLACE : out;
 
 	for (int i = 0; i < members; i++)
 		from[i] = n && far && i == root;
@@ -181,13 +190,15 @@ static void rooted(void)
 static void rooted_by_counts(void)
 {
 	int to = root_argument(), far = !between || side == 1;
-	void *mine = mode == IN_PLACE && is_root() ? MPI_IN_PLACE : in, *room = mode == IN_PLACE && is_root() ? MPI_IN_PLACE : out;
+	void *mine = mode == IN_PLACE && is_root() ? MPI_IN_PLACE : in,
+	     *room = mode == IN_PLACE && is_root() ? MPI_IN_PLACE : out;
 
 	for (int i = 0; i < members; i++) {
 		counts[i] = share(i);
 		from[i] = far && i == root && share(me);
 	}
-	CALL(0, Scatterv, scatterv, ARGS(in, counts, places, MPI_INT, room, share(me), MPI_INT, to));
+	CALL(0, Scatterv, scatterv,
+	     ARGS(in, counts, places, MPI_INT, room, share(me), MPI_INT, to));
 	for (int i = 0; i < members; i++)
 		from[i] = is_root() && share(i);
 	CALL(0, Gatherv, gatherv, ARGS(mine, share(me), MPI_INT, out, counts, places, MPI_INT, to));
@@ -199,15 +210,18 @@ static void by_counts(void)
 
 	for (int i = 0; i < members; i++)
 		from[i] = counts[i] = share(i);
-	CALL(0, Allgatherv, allgatherv, ARGS(mine, share(me), MPI_INT, out, counts, places, MPI_INT));
+	CALL(0, Allgatherv, allgatherv,
+	     ARGS(mine, share(me), MPI_INT, out, counts, places, MPI_INT));
 	all_from(share(me));
 	CALL(0, Reduce_scatter, reduce_scatter, ARGS(mine, out, counts, MPI_INT, MPI_SUM));
 	for (int i = 0; i < members; i++) {
 		counts[i] = amount(me, i);
 		from[i] = recounts[i] = amount(i, me);
 	}
-	CALL(0, Alltoallv, alltoallv, ARGS(mine, counts, places, MPI_INT, out, recounts, places, MPI_INT));
-	CALL(0, Alltoallw, alltoallw, ARGS(mine, counts, bytes_places, types, out, recounts, bytes_places, types));
+	CALL(0, Alltoallv, alltoallv,
+	     ARGS(mine, counts, places, MPI_INT, out, recounts, places, MPI_INT));
+	CALL(0, Alltoallw, alltoallw,
+	     ARGS(mine, counts, bytes_places, types, out, recounts, bytes_places, types));
 }
 
 /* `sources`, `targets`: ranks; what is sent to the i-th is amount(me, target). */
@@ -228,7 +242,8 @@ static void neighbors(int in_degree, const int *sources, int out_degree, const i
 		if (sources[i] >= 0)
 			from[sources[i]] = recounts[i];
 	}
-	CALL(0, Neighbor_allgatherv, neighbor_allgatherv, ARGS(in, share(me), MPI_INT, out, recounts, places, MPI_INT));
+	CALL(0, Neighbor_allgatherv, neighbor_allgatherv,
+	     ARGS(in, share(me), MPI_INT, out, recounts, places, MPI_INT));
 	all_from(0);
 	for (int i = 0; i < in_degree; i++) {
 		recounts[i] = sources[i] < 0 ? 0 : amount(sources[i], me);
@@ -239,20 +254,25 @@ static void neighbors(int in_degree, const int *sources, int out_degree, const i
 		counts[i] = targets[i] < 0 ? 0 : amount(me, targets[i]);
 	for (int i = 0; i < MOST; i++)
 		far_places[i] = bytes_places[i];
-	CALL(0, Neighbor_alltoallv, neighbor_alltoallv, ARGS(in, counts, places, MPI_INT, out, recounts, places, MPI_INT));
-	CALL(0, Neighbor_alltoallw, neighbor_alltoallw, ARGS(in, counts, far_places, types, out, recounts, far_places, types));
+	CALL(0, Neighbor_alltoallv, neighbor_alltoallv,
+	     ARGS(in, counts, places, MPI_INT, out, recounts, places, MPI_INT));
+	CALL(0, Neighbor_alltoallw, neighbor_alltoallw,
+	     ARGS(in, counts, far_places, types, out, recounts, far_places, types));
 }
 
 static void topologies(void)
 {
-	int n = size, wrap = 0, next = (rank + 1) % size, before = (rank + size - 1) % size, pair[2] = { before, next };
-	int line[2] = { rank ? rank - 1 : -1, rank + 1 < size ? rank + 1 : -1 }, index[MOST], edges[2 * MOST], one = 1;
+	int n = size, wrap = 0, next = (rank + 1) % size, before = (rank + size - 1) % size,
+	    pair[2] = { before, next };
+	int line[2] = { rank ? rank - 1 : -1, rank + 1 < size ? rank + 1 : -1 }, index[MOST],
+	    edges[2 * MOST], one = 1;
 	MPI_Comm world = comm;
 
 	MPI_Cart_create(world, 1, &n, &wrap, 0, &comm);
 	neighbors(2, line, 2, line);
 	MPI_Comm_free(&comm);
-	MPI_Dist_graph_create_adjacent(world, 1, &before, &one, 1, &next, &one, MPI_INFO_NULL, 0, &comm);
+	MPI_Dist_graph_create_adjacent(world, 1, &before, &one, 1, &next, &one, MPI_INFO_NULL, 0,
+				       &comm);
 	neighbors(1, &before, 1, &next);
 	MPI_Comm_free(&comm);
 	for (int i = 0; i < size; i++) {

@@ -1,4 +1,7 @@
-/* Requests that are not complete when the process ends. mpi_open DIRECTORY [finalize|_exit|abort]: two of each rank. */
+/*
+ * Requests that are not complete when the process ends. mpi_open DIRECTORY [finalize|_exit|abort]:
+ * two of each rank.
+ */
 #include "mpi_app.h"
 
 int main(int argc, char **argv)

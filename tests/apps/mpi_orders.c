@@ -1,15 +1,19 @@
 /*
- * Rank 0 sends messages of 1, 2, 3, … ints to rank 1, which posts receives of all kinds for them and completes them in another order: each gets the message
- * that is as long as it was posted early.
+ * Rank 0 sends messages of 1, 2, 3, … ints to rank 1, which posts receives of all kinds for them
+ * and completes them in another order: each gets the message that is as long as it was posted
+ * early.
  */
 #include <mpi.h>
 
 #define COUNT 7
-#define LATE 4
+#define LATE  4
 
 static int sent[COUNT], got[COUNT][COUNT];
 
-/* The second and the last but one of these are cancelled when all are posted, and the first when it has its message. */
+/*
+ * The second and the last but one of these are cancelled when all are posted, and the first when it
+ * has its message.
+ */
 static int cancel_behind(int rank)
 {
 	MPI_Request requests[LATE + 2];
@@ -56,14 +60,17 @@ int main(int argc, char **argv)
 	if (rank) {
 		/* what is cancelled gets nothing */
 		for (int i = 0; i < 2; i++) {
-			MPI_Irecv(got[i], COUNT, MPI_INT, i ? 0 : MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &requests[i]);
+			MPI_Irecv(got[i], COUNT, MPI_INT, i ? 0 : MPI_ANY_SOURCE, 5, MPI_COMM_WORLD,
+				  &requests[i]);
 			MPI_Cancel(&requests[i]);
 			MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
 		}
 		MPI_Recv_init(got[4], COUNT, MPI_INT, 0, 5, MPI_COMM_WORLD, &requests[4]);
-		MPI_Recv_init(got[1], COUNT, MPI_INT, MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &requests[1]);
+		MPI_Recv_init(got[1], COUNT, MPI_INT, MPI_ANY_SOURCE, 5, MPI_COMM_WORLD,
+			      &requests[1]);
 		MPI_Recv_init(got[5], COUNT, MPI_INT, 0, 5, MPI_COMM_WORLD, &requests[5]);
-		MPI_Irecv(got[0], COUNT, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[0]);
+		MPI_Irecv(got[0], COUNT, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+			  &requests[0]);
 		MPI_Start(&requests[1]);
 		MPI_Irecv(got[2], COUNT, MPI_INT, 0, 5, MPI_COMM_WORLD, &requests[2]);
 		MPI_Irecv(got[3], COUNT, MPI_INT, MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &requests[3]);

@@ -1,4 +1,7 @@
-/* Every rank works for a while, more or less of it from step to step, then exchanges with its neighbours and adds up with all. */
+/*
+ * Every rank works for a while, more or less of it from step to step, then exchanges with its
+ * neighbours and adds up with all.
+ */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +30,11 @@ int main(int argc, char **argv)
 	for (int step = 0; step < steps; step++) {
 		MPI_Request requests[2];
 
-		MPI_Irecv(there, COUNT, MPI_DOUBLE, (rank + size - 1) % size, step, MPI_COMM_WORLD, &requests[0]);
+		MPI_Irecv(there, COUNT, MPI_DOUBLE, (rank + size - 1) % size, step, MPI_COMM_WORLD,
+			  &requests[0]);
 		work(5 + 10 * ((rank + step) % size));
-		MPI_Isend(here, COUNT, MPI_DOUBLE, (rank + 1) % size, step, MPI_COMM_WORLD, &requests[1]);
+		MPI_Isend(here, COUNT, MPI_DOUBLE, (rank + 1) % size, step, MPI_COMM_WORLD,
+			  &requests[1]);
 		MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 		work(3);
 		MPI_Allreduce(there, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);

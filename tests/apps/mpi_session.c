@@ -30,8 +30,10 @@ int main(int argc, char **argv)
 	MPI_Comm_create_from_group(group, "second", MPI_INFO_NULL, MPI_ERRORS_RETURN, &again);
 	say("call MPI_Comm_create_from_group new_comm=!");
 	other = rank ^ 1;
-	MPI_Sendrecv(numbers, 5, MPI_INT, other, 1, numbers + 5, 5, MPI_INT, other, 1, all, MPI_STATUS_IGNORE);
-	say("call MPI_Sendrecv comm=! peer=%d tag=1 bytes=20 recv_peer=%d recv_bytes=20", other, other);
+	MPI_Sendrecv(numbers, 5, MPI_INT, other, 1, numbers + 5, 5, MPI_INT, other, 1, all,
+		     MPI_STATUS_IGNORE);
+	say("call MPI_Sendrecv comm=! peer=%d tag=1 bytes=20 recv_peer=%d recv_bytes=20", other,
+	    other);
 	MPI_Barrier(all);
 	say("call MPI_Barrier comm=! seq=1");
 	MPI_Bcast(numbers, 3, MPI_INT, 1, again);

@@ -11,7 +11,8 @@ int main(int argc, char **argv)
 	MPI_Comm_get_parent(&parent);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	if (parent == MPI_COMM_NULL)
-		MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &between, MPI_ERRCODES_IGNORE);
+		MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD,
+			       &between, MPI_ERRCODES_IGNORE);
 	else
 		between = parent;
 	if (rank == 0 && parent == MPI_COMM_NULL)

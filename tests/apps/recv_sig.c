@@ -11,8 +11,8 @@
 
 int main(int argc, char **argv)
 {
-	static const int left_alone[] = {SIGTSTP, SIGTTIN, SIGTTOU, SIGSEGV,
-					 SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP};
+	static const int left_alone[] = { SIGTSTP, SIGTTIN, SIGTTOU, SIGSEGV,
+					  SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP };
 	int status = argc > 1 ? atoi(argv[1]) : 0;
 	int count = argc > 2 ? atoi(argv[2]) : 1;
 	sigset_t set;

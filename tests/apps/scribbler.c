@@ -1,11 +1,14 @@
 /*
- * Writes into a run directory what no friend would write there, as any process of the same user can.
+ * Writes into a run directory what no friend would write there, as any process of the same user
+ *can.
  *
  *	scribbler DIRECTORY KINDS MODE SEED MS [TEXT]
  *
- * KINDS: beginnings of the files' names, separated by commas (control, mailbox, strings, p). What is in them is found out by looking, so that no
- * layout stands here: a number that grows is a head or a tail, a number of the size of an address is one. MODE: see modes[]. TEXT (mode paths)
- * takes the place of each absolute path. New files are found as they come. Prints the number of things that it wrote, and ends after MS.
+ * KINDS: beginnings of the files' names, separated by commas (control, mailbox, strings, p). What
+ *is in them is found out by looking, so that no layout stands here: a number that grows is a head
+ *or a tail, a number of the size of an address is one. MODE: see modes[]. TEXT (mode paths) takes
+ *the place of each absolute path. New files are found as they come. Prints the number of things
+ *that it wrote, and ends after MS.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,13 +19,14 @@
 #include "app.h"
 
 #define FILES 64
-#define HEADER 4096u /* most that is not a record or a text lies in front, or at a multiple of this */
+/* most that is not a record or a text lies in front, or at a multiple of this */
+#define HEADER	4096u
 #define GROWING 4096
 
 struct mapped {
 	char name[64];
 	unsigned char *data;
-	size_t size, used; /* used: up to the last byte that is not 0 */
+	size_t size, used;     /* used: up to the last byte that is not 0 */
 	unsigned char *before; /* a copy, to find what grows */
 	uint32_t growing[GROWING];
 	unsigned growing_count;
@@ -44,10 +48,12 @@ static uint64_t dice(uint64_t sides)
 
 static bool is_wanted(const char *name, const char *kinds)
 {
-	for (const char *kind = kinds; *kind; kind += strcspn(kind, ",") + (kind[strcspn(kind, ",")] == ',')) {
+	for (const char *kind = kinds; *kind;
+	     kind += strcspn(kind, ",") + (kind[strcspn(kind, ",")] == ',')) {
 		size_t n = strcspn(kind, ",");
 
-		if (!strncmp(name, kind, n) && (name[n] == '\0' || (n == 1 && name[n] >= '0' && name[n] <= '9')))
+		if (!strncmp(name, kind, n) &&
+		    (name[n] == '\0' || (n == 1 && name[n] >= '0' && name[n] <= '9')))
 			return true;
 	}
 	return false;
@@ -61,7 +67,8 @@ static void look_for_files(const char *path, const char *kinds)
 	while (list && (entry = readdir(list)) && file_count < FILES) {
 		struct mapped *file = &files[file_count];
 		struct stat st;
-		bool known = !is_wanted(entry->d_name, kinds) || strlen(entry->d_name) >= sizeof(file->name);
+		bool known = !is_wanted(entry->d_name, kinds) ||
+			     strlen(entry->d_name) >= sizeof(file->name);
 		int fd;
 
 		for (unsigned i = 0; i < file_count && !known; i++)
@@ -71,7 +78,8 @@ static void look_for_files(const char *path, const char *kinds)
 			continue;
 		if (!fstat(fd, &st) && st.st_size >= 16) {
 			file->size = (size_t)st.st_size;
-			file->data = mmap(NULL, file->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+			file->data =
+				mmap(NULL, file->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 			file->before = malloc(file->size);
 			if (file->data != MAP_FAILED && file->before) {
 				strcpy(file->name, entry->d_name);
@@ -98,7 +106,8 @@ static void look_for_growth(struct mapped *file)
 		memcpy(&before, file->before + at, 8);
 		if (now)
 			file->used = at + 8;
-		if (now > before && now - before < 1u << 28 && now < 1ull << 48 && file->growing_count < GROWING)
+		if (now > before && now - before < 1u << 28 && now < 1ull << 48 &&
+		    file->growing_count < GROWING)
 			file->growing[file->growing_count++] = (uint32_t)at;
 		memcpy(file->before + at, &now, 8);
 	}
@@ -135,17 +144,30 @@ static void do_words(struct mapped *file)
 
 static void do_pointers(struct mapped *file)
 {
-	static const uint64_t odd[] = { 1, 8, 4096, 0x7fffffffffff, 0x800000000000, 0xffff800000000000, UINT64_MAX, UINT64_MAX - 7 };
-	uint64_t value = dice(2) ? odd[dice(8)] : dice(2) ? (uint64_t)(uintptr_t)&value : (uint64_t)(uintptr_t)file->before;
+	static const uint64_t odd[] = { 1,
+					8,
+					4096,
+					0x7fffffffffff,
+					0x800000000000,
+					0xffff800000000000,
+					UINT64_MAX,
+					UINT64_MAX - 7 };
+	uint64_t value = dice(2)   ? odd[dice(8)]
+			 : dice(2) ? (uint64_t)(uintptr_t)&value
+				   : (uint64_t)(uintptr_t)file->before;
 
 	put(file, place(file, 8, 8), value, 8);
 }
 
 static void do_lengths(struct mapped *file)
 {
-	static const uint64_t odd[] = { 0, 1, 2, 3, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 1ull << 40 };
+	static const uint64_t odd[] = { 0,	    1,		2,	     3,		0x7f,
+					0x80,	    0xff,	0x7fff,	     0xffff,	0x7fffffff,
+					0x80000000, 0xffffffff, 0x100000000, 1ull << 40 };
 	size_t size = 1u << dice(4);
-	size_t at = dice(2) ? place(file, 16, 16) + 8 + dice(8) / size * size : place(file, 8, size); /* in a record's first 16 bytes */
+	/* in a record's first 16 bytes */
+	size_t at = dice(2) ? place(file, 16, 16) + 8 + dice(8) / size * size
+			    : place(file, 8, size);
 
 	put(file, at, dice(4) ? odd[dice(14)] : file->size + dice(3) - 1, size);
 }
@@ -194,7 +216,8 @@ static void do_swap(struct mapped *file)
 static void do_paths(struct mapped *file)
 {
 	for (size_t at = 0; at + 256 < file->used; at += 8)
-		if (file->data[at] == '/' && file->data[at + 1] >= 'a' && file->data[at + 1] <= 'z' && strnlen((char *)file->data + at, 256) < 256) {
+		if (file->data[at] == '/' && file->data[at + 1] >= 'a' &&
+		    file->data[at + 1] <= 'z' && strnlen((char *)file->data + at, 256) < 256) {
 			snprintf((char *)file->data + at, 256, "%s", text);
 			written++;
 		}
@@ -208,8 +231,10 @@ static void do_cut(struct mapped *file)
 static const struct {
 	const char *name;
 	void (*one)(struct mapped *file);
-} modes[] = { { "bytes", do_bytes }, { "words", do_words }, { "pointers", do_pointers }, { "lengths", do_lengths }, { "heads", do_heads },
-	      { "zero", do_zero },   { "bits", do_bits },   { "swap", do_swap },	 { "paths", do_paths },	    { "cut", do_cut } };
+} modes[] = { { "bytes", do_bytes },	 { "words", do_words }, { "pointers", do_pointers },
+	      { "lengths", do_lengths }, { "heads", do_heads }, { "zero", do_zero },
+	      { "bits", do_bits },	 { "swap", do_swap },	{ "paths", do_paths },
+	      { "cut", do_cut } };
 
 /* A file has become shorter: what is left to do ends. */
 static void on_bus(int number)

@@ -37,7 +37,7 @@ static void version(unsigned count)
 
 static void launch(unsigned count)
 {
-	const ze_group_count_t one = {1, 1, 1};
+	const ze_group_count_t one = { 1, 1, 1 };
 
 	for (unsigned i = 1; i <= count; i++) {
 		ze_event_handle_t last = i % 64 ? NULL : event;
@@ -67,7 +67,8 @@ static void measure(const char *name, void (*calls)(unsigned), unsigned count)
 
 int main(int argc, char **argv)
 {
-	unsigned calls = argc > 1 ? (unsigned)atoi(argv[1]) : 200000, launches = argc > 2 ? (unsigned)atoi(argv[2]) : 20000;
+	unsigned calls = argc > 1 ? (unsigned)atoi(argv[1]) : 200000,
+		 launches = argc > 2 ? (unsigned)atoi(argv[2]) : 20000;
 	ze_event_pool_handle_t pool;
 
 	ze_app_open(&app, 0, -1);

@@ -1,9 +1,11 @@
 /*
- * The loader by dlopen and dlsym, as languages' bindings and SYCL's adapters do it: no symbol of it is in the program.
+ * The loader by dlopen and dlsym, as languages' bindings and SYCL's adapters do it: no symbol of it
+ * is in the program.
  *
  *     ze_dlopen [deep] [LOADER...]
  *
- * deep: with RTLD_DEEPBIND, as SYCL's runtime opens adapters with UR_ADAPTERS_DEEP_BIND=1. Several loaders are used one after the other.
+ * deep: with RTLD_DEEPBIND, as SYCL's runtime opens adapters with UR_ADAPTERS_DEEP_BIND=1. Several
+ * loaders are used one after the other.
  */
 #include <level_zero/ze_api.h>
 
@@ -25,20 +27,23 @@ static void *find(const char *name)
 	return ret;
 }
 
-#define CALL(function, ...) \
-	do { \
+#define CALL(function, ...)                                                                 \
+	do {                                                                                \
 		ze_result_t result = ((__typeof__(&function))find(#function))(__VA_ARGS__); \
-		if (result != ZE_RESULT_SUCCESS) { \
-			fprintf(stderr, "ze_dlopen: %s: 0x%x\n", #function, result); \
-			return 1; \
-		} \
+		if (result != ZE_RESULT_SUCCESS) {                                          \
+			fprintf(stderr, "ze_dlopen: %s: 0x%x\n", #function, result);        \
+			return 1;                                                           \
+		}                                                                           \
 	} while (0)
 
 static int run(const char *loader, int mode)
 {
-	ze_device_mem_alloc_desc_t memory_desc = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC};
-	ze_command_queue_desc_t queue_desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .mode = ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS};
-	ze_context_desc_t context_desc = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
+	ze_device_mem_alloc_desc_t memory_desc = {
+		.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC
+	};
+	ze_command_queue_desc_t queue_desc = { .stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,
+					       .mode = ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS };
+	ze_context_desc_t context_desc = { .stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC };
 	char data[256] = "copied by the device", back[256] = "";
 	ze_context_handle_t context;
 	ze_command_list_handle_t list;
@@ -71,7 +76,8 @@ static int run(const char *loader, int mode)
 
 int main(int argc, char **argv)
 {
-	int mode = argc > 1 && !strcmp(argv[1], "deep") ? RTLD_DEEPBIND : 0, first = mode ? 2 : 1, failed = 0;
+	int mode = argc > 1 && !strcmp(argv[1], "deep") ? RTLD_DEEPBIND : 0, first = mode ? 2 : 1,
+	    failed = 0;
 
 	if (argc == first)
 		return run("libze_loader.so.1", mode);

@@ -1,8 +1,9 @@
 /*
  * A child that is forked after zeInit, with work of its parent on its way:
  *	ze_fork [leave|exit|use]
- * It leaves by _exit, or by exit with all that was registered for that, or uses the device before, as it inherited it and anew (which needs a
- * driver without threads). The parent waits for it in between and goes on. Prints how many kernels each launched, the child's into its own line.
+ * It leaves by _exit, or by exit with all that was registered for that, or uses the device before,
+ *as it inherited it and anew (which needs a driver without threads). The parent waits for it in
+ *between and goes on. Prints how many kernels each launched, the child's into its own line.
  */
 #include "ze_app.h"
 
@@ -14,7 +15,7 @@ enum { KERNELS = 50 };
 
 static void launch(ze_command_list_handle_t list, ze_kernel_handle_t kernel)
 {
-	const ze_group_count_t one = {1, 1, 1};
+	const ze_group_count_t one = { 1, 1, 1 };
 
 	for (unsigned i = 0; i < KERNELS; i++)
 		ZE_CHECK(zeCommandListAppendLaunchKernel(list, kernel, &one, NULL, 0, NULL));

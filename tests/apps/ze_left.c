@@ -1,8 +1,9 @@
 /*
  * A thread leaves in the middle of a call, and the others go on.
  *	ze_left WHAT HOW	WHAT: immediate, event, regular, clock; HOW: cancel, jump
- * The driver rests for half a second in its first call that tells times (SOFTGPU_FAULT), which no call of this program's own is: who is cancelled there
- * never comes back, and who jumps out of a handler comes back without having returned. Whatever it was at is done again, and taken down.
+ * The driver rests for half a second in its first call that tells times (SOFTGPU_FAULT), which no
+ *call of this program's own is: who is cancelled there never comes back, and who jumps out of a
+ *handler comes back without having returned. Whatever it was at is done again, and taken down.
  */
 #include "ze_app.h"
 
@@ -14,7 +15,7 @@
 
 enum { LAUNCHES = 100 };
 
-static const ze_group_count_t one = {1, 1, 1};
+static const ze_group_count_t one = { 1, 1, 1 };
 static struct ze_app app;
 static ze_command_list_handle_t list;
 static ze_command_queue_handle_t queue;
@@ -33,7 +34,7 @@ static void on_signal(int number)
 
 static void moment(long milliseconds)
 {
-	struct timespec pause = {0, milliseconds * 1000000};
+	struct timespec pause = { 0, milliseconds * 1000000 };
 
 	(void)nanosleep(&pause, NULL);
 }
@@ -46,7 +47,8 @@ static void work(void)
 		ZE_CHECK(zeCommandQueueSynchronize(queue, UINT64_MAX));
 		return;
 	}
-	ZE_CHECK(zeCommandListAppendLaunchKernel(list, kernel, &one, strcmp(what, "event") ? NULL : event, 0, NULL));
+	ZE_CHECK(zeCommandListAppendLaunchKernel(list, kernel, &one,
+						 strcmp(what, "event") ? NULL : event, 0, NULL));
 	if (strcmp(what, "event"))
 		ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
 	else
@@ -77,7 +79,7 @@ static void go_on(void)
 
 int main(int argc, char **argv)
 {
-	struct sigaction action = {.sa_handler = on_signal};
+	struct sigaction action = { .sa_handler = on_signal };
 	ze_event_pool_handle_t pool;
 	bool jump = argc > 2 && !strcmp(argv[2], "jump");
 	pthread_t thread;
@@ -88,7 +90,8 @@ int main(int argc, char **argv)
 	pool = ze_app_pool(&app, 1, ZE_EVENT_POOL_FLAG_HOST_VISIBLE, false);
 	event = ze_app_event(pool, 0);
 	kernel = ze_app_kernel(&app, "empty");
-	list = strcmp(what, "regular") ? ze_app_immediate(&app, 0, 0, false) : ze_app_list(&app, 0, false);
+	list = strcmp(what, "regular") ? ze_app_immediate(&app, 0, 0, false)
+				       : ze_app_list(&app, 0, false);
 	if (!strcmp(what, "regular")) {
 		ZE_CHECK(zeCommandListAppendLaunchKernel(list, kernel, &one, NULL, 0, NULL));
 		ZE_CHECK(zeCommandListClose(list));

@@ -1,6 +1,6 @@
 /*
- * A regular list, executed again and again: ns for each of its commands, the driver executing on the calling thread.
- *	ze_lists [EXECUTIONS [KERNELS]]
+ * A regular list, executed again and again: ns for each of its commands, the driver executing on
+ *the calling thread. ze_lists [EXECUTIONS [KERNELS]]
  */
 #include "ze_app.h"
 
@@ -16,7 +16,8 @@ static double now(void)
 
 int main(int argc, char **argv)
 {
-	unsigned executions = argc > 1 ? (unsigned)atoi(argv[1]) : 1000, kernels = argc > 2 ? (unsigned)atoi(argv[2]) : 100;
+	unsigned executions = argc > 1 ? (unsigned)atoi(argv[1]) : 1000,
+		 kernels = argc > 2 ? (unsigned)atoi(argv[2]) : 100;
 	const ze_group_count_t one = { 1, 1, 1 };
 	ze_command_queue_handle_t queue;
 	ze_command_list_handle_t list;

@@ -1,12 +1,14 @@
 /*
  * Work that is executed by other ways than lists in queues and commands in immediate lists:
- *	ze_replay lists|graph|fork|mutable|newer|imported|ipc|opened|counter [EXECUTIONS] [--in-order] [--event] [--older] [--into] [--step]
- * lists: a regular list appended to an immediate one; graph: captured from an immediate list; fork: from two, the
- * second of which waits for the first one; mutable: a regular list that is changed
- * between its executions; newer: lists, kernels, copies and fills by the functions of
- * versions 1.14 and 1.16; ipc: events of a pool that another process may open; opened: of one that was opened;
- * counter: events that count, of no pool. --older: graphs by the functions that Intel's driver had first; --into: and captured into one that
- * was made before. --step (lists, graph): waits for a line before it makes what is executed, and before it executes that. Prints how many kernels and groups were launched.
+ *	ze_replay lists|graph|fork|mutable|newer|imported|ipc|opened|counter [EXECUTIONS]
+ *[--in-order] [--event] [--older] [--into] [--step] lists: a regular list appended to an immediate
+ *one; graph: captured from an immediate list; fork: from two, the second of which waits for the
+ *first one; mutable: a regular list that is changed between its executions; newer: lists, kernels,
+ *copies and fills by the functions of versions 1.14 and 1.16; ipc: events of a pool that another
+ *process may open; opened: of one that was opened; counter: events that count, of no pool. --older:
+ *graphs by the functions that Intel's driver had first; --into: and captured into one that was made
+ *before. --step (lists, graph): waits for a line before it makes what is executed, and before it
+ *executes that. Prints how many kernels and groups were launched.
  */
 #include "ze_app.h"
 
@@ -23,9 +25,10 @@ static ze_event_handle_t event;
 
 #define FUNCTION(name) ((__typeof__(&name))ze_app_function(&app, #name))
 
-static void launch(ze_command_list_handle_t list, unsigned count, unsigned times, ze_event_handle_t signal)
+static void launch(ze_command_list_handle_t list, unsigned count, unsigned times,
+		   ze_event_handle_t signal)
 {
-	ze_group_count_t size = {count, 1, 1};
+	ze_group_count_t size = { count, 1, 1 };
 
 	ZE_CHECK(zeCommandListAppendLaunchKernel(list, kernel, &size, signal, 0, NULL));
 	launched += times;
@@ -70,7 +73,8 @@ static void lists(void)
 	step("made");
 	for (unsigned i = 0; i < executions; i++) {
 		launch(immediate, 1, 1, NULL);
-		ZE_CHECK(FUNCTION(zeCommandListImmediateAppendCommandListsExp)(immediate, 1, &list, event, 0, NULL));
+		ZE_CHECK(FUNCTION(zeCommandListImmediateAppendCommandListsExp)(immediate, 1, &list,
+									       event, 0, NULL));
 		wait_for_event();
 	}
 	launch_more();
@@ -82,22 +86,27 @@ static void newer(void)
 	ze_command_list_handle_t list = ze_app_list(&app, 0, in_order);
 	char *memory = ze_app_device(&app, 96), *host = ze_app_host(&app, 96);
 
-	ZE_CHECK(FUNCTION(zeCommandListAppendMemoryFillWithParameters)(list, memory, "x", 1, 32, NULL, NULL, 0, NULL));
+	ZE_CHECK(FUNCTION(zeCommandListAppendMemoryFillWithParameters)(list, memory, "x", 1, 32,
+								       NULL, NULL, 0, NULL));
 	ZE_CHECK(zeCommandListAppendBarrier(list, NULL, 0, NULL));
-	ZE_CHECK(FUNCTION(zeCommandListAppendLaunchKernelWithParameters)(list, kernel, &(ze_group_count_t){2, 1, 1}, NULL, NULL, 0, NULL));
+	ZE_CHECK(FUNCTION(zeCommandListAppendLaunchKernelWithParameters)(
+		list, kernel, &(ze_group_count_t){ 2, 1, 1 }, NULL, NULL, 0, NULL));
 	launched += executions;
 	groups += 2 * executions;
-	ZE_CHECK(FUNCTION(zeCommandListAppendLaunchKernelWithArguments)(list, kernel, (ze_group_count_t){3, 1, 1},
-									(ze_group_size_t){16, 1, 1}, NULL, NULL, NULL, 0, NULL));
+	ZE_CHECK(FUNCTION(zeCommandListAppendLaunchKernelWithArguments)(
+		list, kernel, (ze_group_count_t){ 3, 1, 1 }, (ze_group_size_t){ 16, 1, 1 }, NULL,
+		NULL, NULL, 0, NULL));
 	launched += executions;
 	groups += 3 * executions;
 	ZE_CHECK(zeCommandListClose(list));
 	for (unsigned i = 0; i < executions; i++) {
-		ZE_CHECK(FUNCTION(zeCommandListImmediateAppendCommandListsWithParameters)(immediate, 1, &list, NULL, event, 0, NULL));
+		ZE_CHECK(FUNCTION(zeCommandListImmediateAppendCommandListsWithParameters)(
+			immediate, 1, &list, NULL, event, 0, NULL));
 		wait_for_event();
 	}
 	ZE_CHECK(zeCommandListAppendBarrier(immediate, NULL, 0, NULL));
-	ZE_CHECK(FUNCTION(zeCommandListAppendMemoryCopyWithParameters)(immediate, host, memory, 24, NULL, NULL, 0, NULL));
+	ZE_CHECK(FUNCTION(zeCommandListAppendMemoryCopyWithParameters)(immediate, host, memory, 24,
+								       NULL, NULL, 0, NULL));
 	launch_more();
 	ZE_CHECK(zeCommandListDestroy(list));
 	printf("%.24s\n", host);
@@ -111,10 +120,12 @@ static void begin_capture(void)
 {
 	if (into) {
 		ZE_CHECK(FUNCTION(zeGraphCreateExp)(app.context, &into_graph, NULL));
-		ZE_CHECK(FUNCTION(zeCommandListBeginCaptureIntoGraphExp)(immediate, into_graph, NULL));
+		ZE_CHECK(FUNCTION(zeCommandListBeginCaptureIntoGraphExp)(immediate, into_graph,
+									 NULL));
 		return;
 	}
-	ZE_CHECK(older ? FUNCTION(zeCommandListBeginGraphCaptureExp)(immediate, NULL) : FUNCTION(zeCommandListBeginGraphCaptureExt)(immediate, NULL));
+	ZE_CHECK(older ? FUNCTION(zeCommandListBeginGraphCaptureExp)(immediate, NULL)
+		       : FUNCTION(zeCommandListBeginGraphCaptureExt)(immediate, NULL));
 }
 
 static ze_graph_handle_t end_capture(void)
@@ -141,14 +152,17 @@ static ze_executable_graph_handle_t instantiate(ze_graph_handle_t graph)
 
 static void append_graph(ze_executable_graph_handle_t executable)
 {
-	ZE_CHECK(older ? FUNCTION(zeCommandListAppendGraphExp)(immediate, executable, NULL, event, 0, NULL)
-		       : FUNCTION(zeCommandListAppendGraphExt)(immediate, executable, NULL, event, 0, NULL));
+	ZE_CHECK(older ? FUNCTION(zeCommandListAppendGraphExp)(immediate, executable, NULL, event,
+							       0, NULL)
+		       : FUNCTION(zeCommandListAppendGraphExt)(immediate, executable, NULL, event,
+							       0, NULL));
 	wait_for_event();
 }
 
 static void destroy(ze_graph_handle_t graph, ze_executable_graph_handle_t executable)
 {
-	ZE_CHECK(older ? FUNCTION(zeExecutableGraphDestroyExp)(executable) : FUNCTION(zeExecutableGraphDestroyExt)(executable));
+	ZE_CHECK(older ? FUNCTION(zeExecutableGraphDestroyExp)(executable)
+		       : FUNCTION(zeExecutableGraphDestroyExt)(executable));
 	ZE_CHECK(older ? FUNCTION(zeGraphDestroyExp)(graph) : FUNCTION(zeGraphDestroyExt)(graph));
 }
 
@@ -172,20 +186,25 @@ static void graph(void)
 	destroy(captured, executable);
 }
 
-static void launch_after(ze_command_list_handle_t list, ze_event_handle_t signal, ze_event_handle_t wait)
+static void launch_after(ze_command_list_handle_t list, ze_event_handle_t signal,
+			 ze_event_handle_t wait)
 {
-	ze_group_count_t size = {5, 1, 1};
+	ze_group_count_t size = { 5, 1, 1 };
 
 	ZE_CHECK(zeCommandListAppendLaunchKernel(list, kernel, &size, signal, 1, &wait));
 	launched += executions;
 	groups += executions * 5;
 }
 
-/* Two lists of which one is captured, the second from a wait for the first one's event on; and a third that waits for nothing. */
+/*
+ * Two lists of which one is captured, the second from a wait for the first one's event on; and a
+ * third that waits for nothing.
+ */
 static void fork_and_join(void)
 {
 	ze_event_pool_handle_t pool = ze_app_pool(&app, 3, ZE_EVENT_POOL_FLAG_HOST_VISIBLE, false);
-	ze_command_list_handle_t second = ze_app_immediate(&app, 0, 1, in_order), third = ze_app_immediate(&app, 0, 2, in_order);
+	ze_command_list_handle_t second = ze_app_immediate(&app, 0, 1, in_order),
+				 third = ze_app_immediate(&app, 0, 2, in_order);
 	ze_executable_graph_handle_t executable;
 	ze_event_handle_t events[3], none;
 	ze_graph_handle_t captured;
@@ -233,10 +252,16 @@ static void mutable(void)
 {
 	ze_command_queue_handle_t queue = ze_app_queue(&app, 0, 0);
 	ze_command_list_handle_t list = ze_app_list(&app, 0, in_order);
-	ze_mutable_command_id_exp_desc_t id_desc = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_ID_EXP_DESC, .flags = 3};
-	ze_group_count_t more = {7, 2, 1};
-	ze_mutable_group_count_exp_desc_t count = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_GROUP_COUNT_EXP_DESC, .pGroupCount = &more};
-	ze_mutable_commands_exp_desc_t change = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMANDS_EXP_DESC, .pNext = &count};
+	ze_mutable_command_id_exp_desc_t id_desc = {
+		.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_ID_EXP_DESC, .flags = 3
+	};
+	ze_group_count_t more = { 7, 2, 1 };
+	ze_mutable_group_count_exp_desc_t count = {
+		.stype = ZE_STRUCTURE_TYPE_MUTABLE_GROUP_COUNT_EXP_DESC, .pGroupCount = &more
+	};
+	ze_mutable_commands_exp_desc_t change = {
+		.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMANDS_EXP_DESC, .pNext = &count
+	};
 	uint64_t id;
 
 	launch(list, 1, 4 * executions, NULL);
@@ -266,14 +291,16 @@ static void query(ze_event_handle_t shared, bool timed)
 	ze_kernel_timestamp_result_t times;
 	ze_result_t result = zeEventQueryKernelTimestamp(shared, &times);
 
-	if (timed ? result || times.global.kernelEnd <= times.global.kernelStart : result != ZE_RESULT_ERROR_INVALID_ARGUMENT)
+	if (timed ? result || times.global.kernelEnd <= times.global.kernelStart
+		  : result != ZE_RESULT_ERROR_INVALID_ARGUMENT)
 		ze_app_fail(__FILE__, __LINE__, "times of an event", result);
 }
 
 /* --event: with times. */
 static void ipc(bool opened)
 {
-	ze_event_pool_flags_t flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE | ZE_EVENT_POOL_FLAG_IPC, seen;
+	ze_event_pool_flags_t flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE | ZE_EVENT_POOL_FLAG_IPC,
+			      seen;
 	ze_event_pool_handle_t pool, made;
 	ze_ipc_event_pool_handle_t handle;
 	ze_event_handle_t shared;
@@ -301,10 +328,14 @@ static void ipc(bool opened)
 	ZE_CHECK(zeEventPoolDestroy(made));
 }
 
-/* --event: with times. Each event by both functions that make such, signalled again before and after anybody looked. */
+/*
+ * --event: with times. Each event by both functions that make such, signalled again before and
+ * after anybody looked.
+ */
 static void counter(void)
 {
-	ze_event_counter_based_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_DESC, .flags = ZE_EVENT_COUNTER_BASED_FLAG_HOST_VISIBLE};
+	ze_event_counter_based_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_DESC,
+					       .flags = ZE_EVENT_COUNTER_BASED_FLAG_HOST_VISIBLE };
 	ze_command_list_handle_t list = ze_app_list(&app, 0, true);
 	ze_command_queue_handle_t queue = ze_app_queue(&app, 0, 0);
 	ze_event_handle_t events[2];
@@ -331,7 +362,10 @@ static void counter(void)
 	ZE_CHECK(zeCommandQueueDestroy(queue));
 }
 
-/* Memory of the program's own, which the driver is told of; and a question that older headers do not know. */
+/*
+ * Memory of the program's own, which the driver is told of; and a question that older headers do
+ * not know.
+ */
 static void imported(void)
 {
 	static char own[4096];

@@ -1,6 +1,7 @@
 /*
- * A program that puts itself into a sandbox, in which a call to the kernel for memory, signals, time to sleep or a thread's id ends it, and goes on
- * launching. ze_sealed LAUNCHES	(SOFTGPU_SYNC=1: the driver runs on the calling thread, and needs none of these)
+ * A program that puts itself into a sandbox, in which a call to the kernel for memory, signals,
+ * time to sleep or a thread's id ends it, and goes on launching. ze_sealed LAUNCHES
+ * (SOFTGPU_SYNC=1: the driver runs on the calling thread, and needs none of these)
  */
 #include "ze_app.h"
 
@@ -13,26 +14,34 @@
 
 static void seal(void)
 {
-	static const unsigned refused[] = {SYS_mmap,   SYS_munmap,    SYS_madvise,        SYS_rt_sigprocmask, SYS_gettid,
-					   SYS_futex,  SYS_nanosleep, SYS_clock_nanosleep, SYS_sched_yield,    SYS_process_vm_readv,
-					   SYS_openat, SYS_getpid,    SYS_mprotect,       SYS_readlinkat};
+	static const unsigned refused[] = { SYS_mmap,	     SYS_munmap,
+					    SYS_madvise,     SYS_rt_sigprocmask,
+					    SYS_gettid,	     SYS_futex,
+					    SYS_nanosleep,   SYS_clock_nanosleep,
+					    SYS_sched_yield, SYS_process_vm_readv,
+					    SYS_openat,	     SYS_getpid,
+					    SYS_mprotect,    SYS_readlinkat };
 	enum { COUNT = sizeof(refused) / sizeof(refused[0]) };
-	struct sock_filter filter[2 * COUNT + 2] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
-	struct sock_fprog program = {.len = 2 * COUNT + 2, .filter = filter};
+	struct sock_filter filter[2 * COUNT + 2] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+							      offsetof(struct seccomp_data, nr)) };
+	struct sock_fprog program = { .len = 2 * COUNT + 2, .filter = filter };
 
 	for (unsigned i = 0; i < COUNT; i++) {
-		filter[1 + 2 * i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused[i], 0, 1);
-		filter[2 + 2 * i] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+		filter[1 + 2 * i] =
+			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused[i], 0, 1);
+		filter[2 + 2 * i] =
+			(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
 	}
 	filter[2 * COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		exit(77);
 }
 
 int main(int argc, char **argv)
 {
 	unsigned launches = argc > 1 ? (unsigned)atoi(argv[1]) : 100;
-	const ze_group_count_t one = {1, 1, 1};
+	const ze_group_count_t one = { 1, 1, 1 };
 	ze_command_list_handle_t immediate, list;
 	ze_command_queue_handle_t queue;
 	ze_kernel_handle_t kernel;

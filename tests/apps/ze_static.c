@@ -1,11 +1,14 @@
 /*
- * What a program does that carries Level Zero's static loader (BUILD_STATIC of github.com/oneapi-src/level-zero, source/lib/ze_lib.cpp and
- * ze_libddi.cpp): it opens libze_loader.so.1, lets it look for drivers (zeLoaderInit), has it fill tables of its own (zeGet...ProcAddrTable),
- * and only then calls the loader's zeInit, which makes the loader's own tables.
+ * What a program does that carries Level Zero's static loader (BUILD_STATIC of
+ * github.com/oneapi-src/level-zero, source/lib/ze_lib.cpp and ze_libddi.cpp): it opens
+ * libze_loader.so.1, lets it look for drivers (zeLoaderInit), has it fill tables of its own
+ * (zeGet...ProcAddrTable), and only then calls the loader's zeInit, which makes the loader's own
+ * tables.
  *
  *     ze_static tables|symbols
  *
- * tables: it calls what the tables hold (1.21.1 to 1.21.8). symbols: it puts the loader's symbols over that (since 1.21.9).
+ * tables: it calls what the tables hold (1.21.1 to 1.21.8). symbols: it puts the loader's symbols
+ * over that (since 1.21.9).
  */
 #include <level_zero/ze_ddi.h>
 
@@ -39,9 +42,11 @@ static void check(const char *call, ze_result_t result)
 
 #define CHECK(call) check(#call, call)
 
-#define VERSION ZE_API_VERSION_1_4 /* of all loaders that we trace, whatever headers this is built with */
-#define TABLE(name) \
-	CHECK(((ze_result_t (*)(ze_api_version_t, void *))find("zeGet" #name "ProcAddrTable"))(VERSION, &tables.name))
+/* of all loaders that we trace, whatever headers this is built with */
+#define VERSION ZE_API_VERSION_1_4
+#define TABLE(name)                                            \
+	CHECK(((ze_result_t(*)(ze_api_version_t, void *))find( \
+		"zeGet" #name "ProcAddrTable"))(VERSION, &tables.name))
 #define SYMBOL(table, member) *(void **)&tables.table.pfn##member = find("ze" #table #member)
 
 static void load(bool symbols)
@@ -51,7 +56,7 @@ static void load(bool symbols)
 		fprintf(stderr, "ze_static: %s\n", dlerror());
 		exit(1);
 	}
-	CHECK(((ze_result_t (*)(void))find("zeLoaderInit"))());
+	CHECK(((ze_result_t(*)(void))find("zeLoaderInit"))());
 	/* all of them: a loader's objects go with its functions */
 	TABLE(Global);
 	TABLE(Driver);
@@ -71,7 +76,8 @@ static void load(bool symbols)
 	TABLE(Mem);
 	TABLE(VirtualMem);
 	if (symbols) {
-		memset(&tables, 0, sizeof(tables)); /* none of what was in them stays; here: but what is called */
+		/* none of what was in them stays; here: but what is called */
+		memset(&tables, 0, sizeof(tables));
 		*(void **)&tables.Global.pfnInit = find("zeInit");
 		SYMBOL(Driver, Get);
 		SYMBOL(Device, Get);
@@ -90,9 +96,12 @@ static void load(bool symbols)
 
 int main(int argc, char **argv)
 {
-	ze_device_mem_alloc_desc_t memory_desc = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC};
-	ze_command_queue_desc_t queue_desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .mode = ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS};
-	ze_context_desc_t context_desc = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
+	ze_device_mem_alloc_desc_t memory_desc = {
+		.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC
+	};
+	ze_command_queue_desc_t queue_desc = { .stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,
+					       .mode = ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS };
+	ze_context_desc_t context_desc = { .stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC };
 	char data[256] = "copied by the device", back[256] = "";
 	ze_context_handle_t context;
 	ze_command_list_handle_t list;
@@ -108,9 +117,11 @@ int main(int argc, char **argv)
 	CHECK(tables.Context.pfnCreate(driver, &context_desc, &context));
 	CHECK(tables.Mem.pfnAllocDevice(context, &memory_desc, sizeof(data), 64, device, &memory));
 	CHECK(tables.CommandList.pfnCreateImmediate(context, device, &queue_desc, &list));
-	CHECK(tables.CommandList.pfnAppendMemoryCopy(list, memory, data, sizeof(data), NULL, 0, NULL));
+	CHECK(tables.CommandList.pfnAppendMemoryCopy(list, memory, data, sizeof(data), NULL, 0,
+						     NULL));
 	CHECK(tables.CommandList.pfnAppendBarrier(list, NULL, 0, NULL));
-	CHECK(tables.CommandList.pfnAppendMemoryCopy(list, back, memory, sizeof(back), NULL, 0, NULL));
+	CHECK(tables.CommandList.pfnAppendMemoryCopy(list, back, memory, sizeof(back), NULL, 0,
+						     NULL));
 	CHECK(tables.CommandList.pfnDestroy(list));
 	CHECK(tables.Mem.pfnFree(context, memory));
 	CHECK(tables.Context.pfnDestroy(context));

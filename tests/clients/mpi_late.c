@@ -1,4 +1,7 @@
-/* Rank 1 waits 0.3 s for a message, rank 0 0.2 s for a barrier; each says how long it was in the call. */
+/*
+ * Rank 1 waits 0.3 s for a message, rank 0 0.2 s for a barrier; each says how long it was in the
+ * call.
+ */
 #include <mpi.h>
 #include <stdio.h>
 #include <unistd.h>

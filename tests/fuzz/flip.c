@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define PIECES 8
+#define PIECES	8
 #define CHANGES 256
 
 static struct {

@@ -1,6 +1,7 @@
 /*
- * Memory that changes while it is read, always in the same way for the same input: the code under test is built so that it calls before each load
- * (clang's trace-loads), and some loads from shared memory find another value than the one before.
+ * Memory that changes while it is read, always in the same way for the same input: the code under
+ * test is built so that it calls before each load (clang's trace-loads), and some loads from shared
+ * memory find another value than the one before.
  */
 #ifndef FLIP_H
 #define FLIP_H

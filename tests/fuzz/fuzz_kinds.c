@@ -1,6 +1,7 @@
 /*
- * A hostile process that writes records of every kind and size, with names of every kind and length, and changes all that it shares with the drain
- * process while that reads it. The drain side must neither crash, nor hang, nor write anything but JSON, nor write into what it does not own.
+ * A hostile process that writes records of every kind and size, with names of every kind and
+ * length, and changes all that it shares with the drain process while that reads it. The drain side
+ * must neither crash, nor hang, nor write anything but JSON, nor write into what it does not own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "rundir.h"
 #include "verdict.h"
 
-#define PID 4000000 /* nobody's */
+#define PID   4000000 /* nobody's */
 #define RINGS 2u
 #define WORDS 254u /* of the largest record */
 
@@ -40,14 +41,16 @@ static void mangled_names(void)
 	int length = 0;
 
 	for (int i = 0; i < 300; i++)
-		length += snprintf(text + length, sizeof(text) - (size_t)length, "%s7nothing", i ? "" : "_ZN");
+		length += snprintf(text + length, sizeof(text) - (size_t)length, "%s7nothing",
+				   i ? "" : "_ZN");
 	(void)snprintf(text + length, sizeof(text) - (size_t)length, "Ev");
 	name_of(text, strlen(text), 0); /* 2.4 KB, and as much demangled */
 	length = snprintf(text, sizeof(text), "_Z1f1AIiiE");
 	for (int i = 0; i < 27; i++) { /* each is two of the one before */
 		char c = "0123456789ABCDEFGHIJKLMNOPQ"[i];
 
-		length += snprintf(text + length, sizeof(text) - (size_t)length, "S_IS%c_S%c_E", c, c);
+		length += snprintf(text + length, sizeof(text) - (size_t)length, "S_IS%c_S%c_E", c,
+				   c);
 	}
 	name_of(text, (size_t)length, 0);
 	length = snprintf(text, sizeof(text), "_Z");
@@ -57,12 +60,35 @@ static void mangled_names(void)
 
 static void make_names(void)
 {
-	static const char *const texts[] = { "domain", "domain::a task", "kernel", "\"],\":[", "\"}}],\"traceEvents\":[{\"ph\":\"", "\":[1],\"", "]", "\"", "\\",
-					     "\\\"", "a\nb\r\tc\x1b[2J", "\xff\xfe\xc3", "\xed\xa0\x80", "../../etc/passwd", "send_size", "oneCCL::allreduce", "", ",", "\x7f" };
-	static const size_t lengths[] = { 127, 128, 1000, 1023, 1024, 2400, 4095, 4096, 16000, 16383 };
+	static const char *const texts[] = { "domain",
+					     "domain::a task",
+					     "kernel",
+					     "\"],\":[",
+					     "\"}}],\"traceEvents\":[{\"ph\":\"",
+					     "\":[1],\"",
+					     "]",
+					     "\"",
+					     "\\",
+					     "\\\"",
+					     "a\nb\r\tc\x1b[2J",
+					     "\xff\xfe\xc3",
+					     "\xed\xa0\x80",
+					     "../../etc/passwd",
+					     "send_size",
+					     "oneCCL::allreduce",
+					     "",
+					     ",",
+					     "\x7f" };
+	static const size_t lengths[] = {
+		127, 128, 1000, 1023, 1024, 2400, 4095, 4096, 16000, 16383
+	};
 	static const char letters[] = { 'n', '"', '\x01', '\xff', '_' };
 	static char text[16384];
-	struct xs_shape shape = { .work = XS_WORK_KERNEL, .words = 18, .simd = 16, .global = { 64, 64, 1 }, .local = { 8, 8, 1 } };
+	struct xs_shape shape = { .work = XS_WORK_KERNEL,
+				  .words = 18,
+				  .simd = 16,
+				  .global = { 64, 64, 1 },
+				  .local = { 8, 8, 1 } };
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		name_of(texts[i], strlen(texts[i]), i == 1 || i == 15 ? names[0] : 0);
@@ -109,7 +135,9 @@ static uint32_t take_name(void)
 	return value < 250 ? names[value % name_count] : (uint32_t)(value * 0x01234567u);
 }
 
-/* One byte says what a word is: a small number, names, a time, a pattern; or the next eight are it. */
+/*
+ * One byte says what a word is: a small number, names, a time, a pattern; or the next eight are it.
+ */
 static uint64_t word(unsigned what)
 {
 	uint64_t value = 0;
@@ -158,7 +186,8 @@ static void put_any(struct xs_ring *ring, unsigned what)
 	event->kind = (uint8_t)(what % (XS_WAITED + 2));
 	event->words = (uint8_t)words;
 	event->source = (uint8_t)(take() % (XS_SOURCE_COUNT + 1));
-	event->name = event->kind == XS_CALL || event->kind == XS_CALL_IN ? take() % 5 : take_name();
+	event->name = event->kind == XS_CALL || event->kind == XS_CALL_IN ? take() % 5
+									  : take_name();
 	event->flags = (uint8_t)take();
 	xs_ring_commit(rundir_producer(ring), words * 8);
 }
@@ -166,7 +195,9 @@ static void put_any(struct xs_ring *ring, unsigned what)
 /* Many commands of long names: each slice as long as slices can be. */
 static void put_commands(struct xs_ring *ring)
 {
-	uint32_t count = 1 + take() % XS_COMMANDS_MAX, words = (sizeof(struct xs_commands_record) + count * sizeof(struct xs_command)) / 8;
+	uint32_t count = 1 + take() % XS_COMMANDS_MAX,
+		 words = (sizeof(struct xs_commands_record) + count * sizeof(struct xs_command)) /
+			 8;
 	struct xs_commands_record *record = (void *)reserve(ring, words);
 	uint64_t now = dir.launch.control->tick0 + take() * 1000ull;
 	unsigned step = take();
@@ -174,14 +205,18 @@ static void put_commands(struct xs_ring *ring)
 	if (!record)
 		return;
 	memset(record, 0, words * 8);
-	record->event = (struct xs_event){ now, take_name(), XS_COMMANDS, (uint8_t)words, XS_SOURCE_LEVEL_ZERO, (uint8_t)take() };
+	record->event = (struct xs_event){
+		now, take_name(), XS_COMMANDS, (uint8_t)words, XS_SOURCE_LEVEL_ZERO, (uint8_t)take()
+	};
 	record->count = count & 0x3f;
 	record->queue = take() & 3;
 	record->device = (uint8_t)take();
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t name = step & 1 ? take_name() : names[(name_count - 1 - i % 16) % name_count];
+		uint32_t name = step & 1 ? take_name()
+					 : names[(name_count - 1 - i % 16) % name_count];
 
-		record->command[i] = (struct xs_command){ now - 500, now + i * step, step, 100, name, 100 };
+		record->command[i] =
+			(struct xs_command){ now - 500, now + i * step, step, 100, name, 100 };
 	}
 	xs_ring_commit(rundir_producer(ring), words * 8);
 }
@@ -195,10 +230,16 @@ static void put_args(struct xs_ring *ring)
 	if (!record)
 		return;
 	memset(record, 0, 128);
-	record->event = (struct xs_event){ dir.launch.control->tick0 + take(), take_name(), take() & 1 ? XS_ARGS : XS_INSTANT, 16, XS_SOURCE_ITT, (uint8_t)take() };
+	record->event = (struct xs_event){ dir.launch.control->tick0 + take(),
+					   take_name(),
+					   take() & 1 ? XS_ARGS : XS_INSTANT,
+					   16,
+					   XS_SOURCE_ITT,
+					   (uint8_t)take() };
 	record->length = 80;
 	arg = (void *)(record + 1);
-	*arg = (struct xs_arg){ take_name(), (uint16_t)take(), (uint8_t)(take() % 12), (uint8_t)(take() & 1) };
+	*arg = (struct xs_arg){ take_name(), (uint16_t)take(), (uint8_t)(take() % 12),
+				(uint8_t)(take() & 1) };
 	for (unsigned i = 0; i < 72; i++)
 		((unsigned char *)(arg + 1))[i] = (unsigned char)(i < 8 || left ? take() : i);
 	xs_ring_commit(rundir_producer(ring), 128);

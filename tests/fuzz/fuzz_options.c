@@ -1,5 +1,6 @@
 /*
- * Any command line: options within their bounds, or one line that says what is wrong. The input's words end with NUL bytes.
+ * Any command line: options within their bounds, or one line that says what is wrong. The input's
+ * words end with NUL bytes.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,10 @@
 /*
- * A hostile or torn process: its file, rings and names hold whatever the input says. The drain side must neither crash, nor hang, nor
- * write anything but JSON.
+ * A hostile or torn process: its file, rings and names hold whatever the input says. The drain side
+ * must neither crash, nor hang, nor write anything but JSON.
  *
- * Fields of the shared memory are set one by one: what lies in a ring or a file, whatever it is called. Records of every kind, names of every
- * length and memory that changes while it is read are fuzz_kinds.c's.
+ * Fields of the shared memory are set one by one: what lies in a ring or a file, whatever it is
+ * called. Records of every kind, names of every length and memory that changes while it is read are
+ * fuzz_kinds.c's.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,8 +16,8 @@
 #include "rundir.h"
 #include "verdict.h"
 
-#define PID 4000000 /* nobody's */
-#define SLOTS 2u
+#define PID	    4000000 /* nobody's */
+#define SLOTS	    2u
 #define NAMES_FIRST (sizeof(struct xs_strings) / 8)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -43,7 +44,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)atexit(at_exit);
 	file = rundir_process(&dir, PID, 0, SLOTS, XS_RING_MIN);
 	xs_process_name(second, PID, 0, 1);
-	if (xs_shm_map(dir.launch.dir, second, XS_SHM_CREATE, xs_slot_offset(1, XS_RING_MIN), &map, NULL) < 0)
+	if (xs_shm_map(dir.launch.dir, second, XS_SHM_CREATE, xs_slot_offset(1, XS_RING_MIN), &map,
+		       NULL) < 0)
 		abort();
 	segment = map;
 	keep_files(true);
@@ -89,8 +91,10 @@ static uint32_t take_name(void)
 /* Records of good form with any content, at the ring's head; the ring need not have room. */
 static void put_records(struct xs_ring *ring, unsigned count)
 {
-	static const uint8_t kinds[] = { 0, XS_PAD, XS_THREAD, XS_BEGIN, XS_END, XS_CALL, XS_DEVICE, XS_LOST_ENDS,
-					 XS_CALL_IN, XS_CALL, XS_CALL_OUT, XS_COMMANDS, XS_KERNEL, XS_DEVICE_USED, XS_CALL_IN, XS_CALL };
+	static const uint8_t kinds[] = { 0,	     XS_PAD,	     XS_THREAD,	  XS_BEGIN,
+					 XS_END,     XS_CALL,	     XS_DEVICE,	  XS_LOST_ENDS,
+					 XS_CALL_IN, XS_CALL,	     XS_CALL_OUT, XS_COMMANDS,
+					 XS_KERNEL,  XS_DEVICE_USED, XS_CALL_IN,  XS_CALL };
 	static const uint8_t words[] = { 2, 2, 4, 2, 2, 4, 18, 2, 10, 4, 18, 12, 6, 2, 2, 4 };
 	unsigned char *data = (unsigned char *)ring + XS_RING_HEADER;
 	uint64_t head = atomic_load(&ring->head);
@@ -106,13 +110,17 @@ static void put_records(struct xs_ring *ring, unsigned count)
 			size = (uint8_t)take(1);
 		record.event.tick = dir.launch.control->tick0 + take(kind & 64 ? 8 : 3);
 		/* of calls: a number of a function */
-		record.event.name = kind & 8 && kind % 16 < 12 ? (uint32_t)take(1) % 5 : take_name();
+		record.event.name = kind & 8 && kind % 16 < 12 ? (uint32_t)take(1) % 5
+							       : take_name();
 		record.event.kind = kinds[kind % 16];
 		record.event.words = size;
-		record.event.source = kind & 64 ? (uint8_t)take(1) : kind & 8 ? XS_SOURCE_OPENCL + (kind >> 5 & 1) : kind % 2 + 1;
+		record.event.source = kind & 64	 ? (uint8_t)take(1)
+				      : kind & 8 ? XS_SOURCE_OPENCL + (kind >> 5 & 1)
+						 : kind % 2 + 1;
 		record.event.flags = (uint8_t)take(1);
 		if (size > 2)
-			take_into(&record.event + 1, kind & 32 ? sizeof(record) - sizeof(record.event) : 8);
+			take_into(&record.event + 1,
+				  kind & 32 ? sizeof(record) - sizeof(record.event) : 8);
 		if (head % 16 || room < sizeof(record))
 			place = data, head = (head | (XS_RING_MIN - 1)) + 1;
 		memcpy(place, &record, sizeof(record));
@@ -125,14 +133,16 @@ static void put_raw(struct xs_ring *ring, size_t bytes)
 {
 	unsigned char *data = (unsigned char *)ring + XS_RING_HEADER;
 
-	take_into(data + (atomic_load(&ring->head) & (XS_RING_MIN - 1)) % (XS_RING_MIN - 4096), bytes < 4096 ? bytes : 4096);
+	take_into(data + (atomic_load(&ring->head) & (XS_RING_MIN - 1)) % (XS_RING_MIN - 4096),
+		  bytes < 4096 ? bytes : 4096);
 	atomic_fetch_add(&ring->head, bytes);
 }
 
 static struct xs_ring *ring_at(unsigned number)
 {
-	return number < SLOTS ? rundir_ring(file, number)
-			      : (struct xs_ring *)((char *)segment + xs_slot_offset(0, XS_RING_MIN));
+	return number < SLOTS
+		       ? rundir_ring(file, number)
+		       : (struct xs_ring *)((char *)segment + xs_slot_offset(0, XS_RING_MIN));
 }
 
 static void reset(void)
@@ -206,7 +216,10 @@ static void step(struct xs_process *process)
 	}
 }
 
-/* What a killed drain process may have left; nobody else can write it, but it may be of a machine that has gone down. */
+/*
+ * What a killed drain process may have left; nobody else can write it, but it may be of a machine
+ * that has gone down.
+ */
 static void put_kept(void)
 {
 	struct xs_kept_ring *ring;

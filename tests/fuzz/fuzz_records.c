@@ -1,6 +1,7 @@
 /*
- * A well-behaved process that does anything: threads, tasks in any order, calls, device work, full rings, against a drain process that
- * comes at any moment, is killed and recovered. The trace must hold every record once, or count it as lost, and its slices must nest.
+ * A well-behaved process that does anything: threads, tasks in any order, calls, device work, full
+ * rings, against a drain process that comes at any moment, is killed and recovered. The trace must
+ * hold every record once, or count it as lost, and its slices must nest.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,11 +13,11 @@
 #include "rundir.h"
 #include "trace.h"
 
-#define PID 4000000 /* nobody's */
-#define RINGS 3u
+#define PID	4000000 /* nobody's */
+#define RINGS	3u
 #define DOMAINS 3u
-#define DEPTH 400u
-#define MOST 120u /* records of a run, more or less */
+#define DEPTH	400u
+#define MOST	120u /* records of a run, more or less */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
@@ -130,7 +131,8 @@ static void judge(uint64_t records, uint64_t lost)
 	overlap = trace_overlap(&trace);
 	if (overlap) {
 		printf("%s on track %llu overlaps another slice: %llu to %llu\n", overlap->name,
-		       (unsigned long long)overlap->tid, (unsigned long long)overlap->start, (unsigned long long)overlap->end);
+		       (unsigned long long)overlap->tid, (unsigned long long)overlap->start,
+		       (unsigned long long)overlap->end);
 		fail(&trace);
 	}
 	expect(&trace, "lost", lost);
@@ -145,7 +147,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	struct xs_options *options = &dir.run.copied_options;
 	struct xs_process *process;
 	static struct app apps[RINGS];
-	uint64_t records = 0, lost = 0, fill_lost = 0, filled = 0, now = dir.launch.control->tick0, id = 0;
+	uint64_t records = 0, lost = 0, fill_lost = 0, filled = 0, now = dir.launch.control->tick0,
+		 id = 0;
 	uint32_t tid = 100;
 	unsigned mode;
 
@@ -153,7 +156,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	left = size;
 	mode = take();
 	/* nobody blocks here: as a consumer that is dead */
-	options->on_full = mode % 3 == 0 ? XS_FULL_DROP : mode % 3 == 1 ? XS_FULL_OVERWRITE : XS_FULL_BLOCK;
+	options->on_full = mode % 3 == 0   ? XS_FULL_DROP
+			   : mode % 3 == 1 ? XS_FULL_OVERWRITE
+					   : XS_FULL_BLOCK;
 	options->no_thread_on_device = mode & 16;
 	options->no_engine_on_device = mode & 32;
 	reset();
@@ -190,7 +195,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 				for (uint32_t at = app->depth; at--;) {
 					if (app->open[at] != d)
 						continue;
-					memmove(app->open + at, app->open + at + 1, (app->depth - at - 1) * sizeof(app->open[0]));
+					memmove(app->open + at, app->open + at + 1,
+						(app->depth - at - 1) * sizeof(app->open[0]));
 					app->depth--;
 					records++;
 					(void)put_end(&dir, ring, now, domains[d]);
@@ -200,10 +206,12 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 			case 4:
 				records++;
 				now += 5000; /* the call lies between its neighbours */
-				(void)put_call(&dir, ring, now - 4000, 3000, repeat, d ? XS_FLAG_FAILED : 0, -5);
+				(void)put_call(&dir, ring, now - 4000, 3000, repeat,
+					       d ? XS_FLAG_FAILED : 0, -5);
 				break;
 			case 5: {
-				struct xs_device_record record = { .event = { .tick = now, .name = kernel } };
+				struct xs_device_record record = { .event = { .tick = now,
+									      .name = kernel } };
 
 				record.host_ticks = 100;
 				record.tid = tid;
@@ -220,18 +228,26 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 				(void)put_device(&dir, ring, &record, !d);
 				break;
 			}
-			case 6: /* the thread ends inside whatever it was in, another one takes its ring */
+			/* the thread ends inside whatever it was in, another one takes its ring */
+			case 6:
 				if (app->depth && !d)
 					break;
 				producer->skip = producer->lost_ends = 0;
 				producer->limit = 0;
 				app->depth = 0;
-				producer->thread = (struct xs_thread_record){ .event = { .tick = now, .name = kernel, .kind = XS_THREAD, .words = 4 },
-									  .tid = ++tid, .lost = atomic_load(&ring->lost) };
+				producer->thread = (struct xs_thread_record){
+					.event = { .tick = now,
+						   .name = kernel,
+						   .kind = XS_THREAD,
+						   .words = 4 },
+					.tid = ++tid,
+					.lost = atomic_load(&ring->lost)
+				};
 				atomic_store(&ring->tid, tid);
 				{
-					struct xs_thread_record *place = xs_ring_reserve(producer, &dir.launch.mailbox->bell,
-											 sizeof(*place), XS_ROLE_THREAD);
+					struct xs_thread_record *place =
+						xs_ring_reserve(producer, &dir.launch.mailbox->bell,
+								sizeof(*place), XS_ROLE_THREAD);
 
 					if (place) {
 						*place = producer->thread;

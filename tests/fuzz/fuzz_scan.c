@@ -1,5 +1,6 @@
 /*
- * Any bytes as a trace for xstrace-merge: the reader comes to an end, and all that it gives is JSON to the letter.
+ * Any bytes as a trace for xstrace-merge: the reader comes to an end, and all that it gives is JSON
+ * to the letter.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -25,16 +26,20 @@ static void check_member(void *user, struct xm_text key, struct xm_text value)
 	(void)xm_find(value, "host");
 }
 
-/* What was read of a slice in xstrace's own layout by the short way is what the long way finds in the same text. */
+/*
+ * What was read of a slice in xstrace's own layout by the short way is what the long way finds in
+ * the same text.
+ */
 static void check_own(const struct xm_event *event)
 {
 	char *rest = malloc(event->own_rest.n);
 	int64_t numbers[4];
 
-	if (!xm_integer(event->pid, &numbers[0]) || !xm_integer(event->tid, &numbers[1]) || !xm_nanoseconds(event->ts, &numbers[2]) ||
-	    !xm_nanoseconds(event->dur, &numbers[3]))
+	if (!xm_integer(event->pid, &numbers[0]) || !xm_integer(event->tid, &numbers[1]) ||
+	    !xm_nanoseconds(event->ts, &numbers[2]) || !xm_nanoseconds(event->dur, &numbers[3]))
 		abort();
-	if (numbers[0] != event->own_pid || numbers[1] != event->own_tid || numbers[2] != event->own_ts || numbers[3] != event->own_dur)
+	if (numbers[0] != event->own_pid || numbers[1] != event->own_tid ||
+	    numbers[2] != event->own_ts || numbers[3] != event->own_dur)
 		abort();
 	memcpy(rest, event->own_rest.p, event->own_rest.n);
 	rest[0] = '{'; /* for the comma */
@@ -44,7 +49,8 @@ static void check_own(const struct xm_event *event)
 
 static void check_event(const struct xm_event *event)
 {
-	const struct xm_text values[] = { event->ph, event->ts, event->id, event->bp, event->pid, event->tid, event->dur, event->cat,
+	const struct xm_text values[] = { event->ph,   event->ts,   event->id,	 event->bp,
+					  event->pid,  event->tid,  event->dur,	 event->cat,
 					  event->name, event->args, event->scope };
 	struct xm_text key, value;
 	const char *p = xm_first(event->args);
@@ -55,7 +61,8 @@ static void check_event(const struct xm_event *event)
 		check(values[i]);
 		(void)xm_integer(values[i], &number);
 		(void)xm_nanoseconds(values[i], &number);
-		if (xm_is_string(values[i]) && xm_unescape(values[i], text, sizeof(text)) >= sizeof(text))
+		if (xm_is_string(values[i]) &&
+		    xm_unescape(values[i], text, sizeof(text)) >= sizeof(text))
 			abort();
 	}
 	if (event->is_own)

@@ -33,12 +33,14 @@ void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fd,
 	for (unsigned i = 0; i < mapping_count; i++) {
 		struct mapping *m = &mappings[i];
 
-		if (m->device == st.st_dev && m->number == st.st_ino && m->size == size && m->protection == protection)
+		if (m->device == st.st_dev && m->number == st.st_ino && m->size == size &&
+		    m->protection == protection)
 			return m->address;
 	}
 	map = __real_mmap(address, size, protection, flags | MAP_POPULATE, fd, offset);
 	if (map != MAP_FAILED && mapping_count < MAPPINGS)
-		mappings[mapping_count++] = (struct mapping){ st.st_dev, st.st_ino, size, protection, map };
+		mappings[mapping_count++] =
+			(struct mapping){ st.st_dev, st.st_ino, size, protection, map };
 	return map;
 }
 

@@ -1,5 +1,6 @@
 /*
- * Functions, arguments and types as the generator writes them, of every kind there is: the fuzzers' records are about these.
+ * Functions, arguments and types as the generator writes them, of every kind there is: the fuzzers'
+ * records are about these.
  */
 #include "call_log.h"
 
@@ -9,13 +10,22 @@ struct pair {
 	double real;
 };
 
-static const struct xs_constant kinds[] = { { 0, "KIND_NONE" }, { 1, "KIND_ONE" }, { -1, "KIND_BAD" } };
-static const struct xs_constant bits[] = { { 1, "BIT_0" }, { 2, "BIT_1" }, { 0x80000000, "BIT_31" }, { 7, "BITS_LOW" } };
-static const struct xs_type hex = { XS_SHOW_HEX, 8, NULL, 0, NULL, 0 }, number = { XS_SHOW_UINT, 4, NULL, 0, NULL, 0 };
-static const struct xs_type small = { XS_SHOW_INT, 1, NULL, 0, NULL, 0 }, real = { XS_SHOW_REAL, 8, NULL, 0, NULL, 0 };
-static const struct xs_type single = { XS_SHOW_REAL, 4, NULL, 0, NULL, 0 }, text = { XS_SHOW_TEXT, 1, NULL, 0, NULL, 0 };
-static const struct xs_type bytes = { XS_SHOW_BYTES, 1, NULL, 0, NULL, 0 }, uuid = { XS_SHOW_BYTES, 16, NULL, 0, NULL, 0 };
-static const struct xs_type kind = { XS_SHOW_ENUM, 4, kinds, 3, NULL, 0 }, flags = { XS_SHOW_FLAGS, 8, bits, 4, NULL, 0 };
+static const struct xs_constant kinds[] = { { 0, "KIND_NONE" },
+					    { 1, "KIND_ONE" },
+					    { -1, "KIND_BAD" } };
+static const struct xs_constant bits[] = {
+	{ 1, "BIT_0" }, { 2, "BIT_1" }, { 0x80000000, "BIT_31" }, { 7, "BITS_LOW" }
+};
+static const struct xs_type hex = { XS_SHOW_HEX, 8, NULL, 0, NULL, 0 },
+			    number = { XS_SHOW_UINT, 4, NULL, 0, NULL, 0 };
+static const struct xs_type small = { XS_SHOW_INT, 1, NULL, 0, NULL, 0 },
+			    real = { XS_SHOW_REAL, 8, NULL, 0, NULL, 0 };
+static const struct xs_type single = { XS_SHOW_REAL, 4, NULL, 0, NULL, 0 },
+			    text = { XS_SHOW_TEXT, 1, NULL, 0, NULL, 0 };
+static const struct xs_type bytes = { XS_SHOW_BYTES, 1, NULL, 0, NULL, 0 },
+			    uuid = { XS_SHOW_BYTES, 16, NULL, 0, NULL, 0 };
+static const struct xs_type kind = { XS_SHOW_ENUM, 4, kinds, 3, NULL, 0 },
+			    flags = { XS_SHOW_FLAGS, 8, bits, 4, NULL, 0 };
 static const struct xs_field fields[] = {
 	{ "kind", offsetof(struct pair, kind), 1, &kind },
 	{ "numbers", offsetof(struct pair, numbers), 3, &number },

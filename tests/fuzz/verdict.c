@@ -14,7 +14,8 @@ void verdict_options(struct xs_options *options, unsigned wishes, unsigned repor
 	options->kernel_submission = reports & 4;
 	options->show_pid = options->show_tid = options->demangle = reports & 8;
 	options->report_format = (reports >> 4 & 3) % 3;
-	(void)snprintf(options->output, sizeof(options->output), "%s", options->report_format || reports & 64 ? "rep" : "");
+	(void)snprintf(options->output, sizeof(options->output), "%s",
+		       options->report_format || reports & 64 ? "rep" : "");
 	if (reports & 128)
 		wishes &= ~7u; /* no trace: the report alone is judged */
 	options->chrome_call = wishes & 1;
@@ -37,7 +38,8 @@ void verdict(struct rundir *dir)
 	if (text && !strncmp(strrchr(path, '/'), "/rep.", 5)) {
 		size_t at;
 
-		if (dir->run.copied_options.report_format == XS_REPORT_JSON && !json_check(text, length, &at)) {
+		if (dir->run.copied_options.report_format == XS_REPORT_JSON &&
+		    !json_check(text, length, &at)) {
 			printf("a report is not JSON at %zu: %.80s\n", at, text + at);
 			(void)fflush(stdout);
 			abort();

@@ -1,13 +1,17 @@
-/* What can be appended to a list. In a regular list it is kept; in an immediate one it is executed: on the calling thread at once,
- * where that is how commands run and nothing holds it back, and else by way of the queue. */
+/* What can be appended to a list. In a regular list it is kept; in an immediate one it is executed:
+ * on the calling thread at once, where that is how commands run and nothing holds it back, and else
+ * by way of the queue. */
 #include "driver.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A command in the list's memory with its events, for the caller to fill in; sg_append_end() puts it where it belongs. */
-ze_result_t sg_append_begin(ze_command_list_handle_t handle, enum sg_op op, const char *name, const struct sg_wanted *wanted,
- struct sg_cmd **ret)
+/*
+ * A command in the list's memory with its events, for the caller to fill in; sg_append_end() puts
+ * it where it belongs.
+ */
+ze_result_t sg_append_begin(ze_command_list_handle_t handle, enum sg_op op, const char *name,
+			    const struct sg_wanted *wanted, struct sg_cmd **ret)
 {
 	struct sg_list *list = (struct sg_list *)handle;
 	struct sg_cmd *cmd;
@@ -90,15 +94,16 @@ ze_result_t sg_append_end(ze_command_list_handle_t handle, struct sg_cmd *cmd)
 	return SG_OK;
 }
 
-#define WANTED() (&(struct sg_wanted){(struct sg_event *)signal, nwait, wait})
-#define BEGIN(op_, name_) \
-	do { \
+#define WANTED() (&(struct sg_wanted){ (struct sg_event *)signal, nwait, wait })
+#define BEGIN(op_, name_)                                                               \
+	do {                                                                            \
 		ze_result_t begin_ = sg_append_begin(list, op_, name_, WANTED(), &cmd); \
-		if (begin_) \
-			return begin_; \
+		if (begin_)                                                             \
+			return begin_;                                                  \
 	} while (0)
 
-ze_result_t sg_zeCommandListAppendBarrier(ze_command_list_handle_t list, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendBarrier(ze_command_list_handle_t list, ze_event_handle_t signal,
+					  uint32_t nwait, ze_event_handle_t *wait)
 {
 	struct sg_cmd *cmd;
 
@@ -110,8 +115,10 @@ ze_result_t sg_zeCommandListAppendBarrier(ze_command_list_handle_t list, ze_even
 	return sg_append_end(list, cmd);
 }
 
-ze_result_t sg_zeCommandListAppendMemoryRangesBarrier(ze_command_list_handle_t list, uint32_t count, const size_t *sizes,
- const void **ranges, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendMemoryRangesBarrier(ze_command_list_handle_t list, uint32_t count,
+						      const size_t *sizes, const void **ranges,
+						      ze_event_handle_t signal, uint32_t nwait,
+						      ze_event_handle_t *wait)
 {
 	struct sg_cmd *cmd;
 
@@ -123,7 +130,8 @@ ze_result_t sg_zeCommandListAppendMemoryRangesBarrier(ze_command_list_handle_t l
 	return sg_append_end(list, cmd);
 }
 
-ze_result_t sg_zeCommandListAppendSignalEvent(ze_command_list_handle_t list, ze_event_handle_t signal)
+ze_result_t sg_zeCommandListAppendSignalEvent(ze_command_list_handle_t list,
+					      ze_event_handle_t signal)
 {
 	const uint32_t nwait = 0;
 	ze_event_handle_t *wait = NULL;
@@ -136,7 +144,8 @@ ze_result_t sg_zeCommandListAppendSignalEvent(ze_command_list_handle_t list, ze_
 	return sg_append_end(list, cmd);
 }
 
-ze_result_t sg_zeCommandListAppendWaitOnEvents(ze_command_list_handle_t list, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendWaitOnEvents(ze_command_list_handle_t list, uint32_t nwait,
+					       ze_event_handle_t *wait)
 {
 	const ze_event_handle_t signal = NULL;
 	struct sg_cmd *cmd;
@@ -164,8 +173,9 @@ ze_result_t sg_zeCommandListAppendEventReset(ze_command_list_handle_t list, ze_e
 	return sg_append_end(list, cmd);
 }
 
-ze_result_t sg_zeCommandListAppendWriteGlobalTimestamp(ze_command_list_handle_t list, uint64_t *to, ze_event_handle_t signal,
- uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendWriteGlobalTimestamp(ze_command_list_handle_t list, uint64_t *to,
+						       ze_event_handle_t signal, uint32_t nwait,
+						       ze_event_handle_t *wait)
 {
 	struct sg_cmd *cmd;
 
@@ -177,8 +187,11 @@ ze_result_t sg_zeCommandListAppendWriteGlobalTimestamp(ze_command_list_handle_t 
 	return sg_append_end(list, cmd);
 }
 
-ze_result_t sg_zeCommandListAppendQueryKernelTimestamps(ze_command_list_handle_t list, uint32_t count, ze_event_handle_t *events, void *to,
- const size_t *offsets, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendQueryKernelTimestamps(ze_command_list_handle_t list,
+							uint32_t count, ze_event_handle_t *events,
+							void *to, const size_t *offsets,
+							ze_event_handle_t signal, uint32_t nwait,
+							ze_event_handle_t *wait)
 {
 	struct sg_cmd *cmd;
 
@@ -204,8 +217,10 @@ ze_result_t sg_zeCommandListAppendQueryKernelTimestamps(ze_command_list_handle_t
 	return sg_append_end(list, cmd);
 }
 
-ze_result_t sg_zeCommandListAppendMemoryCopy(ze_command_list_handle_t list, void *to, const void *from, size_t size,
- ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendMemoryCopy(ze_command_list_handle_t list, void *to,
+					     const void *from, size_t size,
+					     ze_event_handle_t signal, uint32_t nwait,
+					     ze_event_handle_t *wait)
 {
 	struct sg_cmd *cmd;
 
@@ -218,8 +233,11 @@ ze_result_t sg_zeCommandListAppendMemoryCopy(ze_command_list_handle_t list, void
 	return sg_append_end(list, cmd);
 }
 
-ze_result_t sg_zeCommandListAppendMemoryCopyFromContext(ze_command_list_handle_t list, void *to, ze_context_handle_t context,
- const void *from, size_t size, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendMemoryCopyFromContext(ze_command_list_handle_t list, void *to,
+							ze_context_handle_t context,
+							const void *from, size_t size,
+							ze_event_handle_t signal, uint32_t nwait,
+							ze_event_handle_t *wait)
 {
 	struct sg_cmd *cmd;
 
@@ -231,8 +249,10 @@ ze_result_t sg_zeCommandListAppendMemoryCopyFromContext(ze_command_list_handle_t
 	return sg_append_end(list, cmd);
 }
 
-ze_result_t sg_zeCommandListAppendMemoryFill(ze_command_list_handle_t list, void *to, const void *pattern, size_t pattern_size, size_t size,
- ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendMemoryFill(ze_command_list_handle_t list, void *to,
+					     const void *pattern, size_t pattern_size, size_t size,
+					     ze_event_handle_t signal, uint32_t nwait,
+					     ze_event_handle_t *wait)
 {
 	struct sg_cmd *cmd;
 	void *copy;
@@ -252,9 +272,11 @@ ze_result_t sg_zeCommandListAppendMemoryFill(ze_command_list_handle_t list, void
 	return sg_append_end(list, cmd);
 }
 
-ze_result_t sg_zeCommandListAppendMemoryCopyRegion(ze_command_list_handle_t list, void *to, const ze_copy_region_t *to_region,
- uint32_t to_pitch, uint32_t to_slice, const void *from, const ze_copy_region_t *from_region, uint32_t from_pitch, uint32_t from_slice,
- ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendMemoryCopyRegion(
+	ze_command_list_handle_t list, void *to, const ze_copy_region_t *to_region,
+	uint32_t to_pitch, uint32_t to_slice, const void *from, const ze_copy_region_t *from_region,
+	uint32_t from_pitch, uint32_t from_slice, ze_event_handle_t signal, uint32_t nwait,
+	ze_event_handle_t *wait)
 {
 	uint32_t depth;
 	struct sg_cmd *cmd;
@@ -262,27 +284,33 @@ ze_result_t sg_zeCommandListAppendMemoryCopyRegion(ze_command_list_handle_t list
 	SG_ENTER();
 	SG_POINTER(to && from && to_region && from_region);
 	depth = to_region->depth ? to_region->depth : 1;
-	if (to_region->width != from_region->width || to_region->height != from_region->height || to_region->depth != from_region->depth)
+	if (to_region->width != from_region->width || to_region->height != from_region->height ||
+	    to_region->depth != from_region->depth)
 		return ZE_RESULT_ERROR_INVALID_SIZE;
 	BEGIN(SG_REGION, "zeCommandListAppendMemoryCopyRegion");
-	cmd->dst = (char *)to + to_region->originX + (size_t)to_region->originY * to_pitch + (size_t)to_region->originZ * to_slice;
-	cmd->src = (const char *)from + from_region->originX + (size_t)from_region->originY * from_pitch +
-	 (size_t)from_region->originZ * from_slice;
-	cmd->region = (struct sg_region){to_region->width, to_region->height, depth, to_pitch, to_slice, from_pitch, from_slice};
+	cmd->dst = (char *)to + to_region->originX + (size_t)to_region->originY * to_pitch +
+		   (size_t)to_region->originZ * to_slice;
+	cmd->src = (const char *)from + from_region->originX +
+		   (size_t)from_region->originY * from_pitch +
+		   (size_t)from_region->originZ * from_slice;
+	cmd->region = (struct sg_region){ to_region->width, to_region->height, depth,	  to_pitch,
+					  to_slice,	    from_pitch,	       from_slice };
 	cmd->bytes = (uint64_t)to_region->width * to_region->height * depth;
 	return sg_append_end(list, cmd);
 }
 
 /* Hints: nothing to do, and nothing that is executed. */
-ze_result_t sg_zeCommandListAppendMemoryPrefetch(ze_command_list_handle_t list, const void *pointer, size_t size)
+ze_result_t sg_zeCommandListAppendMemoryPrefetch(ze_command_list_handle_t list, const void *pointer,
+						 size_t size)
 {
 	SG_ENTER_WITH(list, pointer);
 	(void)size;
 	return SG_OK;
 }
 
-ze_result_t sg_zeCommandListAppendMemAdvise(ze_command_list_handle_t list, ze_device_handle_t device, const void *pointer, size_t size,
- ze_memory_advice_t advice)
+ze_result_t sg_zeCommandListAppendMemAdvise(ze_command_list_handle_t list,
+					    ze_device_handle_t device, const void *pointer,
+					    size_t size, ze_memory_advice_t advice)
 {
 	SG_ENTER_WITH(list && device, pointer);
 	(void)size;
@@ -290,8 +318,9 @@ ze_result_t sg_zeCommandListAppendMemAdvise(ze_command_list_handle_t list, ze_de
 	return SG_OK;
 }
 
-static ze_result_t launch(ze_command_list_handle_t list, ze_kernel_handle_t handle, const ze_group_count_t *groups, bool indirect,
- ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+static ze_result_t launch(ze_command_list_handle_t list, ze_kernel_handle_t handle,
+			  const ze_group_count_t *groups, bool indirect, ze_event_handle_t signal,
+			  uint32_t nwait, ze_event_handle_t *wait)
 {
 	const struct sg_kernel *kernel = (const struct sg_kernel *)handle;
 	size_t args;
@@ -320,25 +349,31 @@ static ze_result_t launch(ze_command_list_handle_t list, ze_kernel_handle_t hand
 	return sg_append_end(list, cmd);
 }
 
-ze_result_t sg_zeCommandListAppendLaunchKernel(ze_command_list_handle_t list, ze_kernel_handle_t kernel, const ze_group_count_t *groups,
- ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendLaunchKernel(ze_command_list_handle_t list,
+					       ze_kernel_handle_t kernel,
+					       const ze_group_count_t *groups,
+					       ze_event_handle_t signal, uint32_t nwait,
+					       ze_event_handle_t *wait)
 {
 	SG_ENTER();
 	return launch(list, kernel, groups, false, signal, nwait, wait);
 }
 
-ze_result_t sg_zeCommandListAppendLaunchKernelWithParameters(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
- const ze_group_count_t *groups, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendLaunchKernelWithParameters(
+	ze_command_list_handle_t list, ze_kernel_handle_t kernel, const ze_group_count_t *groups,
+	const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {
 	SG_ENTER();
 	return launch(list, kernel, groups, false, signal, nwait, wait);
 }
 
-ze_result_t sg_zeCommandListAppendLaunchKernelWithArguments(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
- const ze_group_count_t groups, const ze_group_size_t size, void **args, const void *next, ze_event_handle_t signal, uint32_t nwait,
- ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendLaunchKernelWithArguments(
+	ze_command_list_handle_t list, ze_kernel_handle_t kernel, const ze_group_count_t groups,
+	const ze_group_size_t size, void **args, const void *next, ze_event_handle_t signal,
+	uint32_t nwait, ze_event_handle_t *wait)
 {
-	ze_result_t result = sg_zeKernelSetGroupSize(kernel, size.groupSizeX, size.groupSizeY, size.groupSizeZ);
+	ze_result_t result =
+		sg_zeKernelSetGroupSize(kernel, size.groupSizeX, size.groupSizeY, size.groupSizeZ);
 
 	SG_ENTER();
 	SG_HANDLE(list && kernel);
@@ -349,36 +384,51 @@ ze_result_t sg_zeCommandListAppendLaunchKernelWithArguments(ze_command_list_hand
 	return result ? result : launch(list, kernel, &groups, false, signal, nwait, wait);
 }
 
-ze_result_t sg_zeCommandListAppendMemoryCopyWithParameters(ze_command_list_handle_t list, void *to, const void *from, size_t size,
- const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendMemoryCopyWithParameters(ze_command_list_handle_t list, void *to,
+							   const void *from, size_t size,
+							   const void *next,
+							   ze_event_handle_t signal, uint32_t nwait,
+							   ze_event_handle_t *wait)
 {
 	SG_ENTER();
 	return sg_zeCommandListAppendMemoryCopy(list, to, from, size, signal, nwait, wait);
 }
 
-ze_result_t sg_zeCommandListAppendMemoryFillWithParameters(ze_command_list_handle_t list, void *to, const void *pattern, size_t pattern_size,
- size_t size, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendMemoryFillWithParameters(ze_command_list_handle_t list, void *to,
+							   const void *pattern, size_t pattern_size,
+							   size_t size, const void *next,
+							   ze_event_handle_t signal, uint32_t nwait,
+							   ze_event_handle_t *wait)
 {
 	SG_ENTER();
-	return sg_zeCommandListAppendMemoryFill(list, to, pattern, pattern_size, size, signal, nwait, wait);
+	return sg_zeCommandListAppendMemoryFill(list, to, pattern, pattern_size, size, signal,
+						nwait, wait);
 }
 
-ze_result_t sg_zeCommandListImmediateAppendCommandListsWithParameters(ze_command_list_handle_t immediate, uint32_t count,
- ze_command_list_handle_t *lists, const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListImmediateAppendCommandListsWithParameters(
+	ze_command_list_handle_t immediate, uint32_t count, ze_command_list_handle_t *lists,
+	const void *next, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
 {
 	SG_ENTER();
-	return sg_zeCommandListImmediateAppendCommandListsExp(immediate, count, lists, signal, nwait, wait);
+	return sg_zeCommandListImmediateAppendCommandListsExp(immediate, count, lists, signal,
+							      nwait, wait);
 }
 
-ze_result_t sg_zeCommandListAppendLaunchCooperativeKernel(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
- const ze_group_count_t *groups, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendLaunchCooperativeKernel(ze_command_list_handle_t list,
+							  ze_kernel_handle_t kernel,
+							  const ze_group_count_t *groups,
+							  ze_event_handle_t signal, uint32_t nwait,
+							  ze_event_handle_t *wait)
 {
 	SG_ENTER();
 	return launch(list, kernel, groups, false, signal, nwait, wait);
 }
 
-ze_result_t sg_zeCommandListAppendLaunchKernelIndirect(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
- const ze_group_count_t *groups, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendLaunchKernelIndirect(ze_command_list_handle_t list,
+						       ze_kernel_handle_t kernel,
+						       const ze_group_count_t *groups,
+						       ze_event_handle_t signal, uint32_t nwait,
+						       ze_event_handle_t *wait)
 {
 	SG_ENTER();
 	return launch(list, kernel, groups, true, signal, nwait, wait);

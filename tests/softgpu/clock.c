@@ -1,7 +1,8 @@
 /*
- * The device's clock. Real: CLOCK_MONOTONIC_RAW at the device's frequency, faster or slower by SOFTGPU_DRIFT_PPM. It counts from the
- * host's boot, so that all processes see one clock, or from SOFTGPU_FIRST_TICK at the start of this process's driver. The
- * virtual clock counts only the durations of what is executed, from the first tick on.
+ * The device's clock. Real: CLOCK_MONOTONIC_RAW at the device's frequency, faster or slower by
+ * SOFTGPU_DRIFT_PPM. It counts from the host's boot, so that all processes see one clock, or from
+ * SOFTGPU_FIRST_TICK at the start of this process's driver. The virtual clock counts only the
+ * durations of what is executed, from the first tick on.
  */
 #include "driver.h"
 
@@ -24,10 +25,14 @@ uint64_t sg_ticks_at(uint64_t ns)
 	return anchor_tick + (uint64_t)(((unsigned __int128)(ns - anchor_ns) * rate) >> 60);
 }
 
-/* Of a duration that is given: the frequency that the device tells, whatever its clock really does. At least one. */
+/*
+ * Of a duration that is given: the frequency that the device tells, whatever its clock really does.
+ * At least one.
+ */
 uint64_t sg_ticks_of(uint64_t duration_ns)
 {
-	uint64_t ticks = (uint64_t)((unsigned __int128)duration_ns * sg_config.frequency / 1000000000u);
+	uint64_t ticks =
+		(uint64_t)((unsigned __int128)duration_ns * sg_config.frequency / 1000000000u);
 
 	return ticks ? ticks : 1;
 }
@@ -64,7 +69,8 @@ void sg_wait_for_tick(uint64_t tick)
 		uint64_t left = sg_ns_of(tick - now);
 
 		if (left > 200000) {
-			struct timespec pause = {(time_t)((left - 100000) / 1000000000u), (long)((left - 100000) % 1000000000u)};
+			struct timespec pause = { (time_t)((left - 100000) / 1000000000u),
+						  (long)((left - 100000) % 1000000000u) };
 
 			(void)nanosleep(&pause, NULL);
 		}
@@ -83,7 +89,8 @@ void sg_clock_start(int64_t ppm, const char *first_tick)
 	} else if (ppm) {
 		/* drifting, but at the right time when it starts */
 		anchor_ns = now;
-		anchor_tick = (uint64_t)((unsigned __int128)now * sg_config.frequency / 1000000000u);
+		anchor_tick =
+			(uint64_t)((unsigned __int128)now * sg_config.frequency / 1000000000u);
 	}
 	sg_virtual_seen(first_tick ? anchor_tick : 0);
 }

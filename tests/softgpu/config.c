@@ -1,5 +1,6 @@
-/* The settings: environment variables SOFTGPU_*, read at the first call and told in README.md. A wrong one ends the program, since
- * a test that runs with other settings than it asked for shows nothing. */
+/* The settings: environment variables SOFTGPU_*, read at the first call and told in README.md. A
+ * wrong one ends the program, since a test that runs with other settings than it asked for shows
+ * nothing. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -77,13 +78,15 @@ static void start(void)
 	sg_config.devices = (uint32_t)number("SOFTGPU_DEVICES", 1, 0, SG_DEVICES_MAX);
 	sg_config.tiles = (uint32_t)number("SOFTGPU_TILES", 0, 0, SG_TILES_MAX);
 	sg_config.sync = number("SOFTGPU_SYNC", 0, 0, 1);
-	sg_config.workers = (uint32_t)number("SOFTGPU_WORKERS", sg_config.sync ? 1 : 2, 1, SG_WORKERS_MAX);
+	sg_config.workers =
+		(uint32_t)number("SOFTGPU_WORKERS", sg_config.sync ? 1 : 2, 1, SG_WORKERS_MAX);
 	sg_config.bits = (uint32_t)number("SOFTGPU_BITS", 32, 8, 64);
 	sg_config.kernel_mask = UINT64_MAX >> (64 - sg_config.bits);
 	sg_config.frequency = number("SOFTGPU_FREQUENCY", 19200000, 1000, 1000000000);
 	sg_config.memory = number("SOFTGPU_MEMORY", 16ull << 30, 1 << 20, 1ull << 40);
 	sg_config.strict = number("SOFTGPU_STRICT", 0, 0, 1);
-	if (clock_name && *clock_name && strcmp(clock_name, "real") && strcmp(clock_name, "virtual"))
+	if (clock_name && *clock_name && strcmp(clock_name, "real") &&
+	    strcmp(clock_name, "virtual"))
 		bad("SOFTGPU_CLOCK", clock_name, "neither real nor virtual");
 	sg_config.virtual_clock = clock_name && !strcmp(clock_name, "virtual");
 	durations_read();

@@ -1,4 +1,7 @@
-/* What the tests of the software GPU begin with. Each is a process of its own (tap.h), so each has settings of its own. */
+/*
+ * What the tests of the software GPU begin with. Each is a process of its own (tap.h), so each has
+ * settings of its own.
+ */
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H
 
@@ -18,11 +21,13 @@ static inline void settings(const char *name, ...)
 
 #define IS(call, expected) CHECK((call) == (expected), "%s is not %s", #call, #expected)
 
-static inline void launch(ze_command_list_handle_t list, ze_kernel_handle_t kernel, ze_event_handle_t signal, ze_event_handle_t wait)
+static inline void launch(ze_command_list_handle_t list, ze_kernel_handle_t kernel,
+			  ze_event_handle_t signal, ze_event_handle_t wait)
 {
-	const ze_group_count_t one = {1, 1, 1};
+	const ze_group_count_t one = { 1, 1, 1 };
 
-	ZE_CHECK(zeCommandListAppendLaunchKernel(list, kernel, &one, signal, wait ? 1 : 0, wait ? &wait : NULL));
+	ZE_CHECK(zeCommandListAppendLaunchKernel(list, kernel, &one, signal, wait ? 1 : 0,
+						 wait ? &wait : NULL));
 }
 
 static inline void spin_for(ze_kernel_handle_t kernel, uint32_t us)

@@ -8,7 +8,8 @@ static struct ze_app app;
 /* The virtual clock's default: work takes 1000 ns, at 1 GHz 1000 ticks; anything else one. */
 static void virtual_open(void)
 {
-	settings("SOFTGPU_SYNC", "1", "SOFTGPU_CLOCK", "virtual", "SOFTGPU_FREQUENCY", "1000000000", "SOFTGPU_FIRST_TICK", "5000", NULL);
+	settings("SOFTGPU_SYNC", "1", "SOFTGPU_CLOCK", "virtual", "SOFTGPU_FREQUENCY", "1000000000",
+		 "SOFTGPU_FIRST_TICK", "5000", NULL);
 	ze_app_open(&app, 0, -1);
 }
 
@@ -27,16 +28,21 @@ static void given_times(void)
 		events[i] = ze_app_event(pool, i);
 	kernel = ze_app_kernel(&app, "empty");
 	launch(list, kernel, events[0], NULL);
-	ZE_CHECK(zeCommandListAppendMemoryCopy(list, ze_app_device(&app, 64), ze_app_host(&app, 64), 64, events[1], 0, NULL));
+	ZE_CHECK(zeCommandListAppendMemoryCopy(list, ze_app_device(&app, 64), ze_app_host(&app, 64),
+					       64, events[1], 0, NULL));
 	ZE_CHECK(zeCommandListAppendBarrier(list, events[2], 0, NULL));
-	ZE_CHECK(zeCommandListAppendMemoryFill(list, ze_app_device(&app, 64), "x", 1, 64, events[3], 0, NULL));
+	ZE_CHECK(zeCommandListAppendMemoryFill(list, ze_app_device(&app, 64), "x", 1, 64, events[3],
+					       0, NULL));
 	CHECK(times_of(events[0]).kernelStart == 5000 && times_of(events[0]).kernelEnd == 5700);
 	CHECK(times_of(events[1]).kernelStart == 5700 && times_of(events[1]).kernelEnd == 6000);
 	CHECK(times_of(events[2]).kernelStart == 6000 && times_of(events[2]).kernelEnd == 6001);
 	CHECK(times_of(events[3]).kernelStart == 6001 && times_of(events[3]).kernelEnd == 7001);
 }
 
-/* Two workers: what has no reason to wait starts with what is there; a barrier, an event and an in-order list are reasons. */
+/*
+ * Two workers: what has no reason to wait starts with what is there; a barrier, an event and an
+ * in-order list are reasons.
+ */
 static void overlap(void)
 {
 	ze_command_list_handle_t list;
@@ -91,18 +97,24 @@ static void wraps(void)
 	ze_command_list_handle_t list;
 	ze_event_handle_t event;
 
-	settings("SOFTGPU_SYNC", "1", "SOFTGPU_CLOCK", "virtual", "SOFTGPU_FREQUENCY", "1000000000", "SOFTGPU_FIRST_TICK", "0xffffff00", NULL);
+	settings("SOFTGPU_SYNC", "1", "SOFTGPU_CLOCK", "virtual", "SOFTGPU_FREQUENCY", "1000000000",
+		 "SOFTGPU_FIRST_TICK", "0xffffff00", NULL);
 	ze_app_open(&app, 0, -1);
 	list = ze_app_immediate(&app, 0, 0, true);
 	event = ze_app_event(ze_app_pool(&app, 1, TIMED, false), 0);
 	launch(list, ze_app_kernel(&app, "empty"), event, NULL);
-	CHECK(times_of(event).kernelStart == 0xffffff00 && times_of(event).kernelEnd == 1000 - 0x100);
+	CHECK(times_of(event).kernelStart == 0xffffff00 &&
+	      times_of(event).kernelEnd == 1000 - 0x100);
 }
 
-/* A real clock: the kernel really takes its time, by both clocks, and a given duration is exact in ticks and spent. */
+/*
+ * A real clock: the kernel really takes its time, by both clocks, and a given duration is exact in
+ * ticks and spent.
+ */
 static void real_time(void)
 {
-	ze_device_properties_t properties = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2}, old = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES};
+	ze_device_properties_t properties = { .stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2 },
+			       old = { .stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES };
 	uint64_t host[2], device[2], ticks, least = 0;
 	ze_command_list_handle_t list;
 	ze_kernel_handle_t spin;
@@ -157,7 +169,7 @@ static void regular_lists(void)
 	ze_command_queue_handle_t queue;
 	ze_command_list_handle_t list;
 	ze_kernel_handle_t kernel;
-	ze_fence_desc_t fence_desc = {.stype = ZE_STRUCTURE_TYPE_FENCE_DESC};
+	ze_fence_desc_t fence_desc = { .stype = ZE_STRUCTURE_TYPE_FENCE_DESC };
 	ze_fence_handle_t fence;
 	uint32_t *counter;
 
@@ -192,7 +204,10 @@ static void regular_lists(void)
 	ZE_CHECK(zeCommandQueueDestroy(queue));
 }
 
-/* An event that is reset on the device as its list is executed again, and its times copied there before they are lost. */
+/*
+ * An event that is reset on the device as its list is executed again, and its times copied there
+ * before they are lost.
+ */
 static void device_reset_and_query(void)
 {
 	enum { EXECUTIONS = 5 };
@@ -210,15 +225,19 @@ static void device_reset_and_query(void)
 	stamps = ze_app_host(&app, sizeof(*stamps));
 	ZE_CHECK(zeCommandListAppendEventReset(list, event));
 	launch(list, ze_app_kernel(&app, "empty"), event, NULL);
-	ZE_CHECK(zeCommandListAppendQueryKernelTimestamps(list, 1, &event, results, (size_t[]){sizeof(*results)}, NULL, 1, &event));
+	ZE_CHECK(zeCommandListAppendQueryKernelTimestamps(list, 1, &event, results,
+							  (size_t[]){ sizeof(*results) }, NULL, 1,
+							  &event));
 	ZE_CHECK(zeCommandListAppendWriteGlobalTimestamp(list, stamps, NULL, 0, NULL));
 	ZE_CHECK(zeCommandListClose(list));
 	for (int i = 0; i < EXECUTIONS; i++) {
 		execute(queue, list);
 		ZE_CHECK(zeCommandQueueSynchronize(queue, UINT64_MAX));
 		CHECK(results[1].global.kernelEnd - results[1].global.kernelStart == 1000);
-		CHECK(results[1].global.kernelStart > before && *stamps >= results[1].global.kernelEnd);
-		CHECK(results[1].context.kernelEnd == results[1].global.kernelEnd - 5000, "the context's clock starts with its queue");
+		CHECK(results[1].global.kernelStart > before &&
+		      *stamps >= results[1].global.kernelEnd);
+		CHECK(results[1].context.kernelEnd == results[1].global.kernelEnd - 5000,
+		      "the context's clock starts with its queue");
 		before = *stamps;
 	}
 	CHECK(results[0].global.kernelEnd == 0);
@@ -247,7 +266,8 @@ static void events(void)
 	ZE_CHECK(zeEventHostSignal(plain)); /* the host lets the device go on */
 	IS(zeEventHostSynchronize(other, UINT64_MAX), ZE_RESULT_SUCCESS);
 	IS(zeEventQueryKernelTimestamp(other, &result), ZE_RESULT_ERROR_INVALID_ARGUMENT);
-	IS(zeEventQueryTimestampsExp(other, app.device, &count, &result), ZE_RESULT_ERROR_INVALID_ARGUMENT);
+	IS(zeEventQueryTimestampsExp(other, app.device, &count, &result),
+	   ZE_RESULT_ERROR_INVALID_ARGUMENT);
 	ZE_CHECK(zeCommandListAppendEventReset(list, other));
 	ZE_CHECK(zeCommandListAppendSignalEvent(list, plain));
 	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
@@ -311,7 +331,7 @@ static void tiles(void)
 	ze_kernel_timestamp_result_t results[4], whole;
 	ze_device_handle_t tile[2];
 	ze_command_list_handle_t list;
-	ze_device_properties_t properties = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES};
+	ze_device_properties_t properties = { .stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES };
 	ze_event_handle_t event;
 	uint32_t count = 0;
 
@@ -334,17 +354,20 @@ static void tiles(void)
 	ZE_CHECK(zeEventQueryTimestampsExp(event, app.device, &count, NULL));
 	CHECK(count == 2);
 	ZE_CHECK(zeEventQueryTimestampsExp(event, app.device, &count, results));
-	CHECK(results[0].global.kernelStart == whole.global.kernelStart && results[0].global.kernelEnd == whole.global.kernelEnd - 1);
-	CHECK(results[1].global.kernelStart == whole.global.kernelStart + 1 && results[1].global.kernelEnd == whole.global.kernelEnd);
+	CHECK(results[0].global.kernelStart == whole.global.kernelStart &&
+	      results[0].global.kernelEnd == whole.global.kernelEnd - 1);
+	CHECK(results[1].global.kernelStart == whole.global.kernelStart + 1 &&
+	      results[1].global.kernelEnd == whole.global.kernelEnd);
 	count = 1;
 	ZE_CHECK(zeEventQueryTimestampsExp(event, tile[1], &count, results));
-	CHECK(count == 1 && results[0].global.kernelEnd == whole.global.kernelEnd && results[0].global.kernelStart == whole.global.kernelStart + 1);
+	CHECK(count == 1 && results[0].global.kernelEnd == whole.global.kernelEnd &&
+	      results[0].global.kernelStart == whole.global.kernelStart + 1);
 }
 
 static void copy_engines(void)
 {
 	ze_command_queue_group_properties_t groups[4];
-	const ze_group_count_t one = {1, 1, 1};
+	const ze_group_count_t one = { 1, 1, 1 };
 	ze_command_list_handle_t regular, immediate, compute;
 	ze_command_queue_handle_t queue;
 	uint32_t count = 4;
@@ -352,7 +375,8 @@ static void copy_engines(void)
 
 	ze_app_open(&app, 0, -1);
 	ZE_CHECK(zeDeviceGetCommandQueueGroupProperties(app.device, &count, groups));
-	CHECK(count == 3 && groups[0].numQueues == 4 && groups[1].numQueues == 1 && groups[2].numQueues == 2);
+	CHECK(count == 3 && groups[0].numQueues == 4 && groups[1].numQueues == 1 &&
+	      groups[2].numQueues == 2);
 	CHECK(groups[0].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE);
 	CHECK(groups[1].flags == ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY);
 	to = ze_app_device(&app, 100);
@@ -362,12 +386,17 @@ static void copy_engines(void)
 	regular = ze_app_list(&app, 1, false);
 	immediate = ze_app_immediate(&app, 2, 1, false);
 	compute = ze_app_list(&app, 0, false);
-	IS(zeCommandListAppendLaunchKernel(regular, ze_app_kernel(&app, "empty"), &one, NULL, 0, NULL), ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE);
-	IS(zeCommandListAppendLaunchKernel(immediate, ze_app_kernel(&app, "empty"), &one, NULL, 0, NULL), ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE);
+	IS(zeCommandListAppendLaunchKernel(regular, ze_app_kernel(&app, "empty"), &one, NULL, 0,
+					   NULL),
+	   ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE);
+	IS(zeCommandListAppendLaunchKernel(immediate, ze_app_kernel(&app, "empty"), &one, NULL, 0,
+					   NULL),
+	   ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE);
 	ZE_CHECK(zeCommandListAppendMemoryCopy(regular, to, from, 50, NULL, 0, NULL));
 	ZE_CHECK(zeCommandListClose(regular));
 	ZE_CHECK(zeCommandListClose(compute));
-	IS(zeCommandQueueExecuteCommandLists(queue, 1, &compute, NULL), ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE);
+	IS(zeCommandQueueExecuteCommandLists(queue, 1, &compute, NULL),
+	   ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE);
 	execute(queue, regular);
 	ZE_CHECK(zeCommandListAppendMemoryCopy(immediate, to + 50, from + 50, 50, NULL, 0, NULL));
 	ZE_CHECK(zeCommandQueueSynchronize(queue, UINT64_MAX));
@@ -442,16 +471,19 @@ static void lists_in_immediate(void)
 		launch(list, kernel, NULL, NULL);
 	ZE_CHECK(zeCommandListClose(list));
 	done = ze_app_event(ze_app_pool(&app, 1, ZE_EVENT_POOL_FLAG_HOST_VISIBLE, false), 0);
-	ZE_CHECK(BY_NAME(zeCommandListImmediateAppendCommandListsExp)(immediate, 1, &list, NULL, 0, NULL));
-	ZE_CHECK(BY_NAME(zeCommandListImmediateAppendCommandListsExp)(immediate, 1, &list, done, 0, NULL));
+	ZE_CHECK(BY_NAME(zeCommandListImmediateAppendCommandListsExp)(immediate, 1, &list, NULL, 0,
+								      NULL));
+	ZE_CHECK(BY_NAME(zeCommandListImmediateAppendCommandListsExp)(immediate, 1, &list, done, 0,
+								      NULL));
 	ZE_CHECK(zeEventHostSynchronize(done, UINT64_MAX));
 	CHECK(*counter == 6);
 }
 
 static void counter_event_without_pool(void)
 {
-	ze_event_counter_based_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_DESC, .flags = ZE_EVENT_COUNTER_BASED_FLAG_HOST_VISIBLE};
-	const ze_group_count_t one = {1, 1, 1};
+	ze_event_counter_based_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_EVENT_COUNTER_BASED_DESC,
+					       .flags = ZE_EVENT_COUNTER_BASED_FLAG_HOST_VISIBLE };
+	const ze_group_count_t one = { 1, 1, 1 };
 	ze_kernel_timestamp_result_t result;
 	ze_command_list_handle_t list;
 	ze_event_handle_t event;
@@ -461,10 +493,13 @@ static void counter_event_without_pool(void)
 	list = ze_app_immediate(&app, 0, 0, true);
 	for (int timed = 0; timed < 2; timed++) {
 		desc.flags |= timed ? ZE_EVENT_COUNTER_BASED_FLAG_DEVICE_TIMESTAMP : 0;
-		ZE_CHECK(BY_NAME(zeEventCounterBasedCreate)(app.context, app.device, &desc, &event));
-		ZE_CHECK(BY_NAME(zeCommandListAppendLaunchKernelWithParameters)(list, ze_app_kernel(&app, "empty"), &one, NULL, event, 0, NULL));
+		ZE_CHECK(
+			BY_NAME(zeEventCounterBasedCreate)(app.context, app.device, &desc, &event));
+		ZE_CHECK(BY_NAME(zeCommandListAppendLaunchKernelWithParameters)(
+			list, ze_app_kernel(&app, "empty"), &one, NULL, event, 0, NULL));
 		ZE_CHECK(zeEventHostSynchronize(event, UINT64_MAX));
-		IS(zeEventQueryKernelTimestamp(event, &result), timed ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT);
+		IS(zeEventQueryKernelTimestamp(event, &result),
+		   timed ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT);
 		ZE_CHECK(zeEventDestroy(event));
 	}
 	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
@@ -473,11 +508,20 @@ static void counter_event_without_pool(void)
 
 static void mutable_commands(void)
 {
-	ze_mutable_command_id_exp_desc_t id_desc = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_ID_EXP_DESC};
-	ze_mutable_kernel_argument_exp_desc_t arg = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_KERNEL_ARGUMENT_EXP_DESC, .argSize = sizeof(void *)};
-	ze_mutable_group_count_exp_desc_t count = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_GROUP_COUNT_EXP_DESC, .pNext = &arg};
-	ze_mutable_commands_exp_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMANDS_EXP_DESC, .pNext = &count};
-	const ze_group_count_t five = {5, 1, 1};
+	ze_mutable_command_id_exp_desc_t id_desc = {
+		.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMAND_ID_EXP_DESC
+	};
+	ze_mutable_kernel_argument_exp_desc_t arg = {
+		.stype = ZE_STRUCTURE_TYPE_MUTABLE_KERNEL_ARGUMENT_EXP_DESC,
+		.argSize = sizeof(void *)
+	};
+	ze_mutable_group_count_exp_desc_t count = {
+		.stype = ZE_STRUCTURE_TYPE_MUTABLE_GROUP_COUNT_EXP_DESC, .pNext = &arg
+	};
+	ze_mutable_commands_exp_desc_t desc = {
+		.stype = ZE_STRUCTURE_TYPE_MUTABLE_COMMANDS_EXP_DESC, .pNext = &count
+	};
+	const ze_group_count_t five = { 5, 1, 1 };
 	ze_command_queue_handle_t queue;
 	ze_command_list_handle_t list;
 	ze_event_handle_t event;
@@ -511,7 +555,8 @@ static void mutable_commands(void)
 	ZE_CHECK(zeCommandQueueSynchronize(queue, UINT64_MAX));
 	CHECK(*counters[0] == 3 && *counters[1] == 5);
 	arg.commandId = count.commandId = 77;
-	IS(BY_NAME(zeCommandListUpdateMutableCommandsExp)(list, &desc), ZE_RESULT_ERROR_INVALID_ARGUMENT);
+	IS(BY_NAME(zeCommandListUpdateMutableCommandsExp)(list, &desc),
+	   ZE_RESULT_ERROR_INVALID_ARGUMENT);
 }
 
 static void graphs(void)
@@ -542,7 +587,8 @@ static void graphs(void)
 	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
 	CHECK(*counter == 2, "what is captured is not executed: %u", *counter);
 	for (int i = 0; i < 4; i++)
-		ZE_CHECK(BY_NAME(zeCommandListAppendGraphExt)(list, executable, NULL, NULL, 0, NULL));
+		ZE_CHECK(BY_NAME(zeCommandListAppendGraphExt)(list, executable, NULL, NULL, 0,
+							      NULL));
 	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
 	CHECK(*counter == 14, "%u", *counter);
 	ZE_CHECK(BY_NAME(zeExecutableGraphDestroyExt)(executable));
@@ -576,14 +622,16 @@ static void forks(void)
 		launch(other, kernel, joined, NULL);
 		if (join)
 			ZE_CHECK(zeCommandListAppendWaitOnEvents(list, 1, &joined));
-		IS(BY_NAME(zeCommandListEndGraphCaptureExt)(list, NULL, &graph), join ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_GRAPH_UNJOINED_FORKS);
+		IS(BY_NAME(zeCommandListEndGraphCaptureExt)(list, NULL, &graph),
+		   join ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_GRAPH_UNJOINED_FORKS);
 		IS(BY_NAME(zeCommandListIsGraphCaptureEnabledExt)(other), ZE_RESULT_QUERY_FALSE);
 	}
 	ZE_CHECK(ze_app_list_sync(&app, other, UINT64_MAX));
 	CHECK(*counter == 2, "what is captured is not executed: %u", *counter);
 	ZE_CHECK(BY_NAME(zeGraphInstantiateExt)(graph, NULL, &executable));
 	for (int i = 0; i < 3; i++)
-		ZE_CHECK(BY_NAME(zeCommandListAppendGraphExt)(list, executable, NULL, NULL, 0, NULL));
+		ZE_CHECK(BY_NAME(zeCommandListAppendGraphExt)(list, executable, NULL, NULL, 0,
+							      NULL));
 	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
 	CHECK(*counter == 8, "%u", *counter);
 }

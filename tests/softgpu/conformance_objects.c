@@ -7,14 +7,22 @@ static struct ze_app app;
 
 static void modules(void)
 {
-	const char *const expected[] = {"empty", "spin", "add", "gemm", "reverse", "increment", "_ZTSZN4demo5scaleIfEEvPT_S1_mENKUlvE_clEvEUlT_E_"};
+	const char *const expected[] = { "empty",
+					 "spin",
+					 "add",
+					 "gemm",
+					 "reverse",
+					 "increment",
+					 "_ZTSZN4demo5scaleIfEEvPT_S1_mENKUlvE_clEvEUlT_E_" };
 	struct {
 		ze_structure_type_t stype;
 		void *next;
 		uint32_t registers;
-	} file = {.stype = 0x00030012};
-	ze_kernel_properties_t properties = {.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES, .pNext = &file};
-	ze_kernel_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_KERNEL_DESC, .pKernelName = "softgpu_kernels"};
+	} file = { .stype = 0x00030012 };
+	ze_kernel_properties_t properties = { .stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES,
+					      .pNext = &file };
+	ze_kernel_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_KERNEL_DESC,
+				  .pKernelName = "softgpu_kernels" };
 	ze_module_handle_t jit;
 	ze_kernel_handle_t kernel;
 	const char *names[16];
@@ -32,8 +40,10 @@ static void modules(void)
 	IS(zeKernelCreate(app.module, &desc, &kernel), ZE_RESULT_ERROR_INVALID_KERNEL_NAME);
 	kernel = ze_app_kernel(&app, "gemm");
 	ZE_CHECK(zeKernelGetProperties(kernel, &properties));
-	CHECK(properties.numKernelArgs == 4 && properties.maxSubgroupSize == 16 && properties.localMemSize == 4096);
-	CHECK(properties.privateMemSize == 64 && properties.spillMemSize == 192 && file.registers == 256);
+	CHECK(properties.numKernelArgs == 4 && properties.maxSubgroupSize == 16 &&
+	      properties.localMemSize == 4096);
+	CHECK(properties.privateMemSize == 64 && properties.spillMemSize == 192 &&
+	      file.registers == 256);
 	size = sizeof(name);
 	ZE_CHECK(zeKernelGetName(kernel, &size, name));
 	CHECK(!strcmp(name, "gemm") && size == 5);
@@ -60,7 +70,8 @@ static void kernels(void)
 	enum { N = 48, COUNT = 1000 };
 	float *a, *b, *c;
 	uint32_t n = N, *data;
-	ze_group_count_t groups = {N / 8, N / 8, 1}, many = {(COUNT + 63) / 64, 1, 1}, parts = {4, 1, 1}, *indirect;
+	ze_group_count_t groups = { N / 8, N / 8, 1 }, many = { (COUNT + 63) / 64, 1, 1 },
+			 parts = { 4, 1, 1 }, *indirect;
 	ze_kernel_handle_t gemm, add, reverse;
 	ze_command_list_handle_t list;
 
@@ -90,7 +101,10 @@ static void kernels(void)
 			sum += a[i / N * N + k] * b[k * N + i % N];
 		CHECK(c[i] == sum, "at %d", i);
 	}
-	/* arguments are taken when the kernel is appended, the group count of an indirect launch when it runs */
+	/*
+	 * arguments are taken when the kernel is appended, the group count of an indirect launch
+	 * when it runs
+	 */
 	n = COUNT;
 	ze_app_arg(add, 3, sizeof(n), &n);
 	ZE_CHECK(zeKernelSetGroupSize(add, 64, 1, 1));
@@ -117,8 +131,10 @@ static void kernels(void)
 
 static void memory(void)
 {
-	ze_memory_allocation_properties_t properties = {.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES};
-	ze_device_mem_alloc_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC};
+	ze_memory_allocation_properties_t properties = {
+		.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES
+	};
+	ze_device_mem_alloc_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC };
 	void *device, *host, *shared, *base, *none;
 	ze_device_handle_t of;
 	char local[8];
@@ -141,7 +157,8 @@ static void memory(void)
 	CHECK(properties.type == ZE_MEMORY_TYPE_UNKNOWN && !of);
 	ZE_CHECK(zeMemGetAddressRange(app.context, (char *)shared + 77, &base, &size));
 	CHECK(base == shared && size == 5000);
-	IS(zeMemAllocDevice(app.context, &desc, 0x3ff000, 64, app.device, &none), ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY);
+	IS(zeMemAllocDevice(app.context, &desc, 0x3ff000, 64, app.device, &none),
+	   ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY);
 	ZE_CHECK(zeMemFree(app.context, device));
 	ZE_CHECK(zeMemFree(app.context, shared));
 	ZE_CHECK(zeMemAllocDevice(app.context, &desc, 0x3ff000, 64, app.device, &none));
@@ -153,9 +170,9 @@ static void memory(void)
 static void regions(void)
 {
 	enum { PITCH = 64, SLICE = 64 * 8 };
-	ze_copy_region_t to = {4, 1, 1, 16, 3, 2}, from = {0, 2, 0, 16, 3, 2};
+	ze_copy_region_t to = { 4, 1, 1, 16, 3, 2 }, from = { 0, 2, 0, 16, 3, 2 };
 	ze_command_list_handle_t list;
-	unsigned char *a, *b, pattern[4] = {1, 2, 3, 4};
+	unsigned char *a, *b, pattern[4] = { 1, 2, 3, 4 };
 
 	ze_app_open(&app, 0, -1);
 	list = ze_app_immediate(&app, 1, 0, false);
@@ -165,15 +182,19 @@ static void regions(void)
 		a[i] = (unsigned char)(i * 3);
 		b[i] = 0;
 	}
-	ZE_CHECK(zeCommandListAppendMemoryCopyRegion(list, b, &to, PITCH, SLICE, a, &from, PITCH, SLICE, NULL, 0, NULL));
+	ZE_CHECK(zeCommandListAppendMemoryCopyRegion(list, b, &to, PITCH, SLICE, a, &from, PITCH,
+						     SLICE, NULL, 0, NULL));
 	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
 	for (unsigned z = 0; z < 4; z++)
 		for (unsigned y = 0; y < 8; y++)
 			for (unsigned x = 0; x < PITCH; x++) {
-				bool inside = x >= 4 && x < 20 && y >= 1 && y < 4 && z >= 1 && z < 3;
-				unsigned char expected = inside ? a[(z - 1) * SLICE + (y + 1) * PITCH + x - 4] : 0;
+				bool inside = x >= 4 && x < 20 && y >= 1 && y < 4 && z >= 1 &&
+					      z < 3;
+				unsigned char expected =
+					inside ? a[(z - 1) * SLICE + (y + 1) * PITCH + x - 4] : 0;
 
-				CHECK(b[z * SLICE + y * PITCH + x] == expected, "at %u %u %u", x, y, z);
+				CHECK(b[z * SLICE + y * PITCH + x] == expected, "at %u %u %u", x, y,
+				      z);
 			}
 	ZE_CHECK(zeCommandListAppendMemoryFill(list, b, pattern, 4, 10, NULL, 0, NULL));
 	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
@@ -184,8 +205,11 @@ static void regions(void)
 static void images(void)
 {
 	enum { W = 20, H = 6 };
-	ze_image_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_IMAGE_DESC, .type = ZE_IMAGE_TYPE_2D, .width = W, .height = H};
-	ze_image_region_t part = {5, 1, 0, 10, 3, 1}, place = {0, 0, 0, 10, 3, 1};
+	ze_image_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_IMAGE_DESC,
+				 .type = ZE_IMAGE_TYPE_2D,
+				 .width = W,
+				 .height = H };
+	ze_image_region_t part = { 5, 1, 0, 10, 3, 1 }, place = { 0, 0, 0, 10, 3, 1 };
 	ze_image_handle_t one, two;
 	ze_command_list_handle_t list;
 	uint32_t *in, *out;
@@ -206,16 +230,23 @@ static void images(void)
 	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
 	for (uint32_t y = 0; y < H; y++)
 		for (uint32_t x = 0; x < W; x++)
-			CHECK(out[y * W + x] == (x < 10 && y < 3 ? in[(y + 1) * W + x + 5] : in[y * W + x]), "at %u %u", x, y);
+			CHECK(out[y * W + x] ==
+				      (x < 10 && y < 3 ? in[(y + 1) * W + x + 5] : in[y * W + x]),
+			      "at %u %u", x, y);
 	part.width = W;
-	IS(zeCommandListAppendImageCopyRegion(list, two, one, &place, &part, NULL, 0, NULL), ZE_RESULT_ERROR_INVALID_SIZE);
+	IS(zeCommandListAppendImageCopyRegion(list, two, one, &place, &part, NULL, 0, NULL),
+	   ZE_RESULT_ERROR_INVALID_SIZE);
 	ZE_CHECK(zeImageDestroy(one));
 	ZE_CHECK(zeImageDestroy(two));
 	desc.format.layout = ZE_IMAGE_FORMAT_LAYOUT_444P;
-	IS(zeImageCreate(app.context, app.device, &desc, &one), ZE_RESULT_ERROR_UNSUPPORTED_IMAGE_FORMAT);
+	IS(zeImageCreate(app.context, app.device, &desc, &one),
+	   ZE_RESULT_ERROR_UNSUPPORTED_IMAGE_FORMAT);
 }
 
-/* A child takes memory and events of its parent: it writes the one and waits for and signals the others. */
+/*
+ * A child takes memory and events of its parent: it writes the one and waits for and signals the
+ * others.
+ */
 struct shared_handles {
 	ze_ipc_mem_handle_t memory;
 	ze_ipc_event_pool_handle_t pool;
@@ -286,10 +317,13 @@ static void functions_by_name(void)
 	void *address;
 
 	ze_app_open(&app, 0, -1);
-	ZE_CHECK(zeDriverGetExtensionFunctionAddress(app.driver, "zexKernelGetBaseAddress", &address));
+	ZE_CHECK(zeDriverGetExtensionFunctionAddress(app.driver, "zexKernelGetBaseAddress",
+						     &address));
 	CHECK(address);
-	ZE_CHECK(zeDriverGetExtensionFunctionAddress(app.driver, "zeCommandListHostSynchronize", &address));
-	IS(zeDriverGetExtensionFunctionAddress(app.driver, "zeNothing", &address), ZE_RESULT_ERROR_INVALID_ARGUMENT);
+	ZE_CHECK(zeDriverGetExtensionFunctionAddress(app.driver, "zeCommandListHostSynchronize",
+						     &address));
+	IS(zeDriverGetExtensionFunctionAddress(app.driver, "zeNothing", &address),
+	   ZE_RESULT_ERROR_INVALID_ARGUMENT);
 }
 
 static void no_devices(void)

@@ -8,7 +8,8 @@
 
 static struct ze_app app;
 
-static void group_named(const char *name, zet_metric_group_sampling_type_flags_t sampling, zet_metric_group_handle_t *ret)
+static void group_named(const char *name, zet_metric_group_sampling_type_flags_t sampling,
+			zet_metric_group_handle_t *ret)
 {
 	zet_metric_group_handle_t groups[8];
 	uint32_t count = 8;
@@ -16,25 +17,30 @@ static void group_named(const char *name, zet_metric_group_sampling_type_flags_t
 	ZE_CHECK(zetMetricGroupGet((zet_device_handle_t)app.device, &count, groups));
 	CHECK(count == 3);
 	for (uint32_t i = 0; i < count; i++) {
-		zet_metric_group_properties_t properties = {.stype = ZET_STRUCTURE_TYPE_METRIC_GROUP_PROPERTIES};
+		zet_metric_group_properties_t properties = {
+			.stype = ZET_STRUCTURE_TYPE_METRIC_GROUP_PROPERTIES
+		};
 
 		ZE_CHECK(zetMetricGroupGetProperties(groups[i], &properties));
 		if (!strcmp(properties.name, name) && properties.samplingType == sampling)
 			*ret = groups[i];
 	}
-	ZE_CHECK(zetContextActivateMetricGroups((zet_context_handle_t)app.context, (zet_device_handle_t)app.device, 1, ret));
+	ZE_CHECK(zetContextActivateMetricGroups((zet_context_handle_t)app.context,
+						(zet_device_handle_t)app.device, 1, ret));
 }
 
 static void virtual_metrics(void)
 {
-	settings("ZET_ENABLE_METRICS", "1", "SOFTGPU_SYNC", "1", "SOFTGPU_CLOCK", "virtual", "SOFTGPU_FREQUENCY", "1000000000",
-	 "SOFTGPU_DURATION_NS", "empty=4000,fill=1000", NULL);
+	settings("ZET_ENABLE_METRICS", "1", "SOFTGPU_SYNC", "1", "SOFTGPU_CLOCK", "virtual",
+		 "SOFTGPU_FREQUENCY", "1000000000", "SOFTGPU_DURATION_NS", "empty=4000,fill=1000",
+		 NULL);
 	ze_app_open(&app, 0, -1);
 }
 
 static void metric_names(void)
 {
-	const char *const expected[] = {"GpuTime", "QueryBeginTime", "GpuCoreClocks", "XVE_ACTIVE", "KernelLaunches", "WorkGroups"};
+	const char *const expected[] = { "GpuTime",    "QueryBeginTime", "GpuCoreClocks",
+					 "XVE_ACTIVE", "KernelLaunches", "WorkGroups" };
 	zet_metric_group_handle_t group;
 	zet_metric_handle_t metrics[16];
 	uint32_t count = 16;
@@ -44,7 +50,9 @@ static void metric_names(void)
 	ZE_CHECK(zetMetricGet(group, &count, metrics));
 	CHECK(count == 6);
 	for (uint32_t i = 0; i < count && i < 6; i++) {
-		zet_metric_properties_t properties = {.stype = ZET_STRUCTURE_TYPE_METRIC_PROPERTIES};
+		zet_metric_properties_t properties = {
+			.stype = ZET_STRUCTURE_TYPE_METRIC_PROPERTIES
+		};
 
 		ZE_CHECK(zetMetricGetProperties(metrics[i], &properties));
 		CHECK(!strcmp(properties.name, expected[i]), "%s", properties.name);
@@ -57,15 +65,17 @@ static void metrics_off(void)
 	uint32_t count = 0;
 
 	ze_app_open(&app, 0, -1);
-	IS(zetMetricGroupGet((zet_device_handle_t)app.device, &count, NULL), ZE_RESULT_ERROR_UNSUPPORTED_FEATURE);
+	IS(zetMetricGroupGet((zet_device_handle_t)app.device, &count, NULL),
+	   ZE_RESULT_ERROR_UNSUPPORTED_FEATURE);
 }
 
 /* A query around two kernels and a fill: 9 us, 8 of them in kernels. */
 static void metric_query(void)
 {
-	zet_metric_query_pool_desc_t desc = {.stype = ZET_STRUCTURE_TYPE_METRIC_QUERY_POOL_DESC, .type = ZET_METRIC_QUERY_POOL_TYPE_PERFORMANCE,
-	 .count = 1};
-	const ze_group_count_t groups = {5, 2, 1};
+	zet_metric_query_pool_desc_t desc = { .stype = ZET_STRUCTURE_TYPE_METRIC_QUERY_POOL_DESC,
+					      .type = ZET_METRIC_QUERY_POOL_TYPE_PERFORMANCE,
+					      .count = 1 };
+	const ze_group_count_t groups = { 5, 2, 1 };
 	zet_metric_query_pool_handle_t pool;
 	zet_metric_query_handle_t query;
 	zet_metric_group_handle_t group;
@@ -78,7 +88,8 @@ static void metric_query(void)
 
 	virtual_metrics();
 	group_named("ComputeBasic", ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_EVENT_BASED, &group);
-	ZE_CHECK(zetMetricQueryPoolCreate((zet_context_handle_t)app.context, (zet_device_handle_t)app.device, group, &desc, &pool));
+	ZE_CHECK(zetMetricQueryPoolCreate((zet_context_handle_t)app.context,
+					  (zet_device_handle_t)app.device, group, &desc, &pool));
 	ZE_CHECK(zetMetricQueryCreate(pool, 0, &query));
 	list = (zet_command_list_handle_t)ze_app_immediate(&app, 0, 0, true);
 	kernel = ze_app_kernel(&app, "empty");
@@ -86,15 +97,18 @@ static void metric_query(void)
 	ZE_CHECK(zetCommandListAppendMetricQueryBegin(list, query));
 	size = sizeof(raw);
 	IS(zetMetricQueryGetData(query, &size, raw), ZE_RESULT_NOT_READY);
-	ZE_CHECK(zeCommandListAppendLaunchKernel((ze_command_list_handle_t)list, kernel, &groups, NULL, 0, NULL));
+	ZE_CHECK(zeCommandListAppendLaunchKernel((ze_command_list_handle_t)list, kernel, &groups,
+						 NULL, 0, NULL));
 	launch((ze_command_list_handle_t)list, kernel, NULL, NULL);
-	ZE_CHECK(zeCommandListAppendMemoryFill((ze_command_list_handle_t)list, ze_app_device(&app, 8), "x", 1, 8, NULL, 0, NULL));
+	ZE_CHECK(zeCommandListAppendMemoryFill((ze_command_list_handle_t)list,
+					       ze_app_device(&app, 8), "x", 1, 8, NULL, 0, NULL));
 	ZE_CHECK(zetCommandListAppendMetricQueryEnd(list, query, NULL, 0, NULL));
 	size = 0;
 	ZE_CHECK(zetMetricQueryGetData(query, &size, NULL));
 	CHECK(size && size <= sizeof(raw));
 	ZE_CHECK(zetMetricQueryGetData(query, &size, raw));
-	ZE_CHECK(zetMetricGroupCalculateMetricValues(group, ZET_METRIC_GROUP_CALCULATION_TYPE_METRIC_VALUES, size, raw, &count, values));
+	ZE_CHECK(zetMetricGroupCalculateMetricValues(
+		group, ZET_METRIC_GROUP_CALCULATION_TYPE_METRIC_VALUES, size, raw, &count, values));
 	CHECK(count == 6);
 	/* the query's own begin is work as well: a microsecond */
 	CHECK(values[0].value.ui64 == 10000, "%llu", (unsigned long long)values[0].value.ui64);
@@ -107,23 +121,29 @@ static void metric_query(void)
 	ZE_CHECK(zetMetricQueryPoolDestroy(pool));
 }
 
-static zet_metric_streamer_handle_t streamer_open(zet_metric_group_handle_t group, uint32_t period, uint32_t notify, ze_event_handle_t event)
+static zet_metric_streamer_handle_t streamer_open(zet_metric_group_handle_t group, uint32_t period,
+						  uint32_t notify, ze_event_handle_t event)
 {
-	zet_metric_streamer_desc_t desc = {.stype = ZET_STRUCTURE_TYPE_METRIC_STREAMER_DESC, .notifyEveryNReports = notify,
-	 .samplingPeriod = period};
+	zet_metric_streamer_desc_t desc = { .stype = ZET_STRUCTURE_TYPE_METRIC_STREAMER_DESC,
+					    .notifyEveryNReports = notify,
+					    .samplingPeriod = period };
 	zet_metric_streamer_handle_t streamer;
 
-	ZE_CHECK(zetMetricStreamerOpen((zet_context_handle_t)app.context, (zet_device_handle_t)app.device, group, &desc, event, &streamer));
+	ZE_CHECK(zetMetricStreamerOpen((zet_context_handle_t)app.context,
+				       (zet_device_handle_t)app.device, group, &desc, event,
+				       &streamer));
 	return streamer;
 }
 
 /* What is sampled while a kernel of 4 us runs, a fill of 1 us, and the kernel again. */
-static size_t sampled(zet_metric_streamer_handle_t streamer, ze_kernel_handle_t kernel, uint8_t *raw, size_t size)
+static size_t sampled(zet_metric_streamer_handle_t streamer, ze_kernel_handle_t kernel,
+		      uint8_t *raw, size_t size)
 {
 	ze_command_list_handle_t list = ze_app_immediate(&app, 0, 0, true);
 
 	launch(list, kernel, NULL, NULL);
-	ZE_CHECK(zeCommandListAppendMemoryFill(list, ze_app_device(&app, 8), "x", 1, 8, NULL, 0, NULL));
+	ZE_CHECK(zeCommandListAppendMemoryFill(list, ze_app_device(&app, 8), "x", 1, 8, NULL, 0,
+					       NULL));
 	launch(list, kernel, NULL, NULL);
 	ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
 	ZE_CHECK(zetMetricStreamerReadData(streamer, 100, &size, raw));
@@ -133,7 +153,7 @@ static size_t sampled(zet_metric_streamer_handle_t streamer, ze_kernel_handle_t 
 /* Samples of 3 us: all of it in kernels, two thirds, all of it. */
 static void metric_streamer(void)
 {
-	const float expected[3] = {100.f, 66.666664f, 100.f};
+	const float expected[3] = { 100.f, 66.666664f, 100.f };
 	zet_metric_streamer_handle_t streamer;
 	zet_metric_group_handle_t group;
 	zet_typed_value_t values[64];
@@ -145,16 +165,19 @@ static void metric_streamer(void)
 	group_named("ComputeBasic", ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED, &group);
 	streamer = streamer_open(group, 3000, 0, NULL);
 	size = sampled(streamer, ze_app_kernel(&app, "empty"), raw, sizeof(raw));
-	ZE_CHECK(zetMetricGroupCalculateMultipleMetricValuesExp(group, ZET_METRIC_GROUP_CALCULATION_TYPE_METRIC_VALUES, size, raw, &sets, &total,
-	 NULL, NULL));
+	ZE_CHECK(zetMetricGroupCalculateMultipleMetricValuesExp(
+		group, ZET_METRIC_GROUP_CALCULATION_TYPE_METRIC_VALUES, size, raw, &sets, &total,
+		NULL, NULL));
 	CHECK(sets == 1 && total == 18, "%u %u", sets, total);
 	if (total != 18)
 		return;
-	ZE_CHECK(zetMetricGroupCalculateMultipleMetricValuesExp(group, ZET_METRIC_GROUP_CALCULATION_TYPE_METRIC_VALUES, size, raw, &sets, &total,
-	 counts, values));
+	ZE_CHECK(zetMetricGroupCalculateMultipleMetricValuesExp(
+		group, ZET_METRIC_GROUP_CALCULATION_TYPE_METRIC_VALUES, size, raw, &sets, &total,
+		counts, values));
 	for (uint32_t i = 0; i < 3; i++) {
 		CHECK(values[i * 6].value.ui64 == 3000 && values[i * 6 + 1].value.ui64 == i * 3000);
-		CHECK(values[i * 6 + 3].value.fp32 == expected[i], "%g", (double)values[i * 6 + 3].value.fp32);
+		CHECK(values[i * 6 + 3].value.fp32 == expected[i], "%g",
+		      (double)values[i * 6 + 3].value.fp32);
 		CHECK(values[i * 6 + 4].value.ui64 == (i != 0), "launches end in their sample");
 	}
 	ZE_CHECK(zetMetricStreamerClose(streamer));
@@ -175,14 +198,17 @@ static void stall_samples(void)
 	group_named("EuStallSampling", ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED, &group);
 	streamer = streamer_open(group, 1000, 0, NULL);
 	kernel = ze_app_kernel(&app, "empty");
-	ZE_CHECK(((__typeof__(&zexKernelGetBaseAddress))ze_app_function(&app, "zexKernelGetBaseAddress"))(kernel, &base));
+	ZE_CHECK(((__typeof__(&zexKernelGetBaseAddress))
+			  ze_app_function(&app, "zexKernelGetBaseAddress"))(kernel, &base));
 	size = sampled(streamer, kernel, raw, sizeof(raw));
-	ZE_CHECK(zetMetricGroupCalculateMultipleMetricValuesExp(group, ZET_METRIC_GROUP_CALCULATION_TYPE_METRIC_VALUES, size, raw, &sets, &total,
-	 counts, values));
+	ZE_CHECK(zetMetricGroupCalculateMultipleMetricValuesExp(
+		group, ZET_METRIC_GROUP_CALCULATION_TYPE_METRIC_VALUES, size, raw, &sets, &total,
+		counts, values));
 	CHECK(total == 80, "8 of 9 samples are in a kernel: %u", total / 10);
 	for (uint32_t i = 0; i < total; i++) {
 		if (i % 10 == 0)
-			CHECK(values[i].value.ui64 << 3 >= (base & 0xffffffff) && values[i].value.ui64 << 3 < (base & 0xffffffff) + 64);
+			CHECK(values[i].value.ui64 << 3 >= (base & 0xffffffff) &&
+			      values[i].value.ui64 << 3 < (base & 0xffffffff) + 64);
 		else
 			sum += values[i].value.ui64;
 	}
@@ -190,7 +216,10 @@ static void stall_samples(void)
 	ZE_CHECK(zetMetricStreamerClose(streamer));
 }
 
-/* By the real clock: the event tells that there are reports, and what they add up to is what the kernel took. */
+/*
+ * By the real clock: the event tells that there are reports, and what they add up to is what the
+ * kernel took.
+ */
 static void streamer_event(void)
 {
 	zet_metric_streamer_handle_t streamer;
@@ -216,7 +245,8 @@ static void streamer_event(void)
 	ZE_CHECK(zeEventHostSynchronize(event, 5000000000u));
 	(void)usleep(3000); /* and whole periods after the end as well */
 	ZE_CHECK(zetMetricStreamerReadData(streamer, UINT32_MAX, &size, raw));
-	ZE_CHECK(zetMetricGroupCalculateMetricValues(group, ZET_METRIC_GROUP_CALCULATION_TYPE_METRIC_VALUES, size, raw, &total, values));
+	ZE_CHECK(zetMetricGroupCalculateMetricValues(
+		group, ZET_METRIC_GROUP_CALCULATION_TYPE_METRIC_VALUES, size, raw, &total, values));
 	CHECK(total >= 30, "%u", total);
 	for (uint32_t i = 0; i < total / 6; i++)
 		active += (double)values[i * 6 + 3].value.fp32 / 100;
@@ -226,10 +256,10 @@ static void streamer_event(void)
 
 static void sysman(void)
 {
-	zes_device_properties_t properties = {.stype = ZES_STRUCTURE_TYPE_DEVICE_PROPERTIES};
-	zes_mem_state_t state = {.stype = ZES_STRUCTURE_TYPE_MEM_STATE};
+	zes_device_properties_t properties = { .stype = ZES_STRUCTURE_TYPE_DEVICE_PROPERTIES };
+	zes_mem_state_t state = { .stype = ZES_STRUCTURE_TYPE_MEM_STATE };
 	zes_power_energy_counter_t energy[2];
-	zes_freq_state_t frequency = {.stype = ZES_STRUCTURE_TYPE_FREQ_STATE};
+	zes_freq_state_t frequency = { .stype = ZES_STRUCTURE_TYPE_FREQ_STATE };
 	zes_engine_stats_t load;
 	zes_mem_handle_t memory;
 	zes_freq_handle_t clocks;
@@ -258,7 +288,8 @@ static void sysman(void)
 	ZE_CHECK(zesPowerGetEnergyCounter(power, &energy[0]));
 	launch(ze_app_immediate(&app, 0, 0, false), ze_app_kernel(&app, "empty"), NULL, NULL);
 	ZE_CHECK(zesPowerGetEnergyCounter(power, &energy[1]));
-	CHECK(energy[1].energy - energy[0].energy == 4 * 250, "4 us at 250 W: %llu uJ", (unsigned long long)(energy[1].energy - energy[0].energy));
+	CHECK(energy[1].energy - energy[0].energy == 4 * 250, "4 us at 250 W: %llu uJ",
+	      (unsigned long long)(energy[1].energy - energy[0].energy));
 	ZE_CHECK(zesDeviceEnumFrequencyDomains(device, &count, &clocks));
 	ZE_CHECK(zesFrequencyGetState(clocks, &frequency));
 	CHECK(frequency.actual == 1000);
@@ -272,8 +303,8 @@ static void sysman(void)
 
 static void fault_calls(void)
 {
-	ze_host_mem_alloc_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC};
-	const ze_group_count_t one = {1, 1, 1};
+	ze_host_mem_alloc_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC };
+	const ze_group_count_t one = { 1, 1, 1 };
 	ze_command_list_handle_t list;
 	ze_kernel_handle_t kernel;
 	void *pointer;
@@ -287,7 +318,8 @@ static void fault_calls(void)
 	kernel = ze_app_kernel(&app, "empty");
 	launch(list, kernel, NULL, NULL);
 	ZE_CHECK(zeCommandListAppendBarrier(list, NULL, 0, NULL));
-	IS(zeCommandListAppendLaunchKernel(list, kernel, &one, NULL, 0, NULL), ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY);
+	IS(zeCommandListAppendLaunchKernel(list, kernel, &one, NULL, 0, NULL),
+	   ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY);
 	launch(list, kernel, NULL, NULL);
 }
 
@@ -321,7 +353,7 @@ static void fault_events(void)
 
 static void fault_lost(void)
 {
-	const ze_group_count_t one = {1, 1, 1};
+	const ze_group_count_t one = { 1, 1, 1 };
 	ze_command_list_handle_t list;
 	ze_event_pool_handle_t pool;
 	ze_kernel_handle_t kernel;
@@ -338,7 +370,8 @@ static void fault_lost(void)
 	while (zeDeviceGetStatus(app.device) == ZE_RESULT_SUCCESS)
 		(void)usleep(100);
 	IS(zeDeviceGetStatus(app.device), ZE_RESULT_ERROR_DEVICE_LOST);
-	IS(zeCommandListAppendLaunchKernel(list, kernel, &one, e[1], 0, NULL), ZE_RESULT_ERROR_DEVICE_LOST);
+	IS(zeCommandListAppendLaunchKernel(list, kernel, &one, e[1], 0, NULL),
+	   ZE_RESULT_ERROR_DEVICE_LOST);
 	IS(zeEventHostSynchronize(e[1], UINT64_MAX), ZE_RESULT_ERROR_DEVICE_LOST);
 	IS(zeEventQueryStatus(e[1]), ZE_RESULT_ERROR_DEVICE_LOST);
 	ZE_CHECK(zeCommandListDestroy(list));
@@ -367,7 +400,7 @@ static const char *log_path(void)
 static void the_log(void)
 {
 	const char *path = log_path(), *line;
-	const ze_group_count_t groups = {3, 2, 1};
+	const ze_group_count_t groups = { 3, 2, 1 };
 	ze_command_queue_handle_t queue;
 	ze_command_list_handle_t list;
 	unsigned long long seq, bytes, start, end, host[2], execution;
@@ -384,24 +417,31 @@ static void the_log(void)
 	kernel = ze_app_kernel(&app, "empty");
 	ZE_CHECK(zeKernelSetGroupSize(kernel, 8, 4, 1));
 	ZE_CHECK(zeCommandListAppendLaunchKernel(list, kernel, &groups, NULL, 0, NULL));
-	ZE_CHECK(zeCommandListAppendMemoryFill(list, ze_app_device(&app, 80), "x", 1, 77, NULL, 0, NULL));
+	ZE_CHECK(zeCommandListAppendMemoryFill(list, ze_app_device(&app, 80), "x", 1, 77, NULL, 0,
+					       NULL));
 	ZE_CHECK(zeCommandListClose(list));
 	execute(queue, list);
 	execute(queue, list);
 	ZE_CHECK(zeCommandQueueSynchronize(queue, UINT64_MAX));
 	line = strchr(log_read(path), '\n');
 	for (; line && line[1]; line = strchr(line + 1, '\n'), lines++) {
-		int n = sscanf(line, "%llu %d %d %d %u %u %31s %63s %llu %31s %31s %llu %llu %llu %llu %p %p %llu", &seq, &pid, &device, &tile,
-		 &ordinal, &index, kind, name, &bytes, group, size, &start, &end, &host[0], &host[1], &of[0], &of[1], &execution);
+		int n = sscanf(line,
+			       "%llu %d %d %d %u %u %31s %63s %llu %31s %31s %llu %llu %llu %llu "
+			       "%p %p %llu",
+			       &seq, &pid, &device, &tile, &ordinal, &index, kind, name, &bytes,
+			       group, size, &start, &end, &host[0], &host[1], &of[0], &of[1],
+			       &execution);
 
 		CHECK(n == 18, "%d fields", n);
 		CHECK(pid == getpid() && device == 0 && tile == -1 && ordinal == 0 && index == 2);
 		CHECK(of[0] == queue && of[1] == list && host[0] <= host[1]);
 		CHECK(seq == (unsigned)lines + 1 && execution == (unsigned)lines / 2 + 1);
 		if (lines % 2)
-			CHECK(!strcmp(kind, "fill") && bytes == 77 && !strcmp(group, "-") && end - start == 1000);
+			CHECK(!strcmp(kind, "fill") && bytes == 77 && !strcmp(group, "-") &&
+			      end - start == 1000);
 		else
-			CHECK(!strcmp(name, "empty") && !strcmp(group, "3,2,1") && !strcmp(size, "8,4,1") && end - start == 4000);
+			CHECK(!strcmp(name, "empty") && !strcmp(group, "3,2,1") &&
+			      !strcmp(size, "8,4,1") && end - start == 4000);
 	}
 	CHECK(lines == 4, "%d", lines);
 	(void)unlink(path);
@@ -425,7 +465,8 @@ static void misuse(void)
 	execute(queue, list);
 	CHECK(!strstr(log_read(path), "misuse"));
 	ZE_CHECK(zeCommandListReset(list));
-	CHECK(strstr(log_read(path), "a command list is reset with 1 of its commands on their way"));
+	CHECK(strstr(log_read(path),
+		     "a command list is reset with 1 of its commands on their way"));
 	ZE_CHECK(zeModuleDestroy(app.module));
 	CHECK(strstr(log_read(path), "a module is destroyed before 1 of its kernels"));
 	(void)unlink(path);

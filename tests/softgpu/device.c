@@ -7,16 +7,20 @@
 
 static struct sg_device devices[SG_DEVICES_MAX], tiles[SG_DEVICES_MAX][SG_TILES_MAX];
 
-/* as a data centre's GPU has them: engines for everything, one engine that copies fast, and more that only copy */
+/*
+ * as a data centre's GPU has them: engines for everything, one engine that copies fast, and more
+ * that only copy
+ */
 static const struct {
 	ze_command_queue_group_property_flags_t flags;
 	uint32_t queues;
 } groups[SG_ENGINE_GROUPS] = {
-	{ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE | ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY |
-	  ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COOPERATIVE_KERNELS | ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_METRICS,
-	 4},
-	{ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY, 1},
-	{ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY, 2},
+	{ ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE | ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY |
+		  ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COOPERATIVE_KERNELS |
+		  ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_METRICS,
+	  4 },
+	{ ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY, 1 },
+	{ ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY, 2 },
 };
 
 void sg_devices_make(void)
@@ -61,7 +65,8 @@ ze_result_t sg_zeDeviceGet(ze_driver_handle_t driver, uint32_t *count, ze_device
 	return SG_OK;
 }
 
-ze_result_t sg_zeDeviceGetSubDevices(ze_device_handle_t handle, uint32_t *count, ze_device_handle_t *ret)
+ze_result_t sg_zeDeviceGetSubDevices(ze_device_handle_t handle, uint32_t *count,
+				     ze_device_handle_t *ret)
 {
 	const struct sg_device *device = (const struct sg_device *)handle;
 
@@ -79,7 +84,10 @@ ze_result_t sg_zeDeviceGetRootDevice(ze_device_handle_t handle, ze_device_handle
 	return SG_OK;
 }
 
-/* The structure's type is told by the caller alone, and some leave it 0: only 1.2's changes what is meant. */
+/*
+ * The structure's type is told by the caller alone, and some leave it 0: only 1.2's changes what is
+ * meant.
+ */
 ze_result_t sg_zeDeviceGetProperties(ze_device_handle_t handle, ze_device_properties_t *ret)
 {
 	const struct sg_device *device = (const struct sg_device *)handle;
@@ -99,8 +107,10 @@ ze_result_t sg_zeDeviceGetProperties(ze_device_handle_t handle, ze_device_proper
 	ret->numEUsPerSubslice = 8;
 	ret->numSubslicesPerSlice = 8;
 	ret->numSlices = 1;
-	ret->timerResolution = ret->stype == ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2 ?
-	 sg_config.frequency : (1000000000u + sg_config.frequency / 2) / sg_config.frequency;
+	ret->timerResolution =
+		ret->stype == ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2
+			? sg_config.frequency
+			: (1000000000u + sg_config.frequency / 2) / sg_config.frequency;
 	ret->timestampValidBits = 64;
 	ret->kernelTimestampValidBits = sg_config.bits;
 	memset(&ret->uuid, 0, sizeof(ret->uuid));
@@ -110,11 +120,13 @@ ze_result_t sg_zeDeviceGetProperties(ze_device_handle_t handle, ze_device_proper
 	if (device->tile < 0)
 		(void)snprintf(ret->name, sizeof(ret->name), "SoftGPU %d", device->id);
 	else
-		(void)snprintf(ret->name, sizeof(ret->name), "SoftGPU %d.%d", device->id, device->tile);
+		(void)snprintf(ret->name, sizeof(ret->name), "SoftGPU %d.%d", device->id,
+			       device->tile);
 	return SG_OK;
 }
 
-ze_result_t sg_zeDeviceGetComputeProperties(ze_device_handle_t device, ze_device_compute_properties_t *ret)
+ze_result_t sg_zeDeviceGetComputeProperties(ze_device_handle_t device,
+					    ze_device_compute_properties_t *ret)
 {
 	SG_ENTER_WITH(device, ret);
 	ret->maxTotalGroupSize = 1024;
@@ -127,20 +139,24 @@ ze_result_t sg_zeDeviceGetComputeProperties(ze_device_handle_t device, ze_device
 	return SG_OK;
 }
 
-ze_result_t sg_zeDeviceGetModuleProperties(ze_device_handle_t device, ze_device_module_properties_t *ret)
+ze_result_t sg_zeDeviceGetModuleProperties(ze_device_handle_t device,
+					   ze_device_module_properties_t *ret)
 {
 	SG_ENTER_WITH(device, ret);
 	ret->spirvVersionSupported = ZE_MAKE_VERSION(1, 2);
-	ret->flags = ZE_DEVICE_MODULE_FLAG_FP16 | ZE_DEVICE_MODULE_FLAG_FP64 | ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS;
-	ret->fp16flags = ret->fp32flags = ret->fp64flags = ZE_DEVICE_FP_FLAG_DENORM | ZE_DEVICE_FP_FLAG_INF_NAN |
-	 ZE_DEVICE_FP_FLAG_ROUND_TO_NEAREST | ZE_DEVICE_FP_FLAG_FMA;
+	ret->flags = ZE_DEVICE_MODULE_FLAG_FP16 | ZE_DEVICE_MODULE_FLAG_FP64 |
+		     ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS;
+	ret->fp16flags = ret->fp32flags = ret->fp64flags =
+		ZE_DEVICE_FP_FLAG_DENORM | ZE_DEVICE_FP_FLAG_INF_NAN |
+		ZE_DEVICE_FP_FLAG_ROUND_TO_NEAREST | ZE_DEVICE_FP_FLAG_FMA;
 	ret->maxArgumentsSize = SOFTGPU_ARG_SIZE * SOFTGPU_ARGS_MAX;
 	ret->printfBufferSize = 0;
 	memset(&ret->nativeKernelSupported, 0, sizeof(ret->nativeKernelSupported));
 	return SG_OK;
 }
 
-ze_result_t sg_zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t device, uint32_t *count, ze_command_queue_group_properties_t *ret)
+ze_result_t sg_zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t device, uint32_t *count,
+						      ze_command_queue_group_properties_t *ret)
 {
 	SG_ENTER_WITH(device, count);
 	SG_GIVE(count, ret, SG_ENGINE_GROUPS, {
@@ -151,7 +167,8 @@ ze_result_t sg_zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t device,
 	return SG_OK;
 }
 
-ze_result_t sg_zeDeviceGetMemoryProperties(ze_device_handle_t device, uint32_t *count, ze_device_memory_properties_t *ret)
+ze_result_t sg_zeDeviceGetMemoryProperties(ze_device_handle_t device, uint32_t *count,
+					   ze_device_memory_properties_t *ret)
 {
 	SG_ENTER_WITH(device, count);
 	SG_GIVE(count, ret, 1, {
@@ -164,9 +181,11 @@ ze_result_t sg_zeDeviceGetMemoryProperties(ze_device_handle_t device, uint32_t *
 	return SG_OK;
 }
 
-ze_result_t sg_zeDeviceGetMemoryAccessProperties(ze_device_handle_t device, ze_device_memory_access_properties_t *ret)
+ze_result_t sg_zeDeviceGetMemoryAccessProperties(ze_device_handle_t device,
+						 ze_device_memory_access_properties_t *ret)
 {
-	const ze_memory_access_cap_flags_t all = ZE_MEMORY_ACCESS_CAP_FLAG_RW | ZE_MEMORY_ACCESS_CAP_FLAG_ATOMIC;
+	const ze_memory_access_cap_flags_t all = ZE_MEMORY_ACCESS_CAP_FLAG_RW |
+						 ZE_MEMORY_ACCESS_CAP_FLAG_ATOMIC;
 
 	SG_ENTER_WITH(device, ret);
 	ret->hostAllocCapabilities = ret->deviceAllocCapabilities = all;
@@ -175,7 +194,8 @@ ze_result_t sg_zeDeviceGetMemoryAccessProperties(ze_device_handle_t device, ze_d
 	return SG_OK;
 }
 
-ze_result_t sg_zeDeviceGetCacheProperties(ze_device_handle_t device, uint32_t *count, ze_device_cache_properties_t *ret)
+ze_result_t sg_zeDeviceGetCacheProperties(ze_device_handle_t device, uint32_t *count,
+					  ze_device_cache_properties_t *ret)
 {
 	SG_ENTER_WITH(device, count);
 	SG_GIVE(count, ret, 1, {
@@ -185,7 +205,8 @@ ze_result_t sg_zeDeviceGetCacheProperties(ze_device_handle_t device, uint32_t *c
 	return SG_OK;
 }
 
-ze_result_t sg_zeDeviceGetImageProperties(ze_device_handle_t device, ze_device_image_properties_t *ret)
+ze_result_t sg_zeDeviceGetImageProperties(ze_device_handle_t device,
+					  ze_device_image_properties_t *ret)
 {
 	SG_ENTER_WITH(device, ret);
 	ret->maxImageDims1D = ret->maxImageDims2D = 16384;
@@ -197,7 +218,8 @@ ze_result_t sg_zeDeviceGetImageProperties(ze_device_handle_t device, ze_device_i
 	return SG_OK;
 }
 
-ze_result_t sg_zeDeviceGetExternalMemoryProperties(ze_device_handle_t device, ze_device_external_memory_properties_t *ret)
+ze_result_t sg_zeDeviceGetExternalMemoryProperties(ze_device_handle_t device,
+						   ze_device_external_memory_properties_t *ret)
 {
 	SG_ENTER_WITH(device, ret);
 	ret->memoryAllocationImportTypes = ret->memoryAllocationExportTypes = 0;
@@ -205,14 +227,16 @@ ze_result_t sg_zeDeviceGetExternalMemoryProperties(ze_device_handle_t device, ze
 	return SG_OK;
 }
 
-ze_result_t sg_zeDeviceGetP2PProperties(ze_device_handle_t device, ze_device_handle_t peer, ze_device_p2p_properties_t *ret)
+ze_result_t sg_zeDeviceGetP2PProperties(ze_device_handle_t device, ze_device_handle_t peer,
+					ze_device_p2p_properties_t *ret)
 {
 	SG_ENTER_WITH(device && peer, ret);
 	ret->flags = ZE_DEVICE_P2P_PROPERTY_FLAG_ACCESS | ZE_DEVICE_P2P_PROPERTY_FLAG_ATOMICS;
 	return SG_OK;
 }
 
-ze_result_t sg_zeDeviceCanAccessPeer(ze_device_handle_t device, ze_device_handle_t peer, ze_bool_t *ret)
+ze_result_t sg_zeDeviceCanAccessPeer(ze_device_handle_t device, ze_device_handle_t peer,
+				     ze_bool_t *ret)
 {
 	SG_ENTER_WITH(device && peer, ret);
 	*ret = 1;
@@ -226,8 +250,12 @@ ze_result_t sg_zeDeviceGetStatus(ze_device_handle_t device)
 	return SG_OK;
 }
 
-/* The virtual clock stands still but for what is executed: the pair then says where that is, not how fast it goes. */
-ze_result_t sg_zeDeviceGetGlobalTimestamps(ze_device_handle_t device, uint64_t *host, uint64_t *ticks)
+/*
+ * The virtual clock stands still but for what is executed: the pair then says where that is, not
+ * how fast it goes.
+ */
+ze_result_t sg_zeDeviceGetGlobalTimestamps(ze_device_handle_t device, uint64_t *host,
+					   uint64_t *ticks)
 {
 	uint64_t now;
 

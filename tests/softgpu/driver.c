@@ -1,5 +1,5 @@
-/* The driver itself, contexts, and the tables through which the loader finds everything. A loader asks for tables of its own version
- * and owns memory of that size: what is newer is not written. */
+/* The driver itself, contexts, and the tables through which the loader finds everything. A loader
+ * asks for tables of its own version and owns memory of that size: what is newer is not written. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -29,7 +29,8 @@ ze_result_t sg_zeDriverGet(uint32_t *count, ze_driver_handle_t *ret)
 	return SG_OK;
 }
 
-ze_result_t sg_zeInitDrivers(uint32_t *count, ze_driver_handle_t *ret, ze_init_driver_type_desc_t *desc)
+ze_result_t sg_zeInitDrivers(uint32_t *count, ze_driver_handle_t *ret,
+			     ze_init_driver_type_desc_t *desc)
 {
 	sg_start();
 	SG_ENTER();
@@ -70,15 +71,16 @@ static const struct {
 	const char *name;
 	uint32_t version;
 } extensions[] = {
-	{"ZE_extension_event_query_timestamps", ZE_MAKE_VERSION(1, 0)},
-	{"ZE_extension_pci_properties", ZE_MAKE_VERSION(1, 0)},
-	{"ZE_experimental_event_pool_counter_based", ZE_MAKE_VERSION(1, 0)},
-	{"ZE_experimental_immediate_command_list_append", ZE_MAKE_VERSION(1, 0)},
-	{"ZE_experimental_mutable_command_list", ZE_MAKE_VERSION(1, 0)},
-	{"ZE_extension_record_replay_graph", ZE_MAKE_VERSION(1, 0)},
+	{ "ZE_extension_event_query_timestamps", ZE_MAKE_VERSION(1, 0) },
+	{ "ZE_extension_pci_properties", ZE_MAKE_VERSION(1, 0) },
+	{ "ZE_experimental_event_pool_counter_based", ZE_MAKE_VERSION(1, 0) },
+	{ "ZE_experimental_immediate_command_list_append", ZE_MAKE_VERSION(1, 0) },
+	{ "ZE_experimental_mutable_command_list", ZE_MAKE_VERSION(1, 0) },
+	{ "ZE_extension_record_replay_graph", ZE_MAKE_VERSION(1, 0) },
 };
 
-ze_result_t sg_zeDriverGetExtensionProperties(ze_driver_handle_t handle, uint32_t *count, ze_driver_extension_properties_t *ret)
+ze_result_t sg_zeDriverGetExtensionProperties(ze_driver_handle_t handle, uint32_t *count,
+					      ze_driver_extension_properties_t *ret)
 {
 	SG_ENTER_WITH(handle, count);
 	SG_GIVE(count, ret, sizeof(extensions) / sizeof(extensions[0]), {
@@ -94,9 +96,9 @@ static const struct {
 	const char *name;
 	void *function;
 } functions[] = {
-#define SG_FN(version, function, member) {#function, (void *)sg_##function},
-#define SG_NEW(version, function, position) {#function, (void *)sg_##function},
-#define SG_EXT(function) {#function, (void *)sg_##function},
+#define SG_FN(version, function, member)    { #function, (void *)sg_##function },
+#define SG_NEW(version, function, position) { #function, (void *)sg_##function },
+#define SG_EXT(function)		    { #function, (void *)sg_##function },
 #define SG_TABLE(getter, type)
 #define SG_END
 #include "api.def"
@@ -107,7 +109,8 @@ static const struct {
 #undef SG_END
 };
 
-ze_result_t sg_zeDriverGetExtensionFunctionAddress(ze_driver_handle_t handle, const char *name, void **ret)
+ze_result_t sg_zeDriverGetExtensionFunctionAddress(ze_driver_handle_t handle, const char *name,
+						   void **ret)
 {
 	SG_ENTER_WITH(handle, name && ret);
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
@@ -120,7 +123,8 @@ ze_result_t sg_zeDriverGetExtensionFunctionAddress(ze_driver_handle_t handle, co
 	return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
-ze_result_t sg_zeContextCreate(ze_driver_handle_t handle, const ze_context_desc_t *desc, ze_context_handle_t *ret)
+ze_result_t sg_zeContextCreate(ze_driver_handle_t handle, const ze_context_desc_t *desc,
+			       ze_context_handle_t *ret)
 {
 	struct sg_context *context;
 
@@ -133,8 +137,9 @@ ze_result_t sg_zeContextCreate(ze_driver_handle_t handle, const ze_context_desc_
 	return SG_OK;
 }
 
-ze_result_t sg_zeContextCreateEx(ze_driver_handle_t handle, const ze_context_desc_t *desc, uint32_t count, ze_device_handle_t *devices,
- ze_context_handle_t *ret)
+ze_result_t sg_zeContextCreateEx(ze_driver_handle_t handle, const ze_context_desc_t *desc,
+				 uint32_t count, ze_device_handle_t *devices,
+				 ze_context_handle_t *ret)
 {
 	SG_ENTER();
 	SG_POINTER(!count || devices);
@@ -164,33 +169,35 @@ ze_result_t sg_zeContextSystemBarrier(ze_context_handle_t context, ze_device_han
 }
 
 /* All memory is always where every device reaches it. */
-ze_result_t sg_zeContextMakeMemoryResident(ze_context_handle_t context, ze_device_handle_t device, void *pointer, size_t size)
+ze_result_t sg_zeContextMakeMemoryResident(ze_context_handle_t context, ze_device_handle_t device,
+					   void *pointer, size_t size)
 {
 	SG_ENTER_WITH(context && device, pointer && size);
 	return SG_OK;
 }
 
-ze_result_t sg_zeContextEvictMemory(ze_context_handle_t context, ze_device_handle_t device, void *pointer, size_t size)
+ze_result_t sg_zeContextEvictMemory(ze_context_handle_t context, ze_device_handle_t device,
+				    void *pointer, size_t size)
 {
 	SG_ENTER_WITH(context && device, pointer && size);
 	return SG_OK;
 }
 
-#define SG_TABLE(getter, type) \
+#define SG_TABLE(getter, type)                                    \
 	ze_result_t getter(ze_api_version_t version, type *table) \
-	{ \
-		SG_POINTER(table); \
-		if (ZE_MAJOR_VERSION(version) != 1) \
+	{                                                         \
+		SG_POINTER(table);                                \
+		if (ZE_MAJOR_VERSION(version) != 1)               \
 			return ZE_RESULT_ERROR_UNSUPPORTED_VERSION;
-#define SG_FN(version_, function, member) \
+#define SG_FN(version_, function, member)                      \
 	if ((uint32_t)version >= ZE_MAKE_VERSION(1, version_)) \
 		table->member = sg_##function;
 /* what headers may lack is put where newer loaders look for it: tables have only ever grown */
-#define SG_NEW(version_, function, position) \
+#define SG_NEW(version_, function, position)                   \
 	if ((uint32_t)version >= ZE_MAKE_VERSION(1, version_)) \
 		((void **)table)[position] = (void *)sg_##function;
 #define SG_EXT(function)
-#define SG_END \
+#define SG_END        \
 	return SG_OK; \
 	}
 #include "api.def"

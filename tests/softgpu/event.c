@@ -1,4 +1,7 @@
-/* Events and their pools, fences. What the device writes lies in the pool's memory, which another process may map (IPC). */
+/*
+ * Events and their pools, fences. What the device writes lies in the pool's memory, which another
+ * process may map (IPC).
+ */
 #include "driver.h"
 #include "ipc.h"
 
@@ -31,7 +34,8 @@ bool sg_event_reached(const struct sg_event *event, uint32_t wanted)
 
 bool sg_event_ready(const struct sg_event *event)
 {
-	return event->counts ? sg_event_reached(event, atomic_load(&event->wanted)) : atomic_load(&event->slot->state) == 1;
+	return event->counts ? sg_event_reached(event, atomic_load(&event->wanted))
+			     : atomic_load(&event->slot->state) == 1;
 }
 
 void sg_event_asked(struct sg_event *event)
@@ -40,7 +44,8 @@ void sg_event_asked(struct sg_event *event)
 		atomic_fetch_add(&event->wanted, 1);
 }
 
-void sg_event_signal(struct sg_event *event, const struct sg_span *span, uint32_t tiles, uint64_t base)
+void sg_event_signal(struct sg_event *event, const struct sg_span *span, uint32_t tiles,
+		     uint64_t base)
 {
 	struct sg_slot *slot = event->slot;
 
@@ -62,11 +67,15 @@ void sg_event_clear(struct sg_event *event)
 		atomic_store(&event->slot->state, 0);
 }
 
-/* A tile starts a tick after the one before it and the last ends at the end, so that no tile's times are another's. */
+/*
+ * A tile starts a tick after the one before it and the last ends at the end, so that no tile's
+ * times are another's.
+ */
 void sg_event_result(const struct sg_event *event, int tile, ze_kernel_timestamp_result_t *result)
 {
 	const struct sg_slot *slot = event->slot;
-	uint64_t start = atomic_load(&slot->start), end = atomic_load(&slot->end), base = atomic_load(&slot->base);
+	uint64_t start = atomic_load(&slot->start), end = atomic_load(&slot->end),
+		 base = atomic_load(&slot->base);
 	uint32_t tiles = atomic_load(&slot->tiles);
 
 	if (tile >= 0 && tiles > 1 && end - start >= tiles) {
@@ -103,8 +112,9 @@ static ze_result_t pool_make(struct sg_pool *pool)
 	return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
 }
 
-ze_result_t sg_zeEventPoolCreate(ze_context_handle_t context, const ze_event_pool_desc_t *desc, uint32_t count, ze_device_handle_t *devices,
- ze_event_pool_handle_t *ret)
+ze_result_t sg_zeEventPoolCreate(ze_context_handle_t context, const ze_event_pool_desc_t *desc,
+				 uint32_t count, ze_device_handle_t *devices,
+				 ze_event_pool_handle_t *ret)
 {
 	struct sg_pool *pool;
 	ze_result_t result;
@@ -112,7 +122,8 @@ ze_result_t sg_zeEventPoolCreate(ze_context_handle_t context, const ze_event_poo
 	SG_ENTER_WITH(context, desc && ret && (!count || devices));
 	if (!desc->count)
 		return ZE_RESULT_ERROR_INVALID_SIZE;
-	if (desc->flags > 15 || (desc->flags & ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP && desc->flags & ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP))
+	if (desc->flags > 15 || (desc->flags & ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP &&
+				 desc->flags & ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP))
 		return ZE_RESULT_ERROR_INVALID_ENUMERATION;
 	pool = calloc(1, sizeof(*pool));
 	if (!pool)
@@ -128,7 +139,8 @@ ze_result_t sg_zeEventPoolCreate(ze_context_handle_t context, const ze_event_poo
 	}
 	if (desc->flags & ZE_EVENT_POOL_FLAG_IPC) {
 		pool->fd = memfd_create("softgpu-events", MFD_CLOEXEC);
-		if (pool->fd < 0 || ftruncate(pool->fd, (off_t)(desc->count * sizeof(struct sg_slot)))) {
+		if (pool->fd < 0 ||
+		    ftruncate(pool->fd, (off_t)(desc->count * sizeof(struct sg_slot)))) {
 			free(pool);
 			return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
 		}
@@ -142,7 +154,8 @@ ze_result_t sg_zeEventPoolCreate(ze_context_handle_t context, const ze_event_poo
 static void pool_free(struct sg_pool *pool)
 {
 	if (atomic_load(&pool->live))
-		sg_misuse("an event pool is destroyed before %u of its events", atomic_load(&pool->live));
+		sg_misuse("an event pool is destroyed before %u of its events",
+			  atomic_load(&pool->live));
 	if (pool->fd >= 0) {
 		(void)munmap(pool->slots, pool->count * sizeof(struct sg_slot));
 		(void)close(pool->fd);
@@ -161,10 +174,11 @@ ze_result_t sg_zeEventPoolDestroy(ze_event_pool_handle_t handle)
 	return SG_OK;
 }
 
-ze_result_t sg_zeEventPoolGetIpcHandle(ze_event_pool_handle_t handle, ze_ipc_event_pool_handle_t *ret)
+ze_result_t sg_zeEventPoolGetIpcHandle(ze_event_pool_handle_t handle,
+				       ze_ipc_event_pool_handle_t *ret)
 {
 	struct sg_pool *pool = (struct sg_pool *)handle;
-	struct sg_ipc ipc = {.magic = SG_IPC_EVENTS, .pid = getpid()};
+	struct sg_ipc ipc = { .magic = SG_IPC_EVENTS, .pid = getpid() };
 
 	SG_ENTER_WITH(handle, ret);
 	if (pool->fd < 0)
@@ -177,7 +191,9 @@ ze_result_t sg_zeEventPoolGetIpcHandle(ze_event_pool_handle_t handle, ze_ipc_eve
 	return SG_OK;
 }
 
-ze_result_t sg_zeEventPoolOpenIpcHandle(ze_context_handle_t context, ze_ipc_event_pool_handle_t handle, ze_event_pool_handle_t *ret)
+ze_result_t sg_zeEventPoolOpenIpcHandle(ze_context_handle_t context,
+					ze_ipc_event_pool_handle_t handle,
+					ze_event_pool_handle_t *ret)
 {
 	struct sg_pool *pool;
 	struct sg_ipc ipc;
@@ -222,7 +238,8 @@ ze_result_t sg_zeEventPoolGetFlags(ze_event_pool_handle_t pool, ze_event_pool_fl
 	return SG_OK;
 }
 
-ze_result_t sg_zeEventCreate(ze_event_pool_handle_t handle, const ze_event_desc_t *desc, ze_event_handle_t *ret)
+ze_result_t sg_zeEventCreate(ze_event_pool_handle_t handle, const ze_event_desc_t *desc,
+			     ze_event_handle_t *ret)
 {
 	struct sg_pool *pool = (struct sg_pool *)handle;
 	struct sg_event *event;
@@ -232,11 +249,13 @@ ze_result_t sg_zeEventCreate(ze_event_pool_handle_t handle, const ze_event_desc_
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	event = &pool->events[desc->index];
 	if (event->pool)
-		sg_misuse("an event is created at index %u of its pool, where there is one", desc->index);
+		sg_misuse("an event is created at index %u of its pool, where there is one",
+			  desc->index);
 	event->pool = pool;
 	event->slot = &pool->slots[desc->index];
 	event->counts = pool->counts;
-	event->timed = pool->flags & (ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP | ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP);
+	event->timed = pool->flags & (ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP |
+				      ZE_EVENT_POOL_FLAG_KERNEL_MAPPED_TIMESTAMP);
 	event->shared = pool->fd >= 0;
 	atomic_store(&event->users, 0);
 	atomic_store(&event->wanted, 0);
@@ -255,7 +274,8 @@ ze_result_t sg_zeEventDestroy(ze_event_handle_t handle)
 	SG_ENTER();
 	SG_HANDLE(handle);
 	if (atomic_load(&event->users))
-		sg_misuse("an event is destroyed while %u commands need it", atomic_load(&event->users));
+		sg_misuse("an event is destroyed while %u commands need it",
+			  atomic_load(&event->users));
 	pool = event->pool;
 	atomic_fetch_sub(&pool->live, 1);
 	event->pool = NULL;
@@ -265,17 +285,23 @@ ze_result_t sg_zeEventDestroy(ze_event_handle_t handle)
 }
 
 /* A counter-based event that is in no pool of the program's. */
-ze_result_t sg_zeEventCounterBasedCreate(ze_context_handle_t context, ze_device_handle_t device, const ze_event_counter_based_desc_t *desc,
- ze_event_handle_t *ret)
+ze_result_t sg_zeEventCounterBasedCreate(ze_context_handle_t context, ze_device_handle_t device,
+					 const ze_event_counter_based_desc_t *desc,
+					 ze_event_handle_t *ret)
 {
-	ze_event_pool_counter_based_exp_desc_t counts = {.stype = ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC};
-	ze_event_pool_desc_t pool_desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .pNext = &counts, .count = 1};
-	ze_event_desc_t event_desc = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC};
+	ze_event_pool_counter_based_exp_desc_t counts = {
+		.stype = ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC
+	};
+	ze_event_pool_desc_t pool_desc = { .stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC,
+					   .pNext = &counts,
+					   .count = 1 };
+	ze_event_desc_t event_desc = { .stype = ZE_STRUCTURE_TYPE_EVENT_DESC };
 	ze_event_pool_handle_t pool;
 	ze_result_t result;
 
 	SG_ENTER_WITH(context && device, desc && ret);
-	if (desc->flags & (ZE_EVENT_COUNTER_BASED_FLAG_DEVICE_TIMESTAMP | ZE_EVENT_COUNTER_BASED_FLAG_HOST_TIMESTAMP))
+	if (desc->flags & (ZE_EVENT_COUNTER_BASED_FLAG_DEVICE_TIMESTAMP |
+			   ZE_EVENT_COUNTER_BASED_FLAG_HOST_TIMESTAMP))
 		pool_desc.flags = ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP;
 	result = sg_zeEventPoolCreate(context, &pool_desc, 0, NULL, &pool);
 	if (result)
@@ -285,8 +311,9 @@ ze_result_t sg_zeEventCounterBasedCreate(ze_context_handle_t context, ze_device_
 }
 
 /* By an older name, with the same flags. */
-ze_result_t sg_zexCounterBasedEventCreate2(ze_context_handle_t context, ze_device_handle_t device, const ze_event_counter_based_desc_t *desc,
- ze_event_handle_t *ret)
+ze_result_t sg_zexCounterBasedEventCreate2(ze_context_handle_t context, ze_device_handle_t device,
+					   const ze_event_counter_based_desc_t *desc,
+					   ze_event_handle_t *ret)
 {
 	return sg_zeEventCounterBasedCreate(context, device, desc, ret);
 }
@@ -307,7 +334,7 @@ ze_result_t sg_zeEventHostSignal(ze_event_handle_t handle)
 	SG_HANDLE(handle);
 	if (event->counts)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-	sg_event_signal(event, &(struct sg_span){.start = now, .end = now}, 0, 0);
+	sg_event_signal(event, &(struct sg_span){ .start = now, .end = now }, 0, 0);
 	return SG_OK;
 }
 
@@ -359,7 +386,8 @@ ze_result_t sg_zeEventHostReset(ze_event_handle_t handle)
 	return SG_OK;
 }
 
-ze_result_t sg_zeEventQueryKernelTimestamp(ze_event_handle_t handle, ze_kernel_timestamp_result_t *ret)
+ze_result_t sg_zeEventQueryKernelTimestamp(ze_event_handle_t handle,
+					   ze_kernel_timestamp_result_t *ret)
 {
 	const struct sg_event *event = (const struct sg_event *)handle;
 
@@ -373,8 +401,8 @@ ze_result_t sg_zeEventQueryKernelTimestamp(ze_event_handle_t handle, ze_kernel_t
 }
 
 /* Of a whole device all its tiles, of one of its tiles that one. */
-ze_result_t sg_zeEventQueryTimestampsExp(ze_event_handle_t handle, ze_device_handle_t device_handle, uint32_t *count,
- ze_kernel_timestamp_result_t *ret)
+ze_result_t sg_zeEventQueryTimestampsExp(ze_event_handle_t handle, ze_device_handle_t device_handle,
+					 uint32_t *count, ze_kernel_timestamp_result_t *ret)
 {
 	const struct sg_event *event = (const struct sg_event *)handle;
 	const struct sg_device *device = (const struct sg_device *)device_handle;
@@ -387,13 +415,15 @@ ze_result_t sg_zeEventQueryTimestampsExp(ze_event_handle_t handle, ze_device_han
 		return ZE_RESULT_NOT_READY;
 	tiles = atomic_load(&event->slot->tiles);
 	if (tiles < 2 || device->tile >= 0)
-		SG_GIVE(count, ret, 1, sg_event_result(event, tiles < 2 ? -1 : device->tile, &ret[i]));
+		SG_GIVE(count, ret, 1,
+			sg_event_result(event, tiles < 2 ? -1 : device->tile, &ret[i]));
 	else
 		SG_GIVE(count, ret, tiles, sg_event_result(event, (int)i, &ret[i]));
 	return SG_OK;
 }
 
-ze_result_t sg_zeFenceCreate(ze_command_queue_handle_t queue, const ze_fence_desc_t *desc, ze_fence_handle_t *ret)
+ze_result_t sg_zeFenceCreate(ze_command_queue_handle_t queue, const ze_fence_desc_t *desc,
+			     ze_fence_handle_t *ret)
 {
 	struct sg_fence *fence;
 

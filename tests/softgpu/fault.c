@@ -1,9 +1,9 @@
 /*
  * What is made to fail: SOFTGPU_FAULT, a list of
- *	FUNCTION:N:RESULT   the N-th call of that function gives RESULT (a name without ZE_RESULT_ERROR_, in lower case, or a number)
- *	rest-FUNCTION:N:US  the N-th call of that function takes so many microseconds longer, and may be cancelled in them
- *	append:N:RESULT     the N-th append of any kind
- *	never:N             the event of the N-th executed command is never signalled
+ *	FUNCTION:N:RESULT   the N-th call of that function gives RESULT (a name without
+ *ZE_RESULT_ERROR_, in lower case, or a number) rest-FUNCTION:N:US  the N-th call of that function
+ *takes so many microseconds longer, and may be cancelled in them append:N:RESULT     the N-th
+ *append of any kind never:N             the event of the N-th executed command is never signalled
  *	late:N:US           it is signalled that many microseconds after the command's end
  *	hold:N              it is signalled after the next command's: completion out of order
  *	lost:N              the device is lost once N commands were executed
@@ -29,17 +29,17 @@ static const struct {
 	const char *name;
 	ze_result_t result;
 } results[] = {
-	{"not_ready", ZE_RESULT_NOT_READY},
-	{"device_lost", ZE_RESULT_ERROR_DEVICE_LOST},
-	{"out_of_host_memory", ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY},
-	{"out_of_device_memory", ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY},
-	{"module_build_failure", ZE_RESULT_ERROR_MODULE_BUILD_FAILURE},
-	{"insufficient_permissions", ZE_RESULT_ERROR_INSUFFICIENT_PERMISSIONS},
-	{"not_available", ZE_RESULT_ERROR_NOT_AVAILABLE},
-	{"uninitialized", ZE_RESULT_ERROR_UNINITIALIZED},
-	{"unsupported_feature", ZE_RESULT_ERROR_UNSUPPORTED_FEATURE},
-	{"invalid_argument", ZE_RESULT_ERROR_INVALID_ARGUMENT},
-	{"unknown", ZE_RESULT_ERROR_UNKNOWN},
+	{ "not_ready", ZE_RESULT_NOT_READY },
+	{ "device_lost", ZE_RESULT_ERROR_DEVICE_LOST },
+	{ "out_of_host_memory", ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY },
+	{ "out_of_device_memory", ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY },
+	{ "module_build_failure", ZE_RESULT_ERROR_MODULE_BUILD_FAILURE },
+	{ "insufficient_permissions", ZE_RESULT_ERROR_INSUFFICIENT_PERMISSIONS },
+	{ "not_available", ZE_RESULT_ERROR_NOT_AVAILABLE },
+	{ "uninitialized", ZE_RESULT_ERROR_UNINITIALIZED },
+	{ "unsupported_feature", ZE_RESULT_ERROR_UNSUPPORTED_FEATURE },
+	{ "invalid_argument", ZE_RESULT_ERROR_INVALID_ARGUMENT },
+	{ "unknown", ZE_RESULT_ERROR_UNKNOWN },
 };
 
 static bool value_read(const char *text, uint64_t *ret)
@@ -67,8 +67,10 @@ void sg_faults_start(const char *spec)
 		struct fault *fault = &faults[fault_count];
 		char *name = strsep(&one, ":"), *number = strsep(&one, ":"), *value = one;
 
-		if (fault_count == FAULTS_MAX || !number || strlen(name) >= sizeof(fault->name) || (value && !value_read(value, &fault->value))) {
-			fprintf(stderr, "softgpu: SOFTGPU_FAULT=%s: not a list of NAME:N[:VALUE]\n", spec);
+		if (fault_count == FAULTS_MAX || !number || strlen(name) >= sizeof(fault->name) ||
+		    (value && !value_read(value, &fault->value))) {
+			fprintf(stderr, "softgpu: SOFTGPU_FAULT=%s: not a list of NAME:N[:VALUE]\n",
+				spec);
 			_Exit(124);
 		}
 		memcpy(fault->name, name, strlen(name) + 1);
@@ -88,7 +90,8 @@ bool sg_device_lost(void)
 /* A lost device: what asks something of it fails, what only gives back memory does not. */
 static bool asks_device(const char *function)
 {
-	static const char *const parts[] = {"Append", "Synchronize", "Execute", "QueryStatus", "GetStatus", "Timestamp"};
+	static const char *const parts[] = { "Append",	    "Synchronize", "Execute",
+					     "QueryStatus", "GetStatus",   "Timestamp" };
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (strstr(function, parts[i]))
@@ -98,7 +101,8 @@ static bool asks_device(const char *function)
 
 static void rest(uint64_t microseconds)
 {
-	struct timespec pause = {(time_t)(microseconds / 1000000), (long)(microseconds % 1000000 * 1000)};
+	struct timespec pause = { (time_t)(microseconds / 1000000),
+				  (long)(microseconds % 1000000 * 1000) };
 
 	(void)nanosleep(&pause, NULL);
 }
@@ -109,11 +113,12 @@ ze_result_t sg_fault(const char *function)
 
 	for (unsigned i = 0; i < fault_count; i++)
 		if (!strncmp(faults[i].name, "rest-", 5) && !strcmp(faults[i].name + 5, function) &&
-		 atomic_fetch_add(&faults[i].calls, 1) + 1 == faults[i].number)
+		    atomic_fetch_add(&faults[i].calls, 1) + 1 == faults[i].number)
 			rest(faults[i].value);
 	for (unsigned i = 0; i < fault_count; i++)
-		if ((!strcmp(faults[i].name, function) || (appends && !strcmp(faults[i].name, "append"))) &&
-		 atomic_fetch_add(&faults[i].calls, 1) + 1 == faults[i].number)
+		if ((!strcmp(faults[i].name, function) ||
+		     (appends && !strcmp(faults[i].name, "append"))) &&
+		    atomic_fetch_add(&faults[i].calls, 1) + 1 == faults[i].number)
 			return (ze_result_t)faults[i].value;
 	return atomic_load(&lost) && asks_device(function) ? ZE_RESULT_ERROR_DEVICE_LOST : SG_OK;
 }
@@ -124,7 +129,7 @@ static struct {
 	struct sg_span span;
 	uint32_t tiles;
 	uint64_t base;
-} held = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} held = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void held_release(void)
 {
@@ -139,7 +144,8 @@ static void held_release(void)
 }
 
 /* Called for each executed command instead of the signal of its event, which it sees to. */
-void sg_fault_finish(uint64_t sequence, struct sg_event *event, const struct sg_span *span, uint32_t tiles, uint64_t base)
+void sg_fault_finish(uint64_t sequence, struct sg_event *event, const struct sg_span *span,
+		     uint32_t tiles, uint64_t base)
 {
 	bool handled = false, holding = false;
 

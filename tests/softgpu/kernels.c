@@ -38,15 +38,20 @@ static void add(const struct softgpu_group *group)
 		c[i] = a[i] + b[i];
 }
 
-/* gemm(const float *a, const float *b, float *c, uint32_t n): c = a * b of n times n; a group is a tile of c */
+/*
+ * gemm(const float *a, const float *b, float *c, uint32_t n): c = a * b of n times n; a group is a
+ * tile of c
+ */
 static void gemm(const struct softgpu_group *group)
 {
 	const float *a = SOFTGPU_ARG(group, 0, float *), *b = SOFTGPU_ARG(group, 1, float *);
 	float *c = SOFTGPU_ARG(group, 2, float *);
 	uint32_t n = SOFTGPU_ARG(group, 3, uint32_t);
 
-	for (uint32_t y = group->id[1] * group->size[1]; y < (group->id[1] + 1) * group->size[1] && y < n; y++) {
-		for (uint32_t x = group->id[0] * group->size[0]; x < (group->id[0] + 1) * group->size[0] && x < n; x++) {
+	for (uint32_t y = group->id[1] * group->size[1];
+	     y < (group->id[1] + 1) * group->size[1] && y < n; y++) {
+		for (uint32_t x = group->id[0] * group->size[0];
+		     x < (group->id[0] + 1) * group->size[0] && x < n; x++) {
 			float sum = 0;
 
 			for (uint32_t k = 0; k < n; k++)
@@ -56,7 +61,10 @@ static void gemm(const struct softgpu_group *group)
 	}
 }
 
-/* reverse(uint32_t *data, local memory): each group turns its part around, by way of its local memory */
+/*
+ * reverse(uint32_t *data, local memory): each group turns its part around, by way of its local
+ * memory
+ */
 static void reverse(const struct softgpu_group *group)
 {
 	uint32_t *data = SOFTGPU_ARG(group, 0, uint32_t *) + (size_t)group->id[0] * group->size[0];
@@ -68,7 +76,10 @@ static void reverse(const struct softgpu_group *group)
 		data[i] = local[group->size[0] - 1 - i];
 }
 
-/* increment(uint32_t *counter): once a group, so that a test can count executions; one queue at a time */
+/*
+ * increment(uint32_t *counter): once a group, so that a test can count executions; one queue at a
+ * time
+ */
 static void increment(const struct softgpu_group *group)
 {
 	uint32_t *counter = SOFTGPU_ARG(group, 0, uint32_t *);
@@ -79,16 +90,16 @@ static void increment(const struct softgpu_group *group)
 extern const struct softgpu_kernel softgpu_kernels[];
 extern uint32_t softgpu_global[4];
 
-__attribute__((visibility("default"))) uint32_t softgpu_global[4] = {1, 2, 3, 4};
+__attribute__((visibility("default"))) uint32_t softgpu_global[4] = { 1, 2, 3, 4 };
 
 __attribute__((visibility("default"))) const struct softgpu_kernel softgpu_kernels[] = {
-	{"empty", empty, 0, 32, 0, 0, 0, 128},
-	{"spin", spin, 1, 8, 0, 0, 0, 128},
-	{"add", add, 4, 32, 0, 0, 0, 128},
-	{"gemm", gemm, 4, 16, 4096, 64, 192, 256},
-	{"reverse", reverse, 2, 16, 0, 0, 0, 128},
-	{"increment", increment, 1, 32, 0, 0, 0, 128},
+	{ "empty", empty, 0, 32, 0, 0, 0, 128 },
+	{ "spin", spin, 1, 8, 0, 0, 0, 128 },
+	{ "add", add, 4, 32, 0, 0, 0, 128 },
+	{ "gemm", gemm, 4, 16, 4096, 64, 192, 256 },
+	{ "reverse", reverse, 2, 16, 0, 0, 0, 128 },
+	{ "increment", increment, 1, 32, 0, 0, 0, 128 },
 	/* as a compiler names an instance of a template */
-	{"_ZTSZN4demo5scaleIfEEvPT_S1_mENKUlvE_clEvEUlT_E_", increment, 1, 32, 0, 0, 0, 128},
-	{NULL, NULL, 0, 0, 0, 0, 0, 0},
+	{ "_ZTSZN4demo5scaleIfEEvPT_S1_mENKUlvE_clEvEUlT_E_", increment, 1, 32, 0, 0, 0, 128 },
+	{ NULL, NULL, 0, 0, 0, 0, 0, 0 },
 };

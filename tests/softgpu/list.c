@@ -1,5 +1,6 @@
-/* Command queues and lists: their making, closing, resetting and execution. What is appended lies in the list's own memory, which a
- * reset only takes back: after the first round nothing is allocated. */
+/* Command queues and lists: their making, closing, resetting and execution. What is appended lies
+ * in the list's own memory, which a reset only takes back: after the first round nothing is
+ * allocated. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -51,13 +52,15 @@ void sg_list_rewind(struct sg_list *list)
 		list->arena->used = 0;
 }
 
-ze_result_t sg_zeCommandQueueCreate(ze_context_handle_t context, ze_device_handle_t device, const ze_command_queue_desc_t *desc,
- ze_command_queue_handle_t *ret)
+ze_result_t sg_zeCommandQueueCreate(ze_context_handle_t context, ze_device_handle_t device,
+				    const ze_command_queue_desc_t *desc,
+				    ze_command_queue_handle_t *ret)
 {
 	struct sg_queue *queue;
 
 	SG_ENTER_WITH(context && device, desc && ret);
-	if (desc->mode > ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS || desc->priority > ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH)
+	if (desc->mode > ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS ||
+	    desc->priority > ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH)
 		return ZE_RESULT_ERROR_INVALID_ENUMERATION;
 	if (desc->index >= sg_group_queues(desc->ordinal))
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
@@ -92,8 +95,9 @@ ze_result_t sg_zeCommandQueueSynchronize(ze_command_queue_handle_t queue, uint64
 	return queue_wait((struct sg_queue *)queue, timeout);
 }
 
-ze_result_t sg_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handle, uint32_t count, ze_command_list_handle_t *lists,
- ze_fence_handle_t fence)
+ze_result_t sg_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handle, uint32_t count,
+						 ze_command_list_handle_t *lists,
+						 ze_fence_handle_t fence)
 {
 	struct sg_queue *queue = (struct sg_queue *)handle;
 
@@ -116,8 +120,8 @@ ze_result_t sg_zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t handl
 	return SG_OK;
 }
 
-ze_result_t sg_list_new(ze_context_handle_t context, struct sg_device *device, uint32_t ordinal, uint32_t flags, bool in_order,
- struct sg_list **ret)
+ze_result_t sg_list_new(ze_context_handle_t context, struct sg_device *device, uint32_t ordinal,
+			uint32_t flags, bool in_order, struct sg_list **ret)
 {
 	struct sg_list *list = calloc(1, sizeof(*list));
 
@@ -132,30 +136,35 @@ ze_result_t sg_list_new(ze_context_handle_t context, struct sg_device *device, u
 	return SG_OK;
 }
 
-ze_result_t sg_zeCommandListCreate(ze_context_handle_t context, ze_device_handle_t device, const ze_command_list_desc_t *desc,
- ze_command_list_handle_t *ret)
+ze_result_t sg_zeCommandListCreate(ze_context_handle_t context, ze_device_handle_t device,
+				   const ze_command_list_desc_t *desc,
+				   ze_command_list_handle_t *ret)
 {
 	SG_ENTER_WITH(context && device, desc && ret);
 	if (desc->flags > 0x3f)
 		return ZE_RESULT_ERROR_INVALID_ENUMERATION;
 	if (0 >= sg_group_queues(desc->commandQueueGroupOrdinal))
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-	return sg_list_new(context, (struct sg_device *)device, desc->commandQueueGroupOrdinal, desc->flags,
-	 desc->flags & ZE_COMMAND_LIST_FLAG_IN_ORDER, (struct sg_list **)ret);
+	return sg_list_new(context, (struct sg_device *)device, desc->commandQueueGroupOrdinal,
+			   desc->flags, desc->flags & ZE_COMMAND_LIST_FLAG_IN_ORDER,
+			   (struct sg_list **)ret);
 }
 
-ze_result_t sg_zeCommandListCreateImmediate(ze_context_handle_t context, ze_device_handle_t device, const ze_command_queue_desc_t *desc,
- ze_command_list_handle_t *ret)
+ze_result_t sg_zeCommandListCreateImmediate(ze_context_handle_t context, ze_device_handle_t device,
+					    const ze_command_queue_desc_t *desc,
+					    ze_command_list_handle_t *ret)
 {
 	struct sg_list *list;
 	ze_result_t result;
 
 	SG_ENTER_WITH(context && device, desc && ret);
-	if (desc->mode > ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS || desc->priority > ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH)
+	if (desc->mode > ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS ||
+	    desc->priority > ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH)
 		return ZE_RESULT_ERROR_INVALID_ENUMERATION;
 	if (desc->index >= sg_group_queues(desc->ordinal))
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-	result = sg_list_new(context, (struct sg_device *)device, desc->ordinal, desc->flags, desc->flags & ZE_COMMAND_QUEUE_FLAG_IN_ORDER, &list);
+	result = sg_list_new(context, (struct sg_device *)device, desc->ordinal, desc->flags,
+			     desc->flags & ZE_COMMAND_QUEUE_FLAG_IN_ORDER, &list);
 	if (result)
 		return result;
 	list->queue = sg_queue_new(list->device, desc);
@@ -177,7 +186,8 @@ ze_result_t sg_zeCommandListDestroy(ze_command_list_handle_t handle)
 	if (list->queue)
 		sg_queue_destroy(list->queue);
 	else if (atomic_load(&list->users))
-		sg_misuse("a command list is destroyed with %u of its commands on their way", atomic_load(&list->users));
+		sg_misuse("a command list is destroyed with %u of its commands on their way",
+			  atomic_load(&list->users));
 	for (struct sg_arena *arena = list->arena_first; arena; arena = next) {
 		next = arena->next;
 		free(arena);
@@ -208,7 +218,8 @@ ze_result_t sg_zeCommandListReset(ze_command_list_handle_t handle)
 	if (list->queue)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	if (atomic_load(&list->users))
-		sg_misuse("a command list is reset with %u of its commands on their way", atomic_load(&list->users));
+		sg_misuse("a command list is reset with %u of its commands on their way",
+			  atomic_load(&list->users));
 	list->count = 0;
 	list->closed = false;
 	sg_list_rewind(list);
@@ -224,8 +235,11 @@ ze_result_t sg_zeCommandListHostSynchronize(ze_command_list_handle_t handle, uin
 	return list->queue ? queue_wait(list->queue, timeout) : ZE_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
-ze_result_t sg_zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t handle, uint32_t count,
- ze_command_list_handle_t *lists, ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t handle,
+							   uint32_t count,
+							   ze_command_list_handle_t *lists,
+							   ze_event_handle_t signal, uint32_t nwait,
+							   ze_event_handle_t *wait)
 {
 	struct sg_list *immediate = (struct sg_list *)handle;
 	ze_result_t result = SG_OK;
@@ -261,19 +275,22 @@ ze_result_t sg_zeCommandListImmediateGetIndex(ze_command_list_handle_t handle, u
 }
 
 /* What a queue or a list was made with. */
-#define GETTER(function, handle_type, object_type, type, value) \
-	ze_result_t sg_##function(handle_type handle, type *ret) \
-	{ \
+#define GETTER(function, handle_type, object_type, type, value)                        \
+	ze_result_t sg_##function(handle_type handle, type *ret)                       \
+	{                                                                              \
 		const struct object_type *object = (const struct object_type *)handle; \
-\
-		SG_ENTER_WITH(handle, ret); \
-		*ret = (value); \
-		return SG_OK; \
+                                                                                       \
+		SG_ENTER_WITH(handle, ret);                                            \
+		*ret = (value);                                                        \
+		return SG_OK;                                                          \
 	}
 
 GETTER(zeCommandQueueGetOrdinal, ze_command_queue_handle_t, sg_queue, uint32_t, object->ordinal)
 GETTER(zeCommandQueueGetIndex, ze_command_queue_handle_t, sg_queue, uint32_t, object->index)
-GETTER(zeCommandListGetDeviceHandle, ze_command_list_handle_t, sg_list, ze_device_handle_t, (ze_device_handle_t)object->device)
-GETTER(zeCommandListGetContextHandle, ze_command_list_handle_t, sg_list, ze_context_handle_t, object->context)
+GETTER(zeCommandListGetDeviceHandle, ze_command_list_handle_t, sg_list, ze_device_handle_t,
+       (ze_device_handle_t)object->device)
+GETTER(zeCommandListGetContextHandle, ze_command_list_handle_t, sg_list, ze_context_handle_t,
+       object->context)
 GETTER(zeCommandListGetOrdinal, ze_command_list_handle_t, sg_list, uint32_t, object->ordinal)
-GETTER(zeCommandListIsImmediate, ze_command_list_handle_t, sg_list, ze_bool_t, object->queue != NULL)
+GETTER(zeCommandListIsImmediate, ze_command_list_handle_t, sg_list, ze_bool_t,
+       object->queue != NULL)

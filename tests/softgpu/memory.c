@@ -1,5 +1,6 @@
-/* Memory. A device's is one sparse file in memory of which each allocation maps a part, so that another process can map the same
- * (IPC), use after free is a fault, and the total is finite. Host and shared memory are the heap's. */
+/* Memory. A device's is one sparse file in memory of which each allocation maps a part, so that
+ * another process can map the same (IPC), use after free is a fault, and the total is finite. Host
+ * and shared memory are the heap's. */
 #include "driver.h"
 #include "ipc.h"
 
@@ -35,7 +36,8 @@ static struct sg_allocation *find(const void *pointer)
 {
 	size_t at = position(pointer);
 
-	return at < count && allocations[at].base <= (const char *)pointer ? &allocations[at] : NULL;
+	return at < count && allocations[at].base <= (const char *)pointer ? &allocations[at]
+									   : NULL;
 }
 
 bool sg_find_allocation(const void *pointer, struct sg_allocation *ret)
@@ -81,7 +83,10 @@ static size_t page_round(size_t size)
 	return (size + 4095) & ~(size_t)4095;
 }
 
-/* A part of the device's memory that was never given before: what was freed is returned to the system, not used again. */
+/*
+ * A part of the device's memory that was never given before: what was freed is returned to the
+ * system, not used again.
+ */
 static bool device_map(struct sg_allocation *allocation)
 {
 	size_t size = page_round(allocation->size);
@@ -104,7 +109,8 @@ static bool device_map(struct sg_allocation *allocation)
 
 static bool reserve(struct sg_device *device, size_t size)
 {
-	if (atomic_fetch_add(&device->root->used, page_round(size)) + page_round(size) <= sg_config.memory)
+	if (atomic_fetch_add(&device->root->used, page_round(size)) + page_round(size) <=
+	    sg_config.memory)
 		return true;
 	atomic_fetch_sub(&device->root->used, page_round(size));
 	return false;
@@ -115,7 +121,8 @@ static void give_back(const struct sg_allocation *allocation)
 	if (allocation->mapped) {
 		(void)munmap(allocation->base, page_round(allocation->size));
 		if (!allocation->ipc)
-			(void)fallocate(device_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, allocation->offset, (off_t)page_round(allocation->size));
+			(void)fallocate(device_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+					allocation->offset, (off_t)page_round(allocation->size));
 	} else {
 		free(allocation->base);
 	}
@@ -123,9 +130,10 @@ static void give_back(const struct sg_allocation *allocation)
 		atomic_fetch_sub(&allocation->device->root->used, page_round(allocation->size));
 }
 
-static ze_result_t allocate(ze_memory_type_t type, struct sg_device *device, size_t size, size_t alignment, void **ret)
+static ze_result_t allocate(ze_memory_type_t type, struct sg_device *device, size_t size,
+			    size_t alignment, void **ret)
 {
-	struct sg_allocation allocation = {.type = type, .device = device, .size = size};
+	struct sg_allocation allocation = { .type = type, .device = device, .size = size };
 
 	if (!size)
 		return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
@@ -158,21 +166,25 @@ static ze_result_t allocate(ze_memory_type_t type, struct sg_device *device, siz
 	return SG_OK;
 }
 
-ze_result_t sg_zeMemAllocDevice(ze_context_handle_t context, const ze_device_mem_alloc_desc_t *desc, size_t size, size_t alignment,
- ze_device_handle_t device, void **ret)
+ze_result_t sg_zeMemAllocDevice(ze_context_handle_t context, const ze_device_mem_alloc_desc_t *desc,
+				size_t size, size_t alignment, ze_device_handle_t device,
+				void **ret)
 {
 	SG_ENTER_WITH(context && device, desc && ret);
 	return allocate(ZE_MEMORY_TYPE_DEVICE, (struct sg_device *)device, size, alignment, ret);
 }
 
-ze_result_t sg_zeMemAllocHost(ze_context_handle_t context, const ze_host_mem_alloc_desc_t *desc, size_t size, size_t alignment, void **ret)
+ze_result_t sg_zeMemAllocHost(ze_context_handle_t context, const ze_host_mem_alloc_desc_t *desc,
+			      size_t size, size_t alignment, void **ret)
 {
 	SG_ENTER_WITH(context, desc && ret);
 	return allocate(ZE_MEMORY_TYPE_HOST, NULL, size, alignment, ret);
 }
 
-ze_result_t sg_zeMemAllocShared(ze_context_handle_t context, const ze_device_mem_alloc_desc_t *device_desc,
- const ze_host_mem_alloc_desc_t *host_desc, size_t size, size_t alignment, ze_device_handle_t device, void **ret)
+ze_result_t sg_zeMemAllocShared(ze_context_handle_t context,
+				const ze_device_mem_alloc_desc_t *device_desc,
+				const ze_host_mem_alloc_desc_t *host_desc, size_t size,
+				size_t alignment, ze_device_handle_t device, void **ret)
 {
 	SG_ENTER_WITH(context, device_desc && host_desc && ret);
 	return allocate(ZE_MEMORY_TYPE_SHARED, (struct sg_device *)device, size, alignment, ret);
@@ -202,20 +214,22 @@ ze_result_t sg_zeMemFree(ze_context_handle_t context, void *pointer)
 	return release(pointer, false);
 }
 
-ze_result_t sg_zeMemFreeExt(ze_context_handle_t context, const ze_memory_free_ext_desc_t *desc, void *pointer)
+ze_result_t sg_zeMemFreeExt(ze_context_handle_t context, const ze_memory_free_ext_desc_t *desc,
+			    void *pointer)
 {
 	SG_ENTER_WITH(context, desc && pointer);
 	return release(pointer, false);
 }
 
-ze_result_t sg_zeMemGetAllocProperties(ze_context_handle_t context, const void *pointer, ze_memory_allocation_properties_t *ret,
- ze_device_handle_t *device)
+ze_result_t sg_zeMemGetAllocProperties(ze_context_handle_t context, const void *pointer,
+				       ze_memory_allocation_properties_t *ret,
+				       ze_device_handle_t *device)
 {
 	struct sg_allocation found;
 
 	SG_ENTER_WITH(context, pointer && ret);
 	if (!sg_find_allocation(pointer, &found))
-		found = (struct sg_allocation){.type = ZE_MEMORY_TYPE_UNKNOWN};
+		found = (struct sg_allocation){ .type = ZE_MEMORY_TYPE_UNKNOWN };
 	ret->type = found.type;
 	ret->id = found.id;
 	ret->pageSize = 4096;
@@ -228,7 +242,7 @@ ze_result_t sg_zeMemGetAllocProperties(ze_context_handle_t context, const void *
 
 ze_result_t sg_zexDriverImportExternalPointer(ze_driver_handle_t driver, void *pointer, size_t size)
 {
-	struct sg_allocation allocation = {.type = HOST_IMPORTED, .base = pointer, .size = size};
+	struct sg_allocation allocation = { .type = HOST_IMPORTED, .base = pointer, .size = size };
 
 	SG_ENTER_WITH(driver, pointer);
 	return add(&allocation) ? SG_OK : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
@@ -242,7 +256,8 @@ ze_result_t sg_zexDriverReleaseImportedPointer(ze_driver_handle_t driver, void *
 	(void)pthread_mutex_lock(&lock);
 	found = find(pointer);
 	if (found && found->type == HOST_IMPORTED && found->base == pointer) {
-		memmove(found, found + 1, (size_t)(allocations + count - found - 1) * sizeof(*found));
+		memmove(found, found + 1,
+			(size_t)(allocations + count - found - 1) * sizeof(*found));
 		count--;
 	} else {
 		found = NULL;
@@ -251,7 +266,8 @@ ze_result_t sg_zexDriverReleaseImportedPointer(ze_driver_handle_t driver, void *
 	return found ? SG_OK : ZE_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
-ze_result_t sg_zeMemGetAddressRange(ze_context_handle_t context, const void *pointer, void **base, size_t *size)
+ze_result_t sg_zeMemGetAddressRange(ze_context_handle_t context, const void *pointer, void **base,
+				    size_t *size)
 {
 	struct sg_allocation found;
 
@@ -265,13 +281,15 @@ ze_result_t sg_zeMemGetAddressRange(ze_context_handle_t context, const void *poi
 	return SG_OK;
 }
 
-ze_result_t sg_zeMemGetIpcHandle(ze_context_handle_t context, const void *pointer, ze_ipc_mem_handle_t *ret)
+ze_result_t sg_zeMemGetIpcHandle(ze_context_handle_t context, const void *pointer,
+				 ze_ipc_mem_handle_t *ret)
 {
-	struct sg_ipc ipc = {.magic = SG_IPC_MEMORY, .pid = getpid(), .fd = device_fd};
+	struct sg_ipc ipc = { .magic = SG_IPC_MEMORY, .pid = getpid(), .fd = device_fd };
 	struct sg_allocation found;
 
 	SG_ENTER_WITH(context, pointer && ret);
-	if (!sg_find_allocation(pointer, &found) || found.type != ZE_MEMORY_TYPE_DEVICE || found.ipc)
+	if (!sg_find_allocation(pointer, &found) || found.type != ZE_MEMORY_TYPE_DEVICE ||
+	    found.ipc)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	ipc.size = found.size;
 	ipc.offset = (uint64_t)found.offset;
@@ -281,10 +299,14 @@ ze_result_t sg_zeMemGetIpcHandle(ze_context_handle_t context, const void *pointe
 	return SG_OK;
 }
 
-ze_result_t sg_zeMemOpenIpcHandle(ze_context_handle_t context, ze_device_handle_t device, ze_ipc_mem_handle_t handle,
- ze_ipc_memory_flags_t flags, void **ret)
+ze_result_t sg_zeMemOpenIpcHandle(ze_context_handle_t context, ze_device_handle_t device,
+				  ze_ipc_mem_handle_t handle, ze_ipc_memory_flags_t flags,
+				  void **ret)
 {
-	struct sg_allocation allocation = {.type = ZE_MEMORY_TYPE_DEVICE, .device = (struct sg_device *)device, .mapped = true, .ipc = true};
+	struct sg_allocation allocation = { .type = ZE_MEMORY_TYPE_DEVICE,
+					    .device = (struct sg_device *)device,
+					    .mapped = true,
+					    .ipc = true };
 	struct sg_ipc ipc;
 	void *base;
 	int fd;
@@ -297,7 +319,8 @@ ze_result_t sg_zeMemOpenIpcHandle(ze_context_handle_t context, ze_device_handle_
 	fd = sg_ipc_open(&ipc);
 	if (fd < 0)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-	base = mmap(NULL, page_round(ipc.size), PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)ipc.offset);
+	base = mmap(NULL, page_round(ipc.size), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		    (off_t)ipc.offset);
 	(void)close(fd);
 	if (base == MAP_FAILED)
 		return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;

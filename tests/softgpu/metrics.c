@@ -1,6 +1,7 @@
 /*
- * Metric groups, queries and streamers. What is measured follows from what is executed, so that a test can predict it: a device's
- * counters of launches, groups and ticks in kernels, and, while a streamer is open, a history of which kernel ran when.
+ * Metric groups, queries and streamers. What is measured follows from what is executed, so that a
+ * test can predict it: a device's counters of launches, groups and ticks in kernels, and, while a
+ * streamer is open, a history of which kernel ran when.
  */
 #include "metrics.h"
 
@@ -9,35 +10,59 @@
 #include <string.h>
 
 static const struct metric compute[] = {
-	{"GpuTime", "Time that the measurement took", "ns", ZET_METRIC_TYPE_DURATION, ZET_VALUE_TYPE_UINT64},
-	{"QueryBeginTime", "When the measurement began, by the device's clock", "ns", ZET_METRIC_TYPE_TIMESTAMP, ZET_VALUE_TYPE_UINT64},
-	{"GpuCoreClocks", "Cycles of the device's core, which runs at 1 GHz", "cycles", ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64},
-	{"XVE_ACTIVE", "Part of the time in which a kernel ran", "percent", ZET_METRIC_TYPE_RATIO, ZET_VALUE_TYPE_FLOAT32},
-	{"KernelLaunches", "Kernels that ended", "events", ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64},
-	{"WorkGroups", "Work-groups of those kernels", "events", ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64},
+	{ "GpuTime", "Time that the measurement took", "ns", ZET_METRIC_TYPE_DURATION,
+	  ZET_VALUE_TYPE_UINT64 },
+	{ "QueryBeginTime", "When the measurement began, by the device's clock", "ns",
+	  ZET_METRIC_TYPE_TIMESTAMP, ZET_VALUE_TYPE_UINT64 },
+	{ "GpuCoreClocks", "Cycles of the device's core, which runs at 1 GHz", "cycles",
+	  ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64 },
+	{ "XVE_ACTIVE", "Part of the time in which a kernel ran", "percent", ZET_METRIC_TYPE_RATIO,
+	  ZET_VALUE_TYPE_FLOAT32 },
+	{ "KernelLaunches", "Kernels that ended", "events", ZET_METRIC_TYPE_EVENT,
+	  ZET_VALUE_TYPE_UINT64 },
+	{ "WorkGroups", "Work-groups of those kernels", "events", ZET_METRIC_TYPE_EVENT,
+	  ZET_VALUE_TYPE_UINT64 },
 };
 
 static const struct metric stalls[] = {
-	{"IP", "Address of the instruction, in units of 8 bytes", "address", ZET_METRIC_TYPE_IP_EXP, ZET_VALUE_TYPE_UINT64},
-	{"Active", "Samples that ran", "events", ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64},
-	{"ControlStall", "Samples stalled by control flow", "events", ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64},
-	{"PipeStall", "Samples stalled by a full pipe", "events", ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64},
-	{"SendStall", "Samples stalled by a message", "events", ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64},
-	{"DistStall", "Samples stalled by a dependency", "events", ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64},
-	{"SbidStall", "Samples stalled by a scoreboard", "events", ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64},
-	{"SyncStall", "Samples stalled by a barrier", "events", ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64},
-	{"InstrFetchStall", "Samples stalled by instructions on their way", "events", ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64},
-	{"OtherStall", "Samples stalled by anything else", "events", ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64},
+	{ "IP", "Address of the instruction, in units of 8 bytes", "address",
+	  ZET_METRIC_TYPE_IP_EXP, ZET_VALUE_TYPE_UINT64 },
+	{ "Active", "Samples that ran", "events", ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64 },
+	{ "ControlStall", "Samples stalled by control flow", "events", ZET_METRIC_TYPE_EVENT,
+	  ZET_VALUE_TYPE_UINT64 },
+	{ "PipeStall", "Samples stalled by a full pipe", "events", ZET_METRIC_TYPE_EVENT,
+	  ZET_VALUE_TYPE_UINT64 },
+	{ "SendStall", "Samples stalled by a message", "events", ZET_METRIC_TYPE_EVENT,
+	  ZET_VALUE_TYPE_UINT64 },
+	{ "DistStall", "Samples stalled by a dependency", "events", ZET_METRIC_TYPE_EVENT,
+	  ZET_VALUE_TYPE_UINT64 },
+	{ "SbidStall", "Samples stalled by a scoreboard", "events", ZET_METRIC_TYPE_EVENT,
+	  ZET_VALUE_TYPE_UINT64 },
+	{ "SyncStall", "Samples stalled by a barrier", "events", ZET_METRIC_TYPE_EVENT,
+	  ZET_VALUE_TYPE_UINT64 },
+	{ "InstrFetchStall", "Samples stalled by instructions on their way", "events",
+	  ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64 },
+	{ "OtherStall", "Samples stalled by anything else", "events", ZET_METRIC_TYPE_EVENT,
+	  ZET_VALUE_TYPE_UINT64 },
 };
 
 #define METRICS(array) .metrics = (array), .count = sizeof(array) / sizeof((array)[0])
 
 enum { GROUPS = 3 };
 static const struct metric_group kinds[GROUPS] = {
-	{.name = "ComputeBasic", .description = "Kernels, by query", .sampling = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_EVENT_BASED, METRICS(compute)},
-	{.name = "ComputeBasic", .description = "Kernels, by time", .sampling = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED, METRICS(compute)},
-	{.name = "EuStallSampling", .description = "Where kernels stall", .sampling = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED,
-	 METRICS(stalls), .stalls = true},
+	{ .name = "ComputeBasic",
+	  .description = "Kernels, by query",
+	  .sampling = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_EVENT_BASED,
+	  METRICS(compute) },
+	{ .name = "ComputeBasic",
+	  .description = "Kernels, by time",
+	  .sampling = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED,
+	  METRICS(compute) },
+	{ .name = "EuStallSampling",
+	  .description = "Where kernels stall",
+	  .sampling = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED,
+	  METRICS(stalls),
+	  .stalls = true },
 };
 static struct metric_group groups[SG_DEVICES_MAX][GROUPS];
 
@@ -51,7 +76,8 @@ static void groups_make(void)
 	}
 }
 
-ze_result_t sg_zetMetricGroupGet(zet_device_handle_t handle, uint32_t *count, zet_metric_group_handle_t *ret)
+ze_result_t sg_zetMetricGroupGet(zet_device_handle_t handle, uint32_t *count,
+				 zet_metric_group_handle_t *ret)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	const struct sg_device *device = (const struct sg_device *)handle;
@@ -66,7 +92,8 @@ ze_result_t sg_zetMetricGroupGet(zet_device_handle_t handle, uint32_t *count, ze
 	return SG_OK;
 }
 
-ze_result_t sg_zetMetricGroupGetProperties(zet_metric_group_handle_t handle, zet_metric_group_properties_t *ret)
+ze_result_t sg_zetMetricGroupGetProperties(zet_metric_group_handle_t handle,
+					   zet_metric_group_properties_t *ret)
 {
 	const struct metric_group *group = (const struct metric_group *)handle;
 
@@ -78,8 +105,10 @@ ze_result_t sg_zetMetricGroupGetProperties(zet_metric_group_handle_t handle, zet
 	ret->metricCount = group->count;
 #ifdef ZE_API_VERSION_CURRENT_M
 	for (ze_base_properties_t *more = ret->pNext; more; more = more->pNext) {
-		if ((uint32_t)more->stype == (uint32_t)ZET_STRUCTURE_TYPE_METRIC_GLOBAL_TIMESTAMPS_RESOLUTION_EXP) {
-			zet_metric_global_timestamps_resolution_exp_t *resolution = (zet_metric_global_timestamps_resolution_exp_t *)more;
+		if ((uint32_t)more->stype ==
+		    (uint32_t)ZET_STRUCTURE_TYPE_METRIC_GLOBAL_TIMESTAMPS_RESOLUTION_EXP) {
+			zet_metric_global_timestamps_resolution_exp_t *resolution =
+				(zet_metric_global_timestamps_resolution_exp_t *)more;
 
 			resolution->timerResolution = sg_config.frequency;
 			resolution->timestampValidBits = 64;
@@ -89,12 +118,14 @@ ze_result_t sg_zetMetricGroupGetProperties(zet_metric_group_handle_t handle, zet
 	return SG_OK;
 }
 
-ze_result_t sg_zetMetricGet(zet_metric_group_handle_t handle, uint32_t *count, zet_metric_handle_t *ret)
+ze_result_t sg_zetMetricGet(zet_metric_group_handle_t handle, uint32_t *count,
+			    zet_metric_handle_t *ret)
 {
 	const struct metric_group *group = (const struct metric_group *)handle;
 
 	SG_ENTER_WITH(handle, count);
-	SG_GIVE(count, ret, group->count, ret[i] = (zet_metric_handle_t)(uintptr_t)&group->metrics[i]);
+	SG_GIVE(count, ret, group->count,
+		ret[i] = (zet_metric_handle_t)(uintptr_t)&group->metrics[i]);
 	return SG_OK;
 }
 
@@ -124,8 +155,10 @@ static void compute_values(const struct report *report, zet_typed_value_t *value
 	values[5].value.ui64 = report->groups;
 }
 
-ze_result_t sg_zetMetricGroupCalculateMultipleMetricValuesExp(zet_metric_group_handle_t handle, zet_metric_group_calculation_type_t type,
- size_t size, const uint8_t *data, uint32_t *sets, uint32_t *total, uint32_t *counts, zet_typed_value_t *values)
+ze_result_t sg_zetMetricGroupCalculateMultipleMetricValuesExp(
+	zet_metric_group_handle_t handle, zet_metric_group_calculation_type_t type, size_t size,
+	const uint8_t *data, uint32_t *sets, uint32_t *total, uint32_t *counts,
+	zet_typed_value_t *values)
 {
 	const struct metric_group *group = (const struct metric_group *)handle;
 	uint32_t have = (uint32_t)(size / sizeof(struct report)) * group->count;
@@ -147,7 +180,7 @@ ze_result_t sg_zetMetricGroupCalculateMultipleMetricValuesExp(zet_metric_group_h
 
 		memcpy(&report, data + i * sizeof(report), sizeof(report));
 		for (uint32_t j = 0; j < group->count; j++)
-			values[j] = (zet_typed_value_t){.type = group->metrics[j].result};
+			values[j] = (zet_typed_value_t){ .type = group->metrics[j].result };
 		if (!group->stalls) {
 			compute_values(&report, values);
 			continue;
@@ -158,18 +191,22 @@ ze_result_t sg_zetMetricGroupCalculateMultipleMetricValuesExp(zet_metric_group_h
 	return SG_OK;
 }
 
-ze_result_t sg_zetMetricGroupCalculateMetricValues(zet_metric_group_handle_t handle, zet_metric_group_calculation_type_t type, size_t size,
- const uint8_t *data, uint32_t *count, zet_typed_value_t *values)
+ze_result_t sg_zetMetricGroupCalculateMetricValues(zet_metric_group_handle_t handle,
+						   zet_metric_group_calculation_type_t type,
+						   size_t size, const uint8_t *data,
+						   uint32_t *count, zet_typed_value_t *values)
 {
 	uint32_t sets = 1, counts;
 
 	SG_ENTER();
 	SG_POINTER(count);
-	return sg_zetMetricGroupCalculateMultipleMetricValuesExp(handle, type, size, data, &sets, count, &counts, values);
+	return sg_zetMetricGroupCalculateMultipleMetricValuesExp(handle, type, size, data, &sets,
+								 count, &counts, values);
 }
 
-ze_result_t sg_zetContextActivateMetricGroups(zet_context_handle_t context, zet_device_handle_t handle, uint32_t count,
- zet_metric_group_handle_t *wanted)
+ze_result_t sg_zetContextActivateMetricGroups(zet_context_handle_t context,
+					      zet_device_handle_t handle, uint32_t count,
+					      zet_metric_group_handle_t *wanted)
 {
 	const struct sg_device *device = (const struct sg_device *)handle;
 	uint32_t samplings = 0;
@@ -201,15 +238,18 @@ struct query {
 	_Atomic bool done;
 };
 
-ze_result_t sg_zetMetricQueryPoolCreate(zet_context_handle_t context, zet_device_handle_t device, zet_metric_group_handle_t group,
- const zet_metric_query_pool_desc_t *desc, zet_metric_query_pool_handle_t *ret)
+ze_result_t sg_zetMetricQueryPoolCreate(zet_context_handle_t context, zet_device_handle_t device,
+					zet_metric_group_handle_t group,
+					const zet_metric_query_pool_desc_t *desc,
+					zet_metric_query_pool_handle_t *ret)
 {
 	struct query_pool *pool;
 
 	SG_ENTER_WITH(context && device, desc && ret);
 	if (!desc->count)
 		return ZE_RESULT_ERROR_INVALID_SIZE;
-	if (desc->type == ZET_METRIC_QUERY_POOL_TYPE_PERFORMANCE && !atomic_load(&((struct metric_group *)group)->active))
+	if (desc->type == ZET_METRIC_QUERY_POOL_TYPE_PERFORMANCE &&
+	    !atomic_load(&((struct metric_group *)group)->active))
 		return ZE_RESULT_NOT_READY;
 	pool = calloc(1, sizeof(*pool));
 	if (!pool)
@@ -228,7 +268,8 @@ ze_result_t sg_zetMetricQueryPoolDestroy(zet_metric_query_pool_handle_t pool)
 	return SG_OK;
 }
 
-ze_result_t sg_zetMetricQueryCreate(zet_metric_query_pool_handle_t pool, uint32_t index, zet_metric_query_handle_t *ret)
+ze_result_t sg_zetMetricQueryCreate(zet_metric_query_pool_handle_t pool, uint32_t index,
+				    zet_metric_query_handle_t *ret)
 {
 	struct query *query;
 
@@ -281,8 +322,10 @@ static void query_begin(struct sg_cmd *cmd, struct sg_device *device, const stru
 {
 	struct query *query = cmd->data;
 
-	query->report = (struct report){.start = span->start, .busy = atomic_load(&device->root->busy),
-	 .launches = atomic_load(&device->root->launches), .groups = atomic_load(&device->root->groups)};
+	query->report = (struct report){ .start = span->start,
+					 .busy = atomic_load(&device->root->busy),
+					 .launches = atomic_load(&device->root->launches),
+					 .groups = atomic_load(&device->root->groups) };
 }
 
 static void query_end(struct sg_cmd *cmd, struct sg_device *device, const struct sg_span *span)
@@ -297,11 +340,13 @@ static void query_end(struct sg_cmd *cmd, struct sg_device *device, const struct
 	atomic_store(&query->done, true);
 }
 
-static ze_result_t append(zet_command_list_handle_t handle, const char *name, void (*call)(struct sg_cmd *, struct sg_device *,
- const struct sg_span *), void *data, const struct sg_wanted *wanted)
+static ze_result_t append(zet_command_list_handle_t handle, const char *name,
+			  void (*call)(struct sg_cmd *, struct sg_device *, const struct sg_span *),
+			  void *data, const struct sg_wanted *wanted)
 {
 	struct sg_cmd *cmd;
-	ze_result_t result = sg_append_begin((ze_command_list_handle_t)handle, SG_CALL, name, wanted, &cmd);
+	ze_result_t result =
+		sg_append_begin((ze_command_list_handle_t)handle, SG_CALL, name, wanted, &cmd);
 
 	if (result)
 		return result;
@@ -311,20 +356,24 @@ static ze_result_t append(zet_command_list_handle_t handle, const char *name, vo
 	return sg_append_end((ze_command_list_handle_t)handle, cmd);
 }
 
-ze_result_t sg_zetCommandListAppendMetricQueryBegin(zet_command_list_handle_t list, zet_metric_query_handle_t query)
+ze_result_t sg_zetCommandListAppendMetricQueryBegin(zet_command_list_handle_t list,
+						    zet_metric_query_handle_t query)
 {
 	SG_ENTER();
 	SG_HANDLE(query);
-	return append(list, "zetCommandListAppendMetricQueryBegin", query_begin, query, &(struct sg_wanted){NULL, 0, NULL});
+	return append(list, "zetCommandListAppendMetricQueryBegin", query_begin, query,
+		      &(struct sg_wanted){ NULL, 0, NULL });
 }
 
-ze_result_t sg_zetCommandListAppendMetricQueryEnd(zet_command_list_handle_t list, zet_metric_query_handle_t query, ze_event_handle_t signal,
- uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zetCommandListAppendMetricQueryEnd(zet_command_list_handle_t list,
+						  zet_metric_query_handle_t query,
+						  ze_event_handle_t signal, uint32_t nwait,
+						  ze_event_handle_t *wait)
 {
 	SG_ENTER();
 	SG_HANDLE(query);
 	return append(list, "zetCommandListAppendMetricQueryEnd", query_end, query,
-	 &(struct sg_wanted){(struct sg_event *)signal, nwait, wait});
+		      &(struct sg_wanted){ (struct sg_event *)signal, nwait, wait });
 }
 
 static void nothing(struct sg_cmd *cmd, struct sg_device *device, const struct sg_span *span)
@@ -334,12 +383,16 @@ static void nothing(struct sg_cmd *cmd, struct sg_device *device, const struct s
 ze_result_t sg_zetCommandListAppendMetricMemoryBarrier(zet_command_list_handle_t list)
 {
 	SG_ENTER();
-	return append(list, "zetCommandListAppendMetricMemoryBarrier", nothing, NULL, &(struct sg_wanted){NULL, 0, NULL});
+	return append(list, "zetCommandListAppendMetricMemoryBarrier", nothing, NULL,
+		      &(struct sg_wanted){ NULL, 0, NULL });
 }
 
-ze_result_t sg_zetCommandListAppendMetricStreamerMarker(zet_command_list_handle_t list, zet_metric_streamer_handle_t streamer, uint32_t value)
+ze_result_t sg_zetCommandListAppendMetricStreamerMarker(zet_command_list_handle_t list,
+							zet_metric_streamer_handle_t streamer,
+							uint32_t value)
 {
 	SG_ENTER();
 	SG_HANDLE(streamer);
-	return append(list, "zetCommandListAppendMetricStreamerMarker", nothing, streamer, &(struct sg_wanted){NULL, 0, NULL});
+	return append(list, "zetCommandListAppendMetricStreamerMarker", nothing, streamer,
+		      &(struct sg_wanted){ NULL, 0, NULL });
 }

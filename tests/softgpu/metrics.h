@@ -20,7 +20,10 @@ struct metric_group {
 	_Atomic bool active;
 };
 
-/* Raw data is an array of these. One of stall sampling has the address that was sampled, and in `launches` the sample's number. */
+/*
+ * Raw data is an array of these. One of stall sampling has the address that was sampled, and in
+ * `launches` the sample's number.
+ */
 struct report {
 	uint64_t start, end, busy; /* ticks */
 	uint64_t launches, groups, address;

@@ -1,4 +1,7 @@
-/* Modules and kernels. A module's bytes are a shared object, put into memory and opened there; what it exports is in softgpu.h. */
+/*
+ * Modules and kernels. A module's bytes are a shared object, put into memory and opened there; what
+ * it exports is in softgpu.h.
+ */
 #include "driver.h"
 
 #include <dlfcn.h>
@@ -14,7 +17,8 @@
 
 struct sg_module {
 	void *library;
-	int fd; /* stays open: dlopen knows what it has opened by the path, and the number is in it */
+	/* stays open: dlopen knows what it has opened by the path, and the number is in it */
+	int fd;
 	const struct softgpu_kernel *kernels;
 	uint32_t count;
 	unsigned char *bytes;
@@ -41,7 +45,10 @@ static bool write_all(int fd, const unsigned char *bytes, size_t size)
 	return true;
 }
 
-/* Real SPIR-V is not compiled here: the shared object named by SOFTGPU_SPIRV stands for it, by the names of its kernels. */
+/*
+ * Real SPIR-V is not compiled here: the shared object named by SOFTGPU_SPIRV stands for it, by the
+ * names of its kernels.
+ */
 static const char *stand_in(const ze_module_desc_t *desc)
 {
 	static const uint32_t magic = 0x07230203;
@@ -55,7 +62,8 @@ static const char *stand_in(const ze_module_desc_t *desc)
 static int module_file(const ze_module_desc_t *desc)
 {
 	const char *path = stand_in(desc);
-	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : memfd_create("softgpu-module", MFD_CLOEXEC);
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC)
+		      : memfd_create("softgpu-module", MFD_CLOEXEC);
 
 	if (fd >= 0 && !path && !write_all(fd, desc->pInputModule, desc->inputSize)) {
 		(void)close(fd);
@@ -64,7 +72,8 @@ static int module_file(const ze_module_desc_t *desc)
 	return fd;
 }
 
-static ze_result_t module_open(struct sg_module *module, const ze_module_desc_t *desc, struct build_log *log)
+static ze_result_t module_open(struct sg_module *module, const ze_module_desc_t *desc,
+			       struct build_log *log)
 {
 	int fd = module_file(desc);
 	char path[64];
@@ -77,11 +86,14 @@ static ze_result_t module_open(struct sg_module *module, const ze_module_desc_t 
 	if (!module->library) {
 		(void)close(fd);
 		(void)snprintf(log->text, sizeof(log->text), "error: %s", dlerror());
-		return desc->format == ZE_MODULE_FORMAT_NATIVE ? ZE_RESULT_ERROR_INVALID_NATIVE_BINARY : ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
+		return desc->format == ZE_MODULE_FORMAT_NATIVE
+			       ? ZE_RESULT_ERROR_INVALID_NATIVE_BINARY
+			       : ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
 	}
 	module->kernels = dlsym(module->library, "softgpu_kernels");
 	if (!module->kernels) {
-		(void)snprintf(log->text, sizeof(log->text), "error: the module exports no softgpu_kernels");
+		(void)snprintf(log->text, sizeof(log->text),
+			       "error: the module exports no softgpu_kernels");
 		(void)dlclose(module->library);
 		(void)close(fd);
 		return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
@@ -91,11 +103,12 @@ static ze_result_t module_open(struct sg_module *module, const ze_module_desc_t 
 	return SG_OK;
 }
 
-ze_result_t sg_zeModuleCreate(ze_context_handle_t context, ze_device_handle_t device, const ze_module_desc_t *desc,
- ze_module_handle_t *ret, ze_module_build_log_handle_t *ret_log)
+ze_result_t sg_zeModuleCreate(ze_context_handle_t context, ze_device_handle_t device,
+			      const ze_module_desc_t *desc, ze_module_handle_t *ret,
+			      ze_module_build_log_handle_t *ret_log)
 {
 	struct sg_module *module = calloc(1, sizeof(*module));
-	struct build_log scratch = {""}, *log = ret_log ? calloc(1, sizeof(*log)) : &scratch;
+	struct build_log scratch = { "" }, *log = ret_log ? calloc(1, sizeof(*log)) : &scratch;
 	ze_result_t result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
 
 	if (__builtin_expect(sg_faults, 0) && (result = sg_fault("zeModuleCreate")))
@@ -146,7 +159,8 @@ ze_result_t sg_zeModuleDestroy(ze_module_handle_t handle)
 	SG_ENTER();
 	SG_HANDLE(handle);
 	if (atomic_load(&module->live))
-		sg_misuse("a module is destroyed before %u of its kernels", atomic_load(&module->live));
+		sg_misuse("a module is destroyed before %u of its kernels",
+			  atomic_load(&module->live));
 	(void)dlclose(module->library);
 	(void)close(module->fd);
 	free(module->bytes);
@@ -162,7 +176,8 @@ ze_result_t sg_zeModuleBuildLogDestroy(ze_module_build_log_handle_t log)
 	return SG_OK;
 }
 
-ze_result_t sg_zeModuleBuildLogGetString(ze_module_build_log_handle_t handle, size_t *size, char *text)
+ze_result_t sg_zeModuleBuildLogGetString(ze_module_build_log_handle_t handle, size_t *size,
+					 char *text)
 {
 	const struct build_log *log = (const struct build_log *)handle;
 	size_t have;
@@ -176,7 +191,8 @@ ze_result_t sg_zeModuleBuildLogGetString(ze_module_build_log_handle_t handle, si
 }
 
 /* Nothing is ever left to be linked. */
-ze_result_t sg_zeModuleDynamicLink(uint32_t count, ze_module_handle_t *modules, ze_module_build_log_handle_t *ret_log)
+ze_result_t sg_zeModuleDynamicLink(uint32_t count, ze_module_handle_t *modules,
+				   ze_module_build_log_handle_t *ret_log)
 {
 	SG_ENTER();
 	SG_POINTER(!count || modules);
@@ -196,7 +212,8 @@ ze_result_t sg_zeModuleGetNativeBinary(ze_module_handle_t handle, size_t *size, 
 	return SG_OK;
 }
 
-ze_result_t sg_zeModuleGetKernelNames(ze_module_handle_t handle, uint32_t *count, const char **names)
+ze_result_t sg_zeModuleGetKernelNames(ze_module_handle_t handle, uint32_t *count,
+				      const char **names)
 {
 	const struct sg_module *module = (const struct sg_module *)handle;
 
@@ -219,7 +236,8 @@ ze_result_t sg_zeModuleGetFunctionPointer(ze_module_handle_t handle, const char 
 	return *ret ? SG_OK : ZE_RESULT_ERROR_INVALID_FUNCTION_NAME;
 }
 
-ze_result_t sg_zeModuleGetGlobalPointer(ze_module_handle_t handle, const char *name, size_t *size, void **ret)
+ze_result_t sg_zeModuleGetGlobalPointer(ze_module_handle_t handle, const char *name, size_t *size,
+					void **ret)
 {
 	void *symbol;
 
@@ -233,12 +251,15 @@ ze_result_t sg_zeModuleGetGlobalPointer(ze_module_handle_t handle, const char *n
 		const ElfW(Sym) *entry = NULL;
 		Dl_info info;
 
-		*size = dladdr1(symbol, &info, (void **)&entry, RTLD_DL_SYMENT) && entry ? entry->st_size : 0;
+		*size = dladdr1(symbol, &info, (void **)&entry, RTLD_DL_SYMENT) && entry
+				? entry->st_size
+				: 0;
 	}
 	return SG_OK;
 }
 
-ze_result_t sg_zeKernelCreate(ze_module_handle_t handle, const ze_kernel_desc_t *desc, ze_kernel_handle_t *ret)
+ze_result_t sg_zeKernelCreate(ze_module_handle_t handle, const ze_kernel_desc_t *desc,
+			      ze_kernel_handle_t *ret)
 {
 	struct sg_module *module = (struct sg_module *)handle;
 	struct sg_kernel *kernel;
@@ -279,7 +300,8 @@ ze_result_t sg_zeKernelSetGroupSize(ze_kernel_handle_t handle, uint32_t x, uint3
 
 	SG_ENTER();
 	SG_HANDLE(handle);
-	if (!x || !y || !z || x > GROUP_MAX || y > GROUP_MAX || z > GROUP_MAX || (uint64_t)x * y * z > GROUP_MAX)
+	if (!x || !y || !z || x > GROUP_MAX || y > GROUP_MAX || z > GROUP_MAX ||
+	    (uint64_t)x * y * z > GROUP_MAX)
 		return ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION;
 	kernel->size[0] = x;
 	kernel->size[1] = y;
@@ -287,8 +309,9 @@ ze_result_t sg_zeKernelSetGroupSize(ze_kernel_handle_t handle, uint32_t x, uint3
 	return SG_OK;
 }
 
-ze_result_t sg_zeKernelSuggestGroupSize(ze_kernel_handle_t handle, uint32_t x, uint32_t y, uint32_t z, uint32_t *ret_x, uint32_t *ret_y,
- uint32_t *ret_z)
+ze_result_t sg_zeKernelSuggestGroupSize(ze_kernel_handle_t handle, uint32_t x, uint32_t y,
+					uint32_t z, uint32_t *ret_x, uint32_t *ret_y,
+					uint32_t *ret_z)
 {
 	uint32_t best = 1;
 
@@ -309,7 +332,8 @@ ze_result_t sg_zeKernelSuggestMaxCooperativeGroupCount(ze_kernel_handle_t handle
 	return SG_OK;
 }
 
-ze_result_t sg_zeKernelSetArgumentValue(ze_kernel_handle_t handle, uint32_t index, size_t size, const void *value)
+ze_result_t sg_zeKernelSetArgumentValue(ze_kernel_handle_t handle, uint32_t index, size_t size,
+					const void *value)
 {
 	struct sg_kernel *kernel = (struct sg_kernel *)handle;
 	unsigned char *arg;
@@ -336,7 +360,8 @@ ze_result_t sg_zeKernelSetArgumentValue(ze_kernel_handle_t handle, uint32_t inde
 	return SG_OK;
 }
 
-ze_result_t sg_zeKernelSetIndirectAccess(ze_kernel_handle_t handle, ze_kernel_indirect_access_flags_t flags)
+ze_result_t sg_zeKernelSetIndirectAccess(ze_kernel_handle_t handle,
+					 ze_kernel_indirect_access_flags_t flags)
 {
 	SG_ENTER();
 	SG_HANDLE(handle);
@@ -344,7 +369,8 @@ ze_result_t sg_zeKernelSetIndirectAccess(ze_kernel_handle_t handle, ze_kernel_in
 	return SG_OK;
 }
 
-ze_result_t sg_zeKernelGetIndirectAccess(ze_kernel_handle_t handle, ze_kernel_indirect_access_flags_t *ret)
+ze_result_t sg_zeKernelGetIndirectAccess(ze_kernel_handle_t handle,
+					 ze_kernel_indirect_access_flags_t *ret)
 {
 	SG_ENTER_WITH(handle, ret);
 	*ret = ((struct sg_kernel *)handle)->access;
@@ -368,7 +394,8 @@ ze_result_t sg_zeKernelSetCacheConfig(ze_kernel_handle_t handle, ze_cache_config
 	return SG_OK;
 }
 
-enum { REGISTER_FILE_EXTENSION = 0x00030012 }; /* a driver's own: {stype, pNext, uint32_t registers} */
+/* a driver's own: {stype, pNext, uint32_t registers} */
+enum { REGISTER_FILE_EXTENSION = 0x00030012 };
 
 ze_result_t sg_zeKernelGetProperties(ze_kernel_handle_t handle, ze_kernel_properties_t *ret)
 {

@@ -1,11 +1,14 @@
-/* Commands of regular lists that are changed after they were appended, and graphs: what is appended to an immediate list while it is
- * captured, kept as a list of its own to be executed again and again. */
+/* Commands of regular lists that are changed after they were appended, and graphs: what is appended
+ * to an immediate list while it is captured, kept as a list of its own to be executed again and
+ * again. */
 #include "driver.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-ze_result_t sg_zeCommandListGetNextCommandIdExp(ze_command_list_handle_t handle, const ze_mutable_command_id_exp_desc_t *desc, uint64_t *ret)
+ze_result_t sg_zeCommandListGetNextCommandIdExp(ze_command_list_handle_t handle,
+						const ze_mutable_command_id_exp_desc_t *desc,
+						uint64_t *ret)
 {
 	const struct sg_list *list = (const struct sg_list *)handle;
 
@@ -25,7 +28,8 @@ static struct sg_cmd *command(struct sg_list *list, uint64_t id)
 static void changed(struct sg_list *list)
 {
 	if (atomic_load(&list->users))
-		sg_misuse("commands are changed with %u of their list's on their way", atomic_load(&list->users));
+		sg_misuse("commands are changed with %u of their list's on their way",
+			  atomic_load(&list->users));
 	list->closed = false;
 }
 
@@ -44,7 +48,8 @@ static ze_result_t change(struct sg_list *list, const ze_base_desc_t *desc)
 			return ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_INDEX;
 		if (!arg->argSize || arg->argSize > SOFTGPU_ARG_SIZE || !arg->pArgValue)
 			return ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE;
-		memcpy(cmd->args + (size_t)arg->argIndex * SOFTGPU_ARG_SIZE, arg->pArgValue, arg->argSize);
+		memcpy(cmd->args + (size_t)arg->argIndex * SOFTGPU_ARG_SIZE, arg->pArgValue,
+		       arg->argSize);
 		return SG_OK;
 	case (uint32_t)ZE_STRUCTURE_TYPE_MUTABLE_GROUP_COUNT_EXP_DESC:
 		memcpy(cmd->groups, count->pGroupCount, sizeof(cmd->groups));
@@ -59,7 +64,8 @@ static ze_result_t change(struct sg_list *list, const ze_base_desc_t *desc)
 	}
 }
 
-ze_result_t sg_zeCommandListUpdateMutableCommandsExp(ze_command_list_handle_t handle, const ze_mutable_commands_exp_desc_t *desc)
+ze_result_t sg_zeCommandListUpdateMutableCommandsExp(ze_command_list_handle_t handle,
+						     const ze_mutable_commands_exp_desc_t *desc)
 {
 	ze_result_t result = SG_OK;
 
@@ -70,7 +76,9 @@ ze_result_t sg_zeCommandListUpdateMutableCommandsExp(ze_command_list_handle_t ha
 	return result;
 }
 
-ze_result_t sg_zeCommandListUpdateMutableCommandSignalEventExp(ze_command_list_handle_t handle, uint64_t id, ze_event_handle_t signal)
+ze_result_t sg_zeCommandListUpdateMutableCommandSignalEventExp(ze_command_list_handle_t handle,
+							       uint64_t id,
+							       ze_event_handle_t signal)
 {
 	struct sg_cmd *cmd;
 
@@ -84,8 +92,9 @@ ze_result_t sg_zeCommandListUpdateMutableCommandSignalEventExp(ze_command_list_h
 	return SG_OK;
 }
 
-ze_result_t sg_zeCommandListUpdateMutableCommandWaitEventsExp(ze_command_list_handle_t handle, uint64_t id, uint32_t count,
- ze_event_handle_t *events)
+ze_result_t sg_zeCommandListUpdateMutableCommandWaitEventsExp(ze_command_list_handle_t handle,
+							      uint64_t id, uint32_t count,
+							      ze_event_handle_t *events)
 {
 	struct sg_cmd *cmd;
 
@@ -103,7 +112,7 @@ ze_result_t sg_zeCommandListUpdateMutableCommandWaitEventsExp(ze_command_list_ha
 struct graph {
 	ze_context_handle_t context;
 	struct sg_list *list; /* NULL before there is anything in it */
-	uint32_t holders; /* itself and what was made of it */
+	uint32_t holders;     /* itself and what was made of it */
 };
 
 static void graph_release(struct graph *graph)
@@ -158,7 +167,8 @@ static bool capture_ends(struct sg_list *graph)
 	return joined;
 }
 
-ze_result_t sg_zeGraphCreateExt(ze_context_handle_t context, const void *next, ze_graph_handle_t *ret)
+ze_result_t sg_zeGraphCreateExt(ze_context_handle_t context, const void *next,
+				ze_graph_handle_t *ret)
 {
 	struct graph *graph;
 
@@ -172,7 +182,9 @@ ze_result_t sg_zeGraphCreateExt(ze_context_handle_t context, const void *next, z
 	return SG_OK;
 }
 
-ze_result_t sg_zeCommandListBeginCaptureIntoGraphExt(ze_command_list_handle_t handle, ze_graph_handle_t graph_handle, const void *next)
+ze_result_t sg_zeCommandListBeginCaptureIntoGraphExt(ze_command_list_handle_t handle,
+						     ze_graph_handle_t graph_handle,
+						     const void *next)
 {
 	struct sg_list *list = (struct sg_list *)handle;
 	struct graph *graph = (struct graph *)graph_handle;
@@ -182,7 +194,8 @@ ze_result_t sg_zeCommandListBeginCaptureIntoGraphExt(ze_command_list_handle_t ha
 	SG_HANDLE(handle && graph_handle);
 	if (!list->queue || list->capture || graph->list)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-	result = sg_list_new(list->context, list->device, list->ordinal, list->flags, list->in_order, &graph->list);
+	result = sg_list_new(list->context, list->device, list->ordinal, list->flags,
+			     list->in_order, &graph->list);
 	if (!result)
 		list->capture = graph->list;
 	return result;
@@ -197,7 +210,8 @@ ze_result_t sg_zeCommandListBeginGraphCaptureExt(ze_command_list_handle_t handle
 	if (!list->queue || list->capture)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	/* it belongs to the graph that the end of the capture makes */
-	return sg_list_new(list->context, list->device, list->ordinal, list->flags, list->in_order, &list->capture);
+	return sg_list_new(list->context, list->device, list->ordinal, list->flags, list->in_order,
+			   &list->capture);
 }
 
 ze_result_t sg_zeCommandListIsGraphCaptureEnabledExt(ze_command_list_handle_t handle)
@@ -208,7 +222,8 @@ ze_result_t sg_zeCommandListIsGraphCaptureEnabledExt(ze_command_list_handle_t ha
 }
 
 /* Without a place for the graph, it is the one that the capture went into. */
-ze_result_t sg_zeCommandListEndGraphCaptureExt(ze_command_list_handle_t handle, const void *next, ze_graph_handle_t *ret)
+ze_result_t sg_zeCommandListEndGraphCaptureExt(ze_command_list_handle_t handle, const void *next,
+					       ze_graph_handle_t *ret)
 {
 	struct sg_list *list = (struct sg_list *)handle;
 	ze_result_t result = SG_OK;
@@ -250,7 +265,8 @@ struct executable {
 	struct graph *graph;
 };
 
-ze_result_t sg_zeGraphInstantiateExt(ze_graph_handle_t handle, const void *next, ze_executable_graph_handle_t *ret)
+ze_result_t sg_zeGraphInstantiateExt(ze_graph_handle_t handle, const void *next,
+				     ze_executable_graph_handle_t *ret)
 {
 	struct graph *graph = (struct graph *)handle;
 	struct executable *executable;
@@ -267,7 +283,8 @@ ze_result_t sg_zeGraphInstantiateExt(ze_graph_handle_t handle, const void *next,
 	return SG_OK;
 }
 
-ze_result_t sg_zeExecutableGraphGetSourceGraphExt(ze_executable_graph_handle_t handle, ze_graph_handle_t *ret)
+ze_result_t sg_zeExecutableGraphGetSourceGraphExt(ze_executable_graph_handle_t handle,
+						  ze_graph_handle_t *ret)
 {
 	SG_ENTER_WITH(handle, ret);
 	*ret = (ze_graph_handle_t)((struct executable *)handle)->graph;
@@ -283,8 +300,10 @@ ze_result_t sg_zeExecutableGraphDestroyExt(ze_executable_graph_handle_t handle)
 	return SG_OK;
 }
 
-ze_result_t sg_zeCommandListAppendGraphExt(ze_command_list_handle_t list, ze_executable_graph_handle_t handle, const void *next,
- ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendGraphExt(ze_command_list_handle_t list,
+					   ze_executable_graph_handle_t handle, const void *next,
+					   ze_event_handle_t signal, uint32_t nwait,
+					   ze_event_handle_t *wait)
 {
 	ze_command_list_handle_t graph;
 
@@ -303,7 +322,8 @@ ze_result_t sg_zeGraphCreateExp(ze_context_handle_t context, ze_graph_handle_t *
 	return sg_zeGraphCreateExt(context, next, ret);
 }
 
-ze_result_t sg_zeCommandListBeginCaptureIntoGraphExp(ze_command_list_handle_t list, ze_graph_handle_t graph, const void *next)
+ze_result_t sg_zeCommandListBeginCaptureIntoGraphExp(ze_command_list_handle_t list,
+						     ze_graph_handle_t graph, const void *next)
 {
 	return sg_zeCommandListBeginCaptureIntoGraphExt(list, graph, next);
 }
@@ -313,18 +333,22 @@ ze_result_t sg_zeCommandListBeginGraphCaptureExp(ze_command_list_handle_t list, 
 	return sg_zeCommandListBeginGraphCaptureExt(list, next);
 }
 
-ze_result_t sg_zeCommandListEndGraphCaptureExp(ze_command_list_handle_t list, ze_graph_handle_t *ret, const void *next)
+ze_result_t sg_zeCommandListEndGraphCaptureExp(ze_command_list_handle_t list,
+					       ze_graph_handle_t *ret, const void *next)
 {
 	return sg_zeCommandListEndGraphCaptureExt(list, next, ret);
 }
 
-ze_result_t sg_zeCommandListInstantiateGraphExp(ze_graph_handle_t graph, ze_executable_graph_handle_t *ret, const void *next)
+ze_result_t sg_zeCommandListInstantiateGraphExp(ze_graph_handle_t graph,
+						ze_executable_graph_handle_t *ret, const void *next)
 {
 	return sg_zeGraphInstantiateExt(graph, next, ret);
 }
 
-ze_result_t sg_zeCommandListAppendGraphExp(ze_command_list_handle_t list, ze_executable_graph_handle_t executable, const void *next,
- ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
+ze_result_t sg_zeCommandListAppendGraphExp(ze_command_list_handle_t list,
+					   ze_executable_graph_handle_t executable,
+					   const void *next, ze_event_handle_t signal,
+					   uint32_t nwait, ze_event_handle_t *wait)
 {
 	return sg_zeCommandListAppendGraphExt(list, executable, next, signal, nwait, wait);
 }

@@ -1,8 +1,9 @@
 /*
- * The order of commands, and who runs them. A queue holds what was submitted and is not done; any of it may start whose wait events
- * are signalled and that no barrier, in-order list or end of a list holds back. That is all the order there is: with several
- * workers, what has no reason to wait overlaps. With SOFTGPU_SYNC=1 there are no workers and the calling thread runs all that can
- * run, now; what cannot (an event is missing) stays until a later call makes it possible.
+ * The order of commands, and who runs them. A queue holds what was submitted and is not done; any
+ * of it may start whose wait events are signalled and that no barrier, in-order list or end of a
+ * list holds back. That is all the order there is: with several workers, what has no reason to wait
+ * overlaps. With SOFTGPU_SYNC=1 there are no workers and the calling thread runs all that can run,
+ * now; what cannot (an event is missing) stays until a later call makes it possible.
  */
 #include "driver.h"
 
@@ -18,7 +19,9 @@ static _Atomic uint32_t sleepers, pending_total;
 static struct sg_queue *queues;
 static _Thread_local bool pumping __attribute__((tls_model("initial-exec")));
 
-static struct sg_cmd list_end = {.op = SG_LIST_END, .after_all = true, .before_all = true, .name = "end"};
+static struct sg_cmd list_end = {
+	.op = SG_LIST_END, .after_all = true, .before_all = true, .name = "end"
+};
 
 static void change_make(void)
 {
@@ -32,7 +35,10 @@ static void change_make(void)
 
 void sg_changed(void)
 {
-	/* a sleeper counts itself before it looks a last time; both sides are seq_cst, so one sees the other */
+	/*
+	 * a sleeper counts itself before it looks a last time; both sides are seq_cst, so one sees
+	 * the other
+	 */
 	if (atomic_load(&sleepers)) {
 		(void)pthread_mutex_lock(&sg_lock);
 		(void)pthread_cond_broadcast(&change);
@@ -47,12 +53,16 @@ static bool may_start(const struct sg_task *task)
 	const struct sg_cmd *cmd = task->cmd;
 
 	for (uint32_t i = 0; i < cmd->nwait; i++)
-		if (!(cmd->wait[i]->counts ? sg_event_reached(cmd->wait[i], task->wanted[i]) : sg_event_ready(cmd->wait[i])))
+		if (!(cmd->wait[i]->counts ? sg_event_reached(cmd->wait[i], task->wanted[i])
+					   : sg_event_ready(cmd->wait[i])))
 			return false;
 	return true;
 }
 
-/* A counter-based event may be asked for again before this waits for it: what is waited for is what was asked for until now. */
+/*
+ * A counter-based event may be asked for again before this waits for it: what is waited for is what
+ * was asked for until now.
+ */
 static void note_wanted(struct sg_task *task)
 {
 	const struct sg_cmd *cmd = task->cmd;
@@ -61,7 +71,9 @@ static void note_wanted(struct sg_task *task)
 		if (!cmd->wait[i]->counts)
 			continue;
 		if (!task->wanted)
-			task->wanted = cmd->nwait <= sizeof(task->few) / sizeof(task->few[0]) ? task->few : malloc(cmd->nwait * sizeof(*task->wanted));
+			task->wanted = cmd->nwait <= sizeof(task->few) / sizeof(task->few[0])
+					       ? task->few
+					       : malloc(cmd->nwait * sizeof(*task->wanted));
 		if (!task->wanted)
 			abort();
 		task->wanted[i] = atomic_load(&cmd->wait[i]->wanted);
@@ -187,7 +199,8 @@ void sg_queue_destroy(struct sg_queue *queue)
 	while (queue->workers && (running(queue) || startable(queue)))
 		(void)pthread_cond_wait(&change, &sg_lock);
 	if (queue->head)
-		sg_misuse("a queue is destroyed while %u commands wait in it", atomic_load(&queue->pending));
+		sg_misuse("a queue is destroyed while %u commands wait in it",
+			  atomic_load(&queue->pending));
 	queue->stop = true;
 	(void)pthread_cond_broadcast(&change);
 	for (struct sg_queue **at = &queues; *at; at = &(*at)->next_queue) {
@@ -212,7 +225,8 @@ void sg_queue_destroy(struct sg_queue *queue)
 	free(queue);
 }
 
-static void push(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd, struct sg_fence *fence, uint64_t execution)
+static void push(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd,
+		 struct sg_fence *fence, uint64_t execution)
 {
 	struct sg_task *task;
 
@@ -223,7 +237,9 @@ static void push(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cm
 		queue->unused = task->next;
 	else if (!(task = malloc(sizeof(*task))))
 		abort();
-	*task = (struct sg_task){.cmd = cmd, .list = list, .fence = fence, .execution = execution};
+	*task = (struct sg_task){
+		.cmd = cmd, .list = list, .fence = fence, .execution = execution
+	};
 	task->after_all = cmd->after_all || (list && list->in_order);
 	task->before_all = cmd->before_all || (list && list->in_order);
 	note_wanted(task);
@@ -237,7 +253,8 @@ static void push(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cm
 	(void)pthread_mutex_unlock(&sg_lock);
 }
 
-void sg_queue_push(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd, uint64_t execution)
+void sg_queue_push(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd,
+		   uint64_t execution)
 {
 	push(queue, list, cmd, NULL, execution);
 }
@@ -270,7 +287,8 @@ void sg_queue_go(struct sg_queue *queue)
 		/* the program's signals are none of these threads' business */
 		(void)sigfillset(&all);
 		(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-		while (queue->workers < sg_config.workers && !pthread_create(&queue->threads[queue->workers], NULL, worker, queue))
+		while (queue->workers < sg_config.workers &&
+		       !pthread_create(&queue->threads[queue->workers], NULL, worker, queue))
 			queue->workers++;
 		(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	}
@@ -320,7 +338,9 @@ ze_result_t sg_wait(bool (*ready)(const void *), const void *what, uint64_t time
 		return SG_OK;
 	sg_pump();
 	if (timeout_ns == 0)
-		return ready(what) ? SG_OK : sg_device_lost() ? ZE_RESULT_ERROR_DEVICE_LOST : ZE_RESULT_NOT_READY;
+		return ready(what)	  ? SG_OK
+		       : sg_device_lost() ? ZE_RESULT_ERROR_DEVICE_LOST
+					  : ZE_RESULT_NOT_READY;
 	(void)pthread_once(&change_once, change_make);
 	until = after(timeout_ns);
 	(void)pthread_mutex_lock(&sg_lock);
@@ -331,12 +351,15 @@ ze_result_t sg_wait(bool (*ready)(const void *), const void *what, uint64_t time
 
 			(void)pthread_cond_timedwait(&change, &sg_lock, &soon);
 			(void)clock_gettime(CLOCK_MONOTONIC, &soon);
-			late = soon.tv_sec > until.tv_sec || (soon.tv_sec == until.tv_sec && soon.tv_nsec >= until.tv_nsec);
+			late = soon.tv_sec > until.tv_sec ||
+			       (soon.tv_sec == until.tv_sec && soon.tv_nsec >= until.tv_nsec);
 		} else {
 			late = pthread_cond_timedwait(&change, &sg_lock, &until) != 0;
 		}
 	}
 	atomic_fetch_sub(&sleepers, 1);
 	(void)pthread_mutex_unlock(&sg_lock);
-	return ready(what) ? SG_OK : sg_device_lost() ? ZE_RESULT_ERROR_DEVICE_LOST : ZE_RESULT_NOT_READY;
+	return ready(what)	  ? SG_OK
+	       : sg_device_lost() ? ZE_RESULT_ERROR_DEVICE_LOST
+				  : ZE_RESULT_NOT_READY;
 }

@@ -1,4 +1,7 @@
-/* One command, on whatever thread executes it: what it does, when by the device's clock, and the signal of its event. */
+/*
+ * One command, on whatever thread executes it: what it does, when by the device's clock, and the
+ * signal of its event.
+ */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -27,7 +30,8 @@ static const unsigned char *local_args(const struct sg_cmd *cmd, unsigned char *
 		memcpy(&size, args + (size_t)i * SOFTGPU_ARG_SIZE + 8, sizeof(size));
 		if (size < SG_LOCAL_MARK)
 			continue;
-		memcpy(args + (size_t)i * SOFTGPU_ARG_SIZE, &(void *){local.memory + used}, sizeof(void *));
+		memcpy(args + (size_t)i * SOFTGPU_ARG_SIZE, &(void *){ local.memory + used },
+		       sizeof(void *));
 		used += size - SG_LOCAL_MARK;
 	}
 	return args;
@@ -36,7 +40,7 @@ static const unsigned char *local_args(const struct sg_cmd *cmd, unsigned char *
 static void kernel(struct sg_device *device, const struct sg_cmd *cmd)
 {
 	unsigned char args[SOFTGPU_ARG_SIZE * SOFTGPU_ARGS_MAX] __attribute__((aligned(16)));
-	struct softgpu_group group = {.args = cmd->args};
+	struct softgpu_group group = { .args = cmd->args };
 	void (*const run)(const struct softgpu_group *) = cmd->kernel->run;
 
 	memcpy(group.count, cmd->groups, sizeof(group.count));
@@ -50,7 +54,9 @@ static void kernel(struct sg_device *device, const struct sg_cmd *cmd)
 			for (group.id[0] = 0; group.id[0] < group.count[0]; group.id[0]++)
 				run(&group);
 	atomic_fetch_add_explicit(&device->root->launches, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&device->root->groups, (uint64_t)group.count[0] * group.count[1] * group.count[2], memory_order_relaxed);
+	atomic_fetch_add_explicit(&device->root->groups,
+				  (uint64_t)group.count[0] * group.count[1] * group.count[2],
+				  memory_order_relaxed);
 }
 
 static void fill(const struct sg_cmd *cmd)
@@ -62,7 +68,9 @@ static void fill(const struct sg_cmd *cmd)
 		return;
 	}
 	for (size_t done = 0; done < cmd->bytes; done += cmd->pattern_size)
-		memcpy(to + done, cmd->src, cmd->bytes - done < cmd->pattern_size ? cmd->bytes - done : cmd->pattern_size);
+		memcpy(to + done, cmd->src,
+		       cmd->bytes - done < cmd->pattern_size ? cmd->bytes - done
+							     : cmd->pattern_size);
 }
 
 static void region(const struct sg_cmd *cmd)
@@ -72,7 +80,8 @@ static void region(const struct sg_cmd *cmd)
 	for (uint32_t z = 0; z < r->depth; z++)
 		for (uint32_t y = 0; y < r->height; y++)
 			memmove((char *)cmd->dst + z * r->dst_slice + y * r->dst_pitch,
-			 (const char *)cmd->src + z * r->src_slice + y * r->src_pitch, r->width);
+				(const char *)cmd->src + z * r->src_slice + y * r->src_pitch,
+				r->width);
 }
 
 static void query(const struct sg_cmd *cmd)
@@ -81,7 +90,8 @@ static void query(const struct sg_cmd *cmd)
 		ze_kernel_timestamp_result_t result;
 
 		sg_event_result(cmd->events[i], -1, &result);
-		memcpy((char *)cmd->dst + (cmd->offsets ? cmd->offsets[i] : i * sizeof(result)), &result, sizeof(result));
+		memcpy((char *)cmd->dst + (cmd->offsets ? cmd->offsets[i] : i * sizeof(result)),
+		       &result, sizeof(result));
 	}
 }
 
@@ -123,15 +133,22 @@ static void execute(struct sg_queue *queue, struct sg_cmd *cmd, const struct sg_
 
 static uint64_t given_ticks(const struct sg_cmd *cmd)
 {
-	static const char *const kinds[] = {NULL, "copy", "fill", "copy", "barrier", "signal", "wait", "reset", "timestamp", "query", "call"};
+	static const char *const kinds[] = { NULL,	  "copy",   "fill", "copy",
+					     "barrier",	  "signal", "wait", "reset",
+					     "timestamp", "query",  "call" };
 	bool work = cmd->op <= SG_REGION || cmd->op == SG_CALL;
-	uint64_t ns = sg_duration_ns(cmd->op == SG_KERNEL ? cmd->name : kinds[cmd->op], sg_config.virtual_clock ? (work ? 1000 : 1) : UINT64_MAX);
+	uint64_t ns = sg_duration_ns(cmd->op == SG_KERNEL ? cmd->name : kinds[cmd->op],
+				     sg_config.virtual_clock ? (work ? 1000 : 1) : UINT64_MAX);
 
 	return ns == UINT64_MAX ? 0 : sg_ticks_of(ns);
 }
 
-/* When the command starts if it waits for nothing but what it must wait for, and one of the queue's workers. */
-static void virtual_span(struct sg_queue *queue, bool in_order, const struct sg_cmd *cmd, struct sg_span *span)
+/*
+ * When the command starts if it waits for nothing but what it must wait for, and one of the queue's
+ * workers.
+ */
+static void virtual_span(struct sg_queue *queue, bool in_order, const struct sg_cmd *cmd,
+			 struct sg_span *span)
 {
 	uint32_t worker = 0;
 
@@ -171,7 +188,8 @@ void sg_users(const struct sg_cmd *cmd, struct sg_list *list, int change)
 		atomic_fetch_add(&list->users, (uint32_t)change);
 }
 
-void sg_run(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd, uint64_t execution, bool counted)
+void sg_run(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd, uint64_t execution,
+	    bool counted)
 {
 	uint64_t sequence = atomic_fetch_add_explicit(&commands, 1, memory_order_relaxed) + 1;
 	struct sg_device *device = queue->device;
@@ -204,7 +222,8 @@ void sg_run(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd, ui
 		}
 	}
 	if (cmd->op == SG_KERNEL)
-		atomic_fetch_add_explicit(&device->root->busy, span.end - span.start, memory_order_relaxed);
+		atomic_fetch_add_explicit(&device->root->busy, span.end - span.start,
+					  memory_order_relaxed);
 	if (place >= 0)
 		sg_stream_end(place, device, cmd, &span);
 	if (sg_logging)

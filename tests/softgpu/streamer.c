@@ -1,6 +1,7 @@
 /*
- * Streamers: a report for each period of the device's time, made when it is read, from the history of which kernels ran when. A period
- * is reported once no kernel that began in it is still running, so that what a report says is the whole truth.
+ * Streamers: a report for each period of the device's time, made when it is read, from the history
+ * of which kernels ran when. A period is reported once no kernel that began in it is still running,
+ * so that what a report says is the whole truth.
  */
 #include "metrics.h"
 
@@ -21,7 +22,7 @@ struct streamer {
 	struct metric_group *group;
 	struct sg_event *event;
 	uint64_t period, from; /* ticks; from: where the next report starts */
-	uint64_t number; /* of the next report of a stall */
+	uint64_t number;       /* of the next report of a stall */
 	uint32_t notify;
 	struct past *history;
 	uint32_t first, count; /* of the history, a ring */
@@ -44,7 +45,10 @@ int sg_stream_begin(const struct sg_device *device)
 	int place = -1;
 
 	(void)pthread_mutex_lock(&lock);
-	/* with the lock held: no period that it begins in can be taken for known before it has its place */
+	/*
+	 * with the lock held: no period that it begins in can be taken for known before it has its
+	 * place
+	 */
 	start = sg_device_ticks();
 	for (int i = 0; i < RUNNING_MAX && place < 0; i++) {
 		if (running[i].device)
@@ -57,9 +61,12 @@ int sg_stream_begin(const struct sg_device *device)
 	return place;
 }
 
-void sg_stream_end(int place, const struct sg_device *device, const struct sg_cmd *cmd, const struct sg_span *span)
+void sg_stream_end(int place, const struct sg_device *device, const struct sg_cmd *cmd,
+		   const struct sg_span *span)
 {
-	struct past past = {span->start, span->end, (uint64_t)(uintptr_t)cmd->kernel->run & ~0xfull, cmd->groups[0] * cmd->groups[1] * cmd->groups[2]};
+	struct past past = { span->start, span->end,
+			     (uint64_t)(uintptr_t)cmd->kernel->run & ~0xfull,
+			     cmd->groups[0] * cmd->groups[1] * cmd->groups[2] };
 
 	(void)pthread_mutex_lock(&lock);
 	if (place >= 0)
@@ -89,7 +96,8 @@ static uint64_t known_until(const struct streamer *streamer)
 
 static uint64_t overlap(const struct past *past, uint64_t start, uint64_t end)
 {
-	uint64_t from = past->start > start ? past->start : start, to = past->end < end ? past->end : end;
+	uint64_t from = past->start > start ? past->start : start,
+		 to = past->end < end ? past->end : end;
 
 	return to > from ? to - from : 0;
 }
@@ -99,7 +107,7 @@ static bool report_make(struct streamer *streamer, uint64_t start, struct report
 {
 	uint64_t end = start + streamer->period;
 
-	*ret = (struct report){.start = start, .end = end};
+	*ret = (struct report){ .start = start, .end = end };
 	for (uint32_t i = 0; i < streamer->count; i++) {
 		const struct past *past = &streamer->history[(streamer->first + i) % HISTORY_MAX];
 
@@ -143,7 +151,7 @@ static void *notify(void *arg)
 	bool stop = false;
 
 	while (!stop) {
-		const struct timespec pause = {0, 500000};
+		const struct timespec pause = { 0, 500000 };
 		bool ready;
 
 		(void)nanosleep(&pause, NULL);
@@ -154,7 +162,8 @@ static void *notify(void *arg)
 		if (ready && !stop && !sg_event_ready(streamer->event)) {
 			uint64_t now = sg_device_ticks();
 
-			sg_event_signal(streamer->event, &(struct sg_span){.start = now, .end = now}, 0, 0);
+			sg_event_signal(streamer->event,
+					&(struct sg_span){ .start = now, .end = now }, 0, 0);
 		}
 	}
 	return NULL;
@@ -172,13 +181,16 @@ static bool thread_start(struct streamer *streamer)
 	return started;
 }
 
-ze_result_t sg_zetMetricStreamerOpen(zet_context_handle_t context, zet_device_handle_t device, zet_metric_group_handle_t group,
- zet_metric_streamer_desc_t *desc, ze_event_handle_t event, zet_metric_streamer_handle_t *ret)
+ze_result_t sg_zetMetricStreamerOpen(zet_context_handle_t context, zet_device_handle_t device,
+				     zet_metric_group_handle_t group,
+				     zet_metric_streamer_desc_t *desc, ze_event_handle_t event,
+				     zet_metric_streamer_handle_t *ret)
 {
 	struct streamer *streamer;
 
 	SG_ENTER_WITH(context && device && group, desc && ret);
-	if (((struct metric_group *)group)->sampling != ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED)
+	if (((struct metric_group *)group)->sampling !=
+	    ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED)
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	if (!atomic_load(&((struct metric_group *)group)->active))
 		return ZE_RESULT_NOT_READY;
@@ -229,7 +241,8 @@ ze_result_t sg_zetMetricStreamerClose(zet_metric_streamer_handle_t handle)
 	return SG_OK;
 }
 
-ze_result_t sg_zetMetricStreamerReadData(zet_metric_streamer_handle_t handle, uint32_t most, size_t *size, uint8_t *data)
+ze_result_t sg_zetMetricStreamerReadData(zet_metric_streamer_handle_t handle, uint32_t most,
+					 size_t *size, uint8_t *data)
 {
 	struct streamer *streamer = (struct streamer *)handle;
 	uint64_t count;

@@ -1,6 +1,7 @@
 /*
- * System management: a device's properties, memory, frequency, power, temperature and load. Each figure follows from what was executed
- * and allocated: the power is 50 W, and 250 W more while kernels run. The temperature is 40 degrees, and a degree more with each device.
+ * System management: a device's properties, memory, frequency, power, temperature and load. Each
+ * figure follows from what was executed and allocated: the power is 50 W, and 250 W more while
+ * kernels run. The temperature is 40 degrees, and a degree more with each device.
  */
 #include "driver.h"
 
@@ -20,14 +21,14 @@ static uint64_t busy_us(const void *handle)
 }
 
 /* Every domain is the whole device's, and the handles of all are the device's own. */
-#define ONE_DOMAIN(function, type) \
-	ze_result_t sg_##function(zes_device_handle_t device, uint32_t *count, type *ret) \
-	{ \
-		SG_ENTER(); \
-		SG_HANDLE(device); \
-		SG_POINTER(count); \
+#define ONE_DOMAIN(function, type)                                                         \
+	ze_result_t sg_##function(zes_device_handle_t device, uint32_t *count, type *ret)  \
+	{                                                                                  \
+		SG_ENTER();                                                                \
+		SG_HANDLE(device);                                                         \
+		SG_POINTER(count);                                                         \
 		SG_GIVE(count, ret, 1, ret[i] = (type)((struct sg_device *)device)->root); \
-		return SG_OK; \
+		return SG_OK;                                                              \
 	}
 
 ONE_DOMAIN(zesDeviceEnumMemoryModules, zes_mem_handle_t)
@@ -41,7 +42,8 @@ ze_result_t sg_zesDeviceGetProperties(zes_device_handle_t device, zes_device_pro
 	SG_ENTER_WITH(device, ret);
 	(void)sg_zeDeviceGetProperties((ze_device_handle_t)device, &ret->core);
 	ret->numSubdevices = ((struct sg_device *)device)->tiles;
-	(void)snprintf(ret->serialNumber, sizeof(ret->serialNumber), "%d", ((struct sg_device *)device)->id);
+	(void)snprintf(ret->serialNumber, sizeof(ret->serialNumber), "%d",
+		       ((struct sg_device *)device)->id);
 	(void)snprintf(ret->boardNumber, sizeof(ret->boardNumber), "none");
 	(void)snprintf(ret->brandName, sizeof(ret->brandName), "SoftGPU");
 	(void)snprintf(ret->modelName, sizeof(ret->modelName), "SoftGPU");
@@ -122,7 +124,8 @@ ze_result_t sg_zesFrequencyGetState(zes_freq_handle_t frequency, zes_freq_state_
 	return SG_OK;
 }
 
-ze_result_t sg_zesFrequencyGetAvailableClocks(zes_freq_handle_t frequency, uint32_t *count, double *ret)
+ze_result_t sg_zesFrequencyGetAvailableClocks(zes_freq_handle_t frequency, uint32_t *count,
+					      double *ret)
 {
 	SG_ENTER_WITH(frequency, count);
 	SG_GIVE(count, ret, 2, ret[i] = i ? CORE_MHZ : IDLE_MHZ);

@@ -1,6 +1,7 @@
 /*
- * Memory of the collector (xs_arena()) in a child that was forked while another thread was in the middle of taking some: in
- * xs_arena_locked(), that is, where no signal is blocked, so that each instruction can be looked at.
+ * Memory of the collector (xs_arena()) in a child that was forked while another thread was in the
+ * middle of taking some: in xs_arena_locked(), that is, where no signal is blocked, so that each
+ * instruction can be looked at.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -13,12 +14,12 @@
 #include "tap.h"
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define STEPPING true
-#define TRAP_FLAG 0x100
+#define STEPPING       true
+#define TRAP_FLAG      0x100
 #define FLAGS(context) (((ucontext_t *)(context))->uc_mcontext.gregs[REG_EFL])
 #else
-#define STEPPING false
-#define TRAP_FLAG 0
+#define STEPPING       false
+#define TRAP_FLAG      0
 #define FLAGS(context) (*(long *)(context))
 #endif
 
@@ -36,7 +37,8 @@ __attribute__((constructor(101))) static void make_run(void)
 	char value[PATH_MAX + 64];
 
 	rundir_open(&dir, NULL);
-	(void)snprintf(value, sizeof(value), "%s:%.*s", dir.launch.dir, (int)XS_SECRET, dir.launch.control->secret);
+	(void)snprintf(value, sizeof(value), "%s:%.*s", dir.launch.dir, (int)XS_SECRET,
+		       dir.launch.control->secret);
 	(void)setenv(XS_ENV_RUN, value, 1);
 }
 
@@ -110,7 +112,8 @@ static void forked_inside(void)
 		taken_count++;
 	}
 	CHECK(steps > 10, "%u steps", steps);
-	CHECK(!failed, "of %u children %u have got memory that is not there or not theirs", steps, failed);
+	CHECK(!failed, "of %u children %u have got memory that is not there or not theirs", steps,
+	      failed);
 }
 
 int main(int argc, char **argv)

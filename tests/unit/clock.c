@@ -1,6 +1,6 @@
 /*
- * The timeline on simulated clocks: the two ways in which common/clock.c reads time are replaced here, and its source is included, so
- * that hours of drift, steps and jitter pass in milliseconds.
+ * The timeline on simulated clocks: the two ways in which common/clock.c reads time are replaced
+ * here, and its source is included, so that hours of drift, steps and jitter pass in milliseconds.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -11,12 +11,12 @@
 
 #include "tap.h"
 
-static double now_ns = 5e12;        /* the kernel's monotonic clock */
-static double raw_ppm;              /* by how much CLOCK_MONOTONIC_RAW is faster */
-static double ghz = 2.9453;         /* the counter's true frequency */
+static double now_ns = 5e12; /* the kernel's monotonic clock */
+static double raw_ppm;	     /* by how much CLOCK_MONOTONIC_RAW is faster */
+static double ghz = 2.9453;  /* the counter's true frequency */
 static uint64_t counter = 123456789012345ull;
-static double fraction;             /* of a tick, not counted yet */
-static unsigned jitter;             /* ns that a reading takes at most, beside 20 */
+static double fraction; /* of a tick, not counted yet */
+static unsigned jitter; /* ns that a reading takes at most, beside 20 */
 static unsigned long long seed = 7;
 
 static void pass(double ns)
@@ -45,7 +45,7 @@ static int fake_clock(clockid_t clock, struct timespec *ts)
 }
 
 #undef __rdtsc
-#define __rdtsc() fake_tsc()
+#define __rdtsc()		 fake_tsc()
 #define clock_gettime(clock, ts) fake_clock(clock, ts)
 #include "../../common/clock.c"
 #undef clock_gettime
@@ -74,7 +74,10 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* Lets time pass in steps, looks at the error, and sees to it that nothing that was said is ever said otherwise. */
+/*
+ * Lets time pass in steps, looks at the error, and sees to it that nothing that was said is ever
+ * said otherwise.
+ */
 static uint64_t go(double seconds, double step_ns)
 {
 	static struct {
@@ -92,7 +95,8 @@ static uint64_t go(double seconds, double step_ns)
 		value = ns(tick);
 		if (distance(value, true_ns()) > worst)
 			worst = distance(value, true_ns());
-		CHECK(value >= last, "%" PRIu64 " ticks later it is %" PRIu64 " ns earlier", tick - last_tick, last - value);
+		CHECK(value >= last, "%" PRIu64 " ticks later it is %" PRIu64 " ns earlier",
+		      tick - last_tick, last - value);
 		last = value;
 		last_tick = tick;
 		if (tap_random(&seed) % 16 == 0 && count < 4096) {
@@ -103,11 +107,15 @@ static uint64_t go(double seconds, double step_ns)
 			break;
 	}
 	for (size_t i = 0; i < count; i++)
-		CHECK(ns(said[i].tick) == said[i].ns, "what was %" PRIu64 " is %" PRIu64 " now", said[i].ns, ns(said[i].tick));
+		CHECK(ns(said[i].tick) == said[i].ns, "what was %" PRIu64 " is %" PRIu64 " now",
+		      said[i].ns, ns(said[i].tick));
 	return worst;
 }
 
-/* Every tick of all segments' surroundings: no step back, no jump of more than a tick's length and rounding. */
+/*
+ * Every tick of all segments' surroundings: no step back, no jump of more than a tick's length and
+ * rounding.
+ */
 static void seams(void)
 {
 	uint64_t most = (uint64_t)(1 / ghz) + 2;
@@ -116,16 +124,22 @@ static void seams(void)
 		uint64_t seam = line.segments[i].tick;
 
 		for (uint64_t tick = seam - 100; tick < seam + 100; tick++)
-			CHECK(ns(tick) <= ns(tick + 1) && ns(tick + 1) - ns(tick) <= most, "segment %zu, tick %" PRId64 ": %" PRId64 " ns",
-			      i, (int64_t)(tick - seam), (int64_t)(ns(tick + 1) - ns(tick)));
+			CHECK(ns(tick) <= ns(tick + 1) && ns(tick + 1) - ns(tick) <= most,
+			      "segment %zu, tick %" PRId64 ": %" PRId64 " ns", i,
+			      (int64_t)(tick - seam), (int64_t)(ns(tick + 1) - ns(tick)));
 	}
-	/* before the first segment too: a record may be older than the run's first pair of readings */
+	/*
+	 * before the first segment too: a record may be older than the run's first pair of readings
+	 */
 	for (uint64_t tick = line.first.tick - 1000; tick < line.first.tick + 1000; tick++)
 		CHECK(ns(tick) <= ns(tick + 1) && ns(tick + 1) - ns(tick) <= most, "tick %" PRId64,
 		      (int64_t)(tick - line.first.tick));
 }
 
-/* What is at least 1 ns apart is so in the trace, too, wherever it lies: no slice gets lost between two roundings. */
+/*
+ * What is at least 1 ns apart is so in the trace, too, wherever it lies: no slice gets lost between
+ * two roundings.
+ */
 static void no_slice_vanishes(void)
 {
 	static const double frequencies[] = { 0.4, 0.9, 1.1, 1.9, 2.9453, 5.7 };
@@ -138,7 +152,8 @@ static void no_slice_vanishes(void)
 		first = line.first.tick;
 		ticks = (uint64_t)ceil(4294967296.0 / (double)line.segments[0].slope);
 		for (uint64_t tick = first - 200; tick < first + 200; tick++)
-			CHECK(ns(tick) < ns(tick + ticks), "%.1f GHz, tick %" PRId64 ": %" PRIu64 " ticks are nothing", ghz,
+			CHECK(ns(tick) < ns(tick + ticks),
+			      "%.1f GHz, tick %" PRId64 ": %" PRIu64 " ticks are nothing", ghz,
 			      (int64_t)(tick - first), ticks);
 		xs_timeline_fini(&line);
 	}
@@ -197,7 +212,9 @@ static void slewed(void)
 	xs_timeline_fini(&line);
 }
 
-/* A suspended or stopped machine: the counter or the clock jumps; time still never runs backwards. */
+/*
+ * A suspended or stopped machine: the counter or the clock jumps; time still never runs backwards.
+ */
 static void jumps(void)
 {
 	for (int way = 0; way < 3; way++) {
@@ -261,12 +278,15 @@ static void far_ticks(void)
 	(void)go(5, 1e7);
 	for (int days = -1; days < 365 * 10; days += 30) {
 		double ticks = days * 86400e9 * ghz;
-		uint64_t tick = line.first.tick + (days < 0 ? 0 - (uint64_t)-ticks / 1000 : (uint64_t)ticks);
+		uint64_t tick = line.first.tick +
+				(days < 0 ? 0 - (uint64_t)-ticks / 1000 : (uint64_t)ticks);
 		uint64_t value = ns(tick);
 
 		CHECK(days < 0 || value >= last, "day %d", days);
 		if (days >= 0)
-			CHECK(distance(value, (uint64_t)((double)line.segments[0].ns + days * 86400e9)) <= (uint64_t)(days + 1) * 86400000000ull,
+			CHECK(distance(value,
+				       (uint64_t)((double)line.segments[0].ns + days * 86400e9)) <=
+				      (uint64_t)(days + 1) * 86400000000ull,
 			      "day %d: %" PRIu64, days, value);
 		last = days < 0 ? 0 : value;
 	}
@@ -275,11 +295,18 @@ static void far_ticks(void)
 	xs_timeline_fini(&line);
 }
 
-/* A run directory from before a reboot, or a hostile one: any pair may stand at the beginning. No division by zero, no endless loop. */
+/*
+ * A run directory from before a reboot, or a hostile one: any pair may stand at the beginning. No
+ * division by zero, no endless loop.
+ */
 static void wrong_beginnings(void)
 {
 	static const struct xs_clock_pair firsts[] = {
-		{ 0, 0 }, { UINT64_MAX, 0 }, { 0, UINT64_MAX }, { UINT64_MAX, UINT64_MAX }, { 1, 5000000000000000ull },
+		{ 0, 0 },
+		{ UINT64_MAX, 0 },
+		{ 0, UINT64_MAX },
+		{ UINT64_MAX, UINT64_MAX },
+		{ 1, 5000000000000000ull },
 		{ 1ull << 63, 1 },
 	};
 
@@ -292,7 +319,10 @@ static void wrong_beginnings(void)
 		}
 		xs_timeline_fini(&line);
 	}
-	(void)xs_timeline_init(&line, XS_CLOCK_TSC, (struct xs_clock_pair){ .tick = counter + 30000000000ull, .mono = (uint64_t)now_ns + 10000000000ull }, 0);
+	(void)xs_timeline_init(&line, XS_CLOCK_TSC,
+			       (struct xs_clock_pair){ .tick = counter + 30000000000ull,
+						       .mono = (uint64_t)now_ns + 10000000000ull },
+			       0);
 	for (int k = 0; k < 1000; k++) {
 		pass(2e7);
 		xs_timeline_update(&line);

@@ -9,8 +9,8 @@
 #include "shm.h"
 #include "tap.h"
 
-#define SHELLS 4
-#define BATCHES 30
+#define SHELLS	 4
+#define BATCHES	 30
 #define BATCH_NS 20000000u
 
 static struct xs_control control;
@@ -19,12 +19,14 @@ static char place[] = "/tmp/control-threads-XXXXXX";
 
 static void *shell(void *number)
 {
-	enum xs_pause_reason reason = (uintptr_t)number % 2 ? XS_PAUSE_SESSION : XS_PAUSE_WINDOW; /* of two shells each */
+	/* of two shells each */
+	enum xs_pause_reason reason = (uintptr_t)number % 2 ? XS_PAUSE_SESSION : XS_PAUSE_WINDOW;
 	int directory = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	for (int batch = 0; batch < BATCHES; batch++) {
 		pthread_barrier_wait(&together);
-		for (uint64_t end = xs_clock_ns(CLOCK_MONOTONIC) + BATCH_NS; xs_clock_ns(CLOCK_MONOTONIC) < end;) {
+		for (uint64_t end = xs_clock_ns(CLOCK_MONOTONIC) + BATCH_NS;
+		     xs_clock_ns(CLOCK_MONOTONIC) < end;) {
 			(void)xs_control_change(directory, &control, reason, true);
 			(void)xs_control_change(directory, &control, reason, false);
 		}
@@ -43,10 +45,13 @@ static void check_pauses(void)
 
 	CHECK(!atomic_load(&control.paused) && count, "%u pauses", count);
 	for (uint32_t i = count > XS_PAUSES ? count - XS_PAUSES : 0; i < count; i++) {
-		uint64_t from = atomic_load(&control.pauses.last[i % XS_PAUSES].from), to = atomic_load(&control.pauses.last[i % XS_PAUSES].to);
+		uint64_t from = atomic_load(&control.pauses.last[i % XS_PAUSES].from),
+			 to = atomic_load(&control.pauses.last[i % XS_PAUSES].to);
 
-		if (!CHECK(from >= before && to >= from && to != UINT64_MAX, "pause %u of %u: %llu to %llu after %llu", i, count,
-			   (unsigned long long)from, (unsigned long long)to, (unsigned long long)before))
+		if (!CHECK(from >= before && to >= from && to != UINT64_MAX,
+			   "pause %u of %u: %llu to %llu after %llu", i, count,
+			   (unsigned long long)from, (unsigned long long)to,
+			   (unsigned long long)before))
 			break;
 		before = to;
 	}
@@ -72,14 +77,17 @@ static void shells(void)
 /* It costs a moment, and no more. */
 static void stopped_holder(void)
 {
-	int directory = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC), holder = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int directory = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+	    holder = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	uint64_t start = xs_clock_ns(CLOCK_MONOTONIC), took;
 
 	CHECK(!flock(holder, LOCK_EX), "held");
-	CHECK(xs_control_change(directory, &control, XS_PAUSE_SESSION, true), "changed all the same");
+	CHECK(xs_control_change(directory, &control, XS_PAUSE_SESSION, true),
+	      "changed all the same");
 	took = xs_clock_ns(CLOCK_MONOTONIC) - start;
 	CHECK(took >= 200000000u, "%llu ns: it was waited for", (unsigned long long)took);
-	CHECK(xs_control_change(-1, &control, XS_PAUSE_SESSION, false), "without a descriptor, too");
+	CHECK(xs_control_change(-1, &control, XS_PAUSE_SESSION, false),
+	      "without a descriptor, too");
 	close(holder);
 	close(directory);
 }

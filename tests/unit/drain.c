@@ -28,10 +28,12 @@ static void tasks_and_calls(void)
 	finish(adopt());
 	trace = load();
 	CHECK(trace.count == 5, "%zu slices", trace.count);
-	CHECK(trace_named(&trace, "d::outer") == 1 && trace_named(&trace, "d::in\\\\ner") == 1, "names");
+	CHECK(trace_named(&trace, "d::outer") == 1 && trace_named(&trace, "d::in\\\\ner") == 1,
+	      "names");
 	CHECK(strstr(trace.text, "\"result\":-9223372036854775808"), "the smallest result");
 	CHECK(strstr(trace.text, "(unknown)"), "a function that no table has");
-	CHECK(trace_other(&trace, "events") == 8 && trace_other(&trace, "lost") == 0 && trace_other(&trace, "unmatched_ends") == 1,
+	CHECK(trace_other(&trace, "events") == 8 && trace_other(&trace, "lost") == 0 &&
+		      trace_other(&trace, "unmatched_ends") == 1,
 	      "%" PRIu64 " events", trace_other(&trace, "events"));
 	nested(&trace);
 	for (size_t i = 0; i < trace.count; i++) {
@@ -47,7 +49,8 @@ static void tasks_and_calls(void)
 	close_all();
 }
 
-static void expect(const struct trace *trace, const char *name, uint64_t start, uint64_t end, bool unfinished)
+static void expect(const struct trace *trace, const char *name, uint64_t start, uint64_t end,
+		   bool unfinished)
 {
 	int found = 0;
 
@@ -56,12 +59,16 @@ static void expect(const struct trace *trace, const char *name, uint64_t start, 
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct slice *s = &trace->slices[i];
 
-		found += !strcmp(s->name, name) && s->start == start && s->end == end && s->unfinished == unfinished;
+		found += !strcmp(s->name, name) && s->start == start && s->end == end &&
+			 s->unfinished == unfinished;
 	}
 	CHECK(found == 1, "%s from %" PRIu64 " to %" PRIu64 ": %d", name, start, end, found);
 }
 
-/* What is open when recording goes off ends there; so do calls that last beyond, or they would stick out of their tasks. */
+/*
+ * What is open when recording goes off ends there; so do calls that last beyond, or they would
+ * stick out of their tasks.
+ */
 static void pauses(void)
 {
 	struct xs_pauses *run, *own;
@@ -82,7 +89,7 @@ static void pauses(void)
 	xs_pauses_begin(run, t0 + 30000);
 	xs_pauses_end(run, t0 + 40000);
 	xs_pauses_end(own, t0 + 50000);
-	put_call(&dir, ring, t0 + 60000, 1000, 0xffffff, 0, 0);      /* inside the next one */
+	put_call(&dir, ring, t0 + 60000, 1000, 0xffffff, 0, 0);	 /* inside the next one */
 	put_call(&dir, ring, t0 + 15000, 50000, 0xffffff, 0, 0); /* all the while */
 	put_end(&dir, ring, t0 + 70000, domain);
 	put_end(&dir, ring, t0 + 71000, domain);
@@ -103,7 +110,8 @@ static void pauses(void)
 	expect(&trace, "d::between", t0 + 80000, t0 + 85000, true);
 	expect(&trace, "d::whole", t0 + 100000, t0 + 110000, false);
 	expect(&trace, "d::last", t0 + 120000, t0 + 130000, true);
-	CHECK(trace_other(&trace, "unmatched_ends") == 2, "%" PRIu64 " unmatched", trace_other(&trace, "unmatched_ends"));
+	CHECK(trace_other(&trace, "unmatched_ends") == 2, "%" PRIu64 " unmatched",
+	      trace_other(&trace, "unmatched_ends"));
 	nested(&trace);
 	drop(&trace);
 	close_all();
@@ -146,9 +154,13 @@ static void names(void)
 	open_all(NULL, 1);
 	ring = rundir_ring(file, 0);
 	put_thread(&dir, ring, 77, "\xff\xfe\xfd");
-	for (size_t length = 0; length < sizeof(text); length = length < 200 ? length + 1 : length * 2) {
+	for (size_t length = 0; length < sizeof(text);
+	     length = length < 200 ? length + 1 : length * 2) {
 		for (int fill = 0; fill < 3; fill++) {
-			memset(text, "\x01\xf0""a"[fill], length);
+			memset(text,
+			       "\x01\xf0"
+			       "a"[fill],
+			       length);
 			text[length] = '\0';
 			put_begin(&dir, ring, tick(), rundir_name(&dir, text, domain));
 			put_end(&dir, ring, tick(), domain);
@@ -162,7 +174,10 @@ static void names(void)
 	close_all();
 }
 
-/* Tasks that end in another order than nesting wants, at random; of two domains, or ends could not tell them apart. */
+/*
+ * Tasks that end in another order than nesting wants, at random; of two domains, or ends could not
+ * tell them apart.
+ */
 static void crossing(void)
 {
 	unsigned long long seed = 5;
@@ -299,7 +314,8 @@ static void device_lanes(void)
 	ring = rundir_ring(file, 0);
 	put_thread(&dir, ring, 77, "t");
 	for (uint32_t i = 0; i < 300; i++) {
-		struct xs_device_record r = device_record(tap_random(&seed) % 100000, tap_random(&seed) % 20000);
+		struct xs_device_record r =
+			device_record(tap_random(&seed) % 100000, tap_random(&seed) % 20000);
 
 		r.id = i + 1;
 		if (i % 10 == 0)

@@ -47,7 +47,8 @@ static void each_once(unsigned n, const char *when)
 	}
 	for (number = 0; seen && number < n; number++)
 		CHECK(seen[number], "%s: n%u missing", when, number);
-	CHECK(trace_named(&trace, "d::open") == 4, "%s: %zu of 4 open tasks", when, trace_named(&trace, "d::open"));
+	CHECK(trace_named(&trace, "d::open") == 4, "%s: %zu of 4 open tasks", when,
+	      trace_named(&trace, "d::open"));
 	free(seen);
 	drop(&trace);
 }
@@ -94,8 +95,9 @@ static void victim(void)
 }
 
 /*
- * Has a victim commit what is there, then read `more` tasks, and kills it `steps` instructions further, in its second commit. Returns the
- * instructions that it made there; -1: not possible here.
+ * Has a victim commit what is there, then read `more` tasks, and kills it `steps` instructions
+ * further, in its second commit. Returns the instructions that it made there; -1: not possible
+ * here.
  */
 static long kill_after(unsigned *n, unsigned more, long steps)
 {
@@ -122,10 +124,12 @@ static long kill_after(unsigned *n, unsigned more, long steps)
 }
 
 /*
- * Kills commits at `rounds` of their instructions; then producers go on (`after`, may be NULL), the run is recovered, and each task must be there once. Whether
- * a commit gives room back too early shows only if it is used.
+ * Kills commits at `rounds` of their instructions; then producers go on (`after`, may be NULL), the
+ * run is recovered, and each task must be there once. Whether a commit gives room back too early
+ * shows only if it is used.
  */
-static void kill_commits(const struct xs_options *options, unsigned more, int rounds, void (*after)(unsigned *n))
+static void kill_commits(const struct xs_options *options, unsigned more, int rounds,
+			 void (*after)(unsigned *n))
 {
 	long length = LONG_MAX;
 	char when[64];
@@ -139,7 +143,8 @@ static void kill_commits(const struct xs_options *options, unsigned more, int ro
 		fill(&n, 40);
 		made = kill_after(&n, more, steps);
 		length = i ? length : made;
-		(void)snprintf(when, sizeof(when), "killed after %ld of %ld instructions", made, length);
+		(void)snprintf(when, sizeof(when), "killed after %ld of %ld instructions", made,
+			       length);
 		if (after)
 			after(&n);
 		recover();
@@ -154,7 +159,10 @@ static void killed_while_committing(void)
 	kill_commits(NULL, 40, 400, NULL);
 }
 
-/* Both rings until there is no room. What finds none is lost with its whole subtree: the end goes the same way. */
+/*
+ * Both rings until there is no room. What finds none is lost with its whole subtree: the end goes
+ * the same way.
+ */
 static void fill_up(unsigned *n)
 {
 	for (uint32_t i = 0; i < 2; i++) {
@@ -174,9 +182,14 @@ static void fill_up(unsigned *n)
 
 static void killed_while_rings_are_full(void)
 {
-	const struct xs_options options = { .chrome_itt = true, .ring_size = XS_RING_MIN, .on_full = XS_FULL_DROP };
+	const struct xs_options options = { .chrome_itt = true,
+					    .ring_size = XS_RING_MIN,
+					    .on_full = XS_FULL_DROP };
 
-	/* more than a step and less than a quarter of each ring, which would be committed while it is read */
+	/*
+	 * more than a step and less than a quarter of each ring, which would be committed while it
+	 * is read
+	 */
 	kill_commits(&options, 2 * XS_RING_MIN * 3 / 16 / 32, 120, fill_up);
 }
 
@@ -255,7 +268,8 @@ static void recover_twice(void)
 		waitpid(pid, &status, 0);
 		fill(&n, 10);
 		recover();
-		each_once(n, prepared ? "after a kill while prepared" : "after a kill between commits");
+		each_once(n, prepared ? "after a kill while prepared"
+				      : "after a kill between commits");
 		close_all();
 	}
 }

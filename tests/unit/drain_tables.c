@@ -9,7 +9,9 @@
 /* The tables' arithmetic. */
 static void summary(void)
 {
-	struct xs_options options = { .host_timing = true, .device_timing = true, .ring_size = XS_RING_MIN };
+	struct xs_options options = { .host_timing = true,
+				      .device_timing = true,
+				      .ring_size = XS_RING_MIN };
 	unsigned long long calls, total, average, low, high;
 	struct xs_ring *ring;
 	struct trace trace = { .text = NULL };
@@ -34,11 +36,11 @@ static void summary(void)
 	if (CHECK(trace.text, "no report")) {
 		CHECK(strstr(path, "/rep.4000000.txt"), "%s", path);
 		row = strstr(trace.text, "ker\"nel,");
-		CHECK(row && sscanf(row, "ker\"nel, %llu, %llu, %lf, %llu, %llu, %llu", &calls, &total, &percent, &average,
-				    &low, &high) == 6,
+		CHECK(row && sscanf(row, "ker\"nel, %llu, %llu, %lf, %llu, %llu, %llu", &calls,
+				    &total, &percent, &average, &low, &high) == 6,
 		      "%s", trace.text);
-		CHECK(row && calls == 4 && total == 10000 && percent > 49.99 && percent < 50.01 && average == 2500 &&
-			      low == 1000 && high == 4000,
+		CHECK(row && calls == 4 && total == 10000 && percent > 49.99 && percent < 50.01 &&
+			      average == 2500 && low == 1000 && high == 4000,
 		      "%s", trace.text);
 	}
 	drop(&trace);
@@ -50,10 +52,16 @@ static bool shows(const char *text, const char *line)
 	return CHECK(strstr(text, line), "no \"%s\" in %s", line, text);
 }
 
-/* Level Zero's device tables: columns of their own, tiles, kinds of copies, and what kernels are made of. */
+/*
+ * Level Zero's device tables: columns of their own, tiles, kinds of copies, and what kernels are
+ * made of.
+ */
 static void level_zero_tables(void)
 {
-	struct xs_options options = { .device_timing = true, .kernel_submission = true, .verbose = true, .ring_size = XS_RING_MIN };
+	struct xs_options options = { .device_timing = true,
+				      .kernel_submission = true,
+				      .verbose = true,
+				      .ring_size = XS_RING_MIN };
 	struct xs_kernel_record *kernel;
 	struct trace trace = { .text = NULL };
 	struct xs_device_record r;
@@ -64,9 +72,18 @@ static void level_zero_tables(void)
 	open_all(&options, 1);
 	ring = rundir_ring(file, 0);
 	put_thread(&dir, ring, 77, "t");
-	kernel = xs_ring_reserve(rundir_producer(ring), &dir.launch.mailbox->bell, sizeof(*kernel), XS_ROLE_OTHER);
-	*kernel = (struct xs_kernel_record){ .event = { tick(), rundir_name(&dir, "_Z4gemmPf", 0), XS_KERNEL, sizeof(*kernel) / 8, XS_SOURCE_LEVEL_ZERO, 0 },
-					     .id = 3, .arguments = 7, .spill_bytes = 64, .private_bytes = 128, .registers = 256, .simd = 32, .compiled = 2 };
+	kernel = xs_ring_reserve(rundir_producer(ring), &dir.launch.mailbox->bell, sizeof(*kernel),
+				 XS_ROLE_OTHER);
+	*kernel = (struct xs_kernel_record){ .event = { tick(), rundir_name(&dir, "_Z4gemmPf", 0),
+							XS_KERNEL, sizeof(*kernel) / 8,
+							XS_SOURCE_LEVEL_ZERO, 0 },
+					     .id = 3,
+					     .arguments = 7,
+					     .spill_bytes = 64,
+					     .private_bytes = 128,
+					     .registers = 256,
+					     .simd = 32,
+					     .compiled = 2 };
 	xs_ring_commit(rundir_producer(ring), sizeof(*kernel));
 	r = device_record(0, 3000);
 	r.event.source = XS_SOURCE_LEVEL_ZERO;
@@ -88,16 +105,23 @@ static void level_zero_tables(void)
 	finish(adopt());
 	trace.text = rundir_trace(&dir, path, sizeof(path), &trace.length);
 	if (CHECK(trace.text, "no report")) {
-		shows(trace.text, "    Total Device Time for L0 backend (ns):                 4000\n");
+		shows(trace.text,
+		      "    Total Device Time for L0 backend (ns):                 4000\n");
 		shows(trace.text, "== L0 Backend ==");
-		shows(trace.text, ",        Calls,            Time (ns),     Time (%),         Average (ns),             Min (ns),             Max (ns)\n");
-		shows(trace.text, "Tile #1: \"gemm(float*)[SIMD32 {4; 1; 1} {256; 1; 1}]\",            1,                 3000,    75.000000,");
-		shows(trace.text, "\"(unknown)(M2D)[4096]\",            1,                 1000,    25.000000,");
-		shows(trace.text, ", Compiled, SIMD, Number of Arguments, SLM Per Work Group, Private Memory Per Thread, Spill Memory Per Thread, "
+		shows(trace.text, ",        Calls,            Time (ns),     Time (%),         "
+				  "Average (ns),             Min (ns),             Max (ns)\n");
+		shows(trace.text, "Tile #1: \"gemm(float*)[SIMD32 {4; 1; 1} {256; 1; 1}]\",        "
+				  "    1,                 3000,    75.000000,");
+		shows(trace.text, "\"(unknown)(M2D)[4096]\",            1,                 1000,   "
+				  " 25.000000,");
+		shows(trace.text, ", Compiled, SIMD, Number of Arguments, SLM Per Work Group, "
+				  "Private Memory Per Thread, Spill Memory Per Thread, "
 				  "Register File Size Per Thread\n");
-		shows(trace.text, "}]\",      AOT,   32,                   7,                  0,                       128,                      64,"
+		shows(trace.text, "}]\",      AOT,   32,                   7,                  0,  "
+				  "                     128,                      64,"
 				  "                           256\n");
-		shows(trace.text, ",        Calls,          Append (ns),  Append (%),          Submit (ns),  Submit (%),         Execute (ns),  Execute (%)\n");
+		shows(trace.text, ",        Calls,          Append (ns),  Append (%),          "
+				  "Submit (ns),  Submit (%),         Execute (ns),  Execute (%)\n");
 	}
 	drop(&trace);
 	close_all();
@@ -106,7 +130,9 @@ static void level_zero_tables(void)
 /* More shapes than a table has rows for: one row has the rest, and the total is that of all. */
 static void more_than_rows(void)
 {
-	struct xs_options options = { .device_timing = true, .verbose = true, .ring_size = XS_RING_MAX / 64 };
+	struct xs_options options = { .device_timing = true,
+				      .verbose = true,
+				      .ring_size = XS_RING_MAX / 64 };
 	const uint32_t count = 70000;
 	unsigned long long total = 0, calls = 0;
 	struct trace trace = { .text = NULL };
@@ -124,7 +150,11 @@ static void more_than_rows(void)
 		struct xs_device_record r = device_record(0, 10);
 
 		r.global[2] = i + 1;
-		if (i % 3 == 0) { /* the two clocks agree to some us only: it seems to begin before its call, and is as long as it was */
+		/*
+		 * the two clocks agree to some us only: it seems to begin before its call, and is
+		 * as long as it was
+		 */
+		if (i % 3 == 0) {
 			r.queued = r.submit -= 3000;
 			r.start -= 3000;
 			r.end -= 3000;
@@ -138,7 +168,8 @@ static void more_than_rows(void)
 	if (CHECK(trace.text, "no report")) {
 		char *stop = strstr(trace.text, "=== Device Time Distribution");
 
-		for (char *line = strtok(trace.text, "\n"); line && line < stop; line = strtok(NULL, "\n")) {
+		for (char *line = strtok(trace.text, "\n"); line && line < stop;
+		     line = strtok(NULL, "\n")) {
 			unsigned long long n, ns;
 			char *figures = strstr(line, ", ");
 
@@ -149,7 +180,8 @@ static void more_than_rows(void)
 			}
 			CHECK(!strstr(line, "(all others)") || n > 1, "%s", line);
 		}
-		CHECK(calls == count && total == 10ull * count && rows < count, "%u rows, %llu calls, %llu ns", rows, calls, total);
+		CHECK(calls == count && total == 10ull * count && rows < count,
+		      "%u rows, %llu calls, %llu ns", rows, calls, total);
 	}
 	drop(&trace);
 	close_all();
@@ -166,7 +198,8 @@ static void many_long_names(void)
 		size_t n = (size_t)sprintf(name, "_Z6f%05u1aI1bS0_E", i), length;
 
 		for (int k = 0; k < 12; k++) /* each holds the one before it twice */
-			n += (size_t)sprintf(name + n, "S_IS%c_S%c_E", digits[k + 1], digits[k + 1]);
+			n += (size_t)sprintf(name + n, "S_IS%c_S%c_E", digits[k + 1],
+					     digits[k + 1]);
 		length = n;
 		(void)xs_demangle(name, &length);
 	}

@@ -1,12 +1,13 @@
 /*
- * Both sides in one process, for ThreadSanitizer: threads that trace through the real collector, and the drain side's reading in another
- * thread. So that the sanitizer sees one memory, a file of the run directory is mapped once for both.
+ * Both sides in one process, for ThreadSanitizer: threads that trace through the real collector,
+ * and the drain side's reading in another thread. So that the sanitizer sees one memory, a file of
+ * the run directory is mapped once for both.
  */
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define xs_shm_map real_shm_map
+#define xs_shm_map    real_shm_map
 #define xs_shm_map_at real_shm_map_at
 #include "../../common/shm.c"
 #undef xs_shm_map
@@ -38,10 +39,13 @@ static struct {
 } mapped[64];
 static pthread_mutex_t mapped_lock = PTHREAD_MUTEX_INITIALIZER;
 
-int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size);
-int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size);
+int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size,
+		  void **ret_map, uint64_t *ret_size);
+int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size,
+	       void **ret_map, uint64_t *ret_size);
 
-int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size)
+int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size,
+		  void **ret_map, uint64_t *ret_size)
 {
 	bool create = access == XS_SHM_CREATE;
 	int error = -ENOMEM;
@@ -49,13 +53,16 @@ int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, ui
 
 	if (access == XS_SHM_READ)
 		access = XS_SHM_OPEN; /* the other side writes */
-	if (name[0] == 'd' || (create && !strcmp(name, "strings"))) /* one side's own; the launcher unmaps it at once */
+	/* one side's own; the launcher unmaps it at once */
+	if (name[0] == 'd' || (create && !strcmp(name, "strings")))
 		return real_shm_map_at(directory, name, access, size, ret_map, ret_size);
 	pthread_mutex_lock(&mapped_lock);
-	while (i < sizeof(mapped) / sizeof(mapped[0]) && mapped[i].map && strcmp(mapped[i].name, name))
+	while (i < sizeof(mapped) / sizeof(mapped[0]) && mapped[i].map &&
+	       strcmp(mapped[i].name, name))
 		i++;
 	if (i < sizeof(mapped) / sizeof(mapped[0]) && !mapped[i].map) {
-		error = real_shm_map_at(directory, name, access, size, &mapped[i].map, &mapped[i].size);
+		error = real_shm_map_at(directory, name, access, size, &mapped[i].map,
+					&mapped[i].size);
 		if (create)
 			mapped[i].size = size;
 		if (!error)
@@ -72,7 +79,8 @@ int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, ui
 	return error;
 }
 
-int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size, void **ret_map, uint64_t *ret_size)
+int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size,
+	       void **ret_map, uint64_t *ret_size)
 {
 	int directory = xs_shm_open_directory(path), error;
 
@@ -104,8 +112,10 @@ static void *consume(void *data)
 		uint32_t rung = atomic_load_explicit(&bell->rung, memory_order_relaxed);
 
 		last = atomic_load(&done);
-		atomic_fetch_add_explicit(&dir.run.control->consumer.heartbeat, 1, memory_order_relaxed);
-		for (uint32_t serial = 0; !process && serial < atomic_load(&dir.run.mailbox->joined); serial++) {
+		atomic_fetch_add_explicit(&dir.run.control->consumer.heartbeat, 1,
+					  memory_order_relaxed);
+		for (uint32_t serial = 0;
+		     !process && serial < atomic_load(&dir.run.mailbox->joined); serial++) {
 			char name[XS_NAME_MAX];
 
 			xs_process_name(name, getpid(), serial, 0);
@@ -154,7 +164,8 @@ static void *produce(void *data)
 		(void)snprintf(name, sizeof(name), "task %u", i % 50);
 		__itt_task_begin(domain, none, none, __itt_string_handle_create(name));
 		__itt_task_begin(other, none, none, __itt_string_handle_create("inner"));
-		if (i % 500 == 499 && number == 0 && !pthread_create(&thread, NULL, short_thread, "a task"))
+		if (i % 500 == 499 && number == 0 &&
+		    !pthread_create(&thread, NULL, short_thread, "a task"))
 			(void)pthread_join(thread, NULL);
 		__itt_task_end(i % 7 ? other : domain);
 		__itt_task_end(i % 7 ? domain : other);
@@ -195,15 +206,17 @@ static void go(enum xs_on_full policy, uint64_t ring_size, bool early)
 	xs_process_finish(process, XS_END_EXITED, 0);
 	text = rundir_trace(&dir, path, sizeof(path), &length);
 	if (!CHECK(text, "no trace") ||
-	    !CHECK(trace_parse(&trace, text, length, complaint, sizeof(complaint)), "%s", complaint))
+	    !CHECK(trace_parse(&trace, text, length, complaint, sizeof(complaint)), "%s",
+		   complaint))
 		return;
 	slices = (unsigned)trace.count;
 	overlap = trace_overlap(&trace);
 	CHECK(!overlap, "%s overlaps what it is in", overlap->name);
 	lost = trace_other(&trace, "lost");
-	CHECK(slices + lost >= begun && slices <= begun, "%u slices, %u begun, %llu lost", slices, begun, (unsigned long long)lost);
-	CHECK(policy != XS_FULL_BLOCK || (slices == begun && !lost), "%u of %u slices, %llu lost", slices, begun,
-	      (unsigned long long)lost);
+	CHECK(slices + lost >= begun && slices <= begun, "%u slices, %u begun, %llu lost", slices,
+	      begun, (unsigned long long)lost);
+	CHECK(policy != XS_FULL_BLOCK || (slices == begun && !lost), "%u of %u slices, %llu lost",
+	      slices, begun, (unsigned long long)lost);
 	CHECK(slices > 1000 || policy == XS_FULL_OVERWRITE, "%u slices", slices);
 	trace_free(&trace);
 	rundir_clear(&dir);

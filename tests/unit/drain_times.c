@@ -1,14 +1,18 @@
 /*
- * Times that cannot be: they cost their own records. Nothing waits for them, and what comes behind them is read.
+ * Times that cannot be: they cost their own records. Nothing waits for them, and what comes behind
+ * them is read.
  */
 #include "drained.h"
 #include "record.h"
 
 #define FAR (UINT64_C(1) << 60) /* ticks: years, on any clock */
 
-static const struct xs_options logging = { .call_logging = true, .chrome_itt = true, .chrome_mpi = true, .ring_size = 1u << 20 };
+static const struct xs_options logging = {
+	.call_logging = true, .chrome_itt = true, .chrome_mpi = true, .ring_size = 1u << 20
+};
 
-static void put(struct xs_ring *ring, uint8_t kind, uint8_t source, uint64_t when, const struct xs_event *record, uint32_t size)
+static void put(struct xs_ring *ring, uint8_t kind, uint8_t source, uint64_t when,
+		const struct xs_event *record, uint32_t size)
 {
 	struct xs_event *event = put_space(&dir, ring, size);
 
@@ -44,7 +48,8 @@ static void a_record_from_the_future(void)
 		put_thread(&dir, rundir_ring(file, 0), 77, "t");
 		put_thread(&dir, rundir_ring(file, 1), 78, "u");
 		put(rundir_ring(file, 0), XS_CALL_IN, XS_SOURCE_OPENCL, when, &call.event, 16);
-		put(rundir_ring(file, 0), XS_CALL, XS_SOURCE_OPENCL, when, &call.event, sizeof(call));
+		put(rundir_ring(file, 0), XS_CALL, XS_SOURCE_OPENCL, when, &call.event,
+		    sizeof(call));
 		for (uint32_t ring = 0; ring < 2; ring++)
 			for (int n = 0; n < 100; n++) {
 				put_begin(&dir, rundir_ring(file, ring), tick(), task("x"));
@@ -53,13 +58,16 @@ static void a_record_from_the_future(void)
 		process = adopt();
 		look(process);
 		for (uint32_t ring = 0; ring < 2; ring++) {
-			behind = xs_ring_filled(rundir_ring(file, ring)) - process->tracks[ring]->pos;
-			CHECK(!behind, "variant %zu: %" PRIu64 " bytes of ring %u are not read", i, behind, ring);
+			behind = xs_ring_filled(rundir_ring(file, ring)) -
+				 process->tracks[ring]->pos;
+			CHECK(!behind, "variant %zu: %" PRIu64 " bytes of ring %u are not read", i,
+			      behind, ring);
 		}
 		CHECK(process->corrupt, "variant %zu: not counted", i);
 		finish(process);
 		trace = load();
-		CHECK(trace_named(&trace, "d::x") == 200, "variant %zu: %zu tasks of 200", i, trace_named(&trace, "d::x"));
+		CHECK(trace_named(&trace, "d::x") == 200, "variant %zu: %zu tasks of 200", i,
+		      trace_named(&trace, "d::x"));
 		drop(&trace);
 		close_all();
 	}
@@ -77,7 +85,8 @@ static void long_calls(void)
 
 	open_all(&logging, 1);
 	put_thread(&dir, rundir_ring(file, 0), 77, "t");
-	put(rundir_ring(file, 0), XS_MPI, XS_SOURCE_MPI, tick(), &record.head.event, sizeof(record));
+	put(rundir_ring(file, 0), XS_MPI, XS_SOURCE_MPI, tick(), &record.head.event,
+	    sizeof(record));
 	put_begin(&dir, rundir_ring(file, 0), tick(), task("x"));
 	put_end(&dir, rundir_ring(file, 0), tick(), domain);
 	process = adopt();
@@ -87,7 +96,8 @@ static void long_calls(void)
 	trace = load();
 	CHECK(trace.count == 1, "%zu slices", trace.count);
 	for (size_t i = 0; i < trace.count; i++)
-		CHECK(trace.slices[i].end - trace.slices[i].start < 60u * 1000000000u, "%s lasts %" PRIu64 " ns", trace.slices[i].name,
+		CHECK(trace.slices[i].end - trace.slices[i].start < 60u * 1000000000u,
+		      "%s lasts %" PRIu64 " ns", trace.slices[i].name,
 		      trace.slices[i].end - trace.slices[i].start);
 	drop(&trace);
 	close_all();

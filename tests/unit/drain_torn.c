@@ -23,13 +23,17 @@ static void spoilt_rings(void)
 		ring = rundir_ring(file, 0);
 		put_thread(&dir, ring, 77, "t");
 		for (int i = 0; i < 500; i++)
-			put_begin(&dir, ring, tick(), task("x")), put_end(&dir, ring, tick(), domain);
+			put_begin(&dir, ring, tick(), task("x")),
+				put_end(&dir, ring, tick(), domain);
 		for (unsigned i = 0; i < spoil; i++)
-			((unsigned char *)ring + XS_RING_HEADER)[tap_random(&seed) % 16000] = (unsigned char)tap_random(&seed);
+			((unsigned char *)ring + XS_RING_HEADER)[tap_random(&seed) % 16000] =
+				(unsigned char)tap_random(&seed);
 		if (round % 3 == 0)
-			atomic_store(&ring->head, (uint64_t)tap_random(&seed) << 33 ^ tap_random(&seed));
+			atomic_store(&ring->head,
+				     (uint64_t)tap_random(&seed) << 33 ^ tap_random(&seed));
 		if (round % 5 == 0)
-			atomic_store(&ring->tail_lost, (uint64_t)tap_random(&seed) << 33 ^ tap_random(&seed));
+			atomic_store(&ring->tail_lost,
+				     (uint64_t)tap_random(&seed) << 33 ^ tap_random(&seed));
 		if (round % 7 == 0)
 			atomic_store(&ring->call, tap_random(&seed) << 1);
 		finish(adopt());
@@ -57,7 +61,8 @@ static void crooked_head(void)
 	xs_process_read(process, true);
 	atomic_store(&ring->head, atomic_load(&ring->head) + 160);
 	for (uint32_t i = 0; i < 4096; i++)
-		((unsigned char *)ring + XS_RING_HEADER)[48 + i] = 2; /* two words wherever one looks */
+		((unsigned char *)ring + XS_RING_HEADER)[48 + i] =
+			2; /* two words wherever one looks */
 	finish(process);
 	trace = load();
 	drop(&trace);
@@ -77,7 +82,9 @@ static void segments(void)
 	open_all(NULL, 4);
 	atomic_store(&file->used, 1);
 	xs_process_name(name, PID, 0, 1);
-	if (!CHECK(!xs_shm_map(dir.launch.dir, name, XS_SHM_CREATE, xs_slot_offset(2, file->ring_size), &map, NULL), "segment"))
+	if (!CHECK(!xs_shm_map(dir.launch.dir, name, XS_SHM_CREATE,
+			       xs_slot_offset(2, file->ring_size), &map, NULL),
+		   "segment"))
 		return;
 	segment = map;
 	segment->slots = 2;
@@ -117,10 +124,20 @@ static void hostile_headers(void)
 		uint64_t value;
 		size_t size;
 	} faults[] = {
-#define FAULT(field, value) { offsetof(struct xs_process_file, field), value, sizeof(((struct xs_process_file *)0)->field) }
-		FAULT(pid, 0), FAULT(pid, 0xffffffff), FAULT(slots, 2), FAULT(slots, 0xffffffff), FAULT(slots, 65536),
-		FAULT(ring_size, 0), FAULT(ring_size, XS_RING_MIN - 16), FAULT(ring_size, 3ull << 20),
-		FAULT(ring_size, 1ull << 31), FAULT(ring_size, 1ull << 63), FAULT(magic, 0),
+#define FAULT(field, value)                               \
+	{ offsetof(struct xs_process_file, field), value, \
+	  sizeof(((struct xs_process_file *)0)->field) }
+		FAULT(pid, 0),
+		FAULT(pid, 0xffffffff),
+		FAULT(slots, 2),
+		FAULT(slots, 0xffffffff),
+		FAULT(slots, 65536),
+		FAULT(ring_size, 0),
+		FAULT(ring_size, XS_RING_MIN - 16),
+		FAULT(ring_size, 3ull << 20),
+		FAULT(ring_size, 1ull << 31),
+		FAULT(ring_size, 1ull << 63),
+		FAULT(magic, 0),
 	};
 
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
@@ -184,7 +201,8 @@ static void spoilt_kept(void)
 	dir.run.recovering = true;
 	finish(adopt());
 	trace = load();
-	CHECK(trace_other(&trace, "corrupt_rings") == 2, "%" PRIu64, trace_other(&trace, "corrupt_rings"));
+	CHECK(trace_other(&trace, "corrupt_rings") == 2, "%" PRIu64,
+	      trace_other(&trace, "corrupt_rings"));
 	CHECK(trace.count <= 2 * XS_RING_SAVED, "%zu slices", trace.count);
 	drop(&trace);
 	close_all();

@@ -1,6 +1,7 @@
 /*
- * One process's rings, which the test fills and drains itself: what the tests of the drain side begin with. It is all here and not in a file of
- * its own because CHECK() counts for the file that it stands in.
+ * One process's rings, which the test fills and drains itself: what the tests of the drain side
+ * begin with. It is all here and not in a file of its own because CHECK() counts for the file that
+ * it stands in.
  */
 #ifndef DRAINED_H
 #define DRAINED_H
@@ -78,7 +79,8 @@ static inline struct trace load(void)
 	char *text = rundir_trace(&dir, path, sizeof(path), &length);
 
 	if (CHECK(text, "no trace, or too many"))
-		CHECK(trace_parse(&trace, text, length, complaint, sizeof(complaint)), "%s", complaint);
+		CHECK(trace_parse(&trace, text, length, complaint, sizeof(complaint)), "%s",
+		      complaint);
 	return trace;
 }
 
@@ -92,13 +94,15 @@ static inline void nested(struct trace *trace)
 {
 	const struct slice *s = trace_overlap(trace);
 
-	CHECK(!s, "%s on track %" PRIu64 ", %" PRIu64 " to %" PRIu64 ", overlaps what it is in", s->name, s->tid, s->start, s->end);
+	CHECK(!s, "%s on track %" PRIu64 ", %" PRIu64 " to %" PRIu64 ", overlaps what it is in",
+	      s->name, s->tid, s->start, s->end);
 }
 
 /* A kernel of 8 x 8 work items that begins `start` ns from now, and ends `length` ns later. */
 static inline struct xs_device_record device_record(uint64_t start, uint64_t length)
 {
-	struct xs_device_record r = { .event = { .tick = tick(), .name = rundir_name(&dir, "ker\"nel", 0) } };
+	struct xs_device_record r = { .event = { .tick = tick(),
+						 .name = rundir_name(&dir, "ker\"nel", 0) } };
 
 	r.tid = 77;
 	r.id = 1;

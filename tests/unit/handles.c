@@ -1,5 +1,6 @@
 /*
- * Maps of handles: they grow, and handles that exist are found while other threads add and remove theirs.
+ * Maps of handles: they grow, and handles that exist are found while other threads add and remove
+ * theirs.
  */
 #include <pthread.h>
 #include <sys/mman.h>
@@ -54,7 +55,8 @@ static void used_again(void)
 		CHECK(*xs_handle_add(&map, key(0, 1)) == 0, "a new handle's value");
 		xs_handle_remove(&map, key(0, 1));
 	}
-	CHECK(xs_handle_find(&map, key(0, 0)) == first && map.newest->mask == 63, "the first table");
+	CHECK(xs_handle_find(&map, key(0, 0)) == first && map.newest->mask == 63,
+	      "the first table");
 }
 
 static void *worker(void *argument)
@@ -65,7 +67,9 @@ static void *worker(void *argument)
 		*xs_handle_add(&map, key(thread, i)) = i + 1;
 		if (i % 3 == 0)
 			xs_handle_remove(&map, key(thread, i));
-		CHECK(xs_handle_get(&map, key(thread, i / 2)) == (i / 2 % 3 ? (void *)(i / 2 + 1) : NULL), "%zu %zu", thread, i);
+		CHECK(xs_handle_get(&map, key(thread, i / 2)) ==
+			      (i / 2 % 3 ? (void *)(i / 2 + 1) : NULL),
+		      "%zu %zu", thread, i);
 	}
 	return NULL;
 }

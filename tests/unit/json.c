@@ -10,12 +10,13 @@
 #define ROOM 256
 
 /* The text between out and end is `wanted`, and nothing was touched behind the promised bytes. */
-static void same(const char *buffer, const char *end, const char *wanted, const char *what, uint64_t value)
+static void same(const char *buffer, const char *end, const char *wanted, const char *what,
+		 uint64_t value)
 {
 	size_t length = (size_t)(end - buffer);
 
-	CHECK(length == strlen(wanted) && !memcmp(buffer, wanted, length), "%s(%" PRIu64 ") = \"%.*s\", not \"%s\"", what,
-	      value, (int)length, buffer, wanted);
+	CHECK(length == strlen(wanted) && !memcmp(buffer, wanted, length),
+	      "%s(%" PRIu64 ") = \"%.*s\", not \"%s\"", what, value, (int)length, buffer, wanted);
 	for (size_t i = XS_JSON_MICROS_MAX; i < ROOM; i++)
 		if (!CHECK(buffer[i] == '#', "%s(%" PRIu64 ") wrote at %zu", what, value, i))
 			break;
@@ -30,7 +31,8 @@ static void one(uint64_t value)
 	memset(buffer, '#', sizeof(buffer));
 	(void)snprintf(wanted, sizeof(wanted), "%" PRIu64, value);
 	same(buffer, xs_json_uint(buffer, value), wanted, "uint", value);
-	(void)snprintf(wanted, sizeof(wanted), "%" PRIu64 ".%03u", value / 1000, (unsigned)(value % 1000));
+	(void)snprintf(wanted, sizeof(wanted), "%" PRIu64 ".%03u", value / 1000,
+		       (unsigned)(value % 1000));
 	memset(buffer, '#', sizeof(buffer));
 	same(buffer, xs_json_micros(buffer, value), wanted, "micros", value);
 	memset(buffer, '#', sizeof(buffer));
@@ -57,7 +59,8 @@ static void numbers_at_random(void)
 	unsigned long long seed = 1;
 
 	for (int i = 0; i < 300000; i++) {
-		uint64_t value = (uint64_t)tap_random(&seed) << 33 ^ (uint64_t)tap_random(&seed) << 11 ^ tap_random(&seed);
+		uint64_t value = (uint64_t)tap_random(&seed) << 33 ^
+				 (uint64_t)tap_random(&seed) << 11 ^ tap_random(&seed);
 
 		one(value >> tap_random(&seed) % 64);
 	}
@@ -84,13 +87,15 @@ static void escape_is_valid(const unsigned char *text, size_t length)
 
 	memset(out, '#', sizeof(out));
 	end = xs_json_escape(out, (const char *)text, length);
-	if (!CHECK((size_t)(end - out) <= 6 * length, "%zu bytes became %zu", length, (size_t)(end - out)))
+	if (!CHECK((size_t)(end - out) <= 6 * length, "%zu bytes became %zu", length,
+		   (size_t)(end - out)))
 		return;
 	for (size_t i = 6 * length; i < sizeof(out); i++)
 		if (!CHECK(out[i] == '#', "wrote behind 6 * length"))
 			return;
-	CHECK(json_check_string(out, (size_t)(end - out), &at), "%02x %02x %02x %02x: at %zu of %.*s", text[0],
-	      length > 1 ? text[1] : 0, length > 2 ? text[2] : 0, length > 3 ? text[3] : 0, at, (int)(end - out), out);
+	CHECK(json_check_string(out, (size_t)(end - out), &at),
+	      "%02x %02x %02x %02x: at %zu of %.*s", text[0], length > 1 ? text[1] : 0,
+	      length > 2 ? text[2] : 0, length > 3 ? text[3] : 0, at, (int)(end - out), out);
 }
 
 static void escape_all_short_texts(void)
@@ -105,12 +110,17 @@ static void escape_all_short_texts(void)
 			escape_is_valid(text, 2);
 		}
 	}
-	/* three and four bytes: the lead bytes of long characters, and a few bytes that matter behind them */
-	static const unsigned char tail[] = { 0x00, 0x22, 0x41, 0x5c, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xe0, 0xff };
+	/*
+	 * three and four bytes: the lead bytes of long characters, and a few bytes that matter
+	 * behind them
+	 */
+	static const unsigned char tail[] = { 0x00, 0x22, 0x41, 0x5c, 0x7f, 0x80, 0x8f,
+					      0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xe0, 0xff };
 	for (unsigned a = 0xc0; a < 256; a++)
 		for (unsigned b = 0x70; b < 0xd0; b++)
 			for (size_t c = 0; c < sizeof(tail); c++) {
-				text[0] = (unsigned char)a, text[1] = (unsigned char)b, text[2] = tail[c];
+				text[0] = (unsigned char)a, text[1] = (unsigned char)b,
+				text[2] = tail[c];
 				escape_is_valid(text, 3);
 				for (size_t d = 0; d < sizeof(tail); d++) {
 					text[3] = tail[d];
@@ -129,7 +139,8 @@ static size_t decode(char *out, const char *text, size_t length)
 		if (text[i] != '\\') {
 			out[n++] = text[i];
 		} else if (text[++i] == 'u') {
-			char digits[5] = { text[i + 1], text[i + 2], text[i + 3], text[i + 4], '\0' };
+			char digits[5] = { text[i + 1], text[i + 2], text[i + 3], text[i + 4],
+					   '\0' };
 
 			out[n++] = (char)strtoul(digits, NULL, 16);
 			i += 4;
@@ -150,8 +161,8 @@ static void becomes(const char *text, size_t length, const char *wanted, size_t 
 }
 
 #define BECOMES(text, wanted) becomes(text, sizeof(text) - 1, wanted, sizeof(wanted) - 1)
-#define STAYS(text) BECOMES(text, text)
-#define BAD "\xef\xbf\xbd"
+#define STAYS(text)	      BECOMES(text, text)
+#define BAD		      "\xef\xbf\xbd"
 
 static void escape_by_example(void)
 {
@@ -167,21 +178,21 @@ static void escape_by_example(void)
 	STAYS("\xe0\xa0\x80");			      /* 800 */
 	BECOMES("\xf0\x8f\xbf\xbf", BAD BAD BAD BAD); /* overlong ffff */
 	STAYS("\xf0\x90\x80\x80");
-	STAYS("\xed\x9f\xbf");			      /* d7ff */
-	BECOMES("\xed\xa0\x80", BAD BAD BAD);	      /* d800, a surrogate */
-	BECOMES("\xed\xbf\xbf", BAD BAD BAD);	      /* dfff */
-	STAYS("\xee\x80\x80");			      /* e000 */
+	STAYS("\xed\x9f\xbf");		      /* d7ff */
+	BECOMES("\xed\xa0\x80", BAD BAD BAD); /* d800, a surrogate */
+	BECOMES("\xed\xbf\xbf", BAD BAD BAD); /* dfff */
+	STAYS("\xee\x80\x80");		      /* e000 */
 	STAYS("\xf4\x8f\xbf\xbf");
 	BECOMES("\xf4\x90\x80\x80", BAD BAD BAD BAD); /* 110000 */
 	BECOMES("\xf8\x88\x80\x80\x80", BAD BAD BAD BAD BAD);
-	BECOMES("\xe2\x98", BAD BAD);		      /* cut */
+	BECOMES("\xe2\x98", BAD BAD); /* cut */
 	BECOMES("\xe2\x98\x22", BAD BAD "\"");
 	BECOMES("\x80z", BAD "z");
 }
 
 /*
- * Perfetto's importer takes a quotation mark behind a backslash for part of the string, even if that backslash ends an escape, and
- * decodes the short escapes only.
+ * Perfetto's importer takes a quotation mark behind a backslash for part of the string, even if
+ * that backslash ends an escape, and decodes the short escapes only.
  */
 static void escape_for_perfetto(void)
 {
@@ -193,16 +204,37 @@ static void escape_for_perfetto(void)
 
 		CHECK(end[-1] != '\\', "%s becomes %.*s", texts[i], (int)(end - out), out);
 	}
-	CHECK(xs_json_escape(out, "\b\t\n\f\r", 5) == out + 10 && !memcmp(out, "\\b\\t\\n\\f\\r", 10), "%.30s", out);
+	CHECK(xs_json_escape(out, "\b\t\n\f\r", 5) == out + 10 &&
+		      !memcmp(out, "\\b\\t\\n\\f\\r", 10),
+	      "%.30s", out);
 }
 
 /* The validator is the judge: it must find faults. */
 static void validator_finds_faults(void)
 {
-	static const char *const good[] = { "{}", " [1,-0.5e+3,\"a\\u00e4\\ud83d\\ude00\",null,true,false,{\"\":[]}]\n", "0" };
-	static const char *const bad[] = { "", "{", "[1,]", "{\"a\"}", "{\"a\":1,}", "01", "1.", "+1", "nul", "\"\t\"",
-					   "\"\\x\"", "\"\\ud800\"", "\"\\udc00\"", "\"\x80\"", "\"\xc0\x80\"",
-					   "\"\xed\xa0\x80\"", "[] []", "{a:1}", "\"", "\"\\" };
+	static const char *const good[] = {
+		"{}", " [1,-0.5e+3,\"a\\u00e4\\ud83d\\ude00\",null,true,false,{\"\":[]}]\n", "0"
+	};
+	static const char *const bad[] = { "",
+					   "{",
+					   "[1,]",
+					   "{\"a\"}",
+					   "{\"a\":1,}",
+					   "01",
+					   "1.",
+					   "+1",
+					   "nul",
+					   "\"\t\"",
+					   "\"\\x\"",
+					   "\"\\ud800\"",
+					   "\"\\udc00\"",
+					   "\"\x80\"",
+					   "\"\xc0\x80\"",
+					   "\"\xed\xa0\x80\"",
+					   "[] []",
+					   "{a:1}",
+					   "\"",
+					   "\"\\" };
 	size_t at;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)

@@ -1,5 +1,6 @@
 /*
- * Lanes: what is put on one may nest, or lies apart, as it was asked for; and no lane is taken where there was one that fits.
+ * Lanes: what is put on one may nest, or lies apart, as it was asked for; and no lane is taken
+ * where there was one that fits.
  */
 #include "tap.h"
 #include "writer.h"
@@ -31,13 +32,15 @@ static void at_random(enum xs_fit fit, unsigned long long seed, uint32_t span)
 
 	memset(filled, 0, sizeof(filled));
 	for (int i = 0; i < COUNT; i++) {
-		uint64_t start = 1 + tap_random(&seed) % 1000, end = start + 1 + tap_random(&seed) % span;
+		uint64_t start = 1 + tap_random(&seed) % 1000,
+			 end = start + 1 + tap_random(&seed) % span;
 		const struct xs_lane *lane = xs_lanes_take(&lanes, start, end, fit);
 		uint32_t at = (uint32_t)(lane - lanes.lane), first = 0;
 
 		while (!fits_on(first, start, end, fit))
 			first++;
-		if (!CHECK(at == first, "%u to %u is on lane %u, and the first that fits is %u", (unsigned)start, (unsigned)end, at, first))
+		if (!CHECK(at == first, "%u to %u is on lane %u, and the first that fits is %u",
+			   (unsigned)start, (unsigned)end, at, first))
 			break;
 		put[at][filled[at]++] = (struct xs_interval){ start, end };
 	}

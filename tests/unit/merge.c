@@ -1,5 +1,6 @@
 /*
- * The parts of xstrace-merge that have no file of their own to look at: numbers and texts, lines between bounds, sorting on disk.
+ * The parts of xstrace-merge that have no file of their own to look at: numbers and texts, lines
+ * between bounds, sorting on disk.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -34,27 +35,36 @@ static void times(void)
 		     { "1e3", 1000000 },
 		     { "1234567890123.4565", 1234567890123456 },
 		     { "0.000000000000000000000001", 0 } };
-	static const char *const bad[] = { "", "\"1\"", "1e99", "99999999999999999999", "null", "-", "9223372036854775.808" };
+	static const char *const bad[] = {
+		"", "\"1\"", "1e99", "99999999999999999999", "null", "-", "9223372036854775.808"
+	};
 	int64_t ns;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		char padded[XM_SLACK + 64] = "";
 
 		strcpy(padded, good[i].text);
-		CHECK(xm_nanoseconds((struct xm_text){ padded, strlen(good[i].text) }, &ns) && ns == good[i].ns, "%s is %" PRId64, good[i].text, ns);
+		CHECK(xm_nanoseconds((struct xm_text){ padded, strlen(good[i].text) }, &ns) &&
+			      ns == good[i].ns,
+		      "%s is %" PRId64, good[i].text, ns);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		char padded[XM_SLACK + 64] = "";
 
 		strcpy(padded, bad[i]);
-		CHECK(!xm_nanoseconds((struct xm_text){ padded, strlen(bad[i]) }, &ns), "%s is no time", bad[i]);
+		CHECK(!xm_nanoseconds((struct xm_text){ padded, strlen(bad[i]) }, &ns),
+		      "%s is no time", bad[i]);
 	}
 }
 
-/* What the scanner takes is JSON, and what is JSON it takes; with every byte replaced by some others. */
+/*
+ * What the scanner takes is JSON, and what is JSON it takes; with every byte replaced by some
+ * others.
+ */
 static void values_are_judged_rightly(void)
 {
-	static const char sample[] = "{\"a\":[1,-2.5e+3,true,null],\"b\":{\"c\":\"x\\n\\u00e9\xc3\xa9\",\"d\":[]},\"e\":0}";
+	static const char sample[] = "{\"a\":[1,-2.5e+3,true,null],\"b\":{\"c\":"
+				     "\"x\\n\\u00e9\xc3\xa9\",\"d\":[]},\"e\":0}";
 	static const char bytes[] = "\"\\{}[]:,.eE+-01xtn \x01\xff";
 	size_t n = sizeof(sample) - 1;
 
@@ -68,12 +78,14 @@ static void values_are_judged_rightly(void)
 			memcpy(text, sample, n);
 			text[i] = bytes[k];
 			result = xm_scan_value(text, text + n, &stop, &why);
-			CHECK((result == XM_OK && stop == text + n) <= json_check(text, n, &at), "%s is no JSON", text);
+			CHECK((result == XM_OK && stop == text + n) <= json_check(text, n, &at),
+			      "%s is no JSON", text);
 			if (result == XM_DIRTY && stop == text + n) {
 				char repaired[6 * sizeof(sample)];
 				size_t length = (size_t)(xm_repair(repaired, text, n) - repaired);
 
-				CHECK(json_check(repaired, length, &at), "repaired to %.*s", (int)length, repaired);
+				CHECK(json_check(repaired, length, &at), "repaired to %.*s",
+				      (int)length, repaired);
 			}
 		}
 }
@@ -91,26 +103,35 @@ static void lines_keep_all_bounds(void)
 		for (int i = 0; i < 5000; i++) {
 			int64_t x = (int64_t)i * 20000000, y = at + (int64_t)(slope * (double)x);
 
-			xm_hull_add(&uppers, true, x, y + 1000 + (int64_t)(tap_random(&seed) % 20000));
-			xm_hull_add(&lowers, false, x + 50, y - 1000 - (int64_t)(tap_random(&seed) % 20000));
+			xm_hull_add(&uppers, true, x,
+				    y + 1000 + (int64_t)(tap_random(&seed) % 20000));
+			xm_hull_add(&lowers, false, x + 50,
+				    y - 1000 - (int64_t)(tap_random(&seed) % 20000));
 		}
 		xm_hull_tidy(&uppers, true);
 		xm_hull_tidy(&lowers, false);
-		CHECK(uppers.count < 100 && lowers.count < 100, "%u and %u points stay", uppers.count, lowers.count);
+		CHECK(uppers.count < 100 && lowers.count < 100, "%u and %u points stay",
+		      uppers.count, lowers.count);
 		CHECK(xm_hull_line(&uppers, &lowers, NULL, &line), "a line");
-		CHECK(line.gap > 0 && line.error > 0 && line.error < 20000, "gap %Lf, error %Lf", line.gap, line.error);
+		CHECK(line.gap > 0 && line.error > 0 && line.error < 20000, "gap %Lf, error %Lf",
+		      line.gap, line.error);
 		for (int i = 0; i < 5000; i += 499) {
-			long double x = (long double)i * 20000000, truth = (long double)at + (long double)slope * x;
+			long double x = (long double)i * 20000000,
+				    truth = (long double)at + (long double)slope * x;
 			long double found = line.at + line.slope * (x - (long double)line.from);
 
-			CHECK(fabsl(found - truth) <= line.error + 1, "off by %Lf, not at most %Lf", found - truth, line.error);
+			CHECK(fabsl(found - truth) <= line.error + 1, "off by %Lf, not at most %Lf",
+			      found - truth, line.error);
 		}
 		free(uppers.points);
 		free(lowers.points);
 	}
 }
 
-/* Bounds in parts of the time hold all that was given, in whatever order it comes; what bends is found. */
+/*
+ * Bounds in parts of the time hold all that was given, in whatever order it comes; what bends is
+ * found.
+ */
 static void paths_bend_where_clocks_do(void)
 {
 	enum { MANY = 6000 };
@@ -118,9 +139,13 @@ static void paths_bend_where_clocks_do(void)
 
 	for (int round = 0; round < 24; round++) {
 		/* before and after the bend, in ppm; every third clock has none */
-		double slopes[2] = { (double)(tap_random(&seed) % 200) - 100, (double)(tap_random(&seed) % 200) + 150 };
-		int64_t begin = ((int64_t)(tap_random(&seed) % 2000) - 1000) * 1000000007, length = 1000000000ll << round % 7;
-		int64_t bend = begin + length / 4 + length / 2000 * (int64_t)(tap_random(&seed) % 1000), last = begin + length;
+		double slopes[2] = { (double)(tap_random(&seed) % 200) - 100,
+				     (double)(tap_random(&seed) % 200) + 150 };
+		int64_t begin = ((int64_t)(tap_random(&seed) % 2000) - 1000) * 1000000007,
+			length = 1000000000ll << round % 7;
+		int64_t bend = begin + length / 4 +
+			       length / 2000 * (int64_t)(tap_random(&seed) % 1000),
+			last = begin + length;
 		struct xm_bounds bounds = { .is_plain = round >= 21 };
 		struct xm_path path;
 		struct xm_line line;
@@ -128,25 +153,39 @@ static void paths_bend_where_clocks_do(void)
 		bool bends = round % 3;
 
 		for (int i = 0; i < MANY; i++) {
-			int64_t x = begin + length / 1000000 * (int64_t)(tap_random(&seed) % 1000000);
+			int64_t x =
+				begin + length / 1000000 * (int64_t)(tap_random(&seed) % 1000000);
 			double ahead = bends && x > bend ? slopes[1] : slopes[0];
-			int64_t y = 5000000 + (int64_t)((double)(x - bend) * ahead * 1e-6), more = 1000 + (int64_t)(tap_random(&seed) % 9000);
+			int64_t y = 5000000 + (int64_t)((double)(x - bend) * ahead * 1e-6),
+				more = 1000 + (int64_t)(tap_random(&seed) % 9000);
 
 			if (i < 2) /* the ends are there */
-				x = i ? last : begin, y = 5000000 + (int64_t)((double)(x - bend) * (bends && i ? slopes[1] : slopes[0]) * 1e-6);
+				x = i ? last : begin,
+				y = 5000000 +
+				    (int64_t)((double)(x - bend) *
+					      (bends && i ? slopes[1] : slopes[0]) * 1e-6);
 			xm_bounds_add(&bounds, i & 1, x, i & 1 ? y + more : y - more);
 		}
 		xm_bounds_tidy(&bounds);
 		CHECK(xm_hull_line(&bounds.whole[1], &bounds.whole[0], NULL, &line), "a line");
-		CHECK(xm_bounds_path(&bounds, NULL, begin, &line, &path) == (bends && !bounds.is_plain), "round %d: bends: %d", round, bends);
+		CHECK(xm_bounds_path(&bounds, NULL, begin, &line, &path) ==
+			      (bends && !bounds.is_plain),
+		      "round %d: bends: %d", round, bends);
 		for (int64_t x = begin; x <= last; x += length / 97) {
 			double ahead = bends && x > bend ? slopes[1] : slopes[0];
-			double off = fabs((double)xm_path_at(&path, (long double)(x - begin)) - 5e6 - (double)(x - bend) * ahead * 1e-6);
+			double off = fabs((double)xm_path_at(&path, (long double)(x - begin)) -
+					  5e6 - (double)(x - bend) * ahead * 1e-6);
 
 			worst = (int64_t)off > worst ? (int64_t)off : worst;
 		}
-		if (!bounds.is_plain) /* half of a part at its end may be told wrong, and no more than bounds are wide elsewhere */
-			CHECK(worst < 12000, "round %d: off by %" PRId64 " ns, bends: %d, knots: %u", round, worst, bends, path.count);
+		/*
+		 * half of a part at its end may be told wrong, and no more than bounds are wide
+		 * elsewhere
+		 */
+		if (!bounds.is_plain)
+			CHECK(worst < 12000,
+			      "round %d: off by %" PRId64 " ns, bends: %d, knots: %u", round, worst,
+			      bends, path.count);
 		CHECK(bends || path.count == 1, "what does not bend is straight");
 		xm_bounds_free(&bounds);
 	}
@@ -165,7 +204,8 @@ static void records_come_in_order(void)
 		return;
 	memset(data, 'x', sizeof(data));
 	for (uint32_t i = 0; i < 400000; i++) {
-		struct xm_key_of_record key = { tap_random(&seed) % 3, 0, tap_random(&seed) % 1000, 2000 };
+		struct xm_key_of_record key = { tap_random(&seed) % 3, 0, tap_random(&seed) % 1000,
+						2000 };
 
 		memcpy(data, &i, 4);
 		if (xm_sort_add(sort, &key, data, 4 + tap_random(&seed) % 300))
@@ -178,7 +218,8 @@ static void records_come_in_order(void)
 
 		memcpy(&i, record.data, 4);
 		sum -= i;
-		if (record.key.track < last.track || (record.key.track == last.track && record.key.start < last.start))
+		if (record.key.track < last.track ||
+		    (record.key.track == last.track && record.key.start < last.start))
 			break;
 		last = record.key;
 		count++;
@@ -193,7 +234,8 @@ static void maps_keep_their_limits(void)
 
 	xm_map_init(&map, 1000, 100000);
 	for (uint32_t i = 0; i < 2000; i++)
-		CHECK(xm_map_add(&map, &i, sizeof(i)) == (i < 1000 ? i : XM_NONE), "number of %u", i);
+		CHECK(xm_map_add(&map, &i, sizeof(i)) == (i < 1000 ? i : XM_NONE), "number of %u",
+		      i);
 	for (uint32_t i = 0; i < 2000; i++)
 		CHECK(xm_map_find(&map, &i, sizeof(i)) == (i < 1000 ? i : XM_NONE), "found %u", i);
 	xm_map_free(&map);

@@ -13,7 +13,10 @@ static struct xs_options options;
 static char error[512];
 static int app;
 
-/* Parses "xstrace" and the words (separated by single blanks; "_" stands for an empty word). 0 or -EINVAL. */
+/*
+ * Parses "xstrace" and the words (separated by single blanks; "_" stands for an empty word). 0 or
+ * -EINVAL.
+ */
 static int parse(const char *line)
 {
 	static char copy[XS_NAMES_MAX + 256];
@@ -38,7 +41,8 @@ static void good(const char *line)
 static void bad(const char *line, const char *part)
 {
 	CHECK(parse(line) == -EINVAL, "%s is accepted", line);
-	CHECK(strstr(error, part) && !strchr(error, '\n'), "%s: \"%s\" says nothing of \"%s\"", line, error, part);
+	CHECK(strstr(error, part) && !strchr(error, '\n'), "%s: \"%s\" says nothing of \"%s\"",
+	      line, error, part);
 }
 
 static uint64_t number(const struct xs_option *row)
@@ -74,13 +78,15 @@ static void defaults(void)
 		if (row->type == XS_OPT_FLAG)
 			CHECK(flag(row) == !!strstr(row->name, "-timing"), "--%s", row->name);
 		else if (row->type == XS_OPT_CHOICE)
-			CHECK(choice(row) == !strcmp(row->name, "follow-child-process"), "--%s", row->name);
+			CHECK(choice(row) == !strcmp(row->name, "follow-child-process"), "--%s",
+			      row->name);
 		else if (row->type == XS_OPT_TEXT || row->type == XS_OPT_CHECKED)
 			CHECK(!*text(row), "--%s", row->name);
 	}
 	CHECK(options.ring_size == XS_RING_DEFAULT, "%" PRIu64, options.ring_size);
 	good("--chrome-itt-logging app -h");
-	CHECK(app == 2 && !options.host_timing && !options.device_timing && options.chrome_itt, "a trace: no tables");
+	CHECK(app == 2 && !options.host_timing && !options.device_timing && options.chrome_itt,
+	      "a trace: no tables");
 	good("-h --chrome-itt-logging app");
 	CHECK(app == 3 && options.host_timing && !options.device_timing, "both when asked");
 }
@@ -125,15 +131,29 @@ static void every_flag(const struct xs_option *row)
 static void every_number(const struct xs_option *row)
 {
 	const uint64_t values[] = { row->low, row->high, (row->low + row->high) / 2 };
-	static const char *const wrong[] = { "_", "x", "1x", "-1", "+1", "0x100000", "1e6", "1.5", "99999999999999999999",
-					     "18446744073709551616", "KK", "1KK", "1T" };
+	static const char *const wrong[] = { "_",
+					     "x",
+					     "1x",
+					     "-1",
+					     "+1",
+					     "0x100000",
+					     "1e6",
+					     "1.5",
+					     "99999999999999999999",
+					     "18446744073709551616",
+					     "KK",
+					     "1KK",
+					     "1T" };
 	char line[256];
 
 	for (size_t i = 0; i < 3; i++) {
 		for (int way = 0; way < 2; way++) {
-			(void)snprintf(line, sizeof(line), "%s--%s%c%" PRIu64 " app", with(row), row->name, "= "[way], values[i]);
+			(void)snprintf(line, sizeof(line), "%s--%s%c%" PRIu64 " app", with(row),
+				       row->name, "= "[way], values[i]);
 			good(line);
-			CHECK((number(row) == values[i] || (number(row) > values[i] && number(row) < 2 * values[i])) && app == words(with(row)) + 2 + way,
+			CHECK((number(row) == values[i] ||
+			       (number(row) > values[i] && number(row) < 2 * values[i])) &&
+				      app == words(with(row)) + 2 + way,
 			      "%s: %" PRIu64, line, number(row));
 		}
 	}
@@ -164,7 +184,8 @@ static void every_maybe(const struct xs_option *row)
 
 	(void)snprintf(line, sizeof(line), "--%s app 5", row->name);
 	good(line);
-	CHECK(number(row) == strtoull(row->choices, NULL, 10) && app == 2, "%s: %" PRIu64, line, number(row));
+	CHECK(number(row) == strtoull(row->choices, NULL, 10) && app == 2, "%s: %" PRIu64, line,
+	      number(row));
 	(void)snprintf(line, sizeof(line), "--%s=%" PRIu64 " app", row->name, row->high);
 	good(line);
 	CHECK(number(row) == row->high && app == 2, "%s: %" PRIu64, line, number(row));
@@ -181,12 +202,17 @@ static void every_time(const struct xs_option *row)
 	static const struct {
 		const char *text;
 		uint64_t ns;
-	} times[] = { { "1ms", 1000000 }, { "1500us", 1500000 }, { "1.5s", 1500000000 }, { "2", 2000000000 }, { "2m", 120000000000 } };
+	} times[] = { { "1ms", 1000000 },
+		      { "1500us", 1500000 },
+		      { "1.5s", 1500000000 },
+		      { "2", 2000000000 },
+		      { "2m", 120000000000 } };
 	static const char *const wrong[] = { "_", "x", "-1", "+1", "1x", "ms", "1sm", "1e400" };
 	char line[256];
 
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-		(void)snprintf(line, sizeof(line), "%s--%s %s app", with(row), row->name, times[i].text);
+		(void)snprintf(line, sizeof(line), "%s--%s %s app", with(row), row->name,
+			       times[i].text);
 		good(line);
 		CHECK(number(row) == times[i].ns, "%s: %" PRIu64, line, number(row));
 	}
@@ -215,7 +241,8 @@ static void every_checked(const struct xs_option *row)
 		{ "ranks-to-sample", "0 0,3,8-15 7-7 18446744073709551615",
 		  "x , 0, ,0 0,,1 3-2 1- -1 0x1 0;1 18446744073709551616 1-2-3" },
 		{ "devices-to-sample", "0 0,2-3", "x 0, 2-1 -1 0;1" },
-		{ "iterations", "step:1 step:1-1 d::step:3-9 a:b:2", "step step: :1 step:0 step:0-3 step:3-2 step:1- step:x step:1x d:: d::1" },
+		{ "iterations", "step:1 step:1-1 d::step:3-9 a:b:2",
+		  "step step: :1 step:0 step:0-3 step:3-2 step:1- step:x step:1x d:: d::1" },
 		{ "trigger", "task:a>1ms task:a>b>5 task:d::a>2m marker:m",
 		  "task task:a task:>1ms task:a>x task:a>-1 marker marker: x:y>1ms" },
 	};
@@ -229,9 +256,11 @@ static void every_checked(const struct xs_option *row)
 		for (int way = 0; way < 2; way++) {
 			char *rest = list, *word;
 
-			(void)snprintf(list, sizeof(list), "%s", way ? texts[i].bad : texts[i].good);
+			(void)snprintf(list, sizeof(list), "%s",
+				       way ? texts[i].bad : texts[i].good);
 			while ((word = strsep(&rest, " "))) {
-				(void)snprintf(line, sizeof(line), "%s--%s %s app", with(row), row->name, word);
+				(void)snprintf(line, sizeof(line), "%s--%s %s app", with(row),
+					       row->name, word);
 				if (way) {
 					bad(line, row->choices);
 				} else {
@@ -250,9 +279,12 @@ static void every_checked(const struct xs_option *row)
 
 static void ranks(void)
 {
-	CHECK(xs_is_listed("0,3,8-15", 0) && xs_is_listed("0,3,8-15", 3) && xs_is_listed("0,3,8-15", 12) &&
-		      xs_is_listed("0,3,8-15", 15), "listed");
-	CHECK(!xs_is_listed("0,3,8-15", 1) && !xs_is_listed("0,3,8-15", 16) && !xs_is_listed("0,3,8-15", 30), "not listed");
+	CHECK(xs_is_listed("0,3,8-15", 0) && xs_is_listed("0,3,8-15", 3) &&
+		      xs_is_listed("0,3,8-15", 12) && xs_is_listed("0,3,8-15", 15),
+	      "listed");
+	CHECK(!xs_is_listed("0,3,8-15", 1) && !xs_is_listed("0,3,8-15", 16) &&
+		      !xs_is_listed("0,3,8-15", 30),
+	      "not listed");
 	CHECK(xs_highest_listed("0,3,8-15,2") == 15 && xs_highest_listed("0") == 0, "the highest");
 }
 
@@ -261,14 +293,16 @@ static void sizes(void)
 	static const struct {
 		const char *text;
 		uint64_t value;
-	} rows[] = { { "64k", 64 << 10 }, { "64K", 64 << 10 }, { "65K", 128 << 10 }, { "1m", 1 << 20 }, { "3M", 4 << 20 },
-		     { "1g", 1 << 30 }, { "65536", 1 << 16 }, { "65537", 1 << 17 }, { "1073741824", 1 << 30 } };
+	} rows[] = { { "64k", 64 << 10 },  { "64K", 64 << 10 },	 { "65K", 128 << 10 },
+		     { "1m", 1 << 20 },	   { "3M", 4 << 20 },	 { "1g", 1 << 30 },
+		     { "65536", 1 << 16 }, { "65537", 1 << 17 }, { "1073741824", 1 << 30 } };
 	char line[64];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		(void)snprintf(line, sizeof(line), "--ring-size %s", rows[i].text);
 		good(line);
-		CHECK(options.ring_size == rows[i].value, "%s: %" PRIu64, rows[i].text, options.ring_size);
+		CHECK(options.ring_size == rows[i].value, "%s: %" PRIu64, rows[i].text,
+		      options.ring_size);
 	}
 	bad("--ring-size 2g", "from");
 	bad("--ring-size 63K", "from");
@@ -300,7 +334,8 @@ static void repeated(void)
 	size_t n;
 
 	good("--ranks-to-sample 1 --ranks-to-sample=3-4 --devices-to-sample 0 --ranks-to-sample 9");
-	CHECK(!strcmp(options.ranks, "1,3-4,9") && !strcmp(options.devices, "0"), "%s; %s", options.ranks, options.devices);
+	CHECK(!strcmp(options.ranks, "1,3-4,9") && !strcmp(options.devices, "0"), "%s; %s",
+	      options.ranks, options.devices);
 	bad("--ranks-to-sample 1 --ranks-to-sample ,2", "ranks such as");
 	good("--include-kernels a,b --include-kernels c");
 	CHECK(!strcmp(names, "a,b\nc"), "%s", names);
@@ -328,10 +363,21 @@ static void pieces(void)
 		const char *text;
 		const char pieces[16];
 	} rows[] = {
-		{ "", "" }, { "a", "a\0" }, { "a,b", "a\0b\0" }, { " a b ,\t,,c\r\nd", "a b\0c\0d\0" },
-		{ "\"a,b\"", "a,b\0" }, { "x,\"a,b\",y", "x\0a,b\0y\0" }, { "\" a,b \"", "a,b\0" },
-		{ "\"a\\\"b\"", "a\"b\0" }, { "a\"b,c\"d", "a\"b\0c\"d\0" }, { "\"a\"b", "a\0b\0" },
-		{ "\"a,b\nc", "a,b\0c\0" }, { "\"\"", "" }, { "\"\",\" \",x", "x\0" }, { "\"", "" }, { "\"a\\", "a\\\0" },
+		{ "", "" },
+		{ "a", "a\0" },
+		{ "a,b", "a\0b\0" },
+		{ " a b ,\t,,c\r\nd", "a b\0c\0d\0" },
+		{ "\"a,b\"", "a,b\0" },
+		{ "x,\"a,b\",y", "x\0a,b\0y\0" },
+		{ "\" a,b \"", "a,b\0" },
+		{ "\"a\\\"b\"", "a\"b\0" },
+		{ "a\"b,c\"d", "a\"b\0c\"d\0" },
+		{ "\"a\"b", "a\0b\0" },
+		{ "\"a,b\nc", "a,b\0c\0" },
+		{ "\"\"", "" },
+		{ "\"\",\" \",x", "x\0" },
+		{ "\"", "" },
+		{ "\"a\\", "a\\\0" },
 	};
 	char text[24];
 
@@ -344,7 +390,8 @@ static void pieces(void)
 		while (rows[i].pieces[n])
 			n += strlen(rows[i].pieces + n) + 1;
 		CHECK(!memcmp(text, rows[i].pieces, n + 1), "%s", rows[i].text);
-		CHECK(text[strlen(rows[i].text) + 2] == '#', "%s: not beyond its room", rows[i].text);
+		CHECK(text[strlen(rows[i].text) + 2] == '#', "%s: not beyond its room",
+		      rows[i].text);
 	}
 }
 
@@ -363,12 +410,22 @@ static void kernels(void)
 	const char *name = "_Z3addPfi", *plain = "add(float*, int)";
 
 	CHECK(wanted("", "", name, NULL) && wanted("", "", "gemm", NULL), "without a filter");
-	CHECK(wanted("ge", "", "gemm", NULL) && !wanted("x", "", "gemm", NULL) && !wanted("", "ge", "gemm", NULL), "plain names");
-	CHECK(wanted("x", "", name, NULL) && !wanted("x", "", name, plain), "a C++ name is decided by who knows it");
-	CHECK(wanted("\"float*, int\"", "", name, plain) && !wanted("", "\"float*, int\"", name, plain), "by the C++ name");
-	CHECK(wanted("_Z3add", "", name, plain) && !wanted("", "_Z3add", name, NULL), "by the driver's name");
-	CHECK(!wanted("3add", "", name, plain) && wanted("", "3add", name, NULL) && wanted("", "3add", name, plain), "not by letters of it");
-	CHECK(!wanted("", "Znon", "_Znonsense", "_Znonsense") && !wanted("x", "", "_Znonsense", "_Znonsense"), "what is no C++ name after all");
+	CHECK(wanted("ge", "", "gemm", NULL) && !wanted("x", "", "gemm", NULL) &&
+		      !wanted("", "ge", "gemm", NULL),
+	      "plain names");
+	CHECK(wanted("x", "", name, NULL) && !wanted("x", "", name, plain),
+	      "a C++ name is decided by who knows it");
+	CHECK(wanted("\"float*, int\"", "", name, plain) &&
+		      !wanted("", "\"float*, int\"", name, plain),
+	      "by the C++ name");
+	CHECK(wanted("_Z3add", "", name, plain) && !wanted("", "_Z3add", name, NULL),
+	      "by the driver's name");
+	CHECK(!wanted("3add", "", name, plain) && wanted("", "3add", name, NULL) &&
+		      wanted("", "3add", name, plain),
+	      "not by letters of it");
+	CHECK(!wanted("", "Znon", "_Znonsense", "_Znonsense") &&
+		      !wanted("x", "", "_Znonsense", "_Znonsense"),
+	      "what is no C++ name after all");
 	CHECK(!wanted("add", "int", name, plain), "exclusion counts more");
 }
 
@@ -384,7 +441,8 @@ static void every_choice(const struct xs_option *row)
 		(void)snprintf(line, sizeof(line), "%s--%s=%s app", with(row), row->name, word);
 		good(line);
 		CHECK(choice(row) == i, "%s: %u", line, choice(row));
-		(void)snprintf(line, sizeof(line), "%s--%s=%.*s app", with(row), row->name, (int)n - 1, at);
+		(void)snprintf(line, sizeof(line), "%s--%s=%.*s app", with(row), row->name,
+			       (int)n - 1, at);
 		bad(line, row->choices);
 		(void)snprintf(line, sizeof(line), "%s--%s=%sx app", with(row), row->name, word);
 		bad(line, row->choices);
@@ -406,7 +464,8 @@ static void every_text(const struct xs_option *row)
 		if (way < 2)
 			(void)snprintf(line, sizeof(line), "--%s%c-a=b app", row->name, "= "[way]);
 		else
-			(void)snprintf(line, sizeof(line), "-%c%s-a=b app", row->letter, way == 2 ? "" : " ");
+			(void)snprintf(line, sizeof(line), "-%c%s-a=b app", row->letter,
+				       way == 2 ? "" : " ");
 		good(line);
 		CHECK(!strcmp(text(row), "-a=b") && app == 2 + way % 2, "%s: %s", line, text(row));
 	}
@@ -440,7 +499,8 @@ static void every_row(void)
 			CHECK(strcmp(row->name, xs_option_table[k].name) &&
 				      (!row->letter || row->letter != xs_option_table[k].letter),
 			      "--%s is there twice", row->name);
-		CHECK(row->help && row->help[0] && row->help[strlen(row->help) - 1] != '.', "--%s: help", row->name);
+		CHECK(row->help && row->help[0] && row->help[strlen(row->help) - 1] != '.',
+		      "--%s: help", row->name);
 		if (row->type == XS_OPT_FLAG)
 			every_flag(row);
 		else if (row->type == XS_OPT_CHOICE)
@@ -475,8 +535,12 @@ static void where_the_application_begins(void)
 	static const struct {
 		const char *line;
 		int app;
-	} rows[] = { { "app", 1 }, { "app --nonsense", 1 }, { "-- app", 2 }, { "-- --help", 2 }, { "-h -- -d", 3 },
-		     { "-", 1 }, { "-h -", 2 }, { "_ x", 1 }, { "--", 2 }, { "-h", 2 }, { "-o -- app", 3 } };
+	} rows[] = { { "app", 1 },	{ "app --nonsense", 1 },
+		     { "-- app", 2 },	{ "-- --help", 2 },
+		     { "-h -- -d", 3 }, { "-", 1 },
+		     { "-h -", 2 },	{ "_ x", 1 },
+		     { "--", 2 },	{ "-h", 2 },
+		     { "-o -- app", 3 } };
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		good(rows[i].line);
@@ -500,17 +564,21 @@ static void nearest(void)
 		for (size_t at = 1; at < n; at++) {
 			(void)snprintf(line, sizeof(line), "--%.*sq%s", (int)at, name, name + at);
 			bad(line, wanted);
-			(void)snprintf(line, sizeof(line), "--%.*sq%s", (int)at, name, name + at + 1);
+			(void)snprintf(line, sizeof(line), "--%.*sq%s", (int)at, name,
+				       name + at + 1);
 			if (name[at] != 'q')
 				bad(line, wanted);
-			(void)snprintf(line, sizeof(line), "--%.*s%s=5", (int)at, name, name + at + 1);
+			(void)snprintf(line, sizeof(line), "--%.*s%s=5", (int)at, name,
+				       name + at + 1);
 			bad(line, wanted);
 		}
 	}
 	bad("--chrome-mpi-loging", "unknown option --chrome-mpi-loging; did you mean --chrome-");
 	bad("--qqqqqqqqqqqqqqqqqqqqqq", "see xstrace --help");
 	bad("--=", "unknown option --");
-	bad("--qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq",
+	bad("--"
+	    "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq"
+	    "qqqqqqqqqqqqqqqqqqqqqqqqqq",
 	    "see xstrace --help");
 }
 
@@ -541,11 +609,16 @@ static void small_buffers(void)
 static void wishes(void)
 {
 	for (unsigned bits = 0; bits < 64; bits++) {
-		struct xs_options o = { .host_timing = bits & 1, .device_timing = bits & 2, .chrome_call = bits & 4,
-					.chrome_kernel = bits & 8, .chrome_device = bits & 16, .chrome_itt = bits & 32 };
+		struct xs_options o = { .host_timing = bits & 1,
+					.device_timing = bits & 2,
+					.chrome_call = bits & 4,
+					.chrome_kernel = bits & 8,
+					.chrome_device = bits & 16,
+					.chrome_itt = bits & 32 };
 
 		CHECK(xs_want_chrome(&o) == !!(bits & 60) && xs_want_itt(&o) == !!(bits & 32) &&
-			      xs_want_calls(&o) == !!(bits & 5) && xs_want_device(&o) == !!(bits & 26),
+			      xs_want_calls(&o) == !!(bits & 5) &&
+			      xs_want_device(&o) == !!(bits & 26),
 		      "%u", bits);
 	}
 }

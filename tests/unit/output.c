@@ -1,6 +1,6 @@
 /*
- * The trace's file: what is put is what is in it, with a full disk up to a whole line and with its tail, and compressed in frames
- * that can be read one by one.
+ * The trace's file: what is put is what is in it, with a full disk up to a whole line and with its
+ * tail, and compressed in frames that can be read one by one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -96,7 +96,8 @@ static void plain(void)
 		CHECK(!lines(0, count / 2), "write");
 		CHECK(!xs_output_flush(&out) && !xs_output_flush(&out), "flush, twice");
 		CHECK(!lines(count / 2, count), "write");
-		CHECK(out.offset + out.length == out.put + out.length, "%zu and %zu", (size_t)out.offset, (size_t)out.put);
+		CHECK(out.offset + out.length == out.put + out.length, "%zu and %zu",
+		      (size_t)out.offset, (size_t)out.put);
 		xs_output_close(&out, TAIL, sizeof(TAIL) - 1);
 		CHECK(out.fd == -1 && !out.data, "closed");
 		text = content(&length);
@@ -170,7 +171,8 @@ static void disk_of(size_t room, size_t later, enum xs_compress compress)
 	text = content(&length);
 	CHECK(length <= room + later, "%zu bytes", length);
 	if (!compress)
-		CHECK(check_lines(text, length) > 0, "a disk of %zu bytes: not even the first line is left", room);
+		CHECK(check_lines(text, length) > 0,
+		      "a disk of %zu bytes: not even the first line is left", room);
 	free(text);
 	close(fd);
 }
@@ -221,7 +223,8 @@ static char *decompress(const char *data, size_t size, size_t *ret_length, unsig
 		n = ZSTD_decompress(text + length, room - length, data, frame);
 		if (!CHECK(!ZSTD_isError(n), "frame %u: %s", *ret_frames, ZSTD_getErrorName(n)))
 			break;
-		CHECK(n && text[length + n - 1] == '\n', "frame %u ends within a line", *ret_frames);
+		CHECK(n && text[length + n - 1] == '\n', "frame %u ends within a line",
+		      *ret_frames);
 		length += n;
 		data += frame;
 		size -= frame;
@@ -270,7 +273,8 @@ static void full_disk_compressed(void)
 
 		start(XS_COMPRESS_ZSTD);
 		(void)setrlimit(RLIMIT_FSIZE, &limit);
-		CHECK(lines(0, 500000) == -EFBIG, "%zu of %zu bytes are too few", (size_t)limit.rlim_cur, all);
+		CHECK(lines(0, 500000) == -EFBIG, "%zu of %zu bytes are too few",
+		      (size_t)limit.rlim_cur, all);
 		xs_output_close(&out, TAIL, sizeof(TAIL) - 1);
 		limit.rlim_cur = RLIM_INFINITY;
 		(void)setrlimit(RLIMIT_FSIZE, &limit);

@@ -1,5 +1,6 @@
 /*
- * Pools of objects: what one thread gives back another one takes, also from a thread that ended; no object has two owners.
+ * Pools of objects: what one thread gives back another one takes, also from a thread that ended; no
+ * object has two owners.
  */
 #include <pthread.h>
 #include <sys/mman.h>
@@ -22,7 +23,8 @@ void *xs_arena(size_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	return memory == MAP_FAILED ? NULL : (char *)memory + 16; /* the collector's is aligned to that */
+	/* the collector's is aligned to that */
+	return memory == MAP_FAILED ? NULL : (char *)memory + 16;
 }
 
 static struct object *take(struct xs_pool_item **spare)
@@ -67,7 +69,10 @@ static void used_again(void)
 	CHECK(!xs_pool_at(&pool, XS_POOL_CHUNK * XS_POOL_CHUNKS), "no such object");
 }
 
-/* A thread ends that has spare ones, while others have given some back: all of them are there for the next thread. */
+/*
+ * A thread ends that has spare ones, while others have given some back: all of them are there for
+ * the next thread.
+ */
 static void none_is_lost(void)
 {
 	struct xs_pool_item *spare[2] = { NULL, NULL };

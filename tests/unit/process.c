@@ -35,13 +35,17 @@ static void reused_pid(void)
 	pid_t pid = child();
 	int status;
 
-	CHECK(!xs_process_alive(getpid(), start + 1) && !xs_process_alive(getpid(), start - 1), "the pid is another one's");
-	CHECK(!xs_process_status(getpid(), start + 1, -1, &status), "nobody tells how another one ended");
+	CHECK(!xs_process_alive(getpid(), start + 1) && !xs_process_alive(getpid(), start - 1),
+	      "the pid is another one's");
+	CHECK(!xs_process_status(getpid(), start + 1, -1, &status),
+	      "nobody tells how another one ended");
 	start = xs_process_start(pid);
 	(void)kill(pid, SIGTERM);
 	(void)waitid(P_PID, (id_t)pid, &(siginfo_t){ 0 }, WEXITED | WNOWAIT);
 	CHECK(!xs_process_status(pid, start + 1, -1, &status), "nor of a zombie with its pid");
-	CHECK(xs_process_status(pid, start, -1, &status) && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM, "status %d", status);
+	CHECK(xs_process_status(pid, start, -1, &status) && WIFSIGNALED(status) &&
+		      WTERMSIG(status) == SIGTERM,
+	      "status %d", status);
 	(void)waitpid(pid, &status, 0);
 }
 

@@ -1,5 +1,6 @@
 /*
- * The ring with one thread: what is written is read, where it wraps, when it is full, and when a side is gone.
+ * The ring with one thread: what is written is read, where it wraps, when it is full, and when a
+ * side is gone.
  */
 #include <errno.h>
 #include <limits.h>
@@ -17,8 +18,8 @@
 #include "shm.h"
 #include "tap.h"
 
-#define SIZE XS_RING_MIN
-#define STEP (SIZE / XS_RING_STEPS)
+#define SIZE	      XS_RING_MIN
+#define STEP	      (SIZE / XS_RING_STEPS)
 #define PAGE_ROUND(n) (((n) + 4095) & ~4095ul)
 
 static struct xs_ring *ring;
@@ -35,8 +36,8 @@ static uint64_t word_of(uint32_t number, uint32_t i)
 
 static void setup(enum xs_on_full policy, uint64_t size)
 {
-	char *map = mmap(NULL, PAGE_ROUND(sizeof(*bell)) + XS_RING_HEADER + size, PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char *map = mmap(NULL, PAGE_ROUND(sizeof(*bell)) + XS_RING_HEADER + size,
+			 PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (map == MAP_FAILED)
 		abort();
@@ -73,19 +74,24 @@ static const struct xs_event *get(uint64_t *pos, uint64_t head)
 
 	while (*pos != head) {
 		uint32_t bytes = 0;
-		const struct xs_event *event = xs_ring_peek(producer.data, size, *pos, head, &bytes);
+		const struct xs_event *event =
+			xs_ring_peek(producer.data, size, *pos, head, &bytes);
 		const uint64_t *words = (const void *)event;
 
-		if (!CHECK(event, "nothing at %llu of %llu", (unsigned long long)*pos, (unsigned long long)head))
+		if (!CHECK(event, "nothing at %llu of %llu", (unsigned long long)*pos,
+			   (unsigned long long)head))
 			return NULL;
-		CHECK(*pos / (size / 8) == (*pos + bytes - 1) / (size / 8), "a record across a step's end");
+		CHECK(*pos / (size / 8) == (*pos + bytes - 1) / (size / 8),
+		      "a record across a step's end");
 		*pos += bytes;
 		if (event->kind == XS_PAD) {
-			CHECK(*pos % (size / 8) == 0 || bytes == XS_RECORD_MAX, "padding inside a step");
+			CHECK(*pos % (size / 8) == 0 || bytes == XS_RECORD_MAX,
+			      "padding inside a step");
 			continue;
 		}
 		for (uint32_t i = 2; i < bytes / 8; i++)
-			if (!CHECK(words[i] == word_of(event->name, i), "record %u, word %u", event->name, i))
+			if (!CHECK(words[i] == word_of(event->name, i), "record %u, word %u",
+				   event->name, i))
 				break;
 		return event;
 	}
@@ -111,12 +117,15 @@ static void peek_believes_nothing(void)
 		event->words = (uint8_t)words;
 		CHECK(!!xs_ring_peek(data, SIZE, 0, SIZE, &bytes) == good, "%u words", words);
 		CHECK(!good || bytes == words * 8, "%u words", words);
-		CHECK(!!xs_ring_peek(data, SIZE, 0, words * 8, &bytes) == good, "%u words, all there", words);
+		CHECK(!!xs_ring_peek(data, SIZE, 0, words * 8, &bytes) == good,
+		      "%u words, all there", words);
 		if (words >= 2)
-			CHECK(!xs_ring_peek(data, SIZE, 0, words * 8 - 16, &bytes), "%u words, cut by the head", words);
+			CHECK(!xs_ring_peek(data, SIZE, 0, words * 8 - 16, &bytes),
+			      "%u words, cut by the head", words);
 		event = (void *)(data + SIZE - 64);
 		event->words = (uint8_t)words;
-		CHECK(!!xs_ring_peek(data, SIZE, 5 * SIZE - 64, 6 * SIZE, &bytes) == (good && words <= 8),
+		CHECK(!!xs_ring_peek(data, SIZE, 5 * SIZE - 64, 6 * SIZE, &bytes) ==
+			      (good && words <= 8),
 		      "%u words at the end", words);
 		event = (void *)data;
 	}
@@ -184,7 +193,9 @@ static void largest_records(void)
 	setup(XS_FULL_DROP, SIZE);
 	while (put(n, XS_RECORD_MAX, XS_CALL, XS_ROLE_OTHER))
 		n++;
-	CHECK(n >= XS_RING_STEPS * (STEP / XS_RECORD_MAX) - STEP / XS_RECORD_MAX && n <= SIZE / XS_RECORD_MAX, "%u", n);
+	CHECK(n >= XS_RING_STEPS * (STEP / XS_RECORD_MAX) - STEP / XS_RECORD_MAX &&
+		      n <= SIZE / XS_RECORD_MAX,
+	      "%u", n);
 	while (get(&pos, xs_ring_filled(ring)))
 		got++;
 	CHECK(got == n, "%u of %u", got, n);
@@ -211,8 +222,10 @@ static void dead_consumer(void)
 	before = xs_clock_ns(CLOCK_MONOTONIC);
 	for (int i = 0; i < 1000; i++)
 		CHECK(!put(n, 16, XS_CALL, XS_ROLE_OTHER), "still full");
-	CHECK(xs_clock_ns(CLOCK_MONOTONIC) - before < 20000000000u, "waits for nobody, not 50 ms each time");
-	CHECK(atomic_load(&ring->lost) == 1001, "%llu lost", (unsigned long long)atomic_load(&ring->lost));
+	CHECK(xs_clock_ns(CLOCK_MONOTONIC) - before < 20000000000u,
+	      "waits for nobody, not 50 ms each time");
+	CHECK(atomic_load(&ring->lost) == 1001, "%llu lost",
+	      (unsigned long long)atomic_load(&ring->lost));
 	while (get(&pos, xs_ring_filled(ring)))
 		got++;
 	CHECK(got == n, "all readable");
@@ -255,7 +268,9 @@ static int woken_by(void (*wakes)(void), _Atomic uint32_t *word, uint32_t value)
 
 	if (!pid)
 		_exit(sleep_on(word, value));
-	/* so long, and it sleeps: one that comes too late ends at once, and is no proof of anything */
+	/*
+	 * so long, and it sleeps: one that comes too late ends at once, and is no proof of anything
+	 */
 	usleep(100000);
 	wakes();
 	(void)waitpid(pid, &status, 0);
@@ -272,8 +287,11 @@ static void ring_bell(void)
 	xs_doorbell_ring(bell);
 }
 
-/* True when a sleeper was woken; not all of the time is another process quick enough to be asleep. */
-static bool wakes(void (*prepare)(void), void (*wake_up)(void), _Atomic uint32_t *word, uint32_t value)
+/*
+ * True when a sleeper was woken; not all of the time is another process quick enough to be asleep.
+ */
+static bool wakes(void (*prepare)(void), void (*wake_up)(void), _Atomic uint32_t *word,
+		  uint32_t value)
 {
 	int how = EAGAIN;
 
@@ -344,7 +362,10 @@ static void producer_sleeps(void)
 	CHECK(atomic_load(&ring->blocked) == 1, "it waited once");
 }
 
-/* A consumer that is there but slow: the producer waits for ever, longer than it takes to notice a dead one. */
+/*
+ * A consumer that is there but slow: the producer waits for ever, longer than it takes to notice a
+ * dead one.
+ */
 static void slow_consumer(void)
 {
 	uint64_t pos = 0;
@@ -382,26 +403,31 @@ struct nest {
 	unsigned depth;
 };
 
-/* What a record does to the tasks that the consumer believes open. Returns false for what is no record of the application. */
+/*
+ * What a record does to the tasks that the consumer believes open. Returns false for what is no
+ * record of the application.
+ */
 static bool follow(struct nest *seen, const struct xs_event *event)
 {
 	if (event->kind == XS_LOST_ENDS) {
-		CHECK(event->name && event->name <= seen->depth, "%u ends lost of %u tasks", event->name, seen->depth);
+		CHECK(event->name && event->name <= seen->depth, "%u ends lost of %u tasks",
+		      event->name, seen->depth);
 		seen->depth -= event->name < seen->depth ? event->name : seen->depth;
 		return false;
 	}
 	if (event->kind == XS_BEGIN && CHECK(seen->depth < 4096, "too deep"))
 		seen->open[seen->depth++] = event->name;
-	else if (event->kind == XS_END && CHECK(seen->depth && seen->open[seen->depth - 1] == event->name,
-						"the end of %u closes %u (depth %u)", event->name,
-						seen->depth ? seen->open[seen->depth - 1] : 0, seen->depth))
+	else if (event->kind == XS_END &&
+		 CHECK(seen->depth && seen->open[seen->depth - 1] == event->name,
+		       "the end of %u closes %u (depth %u)", event->name,
+		       seen->depth ? seen->open[seen->depth - 1] : 0, seen->depth))
 		seen->depth--;
 	return true;
 }
 
 /*
- * Random nesting against a consumer that comes now and then: what arrives must be balanced (every end closes the task whose begin came
- * last), and every record arrives or is counted.
+ * Random nesting against a consumer that comes now and then: what arrives must be balanced (every
+ * end closes the task whose begin came last), and every record arrives or is counted.
  */
 static void drop_balance(unsigned max_depth, unsigned run)
 {
@@ -433,7 +459,8 @@ static void drop_balance(unsigned max_depth, unsigned run)
 		if (tap_random(&seed) % run)
 			continue;
 		head = xs_ring_filled(ring);
-		if (tap_random(&seed) % 2 && head / STEP > pos / STEP) /* not all of it: to the end of a step */
+		/* not all of it: to the end of a step */
+		if (tap_random(&seed) % 2 && head / STEP > pos / STEP)
 			head = (pos / STEP + 1) * STEP;
 		while ((event = get(&pos, head))) {
 			arrived += follow(&seen, event);
@@ -442,14 +469,15 @@ static void drop_balance(unsigned max_depth, unsigned run)
 		}
 		xs_ring_release(ring, producer.mask + 1, pos);
 	}
-	CHECK(put(++number, 16, XS_BEGIN, XS_ROLE_BEGIN) == !producer.skip, "a record that brings along what is due");
+	CHECK(put(++number, 16, XS_BEGIN, XS_ROLE_BEGIN) == !producer.skip,
+	      "a record that brings along what is due");
 	produced++;
 	for (const struct xs_event *event; (event = get(&pos, xs_ring_filled(ring)));)
 		arrived += follow(&seen, event);
 	seen.depth -= seen.depth && seen.open[seen.depth - 1] == number;
 	CHECK(!seen.depth, "%u tasks never end", seen.depth);
-	CHECK(arrived + atomic_load(&ring->lost) == produced, "%u arrived, %llu lost, %u produced", arrived,
-	      (unsigned long long)atomic_load(&ring->lost), produced);
+	CHECK(arrived + atomic_load(&ring->lost) == produced, "%u arrived, %llu lost, %u produced",
+	      arrived, (unsigned long long)atomic_load(&ring->lost), produced);
 	CHECK(atomic_load(&ring->lost) > 1000, "the ring was full often enough to test anything");
 }
 
@@ -465,7 +493,10 @@ static void drop_nested(void)
 	drop_balance(1000, 20000);
 }
 
-/* More tasks to end than the room for ends holds: when some come through later, they must end the right ones. */
+/*
+ * More tasks to end than the room for ends holds: when some come through later, they must end the
+ * right ones.
+ */
 static void drop_deep(void)
 {
 	static struct nest seen;
@@ -503,10 +534,14 @@ static void drop_thread(void)
 		;
 	while (put(0, 16, XS_END, XS_ROLE_END)) /* the room for ends, too */
 		;
-	producer.thread = (struct xs_thread_record){ .event = { .name = 5, .kind = XS_THREAD, .words = 4 }, .tid = 99 };
-	CHECK(!xs_ring_reserve(&producer, bell, sizeof(producer.thread), XS_ROLE_THREAD), "no room");
+	producer.thread =
+		(struct xs_thread_record){ .event = { .name = 5, .kind = XS_THREAD, .words = 4 },
+					   .tid = 99 };
+	CHECK(!xs_ring_reserve(&producer, bell, sizeof(producer.thread), XS_ROLE_THREAD),
+	      "no room");
 	CHECK(!put(1, 16, XS_CALL, XS_ROLE_OTHER), "no room");
-	CHECK(atomic_load(&ring->lost) == 3, "%llu lost", (unsigned long long)atomic_load(&ring->lost));
+	CHECK(atomic_load(&ring->lost) == 3, "%llu lost",
+	      (unsigned long long)atomic_load(&ring->lost));
 	pos = xs_ring_filled(ring);
 	xs_ring_release(ring, producer.mask + 1, pos);
 	CHECK(put(2, 16, XS_CALL, XS_ROLE_OTHER), "room");
@@ -537,8 +572,10 @@ static void drop_subtree(void)
 	atomic_store(&ring->tail, atomic_load(&ring->head)); /* there is room again */
 	CHECK(!put(2, 16, XS_BEGIN, XS_ROLE_BEGIN), "inside a lost task");
 	CHECK(put(3, 16, XS_CALL, XS_ROLE_OTHER), "a call inside a lost task is no task");
-	CHECK(!put(2, 16, XS_END, XS_ROLE_END) && !put(1, 16, XS_END, XS_ROLE_END), "ends of lost tasks");
-	CHECK(put(4, 16, XS_BEGIN, XS_ROLE_BEGIN) && put(4, 16, XS_END, XS_ROLE_END), "behind the lost task");
+	CHECK(!put(2, 16, XS_END, XS_ROLE_END) && !put(1, 16, XS_END, XS_ROLE_END),
+	      "ends of lost tasks");
+	CHECK(put(4, 16, XS_BEGIN, XS_ROLE_BEGIN) && put(4, 16, XS_END, XS_ROLE_END),
+	      "behind the lost task");
 	CHECK(put(1000000, 16, XS_END, XS_ROLE_END), "outer's end");
 	CHECK(atomic_load(&ring->lost) == 5, "%llu", (unsigned long long)atomic_load(&ring->lost));
 	pos = atomic_load(&ring->tail);
@@ -572,9 +609,13 @@ static void overwrite(void)
 		setup(XS_FULL_OVERWRITE, SIZE);
 		for (; n < total; n++) {
 			if (n % 1000 == 0) {
-				struct xs_thread_record *record = xs_ring_reserve(&producer, bell, sizeof(*record), XS_ROLE_OTHER);
+				struct xs_thread_record *record = xs_ring_reserve(&producer, bell,
+										  sizeof(*record),
+										  XS_ROLE_OTHER);
 
-				record->event = (struct xs_event){ .tick = n, .name = 7, .kind = XS_THREAD, .words = 4 };
+				record->event = (struct xs_event){
+					.tick = n, .name = 7, .kind = XS_THREAD, .words = 4
+				};
 				record->tid = ++threads;
 				record->lost = 0;
 				xs_ring_commit(&producer, sizeof(*record));
@@ -583,8 +624,8 @@ static void overwrite(void)
 		}
 		head = xs_ring_filled(ring);
 		pos = atomic_load(&ring->tail_lost);
-		CHECK(head - pos <= SIZE && (!pos || head - pos > SIZE - 2 * STEP), "%llu bytes are intact",
-		      (unsigned long long)(head - pos));
+		CHECK(head - pos <= SIZE && (!pos || head - pos > SIZE - 2 * STEP),
+		      "%llu bytes are intact", (unsigned long long)(head - pos));
 		thread = atomic_load(&ring->tail_tid);
 		first = (uint32_t)atomic_load(&ring->lost);
 		expected = first;
@@ -600,7 +641,8 @@ static void overwrite(void)
 			if (event->kind != XS_CALL)
 				continue;
 			CHECK(event->name == expected, "record %u, not %u", event->name, expected);
-			CHECK(thread == event->name / 1000 + 1, "record %u of thread %u", event->name, thread);
+			CHECK(thread == event->name / 1000 + 1, "record %u of thread %u",
+			      event->name, thread);
 			expected = event->name + 1;
 			if (tap_failures)
 				return;
@@ -622,7 +664,8 @@ static void no_memory(void)
 		consumer.pid = 4000000;
 		CHECK(fd >= 0 && !ftruncate(fd, (off_t)half), "memfd");
 		ring = mmap(NULL, XS_RING_HEADER + SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		xs_ring_init(&producer, ring, (unsigned char *)ring + XS_RING_HEADER, SIZE, (enum xs_on_full)policy);
+		xs_ring_init(&producer, ring, (unsigned char *)ring + XS_RING_HEADER, SIZE,
+			     (enum xs_on_full)policy);
 		/* a store behind the file's end would be a SIGBUS */
 		while (put(n, 64, XS_CALL, XS_ROLE_OTHER) && n < SIZE)
 			n++;
@@ -659,7 +702,8 @@ static void produce(volatile uint32_t *done)
 static void killed_producer(void)
 {
 	static const int policies[] = { XS_FULL_DROP, XS_FULL_OVERWRITE };
-	volatile uint32_t *done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	volatile uint32_t *done =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	for (unsigned i = 0; i < 120; i++) {
 		uint64_t pos, head;
@@ -679,16 +723,20 @@ static void killed_producer(void)
 		if (!pid)
 			produce(done);
 		(void)waitpid(pid, &status, 0);
-		for (unsigned steps = 1 + tap_random(&seed) % 1500; steps && WIFSTOPPED(status); steps--)
-			if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) < 0 || waitpid(pid, &status, 0) != pid)
+		for (unsigned steps = 1 + tap_random(&seed) % 1500; steps && WIFSTOPPED(status);
+		     steps--)
+			if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) < 0 ||
+			    waitpid(pid, &status, 0) != pid)
 				break;
 		(void)kill(pid, SIGKILL);
 		(void)waitpid(pid, &status, 0);
 		head = xs_ring_filled(ring);
 		for (const struct xs_event *event; (event = get(&pos, head)); next++)
 			CHECK(event->name == next, "record %u, not %u", event->name, next);
-		CHECK(next == *done || next == *done + 1, "%u records, %u were finished", next, *done);
-		munmap((char *)ring - PAGE_ROUND(sizeof(*bell)), PAGE_ROUND(sizeof(*bell)) + XS_RING_HEADER + SIZE);
+		CHECK(next == *done || next == *done + 1, "%u records, %u were finished", next,
+		      *done);
+		munmap((char *)ring - PAGE_ROUND(sizeof(*bell)),
+		       PAGE_ROUND(sizeof(*bell)) + XS_RING_HEADER + SIZE);
 	}
 }
 

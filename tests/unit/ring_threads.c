@@ -1,6 +1,6 @@
 /*
- * Producers and a consumer at full speed: every record arrives once, in order and whole, or is counted. Built a second time with
- * ThreadSanitizer.
+ * Producers and a consumer at full speed: every record arrives once, in order and whole, or is
+ * counted. Built a second time with ThreadSanitizer.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -51,7 +51,8 @@ static uint64_t word_of(uint64_t number, uint32_t i)
 }
 
 /* The number of the record is its tick; begins and ends carry the number of the begin. */
-static void put(struct side *side, uint64_t number, uint32_t bytes, uint8_t kind, uint32_t name, enum xs_role role)
+static void put(struct side *side, uint64_t number, uint32_t bytes, uint8_t kind, uint32_t name,
+		enum xs_role role)
 {
 	struct xs_event *event = xs_ring_reserve(&side->producer, &bell, bytes, role);
 	uint64_t *words = (void *)event;
@@ -82,7 +83,8 @@ static void *produce(void *data)
 		} else if (dice < 11 && depth) {
 			put(side, n, 16, XS_END, open[--depth], XS_ROLE_END);
 		} else {
-			put(side, n, dice == 15 ? 16 * (1 + tap_random(&side->seed) % 127) : 32, XS_CALL, 0, XS_ROLE_OTHER);
+			put(side, n, dice == 15 ? 16 * (1 + tap_random(&side->seed) % 127) : 32,
+			    XS_CALL, 0, XS_ROLE_OTHER);
 		}
 		if (n % 100000 == 99999) /* a pause now and then: the consumer goes to sleep */
 			usleep(200);
@@ -108,14 +110,16 @@ static void check(struct side *side, const struct xs_event *event, uint32_t byte
 	      "record %" PRIu64 ", not %" PRIu64, event->tick, side->next);
 	side->next = event->tick + 1;
 	for (uint32_t i = 2; i < bytes / 8; i++)
-		if (!CHECK(words[i] == word_of(event->tick, i), "record %" PRIu64 ", word %u", event->tick, i))
+		if (!CHECK(words[i] == word_of(event->tick, i), "record %" PRIu64 ", word %u",
+			   event->tick, i))
 			break;
 	if (policy == XS_FULL_OVERWRITE) /* begins are gone */
 		return;
 	if (event->kind == XS_BEGIN && CHECK(side->depth < DEPTH_MAX, "depth"))
 		side->open[side->depth++] = event->name;
 	else if (event->kind == XS_END)
-		CHECK(side->depth && side->open[--side->depth] == event->name, "the end of %u", event->name);
+		CHECK(side->depth && side->open[--side->depth] == event->name, "the end of %u",
+		      event->name);
 }
 
 /* Reads what is there, gives room back now and then as the drain process does. */
@@ -129,7 +133,9 @@ static uint64_t consume(struct side *side)
 	}
 	while (side->pos != head && tap_failures < 20) {
 		uint32_t bytes = 0;
-		const struct xs_event *event = xs_ring_peek((unsigned char *)side->ring + XS_RING_HEADER, ring_size, side->pos, head, &bytes);
+		const struct xs_event *event =
+			xs_ring_peek((unsigned char *)side->ring + XS_RING_HEADER, ring_size,
+				     side->pos, head, &bytes);
 
 		if (!CHECK(event, "no record at %" PRIu64 " of %" PRIu64, side->pos, head))
 			break;
@@ -169,7 +175,8 @@ static unsigned drain(unsigned rings)
 		atomic_store_explicit(&bell.sleeping, 1, memory_order_relaxed);
 		atomic_thread_fence(memory_order_seq_cst);
 		if (!news(rings)) {
-			xs_doorbell_wait(&bell, rung, 2000000000); /* far longer than a test may take: a lost wake-up shows */
+			/* far longer than a test may take: a lost wake-up shows */
+			xs_doorbell_wait(&bell, rung, 2000000000);
 			slept++;
 		}
 		atomic_store_explicit(&bell.sleeping, 0, memory_order_relaxed);
@@ -188,12 +195,16 @@ static void go(enum xs_on_full how, unsigned rings, uint64_t size, uint64_t coun
 	xs_ring_set_consumer(&consumer);
 	atomic_store(&running, rings);
 	for (unsigned i = 0; i < rings; i++) {
-		char *map = mmap(NULL, XS_RING_HEADER + size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		char *map = mmap(NULL, XS_RING_HEADER + size, PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 		if (map == MAP_FAILED)
 			abort();
-		sides[i] = (struct side){ .ring = (void *)map, .count = count / SLOWER, .seed = i + 1 };
-		xs_ring_init(&sides[i].producer, sides[i].ring, (unsigned char *)map + XS_RING_HEADER, size, how);
+		sides[i] = (struct side){ .ring = (void *)map,
+					  .count = count / SLOWER,
+					  .seed = i + 1 };
+		xs_ring_init(&sides[i].producer, sides[i].ring,
+			     (unsigned char *)map + XS_RING_HEADER, size, how);
 	}
 	for (unsigned i = 0; i < rings; i++)
 		if (pthread_create(&sides[i].thread, NULL, produce, &sides[i]))
@@ -207,13 +218,15 @@ static void go(enum xs_on_full how, unsigned rings, uint64_t size, uint64_t coun
 		(void)pthread_join(side->thread, NULL);
 		(void)consume(side);
 		lost = atomic_load(&side->ring->lost);
-		CHECK(side->seen + lost == side->count, "%" PRIu64 " came, %" PRIu64 " are lost, of %" PRIu64, side->seen, lost,
+		CHECK(side->seen + lost == side->count,
+		      "%" PRIu64 " came, %" PRIu64 " are lost, of %" PRIu64, side->seen, lost,
 		      side->count);
 		CHECK(how != XS_FULL_BLOCK || !lost, "%" PRIu64 " lost", lost);
 		blocked += atomic_load(&side->ring->blocked);
 		munmap(side->ring, XS_RING_HEADER + size);
 	}
-	printf("# %u rings of %" PRIu64 " K: slept %u times, producers waited %" PRIu64 " times\n", rings, size >> 10, slept, blocked);
+	printf("# %u rings of %" PRIu64 " K: slept %u times, producers waited %" PRIu64 " times\n",
+	       rings, size >> 10, slept, blocked);
 }
 
 static void block(void)

@@ -22,7 +22,10 @@ void rundir_open(struct rundir *dir, const struct xs_options *options)
 {
 	static FILE *quiet;
 	static char *argv[] = { "test", "\"\x01\xff", NULL };
-	struct xs_options all = { .chrome_call = true, .chrome_kernel = true, .chrome_itt = true, .ring_size = XS_RING_MIN };
+	struct xs_options all = { .chrome_call = true,
+				  .chrome_kernel = true,
+				  .chrome_itt = true,
+				  .ring_size = XS_RING_MIN };
 	struct xs_clock_pair first;
 	struct xs_control *control;
 	struct xs_options mine;
@@ -49,11 +52,13 @@ void rundir_open(struct rundir *dir, const struct xs_options *options)
 		char name[64];
 
 		(void)snprintf(name, sizeof(name), "%.60s", control->options.output);
-		(void)snprintf(control->options.output, sizeof(control->options.output), "%.900s/%s", dir->out, name);
+		(void)snprintf(control->options.output, sizeof(control->options.output),
+			       "%.900s/%s", dir->out, name);
 	}
 	dir->run.directory = xs_shm_open_directory(dir->launch.dir);
 	dir->run.mailbox = dir->launch.mailbox;
-	error = xs_shm_map(dir->launch.dir, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &map, &dir->run.strings_size);
+	error = xs_shm_map(dir->launch.dir, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &map,
+			   &dir->run.strings_size);
 	if (error < 0)
 		die("strings", -error);
 	/* as drain.c's open_run() */
@@ -72,9 +77,11 @@ void rundir_open(struct rundir *dir, const struct xs_options *options)
 	dir->run.base = control->real0 / DAY_NS * DAY_NS;
 	first.tick = control->tick0;
 	first.mono = control->mono0;
-	if (xs_timeline_init(&dir->run.clock, control->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC, first,
+	if (xs_timeline_init(&dir->run.clock, control->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC,
+			     first,
 			     (int64_t)(control->real0 - control->mono0 - dir->run.base)) < 0 ||
-	    xs_timeline_init(&dir->run.raw, XS_CLOCK_RAW, xs_clock_pair(XS_CLOCK_RAW), dir->run.clock.offset) < 0)
+	    xs_timeline_init(&dir->run.raw, XS_CLOCK_RAW, xs_clock_pair(XS_CLOCK_RAW),
+			     dir->run.clock.offset) < 0)
 		die("clock", ENOMEM);
 }
 
@@ -127,11 +134,12 @@ struct xs_producer *rundir_producer(const struct xs_ring *ring)
 
 void rundir_ring_init(struct xs_ring *ring, uint64_t size, enum xs_on_full policy)
 {
-	xs_ring_init(&producers[producer_count++ % (sizeof(producers) / sizeof(producers[0]))], ring, (unsigned char *)ring + XS_RING_HEADER, size,
-		     policy);
+	xs_ring_init(&producers[producer_count++ % (sizeof(producers) / sizeof(producers[0]))],
+		     ring, (unsigned char *)ring + XS_RING_HEADER, size, policy);
 }
 
-struct xs_process_file *rundir_process(struct rundir *dir, int pid, uint32_t serial, uint32_t slots, uint64_t ring_size)
+struct xs_process_file *rundir_process(struct rundir *dir, int pid, uint32_t serial, uint32_t slots,
+				       uint64_t ring_size)
 {
 	struct xs_process_file *file;
 	char name[XS_NAME_MAX];
@@ -139,7 +147,8 @@ struct xs_process_file *rundir_process(struct rundir *dir, int pid, uint32_t ser
 	int error;
 
 	xs_process_name(name, pid, serial, 0);
-	error = xs_shm_map(dir->launch.dir, name, XS_SHM_CREATE, xs_slot_offset(slots, ring_size), &map, NULL);
+	error = xs_shm_map(dir->launch.dir, name, XS_SHM_CREATE, xs_slot_offset(slots, ring_size),
+			   &map, NULL);
 	if (error < 0)
 		die(name, -error);
 	file = map;
@@ -168,7 +177,8 @@ struct xs_kept_file *rundir_kept(struct rundir *dir, const struct xs_process_fil
 	int error;
 
 	xs_kept_name(name, file->pid, file->serial, 0);
-	error = xs_shm_map(dir->launch.dir, name, XS_SHM_OPEN, xs_kept_offset(file->slots), &map, NULL);
+	error = xs_shm_map(dir->launch.dir, name, XS_SHM_OPEN, xs_kept_offset(file->slots), &map,
+			   NULL);
 	if (error < 0)
 		die(name, -error);
 	return map;
@@ -194,17 +204,19 @@ uint32_t rundir_name(struct rundir *dir, const char *text, uint32_t scope)
 	return xs_intern(dir->strings, text, (uint32_t)strlen(text), scope);
 }
 
-static struct xs_event *begin(struct rundir *dir, struct xs_ring *ring, uint32_t size, uint8_t kind, uint64_t tick,
-			      uint32_t name, enum xs_role role)
+static struct xs_event *begin(struct rundir *dir, struct xs_ring *ring, uint32_t size, uint8_t kind,
+			      uint64_t tick, uint32_t name, enum xs_role role)
 {
-	struct xs_event *event = xs_ring_reserve(rundir_producer(ring), &dir->launch.mailbox->bell, size, role);
+	struct xs_event *event =
+		xs_ring_reserve(rundir_producer(ring), &dir->launch.mailbox->bell, size, role);
 
 	if (event) {
 		event->tick = tick;
 		event->name = name;
 		event->kind = kind;
 		event->words = (uint8_t)(size / 8);
-		event->source = kind == XS_BEGIN || kind == XS_END ? XS_SOURCE_ITT : XS_SOURCE_OPENCL;
+		event->source = kind == XS_BEGIN || kind == XS_END ? XS_SOURCE_ITT
+								   : XS_SOURCE_OPENCL;
 		event->flags = 0;
 	}
 	return event;
@@ -212,9 +224,9 @@ static struct xs_event *begin(struct rundir *dir, struct xs_ring *ring, uint32_t
 
 bool put_thread(struct rundir *dir, struct xs_ring *ring, uint32_t tid, const char *name)
 {
-	struct xs_thread_record *record =
-		(void *)begin(dir, ring, sizeof(*record), XS_THREAD, xs_tick(dir->run.control->use_tsc),
-			      rundir_name(dir, name, 0), XS_ROLE_OTHER);
+	struct xs_thread_record *record = (void *)begin(dir, ring, sizeof(*record), XS_THREAD,
+							xs_tick(dir->run.control->use_tsc),
+							rundir_name(dir, name, 0), XS_ROLE_OTHER);
 
 	if (!record)
 		return false;
@@ -257,8 +269,8 @@ bool put_end(struct rundir *dir, struct xs_ring *ring, uint64_t tick, uint32_t d
 	return event;
 }
 
-bool put_call(struct rundir *dir, struct xs_ring *ring, uint64_t tick, uint64_t duration, uint32_t function, uint8_t flags,
-	      int64_t result)
+bool put_call(struct rundir *dir, struct xs_ring *ring, uint64_t tick, uint64_t duration,
+	      uint32_t function, uint8_t flags, int64_t result)
 {
 	struct xs_call_record *call =
 		(void *)begin(dir, ring, sizeof(*call), XS_CALL, tick, function, XS_ROLE_OTHER);
@@ -272,11 +284,12 @@ bool put_call(struct rundir *dir, struct xs_ring *ring, uint64_t tick, uint64_t 
 	return true;
 }
 
-bool put_device(struct rundir *dir, struct xs_ring *ring, const struct xs_device_record *record, bool shaped)
+bool put_device(struct rundir *dir, struct xs_ring *ring, const struct xs_device_record *record,
+		bool shaped)
 {
 	uint32_t size = shaped ? sizeof(*record) : XS_DEVICE_RECORD_SHORT;
-	struct xs_event *event =
-		begin(dir, ring, size, XS_DEVICE, record->event.tick, record->event.name, XS_ROLE_OTHER);
+	struct xs_event *event = begin(dir, ring, size, XS_DEVICE, record->event.tick,
+				       record->event.name, XS_ROLE_OTHER);
 
 	if (!event)
 		return false;

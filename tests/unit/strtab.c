@@ -14,7 +14,8 @@ static struct xs_strings *table;
 
 static void setup(void)
 {
-	table = mmap(NULL, XS_STRINGS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	table = mmap(NULL, XS_STRINGS_SIZE, PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (table == MAP_FAILED)
 		abort();
 	xs_strings_init(table);
@@ -39,8 +40,10 @@ static void is(uint32_t id, const char *text, uint32_t scope)
 {
 	const struct xs_string *string = get(id);
 
-	CHECK(string && string->length == strlen(text) && !strcmp(string->text, text) && string->scope == scope,
-	      "%u is \"%s\" in %u, not \"%s\" in %u", id, string ? string->text : "nothing", string ? string->scope : 0, text, scope);
+	CHECK(string && string->length == strlen(text) && !strcmp(string->text, text) &&
+		      string->scope == scope,
+	      "%u is \"%s\" in %u, not \"%s\" in %u", id, string ? string->text : "nothing",
+	      string ? string->scope : 0, text, scope);
 }
 
 static void one_id_per_name(void)
@@ -52,9 +55,13 @@ static void one_id_per_name(void)
 	a = intern("a", 0), b = intern("b", 0), c = intern("a", a), empty = intern("", 0);
 	CHECK(a && b && c && empty && a != b && a != c && b != c, "%u %u %u", a, b, c);
 	CHECK(a > XS_STRING_FULL && empty > XS_STRING_FULL, "%u", a);
-	CHECK(intern("a", 0) == a && intern("a", a) == c && intern("b", 0) == b && intern("", 0) == empty, "found again");
+	CHECK(intern("a", 0) == a && intern("a", a) == c && intern("b", 0) == b &&
+		      intern("", 0) == empty,
+	      "found again");
 	CHECK(xs_intern(table, "abc", 1, 0) == a, "the length counts, not the NUL");
-	CHECK(xs_intern(table, "a\0b", 3, 0) != a && get(xs_intern(table, "a\0b", 3, 0))->length == 3, "NUL is a character");
+	CHECK(xs_intern(table, "a\0b", 3, 0) != a &&
+		      get(xs_intern(table, "a\0b", 3, 0))->length == 3,
+	      "NUL is a character");
 	is(a, "a", 0), is(b, "b", 0), is(c, "a", a), is(empty, "", 0);
 	CHECK(errno == 4711, "errno is kept");
 	CHECK(intern("b", 0xffffffff) != b, "scope");
@@ -70,10 +77,13 @@ static void wrong_ids(void)
 			CHECK(!get((uint32_t)id), "%llu", (unsigned long long)id);
 	for (uint32_t id = XS_STRINGS_SIZE / 8 - 4; id < XS_STRINGS_SIZE / 8 + 4; id++)
 		(void)get(id);
-	CHECK(!get(XS_STRINGS_SIZE / 8) && !get(XS_STRINGS_SIZE / 8 - 1) && !get(UINT32_MAX), "behind the end");
+	CHECK(!get(XS_STRINGS_SIZE / 8) && !get(XS_STRINGS_SIZE / 8 - 1) && !get(UINT32_MAX),
+	      "behind the end");
 	((uint32_t *)table)[XS_STRINGS_SIZE / 4 - 7] = 100; /* a length that does not fit */
 	CHECK(!get(XS_STRINGS_SIZE / 8 - 4), "a string across the end");
-	CHECK(!strcmp(get(XS_STRING_FULL)->text, "(too many names)") && get(XS_STRING_FULL)->length == 16, "full");
+	CHECK(!strcmp(get(XS_STRING_FULL)->text, "(too many names)") &&
+		      get(XS_STRING_FULL)->length == 16,
+	      "full");
 }
 
 static void long_names(void)
@@ -85,13 +95,15 @@ static void long_names(void)
 	memset(text, 'x', sizeof(text));
 	id = xs_intern(table, text, XS_STRING_MAX, 0);
 	CHECK(get(id) && get(id)->length == XS_STRING_MAX, "the longest");
-	CHECK(xs_intern(table, text, XS_STRING_MAX + 1, 0) == id && xs_intern(table, text, sizeof(text), 0) == id, "cut");
+	CHECK(xs_intern(table, text, XS_STRING_MAX + 1, 0) == id &&
+		      xs_intern(table, text, sizeof(text), 0) == id,
+	      "cut");
 	for (uint32_t at = XS_STRING_MAX - 4; at <= XS_STRING_MAX; at++) {
 		memset(text, 'x', sizeof(text));
 		memcpy(text + at, "\xf0\x9f\x98\x80", 4);
 		id = xs_intern(table, text, sizeof(text), 0);
-		CHECK(get(id) && get(id)->length == (at == XS_STRING_MAX - 4 ? XS_STRING_MAX : at), "cut at a character: %u, %u",
-		      at, get(id) ? get(id)->length : 0);
+		CHECK(get(id) && get(id)->length == (at == XS_STRING_MAX - 4 ? XS_STRING_MAX : at),
+		      "cut at a character: %u, %u", at, get(id) ? get(id)->length : 0);
 	}
 	memset(text, '\x80', sizeof(text));
 	id = xs_intern(table, text, sizeof(text), 0);
@@ -100,7 +112,7 @@ static void long_names(void)
 
 /* ---- several at once ---- */
 
-#define NAMES 5000u
+#define NAMES	5000u
 #define THREADS 8u
 
 struct worker {
@@ -110,7 +122,8 @@ struct worker {
 
 static void number_name(char *text, size_t size, uint32_t n)
 {
-	(void)snprintf(text, size, "name %u %.*s", n, (int)(n % 50), "..................................................");
+	(void)snprintf(text, size, "name %u %.*s", n, (int)(n % 50),
+		       "..................................................");
 }
 
 /* The same names, each in an order of its own. */
@@ -147,13 +160,15 @@ static void from_threads(void)
 		number_name(text, sizeof(text), n);
 		is(ids[0][n], text, n % 3);
 		for (uint32_t i = 1; i < THREADS; i++)
-			CHECK(ids[i][n] == ids[0][n], "name %u: %u and %u", n, ids[0][n], ids[i][n]);
+			CHECK(ids[i][n] == ids[0][n], "name %u: %u and %u", n, ids[0][n],
+			      ids[i][n]);
 	}
 }
 
 static void from_processes(void)
 {
-	uint32_t(*ids)[NAMES] = mmap(NULL, sizeof(*ids) * 4, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint32_t(*ids)[NAMES] = mmap(NULL, sizeof(*ids) * 4, PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct worker worker = { .number = 0 };
 	char text[96];
 	int status;
@@ -215,8 +230,12 @@ static void full_by_size(void)
 			break;
 		CHECK(get(id) && get(id)->length == sizeof(text), "name %u", n);
 	}
-	CHECK(n > (XS_STRINGS_SIZE - sizeof(*table)) / (XS_STRING_MAX + 64) - 2, "%u large names", n);
-	/* what is left is good for small ones; then it is over, and nothing is written behind the end (a guard page would tell) */
+	CHECK(n > (XS_STRINGS_SIZE - sizeof(*table)) / (XS_STRING_MAX + 64) - 2, "%u large names",
+	      n);
+	/*
+	 * what is left is good for small ones; then it is over, and nothing is written behind the
+	 * end (a guard page would tell)
+	 */
 	for (uint32_t i = 0; i < 20000; i++) {
 		char name[16];
 

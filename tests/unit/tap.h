@@ -1,7 +1,7 @@
 /*
- * Test programs in C speak TAP, which Meson reads: tap_run() for each test function, CHECK() inside, tap_done() at the end.
- * Each test is a process of its own: one that crashes is one that failed. With arguments (tap_main()) only tests whose names
- * hold one of them are run.
+ * Test programs in C speak TAP, which Meson reads: tap_run() for each test function, CHECK()
+ * inside, tap_done() at the end. Each test is a process of its own: one that crashes is one that
+ * failed. With arguments (tap_main()) only tests whose names hold one of them are run.
  */
 #ifndef TAP_H
 #define TAP_H
@@ -19,15 +19,18 @@ static unsigned tap_count, tap_failures;
 static char **tap_wanted;
 
 /* One line about a failure, the first twenty of a test. */
-#define CHECK(condition, ...) ((condition) ? true : tap_complain(__FILE__, __LINE__, #condition, "" __VA_ARGS__))
+#define CHECK(condition, ...) \
+	((condition) ? true : tap_complain(__FILE__, __LINE__, #condition, "" __VA_ARGS__))
 
-static bool __attribute__((format(printf, 4, 5), unused))
-tap_complain(const char *file, int line, const char *condition, const char *format, ...)
+static bool __attribute__((format(printf, 4, 5), unused)) tap_complain(const char *file, int line,
+								       const char *condition,
+								       const char *format, ...)
 {
 	va_list args;
 
 	if (tap_failures++ < 20) {
-		printf("# %s:%d: %s: ", strrchr(file, '/') ? strrchr(file, '/') + 1 : file, line, condition);
+		printf("# %s:%d: %s: ", strrchr(file, '/') ? strrchr(file, '/') + 1 : file, line,
+		       condition);
 		va_start(args, format);
 		(void)vprintf(format, args);
 		va_end(args);

@@ -6,7 +6,10 @@
 
 #include "json_check.h"
 
-/* Behind `key` in the text from `from` to `stop`, or NULL. strstr() would look at the length of all that follows. */
+/*
+ * Behind `key` in the text from `from` to `stop`, or NULL. strstr() would look at the length of all
+ * that follows.
+ */
 static const char *behind(const char *from, const char *stop, const char *key)
 {
 	const char *found = memmem(from, (size_t)(stop - from), key, strlen(key));
@@ -51,14 +54,17 @@ bool trace_parse(struct trace *trace, char *text, size_t length, char *complaint
 	if (!json_check(text, length, &at)) {
 		size_t from = at < 60 ? 0 : at - 60, to = at + 60 < length ? at + 60 : length;
 
-		(void)snprintf(complaint, size, "not JSON at %zu: %.*s", at, (int)(to - from), text + from);
+		(void)snprintf(complaint, size, "not JSON at %zu: %.*s", at, (int)(to - from),
+			       text + from);
 		return false;
 	}
-	for (const char *line = text, *stop; (stop = memchr(line, '\n', length - (size_t)(line - text))); line = stop + 1) {
+	for (const char *line = text, *stop;
+	     (stop = memchr(line, '\n', length - (size_t)(line - text))); line = stop + 1) {
 		if (strncmp(line, "{\"ph\":\"X\"", 9))
 			continue;
 		if (trace->count == room) {
-			struct slice *grown = realloc(trace->slices, (room = 2 * room + 64) * sizeof(*grown));
+			struct slice *grown =
+				realloc(trace->slices, (room = 2 * room + 64) * sizeof(*grown));
 
 			if (!grown) {
 				(void)snprintf(complaint, size, "no memory");

@@ -10,7 +10,7 @@
 
 struct slice {
 	uint64_t pid, tid, start, end; /* ns */
-	char name[64]; /* as in the file, cut */
+	char name[64];		       /* as in the file, cut */
 	bool unfinished;
 };
 
@@ -20,11 +20,17 @@ struct trace {
 	struct slice *slices;
 };
 
-/* Takes `text` over. False: it is not JSON, or has no memory; `complaint` says where. trace_free() it in any case. */
+/*
+ * Takes `text` over. False: it is not JSON, or has no memory; `complaint` says where. trace_free()
+ * it in any case.
+ */
 bool trace_parse(struct trace *trace, char *text, size_t length, char *complaint, size_t size);
 void trace_free(struct trace *trace);
 
-/* Sorts the slices, and returns the first that overlaps another one of its track without being inside; NULL: none does. */
+/*
+ * Sorts the slices, and returns the first that overlaps another one of its track without being
+ * inside; NULL: none does.
+ */
 const struct slice *trace_overlap(struct trace *trace);
 
 /* How many slices have the name. */

@@ -1,6 +1,7 @@
 /*
- * The kernels of unitrace's test programs, for the software GPU: SOFTGPU_SPIRV names this module, since nobody here compiles SPIR-V.
- * The last row is no kernel: sycl/sycl.hpp writes a SYCL kernel's name over its name before it makes a module of these bytes.
+ * The kernels of unitrace's test programs, for the software GPU: SOFTGPU_SPIRV names this module,
+ * since nobody here compiles SPIR-V. The last row is no kernel: sycl/sycl.hpp writes a SYCL
+ * kernel's name over its name before it makes a module of these bytes.
  */
 #include "softgpu.h"
 
@@ -11,15 +12,20 @@ static void empty(const struct softgpu_group *group)
 	(void)group;
 }
 
-/* GEMM(const float *a, const float *b, float *c, unsigned n): a group is a tile of c; rows inside, so that a compiler can use vectors */
+/*
+ * GEMM(const float *a, const float *b, float *c, unsigned n): a group is a tile of c; rows inside,
+ * so that a compiler can use vectors
+ */
 static void gemm(const struct softgpu_group *group)
 {
 	const float *a = SOFTGPU_ARG(group, 0, float *), *b = SOFTGPU_ARG(group, 1, float *);
 	float *c = SOFTGPU_ARG(group, 2, float *);
-	uint32_t n = SOFTGPU_ARG(group, 3, uint32_t), x0 = group->id[0] * group->size[0], width = group->size[0];
+	uint32_t n = SOFTGPU_ARG(group, 3, uint32_t), x0 = group->id[0] * group->size[0],
+		 width = group->size[0];
 
-	for (uint32_t y = group->id[1] * group->size[1]; y < (group->id[1] + 1) * group->size[1]; y++) {
-		float sums[1024] = {0};
+	for (uint32_t y = group->id[1] * group->size[1]; y < (group->id[1] + 1) * group->size[1];
+	     y++) {
+		float sums[1024] = { 0 };
 
 		for (uint32_t k = 0; k < n; k++)
 			for (uint32_t x = 0; x < width; x++)
@@ -35,7 +41,8 @@ static void add_one(const struct softgpu_group *group)
 	int *data = SOFTGPU_ARG(group, 0, int *);
 	uint32_t n = SOFTGPU_ARG(group, 1, uint32_t);
 
-	for (uint32_t i = group->id[0] * group->size[0]; i < (group->id[0] + 1) * group->size[0] && i < n; i++)
+	for (uint32_t i = group->id[0] * group->size[0];
+	     i < (group->id[0] + 1) * group->size[0] && i < n; i++)
 		data[i] += 1;
 }
 
@@ -45,7 +52,8 @@ static void multiply_two(const struct softgpu_group *group)
 	int *data = SOFTGPU_ARG(group, 0, int *);
 	uint32_t n = SOFTGPU_ARG(group, 1, uint32_t);
 
-	for (uint32_t i = group->id[0] * group->size[0]; i < (group->id[0] + 1) * group->size[0] && i < n; i++)
+	for (uint32_t i = group->id[0] * group->size[0];
+	     i < (group->id[0] + 1) * group->size[0] && i < n; i++)
 		data[i] *= 2;
 }
 
@@ -62,10 +70,10 @@ extern const struct softgpu_kernel softgpu_kernels[];
 static const char closure_name[UNITRACE_NAME_MAX] = UNITRACE_NAME_MARK;
 
 __attribute__((visibility("default"))) const struct softgpu_kernel softgpu_kernels[] = {
-	{"empty", empty, 0, 32, 0, 0, 0, 128},
-	{"GEMM", gemm, 4, 32, 0, 0, 0, 128},
-	{"add_one", add_one, 2, 32, 0, 0, 0, 128},
-	{"multiply_two", multiply_two, 2, 32, 0, 0, 0, 128},
-	{closure_name, closure, 2, 32, 0, 0, 0, 128},
-	{NULL, NULL, 0, 0, 0, 0, 0, 0},
+	{ "empty", empty, 0, 32, 0, 0, 0, 128 },
+	{ "GEMM", gemm, 4, 32, 0, 0, 0, 128 },
+	{ "add_one", add_one, 2, 32, 0, 0, 0, 128 },
+	{ "multiply_two", multiply_two, 2, 32, 0, 0, 0, 128 },
+	{ closure_name, closure, 2, 32, 0, 0, 0, 128 },
+	{ NULL, NULL, 0, 0, 0, 0, 0, 0 },
 };

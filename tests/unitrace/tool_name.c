@@ -1,6 +1,7 @@
 /*
- * Only for unitrace's temporal program, which looks into LD_PRELOAD for the directory of unitrace's own library and takes the program
- * `unitrace` from there: in that program LD_PRELOAD names this library alone, as it stands.
+ * Only for unitrace's temporal program, which looks into LD_PRELOAD for the directory of unitrace's
+ * own library and takes the program `unitrace` from there: in that program LD_PRELOAD names this
+ * library alone, as it stands.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
