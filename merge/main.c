@@ -100,15 +100,18 @@ static void draw(struct work *work, const char *name, const struct xm_end *from,
 {
 	int64_t base = work->merge->base,
 		arrival = from->start > to->start ? from->start : to->start;
-	/* what comes in the moment in which it went is taken for its beginning by viewers */
-	struct xm_place a = { from->out_pid, from->tid, from->start - base };
-	struct xm_place b = {
-		to->out_pid, to->tid,
-		(arrival == from->start && arrival < to->end ? arrival + 1 : arrival) - base
-	};
+	struct xm_place a = { from->out_pid, from->started_by, from->start - base };
+	struct xm_place b = { to->out_pid, to->ended_by, 0 };
 
 	if (!work->sink || arrival > to->end || from->tid == XM_NO_TIME || to->tid == XM_NO_TIME)
 		return;
+	/* the call that saw the end ends with it, and viewers take an end for what is behind it */
+	if (to->ended_by != to->tid && to->end > arrival)
+		arrival = to->end - 1;
+	/* what comes in the moment in which it went is taken for its beginning by viewers */
+	if (arrival == from->start && arrival < to->end)
+		arrival++;
+	b.time = arrival - base;
 	work->sink->arrow(work->sink, "mpi", name, work->next_id++, &a, &b);
 	work->totals.arrows++;
 }

@@ -96,6 +96,8 @@ void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_eve
 	end.tid = xm_tid(input, process, event);
 	end.posted = start;
 	end.posted_tid = end.tid;
+	end.started_by = call.started_by < 0 ? end.tid : call.started_by;
+	end.ended_by = call.ended_by < 0 ? end.tid : call.ended_by;
 	end.is_cut = call.is_cut;
 	end.request = call.has_request ? call.request : 0;
 	if (call.is_work) {

@@ -49,6 +49,11 @@ struct xm_end {
 	struct xm_input *input;
 	uint32_t out_pid;
 	int64_t tid, start, end;
+	/*
+	 * of a request's work: the threads whose calls started it and saw its end; else tid. Arrows
+	 * lead from and to these calls, for on the work's own track other work may lie inside it.
+	 */
+	int64_t started_by, ended_by;
 	int64_t bytes; /* -1: not said */
 	int32_t rank;
 	/*

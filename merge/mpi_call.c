@@ -147,6 +147,8 @@ static void take_argument(struct xm_call *call, struct xm_text key, struct xm_te
 		{ "recv_peer", offsetof(struct xm_call, recv_peer) },
 		{ "recv_tag", offsetof(struct xm_call, recv_tag) },
 		{ "recv_bytes", offsetof(struct xm_call, recv_bytes) },
+		{ "started_by", offsetof(struct xm_call, started_by) },
+		{ "ended_by", offsetof(struct xm_call, ended_by) },
 		/* unitrace's */
 		{ "dst", offsetof(struct xm_call, peer) },
 		{ "dtag", offsetof(struct xm_call, tag) },
@@ -200,6 +202,7 @@ bool xm_call_of(const struct xm_event *event, struct xm_call *call)
 	call->is_work = xm_is(event->cat, "\"mpi_request\"");
 	call->peer = call->recv_peer = call->root = -1;
 	call->tag = call->recv_tag = -1;
+	call->started_by = call->ended_by = -1;
 	call->bytes = call->recv_bytes = -1;
 	if (unitrace)
 		call->comm = XM_COMM_WORLD; /* which one it was is not said */

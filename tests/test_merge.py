@@ -792,6 +792,33 @@ def test_real_ranks_that_exchange_and_wait(xstrace, mpi_app):
     assert row["calls"] == 16 and row["late_senders"] > 0 and 0 < row["wait_ns"] <= row["time_ns"]
 
 
+def innermost(trace, point):
+    """The slice that viewers take for the end of an arrow."""
+    time = point["ts"]
+    found = [s for s in trace.slices if s.track == (point["pid"], point["tid"]) and s.start <= time < max(s.end, s.start + 1)]
+    return max(found, key=lambda s: (s.start, -s.end))
+
+
+@needs_mpi
+@pytest.mark.parametrize("app, ranks", [("mpi_ring", 4), ("mpi_lanes", 1), ("mpi_needs", 4)])
+def test_arrows_lead_to_calls(xstrace, mpi_app, app, ranks):
+    """Not to the work of a request, inside which that of others may be drawn: from the call that started it, to that which saw its end."""
+    args = {"mpi_ring": [4], "mpi_lanes": [300], "mpi_needs": [xstrace.cwd]}[app]
+    job = Ranks(xstrace, MPI, mpi_app(app), args, ranks=ranks)
+    assert job.run.status == 0, job.run.err
+    trace = merged([t.path for t in job.traces.values()], xstrace.cwd)
+    work = [s for s in trace.slices if s.cat == "mpi_request"]
+    began = {(s.track[0], s.args["started_by"], s.start) for s in work}
+    ended = {(s.track[0], s.args["ended_by"], s.end) for s in work}
+    begins = ends = 0
+    for start, end in arrows(trace, cat="mpi"):
+        tail, head = innermost(trace, start), innermost(trace, end)
+        assert tail.cat == head.cat == "cpu_op" and tail.start == start["ts"]
+        begins += (*tail.track, tail.start) in began
+        ends += (*head.track, head.end) in ended
+    assert begins >= {"mpi_ring": 16, "mpi_lanes": 0, "mpi_needs": 100}[app] and ends >= 16
+
+
 @needs_mpi
 def test_a_rank_that_was_killed(xstrace, mpi_app):
     """The merge says which, how, and in which call it was."""

@@ -440,9 +440,9 @@ void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start
 		       const char *args, size_t length)
 {
 	struct xs_row *row = row_of(process, XS_SPAN_REQUEST);
-	uint32_t tid =
-		row ? xs_chrome_lane(process, &row->lanes, "MPI requests", start, end, XS_FIT_APART)
-		    : 0;
+	uint32_t tid = row ? xs_chrome_lane(process, &row->lanes, "MPI requests", start, end,
+					    XS_FIT_FOLDED)
+			   : 0;
 	char *o;
 
 	if (!tid)

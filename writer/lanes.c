@@ -8,6 +8,7 @@
 
 #define MEMORY	  8192u /* intervals remembered per lane */
 #define LOOK_BACK 1024u /* of these, looked at for crossing */
+#define DEPTH_MAX 100u	/* of folded slices: Perfetto leaves out what is deeper than 255 */
 #define LANES_MAX 1024u /* each of them is looked at for what overlaps all before it */
 /* of all lanes: beyond, each remembers no more than it does by then */
 #define BYTES_MAX (256u << 20)
@@ -18,9 +19,10 @@ static size_t all_bytes;
  * Does [start, end] overlap an interval of the lane otherwise than by nesting? `at`: how many begin
  * before it.
  */
-static bool crosses(const struct xs_lane *lane, uint32_t at, uint64_t start, uint64_t end)
+static bool crosses(const struct xs_lane *lane, uint32_t at, uint64_t start, uint64_t end,
+		    bool folded)
 {
-	uint32_t first = at;
+	uint32_t first = at, depth = 0;
 
 	if (start >= lane->latest)
 		return false;
@@ -36,6 +38,10 @@ static bool crosses(const struct xs_lane *lane, uint32_t at, uint64_t start, uin
 		     around = other->start <= start && other->end >= end;
 
 		if (!apart && !inside && !around)
+			return true;
+		/* of two that begin together the longer one must come first in the file */
+		if (folded && !apart &&
+		    (++depth >= DEPTH_MAX || (!around && other->start == start)))
 			return true;
 	}
 	return false;
@@ -95,9 +101,10 @@ static bool take(struct xs_lane *lane, uint64_t start, uint64_t end, enum xs_fit
 	if (start < lane->forgotten && fit != XS_FIT_TRUSTED)
 		return false;
 	at = place(lane, start);
-	if (fit == XS_FIT_NESTING ? crosses(lane, at, start, end)
-				  : (at && lane->taken[at - 1].end > start) ||
-					    (at < lane->count && lane->taken[at].start < end))
+	if (fit == XS_FIT_NESTING || fit == XS_FIT_FOLDED
+		    ? crosses(lane, at, start, end, fit == XS_FIT_FOLDED)
+		    : (at && lane->taken[at - 1].end > start) ||
+			      (at < lane->count && lane->taken[at].start < end))
 		return false;
 	at = make_room(lane, at);
 	if (at == UINT32_MAX)
@@ -136,9 +143,15 @@ struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t e
 	if (fit == XS_FIT_APART && lanes->crowded && start <= lanes->crowded &&
 	    lanes->crowded < end)
 		return NULL;
+	/* where thousands overlap, most lanes are full: the first one is tried when it is free */
+	if (fit == XS_FIT_FOLDED && lanes->count && lanes->lane[0].latest > start &&
+	    take(&lanes->lane[lanes->last], start, end, fit))
+		return &lanes->lane[lanes->last];
 	for (uint32_t i = 0; i < lanes->count; i++)
-		if (take(&lanes->lane[i], start, end, fit))
+		if (take(&lanes->lane[i], start, end, fit)) {
+			lanes->last = i;
 			return &lanes->lane[i];
+		}
 	grown = lanes->count < LANES_MAX ? realloc(lanes->lane, (lanes->count + 1) * sizeof(*grown))
 					 : NULL;
 	if (!grown) {
@@ -147,6 +160,7 @@ struct xs_lane *xs_lanes_take(struct xs_lanes *lanes, uint64_t start, uint64_t e
 		return NULL;
 	}
 	lanes->lane = grown;
+	lanes->last = lanes->count;
 	grown += lanes->count++;
 	memset(grown, 0, sizeof(*grown));
 	(void)take(grown, start, end, XS_FIT_TRUSTED);

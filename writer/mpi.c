@@ -31,6 +31,8 @@ struct request {
 	uint64_t handle, start, number;
 	uint64_t serial; /* no two have the same */
 	uint8_t kind;
+	uint32_t tid;	   /* of the thread that started it; of an end: that saw it */
+	uint32_t ended_by; /* the latter, once it is known */
 	uint32_t name;
 	uint32_t words;
 	bool receives, transfers; /* transfers: a file's */
@@ -165,6 +167,7 @@ static void complete(struct request *request, const struct request *end)
 {
 	bool both = request->words & 1u << XS_MPI_RECV_PEER;
 
+	request->ended_by = end->tid;
 	request->cancelled = end->cancelled && request->receives;
 	if (end->bytes == UINT64_MAX)
 		return;
@@ -198,6 +201,9 @@ static void show(struct xs_process *process, struct request *request, uint64_t e
 	}
 	o = xs_mpi_put_call(process, o, request->words, request->word);
 	o = xs_json_uint(put(o, ",\"request\":"), request->number);
+	o = xs_json_uint(put(o, ",\"started_by\":"), request->tid);
+	if (request->ended_by)
+		o = xs_json_uint(put(o, ",\"ended_by\":"), request->ended_by);
 	if (request->cancelled)
 		o = put(o, ",\"cancelled\":true");
 	if (unfinished)
@@ -245,9 +251,10 @@ static uint8_t role_of(const struct xs_process *process, uint32_t name)
 }
 
 /* A call that made a request; its number. */
-static uint64_t made(struct xs_process *process, uint32_t words, const uint64_t *word,
-		     uint32_t name, uint64_t start)
+static uint64_t made(struct xs_track *track, uint32_t words, const uint64_t *word, uint32_t name,
+		     uint64_t start)
 {
+	struct xs_process *process = track->process;
 	struct request *request = new_request(process, word[XS_MPI_REQUEST]), *old;
 	uint8_t role = role_of(process, name);
 	uint64_t number;
@@ -255,6 +262,7 @@ static uint64_t made(struct xs_process *process, uint32_t words, const uint64_t 
 	if (!request)
 		return 0;
 	request->start = start;
+	request->tid = track->tid;
 	request->name = name;
 	request->words = words;
 	memcpy(request->word, word, sizeof(request->word));
@@ -294,6 +302,7 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 		request->serial = serial;
 		request->kind = STARTED;
 		request->start = ns;
+		request->tid = track->tid;
 		if (track->started_tick != record->event.tick)
 			track->started_count = 0; /* of one whose record was lost */
 		track->started_tick = record->event.tick;
@@ -313,6 +322,7 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 		return;
 	request->kind = END;
 	request->start = ns;
+	request->tid = track->tid;
 	request->bytes = record->bytes;
 	request->peer = record->peer;
 	request->tag = record->tag;
@@ -478,7 +488,7 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 	}
 	call.number = 0;
 	if (names_request && record->words & XS_MPI_MAKES)
-		call.number = made(process, call.words, call.word, call.name, start);
+		call.number = made(track, call.words, call.word, call.name, start);
 	else if (names_request)
 		call.number = number_of(process, call.word[XS_MPI_REQUEST], call.end);
 	if (process->chrome)

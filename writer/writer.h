@@ -156,6 +156,7 @@ struct xs_lane {
 struct xs_lanes {
 	struct xs_lane *lane;
 	uint32_t count;
+	uint32_t last; /* taken: what comes after it is likely to fit there */
 	/* a time at which every lane is taken, once there can be no more lanes; 0: none is known */
 	uint64_t crowded;
 };
@@ -659,6 +660,11 @@ void xs_flows_fini(struct xs_process *process);
 enum xs_fit {
 	XS_FIT_APART,	/* overlaps nothing */
 	XS_FIT_NESTING, /* overlaps nothing but what it is inside of or around */
+	/*
+	 * as nesting, where many overlap: not deeper than viewers show, and around nothing that
+	 * begins with it
+	 */
+	XS_FIT_FOLDED,
 	XS_FIT_TRUSTED, /* as apart, and what is too long ago to be remembered is taken for free */
 };
 /*
