@@ -4,7 +4,7 @@
 #ifndef XM_NUMBER_H
 #define XM_NUMBER_H
 
-#include "text.h"
+#include "json_text.h"
 
 /*
  * Appends the digits that stand at p to the value; how many they are, 8 at most: more may follow

@@ -1,5 +1,5 @@
 /*
- * Between the generated Level Zero wrappers (interpose/generate.py) and gpu/level_zero*.c.
+ * Between the generated Level Zero wrappers (interpose/generate.py) and gpu/level_zero/.
  */
 #ifndef XS_LEVEL_ZERO_WRAP_H
 #define XS_LEVEL_ZERO_WRAP_H

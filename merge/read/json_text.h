@@ -2,8 +2,8 @@
  * What scan.c needs to know of JSON's strings and words, and of bytes looked at eight at a time
  * (the first is the lowest).
  */
-#ifndef XM_TEXT_H
-#define XM_TEXT_H
+#ifndef XM_JSON_TEXT_H
+#define XM_JSON_TEXT_H
 
 #include "scan.h"
 

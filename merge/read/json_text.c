@@ -1,4 +1,4 @@
-#include "text.h"
+#include "json_text.h"
 
 /*
  * Length of the UTF-8 sequence at p, which may be anything and is followed by a NUL at the latest;

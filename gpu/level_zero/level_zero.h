@@ -1,5 +1,5 @@
 /*
- * What gpu/level_zero*.c know of each other.
+ * What the files of gpu/level_zero/ know of each other.
  *
  * A command is a node: it owns an event of ours, which tells when the command ran unless the
  * application gave one of its own. The nodes of an immediate list wait in its queue until they are

@@ -1,5 +1,5 @@
 /*
- * Executions of lists: what gpu/level_zero_execute.c, level_zero_body.c, level_zero_submission.c
+ * Executions of lists: what level_zero_execute.c, level_zero_body.c, level_zero_submission.c
  * and level_zero_append.c know of each other.
  */
 #ifndef XS_LEVEL_ZERO_EXECUTE_H

@@ -1,5 +1,5 @@
 /*
- * Between gpu/opencl.c (commands, the layer) and gpu/opencl_objects.c (devices, queues, kernels).
+ * Between gpu/opencl/opencl.c (commands, the layer) and gpu/opencl/opencl_objects.c (devices, queues, kernels).
  */
 #ifndef XS_OPENCL_H
 #define XS_OPENCL_H

@@ -1,7 +1,7 @@
 #include "scan.h"
 
 #include "number.h"
-#include "text.h"
+#include "json_text.h"
 
 static const char *number_end(const char *p)
 {

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "../common/text.h" /* the one here is of JSON's texts */
+#include "text.h"
 #include "merge.h"
 
 #define LONGEST_NAME   1024

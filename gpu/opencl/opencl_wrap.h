@@ -1,5 +1,5 @@
 /*
- * Between the generated OpenCL wrappers (interpose/generate.py) and gpu/opencl.c.
+ * Between the generated OpenCL wrappers (interpose/generate.py) and gpu/opencl/opencl.c.
  */
 #ifndef XS_OPENCL_WRAP_H
 #define XS_OPENCL_WRAP_H
