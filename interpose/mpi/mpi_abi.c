@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+struct xs_mpi_abi xs_mpi_abi = { .handle_mask = UINT64_MAX };
+
 static const struct xs_mpi_abi mpich = {
 	.name = "MPICH",
 	.handle_mask = UINT32_MAX,

@@ -33,6 +33,9 @@ struct xs_mpi_abi {
 	int32_t error_other;
 };
 
+/* Of the library that was found; changes no more once a call has been made. */
+extern struct xs_mpi_abi xs_mpi_abi;
+
 /* `find` looks a name up in the MPI library; soname: the library's. */
 void xs_mpi_abi_choose(struct xs_mpi_abi *abi, const char *soname, void *(*find)(const char *name));
 

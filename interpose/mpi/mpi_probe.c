@@ -23,103 +23,10 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include "mpi_symbols.h"
 #include "sys.h"
 
-/*
- * What only one C library has: a program of musl's, which gets us by its environment, must start
- * all the same. MPI is not traced there.
- */
-#pragma weak _r_debug
-#pragma weak dlvsym
-extern struct r_debug *_dl_debug_addr __attribute__((weak)); /* musl's _r_debug */
-
-static const struct link_map *maps(void)
-{
-	return &_r_debug			   ? _r_debug.r_map
-	       : &_dl_debug_addr && _dl_debug_addr ? _dl_debug_addr->r_map
-						   : NULL;
-}
-
-struct symbols {
-	const ElfW(Sym) * table;
-	const char *names;
-	const uint32_t *gnu_hash;
-};
-
-static bool is_same(const char *a, const char *b)
-{
-	for (; *a && *a == *b; a++, b++)
-		;
-	return *a == *b;
-}
-
-static struct symbols symbols_of(const struct link_map *map)
-{
-	struct symbols s = { NULL, NULL, NULL };
-	/* musl leaves them as they are in the file */
-	ElfW(Addr) base = &_r_debug ? 0 : map->l_addr;
-
-	for (const ElfW(Dyn) *d = map->l_ld; d && d->d_tag != DT_NULL; d++) {
-		if (d->d_tag == DT_SYMTAB)
-			s.table = (const void *)(base + d->d_un.d_ptr);
-		if (d->d_tag == DT_STRTAB)
-			s.names = (const void *)(base + d->d_un.d_ptr);
-		if (d->d_tag == DT_GNU_HASH)
-			s.gnu_hash = (const void *)(base + d->d_un.d_ptr);
-	}
-	/* the vDSO's are not addresses */
-	if ((uintptr_t)s.table < map->l_addr || (uintptr_t)s.gnu_hash < map->l_addr)
-		s.gnu_hash = NULL;
-	return s;
-}
-
-static const ElfW(Sym) * find_symbol(const struct symbols *s, const char *name)
-{
-	uint32_t hash = 5381, count, first, index;
-	const uint32_t *buckets, *chain;
-
-	if (!s->table || !s->names || !s->gnu_hash || !s->gnu_hash[0])
-		return NULL;
-	for (const unsigned char *c = (const unsigned char *)name; *c; c++)
-		hash = hash * 33 + *c;
-	count = s->gnu_hash[0];
-	first = s->gnu_hash[1];
-	buckets = s->gnu_hash + 4 + s->gnu_hash[2] * (sizeof(ElfW(Addr)) / 4);
-	chain = buckets + count;
-	index = buckets[hash % count];
-	if (index < first)
-		return NULL;
-	for (;; index++) {
-		uint32_t entry = chain[index - first];
-
-		if ((entry | 1) == (hash | 1) && s->table[index].st_shndx != SHN_UNDEF &&
-		    is_same(s->names + s->table[index].st_name, name))
-			return &s->table[index];
-		if (entry & 1)
-			return NULL;
-	}
-}
-
-static const struct link_map *self(void)
-{
-	for (const struct link_map *map = maps(); map; map = map->l_next)
-		if (map->l_ld == _DYNAMIC)
-			return map;
-	return NULL;
-}
-
-void *xs_mpi_probe(const char *name, const void *wrapper)
-{
-	for (const struct link_map *map = maps(); map; map = map->l_next) {
-		struct symbols s = symbols_of(map);
-
-		if (map->l_ld != _DYNAMIC && find_symbol(&s, name))
-			return (void *)(uintptr_t)wrapper;
-	}
-	return NULL;
-}
-
-/* ---- our table ---- */
+#pragma weak dlvsym /* of glibc; see mpi_symbols.c */
 
 #define SYMBOLS 4096u
 static struct {
@@ -133,7 +40,7 @@ static uintptr_t first_page, end_page, base;
 enum mode { GIVEN, ALL, NONE, SETTLED };
 static _Atomic uint32_t mode, busy; /* mode: of the table */
 
-static uint32_t last_symbol(const struct symbols *s)
+static uint32_t last_symbol(const struct xs_mpi_symbols *s)
 {
 	uint32_t buckets = s->gnu_hash[0], first = s->gnu_hash[1], last = 0;
 	const uint32_t *bucket = s->gnu_hash + 4 + s->gnu_hash[2] * (sizeof(ElfW(Addr)) / 4),
@@ -148,13 +55,13 @@ static uint32_t last_symbol(const struct symbols *s)
 
 static void find_ours(void)
 {
-	const struct link_map *map = self();
+	const struct link_map *map = xs_mpi_self();
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE); /* no system call */
-	struct symbols s;
+	struct xs_mpi_symbols s;
 
 	if (!map)
 		return;
-	s = symbols_of(map);
+	s = xs_mpi_symbols_of(map);
 	if (!s.gnu_hash)
 		return;
 	base = map->l_addr;
@@ -169,7 +76,7 @@ static void find_ours(void)
 		ours[count].value = s.table[i].st_value;
 		ours[count].section = s.table[i].st_shndx;
 		for (uint32_t k = 0; k < xs_mpi_optional_count; k++)
-			if (is_same(name, xs_mpi_optional[k].name))
+			if (xs_mpi_is_same(name, xs_mpi_optional[k].name))
 				ours[count].probe = xs_mpi_optional[k].probe;
 		if (!first_page || (uintptr_t)ours[count].symbol < first_page)
 			first_page = (uintptr_t)ours[count].symbol;
@@ -253,10 +160,10 @@ static void *real(const char *name)
 	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17" };
 	void *found = NULL;
 
-	for (const struct link_map *map = dlvsym ? NULL : maps(); map && !found;
+	for (const struct link_map *map = dlvsym ? NULL : xs_mpi_maps(); map && !found;
 	     map = map->l_next) {
-		struct symbols s = symbols_of(map);
-		const ElfW(Sym) *symbol = map->l_ld == _DYNAMIC ? NULL : find_symbol(&s, name);
+		struct xs_mpi_symbols s = xs_mpi_symbols_of(map);
+		const ElfW(Sym) *symbol = map->l_ld == _DYNAMIC ? NULL : xs_mpi_symbol(&s, name);
 
 		found = symbol ? (void *)(map->l_addr + symbol->st_value) : NULL;
 	}
@@ -282,8 +189,8 @@ XS_EXPORT void *dlopen(const char *path, int flags)
 		*(void **)&next = next_dlopen();
 	if (path)
 		look(true);
-	if (path && is_same(path, "libunitrace_mpi.so") && self())
-		path = self()->l_name;
+	if (path && xs_mpi_is_same(path, "libunitrace_mpi.so") && xs_mpi_self())
+		path = xs_mpi_self()->l_name;
 	return next(path, flags);
 }
 

@@ -19,11 +19,6 @@ uint64_t xs_mpi_world;
 static int32_t self_rank[1];
 static uint64_t world_group;
 
-uint64_t xs_mpi_load(const void *handle)
-{
-	return xs_mpi_abi.int_handles ? *(const uint32_t *)handle : *(const uint64_t *)handle;
-}
-
 static void free_group(uint64_t group)
 {
 	int32_t narrow = (int32_t)group;

@@ -1,6 +1,5 @@
 /*
- * Between the generated MPI wrappers (interpose/generate_mpi.py) and what MPI calls mean
- * (mpi_calls.c, mpi_comms.c, mpi_requests.c).
+ * Between the generated MPI wrappers (interpose/generate_mpi.py) and what MPI calls mean.
  *
  * All of it is libxstrace-mpi.so, which is preloaded only when MPI is to be traced. There is no
  * mpi.h: an argument is a machine word and is passed on as it came. What a call's arguments say is
@@ -34,8 +33,6 @@ static inline bool xs_mpi_is_inside(uintptr_t mark)
 {
 	return __builtin_expect(xs_mpi_inside != 0, 0) && xs_mpi_is_there(mark);
 }
-
-extern struct xs_mpi_abi xs_mpi_abi;
 
 /* The function of that name behind us, seen from the wrapper's caller; never NULL. */
 void *xs_mpi_find(const char *name, void *caller) __attribute__((cold));
@@ -249,15 +246,23 @@ static inline uint64_t xs_mpi_root(const struct xs_mpi_comm *comm, int32_t root,
 	return xs_mpi_pair(xs_mpi_rank(comm, root), (int32_t)number);
 }
 
+/* ---- the library (mpi_library.c); what others ask it for, once it is found ---- */
+
+/* Finds it, seen from the wrapper's caller. Its soname; NULL: there is none. */
+const char *xs_mpi_library_open(void *caller);
+void *xs_mpi_find_in(const char *name);
+/* An address that programs may have copied into themselves. */
+void *xs_mpi_find_data(const char *name);
+/* Behind us, seen from the caller; NULL: nowhere. */
+void *xs_mpi_find_behind(const char *name, void *caller);
+void xs_mpi_handles_find(void);
+void xs_mpi_comms_find(void);
+void xs_mpi_requests_find(void);
+
+/* ---- arguments, as C and Fortran pass them (mpi_handles.c) ---- */
+
 /* A handle in memory. */
 uint64_t xs_mpi_load(const void *handle);
-
-/* ---- the library, once it is found (mpi_calls.c) ---- */
-
-void *xs_mpi_find_in(const char *name);
-void xs_mpi_comms_find(void);
-
-/* ---- arguments, as C and Fortran pass them ---- */
 
 /* Fortran's handle as C's. */
 uint64_t xs_mpi_from_fortran(enum xs_mpi_kind kind, int32_t handle);
@@ -401,7 +406,6 @@ struct xs_mpi_came {
 	int64_t bytes;
 };
 
-void xs_mpi_requests_find(void);
 /* Addresses that stand for no status, or no statuses. */
 bool xs_mpi_ignored(xs_word status, enum xs_mpi_ignore kind, bool many);
 int64_t xs_mpi_ask_bytes(const void *status);
