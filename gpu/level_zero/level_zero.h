@@ -18,6 +18,18 @@
 #include "sys.h"
 #include "waited.h"
 
+/* ---- level_zero_target.c ---- */
+
+/* Sets what the wrappers look at. */
+void xs_ze_want(const struct xs_options *options);
+/* 1 in a page that the kernel wipes in a forked child; NULL: no context yet. */
+extern const _Atomic uint32_t *xs_ze_alive_word;
+/* Is this the process that called zeInit, and not a child that it forked? */
+static inline bool xs_ze_alive(void)
+{
+	return xs_ze_alive_word && atomic_load_explicit(xs_ze_alive_word, memory_order_relaxed);
+}
+
 /* ---- level_zero_device.c ---- */
 
 #define XS_ZE_TILES 8u
@@ -49,13 +61,6 @@ struct xs_ze_context *xs_ze_context_of(ze_context_handle_t context);
 struct xs_ze_device_info *xs_ze_device_of(struct xs_ze_context *context, ze_device_handle_t device);
 /* Notes where device and host clock are, if that was long ago; cheap if not. */
 void xs_ze_clock(const struct xs_ze_device_info *device);
-/* 1 in a page that the kernel wipes in a forked child; NULL: no context yet. */
-extern const _Atomic uint32_t *xs_ze_alive_word;
-/* Is this the process that called zeInit, and not a child that it forked? */
-static inline bool xs_ze_alive(void)
-{
-	return xs_ze_alive_word && atomic_load_explicit(xs_ze_alive_word, memory_order_relaxed);
-}
 
 /* ---- level_zero_node.c ---- */
 
@@ -95,10 +100,12 @@ void xs_ze_kernels_tell(void);
 /* From here on the node runs this kernel (level_zero_kernel.c). */
 void xs_ze_node_kernel(struct xs_ze_node *node, ze_kernel_handle_t kernel);
 /*
- * From here on as if no device times were wanted of this command; and: that event of the
- * application tells of the node (level_zero_work.c).
+ * The same of the kernel that is being appended, in so many groups (NULL: only the device knows).
+ * False: the kernel is not to be shown.
  */
-void xs_ze_leave_out(struct xs_ze_work *work, ze_event_handle_t *event);
+bool xs_ze_node_launch(struct xs_ze_node *node, ze_kernel_handle_t kernel,
+		       const ze_group_count_t *groups);
+/* That event of the application tells of the node (level_zero_work.c). */
 void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event);
 /* NULL: none left. */
 struct xs_ze_node *xs_ze_node_get(struct xs_ze_context *context);

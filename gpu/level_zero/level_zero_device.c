@@ -15,8 +15,6 @@ static _Atomic uint32_t device_lock;
 
 /* ---- the process ---- */
 
-const _Atomic uint32_t *xs_ze_alive_word;
-
 /*
  * At the first context. Functions that are registered with atexit() by now belong to the driver and
  * its libraries: they run after ours, which still calls the driver.

@@ -8,11 +8,9 @@
  * matter how the program reached the loader.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <sys/uio.h>
 
 #include "level_zero.h"
 #include "shm.h"
@@ -22,9 +20,6 @@
 /* the same, under the name of the layer whose place we take */
 #define DEEP   "libxstrace-ze-deep.so"
 #define THEIRS "libze_validation_layer.so.1"
-
-struct xs_ze_tables xs_ze;
-bool xs_ze_calls, xs_ze_kernel_calls, xs_ze_appends, xs_ze_device, xs_ze_waits;
 
 /* ---- dlopen ---- */
 
@@ -192,68 +187,6 @@ EXPORT void *dlopen(const char *name, int mode)
 
 /* ---- tables ---- */
 
-bool xs_ze_take(void **target, void *real)
-{
-	void *now = NULL;
-
-	/*
-	 * extensions are asked for by any thread, while others call them: it is written once, and
-	 * not touched again
-	 */
-	return __atomic_compare_exchange_n(target, &now, real, false, __ATOMIC_ACQ_REL,
-					   __ATOMIC_ACQUIRE) ||
-	       now == real;
-}
-
-/*
- * Is one of the two at this address, which may be no memory any more? A call of the kernel, but
- * only where a table is given twice.
- */
-static bool holds(const void *address, const void *one, const void *other)
-{
-	const void *word;
-	struct iovec to = { &word, sizeof(word) },
-		     from = { (void *)(uintptr_t)address, sizeof(word) };
-
-	long got = xs_sys(SYS_process_vm_readv, xs_sys(SYS_getpid), &to, 1, &from, 1, 0);
-
-	if (got != (long)sizeof(word))
-		return got != -EFAULT;
-	return word && (word == one || word == other);
-}
-
-/*
- * Can the program still call through the previous table of this name? Not if the static loader has
- * put the loader's symbols into the table that it had asked for (since 1.21.9). These lead to a
- * table that the loader makes later. Loader 1.8 has then looked for its drivers twice, and fills
- * that table with other functions.
- */
-static bool in_use(const struct xs_ze_place *place, void **entry, const void *real,
-		   const void *wrapper)
-{
-	if (!place->before || place->before == place->entries)
-		return false; /* the same loader has made its table anew */
-	if (xs_ze_alive_word)
-		return true; /* there are contexts, and they are of the functions that we have */
-	return holds(place->before + ((const char *)entry - place->entries), wrapper, real);
-}
-
-void xs_ze_put(struct xs_ze_place *place, void **entry, void **target, void *wrapper)
-{
-	if (!*entry || *entry == wrapper || (place->refused && place->whole))
-		return;
-	if (!xs_ze_take(target, *entry)) {
-		if (in_use(place, entry, *target, wrapper)) {
-			place->refused = true;
-			return;
-		}
-		*target = *entry;
-	}
-	place->taken = true;
-	if (wrapper)
-		*entry = wrapper;
-}
-
 /* The user's own validation layer, which is to be there too: between the program and us. */
 static void *chained(const char *name)
 {
@@ -296,11 +229,7 @@ EXPORT ze_result_t xs_ze_table(uint32_t number, const char *name, uint32_t versi
 	if (!entries)
 		return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
 	if (number < XS_ZE_TABLES && options) {
-		xs_ze_calls = xs_want_calls(options);
-		xs_ze_kernel_calls = xs_want_kernel_calls(options);
-		xs_ze_appends = xs_want_enqueues(options);
-		xs_ze_waits = options->chrome_kernel;
-		xs_ze_device = xs_want_device(options);
+		xs_ze_want(options);
 		place.before = seen[number];
 		/* loaders fill that once more for each driver */
 		place.whole = strcmp(name, "zeGetGlobalProcAddrTable") != 0;
@@ -316,14 +245,4 @@ EXPORT ze_result_t xs_ze_table(uint32_t number, const char *name, uint32_t versi
 	}
 	*(void **)&next = chained(name);
 	return next ? next(version, entries) : ZE_RESULT_SUCCESS;
-}
-
-ze_result_t xs_hook_zeDriverGetExtensionFunctionAddress(ze_driver_handle_t driver, const char *name,
-							void **function)
-{
-	ze_result_t result = xs_ze.zeDriver.pfnGetExtensionFunctionAddress(driver, name, function);
-
-	if (!result && name && function && *function)
-		*function = xs_ze_wrap_extension(name, *function, xs_ze_calls);
-	return result;
 }

@@ -235,21 +235,20 @@ static inline void shaped(struct xs_ze_node *node, struct kernel *kernel, const 
 	node->shape = shape_of(kernel, record);
 }
 
-void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t handle,
-		  const ze_group_count_t *groups, ze_event_handle_t *event)
+bool xs_ze_node_launch(struct xs_ze_node *node, ze_kernel_handle_t handle,
+		       const ze_group_count_t *groups)
 {
 	struct kernel *kernel = xs_handle_get(&kernels, handle);
 
 	if (!kernel)
-		return;
-	if (kernel->unwanted) {
-		xs_ze_leave_out(work, event);
-		return;
-	}
-	shaped(work->node, kernel,
+		return true;
+	if (kernel->unwanted)
+		return false;
+	shaped(node, kernel,
 	       groups ? (uint64_t[3]){ groups->groupCountX, groups->groupCountY,
 				       groups->groupCountZ }
 		      : (uint64_t[3]){ 0 });
+	return true;
 }
 
 void xs_ze_node_kernel(struct xs_ze_node *node, ze_kernel_handle_t handle)

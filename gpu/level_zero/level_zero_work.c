@@ -14,8 +14,12 @@ static void give_up(struct xs_ze_work *work)
 	work->node = NULL;
 }
 
-void xs_ze_leave_out(struct xs_ze_work *work, ze_event_handle_t *event)
+void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t kernel,
+		  const ze_group_count_t *groups, ze_event_handle_t *event)
 {
+	if (xs_ze_node_launch(work->node, kernel, groups))
+		return;
+	/* from here on as if no device times were wanted of this command */
 	if (*event == work->node->own)
 		*event = work->signal_after;
 	work->signal_after = NULL;

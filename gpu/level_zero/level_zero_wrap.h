@@ -1,5 +1,5 @@
 /*
- * Between the generated Level Zero wrappers (interpose/generate.py) and gpu/level_zero/.
+ * Between the generated Level Zero wrappers (interpose/generate.py) and what they call.
  */
 #ifndef XS_LEVEL_ZERO_WRAP_H
 #define XS_LEVEL_ZERO_WRAP_H
@@ -48,6 +48,18 @@ void xs_ze_wrap(uint32_t number, uint32_t version, void *entries, bool all,
 		struct xs_ze_place *place);
 /* Generated: the wrapper of an extension function found at `real`, or `real`. */
 void *xs_ze_wrap_extension(const char *name, void *real, bool all);
+
+/* Here and not behind the wrappers: what it gives is one of them. */
+static inline ze_result_t xs_hook_zeDriverGetExtensionFunctionAddress(ze_driver_handle_t driver,
+								      const char *name,
+								      void **function)
+{
+	ze_result_t result = xs_ze.zeDriver.pfnGetExtensionFunctionAddress(driver, name, function);
+
+	if (!result && name && function && *function)
+		*function = xs_ze_wrap_extension(name, *function, xs_ze_calls);
+	return result;
+}
 
 /* The record's flag. To ask whether something is ready and to hear that it is not is no failure. */
 static inline uint8_t xs_ze_failed(ze_result_t result)

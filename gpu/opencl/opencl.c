@@ -1,24 +1,16 @@
 /*
- * OpenCL's commands in flight, and our place in the loader's chain of layers (OPENCL_LAYERS).
+ * OpenCL's commands in flight.
  *
  * Device times come from the runtime's own profiling: queues are created with it, whatever the
  * application asked for, and the application goes on seeing what it asked for. Each command's event
  * gets a completion callback that writes one record. No call of the application waits for anything
  * that it would not wait for without us.
  */
-#include <CL/cl_layer.h>
-
 #include "lock.h"
 #include "opencl.h"
 #include "pool.h"
 #include "sys.h"
 #include "waited.h"
-
-#define EXPORT __attribute__((visibility("default")))
-
-cl_icd_dispatch xs_cl_target;
-bool xs_cl_calls, xs_cl_kernel_calls, xs_cl_waits;
-static bool want_calls, log_enqueues;
 
 /* ---- commands in flight ---- */
 
@@ -257,7 +249,7 @@ static bool any_open(void)
 /* whose commands they are: a child that is forked inherits nothing but their nodes */
 static pid_t owner;
 
-static void harvest_all(void)
+void xs_cl_harvest_all(void)
 {
 	uint64_t since = xs_clock_ns(CLOCK_MONOTONIC);
 	uint32_t rounds = 0;
@@ -276,6 +268,16 @@ static void harvest_all(void)
 static void thread_ends(void)
 {
 	xs_pool_put_spare(&nodes, &spare);
+}
+
+void xs_cl_commands_init(void)
+{
+	static struct xs_hook at_end = { .function = xs_cl_harvest_all },
+			      at_thread_end = { .function = thread_ends };
+
+	owner = getpid();
+	xs_at_end(&at_end);
+	xs_at_thread_end(&at_thread_end);
 }
 
 cl_int xs_hook_clFinish(cl_command_queue queue)
@@ -344,12 +346,12 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t func
 {
 	if (!xs_call_enter(&work->call, XS_SOURCE_OPENCL, function))
 		return false;
-	work->queue = xs_cl_device ? xs_cl_queue_of(handle) : NULL;
+	work->queue = xs_cl_times ? xs_cl_queue_of(handle) : NULL;
 	work->function = function;
 	work->work = class;
 	work->kernel = NULL;
 	work->blocking = false;
-	work->untimed = xs_cl_device && (!work->queue || !work->queue->profiled);
+	work->untimed = xs_cl_times && (!work->queue || !work->queue->profiled);
 	if (work->untimed || !work->queue || xs_cl_devices[work->queue->device].unwanted) {
 		work->queue = NULL;
 		return true;
@@ -407,7 +409,7 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 	const struct xs_cl_kernel *kernel = work->kernel;
 	struct node *node;
 
-	if (log_enqueues)
+	if (xs_cl_enqueues)
 		xs_call_write(work->call.tick, duration,
 			      xs_call_header(XS_SOURCE_OPENCL, work->function,
 					     XS_FLAG_OF_WORK | (failed ? XS_FLAG_FAILED : 0)),
@@ -458,105 +460,4 @@ uint64_t xs_cl_image(cl_mem image, const size_t *region)
 	(void)xs_cl_target.clGetImageInfo(image, CL_IMAGE_ELEMENT_SIZE, sizeof(element), &element,
 					  NULL);
 	return element * xs_cl_region(region);
-}
-
-/* ---- the layer ---- */
-
-void *xs_hook_clGetExtensionFunctionAddress(const char *name)
-{
-	void *real = xs_cl_target.clGetExtensionFunctionAddress(name);
-
-	return real && name ? xs_cl_wrap_extension(name, real, want_calls) : real;
-}
-
-void *xs_hook_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name)
-{
-	void *real = xs_cl_target.clGetExtensionFunctionAddressForPlatform(platform, name);
-
-	return real && name ? xs_cl_wrap_extension(name, real, want_calls) : real;
-}
-
-EXPORT cl_int clGetLayerInfo(cl_layer_info name, size_t size, void *value, size_t *size_ret)
-{
-	static const char layer[] = "xstrace";
-	const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-	const void *from = name == CL_LAYER_API_VERSION ? (const void *)&version : layer;
-	size_t bytes = name == CL_LAYER_API_VERSION ? sizeof(version) : sizeof(layer);
-
-	if ((name != CL_LAYER_API_VERSION && name != CL_LAYER_NAME) || (value && size < bytes))
-		return CL_INVALID_VALUE;
-	if (value)
-		memcpy(value, from, bytes);
-	if (size_ret)
-		*size_ret = bytes;
-	return CL_SUCCESS;
-}
-
-static struct xs_hook at_end = { .function = harvest_all },
-		      at_thread_end = { .function = thread_ends };
-
-/* Entries of a loader newer than our header pass through: the table is as long as the loader's. */
-static union {
-	cl_icd_dispatch known;
-	void *entry[512];
-} layer;
-
-EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uint *entries_ret,
-			  const cl_icd_dispatch **layer_ret)
-{
-	const struct xs_options *options = xs_collector_options();
-	size_t bytes = entries * sizeof(void *);
-
-	if (!target || !entries_ret || !layer_ret || bytes > sizeof(layer) ||
-	    bytes < sizeof(layer.known))
-		return CL_INVALID_VALUE;
-	if (layer.entry[0] && memcmp(&xs_cl_target, target, sizeof(xs_cl_target))) {
-		/*
-		 * a second loader in this process: objects know their own runtime, so the first
-		 * one's functions serve both
-		 */
-		*entries_ret = entries;
-		*layer_ret = &layer.known;
-		return CL_SUCCESS;
-	}
-	memcpy(&xs_cl_target, target, sizeof(xs_cl_target));
-	memcpy(layer.entry, target, bytes);
-	if (options) {
-		want_calls = xs_cl_calls = xs_want_calls(options);
-		xs_cl_kernel_calls = xs_want_kernel_calls(options);
-		xs_cl_waits = options->chrome_kernel;
-		xs_cl_device = xs_want_device(options);
-		log_enqueues = xs_want_enqueues(options);
-		xs_cl_wanted_devices = options->opencl_devices;
-		if (want_calls || xs_cl_device) {
-			owner = getpid();
-			xs_cl_wrap(&layer.known, want_calls);
-			xs_at_end(&at_end);
-			xs_at_thread_end(&at_thread_end);
-		}
-	}
-	*entries_ret = entries;
-	*layer_ret = &layer.known;
-	return CL_SUCCESS;
-}
-
-/*
- * Khronos's loader asks for these two (its own extension of the interface) before it takes a layer.
- */
-EXPORT cl_int clInitLayerWithProperties(cl_uint entries, const cl_icd_dispatch *target,
-					cl_uint *entries_ret, const cl_icd_dispatch **layer_ret,
-					const cl_bitfield *properties);
-EXPORT cl_int clInitLayerWithProperties(cl_uint entries, const cl_icd_dispatch *target,
-					cl_uint *entries_ret, const cl_icd_dispatch **layer_ret,
-					const cl_bitfield *properties)
-{
-	(void)properties;
-	return clInitLayer(entries, target, entries_ret, layer_ret);
-}
-
-EXPORT cl_int clDeinitLayer(void);
-EXPORT cl_int clDeinitLayer(void)
-{
-	harvest_all();
-	return CL_SUCCESS;
 }

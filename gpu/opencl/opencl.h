@@ -1,5 +1,6 @@
 /*
- * Between gpu/opencl/opencl.c (commands, the layer) and gpu/opencl/opencl_objects.c (devices, queues, kernels).
+ * Between opencl_target.c (the functions below us), opencl_objects.c (devices, queues, kernels),
+ * opencl.c (commands) and opencl_layer.c.
  */
 #ifndef XS_OPENCL_H
 #define XS_OPENCL_H
@@ -41,8 +42,16 @@ struct xs_cl_kernel {
 	_Atomic(const struct xs_cl_sizes *) sizes[XS_CL_SIZES]; /* that it was launched in */
 };
 
-extern bool xs_cl_device;	      /* device times are wanted */
+extern bool xs_cl_times;	      /* device times are wanted */
+extern bool xs_cl_enqueues;	      /* record the calls that enqueue commands */
 extern uint64_t xs_cl_wanted_devices; /* a bit for each, --devices-to-sample */
+
+/* Sets these, and what the wrappers look at. */
+void xs_cl_want(const struct xs_options *options);
+/* Before the first command: the process and its threads tell when they end. */
+void xs_cl_commands_init(void);
+/* Records what is complete, and what is about to be. */
+void xs_cl_harvest_all(void);
 
 /* Also a queue that came into being behind our back (an extension made it). NULL: not known. */
 struct xs_cl_queue *xs_cl_queue_of(cl_command_queue handle);

@@ -13,8 +13,6 @@ static struct xs_handles kernels = { .size = 16384 }; /* struct xs_cl_kernel * *
 static struct xs_handles queues = { .size = 16384 };  /* struct xs_cl_queue * */
 #define MAX_SIZES 256u /* of a kernel: one that is launched in more is not worth their room */
 
-bool xs_cl_device;
-uint64_t xs_cl_wanted_devices = UINT64_MAX;
 static bool any_profiling_added;
 
 /* ---- devices and queues ---- */
@@ -189,7 +187,7 @@ cl_command_queue xs_hook_clCreateCommandQueue(cl_context context, cl_device_id d
 					      cl_command_queue_properties properties,
 					      cl_int *errcode_ret)
 {
-	bool add = xs_cl_device && !(properties & CL_QUEUE_PROFILING_ENABLE) && work_wanted(device);
+	bool add = xs_cl_times && !(properties & CL_QUEUE_PROFILING_ENABLE) && work_wanted(device);
 	cl_command_queue queue = NULL;
 
 	if (add)
@@ -224,7 +222,7 @@ cl_command_queue xs_hook_clCreateCommandQueueWithProperties(cl_context context, 
 			flags = (cl_command_queue_properties)properties[n + 1];
 		}
 	}
-	add = xs_cl_device && !(flags & (CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_ON_DEVICE)) &&
+	add = xs_cl_times && !(flags & (CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_ON_DEVICE)) &&
 	      !(properties && properties[n]) && work_wanted(device);
 	if (add) {
 		uint32_t length = n;

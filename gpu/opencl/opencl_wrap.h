@@ -1,5 +1,5 @@
 /*
- * Between the generated OpenCL wrappers (interpose/generate.py) and gpu/opencl/opencl.c.
+ * Between the generated OpenCL wrappers (interpose/generate.py) and what they call.
  */
 #ifndef XS_OPENCL_WRAP_H
 #define XS_OPENCL_WRAP_H
@@ -77,7 +77,21 @@ cl_int xs_hook_clCreateKernelsInProgram(cl_program program, cl_uint count, cl_ke
 					cl_uint *count_ret);
 cl_kernel xs_hook_clCloneKernel(cl_kernel source, cl_int *errcode_ret);
 cl_int xs_hook_clFinish(cl_command_queue queue);
-void *xs_hook_clGetExtensionFunctionAddress(const char *name);
-void *xs_hook_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name);
+
+/* Here and not behind the wrappers: what it returns is one of them. */
+static inline void *xs_hook_clGetExtensionFunctionAddress(const char *name)
+{
+	void *real = xs_cl_target.clGetExtensionFunctionAddress(name);
+
+	return real && name ? xs_cl_wrap_extension(name, real, xs_cl_calls) : real;
+}
+
+static inline void *xs_hook_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform,
+								     const char *name)
+{
+	void *real = xs_cl_target.clGetExtensionFunctionAddressForPlatform(platform, name);
+
+	return real && name ? xs_cl_wrap_extension(name, real, xs_cl_calls) : real;
+}
 
 #endif

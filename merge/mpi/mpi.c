@@ -1,6 +1,5 @@
 #include "mpi.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "mpi_collectives.h"
@@ -14,16 +13,6 @@ struct xm_mpi {
 	struct xm_waits waits;
 	struct xm_collectives *collectives;
 };
-
-const char *xm_comm_name(uint64_t comm, char *text)
-{
-	if (!comm)
-		return "-";
-	if (comm == XM_COMM_WORLD || comm == XM_COMM_SELF)
-		return comm == XM_COMM_WORLD ? "world" : "self";
-	(void)sprintf(text, "%016" PRIx64, comm);
-	return text;
-}
 
 struct xm_mpi *xm_mpi_create(const struct xm_mpi_sink *sink)
 {

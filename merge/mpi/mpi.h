@@ -129,8 +129,6 @@ void xm_mpi_free(struct xm_mpi *mpi);
 #define XM_COMM_WORLD 1u
 #define XM_COMM_SELF  2u
 
-/* "world", "self" or 16 hex digits. */
-const char *xm_comm_name(uint64_t comm, char *text);
 #define XM_COMM_LABEL 96
 /*
  * For human readers: the application's name, or "4 of world (0-3)". The text lives in `text`, of

@@ -1,5 +1,7 @@
 #include "mpi_call.h"
 
+#include <inttypes.h>
+
 static const struct xm_function functions[] = {
 	{ "Send", XM_SEND, XM_NO_FLOW },
 	{ "Ssend", XM_SEND, XM_NO_FLOW },
@@ -215,4 +217,14 @@ bool xm_call_of(const struct xm_event *event, struct xm_call *call)
 		call->bytes = call->recv_bytes;
 	}
 	return true;
+}
+
+const char *xm_comm_name(uint64_t comm, char *text)
+{
+	if (!comm)
+		return "-";
+	if (comm == XM_COMM_WORLD || comm == XM_COMM_SELF)
+		return comm == XM_COMM_WORLD ? "world" : "self";
+	(void)sprintf(text, "%016" PRIx64, comm);
+	return text;
 }

@@ -26,5 +26,7 @@ const struct xm_function *xm_function_at(uint32_t number);
 
 /* A communicator as text: its identity. */
 uint64_t xm_comm_of(struct xm_text value);
+/* As text: "world", "self" or 16 hex digits. */
+const char *xm_comm_name(uint64_t comm, char *text);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "json.h"
 #include "late.h"
+#include "mpi_call.h"
 #include "mpi_needs.h"
 
 #define SLOWEST	  3
