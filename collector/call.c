@@ -19,13 +19,34 @@ bool xs_call_enter_long(struct xs_call *call, uint32_t word)
 	return true;
 }
 
+/* For the call record that follows, which began at `tick`. */
+static __attribute__((noinline, cold)) void write_stack(uint64_t tick)
+{
+	uint32_t depth = xs_stack_depth, count, size = XS_STACK_SIZE(depth);
+	struct xs_stack_record *record =
+		xs_record_begin(size, XS_STACK, XS_SOURCE_NONE, 0, 0, XS_ROLE_OTHER);
+	bool more;
+
+	if (!record)
+		return;
+	count = xs_stack_frames(record->frame, depth, &more);
+	if (count & 1)
+		record->frame[count] = 0;
+	size = XS_STACK_SIZE(count);
+	record->event.tick = tick;
+	record->event.name = count;
+	record->event.words = (uint8_t)(size / 8);
+	record->event.flags = more ? XS_FLAG_CUT : 0;
+	xs_record_end(size);
+}
+
 static __attribute__((noinline, cold)) void write_long(uint64_t tick, uint64_t duration,
 						       uint64_t header, int64_t result)
 {
 	struct xs_call_record *record;
 
 	if (xs_stack_depth)
-		xs_stack_write(tick);
+		write_stack(tick);
 	record = xs_record_begin(sizeof(*record), XS_CALL, (uint8_t)(header >> 48),
 				 (uint8_t)(header >> 56), (uint32_t)header, XS_ROLE_OTHER);
 	if (record) {

@@ -7,8 +7,6 @@
 #define ARRAY_MAX 512u /* bytes of an array, or of a struct, that are copied */
 #define TEXT_MAX  256u
 
-bool xs_log_calls;
-
 uint64_t *xs_args_begin(uintptr_t mark, const struct xs_call *call, uint8_t source,
 			uint32_t function, uint32_t count)
 {

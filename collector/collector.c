@@ -1,17 +1,12 @@
 /*
  * Joining a run, fork, exit.
  *
- * Rules: no memory from the application's allocator, no descriptor left open, errno as it was. What
- * must not survive a fork (the gate, the lock, the state) lives in one page that the kernel wipes
- * in the child.
+ * Rules: no memory from the application's allocator, no descriptor left open, errno as it was.
  */
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,158 +16,9 @@
 #include "rank.h"
 #include "self.h"
 #include "stack.h"
-#include "strtab.h"
 #include "sys.h"
 
-__thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec")));
-static struct xs_gate untraced = { .state = XS_OFF };
-static struct xs_gate before_start;
-struct xs_gate *xs_gate = &before_start;
-static const _Atomic uint32_t not_paused;
-const _Atomic uint32_t *xs_run_paused = &not_paused;
-struct xs_doorbell *xs_bell;
-bool xs_use_tsc;
-
-/* for companion.h: by these names the inline functions of collector.h work in another library */
-#define COMPANION(of) __attribute__((alias(of), visibility("default")))
-extern __thread struct xs_tls xs_companion_tls
-	__attribute__((tls_model("initial-exec"))) COMPANION("xs_tls");
-extern struct xs_gate *xs_companion_gate COMPANION("xs_gate");
-extern const _Atomic uint32_t *xs_companion_paused COMPANION("xs_run_paused");
-extern bool xs_companion_use_tsc COMPANION("xs_use_tsc");
-
-struct xs_self xs_self;
 static struct xs_hook *_Atomic at_end;
-static char *arena, *arena_end; /* zeroed memory */
-
-/*
- * SIGKILL and SIGSTOP aside, all: those that the C library keeps to itself (cancellation, setuid()
- * of all threads) too.
- */
-static const uint64_t every_signal = UINT64_MAX;
-
-/*
- * Nothing says that the thread is inside before its signals are blocked: a handler may come at any
- * instruction until then, and leave by a jump. A thread that comes here from outside is in no call
- * any more: those that are still counted it has left in that way.
- */
-void xs_enter_in(uintptr_t mark, struct xs_entered *entered)
-{
-	*entered = (struct xs_entered){ .mark = xs_tls.mark, .error = errno };
-	if (xs_tls.busy) {
-		entered->how = XS_ENTERED_AGAIN;
-		xs_tls.busy++;
-	} else {
-		if (!entered->mark)
-			xs_sys_left();
-		/* ends in xs_leave(): a thread that seals the process waits until then */
-		if (xs_sys_begin()) {
-			(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal,
-					    &entered->signals, sizeof(every_signal));
-			xs_tls.busy = 1;
-		} else {
-			entered->how = XS_ENTERED_SEALED;
-			xs_sys_end();
-		}
-	}
-	xs_inside_begin(mark);
-}
-
-void xs_leave(const struct xs_entered *entered)
-{
-	atomic_signal_fence(memory_order_seq_cst);
-	errno = entered->error;
-	if (entered->how != XS_ENTERED_SEALED)
-		xs_tls.busy--;
-	atomic_signal_fence(memory_order_seq_cst);
-	xs_tls.mark = entered->mark;
-	if (entered->how != XS_ENTERED_BLOCKED)
-		return;
-	(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &entered->signals, NULL,
-			    sizeof(every_signal));
-	xs_sys_end();
-}
-
-void xs_sys_forget_parent(void)
-{
-	if (xs_self.process && xs_state() == XS_NOT_JOINED)
-		atomic_store_explicit(&xs_sys_going, xs_sys_mine, memory_order_relaxed);
-}
-
-#define ARENA 65536u
-
-static void *map_memory(size_t size)
-{
-	long map = xs_sys(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			  -1, 0);
-
-	if (map >= 0 || map <= -4096)
-		return (void *)map;
-	if (map == -ENOMEM) /* and not in a sandbox, which is reported elsewhere */
-		xs_tell_unseen(XS_UNSEEN_MEMORY);
-	return NULL;
-}
-
-void *xs_arena_locked(size_t size)
-{
-	void *result = NULL;
-
-	size = (size + 15) & ~(size_t)15;
-	if (size > ARENA / 2 && size > (size_t)(arena_end - arena))
-		return map_memory(size);
-	if (size > (size_t)(arena_end - arena)) {
-		char *fresh = map_memory(ARENA);
-
-		if (!fresh)
-			return NULL; /* a smaller piece may still fit */
-		arena = fresh;
-		arena_end = arena + ARENA;
-	}
-	result = arena;
-	arena += size;
-	return result;
-}
-
-void *xs_arena(size_t size)
-{
-	struct xs_entered entered;
-	void *result = NULL;
-
-	xs_enter(&entered);
-	if (xs_lock(&xs_gate->lock)) {
-		result = xs_arena_locked(size);
-		xs_unlock(&xs_gate->lock);
-	}
-	xs_leave(&entered);
-	return result;
-}
-
-void *xs_table_make(struct xs_table *table)
-{
-	void *fresh = xs_arena(table->size), *there = NULL;
-
-	/* two threads at once: what one of them got is lost */
-	if (fresh &&
-	    !atomic_compare_exchange_strong_explicit(&table->memory, &there, fresh,
-						     memory_order_release, memory_order_acquire))
-		return there;
-	return fresh;
-}
-
-void xs_hang(struct xs_hook *_Atomic *hooks, struct xs_hook *hook)
-{
-	if (atomic_exchange(&hook->is_hung, true))
-		return;
-	hook->next = atomic_load(hooks);
-	while (!atomic_compare_exchange_weak(hooks, &hook->next, hook))
-		;
-}
-
-void xs_call_hooks(struct xs_hook *_Atomic *hooks)
-{
-	for (const struct xs_hook *hook = atomic_load(hooks); hook; hook = hook->next)
-		hook->function();
-}
 
 void xs_at_end(struct xs_hook *hook)
 {
@@ -233,25 +79,6 @@ static bool map_run(void)
 	mapped = map_files(directory, secret);
 	(void)xs_sys(SYS_close, directory);
 	return mapped;
-}
-
-/* If several threads come here at once, all use the first one's gate. */
-static void make_gate(void)
-{
-	struct xs_gate *gate = &untraced, *expected = &before_start;
-	void *page = MAP_FAILED;
-
-	if (getenv(XS_ENV_RUN))
-		page = mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			    0);
-	if (page != MAP_FAILED && madvise(page, XS_PAGE, MADV_WIPEONFORK) == 0) /* Linux 4.14 */
-		gate = page;
-	if (__atomic_compare_exchange_n(&xs_gate, &expected, gate, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE) &&
-	    gate == page)
-		return;
-	if (page != MAP_FAILED)
-		(void)munmap(page, XS_PAGE);
 }
 
 static struct xs_process_file *make_process(uint32_t slots)
@@ -345,7 +172,7 @@ static void start(void)
 
 	xs_tls.producer = (struct xs_producer){ .ring = NULL };
 	xs_tls.slot = NULL;
-	arena = arena_end = NULL;
+	xs_arena_forget();
 	xs_sys_forget_parent();
 	joined = join();
 	if (joined)
@@ -358,8 +185,7 @@ static void start(void)
 
 bool xs_start(void)
 {
-	if (__atomic_load_n(&xs_gate, __ATOMIC_ACQUIRE) == &before_start)
-		make_gate();
+	xs_gate_make();
 	if (xs_state() == XS_NOT_JOINED && xs_lock(&xs_gate->lock)) {
 		if (xs_state() == XS_NOT_JOINED)
 			start();
@@ -380,122 +206,6 @@ const struct xs_options *xs_collector_options(void)
 	(void)xs_start();
 	xs_leave(&entered);
 	return xs_state() == XS_JOINED ? &xs_self.control->options : NULL;
-}
-
-const struct xs_options *xs_options_of_run(void)
-{
-	return &xs_self.control->options;
-}
-
-struct xs_pauses *xs_own_pauses(void)
-{
-	return &xs_self.process->pauses;
-}
-
-struct xs_device_pairs *xs_own_device_pairs(uint32_t device)
-{
-	struct xs_process_clocks *clocks = xs_clocks_of(xs_self.process);
-
-	return xs_shm_present(clocks, sizeof(*clocks)) ? &clocks->device[device % XS_CLOCKS] : NULL;
-}
-
-void xs_count_untimed(uint64_t count)
-{
-	atomic_fetch_add_explicit(&xs_self.process->untimed, count, memory_order_relaxed);
-}
-
-/* In a child that has not joined yet the ring is its parent's. */
-static void commands_end(uint64_t count)
-{
-	_Atomic uint64_t *ended;
-
-	if (!xs_joined() || !xs_tls.producer.ring) {
-		atomic_fetch_add_explicit(&xs_self.process->commands_ended, count,
-					  memory_order_relaxed);
-		return;
-	}
-	ended = &xs_tls.producer.ring->commands_ended;
-	atomic_store_explicit(ended, atomic_load_explicit(ended, memory_order_relaxed) + count,
-			      memory_order_relaxed);
-}
-
-/* Nothing is recorded here and now. */
-static bool not_recording(void)
-{
-	return xs_paused() || xs_tls.ignored;
-}
-
-void xs_commands_end(uint64_t count, bool written)
-{
-	if (written || !not_recording())
-		commands_end(count);
-}
-
-void xs_commands_untimed(uint64_t count)
-{
-	if (not_recording())
-		return;
-	xs_count_untimed(count);
-	commands_end(count);
-}
-
-void xs_tell_unseen(unsigned what)
-{
-	if (xs_joined())
-		atomic_fetch_or_explicit(&xs_self.process->unseen, 1u << what,
-					 memory_order_relaxed);
-}
-
-uint64_t xs_life_began_tick(void)
-{
-	return xs_self.control->tick0;
-}
-
-uint64_t xs_life_began_ns(void)
-{
-	return xs_self.control->mono0;
-}
-
-void xs_told_rank(int32_t rank, int32_t world_size)
-{
-	if (!xs_joined())
-		return;
-	atomic_store_explicit(&xs_self.process->world_size, world_size, memory_order_relaxed);
-	/* before the first record of MPI */
-	atomic_store_explicit(&xs_self.process->rank_told, rank + 1, memory_order_release);
-}
-
-void xs_request_dump(void)
-{
-	/* pairs with the acquire in xs_flight_asked() */
-	atomic_fetch_add_explicit(&xs_self.mailbox->triggers, 1, memory_order_release);
-	xs_doorbell_ring(xs_bell);
-}
-
-uint32_t xs_name_parts(const struct xs_part *parts, uint32_t count, uint32_t scope)
-{
-	return xs_self.strings ? xs_intern_parts(xs_self.strings, parts, count, scope) : 0;
-}
-
-uint32_t xs_name(const char *text, uint32_t scope)
-{
-	return xs_name_parts(&(struct xs_part){ text, (uint32_t)strnlen(text, XS_STRING_MAX + 1) },
-			     1, scope);
-}
-
-uint32_t xs_shape(const struct xs_shape *shape)
-{
-	uint32_t id = xs_self.strings ? xs_intern(xs_self.strings, (const char *)shape,
-						  sizeof(*shape), XS_SHAPE_SCOPE)
-				      : XS_STRING_FULL;
-
-	return id == XS_STRING_FULL ? 0 : id;
-}
-
-const struct xs_shape *xs_shape_of(uint32_t id)
-{
-	return (const struct xs_shape *)((const char *)xs_self.strings + 8ull * id +
-					 sizeof(struct xs_string));
 }
 
 /*

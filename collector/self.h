@@ -63,8 +63,16 @@ XS_INLINE void xs_enter(struct xs_entered *entered)
 	xs_enter_in(XS_FRAME_MARK(), entered);
 }
 
+/*
+ * The process gets the page of its gate, unless that was done. If several threads come here at
+ * once, all use the first one's.
+ */
+void xs_gate_make(void);
+
 /* xs_arena() with the lock held. */
 void *xs_arena_locked(size_t size);
+/* In a child of fork what is left of the arena is the parent's. */
+void xs_arena_forget(void);
 
 /* Joins the run unless that was done or is impossible. True: joined. */
 bool xs_start(void);
@@ -91,5 +99,7 @@ bool xs_rings_prepare(void);
 
 /* Once, before any thread gets a ring: threads give theirs back when they end. */
 void xs_threads_init(void);
+/* The thread gets a ring and says who it is; between xs_enter() and xs_leave(). */
+void xs_thread_begin(void);
 
 #endif

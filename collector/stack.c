@@ -346,38 +346,29 @@ static bool step_by_pointer(struct frame *frame)
 #define BEGIN_HERE(frame) ((frame).sp = (frame).bp = (uintptr_t)__builtin_frame_address(0))
 #endif
 
-void xs_stack_write(uint64_t tick)
+uint32_t xs_stack_frames(uint64_t *frames, uint32_t room, bool *ret_more)
 {
-	uint32_t depth = xs_stack_depth, count = 0, size = XS_STACK_SIZE(depth);
-	struct xs_stack_record *record =
-		xs_record_begin(size, XS_STACK, XS_SOURCE_NONE, 0, 0, XS_ROLE_OTHER);
-	struct frame frame = { .at = (uintptr_t)xs_stack_write + 1 };
+	struct frame frame = { .at = (uintptr_t)xs_stack_frames + 1 };
+	uint32_t count = 0;
 
-	if (!record)
-		return;
+	*ret_more = false;
 	BEGIN_HERE(frame);
-	for (uint32_t steps = 0; steps < depth + OWN_FRAMES; steps++) {
+	for (uint32_t steps = 0; steps < room + OWN_FRAMES; steps++) {
 		struct xs_rule rule = { .flags = 0 };
 		uint64_t word = place_of(&frame, &rule);
 
 		if (frame.at - own_start >= own_size) {
-			if (count == depth) {
-				record->event.flags = XS_FLAG_CUT;
+			if (count == room) {
+				*ret_more = true;
 				break;
 			}
-			record->frame[count++] = word;
+			frames[count++] = word;
 		}
 		if (!(rule.flags & XS_RULE_VALID ? step_by_rule(&frame, &rule)
 						 : step_by_pointer(&frame)))
 			break;
 	}
-	record->event.tick = tick;
-	record->event.name = count;
-	size = XS_STACK_SIZE(count);
-	record->event.words = (uint8_t)(size / 8);
-	if (count & 1)
-		record->frame[count] = 0;
-	xs_record_end(size);
+	return count;
 }
 
 /* ---- is an interrupted function still there? ---- */

@@ -13,8 +13,12 @@ extern uint32_t xs_stack_depth __attribute__((visibility("hidden")));
 
 /* The process has joined: gets ready for `depth` frames. */
 void xs_stack_init(uint32_t depth);
-/* Writes the calling thread's stack, for the call record that follows, which began at `tick`. */
-void xs_stack_write(uint64_t tick) __attribute__((cold, noinline));
+/*
+ * The calling thread's stack, the innermost frame first, as records have it. Returns how many
+ * frames; *ret_more: there was no room for further ones.
+ */
+uint32_t xs_stack_frames(uint64_t *frames, uint32_t room, bool *ret_more)
+	__attribute__((cold, noinline));
 
 /*
  * Does the function still run whose return address lies at `slot`, interrupted by a signal whose

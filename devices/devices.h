@@ -42,6 +42,8 @@ void xs_want_metrics(void);
 /* Prints all groups of metrics. False: there are none, and a line has said why. */
 bool xs_print_metrics(void);
 
+/* Does the device say one? */
+bool xs_found_uuid(const uint8_t uuid[16]);
 /* The list's entry for a device, by UUID or PCI address; NULL: it is full. */
 struct xs_found *xs_found_entry(struct xs_found_list *list, const uint8_t uuid[16],
 				const char *pci);

@@ -1,12 +1,12 @@
 /*
  * xstrace-devices: what xstrace itself, which is linked statically, cannot load a driver for.
- *xstrace calls it:
+ * xstrace calls it:
  *
  *	xstrace-devices list          --device-list
  *	xstrace-devices metrics       --metric-list
  *	xstrace-devices all           both
  *	xstrace-devices select LIST   --devices-to-sample: prints two masks, of OpenCL's and of
- *Level Zero's devices
+ *	                              Level Zero's devices
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,35 +15,6 @@
 #include "options.h"
 
 static const char *const apis[] = { "Level Zero", "OpenCL" };
-
-static bool known(const uint8_t uuid[16])
-{
-	static const uint8_t none[16];
-
-	return memcmp(uuid, none, sizeof(none)) != 0;
-}
-
-struct xs_found *xs_found_entry(struct xs_found_list *list, const uint8_t uuid[16], const char *pci)
-{
-	struct xs_found *found;
-
-	for (uint32_t i = 0; i < list->count; i++) {
-		found = &list->device[i];
-		/* two of one API are two, whatever they say */
-		if (found->opencl < 0 && found->level_zero >= 0 &&
-		    ((known(uuid) && !memcmp(found->uuid, uuid, sizeof(found->uuid))) ||
-		     (pci[0] && !strcmp(found->pci, pci))))
-			return found;
-	}
-	if (list->count == XS_FOUND_MAX)
-		return NULL;
-	found = &list->device[list->count++];
-	memset(found, 0, sizeof(*found));
-	memcpy(found->uuid, uuid, sizeof(found->uuid));
-	(void)snprintf(found->pci, sizeof(found->pci), "%s", pci);
-	found->level_zero = found->opencl = -1;
-	return found;
-}
 
 static void print_device(uint32_t number, const struct xs_found *found)
 {
@@ -56,7 +27,7 @@ static void print_device(uint32_t number, const struct xs_found *found)
 		printf("OpenCL (device %d, %s)", found->opencl, found->platform);
 	if (found->pci[0])
 		printf("\n  PCI address: %s", found->pci);
-	if (known(found->uuid)) {
+	if (xs_found_uuid(found->uuid)) {
 		printf("\n  UUID: ");
 		for (int i = 0; i < 16; i++)
 			printf("%02x%s", found->uuid[i],

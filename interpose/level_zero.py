@@ -119,8 +119,9 @@ def write_tables(out, note, tables, functions, table):
     lines += [f'#define XS_ZE_TABLES {len(all_entries(tables, table))}u', '']
     target = {f: f'xs_ze.{t.name}.{member}' for t in tables for member, f in t.entries}
     for name in filter(functions.get, table['hooks']):
-        lines += [f'ze_result_t xs_hook_{name}({functions[name].parameters});',
-                  f'#define XS_REAL_{name} {target.get(name, "xs_ze.extension." + name)}']
+        if name not in table['inline']:
+            lines.append(f'ze_result_t xs_hook_{name}({functions[name].parameters});')
+        lines.append(f'#define XS_REAL_{name} {target.get(name, "xs_ze.extension." + name)}')
     lines += ['', '#endif', '']
     (out / 'level_zero_tables.h').write_text('\n'.join(lines))
 

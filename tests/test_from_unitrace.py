@@ -86,7 +86,7 @@ def test_every_option_of_ours_is_in_the_page():
 
 def test_every_variable_that_is_ours_is_in_the_source():
     folders = ("common", "launcher", "collector", "itt_collector", "interpose", "gpu", "writer", "devices")
-    source = "".join(path.read_text() for folder in folders for path in (ROOT / folder).glob("*.[ch]"))
+    source = "".join(path.read_text() for folder in folders for path in (ROOT / folder).rglob("*.[ch]"))
     for cell, verdict, note in table("Environment variables"):
         for name in spans(cell):
             if verdict in ("same", "better") and not note.startswith("Left alone"):

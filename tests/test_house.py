@@ -1,4 +1,4 @@
-"""Which part may know of which, read from the sources, so that what docs/ARCHITECTURE.md says of the folders stays true; the form of the documents."""
+"""The form of sources and documents. Which part may know of which: test_layers.py."""
 
 import re
 import shutil
@@ -8,46 +8,10 @@ import pytest
 
 from conftest import ROOT
 
-# folder: those whose headers it may include, as the table of folders in docs/ARCHITECTURE.md has it
-MAY_INCLUDE = {
-    "common": set(),
-    "collector": {"common"},
-    "itt_collector": {"collector", "common"},
-    "interpose": {"collector", "common"},
-    "gpu": {"collector", "common", "interpose"},
-    "writer": {"common"},
-    "merge": {"common", "writer"},
-    "launcher": {"common", "writer"},
-    "devices": {"common"},
-}
-# of a folder that may be included in part, the headers that may
-IN_PART = {
-    ("merge", "common"): {"options.h", "paths.h"},
-    ("merge", "writer"): {"json.h", "output.h"},
-    ("launcher", "writer"): {"json.h"},
-}
-
+FOLDERS = ("common", "collector", "itt_collector", "interpose", "gpu", "writer", "merge", "launcher", "devices")
 
 def sources(folder):
     return sorted(p for p in (ROOT / folder).rglob("*.[ch]"))
-
-
-def folder_of(name, folder):
-    """Where an include of `folder` leads to: its own header first, as for the compiler; what is generated counts as its own."""
-    others = [other for other in MAY_INCLUDE if any((ROOT / other).rglob(name))]
-    return folder if folder in others or not others else others[0]
-
-
-def test_includes_go_one_way():
-    wrong = []
-    for folder, allowed in MAY_INCLUDE.items():
-        for path in sources(folder):
-            for name in re.findall(r'^#\s*include "(?:[^"]*/)?([^"/]+)"', path.read_text(), re.M):
-                of = folder_of(name, folder)
-                part = IN_PART.get((folder, of))
-                if of != folder and (of not in allowed or (part and name not in part)):
-                    wrong.append(f"{path.relative_to(ROOT)} includes {of}/{name}")
-    assert not wrong, "\n".join(wrong)
 
 
 def test_one_file_of_the_drain_process_knows_the_apis():
@@ -61,13 +25,6 @@ def test_one_file_of_the_drain_process_knows_the_apis():
         for word in named.findall(path.read_text())
     ]
     assert not wrong, "\n".join(wrong)
-
-
-def test_every_folder_has_its_row():
-    with_c = {p.relative_to(ROOT).parts[0] for p in ROOT.glob("*/*.c")}
-    assert with_c - {"tests", "bench"} == set(MAY_INCLUDE)
-    rows = re.findall(r"^\| `(\w+)/` \|", (ROOT / "docs/ARCHITECTURE.md").read_text(), re.M)
-    assert set(MAY_INCLUDE) <= set(rows)
 
 
 # ---- documents ----
@@ -154,7 +111,7 @@ def test_what_is_wrong_in_a_page_is_found():
 @pytest.mark.skipif(not shutil.which("clang-format"), reason="no clang-format")
 def test_c_is_formatted():
     """.clang-format, by the version that scripts/setup installs."""
-    files = [path for folder in (*MAY_INCLUDE, "bench", "tests") for path in sources(folder)]
+    files = [path for folder in (*FOLDERS, "bench", "tests") for path in sources(folder)]
     result = subprocess.run(["clang-format", "--dry-run", "-Werror", *files], cwd=ROOT, capture_output=True, text=True)
     wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: error", result.stderr, re.M)))
     assert result.returncode == 0, f"clang-format -i {' '.join(wrong)}"

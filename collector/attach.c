@@ -1,0 +1,70 @@
+/*
+ * What is rare before an event: the process joins, the thread gets a ring, or a handler's jump is
+ * found out.
+ */
+#include "self.h"
+#include "stack.h"
+#include "sys.h"
+
+/* A thread that comes without a ring. */
+static void attach(void)
+{
+	struct xs_entered entered;
+
+	if (xs_is_sealed())
+		return;
+	xs_enter(&entered);
+	if (xs_start() && !xs_tls.producer.ring &&
+	    !atomic_load_explicit(&xs_gate->no_rings, memory_order_relaxed))
+		xs_thread_begin();
+	xs_leave(&entered);
+}
+
+/* What a handler would have recorded, or a thread without a ring. */
+static bool lose(void)
+{
+	if (xs_joined() && xs_tls.producer.ring)
+		atomic_fetch_add_explicit(&xs_tls.producer.ring->lost_nested, 1,
+					  memory_order_relaxed);
+	else if (xs_joined())
+		atomic_fetch_add_explicit(&xs_self.process->lost_no_ring, 1, memory_order_relaxed);
+	return false;
+}
+
+/*
+ * Has the thread left the frame of the mark, by a jump from the handler of a signal that
+ * interrupted it there? Inside of the rare paths no signal arrives, so what is found there was
+ * called from there.
+ */
+static bool has_left(void)
+{
+	if (xs_tls.busy || xs_stack_has(xs_tls.mark))
+		return false;
+	xs_sys_left();
+	xs_tls.mark = 0;
+	return true;
+}
+
+/* Another process, which lives in this thread's memory: the ring is the thread's. */
+static bool is_guest(void)
+{
+	return atomic_load_explicit(&xs_gate->shared, memory_order_relaxed) && xs_tls.tid &&
+	       xs_sys(SYS_gettid) != (long)xs_tls.tid;
+}
+
+bool xs_thread_attach(void)
+{
+	if (xs_state() == XS_OFF || xs_tls.ignored)
+		return false;
+	if (is_guest())
+		return lose();
+	if (xs_tls.mark && !has_left())
+		return lose();
+	if (!xs_joined() || !xs_tls.producer.ring)
+		attach();
+	if (!xs_joined())
+		return false;
+	if (!xs_tls.producer.ring)
+		return lose();
+	return !xs_paused(); /* joining may have shown that nothing is to be recorded for now */
+}

@@ -1,0 +1,124 @@
+/*
+ * What this process tells the drain process beside records: names, counts, pauses, by words in
+ * shared memory.
+ */
+#include <string.h>
+
+#include "self.h"
+#include "strtab.h"
+
+const struct xs_options *xs_options_of_run(void)
+{
+	return &xs_self.control->options;
+}
+
+struct xs_pauses *xs_own_pauses(void)
+{
+	return &xs_self.process->pauses;
+}
+
+struct xs_device_pairs *xs_own_device_pairs(uint32_t device)
+{
+	struct xs_process_clocks *clocks = xs_clocks_of(xs_self.process);
+
+	return xs_shm_present(clocks, sizeof(*clocks)) ? &clocks->device[device % XS_CLOCKS] : NULL;
+}
+
+void xs_count_untimed(uint64_t count)
+{
+	atomic_fetch_add_explicit(&xs_self.process->untimed, count, memory_order_relaxed);
+}
+
+/* In a child that has not joined yet the ring is its parent's. */
+static void commands_end(uint64_t count)
+{
+	_Atomic uint64_t *ended;
+
+	if (!xs_joined() || !xs_tls.producer.ring) {
+		atomic_fetch_add_explicit(&xs_self.process->commands_ended, count,
+					  memory_order_relaxed);
+		return;
+	}
+	ended = &xs_tls.producer.ring->commands_ended;
+	atomic_store_explicit(ended, atomic_load_explicit(ended, memory_order_relaxed) + count,
+			      memory_order_relaxed);
+}
+
+/* Nothing is recorded here and now. */
+static bool not_recording(void)
+{
+	return xs_paused() || xs_tls.ignored;
+}
+
+void xs_commands_end(uint64_t count, bool written)
+{
+	if (written || !not_recording())
+		commands_end(count);
+}
+
+void xs_commands_untimed(uint64_t count)
+{
+	if (not_recording())
+		return;
+	xs_count_untimed(count);
+	commands_end(count);
+}
+
+void xs_tell_unseen(unsigned what)
+{
+	if (xs_joined())
+		atomic_fetch_or_explicit(&xs_self.process->unseen, 1u << what,
+					 memory_order_relaxed);
+}
+
+uint64_t xs_life_began_tick(void)
+{
+	return xs_self.control->tick0;
+}
+
+uint64_t xs_life_began_ns(void)
+{
+	return xs_self.control->mono0;
+}
+
+void xs_told_rank(int32_t rank, int32_t world_size)
+{
+	if (!xs_joined())
+		return;
+	atomic_store_explicit(&xs_self.process->world_size, world_size, memory_order_relaxed);
+	/* before the first record of MPI */
+	atomic_store_explicit(&xs_self.process->rank_told, rank + 1, memory_order_release);
+}
+
+void xs_request_dump(void)
+{
+	/* pairs with the acquire in xs_flight_asked() */
+	atomic_fetch_add_explicit(&xs_self.mailbox->triggers, 1, memory_order_release);
+	xs_doorbell_ring(xs_bell);
+}
+
+uint32_t xs_name_parts(const struct xs_part *parts, uint32_t count, uint32_t scope)
+{
+	return xs_self.strings ? xs_intern_parts(xs_self.strings, parts, count, scope) : 0;
+}
+
+uint32_t xs_name(const char *text, uint32_t scope)
+{
+	return xs_name_parts(&(struct xs_part){ text, (uint32_t)strnlen(text, XS_STRING_MAX + 1) },
+			     1, scope);
+}
+
+uint32_t xs_shape(const struct xs_shape *shape)
+{
+	uint32_t id = xs_self.strings ? xs_intern(xs_self.strings, (const char *)shape,
+						  sizeof(*shape), XS_SHAPE_SCOPE)
+				      : XS_STRING_FULL;
+
+	return id == XS_STRING_FULL ? 0 : id;
+}
+
+const struct xs_shape *xs_shape_of(uint32_t id)
+{
+	return (const struct xs_shape *)((const char *)xs_self.strings + 8ull * id +
+					 sizeof(struct xs_string));
+}

@@ -1,0 +1,51 @@
+/*
+ * What every file of the collector knows of this process.
+ *
+ * What must not survive a fork (the gate, the lock, the state) lives in one page that the kernel
+ * wipes in the child.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "call_values.h"
+#include "self.h"
+
+__thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec")));
+static struct xs_gate untraced = { .state = XS_OFF };
+static struct xs_gate before_start;
+struct xs_gate *xs_gate = &before_start;
+static const _Atomic uint32_t not_paused;
+const _Atomic uint32_t *xs_run_paused = &not_paused;
+struct xs_doorbell *xs_bell;
+bool xs_use_tsc;
+
+/* for companion.h: by these names the inline functions of collector.h work in another library */
+#define COMPANION(of) __attribute__((alias(of), visibility("default")))
+extern __thread struct xs_tls xs_companion_tls
+	__attribute__((tls_model("initial-exec"))) COMPANION("xs_tls");
+extern struct xs_gate *xs_companion_gate COMPANION("xs_gate");
+extern const _Atomic uint32_t *xs_companion_paused COMPANION("xs_run_paused");
+extern bool xs_companion_use_tsc COMPANION("xs_use_tsc");
+
+struct xs_self xs_self;
+bool xs_log_calls;
+
+void xs_gate_make(void)
+{
+	struct xs_gate *gate = &untraced, *expected = &before_start;
+	void *page = MAP_FAILED;
+
+	if (__atomic_load_n(&xs_gate, __ATOMIC_ACQUIRE) != &before_start)
+		return;
+	if (getenv(XS_ENV_RUN))
+		page = mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
+	if (page != MAP_FAILED && madvise(page, XS_PAGE, MADV_WIPEONFORK) == 0) /* Linux 4.14 */
+		gate = page;
+	if (__atomic_compare_exchange_n(&xs_gate, &expected, gate, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE) &&
+	    gate == page)
+		return;
+	if (page != MAP_FAILED)
+		(void)munmap(page, XS_PAGE);
+}

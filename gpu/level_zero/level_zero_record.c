@@ -1,0 +1,481 @@
+/*
+ * The records of Level Zero's commands: of one, or of many of a queue at once.
+ */
+#include "level_zero.h"
+#include "options.h"
+
+static _Atomic uint32_t work_serial;
+
+uint32_t xs_ze_next_ids(uint32_t count)
+{
+	return atomic_fetch_add_explicit(&work_serial, count, memory_order_relaxed) + 1;
+}
+
+/*
+ * Submitted by that call. If we did not see the command being appended, it is shown as if the call
+ * had appended it, too.
+ */
+static inline void submitted(struct xs_device_record *record, const struct xs_ze_submit *submit)
+{
+	record->submit = submit->tick;
+	record->submitter = submit->tid;
+	if (record->tid)
+		return;
+	record->tid = submit->tid;
+	record->event.tick = submit->tick;
+}
+
+/*
+ * The record of one execution: the command's, and what only this execution has. False: nothing is
+ * written.
+ */
+static inline bool write_record(const struct xs_device_record *from,
+				const ze_kernel_timestamp_result_t *times,
+				const struct xs_ze_submit *submit, uint32_t id)
+{
+	uint32_t size = from->event.words * 8u;
+	struct xs_device_record *record = xs_record_reserve(size, XS_ROLE_OTHER);
+
+	if (!record)
+		return false;
+	/* sizes that the compiler knows: no call */
+	memcpy(record, from, XS_DEVICE_RECORD_SHORT);
+	if (size > XS_DEVICE_RECORD_SHORT)
+		memcpy((char *)record + XS_DEVICE_RECORD_SHORT,
+		       (const char *)from + XS_DEVICE_RECORD_SHORT,
+		       sizeof(*from) - XS_DEVICE_RECORD_SHORT);
+	record->id = id;
+	if (submit)
+		submitted(record, submit);
+	record->start = times->global.kernelStart;
+	record->end = times->global.kernelEnd;
+	xs_record_end(size);
+	return true;
+}
+
+/*
+ * What the device copied away is one pair of times; only the event itself tells of tiles. False: it
+ * does not.
+ */
+static __attribute__((noinline)) bool record_tiles(const struct xs_device_record *from,
+						   ze_event_handle_t event,
+						   const struct xs_ze_device_info *device,
+						   const struct xs_ze_submit *submit, uint32_t id)
+{
+	struct xs_device_record of_tile = *from;
+	ze_kernel_timestamp_result_t tiles[XS_ZE_TILES];
+	uint32_t count = XS_ZE_TILES;
+	bool written = false;
+
+	if (!xs_options_of_run()->separate_tiles || !xs_ze.zeEventExp.pfnQueryTimestampsExp ||
+	    xs_ze.zeEventExp.pfnQueryTimestampsExp(event, device->handle, &count, tiles) || !count)
+		return false;
+	for (uint32_t i = 0; i < count && i < XS_ZE_TILES; i++) {
+		of_tile.tile = (uint8_t)(i + 1);
+		written = write_record(&of_tile, &tiles[i], submit, i ? xs_ze_next_ids(1) : id);
+	}
+	xs_commands_end(1, written);
+	return true;
+}
+
+void xs_ze_record_queue(struct xs_device_record *record, const struct xs_ze_queue *queue)
+{
+	const struct xs_ze_device_info *device = queue->device;
+
+	record->event.flags |= queue->flags;
+	record->queue_handle = queue->shown_handle;
+	record->device = device->index;
+	record->device_name = device->name;
+	record->device_type = device->type;
+	record->tile = device->tile;
+	record->engine = (uint8_t)(queue->ordinal + 1);
+	record->engine_index = (uint8_t)queue->index;
+	atomic_signal_fence(memory_order_release);
+	record->queue = queue->serial;
+}
+
+void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times,
+		       bool of_event, const struct xs_ze_submit *submit,
+		       const struct xs_ze_queue *queue, uint32_t id)
+{
+	const struct xs_device_record *from = &node->record;
+	struct xs_device_record copy;
+
+	if (__builtin_expect(from->queue != queue->serial, 0)) {
+		/* a list that was first executed in another queue */
+		copy = *from;
+		copy.event.flags &= (uint8_t)~XS_FLAG_COPY_ENGINE;
+		xs_ze_record_queue(&copy, queue);
+		from = &copy;
+	}
+	if (__builtin_expect(queue->device->tiles != 0, 0) && of_event &&
+	    record_tiles(from, node->event, queue->device, submit, id))
+		return;
+	xs_commands_end(1, write_record(from, times, submit, id));
+}
+
+/* ---- many of them as one record ---- */
+
+/*
+ * On the stack, which may be small; and not in the ring, since the driver is called between two of
+ * them.
+ */
+#define BATCH 24u
+struct batch {
+	uint32_t count;
+	struct xs_command command[BATCH];
+};
+static_assert(BATCH <= XS_COMMANDS_MAX, "fits a record");
+
+/*
+ * A record's beginning; the newest of its commands says what they have in common. submit: as in the
+ * record.
+ */
+static inline void commands_begin(struct xs_commands_record *record, uint32_t count, uint32_t size,
+				  const struct xs_device_record *newest,
+				  const struct xs_ze_submit *submit)
+{
+	*record = (struct xs_commands_record){
+		.event = { .tick = newest->event.tick,
+			   .name = newest->device_name,
+			   .kind = XS_COMMANDS,
+			   .words = (uint8_t)(size / 8),
+			   .source = XS_SOURCE_LEVEL_ZERO,
+			   .flags = newest->event.flags & (uint8_t)~XS_FLAG_FUNCTION },
+		.queue_handle = newest->queue_handle,
+		.queue = newest->queue,
+		.id = xs_ze_next_ids(count),
+		.submit = submit ? submit->tick : 0,
+		.submitter = (submit ? submit->tid : 0) & 0xffffff,
+		.count = count & 0x3f,
+		.device_type = newest->device_type & 3,
+		.device = newest->device,
+		.tile = newest->tile,
+		.engine = newest->engine,
+		.engine_index = newest->engine_index,
+	};
+}
+
+static inline uint32_t commands_size(uint32_t count)
+{
+	return (uint32_t)(sizeof(struct xs_commands_record) + count * sizeof(struct xs_command));
+}
+
+static inline void command_tell(struct xs_command *command, const struct xs_ze_node *node,
+				const ze_kernel_timestamp_result_t *times)
+{
+	command->tick = node->record.event.tick;
+	command->start = times->global.kernelStart;
+	command->length = (uint32_t)(times->global.kernelEnd - times->global.kernelStart);
+	command->host_ticks = node->record.host_ticks;
+	command->shape = node->shape;
+	command->tid = node->record.tid;
+}
+
+/* Else it has a record of its own. */
+static inline bool can_share(const struct xs_ze_node *node,
+			     const ze_kernel_timestamp_result_t *times,
+			     const struct xs_ze_queue *queue)
+{
+	return __builtin_expect(node->shape &&
+					times->global.kernelEnd - times->global.kernelStart <=
+						UINT32_MAX &&
+					!queue->device->tiles &&
+					node->record.queue == queue->serial && node->record.tid,
+				1);
+}
+
+static __attribute__((noinline)) void batch_write(struct batch *batch,
+						  const struct xs_device_record *newest,
+						  const struct xs_ze_submit *submit)
+{
+	uint32_t size = commands_size(batch->count);
+	struct xs_commands_record *record = xs_record_reserve_many(size, batch->count);
+
+	if (record) {
+		commands_begin(record, batch->count, size, newest, submit);
+		memcpy(record->command, batch->command, batch->count * sizeof(batch->command[0]));
+		xs_record_end(size);
+	}
+	xs_commands_end(batch->count, record);
+	batch->count = 0;
+}
+
+/* submit: as in the batch's record. */
+static inline void batch_add(struct batch *batch, const struct xs_ze_node *node,
+			     const ze_kernel_timestamp_result_t *times,
+			     const struct xs_ze_submit *submit, const struct xs_ze_queue *queue)
+{
+	if (!can_share(node, times, queue)) {
+		xs_ze_node_record(node, times, true, submit, queue, xs_ze_next_ids(1));
+		return;
+	}
+	command_tell(&batch->command[batch->count], node, times);
+	if (__builtin_expect(++batch->count == BATCH, 0))
+		batch_write(batch, &node->record, submit);
+}
+
+/* Their times are in their events. */
+static void record_by_events(const struct xs_ze_node *first, const struct xs_ze_submit *submit,
+			     const struct xs_ze_queue *queue)
+{
+	const struct xs_ze_node *newest = first;
+	ze_kernel_timestamp_result_t times;
+	struct batch batch;
+
+	batch.count = 0;
+	for (const struct xs_ze_node *node = first; node;
+	     node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
+		if (xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times)) {
+			xs_commands_untimed(1);
+			continue;
+		}
+		batch_add(&batch, node, &times, submit, queue);
+		newest = node;
+	}
+	if (batch.count)
+		batch_write(&batch, &newest->record, submit);
+}
+
+/* So many commands in a row, in the ring at once: no driver is asked. */
+static void write_row(const struct xs_ze_node *node, const struct xs_ze_node *newest,
+		      const ze_kernel_timestamp_result_t *times, uint32_t count,
+		      const struct xs_ze_submit *submit)
+{
+	uint32_t size = commands_size(count);
+	struct xs_commands_record *record = xs_record_reserve_many(size, count);
+
+	if (record) {
+		commands_begin(record, count, size, &newest->record, submit);
+		for (uint32_t i = 0; i < count;
+		     i++, node = atomic_load_explicit(&node->next, memory_order_relaxed))
+			command_tell(&record->command[i], node, &times[i]);
+		xs_record_end(size);
+	}
+	xs_commands_end(count, record);
+}
+
+/* How many from here on share a record, and the last of them. */
+static uint32_t row_length(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times,
+			   const struct xs_ze_queue *queue, const struct xs_ze_node **ret_newest)
+{
+	uint32_t count = 0;
+
+	while (node && count < XS_COMMANDS_MAX && xs_ze_is_set(&times[count]) &&
+	       can_share(node, &times[count], queue)) {
+		*ret_newest = node;
+		node = atomic_load_explicit(&node->next, memory_order_relaxed);
+		count++;
+	}
+	return count;
+}
+
+static void record_saved(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times,
+			 const struct xs_ze_submit *submit, const struct xs_ze_queue *queue)
+{
+	const struct xs_ze_node *newest;
+	uint32_t row;
+
+	for (; node; node = atomic_load_explicit(&newest->next, memory_order_relaxed)) {
+		newest = node;
+		row = row_length(node, times, queue, &newest);
+		if (row)
+			write_row(node, newest, times, row, submit);
+		else if (xs_ze_is_set(times))
+			xs_ze_node_record(node, times, false, submit, queue, xs_ze_next_ids(1));
+		else
+			xs_commands_untimed(1);
+		times += row ? row : 1;
+	}
+}
+
+void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestamp_result_t *saved,
+			const struct xs_ze_submit *submit, const struct xs_ze_queue *queue)
+{
+	if (saved)
+		record_saved(first, saved, submit, queue);
+	else
+		record_by_events(first, submit, queue);
+}
+
+/* Who was away for too long finds that others have given it up. */
+static inline bool is_still(const struct xs_ze_node *node, uint64_t state)
+{
+	return atomic_load_explicit(&node->state, memory_order_relaxed) == state;
+}
+
+bool xs_ze_node_finish(struct xs_ze_node *node)
+{
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_acquire),
+		 busy = (state & ~3ull) | XS_ZE_BUSY;
+	ze_kernel_timestamp_result_t times;
+	ze_result_t result;
+	uint32_t id = 0;
+
+	if ((state & 3) != XS_ZE_PENDING)
+		return (state & 3) == XS_ZE_DONE;
+	if (!atomic_compare_exchange_strong(&node->state, &state, busy))
+		return (state & 3) == XS_ZE_DONE;
+	if (node->saved) {
+		result = xs_ze.zeEvent.pfnQueryStatus(node->own);
+		times = *node->saved;
+	} else {
+		result = xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times);
+	}
+	if (!is_still(node, busy))
+		return false;
+	if (result == ZE_RESULT_NOT_READY) {
+		atomic_store_explicit(&node->state, state, memory_order_release);
+		return false;
+	}
+	if (!result)
+		xs_ze_node_record(node, &times, !node->saved, NULL, node->queue,
+				  id = xs_ze_next_ids(1));
+	else
+		xs_commands_untimed(1);
+	if (node->saved)
+		(void)xs_ze.zeEvent.pfnHostReset(node->own);
+	xs_ze_event_told(node->event, node, id);
+	if (is_still(node, busy))
+		atomic_store_explicit(&node->state, (state & ~3ull) | XS_ZE_DONE,
+				      memory_order_release);
+	return true;
+}
+
+bool xs_ze_node_abandon(struct xs_ze_node *node)
+{
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_acquire);
+
+	if ((state & 3) != XS_ZE_BUSY ||
+	    !atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
+		return false;
+	if (node->saved)
+		(void)xs_ze.zeEvent.pfnHostReset(node->own);
+	xs_ze_event_unlink(node->event, node);
+	xs_commands_untimed(1);
+	return true;
+}
+
+/* Has a thread left in the middle of reading the node's times? With the queue claimed. */
+static __attribute__((noinline, cold)) bool is_stuck(struct xs_ze_queue *queue,
+						     const struct xs_ze_node *node)
+{
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
+
+	if ((state & 3) != XS_ZE_BUSY)
+		return false;
+	if (queue->stuck == node && queue->stuck_state == state)
+		return xs_moment() - queue->stuck_since >= XS_LEFT_FOR_GOOD;
+	queue->stuck = node;
+	queue->stuck_state = state;
+	queue->stuck_since = xs_moment();
+	return false;
+}
+
+void xs_ze_node_lost(struct xs_ze_node *node)
+{
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
+
+	if (!node->saved && (state & 3) == XS_ZE_PENDING &&
+	    atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
+		xs_commands_untimed(1);
+}
+
+/* The same for a command that is timed by our own event. Only the thread that collects reads it. */
+static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node,
+			      struct batch *batch)
+{
+	ze_kernel_timestamp_result_t times;
+	ze_result_t result = xs_ze.zeEvent.pfnQueryKernelTimestamp(node->own, &times);
+
+	if (result == ZE_RESULT_NOT_READY)
+		return false;
+	if (!result)
+		batch_add(batch, node, &times, NULL, queue);
+	else
+		xs_commands_untimed(1);
+	(void)xs_ze.zeEvent.pfnHostReset(node->own);
+	return true;
+}
+
+/*
+ * Of those behind the first that is not complete: what runs out of order need not wait for it. From
+ * here on they are dealt with.
+ */
+static void finish_others(struct xs_ze_queue *queue, struct xs_ze_node *done,
+			  const struct xs_ze_node *newest, struct batch *batch)
+{
+	while (done != newest) {
+		done = atomic_load_explicit(&done->next, memory_order_relaxed);
+		if (done->event != done->own) {
+			(void)xs_ze_node_finish(done);
+		} else if (finish_own(queue, done, batch)) {
+			atomic_store_explicit(&done->state,
+					      atomic_load_explicit(&done->state,
+								   memory_order_relaxed) |
+						      XS_ZE_DONE,
+					      memory_order_relaxed);
+			done->event = NULL;
+		}
+	}
+}
+
+/* True: it is done with. */
+static inline bool finish(struct xs_ze_queue *queue, struct xs_ze_node *node, struct batch *batch)
+{
+	if (__builtin_expect(node->event == node->own, 1))
+		return finish_own(queue, node, batch);
+	return xs_ze_node_finish(node) || (is_stuck(queue, node) && xs_ze_node_abandon(node));
+}
+
+static void collect(struct xs_ze_queue *queue, bool others)
+{
+	struct xs_ze_node *done, *newest, *next;
+	const struct xs_ze_node *told;
+	struct batch batch;
+
+	/*
+	 * what ends while nothing is recorded, or is seen by a thread of which nothing is, is
+	 * looked at later
+	 */
+	if (!xs_recording() || !xs_claim(&queue->collecting))
+		return; /* or another thread has it */
+	batch.count = 0;
+	/* in this order: the first node of all is in both places when it is in `newest` */
+	newest = atomic_load_explicit(&queue->newest, memory_order_acquire);
+	done = atomic_load_explicit(&queue->done, memory_order_relaxed);
+	while (done != newest) {
+		next = atomic_load_explicit(&done->next, memory_order_relaxed);
+		if (!finish(queue, next, &batch))
+			break;
+		/* not if the driver took so long that another thread has taken over */
+		if (__builtin_expect(atomic_load_explicit(&queue->done, memory_order_relaxed) !=
+					     done,
+				     0))
+			return;
+		done = next;
+		/*
+		 * pairs with the acquire in xs_ze_claim(): what is behind it is no longer looked at
+		 */
+		atomic_store_explicit(&queue->done, done, memory_order_release);
+	}
+	told = done;
+	if (others) {
+		finish_others(queue, done, newest, &batch);
+		told = newest;
+	}
+	/* `told` is not used again before the next one is done with */
+	if (batch.count)
+		batch_write(&batch, &told->record, NULL);
+	xs_unclaim(&queue->collecting);
+}
+
+void xs_ze_collect(struct xs_ze_queue *queue)
+{
+	collect(queue, false);
+}
+
+void xs_ze_collect_others(struct xs_ze_queue *queue)
+{
+	collect(queue, true);
+}

@@ -1,0 +1,444 @@
+/*
+ * Calls of Level Zero that put work on a device, and what they say about copies, fills and images;
+ * kernels: level_zero_kernel.c.
+ */
+#include "level_zero.h"
+
+/*
+ * The node is not used after all. One of an immediate list stays where it is, for the next command.
+ */
+static void give_up(struct xs_ze_work *work)
+{
+	if (work->list->body)
+		xs_ze_node_put(work->node);
+	work->node = NULL;
+}
+
+void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t kernel,
+		  const ze_group_count_t *groups, ze_event_handle_t *event)
+{
+	if (xs_ze_node_launch(work->node, kernel, groups))
+		return;
+	/* from here on as if no device times were wanted of this command */
+	if (*event == work->node->own)
+		*event = work->signal_after;
+	work->signal_after = NULL;
+	give_up(work);
+}
+
+/* ---- copies ---- */
+
+/*
+ * What kind of memory an address is, remembered until memory is allocated or freed. Two words that
+ * do not fit together are another thread's half.
+ */
+static struct {
+	_Atomic uint64_t address, kind; /* address ^ kind; generation << 8 | enum xs_memory */
+} kinds[1024];
+static _Atomic uint64_t generation;
+
+void xs_ze_memory_changes(void)
+{
+	atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+}
+
+/* of newer headers: the program's own, which the driver was told of */
+#define HOST_IMPORTED ((ze_memory_type_t)4)
+
+static uint8_t kind_of(struct xs_ze_context *context, const void *pointer)
+{
+	uint64_t address = (uint64_t)(uintptr_t)pointer,
+		 now = atomic_load_explicit(&generation, memory_order_relaxed) << 8;
+	uint32_t at = (uint32_t)(address * 0x9e3779b97f4a7c15ull >> 54);
+	ze_memory_allocation_properties_t properties = {
+		.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES
+	};
+	uint64_t kind = atomic_load_explicit(&kinds[at].kind, memory_order_relaxed);
+	ze_device_handle_t device = NULL;
+
+	if ((atomic_load_explicit(&kinds[at].address, memory_order_relaxed) ^ kind) == address &&
+	    (kind & ~0xffull) == now && address)
+		return (uint8_t)kind;
+	if (xs_is_sealed())
+		return XS_MEMORY_UNKNOWN; /* the driver may have to ask the kernel */
+	kind = XS_MEMORY_SYSTEM;
+	if (!xs_ze.zeMem.pfnGetAllocProperties(context->handle, pointer, &properties, &device))
+		kind = properties.type == ZE_MEMORY_TYPE_HOST || properties.type == HOST_IMPORTED
+			       ? XS_MEMORY_HOST
+		       : properties.type == ZE_MEMORY_TYPE_DEVICE ? XS_MEMORY_DEVICE
+		       : properties.type == ZE_MEMORY_TYPE_SHARED ? XS_MEMORY_SHARED
+								  : XS_MEMORY_SYSTEM;
+	kind |= now;
+	atomic_store_explicit(&kinds[at].kind, kind, memory_order_relaxed);
+	atomic_store_explicit(&kinds[at].address, address ^ kind, memory_order_relaxed);
+	return (uint8_t)kind;
+}
+
+void xs_ze_copy(struct xs_ze_work *work, const void *to, const void *from, uint64_t bytes)
+{
+	struct xs_ze_context *context = work->list->context;
+
+	work->node->record.bytes = bytes;
+	if (from)
+		work->node->record.memory =
+			(uint8_t)(kind_of(context, from) << 4 | kind_of(context, to));
+}
+
+uint64_t xs_ze_region(const ze_copy_region_t *region)
+{
+	if (!region)
+		return 0;
+	return (uint64_t)region->width * (region->height ? region->height : 1) *
+	       (region->depth ? region->depth : 1);
+}
+
+/* ---- images ---- */
+
+struct image {
+	uint32_t element; /* bytes */
+	uint64_t elements;
+};
+static struct xs_handles images = { .size = 16384 };
+
+static uint32_t bytes_of_layout(ze_image_format_layout_t layout)
+{
+	switch (layout) {
+	case ZE_IMAGE_FORMAT_LAYOUT_8:
+		return 1;
+	case ZE_IMAGE_FORMAT_LAYOUT_16:
+	case ZE_IMAGE_FORMAT_LAYOUT_8_8:
+	case ZE_IMAGE_FORMAT_LAYOUT_5_6_5:
+	case ZE_IMAGE_FORMAT_LAYOUT_5_5_5_1:
+	case ZE_IMAGE_FORMAT_LAYOUT_4_4_4_4:
+		return 2;
+	case ZE_IMAGE_FORMAT_LAYOUT_32:
+	case ZE_IMAGE_FORMAT_LAYOUT_16_16:
+	case ZE_IMAGE_FORMAT_LAYOUT_8_8_8_8:
+	case ZE_IMAGE_FORMAT_LAYOUT_10_10_10_2:
+	case ZE_IMAGE_FORMAT_LAYOUT_11_11_10:
+		return 4;
+	case ZE_IMAGE_FORMAT_LAYOUT_32_32:
+	case ZE_IMAGE_FORMAT_LAYOUT_16_16_16_16:
+		return 8;
+	case ZE_IMAGE_FORMAT_LAYOUT_32_32_32_32:
+		return 16;
+	default:
+		return 0; /* video formats, whose planes differ */
+	}
+}
+
+ze_result_t xs_hook_zeImageCreate(ze_context_handle_t context, ze_device_handle_t device,
+				  const ze_image_desc_t *desc, ze_image_handle_t *handle)
+{
+	ze_result_t result = xs_ze.zeImage.pfnCreate(context, device, desc, handle);
+	_Atomic uint64_t *value = !result && xs_ze_device ? xs_handle_add(&images, *handle) : NULL;
+	struct image *image = value ? xs_arena(sizeof(*image)) : NULL;
+
+	if (!image)
+		return result;
+	image->element = bytes_of_layout(desc->format.layout);
+	image->elements = desc->width ? desc->width : 1;
+	if (desc->type != ZE_IMAGE_TYPE_1D && desc->type != ZE_IMAGE_TYPE_1DARRAY &&
+	    desc->type != ZE_IMAGE_TYPE_BUFFER)
+		image->elements *= desc->height ? desc->height : 1;
+	if (desc->type == ZE_IMAGE_TYPE_3D)
+		image->elements *= desc->depth ? desc->depth : 1;
+	if (desc->type == ZE_IMAGE_TYPE_1DARRAY || desc->type == ZE_IMAGE_TYPE_2DARRAY)
+		image->elements *= desc->arraylevels ? desc->arraylevels : 1;
+	atomic_store_explicit(value, (uint64_t)(uintptr_t)image, memory_order_release);
+	return result;
+}
+
+void xs_ze_image_ends(ze_image_handle_t image)
+{
+	xs_handle_remove(&images, image);
+}
+
+/* An image lies in the device's memory; to, from: the other end, where it is not an image too. */
+void xs_ze_image_copy(struct xs_ze_work *work, ze_image_handle_t handle,
+		      const ze_image_region_t *region, const void *to, const void *from)
+{
+	struct image *image = xs_handle_get(&images, handle);
+	uint64_t elements = image ? image->elements : 0;
+	uint8_t source = from ? kind_of(work->list->context, from) : XS_MEMORY_DEVICE;
+	uint8_t target = to ? kind_of(work->list->context, to) : XS_MEMORY_DEVICE;
+
+	if (region)
+		elements = (uint64_t)region->width * (region->height ? region->height : 1) *
+			   (region->depth ? region->depth : 1);
+	work->node->record.bytes = image ? elements * image->element : 0;
+	work->node->record.memory = (uint8_t)(source << 4 | target);
+}
+
+/* ---- an append ---- */
+
+/*
+ * The device copies the times of the node's event away, before they are forgotten by a reset. For
+ * an immediate list our own event tells when that is done.
+ */
+static void save_times(struct xs_ze_list *list, ze_command_list_handle_t handle,
+		       struct xs_ze_node *node, uint32_t wait)
+{
+	ze_host_mem_alloc_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC };
+	ze_event_handle_t signal = node->body || list->in_order ? NULL : node->own;
+	void *memory = node->memory;
+	ze_result_t result;
+
+	if (!memory && xs_is_sealed()) /* the driver may need system calls for it */
+		return;
+	if (!memory && xs_ze.zeMem.pfnAllocHost(list->context->handle, &desc, sizeof(*node->saved),
+						64, &memory))
+		return;
+	memset(memory, 0xff, sizeof(*node->saved));
+	node->memory = node->saved = memory;
+	if (node->body)
+		xs_ze_body_saves(node->body);
+	if (list->in_order)
+		wait = 0; /* it is its turn anyway; there are drivers that hang */
+	result = xs_ze.zeCommandList.pfnAppendQueryKernelTimestamps(handle, 1, &node->event, memory,
+								    NULL, signal, wait,
+								    wait ? &node->event : NULL);
+	if (!result && list->in_order && !node->body)
+		result = xs_ze.zeCommandList.pfnAppendSignalEvent(handle, node->own);
+	if (result)
+		node->saved = NULL;
+}
+
+/*
+ * A counter-based event is signalled again: its previous command may not have been read yet, and
+ * would get the times of this one.
+ */
+static void signalled_again(struct xs_ze_work *work, struct xs_ze_node *before)
+{
+	struct xs_ze_list *list = work->list;
+
+	if (before->saved || (!before->body && xs_ze_node_finish(before)))
+		return;
+	if (before->body ? before->body == list->body
+			 : !list->body && before->queue == list->queue) {
+		before->saved_always = before->body;
+		save_times(list, work->handle, before, 0);
+	} else if (!before->body) {
+		xs_ze_node_lost(before);
+	}
+}
+
+/*
+ * The application has an event of its own: is it that which will tell of the command? False: no
+ * event can.
+ */
+static __attribute__((noinline)) bool choose_event(struct xs_ze_work *work,
+						   ze_event_handle_t *event)
+{
+	struct xs_ze_node *node = work->node, *before;
+	_Atomic uint64_t *word = xs_ze_event_word(*event);
+	uint64_t value = word ? atomic_load_explicit(word, memory_order_relaxed) : 0;
+
+	if (value & XS_ZE_EVENT_TIMED) {
+		before = xs_ze_node_linked(xs_ze_event_link(value));
+		if (before && value & XS_ZE_EVENT_COUNTS)
+			signalled_again(work, before);
+		node->event = *event;
+		work->resets = value & XS_ZE_EVENT_RESETS;
+		return true;
+	}
+	/*
+	 * ours takes its place, and it is signalled behind the command; out of order that would
+	 * hold others back
+	 */
+	if (value & XS_ZE_EVENT_KNOWN && work->list->in_order) {
+		work->signal_after = *event;
+		*event = node->own;
+		return true;
+	}
+	return false;
+}
+
+/* The next command of a list gets a node. False: it passes untimed. */
+static inline bool prepare(struct xs_ze_work *work, uint32_t function, uint8_t class,
+			   ze_event_handle_t *event)
+{
+	struct xs_ze_list *list = work->list;
+	struct xs_ze_node *node = work->node = list->body ? xs_ze_node_get(list->context)
+							  : xs_ze_claim(list->queue);
+	struct xs_device_record *record;
+
+	if (!node)
+		return false;
+	node->event = node->own;
+	if (!*event) {
+		*event = node->own;
+	} else if (!choose_event(work, event)) {
+		give_up(work);
+		return false;
+	}
+	node->shape = 0;
+	record = &node->record;
+	record->event.name = function;
+	record->event.kind = XS_DEVICE;
+	record->event.words = XS_DEVICE_RECORD_SHORT / 8;
+	record->event.source = XS_SOURCE_LEVEL_ZERO;
+	record->event.flags = list->flags;
+	record->work = class;
+	record->bytes = 0;
+	record->memory = record->simd = 0;
+	record->kernel = 0;
+	return true;
+}
+
+/*
+ * Of what is appended while nothing is recorded, that counts which may be executed later, when
+ * something is.
+ */
+static __attribute__((noinline)) bool enter_paused(struct xs_ze_work *work,
+						   ze_command_list_handle_t handle)
+{
+	const struct xs_ze_list *list =
+		xs_ze_device && xs_joined() && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
+
+	work->call = (struct xs_call){ .tick = 0 };
+	return list && list->body;
+}
+
+bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t handle, uint32_t function,
+		 uint8_t class, ze_event_handle_t *event)
+{
+	work->paused = !xs_call_enter(&work->call, XS_SOURCE_LEVEL_ZERO, function);
+	if (__builtin_expect(work->paused, 0) && !enter_paused(work, handle))
+		return false;
+	work->function = function;
+	work->handle = handle;
+	work->node = NULL;
+	work->signal_after = NULL;
+	work->resets = false;
+	work->list = xs_ze_device && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
+	work->untimed =
+		work->list ? !work->list->device->unwanted &&
+				     (work->list->untimed || !prepare(work, function, class, event))
+			   : xs_ze_device;
+	return true;
+}
+
+void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event)
+{
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
+	_Atomic uint64_t *word = xs_ze_event_word(event);
+
+	node->event = event;
+	/* what still refers to the node's last use finds another count */
+	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_PENDING,
+			      memory_order_release);
+	if (word)
+		atomic_store_explicit(word,
+				      (atomic_load_explicit(word, memory_order_relaxed) &
+				       ~(XS_ZE_EVENT_LINK | XS_ZE_EVENT_TOLD)) |
+					      xs_ze_node_link(node),
+				      memory_order_release);
+}
+
+/* The event that the application gave tells of this node from here on. */
+static __attribute__((noinline)) void link_event(struct xs_ze_work *work, struct xs_ze_node *node)
+{
+	/* an event that is reset on the device may still be signalled by its last command */
+	if (work->resets && node->queue)
+		save_times(work->list, work->handle, node, 1);
+	xs_ze_node_link_event(node, node->event);
+}
+
+static void keep_in_body(struct xs_ze_list *list, struct xs_ze_node *node)
+{
+	node->record.queue = 0; /* the one that it will be executed in */
+	node->record.event.flags &= (uint8_t)~XS_FLAG_WAITED; /* that it is captured in */
+	node->queue = NULL;
+	node->body = list->body;
+	node->command = list->next_command;
+	list->next_command = 0;
+	atomic_store_explicit(&node->early, 0, memory_order_relaxed);
+	xs_ze_body_add(list->body, node);
+}
+
+static inline void keep(struct xs_ze_work *work, struct xs_ze_node *node, uint64_t duration)
+{
+	struct xs_ze_queue *queue = work->list->body ? NULL : work->list->queue;
+
+	node->record.event.tick = node->record.submit = work->call.tick;
+	node->record.submitter = 0;
+	node->record.host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
+	node->record.tid = work->paused ? 0 : xs_thread_id();
+	node->saved = NULL;
+	if (__builtin_expect(!queue, 0))
+		keep_in_body(work->list, node);
+	if (__builtin_expect(node->event != node->own, 0))
+		link_event(work, node);
+	if (queue) {
+		xs_commands_begin(1);
+		xs_ze_push(queue, node);
+	}
+}
+
+/*
+ * A command that was appended without a node: of what is executed as a whole, each time that it is.
+ */
+static void count_untimed(struct xs_ze_list *list)
+{
+	if (list && list->body)
+		xs_ze_body_untimed(list->body);
+	else
+		xs_count_untimed(1);
+}
+
+ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
+{
+	uint8_t flags = XS_FLAG_OF_WORK | xs_ze_failed(result);
+	uint64_t duration;
+
+	if (!work->node) {
+		if (work->untimed && !result)
+			count_untimed(work->list);
+		if (work->paused)
+			return result;
+		if (xs_ze_appends)
+			xs_call_end(xs_call_header(XS_SOURCE_LEVEL_ZERO, work->function, flags),
+				    result, &work->call);
+		else
+			(void)xs_call_leave(&work->call);
+		return result;
+	}
+	duration = work->paused ? 0 : xs_call_leave(&work->call);
+	if (xs_ze_appends && !work->paused)
+		xs_call_write(work->call.tick, duration,
+			      xs_call_header(XS_SOURCE_LEVEL_ZERO, work->function, flags), result);
+	/* a failed append has not used the event */
+	if (result) {
+		give_up(work);
+		return result;
+	}
+	if (work->signal_after)
+		result = xs_ze.zeCommandList.pfnAppendSignalEvent(work->handle, work->signal_after);
+	keep(work, work->node, duration);
+	return result;
+}
+
+void xs_ze_event_resets(ze_command_list_handle_t handle, ze_event_handle_t event)
+{
+	struct xs_ze_list *list = xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
+	_Atomic uint64_t *word = list ? xs_ze_event_word(event) : NULL;
+	uint64_t link = word ? xs_ze_event_link(atomic_fetch_or(word, XS_ZE_EVENT_RESETS)) : 0;
+	struct xs_ze_node *node = link ? xs_ze_node_linked(link) : NULL;
+
+	if (word)
+		xs_ze_event_forgets(word);
+	if (!node || node->event != event || node->saved ||
+	    (!node->body && xs_ze_node_finish(node)))
+		return;
+	node->saved_always = node->body && node->body == list->body;
+	/*
+	 * not by waiting for it: this may be the application's way to reset it before its command
+	 * runs
+	 */
+	if (!list->in_order)
+		(void)xs_ze.zeCommandList.pfnAppendBarrier(handle, NULL, 0, NULL);
+	save_times(list, handle, node, 0);
+	if (!list->in_order)
+		(void)xs_ze.zeCommandList.pfnAppendBarrier(handle, NULL, 0, NULL);
+}

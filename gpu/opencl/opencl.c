@@ -1,0 +1,463 @@
+/*
+ * OpenCL's commands in flight.
+ *
+ * Device times come from the runtime's own profiling: queues are created with it, whatever the
+ * application asked for, and the application goes on seeing what it asked for. Each command's event
+ * gets a completion callback that writes one record. No call of the application waits for anything
+ * that it would not wait for without us.
+ */
+#include "lock.h"
+#include "opencl.h"
+#include "pool.h"
+#include "sys.h"
+#include "waited.h"
+
+/* ---- commands in flight ---- */
+
+enum { NODE_FREE, NODE_ACTIVE, NODE_BUSY, NODE_RECORDED, NODE_LEFT };
+
+/*
+ * What the two threads of a command, who enqueues it and who completes it, pass to each other: one
+ * cache line in most cases.
+ */
+struct node {
+	union {
+		struct xs_pool_item pool; /* while it is free */
+		cl_event event;
+	};
+	const struct xs_cl_queue *queue;
+	const struct xs_cl_sizes *sizes; /* of a known kernel's launch, else NULL */
+	uint64_t bytes;
+	uint64_t tick;
+	uint32_t host_ticks, tid;
+	uint32_t id;
+	uint32_t name; /* the kernel's, or the function's number */
+	_Atomic uint8_t state;
+	bool retained; /* the event is the application's */
+	bool callback; /* a callback will come: only it may free the node */
+	bool waited;   /* the call that enqueued it was blocking */
+	uint8_t work, simd;
+	struct xs_cl_sizes own_sizes; /* where `sizes` points if there is no other copy */
+};
+static_assert(offsetof(struct node, own_sizes) <= 64, "a cache line");
+static struct xs_pool nodes = { .size = (sizeof(struct node) + 63) / 64 * 64 };
+static __thread struct xs_pool_item *spare __attribute__((tls_model("initial-exec")));
+/* Commands, by those who enqueue (it numbers them, too) and by those who complete them: on lines of
+   their own, and not beside each other, for processors fetch lines in pairs. */
+static struct {
+	alignas(128) _Atomic uint64_t count;
+} issued, finished;
+
+static bool any_in_flight(void)
+{
+	/* finished first: it never runs ahead of the other */
+	uint64_t done = atomic_load_explicit(&finished.count, memory_order_acquire);
+
+	return atomic_load_explicit(&issued.count, memory_order_acquire) != done;
+}
+
+static uint32_t node_count(void)
+{
+	return atomic_load_explicit(&nodes.count, memory_order_relaxed);
+}
+
+/* The command is complete: its record. */
+static void node_record(struct node *node)
+{
+	const struct xs_cl_queue *queue = node->queue;
+	const struct xs_cl_sizes *sizes = node->sizes;
+	const cl_icd_dispatch *t = &xs_cl_target;
+	uint32_t size = sizes ? sizeof(struct xs_device_record) : XS_DEVICE_RECORD_SHORT;
+	uint8_t flags = (uint8_t)((sizes ? 0 : XS_FLAG_FUNCTION) |
+				  (queue->in_order ? XS_FLAG_IN_ORDER : 0) |
+				  (node->waited ? XS_FLAG_WAITED : 0));
+	struct xs_device_record *record, times;
+
+	if (t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_QUEUED, 8, &times.queued,
+				       NULL) ||
+	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_SUBMIT, 8, &times.submit,
+				       NULL) ||
+	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_START, 8, &times.start,
+				       NULL) ||
+	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_END, 8, &times.end,
+				       NULL)) {
+		xs_commands_untimed(1);
+		return;
+	}
+	record = xs_record_begin(size, XS_DEVICE, XS_SOURCE_OPENCL, flags, node->name,
+				 XS_ROLE_OTHER);
+	if (!record) {
+		xs_commands_end(1, false);
+		return;
+	}
+	record->event.tick = node->tick;
+	record->host_ticks = node->host_ticks;
+	record->tid = node->tid;
+	record->id = node->id;
+	record->queue = queue->serial;
+	record->queue_handle = (uint64_t)(uintptr_t)queue->handle;
+	record->device = queue->device;
+	record->device_name = xs_cl_devices[queue->device].name;
+	record->device_type = xs_cl_devices[queue->device].type;
+	record->work = node->work;
+	record->simd = node->simd;
+	record->bytes = node->bytes;
+	record->tile = record->engine = record->engine_index = record->memory = 0;
+	record->kernel = 0;
+	if (sizes) {
+		memcpy(record->global, sizes->global, sizeof(record->global));
+		memcpy(record->local, sizes->local, sizeof(record->local));
+	}
+	record->queued = times.queued;
+	record->submit = times.submit;
+	record->start = times.start;
+	record->end = times.end;
+	for (uint32_t at = 0; at < sizeof(*record); at += 64)
+		xs_own_ahead((const char *)record + at); /* all lines of the next one */
+	xs_record_end(size);
+	xs_commands_end(1, true);
+}
+
+/* The command has ended. */
+static void node_ended(struct node *node, cl_int status)
+{
+	if (status == CL_COMPLETE)
+		node_record(node);
+	else
+		xs_commands_untimed(1); /* it failed */
+}
+
+static void node_finish(struct node *node)
+{
+	cl_event event = node->event;
+
+	atomic_store_explicit(&node->state, NODE_FREE, memory_order_relaxed);
+	xs_pool_put(&nodes, node);
+	atomic_fetch_add_explicit(&finished.count, 1, memory_order_release);
+	if (event)
+		(void)xs_cl_target.clReleaseEvent(event);
+}
+
+/*
+ * Waits for a thread that harvests the node, which takes a moment. False: it took too long, so the
+ * thread ended in the middle or left by a jump. What it may still read is then never used again.
+ */
+static bool wait_for_harvest(struct node *node)
+{
+	uint8_t state = NODE_BUSY;
+	uint32_t rounds = 0;
+
+	while (atomic_load_explicit(&node->state, memory_order_acquire) == NODE_BUSY &&
+	       xs_wait_a_bit(&rounds))
+		;
+	if (!atomic_compare_exchange_strong(&node->state, &state, NODE_LEFT))
+		return true;
+	xs_commands_untimed(1);
+	atomic_fetch_add_explicit(&finished.count, 1, memory_order_release);
+	return false;
+}
+
+static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *data)
+{
+	struct node *node = data;
+
+	(void)event;
+	for (;;) {
+		uint8_t state = NODE_ACTIVE;
+
+		if (atomic_compare_exchange_strong(&node->state, &state, NODE_BUSY)) {
+			node_ended(node, status);
+			break;
+		}
+		if (state == NODE_RECORDED)
+			break;
+		if (!wait_for_harvest(node))
+			return;
+	}
+	node_finish(node);
+}
+
+static void give_back(struct node *node, uint8_t state)
+{
+	uint8_t busy = NODE_BUSY;
+
+	atomic_compare_exchange_strong(&node->state, &busy, state);
+}
+
+/*
+ * Commands that are complete though their callbacks did not run yet: when the application knows
+ * them complete, so must the trace. queue NULL: all queues.
+ */
+static void harvest(cl_command_queue queue)
+{
+	uint32_t count = node_count();
+
+	if (!any_in_flight())
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		struct node *node = xs_pool_at(&nodes, i);
+		uint8_t state = NODE_ACTIVE;
+		cl_int status = CL_QUEUED;
+
+		if (!node ||
+		    atomic_load_explicit(&node->state, memory_order_acquire) != NODE_ACTIVE ||
+		    (queue && node->queue->handle != queue))
+			continue;
+		if (!atomic_compare_exchange_strong(&node->state, &state, NODE_BUSY))
+			continue;
+		if (xs_cl_target.clGetEventInfo(node->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+						sizeof(status), &status, NULL) ||
+		    status > CL_COMPLETE) {
+			give_back(node, NODE_ACTIVE);
+			continue;
+		}
+		if (atomic_load_explicit(&node->state, memory_order_relaxed) != NODE_BUSY)
+			continue; /* it took so long that the callback did not wait */
+		node_ended(node, status);
+		if (status < 0 && node->callback) {
+			/*
+			 * PoCL does not call back for a command that failed; the event must not
+			 * outlive it because of us
+			 */
+			(void)xs_cl_target.clReleaseEvent(node->event);
+			node->event = NULL;
+		}
+		if (node->callback)
+			give_back(node, NODE_RECORDED);
+		else
+			node_finish(node);
+	}
+}
+
+/* Is there a command that has not ended, or whose record is not written yet? */
+static bool any_open(void)
+{
+	for (uint32_t i = 0; i < node_count(); i++) {
+		struct node *node = xs_pool_at(&nodes, i);
+		uint8_t state = node ? atomic_load_explicit(&node->state, memory_order_acquire)
+				     : NODE_FREE;
+
+		if (state == NODE_ACTIVE || state == NODE_BUSY)
+			return true;
+	}
+	return false;
+}
+
+/* ns: for what is just about to end, and for callbacks that other threads are in the middle of */
+#define LAST_CHANCE 20000000u
+
+/* whose commands they are: a child that is forked inherits nothing but their nodes */
+static pid_t owner;
+
+void xs_cl_harvest_all(void)
+{
+	uint64_t since = xs_clock_ns(CLOCK_MONOTONIC);
+	uint32_t rounds = 0;
+
+	/* no system call in a sandbox; commands in flight are counted as open */
+	if (xs_sys(SYS_getpid) != (long)owner)
+		return;
+	do {
+		harvest(NULL);
+		if (!any_in_flight() || !any_open())
+			return;
+	} while (xs_recording() && xs_clock_ns(CLOCK_MONOTONIC) - since < LAST_CHANCE &&
+		 xs_wait_a_bit(&rounds));
+}
+
+static void thread_ends(void)
+{
+	xs_pool_put_spare(&nodes, &spare);
+}
+
+void xs_cl_commands_init(void)
+{
+	static struct xs_hook at_end = { .function = xs_cl_harvest_all },
+			      at_thread_end = { .function = thread_ends };
+
+	owner = getpid();
+	xs_at_end(&at_end);
+	xs_at_thread_end(&at_thread_end);
+}
+
+cl_int xs_hook_clFinish(cl_command_queue queue)
+{
+	cl_int result = xs_cl_target.clFinish(queue);
+
+	harvest(queue);
+	return result;
+}
+
+void xs_cl_finished(cl_command_queue handle, const struct xs_call *call)
+{
+	const struct xs_cl_queue *queue = xs_cl_queue_of(handle);
+
+	if (queue)
+		xs_waited(XS_SOURCE_OPENCL, call->tick, queue->serial, XS_WAITED_SUBMITTED,
+			  call->tick);
+}
+
+/*
+ * An event is no way to its command's record, which may be written already: by its times the trace
+ * finds it.
+ */
+void xs_cl_waited_for(cl_uint count, const cl_event *events, const struct xs_call *call)
+{
+	for (cl_uint i = 0; i < count; i++) {
+		const struct xs_cl_queue *queue = NULL;
+		cl_command_queue handle = NULL;
+		cl_ulong start;
+
+		if (!xs_cl_target.clGetEventInfo(events[i], CL_EVENT_COMMAND_QUEUE, sizeof(handle),
+						 &handle, NULL) &&
+		    handle)
+			queue = xs_cl_queue_of(handle);
+		if (queue &&
+		    !xs_cl_target.clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_START,
+							  sizeof(start), &start, NULL))
+			xs_waited(XS_SOURCE_OPENCL, call->tick, queue->serial, XS_WAITED_STARTED,
+				  start);
+	}
+}
+
+/* The application counts its own references. */
+cl_int xs_hook_clGetEventInfo(cl_event event, cl_event_info name, size_t size, void *value,
+			      size_t *size_ret)
+{
+	cl_int result = xs_cl_target.clGetEventInfo(event, name, size, value, size_ret);
+	uint32_t count = node_count();
+
+	if (name != CL_EVENT_REFERENCE_COUNT || result || !value || !any_in_flight())
+		return result;
+	for (uint32_t i = 0; i < count; i++) {
+		struct node *node = xs_pool_at(&nodes, i);
+
+		if (node && atomic_load_explicit(&node->state, memory_order_acquire) != NODE_FREE &&
+		    node->event == event && node->retained && *(cl_uint *)value > 1) {
+			--*(cl_uint *)value;
+			break;
+		}
+	}
+	return result;
+}
+
+bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t function, uint8_t class,
+		 cl_event **event)
+{
+	if (!xs_call_enter(&work->call, XS_SOURCE_OPENCL, function))
+		return false;
+	work->queue = xs_cl_times ? xs_cl_queue_of(handle) : NULL;
+	work->function = function;
+	work->work = class;
+	work->kernel = NULL;
+	work->blocking = false;
+	work->untimed = xs_cl_times && (!work->queue || !work->queue->profiled);
+	if (work->untimed || !work->queue || xs_cl_devices[work->queue->device].unwanted) {
+		work->queue = NULL;
+		return true;
+	}
+	work->own = NULL;
+	work->event = *event ? *event : &work->own;
+	*event = work->event;
+	return true;
+}
+
+void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
+		  const size_t *global, const size_t *local, cl_event **event)
+{
+	struct xs_cl_kernel *known;
+
+	if (!work->queue)
+		return;
+	known = xs_cl_kernel_of(kernel, work->queue);
+	if (known && known->unwanted) {
+		/* from here on as if no device times were wanted of this command */
+		if (*event == &work->own)
+			*event = NULL;
+		work->queue = NULL;
+		return;
+	}
+	work->kernel = known;
+	for (cl_uint i = 0; i < 3; i++) {
+		work->launched.global[i] = i < dimensions && global ? global[i] : 1;
+		work->launched.local[i] = i < dimensions && local ? local[i] : local ? 1 : 0;
+	}
+	work->sizes = known ? xs_cl_sizes_of(known, &work->launched, kernel,
+					     &xs_cl_devices[work->queue->device])
+			    : NULL;
+}
+
+/* For a command that is on its way; NULL: it will have no record. */
+static struct node *take_node(const struct xs_cl_work *work)
+{
+	struct node *node = NULL;
+
+	if (!xs_recording()) /* it may have been paused in the meantime */
+		return NULL;
+	if (work->queue && *work->event)
+		node = xs_pool_get(&nodes, &spare);
+	if (node)
+		xs_commands_begin(1);
+	else if (work->queue || work->untimed)
+		xs_count_untimed(1);
+	return node;
+}
+
+void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t bytes)
+{
+	uint64_t duration = xs_call_leave(&work->call);
+	const struct xs_cl_kernel *kernel = work->kernel;
+	struct node *node;
+
+	if (xs_cl_enqueues)
+		xs_call_write(work->call.tick, duration,
+			      xs_call_header(XS_SOURCE_OPENCL, work->function,
+					     XS_FLAG_OF_WORK | (failed ? XS_FLAG_FAILED : 0)),
+			      result);
+	if (failed)
+		return;
+	node = take_node(work);
+	if (!node) {
+		if (work->queue && work->event == &work->own && work->own)
+			(void)xs_cl_target.clReleaseEvent(work->own);
+		return;
+	}
+	node->queue = work->queue;
+	node->sizes = kernel ? work->sizes : NULL;
+	if (kernel && !work->sizes) {
+		node->own_sizes = work->launched;
+		node->sizes = &node->own_sizes;
+	}
+	node->bytes = bytes;
+	node->tick = work->call.tick;
+	node->host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
+	node->tid = xs_thread_id();
+	node->id = (uint32_t)atomic_fetch_add_explicit(&issued.count, 1, memory_order_relaxed) + 1;
+	node->name = kernel ? kernel->name : work->function;
+	node->work = work->work;
+	node->simd = !kernel ? 0 : work->sizes ? work->sizes->simd : kernel->simd;
+	node->event = *work->event;
+	node->retained = work->event != &work->own;
+	if (node->retained)
+		(void)xs_cl_target.clRetainEvent(node->event);
+	node->callback = true;
+	node->waited = work->blocking;
+	/* the node is complete; pairs with the acquires in harvest() */
+	atomic_store_explicit(&node->state, NODE_ACTIVE, memory_order_release);
+	if (xs_cl_target.clSetEventCallback(node->event, CL_COMPLETE, on_complete, node))
+		node->callback = false; /* harvests will find it */
+}
+
+uint64_t xs_cl_region(const size_t *region)
+{
+	return region ? (uint64_t)region[0] * region[1] * region[2] : 0;
+}
+
+uint64_t xs_cl_image(cl_mem image, const size_t *region)
+{
+	size_t element = 0;
+
+	(void)xs_cl_target.clGetImageInfo(image, CL_IMAGE_ELEMENT_SIZE, sizeof(element), &element,
+					  NULL);
+	return element * xs_cl_region(region);
+}

@@ -1,0 +1,96 @@
+/*
+ * Looks into symbol tables. It runs while the dynamic loader binds somebody, as mpi_probe.c does,
+ * and keeps its rules.
+ */
+#include "mpi_symbols.h"
+
+#include <elf.h>
+
+#include "mpi_wrap.h"
+
+/*
+ * What only one C library has: a program of musl's, which gets us by its environment, must start
+ * all the same. MPI is not traced there.
+ */
+#pragma weak _r_debug
+extern struct r_debug *_dl_debug_addr __attribute__((weak)); /* musl's _r_debug */
+
+const struct link_map *xs_mpi_maps(void)
+{
+	return &_r_debug			   ? _r_debug.r_map
+	       : &_dl_debug_addr && _dl_debug_addr ? _dl_debug_addr->r_map
+						   : NULL;
+}
+
+bool xs_mpi_is_same(const char *a, const char *b)
+{
+	for (; *a && *a == *b; a++, b++)
+		;
+	return *a == *b;
+}
+
+struct xs_mpi_symbols xs_mpi_symbols_of(const struct link_map *map)
+{
+	struct xs_mpi_symbols s = { NULL, NULL, NULL };
+	/* musl leaves them as they are in the file */
+	ElfW(Addr) base = &_r_debug ? 0 : map->l_addr;
+
+	for (const ElfW(Dyn) *d = map->l_ld; d && d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_SYMTAB)
+			s.table = (const void *)(base + d->d_un.d_ptr);
+		if (d->d_tag == DT_STRTAB)
+			s.names = (const void *)(base + d->d_un.d_ptr);
+		if (d->d_tag == DT_GNU_HASH)
+			s.gnu_hash = (const void *)(base + d->d_un.d_ptr);
+	}
+	/* the vDSO's are not addresses */
+	if ((uintptr_t)s.table < map->l_addr || (uintptr_t)s.gnu_hash < map->l_addr)
+		s.gnu_hash = NULL;
+	return s;
+}
+
+const ElfW(Sym) * xs_mpi_symbol(const struct xs_mpi_symbols *s, const char *name)
+{
+	uint32_t hash = 5381, count, first, index;
+	const uint32_t *buckets, *chain;
+
+	if (!s->table || !s->names || !s->gnu_hash || !s->gnu_hash[0])
+		return NULL;
+	for (const unsigned char *c = (const unsigned char *)name; *c; c++)
+		hash = hash * 33 + *c;
+	count = s->gnu_hash[0];
+	first = s->gnu_hash[1];
+	buckets = s->gnu_hash + 4 + s->gnu_hash[2] * (sizeof(ElfW(Addr)) / 4);
+	chain = buckets + count;
+	index = buckets[hash % count];
+	if (index < first)
+		return NULL;
+	for (;; index++) {
+		uint32_t entry = chain[index - first];
+
+		if ((entry | 1) == (hash | 1) && s->table[index].st_shndx != SHN_UNDEF &&
+		    xs_mpi_is_same(s->names + s->table[index].st_name, name))
+			return &s->table[index];
+		if (entry & 1)
+			return NULL;
+	}
+}
+
+const struct link_map *xs_mpi_self(void)
+{
+	for (const struct link_map *map = xs_mpi_maps(); map; map = map->l_next)
+		if (map->l_ld == _DYNAMIC)
+			return map;
+	return NULL;
+}
+
+void *xs_mpi_probe(const char *name, const void *wrapper)
+{
+	for (const struct link_map *map = xs_mpi_maps(); map; map = map->l_next) {
+		struct xs_mpi_symbols s = xs_mpi_symbols_of(map);
+
+		if (map->l_ld != _DYNAMIC && xs_mpi_symbol(&s, name))
+			return (void *)(uintptr_t)wrapper;
+	}
+	return NULL;
+}
