@@ -36,7 +36,7 @@ static __attribute__((noinline, cold)) void write_stack(uint64_t tick)
 	record->event.tick = tick;
 	record->event.name = count;
 	record->event.words = (uint8_t)(size / 8);
-	record->event.flags = more ? XS_FLAG_CUT : 0;
+	record->event.flags = more ? XS_STACK_FLAG_CUT : 0;
 	xs_record_end(size);
 }
 

@@ -80,28 +80,43 @@ enum xs_source {
 	XS_SOURCE_COUNT,
 };
 
-enum xs_record_flags {
+/*
+ * xs_event.flags, by kind of record: a bit means something else in each, so each name says its
+ * kind.
+ */
+enum xs_call_flags {
 	/*
-	 * XS_CALL: the call has to do with work on a device: makes what that needs, puts it there,
-	 * waits for it
+	 * the call has to do with work on a device: makes what that needs, puts it there, waits for
+	 * it
 	 */
-	XS_FLAG_OF_WORK = 1,
-	XS_FLAG_FAILED = 2,	  /* XS_CALL: result is the API's error code */
-	XS_FLAG_FUNCTION = 4,	  /* XS_DEVICE: name is a function number of source, not a string */
-	XS_FLAG_INSIDE = 4,	  /* XS_MPI: no call, but what the library does within one */
-	XS_FLAG_CUT = 1,	  /* XS_STACK: there are more frames */
-	XS_FLAG_IN_ORDER = 8,	  /* XS_DEVICE: the queue runs one command after the other */
-	XS_FLAG_COPY_ENGINE = 32, /* XS_DEVICE: the engine can do nothing but copy */
+	XS_CALL_FLAG_OF_WORK = 1,
+	XS_CALL_FLAG_FAILED = 2, /* result is the API's error code */
+};
+
+/* Of XS_DEVICE and XS_COMMANDS. */
+enum xs_device_flags {
+	XS_DEVICE_FLAG_FUNCTION = 4, /* name is a function number of source, not a string */
+	XS_DEVICE_FLAG_IN_ORDER = 8, /* the queue runs one command after the other */
 	/*
-	 * XS_DEVICE: submit is a tick of the host, start and end what the device's clock counts
+	 * submit is a tick of the host, start and end what the device's clock counts
 	 * (xs_device_pairs)
 	 */
-	XS_FLAG_TICKS = 16,
-	/*
-	 * XS_DEVICE: the enqueuing call returned when the command, and in order all before it, were
-	 * complete
+	XS_DEVICE_FLAG_TICKS = 16,
+	XS_DEVICE_FLAG_COPY_ENGINE = 32, /* the engine can do nothing but copy */
+	/* the enqueuing call returned when the command, and in order all before it, were complete
 	 */
-	XS_FLAG_WAITED = 64,
+	XS_DEVICE_FLAG_WAITED = 64,
+};
+
+enum xs_mpi_flags {
+	XS_MPI_FLAG_FAILED = 2, /* the record has an XS_MPI_RESULT */
+	XS_MPI_FLAG_INSIDE = 4, /* no call, but what the library does within one */
+};
+
+static_assert((int)XS_MPI_FLAG_FAILED == (int)XS_CALL_FLAG_FAILED, "reports count both as calls");
+
+enum xs_stack_flags {
+	XS_STACK_FLAG_CUT = 1, /* there are more frames */
 };
 
 struct xs_event {
@@ -110,7 +125,7 @@ struct xs_event {
 	uint8_t kind;	/* enum xs_kind */
 	uint8_t words;	/* size in 8-byte words, even, at least 2 */
 	uint8_t source; /* enum xs_source */
-	uint8_t flags;
+	uint8_t flags;	/* of its kind */
 };
 static_assert(sizeof(struct xs_event) == 16, "a task's begin or end is one of these and no more");
 
@@ -173,12 +188,12 @@ struct xs_device_record {
 	union {
 		uint64_t queued;
 		/*
-		 * XS_FLAG_TICKS: the thread that submitted it; 0: it was submitted when the
+		 * XS_DEVICE_FLAG_TICKS: the thread that submitted it; 0: it was submitted when the
 		 * enqueuing call began
 		 */
 		uint64_t submitter;
 	};
-	uint64_t submit, start, end; /* ns of the device's clock, but see XS_FLAG_TICKS */
+	uint64_t submit, start, end; /* ns of the device's clock, but see XS_DEVICE_FLAG_TICKS */
 	uint64_t bytes;		     /* copies, fills, maps */
 	uint8_t tile;		     /* number of the tile, from 1; 0: the whole device */
 	uint8_t engine;		     /* ordinal of the engine group, from 1; 0: unknown */

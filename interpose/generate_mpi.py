@@ -37,6 +37,8 @@ FINDERS = {"win": "WIN", "fh": "FILE"}  # what else than a communicator a call i
 class Function:
     """One function and its arguments, by the names that the standard gives them; in the form with large counts or without."""
 
+    facts = {}  # of all functions: [facts] of the table
+
     def __init__(self, section, name, text, wide=False):
         marks, words = [], text.split()
         while words and words[0] in "+?":
@@ -68,6 +70,10 @@ class Function:
                 continue
             yield suffix, "f08" if "f08" in suffix else "f", wide
 
+    def fact(self, name):
+        """Is it one of the functions of which the table says so?"""
+        return any(re.fullmatch(pattern, self.name) for pattern in self.facts[name])
+
     def has(self, *names):
         return all(name in self.arguments for name in names)
 
@@ -77,10 +83,10 @@ class Function:
     @property
     def comm(self):
         """The argument that names the communicator (window, file) of the call; its handle is passed by value."""
-        if self.name in ("Comm_free", "Comm_disconnect", "Win_free", "File_close"):
+        if self.frees:
             return None
-        if self.name == "Intercomm_merge":
-            return "intercomm"
+        if self.name in self.facts["about"]:
+            return self.facts["about"][self.name]
         if self.section == "window" and not self.has("comm"):
             return self.first("win")
         if self.section == "file" and not self.has("comm"):
@@ -90,31 +96,37 @@ class Function:
     @property
     def collective(self):
         """Has the call a number among those of its communicator?"""
-        made = self.made and self.name not in ("Comm_create_group", "Comm_create_from_group", "Comm_get_parent")
-        return bool(self.comm in COMMUNICATORS and (self.section == "collective" or (made and self.name != "Intercomm_create")))
+        return bool(self.comm in COMMUNICATORS and (self.section == "collective" or (self.made and not self.fact("uncounted"))))
 
     @property
     def made(self):
         """The argument where the call puts a new communicator."""
-        if self.name.startswith("Comm_spawn") or self.name == "Comm_join":
-            return "intercomm"
-        return self.first(*MADE)
+        return self.facts["makes"].get(self.name) or self.first(*MADE)
+
+    @property
+    def frees(self):
+        """The argument whose object is no more after the call."""
+        return self.facts["frees"].get(self.name)
+
+    @property
+    def waits(self):
+        """Does the call complete requests: the argument that has them."""
+        return self.section == "completion" and not self.fact("asks") and self.first("request", "array_of_requests")
 
     @property
     def request(self):
         """Does the call make a request?"""
-        return self.has("request") and (
-            re.match(r"I[a-z]|R(put|get|acc)|File_i|.*_init$|Comm_i(dup|flush)|Session_iflush|Grequest_start|Buffer_i", self.name)
-        )
+        return self.has("request") and self.fact("requests")
 
     @property
     def status(self):
         """Blocking receives and probes, and transfers of files: the status says what came."""
-        return self.has("status") and self.section in ("message", "file") and not self.name.endswith("_end")
+        return self.has("status") and self.section in ("message", "file") and not self.fact("ends")
 
 
 def read_table(path):
     table = tomllib.loads(path.read_text())
+    Function.facts = table.pop("facts")
     return [Function(s, n, text) for s, functions in table.items() for n, text in functions.items()]
 
 
@@ -122,7 +134,7 @@ def amount(f):
     """The C expression of what a call moves: struct xs_mpi_amount."""
     if f.section == "collective":
         return collective_amount(f)
-    if f.name in ("Psend_init", "Precv_init"):
+    if f.fact("partitioned"):
         return "xs_mpi_amount(call, partitions * count, datatype)"
     for count, kind in (("count", "datatype"), ("sendcount", "sendtype"), ("origin_count", "origin_datatype")):
         if f.section in ("message", "file", "window") and f.has(count, kind):
@@ -132,7 +144,7 @@ def amount(f):
 
 def collective_amount(f):
     """Of the arguments that MPI_IN_PLACE and roots make meaningless none is looked at."""
-    neighbor = "eighbor_" in f.name
+    neighbor = f.fact("neighborhood")
     if f.has("count", "datatype"):
         return "xs_mpi_amount_but(call, comm, root, count, datatype)" if f.has("root") else "xs_mpi_amount(call, count, datatype)"
     if f.has("recvcounts", "datatype"):
@@ -140,20 +152,18 @@ def collective_amount(f):
     if f.has("recvcount", "datatype"):
         return "xs_mpi_amount(call, recvcount, datatype)"
     if f.has("root"):
-        at_root = {"gather": ("recvcount", "recvtype"), "scatter": ("sendcount", "sendtype")}
-        for word, (count, kind) in at_root.items():
-            if word in f.name.lower():
-                other = ("sendcount", "sendtype") if word == "gather" else ("recvcount", "recvtype")
-                vector = f.has(count + "s")
-                mine = f"{count}s, wide" if vector else count
-                return f"xs_mpi_amount_{'own_' if vector else ''}root(call, comm, root, {mine}, {kind}, {', '.join(other)})"
+        at_root, other = ("recv", "send") if f.fact("gathers") else ("send", "recv") if f.fact("scatters") else (None, None)
+        if at_root:
+            vector = f.has(at_root + "counts")
+            mine = f"{at_root}counts, wide" if vector else at_root + "count"
+            return f"xs_mpi_amount_{'own_' if vector else ''}root(call, comm, root, {mine}, {at_root}type, {other}count, {other}type)"
     if neighbor and f.has("sendcount"):
         return "xs_mpi_amount(call, sendcount, sendtype)"
     number = "xs_mpi_neighbors(comm)" if neighbor else "xs_mpi_ranks(comm)"
     side = "send" if neighbor else "recv"
     if f.has("recvtypes"):
         return f"xs_mpi_amount_types(call, {number}, {side}counts, wide, {side}types, fortran)"
-    if "allgatherv" in f.name.lower():
+    if f.fact("gathers_from_each"):
         return "xs_mpi_amount_given(call, comm, recvcounts, wide, recvtype, sendcount, sendtype)"
     if f.has("recvcounts"):
         return f"xs_mpi_amount_sum(call, {number}, {side}counts, wide, {side}type)"
@@ -166,7 +176,7 @@ def whose(f):
     """The C expression of whose data a collective gets, where that does not follow from what it moves (XS_MPI_FROM)."""
     if f.section != "collective":
         return None
-    if "eighbor_" in f.name:
+    if f.fact("neighborhood"):
         if f.has("recvtypes"):
             return "xs_mpi_from_near_types(call, comm, recvcounts, wide, recvtypes, fortran)"
         if f.has("recvcounts"):
@@ -200,7 +210,7 @@ def pieces(f):
     elif f.has("source", "comm"):
         found["PEER"] = (f"came.known ? xs_mpi_peer(comm, came.source, came.tag) : xs_mpi_peer(comm, source, {tag})" if f.status
                          else f"xs_mpi_peer(comm, source, {tag})")
-    elif f.name in ("Mrecv", "Imrecv"):
+    elif f.fact("matched"):
         found["COMM"] = "comm->id"
         found["PEER"] = "xs_mpi_peer(comm, came.source, came.tag)" if f.status else None
     elif f.section == "window" and f.first("target_rank", "rank"):
@@ -225,9 +235,9 @@ def pieces(f):
         found["RECV_PEER"] = f"came.known ? xs_mpi_peer(comm, came.source, came.tag) : {posted}" if f.status else posted
         if f.status:
             found["RECV_BYTES"] = "came.known ? (uint64_t)came.bytes : (uint64_t)INT64_MIN"
-    if f.request or (f.has("request") and f.section == "message") or f.name == "Request_free":
+    if f.request or (f.has("request") and f.section == "message") or f.fact("request_before"):
         found["REQUEST"] = "request"
-    if f.made and not f.name.startswith("Comm_idup"):  # that one's comes later
+    if f.made and not f.fact("promises"):
         found["NEW_COMM"] = "made"
     if word in ("WIN", "FILE"):
         found[word] = "comm->id"
@@ -296,7 +306,7 @@ def wrapper(f, number, symbol, shapes, language):
     fortran = language.fortran
     words = list(f.arguments)
     if fortran:
-        words = [w for w in words if w not in ("argc", "argv") or f.name.startswith("Comm_")]
+        words = [w for w in words if not (f.fact("main_arguments") and w in ("argc", "argv"))]
         words += ["ierror"] + [f"length_{i}" for i in range(sum(w in f.texts for w in words))]
     parameters = ", ".join(f"xs_word {a}" for a in words) or "void"
     types = ", ".join("xs_word" for a in words) or "void"
@@ -310,11 +320,11 @@ def wrapper(f, number, symbol, shapes, language):
     passed = list(words)
     if f.status:
         lines.append("\tuint64_t own[XS_MPI_STATUS_MAX / 8];")
-    if f.name.endswith("_free") and f.name in ("Comm_free", "Win_free") or f.name in ("Comm_disconnect", "File_close"):
+    if f.frees:
         lines.append("\tuint64_t gone;")
-    if f.section == "completion" and f.first("request", "array_of_requests") and not f.name.startswith("Request_"):
+    if f.waits:
         lines.append("\tstruct xs_mpi_wait wait;")
-    if f.name in ("Start", "Request_free", "Cancel"):
+    if f.fact("request_before"):
         lines.append("\tuint64_t before = 0;")
     lines += ["", "\tif (__builtin_expect(!real, 0))",
               f'\t\t*(void **)&real = xs_mpi_find("{symbol}", __builtin_return_address(0));']
@@ -357,37 +367,34 @@ def late(f, language, indent, failed):
 
 def hooks(f, language):
     """Statements after the call that keep our knowledge right, while recording or not: text with `call.result`."""
-    if f.name in ("Init", "Init_thread"):
+    prefix, length = ("F_", "length_0") if language.fortran else ("C_", "-1")
+    if f.fact("begins"):
         return ["xs_mpi_begin();"]
-    if f.name == "Session_init":
-        return [f"xs_mpi_begin_session({'F_SESSION' if language.fortran else 'C_SESSION'}(session));"]
-    if f.made and f.name != "Comm_get_parent":
-        how, parent = "0", f"xs_mpi_comm({language.read(f, f.comm)})->id" if f.comm else "0"
-        if f.name == "Comm_create_group":
+    if f.fact("begins_session"):
+        return [f"xs_mpi_begin_session({prefix}SESSION(session));"]
+    if f.made and not f.fact("finds"):
+        how, parent = "0", f"xs_mpi_comm({language.read(f, f.comm)})->id" if f.comm and not f.fact("two_sided") else "0"
+        if f.fact("tagged"):
             how = f"1000u + (uint32_t){language.read(f, 'tag')}"
-        if f.name == "Intercomm_create":
-            how, parent = f"1000u + (uint32_t){language.read(f, 'tag')}", "0"  # the two sides have different local communicators
-        if f.name.endswith(("from_group", "from_groups")):
-            how = f"xs_mpi_text((const char *)stringtag, {'length_0' if language.fortran else '-1'})"
-        if f.name.startswith("Comm_idup"):
+        if f.has("stringtag"):
+            how = f"xs_mpi_text((const char *)stringtag, {length})"
+        if f.fact("promises"):
             return [f"xs_mpi_comm_promised({language.read(f, f.comm)}, {parent}, (const void *)newcomm, {'true' if language.fortran else 'false'});"]
-        prefix = "F_" if language.fortran else "C_"
         return [f"xs_mpi_comm_made({prefix}OUT_COMM({f.made}), {parent}, {how});"]
-    if f.name in ("Win_create", "Win_create_dynamic", "Win_allocate", "Win_allocate_shared", "File_open"):
-        kind, out = ("FILE", "fh") if f.name == "File_open" else ("WIN", "win")
-        return [f"xs_mpi_child_made({'F_' if language.fortran else 'C_'}OUT_{kind}({out}), xs_mpi_comm({language.read(f, 'comm')}), XS_MPI_{kind});"]
-    if f.name == "Comm_set_name":
-        return [f"xs_mpi_comm_named(xs_mpi_comm({language.read(f, 'comm')}), (const char *)comm_name, {'length_0' if language.fortran else '-1'});"]
-    if f.name in ("Comm_free", "Comm_disconnect", "Win_free", "File_close"):
-        return ["GONE"]
-    return []
+    if f.fact("children"):
+        out = "fh" if f.section == "file" else "win"
+        kind = FINDERS[out]
+        return [f"xs_mpi_child_made({prefix}OUT_{kind}({out}), xs_mpi_comm({language.read(f, 'comm')}), XS_MPI_{kind});"]
+    if f.fact("names"):
+        return [f"xs_mpi_comm_named(xs_mpi_comm({language.read(f, 'comm')}), (const char *)comm_name, {length});"]
+    return ["GONE"] if f.frees else []
 
 
 def recorded(f, language, words, passed, record, comm, needed, special, result):
     """From the call on, when it is recorded."""
     prefix = "F_" if language.fortran else "C_"
     lines, passed = [], list(passed)
-    wait = f.section == "completion" and f.first("request", "array_of_requests") and not f.name.startswith("Request_")
+    wait = f.waits
     fortran = "true" if language.fortran else "false"
     if f.status:
         kind = "F08" if language.fortran == "f08" else "F" if language.fortran else "C"
@@ -400,9 +407,9 @@ def recorded(f, language, words, passed, record, comm, needed, special, result):
         many = "true" if statuses == "array_of_statuses" else "false"
         kind = "F08" if language.fortran == "f08" else "F" if language.fortran else "C"
         lines.append(f"\t{statuses} = xs_mpi_wait_begin(&wait, {number}, {requests}, {statuses}, {many}, XS_MPI_IGNORE_{kind}, {fortran});")
-    if f.name in ("Start", "Request_free", "Cancel"):
+    if f.fact("request_before"):
         lines.append(f"\tbefore = {prefix}OUT_REQUEST(request);")
-    if f.name in ("Mrecv", "Imrecv") and comm:
+    if f.fact("matched") and comm:
         lines.append(f"\tfound = xs_mpi_message({prefix}OUT_MESSAGE(message));")
     lines += result(passed)
     if f.collective:
@@ -414,7 +421,7 @@ def recorded(f, language, words, passed, record, comm, needed, special, result):
         give.append({
             "flag": f"!call.result && {prefix}OUT_INT(flag)" if f.has("flag") else "1",
             "status": "(const void *)status",
-            "request": "before" if f.name in ("Start", "Request_free", "Cancel") else
+            "request": "before" if f.fact("request_before") else
                        "C_REQUEST(request)" if not language.fortran and f.section == "message" and not f.request else
                        f"{prefix}OUT_REQUEST(request)",
             "made": f"call.result ? 0 : xs_mpi_comm({prefix}OUT_COMM({f.made}))->id" if f.made else "0",
@@ -430,18 +437,18 @@ def recorded(f, language, words, passed, record, comm, needed, special, result):
         else:
             lines.append(f"\txs_mpi_wait_end(&call, &wait, {flag} ? {'wait.count' if f.first('count') else '1'} : 0, NULL);")
         return lines
-    if f.name == "Start":
+    if f.fact("starts") and f.has("request"):
         lines.append("\txs_mpi_started(&call, before);")
-    if f.name == "Startall":
+    if f.fact("starts") and f.has("array_of_requests"):
         lines.append(f"\txs_mpi_started_all(&call, {prefix}INT(count), (const void *)array_of_requests, {fortran});")
     lines.append(f"\t{record}({', '.join(give)});")
     if comm and f.comm in (*COMMUNICATORS, "intercomm"):
         lines.append("\tif (__builtin_expect(!atomic_load_explicit(&found->is_told, memory_order_relaxed), 0))\n\t\txs_mpi_comm_tell(found);")
-    if f.request and f.has("source", "comm") or f.name in ("Mprobe", "Improbe"):
+    if f.request and f.has("source", "comm") or f.fact("matches"):
         handle = "REQUEST(request)" if f.request else "MESSAGE(message)"
         condition = "!call.result && found != &xs_mpi_world_comm" + ("" if not f.request else f" && {language.read(f, 'source')} == xs_mpi_abi.any_source")
         lines.append(f"\tif ({condition})\n\t\txs_mpi_note({prefix}OUT_{handle}, found);")
-    if f.name == "Imrecv":
+    if f.fact("matched") and f.request:
         lines.append(f"\tif (!call.result && found != &xs_mpi_world_comm)\n\t\txs_mpi_note({prefix}OUT_REQUEST(request), found);")
     return lines
 
@@ -451,8 +458,8 @@ def always(f, language, words, passed, hook, record, comm, needed, special, resu
     fortran = language.fortran
     prefix = "F_" if fortran else "C_"
     gone = hook == ["GONE"]
-    name = {"Comm_free": "comm", "Comm_disconnect": "comm", "Win_free": "win", "File_close": "fh"}.get(f.name)
-    kind = {"comm": "COMM", "win": "WIN", "fh": "FILE"}.get(name)
+    name = f.frees
+    kind = FINDERS.get(name, "COMM")
     after = [] if gone else [f"\t\t{line}" for line in hook]
     lines = ["\tif (xs_mpi_is_inside(XS_FRAME_MARK())) {"]
     lines += [f"\t\treal({', '.join(words)});", "\t\treturn;", "\t}"] if fortran else [f"\t\treturn real({', '.join(words)});", "\t}"]

@@ -73,9 +73,9 @@ def wrapper(function, target, table, call, types):
     else:
         wanted = ('xs_ze_kernel_calls && ' if of_kernels(name, table) else
                   'xs_ze_calls && ' if name in table['hooks'] or before or after else '')
-        flags = 'XS_FLAG_OF_WORK | xs_ze_failed(ret)' if of_kernels(name, table) else 'xs_ze_failed(ret)'
+        flags = 'XS_CALL_FLAG_OF_WORK | xs_ze_failed(ret)' if of_kernels(name, table) else 'xs_ze_failed(ret)'
         if waits:  # a question that was answered with no has to do with nothing
-            flags = flags.replace('XS_FLAG_OF_WORK', '(ret == ZE_RESULT_NOT_READY ? 0 : XS_FLAG_OF_WORK)')
+            flags = flags.replace('XS_CALL_FLAG_OF_WORK', '(ret == ZE_RESULT_NOT_READY ? 0 : XS_CALL_FLAG_OF_WORK)')
         end = f'xs_call_end(xs_call_header({table["source"]}, {number}, {flags}), ret, &call);'
         if waits:
             end = f'if (!xs_ze_calls && ret == ZE_RESULT_NOT_READY)\n\t\t\t(void)xs_call_leave(&call);\n\t\telse\n\t\t\t{end}'

@@ -32,10 +32,10 @@ def body(function, table, target, call, types):
     real = f'{table["hook_prefix"]}{name}' if hooked else f'{target}.{name}'
     assign, give = ('', '') if returns == 'void' else ('ret = ', 'return ret;')
     if returns == 'cl_int':
-        result, flags = 'ret', 'ret < 0 ? XS_FLAG_FAILED : 0'
+        result, flags = 'ret', 'ret < 0 ? XS_CALL_FLAG_FAILED : 0'
     elif 'errcode_ret' in function.names:
         result = '!ret && errcode_ret ? *errcode_ret : 0'
-        flags = '!ret ? XS_FLAG_FAILED : 0'
+        flags = '!ret ? XS_CALL_FLAG_FAILED : 0'
     else:
         result, flags = '0', '0'
     number = f'FN_{name}'
@@ -71,7 +71,7 @@ def body(function, table, target, call, types):
         failed = 'ret < 0' if returns == 'cl_int' else '!ret'
         lines.append(f'\txs_cl_leave(&work, {result}, {failed}, {work.get("bytes", "0")});')
     else:
-        of_work = 'XS_FLAG_OF_WORK | ' if name in table['kernels'] else ''
+        of_work = 'XS_CALL_FLAG_OF_WORK | ' if name in table['kernels'] else ''
         lines.append(f'\txs_call_end(xs_call_header({table["source"]}, {number}, {of_work}({flags})), {result}, &call);')
         if name in table['waits']:
             lines += ['\tif (xs_cl_waits && ret >= 0)', f'\t\t{table["waits"][name]};']

@@ -172,7 +172,7 @@ void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64
 	};
 
 	xs_arrow_put(process, &arrow);
-	if (!(record->event.flags & XS_FLAG_TICKS) || !record->submitter ||
+	if (!(record->event.flags & XS_DEVICE_FLAG_TICKS) || !record->submitter ||
 	    record->submit == record->event.tick)
 		return;
 	/* it lies inside the call that submitted, the end of which is not known */

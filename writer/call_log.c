@@ -66,7 +66,7 @@ static bool values_follow(const struct xs_event *event)
 {
 	const struct xs_function *function = xs_function_of(event->source, event->name, NULL);
 
-	return function && function->values && !(event->flags & XS_FLAG_FAILED);
+	return function && function->values && !(event->flags & XS_CALL_FLAG_FAILED);
 }
 
 /* what is looked at of a record that is not to be shown */
@@ -294,7 +294,7 @@ static void write_row(struct xs_report *report, const struct xs_track *track,
 	xs_row_text(&row, XS_COL_NAME, name, length);
 	xs_row_number(&row, XS_COL_PID, (uint64_t)track->process->pid);
 	xs_row_number(&row, XS_COL_TID, track->tid);
-	xs_row_number(&row, XS_COL_FAILED, !!(call->event.flags & XS_FLAG_FAILED));
+	xs_row_number(&row, XS_COL_FAILED, !!(call->event.flags & XS_CALL_FLAG_FAILED));
 	xs_row_number(&row, XS_COL_TIME, end - start);
 	xs_row_number(&row, XS_COL_AT_START, start);
 	xs_row_number(&row, XS_COL_AT_END, end);
@@ -313,7 +313,7 @@ static void write_line(struct xs_report *report, const struct xs_track *track,
 		       const struct xs_call_record *call, uint64_t start, uint64_t end,
 		       const struct entered *entered, const struct xs_values_record *values)
 {
-	bool failed = call->event.flags & XS_FLAG_FAILED;
+	bool failed = call->event.flags & XS_CALL_FLAG_FAILED;
 	const struct xs_api *api;
 	const struct xs_function *function =
 		xs_function_of(call->event.source, call->event.name, &api);

@@ -362,7 +362,7 @@ static char *put_call(char *o, const struct xs_call_record *call,
 	char *begin = o;
 
 	o = put(o, ",\"args\":{");
-	if (call->event.flags & XS_FLAG_FAILED) {
+	if (call->event.flags & XS_CALL_FLAG_FAILED) {
 		o = put(o, "\"result\":");
 		if (call->result < 0)
 			*o++ = '-';
@@ -393,7 +393,7 @@ void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, u
 	char *o;
 
 	if (!options->chrome_call &&
-	    !(options->chrome_kernel && call->event.flags & XS_FLAG_OF_WORK))
+	    !(options->chrome_kernel && call->event.flags & XS_CALL_FLAG_OF_WORK))
 		return;
 	o = put_slice(xs_output_put(&chrome->out), track, start, end);
 	o = put_call(o, call, members, stack, length);

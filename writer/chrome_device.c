@@ -168,7 +168,8 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 	const struct xs_backend *backend = xs_backend_of(record->event.source);
 	char name[128], queue[64] = "", thread[32] = "", number[24] = "";
 	/* an engine may serve several queues, each in its order */
-	bool in_order = record->event.flags & XS_FLAG_IN_ORDER && track->queue && !backend->engines;
+	bool in_order = record->event.flags & XS_DEVICE_FLAG_IN_ORDER && track->queue &&
+			!backend->engines;
 	uint64_t pid = device_pid(process, track->place);
 	struct xs_lane *lane =
 		xs_lanes_take(&track->lanes, start, end, in_order ? XS_FIT_TRUSTED : XS_FIT_APART);
@@ -185,7 +186,8 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 		(void)snprintf(thread, sizeof(thread), "Thread %u ", track->tid);
 	if (track->queue && backend->engines)
 		(void)snprintf(queue, sizeof(queue), " %s Engine<%u,%u>",
-			       record->event.flags & XS_FLAG_COPY_ENGINE ? "Copy" : "Compute",
+			       record->event.flags & XS_DEVICE_FLAG_COPY_ENGINE ? "Copy"
+										: "Compute",
 			       record->engine - 1u, record->engine_index);
 	else if (track->queue)
 		(void)snprintf(queue, sizeof(queue), " Queue<0x%llx>",
@@ -278,7 +280,7 @@ static const struct xs_label *label_of(struct xs_process *process, const struct 
 	const struct xs_device_record *record = work->record;
 	struct xs_label_key key = { record->event.name,
 				    record->event.source,
-				    record->event.flags & XS_FLAG_FUNCTION,
+				    record->event.flags & XS_DEVICE_FLAG_FUNCTION,
 				    work->shape != NULL,
 				    record->simd,
 				    record->memory,

@@ -185,7 +185,7 @@ const char *xs_demangle(const char *text, size_t *length)
 
 const char *xs_kernel_text(struct xs_run *run, const struct xs_event *event, size_t *ret_length)
 {
-	bool function = event->flags & XS_FLAG_FUNCTION;
+	bool function = event->flags & XS_DEVICE_FLAG_FUNCTION;
 	const char *text =
 		xs_text_of(run, function ? xs_function_id(event->source, event->name) : event->name,
 			   ret_length);
@@ -207,7 +207,7 @@ bool xs_work_wanted(struct xs_run *run, const struct xs_event *event)
 {
 	uint32_t *known = &run->filtered[event->name % XS_FILTERED];
 
-	if (event->flags & XS_FLAG_FUNCTION ||
+	if (event->flags & XS_DEVICE_FLAG_FUNCTION ||
 	    !(run->options->include_kernels[0] || run->options->exclude_kernels[0]))
 		return true;
 	if (!*known || *known >> 1 != event->name)

@@ -290,7 +290,7 @@ static bool counted_times(struct xs_process *process, struct xs_work *work)
 
 bool xs_device_times(struct xs_process *process, struct xs_work *work)
 {
-	if (work->record->event.flags & XS_FLAG_TICKS)
+	if (work->record->event.flags & XS_DEVICE_FLAG_TICKS)
 		return counted_times(process, work);
 	named_times(process, work);
 	return true;

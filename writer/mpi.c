@@ -494,7 +494,7 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 	if (process->chrome)
 		show_call(track, &call);
 	track->started_count = 0;
-	if (process->summary && !(record->event.flags & XS_FLAG_INSIDE))
+	if (process->summary && !(record->event.flags & XS_MPI_FLAG_INSIDE))
 		xs_summary_call(process->summary, &record->event, call.end - start);
 	if (names_request && call.words == 1u << XS_MPI_REQUEST &&
 	    !strcmp(xs_text_of(process->run, call.name, &length), "MPI_Request_free"))

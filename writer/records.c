@@ -271,7 +271,7 @@ static void device_work(struct xs_process *process, const struct xs_device_recor
 
 	if (size < XS_DEVICE_RECORD_SHORT ||
 	    (record->work == XS_WORK_KERNEL && size < sizeof(*record) &&
-	     !(record->event.flags & XS_FLAG_FUNCTION)))
+	     !(record->event.flags & XS_DEVICE_FLAG_FUNCTION)))
 		return;
 	if (!xs_work_wanted(process->run, &record->event))
 		return;
@@ -323,7 +323,7 @@ static void read_commands(struct xs_track *track, const struct xs_event *event, 
 		record.event.tick = command->tick;
 		record.event.name = shape.name;
 		record.event.flags = event->flags | shape.flags;
-		if (record.event.flags & XS_FLAG_TICKS)
+		if (record.event.flags & XS_DEVICE_FLAG_TICKS)
 			record.submitter = commands->submitter;
 		else
 			record.queued = command->tick;

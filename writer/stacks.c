@@ -62,7 +62,7 @@ void xs_stacks_read(struct xs_track *track, const struct xs_event *event, uint32
 		return;
 	track->pending->tick = event->tick;
 	track->pending->count = count;
-	track->pending->cut = event->flags & XS_FLAG_CUT;
+	track->pending->cut = event->flags & XS_STACK_FLAG_CUT;
 	memcpy(track->pending->frames, record->frame, count * sizeof(record->frame[0]));
 }
 

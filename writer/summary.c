@@ -14,14 +14,14 @@ void xs_summary_call(struct xs_summary *summary, const struct xs_event *call, ui
 				    .source = call->source };
 	struct xs_table_row *row = xs_table_add(&summary->host, &key, duration);
 
-	if (row && call->flags & XS_FLAG_FAILED)
+	if (row && call->flags & XS_CALL_FLAG_FAILED)
 		row->failed++;
 }
 
 struct xs_table_key xs_work_key(const struct xs_work *work, bool detailed)
 {
 	const struct xs_device_record *record = work->record;
-	bool function = record->event.flags & XS_FLAG_FUNCTION;
+	bool function = record->event.flags & XS_DEVICE_FLAG_FUNCTION;
 	struct xs_table_key key = { .source = record->event.source,
 				    .type = record->device_type & 3,
 				    .tile = record->tile,

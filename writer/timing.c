@@ -112,7 +112,7 @@ size_t xs_row_name(const struct xs_process *process, const struct xs_table_key *
 
 	if (key->id & XS_NAME_FUNCTION) {
 		event.name = key->id & 0xffffff;
-		event.flags = XS_FLAG_FUNCTION;
+		event.flags = XS_DEVICE_FLAG_FUNCTION;
 	}
 	if (key->id != XS_TABLE_OTHERS)
 		text = xs_kernel_text(process->run, &event, &length);

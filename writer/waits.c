@@ -214,14 +214,15 @@ void xs_waits_command(struct xs_process *process, const struct xs_work *work, ui
 {
 	const struct xs_device_record *record = work->record;
 	struct command command = {
-		.tick = record->event.flags & XS_FLAG_TICKS ? record->submit : record->event.tick,
+		.tick = record->event.flags & XS_DEVICE_FLAG_TICKS ? record->submit
+								   : record->event.tick,
 		.raw_start = record->start,
 		.start = work->start,
 		.end = work->end,
 		.pid = pid,
 		.tid = tid,
 		.id = record->id,
-		.in_order = record->event.flags & XS_FLAG_IN_ORDER,
+		.in_order = record->event.flags & XS_DEVICE_FLAG_IN_ORDER,
 	};
 	struct queue *queue = queue_of(process, record->event.source, record->queue);
 	const struct call *first;
@@ -230,7 +231,7 @@ void xs_waits_command(struct xs_process *process, const struct xs_work *work, ui
 	if (!queue)
 		return;
 	first = call_for(queue, command.tick);
-	if (record->event.flags & XS_FLAG_WAITED) {
+	if (record->event.flags & XS_DEVICE_FLAG_WAITED) {
 		call = (struct call){ .start = work->host_start,
 				      .end = work->host_end,
 				      .tid = record->tid };

@@ -224,7 +224,7 @@ static inline void shaped(struct xs_ze_node *node, struct kernel *kernel, const 
 	if (__builtin_expect(!atomic_load_explicit(&kernel->told, memory_order_relaxed), 0))
 		tell_kernel(kernel);
 	record->event.name = kernel->record.event.name;
-	record->event.flags &= (uint8_t)~XS_FLAG_FUNCTION;
+	record->event.flags &= (uint8_t)~XS_DEVICE_FLAG_FUNCTION;
 	record->event.words = sizeof(*record) / 8;
 	record->kernel = kernel->record.id;
 	record->simd = kernel->simd;

@@ -45,7 +45,7 @@ static struct xs_ze_queue *new_queue(struct xs_ze_context *context,
 	queue->shown_handle = (uint64_t)(uintptr_t)shown;
 	queue->synchronous = desc->mode == ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS;
 	queue->flags = queue->ordinal < 64 && device->copy_only >> queue->ordinal & 1
-			       ? XS_FLAG_COPY_ENGINE
+			       ? XS_DEVICE_FLAG_COPY_ENGINE
 			       : 0;
 	if (unused)
 		return queue;
@@ -78,11 +78,11 @@ static void add_list(ze_context_handle_t context_handle, ze_device_handle_t devi
 		list->body = xs_ze_body_new(list);
 	if (!list->queue && !list->body)
 		return;
-	list->flags =
-		(uint8_t)(XS_FLAG_TICKS | XS_FLAG_FUNCTION | (in_order ? XS_FLAG_IN_ORDER : 0) |
-			  (list->queue ? list->queue->flags : 0));
+	list->flags = (uint8_t)(XS_DEVICE_FLAG_TICKS | XS_DEVICE_FLAG_FUNCTION |
+				(in_order ? XS_DEVICE_FLAG_IN_ORDER : 0) |
+				(list->queue ? list->queue->flags : 0));
 	if (list->queue && list->queue->synchronous)
-		list->flags |= XS_FLAG_WAITED;
+		list->flags |= XS_DEVICE_FLAG_WAITED;
 	atomic_store_explicit(value, (uint64_t)(uintptr_t)list, memory_order_release);
 	/* the first events are made here and not at the first command */
 	node = xs_ze_node_get(context);

@@ -104,7 +104,7 @@ void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_
 	if (__builtin_expect(from->queue != queue->serial, 0)) {
 		/* a list that was first executed in another queue */
 		copy = *from;
-		copy.event.flags &= (uint8_t)~XS_FLAG_COPY_ENGINE;
+		copy.event.flags &= (uint8_t)~XS_DEVICE_FLAG_COPY_ENGINE;
 		xs_ze_record_queue(&copy, queue);
 		from = &copy;
 	}
@@ -141,7 +141,7 @@ static inline void commands_begin(struct xs_commands_record *record, uint32_t co
 			   .kind = XS_COMMANDS,
 			   .words = (uint8_t)(size / 8),
 			   .source = XS_SOURCE_LEVEL_ZERO,
-			   .flags = newest->event.flags & (uint8_t)~XS_FLAG_FUNCTION },
+			   .flags = newest->event.flags & (uint8_t)~XS_DEVICE_FLAG_FUNCTION },
 		.queue_handle = newest->queue_handle,
 		.queue = newest->queue,
 		.id = xs_ze_next_ids(count),

@@ -10,7 +10,7 @@ uint32_t xs_ze_shape(const struct xs_device_record *record)
 {
 	struct xs_shape shape = {
 		.name = record->event.name,
-		.flags = record->event.flags & XS_FLAG_FUNCTION,
+		.flags = record->event.flags & XS_DEVICE_FLAG_FUNCTION,
 		.words = record->event.words,
 		.work = record->work,
 		.simd = record->simd,

@@ -348,7 +348,7 @@ static __attribute__((noinline)) void link_event(struct xs_ze_work *work, struct
 static void keep_in_body(struct xs_ze_list *list, struct xs_ze_node *node)
 {
 	node->record.queue = 0; /* the one that it will be executed in */
-	node->record.event.flags &= (uint8_t)~XS_FLAG_WAITED; /* that it is captured in */
+	node->record.event.flags &= (uint8_t)~XS_DEVICE_FLAG_WAITED; /* that it is captured in */
 	node->queue = NULL;
 	node->body = list->body;
 	node->command = list->next_command;
@@ -389,7 +389,7 @@ static void count_untimed(struct xs_ze_list *list)
 
 ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 {
-	uint8_t flags = XS_FLAG_OF_WORK | xs_ze_failed(result);
+	uint8_t flags = XS_CALL_FLAG_OF_WORK | xs_ze_failed(result);
 	uint64_t duration;
 
 	if (!work->node) {

@@ -64,7 +64,7 @@ static inline ze_result_t xs_hook_zeDriverGetExtensionFunctionAddress(ze_driver_
 /* The record's flag. To ask whether something is ready and to hear that it is not is no failure. */
 static inline uint8_t xs_ze_failed(ze_result_t result)
 {
-	return result && result != ZE_RESULT_NOT_READY ? XS_FLAG_FAILED : 0;
+	return result && result != ZE_RESULT_NOT_READY ? XS_CALL_FLAG_FAILED : 0;
 }
 
 /* ---- level_zero_work.c: a call that puts work on a device ---- */

@@ -68,9 +68,9 @@ static void node_record(struct node *node)
 	const struct xs_cl_sizes *sizes = node->sizes;
 	const cl_icd_dispatch *t = &xs_cl_target;
 	uint32_t size = sizes ? sizeof(struct xs_device_record) : XS_DEVICE_RECORD_SHORT;
-	uint8_t flags = (uint8_t)((sizes ? 0 : XS_FLAG_FUNCTION) |
-				  (queue->in_order ? XS_FLAG_IN_ORDER : 0) |
-				  (node->waited ? XS_FLAG_WAITED : 0));
+	uint8_t flags = (uint8_t)((sizes ? 0 : XS_DEVICE_FLAG_FUNCTION) |
+				  (queue->in_order ? XS_DEVICE_FLAG_IN_ORDER : 0) |
+				  (node->waited ? XS_DEVICE_FLAG_WAITED : 0));
 	struct xs_device_record *record, times;
 
 	if (t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_QUEUED, 8, &times.queued,
@@ -412,7 +412,8 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 	if (xs_cl_enqueues)
 		xs_call_write(work->call.tick, duration,
 			      xs_call_header(XS_SOURCE_OPENCL, work->function,
-					     XS_FLAG_OF_WORK | (failed ? XS_FLAG_FAILED : 0)),
+					     XS_CALL_FLAG_OF_WORK |
+						     (failed ? XS_CALL_FLAG_FAILED : 0)),
 			      result);
 	if (failed)
 		return;

@@ -46,7 +46,7 @@ XS_EXPORT void _MPI_Internal_task_stop_hook(int operation, int64_t counter, size
 					    .kind = XS_MPI,
 					    .words = sizeof(buffer) / 8,
 					    .source = XS_SOURCE_MPI,
-					    .flags = XS_FLAG_INSIDE } } };
+					    .flags = XS_MPI_FLAG_INSIDE } } };
 
 	(void)counter, (void)source_bytes, (void)target_bytes; /* -1 and 0 in Intel MPI 2021.18 */
 	if (!idle.depth || --idle.depth || !idle.tick)

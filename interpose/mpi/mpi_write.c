@@ -40,7 +40,7 @@ void xs_mpi_write_long(const struct xs_mpi_call *call, uint32_t words, const uin
 					    .name = call->function,
 					    .kind = XS_MPI,
 					    .source = XS_SOURCE_MPI,
-					    .flags = call->result ? XS_FLAG_FAILED : 0 } } };
+					    .flags = call->result ? XS_MPI_FLAG_FAILED : 0 } } };
 	uint64_t *place = buffer.record.word;
 
 	(void)xs_call_leave(&call->call);

@@ -207,7 +207,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 				records++;
 				now += 5000; /* the call lies between its neighbours */
 				(void)put_call(&dir, ring, now - 4000, 3000, repeat,
-					       d ? XS_FLAG_FAILED : 0, -5);
+					       d ? XS_CALL_FLAG_FAILED : 0, -5);
 				break;
 			case 5: {
 				struct xs_device_record record = { .event = { .tick = now,
@@ -219,7 +219,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 				record.queue = 1 + (what >> 3 & 1);
 				record.device_name = kernel;
 				record.work = d ? XS_WORK_COPY : XS_WORK_KERNEL;
-				record.event.flags = d ? XS_FLAG_IN_ORDER : 0;
+				record.event.flags = d ? XS_DEVICE_FLAG_IN_ORDER : 0;
 				record.queued = now / 3;
 				record.submit = record.queued + 10;
 				record.start = record.queued + (uint64_t)(repeat * 7919) % 5000;

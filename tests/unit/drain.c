@@ -20,7 +20,7 @@ static void tasks_and_calls(void)
 	put_begin(&dir, ring, t0, task("outer"));
 	put_begin(&dir, ring, t0 + 1000, task("in\\ner"));
 	put_call(&dir, ring, t0 + 2000, 500, 0, 0, 0);
-	put_call(&dir, ring, t0 + 3000, 500, 0xffffff, XS_FLAG_FAILED, INT64_MIN);
+	put_call(&dir, ring, t0 + 3000, 500, 0xffffff, XS_CALL_FLAG_FAILED, INT64_MIN);
 	put_end(&dir, ring, t0 + 4000, domain);
 	put_end(&dir, ring, t0 + 5000, domain);
 	put_end(&dir, ring, t0 + 6000, domain); /* one too many */

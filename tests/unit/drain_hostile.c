@@ -127,7 +127,7 @@ static void put_stack(void)
 
 	for (uint32_t i = 0; i < XS_STACK_DEPTH_MAX; i++)
 		record.frame[i] = i % 2 ? XS_FRAME(path, i + 1u) : XS_FRAME_RAW | (UINT64_MAX - i);
-	(void)PUT_RECORD(XS_STACK, XS_SOURCE_OPENCL, XS_STACK_DEPTH_MAX, XS_FLAG_CUT, record);
+	(void)PUT_RECORD(XS_STACK, XS_SOURCE_OPENCL, XS_STACK_DEPTH_MAX, XS_STACK_FLAG_CUT, record);
 }
 
 static void put_call_of(uint8_t source, uint32_t function)
@@ -147,7 +147,7 @@ static void put_call_of(uint8_t source, uint32_t function)
 	memset(out.text, '"', sizeof(out.text));
 	memcpy(out.text, "\x1b[31m\xc2\x9b", 7);
 	(void)put_record(XS_CALL_IN, source, function, 0, words, sizeof(words));
-	(void)PUT_RECORD(XS_CALL, source, function, XS_FLAG_OF_WORK, call);
+	(void)PUT_RECORD(XS_CALL, source, function, XS_CALL_FLAG_OF_WORK, call);
 	for (uint8_t kind = 0; kind <= XS_WAITED_STARTED + 1; kind++)
 		(void)PUT_RECORD(XS_WAITED, source, UINT32_MAX, kind, waited);
 	(void)PUT_RECORD(XS_CALL_OUT, source, function, 0, out);

@@ -96,7 +96,7 @@ static void level_zero_tables(void)
 	CHECK(put_device(&dir, ring, &r, true), "room");
 	r = device_record(0, 1000);
 	r.event.source = XS_SOURCE_LEVEL_ZERO;
-	r.event.flags = XS_FLAG_FUNCTION;
+	r.event.flags = XS_DEVICE_FLAG_FUNCTION;
 	r.event.name = 1;
 	r.work = XS_WORK_COPY;
 	r.memory = XS_MEMORY_SYSTEM << 4 | XS_MEMORY_DEVICE;

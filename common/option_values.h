@@ -1,0 +1,17 @@
+/*
+ * The syntax of options' values, beyond numbers and choices.
+ */
+#ifndef XS_OPTION_VALUES_H
+#define XS_OPTION_VALUES_H
+
+#include <stdbool.h>
+
+bool xs_is_session(const char *text);
+/* "0,3,8-15" */
+bool xs_is_numbers(const char *text);
+/* "NAME:A-B" */
+bool xs_is_iterations(const char *text);
+/* "task:NAME>TIME", "marker:NAME" */
+bool xs_is_trigger(const char *text);
+
+#endif

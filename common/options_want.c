@@ -1,0 +1,49 @@
+#include "options.h"
+
+bool xs_want_chrome(const struct xs_options *o)
+{
+	return o->chrome_call || o->chrome_kernel || o->chrome_device || o->chrome_itt ||
+	       o->chrome_ccl || o->chrome_dnn || o->chrome_mpi || o->chrome_sycl;
+}
+
+bool xs_want_reports(const struct xs_options *o)
+{
+	return o->host_timing || o->device_timing || o->kernel_submission || o->device_timeline ||
+	       o->call_logging || o->ccl_summary;
+}
+
+bool xs_want_all_itt(const struct xs_options *o)
+{
+	return o->chrome_itt || o->chrome_ccl || o->chrome_dnn || o->chrome_mpi;
+}
+
+bool xs_want_itt(const struct xs_options *o)
+{
+	return xs_want_all_itt(o) || o->ccl_summary;
+}
+
+bool xs_want_hardware(const struct xs_options *o)
+{
+	return o->metric_query || o->metric_sampling || o->stall_sampling;
+}
+
+bool xs_want_calls(const struct xs_options *o)
+{
+	return o->chrome_call || o->host_timing || o->call_logging;
+}
+
+bool xs_want_enqueues(const struct xs_options *o)
+{
+	return xs_want_calls(o) || o->chrome_kernel || (o->call_stacks && xs_want_device(o));
+}
+
+bool xs_want_kernel_calls(const struct xs_options *o)
+{
+	return xs_want_calls(o) || o->chrome_kernel;
+}
+
+bool xs_want_device(const struct xs_options *o)
+{
+	return o->chrome_kernel || o->chrome_device || o->device_timing || o->kernel_submission ||
+	       o->device_timeline;
+}
