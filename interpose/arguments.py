@@ -435,7 +435,7 @@ class Tables:
             text, handle = (call.names.index(n) + 1 if n in call.names else 0 for n in self.names.get(f, ('', '')))
             words = len(call.arguments) + len(changed(call, self.types))
             rows.append(f'\t{{ {arguments}, {len(call.arguments)}, {words}, {returns}, {int(has_values(call, self.types))}, {text}, {handle} }},')
-        head = [note, '#include <stddef.h>', ''] + [f'#include <{name}>' for name in includes] + ['', '#include "call_log.h"', '']
+        head = [note, '#include <stddef.h>', ''] + [f'#include <{name}>' for name in includes] + ['', '#include "functions.h"', '']
         head += ['extern const struct xs_api xs_' + api + '_arguments;', '']
         result_type = self.add(result, 'ENUM', self.constants(self.types.constants.get('result') and 'result' or result) + ', NULL, 0')
         tail = ['static const struct xs_function functions[] = {', *rows, '};', '',

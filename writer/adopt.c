@@ -12,8 +12,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "adopt.h"
+#include "faults.h"
+#include "names.h"
 #include "process.h"
-#include "writer.h"
+#include "records.h"
+#include "sinks_open.h"
+#include "title.h"
 
 static struct xs_process *give_up(struct xs_process *process, int error)
 {
@@ -21,6 +26,7 @@ static struct xs_process *give_up(struct xs_process *process, int error)
 		munmap(process->first.map, process->first.size);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
+	xs_names_free(process->names);
 	free(process);
 	errno = error;
 	return NULL;
@@ -173,9 +179,13 @@ static int add_track(struct xs_process *process, struct xs_ring *ring, struct xs
 	track->cut_at = UINT64_MAX;
 	if (process->run->recovering)
 		restore(track);
+	if (!xs_sinks_add_track(track)) {
+		xs_sinks_drop_track(track);
+		free(track->open);
+		free(track);
+		return -ENOMEM;
+	}
 	process->tracks[process->track_count++] = track;
-	if (process->chrome)
-		xs_chrome_prefix(track);
 	return 0;
 }
 
@@ -313,6 +323,9 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 		return NULL;
 	process->run = run;
 	process->pidfd = -1;
+	process->names = xs_names_open();
+	if (!process->names)
+		return give_up(process, ENOMEM);
 	process->end = XS_END_RUNNING;
 	process->faults = xs_faults();
 	(void)snprintf(process->name, sizeof(process->name), "%s", name);
@@ -337,19 +350,17 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 		open_kept(process, &process->first, 0);
 		process->kept = process->first.kept;
 	}
-	if (run->options->host_timing || run->options->device_timing ||
-	    run->options->kernel_submission || run->options->ccl_summary)
-		process->summary = xs_summary_open();
 	process->log_calls = run->options->call_logging && !run->flight;
-	process->watch_tasks = process->summary && run->options->ccl_summary;
+	(void)xs_sinks_open(process, false);
+	process->awaits_event = !run->flight && xs_sinks_await_event(run);
 	if (run->recovering)
 		xs_process_find_tracks(process);
 	if (run->recovering && process->kept) {
 		/* all rings have changed over */
 		atomic_fetch_and(&process->kept->committed, ~1ull);
 		if (process->kept->output[0])
-			(void)xs_chrome_open(
-				process); /* to close it, even if nothing more is to be written */
+			/* to close it, even if nothing more is to be written */
+			process->awaits_event = !xs_sinks_open(process, true);
 	}
 	return process;
 }

@@ -35,7 +35,7 @@ static uint64_t id_of(const struct xs_process *process, const struct xs_arrow *a
 
 static void write_back(struct xs_process *process, const struct xs_arrow *arrow)
 {
-	struct xs_chrome *chrome = process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(process);
 	const struct xs_own *own = xs_chrome_own(chrome, arrow->pid, arrow->tid);
 	uint64_t id = id_of(process, arrow);
 	char *o = xs_output_put(&chrome->out), *phase = o + sizeof("{\"ph\":\"") - 1;
@@ -53,7 +53,7 @@ static void write_arrow(struct xs_process *process, const struct xs_track *track
 			const struct xs_arrow *arrow)
 {
 	uint64_t pid = (uint32_t)process->pid, id = id_of(process, arrow);
-	struct xs_chrome *chrome = process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(process);
 	const struct xs_own *own;
 	char *o = xs_output_put(&chrome->out), *phase = o + sizeof("{\"ph\":\"") - 1;
 
@@ -65,8 +65,10 @@ static void write_arrow(struct xs_process *process, const struct xs_track *track
 		own = xs_chrome_own(chrome, pid, arrow->host_tid);
 		o = put_chunks(o, own->text, own->length);
 	} else {
-		memcpy(o, track->prefix, sizeof(track->prefix)); /* of a fixed size: no call */
-		o += track->prefix_length;
+		const struct xs_chrome_track *caller = xs_chrome_track(track);
+
+		memcpy(o, caller->prefix, sizeof(caller->prefix)); /* of a fixed size: no call */
+		o += caller->prefix_length;
 	}
 	*phase = 's'; /* both begin as slices do */
 	o = put_rest(o, &chrome->time, arrow->host, id, arrow->kind);
@@ -77,11 +79,11 @@ static void write_arrow(struct xs_process *process, const struct xs_track *track
 
 static struct xs_track *track_of(struct xs_process *process, uint32_t tid)
 {
-	uint32_t at = process->chrome->last_caller, count = process->track_count;
+	uint32_t at = xs_chrome_of(process)->last_caller, count = process->track_count;
 
 	for (uint32_t i = 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
 		if (at < count && process->tracks[at]->tid == tid) {
-			process->chrome->last_caller = at;
+			xs_chrome_of(process)->last_caller = at;
 			return process->tracks[at];
 		}
 	}
@@ -89,28 +91,27 @@ static struct xs_track *track_of(struct xs_process *process, uint32_t tid)
 }
 
 /* Room behind the last of those that wait. */
-static bool make_room(struct xs_track *track)
+static bool make_room(struct xs_chrome_track *own)
 {
-	uint32_t waiting = track->arrow_end - track->arrow_first;
+	uint32_t waiting = own->arrow_end - own->arrow_first;
 	struct xs_arrow *grown;
 
-	if (track->arrow_end < track->arrow_room)
+	if (own->arrow_end < own->arrow_room)
 		return true;
-	if (waiting <= track->arrow_room / 2) {
+	if (waiting <= own->arrow_room / 2) {
 		if (waiting)
-			memmove(track->arrows, track->arrows + track->arrow_first,
+			memmove(own->arrows, own->arrows + own->arrow_first,
 				waiting * sizeof(*grown));
-		track->arrow_first = 0;
-		track->arrow_end = waiting;
-		if (track->arrow_room)
+		own->arrow_first = 0;
+		own->arrow_end = waiting;
+		if (own->arrow_room)
 			return true;
 	}
-	grown = realloc(track->arrows,
-			(track->arrow_room ? 2 * track->arrow_room : 16) * sizeof(*grown));
+	grown = realloc(own->arrows, (own->arrow_room ? 2 * own->arrow_room : 16) * sizeof(*grown));
 	if (!grown)
 		return false;
-	track->arrows = grown;
-	track->arrow_room = track->arrow_room ? 2 * track->arrow_room : 16;
+	own->arrows = grown;
+	own->arrow_room = own->arrow_room ? 2 * own->arrow_room : 16;
 	return true;
 }
 
@@ -118,33 +119,33 @@ static bool make_room(struct xs_track *track)
  * Those that wait lie in the order in which their calls end; what the device completes comes nearly
  * so.
  */
-static bool wait_for_call(struct xs_track *track, const struct xs_arrow *arrow)
+static bool wait_for_call(const struct xs_track *track, const struct xs_arrow *arrow)
 {
+	struct xs_chrome_track *own = xs_chrome_track(track);
 	uint32_t low, high;
 
-	if (track->last_ns >= arrow->after ||
-	    track->arrow_end - track->arrow_first == MAX_WAITING || !make_room(track))
+	if (track->last_ns >= arrow->after || own->arrow_end - own->arrow_first == MAX_WAITING ||
+	    !make_room(own))
 		return false;
-	low = high = track->arrow_end;
-	for (uint32_t step = 1;
-	     low > track->arrow_first && track->arrows[low - 1].after > arrow->after; step *= 2) {
+	low = high = own->arrow_end;
+	for (uint32_t step = 1; low > own->arrow_first && own->arrows[low - 1].after > arrow->after;
+	     step *= 2) {
 		high = low;
-		low = low - track->arrow_first > step ? low - step : track->arrow_first;
+		low = low - own->arrow_first > step ? low - step : own->arrow_first;
 	}
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (track->arrows[middle].after > arrow->after)
+		if (own->arrows[middle].after > arrow->after)
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	if (track->arrow_end - low > FAR)
+	if (own->arrow_end - low > FAR)
 		return false;
-	memmove(&track->arrows[low + 1], &track->arrows[low],
-		(track->arrow_end - low) * sizeof(*arrow));
-	track->arrows[low] = *arrow;
-	track->arrow_end++;
+	memmove(&own->arrows[low + 1], &own->arrows[low], (own->arrow_end - low) * sizeof(*arrow));
+	own->arrows[low] = *arrow;
+	own->arrow_end++;
 	return true;
 }
 
@@ -186,12 +187,8 @@ void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64
 
 void xs_arrows_flush(struct xs_track *track, uint64_t ns)
 {
-	while (track->arrow_first < track->arrow_end &&
-	       track->arrows[track->arrow_first].after <= ns) {
-		write_arrow(track->process, track, &track->arrows[track->arrow_first++]);
-		if (xs_output_full(track->process->out)) {
-			track->dirty = true;
-			xs_process_commit(track->process);
-		}
-	}
+	struct xs_chrome_track *own = xs_chrome_track(track);
+
+	while (own->arrow_first < own->arrow_end && own->arrows[own->arrow_first].after <= ns)
+		write_arrow(track->process, track, &own->arrows[own->arrow_first++]);
 }

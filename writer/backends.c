@@ -1,5 +1,5 @@
 #include "backends.h"
-#include "call_log.h"
+#include "functions.h"
 
 /* generated (interpose/) from the APIs' headers, or empty where an API is left out (no_<api>.c) */
 extern const char *const xs_opencl_names[], *const xs_level_zero_names[], *const xs_mpi_names[];

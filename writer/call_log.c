@@ -1,146 +1,29 @@
 /*
- * -c: each call as two lines, in the order of time over all threads of the process.
- *
- * A call is up to three records: XS_CALL_IN when it begins, XS_CALL when it ends, XS_CALL_OUT
- * behind that. What its arguments point to is in the third, and is wanted in the first line. So the
- * records of all rings are read in the order of their times, one at a time, and a call whose third
- * record is still to come holds them up for a short while, a very short one when a ring fills. The
- * rings are all the memory that this takes.
+ * -c: each call as two lines, in the order of time over all threads of the process (calls.c); as
+ * JSON and CSV one row.
  */
-#include "backends.h"
-#include "call_log.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "copy.h"
+#include "backends.h"
+#include "calls.h"
 #include "json.h"
+#include "names.h"
 #include "report.h"
+#include "values.h"
 
-/* ns: longer calls get their first line without what their arguments point to */
-#define PATIENCE	100000000u
-#define PATIENCE_URGENT 2000000u /* the same, while a ring fills */
-#define LOOK_AHEAD	64u	 /* records: of calls that a call makes in turn */
-#define DEPTH		16u
-#define WORDS		40u
-#define LINE		65536u
-
-/* A call that a thread is in. */
-struct entered {
-	uint32_t function; /* source << 24 | number */
-	uint32_t count;
-	uint64_t start; /* ns */
-	bool complete;	/* its first line has everything */
-	uint64_t words[WORDS];
-};
-
-struct xs_calls {
-	uint32_t depth; /* of `entered`; deeper calls are counted, not kept */
-	uint64_t last;	/* tick of the newest record that was read */
-	struct entered entered[DEPTH];
-};
-
-static struct xs_calls *calls_of(struct xs_track *track)
+static struct xs_handles *handles_of(const struct xs_process *process)
 {
-	if (!track->calls)
-		track->calls = calloc(1, sizeof(*track->calls));
-	return track->calls;
+	return process->sink[XS_SINK_CALL_LOG];
 }
-
-static uint32_t key_of(const struct xs_event *event)
-{
-	return (uint32_t)event->source << 24 | (event->name & 0xffffff);
-}
-
-/* ---- looking ahead in the ring ---- */
-
-struct sight {
-	bool ended; /* the call's end was found, and what follows it */
-	/* in the caller's room; NULL: there are none, or they were not wanted */
-	const struct xs_values_record *values;
-};
-
-/* Will a record of values follow the call's end? */
-static bool values_follow(const struct xs_event *event)
-{
-	const struct xs_function *function = xs_function_of(event->source, event->name, NULL);
-
-	return function && function->values && !(event->flags & XS_CALL_FLAG_FAILED);
-}
-
-/* what is looked at of a record that is not to be shown */
-#define GLANCE sizeof(struct xs_call_record)
-
-/* 0: there is none yet, or none that can be one. */
-static uint32_t record_at(struct xs_record *record, const struct xs_track *track, uint64_t pos,
-			  uint64_t head, uint32_t most)
-{
-	record->call.duration = 0; /* which a shorter record has not */
-	return pos == head ? 0 : xs_record_copy(record, track, pos, head, most);
-}
-
-static bool may_come_before_values(const struct xs_event *event)
-{
-	/* a command may have completed at once, and is told before */
-	return event->kind == XS_PAD || event->kind == XS_DEVICE || event->kind == XS_COMMANDS ||
-	       event->kind == XS_WAITED;
-}
-
-/* room: for the values; NULL: they are not wanted. */
-static struct sight values_behind(const struct xs_track *track, const struct xs_event *call,
-				  uint64_t pos, uint64_t head, struct xs_record *room)
-{
-	struct sight sight = { .ended = true };
-	struct xs_record next;
-	uint32_t size;
-
-	if (!values_follow(call))
-		return sight;
-	size = record_at(&next, track, pos, head, GLANCE);
-	for (unsigned i = 0; size && may_come_before_values(&next.event) && i < LOOK_AHEAD; i++) {
-		pos += size;
-		size = record_at(&next, track, pos, head, GLANCE);
-	}
-	sight.ended = size != 0;
-	if (!size || !room)
-		return sight;
-	size = record_at(room, track, pos, head, XS_RECORD_MAX);
-	if (size >= sizeof(*sight.values) && room->event.kind == XS_CALL_OUT &&
-	    key_of(&room->event) == key_of(call))
-		sight.values = &room->values;
-	return sight;
-}
-
-/* From behind a call's XS_CALL_IN on: its end. room: as above. */
-static struct sight end_of(const struct xs_track *track, const struct xs_event *in, uint64_t pos,
-			   uint64_t head, struct xs_record *room)
-{
-	struct xs_record record;
-	const struct xs_event *event = &record.event;
-	uint32_t size, inner = 0;
-
-	for (unsigned i = 0; i < LOOK_AHEAD; i++, pos += size) {
-		size = record_at(&record, track, pos, head, GLANCE);
-		if (!size)
-			return (struct sight){ .ended = false };
-		if (event->kind == XS_CALL && !inner && size >= sizeof(struct xs_call_record))
-			return key_of(event) == key_of(in)
-				       ? values_behind(track, event, pos + size, head, room)
-				       : (struct sight){ .ended = true };
-		inner += event->kind == XS_CALL_IN;
-		inner -= event->kind == XS_CALL && inner;
-	}
-	return (struct sight){ .ended = true };
-}
-
-/* ---- lines ---- */
 
 static struct xs_line line_in(const struct xs_process *process, struct xs_report *report)
 {
 	char *at = xs_report_begin(report);
 
-	return (struct xs_line){ .at = at, .stop = at + LINE, .handles = process->handles };
+	return (struct xs_line){ .at = at,
+				 .stop = at + XS_SHOWN_LINE,
+				 .handles = handles_of(process) };
 }
 
 static void put_number(struct xs_line *line, const char *before, uint64_t value, const char *after)
@@ -174,360 +57,135 @@ static void end_line(struct xs_report *report, struct xs_line *line)
 	xs_report_end(report, line->at);
 }
 
-void xs_call_log_in(struct xs_track *track, const struct xs_event *event, uint32_t size)
+static void show_begin(struct xs_track *track, const struct xs_event *event,
+		       const struct xs_given *given)
 {
-	struct xs_process *process = track->process;
-	struct xs_report *report = xs_report_of(process, XS_REPORT_CALL_LOG);
 	const struct xs_function *function = xs_function_of(event->source, event->name, NULL);
-	struct xs_calls *calls = calls_of(track);
-	uint64_t start = xs_timeline_ns(&process->run->clock, event->tick);
-	uint32_t count = (size - (uint32_t)sizeof(*event)) / 8;
-	const uint64_t *words = (const void *)(event + 1);
-	struct sight sight = { .ended = true };
-	struct entered *entered;
-	struct xs_record out;
+	struct xs_report *report = xs_report_of(track->process, XS_REPORT_CALL_LOG);
 	struct xs_line line;
 
-	if (!report || !calls || !function)
+	if (!report || report->format != XS_REPORT_TEXT || !function)
 		return;
-	count = count < function->words ? count : function->words;
-	count = count < WORDS ? count : WORDS;
-	if (function->values)
-		sight = end_of(track, event, track->pos + size, track->head, &out);
-	if (report->format == XS_REPORT_TEXT) {
-		line = line_in(track->process, report);
-		begin_line(&line, track, ">>>> [", start, event);
-		xs_line_put(&line, ":");
-		xs_show_arguments(&line, function, words, count, sight.values);
-		end_line(report, &line);
-	}
-	if (calls->depth++ >= DEPTH)
-		return;
-	entered = &calls->entered[calls->depth - 1];
-	entered->function = key_of(event);
-	entered->count = count;
-	entered->start = start;
-	entered->complete = sight.ended;
-	memcpy(entered->words, words, count * sizeof(*words));
-}
-
-/*
- * The innermost call of the function; what was deeper has lost its end. NULL: its beginning is
- * lost.
- */
-static struct entered *leave(struct xs_calls *calls, const struct xs_event *call)
-{
-	if (calls->depth > DEPTH) {
-		calls->depth--;
-		return NULL;
-	}
-	for (uint32_t i = calls->depth; i; i--) {
-		if (calls->entered[i - 1].function != key_of(call))
-			continue;
-		calls->depth = i - 1;
-		return &calls->entered[i - 1];
-	}
-	return NULL;
-}
-
-/* Arguments and results as members of an object; returns the length. */
-static size_t show_members(char *out, const struct xs_api *api, const struct xs_function *function,
-			   const struct entered *entered, const struct xs_values_record *values,
-			   bool results)
-{
-	struct xs_line line = { .at = out, .stop = out + LINE / 2, .json = true };
-
-	if (!results)
-		xs_show_arguments(&line, function, entered ? entered->words : NULL,
-				  entered ? entered->count : 0, values);
-	else
-		xs_show_values(&line, api, function, values, false);
-	return (size_t)(line.at - out);
-}
-
-/* what was given, what came back: of the call that is being read */
-static char members[2][LINE / 2 + XS_LINE_SLACK + 2];
-
-static size_t show_object(int which, const struct xs_api *api, const struct xs_function *function,
-			  const struct entered *entered, const struct xs_values_record *values)
-{
-	size_t length = show_members(members[which] + 1, api, function, entered, values, which);
-
-	members[which][0] = '{';
-	members[which][length + 1] = '}';
-	return length + 2;
-}
-
-/*
- * text: of sizeof(xs_call_members.result); a constant's name and a number are far from filling it.
- */
-static const char *result_of(const struct xs_api *api, const struct xs_function *function,
-			     const struct xs_call_record *call, char *text)
-{
-	struct xs_line line = { .at = text,
-				.stop = text + sizeof(((struct xs_call_members *)0)->result) / 2 };
-
-	if (!api || !function || function->returns == XS_RETURNS_NOTHING ||
-	    function->returns == XS_RETURNS_POINTER)
-		return NULL;
-	xs_show_result(&line, api, call->result, false);
-	*line.at = '\0';
-	return text;
+	line = line_in(track->process, report);
+	begin_line(&line, track, ">>>> [", given->start, event);
+	xs_line_put(&line, ":");
+	xs_show_arguments(&line, function, given->words, given->count, given->values);
+	end_line(report, &line);
 }
 
 static void write_row(struct xs_report *report, const struct xs_track *track,
-		      const struct xs_call_record *call, uint64_t start, uint64_t end,
-		      const struct entered *entered, const struct xs_values_record *values)
+		      const struct xs_call *call, const struct xs_function *function,
+		      const struct xs_api *api)
 {
-	const struct xs_api *api;
-	const struct xs_function *function =
-		xs_function_of(call->event.source, call->event.name, &api);
+	/* what was given, what came back */
+	static char objects[2][XS_SHOWN_LINE / 2 + XS_LINE_SLACK + 2];
+	const struct xs_event *event = call->event;
 	size_t length;
-	const char *name = xs_text_of(track->process->run,
-				      xs_function_id(call->event.source, call->event.name),
-				      &length);
-	char text[sizeof(((struct xs_call_members *)0)->result)];
-	const char *result = result_of(api, function, call, text);
+	const char *name = xs_text_of(track->process->run, call->name, &length);
+	char text[XS_RESULT_MAX];
+	const char *result = xs_show_returned_result(api, function, call->result, text);
 	struct xs_report_row row;
 
-	xs_row_begin(&row, "call_log", xs_backend_of(call->event.source)->label);
+	xs_row_begin(&row, "call_log", xs_backend_of(event->source)->label);
 	xs_row_text(&row, XS_COL_NAME, name, length);
 	xs_row_number(&row, XS_COL_PID, (uint64_t)track->process->pid);
 	xs_row_number(&row, XS_COL_TID, track->tid);
-	xs_row_number(&row, XS_COL_FAILED, !!(call->event.flags & XS_CALL_FLAG_FAILED));
-	xs_row_number(&row, XS_COL_TIME, end - start);
-	xs_row_number(&row, XS_COL_AT_START, start);
-	xs_row_number(&row, XS_COL_AT_END, end);
+	xs_row_number(&row, XS_COL_FAILED, !!(event->flags & XS_CALL_FLAG_FAILED));
+	xs_row_number(&row, XS_COL_TIME, call->end - call->start);
+	xs_row_number(&row, XS_COL_AT_START, call->start);
+	xs_row_number(&row, XS_COL_AT_END, call->end);
 	if (result)
 		xs_row_text(&row, XS_COL_RESULT, result, strlen(result));
-	if (entered)
-		xs_row_json(&row, XS_COL_IN, members[0],
-			    show_object(0, api, function, entered, values));
-	if (values)
-		xs_row_json(&row, XS_COL_OUT, members[1],
-			    show_object(1, api, function, entered, values));
+	if (call->given->begun)
+		xs_row_json(&row, XS_COL_IN, objects[0],
+			    (size_t)(xs_show_given(objects[0], function, call->given) -
+				     objects[0]));
+	if (call->given->values)
+		xs_row_json(&row, XS_COL_OUT, objects[1],
+			    (size_t)(xs_show_returned(objects[1], api, function, call->given) -
+				     objects[1]));
 	xs_row_end(report, &row);
 }
 
 static void write_line(struct xs_report *report, const struct xs_track *track,
-		       const struct xs_call_record *call, uint64_t start, uint64_t end,
-		       const struct entered *entered, const struct xs_values_record *values)
+		       const struct xs_call *call, const struct xs_function *function,
+		       const struct xs_api *api)
 {
-	bool failed = call->event.flags & XS_CALL_FLAG_FAILED;
-	const struct xs_api *api;
-	const struct xs_function *function =
-		xs_function_of(call->event.source, call->event.name, &api);
 	struct xs_line line = line_in(track->process, report);
 
-	begin_line(&line, track, "<<<< [", end, &call->event);
-	put_number(&line, " [", end - start, " ns]");
+	begin_line(&line, track, "<<<< [", call->end, call->event);
+	put_number(&line, " [", call->end - call->start, " ns]");
 	if (function)
-		xs_show_values(&line, api, function, values, entered && !entered->complete);
+		xs_show_values(&line, api, function, call->given->values,
+			       call->given->begun && !call->given->complete);
 	if (function && (function->returns == XS_RETURNS_RESULT ||
 			 function->returns == XS_RETURNS_POINTER_AND_RESULT)) {
 		xs_line_put(&line, " -> ");
-		xs_show_result(&line, api, call->result, failed);
+		xs_show_result(&line, api, call->result, call->event->flags & XS_CALL_FLAG_FAILED);
 	}
 	end_line(report, &line);
 }
 
-struct xs_call_members xs_call_log_call(struct xs_track *track, const struct xs_call_record *call,
-					uint64_t start, uint64_t end)
+static void show_call(struct xs_track *track, const struct xs_call *call)
 {
 	struct xs_report *report = xs_report_of(track->process, XS_REPORT_CALL_LOG);
 	const struct xs_api *api;
 	const struct xs_function *function =
-		xs_function_of(call->event.source, call->event.name, &api);
-	struct xs_call_members result = { .in = NULL };
-	struct xs_calls *calls = calls_of(track);
-	struct entered *entered;
-	struct xs_record out;
-	struct sight sight;
+		xs_function_of(call->event->source, call->event->name, &api);
 
-	if (!report || !calls)
-		return result;
-	entered = leave(calls, &call->event);
-	sight = values_behind(track, &call->event, track->pos + call->event.words * 8u, track->head,
-			      &out);
-	if (sight.values && function && function->names) {
-		if (!track->process->handles)
-			track->process->handles = calloc(1, sizeof(*track->process->handles));
-		if (track->process->handles)
-			xs_handles_learn(track->process->handles, function, sight.values);
-	}
+	if (!report || !call->given)
+		return;
+	if (call->given->values && function && function->names)
+		xs_handles_learn(handles_of(track->process), function, call->given->values);
 	if (report->format == XS_REPORT_TEXT)
-		write_line(report, track, call, start, end, entered, sight.values);
+		write_line(report, track, call, function, api);
 	else
-		write_row(report, track, call, start, end, entered, sight.values);
-	if (!track->process->run->options->chrome_call || !function)
-		return result;
-	if (entered && entered->count)
-		result.in_length = show_object(0, api, function, entered, sight.values),
-		result.in = members[0];
-	if (sight.values)
-		result.out_length = show_object(1, api, function, entered, sight.values),
-		result.out = members[1];
-	(void)result_of(api, function, call, result.result);
-	return result;
+		write_row(report, track, call, function, api);
 }
 
-void xs_call_log_finish(struct xs_track *track, uint64_t end)
+static void show_left(struct xs_track *track, const struct xs_event *event, uint64_t start,
+		      uint64_t end)
 {
-	struct xs_calls *calls = track->calls;
-	struct xs_report *report =
-		calls && calls->depth ? xs_report_of(track->process, XS_REPORT_CALL_LOG) : NULL;
+	struct xs_report *report = xs_report_of(track->process, XS_REPORT_CALL_LOG);
+	struct xs_line line;
 
-	for (uint32_t i = calls && calls->depth < DEPTH ? calls->depth
-			  : calls			? DEPTH
-							: 0;
-	     report && i; i--) {
-		const struct entered *entered = &calls->entered[i - 1];
-		struct xs_event event = { .source = (uint8_t)(entered->function >> 24),
-					  .name = entered->function & 0xffffff };
-		struct xs_line line;
-
-		if (report->format != XS_REPORT_TEXT)
-			continue;
-		line = line_in(track->process, report);
-		begin_line(&line, track, "<<<< [", end, &event);
-		put_number(&line, " [", end > entered->start ? end - entered->start : 0,
-			   " ns] (unfinished)");
-		end_line(report, &line);
-	}
-	xs_call_log_forget(track);
+	if (!report || report->format != XS_REPORT_TEXT)
+		return;
+	line = line_in(track->process, report);
+	begin_line(&line, track, "<<<< [", end, event);
+	put_number(&line, " [", end > start ? end - start : 0, " ns] (unfinished)");
+	end_line(report, &line);
 }
 
-void xs_call_log_forget(struct xs_track *track)
+static bool wanted(const struct xs_run *run)
 {
-	free(track->calls);
-	track->calls = NULL;
+	return run->options->call_logging && !run->flight;
 }
 
-/* ---- the order of reading ---- */
-
-/*
- * When the record happened, as far as the log is concerned. One with an impossible time is read at
- * once, and the reader rejects it.
- */
-static uint64_t time_of(struct xs_track *track, const struct xs_record *record, uint32_t size)
+static bool open_log(struct xs_process *process)
 {
-	const struct xs_event *event = &record->event;
-	struct xs_calls *calls = calls_of(track);
-	uint64_t last = calls ? calls->last : 0, time = last;
-
-	if (event->tick > track->latest)
-		return last;
-	if (event->kind == XS_CALL_IN)
-		time = event->tick;
-	else if (event->kind == XS_CALL && size >= sizeof(struct xs_call_record) &&
-		 xs_track_believes(track, event, record->call.duration))
-		time = event->tick + record->call.duration;
-	if (calls && time > calls->last)
-		calls->last = time;
-	return time;
+	process->sink[XS_SINK_CALL_LOG] = calloc(1, sizeof(struct xs_handles));
+	return process->sink[XS_SINK_CALL_LOG];
 }
 
-/* Must the record wait for another one, which will say more about it? */
-static bool incomplete(const struct xs_track *track, const struct xs_event *event, uint32_t size)
+static bool close_log(struct xs_process *process, enum xs_end end, int status)
 {
-	if (event->kind == XS_CALL_IN) {
-		const struct xs_function *function =
-			xs_function_of(event->source, event->name, NULL);
-
-		return function && function->values &&
-		       !end_of(track, event, track->pos + size, track->head, NULL).ended;
-	}
-	if (event->kind == XS_CALL && size >= sizeof(struct xs_call_record))
-		return !values_behind(track, event, track->pos + size, track->head, NULL).ended;
+	(void)end, (void)status;
+	free(process->sink[XS_SINK_CALL_LOG]);
 	return false;
 }
 
-static bool waits(const struct xs_track *track, uint64_t now, uint64_t patience)
+static void drop_log(struct xs_process *process)
 {
-	const struct xs_timeline *clock = &track->process->run->clock;
-	struct xs_record record;
-	uint32_t size = record_at(&record, track, track->pos, track->head, GLANCE);
-	uint64_t since;
-
-	if (!size || record.event.tick > now || !incomplete(track, &record.event, size))
-		return false;
-	since = record.event.tick;
-	if (record.event.kind == XS_CALL) { /* the thread is just about to say it */
-		since += record.call.duration < now - since ? record.call.duration : now - since;
-		patience = PATIENCE;
-	}
-	return xs_timeline_ns(clock, now) < xs_timeline_ns(clock, since) + patience;
+	free(process->sink[XS_SINK_CALL_LOG]);
 }
 
-struct ordered {
-	struct xs_track *track;
-	uint64_t time; /* of its next record; UINT64_MAX: it has none */
+const struct xs_sink xs_call_log_sink = {
+	.wanted = wanted,
+	.open = open_log,
+	.call_begin = show_begin,
+	.call = show_call,
+	.call_left = show_left,
+	.close = close_log,
+	.drop = drop_log,
 };
-
-static void look_at(struct ordered *one)
-{
-	struct xs_record record;
-	uint32_t size = record_at(&record, one->track, one->track->pos, one->track->head, GLANCE);
-
-	/* a spoilt ring is read at once, and the reader rejects it */
-	one->time = size				  ? time_of(one->track, &record, size)
-		    : one->track->pos == one->track->head ? UINT64_MAX
-							  : 0;
-}
-
-/* The one with the earliest record, and when the next of the others has its own. */
-static struct ordered *earliest(struct ordered *list, uint32_t count, uint64_t *ret_next)
-{
-	struct ordered *first = &list[0];
-
-	*ret_next = UINT64_MAX;
-	for (uint32_t i = 1; i < count; i++) {
-		struct ordered *one = &list[i];
-
-		if (one->time < first->time) {
-			*ret_next = first->time;
-			first = one;
-		} else if (one->time < *ret_next) {
-			*ret_next = one->time;
-		}
-	}
-	return first;
-}
-
-uint64_t xs_call_log_read(struct xs_process *process, bool all)
-{
-	uint64_t now = xs_tick(process->run->use_tsc), next, read = 0;
-	struct ordered *list = calloc(process->track_count + 1, sizeof(*list));
-	uint64_t patience = all ? 0 : xs_process_urgent(process) ? PATIENCE_URGENT : PATIENCE;
-	bool waiting = false;
-
-	if (!list)
-		return 0;
-	for (uint32_t i = 0; i < process->track_count; i++) {
-		list[i].track = process->tracks[i];
-		xs_track_begin(list[i].track);
-		look_at(&list[i]);
-	}
-	while (process->track_count && !waiting) {
-		struct ordered *one = earliest(list, process->track_count, &next);
-
-		/*
-		 * what is later than `now` may have something earlier beside it in a ring that was
-		 * looked at before
-		 */
-		if (one->time == UINT64_MAX || (!all && one->time > now))
-			break;
-		do {
-			uint64_t from = one->track->pos;
-
-			waiting = patience && waits(one->track, now, patience);
-			if (waiting)
-				break;
-			xs_track_next(one->track);
-			read += one->track->pos - from;
-			look_at(one);
-		} while (one->time <= next && one->time != UINT64_MAX && (all || one->time <= now));
-	}
-	free(list);
-	return read;
-}

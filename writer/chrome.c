@@ -12,9 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "chrome.h"
+#include "files.h"
 #include "flight.h"
+#include "names.h"
 #include "text.h"
+#include "stacks.h"
+#include "title.h"
+#include "values.h"
 #include "version.h"
 
 char *xs_chrome_put_metadata(char *out, const char *name, uint64_t pid, uint64_t tid)
@@ -147,15 +153,15 @@ static char *put_process_name(struct xs_process *process, char *o)
 				   (uint64_t)process->pid);
 	o = xs_chrome_put_rank(put(o, "\"name\":\""), process);
 	o = put(put_escaped(put(o, "HOST<"), process->run->host), "> ");
-	(void)strcpy(process->chrome->title, xs_title_of(process));
-	process->chrome->rank = xs_process_rank(process);
-	return put(put_escaped(o, process->chrome->title), "\"}},\n");
+	(void)strcpy(xs_chrome_of(process)->title, xs_title_of(process));
+	xs_chrome_of(process)->rank = xs_process_rank(process);
+	return put(put_escaped(o, xs_chrome_of(process)->title), "\"}},\n");
 }
 
 static void header(struct xs_process *process)
 {
 	const struct xs_run *run = process->run;
-	struct xs_chrome *chrome = process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(process);
 	int32_t rank = xs_process_rank(process),
 		world_size = atomic_load_explicit(&process->file->world_size, memory_order_relaxed);
 	char *o = xs_output_put(&chrome->out);
@@ -203,38 +209,58 @@ static void lock_it(int fd)
 	(void)fcntl(fd, F_OFD_SETLK, &whole);
 }
 
-int xs_chrome_open(struct xs_process *process)
+/*
+ * Its trace, new or (--recover) begun by the drain process that was killed: *ret_offset bytes are
+ * there. The descriptor or -errno.
+ */
+static int open_file(struct xs_process *process, struct xs_chrome *chrome, uint64_t *ret_offset)
 {
-	struct xs_chrome *chrome = calloc(1, sizeof(*chrome));
-	uint64_t offset = 0;
 	bool again = process->run->recovering && process->kept && process->kept->output[0];
-	int fd, error;
+	int fd = again ? reopen(process, chrome->path, sizeof(chrome->path), ret_offset) : -ENOENT;
 
-	if (!chrome)
-		return -ENOMEM;
-	fd = again ? reopen(process, chrome->path, sizeof(chrome->path), &offset) : -ENOENT;
-	if (process->run->refused) {
-		free(chrome);
+	if (process->run->refused) /* this one, or another process's: nothing is changed */
 		return -EPERM;
-	}
 	if (fd == -ENOENT) {
-		offset = 0;
+		*ret_offset = 0;
 		fd = xs_file_create(process, XS_FILE_TRACE, chrome->path, sizeof(chrome->path));
 	}
 	if (fd >= 0)
 		lock_it(fd);
-	error = xs_output_init(&chrome->out, fd, offset, process->run->options->compress);
+	return fd;
+}
+
+static void set_prefix(struct xs_track *track)
+{
+	struct xs_chrome_track *own = xs_chrome_track(track);
+	char *o = put_count(own->prefix, "{\"ph\":\"X\",\"tid\":", track->tid);
+
+	o = put(put_count(o, ",\"pid\":", (uint32_t)track->process->pid), ",\"ts\":");
+	own->prefix_length = (uint32_t)(o - own->prefix);
+}
+
+static bool open_trace(struct xs_process *process)
+{
+	struct xs_chrome *chrome = calloc(1, sizeof(*chrome));
+	uint64_t offset = 0;
+	int fd, error;
+
+	if (!chrome)
+		return false;
+	fd = open_file(process, chrome, &offset);
+	error = process->run->refused
+			? fd
+			: xs_output_init(&chrome->out, fd, offset, process->run->options->compress);
 	if (error < 0) {
 		if (fd >= 0)
 			close(fd);
 		free(chrome);
-		return error;
+		return false;
 	}
 	if (fd < 0) {
 		chrome->out.error = fd;
 		xs_tell_write_error(process->run, fd);
 	}
-	process->chrome = chrome;
+	process->sink[XS_SINK_CHROME] = chrome;
 	process->out = &chrome->out;
 	if (offset) { /* it has its names */
 		(void)strcpy(chrome->title, xs_title_of(process));
@@ -246,43 +272,31 @@ int xs_chrome_open(struct xs_process *process)
 		if (!process->run->flight && process->kept)
 			atomic_store(&process->kept->committed, chrome->out.offset << 1);
 	}
-	for (uint32_t i = 0; i < process->track_count; i++)
-		xs_chrome_prefix(process->tracks[i]);
-	return 0;
+	return true;
 }
 
-void xs_chrome_prefix(struct xs_track *track)
+static void name_thread(struct xs_track *track, const char *name, size_t length)
 {
-	char *o = put_count(track->prefix, "{\"ph\":\"X\",\"tid\":", track->tid);
-
-	o = put(put_count(o, ",\"pid\":", (uint32_t)track->process->pid), ",\"ts\":");
-	track->prefix_length = (uint32_t)(o - track->prefix);
-}
-
-void xs_chrome_thread(struct xs_track *track, uint32_t tid, const char *name, size_t length)
-{
-	struct xs_chrome *chrome = track->process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(track->process);
 	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name",
-					 (uint64_t)track->process->pid, tid);
+					 (uint64_t)track->process->pid, track->tid);
 
 	o = xs_json_escape(put(o, "\"name\":\""), name, length < 256 ? length : 256);
 	finish(chrome, put(o, "\"}},\n"));
 }
 
-/*
- * The name, as the last thing of an event; `arguments` (",\"args\":{…}") come before it when there
- * are some.
- */
-static inline char *put_name(char *o, struct xs_process *process, const struct xs_name *name)
+/* The name, as the last thing of an event. */
+static inline char *put_name(char *o, struct xs_process *process, uint32_t id)
 {
+	const struct xs_json_name name = xs_json_name_of(process, id);
 	size_t length;
 	const char *text;
 
-	if (__builtin_expect(name->length && name->length <= XS_NAME_SLACK, 1)) {
-		memcpy(o, name->json, XS_NAME_SLACK);
-		return o + name->length;
+	if (__builtin_expect(name.length, 1)) {
+		memcpy(o, name.text, XS_NAME_SLACK);
+		return o + name.length;
 	}
-	text = xs_text_of(process->run, name->id, &length);
+	text = xs_text_of(process->run, name.id, &length);
 	o = put(o, ",\"cat\":\"cpu_op\",\"name\":\"");
 	/*
 	 * bounded by XS_OUTPUT_SLACK: a name is at most XS_STRING_MAX bytes, six times that would
@@ -292,22 +306,23 @@ static inline char *put_name(char *o, struct xs_process *process, const struct x
 	return put(o, "\"},\n");
 }
 
-char *xs_chrome_put_name(char *o, struct xs_process *process, const struct xs_name *name)
+char *xs_chrome_put_name(char *o, struct xs_process *process, uint32_t name)
 {
 	return put_name(o, process, name);
 }
 
-char *xs_chrome_put_bare_name(char *o, struct xs_process *process, const struct xs_name *name)
+char *xs_chrome_put_bare_name(char *o, struct xs_process *process, uint32_t id)
 {
 	static const char category[] = ",\"cat\":\"cpu_op\"";
 	const size_t skip = sizeof(category) - 1;
+	const struct xs_json_name name = xs_json_name_of(process, id);
 	char *end;
 
-	if (__builtin_expect(name->length && name->length <= XS_NAME_SLACK, 1)) {
-		memcpy(o, name->json + skip, XS_NAME_SLACK - skip);
-		return o + name->length - skip;
+	if (__builtin_expect(name.length, 1)) {
+		memcpy(o, name.text + skip, XS_NAME_SLACK - skip);
+		return o + name.length - skip;
 	}
-	end = put_name(o, process, name);
+	end = put_name(o, process, id);
 	memmove(o, o + skip, (size_t)(end - o) - skip);
 	return end - skip;
 }
@@ -316,7 +331,7 @@ uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, cons
 			uint64_t start, uint64_t end, enum xs_fit fit)
 {
 	struct xs_lane *lane = xs_lanes_take(lanes, start, end, fit);
-	struct xs_chrome *chrome = process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(process);
 	size_t length = strlen(title);
 	char *o;
 
@@ -334,48 +349,49 @@ uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, cons
 	return lane->tid;
 }
 
-void xs_chrome_task(struct xs_track *track, const struct xs_open *task, uint64_t end)
+static void put_task(struct xs_track *track, const struct xs_open *task, uint64_t end)
 {
 	struct xs_process *process = track->process;
-	char *o = put_slice(xs_output_put(&process->chrome->out), track, task->start, end);
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	char *o = put_slice(xs_output_put(&chrome->out), track, task->start, end);
 
-	finish(process->chrome, put_name(o, process, &task->name));
+	finish(chrome, put_name(o, process, task->name.id));
 }
 
-void xs_chrome_unfinished(struct xs_track *track, const struct xs_name *name, uint64_t start,
-			  uint64_t end)
+/* With -c: what the call was given, and what came back. */
+static char *put_given(char *o, const struct xs_call *call)
 {
-	struct xs_process *process = track->process;
-	char *o = put_slice(xs_output_put(&process->chrome->out), track, start, end);
+	const struct xs_api *api;
+	const struct xs_function *function =
+		xs_function_of(call->event->source, call->event->name, &api);
+	char text[XS_RESULT_MAX];
 
-	o = put(o, ",\"args\":{\"unfinished\":true}");
-	finish(process->chrome, put_name(o, process, name));
+	if (!function)
+		return o;
+	if (xs_show_returned_result(api, function, call->result, text) && text[0])
+		o = put(put_escaped(put(o, "\"returned\":\""), text), "\",");
+	if (call->given->begun && call->given->count)
+		o = put(xs_show_given(put(o, "\"in\":"), function, call->given), ",");
+	if (call->given->values)
+		o = put(xs_show_returned(put(o, "\"out\":"), api, function, call->given), ",");
+	return o;
 }
 
 /*
- * ,"args":{…}: the result of a call that failed, where it was made (`stack`, or NULL), and with -c
- * what is known about it; nothing when there is nothing to say.
+ * ,"args":{…}: the result of a call that failed, where it was made, and with -c what is known about
+ * it; nothing when there is nothing to say.
  */
-static char *put_call(char *o, const struct xs_call_record *call,
-		      const struct xs_call_members *members, const char *stack, size_t length)
+static char *put_about(char *o, struct xs_process *process, const struct xs_call *call)
 {
 	char *begin = o;
+	size_t length;
+	const char *stack = call->callers ? xs_stacks_text(process, call, &length) : NULL;
 
 	o = put(o, ",\"args\":{");
-	if (call->event.flags & XS_CALL_FLAG_FAILED) {
-		o = put(o, "\"result\":");
-		if (call->result < 0)
-			*o++ = '-';
-		o = put(xs_json_uint(o, call->result < 0 ? 0 - (uint64_t)call->result
-							 : (uint64_t)call->result),
-			",");
-	}
-	if (members && members->result[0])
-		o = put(put_escaped(put(o, "\"returned\":\""), members->result), "\",");
-	if (members && members->in)
-		o = put(mempcpy(put(o, "\"in\":"), members->in, members->in_length), ",");
-	if (members && members->out)
-		o = put(mempcpy(put(o, "\"out\":"), members->out, members->out_length), ",");
+	if (call->event->flags & XS_CALL_FLAG_FAILED)
+		o = put(xs_json_signed(put(o, "\"result\":"), call->result), ",");
+	if (call->given && process->run->options->chrome_call)
+		o = put_given(o, call);
 	if (stack)
 		o = put(mempcpy(o, stack, length), ",");
 	if (o[-1] == '{')
@@ -384,23 +400,22 @@ static char *put_call(char *o, const struct xs_call_record *call,
 	return o;
 }
 
-void xs_chrome_call(struct xs_track *track, const struct xs_call_record *call, uint64_t start,
-		    uint64_t end, const struct xs_call_members *members, const char *stack,
-		    size_t length)
+static void put_call(struct xs_track *track, const struct xs_call *call)
 {
 	const struct xs_options *options = track->process->run->options;
-	struct xs_chrome *chrome = track->process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(track->process);
+	const struct xs_chrome_track *own = xs_chrome_track(track);
 	char *o;
 
-	if (!options->chrome_call &&
-	    !(options->chrome_kernel && call->event.flags & XS_CALL_FLAG_OF_WORK))
-		return;
-	o = put_slice(xs_output_put(&chrome->out), track, start, end);
-	o = put_call(o, call, members, stack, length);
-	o = put_name(o, track->process,
-		     xs_name_of(track->process,
-				xs_function_id(call->event.source, call->event.name)));
-	finish(chrome, o);
+	if (call->unfinished || options->chrome_call ||
+	    (options->chrome_kernel && call->event->flags & XS_CALL_FLAG_OF_WORK)) {
+		o = put_slice(xs_output_put(&chrome->out), track, call->start, call->end);
+		o = call->unfinished ? put(o, ",\"args\":{\"unfinished\":true}")
+				     : put_about(o, track->process, call);
+		finish(chrome, put_name(o, track->process, call->name));
+	}
+	if (__builtin_expect(own->arrow_first < own->arrow_end, 0))
+		xs_arrows_flush(track, call->end);
 }
 
 const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint64_t tid)
@@ -420,17 +435,6 @@ const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint6
 	own->tid = tid;
 	own->pid = pid;
 	return own;
-}
-
-char *xs_chrome_mpi_begin(const struct xs_track *track, uint64_t start, uint64_t end)
-{
-	return put_slice(xs_output_put(&track->process->chrome->out), track, start, end);
-}
-
-void xs_chrome_mpi_end(const struct xs_track *track, uint32_t name, char *o)
-{
-	finish(track->process->chrome,
-	       put_name(o, track->process, xs_name_of(track->process, name)));
 }
 
 static char *put_end(char *o, enum xs_end end, int status)
@@ -460,87 +464,149 @@ static char *put_omitted(char *o, const struct xs_process *process)
 	return some ? put(o, "}") : o;
 }
 
-void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
+static char *put_thread(char *o, struct xs_run *run, const struct xs_thread_stats *thread,
+			bool first)
 {
-	struct xs_run *run = process->run;
-	struct xs_chrome *chrome = process->chrome;
-	size_t room = 8192 + (size_t)process->thread_count * 1024, length;
-	char *tail = malloc(room), *o = tail;
-	bool written;
-	int error;
-	char path[PATH_MAX];
+	size_t length;
+	const char *name = xs_text_of(run, thread->name, &length);
 
-	memcpy(path, chrome->path, sizeof(path));
-	if (tail) {
-		if (strcmp(chrome->title, xs_title_of(process)) ||
-		    chrome->rank != xs_process_rank(process))
-			o = put_process_name(process, o);
-		/* an event to close the list: all others end with a comma */
-		o = xs_chrome_put_metadata(o, "process_sort_index", (uint64_t)process->pid,
-					   (uint64_t)process->pid);
-		o = put(put_count(o, "\"sort_index\":", (uint64_t)process->pid),
-			"}}\n],\"otherData\":{");
-		o = put_end(o, end, status);
-		o = put_count(o, ",\"events\":", process->events);
-		o = put_count(o, ",\"lost\":", process->lost);
-		if (process->untimed)
-			o = put_count(o, ",\"untimed_commands\":", process->untimed);
-		if (process->open_commands)
-			o = put_count(o, ",\"open_commands\":", process->open_commands);
-		if (process->open_requests)
-			o = put_count(o, ",\"open_requests\":", process->open_requests);
-		if (process->unmatched)
-			o = put_count(o, ",\"unmatched_ends\":", process->unmatched);
-		o = put_omitted(o, process);
-		if (process->corrupt)
-			o = put_count(o, ",\"corrupt_rings\":", process->corrupt);
-		o = put_count(o, ",\"clock_error_ns\":", run->clock.max_error);
-		o = put(o, ",\"threads\":[");
-		for (uint32_t i = 0; i < process->thread_count; i++) {
-			const struct xs_thread_stats *t = &process->threads[i];
-			const char *name = xs_text_of(run, t->name, &length);
-
-			o = put_count(o, i ? ",\n{\"tid\":" : "\n{\"tid\":", t->tid);
-			o = xs_json_escape(put(o, ",\"name\":\""), t->name ? name : "",
-					   t->name && length < 32 ? length : 0);
-			o = put_count(o, "\",\"records\":", t->records);
-			o = put_count(o, ",\"lost\":", t->lost);
-			if (t->call) {
-				name = xs_text_of(run,
-						  xs_function_id((uint8_t)(t->call >> 24),
-								 (t->call & 0xffffff) - 1),
-						  &length);
-				o = put(xs_json_escape(put(o, ",\"in_call\":\""), name,
-						       length < 64 ? length : 64),
-					"\"");
-			}
-			*o++ = '}';
-		}
-		o = put(o, "]");
-		if (process->threads_omitted)
-			o = put_count(o, ",\"threads_omitted\":", process->threads_omitted);
-		o = put(o, "}}\n");
+	o = put_count(o, first ? "\n{\"tid\":" : ",\n{\"tid\":", thread->tid);
+	o = xs_json_escape(put(o, ",\"name\":\""), thread->name ? name : "",
+			   thread->name && length < 32 ? length : 0);
+	o = put_count(o, "\",\"records\":", thread->records);
+	o = put_count(o, ",\"lost\":", thread->lost);
+	if (thread->call) {
+		name = xs_text_of(run,
+				  xs_function_id((uint8_t)(thread->call >> 24),
+						 (thread->call & 0xffffff) - 1),
+				  &length);
+		o = put(xs_json_escape(put(o, ",\"in_call\":\""), name, length < 64 ? length : 64),
+			"\"");
 	}
-	written = chrome->out.offset;
-	if (!written && chrome->out.fd >= 0)
-		(void)unlink(path); /* there was no room for the head even */
-	error = xs_output_close(&chrome->out, tail ? tail : "", tail ? (size_t)(o - tail) : 0);
-	free(tail);
+	return put(o, "}");
+}
+
+/* What ends the list of events, and all that is known of the process now. */
+static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int status)
+{
+	const struct xs_chrome *chrome = xs_chrome_of(process);
+
+	if (strcmp(chrome->title, xs_title_of(process)) || chrome->rank != xs_process_rank(process))
+		o = put_process_name(process, o);
+	/* an event to close the list: all others end with a comma */
+	o = xs_chrome_put_metadata(o, "process_sort_index", (uint64_t)process->pid,
+				   (uint64_t)process->pid);
+	o = put(put_count(o, "\"sort_index\":", (uint64_t)process->pid), "}}\n],\"otherData\":{");
+	o = put_end(o, end, status);
+	o = put_count(o, ",\"events\":", process->events);
+	o = put_count(o, ",\"lost\":", process->lost);
+	if (process->untimed)
+		o = put_count(o, ",\"untimed_commands\":", process->untimed);
+	if (process->open_commands)
+		o = put_count(o, ",\"open_commands\":", process->open_commands);
+	if (process->open_requests)
+		o = put_count(o, ",\"open_requests\":", process->open_requests);
+	if (process->unmatched)
+		o = put_count(o, ",\"unmatched_ends\":", process->unmatched);
+	o = put_omitted(o, process);
+	if (process->corrupt)
+		o = put_count(o, ",\"corrupt_rings\":", process->corrupt);
+	o = put_count(o, ",\"clock_error_ns\":", process->run->clock.max_error);
+	o = put(o, ",\"threads\":[");
+	for (uint32_t i = 0; i < process->thread_count; i++)
+		o = put_thread(o, process->run, &process->threads[i], !i);
+	o = put(o, "]");
+	if (process->threads_omitted)
+		o = put_count(o, ",\"threads_omitted\":", process->threads_omitted);
+	return put(o, "}}\n");
+}
+
+static void free_state(struct xs_process *process)
+{
+	struct xs_chrome *chrome = xs_chrome_of(process);
+
 	for (uint32_t i = 0; i < chrome->track_count; i++)
 		xs_lanes_fini(&chrome->tracks[i].lanes);
 	for (uint32_t i = 0; i < chrome->row_count; i++)
 		xs_lanes_fini(&chrome->rows[i].lanes);
+	xs_flows_fini(process);
+	xs_waits_fini(process);
+	xs_json_names_free(&chrome->names);
+	free(chrome->mpi);
 	free(chrome->rows);
 	free(chrome->labels);
 	free(chrome->tracks);
 	free(chrome->track_index);
 	free(chrome);
-	process->chrome = NULL;
+	process->out = NULL;
+}
+
+static bool close_trace(struct xs_process *process, enum xs_end end, int status)
+{
+	struct xs_run *run = process->run;
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	size_t room = 8192 + (size_t)process->thread_count * 1024;
+	char *tail = malloc(room), path[PATH_MAX];
+	size_t length = tail ? (size_t)(put_tail(tail, process, end, status) - tail) : 0;
+	bool written = chrome->out.offset;
+	int error;
+
+	memcpy(path, chrome->path, sizeof(path));
+	if (!written && chrome->out.fd >= 0)
+		(void)unlink(path); /* there was no room for the head even */
+	error = xs_output_close(&chrome->out, tail ? tail : "", length);
+	free(tail);
+	free_state(process);
 	if (error)
-		xs_tell_write_error(process->run, error);
+		xs_tell_write_error(run, error);
 	if (written && run->flight)
 		xs_flight_list(run, path);
 	if (written)
 		xs_tell("[INFO] Timeline is stored in %s%s\n", path,
 			error ? " (what came before the disk was full)" : "");
+	return true;
 }
+
+static void leave(struct xs_track *track, uint64_t ns)
+{
+	(void)ns;
+	xs_arrows_flush(track, UINT64_MAX);
+}
+
+static void drop_track(struct xs_track *track)
+{
+	struct xs_chrome_track *own = xs_chrome_track(track);
+
+	xs_lanes_fini(&own->crossing);
+	xs_lanes_fini(&own->unplaced);
+	free(own->arrows);
+}
+
+static bool wanted(const struct xs_run *run)
+{
+	return xs_want_chrome(run->options);
+}
+
+const struct xs_sink xs_chrome_sink = {
+	.wanted = wanted,
+	.open = open_trace,
+	.at_first_event = true,
+	.track_size = sizeof(struct xs_chrome_track),
+	.enter = set_prefix,
+	.leave = leave,
+	.thread = name_thread,
+	.task = put_task,
+	.span = xs_chrome_span,
+	.mark = xs_chrome_mark,
+	.counter = xs_chrome_counter,
+	.flow = xs_flows_add,
+	.call = put_call,
+	.call_unfinished = put_call,
+	.work = xs_chrome_work,
+	.wait = xs_waits_read,
+	.mpi_call = xs_chrome_mpi_call,
+	.mpi_work = xs_chrome_mpi_work,
+	.communicator = xs_chrome_communicator,
+	.close = close_trace,
+	.drop_track = drop_track,
+};

@@ -22,7 +22,7 @@ static uint64_t device_pid(const struct xs_process *process, uint32_t place)
 static void name_device(struct xs_process *process, const struct xs_device_record *record,
 			uint32_t place)
 {
-	struct xs_chrome *chrome = process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(process);
 	uint64_t pid = device_pid(process, place);
 	size_t length;
 	const char *name = xs_text_of(process->run, record->device_name, &length);
@@ -52,7 +52,7 @@ static void name_device(struct xs_process *process, const struct xs_device_recor
  */
 static uint32_t device_place(struct xs_process *process, const struct xs_device_record *record)
 {
-	struct xs_chrome *chrome = process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(process);
 	uint32_t i;
 
 	for (i = 0; i < chrome->place_count; i++)
@@ -102,7 +102,7 @@ static bool grow_tracks(struct xs_chrome *chrome)
 
 static struct device_track *find_track(struct xs_process *process, const struct device_track *key)
 {
-	struct xs_chrome *chrome = process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(process);
 	uint32_t *slot = chrome->track_count ? index_of(chrome, key) : NULL;
 	bool shared = !key->tid && !key->queue;
 
@@ -124,7 +124,7 @@ static struct device_track *device_track(struct xs_process *process,
 					 const struct xs_device_record *record)
 {
 	const struct xs_options *options = process->run->options;
-	struct xs_chrome *chrome = process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(process);
 	bool engines = xs_backend_of(record->event.source)->engines;
 	struct device_track key = { .place = device_place(process, record),
 				    .tid = options->no_thread_on_device ? 0 : record->tid },
@@ -164,7 +164,7 @@ static char *put_origin(char *o, const struct xs_device_record *record)
 static uint32_t find_lane(struct xs_process *process, struct device_track *track,
 			  const struct xs_device_record *record, uint64_t start, uint64_t end)
 {
-	struct xs_chrome *chrome = process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(process);
 	const struct xs_backend *backend = xs_backend_of(record->event.source);
 	char name[128], queue[64] = "", thread[32] = "", number[24] = "";
 	/* an engine may serve several queues, each in its order */
@@ -287,7 +287,7 @@ static const struct xs_label *label_of(struct xs_process *process, const struct 
 				    { 0 },
 				    { 0 } };
 	uint64_t hash = key.name ^ (uint64_t)key.memory << 32;
-	struct xs_chrome *chrome = process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(process);
 	struct xs_label *label;
 
 	if (work->shape)
@@ -306,11 +306,11 @@ static const struct xs_label *label_of(struct xs_process *process, const struct 
 	return label->length ? label : NULL;
 }
 
-void xs_chrome_device(struct xs_process *process, const struct xs_work *work)
+void xs_chrome_work(struct xs_process *process, const struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
 	const struct xs_options *options = process->run->options;
-	struct xs_chrome *chrome = process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(process);
 	struct device_track *track;
 	const struct xs_label *label;
 	const struct xs_own *own;

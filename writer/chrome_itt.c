@@ -1,6 +1,6 @@
 /*
- * The Chrome JSON of what is not a plain slice of a thread: arguments, instants, counters, rows of
- * their own, arrows.
+ * The Chrome JSON of what is not a plain slice of a thread: marks, counters, rows of their own,
+ * arrows.
  */
 #include <math.h>
 #include <stdio.h>
@@ -8,361 +8,26 @@
 #include <string.h>
 
 #include "chrome.h"
+#include "names.h"
 
-#define ARGS_MAX   32768u	/* JSON text of one slice's arguments */
-#define ARGS_BYTES (256u << 20) /* of all slices that are open in a process */
-#define ARGS_BLOCK 64u		/* what its room is a multiple of */
-#define NUMBER_MAX 40u		/* more than put_value() writes */
 #define ROWS_MAX   1024u
 #define OTHER_ROWS UINT32_MAX /* in place of a name: what is beyond these shares one */
-
-/* ---- arguments ---- */
-
-/* In bytes; 0: no such type. */
-static inline size_t value_size(uint8_t type)
-{
-	static const uint8_t sizes[] = {
-		[XS_VALUE_U64] = 8,	[XS_VALUE_S64] = 8, [XS_VALUE_DOUBLE] = 8,
-		[XS_VALUE_POINTER] = 8, [XS_VALUE_U32] = 4, [XS_VALUE_S32] = 4,
-		[XS_VALUE_FLOAT] = 4,	[XS_VALUE_U16] = 2, [XS_VALUE_S16] = 2,
-		[XS_VALUE_TEXT] = 1,
-	};
-
-	return type < sizeof(sizes) ? sizes[type] : 0;
-}
-
-/*
- * The shortest of a few lengths that reads back as the same number. JSON knows neither infinity nor
- * NaN: these are text.
- */
-static char *put_double(char *o, double value, bool single)
-{
-	char text[40];
-
-	if (!isfinite(value))
-		return put(o, isnan(value) ? "\"NaN\""
-			      : value > 0  ? "\"Infinity\""
-					   : "\"-Infinity\"");
-	for (int digits = single ? 6 : 15; digits <= (single ? 9 : 17); digits++) {
-		(void)snprintf(text, sizeof(text), "%.*g", digits, value);
-		if (single ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value)
-			break;
-	}
-	return put(o, text);
-}
-
-/* Each case copies a size that the compiler knows: no call. */
-#define LOAD(type) (memcpy(&value.type, data, sizeof(value.type)), value.type)
-
-static inline char *put_value(char *o, uint8_t type, const unsigned char *data)
-{
-	union {
-		uint64_t u64;
-		int64_t s64;
-		uint32_t u32;
-		int32_t s32;
-		uint16_t u16;
-		int16_t s16;
-		float f;
-		double d;
-	} value;
-
-	switch (type) {
-	case XS_VALUE_U64:
-		return xs_json_uint(o, LOAD(u64));
-	case XS_VALUE_S64:
-		return xs_json_signed(o, LOAD(s64));
-	case XS_VALUE_U32:
-		return xs_json_uint(o, LOAD(u32));
-	case XS_VALUE_S32:
-		return xs_json_signed(o, LOAD(s32));
-	case XS_VALUE_U16:
-		return xs_json_uint(o, LOAD(u16));
-	case XS_VALUE_S16:
-		return xs_json_signed(o, LOAD(s16));
-	case XS_VALUE_FLOAT:
-		return put_double(o, (double)LOAD(f), true);
-	case XS_VALUE_DOUBLE:
-		return put_double(o, LOAD(d), false);
-	default:
-		return o + sprintf(o, "\"0x%llx\"", (unsigned long long)LOAD(u64));
-	}
-}
-
-static bool grow_members(struct xs_process *process, struct xs_extra *extra)
-{
-	uint32_t room = extra->member_room ? 2 * extra->member_room : 4;
-	struct xs_member *grown;
-
-	if (extra->member_count < extra->member_room)
-		return true;
-	grown = realloc(extra->members, room * sizeof(*grown));
-	if (!grown)
-		return false;
-	process->args_bytes += (room - extra->member_room) * sizeof(*grown);
-	extra->members = grown;
-	extra->member_room = room;
-	return true;
-}
-
-/* Room for `more` bytes and one member more. */
-static bool grow(struct xs_process *process, struct xs_extra *extra, size_t more)
-{
-	uint32_t room = extra->room ? extra->room : 4 * ARGS_BLOCK;
-	char *grown;
-
-	while (room < extra->length + more)
-		room *= 2;
-	if (room != extra->room) {
-		grown = process->args_bytes < ARGS_BYTES ? realloc(extra->args, room) : NULL;
-		if (!grown)
-			return false;
-		process->args_bytes += room - extra->room;
-		extra->args = grown;
-		extra->room = room;
-	}
-	return grow_members(process, extra);
-}
-
-/* key: "key":[ as in the text. Its number; `member_count`: there is none. */
-static uint32_t find_member(const struct xs_extra *extra, const char *key, size_t length)
-{
-	uint32_t i;
-
-	for (i = 0; i < extra->member_count; i++)
-		if (extra->members[i].key_length == length &&
-		    !memcmp(extra->args + extra->members[i].at, key, length))
-			break;
-	return i;
-}
-
-const char *xs_chrome_values(const struct xs_extra *extra, const char *key, size_t *ret_length)
-{
-	uint32_t i = find_member(extra, key, strlen(key));
-	const struct xs_member *member = &extra->members[i];
-
-	if (i == extra->member_count)
-		return NULL;
-	*ret_length = member->end - member->at - member->key_length;
-	return extra->args + member->at + member->key_length;
-}
-
-/* The values alone, with commas between. At most 6 bytes per byte of text, 30 per number. */
-static char *put_values(char *o, const struct xs_arg *arg, const unsigned char *data)
-{
-	size_t size = value_size(arg->type);
-
-	if (arg->type == XS_VALUE_TEXT)
-		return put(xs_json_escape(put(o, "\""), (const char *)data, arg->count), "\"");
-	for (uint32_t i = 0; i < arg->count; i++) {
-		if (i)
-			*o++ = ',';
-		o = put_value(o, arg->type, data + i * size);
-	}
-	return o;
-}
-
-/* At most 6 * 256 + 8 bytes. */
-static char *put_key(char *o, const struct xs_process *process, uint32_t id)
-{
-	size_t length;
-	const char *text = xs_text_of(process->run, id, &length);
-
-	return put(xs_json_escape(put(o, "\""), text, length < 256 ? length : 256), "\":[");
-}
-
-/* So that the next one need not be escaped; not if it is too long to be remembered. */
-static void remember_key(struct xs_process *process, uint32_t id, const char *json, size_t length)
-{
-	struct xs_key *key = &process->keys[id % XS_KEYS];
-
-	if (!id || key->id == id || length > sizeof(key->json))
-		return;
-	memcpy(key->json, json, length);
-	key->length = (uint32_t)length;
-	key->id = id;
-}
-
-/* Behind all others. There is room. */
-static void add_member(struct xs_extra *extra, const char *key, uint32_t key_length,
-		       const char *values, uint32_t length)
-{
-	char *o = extra->args + extra->length;
-	struct xs_member *member = &extra->members[extra->member_count++];
-
-	if (extra->length)
-		*o++ = ',';
-	member->at = (uint32_t)(o - extra->args);
-	member->key_length = key_length;
-	member->end = member->at + key_length + length;
-	memcpy(o, key, key_length);
-	memcpy(o + key_length, values, length);
-	extra->args[member->end] = ']';
-	extra->length = member->end + 1;
-}
-
-/* More values of a key that was given before. There is room. */
-static void add_values(struct xs_extra *extra, uint32_t i, const char *values, uint32_t length)
-{
-	struct xs_member *member = &extra->members[i];
-	bool comma = length && member->end > member->at + member->key_length;
-	char *o = extra->args + member->end;
-
-	memmove(o + comma + length, o, extra->length - member->end);
-	if (comma)
-		*o++ = ',';
-	memcpy(o, values, length);
-	member->end += comma + length;
-	extra->length += comma + length;
-	for (i++; i < extra->member_count; i++) {
-		extra->members[i].at += comma + length;
-		extra->members[i].end += comma + length;
-	}
-}
-
-static void add(struct xs_process *process, struct xs_extra *extra, const struct xs_arg *arg,
-		const unsigned char *data)
-{
-	/* the longest per byte: text with six for one, and floats with 16 for four */
-	static char values[XS_RECORD_MAX * 8];
-	char key[6 * 256 + 8];
-	size_t length, values_length;
-	uint32_t i;
-
-	values_length = (size_t)(put_values(values, arg, data) - values);
-	length = (size_t)(put_key(key, process, arg->key) - key);
-	remember_key(process, arg->key, key, length);
-	if (extra->length + length + values_length + 2 > ARGS_MAX) {
-		extra->cut = true;
-		return;
-	}
-	if (!grow(process, extra, length + values_length + 2)) {
-		extra->cut = true;
-		return;
-	}
-	extra->cut |= arg->cut;
-	i = find_member(extra, key, length);
-	if (i == extra->member_count)
-		add_member(extra, key, (uint32_t)length, values, (uint32_t)values_length);
-	else
-		add_values(extra, i, values, (uint32_t)values_length);
-}
-
-void xs_chrome_id(struct xs_process *process, struct xs_extra *extra, const struct xs_id *id)
-{
-	static const char key[] = "\"id\":[";
-	char value[64];
-	int length = snprintf(value, sizeof(value), "\"0x%llx:0x%llx:0x%llx\"",
-			      (unsigned long long)id->word[0], (unsigned long long)id->word[1],
-			      (unsigned long long)id->word[2]);
-
-	if (grow(process, extra, sizeof(key) + (size_t)length + 2))
-		add_member(extra, key, sizeof(key) - 1, value, (uint32_t)length);
-}
-
-/* What most tasks with arguments have: one number, of a key that is known. */
-static inline bool add_only_number(struct xs_process *process, struct xs_extra *extra,
-				   const unsigned char *args, uint32_t length)
-{
-	const struct xs_key *key;
-	struct xs_arg arg;
-	char *o;
-
-	if (length != sizeof(arg) + 8 || extra->length) /* values are padded to that */
-		return false;
-	memcpy(&arg, args, sizeof(arg));
-	key = &process->keys[arg.key % XS_KEYS];
-	if (!arg.key || key->id != arg.key || arg.count != 1 || arg.cut ||
-	    arg.type == XS_VALUE_TEXT || !value_size(arg.type) ||
-	    extra->room < sizeof(key->json) + NUMBER_MAX)
-		return false;
-	memcpy(extra->args, key->json, sizeof(key->json)); /* of a fixed size: no call */
-	o = put_value(extra->args + key->length, arg.type, args + sizeof(arg));
-	extra->members[0] = (struct xs_member){ 0, key->length, (uint32_t)(o - extra->args) };
-	extra->member_count = 1;
-	*o++ = ']';
-	extra->length = (uint32_t)(o - extra->args);
-	return true;
-}
-
-static __attribute__((noinline)) void add_all(struct xs_process *process, struct xs_extra *extra,
-					      const unsigned char *args, uint32_t length)
-{
-	uint32_t at = 0;
-
-	while (at + sizeof(struct xs_arg) <= length) {
-		struct xs_arg arg;
-		size_t bytes, size;
-
-		memcpy(&arg, args + at, sizeof(arg));
-		size = value_size(arg.type);
-		bytes = arg.count * size;
-		at += (uint32_t)sizeof(arg);
-		if (bytes > length - at || !size) /* hostile, or of a newer collector */
-			return;
-		add(process, extra, &arg, args + at);
-		at += (uint32_t)((bytes + 7) & ~(size_t)7);
-	}
-}
-
-void xs_chrome_args(struct xs_process *process, struct xs_extra *extra, const unsigned char *args,
-		    uint32_t length)
-{
-	if (!add_only_number(process, extra, args, length))
-		add_all(process, extra, args, length);
-}
-
-static __attribute__((noinline)) char *put_flags(char *o, const struct xs_extra *extra,
-						 bool unfinished)
-{
-	if (extra && extra->cut)
-		o = put(o, "\"cut\":true,");
-	if (extra && extra->cancelled)
-		o = put(o, "\"cancelled\":true,");
-	if (extra && extra->unplaced)
-		o = put(o, "\"clock\":\"not placed\",");
-	if (unfinished)
-		o = put(o, "\"unfinished\":true,");
-	return o;
-}
-
-static inline char *put_args(char *o, const struct xs_extra *extra, bool unfinished)
-{
-	bool flags = unfinished || (extra && (extra->cut || extra->cancelled || extra->unplaced));
-
-	if (!flags && !(extra && extra->length))
-		return o;
-	o = put(o, ",\"args\":{");
-	if (extra && extra->length) {
-		/*
-		 * in blocks of a fixed size, as far as the text's room goes: mostly one, and no
-		 * call
-		 */
-		for (uint32_t at = 0; at < extra->length; at += ARGS_BLOCK)
-			memcpy(o + at, extra->args + at, ARGS_BLOCK);
-		o += extra->length;
-		*o++ = ',';
-	}
-	if (flags)
-		o = put_flags(o, extra, unfinished);
-	o[-1] = '}'; /* the last comma */
-	return o;
-}
 
 /* ---- slices ---- */
 
 static struct xs_place end_slice(struct xs_process *process, char *o, uint32_t tid,
 				 const struct xs_open *task, bool unfinished)
 {
-	o = put_args(o, task->extra, unfinished);
-	finish(process->chrome, xs_chrome_put_name(o, process, &task->name));
+	if (task->extra || unfinished)
+		o = xs_chrome_put_args(o, process, NULL, task->extra, unfinished);
+	finish(xs_chrome_of(process), xs_chrome_put_name(o, process, task->name.id));
 	return (struct xs_place){ tid, task->start };
 }
 
 /* The beginning of a slice on a track that is no thread's, up to its duration. */
 static char *put_own_slice(struct xs_process *process, uint32_t tid, uint64_t start, uint64_t end)
 {
-	struct xs_chrome *chrome = process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(process);
 	const struct xs_own *own = xs_chrome_own(chrome, (uint32_t)process->pid, tid);
 	char *o = put_chunks(xs_output_put(&chrome->out), own->text, own->length);
 
@@ -381,7 +46,7 @@ static struct xs_place slice(struct xs_process *process, uint32_t tid, const str
 
 static struct xs_row *row_of(struct xs_process *process, uint32_t name)
 {
-	struct xs_chrome *chrome = process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(process);
 	struct xs_row *grown;
 
 	if (chrome->last_row < chrome->row_count && chrome->rows[chrome->last_row].name == name)
@@ -403,8 +68,8 @@ static struct xs_row *row_of(struct xs_process *process, uint32_t name)
 	return grown;
 }
 
-struct xs_place xs_chrome_on_row(struct xs_process *process, uint32_t row,
-				 const struct xs_open *task, uint64_t end, bool unfinished)
+static struct xs_place on_row(struct xs_process *process, uint32_t row, const struct xs_open *task,
+			      uint64_t end, bool unfinished)
 {
 	static const char *const titles[XS_SPAN_COUNT] = {
 		[XS_SPAN_FRAME] = "Frames",
@@ -450,62 +115,84 @@ void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start
 	o = put(put_own_slice(process, tid, start, end), ",\"args\":{");
 	memcpy(o, args, length);
 	o = put(o + length, "},\"cat\":\"mpi_request\"");
-	finish(process->chrome, xs_chrome_put_bare_name(o, process, xs_name_of(process, name)));
+	finish(xs_chrome_of(process), xs_chrome_put_bare_name(o, process, name));
 }
 
-struct xs_place xs_chrome_on_thread(struct xs_track *track, const struct xs_open *task,
-				    uint64_t end, bool displaced, bool unfinished)
+static struct xs_place on_thread(struct xs_track *track, const struct xs_open *task, uint64_t end,
+				 bool displaced, bool unfinished)
 {
+	struct xs_chrome_track *own = xs_chrome_track(track);
 	struct xs_process *process = track->process;
 	char title[64];
 
 	if (task->extra && task->extra->unplaced) {
 		(void)snprintf(title, sizeof(title), "%u (clock not placed)", track->tid);
 		return slice(process,
-			     xs_chrome_lane(process, &track->unplaced, title, task->start, end,
+			     xs_chrome_lane(process, &own->unplaced, title, task->start, end,
 					    XS_FIT_NESTING),
 			     task, end, unfinished);
 	}
 	if (!displaced)
 		return end_slice(process,
-				 put_slice(xs_output_put(&process->chrome->out), track, task->start,
-					   end),
+				 put_slice(xs_output_put(&xs_chrome_of(process)->out), track,
+					   task->start, end),
 				 track->tid, task, unfinished);
 	(void)snprintf(title, sizeof(title), "%u (overlapping)", track->tid);
 	return slice(process,
-		     xs_chrome_lane(process, &track->crossing, title, task->start, end,
-				    XS_FIT_APART),
+		     xs_chrome_lane(process, &own->crossing, title, task->start, end, XS_FIT_APART),
 		     task, end, unfinished);
 }
 
-/* ---- instants, counters, arrows ---- */
+void xs_chrome_span(struct xs_process *process, const struct xs_slice *span)
+{
+	static const struct xs_id none;
+	const struct xs_open *task = span->task;
+	const struct xs_extra *extra = task->extra;
+	uint32_t row = span->kind == XS_SPAN_TASK ? span->row : span->kind;
+	bool thread = span->track && (span->kind == XS_SPAN_TASK ? !row : true);
+	struct xs_place place =
+		thread ? on_thread(span->track, task, span->end, span->displaced, span->unfinished)
+		       : on_row(process, row, task, span->end, span->unfinished);
+	struct xs_id self;
 
-void xs_chrome_instant(struct xs_process *process, uint32_t tid, uint32_t name, bool metadata,
-		       uint64_t ns, uint8_t scope, const struct xs_extra *extra)
+	if (!extra)
+		return;
+	if (memcmp(&extra->id, &none, sizeof(none)))
+		xs_flows_place(process, &extra->id, place);
+	self = xs_id_of_self(extra->self);
+	if (extra->self)
+		xs_flows_place(process, &self, place);
+}
+
+/* ---- marks, counters, arrows ---- */
+
+void xs_chrome_mark(struct xs_process *process, const struct xs_mark *mark)
 {
 	static const char *const scopes[] = { "t", "p", "g" };
-	char *o = put_count(xs_output_put(&process->chrome->out), "{\"ph\":\"i\",\"tid\":", tid);
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	char *o = put_count(xs_output_put(&chrome->out), "{\"ph\":\"i\",\"tid\":", mark->tid);
 	size_t length;
 	const char *text;
 
 	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
-	o = xs_json_micros(o, ns);
-	o = put(put(put(o, ",\"s\":\""), scopes[scope <= XS_SCOPE_GLOBAL ? scope : 0]), "\"");
-	o = put_args(o, extra, false);
-	if (!metadata) {
-		finish(process->chrome, xs_chrome_put_name(o, process, xs_name_of(process, name)));
+	o = xs_json_micros(o, mark->ns);
+	o = put(put(put(o, ",\"s\":\""), scopes[mark->scope <= XS_SCOPE_GLOBAL ? mark->scope : 0]),
+		"\"");
+	o = xs_chrome_put_args(o, process, mark->id, mark->extra, false);
+	if (!mark->metadata) {
+		finish(chrome, xs_chrome_put_name(o, process, mark->name));
 		return;
 	}
-	text = xs_text_of(process->run, name, &length);
+	text = xs_text_of(process->run, mark->name, &length);
 	o = xs_json_escape(put(o, ",\"cat\":\"cpu_op\",\"name\":\""), text,
 			   length < 8192 ? length : 8192);
-	finish(process->chrome, put(o, "::metadata\"},\n"));
+	finish(chrome, put(o, "::metadata\"},\n"));
 }
 
 void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *record, uint64_t ns)
 {
 	struct xs_process *process = track->process;
-	struct xs_chrome *chrome = process->chrome;
+	struct xs_chrome *chrome = xs_chrome_of(process);
 	char *o = xs_output_put(&chrome->out);
 
 	if (record->event.flags == XS_VALUE_DOUBLE && !isfinite(record->value.d))
@@ -520,14 +207,13 @@ void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *r
 	o = put(xs_json_time(o + chrome->counter_length, ns, &chrome->time),
 		",\"args\":{\"value\":");
 	if (record->event.flags == XS_VALUE_DOUBLE)
-		o = put_double(o, record->value.d, false);
+		o = xs_chrome_put_double(o, record->value.d, false);
 	else if (record->event.flags == XS_VALUE_S64)
 		o = xs_json_signed(o, record->value.s);
 	else
 		o = xs_json_uint(o, record->value.u);
 	/* a counter is its process's, of no thread and no category: a fifth less to write */
-	finish(chrome, xs_chrome_put_bare_name(put(o, "}"), process,
-					       xs_name_of(process, record->event.name)));
+	finish(chrome, xs_chrome_put_bare_name(put(o, "}"), process, record->event.name));
 }
 
 static char *put_arrow(char *o, const struct xs_process *process, const char *phase,
@@ -535,7 +221,7 @@ static char *put_arrow(char *o, const struct xs_process *process, const char *ph
 {
 	o = put(put(put(o, "{\"ph\":\""), phase), "\",\"tid\":");
 	o = put_count(xs_json_uint(o, place.tid), ",\"pid\":", (uint32_t)process->pid);
-	o = xs_json_time(put(o, ",\"ts\":"), place.start, &process->chrome->time);
+	o = xs_json_time(put(o, ",\"ts\":"), place.start, &xs_chrome_of(process)->time);
 	o = put(put_count(o, ",\"id\":", id), ",\"cat\":\"relation\",\"name\":\"");
 	return put(put(o, name), "\"},\n");
 }
@@ -545,8 +231,8 @@ void xs_chrome_flow(struct xs_process *process, const char *name, struct xs_plac
 {
 	/* beside those of device work, and exact in a double */
 	uint64_t id = 1ull << 52 | (uint64_t)(uint32_t)process->pid << 30 |
-		      (process->chrome->flows++ & 0x3fffffff);
-	char *o = xs_output_put(&process->chrome->out);
+		      (xs_chrome_of(process)->flows++ & 0x3fffffff);
+	char *o = xs_output_put(&xs_chrome_of(process)->out);
 
 	/* an arrow cannot go back in time: then it is drawn the other way */
 	if (from.start > to.start) {
@@ -556,5 +242,5 @@ void xs_chrome_flow(struct xs_process *process, const char *name, struct xs_plac
 		to = swap;
 	}
 	o = put_arrow(o, process, "s", name, id, from);
-	finish(process->chrome, put_arrow(o, process, "f\",\"bp\":\"e", name, id, to));
+	finish(xs_chrome_of(process), put_arrow(o, process, "f\",\"bp\":\"e", name, id, to));
 }

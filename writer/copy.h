@@ -4,7 +4,7 @@
 #ifndef XS_COPY_H
 #define XS_COPY_H
 
-#include "writer.h"
+#include "track.h"
 
 /*
  * A record out of a ring, which the traced process may change at any time: it is copied once, and

@@ -16,8 +16,8 @@
 #include "backends.h"
 #include "hash.h"
 #include "kernel_filter.h"
+#include "names.h"
 #include "text.h"
-#include "writer.h"
 
 #ifdef XS_HAVE_DEMANGLE
 /*

@@ -9,7 +9,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "writer.h"
+#include "device_clock.h"
+
+struct xs_device_clock {
+	/* one that tells ns */
+	bool known;
+	int candidate;	/* enum in device_clock.c */
+	int64_t offset; /* unknown clock: result = device ns + offset */
+	/* one that counts */
+	uint32_t looks, bits, kernel_bits; /* looks: at it so far */
+	uint64_t nominal;		   /* ns of a tick, 32 fraction bits */
+	uint64_t first_tick, first_ns, first_width;
+	struct xs_segment *segments;
+	size_t count, room;
+};
+
+/* NULL: no memory. */
+static struct xs_device_clock *clocks_of(struct xs_process *process)
+{
+	if (!process->device_clocks)
+		process->device_clocks = calloc(XS_DEVICES, sizeof(*process->device_clocks));
+	return process->device_clocks;
+}
 
 static uint64_t ns_of(const struct xs_process *process, uint64_t tick)
 {
@@ -72,7 +93,7 @@ static void not_before_its_call(struct xs_work *work)
 static void named_times(struct xs_process *process, struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
-	struct xs_device_clock *clock = &process->device_clock[record->device % XS_DEVICES];
+	struct xs_device_clock *clock = &process->device_clocks[record->device % XS_DEVICES];
 
 	follow(process, clock, record->queued, work->host_start, work->host_end);
 	work->queued = device_ns(process, clock, record->queued);
@@ -216,12 +237,12 @@ static void look(struct xs_process *process, struct xs_device_clock *clock,
 
 void xs_device_clocks_update(struct xs_process *process)
 {
-	struct xs_process_clocks *clocks = process->first.map ? xs_clocks_of(process->first.map)
-							      : NULL;
+	struct xs_process_clocks *clocks =
+		process->first.map && clocks_of(process) ? xs_clocks_of(process->first.map) : NULL;
 
 	for (uint32_t i = 0; clocks && i < XS_CLOCKS; i++) {
 		const struct xs_device_pairs *pairs = &clocks->device[i];
-		struct xs_device_clock *clock = &process->device_clock[i];
+		struct xs_device_clock *clock = &process->device_clocks[i];
 		/* pairs with the release in the collector */
 		uint32_t count = atomic_load_explicit(&pairs->count, memory_order_acquire);
 
@@ -253,7 +274,7 @@ void xs_device_clocks_update(struct xs_process *process)
 static bool counted_times(struct xs_process *process, struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
-	struct xs_device_clock *clock = &process->device_clock[record->device % XS_DEVICES];
+	struct xs_device_clock *clock = &process->device_clocks[record->device % XS_DEVICES];
 	uint64_t mask, start, end, length;
 	const struct xs_segment *segment;
 
@@ -290,6 +311,8 @@ static bool counted_times(struct xs_process *process, struct xs_work *work)
 
 bool xs_device_times(struct xs_process *process, struct xs_work *work)
 {
+	if (!clocks_of(process))
+		return false;
 	if (work->record->event.flags & XS_DEVICE_FLAG_TICKS)
 		return counted_times(process, work);
 	named_times(process, work);
@@ -298,6 +321,8 @@ bool xs_device_times(struct xs_process *process, struct xs_work *work)
 
 void xs_device_clocks_fini(struct xs_process *process)
 {
-	for (uint32_t i = 0; i < XS_DEVICES; i++)
-		free(process->device_clock[i].segments);
+	for (uint32_t i = 0; process->device_clocks && i < XS_DEVICES; i++)
+		free(process->device_clocks[i].segments);
+	free(process->device_clocks);
+	process->device_clocks = NULL;
 }

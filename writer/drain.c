@@ -17,12 +17,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "adopt.h"
 #include "channel.h"
+#include "drain.h"
+#include "faults.h"
 #include "flight.h"
 #include "kmd.h"
 #include "lost.h"
 #include "process.h"
 #include "text.h"
+#include "names.h"
 #include "window.h"
 
 #define SLEEP_LOW    1000000u	 /* ns: some process is just joining, or ending */

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "writer.h"
+#include "faults.h"
+#include "shm.h"
 
 static volatile sig_atomic_t faults;
 

@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files.h"
 #include "paths.h"
 #include "text.h"
-#include "writer.h"
 
 #define TRIES 10000u
 

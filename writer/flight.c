@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "flight.h"
+#include "itt.h"
+#include "records.h"
 #include "text.h"
 
 #define CHUNK (32u << 10)

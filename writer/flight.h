@@ -5,7 +5,7 @@
 #ifndef XS_FLIGHT_H
 #define XS_FLIGHT_H
 
-#include "writer.h"
+#include "track.h"
 
 /* What a trace says about the dump that it belongs to. */
 struct xs_dump {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "hash.h"
-#include "writer.h"
+#include "chrome.h"
 
 #define GENERATION  32768u
 #define BUCKETS	    16384u
@@ -52,9 +52,11 @@ static bool same(const struct xs_id *a, const struct xs_id *b)
 
 static struct xs_flows *flows_of(struct xs_process *process)
 {
-	if (!process->flows)
-		process->flows = calloc(1, sizeof(*process->flows));
-	return process->flows;
+	struct xs_chrome *chrome = xs_chrome_of(process);
+
+	if (!chrome->span_flows)
+		chrome->span_flows = calloc(1, sizeof(*chrome->span_flows));
+	return chrome->span_flows;
 }
 
 static const struct place *find(const struct xs_flows *flows, const struct xs_id *id)
@@ -98,7 +100,7 @@ static void remember(struct xs_flows *flows, const struct xs_id *id, struct xs_p
 /* Draws the arrow, or lets it wait for the id that is missing. Owns `arrow`. */
 static void draw(struct xs_process *process, struct arrow *arrow)
 {
-	struct xs_flows *flows = process->flows;
+	struct xs_flows *flows = xs_chrome_of(process)->span_flows;
 	const struct place *from = find(flows, &arrow->from), *to = find(flows, &arrow->to);
 	uint32_t bucket;
 
@@ -162,7 +164,7 @@ void xs_flows_add(struct xs_process *process, const char *name, const struct xs_
 
 void xs_flows_fini(struct xs_process *process)
 {
-	struct xs_flows *flows = process->flows;
+	struct xs_flows *flows = xs_chrome_of(process)->span_flows;
 
 	if (!flows)
 		return;
@@ -176,5 +178,5 @@ void xs_flows_fini(struct xs_process *process)
 	free(flows->generation[0].room);
 	free(flows->generation[1].room);
 	free(flows);
-	process->flows = NULL;
+	xs_chrome_of(process)->span_flows = NULL;
 }

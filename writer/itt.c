@@ -6,9 +6,17 @@
 #include <string.h>
 
 #include "copy.h"
+#include "itt.h"
+#include "own_clock.h"
+#include "pauses.h"
+#include "records.h"
+#include "sink.h"
 #include "tree.h"
 
-#define KEYED_MAX 65536u
+#define KEYED_MAX  65536u
+#define ARGS_MAX   (256u << 10) /* bytes of one task's arguments */
+#define ARGS_BYTES (256u << 20) /* of all tasks that are open in a process */
+#define ARGS_ROOM  64u		/* of a task's first ones */
 
 /*
  * A span that is open, or the end of one whose begin is still to be read from another thread's
@@ -36,6 +44,13 @@ struct xs_keyed {
 	uint64_t number; /* given out so far */
 };
 
+/* What tasks have that are not plain. */
+struct xs_extras {
+	struct xs_extra *spare; /* unused ones */
+	uint64_t selves;	/* given out so far, see struct xs_extra */
+	uint64_t bytes;		/* room of all arguments */
+};
+
 static bool is_null(const struct xs_id *id)
 {
 	return !(id->word[0] | id->word[1] | id->word[2]);
@@ -49,9 +64,13 @@ struct xs_extra *xs_extra_of(struct xs_process *process, struct xs_open *task)
 
 	if (extra)
 		return extra;
-	extra = process->spare;
+	if (!process->extras)
+		process->extras = calloc(1, sizeof(*process->extras));
+	if (!process->extras)
+		return NULL;
+	extra = process->extras->spare;
 	if (extra)
-		process->spare = extra->next;
+		process->extras->spare = extra->next;
 	else
 		extra = calloc(1, sizeof(*extra));
 	return task->extra = extra;
@@ -64,19 +83,24 @@ void xs_extra_drop(struct xs_process *process, struct xs_open *task)
 	if (!extra)
 		return;
 	/* its memory is used again */
-	*extra = (struct xs_extra){ .next = process->spare,
+	*extra = (struct xs_extra){ .next = process->extras->spare,
 				    .args = extra->args,
-				    .room = extra->room,
-				    .members = extra->members,
-				    .member_room = extra->member_room };
-	process->spare = extra;
+				    .room = extra->room };
+	process->extras->spare = extra;
 	task->extra = NULL;
 }
 
-/* The id of one slice, which nobody else has. */
-static struct xs_id id_of_self(uint64_t self)
+static void free_extras(struct xs_process *process)
 {
-	return (struct xs_id){ { UINT64_MAX, self, UINT64_MAX } };
+	while (process->extras && process->extras->spare) {
+		struct xs_extra *extra = process->extras->spare;
+
+		process->extras->spare = extra->next;
+		free(extra->args);
+		free(extra);
+	}
+	free(process->extras);
+	process->extras = NULL;
 }
 
 static bool get_self(struct xs_process *process, struct xs_open *task, struct xs_id *ret)
@@ -86,8 +110,8 @@ static bool get_self(struct xs_process *process, struct xs_open *task, struct xs
 	if (!extra)
 		return false;
 	if (!extra->self)
-		extra->self = ++process->selves;
-	*ret = id_of_self(extra->self);
+		extra->self = ++process->extras->selves;
+	*ret = xs_id_of_self(extra->self);
 	return true;
 }
 
@@ -98,38 +122,24 @@ static void set_ids(struct xs_process *process, struct xs_open *task,
 
 	if (!is_null(&record->id) && xs_extra_of(process, task))
 		task->extra->id = record->id;
-	if (!is_null(&record->parent) && process->chrome && get_self(process, task, &self))
-		xs_flows_add(process, "parent", &record->parent, &self);
-}
-
-/* A slice is written: arrows may go there. */
-static void written(struct xs_process *process, const struct xs_open *task, struct xs_place place)
-{
-	struct xs_id self;
-
-	if (!task->extra)
-		return;
-	if (!is_null(&task->extra->id))
-		xs_flows_place(process, &task->extra->id, place);
-	self = id_of_self(task->extra->self);
-	if (task->extra->self)
-		xs_flows_place(process, &self, place);
+	if (!is_null(&record->parent) && process->open_count && get_self(process, task, &self))
+		XS_TELL_SINKS(process, flow, process, "parent", &record->parent, &self);
 }
 
 void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool displaced,
 		bool unfinished)
 {
-	struct xs_process *process = track->process;
+	const struct xs_slice span = { .task = task,
+				       .end = end,
+				       .track = track,
+				       .kind = XS_SPAN_TASK,
+				       .row = task->row,
+				       .displaced = displaced ||
+						    (task->extra && task->extra->displaced),
+				       .unfinished = unfinished };
 
-	if (process->watch_tasks && !unfinished)
-		xs_summary_ccl(process, task, end);
-	if (process->chrome) {
-		displaced |= task->extra && task->extra->displaced;
-		written(process, task,
-			task->row ? xs_chrome_on_row(process, task->row, task, end, unfinished)
-				  : xs_chrome_on_thread(track, task, end, displaced, unfinished));
-	}
-	xs_extra_drop(process, task);
+	XS_TELL_SINKS(track->process, span, track->process, &span);
+	xs_extra_drop(track->process, task);
 }
 
 /* ---- spans by key ---- */
@@ -219,11 +229,11 @@ static void drop_half(struct xs_process *process, struct keyed *half)
 
 static void show(struct xs_process *process, struct keyed *begin, uint64_t end, bool unfinished)
 {
-	if (process->watch_tasks && !unfinished && begin->key.span == XS_SPAN_OVERLAPPED)
-		xs_summary_ccl(process, &begin->task, end);
-	if (process->chrome)
-		written(process, &begin->task,
-			xs_chrome_on_row(process, begin->key.span, &begin->task, end, unfinished));
+	const struct xs_slice span = {
+		.task = &begin->task, .end = end, .kind = begin->key.span, .unfinished = unfinished
+	};
+
+	XS_TELL_SINKS(process, span, process, &span);
 	drop_half(process, begin);
 }
 
@@ -280,7 +290,7 @@ static void read_bare(struct xs_track *track, const struct xs_event *event, uint
 		add_half(process, half);
 		return;
 	}
-	half->task.name = *xs_name_of(process, event->name);
+	half->task.name = xs_name_of(process, event->name);
 	half->key.scope = half->task.name.scope;
 	xs_itt_release(track);
 	track->bare = half;
@@ -318,7 +328,7 @@ static void read_keyed(struct xs_track *track, const struct xs_task_record *reco
 	half->tick = record->event.tick;
 	half->key.scope = record->event.name;
 	if (!half->key.is_end) {
-		half->task.name = *xs_name_of(process, record->event.name);
+		half->task.name = xs_name_of(process, record->event.name);
 		half->key.scope = half->task.name.scope;
 		set_ids(process, &half->task, record);
 	}
@@ -368,15 +378,7 @@ void xs_itt_finish(struct xs_process *process, uint64_t end)
 	}
 	free(process->keyed);
 	process->keyed = NULL;
-	xs_flows_fini(process);
-	while (process->spare) {
-		struct xs_extra *extra = process->spare;
-
-		process->spare = extra->next;
-		free(extra->args);
-		free(extra->members);
-		free(extra);
-	}
+	free_extras(process);
 }
 
 /* ---- metadata, instants, relations ---- */
@@ -394,11 +396,47 @@ static struct xs_open *find_open(struct xs_track *track, uint32_t scope, const s
 	return NULL;
 }
 
+/* Room for `more` bytes of arguments. */
+static bool grow_args(struct xs_process *process, struct xs_extra *extra, uint32_t more)
+{
+	uint32_t room = extra->room ? extra->room : ARGS_ROOM;
+	unsigned char *grown;
+
+	if (extra->length + more <= extra->room)
+		return true;
+	while (room < extra->length + more)
+		room *= 2;
+	if (room > ARGS_MAX || process->extras->bytes >= ARGS_BYTES)
+		return false;
+	grown = realloc(extra->args, room);
+	if (!grown)
+		return false;
+	process->extras->bytes += room - extra->room;
+	extra->args = grown;
+	extra->room = room;
+	return true;
+}
+
 static void add_args(struct xs_process *process, struct xs_open *task,
 		     const struct xs_args_record *record, uint32_t length)
 {
-	if (length && xs_extra_of(process, task))
-		xs_chrome_args(process, task->extra, (const unsigned char *)(record + 1), length);
+	const unsigned char *args = (const unsigned char *)(record + 1), *values;
+	struct xs_extra *extra = length ? xs_extra_of(process, task) : NULL;
+	uint32_t whole = 0, given;
+	struct xs_arg arg;
+
+	if (!extra)
+		return;
+	while (xs_args_next(args, length, &whole, &arg, &values))
+		;
+	given = whole < length ? whole : length;
+	if (!grow_args(process, extra, whole)) {
+		extra->cut = true;
+		return;
+	}
+	memcpy(extra->args + extra->length, args, given);
+	memset(extra->args + extra->length + given, 0, whole - given);
+	extra->length += whole;
 }
 
 /* An instant, or arguments of nothing that is open. */
@@ -407,18 +445,22 @@ static void read_instant(struct xs_track *track, const struct xs_args_record *re
 {
 	struct xs_process *process = track->process;
 	struct xs_open loose = { .start = xs_process_ns(process, record->event.tick) };
+	bool metadata = record->event.kind == XS_ARGS;
+	struct xs_mark mark = {
+		.tid = track->tid,
+		.name = record->event.name,
+		.metadata = metadata,
+		.scope = metadata ? XS_SCOPE_THREAD : record->event.flags,
+		.id = metadata || is_null(&record->id) ? NULL : &record->id,
+	};
 
-	if (!process->chrome)
+	if (!process->open_count)
 		return;
 	(void)xs_own_time_begin(track, &record->event, &loose, loose.start);
-	if (record->event.kind == XS_INSTANT && !is_null(&record->id) &&
-	    xs_extra_of(process, &loose))
-		xs_chrome_id(process, loose.extra, &record->id);
 	add_args(process, &loose, record, length);
-	xs_chrome_instant(process, track->tid, record->event.name, record->event.kind == XS_ARGS,
-			  loose.start,
-			  record->event.kind == XS_ARGS ? XS_SCOPE_THREAD : record->event.flags,
-			  loose.extra);
+	mark.ns = loose.start;
+	mark.extra = loose.extra;
+	XS_TELL_SINKS(process, mark, process, &mark);
 	xs_extra_drop(process, &loose);
 }
 
@@ -457,7 +499,7 @@ static void read_relation(struct xs_track *track, const struct xs_task_record *r
 	struct xs_id head = record->id;
 	struct xs_open *task;
 
-	if (is_null(&record->parent) || !process->chrome)
+	if (is_null(&record->parent) || !process->open_count)
 		return;
 	if (is_null(&head)) {
 		task = find_open(track, record->event.name, &head);
@@ -465,9 +507,11 @@ static void read_relation(struct xs_track *track, const struct xs_task_record *r
 			return;
 	}
 	if (relations[relation].from_tail)
-		xs_flows_add(process, relations[relation].name, &record->parent, &head);
+		XS_TELL_SINKS(process, flow, process, relations[relation].name, &record->parent,
+			      &head);
 	else
-		xs_flows_add(process, relations[relation].name, &head, &record->parent);
+		XS_TELL_SINKS(process, flow, process, relations[relation].name, &head,
+			      &record->parent);
 }
 
 /* ---- the rest ---- */
@@ -492,22 +536,23 @@ static void read_span(struct xs_track *track, const struct xs_span_record *recor
 		      uint64_t end)
 {
 	struct xs_process *process = track->process;
-	struct xs_open task = { .start = ns, .name = *xs_name_of(process, record->event.name) };
+	struct xs_open task = { .start = ns, .name = xs_name_of(process, record->event.name) };
+	bool wait = record->event.flags == XS_SPAN_WAIT;
+	const struct xs_slice span = {
+		.task = &task,
+		.end = end,
+		.track = wait ? track : NULL,
+		.kind = record->event.flags < XS_SPAN_COUNT ? record->event.flags : 0,
+		.displaced = wait && ns < track->last_ns,
+	};
 
-	if (!process->chrome)
+	if (!process->open_count)
 		return;
-	if (record->event.flags != XS_SPAN_WAIT) {
-		(void)xs_chrome_on_row(process,
-				       record->event.flags < XS_SPAN_COUNT ? record->event.flags
-									   : 0,
-				       &task, end, false);
-		return;
-	}
-	if (record->cancelled && xs_extra_of(process, &task))
+	if (wait && record->cancelled && xs_extra_of(process, &task))
 		task.extra->cancelled = true;
-	(void)xs_chrome_on_thread(track, &task, end, ns < track->last_ns, false);
+	XS_TELL_SINKS(process, span, process, &span);
 	xs_extra_drop(process, &task);
-	if (end > track->last_ns)
+	if (wait && end > track->last_ns)
 		track->last_ns = end;
 }
 
@@ -515,13 +560,13 @@ static void read_span(struct xs_track *track, const struct xs_span_record *recor
 static void event_begin(struct xs_track *track, const struct xs_event *event, uint64_t ns)
 {
 	struct xs_process *process = track->process;
+	struct xs_mark mark = { .tid = track->tid, .name = event->name };
 
 	for (uint32_t at = track->depth; at > xs_track_lowest(track); at--) {
 		if (track->open[at - 1].name.id != event->name)
 			continue;
-		if (process->chrome)
-			xs_chrome_instant(process, track->tid, event->name, false,
-					  track->open[at - 1].start, XS_SCOPE_THREAD, NULL);
+		mark.ns = track->open[at - 1].start;
+		XS_TELL_SINKS(process, mark, process, &mark);
 		/* a task may be called as the event is */
 		xs_extra_drop(process, &track->open[at - 1]);
 		xs_track_take(track, at - 1);
@@ -581,8 +626,7 @@ void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 		break;
 	}
 	case XS_COUNTER:
-		if (process->chrome)
-			xs_chrome_counter(track, record, ns);
+		XS_TELL_SINKS(process, counter, track, record, ns);
 		break;
 	case XS_SPAN:
 		if (!xs_track_believes(track, event,

@@ -12,6 +12,7 @@
 
 #include "channel.h"
 #include "json.h"
+#include "output.h"
 #include "paths.h"
 #include "text.h"
 #include "version.h"

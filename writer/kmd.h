@@ -8,7 +8,7 @@
 #ifndef XS_KMD_H
 #define XS_KMD_H
 
-#include "writer.h"
+#include "run.h"
 
 /*
  * Starts bpftrace and tells the launcher when the application may start. NULL: bpftrace cannot be

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "writer.h"
+#include "lanes.h"
 
 #define MEMORY	  8192u /* intervals remembered per lane */
 #define LOOK_BACK 1024u /* of these, looked at for crossing */

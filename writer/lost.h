@@ -6,7 +6,7 @@
 #ifndef XS_LOST_H
 #define XS_LOST_H
 
-#include "writer.h"
+#include "traced.h"
 
 #define XS_LOST_NAMED 8u
 #define XS_LOST_WHY   192u

@@ -11,7 +11,8 @@
 
 #include "channel.h"
 #include "text.h"
-#include "writer.h"
+#include "drain.h"
+#include "options.h"
 
 /* It outlives terminal, job control and polite job managers: it ends when its work is done. */
 static void detach(void)

@@ -10,10 +10,14 @@
 #include <string.h>
 
 #include "copy.h"
-#include "mpi_words.h"
+#include "mpi.h"
+#include "pauses.h"
+#include "records.h"
+#include "sink.h"
 #include "tree.h"
 
 #define REQUESTS_MAX 65536u
+#define STARTED_MAX  64u /* requests that one call starts, whose numbers are shown */
 
 enum {
 	STARTED,
@@ -32,7 +36,7 @@ struct request {
 	uint64_t serial; /* no two have the same */
 	uint8_t kind;
 	uint32_t tid;	   /* of the thread that started it; of an end: that saw it */
-	uint32_t ended_by; /* the latter, once it is known */
+	uint32_t ended_by; /* the latter, once it is known; else 0 */
 	uint32_t name;
 	uint32_t words;
 	bool receives, transfers; /* transfers: a file's */
@@ -40,6 +44,13 @@ struct request {
 	uint64_t word[XS_MPI_WORDS];
 	uint64_t bytes; /* of an end */
 	int32_t peer, tag;
+};
+
+/* Numbers of the requests that a call started whose record is still to come. */
+struct xs_mpi_started {
+	uint64_t tick; /* when it began */
+	uint32_t count;
+	uint64_t number[STARTED_MAX];
 };
 
 struct xs_requests {
@@ -193,23 +204,18 @@ static void complete(struct request *request, const struct request *end)
 
 static void show(struct xs_process *process, struct request *request, uint64_t end, bool unfinished)
 {
-	char args[XS_MPI_WORDS_ROOM + 128], *o = args;
+	const struct xs_mpi_work work = { .name = request->name,
+					  .start = request->start,
+					  .end = end,
+					  .words = request->words,
+					  .word = request->word,
+					  .number = request->number,
+					  .started_by = request->tid,
+					  .ended_by = request->ended_by,
+					  .cancelled = request->cancelled,
+					  .unfinished = unfinished };
 
-	if (!process->chrome) {
-		drop(process, request);
-		return;
-	}
-	o = xs_mpi_put_call(process, o, request->words, request->word);
-	o = xs_json_uint(put(o, ",\"request\":"), request->number);
-	o = xs_json_uint(put(o, ",\"started_by\":"), request->tid);
-	if (request->ended_by)
-		o = xs_json_uint(put(o, ",\"ended_by\":"), request->ended_by);
-	if (request->cancelled)
-		o = put(o, ",\"cancelled\":true");
-	if (unfinished)
-		o = put(o, ",\"unfinished\":true");
-	xs_chrome_request(process, request->name, request->start, end, args + 1,
-			  (size_t)(o - args) - 1);
+	XS_TELL_SINKS(process, mpi_work, process, &work);
 	drop(process, request);
 }
 
@@ -284,6 +290,22 @@ static uint64_t made(struct xs_track *track, uint32_t words, const uint64_t *wor
 	return number;
 }
 
+/* The call that began at `tick` has started it. */
+static void note_started(struct xs_track *track, uint64_t tick, uint64_t number)
+{
+	struct xs_mpi_started *started = track->started;
+
+	if (!started)
+		started = track->started = calloc(1, sizeof(*started));
+	if (!started)
+		return;
+	if (started->tick != tick)
+		started->count = 0; /* of one whose record was lost */
+	started->tick = tick;
+	if (started->count < STARTED_MAX)
+		started->number[started->count++] = number;
+}
+
 static void read_request(struct xs_track *track, const struct xs_mpi_request_record *record,
 			 uint64_t ns)
 {
@@ -303,11 +325,7 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 		request->kind = STARTED;
 		request->start = ns;
 		request->tid = track->tid;
-		if (track->started_tick != record->event.tick)
-			track->started_count = 0; /* of one whose record was lost */
-		track->started_tick = record->event.tick;
-		if (track->started_count < XS_STARTED_MAX)
-			track->started[track->started_count++] = request->number;
+		note_started(track, record->event.tick, request->number);
 		open_request(process, request);
 		return;
 	}
@@ -359,21 +377,10 @@ void xs_mpi_finish(struct xs_process *process, uint64_t end)
 		free(request);
 	}
 	free(requests);
-	free(process->mpi_texts);
 	process->requests = NULL;
-	process->mpi_texts = NULL;
 }
 
 /* ---- calls ---- */
-
-struct call {
-	uint64_t start, end, tick;
-	uint64_t number; /* of its request; 0: none, or not known */
-	uint32_t name, words;
-	int32_t result;
-	bool unfinished;
-	uint64_t word[XS_MPI_WORDS];
-};
 
 /* MPI_Request_free: nobody will see the end of the work. */
 static void freed(struct xs_process *process, uint64_t handle, uint64_t ns)
@@ -401,62 +408,25 @@ static uint64_t number_of(struct xs_process *process, uint64_t handle, uint64_t 
 	return request ? request->number : 0;
 }
 
-/* All that one call started, in their order. */
-static char *put_started(char *o, const struct xs_track *track)
-{
-	o = put(o, ",\"requests\":[");
-	for (uint32_t i = 0; i < track->started_count; i++) {
-		if (i)
-			*o++ = ',';
-		o = xs_json_uint(o, track->started[i]);
-	}
-	*o++ = ']';
-	return o;
-}
-
-/* The slice of a call. */
-static void show_call(struct xs_track *track, const struct call *call)
-{
-	char *begin = xs_chrome_mpi_begin(track, call->start, call->end),
-	     *args = put(begin, ",\"args\":"), *o = args;
-
-	o = xs_mpi_put_call(track->process, o, call->words, call->word);
-	if (call->number)
-		o = xs_json_uint(put(o, ",\"request\":"), call->number);
-	else if (track->started_count && track->started_tick == call->tick)
-		o = put_started(o, track);
-	if (call->result)
-		o = xs_json_signed(put(o, ",\"result\":"), call->result);
-	if (call->unfinished)
-		o = put(o, ",\"unfinished\":true");
-	if (o > args) {
-		*args = '{'; /* in place of the first comma */
-		*o++ = '}';
-	} else {
-		o = begin;
-	}
-	xs_chrome_mpi_end(track, call->name, o);
-}
-
 /* Its duration, in ticks. */
-static uint64_t read_words(struct call *call, const struct xs_mpi_record *record, uint32_t size)
+static uint64_t read_words(struct xs_mpi_call *call, uint64_t *word,
+			   const struct xs_mpi_record *record, uint32_t size)
 {
 	uint32_t count = (size - (uint32_t)sizeof(*record)) / 8, at = 0,
 		 left = record->words & ((1u << XS_MPI_WORDS) - 1);
 	uint64_t duration = record->duration;
 
 	/* the others are not looked at where they are not there */
-	memset(call->word, 0, XS_MPI_REQUEST * sizeof(call->word[0]));
-	call->words = 0;
+	memset(word, 0, XS_MPI_REQUEST * sizeof(word[0]));
 	for (; left && at < count; left &= left - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(left);
 
-		call->word[i] = record->word[at++];
+		word[i] = record->word[at++];
 		call->words |= 1u << i;
 	}
-	call->result = call->words & 1u << XS_MPI_RESULT ? (int32_t)call->word[XS_MPI_RESULT] : 0;
+	call->result = call->words & 1u << XS_MPI_RESULT ? (int32_t)word[XS_MPI_RESULT] : 0;
 	if (call->words & 1u << XS_MPI_DURATION)
-		duration = call->word[XS_MPI_DURATION];
+		duration = word[XS_MPI_DURATION];
 	call->words &= ~(1u << XS_MPI_RESULT | 1u << XS_MPI_DURATION);
 	return duration;
 }
@@ -465,8 +435,9 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 		      uint64_t start)
 {
 	struct xs_process *process = track->process;
-	struct call call;
-	uint64_t duration = read_words(&call, record, size), off;
+	uint64_t word[XS_MPI_WORDS];
+	struct xs_mpi_call call = { .event = &record->event, .word = word, .start = start };
+	uint64_t duration = read_words(&call, word, record, size), off;
 	bool names_request = call.words & 1u << XS_MPI_REQUEST && !call.result;
 	size_t length;
 
@@ -474,8 +445,6 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 		process->corrupt++;
 		return;
 	}
-	call.start = start;
-	call.tick = record->event.tick;
 	call.name = xs_function_id(record->event.source, record->event.name);
 	call.end = xs_process_ns(process, record->event.tick + duration);
 	if (call.end < start)
@@ -486,19 +455,20 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 		off = xs_process_ns(process, off);
 		call.end = off > start ? off : start;
 	}
-	call.number = 0;
 	if (names_request && record->words & XS_MPI_MAKES)
-		call.number = made(track, call.words, call.word, call.name, start);
+		call.request = made(track, call.words, word, call.name, start);
 	else if (names_request)
-		call.number = number_of(process, call.word[XS_MPI_REQUEST], call.end);
-	if (process->chrome)
-		show_call(track, &call);
-	track->started_count = 0;
-	if (process->summary && !(record->event.flags & XS_MPI_FLAG_INSIDE))
-		xs_summary_call(process->summary, &record->event, call.end - start);
+		call.request = number_of(process, word[XS_MPI_REQUEST], call.end);
+	if (track->started && track->started->tick == record->event.tick) {
+		call.started = track->started->number;
+		call.started_count = track->started->count;
+	}
+	XS_TELL_SINKS(process, mpi_call, track, &call);
+	if (track->started)
+		track->started->count = 0;
 	if (names_request && call.words == 1u << XS_MPI_REQUEST &&
 	    !strcmp(xs_text_of(process->run, call.name, &length), "MPI_Request_free"))
-		freed(process, call.word[XS_MPI_REQUEST], call.end);
+		freed(process, word[XS_MPI_REQUEST], call.end);
 	track->last_ns = call.end;
 }
 
@@ -507,8 +477,9 @@ void xs_mpi_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 	uint64_t ns = xs_process_ns(track->process, event->tick);
 
 	if (event->kind == XS_MPI_MEMBER) {
-		if (size >= sizeof(struct xs_mpi_member_record) && track->process->chrome)
-			xs_mpi_show_member(track, (const struct xs_mpi_member_record *)event);
+		if (size >= sizeof(struct xs_mpi_member_record))
+			XS_TELL_SINKS(track->process, communicator, track,
+				      (const struct xs_mpi_member_record *)event);
 		return;
 	}
 	if (event->kind == XS_MPI && size >= sizeof(struct xs_mpi_record))

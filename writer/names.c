@@ -1,24 +1,20 @@
 /*
- * From the ids in records to names: plain for reports, and as JSON that is made once and kept
- * ready.
+ * From the ids in records to names.
  *
  * The strings lie in memory that each traced process can write. A string is copied when it is first
  * asked for, and only the copy is used from then on: one id is one text, for as long as the run
  * lasts.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends.h"
 #include "hash.h"
-#include "json.h"
-#include "writer.h"
+#include "names.h"
 
 #define TEXTS_MAX   (1u << 18) /* strings; the table of honest processes holds less, see strtab.h */
 #define TEXTS_BYTES (32u << 20)
-#define NAMES_MAX   (1u << 18)	/* of a process, with those of functions */
-#define NAMES_BYTES (16u << 20) /* JSON texts kept ready; other names are made each time */
+#define NAMES_MAX   (1u << 18) /* of a process, with those of functions */
 
 /* The name of an API's function. */
 static const char *function_name(uint8_t source, uint32_t function)
@@ -172,9 +168,7 @@ static struct xs_name *name_of(const struct xs_names *names, uint32_t id)
 
 static bool grow_names(struct xs_names *names)
 {
-	struct xs_names grown = { .count = names->count,
-				  .bytes = names->bytes,
-				  .size = names->size ? 2 * names->size : 256 };
+	struct xs_names grown = { .size = names->size ? 2 * names->size : 256 };
 
 	grown.table = calloc(grown.size, sizeof(*grown.table));
 	if (!grown.table)
@@ -183,59 +177,42 @@ static bool grow_names(struct xs_names *names)
 		if (names->table[i].id)
 			*name_of(&grown, names->table[i].id) = names->table[i];
 	free(names->table);
-	*names = grown;
+	names->table = grown.table;
+	names->size = grown.size;
 	return true;
 }
 
-static void render(struct xs_process *process, struct xs_name *name)
+struct xs_names *xs_names_open(void)
 {
-	struct xs_names *names = &process->names;
-	size_t length;
-	const char *text = xs_text_of(process->run, name->id, &length);
-	char json[64 + 6 * XS_NAME_SLACK], *o = json;
-
-	name->scope = name->id & XS_NAME_FUNCTION ? 0 : xs_text_find(process->run, name->id).scope;
-	name->length = 0;
-	name->json = NULL;
-	if (length > XS_NAME_SLACK)
-		return;
-	o += sprintf(o, ",\"cat\":\"cpu_op\",\"name\":\"");
-	o = xs_json_escape(o, text, length);
-	o += sprintf(o, "\"},\n");
-	length = (size_t)(o - json);
-	if (length > XS_NAME_SLACK || names->bytes + XS_NAME_SLACK > NAMES_BYTES)
-		return;
-	name->json = malloc(XS_NAME_SLACK);
-	if (!name->json)
-		return;
-	memset(json + length, 0, sizeof(json) - length);
-	memcpy(name->json, json, XS_NAME_SLACK);
-	name->length = (uint32_t)length;
-	names->bytes += XS_NAME_SLACK;
+	return calloc(1, sizeof(struct xs_names));
 }
 
-const struct xs_name *xs_name_find(struct xs_process *process, uint32_t id)
+void xs_names_free(struct xs_names *names)
 {
-	static struct xs_name spare;
-	struct xs_names *names = &process->names;
+	if (names)
+		free(names->table);
+	free(names);
+}
+
+struct xs_name xs_name_find(struct xs_process *process, uint32_t id)
+{
+	struct xs_names *names = process->names;
 	struct xs_name *name;
 
 	if (!id)
 		id = XS_STRING_FULL; /* 0 marks a free entry */
 	name = names->size ? name_of(names, id) : NULL;
 	if (name && name->id)
-		return names->hot[id % XS_NAMES_HOT] = name;
+		return names->hot[id % XS_NAMES_HOT] = *name;
 	if (names->count >= NAMES_MAX && id != XS_STRING_FULL) {
 		process->omitted[XS_OMIT_NAMES]++;
 		return xs_name_find(process, XS_STRING_FULL);
 	}
-	if (2 * names->count >= names->size && !grow_names(names)) {
-		spare = (struct xs_name){ .id = id };
-		return &spare;
-	}
+	if (2 * names->count >= names->size && !grow_names(names))
+		return (struct xs_name){ .id = id };
 	names->count++;
 	name = name_of(names, id);
 	name->id = id;
-	render(process, name);
-	return name;
+	name->scope = id & XS_NAME_FUNCTION ? 0 : xs_text_find(process->run, id).scope;
+	return *name;
 }

@@ -1,5 +1,5 @@
 /* Built without the Level Zero headers: no function has a name. */
-#include "call_log.h"
+#include "functions.h"
 
 extern const char *const xs_level_zero_names[];
 extern const uint32_t xs_level_zero_count;

@@ -1,5 +1,5 @@
 /* Built without the OpenCL headers: no function has a name. */
-#include "call_log.h"
+#include "functions.h"
 
 extern const char *const xs_opencl_names[];
 extern const uint32_t xs_opencl_count;

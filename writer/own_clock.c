@@ -5,24 +5,39 @@
  * zero is put where its first time that we see is that of its call, or where an open task has put
  * it, once for all: its slices keep their lengths, and lie to each other as the application says.
  */
-#include "writer.h"
+#include "own_clock.h"
+
+#include <stdlib.h>
 
 /* ns: what lies farther from its call is no time, and is put there */
 #define FAR (30ull * 86400 * 1000000000)
 
+/* Where the application's clocks are shown that cannot be placed. */
+struct xs_own_clocks {
+	struct {
+		bool known;
+		uint64_t zero; /* ns in the trace */
+	} of[XS_OWN_CLOCKS];
+};
+
 void xs_own_time_read(struct xs_track *track, const struct xs_own_time_record *record)
 {
-	track->own_time = (struct xs_own_time){ .tick = record->event.tick,
-						.ns = record->ns,
-						.clock = record->event.name,
-						.placed = record->event.flags };
+	if (!track->own_time)
+		track->own_time = malloc(sizeof(*track->own_time));
+	if (track->own_time)
+		*track->own_time = (struct xs_own_time){ .tick = record->event.tick,
+							 .ns = record->ns,
+							 .clock = record->event.name,
+							 .placed = record->event.flags };
 }
 
 /* Has the record that? It is no other's then. */
 static bool take(struct xs_track *track, const struct xs_event *event, struct xs_own_time *ret)
 {
-	*ret = track->own_time;
-	track->own_time.tick = 0;
+	if (!track->own_time)
+		return false;
+	*ret = *track->own_time;
+	track->own_time->tick = 0;
 	return ret->tick == event->tick && ret->tick;
 }
 
@@ -44,12 +59,14 @@ static uint64_t put(struct xs_track *track, const struct xs_own_time *time, uint
 	struct xs_process *process = track->process;
 	uint64_t at;
 
-	if (time->clock >= XS_OWN_CLOCKS)
+	if (!process->own_clocks)
+		process->own_clocks = calloc(1, sizeof(*process->own_clocks));
+	if (time->clock >= XS_OWN_CLOCKS || !process->own_clocks)
 		return ns;
-	if (!process->own_clock[time->clock].known)
-		process->own_clock[time->clock].zero = zero_of(track, time, ns);
-	process->own_clock[time->clock].known = true;
-	at = process->own_clock[time->clock].zero + time->ns;
+	if (!process->own_clocks->of[time->clock].known)
+		process->own_clocks->of[time->clock].zero = zero_of(track, time, ns);
+	process->own_clocks->of[time->clock].known = true;
+	at = process->own_clocks->of[time->clock].zero + time->ns;
 	/* nor what lies before the trace's first day */
 	return at - ns + FAR < 2 * FAR && !(at >> 63) ? at : ns;
 }

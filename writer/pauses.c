@@ -4,7 +4,9 @@
  * The traced processes list their pauses, each with its two ticks; a track is past a pause once it
  * has read a record from behind it.
  */
-#include "writer.h"
+#include "pauses.h"
+
+#include "records.h"
 
 enum { PAUSES_OF_RUN, PAUSES_OF_PROCESS, PAUSE_LISTS };
 

@@ -15,11 +15,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "adopt.h"
+#include "calls.h"
+#include "device_clock.h"
+#include "faults.h"
 #include "flight.h"
-#include "report.h"
+#include "itt.h"
+#include "mpi.h"
+#include "names.h"
+#include "output.h"
 #include "paths.h"
+#include "pauses.h"
+#include "records.h"
+#include "sink.h"
+#include "sinks_open.h"
 #include "text.h"
-#include "writer.h"
+#include "title.h"
 
 /* ---- reading ---- */
 
@@ -38,7 +49,7 @@ static uint64_t read_tracks(struct xs_process *process, bool all)
 	if (process->run->options->on_full == XS_FULL_OVERWRITE && !all)
 		return 0;
 	if (process->log_calls)
-		return xs_call_log_read(process, all);
+		return xs_calls_read(process, all);
 	for (uint32_t i = 0; i < process->track_count; i++)
 		xs_track_begin(process->tracks[i]);
 	do {
@@ -147,7 +158,7 @@ void xs_process_commit(struct xs_process *process)
 	uint64_t offset = 0;
 	bool dirty = false;
 
-	if (process->run->flight && process->chrome) { /* a dump: nobody will go on with it */
+	if (process->run->flight && process->out) { /* a dump: nobody will go on with it */
 		(void)xs_output_flush(process->out);
 		if (process->out->error)
 			xs_tell_write_error(process->run, process->out->error);
@@ -159,8 +170,8 @@ void xs_process_commit(struct xs_process *process)
 		help_waiting(process);
 		return;
 	}
-	xs_reports_flush(process);
-	if (process->chrome) {
+	xs_sinks_flush(process);
+	if (process->out) {
 		struct xs_output *out = process->out;
 
 		(void)xs_output_flush(out);
@@ -204,6 +215,20 @@ bool xs_process_urgent(const struct xs_process *process)
 
 /* ---- the end ---- */
 
+/* The call that a thread was in at the end: source << 24 | number + 1, as in struct xs_ring. */
+static void show_in_call(struct xs_track *track, uint32_t in, uint64_t start, uint64_t end)
+{
+	const struct xs_event event = { .source = (uint8_t)(in >> 24),
+					.name = (in & 0xffffff) - 1 };
+	const struct xs_call call = { .event = &event,
+				      .name = xs_function_id(event.source, event.name),
+				      .start = start,
+				      .end = end,
+				      .unfinished = true };
+
+	XS_TELL_SINKS(track->process, call_unfinished, track, &call);
+}
+
 static void finish_track(struct xs_track *track, uint64_t end)
 {
 	struct xs_process *process = track->process;
@@ -224,18 +249,13 @@ static void finish_track(struct xs_track *track, uint64_t end)
 	off = xs_process_paused_after(process, call_tick);
 	if (off != UINT64_MAX)
 		call_end = xs_process_ns(process, off);
-	if (call && process->chrome)
-		xs_chrome_unfinished(track,
-				     xs_name_of(process, xs_function_id((uint8_t)(call >> 24),
-									(call & 0xffffff) - 1)),
-				     start, call_end > start ? call_end : start);
+	if (call)
+		show_in_call(track, call, start, call_end > start ? call_end : start);
 	xs_track_cut_last(track);
 	xs_track_close(track, UINT32_MAX, end);
-	if (process->log_calls)
-		xs_call_log_finish(track, end);
-	if (process->chrome)
-		xs_arrows_flush(track, UINT64_MAX);
-	if (process->chrome && xs_output_full(process->out))
+	xs_calls_finish(track, end);
+	XS_TELL_SINKS(process, leave, track, end);
+	if (process->out && xs_output_full(process->out))
 		xs_process_commit(process);
 }
 
@@ -382,15 +402,7 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	bool shown;
 
 	finish_tracks(process);
-	shown = process->chrome;
-	if (process->chrome)
-		xs_chrome_close(process, end, status);
-	xs_timeline_flush(process);
-	if (process->summary)
-		shown |= xs_summary_close(process);
-	if (process->stacks)
-		shown |= xs_stacks_close(process);
-	shown |= xs_reports_close(process);
+	shown = xs_sinks_close(process, end, status);
 	run->wrote_something |= shown;
 	/*
 	 * a script starts hundreds of programs that have nothing to show: only the application's
@@ -502,7 +514,7 @@ bool xs_process_dump(struct xs_process *process)
 		return false;
 	xs_flight_rewind(process);
 	restart_stats(process);
-	if (xs_chrome_open(process) < 0)
+	if (!xs_sinks_open(process, true))
 		return false;
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		const struct xs_track *track = process->tracks[i];
@@ -512,13 +524,13 @@ bool xs_process_dump(struct xs_process *process)
 		if (track->thread == UINT32_MAX)
 			continue;
 		name = xs_text_of(process->run, process->threads[track->thread].name, &length);
-		xs_chrome_thread(process->tracks[i], track->tid, name, length);
+		XS_TELL_SINKS(process, thread, process->tracks[i], name, length);
 		if (xs_output_full(process->out))
 			xs_process_commit(process);
 	}
 	xs_flight_replay(process);
 	finish_tracks(process);
-	xs_chrome_close(process, process->end, process->status);
+	(void)xs_sinks_close(process, process->end, process->status);
 	return true;
 }
 
@@ -540,23 +552,21 @@ void xs_process_free(struct xs_process *process)
 {
 	if (process->run->flight)
 		forget_open(process);
+	xs_sinks_drop(process);
 	for (uint32_t i = 0; i < process->track_count; i++) {
-		xs_lanes_fini(&process->tracks[i]->crossing);
-		xs_lanes_fini(&process->tracks[i]->unplaced);
-		free(process->tracks[i]->open);
-		free(process->tracks[i]->pending);
-		free(process->tracks[i]->arrows);
-		xs_call_log_forget(process->tracks[i]);
-		free(process->tracks[i]);
+		struct xs_track *track = process->tracks[i];
+
+		xs_sinks_drop_track(track);
+		xs_calls_forget(track);
+		free(track->open);
+		free(track->callers);
+		free(track->started);
+		free(track->own_time);
+		free(track);
 	}
 	unmap(process);
-	xs_waits_fini(process);
-	xs_stacks_free(process);
-	for (uint32_t i = 0; i < process->names.size; i++)
-		free(process->names.table[i].json);
-	free(process->names.table);
-	free(process->handles);
-	free(process->timeline);
+	xs_names_free(process->names);
+	free(process->own_clocks);
 	free(process->segments);
 	free(process->tracks);
 	free(process->threads);

@@ -8,9 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls.h"
 #include "copy.h"
+#include "device_clock.h"
 #include "flight.h"
-#include "report.h"
+#include "itt.h"
+#include "mpi.h"
+#include "output.h"
+#include "own_clock.h"
+#include "pauses.h"
+#include "records.h"
+#include "sink.h"
+#include "sinks_open.h"
 
 #define MAX_DEPTH   65536u
 #define MAX_THREADS 4096u
@@ -22,7 +31,7 @@ void xs_track_stats(struct xs_track *track, uint32_t tid, uint32_t name)
 	struct xs_process *process = track->process;
 	struct xs_thread_stats *grown;
 
-	if (process->run->flight && !process->chrome && track->thread != UINT32_MAX) {
+	if (process->run->flight && !process->out && track->thread != UINT32_MAX) {
 		/*
 		 * threads whose records are history no more are nobody's concern: one entry a ring,
 		 * however long it runs
@@ -73,14 +82,17 @@ static void close_one(struct xs_track *track, struct xs_open *task, uint64_t end
 {
 	struct xs_process *process = track->process;
 
-	if (process->chrome && !task->name.scope && task->name.id != XS_STRING_FULL)
-		xs_chrome_instant(process, track->tid, task->name.id, false, task->start,
-				  XS_SCOPE_THREAD, task->extra);
-	else if (task->extra || task->row)
+	if (!task->name.scope && task->name.id != XS_STRING_FULL) {
+		const struct xs_mark mark = { .tid = track->tid,
+					      .name = task->name.id,
+					      .ns = task->start,
+					      .extra = task->extra };
+
+		XS_TELL_SINKS(process, mark, process, &mark);
+		xs_extra_drop(process, task);
+	} else {
 		xs_itt_end(track, task, end, false, true);
-	else if (process->chrome)
-		xs_chrome_unfinished(track, &task->name, task->start, end);
-	xs_extra_drop(process, task);
+	}
 }
 
 /* The innermost `count` open tasks, which nobody will end. */
@@ -92,7 +104,7 @@ void xs_track_close(struct xs_track *track, uint32_t count, uint64_t end)
 		struct xs_open *task = &track->open[--track->depth];
 
 		close_one(track, task, end > task->start ? end : task->start);
-		if (process->chrome && xs_output_full(process->out)) {
+		if (process->out && xs_output_full(process->out)) {
 			track->dirty = true;
 			xs_process_commit(process);
 		}
@@ -113,20 +125,16 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 	if (tid != track->tid || track->thread == UINT32_MAX) {
 		xs_itt_release(track);
 		xs_track_close(track, UINT32_MAX, xs_process_ns(process, event->tick));
-		if (process->chrome)
-			xs_arrows_flush(track, UINT64_MAX);
-		if (track->calls)
-			xs_call_log_finish(track, xs_process_ns(process, event->tick));
+		xs_calls_finish(track, xs_process_ns(process, event->tick));
+		XS_TELL_SINKS(process, leave, track, xs_process_ns(process, event->tick));
 		xs_track_close_stats(track, record->lost);
 		track->tid = tid;
 		track->row = 0;
 		xs_track_stats(track, tid, 0);
-		if (process->chrome)
-			xs_chrome_prefix(track);
+		XS_TELL_SINKS(process, enter, track);
 	}
-	if (process->chrome &&
-	    (track->thread == UINT32_MAX || process->threads[track->thread].name != name))
-		xs_chrome_thread(track, tid, text, length);
+	if (track->thread == UINT32_MAX || process->threads[track->thread].name != name)
+		XS_TELL_SINKS(process, thread, track, text, length);
 	if (track->thread != UINT32_MAX)
 		process->threads[track->thread].name = name;
 }
@@ -151,7 +159,7 @@ static inline struct xs_open *open_task(struct xs_track *track, uint64_t start, 
 	task->start = start;
 	task->extra = NULL;
 	task->row = track->row;
-	task->name = *xs_name_of(track->process, name);
+	task->name = xs_name_of(track->process, name);
 	if (start > track->last_ns)
 		track->last_ns = start;
 	return task;
@@ -185,8 +193,7 @@ static inline void read_end(struct xs_track *track, const struct xs_event *event
 		return;
 	}
 	task = &track->open[at - 1];
-	if (__builtin_expect(at != track->depth || task->extra || task->row ||
-				     end < track->last_ns || process->watch_tasks,
+	if (__builtin_expect(at != track->depth || task->extra || task->row || end < track->last_ns,
 			     0)) {
 		/*
 		 * the application ends tasks of two domains in another order than it began them, or
@@ -202,58 +209,70 @@ static inline void read_end(struct xs_track *track, const struct xs_event *event
 		xs_track_take(track, at - 1);
 		return;
 	}
-	if (process->chrome)
-		xs_chrome_task(track, task, end);
+	if (process->plain_task)
+		process->plain_task(track, task, end);
 	track->depth--;
 	track->last_ns = end;
 }
 
 /* ---- calls and device work ---- */
 
+/* An XS_STACK record: where the call was made whose record comes next. */
+static void read_stack(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	const struct xs_stack_record *record = (const void *)event;
+	uint32_t count = event->name;
+
+	if (count > XS_STACK_DEPTH_MAX || size < XS_STACK_SIZE(count))
+		return;
+	if (!track->callers)
+		track->callers = calloc(1, sizeof(*track->callers));
+	if (!track->callers)
+		return;
+	track->callers->tick = event->tick;
+	track->callers->count = count;
+	track->callers->cut = event->flags & XS_STACK_FLAG_CUT;
+	memcpy(track->callers->frames, record->frame, count * sizeof(record->frame[0]));
+}
+
 static void read_call(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
 	struct xs_process *process = track->process;
-	const struct xs_call_record *call = (const void *)event;
-	struct xs_call_members members = { .in = NULL };
-	uint64_t start, end, off;
-	const char *stack;
-	size_t length;
+	const struct xs_call_record *record = (const void *)event;
+	struct xs_call call = { .event = event,
+				.name = xs_function_id(event->source, event->name) };
+	struct xs_given given;
+	uint64_t off;
 
-	if (size < sizeof(*call))
+	if (size < sizeof(*record))
 		return;
-	if (__builtin_expect(!xs_track_believes(track, event, call->duration), 0)) {
+	if (__builtin_expect(!xs_track_believes(track, event, record->duration), 0)) {
 		process->corrupt++;
 		return;
 	}
-	start = xs_process_ns(process, event->tick);
-	end = xs_process_ns(process, event->tick + call->duration);
-	if (end < start)
-		end = start;
-	off = xs_track_cut_short(track, event->tick, call->duration);
-	if (off != UINT64_MAX) {
+	call.result = record->result;
+	call.start = xs_process_ns(process, event->tick);
+	call.end = xs_process_ns(process, event->tick + record->duration);
+	if (call.end < call.start)
+		call.end = call.start;
+	off = xs_track_cut_short(track, event->tick, record->duration);
+	call.unfinished = off != UINT64_MAX;
+	if (call.unfinished) {
 		off = xs_process_ns(process, off);
-		end = off > start ? off : start;
+		call.end = off > call.start ? off : call.start;
 	}
-	if (__builtin_expect(process->log_calls, 0))
-		members = xs_call_log_call(track, call, start, end);
-	stack = track->pending ? xs_stacks_take(track, call, end - start, &length) : NULL;
-	if (process->chrome && off != UINT64_MAX)
-		xs_chrome_unfinished(track,
-				     xs_name_of(process,
-						xs_function_id(event->source, event->name)),
-				     start, end);
-	else if (process->chrome)
-		xs_chrome_call(track, call, start, end, process->log_calls ? &members : NULL, stack,
-			       stack ? length : 0);
-	if (process->summary)
-		xs_summary_call(process->summary, event, end - start);
+	if (__builtin_expect(process->log_calls, 0) && xs_calls_end(track, record, &given))
+		call.given = &given;
+	/* a call's own record may be lost, and its stack not */
+	if (track->callers && track->callers->count && track->callers->tick == event->tick)
+		call.callers = track->callers;
 	/* one that is cut did not return while it was recorded: no arrow leads to its end */
-	track->call_tick = off == UINT64_MAX ? event->tick : 0;
-	track->call_start = start;
-	track->call_end = end;
-	track->last_ns = end;
-	if (__builtin_expect(track->arrow_first < track->arrow_end && process->chrome, 0))
-		xs_arrows_flush(track, end);
+	track->call_tick = call.unfinished ? 0 : event->tick;
+	track->call_start = call.start;
+	track->call_end = track->last_ns = call.end;
+	XS_TELL_SINKS(process, call, track, &call);
+	if (call.callers)
+		track->callers->count = 0;
 }
 
 static bool lost_something(const struct xs_process *process)
@@ -286,12 +305,7 @@ static void device_work(struct xs_process *process, const struct xs_device_recor
 		return;
 	}
 	work.linked = !lost_something(process);
-	if (process->chrome)
-		xs_chrome_device(process, &work);
-	if (process->summary)
-		xs_summary_device(process, &work);
-	if (process->run->options->device_timeline)
-		xs_timeline_device(process, &work);
+	XS_TELL_SINKS(process, work, process, &work);
 	if (work.end > process->last_ns)
 		process->last_ns = work.end;
 }
@@ -356,17 +370,28 @@ static void read_commands(struct xs_track *track, const struct xs_event *event, 
 
 /* ---- reading ---- */
 
-/* The first event of a process that is to be shown makes its file. */
-static void open_chrome(struct xs_track *track)
+/* For which commands the call has waited whose record came before. */
+static void read_wait(struct xs_track *track, const struct xs_waited_record *record)
+{
+	const struct xs_wait wait = { record, track->call_start, track->call_end };
+
+	/* if the call's own record was lost, there is nothing for an arrow to lead to */
+	if (track->call_tick == record->event.tick)
+		XS_TELL_SINKS(track->process, wait, track, &wait);
+}
+
+/* The first event of a process that is to be shown. */
+static void first_event(struct xs_track *track)
 {
 	struct xs_process *process = track->process;
 	size_t length;
 	const char *name;
 
-	if (xs_chrome_open(process) < 0 || track->thread == UINT32_MAX)
+	process->awaits_event = !xs_sinks_open(process, true);
+	if (process->awaits_event || track->thread == UINT32_MAX)
 		return;
 	name = xs_text_of(process->run, process->threads[track->thread].name, &length);
-	xs_chrome_thread(track, track->tid, name, length);
+	XS_TELL_SINKS(process, thread, track, name, length);
 }
 
 static void read_record(struct xs_track *track, const struct xs_event *event, uint32_t size)
@@ -390,18 +415,17 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 		xs_mpi_read(track, event, size);
 		break;
 	case XS_DEVICE_USED:
-		if (process->summary)
-			xs_summary_device_used(process->summary, event);
+		XS_TELL_SINKS(process, device_used, process, event);
 		break;
 	case XS_CALL_IN:
 		if (process->log_calls)
-			xs_call_log_in(track, event, size);
+			xs_calls_begin(track, event, size);
 		break;
 	case XS_CALL_OUT: /* was looked at with its XS_CALL */
 		break;
 	case XS_KERNEL:
-		if (process->summary && size >= sizeof(struct xs_kernel_record))
-			xs_summary_kernel(process->summary, (const void *)event);
+		if (size >= sizeof(struct xs_kernel_record))
+			XS_TELL_SINKS(process, kernel, process, (const void *)event);
 		break;
 	case XS_THREAD:
 		read_thread(track, event, size);
@@ -410,11 +434,11 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 		xs_track_close(track, event->name, track->last_ns);
 		return;
 	case XS_STACK:
-		xs_stacks_read(track, event, size);
+		read_stack(track, event, size);
 		return;
 	case XS_WAITED:
-		if (process->chrome && size >= sizeof(struct xs_waited_record))
-			xs_waits_read(track, (const void *)event);
+		if (size >= sizeof(struct xs_waited_record))
+			read_wait(track, (const void *)event);
 		return;
 	case XS_OWN_TIME:
 		if (size >= sizeof(struct xs_own_time_record))
@@ -472,7 +496,7 @@ void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_
 
 		size = event->words * 8u;
 		dispatch(track, event, size);
-		if (__builtin_expect(process->chrome && xs_output_full(process->out), 0))
+		if (__builtin_expect(process->out && xs_output_full(process->out), 0))
 			xs_process_commit(process);
 	}
 }
@@ -523,15 +547,14 @@ void xs_track_begin(struct xs_track *track)
 			xs_extra_drop(process, &track->open[--track->depth]);
 		track->tid = atomic_load_explicit(&track->ring->tail_tid, memory_order_relaxed);
 		xs_track_stats(track, track->tid, 0);
-		if (process->chrome)
-			xs_chrome_prefix(track);
+		XS_TELL_SINKS(process, enter, track);
 	}
 	/* after head: a thread that wrote a record after a pause had seen the pause's end */
 	xs_track_look_for_pauses(track);
 	look_from(track);
 }
 
-/* wanted: a trace, which is not begun yet */
+/* wanted: there are sinks that are opened with the first event, which has not come yet */
 static inline void read_next(struct xs_track *track, bool *wanted)
 {
 	struct xs_process *process = track->process;
@@ -544,15 +567,13 @@ static inline void read_next(struct xs_track *track, bool *wanted)
 		track->pos = track->head;
 		return;
 	}
-	if (__builtin_expect(*wanted && !process->chrome && event->kind != XS_PAD &&
-				     event->kind != XS_THREAD,
-			     0)) {
-		open_chrome(track);
+	if (__builtin_expect(*wanted && event->kind != XS_PAD && event->kind != XS_THREAD, 0)) {
+		first_event(track);
 		*wanted = false;
 	}
 	dispatch(track, event, size);
 	track->pos += size;
-	if (__builtin_expect(process->chrome && xs_output_full(process->out), 0)) {
+	if (__builtin_expect(process->out && xs_output_full(process->out), 0)) {
 		track->dirty = true;
 		xs_process_commit(process);
 	}
@@ -568,7 +589,7 @@ static inline void commit_some(struct xs_track *track)
 
 void xs_track_next(struct xs_track *track)
 {
-	bool wanted = xs_want_chrome(track->process->run->options);
+	bool wanted = track->process->awaits_event;
 
 	read_next(track, &wanted);
 	track->dirty = true;
@@ -577,7 +598,7 @@ void xs_track_next(struct xs_track *track)
 
 uint64_t xs_track_read(struct xs_track *track, uint64_t most)
 {
-	bool wanted = xs_want_chrome(track->process->run->options);
+	bool wanted = track->process->awaits_event;
 	uint64_t first = track->pos,
 		 length = track->head - first < most ? track->head - first : most;
 

@@ -1,3 +1,4 @@
+#include "files.h"
 #include "report.h"
 
 #include <errno.h>
@@ -87,7 +88,6 @@ static void tell_error(struct xs_report *report, int error)
 
 void xs_reports_flush(struct xs_process *process)
 {
-	xs_timeline_flush(process);
 	for (int i = 0; process->reports && i < XS_REPORT_COUNT; i++)
 		if (process->reports->of[i] && process->reports->of[i]->out.length) {
 			(void)xs_output_flush(&process->reports->of[i]->out);

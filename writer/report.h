@@ -10,7 +10,8 @@
 
 #include <limits.h>
 
-#include "writer.h"
+#include "output.h"
+#include "traced.h"
 
 enum xs_report_kind {
 	XS_REPORT_HOST_TIMING,

@@ -13,8 +13,8 @@
 #include "channel.h"
 #include "lost.h"
 #include "process.h"
+#include "run.h"
 #include "text.h"
-#include "writer.h"
 
 #define DAY_NS 86400000000000ull
 

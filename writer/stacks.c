@@ -12,11 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "files.h"
 #include "hash.h"
 #include "json.h"
+#include "names.h"
+#include "stacks.h"
 #include "symbols.h"
 #include "text.h"
-#include "writer.h"
 
 #define MAX_STACKS 65536u
 #define MAX_BYTES  (24u << 20)
@@ -41,34 +43,9 @@ struct xs_stacks {
 	char text[TEXT_MAX];
 };
 
-/* Of a track: the stack of the call whose record comes next. */
-struct xs_pending {
-	uint64_t tick;
-	uint32_t count; /* 0: none */
-	bool cut;
-	uint64_t frames[XS_STACK_DEPTH_MAX];
-};
-
-void xs_stacks_read(struct xs_track *track, const struct xs_event *event, uint32_t size)
+static uint64_t hash_of(const struct xs_callers *callers, uint32_t function)
 {
-	const struct xs_stack_record *record = (const void *)event;
-	uint32_t count = event->name;
-
-	if (count > XS_STACK_DEPTH_MAX || size < XS_STACK_SIZE(count))
-		return;
-	if (!track->pending)
-		track->pending = calloc(1, sizeof(*track->pending));
-	if (!track->pending)
-		return;
-	track->pending->tick = event->tick;
-	track->pending->count = count;
-	track->pending->cut = event->flags & XS_STACK_FLAG_CUT;
-	memcpy(track->pending->frames, record->frame, count * sizeof(record->frame[0]));
-}
-
-static uint64_t hash_of(const struct xs_pending *pending, uint32_t function)
-{
-	return (xs_hash(pending->frames, pending->count) ^ function * 2ull ^ pending->cut) |
+	return (xs_hash(callers->frames, callers->count) ^ function * 2ull ^ callers->cut) |
 	       1ull << 32;
 }
 
@@ -94,17 +71,17 @@ static bool grow(struct xs_stacks *stacks)
 	return true;
 }
 
-static struct stack *find(struct xs_stacks *stacks, const struct xs_pending *pending,
+static struct stack *find(struct xs_stacks *stacks, const struct xs_callers *callers,
 			  uint32_t function)
 {
-	uint64_t hash = hash_of(pending, function), at = hash;
-	size_t bytes = pending->count * sizeof(pending->frames[0]);
+	uint64_t hash = hash_of(callers, function), at = hash;
+	size_t bytes = callers->count * sizeof(callers->frames[0]);
 	struct stack *stack;
 
 	for (; stacks->size && (stack = &stacks->table[at % stacks->size])->hash; at++)
 		if (stack->hash == hash && stack->function == function &&
-		    stack->count == pending->count && stack->cut == pending->cut &&
-		    !memcmp(stack->frames, pending->frames, bytes))
+		    stack->count == callers->count && stack->cut == callers->cut &&
+		    !memcmp(stack->frames, callers->frames, bytes))
 			return stack;
 	if (stacks->count == MAX_STACKS || stacks->bytes + bytes > MAX_BYTES ||
 	    (2 * stacks->count >= stacks->size && !grow(stacks)))
@@ -115,11 +92,11 @@ static struct stack *find(struct xs_stacks *stacks, const struct xs_pending *pen
 	stack->frames = malloc(bytes);
 	if (!stack->frames)
 		return NULL;
-	memcpy(stack->frames, pending->frames, bytes);
+	memcpy(stack->frames, callers->frames, bytes);
 	stack->hash = hash;
 	stack->function = function;
-	stack->count = pending->count;
-	stack->cut = pending->cut;
+	stack->count = callers->count;
+	stack->cut = callers->cut;
 	stacks->bytes += bytes + sizeof(*stack);
 	stacks->count++;
 	return stack;
@@ -137,16 +114,16 @@ static char *put_frame(char *o, const struct xs_symbol *symbol)
 }
 
 /* "stack":["outermost+0x1",…,"innermost+0x2"]; returns the length. */
-static uint32_t render(struct xs_process *process, const struct xs_pending *pending, char *text)
+static uint32_t render(struct xs_process *process, const struct xs_callers *callers, char *text)
 {
 	char frame[6 * 1024 + 64], *end = text + TEXT_MAX - 64, *o = end;
-	bool cut = pending->cut;
+	bool cut = callers->cut;
 	size_t length;
 
 	/* from the innermost on, backwards: it counts most */
-	for (uint32_t i = 0; i < pending->count; i++) {
+	for (uint32_t i = 0; i < callers->count; i++) {
 		length = (size_t)(put_frame(frame, xs_symbol_of(process->run, process->watched,
-								pending->frames[i])) -
+								callers->frames[i])) -
 				  frame);
 		if ((size_t)(o - text) < length + 32) {
 			cut = true;
@@ -166,40 +143,31 @@ static uint32_t render(struct xs_process *process, const struct xs_pending *pend
 	return (uint32_t)(o - text);
 }
 
-const char *xs_stacks_take(struct xs_track *track, const struct xs_call_record *call, uint64_t ns,
+const char *xs_stacks_text(struct xs_process *process, const struct xs_call *call,
 			   size_t *ret_length)
 {
-	struct xs_process *process = track->process;
-	struct xs_pending *pending = track->pending;
-	struct xs_stacks *stacks = process->stacks;
+	struct xs_callers *callers = call->callers;
+	struct xs_stacks *stacks = process->sink[XS_SINK_STACKS];
 	struct stack *stack;
 
-	/* a call's own record may be lost, and its stack not */
-	if (!pending || !pending->count || pending->tick != call->event.tick)
+	if (!stacks || !callers || !callers->count)
 		return NULL;
-	/* a history that is only let go of */
-	if (process->run->flight && !process->chrome)
-		return NULL;
-	if (!stacks)
-		stacks = process->stacks = calloc(1, sizeof(*stacks));
-	if (!stacks)
-		return NULL;
-	stack = find(stacks, pending, xs_function_id(call->event.source, call->event.name));
+	stack = find(stacks, callers, call->name);
 	if (stack)
-		stack->ns += ns;
+		stack->ns += call->end - call->start;
 	else
-		stacks->omitted_ns += ns;
+		stacks->omitted_ns += call->end - call->start;
 	if (stack && stack->text_length) {
 		*ret_length = stack->text_length;
-		pending->count = 0;
+		callers->count = 0;
 		return stack->text;
 	}
 	/*
 	 * also where no trace is wanted: the files are looked at now, since they may be gone at the
 	 * end
 	 */
-	*ret_length = render(process, pending, stacks->text);
-	pending->count = 0;
+	*ret_length = render(process, callers, stacks->text);
+	callers->count = 0;
 	if (!stack || stacks->bytes + *ret_length > MAX_BYTES)
 		return stacks->text;
 	stack->text = malloc(*ret_length);
@@ -263,7 +231,7 @@ static int by_text(const void *a, const void *b)
 /* Calls from different places of the same functions are one line. */
 static void print(FILE *out, struct xs_process *process)
 {
-	struct xs_stacks *stacks = process->stacks;
+	struct xs_stacks *stacks = process->sink[XS_SINK_STACKS];
 	struct line *lines = calloc(stacks->count + 1, sizeof(*lines));
 	char text[TEXT_MAX];
 	uint32_t n = 0;
@@ -294,14 +262,16 @@ static void print(FILE *out, struct xs_process *process)
 	free(lines);
 }
 
-bool xs_stacks_close(struct xs_process *process)
+/* True: there were any. */
+static bool write_folded(struct xs_process *process)
 {
+	const struct xs_stacks *stacks = process->sink[XS_SINK_STACKS];
 	char path[PATH_MAX];
 	FILE *out = NULL;
 	int fd;
 	bool bad;
 
-	if (process->run->flight || (!process->stacks->count && !process->stacks->omitted_ns))
+	if (process->run->flight || (!stacks->count && !stacks->omitted_ns))
 		return false;
 	fd = xs_file_create(process, XS_FILE_FOLDED, path, sizeof(path));
 	if (fd >= 0)
@@ -321,16 +291,51 @@ bool xs_stacks_close(struct xs_process *process)
 	return true;
 }
 
-void xs_stacks_free(struct xs_process *process)
+static void drop_stacks(struct xs_process *process)
 {
-	struct xs_stacks *stacks = process->stacks;
+	struct xs_stacks *stacks = process->sink[XS_SINK_STACKS];
 
-	for (uint32_t i = 0; stacks && i < stacks->size; i++) {
+	for (uint32_t i = 0; i < stacks->size; i++) {
 		free(stacks->table[i].frames);
 		free(stacks->table[i].text);
 	}
-	if (stacks)
-		free(stacks->table);
+	free(stacks->table);
 	free(stacks);
-	process->stacks = NULL;
 }
+
+static bool close_stacks(struct xs_process *process, enum xs_end end, int status)
+{
+	bool some = write_folded(process);
+
+	(void)end, (void)status;
+	drop_stacks(process);
+	return some;
+}
+
+static bool wanted(const struct xs_run *run)
+{
+	return run->options->call_stacks;
+}
+
+static bool open_stacks(struct xs_process *process)
+{
+	process->sink[XS_SINK_STACKS] = calloc(1, sizeof(struct xs_stacks));
+	return process->sink[XS_SINK_STACKS];
+}
+
+/* Where the trace shows the call, it has asked for the text already. */
+static void take_call(struct xs_track *track, const struct xs_call *call)
+{
+	size_t length;
+
+	(void)xs_stacks_text(track->process, call, &length);
+}
+
+const struct xs_sink xs_stacks_sink = {
+	.wanted = wanted,
+	.open = open_stacks,
+	.at_first_event = true,
+	.call = take_call,
+	.close = close_stacks,
+	.drop = drop_stacks,
+};

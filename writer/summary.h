@@ -6,6 +6,7 @@
 #define XS_SUMMARY_H
 
 #include "report.h"
+#include "sink.h"
 #include "table.h"
 
 #define XS_KERNELS_KEPT 65536u

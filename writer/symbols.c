@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #include "hash.h"
-#include "writer.h"
+#include "names.h"
+#include "run.h"
 
 #define MAX_SYMBOLS    (2u << 20)
 #define MAX_TEXT       (8u << 20)

@@ -96,9 +96,9 @@ static int by_end(const void *a, const void *b)
 				       : x->offset > y->offset;
 }
 
-void xs_timeline_flush(struct xs_process *process)
+static void flush(struct xs_process *process)
 {
-	struct xs_timeline_lines *kept = process->timeline;
+	struct xs_timeline_lines *kept = process->sink[XS_SINK_TIMELINE];
 	struct xs_report *report = kept && kept->count ? xs_report_of(process, XS_REPORT_TIMELINE)
 						       : NULL;
 
@@ -112,18 +112,16 @@ void xs_timeline_flush(struct xs_process *process)
 	kept->count = kept->used = 0;
 }
 
-void xs_timeline_device(struct xs_process *process, const struct xs_work *work)
+static void add_work(struct xs_process *process, const struct xs_work *work)
 {
 	struct xs_report *report = xs_report_of(process, XS_REPORT_TIMELINE);
-	struct xs_timeline_lines *kept = process->timeline;
+	struct xs_timeline_lines *kept = process->sink[XS_SINK_TIMELINE];
 	char *from, *end;
 
-	if (!kept)
-		kept = process->timeline = calloc(1, sizeof(*kept));
-	if (!report || !kept)
+	if (!report)
 		return;
 	if (kept->count == LINES || kept->used > ROOM - LONGEST)
-		xs_timeline_flush(process);
+		flush(process);
 	from = kept->text + kept->used;
 	end = report->format == XS_REPORT_TEXT ? put_line(from, process, work)
 					       : put_row(from, report, process, work);
@@ -132,3 +130,36 @@ void xs_timeline_device(struct xs_process *process, const struct xs_work *work)
 						    .length = (uint32_t)(end - from) };
 	kept->used += (uint32_t)(end - from);
 }
+
+static bool wanted(const struct xs_run *run)
+{
+	return run->options->device_timeline;
+}
+
+static bool open_timeline(struct xs_process *process)
+{
+	process->sink[XS_SINK_TIMELINE] = calloc(1, sizeof(struct xs_timeline_lines));
+	return process->sink[XS_SINK_TIMELINE];
+}
+
+static void drop_timeline(struct xs_process *process)
+{
+	free(process->sink[XS_SINK_TIMELINE]);
+}
+
+static bool close_timeline(struct xs_process *process, enum xs_end end, int status)
+{
+	(void)end, (void)status;
+	flush(process);
+	drop_timeline(process);
+	return false; /* its report tells */
+}
+
+const struct xs_sink xs_timeline_sink = {
+	.wanted = wanted,
+	.open = open_timeline,
+	.work = add_work,
+	.flush = flush,
+	.close = close_timeline,
+	.drop = drop_timeline,
+};

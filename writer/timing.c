@@ -3,7 +3,9 @@
  * their names and sums, and what is printed when.
  */
 #include "timing.h"
+#include "names.h"
 #include "text.h"
+#include "title.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -260,7 +262,7 @@ static void print_missing(struct xs_report *report, const struct xs_process *pro
 bool xs_timing_print(struct xs_process *process)
 {
 	const struct xs_options *options = process->run->options;
-	struct xs_summary *summary = process->summary;
+	struct xs_summary *summary = process->sink[XS_SINK_SUMMARY];
 	const struct {
 		bool wanted;
 		enum xs_report_kind kind;

@@ -5,6 +5,7 @@
  * does), so none of them may stand above a table of ours.
  */
 #include "timing.h"
+#include "title.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 
 #include "process.h"
 #include "text.h"
-#include "writer.h"
+#include "title.h"
 
 #define FIRST_NS    50000000ull
 #define LAST_NS	    1000000000ull

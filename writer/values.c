@@ -5,23 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends.h"
-#include "call_log.h"
+#include "values.h"
 #include "json.h"
 #include "text.h"
 
 #define ARRAY_SHOWN 16u
 #define BYTES_SHOWN 32u
-
-const struct xs_function *xs_function_of(uint8_t source, uint32_t function,
-					 const struct xs_api **ret_api)
-{
-	const struct xs_api *api = xs_backend_of(source)->arguments;
-
-	if (ret_api)
-		*ret_api = api;
-	return api && function < api->count ? &api->functions[function] : NULL;
-}
 
 static bool room(const struct xs_line *line)
 {
@@ -539,4 +528,38 @@ void xs_show_result(struct xs_line *line, const struct xs_api *api, int64_t resu
 		put_int(line, result);
 	}
 	xs_line_put(line, failed ? ") [FAILED]" : ")");
+}
+
+char *xs_show_given(char *out, const struct xs_function *function, const struct xs_given *given)
+{
+	struct xs_line line = { .at = out + 1, .stop = out + 1 + XS_SHOWN_LINE / 2, .json = true };
+
+	*out = '{';
+	xs_show_arguments(&line, function, given->words, given->count, given->values);
+	*line.at = '}';
+	return line.at + 1;
+}
+
+char *xs_show_returned(char *out, const struct xs_api *api, const struct xs_function *function,
+		       const struct xs_given *given)
+{
+	struct xs_line line = { .at = out + 1, .stop = out + 1 + XS_SHOWN_LINE / 2, .json = true };
+
+	*out = '{';
+	xs_show_values(&line, api, function, given->values, false);
+	*line.at = '}';
+	return line.at + 1;
+}
+
+const char *xs_show_returned_result(const struct xs_api *api, const struct xs_function *function,
+				    int64_t result, char *text)
+{
+	struct xs_line line = { .at = text, .stop = text + XS_RESULT_MAX / 2 };
+
+	if (!api || !function || function->returns == XS_RETURNS_NOTHING ||
+	    function->returns == XS_RETURNS_POINTER)
+		return NULL;
+	xs_show_result(&line, api, result, false);
+	*line.at = '\0';
+	return text;
 }

@@ -11,6 +11,7 @@
 
 #include "chrome.h"
 #include "hash.h"
+#include "pauses.h"
 
 #define PENDING_MAX 1024u /* commands of a queue that no call has waited for */
 #define FAR	    64u	  /* so many places is a command put before others that came sooner */
@@ -51,11 +52,12 @@ struct xs_waits {
 static struct queue *queue_of(struct xs_process *process, uint8_t source, uint32_t serial)
 {
 	uint64_t key = (uint64_t)source << 32 | serial;
-	struct xs_waits *waits = process->waits;
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	struct xs_waits *waits = chrome->waits;
 	uint32_t at = xs_hash(&key, 1) % SLOTS;
 
 	if (!waits)
-		waits = process->waits = calloc(1, sizeof(*waits));
+		waits = chrome->waits = calloc(1, sizeof(*waits));
 	if (!waits)
 		return NULL;
 	for (; waits->queues[at]; at = (at + 1) % SLOTS)
@@ -248,15 +250,12 @@ void xs_waits_command(struct xs_process *process, const struct xs_work *work, ui
 	}
 }
 
-void xs_waits_read(struct xs_track *track, const struct xs_waited_record *record)
+void xs_waits_read(struct xs_track *track, const struct xs_wait *wait)
 {
-	struct call call = { record->until, track->call_start, track->call_end, track->tid,
+	const struct xs_waited_record *record = wait->record;
+	struct call call = { record->until, wait->start, wait->end, track->tid,
 			     record->event.flags };
-	/* if the call's own record was lost, there is nothing for an arrow to lead to */
-	struct queue *queue =
-		track->call_tick == record->event.tick
-			? queue_of(track->process, record->event.source, record->event.name)
-			: NULL;
+	struct queue *queue = queue_of(track->process, record->event.source, record->event.name);
 
 	if (!queue)
 		return;
@@ -268,11 +267,12 @@ void xs_waits_read(struct xs_track *track, const struct xs_waited_record *record
 
 void xs_waits_fini(struct xs_process *process)
 {
-	for (uint32_t i = 0; process->waits && i < SLOTS; i++) {
-		if (process->waits->queues[i])
-			free(process->waits->queues[i]->pending);
-		free(process->waits->queues[i]);
+	struct xs_waits *waits = xs_chrome_of(process)->waits;
+
+	for (uint32_t i = 0; waits && i < SLOTS; i++) {
+		if (waits->queues[i])
+			free(waits->queues[i]->pending);
+		free(waits->queues[i]);
 	}
-	free(process->waits);
-	process->waits = NULL;
+	free(waits);
 }

@@ -4,7 +4,7 @@
 #ifndef XS_WINDOW_H
 #define XS_WINDOW_H
 
-#include "writer.h"
+#include "run.h"
 
 struct xs_window {
 	uint64_t begin, end; /* CLOCK_MONOTONIC; 0: it has come, or there is none */

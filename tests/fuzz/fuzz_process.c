@@ -35,7 +35,6 @@ static void at_exit(void)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	char name[XS_NAME_MAX];
 	char second[XS_NAME_MAX];
 	void *map;
 

@@ -2,7 +2,7 @@
  * Functions, arguments and types as the generator writes them, of every kind there is: the fuzzers'
  * records are about these.
  */
-#include "call_log.h"
+#include "functions.h"
 
 struct pair {
 	uint32_t kind, numbers[3];

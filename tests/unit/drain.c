@@ -294,7 +294,7 @@ static void no_name(void)
 	xs_process_read(process, true);
 	CHECK(xs_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - before < 500000000, "took %" PRIu64 " ms",
 	      (xs_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - before) / 1000000);
-	CHECK(process->names.count < 10, "%u names are kept", process->names.count);
+	CHECK(process->names->count < 10, "%u names are kept", process->names->count);
 	finish(process);
 	trace = load();
 	CHECK(trace.count == 30000, "%zu", trace.count);

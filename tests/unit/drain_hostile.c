@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "call_log.h"
+#include "functions.h"
 #include "drained.h"
 
 #define RING (4u << 20)
@@ -541,7 +541,7 @@ static void endless_ids(void)
 		}
 		read_all(process);
 	}
-	CHECK(process->names.count <= (1u << 18) + 1, "%u names", process->names.count);
+	CHECK(process->names->count <= (1u << 18) + 1, "%u names", process->names->count);
 	CHECK(process->omitted[XS_OMIT_NAMES], "told");
 	for (int round = 0; round < 12; round++) {
 		for (uint32_t i = 0; i < 10000; i++) {

@@ -3,7 +3,7 @@
  * where there was one that fits.
  */
 #include "tap.h"
-#include "writer.h"
+#include "lanes.h"
 
 enum { COUNT = 600, LANES = COUNT };
 

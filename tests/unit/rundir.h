@@ -5,9 +5,13 @@
 #ifndef RUNDIR_H
 #define RUNDIR_H
 
+#include "adopt.h"
 #include "launcher.h"
+#include "names.h"
 #include "record.h"
-#include "writer.h"
+#include "records.h"
+#include "run.h"
+#include "traced.h"
 
 struct rundir {
 	struct xs_launch launch;

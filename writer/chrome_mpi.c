@@ -1,7 +1,14 @@
-#include "mpi_words.h"
-
+/*
+ * The Chrome JSON of MPI: a slice for each call and for the work of each request, and who the
+ * process is in a communicator.
+ */
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "chrome.h"
+
+#define SET_ROOM   4096 /* bytes of a set of ranks; what does not fit is left out */
+#define WORDS_ROOM (XS_MPI_WORDS * 64 + SET_ROOM) /* bytes that may be touched */
 
 #define TEXTS	     64u   /* a power of two */
 #define LABELS	     1024u /* a power of two */
@@ -11,7 +18,7 @@
 /* Ranks of a set of `words` words as text: "0-3,7". */
 static char *put_set(char *o, const uint64_t *word, uint32_t words)
 {
-	const char *end = o + XS_MPI_SET_ROOM - 32, *begin = o;
+	const char *end = o + SET_ROOM - 32, *begin = o;
 	uint32_t count = words * 64;
 
 	for (uint32_t i = 0; i < count && o < end; i++) {
@@ -111,16 +118,18 @@ static struct label *label_of(struct xs_mpi_texts *texts, uint64_t id)
 	return &texts->labels[id * 0x9e3779b97f4a7c15ull >> 54];
 }
 
-static char *put_label(char *o, struct xs_process *process, uint64_t id)
+static char *put_label(char *o, const struct xs_process *process, uint64_t id)
 {
-	const struct label *label = process->mpi_texts ? label_of(process->mpi_texts, id) : NULL;
+	struct xs_mpi_texts *texts = xs_chrome_of(process)->mpi;
+	const struct label *label = texts ? label_of(texts, id) : NULL;
 
 	return label && id && label->id == id
 		       ? put(put(put(o, ",\"comm_name\":\""), label->json), "\"")
 		       : o;
 }
 
-static char *put_word(struct xs_process *process, char *o, enum xs_mpi_word word, uint64_t value)
+static char *put_word(const struct xs_process *process, char *o, enum xs_mpi_word word,
+		      uint64_t value)
 {
 	uint32_t low = (uint32_t)value, high = (uint32_t)(value >> 32);
 
@@ -154,7 +163,8 @@ static char *put_word(struct xs_process *process, char *o, enum xs_mpi_word word
 	}
 }
 
-static char *put_words(struct xs_process *process, char *o, uint32_t words, const uint64_t *value)
+static char *put_words(const struct xs_process *process, char *o, uint32_t words,
+		       const uint64_t *value)
 {
 	for (; words; words &= words - 1) {
 		uint32_t word = (uint32_t)__builtin_ctz(words);
@@ -164,22 +174,36 @@ static char *put_words(struct xs_process *process, char *o, uint32_t words, cons
 	return o;
 }
 
-char *xs_mpi_put_call(struct xs_process *process, char *o, uint32_t words, const uint64_t *value)
+/* NULL: no memory. */
+static struct xs_mpi_texts *texts_of(const struct xs_process *process)
+{
+	struct xs_chrome *chrome = xs_chrome_of(process);
+
+	if (!chrome->mpi)
+		chrome->mpi = calloc(1, sizeof(*chrome->mpi));
+	return chrome->mpi;
+}
+
+/*
+ * What the words say, as members with a comma before each, but for a request. Programs make few
+ * calls that differ, and what those before said is remembered.
+ */
+static char *put_call(const struct xs_process *process, char *o, uint32_t words,
+		      const uint64_t *value)
 {
 	/* words that are not there are 0 */
 	const uint64_t kept[KEPT_WORDS] = { value[XS_MPI_COMM],	     value[XS_MPI_PEER],
 					    value[XS_MPI_COUNT],     value[XS_MPI_BYTES],
 					    value[XS_MPI_RECV_PEER], value[XS_MPI_RECV_BYTES] };
+	struct xs_mpi_texts *texts = texts_of(process);
 	uint64_t hash = words & KEPT, differs;
 	struct text *text;
 
-	if (!process->mpi_texts)
-		process->mpi_texts = calloc(1, sizeof(*process->mpi_texts));
-	if (!hash || !process->mpi_texts)
+	if (!hash || !texts)
 		return put_words(process, o, words, value);
 	for (uint32_t i = 0; i < KEPT_WORDS; i++)
 		hash = (hash ^ kept[i]) * 0x9e3779b97f4a7c15ull;
-	text = &process->mpi_texts->of[hash >> 58];
+	text = &texts->of[hash >> 58];
 	differs = text->words ^ (words & KEPT);
 	for (uint32_t i = 0; i < KEPT_WORDS; i++)
 		differs |= text->word[i] ^ kept[i];
@@ -192,16 +216,69 @@ char *xs_mpi_put_call(struct xs_process *process, char *o, uint32_t words, const
 	return put_words(process, put_chunks(o, text->text, text->length), words & ~KEPT, value);
 }
 
+/* All that one call started, in their order. */
+static char *put_started(char *o, const struct xs_mpi_call *call)
+{
+	o = put(o, ",\"requests\":[");
+	for (uint32_t i = 0; i < call->started_count; i++) {
+		if (i)
+			*o++ = ',';
+		o = xs_json_uint(o, call->started[i]);
+	}
+	*o++ = ']';
+	return o;
+}
+
+void xs_chrome_mpi_call(struct xs_track *track, const struct xs_mpi_call *call)
+{
+	struct xs_chrome *chrome = xs_chrome_of(track->process);
+	char *begin = put_slice(xs_output_put(&chrome->out), track, call->start, call->end),
+	     *args = put(begin, ",\"args\":"), *o = args;
+
+	o = put_call(track->process, o, call->words, call->word);
+	if (call->request)
+		o = xs_json_uint(put(o, ",\"request\":"), call->request);
+	else if (call->started_count)
+		o = put_started(o, call);
+	if (call->result)
+		o = xs_json_signed(put(o, ",\"result\":"), call->result);
+	if (call->unfinished)
+		o = put(o, ",\"unfinished\":true");
+	if (o > args) {
+		*args = '{'; /* in place of the first comma */
+		*o++ = '}';
+	} else {
+		o = begin;
+	}
+	finish(chrome, xs_chrome_put_name(o, track->process, call->name));
+}
+
+void xs_chrome_mpi_work(struct xs_process *process, const struct xs_mpi_work *work)
+{
+	char args[WORDS_ROOM + 128], *o = args;
+
+	o = put_call(process, o, work->words, work->word);
+	o = xs_json_uint(put(o, ",\"request\":"), work->number);
+	o = xs_json_uint(put(o, ",\"started_by\":"), work->started_by);
+	if (work->ended_by)
+		o = xs_json_uint(put(o, ",\"ended_by\":"), work->ended_by);
+	if (work->cancelled)
+		o = put(o, ",\"cancelled\":true");
+	if (work->unfinished)
+		o = put(o, ",\"unfinished\":true");
+	xs_chrome_request(process, work->name, work->start, work->end, args + 1,
+			  (size_t)(o - args) - 1);
+}
+
 /* "4 of world", "2 and 3 of world": what a communicator is called that has no name of its own. */
-static void make_label(struct xs_process *process, const struct xs_mpi_member_record *record,
+static void make_label(const struct xs_process *process, const struct xs_mpi_member_record *record,
 		       const char *name, size_t length)
 {
+	struct xs_mpi_texts *texts = texts_of(process);
 	struct label *label;
 	char text[64], json[6 * LABEL + 1];
 
-	if (!process->mpi_texts)
-		process->mpi_texts = calloc(1, sizeof(*process->mpi_texts));
-	if (!process->mpi_texts || (!length && (record->members <= 0 || record->id <= XS_MPI_SELF)))
+	if (!texts || (!length && (record->members <= 0 || record->id <= XS_MPI_SELF)))
 		return;
 	if (!length) {
 		length = record->others > 0
@@ -215,18 +292,19 @@ static void make_label(struct xs_process *process, const struct xs_mpi_member_re
 	length = (size_t)(xs_json_escape(json, name, length < LABEL ? length : LABEL - 1) - json);
 	if (length >= LABEL)
 		return;
-	label = label_of(process->mpi_texts, record->id);
+	label = label_of(texts, record->id);
 	label->id = record->id;
 	memcpy(label->json, json, length);
 	label->json[length] = '\0';
 	for (uint32_t i = 0; i < TEXTS; i++)
-		process->mpi_texts->of[i].words = 0; /* they may have another name of it */
+		texts->of[i].words = 0; /* they may have another name of it */
 }
 
-void xs_mpi_show_member(struct xs_track *track, const struct xs_mpi_member_record *record)
+/* Who merges ranks needs to know it before the first collective there. */
+void xs_chrome_communicator(struct xs_track *track, const struct xs_mpi_member_record *record)
 {
 	struct xs_process *process = track->process;
-	char *o = xs_chrome_put_metadata(xs_output_put(&process->chrome->out), "communicator",
+	char *o = xs_chrome_put_metadata(xs_output_put(&xs_chrome_of(process)->out), "communicator",
 					 (uint64_t)process->pid, track->tid),
 	     *begin = o;
 	size_t length = 0;
@@ -248,6 +326,6 @@ void xs_mpi_show_member(struct xs_track *track, const struct xs_mpi_member_recor
 	if (o == begin)
 		return;					    /* nobody knows which it is */
 	memmove(begin, begin + 1, (size_t)(o - begin) - 1); /* the first comma */
-	finish(process->chrome, put(o - 1, "}},\n"));
+	finish(xs_chrome_of(process), put(o - 1, "}},\n"));
 	make_label(process, record, name, length);
 }

@@ -1,0 +1,13 @@
+/*
+ * MPI calls and the work of requests: see mpi.c.
+ */
+#ifndef XS_MPI_H
+#define XS_MPI_H
+
+#include "track.h"
+
+void xs_mpi_read(struct xs_track *track, const struct xs_event *event, uint32_t size);
+/* The process has ended: requests that are open. */
+void xs_mpi_finish(struct xs_process *process, uint64_t end);
+
+#endif
