@@ -279,7 +279,7 @@ struct xs_process {
 	/* as it says; told_start: in its own time namespace */
 	uint64_t pid_namespace, join_tick, told_start;
 	/*
-	 * start time of the pid's process, for xs_process_alive(); UINT64_MAX: it was gone before
+	 * start time of the pid's process, for xs_pid_alive(); UINT64_MAX: it was gone before
 	 * we looked
 	 */
 	uint64_t start;
