@@ -214,9 +214,10 @@ static void set_cfa_expression(struct state *state, struct reader *r)
 }
 
 /* DW_CFA_expression: rbp alone matters, saved at an offset from rbp (DW_OP_breg6). */
-static void set_saved_expression(struct state *state, const struct cie *cie, struct reader *r)
+static void set_saved_expression(struct state *state, const struct cie *cie, uint64_t number,
+				 struct reader *r)
 {
-	uint64_t number = read_uleb(r), size = read_uleb(r);
+	uint64_t size = read_uleb(r);
 	struct reader e = { .p = r->p };
 	int64_t offset;
 
@@ -257,6 +258,78 @@ static void forget(struct state *state, const struct cie *cie, uint64_t number)
 		state->cfa_known = false;
 }
 
+/* Where the CFA is. False: the operation is none of these. */
+static bool define_cfa(uint8_t op, struct reader *r, const struct cie *cie, struct state *state)
+{
+	switch (op) {
+	case 0x0c: /* DW_CFA_def_cfa */
+		state->rule.flags &= (uint16_t)~XS_RULE_CFA_LOADED;
+		set_cfa_register(state, read_uleb(r));
+		set_cfa_offset(state, (int64_t)read_uleb(r));
+		return true;
+	case 0x0d: /* DW_CFA_def_cfa_register */
+		set_cfa_register(state, read_uleb(r));
+		return true;
+	case 0x0e: /* DW_CFA_def_cfa_offset */
+		set_cfa_offset(state, (int64_t)read_uleb(r));
+		return true;
+	case 0x0f: /* DW_CFA_def_cfa_expression */
+		set_cfa_expression(state, r);
+		return true;
+	case 0x12: /* DW_CFA_def_cfa_sf */
+		set_cfa_register(state, read_uleb(r));
+		set_cfa_offset(state, read_sleb(r) * cie->data_align);
+		return true;
+	case 0x13: /* DW_CFA_def_cfa_offset_sf */
+		set_cfa_offset(state, read_sleb(r) * cie->data_align);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Where a register is saved. False: the operation is none of these. */
+static bool define_register(uint8_t op, struct reader *r, const struct cie *cie,
+			    const struct state *initial, struct state *state)
+{
+	uint64_t number = read_uleb(r); /* of the register, in all of them */
+
+	switch (op) {
+	case 0x05: /* DW_CFA_offset_extended */
+		set_saved(state, cie, number, (int64_t)read_uleb(r) * cie->data_align);
+		return true;
+	case 0x06: /* DW_CFA_restore_extended */
+		restore(state, initial, number);
+		return true;
+	case 0x07: /* DW_CFA_undefined */
+		if (number == cie->return_register)
+			state->rule.flags |= XS_RULE_OUTERMOST;
+		return true;
+	case 0x08: /* DW_CFA_same_value */
+		if (number == RBP)
+			state->rule.flags &= (uint16_t)~(XS_RULE_RBP_AT_CFA | XS_RULE_RBP_AT_RBP);
+		return true;
+	case 0x09: /* DW_CFA_register */
+	case 0x14: /* DW_CFA_val_offset */
+	case 0x15: /* DW_CFA_val_offset_sf */
+		forget(state, cie, number);
+		(void)read_uleb(r);
+		return true;
+	case 0x10: /* DW_CFA_expression */
+		set_saved_expression(state, cie, number, r);
+		return true;
+	case 0x11: /* DW_CFA_offset_extended_sf */
+		set_saved(state, cie, number, read_sleb(r) * cie->data_align);
+		return true;
+	case 0x16: /* DW_CFA_val_expression */
+		forget(state, cie, number);
+		skip(r, read_uleb(r));
+		return true;
+	default:
+		return op == 0x2e; /* DW_CFA_GNU_args_size: one number, of no register */
+	}
+}
+
 /*
  * Runs instructions up to those for code behind `at`; false: one is unknown, or they do not fit
  * together.
@@ -270,109 +343,31 @@ static bool run(struct reader r, const struct cie *cie, uint64_t location, uint6
 
 	while (r.p < r.end && !r.bad) {
 		uint8_t op = (uint8_t)read_fixed(&r, 1), low = op & 0x3f;
-		uint64_t number, advance = 0;
 
-		switch (op & 0xc0) {
-		case 0x40: /* DW_CFA_advance_loc */
+		if (op >> 6 == 1) { /* DW_CFA_advance_loc */
 			location += low * cie->code_align;
-			if (location > at)
-				return true;
-			continue;
-		case 0x80: /* DW_CFA_offset */
+		} else if (op >> 6 == 2) { /* DW_CFA_offset */
 			set_saved(state, cie, low, (int64_t)read_uleb(&r) * cie->data_align);
-			continue;
-		case 0xc0: /* DW_CFA_restore */
+		} else if (op >> 6 == 3) { /* DW_CFA_restore */
 			restore(state, &initial, low);
-			continue;
-		}
-		switch (op) {
-		case 0x00: /* DW_CFA_nop */
-			break;
-		case 0x01: /* DW_CFA_set_loc */
+		} else if (op == 0x01) { /* DW_CFA_set_loc */
 			location = read_pointer(&r, cie->pointers);
-			if (location > at)
-				return !r.bad;
-			break;
-		case 0x02: /* DW_CFA_advance_loc1, 2, 4 */
-		case 0x03:
-		case 0x04:
-			advance = read_fixed(&r, (size_t)1 << (op - 2));
-			location += advance * cie->code_align;
-			if (location > at)
-				return !r.bad;
-			break;
-		case 0x05: /* DW_CFA_offset_extended */
-			number = read_uleb(&r);
-			set_saved(state, cie, number, (int64_t)read_uleb(&r) * cie->data_align);
-			break;
-		case 0x06: /* DW_CFA_restore_extended */
-			restore(state, &initial, read_uleb(&r));
-			break;
-		case 0x07: /* DW_CFA_undefined */
-			number = read_uleb(&r);
-			if (number == cie->return_register)
-				state->rule.flags |= XS_RULE_OUTERMOST;
-			break;
-		case 0x08: /* DW_CFA_same_value */
-			number = read_uleb(&r);
-			if (number == RBP)
-				state->rule.flags &=
-					(uint16_t)~(XS_RULE_RBP_AT_CFA | XS_RULE_RBP_AT_RBP);
-			break;
-		case 0x09: /* DW_CFA_register */
-		case 0x14: /* DW_CFA_val_offset */
-		case 0x15: /* DW_CFA_val_offset_sf */
-			forget(state, cie, read_uleb(&r));
-			(void)read_uleb(&r);
-			break;
-		case 0x0a: /* DW_CFA_remember_state */
+		} else if (op >= 0x02 && op <= 0x04) { /* DW_CFA_advance_loc1, 2, 4 */
+			location += read_fixed(&r, (size_t)1 << (op - 2)) * cie->code_align;
+		} else if (op == 0x0a) { /* DW_CFA_remember_state */
 			if (depth == SAVED)
 				return false;
 			saved[depth++] = *state;
-			break;
-		case 0x0b: /* DW_CFA_restore_state */
+		} else if (op == 0x0b) { /* DW_CFA_restore_state */
 			if (!depth)
 				return false;
 			*state = saved[--depth];
-			break;
-		case 0x0c: /* DW_CFA_def_cfa */
-			state->rule.flags &= (uint16_t)~XS_RULE_CFA_LOADED;
-			set_cfa_register(state, read_uleb(&r));
-			set_cfa_offset(state, (int64_t)read_uleb(&r));
-			break;
-		case 0x0d: /* DW_CFA_def_cfa_register */
-			set_cfa_register(state, read_uleb(&r));
-			break;
-		case 0x0e: /* DW_CFA_def_cfa_offset */
-			set_cfa_offset(state, (int64_t)read_uleb(&r));
-			break;
-		case 0x0f: /* DW_CFA_def_cfa_expression */
-			set_cfa_expression(state, &r);
-			break;
-		case 0x10: /* DW_CFA_expression */
-			set_saved_expression(state, cie, &r);
-			break;
-		case 0x11: /* DW_CFA_offset_extended_sf */
-			number = read_uleb(&r);
-			set_saved(state, cie, number, read_sleb(&r) * cie->data_align);
-			break;
-		case 0x12: /* DW_CFA_def_cfa_sf */
-			set_cfa_register(state, read_uleb(&r));
-			set_cfa_offset(state, read_sleb(&r) * cie->data_align);
-			break;
-		case 0x13: /* DW_CFA_def_cfa_offset_sf */
-			set_cfa_offset(state, read_sleb(&r) * cie->data_align);
-			break;
-		case 0x16: /* DW_CFA_val_expression */
-			forget(state, cie, read_uleb(&r));
-			skip(&r, read_uleb(&r));
-			break;
-		case 0x2e: /* DW_CFA_GNU_args_size */
-			(void)read_uleb(&r);
-			break;
-		default:
+		} else if (op /* DW_CFA_nop */ && !define_cfa(op, &r, cie, state) &&
+			   !define_register(op, &r, cie, &initial, state)) {
 			return false;
 		}
+		if (location > at)
+			break;
 	}
 	return !r.bad;
 }

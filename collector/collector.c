@@ -91,7 +91,7 @@ static struct xs_process_file *make_process(uint32_t slots)
 		atomic_fetch_add_explicit(&xs_self.mailbox->serials, 1, memory_order_relaxed);
 	void *map;
 
-	xs_process_name(name, pid, serial, 0);
+	xs_process_file_name(name, pid, serial, 0);
 	if (xs_shm_map(xs_self.dir, name, XS_SHM_CREATE, xs_slot_offset(slots, ring_size), &map,
 		       NULL) < 0)
 		return NULL;
@@ -106,15 +106,15 @@ static struct xs_process_file *make_process(uint32_t slots)
 	xs_self.ring_size = ring_size;
 	process->pid = pid;
 	process->ppid = (int32_t)xs_sys(SYS_getppid); /* the launcher, too (parent.c) */
-	process->pid_namespace = xs_process_namespace(0);
+	process->pid_namespace = xs_pid_namespace(0);
 	process->join_tick = xs_tick(xs_use_tsc);
-	process->start = xs_process_start(pid);
+	process->start = xs_pid_start(pid);
 	process->serial = serial;
 	process->slots = slots;
 	process->ring_size = ring_size;
 	(void)xs_sys(SYS_prctl, PR_GET_NAME, process->comm);
 	process->arguments_length =
-		(uint32_t)xs_process_arguments(pid, process->arguments, sizeof(process->arguments));
+		(uint32_t)xs_pid_arguments(pid, process->arguments, sizeof(process->arguments));
 	if (xs_job_rank(&rank, &world_size)) {
 		atomic_store_explicit(&process->world_size, world_size, memory_order_relaxed);
 		atomic_store_explicit(&process->rank_told, rank + 1, memory_order_relaxed);

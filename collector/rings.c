@@ -121,7 +121,7 @@ static struct file *make_segment(void)
 		segments = xs_arena_locked(XS_MAX_SEGMENTS * sizeof(*segments));
 	if (!segments || segment_count == XS_MAX_SEGMENTS || xs_is_sealed())
 		return NULL;
-	xs_process_name(name, xs_self.pid, xs_self.serial, number);
+	xs_process_file_name(name, xs_self.pid, xs_self.serial, number);
 	for (uint32_t slots = XS_MORE_SLOTS; slots; slots /= 8) {
 		struct xs_segment_file *segment;
 

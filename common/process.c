@@ -74,7 +74,7 @@ static bool read_stat(pid_t pid, struct stat_text *ret)
 	return true;
 }
 
-size_t xs_process_arguments(pid_t pid, char *text, size_t size)
+size_t xs_pid_arguments(pid_t pid, char *text, size_t size)
 {
 	char path[48];
 	long n;
@@ -89,14 +89,14 @@ size_t xs_process_arguments(pid_t pid, char *text, size_t size)
 	return n > 0 ? (size_t)n : 0;
 }
 
-uint64_t xs_process_start(pid_t pid)
+uint64_t xs_pid_start(pid_t pid)
 {
 	struct stat_text stat;
 
 	return read_stat(pid, &stat) ? stat.start : 0;
 }
 
-bool xs_process_alive(pid_t pid, uint64_t start)
+bool xs_pid_alive(pid_t pid, uint64_t start)
 {
 	struct stat_text stat;
 
@@ -125,7 +125,7 @@ static bool read_exit(int pidfd, int *ret)
 	return true;
 }
 
-bool xs_process_status(pid_t pid, uint64_t start, int pidfd, int *ret)
+bool xs_pid_status(pid_t pid, uint64_t start, int pidfd, int *ret)
 {
 	struct stat_text stat;
 
@@ -140,7 +140,7 @@ bool xs_process_status(pid_t pid, uint64_t start, int pidfd, int *ret)
 	return read_exit(pidfd, ret); /* its parent may have been told just now */
 }
 
-uint64_t xs_process_namespace(pid_t pid)
+uint64_t xs_pid_namespace(pid_t pid)
 {
 	char path[48] = "/proc/self/ns/pid";
 	struct stat st;
@@ -168,7 +168,7 @@ static pid_t inner_pid(pid_t pid)
 	return result;
 }
 
-pid_t xs_process_outer(pid_t pid, uint64_t pid_namespace)
+pid_t xs_pid_outer(pid_t pid, uint64_t pid_namespace)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *entry;
@@ -179,7 +179,7 @@ pid_t xs_process_outer(pid_t pid, uint64_t pid_namespace)
 	while (!found && (entry = readdir(dir))) {
 		pid_t candidate = atoi(entry->d_name);
 
-		if (candidate > 0 && xs_process_namespace(candidate) == pid_namespace &&
+		if (candidate > 0 && xs_pid_namespace(candidate) == pid_namespace &&
 		    inner_pid(candidate) == pid)
 			found = candidate;
 	}

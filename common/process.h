@@ -12,33 +12,33 @@
  * Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat); 0 when unknown.
  * No memory is allocated.
  */
-uint64_t xs_process_start(pid_t pid);
+uint64_t xs_pid_start(pid_t pid);
 
 /*
  * False when the process has ended (a zombie has) or its pid is another process's now. start 0: any
  * process of that pid will do.
  */
-bool xs_process_alive(pid_t pid, uint64_t start);
+bool xs_pid_alive(pid_t pid, uint64_t start);
 
 /*
  * How a process ended, as wait() tells its parent, for a caller that is not its parent: known while
  * the process is a zombie, and since Linux 6.15 to holders of a pidfd (-1: none). start: as above,
  * 0: not known. False: unknown.
  */
-bool xs_process_status(pid_t pid, uint64_t start, int pidfd, int *ret);
+bool xs_pid_status(pid_t pid, uint64_t start, int pidfd, int *ret);
 
 /* Identifies the PID namespace of a process (0: the caller's own process); 0 when unknown. */
-uint64_t xs_process_namespace(pid_t pid);
+uint64_t xs_pid_namespace(pid_t pid);
 /*
  * The process's arguments, a NUL behind each, or what it has written over them; how many bytes, 0:
  * not to be seen. Usable in any context.
  */
-size_t xs_process_arguments(pid_t pid, char *text, size_t size);
+size_t xs_pid_arguments(pid_t pid, char *text, size_t size);
 
 /*
  * The pid, here, of the process that is `pid` in another PID namespace; 0: there is none, or it
  * cannot be seen.
  */
-pid_t xs_process_outer(pid_t pid, uint64_t pid_namespace);
+pid_t xs_pid_outer(pid_t pid, uint64_t pid_namespace);
 
 #endif

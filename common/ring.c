@@ -129,7 +129,7 @@ static bool wait_for_room(struct xs_producer *p, struct xs_doorbell *bell, uint6
 			break;
 		if (xs_sys(SYS_futex, &ring->waiting, FUTEX_WAIT, 1, &timeout) == -ETIMEDOUT &&
 		    the_consumer && beat == heartbeat() &&
-		    !xs_process_alive(the_consumer->pid, the_consumer->start)) {
+		    !xs_pid_alive(the_consumer->pid, the_consumer->start)) {
 			/*
 			 * for good: an application must not stand still because its tracer was
 			 * killed

@@ -232,7 +232,7 @@ static void put_file_name(char *text, char kind, int32_t pid, uint32_t serial, u
 	*text = '\0';
 }
 
-void xs_process_name(char *text, int32_t pid, uint32_t serial, uint32_t segment)
+void xs_process_file_name(char *text, int32_t pid, uint32_t serial, uint32_t segment)
 {
 	put_file_name(text, 'p', pid, serial, segment);
 }
@@ -258,7 +258,7 @@ static const char *take_number(const char *text, uint64_t most, uint64_t *ret)
 	return text == start || *ret > most || (*start == '0' && text > start + 1) ? NULL : text;
 }
 
-bool xs_process_name_parse(const char *text, int32_t *ret_pid, uint32_t *ret_serial)
+bool xs_process_file_parse(const char *text, int32_t *ret_pid, uint32_t *ret_serial)
 {
 	uint64_t pid, serial;
 	const char *at = *text == 'p' ? take_number(text + 1, INT32_MAX, &pid) : NULL;

@@ -177,7 +177,7 @@ enum xs_unseen {
 struct xs_process_file {
 	_Atomic uint64_t magic; /* stored last */
 	int32_t pid, ppid;	/* as the process sees them */
-	uint64_t pid_namespace; /* xs_process_namespace() */
+	uint64_t pid_namespace; /* xs_pid_namespace() */
 	uint64_t join_tick;
 	/*
 	 * of the process, as it reads its own /proc/PID/stat; 0: unknown. The same in all images of
@@ -373,12 +373,12 @@ int xs_shm_remove(int directory, const char *path);
  * Usable in any context.
  */
 #define XS_NAME_MAX 64
-void xs_process_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
+void xs_process_file_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
 /* The same with a 'd': the drain process's file about it. */
 void xs_kept_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
 /* The list of a dump's traces. */
 void xs_dump_name(char *text, uint32_t number);
 /* Reads a process's name of segment 0; false: it is none. */
-bool xs_process_name_parse(const char *text, int32_t *ret_pid, uint32_t *ret_serial);
+bool xs_process_file_parse(const char *text, int32_t *ret_pid, uint32_t *ret_serial);
 
 #endif

@@ -13,7 +13,7 @@
 
 static bool drain_lives(const struct xs_control *control)
 {
-	return xs_process_alive(control->consumer.pid, control->consumer.start);
+	return xs_pid_alive(control->consumer.pid, control->consumer.start);
 }
 
 static bool written(const struct xs_control *control, uint32_t number)

@@ -156,7 +156,7 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	control->real0 = xs_clock_ns(CLOCK_REALTIME) - (xs_clock_ns(CLOCK_MONOTONIC) - first.mono);
 	control->raw0 = xs_clock_pair(XS_CLOCK_RAW);
 	if (options->session[0])
-		control->launcher_start = xs_process_start(getpid());
+		control->launcher_start = xs_pid_start(getpid());
 	if (options->delay)
 		(void)xs_control_pause(control, XS_PAUSE_WINDOW, true);
 	if (options->session[0] && options->start_paused)

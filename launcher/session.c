@@ -32,7 +32,7 @@ enum session_state {
 static bool drain_lives(const struct xs_control *control)
 {
 	return control->consumer.pid &&
-	       xs_process_alive(control->consumer.pid, control->consumer.start);
+	       xs_pid_alive(control->consumer.pid, control->consumer.start);
 }
 
 /* Looks at a run directory; when it runs, its files stay mapped. */
@@ -50,7 +50,7 @@ static enum session_state look_inside(struct xs_launch *launch, int directory)
 		return SESSION_FOREIGN;
 	}
 	if ((drain_lives(control) ||
-	     xs_process_alive(control->launcher_pid, control->launcher_start)) &&
+	     xs_pid_alive(control->launcher_pid, control->launcher_start)) &&
 	    !xs_shm_map_at(directory, "mailbox", XS_SHM_OPEN, sizeof(*launch->mailbox), &mailbox,
 			   NULL)) {
 		launch->control = control;
@@ -344,7 +344,7 @@ static bool is_current(const struct members *members, size_t at)
 		if (members->list[i].pid == member->pid &&
 		    members->list[i].pid_namespace == member->pid_namespace)
 			return false;
-	return member->pid_namespace != xs_process_namespace(0) || xs_process_alive(member->pid, 0);
+	return member->pid_namespace != xs_pid_namespace(0) || xs_pid_alive(member->pid, 0);
 }
 
 static bool read_file(int directory, const char *name, void *data, size_t size)
@@ -377,7 +377,7 @@ static void add_member(struct members *members, int directory, const char *name)
 		return;
 	members->list = grown;
 	member = &grown[members->count];
-	if (!xs_process_name_parse(name, &member->pid, &member->serial) ||
+	if (!xs_process_file_parse(name, &member->pid, &member->serial) ||
 	    !read_file(directory, name, &file, sizeof(file)) ||
 	    atomic_load_explicit(&file.magic, memory_order_relaxed) != XS_MAGIC)
 		return;

@@ -451,28 +451,30 @@ static int mend(struct work *work, const struct xm_mpi_sink *sink)
 	return result;
 }
 
-static int run(struct work *work, const struct xm_options *options)
+static int no_memory(void)
 {
-	const struct xm_mpi_sink first = { work, first_message, first_collective, NULL, NULL };
-	const struct xm_mpi_sink second = { work, second_message, second_collective, second_sent,
-					    second_call };
+	xm_say("xstrace-merge: out of memory");
+	return XM_FAILED;
+}
+
+/* What is in the inputs, and which time is true. *complete: all of all of them can be shown. */
+static int first_pass(struct work *work, const struct xm_options *options, bool *complete)
+{
+	const struct xm_mpi_sink sink = { work, first_message, first_collective, NULL, NULL };
 	struct xm_merge *merge = work->merge;
-	char path[PATH_MAX] = "";
 	uint32_t usable = 0;
-	bool complete = !merge->left_out;
-	int result = 0;
 
 	work->clocks = xm_clocks_create(merge->count);
-	work->mpi = xm_mpi_create(&first);
+	work->mpi = xm_mpi_create(&sink);
 	if (!work->clocks || !work->mpi)
-		goto no_memory;
+		return no_memory();
 	xm_walk(merge, true, first_visit, work);
 	(void)xm_mpi_finish(work->mpi, &work->totals.dropped);
 	for (uint32_t i = 0; i < merge->count; i++) {
 		const struct xm_input *input = &merge->inputs[i];
 
 		usable += input->usable;
-		complete &= xm_is_complete(input);
+		*complete &= xm_is_complete(input);
 	}
 	if (!usable) {
 		xm_say("xstrace-merge: no trace to merge");
@@ -480,32 +482,53 @@ static int run(struct work *work, const struct xm_options *options)
 	}
 	xm_arrange(merge);
 	if (!merge->order || xm_clocks_solve(work->clocks, merge, !options->no_sync) < 0 ||
-	    mend(work, &first) < 0)
-		goto no_memory;
+	    mend(work, &sink) < 0)
+		return no_memory();
 	choose_base(merge, work->clocks);
 	say_clocks(work);
 	xm_evidence_say(merge, work->clocks);
 	say_killed(merge);
 	say_merged(merge, usable);
 	work->next_id = merge->next_id;
+	return 0;
+}
+
+/* Writes the merged trace, and finds what the report tells. */
+static int second_pass(struct work *work, const struct xm_options *options)
+{
+	const struct xm_mpi_sink sink = { work, second_message, second_collective, second_sent,
+					  second_call };
+	struct xm_merge *merge = work->merge;
+	char path[PATH_MAX] = "";
+	int result = 0;
 
 	work->tree = xm_tree_create(merge, work->clocks);
 	work->late = options->report ? xm_late_create() : NULL;
 	work->report = work->late ? xm_report_create(work->late) : NULL;
-	if (next_pass(work, &second) < 0 || !work->tree || (options->report && !work->report))
-		goto no_memory;
+	if (next_pass(work, &sink) < 0 || !work->tree || (options->report && !work->report))
+		return no_memory();
 	if (options->output)
 		result = start_output(work, options, path, sizeof(path));
-	if (!result) {
-		if (work->sink)
-			work->sink->head(work->sink, merge, work->clocks, !options->no_sync);
-		xm_walk(merge, false, second_visit, work);
-		work->totals.alone = xm_mpi_finish(work->mpi, &work->totals.dropped);
-		if (work->sink) {
-			work->totals.arrows += xm_tree_draw(work->tree, work->sink, work->next_id);
-			result = finish_output(work, path);
-		}
-	}
+	if (result)
+		return result;
+	if (work->sink)
+		work->sink->head(work->sink, merge, work->clocks, !options->no_sync);
+	xm_walk(merge, false, second_visit, work);
+	work->totals.alone = xm_mpi_finish(work->mpi, &work->totals.dropped);
+	if (!work->sink)
+		return 0;
+	work->totals.arrows += xm_tree_draw(work->tree, work->sink, work->next_id);
+	return finish_output(work, path);
+}
+
+static int run(struct work *work, const struct xm_options *options)
+{
+	struct xm_merge *merge = work->merge;
+	bool complete = !merge->left_out;
+	int result = first_pass(work, options, &complete);
+
+	if (!result)
+		result = second_pass(work, options);
 	if (!result && work->report && xm_late_begin(work->late)) {
 		xm_walk(merge, false, late_visit, work);
 		xm_late_solve(work->late, work->report, xm_report_late);
@@ -515,10 +538,6 @@ static int run(struct work *work, const struct xm_options *options)
 	for (uint32_t i = 0; i < merge->count; i++)
 		complete &= !merge->inputs[i].changed;
 	return result ? result : !complete;
-
-no_memory:
-	xm_say("xstrace-merge: out of memory");
-	return XM_FAILED;
 }
 
 int main(int argc, char **argv)

@@ -56,6 +56,50 @@ static unsigned window_log(const char *text)
 	return log;
 }
 
+/* One option. 0: go on; else what xm_options_parse() returns. */
+static int take(int letter, char **argv, struct xm_options *options, const char **format)
+{
+	char *end;
+
+	switch (letter) {
+	case 'o':
+		options->output = optarg;
+		return 0;
+	case 'f':
+		*format = optarg;
+		return 0;
+	case 'n':
+		options->no_sync = true;
+		return 0;
+	case 't':
+		options->wait = (unsigned)strtoul(optarg, &end, 10);
+		if (optarg[0] >= '0' && optarg[0] <= '9' && !*end && strlen(optarg) < 6)
+			return 0;
+		xm_say("xstrace-merge: --wait takes seconds from 0 to 99999, not '%s'", optarg);
+		return XM_FAILED + 1;
+	case 'r':
+		options->report = optarg;
+		return 0;
+	case 'w':
+		options->window_log = window_log(optarg);
+		if (options->window_log)
+			return 0;
+		xm_say("xstrace-merge: --zstd-window takes bytes from 1K to 2G, not '%s'", optarg);
+		return XM_FAILED + 1;
+	case 'v':
+		puts("xstrace-merge " XS_VERSION);
+		return 1;
+	case 'h':
+		usage(stdout);
+		return 1;
+	default:
+		xm_say(letter == ':' ? "xstrace-merge: option %s needs a value"
+				     : "xstrace-merge: unknown option %s; see xstrace-merge --help",
+		       argv[optind - 1]);
+		return XM_FAILED + 1;
+	}
+}
+
 int xm_options_parse(int argc, char **argv, struct xm_options *options)
 {
 	static const struct option table[] = { { "output", required_argument, NULL, 'o' },
@@ -69,53 +113,15 @@ int xm_options_parse(int argc, char **argv, struct xm_options *options)
 					       { "wait", required_argument, NULL, 't' },
 					       { NULL, 0, NULL, 0 } };
 	const char *format = NULL;
-	char *end;
-	int letter;
+	int letter, result;
 
 	options->window_log = XM_WINDOW_LOG;
 	options->wait = 10;
 	opterr = 0;
 	while ((letter = getopt_long(argc, argv, ":o:", table, NULL)) != -1) {
-		switch (letter) {
-		case 'o':
-			options->output = optarg;
-			break;
-		case 'f':
-			format = optarg;
-			break;
-		case 'n':
-			options->no_sync = true;
-			break;
-		case 't':
-			options->wait = (unsigned)strtoul(optarg, &end, 10);
-			if (optarg[0] >= '0' && optarg[0] <= '9' && !*end && strlen(optarg) < 6)
-				break;
-			xm_say("xstrace-merge: --wait takes seconds from 0 to 99999, not '%s'",
-			       optarg);
-			return XM_FAILED + 1;
-		case 'r':
-			options->report = optarg;
-			break;
-		case 'w':
-			options->window_log = window_log(optarg);
-			if (options->window_log)
-				break;
-			xm_say("xstrace-merge: --zstd-window takes bytes from 1K to 2G, not '%s'",
-			       optarg);
-			return XM_FAILED + 1;
-		case 'v':
-			puts("xstrace-merge " XS_VERSION);
-			return 1;
-		case 'h':
-			usage(stdout);
-			return 1;
-		default:
-			xm_say(letter == ':' ? "xstrace-merge: option %s needs a value"
-					     : "xstrace-merge: unknown option %s; see "
-					       "xstrace-merge --help",
-			       argv[optind - 1]);
-			return XM_FAILED + 1;
-		}
+		result = take(letter, argv, options, &format);
+		if (result)
+			return result;
 	}
 	if (format && strcmp(format, "json") && strcmp(format, "perfetto")) {
 		xm_say("xstrace-merge: --format takes json or perfetto, not '%s'", format);

@@ -27,6 +27,35 @@ def test_one_file_of_the_drain_process_knows_the_apis():
     assert not wrong, "\n".join(wrong)
 
 
+LINES_MAX = 60  # of a function
+# those of writer/ that are longer; the list may only get shorter
+LONG = {"xs_chrome_close", "xs_drain", "xs_itt_read", "xs_run_open", "put_value"}
+
+
+def functions(text):
+    """Name and lines of each function of a C file, as .clang-format lays them out."""
+    for found in re.finditer(r"^(?:\w[^\n;{}]*\n)(?:[\t ][^\n;{}]*\n)*\{\n(?:.*\n)*?\}\n", text, re.M):
+        if name := re.search(r"(\w+)\(", found[0]):
+            yield name[1], found[0].count("\n")
+
+
+def test_functions_fit_a_screen():
+    long = [
+        f"{path.relative_to(ROOT)}: {name} has {lines} lines"
+        for folder in FOLDERS
+        for path in sources(folder)
+        for name, lines in functions(path.read_text())
+        if lines > LINES_MAX and not (folder == "writer" and name in LONG)
+    ]
+    assert not long, "\n".join(long)
+
+
+def test_what_a_function_is():
+    text = "struct a {\n\tint b;\n};\n\nstatic int c(int d,\n\t     int e)\n{\n\treturn d;\n}\n\nvoid f(void)\n{\n" + "\tg();\n" * 60 + "}\n"
+    assert list(functions(text)) == [("c", 5), ("f", 63)]
+    assert sum(1 for path in sources("collector") for _ in functions(path.read_text())) > 150
+
+
 # ---- documents ----
 
 PAGES = sorted((ROOT / "docs").glob("*.md")) + [ROOT / "README.md"]

@@ -223,7 +223,7 @@ static bool map_segment(struct xs_process *process)
 	process->segments = grown;
 	segment = &grown[process->segment_count];
 	memset(segment, 0, sizeof(*segment));
-	xs_process_name(name, process->pid, process->serial, process->segment_count + 1);
+	xs_process_file_name(name, process->pid, process->serial, process->segment_count + 1);
 	if (xs_shm_map_at(process->run->directory, name, XS_SHM_OPEN, 0, &segment->map,
 			  &segment->size) < 0)
 		return false;
@@ -299,14 +299,14 @@ static void watch(struct xs_process *process)
 	uint64_t start;
 
 	process->watched = process->pid;
-	if (process->pid_namespace && process->pid_namespace != xs_process_namespace(0))
-		process->watched = xs_process_outer(process->pid, process->pid_namespace);
+	if (process->pid_namespace && process->pid_namespace != xs_pid_namespace(0))
+		process->watched = xs_pid_outer(process->pid, process->pid_namespace);
 	process->pidfd = process->watched ? (int)syscall(SYS_pidfd_open, process->watched, 0) : -1;
 	if (process->pidfd >= 0 && !xs_run_can_spare(process->run, process->pidfd)) {
 		close(process->pidfd);
 		process->pidfd = -1; /* /proc tells as well */
 	}
-	start = process->watched ? xs_process_start(process->watched) : 0;
+	start = process->watched ? xs_pid_start(process->watched) : 0;
 	/* clock ticks of 10 ms; a process of this pid that began after the join is another one */
 	process->start = start && start * 10000000u <=
 						 joined_at(process->run, process->name) + 20000000u
@@ -329,7 +329,7 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 	process->end = XS_END_RUNNING;
 	process->faults = xs_faults();
 	(void)snprintf(process->name, sizeof(process->name), "%s", name);
-	if (!xs_process_name_parse(name, &process->pid, &process->serial))
+	if (!xs_process_file_parse(name, &process->pid, &process->serial))
 		return give_up(process, EBADMSG);
 	error = xs_shm_map_at(run->directory, name, XS_SHM_OPEN, 0, &process->first.map,
 			      &process->first.size);

@@ -108,7 +108,7 @@ static bool about_to_join(struct drain *drain, int32_t pid)
 {
 	uint64_t now = xs_clock_ns(CLOCK_MONOTONIC);
 
-	if (!xs_process_alive(pid, 0))
+	if (!xs_pid_alive(pid, 0))
 		return false;
 	if (!drain->unready_since)
 		drain->unready_since = now;
@@ -129,7 +129,7 @@ static void meet(void *user, const char *name)
 	uint32_t serial;
 	int32_t pid;
 
-	if (!xs_process_name_parse(name, &pid, &serial) || known(drain, name))
+	if (!xs_process_file_parse(name, &pid, &serial) || known(drain, name))
 		return;
 	process = xs_process_adopt(&drain->run, name);
 	if (!process) {
@@ -196,7 +196,7 @@ static bool ended(const struct xs_process *process)
 		return true;
 	if (process->pidfd >= 0)
 		return poll(&fd, 1, 0) > 0;
-	return !xs_process_alive(process->watched, process->start);
+	return !xs_pid_alive(process->watched, process->start);
 }
 
 /* The flight recorder keeps what an ended process recorded as long as it is new. */
@@ -221,7 +221,7 @@ static bool told_status(const struct drain *drain, const struct xs_process *proc
 	/* gone before it was looked at: its pid may be another process's */
 	if (drain->run.recovering || !process->watched || process->start == UINT64_MAX)
 		return false;
-	return xs_process_status(process->watched, process->start, process->pidfd, ret);
+	return xs_pid_status(process->watched, process->start, process->pidfd, ret);
 }
 
 static void finish(struct drain *drain, struct xs_process **link, enum xs_end end)
@@ -584,7 +584,7 @@ int xs_drain(const char *dir, int channel)
 			return -ENOMEM;
 	}
 	if (!recover) {
-		drain.start = xs_process_start(getpid());
+		drain.start = xs_pid_start(getpid());
 		xs_window_set(&drain.window, &drain.run);
 		if (drain.run.options->kmd_script[0])
 			drain.kmd = xs_kmd_start(&drain.run);
@@ -594,8 +594,8 @@ int xs_drain(const char *dir, int channel)
 		 * before a process is adopted: that cuts its file back to what was committed, which
 		 * is less than a drain process that lives has written
 		 */
-		if (xs_process_alive(drain.run.control->consumer.pid,
-				     drain.run.control->consumer.start))
+		if (xs_pid_alive(drain.run.control->consumer.pid,
+				 drain.run.control->consumer.start))
 			return -EBUSY;
 		/*
 		 * for as long as this process lives: two at once would both write the ends of the

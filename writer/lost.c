@@ -184,7 +184,7 @@ static void count(struct xs_lost *lost, int32_t pid, uint64_t ran, const char *w
 /* Counted when it is the same at a second look: what is just being started looks like this too. */
 static void suspect(struct xs_lost *lost, int32_t pid, const char *why, bool failed)
 {
-	uint64_t start = xs_process_start(pid), program = program_of(pid);
+	uint64_t start = xs_pid_start(pid), program = program_of(pid);
 	struct xs_suspect *place = NULL;
 
 	for (size_t i = 0; i < SUSPECTS; i++) {
@@ -196,7 +196,7 @@ static void suspect(struct xs_lost *lost, int32_t pid, const char *why, bool fai
 			known->told = true;
 			return;
 		}
-		if (!place && (!known->pid || !xs_process_alive(known->pid, known->start)))
+		if (!place && (!known->pid || !xs_pid_alive(known->pid, known->start)))
 			place = known;
 	}
 	if (!place)
@@ -210,7 +210,7 @@ static bool look_at(struct xs_lost *lost, const struct xs_run *run, int32_t pid)
 {
 	char why[XS_LOST_WHY];
 
-	if (!xs_process_alive(pid, 0) || !why_not(run, pid, why, sizeof(why)))
+	if (!xs_pid_alive(pid, 0) || !why_not(run, pid, why, sizeof(why)))
 		return false;
 	suspect(lost, pid, why, mapped_by(run, pid) == MAPPED_NAMES);
 	return true;

@@ -71,7 +71,7 @@ static void look_for_cuts(struct xs_process *process)
 
 	process->faults = xs_faults();
 	for (uint32_t i = 0; i <= process->segment_count && !process->cut; i++) {
-		xs_process_name(name, process->pid, process->serial, i);
+		xs_process_file_name(name, process->pid, process->serial, i);
 		process->cut = !fstatat(process->run->directory, name, &st, AT_SYMLINK_NOFOLLOW) &&
 			       (uint64_t)st.st_size <
 				       (i ? process->segments[i - 1].size : process->first.size);
@@ -264,7 +264,7 @@ static void remove_files(struct xs_process *process)
 	char name[XS_NAME_MAX];
 
 	for (uint32_t i = 0; i <= process->segment_count; i++) {
-		xs_process_name(name, process->pid, process->serial, i);
+		xs_process_file_name(name, process->pid, process->serial, i);
 		(void)unlinkat(process->run->directory, name, 0);
 		xs_kept_name(name, process->pid, process->serial, i);
 		(void)unlinkat(process->run->directory, name, 0);

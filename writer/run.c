@@ -139,7 +139,7 @@ static bool belongs(const struct xs_run *run, int pid)
 {
 	if (kill(pid, 0) < 0 && errno == ESRCH)
 		return false;
-	return xs_has_variable(run, pid) == 1 && xs_process_alive(pid, 0);
+	return xs_has_variable(run, pid) == 1 && xs_pid_alive(pid, 0);
 }
 
 /* The pid that the kernel gave out last; 0 when unknown. */

@@ -102,7 +102,7 @@ void xs_title_look(struct xs_process *process)
 	process->title_next = now + process->title_wait;
 	if (process->start == UINT64_MAX || process->run->recovering)
 		return; /* gone before it was found: what has its pid now is another */
-	length = xs_process_arguments(process->watched, line, sizeof(line) - 1);
+	length = xs_pid_arguments(process->watched, line, sizeof(line) - 1);
 	line[length] = '\0';
 	/*
 	 * in this order: where the arguments are those of the next program already, the name is,

@@ -67,6 +67,48 @@ const char *xm_comm_label(const struct xm_mpi *mpi, uint64_t comm, char *text)
 	return xm_collectives_label(mpi->collectives, comm, text);
 }
 
+static void take_call(struct xm_mpi *mpi, const struct xm_call *call, struct xm_end *end)
+{
+	switch (call->function->role) {
+	case XM_OTHER:
+		break;
+	case XM_SEND_INIT:
+	case XM_RECEIVE_INIT:
+		xm_receives_init(mpi->receives, call, end);
+		break;
+	case XM_START:
+		xm_receives_start(mpi->receives, call, end);
+		break;
+	case XM_SEND:
+		send(mpi, call, end);
+		break;
+	case XM_RECEIVE:
+		xm_receives_blocking(mpi->receives, call, call->peer, call->tag, call->bytes, end);
+		break;
+	case XM_SENDRECV:
+		send(mpi, call, end);
+		xm_receives_blocking(mpi->receives, call, call->recv_peer, call->recv_tag,
+				     call->recv_bytes, end);
+		break;
+	case XM_IRECEIVE:
+		xm_receives_post(mpi->receives, call, end);
+		break;
+	case XM_COMPLETE:
+		xm_waits_add(&mpi->waits, call->function, end);
+		xm_receives_complete(mpi->receives, call, end);
+		break;
+	case XM_CANCEL:
+		xm_receives_cancel(mpi->receives, call, end);
+		break;
+	case XM_COLLECTIVE:
+		xm_collectives_join(mpi->collectives, call, end);
+		break;
+	case XM_STARTED: /* their work is what counts */
+	case XM_COLLECTIVE_INIT:
+		break;
+	}
+}
+
 void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_event *event,
 		 const struct xm_process *process, int64_t start, int64_t stop)
 {
@@ -97,44 +139,7 @@ void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_eve
 		end.bytes = call.bytes;
 		mpi->sink.call(mpi->sink.user, call.comm, call.function, &end);
 	}
-	switch (call.function->role) {
-	case XM_OTHER:
-		break;
-	case XM_SEND_INIT:
-	case XM_RECEIVE_INIT:
-		xm_receives_init(mpi->receives, &call, &end);
-		break;
-	case XM_START:
-		xm_receives_start(mpi->receives, &call, &end);
-		break;
-	case XM_SEND:
-		send(mpi, &call, &end);
-		break;
-	case XM_RECEIVE:
-		xm_receives_blocking(mpi->receives, &call, call.peer, call.tag, call.bytes, &end);
-		break;
-	case XM_SENDRECV:
-		send(mpi, &call, &end);
-		xm_receives_blocking(mpi->receives, &call, call.recv_peer, call.recv_tag,
-				     call.recv_bytes, &end);
-		break;
-	case XM_IRECEIVE:
-		xm_receives_post(mpi->receives, &call, &end);
-		break;
-	case XM_COMPLETE:
-		xm_waits_add(&mpi->waits, call.function, &end);
-		xm_receives_complete(mpi->receives, &call, &end);
-		break;
-	case XM_CANCEL:
-		xm_receives_cancel(mpi->receives, &call, &end);
-		break;
-	case XM_COLLECTIVE:
-		xm_collectives_join(mpi->collectives, &call, &end);
-		break;
-	case XM_STARTED: /* their work is what counts */
-	case XM_COLLECTIVE_INIT:
-		break;
-	}
+	take_call(mpi, &call, &end);
 }
 
 uint64_t xm_mpi_finish(struct xm_mpi *mpi, uint64_t *ret_dropped)

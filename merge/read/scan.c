@@ -91,76 +91,84 @@ static enum xm_scan key(const char **p, const char *end, struct xm_text *ret_key
 	return result;
 }
 
+/* The objects and lists that are open. */
+struct nest {
+	uint8_t is_object[XM_DEPTH / 8];
+	unsigned depth;
+};
+
+static inline bool in_object(const struct nest *nest)
+{
+	unsigned last = nest->depth - 1;
+
+	return nest->depth && nest->is_object[last / 8] >> last % 8 & 1;
+}
+
+/* A value: one without parts, which is passed, or an object or a list, which is entered. */
+static inline enum xm_scan begin_value(struct nest *nest, const char **p, const char *end,
+				       bool *ret_ended, const char **ret_why)
+{
+	uint8_t *place = &nest->is_object[nest->depth / 8];
+	unsigned bit = 1u << nest->depth % 8;
+	bool object = **p == '{';
+	struct xm_text unused;
+
+	*ret_ended = true;
+	if (!object && **p != '[')
+		return scalar(*p, end, p, ret_why);
+	if (nest->depth == XM_DEPTH) {
+		*ret_why = "nested too deeply";
+		return XM_BAD;
+	}
+	*p = xm_skip_space(*p + 1);
+	if (**p == (object ? '}' : ']')) {
+		++*p;
+		return XM_OK;
+	}
+	*place = (uint8_t)((*place & ~bit) | (object ? bit : 0));
+	nest->depth++;
+	*ret_ended = false;
+	return object ? key(p, end, &unused, ret_why) : XM_OK;
+}
+
 enum xm_scan xm_scan_value(const char *p, const char *end, const char **ret_end,
 			   const char **ret_why)
 {
-	uint8_t is_object[XM_DEPTH / 8];
 	enum xm_scan result = XM_OK, one;
+	struct nest nest;
 	struct xm_text unused;
-	unsigned depth = 0;
-	bool closed = false; /* a value has just ended */
+	bool ended = false; /* a value has just ended */
 
+	nest.depth = 0;
 	for (;;) {
-		bool in_object = depth && is_object[(depth - 1) / 8] >> (depth - 1) % 8 & 1;
-
-		if (!closed) {
-			if (*p == '{' || *p == '[') {
-				bool object = *p == '{';
-
-				if (depth == XM_DEPTH) {
-					*ret_why = "nested too deeply";
-					return XM_BAD;
-				}
-				is_object[depth / 8] =
-					(uint8_t)((is_object[depth / 8] & ~(1u << depth % 8)) |
-						  (unsigned)object << depth % 8);
-				depth++;
-				p = xm_skip_space(p + 1);
-				if (*p == (object ? '}' : ']')) {
-					depth--;
-					p++;
-					closed = true;
-				} else if (object) {
-					one = key(&p, end, &unused, ret_why);
-					if (one == XM_MORE || one == XM_BAD)
-						return one;
-					result = one == XM_DIRTY ? one : result;
-				}
-				if (!closed)
-					continue;
-			} else {
-				one = scalar(p, end, &p, ret_why);
-				if (one == XM_MORE || one == XM_BAD)
-					return one;
-				result = one == XM_DIRTY ? one : result;
-				closed = true;
-			}
-			if (!depth) {
-				*ret_end = p;
-				return result;
-			}
-			continue;
-		}
-		p = xm_skip_space(p);
-		if (*p == ',') {
-			p = xm_skip_space(p + 1);
-			closed = false;
-			if (in_object) {
-				one = key(&p, end, &unused, ret_why);
-				if (one == XM_MORE || one == XM_BAD)
-					return one;
-				result = one == XM_DIRTY ? one : result;
-			}
-		} else if (*p == (in_object ? '}' : ']')) {
-			p++;
-			if (!--depth) {
-				*ret_end = p;
-				return result;
-			}
+		if (!ended) {
+			one = begin_value(&nest, &p, end, &ended, ret_why);
 		} else {
-			*ret_why = in_object ? "',' or '}' was expected"
-					     : "',' or ']' was expected";
-			return p >= end ? XM_MORE : XM_BAD;
+			bool object = in_object(&nest);
+
+			p = xm_skip_space(p);
+			one = XM_OK;
+			if (*p == ',') {
+				p = xm_skip_space(p + 1);
+				ended = false;
+				if (object)
+					one = key(&p, end, &unused, ret_why);
+			} else if (*p == (object ? '}' : ']')) {
+				p++;
+				nest.depth--;
+			} else {
+				*ret_why = object ? "',' or '}' was expected"
+						  : "',' or ']' was expected";
+				return p >= end ? XM_MORE : XM_BAD;
+			}
+		}
+		if (one == XM_MORE || one == XM_BAD)
+			return one;
+		if (one == XM_DIRTY)
+			result = one;
+		if (ended && !nest.depth) {
+			*ret_end = p;
+			return result;
 		}
 	}
 }

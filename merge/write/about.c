@@ -86,6 +86,50 @@ void xm_put_metadata(FILE *out, const struct xm_merge *merge, const struct xm_cl
 	fputc(']', out);
 }
 
+/* Members of the input's object behind its first, and the closing brace. */
+static void put_input(FILE *out, const struct xm_input *input, const struct xm_clock *clock)
+{
+	if (!input->usable) {
+		fputs(",\"left_out\":true}", out);
+		return;
+	}
+	fputc(',', out);
+	put_string(out, "tool", input->tool[0] ? input->tool : "unknown");
+	fputc(',', out);
+	put_string(out, "host", input->host);
+	put_number(out, "rank", input->rank);
+	put_number(out, "pid", input->pid);
+	put_number(out, "ppid", input->ppid);
+	if (input->run[0]) {
+		fputc(',', out);
+		put_string(out, "run", input->run);
+	}
+	if (input->end[0]) {
+		fputc(',', out);
+		put_string(out, "end", input->end);
+		put_number(out, "status", input->status);
+	}
+	put_number(out, "lost", input->lost);
+	put_number(out, "untimed_commands", input->untimed);
+	put_number(out, "open_commands", input->open_commands);
+	put_number(out, "open_requests", input->open_requests);
+	fprintf(out, ",\"events\":%" PRIu64, input->events);
+	if (input->reader.cut)
+		fputs(",\"cut\":true", out);
+	if (input->is_written)
+		fputs(",\"still_written\":true", out);
+	if (input->reader.left_out || input->unfit)
+		fprintf(out, ",\"events_left_out\":%" PRIu64,
+			input->reader.left_out + input->unfit);
+	if (!input->has_base && input->first <= input->last)
+		fputs(",\"start_unknown\":true", out);
+	if (input->in_calls)
+		fprintf(out, ",\"in_call\":%s", input->in_calls);
+	fputs(",\"clock\":{", out);
+	put_clock(out, clock);
+	fputs("}}", out);
+}
+
 void xm_put_summary(FILE *out, const struct xm_merge *merge, const struct xm_clocks *clocks,
 		    const struct xm_totals *totals)
 {
@@ -106,45 +150,7 @@ void xm_put_summary(FILE *out, const struct xm_merge *merge, const struct xm_clo
 
 		fputs(i ? ",\n{" : "\n{", out);
 		put_string(out, "file", input->path);
-		if (!input->usable) {
-			fputs(",\"left_out\":true}", out);
-			continue;
-		}
-		fputc(',', out);
-		put_string(out, "tool", input->tool[0] ? input->tool : "unknown");
-		fputc(',', out);
-		put_string(out, "host", input->host);
-		put_number(out, "rank", input->rank);
-		put_number(out, "pid", input->pid);
-		put_number(out, "ppid", input->ppid);
-		if (input->run[0]) {
-			fputc(',', out);
-			put_string(out, "run", input->run);
-		}
-		if (input->end[0]) {
-			fputc(',', out);
-			put_string(out, "end", input->end);
-			put_number(out, "status", input->status);
-		}
-		put_number(out, "lost", input->lost);
-		put_number(out, "untimed_commands", input->untimed);
-		put_number(out, "open_commands", input->open_commands);
-		put_number(out, "open_requests", input->open_requests);
-		fprintf(out, ",\"events\":%" PRIu64, input->events);
-		if (input->reader.cut)
-			fputs(",\"cut\":true", out);
-		if (input->is_written)
-			fputs(",\"still_written\":true", out);
-		if (input->reader.left_out || input->unfit)
-			fprintf(out, ",\"events_left_out\":%" PRIu64,
-				input->reader.left_out + input->unfit);
-		if (!input->has_base && input->first <= input->last)
-			fputs(",\"start_unknown\":true", out);
-		if (input->in_calls)
-			fprintf(out, ",\"in_call\":%s", input->in_calls);
-		fputs(",\"clock\":{", out);
-		put_clock(out, xm_clocks_of(clocks, input));
-		fputs("}}", out);
+		put_input(out, input, xm_clocks_of(clocks, input));
 	}
 	fputc(']', out);
 }

@@ -303,7 +303,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	changes = take() % 64 * 2;
 	verdict_options(&dir.run.copied_options, wishes, reports);
 	reset();
-	xs_process_name(name, PID, 0, 0);
+	xs_process_file_name(name, PID, 0, 0);
 	process = xs_process_adopt(&dir.run, name);
 	if (process) {
 		changes = changes < left ? changes : (unsigned)left & ~1u;

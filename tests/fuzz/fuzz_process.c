@@ -42,7 +42,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	rundir_open(&dir, NULL);
 	(void)atexit(at_exit);
 	file = rundir_process(&dir, PID, 0, SLOTS, XS_RING_MIN);
-	xs_process_name(second, PID, 0, 1);
+	xs_process_file_name(second, PID, 0, 1);
 	if (xs_shm_map(dir.launch.dir, second, XS_SHM_CREATE, xs_slot_offset(1, XS_RING_MIN), &map,
 		       NULL) < 0)
 		abort();
@@ -261,7 +261,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 		put_records(ring_at(0), 8);
 	if (mode & 64)
 		put_kept();
-	xs_process_name(name, PID, 0, 0);
+	xs_process_file_name(name, PID, 0, 0);
 	process = xs_process_adopt(&dir.run, name);
 	if (process) {
 		for (unsigned i = 0; i < 40 && left; i++)

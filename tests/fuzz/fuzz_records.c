@@ -85,7 +85,7 @@ static struct xs_process *adopt(void)
 	char name[XS_NAME_MAX];
 	struct xs_process *process;
 
-	xs_process_name(name, PID, 0, 0);
+	xs_process_file_name(name, PID, 0, 0);
 	process = xs_process_adopt(&dir.run, name);
 	if (!process)
 		abort();

@@ -118,7 +118,7 @@ static void *consume(void *data)
 		     !process && serial < atomic_load(&dir.run.mailbox->joined); serial++) {
 			char name[XS_NAME_MAX];
 
-			xs_process_name(name, getpid(), serial, 0);
+			xs_process_file_name(name, getpid(), serial, 0);
 			process = xs_process_adopt(&dir.run, name);
 		}
 		xs_timeline_update(&dir.run.clock);

@@ -81,7 +81,7 @@ static void segments(void)
 
 	open_all(NULL, 4);
 	atomic_store(&file->used, 1);
-	xs_process_name(name, PID, 0, 1);
+	xs_process_file_name(name, PID, 0, 1);
 	if (!CHECK(!xs_shm_map(dir.launch.dir, name, XS_SHM_CREATE,
 			       xs_slot_offset(2, file->ring_size), &map, NULL),
 		   "segment"))
@@ -145,7 +145,7 @@ static void hostile_headers(void)
 
 		open_all(NULL, 1);
 		memcpy((char *)file + faults[i].offset, &faults[i].value, faults[i].size);
-		xs_process_name(name, PID, 0, 0);
+		xs_process_file_name(name, PID, 0, 0);
 		CHECK(!xs_process_adopt(&dir.run, name), "fault %zu", i);
 		file->slots = 1;
 		file->ring_size = XS_RING_MIN;
@@ -156,7 +156,7 @@ static void hostile_headers(void)
 		void *map;
 
 		rundir_open(&dir, NULL);
-		xs_process_name(name, PID, 0, 0);
+		xs_process_file_name(name, PID, 0, 0);
 		if (size && !xs_shm_map(dir.launch.dir, name, XS_SHM_CREATE, size, &map, NULL)) {
 			((struct xs_process_file *)map)->magic = XS_MAGIC;
 			((struct xs_process_file *)map)->pid = PID;

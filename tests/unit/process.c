@@ -21,29 +21,29 @@ static pid_t child(void)
 
 static void alive(void)
 {
-	uint64_t start = xs_process_start(getpid());
+	uint64_t start = xs_pid_start(getpid());
 
 	CHECK(start, "when did it start?");
-	CHECK(xs_process_alive(getpid(), start), "this one");
-	CHECK(xs_process_alive(getpid(), 0), "any of that pid");
+	CHECK(xs_pid_alive(getpid(), start), "this one");
+	CHECK(xs_pid_alive(getpid(), 0), "any of that pid");
 }
 
 /* Pids come again; that one began at another time says so. */
 static void reused_pid(void)
 {
-	uint64_t start = xs_process_start(getpid());
+	uint64_t start = xs_pid_start(getpid());
 	pid_t pid = child();
 	int status;
 
-	CHECK(!xs_process_alive(getpid(), start + 1) && !xs_process_alive(getpid(), start - 1),
+	CHECK(!xs_pid_alive(getpid(), start + 1) && !xs_pid_alive(getpid(), start - 1),
 	      "the pid is another one's");
-	CHECK(!xs_process_status(getpid(), start + 1, -1, &status),
+	CHECK(!xs_pid_status(getpid(), start + 1, -1, &status),
 	      "nobody tells how another one ended");
-	start = xs_process_start(pid);
+	start = xs_pid_start(pid);
 	(void)kill(pid, SIGTERM);
 	(void)waitid(P_PID, (id_t)pid, &(siginfo_t){ 0 }, WEXITED | WNOWAIT);
-	CHECK(!xs_process_status(pid, start + 1, -1, &status), "nor of a zombie with its pid");
-	CHECK(xs_process_status(pid, start, -1, &status) && WIFSIGNALED(status) &&
+	CHECK(!xs_pid_status(pid, start + 1, -1, &status), "nor of a zombie with its pid");
+	CHECK(xs_pid_status(pid, start, -1, &status) && WIFSIGNALED(status) &&
 		      WTERMSIG(status) == SIGTERM,
 	      "status %d", status);
 	(void)waitpid(pid, &status, 0);
@@ -52,28 +52,28 @@ static void reused_pid(void)
 static void ended(void)
 {
 	pid_t pid = child();
-	uint64_t start = xs_process_start(pid);
+	uint64_t start = xs_pid_start(pid);
 	int status;
 
-	CHECK(xs_process_alive(pid, start), "a child");
+	CHECK(xs_pid_alive(pid, start), "a child");
 	(void)kill(pid, SIGKILL);
 	(void)waitid(P_PID, (id_t)pid, &(siginfo_t){ 0 }, WEXITED | WNOWAIT);
-	CHECK(!xs_process_alive(pid, start) && !xs_process_alive(pid, 0), "a zombie");
+	CHECK(!xs_pid_alive(pid, start) && !xs_pid_alive(pid, 0), "a zombie");
 	(void)waitpid(pid, &status, 0);
-	CHECK(!xs_process_alive(pid, start) && !xs_process_alive(pid, 0), "nobody");
-	CHECK(!xs_process_start(pid), "nobody began");
+	CHECK(!xs_pid_alive(pid, start) && !xs_pid_alive(pid, 0), "nobody");
+	CHECK(!xs_pid_start(pid), "nobody began");
 }
 
 /* /proc/PID/stat is read from its end: a name may hold anything. */
 static void strange_name(void)
 {
 	static const char *const names[] = { ") S 1 2 3", "(((", "a b) R", ")" };
-	uint64_t start = xs_process_start(getpid());
+	uint64_t start = xs_pid_start(getpid());
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		(void)prctl(PR_SET_NAME, names[i]);
-		CHECK(xs_process_start(getpid()) == start, "called %s", names[i]);
-		CHECK(xs_process_alive(getpid(), start), "called %s", names[i]);
+		CHECK(xs_pid_start(getpid()) == start, "called %s", names[i]);
+		CHECK(xs_pid_alive(getpid(), start), "called %s", names[i]);
 	}
 }
 

@@ -237,7 +237,7 @@ static void reused_consumer(void)
 	uint32_t n = 0;
 
 	setup(XS_FULL_BLOCK, SIZE);
-	consumer.start = xs_process_start(getpid()) + 1;
+	consumer.start = xs_pid_start(getpid()) + 1;
 	while (put(n, 16, XS_CALL, XS_ROLE_OTHER) && n < SIZE)
 		n++;
 	CHECK(n == SIZE / 16, "%u records, not %u", n, SIZE / 16);

@@ -146,7 +146,7 @@ struct xs_process_file *rundir_process(struct rundir *dir, int pid, uint32_t ser
 	void *map;
 	int error;
 
-	xs_process_name(name, pid, serial, 0);
+	xs_process_file_name(name, pid, serial, 0);
 	error = xs_shm_map(dir->launch.dir, name, XS_SHM_CREATE, xs_slot_offset(slots, ring_size),
 			   &map, NULL);
 	if (error < 0)
