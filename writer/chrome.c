@@ -246,6 +246,7 @@ static bool open_trace(struct xs_process *process)
 
 	if (!chrome)
 		return false;
+	xs_json_names_init(&chrome->names);
 	fd = open_file(process, chrome, &offset);
 	error = process->run->refused
 			? fd

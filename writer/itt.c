@@ -130,13 +130,13 @@ void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool
 		bool unfinished)
 {
 	const struct xs_slice span = { .task = task,
-				      .end = end,
-				      .track = track,
-				      .kind = XS_SPAN_TASK,
-				      .row = task->row,
-				      .displaced = displaced ||
-						   (task->extra && task->extra->displaced),
-				      .unfinished = unfinished };
+				       .end = end,
+				       .track = track,
+				       .kind = XS_SPAN_TASK,
+				       .row = task->row,
+				       .displaced = displaced ||
+						    (task->extra && task->extra->displaced),
+				       .unfinished = unfinished };
 
 	XS_TELL_SINKS(track->process, span, track->process, &span);
 	xs_extra_drop(track->process, task);

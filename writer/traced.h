@@ -117,9 +117,9 @@ struct xs_process {
 	struct xs_requests *requests;	       /* mpi.c */
 	struct xs_reports *reports;	       /* report.c: those that are open; NULL: none */
 	char *directory;		       /* --result-dir: of its files; NULL: not made yet */
-	bool log_calls; /* records are read in the order of their times: calls.c */
-	bool cut;			       /* its file was, by itself */
-	unsigned faults;		       /* xs_faults() when that was looked at */
+	bool log_calls;	 /* records are read in the order of their times: calls.c */
+	bool cut;	 /* its file was, by itself */
+	unsigned faults; /* xs_faults() when that was looked at */
 	/* flight recorder */
 	uint64_t history_cut; /* tick; records before it had to go for want of memory */
 	enum xs_end end;
