@@ -246,6 +246,7 @@ static bool open_trace(struct xs_process *process)
 
 	if (!chrome)
 		return false;
+	xs_json_names_init(&chrome->names);
 	fd = open_file(process, chrome, &offset);
 	error = process->run->refused
 			? fd
@@ -596,7 +597,7 @@ const struct xs_sink xs_chrome_sink = {
 	.leave = leave,
 	.thread = name_thread,
 	.task = put_task,
-	.span = xs_chrome_span,
+	.slice = xs_chrome_span,
 	.mark = xs_chrome_mark,
 	.counter = xs_chrome_counter,
 	.flow = xs_flows_add,

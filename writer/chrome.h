@@ -40,6 +40,9 @@ struct xs_json_names {
 	struct xs_json_name hot[XS_JSON_HOT]; /* by the last bits of their ids */
 };
 
+/* Nothing is hot yet: each place has an id that belongs to another one. */
+void xs_json_names_init(struct xs_json_names *names);
+
 /* The key of an argument, as it comes again and again. */
 struct xs_key {
 	uint32_t id; /* string id; 0: free */
@@ -225,7 +228,7 @@ static inline struct xs_json_name xs_json_name_of(struct xs_process *process, ui
 {
 	const struct xs_json_name *hot = &xs_chrome_of(process)->names.hot[id % XS_JSON_HOT];
 
-	return __builtin_expect(hot->id == id && id, 1) ? *hot : xs_json_name_find(process, id);
+	return __builtin_expect(hot->id == id, 1) ? *hot : xs_json_name_find(process, id);
 }
 void xs_json_names_free(struct xs_json_names *names);
 

@@ -61,6 +61,12 @@ static void render(struct xs_process *process, struct xs_json_name *name)
 	names->bytes += XS_NAME_SLACK;
 }
 
+void xs_json_names_init(struct xs_json_names *names)
+{
+	for (uint32_t i = 0; i < XS_JSON_HOT; i++)
+		names->hot[i].id = i + 1;
+}
+
 struct xs_json_name xs_json_name_find(struct xs_process *process, uint32_t id)
 {
 	struct xs_json_names *names = &xs_chrome_of(process)->names;

@@ -138,7 +138,7 @@ void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool
 						    (task->extra && task->extra->displaced),
 				       .unfinished = unfinished };
 
-	XS_TELL_SINKS(track->process, span, track->process, &span);
+	XS_TELL_SINKS(track->process, slice, track->process, &span);
 	xs_extra_drop(track->process, task);
 }
 
@@ -233,7 +233,7 @@ static void show(struct xs_process *process, struct keyed *begin, uint64_t end, 
 		.task = &begin->task, .end = end, .kind = begin->key.span, .unfinished = unfinished
 	};
 
-	XS_TELL_SINKS(process, span, process, &span);
+	XS_TELL_SINKS(process, slice, process, &span);
 	drop_half(process, begin);
 }
 
@@ -550,7 +550,7 @@ static void read_span(struct xs_track *track, const struct xs_span_record *recor
 		return;
 	if (wait && record->cancelled && xs_extra_of(process, &task))
 		task.extra->cancelled = true;
-	XS_TELL_SINKS(process, span, process, &span);
+	XS_TELL_SINKS(process, slice, process, &span);
 	xs_extra_drop(process, &task);
 	if (wait && end > track->last_ns)
 		track->last_ns = end;

@@ -184,7 +184,12 @@ static bool grow_names(struct xs_names *names)
 
 struct xs_names *xs_names_open(void)
 {
-	return calloc(1, sizeof(struct xs_names));
+	struct xs_names *names = calloc(1, sizeof(*names));
+
+	/* nothing is hot yet: each place has an id that belongs to another one */
+	for (uint32_t i = 0; names && i < XS_NAMES_HOT; i++)
+		names->hot[i].id = i + 1;
+	return names;
 }
 
 void xs_names_free(struct xs_names *names)

@@ -22,7 +22,7 @@ struct xs_name {
 struct xs_names {
 	struct xs_name *table;
 	uint32_t size, count;		  /* size: power of two */
-	struct xs_name hot[XS_NAMES_HOT]; /* by the last bits of their ids; id 0: none */
+	struct xs_name hot[XS_NAMES_HOT]; /* by the last bits of their ids */
 };
 
 /*
@@ -34,7 +34,7 @@ static inline struct xs_name xs_name_of(struct xs_process *process, uint32_t id)
 {
 	const struct xs_name *hot = &process->names->hot[id % XS_NAMES_HOT];
 
-	return __builtin_expect(hot->id == id && id, 1) ? *hot : xs_name_find(process, id);
+	return __builtin_expect(hot->id == id, 1) ? *hot : xs_name_find(process, id);
 }
 /* An empty table; NULL: no memory. */
 struct xs_names *xs_names_open(void);

@@ -123,7 +123,7 @@ struct xs_sink {
 	 */
 	bool (*wants_tasks)(const struct xs_run *run);
 	void (*task)(struct xs_track *track, const struct xs_open *task, uint64_t end);
-	void (*span)(struct xs_process *process, const struct xs_slice *span);
+	void (*slice)(struct xs_process *process, const struct xs_slice *slice);
 	void (*mark)(struct xs_process *process, const struct xs_mark *mark);
 	void (*counter)(struct xs_track *track, const struct xs_counter_record *record,
 			uint64_t ns);

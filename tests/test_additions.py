@@ -1,0 +1,120 @@
+"""docs/ADDING.md says how many files a sink takes: one is added to a copy of the tree, built and used."""
+
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from conftest import ROOT, expected_lines
+
+SINK = """\
+#include "sink.h"
+#include "text.h"
+
+#include <stdlib.h>
+
+struct counts {
+	unsigned tasks;
+};
+
+static struct counts *counts_of(const struct xs_process *process)
+{
+	return process->sink[XS_SINK_TOY];
+}
+
+static bool wanted(const struct xs_run *run)
+{
+	(void)run;
+	return true;
+}
+
+static bool open_counts(struct xs_process *process)
+{
+	process->sink[XS_SINK_TOY] = calloc(1, sizeof(struct counts));
+	return process->sink[XS_SINK_TOY];
+}
+
+static void add_task(struct xs_track *track, const struct xs_open *task, uint64_t end)
+{
+	counts_of(track->process)->tasks += end >= task->start;
+}
+
+static void add_slice(struct xs_process *process, const struct xs_slice *slice)
+{
+	counts_of(process)->tasks += slice->kind == XS_SPAN_TASK && !slice->unfinished;
+}
+
+static bool close_counts(struct xs_process *process, enum xs_end end, int status)
+{
+	(void)end, (void)status;
+	xs_tell("toy: %u tasks\\n", counts_of(process)->tasks);
+	free(counts_of(process));
+	return true;
+}
+
+const struct xs_sink xs_toy_sink = {
+	.wanted = wanted,
+	.open = open_counts,
+	.task = add_task,
+	.slice = add_slice,
+	.close = close_counts,
+};
+"""
+
+
+def git(copy, *args):
+    command = ["git", "-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "core.excludesFile=/dev/null", *args]
+    return subprocess.run(command, cwd=copy, check=True, capture_output=True, text=True).stdout
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert text.count(old) == 1, f"{path}: {old}"
+    path.write_text(text.replace(old, new))
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """The tree as it is, as a checkout of its own."""
+    listed = subprocess.run(["git", "ls-files", "-zco", "--exclude-standard"], cwd=ROOT, capture_output=True)
+    if listed.returncode:
+        pytest.skip("no git checkout: which files belong to it?")
+    where = tmp_path / "tree"
+    for name in os.fsdecode(listed.stdout).split("\0"):
+        if name and (ROOT / name).is_file():
+            (where / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, where / name)
+    git(where, "init", "-q")
+    git(where, "add", "-A")
+    git(where, "commit", "-q", "-m", "as it was")
+    return where
+
+
+def build_drain(copy):
+    off = [f"-D{option}=disabled" for option in ("opencl", "level_zero", "musl", "tests")]
+    for command in (["meson", "setup", "-Doptimization=0", *off, "build"], ["ninja", "-C", "build", "writer/xstrace-drain"]):
+        result = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=300)
+        assert result.returncode == 0, result.stdout[-3000:]
+    return copy / "build/writer/xstrace-drain"
+
+
+def test_a_sink_is_a_file_a_row_and_its_name_in_the_list_of_sources(xstrace, copy):
+    (copy / "writer/toy.c").write_text(SINK)
+    edit(copy / "writer/sinks.h", "SINK(XS_SINK_STACKS, stacks)", "SINK(XS_SINK_STACKS, stacks) SINK(XS_SINK_TOY, toy)")
+    edit(copy / "writer/meson.build", "'title.c'", "'title.c', 'toy.c'")
+    drain = build_drain(copy)
+    changed = git(copy, "status", "--porcelain", "-uall").splitlines()
+    assert sorted(changed) == [" M writer/meson.build", " M writer/sinks.h", "?? writer/toy.c"]
+
+    run = xstrace.start("--chrome-itt-logging", "itt_tasks", [1000, 2])
+    os.kill(run.drain, signal.SIGKILL)
+    run.wait()
+    expected = expected_lines(run.out)[None, "expected", "tasks", None]
+    assert expected == 2000
+    result = subprocess.run([drain, "--recover", run.dir], cwd=run.cwd, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert f"toy: {expected} tasks\n" in result.stderr
+    run.collect()
+    assert len(run.trace.tasks) == expected  # and the first sink has missed nothing
