@@ -239,7 +239,7 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 {
 	const struct xs_options *options = &launch->control->options;
 	char jit[PATH_MAX + 32], mpi[PATH_MAX + 32], layer[PATH_MAX + 32], run[XS_ENV_RUN_MAX];
-	char **environment, *added[9];
+	char **environment, *added[13];
 	size_t count = 0, n = 0;
 
 	while (environ[count])
@@ -286,6 +286,14 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 		/* else it is an outer xstrace's */
 		if (users && !strcmp(users, "1") && !given(XS_ENV_RUN))
 			added[n++] = variable(XS_ENV_ZE_VALIDATION, "1", "", NULL);
+	}
+	if (xs_want_calls(options) || xs_want_device(options)) {
+		/* the driver loads one library alone: the user's own is opened by us then */
+		const char *users = given("CUDA_INJECTION64_PATH");
+
+		added[n++] = variable("CUDA_INJECTION64_PATH", library, "", NULL);
+		if (users && !given(XS_ENV_RUN))
+			added[n++] = variable(XS_ENV_CUDA_INJECTION, users, "", NULL);
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (!added[i])

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "chrome.h"
+#include "cuda.h"
 #include "flight.h"
 #include "text.h"
 #include "version.h"
@@ -485,6 +486,7 @@ void xs_chrome_close(struct xs_process *process, enum xs_end end, int status)
 		o = put_count(o, ",\"lost\":", process->lost);
 		if (process->untimed)
 			o = put_count(o, ",\"untimed_commands\":", process->untimed);
+		o = xs_cuda_other_data(process, o);
 		if (process->open_commands)
 			o = put_count(o, ",\"open_commands\":", process->open_commands);
 		if (process->open_requests)

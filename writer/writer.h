@@ -316,6 +316,7 @@ struct xs_process {
 	struct xs_flows *flows;		/* flows.c */
 	struct xs_waits *waits;		/* waits.c */
 	struct xs_requests *requests;	/* mpi.c */
+	struct xs_cuda *cuda;		/* cuda.c; NULL: none is used */
 	struct xs_mpi_texts *mpi_texts; /* mpi_words.c */
 	struct xs_extra *spare;		/* unused ones */
 	struct xs_key keys[XS_KEYS];
@@ -342,12 +343,14 @@ struct xs_process {
 	void *copy;	   /* of what was in shared memory */
 };
 
+#define XS_MORE_MAX 1024u
 /* Finished device work, in ns of the trace (since run->base). */
 struct xs_work {
 	const struct xs_device_record *record;
 	uint64_t host_start, host_end, queued, submit, start, end;
 	const uint64_t *shape; /* global[3], local[3], or NULL */
 	bool linked;	       /* the enqueuing call is in the trace: nothing was lost so far */
+	const char *more; /* JSON members (",\"key\":…"), at most XS_MORE_MAX bytes; NULL: none */
 };
 
 /* Of the job: as MPI says, else the process's environment; -1: unknown. */
@@ -386,6 +389,8 @@ static inline uint64_t xs_process_ns(const struct xs_process *process, uint64_t 
 	return xs_timeline_ns(&process->run->clock, tick);
 }
 
+/* Finished device work whose times are known: to all sinks. */
+void xs_work_show(struct xs_process *process, struct xs_work *work);
 /* How much the ring holds by now: track->head. */
 void xs_track_begin(struct xs_track *track);
 /* Reads up to there, but not much more than `most` bytes; returns how many. */
