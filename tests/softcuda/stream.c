@@ -88,8 +88,9 @@ void sc_stream_end(struct sc_stream *stream)
 	if (*link)
 		*link = stream->next;
 	(void)pthread_mutex_unlock(&streams_lock);
+	/* another thread may be looking at the stream, to wait for it: only its ring goes */
 	free(stream->ring);
-	free(stream);
+	stream->ring = NULL;
 }
 
 /* 0, 1 and 2 are the default streams */
