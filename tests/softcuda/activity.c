@@ -25,7 +25,7 @@ static CUptiResult set_kind(struct su_session *session, CUpti_ActivityKind kind,
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	if (kind <= 0 || kind >= CUPTI_ACTIVITY_KIND_COUNT)
 		return CUPTI_ERROR_INVALID_KIND;
-	if (!su_record_size(kind, su_version()))
+	if (!su_size(kind))
 		return on ? CUPTI_ERROR_NOT_COMPATIBLE : CUPTI_SUCCESS;
 	session->kind[kind] = on;
 	su_refresh();
@@ -150,10 +150,10 @@ CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t validBufferSizeBy
 	if (!buffer || !record)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	if (*record)
-		at = (uint8_t *)*record + su_record_size((*record)->kind, su_version());
+		at = (uint8_t *)*record + su_size((*record)->kind);
 	if (at + sizeof(CUpti_Activity) > buffer + validBufferSizeBytes)
 		return CUPTI_ERROR_MAX_LIMIT_REACHED;
-	size = su_record_size(((CUpti_Activity *)at)->kind, su_version());
+	size = su_size(((CUpti_Activity *)at)->kind);
 	if (!size || at + size > buffer + validBufferSizeBytes)
 		return CUPTI_ERROR_INVALID_KIND;
 	*record = (CUpti_Activity *)at;

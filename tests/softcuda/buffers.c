@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { LATE_MAX = 4096, RECORD_MAX = 512 };
 
@@ -17,7 +16,7 @@ static pthread_mutex_t handing = PTHREAD_MUTEX_INITIALIZER; /* one hands back at
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 static struct su_buffer *full, **full_end = &full;
 static uint32_t period_ms;
-static pid_t worker_of;
+static bool working;
 static _Atomic uint64_t counted;
 
 static struct {
@@ -118,7 +117,7 @@ bool su_wants(unsigned kind, const struct sc_context *context)
 
 static void put_to_all(unsigned kind, const struct sc_context *context, const void *record)
 {
-	size_t size = su_record_size(kind, su_version());
+	size_t size = su_size(kind);
 
 	for (unsigned i = 0; i < SU_SESSIONS; i++)
 		if (session_wants(&su_sessions[i], kind, context))
@@ -153,7 +152,7 @@ static bool delay(unsigned kind, const struct sc_context *context, const void *r
 	late[late_count].due = monotonic_ms() + (sc_config.late_ms ? sc_config.late_ms : 5);
 	late[late_count].kind = kind;
 	late[late_count].context = context;
-	memcpy(late[late_count++].record, record, su_record_size(kind, su_version()));
+	memcpy(late[late_count++].record, record, su_size(kind));
 	return true;
 }
 
@@ -191,9 +190,9 @@ static void ensure_worker(void)
 {
 	pthread_t thread;
 
-	if (worker_of == getpid())
+	if (working)
 		return;
-	worker_of = getpid();
+	working = true;
 	if (!pthread_create(&thread, NULL, work, NULL))
 		(void)pthread_detach(thread);
 }
@@ -229,7 +228,7 @@ static void hand_back(struct su_buffer *buffer)
 	};
 	bool told = su_wants(CUPTI_ACTIVITY_KIND_OVERHEAD, NULL);
 
-	overhead.objectId.pt.processId = (uint32_t)getpid();
+	overhead.objectId.pt.processId = sc_pid;
 	overhead.objectId.pt.threadId = sc_thread();
 	overhead.start = sc_now();
 	if (session->complete_v2)
@@ -290,6 +289,7 @@ static void in_parent(void)
 /* what was to be handed back is the parent's */
 static void in_child(void)
 {
+	working = false;
 	full = NULL;
 	full_end = &full;
 	late_count = 0;

@@ -66,14 +66,18 @@ void sc_flag(unsigned flag, bool on)
 		atomic_fetch_and(&sc_slow_flags, ~flag);
 }
 
-static void forget_thread(void)
+uint32_t sc_pid;
+
+static void forget_ids(void)
 {
 	thread_id = 0;
+	sc_pid = (uint32_t)getpid();
 }
 
-__attribute__((constructor)) static void watch_fork(void)
+__attribute__((constructor)) static void know_ids(void)
 {
-	(void)pthread_atfork(NULL, NULL, forget_thread);
+	forget_ids();
+	(void)pthread_atfork(NULL, NULL, forget_ids);
 }
 
 uint32_t sc_thread(void)

@@ -2,7 +2,6 @@
 #include "profiler.h"
 
 #include <string.h>
-#include <unistd.h>
 
 static bool wants_driver, wants_runtime;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -26,7 +25,7 @@ static void put_call(const struct sc_call *call, unsigned kind)
 				     .cbid = call->cbid,
 				     .start = call->start,
 				     .end = sc_now(),
-				     .processId = (uint32_t)getpid(),
+				     .processId = sc_pid,
 				     .threadId = sc_thread(),
 				     .correlationId = call->corr,
 				     .returnValue = (uint32_t)*call->ret };

@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static void put_device(const struct sc_device *device)
 {
@@ -47,7 +46,7 @@ static void put_context(const struct sc_context *context)
 	record.computeApiKind = CUPTI_ACTIVITY_COMPUTE_API_CUDA;
 	record.nullStreamId = (uint16_t)context->null_stream->id;
 	record.numMultiprocessors = 4;
-	record.processId = (uint64_t)getpid();
+	record.processId = sc_pid;
 	su_put(CUPTI_ACTIVITY_KIND_CONTEXT, context, &record);
 }
 
@@ -156,7 +155,7 @@ static void allocated(const struct sc_allocated *told)
 	record.address = (uint64_t)(uintptr_t)told->block.at;
 	record.bytes = told->block.bytes;
 	record.timestamp = told->time;
-	record.processId = (uint32_t)getpid();
+	record.processId = sc_pid;
 	record.deviceId = told->block.device < 0 ? CUPTI_INVALID_DEVICE_ID
 						 : (uint32_t)told->block.device;
 	record.contextId = told->context ? told->context->id : 0;
@@ -198,7 +197,7 @@ static void compiled(const struct sc_module *module, uint64_t start, uint64_t en
 	record.end = end;
 	record.correlationId = sc_correlation();
 	record.jitOperationCorrelationId = module->id;
-	record.processId = (uint32_t)getpid();
+	record.processId = sc_pid;
 	record.threadId = sc_thread();
 	su_put(CUPTI_ACTIVITY_KIND_JIT, NULL, &record);
 }

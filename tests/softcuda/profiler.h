@@ -49,6 +49,7 @@ extern struct su_session su_sessions[SU_SESSIONS];
 extern bool su_latency;
 uint32_t su_version(void);
 size_t su_record_size(unsigned kind, uint32_t version);
+size_t su_size(unsigned kind);
 bool su_wants(unsigned kind, const struct sc_context *context);
 void su_put(unsigned kind, const struct sc_context *context, const void *record);
 void su_flush_all(void);

@@ -95,3 +95,20 @@ uint32_t su_version(void)
 		return (uint32_t)sc_config.cupti_version;
 	return SC_CUDA_MAJOR == 12 ? 28 : CUPTI_API_VERSION;
 }
+
+static size_t sizes[SU_KINDS];
+
+static void fill(void)
+{
+	for (unsigned kind = 0; kind < SU_KINDS; kind++)
+		sizes[kind] = su_record_size(kind, su_version());
+}
+
+/* of this version */
+size_t su_size(unsigned kind)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	(void)pthread_once(&once, fill);
+	return kind < SU_KINDS ? sizes[kind] : 0;
+}
