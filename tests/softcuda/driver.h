@@ -73,7 +73,7 @@ bool sc_call_begin(struct sc_call *call) SC_SHARED; /* false: the call fails as 
 void sc_call_end(struct sc_call *call) SC_SHARED;
 uint32_t sc_correlation(void) SC_SHARED; /* of the call that this thread is in, or 0 */
 uint32_t sc_thread(void) SC_SHARED;
-extern SC_SHARED uint32_t sc_pid; /* which costs no system call */
+extern SC_SHARED uint32_t sc_pid;	  /* which costs no system call */
 int sc_fault(const char *name) SC_SHARED; /* the result that this call is to have, or -1 */
 bool sc_faults_start(const char *list);
 
