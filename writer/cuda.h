@@ -98,6 +98,12 @@ uint32_t xs_cuda_name_of(const struct xs_cuda *cuda, uint64_t pointer);
 bool xs_cuda_record(struct xs_process *process, const unsigned char *data, uint32_t size,
 		    bool last);
 
+/* ---- cuda_beside.c ---- */
+
+/* A record of something else than work on a device. */
+void xs_cuda_beside(struct xs_process *process, uint32_t kind, const unsigned char *data,
+		    uint32_t size);
+
 /* ---- cuda_calls.c ---- */
 
 /* An XS_ENQUEUED record. */

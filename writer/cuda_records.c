@@ -6,24 +6,7 @@
 
 #include "chrome.h"
 #include "cuda.h"
-#include "cuda_layout.h"
-
-/* A member of a record of `size` bytes; 0 if this version of CUPTI does not have it. */
-static inline uint64_t take(const unsigned char *data, uint32_t size, uint32_t at, uint32_t bytes)
-{
-	uint64_t value = 0;
-
-	if (at + bytes <= size)
-		memcpy(&value, data + at, bytes); /* little-endian, as all that CUDA runs on */
-	return value;
-}
-
-enum {
-#define AT(kind, member, at, bytes) at_##kind##_##member = (at), bytes_##kind##_##member = (bytes),
-	XS_CUDA_LAYOUT(AT)
-#undef AT
-};
-#define MEMBER(kind, member) take(data, size, at_##kind##_##member, bytes_##kind##_##member)
+#include "activity_layout.h"
 
 struct piece {
 	struct xs_device_record record;
@@ -64,38 +47,38 @@ static void read_kernel(struct xs_cuda *cuda, struct piece *piece, const unsigne
 	struct xs_device_record *record = &piece->record;
 
 	piece->kernel = true;
-	piece->start = MEMBER(KERNEL, start);
-	piece->end = MEMBER(KERNEL, end);
-	piece->queued = MEMBER(KERNEL, queued);
-	piece->submitted = MEMBER(KERNEL, submitted);
-	piece->correlation = (uint32_t)MEMBER(KERNEL, correlationId);
-	piece->context = (uint32_t)MEMBER(KERNEL, contextId);
-	piece->stream = (uint32_t)MEMBER(KERNEL, streamId);
-	piece->graph = MEMBER(KERNEL, graphId);
-	piece->node = MEMBER(KERNEL, graphNodeId);
-	record->device = (uint8_t)MEMBER(KERNEL, deviceId);
+	piece->start = XS_CUDA_MEMBER(KERNEL, start);
+	piece->end = XS_CUDA_MEMBER(KERNEL, end);
+	piece->queued = XS_CUDA_MEMBER(KERNEL, queued);
+	piece->submitted = XS_CUDA_MEMBER(KERNEL, submitted);
+	piece->correlation = (uint32_t)XS_CUDA_MEMBER(KERNEL, correlationId);
+	piece->context = (uint32_t)XS_CUDA_MEMBER(KERNEL, contextId);
+	piece->stream = (uint32_t)XS_CUDA_MEMBER(KERNEL, streamId);
+	piece->graph = XS_CUDA_MEMBER(KERNEL, graphId);
+	piece->node = XS_CUDA_MEMBER(KERNEL, graphNodeId);
+	record->device = (uint8_t)XS_CUDA_MEMBER(KERNEL, deviceId);
 	record->work = XS_WORK_KERNEL;
-	record->event.name = xs_cuda_name_of(cuda, MEMBER(KERNEL, name));
-	record->local[0] = MEMBER(KERNEL, blockX);
-	record->local[1] = MEMBER(KERNEL, blockY);
-	record->local[2] = MEMBER(KERNEL, blockZ);
-	record->global[0] = MEMBER(KERNEL, gridX) * record->local[0];
-	record->global[1] = MEMBER(KERNEL, gridY) * record->local[1];
-	record->global[2] = MEMBER(KERNEL, gridZ) * record->local[2];
+	record->event.name = xs_cuda_name_of(cuda, XS_CUDA_MEMBER(KERNEL, name));
+	record->local[0] = XS_CUDA_MEMBER(KERNEL, blockX);
+	record->local[1] = XS_CUDA_MEMBER(KERNEL, blockY);
+	record->local[2] = XS_CUDA_MEMBER(KERNEL, blockZ);
+	record->global[0] = XS_CUDA_MEMBER(KERNEL, gridX) * record->local[0];
+	record->global[1] = XS_CUDA_MEMBER(KERNEL, gridY) * record->local[1];
+	record->global[2] = XS_CUDA_MEMBER(KERNEL, gridZ) * record->local[2];
 	piece->work.shape = record->global;
-	put_more(piece, ",\"registers\":", MEMBER(KERNEL, registersPerThread));
-	put_more(piece, ",\"static_shared\":", MEMBER(KERNEL, staticSharedMemory));
-	put_more(piece, ",\"dynamic_shared\":", MEMBER(KERNEL, dynamicSharedMemory));
-	put_some(piece, ",\"local_per_thread\":", MEMBER(KERNEL, localMemoryPerThread));
-	put_some(piece, ",\"local_total\":", MEMBER(KERNEL, localMemoryTotal));
-	if (MEMBER(KERNEL, channelType)) {
-		put_more(piece, ",\"channel\":", MEMBER(KERNEL, channelID));
-		put_more(piece, ",\"channel_type\":", MEMBER(KERNEL, channelType));
+	put_more(piece, ",\"registers\":", XS_CUDA_MEMBER(KERNEL, registersPerThread));
+	put_more(piece, ",\"static_shared\":", XS_CUDA_MEMBER(KERNEL, staticSharedMemory));
+	put_more(piece, ",\"dynamic_shared\":", XS_CUDA_MEMBER(KERNEL, dynamicSharedMemory));
+	put_some(piece, ",\"local_per_thread\":", XS_CUDA_MEMBER(KERNEL, localMemoryPerThread));
+	put_some(piece, ",\"local_total\":", XS_CUDA_MEMBER(KERNEL, localMemoryTotal));
+	if (XS_CUDA_MEMBER(KERNEL, channelType)) {
+		put_more(piece, ",\"channel\":", XS_CUDA_MEMBER(KERNEL, channelID));
+		put_more(piece, ",\"channel_type\":", XS_CUDA_MEMBER(KERNEL, channelType));
 	}
-	if (MEMBER(KERNEL, clusterX)) {
-		put_more(piece, ",\"cluster\":[", MEMBER(KERNEL, clusterX));
-		put_more(piece, ",", MEMBER(KERNEL, clusterY));
-		put_more(piece, ",", MEMBER(KERNEL, clusterZ));
+	if (XS_CUDA_MEMBER(KERNEL, clusterX)) {
+		put_more(piece, ",\"cluster\":[", XS_CUDA_MEMBER(KERNEL, clusterX));
+		put_more(piece, ",", XS_CUDA_MEMBER(KERNEL, clusterY));
+		put_more(piece, ",", XS_CUDA_MEMBER(KERNEL, clusterZ));
 		piece->at = put(piece->at, "]");
 	}
 }
@@ -103,27 +86,28 @@ static void read_kernel(struct xs_cuda *cuda, struct piece *piece, const unsigne
 static void read_copy(struct piece *piece, const unsigned char *data, uint32_t size, bool peer)
 {
 	struct xs_device_record *record = &piece->record;
-	uint64_t kind = MEMBER(MEMCPY, copyKind);
+	uint64_t kind = XS_CUDA_MEMBER(MEMCPY, copyKind);
 
-	piece->start = MEMBER(MEMCPY, start);
-	piece->end = MEMBER(MEMCPY, end);
-	piece->context = (uint32_t)MEMBER(MEMCPY, contextId);
-	piece->stream = (uint32_t)MEMBER(MEMCPY, streamId);
-	piece->correlation =
-		(uint32_t)(peer ? MEMBER(MEMCPY2, correlationId) : MEMBER(MEMCPY, correlationId));
-	piece->graph = peer ? MEMBER(MEMCPY2, graphId) : MEMBER(MEMCPY, graphId);
-	piece->node = peer ? MEMBER(MEMCPY2, graphNodeId) : MEMBER(MEMCPY, graphNodeId);
-	record->device = (uint8_t)MEMBER(MEMCPY, deviceId);
+	piece->start = XS_CUDA_MEMBER(MEMCPY, start);
+	piece->end = XS_CUDA_MEMBER(MEMCPY, end);
+	piece->context = (uint32_t)XS_CUDA_MEMBER(MEMCPY, contextId);
+	piece->stream = (uint32_t)XS_CUDA_MEMBER(MEMCPY, streamId);
+	piece->correlation = (uint32_t)(peer ? XS_CUDA_MEMBER(MEMCPY2, correlationId)
+					     : XS_CUDA_MEMBER(MEMCPY, correlationId));
+	piece->graph = peer ? XS_CUDA_MEMBER(MEMCPY2, graphId) : XS_CUDA_MEMBER(MEMCPY, graphId);
+	piece->node = peer ? XS_CUDA_MEMBER(MEMCPY2, graphNodeId)
+			   : XS_CUDA_MEMBER(MEMCPY, graphNodeId);
+	record->device = (uint8_t)XS_CUDA_MEMBER(MEMCPY, deviceId);
 	record->work = XS_WORK_COPY;
-	record->bytes = MEMBER(MEMCPY, bytes);
-	record->memory = (uint8_t)(memory_of(MEMBER(MEMCPY, srcKind)) << 4 |
-				   memory_of(MEMBER(MEMCPY, dstKind)));
+	record->bytes = XS_CUDA_MEMBER(MEMCPY, bytes);
+	record->memory = (uint8_t)(memory_of(XS_CUDA_MEMBER(MEMCPY, srcKind)) << 4 |
+				   memory_of(XS_CUDA_MEMBER(MEMCPY, dstKind)));
 	record->event.name = XS_WORK_OF_COPY + (kind <= 10 ? (uint32_t)kind : 0);
 	if (peer) {
-		put_more(piece, ",\"from_device\":", MEMBER(MEMCPY2, srcDeviceId));
-		put_more(piece, ",\"to_device\":", MEMBER(MEMCPY2, dstDeviceId));
-	} else if (MEMBER(MEMCPY, channelType)) {
-		put_more(piece, ",\"channel\":", MEMBER(MEMCPY, channelID));
+		put_more(piece, ",\"from_device\":", XS_CUDA_MEMBER(MEMCPY2, srcDeviceId));
+		put_more(piece, ",\"to_device\":", XS_CUDA_MEMBER(MEMCPY2, dstDeviceId));
+	} else if (XS_CUDA_MEMBER(MEMCPY, channelType)) {
+		put_more(piece, ",\"channel\":", XS_CUDA_MEMBER(MEMCPY, channelID));
 	}
 	if (piece->end > piece->start) /* bytes per ns are GB/s */
 		put_more(piece, ",\"MB/s\":",
@@ -135,43 +119,43 @@ static void read_set(struct piece *piece, const unsigned char *data, uint32_t si
 {
 	struct xs_device_record *record = &piece->record;
 
-	piece->start = MEMBER(MEMSET, start);
-	piece->end = MEMBER(MEMSET, end);
-	piece->context = (uint32_t)MEMBER(MEMSET, contextId);
-	piece->stream = (uint32_t)MEMBER(MEMSET, streamId);
-	piece->correlation = (uint32_t)MEMBER(MEMSET, correlationId);
-	piece->graph = MEMBER(MEMSET, graphId);
-	piece->node = MEMBER(MEMSET, graphNodeId);
-	record->device = (uint8_t)MEMBER(MEMSET, deviceId);
+	piece->start = XS_CUDA_MEMBER(MEMSET, start);
+	piece->end = XS_CUDA_MEMBER(MEMSET, end);
+	piece->context = (uint32_t)XS_CUDA_MEMBER(MEMSET, contextId);
+	piece->stream = (uint32_t)XS_CUDA_MEMBER(MEMSET, streamId);
+	piece->correlation = (uint32_t)XS_CUDA_MEMBER(MEMSET, correlationId);
+	piece->graph = XS_CUDA_MEMBER(MEMSET, graphId);
+	piece->node = XS_CUDA_MEMBER(MEMSET, graphNodeId);
+	record->device = (uint8_t)XS_CUDA_MEMBER(MEMSET, deviceId);
 	record->work = XS_WORK_FILL;
-	record->bytes = MEMBER(MEMSET, bytes);
+	record->bytes = XS_CUDA_MEMBER(MEMSET, bytes);
 	record->event.name = XS_WORK_OF_MEMSET;
-	put_more(piece, ",\"value\":", MEMBER(MEMSET, value));
+	put_more(piece, ",\"value\":", XS_CUDA_MEMBER(MEMSET, value));
 }
 
 static void read_graph(struct piece *piece, const unsigned char *data, uint32_t size)
 {
-	piece->start = MEMBER(GRAPH_TRACE, start);
-	piece->end = MEMBER(GRAPH_TRACE, end);
-	piece->context = (uint32_t)MEMBER(GRAPH_TRACE, contextId);
-	piece->stream = (uint32_t)MEMBER(GRAPH_TRACE, streamId);
-	piece->correlation = (uint32_t)MEMBER(GRAPH_TRACE, correlationId);
-	piece->graph = MEMBER(GRAPH_TRACE, graphId);
-	piece->record.device = (uint8_t)MEMBER(GRAPH_TRACE, deviceId);
+	piece->start = XS_CUDA_MEMBER(GRAPH_TRACE, start);
+	piece->end = XS_CUDA_MEMBER(GRAPH_TRACE, end);
+	piece->context = (uint32_t)XS_CUDA_MEMBER(GRAPH_TRACE, contextId);
+	piece->stream = (uint32_t)XS_CUDA_MEMBER(GRAPH_TRACE, streamId);
+	piece->correlation = (uint32_t)XS_CUDA_MEMBER(GRAPH_TRACE, correlationId);
+	piece->graph = XS_CUDA_MEMBER(GRAPH_TRACE, graphId);
+	piece->record.device = (uint8_t)XS_CUDA_MEMBER(GRAPH_TRACE, deviceId);
 	piece->record.work = XS_WORK_OTHER;
 	piece->record.event.name = XS_WORK_OF_GRAPH;
 }
 
 static void read_decompression(struct piece *piece, const unsigned char *data, uint32_t size)
 {
-	piece->start = MEMBER(DECOMPRESS, start);
-	piece->end = MEMBER(DECOMPRESS, end);
-	piece->context = (uint32_t)MEMBER(DECOMPRESS, contextId);
-	piece->stream = (uint32_t)MEMBER(DECOMPRESS, streamId);
-	piece->correlation = (uint32_t)MEMBER(DECOMPRESS, correlationId);
-	piece->record.device = (uint8_t)MEMBER(DECOMPRESS, deviceId);
+	piece->start = XS_CUDA_MEMBER(DECOMPRESS, start);
+	piece->end = XS_CUDA_MEMBER(DECOMPRESS, end);
+	piece->context = (uint32_t)XS_CUDA_MEMBER(DECOMPRESS, contextId);
+	piece->stream = (uint32_t)XS_CUDA_MEMBER(DECOMPRESS, streamId);
+	piece->correlation = (uint32_t)XS_CUDA_MEMBER(DECOMPRESS, correlationId);
+	piece->record.device = (uint8_t)XS_CUDA_MEMBER(DECOMPRESS, deviceId);
 	piece->record.work = XS_WORK_OTHER;
-	piece->record.bytes = MEMBER(DECOMPRESS, sourceBytes);
+	piece->record.bytes = XS_CUDA_MEMBER(DECOMPRESS, sourceBytes);
 	piece->record.event.name = XS_WORK_OF_DECOMPRESSION;
 }
 
@@ -327,11 +311,12 @@ bool xs_cuda_record(struct xs_process *process, const unsigned char *data, uint3
 		read_decompression(&piece, data, size);
 		return show(process, &piece, last);
 	case XS_KIND_EXTERNAL:
-		xs_cuda_external(process, (uint32_t)MEMBER(EXTERNAL, correlationId),
-				 (uint8_t)MEMBER(EXTERNAL, externalKind),
-				 MEMBER(EXTERNAL, externalId));
+		xs_cuda_external(process, (uint32_t)XS_CUDA_MEMBER(EXTERNAL, correlationId),
+				 (uint8_t)XS_CUDA_MEMBER(EXTERNAL, externalKind),
+				 XS_CUDA_MEMBER(EXTERNAL, externalId));
 		return true;
 	default:
+		xs_cuda_beside(process, kind, data, size);
 		return true;
 	}
 }

@@ -3,8 +3,11 @@
  * record, from 8.0 to 13.5; so one table serves all, and the length of a record at run time tells
  * which members it has. gpu/cuda/layout.c compares this with the installed headers.
  */
-#ifndef XS_CUDA_LAYOUT_H
-#define XS_CUDA_LAYOUT_H
+#ifndef XS_ACTIVITY_LAYOUT_H
+#define XS_ACTIVITY_LAYOUT_H
+
+#include <stdint.h>
+#include <string.h>
 
 /* CUpti_ActivityKind */
 #define XS_KIND_MEMCPY		  1
@@ -128,5 +131,26 @@
 	M(DECOMPRESS, sourceBytes, 32, 8)        \
 	M(DECOMPRESS, start, 48, 8)              \
 	M(DECOMPRESS, end, 56, 8)
+
+/* A member of a record of `size` bytes; 0 if this version of CUPTI does not have it. */
+static inline uint64_t xs_cuda_take(const unsigned char *data, uint32_t size, uint32_t at,
+				    uint32_t bytes)
+{
+	uint64_t value = 0;
+
+	if (at + bytes <= size)
+		memcpy(&value, data + at, bytes); /* little-endian, as all that CUDA runs on */
+	return value;
+}
+
+enum {
+#define XS_CUDA_PLACE(kind, member, at, bytes) \
+	xs_at_##kind##_##member = (at), xs_bytes_##kind##_##member = (bytes),
+	XS_CUDA_LAYOUT(XS_CUDA_PLACE)
+#undef XS_CUDA_PLACE
+};
+/* Of the record in `data`, of `size` bytes. */
+#define XS_CUDA_MEMBER(kind, member) \
+	xs_cuda_take(data, size, xs_at_##kind##_##member, xs_bytes_##kind##_##member)
 
 #endif
