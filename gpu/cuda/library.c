@@ -67,13 +67,13 @@ static void *open_below(const char *variable, const char *name)
 	return handle ? handle : open_at(home, strlen(home), "/extras/CUPTI/lib64/", name);
 }
 
-/* Of one version, wherever it is. */
+/* Of one version, wherever it is: the one beside the runtime fits for certain. */
 static void *open_any(const char *name, void *runtime)
 {
-	void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	void *handle = runtime ? open_beside(runtime, name) : NULL;
 
-	if (!handle && runtime)
-		handle = open_beside(runtime, name);
+	if (!handle)
+		handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (!handle)
 		handle = open_below("CUDA_HOME", name);
 	if (!handle)
