@@ -191,14 +191,14 @@ def test_off_with_a_reason(xstrace, tmp_path, function, result):
     cuda = cuda_of(tmp_path, 28, FAULT=f"{function}:{result}")
     run = xstrace(f"{KERNELS} -v", "cuda_streams", env=cuda.env)
     assert run.status == 0 and len(cuda.kernels) == 10
-    lines = [line for line in run.err.splitlines() if "CUDA is not traced" in line]
+    lines = [line for line in run.said if "CUDA is not traced" in line]
     assert len(lines) == 1 and f"answers {result}" in lines[0]
 
 
 def test_off_says_nothing_unasked(xstrace, tmp_path):
     cuda = cuda_of(tmp_path, 28, FAULT="cuptiSubscribe:39")
     run = xstrace(KERNELS, "cuda_streams", env=cuda.env)
-    assert run.status == 0 and "CUDA" not in run.err
+    assert run.status == 0 and not any("CUDA" in line for line in run.said)
 
 
 # ---- ends ----
@@ -228,7 +228,7 @@ def test_killed_at_random_moments(xstrace, tmp_path, options, version):
             assert time.monotonic() < deadline
             time.sleep(0.01)
         time.sleep(choose.random() / 2)
-        os.kill(run.child("cuda_loop").pid, signal.SIGKILL)
+        os.kill(run.child("cuda_loop"), signal.SIGKILL)
         run.wait(60)
         run.collect()
         trace = run.traces[-1]
@@ -287,30 +287,14 @@ def test_two_subscribers(xstrace, tmp_path):
         run = xstrace(f"{KERNELS} -v", "cuda_streams", env=env)
         assert run.status == 0
         assert sum(row.startswith("kernel\t") for row in log.read_text().splitlines()) == 10
-        assert ("another profiler" in run.err) != on
+        assert any("another profiler" in line for line in run.said) != on
         if on:
             assert shown(run.traces[-1]) == executed(cuda)
 
 
-def test_no_libcupti(xstrace, tmp_path):
-    """A runtime without libcupti, and none anywhere."""
-    cuda = cuda_of(tmp_path)
-    for name in ("libcudart.so.13", "libcuda.so.1"):
-        (real,) = [p for p in (BUILD / "tests/softcuda").rglob(name)]
-        (tmp_path / name).symlink_to(real)
-    app = tmp_path / "cuda_streams"
-    app.write_bytes((BUILD / "tests/apps/cuda_streams").read_bytes())
-    app.chmod(0o755)
-    subprocess.run(["patchelf", "--remove-rpath", app], check=False)
-    if os.path.exists("/usr/local/cuda/lib64/libcupti.so.13"):
-        pytest.skip("there is a toolkit")
-    run = xstrace(f"{KERNELS} -v", app, env=cuda.env | {"LD_LIBRARY_PATH": str(tmp_path)})
-    assert run.status == 0 and "no libcupti was found" in run.err
-
-
 def test_nothing_in_a_program_without_cuda(xstrace):
     run = xstrace(f"{KERNELS} -v", "/bin/true")
-    assert run.status == 0 and "CUDA" not in run.err
+    assert run.status == 0 and not any("CUDA" in line for line in run.said)
 
 
 # ---- NVTX ----

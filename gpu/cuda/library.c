@@ -5,7 +5,6 @@
  */
 #include <dlfcn.h>
 #include <limits.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,15 +43,16 @@ static void *open_at(const char *directory, size_t length, const char *below, co
 static void *open_beside(void *runtime, const char *name)
 {
 	static const char *const near[] = { "", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/" };
-	struct link_map *map = NULL;
+	void *some = dlsym(runtime, "cudaRuntimeGetVersion"), *handle = NULL;
 	const char *slash;
-	void *handle = NULL;
+	Dl_info info;
 
-	if (dlinfo(runtime, RTLD_DI_LINKMAP, &map) || !map || !map->l_name)
+	if (!some || !dladdr(some, &info) || !info.dli_fname)
 		return NULL;
-	slash = strrchr(map->l_name, '/');
+	slash = strrchr(info.dli_fname, '/');
 	for (size_t i = 0; slash && !handle && i < sizeof(near) / sizeof(near[0]); i++)
-		handle = open_at(map->l_name, (size_t)(slash + 1 - map->l_name), near[i], name);
+		handle = open_at(info.dli_fname, (size_t)(slash + 1 - info.dli_fname), near[i],
+				 name);
 	return handle;
 }
 
