@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no headers of CUDA an
 # the size of a kernel's record in each of the versions that people have
 VERSIONS = {12: 144, 18: 200, 28: 208, 130000: 216, 130300: 232, 130500: 248}
 KERNEL, CONCURRENT = 3, 10
-KINDS = {"copies": "copy", "fills": "set", "peers": "peer", "kernels": "kernel", "hosts": "host"}
+KINDS = {"copies": "copy", "fills": "set", "peers": "peer", "kernels": "kernel", "hosts": "host", "graphs": "graph"}
 
 
 class Told:
@@ -81,6 +81,7 @@ def reported(told):
 PROGRAMS = [
     ("cuda_streams", ["--streams", 3, "--kernels", 7]),
     ("cuda_streams", ["--threads", 6, "--streams", 2, "--kernels", 20]),
+    ("cuda_graphs", [5]),
 ]
 
 
@@ -180,6 +181,23 @@ def test_callbacks(xstrace, tmp_path, by_subscriber):
     assert callbacks[("3", "1")] == 1  # a context
     assert callbacks[("3", "3")] == 3  # two streams, and the default one
     assert callbacks[("4", "1")] == 2 and callbacks[("4", "2")] == 1  # waits for streams, and for the device
+
+
+def test_graphs_as_one(xstrace, tmp_path):
+    """With their own kind enabled, a launch of a graph is one record, and its nodes are none."""
+    cuda = SoftCUDA(tmp_path)
+    run, told = collect(xstrace, tmp_path, cuda, "cuda_graphs", [3], KINDS="1,2,10,51")
+    graphs = [(c.graph, c.correlation, c.start, c.end) for c in cuda.of("graph")]
+    assert graphs == [tuple(map(int, row[:4])) for row in told.of("graph")]
+    assert len(graphs) == expected(run)["graphs"] and not told.of("kernel")
+
+
+def test_graph_callbacks(xstrace, tmp_path):
+    _, told = collect(xstrace, tmp_path, SoftCUDA(tmp_path), "cuda_graphs", [1], CALLS=1)
+    callbacks = collections.Counter(tuple(row) for row in told.of("callback"))
+    assert callbacks[("3", "18")] == 3 and callbacks[("3", "19")] == 3  # executables come and go
+    assert callbacks[("3", "9")] == 4  # graphs: three, and the loop's body
+    assert callbacks[("3", "13")] == 5 + 3 + 4 and callbacks[("3", "20")] > callbacks[("3", "13")]
 
 
 def test_clock_of_the_client(xstrace, tmp_path):

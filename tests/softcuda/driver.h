@@ -143,6 +143,7 @@ struct sc_function {
 	struct sc_module *module;
 	char name[SC_NAME_MAX];
 	softcuda_kernel run;
+	bool sized; /* the sizes of its arguments are known */
 	struct softcuda_info info;
 	uint64_t duration_ns;
 };
@@ -157,6 +158,7 @@ enum sc_kind {
 	SC_HOST,
 	SC_RECORD,
 	SC_WAIT,
+	SC_GRAPH,
 	SC_EMPTY,
 	SC_KINDS
 };
@@ -184,7 +186,9 @@ struct sc_cmd {
 	int from_device, to_device;
 	uint32_t value, value_size;
 	struct sc_event *event;
-	uint64_t recording; /* of that event: which */
+	uint64_t recording;   /* of that event: which */
+	struct sc_exec *exec; /* of SC_GRAPH */
+	const struct sc_node *node;
 	void (*host)(void *);
 	void *host_data;
 };
@@ -199,6 +203,8 @@ struct sc_stream *sc_stream_of(CUstream handle) SC_SHARED;
 bool sc_stream_idle(struct sc_stream *stream);
 bool sc_event_done(const struct sc_event *event);
 CUresult sc_capture(struct sc_stream *stream, const struct sc_cmd *cmd);
+void sc_graph_run(const struct sc_cmd *cmd);
+bool sc_keep_args(struct sc_cmd *kept);
 
 /* ---- contexts, memory, modules ---- */
 
@@ -239,12 +245,12 @@ struct sc_allocated {
 	uint64_t time;
 };
 
+/* something happened to a graph, with what is known of it */
 struct sc_graph_told {
-	uint32_t graph_id;
-	struct sc_context *context;
-	struct sc_stream *stream;
-	uint64_t start, end;
-	uint32_t corr;
+	int cbid; /* CUPTI's resource callback */
+	struct sc_graph *graph, *original;
+	struct sc_node *node, *original_node, *dependency;
+	struct sc_exec *exec;
 };
 
 struct sc_tool {
@@ -255,10 +261,9 @@ struct sc_tool {
 			 void *what);
 	void (*synced)(const struct sc_synced *synced);
 	void (*allocated)(const struct sc_allocated *allocated);
-	void (*graph_run)(const struct sc_graph_told *told);
+	void (*graph)(const struct sc_graph_told *told);
 	void (*recorded)(const struct sc_event *event, const struct sc_cmd *cmd);
 	void (*compiled)(const struct sc_module *module, uint64_t start, uint64_t end);
-	bool (*graphs_whole)(void);
 };
 extern SC_SHARED struct sc_tool sc_tool;
 /* of the kernel that a function of the program stands for; the runtime's, once it is loaded */

@@ -58,6 +58,9 @@ static void perform(const struct sc_cmd *cmd)
 	case SC_WAIT:
 		wait_event(cmd);
 		break;
+	case SC_GRAPH:
+		sc_graph_run(cmd);
+		break;
 	default:
 		break;
 	}
