@@ -220,7 +220,10 @@ struct sc_block {
 	int device; /* -1: none */
 	uint8_t kind;
 	bool pooled;
+	int location; /* of managed memory: the device, or -1 for the host */
 };
+/* a kernel that uses managed memory makes it migrate */
+void sc_managed_used(const struct sc_cmd *cmd);
 bool sc_block_of(const void *at, struct sc_block *block) SC_SHARED;
 struct sc_function *sc_function_of(CUfunction handle) SC_SHARED;
 struct sc_module *sc_module_make(const void *image, bool name) SC_SHARED;
@@ -245,6 +248,15 @@ struct sc_allocated {
 	uint64_t time;
 };
 
+/* managed memory that moved: to a device because it asked (a fault), or as it was told to */
+struct sc_migrated {
+	struct sc_block block;
+	uint64_t bytes, start, end;
+	int from, to; /* -1: the host */
+	bool fault;
+	struct sc_stream *stream;
+};
+
 /* something happened to a graph, with what is known of it */
 struct sc_graph_told {
 	int cbid; /* CUPTI's resource callback */
@@ -262,6 +274,7 @@ struct sc_tool {
 	void (*synced)(const struct sc_synced *synced);
 	void (*allocated)(const struct sc_allocated *allocated);
 	void (*graph)(const struct sc_graph_told *told);
+	void (*migrated)(const struct sc_migrated *migrated);
 	void (*recorded)(const struct sc_event *event, const struct sc_cmd *cmd);
 	void (*compiled)(const struct sc_module *module, uint64_t start, uint64_t end);
 };

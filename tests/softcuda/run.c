@@ -103,6 +103,8 @@ void sc_execute(struct sc_cmd *cmd)
 		perform(cmd);
 		return;
 	}
+	if (cmd->kind == SC_KERNEL)
+		sc_managed_used(cmd);
 	raw_start = sc_raw_ns();
 	cmd->start = sc_now();
 	perform(cmd);
