@@ -175,13 +175,13 @@ struct sc_cmd {
 	struct sc_function *function;
 	unsigned grid[3], block[3], cluster[3];
 	unsigned shared;
+	uint8_t copy_kind;
+	uint64_t bytes;
 	void **args;
-	void *arg_at[SOFTCUDA_ARGS_MAX];
-	unsigned char arg_bytes[SC_ARG_BYTES_MAX];
+	/* a launch of a kernel leaves what follows as it is */
 	void *to;
 	const void *from;
-	uint64_t bytes;
-	uint8_t copy_kind, from_kind, to_kind;
+	uint8_t from_kind, to_kind;
 	bool async;
 	int from_device, to_device;
 	uint32_t value, value_size;
@@ -191,6 +191,8 @@ struct sc_cmd {
 	const struct sc_node *node;
 	void (*host)(void *);
 	void *host_data;
+	void *arg_at[SOFTCUDA_ARGS_MAX];
+	unsigned char arg_bytes[SC_ARG_BYTES_MAX];
 };
 
 CUresult sc_submit(struct sc_cmd *cmd);
