@@ -19,9 +19,11 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device_functi
 KERNEL(empty);
 KERNEL(_Z9incrementPii);
 KERNEL(spin);
+KERNEL(countdown);
 INFO(empty, .registers = 8);
 INFO(_Z9incrementPii, .registers = 16, .static_shared = 128, .local_bytes = 8, .arg_count = 2,
      .arg_sizes = { 8, 4 });
+INFO(countdown, .registers = 8, .arg_count = 2, .arg_sizes = { 8, 8 });
 INFO(spin, .registers = 24, .arg_count = 1, .arg_sizes = { 8 });
 
 KERNEL(empty)
@@ -47,9 +49,18 @@ KERNEL(spin)
 		;
 }
 
+KERNEL(countdown)
+{
+	int *at = *(int **)args[0];
+
+	(void)grid, (void)block;
+	--*at;
+	softcuda_set_conditional(*(unsigned long long *)args[1], *at > 0);
+}
+
 /* their addresses stand for the kernels, as those of nvcc's stubs do */
 static const char stubs[CUDA_KERNELS * 16];
-static char *const names[CUDA_KERNELS] = { "empty", "_Z9incrementPii", "spin" };
+static char *const names[CUDA_KERNELS] = { "empty", "_Z9incrementPii", "spin", "countdown" };
 
 const void *cuda_app_kernel(enum cuda_kernel kernel)
 {

@@ -21,8 +21,11 @@
 		}                                                          \
 	} while (0)
 
-/* what a program launches: empty(), increment(int *at, int count), spin(long ns), named "gemm_*" */
-enum cuda_kernel { CUDA_EMPTY, CUDA_INCREMENT, CUDA_SPIN, CUDA_KERNELS };
+/*
+ * What a program launches: empty(), increment(int *at, int count), spin(uint64_t ns), and
+ * countdown(int *at, cudaGraphConditionalHandle), which ends a loop of a graph when *at is 0.
+ */
+enum cuda_kernel { CUDA_EMPTY, CUDA_INCREMENT, CUDA_SPIN, CUDA_COUNTDOWN, CUDA_KERNELS };
 const void *cuda_app_kernel(enum cuda_kernel kernel);
 
 cudaError_t cuda_app_launch(enum cuda_kernel kernel, unsigned blocks, unsigned threads, void **args,

@@ -10,6 +10,7 @@
 enum { COUNT = 1024 };
 
 static unsigned streams = 2, kernels = 5, threads = 1, devices = 1;
+static char end = 'r';
 
 static void one_stream(cudaStream_t stream)
 {
@@ -39,7 +40,7 @@ static void *one_thread(void *arg)
 	cudaStream_t stream;
 
 	CUDA_CHECK(cudaSetDevice((int)((uintptr_t)arg % devices)));
-	for (unsigned i = 0; i < streams; i++) {
+	for (unsigned i = 0; i < streams || end == 'n'; i++) {
 		CUDA_CHECK(cudaStreamCreate(&stream));
 		one_stream(stream);
 		CUDA_CHECK(cudaStreamDestroy(stream));
@@ -55,7 +56,6 @@ int main(int argc, char **argv)
 		{ "end", 1, NULL, 'e' },     { NULL, 0, NULL, 0 }
 	};
 	pthread_t started[64];
-	char end = 'r';
 
 	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		if (c == 'e')

@@ -16,7 +16,7 @@ struct sc_context *sc_current(void)
 {
 	struct sc_context *top = depth ? stack[depth - 1] : NULL;
 
-	return top && !top->ended ? top : NULL;
+	return top && !top->ended && !sc_ready() ? top : NULL;
 }
 
 static CUresult push(struct sc_context *context)

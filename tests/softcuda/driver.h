@@ -143,6 +143,7 @@ struct sc_function {
 	struct sc_module *module;
 	char name[SC_NAME_MAX];
 	softcuda_kernel run;
+	bool sized; /* the sizes of its arguments are known */
 	struct softcuda_info info;
 	uint64_t duration_ns;
 };
@@ -157,6 +158,7 @@ enum sc_kind {
 	SC_HOST,
 	SC_RECORD,
 	SC_WAIT,
+	SC_GRAPH,
 	SC_EMPTY,
 	SC_KINDS
 };
@@ -173,20 +175,24 @@ struct sc_cmd {
 	struct sc_function *function;
 	unsigned grid[3], block[3], cluster[3];
 	unsigned shared;
+	uint8_t copy_kind;
+	uint64_t bytes;
 	void **args;
-	void *arg_at[SOFTCUDA_ARGS_MAX];
-	unsigned char arg_bytes[SC_ARG_BYTES_MAX];
+	/* a launch of a kernel leaves what follows as it is */
 	void *to;
 	const void *from;
-	uint64_t bytes;
-	uint8_t copy_kind, from_kind, to_kind;
+	uint8_t from_kind, to_kind;
 	bool async;
 	int from_device, to_device;
 	uint32_t value, value_size;
 	struct sc_event *event;
-	uint64_t recording; /* of that event: which */
+	uint64_t recording;   /* of that event: which */
+	struct sc_exec *exec; /* of SC_GRAPH */
+	const struct sc_node *node;
 	void (*host)(void *);
 	void *host_data;
+	void *arg_at[SOFTCUDA_ARGS_MAX];
+	unsigned char arg_bytes[SC_ARG_BYTES_MAX];
 };
 
 CUresult sc_submit(struct sc_cmd *cmd);
@@ -199,6 +205,8 @@ struct sc_stream *sc_stream_of(CUstream handle) SC_SHARED;
 bool sc_stream_idle(struct sc_stream *stream);
 bool sc_event_done(const struct sc_event *event);
 CUresult sc_capture(struct sc_stream *stream, const struct sc_cmd *cmd);
+void sc_graph_run(const struct sc_cmd *cmd);
+bool sc_keep_args(struct sc_cmd *kept);
 
 /* ---- contexts, memory, modules ---- */
 
@@ -214,7 +222,10 @@ struct sc_block {
 	int device; /* -1: none */
 	uint8_t kind;
 	bool pooled;
+	int location; /* of managed memory: the device, or -1 for the host */
 };
+/* a kernel that uses managed memory makes it migrate */
+void sc_managed_used(const struct sc_cmd *cmd);
 bool sc_block_of(const void *at, struct sc_block *block) SC_SHARED;
 struct sc_function *sc_function_of(CUfunction handle) SC_SHARED;
 struct sc_module *sc_module_make(const void *image, bool name) SC_SHARED;
@@ -239,12 +250,21 @@ struct sc_allocated {
 	uint64_t time;
 };
 
-struct sc_graph_told {
-	uint32_t graph_id;
-	struct sc_context *context;
+/* managed memory that moved: to a device because it asked (a fault), or as it was told to */
+struct sc_migrated {
+	struct sc_block block;
+	uint64_t bytes, start, end;
+	int from, to; /* -1: the host */
+	bool fault;
 	struct sc_stream *stream;
-	uint64_t start, end;
-	uint32_t corr;
+};
+
+/* something happened to a graph, with what is known of it */
+struct sc_graph_told {
+	int cbid; /* CUPTI's resource callback */
+	struct sc_graph *graph, *original;
+	struct sc_node *node, *original_node, *dependency;
+	struct sc_exec *exec;
 };
 
 struct sc_tool {
@@ -255,10 +275,10 @@ struct sc_tool {
 			 void *what);
 	void (*synced)(const struct sc_synced *synced);
 	void (*allocated)(const struct sc_allocated *allocated);
-	void (*graph_run)(const struct sc_graph_told *told);
+	void (*graph)(const struct sc_graph_told *told);
+	void (*migrated)(const struct sc_migrated *migrated);
 	void (*recorded)(const struct sc_event *event, const struct sc_cmd *cmd);
 	void (*compiled)(const struct sc_module *module, uint64_t start, uint64_t end);
-	bool (*graphs_whole)(void);
 };
 extern SC_SHARED struct sc_tool sc_tool;
 /* of the kernel that a function of the program stands for; the runtime's, once it is loaded */

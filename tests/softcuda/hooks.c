@@ -160,7 +160,7 @@ static void put_set(const struct sc_cmd *cmd)
 
 static void executed(const struct sc_cmd *cmd)
 {
-	if (cmd->graph_id && su_wants(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, cmd->context))
+	if (cmd->node_id && su_wants(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, cmd->context))
 		return; /* the graph is told as one */
 	switch (cmd->kind) {
 	case SC_KERNEL:
@@ -180,6 +180,13 @@ static void executed(const struct sc_cmd *cmd)
 	case SC_SET:
 		if (su_wants(CUPTI_ACTIVITY_KIND_MEMSET, cmd->context))
 			put_set(cmd);
+		break;
+	case SC_GRAPH:
+		if (su_wants(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, cmd->context))
+			su_put_graph(cmd);
+		break;
+	case SC_HOST:
+		su_put_host(cmd);
 		break;
 	default:
 		break;
@@ -209,6 +216,7 @@ static void start(void)
 	su_watch_fork();
 	sc_tool = (struct sc_tool){ .enter = enter, .leave = leave, .executed = executed };
 	su_tell_objects(&sc_tool);
+	su_tell_graphs(&sc_tool);
 }
 
 void su_hooks_start(void)

@@ -13,9 +13,7 @@ static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned bloc
 	if (!grid[0] || !grid[1] || !grid[2] || !block[0] || !block[1] || !block[2] ||
 	    (uint64_t)block[0] * block[1] * block[2] > 1024)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* what is not set below is only looked at where it was set */
-	memset(&cmd, 0, offsetof(struct sc_cmd, arg_at));
-	memset(&cmd.to, 0, sizeof(cmd) - offsetof(struct sc_cmd, to));
+	memset(&cmd, 0, offsetof(struct sc_cmd, to)); /* the rest would cost more than the launch */
 	cmd.kind = SC_KERNEL;
 	cmd.stream = sc_stream_of(stream);
 	cmd.function = sc_function_of(f);

@@ -17,8 +17,8 @@ static _Atomic uint64_t sequence;
 static const char header[] =
 	"seq\tpid\tkind\tname\tcorrelation\tdevice\tcontext\tstream\tgraph\tnode\tgrid\tblock\t"
 	"shared\tcopy\tbytes\tstart\tend\tstart_ns\tend_ns\n";
-static const char *const kinds[SC_KINDS] = { "kernel", "copy",	 "peer", "set",
-					     "host",   "record", "wait", "empty" };
+static const char *const kinds[SC_KINDS] = { "kernel", "copy", "peer",	"set",	"host",
+					     "record", "wait", "graph", "empty" };
 
 static uint64_t realtime(void)
 {

@@ -10,6 +10,7 @@ enum { BLOCKS_MAX = 1 << 16 };
 
 static struct sc_block blocks[BLOCKS_MAX];
 static unsigned block_count;
+static _Atomic unsigned managed_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool sc_block_of(const void *at, struct sc_block *block)
@@ -42,7 +43,9 @@ static void tell(const struct sc_block *block, bool freed, struct sc_stream *str
 static CUresult allocate(void **at, size_t bytes, uint8_t kind, struct sc_stream *stream, bool pool)
 {
 	struct sc_context *context = sc_current();
-	struct sc_block block = { .bytes = bytes, .kind = kind, .pooled = pool, .device = -1 };
+	struct sc_block block = {
+		.bytes = bytes, .kind = kind, .pooled = pool, .device = -1, .location = -1
+	};
 
 	if (!context)
 		return sc_ready() ? sc_ready() : CUDA_ERROR_INVALID_CONTEXT;
@@ -55,6 +58,8 @@ static CUresult allocate(void **at, size_t bytes, uint8_t kind, struct sc_stream
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
 	}
+	if (kind == SC_MANAGED)
+		atomic_fetch_add(&managed_count, 1);
 	block.at = aligned_alloc(256, (bytes + 255) / 256 * 256);
 	(void)pthread_mutex_lock(&lock);
 	if (block.at && block_count < BLOCKS_MAX)
@@ -65,6 +70,71 @@ static CUresult allocate(void **at, size_t bytes, uint8_t kind, struct sc_stream
 	*at = block.at;
 	tell(&block, false, stream);
 	return CUDA_SUCCESS;
+}
+
+/* says where it was, and that it moves; false: it is there */
+static bool move(const void *at, int to, struct sc_migrated *migrated)
+{
+	bool moved = false;
+
+	(void)pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < block_count; i++) {
+		if ((const char *)at < (char *)blocks[i].at ||
+		    (const char *)at >= (char *)blocks[i].at + blocks[i].bytes)
+			continue;
+		moved = blocks[i].kind == SC_MANAGED && blocks[i].location != to;
+		migrated->from = blocks[i].location;
+		migrated->to = blocks[i].location = to;
+		migrated->block = blocks[i];
+		migrated->bytes = blocks[i].bytes;
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return moved;
+}
+
+static void migrate(const void *at, int to, bool fault, struct sc_stream *stream)
+{
+	struct sc_migrated migrated = { .fault = fault, .stream = stream };
+
+	migrated.start = sc_now();
+	if (!move(at, to, &migrated))
+		return;
+	migrated.end = sc_now() + 1;
+	sc_log_note("migrated %llu bytes from %d to %d", (unsigned long long)migrated.bytes,
+		    migrated.from, migrated.to);
+	SC_TELL(migrated, &migrated);
+}
+
+void sc_managed_used(const struct sc_cmd *cmd)
+{
+	if (!atomic_load_explicit(&managed_count, memory_order_relaxed) || !cmd->args)
+		return;
+	for (unsigned i = 0; i < cmd->function->info.arg_count; i++)
+		if (cmd->function->info.arg_sizes[i] == sizeof(void *))
+			migrate(*(void **)cmd->args[i], cmd->context->device->ordinal, true,
+				cmd->stream);
+}
+
+CUresult impl_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+				    unsigned int flags, CUstream hStream)
+{
+	struct sc_stream *stream = sc_stream_of(hStream);
+	struct sc_block block;
+
+	(void)count, (void)flags;
+	if (!stream || !sc_block_of((void *)devPtr, &block) || block.kind != SC_MANAGED)
+		return CUDA_ERROR_INVALID_VALUE;
+	(void)sc_stream_drain(stream);
+	migrate((void *)devPtr, location.type == CU_MEM_LOCATION_TYPE_DEVICE ? location.id : -1,
+		false, stream);
+	return CUDA_SUCCESS;
+}
+
+CUresult impl_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+			     CUmemLocation location)
+{
+	(void)count, (void)advice, (void)location;
+	return devPtr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult release(void *at, struct sc_stream *stream)

@@ -61,6 +61,7 @@ struct sc_function *sc_function_find(struct sc_module *module, const char *name)
 		(void)snprintf(symbol, sizeof(symbol), "softcuda_info_%s", name);
 		info = dlsym(module->handle, symbol);
 		function->info.registers = 32;
+		function->sized = info != NULL;
 		if (info)
 			function->info = *(struct softcuda_info *)info;
 		function->duration_ns = sc_duration_ns(function->name);

@@ -202,6 +202,46 @@ static void compiled(const struct sc_module *module, uint64_t start, uint64_t en
 	su_put(CUPTI_ACTIVITY_KIND_JIT, NULL, &record);
 }
 
+static void put_counter(const struct sc_migrated *told, CUpti_ActivityUnifiedMemoryCounterKind kind,
+			uint64_t value)
+{
+	CUpti_ActivityUnifiedMemoryCounter3 record = {
+		.kind = CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER
+	};
+
+	record.counterKind = kind;
+	record.value = value;
+	record.start = told->start;
+	record.end = told->end;
+	record.address = (uint64_t)(uintptr_t)told->block.at;
+	record.srcId = (uint32_t)told->from; /* -1 is CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID */
+	record.dstId = (uint32_t)told->to;
+	record.streamId = told->stream ? told->stream->id : 0;
+	record.processId = sc_pid;
+	su_put(CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER, NULL, &record);
+}
+
+static void migrated(const struct sc_migrated *told)
+{
+	if (!su_wants(CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER, NULL))
+		return;
+	if (told->fault)
+		put_counter(told, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT, 1);
+	put_counter(told,
+		    told->to < 0 ? CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH
+		    : told->from < 0
+			    ? CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD
+			    : CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOD,
+		    told->bytes);
+}
+
+CUptiResult cuptiActivityConfigureUnifiedMemoryCounter(
+	CUpti_ActivityUnifiedMemoryCounterConfig *config, uint32_t count)
+{
+	SU_BEGIN();
+	return config && count ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+}
+
 void su_tell_objects(struct sc_tool *tool)
 {
 	tool->resource = resource;
@@ -209,6 +249,7 @@ void su_tell_objects(struct sc_tool *tool)
 	tool->allocated = allocated;
 	tool->recorded = recorded;
 	tool->compiled = compiled;
+	tool->migrated = migrated;
 }
 
 CUptiResult cuptiGetVersion(uint32_t *version)

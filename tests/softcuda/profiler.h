@@ -59,6 +59,9 @@ void su_flush_period(uint32_t ms);
 void su_refresh(void); /* after anything was enabled or disabled */
 void su_hooks_start(void);
 void su_tell_objects(struct sc_tool *tool);
+void su_tell_graphs(struct sc_tool *tool);
+void su_put_graph(const struct sc_cmd *cmd);
+void su_put_host(const struct sc_cmd *cmd);
 void su_put_external(uint32_t corr);
 void su_dump(unsigned kind);
 void su_callback(unsigned domain, unsigned cbid, const void *data);

@@ -58,6 +58,9 @@ static void perform(const struct sc_cmd *cmd)
 	case SC_WAIT:
 		wait_event(cmd);
 		break;
+	case SC_GRAPH:
+		sc_graph_run(cmd);
+		break;
 	default:
 		break;
 	}
@@ -76,10 +79,11 @@ static uint64_t duration_of(const struct sc_cmd *cmd)
 	return names[cmd->kind] ? sc_duration_ns(names[cmd->kind]) : 0;
 }
 
-static void last_until(uint64_t raw_end)
+/* by the clock that it is stamped with */
+static void last(const struct sc_cmd *cmd, uint64_t duration)
 {
-	for (uint64_t now; (now = sc_raw_ns()) < raw_end;)
-		if (raw_end - now > 100000)
+	for (uint64_t took; (took = sc_now() - cmd->start) < duration;)
+		if (duration - took > 100000)
 			nanosleep(&(struct timespec){ 0, 50000 }, NULL);
 }
 
@@ -100,11 +104,13 @@ void sc_execute(struct sc_cmd *cmd)
 		perform(cmd);
 		return;
 	}
+	if (cmd->kind == SC_KERNEL)
+		sc_managed_used(cmd);
 	raw_start = sc_raw_ns();
 	cmd->start = sc_now();
 	perform(cmd);
 	if (duration)
-		last_until(raw_start + duration);
+		last(cmd, duration);
 	cmd->end = sc_now();
 	if (cmd->end <= cmd->start)
 		cmd->end = cmd->start + 1;

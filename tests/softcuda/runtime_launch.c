@@ -8,7 +8,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { KERNELS = 4096, CONFIGURATIONS = 16 };
+enum { KERNELS = 4096, CONFIGURATIONS = 4 };
 
 static struct {
 	const void *host;

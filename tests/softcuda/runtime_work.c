@@ -130,6 +130,25 @@ cudaError_t impl_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int s
 	return SC_WITH_CONTEXT(cuMemcpyPeer((CUdeviceptr)dst, to, (CUdeviceptr)src, from, count));
 }
 
+cudaError_t impl_cudaMemPrefetchAsync(const void *devPtr, size_t count,
+				      struct cudaMemLocation location, unsigned int flags,
+				      cudaStream_t stream)
+{
+	CUmemLocation where = { .type = (CUmemLocationType)location.type, .id = location.id };
+
+	return SC_WITH_CONTEXT(
+		cuMemPrefetchAsync((CUdeviceptr)devPtr, count, where, flags, stream));
+}
+
+cudaError_t impl_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice,
+			       struct cudaMemLocation location)
+{
+	CUmemLocation where = { .type = (CUmemLocationType)location.type, .id = location.id };
+
+	return SC_WITH_CONTEXT(
+		cuMemAdvise((CUdeviceptr)devPtr, count, (CUmem_advise)advice, where));
+}
+
 cudaError_t impl_cudaMemset(void *devPtr, int value, size_t count)
 {
 	return SC_WITH_CONTEXT(cuMemsetD8((CUdeviceptr)devPtr, (unsigned char)value, count));

@@ -118,13 +118,13 @@ static void wait_for_others(struct sc_stream *stream)
 }
 
 /* arguments go with the command, if their sizes are known; else it must be executed now */
-static bool keep_args(struct sc_cmd *kept)
+bool sc_keep_args(struct sc_cmd *kept)
 {
 	unsigned at = 0;
 
 	if (kept->kind != SC_KERNEL)
 		return true;
-	if (!kept->function->info.arg_count)
+	if (!kept->function->sized)
 		return !kept->function->run;
 	for (unsigned i = 0; i < kept->function->info.arg_count; i++) {
 		unsigned size = kept->function->info.arg_sizes[i];
@@ -155,7 +155,7 @@ static void enqueue(struct sc_stream *stream, const struct sc_cmd *cmd)
 	*kept = *cmd;
 	if (kept->kind == SC_KERNEL && kept->args == cmd->arg_at)
 		kept->args = kept->arg_at;
-	if (keep_args(kept)) {
+	if (sc_keep_args(kept)) {
 		stream->head++;
 		(void)pthread_cond_signal(&stream->more);
 		(void)pthread_mutex_unlock(&stream->lock);
