@@ -6,8 +6,8 @@ import os
 import random
 import re
 import signal
-import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from conftest import BUILD, ROOT, compile_c
@@ -219,7 +219,7 @@ def test_killed_at_random_moments(xstrace, tmp_path, options, version):
     seed = random.randrange(1 << 30)
     print("seed", seed)
     choose = random.Random(seed)
-    for _ in range(5):
+    for _ in range(3):
         cuda = cuda_of(tmp_path, version)
         cuda.path.unlink(missing_ok=True)
         run = xstrace.start(options, "cuda_loop", [10_000_000, 100], env=cuda.env)
@@ -297,6 +297,111 @@ def test_nothing_in_a_program_without_cuda(xstrace):
     assert run.status == 0 and not any("CUDA" in line for line in run.said)
 
 
+# ---- programs of every kind ----
+
+PROGRAMS = [
+    ("cuda_driver", []),
+    ("cuda_graphs", [3]),
+    ("cuda_managed", []),
+    ("cuda_reset", []),
+    ("cuda_fork", []),
+    ("cuda_errors", []),
+]
+
+
+@pytest.mark.parametrize("version", [18, 130500])
+@pytest.mark.parametrize("program, args", PROGRAMS, ids=[program for program, _ in PROGRAMS])
+def test_every_program(xstrace, tmp_path, program, args, version):
+    """Modules of the driver's API, graphs, managed memory, a device that is reset, a child of fork, calls that fail."""
+    cuda = cuda_of(tmp_path, version, DEVICES=2)
+    bare = xstrace.bare(program, args, env=cuda.env)
+    cuda.path.unlink(missing_ok=True)
+    run = xstrace(KERNELS, program, args, env=cuda.env)
+    assert run.status == bare.status
+    pids = re.compile(r"process: \d+")
+    assert pids.sub("", run.out) == pids.sub("", bare.out)
+    rows = collections.Counter()
+    for trace in run.traces:
+        rows.update(shown(trace))
+    assert rows == executed(cuda)
+
+
+def test_a_graphs_nodes(xstrace, tmp_path):
+    """Each node's work has the graph's and the node's number, and an arrow from the launch."""
+    cuda = cuda_of(tmp_path)
+    run = xstrace(KERNELS, "cuda_graphs", [3], env=cuda.env)
+    truth = collections.Counter((c.graph, c.node) for c in cuda.kernels)
+    assert any(graph for graph, _ in truth)
+    kernels = [one for one in run.trace.device if "registers" in one.args]
+    found = collections.Counter(
+        (one.args.get("graph", 0), one.args.get("graph_node", 0)) for one in kernels
+    )
+    assert found == truth
+
+
+def test_calls_that_fail(xstrace, tmp_path):
+    cuda = cuda_of(tmp_path, FAULT="cudaMalloc:1:2")
+    run = xstrace("--chrome-call-logging", "cuda_streams", env=cuda.env)
+    (call,) = [one for one in run.trace.calls if one.name == "cudaMalloc"]
+    assert call.args["result"] == 2
+
+
+@pytest.mark.parametrize("wanted, there", [("0", {0}), ("1", {1})])
+def test_devices_to_sample(xstrace, tmp_path, wanted, there):
+    cuda = cuda_of(tmp_path, DEVICES=2)
+    first = xstrace.bare(BUILD / "launcher/xstrace", ["--device-list"], env=cuda.env).out
+    numbers = [int(n) for n in re.findall(r"Device #(\d+): Software GPU", first)]
+    run = xstrace(
+        f"{KERNELS} --devices-to-sample {numbers[int(wanted)]}",
+        "cuda_streams",
+        ["--devices", 2],
+        env=cuda.env,
+    )
+    devices = {c.device for c in cuda.kernels}
+    kernels = sum(one.name.startswith("_Z9") for one in run.trace.device) if run.traces else 0
+    assert kernels == sum(c.device in there for c in cuda.kernels)
+    assert devices
+
+
+def test_the_device_list_has_one_entry_for_all_apis(xstrace, tmp_path):
+    text = xstrace.bare(BUILD / "launcher/xstrace", ["--device-list"], env=cuda_of(tmp_path).env).out
+    assert text.count("CUDA (device 0)") == 1 and "PCI address: 0000:41:00.0" in text
+
+
+# ---- libcupti as NVIDIA ships it, without a driver ----
+
+REAL = sorted(ROOT.glob(".venv/lib/python3*/site-packages/nvidia/cu*/lib/libcupti.so.1?"))
+REAL += sorted(Path("/usr/local").glob("cuda/lib64/libcupti.so.1?"))
+# what the driver does in a program that has one
+INJECTED = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(void)
+{
+	int (*initialize)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "InitializeInjection");
+
+	printf("%d\\n", initialize ? initialize() : -1);
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("library", REAL, ids=str)
+def test_the_real_libcupti_without_a_driver(xstrace, tmp_path, library):
+    """It answers with an error of one kind or another: CUDA is off, the program as ever."""
+    app = compile_c(tmp_path / "injected", INJECTED, "-D_GNU_SOURCE", "-ldl")
+    run = xstrace(f"{KERNELS} -v", app, env={"LD_LIBRARY_PATH": str(library.parent)})
+    assert (run.status, run.out) == (0, "1\n")
+    (line,) = [line for line in run.said if "CUDA is not traced" in line]
+    assert re.search(r"answers (15|999)", line)
+
+
 # ---- NVTX ----
 
-NVTX = (ROOT / "tests/apps/nvtx.c").read_text() if (ROOT / "tests/apps/nvtx.c").exists() else ""
+
+def test_nvtx(xstrace, tmp_path):
+    cuda = cuda_of(tmp_path)
+    bare = xstrace.bare("cuda_nvtx", env=cuda.env)
+    run = xstrace("--chrome-itt-logging", "cuda_nvtx", env=cuda.env)
+    assert (run.status, run.out) == (bare.status, bare.out) and run.status == 0
+    assert run.trace.tasks
