@@ -157,6 +157,13 @@ struct xs_pauses *xs_own_pauses(void);
 /* Where the clock of a device is told; NULL: there is no memory. */
 struct xs_device_pairs *xs_own_device_pairs(uint32_t device);
 /*
+ * Makes the process's file number `number` of CUDA's activity (activity.h), of zeros. NULL: there
+ * is no memory. Its pages are not present yet.
+ */
+void *xs_own_activity(uint32_t number, uint64_t size);
+/* Number 0 is complete: the drain process may look at it. */
+void xs_tell_activity(void);
+/*
  * So many commands for a device will not be reported, although nothing was paused; told at the end.
  * None of them has begun (below).
  */

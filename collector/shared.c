@@ -24,6 +24,25 @@ struct xs_device_pairs *xs_own_device_pairs(uint32_t device)
 	return xs_shm_present(clocks, sizeof(*clocks)) ? &clocks->device[device % XS_CLOCKS] : NULL;
 }
 
+void *xs_own_activity(uint32_t number, uint64_t size)
+{
+	struct xs_entered entered;
+	char name[XS_NAME_MAX];
+	void *map = NULL;
+
+	xs_enter(&entered);
+	xs_activity_name(name, xs_self.pid, xs_self.serial, number);
+	if (!xs_joined() || xs_shm_map(xs_self.dir, name, XS_SHM_CREATE, size, &map, NULL) < 0)
+		map = NULL;
+	xs_leave(&entered);
+	return map;
+}
+
+void xs_tell_activity(void)
+{
+	atomic_store_explicit(&xs_self.process->activity, 1, memory_order_release);
+}
+
 void xs_count_untimed(uint64_t count)
 {
 	atomic_fetch_add_explicit(&xs_self.process->untimed, count, memory_order_relaxed);

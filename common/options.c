@@ -186,5 +186,5 @@ void xs_options_default(struct xs_options *options)
 	memset(options, 0, sizeof(*options));
 	options->follow_children = 1;
 	options->buffer_events = UINT64_MAX;
-	options->opencl_devices = options->level_zero_devices = UINT64_MAX;
+	options->opencl_devices = options->level_zero_devices = options->cuda_devices = UINT64_MAX;
 }

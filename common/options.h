@@ -71,7 +71,7 @@ struct xs_options {
 	char pause[XS_PATH_MAX], resume[XS_PATH_MAX], stop[XS_PATH_MAX], dump[XS_PATH_MAX];
 	char devices[XS_PATH_MAX]; /* as ranks */
 	/* --devices-to-sample: a bit for each, in the API's order; set by the launcher */
-	uint64_t opencl_devices, level_zero_devices;
+	uint64_t opencl_devices, level_zero_devices, cuda_devices;
 	bool device_list, metric_list;
 	char ranks[XS_PATH_MAX]; /* "0,3,8-15" */
 	/*

@@ -68,6 +68,10 @@ enum xs_kind {
 	 * for which commands the call whose record came before has waited; struct xs_waited_record
 	 */
 	XS_WAITED,
+	/*
+	 * a call put work on a device whose record is not in a ring; struct xs_enqueued_record
+	 */
+	XS_ENQUEUED,
 };
 
 /* Who made the record: the row of writer/backends.c. Tables of reports come in this order. */
@@ -76,6 +80,7 @@ enum xs_source {
 	XS_SOURCE_ITT,
 	XS_SOURCE_LEVEL_ZERO,
 	XS_SOURCE_OPENCL,
+	XS_SOURCE_CUDA,
 	XS_SOURCE_MPI,
 	XS_SOURCE_COUNT,
 };
@@ -267,6 +272,21 @@ struct xs_waited_record {
 	uint64_t reserved;
 };
 static_assert(sizeof(struct xs_waited_record) == 32, "multiple of 16");
+
+/*
+ * What joins the call of a thread with work that is told elsewhere (activity.h), by the number that
+ * both have.
+ */
+struct xs_enqueued_record {
+	/* tick: when the call began; name: the kernel's, 0: none; flags: 1 if it is a launch */
+	struct xs_event event;
+	uint32_t correlation;
+	uint32_t host_ticks; /* how long the call took (saturated) */
+	uint64_t reserved;
+};
+static_assert(sizeof(struct xs_enqueued_record) == 32, "multiple of 16");
+#define XS_ENQUEUED_FLAG_LAUNCH 1 /* XS_ENQUEUED: of a kernel, which has a record when it has run \
+				   */
 
 /*
  * An MPI call: its duration in ticks, and the words whose bits (1 << enum xs_mpi_word) are set in

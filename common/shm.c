@@ -242,6 +242,14 @@ void xs_kept_name(char *text, int32_t pid, uint32_t serial, uint32_t segment)
 	put_file_name(text, 'd', pid, serial, segment);
 }
 
+void xs_activity_name(char *text, int32_t pid, uint32_t serial, uint32_t number)
+{
+	put_file_name(text, 'c', pid, serial, 0);
+	text += strlen(text);
+	*text++ = '.';
+	*put_number(text, number) = '\0';
+}
+
 void xs_dump_name(char *text, uint32_t number)
 {
 	*text++ = 't';

@@ -40,6 +40,9 @@
 #define XS_ENV_RUN_MAX (PATH_MAX + XS_SECRET + 2u) /* with NUL */
 /* set: the user wants Level Zero's own validation layer too */
 #define XS_ENV_ZE_VALIDATION "XSTRACE_ZE_VALIDATION"
+/* libraries of the user's own that CUDA and NVTX are to load, too */
+#define XS_ENV_CUDA_INJECTION "XSTRACE_CUDA_INJECTION"
+#define XS_ENV_NVTX_INJECTION "XSTRACE_NVTX_INJECTION"
 
 #define XS_SEGMENTS_SAVED 16u
 
@@ -194,6 +197,7 @@ struct xs_process_file {
 	_Atomic uint64_t untimed;	 /* commands whose device times cannot be read */
 	_Atomic uint64_t commands_ended; /* as in struct xs_ring, by threads that have no ring */
 	_Atomic uint32_t unseen;	 /* enum xs_unseen, a bit each */
+	_Atomic uint32_t activity;	 /* 1: it has files of CUDA's activity (activity.h) */
 	/* of the job, as the environment says, later MPI: rank + 1; 0: unknown */
 	_Atomic int32_t rank_told, world_size;
 	struct xs_pauses pauses; /* its own; those of the run are in the control file */
@@ -239,15 +243,23 @@ struct xs_kept_ring {
 	struct xs_ring_saved saved[2];
 };
 
+/* As struct xs_kept_ring, of the buffers of CUDA's activity (activity.h). */
+struct xs_kept_activity {
+	_Atomic uint32_t state; /* enum xs_saved_state */
+	uint32_t reserved;
+	uint64_t consumed[2][64]; /* bytes that are read, and the buffer's turn << 32 */
+};
+
 /* Followed by one struct xs_kept_ring for each ring, a page each. */
 struct xs_kept_file {
 	/* bytes of output that hold the records before the saved tails, << 1 | prepared */
 	_Atomic uint64_t committed;
 	uint64_t device, inode; /* of the trace; 0: not made yet */
 	char output[PATH_MAX];	/* its absolute path; empty: none yet */
+	struct xs_kept_activity activity;
 };
 
-#define XS_SHM_VERSION	  13u
+#define XS_SHM_VERSION	  14u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */
@@ -376,6 +388,8 @@ int xs_shm_remove(int directory, const char *path);
 void xs_process_file_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
 /* The same with a 'd': the drain process's file about it. */
 void xs_kept_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
+/* A file of CUDA's activity (activity.h): "c<pid>.<serial>.<number>". */
+void xs_activity_name(char *text, int32_t pid, uint32_t serial, uint32_t number);
 /* The list of a dump's traces. */
 void xs_dump_name(char *text, uint32_t number);
 /* Reads a process's name of segment 0; false: it is none. */

@@ -1,11 +1,12 @@
 /*
- * The machine's devices, as Level Zero and OpenCL tell of them. The loaders are opened at run time:
- * neither need be there.
+ * The machine's devices, as Level Zero, OpenCL and CUDA tell of them. The loaders are opened at run
+ * time: neither need be there.
  */
 #ifndef XS_DEVICES_H
 #define XS_DEVICES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define XS_FOUND_MAX 64u
@@ -17,6 +18,7 @@ struct xs_found {
 	uint8_t uuid[16];   /* all 0: not told */
 	int level_zero;	    /* its number among Level Zero's devices; -1: not one of them */
 	int opencl;	    /* among OpenCL's, of all platforms */
+	int cuda;	    /* among CUDA's */
 	char platform[128]; /* of OpenCL */
 	uint32_t tiles;	    /* 0: not divided, or not told */
 	char engines[512];
@@ -27,15 +29,16 @@ struct xs_found {
 struct xs_found_list {
 	struct xs_found device[XS_FOUND_MAX];
 	uint32_t count;
-	const char *missing[2]; /* of those that tell nothing, why; NULL: they tell */
+	const char *missing[3]; /* of those that tell nothing, why; NULL: they tell */
 };
 
 /*
  * Each adds its devices; one that the list has already, by its UUID or PCI address, gets the number
- * of the second API too.
+ * of the other API too.
  */
 void xs_find_level_zero(struct xs_found_list *list);
 void xs_find_opencl(struct xs_found_list *list);
+void xs_find_cuda(struct xs_found_list *list);
 
 /* Before anything else: drivers are to offer metrics. */
 void xs_want_metrics(void);
@@ -44,8 +47,11 @@ bool xs_print_metrics(void);
 
 /* Does the device say one? */
 bool xs_found_uuid(const uint8_t uuid[16]);
-/* The list's entry for a device, by UUID or PCI address; NULL: it is full. */
-struct xs_found *xs_found_entry(struct xs_found_list *list, const uint8_t uuid[16],
-				const char *pci);
+/*
+ * The list's entry for a device, by UUID or PCI address; NULL: it is full. `number`: offset of the
+ * member for its API, which tells nothing of it yet.
+ */
+struct xs_found *xs_found_entry(struct xs_found_list *list, const uint8_t uuid[16], const char *pci,
+				size_t number);
 
 #endif

@@ -164,7 +164,8 @@ void xs_find_level_zero(struct xs_found_list *list)
 		if (ze.zeDeviceGetProperties(devices[i], &properties) != ZE_RESULT_SUCCESS)
 			continue;
 		put_pci(devices[i], pci, sizeof(pci));
-		found = xs_found_entry(list, properties.uuid.id, pci);
+		found = xs_found_entry(list, properties.uuid.id, pci,
+				       offsetof(struct xs_found, level_zero));
 		if (!found)
 			break;
 		(void)snprintf(found->name, sizeof(found->name), "%.255s", properties.name);

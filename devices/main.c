@@ -5,8 +5,8 @@
  *	xstrace-devices list          --device-list
  *	xstrace-devices metrics       --metric-list
  *	xstrace-devices all           both
- *	xstrace-devices select LIST   --devices-to-sample: prints two masks, of OpenCL's and of
- *	                              Level Zero's devices
+ *	xstrace-devices select LIST   --devices-to-sample: prints three masks, of OpenCL's, Level
+ *	                              Zero's and CUDA's devices
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "devices.h"
 #include "options.h"
 
-static const char *const apis[] = { "Level Zero", "OpenCL" };
+static const char *const apis[] = { "Level Zero", "OpenCL", "CUDA" };
 
 static void print_device(uint32_t number, const struct xs_found *found)
 {
@@ -22,9 +22,12 @@ static void print_device(uint32_t number, const struct xs_found *found)
 	printf("  Type: %s\n  APIs: ", found->type ? found->type : "?");
 	if (found->level_zero >= 0)
 		printf("Level Zero (device %d)%s", found->level_zero,
-		       found->opencl >= 0 ? ", " : "");
+		       found->opencl >= 0 || found->cuda >= 0 ? ", " : "");
 	if (found->opencl >= 0)
-		printf("OpenCL (device %d, %s)", found->opencl, found->platform);
+		printf("OpenCL (device %d, %s)%s", found->opencl, found->platform,
+		       found->cuda >= 0 ? ", " : "");
+	if (found->cuda >= 0)
+		printf("CUDA (device %d)", found->cuda);
 	if (found->pci[0])
 		printf("\n  PCI address: %s", found->pci);
 	if (xs_found_uuid(found->uuid)) {
@@ -48,14 +51,14 @@ static void list_devices(const struct xs_found_list *list)
 		print_device(i, &list->device[i]);
 	if (!list->count)
 		puts("No device found.");
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 3; i++)
 		if (list->missing[i])
 			printf("%s: %s.\n", apis[i], list->missing[i]);
 }
 
 static int select_devices(const struct xs_found_list *list, const char *wanted)
 {
-	uint64_t opencl = 0, level_zero = 0, highest = xs_highest_listed(wanted);
+	uint64_t opencl = 0, level_zero = 0, cuda = 0, highest = xs_highest_listed(wanted);
 	bool some = false;
 
 	for (uint32_t i = 0; i < list->count; i++)
@@ -81,8 +84,11 @@ static int select_devices(const struct xs_found_list *list, const char *wanted)
 			opencl |= 1ull << found->opencl;
 		if (found->level_zero >= 0)
 			level_zero |= 1ull << found->level_zero;
+		if (found->cuda >= 0)
+			cuda |= 1ull << found->cuda;
 	}
-	printf("%llx %llx\n", (unsigned long long)opencl, (unsigned long long)level_zero);
+	printf("%llx %llx %llx\n", (unsigned long long)opencl, (unsigned long long)level_zero,
+	       (unsigned long long)cuda);
 	return 0;
 }
 
@@ -103,6 +109,7 @@ int main(int argc, char **argv)
 		xs_want_metrics();
 	xs_find_level_zero(&list);
 	xs_find_opencl(&list);
+	xs_find_cuda(&list);
 	if (argc == 3 && !strcmp(argv[1], "select"))
 		return select_devices(&list, argv[2]);
 	list_devices(&list);

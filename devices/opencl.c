@@ -51,7 +51,7 @@ static void add(struct xs_found_list *list, cl_platform_id platform, cl_device_i
 	    !get_info(device, DEVICE_PCI, sizeof(pci), pci, NULL))
 		(void)snprintf(address, sizeof(address), "%04x:%02x:%02x.%x", pci[0] & 0xffff,
 			       pci[1] & 0xff, pci[2] & 0xff, pci[3] & 0xf);
-	found = xs_found_entry(list, uuid, address);
+	found = xs_found_entry(list, uuid, address, offsetof(struct xs_found, opencl));
 	if (!found)
 		return;
 	found->opencl = number;

@@ -55,7 +55,7 @@ static pid_t start(const char *path, char *list, int fds[2])
 
 int xs_devices_select(struct xs_options *options)
 {
-	unsigned long long opencl, level_zero;
+	unsigned long long opencl, level_zero, cuda;
 	char path[PATH_MAX], line[4096], *last = NULL;
 	struct sigaction child = { .sa_handler = SIG_DFL }, old;
 	int fds[2], status = -1;
@@ -83,7 +83,7 @@ int xs_devices_select(struct xs_options *options)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == XS_EXIT_SELF)
 		return -1; /* it has said why */
 	if (!WIFEXITED(status) || WEXITSTATUS(status) || !last ||
-	    sscanf(last, "%llx %llx", &opencl, &level_zero) != 2) {
+	    sscanf(last, "%llx %llx %llx", &opencl, &level_zero, &cuda) != 3) {
 		xs_tell("xstrace: --devices-to-sample %s: looking for the devices failed; try "
 			"xstrace --device-list\n",
 			options->devices);
@@ -91,5 +91,6 @@ int xs_devices_select(struct xs_options *options)
 	}
 	options->opencl_devices = opencl;
 	options->level_zero_devices = level_zero;
+	options->cuda_devices = cuda;
 	return 0;
 }

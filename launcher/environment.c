@@ -214,6 +214,19 @@ static char *take(const char *name, const char *what, const char *path)
 }
 
 /*
+ * A variable that names one library alone. The user's own is opened by ours then, which `kept`
+ * tells of; unless it is an outer xstrace's. Returns how many variables that makes.
+ */
+static size_t beside_users(const char *name, const char *kept, const char *path, char **ret)
+{
+	ret[0] = variable(name, path, "", NULL);
+	if (!given(name) || given(XS_ENV_RUN))
+		return 1;
+	ret[1] = variable(kept, given(name), "", NULL);
+	return 2;
+}
+
+/*
  * Behind the user's: no symbol of ours competes with theirs. But layers of MPI call each the next
  * one by other names: behind a tool of the user's we would not see what it hands on.
  */
@@ -239,7 +252,7 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 {
 	const struct xs_options *options = &launch->control->options;
 	char jit[PATH_MAX + 32], mpi[PATH_MAX + 32], layer[PATH_MAX + 32], run[XS_ENV_RUN_MAX];
-	char **environment, *added[9];
+	char **environment, *added[13];
 	size_t count = 0, n = 0;
 
 	while (environ[count])
@@ -262,6 +275,9 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 		variable("ASAN_OPTIONS", "verify_asan_link_order=0", ":", given("ASAN_OPTIONS"));
 	if (xs_want_itt(options))
 		added[n++] = take("INTEL_LIBITTNOTIFY64", "ITT collector", library);
+	if (xs_want_itt(options))
+		n += beside_users("NVTX_INJECTION64_PATH", XS_ENV_NVTX_INJECTION, library,
+				  added + n);
 	if (xs_want_all_itt(options))
 		added[n++] = take("INTEL_JIT_PROFILER64", "JIT profiler", jit);
 	/* oneCCL makes ITT tasks only on request; a value that the user has set is kept */
@@ -287,6 +303,9 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 		if (users && !strcmp(users, "1") && !given(XS_ENV_RUN))
 			added[n++] = variable(XS_ENV_ZE_VALIDATION, "1", "", NULL);
 	}
+	if (xs_want_calls(options) || xs_want_device(options))
+		n += beside_users("CUDA_INJECTION64_PATH", XS_ENV_CUDA_INJECTION, library,
+				  added + n);
 	for (size_t i = 0; i < n; i++) {
 		if (!added[i])
 			return NULL;

@@ -2,9 +2,10 @@
 #include "functions.h"
 
 /* generated (interpose/) from the APIs' headers, or empty where an API is left out (no_<api>.c) */
-extern const char *const xs_opencl_names[], *const xs_level_zero_names[], *const xs_mpi_names[];
-extern const uint32_t xs_opencl_count, xs_level_zero_count, xs_mpi_count;
-extern const struct xs_api xs_opencl_arguments, xs_level_zero_arguments;
+extern const char *const xs_opencl_names[], *const xs_level_zero_names[],
+						    *const xs_cuda_names[], *const xs_mpi_names[];
+extern const uint32_t xs_opencl_count, xs_level_zero_count, xs_cuda_count, xs_mpi_count;
+extern const struct xs_api xs_opencl_arguments, xs_level_zero_arguments, xs_cuda_arguments;
 
 /* unitrace's letters, which do not tell system memory from unknown memory */
 #define MEMORY "MHDSM"
@@ -33,6 +34,17 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 		.arguments = &xs_opencl_arguments,
 		.memory = MEMORY,
 		.layout = { 11, 19, 11, 11, 2, "Queued" },
+	},
+	[XS_SOURCE_CUDA] = {
+		.label = "CUDA",
+		.names = xs_cuda_names,
+		.name_count = &xs_cuda_count,
+		.arguments = &xs_cuda_arguments,
+		.memory = MEMORY,
+		.layout = { 12, 20, 13, 12, 6, "Queued" },
+		.groups = true,
+		.numbered = true,
+		.streams = true,
 	},
 	[XS_SOURCE_MPI] = {
 		.label = "MPI",

@@ -36,6 +36,8 @@ struct xs_backend {
 	bool detailed;	/* -t shows shapes and sizes without -v, too */
 	/* device tracks are engines, each of which serves several queues; else they are queues */
 	bool engines;
+	/* queues are streams: queue_handle is the context's number << 32 | the stream's */
+	bool streams;
 };
 
 /* Never NULL: what a record names may be any number. */

@@ -14,6 +14,7 @@
 
 #include "calls.h"
 #include "chrome.h"
+#include "cuda.h"
 #include "files.h"
 #include "flight.h"
 #include "names.h"
@@ -503,6 +504,7 @@ static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int 
 	o = put_count(o, ",\"lost\":", process->lost);
 	if (process->untimed)
 		o = put_count(o, ",\"untimed_commands\":", process->untimed);
+	o = xs_cuda_other_data(process, o);
 	if (process->open_commands)
 		o = put_count(o, ",\"open_commands\":", process->open_commands);
 	if (process->open_requests)
@@ -606,6 +608,7 @@ const struct xs_sink xs_chrome_sink = {
 	.work = xs_chrome_work,
 	.wait = xs_waits_read,
 	.mpi_call = xs_chrome_mpi_call,
+	.aside = xs_chrome_aside,
 	.mpi_work = xs_chrome_mpi_work,
 	.communicator = xs_chrome_communicator,
 	.close = close_trace,

@@ -248,6 +248,7 @@ char *xs_chrome_put_double(char *o, double value, bool single);
 
 /* ---- chrome_itt.c: what is not a plain slice of a thread ---- */
 
+void xs_chrome_aside(struct xs_process *process, const struct xs_aside *aside);
 void xs_chrome_span(struct xs_process *process, const struct xs_slice *span);
 void xs_chrome_mark(struct xs_process *process, const struct xs_mark *mark);
 void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *record, uint64_t ns);

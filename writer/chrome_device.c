@@ -189,6 +189,10 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 			       record->event.flags & XS_DEVICE_FLAG_COPY_ENGINE ? "Copy"
 										: "Compute",
 			       record->engine - 1u, record->engine_index);
+	else if (track->queue && backend->streams)
+		(void)snprintf(queue, sizeof(queue), " Context %u Stream %u",
+			       (uint32_t)(record->queue_handle >> 32),
+			       (uint32_t)record->queue_handle);
 	else if (track->queue)
 		(void)snprintf(queue, sizeof(queue), " Queue<0x%llx>",
 			       (unsigned long long)record->queue_handle);
@@ -339,6 +343,8 @@ void xs_chrome_work(struct xs_process *process, const struct xs_work *work)
 	o = label ? put_chunks(o, label->args, label->args_length) : put_sizes(o, work);
 	if (is_shared(options, track))
 		o = put_origin(o, record);
+	if (work->more)
+		o = put(o, work->more);
 	o = put(o, "}},\n");
 	finish(chrome, o);
 	if (options->chrome_kernel && work->linked)

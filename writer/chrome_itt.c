@@ -68,8 +68,8 @@ static struct xs_row *row_of(struct xs_process *process, uint32_t name)
 	return grown;
 }
 
-static struct xs_place on_row(struct xs_process *process, uint32_t row, const struct xs_open *task,
-			      uint64_t end, bool unfinished)
+/* The lane of a row for what lasts from `start` to `end`; 0: there was no memory. */
+static uint32_t lane_of_row(struct xs_process *process, uint32_t row, uint64_t start, uint64_t end)
 {
 	static const char *const titles[XS_SPAN_COUNT] = {
 		[XS_SPAN_FRAME] = "Frames",
@@ -84,7 +84,7 @@ static struct xs_place on_row(struct xs_process *process, uint32_t row, const st
 	size_t length;
 
 	if (!found)
-		return (struct xs_place){ 0, 0 };
+		return 0;
 	row = found->name;
 	text = row < XS_SPAN_COUNT ? titles[row] : row == OTHER_ROWS ? "(more tracks)" : NULL;
 	if (!text) {
@@ -95,10 +95,33 @@ static struct xs_place on_row(struct xs_process *process, uint32_t row, const st
 		title[length] = '\0';
 		text = title;
 	}
-	return slice(process,
-		     xs_chrome_lane(process, &found->lanes, text, task->start, end,
-				    row == XS_SPAN_OVERLAPPED ? XS_FIT_APART : XS_FIT_NESTING),
-		     task, end, unfinished);
+	return xs_chrome_lane(process, &found->lanes, text, start, end,
+			      row == XS_SPAN_OVERLAPPED ? XS_FIT_APART : XS_FIT_NESTING);
+}
+
+static struct xs_place on_row(struct xs_process *process, uint32_t row, const struct xs_open *task,
+			      uint64_t end, bool unfinished)
+{
+	return slice(process, lane_of_row(process, row, task->start, end), task, end, unfinished);
+}
+
+#define FACTS_MAX 8u
+
+void xs_chrome_aside(struct xs_process *process, const struct xs_aside *aside)
+{
+	uint32_t tid = lane_of_row(process, aside->row, aside->start, aside->end);
+	char *o;
+
+	if (!tid)
+		return;
+	o = put_own_slice(process, tid, aside->start, aside->end);
+	for (uint32_t i = 0; i < aside->fact_count && i < FACTS_MAX; i++) {
+		o = put(put(put(o, i ? "," : ",\"args\":{"), "\""), aside->facts[i].key);
+		o = put(put_count(o, "\":[", aside->facts[i].value), "]");
+	}
+	if (aside->fact_count)
+		o = put(o, "}");
+	finish(xs_chrome_of(process), xs_chrome_put_name(o, process, aside->name));
 }
 
 void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start, uint64_t end,

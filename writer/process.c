@@ -17,6 +17,7 @@
 
 #include "adopt.h"
 #include "calls.h"
+#include "cuda.h"
 #include "device_clock.h"
 #include "faults.h"
 #include "flight.h"
@@ -89,7 +90,9 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 
 	xs_title_look(process);
 	xs_process_find_tracks(process);
+	xs_cuda_look(process);
 	read = read_tracks(process, all);
+	read += xs_cuda_read(process, all);
 	if (xs_faults() != process->faults && !process->cut)
 		look_for_cuts(process);
 	return read;
@@ -156,7 +159,7 @@ void xs_process_commit(struct xs_process *process)
 {
 	struct xs_kept_file *kept = process->kept;
 	uint64_t offset = 0;
-	bool dirty = false;
+	bool dirty = xs_cuda_is_dirty(process);
 
 	if (process->run->flight && process->out) { /* a dump: nobody will go on with it */
 		(void)xs_output_flush(process->out);
@@ -185,10 +188,12 @@ void xs_process_commit(struct xs_process *process)
 	for (uint32_t i = 0; i < process->track_count; i++)
 		if (process->tracks[i]->dirty)
 			save(process->tracks[i]);
+	xs_cuda_save(process);
 	atomic_store_explicit(&kept->committed, offset << 1 | 1, memory_order_release);
 	for (uint32_t i = 0; i < process->track_count; i++)
 		if (process->tracks[i]->dirty)
 			xs_track_settle(process->tracks[i]->kept);
+	xs_cuda_settle(process);
 	atomic_store_explicit(&kept->committed, offset << 1, memory_order_release);
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		if (process->tracks[i]->dirty)
@@ -196,6 +201,7 @@ void xs_process_commit(struct xs_process *process)
 					process->tracks[i]->pos);
 		process->tracks[i]->dirty = false;
 	}
+	xs_cuda_release(process);
 }
 
 bool xs_process_urgent(const struct xs_process *process)
@@ -262,6 +268,8 @@ static void finish_track(struct xs_track *track, uint64_t end)
 static void remove_files(struct xs_process *process)
 {
 	char name[XS_NAME_MAX];
+
+	xs_cuda_remove_files(process);
 
 	for (uint32_t i = 0; i <= process->segment_count; i++) {
 		xs_process_file_name(name, process->pid, process->serial, i);
@@ -389,6 +397,7 @@ static void finish_tracks(struct xs_process *process)
 	process->lost += atomic_load(&process->file->lost_no_ring);
 	process->open_commands = open_commands(process);
 	process->untimed = atomic_load(&process->file->untimed);
+	xs_cuda_finish(process);
 	process->host_ns = now - xs_process_ns(process, process->join_tick);
 	xs_process_commit(process);
 	tell_missing(process);
@@ -565,6 +574,7 @@ void xs_process_free(struct xs_process *process)
 		free(track);
 	}
 	unmap(process);
+	xs_cuda_free(process);
 	xs_names_free(process->names);
 	free(process->own_clocks);
 	free(process->segments);

@@ -10,6 +10,7 @@
 
 #include "calls.h"
 #include "copy.h"
+#include "cuda.h"
 #include "device_clock.h"
 #include "flight.h"
 #include "itt.h"
@@ -283,6 +284,18 @@ static bool lost_something(const struct xs_process *process)
 	return false;
 }
 
+void xs_work_show(struct xs_process *process, struct xs_work *work)
+{
+	if (work->end < work->start || work->end > process->horizon) {
+		process->corrupt++;
+		return;
+	}
+	work->linked &= !lost_something(process);
+	XS_TELL_SINKS(process, work, process, work);
+	if (work->end > process->last_ns)
+		process->last_ns = work->end;
+}
+
 static void device_work(struct xs_process *process, const struct xs_device_record *record,
 			uint32_t size)
 {
@@ -300,14 +313,8 @@ static void device_work(struct xs_process *process, const struct xs_device_recor
 	work.host_end = xs_process_ns(process, record->event.tick + record->host_ticks);
 	if (!xs_device_times(process, &work))
 		return;
-	if (work.end < work.start || work.end > process->horizon) {
-		process->corrupt++;
-		return;
-	}
-	work.linked = !lost_something(process);
-	XS_TELL_SINKS(process, work, process, &work);
-	if (work.end > process->last_ns)
-		process->last_ns = work.end;
+	work.linked = true;
+	xs_work_show(process, &work);
 }
 
 /* Each command as if it had a record of its own. */
@@ -440,6 +447,9 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 		if (size >= sizeof(struct xs_waited_record))
 			read_wait(track, (const void *)event);
 		return;
+	case XS_ENQUEUED:
+		xs_cuda_enqueued(track, event, size);
+		break;
 	case XS_OWN_TIME:
 		if (size >= sizeof(struct xs_own_time_record))
 			xs_own_time_read(track, (const void *)event);

@@ -4,8 +4,11 @@
 #ifndef XS_RECORDS_H
 #define XS_RECORDS_H
 
+#include "sink.h"
 #include "track.h"
 
+/* Finished device work whose times are known: to all sinks. */
+void xs_work_show(struct xs_process *process, struct xs_work *work);
 /* How much the ring holds by now: track->head. */
 void xs_track_begin(struct xs_track *track);
 /* Reads up to there, but not much more than `most` bytes; returns how many. */

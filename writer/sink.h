@@ -70,6 +70,22 @@ struct xs_work {
 	uint64_t host_start, host_end, queued, submit, start, end;
 	const uint64_t *shape; /* global[3], local[3], or NULL */
 	bool linked;	       /* the enqueuing call is in the trace: nothing was lost so far */
+	const char *more; /* JSON members (",\"key\":…"), at most XS_MORE_MAX bytes; NULL: none */
+};
+#define XS_MORE_MAX 1024u
+
+/* What is known of something, by a constant. */
+struct xs_fact {
+	const char *key;
+	uint64_t value;
+};
+
+/* What a device or its library does beside work that calls have put there. */
+struct xs_aside {
+	uint32_t row, name; /* string ids: of the track, of what it is */
+	uint64_t start, end;
+	const struct xs_fact *facts;
+	uint32_t fact_count;
 };
 
 /* A call of the thread has waited for commands of a queue. */
@@ -139,6 +155,7 @@ struct xs_sink {
 	void (*call_left)(struct xs_track *track, const struct xs_event *event, uint64_t start,
 			  uint64_t end);
 	void (*work)(struct xs_process *process, const struct xs_work *work);
+	void (*aside)(struct xs_process *process, const struct xs_aside *aside);
 	void (*wait)(struct xs_track *track, const struct xs_wait *wait);
 	void (*kernel)(struct xs_process *process, const struct xs_kernel_record *kernel);
 	void (*device_used)(struct xs_process *process, const struct xs_event *event);

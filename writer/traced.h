@@ -115,6 +115,7 @@ struct xs_process {
 	struct xs_own_clocks *own_clocks;      /* own_clock.c */
 	struct xs_device_clock *device_clocks; /* device_clock.c */
 	struct xs_requests *requests;	       /* mpi.c */
+	struct xs_cuda *cuda;		       /* cuda.c */
 	struct xs_reports *reports;	       /* report.c: those that are open; NULL: none */
 	char *directory;		       /* --result-dir: of its files; NULL: not made yet */
 	bool log_calls;	 /* records are read in the order of their times: calls.c */

@@ -59,12 +59,14 @@ static const struct xs_function functions[] = {
 	{ NULL, 0, 0, XS_RETURNS_NOTHING, 0, 0, 0 },
 };
 
-extern const struct xs_api xs_opencl_arguments, xs_level_zero_arguments;
+extern const struct xs_api xs_opencl_arguments, xs_level_zero_arguments, xs_cuda_arguments;
 const struct xs_api xs_opencl_arguments = { functions, 4, &kind, false };
 const struct xs_api xs_level_zero_arguments = { functions, 4, &kind, true };
+const struct xs_api xs_cuda_arguments = { functions, 4, &kind, true };
 
-extern const char *const xs_opencl_names[], *const xs_level_zero_names[];
-extern const uint32_t xs_opencl_count, xs_level_zero_count;
+extern const char *const xs_opencl_names[], *const xs_level_zero_names[], *const xs_cuda_names[];
+extern const uint32_t xs_opencl_count, xs_level_zero_count, xs_cuda_count;
 const char *const xs_opencl_names[4] = { "clOne", "clTwo", "clThree", "clFour" };
 const char *const xs_level_zero_names[4] = { "zeOne", "zeTwo", "zeThree", "zeFour" };
-const uint32_t xs_opencl_count = 4, xs_level_zero_count = 4;
+const char *const xs_cuda_names[4] = { "(unknown kernel)", "memcpy", "memcpy HtoD", "memcpy DtoH" };
+const uint32_t xs_opencl_count = 4, xs_level_zero_count = 4, xs_cuda_count = 4;

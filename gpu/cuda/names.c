@@ -1,0 +1,153 @@
+/*
+ * Names of kernels and devices: those that calls have, and those that CUPTI's records point to.
+ */
+#include <string.h>
+
+#include "xs_cuda.h"
+
+/* ---- of calls ---- */
+
+#define SYMBOLS 4096u /* a power of two */
+
+struct symbol {
+	_Atomic uint64_t pointer;
+	_Atomic uint64_t name; /* the id, and the generation << 32 in which it was learnt */
+};
+XS_TABLE(symbols, SYMBOLS * sizeof(struct symbol));
+static _Atomic uint32_t generation;
+
+void xs_cuda_forget_symbols(void)
+{
+	atomic_fetch_add(&generation, 1);
+}
+
+/*
+ * Two symbols may share a place: then each is looked for in the run's table of names when the other
+ * was there before. A reader that meets a writer may see the new pointer with the old name, so the
+ * name is taken away first and comes last.
+ */
+uint32_t xs_cuda_symbol(const char *symbol)
+{
+	uint64_t pointer = (uint64_t)(uintptr_t)symbol, known;
+	uint64_t now = (uint64_t)atomic_load_explicit(&generation, memory_order_acquire) << 32;
+	struct symbol *table = xs_table(&symbols), *at;
+	uint32_t name;
+
+	if (!table)
+		return xs_name(symbol, 0);
+	at = &table[xs_activity_place(pointer, 0) & (SYMBOLS - 1)];
+	known = atomic_load_explicit(&at->name, memory_order_acquire);
+	if (__builtin_expect((known & ~0xffffffffull) == now && (uint32_t)known &&
+				     atomic_load_explicit(&at->pointer, memory_order_acquire) ==
+					     pointer &&
+				     atomic_load_explicit(&at->name, memory_order_relaxed) == known,
+			     1))
+		return (uint32_t)known;
+	name = xs_name(symbol, 0);
+	atomic_store_explicit(&at->name, 0, memory_order_release);
+	atomic_store_explicit(&at->pointer, pointer, memory_order_release);
+	atomic_store_explicit(&at->name, now | name, memory_order_release);
+	return name;
+}
+
+/* ---- of records ---- */
+
+/* CUPTI keeps these as long as the process lives. */
+static void learn(struct xs_activity_file *file, uint64_t pointer)
+{
+	for (uint32_t n = 0; n < XS_ACTIVITY_PROBES; n++) {
+		struct xs_activity_name *at =
+			&file->name[xs_activity_place(pointer, n) & (XS_ACTIVITY_NAMES - 1)];
+		uint64_t there = atomic_load_explicit(&at->pointer, memory_order_acquire);
+
+		if (there == pointer)
+			return;
+		if (there)
+			continue;
+		atomic_store_explicit(&at->name, xs_name((const char *)(uintptr_t)pointer, 0),
+				      memory_order_relaxed);
+		/* the name; pairs with the acquire in the drain process */
+		if (atomic_compare_exchange_strong_explicit(&at->pointer, &there, pointer,
+							    memory_order_release,
+							    memory_order_relaxed) ||
+		    there == pointer)
+			return;
+	}
+}
+
+static void learn_device(struct xs_activity_file *file, const CUpti_ActivityDevice2 *device)
+{
+	uint32_t id = device->id;
+
+	if (id < XS_ACTIVITY_DEVICES && device->name)
+		atomic_store_explicit(&file->device[id].name, xs_name(device->name, 0),
+				      memory_order_release);
+}
+
+void xs_cuda_learn_names(struct xs_activity_file *file, const unsigned char *data, uint64_t bytes)
+{
+	uint32_t size;
+
+	for (uint64_t at = 0; at + 8 <= bytes; at += size) {
+		const CUpti_Activity *record = (const void *)(data + at);
+		uint32_t kind = (uint32_t)record->kind;
+
+		size = kind < XS_ACTIVITY_KINDS
+			       ? atomic_load_explicit(&file->size[kind], memory_order_relaxed)
+			       : 0;
+		if (!size || size > bytes - at)
+			return;
+		if ((kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL ||
+		     kind == CUPTI_ACTIVITY_KIND_KERNEL) &&
+		    size >= sizeof(CUpti_ActivityKernel4)) {
+			const char *name = ((const CUpti_ActivityKernel4 *)record)->name;
+
+			if (name)
+				learn(file, (uint64_t)(uintptr_t)name);
+		} else if (kind == CUPTI_ACTIVITY_KIND_DEVICE &&
+			   size >= sizeof(CUpti_ActivityDevice2)) {
+			learn_device(file, (const void *)record);
+		}
+	}
+}
+
+void xs_cuda_texts(struct xs_activity_file *file)
+{
+	static const char *const texts[XS_ACTIVITY_TEXTS] = {
+		[XS_TEXT_DEVICE] = "CUDA device",
+		[XS_TEXT_OVERHEAD_ROW] = "CUPTI overhead",
+		[XS_TEXT_SYNC_ROW] = "CUDA synchronization",
+		[XS_TEXT_JIT_ROW] = "CUDA just-in-time compilation",
+		[XS_TEXT_MEMORY_ROW] = "CUDA memory",
+		[XS_TEXT_OVERHEAD] = "overhead",
+		[XS_TEXT_OVERHEAD_COMPILER] = "driver compiler",
+		[XS_TEXT_OVERHEAD_FLUSH] = "flush of CUPTI's buffers",
+		[XS_TEXT_OVERHEAD_INSTRUMENTATION] = "CUPTI's instrumentation",
+		[XS_TEXT_OVERHEAD_RESOURCE] = "CUPTI's resources",
+		[XS_TEXT_OVERHEAD_TRIGGER] = "CUDA runtime's launch",
+		[XS_TEXT_OVERHEAD_LAZY] = "lazy loading of a function",
+		[XS_TEXT_OVERHEAD_COMMAND_BUFFER] = "command buffer full",
+		[XS_TEXT_SYNC] = "synchronization",
+		[XS_TEXT_SYNC_EVENT] = "waits for an event",
+		[XS_TEXT_SYNC_WAIT_EVENT] = "stream waits for an event",
+		[XS_TEXT_SYNC_STREAM] = "waits for a stream",
+		[XS_TEXT_SYNC_CONTEXT] = "waits for a context",
+		[XS_TEXT_JIT] = "just-in-time compilation",
+		[XS_TEXT_JIT_PTX] = "PTX to CUBIN",
+		[XS_TEXT_JIT_NVVM] = "NVVM IR to PTX",
+		[XS_TEXT_USED_DEVICE] = "CUDA device memory",
+		[XS_TEXT_USED_PINNED] = "CUDA pinned memory",
+		[XS_TEXT_USED_MANAGED] = "CUDA managed memory",
+		[XS_TEXT_USED_POOL] = "CUDA memory pools",
+		[XS_TEXT_MIGRATION_ROW] = "CUDA managed memory",
+		[XS_TEXT_MIGRATION_HTOD] = "migration HtoD",
+		[XS_TEXT_MIGRATION_DTOH] = "migration DtoH",
+		[XS_TEXT_MIGRATION_DTOD] = "migration DtoD",
+		[XS_TEXT_CPU_FAULTS] = "CPU page faults",
+		[XS_TEXT_GPU_FAULTS] = "GPU page faults",
+		[XS_TEXT_THRASHING] = "thrashing",
+	};
+
+	for (uint32_t i = 0; i < XS_ACTIVITY_TEXTS; i++)
+		file->text[i] = xs_name(texts[i], 0);
+}

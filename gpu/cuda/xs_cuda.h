@@ -1,0 +1,102 @@
+/*
+ * CUDA, by CUPTI: what the files of this folder share.
+ *
+ * libcupti is opened when the driver is initialised (door.c), calls us for calls of the
+ * application (calls.c), and fills buffers that the drain process reads (buffers.c). names.c knows
+ * the names that its records point to.
+ */
+#ifndef XS_CUDA_H
+#define XS_CUDA_H
+
+#include <cupti.h>
+
+#include "activity.h"
+#include "collector.h"
+#include "cuda_functions.h"
+
+/* What a call of a function means: generated, by CUPTI's numbers. */
+#define XS_CUDA_ENQUEUES 1u /* puts work on a device */
+#define XS_CUDA_LAUNCHES 2u /* of a kernel */
+#define XS_CUDA_KERNELS	 4u /* belongs to what --chrome-kernel-logging shows */
+extern const uint8_t xs_cuda_runtime_uses[XS_CUDA_runtime_COUNT];
+extern const uint8_t xs_cuda_driver_uses[XS_CUDA_driver_COUNT];
+/* Is it the error of a call that failed, and not an answer? */
+bool xs_cuda_failed(int result);
+
+/* ---- door.c ---- */
+
+/* The functions of libcupti; those of the second list may be NULL. */
+#define XS_CUPTI_NEEDED(F)           \
+	F(GetVersion)                \
+	F(Subscribe)                 \
+	F(Unsubscribe)               \
+	F(EnableCallback)            \
+	F(EnableDomain)              \
+	F(ActivityRegisterCallbacks) \
+	F(ActivityEnable)            \
+	F(ActivityFlushAll)          \
+	F(ActivityGetNextRecord)     \
+	F(ActivityGetNumDroppedRecords)
+#define XS_CUPTI_OPTIONAL(F)                 \
+	F(GetResultString)                   \
+	F(GetTimestamp)                      \
+	F(ActivityFlushPeriod)               \
+	F(ActivityEnableLatencyTimestamps)   \
+	F(ActivityRegisterTimestampCallback) \
+	F(ActivityConfigureUnifiedMemoryCounter)
+
+/* From CUPTI 13.3 on each subscriber has calls of its own; our headers may be older. */
+struct xs_cupti_later {
+	CUptiResult (*subscribe)(CUpti_SubscriberHandle *, CUpti_CallbackFunc, void *, void *);
+	CUptiResult (*register_callbacks)(CUpti_SubscriberHandle, void *, void *);
+	CUptiResult (*enable)(CUpti_SubscriberHandle, CUpti_ActivityKind, void *);
+	CUptiResult (*next_record)(CUpti_SubscriberHandle, uint8_t *, size_t, CUpti_Activity **);
+	CUptiResult (*dropped)(CUpti_SubscriberHandle, CUcontext, uint32_t, size_t *);
+};
+
+struct xs_cupti {
+#define XS_CUPTI_MEMBER(name) __typeof__(&cupti##name) name;
+	XS_CUPTI_NEEDED(XS_CUPTI_MEMBER)
+	XS_CUPTI_OPTIONAL(XS_CUPTI_MEMBER)
+#undef XS_CUPTI_MEMBER
+	struct xs_cupti_later later;
+	CUpti_SubscriberHandle subscriber;
+	bool several; /* the later ones are used */
+};
+extern struct xs_cupti xs_cupti;
+/* Whose buffers and callbacks they are: a child that is forked has none. */
+extern pid_t xs_cuda_owner;
+
+/* ---- library.c ---- */
+
+/* Finds and opens libcupti. False: *ret_why says why not. */
+bool xs_cupti_open(const char **ret_why);
+
+/* ---- calls.c ---- */
+
+void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+			      const void *data);
+/* Asks for the calls that the options need. */
+CUptiResult xs_cuda_enable_calls(const struct xs_options *options);
+
+/* ---- buffers.c ---- */
+
+/* Makes the file that tells of the others; NULL: no memory. */
+struct xs_activity_file *xs_cuda_activity(void);
+/* Asks for the activity that the options need. */
+CUptiResult xs_cuda_enable_activity(const struct xs_options *options);
+/* What CUPTI has ready comes into buffers; at the process's end. */
+void xs_cuda_flush(void);
+
+/* ---- names.c ---- */
+
+/* The id of a function's name, which the driver keeps as long as its module is loaded. */
+uint32_t xs_cuda_symbol(const char *symbol);
+/* A module is unloaded: another name may come to lie where one of its own was. */
+void xs_cuda_forget_symbols(void);
+/* The names that the records of a buffer point to. */
+void xs_cuda_learn_names(struct xs_activity_file *file, const unsigned char *data, uint64_t bytes);
+/* Interns what the drain process shows. */
+void xs_cuda_texts(struct xs_activity_file *file);
+
+#endif
