@@ -92,7 +92,7 @@ void sc_log_note(const char *format, ...) SC_SHARED __attribute__((format(printf
 
 struct sc_device {
 	int ordinal;
-	char name[64], pci[16];
+	char name[64], pci[24];
 	CUuuid uuid;
 	struct sc_context *primary;
 	unsigned retained;
