@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "chrome.h"
-#include "cuda.h"
+#include "cuda_activity.h"
 #include "flight.h"
 #include "text.h"
 #include "version.h"

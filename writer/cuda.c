@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "chrome.h"
-#include "cuda.h"
+#include "cuda_activity.h"
 #include "text.h"
 
 /* how long a record waits for the call that it belongs to */

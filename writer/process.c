@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cuda.h"
+#include "cuda_activity.h"
 #include "flight.h"
 #include "report.h"
 #include "paths.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "copy.h"
-#include "cuda.h"
+#include "cuda_activity.h"
 #include "flight.h"
 #include "report.h"
 

@@ -5,6 +5,7 @@
  * puts on a device is told by its correlation id, which the device's record has, too: the drain
  * process joins the two.
  */
+#include "call_values.h"
 #include "xs_cuda.h"
 
 /* The call that the thread is in. */
@@ -54,6 +55,9 @@ static void enter(CUpti_CallbackDomain domain, CUpti_CallbackId id, const CUpti_
 	inside.function = function_of(domain, id);
 	inside.correlation = data->correlationId;
 	inside.open = xs_call_enter_unpaused(&inside.call, XS_SOURCE_CUDA, inside.function);
+	if (xs_log_calls && inside.open)
+		xs_cuda_in(&inside.call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id,
+			   data->functionParams);
 }
 
 static bool is_logged(uint8_t use)
@@ -85,6 +89,9 @@ static void leave(CUpti_CallbackDomain domain, CUpti_CallbackId id, const CUpti_
 			      xs_call_header(XS_SOURCE_CUDA, inside.function,
 					     flags | (failed ? XS_FLAG_FAILED : 0)),
 			      result);
+	if (xs_log_calls && !result)
+		xs_cuda_out(&inside.call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id,
+			    data->functionParams);
 	if (correlate && use & XS_CUDA_ENQUEUES && !failed)
 		enqueued(inside.call.tick, duration, use, data);
 }
