@@ -12,6 +12,8 @@ BASE = {'void': None, 'char': 'INT', 'signed char': 'INT', 'unsigned char': 'UIN
         'float': 'REAL', 'double': 'REAL', 'size_t': 'UINT', 'intptr_t': 'HEX', 'uintptr_t': 'HEX', '_Bool': 'UINT',
         **{f'{sign}int{bits}_t': 'UINT' if sign else 'INT' for sign in ('', 'u') for bits in (8, 16, 32, 64)}}
 
+RESULTS = ('cl_int', 'ze_result_t', 'cudaError_t', 'CUresult')  # what returns them returns an error code
+
 
 def split(text, mark):
     """The parts between marks that are not inside brackets of any kind."""
@@ -263,7 +265,7 @@ def has_values(call, types):
 
 def returns_value(call):
     """Is what it returns something else than an error code?"""
-    return call.returns not in ('void', 'cl_int', 'ze_result_t')
+    return call.returns not in ('void', *RESULTS)
 
 
 def word(argument, types):
@@ -430,7 +432,7 @@ class Tables:
         for f in functions:
             call = calls[f]
             arguments = f'arguments_{f}' if call.arguments else 'NULL'
-            returns = ('XS_RETURNS_NOTHING' if call.returns == 'void' else 'XS_RETURNS_RESULT' if call.returns in ('cl_int', 'ze_result_t')
+            returns = ('XS_RETURNS_NOTHING' if call.returns == 'void' else 'XS_RETURNS_RESULT' if call.returns in RESULTS
                        else 'XS_RETURNS_POINTER_AND_RESULT' if 'errcode_ret' in call.names else 'XS_RETURNS_POINTER')
             text, handle = (call.names.index(n) + 1 if n in call.names else 0 for n in self.names.get(f, ('', '')))
             words = len(call.arguments) + len(changed(call, self.types))

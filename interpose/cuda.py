@@ -5,8 +5,12 @@ numbered from 0 here: first what has no function (cuda.toml, works), then the ru
 """
 import re
 
-from prototypes import preprocess
+import arguments
+from prototypes import Function, preprocess
 
+HEADERS = ['cuda_runtime_api.h', 'cuda.h']
+PARAMETERS = {'runtime': 'generated_cuda_runtime_api_meta.h', 'driver': 'generated_cuda_meta.h'}
+RETURNS = {'runtime': 'cudaError_t', 'driver': 'CUresult'}
 PARTS = {'runtime': ('cupti_runtime_cbid.h', 'CUPTI_RUNTIME_TRACE_CBID_'), 'driver': ('cupti_driver_cbid.h', 'CUPTI_DRIVER_TRACE_CBID_')}
 
 
@@ -59,13 +63,97 @@ def write_uses(path, note, parts, table):
     path.write_text('\n'.join(lines))
 
 
+# ---- -c ----
+
+def read_types(compiler):
+    """The types of both APIs, and those of the runtime that have a tag alone: what calls them by it in C, too."""
+    text = preprocess(HEADERS, compiler)
+    text = re.sub(r'\bunsigned int x, y, z;', 'unsigned int x; unsigned int y; unsigned int z;', text)
+    tags = sorted(set(re.findall(r'(?<!typedef )\b(enum|struct)\s+(\w+)\s*\{[^{}]*\}\s*;', text)))
+    text = re.sub(r'(?<!typedef )\b(enum|struct)\s+(\w+)\s*(\{[^{}]*\})\s*;', r'typedef \1 \2 \3 \2;', text)
+    return arguments.Types(text), [f'typedef {kind} {tag} {tag};' for kind, tag in tags] + ['']
+
+
+def read_calls(part, functions, types, table, compiler):
+    """What the arguments of each function mean, by its name: from the structures in which CUPTI hands them over."""
+    text = preprocess([PARAMETERS[part]], compiler)
+    calls = {}
+    for body, name in re.findall(r'typedef\s+struct\s+\w+\s*\{([^{}]*)\}\s*(\w+)_params\s*;', text):
+        if name not in functions:
+            continue
+        fields = [re.sub(r'^unsigned (\w+)$', r'unsigned int \1', ' '.join(field.split())) for field in arguments.split(body, ';')]
+        if any('(' in field for field in fields):
+            continue
+        call = calls[name] = arguments.Call(Function(name, RETURNS[part], ', '.join(fields)))
+        several = any(not a.stars and re.fullmatch(table['counts'], a.name) for a in call.arguments)
+        arguments.apply_table(call, types, table)
+        arguments.apply_defaults(call, types)
+        for argument in call.arguments:
+            # nobody knows how many there are, or whether it is memory of the host
+            if argument.stars and argument.count != 'text' and (several or argument.name in table['unread']):
+                argument.count = None
+    return calls
+
+
+def shown(argument):
+    return argument.name, argument.name
+
+
+def dispatch(kind, part, functions, calls, types, parameters, given):
+    """A function that finds the structure of a call's arguments by its number."""
+    lines = [f'static void {kind}_{part}({parameters})', '{', '\tswitch (id) {']
+    for i, name in enumerate(functions):
+        if name not in calls or (kind == 'out' and not arguments.has_values(calls[name], types)):
+            continue
+        names = ''.join(f', p->{a.name}' for a in calls[name].arguments)
+        lines.append(f'\tcase {i}: {{')
+        if names:
+            lines.append(f'\t\tconst {name}_params *p = parameters;\n')
+        lines += [f'\t\t{kind}_{name}({given}{names});', '\t\tbreak;', '\t}']
+    return lines + ['\tdefault:', '\t\tbreak;', '\t}', '}', '']
+
+
+def write_calls(path, note, parts, calls, types, tags, table):
+    """cuda_calls.c: copies arguments, for -c."""
+    lines = [note, '#include "call_values.h"', '#include "xs_cuda.h"', '', *tags]
+    for part, functions in parts.items():
+        lines += [f'#define FN_{name} (XS_CUDA_{part}_FIRST + {i}u)' for i, name in enumerate(functions) if name in calls[part]]
+        for name in calls[part]:
+            lines += arguments.in_code(calls[part][name], types, table['source'])
+            lines += arguments.out_code(calls[part][name], types, table['source'])
+        lines += dispatch('in', part, functions, calls[part], types, 'struct xs_call *call, uint32_t id, const void *parameters', 'call')
+        lines += dispatch('out', part, functions, calls[part], types, 'const struct xs_call *call, uint32_t id, const void *parameters', 'call')
+    for kind, const in (('in', ''), ('out', 'const ')):
+        lines += [f'void xs_cuda_{kind}({const}struct xs_call *call, bool runtime, uint32_t id, const void *parameters)', '{',
+                  '\tif (!parameters)', '\t\treturn;', '\tif (runtime)', f'\t\t{kind}_runtime(call, id, parameters);', '\telse',
+                  f'\t\t{kind}_driver(call, id, parameters);', '}', '']
+    path.write_text('\n'.join(lines))
+
+
+def write_arguments(path, note, api, parts, calls, types, tags, table):
+    """cuda_arguments.c: what they mean, for the drain process."""
+    tables = arguments.Tables(types, set(), False, table)
+    tables.lines += tags
+    functions, known = [], {}
+    empty = Function('none', 'cudaError_t', '')
+    for n, name in enumerate(table['works'] + [name for part in parts.values() for name in part]):
+        unique = name if n >= len(table['works']) and name else f'none_{n}'
+        call = next((c[name] for c in calls.values() if n >= len(table['works']) and name in c), None)
+        functions.append(unique)
+        known[unique] = call or arguments.Call(empty)
+        if call:
+            tables.function(call, shown)
+    tables.write(path, note, ['cupti.h'], api, functions, known, 'cudaError')
+
+
 def write(table, api, out, compiler):
-    """Writes cuda_wrap.c (what calls mean), and the numbers and names of the functions."""
+    """Writes cuda_wrap.c (what calls mean), cuda_calls.c (their arguments), and the numbers and names of the functions."""
     note = f'/* Made by interpose/generate.py from the headers of CUPTI and {api}.toml. */\n'
     parts = {part: read_part(header, prefix, compiler) for part, (header, prefix) in PARTS.items()}
+    types, tags = read_types(compiler)
+    calls = {part: read_calls(part, functions, types, table, compiler) for part, functions in parts.items()}
     write_numbers(out / f'{api}_functions.h', note, parts, len(table['works']))
     write_names(out / f'{api}_names.c', note, parts, table['works'])
     write_uses(out / f'{api}_wrap.c', note, parts, table)
-    (out / f'{api}_arguments.c').write_text('\n'.join([
-        note, '#include "functions.h"', f'extern const struct xs_api xs_{api}_arguments;',
-        f'const struct xs_api xs_{api}_arguments = {{ .count = 0 }};', '']))
+    write_calls(out / f'{api}_calls.c', note, parts, calls, types, tags, table)
+    write_arguments(out / f'{api}_arguments.c', note, api, parts, calls, types, tags, table)

@@ -346,6 +346,21 @@ def test_calls_that_fail(xstrace, tmp_path):
     assert call.args["result"] == 2
 
 
+def test_arguments(xstrace, tmp_path):
+    run = xstrace("-c", "cuda_streams", env=cuda_of(tmp_path).env)
+    assert re.search(r">>>> .* cudaMalloc: devPtr = 0x\w+ size = 4096\n", run.err)
+    assert re.search(r"<<<< .* cudaMalloc \[\d+ ns\] .*0x\w+.* -> cudaSuccess \(0\)", run.err)
+    launch = re.search(r">>>> .* cudaLaunchKernel: (.*)", run.err)[1]
+    assert re.search(r"gridDim = \{ *x = 4", launch) or "x = 4" in launch, launch
+    assert "kind = cudaMemcpyHostToDevice" in run.err
+
+
+def test_an_argument_of_a_call_that_fails(xstrace, tmp_path):
+    cuda = cuda_of(tmp_path, FAULT="cudaMalloc:1:2")
+    run = xstrace("-c", "cuda_streams", env=cuda.env)
+    assert "-> cudaErrorMemoryAllocation (2)" in run.err
+
+
 @pytest.mark.parametrize("wanted, there", [("0", {0}), ("1", {1})])
 def test_devices_to_sample(xstrace, tmp_path, wanted, there):
     cuda = cuda_of(tmp_path, DEVICES=2)

@@ -14,7 +14,7 @@
 
 #include "calls.h"
 #include "chrome.h"
-#include "cuda.h"
+#include "cuda_activity.h"
 #include "files.h"
 #include "flight.h"
 #include "names.h"

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cuda.h"
+#include "cuda_activity.h"
 #include "chrome.h"
 #include "names.h"
 #include "sinks_open.h"

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "cuda.h"
+#include "cuda_activity.h"
 #include "activity_layout.h"
 
 static uint64_t in_trace(const struct xs_cuda *cuda, uint64_t ns)

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "cuda.h"
+#include "cuda_activity.h"
 
 struct xs_cuda *xs_cuda_of(struct xs_process *process)
 {

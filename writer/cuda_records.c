@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "cuda.h"
+#include "cuda_activity.h"
 #include "chrome.h"
 #include "names.h"
 #include "records.h"

@@ -17,7 +17,7 @@
 
 #include "adopt.h"
 #include "calls.h"
-#include "cuda.h"
+#include "cuda_activity.h"
 #include "device_clock.h"
 #include "faults.h"
 #include "flight.h"

@@ -10,7 +10,7 @@
 
 #include "calls.h"
 #include "copy.h"
-#include "cuda.h"
+#include "cuda_activity.h"
 #include "device_clock.h"
 #include "flight.h"
 #include "itt.h"

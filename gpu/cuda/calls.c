@@ -5,6 +5,7 @@
  * puts on a device is told by its correlation id, which the device's record has, too: the drain
  * process joins the two.
  */
+#include "call_values.h"
 #include "xs_cuda.h"
 
 /* The call that the thread is in. */
@@ -47,13 +48,18 @@ static void enqueued(uint64_t tick, uint64_t duration, uint8_t use, const CUpti_
 	xs_record_end(sizeof(*record));
 }
 
-static void enter(CUpti_CallbackDomain domain, CUpti_CallbackId id, const CUpti_CallbackData *data)
+/* Apart, as the next one: while nothing is recorded no register is saved. */
+static __attribute__((noinline)) void enter(CUpti_CallbackDomain domain, CUpti_CallbackId id,
+					    const CUpti_CallbackData *data)
 {
-	if (xs_paused() || (inside.open && domain == CUPTI_CB_DOMAIN_DRIVER_API))
+	if (inside.open && domain == CUPTI_CB_DOMAIN_DRIVER_API)
 		return;
 	inside.function = function_of(domain, id);
 	inside.correlation = data->correlationId;
 	inside.open = xs_call_enter_unpaused(&inside.call, XS_SOURCE_CUDA, inside.function);
+	if (xs_log_calls && inside.open)
+		xs_cuda_in(&inside.call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id,
+			   data->functionParams);
 }
 
 static bool is_logged(uint8_t use)
@@ -61,7 +67,8 @@ static bool is_logged(uint8_t use)
 	return log_all || (log_kernels && use) || (log_enqueues && use & XS_CUDA_ENQUEUES);
 }
 
-static void leave(CUpti_CallbackDomain domain, CUpti_CallbackId id, const CUpti_CallbackData *data)
+static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_CallbackId id,
+					    const CUpti_CallbackData *data)
 {
 	uint8_t use = use_of(domain, id), flags = use ? XS_CALL_FLAG_OF_WORK : 0;
 	const int *returned = data->functionReturnValue;
@@ -69,8 +76,6 @@ static void leave(CUpti_CallbackDomain domain, CUpti_CallbackId id, const CUpti_
 	bool failed = xs_cuda_failed(result);
 	uint64_t duration;
 
-	if (!inside.open)
-		return;
 	if (inside.function != function_of(domain, id)) {
 		/* the runtime's own call, whose work may have a number of its own */
 		if (correlate && use & XS_CUDA_ENQUEUES && !failed &&
@@ -85,6 +90,9 @@ static void leave(CUpti_CallbackDomain domain, CUpti_CallbackId id, const CUpti_
 			      xs_call_header(XS_SOURCE_CUDA, inside.function,
 					     flags | (failed ? XS_CALL_FLAG_FAILED : 0)),
 			      result);
+	if (xs_log_calls && !result)
+		xs_cuda_out(&inside.call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id,
+			    data->functionParams);
 	if (correlate && use & XS_CUDA_ENQUEUES && !failed)
 		enqueued(inside.call.tick, duration, use, data);
 }
@@ -93,17 +101,19 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 			      const void *data)
 {
 	const CUpti_CallbackData *call = data;
+	bool is_api = domain == CUPTI_CB_DOMAIN_RUNTIME_API || domain == CUPTI_CB_DOMAIN_DRIVER_API;
 
 	(void)user;
-	if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
-		if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING)
-			xs_cuda_forget_symbols();
-	} else if (domain != CUPTI_CB_DOMAIN_RUNTIME_API && domain != CUPTI_CB_DOMAIN_DRIVER_API) {
-		return;
-	} else if (call->callbackSite == CUPTI_API_ENTER) {
-		enter(domain, id, call);
-	} else {
-		leave(domain, id, call);
+	if (__builtin_expect(is_api, 1)) {
+		if (call->callbackSite == CUPTI_API_ENTER) {
+			if (!xs_paused())
+				enter(domain, id, call);
+		} else if (inside.open) {
+			leave(domain, id, call);
+		}
+	} else if (domain == CUPTI_CB_DOMAIN_RESOURCE &&
+		   id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
+		xs_cuda_forget_symbols();
 	}
 }
 

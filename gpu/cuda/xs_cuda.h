@@ -23,6 +23,10 @@ extern const uint8_t xs_cuda_driver_uses[XS_CUDA_driver_COUNT];
 /* Is it the error of a call that failed, and not an answer? */
 bool xs_cuda_failed(int result);
 
+/* -c: generated; before and after a call. */
+void xs_cuda_in(struct xs_call *call, bool runtime, uint32_t id, const void *parameters);
+void xs_cuda_out(const struct xs_call *call, bool runtime, uint32_t id, const void *parameters);
+
 /* ---- door.c ---- */
 
 /* The functions of libcupti; those of the second list may be NULL. */

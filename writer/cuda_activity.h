@@ -6,8 +6,8 @@
  * what a record means; cuda_calls.c joins it with the call that it came from. Nothing that lies in
  * shared memory is believed: what counts is copied once.
  */
-#ifndef XS_CUDA_H
-#define XS_CUDA_H
+#ifndef XS_CUDA_ACTIVITY_H
+#define XS_CUDA_ACTIVITY_H
 
 #include "activity.h"
 #include "sink.h"
