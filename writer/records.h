@@ -4,8 +4,9 @@
 #ifndef XS_RECORDS_H
 #define XS_RECORDS_H
 
-#include "sink.h"
 #include "track.h"
+
+struct xs_work;
 
 /* Finished device work whose times are known: to all sinks. */
 void xs_work_show(struct xs_process *process, struct xs_work *work);
