@@ -429,6 +429,8 @@ static void add_args(struct xs_process *process, struct xs_open *task,
 		return;
 	while (xs_args_next(args, length, &whole, &arg, &values))
 		;
+	if (!whole)
+		return;
 	given = whole < length ? whole : length;
 	if (!grow_args(process, extra, whole)) {
 		extra->cut = true;
