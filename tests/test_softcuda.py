@@ -1,10 +1,13 @@
 """The software CUDA without a tracer: what the programs launch is what its log holds, and what a client of its CUPTI is told."""
 
 import collections
+import random
 import re
+import shutil
+import subprocess
 
 import pytest
-from conftest import BUILD
+from conftest import BUILD, ROOT
 from cuda_log import HAVE_SOFTCUDA, SoftCUDA
 
 pytestmark = pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no headers of CUDA and CUPTI")
@@ -229,6 +232,7 @@ def test_managed_memory(xstrace, tmp_path):
     run, told = collect(xstrace, tmp_path, cuda, "cuda_managed", [2])
     moved = [(kind, value) for kind, value, *_ in told.of("managed")]
     assert moved == [("1", "16384"), ("2", "16384"), ("4", "1"), ("1", "16384"), ("2", "16384")] * 2
+    assert told.of("pool") == [["1", "0"], ["3", "0"], ["2", "0"]]  # made, trimmed, destroyed
     assert int(re.search(r"expected: (\d+) migrations", run.out)[1]) == len(cuda.notes) == 8
 
 
@@ -248,6 +252,31 @@ def test_a_lost_device(xstrace, tmp_path):
     run = xstrace.bare("cuda_streams", env=cuda.env)
     assert run.status == 98 and ": 719 unspecified launch failure" in run.err
     assert len(cuda.commands) == 5
+
+
+NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+
+
+@pytest.mark.skipif(not NVCC, reason="no nvcc")
+def test_a_program_of_nvcc(xstrace, tmp_path):
+    program = tmp_path / "vadd"
+    command = [NVCC, "-O1", "-arch=sm_90", "-cudart", "shared", "-Xlinker", "-export-dynamic"]
+    command += ["-I", ROOT / "tests/softcuda", ROOT / "tests/apps/cuda_vadd.cu", "-o", program]
+    built = subprocess.run(command, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    major = re.search(r"libcudart\.so\.(\d+)", subprocess.run(["ldd", program], capture_output=True, text=True).stdout)[1]
+    cuda = SoftCUDA(tmp_path, int(major))
+    run, told = collect(xstrace, tmp_path, cuda, program, [5], CALLS=1)
+    assert logged(cuda) >= collections.Counter(kernel=5, copy=3, set=1) and not run.err
+    assert {row[0] for row in told.of("kernel")} == {"_Z4vaddPKfS0_Pfi"}
+    assert reported(told) == truth(cuda, 130500)
+
+
+def test_killed_at_a_random_moment(xstrace, tmp_path):
+    """The log holds what was executed until then, whole lines alone."""
+    cuda = SoftCUDA(tmp_path)
+    run = xstrace.bare("cuda_streams", ["--end", "never"], env=cuda.env, prefix=["timeout", "-s", "KILL", f"{random.uniform(0.1, 0.4):.3f}"])
+    assert run.status in (-9, 137) and len(cuda.kernels) > 5
 
 
 def test_clock_of_the_client(xstrace, tmp_path):

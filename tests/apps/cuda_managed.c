@@ -52,10 +52,18 @@ static void peers(int times)
 
 static void pools(int times)
 {
+	struct cudaMemPoolProps props = { .allocType = cudaMemAllocationTypePinned,
+					  .location = { .type = cudaMemLocationTypeDevice } };
+	cudaMemPool_t pool;
 	cudaStream_t stream;
 	void *at;
 
 	CUDA_CHECK(cudaStreamCreate(&stream));
+	CUDA_CHECK(cudaMemPoolCreate(&pool, &props));
+	CUDA_CHECK(cudaMallocFromPoolAsync(&at, 4096, pool, stream));
+	CUDA_CHECK(cudaFreeAsync(at, stream));
+	CUDA_CHECK(cudaMemPoolTrimTo(pool, 0));
+	CUDA_CHECK(cudaMemPoolDestroy(pool));
 	for (int i = 0; i < times; i++) {
 		CUDA_CHECK(cudaMallocAsync(&at, 1 << 20, stream));
 		CUDA_CHECK(cudaMemsetAsync(at, 1, 1 << 20, stream));

@@ -204,6 +204,29 @@ CUptiResult cuptiActivityFlushPeriod(uint32_t time)
 	return CUPTI_SUCCESS;
 }
 
+/* attributes are kept, and change nothing */
+static uint64_t attributes[CUPTI_ACTIVITY_ATTR_COUNT];
+
+CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attr, size_t *valueSize, void *value)
+{
+	SU_BEGIN();
+	if (!valueSize || !value || attr >= CUPTI_ACTIVITY_ATTR_COUNT ||
+	    *valueSize > sizeof(attributes[0]))
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	memcpy(&attributes[attr], value, *valueSize);
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityGetAttribute(CUpti_ActivityAttribute attr, size_t *valueSize, void *value)
+{
+	SU_BEGIN();
+	if (!valueSize || !value || attr >= CUPTI_ACTIVITY_ATTR_COUNT ||
+	    *valueSize > sizeof(attributes[0]))
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	memcpy(value, &attributes[attr], *valueSize);
+	return CUPTI_SUCCESS;
+}
+
 CUptiResult cuptiActivityEnableLatencyTimestamps(uint8_t enable)
 {
 	SU_BEGIN();

@@ -96,6 +96,7 @@ static void say_other(const CUpti_Activity *record)
 	const CUpti_ActivityExternalCorrelation *e = (const void *)record;
 	const CUpti_ActivitySynchronization *s = (const void *)record;
 	const CUpti_ActivityMemory2 *m = (const void *)record;
+	const CUpti_ActivityMemoryPool *p = (const void *)record;
 	const CUpti_ActivityGraphTrace *g = (const void *)record;
 	const CUpti_ActivityDevice4 *d = (const void *)record;
 	const CUpti_ActivityStream *t = (const void *)record;
@@ -114,6 +115,9 @@ static void say_other(const CUpti_Activity *record)
 	case CUPTI_ACTIVITY_KIND_MEMORY2:
 		say("memory\t%u\t%u\t%u\t%llu", m->memoryOperationType, m->memoryKind,
 		    m->correlationId, U64(m->bytes));
+		break;
+	case CUPTI_ACTIVITY_KIND_MEMORY_POOL:
+		say("pool\t%u\t%u", p->memoryPoolOperationType, p->deviceId);
 		break;
 	case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
 		say("graph\t%u\t%u\t%llu\t%llu\t%u\t%u\t%u", g->graphId, g->correlationId,

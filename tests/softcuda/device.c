@@ -10,7 +10,7 @@
 struct sc_device sc_devices[SC_DEVICES_MAX];
 
 static pthread_once_t started = PTHREAD_ONCE_INIT;
-static CUresult state = CUDA_ERROR_NOT_INITIALIZED;
+static _Atomic CUresult state = CUDA_ERROR_NOT_INITIALIZED;
 
 static void inject(void)
 {

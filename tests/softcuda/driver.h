@@ -92,7 +92,7 @@ void sc_log_note(const char *format, ...) SC_SHARED __attribute__((format(printf
 
 struct sc_device {
 	int ordinal;
-	char name[64], pci[16];
+	char name[64], pci[24];
 	CUuuid uuid;
 	struct sc_context *primary;
 	unsigned retained;
@@ -250,6 +250,13 @@ struct sc_allocated {
 	uint64_t time;
 };
 
+enum { SC_POOL_CREATED = 1, SC_POOL_DESTROYED = 2, SC_POOL_TRIMMED = 3 }; /* as CUPTI's */
+
+struct sc_pool {
+	int device;
+	uint64_t used, kept, threshold;
+};
+
 /* managed memory that moved: to a device because it asked (a fault), or as it was told to */
 struct sc_migrated {
 	struct sc_block block;
@@ -277,6 +284,7 @@ struct sc_tool {
 	void (*allocated)(const struct sc_allocated *allocated);
 	void (*graph)(const struct sc_graph_told *told);
 	void (*migrated)(const struct sc_migrated *migrated);
+	void (*pool)(const struct sc_pool *pool, int operation);
 	void (*recorded)(const struct sc_event *event, const struct sc_cmd *cmd);
 	void (*compiled)(const struct sc_module *module, uint64_t start, uint64_t end);
 };

@@ -1,4 +1,4 @@
-"""The exported functions of the software CUDA, made from CUPTI's headers: generate.py INCLUDE driver|runtime OUTPUT SOURCE...
+"""The exported functions of the software CUDA, made from CUPTI's headers: generate.py INCLUDE driver|runtime|names OUTPUT SOURCE...
 
 A function that CUPTI knows (a callback id, and a structure of its parameters) is exported with that signature. It calls
 impl_NAME() where a SOURCE defines one, and is "not supported" otherwise. What a tool wants to know of a call, and calls
@@ -73,8 +73,22 @@ def wrapper(domain, name, symbol, fields, implemented):
     )
 
 
+def callback_names(include, output):
+    """What CUPTI calls the calls, for its cuptiGetCallbackName()."""
+    lines = ['#include "profiler.h"']
+    for domain, (_, _, cbids, _) in DOMAINS.items():
+        ids = callback_ids((Path(include) / cbids).read_text())
+        lines.append(f"const char *const su_{domain}_callbacks[SU_CBIDS] = {{")
+        lines += [f'\t[{number}] = "{name}",' for name, number in ids.items()]
+        lines.append("};")
+    Path(output).write_text("\n".join(lines) + "\n")
+
+
 def main():
     include, domain, output, *sources = sys.argv[1:]
+    if domain == "names":
+        callback_names(include, output)
+        return
     result, _, cbids, meta = DOMAINS[domain]
     ids = callback_ids((Path(include) / cbids).read_text())
     known = parameters((Path(include) / meta).read_text())

@@ -242,6 +242,25 @@ CUptiResult cuptiActivityConfigureUnifiedMemoryCounter(
 	return config && count ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
 }
 
+static void pool(const struct sc_pool *of, int operation)
+{
+	CUpti_ActivityMemoryPool3 record = { .kind = CUPTI_ACTIVITY_KIND_MEMORY_POOL };
+
+	if (!su_wants(CUPTI_ACTIVITY_KIND_MEMORY_POOL, NULL))
+		return;
+	record.memoryPoolOperationType = (CUpti_ActivityMemoryPoolOperationType)operation;
+	record.memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
+	record.correlationId = sc_correlation();
+	record.processId = sc_pid;
+	record.deviceId = (uint32_t)of->device;
+	record.minBytesToKeep = of->kept;
+	record.address = (uint64_t)(uintptr_t)of;
+	record.size = record.utilizedSize = of->used;
+	record.releaseThreshold = of->threshold;
+	record.timestamp = sc_now();
+	su_put(CUPTI_ACTIVITY_KIND_MEMORY_POOL, NULL, &record);
+}
+
 void su_tell_objects(struct sc_tool *tool)
 {
 	tool->resource = resource;
@@ -250,6 +269,7 @@ void su_tell_objects(struct sc_tool *tool)
 	tool->recorded = recorded;
 	tool->compiled = compiled;
 	tool->migrated = migrated;
+	tool->pool = pool;
 }
 
 CUptiResult cuptiGetVersion(uint32_t *version)

@@ -46,6 +46,7 @@ struct su_session {
 };
 extern struct su_session su_sessions[SU_SESSIONS];
 
+extern const char *const su_driver_callbacks[SU_CBIDS], *const su_runtime_callbacks[SU_CBIDS];
 extern bool su_latency;
 uint32_t su_version(void);
 size_t su_record_size(unsigned kind, uint32_t version);

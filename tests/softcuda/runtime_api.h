@@ -17,7 +17,7 @@ cudaError_t sc_error_of(CUresult result);
 
 static inline void sc_runtime_start(void)
 {
-	if (SC_UNLIKELY(!sc_started))
+	if (SC_UNLIKELY(!__atomic_load_n(&sc_started, __ATOMIC_ACQUIRE)))
 		sc_begin();
 }
 

@@ -48,6 +48,31 @@ cudaError_t impl_cudaFreeAsync(void *devPtr, cudaStream_t hStream)
 	return SC_WITH_CONTEXT(cuMemFreeAsync((CUdeviceptr)devPtr, hStream));
 }
 
+cudaError_t impl_cudaMemPoolCreate(cudaMemPool_t *memPool, const struct cudaMemPoolProps *poolProps)
+{
+	CUmemPoolProps props = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+					       .id = poolProps->location.id } };
+
+	return SC_WITH_CONTEXT(cuMemPoolCreate((CUmemoryPool *)memPool, &props));
+}
+
+cudaError_t impl_cudaMemPoolDestroy(cudaMemPool_t memPool)
+{
+	return SC_WITH_CONTEXT(cuMemPoolDestroy((CUmemoryPool)memPool));
+}
+
+cudaError_t impl_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep)
+{
+	return SC_WITH_CONTEXT(cuMemPoolTrimTo((CUmemoryPool)memPool, minBytesToKeep));
+}
+
+cudaError_t impl_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool,
+					 cudaStream_t stream)
+{
+	return SC_WITH_CONTEXT(
+		cuMemAllocFromPoolAsync((CUdeviceptr *)ptr, size, (CUmemoryPool)memPool, stream));
+}
+
 cudaError_t impl_cudaMemGetInfo(size_t *free_, size_t *total)
 {
 	return SC_WITH_CONTEXT(cuMemGetInfo(free_, total));

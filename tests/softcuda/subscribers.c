@@ -231,3 +231,14 @@ CUptiResult cuptiSupportedDomains(size_t *domainCount, CUpti_DomainTable *domain
 	*domainTable = domains;
 	return CUPTI_SUCCESS;
 }
+
+CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, const char **name)
+{
+	SU_BEGIN();
+	if (cbid >= SU_CBIDS ||
+	    (domain != CUPTI_CB_DOMAIN_DRIVER_API && domain != CUPTI_CB_DOMAIN_RUNTIME_API))
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	*name = (domain == CUPTI_CB_DOMAIN_DRIVER_API ? su_driver_callbacks
+						      : su_runtime_callbacks)[cbid];
+	return *name ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+}
