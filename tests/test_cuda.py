@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, ROOT, compile_c
+from conftest import BUILD, ROOT, XSTRACE, compile_c, wait_until
 from cuda_log import HAVE_SOFTCUDA, SoftCUDA
 
 pytestmark = pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no headers of CUDA and CUPTI")
@@ -247,6 +247,45 @@ def test_nothing_while_paused(xstrace, tmp_path):
     run = xstrace(f"{KERNELS} --start-paused", "cuda_streams", env=cuda.env)
     assert run.status == 0 and len(cuda.kernels) == 10
     assert not run.traces or not run.trace.device
+
+
+def test_a_session_that_is_paused(xstrace, tmp_path):
+    """What is called meanwhile is not shown, and what was called before and after is."""
+    name = f"cuda{os.getpid()}"
+    cuda = cuda_of(tmp_path)
+    run = xstrace.start(f"{KERNELS} --session {name}", "cuda_loop", [100_000_000, 100], env=cuda.env)
+    app = run.child("cuda_loop")
+    for command in ("", "--pause", "--resume"):
+        if command:
+            assert xstrace.bare(XSTRACE, [command, name]).status == 0
+        size = cuda.path.stat().st_size if cuda.path.exists() else 0
+        wait_until(lambda: cuda.path.exists() and cuda.path.stat().st_size > size + 100_000)
+    os.kill(app, signal.SIGKILL)
+    run.wait(60)
+    run.collect()
+    trace = run.trace
+    calls = sum(one.name == "cudaLaunchKernel" for one in trace.calls)
+    missing = trace.other.get("open_commands", 0) + trace.other.get("untimed_commands", 0)
+    assert 0 <= calls - len(trace.device) <= missing + 2
+    assert 100 < len(trace.device) < len(cuda.kernels) - 100
+
+
+def test_a_drain_process_that_is_killed(xstrace, tmp_path):
+    """--recover: each kernel is shown once, those of buffers that were read before as well as later ones."""
+    cuda = cuda_of(tmp_path)
+    run = xstrace.start(KERNELS, "cuda_loop", [60_000], env=cuda.env)
+    wait_until(lambda: cuda.path.exists() and cuda.path.stat().st_size > 1_000_000)
+    directory = run.dir
+    os.kill(run.drain, signal.SIGKILL)
+    run.wait(60)
+    recovered = xstrace.bare(XSTRACE, ["--recover", directory], cwd=run.cwd)
+    assert recovered.status == 0, recovered.err
+    (path,) = run.cwd.glob("cuda_loop*.json")
+    events = json.loads(path.read_text())["traceEvents"]
+    kernels = collections.Counter(
+        e["args"]["correlation"] for e in events if e.get("cat") == "gpu_op"
+    )
+    assert kernels == collections.Counter(c.correlation for c in cuda.kernels)
 
 
 # ---- the way in ----

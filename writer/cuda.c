@@ -369,7 +369,9 @@ void xs_cuda_finish(struct xs_process *process)
 		       : 0;
 	process->lost += dropped;
 	process->untimed += cuda->untimed;
-	process->open_commands += open > dropped ? open - dropped : 0;
+	/* a flight recorder's history has the calls alone */
+	if (!process->run->flight)
+		process->open_commands += open > dropped ? open - dropped : 0;
 	process->corrupt += cuda->unknown;
 }
 
