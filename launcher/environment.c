@@ -248,6 +248,47 @@ static void beside(const char *library, const char *name, char *path, size_t siz
 		       name);
 }
 
+/* Both return how many variables they have put into `added`. */
+static size_t for_itt(const struct xs_options *options, const char *library, const char *jit,
+		      char **added)
+{
+	size_t n = 0;
+
+	if (xs_want_itt(options)) {
+		added[n++] = take("INTEL_LIBITTNOTIFY64", "ITT collector", library);
+		n += beside_users("NVTX_INJECTION64_PATH", XS_ENV_NVTX_INJECTION, library,
+				  added + n);
+	}
+	if (xs_want_all_itt(options))
+		added[n++] = take("INTEL_JIT_PROFILER64", "JIT profiler", jit);
+	/* oneCCL makes ITT tasks only on request; a value that the user has set is kept */
+	if ((options->chrome_ccl || options->ccl_summary) && !getenv("CCL_ITT_LEVEL"))
+		added[n++] = variable("CCL_ITT_LEVEL", "1", "", NULL);
+	return n;
+}
+
+static size_t for_devices(const char *library, const char *layer, char **added)
+{
+	const char *users = given("ZE_ENABLE_VALIDATION_LAYER");
+	size_t n = 0;
+
+	/* the user's layers stay between the application and us: we see what the runtime sees */
+	added[n++] = given("OPENCL_LAYERS")
+			     ? variable("OPENCL_LAYERS", given("OPENCL_LAYERS"), ":", library)
+			     : variable("OPENCL_LAYERS", library, "", NULL);
+	/*
+	 * Level Zero's loader opens its validation layer, whose place we take; the user's own is
+	 * opened by us then
+	 */
+	if (!access(layer, F_OK)) {
+		added[n++] = variable("ZE_ENABLE_VALIDATION_LAYER", "1", "", NULL);
+		/* else it is an outer xstrace's */
+		if (users && !strcmp(users, "1") && !given(XS_ENV_RUN))
+			added[n++] = variable(XS_ENV_ZE_VALIDATION, "1", "", NULL);
+	}
+	return n + beside_users("CUDA_INJECTION64_PATH", XS_ENV_CUDA_INJECTION, library, added + n);
+}
+
 char **xs_environment(const struct xs_launch *launch, const char *library, bool wants_mpi)
 {
 	const struct xs_options *options = &launch->control->options;
@@ -273,39 +314,9 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 	 */
 	added[n++] =
 		variable("ASAN_OPTIONS", "verify_asan_link_order=0", ":", given("ASAN_OPTIONS"));
-	if (xs_want_itt(options))
-		added[n++] = take("INTEL_LIBITTNOTIFY64", "ITT collector", library);
-	if (xs_want_itt(options))
-		n += beside_users("NVTX_INJECTION64_PATH", XS_ENV_NVTX_INJECTION, library,
-				  added + n);
-	if (xs_want_all_itt(options))
-		added[n++] = take("INTEL_JIT_PROFILER64", "JIT profiler", jit);
-	/* oneCCL makes ITT tasks only on request; a value that the user has set is kept */
-	if ((options->chrome_ccl || options->ccl_summary) && !getenv("CCL_ITT_LEVEL"))
-		added[n++] = variable("CCL_ITT_LEVEL", "1", "", NULL);
+	n += for_itt(options, library, jit, added + n);
 	if (xs_want_calls(options) || xs_want_device(options))
-		/*
-		 * the user's layers stay between the application and us: we see what the runtime
-		 * sees
-		 */
-		added[n++] = given("OPENCL_LAYERS") ? variable("OPENCL_LAYERS",
-							       given("OPENCL_LAYERS"), ":", library)
-						    : variable("OPENCL_LAYERS", library, "", NULL);
-	if ((xs_want_calls(options) || xs_want_device(options)) && !access(layer, F_OK)) {
-		/*
-		 * Level Zero's loader opens its validation layer, whose place we take; the user's
-		 * own is opened by us then
-		 */
-		const char *users = given("ZE_ENABLE_VALIDATION_LAYER");
-
-		added[n++] = variable("ZE_ENABLE_VALIDATION_LAYER", "1", "", NULL);
-		/* else it is an outer xstrace's */
-		if (users && !strcmp(users, "1") && !given(XS_ENV_RUN))
-			added[n++] = variable(XS_ENV_ZE_VALIDATION, "1", "", NULL);
-	}
-	if (xs_want_calls(options) || xs_want_device(options))
-		n += beside_users("CUDA_INJECTION64_PATH", XS_ENV_CUDA_INJECTION, library,
-				  added + n);
+		n += for_devices(library, layer, added + n);
 	for (size_t i = 0; i < n; i++) {
 		if (!added[i])
 			return NULL;

@@ -20,6 +20,7 @@ MAY_USE = {
     "gpu/base": ["common", "collector"],
     "gpu/opencl": BACKEND,
     "gpu/level_zero": BACKEND,
+    "gpu/cuda": BACKEND,
     "writer": ["common"],
     "merge/read": ["common"],
     "merge/mpi": ["merge/read"],
@@ -43,6 +44,8 @@ GENERATED = {
     "opencl_wrap.c": "gpu/opencl",
     "level_zero_wrap.c": "gpu/level_zero",
     "level_zero_layer.c": "gpu/level_zero",
+    "cuda_wrap.c": "gpu/cuda",
+    "cuda_calls.c": "gpu/cuda",
     "mpi_wrap.c": "interpose/mpi",
     "mpi_fortran.c": "interpose/mpi",
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "copy.h"
-#include "mpi.h"
+#include "mpi_records.h"
 #include "pauses.h"
 #include "records.h"
 #include "sink.h"

@@ -22,7 +22,7 @@
 #include "faults.h"
 #include "flight.h"
 #include "itt.h"
-#include "mpi.h"
+#include "mpi_records.h"
 #include "names.h"
 #include "output.h"
 #include "paths.h"

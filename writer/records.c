@@ -14,7 +14,7 @@
 #include "device_clock.h"
 #include "flight.h"
 #include "itt.h"
-#include "mpi.h"
+#include "mpi_records.h"
 #include "output.h"
 #include "own_clock.h"
 #include "pauses.h"
@@ -401,6 +401,16 @@ static void first_event(struct xs_track *track)
 	XS_TELL_SINKS(process, thread, track, name, length);
 }
 
+/* What devices and kernels are, before there is work on or of them. */
+static void read_description(struct xs_process *process, const struct xs_event *event,
+			     uint32_t size)
+{
+	if (event->kind == XS_DEVICE_USED)
+		XS_TELL_SINKS(process, device_used, process, event);
+	else if (size >= sizeof(struct xs_kernel_record))
+		XS_TELL_SINKS(process, kernel, process, (const void *)event);
+}
+
 static void read_record(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
 	struct xs_process *process = track->process;
@@ -422,17 +432,14 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 		xs_mpi_read(track, event, size);
 		break;
 	case XS_DEVICE_USED:
-		XS_TELL_SINKS(process, device_used, process, event);
+	case XS_KERNEL:
+		read_description(process, event, size);
 		break;
 	case XS_CALL_IN:
 		if (process->log_calls)
 			xs_calls_begin(track, event, size);
 		break;
 	case XS_CALL_OUT: /* was looked at with its XS_CALL */
-		break;
-	case XS_KERNEL:
-		if (size >= sizeof(struct xs_kernel_record))
-			XS_TELL_SINKS(process, kernel, process, (const void *)event);
 		break;
 	case XS_THREAD:
 		read_thread(track, event, size);

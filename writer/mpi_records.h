@@ -1,8 +1,8 @@
 /*
  * MPI calls and the work of requests: see mpi.c.
  */
-#ifndef XS_MPI_H
-#define XS_MPI_H
+#ifndef XS_MPI_RECORDS_H
+#define XS_MPI_RECORDS_H
 
 #include "track.h"
 
