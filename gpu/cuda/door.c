@@ -11,9 +11,6 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-struct xs_cupti xs_cupti;
-pid_t xs_cuda_owner;
-
 /* Another library of the user's that wants to be loaded in our way: it comes first. */
 static void load_users(void)
 {

@@ -10,6 +10,9 @@
 
 #include "xs_cuda.h"
 
+struct xs_cupti xs_cupti;
+pid_t xs_cuda_owner;
+
 /* Newest first. Of 11 each minor version has a name of its own. */
 static const struct {
 	const char *runtime, *cupti;
