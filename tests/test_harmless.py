@@ -160,6 +160,7 @@ def test_the_program_sees_what_it_would_see(xstrace, name):
     bare, traced = probe(xstrace, preexec_fn=prepare, **popen)
     ours = check_probe(bare, traced)
     assert ours["LD_PRELOAD"] == ours["INTEL_LIBITTNOTIFY64"] == ours["OPENCL_LAYERS"]
+    assert ours["LD_PRELOAD"] == ours["CUDA_INJECTION64_PATH"] == ours["NVTX_INJECTION64_PATH"]
 
 
 def test_only_the_variables_that_are_needed(xstrace):

@@ -48,7 +48,9 @@ def test_late_progress(xstrace, mpi_late):
         # the other came a bit later, and the partner does little beside its task
         assert 0.9 * ns < tasks[1, task]["time_ns"] < 1.02 * ns + 10**7 and tasks[1, task]["waits"] == 1
         assert 0.9 * ns < row["late_progress_ns"] < 1.02 * ns + 2 * 10**7 and row["late_progress_ns"] <= row["time_ns"]
-        assert ranks[0]["late_progress_ns"] == ranks[1]["late_progress_for_ns"] == row["late_progress_ns"]
+        # all of it but moments in which rank 1 waits likewise
+        assert ranks[0]["late_progress_ns"] == ranks[1]["late_progress_for_ns"] > row["late_progress_ns"] - 10**6
+        assert sum(one["late_progress_ns"] for one in row["ranks"]) == row["late_progress_ns"]
         assert row["wait_ns"] < ns / 2  # it did not come late: it was there before
     assert report["late_progress_left_out"] == 0 and not [task for rank, task in tasks if rank == 0 and task]
     text = merge("--report", "-", *paths, cwd=xstrace.cwd).stdout.splitlines()
