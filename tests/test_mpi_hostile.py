@@ -25,12 +25,25 @@ def hostile(tmp_path_factory):
     return app
 
 
+def end_of(start):
+    """The status, output and errors of start(), which runs one rank.
+
+    MPICH's process manager may see a rank's socket close before it reads the rank's PMI abort.  It then reports exit
+    status 1 as "Hangup (signal 1)" with a banner: 2 of some 3,000 runs without xstrace on a busy machine.  Such a run
+    says nothing of the rank, so another one is made.
+    """
+    for _ in range(5):
+        run = start()
+        if "EXIT STRING: Hangup (signal 1)" not in run.out:
+            break
+    return run.status, run.out, plain(run.err)
+
+
 @pytest.mark.parametrize("options", [MPI, f"{MPI} --start-paused", "-h -o rep.txt"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_like_without(xstrace, hostile, kind, options):
-    bare = xstrace.bare(MPIEXEC, ["-n", "1", hostile, kind])
-    job = Ranks(xstrace, options, hostile, [kind], ranks=1)
-    assert (job.run.status, job.run.out, plain(job.run.err)) == (bare.status, bare.out, plain(bare.err))
+    bare = end_of(lambda: xstrace.bare(MPIEXEC, ["-n", "1", hostile, kind]))
+    assert end_of(lambda: Ranks(xstrace, options, hostile, [kind], ranks=1).run) == bare
 
 
 def test_nothing_is_lost(xstrace, hostile):
