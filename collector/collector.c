@@ -64,13 +64,16 @@ static bool map_files(int directory, const char *secret)
 	return true;
 }
 
+/* of a run that this program has begun for itself; empty: there is none */
+static char late_run[XS_ENV_RUN_MAX];
+
 static bool map_run(void)
 {
 	const char *secret;
 	int directory;
 	bool mapped;
 
-	if (!xs_run_parse(getenv(XS_ENV_RUN), xs_self.dir, sizeof(xs_self.dir) - XS_NAME_MAX,
+	if (!xs_run_parse(late_run[0] ? late_run : getenv(XS_ENV_RUN), xs_self.dir, sizeof(xs_self.dir) - XS_NAME_MAX,
 			  &secret))
 		return false;
 	directory = xs_shm_open_directory(xs_self.dir);
@@ -192,6 +195,22 @@ bool xs_start(void)
 		xs_unlock(&xs_gate->lock);
 	}
 	return xs_state() == XS_JOINED;
+}
+
+bool xs_begin_late(const char *variable)
+{
+	struct xs_entered entered;
+	size_t length = strlen(variable);
+	bool joined;
+
+	xs_gate_make();
+	if (xs_state() != XS_OFF || xs_self.control || length >= sizeof(late_run))
+		return false;
+	xs_enter(&entered);
+	memcpy(late_run, variable, length + 1);
+	joined = xs_gate_renew() && xs_start();
+	xs_leave(&entered);
+	return joined;
 }
 
 const struct xs_options *xs_collector_options(void)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lock.h"
+#include "self.h"
 #include "stack.h"
 #include "sys.h"
 
@@ -66,4 +67,14 @@ EXPORT const struct xs_options *xs_companion_options(void)
 EXPORT void xs_companion_rank(int32_t rank, int32_t world_size)
 {
 	xs_told_rank(rank, world_size);
+}
+
+EXPORT bool xs_companion_begin(const char *variable)
+{
+	return xs_begin_late(variable);
+}
+
+EXPORT const struct xs_control *xs_companion_control(void)
+{
+	return xs_state() == XS_JOINED ? xs_self.control : NULL;
 }

@@ -30,4 +30,15 @@ uint32_t xs_companion_intern(const char *text, uint32_t length, uint32_t scope);
 /* What MPI says about this process. Rare. */
 void xs_companion_rank(int32_t rank, int32_t world_size);
 
+/*
+ * This program begins a run for itself: joins the run of `variable` (xs_run_variable()), although it
+ * was started without one. False: it is in a run already, or has been, or cannot join.
+ */
+bool xs_companion_begin(const char *variable);
+/* What the process's run is controlled by, to be read; NULL: it has not joined one. */
+const struct xs_control *xs_companion_control(void);
+/* The functions behind xstrace.h (library/library.h); NULL: they were not built. */
+struct xs_library;
+const struct xs_library *xs_companion_library(void);
+
 #endif

@@ -68,6 +68,8 @@ XS_INLINE void xs_enter(struct xs_entered *entered)
  * once, all use the first one's.
  */
 void xs_gate_make(void);
+/* The same in a process that was not to be traced, and now is. False: there is no memory. */
+bool xs_gate_renew(void);
 
 /* xs_arena() with the lock held. */
 void *xs_arena_locked(size_t size);
@@ -76,6 +78,8 @@ void xs_arena_forget(void);
 
 /* Joins the run unless that was done or is impossible. True: joined. */
 bool xs_start(void);
+/* As xs_companion_begin(). */
+bool xs_begin_late(const char *variable);
 
 /* Puts a hook before the others, unless it is among them already; calls all. */
 void xs_hang(struct xs_hook *_Atomic *hooks, struct xs_hook *hook);

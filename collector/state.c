@@ -30,22 +30,40 @@ extern bool xs_companion_use_tsc COMPANION("xs_use_tsc");
 struct xs_self xs_self;
 bool xs_log_calls;
 
+/* NULL: there is no memory. */
+static struct xs_gate *wiped_page(void)
+{
+	void *page = mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			  0);
+
+	if (page == MAP_FAILED)
+		return NULL;
+	if (madvise(page, XS_PAGE, MADV_WIPEONFORK) == 0) /* Linux 4.14 */
+		return page;
+	(void)munmap(page, XS_PAGE);
+	return NULL;
+}
+
+/* `gate` in the place of `expected`, unless another thread was faster. NULL: `instead`. */
+static void put_gate(struct xs_gate *expected, struct xs_gate *gate, struct xs_gate *instead)
+{
+	if (!__atomic_compare_exchange_n(&xs_gate, &expected, gate ? gate : instead, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
+	    gate)
+		(void)munmap(gate, XS_PAGE);
+}
+
 void xs_gate_make(void)
 {
-	struct xs_gate *gate = &untraced, *expected = &before_start;
-	void *page = MAP_FAILED;
+	if (__atomic_load_n(&xs_gate, __ATOMIC_ACQUIRE) == &before_start)
+		put_gate(&before_start, getenv(XS_ENV_RUN) ? wiped_page() : NULL, &untraced);
+}
 
-	if (__atomic_load_n(&xs_gate, __ATOMIC_ACQUIRE) != &before_start)
-		return;
-	if (getenv(XS_ENV_RUN))
-		page = mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			    0);
-	if (page != MAP_FAILED && madvise(page, XS_PAGE, MADV_WIPEONFORK) == 0) /* Linux 4.14 */
-		gate = page;
-	if (__atomic_compare_exchange_n(&xs_gate, &expected, gate, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE) &&
-	    gate == page)
-		return;
-	if (page != MAP_FAILED)
-		(void)munmap(page, XS_PAGE);
+bool xs_gate_renew(void)
+{
+	struct xs_gate *page = wiped_page();
+
+	if (page)
+		put_gate(&untraced, page, &untraced);
+	return page;
 }

@@ -72,6 +72,17 @@ enum xs_kind {
 	 * a call put work on a device whose record is not in a ring; struct xs_enqueued_record
 	 */
 	XS_ENQUEUED,
+	/* an activity that the program has described (library/); struct xs_activity_record */
+	XS_ACTIVITY,
+	/*
+	 * something that is known of the whole trace; struct xs_args_record, name: the key, flags:
+	 * enum xs_about_flags, the text behind it
+	 */
+	XS_ABOUT,
+	/*
+	 * the program's numbers for what the thread does from here on; struct xs_external_record
+	 */
+	XS_EXTERNAL,
 };
 
 /* Who made the record: the row of writer/backends.c. Tables of reports come in this order. */
@@ -476,6 +487,29 @@ struct xs_counter_record {
 	uint64_t reserved;
 };
 static_assert(sizeof(struct xs_counter_record) == 32, "multiple of 16");
+
+/* An activity: its arguments follow (struct xs_arg), up to the record's end. */
+struct xs_activity_record {
+	struct xs_event event; /* tick: when it was told; name: interned */
+	uint64_t start, end;   /* ns of CLOCK_MONOTONIC; equal: an instant */
+	int64_t device, resource;
+	uint64_t correlation;
+	uint32_t row;	 /* string id of the track that it is shown on */
+	uint16_t type;	 /* as Kineto numbers them */
+	uint16_t length; /* bytes of arguments */
+};
+static_assert(sizeof(struct xs_activity_record) == 64, "a cache line");
+
+enum xs_about_flags {
+	XS_ABOUT_FLAG_JSON = 1,
+	XS_ABOUT_FLAG_MORE = 2, /* the text goes on in the thread's next record of this kind */
+};
+
+struct xs_external_record {
+	struct xs_event event;
+	uint64_t id, user_id; /* 0: none */
+};
+static_assert(sizeof(struct xs_external_record) == 32, "multiple of 16");
 
 /* One argument: its values follow, padded to 8 bytes. */
 struct xs_arg {

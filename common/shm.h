@@ -53,6 +53,7 @@ enum xs_pause_reason {
 	XS_PAUSE_SESSION = 1, /* --pause NAME */
 	XS_PAUSE_WINDOW = 2,  /* --delay, --duration */
 	XS_PAUSE_STOPPED = 4, /* --stop NAME: for good */
+	XS_PAUSE_LIBRARY = 8, /* a program that contains the library has not started a trace */
 };
 
 /* Why the flight recorder is to write. */
@@ -113,6 +114,13 @@ struct xs_control {
 	_Atomic int32_t launcher_parent;
 	/* tells a reused pid; 0: not needed, the run has no session */
 	uint64_t launcher_start;
+	/*
+	 * A run that a program has begun for itself (library/): the start time of that program,
+	 * which is no child of the launcher. 0: any other run.
+	 */
+	uint64_t hosted_start;
+	/* such a program ends its trace: how often so far, and (futex) how many are complete */
+	_Atomic uint32_t cuts, cut;
 	uint32_t app_not_traced; /* the launcher has said why already */
 	int32_t rank;		 /* of the job; -1: unknown */
 	/* futex, for --stop: nothing is left to do, the drain process is just ending */
@@ -259,7 +267,7 @@ struct xs_kept_file {
 	struct xs_kept_activity activity;
 };
 
-#define XS_SHM_VERSION	  14u
+#define XS_SHM_VERSION	  15u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */
@@ -390,7 +398,7 @@ void xs_process_file_name(char *text, int32_t pid, uint32_t serial, uint32_t seg
 void xs_kept_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
 /* A file of CUDA's activity (activity.h): "c<pid>.<serial>.<number>". */
 void xs_activity_name(char *text, int32_t pid, uint32_t serial, uint32_t number);
-/* The list of a dump's traces. */
+/* The list of a dump's traces; of a hosted run's cut number `number`. */
 void xs_dump_name(char *text, uint32_t number);
 /* Reads a process's name of segment 0; false: it is none. */
 bool xs_process_file_parse(const char *text, int32_t *ret_pid, uint32_t *ret_serial);

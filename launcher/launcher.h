@@ -112,6 +112,8 @@ int xs_dump(const struct xs_options *options);
 
 /* ---- spawn.c ---- */
 
+/* Starts the drain process, with launch->drain as our end of the channel. Its pid or -errno. */
+int xs_start_drain(struct xs_launch *launch, char *path);
 /*
  * Runs the application, with the drain process beside it, and waits; its status as from waitpid().
  * -errno when it could not be run.

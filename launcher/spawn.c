@@ -295,12 +295,24 @@ static void wait_for_kmd(const struct xs_launch *launch)
 	(void)xs_channel_hear(launch->drain, true, &message);
 }
 
+int xs_start_drain(struct xs_launch *launch, char *path)
+{
+	int ends[2], drain = xs_channel_open(ends);
+
+	if (drain)
+		return drain;
+	launch->drain = ends[0];
+	drain = start_drain(launch, path, ends[1]);
+	close(ends[1]);
+	return drain;
+}
+
 int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv,
 		       char **environment)
 {
 	struct sigaction child = { .sa_handler = SIG_DFL }, old_child;
 	char **shell_argv = xs_program_is_text(path) ? shell_arguments(path, argv) : NULL;
-	int app, drain, status = 0, death_signal = 0, ends[2];
+	int app, drain, status = 0, death_signal = 0;
 	uint64_t all = ALL_SIGNALS, old = set_mask(all);
 
 	/*
@@ -312,12 +324,7 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	/* ignored, it would take our children's status away */
 	(void)sigaction(SIGCHLD, &child, &old_child);
 	/* first: from its first instruction on, the application may be killed together with us */
-	drain = xs_channel_open(ends);
-	if (!drain) {
-		launch->drain = ends[0];
-		drain = start_drain(launch, drain_path, ends[1]);
-		close(ends[1]);
-	}
+	drain = xs_start_drain(launch, drain_path);
 	if (drain == -EAGAIN)
 		goto alone;
 	if (drain < 0) {

@@ -68,7 +68,7 @@ static void open_kept(struct xs_process *process, struct xs_mapped *file, uint32
 		return;
 	file->kept_size = size;
 	xs_kept_name(name, process->pid, process->serial, segment);
-	if (run->recovering)
+	if (run->recovering || run->hosted_start)
 		error = xs_shm_map_at(run->directory, name, XS_SHM_OPEN, size, &file->kept, NULL);
 	if (error == -EBADMSG) /* the killed drain process was just making it */
 		(void)unlinkat(run->directory, name, 0);
@@ -177,7 +177,7 @@ static int add_track(struct xs_process *process, struct xs_ring *ring, struct xs
 	track->data = (const unsigned char *)ring + XS_RING_HEADER;
 	track->thread = UINT32_MAX;
 	track->cut_at = UINT64_MAX;
-	if (process->run->recovering)
+	if (process->run->recovering || process->run->hosted_start)
 		restore(track);
 	if (!xs_sinks_add_track(track)) {
 		xs_sinks_drop_track(track);

@@ -1,3 +1,4 @@
+#include "activity_types.h"
 #include "backends.h"
 #include "functions.h"
 
@@ -19,6 +20,7 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 		.arguments = &xs_level_zero_arguments,
 		.memory = MEMORY,
 		.layout = { 12, 20, 13, 12, 6, "Append" },
+		.call_type = XS_TYPE_XPU_RUNTIME,
 		.groups = true,
 		.demangled = true,
 		.quoted = true,
@@ -34,6 +36,7 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 		.arguments = &xs_opencl_arguments,
 		.memory = MEMORY,
 		.layout = { 11, 19, 11, 11, 2, "Queued" },
+		.call_type = XS_TYPE_XPU_RUNTIME,
 	},
 	[XS_SOURCE_CUDA] = {
 		.label = "CUDA",
@@ -42,6 +45,7 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 		.arguments = &xs_cuda_arguments,
 		.memory = MEMORY,
 		.layout = { 12, 20, 13, 12, 6, "Queued" },
+		.call_type = XS_TYPE_CUDA_RUNTIME,
 		.groups = true,
 		.numbered = true,
 		.streams = true,

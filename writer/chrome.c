@@ -505,6 +505,7 @@ static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int 
 	if (process->untimed)
 		o = put_count(o, ",\"untimed_commands\":", process->untimed);
 	o = xs_cuda_other_data(process, o);
+	o = xs_chrome_put_about(o, process);
 	if (process->open_commands)
 		o = put_count(o, ",\"open_commands\":", process->open_commands);
 	if (process->open_requests)
@@ -535,6 +536,7 @@ static void free_state(struct xs_process *process)
 	xs_flows_fini(process);
 	xs_waits_fini(process);
 	xs_json_names_free(&chrome->names);
+	xs_chrome_about_free(chrome);
 	free(chrome->mpi);
 	free(chrome->rows);
 	free(chrome->labels);
@@ -548,7 +550,7 @@ static bool close_trace(struct xs_process *process, enum xs_end end, int status)
 {
 	struct xs_run *run = process->run;
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	size_t room = 8192 + (size_t)process->thread_count * 1024;
+	size_t room = 8192 + (size_t)process->thread_count * 1024 + xs_chrome_about_room(chrome);
 	char *tail = malloc(room), path[PATH_MAX];
 	size_t length = tail ? (size_t)(put_tail(tail, process, end, status) - tail) : 0;
 	bool written = chrome->out.offset;
@@ -609,6 +611,8 @@ const struct xs_sink xs_chrome_sink = {
 	.wait = xs_waits_read,
 	.mpi_call = xs_chrome_mpi_call,
 	.aside = xs_chrome_aside,
+	.activity = xs_chrome_activity,
+	.about = xs_chrome_about,
 	.mpi_work = xs_chrome_mpi_work,
 	.communicator = xs_chrome_communicator,
 	.close = close_trace,

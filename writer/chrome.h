@@ -140,6 +140,7 @@ struct xs_chrome {
 	struct xs_mpi_texts *mpi;    /* chrome_mpi.c; NULL: none yet */
 	struct xs_flows *span_flows; /* flows.c; NULL: none yet */
 	struct xs_waits *waits;	     /* waits.c; NULL: none yet */
+	struct xs_chrome_about *about; /* chrome_own.c; NULL: none yet */
 	uint32_t flows;
 	uint32_t last_caller; /* index of the track that the last arrow came from */
 };
@@ -257,6 +258,20 @@ void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start
 		       const char *args, size_t length);
 void xs_chrome_flow(struct xs_process *process, const char *name, struct xs_place from,
 		    struct xs_place to);
+
+/* The beginning of a slice on the track that is called `row` (a string id), up to its duration.
+ * NULL: there is no such track, and no memory for one. */
+char *xs_chrome_own_slice(struct xs_process *process, uint32_t row, uint64_t start, uint64_t end);
+
+/* ---- chrome_own.c: what the program has described itself ---- */
+
+void xs_chrome_activity(struct xs_track *track, const struct xs_activity *activity);
+void xs_chrome_about(struct xs_process *process, uint32_t key, const char *text, size_t length,
+		     bool json);
+/* That as a member of otherData, and the bytes that it needs at most. */
+char *xs_chrome_put_about(char *o, const struct xs_process *process);
+size_t xs_chrome_about_room(const struct xs_chrome *chrome);
+void xs_chrome_about_free(struct xs_chrome *chrome);
 
 /* ---- flows.c: arrows between tasks that are named by their ids ---- */
 

@@ -105,6 +105,13 @@ static struct xs_place on_row(struct xs_process *process, uint32_t row, const st
 	return slice(process, lane_of_row(process, row, task->start, end), task, end, unfinished);
 }
 
+char *xs_chrome_own_slice(struct xs_process *process, uint32_t row, uint64_t start, uint64_t end)
+{
+	uint32_t tid = lane_of_row(process, row, start, end);
+
+	return tid ? put_own_slice(process, tid, start, end) : NULL;
+}
+
 #define FACTS_MAX 8u
 
 void xs_chrome_aside(struct xs_process *process, const struct xs_aside *aside)

@@ -344,7 +344,7 @@ static bool finish_ended(struct drain *drain)
 			waiting = true; /* it may have called exec: look at new joins first */
 			link = &process->next;
 		} else if (!exec && process->pid == drain->run.app_pid && !drain->app_ended &&
-			   !drain->launcher_gone) {
+			   !drain->launcher_gone && !drain->run.hosted_start) {
 			waiting = true;
 			link = &process->next;
 		} else {
@@ -352,6 +352,60 @@ static bool finish_ended(struct drain *drain)
 		}
 	}
 	return waiting;
+}
+
+/* ---- a run that a program has begun for itself ---- */
+
+/* Does the program still run that nobody waits for? */
+static bool host_lives(const struct drain *drain)
+{
+	return drain->run.hosted_start &&
+	       xs_pid_alive(drain->run.app_pid, drain->run.hosted_start);
+}
+
+/* The traces of a cut, a NUL behind each, where the program looks for them. */
+static int begin_list(const struct xs_run *run, uint32_t number)
+{
+	char name[XS_NAME_MAX];
+
+	xs_dump_name(name, number - 1);
+	(void)unlinkat(run->directory, name, 0);
+	xs_dump_name(name, number);
+	(void)unlinkat(run->directory, name, 0);
+	return openat(run->directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+		      0600);
+}
+
+/*
+ * The program has ended its trace (xstrace_stop()): all that was recorded so far is completed, and
+ * what comes next goes to another file.
+ */
+static void serve_cuts(struct drain *drain)
+{
+	struct xs_control *control = drain->run.control;
+	uint32_t asked = atomic_load_explicit(&control->cuts, memory_order_acquire);
+	struct xs_process *process;
+	int list;
+
+	if (!drain->run.hosted_start ||
+	    asked == atomic_load_explicit(&control->cut, memory_order_relaxed))
+		return;
+	(void)find_processes(drain);
+	list = begin_list(&drain->run, asked);
+	while ((process = drain->processes)) {
+		char path[PATH_MAX];
+
+		(void)xs_process_read(process, true);
+		drain->processes = process->next;
+		xs_process_cut(process, path);
+		if (list >= 0 && path[0])
+			(void)!write(list, path, strlen(path) + 1);
+	}
+	if (list >= 0)
+		close(list);
+	(void)find_processes(drain);
+	atomic_store_explicit(&control->cut, asked, memory_order_release);
+	xs_futex_wake(&control->cut);
 }
 
 /* ---- --stop ---- */
@@ -382,7 +436,7 @@ static void be_patient(struct drain *drain, uint64_t most)
 /* Is no process left that may still join or write? */
 static bool over(struct drain *drain)
 {
-	if (drain->processes || drain->kmd)
+	if (drain->processes || drain->kmd || host_lives(drain))
 		return false;
 	/*
 	 * with the launcher dead nobody tells us of the application's end; it dies with the
@@ -442,7 +496,9 @@ static bool is_blind(struct drain *drain)
 static bool has_news(const struct drain *drain, uint32_t joined)
 {
 	if (joined != atomic_load_explicit(&drain->run.mailbox->joined, memory_order_relaxed) ||
-	    told_to_stop(drain) || dump_wanted(drain))
+	    told_to_stop(drain) || dump_wanted(drain) ||
+	    atomic_load_explicit(&drain->run.control->cuts, memory_order_relaxed) !=
+		    atomic_load_explicit(&drain->run.control->cut, memory_order_relaxed))
 		return true;
 	for (const struct xs_process *p = drain->processes; p; p = p->next)
 		if (xs_process_urgent(p))
@@ -536,6 +592,7 @@ static void drain_loop(struct drain *drain)
 		}
 		read = look(drain);
 		drain->dumping = serve_dumps(drain);
+		serve_cuts(drain);
 		if (read >= 65536 && ++drain->busy % BUSY_TURNS)
 			continue; /* a lot: more is on its way */
 		restrain(drain, read);

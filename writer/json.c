@@ -1,7 +1,6 @@
 #include "json.h"
 
-/* Length of the valid UTF-8 sequence at text, or 0. */
-static size_t utf8(const unsigned char *text, size_t length)
+size_t xs_json_utf8(const unsigned char *text, size_t length)
 {
 	unsigned char c = text[0];
 	size_t n = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
@@ -66,7 +65,7 @@ char *xs_json_escape(char *out, const char *text, size_t length)
 			out[5] = hex[c & 15];
 			out += 6;
 			i++;
-		} else if ((n = utf8((const unsigned char *)text + i, length - i))) {
+		} else if ((n = xs_json_utf8((const unsigned char *)text + i, length - i))) {
 			memcpy(out, text + i, n);
 			out += n;
 			i += n;

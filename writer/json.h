@@ -4,6 +4,7 @@
 #ifndef XS_JSON_H
 #define XS_JSON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -114,5 +115,11 @@ static inline char *xs_json_time(char *out, uint64_t ns, struct xs_json_clock *c
  * become U+FFFD). Writes at most 6 * length bytes; returns the end.
  */
 char *xs_json_escape(char *out, const char *text, size_t length);
+
+/* Length of the valid UTF-8 sequence at text, or 0. */
+size_t xs_json_utf8(const unsigned char *text, size_t length);
+
+/* Is the text one JSON value, of valid UTF-8 and nested at most 64 deep? */
+bool xs_json_valid(const char *text, size_t length);
 
 #endif

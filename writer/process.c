@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "activities.h"
 #include "adopt.h"
 #include "calls.h"
 #include "cuda_activity.h"
@@ -426,6 +427,25 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	xs_process_free(process);
 }
 
+void xs_process_cut(struct xs_process *process, char *path)
+{
+	struct xs_kept_file *kept = process->kept;
+
+	/* a trace without an event is one, too */
+	if (process->awaits_event)
+		process->awaits_event = !xs_sinks_open(process, true);
+	finish_tracks(process);
+	(void)xs_sinks_close(process, XS_END_STOPPED, -1);
+	path[0] = '\0';
+	if (kept) {
+		memcpy(path, kept->output, PATH_MAX);
+		path[PATH_MAX - 1] = '\0';
+		kept->output[0] = '\0';
+		atomic_store_explicit(&kept->committed, 0, memory_order_release);
+	}
+	xs_process_free(process);
+}
+
 /* ---- the flight recorder ---- */
 
 static void unmap_file(struct xs_mapped *file)
@@ -570,6 +590,7 @@ void xs_process_free(struct xs_process *process)
 		free(track->open);
 		free(track->callers);
 		free(track->started);
+		xs_about_forget(track);
 		free(track->own_time);
 		free(track);
 	}

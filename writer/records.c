@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "activities.h"
 #include "calls.h"
 #include "copy.h"
 #include "cuda_activity.h"
@@ -457,6 +458,13 @@ static void read_record(struct xs_track *track, const struct xs_event *event, ui
 	case XS_ENQUEUED:
 		xs_cuda_enqueued(track, event, size);
 		break;
+	case XS_ACTIVITY:
+	case XS_ABOUT:
+		xs_activity_read(track, event, size);
+		break;
+	case XS_EXTERNAL:
+		xs_activity_read(track, event, size);
+		return;
 	case XS_OWN_TIME:
 		if (size >= sizeof(struct xs_own_time_record))
 			xs_own_time_read(track, (const void *)event);

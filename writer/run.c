@@ -100,6 +100,7 @@ int xs_run_open(struct xs_run *run, const char *dir, int channel)
 	if (recover)
 		run->app_pid = control->app_pid;
 	run->app_not_traced = control->app_not_traced;
+	run->hosted_start = control->hosted_start;
 	run->rank = control->rank;
 	run->options = &run->copied_options;
 	memcpy(run->run_id, control->run_id, sizeof(run->run_id) - 1);

@@ -32,6 +32,8 @@ struct xs_run {
 	char variable[XS_ENV_RUN_MAX]; /* the value of XS_ENV_RUN in its processes */
 	int32_t launcher_pid, app_pid; /* 0: not yet known */
 	bool app_not_traced;	       /* the launcher has said why already */
+	/* the start time of the program that has begun this run for itself; 0: the launcher did */
+	uint64_t hosted_start;
 	int channel;		       /* our end, to the launcher; -1: recovering */
 	bool use_tsc;
 	const struct xs_strings *strings;

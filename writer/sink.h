@@ -88,6 +88,14 @@ struct xs_aside {
 	uint32_t fact_count;
 };
 
+/* An activity that the program has described itself. */
+struct xs_activity {
+	const struct xs_activity_record *record;
+	uint64_t start, end;	   /* equal: it has no duration */
+	const unsigned char *args; /* struct xs_arg …: xs_args_next() */
+	uint32_t length;	   /* of those */
+};
+
 /* A call of the thread has waited for commands of a queue. */
 struct xs_wait {
 	const struct xs_waited_record *record;
@@ -156,6 +164,10 @@ struct xs_sink {
 			  uint64_t end);
 	void (*work)(struct xs_process *process, const struct xs_work *work);
 	void (*aside)(struct xs_process *process, const struct xs_aside *aside);
+	void (*activity)(struct xs_track *track, const struct xs_activity *activity);
+	/* Something is known of the whole trace: text, or JSON that is valid. */
+	void (*about)(struct xs_process *process, uint32_t key, const char *text, size_t length,
+		      bool json);
 	void (*wait)(struct xs_track *track, const struct xs_wait *wait);
 	void (*kernel)(struct xs_process *process, const struct xs_kernel_record *kernel);
 	void (*device_used)(struct xs_process *process, const struct xs_event *event);

@@ -157,6 +157,12 @@ bool xs_process_urgent(const struct xs_process *process);
  */
 void xs_process_finish(struct xs_process *process, enum xs_end end, int status);
 
+/*
+ * The program ends its trace and goes on (a hosted run): as xs_process_finish(), but its files stay,
+ * and who adopts it next goes on behind the last record. `path`, of PATH_MAX bytes: the trace's.
+ */
+void xs_process_cut(struct xs_process *process, char *path);
+
 /* What is needed of the process's files is copied, then they are unmapped. 0 or -errno. */
 int xs_process_detach(struct xs_process *process);
 /*

@@ -1,0 +1,95 @@
+/*
+ * xstrace-host PID FD -- [options] name: begins a run for a program that contains the library
+ * (library/), and leaves. The drain process that it starts watches the program itself.
+ *
+ * FD gets the run's variable (xs_run_variable()), or a line that says why there is none, with a '!'
+ * before it. The program is told nothing else, and its terminal nothing at all.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher.h"
+#include "process.h"
+
+static int answer = -1;
+
+static int __attribute__((format(printf, 1, 2))) refuse(const char *format, ...)
+{
+	char line[1024];
+	va_list args;
+	int n;
+
+	line[0] = '!';
+	va_start(args, format);
+	n = vsnprintf(line + 1, sizeof(line) - 1, format, args);
+	va_end(args);
+	if (n > (int)sizeof(line) - 2)
+		n = sizeof(line) - 2;
+	(void)!write(answer, line, (size_t)n + 2);
+	return XS_EXIT_SELF;
+}
+
+/* What the drain process has to say is said in the trace; with -v on the program's stderr, too. */
+static void silence(const struct xs_options *options)
+{
+	int null = options->verbose ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	if (null >= 0)
+		(void)dup2(null, STDERR_FILENO);
+}
+
+static int host(int pid, const struct xs_options *options, char **all, char **argv)
+{
+	struct xs_launch launch = { .directory = -1 };
+	char library[PATH_MAX], drain[PATH_MAX], variable[XS_ENV_RUN_MAX];
+	int error = xs_find_parts(library, drain);
+
+	if (error < 0)
+		return refuse("libxstrace.so and xstrace-drain are not beside xstrace-host");
+	error = xs_launch_create(&launch, options, all, argv);
+	if (error < 0)
+		return refuse("cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR or /tmp: %s",
+			      strerror(-error));
+	launch.control->rank = xs_rank();
+	launch.control->app_pid = pid;
+	launch.control->hosted_start = xs_pid_start(pid);
+	(void)xs_control_pause(launch.control, XS_PAUSE_LIBRARY, true);
+	if (options->session[0] && xs_session_register(&launch) < 0) {
+		xs_launch_destroy(&launch);
+		return refuse("--session %s: there is such a session already", options->session);
+	}
+	silence(options);
+	error = xs_start_drain(&launch, drain);
+	if (error < 0) {
+		xs_launch_destroy(&launch);
+		return refuse("%s: %s", drain, strerror(-error));
+	}
+	xs_channel_say(launch.drain, XS_WORD_APP, pid);
+	xs_run_variable(variable, launch.dir, launch.control);
+	(void)!write(answer, variable, strlen(variable) + 1);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct xs_options options;
+	char error[512];
+	int app, pid;
+
+	if (argc < 5 || strcmp(argv[3], "--") != 0 || (pid = atoi(argv[1])) <= 0) {
+		(void)fprintf(stderr, "xstrace-host: libxstrace-api starts this program\n");
+		return XS_EXIT_SELF;
+	}
+	answer = atoi(argv[2]);
+	(void)fcntl(answer, F_SETFD, FD_CLOEXEC);
+	xs_limits_lift();
+	if (xs_options_parse(&options, argc - 3, argv + 3, &app, error, sizeof(error)) < 0)
+		return refuse("%s", error);
+	options.follow_children = 0; /* the trace is that of the program that asked for it */
+	return host(pid, &options, argv + 3, argv + 3 + app);
+}

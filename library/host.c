@@ -1,0 +1,304 @@
+/*
+ * A run of the program's own: xstrace-host makes it and leaves, this process joins it.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "process.h"
+#include "ring.h"
+#include "state.h"
+
+extern char **environ;
+
+#define ARGUMENTS_MAX 64u
+#define STACK	      (64u << 10)
+#define PATIENCE_NS   30000000000u /* for the drain process to complete a trace */
+
+/* ---- xstrace-host ---- */
+
+static int find_host(char *path)
+{
+	static const char *const places[] = { "xstrace/xstrace-host", "../xstrace/xstrace-host",
+					      "xstrace-host", "../launcher/xstrace-host" };
+	const char *end;
+	Dl_info info;
+
+	/* beside the collector, wherever this library is linked into */
+	if (!dladdr((const void *)xs_library.collector.library, &info) || !info.dli_fname)
+		return -ENOENT;
+	end = strrchr(info.dli_fname, '/');
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		(void)snprintf(path, PATH_MAX, "%.*s%s",
+			       end ? (int)(end + 1 - info.dli_fname) : 0, info.dli_fname, places[i]);
+		if (!access(path, X_OK))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+struct child {
+	char **argv;
+	int fd;
+};
+
+/* In the child, which shares our memory until it calls exec. */
+static int become_host(void *user)
+{
+	const struct child *child = user;
+
+	(void)fcntl(child->fd, F_SETFD, 0);
+	execve(child->argv[0], child->argv, environ);
+	_exit(127);
+}
+
+/*
+ * A child that the program does not see: it sends no SIGCHLD, and wait() does not find it. Its pid
+ * or -errno.
+ */
+static int spawn(char **argv, int fd)
+{
+	struct child child = { argv, fd };
+	uint64_t all = UINT64_MAX, old;
+	char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int pid, error;
+
+	if (stack == MAP_FAILED)
+		return -ENOMEM;
+	/* all blocked: no handler of the program's runs in the child; xstrace-drain expects it */
+	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
+	pid = clone(become_host, stack + STACK, CLONE_VM | CLONE_VFORK, &child);
+	error = errno;
+	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
+	(void)munmap(stack, STACK);
+	return pid < 0 ? -error : pid;
+}
+
+/* What the host answers, with its NUL; false: it answers nothing. */
+static bool hear(int fd, char *answer, size_t size)
+{
+	size_t length = 0;
+
+	while (length < size) {
+		ssize_t n = read(fd, answer + length, size - length);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		length += (size_t)n;
+		if (!answer[length - 1])
+			return true;
+	}
+	return false;
+}
+
+static int run_host(char **argv, char *answer, size_t size)
+{
+	char number[16];
+	int ends[2], pid, status;
+	bool heard;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return xs_refuse(XSTRACE_IO, "no descriptors left: %s", strerror(errno));
+	(void)snprintf(number, sizeof(number), "%d", ends[1]);
+	argv[2] = number;
+	pid = spawn(argv, ends[1]);
+	close(ends[1]);
+	if (pid < 0) {
+		close(ends[0]);
+		return xs_refuse(XSTRACE_OFF, "%s cannot be started: %s", argv[0], strerror(-pid));
+	}
+	heard = hear(ends[0], answer, size);
+	close(ends[0]);
+	while (waitpid(pid, &status, __WCLONE) < 0 && errno == EINTR)
+		;
+	if (!heard)
+		return xs_refuse(XSTRACE_OFF, "%s has ended without an answer", argv[0]);
+	return answer[0] == '!' ? xs_refuse(XSTRACE_BAD_ARGUMENT, "%s", answer + 1) : XSTRACE_OK;
+}
+
+/* ---- where traces lie until they are saved ---- */
+
+static void remove_output(void)
+{
+	if (xs_library.own_output && !xs_is_child())
+		(void)rmdir(xs_library.output_directory);
+}
+
+static int make_output(const char *directory)
+{
+	const char *parent = getenv("TMPDIR");
+	char *path = xs_library.output_directory;
+
+	if (directory) {
+		if (!realpath(directory, path))
+			return xs_refuse(XSTRACE_IO, "%s: %s", directory, strerror(errno));
+		return XSTRACE_OK;
+	}
+	(void)snprintf(path, PATH_MAX, "%s/xstrace-XXXXXX",
+		       parent && parent[0] == '/' ? parent : "/tmp");
+	if (!mkdtemp(path))
+		return xs_refuse(XSTRACE_IO, "%s: %s", path, strerror(errno));
+	xs_library.own_output = true;
+	(void)atexit(remove_output);
+	return XSTRACE_OK;
+}
+
+/* ---- the run ---- */
+
+static int map_run(const char *variable)
+{
+	const char *secret;
+	void *map;
+	int error;
+
+	if (!xs_run_parse(variable, xs_library.run_directory, sizeof(xs_library.run_directory),
+			  &secret))
+		return xs_refuse(XSTRACE_OFF, "xstrace-host is of another version");
+	error = xs_shm_map(xs_library.run_directory, "control", XS_SHM_OPEN,
+			   sizeof(*xs_library.control), &map, NULL);
+	if (error < 0)
+		return xs_refuse(XSTRACE_IO, "%s: %s", xs_library.run_directory, strerror(-error));
+	/* a child is not to write there */
+	(void)madvise(map, sizeof(*xs_library.control), MADV_DONTFORK);
+	xs_library.control = map;
+	error = xs_shm_map(xs_library.run_directory, "mailbox", XS_SHM_OPEN,
+			   sizeof(*xs_library.mailbox), &map, NULL);
+	if (error < 0)
+		return xs_refuse(XSTRACE_IO, "%s: %s", xs_library.run_directory, strerror(-error));
+	(void)madvise(map, sizeof(*xs_library.mailbox), MADV_DONTFORK);
+	xs_library.mailbox = map;
+	return XSTRACE_OK;
+}
+
+static int join(const char *variable)
+{
+	int result = map_run(variable);
+
+	if (result)
+		return result;
+	if (!xs_library.collector.begin(variable))
+		return xs_refuse(XSTRACE_OFF, "the collector cannot join the run in %s",
+				 xs_library.run_directory);
+	atomic_store_explicit(&xs_library.table, xs_library.collector.library(),
+			      memory_order_release);
+	xs_library.how = XS_HOW_HOSTED;
+	return XSTRACE_OK;
+}
+
+int xs_host_begin(const char *options, const char *directory, bool devices)
+{
+	char host[PATH_MAX], pid[16], answer[XS_ENV_RUN_MAX > 1024 ? XS_ENV_RUN_MAX : 1024];
+	char *argv[ARGUMENTS_MAX + 16] = { host, pid, NULL, "--", "--chrome-itt-logging" };
+	char *words = options ? strdup(options) : NULL, *rest = words, *word;
+	size_t count = 5;
+	int result;
+
+	if (find_host(host) < 0) {
+		free(words);
+		return xs_refuse(XSTRACE_OFF, "xstrace-host is not where libxstrace.so is");
+	}
+	result = make_output(directory);
+	(void)snprintf(pid, sizeof(pid), "%d", getpid());
+	if (devices)
+		argv[count++] = "--chrome-kernel-logging";
+	argv[count++] = "--output-dir-path";
+	argv[count++] = xs_library.output_directory;
+	while (!result && (word = strtok_r(rest, " \t\n", &rest)) && count < ARGUMENTS_MAX)
+		argv[count++] = word;
+	argv[count++] = program_invocation_short_name;
+	argv[count] = NULL;
+	if (!result)
+		result = run_host(argv, answer, sizeof(answer));
+	if (!result)
+		result = join(answer);
+	free(words);
+	if (!result)
+		xs_library.has_devices = devices;
+	else if (xs_library.own_output && !rmdir(xs_library.output_directory))
+		xs_library.own_output = false;
+	return result;
+}
+
+/* ---- recording, and the end of a trace ---- */
+
+static bool drain_lives(void)
+{
+	const struct xs_consumer *consumer = &xs_library.control->consumer;
+
+	return xs_pid_alive(consumer->pid, consumer->start);
+}
+
+int xs_host_record(bool on)
+{
+	int directory = xs_shm_open_directory(xs_library.run_directory);
+
+	if (directory < 0 || !drain_lives()) {
+		if (directory >= 0)
+			close(directory);
+		return xs_refuse(XSTRACE_OFF, "the drain process of this run has ended");
+	}
+	(void)xs_control_change(directory, xs_library.control, XS_PAUSE_LIBRARY, !on);
+	close(directory);
+	return XSTRACE_OK;
+}
+
+static void ring_bell(void)
+{
+	atomic_fetch_add_explicit(&xs_library.mailbox->bell.rung, 1, memory_order_release);
+	xs_futex_wake(&xs_library.mailbox->bell.rung);
+}
+
+/* The first trace of the list is this process's; others there cannot be. */
+static void read_list(uint32_t number, char *path)
+{
+	int directory = xs_shm_open_directory(xs_library.run_directory), fd;
+	char name[XS_NAME_MAX];
+	ssize_t n = 0;
+
+	xs_dump_name(name, number);
+	fd = directory < 0 ? -1 : xs_shm_open(directory, name, XS_SHM_READ);
+	if (fd >= 0)
+		n = read(fd, path, PATH_MAX - 1);
+	path[n > 0 ? n : 0] = '\0';
+	if (fd >= 0)
+		close(fd);
+	if (directory >= 0)
+		close(directory);
+}
+
+int xs_host_cut(char *path)
+{
+	struct xs_control *control = xs_library.control;
+	uint32_t number = atomic_fetch_add_explicit(&control->cuts, 1, memory_order_release) + 1;
+	uint64_t until = xs_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+
+	ring_bell();
+	for (;;) {
+		uint32_t cut = atomic_load_explicit(&control->cut, memory_order_acquire);
+
+		if ((int32_t)(cut - number) >= 0)
+			break;
+		if (!drain_lives())
+			return xs_refuse(XSTRACE_OFF,
+					 "the drain process has died; xstrace --recover %s writes "
+					 "the trace",
+					 xs_library.run_directory);
+		if (xs_clock_ns(CLOCK_MONOTONIC) > until)
+			return xs_refuse(XSTRACE_TIMEOUT, "the drain process does not answer");
+		xs_futex_wait(&control->cut, cut, 50000000);
+	}
+	read_list(number, path);
+	return XSTRACE_OK;
+}

@@ -1,0 +1,257 @@
+/*
+ * The recording half of the library, within libxstrace.so: what the program says becomes records.
+ */
+#include "library.h"
+
+#include <string.h>
+
+#include "companion.h"
+#include "itt.h"
+
+#define DOMAIN "xstrace"
+
+/* ITT's entry points (itt_collector/): ranges are tasks of a domain of their own. */
+extern __itt_domain *__itt_domain_create(const char *name);
+extern __itt_string_handle *__itt_string_handle_create(const char *name);
+extern void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent,
+			     __itt_string_handle *handle);
+extern void __itt_task_end(const __itt_domain *domain);
+
+static const __itt_id no_id;
+static const struct xs_id null_id;
+
+static __itt_domain *domain(void)
+{
+	static __itt_domain *_Atomic made;
+	__itt_domain *found = atomic_load_explicit(&made, memory_order_acquire);
+
+	if (__builtin_expect(!found, 0)) {
+		found = __itt_domain_create(DOMAIN);
+		atomic_store_explicit(&made, found, memory_order_release);
+	}
+	return found;
+}
+
+static void *get_domain(void)
+{
+	return domain();
+}
+
+static const struct xstrace_name *get_name(const char *name)
+{
+	return (const struct xstrace_name *)__itt_string_handle_create(name);
+}
+
+static void push_name(const struct xstrace_name *name)
+{
+	__itt_task_begin(domain(), no_id, no_id, (__itt_string_handle *)name);
+}
+
+static void push(const char *name)
+{
+	if (!xs_paused())
+		__itt_task_begin(domain(), no_id, no_id, __itt_string_handle_create(name));
+}
+
+static void pop(void)
+{
+	__itt_task_end(domain());
+}
+
+static void mark(const char *name)
+{
+	struct itt_args args;
+
+	if (xs_recording() && itt_args_begin(&args, XS_INSTANT, XS_SCOPE_THREAD,
+					     itt_intern_in(DOMAIN, name, 0), null_id))
+		itt_args_end(&args, 0);
+}
+
+static void counter(const char *name, double value)
+{
+	struct xs_counter_record *record;
+	uint32_t id;
+
+	if (!xs_recording())
+		return;
+	id = itt_intern_in(DOMAIN, name, 0);
+	record = xs_record_begin(sizeof(*record), XS_COUNTER, XS_SOURCE_ITT, XS_VALUE_DOUBLE, id,
+				 XS_ROLE_OTHER);
+	if (!record)
+		return;
+	record->value.d = value;
+	record->reserved = 0;
+	record->event.tick = xs_tick(xs_use_tsc);
+	xs_record_end(sizeof(*record));
+}
+
+/* Steps follow each other on a track of their own, whatever ranges are open around them. */
+static void step_end(void)
+{
+	itt_keyed(XS_CLOSE, XS_SPAN_OVERLAPPED, itt_domain_id(domain()),
+		  (struct xs_id){ { 1, 0, 0 } }, null_id, 0, XS_ROLE_OTHER);
+}
+
+static void step(const char *name, bool first)
+{
+	if (!xs_recording())
+		return;
+	if (!first)
+		step_end();
+	itt_keyed(XS_OPEN, XS_SPAN_OVERLAPPED, xs_name(name, itt_domain_id(domain())),
+		  (struct xs_id){ { 1, 0, 0 } }, null_id, 0, XS_ROLE_OTHER);
+}
+
+static void external(uint64_t id, uint64_t user_id)
+{
+	struct xs_external_record *record = xs_record_begin(
+		sizeof(*record), XS_EXTERNAL, XS_SOURCE_NONE, 0, 0, XS_ROLE_OTHER);
+
+	if (!record)
+		return;
+	record->id = id;
+	record->user_id = user_id;
+	record->event.tick = xs_tick(xs_use_tsc);
+	xs_record_end(sizeof(*record));
+}
+
+static void thread_info(void)
+{
+	if (xs_recording())
+		xs_thread_name(0); /* as the kernel calls the thread now */
+}
+
+/* ---- activities ---- */
+
+/* Metadata as arguments, as much as there is room for. Its length in bytes. */
+static uint32_t put_metadata(unsigned char *out, size_t room, const struct xs_own_activity *activity,
+			     const uint32_t *keys)
+{
+	const char *text = activity->metadata;
+	uint32_t length = 0;
+
+	for (uint32_t i = 0; i < activity->metadata_count; i++) {
+		const char *value = text + strlen(text) + 1;
+		size_t n = strlen(value), left;
+		struct xs_arg arg = { .key = keys[i], .type = XS_VALUE_TEXT };
+
+		text = value + n + 1;
+		if (length + sizeof(arg) + 8 > room)
+			break;
+		left = room - length - sizeof(arg);
+		arg.cut = n > left;
+		arg.count = (uint16_t)(arg.cut ? left : n);
+		memcpy(out + length, &arg, sizeof(arg));
+		memset(out + length + sizeof(arg) + (arg.count & ~7u), 0, arg.count & 7 ? 8 : 0);
+		memcpy(out + length + sizeof(arg), value, arg.count);
+		length += (uint32_t)sizeof(arg) + ((arg.count + 7u) & ~7u);
+	}
+	return length;
+}
+
+#define KEYS_MAX 32u
+
+static void write_activity(const struct xs_own_activity *activity, uint32_t name, uint32_t row)
+{
+	struct xs_own_activity shown = *activity;
+	uint32_t keys[KEYS_MAX], length, size;
+	const char *text = activity->metadata;
+	struct xs_activity_record *record;
+
+	if (shown.metadata_count > KEYS_MAX)
+		shown.metadata_count = KEYS_MAX;
+	for (uint32_t i = 0; i < shown.metadata_count; i++) {
+		keys[i] = xs_name(text, 0); /* before the record: no other is written within it */
+		text += strlen(text) + 1;
+		text += strlen(text) + 1;
+	}
+	record = xs_record_begin(XS_RECORD_MAX, XS_ACTIVITY, XS_SOURCE_NONE, 0, name,
+				 XS_ROLE_OTHER);
+	if (!record)
+		return;
+	length = put_metadata((unsigned char *)(record + 1), XS_RECORD_MAX - sizeof(*record),
+			      &shown, keys);
+	size = (uint32_t)(sizeof(*record) + length + 15) & ~15u;
+	record->start = shown.start;
+	record->end = shown.end;
+	record->device = shown.device;
+	record->resource = shown.resource;
+	record->correlation = shown.correlation;
+	record->row = row;
+	record->type = (uint16_t)shown.type;
+	record->length = (uint16_t)length;
+	record->event.tick = xs_tick(xs_use_tsc);
+	record->event.words = (uint8_t)(size / 8);
+	xs_record_end(size);
+}
+
+static void write_activities(const struct xs_own_activity *activities, size_t count)
+{
+	const char *last = NULL; /* its track's id is known: the next one's is likely the same */
+	uint32_t name, row = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct xs_own_activity *activity = &activities[i];
+
+		if (!xs_recording())
+			return;
+		if (activity->row != last)
+			row = xs_name(last = activity->row, 0);
+		name = xs_name_parts(&(struct xs_part){ activity->name, activity->name_length }, 1,
+				     0);
+		write_activity(activity, name, row);
+	}
+}
+
+/* ---- what is known of the trace ---- */
+
+#define PIECE 1024u
+
+static void about(const char *key, const char *text, bool json)
+{
+	uint32_t name = xs_name(key, 0);
+	size_t left = strlen(text);
+
+	do {
+		size_t n = left < PIECE ? left : PIECE;
+		uint32_t size = (uint32_t)(sizeof(struct xs_args_record) + n + 15) & ~15u;
+		struct xs_args_record *record;
+
+		left -= n;
+		record = xs_record_begin(size, XS_ABOUT, XS_SOURCE_NONE,
+					 (uint8_t)((json ? XS_ABOUT_FLAG_JSON : 0) |
+						   (left ? XS_ABOUT_FLAG_MORE : 0)),
+					 name, XS_ROLE_OTHER);
+		if (!record)
+			return;
+		record->id = null_id;
+		record->length = (uint32_t)n;
+		record->reserved = 0;
+		memcpy(record + 1, text, n);
+		record->event.tick = xs_tick(xs_use_tsc);
+		xs_record_end(size);
+		text += n;
+	} while (left);
+}
+
+EXPORT const struct xs_library *xs_companion_library(void)
+{
+	static const struct xs_library library = {
+		.version = XS_LIBRARY_VERSION,
+		.range_push = push,
+		.range_push_name = push_name,
+		.range_pop = pop,
+		.mark = mark,
+		.counter = counter,
+		.name = get_name,
+		.domain = get_domain,
+		.step = step,
+		.step_end = step_end,
+		.external = external,
+		.thread_info = thread_info,
+		.activities = write_activities,
+		.about = about,
+	};
+
+	return &library;
+}

@@ -1,0 +1,245 @@
+/*
+ * A profile of memory, as the program reports it: kept in this process, written when it is asked
+ * for.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "state.h"
+
+#define CATEGORY_MAX 40u
+
+struct change {
+	int64_t time, bytes;
+	uint64_t address, total_allocated, total_reserved;
+	int32_t device_type, device;
+	char category[CATEGORY_MAX];
+};
+
+static struct {
+	pthread_mutex_t lock;
+	_Atomic bool on;
+	bool stopped; /* there is a profile to be written */
+	struct change *changes;
+	size_t count, room;
+	uint64_t dropped; /* for want of memory */
+} profile = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+int xstrace_memory_start(void)
+{
+	if (xs_is_child())
+		return xs_refuse(XSTRACE_OFF, "this process was forked from one that uses xstrace");
+	pthread_mutex_lock(&profile.lock);
+	if (profile.on) {
+		pthread_mutex_unlock(&profile.lock);
+		return xs_refuse(XSTRACE_BAD_STATE, "memory is being profiled already");
+	}
+	profile.count = 0;
+	profile.dropped = 0;
+	profile.stopped = false;
+	profile.on = true;
+	pthread_mutex_unlock(&profile.lock);
+	return XSTRACE_OK;
+}
+
+int xstrace_memory_stop(void)
+{
+	if (xs_is_child())
+		return xs_refuse(XSTRACE_OFF, "this process was forked from one that uses xstrace");
+	pthread_mutex_lock(&profile.lock);
+	if (!profile.on) {
+		pthread_mutex_unlock(&profile.lock);
+		return xs_refuse(XSTRACE_BAD_STATE, "memory is not being profiled");
+	}
+	profile.on = false;
+	profile.stopped = true;
+	pthread_mutex_unlock(&profile.lock);
+	return XSTRACE_OK;
+}
+
+static struct change *new_change(void)
+{
+	if (profile.count == profile.room) {
+		size_t room = profile.room ? 2 * profile.room : 1024;
+		struct change *grown = realloc(profile.changes, room * sizeof(*grown));
+
+		if (!grown) {
+			profile.dropped++;
+			return NULL;
+		}
+		profile.changes = grown;
+		profile.room = room;
+	}
+	return &profile.changes[profile.count++];
+}
+
+void xstrace_memory(const void *address, int64_t bytes, uint64_t total_allocated,
+		    uint64_t total_reserved, enum xstrace_device_type device_type, int device,
+		    const char *category)
+{
+	struct change *change;
+	int64_t now;
+	char name[48];
+
+	if (!atomic_load_explicit(&profile.on, memory_order_relaxed) || xs_is_child())
+		return;
+	now = xstrace_now();
+	(void)snprintf(name, sizeof(name), "memory of device type %d, %d", (int)device_type, device);
+	xstrace_counter(name, (double)total_allocated);
+	pthread_mutex_lock(&profile.lock);
+	change = profile.on ? new_change() : NULL;
+	if (change) {
+		*change = (struct change){ .time = now,
+					   .bytes = bytes,
+					   .address = (uintptr_t)address,
+					   .total_allocated = total_allocated,
+					   .total_reserved = total_reserved,
+					   .device_type = (int32_t)device_type,
+					   .device = device };
+		(void)snprintf(change->category, sizeof(change->category), "%s",
+			       category ? category : "unknown");
+	}
+	pthread_mutex_unlock(&profile.lock);
+}
+
+/* ---- export ---- */
+
+static void put_text(FILE *out, const char *text)
+{
+	fputc('"', out);
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+		if (*c == '"' || *c == '\\')
+			(void)fprintf(out, "\\%c", *c);
+		else if (*c < 0x20 || *c > 0x7e)
+			(void)fprintf(out, "\\u%04x", *c);
+		else
+			fputc(*c, out);
+	fputc('"', out);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct change *const *x = a, *const *y = b;
+
+	if ((*x)->device_type != (*y)->device_type)
+		return (*x)->device_type < (*y)->device_type ? -1 : 1;
+	if ((*x)->device != (*y)->device)
+		return (*x)->device < (*y)->device ? -1 : 1;
+	if ((*x)->address != (*y)->address)
+		return (*x)->address < (*y)->address ? -1 : 1;
+	return *x < *y ? -1 : 1; /* in the order of time */
+}
+
+static int by_category(const void *a, const void *b)
+{
+	const struct change *const *x = a, *const *y = b;
+	int order;
+
+	if ((*x)->device_type != (*y)->device_type)
+		return (*x)->device_type < (*y)->device_type ? -1 : 1;
+	if ((*x)->device != (*y)->device)
+		return (*x)->device < (*y)->device ? -1 : 1;
+	order = strcmp((*x)->category, (*y)->category);
+	return order ? order : *x < *y ? -1 : 1;
+}
+
+/* Those that no later change of the same block takes back. Their number; they come first. */
+static size_t keep_living(const struct change **changes, size_t count)
+{
+	size_t living = 0;
+
+	qsort(changes, count, sizeof(*changes), by_address);
+	for (size_t i = 0; i < count; i++) {
+		const struct change *next = i + 1 < count ? changes[i + 1] : NULL;
+		bool last = !next || next->address != changes[i]->address ||
+			    next->device != changes[i]->device ||
+			    next->device_type != changes[i]->device_type;
+
+		if (last && changes[i]->bytes > 0)
+			changes[living++] = changes[i];
+	}
+	qsort(changes, living, sizeof(*changes), by_category);
+	return living;
+}
+
+static bool alike(const struct change *a, const struct change *b)
+{
+	return a->device_type == b->device_type && a->device == b->device &&
+	       !strcmp(a->category, b->category);
+}
+
+static void put_snapshot(FILE *out, const struct change **living, size_t count)
+{
+	bool first = true;
+
+	for (size_t i = 0; i < count;) {
+		const struct change *change = living[i];
+		uint64_t bytes = 0, blocks = 0;
+
+		for (; i < count && alike(living[i], change); i++, blocks++)
+			bytes += (uint64_t)living[i]->bytes;
+		(void)fprintf(out, "%s\n{\"device_type\": %d, \"device\": %d, \"category\": ",
+			      first ? "" : ",", change->device_type, change->device);
+		put_text(out, change->category);
+		(void)fprintf(out, ", \"bytes\": %llu, \"blocks\": %llu}",
+			      (unsigned long long)bytes, (unsigned long long)blocks);
+		first = false;
+	}
+}
+
+static void put_timeline(FILE *out)
+{
+	for (size_t i = 0; i < profile.count; i++) {
+		const struct change *change = &profile.changes[i];
+
+		(void)fprintf(out, "%s\n[%lld, %d, %d, %lld, %llu, %llu]", i ? "," : "",
+			      (long long)change->time, change->device_type, change->device,
+			      (long long)change->bytes,
+			      (unsigned long long)change->total_allocated,
+			      (unsigned long long)change->total_reserved);
+	}
+}
+
+static int export(FILE *out)
+{
+	const struct change **living = malloc((profile.count + 1) * sizeof(*living));
+
+	if (!living)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile.count; i++)
+		living[i] = &profile.changes[i];
+	(void)fputs("{\"timeline\": [", out);
+	put_timeline(out);
+	(void)fputs("\n], \"snapshot\": [", out);
+	put_snapshot(out, living, keep_living(living, profile.count));
+	(void)fprintf(out, "\n], \"dropped\": %llu}\n", (unsigned long long)profile.dropped);
+	free(living);
+	return ferror(out) ? -EIO : 0;
+}
+
+int xstrace_memory_export(const char *path)
+{
+	int error = 0;
+	FILE *out;
+
+	if (!path)
+		return xs_refuse(XSTRACE_BAD_ARGUMENT, "xstrace_memory_export: a path");
+	if (xs_is_child())
+		return xs_refuse(XSTRACE_OFF, "this process was forked from one that uses xstrace");
+	pthread_mutex_lock(&profile.lock);
+	if (!profile.stopped) {
+		pthread_mutex_unlock(&profile.lock);
+		return xs_refuse(XSTRACE_BAD_STATE, "no profile of memory was stopped");
+	}
+	out = fopen(path, "we");
+	if (out)
+		error = export(out);
+	if (!out || (fclose(out) && !error))
+		error = -errno;
+	pthread_mutex_unlock(&profile.lock);
+	return error ? xs_refuse(error == -ENOMEM ? XSTRACE_NO_MEMORY : XSTRACE_IO, "%s: %s", path,
+				 strerror(-error))
+		     : XSTRACE_OK;
+}

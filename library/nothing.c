@@ -1,0 +1,71 @@
+/*
+ * The functions that record, where nothing is traced.
+ */
+#include "library.h"
+
+static void name_only(const char *name)
+{
+	(void)name;
+}
+
+static void handle_only(const struct xstrace_name *name)
+{
+	(void)name;
+}
+
+static void nothing(void)
+{
+}
+
+static void counter(const char *name, double value)
+{
+	(void)name, (void)value;
+}
+
+static const struct xstrace_name *no_name(const char *name)
+{
+	(void)name;
+	return NULL;
+}
+
+static void *no_domain(void)
+{
+	return NULL;
+}
+
+static void step(const char *name, bool first)
+{
+	(void)name, (void)first;
+}
+
+static void external(uint64_t id, uint64_t user_id)
+{
+	(void)id, (void)user_id;
+}
+
+static void activities(const struct xs_own_activity *list, size_t count)
+{
+	(void)list, (void)count;
+}
+
+static void about(const char *key, const char *text, bool json)
+{
+	(void)key, (void)text, (void)json;
+}
+
+const struct xs_library xs_library_nothing = {
+	.version = XS_LIBRARY_VERSION,
+	.range_push = name_only,
+	.range_push_name = handle_only,
+	.range_pop = nothing,
+	.mark = name_only,
+	.counter = counter,
+	.name = no_name,
+	.domain = no_domain,
+	.step = step,
+	.step_end = nothing,
+	.external = external,
+	.thread_info = nothing,
+	.activities = activities,
+	.about = about,
+};

@@ -1,0 +1,156 @@
+/*
+ * What is recorded while a trace is: each function is one call through the table.
+ */
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "state.h"
+
+int64_t xstrace_now(void)
+{
+	return (int64_t)xs_clock_ns(CLOCK_REALTIME);
+}
+
+void xstrace_range_push(const char *name)
+{
+	xs_table_of_library()->range_push(name);
+}
+
+void xstrace_range_push_name(const struct xstrace_name *name)
+{
+	xs_table_of_library()->range_push_name(name);
+}
+
+void xstrace_range_pop(void)
+{
+	xs_table_of_library()->range_pop();
+}
+
+const struct xstrace_name *xstrace_name(const char *name)
+{
+	return xs_table_of_library()->name(name);
+}
+
+void xstrace_mark(const char *name)
+{
+	xs_table_of_library()->mark(name);
+}
+
+void xstrace_counter(const char *name, double value)
+{
+	xs_table_of_library()->counter(name, value);
+}
+
+void xstrace_step(void)
+{
+	char name[40];
+	uint64_t number;
+
+	if (!atomic_load_explicit(&xs_library.recording, memory_order_relaxed))
+		return;
+	number = atomic_fetch_add_explicit(&xs_library.step, 1, memory_order_relaxed);
+	(void)snprintf(name, sizeof(name), "ProfilerStep#%llu", (unsigned long long)number);
+	xs_table_of_library()->step(name, !atomic_exchange(&xs_library.in_step, true));
+}
+
+/* ---- ITT's words ---- */
+
+bool xstrace_itt_available(void)
+{
+	return xs_table_of_library()->domain();
+}
+
+void xstrace_itt_range_push(const char *name)
+{
+	xstrace_range_push(name);
+}
+
+void xstrace_itt_range_pop(void)
+{
+	xstrace_range_pop();
+}
+
+void xstrace_itt_mark(const char *name)
+{
+	xstrace_mark(name);
+}
+
+void *xstrace_itt_domain(void)
+{
+	return xs_table_of_library()->domain();
+}
+
+void *xstrace_itt_string_handle(const char *name)
+{
+	return (void *)xs_table_of_library()->name(name);
+}
+
+/* ---- correlation ---- */
+
+#define DEPTH_MAX 256u
+
+/* The thread's ids: what is deeper than the array counts alone. */
+struct ids {
+	uint32_t depth;
+	uint64_t id[DEPTH_MAX];
+};
+static __thread struct ids correlation, user_correlation;
+
+static uint64_t top(const struct ids *ids)
+{
+	uint32_t depth = ids->depth < DEPTH_MAX ? ids->depth : DEPTH_MAX;
+
+	return depth ? ids->id[depth - 1] : 0;
+}
+
+static void tell(void)
+{
+	xs_table_of_library()->external(top(&correlation), top(&user_correlation));
+}
+
+static void push(struct ids *ids, uint64_t id)
+{
+	if (ids->depth < DEPTH_MAX)
+		ids->id[ids->depth] = id;
+	ids->depth++;
+	tell();
+}
+
+static void pop(struct ids *ids)
+{
+	if (ids->depth)
+		ids->depth--;
+	tell();
+}
+
+void xstrace_push_correlation(uint64_t id)
+{
+	push(&correlation, id);
+}
+
+void xstrace_pop_correlation(void)
+{
+	pop(&correlation);
+}
+
+void xstrace_push_user_correlation(uint64_t id)
+{
+	push(&user_correlation, id);
+}
+
+void xstrace_pop_user_correlation(void)
+{
+	pop(&user_correlation);
+}
+
+void xstrace_record_thread_info(void)
+{
+	xs_table_of_library()->thread_info();
+}
+
+struct xstrace_ids xstrace_ids(void)
+{
+	return (struct xstrace_ids){ getpid(), syscall(SYS_gettid) };
+}

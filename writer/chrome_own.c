@@ -1,0 +1,108 @@
+/*
+ * The Chrome JSON of what a program that contains the library has described itself.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "activity_types.h"
+#include "chrome.h"
+
+#define ABOUTS_MAX 1024u
+#define ABOUT_ROOM (4u << 20) /* bytes of them all, as JSON */
+
+struct xs_chrome_about {
+	uint32_t count, length; /* length: bytes of JSON that they need at most */
+	struct about {
+		uint32_t key, length;
+		bool json;
+		char *text;
+	} about[ABOUTS_MAX];
+};
+
+void xs_chrome_activity(struct xs_track *track, const struct xs_activity *activity)
+{
+	struct xs_process *process = track->process;
+	const struct xs_activity_record *record = activity->record;
+	const struct xs_extra args = { .args = (unsigned char *)activity->args,
+				       .length = activity->length };
+	char *o = xs_chrome_own_slice(process, record->row, activity->start, activity->end);
+
+	if (!o)
+		return;
+	o = xs_chrome_put_args(o, process, NULL, &args, false);
+	if (record->correlation) {
+		o = o[-1] == '}' ? put(o - 1, ",") : put(o, ",\"args\":{");
+		o = put(put_count(o, "\"External id\":", record->correlation), "}");
+	}
+	o = put(put(put(o, ",\"cat\":\""), xs_activity_type_name(record->type)), "\"");
+	finish(xs_chrome_of(process), xs_chrome_put_bare_name(o, process, record->event.name));
+}
+
+/* The key's place, a new one if there is room. NULL: there is none. */
+static struct about *about_of(struct xs_chrome_about *abouts, uint32_t key)
+{
+	for (uint32_t i = 0; i < abouts->count; i++)
+		if (abouts->about[i].key == key)
+			return &abouts->about[i];
+	if (abouts->count == ABOUTS_MAX)
+		return NULL;
+	abouts->about[abouts->count] = (struct about){ .key = key };
+	return &abouts->about[abouts->count++];
+}
+
+/* The last word on a key counts. */
+void xs_chrome_about(struct xs_process *process, uint32_t key, const char *text, size_t length,
+		     bool json)
+{
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	uint32_t most = (uint32_t)(json ? length : 6 * length + 2) + 6 * 256 + 8;
+	struct about *about;
+	char *copy;
+
+	if (!chrome->about)
+		chrome->about = calloc(1, sizeof(*chrome->about));
+	copy = chrome->about && chrome->about->length + most <= ABOUT_ROOM ? malloc(length + 1)
+									   : NULL;
+	about = copy ? about_of(chrome->about, key) : NULL;
+	if (!about) {
+		free(copy);
+		process->omitted[XS_OMIT_NAMES]++;
+		return;
+	}
+	memcpy(copy, text, length);
+	free(about->text);
+	about->text = copy;
+	about->length = (uint32_t)length;
+	about->json = json;
+	chrome->about->length += most;
+}
+
+size_t xs_chrome_about_room(const struct xs_chrome *chrome)
+{
+	return chrome->about ? chrome->about->length + 64u : 0;
+}
+
+char *xs_chrome_put_about(char *o, const struct xs_process *process)
+{
+	const struct xs_chrome_about *abouts = xs_chrome_of(process)->about;
+
+	for (uint32_t i = 0; abouts && i < abouts->count; i++) {
+		const struct about *about = &abouts->about[i];
+		size_t length;
+		const char *key = xs_text_of(process->run, about->key, &length);
+
+		o = put(o, i ? "," : ",\"application\":{");
+		o = put(xs_json_escape(put(o, "\""), key, length < 256 ? length : 256), "\":");
+		o = about->json ? (char *)mempcpy(o, about->text, about->length)
+				: put(xs_json_escape(put(o, "\""), about->text, about->length),
+				      "\"");
+	}
+	return abouts && abouts->count ? put(o, "}") : o;
+}
+
+void xs_chrome_about_free(struct xs_chrome *chrome)
+{
+	for (uint32_t i = 0; chrome->about && i < chrome->about->count; i++)
+		free(chrome->about->about[i].text);
+	free(chrome->about);
+}
