@@ -85,7 +85,7 @@ enum xs_kind {
 	XS_EXTERNAL,
 };
 
-/* Who made the record: the row of writer/backends.c. Tables of reports come in this order. */
+/* Who made the record: a row of writer/meaning/backends.c. Tables of reports come in this order. */
 enum xs_source {
 	XS_SOURCE_NONE,
 	XS_SOURCE_ITT,

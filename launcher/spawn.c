@@ -37,7 +37,7 @@ static uint64_t set_mask(uint64_t mask)
 /*
  * The drain process is a program of its own: its C library starts while the application starts. Its
  * pid or -errno. All signals are blocked, and stay so in it until it has said which ones it ignores
- * (writer/main.c).
+ * (writer/drain/main.c).
  */
 static __attribute__((noinline)) int start_drain(struct xs_launch *launch, char *path, int end)
 {

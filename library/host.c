@@ -201,11 +201,11 @@ int xs_host_begin(const char *options, const char *directory, bool devices)
 {
 	char host[PATH_MAX], pid[16], answer[XS_ENV_RUN_MAX > 1024 ? XS_ENV_RUN_MAX : 1024];
 	char *argv[ARGUMENTS_MAX + 16] = { host, pid, NULL, "--", "--chrome-itt-logging" };
-	char *words = options ? strdup(options) : NULL, *rest = words, *word;
+	char *words = strdup(options ? options : ""), *rest = words, *word;
 	size_t count = 5;
 	int result;
 
-	if (find_host(host) < 0) {
+	if (!words || find_host(host) < 0) {
 		free(words);
 		return xs_refuse(XSTRACE_OFF, "xstrace-host is not where libxstrace.so is");
 	}

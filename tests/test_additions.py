@@ -11,6 +11,7 @@ from conftest import ROOT, expected_lines
 
 SINK = """\
 #include "sink.h"
+#include "sinks.h"
 #include "text.h"
 
 #include <stdlib.h>
@@ -101,12 +102,12 @@ def build_drain(copy):
 
 
 def test_a_sink_is_a_file_a_row_and_its_name_in_the_list_of_sources(xstrace, copy):
-    (copy / "writer/toy.c").write_text(SINK)
-    edit(copy / "writer/sinks.h", "SINK(XS_SINK_STACKS, stacks)", "SINK(XS_SINK_STACKS, stacks) SINK(XS_SINK_TOY, toy)")
-    edit(copy / "writer/meson.build", "'title.c'", "'title.c', 'toy.c'")
+    (copy / "writer/sinks/toy.c").write_text(SINK)
+    edit(copy / "writer/sinks/sinks.h", "SINK(XS_SINK_STACKS, stacks)", "SINK(XS_SINK_STACKS, stacks) SINK(XS_SINK_TOY, toy)")
+    edit(copy / "writer/sinks/meson.build", "'timing_text.c'", "'timing_text.c', 'toy.c'")
     drain = build_drain(copy)
     changed = git(copy, "status", "--porcelain", "-uall").splitlines()
-    assert sorted(changed) == [" M writer/meson.build", " M writer/sinks.h", "?? writer/toy.c"]
+    assert sorted(changed) == [" M writer/sinks/meson.build", " M writer/sinks/sinks.h", "?? writer/sinks/toy.c"]
 
     run = xstrace.start("--chrome-itt-logging", "itt_tasks", [1000, 2])
     os.kill(run.drain, signal.SIGKILL)

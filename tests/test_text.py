@@ -57,7 +57,7 @@ def test_one_way_to_the_terminal():
     """Whoever prints by himself forgets what names may hold."""
     allowed = {("common", "text.c")}
     for folder in ("common", "writer", "launcher"):
-        for path in (ROOT / folder).glob("*.c"):
+        for path in (ROOT / folder).rglob("*.c"):
             found = re.findall(r"fprintf\(stderr|fputs\([^;]*stderr|perror\(|\bv?dprintf\(", path.read_text())
             assert not found or (folder, path.name) in allowed, f"{path}: xs_tell() is for that"
 

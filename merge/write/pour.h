@@ -1,6 +1,7 @@
 /*
- * An output (../writer/output.h) that is compressed and written by a thread of its own, while the
- * next piece is being made: what is put goes into `front`, and xm_pour_full() hands it over.
+ * An output (../../writer/base/output.h) that is compressed and written by a thread of its own,
+ * while the next piece is being made: what is put goes into `front`, and xm_pour_full() hands it
+ * over.
  */
 #ifndef XM_POUR_H
 #define XM_POUR_H

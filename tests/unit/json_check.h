@@ -1,6 +1,6 @@
 /*
- * Is a text JSON, to the letter of RFC 8259, and UTF-8? Written without a look at writer/json.c,
- * which it is to judge.
+ * Is a text JSON, to the letter of RFC 8259, and UTF-8? Written without a look at
+ * writer/base/json.c, which it is to judge.
  */
 #ifndef JSON_CHECK_H
 #define JSON_CHECK_H

@@ -6,10 +6,11 @@
 #define RUNDIR_H
 
 #include "adopt.h"
+#include "commit.h"
 #include "launcher.h"
 #include "names.h"
+#include "processes.h"
 #include "record.h"
-#include "records.h"
 #include "run.h"
 #include "traced.h"
 

@@ -1,0 +1,358 @@
+/*
+ * The files of a traced process become tracks that can be read; with --recover, from where the
+ * killed drain process was.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "adopt.h"
+#include "commit.h"
+#include "faults.h"
+#include "names.h"
+#include "process.h"
+#include "sinks_open.h"
+#include "tasks.h"
+#include "threads.h"
+#include "title.h"
+
+static struct xs_process *give_up(struct xs_process *process, int error)
+{
+	if (process->first.map)
+		munmap(process->first.map, process->first.size);
+	if (process->pidfd >= 0)
+		close(process->pidfd);
+	xs_names_free(process->names);
+	free(process);
+	errno = error;
+	return NULL;
+}
+
+/* ---- what is kept for a successor ---- */
+
+static void *private_memory(void *at, uint64_t size)
+{
+	void *map = mmap(at, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0), -1, 0);
+
+	return map == MAP_FAILED ? NULL : map;
+}
+
+/*
+ * The file beside a file of rings. Where the run directory has no memory left it is memory of our
+ * own: the trace is complete as ever, unless we are killed.
+ */
+static void open_kept(struct xs_process *process, struct xs_mapped *file, uint32_t segment)
+{
+	const struct xs_run *run = process->run;
+	uint64_t size = xs_kept_offset(file->slots);
+	char name[XS_NAME_MAX];
+	int error = -ENOENT;
+
+	if (file->kept)
+		return;
+	file->kept_size = size;
+	xs_kept_name(name, process->pid, process->serial, segment);
+	if (run->recovering || run->hosted_start)
+		error = xs_shm_map_at(run->directory, name, XS_SHM_OPEN, size, &file->kept, NULL);
+	if (error == -EBADMSG) /* the killed drain process was just making it */
+		(void)unlinkat(run->directory, name, 0);
+	if (error < 0)
+		error = xs_shm_map_at(run->directory, name, XS_SHM_CREATE, size, &file->kept, NULL);
+	if (!error && !segment && !xs_shm_present(file->kept, XS_KEPT_HEADER)) {
+		(void)unlinkat(run->directory, name, 0);
+		munmap(file->kept, size);
+		error = -ENOSPC;
+	}
+	if (error < 0)
+		file->kept = private_memory(NULL, size);
+}
+
+static struct xs_kept_ring *kept_ring(const struct xs_mapped *file, uint32_t slot)
+{
+	void *page = (char *)file->kept + xs_kept_offset(slot);
+
+	return xs_shm_present(page, XS_PAGE) ? page : private_memory(page, XS_PAGE);
+}
+
+/*
+ * --recover when it was a flight recorder that died: what it had in memory is gone, but a ring
+ * still holds its newest steps, read or not. The one behind the newest may be half overwritten.
+ */
+static void go_back(struct xs_track *track)
+{
+	uint64_t size = track->process->ring_size, step = size / XS_RING_STEPS,
+		 head = xs_ring_filled(track->ring);
+	uint64_t written = (head + step - 1) & ~(step - 1),
+		 from = written > size - step ? written - size + step : 0;
+	const struct xs_event *event;
+	uint32_t length;
+
+	if (from < track->pos)
+		track->pos = from;
+	track->tid = atomic_load_explicit(&track->ring->tid, memory_order_relaxed);
+	for (uint64_t pos = track->pos; pos != head; pos += length) {
+		event = xs_ring_peek(track->data, size, pos, head, &length);
+		if (!event)
+			return; /* for xs_track_read() to see */
+		if (event->kind == XS_THREAD) {
+			/* what comes before is another thread's, and it is not known whose */
+			track->pos = pos;
+			return;
+		}
+	}
+	xs_track_stats(track, track->tid, 0);
+}
+
+/*
+ * Where the killed drain process was. It may have been changing over: on the ring goes if
+ * `committed` said so, else back. A ring of which nothing is kept says itself what was read of it.
+ */
+static void restore(struct xs_track *track)
+{
+	struct xs_kept_ring *kept = track->kept;
+	uint64_t head = xs_ring_filled(track->ring);
+	const struct xs_ring_saved *saved;
+	uint32_t state;
+
+	if (atomic_load(&track->process->kept->committed) & 1)
+		xs_track_settle(kept);
+	state = atomic_load(&kept->state);
+	if (state == XS_SAVED_0_NEXT_1)
+		atomic_store(&kept->state, XS_SAVED_0);
+	else if (state == XS_SAVED_1_NEXT_0)
+		atomic_store(&kept->state, XS_SAVED_1);
+	saved = &kept->saved[atomic_load(&kept->state) == XS_SAVED_1];
+	track->pos = saved->tail;
+	if (saved == &kept->saved[0] && !saved->tail)
+		track->pos = atomic_load_explicit(&track->ring->tail, memory_order_relaxed);
+	if (track->pos > head || track->pos % 16) {
+		track->process->corrupt++;
+		track->pos = head & ~15ull;
+	}
+	track->tid = saved->tid;
+	track->records = saved->records;
+	if (track->process->run->options->flight)
+		go_back(track);
+	for (uint32_t i = 0; i < saved->depth && i < XS_RING_SAVED; i++)
+		(void)xs_track_open(track, saved->open[i].ns, saved->open[i].name);
+}
+
+static int add_track(struct xs_process *process, struct xs_ring *ring, struct xs_kept_ring *kept)
+{
+	struct xs_track *track;
+
+	if (!kept)
+		return -ENOMEM;
+	if (process->track_count == process->track_room) {
+		uint32_t room = process->track_room ? 2 * process->track_room : 8;
+		struct xs_track **grown = realloc(process->tracks, room * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		process->tracks = grown;
+		process->track_room = room;
+	}
+	track = calloc(1, sizeof(*track));
+	if (!track)
+		return -ENOMEM;
+	track->process = process;
+	track->ring = ring;
+	track->kept = kept;
+	track->data = (const unsigned char *)ring + XS_RING_HEADER;
+	track->thread = UINT32_MAX;
+	track->cut_at = UINT64_MAX;
+	if (process->run->recovering || process->run->hosted_start)
+		restore(track);
+	if (!xs_sinks_add_track(track)) {
+		xs_sinks_drop_track(track);
+		free(track->open);
+		free(track);
+		return -ENOMEM;
+	}
+	process->tracks[process->track_count++] = track;
+	return 0;
+}
+
+/* Rings of one file that threads took since the last look. */
+static void find_in(struct xs_process *process, struct xs_mapped *file, uint32_t segment,
+		    const _Atomic uint32_t *used_count)
+{
+	/* pairs with the release in the collector's fresh() */
+	uint32_t used = atomic_load_explicit(used_count, memory_order_acquire);
+
+	if (file->seen >= used || file->seen >= file->slots)
+		return;
+	open_kept(process, &process->first, 0);
+	open_kept(process, file, segment);
+	process->kept = process->first.kept;
+	if (!process->kept || !file->kept)
+		return;
+	for (; file->seen < used && file->seen < file->slots; file->seen++)
+		if (add_track(process,
+			      (void *)((char *)file->map +
+				       xs_slot_offset(file->seen, process->ring_size)),
+			      kept_ring(file, file->seen)) < 0)
+			return;
+}
+
+static bool map_segment(struct xs_process *process)
+{
+	struct xs_mapped *grown =
+		realloc(process->segments, (process->segment_count + 1) * sizeof(*grown));
+	struct xs_mapped *segment;
+	char name[XS_NAME_MAX];
+
+	if (!grown)
+		return false;
+	process->segments = grown;
+	segment = &grown[process->segment_count];
+	memset(segment, 0, sizeof(*segment));
+	xs_process_file_name(name, process->pid, process->serial, process->segment_count + 1);
+	if (xs_shm_map_at(process->run->directory, name, XS_SHM_OPEN, 0, &segment->map,
+			  &segment->size) < 0)
+		return false;
+	if (segment->size >= XS_PROCESS_HEADER) {
+		segment->slots = ((const volatile struct xs_segment_file *)segment->map)->slots;
+		if (segment->slots > 65536 ||
+		    xs_slot_offset(segment->slots, process->ring_size) > segment->size)
+			segment->slots = 0;
+	}
+	process->segment_count++;
+	return true;
+}
+
+void xs_process_find_tracks(struct xs_process *process)
+{
+	/* pairs with the release in the collector's make_segment() */
+	uint32_t segments = atomic_load_explicit(&process->file->segments, memory_order_acquire);
+
+	find_in(process, &process->first, 0, &process->file->used);
+	if (segments > XS_MAX_SEGMENTS)
+		segments = XS_MAX_SEGMENTS;
+	while (process->segment_count < segments && map_segment(process))
+		;
+	for (uint32_t i = 0; i < process->segment_count; i++)
+		if (process->segments[i].slots)
+			find_in(process, &process->segments[i], i + 1,
+				&((struct xs_segment_file *)process->segments[i].map)->used);
+}
+
+/* Reads its file's header once and checks it: it may change at any time. False: it is invalid. */
+static bool read_header(struct xs_process *process)
+{
+	const volatile struct xs_process_file *file = process->file;
+	bool same = file->pid == process->pid && file->serial == process->serial;
+
+	process->ppid = file->ppid;
+	process->pid_namespace = file->pid_namespace;
+	process->join_tick = file->join_tick;
+	process->told_start = file->start;
+	process->ring_size = file->ring_size;
+	process->first.slots = file->slots;
+	memcpy(process->comm, process->file->comm, sizeof(process->comm));
+	process->comm[sizeof(process->comm) - 1] = '\0';
+	xs_title_first(process, process->file->arguments, file->arguments_length);
+	return same && process->ring_size >= XS_RING_MIN && process->ring_size <= XS_RING_MAX &&
+	       !(process->ring_size & (process->ring_size - 1)) && process->first.slots <= 65536 &&
+	       xs_slot_offset(process->first.slots, process->ring_size) <= process->first.size;
+}
+
+/*
+ * When the file got its size, in ns of CLOCK_BOOTTIME as this process has it, at most 10 ms too
+ * early. Not when the process says that it was: in a time namespace it has clocks of its own.
+ */
+static uint64_t joined_at(struct xs_run *run, const char *name)
+{
+	int64_t offset = (int64_t)(xs_clock_ns(CLOCK_REALTIME) - xs_clock_ns(CLOCK_BOOTTIME));
+	struct stat st;
+
+	/*
+	 * where the date was set in between, the later answer: it may take a dead process for one
+	 * that lives, and never the other way
+	 */
+	if (offset < run->date_offset)
+		run->date_offset = offset;
+	if (fstatat(run->directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return UINT64_MAX / 2;
+	return (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec -
+	       (uint64_t)run->date_offset;
+}
+
+static void watch(struct xs_process *process)
+{
+	uint64_t start;
+
+	process->watched = process->pid;
+	if (process->pid_namespace && process->pid_namespace != xs_pid_namespace(0))
+		process->watched = xs_pid_outer(process->pid, process->pid_namespace);
+	process->pidfd = process->watched ? (int)syscall(SYS_pidfd_open, process->watched, 0) : -1;
+	if (process->pidfd >= 0 && !xs_run_can_spare(process->run, process->pidfd)) {
+		close(process->pidfd);
+		process->pidfd = -1; /* /proc tells as well */
+	}
+	start = process->watched ? xs_pid_start(process->watched) : 0;
+	/* clock ticks of 10 ms; a process of this pid that began after the join is another one */
+	process->start = start && start * 10000000u <=
+						 joined_at(process->run, process->name) + 20000000u
+				 ? start
+				 : UINT64_MAX;
+}
+
+struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
+{
+	struct xs_process *process = calloc(1, sizeof(*process));
+	int error;
+
+	if (!process)
+		return NULL;
+	process->run = run;
+	process->commit = xs_process_commit;
+	process->pidfd = -1;
+	process->names = xs_names_open();
+	if (!process->names)
+		return give_up(process, ENOMEM);
+	process->end = XS_END_RUNNING;
+	process->faults = xs_faults();
+	(void)snprintf(process->name, sizeof(process->name), "%s", name);
+	if (!xs_process_file_parse(name, &process->pid, &process->serial))
+		return give_up(process, EBADMSG);
+	error = xs_shm_map_at(run->directory, name, XS_SHM_OPEN, 0, &process->first.map,
+			      &process->first.size);
+	if (error < 0)
+		return give_up(process, error == -EBADMSG
+						? EAGAIN
+						: -error); /* made, but not yet given its size */
+	process->file = process->first.map;
+	if (process->first.size < XS_PROCESS_HEADER)
+		return give_up(process, EBADMSG);
+	/* pairs with the release in the collector's make_process() */
+	if (atomic_load_explicit(&process->file->magic, memory_order_acquire) != XS_MAGIC)
+		return give_up(process, EAGAIN);
+	if (!read_header(process))
+		return give_up(process, EBADMSG);
+	watch(process);
+	if (!run->flight) { /* at once: a session that is stopped says what the trace is called */
+		open_kept(process, &process->first, 0);
+		process->kept = process->first.kept;
+	}
+	process->log_calls = run->options->call_logging && !run->flight;
+	(void)xs_sinks_open(process, false);
+	process->awaits_event = !run->flight && xs_sinks_await_event(run);
+	if (run->recovering)
+		xs_process_find_tracks(process);
+	if (run->recovering && process->kept) {
+		/* all rings have changed over */
+		atomic_fetch_and(&process->kept->committed, ~1ull);
+		if (process->kept->output[0])
+			/* to close it, even if nothing more is to be written */
+			process->awaits_event = !xs_sinks_open(process, true);
+	}
+	return process;
+}

@@ -1,0 +1,15 @@
+/*
+ * From files of the run directory to processes and tracks.
+ */
+#ifndef XS_ADOPT_H
+#define XS_ADOPT_H
+
+#include "traced.h"
+#include "track.h"
+
+/* Maps a process's file; NULL when it is not ready (errno EAGAIN) or no such file can be used. */
+struct xs_process *xs_process_adopt(struct xs_run *run, const char *name);
+/* Rings that threads took since the last look. */
+void xs_process_find_tracks(struct xs_process *process);
+
+#endif

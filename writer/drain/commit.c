@@ -1,0 +1,127 @@
+/*
+ * Output is committed in two steps (see xs_process_commit()), so that a drain process killed at any
+ * instruction leaves rings and file such that --recover can go on, with no record twice and none
+ * missing.
+ */
+#include "commit.h"
+
+#include "cuda_activity.h"
+#include "files.h"
+#include "output.h"
+#include "sinks_open.h"
+
+/* A ring changes over to the state that was prepared. */
+void xs_track_settle(struct xs_kept_ring *kept)
+{
+	uint32_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
+
+	if (state == XS_SAVED_0_NEXT_1)
+		atomic_store_explicit(&kept->state, XS_SAVED_1, memory_order_release);
+	else if (state == XS_SAVED_1_NEXT_0)
+		atomic_store_explicit(&kept->state, XS_SAVED_0, memory_order_release);
+}
+
+static void save(struct xs_track *track)
+{
+	struct xs_kept_ring *kept = track->kept;
+	uint32_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
+	struct xs_ring_saved *saved = &kept->saved[state == XS_SAVED_0];
+	uint32_t depth = track->depth < XS_RING_SAVED ? track->depth : XS_RING_SAVED;
+
+	if (track->process->run->flight)
+		depth = 0; /* those of the history's beginning, not of this moment */
+
+	saved->tail = track->pos;
+	saved->records = track->records;
+	saved->tid = track->tid;
+	saved->depth = depth;
+	for (uint32_t i = 0; i < depth; i++) {
+		saved->open[i].ns = track->open[i].start;
+		saved->open[i].name = track->open[i].name.id;
+	}
+	atomic_store_explicit(&kept->state,
+			      state == XS_SAVED_0 ? XS_SAVED_0_NEXT_1 : XS_SAVED_1_NEXT_0,
+			      memory_order_release);
+}
+
+/*
+ * If a producer waits for room although all is read, something else has overwritten the tail that
+ * we stored: store it again.
+ */
+static void help_waiting(struct xs_process *process)
+{
+	for (uint32_t i = 0; i < process->track_count && !process->copy; i++)
+		if (atomic_load_explicit(&process->tracks[i]->ring->waiting, memory_order_relaxed))
+			xs_ring_release(process->tracks[i]->ring, process->ring_size,
+					process->tracks[i]->pos);
+}
+
+/*
+ * The text of the records up to the tracks' positions goes to the file, then their room goes back
+ * to the producers. In between: (1) each changed ring's new state is prepared beside the old one,
+ * (2) `committed` is set to the file's new length, marked prepared: from here on the new state
+ * counts, (3) the rings change over, each by one store, (4) the mark goes.
+ */
+void xs_process_commit(struct xs_process *process)
+{
+	struct xs_kept_file *kept = process->kept;
+	uint64_t offset = 0;
+	bool dirty = xs_cuda_is_dirty(process);
+
+	if (process->run->flight && process->out) { /* a dump: nobody will go on with it */
+		(void)xs_output_flush(process->out);
+		if (process->out->error)
+			xs_tell_write_error(process->run, process->out->error);
+		return;
+	}
+	for (uint32_t i = 0; i < process->track_count; i++)
+		dirty |= process->tracks[i]->dirty;
+	if (!dirty) {
+		help_waiting(process);
+		return;
+	}
+	xs_sinks_flush(process);
+	if (process->out) {
+		struct xs_output *out = process->out;
+
+		(void)xs_output_flush(out);
+		if (out->error) {
+			xs_tell_write_error(process->run, out->error);
+			/* at least one record; the exact number is not known when a piece is cut */
+			process->lost++;
+		}
+		offset = out->offset;
+	}
+	for (uint32_t i = 0; i < process->track_count; i++)
+		if (process->tracks[i]->dirty)
+			save(process->tracks[i]);
+	xs_cuda_save(process);
+	atomic_store_explicit(&kept->committed, offset << 1 | 1, memory_order_release);
+	for (uint32_t i = 0; i < process->track_count; i++)
+		if (process->tracks[i]->dirty)
+			xs_track_settle(process->tracks[i]->kept);
+	xs_cuda_settle(process);
+	atomic_store_explicit(&kept->committed, offset << 1, memory_order_release);
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		if (process->tracks[i]->dirty)
+			xs_ring_release(process->tracks[i]->ring, process->ring_size,
+					process->tracks[i]->pos);
+		process->tracks[i]->dirty = false;
+	}
+	xs_cuda_release(process);
+}
+
+bool xs_process_urgent(const struct xs_process *process)
+{
+	if (process->run->options->on_full == XS_FULL_OVERWRITE)
+		return false;
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		const struct xs_track *track = process->tracks[i];
+
+		if (xs_ring_filled(track->ring) - track->pos >=
+			    process->ring_size / XS_RING_STEPS ||
+		    atomic_load_explicit(&track->ring->waiting, memory_order_relaxed))
+			return true;
+	}
+	return false;
+}

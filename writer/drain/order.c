@@ -1,0 +1,107 @@
+/*
+ * -c: the records of all rings are read in the order of their times, one at a time. A call whose
+ * last record is still to come holds them up for a short while, a very short one when a ring fills.
+ */
+#include "order.h"
+
+#include <stdlib.h>
+
+#include "calls.h"
+#include "commit.h"
+#include "copy.h"
+#include "tracks.h"
+
+/* ns: longer calls get their first line without what their arguments point to */
+#define PATIENCE	100000000u
+#define PATIENCE_URGENT 2000000u /* the same, while a ring fills */
+
+static bool waits(const struct xs_track *track, uint64_t now, uint64_t patience)
+{
+	const struct xs_timeline *clock = &track->process->run->clock;
+	struct xs_record record;
+	uint32_t size = xs_record_at(&record, track, track->pos, track->head, XS_RECORD_GLANCE);
+	uint64_t since;
+
+	if (!size || record.event.tick > now || !xs_calls_incomplete(track, &record.event, size))
+		return false;
+	since = record.event.tick;
+	if (record.event.kind == XS_CALL) { /* the thread is just about to say it */
+		since += record.call.duration < now - since ? record.call.duration : now - since;
+		patience = PATIENCE;
+	}
+	return xs_timeline_ns(clock, now) < xs_timeline_ns(clock, since) + patience;
+}
+
+struct ordered {
+	struct xs_track *track;
+	uint64_t time; /* of its next record; UINT64_MAX: it has none */
+};
+
+static void look_at(struct ordered *one)
+{
+	struct xs_record record;
+	uint32_t size = xs_record_at(&record, one->track, one->track->pos, one->track->head,
+				     XS_RECORD_GLANCE);
+
+	/* a spoilt ring is read at once, and the reader rejects it */
+	one->time = size ? xs_calls_time_of(one->track, &record, size)
+		    : one->track->pos == one->track->head ? UINT64_MAX
+							  : 0;
+}
+
+/* The one with the earliest record, and when the next of the others has its own. */
+static struct ordered *earliest(struct ordered *list, uint32_t count, uint64_t *ret_next)
+{
+	struct ordered *first = &list[0];
+
+	*ret_next = UINT64_MAX;
+	for (uint32_t i = 1; i < count; i++) {
+		struct ordered *one = &list[i];
+
+		if (one->time < first->time) {
+			*ret_next = first->time;
+			first = one;
+		} else if (one->time < *ret_next) {
+			*ret_next = one->time;
+		}
+	}
+	return first;
+}
+
+uint64_t xs_tracks_read_in_order(struct xs_process *process, bool all)
+{
+	uint64_t now = xs_tick(process->run->use_tsc), next, read = 0;
+	struct ordered *list = calloc(process->track_count + 1, sizeof(*list));
+	uint64_t patience = all ? 0 : xs_process_urgent(process) ? PATIENCE_URGENT : PATIENCE;
+	bool waiting = false;
+
+	if (!list)
+		return 0;
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		list[i].track = process->tracks[i];
+		xs_track_begin(list[i].track);
+		look_at(&list[i]);
+	}
+	while (process->track_count && !waiting) {
+		struct ordered *one = earliest(list, process->track_count, &next);
+
+		/*
+		 * what is later than `now` may have something earlier beside it in a ring that was
+		 * looked at before
+		 */
+		if (one->time == UINT64_MAX || (!all && one->time > now))
+			break;
+		do {
+			uint64_t from = one->track->pos;
+
+			waiting = patience && waits(one->track, now, patience);
+			if (waiting)
+				break;
+			xs_track_next(one->track);
+			read += one->track->pos - from;
+			look_at(one);
+		} while (one->time <= next && one->time != UINT64_MAX && (all || one->time <= now));
+	}
+	free(list);
+	return read;
+}

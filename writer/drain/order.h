@@ -1,0 +1,15 @@
+/*
+ * Reading tracks in the order of time: see order.c.
+ */
+#ifndef XS_ORDER_H
+#define XS_ORDER_H
+
+#include "traced.h"
+
+/*
+ * Instead of xs_track_read() for each ring: all of them in the order of time. Returns the bytes
+ * read.
+ */
+uint64_t xs_tracks_read_in_order(struct xs_process *process, bool all);
+
+#endif

@@ -1,0 +1,498 @@
+/*
+ * One traced process, from its first record to its end: reading its tracks, the end, and what the
+ * flight recorder does instead of an end.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "activities.h"
+#include "adopt.h"
+#include "calls.h"
+#include "commit.h"
+#include "cuda_activity.h"
+#include "cuts.h"
+#include "device_clock.h"
+#include "extras.h"
+#include "faults.h"
+#include "flight.h"
+#include "itt.h"
+#include "mpi_records.h"
+#include "names.h"
+#include "order.h"
+#include "output.h"
+#include "pauses.h"
+#include "processes.h"
+#include "sink.h"
+#include "sinks_open.h"
+#include "text.h"
+#include "threads.h"
+#include "title.h"
+#include "tracks.h"
+
+/* ---- reading ---- */
+
+/*
+ * bytes of a ring, before the next one's turn comes: what reaches a disk that is soon full holds
+ * something of every track
+ */
+#define PORTION 8192u
+
+/* Flight recorder: what the ring holds is only copied. */
+static uint64_t keep(struct xs_track *track)
+{
+	uint64_t first = track->pos;
+
+	xs_flight_keep(track, track->head);
+	track->dirty |= track->pos != first;
+	return track->pos - first + xs_track_read(track, 0);
+}
+
+static uint64_t read_tracks(struct xs_process *process, bool all)
+{
+	uint64_t read = 0, portion;
+
+	xs_device_clocks_update(process);
+	/* overwrite: the newest records are wanted, so nothing is read before the end */
+	if (process->run->options->on_full == XS_FULL_OVERWRITE && !all)
+		return 0;
+	if (process->log_calls)
+		return xs_tracks_read_in_order(process, all);
+	for (uint32_t i = 0; i < process->track_count; i++)
+		xs_track_begin(process->tracks[i]);
+	do {
+		portion = 0;
+		for (uint32_t i = 0; i < process->track_count; i++)
+			portion += process->run->flight
+					   ? keep(process->tracks[i])
+					   : xs_track_read(process->tracks[i], PORTION);
+		read += portion;
+	} while (portion);
+	if (process->run->flight)
+		(void)xs_flight_expire(process);
+	return read;
+}
+
+/* Something that is mapped has been cut since the last look: was it a file of this process? */
+static void look_for_cuts(struct xs_process *process)
+{
+	char name[XS_NAME_MAX];
+	struct stat st;
+
+	process->faults = xs_faults();
+	for (uint32_t i = 0; i <= process->segment_count && !process->cut; i++) {
+		xs_process_file_name(name, process->pid, process->serial, i);
+		process->cut = !fstatat(process->run->directory, name, &st, AT_SYMLINK_NOFOLLOW) &&
+			       (uint64_t)st.st_size <
+				       (i ? process->segments[i - 1].size : process->first.size);
+	}
+	if (!process->cut)
+		return;
+	process->corrupt++;
+	xs_tell("[WARNING] process %d (%s): its ring file was cut; what was in it is lost\n",
+		process->pid, process->comm);
+}
+
+uint64_t xs_process_read(struct xs_process *process, bool all)
+{
+	uint64_t read;
+
+	xs_title_look(process);
+	xs_process_find_tracks(process);
+	xs_cuda_look(process);
+	read = read_tracks(process, all);
+	if (process->awaits_event && xs_cuda_is_there(process))
+		process->awaits_event = !xs_sinks_open(process, true);
+	read += xs_cuda_read(process, all);
+	if (xs_faults() != process->faults && !process->cut)
+		look_for_cuts(process);
+	return read;
+}
+
+/* ---- the end ---- */
+
+/* The call that a thread was in at the end: source << 24 | number + 1, as in struct xs_ring. */
+static void show_in_call(struct xs_track *track, uint32_t in, uint64_t start, uint64_t end)
+{
+	const struct xs_event event = { .source = (uint8_t)(in >> 24),
+					.name = (in & 0xffffff) - 1 };
+	const struct xs_call call = { .event = &event,
+				      .name = xs_function_id(event.source, event.name),
+				      .start = start,
+				      .end = end,
+				      .unfinished = true };
+
+	XS_TELL_SINKS(track->process, call_unfinished, track, &call);
+}
+
+static void finish_track(struct xs_track *track, uint64_t end)
+{
+	struct xs_process *process = track->process;
+	uint32_t call = atomic_load_explicit(&track->ring->call, memory_order_relaxed);
+	uint64_t call_tick = atomic_load_explicit(&track->ring->call_tick, memory_order_relaxed);
+	uint64_t start = xs_process_ns(process, call_tick), call_end = end, off;
+
+	if (atomic_load_explicit(&track->ring->state, memory_order_relaxed) != XS_RING_LIVE)
+		call = 0;
+	/* a dump: that call began when the history had been read already */
+	if (process->run->flight && start >= process->run->dump->to)
+		call = 0;
+	xs_track_close_stats(track, atomic_load_explicit(&track->ring->lost, memory_order_relaxed) +
+					    atomic_load_explicit(&track->ring->lost_nested,
+								 memory_order_relaxed));
+	if (call && track->thread < process->thread_count)
+		process->threads[track->thread].call = call;
+	off = xs_process_paused_after(process, call_tick);
+	if (off != UINT64_MAX)
+		call_end = xs_process_ns(process, off);
+	if (call)
+		show_in_call(track, call, start, call_end > start ? call_end : start);
+	xs_track_cut_last(track);
+	xs_track_close(track, UINT32_MAX, end);
+	xs_calls_finish(track, end);
+	XS_TELL_SINKS(process, leave, track, end);
+	if (process->out && xs_output_full(process->out))
+		xs_process_commit(process);
+}
+
+static void remove_files(struct xs_process *process)
+{
+	char name[XS_NAME_MAX];
+
+	xs_cuda_remove_files(process);
+
+	for (uint32_t i = 0; i <= process->segment_count; i++) {
+		xs_process_file_name(name, process->pid, process->serial, i);
+		(void)unlinkat(process->run->directory, name, 0);
+		xs_kept_name(name, process->pid, process->serial, i);
+		(void)unlinkat(process->run->directory, name, 0);
+	}
+}
+
+/* What the collector knows that it cannot see. */
+static void tell_unseen(const struct xs_process *process)
+{
+	static const char *const what[] = {
+		[XS_UNSEEN_ZE_OLD] = "its Level Zero loader is older than version 1.4 of the API, "
+				     "and is not traced",
+		[XS_UNSEEN_ZE_SECOND] = "it uses a second Level Zero loader, which has functions "
+					"of its own and is not traced; both are where "
+					"ZE_ENABLE_ALT_DRIVERS names one driver",
+		[XS_UNSEEN_ZE_DEEP] = "it opens Level Zero's loader with RTLD_DEEPBIND, where "
+				      "ZE_ENABLE_VALIDATION_LAYER has the only place for a "
+				      "layer; unset that, or it is not traced",
+		[XS_UNSEEN_SANDBOX] = "it has put itself into a sandbox (seccomp); from then on it "
+				      "was traced without a system call, so what would "
+				      "have needed one is lost",
+		[XS_UNSEEN_STRICT] = "it has put itself into seccomp's strict mode; nothing is "
+				     "recorded from then on",
+		[XS_UNSEEN_CLOCK] = "it has forbidden itself the time stamp counter (PR_SET_TSC); "
+				    "nothing is recorded from then on",
+		[XS_UNSEEN_LATE] = "when it put itself into a sandbox, a thread of it had not come "
+				   "out of a system call of the tracer's for a second; if it "
+				   "was ended by the sandbox, that may be why",
+		[XS_UNSEEN_MEMORY] = "it had no memory left for the tracer (ulimit -v, -d); "
+				     "events, or names of events, are missing",
+	};
+	uint32_t unseen = atomic_load(&process->file->unseen);
+
+	for (uint32_t i = 0; i < sizeof(what) / sizeof(what[0]); i++)
+		if (unseen & 1u << i)
+			xs_tell("[WARNING] process %d (%s): %s\n", process->pid, process->comm,
+				what[i]);
+}
+
+/* What no table had room for. */
+static void tell_omitted(const struct xs_process *process)
+{
+	char text[256] = "";
+	size_t n = 0;
+
+	for (int i = 0; i < XS_OMIT_COUNT; i++)
+		if (process->omitted[i])
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %llu",
+					      n ? ", " : "", xs_omit_word(i),
+					      (unsigned long long)process->omitted[i]);
+	if (n)
+		xs_tell("[WARNING] process %d (%s) has more at once than xstrace keeps; how often "
+			"something is left out or merged: %s\n",
+			process->pid, process->comm, text);
+}
+
+/* The rings' counters wrap and are the traced process's: nonsense is none at all. */
+static uint64_t open_commands(const struct xs_process *process)
+{
+	uint64_t open =
+		0 - atomic_load_explicit(&process->file->commands_ended, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		const struct xs_ring *ring = process->tracks[i]->ring;
+
+		open -= atomic_load_explicit(&ring->commands_ended, memory_order_relaxed);
+		open += atomic_load_explicit(&ring->commands_begun, memory_order_relaxed);
+	}
+	return open >> 63 ? 0 : open;
+}
+
+/* What the trace and the reports lack, in a line for each kind of it. */
+static void tell_missing(const struct xs_process *process)
+{
+	/* then what is on its way is nothing to tell */
+	bool runs = process->run->flight && process->end == XS_END_RUNNING;
+	const struct {
+		uint64_t count;
+		const char *what, *is, *are, *why;
+	} missing[] = {
+		{ process->lost, "event", "is lost", "are lost",
+		  "; see --ring-size and --on-full, and otherData in the trace for which threads" },
+		{ process->untimed, "command", "is missing", "are missing",
+		  ": device times could not be had" },
+		{ runs ? 0 : process->open_commands, "command", "is missing", "are missing",
+		  ": not complete when the process ended, or while it was recorded" },
+		{ runs ? 0 : process->open_requests, "MPI request", "was", "were",
+		  " not complete when the process ended" },
+	};
+
+	for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
+		if (missing[i].count)
+			xs_tell("[WARNING] %llu %s%s of process %d (%s) %s%s\n",
+				(unsigned long long)missing[i].count, missing[i].what,
+				missing[i].count == 1 ? "" : "s", process->pid, process->comm,
+				missing[i].count == 1 ? missing[i].is : missing[i].are,
+				missing[i].why);
+}
+
+/* What is open, and what was lost. */
+static void finish_tracks(struct xs_process *process)
+{
+	struct xs_run *run = process->run;
+	uint64_t now = run->flight ? run->dump->to : xs_process_ns(process, xs_tick(run->use_tsc));
+
+	for (uint32_t i = 0; i < process->track_count; i++)
+		if (process->tracks[i]->last_ns > process->last_ns)
+			process->last_ns = process->tracks[i]->last_ns;
+	if (run->recovering || now < process->last_ns)
+		now = process->last_ns;
+	for (uint32_t i = 0; i < process->track_count; i++)
+		finish_track(process->tracks[i], now);
+	xs_itt_finish(process, now);
+	xs_mpi_finish(process, now);
+	process->lost += atomic_load(&process->file->lost_no_ring);
+	process->open_commands = open_commands(process);
+	process->untimed = atomic_load(&process->file->untimed);
+	xs_cuda_finish(process);
+	process->host_ns = now - xs_process_ns(process, process->join_tick);
+	xs_process_commit(process);
+	tell_missing(process);
+	tell_omitted(process);
+	tell_unseen(process);
+}
+
+void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
+{
+	struct xs_run *run = process->run;
+	bool shown;
+
+	finish_tracks(process);
+	shown = xs_sinks_close(process, end, status);
+	run->wrote_something |= shown;
+	/*
+	 * a script starts hundreds of programs that have nothing to show: only the application's
+	 * silence is news
+	 */
+	if (!shown && !process->open_commands && !process->untimed &&
+	    (run->options->verbose ||
+	     (process->pid == run->app_pid && end != XS_END_EXEC && !run->wrote_something)))
+		xs_tell("[INFO] No event of interest is logged for process %d (%s)\n", process->pid,
+			process->comm);
+	remove_files(process);
+	xs_process_free(process);
+}
+
+void xs_process_cut(struct xs_process *process, char *path)
+{
+	struct xs_kept_file *kept = process->kept;
+
+	/* a trace without an event is one, too */
+	if (process->awaits_event)
+		process->awaits_event = !xs_sinks_open(process, true);
+	finish_tracks(process);
+	(void)xs_sinks_close(process, XS_END_STOPPED, -1);
+	path[0] = '\0';
+	if (kept) {
+		memcpy(path, kept->output, PATH_MAX);
+		path[PATH_MAX - 1] = '\0';
+		kept->output[0] = '\0';
+		atomic_store_explicit(&kept->committed, 0, memory_order_release);
+	}
+	xs_process_free(process);
+}
+
+/* ---- the flight recorder ---- */
+
+static void unmap_file(struct xs_mapped *file)
+{
+	if (file->map)
+		munmap(file->map, file->size);
+	if (file->kept)
+		munmap(file->kept, file->kept_size);
+	file->map = file->kept = NULL;
+}
+
+static void unmap(struct xs_process *process)
+{
+	for (uint32_t i = 0; i < process->segment_count; i++)
+		unmap_file(&process->segments[i]);
+	process->segment_count = 0;
+	unmap_file(&process->first);
+	process->kept = NULL;
+}
+
+int xs_process_detach(struct xs_process *process)
+{
+	size_t file_size = (sizeof(*process->file) + 63) / 64 * 64;
+	struct xs_process_file *file =
+		aligned_alloc(64, file_size + process->track_count * sizeof(struct xs_ring));
+	struct xs_ring *rings;
+
+	if (!file)
+		return -ENOMEM;
+	memcpy(file, process->file, sizeof(*file));
+	process->copy = process->file = file;
+	rings = (void *)((char *)file + file_size);
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		memcpy(&rings[i], process->tracks[i]->ring, sizeof(*rings));
+		process->tracks[i]->ring = &rings[i];
+		process->tracks[i]->data = NULL;
+		process->tracks[i]->kept = NULL;
+	}
+	unmap(process);
+	return 0;
+}
+
+/* What is open counts too: a program that hangs records nothing new. */
+static bool track_has_history(const struct xs_track *track)
+{
+	return track->history.oldest || track->depth ||
+	       (atomic_load_explicit(&track->ring->state, memory_order_relaxed) == XS_RING_LIVE &&
+		atomic_load_explicit(&track->ring->call, memory_order_relaxed));
+}
+
+static bool has_history(const struct xs_process *process)
+{
+	for (uint32_t i = 0; i < process->track_count; i++)
+		if (track_has_history(process->tracks[i]))
+			return true;
+	return false;
+}
+
+bool xs_process_retire(struct xs_process *process, enum xs_end end, int status)
+{
+	process->end = end;
+	process->status = status;
+	process->end_tick = xs_tick(process->run->use_tsc);
+	remove_files(process);
+	if (process->pidfd >= 0)
+		close(process->pidfd);
+	process->pidfd = -1;
+	return has_history(process) && !xs_process_detach(process);
+}
+
+/* Counts begin anew: those of the history alone. Lost records are those of the whole run. */
+static void restart_stats(struct xs_process *process)
+{
+	struct xs_thread_stats *old = process->threads;
+
+	process->threads = NULL;
+	process->thread_count = process->thread_room = 0;
+	process->events = process->unmatched = 0;
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		struct xs_track *track = process->tracks[i];
+		uint32_t name = track->thread != UINT32_MAX ? old[track->thread].name : 0;
+		bool known = track->thread != UINT32_MAX;
+
+		track->records = 0;
+		track->thread = UINT32_MAX;
+		if (known && track_has_history(track))
+			xs_track_stats(track, track->tid, name);
+	}
+	free(old);
+}
+
+bool xs_process_dump(struct xs_process *process)
+{
+	if (!has_history(process))
+		return false;
+	xs_flight_rewind(process);
+	restart_stats(process);
+	if (!xs_sinks_open(process, true))
+		return false;
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		const struct xs_track *track = process->tracks[i];
+		size_t length;
+		const char *name;
+
+		if (track->thread == UINT32_MAX)
+			continue;
+		name = xs_text_of(process->run, process->threads[track->thread].name, &length);
+		XS_TELL_SINKS(process, thread, process->tracks[i], name, length);
+		if (xs_output_full(process->out))
+			xs_process_commit(process);
+	}
+	xs_flight_replay(process);
+	finish_tracks(process);
+	(void)xs_sinks_close(process, process->end, process->status);
+	return true;
+}
+
+/* A history that no dump needs any more. */
+static void forget_open(struct xs_process *process)
+{
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		struct xs_track *track = process->tracks[i];
+
+		xs_flight_forget(track);
+		while (track->depth)
+			xs_extra_drop(process, &track->open[--track->depth]);
+	}
+	xs_itt_finish(process, 0);
+	xs_mpi_finish(process, 0);
+}
+
+void xs_process_free(struct xs_process *process)
+{
+	if (process->run->flight)
+		forget_open(process);
+	xs_sinks_drop(process);
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		struct xs_track *track = process->tracks[i];
+
+		xs_sinks_drop_track(track);
+		xs_calls_forget(track);
+		free(track->open);
+		free(track->callers);
+		free(track->started);
+		xs_about_forget(track);
+		free(track->own_time);
+		free(track);
+	}
+	unmap(process);
+	xs_cuda_free(process);
+	xs_names_free(process->names);
+	free(process->own_clocks);
+	free(process->segments);
+	free(process->tracks);
+	free(process->threads);
+	free(process->copy);
+	xs_device_clocks_fini(process);
+	free(process->directory);
+	free(process->arguments);
+	if (process->pidfd >= 0)
+		close(process->pidfd);
+	free(process);
+}

@@ -1,0 +1,194 @@
+/*
+ * The run as the drain process finds it: its directory, its clock, and who belongs to it.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "lost.h"
+#include "process.h"
+#include "run_open.h"
+#include "text.h"
+
+#define DAY_NS 86400000000000ull
+
+void xs_run_save_clock(struct xs_run *run)
+{
+	struct xs_control *control = run->control;
+	uint32_t count = atomic_load_explicit(&control->segment_count, memory_order_relaxed);
+
+	for (; count < run->clock.count; count++) {
+		control->segments[count % XS_SEGMENTS_SAVED] = run->clock.segments[count];
+		atomic_store_explicit(&control->segment_count, count + 1, memory_order_release);
+	}
+}
+
+static int restore_clock(struct xs_run *run)
+{
+	const struct xs_control *control = run->control;
+	uint32_t count = atomic_load_explicit(&control->segment_count, memory_order_acquire);
+	uint32_t first = count > XS_SEGMENTS_SAVED ? count - XS_SEGMENTS_SAVED : 0;
+	struct xs_segment segments[XS_SEGMENTS_SAVED];
+
+	for (uint32_t i = first; i < count; i++)
+		segments[i - first] = control->segments[i % XS_SEGMENTS_SAVED];
+	return xs_timeline_restore(&run->clock, run->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC,
+				   segments, count - first,
+				   (int64_t)(control->real0 - control->mono0 - run->base));
+}
+
+/* The application's soft limits are not meant for us: many traces may be open at once, and long. */
+static void raise_limits(struct xs_run *run)
+{
+	static const int kinds[] = { RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_AS,
+				     RLIMIT_DATA };
+	struct rlimit limit;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (getrlimit((__rlimit_resource_t)kinds[i], &limit) < 0)
+			continue;
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit((__rlimit_resource_t)kinds[i], &limit);
+	}
+	run->descriptors = getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur;
+}
+
+int xs_run_open(struct xs_run *run, const char *dir, int channel)
+{
+	bool recover = channel < 0;
+	struct xs_clock_pair first;
+	struct xs_control *control;
+	void *map;
+	int error;
+
+	memset(run, 0, sizeof(*run));
+	run->recovering = recover;
+	run->channel = channel;
+	raise_limits(run);
+	if (!realpath(dir, run->dir)) {
+		if (recover)
+			return -errno;
+		(void)snprintf(run->dir, sizeof(run->dir), "%s", dir); /* somebody has moved it */
+	}
+	/*
+	 * the launcher's, opened when it was made: whatever happens to it meanwhile, it is ours to
+	 * fill and to remove
+	 */
+	run->directory = recover ? xs_shm_open_directory(run->dir) : XS_DRAIN_DIRECTORY;
+	if (run->directory < 0)
+		return run->directory;
+	error = xs_shm_map_at(run->directory, "control", XS_SHM_OPEN, sizeof(*control), &map, NULL);
+	if (error < 0)
+		return error;
+	control = run->control = map;
+	if (!xs_control_valid(control, NULL))
+		return -EBADMSG;
+	error = xs_shm_map_at(run->directory, "mailbox", XS_SHM_OPEN, sizeof(*run->mailbox), &map,
+			      NULL);
+	if (error < 0)
+		return error;
+	run->mailbox = map;
+	run->copied_options = control->options;
+	xs_run_variable(run->variable, run->dir, control);
+	run->launcher_pid = control->launcher_pid;
+	if (recover)
+		run->app_pid = control->app_pid;
+	run->app_not_traced = control->app_not_traced;
+	run->hosted_start = control->hosted_start;
+	run->rank = control->rank;
+	run->options = &run->copied_options;
+	memcpy(run->run_id, control->run_id, sizeof(run->run_id) - 1);
+	memcpy(run->command, control->command, sizeof(run->command));
+	run->command_length = control->command_length;
+	if (run->command_length > sizeof(run->command))
+		run->command_length = sizeof(run->command);
+	memcpy(run->arguments, control->arguments, sizeof(run->arguments) - 1);
+	run->use_tsc = control->use_tsc;
+	error = xs_shm_map_at(run->directory, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &map,
+			      &run->strings_size);
+	if (error < 0)
+		return error;
+	run->strings = map;
+	run->base = control->real0 / DAY_NS * DAY_NS;
+	/* at least that to CLOCK_BOOTTIME, at that time */
+	run->date_offset = (int64_t)(control->real0 - control->mono0);
+	if (gethostname(run->host, sizeof(run->host) - 1) < 0)
+		run->host[0] = '\0';
+	first.tick = control->tick0;
+	first.mono = control->mono0;
+	if (recover && atomic_load_explicit(&control->segment_count, memory_order_acquire)) {
+		error = restore_clock(run);
+		return error < 0 ? error
+				 : xs_timeline_init(&run->raw, XS_CLOCK_RAW, control->raw0,
+						    run->clock.offset);
+	}
+	error = xs_timeline_init(&run->clock, run->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC,
+				 first, (int64_t)(control->real0 - control->mono0 - run->base));
+	if (error < 0)
+		return error;
+	return xs_timeline_init(&run->raw, XS_CLOCK_RAW, control->raw0, run->clock.offset);
+}
+
+/* Does the process `pid` belong to this run, by the environment that it was started with? */
+static bool belongs(const struct xs_run *run, int pid)
+{
+	if (kill(pid, 0) < 0 && errno == ESRCH)
+		return false;
+	return xs_has_variable(run, pid) == 1 && xs_pid_alive(pid, 0);
+}
+
+/* The pid that the kernel gave out last; 0 when unknown. */
+static int newest_pid(void)
+{
+	FILE *file = fopen("/proc/loadavg", "re");
+	int pid = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%*s %*s %*s %*s %d", &pid) != 1)
+		pid = 0;
+	fclose(file);
+	return pid;
+}
+
+bool xs_run_has_silent_descendants(const struct xs_run *run)
+{
+	int first = run->app_pid, last = newest_pid();
+	struct dirent *entry;
+	bool found = false;
+	DIR *dir;
+
+	/* the usual case: few processes are younger than the application */
+	if (last >= first && last - first < 1000) {
+		for (int pid = first + 1; pid <= last && !found; pid++)
+			found = belongs(run, pid);
+		return found;
+	}
+	dir = opendir("/proc");
+	if (!dir)
+		return false;
+	while (!found && (entry = readdir(dir)))
+		found = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+			belongs(run, atoi(entry->d_name));
+	closedir(dir);
+	return found;
+}
+
+void xs_run_remove(const struct xs_run *run)
+{
+	int error;
+
+	xs_session_remove(run->options->session, run->dir);
+	error = xs_shm_remove(run->directory, run->dir);
+	for (int i = 0; i < 10 && error < 0 && errno == ENOTEMPTY; i++)
+		error = xs_shm_remove(run->directory,
+				      run->dir); /* stopped, while a process was just joining */
+	if (error < 0)
+		xs_tell("xstrace: cannot remove %s: %s\n", run->dir, strerror(errno));
+}

@@ -1,0 +1,179 @@
+/*
+ * Reading tracks: where the records of a ring end, copies of them, and what they mean.
+ *
+ * Nothing that a ring holds is believed: a torn or hostile one costs its own records and nothing
+ * else.
+ */
+#include "tracks.h"
+
+#include "commit.h"
+#include "copy.h"
+#include "cuts.h"
+#include "extras.h"
+#include "output.h"
+#include "records.h"
+#include "sink.h"
+#include "sinks_open.h"
+#include "threads.h"
+
+#define SKEW (1ull << 33) /* ticks: some seconds; clocks of processors differ by less */
+
+static void look_from(struct xs_track *track)
+{
+	track->look_at = track->cut_at <= track->latest ? track->cut_at : track->latest + 1;
+}
+
+/* A record that comes after a pause, or says so. False: it is not to be believed. */
+static __attribute__((noinline, cold)) bool look_closely(struct xs_track *track, uint64_t tick)
+{
+	if (tick > track->latest) {
+		track->process->corrupt++;
+		return false;
+	}
+	if (tick >= track->cut_at)
+		xs_track_cut(track, tick);
+	look_from(track);
+	return true;
+}
+
+static inline void dispatch(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	if (__builtin_expect(event->tick >= track->look_at, 0) && !look_closely(track, event->tick))
+		return;
+	xs_record_read(track, event, size);
+}
+
+void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_t length)
+{
+	struct xs_process *process = track->process;
+	uint32_t size;
+
+	for (const unsigned char *end = data + length; data != end; data += size) {
+		const struct xs_event *event = (const void *)data;
+
+		size = event->words * 8u;
+		dispatch(track, event, size);
+		if (__builtin_expect(process->out && xs_output_full(process->out), 0))
+			xs_process_commit(process);
+	}
+}
+
+/*
+ * Where records end that can be read, if nobody can have written so far, or there: the producer
+ * will say again where its head is.
+ */
+static __attribute__((noinline, cold)) uint64_t odd_head(struct xs_track *track, uint64_t head)
+{
+	if (head != track->odd_head)
+		track->process->corrupt++;
+	track->odd_head = head;
+	return head - track->pos <= track->process->ring_size ? head & ~(uint64_t)15 : track->pos;
+}
+
+static bool is_odd(const struct xs_track *track, uint64_t head)
+{
+	return head % 16 || (head - track->pos > track->process->ring_size &&
+			     track->process->run->options->on_full != XS_FULL_OVERWRITE);
+}
+
+/* Where its records end by now; and what has happened to the ring meanwhile. */
+void xs_track_begin(struct xs_track *track)
+{
+	struct xs_process *process = track->process;
+	uint64_t head = xs_ring_filled(track->ring);
+
+	if (__builtin_expect(is_odd(track, head), 0))
+		head = odd_head(track, head);
+	track->head = head;
+	track->latest = xs_tick(process->run->use_tsc) + SKEW;
+	process->horizon = xs_process_ns(process, track->latest);
+	if (head - track->pos > process->ring_size) {
+		/*
+		 * overwritten (or hostile): the intact records begin at a step that the producer
+		 * told
+		 */
+		uint64_t intact =
+			atomic_load_explicit(&track->ring->tail_lost, memory_order_acquire);
+
+		if (intact > head || head - intact > process->ring_size)
+			intact = head;
+		track->pos = intact;
+		while (track->depth)
+			xs_extra_drop(process, &track->open[--track->depth]);
+		track->tid = atomic_load_explicit(&track->ring->tail_tid, memory_order_relaxed);
+		xs_track_stats(track, track->tid, 0);
+		XS_TELL_SINKS(process, enter, track);
+	}
+	/* after head: a thread that wrote a record after a pause had seen the pause's end */
+	xs_track_look_for_pauses(track);
+	look_from(track);
+}
+
+/* The first event of a process that is to be shown. */
+static void first_event(struct xs_track *track)
+{
+	struct xs_process *process = track->process;
+	size_t length;
+	const char *name;
+
+	process->awaits_event = !xs_sinks_open(process, true);
+	if (process->awaits_event || track->thread == UINT32_MAX)
+		return;
+	name = xs_text_of(process->run, process->threads[track->thread].name, &length);
+	XS_TELL_SINKS(process, thread, track, name, length);
+}
+
+/* wanted: there are sinks that are opened with the first event, which has not come yet */
+static inline void read_next(struct xs_track *track, bool *wanted)
+{
+	struct xs_process *process = track->process;
+	struct xs_record record;
+	uint32_t size = xs_record_copy(&record, track, track->pos, track->head, XS_RECORD_MAX);
+	const struct xs_event *event = &record.event;
+
+	if (!size) {
+		process->corrupt++;
+		track->pos = track->head;
+		return;
+	}
+	if (__builtin_expect(*wanted && event->kind != XS_PAD && event->kind != XS_THREAD, 0)) {
+		first_event(track);
+		*wanted = false;
+	}
+	dispatch(track, event, size);
+	track->pos += size;
+	if (__builtin_expect(process->out && xs_output_full(process->out), 0)) {
+		track->dirty = true;
+		xs_process_commit(process);
+	}
+}
+
+/* A small ring is full before the output's buffer is. */
+static inline void commit_some(struct xs_track *track)
+{
+	if (track->pos - atomic_load_explicit(&track->ring->tail, memory_order_relaxed) >=
+	    track->process->ring_size / 4)
+		xs_process_commit(track->process);
+}
+
+void xs_track_next(struct xs_track *track)
+{
+	bool wanted = track->process->awaits_event;
+
+	read_next(track, &wanted);
+	track->dirty = true;
+	commit_some(track);
+}
+
+uint64_t xs_track_read(struct xs_track *track, uint64_t most)
+{
+	bool wanted = track->process->awaits_event;
+	uint64_t first = track->pos,
+		 length = track->head - first < most ? track->head - first : most;
+
+	while (track->pos - first < length) /* positions may pass 2^64 in a torn or hostile ring */
+		read_next(track, &wanted);
+	track->dirty |= track->pos != first;
+	commit_some(track);
+	return track->pos - first;
+}

@@ -1,0 +1,69 @@
+/*
+ * Records as the drain process looks at them: private copies.
+ */
+#ifndef XS_COPY_H
+#define XS_COPY_H
+
+#include "track.h"
+
+/*
+ * A record out of a ring, which the traced process may change at any time: it is copied once, and
+ * only the copy is looked at.
+ */
+struct xs_record {
+	union {
+		struct xs_event event;
+		struct xs_call_record call;
+		struct xs_values_record values;
+		_Alignas(16) uint64_t word[(XS_RECORD_MAX + 15) / 16 * 2];
+	};
+};
+/* Can the record last so long? Its tick is not behind track->latest. */
+static inline bool xs_track_believes(const struct xs_track *track, const struct xs_event *event,
+				     uint64_t duration)
+{
+	return duration <= track->latest - event->tick;
+}
+
+/*
+ * Of the record at `pos` at most `most` bytes (a multiple of 16). Returns the record's size; 0:
+ * what is there cannot be one.
+ */
+static inline uint32_t xs_record_copy(struct xs_record *copy, const struct xs_track *track,
+				      uint64_t pos, uint64_t head, uint32_t most)
+{
+	uint64_t ring = track->process->ring_size, offset = pos & (ring - 1);
+	uint64_t room = ring - offset < head - pos ? ring - offset : head - pos;
+	const uint64_t *from = (const void *)(track->data + offset);
+	uint64_t second;
+	uint32_t size;
+
+	if (room < sizeof(copy->event) || offset % 16)
+		return 0;
+	second = __atomic_load_n(&from[1], __ATOMIC_RELAXED);
+	copy->word[0] = __atomic_load_n(&from[0], __ATOMIC_RELAXED);
+	copy->word[1] = second;
+	size = (uint32_t)(second >> 40 & 0xff) * 8; /* event.words, as xs_mark() puts it there */
+	if (__builtin_expect(size == sizeof(copy->event), 1))
+		return size;
+	if (size < sizeof(copy->event) || size % 16 || size > room)
+		return 0;
+	for (uint32_t i = 2; i < (most < size ? most : size) / 8; i += 2) {
+		copy->word[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+		copy->word[i + 1] = __atomic_load_n(&from[i + 1], __ATOMIC_RELAXED);
+	}
+	return size;
+}
+
+/* what is looked at of a record that is not to be shown */
+#define XS_RECORD_GLANCE sizeof(struct xs_call_record)
+
+/* The same for a look ahead. 0: there is none yet, or none that can be one. */
+static inline uint32_t xs_record_at(struct xs_record *record, const struct xs_track *track,
+				    uint64_t pos, uint64_t head, uint32_t most)
+{
+	record->call.duration = 0; /* which a shorter record has not */
+	return pos == head ? 0 : xs_record_copy(record, track, pos, head, most);
+}
+
+#endif

@@ -1,0 +1,118 @@
+/*
+ * CUDA's activity in the drain process: buffers that CUPTI has filled in a traced process's shared
+ * memory (common/activity.h).
+ *
+ * cuda.c finds the buffers, steps through their records and gives them back; cuda_records.c knows
+ * what a record means; cuda_calls.c joins it with the call that it came from. Nothing that lies in
+ * shared memory is believed: what counts is copied once.
+ */
+#ifndef XS_CUDA_ACTIVITY_H
+#define XS_CUDA_ACTIVITY_H
+
+#include "activity.h"
+#include "sink.h"
+
+#define XS_RECORD_ROOM 512u /* bytes of a record that are looked at */
+
+/* A call that put work on a device. */
+struct xs_cuda_call {
+	uint64_t tick;
+	uint32_t correlation, host_ticks, tid;
+	uint32_t name; /* the kernel's; 0: none */
+	bool known, launch, joined;
+	uint8_t external; /* kind of the id below + 1; 0: none */
+	uint64_t external_id;
+};
+
+/* Calls are numbered one after the other, so their numbers' last bits tell them apart. */
+#define XS_CUDA_CALLS (1u << 18)
+
+/* A record that came before its call's. */
+struct xs_cuda_orphan {
+	uint64_t since; /* CLOCK_MONOTONIC */
+	int64_t offset;
+	uint32_t size;
+	_Alignas(8) unsigned char data[256];
+};
+#define XS_CUDA_ORPHANS 4096u
+
+struct xs_cuda_buffer {
+	struct xs_activity_buffer *map; /* NULL: not mapped yet */
+	uint32_t turn;			/* of the buffer, that `consumed` is about */
+	uint32_t consumed;		/* bytes */
+	bool full;			/* it was when the rings were looked at */
+	bool done;			/* it is to be given back with the next commit */
+};
+
+struct xs_cuda {
+	struct xs_activity_file *file;
+	uint32_t version;
+	uint8_t source, clock;
+	uint32_t off; /* interned; 0: it is traced */
+	uint16_t size[XS_ACTIVITY_KINDS];
+	struct xs_cuda_buffer buffer[XS_ACTIVITY_BUFFERS];
+	struct xs_cuda_call *calls; /* XS_CUDA_CALLS */
+	uint64_t launches, joined;  /* of kernels: calls, and those of them that have a record */
+	struct xs_cuda_orphan *orphans; /* XS_CUDA_ORPHANS; NULL: none yet */
+	uint32_t orphan_count;
+	uint32_t serial;      /* of the work that was shown */
+	uint64_t untimed;     /* records without times */
+	uint64_t unknown;     /* records of kinds whose length is not known */
+	uint64_t clock_error; /* ns, the greatest; of XS_ACTIVITY_PAIRS */
+	bool dirty;	      /* something was read since the last commit */
+	int64_t offset;	      /* of the buffer that is read: from its ns to ns of the trace */
+	int64_t used[XS_ACTIVITY_TEXTS]; /* bytes that are allocated, by the text of their counter
+					  */
+};
+
+/* ---- cuda.c ---- */
+
+/* Before the process's rings are read: which buffers are full by now. */
+void xs_cuda_look(struct xs_process *process);
+/* Is there something to read, now or later? */
+bool xs_cuda_is_there(const struct xs_process *process);
+/* After that: reads them. all: the process has ended. Returns the bytes read. */
+uint64_t xs_cuda_read(struct xs_process *process, bool all);
+/* The three steps of a commit, see xs_process_commit(). */
+bool xs_cuda_is_dirty(const struct xs_process *process);
+void xs_cuda_save(struct xs_process *process);
+void xs_cuda_settle(struct xs_process *process);
+void xs_cuda_release(struct xs_process *process);
+/* Recovering: takes what the killed drain process has kept. */
+void xs_cuda_restore(struct xs_process *process);
+/* The process has ended and all is read: what is missing. */
+void xs_cuda_finish(struct xs_process *process);
+void xs_cuda_remove_files(const struct xs_process *process);
+void xs_cuda_free(struct xs_process *process);
+
+/* ---- cuda_records.c ---- */
+
+/*
+ * A record, in memory of ours. False: it is of a call that is not known yet. last: it will not be
+ * known later, either.
+ */
+bool xs_cuda_record(struct xs_process *process, const unsigned char *data, uint32_t size,
+		    bool last);
+
+/* ---- cuda_beside.c ---- */
+
+/* A record of something else than work on a device. */
+void xs_cuda_beside(struct xs_process *process, uint32_t kind, const unsigned char *data,
+		    uint32_t size);
+
+/* ---- cuda_calls.c ---- */
+
+/* An XS_ENQUEUED record. */
+void xs_cuda_enqueued(struct xs_track *track, const struct xs_event *event, uint32_t size);
+/* NULL: it is not known (yet). */
+struct xs_cuda_call *xs_cuda_call_of(const struct xs_cuda *cuda, uint32_t correlation);
+/* The application's own id for what the call puts on a device. */
+void xs_cuda_external(struct xs_process *process, uint32_t correlation, uint8_t kind, uint64_t id);
+/* Of the process, made when it is first needed; NULL: no memory. */
+struct xs_cuda *xs_cuda_of(struct xs_process *process);
+/* A text that the traced process has interned for us. */
+uint32_t xs_cuda_text(const struct xs_cuda *cuda, enum xs_activity_text text);
+/* What is known of a pointer that records hold; 0: nothing. */
+uint32_t xs_cuda_name_of(const struct xs_cuda *cuda, uint64_t pointer);
+
+#endif

@@ -1,0 +1,86 @@
+/*
+ * Which call put a piece of work on a device: by the correlation id that both records have.
+ *
+ * The table has a fixed size. A call whose place is needed for a newer one is forgotten; its work,
+ * if it comes later, is shown without its call.
+ */
+#include <stdlib.h>
+
+#include "cuda_activity.h"
+
+struct xs_cuda *xs_cuda_of(struct xs_process *process)
+{
+	if (!process->cuda)
+		process->cuda = calloc(1, sizeof(*process->cuda));
+	if (process->cuda && !process->cuda->calls)
+		process->cuda->calls = calloc(XS_CUDA_CALLS, sizeof(*process->cuda->calls));
+	return process->cuda && process->cuda->calls ? process->cuda : NULL;
+}
+
+static struct xs_cuda_call *place_of(const struct xs_cuda *cuda, uint32_t correlation)
+{
+	struct xs_cuda_call *call = &cuda->calls[correlation % XS_CUDA_CALLS];
+
+	if (call->correlation != correlation)
+		*call = (struct xs_cuda_call){ .correlation = correlation };
+	return call;
+}
+
+void xs_cuda_enqueued(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	const struct xs_enqueued_record *record = (const void *)event;
+	struct xs_cuda *cuda;
+	struct xs_cuda_call *call;
+
+	if (size < sizeof(*record))
+		return;
+	cuda = xs_cuda_of(track->process);
+	if (!cuda)
+		return;
+	call = place_of(cuda, record->correlation);
+	call->tick = event->tick;
+	call->host_ticks = record->host_ticks;
+	call->tid = track->tid;
+	call->name = event->name;
+	call->launch = event->flags & XS_ENQUEUED_FLAG_LAUNCH;
+	call->known = true;
+	call->joined = false;
+	cuda->launches += call->launch;
+}
+
+struct xs_cuda_call *xs_cuda_call_of(const struct xs_cuda *cuda, uint32_t correlation)
+{
+	struct xs_cuda_call *call = &cuda->calls[correlation % XS_CUDA_CALLS];
+
+	return call->known && call->correlation == correlation ? call : NULL;
+}
+
+void xs_cuda_external(struct xs_process *process, uint32_t correlation, uint8_t kind, uint64_t id)
+{
+	struct xs_cuda_call *call = place_of(process->cuda, correlation);
+
+	call->external = (uint8_t)(kind + 1);
+	call->external_id = id;
+}
+
+/* ---- what the traced process has told ---- */
+
+uint32_t xs_cuda_text(const struct xs_cuda *cuda, enum xs_activity_text text)
+{
+	return __atomic_load_n(&cuda->file->text[text], __ATOMIC_RELAXED);
+}
+
+uint32_t xs_cuda_name_of(const struct xs_cuda *cuda, uint64_t pointer)
+{
+	for (uint32_t n = 0; pointer && n < XS_ACTIVITY_PROBES; n++) {
+		const struct xs_activity_name *at =
+			&cuda->file->name[xs_activity_place(pointer, n) & (XS_ACTIVITY_NAMES - 1)];
+		uint64_t there = atomic_load_explicit(&at->pointer, memory_order_acquire);
+
+		if (there == pointer)
+			return atomic_load_explicit(&at->name, memory_order_relaxed);
+		if (!there)
+			return 0;
+	}
+	return 0;
+}

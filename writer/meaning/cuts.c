@@ -1,0 +1,113 @@
+/*
+ * Ends that nobody has recorded: of tasks that are open when a thread or a process ends, and of
+ * what is open when a time of not recording begins. A track is past a pause once it has read a
+ * record from behind it.
+ */
+#include "cuts.h"
+
+#include "extras.h"
+#include "itt.h"
+#include "output.h"
+#include "pauses.h"
+#include "sink.h"
+
+/* An open task that nobody will end. Events are marks then: they have no domain. */
+static void close_one(struct xs_track *track, struct xs_open *task, uint64_t end)
+{
+	struct xs_process *process = track->process;
+
+	if (!task->name.scope && task->name.id != XS_STRING_FULL) {
+		const struct xs_mark mark = { .tid = track->tid,
+					      .name = task->name.id,
+					      .ns = task->start,
+					      .extra = task->extra };
+
+		XS_TELL_SINKS(process, mark, process, &mark);
+		xs_extra_drop(process, task);
+	} else {
+		xs_itt_end(track, task, end, false, true);
+	}
+}
+
+/* The innermost `count` open tasks, which nobody will end. */
+void xs_track_close(struct xs_track *track, uint32_t count, uint64_t end)
+{
+	struct xs_process *process = track->process;
+
+	while (track->depth && count--) {
+		struct xs_open *task = &track->open[--track->depth];
+
+		close_one(track, task, end > task->start ? end : task->start);
+		if (process->out && xs_output_full(process->out)) {
+			track->dirty = true;
+			process->commit(process);
+		}
+	}
+}
+
+/* ---- pauses ---- */
+
+/*
+ * Ends tasks that are open now at `from`: their real ends are unknown. Records that raced with the
+ * pause still lie inside them.
+ */
+static void close_at_pause(struct xs_track *track, uint64_t from)
+{
+	uint64_t end = xs_process_ns(track->process, from);
+
+	xs_track_close(track, UINT32_MAX, end > track->last_ns ? end : track->last_ns);
+}
+
+/* A record of that time is next: ends what was open at the pauses before it. */
+void xs_track_cut(struct xs_track *track, uint64_t tick)
+{
+	uint64_t from, to;
+
+	/* there are no more, unless a process adds to the list while it is read */
+	for (unsigned most = XS_PAUSE_LISTS * XS_PAUSES; most; most--) {
+		unsigned list = xs_pause_first(track, &from, &to);
+
+		track->cut_at = to;
+		if (to == UINT64_MAX || to > tick)
+			return;
+		/*
+		 * not, in a recovered track, those from after a pause that the killed drain process
+		 * had seen
+		 */
+		if (track->depth &&
+		    track->open[track->depth - 1].start < xs_process_ns(track->process, to))
+			close_at_pause(track, from);
+		track->cut_to = to;
+		track->cuts[list]++;
+	}
+}
+
+uint64_t xs_track_cut_short(struct xs_track *track, uint64_t tick, uint64_t duration)
+{
+	uint64_t from;
+
+	if (track->cut_at <= tick + duration)
+		xs_track_cut(track, tick + duration);
+	if (tick >= track->cut_to)
+		return UINT64_MAX;
+	from = xs_process_paused_after(track->process, tick);
+	return from < tick + duration ? from : UINT64_MAX;
+}
+
+void xs_track_look_for_pauses(struct xs_track *track)
+{
+	if (xs_pause_count(track->process, XS_PAUSES_OF_RUN) != track->cuts[XS_PAUSES_OF_RUN] ||
+	    xs_pause_count(track->process, XS_PAUSES_OF_PROCESS) !=
+		    track->cuts[XS_PAUSES_OF_PROCESS])
+		xs_track_cut(track, 0);
+}
+
+void xs_track_cut_last(struct xs_track *track)
+{
+	uint64_t from, to;
+
+	xs_track_cut(track, UINT64_MAX);
+	(void)xs_pause_first(track, &from, &to);
+	if (from != UINT64_MAX)
+		close_at_pause(track, from);
+}

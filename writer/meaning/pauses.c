@@ -1,0 +1,67 @@
+/*
+ * Times of not recording. The run lists its own, and each traced process lists its: each pause with
+ * its two ticks.
+ */
+#include "pauses.h"
+
+static const struct xs_pauses *pauses_of(const struct xs_process *process, unsigned list)
+{
+	return list == XS_PAUSES_OF_RUN ? &process->run->control->pauses : &process->file->pauses;
+}
+
+uint32_t xs_pause_count(const struct xs_process *process, unsigned list)
+{
+	/* pairs with the release in xs_pauses_begin() */
+	return atomic_load_explicit(&pauses_of(process, list)->count, memory_order_acquire);
+}
+
+/* The first one of the list that the track is not past; *ret_from UINT64_MAX: there is none. */
+static void next_pause(struct xs_track *track, unsigned list, uint64_t *ret_from, uint64_t *ret_to)
+{
+	const struct xs_pauses *pauses = pauses_of(track->process, list);
+	uint32_t count = xs_pause_count(track->process, list), at;
+
+	*ret_from = *ret_to = UINT64_MAX;
+	if ((int32_t)(count - track->cuts[list]) <= 0)
+		return;
+	if (count - track->cuts[list] > XS_PAUSES)
+		track->cuts[list] = count - XS_PAUSES; /* older ones are forgotten */
+	at = track->cuts[list] % XS_PAUSES;
+	*ret_to = atomic_load_explicit(&pauses->last[at].to, memory_order_acquire);
+	*ret_from = atomic_load_explicit(&pauses->last[at].from, memory_order_relaxed);
+}
+
+unsigned xs_pause_first(struct xs_track *track, uint64_t *ret_from, uint64_t *ret_to)
+{
+	uint64_t from[XS_PAUSE_LISTS], to[XS_PAUSE_LISTS];
+	unsigned list;
+
+	next_pause(track, XS_PAUSES_OF_RUN, &from[XS_PAUSES_OF_RUN], &to[XS_PAUSES_OF_RUN]);
+	next_pause(track, XS_PAUSES_OF_PROCESS, &from[XS_PAUSES_OF_PROCESS],
+		   &to[XS_PAUSES_OF_PROCESS]);
+	list = to[XS_PAUSES_OF_RUN] <= to[XS_PAUSES_OF_PROCESS] ? XS_PAUSES_OF_RUN
+								: XS_PAUSES_OF_PROCESS;
+	*ret_from = from[0] < from[1] ? from[0] : from[1];
+	*ret_to = to[list];
+	return list;
+}
+
+uint64_t xs_process_paused_after(const struct xs_process *process, uint64_t tick)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (unsigned list = 0; list < XS_PAUSE_LISTS; list++) {
+		const struct xs_pauses *pauses = pauses_of(process, list);
+		uint32_t count = xs_pause_count(process, list);
+
+		for (uint32_t i = 0; i < count && i < XS_PAUSES; i++) {
+			uint64_t from =
+				atomic_load_explicit(&pauses->last[i].from, memory_order_relaxed);
+
+			if (from < first &&
+			    atomic_load_explicit(&pauses->last[i].to, memory_order_relaxed) > tick)
+				first = from;
+		}
+	}
+	return first;
+}

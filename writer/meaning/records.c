@@ -1,0 +1,313 @@
+/*
+ * What records mean together: begins paired with ends, calls, device work in the host's time; each
+ * goes on to the sinks.
+ *
+ * Nothing that a ring holds is believed: a torn or hostile one costs its own records and nothing
+ * else.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "activities.h"
+#include "calls.h"
+#include "copy.h"
+#include "cuda_activity.h"
+#include "cuts.h"
+#include "device_clock.h"
+#include "extras.h"
+#include "itt.h"
+#include "mpi_records.h"
+#include "own_clock.h"
+#include "records.h"
+#include "sink.h"
+#include "threads.h"
+
+/* ---- threads and tasks ---- */
+
+static void read_thread(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	struct xs_process *process = track->process;
+	const struct xs_thread_record *record = (const void *)event;
+	uint32_t tid, name = event->name;
+	size_t length;
+	const char *text = xs_text_of(process->run, name, &length);
+
+	if (size < sizeof(*record))
+		return;
+	tid = (uint32_t)record->tid;
+	if (tid != track->tid || track->thread == UINT32_MAX) {
+		xs_itt_release(track);
+		xs_track_close(track, UINT32_MAX, xs_process_ns(process, event->tick));
+		xs_calls_finish(track, xs_process_ns(process, event->tick));
+		XS_TELL_SINKS(process, leave, track, xs_process_ns(process, event->tick));
+		xs_track_close_stats(track, record->lost);
+		track->tid = tid;
+		track->row = 0;
+		xs_track_stats(track, tid, 0);
+		XS_TELL_SINKS(process, enter, track);
+	}
+	if (track->thread == UINT32_MAX || process->threads[track->thread].name != name)
+		XS_TELL_SINKS(process, thread, track, text, length);
+	if (track->thread != UINT32_MAX)
+		process->threads[track->thread].name = name;
+}
+
+void xs_task_end_among(struct xs_track *track, const struct xs_event *event, uint32_t at,
+		       uint64_t end)
+{
+	struct xs_open task = track->open[at];
+	uint64_t last = track->last_ns;
+
+	end = xs_own_time_end(track, event, &task, end);
+	if (end > last && !(task.extra && task.extra->unplaced))
+		track->last_ns = end;
+	xs_itt_end(track, &task, end, at + 1 != track->depth || end < last, false);
+	xs_track_take(track, at);
+}
+
+/* ---- calls and device work ---- */
+
+/* An XS_STACK record: where the call was made whose record comes next. */
+static void read_stack(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	const struct xs_stack_record *record = (const void *)event;
+	uint32_t count = event->name;
+
+	if (count > XS_STACK_DEPTH_MAX || size < XS_STACK_SIZE(count))
+		return;
+	if (!track->callers)
+		track->callers = calloc(1, sizeof(*track->callers));
+	if (!track->callers)
+		return;
+	track->callers->tick = event->tick;
+	track->callers->count = count;
+	track->callers->cut = event->flags & XS_STACK_FLAG_CUT;
+	memcpy(track->callers->frames, record->frame, count * sizeof(record->frame[0]));
+}
+
+static void read_call(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	struct xs_process *process = track->process;
+	const struct xs_call_record *record = (const void *)event;
+	struct xs_call call = { .event = event,
+				.name = xs_function_id(event->source, event->name) };
+	struct xs_given given;
+	uint64_t off;
+
+	if (size < sizeof(*record))
+		return;
+	if (__builtin_expect(!xs_track_believes(track, event, record->duration), 0)) {
+		process->corrupt++;
+		return;
+	}
+	call.result = record->result;
+	call.start = xs_process_ns(process, event->tick);
+	call.end = xs_process_ns(process, event->tick + record->duration);
+	if (call.end < call.start)
+		call.end = call.start;
+	off = xs_track_cut_short(track, event->tick, record->duration);
+	call.unfinished = off != UINT64_MAX;
+	if (call.unfinished) {
+		off = xs_process_ns(process, off);
+		call.end = off > call.start ? off : call.start;
+	}
+	if (__builtin_expect(process->log_calls, 0) && xs_calls_end(track, record, &given))
+		call.given = &given;
+	/* a call's own record may be lost, and its stack not */
+	if (track->callers && track->callers->count && track->callers->tick == event->tick)
+		call.callers = track->callers;
+	/* one that is cut did not return while it was recorded: no arrow leads to its end */
+	track->call_tick = call.unfinished ? 0 : event->tick;
+	track->call_start = call.start;
+	track->call_end = track->last_ns = call.end;
+	XS_TELL_SINKS(process, call, track, &call);
+	if (call.callers)
+		track->callers->count = 0;
+}
+
+static bool lost_something(const struct xs_process *process)
+{
+	for (uint32_t i = 0; i < process->track_count; i++)
+		if (atomic_load_explicit(&process->tracks[i]->ring->lost, memory_order_relaxed))
+			return true;
+	return false;
+}
+
+void xs_work_show(struct xs_process *process, struct xs_work *work)
+{
+	if (work->end < work->start || work->end > process->horizon) {
+		process->corrupt++;
+		return;
+	}
+	work->linked &= !lost_something(process);
+	XS_TELL_SINKS(process, work, process, work);
+	if (work->end > process->last_ns)
+		process->last_ns = work->end;
+}
+
+static void device_work(struct xs_process *process, const struct xs_device_record *record,
+			uint32_t size)
+{
+	struct xs_work work = { .record = record };
+
+	if (size < XS_DEVICE_RECORD_SHORT ||
+	    (record->work == XS_WORK_KERNEL && size < sizeof(*record) &&
+	     !(record->event.flags & XS_DEVICE_FLAG_FUNCTION)))
+		return;
+	if (!xs_work_wanted(process->run, &record->event))
+		return;
+	if (size >= sizeof(*record))
+		work.shape = record->global;
+	work.host_start = xs_process_ns(process, record->event.tick);
+	work.host_end = xs_process_ns(process, record->event.tick + record->host_ticks);
+	if (!xs_device_times(process, &work))
+		return;
+	work.linked = true;
+	xs_work_show(process, &work);
+}
+
+/* Each command as if it had a record of its own. */
+static void read_commands(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	struct xs_process *process = track->process;
+	const struct xs_commands_record *commands = (const void *)event;
+	uint32_t count = size < sizeof(*commands) ? 0
+						  : (uint32_t)((size - sizeof(*commands)) /
+							       sizeof(commands->command[0])),
+		 length;
+	struct xs_device_record record = { .event = { .kind = XS_DEVICE,
+						      .source = event->source } };
+	struct xs_shape shape;
+
+	if (count > commands->count)
+		count = commands->count;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct xs_command *command = &commands->command[i];
+		const struct xs_string *text = xs_string(process->run->strings,
+							 process->run->strings_size, command->shape,
+							 &length);
+
+		if (!text || text->scope != XS_SHAPE_SCOPE || length != sizeof(shape))
+			continue;
+		memcpy(&shape, text->text, sizeof(shape));
+		record.event.tick = command->tick;
+		record.event.name = shape.name;
+		record.event.flags = event->flags | shape.flags;
+		if (record.event.flags & XS_DEVICE_FLAG_TICKS)
+			record.submitter = commands->submitter;
+		else
+			record.queued = command->tick;
+		record.host_ticks = command->host_ticks;
+		record.tid = command->tid;
+		record.id = commands->id + i;
+		record.queue = commands->queue;
+		record.queue_handle = commands->queue_handle;
+		record.device_name = event->name;
+		record.device = commands->device;
+		record.device_type = commands->device_type;
+		record.work = shape.work;
+		record.simd = shape.simd;
+		record.submit = commands->submit ? commands->submit : command->tick;
+		record.start = command->start;
+		record.end = command->start + command->length;
+		record.bytes = shape.bytes;
+		record.tile = commands->tile;
+		record.engine = commands->engine;
+		record.engine_index = commands->engine_index;
+		record.memory = (uint8_t)shape.memory;
+		record.kernel = shape.kernel;
+		memcpy(record.global, shape.global, sizeof(record.global));
+		memcpy(record.local, shape.local, sizeof(record.local));
+		device_work(process, &record,
+			    shape.words * 8u < sizeof(record) ? shape.words * 8u : sizeof(record));
+	}
+	track->records += count;
+}
+
+/* ---- reading ---- */
+
+/* For which commands the call has waited whose record came before. */
+static void read_wait(struct xs_track *track, const struct xs_waited_record *record)
+{
+	const struct xs_wait wait = { record, track->call_start, track->call_end };
+
+	/* if the call's own record was lost, there is nothing for an arrow to lead to */
+	if (track->call_tick == record->event.tick)
+		XS_TELL_SINKS(track->process, wait, track, &wait);
+}
+
+/* What devices and kernels are, before there is work on or of them. */
+static void read_description(struct xs_process *process, const struct xs_event *event,
+			     uint32_t size)
+{
+	if (event->kind == XS_DEVICE_USED)
+		XS_TELL_SINKS(process, device_used, process, event);
+	else if (size >= sizeof(struct xs_kernel_record))
+		XS_TELL_SINKS(process, kernel, process, (const void *)event);
+}
+
+void xs_record_read_other(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	struct xs_process *process = track->process;
+
+	switch (event->kind) {
+	case XS_CALL:
+		read_call(track, event, size);
+		break;
+	case XS_DEVICE:
+		device_work(process, (const void *)event, size);
+		break;
+	case XS_COMMANDS:
+		read_commands(track, event, size);
+		return;
+	case XS_MPI:
+	case XS_MPI_START:
+	case XS_MPI_DONE:
+	case XS_MPI_MEMBER:
+		xs_mpi_read(track, event, size);
+		break;
+	case XS_DEVICE_USED:
+	case XS_KERNEL:
+		read_description(process, event, size);
+		break;
+	case XS_CALL_IN:
+		if (process->log_calls)
+			xs_calls_begin(track, event, size);
+		break;
+	case XS_CALL_OUT: /* was looked at with its XS_CALL */
+		break;
+	case XS_THREAD:
+		read_thread(track, event, size);
+		return;
+	case XS_LOST_ENDS:
+		xs_track_close(track, event->name, track->last_ns);
+		return;
+	case XS_STACK:
+		read_stack(track, event, size);
+		return;
+	case XS_WAITED:
+		if (size >= sizeof(struct xs_waited_record))
+			read_wait(track, (const void *)event);
+		return;
+	case XS_ACTIVITY:
+	case XS_ABOUT:
+		xs_activity_read(track, event, size);
+		break;
+	case XS_EXTERNAL:
+		xs_activity_read(track, event, size);
+		return;
+	case XS_ENQUEUED:
+		xs_cuda_enqueued(track, event, size);
+		break;
+	case XS_OWN_TIME:
+		if (size >= sizeof(struct xs_own_time_record))
+			xs_own_time_read(track, (const void *)event);
+		return;
+	case XS_PAD:
+		return;
+	default: /* what we do not know is skipped */
+		xs_itt_read(track, event, size);
+		break;
+	}
+	track->records++;
+}

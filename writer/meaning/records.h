@@ -1,0 +1,65 @@
+/*
+ * What records mean together: see records.c.
+ */
+#ifndef XS_RECORDS_H
+#define XS_RECORDS_H
+
+#include "tasks.h"
+
+struct xs_work;
+
+/* Finished device work whose times are known: to all sinks. */
+void xs_work_show(struct xs_process *process, struct xs_work *work);
+/* A record that is neither XS_BEGIN nor XS_END. */
+void xs_record_read_other(struct xs_track *track, const struct xs_event *event, uint32_t size);
+/*
+ * The end of the open task number `at`, where it is not the innermost one, or there is more to do
+ * with it. The application ends tasks of two domains in another order than it began them, or at
+ * times of its own.
+ */
+void xs_task_end_among(struct xs_track *track, const struct xs_event *event, uint32_t at,
+		       uint64_t end);
+
+static inline void xs_task_end(struct xs_track *track, const struct xs_event *event)
+{
+	struct xs_process *process = track->process;
+	uint64_t end = xs_process_ns(process, event->tick);
+	uint32_t at = track->depth, lowest = xs_track_lowest(track);
+	struct xs_open *task;
+
+	while (at > lowest && track->open[at - 1].name.scope != event->name &&
+	       track->open[at - 1].name.id != XS_STRING_FULL)
+		at--; /* a name that found no room has lost its domain too */
+	if (__builtin_expect(at == lowest, 0)) {
+		/* an end without a begin: the application's, or begun while paused */
+		process->unmatched++;
+		return;
+	}
+	task = &track->open[at - 1];
+	if (__builtin_expect(at != track->depth || task->extra || task->row || end < track->last_ns,
+			     0)) {
+		xs_task_end_among(track, event, at - 1, end);
+		return;
+	}
+	if (process->plain_task)
+		process->plain_task(track, task, end);
+	track->depth--;
+	track->last_ns = end;
+}
+
+/* A record, in memory of ours. Begins and ends of plain tasks are the most of all. */
+static inline void xs_record_read(struct xs_track *track, const struct xs_event *event,
+				  uint32_t size)
+{
+	if (event->kind == XS_BEGIN) {
+		(void)xs_track_open(track, xs_process_ns(track->process, event->tick), event->name);
+		track->records++;
+	} else if (event->kind == XS_END) {
+		xs_task_end(track, event);
+		track->records++;
+	} else {
+		xs_record_read_other(track, event, size);
+	}
+}
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * The run, as the drain process has it: its directory, its clock, its options. One for the whole
+ * drain process.
+ */
+#ifndef XS_RUN_H
+#define XS_RUN_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "options.h"
+#include "shm.h"
+#include "strtab.h"
+
+#define XS_FILTERED 256u /* kernels whose answer is remembered */
+
+/* What a trace says about the dump that it belongs to. */
+struct xs_dump {
+	uint32_t number, reasons; /* from 1; enum xs_dump_reason */
+	/* ns of the trace: all that a process recorded in between is there */
+	uint64_t from, to;
+	bool cut; /* there was no memory for the whole time */
+};
+
+struct xs_run {
+	char dir[PATH_MAX];
+	int directory;		    /* the same, opened: its files are found by it alone */
+	struct xs_control *control; /* the launcher's and ours */
+	struct xs_mailbox *mailbox; /* every traced process can write there */
+	const struct xs_options *options;
+	struct xs_options copied_options;
+	char run_id[sizeof(((struct xs_control *)0)->run_id)];
+	int32_t rank; /* -1: unknown */
+	char command[sizeof(((struct xs_control *)0)->command)];
+	uint32_t command_length; /* bytes of `command` */
+	char arguments[sizeof(((struct xs_control *)0)->arguments)];
+	char variable[XS_ENV_RUN_MAX]; /* the value of XS_ENV_RUN in its processes */
+	int32_t launcher_pid, app_pid; /* 0: not yet known */
+	bool app_not_traced;	       /* the launcher has said why already */
+	/* the start time of the program that has begun this run for itself; 0: the launcher did */
+	uint64_t hosted_start;
+	int channel;		       /* our end, to the launcher; -1: recovering */
+	bool use_tsc;
+	const struct xs_strings *strings;
+	uint64_t strings_size;
+	struct xs_timeline clock, raw; /* of ticks, of CLOCK_MONOTONIC_RAW */
+	/* ns since the epoch that the traces' times count from: the start of the run's day */
+	uint64_t base;
+	char host[64];
+	uint64_t descriptors; /* how many may be open; 0: unknown */
+	int64_t date_offset;  /* of CLOCK_REALTIME to CLOCK_BOOTTIME, the least seen */
+	bool recovering;
+	/* recovering: a trace is not the file that was being written; a line has said so */
+	bool refused;
+	bool disk_error_told;
+	bool wrote_something;	    /* a trace or report, of any process */
+	struct xs_symbols *symbols; /* symbols.c; NULL: none yet */
+	/* demangle.c: kernels' name ids << 1 | wanted, by their last bits */
+	uint32_t filtered[XS_FILTERED];
+	/* names.c: copies of the strings that were asked for; NULL: none yet */
+	struct xs_texts *texts;
+	struct xs_flight *flight;   /* NULL: records become text as they are read */
+	const struct xs_dump *dump; /* the flight recorder's newest one; NULL: it has none */
+	/* who wants to know of each trace that is complete; NULL: nobody */
+	void (*trace_written)(struct xs_run *run, const char *path);
+};
+
+/* May the descriptor be kept? A few are held back, for looking into the run directory and /proc. */
+static inline bool xs_run_can_spare(const struct xs_run *run, int fd)
+{
+	return !run->descriptors || (uint64_t)fd + 4 < run->descriptors;
+}
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * The open tasks of a track: what is rare.
+ */
+#include "tasks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_DEPTH 65536u
+
+bool xs_tasks_grow(struct xs_track *track)
+{
+	uint32_t room = track->room ? 2 * track->room : 32;
+	struct xs_open *grown = room <= MAX_DEPTH ? realloc(track->open, room * sizeof(*grown))
+						  : NULL;
+
+	if (!grown) {
+		track->process->unmatched++;
+		return false;
+	}
+	track->open = grown;
+	track->room = room;
+	return true;
+}
+
+void xs_track_take(struct xs_track *track, uint32_t at)
+{
+	memmove(&track->open[at], &track->open[at + 1],
+		(track->depth - at - 1) * sizeof(track->open[at]));
+	track->depth--;
+}

@@ -1,0 +1,43 @@
+/*
+ * The open tasks of a track: a stack, whose tasks mostly end in the order that it has.
+ */
+#ifndef XS_TASKS_H
+#define XS_TASKS_H
+
+#include "track.h"
+
+/*
+ * The lowest open task that is looked at for one that is not the innermost. A program may leave any
+ * number open in one domain and end those of another, and each end must not cost a walk over all of
+ * them.
+ */
+#define XS_SEARCH_MAX 1024u
+static inline uint32_t xs_track_lowest(const struct xs_track *track)
+{
+	return track->depth > XS_SEARCH_MAX ? track->depth - XS_SEARCH_MAX : 0;
+}
+
+/* More room; false: too deep, or no memory. */
+bool xs_tasks_grow(struct xs_track *track);
+
+/* Opens a task; NULL: too deep, or no memory. */
+static inline struct xs_open *xs_track_open(struct xs_track *track, uint64_t start, uint32_t name)
+{
+	struct xs_open *task;
+
+	if (__builtin_expect(track->depth == track->room, 0) && !xs_tasks_grow(track))
+		return NULL;
+	task = &track->open[track->depth++];
+	task->start = start;
+	task->extra = NULL;
+	task->row = track->row;
+	task->name = xs_name_of(track->process, name);
+	if (start > track->last_ns)
+		track->last_ns = start;
+	return task;
+}
+
+/* Takes the open task number `at` out of the stack. */
+void xs_track_take(struct xs_track *track, uint32_t at);
+
+#endif

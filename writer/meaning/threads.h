@@ -1,0 +1,14 @@
+/*
+ * Counts of the threads that a ring was, one after the other.
+ */
+#ifndef XS_THREADS_H
+#define XS_THREADS_H
+
+#include "track.h"
+
+/* The ring is another thread's from here on: counts of its own. */
+void xs_track_stats(struct xs_track *track, uint32_t tid, uint32_t name);
+/* The thread is done with the ring, or the process is. lost: the ring's count. */
+void xs_track_close_stats(struct xs_track *track, uint64_t lost);
+
+#endif

@@ -1,0 +1,174 @@
+/*
+ * A traced process as the drain process sees it: what all of its parts know of it. What one module
+ * alone knows hangs on it as a pointer to a struct of that module.
+ */
+#ifndef XS_TRACED_H
+#define XS_TRACED_H
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "run.h"
+#include "shm.h"
+
+#define XS_TITLE_MAX 256u
+#define XS_DEVICES   64u
+#define XS_SINKS_MAX 8u
+
+struct xs_open;
+struct xs_output;
+struct xs_sink;
+struct xs_track;
+
+struct xs_thread_stats {
+	uint32_t tid, name; /* string id */
+	uint64_t records, lost;
+	uint32_t call; /* the call it was in at the end, as in struct xs_ring */
+};
+
+struct xs_mapped {
+	void *map;
+	uint64_t size;
+	uint32_t slots, seen; /* rings in the file; those that are tracks already */
+	void *kept;	      /* the drain process's file about it; NULL: none yet */
+	uint64_t kept_size;
+};
+
+/*
+ * Tables that ids from records fill are bounded. What found no room is counted, and told at the
+ * end.
+ */
+enum xs_omit {
+	XS_OMIT_NAMES,	  /* shown as "(too many names)" */
+	XS_OMIT_TRACKS,	  /* records whose track is one for all that is too many */
+	XS_OMIT_SLICES,	  /* more overlap than there are lanes for */
+	XS_OMIT_SPANS,	  /* begun or ended, and nothing was seen of their other half */
+	XS_OMIT_REQUESTS, /* the same of MPI's */
+	XS_OMIT_ARROWS,
+	XS_OMIT_COUNT,
+};
+
+static inline const char *xs_omit_word(enum xs_omit what)
+{
+	static const char *const words[XS_OMIT_COUNT] = {
+		[XS_OMIT_NAMES] = "names",	 [XS_OMIT_TRACKS] = "tracks",
+		[XS_OMIT_SLICES] = "slices",	 [XS_OMIT_SPANS] = "unmatched_spans",
+		[XS_OMIT_REQUESTS] = "requests", [XS_OMIT_ARROWS] = "arrows",
+	};
+
+	return words[what];
+}
+
+/* What the trace says of the process beside its events, by a constant: a text, or a number. */
+struct xs_about {
+	const char *key;
+	uint32_t text; /* string id; 0: the number counts */
+	uint64_t number;
+};
+#define XS_ABOUT_MAX 8u
+
+enum xs_end {
+	XS_END_EXITED,
+	XS_END_KILLED,
+	XS_END_EXEC,
+	XS_END_UNKNOWN,
+	XS_END_STOPPED,
+	XS_END_RUNNING
+};
+
+struct xs_process {
+	struct xs_process *next;
+	struct xs_run *run;
+	struct xs_process_file *file; /* it is the process's own: what counts is copied */
+	/* ours; NULL: there was no memory, or (flight recorder) there is no ring yet */
+	struct xs_kept_file *kept;
+	char name[XS_NAME_MAX];
+	uint32_t serial;
+	int32_t pid, ppid;
+	int32_t watched; /* pid here, if the process is in another PID namespace */
+	/* as it says; told_start: in its own time namespace */
+	uint64_t pid_namespace, join_tick, told_start;
+	/*
+	 * start time of the pid's process, for xs_process_alive(); UINT64_MAX: it was gone before
+	 * we looked
+	 */
+	uint64_t start;
+	int pidfd;
+	bool exec; /* a later image of the same pid has joined */
+	struct xs_mapped first, *segments;
+	uint32_t segment_count;
+	uint64_t ring_size;
+	struct xs_track **tracks;
+	uint32_t track_count, track_room;
+	struct xs_thread_stats *threads;
+	uint32_t thread_count, thread_room;
+	uint64_t events, lost, untimed, unmatched, corrupt, threads_omitted;
+	/* at the end: on their way to a device or back; MPI's, started and not complete */
+	uint64_t open_commands, open_requests;
+	uint64_t omitted[XS_OMIT_COUNT];
+	uint64_t horizon; /* nothing can have happened behind it */
+	uint64_t last_ns; /* latest end of device work; at the end: of anything */
+	uint64_t host_ns; /* run time of the process, once it has ended */
+	char comm[16];
+	char *arguments; /* title.c: its argv when it joined, a NUL behind each; NULL: not known */
+	uint32_t arguments_length;
+	char title[XS_TITLE_MAX];	 /* empty: not looked at yet */
+	uint64_t title_next, title_wait; /* CLOCK_MONOTONIC: when to look again */
+	/* those that are open, and the state of each by its number (NULL: it is not open) */
+	const struct xs_sink *open_sinks[XS_SINKS_MAX];
+	uint32_t open_count;
+	void *sink[XS_SINKS_MAX];
+	bool awaits_event; /* there are sinks that are opened with the first one */
+	/* of a task that has nothing but a name: the sink that wants it, or the first of several */
+	void (*plain_task)(struct xs_track *track, const struct xs_open *task, uint64_t end);
+	/* writes out what is buffered, so that the rings' room goes back to the producers */
+	void (*commit)(struct xs_process *process);
+	/* the file that --recover completes, which a sink has open; NULL: none (yet) */
+	struct xs_output *out;
+	struct xs_names *names;
+	struct xs_keyed *keyed;		       /* itt.c: open spans, and ends that came first */
+	struct xs_extras *extras;	       /* itt.c */
+	struct xs_own_clocks *own_clocks;      /* own_clock.c */
+	struct xs_device_clock *device_clocks; /* device_clock.c */
+	struct xs_requests *requests;	       /* mpi.c */
+	struct xs_cuda *cuda;		       /* cuda.c */
+	struct xs_about about[XS_ABOUT_MAX];   /* what backends have told of it */
+	uint32_t about_count;
+	struct xs_reports *reports; /* report.c: those that are open; NULL: none */
+	char *directory;	    /* --result-dir: of its files; NULL: not made yet */
+	bool log_calls;		    /* records are read in the order of their times: calls.c */
+	bool cut;		    /* its file was, by itself */
+	unsigned faults;	    /* xs_faults() when that was looked at */
+	/* flight recorder */
+	uint64_t history_cut; /* tick; records before it had to go for want of memory */
+	enum xs_end end;
+	int status;
+	uint64_t end_tick; /* 0: it runs */
+	void *copy;	   /* of what was in shared memory */
+};
+
+/* Of the job: as MPI says, else the process's environment; -1: unknown. */
+static inline int32_t xs_process_rank(const struct xs_process *process)
+{
+	/* any number */
+	int32_t told = atomic_load_explicit(&process->file->rank_told, memory_order_acquire);
+
+	return told > 0 ? told - 1 : -1;
+}
+
+static inline void xs_process_tell(struct xs_process *process, struct xs_about about)
+{
+	if (process->about_count < XS_ABOUT_MAX)
+		process->about[process->about_count++] = about;
+}
+
+static inline uint64_t xs_process_ns(const struct xs_process *process, uint64_t tick)
+{
+	return xs_timeline_ns(&process->run->clock, tick);
+}
+
+#endif

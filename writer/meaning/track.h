@@ -1,0 +1,66 @@
+/*
+ * One ring of a traced process: a sequence of threads' records.
+ */
+#ifndef XS_TRACK_H
+#define XS_TRACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "names.h"
+#include "record.h"
+#include "ring.h"
+#include "traced.h"
+
+struct xs_open {
+	uint64_t start;
+	struct xs_extra *extra; /* NULL: nothing */
+	uint32_t row;		/* string id of the track it is shown on; 0: its thread's */
+	struct xs_name name;
+};
+
+/* The flight recorder's memory of one ring (flight.c). */
+struct xs_history {
+	struct xs_chunk *oldest, *newest;
+	struct xs_track *next, **link; /* of all tracks that have chunks */
+	struct xs_chunk *at;	       /* a dump has come so far */
+	uint32_t offset;
+};
+
+/* One ring: a sequence of threads' records. */
+struct xs_track {
+	struct xs_process *process;
+	struct xs_ring *ring;
+	struct xs_kept_ring *kept;
+	const unsigned char *data;
+	uint64_t pos;  /* consumed; committed with the output that holds it */
+	uint64_t head; /* where the records end that are being read */
+	uint64_t records, lost_base;
+	uint32_t tid, thread; /* thread: index in process->threads */
+	bool dirty;	      /* consumed since the last commit */
+	uint64_t odd_head;    /* the last one that could not be; 0: none */
+	/* tick: a record from there on is looked at more closely, for the next two */
+	uint64_t look_at;
+	uint64_t latest; /* tick: what says to be later is spoilt */
+	/* tick: a record from there on shows that a time of not recording is over */
+	uint64_t cut_at;
+	uint64_t cut_to;  /* tick: the end of the last such time that is behind the track */
+	uint32_t cuts[2]; /* how many are: of the run's, of the process's */
+	uint64_t last_ns; /* of the last begin or end */
+	uint64_t call_tick, call_start, call_end; /* the last call */
+	uint32_t depth, room;
+	struct xs_open *open;
+	uint32_t row;		  /* string id of the track that tasks go to; 0: the thread's own */
+	void *sink[XS_SINKS_MAX]; /* what each sink has of it, by its number */
+	struct xs_own_time *own_time; /* own_clock.c; NULL: none yet */
+	struct keyed *bare;	      /* itt.c: the newest open span without an id; NULL: none */
+	struct xs_calls *calls;	      /* calls.c: those that the thread is in; NULL: none yet */
+	struct xs_callers *callers; /* records.c: of the call whose record comes; NULL: none yet */
+	/* the program's numbers for what the thread does (XS_EXTERNAL); 0: none */
+	uint64_t external, user_external;
+	struct xs_about *about;		/* activities.c: a text that is not complete; NULL: none */
+	struct xs_mpi_started *started; /* mpi.c; NULL: none yet */
+	struct xs_history history;	/* the track's state is that before these records */
+};
+
+#endif

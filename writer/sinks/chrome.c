@@ -1,0 +1,540 @@
+/*
+ * The Chrome JSON sink. docs/TRACE_FORMAT.md says what is written.
+ *
+ * A slice is put together from three pieces that are ready beforehand (track, name, digits), so it
+ * costs little more than copying its bytes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends.h"
+#include "chrome.h"
+#include "files.h"
+#include "names.h"
+#include "text.h"
+#include "stacks.h"
+#include "title.h"
+#include "values.h"
+#include "version.h"
+
+/* Does the file begin as a trace of this run, or with nothing at all? */
+static bool begins_as_ours(const struct xs_run *run, int fd)
+{
+	static const unsigned char zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
+	char head[1024], mark[64];
+	ssize_t n = pread(fd, head, sizeof(head) - 1, 0);
+
+	if (n <= 0)
+		return n == 0;
+	if (run->options->compress)
+		return n >= (ssize_t)sizeof(zstd) && !memcmp(head, zstd, sizeof(zstd));
+	head[n] = '\0';
+	(void)snprintf(mark, sizeof(mark), "\"run\":\"%s\"", run->run_id);
+	return strstr(head, mark);
+}
+
+/*
+ * Is it the very file that the killed drain process was writing? The text says what is wrong; NULL:
+ * it is.
+ */
+static const char *why_not(const struct xs_process *process, int fd, uint64_t offset)
+{
+	const struct xs_kept_file *kept = process->kept;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return "no regular file";
+	if (st.st_uid != geteuid())
+		return "another user's";
+	if (kept->inode ? st.st_ino != kept->inode || st.st_dev != kept->device : st.st_size > 0)
+		return "another file than the drain process made";
+	if ((uint64_t)st.st_size < offset)
+		return "shorter than the drain process left it";
+	return begins_as_ours(process->run, fd) ? NULL : "no trace of this run";
+}
+
+/*
+ * After a killed drain process: the file that it was writing, cut back to what was committed.
+ * -EPERM: it is another one.
+ */
+static int reopen(struct xs_process *process, char *path, size_t size, uint64_t *ret_offset)
+{
+	uint64_t offset = atomic_load(&process->kept->committed) >> 1;
+	const char *wrong;
+	int fd;
+
+	(void)snprintf(path, size, "%.*s", PATH_MAX - 1, process->kept->output);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 && errno == ENOENT)
+		return -ENOENT;
+	wrong = fd < 0 ? strerror(errno) : why_not(process, fd, offset);
+	if (!wrong && (ftruncate(fd, (off_t)offset) < 0 || lseek(fd, 0, SEEK_END) < 0))
+		wrong = strerror(errno);
+	*ret_offset = offset;
+	if (!wrong)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	/*
+	 * killed before the file was made: the name may be another's, which it was just finding out
+	 */
+	if (!process->kept->inode && !offset)
+		return -ENOENT;
+	xs_tell("xstrace: --recover %s: %s: %s; nothing is written. Put the file back, or move it "
+		"away to have the rest of the trace\n",
+		process->run->dir, path, wrong);
+	process->run->refused = true;
+	return -EPERM;
+}
+
+/* Whose trace does not begin where the run began. */
+static char *put_recorder(char *o, const struct xs_run *run)
+{
+	static const char *const reasons[] = { "signal", "session", "trigger", "crash" };
+	const struct xs_dump *dump = run->dump;
+	bool first = true;
+
+	if (!dump)
+		return put(o, ",\"flight_recorder\":{\"recovered\":true}");
+	o = put(put_count(o, ",\"flight_recorder\":{\"dump\":", dump->number), ",\"reasons\":[");
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (dump->reasons & 1u << i) {
+			o = put(put(put(o, first ? "\"" : ",\""), reasons[i]), "\"");
+			first = false;
+		}
+	o = put_count(o, "],\"window_ns\":", run->options->flight);
+	o = xs_json_micros(put(o, ",\"from\":"), dump->from);
+	o = xs_json_micros(put(o, ",\"to\":"), dump->to);
+	return put(o, dump->cut ? ",\"cut\":true}" : "}");
+}
+
+/* Words with a NUL behind each, as members of an array. */
+static char *put_words(char *o, const char *word, size_t length)
+{
+	const char *stop = word + length;
+
+	for (bool first = true; word < stop; first = false) {
+		size_t n = strnlen(word, (size_t)(stop - word));
+
+		o = put(xs_json_escape(put(o, first ? "\"" : ",\""), word, n), "\"");
+		word += n + 1;
+	}
+	return o;
+}
+
+/*
+ * As unitrace calls it, whose users look for RANK and HOST<…>; behind that, what it is. It is
+ * written again when that has changed.
+ */
+static char *put_process_name(struct xs_process *process, char *o)
+{
+	o = xs_chrome_put_metadata(o, "process_name", (uint64_t)process->pid,
+				   (uint64_t)process->pid);
+	o = xs_chrome_put_rank(put(o, "\"name\":\""), process);
+	o = put(put_escaped(put(o, "HOST<"), process->run->host), "> ");
+	(void)strcpy(xs_chrome_of(process)->title, xs_title_of(process));
+	xs_chrome_of(process)->rank = xs_process_rank(process);
+	return put(put_escaped(o, xs_chrome_of(process)->title), "\"}},\n");
+}
+
+static void header(struct xs_process *process)
+{
+	const struct xs_run *run = process->run;
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	int32_t rank = xs_process_rank(process),
+		world_size = atomic_load_explicit(&process->file->world_size, memory_order_relaxed);
+	char *o = xs_output_put(&chrome->out);
+
+	o = put_count(o, "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":", run->base);
+	o = put(o, ",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION "\",\"run\":\"");
+	o = put_escaped(o, run->run_id);
+	o = put_escaped(put(o, "\",\"host\":\""), run->host);
+	o = put_count(o, "\",\"pid\":", (uint64_t)process->pid);
+	o = put_count(o, ",\"ppid\":", (uint64_t)process->ppid);
+	if (rank >= 0)
+		o = put_count(o, ",\"rank\":", (uint64_t)rank);
+	if (world_size > 0)
+		o = put_count(o, ",\"world_size\":", (uint64_t)world_size);
+	o = put_escaped(put(o, ",\"options\":\""), run->arguments);
+	o = put(o, "\",\"clock\":");
+	o = put(o, run->use_tsc ? "\"tsc\"" : "\"monotonic\"");
+	o = put_count(o, ",\"ring_size\":", process->ring_size);
+	if (run->options->flight)
+		o = put_recorder(o, run);
+	o = put_words(put(o, ",\"command\":["), run->command, run->command_length);
+	o = put(o, "]");
+	finish(chrome, o);
+	o = xs_output_put(&chrome->out);
+	if (process->arguments)
+		o = put(put_words(put(o, ",\"argv\":["), process->arguments,
+				  process->arguments_length),
+			"]");
+	o = put(o, "},\"traceEvents\":[\n");
+	o = put_process_name(process, o);
+	o = xs_chrome_put_metadata(o, "process_labels", (uint64_t)process->pid,
+				   (uint64_t)process->pid);
+	o = put(put_escaped(put(o, "\"labels\":\""), process->comm), "\"}},\n");
+	finish(chrome, o);
+}
+
+/*
+ * Held while this process lives and the file is open: tells readers that the file is not complete
+ * yet. Failure to lock is ignored.
+ */
+static void lock_it(int fd)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	(void)fcntl(fd, F_OFD_SETLK, &whole);
+}
+
+/*
+ * Its trace, new or (--recover) begun by the drain process that was killed: *ret_offset bytes are
+ * there. The descriptor or -errno.
+ */
+static int open_file(struct xs_process *process, struct xs_chrome *chrome, uint64_t *ret_offset)
+{
+	bool again = process->run->recovering && process->kept && process->kept->output[0];
+	int fd = again ? reopen(process, chrome->path, sizeof(chrome->path), ret_offset) : -ENOENT;
+
+	if (process->run->refused) /* this one, or another process's: nothing is changed */
+		return -EPERM;
+	if (fd == -ENOENT) {
+		*ret_offset = 0;
+		fd = xs_file_create(process, XS_FILE_TRACE, chrome->path, sizeof(chrome->path));
+	}
+	if (fd >= 0)
+		lock_it(fd);
+	return fd;
+}
+
+static void set_prefix(struct xs_track *track)
+{
+	struct xs_chrome_track *own = xs_chrome_track(track);
+	char *o = put_count(own->prefix, "{\"ph\":\"X\",\"tid\":", track->tid);
+
+	o = put(put_count(o, ",\"pid\":", (uint32_t)track->process->pid), ",\"ts\":");
+	own->prefix_length = (uint32_t)(o - own->prefix);
+}
+
+static bool open_trace(struct xs_process *process)
+{
+	struct xs_chrome *chrome = calloc(1, sizeof(*chrome));
+	uint64_t offset = 0;
+	int fd, error;
+
+	if (!chrome)
+		return false;
+	xs_json_names_init(&chrome->names);
+	fd = open_file(process, chrome, &offset);
+	error = process->run->refused
+			? fd
+			: xs_output_init(&chrome->out, fd, offset, process->run->options->compress);
+	if (error < 0) {
+		if (fd >= 0)
+			close(fd);
+		free(chrome);
+		return false;
+	}
+	if (fd < 0) {
+		chrome->out.error = fd;
+		xs_tell_write_error(process->run, fd);
+	}
+	process->sink[XS_SINK_CHROME] = chrome;
+	process->out = &chrome->out;
+	if (offset) { /* it has its names */
+		(void)strcpy(chrome->title, xs_title_of(process));
+		chrome->rank = xs_process_rank(process);
+	} else {
+		header(process);
+		/* at once: a file that is cut later has its head */
+		(void)xs_output_flush(&chrome->out);
+		if (!process->run->flight && process->kept)
+			atomic_store(&process->kept->committed, chrome->out.offset << 1);
+	}
+	return true;
+}
+
+static void name_thread(struct xs_track *track, const char *name, size_t length)
+{
+	struct xs_chrome *chrome = xs_chrome_of(track->process);
+	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name",
+					 (uint64_t)track->process->pid, track->tid);
+
+	o = xs_json_escape(put(o, "\"name\":\""), name, length < 256 ? length : 256);
+	finish(chrome, put(o, "\"}},\n"));
+}
+
+static void put_task(struct xs_track *track, const struct xs_open *task, uint64_t end)
+{
+	struct xs_process *process = track->process;
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	char *o = put_slice(xs_output_put(&chrome->out), track, task->start, end);
+
+	finish(chrome, xs_chrome_put_name(o, process, task->name.id));
+}
+
+/* With -c: what the call was given, and what came back. */
+static char *put_given(char *o, const struct xs_call *call)
+{
+	const struct xs_api *api;
+	const struct xs_function *function =
+		xs_function_of(call->event->source, call->event->name, &api);
+	char text[XS_RESULT_MAX];
+
+	if (!function)
+		return o;
+	if (xs_show_returned_result(api, function, call->result, text) && text[0])
+		o = put(put_escaped(put(o, "\"returned\":\""), text), "\",");
+	if (call->given->begun && call->given->count)
+		o = put(xs_show_given(put(o, "\"in\":"), function, call->given), ",");
+	if (call->given->values)
+		o = put(xs_show_returned(put(o, "\"out\":"), api, function, call->given), ",");
+	return o;
+}
+
+/*
+ * ,"args":{…}: the result of a call that failed, where it was made, and with -c what is known about
+ * it; nothing when there is nothing to say.
+ */
+static char *put_about(char *o, struct xs_process *process, const struct xs_call *call)
+{
+	char *begin = o;
+	size_t length;
+	const char *stack = call->callers ? xs_stacks_text(process, call, &length) : NULL;
+
+	o = put(o, ",\"args\":{");
+	if (call->event->flags & XS_CALL_FLAG_FAILED)
+		o = put(xs_json_signed(put(o, "\"result\":"), call->result), ",");
+	if (call->given && process->run->options->chrome_call)
+		o = put_given(o, call);
+	if (stack)
+		o = put(mempcpy(o, stack, length), ",");
+	if (o[-1] == '{')
+		return begin;
+	o[-1] = '}';
+	return o;
+}
+
+static void put_call(struct xs_track *track, const struct xs_call *call)
+{
+	const struct xs_options *options = track->process->run->options;
+	struct xs_chrome *chrome = xs_chrome_of(track->process);
+	const struct xs_chrome_track *own = xs_chrome_track(track);
+	char *o;
+
+	if (call->unfinished || options->chrome_call ||
+	    (options->chrome_kernel && call->event->flags & XS_CALL_FLAG_OF_WORK)) {
+		o = put_slice(xs_output_put(&chrome->out), track, call->start, call->end);
+		o = call->unfinished ? put(o, ",\"args\":{\"unfinished\":true}")
+				     : put_about(o, track->process, call);
+		finish(chrome, xs_chrome_put_name(o, track->process, call->name));
+	}
+	if (__builtin_expect(own->arrow_first < own->arrow_end, 0))
+		xs_arrows_flush(track, call->end);
+}
+
+static char *put_end(char *o, enum xs_end end, int status)
+{
+	static const char *const ends[] = { "exited",  "killed",  "exec",
+					    "unknown", "stopped", "running" };
+
+	o = put(put(put(o, "\"end\":\""), ends[end]), "\"");
+	if (end == XS_END_EXITED && status >= 0)
+		o = put_count(o, ",\"status\":", (uint64_t)status);
+	if (end == XS_END_KILLED)
+		o = put_count(o, ",\"status\":", (uint64_t)status);
+	return o;
+}
+
+static char *put_omitted(char *o, const struct xs_process *process)
+{
+	bool some = false;
+
+	for (int i = 0; i < XS_OMIT_COUNT; i++) {
+		if (!process->omitted[i])
+			continue;
+		o = put_count(put(put(o, some ? ",\"" : ",\"omitted\":{\""), xs_omit_word(i)),
+			      "\":", process->omitted[i]);
+		some = true;
+	}
+	return some ? put(o, "}") : o;
+}
+
+/* What backends have told of the process. */
+static char *put_told(char *o, const struct xs_process *process)
+{
+	for (uint32_t i = 0; i < process->about_count; i++) {
+		const struct xs_about *about = &process->about[i];
+		size_t length;
+		const char *text;
+
+		o = put(put(put(o, ",\""), about->key), "\":");
+		if (!about->text) {
+			o = xs_json_uint(o, about->number);
+			continue;
+		}
+		text = xs_text_of(process->run, about->text, &length);
+		o = xs_json_escape(put(o, "\""), text, length < 400 ? length : 400);
+		o = put(o, "\"");
+	}
+	return o;
+}
+
+static char *put_thread(char *o, struct xs_run *run, const struct xs_thread_stats *thread,
+			bool first)
+{
+	size_t length;
+	const char *name = xs_text_of(run, thread->name, &length);
+
+	o = put_count(o, first ? "\n{\"tid\":" : ",\n{\"tid\":", thread->tid);
+	o = xs_json_escape(put(o, ",\"name\":\""), thread->name ? name : "",
+			   thread->name && length < 32 ? length : 0);
+	o = put_count(o, "\",\"records\":", thread->records);
+	o = put_count(o, ",\"lost\":", thread->lost);
+	if (thread->call) {
+		name = xs_text_of(run,
+				  xs_function_id((uint8_t)(thread->call >> 24),
+						 (thread->call & 0xffffff) - 1),
+				  &length);
+		o = put(xs_json_escape(put(o, ",\"in_call\":\""), name, length < 64 ? length : 64),
+			"\"");
+	}
+	return put(o, "}");
+}
+
+/* What ends the list of events, and all that is known of the process now. */
+static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int status)
+{
+	const struct xs_chrome *chrome = xs_chrome_of(process);
+
+	if (strcmp(chrome->title, xs_title_of(process)) || chrome->rank != xs_process_rank(process))
+		o = put_process_name(process, o);
+	/* an event to close the list: all others end with a comma */
+	o = xs_chrome_put_metadata(o, "process_sort_index", (uint64_t)process->pid,
+				   (uint64_t)process->pid);
+	o = put(put_count(o, "\"sort_index\":", (uint64_t)process->pid), "}}\n],\"otherData\":{");
+	o = put_end(o, end, status);
+	o = put_count(o, ",\"events\":", process->events);
+	o = put_count(o, ",\"lost\":", process->lost);
+	if (process->untimed)
+		o = put_count(o, ",\"untimed_commands\":", process->untimed);
+	o = put_told(o, process);
+	o = xs_chrome_put_about(o, process);
+	if (process->open_commands)
+		o = put_count(o, ",\"open_commands\":", process->open_commands);
+	if (process->open_requests)
+		o = put_count(o, ",\"open_requests\":", process->open_requests);
+	if (process->unmatched)
+		o = put_count(o, ",\"unmatched_ends\":", process->unmatched);
+	o = put_omitted(o, process);
+	if (process->corrupt)
+		o = put_count(o, ",\"corrupt_rings\":", process->corrupt);
+	o = put_count(o, ",\"clock_error_ns\":", process->run->clock.max_error);
+	o = put(o, ",\"threads\":[");
+	for (uint32_t i = 0; i < process->thread_count; i++)
+		o = put_thread(o, process->run, &process->threads[i], !i);
+	o = put(o, "]");
+	if (process->threads_omitted)
+		o = put_count(o, ",\"threads_omitted\":", process->threads_omitted);
+	return put(o, "}}\n");
+}
+
+static void free_state(struct xs_process *process)
+{
+	struct xs_chrome *chrome = xs_chrome_of(process);
+
+	for (uint32_t i = 0; i < chrome->track_count; i++)
+		xs_lanes_fini(&chrome->tracks[i].lanes);
+	for (uint32_t i = 0; i < chrome->row_count; i++)
+		xs_lanes_fini(&chrome->rows[i].lanes);
+	xs_flows_fini(process);
+	xs_waits_fini(process);
+	xs_json_names_free(&chrome->names);
+	xs_chrome_about_free(chrome);
+	free(chrome->mpi);
+	free(chrome->rows);
+	free(chrome->labels);
+	free(chrome->tracks);
+	free(chrome->track_index);
+	free(chrome);
+	process->out = NULL;
+}
+
+static bool close_trace(struct xs_process *process, enum xs_end end, int status)
+{
+	struct xs_run *run = process->run;
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	size_t room = 8192 + (size_t)process->thread_count * 1024 + xs_chrome_about_room(chrome);
+	char *tail = malloc(room), path[PATH_MAX];
+	size_t length = tail ? (size_t)(put_tail(tail, process, end, status) - tail) : 0;
+	bool written = chrome->out.offset;
+	int error;
+
+	memcpy(path, chrome->path, sizeof(path));
+	if (!written && chrome->out.fd >= 0)
+		(void)unlink(path); /* there was no room for the head even */
+	error = xs_output_close(&chrome->out, tail ? tail : "", length);
+	free(tail);
+	free_state(process);
+	if (error)
+		xs_tell_write_error(run, error);
+	if (written && run->trace_written)
+		run->trace_written(run, path);
+	if (written)
+		xs_tell("[INFO] Timeline is stored in %s%s\n", path,
+			error ? " (what came before the disk was full)" : "");
+	return true;
+}
+
+static void leave(struct xs_track *track, uint64_t ns)
+{
+	(void)ns;
+	xs_arrows_flush(track, UINT64_MAX);
+}
+
+static void drop_track(struct xs_track *track)
+{
+	struct xs_chrome_track *own = xs_chrome_track(track);
+
+	xs_lanes_fini(&own->crossing);
+	xs_lanes_fini(&own->unplaced);
+	free(own->arrows);
+}
+
+static bool wanted(const struct xs_run *run)
+{
+	return xs_want_chrome(run->options);
+}
+
+const struct xs_sink xs_chrome_sink = {
+	.wanted = wanted,
+	.open = open_trace,
+	.at_first_event = true,
+	.track_size = sizeof(struct xs_chrome_track),
+	.enter = set_prefix,
+	.leave = leave,
+	.thread = name_thread,
+	.task = put_task,
+	.slice = xs_chrome_span,
+	.mark = xs_chrome_mark,
+	.counter = xs_chrome_counter,
+	.flow = xs_flows_add,
+	.call = put_call,
+	.call_unfinished = put_call,
+	.work = xs_chrome_work,
+	.wait = xs_waits_read,
+	.mpi_call = xs_chrome_mpi_call,
+	.aside = xs_chrome_aside,
+	.activity = xs_chrome_activity,
+	.about = xs_chrome_about,
+	.mpi_work = xs_chrome_mpi_work,
+	.communicator = xs_chrome_communicator,
+	.close = close_trace,
+	.drop_track = drop_track,
+};

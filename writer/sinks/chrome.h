@@ -1,0 +1,300 @@
+/*
+ * Inside the Chrome JSON sink: its state and the pieces that events are put together from.
+ */
+#ifndef XS_CHROME_H
+#define XS_CHROME_H
+
+#include <limits.h>
+#include <string.h>
+
+#include "extras.h"
+#include "json.h"
+#include "lanes.h"
+#include "output.h"
+#include "put.h"
+#include "sink.h"
+#include "sinks.h"
+
+#define XS_OWN_TID 0x40000000u /* from here on: tracks that are no thread's */
+
+/* A device, or a tile of it: a process in the trace. */
+struct device_place {
+	uint8_t device, tile; /* tile: from 1; 0: the whole device */
+};
+
+#define XS_CHUNK 64u /* bytes that texts which are kept are copied by */
+
+#define XS_NAME_SLACK 128u /* bytes that a name's text has, with readable ones behind it */
+#define XS_JSON_HOT   64u
+
+/* A name as the last thing of an event: ,"cat":"cpu_op","name":"…"},\n */
+struct xs_json_name {
+	uint32_t id;	 /* 0: free */
+	uint32_t length; /* 0: too long to keep */
+	char *text;
+};
+
+/* Those that were written, made once; further ones are made each time. */
+struct xs_json_names {
+	struct xs_json_name *table;
+	uint32_t size, count; /* size: power of two */
+	size_t bytes;
+	struct xs_json_name hot[XS_JSON_HOT]; /* by the last bits of their ids */
+};
+
+/* Nothing is hot yet: each place has an id that belongs to another one. */
+void xs_json_names_init(struct xs_json_names *names);
+
+/* The key of an argument, as it comes again and again. */
+struct xs_key {
+	uint32_t id; /* string id; 0: free */
+	uint32_t length;
+	char json[120]; /* "key":[ */
+};
+#define XS_KEYS 32u /* those that are remembered, by their ids' last bits */
+
+/* A slice that is written: where, for flows. */
+struct xs_place {
+	uint32_t tid;
+	uint64_t start;
+};
+
+/*
+ * What was written last of a kernel with its shape: programs launch the same one again and again.
+ */
+struct xs_label {
+	struct xs_label_key {
+		uint32_t name, source;
+		uint8_t flags, has_shape, simd, memory, unused[4];
+		uint64_t shape[6]; /* without one: its bytes */
+	} key;
+	uint32_t length, args_length; /* length 0: nothing yet, or it was too long */
+	/* its name in the trace; its sizes among the arguments */
+	char text[4 * XS_CHUNK], args[3 * XS_CHUNK];
+};
+#define XS_LABELS 64u /* a power of two: where a key's label is kept */
+
+/* How a slice, and the end of an arrow, begins on a track, up to its time. */
+struct xs_own {
+	char text[XS_CHUNK], arrow[XS_CHUNK];
+	uint64_t pid, tid;
+	uint32_t length, arrow_length;
+};
+
+/*
+ * Where device work of one queue (and thread, as asked) is shown; work that overlaps gets another
+ * lane.
+ */
+struct device_track {
+	uint32_t place, tid; /* key; tid and queue 0: not told apart; place: struct device_place */
+	uint64_t queue;
+	struct xs_lanes lanes;
+};
+
+/* A row of slices that belong to no thread: frames, regions, tracks that the application made. */
+struct xs_row {
+	uint32_t name; /* string id; below XS_SPAN_COUNT: enum xs_span */
+	struct xs_lanes lanes;
+};
+
+/* Between a call and device work; arrows.c. */
+enum xs_arrow_kind { XS_ARROW_ENQUEUE, XS_ARROW_SUBMIT, XS_ARROW_WAIT };
+struct xs_arrow {
+	uint64_t host, device; /* ns: its two ends */
+	uint64_t after;	       /* when the call ended: its record is read once the track is there */
+	uint64_t pid, tid;     /* the device's track */
+	uint32_t id, host_tid;
+	enum xs_arrow_kind kind;
+};
+
+/* Of a thread's ring. */
+struct xs_chrome_track {
+	char prefix[64]; /* {"ph":"X","tid":T,"pid":P,"ts": */
+	uint32_t prefix_length;
+	/* arrows.c: they wait for the calls that they start from, and for how many there is room */
+	uint32_t arrow_first, arrow_end, arrow_room;
+	struct xs_arrow *arrows;
+	struct xs_lanes crossing; /* tasks that end out of order */
+	struct xs_lanes unplaced; /* those of clocks that cannot be placed */
+};
+
+struct xs_chrome {
+	struct xs_output out;
+	char path[PATH_MAX];
+	char title[XS_TITLE_MAX]; /* as it was written last */
+	int32_t rank;
+	struct device_track *tracks;
+	uint32_t *track_index;			/* number of the track + 1, by its key; 0: free */
+	uint32_t track_count, track_room, last; /* index: twice the room */
+	uint32_t next_tid[XS_DEVICES], own_tracks[XS_DEVICES];
+	struct device_place places[XS_DEVICES];
+	uint32_t place_count;
+	struct xs_json_clock time;
+	char counter[32]; /* how each counter's event begins */
+	uint32_t counter_length;
+	uint32_t next_own;	 /* tracks from XS_OWN_TID on */
+	struct xs_own own[4];	 /* those of them, and of devices, that had the last slices */
+	struct xs_label *labels; /* XS_LABELS; NULL: none yet */
+	struct xs_row *rows;
+	uint32_t row_count, last_row;
+	struct xs_json_names names;
+	struct xs_key keys[XS_KEYS];
+	struct xs_mpi_texts *mpi;    /* chrome_mpi.c; NULL: none yet */
+	struct xs_flows *span_flows; /* flows.c; NULL: none yet */
+	struct xs_waits *waits;	     /* waits.c; NULL: none yet */
+	struct xs_chrome_about *about; /* chrome_own.c; NULL: none yet */
+	uint32_t flows;
+	uint32_t last_caller; /* index of the track that the last arrow came from */
+};
+
+static inline struct xs_chrome *xs_chrome_of(const struct xs_process *process)
+{
+	return process->sink[XS_SINK_CHROME];
+}
+
+static inline struct xs_chrome_track *xs_chrome_track(const struct xs_track *track)
+{
+	return track->sink[XS_SINK_CHROME];
+}
+
+/*
+ * Text that is kept, with a multiple of XS_CHUNK readable bytes: copies of a fixed size, no call.
+ * Touches as much behind `out`.
+ */
+static inline char *put_chunks(char *out, const char *text, uint32_t length)
+{
+	memcpy(out, text, XS_CHUNK);
+	for (uint32_t at = XS_CHUNK; at < length; at += XS_CHUNK)
+		memcpy(out + at, text + at, XS_CHUNK);
+	return out + length;
+}
+
+static inline void finish(struct xs_chrome *chrome, char *end)
+{
+	xs_output_put_end(&chrome->out, end);
+}
+
+/* The beginning of a slice on the thread's own track, up to its duration. */
+static inline char *put_slice(char *o, const struct xs_track *track, uint64_t start, uint64_t end)
+{
+	const struct xs_chrome_track *own = xs_chrome_track(track);
+
+	memcpy(o, own->prefix, sizeof(own->prefix)); /* of a fixed size: no call */
+	o = xs_json_time(o + own->prefix_length, start, &xs_chrome_of(track->process)->time);
+	memcpy(o, ",\"dur\":", 8);
+	return xs_json_micros(o + 7, end > start ? end - start : 0);
+}
+
+/* ---- chrome_put.c ---- */
+
+/*
+ * How events begin on a track that is no thread's, and on devices' tracks: few of these mostly have
+ * many in a row.
+ */
+const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint64_t tid);
+/* "RANK 3 ", or nothing. */
+char *xs_chrome_put_rank(char *o, const struct xs_process *process);
+/* The beginning of a metadata event, up to the members of its args. name: a constant. */
+char *xs_chrome_put_metadata(char *o, const char *name, uint64_t pid, uint64_t tid);
+/* The name, as the last thing of an event, without its category. */
+char *xs_chrome_put_bare_name(char *o, struct xs_process *process, uint32_t name);
+/* The lane of `lanes` for [start, end]; a new one is named by `title`. 0: no memory. */
+uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, const char *title,
+			uint64_t start, uint64_t end, enum xs_fit fit);
+
+/* ---- chrome_names.c ---- */
+
+struct xs_json_name xs_json_name_find(struct xs_process *process, uint32_t id);
+static inline struct xs_json_name xs_json_name_of(struct xs_process *process, uint32_t id)
+{
+	const struct xs_json_name *hot = &xs_chrome_of(process)->names.hot[id % XS_JSON_HOT];
+
+	return __builtin_expect(hot->id == id, 1) ? *hot : xs_json_name_find(process, id);
+}
+void xs_json_names_free(struct xs_json_names *names);
+
+char *xs_chrome_put_long_name(char *o, struct xs_process *process, uint32_t id);
+/* The name, as the last thing of an event. */
+static inline char *xs_chrome_put_name(char *o, struct xs_process *process, uint32_t id)
+{
+	const struct xs_json_name name = xs_json_name_of(process, id);
+
+	if (__builtin_expect(!name.length, 0))
+		return xs_chrome_put_long_name(o, process, name.id);
+	memcpy(o, name.text, XS_NAME_SLACK);
+	return o + name.length;
+}
+
+/* ---- chrome_args.c ---- */
+
+/*
+ * ,"args":{…} with the arguments of a span or mark, the id that the application gave it before
+ * them, and what is to be said of the span; nothing where there is nothing.
+ */
+char *xs_chrome_put_args(char *o, struct xs_process *process, const struct xs_id *id,
+			 const struct xs_extra *extra, bool unfinished);
+/*
+ * The shortest of a few lengths that reads back as the same number. JSON knows neither infinity nor
+ * NaN: these are text.
+ */
+char *xs_chrome_put_double(char *o, double value, bool single);
+
+/* ---- chrome_itt.c: what is not a plain slice of a thread ---- */
+
+void xs_chrome_aside(struct xs_process *process, const struct xs_aside *aside);
+void xs_chrome_span(struct xs_process *process, const struct xs_slice *span);
+void xs_chrome_mark(struct xs_process *process, const struct xs_mark *mark);
+void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *record, uint64_t ns);
+/* The work of a request, on a row of such work. */
+void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start, uint64_t end,
+		       const char *args, size_t length);
+
+/* The beginning of a slice on the track that is called `row` (a string id), up to its duration.
+ * NULL: there is no such track, and no memory for one. */
+char *xs_chrome_own_slice(struct xs_process *process, uint32_t row, uint64_t start, uint64_t end);
+
+/* ---- chrome_own.c: what the program has described itself ---- */
+
+void xs_chrome_activity(struct xs_track *track, const struct xs_activity *activity);
+void xs_chrome_about(struct xs_process *process, uint32_t key, const char *text, size_t length,
+		     bool json);
+/* That as a member of otherData, and the bytes that it needs at most. */
+char *xs_chrome_put_about(char *o, const struct xs_process *process);
+size_t xs_chrome_about_room(const struct xs_chrome *chrome);
+void xs_chrome_about_free(struct xs_chrome *chrome);
+
+/* ---- flows.c: arrows between tasks that are named by their ids ---- */
+
+/* The slice of an id is written. */
+void xs_flows_place(struct xs_process *process, const struct xs_id *id, struct xs_place place);
+/* An arrow between two ids, as soon as both are written. name: a constant. */
+void xs_flows_add(struct xs_process *process, const char *name, const struct xs_id *from,
+		  const struct xs_id *to);
+void xs_flows_fini(struct xs_process *process);
+
+/* ---- chrome_mpi.c ---- */
+
+void xs_chrome_mpi_call(struct xs_track *track, const struct xs_mpi_call *call);
+void xs_chrome_mpi_work(struct xs_process *process, const struct xs_mpi_work *work);
+void xs_chrome_communicator(struct xs_track *track, const struct xs_mpi_member_record *record);
+
+/* ---- chrome_device.c ---- */
+
+void xs_chrome_work(struct xs_process *process, const struct xs_work *work);
+
+/* ---- arrows.c: from calls to device work; waits.c: back ---- */
+
+/* As soon as the call's record is read. */
+void xs_arrow_put(struct xs_process *process, const struct xs_arrow *arrow);
+/* To the slice of the work, on that track, from the calls that enqueued and submitted it. */
+void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64_t pid,
+		  uint64_t tid);
+/* The calls of the track that ended by then are written: so are the arrows that waited for them. */
+void xs_arrows_flush(struct xs_track *track, uint64_t ns);
+/* From the slice to the call that waited for it: one that is known, or comes later. */
+void xs_waits_command(struct xs_process *process, const struct xs_work *work, uint64_t pid,
+		      uint64_t tid);
+void xs_waits_read(struct xs_track *track, const struct xs_wait *wait);
+void xs_waits_fini(struct xs_process *process);
+
+#endif

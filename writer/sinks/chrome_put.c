@@ -1,0 +1,90 @@
+/*
+ * The pieces that the Chrome JSON of all kinds of events has in common.
+ */
+#include "chrome.h"
+
+/* A name that is not kept ready. */
+char *xs_chrome_put_long_name(char *o, struct xs_process *process, uint32_t id)
+{
+	size_t length;
+	const char *text = xs_text_of(process->run, id, &length);
+
+	o = put(o, ",\"cat\":\"cpu_op\",\"name\":\"");
+	/*
+	 * bounded by XS_OUTPUT_SLACK: a name is at most XS_STRING_MAX bytes, six times that would
+	 * not fit
+	 */
+	o = xs_json_escape(o, text, length < 8192 ? length : 8192);
+	return put(o, "\"},\n");
+}
+
+char *xs_chrome_put_metadata(char *out, const char *name, uint64_t pid, uint64_t tid)
+{
+	out = put(put(put(out, "{\"ph\":\"M\",\"name\":\""), name), "\",\"pid\":");
+	out = put(xs_json_uint(out, pid), ",\"tid\":");
+	return put(xs_json_uint(out, tid), ",\"args\":{");
+}
+
+char *xs_chrome_put_rank(char *o, const struct xs_process *process)
+{
+	int32_t rank = xs_process_rank(process);
+
+	return rank < 0 ? o : put(put_count(o, "RANK ", (uint64_t)rank), " ");
+}
+
+char *xs_chrome_put_bare_name(char *o, struct xs_process *process, uint32_t id)
+{
+	static const char category[] = ",\"cat\":\"cpu_op\"";
+	const size_t skip = sizeof(category) - 1;
+	const struct xs_json_name name = xs_json_name_of(process, id);
+	char *end;
+
+	if (__builtin_expect(name.length, 1)) {
+		memcpy(o, name.text + skip, XS_NAME_SLACK - skip);
+		return o + name.length - skip;
+	}
+	end = xs_chrome_put_name(o, process, id);
+	memmove(o, o + skip, (size_t)(end - o) - skip);
+	return end - skip;
+}
+
+uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, const char *title,
+			uint64_t start, uint64_t end, enum xs_fit fit)
+{
+	struct xs_lane *lane = xs_lanes_take(lanes, start, end, fit);
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	size_t length = strlen(title);
+	char *o;
+
+	if (!lane)
+		process->omitted[XS_OMIT_SLICES]++;
+	if (!lane || lane->tid)
+		return lane ? lane->tid : 0;
+	lane->tid = XS_OWN_TID + chrome->next_own++;
+	o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name",
+				   (uint64_t)process->pid, lane->tid);
+	o = xs_json_escape(put(o, "\"name\":\""), title, length < 1024 ? length : 1024);
+	if (lanes->count > 1)
+		o = put_count(o, " lane ", lanes->count);
+	finish(chrome, put(o, "\"}},\n"));
+	return lane->tid;
+}
+
+const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint64_t tid)
+{
+	struct xs_own *own = &chrome->own[tid % 4];
+	char *o;
+
+	if (__builtin_expect(own->tid == tid && own->pid == pid, 1))
+		return own;
+	o = put(put_count(put_count(own->text, "{\"ph\":\"X\",\"tid\":", tid), ",\"pid\":", pid),
+		",\"ts\":");
+	own->length = (uint32_t)(o - own->text);
+	o = put(put_count(put_count(own->arrow, "{\"ph\":\"f\",\"bp\":\"e\",\"tid\":", tid),
+			  ",\"pid\":", pid),
+		",\"ts\":");
+	own->arrow_length = (uint32_t)(o - own->arrow);
+	own->tid = tid;
+	own->pid = pid;
+	return own;
+}

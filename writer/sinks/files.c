@@ -1,0 +1,189 @@
+/*
+ * The files of a process: what they are called. None that exists is ever overwritten: a taken name
+ *gets a number.
+ *
+ *	<comm>.<pid>[.<rank>].json                in the output directory
+ *	<output>.<pid>[.<rank>]<suffix>           reports, with -o; never in the output directory
+ *	[rank_<r>.]<comm>.<pid>/chrome_trace.json and others, in the directory of --result-dir: as
+ *unitrace calls them
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "paths.h"
+#include "text.h"
+
+#define TRIES 10000u
+
+/* In a directory of --result-dir; a report's suffix is that of its format. */
+static const char *const names[XS_FILE_COUNT] = {
+	"host_timing",	"device_timing",      "device_submission", "device_timeline",
+	"call_logging", "ccl_summary_report", "chrome_trace",	   "call_stacks",
+};
+
+static bool is_report(enum xs_file kind)
+{
+	return kind < XS_FILE_TRACE;
+}
+
+static const char *suffix_of(const struct xs_options *options, enum xs_file kind)
+{
+	static const char *const formats[] = { ".txt", ".json", ".csv" };
+
+	if (kind == XS_FILE_FOLDED)
+		return ".folded";
+	if (is_report(kind))
+		return formats[options->report_format];
+	return options->compress ? ".json.zst" : ".json";
+}
+
+/* "", or "-2", … */
+static const char *number_of(unsigned n, char *text, size_t size)
+{
+	text[0] = '\0';
+	if (n > 1)
+		(void)snprintf(text, size, "-%u", n);
+	return text;
+}
+
+/* The process's own name for files. */
+static void put_comm(const struct xs_process *process, char comm[sizeof(process->comm)])
+{
+	*xs_plain_file(comm, process->comm, strlen(process->comm)) = '\0';
+}
+
+/*
+ * --result-dir: makes the process's directory, unless that was done, by a killed drain process too.
+ */
+static int make_directory(struct xs_process *process)
+{
+	char path[PATH_MAX], parent[PATH_MAX], comm[sizeof(process->comm)], rank[24] = "",
+									    number[16];
+	const char *known = process->run->recovering && process->kept ? process->kept->output : "";
+	int error = xs_path_from_root(process->run->options->output_dir, parent, sizeof(parent));
+
+	if (process->directory)
+		return 0;
+	if (error < 0)
+		return error;
+	if (known[0] == '/' && memchr(known, '\0', PATH_MAX)) {
+		process->directory = strndup(known, (size_t)(strrchr(known, '/') - known));
+		return process->directory ? 0 : -ENOMEM;
+	}
+	put_comm(process, comm);
+	if (xs_process_rank(process) >= 0)
+		(void)snprintf(rank, sizeof(rank), "rank_%d.", xs_process_rank(process));
+	for (unsigned n = 1; n < TRIES; n++) {
+		if (snprintf(path, sizeof(path), "%s/%s%s.%d%s", parent, rank, comm, process->pid,
+			     number_of(n, number, sizeof(number))) >= (int)sizeof(path))
+			return -ENAMETOOLONG;
+		if (!mkdir(path, 0777)) {
+			process->directory = strdup(path);
+			return process->directory ? 0 : -ENOMEM;
+		}
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}
+
+/* "", or ".<rank>" */
+static const char *rank_of(const struct xs_process *process, char *text, size_t size)
+{
+	text[0] = '\0';
+	if (xs_process_rank(process) >= 0)
+		(void)snprintf(text, size, ".%d", xs_process_rank(process));
+	return text;
+}
+
+/* "rep.txt" becomes "rep.<pid>[.<rank>].txt", "rep" "rep.<pid>". */
+static int put_report_name(const struct xs_process *process, const char *output, const char *number,
+			   char *path, size_t size)
+{
+	const char *dot = strrchr(strrchr(output, '/'), '.');
+	int stem = dot ? (int)(dot - output) : (int)strlen(output);
+	char rank[16];
+
+	return snprintf(path, size, "%.*s.%d%s%s%s", stem, output, process->pid,
+			rank_of(process, rank, sizeof(rank)), number, dot ? dot : "");
+}
+
+/* Which file the trace is; fd -1: it is still to be made. */
+static void note(struct xs_kept_file *kept, const char *path, int fd)
+{
+	struct stat st = { .st_ino = 0 };
+
+	if (fd >= 0)
+		(void)fstat(fd, &st);
+	kept->device = st.st_dev;
+	kept->inode = st.st_ino;
+	memcpy(kept->output, path, strlen(path) + 1);
+}
+
+int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, size_t size)
+{
+	const struct xs_options *options = process->run->options;
+	const char *suffix = suffix_of(options, kind);
+	/* dir: the directory; of a report, its name as it was given */
+	char comm[sizeof(process->comm)], dir[PATH_MAX];
+	int error =
+		options->result_dir[0]
+			? make_directory(process)
+			: xs_path_from_root(is_report(kind) ? options->output : options->output_dir,
+					    dir, sizeof(dir));
+
+	/* for who tells the error */
+	(void)snprintf(path, size, "%s", options->result_dir[0] ? options->output_dir : dir);
+	if (error < 0)
+		return error;
+	put_comm(process, comm);
+	for (unsigned n = 1; n < TRIES; n++) {
+		char number[16], rank[16];
+		int fd, length;
+
+		(void)number_of(n, number, sizeof(number));
+		if (options->result_dir[0])
+			length = snprintf(path, size, "%s/%s%s%s", process->directory, names[kind],
+					  number, suffix);
+		else if (is_report(kind))
+			length = put_report_name(process, dir, number, path, size);
+		else
+			length = snprintf(path, size, "%s/%s.%d%s%s%s", dir, comm, process->pid,
+					  rank_of(process, rank, sizeof(rank)), number, suffix);
+		if (length >= (int)size)
+			return -ENAMETOOLONG;
+		/* before it exists: --recover must know each file that we began */
+		if (kind == XS_FILE_TRACE && !process->run->flight && process->kept)
+			note(process->kept, path, -1);
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd >= 0 && !xs_run_can_spare(process->run, fd)) {
+			close(fd);
+			(void)unlink(path);
+			return -EMFILE;
+		}
+		if (fd >= 0 && kind == XS_FILE_TRACE && !process->run->flight && process->kept)
+			note(process->kept, path, fd);
+		if (fd >= 0 || errno != EEXIST)
+			return fd >= 0 ? fd : -errno;
+	}
+	return -EEXIST;
+}
+
+void xs_tell_write_error(struct xs_run *run, int error)
+{
+	char dir[PATH_MAX];
+
+	if (run->disk_error_told)
+		return;
+	(void)xs_path_from_root(run->options->output_dir, dir, sizeof(dir));
+	xs_tell("xstrace: cannot write the trace in %s: %s; the application goes on, what follows "
+		"is lost\n",
+		dir, strerror(-error));
+	run->disk_error_told = true;
+}

@@ -1,0 +1,31 @@
+/*
+ * Names of the files that a process leaves, and making them.
+ */
+#ifndef XS_FILES_H
+#define XS_FILES_H
+
+#include <stddef.h>
+
+#include "traced.h"
+
+enum xs_file {
+	/* reports, as enum xs_report_kind; without --result-dir all are one file */
+	XS_FILE_HOST_TIMING,
+	XS_FILE_DEVICE_TIMING,
+	XS_FILE_SUBMISSION,
+	XS_FILE_TIMELINE,
+	XS_FILE_CALL_LOG,
+	XS_FILE_CCL,
+	XS_FILE_TRACE,
+	XS_FILE_FOLDED,
+	XS_FILE_COUNT,
+};
+/*
+ * Makes the process's file of that kind, under the first name that is not taken; `path` is the
+ * name. The descriptor or -errno.
+ */
+int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, size_t size);
+/* One line a run: a full disk is full for all processes. */
+void xs_tell_write_error(struct xs_run *run, int error);
+
+#endif

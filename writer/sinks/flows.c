@@ -1,0 +1,211 @@
+/*
+ * Arrows between slices that the application names by ids: each waits until both slices are
+ * written.
+ *
+ * Ids are remembered in two generations of half the bound each: when the younger is full, the older
+ * is forgotten.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash.h"
+#include "chrome.h"
+
+#define GENERATION  32768u
+#define BUCKETS	    16384u
+#define WAITING_MAX 65536u
+
+struct place {
+	struct place *next;
+	struct xs_id id;
+	struct xs_place place;
+};
+
+struct generation {
+	struct place *bucket[BUCKETS];
+	struct place *room; /* GENERATION of them */
+	uint32_t used;
+};
+
+struct arrow {
+	struct arrow *next;
+	const char *name;
+	struct xs_id from, to;
+};
+
+struct xs_flows {
+	struct generation generation[2];
+	uint32_t young;
+	struct arrow *waiting[BUCKETS]; /* by the id that is not known yet */
+	uint32_t waiting_count;
+};
+
+static uint32_t bucket_of(const struct xs_id *id)
+{
+	return xs_hash(id->word, 3) % BUCKETS;
+}
+
+static bool same(const struct xs_id *a, const struct xs_id *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+static struct xs_flows *flows_of(struct xs_process *process)
+{
+	struct xs_chrome *chrome = xs_chrome_of(process);
+
+	if (!chrome->span_flows)
+		chrome->span_flows = calloc(1, sizeof(*chrome->span_flows));
+	return chrome->span_flows;
+}
+
+static const struct place *find(const struct xs_flows *flows, const struct xs_id *id)
+{
+	uint32_t bucket = bucket_of(id);
+
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct generation *generation =
+			&flows->generation[i ? !flows->young : flows->young];
+
+		for (const struct place *p = generation->bucket[bucket]; p; p = p->next)
+			if (same(&p->id, id))
+				return p;
+	}
+	return NULL;
+}
+
+static void remember(struct xs_flows *flows, const struct xs_id *id, struct xs_place place)
+{
+	struct generation *young = &flows->generation[flows->young];
+	uint32_t bucket = bucket_of(id);
+	struct place *fresh;
+
+	if (young->used == GENERATION) {
+		flows->young = !flows->young;
+		young = &flows->generation[flows->young];
+		memset(young->bucket, 0, sizeof(young->bucket));
+		young->used = 0;
+	}
+	if (!young->room)
+		young->room = malloc(GENERATION * sizeof(*young->room));
+	if (!young->room)
+		return;
+	fresh = &young->room[young->used++];
+	fresh->id = *id;
+	fresh->place = place;
+	fresh->next = young->bucket[bucket];
+	young->bucket[bucket] = fresh;
+}
+
+static char *put_arrow(char *o, const struct xs_process *process, const char *phase,
+		       const char *name, uint64_t id, struct xs_place place)
+{
+	o = put(put(put(o, "{\"ph\":\""), phase), "\",\"tid\":");
+	o = put_count(xs_json_uint(o, place.tid), ",\"pid\":", (uint32_t)process->pid);
+	o = xs_json_time(put(o, ",\"ts\":"), place.start, &xs_chrome_of(process)->time);
+	o = put(put_count(o, ",\"id\":", id), ",\"cat\":\"relation\",\"name\":\"");
+	return put(put(o, name), "\"},\n");
+}
+
+static void write_arrow(struct xs_process *process, const char *name, struct xs_place from,
+			struct xs_place to)
+{
+	/* beside those of device work, and exact in a double */
+	uint64_t id = 1ull << 52 | (uint64_t)(uint32_t)process->pid << 30 |
+		      (xs_chrome_of(process)->flows++ & 0x3fffffff);
+	char *o = xs_output_put(&xs_chrome_of(process)->out);
+
+	/* an arrow cannot go back in time: then it is drawn the other way */
+	if (from.start > to.start) {
+		struct xs_place swap = from;
+
+		from = to;
+		to = swap;
+	}
+	o = put_arrow(o, process, "s", name, id, from);
+	finish(xs_chrome_of(process), put_arrow(o, process, "f\",\"bp\":\"e", name, id, to));
+}
+
+/* Draws the arrow, or lets it wait for the id that is missing. Owns `arrow`. */
+static void draw(struct xs_process *process, struct arrow *arrow)
+{
+	struct xs_flows *flows = xs_chrome_of(process)->span_flows;
+	const struct place *from = find(flows, &arrow->from), *to = find(flows, &arrow->to);
+	uint32_t bucket;
+
+	if (from && to) {
+		write_arrow(process, arrow->name, from->place, to->place);
+		free(arrow);
+		return;
+	}
+	if (flows->waiting_count >= WAITING_MAX) {
+		process->omitted[XS_OMIT_ARROWS]++;
+		free(arrow);
+		return;
+	}
+	bucket = bucket_of(from ? &arrow->to : &arrow->from);
+	arrow->next = flows->waiting[bucket];
+	flows->waiting[bucket] = arrow;
+	flows->waiting_count++;
+}
+
+void xs_flows_place(struct xs_process *process, const struct xs_id *id, struct xs_place place)
+{
+	struct xs_flows *flows = flows_of(process);
+	struct arrow *again = NULL, **link;
+
+	if (!flows || !place.tid)
+		return;
+	remember(flows, id, place);
+	for (link = &flows->waiting[bucket_of(id)]; *link;) {
+		struct arrow *arrow = *link;
+
+		if (!same(&arrow->from, id) && !same(&arrow->to, id)) {
+			link = &arrow->next;
+			continue;
+		}
+		*link = arrow->next;
+		flows->waiting_count--;
+		arrow->next = again;
+		again = arrow;
+	}
+	while (again) {
+		struct arrow *arrow = again;
+
+		again = arrow->next;
+		draw(process, arrow);
+	}
+}
+
+void xs_flows_add(struct xs_process *process, const char *name, const struct xs_id *from,
+		  const struct xs_id *to)
+{
+	struct arrow *arrow;
+
+	if (!flows_of(process))
+		return;
+	arrow = malloc(sizeof(*arrow));
+	if (!arrow)
+		return;
+	*arrow = (struct arrow){ .name = name, .from = *from, .to = *to };
+	draw(process, arrow);
+}
+
+void xs_flows_fini(struct xs_process *process)
+{
+	struct xs_flows *flows = xs_chrome_of(process)->span_flows;
+
+	if (!flows)
+		return;
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		while (flows->waiting[i]) {
+			struct arrow *arrow = flows->waiting[i];
+
+			flows->waiting[i] = arrow->next;
+			free(arrow);
+		}
+	free(flows->generation[0].room);
+	free(flows->generation[1].room);
+	free(flows);
+	xs_chrome_of(process)->span_flows = NULL;
+}
