@@ -235,10 +235,11 @@ struct xs_open_task {
  * What the drain process knows about the records of a ring before its tail, kept so that a
  * successor can go on (--recover).
  */
-#define XS_RING_SAVED 126u
+#define XS_RING_SAVED 125u
 struct xs_ring_saved {
 	uint64_t tail, records;
 	uint32_t tid, depth;
+	uint32_t name, reserved; /* of the thread, interned */
 	struct xs_open_task open[XS_RING_SAVED];
 };
 

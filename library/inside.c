@@ -10,16 +10,11 @@
 
 #define DOMAIN "xstrace"
 
-/* ITT's entry points (itt_collector/): ranges are tasks of a domain of their own. */
 extern __itt_domain *__itt_domain_create(const char *name);
-extern __itt_string_handle *__itt_string_handle_create(const char *name);
-extern void __itt_task_begin(const __itt_domain *domain, __itt_id task, __itt_id parent,
-			     __itt_string_handle *handle);
-extern void __itt_task_end(const __itt_domain *domain);
 
-static const __itt_id no_id;
 static const struct xs_id null_id;
 
+/* Ranges are tasks of a domain of their own; their names are shown without it. */
 static __itt_domain *domain(void)
 {
 	static __itt_domain *_Atomic made;
@@ -37,33 +32,94 @@ static void *get_domain(void)
 	return domain();
 }
 
+/* ---- ranges ---- */
+
+struct xstrace_name {
+	const char *text;
+	_Atomic uint32_t id; /* 0: the process has not joined yet */
+};
+
+static void init_name(void *payload, const char *text)
+{
+	((struct xstrace_name *)payload)->text = text;
+}
+ITT_TABLE(range_names, 65536, struct xstrace_name, init_name);
+
 static const struct xstrace_name *get_name(const char *name)
 {
-	return (const struct xstrace_name *)__itt_string_handle_create(name);
+	return itt_object(&range_names, name);
+}
+
+/* A name or a ring that is not there yet, another clock, somebody who watches. */
+static __attribute__((noinline, cold)) void push_long(struct xstrace_name *name)
+{
+	struct xs_event *event;
+
+	if (xs_watching())
+		xs_watch_begin(domain(), DOMAIN, name->text);
+	if (!xs_recording() || !domain()->flags)
+		return;
+	if (!atomic_load_explicit(&name->id, memory_order_relaxed))
+		atomic_store_explicit(&name->id, xs_name(name->text, itt_domain_id(domain())),
+				      memory_order_relaxed);
+	event = xs_record_begin(sizeof(*event), XS_BEGIN, XS_SOURCE_ITT, 0, name->id,
+				XS_ROLE_BEGIN);
+	if (!event)
+		return;
+	event->tick = xs_tick(xs_use_tsc);
+	xs_record_end(sizeof(*event));
 }
 
 static void push_name(const struct xstrace_name *name)
 {
-	__itt_task_begin(domain(), no_id, no_id, (__itt_string_handle *)name);
+	uint32_t id;
+
+	if (!name)
+		return;
+	id = atomic_load_explicit(&name->id, memory_order_relaxed);
+	if (__builtin_expect(!id || !xs_mark(XS_BEGIN, XS_SOURCE_ITT, id), 0) &&
+	    (!xs_paused() || xs_watching()))
+		push_long((struct xstrace_name *)name);
 }
 
 static void push(const char *name)
 {
-	if (!xs_paused())
-		__itt_task_begin(domain(), no_id, no_id, __itt_string_handle_create(name));
+	if (!xs_paused() || xs_watching())
+		push_name(get_name(name));
+}
+
+static __attribute__((noinline, cold)) void pop_long(void)
+{
+	uint64_t tick = xs_tick(xs_use_tsc);
+	struct xs_event *event = xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, 0,
+						 XS_ROLE_END);
+
+	if (event) {
+		event->name = itt_domain_id(domain());
+		event->tick = tick;
+		xs_record_end(sizeof(*event));
+	}
+	if (xs_watching())
+		xs_watch_end(domain());
 }
 
 static void pop(void)
 {
-	__itt_task_end(domain());
+	uint32_t id = (uint32_t)__atomic_load_n(&domain()->extra1, __ATOMIC_ACQUIRE);
+
+	if (__builtin_expect(!id || !xs_mark(XS_END, XS_SOURCE_ITT, id), 0) &&
+	    (!xs_paused() || xs_watching()))
+		pop_long();
 }
 
 static void mark(const char *name)
 {
 	struct itt_args args;
 
+	if (xs_watching())
+		xs_watch_marker(DOMAIN, name ? name : "(no name)");
 	if (xs_recording() && itt_args_begin(&args, XS_INSTANT, XS_SCOPE_THREAD,
-					     itt_intern_in(DOMAIN, name, 0), null_id))
+					     xs_name(name ? name : "(no name)", 0), null_id))
 		itt_args_end(&args, 0);
 }
 
@@ -74,7 +130,7 @@ static void counter(const char *name, double value)
 
 	if (!xs_recording())
 		return;
-	id = itt_intern_in(DOMAIN, name, 0);
+	id = xs_name(name ? name : "(no name)", 0);
 	record = xs_record_begin(sizeof(*record), XS_COUNTER, XS_SOURCE_ITT, XS_VALUE_DOUBLE, id,
 				 XS_ROLE_OTHER);
 	if (!record)

@@ -110,6 +110,18 @@ static void go_back(struct xs_track *track)
 	xs_track_stats(track, track->tid, 0);
 }
 
+/* Behind a cut: the same thread, whose counts begin anew. */
+static void begin_again(struct xs_track *track, const struct xs_ring_saved *saved)
+{
+	const struct xs_ring *ring = track->ring;
+
+	track->records = 0;
+	track->lost_base = atomic_load_explicit(&ring->lost, memory_order_relaxed) +
+			   atomic_load_explicit(&ring->lost_nested, memory_order_relaxed);
+	if (saved->tid && atomic_load_explicit(&ring->state, memory_order_relaxed) == XS_RING_LIVE)
+		xs_track_stats(track, saved->tid, saved->name);
+}
+
 /*
  * Where the killed drain process was. It may have been changing over: on the ring goes if
  * `committed` said so, else back. A ring of which nothing is kept says itself what was read of it.
@@ -140,6 +152,8 @@ static void restore(struct xs_track *track)
 	track->records = saved->records;
 	if (track->process->run->options->flight)
 		go_back(track);
+	if (track->process->run->hosted_start)
+		begin_again(track, saved);
 	for (uint32_t i = 0; i < saved->depth && i < XS_RING_SAVED; i++)
 		(void)xs_track_open(track, saved->open[i].ns, saved->open[i].name);
 }

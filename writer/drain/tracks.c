@@ -110,17 +110,20 @@ void xs_track_begin(struct xs_track *track)
 }
 
 /* The first event of a process that is to be shown. */
-static void first_event(struct xs_track *track)
+static void first_event(struct xs_process *process)
 {
-	struct xs_process *process = track->process;
 	size_t length;
 	const char *name;
 
 	process->awaits_event = !xs_sinks_open(process, true);
-	if (process->awaits_event || track->thread == UINT32_MAX)
-		return;
-	name = xs_text_of(process->run, process->threads[track->thread].name, &length);
-	XS_TELL_SINKS(process, thread, track, name, length);
+	for (uint32_t i = 0; !process->awaits_event && i < process->track_count; i++) {
+		struct xs_track *track = process->tracks[i];
+
+		if (track->thread == UINT32_MAX)
+			continue;
+		name = xs_text_of(process->run, process->threads[track->thread].name, &length);
+		XS_TELL_SINKS(process, thread, track, name, length);
+	}
 }
 
 /* wanted: there are sinks that are opened with the first event, which has not come yet */
@@ -137,7 +140,7 @@ static inline void read_next(struct xs_track *track, bool *wanted)
 		return;
 	}
 	if (__builtin_expect(*wanted && event->kind != XS_PAD && event->kind != XS_THREAD, 0)) {
-		first_event(track);
+		first_event(process);
 		*wanted = false;
 	}
 	dispatch(track, event, size);

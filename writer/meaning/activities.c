@@ -12,7 +12,7 @@
 #define ABOUT_MAX (1u << 20) /* bytes of one text */
 
 /* A text that comes in pieces. */
-struct xs_about {
+struct xs_about_text {
 	uint32_t key, length, room;
 	char *text;
 };
@@ -41,7 +41,7 @@ static void read_activity(struct xs_track *track, const struct xs_activity_recor
 		process->last_ns = activity.end;
 }
 
-static bool append(struct xs_about *about, const char *text, uint32_t length)
+static bool append(struct xs_about_text *about, const char *text, uint32_t length)
 {
 	char *grown;
 
@@ -74,7 +74,7 @@ static void read_about(struct xs_track *track, const struct xs_args_record *reco
 	bool json = record->event.flags & XS_ABOUT_FLAG_JSON,
 	     more = record->event.flags & XS_ABOUT_FLAG_MORE;
 	const char *text = (const char *)(record + 1);
-	struct xs_about *about = track->about;
+	struct xs_about_text *about = track->about;
 
 	if (size < sizeof(*record) || record->length > size - sizeof(*record))
 		return;

@@ -14,6 +14,7 @@
 #include "events.h"
 #include "names.h"
 #include "sink.h"
+#include "sinks.h"
 
 #define ROWS	  512u
 #define TEXT	  (64u << 10)
