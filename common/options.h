@@ -20,6 +20,7 @@
 enum { XS_EXIT_SELF = 125, XS_EXIT_NOT_RUNNABLE = 126, XS_EXIT_NOT_FOUND = 127 };
 
 enum xs_compress { XS_COMPRESS_NONE, XS_COMPRESS_ZSTD };
+enum xs_format { XS_FORMAT_CHROME, XS_FORMAT_KINETO, XS_FORMAT_KINETO_HTA };
 enum xs_report_format { XS_REPORT_TEXT, XS_REPORT_JSON, XS_REPORT_CSV };
 
 struct xs_options {
@@ -51,6 +52,7 @@ struct xs_options {
 	bool show_help;
 	uint32_t on_full;	/* enum xs_on_full */
 	uint32_t compress;	/* enum xs_compress */
+	uint32_t format;	/* of the trace: enum xs_format */
 	uint32_t report_format; /* enum xs_report_format */
 	uint64_t ring_size;	/* bytes, a power of two once parsed */
 	uint64_t buffer_events; /* UINT64_MAX: not given */

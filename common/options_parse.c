@@ -243,6 +243,8 @@ static int parse_letters(struct xs_options *options, const char *letters, char *
 /* What is meant where no option says what to collect. */
 static void imply(struct xs_options *o)
 {
+	if (o->format && !xs_want_chrome(o))
+		o->chrome_call = o->chrome_kernel = o->chrome_itt = true;
 	if (o->flight)
 		return; /* it must be told */
 	if (xs_want_hardware(o) && !xs_want_device(o))

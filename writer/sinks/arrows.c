@@ -21,6 +21,7 @@ static inline char *put_rest(char *o, struct xs_json_clock *clock, uint64_t ts, 
 		[XS_ARROW_ENQUEUE] = ",\"cat\":\"flow\",\"name\":\"dep\"},\n",
 		[XS_ARROW_SUBMIT] = ",\"cat\":\"flow\",\"name\":\"submit\"},\n",
 		[XS_ARROW_WAIT] = ",\"cat\":\"flow\",\"name\":\"wait\"},\n",
+		[XS_ARROW_KINETO] = ",\"cat\":\"ac2g\",\"name\":\"ac2g\"},\n",
 	};
 
 	return put(put_count(xs_json_time(o, ts, clock), ",\"id\":", id), rest[kind]);
@@ -161,8 +162,9 @@ void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64
 		  uint64_t tid)
 {
 	const struct xs_device_record *record = work->record;
+	const bool kineto = xs_chrome_of(process)->kineto;
 	struct xs_arrow arrow = {
-		.kind = XS_ARROW_ENQUEUE,
+		.kind = kineto ? XS_ARROW_KINETO : XS_ARROW_ENQUEUE,
 		.host = work->host_start,
 		.device = work->start,
 		.after = work->host_end,
@@ -173,7 +175,7 @@ void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64
 	};
 
 	xs_arrow_put(process, &arrow);
-	if (!(record->event.flags & XS_DEVICE_FLAG_TICKS) || !record->submitter ||
+	if (kineto || !(record->event.flags & XS_DEVICE_FLAG_TICKS) || !record->submitter ||
 	    record->submit == record->event.tick)
 		return;
 	/* it lies inside the call that submitted, the end of which is not known */

@@ -13,84 +13,14 @@
 #include <unistd.h>
 
 #include "backends.h"
-#include "chrome.h"
 #include "files.h"
+#include "kineto.h"
 #include "names.h"
 #include "text.h"
 #include "stacks.h"
 #include "title.h"
 #include "values.h"
 #include "version.h"
-
-/* Does the file begin as a trace of this run, or with nothing at all? */
-static bool begins_as_ours(const struct xs_run *run, int fd)
-{
-	static const unsigned char zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
-	char head[1024], mark[64];
-	ssize_t n = pread(fd, head, sizeof(head) - 1, 0);
-
-	if (n <= 0)
-		return n == 0;
-	if (run->options->compress)
-		return n >= (ssize_t)sizeof(zstd) && !memcmp(head, zstd, sizeof(zstd));
-	head[n] = '\0';
-	(void)snprintf(mark, sizeof(mark), "\"run\":\"%s\"", run->run_id);
-	return strstr(head, mark);
-}
-
-/*
- * Is it the very file that the killed drain process was writing? The text says what is wrong; NULL:
- * it is.
- */
-static const char *why_not(const struct xs_process *process, int fd, uint64_t offset)
-{
-	const struct xs_kept_file *kept = process->kept;
-	struct stat st;
-
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return "no regular file";
-	if (st.st_uid != geteuid())
-		return "another user's";
-	if (kept->inode ? st.st_ino != kept->inode || st.st_dev != kept->device : st.st_size > 0)
-		return "another file than the drain process made";
-	if ((uint64_t)st.st_size < offset)
-		return "shorter than the drain process left it";
-	return begins_as_ours(process->run, fd) ? NULL : "no trace of this run";
-}
-
-/*
- * After a killed drain process: the file that it was writing, cut back to what was committed.
- * -EPERM: it is another one.
- */
-static int reopen(struct xs_process *process, char *path, size_t size, uint64_t *ret_offset)
-{
-	uint64_t offset = atomic_load(&process->kept->committed) >> 1;
-	const char *wrong;
-	int fd;
-
-	(void)snprintf(path, size, "%.*s", PATH_MAX - 1, process->kept->output);
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 && errno == ENOENT)
-		return -ENOENT;
-	wrong = fd < 0 ? strerror(errno) : why_not(process, fd, offset);
-	if (!wrong && (ftruncate(fd, (off_t)offset) < 0 || lseek(fd, 0, SEEK_END) < 0))
-		wrong = strerror(errno);
-	*ret_offset = offset;
-	if (!wrong)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	/*
-	 * killed before the file was made: the name may be another's, which it was just finding out
-	 */
-	if (!process->kept->inode && !offset)
-		return -ENOENT;
-	xs_tell("xstrace: --recover %s: %s: %s; nothing is written. Put the file back, or move it "
-		"away to have the rest of the trace\n",
-		process->run->dir, path, wrong);
-	process->run->refused = true;
-	return -EPERM;
-}
 
 /* Whose trace does not begin where the run began. */
 static char *put_recorder(char *o, const struct xs_run *run)
@@ -150,7 +80,10 @@ static void header(struct xs_process *process)
 		world_size = atomic_load_explicit(&process->file->world_size, memory_order_relaxed);
 	char *o = xs_output_put(&chrome->out);
 
-	o = put_count(o, "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":", run->base);
+	o = chrome->kineto
+		    ? xs_kineto_put_head(o, process)
+		    : put_count(o,
+				"{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":", run->base);
 	o = put(o, ",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION "\",\"run\":\"");
 	o = put_escaped(o, run->run_id);
 	o = put_escaped(put(o, "\",\"host\":\""), run->host);
@@ -178,39 +111,9 @@ static void header(struct xs_process *process)
 	o = put_process_name(process, o);
 	o = xs_chrome_put_metadata(o, "process_labels", (uint64_t)process->pid,
 				   (uint64_t)process->pid);
-	o = put(put_escaped(put(o, "\"labels\":\""), process->comm), "\"}},\n");
+	o = put(put_escaped(put(o, "\"labels\":\""), chrome->kineto ? "CPU" : process->comm),
+		"\"}},\n");
 	finish(chrome, o);
-}
-
-/*
- * Held while this process lives and the file is open: tells readers that the file is not complete
- * yet. Failure to lock is ignored.
- */
-static void lock_it(int fd)
-{
-	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-
-	(void)fcntl(fd, F_OFD_SETLK, &whole);
-}
-
-/*
- * Its trace, new or (--recover) begun by the drain process that was killed: *ret_offset bytes are
- * there. The descriptor or -errno.
- */
-static int open_file(struct xs_process *process, struct xs_chrome *chrome, uint64_t *ret_offset)
-{
-	bool again = process->run->recovering && process->kept && process->kept->output[0];
-	int fd = again ? reopen(process, chrome->path, sizeof(chrome->path), ret_offset) : -ENOENT;
-
-	if (process->run->refused) /* this one, or another process's: nothing is changed */
-		return -EPERM;
-	if (fd == -ENOENT) {
-		*ret_offset = 0;
-		fd = xs_file_create(process, XS_FILE_TRACE, chrome->path, sizeof(chrome->path));
-	}
-	if (fd >= 0)
-		lock_it(fd);
-	return fd;
 }
 
 static void set_prefix(struct xs_track *track)
@@ -231,13 +134,22 @@ static bool open_trace(struct xs_process *process)
 	if (!chrome)
 		return false;
 	xs_json_names_init(&chrome->names);
-	fd = open_file(process, chrome, &offset);
+	chrome->category = ",\"cat\":\"cpu_op\"";
+	if (process->run->options->format) {
+		chrome->category = ",\"cat\":\"user_annotation\"";
+		if (!xs_kineto_init(chrome)) {
+			free(chrome);
+			return false;
+		}
+	}
+	fd = xs_chrome_open_file(process, chrome, &offset);
 	error = process->run->refused
 			? fd
 			: xs_output_init(&chrome->out, fd, offset, process->run->options->compress);
 	if (error < 0) {
 		if (fd >= 0)
 			close(fd);
+		xs_kineto_fini(chrome);
 		free(chrome);
 		return false;
 	}
@@ -266,8 +178,11 @@ static void name_thread(struct xs_track *track, const char *name, size_t length)
 	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name",
 					 (uint64_t)track->process->pid, track->tid);
 
-	o = xs_json_escape(put(o, "\"name\":\""), name, length < 256 ? length : 256);
-	finish(chrome, put(o, "\"}},\n"));
+	o = put(o, "\"name\":\"");
+	if (chrome->kineto)
+		o = put(put_count(o, "thread ", track->tid), " (");
+	o = xs_json_escape(o, name, length < 256 ? length : 256);
+	finish(chrome, put(o, chrome->kineto ? ")\"}},\n" : "\"}},\n"));
 }
 
 static void put_task(struct xs_track *track, const struct xs_open *task, uint64_t end)
@@ -333,7 +248,8 @@ static void put_call(struct xs_track *track, const struct xs_call *call)
 		o = put_slice(xs_output_put(&chrome->out), track, call->start, call->end);
 		o = call->unfinished ? put(o, ",\"args\":{\"unfinished\":true}")
 				     : put_about(o, track->process, call);
-		finish(chrome, xs_chrome_put_name(o, track->process, call->name));
+		finish(chrome, chrome->kineto ? xs_kineto_end_call(o, track, call)
+					      : xs_chrome_put_name(o, track->process, call->name));
 	}
 	if (__builtin_expect(own->arrow_first < own->arrow_end, 0))
 		xs_arrows_flush(track, call->end);
@@ -418,14 +334,18 @@ static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int 
 	/* an event to close the list: all others end with a comma */
 	o = xs_chrome_put_metadata(o, "process_sort_index", (uint64_t)process->pid,
 				   (uint64_t)process->pid);
-	o = put(put_count(o, "\"sort_index\":", (uint64_t)process->pid), "}}\n],\"otherData\":{");
+	o = put(put_count(o, "\"sort_index\":", (uint64_t)process->pid), "}}\n],");
+	if (chrome->kineto)
+		o = put(xs_kineto_put_tail(o, process), ",");
+	o = put(o, "\"otherData\":{");
 	o = put_end(o, end, status);
 	o = put_count(o, ",\"events\":", process->events);
 	o = put_count(o, ",\"lost\":", process->lost);
 	if (process->untimed)
 		o = put_count(o, ",\"untimed_commands\":", process->untimed);
 	o = put_told(o, process);
-	o = xs_chrome_put_about(o, process);
+	if (!chrome->kineto)
+		o = xs_chrome_put_about(o, process);
 	if (process->open_commands)
 		o = put_count(o, ",\"open_commands\":", process->open_commands);
 	if (process->open_requests)
@@ -457,6 +377,7 @@ static void free_state(struct xs_process *process)
 	xs_waits_fini(process);
 	xs_json_names_free(&chrome->names);
 	xs_chrome_about_free(chrome);
+	xs_kineto_fini(chrome);
 	free(chrome->mpi);
 	free(chrome->rows);
 	free(chrome->labels);
@@ -470,7 +391,8 @@ static bool close_trace(struct xs_process *process, enum xs_end end, int status)
 {
 	struct xs_run *run = process->run;
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	size_t room = 8192 + (size_t)process->thread_count * 1024 + xs_chrome_about_room(chrome);
+	size_t room = 8192 + (size_t)process->thread_count * 1024 + xs_chrome_about_room(chrome) +
+		      xs_kineto_tail_room(chrome);
 	char *tail = malloc(room), path[PATH_MAX];
 	size_t length = tail ? (size_t)(put_tail(tail, process, end, status) - tail) : 0;
 	bool written = chrome->out.offset;

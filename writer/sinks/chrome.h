@@ -98,7 +98,7 @@ struct xs_row {
 };
 
 /* Between a call and device work; arrows.c. */
-enum xs_arrow_kind { XS_ARROW_ENQUEUE, XS_ARROW_SUBMIT, XS_ARROW_WAIT };
+enum xs_arrow_kind { XS_ARROW_ENQUEUE, XS_ARROW_SUBMIT, XS_ARROW_WAIT, XS_ARROW_KINETO };
 struct xs_arrow {
 	uint64_t host, device; /* ns: its two ends */
 	uint64_t after;	       /* when the call ended: its record is read once the track is there */
@@ -139,10 +139,12 @@ struct xs_chrome {
 	uint32_t row_count, last_row;
 	struct xs_json_names names;
 	struct xs_key keys[XS_KEYS];
-	struct xs_mpi_texts *mpi;    /* chrome_mpi.c; NULL: none yet */
-	struct xs_flows *span_flows; /* flows.c; NULL: none yet */
-	struct xs_waits *waits;	     /* waits.c; NULL: none yet */
+	struct xs_mpi_texts *mpi;      /* chrome_mpi.c; NULL: none yet */
+	struct xs_flows *span_flows;   /* flows.c; NULL: none yet */
+	struct xs_waits *waits;	       /* waits.c; NULL: none yet */
 	struct xs_chrome_about *about; /* chrome_own.c; NULL: none yet */
+	struct xs_kineto *kineto;      /* kineto.c; NULL: Chrome's own format */
+	const char *category;	       /* of tasks: ,"cat":"…" */
 	uint32_t flows;
 	uint32_t last_caller; /* index of the track that the last arrow came from */
 };
@@ -184,6 +186,14 @@ static inline char *put_slice(char *o, const struct xs_track *track, uint64_t st
 	memcpy(o, ",\"dur\":", 8);
 	return xs_json_micros(o + 7, end > start ? end - start : 0);
 }
+
+/* ---- chrome_file.c ---- */
+
+/*
+ * The trace of the process, new or (--recover) begun by the drain process that was killed:
+ * *ret_offset bytes are there. The descriptor or -errno.
+ */
+int xs_chrome_open_file(struct xs_process *process, struct xs_chrome *chrome, uint64_t *ret_offset);
 
 /* ---- chrome_put.c ---- */
 
@@ -260,6 +270,10 @@ void xs_chrome_about(struct xs_process *process, uint32_t key, const char *text,
 		     bool json);
 /* That as a member of otherData, and the bytes that it needs at most. */
 char *xs_chrome_put_about(char *o, const struct xs_process *process);
+/* As members beside traceEvents, but for those that are named. */
+char *xs_chrome_put_about_keys(char *o, const struct xs_process *process,
+			       const char *const *reserved);
+bool xs_chrome_has_about(const struct xs_process *process, const char *key);
 size_t xs_chrome_about_room(const struct xs_chrome *chrome);
 void xs_chrome_about_free(struct xs_chrome *chrome);
 

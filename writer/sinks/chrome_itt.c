@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chrome.h"
+#include "kineto.h"
 #include "names.h"
 
 #define ROWS_MAX   1024u
@@ -116,12 +116,15 @@ char *xs_chrome_own_slice(struct xs_process *process, uint32_t row, uint64_t sta
 
 void xs_chrome_aside(struct xs_process *process, const struct xs_aside *aside)
 {
-	uint32_t tid = lane_of_row(process, aside->row, aside->start, aside->end);
 	char *o;
 
-	if (!tid)
+	if (xs_chrome_of(process)->kineto) {
+		xs_kineto_aside(process, aside);
 		return;
-	o = put_own_slice(process, tid, aside->start, aside->end);
+	}
+	o = xs_chrome_own_slice(process, aside->row, aside->start, aside->end);
+	if (!o)
+		return;
 	for (uint32_t i = 0; i < aside->fact_count && i < FACTS_MAX; i++) {
 		o = put(put(put(o, i ? "," : ",\"args\":{"), "\""), aside->facts[i].key);
 		o = put(put_count(o, "\":[", aside->facts[i].value), "]");
@@ -209,6 +212,11 @@ void xs_chrome_mark(struct xs_process *process, const struct xs_mark *mark)
 	o = put(put(put(o, ",\"s\":\""), scopes[mark->scope <= XS_SCOPE_GLOBAL ? mark->scope : 0]),
 		"\"");
 	o = xs_chrome_put_args(o, process, mark->id, mark->extra, false);
+	if (chrome->kineto && !mark->metadata) {
+		o = put(o, ",\"cat\":\"cpu_instant_event\"");
+		finish(chrome, xs_chrome_put_bare_name(o, process, mark->name));
+		return;
+	}
 	if (!mark->metadata) {
 		finish(chrome, xs_chrome_put_name(o, process, mark->name));
 		return;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "activity_types.h"
-#include "chrome.h"
+#include "kineto.h"
 
 #define ABOUTS_MAX 1024u
 #define ABOUT_ROOM (4u << 20) /* bytes of them all, as JSON */
@@ -25,8 +25,13 @@ void xs_chrome_activity(struct xs_track *track, const struct xs_activity *activi
 	const struct xs_activity_record *record = activity->record;
 	const struct xs_extra args = { .args = (unsigned char *)activity->args,
 				       .length = activity->length };
-	char *o = xs_chrome_own_slice(process, record->row, activity->start, activity->end);
+	char *o;
 
+	if (xs_chrome_of(process)->kineto) {
+		xs_kineto_activity(track, activity);
+		return;
+	}
+	o = xs_chrome_own_slice(process, record->row, activity->start, activity->end);
 	if (!o)
 		return;
 	o = xs_chrome_put_args(o, process, NULL, &args, false);
@@ -82,21 +87,64 @@ size_t xs_chrome_about_room(const struct xs_chrome *chrome)
 	return chrome->about ? chrome->about->length + 64u : 0;
 }
 
-char *xs_chrome_put_about(char *o, const struct xs_process *process)
+/* "key":value, on one line, as all that readers go through line by line. */
+static char *put_member(char *o, const struct xs_process *process, const struct about *about)
+{
+	size_t length;
+	const char *key = xs_text_of(process->run, about->key, &length);
+	char *value;
+
+	o = put(xs_json_escape(put(o, "\""), key, length < 256 ? length : 256), "\":");
+	if (!about->json)
+		return put(xs_json_escape(put(o, "\""), about->text, about->length), "\"");
+	value = o;
+	o = mempcpy(o, about->text, about->length);
+	for (; value < o; value++)
+		if (*value == '\n' || *value == '\r') /* between values: text has none */
+			*value = ' ';
+	return o;
+}
+
+static bool is_called(const struct xs_process *process, const struct about *about, const char *key)
+{
+	size_t length;
+	const char *text = xs_text_of(process->run, about->key, &length);
+
+	return length == strlen(key) && !memcmp(text, key, length);
+}
+
+bool xs_chrome_has_about(const struct xs_process *process, const char *key)
+{
+	const struct xs_chrome_about *abouts = xs_chrome_of(process)->about;
+
+	for (uint32_t i = 0; abouts && i < abouts->count; i++)
+		if (is_called(process, &abouts->about[i], key))
+			return true;
+	return false;
+}
+
+char *xs_chrome_put_about_keys(char *o, const struct xs_process *process,
+			       const char *const *reserved)
 {
 	const struct xs_chrome_about *abouts = xs_chrome_of(process)->about;
 
 	for (uint32_t i = 0; abouts && i < abouts->count; i++) {
-		const struct about *about = &abouts->about[i];
-		size_t length;
-		const char *key = xs_text_of(process->run, about->key, &length);
+		const char *const *word = reserved;
 
-		o = put(o, i ? "," : ",\"application\":{");
-		o = put(xs_json_escape(put(o, "\""), key, length < 256 ? length : 256), "\":");
-		o = about->json ? (char *)mempcpy(o, about->text, about->length)
-				: put(xs_json_escape(put(o, "\""), about->text, about->length),
-				      "\"");
+		while (*word && !is_called(process, &abouts->about[i], *word))
+			word++;
+		if (!*word)
+			o = put_member(put(o, ","), process, &abouts->about[i]);
 	}
+	return o;
+}
+
+char *xs_chrome_put_about(char *o, const struct xs_process *process)
+{
+	const struct xs_chrome_about *abouts = xs_chrome_of(process)->about;
+
+	for (uint32_t i = 0; abouts && i < abouts->count; i++)
+		o = put_member(put(o, i ? "," : ",\"application\":{"), process, &abouts->about[i]);
 	return abouts && abouts->count ? put(o, "}") : o;
 }
 

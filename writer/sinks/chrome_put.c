@@ -9,7 +9,7 @@ char *xs_chrome_put_long_name(char *o, struct xs_process *process, uint32_t id)
 	size_t length;
 	const char *text = xs_text_of(process->run, id, &length);
 
-	o = put(o, ",\"cat\":\"cpu_op\",\"name\":\"");
+	o = put(put(o, xs_chrome_of(process)->category), ",\"name\":\"");
 	/*
 	 * bounded by XS_OUTPUT_SLACK: a name is at most XS_STRING_MAX bytes, six times that would
 	 * not fit
@@ -34,8 +34,7 @@ char *xs_chrome_put_rank(char *o, const struct xs_process *process)
 
 char *xs_chrome_put_bare_name(char *o, struct xs_process *process, uint32_t id)
 {
-	static const char category[] = ",\"cat\":\"cpu_op\"";
-	const size_t skip = sizeof(category) - 1;
+	const size_t skip = strlen(xs_chrome_of(process)->category);
 	const struct xs_json_name name = xs_json_name_of(process, id);
 	char *end;
 

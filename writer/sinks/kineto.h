@@ -1,0 +1,91 @@
+/*
+ * The Chrome JSON sink's other dialect: the trace as Kineto writes it (docs/KINETO.md). The file,
+ * threads, tasks, marks and counters are the Chrome sink's; what is here differs.
+ */
+#ifndef XS_KINETO_H
+#define XS_KINETO_H
+
+#include "chrome.h"
+
+#define XS_KINETO_ROWS 1024u
+#define XS_KINETO_KEPT 8192u /* a power of two: calls and activities that others may refer to */
+
+/* A device, as a process of the trace. */
+struct xs_kineto_place {
+	uint32_t name; /* string id; 0: not known */
+	uint32_t pid;
+	uint8_t source, device, tile;
+	bool told; /* by an activity of the program: nothing else is known of it */
+};
+
+/* Where slices of a stream, or activities of a thread, are shown. */
+struct xs_kineto_row {
+	uint32_t pid, tid;
+	struct xs_lanes lanes;
+};
+
+/* A call that has numbers of the program's. */
+struct xs_kineto_call {
+	uint64_t correlation, external;
+};
+
+/* An activity that an arrow may begin from. */
+struct xs_kineto_origin {
+	uint64_t key, other; /* other 0: free */
+	uint64_t start;
+	uint32_t pid, tid;
+};
+
+struct xs_kineto {
+	struct xs_kineto_place places[XS_DEVICES];
+	uint32_t place_count, row_count, last_row;
+	struct xs_kineto_row rows[XS_KINETO_ROWS];
+	struct xs_kineto_call calls[XS_KINETO_KEPT];
+	struct xs_kineto_origin origins[XS_KINETO_KEPT];
+	uint64_t arrows; /* numbers of those between activities */
+};
+
+/* The same for a call and for the work that it has put on a device; exact in a double, never 0. */
+static inline uint64_t xs_kineto_correlation(uint32_t tid, uint64_t tick)
+{
+	uint64_t mixed = (tick ^ (uint64_t)tid << 40) * 0x9e3779b97f4a7c15ull;
+
+	mixed = (mixed ^ mixed >> 29) * 0xbf58476d1ce4e5b9ull;
+	return (mixed ^ mixed >> 32) >> 11 | 1;
+}
+
+/* Another member of the event's args, which are the last that was put; key with ,": before it. */
+static inline char *xs_kineto_more_args(char *o)
+{
+	return o[-1] == '}' ? put(o - 1, ",") : put(o, ",\"args\":{");
+}
+
+/* ---- kineto.c ---- */
+
+bool xs_kineto_init(struct xs_chrome *chrome);
+void xs_kineto_fini(struct xs_chrome *chrome);
+/* What the file begins with, behind the brace; and what ends its list of events. */
+char *xs_kineto_put_head(char *o, const struct xs_process *process);
+char *xs_kineto_put_tail(char *o, const struct xs_process *process);
+size_t xs_kineto_tail_room(const struct xs_chrome *chrome);
+/* All of a call behind its args, which may be there. */
+char *xs_kineto_end_call(char *o, struct xs_track *track, const struct xs_call *call);
+void xs_kineto_aside(struct xs_process *process, const struct xs_aside *aside);
+
+/* ---- kineto_device.c ---- */
+
+void xs_kineto_work(struct xs_process *process, const struct xs_work *work);
+/* The device of that number, named if it is new. */
+uint32_t xs_kineto_told_device(struct xs_process *process, uint32_t device);
+/*
+ * The track of a row, for what lasts from start to end. ret_tid: its number. False: there is no
+ * room.
+ */
+bool xs_kineto_lane(struct xs_process *process, uint32_t pid, uint32_t tid, bool stream,
+		    uint64_t start, uint64_t end, uint32_t *ret_tid);
+
+/* ---- kineto_own.c ---- */
+
+void xs_kineto_activity(struct xs_track *track, const struct xs_activity *activity);
+
+#endif

@@ -1,0 +1,327 @@
+/*
+ * Kineto's format: devices as processes, streams as their threads, and the work on them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "activity_types.h"
+#include "backends.h"
+#include "kineto.h"
+
+#define SORT_BEHIND_CPU 5000000u /* as Kineto sorts devices */
+#define FREE_PIDS	16u	 /* from here on: devices whose number another API's has */
+
+/* ---- devices ---- */
+
+static bool is_taken(const struct xs_kineto *kineto, uint32_t pid)
+{
+	for (uint32_t i = 0; i < kineto->place_count; i++)
+		if (kineto->places[i].pid == pid)
+			return true;
+	return false;
+}
+
+static void name_place(struct xs_process *process, const struct xs_kineto_place *place, bool gpu)
+{
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	size_t length = 0;
+	const char *name = place->name ? xs_text_of(process->run, place->name, &length) : "";
+	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "process_name", place->pid,
+					 place->pid);
+
+	o = put(o, "\"name\":\"");
+	o = length ? xs_json_escape(o, name, length < 1024 ? length : 1024)
+		   : put_escaped(o, process->comm);
+	o = xs_chrome_put_metadata(put(o, "\"}},\n"), "process_labels", place->pid, place->pid);
+	o = put_count(put(o, "\"labels\":\""), gpu ? "GPU " : "Device ", place->pid);
+	o = xs_chrome_put_metadata(put(o, "\"}},\n"), "process_sort_index", place->pid, place->pid);
+	o = put_count(o, "\"sort_index\":", SORT_BEHIND_CPU + place->pid);
+	finish(chrome, put(o, "}},\n"));
+}
+
+static uint32_t add_place(struct xs_process *process, struct xs_kineto_place place, bool gpu)
+{
+	struct xs_kineto *kineto = xs_chrome_of(process)->kineto;
+
+	if (kineto->place_count == XS_DEVICES) /* what is too much shares the last one */
+		return kineto->places[XS_DEVICES - 1].pid;
+	if (is_taken(kineto, place.pid))
+		for (place.pid = FREE_PIDS; is_taken(kineto, place.pid);)
+			place.pid++;
+	kineto->places[kineto->place_count++] = place;
+	name_place(process, &place, gpu);
+	return place.pid;
+}
+
+static uint32_t pid_of(struct xs_process *process, const struct xs_device_record *record)
+{
+	const struct xs_kineto *kineto = xs_chrome_of(process)->kineto;
+
+	for (uint32_t i = 0; i < kineto->place_count; i++) {
+		const struct xs_kineto_place *place = &kineto->places[i];
+
+		if (!place->told && place->device == record->device &&
+		    place->tile == record->tile && place->source == record->event.source)
+			return place->pid;
+	}
+	return add_place(process,
+			 (struct xs_kineto_place){ .name = record->device_name,
+						   .pid = record->device,
+						   .source = record->event.source,
+						   .device = record->device,
+						   .tile = record->tile },
+			 record->device_type == XS_DEVICE_GPU);
+}
+
+uint32_t xs_kineto_told_device(struct xs_process *process, uint32_t device)
+{
+	const struct xs_kineto *kineto = xs_chrome_of(process)->kineto;
+
+	for (uint32_t i = 0; i < kineto->place_count; i++)
+		if (kineto->places[i].pid == device)
+			return device;
+	return add_place(process, (struct xs_kineto_place){ .pid = device, .told = true }, true);
+}
+
+/* ---- rows ---- */
+
+static struct xs_kineto_row *row_of(struct xs_process *process, uint32_t pid, uint32_t tid)
+{
+	struct xs_kineto *kineto = xs_chrome_of(process)->kineto;
+	uint32_t at = kineto->last_row;
+
+	for (uint32_t i = 0; i < kineto->row_count;
+	     i++, at = at + 1 < kineto->row_count ? at + 1 : 0)
+		if (kineto->rows[at].pid == pid && kineto->rows[at].tid == tid) {
+			kineto->last_row = at;
+			return &kineto->rows[at];
+		}
+	if (kineto->row_count == XS_KINETO_ROWS) {
+		process->omitted[XS_OMIT_TRACKS]++;
+		return NULL;
+	}
+	kineto->last_row = kineto->row_count;
+	kineto->rows[kineto->row_count] = (struct xs_kineto_row){ .pid = pid, .tid = tid };
+	return &kineto->rows[kineto->row_count++];
+}
+
+static void name_lane(struct xs_process *process, const struct xs_kineto_row *row, bool stream,
+		      uint32_t tid)
+{
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name", row->pid, tid);
+
+	o = put_count(put(o, "\"name\":\""), stream ? "stream " : "thread ", row->tid);
+	if (row->lanes.count > 1)
+		o = put_count(o, " lane ", row->lanes.count);
+	o = xs_chrome_put_metadata(put(o, " \"}},\n"), "thread_sort_index", row->pid, tid);
+	finish(chrome, put(put_count(o, "\"sort_index\":", row->tid), "}},\n"));
+}
+
+bool xs_kineto_lane(struct xs_process *process, uint32_t pid, uint32_t tid, bool stream,
+		    uint64_t start, uint64_t end, uint32_t *ret_tid)
+{
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	struct xs_kineto_row *row = row_of(process, pid, tid);
+	struct xs_lane *lane =
+		row ? xs_lanes_take(&row->lanes, start, end, stream ? XS_FIT_APART : XS_FIT_NESTING)
+		    : NULL;
+
+	if (!lane) {
+		process->omitted[XS_OMIT_SLICES]++;
+		return false;
+	}
+	if (!lane->tid) { /* stream 0 is a track, too: one more */
+		lane->tid = 1 + (row->lanes.count == 1 ? tid : XS_OWN_TID + chrome->next_own++);
+		if (stream || row->lanes.count > 1)
+			name_lane(process, row, stream, lane->tid - 1);
+	}
+	*ret_tid = lane->tid - 1;
+	return true;
+}
+
+/* ---- what is known of work beside its record ---- */
+
+/* The members of `more` by Kineto's names; what has none is left as it is. */
+static const char *kineto_name(const char *key, size_t length)
+{
+	static const struct {
+		const char *ours, *kinetos;
+	} rows[] = {
+		{ "registers", "registers per thread" },
+		{ "graph", "graph id" },
+		{ "graph_node", "graph node id" },
+		{ "from_device", "fromDevice" },
+		{ "to_device", "toDevice" },
+		{ "external_id", "External id" },
+		/* both are made of others */
+		{ "static_shared", "" },
+		{ "dynamic_shared", "" },
+		{ "correlation", "" },
+		{ "MB/s", "" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (strlen(rows[i].ours) == length && !memcmp(rows[i].ours, key, length))
+			return rows[i].kinetos;
+	return NULL;
+}
+
+/* The number behind ,"key": in text of our own making; 0: it is not there. */
+static uint64_t number_of(const char *more, const char *key)
+{
+	const char *at = strstr(more, key);
+	uint64_t value = 0;
+
+	for (at = at ? at + strlen(key) : ""; *at >= '0' && *at <= '9'; at++)
+		value = value * 10 + (uint64_t)(*at - '0');
+	return value;
+}
+
+/* Each is ,"key":value; a value is a number, or a list of numbers. */
+static char *put_more(char *o, const char *more, bool external)
+{
+	while (more[0] == ',' && more[1] == '"') {
+		const char *key = more + 2, *stop = strchr(key, '"'), *end, *name;
+
+		if (!stop)
+			break;
+		for (end = stop + 1; *end && !(*end == ',' && end[1] == '"'); end++)
+			;
+		name = kineto_name(key, (size_t)(stop - key));
+		if (!name)
+			o = mempcpy(o, more, (size_t)(end - more));
+		else if (*name && !(external && !strcmp(name, "External id")))
+			o = mempcpy(put(put(put(o, ",\""), name), "\""), stop + 1,
+				    (size_t)(end - stop - 1));
+		more = end;
+	}
+	return o;
+}
+
+/* ---- work ---- */
+
+static const struct kind {
+	const char *category, *copy; /* what names of copies begin with; NULL: it is none */
+} kinds[] = {
+	[XS_WORK_KERNEL] = { "kernel", NULL },	      [XS_WORK_COPY] = { "gpu_memcpy", "Memcpy " },
+	[XS_WORK_FILL] = { "gpu_memset", "Memset " }, [XS_WORK_MAP] = { "gpu_memcpy", "Memcpy " },
+	[XS_WORK_OTHER] = { "kernel", NULL },
+};
+
+static char direction(uint32_t memory)
+{
+	return memory == XS_MEMORY_DEVICE || memory == XS_MEMORY_SHARED ? 'D' : 'H';
+}
+
+/* Kernels by their names; copies as Kineto calls them, with the function in parentheses. */
+static char *put_work_name(char *o, struct xs_process *process, const struct xs_work *work)
+{
+	const struct xs_device_record *record = work->record;
+	const struct kind *kind = &kinds[record->work < 5 ? record->work : XS_WORK_OTHER];
+	size_t length;
+	const char *name = xs_kernel_text(process->run, &record->event, &length);
+	bool ours = kind->copy && (length < 6 || memcmp(name, kind->copy, 6) != 0);
+
+	o = put(o, ",\"name\":\"");
+	if (ours) {
+		o = put(o, kind->copy);
+		if (record->memory && record->work != XS_WORK_FILL) {
+			*o++ = direction(record->memory >> 4);
+			o = put(o, "to");
+			*o++ = direction(record->memory & 15);
+			*o++ = ' ';
+		}
+		*o++ = '(';
+	}
+	o = xs_json_escape(o, name, length < 4096 ? length : 4096);
+	return put(o, ours ? ")\"},\n" : "\"},\n");
+}
+
+static char *put_triple(char *o, const char *key, const uint64_t *d)
+{
+	o = put_count(put(put(put(o, ",\""), key), "\":["), "", d[0]);
+	return put(put_count(put_count(o, ",", d[1]), ",", d[2]), "]");
+}
+
+static char *put_shape(char *o, const struct xs_work *work)
+{
+	const uint64_t *global = work->shape, *local = work->shape + 3;
+	uint64_t grid[3], block[3];
+
+	for (int i = 0; i < 3; i++) {
+		block[i] = local[i] ? local[i] : 1;
+		grid[i] = global[i] / block[i] + (global[i] % block[i] != 0);
+		if (!grid[i])
+			grid[i] = 1;
+	}
+	if (!local[0]) /* the runtime has chosen it, and has not told */
+		return put_triple(o, "global work size", global);
+	return put_triple(put_triple(o, "grid", grid), "block", block);
+}
+
+/* ",key":GB/s, which are bytes per ns. */
+static char *put_bandwidth(char *o, const struct xs_work *work)
+{
+	uint64_t ns = work->end - work->start;
+
+	o = put_count(o, ",\"bytes\":", work->record->bytes);
+	o = put(o, ",\"memory bandwidth (GB/s)\":");
+	return xs_chrome_put_double(o, ns ? (double)work->record->bytes / (double)ns : 0, true);
+}
+
+static char *put_work_args(char *o, struct xs_process *process, const struct xs_work *work,
+			   uint32_t pid, uint32_t stream)
+{
+	const struct xs_device_record *record = work->record;
+	const struct xs_backend *backend = xs_backend_of(record->event.source);
+	const struct xs_kineto *kineto = xs_chrome_of(process)->kineto;
+	const char *more = work->more ? work->more : "";
+	uint64_t correlation =
+		record->event.tick ? xs_kineto_correlation(record->tid, record->event.tick) : 0;
+	const struct xs_kineto_call *call = &kineto->calls[correlation / 2 % XS_KINETO_KEPT];
+	bool external = correlation && call->correlation == correlation;
+
+	o = put_count(put_count(o, ",\"args\":{\"device\":", pid), ",\"stream\":", stream);
+	if (backend->streams)
+		o = put_count(o, ",\"context\":", record->queue_handle >> 32);
+	if (correlation)
+		o = put_count(o, ",\"correlation\":", correlation);
+	if (external)
+		o = put_count(o, ",\"External id\":", call->external);
+	if (record->work == XS_WORK_KERNEL)
+		o = xs_json_time(put(o, ",\"queued\":"), work->queued,
+				 &xs_chrome_of(process)->time);
+	if (work->shape)
+		o = put_shape(o, work);
+	if (record->work == XS_WORK_KERNEL && work->more)
+		o = put_count(o, ",\"shared memory\":",
+			      number_of(more, ",\"static_shared\":") +
+				      number_of(more, ",\"dynamic_shared\":"));
+	if (record->bytes)
+		o = put_bandwidth(o, work);
+	return put(put_more(o, more, external), "}");
+}
+
+void xs_kineto_work(struct xs_process *process, const struct xs_work *work)
+{
+	const struct xs_device_record *record = work->record;
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	uint32_t pid = pid_of(process, record), tid,
+		 stream = xs_backend_of(record->event.source)->streams
+				  ? (uint32_t)record->queue_handle
+				  : record->queue;
+	char *o;
+
+	if (!xs_kineto_lane(process, pid, stream, true, work->start, work->end, &tid))
+		return;
+	o = put_count(xs_output_put(&chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
+	o = put(put_count(o, ",\"pid\":", pid), ",\"ts\":");
+	o = put(xs_json_time(o, work->start, &chrome->time), ",\"dur\":");
+	o = put(xs_json_micros(o, work->end - work->start), ",\"cat\":\"");
+	o = put(put(o, kinds[record->work < 5 ? record->work : XS_WORK_OTHER].category), "\"");
+	o = put_work_args(o, process, work, pid, stream);
+	finish(chrome, put_work_name(o, process, work));
+	if (process->run->options->chrome_kernel && work->linked)
+		xs_arrow_add(process, work, pid, tid);
+}
