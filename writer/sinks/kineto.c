@@ -33,7 +33,7 @@ void xs_kineto_fini(struct xs_chrome *chrome)
 
 char *xs_kineto_put_head(char *o, const struct xs_process *process)
 {
-	o = put(o, "{\"schemaVersion\": 1,\"displayTimeUnit\": \"ms\",\"baseTimeNanoseconds\": ");
+	o = put(o, "{\"schemaVersion\": 1,\"displayTimeUnit\": \"ns\",\"baseTimeNanoseconds\": ");
 	return xs_json_uint(o, process->run->base);
 }
 
@@ -160,7 +160,14 @@ void xs_kineto_aside(struct xs_process *process, const struct xs_aside *aside)
 	if (!o)
 		return;
 	for (uint32_t i = 0; i < aside->fact_count && i < FACTS_MAX; i++) {
-		o = put(put(xs_kineto_more_args(o), "\""), aside->facts[i].key);
+		const char *key = aside->facts[i].key;
+
+		/* CUPTI's number, which calls do not have here */
+		if (!strcmp(key, "correlation"))
+			continue;
+		if (!strcmp(key, "event"))
+			key = "wait_on_cuda_event_id";
+		o = put(put(xs_kineto_more_args(o), "\""), key);
 		o = put(put_count(o, "\":", aside->facts[i].value), "}");
 	}
 	o = put(o, sync ? ",\"cat\":\"cuda_sync\"" : ",\"cat\":\"overhead\"");

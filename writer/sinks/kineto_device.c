@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "activity_types.h"
 #include "backends.h"
@@ -204,10 +205,19 @@ static char *put_more(char *o, const char *more, bool external)
 static const struct kind {
 	const char *category, *copy; /* what names of copies begin with; NULL: it is none */
 } kinds[] = {
-	[XS_WORK_KERNEL] = { "kernel", NULL },	      [XS_WORK_COPY] = { "gpu_memcpy", "Memcpy " },
-	[XS_WORK_FILL] = { "gpu_memset", "Memset " }, [XS_WORK_MAP] = { "gpu_memcpy", "Memcpy " },
-	[XS_WORK_OTHER] = { "kernel", NULL },
+	[XS_WORK_KERNEL] = { "kernel", NULL },
+	[XS_WORK_COPY] = { "gpu_memcpy", "Memcpy " },
+	[XS_WORK_FILL] = { "gpu_memset", "Memset " },
+	[XS_WORK_MAP] = { "gpu_memcpy", "Memcpy " },
 };
+
+/* Work of another kind is a whole graph where there are streams; elsewhere it moves memory. */
+static const struct kind *kind_of(const struct xs_device_record *record)
+{
+	if (record->work < XS_WORK_OTHER)
+		return &kinds[record->work];
+	return &kinds[xs_backend_of(record->event.source)->streams ? XS_WORK_KERNEL : XS_WORK_COPY];
+}
 
 static char direction(uint32_t memory)
 {
@@ -218,10 +228,11 @@ static char direction(uint32_t memory)
 static char *put_work_name(char *o, struct xs_process *process, const struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
-	const struct kind *kind = &kinds[record->work < 5 ? record->work : XS_WORK_OTHER];
+	const struct kind *kind = kind_of(record);
 	size_t length;
 	const char *name = xs_kernel_text(process->run, &record->event, &length);
-	bool ours = kind->copy && (length < 6 || memcmp(name, kind->copy, 6) != 0);
+	bool known = kind->copy && length >= 6 && !strncasecmp(name, kind->copy, 6),
+	     ours = kind->copy && !known;
 
 	o = put(o, ",\"name\":\"");
 	if (ours) {
@@ -234,7 +245,10 @@ static char *put_work_name(char *o, struct xs_process *process, const struct xs_
 		}
 		*o++ = '(';
 	}
-	o = xs_json_escape(o, name, length < 4096 ? length : 4096);
+	if (known) /* but for the capital */
+		o = mempcpy(o, kind->copy, 6);
+	o = known ? xs_json_escape(o, name + 6, length < 4096 ? length - 6 : 4096)
+		  : xs_json_escape(o, name, length < 4096 ? length : 4096);
 	return put(o, ours ? ")\"},\n" : "\"},\n");
 }
 
@@ -319,7 +333,7 @@ void xs_kineto_work(struct xs_process *process, const struct xs_work *work)
 	o = put(put_count(o, ",\"pid\":", pid), ",\"ts\":");
 	o = put(xs_json_time(o, work->start, &chrome->time), ",\"dur\":");
 	o = put(xs_json_micros(o, work->end - work->start), ",\"cat\":\"");
-	o = put(put(o, kinds[record->work < 5 ? record->work : XS_WORK_OTHER].category), "\"");
+	o = put(put(o, kind_of(record)->category), "\"");
 	o = put_work_args(o, process, work, pid, stream);
 	finish(chrome, put_work_name(o, process, work));
 	if (process->run->options->chrome_kernel && work->linked)
