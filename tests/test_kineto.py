@@ -102,7 +102,9 @@ def test_opencl_has_what_chromes_format_has(xstrace):
 
 @needs_softcuda
 def test_cuda(xstrace, tmp_path):
-    cuda = SoftCUDA(tmp_path, 13, CUPTI_VERSION=130500, DEVICES=2)
+    # long enough that the program waits for them
+    settings = {"CUPTI_VERSION": 130500, "DEVICES": 2, "DURATION_NS": "_Z9incrementPii=100000"}
+    cuda = SoftCUDA(tmp_path, 13, **settings)
     run = xstrace(KINETO, "cuda_streams", ["--kernels", 20], env=cuda.env)
     data = load(run)
     check_structure(data, run.trace.pid)
@@ -146,7 +148,8 @@ def test_launches_for_hta(xstrace):
     data = load(xstrace("--format kineto-hta", "cl_matrix"))
     launches = [e for e in slices(data, "xpu_runtime") if e["name"] == "cudaLaunchKernel"]
     assert {e["args"]["call"] for e in launches} == {"clEnqueueNDRangeKernel"}
-    assert len(launches) == len(slices(plain, "kernel")) > 0
+    made = [e for e in launches if "result" not in e["args"]]  # the others have failed
+    assert len(made) == len(slices(plain, "kernel")) > 0
     assert not [e for e in slices(plain, "xpu_runtime") if e["name"] == "cudaLaunchKernel"]
 
 
@@ -221,6 +224,8 @@ int main(void)
 		xstrace_activity_metadata(list, n, "bytes", "80000", false);
 		xstrace_activity_metadata(list, n, "memory bandwidth (GB/s)", "4.0", false);
 	}
+	/* half of the last of NCCL's kernels has company on another stream */
+	add("gemm", XSTRACE_CONCURRENT_KERNEL, now + 940000, 30, 0, 8, 0);
 	add("[memory]", XSTRACE_CPU_INSTANT_EVENT, now, 0, getpid(), 7, 0);
 	if (xstrace_cpu_trace_transfer(list, now + 2000000))
 		abort();
@@ -276,7 +281,7 @@ print("\n" + json.dumps({
     "kernels": json.loads(kernels.to_json(orient="records")),
     "idle": json.loads(idle.to_json(orient="records")),
     "overlap": json.loads(overlap.to_json(orient="records")),
-    "launches": {rank: len(rows) for rank, rows in launches.items()},
+    "launches": {rank: sorted(set(rows["launch_delay"])) for rank, rows in launches.items()},
     "queue": json.loads(queue.reset_index().to_json(orient="records")),
     "bandwidth": json.loads(bandwidth.reset_index().to_json(orient="records")),
 }))
@@ -285,7 +290,7 @@ print("\n" + json.dumps({
 
 @needs_clients
 def test_holistic_trace_analysis(xstrace, told, tmp_path):
-    """Two ranks, each with 600 us of kernels, half of them NCCL's, 200 us of copies, and gaps of 20 us."""
+    """Two ranks, each with 330 us of kernels, 300 us of NCCL's, 200 us of copies, and gaps of 20 us."""
     python = os.environ.get("XSTRACE_TEST_HTA")
     if not python:
         need("hta")
@@ -302,17 +307,20 @@ def test_holistic_trace_analysis(xstrace, told, tmp_path):
     assert sorted(row["rank"] for row in told_us["temporal"]) == [0, 1]
     for row in told_us["temporal"]:
         # from the first piece of work to the end of the last: 10 times 80 us, 9 gaps of 20 us.
-        # Of each of the 20 pieces, what is less than a microsecond is cut off.
-        assert row["kernel_time(us)"] == pytest.approx(980, abs=21)
-        assert row["idle_time(us)"] == pytest.approx(180, abs=21)
-        assert row["compute_time(us)"] == pytest.approx(300, abs=21)
-        assert row["non_compute_time(us)"] == pytest.approx(500, abs=21)
+        # Of each of the 21 pieces, what is less than a microsecond is cut off.
+        assert row["kernel_time(us)"] == pytest.approx(980, abs=2)
+        assert row["idle_time(us)"] == pytest.approx(180, abs=22)
+        assert row["compute_time(us)"] == pytest.approx(330, abs=22)
+        assert row["non_compute_time(us)"] == pytest.approx(470, abs=22)
     sums = {row["kernel_type"]: row["sum"] for row in told_us["types"]}
-    assert sums["COMPUTATION"] == pytest.approx(600, abs=21)
-    assert sums["COMMUNICATION"] == pytest.approx(600, abs=21)
-    assert sums["MEMORY"] == pytest.approx(400, abs=21)
-    assert told_us["launches"] == {"0": 20, "1": 20} or told_us["launches"] == {"0": 10, "1": 10}
-    assert all(row["comp_comm_overlap_pctg"] == 0 for row in told_us["overlap"])
-    assert told_us["queue"] and told_us["bandwidth"] and told_us["idle"]
+    assert sums["COMPUTATION"] == pytest.approx(2 * 300, abs=44)
+    assert sums["COMMUNICATION"] == pytest.approx(2 * 270, abs=44)
+    assert sums["MEMORY"] == pytest.approx(2 * 200, abs=44)
+    assert told_us["launches"] == {"0": [9.0, 66.0], "1": [9.0, 66.0]}
+    assert [row["comp_comm_overlap_pctg"] for row in told_us["overlap"]] == pytest.approx([10, 10], abs=1)
+    queue = {(row["('rank', '')"], row["('queue_length', 'max')"]) for row in told_us["queue"]}
+    assert queue == {(0, 2), (1, 2)}  # a kernel and a copy, launched before the kernel began
     for row in told_us["bandwidth"]:
-        assert row["max"] == pytest.approx(4.0)
+        assert row["('memory_bw_gbps', 'count')"] == 10 and row["('memory_bw_gbps', 'max')"] == 4
+    idle = sum(row["idle_time"] for row in told_us["idle"] if row["rank"] == 0 and row["stream"] == 7)
+    assert idle == pytest.approx(180, abs=22)

@@ -149,6 +149,7 @@ VALUES = {
     "reset-event-on-device": "1",
     "on-full": "drop",
     "compress": "none",
+    "format": "kineto",
     "report-format": "csv",
     "output": "rep.txt",
     "output-dir-path": "out",

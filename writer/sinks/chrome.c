@@ -429,6 +429,38 @@ static void drop_track(struct xs_track *track)
 	free(own->arrows);
 }
 
+/* ---- what the two formats have in different ways ---- */
+
+static void put_work(struct xs_process *process, const struct xs_work *work)
+{
+	if (xs_chrome_of(process)->kineto)
+		xs_kineto_work(process, work);
+	else
+		xs_chrome_work(process, work);
+}
+
+static void put_aside(struct xs_process *process, const struct xs_aside *aside)
+{
+	if (xs_chrome_of(process)->kineto)
+		xs_kineto_aside(process, aside);
+	else
+		xs_chrome_aside(process, aside);
+}
+
+static void put_activity(struct xs_track *track, const struct xs_activity *activity)
+{
+	if (xs_chrome_of(track->process)->kineto)
+		xs_kineto_activity(track, activity);
+	else
+		xs_chrome_activity(track, activity);
+}
+
+static void put_wait(struct xs_track *track, const struct xs_wait *wait)
+{
+	if (!xs_chrome_of(track->process)->kineto) /* Kineto's has no such arrows */
+		xs_waits_read(track, wait);
+}
+
 static bool wanted(const struct xs_run *run)
 {
 	return xs_want_chrome(run->options);
@@ -449,11 +481,11 @@ const struct xs_sink xs_chrome_sink = {
 	.flow = xs_flows_add,
 	.call = put_call,
 	.call_unfinished = put_call,
-	.work = xs_chrome_work,
-	.wait = xs_waits_read,
+	.work = put_work,
+	.wait = put_wait,
 	.mpi_call = xs_chrome_mpi_call,
-	.aside = xs_chrome_aside,
-	.activity = xs_chrome_activity,
+	.aside = put_aside,
+	.activity = put_activity,
 	.about = xs_chrome_about,
 	.mpi_work = xs_chrome_mpi_work,
 	.communicator = xs_chrome_communicator,

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "backends.h"
+#include "chrome.h"
 #include "hash.h"
-#include "kineto.h"
 
 #define DEVICE_PID 0x80000000u
 /* of a device: further threads and queues share one, in as many lanes as overlap */
@@ -323,10 +323,6 @@ void xs_chrome_work(struct xs_process *process, const struct xs_work *work)
 
 	if (!options->chrome_kernel && !options->chrome_device)
 		return;
-	if (chrome->kineto) {
-		xs_kineto_work(process, work);
-		return;
-	}
 	track = device_track(process, record);
 	if (!track)
 		return;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kineto.h"
+#include "chrome.h"
 #include "names.h"
 
 #define ROWS_MAX   1024u
@@ -116,13 +116,8 @@ char *xs_chrome_own_slice(struct xs_process *process, uint32_t row, uint64_t sta
 
 void xs_chrome_aside(struct xs_process *process, const struct xs_aside *aside)
 {
-	char *o;
+	char *o = xs_chrome_own_slice(process, aside->row, aside->start, aside->end);
 
-	if (xs_chrome_of(process)->kineto) {
-		xs_kineto_aside(process, aside);
-		return;
-	}
-	o = xs_chrome_own_slice(process, aside->row, aside->start, aside->end);
 	if (!o)
 		return;
 	for (uint32_t i = 0; i < aside->fact_count && i < FACTS_MAX; i++) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "activity_types.h"
-#include "kineto.h"
+#include "chrome.h"
 
 #define ABOUTS_MAX 1024u
 #define ABOUT_ROOM (4u << 20) /* bytes of them all, as JSON */
@@ -25,13 +25,8 @@ void xs_chrome_activity(struct xs_track *track, const struct xs_activity *activi
 	const struct xs_activity_record *record = activity->record;
 	const struct xs_extra args = { .args = (unsigned char *)activity->args,
 				       .length = activity->length };
-	char *o;
+	char *o = xs_chrome_own_slice(process, record->row, activity->start, activity->end);
 
-	if (xs_chrome_of(process)->kineto) {
-		xs_kineto_activity(track, activity);
-		return;
-	}
-	o = xs_chrome_own_slice(process, record->row, activity->start, activity->end);
 	if (!o)
 		return;
 	o = xs_chrome_put_args(o, process, NULL, &args, false);

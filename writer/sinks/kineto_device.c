@@ -327,6 +327,8 @@ void xs_kineto_work(struct xs_process *process, const struct xs_work *work)
 				  : record->queue;
 	char *o;
 
+	if (!process->run->options->chrome_kernel && !process->run->options->chrome_device)
+		return;
 	if (!xs_kineto_lane(process, pid, stream, true, work->start, work->end, &tid))
 		return;
 	o = put_count(xs_output_put(&chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
