@@ -58,10 +58,7 @@ def check_structure(data, pid):
 
 def check_flows(data):
     """Each is a pair, from a launch to the work that has its correlation. Their number."""
-    host = {
-        (e["pid"], e["tid"], e["ts"]): e
-        for e in slices(data, "cuda_runtime", "cuda_driver", "xpu_runtime")
-    }
+    host = {(e["pid"], e["tid"], e["ts"]): e for e in slices(data, "cuda_runtime", "cuda_driver", "xpu_runtime")}
     device = {(e["pid"], e["tid"], e["ts"]): e for e in slices(data, *DEVICE)}
     ends = collections.defaultdict(dict)
     for event in data["traceEvents"]:
@@ -70,10 +67,7 @@ def check_flows(data):
             ends[event["id"]][event["ph"]] = event
     for pair in ends.values():
         assert set(pair) == {"s", "f"} and pair["f"]["bp"] == "e"
-        launch, work = (
-            there[end["pid"], end["tid"], end["ts"]]
-            for there, end in ((host, pair["s"]), (device, pair["f"]))
-        )
+        launch, work = (there[end["pid"], end["tid"], end["ts"]] for there, end in ((host, pair["s"]), (device, pair["f"])))
         assert launch["args"]["correlation"] == work["args"]["correlation"]
         assert launch["ts"] <= work["ts"]
     return len(ends)
@@ -86,9 +80,7 @@ def test_opencl_has_what_chromes_format_has(xstrace):
     check_structure(data, run.trace.pid)
     calls = slices(data, "xpu_runtime")
     work = slices(data, *DEVICE)
-    assert collections.Counter(e["name"] for e in calls) == collections.Counter(
-        s.name for s in plain.calls
-    )
+    assert collections.Counter(e["name"] for e in calls) == collections.Counter(s.name for s in plain.calls)
     assert len(work) == len(plain.device) == check_flows(data) > 0
     kernels = slices(data, "kernel")
     assert len(kernels) == sum("global" in s.args for s in plain.device) > 0
@@ -130,9 +122,7 @@ def test_tasks_are_annotations(xstrace):
     plain = xstrace("--chrome-itt-logging", "itt_tasks", [500, 2]).trace
     data = load(xstrace(f"{KINETO} --chrome-itt-logging", "itt_tasks", [500, 2]))
     tasks = slices(data, "user_annotation")
-    assert collections.Counter(e["name"] for e in tasks) == collections.Counter(
-        s.name for s in plain.tasks
-    )
+    assert collections.Counter(e["name"] for e in tasks) == collections.Counter(s.name for s in plain.tasks)
 
 
 def test_a_rank_is_told_with_a_blank(xstrace):

@@ -61,8 +61,9 @@ static uint32_t pid_of(struct xs_process *process, const struct xs_device_record
 	for (uint32_t i = 0; i < kineto->place_count; i++) {
 		const struct xs_kineto_place *place = &kineto->places[i];
 
-		if (!place->told && place->device == record->device &&
-		    place->tile == record->tile && place->source == record->event.source)
+		if (place->told ? place->pid == record->device && !record->tile
+				: place->device == record->device && place->tile == record->tile &&
+					  place->source == record->event.source)
 			return place->pid;
 	}
 	return add_place(process,
