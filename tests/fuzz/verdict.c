@@ -14,6 +14,7 @@ void verdict_options(struct xs_options *options, unsigned wishes, unsigned repor
 	options->kernel_submission = reports & 4;
 	options->show_pid = options->show_tid = options->demangle = reports & 8;
 	options->report_format = (reports >> 4 & 3) % 3;
+	options->format = (reports >> 4 & 3) == 3 ? XS_FORMAT_KINETO_HTA : XS_FORMAT_CHROME;
 	(void)snprintf(options->output, sizeof(options->output), "%s",
 		       options->report_format || reports & 64 ? "rep" : "");
 	if (reports & 128)

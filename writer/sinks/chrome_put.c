@@ -74,7 +74,8 @@ const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint6
 	struct xs_own *own = &chrome->own[tid % 4];
 	char *o;
 
-	if (__builtin_expect(own->tid == tid && own->pid == pid, 1))
+	/* length: Kineto's first device has a track 0 of a process 0 */
+	if (__builtin_expect(own->tid == tid && own->pid == pid && own->length, 1))
 		return own;
 	o = put(put_count(put_count(own->text, "{\"ph\":\"X\",\"tid\":", tid), ",\"pid\":", pid),
 		",\"ts\":");
