@@ -118,7 +118,7 @@ struct xs_kmd *xs_kmd_start(struct xs_run *run)
 
 /* ---- its output ---- */
 
-static char *put(char *o, const char *text)
+static char *xs_put(char *o, const char *text)
 {
 	size_t n = strlen(text);
 
@@ -177,18 +177,20 @@ static bool open_file(struct xs_kmd *kmd)
 		xs_tell("xstrace: cannot write %s: %s; nothing of the kernel is recorded\n",
 			kmd->path, strerror(-fd));
 	}
-	o = put(xs_output_put(&kmd->out), "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":");
-	o = put(xs_json_uint(o, run->base),
-		",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION "\",\"run\":\"");
-	o = put(xs_json_escape(o, run->run_id, strlen(run->run_id)), "\",\"host\":\"");
-	o = put(xs_json_escape(o, run->host, strlen(run->host)), "\",\"pid\":0,\"script\":\"");
-	o = put(xs_json_escape(o, run->options->kmd_script, strlen(run->options->kmd_script)),
-		"\"");
+	o = xs_put(xs_output_put(&kmd->out),
+		   "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":");
+	o = xs_put(xs_json_uint(o, run->base),
+		   ",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION "\",\"run\":\"");
+	o = xs_put(xs_json_escape(o, run->run_id, strlen(run->run_id)), "\",\"host\":\"");
+	o = xs_put(xs_json_escape(o, run->host, strlen(run->host)), "\",\"pid\":0,\"script\":\"");
+	o = xs_put(xs_json_escape(o, run->options->kmd_script, strlen(run->options->kmd_script)),
+		   "\"");
 	if (run->rank >= 0)
-		o = xs_json_uint(put(o, ",\"rank\":"), (uint64_t)run->rank);
-	o = put(o, "},\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":0,\"tid\":"
+		o = xs_json_uint(xs_put(o, ",\"rank\":"), (uint64_t)run->rank);
+	o = xs_put(o,
+		   "},\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":0,\"tid\":"
 		   "0,\"args\":{\"name\":\"HOST-OS-KMD<");
-	o = put(xs_json_escape(o, run->host, strlen(run->host)), ">\"}},\n");
+	o = xs_put(xs_json_escape(o, run->host, strlen(run->host)), ">\"}},\n");
 	xs_output_put_end(&kmd->out, o);
 	return true;
 }
@@ -223,15 +225,15 @@ static void put_event(struct xs_kmd *kmd, uint64_t tid, const char *name, size_t
 
 	if (!kmd->out.data && !open_file(kmd))
 		return;
-	o = put(xs_json_uint(put(xs_output_put(&kmd->out), "{\"ph\":\"X\",\"tid\":"), tid),
-		",\"pid\":0,\"ts\":");
-	o = put(xs_json_micros(o, start + kmd->offset), ",\"dur\":");
-	o = put(xs_json_micros(o, duration), ",\"cat\":\"os_op\",\"name\":\"");
-	o = put(xs_json_escape(o, name, length), "\"");
+	o = xs_put(xs_json_uint(xs_put(xs_output_put(&kmd->out), "{\"ph\":\"X\",\"tid\":"), tid),
+		   ",\"pid\":0,\"ts\":");
+	o = xs_put(xs_json_micros(o, start + kmd->offset), ",\"dur\":");
+	o = xs_put(xs_json_micros(o, duration), ",\"cat\":\"os_op\",\"name\":\"");
+	o = xs_put(xs_json_escape(o, name, length), "\"");
 	if (*data)
-		o = put(xs_json_escape(put(o, ",\"args\":{\"data\":\""), data, strlen(data)),
-			"\"}");
-	xs_output_put_end(&kmd->out, put(o, "},\n"));
+		o = xs_put(xs_json_escape(xs_put(o, ",\"args\":{\"data\":\""), data, strlen(data)),
+			   "\"}");
+	xs_output_put_end(&kmd->out, xs_put(o, "},\n"));
 	kmd->events++;
 }
 
@@ -355,9 +357,9 @@ void xs_kmd_close(struct xs_kmd *kmd)
 		close(kmd->fd);
 	if (kmd->out.data) {
 		/* an event to close the list: all others end with a comma */
-		o = put(o, "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":0,\"tid\":0,"
-			   "\"args\":{\"sort_index\":0}}\n],\"otherData\":{\"events\":");
-		o = put(xs_json_uint(o, kmd->events), "}}\n");
+		o = xs_put(o, "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":0,\"tid\":0,"
+			      "\"args\":{\"sort_index\":0}}\n],\"otherData\":{\"events\":");
+		o = xs_put(xs_json_uint(o, kmd->events), "}}\n");
 		error = xs_output_close(&kmd->out, tail, (size_t)(o - tail));
 	}
 	if (error)

@@ -34,7 +34,7 @@ static uint8_t memory_of(uint64_t kind)
 static void put_more(struct piece *piece, const char *key, uint64_t value)
 {
 	if (piece->at + strlen(key) + 24 < piece->more + XS_MORE_MAX)
-		piece->at = put_count(piece->at, key, value);
+		piece->at = xs_put_count(piece->at, key, value);
 }
 
 static void put_some(struct piece *piece, const char *key, uint64_t value)
@@ -81,7 +81,7 @@ static void read_kernel(struct xs_cuda *cuda, struct piece *piece, const unsigne
 		put_more(piece, ",\"cluster\":[", XS_CUDA_MEMBER(KERNEL, clusterX));
 		put_more(piece, ",", XS_CUDA_MEMBER(KERNEL, clusterY));
 		put_more(piece, ",", XS_CUDA_MEMBER(KERNEL, clusterZ));
-		piece->at = put(piece->at, "]");
+		piece->at = xs_put(piece->at, "]");
 	}
 }
 

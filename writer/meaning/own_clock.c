@@ -54,7 +54,7 @@ static uint64_t zero_of(const struct xs_track *track, const struct xs_own_time *
 	return ns - time->ns;
 }
 
-static uint64_t put(struct xs_track *track, const struct xs_own_time *time, uint64_t ns)
+static uint64_t xs_put(struct xs_track *track, const struct xs_own_time *time, uint64_t ns)
 {
 	struct xs_process *process = track->process;
 	uint64_t at;
@@ -80,7 +80,7 @@ uint64_t xs_own_time_begin(struct xs_track *track, const struct xs_event *event,
 		return ns;
 	task->extra->began = time;
 	task->extra->unplaced = !time.placed;
-	return time.placed ? ns : put(track, &time, ns);
+	return time.placed ? ns : xs_put(track, &time, ns);
 }
 
 uint64_t xs_own_time_end(struct xs_track *track, const struct xs_event *event, struct xs_open *task,
@@ -95,7 +95,7 @@ uint64_t xs_own_time_end(struct xs_track *track, const struct xs_event *event, s
 	if (!extra->began.tick || extra->began.clock != time.clock || time.clock >= XS_OWN_CLOCKS ||
 	    time.placed == extra->began.placed) {
 		extra->unplaced |= !time.placed;
-		return time.placed ? ns : put(track, &time, ns);
+		return time.placed ? ns : xs_put(track, &time, ns);
 	}
 	/*
 	 * the clock turned out to be another one while the task was open: only its length is known

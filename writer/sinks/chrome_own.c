@@ -31,11 +31,12 @@ void xs_chrome_activity(struct xs_track *track, const struct xs_activity *activi
 		return;
 	o = xs_chrome_put_args(o, process, NULL, &args, false);
 	if (record->correlation) {
-		o = o[-1] == '}' ? put(o - 1, ",") : put(o, ",\"args\":{");
-		o = put(put_count(o, "\"External id\":", record->correlation), "}");
+		o = o[-1] == '}' ? xs_put(o - 1, ",") : xs_put(o, ",\"args\":{");
+		o = xs_put(xs_put_count(o, "\"External id\":", record->correlation), "}");
 	}
-	o = put(put(put(o, ",\"cat\":\""), xs_activity_type_name(record->type)), "\"");
-	finish(xs_chrome_of(process), xs_chrome_put_bare_name(o, process, record->event.name));
+	o = xs_put(xs_put(xs_put(o, ",\"cat\":\""), xs_activity_type_name(record->type)), "\"");
+	xs_chrome_finish(xs_chrome_of(process),
+			 xs_chrome_put_bare_name(o, process, record->event.name));
 }
 
 /* The key's place, a new one if there is room. NULL: there is none. */
@@ -89,9 +90,9 @@ static char *put_member(char *o, const struct xs_process *process, const struct 
 	const char *key = xs_text_of(process->run, about->key, &length);
 	char *value;
 
-	o = put(xs_json_escape(put(o, "\""), key, length < 256 ? length : 256), "\":");
+	o = xs_put(xs_json_escape(xs_put(o, "\""), key, length < 256 ? length : 256), "\":");
 	if (!about->json)
-		return put(xs_json_escape(put(o, "\""), about->text, about->length), "\"");
+		return xs_put(xs_json_escape(xs_put(o, "\""), about->text, about->length), "\"");
 	value = o;
 	o = mempcpy(o, about->text, about->length);
 	for (; value < o; value++)
@@ -129,7 +130,7 @@ char *xs_chrome_put_about_keys(char *o, const struct xs_process *process,
 		while (*word && !is_called(process, &abouts->about[i], *word))
 			word++;
 		if (!*word)
-			o = put_member(put(o, ","), process, &abouts->about[i]);
+			o = put_member(xs_put(o, ","), process, &abouts->about[i]);
 	}
 	return o;
 }
@@ -139,8 +140,9 @@ char *xs_chrome_put_about(char *o, const struct xs_process *process)
 	const struct xs_chrome_about *abouts = xs_chrome_of(process)->about;
 
 	for (uint32_t i = 0; abouts && i < abouts->count; i++)
-		o = put_member(put(o, i ? "," : ",\"application\":{"), process, &abouts->about[i]);
-	return abouts && abouts->count ? put(o, "}") : o;
+		o = put_member(xs_put(o, i ? "," : ",\"application\":{"), process,
+			       &abouts->about[i]);
+	return abouts && abouts->count ? xs_put(o, "}") : o;
 }
 
 void xs_chrome_about_free(struct xs_chrome *chrome)

@@ -33,7 +33,8 @@ void xs_kineto_fini(struct xs_chrome *chrome)
 
 char *xs_kineto_put_head(char *o, const struct xs_process *process)
 {
-	o = put(o, "{\"schemaVersion\": 1,\"displayTimeUnit\": \"ns\",\"baseTimeNanoseconds\": ");
+	o = xs_put(o,
+		   "{\"schemaVersion\": 1,\"displayTimeUnit\": \"ns\",\"baseTimeNanoseconds\": ");
 	return xs_json_uint(o, process->run->base);
 }
 
@@ -51,21 +52,21 @@ static char *put_devices(char *o, const struct xs_process *process)
 {
 	const struct xs_kineto *kineto = xs_chrome_of(process)->kineto;
 
-	o = put(o, "\"deviceProperties\": [");
+	o = xs_put(o, "\"deviceProperties\": [");
 	for (uint32_t i = 0; i < kineto->place_count; i++) {
 		const struct xs_kineto_place *place = &kineto->places[i];
 		size_t length = 0;
 		const char *name = place->name ? xs_text_of(process->run, place->name, &length)
 					       : "";
 
-		o = put_count(put(o, i ? "," : ""), "{\"id\": ", place->pid);
+		o = xs_put_count(xs_put(o, i ? "," : ""), "{\"id\": ", place->pid);
 		if (length)
-			o = put(xs_json_escape(put(o, ",\"name\": \""), name,
-					       length < 1024 ? length : 1024),
-				"\"");
-		o = put(o, "}");
+			o = xs_put(xs_json_escape(xs_put(o, ",\"name\": \""), name,
+						  length < 1024 ? length : 1024),
+				   "\"");
+		o = xs_put(o, "}");
 	}
-	return put(o, "]");
+	return xs_put(o, "]");
 }
 
 /* Readers look for "rank": with a blank behind it, and take what they find first. */
@@ -76,20 +77,21 @@ static char *put_distributed(char *o, const struct xs_process *process)
 
 	if (rank < 0 || xs_chrome_has_about(process, "distributedInfo"))
 		return o;
-	o = put_count(o, ",\"distributedInfo\": {\"rank\": ", (uint64_t)rank);
+	o = xs_put_count(o, ",\"distributedInfo\": {\"rank\": ", (uint64_t)rank);
 	if (size > 0)
-		o = put_count(o, ",\"world_size\": ", (uint64_t)size);
-	return put(o, "}");
+		o = xs_put_count(o, ",\"world_size\": ", (uint64_t)size);
+	return xs_put(o, "}");
 }
 
 char *xs_kineto_put_tail(char *o, const struct xs_process *process)
 {
 	o = put_distributed(put_devices(o, process), process);
 	if (!xs_chrome_has_about(process, "trace_id"))
-		o = put(put_escaped(put(o, ",\"trace_id\": \""), process->run->run_id), "\"");
+		o = xs_put(xs_put_escaped(xs_put(o, ",\"trace_id\": \""), process->run->run_id),
+			   "\"");
 	o = xs_chrome_put_about_keys(o, process, reserved);
-	o = put_escaped(put(o, ",\"traceName\": \""), xs_chrome_of(process)->path);
-	return put(o, "\"");
+	o = xs_put_escaped(xs_put(o, ",\"traceName\": \""), xs_chrome_of(process)->path);
+	return xs_put(o, "\"");
 }
 
 /* ---- calls ---- */
@@ -133,16 +135,17 @@ char *xs_kineto_end_call(char *o, struct xs_track *track, const struct xs_call *
 	bool renamed = process->run->options->format == XS_FORMAT_KINETO_HTA &&
 		       is_launch(name, length);
 
-	o = put_count(xs_kineto_more_args(o), "\"correlation\":", correlation);
+	o = xs_put_count(xs_kineto_more_args(o), "\"correlation\":", correlation);
 	if (track->external) {
-		o = put_count(o, ",\"External id\":", track->external);
+		o = xs_put_count(o, ",\"External id\":", track->external);
 		remember(xs_chrome_of(process)->kineto, correlation, track->external);
 	}
 	if (renamed)
-		o = put(xs_json_escape(put(o, ",\"call\":\""), name, length < 256 ? length : 256),
-			"\"");
-	o = put(put(put(o, "},\"cat\":\""), xs_activity_type_name(type)), "\"");
-	return renamed ? put(o, ",\"name\":\"cudaLaunchKernel\"},\n")
+		o = xs_put(xs_json_escape(xs_put(o, ",\"call\":\""), name,
+					  length < 256 ? length : 256),
+			   "\"");
+	o = xs_put(xs_put(xs_put(o, "},\"cat\":\""), xs_activity_type_name(type)), "\"");
+	return renamed ? xs_put(o, ",\"name\":\"cudaLaunchKernel\"},\n")
 		       : xs_chrome_put_bare_name(o, process, call->name);
 }
 
@@ -167,9 +170,9 @@ void xs_kineto_aside(struct xs_process *process, const struct xs_aside *aside)
 			continue;
 		if (!strcmp(key, "event"))
 			key = "wait_on_cuda_event_id";
-		o = put(put(xs_kineto_more_args(o), "\""), key);
-		o = put(put_count(o, "\":", aside->facts[i].value), "}");
+		o = xs_put(xs_put(xs_kineto_more_args(o), "\""), key);
+		o = xs_put(xs_put_count(o, "\":", aside->facts[i].value), "}");
 	}
-	o = put(o, sync ? ",\"cat\":\"cuda_sync\"" : ",\"cat\":\"overhead\"");
-	finish(xs_chrome_of(process), xs_chrome_put_bare_name(o, process, aside->name));
+	o = xs_put(o, sync ? ",\"cat\":\"cuda_sync\"" : ",\"cat\":\"overhead\"");
+	xs_chrome_finish(xs_chrome_of(process), xs_chrome_put_bare_name(o, process, aside->name));
 }

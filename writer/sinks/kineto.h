@@ -57,7 +57,7 @@ static inline uint64_t xs_kineto_correlation(uint32_t tid, uint64_t tick)
 /* Another member of the event's args, which are the last that was put; key with ,": before it. */
 static inline char *xs_kineto_more_args(char *o)
 {
-	return o[-1] == '}' ? put(o - 1, ",") : put(o, ",\"args\":{");
+	return o[-1] == '}' ? xs_put(o - 1, ",") : xs_put(o, ",\"args\":{");
 }
 
 /* ---- kineto.c ---- */

@@ -30,14 +30,15 @@ static void name_place(struct xs_process *process, const struct xs_kineto_place 
 	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "process_name", place->pid,
 					 place->pid);
 
-	o = put(o, "\"name\":\"");
+	o = xs_put(o, "\"name\":\"");
 	o = length ? xs_json_escape(o, name, length < 1024 ? length : 1024)
-		   : put_escaped(o, process->comm);
-	o = xs_chrome_put_metadata(put(o, "\"}},\n"), "process_labels", place->pid, place->pid);
-	o = put_count(put(o, "\"labels\":\""), gpu ? "GPU " : "Device ", place->pid);
-	o = xs_chrome_put_metadata(put(o, "\"}},\n"), "process_sort_index", place->pid, place->pid);
-	o = put_count(o, "\"sort_index\":", SORT_BEHIND_CPU + place->pid);
-	finish(chrome, put(o, "}},\n"));
+		   : xs_put_escaped(o, process->comm);
+	o = xs_chrome_put_metadata(xs_put(o, "\"}},\n"), "process_labels", place->pid, place->pid);
+	o = xs_put_count(xs_put(o, "\"labels\":\""), gpu ? "GPU " : "Device ", place->pid);
+	o = xs_chrome_put_metadata(xs_put(o, "\"}},\n"), "process_sort_index", place->pid,
+				   place->pid);
+	o = xs_put_count(o, "\"sort_index\":", SORT_BEHIND_CPU + place->pid);
+	xs_chrome_finish(chrome, xs_put(o, "}},\n"));
 }
 
 static uint32_t add_place(struct xs_process *process, struct xs_kineto_place place, bool gpu)
@@ -113,11 +114,11 @@ static void name_lane(struct xs_process *process, const struct xs_kineto_row *ro
 	struct xs_chrome *chrome = xs_chrome_of(process);
 	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name", row->pid, tid);
 
-	o = put_count(put(o, "\"name\":\""), stream ? "stream " : "thread ", row->tid);
+	o = xs_put_count(xs_put(o, "\"name\":\""), stream ? "stream " : "thread ", row->tid);
 	if (row->lanes.count > 1)
-		o = put_count(o, " lane ", row->lanes.count);
-	o = xs_chrome_put_metadata(put(o, " \"}},\n"), "thread_sort_index", row->pid, tid);
-	finish(chrome, put(put_count(o, "\"sort_index\":", row->tid), "}},\n"));
+		o = xs_put_count(o, " lane ", row->lanes.count);
+	o = xs_chrome_put_metadata(xs_put(o, " \"}},\n"), "thread_sort_index", row->pid, tid);
+	xs_chrome_finish(chrome, xs_put(xs_put_count(o, "\"sort_index\":", row->tid), "}},\n"));
 }
 
 bool xs_kineto_lane(struct xs_process *process, uint32_t pid, uint32_t tid, bool stream,
@@ -194,7 +195,7 @@ static char *put_more(char *o, const char *more, bool external)
 		if (!name)
 			o = mempcpy(o, more, (size_t)(end - more));
 		else if (*name && !(external && !strcmp(name, "External id")))
-			o = mempcpy(put(put(put(o, ",\""), name), "\""), stop + 1,
+			o = mempcpy(xs_put(xs_put(xs_put(o, ",\""), name), "\""), stop + 1,
 				    (size_t)(end - stop - 1));
 		more = end;
 	}
@@ -235,12 +236,12 @@ static char *put_work_name(char *o, struct xs_process *process, const struct xs_
 	bool known = kind->copy && length >= 6 && !strncasecmp(name, kind->copy, 6),
 	     ours = kind->copy && !known;
 
-	o = put(o, ",\"name\":\"");
+	o = xs_put(o, ",\"name\":\"");
 	if (ours) {
-		o = put(o, kind->copy);
+		o = xs_put(o, kind->copy);
 		if (record->memory && record->work != XS_WORK_FILL) {
 			*o++ = direction(record->memory >> 4);
-			o = put(o, "to");
+			o = xs_put(o, "to");
 			*o++ = direction(record->memory & 15);
 			*o++ = ' ';
 		}
@@ -250,13 +251,13 @@ static char *put_work_name(char *o, struct xs_process *process, const struct xs_
 		o = mempcpy(o, kind->copy, 6);
 	o = known ? xs_json_escape(o, name + 6, length < 4096 ? length - 6 : 4096)
 		  : xs_json_escape(o, name, length < 4096 ? length : 4096);
-	return put(o, ours ? ")\"},\n" : "\"},\n");
+	return xs_put(o, ours ? ")\"},\n" : "\"},\n");
 }
 
 static char *put_triple(char *o, const char *key, const uint64_t *d)
 {
-	o = put_count(put(put(put(o, ",\""), key), "\":["), "", d[0]);
-	return put(put_count(put_count(o, ",", d[1]), ",", d[2]), "]");
+	o = xs_put_count(xs_put(xs_put(xs_put(o, ",\""), key), "\":["), "", d[0]);
+	return xs_put(xs_put_count(xs_put_count(o, ",", d[1]), ",", d[2]), "]");
 }
 
 static char *put_shape(char *o, const struct xs_work *work)
@@ -280,8 +281,8 @@ static char *put_bandwidth(char *o, const struct xs_work *work)
 {
 	uint64_t ns = work->end - work->start;
 
-	o = put_count(o, ",\"bytes\":", work->record->bytes);
-	o = put(o, ",\"memory bandwidth (GB/s)\":");
+	o = xs_put_count(o, ",\"bytes\":", work->record->bytes);
+	o = xs_put(o, ",\"memory bandwidth (GB/s)\":");
 	return xs_chrome_put_double(o, ns ? (double)work->record->bytes / (double)ns : 0, true);
 }
 
@@ -297,25 +298,25 @@ static char *put_work_args(char *o, struct xs_process *process, const struct xs_
 	const struct xs_kineto_call *call = &kineto->calls[correlation / 2 % XS_KINETO_KEPT];
 	bool external = correlation && call->correlation == correlation;
 
-	o = put_count(put_count(o, ",\"args\":{\"device\":", pid), ",\"stream\":", stream);
+	o = xs_put_count(xs_put_count(o, ",\"args\":{\"device\":", pid), ",\"stream\":", stream);
 	if (backend->streams)
-		o = put_count(o, ",\"context\":", record->queue_handle >> 32);
+		o = xs_put_count(o, ",\"context\":", record->queue_handle >> 32);
 	if (correlation)
-		o = put_count(o, ",\"correlation\":", correlation);
+		o = xs_put_count(o, ",\"correlation\":", correlation);
 	if (external)
-		o = put_count(o, ",\"External id\":", call->external);
+		o = xs_put_count(o, ",\"External id\":", call->external);
 	if (record->work == XS_WORK_KERNEL)
-		o = xs_json_time(put(o, ",\"queued\":"), work->queued,
+		o = xs_json_time(xs_put(o, ",\"queued\":"), work->queued,
 				 &xs_chrome_of(process)->time);
 	if (work->shape)
 		o = put_shape(o, work);
 	if (record->work == XS_WORK_KERNEL && work->more)
-		o = put_count(o, ",\"shared memory\":",
-			      number_of(more, ",\"static_shared\":") +
-				      number_of(more, ",\"dynamic_shared\":"));
+		o = xs_put_count(o, ",\"shared memory\":",
+				 number_of(more, ",\"static_shared\":") +
+					 number_of(more, ",\"dynamic_shared\":"));
 	if (record->bytes)
 		o = put_bandwidth(o, work);
-	return put(put_more(o, more, external), "}");
+	return xs_put(put_more(o, more, external), "}");
 }
 
 void xs_kineto_work(struct xs_process *process, const struct xs_work *work)
@@ -332,13 +333,13 @@ void xs_kineto_work(struct xs_process *process, const struct xs_work *work)
 		return;
 	if (!xs_kineto_lane(process, pid, stream, true, work->start, work->end, &tid))
 		return;
-	o = put_count(xs_output_put(&chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
-	o = put(put_count(o, ",\"pid\":", pid), ",\"ts\":");
-	o = put(xs_json_time(o, work->start, &chrome->time), ",\"dur\":");
-	o = put(xs_json_micros(o, work->end - work->start), ",\"cat\":\"");
-	o = put(put(o, kind_of(record)->category), "\"");
+	o = xs_put_count(xs_output_put(&chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
+	o = xs_put(xs_put_count(o, ",\"pid\":", pid), ",\"ts\":");
+	o = xs_put(xs_json_time(o, work->start, &chrome->time), ",\"dur\":");
+	o = xs_put(xs_json_micros(o, work->end - work->start), ",\"cat\":\"");
+	o = xs_put(xs_put(o, kind_of(record)->category), "\"");
 	o = put_work_args(o, process, work, pid, stream);
-	finish(chrome, put_work_name(o, process, work));
+	xs_chrome_finish(chrome, put_work_name(o, process, work));
 	if (process->run->options->chrome_kernel && work->linked)
 		xs_arrow_add(process, work, pid, tid);
 }

@@ -91,11 +91,12 @@ static char *put_metadata(char *o, const struct xs_process *process,
 			continue;
 		seen[count++] = arg.key;
 		look(found, key, length, value, arg.count);
-		o = put(xs_json_escape(put(o, ",\""), key, length < 256 ? length : 256), "\":");
+		o = xs_put(xs_json_escape(xs_put(o, ",\""), key, length < 256 ? length : 256),
+			   "\":");
 		if (!arg.cut && is_bare(value, arg.count))
 			o = mempcpy(o, value, arg.count);
 		else
-			o = put(xs_json_escape(put(o, "\""), value, arg.count), "\"");
+			o = xs_put(xs_json_escape(xs_put(o, "\""), value, arg.count), "\"");
 	}
 	return o;
 }
@@ -112,10 +113,11 @@ static struct xs_kineto_origin *origin_of(struct xs_kineto *kineto, uint64_t key
 static char *put_end(char *o, const char *phase, const char *name, uint64_t id, uint64_t ts,
 		     const struct xs_kineto_origin *at)
 {
-	o = put(put(put(o, "{\"ph\":\""), phase), "\",\"id\":");
-	o = put_count(put_count(xs_json_uint(o, id), ",\"pid\":", at->pid), ",\"tid\":", at->tid);
-	o = put(xs_json_micros(put(o, ",\"ts\":"), ts), ",\"cat\":\"");
-	return put(put(put(put(o, name), "\",\"name\":\""), name), "\"},\n");
+	o = xs_put(xs_put(xs_put(o, "{\"ph\":\""), phase), "\",\"id\":");
+	o = xs_put_count(xs_put_count(xs_json_uint(o, id), ",\"pid\":", at->pid),
+			 ",\"tid\":", at->tid);
+	o = xs_put(xs_json_micros(xs_put(o, ",\"ts\":"), ts), ",\"cat\":\"");
+	return xs_put(xs_put(xs_put(xs_put(o, name), "\",\"name\":\""), name), "\"},\n");
 }
 
 static void put_arrow(struct xs_chrome *chrome, const char *name,
@@ -126,7 +128,7 @@ static void put_arrow(struct xs_chrome *chrome, const char *name,
 	char *o = xs_output_put(&chrome->out);
 
 	o = put_end(o, "s", name, id, from->start, from);
-	finish(chrome, put_end(o, "f\",\"bp\":\"e", name, id, to->start, to));
+	xs_chrome_finish(chrome, put_end(o, "f\",\"bp\":\"e", name, id, to->start, to));
 }
 
 /* From a forward operation to its backward one, and from a launch to what it has launched. */
@@ -167,23 +169,23 @@ static char *put_args(char *o, const struct xs_process *process, const struct xs
 {
 	const struct xs_activity_record *record = activity->record;
 	bool device = is_device(record->type);
-	char *first = put(o, ",\"args\":{") - 1;
+	char *first = xs_put(o, ",\"args\":{") - 1;
 
 	*found = (struct found){ .sequence = 0 };
 	/* each member has a comma before it: the first one's is the brace */
 	o = put_metadata(first, process, activity, found);
 	if (device && !found->has_device)
-		o = put_count(o, ",\"device\":", (uint32_t)record->device & TRACK_BITS);
+		o = xs_put_count(o, ",\"device\":", (uint32_t)record->device & TRACK_BITS);
 	if (device && !found->has_stream)
-		o = put_count(o, ",\"stream\":", (uint32_t)record->resource & TRACK_BITS);
+		o = xs_put_count(o, ",\"stream\":", (uint32_t)record->resource & TRACK_BITS);
 	if (record->correlation && (device || is_runtime(record->type)) && !found->has_correlation)
-		o = put_count(o, ",\"correlation\":", record->correlation);
+		o = xs_put_count(o, ",\"correlation\":", record->correlation);
 	else if (record->correlation && !found->has_external)
-		o = put_count(o, ",\"External id\":", record->correlation);
+		o = xs_put_count(o, ",\"External id\":", record->correlation);
 	if (o == first)
-		return put(o, "{}");
+		return xs_put(o, "{}");
 	*first = '{';
-	return put(o, "}");
+	return xs_put(o, "}");
 }
 
 void xs_kineto_activity(struct xs_track *track, const struct xs_activity *activity)
@@ -201,15 +203,15 @@ void xs_kineto_activity(struct xs_track *track, const struct xs_activity *activi
 	if (!instant &&
 	    !xs_kineto_lane(process, pid, tid, device, activity->start, activity->end, &tid))
 		return;
-	o = put(xs_output_put(&chrome->out),
-		instant ? "{\"ph\":\"i\",\"s\":\"t\"" : "{\"ph\":\"X\"");
-	o = put_count(put_count(o, ",\"tid\":", tid), ",\"pid\":", pid);
-	o = xs_json_micros(put(o, ",\"ts\":"), activity->start);
+	o = xs_put(xs_output_put(&chrome->out),
+		   instant ? "{\"ph\":\"i\",\"s\":\"t\"" : "{\"ph\":\"X\"");
+	o = xs_put_count(xs_put_count(o, ",\"tid\":", tid), ",\"pid\":", pid);
+	o = xs_json_micros(xs_put(o, ",\"ts\":"), activity->start);
 	if (!instant)
-		o = xs_json_micros(put(o, ",\"dur\":"), activity->end - activity->start);
+		o = xs_json_micros(xs_put(o, ",\"dur\":"), activity->end - activity->start);
 	o = put_args(o, process, activity, &found);
-	o = put(put(put(o, ",\"cat\":\""), xs_activity_type_name(record->type)), "\"");
-	finish(chrome, xs_chrome_put_bare_name(o, process, record->event.name));
+	o = xs_put(xs_put(xs_put(o, ",\"cat\":\""), xs_activity_type_name(record->type)), "\"");
+	xs_chrome_finish(chrome, xs_chrome_put_bare_name(o, process, record->event.name));
 	if (!instant)
 		put_arrows(chrome, record, &found,
 			   &(struct xs_kineto_origin){

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *put(char *o, const char *text)
+static char *xs_put(char *o, const char *text)
 {
 	return stpcpy(o, text);
 }
@@ -27,14 +27,14 @@ static char *put_line(char *o, const struct xs_process *process, const struct xs
 	struct xs_table_key key = key_of(process, work);
 
 	if (process->run->options->show_pid)
-		o = put(xs_json_uint(put(o, "<PID:"), (uint64_t)process->pid), "> ");
-	o = xs_json_uint(put(o, "Thread "), record->tid);
-	o = put(xs_json_uint(put(o, " Device "), record->device), " : ");
+		o = xs_put(xs_json_uint(xs_put(o, "<PID:"), (uint64_t)process->pid), "> ");
+	o = xs_json_uint(xs_put(o, "Thread "), record->tid);
+	o = xs_put(xs_json_uint(xs_put(o, " Device "), record->device), " : ");
 	o += xs_row_name(process, &key, true, o);
-	o = put(xs_json_uint(put(o, " [ns] "), work->queued), " (append) ");
-	o = put(xs_json_uint(o, work->submit), " (submit) ");
-	o = put(xs_json_uint(o, work->start), " (start) ");
-	return put(xs_json_uint(o, work->end), " (end)\n");
+	o = xs_put(xs_json_uint(xs_put(o, " [ns] "), work->queued), " (append) ");
+	o = xs_put(xs_json_uint(o, work->submit), " (submit) ");
+	o = xs_put(xs_json_uint(o, work->start), " (start) ");
+	return xs_put(xs_json_uint(o, work->end), " (end)\n");
 }
 
 static char *put_row(char *o, const struct xs_report *report, const struct xs_process *process,
