@@ -280,11 +280,10 @@ static int prepare(const struct xstrace_config *given)
 		return xs_refuse(XSTRACE_BAD_STATE, "a trace is being recorded; stop it first");
 	if (xs_library.how == XS_HOW_ALONE)
 		result = xs_host_begin(config.options, config.directory, devices);
-	else if (xs_library.how == XS_HOW_HOSTED && devices && !xs_library.has_devices)
-		result = xs_refuse(XSTRACE_BAD_STATE, "the first trace of this process was "
-						      "prepared without devices; they cannot be had later");
 	if (result)
 		return result;
+	xs_library.lacks_devices = devices && xs_library.how == XS_HOW_HOSTED &&
+				   !xs_library.has_devices;
 	xs_library.activities = config.activities;
 	xs_library.state = config.state;
 	xs_library.filter = filter;
@@ -332,6 +331,11 @@ static int start(xstrace_post_process function, void *user)
 	atomic_store(&xs_library.in_step, false);
 	atomic_store(&xs_library.recording, true);
 	xs_table_of_library()->about("trace_id", trace_id(), false);
+	if (xs_library.lacks_devices)
+		xs_table_of_library()->about("not_traced",
+					     "devices: the first trace of this process was prepared "
+					     "without them",
+					     false);
 	if (xs_library.metrics[0])
 		xs_table_of_library()->about("metrics_not_measured", xs_library.metrics, false);
 	if (xs_library.profile_memory)

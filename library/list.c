@@ -234,8 +234,9 @@ static int not_recording(void)
 int xstrace_cpu_trace_transfer(struct xstrace_cpu_trace *list, int64_t end)
 {
 	struct xstrace_activity span;
-	struct xstrace_ids ids = xstrace_ids();
-	int result = list ? not_recording() : XSTRACE_BAD_ARGUMENT;
+	struct xstrace_ids ids = xstrace_get_ids();
+	int result = list ? not_recording()
+			  : xs_refuse(XSTRACE_BAD_ARGUMENT, "xstrace_cpu_trace_transfer: no list");
 
 	if (result) {
 		xstrace_cpu_trace_free(list);
@@ -273,7 +274,7 @@ static int report_one(const struct xstrace_activity *activity, const char *const
 int xstrace_report_backend_event(int64_t start, int64_t end, enum xstrace_scope scope,
 				 const char *name, const char *backend)
 {
-	struct xstrace_ids ids = xstrace_ids();
+	struct xstrace_ids ids = xstrace_get_ids();
 	struct xstrace_activity activity = { .name = name,
 					     .start = start,
 					     .end = end,
@@ -314,7 +315,7 @@ int xstrace_metadata_json(const char *key, const char *json)
 int xstrace_log_invariant_violation(const char *assertion, const char *error,
 				    const char *profile_id, const char *group_profile_id)
 {
-	struct xstrace_ids ids = xstrace_ids();
+	struct xstrace_ids ids = xstrace_get_ids();
 	struct xstrace_activity activity = { .name = "invariant violation",
 					     .start = xstrace_now(),
 					     .device = ids.device,

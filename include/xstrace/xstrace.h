@@ -280,7 +280,7 @@ XSTRACE_API void xstrace_range_push(const char *name);
 XSTRACE_API void xstrace_range_pop(void);
 /* A name that is used again and again, looked up once. It lives as long as the process. */
 struct xstrace_name;
-XSTRACE_API const struct xstrace_name *xstrace_name(const char *name);
+XSTRACE_API const struct xstrace_name *xstrace_get_name(const char *name);
 XSTRACE_API void xstrace_range_push_name(const struct xstrace_name *name);
 /* Something without duration. */
 XSTRACE_API void xstrace_mark(const char *name);
@@ -313,7 +313,7 @@ XSTRACE_API void xstrace_record_thread_info(void);
 struct xstrace_ids {
 	int64_t device, resource;
 };
-XSTRACE_API struct xstrace_ids xstrace_ids(void);
+XSTRACE_API struct xstrace_ids xstrace_get_ids(void);
 
 /* ---- activities of the program's own ---- */
 

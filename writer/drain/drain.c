@@ -227,6 +227,14 @@ static bool told_status(const struct drain *drain, const struct xs_process *proc
 	return xs_pid_status(process->watched, process->start, process->pidfd, ret);
 }
 
+/* A hosted run whose program has stopped its trace: what comes after that belongs to none. */
+static bool between_traces(const struct drain *drain)
+{
+	return drain->run.hosted_start &&
+	       atomic_load_explicit(&drain->run.control->paused, memory_order_relaxed) &
+		       XS_PAUSE_LIBRARY;
+}
+
 static void finish(struct drain *drain, struct xs_process **link, enum xs_end end)
 {
 	struct xs_process *process = *link;
@@ -243,11 +251,12 @@ static void finish(struct drain *drain, struct xs_process **link, enum xs_end en
 	 */
 	(void)xs_process_read(process, true);
 	*link = process->next;
-	if (!drain->run.flight) {
+	if (drain->run.flight)
+		retire(drain, process, end, status);
+	else if (between_traces(drain))
+		xs_process_cut_away(process);
+	else
 		xs_process_finish(process, end, status);
-		return;
-	}
-	retire(drain, process, end, status);
 }
 
 /* Reads all rings once; returns the bytes read. */

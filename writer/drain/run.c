@@ -101,6 +101,7 @@ int xs_run_open(struct xs_run *run, const char *dir, int channel)
 		run->app_pid = control->app_pid;
 	run->app_not_traced = control->app_not_traced;
 	run->hosted_start = control->hosted_start;
+	run->owns_output = control->owns_output;
 	run->rank = control->rank;
 	run->options = &run->copied_options;
 	memcpy(run->run_id, control->run_id, sizeof(run->run_id) - 1);
@@ -185,6 +186,8 @@ void xs_run_remove(const struct xs_run *run)
 	int error;
 
 	xs_session_remove(run->options->session, run->dir);
+	if (run->owns_output)
+		(void)rmdir(run->options->output_dir);
 	error = xs_shm_remove(run->directory, run->dir);
 	for (int i = 0; i < 10 && error < 0 && errno == ENOTEMPTY; i++)
 		error = xs_shm_remove(run->directory,
