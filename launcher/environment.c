@@ -50,7 +50,8 @@ int xs_find_devices(char *path)
 
 int xs_find_parts(char *library, char *drain)
 {
-	/* installed: <prefix>/bin/xstrace, <prefix>/lib/xstrace/xstrace-host; built: <build>/launcher/… */
+	/* installed: <prefix>/bin/xstrace, <prefix>/lib/xstrace/xstrace-host; built:
+	 * <build>/launcher/… */
 	static const char *const libraries[] = { "../lib/xstrace/libxstrace.so", "libxstrace.so",
 						 "../collector/libxstrace.so" };
 	static const char *const drains[] = { "../lib/xstrace/xstrace-drain", "xstrace-drain",

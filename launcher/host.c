@@ -75,7 +75,8 @@ static int host(int pid, struct xs_options *options, char **all, char **argv)
 		return XS_EXIT_SELF;
 	error = xs_launch_create(&launch, options, all, argv);
 	if (error < 0)
-		return refuse("cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR or /tmp: %s",
+		return refuse("cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR "
+			      "or /tmp: %s",
 			      strerror(-error));
 	launch.control->rank = xs_rank();
 	launch.control->app_pid = pid;

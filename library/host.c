@@ -39,8 +39,8 @@ static int find_host(char *path)
 		return -ENOENT;
 	end = strrchr(info.dli_fname, '/');
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		(void)snprintf(path, PATH_MAX, "%.*s%s",
-			       end ? (int)(end + 1 - info.dli_fname) : 0, info.dli_fname, places[i]);
+		(void)snprintf(path, PATH_MAX, "%.*s%s", end ? (int)(end + 1 - info.dli_fname) : 0,
+			       info.dli_fname, places[i]);
 		if (!access(path, X_OK))
 			return 0;
 	}
@@ -79,8 +79,8 @@ static int leave_orphan(void *user)
  */
 static int spawn(char **argv, int fd)
 {
-	char *stacks = mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			    -1, 0);
+	char *stacks =
+		mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct child child = { .argv = argv, .stack = stacks + STACK, .fd = fd };
 	uint64_t all = UINT64_MAX, old;
 	int pid;
@@ -133,7 +133,8 @@ static int run_host(char **argv, char *answer, size_t size)
 	heard = !error && hear(ends[0], answer, size);
 	close(ends[0]);
 	if (error)
-		return xs_refuse(XSTRACE_OFF, "%s cannot be started: %s", argv[0], strerror(-error));
+		return xs_refuse(XSTRACE_OFF, "%s cannot be started: %s", argv[0],
+				 strerror(-error));
 	if (!heard)
 		return xs_refuse(XSTRACE_OFF, "%s has ended without an answer", argv[0]);
 	return answer[0] == '!' ? xs_refuse(XSTRACE_BAD_ARGUMENT, "%s", answer + 1) : XSTRACE_OK;
@@ -200,7 +201,7 @@ int xs_host_begin(const char *options, const char *directory, bool devices)
 		argv[count++] = "--output-dir-path";
 		argv[count++] = (char *)directory;
 	}
-	while ( (word = strtok_r(rest, " \t\n", &rest)) && count < ARGUMENTS_MAX)
+	while ((word = strtok_r(rest, " \t\n", &rest)) && count < ARGUMENTS_MAX)
 		argv[count++] = word;
 	argv[count++] = program_invocation_short_name;
 	argv[count] = NULL;

@@ -142,8 +142,9 @@ int xstrace_cpu_trace_add(struct xstrace_cpu_trace *list, const struct xstrace_a
 		return xs_refuse(XSTRACE_BAD_ARGUMENT, "xstrace_cpu_trace_add: NULL");
 	for (size_t i = 0; i < count; i++)
 		if ((uint32_t)activities[i].type >= XSTRACE_TYPES)
-			return xs_refuse(XSTRACE_BAD_ARGUMENT, "activity %zu: no type has number %d",
-					 i, activities[i].type);
+			return xs_refuse(XSTRACE_BAD_ARGUMENT,
+					 "activity %zu: no type has number %d", i,
+					 activities[i].type);
 	if (ret_first)
 		*ret_first = list->count;
 	if (!reserve(&list->activities, &list->room, list->count + count,
@@ -321,9 +322,10 @@ int xstrace_log_invariant_violation(const char *assertion, const char *error,
 					     .device = ids.device,
 					     .resource = ids.resource,
 					     .type = XSTRACE_CPU_INSTANT_EVENT };
-	const char *metadata[] = { "assertion",	 assertion,	     "error",
-				   error,	 "profile_id",	     profile_id,
-				   "group_profile_id", group_profile_id, NULL };
+	const char *metadata[] = {
+		"assertion", assertion,		 "error",	   error, "profile_id",
+		profile_id,  "group_profile_id", group_profile_id, NULL
+	};
 
 	return report_one(&activity, metadata);
 }

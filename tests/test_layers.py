@@ -30,6 +30,9 @@ MAY_USE = {
     "merge/clocks": ["merge/read", "merge/mpi", "writer/base"],
     "merge/write": ["common", "merge/read", "merge/mpi", "merge/clocks", "writer/base"],
     "merge": ["common", "merge/read", "merge/mpi", "merge/clocks", "merge/write", "writer/base"],
+    "include/xstrace": [],
+    "library": ["common", "include/xstrace"],
+    "library/inside": ["common", "collector", "itt_collector", "library"],
     "launcher": ["common", "writer/base"],
     "devices": ["common"],
 }
@@ -41,6 +44,7 @@ IN_PART = {
     ("merge/clocks", "writer/base"): {"json.h"},
     ("merge/write", "writer/base"): {"json.h", "output.h"},
     ("launcher", "writer/base"): {"json.h"},
+    ("library/inside", "library"): {"library.h"},
 }
 # where the wrappers belong that are generated; what else is generated is the tables of the drain process
 GENERATED = {

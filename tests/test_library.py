@@ -129,7 +129,9 @@ def test_forks(xstrace, private):
     assert len(tasks(Trace(xstrace.home / "0.json"), "outer")) == 5
 
 
-@pytest.mark.parametrize("kind, status", [("exit", 3), ("_exit", 3), ("abort", -signal.SIGABRT), ("kill", -signal.SIGKILL), ("exec", 0), ("stop", 0)])
+@pytest.mark.parametrize(
+    "kind, status", [("exit", 3), ("_exit", 3), ("abort", -signal.SIGABRT), ("kill", -signal.SIGKILL), ("exec", 0), ("stop", 0)]
+)
 def test_ends_while_it_is_recorded(xstrace, kind, status):
     """A trace that nobody stops is complete where the program said that traces lie."""
     before = left_behind()
@@ -151,13 +153,21 @@ def test_memory(xstrace, private):
     out = run(xstrace, "memory", xstrace.home)
     assert out == "memory again: 3, memory is being profiled already\n"
     profile = json.loads((xstrace.home / "memory0.json").read_text())
-    assert [row[1:] for row in profile["timeline"]] == [[1, 1, 100, 100, 1000], [1, 1, 50, 150, 1000], [1, 1, 25, 175, 1000], [1, 1, -50, 125, 1000], [0, 0, 8, 8, 8]]
+    assert [row[1:] for row in profile["timeline"]] == [
+        [1, 1, 100, 100, 1000],
+        [1, 1, 50, 150, 1000],
+        [1, 1, 25, 175, 1000],
+        [1, 1, -50, 125, 1000],
+        [0, 0, 8, 8, 8],
+    ]
     assert [row[0] for row in profile["timeline"]] == sorted(row[0] for row in profile["timeline"])
     assert profile["snapshot"] == [
         {"device_type": 0, "device": 0, "category": "unknown", "bytes": 8, "blocks": 1},
         {"device_type": 1, "device": 1, "category": "parameter", "bytes": 125, "blocks": 2},
     ]
-    counters = [e["args"]["value"] for e in Trace(xstrace.home / "0.json").events if e["ph"] == "C" and e["name"] == "memory of device type 1, 1"]
+    counters = [
+        e["args"]["value"] for e in Trace(xstrace.home / "0.json").events if e["ph"] == "C" and e["name"] == "memory of device type 1, 1"
+    ]
     assert counters == [100, 150, 175, 125]
 
 

@@ -6,7 +6,8 @@
  *	namespace profiler = xstrace::kineto;
  *
  * What each function does, its units and its errors: xstrace.h. Functions that return nothing leave
- * why they failed to xstrace_why(); those that save or add throw std::runtime_error, as PyTorch's do.
+ * why they failed to xstrace_why(); those that save or add throw std::runtime_error, as PyTorch's
+ *do.
  */
 #ifndef XSTRACE_KINETO_SHIM_HPP
 #define XSTRACE_KINETO_SHIM_HPP
@@ -24,8 +25,10 @@
 
 #include "xstrace.h"
 
-namespace xstrace {
-namespace kineto {
+namespace xstrace
+{
+namespace kineto
+{
 
 enum class ActivityType { CPU = 0, XPU, CUDA, HPU, MTIA, PrivateUse1, NUM_KINETO_ACTIVITIES };
 using ActivitySet = std::set<ActivityType>;
@@ -86,14 +89,15 @@ struct ProfilerConfig {
 	explicit ProfilerConfig(ProfilerState which, bool shapes = false, bool memory = false,
 				bool stack = false, bool flops = false, bool modules = false,
 				ExperimentalConfig experimental = {}, std::string id = "")
-	    : state(which), experimental_config(std::move(experimental)), report_input_shapes(shapes),
-	      profile_memory(memory), with_stack(stack), with_flops(flops), with_modules(modules),
-	      trace_id(std::move(id))
+	    : state(which), experimental_config(std::move(experimental)),
+	      report_input_shapes(shapes), profile_memory(memory), with_stack(stack),
+	      with_flops(flops), with_modules(modules), trace_id(std::move(id))
 	{
 	}
 };
 
-namespace detail {
+namespace detail
+{
 
 [[noreturn]] inline void fail()
 {
@@ -148,8 +152,9 @@ inline void addMetadata(const activity_t *activity, const std::string &key,
 					value.c_str(), false);
 }
 
-class TraceWrapper {
-    public:
+class TraceWrapper
+{
+      public:
 	TraceWrapper(std::int64_t start_time, const std::string &name)
 	    : list_(xstrace_cpu_trace_create(start_time, name.c_str()))
 	{
@@ -166,9 +171,10 @@ class TraceWrapper {
 				   std::uint64_t correlation_id, std::int64_t start_time,
 				   std::int64_t end_time)
 	{
-		const struct xstrace_activity activity = { name.c_str(),   start_time,
-							   end_time,	   where.device,
-							   where.resource, correlation_id, type };
+		const struct xstrace_activity activity = {
+			name.c_str(),	start_time,	end_time, where.device,
+			where.resource, correlation_id, type
+		};
 		std::size_t number;
 
 		if (!list_)
@@ -195,13 +201,14 @@ class TraceWrapper {
 		return list_;
 	}
 
-    private:
+      private:
 	struct xstrace_cpu_trace *list_;
 	std::vector<std::unique_ptr<activity_t>> activities_;
 };
 
-class ActivityTraceWrapper {
-    public:
+class ActivityTraceWrapper
+{
+      public:
 	explicit ActivityTraceWrapper(struct xstrace_trace *trace = nullptr)
 	    : trace_(trace, xstrace_trace_free)
 	{
@@ -223,7 +230,7 @@ class ActivityTraceWrapper {
 		return trace_.get();
 	}
 
-    private:
+      private:
 	std::unique_ptr<struct xstrace_trace, void (*)(struct xstrace_trace *)> trace_;
 };
 
@@ -298,7 +305,8 @@ inline bool collectivesProfilerExists()
 }
 
 inline void logInvariantViolation(const std::string &assertion, const std::string &error,
-				  const std::string &profile_id, const std::string &group_profile_id)
+				  const std::string &profile_id,
+				  const std::string &group_profile_id)
 {
 	(void)xstrace_log_invariant_violation(assertion.c_str(), error.c_str(), profile_id.c_str(),
 					      group_profile_id.c_str());
@@ -322,8 +330,9 @@ inline void profilerStep()
 
 /* ---- profiler_kineto.h ---- */
 
-class KinetoEvent {
-    public:
+class KinetoEvent
+{
+      public:
 	explicit KinetoEvent(const struct xstrace_event &event) : event_(event), name_(event.name)
 	{
 	}
@@ -368,13 +377,14 @@ class KinetoEvent {
 		return event_.type;
 	}
 
-    private:
+      private:
 	struct xstrace_event event_;
 	std::string name_;
 };
 
-class ProfilerResult {
-    public:
+class ProfilerResult
+{
+      public:
 	explicit ProfilerResult(ActivityTraceWrapper trace, std::uint64_t start)
 	    : trace_(std::move(trace)), start_(start)
 	{
@@ -397,7 +407,7 @@ class ProfilerResult {
 		trace_.save(path);
 	}
 
-    private:
+      private:
 	ActivityTraceWrapper trace_;
 	std::uint64_t start_;
 	std::vector<KinetoEvent> events_;
@@ -405,7 +415,8 @@ class ProfilerResult {
 
 using post_process_t = std::function<void(const KinetoEvent &)>;
 
-namespace detail {
+namespace detail
+{
 
 struct Active {
 	std::uint64_t start = 0;
@@ -457,8 +468,9 @@ inline void enableProfilerWithEventPostProcess(const ProfilerConfig &config,
 	detail::prepare(config, activities);
 	active.start = static_cast<std::uint64_t>(xstrace_now());
 	active.post_process = std::move(function);
-	detail::check(xstrace_start_with_post_process(
-		active.post_process ? detail::post_process : nullptr, &active));
+	detail::check(xstrace_start_with_post_process(active.post_process ? detail::post_process
+									  : nullptr,
+						      &active));
 }
 
 /* scopes: all are recorded. */
@@ -495,7 +507,8 @@ inline ActiveProfilerType profilerType()
 
 inline void reportBackendEventToActiveKinetoProfiler(std::int64_t start_time_us,
 						     std::int64_t end_time_us, std::int64_t,
-						     RecordScope scope, const std::string &event_name,
+						     RecordScope scope,
+						     const std::string &event_name,
 						     const std::string &backend_name)
 {
 	(void)xstrace_report_backend_event(start_time_us * 1000, end_time_us * 1000,

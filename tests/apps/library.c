@@ -57,19 +57,23 @@ static void describe(unsigned number)
 	struct xstrace_ids ids = xstrace_get_ids();
 	int64_t now = xstrace_now();
 	struct xstrace_activity list[] = {
-		{ "gemm", now - 900000, now - 800000, 0, 7, 40 + number, XSTRACE_CONCURRENT_KERNEL },
+		{ "gemm", now - 900000, now - 800000, 0, 7, 40 + number,
+		  XSTRACE_CONCURRENT_KERNEL },
 		{ "aten::mm", now - 950000, now - 850000, ids.device, ids.resource, 40 + number,
 		  XSTRACE_CPU_OP },
-		{ "[memory]", now - 1000, 0, ids.device, ids.resource, 0, XSTRACE_CPU_INSTANT_EVENT },
+		{ "[memory]", now - 1000, 0, ids.device, ids.resource, 0,
+		  XSTRACE_CPU_INSTANT_EVENT },
 	};
 	struct xstrace_cpu_trace *trace = xstrace_cpu_trace_create(now - 1000000, "a list");
 	size_t first;
 
 	must("add", xstrace_cpu_trace_add(trace, list, ARRAY_SIZE(list), &first));
-	must("metadata", xstrace_activity_metadata(trace, first + 1, "Input Dims", "[[2, 3]]", false));
+	must("metadata",
+	     xstrace_activity_metadata(trace, first + 1, "Input Dims", "[[2, 3]]", false));
 	must("transfer", xstrace_cpu_trace_transfer(trace, now));
 	must("metadata", xstrace_metadata("note", "a \"text\" \xff"));
-	must("json", xstrace_metadata_json("config", "{\"a\": [1, 2.5e3, null], \"b\": \"\\u00e9\"}"));
+	must("json",
+	     xstrace_metadata_json("config", "{\"a\": [1, 2.5e3, null], \"b\": \"\\u00e9\"}"));
 	must("json", xstrace_metadata_json("broken", "{\"a\": "));
 	must("backend", xstrace_report_backend_event(now - 10, now, XSTRACE_SCOPE_USER_SCOPE,
 						     "kernel of a back-end", "mine"));

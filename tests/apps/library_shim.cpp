@@ -61,8 +61,9 @@ static void shim(const std::string &place)
 	{
 		const std::int64_t now = xstrace_now();
 		TraceWrapper trace(now - 5000, "PyTorch Profiler");
-		activity_t *activity = trace.addCPUActivity("aten::add", XSTRACE_CPU_OP, kineto_ids(), 9,
-							    now - 4000, now - 3000);
+		activity_t *activity = trace.addCPUActivity("aten::add", XSTRACE_CPU_OP,
+							    kineto_ids(), 9, now - 4000,
+							    now - 3000);
 
 		addMetadata(activity, "Call stack", "main");
 		trace.transferCpuTrace(now);
@@ -91,14 +92,16 @@ static void with_post_process(const std::string &place)
 {
 	ProfilerConfig config(ProfilerState::KINETO, false, true);
 
-	enableProfilerWithEventPostProcess(config, { ActivityType::CPU }, [](const KinetoEvent &event) {
-		post_processed += event.name() == "operation";
-	});
+	enableProfilerWithEventPostProcess(config, { ActivityType::CPU },
+					   [](const KinetoEvent &event) {
+						   post_processed += event.name() == "operation";
+					   });
 	for (int i = 0; i < 3; i++) {
 		itt_range_push("operation");
 		itt_range_pop();
 	}
-	reportBackendEventToActiveKinetoProfiler(1, 2, -1, RecordScope::USER_SCOPE, "event", "mine");
+	reportBackendEventToActiveKinetoProfiler(1, 2, -1, RecordScope::USER_SCOPE, "event",
+						 "mine");
 	auto result = disableProfiler();
 
 	exportMemoryProfile(place + "/memory.json");

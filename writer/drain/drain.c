@@ -391,8 +391,7 @@ static bool finish_ended(struct drain *drain)
 /* Does the program still run that nobody waits for? */
 static bool host_lives(const struct drain *drain)
 {
-	return drain->run.hosted_start &&
-	       xs_pid_alive(drain->run.app_pid, drain->run.hosted_start);
+	return drain->run.hosted_start && xs_pid_alive(drain->run.app_pid, drain->run.hosted_start);
 }
 
 /* The traces of a cut, a NUL behind each, where the program looks for them. */

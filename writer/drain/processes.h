@@ -16,8 +16,9 @@ uint64_t xs_process_read(struct xs_process *process, bool all);
  */
 void xs_process_finish(struct xs_process *process, enum xs_end end, int status);
 /*
- * The program ends its trace and goes on (a hosted run): as xs_process_finish(), but its files stay,
- * and who adopts it next goes on behind the last record. `path`, of PATH_MAX bytes: the trace's.
+ * The program ends its trace and goes on (a hosted run): as xs_process_finish(), but its files
+ * stay, and who adopts it next goes on behind the last record. `path`, of PATH_MAX bytes: the
+ * trace's.
  */
 void xs_process_cut(struct xs_process *process, char *path);
 /* The same of a process that has ended while it recorded no trace: there is to be none. */

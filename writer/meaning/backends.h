@@ -31,11 +31,11 @@ struct xs_backend {
 	const char *memory;		/* a letter for each enum xs_memory */
 	struct xs_layout layout;
 	uint32_t call_type; /* what kind of activity its calls are (activity_types.h) */
-	bool groups;	/* a launch is shown by its work groups; else by its work items */
-	bool demangled; /* kernels have C++ names, shown as written in any case */
-	bool quoted;	/* kernels' names stand in quotes in text reports */
-	bool numbered;	/* several devices may have one name: its number is shown */
-	bool detailed;	/* -t shows shapes and sizes without -v, too */
+	bool groups;	    /* a launch is shown by its work groups; else by its work items */
+	bool demangled;	    /* kernels have C++ names, shown as written in any case */
+	bool quoted;	    /* kernels' names stand in quotes in text reports */
+	bool numbered;	    /* several devices may have one name: its number is shown */
+	bool detailed;	    /* -t shows shapes and sizes without -v, too */
 	/* device tracks are engines, each of which serves several queues; else they are queues */
 	bool engines;
 	/* queues are streams: queue_handle is the context's number << 32 | the stream's */

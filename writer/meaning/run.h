@@ -43,7 +43,7 @@ struct xs_run {
 	/* the start time of the program that has begun this run for itself; 0: the launcher did */
 	uint64_t hosted_start;
 	bool owns_output; /* its directory of traces was made for it */
-	int channel;		       /* our end, to the launcher; -1: recovering */
+	int channel;	  /* our end, to the launcher; -1: recovering */
 	bool use_tsc;
 	const struct xs_strings *strings;
 	uint64_t strings_size;

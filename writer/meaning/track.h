@@ -58,7 +58,7 @@ struct xs_track {
 	struct xs_callers *callers; /* records.c: of the call whose record comes; NULL: none yet */
 	/* the program's numbers for what the thread does (XS_EXTERNAL); 0: none */
 	uint64_t external, user_external;
-	struct xs_about_text *about;		/* activities.c: a text that is not complete; NULL: none */
+	struct xs_about_text *about;	/* activities.c: a text that is not complete; NULL: none */
 	struct xs_mpi_started *started; /* mpi.c; NULL: none yet */
 	struct xs_history history;	/* the track's state is that before these records */
 };

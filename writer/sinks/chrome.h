@@ -139,9 +139,9 @@ struct xs_chrome {
 	uint32_t row_count, last_row;
 	struct xs_json_names names;
 	struct xs_key keys[XS_KEYS];
-	struct xs_mpi_texts *mpi;    /* chrome_mpi.c; NULL: none yet */
-	struct xs_flows *span_flows; /* flows.c; NULL: none yet */
-	struct xs_waits *waits;	     /* waits.c; NULL: none yet */
+	struct xs_mpi_texts *mpi;      /* chrome_mpi.c; NULL: none yet */
+	struct xs_flows *span_flows;   /* flows.c; NULL: none yet */
+	struct xs_waits *waits;	       /* waits.c; NULL: none yet */
 	struct xs_chrome_about *about; /* chrome_own.c; NULL: none yet */
 	uint32_t flows;
 	uint32_t last_caller; /* index of the track that the last arrow came from */

@@ -93,9 +93,9 @@ char *xs_chrome_put_about(char *o, const struct xs_process *process)
 
 		o = put(o, i ? "," : ",\"application\":{");
 		o = put(xs_json_escape(put(o, "\""), key, length < 256 ? length : 256), "\":");
-		o = about->json ? (char *)mempcpy(o, about->text, about->length)
-				: put(xs_json_escape(put(o, "\""), about->text, about->length),
-				      "\"");
+		o = about->json
+			    ? (char *)mempcpy(o, about->text, about->length)
+			    : put(xs_json_escape(put(o, "\""), about->text, about->length), "\"");
 	}
 	return abouts && abouts->count ? put(o, "}") : o;
 }

@@ -160,9 +160,10 @@ static void add_work(struct xs_process *process, const struct xs_work *work)
 	uint32_t name = record->event.flags & XS_DEVICE_FLAG_FUNCTION
 				? xs_function_id(record->event.source, record->event.name)
 				: record->event.name;
-	struct xs_event_row *row = new_row(
-		process, record->work < sizeof(types) ? types[record->work] : XS_TYPE_KERNEL, name,
-		work->start, work->end);
+	struct xs_event_row *row =
+		new_row(process,
+			record->work < sizeof(types) ? types[record->work] : XS_TYPE_KERNEL, name,
+			work->start, work->end);
 
 	row->device = record->device;
 	row->resource = record->queue;
@@ -201,9 +202,8 @@ static bool wanted(const struct xs_run *run)
 /* Behind the Chrome sink, which gives the trace its name. */
 static bool open_events(struct xs_process *process)
 {
-	struct events *events = process->kept && process->kept->output[0]
-					? calloc(1, sizeof(*events))
-					: NULL;
+	struct events *events =
+		process->kept && process->kept->output[0] ? calloc(1, sizeof(*events)) : NULL;
 
 	if (!events)
 		return true; /* there is no trace whose events these were */
