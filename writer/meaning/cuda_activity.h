@@ -2,9 +2,9 @@
  * CUDA's activity in the drain process: buffers that CUPTI has filled in a traced process's shared
  * memory (common/activity.h).
  *
- * cuda.c finds the buffers, steps through their records and gives them back; cuda_records.c knows
- * what a record means; cuda_calls.c joins it with the call that it came from. Nothing that lies in
- * shared memory is believed: what counts is copied once.
+ * drain/cuda.c finds the buffers, steps through their records and gives them back; cuda_records.c
+ * knows what a record means; cuda_calls.c joins it with the call that it came from. Nothing that
+ * lies in shared memory is believed: what counts is copied once.
  */
 #ifndef XS_CUDA_ACTIVITY_H
 #define XS_CUDA_ACTIVITY_H
@@ -65,7 +65,7 @@ struct xs_cuda {
 					  */
 };
 
-/* ---- cuda.c ---- */
+/* ---- drain/cuda.c ---- */
 
 /* Before the process's rings are read: which buffers are full by now. */
 void xs_cuda_look(struct xs_process *process);
