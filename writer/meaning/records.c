@@ -227,12 +227,12 @@ static void read_commands(struct xs_track *track, const struct xs_event *event, 
 /* ---- reading ---- */
 
 /* For which commands the call has waited whose record came before. */
-static void read_wait(struct xs_track *track, const struct xs_waited_record *record)
+static void read_wait(struct xs_track *track, const struct xs_waited_record *record, uint32_t size)
 {
 	const struct xs_wait wait = { record, track->call_start, track->call_end };
 
 	/* if the call's own record was lost, there is nothing for an arrow to lead to */
-	if (track->call_tick == record->event.tick)
+	if (size >= sizeof(*record) && track->call_tick == record->event.tick)
 		XS_TELL_SINKS(track->process, wait, track, &wait);
 }
 
@@ -274,8 +274,6 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 		if (process->log_calls)
 			xs_calls_begin(track, event, size);
 		break;
-	case XS_CALL_OUT: /* was looked at with its XS_CALL */
-		break;
 	case XS_THREAD:
 		read_thread(track, event, size);
 		return;
@@ -286,25 +284,23 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 		read_stack(track, event, size);
 		return;
 	case XS_WAITED:
-		if (size >= sizeof(struct xs_waited_record))
-			read_wait(track, (const void *)event);
+		read_wait(track, (const void *)event, size);
 		return;
 	case XS_ACTIVITY:
 	case XS_ABOUT:
-		xs_activity_read(track, event, size);
-		break;
 	case XS_EXTERNAL:
 		xs_activity_read(track, event, size);
-		return;
+		break;
 	case XS_ENQUEUED:
 		xs_cuda_enqueued(track, event, size);
 		break;
 	case XS_OWN_TIME:
-		if (size >= sizeof(struct xs_own_time_record))
-			xs_own_time_read(track, (const void *)event);
+		xs_own_time_read(track, (const void *)event, size);
 		return;
 	case XS_PAD:
 		return;
+	case XS_CALL_OUT: /* was looked at with its XS_CALL */
+		break;
 	default: /* what we do not know is skipped */
 		xs_itt_read(track, event, size);
 		break;
