@@ -271,7 +271,8 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 		read_description(process, event, size);
 		break;
 	case XS_CALL_IN:
-		if (process->log_calls)
+	case XS_CALL_OUT: /* was looked at with its XS_CALL */
+		if (process->log_calls && event->kind == XS_CALL_IN)
 			xs_calls_begin(track, event, size);
 		break;
 	case XS_THREAD:
@@ -299,8 +300,6 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 		return;
 	case XS_PAD:
 		return;
-	case XS_CALL_OUT: /* was looked at with its XS_CALL */
-		break;
 	default: /* what we do not know is skipped */
 		xs_itt_read(track, event, size);
 		break;
