@@ -195,10 +195,13 @@ static void CUPTIAPI completed_of(uint8_t *data, size_t size, size_t valid, void
 	completed(NULL, 0, data, size, valid);
 }
 
+bool xs_cuda_alive(void)
+{
+	return activity && !activity->off && own_process();
+}
+
 void xs_cuda_flush(void)
 {
-	if (!activity || activity->off || !own_process())
-		return;
 	(void)xs_cupti.ActivityFlushAll(0);
 	(void)xs_cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 	count_dropped(NULL, 0);

@@ -77,11 +77,6 @@ static CUptiResult subscribe(uint32_t version)
 	return xs_cupti.Subscribe(&xs_cupti.subscriber, xs_cuda_on_call, NULL);
 }
 
-static void at_exit(void)
-{
-	xs_cuda_flush();
-}
-
 static void start(struct xs_activity_file *file, const struct xs_options *options)
 {
 	const char *why = NULL;
@@ -112,7 +107,7 @@ static void start(struct xs_activity_file *file, const struct xs_options *option
 		return;
 	}
 	/* libraries' destructors run later: libcupti is still there */
-	(void)atexit(at_exit);
+	(void)atexit(xs_cuda_at_exit);
 }
 
 EXPORT int InitializeInjection(void);

@@ -89,8 +89,15 @@ CUptiResult xs_cuda_enable_calls(const struct xs_options *options);
 struct xs_activity_file *xs_cuda_activity(void);
 /* Asks for the activity that the options need. */
 CUptiResult xs_cuda_enable_activity(const struct xs_options *options);
-/* What CUPTI has ready comes into buffers; at the process's end. */
+/* Is CUDA traced in this very process, and may it be called? */
+bool xs_cuda_alive(void);
+/* CUPTI hands back what it has; may never return. */
 void xs_cuda_flush(void);
+
+/* ---- end.c ---- */
+
+/* The same at the program's end, for a limited time. */
+void xs_cuda_at_exit(void);
 
 /* ---- names.c ---- */
 
