@@ -116,6 +116,7 @@ EXPORT int InitializeInjection(void)
 	static _Atomic uint32_t done;
 	const struct xs_options *options = xs_collector_options();
 	struct xs_activity_file *file;
+	uint64_t signals;
 
 	if (atomic_exchange(&done, 1))
 		return 1;
@@ -129,7 +130,9 @@ EXPORT int InitializeInjection(void)
 		return 1;
 	}
 	xs_cuda_texts(file);
+	signals = xs_cuda_block();
 	start(file, options);
+	xs_cuda_unblock(signals);
 	/* all of the above; pairs with the acquire in the drain process */
 	atomic_store_explicit(&file->magic, XS_MAGIC, memory_order_release);
 	xs_tell_activity();

@@ -94,9 +94,15 @@ bool xs_cuda_alive(void);
 /* CUPTI hands back what it has; may never return. */
 void xs_cuda_flush(void);
 
-/* ---- end.c ---- */
+/* ---- threads.c ---- */
 
-/* The same at the program's end, for a limited time. */
+/*
+ * Between the two no signal arrives but those of faults: threads that are made there, libcupti's
+ * too, get no signal that is meant for the program's own. Its handler may leave by a jump.
+ */
+uint64_t xs_cuda_block(void);
+void xs_cuda_unblock(uint64_t before);
+/* xs_cuda_flush() at the program's end, for a limited time. */
 void xs_cuda_at_exit(void);
 
 /* ---- names.c ---- */

@@ -6,6 +6,7 @@
  */
 #include "cuda_app.h"
 
+#include <cupti.h>
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -233,6 +234,53 @@ static int close_libraries(int times)
 	return 0;
 }
 
+/* ---- a subscriber of the program's own ---- */
+
+static void CUPTIAPI hear(void *calls, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+			  const void *data)
+{
+	(void)domain, (void)id, (void)data;
+	atomic_fetch_add((atomic_int *)calls, 1);
+}
+
+/* Of those who come and go beside another; what CUPTI answers to it is its own matter. */
+static void subscribe_once(void *library, atomic_int *calls)
+{
+	CUptiResult (*subscribe)(CUpti_SubscriberHandle *, CUpti_CallbackFunc, void *,
+				 CUpti_SubscriberParams *);
+	CUptiResult (*enable)(uint32_t, CUpti_SubscriberHandle, CUpti_CallbackDomain);
+	CUptiResult (*unsubscribe)(CUpti_SubscriberHandle);
+	CUpti_SubscriberParams params = { .structSize = sizeof(params),
+					  .subscriberName = "hostile",
+					  .allowMultipleSubscribers = 1 };
+	CUpti_SubscriberHandle handle = NULL;
+
+	*(void **)&subscribe = dlsym(library, "cuptiSubscribe_v2");
+	*(void **)&enable = dlsym(library, "cuptiEnableDomain");
+	*(void **)&unsubscribe = dlsym(library, "cuptiUnsubscribe");
+	if (!subscribe || subscribe(&handle, hear, calls, &params))
+		return;
+	(void)enable(1, handle, CUPTI_CB_DOMAIN_RUNTIME_API);
+	launch(1);
+	(void)unsubscribe(handle);
+}
+
+static int subscribe_often(int times)
+{
+	static atomic_int calls;
+	void *library = dlopen("libcupti.so.13", RTLD_NOW);
+
+	if (!library)
+		die("libcupti");
+	launch(1);
+	for (int i = 0; i < times; i++) {
+		subscribe_once(library, &calls);
+		launch(1);
+	}
+	printf("heard %d\nexpected: %d kernels\n", (int)calls, 2 * times + 1);
+	return 0;
+}
+
 /* ---- pauses, resets, limits ---- */
 
 static void *toggles(void *none)
@@ -322,6 +370,8 @@ static const struct {
 	{ "fork", fork_in_callback },
 	/* libcupti and the injected library are closed more often than opened */
 	{ "dlclose", close_libraries },
+	/* a second subscriber of CUPTI's comes and goes */
+	{ "subscriber", subscribe_often },
 	{ "toggle", toggle },
 	/* the device is reset while another thread launches */
 	{ "reset", reset },
