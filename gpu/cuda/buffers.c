@@ -26,11 +26,6 @@ static unsigned char *data_of(struct xs_activity_buffer *buffer)
 	return (unsigned char *)buffer + XS_ACTIVITY_HEADER;
 }
 
-static bool own_process(void)
-{
-	return xs_sys(SYS_getpid) == (long)xs_cuda_owner;
-}
-
 struct xs_activity_file *xs_cuda_activity(void)
 {
 	struct xs_activity_file *file = xs_own_activity(0, sizeof(*file));
@@ -129,7 +124,7 @@ static struct slot *take(void)
 
 static void CUPTIAPI requested(uint8_t **ret_buffer, size_t *ret_size, size_t *ret_records)
 {
-	struct slot *slot = own_process() ? take() : NULL;
+	struct slot *slot = xs_cuda_own_process() ? take() : NULL;
 	struct xs_activity_buffer *buffer = slot ? atomic_load(&slot->buffer) : NULL;
 
 	*ret_buffer = NULL;
@@ -182,10 +177,11 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *data
 			       size_t valid)
 {
 	(void)size;
-	if (!data || !own_process())
+	if (!data || !xs_cuda_own_process())
 		return;
 	publish(data, valid);
 	count_dropped(context, stream);
+	xs_cuda_resumed(); /* by a handler, which could not ask for it */
 }
 
 /* The same as above, as CUPTI calls a subscriber. */
@@ -204,7 +200,7 @@ static void CUPTIAPI completed_of(uint8_t *data, size_t size, size_t valid, void
 
 bool xs_cuda_alive(void)
 {
-	return activity && !activity->off && own_process();
+	return activity && !activity->off && xs_cuda_own_process();
 }
 
 void xs_cuda_flush(void)

@@ -5,6 +5,8 @@
  * puts on a device is told by its correlation id, which the device's record has, too: the drain
  * process joins the two.
  */
+#include <errno.h>
+
 #include "call_values.h"
 #include "xs_cuda.h"
 
@@ -162,10 +164,13 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 	}
 }
 
+/* ---- which calls CUPTI tells ---- */
+
 /* Of one part the functions whose use is among `uses`. */
-static CUptiResult enable_some(CUpti_CallbackDomain domain, const uint8_t *uses_of, uint32_t count,
-			       uint8_t uses)
+static CUptiResult enable_some(uint32_t on, CUpti_CallbackDomain domain, const uint8_t *uses_of,
+			       uint32_t count)
 {
+	uint8_t uses = log_kernels ? XS_CUDA_ENQUEUES | XS_CUDA_KERNELS : XS_CUDA_ENQUEUES;
 	CUptiResult result = CUPTI_SUCCESS, first = CUPTI_SUCCESS;
 	bool some = false;
 
@@ -173,7 +178,7 @@ static CUptiResult enable_some(CUpti_CallbackDomain domain, const uint8_t *uses_
 		if (!(uses_of[id] & uses))
 			continue;
 		/* an older libcupti does not know all */
-		result = xs_cupti.EnableCallback(1, xs_cupti.subscriber, domain, id);
+		result = xs_cupti.EnableCallback(on, xs_cupti.subscriber, domain, id);
 		some |= result == CUPTI_SUCCESS;
 		if (!first)
 			first = result;
@@ -181,28 +186,62 @@ static CUptiResult enable_some(CUpti_CallbackDomain domain, const uint8_t *uses_
 	return some ? CUPTI_SUCCESS : first;
 }
 
+static CUptiResult enable(uint32_t on)
+{
+	CUptiResult result;
+
+	if (log_all) {
+		result =
+			xs_cupti.EnableDomain(on, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RUNTIME_API);
+		return result ? result
+			      : xs_cupti.EnableDomain(on, xs_cupti.subscriber,
+						      CUPTI_CB_DOMAIN_DRIVER_API);
+	}
+	result = enable_some(on, CUPTI_CB_DOMAIN_RUNTIME_API, xs_cuda_runtime_uses,
+			     XS_CUDA_runtime_COUNT);
+	return result ? result
+		      : enable_some(on, CUPTI_CB_DOMAIN_DRIVER_API, xs_cuda_driver_uses,
+				    XS_CUDA_driver_COUNT);
+}
+
+/*
+ * A process that begins paused is not called before its first resume. Later pauses leave it as it
+ * is: a call that had begun would not be told to end. In a handler CUPTI may not be called, which
+ * may be what was interrupted: then the next occasion has it.
+ */
+static _Atomic bool awaited;
+
+void xs_cuda_resumed(void)
+{
+	int error = errno;
+	uint64_t signals;
+
+	if (!atomic_load_explicit(&awaited, memory_order_relaxed) || xs_paused_itself() ||
+	    !xs_cuda_own_process() || xs_in_handler() || !atomic_exchange(&awaited, false))
+		return;
+	signals = xs_cuda_block();
+	(void)enable(1);
+	xs_cuda_unblock(signals);
+	errno = error;
+}
+
 CUptiResult xs_cuda_enable_calls(const struct xs_options *options)
 {
-	uint8_t uses = XS_CUDA_ENQUEUES;
+	static struct xs_hook hook = { .function = xs_cuda_resumed };
 	CUptiResult result;
 
 	log_all = xs_want_calls(options);
 	log_kernels = xs_want_kernel_calls(options);
 	log_enqueues = xs_want_enqueues(options);
 	correlate = xs_want_device(options);
-	if (log_kernels)
-		uses |= XS_CUDA_KERNELS;
 	(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
 				      CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
-	if (log_all) {
-		result = xs_cupti.EnableDomain(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RUNTIME_API);
-		return result ? result
-			      : xs_cupti.EnableDomain(1, xs_cupti.subscriber,
-						      CUPTI_CB_DOMAIN_DRIVER_API);
-	}
-	result = enable_some(CUPTI_CB_DOMAIN_RUNTIME_API, xs_cuda_runtime_uses,
-			     XS_CUDA_runtime_COUNT, uses);
-	return result ? result
-		      : enable_some(CUPTI_CB_DOMAIN_DRIVER_API, xs_cuda_driver_uses,
-				    XS_CUDA_driver_COUNT, uses);
+	result = enable(1);
+	if (result || !xs_paused_itself())
+		return result;
+	(void)enable(0);
+	atomic_store(&awaited, true);
+	xs_at_resume(&hook);
+	xs_cuda_resumed(); /* if it was in between */
+	return CUPTI_SUCCESS;
 }
