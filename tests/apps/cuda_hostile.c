@@ -281,6 +281,33 @@ static int subscribe_often(int times)
 	return 0;
 }
 
+/* It asks the CUPTI that a tool has opened for records of calls, and gives its own numbers. */
+static int number_externally(int times)
+{
+	CUptiResult (*enable)(CUpti_ActivityKind);
+	CUptiResult (*push)(CUpti_ExternalCorrelationKind, uint64_t);
+	CUptiResult (*pop)(CUpti_ExternalCorrelationKind, uint64_t *);
+	void *library = dlopen("libcupti.so.12", RTLD_NOW);
+	uint64_t last = 0;
+
+	if (!library)
+		die("libcupti");
+	*(void **)&enable = dlsym(library, "cuptiActivityEnable");
+	*(void **)&push = dlsym(library, "cuptiActivityPushExternalCorrelationId");
+	*(void **)&pop = dlsym(library, "cuptiActivityPopExternalCorrelationId");
+	launch(1);
+	(void)enable(CUPTI_ACTIVITY_KIND_RUNTIME);
+	for (int i = 0; i < times; i++) {
+		(void)push(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, 1000 + (uint64_t)i);
+		launch(1);
+		(void)pop(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &last);
+		if (last != 1000 + (uint64_t)i)
+			return 97;
+	}
+	printf("expected: %d kernels\n", times + 1);
+	return 0;
+}
+
 /* ---- pauses, resets, limits ---- */
 
 static void *toggles(void *none)
@@ -372,6 +399,7 @@ static const struct {
 	{ "dlclose", close_libraries },
 	/* a second subscriber of CUPTI's comes and goes */
 	{ "subscriber", subscribe_often },
+	{ "external", number_externally },
 	{ "toggle", toggle },
 	/* the device is reset while another thread launches */
 	{ "reset", reset },
