@@ -59,7 +59,6 @@ def cuda_calls(bench):
     yield row("cudaGetDevice, --chrome-call-logging, over bare", over_bare(logged, "get_device"), 100)
     paused = cuda.rounds(["--chrome-call-logging", "--start-paused"], "all")
     yield row("the same, paused", over_bare(paused, "get_device"), 3)
-    yield Figure("the same, over an empty subscriber", "ns", over(paused, "get_device", FLOOR), 3)
     device = cuda.rounds(["-d"], "launches")
     yield row("cudaGetDevice, -d, over bare", over_bare(device, "get_device"), 25)
     work = cuda.rounds(["-d"], "launches", work=True)
