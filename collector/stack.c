@@ -392,7 +392,10 @@ static bool may_be_below(uintptr_t slot)
 
 enum whereabouts { IS_GONE, IS_THERE, IS_UNKNOWN };
 
-/* From the given frame on; interrupted: there is a signal's frame between the two. */
+/*
+ * From the given frame on; interrupted: there is a signal's frame between the two. Slot 0: the
+ * signal's frame itself is looked for.
+ */
 static enum whereabouts find_frame(struct frame frame, uintptr_t slot, bool interrupted)
 {
 	bool passed_signal = !interrupted;
@@ -408,6 +411,8 @@ static enum whereabouts find_frame(struct frame frame, uintptr_t slot, bool inte
 			return IS_GONE;
 		if (!step_by_rule(&frame, &rule))
 			break;
+		if (rule.flags & XS_RULE_SIGNAL && !slot)
+			return IS_THERE;
 		if (rule.flags & XS_RULE_SIGNAL)
 			passed_signal = true;
 		else if (passed_signal && frame.sp - sizeof(void *) == slot)
@@ -434,6 +439,14 @@ bool xs_stack_came_by(uintptr_t slot)
 
 	BEGIN_HERE(frame);
 	return find_frame(frame, slot, false) != IS_GONE;
+}
+
+bool xs_in_handler(void)
+{
+	struct frame frame = { .at = (uintptr_t)xs_in_handler + 1 };
+
+	BEGIN_HERE(frame);
+	return on_signal_stack() || find_frame(frame, 0, true) == IS_THERE;
 }
 
 void xs_stack_init(uint32_t depth)

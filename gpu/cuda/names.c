@@ -2,6 +2,7 @@
  * Names of kernels and devices: those that calls have, and those that CUPTI's records point to.
  */
 #include <string.h>
+#include <sys/uio.h>
 
 #include "xs_cuda.h"
 
@@ -52,6 +53,31 @@ uint32_t xs_cuda_symbol(const char *symbol)
 
 /* ---- of records ---- */
 
+/*
+ * Is a text there? The pointer was in a buffer that other processes can write, too, so the kernel
+ * looks. Where it may not be asked, the pointer is believed.
+ */
+static bool is_text(uint64_t pointer)
+{
+	char piece[256];
+
+	for (uint64_t at = 0; at < XS_STRING_MAX;) {
+		struct iovec to = { piece, sizeof(piece) },
+			     from = { (void *)(uintptr_t)(pointer + at), sizeof(piece) };
+		long n = xs_sys(SYS_process_vm_readv, xs_cuda_owner, &to, 1, &from, 1, 0);
+
+		if (n == -EPERM || n == -ENOSYS)
+			return true;
+		if (n <= 0)
+			return false;
+		for (long i = 0; i < n; i++)
+			if (!piece[i])
+				return true;
+		at += (uint64_t)n;
+	}
+	return true;
+}
+
 /* CUPTI keeps these as long as the process lives. */
 static void learn(struct xs_activity_file *file, uint64_t pointer)
 {
@@ -64,6 +90,8 @@ static void learn(struct xs_activity_file *file, uint64_t pointer)
 			return;
 		if (there)
 			continue;
+		if (!is_text(pointer))
+			return;
 		atomic_store_explicit(&at->name, xs_name((const char *)(uintptr_t)pointer, 0),
 				      memory_order_relaxed);
 		/* the name; pairs with the acquire in the drain process */
@@ -79,8 +107,10 @@ static void learn_device(struct xs_activity_file *file, const CUpti_ActivityDevi
 {
 	uint32_t id = device->id;
 
-	if (id < XS_ACTIVITY_DEVICES && device->name)
-		atomic_store_explicit(&file->device[id].name, xs_name(device->name, 0),
+	const char *name = device->name;
+
+	if (id < XS_ACTIVITY_DEVICES && name && is_text((uint64_t)(uintptr_t)name))
+		atomic_store_explicit(&file->device[id].name, xs_name(name, 0),
 				      memory_order_release);
 }
 
