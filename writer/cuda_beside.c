@@ -15,7 +15,9 @@ static uint64_t in_trace(const struct xs_cuda *cuda, uint64_t ns)
 /* False: the time is none of this run's. */
 static bool is_possible(const struct xs_process *process, uint64_t ns)
 {
-	return ns <= process->horizon && ns >= xs_process_ns(process, process->run->control->tick0);
+	return ns <= process->horizon &&
+	       ns >= xs_process_ns(process, process->run->control->tick0) &&
+	       !xs_cuda_is_past(process, ns);
 }
 
 /* What is told of it; keys are constants. */

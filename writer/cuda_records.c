@@ -239,7 +239,7 @@ static void complete(struct xs_process *process, struct piece *piece,
 	*piece->at = '\0';
 	piece->work.record = record;
 	piece->work.more = piece->more;
-	piece->work.linked = call != NULL;
+	piece->work.linked = call && !xs_cuda_is_past(process, piece->work.host_start);
 }
 
 static bool device_wanted(const struct xs_process *process, uint32_t device)
@@ -271,12 +271,16 @@ static bool show(struct xs_process *process, struct piece *piece, bool last)
 		cuda->untimed++;
 		return true;
 	}
+	if (!call && piece->kernel)
+		xs_cuda_ended(cuda, piece->correlation);
 	if (!device_wanted(process, piece->record.device))
 		return true;
 	if (!place(process, piece, call)) {
 		process->corrupt++;
 		return true;
 	}
+	if (xs_cuda_is_past(process, piece->work.end))
+		return true;
 	complete(process, piece, call);
 	if (xs_work_wanted(process->run, &piece->record.event))
 		xs_work_show(process, &piece->work);

@@ -23,6 +23,8 @@ const struct xs_dump *xs_flight_dump_of(const struct xs_run *run);
 void xs_flight_look(struct xs_run *run);
 /* Copies what the track's ring holds, from track->pos to head. */
 void xs_flight_keep(struct xs_track *track, uint64_t head);
+/* Adds a record that is in no ring: of at most XS_RECORD_MAX bytes, a multiple of 16. */
+void xs_flight_add(struct xs_track *track, const void *record, uint32_t size);
 /* Lets go what has become too old; false when no records of the process are left. */
 bool xs_flight_expire(struct xs_process *process);
 /* Lets go all of the track's records. */
@@ -32,8 +34,10 @@ void xs_flight_forget(struct xs_track *track);
 bool xs_flight_asked(const struct xs_run *run);
 /* A trace of the dump is written. */
 void xs_flight_list(struct xs_run *run, const char *path);
-/* Is one being written? */
+/* Is one being written? Tells those who wait for it if it is not any more. */
 bool xs_flight_writing(struct xs_run *run);
+/* The same as of the last look. */
+bool xs_flight_is_writing(const struct xs_run *run);
 /*
  * Begins to write the history of these lists of processes; asked, triggers: of control->dumps and
  * the mailbox's, which requests that serves.

@@ -481,7 +481,7 @@ static bool has_history(const struct xs_process *process)
 	for (uint32_t i = 0; i < process->track_count; i++)
 		if (track_has_history(process->tracks[i]))
 			return true;
-	return false;
+	return process->cuda && process->cuda->history && process->cuda->history->history.oldest;
 }
 
 bool xs_process_retire(struct xs_process *process, enum xs_end end, int status)
@@ -490,6 +490,7 @@ bool xs_process_retire(struct xs_process *process, enum xs_end end, int status)
 	process->status = status;
 	process->end_tick = xs_tick(process->run->use_tsc);
 	remove_files(process);
+	xs_cuda_unmap(process);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	process->pidfd = -1;
@@ -538,6 +539,7 @@ bool xs_process_dump(struct xs_process *process)
 			xs_process_commit(process);
 	}
 	xs_flight_replay(process);
+	xs_cuda_read_newest(process);
 	finish_tracks(process);
 	(void)xs_sinks_close(process, process->end, process->status);
 	return true;
