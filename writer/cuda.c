@@ -266,12 +266,58 @@ static uint64_t read_buffer(struct xs_process *process, struct xs_cuda_buffer *b
 			break;
 		buffer->consumed += size;
 		cuda->dirty = true;
+		if (++cuda->records % 16 == 0)
+			xs_cuda_tell_waits(process, false);
 		if (process->out && xs_output_full(process->out))
 			xs_process_commit(process);
 	}
 	buffer->full = false;
 	buffer->done = cuda->dirty = true;
 	return buffer->consumed - first;
+}
+
+/*
+ * Those that are full, or that CUPTI had not handed back when the process ended, in the order in
+ * which it got them. Returns their number.
+ */
+static uint32_t list_buffers(struct xs_cuda *cuda, bool all,
+			     struct xs_cuda_buffer *list[XS_ACTIVITY_BUFFERS])
+{
+	uint32_t count = 0, at, turns[XS_ACTIVITY_BUFFERS];
+
+	for (uint32_t i = 0; i < XS_ACTIVITY_BUFFERS; i++) {
+		struct xs_cuda_buffer *buffer = &cuda->buffer[i];
+		uint32_t turn;
+
+		if (!buffer->full &&
+		    (!all || !buffer->map || buffer->done ||
+		     atomic_load_explicit(&buffer->map->state, memory_order_acquire) ==
+			     XS_BUFFER_EMPTY))
+			continue;
+		turn = __atomic_load_n(&buffer->map->turn, __ATOMIC_RELAXED);
+		for (at = count++; at && turns[at - 1] > turn; at--) {
+			turns[at] = turns[at - 1];
+			list[at] = list[at - 1];
+		}
+		turns[at] = turn;
+		list[at] = buffer;
+	}
+	return count;
+}
+
+/* all: up to the first zero what has not been handed back, too. */
+static uint64_t read_buffers(struct xs_process *process, bool all)
+{
+	struct xs_cuda_buffer *list[XS_ACTIVITY_BUFFERS];
+	uint32_t count = list_buffers(process->cuda, all, list);
+	uint64_t read = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		read += read_buffer(process, list[i],
+				    list[i]->full ? atomic_load_explicit(&list[i]->map->valid,
+									 memory_order_relaxed)
+						  : XS_ACTIVITY_BYTES);
+	return read;
 }
 
 uint64_t xs_cuda_read(struct xs_process *process, bool all)
@@ -284,25 +330,10 @@ uint64_t xs_cuda_read(struct xs_process *process, bool all)
 	if (process->awaits_event)
 		process->awaits_event = !xs_sinks_open(process, true);
 	read_orphans(process, false);
-	for (uint32_t i = 0; i < XS_ACTIVITY_BUFFERS; i++) {
-		struct xs_cuda_buffer *buffer = &cuda->buffer[i];
-
-		if (buffer->full)
-			read += read_buffer(process, buffer,
-					    atomic_load_explicit(&buffer->map->valid,
-								 memory_order_relaxed));
-	}
-	/* what CUPTI had not handed back when the process ended: up to the first zero */
-	for (uint32_t i = 0; all && i < XS_ACTIVITY_BUFFERS; i++) {
-		struct xs_cuda_buffer *buffer = &cuda->buffer[i];
-
-		if (buffer->map && !buffer->done &&
-		    atomic_load_explicit(&buffer->map->state, memory_order_acquire) ==
-			    XS_BUFFER_HANDED)
-			read += read_buffer(process, buffer, XS_ACTIVITY_BYTES);
-	}
+	read = read_buffers(process, all);
 	if (all)
 		read_orphans(process, true);
+	xs_cuda_tell_waits(process, true);
 	return read;
 }
 
@@ -337,19 +368,13 @@ void xs_cuda_read_newest(struct xs_process *process)
 	untimed = cuda->untimed;
 	unknown = cuda->unknown;
 	cuda->for_later = process->end == XS_END_RUNNING;
-	for (uint32_t i = 0; i < XS_ACTIVITY_BUFFERS; i++) {
-		struct xs_cuda_buffer *buffer = &cuda->buffer[i];
-
-		if (buffer->map && !buffer->done &&
-		    atomic_load_explicit(&buffer->map->state, memory_order_acquire) !=
-			    XS_BUFFER_EMPTY)
-			(void)read_buffer(process, buffer, XS_ACTIVITY_BYTES);
-	}
+	(void)read_buffers(process, true);
 	if (cuda->for_later) {
 		cuda->untimed = untimed;
 		cuda->unknown = unknown;
 	}
 	read_orphans(process, true);
+	xs_cuda_tell_waits(process, true);
 }
 
 /* ---- committing ---- */
@@ -454,6 +479,7 @@ void xs_cuda_free(struct xs_process *process)
 		munmap(cuda->file, sizeof(*cuda->file));
 	free(cuda->calls);
 	free(cuda->orphans);
+	free(cuda->waits);
 	free(cuda);
 	process->cuda = NULL;
 }

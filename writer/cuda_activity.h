@@ -62,6 +62,7 @@ struct xs_cuda {
 	struct xs_cuda_orphan *orphans; /* XS_CUDA_ORPHANS; NULL: none yet */
 	uint32_t orphan_count;
 	uint32_t serial;      /* of the work that was shown */
+	uint64_t records;     /* that were read, in all */
 	uint64_t untimed;     /* records without times */
 	uint64_t unknown;     /* records of kinds whose length is not known */
 	uint64_t clock_error; /* ns, the greatest; of XS_ACTIVITY_PAIRS */
@@ -71,6 +72,7 @@ struct xs_cuda {
 	int64_t offset; /* of the buffer that is read: from its ns to ns of the trace */
 	int64_t used[XS_ACTIVITY_TEXTS]; /* bytes that are allocated, by the text of their counter
 					  */
+	struct xs_cuda_waits *waits;	 /* cuda_waits.c; NULL: none yet */
 	struct xs_track *history;	 /* flight recorder: what was told; NULL: there is none */
 };
 
@@ -125,9 +127,20 @@ bool xs_cuda_record(struct xs_process *process, const unsigned char *data, uint3
 
 /* ---- cuda_beside.c ---- */
 
-/* A record of something else than work on a device. */
-void xs_cuda_beside(struct xs_process *process, uint32_t kind, const unsigned char *data,
-		    uint32_t size);
+/* A record of something else than work on a device; as xs_cuda_record(). */
+bool xs_cuda_beside(struct xs_process *process, uint32_t kind, const unsigned char *data,
+		    uint32_t size, bool last);
+
+/* ---- cuda_waits.c ---- */
+
+/* There is work in this stream: context << 32 | stream. */
+void xs_cuda_queue(struct xs_process *process, uint64_t queue);
+/* Tells the sinks of waits; all: of those, too, that an earlier one might still follow. */
+void xs_cuda_tell_waits(struct xs_process *process, bool all);
+/* A record of an event that was put into a stream. False: its call is not known (yet). */
+bool xs_cuda_event(struct xs_cuda *cuda, const unsigned char *data, uint32_t size);
+/* A record of a wait. False: its call is not known (yet). */
+bool xs_cuda_waited(struct xs_process *process, const unsigned char *data, uint32_t size);
 
 /* ---- cuda_calls.c ---- */
 

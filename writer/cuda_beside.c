@@ -158,16 +158,20 @@ static void managed(struct xs_process *process, const unsigned char *data, uint3
 	show(process, XS_TEXT_MIGRATION_ROW, names[kind], start, end ? end : start, &arguments);
 }
 
-void xs_cuda_beside(struct xs_process *process, uint32_t kind, const unsigned char *data,
-		    uint32_t size)
+bool xs_cuda_beside(struct xs_process *process, uint32_t kind, const unsigned char *data,
+		    uint32_t size, bool last)
 {
 	switch (kind) {
 	case XS_KIND_OVERHEAD:
 		overhead(process, data, size);
 		break;
 	case XS_KIND_SYNCHRONIZATION:
+		if (!xs_cuda_waited(process, data, size) && !last)
+			return false;
 		synchronization(process, data, size);
 		break;
+	case XS_KIND_CUDA_EVENT:
+		return xs_cuda_event(process->cuda, data, size) || last;
 	case XS_KIND_JIT:
 		compilation(process, data, size);
 		break;
@@ -183,4 +187,5 @@ void xs_cuda_beside(struct xs_process *process, uint32_t kind, const unsigned ch
 	default:
 		break;
 	}
+	return true;
 }

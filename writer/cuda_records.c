@@ -238,6 +238,8 @@ static void complete(struct xs_process *process, struct piece *piece,
 	}
 	*piece->at = '\0';
 	piece->work.record = record;
+	piece->work.queue = record->queue_handle;
+	xs_cuda_queue(process, record->queue_handle);
 	piece->work.more = piece->more;
 	piece->work.linked = call && !xs_cuda_is_past(process, piece->work.host_start);
 }
@@ -322,7 +324,6 @@ bool xs_cuda_record(struct xs_process *process, const unsigned char *data, uint3
 				 XS_CUDA_MEMBER(EXTERNAL, externalId));
 		return true;
 	default:
-		xs_cuda_beside(process, kind, data, size);
-		return true;
+		return xs_cuda_beside(process, kind, data, size, last);
 	}
 }

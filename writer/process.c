@@ -89,8 +89,10 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	uint64_t read;
 
 	xs_title_look(process);
-	xs_process_find_tracks(process);
+	/* first: the calls that a full buffer's records belong to are in the rings that are there
+	 * now */
 	xs_cuda_look(process);
+	xs_process_find_tracks(process);
 	read = read_tracks(process, all);
 	read += xs_cuda_read(process, all);
 	if (xs_faults() != process->faults && !process->cut)
