@@ -2,8 +2,8 @@
  * Calls of CUDA's functions, as CUPTI tells of them: before and after each that was asked for.
  *
  * The driver's functions that the runtime calls are the runtime's own and not shown. What a call
- * puts on a device is told by its correlation id, which the device's record has, too: the drain
- * process joins the two.
+ * puts on a device, or has waited for, is told by its correlation id, which CUPTI's record of that
+ * has, too: the drain process joins the two.
  */
 #include "call_values.h"
 #include "xs_cuda.h"
@@ -15,7 +15,8 @@ static __thread struct {
 	bool open;
 } inside __attribute__((tls_model("initial-exec")));
 
-static bool log_all, log_kernels, log_enqueues, correlate;
+static bool log_all, log_kernels, log_enqueues;
+static uint8_t correlated; /* uses: the drain process is told the numbers of such calls */
 
 static uint32_t function_of(CUpti_CallbackDomain domain, CUpti_CallbackId id)
 {
@@ -78,8 +79,7 @@ static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_C
 
 	if (inside.function != function_of(domain, id)) {
 		/* the runtime's own call, whose work may have a number of its own */
-		if (correlate && use & XS_CUDA_ENQUEUES && !failed &&
-		    inside.correlation != data->correlationId)
+		if (use & correlated && !failed && inside.correlation != data->correlationId)
 			enqueued(inside.call.tick, 0, use, data);
 		return;
 	}
@@ -93,7 +93,7 @@ static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_C
 	if (xs_log_calls && !result)
 		xs_cuda_out(&inside.call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id,
 			    data->functionParams);
-	if (correlate && use & XS_CUDA_ENQUEUES && !failed)
+	if (use & correlated && !failed)
 		enqueued(inside.call.tick, duration, use, data);
 }
 
@@ -144,9 +144,11 @@ CUptiResult xs_cuda_enable_calls(const struct xs_options *options)
 	log_all = xs_want_calls(options);
 	log_kernels = xs_want_kernel_calls(options);
 	log_enqueues = xs_want_enqueues(options);
-	correlate = xs_want_device(options);
+	correlated = xs_want_device(options) ? XS_CUDA_ENQUEUES : 0;
 	if (log_kernels)
 		uses |= XS_CUDA_KERNELS;
+	if (correlated && options->chrome_kernel)
+		correlated |= XS_CUDA_WAITS;
 	(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
 				      CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
 	if (log_all) {

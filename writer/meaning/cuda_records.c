@@ -17,7 +17,8 @@ struct piece {
 	uint64_t graph, node;
 	uint32_t correlation, context, stream;
 	bool kernel;
-	char *at; /* in `more` */
+	bool traced; /* there is a sink that shows `more` */
+	char *at;    /* in `more` */
 	char more[XS_MORE_MAX + 64];
 };
 
@@ -33,7 +34,7 @@ static uint8_t memory_of(uint64_t kind)
 
 static void put_more(struct piece *piece, const char *key, uint64_t value)
 {
-	if (piece->at + strlen(key) + 24 < piece->more + XS_MORE_MAX)
+	if (piece->traced && piece->at + strlen(key) + 24 < piece->more + XS_MORE_MAX)
 		piece->at = put_count(piece->at, key, value);
 }
 
@@ -81,7 +82,8 @@ static void read_kernel(struct xs_cuda *cuda, struct piece *piece, const unsigne
 		put_more(piece, ",\"cluster\":[", XS_CUDA_MEMBER(KERNEL, clusterX));
 		put_more(piece, ",", XS_CUDA_MEMBER(KERNEL, clusterY));
 		put_more(piece, ",", XS_CUDA_MEMBER(KERNEL, clusterZ));
-		piece->at = put(piece->at, "]");
+		if (piece->traced)
+			piece->at = put(piece->at, "]");
 	}
 }
 
@@ -238,8 +240,10 @@ static void complete(struct xs_process *process, struct piece *piece,
 	}
 	*piece->at = '\0';
 	piece->work.record = record;
-	piece->work.more = piece->more;
-	piece->work.linked = call != NULL;
+	piece->work.queue = record->queue_handle;
+	xs_cuda_queue(process, record->queue_handle);
+	piece->work.more = piece->traced ? piece->more : NULL;
+	piece->work.linked = call && !xs_cuda_is_past(process, piece->work.host_start);
 }
 
 static bool device_wanted(const struct xs_process *process, uint32_t device)
@@ -271,12 +275,16 @@ static bool show(struct xs_process *process, struct piece *piece, bool last)
 		cuda->untimed++;
 		return true;
 	}
+	if (!call && piece->kernel)
+		xs_cuda_ended(cuda, piece->correlation);
 	if (!device_wanted(process, piece->record.device))
 		return true;
 	if (!place(process, piece, call)) {
 		process->corrupt++;
 		return true;
 	}
+	if (xs_cuda_is_past(process, piece->work.end))
+		return true;
 	complete(process, piece, call);
 	if (xs_work_wanted(process->run, &piece->record.event))
 		xs_work_show(process, &piece->work);
@@ -293,6 +301,7 @@ bool xs_cuda_record(struct xs_process *process, const unsigned char *data, uint3
 	memset(&piece.work, 0, sizeof(piece.work));
 	piece.queued = piece.submitted = piece.graph = piece.node = 0;
 	piece.kernel = false;
+	piece.traced = process->run->options->chrome_kernel || process->run->options->chrome_device;
 	piece.at = piece.more;
 	switch (kind) {
 	case XS_KIND_KERNEL:
@@ -318,7 +327,6 @@ bool xs_cuda_record(struct xs_process *process, const unsigned char *data, uint3
 				 XS_CUDA_MEMBER(EXTERNAL, externalId));
 		return true;
 	default:
-		xs_cuda_beside(process, kind, data, size);
-		return true;
+		return xs_cuda_beside(process, kind, data, size, last);
 	}
 }

@@ -279,7 +279,7 @@ void xs_arrows_flush(struct xs_track *track, uint64_t ns);
 /* From the slice to the call that waited for it: one that is known, or comes later. */
 void xs_waits_command(struct xs_process *process, const struct xs_work *work, uint64_t pid,
 		      uint64_t tid);
-void xs_waits_read(struct xs_track *track, const struct xs_wait *wait);
+void xs_waits_read(struct xs_process *process, const struct xs_wait *wait);
 void xs_waits_fini(struct xs_process *process);
 
 #endif
