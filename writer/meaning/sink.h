@@ -64,6 +64,13 @@ struct xs_call {
 	struct xs_callers *callers;   /* NULL: not known; xs_stacks_text() */
 };
 
+/* What is known of something, by a constant; NULL: a further value of the fact before. */
+struct xs_fact {
+	const char *key;
+	uint64_t value;
+};
+#define XS_FACTS_MAX 24u /* of one thing */
+
 /* Finished device work. */
 struct xs_work {
 	const struct xs_device_record *record;
@@ -71,14 +78,8 @@ struct xs_work {
 	uint64_t queue;	       /* of its source, to which it was given */
 	const uint64_t *shape; /* global[3], local[3], or NULL */
 	bool linked;	       /* the enqueuing call is in the trace: nothing was lost so far */
-	const char *more; /* JSON members (",\"key\":…"), at most XS_MORE_MAX bytes; NULL: none */
-};
-#define XS_MORE_MAX 1024u
-
-/* What is known of something, by a constant. */
-struct xs_fact {
-	const char *key;
-	uint64_t value;
+	const struct xs_fact *facts;
+	uint32_t fact_count;
 };
 
 /* What a device or its library does beside work that calls have put there. */

@@ -343,8 +343,7 @@ void xs_chrome_work(struct xs_process *process, const struct xs_work *work)
 	o = label ? put_chunks(o, label->args, label->args_length) : put_sizes(o, work);
 	if (is_shared(options, track))
 		o = put_origin(o, record);
-	if (work->more)
-		o = put(o, work->more);
+	o = xs_chrome_put_facts(o, work->facts, work->fact_count, false);
 	o = put(o, "}},\n");
 	finish(chrome, o);
 	if (options->chrome_kernel && work->linked)

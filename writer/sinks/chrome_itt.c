@@ -105,8 +105,6 @@ static struct xs_place on_row(struct xs_process *process, uint32_t row, const st
 	return slice(process, lane_of_row(process, row, task->start, end), task, end, unfinished);
 }
 
-#define FACTS_MAX 8u
-
 void xs_chrome_aside(struct xs_process *process, const struct xs_aside *aside)
 {
 	uint32_t tid = lane_of_row(process, aside->row, aside->start, aside->end);
@@ -115,12 +113,12 @@ void xs_chrome_aside(struct xs_process *process, const struct xs_aside *aside)
 	if (!tid)
 		return;
 	o = put_own_slice(process, tid, aside->start, aside->end);
-	for (uint32_t i = 0; i < aside->fact_count && i < FACTS_MAX; i++) {
-		o = put(put(put(o, i ? "," : ",\"args\":{"), "\""), aside->facts[i].key);
-		o = put(put_count(o, "\":[", aside->facts[i].value), "]");
+	if (aside->fact_count) {
+		char *begin = o = put(o, ",\"args\":");
+
+		o = put(xs_chrome_put_facts(o, aside->facts, aside->fact_count, true), "}");
+		*begin = '{'; /* in place of the first comma */
 	}
-	if (aside->fact_count)
-		o = put(o, "}");
 	finish(xs_chrome_of(process), xs_chrome_put_name(o, process, aside->name));
 }
 
