@@ -160,7 +160,7 @@ static inline struct xs_chrome_track *xs_chrome_track(const struct xs_track *tra
  * Text that is kept, with a multiple of XS_CHUNK readable bytes: copies of a fixed size, no call.
  * Touches as much behind `out`.
  */
-static inline char *put_chunks(char *out, const char *text, uint32_t length)
+static inline char *xs_chrome_put_chunks(char *out, const char *text, uint32_t length)
 {
 	memcpy(out, text, XS_CHUNK);
 	for (uint32_t at = XS_CHUNK; at < length; at += XS_CHUNK)
@@ -168,13 +168,14 @@ static inline char *put_chunks(char *out, const char *text, uint32_t length)
 	return out + length;
 }
 
-static inline void finish(struct xs_chrome *chrome, char *end)
+static inline void xs_chrome_finish(struct xs_chrome *chrome, char *end)
 {
 	xs_output_put_end(&chrome->out, end);
 }
 
 /* The beginning of a slice on the thread's own track, up to its duration. */
-static inline char *put_slice(char *o, const struct xs_track *track, uint64_t start, uint64_t end)
+static inline char *xs_chrome_put_slice(char *o, const struct xs_track *track, uint64_t start,
+					uint64_t end)
 {
 	const struct xs_chrome_track *own = xs_chrome_track(track);
 
