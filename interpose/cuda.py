@@ -35,6 +35,8 @@ def meaning(name, table):
 
     if among(table['launches']):
         return 'XS_CUDA_ENQUEUES | XS_CUDA_LAUNCHES'
+    if among(table['waits']):
+        return 'XS_CUDA_KERNELS | XS_CUDA_WAITS'
     return 'XS_CUDA_ENQUEUES' if among(table['enqueues']) else 'XS_CUDA_KERNELS' if among(table['kernels']) else '0'
 
 

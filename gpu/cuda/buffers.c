@@ -19,7 +19,7 @@ static struct slot {
 	_Atomic(struct xs_activity_buffer *) buffer; /* NULL: not made yet */
 	_Atomic bool handed;
 } slots[XS_ACTIVITY_BUFFERS];
-static _Atomic uint32_t slot_count;
+static _Atomic uint32_t slot_count, turns;
 
 static unsigned char *data_of(struct xs_activity_buffer *buffer)
 {
@@ -135,7 +135,7 @@ static void CUPTIAPI requested(uint8_t **ret_buffer, size_t *ret_size, size_t *r
 		atomic_store(&slot->handed, false);
 		return;
 	}
-	buffer->turn++;
+	buffer->turn = atomic_fetch_add_explicit(&turns, 1, memory_order_relaxed) + 1;
 	read_clock(&buffer->pair);
 	atomic_store_explicit(&buffer->state, XS_BUFFER_HANDED, memory_order_release);
 	*ret_buffer = data_of(buffer);
@@ -263,13 +263,10 @@ static void choose_clock(void)
 static void enable_more(void)
 {
 	static const CUpti_ActivityKind kinds[] = {
-		CUPTI_ACTIVITY_KIND_OVERHEAD,
-		CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-		CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
-		CUPTI_ACTIVITY_KIND_JIT,
-		CUPTI_ACTIVITY_KIND_MEMORY2,
-		CUPTI_ACTIVITY_KIND_MEMORY_POOL,
-		CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER,
+		CUPTI_ACTIVITY_KIND_OVERHEAD,	 CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+		CUPTI_ACTIVITY_KIND_CUDA_EVENT,	 CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+		CUPTI_ACTIVITY_KIND_JIT,	 CUPTI_ACTIVITY_KIND_MEMORY2,
+		CUPTI_ACTIVITY_KIND_MEMORY_POOL, CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER,
 	};
 
 	for (uint32_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)

@@ -2,8 +2,8 @@
  * Calls of CUDA's functions, as CUPTI tells of them: before and after each that was asked for.
  *
  * The driver's functions that the runtime calls are the runtime's own and not shown. What a call
- * puts on a device is told by its correlation id, which the device's record has, too: the drain
- * process joins the two.
+ * puts on a device, or has waited for, is told by its correlation id, which CUPTI's record of that
+ * has, too: the drain process joins the two.
  */
 #include <errno.h>
 
@@ -25,7 +25,8 @@ static __thread struct {
 	uint32_t depth;
 } inside __attribute__((tls_model("initial-exec")));
 
-static bool log_all, log_kernels, log_enqueues, correlate;
+static bool log_all, log_kernels, log_enqueues;
+static uint8_t correlated; /* uses: the drain process is told the numbers of such calls */
 
 static uint32_t function_of(CUpti_CallbackDomain domain, CUpti_CallbackId id)
 {
@@ -108,7 +109,7 @@ static void leave_own(uint8_t use, const CUpti_CallbackData *data)
 {
 	const struct going *going = &inside.going[(inside.depth - 1) % NESTED];
 
-	if (use & XS_CUDA_ENQUEUES && going->correlation != data->correlationId)
+	if (use & correlated && going->correlation != data->correlationId)
 		enqueued(going->call.tick, 0, use, data);
 }
 
@@ -125,7 +126,7 @@ static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_C
 	uint64_t duration;
 
 	if (!depth) {
-		if (correlate && !failed)
+		if (!failed)
 			leave_own(use, data);
 		return;
 	}
@@ -140,7 +141,7 @@ static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_C
 			      result);
 	if (xs_log_calls && !result)
 		xs_cuda_out(&call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id, data->functionParams);
-	if (correlate && use & XS_CUDA_ENQUEUES && !failed)
+	if (use & correlated && !failed)
 		enqueued(call.tick, duration, use, data);
 }
 
@@ -233,7 +234,9 @@ CUptiResult xs_cuda_enable_calls(const struct xs_options *options)
 	log_all = xs_want_calls(options);
 	log_kernels = xs_want_kernel_calls(options);
 	log_enqueues = xs_want_enqueues(options);
-	correlate = xs_want_device(options);
+	correlated = xs_want_device(options) ? XS_CUDA_ENQUEUES : 0;
+	if (correlated && options->chrome_kernel)
+		correlated |= XS_CUDA_WAITS;
 	(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
 				      CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
 	result = enable(1);

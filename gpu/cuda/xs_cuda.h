@@ -19,6 +19,7 @@
 #define XS_CUDA_ENQUEUES 1u /* puts work on a device */
 #define XS_CUDA_LAUNCHES 2u /* of a kernel */
 #define XS_CUDA_KERNELS	 4u /* belongs to what --chrome-kernel-logging shows */
+#define XS_CUDA_WAITS	 8u /* waits for work, or makes an event that is waited for */
 extern const uint8_t xs_cuda_runtime_uses[XS_CUDA_runtime_COUNT];
 extern const uint8_t xs_cuda_driver_uses[XS_CUDA_driver_COUNT];
 /* Is it the error of a call that failed, and not an answer? */

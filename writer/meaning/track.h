@@ -58,6 +58,8 @@ struct xs_track {
 	struct xs_callers *callers; /* records.c: of the call whose record comes; NULL: none yet */
 	struct xs_mpi_started *started; /* mpi.c; NULL: none yet */
 	struct xs_history history;	/* the track's state is that before these records */
+	/* reads records of the history */
+	void (*replay)(struct xs_track *track, const unsigned char *data, uint32_t length);
 };
 
 #endif
