@@ -12,6 +12,7 @@
 #include "sys.h"
 
 static struct xs_activity_file *activity;
+static bool waits; /* --on-full */
 
 /* What we know of a buffer ourselves: the words in its file others can write, too. */
 static struct slot {
@@ -104,9 +105,14 @@ static struct slot *take_new(void)
 	return make(count) ? &slots[count] : NULL;
 }
 
-/* If the drain process is behind, it gets some time: what finds no buffer is lost. */
+/*
+ * If the drain process is behind, it gets some time, once: what finds no buffer is lost then, until
+ * there is one again. A program whose drain process never comes does not wait for each record.
+ */
 static struct slot *take(void)
 {
+	static _Atomic bool in_vain;
+	bool may_wait = waits && !atomic_load_explicit(&in_vain, memory_order_relaxed);
 	uint32_t rounds = 0;
 	struct slot *slot;
 
@@ -116,7 +122,8 @@ static struct slot *take(void)
 			slot = take_new();
 		if (!slot)
 			xs_doorbell_ring(xs_bell);
-	} while (!slot && xs_wait_a_bit(&rounds));
+	} while (!slot && may_wait && xs_wait_a_bit(&rounds));
+	atomic_store_explicit(&in_vain, !slot, memory_order_relaxed);
 	return slot;
 }
 
@@ -279,6 +286,7 @@ CUptiResult xs_cuda_enable_activity(const struct xs_options *options)
 
 	if (!xs_want_device(options))
 		return CUPTI_SUCCESS;
+	waits = options->on_full == XS_FULL_BLOCK;
 	measure();
 	result = xs_cupti.several ? xs_cupti.later.register_callbacks(xs_cupti.subscriber,
 								      (void *)requested_of,
