@@ -55,17 +55,17 @@ uint32_t xs_cuda_symbol(const char *symbol)
 /* Others can write into the buffer that held the pointer. */
 static bool is_text(uintptr_t pointer)
 {
-	const char *end = NULL;
+	bool ended = false;
 
-	for (uint32_t pages = 0; !end && pages < 8; pages++) {
+	for (uint32_t pages = 0; !ended && pages < 8; pages++) {
 		size_t left = 4096 - pointer % 4096;
 
 		if (!xs_page_readable(pointer))
 			return false;
-		end = memchr((const char *)pointer, 0, left);
-		pointer += left;
+		for (; left && !ended; left--)
+			ended = !*(const volatile char *)pointer++;
 	}
-	return end;
+	return ended;
 }
 
 /* CUPTI keeps these as long as the process lives. */
