@@ -111,6 +111,8 @@ extern bool xs_use_tsc __attribute__((visibility(XS_SHARED)));
  */
 const struct xs_options *xs_collector_options(void);
 
+/* Can the page of this address be read? By a system call. */
+bool xs_page_readable(uintptr_t address);
 /* Interned id of a name; 0 when not traced. */
 uint32_t xs_name(const char *text, uint32_t scope);
 

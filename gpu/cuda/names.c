@@ -2,7 +2,6 @@
  * Names of kernels and devices: those that calls have, and those that CUPTI's records point to.
  */
 #include <string.h>
-#include <sys/uio.h>
 
 #include "xs_cuda.h"
 
@@ -53,29 +52,20 @@ uint32_t xs_cuda_symbol(const char *symbol)
 
 /* ---- of records ---- */
 
-/*
- * Is a text there? The pointer was in a buffer that other processes can write, too, so the kernel
- * looks. Where it may not be asked, the pointer is believed.
- */
-static bool is_text(uint64_t pointer)
+/* Others can write into the buffer that held the pointer. */
+static bool is_text(uintptr_t pointer)
 {
-	char piece[256];
+	bool ended = false;
 
-	for (uint64_t at = 0; at < XS_STRING_MAX;) {
-		struct iovec to = { piece, sizeof(piece) },
-			     from = { (void *)(uintptr_t)(pointer + at), sizeof(piece) };
-		long n = xs_sys(SYS_process_vm_readv, xs_cuda_owner, &to, 1, &from, 1, 0);
+	for (uint32_t pages = 0; !ended && pages < 8; pages++) {
+		size_t left = 4096 - pointer % 4096;
 
-		if (n == -EPERM || n == -ENOSYS)
-			return true;
-		if (n <= 0)
+		if (!xs_page_readable(pointer))
 			return false;
-		for (long i = 0; i < n; i++)
-			if (!piece[i])
-				return true;
-		at += (uint64_t)n;
+		for (; left && !ended; left--)
+			ended = !*(const volatile char *)pointer++;
 	}
-	return true;
+	return ended;
 }
 
 /* CUPTI keeps these as long as the process lives. */
@@ -107,10 +97,8 @@ static void learn_device(struct xs_activity_file *file, const CUpti_ActivityDevi
 {
 	uint32_t id = device->id;
 
-	const char *name = device->name;
-
-	if (id < XS_ACTIVITY_DEVICES && name && is_text((uint64_t)(uintptr_t)name))
-		atomic_store_explicit(&file->device[id].name, xs_name(name, 0),
+	if (id < XS_ACTIVITY_DEVICES && is_text((uintptr_t)device->name))
+		atomic_store_explicit(&file->device[id].name, xs_name(device->name, 0),
 				      memory_order_release);
 }
 

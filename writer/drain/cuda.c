@@ -104,8 +104,8 @@ void xs_cuda_look(struct xs_process *process)
 
 		/* pairs with the release in the collector's publish() */
 		buffer->full = buffer->map && !buffer->done &&
-			       atomic_load_explicit(&buffer->map->state, memory_order_acquire) ==
-				       XS_BUFFER_FULL;
+			       atomic_load_explicit(&buffer->map->state, memory_order_acquire) >=
+				       XS_BUFFER_FULL; /* or somebody else's number: it heals */
 	}
 }
 
@@ -378,7 +378,7 @@ void xs_cuda_release(struct xs_process *process)
 		if (!buffer->done)
 			continue;
 		buffer->done = false;
-		if (atomic_load_explicit(&buffer->map->state, memory_order_relaxed) !=
+		if (atomic_load_explicit(&buffer->map->state, memory_order_relaxed) <
 		    XS_BUFFER_FULL)
 			continue;
 		memset((char *)buffer->map + XS_ACTIVITY_HEADER, 0, XS_ACTIVITY_BYTES);
