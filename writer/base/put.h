@@ -10,7 +10,7 @@
 #include "json.h"
 
 /* Inlined always: the lengths of most texts are known when this is compiled. */
-static inline __attribute__((always_inline)) char *put(char *out, const char *text)
+static inline __attribute__((always_inline)) char *xs_put(char *out, const char *text)
 {
 	size_t n = strlen(text);
 
@@ -18,15 +18,15 @@ static inline __attribute__((always_inline)) char *put(char *out, const char *te
 	return out + n;
 }
 
-static inline char *put_escaped(char *out, const char *text)
+static inline char *xs_put_escaped(char *out, const char *text)
 {
 	return xs_json_escape(out, text, strlen(text));
 }
 
-static inline __attribute__((always_inline)) char *put_count(char *out, const char *key,
-							     uint64_t value)
+static inline __attribute__((always_inline)) char *xs_put_count(char *out, const char *key,
+								uint64_t value)
 {
-	return xs_json_uint(put(out, key), value);
+	return xs_json_uint(xs_put(out, key), value);
 }
 
 #endif

@@ -104,8 +104,10 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	uint64_t read;
 
 	xs_title_look(process);
-	xs_process_find_tracks(process);
+	/* first: the calls that a full buffer's records belong to are in the rings that are there
+	 * now */
 	xs_cuda_look(process);
+	xs_process_find_tracks(process);
 	read = read_tracks(process, all);
 	if (process->awaits_event && xs_cuda_is_there(process))
 		process->awaits_event = !xs_sinks_open(process, true);
@@ -417,7 +419,7 @@ static bool has_history(const struct xs_process *process)
 	for (uint32_t i = 0; i < process->track_count; i++)
 		if (track_has_history(process->tracks[i]))
 			return true;
-	return false;
+	return process->cuda && process->cuda->history && process->cuda->history->history.oldest;
 }
 
 bool xs_process_retire(struct xs_process *process, enum xs_end end, int status)
@@ -426,6 +428,7 @@ bool xs_process_retire(struct xs_process *process, enum xs_end end, int status)
 	process->status = status;
 	process->end_tick = xs_tick(process->run->use_tsc);
 	remove_files(process);
+	xs_cuda_unmap(process);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	process->pidfd = -1;
@@ -474,6 +477,7 @@ bool xs_process_dump(struct xs_process *process)
 			xs_process_commit(process);
 	}
 	xs_flight_replay(process);
+	xs_cuda_read_newest(process);
 	finish_tracks(process);
 	(void)xs_sinks_close(process, process->end, process->status);
 	return true;

@@ -148,7 +148,7 @@ void xs_work_show(struct xs_process *process, struct xs_work *work)
 static void device_work(struct xs_process *process, const struct xs_device_record *record,
 			uint32_t size)
 {
-	struct xs_work work = { .record = record };
+	struct xs_work work = { .record = record, .queue = record->queue };
 
 	if (size < XS_DEVICE_RECORD_SHORT ||
 	    (record->work == XS_WORK_KERNEL && size < sizeof(*record) &&
@@ -229,11 +229,17 @@ static void read_commands(struct xs_track *track, const struct xs_event *event, 
 /* For which commands the call has waited whose record came before. */
 static void read_wait(struct xs_track *track, const struct xs_waited_record *record, uint32_t size)
 {
-	const struct xs_wait wait = { record, track->call_start, track->call_end };
+	const struct xs_wait wait = { .source = record->event.source,
+				      .kind = record->event.flags,
+				      .tid = track->tid,
+				      .queue = record->event.name,
+				      .until = record->until,
+				      .start = track->call_start,
+				      .end = track->call_end };
 
 	/* if the call's own record was lost, there is nothing for an arrow to lead to */
 	if (size >= sizeof(*record) && track->call_tick == record->event.tick)
-		XS_TELL_SINKS(track->process, wait, track, &wait);
+		XS_TELL_SINKS(track->process, wait, track->process, &wait);
 }
 
 /* What devices and kernels are, before there is work on or of them. */

@@ -532,13 +532,23 @@ void xs_show_values(struct xs_line *line, const struct xs_api *api,
 	}
 }
 
-void xs_show_result(struct xs_line *line, const struct xs_api *api, int64_t result, bool failed)
+static const struct xs_type *result_type(const struct xs_api *api,
+					 const struct xs_function *function)
 {
+	uint64_t number = (uint64_t)(function - api->functions);
+
+	return api->later_result && number >= api->later_from ? api->later_result : api->result;
+}
+
+void xs_show_result(struct xs_line *line, const struct xs_api *api,
+		    const struct xs_function *function, int64_t result, bool failed)
+{
+	const struct xs_type *type = result_type(api, function);
 	unsigned char word[8];
 	const char *name;
 
 	memcpy(word, &result, sizeof(word));
-	name = constant(api->result, word, api->result->size);
+	name = constant(type, word, type->size);
 	xs_line_put(line, name ? name : "(unknown)");
 	if (api->hexadecimal) {
 		xs_line_put(line, "(");
@@ -579,7 +589,7 @@ const char *xs_show_returned_result(const struct xs_api *api, const struct xs_fu
 	if (!api || !function || function->returns == XS_RETURNS_NOTHING ||
 	    function->returns == XS_RETURNS_POINTER)
 		return NULL;
-	xs_show_result(&line, api, result, false);
+	xs_show_result(&line, api, function, result, false);
 	*line.at = '\0';
 	return text;
 }

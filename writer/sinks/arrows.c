@@ -23,7 +23,7 @@ static inline char *put_rest(char *o, struct xs_json_clock *clock, uint64_t ts, 
 		[XS_ARROW_WAIT] = ",\"cat\":\"flow\",\"name\":\"wait\"},\n",
 	};
 
-	return put(put_count(xs_json_time(o, ts, clock), ",\"id\":", id), rest[kind]);
+	return xs_put(xs_put_count(xs_json_time(o, ts, clock), ",\"id\":", id), rest[kind]);
 }
 
 /* Unique among the processes of a host, and exact in a double. */
@@ -40,12 +40,12 @@ static void write_back(struct xs_process *process, const struct xs_arrow *arrow)
 	uint64_t id = id_of(process, arrow);
 	char *o = xs_output_put(&chrome->out), *phase = o + sizeof("{\"ph\":\"") - 1;
 
-	o = put_chunks(o, own->text, own->length);
+	o = xs_chrome_put_chunks(o, own->text, own->length);
 	*phase = 's'; /* both begin as slices do */
 	o = put_rest(o, &chrome->time, arrow->device, id, arrow->kind);
 	own = xs_chrome_own(chrome, (uint32_t)process->pid, arrow->host_tid);
-	o = put_chunks(o, own->arrow, own->arrow_length);
-	finish(chrome, put_rest(o, &chrome->time, arrow->host, id, arrow->kind));
+	o = xs_chrome_put_chunks(o, own->arrow, own->arrow_length);
+	xs_chrome_finish(chrome, put_rest(o, &chrome->time, arrow->host, id, arrow->kind));
 }
 
 /* track: the calling thread's; NULL: it has none. */
@@ -63,7 +63,7 @@ static void write_arrow(struct xs_process *process, const struct xs_track *track
 	}
 	if (!track) {
 		own = xs_chrome_own(chrome, pid, arrow->host_tid);
-		o = put_chunks(o, own->text, own->length);
+		o = xs_chrome_put_chunks(o, own->text, own->length);
 	} else {
 		const struct xs_chrome_track *caller = xs_chrome_track(track);
 
@@ -73,8 +73,8 @@ static void write_arrow(struct xs_process *process, const struct xs_track *track
 	*phase = 's'; /* both begin as slices do */
 	o = put_rest(o, &chrome->time, arrow->host, id, arrow->kind);
 	own = xs_chrome_own(chrome, arrow->pid, arrow->tid);
-	o = put_chunks(o, own->arrow, own->arrow_length);
-	finish(chrome, put_rest(o, &chrome->time, arrow->device, id, arrow->kind));
+	o = xs_chrome_put_chunks(o, own->arrow, own->arrow_length);
+	xs_chrome_finish(chrome, put_rest(o, &chrome->time, arrow->device, id, arrow->kind));
 }
 
 static struct xs_track *track_of(struct xs_process *process, uint32_t tid)

@@ -100,17 +100,18 @@ static char *put_recorder(char *o, const struct xs_run *run)
 	bool first = true;
 
 	if (!dump)
-		return put(o, ",\"flight_recorder\":{\"recovered\":true}");
-	o = put(put_count(o, ",\"flight_recorder\":{\"dump\":", dump->number), ",\"reasons\":[");
+		return xs_put(o, ",\"flight_recorder\":{\"recovered\":true}");
+	o = xs_put(xs_put_count(o, ",\"flight_recorder\":{\"dump\":", dump->number),
+		   ",\"reasons\":[");
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (dump->reasons & 1u << i) {
-			o = put(put(put(o, first ? "\"" : ",\""), reasons[i]), "\"");
+			o = xs_put(xs_put(xs_put(o, first ? "\"" : ",\""), reasons[i]), "\"");
 			first = false;
 		}
-	o = put_count(o, "],\"window_ns\":", run->options->flight);
-	o = xs_json_micros(put(o, ",\"from\":"), dump->from);
-	o = xs_json_micros(put(o, ",\"to\":"), dump->to);
-	return put(o, dump->cut ? ",\"cut\":true}" : "}");
+	o = xs_put_count(o, "],\"window_ns\":", run->options->flight);
+	o = xs_json_micros(xs_put(o, ",\"from\":"), dump->from);
+	o = xs_json_micros(xs_put(o, ",\"to\":"), dump->to);
+	return xs_put(o, dump->cut ? ",\"cut\":true}" : "}");
 }
 
 /* Words with a NUL behind each, as members of an array. */
@@ -121,7 +122,7 @@ static char *put_words(char *o, const char *word, size_t length)
 	for (bool first = true; word < stop; first = false) {
 		size_t n = strnlen(word, (size_t)(stop - word));
 
-		o = put(xs_json_escape(put(o, first ? "\"" : ",\""), word, n), "\"");
+		o = xs_put(xs_json_escape(xs_put(o, first ? "\"" : ",\""), word, n), "\"");
 		word += n + 1;
 	}
 	return o;
@@ -135,11 +136,11 @@ static char *put_process_name(struct xs_process *process, char *o)
 {
 	o = xs_chrome_put_metadata(o, "process_name", (uint64_t)process->pid,
 				   (uint64_t)process->pid);
-	o = xs_chrome_put_rank(put(o, "\"name\":\""), process);
-	o = put(put_escaped(put(o, "HOST<"), process->run->host), "> ");
+	o = xs_chrome_put_rank(xs_put(o, "\"name\":\""), process);
+	o = xs_put(xs_put_escaped(xs_put(o, "HOST<"), process->run->host), "> ");
 	(void)strcpy(xs_chrome_of(process)->title, xs_title_of(process));
 	xs_chrome_of(process)->rank = xs_process_rank(process);
-	return put(put_escaped(o, xs_chrome_of(process)->title), "\"}},\n");
+	return xs_put(xs_put_escaped(o, xs_chrome_of(process)->title), "\"}},\n");
 }
 
 static void header(struct xs_process *process)
@@ -150,36 +151,37 @@ static void header(struct xs_process *process)
 		world_size = atomic_load_explicit(&process->file->world_size, memory_order_relaxed);
 	char *o = xs_output_put(&chrome->out);
 
-	o = put_count(o, "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":", run->base);
-	o = put(o, ",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION "\",\"run\":\"");
-	o = put_escaped(o, run->run_id);
-	o = put_escaped(put(o, "\",\"host\":\""), run->host);
-	o = put_count(o, "\",\"pid\":", (uint64_t)process->pid);
-	o = put_count(o, ",\"ppid\":", (uint64_t)process->ppid);
+	o = xs_put_count(o, "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":", run->base);
+	o = xs_put(o,
+		   ",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION "\",\"run\":\"");
+	o = xs_put_escaped(o, run->run_id);
+	o = xs_put_escaped(xs_put(o, "\",\"host\":\""), run->host);
+	o = xs_put_count(o, "\",\"pid\":", (uint64_t)process->pid);
+	o = xs_put_count(o, ",\"ppid\":", (uint64_t)process->ppid);
 	if (rank >= 0)
-		o = put_count(o, ",\"rank\":", (uint64_t)rank);
+		o = xs_put_count(o, ",\"rank\":", (uint64_t)rank);
 	if (world_size > 0)
-		o = put_count(o, ",\"world_size\":", (uint64_t)world_size);
-	o = put_escaped(put(o, ",\"options\":\""), run->arguments);
-	o = put(o, "\",\"clock\":");
-	o = put(o, run->use_tsc ? "\"tsc\"" : "\"monotonic\"");
-	o = put_count(o, ",\"ring_size\":", process->ring_size);
+		o = xs_put_count(o, ",\"world_size\":", (uint64_t)world_size);
+	o = xs_put_escaped(xs_put(o, ",\"options\":\""), run->arguments);
+	o = xs_put(o, "\",\"clock\":");
+	o = xs_put(o, run->use_tsc ? "\"tsc\"" : "\"monotonic\"");
+	o = xs_put_count(o, ",\"ring_size\":", process->ring_size);
 	if (run->options->flight)
 		o = put_recorder(o, run);
-	o = put_words(put(o, ",\"command\":["), run->command, run->command_length);
-	o = put(o, "]");
-	finish(chrome, o);
+	o = put_words(xs_put(o, ",\"command\":["), run->command, run->command_length);
+	o = xs_put(o, "]");
+	xs_chrome_finish(chrome, o);
 	o = xs_output_put(&chrome->out);
 	if (process->arguments)
-		o = put(put_words(put(o, ",\"argv\":["), process->arguments,
-				  process->arguments_length),
-			"]");
-	o = put(o, "},\"traceEvents\":[\n");
+		o = xs_put(put_words(xs_put(o, ",\"argv\":["), process->arguments,
+				     process->arguments_length),
+			   "]");
+	o = xs_put(o, "},\"traceEvents\":[\n");
 	o = put_process_name(process, o);
 	o = xs_chrome_put_metadata(o, "process_labels", (uint64_t)process->pid,
 				   (uint64_t)process->pid);
-	o = put(put_escaped(put(o, "\"labels\":\""), process->comm), "\"}},\n");
-	finish(chrome, o);
+	o = xs_put(xs_put_escaped(xs_put(o, "\"labels\":\""), process->comm), "\"}},\n");
+	xs_chrome_finish(chrome, o);
 }
 
 /*
@@ -216,9 +218,9 @@ static int open_file(struct xs_process *process, struct xs_chrome *chrome, uint6
 static void set_prefix(struct xs_track *track)
 {
 	struct xs_chrome_track *own = xs_chrome_track(track);
-	char *o = put_count(own->prefix, "{\"ph\":\"X\",\"tid\":", track->tid);
+	char *o = xs_put_count(own->prefix, "{\"ph\":\"X\",\"tid\":", track->tid);
 
-	o = put(put_count(o, ",\"pid\":", (uint32_t)track->process->pid), ",\"ts\":");
+	o = xs_put(xs_put_count(o, ",\"pid\":", (uint32_t)track->process->pid), ",\"ts\":");
 	own->prefix_length = (uint32_t)(o - own->prefix);
 }
 
@@ -266,17 +268,30 @@ static void name_thread(struct xs_track *track, const char *name, size_t length)
 	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name",
 					 (uint64_t)track->process->pid, track->tid);
 
-	o = xs_json_escape(put(o, "\"name\":\""), name, length < 256 ? length : 256);
-	finish(chrome, put(o, "\"}},\n"));
+	o = xs_json_escape(xs_put(o, "\"name\":\""), name, length < 256 ? length : 256);
+	xs_chrome_finish(chrome, xs_put(o, "\"}},\n"));
 }
 
 static void put_task(struct xs_track *track, const struct xs_open *task, uint64_t end)
 {
 	struct xs_process *process = track->process;
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	char *o = put_slice(xs_output_put(&chrome->out), track, task->start, end);
+	char *o = xs_chrome_put_slice(xs_output_put(&chrome->out), track, task->start, end);
 
-	finish(chrome, xs_chrome_put_name(o, process, task->name.id));
+	xs_chrome_finish(chrome, xs_chrome_put_name(o, process, task->name.id));
+}
+
+/* The result's name, where the API's header has one. */
+static char *put_returned(char *o, const struct xs_call *call)
+{
+	const struct xs_api *api;
+	const struct xs_function *function =
+		xs_function_of(call->event->source, call->event->name, &api);
+	char text[XS_RESULT_MAX];
+
+	if (function && xs_show_returned_result(api, function, call->result, text) && text[0])
+		o = xs_put(xs_put_escaped(xs_put(o, "\"returned\":\""), text), "\",");
+	return o;
 }
 
 /* With -c: what the call was given, and what came back. */
@@ -285,16 +300,14 @@ static char *put_given(char *o, const struct xs_call *call)
 	const struct xs_api *api;
 	const struct xs_function *function =
 		xs_function_of(call->event->source, call->event->name, &api);
-	char text[XS_RESULT_MAX];
 
 	if (!function)
 		return o;
-	if (xs_show_returned_result(api, function, call->result, text) && text[0])
-		o = put(put_escaped(put(o, "\"returned\":\""), text), "\",");
 	if (call->given->begun && call->given->count)
-		o = put(xs_show_given(put(o, "\"in\":"), function, call->given), ",");
+		o = xs_put(xs_show_given(xs_put(o, "\"in\":"), function, call->given), ",");
 	if (call->given->values)
-		o = put(xs_show_returned(put(o, "\"out\":"), api, function, call->given), ",");
+		o = xs_put(xs_show_returned(xs_put(o, "\"out\":"), api, function, call->given),
+			   ",");
 	return o;
 }
 
@@ -306,15 +319,18 @@ static char *put_about(char *o, struct xs_process *process, const struct xs_call
 {
 	char *begin = o;
 	size_t length;
+	bool given = call->given && process->run->options->chrome_call;
 	const char *stack = call->callers ? xs_stacks_text(process, call, &length) : NULL;
 
-	o = put(o, ",\"args\":{");
+	o = xs_put(o, ",\"args\":{");
 	if (call->event->flags & XS_CALL_FLAG_FAILED)
-		o = put(xs_json_signed(put(o, "\"result\":"), call->result), ",");
-	if (call->given && process->run->options->chrome_call)
+		o = xs_put(xs_json_signed(xs_put(o, "\"result\":"), call->result), ",");
+	if (call->event->flags & XS_CALL_FLAG_FAILED || given)
+		o = put_returned(o, call);
+	if (given)
 		o = put_given(o, call);
 	if (stack)
-		o = put(mempcpy(o, stack, length), ",");
+		o = xs_put(mempcpy(o, stack, length), ",");
 	if (o[-1] == '{')
 		return begin;
 	o[-1] = '}';
@@ -330,10 +346,10 @@ static void put_call(struct xs_track *track, const struct xs_call *call)
 
 	if (call->unfinished || options->chrome_call ||
 	    (options->chrome_kernel && call->event->flags & XS_CALL_FLAG_OF_WORK)) {
-		o = put_slice(xs_output_put(&chrome->out), track, call->start, call->end);
-		o = call->unfinished ? put(o, ",\"args\":{\"unfinished\":true}")
+		o = xs_chrome_put_slice(xs_output_put(&chrome->out), track, call->start, call->end);
+		o = call->unfinished ? xs_put(o, ",\"args\":{\"unfinished\":true}")
 				     : put_about(o, track->process, call);
-		finish(chrome, xs_chrome_put_name(o, track->process, call->name));
+		xs_chrome_finish(chrome, xs_chrome_put_name(o, track->process, call->name));
 	}
 	if (__builtin_expect(own->arrow_first < own->arrow_end, 0))
 		xs_arrows_flush(track, call->end);
@@ -344,11 +360,11 @@ static char *put_end(char *o, enum xs_end end, int status)
 	static const char *const ends[] = { "exited",  "killed",  "exec",
 					    "unknown", "stopped", "running" };
 
-	o = put(put(put(o, "\"end\":\""), ends[end]), "\"");
+	o = xs_put(xs_put(xs_put(o, "\"end\":\""), ends[end]), "\"");
 	if (end == XS_END_EXITED && status >= 0)
-		o = put_count(o, ",\"status\":", (uint64_t)status);
+		o = xs_put_count(o, ",\"status\":", (uint64_t)status);
 	if (end == XS_END_KILLED)
-		o = put_count(o, ",\"status\":", (uint64_t)status);
+		o = xs_put_count(o, ",\"status\":", (uint64_t)status);
 	return o;
 }
 
@@ -359,11 +375,12 @@ static char *put_omitted(char *o, const struct xs_process *process)
 	for (int i = 0; i < XS_OMIT_COUNT; i++) {
 		if (!process->omitted[i])
 			continue;
-		o = put_count(put(put(o, some ? ",\"" : ",\"omitted\":{\""), xs_omit_word(i)),
-			      "\":", process->omitted[i]);
+		o = xs_put_count(xs_put(xs_put(o, some ? ",\"" : ",\"omitted\":{\""),
+					xs_omit_word(i)),
+				 "\":", process->omitted[i]);
 		some = true;
 	}
-	return some ? put(o, "}") : o;
+	return some ? xs_put(o, "}") : o;
 }
 
 /* What backends have told of the process. */
@@ -374,14 +391,14 @@ static char *put_told(char *o, const struct xs_process *process)
 		size_t length;
 		const char *text;
 
-		o = put(put(put(o, ",\""), about->key), "\":");
+		o = xs_put(xs_put(xs_put(o, ",\""), about->key), "\":");
 		if (!about->text) {
 			o = xs_json_uint(o, about->number);
 			continue;
 		}
 		text = xs_text_of(process->run, about->text, &length);
-		o = xs_json_escape(put(o, "\""), text, length < 400 ? length : 400);
-		o = put(o, "\"");
+		o = xs_json_escape(xs_put(o, "\""), text, length < 400 ? length : 400);
+		o = xs_put(o, "\"");
 	}
 	return o;
 }
@@ -392,20 +409,21 @@ static char *put_thread(char *o, struct xs_run *run, const struct xs_thread_stat
 	size_t length;
 	const char *name = xs_text_of(run, thread->name, &length);
 
-	o = put_count(o, first ? "\n{\"tid\":" : ",\n{\"tid\":", thread->tid);
-	o = xs_json_escape(put(o, ",\"name\":\""), thread->name ? name : "",
+	o = xs_put_count(o, first ? "\n{\"tid\":" : ",\n{\"tid\":", thread->tid);
+	o = xs_json_escape(xs_put(o, ",\"name\":\""), thread->name ? name : "",
 			   thread->name && length < 32 ? length : 0);
-	o = put_count(o, "\",\"records\":", thread->records);
-	o = put_count(o, ",\"lost\":", thread->lost);
+	o = xs_put_count(o, "\",\"records\":", thread->records);
+	o = xs_put_count(o, ",\"lost\":", thread->lost);
 	if (thread->call) {
 		name = xs_text_of(run,
 				  xs_function_id((uint8_t)(thread->call >> 24),
 						 (thread->call & 0xffffff) - 1),
 				  &length);
-		o = put(xs_json_escape(put(o, ",\"in_call\":\""), name, length < 64 ? length : 64),
-			"\"");
+		o = xs_put(xs_json_escape(xs_put(o, ",\"in_call\":\""), name,
+					  length < 64 ? length : 64),
+			   "\"");
 	}
-	return put(o, "}");
+	return xs_put(o, "}");
 }
 
 /* What ends the list of events, and all that is known of the process now. */
@@ -418,31 +436,32 @@ static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int 
 	/* an event to close the list: all others end with a comma */
 	o = xs_chrome_put_metadata(o, "process_sort_index", (uint64_t)process->pid,
 				   (uint64_t)process->pid);
-	o = put(put_count(o, "\"sort_index\":", (uint64_t)process->pid), "}}\n],\"otherData\":{");
+	o = xs_put(xs_put_count(o, "\"sort_index\":", (uint64_t)process->pid),
+		   "}}\n],\"otherData\":{");
 	o = put_end(o, end, status);
-	o = put_count(o, ",\"events\":", process->events);
-	o = put_count(o, ",\"lost\":", process->lost);
+	o = xs_put_count(o, ",\"events\":", process->events);
+	o = xs_put_count(o, ",\"lost\":", process->lost);
 	if (process->untimed)
-		o = put_count(o, ",\"untimed_commands\":", process->untimed);
+		o = xs_put_count(o, ",\"untimed_commands\":", process->untimed);
 	o = put_told(o, process);
 	o = xs_chrome_put_about(o, process);
 	if (process->open_commands)
-		o = put_count(o, ",\"open_commands\":", process->open_commands);
+		o = xs_put_count(o, ",\"open_commands\":", process->open_commands);
 	if (process->open_requests)
-		o = put_count(o, ",\"open_requests\":", process->open_requests);
+		o = xs_put_count(o, ",\"open_requests\":", process->open_requests);
 	if (process->unmatched)
-		o = put_count(o, ",\"unmatched_ends\":", process->unmatched);
+		o = xs_put_count(o, ",\"unmatched_ends\":", process->unmatched);
 	o = put_omitted(o, process);
 	if (process->corrupt)
-		o = put_count(o, ",\"corrupt_rings\":", process->corrupt);
-	o = put_count(o, ",\"clock_error_ns\":", process->run->clock.max_error);
-	o = put(o, ",\"threads\":[");
+		o = xs_put_count(o, ",\"corrupt_rings\":", process->corrupt);
+	o = xs_put_count(o, ",\"clock_error_ns\":", process->run->clock.max_error);
+	o = xs_put(o, ",\"threads\":[");
 	for (uint32_t i = 0; i < process->thread_count; i++)
 		o = put_thread(o, process->run, &process->threads[i], !i);
-	o = put(o, "]");
+	o = xs_put(o, "]");
 	if (process->threads_omitted)
-		o = put_count(o, ",\"threads_omitted\":", process->threads_omitted);
-	return put(o, "}}\n");
+		o = xs_put_count(o, ",\"threads_omitted\":", process->threads_omitted);
+	return xs_put(o, "}}\n");
 }
 
 static void free_state(struct xs_process *process)

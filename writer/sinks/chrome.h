@@ -161,7 +161,7 @@ static inline struct xs_chrome_track *xs_chrome_track(const struct xs_track *tra
  * Text that is kept, with a multiple of XS_CHUNK readable bytes: copies of a fixed size, no call.
  * Touches as much behind `out`.
  */
-static inline char *put_chunks(char *out, const char *text, uint32_t length)
+static inline char *xs_chrome_put_chunks(char *out, const char *text, uint32_t length)
 {
 	memcpy(out, text, XS_CHUNK);
 	for (uint32_t at = XS_CHUNK; at < length; at += XS_CHUNK)
@@ -169,13 +169,14 @@ static inline char *put_chunks(char *out, const char *text, uint32_t length)
 	return out + length;
 }
 
-static inline void finish(struct xs_chrome *chrome, char *end)
+static inline void xs_chrome_finish(struct xs_chrome *chrome, char *end)
 {
 	xs_output_put_end(&chrome->out, end);
 }
 
 /* The beginning of a slice on the thread's own track, up to its duration. */
-static inline char *put_slice(char *o, const struct xs_track *track, uint64_t start, uint64_t end)
+static inline char *xs_chrome_put_slice(char *o, const struct xs_track *track, uint64_t start,
+					uint64_t end)
 {
 	const struct xs_chrome_track *own = xs_chrome_track(track);
 
@@ -194,6 +195,11 @@ static inline char *put_slice(char *o, const struct xs_track *track, uint64_t st
 const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint64_t tid);
 /* "RANK 3 ", or nothing. */
 char *xs_chrome_put_rank(char *o, const struct xs_process *process);
+/*
+ * ,"key":… for each fact. lists: each value in brackets, as arguments of tasks are; else only where
+ * a fact has several.
+ */
+char *xs_chrome_put_facts(char *o, const struct xs_fact *facts, uint32_t count, bool lists);
 /* The beginning of a metadata event, up to the members of its args. name: a constant. */
 char *xs_chrome_put_metadata(char *o, const char *name, uint64_t pid, uint64_t tid);
 /* The name, as the last thing of an event, without its category. */
@@ -294,7 +300,7 @@ void xs_arrows_flush(struct xs_track *track, uint64_t ns);
 /* From the slice to the call that waited for it: one that is known, or comes later. */
 void xs_waits_command(struct xs_process *process, const struct xs_work *work, uint64_t pid,
 		      uint64_t tid);
-void xs_waits_read(struct xs_track *track, const struct xs_wait *wait);
+void xs_waits_read(struct xs_process *process, const struct xs_wait *wait);
 void xs_waits_fini(struct xs_process *process);
 
 #endif

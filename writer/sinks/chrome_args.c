@@ -34,15 +34,15 @@ char *xs_chrome_put_double(char *o, double value, bool single)
 	char text[40];
 
 	if (!isfinite(value))
-		return put(o, isnan(value) ? "\"NaN\""
-			      : value > 0  ? "\"Infinity\""
-					   : "\"-Infinity\"");
+		return xs_put(o, isnan(value) ? "\"NaN\""
+				 : value > 0  ? "\"Infinity\""
+					      : "\"-Infinity\"");
 	for (int digits = single ? 6 : 15; digits <= (single ? 9 : 17); digits++) {
 		(void)snprintf(text, sizeof(text), "%.*g", digits, value);
 		if (single ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value)
 			break;
 	}
-	return put(o, text);
+	return xs_put(o, text);
 }
 
 /* Each case copies a size that the compiler knows: no call. */
@@ -101,7 +101,8 @@ static char *put_values(char *o, const struct xs_arg *arg, const unsigned char *
 	size_t size = xs_value_size(arg->type);
 
 	if (arg->type == XS_VALUE_TEXT)
-		return put(xs_json_escape(put(o, "\""), (const char *)data, arg->count), "\"");
+		return xs_put(xs_json_escape(xs_put(o, "\""), (const char *)data, arg->count),
+			      "\"");
 	for (uint32_t i = 0; i < arg->count; i++) {
 		if (i)
 			*o++ = ',';
@@ -116,7 +117,7 @@ static char *put_key(char *o, const struct xs_process *process, uint32_t id)
 	size_t length;
 	const char *text = xs_text_of(process->run, id, &length);
 
-	return put(xs_json_escape(put(o, "\""), text, length < 256 ? length : 256), "\":[");
+	return xs_put(xs_json_escape(xs_put(o, "\""), text, length < 256 ? length : 256), "\":[");
 }
 
 /* So that the next one need not be escaped; not if it is too long to be remembered. */
@@ -217,7 +218,7 @@ static inline char *put_only_number(char *o, const struct xs_process *process,
 		return NULL;
 	memcpy(o, key->json, sizeof(key->json)); /* of a fixed size: no call */
 	o = put_value(o + key->length, arg.type, extra->args + sizeof(arg));
-	return put(o, "]");
+	return xs_put(o, "]");
 }
 
 static __attribute__((noinline)) char *put_all(char *o, struct xs_process *process,
@@ -240,13 +241,13 @@ static __attribute__((noinline)) char *put_flags(char *o, const struct xs_extra 
 						 bool unfinished)
 {
 	if (cut)
-		o = put(o, "\"cut\":true,");
+		o = xs_put(o, "\"cut\":true,");
 	if (extra && extra->cancelled)
-		o = put(o, "\"cancelled\":true,");
+		o = xs_put(o, "\"cancelled\":true,");
 	if (extra && extra->unplaced)
-		o = put(o, "\"clock\":\"not placed\",");
+		o = xs_put(o, "\"clock\":\"not placed\",");
 	if (unfinished)
-		o = put(o, "\"unfinished\":true,");
+		o = xs_put(o, "\"unfinished\":true,");
 	return o;
 }
 
@@ -256,7 +257,7 @@ char *xs_chrome_put_args(char *o, struct xs_process *process, const struct xs_id
 	char *begin = o, *first, *text = NULL;
 	bool cut = extra && extra->cut;
 
-	o = first = put(o, ",\"args\":{");
+	o = first = xs_put(o, ",\"args\":{");
 	if (extra && extra->length && !id)
 		text = put_only_number(o, process, extra);
 	if (!text && (id || (extra && extra->length))) {
@@ -265,7 +266,7 @@ char *xs_chrome_put_args(char *o, struct xs_process *process, const struct xs_id
 		cut = made.cut;
 	}
 	if (text && text > first)
-		o = put(text, ",");
+		o = xs_put(text, ",");
 	if (cut || unfinished || (extra && (extra->cancelled || extra->unplaced)))
 		o = put_flags(o, extra, cut, unfinished);
 	if (o == first)

@@ -29,22 +29,23 @@ static void name_device(struct xs_process *process, const struct xs_device_recor
 	struct xs_text device = xs_text_find(process->run, record->device_name);
 	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "process_name", pid, pid);
 
-	o = xs_chrome_put_rank(put(o, "\"name\":\""), process);
-	o = put(put_escaped(put(o, "DEVICE<"), process->run->host), ">[");
-	o = put(xs_json_escape(o, name, length < 1024 ? length : 1024), "]");
+	o = xs_chrome_put_rank(xs_put(o, "\"name\":\""), process);
+	o = xs_put(xs_put_escaped(xs_put(o, "DEVICE<"), process->run->host), ">[");
+	o = xs_put(xs_json_escape(o, name, length < 1024 ? length : 1024), "]");
 	/* in the name's scope: where it sits on the bus */
 	name = device.scope ? xs_text_of(process->run, device.scope, &length) : NULL;
 	if (name)
-		o = xs_json_escape(put(o, " "), name, length < 64 ? length : 64);
+		o = xs_json_escape(xs_put(o, " "), name, length < 64 ? length : 64);
 	if (xs_backend_of(record->event.source)->numbered)
-		o = put_count(o, " #", record->device);
+		o = xs_put_count(o, " #", record->device);
 	if (record->tile)
-		o = put_count(o, ".", record->tile - 1u);
-	o = put(o, "\"}},\n");
+		o = xs_put_count(o, ".", record->tile - 1u);
+	o = xs_put(o, "\"}},\n");
 	o = xs_chrome_put_metadata(o, "process_sort_index", pid, pid);
-	o = put(put_count(o, "\"sort_index\":", 1000000u + (record->device << 4) + record->tile),
-		"}},\n");
-	finish(chrome, o);
+	o = xs_put(xs_put_count(o,
+				"\"sort_index\":", 1000000u + (record->device << 4) + record->tile),
+		   "}},\n");
+	xs_chrome_finish(chrome, o);
 }
 
 /*
@@ -153,7 +154,7 @@ static bool is_shared(const struct xs_options *options, const struct device_trac
 /* What the name of such a track does not say. */
 static char *put_origin(char *o, const struct xs_device_record *record)
 {
-	o = put_count(o, ",\"thread\":", record->tid);
+	o = xs_put_count(o, ",\"thread\":", record->tid);
 	if (xs_backend_of(record->event.source)->engines)
 		return o + sprintf(o, ",\"engine\":\"%u,%u\"", record->engine - 1u,
 				   record->engine_index);
@@ -200,19 +201,19 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 		(void)snprintf(number, sizeof(number), " lane %u", track->lanes.count);
 	(void)snprintf(name, sizeof(name), "%s%s%s%s", thread, backend->label, queue, number);
 	o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name", pid, lane->tid);
-	o = put(put_escaped(put(o, "\"name\":\""), name), "\"}},\n");
+	o = xs_put(xs_put_escaped(xs_put(o, "\"name\":\""), name), "\"}},\n");
 	o = xs_chrome_put_metadata(o, "thread_sort_index", pid, lane->tid);
-	o = put(put_count(o, "\"sort_index\":", lane->tid), "}},\n");
-	finish(chrome, o);
+	o = xs_put(xs_put_count(o, "\"sort_index\":", lane->tid), "}},\n");
+	xs_chrome_finish(chrome, o);
 	return lane->tid;
 }
 
 static char *put_dimensions(char *o, const uint64_t *d, const char *open, const char *between,
 			    const char *close)
 {
-	o = xs_json_uint(put(o, open), d[0]);
-	o = xs_json_uint(put(o, between), d[1]);
-	return put(xs_json_uint(put(o, between), d[2]), close);
+	o = xs_json_uint(xs_put(o, open), d[0]);
+	o = xs_json_uint(xs_put(o, between), d[1]);
+	return xs_put(xs_json_uint(xs_put(o, between), d[2]), close);
 }
 
 /*
@@ -234,14 +235,14 @@ static char *put_title(char *o, struct xs_process *process, const struct xs_work
 			     xs_memory_letter(record->event.source, record->memory & 15));
 	if (work->shape) {
 		if (record->simd)
-			o = put(put_count(o, "[SIMD", record->simd), " ");
+			o = xs_put(xs_put_count(o, "[SIMD", record->simd), " ");
 		else
-			o = put(o, "[");
+			o = xs_put(o, "[");
 		xs_shown_shape(record->event.source, work->shape, shown);
 		o = put_dimensions(o, shown, "{", "; ", "} ");
 		o = put_dimensions(o, work->shape + 3, "{", "; ", "}]");
 	} else if (record->bytes) {
-		o = put(put_count(o, "[", record->bytes), "]");
+		o = xs_put(xs_put_count(o, "[", record->bytes), "]");
 	}
 	return o;
 }
@@ -252,7 +253,7 @@ static char *put_sizes(char *o, const struct xs_work *work)
 		o = put_dimensions(o, work->shape, ",\"global\":[", ",", "]");
 		return put_dimensions(o, work->shape + 3, ",\"local\":[", ",", "]");
 	}
-	return work->record->bytes ? put_count(o, ",\"bytes\":", work->record->bytes) : o;
+	return work->record->bytes ? xs_put_count(o, ",\"bytes\":", work->record->bytes) : o;
 }
 
 static void make_label(struct xs_label *label, const struct xs_label_key *key,
@@ -332,21 +333,21 @@ void xs_chrome_work(struct xs_process *process, const struct xs_work *work)
 	pid = device_pid(process, track->place);
 	label = label_of(process, work);
 	own = xs_chrome_own(chrome, pid, tid);
-	o = put_chunks(xs_output_put(&chrome->out), own->text, own->length);
+	o = xs_chrome_put_chunks(xs_output_put(&chrome->out), own->text, own->length);
 	o = xs_json_time(o, work->start, &chrome->time);
-	o = xs_json_micros(put(o, ",\"dur\":"), work->end - work->start);
-	o = put(o, ",\"cat\":\"gpu_op\",\"name\":\"");
-	o = label ? put_chunks(o, label->text, label->length) : put_title(o, process, work);
-	o = put_count(o, "\",\"args\":{\"id\":\"", record->id);
-	o = xs_json_time(put(o, "\",\"queued\":"), work->queued, &chrome->time);
-	o = xs_json_time(put(o, ",\"submit\":"), work->submit, &chrome->time);
-	o = label ? put_chunks(o, label->args, label->args_length) : put_sizes(o, work);
+	o = xs_json_micros(xs_put(o, ",\"dur\":"), work->end - work->start);
+	o = xs_put(o, ",\"cat\":\"gpu_op\",\"name\":\"");
+	o = label ? xs_chrome_put_chunks(o, label->text, label->length)
+		  : put_title(o, process, work);
+	o = xs_put_count(o, "\",\"args\":{\"id\":\"", record->id);
+	o = xs_json_time(xs_put(o, "\",\"queued\":"), work->queued, &chrome->time);
+	o = xs_json_time(xs_put(o, ",\"submit\":"), work->submit, &chrome->time);
+	o = label ? xs_chrome_put_chunks(o, label->args, label->args_length) : put_sizes(o, work);
 	if (is_shared(options, track))
 		o = put_origin(o, record);
-	if (work->more)
-		o = put(o, work->more);
-	o = put(o, "}},\n");
-	finish(chrome, o);
+	o = xs_chrome_put_facts(o, work->facts, work->fact_count, false);
+	o = xs_put(o, "}},\n");
+	xs_chrome_finish(chrome, o);
 	if (options->chrome_kernel && work->linked)
 		xs_arrow_add(process, work, pid, tid);
 	if (options->chrome_kernel)

@@ -20,7 +20,7 @@ static struct xs_place end_slice(struct xs_process *process, char *o, uint32_t t
 {
 	if (task->extra || unfinished)
 		o = xs_chrome_put_args(o, process, NULL, task->extra, unfinished);
-	finish(xs_chrome_of(process), xs_chrome_put_name(o, process, task->name.id));
+	xs_chrome_finish(xs_chrome_of(process), xs_chrome_put_name(o, process, task->name.id));
 	return (struct xs_place){ tid, task->start };
 }
 
@@ -29,9 +29,9 @@ static char *put_own_slice(struct xs_process *process, uint32_t tid, uint64_t st
 {
 	struct xs_chrome *chrome = xs_chrome_of(process);
 	const struct xs_own *own = xs_chrome_own(chrome, (uint32_t)process->pid, tid);
-	char *o = put_chunks(xs_output_put(&chrome->out), own->text, own->length);
+	char *o = xs_chrome_put_chunks(xs_output_put(&chrome->out), own->text, own->length);
 
-	o = put(xs_json_time(o, start, &chrome->time), ",\"dur\":");
+	o = xs_put(xs_json_time(o, start, &chrome->time), ",\"dur\":");
 	return xs_json_micros(o, end > start ? end - start : 0);
 }
 
@@ -112,8 +112,6 @@ char *xs_chrome_own_slice(struct xs_process *process, uint32_t row, uint64_t sta
 	return tid ? put_own_slice(process, tid, start, end) : NULL;
 }
 
-#define FACTS_MAX 8u
-
 void xs_chrome_aside(struct xs_process *process, const struct xs_aside *aside)
 {
 	uint32_t tid = lane_of_row(process, aside->row, aside->start, aside->end);
@@ -122,13 +120,13 @@ void xs_chrome_aside(struct xs_process *process, const struct xs_aside *aside)
 	if (!tid)
 		return;
 	o = put_own_slice(process, tid, aside->start, aside->end);
-	for (uint32_t i = 0; i < aside->fact_count && i < FACTS_MAX; i++) {
-		o = put(put(put(o, i ? "," : ",\"args\":{"), "\""), aside->facts[i].key);
-		o = put(put_count(o, "\":[", aside->facts[i].value), "]");
+	if (aside->fact_count) {
+		char *begin = o = xs_put(o, ",\"args\":");
+
+		o = xs_put(xs_chrome_put_facts(o, aside->facts, aside->fact_count, true), "}");
+		*begin = '{'; /* in place of the first comma */
 	}
-	if (aside->fact_count)
-		o = put(o, "}");
-	finish(xs_chrome_of(process), xs_chrome_put_name(o, process, aside->name));
+	xs_chrome_finish(xs_chrome_of(process), xs_chrome_put_name(o, process, aside->name));
 }
 
 void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start, uint64_t end,
@@ -142,10 +140,10 @@ void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start
 
 	if (!tid)
 		return;
-	o = put(put_own_slice(process, tid, start, end), ",\"args\":{");
+	o = xs_put(put_own_slice(process, tid, start, end), ",\"args\":{");
 	memcpy(o, args, length);
-	o = put(o + length, "},\"cat\":\"mpi_request\"");
-	finish(xs_chrome_of(process), xs_chrome_put_bare_name(o, process, name));
+	o = xs_put(o + length, "},\"cat\":\"mpi_request\"");
+	xs_chrome_finish(xs_chrome_of(process), xs_chrome_put_bare_name(o, process, name));
 }
 
 static struct xs_place on_thread(struct xs_track *track, const struct xs_open *task, uint64_t end,
@@ -164,8 +162,8 @@ static struct xs_place on_thread(struct xs_track *track, const struct xs_open *t
 	}
 	if (!displaced)
 		return end_slice(process,
-				 put_slice(xs_output_put(&xs_chrome_of(process)->out), track,
-					   task->start, end),
+				 xs_chrome_put_slice(xs_output_put(&xs_chrome_of(process)->out),
+						     track, task->start, end),
 				 track->tid, task, unfinished);
 	(void)snprintf(title, sizeof(title), "%u (overlapping)", track->tid);
 	return slice(process,
@@ -200,23 +198,24 @@ void xs_chrome_mark(struct xs_process *process, const struct xs_mark *mark)
 {
 	static const char *const scopes[] = { "t", "p", "g" };
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	char *o = put_count(xs_output_put(&chrome->out), "{\"ph\":\"i\",\"tid\":", mark->tid);
+	char *o = xs_put_count(xs_output_put(&chrome->out), "{\"ph\":\"i\",\"tid\":", mark->tid);
 	size_t length;
 	const char *text;
 
-	o = put(put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
+	o = xs_put(xs_put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
 	o = xs_json_micros(o, mark->ns);
-	o = put(put(put(o, ",\"s\":\""), scopes[mark->scope <= XS_SCOPE_GLOBAL ? mark->scope : 0]),
-		"\"");
+	o = xs_put(xs_put(xs_put(o, ",\"s\":\""),
+			  scopes[mark->scope <= XS_SCOPE_GLOBAL ? mark->scope : 0]),
+		   "\"");
 	o = xs_chrome_put_args(o, process, mark->id, mark->extra, false);
 	if (!mark->metadata) {
-		finish(chrome, xs_chrome_put_name(o, process, mark->name));
+		xs_chrome_finish(chrome, xs_chrome_put_name(o, process, mark->name));
 		return;
 	}
 	text = xs_text_of(process->run, mark->name, &length);
-	o = xs_json_escape(put(o, ",\"cat\":\"cpu_op\",\"name\":\""), text,
+	o = xs_json_escape(xs_put(o, ",\"cat\":\"cpu_op\",\"name\":\""), text,
 			   length < 8192 ? length : 8192);
-	finish(chrome, put(o, "::metadata\"},\n"));
+	xs_chrome_finish(chrome, xs_put(o, "::metadata\"},\n"));
 }
 
 void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *record, uint64_t ns)
@@ -229,13 +228,13 @@ void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *r
 		return; /* no viewer can show it, and JSON cannot say it */
 	if (!chrome->counter_length)
 		chrome->counter_length =
-			(uint32_t)(put(put_count(chrome->counter,
-						 "{\"ph\":\"C\",\"pid\":", (uint32_t)process->pid),
-				       ",\"ts\":") -
+			(uint32_t)(xs_put(xs_put_count(chrome->counter, "{\"ph\":\"C\",\"pid\":",
+						       (uint32_t)process->pid),
+					  ",\"ts\":") -
 				   chrome->counter);
 	memcpy(o, chrome->counter, sizeof(chrome->counter));
-	o = put(xs_json_time(o + chrome->counter_length, ns, &chrome->time),
-		",\"args\":{\"value\":");
+	o = xs_put(xs_json_time(o + chrome->counter_length, ns, &chrome->time),
+		   ",\"args\":{\"value\":");
 	if (record->event.flags == XS_VALUE_DOUBLE)
 		o = xs_chrome_put_double(o, record->value.d, false);
 	else if (record->event.flags == XS_VALUE_S64)
@@ -243,5 +242,6 @@ void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *r
 	else
 		o = xs_json_uint(o, record->value.u);
 	/* a counter is its process's, of no thread and no category: a fifth less to write */
-	finish(chrome, xs_chrome_put_bare_name(put(o, "}"), process, record->event.name));
+	xs_chrome_finish(chrome,
+			 xs_chrome_put_bare_name(xs_put(o, "}"), process, record->event.name));
 }

@@ -32,7 +32,7 @@ static char *put_set(char *o, const uint64_t *word, uint32_t words)
 			*o++ = ',';
 		o = xs_json_uint(o, first);
 		if (i > first)
-			o = xs_json_uint(put(o, "-"), i);
+			o = xs_json_uint(xs_put(o, "-"), i);
 	}
 	return o;
 }
@@ -48,16 +48,16 @@ static char *put_from(const struct xs_run *run, char *o, uint64_t value)
 	uint32_t length;
 
 	if (value == XS_MPI_FROM_ALL)
-		return put(o, ",\"from\":\"all\"");
+		return xs_put(o, ",\"from\":\"all\"");
 	if (!(value >> XS_MPI_FROM_BITS))
-		return put(put_set(put(o, ",\"from\":\""), &value, 1), "\"");
+		return xs_put(put_set(xs_put(o, ",\"from\":\""), &value, 1), "\"");
 	if ((value & ~(uint64_t)UINT32_MAX) != XS_MPI_FROM_SET)
 		return o;
 	text = xs_string(run->strings, run->strings_size, (uint32_t)value, &length);
 	if (!text || text->scope != XS_MPI_SET_SCOPE || length > sizeof(set))
 		return o;
 	memcpy(set, text->text, length);
-	return put(put_set(put(o, ",\"from\":\""), set, length / 8), "\"");
+	return xs_put(put_set(xs_put(o, ",\"from\":\""), set, length / 8), "\"");
 }
 
 /* Words that are the same in many calls; the number of a collective is not. */
@@ -90,11 +90,11 @@ static inline __attribute__((always_inline)) char *put_identity(char *o, const c
 
 	if (!id)
 		return o;
-	o = put(o, key);
+	o = xs_put(o, key);
 	if (id == XS_MPI_WORLD)
-		return put(o, "\"world\"");
+		return xs_put(o, "\"world\"");
 	if (id == XS_MPI_SELF)
-		return put(o, "\"self\"");
+		return xs_put(o, "\"self\"");
 	*o++ = '"';
 	for (int shift = 60; shift >= 0; shift -= 4)
 		*o++ = digits[id >> shift & 15];
@@ -104,13 +104,13 @@ static inline __attribute__((always_inline)) char *put_identity(char *o, const c
 
 static inline __attribute__((always_inline)) char *put_half(char *o, const char *key, uint32_t half)
 {
-	return (int32_t)half == XS_MPI_NOTHING ? o : xs_json_signed(put(o, key), (int32_t)half);
+	return (int32_t)half == XS_MPI_NOTHING ? o : xs_json_signed(xs_put(o, key), (int32_t)half);
 }
 
 static inline __attribute__((always_inline)) char *put_amount(char *o, const char *key,
 							      uint64_t value)
 {
-	return (int64_t)value == INT64_MIN ? o : xs_json_signed(put(o, key), (int64_t)value);
+	return (int64_t)value == INT64_MIN ? o : xs_json_signed(xs_put(o, key), (int64_t)value);
 }
 
 static struct label *label_of(struct xs_mpi_texts *texts, uint64_t id)
@@ -124,7 +124,7 @@ static char *put_label(char *o, const struct xs_process *process, uint64_t id)
 	const struct label *label = texts ? label_of(texts, id) : NULL;
 
 	return label && id && label->id == id
-		       ? put(put(put(o, ",\"comm_name\":\""), label->json), "\"")
+		       ? xs_put(xs_put(xs_put(o, ",\"comm_name\":\""), label->json), "\"")
 		       : o;
 }
 
@@ -155,7 +155,7 @@ static char *put_word(const struct xs_process *process, char *o, enum xs_mpi_wor
 	case XS_MPI_FILE:
 		return put_identity(o, ",\"file\":", value);
 	case XS_MPI_OFFSET:
-		return xs_json_signed(put(o, ",\"offset\":"), (int64_t)value);
+		return xs_json_signed(xs_put(o, ",\"offset\":"), (int64_t)value);
 	case XS_MPI_FROM:
 		return put_from(process->run, o, value);
 	default:
@@ -213,13 +213,14 @@ static char *put_call(const struct xs_process *process, char *o, uint32_t words,
 		text->length =
 			(uint32_t)(put_words(process, text->text, text->words, value) - text->text);
 	}
-	return put_words(process, put_chunks(o, text->text, text->length), words & ~KEPT, value);
+	return put_words(process, xs_chrome_put_chunks(o, text->text, text->length), words & ~KEPT,
+			 value);
 }
 
 /* All that one call started, in their order. */
 static char *put_started(char *o, const struct xs_mpi_call *call)
 {
-	o = put(o, ",\"requests\":[");
+	o = xs_put(o, ",\"requests\":[");
 	for (uint32_t i = 0; i < call->started_count; i++) {
 		if (i)
 			*o++ = ',';
@@ -232,25 +233,26 @@ static char *put_started(char *o, const struct xs_mpi_call *call)
 void xs_chrome_mpi_call(struct xs_track *track, const struct xs_mpi_call *call)
 {
 	struct xs_chrome *chrome = xs_chrome_of(track->process);
-	char *begin = put_slice(xs_output_put(&chrome->out), track, call->start, call->end),
-	     *args = put(begin, ",\"args\":"), *o = args;
+	char *begin = xs_chrome_put_slice(xs_output_put(&chrome->out), track, call->start,
+					  call->end),
+	     *args = xs_put(begin, ",\"args\":"), *o = args;
 
 	o = put_call(track->process, o, call->words, call->word);
 	if (call->request)
-		o = xs_json_uint(put(o, ",\"request\":"), call->request);
+		o = xs_json_uint(xs_put(o, ",\"request\":"), call->request);
 	else if (call->started_count)
 		o = put_started(o, call);
 	if (call->result)
-		o = xs_json_signed(put(o, ",\"result\":"), call->result);
+		o = xs_json_signed(xs_put(o, ",\"result\":"), call->result);
 	if (call->unfinished)
-		o = put(o, ",\"unfinished\":true");
+		o = xs_put(o, ",\"unfinished\":true");
 	if (o > args) {
 		*args = '{'; /* in place of the first comma */
 		*o++ = '}';
 	} else {
 		o = begin;
 	}
-	finish(chrome, xs_chrome_put_name(o, track->process, call->name));
+	xs_chrome_finish(chrome, xs_chrome_put_name(o, track->process, call->name));
 }
 
 void xs_chrome_mpi_work(struct xs_process *process, const struct xs_mpi_work *work)
@@ -258,14 +260,14 @@ void xs_chrome_mpi_work(struct xs_process *process, const struct xs_mpi_work *wo
 	char args[WORDS_ROOM + 128], *o = args;
 
 	o = put_call(process, o, work->words, work->word);
-	o = xs_json_uint(put(o, ",\"request\":"), work->number);
-	o = xs_json_uint(put(o, ",\"started_by\":"), work->started_by);
+	o = xs_json_uint(xs_put(o, ",\"request\":"), work->number);
+	o = xs_json_uint(xs_put(o, ",\"started_by\":"), work->started_by);
 	if (work->ended_by)
-		o = xs_json_uint(put(o, ",\"ended_by\":"), work->ended_by);
+		o = xs_json_uint(xs_put(o, ",\"ended_by\":"), work->ended_by);
 	if (work->cancelled)
-		o = put(o, ",\"cancelled\":true");
+		o = xs_put(o, ",\"cancelled\":true");
 	if (work->unfinished)
-		o = put(o, ",\"unfinished\":true");
+		o = xs_put(o, ",\"unfinished\":true");
 	xs_chrome_request(process, work->name, work->start, work->end, args + 1,
 			  (size_t)(o - args) - 1);
 }
@@ -314,18 +316,18 @@ void xs_chrome_communicator(struct xs_track *track, const struct xs_mpi_member_r
 	length = length < LONGEST_NAME ? length : LONGEST_NAME;
 	o = put_identity(o, ",\"comm\":", record->id);
 	if (record->members > 0) {
-		o = xs_json_signed(put(o, ",\"rank\":"), record->rank);
-		o = xs_json_signed(put(o, ",\"members\":"), record->members);
+		o = xs_json_signed(xs_put(o, ",\"rank\":"), record->rank);
+		o = xs_json_signed(xs_put(o, ",\"members\":"), record->members);
 	}
 	if (record->others > 0) {
-		o = xs_json_signed(put(o, ",\"others\":"), record->others);
-		o = xs_json_signed(put(o, ",\"side\":"), record->side);
+		o = xs_json_signed(xs_put(o, ",\"others\":"), record->others);
+		o = xs_json_signed(xs_put(o, ",\"side\":"), record->side);
 	}
 	if (length)
-		o = put(xs_json_escape(put(o, ",\"name\":\""), name, length), "\"");
+		o = xs_put(xs_json_escape(xs_put(o, ",\"name\":\""), name, length), "\"");
 	if (o == begin)
 		return;					    /* nobody knows which it is */
 	memmove(begin, begin + 1, (size_t)(o - begin) - 1); /* the first comma */
-	finish(xs_chrome_of(process), put(o - 1, "}},\n"));
+	xs_chrome_finish(xs_chrome_of(process), xs_put(o - 1, "}},\n"));
 	make_label(process, record, name, length);
 }

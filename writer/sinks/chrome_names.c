@@ -48,8 +48,8 @@ static void render(struct xs_process *process, struct xs_json_name *name)
 
 	if (length > XS_NAME_SLACK)
 		return;
-	o = put(o, ",\"cat\":\"cpu_op\",\"name\":\"");
-	o = put(xs_json_escape(o, text, length), "\"},\n");
+	o = xs_put(o, ",\"cat\":\"cpu_op\",\"name\":\"");
+	o = xs_put(xs_json_escape(o, text, length), "\"},\n");
 	length = (size_t)(o - json);
 	if (length > XS_NAME_SLACK || names->bytes + XS_NAME_SLACK > NAMES_BYTES)
 		return;

@@ -31,11 +31,12 @@ void xs_chrome_activity(struct xs_track *track, const struct xs_activity *activi
 		return;
 	o = xs_chrome_put_args(o, process, NULL, &args, false);
 	if (record->correlation) {
-		o = o[-1] == '}' ? put(o - 1, ",") : put(o, ",\"args\":{");
-		o = put(put_count(o, "\"External id\":", record->correlation), "}");
+		o = o[-1] == '}' ? xs_put(o - 1, ",") : xs_put(o, ",\"args\":{");
+		o = xs_put(xs_put_count(o, "\"External id\":", record->correlation), "}");
 	}
-	o = put(put(put(o, ",\"cat\":\""), xs_activity_type_name(record->type)), "\"");
-	finish(xs_chrome_of(process), xs_chrome_put_bare_name(o, process, record->event.name));
+	o = xs_put(xs_put(xs_put(o, ",\"cat\":\""), xs_activity_type_name(record->type)), "\"");
+	xs_chrome_finish(xs_chrome_of(process),
+			 xs_chrome_put_bare_name(o, process, record->event.name));
 }
 
 /* The key's place, a new one if there is room. NULL: there is none. */
@@ -91,13 +92,15 @@ char *xs_chrome_put_about(char *o, const struct xs_process *process)
 		size_t length;
 		const char *key = xs_text_of(process->run, about->key, &length);
 
-		o = put(o, i ? "," : ",\"application\":{");
-		o = put(xs_json_escape(put(o, "\""), key, length < 256 ? length : 256), "\":");
+		o = xs_put(o, i ? "," : ",\"application\":{");
+		o = xs_put(xs_json_escape(xs_put(o, "\""), key, length < 256 ? length : 256),
+			   "\":");
 		o = about->json
 			    ? (char *)mempcpy(o, about->text, about->length)
-			    : put(xs_json_escape(put(o, "\""), about->text, about->length), "\"");
+			    : xs_put(xs_json_escape(xs_put(o, "\""), about->text, about->length),
+				     "\"");
 	}
-	return abouts && abouts->count ? put(o, "}") : o;
+	return abouts && abouts->count ? xs_put(o, "}") : o;
 }
 
 void xs_chrome_about_free(struct xs_chrome *chrome)

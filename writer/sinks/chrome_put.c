@@ -9,27 +9,27 @@ char *xs_chrome_put_long_name(char *o, struct xs_process *process, uint32_t id)
 	size_t length;
 	const char *text = xs_text_of(process->run, id, &length);
 
-	o = put(o, ",\"cat\":\"cpu_op\",\"name\":\"");
+	o = xs_put(o, ",\"cat\":\"cpu_op\",\"name\":\"");
 	/*
 	 * bounded by XS_OUTPUT_SLACK: a name is at most XS_STRING_MAX bytes, six times that would
 	 * not fit
 	 */
 	o = xs_json_escape(o, text, length < 8192 ? length : 8192);
-	return put(o, "\"},\n");
+	return xs_put(o, "\"},\n");
 }
 
 char *xs_chrome_put_metadata(char *out, const char *name, uint64_t pid, uint64_t tid)
 {
-	out = put(put(put(out, "{\"ph\":\"M\",\"name\":\""), name), "\",\"pid\":");
-	out = put(xs_json_uint(out, pid), ",\"tid\":");
-	return put(xs_json_uint(out, tid), ",\"args\":{");
+	out = xs_put(xs_put(xs_put(out, "{\"ph\":\"M\",\"name\":\""), name), "\",\"pid\":");
+	out = xs_put(xs_json_uint(out, pid), ",\"tid\":");
+	return xs_put(xs_json_uint(out, tid), ",\"args\":{");
 }
 
 char *xs_chrome_put_rank(char *o, const struct xs_process *process)
 {
 	int32_t rank = xs_process_rank(process);
 
-	return rank < 0 ? o : put(put_count(o, "RANK ", (uint64_t)rank), " ");
+	return rank < 0 ? o : xs_put(xs_put_count(o, "RANK ", (uint64_t)rank), " ");
 }
 
 char *xs_chrome_put_bare_name(char *o, struct xs_process *process, uint32_t id)
@@ -63,10 +63,10 @@ uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, cons
 	lane->tid = XS_OWN_TID + chrome->next_own++;
 	o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name",
 				   (uint64_t)process->pid, lane->tid);
-	o = xs_json_escape(put(o, "\"name\":\""), title, length < 1024 ? length : 1024);
+	o = xs_json_escape(xs_put(o, "\"name\":\""), title, length < 1024 ? length : 1024);
 	if (lanes->count > 1)
-		o = put_count(o, " lane ", lanes->count);
-	finish(chrome, put(o, "\"}},\n"));
+		o = xs_put_count(o, " lane ", lanes->count);
+	xs_chrome_finish(chrome, xs_put(o, "\"}},\n"));
 	return lane->tid;
 }
 
@@ -77,14 +77,34 @@ const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint6
 
 	if (__builtin_expect(own->tid == tid && own->pid == pid, 1))
 		return own;
-	o = put(put_count(put_count(own->text, "{\"ph\":\"X\",\"tid\":", tid), ",\"pid\":", pid),
-		",\"ts\":");
+	o = xs_put(xs_put_count(xs_put_count(own->text, "{\"ph\":\"X\",\"tid\":", tid),
+				",\"pid\":", pid),
+		   ",\"ts\":");
 	own->length = (uint32_t)(o - own->text);
-	o = put(put_count(put_count(own->arrow, "{\"ph\":\"f\",\"bp\":\"e\",\"tid\":", tid),
-			  ",\"pid\":", pid),
-		",\"ts\":");
+	o = xs_put(xs_put_count(xs_put_count(own->arrow,
+					     "{\"ph\":\"f\",\"bp\":\"e\",\"tid\":", tid),
+				",\"pid\":", pid),
+		   ",\"ts\":");
 	own->arrow_length = (uint32_t)(o - own->arrow);
 	own->tid = tid;
 	own->pid = pid;
 	return own;
+}
+
+char *xs_chrome_put_facts(char *o, const struct xs_fact *facts, uint32_t count, bool lists)
+{
+	count = count < XS_FACTS_MAX ? count : XS_FACTS_MAX;
+	for (uint32_t i = 0; i < count;) {
+		uint32_t first = i++;
+		bool list;
+
+		while (i < count && !facts[i].key)
+			i++;
+		list = lists || i - first > 1;
+		o = xs_put(xs_put(xs_put(o, ",\""), facts[first].key), list ? "\":[" : "\":");
+		for (uint32_t k = first; k < i; k++)
+			o = xs_json_uint(k > first ? xs_put(o, ",") : o, facts[k].value);
+		o = xs_put(o, list ? "]" : "");
+	}
+	return o;
 }

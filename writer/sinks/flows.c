@@ -100,11 +100,11 @@ static void remember(struct xs_flows *flows, const struct xs_id *id, struct xs_p
 static char *put_arrow(char *o, const struct xs_process *process, const char *phase,
 		       const char *name, uint64_t id, struct xs_place place)
 {
-	o = put(put(put(o, "{\"ph\":\""), phase), "\",\"tid\":");
-	o = put_count(xs_json_uint(o, place.tid), ",\"pid\":", (uint32_t)process->pid);
-	o = xs_json_time(put(o, ",\"ts\":"), place.start, &xs_chrome_of(process)->time);
-	o = put(put_count(o, ",\"id\":", id), ",\"cat\":\"relation\",\"name\":\"");
-	return put(put(o, name), "\"},\n");
+	o = xs_put(xs_put(xs_put(o, "{\"ph\":\""), phase), "\",\"tid\":");
+	o = xs_put_count(xs_json_uint(o, place.tid), ",\"pid\":", (uint32_t)process->pid);
+	o = xs_json_time(xs_put(o, ",\"ts\":"), place.start, &xs_chrome_of(process)->time);
+	o = xs_put(xs_put_count(o, ",\"id\":", id), ",\"cat\":\"relation\",\"name\":\"");
+	return xs_put(xs_put(o, name), "\"},\n");
 }
 
 static void write_arrow(struct xs_process *process, const char *name, struct xs_place from,
@@ -123,7 +123,8 @@ static void write_arrow(struct xs_process *process, const char *name, struct xs_
 		to = swap;
 	}
 	o = put_arrow(o, process, "s", name, id, from);
-	finish(xs_chrome_of(process), put_arrow(o, process, "f\",\"bp\":\"e", name, id, to));
+	xs_chrome_finish(xs_chrome_of(process),
+			 put_arrow(o, process, "f\",\"bp\":\"e", name, id, to));
 }
 
 /* Draws the arrow, or lets it wait for the id that is missing. Owns `arrow`. */
