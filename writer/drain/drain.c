@@ -230,7 +230,7 @@ static bool told_status(const struct drain *drain, const struct xs_process *proc
 /* A hosted run whose program has stopped its trace: what comes after that belongs to none. */
 static bool between_traces(const struct drain *drain)
 {
-	return drain->run.hosted_start &&
+	return drain->run.hosted_start && !drain->run.recovering &&
 	       atomic_load_explicit(&drain->run.control->paused, memory_order_relaxed) &
 		       XS_PAUSE_LIBRARY;
 }

@@ -173,7 +173,6 @@ struct xs_sink {
 	/* Something is known of the whole trace: text, or JSON that is valid. */
 	void (*about)(struct xs_process *process, uint32_t key, const char *text, size_t length,
 		      bool json);
-	void (*wait)(struct xs_track *track, const struct xs_wait *wait);
 	void (*wait)(struct xs_process *process, const struct xs_wait *wait);
 	void (*kernel)(struct xs_process *process, const struct xs_kernel_record *kernel);
 	void (*device_used)(struct xs_process *process, const struct xs_event *event);
