@@ -73,8 +73,8 @@ static bool map_run(void)
 	int directory;
 	bool mapped;
 
-	if (!xs_run_parse(late_run[0] ? late_run : getenv(XS_ENV_RUN), xs_self.dir, sizeof(xs_self.dir) - XS_NAME_MAX,
-			  &secret))
+	if (!xs_run_parse(late_run[0] ? late_run : getenv(XS_ENV_RUN), xs_self.dir,
+			  sizeof(xs_self.dir) - XS_NAME_MAX, &secret))
 		return false;
 	directory = xs_shm_open_directory(xs_self.dir);
 	if (directory < 0)

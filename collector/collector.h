@@ -111,6 +111,8 @@ extern bool xs_use_tsc __attribute__((visibility(XS_SHARED)));
  */
 const struct xs_options *xs_collector_options(void);
 
+/* Can the page of this address be read? By a system call. */
+bool xs_page_readable(uintptr_t address);
 /* Interned id of a name; 0 when not traced. */
 uint32_t xs_name(const char *text, uint32_t scope);
 
@@ -199,6 +201,8 @@ void xs_told_rank(int32_t rank, int32_t world_size);
 /* --flight-recorder: a trace is to be written. */
 void xs_request_dump(void);
 
+/* Has a signal interrupted what this thread does? Where that cannot be found out: no. */
+bool xs_in_handler(void) __attribute__((cold, noinline));
 /* Stops recording this thread: __itt_thread_ignore(). */
 void xs_thread_ignore(void);
 /* The thread's name from here on, by its id. */
@@ -253,6 +257,11 @@ struct xs_hook {
 };
 /* When the process ends normally, once: a backend puts finished device work into the ring. */
 void xs_at_end(struct xs_hook *hook);
+/*
+ * When a pause of this process's own ends, whatever calls that: a backend that was not called
+ * meanwhile is called from now on. Not for the pauses of the run.
+ */
+void xs_at_resume(struct xs_hook *hook);
 /* When a thread ends that has recorded something: a backend takes back what it gave the thread. */
 void xs_at_thread_end(struct xs_hook *hook);
 
@@ -269,6 +278,14 @@ static inline bool xs_paused(void)
 {
 	return atomic_load_explicit(&xs_gate->open, memory_order_relaxed) >= XS_GATE_PAUSED ||
 	       atomic_load_explicit(xs_run_paused, memory_order_relaxed);
+}
+
+/* Is it a reason of this process's own? Then xs_at_resume()'s hooks tell the end. */
+static inline bool xs_paused_itself(void)
+{
+	uint32_t open = atomic_load_explicit(&xs_gate->open, memory_order_relaxed);
+
+	return open == XS_GATE_PAUSED || open == XS_GATE_PAUSED_SLOW;
 }
 
 /* Is xs_watch_begin() and its like to be called? */

@@ -31,8 +31,8 @@ uint32_t xs_companion_intern(const char *text, uint32_t length, uint32_t scope);
 void xs_companion_rank(int32_t rank, int32_t world_size);
 
 /*
- * This program begins a run for itself: joins the run of `variable` (xs_run_variable()), although it
- * was started without one. False: it is in a run already, or has been, or cannot join.
+ * This program begins a run for itself: joins the run of `variable` (xs_run_variable()), although
+ * it was started without one. False: it is in a run already, or has been, or cannot join.
  */
 bool xs_companion_begin(const char *variable);
 /* What the process's run is controlled by, to be read; NULL: it has not joined one. */

@@ -108,6 +108,13 @@ enum xs_open_gate xs_gate_wanted(void)
 	return XS_GATE_TSC;
 }
 
+static struct xs_hook *_Atomic at_resume;
+
+void xs_at_resume(struct xs_hook *hook)
+{
+	xs_hang(&at_resume, hook);
+}
+
 void xs_gate_update(void)
 {
 	struct xs_gate *gate = xs_gate;
@@ -130,6 +137,8 @@ void xs_gate_update(void)
 		xs_pauses_begin(xs_own_pauses(), xs_tick(xs_use_tsc));
 	xs_unlock(&gate->control_lock);
 	xs_leave(&entered);
+	if (was >= XS_GATE_PAUSED && wanted < XS_GATE_PAUSED)
+		xs_call_hooks(&at_resume);
 }
 
 void xs_control_itt(bool resume)

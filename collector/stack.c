@@ -65,7 +65,7 @@ struct frame {
 
 /* ---- reading the stack ---- */
 
-static bool page_readable(uintptr_t address)
+bool xs_page_readable(uintptr_t address)
 {
 	/* an impossible operation: the kernel reads the set first, and says whether it could */
 	long result = xs_sys(SYS_rt_sigprocmask, ~0, address & ~(uintptr_t)(PAGE - 1), NULL, 8);
@@ -81,19 +81,19 @@ static bool reach(uintptr_t address)
 	if (page >= t->stack_high ? page - t->stack_high >= REACH : t->stack_low - page > REACH)
 		t->stack_low = t->stack_high = page;
 	while (t->stack_high <= page) {
-		if (!page_readable(t->stack_high))
+		if (!xs_page_readable(t->stack_high))
 			break;
 		t->stack_high += PAGE;
 	}
 	while (t->stack_low > page) {
-		if (!page_readable(t->stack_low - PAGE))
+		if (!xs_page_readable(t->stack_low - PAGE))
 			break;
 		t->stack_low -= PAGE;
 	}
 	if (t->stack_low <= page && page < t->stack_high)
 		return true;
 	/* something else lies in between */
-	if (!page_readable(page))
+	if (!xs_page_readable(page))
 		return false;
 	t->stack_low = page;
 	t->stack_high = page + PAGE;
@@ -392,7 +392,10 @@ static bool may_be_below(uintptr_t slot)
 
 enum whereabouts { IS_GONE, IS_THERE, IS_UNKNOWN };
 
-/* From the given frame on; interrupted: there is a signal's frame between the two. */
+/*
+ * From the given frame on; interrupted: there is a signal's frame between the two. Slot 0: the
+ * signal's frame itself is looked for.
+ */
 static enum whereabouts find_frame(struct frame frame, uintptr_t slot, bool interrupted)
 {
 	bool passed_signal = !interrupted;
@@ -408,6 +411,8 @@ static enum whereabouts find_frame(struct frame frame, uintptr_t slot, bool inte
 			return IS_GONE;
 		if (!step_by_rule(&frame, &rule))
 			break;
+		if (rule.flags & XS_RULE_SIGNAL && !slot)
+			return IS_THERE;
 		if (rule.flags & XS_RULE_SIGNAL)
 			passed_signal = true;
 		else if (passed_signal && frame.sp - sizeof(void *) == slot)
@@ -434,6 +439,14 @@ bool xs_stack_came_by(uintptr_t slot)
 
 	BEGIN_HERE(frame);
 	return find_frame(frame, slot, false) != IS_GONE;
+}
+
+bool xs_in_handler(void)
+{
+	struct frame frame = { .at = (uintptr_t)xs_in_handler + 1 };
+
+	BEGIN_HERE(frame);
+	return on_signal_stack() || find_frame(frame, 0, true) == IS_THERE;
 }
 
 void xs_stack_init(uint32_t depth)

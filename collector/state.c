@@ -33,8 +33,8 @@ bool xs_log_calls;
 /* NULL: there is no memory. */
 static struct xs_gate *wiped_page(void)
 {
-	void *page = mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			  0);
+	void *page =
+		mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (page == MAP_FAILED)
 		return NULL;

@@ -45,7 +45,7 @@ struct xs_activity_pair {
 
 struct xs_activity_buffer {
 	_Atomic uint32_t state; /* enum xs_activity_state */
-	uint32_t turn;		/* how often it was handed to CUPTI */
+	uint32_t turn;		/* number of the hand-out to CUPTI, among all buffers' */
 	_Atomic uint64_t valid; /* bytes */
 	struct xs_activity_pair pair;
 };

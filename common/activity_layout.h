@@ -18,6 +18,7 @@
 #define XS_KIND_OVERHEAD	  17
 #define XS_KIND_MEMCPY2		  22
 #define XS_KIND_UNIFIED_MEMORY	  25
+#define XS_KIND_CUDA_EVENT	  36
 #define XS_KIND_SYNCHRONIZATION	  38
 #define XS_KIND_EXTERNAL	  39
 #define XS_KIND_MEMORY2		  49
@@ -96,6 +97,10 @@
 	M(SYNCHRONIZATION, contextId, 28, 4)     \
 	M(SYNCHRONIZATION, streamId, 32, 4)      \
 	M(SYNCHRONIZATION, cudaEventId, 36, 4)   \
+	M(CUDA_EVENT, correlationId, 4, 4)       \
+	M(CUDA_EVENT, contextId, 8, 4)           \
+	M(CUDA_EVENT, streamId, 12, 4)           \
+	M(CUDA_EVENT, eventId, 16, 4)            \
 	M(EXTERNAL, externalKind, 4, 4)          \
 	M(EXTERNAL, externalId, 8, 8)            \
 	M(EXTERNAL, correlationId, 16, 4)        \

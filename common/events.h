@@ -1,7 +1,7 @@
 /*
  * The events of a trace as the library gives them to its program: "<trace>.events" holds
- * struct xs_event_row after row, "<trace>.names" their texts. writer/events.c writes, library/trace.c
- * reads.
+ * struct xs_event_row after row, "<trace>.names" their texts. writer/events.c writes,
+ * library/trace.c reads.
  */
 #ifndef XS_EVENTS_H
 #define XS_EVENTS_H

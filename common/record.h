@@ -285,8 +285,8 @@ struct xs_waited_record {
 static_assert(sizeof(struct xs_waited_record) == 32, "multiple of 16");
 
 /*
- * What joins the call of a thread with work that is told elsewhere (activity.h), by the number that
- * both have.
+ * What joins the call of a thread with work that is told elsewhere (activity.h), or with what it
+ * has waited for, by the number that both have.
  */
 struct xs_enqueued_record {
 	/* tick: when the call began; name: the kernel's, 0: none; flags: 1 if it is a launch */

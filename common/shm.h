@@ -119,6 +119,7 @@ struct xs_control {
 	 * which is no child of the launcher. 0: any other run.
 	 */
 	uint64_t hosted_start;
+	uint32_t owns_output; /* its directory of traces goes with it, if it is empty */
 	/* such a program ends its trace: how often so far, and (futex) how many are complete */
 	_Atomic uint32_t cuts, cut;
 	uint32_t app_not_traced; /* the launcher has said why already */

@@ -427,7 +427,7 @@ class Tables:
         if rows:
             self.lines.append(f'static const struct xs_argument arguments_{call.name}[] = {{\n' + '\n'.join(rows) + '\n};')
 
-    def write(self, path, note, includes, api, functions, calls, result):
+    def write(self, path, note, includes, api, functions, calls, result, later=None, later_from=0):
         rows = []
         for f in functions:
             call = calls[f]
@@ -440,6 +440,7 @@ class Tables:
         head = [note, '#include <stddef.h>', ''] + [f'#include <{name}>' for name in includes] + ['', '#include "functions.h"', '']
         head += ['extern const struct xs_api xs_' + api + '_arguments;', '']
         result_type = self.add(result, 'ENUM', self.constants(self.types.constants.get('result') and 'result' or result) + ', NULL, 0')
+        later_type = self.add(later, 'ENUM', self.constants(later) + ', NULL, 0') if later else 'NULL'
         tail = ['static const struct xs_function functions[] = {', *rows, '};', '',
-                f'const struct xs_api xs_{api}_arguments = {{ functions, {len(rows)}, {result_type}, {int(self.hexadecimal)} }};', '']
+                f'const struct xs_api xs_{api}_arguments = {{ functions, {len(rows)}, {result_type}, {int(self.hexadecimal)}, {later_type}, {later_from} }};', '']
         path.write_text('\n'.join(head + self.lines + tail))

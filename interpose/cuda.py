@@ -35,6 +35,8 @@ def meaning(name, table):
 
     if among(table['launches']):
         return 'XS_CUDA_ENQUEUES | XS_CUDA_LAUNCHES'
+    if among(table['waits']):
+        return 'XS_CUDA_KERNELS | XS_CUDA_WAITS'
     return 'XS_CUDA_ENQUEUES' if among(table['enqueues']) else 'XS_CUDA_KERNELS' if among(table['kernels']) else '0'
 
 
@@ -143,7 +145,7 @@ def write_arguments(path, note, api, parts, calls, types, tags, table):
         known[unique] = call or arguments.Call(empty)
         if call:
             tables.function(call, shown)
-    tables.write(path, note, ['cupti.h'], api, functions, known, 'cudaError')
+    tables.write(path, note, ['cupti.h'], api, functions, known, 'cudaError', 'CUresult', len(table['works']) + len(parts['runtime']))
 
 
 def write(table, api, out, compiler):

@@ -4,8 +4,8 @@
 usage: generate.py TABLE.toml OUT_DIR COMPILER [ARG...]
 
 The installed header is preprocessed and its prototypes are read (prototypes.py), so the wrappers fit the API that is there. Each
-API has its own way in and so a module of its name, which writes <api>_wrap.c (for the collector), <api>_functions.h (function
-numbers), <api>_names.c (number to name, for the drain process) and what else its way in needs.
+API has its own way in and so a module of its name, or one that the table names (way). The module writes <api>_wrap.c (for the
+collector), <api>_functions.h (function numbers), <api>_names.c (number to name, for the drain process) and what else its way in needs.
 """
 import importlib
 import sys
@@ -15,7 +15,8 @@ from pathlib import Path
 
 def main():
     path, out, compiler = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
-    importlib.import_module(path.stem).write(tomllib.loads(path.read_text()), path.stem, out, compiler)
+    table = tomllib.loads(path.read_text())
+    importlib.import_module(table.get('way', path.stem)).write(table, path.stem, out, compiler)
 
 
 if __name__ == '__main__':

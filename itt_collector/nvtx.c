@@ -466,37 +466,53 @@ static void domain_destroy(void *domain)
 
 /* ---- the table ---- */
 
-static void take(int (*get_table)(int, nvtx_place **, unsigned *), int module,
-		 void (*const *ours)(void), void (**next)(void), unsigned count, bool others)
+typedef int get_table(int module, nvtx_place **ret_table, unsigned *ret_size);
+
+/* What stands in the table before the user's library has filled in its functions. */
+static void note(get_table *get, int module, void (**ret_before)(void), unsigned count)
 {
 	nvtx_place *table = NULL;
 	unsigned size = 0;
 
-	if (!get_table(module, &table, &size) || !table)
+	if (!get(module, &table, &size) || !table)
+		return;
+	for (unsigned i = 1; i < count && i < size; i++)
+		ret_before[i] = table[i] ? *table[i] : NULL;
+}
+
+/* `next` has what note() found: where that still stands it calls us, and the user has nothing. */
+static void take(get_table *get, int module, void (*const *ours)(void), void (**next)(void),
+		 unsigned count, bool others)
+{
+	nvtx_place *table = NULL;
+	unsigned size = 0;
+
+	if (!get(module, &table, &size) || !table)
 		return;
 	for (unsigned i = 1; i < count && i < size; i++) {
 		if (!table[i] || !ours[i])
 			continue;
-		next[i] = others ? *table[i] : NULL;
+		next[i] = others && *table[i] != next[i] ? *table[i] : NULL;
 		*table[i] = ours[i];
 	}
 }
 
 /* Of the user; it comes first. */
-static bool load_users(nvtx_get_table *get)
+static bool load_users(const char *function, nvtx_get_table *get)
 {
 	const char *path = getenv(XS_ENV_NVTX_INJECTION);
 	void *library = path && path[0] ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
 	int (*initialize)(nvtx_get_table *) = NULL;
 
 	if (library)
-		*(void **)&initialize = dlsym(library, "InitializeInjectionNvtx2");
+		*(void **)&initialize = dlsym(library, function);
 	return initialize && initialize(get);
 }
 
 #define OURS(function) ((void (*)(void))(function))
 
-EXPORT int InitializeInjectionNvtx2(nvtx_get_table *get)
+/* `function`: the name of the entry. */
+static int initialize(const char *function, nvtx_get_table *get)
 {
 	static void (*const core[NVTX_CORE_SIZE])(void) = {
 		[NVTX_MARK_EX] = OURS(core_mark_ex),
@@ -533,14 +549,26 @@ EXPORT int InitializeInjectionNvtx2(nvtx_get_table *get)
 	const struct nvtx_callbacks *callbacks;
 	bool others;
 
-	if (!get)
-		return 0;
-	others = load_users(get);
-	callbacks = get(NVTX_TABLE_OF_CALLBACKS);
+	callbacks = get ? get(NVTX_TABLE_OF_CALLBACKS) : NULL;
 	if (!options || !xs_want_itt(options) || !callbacks ||
 	    callbacks->size < sizeof(*callbacks) || !callbacks->get_table)
-		return others;
+		return get && load_users(function, get);
+	note(callbacks->get_table, NVTX_CORE, next_core, NVTX_CORE_SIZE);
+	note(callbacks->get_table, NVTX_CORE2, next_core2, NVTX_CORE2_SIZE);
+	others = load_users(function, get);
 	take(callbacks->get_table, NVTX_CORE, core, next_core, NVTX_CORE_SIZE, others);
 	take(callbacks->get_table, NVTX_CORE2, core2, next_core2, NVTX_CORE2_SIZE, others);
 	return 1;
+}
+
+/* NVTX 3, in each library and program that has its header. */
+EXPORT int InitializeInjectionNvtx2(nvtx_get_table *get)
+{
+	return initialize("InitializeInjectionNvtx2", get);
+}
+
+/* NVTX 2, a library. */
+EXPORT int InitializeInjectionNvtx(nvtx_get_table *get)
+{
+	return initialize("InitializeInjectionNvtx", get);
 }

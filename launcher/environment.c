@@ -50,7 +50,8 @@ int xs_find_devices(char *path)
 
 int xs_find_parts(char *library, char *drain)
 {
-	/* installed: <prefix>/bin/xstrace, <prefix>/lib/xstrace/xstrace-host; built: <build>/launcher/… */
+	/* installed: <prefix>/bin/xstrace, <prefix>/lib/xstrace/xstrace-host; built:
+	 * <build>/launcher/… */
 	static const char *const libraries[] = { "../lib/xstrace/libxstrace.so", "libxstrace.so",
 						 "../collector/libxstrace.so" };
 	static const char *const drains[] = { "../lib/xstrace/xstrace-drain", "xstrace-drain",
@@ -248,6 +249,15 @@ static void beside(const char *library, const char *name, char *path, size_t siz
 		       name);
 }
 
+/* Variables that name a library which an API's runtime opens when it starts. */
+static const struct {
+	const char *name;
+	const char *kept; /* tells ours of the user's own, which it opens then; NULL: it does not */
+} injected[] = {
+	{ "CUDA_INJECTION64_PATH", XS_ENV_CUDA_INJECTION },
+};
+#define INJECTED (sizeof(injected) / sizeof(injected[0]))
+
 /* Both return how many variables they have put into `added`. */
 static size_t for_itt(const struct xs_options *options, const char *library, const char *jit,
 		      char **added)
@@ -286,14 +296,19 @@ static size_t for_devices(const char *library, const char *layer, char **added)
 		if (users && !strcmp(users, "1") && !given(XS_ENV_RUN))
 			added[n++] = variable(XS_ENV_ZE_VALIDATION, "1", "", NULL);
 	}
-	return n + beside_users("CUDA_INJECTION64_PATH", XS_ENV_CUDA_INJECTION, library, added + n);
+	for (size_t i = 0; i < INJECTED; i++)
+		if (injected[i].kept)
+			n += beside_users(injected[i].name, injected[i].kept, library, added + n);
+		else
+			added[n++] = take(injected[i].name, "library", library);
+	return n;
 }
 
 char **xs_environment(const struct xs_launch *launch, const char *library, bool wants_mpi)
 {
 	const struct xs_options *options = &launch->control->options;
 	char jit[PATH_MAX + 32], mpi[PATH_MAX + 32], layer[PATH_MAX + 32], run[XS_ENV_RUN_MAX];
-	char **environment, *added[13];
+	char **environment, *added[11 + 2 * INJECTED];
 	size_t count = 0, n = 0;
 
 	while (environ[count])

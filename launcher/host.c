@@ -34,6 +34,25 @@ static int __attribute__((format(printf, 1, 2))) refuse(const char *format, ...)
 	return XS_EXIT_SELF;
 }
 
+/* Where traces lie until they are saved; of their own unless the program has chosen it. */
+static int find_output(struct xs_options *options)
+{
+	const char *parent = getenv("TMPDIR");
+	char path[PATH_MAX];
+
+	if (options->output_dir[0]) {
+		if (!access(options->output_dir, W_OK | X_OK))
+			return 0;
+		return refuse("%s: %s", options->output_dir, strerror(errno));
+	}
+	(void)snprintf(path, sizeof(path), "%s/xstrace-XXXXXX",
+		       parent && parent[0] == '/' ? parent : "/tmp");
+	if (strlen(path) >= sizeof(options->output_dir) || !mkdtemp(path))
+		return refuse("%s: %s", path, strerror(errno));
+	(void)strcpy(options->output_dir, path);
+	return 0;
+}
+
 /* What the drain process has to say is said in the trace; with -v on the program's stderr, too. */
 static void silence(const struct xs_options *options)
 {
@@ -43,21 +62,26 @@ static void silence(const struct xs_options *options)
 		(void)dup2(null, STDERR_FILENO);
 }
 
-static int host(int pid, const struct xs_options *options, char **all, char **argv)
+static int host(int pid, struct xs_options *options, char **all, char **argv)
 {
+	bool own_output = !options->output_dir[0];
 	struct xs_launch launch = { .directory = -1 };
 	char library[PATH_MAX], drain[PATH_MAX], variable[XS_ENV_RUN_MAX];
 	int error = xs_find_parts(library, drain);
 
 	if (error < 0)
 		return refuse("libxstrace.so and xstrace-drain are not beside xstrace-host");
+	if (find_output(options))
+		return XS_EXIT_SELF;
 	error = xs_launch_create(&launch, options, all, argv);
 	if (error < 0)
-		return refuse("cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR or /tmp: %s",
+		return refuse("cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR "
+			      "or /tmp: %s",
 			      strerror(-error));
 	launch.control->rank = xs_rank();
 	launch.control->app_pid = pid;
 	launch.control->hosted_start = xs_pid_start(pid);
+	launch.control->owns_output = own_output;
 	(void)xs_control_pause(launch.control, XS_PAUSE_LIBRARY, true);
 	if (options->session[0] && xs_session_register(&launch) < 0) {
 		xs_launch_destroy(&launch);

@@ -39,8 +39,8 @@ static int find_host(char *path)
 		return -ENOENT;
 	end = strrchr(info.dli_fname, '/');
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		(void)snprintf(path, PATH_MAX, "%.*s%s",
-			       end ? (int)(end + 1 - info.dli_fname) : 0, info.dli_fname, places[i]);
+		(void)snprintf(path, PATH_MAX, "%.*s%s", end ? (int)(end + 1 - info.dli_fname) : 0,
+			       info.dli_fname, places[i]);
 		if (!access(path, X_OK))
 			return 0;
 	}
@@ -48,40 +48,55 @@ static int find_host(char *path)
 }
 
 struct child {
-	char **argv;
-	int fd;
+	char **argv, *stack; /* for the second of the two */
+	int fd, error;
 };
 
-/* In the child, which shares our memory until it calls exec. */
+/* Shares our memory until it calls exec. */
 static int become_host(void *user)
 {
-	const struct child *child = user;
+	struct child *child = user;
 
 	(void)fcntl(child->fd, F_SETFD, 0);
 	execve(child->argv[0], child->argv, environ);
+	child->error = errno;
 	_exit(127);
 }
 
+/* Leaves a child that has no parent of ours. */
+static int leave_orphan(void *user)
+{
+	struct child *child = user;
+
+	if (clone(become_host, child->stack, CLONE_VM | CLONE_VFORK, child) < 0)
+		child->error = errno;
+	_exit(0);
+}
+
 /*
- * A child that the program does not see: it sends no SIGCHLD, and wait() does not find it. Its pid
- * or -errno.
+ * Starts a process that the program does not see: its own child is the one between, which sends no
+ * SIGCHLD and is not found by wait(), as it never calls exec. 0 or -errno.
  */
 static int spawn(char **argv, int fd)
 {
-	struct child child = { argv, fd };
+	char *stacks =
+		mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct child child = { .argv = argv, .stack = stacks + STACK, .fd = fd };
 	uint64_t all = UINT64_MAX, old;
-	char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int pid, error;
+	int pid;
 
-	if (stack == MAP_FAILED)
+	if (stacks == MAP_FAILED)
 		return -ENOMEM;
 	/* all blocked: no handler of the program's runs in the child; xstrace-drain expects it */
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
-	pid = clone(become_host, stack + STACK, CLONE_VM | CLONE_VFORK, &child);
-	error = errno;
+	pid = clone(leave_orphan, stacks + 2 * STACK, CLONE_VM | CLONE_VFORK, &child);
+	if (pid < 0)
+		child.error = errno;
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
-	(void)munmap(stack, STACK);
-	return pid < 0 ? -error : pid;
+	while (pid > 0 && waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
+		;
+	(void)munmap(stacks, 2 * STACK);
+	return -child.error;
 }
 
 /* What the host answers, with its NUL; false: it answers nothing. */
@@ -106,53 +121,23 @@ static bool hear(int fd, char *answer, size_t size)
 static int run_host(char **argv, char *answer, size_t size)
 {
 	char number[16];
-	int ends[2], pid, status;
+	int ends[2], error;
 	bool heard;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return xs_refuse(XSTRACE_IO, "no descriptors left: %s", strerror(errno));
 	(void)snprintf(number, sizeof(number), "%d", ends[1]);
 	argv[2] = number;
-	pid = spawn(argv, ends[1]);
+	error = spawn(argv, ends[1]);
 	close(ends[1]);
-	if (pid < 0) {
-		close(ends[0]);
-		return xs_refuse(XSTRACE_OFF, "%s cannot be started: %s", argv[0], strerror(-pid));
-	}
-	heard = hear(ends[0], answer, size);
+	heard = !error && hear(ends[0], answer, size);
 	close(ends[0]);
-	while (waitpid(pid, &status, __WCLONE) < 0 && errno == EINTR)
-		;
+	if (error)
+		return xs_refuse(XSTRACE_OFF, "%s cannot be started: %s", argv[0],
+				 strerror(-error));
 	if (!heard)
 		return xs_refuse(XSTRACE_OFF, "%s has ended without an answer", argv[0]);
 	return answer[0] == '!' ? xs_refuse(XSTRACE_BAD_ARGUMENT, "%s", answer + 1) : XSTRACE_OK;
-}
-
-/* ---- where traces lie until they are saved ---- */
-
-static void remove_output(void)
-{
-	if (xs_library.own_output && !xs_is_child())
-		(void)rmdir(xs_library.output_directory);
-}
-
-static int make_output(const char *directory)
-{
-	const char *parent = getenv("TMPDIR");
-	char *path = xs_library.output_directory;
-
-	if (directory) {
-		if (!realpath(directory, path))
-			return xs_refuse(XSTRACE_IO, "%s: %s", directory, strerror(errno));
-		return XSTRACE_OK;
-	}
-	(void)snprintf(path, PATH_MAX, "%s/xstrace-XXXXXX",
-		       parent && parent[0] == '/' ? parent : "/tmp");
-	if (!mkdtemp(path))
-		return xs_refuse(XSTRACE_IO, "%s: %s", path, strerror(errno));
-	xs_library.own_output = true;
-	(void)atexit(remove_output);
-	return XSTRACE_OK;
 }
 
 /* ---- the run ---- */
@@ -209,25 +194,22 @@ int xs_host_begin(const char *options, const char *directory, bool devices)
 		free(words);
 		return xs_refuse(XSTRACE_OFF, "xstrace-host is not where libxstrace.so is");
 	}
-	result = make_output(directory);
 	(void)snprintf(pid, sizeof(pid), "%d", getpid());
 	if (devices)
 		argv[count++] = "--chrome-kernel-logging";
-	argv[count++] = "--output-dir-path";
-	argv[count++] = xs_library.output_directory;
-	while (!result && (word = strtok_r(rest, " \t\n", &rest)) && count < ARGUMENTS_MAX)
+	if (directory) {
+		argv[count++] = "--output-dir-path";
+		argv[count++] = (char *)directory;
+	}
+	while ((word = strtok_r(rest, " \t\n", &rest)) && count < ARGUMENTS_MAX)
 		argv[count++] = word;
 	argv[count++] = program_invocation_short_name;
 	argv[count] = NULL;
-	if (!result)
-		result = run_host(argv, answer, sizeof(answer));
+	result = run_host(argv, answer, sizeof(answer));
 	if (!result)
 		result = join(answer);
 	free(words);
-	if (!result)
-		xs_library.has_devices = devices;
-	else if (xs_library.own_output && !rmdir(xs_library.output_directory))
-		xs_library.own_output = false;
+	xs_library.has_devices = devices && !result;
 	return result;
 }
 

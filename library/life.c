@@ -76,8 +76,9 @@ static void *open_collector(void)
 		return NULL;
 	end = strrchr(info.dli_fname, '/');
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		(void)snprintf(path, sizeof(path), "%.*s%s", end ? (int)(end + 1 - info.dli_fname) : 0,
-			       info.dli_fname, places[i]);
+		(void)snprintf(path, sizeof(path), "%.*s%s",
+			       end ? (int)(end + 1 - info.dli_fname) : 0, info.dli_fname,
+			       places[i]);
 		if (access(path, R_OK))
 			continue;
 		found = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -220,7 +221,8 @@ static int parse_filter(const char *filter, uint64_t *ret)
 		(void)snprintf(name, sizeof(name), "%.*s", (int)n, filter);
 		type = xstrace_type_of(name);
 		if (type < 0)
-			return xs_refuse(XSTRACE_BAD_ARGUMENT, "filter: no type is called %s", name);
+			return xs_refuse(XSTRACE_BAD_ARGUMENT, "filter: no type is called %s",
+					 name);
 		*ret |= 1ull << type;
 		filter += n + (filter[n] == ',');
 	}
@@ -280,11 +282,10 @@ static int prepare(const struct xstrace_config *given)
 		return xs_refuse(XSTRACE_BAD_STATE, "a trace is being recorded; stop it first");
 	if (xs_library.how == XS_HOW_ALONE)
 		result = xs_host_begin(config.options, config.directory, devices);
-	else if (xs_library.how == XS_HOW_HOSTED && devices && !xs_library.has_devices)
-		result = xs_refuse(XSTRACE_BAD_STATE, "the first trace of this process was "
-						      "prepared without devices; they cannot be had later");
 	if (result)
 		return result;
+	xs_library.lacks_devices = devices && xs_library.how == XS_HOW_HOSTED &&
+				   !xs_library.has_devices;
 	xs_library.activities = config.activities;
 	xs_library.state = config.state;
 	xs_library.filter = filter;
@@ -332,6 +333,12 @@ static int start(xstrace_post_process function, void *user)
 	atomic_store(&xs_library.in_step, false);
 	atomic_store(&xs_library.recording, true);
 	xs_table_of_library()->about("trace_id", trace_id(), false);
+	if (xs_library.lacks_devices)
+		xs_table_of_library()->about(
+			"not_traced",
+			"devices: the first trace of this process was prepared "
+			"without them",
+			false);
 	if (xs_library.metrics[0])
 		xs_table_of_library()->about("metrics_not_measured", xs_library.metrics, false);
 	if (xs_library.profile_memory)
@@ -384,8 +391,9 @@ int xstrace_stop(struct xstrace_trace **ret)
 	int result;
 
 	if (!ret)
-		return xs_refuse(XSTRACE_BAD_ARGUMENT, "xstrace_stop: there is to be a place for the "
-						       "trace");
+		return xs_refuse(XSTRACE_BAD_ARGUMENT,
+				 "xstrace_stop: there is to be a place for the "
+				 "trace");
 	*ret = NULL;
 	result = enter();
 	if (result)
@@ -428,9 +436,10 @@ int xstrace_toggle_collection(bool on, uint32_t activities)
 	if (!xs_library.recording)
 		return leave(xs_refuse(XSTRACE_BAD_STATE, "no trace is being recorded"));
 	if ((activities & xs_library.activities) != xs_library.activities)
-		return leave(xs_refuse(XSTRACE_BAD_ARGUMENT,
-				       "recording stops and goes on as a whole: give all activities "
-				       "of the trace"));
+		return leave(
+			xs_refuse(XSTRACE_BAD_ARGUMENT,
+				  "recording stops and goes on as a whole: give all activities "
+				  "of the trace"));
 	if (xs_library.how != XS_HOW_HOSTED)
 		return leave(xs_refuse(XSTRACE_JOINED, "the launcher's trace is controlled by its "
 						       "--session, or by ITT"));

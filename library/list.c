@@ -142,8 +142,9 @@ int xstrace_cpu_trace_add(struct xstrace_cpu_trace *list, const struct xstrace_a
 		return xs_refuse(XSTRACE_BAD_ARGUMENT, "xstrace_cpu_trace_add: NULL");
 	for (size_t i = 0; i < count; i++)
 		if ((uint32_t)activities[i].type >= XSTRACE_TYPES)
-			return xs_refuse(XSTRACE_BAD_ARGUMENT, "activity %zu: no type has number %d",
-					 i, activities[i].type);
+			return xs_refuse(XSTRACE_BAD_ARGUMENT,
+					 "activity %zu: no type has number %d", i,
+					 activities[i].type);
 	if (ret_first)
 		*ret_first = list->count;
 	if (!reserve(&list->activities, &list->room, list->count + count,
@@ -234,8 +235,9 @@ static int not_recording(void)
 int xstrace_cpu_trace_transfer(struct xstrace_cpu_trace *list, int64_t end)
 {
 	struct xstrace_activity span;
-	struct xstrace_ids ids = xstrace_ids();
-	int result = list ? not_recording() : XSTRACE_BAD_ARGUMENT;
+	struct xstrace_ids ids = xstrace_get_ids();
+	int result = list ? not_recording()
+			  : xs_refuse(XSTRACE_BAD_ARGUMENT, "xstrace_cpu_trace_transfer: no list");
 
 	if (result) {
 		xstrace_cpu_trace_free(list);
@@ -273,7 +275,7 @@ static int report_one(const struct xstrace_activity *activity, const char *const
 int xstrace_report_backend_event(int64_t start, int64_t end, enum xstrace_scope scope,
 				 const char *name, const char *backend)
 {
-	struct xstrace_ids ids = xstrace_ids();
+	struct xstrace_ids ids = xstrace_get_ids();
 	struct xstrace_activity activity = { .name = name,
 					     .start = start,
 					     .end = end,
@@ -314,15 +316,16 @@ int xstrace_metadata_json(const char *key, const char *json)
 int xstrace_log_invariant_violation(const char *assertion, const char *error,
 				    const char *profile_id, const char *group_profile_id)
 {
-	struct xstrace_ids ids = xstrace_ids();
+	struct xstrace_ids ids = xstrace_get_ids();
 	struct xstrace_activity activity = { .name = "invariant violation",
 					     .start = xstrace_now(),
 					     .device = ids.device,
 					     .resource = ids.resource,
 					     .type = XSTRACE_CPU_INSTANT_EVENT };
-	const char *metadata[] = { "assertion",	 assertion,	     "error",
-				   error,	 "profile_id",	     profile_id,
-				   "group_profile_id", group_profile_id, NULL };
+	const char *metadata[] = {
+		"assertion", assertion,		 "error",	   error, "profile_id",
+		profile_id,  "group_profile_id", group_profile_id, NULL
+	};
 
 	return report_one(&activity, metadata);
 }

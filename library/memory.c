@@ -86,7 +86,8 @@ void xstrace_memory(const void *address, int64_t bytes, uint64_t total_allocated
 	if (!atomic_load_explicit(&profile.on, memory_order_relaxed) || xs_is_child())
 		return;
 	now = xstrace_now();
-	(void)snprintf(name, sizeof(name), "memory of device type %d, %d", (int)device_type, device);
+	(void)snprintf(name, sizeof(name), "memory of device type %d, %d", (int)device_type,
+		       device);
 	xstrace_counter(name, (double)total_allocated);
 	pthread_mutex_lock(&profile.lock);
 	change = profile.on ? new_change() : NULL;
@@ -196,8 +197,7 @@ static void put_timeline(FILE *out)
 
 		(void)fprintf(out, "%s\n[%lld, %d, %d, %lld, %llu, %llu]", i ? "," : "",
 			      (long long)change->time, change->device_type, change->device,
-			      (long long)change->bytes,
-			      (unsigned long long)change->total_allocated,
+			      (long long)change->bytes, (unsigned long long)change->total_allocated,
 			      (unsigned long long)change->total_reserved);
 	}
 }

@@ -28,7 +28,7 @@ void xstrace_range_pop(void)
 	xs_table_of_library()->range_pop();
 }
 
-const struct xstrace_name *xstrace_name(const char *name)
+const struct xstrace_name *xstrace_get_name(const char *name)
 {
 	return xs_table_of_library()->name(name);
 }
@@ -150,7 +150,7 @@ void xstrace_record_thread_info(void)
 	xs_table_of_library()->thread_info();
 }
 
-struct xstrace_ids xstrace_ids(void)
+struct xstrace_ids xstrace_get_ids(void)
 {
 	return (struct xstrace_ids){ getpid(), syscall(SYS_gettid) };
 }

@@ -47,9 +47,9 @@ struct xs_state_of_library {
 	xstrace_post_process post_process;
 	void *post_process_user;
 	/* a hosted run (host.c) */
-	char run_directory[PATH_MAX], output_directory[PATH_MAX];
-	bool own_output; /* the latter is ours to remove */
-	bool has_devices;
+	char run_directory[PATH_MAX];
+	bool has_devices;   /* the run was begun with them */
+	bool lacks_devices; /* the trace is to have them all the same */
 	struct xs_control *control;
 	struct xs_mailbox *mailbox;
 	pid_t main_thread;

@@ -1,6 +1,6 @@
 """Writes xstrace/stub.h from xstrace/xstrace.h: the same types, and functions that do nothing.
 
-    stub.py XSTRACE_H OUTPUT
+stub.py XSTRACE_H OUTPUT
 """
 
 import re
@@ -45,7 +45,7 @@ def stub(found):
 def main():
     text = open(sys.argv[1]).read()
     _, _, rest = text.partition("*/\n")
-    rest = rest.replace("#define XSTRACE_API __attribute__((visibility(\"default\")))\n", "")
+    rest = rest.replace('#define XSTRACE_API __attribute__((visibility("default")))\n', "")
     rest = re.sub(r"XSTRACE_API ([^;]+);", stub, rest)
     with open(sys.argv[2], "w") as out:
         out.write("/* Made from xstrace.h: for programs that are built without xstrace. */\n" + rest)

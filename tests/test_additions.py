@@ -1,9 +1,10 @@
-"""docs/ADDING.md says how many files a sink takes: one is added to a copy of the tree, built and used."""
+"""docs/ADDING.md says how many files a sink and a backend take: one is added to a copy of the tree, built and used."""
 
 import os
 import shutil
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -119,3 +120,71 @@ def test_a_sink_is_a_file_a_row_and_its_name_in_the_list_of_sources(xstrace, cop
     assert f"toy: {expected} tasks\n" in result.stderr
     run.collect()
     assert len(run.trace.tasks) == expected  # and the first sink has missed nothing
+
+
+# ---- a backend ----
+
+TOY = ROOT / "tests/toy_backend"
+ROW = """\
+	[XS_SOURCE_TOY] = {
+		.label = "TOY",
+		.names = xs_toy_names,
+		.name_count = &xs_toy_count,
+		.arguments = &xs_toy_arguments,
+		.memory = MEMORY,
+		.layout = { 11, 19, 11, 11, 2, "Queued" },
+	},
+"""
+
+
+def install_toy_api(where):
+    """The API as its vendor would: its header and its loader."""
+    where.mkdir()
+    shutil.copy(TOY / "api/toy_api.h", where)
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", where / "libtoy.so", TOY / "api/toy.c", "-ldl"], check=True)
+    return where
+
+
+def add_toy(copy):
+    shutil.copytree(TOY / "added", copy, dirs_exist_ok=True)
+    edit(copy / "common/record.h", "\tXS_SOURCE_COUNT,", "\tXS_SOURCE_TOY,\n\tXS_SOURCE_COUNT,")
+    edit(copy / "writer/meaning/backends.c", "TABLES(mpi);", "TABLES(mpi);\nTABLES(toy);")
+    edit(copy / "writer/meaning/backends.c", "\t[XS_SOURCE_MPI] = {", f"{ROW}\t[XS_SOURCE_MPI] = {{")
+    edit(copy / "launcher/environment.c", "XS_ENV_CUDA_INJECTION },", 'XS_ENV_CUDA_INJECTION },\n\t{ "TOY_INJECTION", NULL },')
+    with open(copy / "meson_options.txt", "a") as options:
+        options.write("option('toy', type: 'feature', value: 'auto', description: 'toy backend')\n")
+
+
+def build_with_toy(copy, api):
+    off = [f"-D{option}=disabled" for option in ("opencl", "level_zero", "cuda", "musl")]
+    found = [f"-Dc_args=-I{api}", f"-Dc_link_args=-L{api}", "-Dtoy=enabled"]
+    parts = ["launcher/xstrace", "writer/xstrace-drain", "collector/libxstrace.so", "tests/apps/toy_calls"]
+    for command in (["meson", "setup", "-Doptimization=0", *off, *found, "build"], ["ninja", "-C", "build", *parts]):
+        result = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=300)
+        assert result.returncode == 0, result.stdout[-3000:]
+    return copy / "build"
+
+
+def test_a_backend_is_five_files_and_four_edited_ones(copy, tmp_path):
+    signal.alarm(400)  # most of the tree is built
+    api = install_toy_api(tmp_path / "api")
+    add_toy(copy)
+    changed = git(copy, "status", "--porcelain", "-uall").splitlines()
+    assert sorted(changed) == [
+        " M common/record.h",
+        " M launcher/environment.c",
+        " M meson_options.txt",
+        " M writer/meaning/backends.c",
+        "?? gpu/toy/toy.c",
+        "?? gpu/toy/xs_toy.h",
+        "?? interpose/toy.toml",
+        "?? tests/apps/toy_calls.c",
+        "?? tests/test_toy.py",
+    ]
+    build = build_with_toy(copy, api)
+    env = {**os.environ, "XSTRACE_BUILD": str(build), "LD_LIBRARY_PATH": str(api)}
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "tests/test_toy.py"], cwd=copy, env=env, capture_output=True, text=True, timeout=110
+    )
+    assert result.returncode == 0, result.stdout[-3000:]
+    assert "2 passed" in result.stdout

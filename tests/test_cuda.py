@@ -382,7 +382,17 @@ def test_calls_that_fail(xstrace, tmp_path):
     cuda = cuda_of(tmp_path, FAULT="cudaMalloc:1:2")
     run = xstrace("--chrome-call-logging", "cuda_streams", env=cuda.env)
     (call,) = [one for one in run.trace.calls if one.name == "cudaMalloc"]
-    assert call.args["result"] == 2
+    assert (call.args["result"], call.args["returned"]) == (2, "cudaErrorMemoryAllocation (2)")
+
+
+def test_calls_of_the_driver_that_fail(xstrace, tmp_path):
+    """Its errors have names of their own."""
+    cuda = cuda_of(tmp_path, FAULT="cuMemAlloc_v2:1:2")
+    run = xstrace("--chrome-call-logging -c", "cuda_driver", env=cuda.env)
+    failed = [one for one in run.trace.calls if "result" in one.args]
+    assert [one.args["returned"] for one in failed] == ["CUDA_ERROR_OUT_OF_MEMORY (2)"]
+    assert failed[0].name.startswith("cuMemAlloc")
+    assert "-> CUDA_ERROR_OUT_OF_MEMORY (2)" in run.err
 
 
 def test_arguments(xstrace, tmp_path):

@@ -28,8 +28,6 @@ def test_one_file_of_the_drain_process_knows_the_apis():
 
 
 LINES_MAX = 60  # of a function
-# those of writer/ that are longer; the list may only get shorter
-LONG = {"xs_chrome_close", "xs_drain", "xs_itt_read", "xs_run_open", "put_value"}
 
 
 def functions(text):
@@ -45,7 +43,7 @@ def test_functions_fit_a_screen():
         for folder in FOLDERS
         for path in sources(folder)
         for name, lines in functions(path.read_text())
-        if lines > LINES_MAX and not (folder == "writer" and name in LONG)
+        if lines > LINES_MAX
     ]
     assert not long, "\n".join(long)
 

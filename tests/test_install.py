@@ -96,7 +96,7 @@ def symbols(path, *options):
 
 def test_exports_are_those_of_the_map(installed):
     """One wrong flag exports nothing, and programs run untraced without a word."""
-    source = (ROOT / "collector/libxstrace.map").read_text()
+    source = (BUILD / "collector/libxstrace.map").read_text()
     patterns = re.findall(r"[\w*]+(?=;)", source.split("global:")[1].split("local:")[0])
     defined = symbols(installed / "lib/xstrace/libxstrace.so", "--defined-only")
     assert {

@@ -18,9 +18,7 @@ MAY_USE = {
     "itt_collector": ["common", "collector"],
     "interpose/mpi": ["common", "collector"],
     "gpu/base": ["common", "collector"],
-    "gpu/opencl": BACKEND,
-    "gpu/level_zero": BACKEND,
-    "gpu/cuda": BACKEND,
+    **{f"gpu/{path.name}": BACKEND for path in sorted((ROOT / "gpu").iterdir()) if path.is_dir() and path.name != "base"},
     "writer/base": ["common"],
     "writer/meaning": ["common", "writer/base"],
     "writer/sinks": ["common", "writer/base", "writer/meaning"],
@@ -30,6 +28,9 @@ MAY_USE = {
     "merge/clocks": ["merge/read", "merge/mpi", "writer/base"],
     "merge/write": ["common", "merge/read", "merge/mpi", "merge/clocks", "writer/base"],
     "merge": ["common", "merge/read", "merge/mpi", "merge/clocks", "merge/write", "writer/base"],
+    "include/xstrace": [],
+    "library": ["common", "include/xstrace"],
+    "library/inside": ["common", "collector", "itt_collector", "library"],
     "launcher": ["common", "writer/base"],
     "devices": ["common"],
 }
@@ -41,17 +42,19 @@ IN_PART = {
     ("merge/clocks", "writer/base"): {"json.h"},
     ("merge/write", "writer/base"): {"json.h", "output.h"},
     ("launcher", "writer/base"): {"json.h"},
+    ("library/inside", "library"): {"library.h"},
 }
-# where the wrappers belong that are generated; what else is generated is the tables of the drain process
-GENERATED = {
-    "opencl_wrap.c": "gpu/opencl",
-    "level_zero_wrap.c": "gpu/level_zero",
-    "level_zero_layer.c": "gpu/level_zero",
-    "cuda_wrap.c": "gpu/cuda",
-    "cuda_calls.c": "gpu/cuda",
-    "mpi_wrap.c": "interpose/mpi",
-    "mpi_fortran.c": "interpose/mpi",
-}
+
+
+def generated(name):
+    """Where a generated file belongs: tables to the drain process, the rest to those who install the wrappers."""
+    if name.endswith(("_names.c", "_arguments.c")):
+        return "writer/meaning"
+    if name.startswith("mpi_"):
+        return "interpose/mpi"
+    return next(folder for folder in MAY_USE if folder.startswith("gpu/") and name.startswith(f"{Path(folder).name}_"))
+
+
 # Files that call each other in a circle, by name. docs/LEVEL_ZERO.md has a picture of the first.
 CIRCLES = [
     {f"level_zero_{part}.c" for part in "append body device event execute list record submission".split()},
@@ -114,8 +117,9 @@ def test_every_folder_has_its_row():
     with_c = {p.relative_to(ROOT).parts[0] for p in ROOT.glob("*/*.c")} | {str(p.parent.relative_to(ROOT)) for p in ROOT.glob("*/*/*.c")}
     ours = {f for f in with_c if not f.startswith(("tests", "bench", "build", "."))}
     assert {f for f in ours if not folder_of(Path(f) / "x.c")} == set()
-    rows = re.findall(r"^\| `([\w/]+)/` \|", (ROOT / "docs/ARCHITECTURE.md").read_text(), re.M)
-    assert set(MAY_USE) <= set(rows)
+    rows = re.findall(r"^\| `([\w/<>]+)/` \|", (ROOT / "docs/ARCHITECTURE.md").read_text(), re.M)
+    wanted = {"gpu/<api>" if f.startswith("gpu/") and f != "gpu/base" else f for f in MAY_USE}
+    assert wanted <= set(rows)
 
 
 # ---- symbols ----
@@ -136,7 +140,7 @@ def objects():
         source, output = (BUILD / row["file"]).resolve(), BUILD / row["output"]
         if row["output"].startswith(("tests/", "bench/")) or not output.exists():
             continue
-        folder = GENERATED.get(source.name, "writer/meaning") if BUILD in source.parents else folder_of(source.relative_to(ROOT))
+        folder = generated(source.name) if BUILD in source.parents else folder_of(source.relative_to(ROOT))
         if (folder, source.name) not in found:
             found[folder, source.name] = symbols(output)
     return found

@@ -12,22 +12,18 @@
 #include "sys.h"
 
 static struct xs_activity_file *activity;
+static bool waits; /* --on-full */
 
 /* What we know of a buffer ourselves: the words in its file others can write, too. */
 static struct slot {
 	_Atomic(struct xs_activity_buffer *) buffer; /* NULL: not made yet */
 	_Atomic bool handed;
 } slots[XS_ACTIVITY_BUFFERS];
-static _Atomic uint32_t slot_count;
+static _Atomic uint32_t slot_count, turns;
 
 static unsigned char *data_of(struct xs_activity_buffer *buffer)
 {
 	return (unsigned char *)buffer + XS_ACTIVITY_HEADER;
-}
-
-static bool own_process(void)
-{
-	return xs_sys(SYS_getpid) == (long)xs_cuda_owner;
 }
 
 struct xs_activity_file *xs_cuda_activity(void)
@@ -104,9 +100,14 @@ static struct slot *take_new(void)
 	return make(count) ? &slots[count] : NULL;
 }
 
-/* If the drain process is behind, it gets some time: what finds no buffer is lost. */
+/*
+ * If the drain process is behind, it gets some time, once: what finds no buffer is lost then, until
+ * there is one again. A program whose drain process never comes does not wait for each record.
+ */
 static struct slot *take(void)
 {
+	static _Atomic bool in_vain;
+	bool may_wait = waits && !atomic_load_explicit(&in_vain, memory_order_relaxed);
 	uint32_t rounds = 0;
 	struct slot *slot;
 
@@ -116,13 +117,14 @@ static struct slot *take(void)
 			slot = take_new();
 		if (!slot)
 			xs_doorbell_ring(xs_bell);
-	} while (!slot && xs_wait_a_bit(&rounds));
+	} while (!slot && may_wait && xs_wait_a_bit(&rounds));
+	atomic_store_explicit(&in_vain, !slot, memory_order_relaxed);
 	return slot;
 }
 
 static void CUPTIAPI requested(uint8_t **ret_buffer, size_t *ret_size, size_t *ret_records)
 {
-	struct slot *slot = own_process() ? take() : NULL;
+	struct slot *slot = xs_cuda_own_process() ? take() : NULL;
 	struct xs_activity_buffer *buffer = slot ? atomic_load(&slot->buffer) : NULL;
 
 	*ret_buffer = NULL;
@@ -133,7 +135,7 @@ static void CUPTIAPI requested(uint8_t **ret_buffer, size_t *ret_size, size_t *r
 		atomic_store(&slot->handed, false);
 		return;
 	}
-	buffer->turn++;
+	buffer->turn = atomic_fetch_add_explicit(&turns, 1, memory_order_relaxed) + 1;
 	read_clock(&buffer->pair);
 	atomic_store_explicit(&buffer->state, XS_BUFFER_HANDED, memory_order_release);
 	*ret_buffer = data_of(buffer);
@@ -175,10 +177,11 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *data
 			       size_t valid)
 {
 	(void)size;
-	if (!data || !own_process())
+	if (!data || !xs_cuda_own_process())
 		return;
 	publish(data, valid);
 	count_dropped(context, stream);
+	xs_cuda_resumed(); /* by a handler, which could not ask for it */
 }
 
 /* The same as above, as CUPTI calls a subscriber. */
@@ -195,10 +198,13 @@ static void CUPTIAPI completed_of(uint8_t *data, size_t size, size_t valid, void
 	completed(NULL, 0, data, size, valid);
 }
 
+bool xs_cuda_alive(void)
+{
+	return activity && !activity->off && xs_cuda_own_process();
+}
+
 void xs_cuda_flush(void)
 {
-	if (!activity || activity->off || !own_process())
-		return;
 	(void)xs_cupti.ActivityFlushAll(0);
 	(void)xs_cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 	count_dropped(NULL, 0);
@@ -257,13 +263,10 @@ static void choose_clock(void)
 static void enable_more(void)
 {
 	static const CUpti_ActivityKind kinds[] = {
-		CUPTI_ACTIVITY_KIND_OVERHEAD,
-		CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-		CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
-		CUPTI_ACTIVITY_KIND_JIT,
-		CUPTI_ACTIVITY_KIND_MEMORY2,
-		CUPTI_ACTIVITY_KIND_MEMORY_POOL,
-		CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER,
+		CUPTI_ACTIVITY_KIND_OVERHEAD,	 CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+		CUPTI_ACTIVITY_KIND_CUDA_EVENT,	 CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+		CUPTI_ACTIVITY_KIND_JIT,	 CUPTI_ACTIVITY_KIND_MEMORY2,
+		CUPTI_ACTIVITY_KIND_MEMORY_POOL, CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER,
 	};
 
 	for (uint32_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -282,6 +285,7 @@ CUptiResult xs_cuda_enable_activity(const struct xs_options *options)
 
 	if (!xs_want_device(options))
 		return CUPTI_SUCCESS;
+	waits = options->on_full == XS_FULL_BLOCK;
 	measure();
 	result = xs_cupti.several ? xs_cupti.later.register_callbacks(xs_cupti.subscriber,
 								      (void *)requested_of,

@@ -2,20 +2,31 @@
  * Calls of CUDA's functions, as CUPTI tells of them: before and after each that was asked for.
  *
  * The driver's functions that the runtime calls are the runtime's own and not shown. What a call
- * puts on a device is told by its correlation id, which the device's record has, too: the drain
- * process joins the two.
+ * puts on a device, or has waited for, is told by its correlation id, which CUPTI's record of that
+ * has, too: the drain process joins the two.
  */
+#include <errno.h>
+
 #include "call_values.h"
 #include "xs_cuda.h"
 
-/* The call that the thread is in. */
-static __thread struct {
+/*
+ * The calls that the thread is in. There is more than one if a handler that interrupts one makes
+ * another. A handler that leaves by a jump leaves its calls behind: later ones take their places.
+ */
+#define NESTED 4u
+struct going {
 	struct xs_call call;
 	uint32_t function, correlation;
-	bool open;
+	uintptr_t at; /* on the stack */
+};
+static __thread struct {
+	struct going going[NESTED];
+	uint32_t depth;
 } inside __attribute__((tls_model("initial-exec")));
 
-static bool log_all, log_kernels, log_enqueues, correlate;
+static bool log_all, log_kernels, log_enqueues;
+static uint8_t correlated; /* uses: the drain process is told the numbers of such calls */
 
 static uint32_t function_of(CUpti_CallbackDomain domain, CUpti_CallbackId id)
 {
@@ -48,18 +59,44 @@ static void enqueued(uint64_t tick, uint64_t duration, uint8_t use, const CUpti_
 	xs_record_end(sizeof(*record));
 }
 
+/* Does the innermost call still go on, so that this one is its own? */
+static bool is_within(uint32_t depth, const CUpti_CallbackData *data)
+{
+	return depth && inside.going[(depth - 1) % NESTED].at >= (uintptr_t)data;
+}
+
 /* Apart, as the next one: while nothing is recorded no register is saved. */
 static __attribute__((noinline)) void enter(CUpti_CallbackDomain domain, CUpti_CallbackId id,
 					    const CUpti_CallbackData *data)
 {
-	if (inside.open && domain == CUPTI_CB_DOMAIN_DRIVER_API)
+	uint32_t depth = inside.depth;
+	struct going *going = &inside.going[depth % NESTED];
+
+	if (domain == CUPTI_CB_DOMAIN_DRIVER_API && is_within(depth, data))
 		return;
-	inside.function = function_of(domain, id);
-	inside.correlation = data->correlationId;
-	inside.open = xs_call_enter_unpaused(&inside.call, XS_SOURCE_CUDA, inside.function);
-	if (xs_log_calls && inside.open)
-		xs_cuda_in(&inside.call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id,
+	/* first of all: a handler's call takes the next place */
+	inside.depth = depth + 1;
+	atomic_signal_fence(memory_order_seq_cst);
+	going->function = function_of(domain, id);
+	going->correlation = data->correlationId;
+	going->at = (uintptr_t)data;
+	if (!xs_call_enter_unpaused(&going->call, XS_SOURCE_CUDA, going->function))
+		inside.depth = depth;
+	else if (xs_log_calls)
+		xs_cuda_in(&going->call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id,
 			   data->functionParams);
+}
+
+/* How deep the call is that ends; those that were made within have ended, too. 0: it is unknown. */
+static uint32_t depth_of(uint32_t function, const CUpti_CallbackData *data)
+{
+	for (uint32_t n = inside.depth, last = n > NESTED ? n - NESTED : 0; n > last; n--) {
+		const struct going *going = &inside.going[(n - 1) % NESTED];
+
+		if (going->function == function && going->correlation == data->correlationId)
+			return n;
+	}
+	return 0;
 }
 
 static bool is_logged(uint8_t use)
@@ -67,34 +104,45 @@ static bool is_logged(uint8_t use)
 	return log_all || (log_kernels && use) || (log_enqueues && use & XS_CUDA_ENQUEUES);
 }
 
+/* What the runtime calls itself is not shown, but its work may have a number of its own. */
+static void leave_own(uint8_t use, const CUpti_CallbackData *data)
+{
+	const struct going *going = &inside.going[(inside.depth - 1) % NESTED];
+
+	if (use & correlated && going->correlation != data->correlationId)
+		enqueued(going->call.tick, 0, use, data);
+}
+
 static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_CallbackId id,
 					    const CUpti_CallbackData *data)
 {
+	uint32_t function = function_of(domain, id);
+	uint32_t depth = depth_of(function, data);
 	uint8_t use = use_of(domain, id), flags = use ? XS_CALL_FLAG_OF_WORK : 0;
 	const int *returned = data->functionReturnValue;
 	int result = returned ? *returned : 0;
 	bool failed = xs_cuda_failed(result);
+	struct xs_call call;
 	uint64_t duration;
 
-	if (inside.function != function_of(domain, id)) {
-		/* the runtime's own call, whose work may have a number of its own */
-		if (correlate && use & XS_CUDA_ENQUEUES && !failed &&
-		    inside.correlation != data->correlationId)
-			enqueued(inside.call.tick, 0, use, data);
+	if (!depth) {
+		if (!failed)
+			leave_own(use, data);
 		return;
 	}
-	inside.open = false;
-	duration = xs_call_leave(&inside.call);
+	call = inside.going[(depth - 1) % NESTED].call;
+	atomic_signal_fence(memory_order_seq_cst);
+	inside.depth = depth - 1; /* from here on a handler's call may take the place */
+	duration = xs_call_leave(&call);
 	if (is_logged(use))
-		xs_call_write(inside.call.tick, duration,
-			      xs_call_header(XS_SOURCE_CUDA, inside.function,
+		xs_call_write(call.tick, duration,
+			      xs_call_header(XS_SOURCE_CUDA, function,
 					     flags | (failed ? XS_CALL_FLAG_FAILED : 0)),
 			      result);
 	if (xs_log_calls && !result)
-		xs_cuda_out(&inside.call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id,
-			    data->functionParams);
-	if (correlate && use & XS_CUDA_ENQUEUES && !failed)
-		enqueued(inside.call.tick, duration, use, data);
+		xs_cuda_out(&call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id, data->functionParams);
+	if (use & correlated && !failed)
+		enqueued(call.tick, duration, use, data);
 }
 
 void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
@@ -108,7 +156,7 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 		if (call->callbackSite == CUPTI_API_ENTER) {
 			if (!xs_paused())
 				enter(domain, id, call);
-		} else if (inside.open) {
+		} else if (inside.depth) {
 			leave(domain, id, call);
 		}
 	} else if (domain == CUPTI_CB_DOMAIN_RESOURCE &&
@@ -117,10 +165,13 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 	}
 }
 
+/* ---- which calls CUPTI tells ---- */
+
 /* Of one part the functions whose use is among `uses`. */
-static CUptiResult enable_some(CUpti_CallbackDomain domain, const uint8_t *uses_of, uint32_t count,
-			       uint8_t uses)
+static CUptiResult enable_some(uint32_t on, CUpti_CallbackDomain domain, const uint8_t *uses_of,
+			       uint32_t count)
 {
+	uint8_t uses = log_kernels ? XS_CUDA_ENQUEUES | XS_CUDA_KERNELS : XS_CUDA_ENQUEUES;
 	CUptiResult result = CUPTI_SUCCESS, first = CUPTI_SUCCESS;
 	bool some = false;
 
@@ -128,7 +179,7 @@ static CUptiResult enable_some(CUpti_CallbackDomain domain, const uint8_t *uses_
 		if (!(uses_of[id] & uses))
 			continue;
 		/* an older libcupti does not know all */
-		result = xs_cupti.EnableCallback(1, xs_cupti.subscriber, domain, id);
+		result = xs_cupti.EnableCallback(on, xs_cupti.subscriber, domain, id);
 		some |= result == CUPTI_SUCCESS;
 		if (!first)
 			first = result;
@@ -136,28 +187,64 @@ static CUptiResult enable_some(CUpti_CallbackDomain domain, const uint8_t *uses_
 	return some ? CUPTI_SUCCESS : first;
 }
 
+static CUptiResult enable(uint32_t on)
+{
+	CUptiResult result;
+
+	if (log_all) {
+		result =
+			xs_cupti.EnableDomain(on, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RUNTIME_API);
+		return result ? result
+			      : xs_cupti.EnableDomain(on, xs_cupti.subscriber,
+						      CUPTI_CB_DOMAIN_DRIVER_API);
+	}
+	result = enable_some(on, CUPTI_CB_DOMAIN_RUNTIME_API, xs_cuda_runtime_uses,
+			     XS_CUDA_runtime_COUNT);
+	return result ? result
+		      : enable_some(on, CUPTI_CB_DOMAIN_DRIVER_API, xs_cuda_driver_uses,
+				    XS_CUDA_driver_COUNT);
+}
+
+/*
+ * A process that begins paused is not called before its first resume. Later pauses leave it as it
+ * is: a call that had begun would not be told to end. In a handler CUPTI may not be called, which
+ * may be what was interrupted: then the next occasion has it.
+ */
+static _Atomic bool awaited;
+
+void xs_cuda_resumed(void)
+{
+	int error = errno;
+	uint64_t signals;
+
+	if (!atomic_load_explicit(&awaited, memory_order_relaxed) || xs_paused_itself() ||
+	    !xs_cuda_own_process() || xs_in_handler() || !atomic_exchange(&awaited, false))
+		return;
+	signals = xs_cuda_block();
+	(void)enable(1);
+	xs_cuda_unblock(signals);
+	errno = error;
+}
+
 CUptiResult xs_cuda_enable_calls(const struct xs_options *options)
 {
-	uint8_t uses = XS_CUDA_ENQUEUES;
+	static struct xs_hook hook = { .function = xs_cuda_resumed };
 	CUptiResult result;
 
 	log_all = xs_want_calls(options);
 	log_kernels = xs_want_kernel_calls(options);
 	log_enqueues = xs_want_enqueues(options);
-	correlate = xs_want_device(options);
-	if (log_kernels)
-		uses |= XS_CUDA_KERNELS;
+	correlated = xs_want_device(options) ? XS_CUDA_ENQUEUES : 0;
+	if (correlated && options->chrome_kernel)
+		correlated |= XS_CUDA_WAITS;
 	(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
 				      CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
-	if (log_all) {
-		result = xs_cupti.EnableDomain(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RUNTIME_API);
-		return result ? result
-			      : xs_cupti.EnableDomain(1, xs_cupti.subscriber,
-						      CUPTI_CB_DOMAIN_DRIVER_API);
-	}
-	result = enable_some(CUPTI_CB_DOMAIN_RUNTIME_API, xs_cuda_runtime_uses,
-			     XS_CUDA_runtime_COUNT, uses);
-	return result ? result
-		      : enable_some(CUPTI_CB_DOMAIN_DRIVER_API, xs_cuda_driver_uses,
-				    XS_CUDA_driver_COUNT, uses);
+	result = enable(1);
+	if (result || !xs_paused_itself())
+		return result;
+	(void)enable(0);
+	atomic_store(&awaited, true);
+	xs_at_resume(&hook);
+	xs_cuda_resumed(); /* if it was in between */
+	return CUPTI_SUCCESS;
 }

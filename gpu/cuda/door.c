@@ -77,11 +77,6 @@ static CUptiResult subscribe(uint32_t version)
 	return xs_cupti.Subscribe(&xs_cupti.subscriber, xs_cuda_on_call, NULL);
 }
 
-static void at_exit(void)
-{
-	xs_cuda_flush();
-}
-
 static void start(struct xs_activity_file *file, const struct xs_options *options)
 {
 	const char *why = NULL;
@@ -112,7 +107,7 @@ static void start(struct xs_activity_file *file, const struct xs_options *option
 		return;
 	}
 	/* libraries' destructors run later: libcupti is still there */
-	(void)atexit(at_exit);
+	(void)atexit(xs_cuda_at_exit);
 }
 
 EXPORT int InitializeInjection(void);
@@ -121,6 +116,7 @@ EXPORT int InitializeInjection(void)
 	static _Atomic uint32_t done;
 	const struct xs_options *options = xs_collector_options();
 	struct xs_activity_file *file;
+	uint64_t signals;
 
 	if (atomic_exchange(&done, 1))
 		return 1;
@@ -134,7 +130,9 @@ EXPORT int InitializeInjection(void)
 		return 1;
 	}
 	xs_cuda_texts(file);
+	signals = xs_cuda_block();
 	start(file, options);
+	xs_cuda_unblock(signals);
 	/* all of the above; pairs with the acquire in the drain process */
 	atomic_store_explicit(&file->magic, XS_MAGIC, memory_order_release);
 	xs_tell_activity();

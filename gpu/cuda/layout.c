@@ -17,6 +17,7 @@
 #define RECORD_MEMCPY2	       CUpti_ActivityMemcpyPtoP4
 #define RECORD_MEMSET	       CUpti_ActivityMemset4
 #define RECORD_OVERHEAD	       CUpti_ActivityOverhead
+#define RECORD_CUDA_EVENT      CUpti_ActivityCudaEvent
 #define RECORD_SYNCHRONIZATION CUpti_ActivitySynchronization
 #define RECORD_EXTERNAL	       CUpti_ActivityExternalCorrelation
 #define RECORD_MEMORY2	       CUpti_ActivityMemory2

@@ -52,6 +52,22 @@ uint32_t xs_cuda_symbol(const char *symbol)
 
 /* ---- of records ---- */
 
+/* Others can write into the buffer that held the pointer. */
+static bool is_text(uintptr_t pointer)
+{
+	bool ended = false;
+
+	for (uint32_t pages = 0; !ended && pages < 8; pages++) {
+		size_t left = 4096 - pointer % 4096;
+
+		if (!xs_page_readable(pointer))
+			return false;
+		for (; left && !ended; left--)
+			ended = !*(const volatile char *)pointer++;
+	}
+	return ended;
+}
+
 /* CUPTI keeps these as long as the process lives. */
 static void learn(struct xs_activity_file *file, uint64_t pointer)
 {
@@ -64,6 +80,8 @@ static void learn(struct xs_activity_file *file, uint64_t pointer)
 			return;
 		if (there)
 			continue;
+		if (!is_text(pointer))
+			return;
 		atomic_store_explicit(&at->name, xs_name((const char *)(uintptr_t)pointer, 0),
 				      memory_order_relaxed);
 		/* the name; pairs with the acquire in the drain process */
@@ -79,7 +97,7 @@ static void learn_device(struct xs_activity_file *file, const CUpti_ActivityDevi
 {
 	uint32_t id = device->id;
 
-	if (id < XS_ACTIVITY_DEVICES && device->name)
+	if (id < XS_ACTIVITY_DEVICES && is_text((uintptr_t)device->name))
 		atomic_store_explicit(&file->device[id].name, xs_name(device->name, 0),
 				      memory_order_release);
 }

@@ -13,11 +13,13 @@
 #include "activity.h"
 #include "collector.h"
 #include "cuda_functions.h"
+#include "sys.h"
 
 /* What a call of a function means: generated, by CUPTI's numbers. */
 #define XS_CUDA_ENQUEUES 1u /* puts work on a device */
 #define XS_CUDA_LAUNCHES 2u /* of a kernel */
 #define XS_CUDA_KERNELS	 4u /* belongs to what --chrome-kernel-logging shows */
+#define XS_CUDA_WAITS	 8u /* waits for work, or makes an event that is waited for */
 extern const uint8_t xs_cuda_runtime_uses[XS_CUDA_runtime_COUNT];
 extern const uint8_t xs_cuda_driver_uses[XS_CUDA_driver_COUNT];
 /* Is it the error of a call that failed, and not an answer? */
@@ -70,6 +72,11 @@ struct xs_cupti {
 extern struct xs_cupti xs_cupti;
 /* Whose buffers and callbacks they are: a child that is forked has none. */
 extern pid_t xs_cuda_owner;
+/* No: also in a process that may make no system call any more. */
+static inline bool xs_cuda_own_process(void)
+{
+	return xs_sys(SYS_getpid) == (long)xs_cuda_owner;
+}
 
 /* ---- library.c ---- */
 
@@ -82,6 +89,8 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 			      const void *data);
 /* Asks for the calls that the options need. */
 CUptiResult xs_cuda_enable_calls(const struct xs_options *options);
+/* The process may have been resumed: from now on they are told. */
+void xs_cuda_resumed(void);
 
 /* ---- buffers.c ---- */
 
@@ -89,8 +98,24 @@ CUptiResult xs_cuda_enable_calls(const struct xs_options *options);
 struct xs_activity_file *xs_cuda_activity(void);
 /* Asks for the activity that the options need. */
 CUptiResult xs_cuda_enable_activity(const struct xs_options *options);
-/* What CUPTI has ready comes into buffers; at the process's end. */
+/* Is CUDA traced in this very process, and may it be called? */
+bool xs_cuda_alive(void);
+/* CUPTI hands back what it has; may never return. */
 void xs_cuda_flush(void);
+
+/* ---- signals.c ---- */
+
+/*
+ * Between the two no signal arrives but those of faults: threads that are made there, libcupti's
+ * too, get no signal that is meant for the program's own. Its handler may leave by a jump.
+ */
+uint64_t xs_cuda_block(void);
+void xs_cuda_unblock(uint64_t before);
+
+/* ---- end.c ---- */
+
+/* xs_cuda_flush() at the program's end, for a limited time. */
+void xs_cuda_at_exit(void);
 
 /* ---- names.c ---- */
 

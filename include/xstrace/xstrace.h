@@ -12,8 +12,8 @@
  *	xstrace_trace_free(trace);
  *
  * Under the launcher (`xstrace [options] app`) the events join the launcher's trace, and a trace
- * that is stopped says where that is. Without it xstrace_start() begins a run of this program's own:
- * rings, and a drain process that writes the trace.
+ * that is stopped says where that is. Without it xstrace_start() begins a run of this program's
+ *own: rings, and a drain process that writes the trace.
  *
  * Where xstrace is not installed, is switched off (XSTRACE_DISABLE in the environment), or cannot
  * begin, every function returns XSTRACE_OFF or nothing, and xstrace_why() says why. A program that
@@ -23,8 +23,8 @@
  * may be called from a signal handler but the ranges, marks and counters. After fork() the child is
  * not traced, and its calls do nothing; what the parent has started is the parent's.
  *
- * Times are ns of CLOCK_REALTIME since 1970 (xstrace_now()), as PyTorch has them. Texts are UTF-8 and
- * are copied. A name is shown up to 16,384 bytes.
+ * Times are ns of CLOCK_REALTIME since 1970 (xstrace_now()), as PyTorch has them. Texts are UTF-8
+ *and are copied. A name is shown up to 16,384 bytes.
  */
 #ifndef XSTRACE_H
 #define XSTRACE_H
@@ -71,7 +71,7 @@ enum xstrace_activities {
 	XSTRACE_CPU = 1,
 	XSTRACE_XPU = 2, /* Level Zero, OpenCL */
 	XSTRACE_CUDA = 4,
-	XSTRACE_MTIA = 8,	 /* what the program adds itself, as for the next two */
+	XSTRACE_MTIA = 8, /* what the program adds itself, as for the next two */
 	XSTRACE_HPU = 16,
 	XSTRACE_PRIVATEUSE1 = 32,
 	XSTRACE_ALL = 63
@@ -171,8 +171,8 @@ enum xstrace_scope {
 /* ---- life ---- */
 
 struct xstrace_config {
-	size_t size;	     /* sizeof(struct xstrace_config): later versions may have more */
-	uint32_t activities; /* bits of enum xstrace_activities; 0: all */
+	size_t size;		  /* sizeof(struct xstrace_config): later versions may have more */
+	uint32_t activities;	  /* bits of enum xstrace_activities; 0: all */
 	enum xstrace_state state; /* 0: XSTRACE_STATE_KINETO */
 	bool cpu_only;		  /* nothing of devices, whatever `activities` says */
 	/*
@@ -210,8 +210,8 @@ XSTRACE_API bool xstrace_is_initialized(void);
  */
 XSTRACE_API int xstrace_prepare(const struct xstrace_config *config);
 /*
- * Begins to record. Implies xstrace_prepare(NULL) where nothing is prepared. What the calling thread
- * is in is not in the trace, unless it ends later.
+ * Begins to record. Implies xstrace_prepare(NULL) where nothing is prepared. What the calling
+ * thread is in is not in the trace, unless it ends later.
  */
 XSTRACE_API int xstrace_start(void);
 /*
@@ -255,16 +255,16 @@ XSTRACE_API const char *xstrace_trace_path(const struct xstrace_trace *trace);
 XSTRACE_API void xstrace_trace_free(struct xstrace_trace *trace);
 
 struct xstrace_event {
-	const char *name; /* valid as long as the trace */
-	int64_t start;	  /* ns since 1970 */
-	uint64_t duration; /* ns; 0: an instant */
+	const char *name;     /* valid as long as the trace */
+	int64_t start;	      /* ns since 1970 */
+	uint64_t duration;    /* ns; 0: an instant */
 	uint64_t correlation; /* of an activity and what it was caused by; 0: none */
 	/* the newest of xstrace_push_correlation(), of its user variant; 0: none */
 	uint64_t external, user_external;
-	int64_t device;	  /* number of the device; of activities on the host the process id */
-	int64_t resource; /* the queue or stream; on the host the thread's id */
-	uint64_t bytes;	  /* that were moved; 0: none */
-	int32_t type;	  /* enum xstrace_type */
+	int64_t device;	     /* number of the device; of activities on the host the process id */
+	int64_t resource;    /* the queue or stream; on the host the thread's id */
+	uint64_t bytes;	     /* that were moved; 0: none */
+	int32_t type;	     /* enum xstrace_type */
 	int32_t device_type; /* enum xstrace_device_type */
 };
 /* How many there are. */
@@ -280,13 +280,14 @@ XSTRACE_API void xstrace_range_push(const char *name);
 XSTRACE_API void xstrace_range_pop(void);
 /* A name that is used again and again, looked up once. It lives as long as the process. */
 struct xstrace_name;
-XSTRACE_API const struct xstrace_name *xstrace_name(const char *name);
+XSTRACE_API const struct xstrace_name *xstrace_get_name(const char *name);
 XSTRACE_API void xstrace_range_push_name(const struct xstrace_name *name);
 /* Something without duration. */
 XSTRACE_API void xstrace_mark(const char *name);
 /* The value of a counter from now on. */
 XSTRACE_API void xstrace_counter(const char *name, double value);
-/* The next step of the program begins: "ProfilerStep#N", from 0 on, till the next one or the stop. */
+/* The next step of the program begins: "ProfilerStep#N", from 0 on, till the next one or the stop.
+ */
 XSTRACE_API void xstrace_step(void);
 
 /* ITT's: the same ranges, by the words of PyTorch's ITT wrapper. */
@@ -313,7 +314,7 @@ XSTRACE_API void xstrace_record_thread_info(void);
 struct xstrace_ids {
 	int64_t device, resource;
 };
-XSTRACE_API struct xstrace_ids xstrace_ids(void);
+XSTRACE_API struct xstrace_ids xstrace_get_ids(void);
 
 /* ---- activities of the program's own ---- */
 
@@ -344,8 +345,8 @@ XSTRACE_API int xstrace_cpu_trace_add(struct xstrace_cpu_trace *list,
 XSTRACE_API int xstrace_activity_metadata(struct xstrace_cpu_trace *list, size_t number,
 					  const char *key, const char *value, bool quote);
 /*
- * Puts the list into the trace that is being recorded, and frees it. end: when the list's time ends.
- * Nothing is recorded: it is freed, and XSTRACE_BAD_STATE or XSTRACE_OFF returned.
+ * Puts the list into the trace that is being recorded, and frees it. end: when the list's time
+ * ends. Nothing is recorded: it is freed, and XSTRACE_BAD_STATE or XSTRACE_OFF returned.
  */
 XSTRACE_API int xstrace_cpu_trace_transfer(struct xstrace_cpu_trace *list, int64_t end);
 /* Frees it instead. NULL is allowed. */

@@ -60,9 +60,9 @@ static const struct xs_function functions[] = {
 };
 
 extern const struct xs_api xs_opencl_arguments, xs_level_zero_arguments, xs_cuda_arguments;
-const struct xs_api xs_opencl_arguments = { functions, 4, &kind, false };
-const struct xs_api xs_level_zero_arguments = { functions, 4, &kind, true };
-const struct xs_api xs_cuda_arguments = { functions, 4, &kind, true };
+const struct xs_api xs_opencl_arguments = { functions, 4, &kind, false, NULL, 0 };
+const struct xs_api xs_level_zero_arguments = { functions, 4, &kind, true, NULL, 0 };
+const struct xs_api xs_cuda_arguments = { functions, 4, &kind, true, &kind, 2 };
 
 extern const char *const xs_opencl_names[], *const xs_level_zero_names[], *const xs_cuda_names[];
 extern const uint32_t xs_opencl_count, xs_level_zero_count, xs_cuda_count;

@@ -25,6 +25,15 @@ static struct {
 } faults[FAULTS_MAX];
 static unsigned fault_count;
 
+#define BLOCKS -2 /* the result of a function that never returns */
+
+static int fault_of(int result)
+{
+	while (result == BLOCKS)
+		(void)pause();
+	return result;
+}
+
 /* FUNCTION[:N]:RESULT,... */
 bool sc_faults_start(const char *list)
 {
@@ -41,7 +50,9 @@ bool sc_faults_start(const char *list)
 			return false;
 		strcpy(faults[fault_count].function, function);
 		faults[fault_count].nth = second ? strtoull(first, NULL, 0) : 0;
-		faults[fault_count++].result = atoi(second ? second : first);
+		if (!second)
+			second = first;
+		faults[fault_count++].result = strcmp(second, "block") ? atoi(second) : BLOCKS;
 	}
 	sc_flag(SC_FAULTS, true);
 	return true;
@@ -53,7 +64,7 @@ int sc_fault(const char *name)
 		if (strcmp(faults[i].function, name) != 0)
 			continue;
 		if (atomic_fetch_add(&faults[i].calls, 1) + 1 == faults[i].nth || !faults[i].nth)
-			return faults[i].result;
+			return fault_of(faults[i].result);
 	}
 	return -1;
 }

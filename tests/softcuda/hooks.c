@@ -15,6 +15,9 @@ static void enter(struct sc_call *call)
 	memset(call->data, 0, sizeof(call->data));
 	if (heard)
 		su_call_back(call, CUPTI_API_ENTER);
+	/* before what the call puts on a device */
+	if (wanted && !call->outer && su_wants(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, NULL))
+		su_put_external(call->corr);
 	if (wanted)
 		call->start = sc_now();
 }
@@ -32,8 +35,6 @@ static void put_call(const struct sc_call *call, unsigned kind)
 
 	if (su_sessions[0].off[call->domain - SC_DRIVER][call->cbid])
 		return;
-	if (!call->outer && su_wants(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, NULL))
-		su_put_external(call->corr);
 	su_put(kind, NULL, &record);
 }
 

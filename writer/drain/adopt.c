@@ -21,6 +21,7 @@
 #include "tasks.h"
 #include "threads.h"
 #include "title.h"
+#include "tracks.h"
 
 static struct xs_process *give_up(struct xs_process *process, int error)
 {
@@ -177,6 +178,7 @@ static int add_track(struct xs_process *process, struct xs_ring *ring, struct xs
 	if (!track)
 		return -ENOMEM;
 	track->process = process;
+	track->replay = xs_track_records;
 	track->ring = ring;
 	track->kept = kept;
 	track->data = (const unsigned char *)ring + XS_RING_HEADER;

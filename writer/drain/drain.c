@@ -227,6 +227,14 @@ static bool told_status(const struct drain *drain, const struct xs_process *proc
 	return xs_pid_status(process->watched, process->start, process->pidfd, ret);
 }
 
+/* A hosted run whose program has stopped its trace: what comes after that belongs to none. */
+static bool between_traces(const struct drain *drain)
+{
+	return drain->run.hosted_start && !drain->run.recovering &&
+	       atomic_load_explicit(&drain->run.control->paused, memory_order_relaxed) &
+		       XS_PAUSE_LIBRARY;
+}
+
 static void finish(struct drain *drain, struct xs_process **link, enum xs_end end)
 {
 	struct xs_process *process = *link;
@@ -243,11 +251,12 @@ static void finish(struct drain *drain, struct xs_process **link, enum xs_end en
 	 */
 	(void)xs_process_read(process, true);
 	*link = process->next;
-	if (!drain->run.flight) {
+	if (drain->run.flight)
+		retire(drain, process, end, status);
+	else if (between_traces(drain))
+		xs_process_cut_away(process);
+	else
 		xs_process_finish(process, end, status);
-		return;
-	}
-	retire(drain, process, end, status);
 }
 
 /* Reads all rings once; returns the bytes read. */
@@ -645,11 +654,66 @@ static void drain_loop(struct drain *drain)
 	}
 }
 
+/* Completes what a drain process has left that died. */
+static int recover(struct drain *drain)
+{
+	const struct xs_consumer *consumer = &drain->run.control->consumer;
+
+	/*
+	 * before a process is adopted: that cuts its file back to what was committed, which is less
+	 * than a drain process that lives has written
+	 */
+	if (xs_pid_alive(consumer->pid, consumer->start))
+		return -EBUSY;
+	/* for as long as this process lives: two at once would both write the ends of the traces */
+	if (flock(drain->run.directory, LOCK_EX | LOCK_NB) < 0)
+		return -EALREADY;
+	(void)find_processes(drain);
+	for (struct xs_process *p = drain->processes; p; p = p->next)
+		if (!ended(p))
+			return -EBUSY;
+	if (drain->run.refused)
+		return -ECANCELED;
+	for (struct xs_process *p = drain->processes; p; p = p->next)
+		p->exec = superseded(drain, p);
+	for (struct xs_process **link = &drain->processes; *link;)
+		finish(drain, link, (*link)->exec ? XS_END_EXEC : XS_END_UNKNOWN);
+	return 0;
+}
+
+static int follow_run(struct drain *drain)
+{
+	if (drain->run.options->flight && !xs_flight_create(&drain->run))
+		return -ENOMEM;
+	drain->start = xs_pid_start(getpid());
+	xs_window_set(&drain->window, &drain->run);
+	if (drain->run.options->kmd_script[0])
+		drain->kmd = xs_kmd_start(&drain->run);
+	drain_loop(drain);
+	return 0;
+}
+
+/* Processes of which there is no trace, and why. */
+static void tell_not_traced(const struct drain *drain)
+{
+	uint32_t failed = atomic_load(&drain->run.mailbox->join_failed);
+
+	failed -= failed < drain->lost.failed ? failed : drain->lost.failed;
+	if (failed)
+		xs_tell("[WARNING] %u process%s not traced: no memory or no right to make files in "
+			"%s\n",
+			failed, failed == 1 ? " is" : "es are", drain->run.dir);
+	if (!drain->run.recovering && !drain->stopped && !drain->app_seen && !drain->app_not_run &&
+	    !drain->run.app_not_traced && !failed && !xs_lost_has(&drain->lost, drain->run.app_pid))
+		xs_tell("[WARNING] process %d is not traced: the collector was not loaded into it, "
+			"or could not open %s\n",
+			drain->run.app_pid, drain->run.dir);
+	xs_lost_tell(&drain->lost);
+}
+
 int xs_drain(const char *dir, int channel)
 {
 	struct drain drain = { 0 };
-	bool recover = channel < 0;
-	uint32_t join_failed;
 	int error = xs_run_open(&drain.run, dir, channel);
 
 	if (error < 0)
@@ -657,64 +721,17 @@ int xs_drain(const char *dir, int channel)
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	xs_faults_catch();
-	if (!recover && drain.run.options->flight && !xs_flight_create(&drain.run))
-		return -ENOMEM;
-	if (!recover) {
-		drain.start = xs_pid_start(getpid());
-		xs_window_set(&drain.window, &drain.run);
-		if (drain.run.options->kmd_script[0])
-			drain.kmd = xs_kmd_start(&drain.run);
-		drain_loop(&drain);
-	} else {
-		/*
-		 * before a process is adopted: that cuts its file back to what was committed, which
-		 * is less than a drain process that lives has written
-		 */
-		if (xs_pid_alive(drain.run.control->consumer.pid,
-				 drain.run.control->consumer.start))
-			return -EBUSY;
-		/*
-		 * for as long as this process lives: two at once would both write the ends of the
-		 * traces
-		 */
-		if (flock(drain.run.directory, LOCK_EX | LOCK_NB) < 0)
-			return -EALREADY;
-		(void)find_processes(&drain);
-		for (struct xs_process *p = drain.processes; p; p = p->next)
-			if (!ended(p))
-				return -EBUSY;
-		if (drain.run.refused)
-			return -ECANCELED;
-		for (struct xs_process *p = drain.processes; p; p = p->next)
-			p->exec = superseded(&drain, p);
-		for (struct xs_process **link = &drain.processes; *link;)
-			finish(&drain, link, (*link)->exec ? XS_END_EXEC : XS_END_UNKNOWN);
-	}
-	join_failed = atomic_load(&drain.run.mailbox->join_failed);
-	join_failed -= join_failed < drain.lost.failed ? join_failed : drain.lost.failed;
-	if (join_failed)
-		xs_tell("[WARNING] %u process%s not traced: no memory or no right to make files in "
-			"%s\n",
-			join_failed, join_failed == 1 ? " is" : "es are", drain.run.dir);
-	if (!recover && !drain.stopped && !drain.app_seen && !drain.app_not_run &&
-	    !drain.run.app_not_traced && !join_failed &&
-	    !xs_lost_has(&drain.lost, drain.run.app_pid))
-		xs_tell("[WARNING] process %d is not traced: the collector was not loaded into it, "
-			"or could not open %s\n",
-			drain.run.app_pid, drain.run.dir);
-	xs_lost_tell(&drain.lost);
+	error = drain.run.recovering ? recover(&drain) : follow_run(&drain);
+	if (error < 0)
+		return error;
+	tell_not_traced(&drain);
 	tell_not_asked(&drain);
-	if (recover && !drain.run.wrote_something)
+	if (drain.run.recovering && !drain.run.wrote_something)
 		xs_tell("[INFO] --recover %s: nothing was left to be written\n", drain.run.dir);
 	xs_run_remove(&drain.run);
-	if (!recover)
+	if (!drain.run.recovering)
 		tell_run_finished(&drain.run);
-	while (drain.ended) {
-		struct xs_process *process = drain.ended;
-
-		drain.ended = process->next;
-		xs_process_free(process);
-	}
+	forget_ended(&drain, true);
 	xs_flight_destroy(drain.run.flight);
 	xs_texts_fini(&drain.run);
 	xs_timeline_fini(&drain.run.clock);

@@ -18,9 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cuda_activity.h"
 #include "flight.h"
 #include "text.h"
-#include "tracks.h"
 
 #define CHUNK (32u << 10)
 
@@ -90,6 +90,17 @@ void xs_flight_look(struct xs_run *run)
 
 /* ---- keeping ---- */
 
+/*
+ * The i-th history of the process: those of its rings, then what CUPTI has told. NULL: there are no
+ * more.
+ */
+static struct xs_track *history_of(const struct xs_process *process, uint32_t i)
+{
+	if (i < process->track_count)
+		return process->tracks[i];
+	return i == process->track_count && process->cuda ? process->cuda->history : NULL;
+}
+
 static struct xs_event *look_at(struct xs_chunk *chunk, uint32_t offset)
 {
 	return (struct xs_event *)(chunk->data + offset);
@@ -135,7 +146,7 @@ static void drop_oldest(struct xs_flight *flight, struct xs_track *track)
 	for (uint32_t offset = 0; offset < chunk->length;) {
 		const struct xs_event *look = look_at(chunk, offset);
 
-		xs_track_records(track, (const unsigned char *)(look + 1), look->name);
+		track->replay(track, (const unsigned char *)(look + 1), look->name);
 		offset += (uint32_t)sizeof(*look) + look->name;
 	}
 	give_back(flight, track);
@@ -242,6 +253,15 @@ void xs_flight_keep(struct xs_track *track, uint64_t head)
 	}
 }
 
+void xs_flight_add(struct xs_track *track, const void *record, uint32_t size)
+{
+	struct xs_chunk *chunk = place(track->process->run->flight, track);
+
+	memcpy(chunk->data + chunk->length, record, size);
+	look_at(chunk, chunk->look)->name += size;
+	chunk->length += size;
+}
+
 /* Where the history of this moment begins, in ns of the trace. */
 static uint64_t horizon(const struct xs_run *run)
 {
@@ -254,11 +274,10 @@ bool xs_flight_expire(struct xs_process *process)
 {
 	struct xs_run *run = process->run;
 	uint64_t from = horizon(run);
+	struct xs_track *track;
 	bool left = false;
 
-	for (uint32_t i = 0; i < process->track_count; i++) {
-		struct xs_track *track = process->tracks[i];
-
+	for (uint32_t i = 0; (track = history_of(process, i)); i++) {
 		while (track->history.oldest &&
 		       xs_timeline_ns(&run->clock, track->history.oldest->last) < from)
 			drop_oldest(run->flight, track);
@@ -290,9 +309,10 @@ static bool replay(struct xs_process *process, uint64_t until)
 	struct xs_timeline *clock = &process->run->clock;
 	uint64_t first = UINT64_MAX;
 	size_t segments = clock->count;
+	struct xs_track *track;
 
-	for (uint32_t i = 0; i < process->track_count; i++) {
-		const struct xs_event *look = next_look(process->tracks[i]);
+	for (uint32_t i = 0; (track = history_of(process, i)); i++) {
+		const struct xs_event *look = next_look(track);
 
 		if (look && look->tick < first)
 			first = look->tick;
@@ -302,14 +322,13 @@ static bool replay(struct xs_process *process, uint64_t until)
 	/* as the timeline was then: the conversion is quick in its last segment */
 	while (clock->count > 1 && clock->segments[clock->count - 1].tick > first)
 		clock->count--;
-	for (uint32_t i = 0; i < process->track_count; i++) {
-		struct xs_history *history = &process->tracks[i]->history;
+	for (uint32_t i = 0; (track = history_of(process, i)); i++) {
+		struct xs_history *history = &track->history;
 		const struct xs_event *look;
 
-		while ((look = next_look(process->tracks[i])) && look->tick == first) {
+		while ((look = next_look(track)) && look->tick == first) {
 			history->offset += sizeof(*look) + look->name;
-			xs_track_records(process->tracks[i], (const unsigned char *)(look + 1),
-					 look->name);
+			track->replay(track, (const unsigned char *)(look + 1), look->name);
 			if (history->offset == history->at->length) {
 				history->at = history->at->next;
 				history->offset = 0;
@@ -323,9 +342,10 @@ static bool replay(struct xs_process *process, uint64_t until)
 void xs_flight_rewind(struct xs_process *process)
 {
 	struct xs_dump *dump = &process->run->flight->dump;
+	struct xs_track *track;
 
-	for (uint32_t i = 0; i < process->track_count; i++)
-		process->tracks[i]->history.at = process->tracks[i]->history.oldest;
+	for (uint32_t i = 0; (track = history_of(process, i)); i++)
+		track->history.at = track->history.oldest;
 	dump->from = horizon(process->run);
 	/* a chunk holds older records too, above all a quiet thread's */
 	while (replay(process, dump->from))
@@ -399,6 +419,11 @@ bool xs_flight_writing(struct xs_run *run)
 	flight->writer = 0;
 	tell_done(run);
 	return false;
+}
+
+bool xs_flight_is_writing(const struct xs_run *run)
+{
+	return run->flight->writer;
 }
 
 bool xs_flight_asked(const struct xs_run *run)

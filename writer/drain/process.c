@@ -18,6 +18,7 @@
 #include "cuda_activity.h"
 #include "cuts.h"
 #include "device_clock.h"
+#include "events.h"
 #include "extras.h"
 #include "faults.h"
 #include "flight.h"
@@ -103,8 +104,10 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	uint64_t read;
 
 	xs_title_look(process);
-	xs_process_find_tracks(process);
+	/* first: the calls that a full buffer's records belong to are in the rings that are there
+	 * now */
 	xs_cuda_look(process);
+	xs_process_find_tracks(process);
 	read = read_tracks(process, all);
 	if (process->awaits_event && xs_cuda_is_there(process))
 		process->awaits_event = !xs_sinks_open(process, true);
@@ -314,22 +317,50 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	xs_process_free(process);
 }
 
-void xs_process_cut(struct xs_process *process, char *path)
+/* Completes the trace; `path`, of PATH_MAX bytes: where it is. */
+static void complete(struct xs_process *process, char *path)
 {
 	struct xs_kept_file *kept = process->kept;
 
-	/* a trace without an event is one, too */
-	if (process->awaits_event)
-		process->awaits_event = !xs_sinks_open(process, true);
 	finish_tracks(process);
 	(void)xs_sinks_close(process, XS_END_STOPPED, -1);
 	path[0] = '\0';
-	if (kept) {
-		memcpy(path, kept->output, PATH_MAX);
-		path[PATH_MAX - 1] = '\0';
-		kept->output[0] = '\0';
-		atomic_store_explicit(&kept->committed, 0, memory_order_release);
+	if (!kept)
+		return;
+	memcpy(path, kept->output, PATH_MAX);
+	path[PATH_MAX - 1] = '\0';
+	kept->output[0] = '\0';
+	atomic_store_explicit(&kept->committed, 0, memory_order_release);
+}
+
+void xs_process_cut(struct xs_process *process, char *path)
+{
+	/* a trace without an event is one, too */
+	if (process->awaits_event)
+		process->awaits_event = !xs_sinks_open(process, true);
+	complete(process, path);
+	xs_process_free(process);
+}
+
+static void remove_beside(const char *path, const char *suffix)
+{
+	char name[PATH_MAX + 16];
+
+	(void)snprintf(name, sizeof(name), "%s%s", path, suffix);
+	(void)unlink(name);
+}
+
+void xs_process_cut_away(struct xs_process *process)
+{
+	char path[PATH_MAX];
+
+	complete(process, path);
+	if (path[0]) {
+		remove_beside(path, "");
+		remove_beside(path, XS_EVENTS_SUFFIX);
+		remove_beside(path, XS_NAMES_SUFFIX);
 	}
+	remove_files(process);
 	xs_process_free(process);
 }
 
@@ -388,7 +419,7 @@ static bool has_history(const struct xs_process *process)
 	for (uint32_t i = 0; i < process->track_count; i++)
 		if (track_has_history(process->tracks[i]))
 			return true;
-	return false;
+	return process->cuda && process->cuda->history && process->cuda->history->history.oldest;
 }
 
 bool xs_process_retire(struct xs_process *process, enum xs_end end, int status)
@@ -397,6 +428,7 @@ bool xs_process_retire(struct xs_process *process, enum xs_end end, int status)
 	process->status = status;
 	process->end_tick = xs_tick(process->run->use_tsc);
 	remove_files(process);
+	xs_cuda_unmap(process);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	process->pidfd = -1;
@@ -445,6 +477,7 @@ bool xs_process_dump(struct xs_process *process)
 			xs_process_commit(process);
 	}
 	xs_flight_replay(process);
+	xs_cuda_read_newest(process);
 	finish_tracks(process);
 	(void)xs_sinks_close(process, process->end, process->status);
 	return true;

@@ -59,48 +59,52 @@ static void raise_limits(struct xs_run *run)
 	run->descriptors = getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur;
 }
 
-int xs_run_open(struct xs_run *run, const char *dir, int channel)
+/* What the launcher has made. */
+static int map_files(struct xs_run *run)
 {
-	bool recover = channel < 0;
-	struct xs_clock_pair first;
-	struct xs_control *control;
 	void *map;
 	int error;
 
-	memset(run, 0, sizeof(*run));
-	run->recovering = recover;
-	run->channel = channel;
-	raise_limits(run);
-	if (!realpath(dir, run->dir)) {
-		if (recover)
-			return -errno;
-		(void)snprintf(run->dir, sizeof(run->dir), "%s", dir); /* somebody has moved it */
-	}
 	/*
 	 * the launcher's, opened when it was made: whatever happens to it meanwhile, it is ours to
 	 * fill and to remove
 	 */
-	run->directory = recover ? xs_shm_open_directory(run->dir) : XS_DRAIN_DIRECTORY;
+	run->directory = run->recovering ? xs_shm_open_directory(run->dir) : XS_DRAIN_DIRECTORY;
 	if (run->directory < 0)
 		return run->directory;
-	error = xs_shm_map_at(run->directory, "control", XS_SHM_OPEN, sizeof(*control), &map, NULL);
+	error = xs_shm_map_at(run->directory, "control", XS_SHM_OPEN, sizeof(*run->control), &map,
+			      NULL);
 	if (error < 0)
 		return error;
-	control = run->control = map;
-	if (!xs_control_valid(control, NULL))
+	run->control = map;
+	if (!xs_control_valid(run->control, NULL))
 		return -EBADMSG;
 	error = xs_shm_map_at(run->directory, "mailbox", XS_SHM_OPEN, sizeof(*run->mailbox), &map,
 			      NULL);
 	if (error < 0)
 		return error;
 	run->mailbox = map;
+	error = xs_shm_map_at(run->directory, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &map,
+			      &run->strings_size);
+	if (error < 0)
+		return error;
+	run->strings = map;
+	return 0;
+}
+
+/* Copies: what does not change while the run goes on. */
+static void read_control(struct xs_run *run)
+{
+	const struct xs_control *control = run->control;
+
 	run->copied_options = control->options;
 	xs_run_variable(run->variable, run->dir, control);
 	run->launcher_pid = control->launcher_pid;
-	if (recover)
+	if (run->recovering)
 		run->app_pid = control->app_pid;
 	run->app_not_traced = control->app_not_traced;
 	run->hosted_start = control->hosted_start;
+	run->owns_output = control->owns_output;
 	run->rank = control->rank;
 	run->options = &run->copied_options;
 	memcpy(run->run_id, control->run_id, sizeof(run->run_id) - 1);
@@ -110,29 +114,48 @@ int xs_run_open(struct xs_run *run, const char *dir, int channel)
 		run->command_length = sizeof(run->command);
 	memcpy(run->arguments, control->arguments, sizeof(run->arguments) - 1);
 	run->use_tsc = control->use_tsc;
-	error = xs_shm_map_at(run->directory, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &map,
-			      &run->strings_size);
-	if (error < 0)
-		return error;
-	run->strings = map;
 	run->base = control->real0 / DAY_NS * DAY_NS;
 	/* at least that to CLOCK_BOOTTIME, at that time */
 	run->date_offset = (int64_t)(control->real0 - control->mono0);
-	if (gethostname(run->host, sizeof(run->host) - 1) < 0)
-		run->host[0] = '\0';
-	first.tick = control->tick0;
-	first.mono = control->mono0;
-	if (recover && atomic_load_explicit(&control->segment_count, memory_order_acquire)) {
-		error = restore_clock(run);
-		return error < 0 ? error
-				 : xs_timeline_init(&run->raw, XS_CLOCK_RAW, control->raw0,
-						    run->clock.offset);
+}
+
+static int open_clocks(struct xs_run *run)
+{
+	const struct xs_control *control = run->control;
+	const struct xs_clock_pair first = { .tick = control->tick0, .mono = control->mono0 };
+	bool again = run->recovering &&
+		     atomic_load_explicit(&control->segment_count, memory_order_acquire);
+	int error =
+		again ? restore_clock(run)
+		      : xs_timeline_init(&run->clock,
+					 run->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC, first,
+					 (int64_t)(control->real0 - control->mono0 - run->base));
+
+	return error < 0 ? error
+			 : xs_timeline_init(&run->raw, XS_CLOCK_RAW, control->raw0,
+					    run->clock.offset);
+}
+
+int xs_run_open(struct xs_run *run, const char *dir, int channel)
+{
+	int error;
+
+	memset(run, 0, sizeof(*run));
+	run->recovering = channel < 0;
+	run->channel = channel;
+	raise_limits(run);
+	if (!realpath(dir, run->dir)) {
+		if (run->recovering)
+			return -errno;
+		(void)snprintf(run->dir, sizeof(run->dir), "%s", dir); /* somebody has moved it */
 	}
-	error = xs_timeline_init(&run->clock, run->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC,
-				 first, (int64_t)(control->real0 - control->mono0 - run->base));
+	error = map_files(run);
 	if (error < 0)
 		return error;
-	return xs_timeline_init(&run->raw, XS_CLOCK_RAW, control->raw0, run->clock.offset);
+	read_control(run);
+	if (gethostname(run->host, sizeof(run->host) - 1) < 0)
+		run->host[0] = '\0';
+	return open_clocks(run);
 }
 
 /* Does the process `pid` belong to this run, by the environment that it was started with? */
@@ -185,6 +208,8 @@ void xs_run_remove(const struct xs_run *run)
 	int error;
 
 	xs_session_remove(run->options->session, run->dir);
+	if (run->owns_output)
+		(void)rmdir(run->options->output_dir);
 	error = xs_shm_remove(run->directory, run->dir);
 	for (int i = 0; i < 10 && error < 0 && errno == ENOTEMPTY; i++)
 		error = xs_shm_remove(run->directory,

@@ -2,11 +2,15 @@
 #include "backends.h"
 #include "functions.h"
 
-/* generated (interpose/) from the APIs' headers, or empty where an API is left out (no_<api>.c) */
-extern const char *const xs_opencl_names[], *const xs_level_zero_names[],
-						    *const xs_cuda_names[], *const xs_mpi_names[];
-extern const uint32_t xs_opencl_count, xs_level_zero_count, xs_cuda_count, xs_mpi_count;
-extern const struct xs_api xs_opencl_arguments, xs_level_zero_arguments, xs_cuda_arguments;
+/* Made from the API's header (interpose/); their addresses are NULL where the API is not built. */
+#define TABLES(api)                                                        \
+	extern const char *const xs_##api##_names[] __attribute__((weak)); \
+	extern const uint32_t xs_##api##_count __attribute__((weak));      \
+	extern const struct xs_api xs_##api##_arguments __attribute__((weak))
+TABLES(opencl);
+TABLES(level_zero);
+TABLES(cuda);
+TABLES(mpi);
 
 /* unitrace's letters, which do not tell system memory from unknown memory */
 #define MEMORY "MHDSM"

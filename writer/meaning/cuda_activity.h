@@ -2,9 +2,9 @@
  * CUDA's activity in the drain process: buffers that CUPTI has filled in a traced process's shared
  * memory (common/activity.h).
  *
- * cuda.c finds the buffers, steps through their records and gives them back; cuda_records.c knows
- * what a record means; cuda_calls.c joins it with the call that it came from. Nothing that lies in
- * shared memory is believed: what counts is copied once.
+ * drain/cuda.c finds the buffers, steps through their records and gives them back; cuda_records.c
+ * knows what a record means; cuda_calls.c joins it with the call that it came from. Nothing that
+ * lies in shared memory is believed: what counts is copied once.
  */
 #ifndef XS_CUDA_ACTIVITY_H
 #define XS_CUDA_ACTIVITY_H
@@ -27,12 +27,18 @@ struct xs_cuda_call {
 /* Calls are numbered one after the other, so their numbers' last bits tell them apart. */
 #define XS_CUDA_CALLS (1u << 18)
 
+/* A record that is kept: it came before its call's, or is the flight recorder's. */
+struct xs_cuda_told {
+	int64_t offset; /* as that of struct xs_cuda */
+	uint32_t size;
+	uint32_t reserved;
+	_Alignas(16) unsigned char data[256];
+};
+
 /* A record that came before its call's. */
 struct xs_cuda_orphan {
 	uint64_t since; /* CLOCK_MONOTONIC */
-	int64_t offset;
-	uint32_t size;
-	_Alignas(8) unsigned char data[256];
+	struct xs_cuda_told told;
 };
 #define XS_CUDA_ORPHANS 4096u
 
@@ -56,16 +62,21 @@ struct xs_cuda {
 	struct xs_cuda_orphan *orphans; /* XS_CUDA_ORPHANS; NULL: none yet */
 	uint32_t orphan_count;
 	uint32_t serial;      /* of the work that was shown */
+	uint64_t records;     /* that were read, in all */
 	uint64_t untimed;     /* records without times */
 	uint64_t unknown;     /* records of kinds whose length is not known */
 	uint64_t clock_error; /* ns, the greatest; of XS_ACTIVITY_PAIRS */
-	bool dirty;	      /* something was read since the last commit */
-	int64_t offset;	      /* of the buffer that is read: from its ns to ns of the trace */
+	/* the program runs: what is not whole yet, or has no call yet, is the next dump's */
+	bool for_later;
+	bool dirty;	/* something was read since the last commit */
+	int64_t offset; /* of the buffer that is read: from its ns to ns of the trace */
 	int64_t used[XS_ACTIVITY_TEXTS]; /* bytes that are allocated, by the text of their counter
 					  */
+	struct xs_cuda_waits *waits;	 /* cuda_waits.c; NULL: none yet */
+	struct xs_track *history;	 /* flight recorder: what was told; NULL: there is none */
 };
 
-/* ---- cuda.c ---- */
+/* ---- drain/cuda.c ---- */
 
 /* Before the process's rings are read: which buffers are full by now. */
 void xs_cuda_look(struct xs_process *process);
@@ -73,17 +84,33 @@ void xs_cuda_look(struct xs_process *process);
 bool xs_cuda_is_there(const struct xs_process *process);
 /* After that: reads them. all: the process has ended. Returns the bytes read. */
 uint64_t xs_cuda_read(struct xs_process *process, bool all);
-/* The three steps of a commit, see xs_process_commit(). */
-bool xs_cuda_is_dirty(const struct xs_process *process);
-void xs_cuda_save(struct xs_process *process);
-void xs_cuda_settle(struct xs_process *process);
+/* The last step of a commit. */
 void xs_cuda_release(struct xs_process *process);
-/* Recovering: takes what the killed drain process has kept. */
-void xs_cuda_restore(struct xs_process *process);
+/* Is it older than what a dump shows? */
+static inline bool xs_cuda_is_past(const struct xs_process *process, uint64_t ns)
+{
+	return process->run->dump && ns < process->run->dump->from;
+}
+/*
+ * In the process that writes a dump, behind its history: what CUPTI has not handed back yet, and
+ * whatever still waits for its call.
+ */
+void xs_cuda_read_newest(struct xs_process *process);
 /* The process has ended and all is read: what is missing. */
 void xs_cuda_finish(struct xs_process *process);
 void xs_cuda_remove_files(const struct xs_process *process);
+/* The buffers are not needed any more. */
+void xs_cuda_unmap(struct xs_process *process);
 void xs_cuda_free(struct xs_process *process);
+
+/* ---- drain/cuda_kept.c ---- */
+
+/* The first steps of a commit, see xs_process_commit(). */
+bool xs_cuda_is_dirty(const struct xs_process *process);
+void xs_cuda_save(struct xs_process *process);
+void xs_cuda_settle(struct xs_process *process);
+/* Recovering: takes what the killed drain process has kept. */
+void xs_cuda_restore(struct xs_process *process);
 
 /* ---- cuda_records.c ---- */
 
@@ -96,12 +123,25 @@ bool xs_cuda_record(struct xs_process *process, const unsigned char *data, uint3
 
 /* ---- cuda_beside.c ---- */
 
-/* A record of something else than work on a device. */
-void xs_cuda_beside(struct xs_process *process, uint32_t kind, const unsigned char *data,
-		    uint32_t size);
+/* A record of something else than work on a device; as xs_cuda_record(). */
+bool xs_cuda_beside(struct xs_process *process, uint32_t kind, const unsigned char *data,
+		    uint32_t size, bool last);
+
+/* ---- cuda_waits.c ---- */
+
+/* There is work in this stream: context << 32 | stream. */
+void xs_cuda_queue(struct xs_process *process, uint64_t queue);
+/* Tells the sinks of waits; all: of those, too, that an earlier one might still follow. */
+void xs_cuda_tell_waits(struct xs_process *process, bool all);
+/* A record of an event that was put into a stream. False: its call is not known (yet). */
+bool xs_cuda_event(struct xs_cuda *cuda, const unsigned char *data, uint32_t size);
+/* A record of a wait. False: its call is not known (yet). */
+bool xs_cuda_waited(struct xs_process *process, const unsigned char *data, uint32_t size);
 
 /* ---- cuda_calls.c ---- */
 
+/* A kernel has a record, and its call is not known; it may be later. */
+void xs_cuda_ended(const struct xs_cuda *cuda, uint32_t correlation);
 /* An XS_ENQUEUED record. */
 void xs_cuda_enqueued(struct xs_track *track, const struct xs_event *event, uint32_t size);
 /* NULL: it is not known (yet). */

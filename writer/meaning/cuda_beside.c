@@ -15,7 +15,9 @@ static uint64_t in_trace(const struct xs_cuda *cuda, uint64_t ns)
 /* False: the time is none of this run's. */
 static bool is_possible(const struct xs_process *process, uint64_t ns)
 {
-	return ns <= process->horizon && ns >= xs_process_ns(process, process->run->control->tick0);
+	return ns <= process->horizon &&
+	       ns >= xs_process_ns(process, process->run->control->tick0) &&
+	       !xs_cuda_is_past(process, ns);
 }
 
 /* What is told of it; keys are constants. */
@@ -156,16 +158,20 @@ static void managed(struct xs_process *process, const unsigned char *data, uint3
 	show(process, XS_TEXT_MIGRATION_ROW, names[kind], start, end ? end : start, &arguments);
 }
 
-void xs_cuda_beside(struct xs_process *process, uint32_t kind, const unsigned char *data,
-		    uint32_t size)
+bool xs_cuda_beside(struct xs_process *process, uint32_t kind, const unsigned char *data,
+		    uint32_t size, bool last)
 {
 	switch (kind) {
 	case XS_KIND_OVERHEAD:
 		overhead(process, data, size);
 		break;
 	case XS_KIND_SYNCHRONIZATION:
+		if (!xs_cuda_waited(process, data, size) && !last)
+			return false;
 		synchronization(process, data, size);
 		break;
+	case XS_KIND_CUDA_EVENT:
+		return xs_cuda_event(process->cuda, data, size) || last;
 	case XS_KIND_JIT:
 		compilation(process, data, size);
 		break;
@@ -181,4 +187,5 @@ void xs_cuda_beside(struct xs_process *process, uint32_t kind, const unsigned ch
 	default:
 		break;
 	}
+	return true;
 }

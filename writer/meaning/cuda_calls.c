@@ -44,8 +44,13 @@ void xs_cuda_enqueued(struct xs_track *track, const struct xs_event *event, uint
 	call->name = event->name;
 	call->launch = event->flags & XS_ENQUEUED_FLAG_LAUNCH;
 	call->known = true;
-	call->joined = false;
 	cuda->launches += call->launch;
+	cuda->joined += call->launch && call->joined;
+}
+
+void xs_cuda_ended(const struct xs_cuda *cuda, uint32_t correlation)
+{
+	place_of(cuda, correlation)->joined = true;
 }
 
 struct xs_cuda_call *xs_cuda_call_of(const struct xs_cuda *cuda, uint32_t correlation)

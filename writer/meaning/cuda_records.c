@@ -6,7 +6,6 @@
 
 #include "cuda_activity.h"
 #include "names.h"
-#include "put.h"
 #include "records.h"
 #include "activity_layout.h"
 
@@ -17,8 +16,8 @@ struct piece {
 	uint64_t graph, node;
 	uint32_t correlation, context, stream;
 	bool kernel;
-	char *at; /* in `more` */
-	char more[XS_MORE_MAX + 64];
+	struct xs_fact facts[XS_FACTS_MAX];
+	uint32_t fact_count;
 };
 
 /* Host memory that is not pinned is the system's, as unitrace has it. */
@@ -31,16 +30,16 @@ static uint8_t memory_of(uint64_t kind)
 	return kind < sizeof(memory) ? memory[kind] : XS_MEMORY_UNKNOWN;
 }
 
-static void put_more(struct piece *piece, const char *key, uint64_t value)
+static void add_fact(struct piece *piece, const char *key, uint64_t value)
 {
-	if (piece->at + strlen(key) + 24 < piece->more + XS_MORE_MAX)
-		piece->at = xs_put_count(piece->at, key, value);
+	if (piece->fact_count < XS_FACTS_MAX)
+		piece->facts[piece->fact_count++] = (struct xs_fact){ key, value };
 }
 
-static void put_some(struct piece *piece, const char *key, uint64_t value)
+static void add_if(struct piece *piece, const char *key, uint64_t value)
 {
 	if (value)
-		put_more(piece, key, value);
+		add_fact(piece, key, value);
 }
 
 static void read_kernel(struct xs_cuda *cuda, struct piece *piece, const unsigned char *data,
@@ -68,20 +67,19 @@ static void read_kernel(struct xs_cuda *cuda, struct piece *piece, const unsigne
 	record->global[1] = XS_CUDA_MEMBER(KERNEL, gridY) * record->local[1];
 	record->global[2] = XS_CUDA_MEMBER(KERNEL, gridZ) * record->local[2];
 	piece->work.shape = record->global;
-	put_more(piece, ",\"registers\":", XS_CUDA_MEMBER(KERNEL, registersPerThread));
-	put_more(piece, ",\"static_shared\":", XS_CUDA_MEMBER(KERNEL, staticSharedMemory));
-	put_more(piece, ",\"dynamic_shared\":", XS_CUDA_MEMBER(KERNEL, dynamicSharedMemory));
-	put_some(piece, ",\"local_per_thread\":", XS_CUDA_MEMBER(KERNEL, localMemoryPerThread));
-	put_some(piece, ",\"local_total\":", XS_CUDA_MEMBER(KERNEL, localMemoryTotal));
+	add_fact(piece, "registers", XS_CUDA_MEMBER(KERNEL, registersPerThread));
+	add_fact(piece, "static_shared", XS_CUDA_MEMBER(KERNEL, staticSharedMemory));
+	add_fact(piece, "dynamic_shared", XS_CUDA_MEMBER(KERNEL, dynamicSharedMemory));
+	add_if(piece, "local_per_thread", XS_CUDA_MEMBER(KERNEL, localMemoryPerThread));
+	add_if(piece, "local_total", XS_CUDA_MEMBER(KERNEL, localMemoryTotal));
 	if (XS_CUDA_MEMBER(KERNEL, channelType)) {
-		put_more(piece, ",\"channel\":", XS_CUDA_MEMBER(KERNEL, channelID));
-		put_more(piece, ",\"channel_type\":", XS_CUDA_MEMBER(KERNEL, channelType));
+		add_fact(piece, "channel", XS_CUDA_MEMBER(KERNEL, channelID));
+		add_fact(piece, "channel_type", XS_CUDA_MEMBER(KERNEL, channelType));
 	}
 	if (XS_CUDA_MEMBER(KERNEL, clusterX)) {
-		put_more(piece, ",\"cluster\":[", XS_CUDA_MEMBER(KERNEL, clusterX));
-		put_more(piece, ",", XS_CUDA_MEMBER(KERNEL, clusterY));
-		put_more(piece, ",", XS_CUDA_MEMBER(KERNEL, clusterZ));
-		piece->at = xs_put(piece->at, "]");
+		add_fact(piece, "cluster", XS_CUDA_MEMBER(KERNEL, clusterX));
+		add_fact(piece, NULL, XS_CUDA_MEMBER(KERNEL, clusterY));
+		add_fact(piece, NULL, XS_CUDA_MEMBER(KERNEL, clusterZ));
 	}
 }
 
@@ -106,13 +104,13 @@ static void read_copy(struct piece *piece, const unsigned char *data, uint32_t s
 				   memory_of(XS_CUDA_MEMBER(MEMCPY, dstKind)));
 	record->event.name = XS_WORK_OF_COPY + (kind <= 10 ? (uint32_t)kind : 0);
 	if (peer) {
-		put_more(piece, ",\"from_device\":", XS_CUDA_MEMBER(MEMCPY2, srcDeviceId));
-		put_more(piece, ",\"to_device\":", XS_CUDA_MEMBER(MEMCPY2, dstDeviceId));
+		add_fact(piece, "from_device", XS_CUDA_MEMBER(MEMCPY2, srcDeviceId));
+		add_fact(piece, "to_device", XS_CUDA_MEMBER(MEMCPY2, dstDeviceId));
 	} else if (XS_CUDA_MEMBER(MEMCPY, channelType)) {
-		put_more(piece, ",\"channel\":", XS_CUDA_MEMBER(MEMCPY, channelID));
+		add_fact(piece, "channel", XS_CUDA_MEMBER(MEMCPY, channelID));
 	}
 	if (piece->end > piece->start) /* bytes per ns are GB/s */
-		put_more(piece, ",\"MB/s\":",
+		add_fact(piece, "MB/s",
 			 (uint64_t)((unsigned __int128)record->bytes * 1000u /
 				    (piece->end - piece->start)));
 }
@@ -132,7 +130,7 @@ static void read_set(struct piece *piece, const unsigned char *data, uint32_t si
 	record->work = XS_WORK_FILL;
 	record->bytes = XS_CUDA_MEMBER(MEMSET, bytes);
 	record->event.name = XS_WORK_OF_MEMSET;
-	put_more(piece, ",\"value\":", XS_CUDA_MEMBER(MEMSET, value));
+	add_fact(piece, "value", XS_CUDA_MEMBER(MEMSET, value));
 }
 
 static void read_graph(struct piece *piece, const unsigned char *data, uint32_t size)
@@ -229,17 +227,19 @@ static void complete(struct xs_process *process, struct piece *piece,
 	if (!record->device_name)
 		record->device_name = xs_cuda_text(cuda, XS_TEXT_DEVICE);
 	record->device_type = XS_DEVICE_GPU;
-	put_more(piece, ",\"correlation\":", piece->correlation);
-	put_some(piece, ",\"graph\":", piece->graph);
-	put_some(piece, ",\"graph_node\":", piece->node);
+	add_fact(piece, "correlation", piece->correlation);
+	add_if(piece, "graph", piece->graph);
+	add_if(piece, "graph_node", piece->node);
 	if (call && call->external) {
-		put_more(piece, ",\"external_kind\":", call->external - 1u);
-		put_more(piece, ",\"external_id\":", call->external_id);
+		add_fact(piece, "external_kind", call->external - 1u);
+		add_fact(piece, "external_id", call->external_id);
 	}
-	*piece->at = '\0';
 	piece->work.record = record;
-	piece->work.more = piece->more;
-	piece->work.linked = call != NULL;
+	piece->work.queue = record->queue_handle;
+	xs_cuda_queue(process, record->queue_handle);
+	piece->work.facts = piece->facts;
+	piece->work.fact_count = piece->fact_count;
+	piece->work.linked = call && !xs_cuda_is_past(process, piece->work.host_start);
 }
 
 static bool device_wanted(const struct xs_process *process, uint32_t device)
@@ -271,12 +271,16 @@ static bool show(struct xs_process *process, struct piece *piece, bool last)
 		cuda->untimed++;
 		return true;
 	}
+	if (!call && piece->kernel)
+		xs_cuda_ended(cuda, piece->correlation);
 	if (!device_wanted(process, piece->record.device))
 		return true;
 	if (!place(process, piece, call)) {
 		process->corrupt++;
 		return true;
 	}
+	if (xs_cuda_is_past(process, piece->work.end))
+		return true;
 	complete(process, piece, call);
 	if (xs_work_wanted(process->run, &piece->record.event))
 		xs_work_show(process, &piece->work);
@@ -293,7 +297,7 @@ bool xs_cuda_record(struct xs_process *process, const unsigned char *data, uint3
 	memset(&piece.work, 0, sizeof(piece.work));
 	piece.queued = piece.submitted = piece.graph = piece.node = 0;
 	piece.kernel = false;
-	piece.at = piece.more;
+	piece.fact_count = 0;
 	switch (kind) {
 	case XS_KIND_KERNEL:
 	case XS_KIND_CONCURRENT_KERNEL:
@@ -318,7 +322,6 @@ bool xs_cuda_record(struct xs_process *process, const unsigned char *data, uint3
 				 XS_CUDA_MEMBER(EXTERNAL, externalId));
 		return true;
 	default:
-		xs_cuda_beside(process, kind, data, size);
-		return true;
+		return xs_cuda_beside(process, kind, data, size, last);
 	}
 }

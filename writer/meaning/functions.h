@@ -80,6 +80,9 @@ struct xs_api {
 	uint32_t count;
 	const struct xs_type *result;
 	bool hexadecimal; /* how results and counts are written */
+	/* what functions from number later_from on return; NULL: the same */
+	const struct xs_type *later_result;
+	uint32_t later_from;
 };
 
 #endif

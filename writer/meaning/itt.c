@@ -353,8 +353,10 @@ static void read_instant(struct xs_track *track, const struct xs_args_record *re
 	xs_extra_drop(process, &loose);
 }
 
-static void read_args(struct xs_track *track, const struct xs_args_record *record, uint32_t length)
+/* room: bytes behind the record. */
+static void read_args(struct xs_track *track, const struct xs_args_record *record, uint32_t room)
 {
+	uint32_t length = record->length < room ? record->length : room;
 	struct xs_open *task = NULL;
 
 	if (record->event.kind == XS_ARGS) {
@@ -421,10 +423,10 @@ static void read_task(struct xs_track *track, const struct xs_task_record *recor
 		task->extra->displaced = true;
 }
 
-static void read_span(struct xs_track *track, const struct xs_span_record *record, uint64_t ns,
-		      uint64_t end)
+static void read_span(struct xs_track *track, const struct xs_span_record *record, uint64_t ns)
 {
 	struct xs_process *process = track->process;
+	uint64_t end = xs_process_ns(process, record->event.tick + record->duration);
 	struct xs_open task = { .start = ns, .name = xs_name_of(process, record->event.name) };
 	bool wait = record->event.flags == XS_SPAN_WAIT;
 	const struct xs_slice span = {
@@ -435,6 +437,10 @@ static void read_span(struct xs_track *track, const struct xs_span_record *recor
 		.displaced = wait && ns < track->last_ns,
 	};
 
+	if (!xs_track_believes(track, &record->event, record->duration)) {
+		process->corrupt++;
+		return;
+	}
 	if (!process->open_count)
 		return;
 	if (wait && record->cancelled && xs_extra_of(process, &task))
@@ -507,26 +513,14 @@ void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 		read_task(track, record, ns);
 		break;
 	case XS_ARGS:
-	case XS_INSTANT: {
-		uint32_t length = ((const struct xs_args_record *)record)->length,
-			 room = size - (uint32_t)sizeof(struct xs_args_record);
-
-		read_args(track, record, length < room ? length : room);
+	case XS_INSTANT:
+		read_args(track, record, size - (uint32_t)sizeof(struct xs_args_record));
 		break;
-	}
 	case XS_COUNTER:
 		XS_TELL_SINKS(process, counter, track, record, ns);
 		break;
 	case XS_SPAN:
-		if (!xs_track_believes(track, event,
-				       ((const struct xs_span_record *)record)->duration)) {
-			process->corrupt++;
-			return;
-		}
-		read_span(track, record, ns,
-			  xs_timeline_ns(
-				  &process->run->clock,
-				  event->tick + ((const struct xs_span_record *)record)->duration));
+		read_span(track, record, ns);
 		break;
 	case XS_OPEN:
 	case XS_CLOSE:

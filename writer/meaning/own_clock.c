@@ -20,8 +20,11 @@ struct xs_own_clocks {
 	} of[XS_OWN_CLOCKS];
 };
 
-void xs_own_time_read(struct xs_track *track, const struct xs_own_time_record *record)
+void xs_own_time_read(struct xs_track *track, const struct xs_own_time_record *record,
+		      uint32_t size)
 {
+	if (size < sizeof(*record))
+		return;
 	if (!track->own_time)
 		track->own_time = malloc(sizeof(*track->own_time));
 	if (track->own_time)

@@ -7,7 +7,8 @@
 #include "extras.h"
 #include "track.h"
 
-void xs_own_time_read(struct xs_track *track, const struct xs_own_time_record *record);
+void xs_own_time_read(struct xs_track *track, const struct xs_own_time_record *record,
+		      uint32_t size);
 /*
  * The time of a record that begins or marks something: as its tick says, or as its own clock says
  * if that cannot be placed; `task` is told so.

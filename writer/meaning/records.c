@@ -148,7 +148,7 @@ void xs_work_show(struct xs_process *process, struct xs_work *work)
 static void device_work(struct xs_process *process, const struct xs_device_record *record,
 			uint32_t size)
 {
-	struct xs_work work = { .record = record };
+	struct xs_work work = { .record = record, .queue = record->queue };
 
 	if (size < XS_DEVICE_RECORD_SHORT ||
 	    (record->work == XS_WORK_KERNEL && size < sizeof(*record) &&
@@ -227,13 +227,19 @@ static void read_commands(struct xs_track *track, const struct xs_event *event, 
 /* ---- reading ---- */
 
 /* For which commands the call has waited whose record came before. */
-static void read_wait(struct xs_track *track, const struct xs_waited_record *record)
+static void read_wait(struct xs_track *track, const struct xs_waited_record *record, uint32_t size)
 {
-	const struct xs_wait wait = { record, track->call_start, track->call_end };
+	const struct xs_wait wait = { .source = record->event.source,
+				      .kind = record->event.flags,
+				      .tid = track->tid,
+				      .queue = record->event.name,
+				      .until = record->until,
+				      .start = track->call_start,
+				      .end = track->call_end };
 
 	/* if the call's own record was lost, there is nothing for an arrow to lead to */
-	if (track->call_tick == record->event.tick)
-		XS_TELL_SINKS(track->process, wait, track, &wait);
+	if (size >= sizeof(*record) && track->call_tick == record->event.tick)
+		XS_TELL_SINKS(track->process, wait, track->process, &wait);
 }
 
 /* What devices and kernels are, before there is work on or of them. */
@@ -271,10 +277,9 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 		read_description(process, event, size);
 		break;
 	case XS_CALL_IN:
-		if (process->log_calls)
-			xs_calls_begin(track, event, size);
-		break;
 	case XS_CALL_OUT: /* was looked at with its XS_CALL */
+		if (process->log_calls && event->kind == XS_CALL_IN)
+			xs_calls_begin(track, event, size);
 		break;
 	case XS_THREAD:
 		read_thread(track, event, size);
@@ -286,22 +291,18 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 		read_stack(track, event, size);
 		return;
 	case XS_WAITED:
-		if (size >= sizeof(struct xs_waited_record))
-			read_wait(track, (const void *)event);
+		read_wait(track, (const void *)event, size);
 		return;
 	case XS_ACTIVITY:
 	case XS_ABOUT:
-		xs_activity_read(track, event, size);
-		break;
 	case XS_EXTERNAL:
 		xs_activity_read(track, event, size);
-		return;
+		break;
 	case XS_ENQUEUED:
 		xs_cuda_enqueued(track, event, size);
 		break;
 	case XS_OWN_TIME:
-		if (size >= sizeof(struct xs_own_time_record))
-			xs_own_time_read(track, (const void *)event);
+		xs_own_time_read(track, (const void *)event, size);
 		return;
 	case XS_PAD:
 		return;

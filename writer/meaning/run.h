@@ -42,7 +42,8 @@ struct xs_run {
 	bool app_not_traced;	       /* the launcher has said why already */
 	/* the start time of the program that has begun this run for itself; 0: the launcher did */
 	uint64_t hosted_start;
-	int channel; /* our end, to the launcher; -1: recovering */
+	bool owns_output; /* its directory of traces was made for it */
+	int channel;	  /* our end, to the launcher; -1: recovering */
 	bool use_tsc;
 	const struct xs_strings *strings;
 	uint64_t strings_size;

@@ -64,20 +64,22 @@ struct xs_call {
 	struct xs_callers *callers;   /* NULL: not known; xs_stacks_text() */
 };
 
+/* What is known of something, by a constant; NULL: a further value of the fact before. */
+struct xs_fact {
+	const char *key;
+	uint64_t value;
+};
+#define XS_FACTS_MAX 24u /* of one thing */
+
 /* Finished device work. */
 struct xs_work {
 	const struct xs_device_record *record;
 	uint64_t host_start, host_end, queued, submit, start, end;
+	uint64_t queue;	       /* of its source, to which it was given */
 	const uint64_t *shape; /* global[3], local[3], or NULL */
 	bool linked;	       /* the enqueuing call is in the trace: nothing was lost so far */
-	const char *more; /* JSON members (",\"key\":…"), at most XS_MORE_MAX bytes; NULL: none */
-};
-#define XS_MORE_MAX 1024u
-
-/* What is known of something, by a constant. */
-struct xs_fact {
-	const char *key;
-	uint64_t value;
+	const struct xs_fact *facts;
+	uint32_t fact_count;
 };
 
 /* What a device or its library does beside work that calls have put there. */
@@ -96,10 +98,13 @@ struct xs_activity {
 	uint32_t length;	   /* of those */
 };
 
-/* A call of the thread has waited for commands of a queue. */
+/* A call has waited for commands of a queue. */
 struct xs_wait {
-	const struct xs_waited_record *record;
-	uint64_t start, end; /* of the call */
+	uint8_t source, kind; /* enum xs_source, enum xs_waited */
+	uint32_t tid;	      /* of the call's thread */
+	uint64_t queue;	      /* as in struct xs_work */
+	uint64_t until;	      /* as in struct xs_waited_record */
+	uint64_t start, end;  /* of the call */
 };
 
 struct xs_mpi_call {
@@ -168,7 +173,7 @@ struct xs_sink {
 	/* Something is known of the whole trace: text, or JSON that is valid. */
 	void (*about)(struct xs_process *process, uint32_t key, const char *text, size_t length,
 		      bool json);
-	void (*wait)(struct xs_track *track, const struct xs_wait *wait);
+	void (*wait)(struct xs_process *process, const struct xs_wait *wait);
 	void (*kernel)(struct xs_process *process, const struct xs_kernel_record *kernel);
 	void (*device_used)(struct xs_process *process, const struct xs_event *event);
 	void (*mpi_call)(struct xs_track *track, const struct xs_mpi_call *call);

@@ -61,6 +61,8 @@ struct xs_track {
 	struct xs_about_text *about;	/* activities.c: a text that is not complete; NULL: none */
 	struct xs_mpi_started *started; /* mpi.c; NULL: none yet */
 	struct xs_history history;	/* the track's state is that before these records */
+	/* reads records of the history */
+	void (*replay)(struct xs_track *track, const unsigned char *data, uint32_t length);
 };
 
 #endif

@@ -189,18 +189,69 @@ static void put_member(struct xs_line *line, const char *name, bool first)
 	}
 }
 
+static void put_real(struct xs_line *line, const unsigned char *data, uint32_t size)
+{
+	char text[32];
+	double real;
+	float single;
+
+	memcpy(&single, data, sizeof(single) <= size ? sizeof(single) : 0);
+	memcpy(&real, data, sizeof(real) <= size ? sizeof(real) : 0);
+	if (size < sizeof(single))
+		return;
+	real = size < sizeof(real) ? (double)single : real;
+	(void)snprintf(text, sizeof(text),
+		       __builtin_isfinite(real) || !line->json ? "%.9g" : "\"%.9g\"", real);
+	xs_line_put(line, text);
+}
+
+static void put_enum(struct xs_line *line, const struct xs_type *type, const unsigned char *data,
+		     uint32_t size)
+{
+	const char *name = constant(type, data, size);
+
+	if (!name) {
+		put_hex(line, number(data, size));
+		return;
+	}
+	xs_line_put(line, line->json ? "\"" : "");
+	xs_line_put(line, name);
+	xs_line_put(line, line->json ? "\"" : "");
+}
+
 static void put_values(struct xs_line *line, const struct xs_type *type, const unsigned char *data,
 		       uint32_t bytes, uint64_t count);
+static void put_value(struct xs_line *line, const struct xs_type *type, const unsigned char *data,
+		      uint32_t bytes);
+
+static void put_struct(struct xs_line *line, const struct xs_type *type, const unsigned char *data,
+		       uint32_t bytes)
+{
+	bool first = true;
+
+	xs_line_put(line, "{");
+	for (uint32_t i = 0; i < type->field_count; i++) {
+		const struct xs_field *field = &type->fields[i];
+		uint32_t length = field->type->size * field->count;
+
+		if (field->offset + length > bytes)
+			break;
+		put_member(line, field->name, first);
+		first = false;
+		if (field->type->show == XS_SHOW_TEXT)
+			put_quoted(line, (const char *)data + field->offset, length, false);
+		else if (field->count > 1)
+			put_values(line, field->type, data + field->offset, length, field->count);
+		else
+			put_value(line, field->type, data + field->offset, length);
+	}
+	xs_line_put(line, "}");
+}
 
 static void put_value(struct xs_line *line, const struct xs_type *type, const unsigned char *data,
 		      uint32_t bytes)
 {
 	uint32_t size = type->size < bytes ? type->size : bytes;
-	const char *name;
-	char text[32];
-	double real;
-	float single;
-	bool first = true;
 
 	switch (type->show) {
 	case XS_SHOW_HEX:
@@ -213,24 +264,10 @@ static void put_value(struct xs_line *line, const struct xs_type *type, const un
 		put_int(line, signed_number(data, size));
 		break;
 	case XS_SHOW_REAL:
-		memcpy(&single, data, sizeof(single) <= size ? sizeof(single) : 0);
-		memcpy(&real, data, sizeof(real) <= size ? sizeof(real) : 0);
-		if (size < sizeof(single))
-			break;
-		real = size < sizeof(real) ? (double)single : real;
-		(void)snprintf(text, sizeof(text),
-			       __builtin_isfinite(real) || !line->json ? "%.9g" : "\"%.9g\"", real);
-		xs_line_put(line, text);
+		put_real(line, data, size);
 		break;
 	case XS_SHOW_ENUM:
-		name = constant(type, data, size);
-		if (!name) {
-			put_hex(line, number(data, size));
-			break;
-		}
-		xs_line_put(line, line->json ? "\"" : "");
-		xs_line_put(line, name);
-		xs_line_put(line, line->json ? "\"" : "");
+		put_enum(line, type, data, size);
 		break;
 	case XS_SHOW_FLAGS:
 		put_flags(line, type, data, size);
@@ -242,24 +279,7 @@ static void put_value(struct xs_line *line, const struct xs_type *type, const un
 		put_bytes(line, data, size, false);
 		break;
 	case XS_SHOW_STRUCT:
-		xs_line_put(line, "{");
-		for (uint32_t i = 0; i < type->field_count; i++) {
-			const struct xs_field *field = &type->fields[i];
-			uint32_t length = field->type->size * field->count;
-
-			if (field->offset + length > bytes)
-				break;
-			put_member(line, field->name, first);
-			first = false;
-			if (field->type->show == XS_SHOW_TEXT)
-				put_quoted(line, (const char *)data + field->offset, length, false);
-			else if (field->count > 1)
-				put_values(line, field->type, data + field->offset, length,
-					   field->count);
-			else
-				put_value(line, field->type, data + field->offset, length);
-		}
-		xs_line_put(line, "}");
+		put_struct(line, type, data, bytes);
 		break;
 	}
 }
@@ -512,13 +532,23 @@ void xs_show_values(struct xs_line *line, const struct xs_api *api,
 	}
 }
 
-void xs_show_result(struct xs_line *line, const struct xs_api *api, int64_t result, bool failed)
+static const struct xs_type *result_type(const struct xs_api *api,
+					 const struct xs_function *function)
 {
+	uint64_t number = (uint64_t)(function - api->functions);
+
+	return api->later_result && number >= api->later_from ? api->later_result : api->result;
+}
+
+void xs_show_result(struct xs_line *line, const struct xs_api *api,
+		    const struct xs_function *function, int64_t result, bool failed)
+{
+	const struct xs_type *type = result_type(api, function);
 	unsigned char word[8];
 	const char *name;
 
 	memcpy(word, &result, sizeof(word));
-	name = constant(api->result, word, api->result->size);
+	name = constant(type, word, type->size);
 	xs_line_put(line, name ? name : "(unknown)");
 	if (api->hexadecimal) {
 		xs_line_put(line, "(");
@@ -559,7 +589,7 @@ const char *xs_show_returned_result(const struct xs_api *api, const struct xs_fu
 	if (!api || !function || function->returns == XS_RETURNS_NOTHING ||
 	    function->returns == XS_RETURNS_POINTER)
 		return NULL;
-	xs_show_result(&line, api, result, false);
+	xs_show_result(&line, api, function, result, false);
 	*line.at = '\0';
 	return text;
 }

@@ -39,7 +39,8 @@ void xs_show_arguments(struct xs_line *line, const struct xs_function *function,
 void xs_show_values(struct xs_line *line, const struct xs_api *api,
 		    const struct xs_function *function, const struct xs_values_record *values,
 		    bool late);
-void xs_show_result(struct xs_line *line, const struct xs_api *api, int64_t result, bool failed);
+void xs_show_result(struct xs_line *line, const struct xs_api *api,
+		    const struct xs_function *function, int64_t result, bool failed);
 
 /* Longer ones are cut. */
 #define XS_SHOWN_LINE 65536u

@@ -123,7 +123,8 @@ static void write_line(struct xs_report *report, const struct xs_track *track,
 	if (function && (function->returns == XS_RETURNS_RESULT ||
 			 function->returns == XS_RETURNS_POINTER_AND_RESULT)) {
 		xs_line_put(&line, " -> ");
-		xs_show_result(&line, api, call->result, call->event->flags & XS_CALL_FLAG_FAILED);
+		xs_show_result(&line, api, function, call->result,
+			       call->event->flags & XS_CALL_FLAG_FAILED);
 	}
 	end_line(report, &line);
 }

@@ -196,18 +196,28 @@ static void put_task(struct xs_track *track, const struct xs_open *task, uint64_
 	xs_chrome_finish(chrome, xs_chrome_put_name(o, process, task->name.id));
 }
 
-/* With -c: what the call was given, and what came back. */
-static char *put_given(char *o, const struct xs_call *call)
+/* The result's name, where the API's header has one. */
+static char *put_returned(char *o, const struct xs_call *call)
 {
 	const struct xs_api *api;
 	const struct xs_function *function =
 		xs_function_of(call->event->source, call->event->name, &api);
 	char text[XS_RESULT_MAX];
 
+	if (function && xs_show_returned_result(api, function, call->result, text) && text[0])
+		o = xs_put(xs_put_escaped(xs_put(o, "\"returned\":\""), text), "\",");
+	return o;
+}
+
+/* With -c: what the call was given, and what came back. */
+static char *put_given(char *o, const struct xs_call *call)
+{
+	const struct xs_api *api;
+	const struct xs_function *function =
+		xs_function_of(call->event->source, call->event->name, &api);
+
 	if (!function)
 		return o;
-	if (xs_show_returned_result(api, function, call->result, text) && text[0])
-		o = xs_put(xs_put_escaped(xs_put(o, "\"returned\":\""), text), "\",");
 	if (call->given->begun && call->given->count)
 		o = xs_put(xs_show_given(xs_put(o, "\"in\":"), function, call->given), ",");
 	if (call->given->values)
@@ -224,12 +234,15 @@ static char *put_about(char *o, struct xs_process *process, const struct xs_call
 {
 	char *begin = o;
 	size_t length;
+	bool given = call->given && process->run->options->chrome_call;
 	const char *stack = call->callers ? xs_stacks_text(process, call, &length) : NULL;
 
 	o = xs_put(o, ",\"args\":{");
 	if (call->event->flags & XS_CALL_FLAG_FAILED)
 		o = xs_put(xs_json_signed(xs_put(o, "\"result\":"), call->result), ",");
-	if (call->given && process->run->options->chrome_call)
+	if (call->event->flags & XS_CALL_FLAG_FAILED || given)
+		o = put_returned(o, call);
+	if (given)
 		o = put_given(o, call);
 	if (stack)
 		o = xs_put(mempcpy(o, stack, length), ",");

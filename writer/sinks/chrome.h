@@ -205,6 +205,11 @@ int xs_chrome_open_file(struct xs_process *process, struct xs_chrome *chrome, ui
 const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint64_t tid);
 /* "RANK 3 ", or nothing. */
 char *xs_chrome_put_rank(char *o, const struct xs_process *process);
+/*
+ * ,"key":… for each fact. lists: each value in brackets, as arguments of tasks are; else only where
+ * a fact has several.
+ */
+char *xs_chrome_put_facts(char *o, const struct xs_fact *facts, uint32_t count, bool lists);
 /* The beginning of a metadata event, up to the members of its args. name: a constant. */
 char *xs_chrome_put_metadata(char *o, const char *name, uint64_t pid, uint64_t tid);
 /* The name, as the last thing of an event, without its category. */
@@ -309,7 +314,7 @@ void xs_arrows_flush(struct xs_track *track, uint64_t ns);
 /* From the slice to the call that waited for it: one that is known, or comes later. */
 void xs_waits_command(struct xs_process *process, const struct xs_work *work, uint64_t pid,
 		      uint64_t tid);
-void xs_waits_read(struct xs_track *track, const struct xs_wait *wait);
+void xs_waits_read(struct xs_process *process, const struct xs_wait *wait);
 void xs_waits_fini(struct xs_process *process);
 
 #endif

@@ -345,8 +345,7 @@ void xs_chrome_work(struct xs_process *process, const struct xs_work *work)
 	o = label ? xs_chrome_put_chunks(o, label->args, label->args_length) : put_sizes(o, work);
 	if (is_shared(options, track))
 		o = put_origin(o, record);
-	if (work->more)
-		o = xs_put(o, work->more);
+	o = xs_chrome_put_facts(o, work->facts, work->fact_count, false);
 	o = xs_put(o, "}},\n");
 	xs_chrome_finish(chrome, o);
 	if (options->chrome_kernel && work->linked)

@@ -112,20 +112,18 @@ char *xs_chrome_own_slice(struct xs_process *process, uint32_t row, uint64_t sta
 	return tid ? put_own_slice(process, tid, start, end) : NULL;
 }
 
-#define FACTS_MAX 8u
-
 void xs_chrome_aside(struct xs_process *process, const struct xs_aside *aside)
 {
 	char *o = xs_chrome_own_slice(process, aside->row, aside->start, aside->end);
 
 	if (!o)
 		return;
-	for (uint32_t i = 0; i < aside->fact_count && i < FACTS_MAX; i++) {
-		o = xs_put(xs_put(xs_put(o, i ? "," : ",\"args\":{"), "\""), aside->facts[i].key);
-		o = xs_put(xs_put_count(o, "\":[", aside->facts[i].value), "]");
+	if (aside->fact_count) {
+		char *begin = o = xs_put(o, ",\"args\":");
+
+		o = xs_put(xs_chrome_put_facts(o, aside->facts, aside->fact_count, true), "}");
+		*begin = '{'; /* in place of the first comma */
 	}
-	if (aside->fact_count)
-		o = xs_put(o, "}");
 	xs_chrome_finish(xs_chrome_of(process), xs_chrome_put_name(o, process, aside->name));
 }
 

@@ -90,3 +90,21 @@ const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint6
 	own->pid = pid;
 	return own;
 }
+
+char *xs_chrome_put_facts(char *o, const struct xs_fact *facts, uint32_t count, bool lists)
+{
+	count = count < XS_FACTS_MAX ? count : XS_FACTS_MAX;
+	for (uint32_t i = 0; i < count;) {
+		uint32_t first = i++;
+		bool list;
+
+		while (i < count && !facts[i].key)
+			i++;
+		list = lists || i - first > 1;
+		o = xs_put(xs_put(xs_put(o, ",\""), facts[first].key), list ? "\":[" : "\":");
+		for (uint32_t k = first; k < i; k++)
+			o = xs_json_uint(k > first ? xs_put(o, ",") : o, facts[k].value);
+		o = xs_put(o, list ? "]" : "");
+	}
+	return o;
+}

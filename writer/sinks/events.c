@@ -225,15 +225,27 @@ static void drop_events(struct xs_process *process)
 	free(events);
 }
 
+static void remove_beside(const struct xs_process *process, const char *suffix)
+{
+	char path[PATH_MAX + 16];
+
+	(void)snprintf(path, sizeof(path), "%s%s", process->kept->output, suffix);
+	(void)unlink(path);
+}
+
 static bool close_events(struct xs_process *process, enum xs_end end, int status)
 {
 	struct events *events = events_of(process);
 
-	(void)end, (void)status;
+	(void)status;
 	flush_rows(events);
 	flush_text(events);
 	if (events->failed && events->rows_file >= 0)
 		(void)!ftruncate(events->rows_file, 0);
+	if (end != XS_END_STOPPED) { /* the program has ended before its trace: nobody reads them */
+		remove_beside(process, XS_EVENTS_SUFFIX);
+		remove_beside(process, XS_NAMES_SUFFIX);
+	}
 	drop_events(process);
 	return false;
 }

@@ -145,8 +145,8 @@ bool xs_kineto_lane(struct xs_process *process, uint32_t pid, uint32_t tid, bool
 
 /* ---- what is known of work beside its record ---- */
 
-/* The members of `more` by Kineto's names; what has none is left as it is. */
-static const char *kineto_name(const char *key, size_t length)
+/* Kineto's name of a fact; empty: it is told otherwise. NULL: Kineto has none. */
+static const char *kineto_name(const char *key)
 {
 	static const struct {
 		const char *ours, *kinetos;
@@ -165,41 +165,37 @@ static const char *kineto_name(const char *key, size_t length)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (strlen(rows[i].ours) == length && !memcmp(rows[i].ours, key, length))
+		if (!strcmp(rows[i].ours, key))
 			return rows[i].kinetos;
 	return NULL;
 }
 
-/* The number behind ,"key": in text of our own making; 0: it is not there. */
-static uint64_t number_of(const char *more, const char *key)
+/* 0: it is not known. */
+static uint64_t fact_of(const struct xs_work *work, const char *key)
 {
-	const char *at = strstr(more, key);
-	uint64_t value = 0;
-
-	for (at = at ? at + strlen(key) : ""; *at >= '0' && *at <= '9'; at++)
-		value = value * 10 + (uint64_t)(*at - '0');
-	return value;
+	for (uint32_t i = 0; i < work->fact_count; i++)
+		if (work->facts[i].key && !strcmp(work->facts[i].key, key))
+			return work->facts[i].value;
+	return 0;
 }
 
-/* Each is ,"key":value; a value is a number, or a list of numbers. */
-static char *put_more(char *o, const char *more, bool external)
+/* A fact without a key is one more value of the one before. */
+static char *put_facts(char *o, const struct xs_work *work, bool external)
 {
-	while (more[0] == ',' && more[1] == '"') {
-		const char *key = more + 2, *stop = strchr(key, '"'), *end, *name;
+	struct xs_fact shown[XS_FACTS_MAX];
+	uint32_t count = 0;
+	bool show = false;
 
-		if (!stop)
-			break;
-		for (end = stop + 1; *end && !(*end == ',' && end[1] == '"'); end++)
-			;
-		name = kineto_name(key, (size_t)(stop - key));
-		if (!name)
-			o = mempcpy(o, more, (size_t)(end - more));
-		else if (*name && !(external && !strcmp(name, "External id")))
-			o = mempcpy(xs_put(xs_put(xs_put(o, ",\""), name), "\""), stop + 1,
-				    (size_t)(end - stop - 1));
-		more = end;
+	for (uint32_t i = 0; i < work->fact_count && count < XS_FACTS_MAX; i++) {
+		const char *key = work->facts[i].key, *name = key ? kineto_name(key) : NULL;
+
+		if (key)
+			show = !name || (*name && !(external && !strcmp(name, "External id")));
+		if (show)
+			shown[count++] =
+				(struct xs_fact){ name ? name : key, work->facts[i].value };
 	}
-	return o;
+	return xs_chrome_put_facts(o, shown, count, false);
 }
 
 /* ---- work ---- */
@@ -292,7 +288,6 @@ static char *put_work_args(char *o, struct xs_process *process, const struct xs_
 	const struct xs_device_record *record = work->record;
 	const struct xs_backend *backend = xs_backend_of(record->event.source);
 	const struct xs_kineto *kineto = xs_chrome_of(process)->kineto;
-	const char *more = work->more ? work->more : "";
 	uint64_t correlation =
 		record->event.tick ? xs_kineto_correlation(record->tid, record->event.tick) : 0;
 	const struct xs_kineto_call *call = &kineto->calls[correlation / 2 % XS_KINETO_KEPT];
@@ -310,13 +305,12 @@ static char *put_work_args(char *o, struct xs_process *process, const struct xs_
 				 &xs_chrome_of(process)->time);
 	if (work->shape)
 		o = put_shape(o, work);
-	if (record->work == XS_WORK_KERNEL && work->more)
+	if (record->work == XS_WORK_KERNEL && work->fact_count)
 		o = xs_put_count(o, ",\"shared memory\":",
-				 number_of(more, ",\"static_shared\":") +
-					 number_of(more, ",\"dynamic_shared\":"));
+				 fact_of(work, "static_shared") + fact_of(work, "dynamic_shared"));
 	if (record->bytes)
 		o = put_bandwidth(o, work);
-	return xs_put(put_more(o, more, external), "}");
+	return xs_put(put_facts(o, work, external), "}");
 }
 
 void xs_kineto_work(struct xs_process *process, const struct xs_work *work)

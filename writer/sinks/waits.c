@@ -35,7 +35,7 @@ struct call {
 };
 
 struct queue {
-	uint64_t key;
+	uint64_t key[2]; /* its source, its number */
 	struct command *pending;
 	uint32_t first, count, room;	  /* of pending */
 	struct call calls[CALLS];	  /* that waited for all up to a tick */
@@ -49,19 +49,19 @@ struct xs_waits {
 };
 
 /* NULL: there is no memory, or too many. */
-static struct queue *queue_of(struct xs_process *process, uint8_t source, uint32_t serial)
+static struct queue *queue_of(struct xs_process *process, uint8_t source, uint64_t number)
 {
-	uint64_t key = (uint64_t)source << 32 | serial;
+	uint64_t key[2] = { source, number };
 	struct xs_chrome *chrome = xs_chrome_of(process);
 	struct xs_waits *waits = chrome->waits;
-	uint32_t at = xs_hash(&key, 1) % SLOTS;
+	uint32_t at = xs_hash(key, 2) % SLOTS;
 
 	if (!waits)
 		waits = chrome->waits = calloc(1, sizeof(*waits));
 	if (!waits)
 		return NULL;
 	for (; waits->queues[at]; at = (at + 1) % SLOTS)
-		if (waits->queues[at]->key == key)
+		if (!memcmp(waits->queues[at]->key, key, sizeof(key)))
 			return waits->queues[at];
 	if (waits->count == QUEUES_MAX) {
 		process->omitted[XS_OMIT_ARROWS]++;
@@ -69,7 +69,7 @@ static struct queue *queue_of(struct xs_process *process, uint8_t source, uint32
 	}
 	waits->queues[at] = calloc(1, sizeof(*waits->queues[at]));
 	if (waits->queues[at]) {
-		waits->queues[at]->key = key;
+		memcpy(waits->queues[at]->key, key, sizeof(key));
 		waits->count++;
 	}
 	return waits->queues[at];
@@ -226,7 +226,7 @@ void xs_waits_command(struct xs_process *process, const struct xs_work *work, ui
 		.id = record->id,
 		.in_order = record->event.flags & XS_DEVICE_FLAG_IN_ORDER,
 	};
-	struct queue *queue = queue_of(process, record->event.source, record->queue);
+	struct queue *queue = queue_of(process, record->event.source, work->queue);
 	const struct call *first;
 	struct call call;
 
@@ -250,19 +250,17 @@ void xs_waits_command(struct xs_process *process, const struct xs_work *work, ui
 	}
 }
 
-void xs_waits_read(struct xs_track *track, const struct xs_wait *wait)
+void xs_waits_read(struct xs_process *process, const struct xs_wait *wait)
 {
-	const struct xs_waited_record *record = wait->record;
-	struct call call = { record->until, wait->start, wait->end, track->tid,
-			     record->event.flags };
-	struct queue *queue = queue_of(track->process, record->event.source, record->event.name);
+	struct call call = { wait->until, wait->start, wait->end, wait->tid, wait->kind };
+	struct queue *queue = queue_of(process, wait->source, wait->queue);
 
 	if (!queue)
 		return;
 	if (call.kind == XS_WAITED_SUBMITTED)
-		waited_until(track->process, queue, call, call.until);
+		waited_until(process, queue, call, call.until);
 	else
-		waited_named(track->process, queue, &call);
+		waited_named(process, queue, &call);
 }
 
 void xs_waits_fini(struct xs_process *process)

@@ -91,8 +91,8 @@ static void push(const char *name)
 static __attribute__((noinline, cold)) void pop_long(void)
 {
 	uint64_t tick = xs_tick(xs_use_tsc);
-	struct xs_event *event = xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, 0,
-						 XS_ROLE_END);
+	struct xs_event *event =
+		xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, 0, XS_ROLE_END);
 
 	if (event) {
 		event->name = itt_domain_id(domain());
@@ -160,8 +160,8 @@ static void step(const char *name, bool first)
 
 static void external(uint64_t id, uint64_t user_id)
 {
-	struct xs_external_record *record = xs_record_begin(
-		sizeof(*record), XS_EXTERNAL, XS_SOURCE_NONE, 0, 0, XS_ROLE_OTHER);
+	struct xs_external_record *record =
+		xs_record_begin(sizeof(*record), XS_EXTERNAL, XS_SOURCE_NONE, 0, 0, XS_ROLE_OTHER);
 
 	if (!record)
 		return;
@@ -180,8 +180,8 @@ static void thread_info(void)
 /* ---- activities ---- */
 
 /* Metadata as arguments, as much as there is room for. Its length in bytes. */
-static uint32_t put_metadata(unsigned char *out, size_t room, const struct xs_own_activity *activity,
-			     const uint32_t *keys)
+static uint32_t put_metadata(unsigned char *out, size_t room,
+			     const struct xs_own_activity *activity, const uint32_t *keys)
 {
 	const char *text = activity->metadata;
 	uint32_t length = 0;
@@ -221,8 +221,8 @@ static void write_activity(const struct xs_own_activity *activity, uint32_t name
 		text += strlen(text) + 1;
 		text += strlen(text) + 1;
 	}
-	record = xs_record_begin(XS_RECORD_MAX, XS_ACTIVITY, XS_SOURCE_NONE, 0, name,
-				 XS_ROLE_OTHER);
+	record =
+		xs_record_begin(XS_RECORD_MAX, XS_ACTIVITY, XS_SOURCE_NONE, 0, name, XS_ROLE_OTHER);
 	if (!record)
 		return;
 	length = put_metadata((unsigned char *)(record + 1), XS_RECORD_MAX - sizeof(*record),

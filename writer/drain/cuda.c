@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cuda_activity.h"
+#include "flight.h"
 #include "names.h"
 #include "output.h"
 #include "text.h"
@@ -33,6 +34,8 @@ static void *map_file(const struct xs_process *process, uint32_t number, uint64_
 	munmap(map, mapped);
 	return NULL;
 }
+
+static void make_history(struct xs_process *process);
 
 /* The file that tells of the others: what must not change later is copied. */
 static struct xs_cuda *open_cuda(struct xs_process *process)
@@ -58,6 +61,8 @@ static struct xs_cuda *open_cuda(struct xs_process *process)
 	cuda->source = file->source;
 	cuda->clock = file->clock;
 	cuda->off = file->off;
+	if (process->run->flight)
+		make_history(process);
 	for (uint32_t i = 0; i < XS_ACTIVITY_KINDS; i++) {
 		uint16_t size = atomic_load_explicit(&file->size[i], memory_order_relaxed);
 
@@ -99,8 +104,8 @@ void xs_cuda_look(struct xs_process *process)
 
 		/* pairs with the release in the collector's publish() */
 		buffer->full = buffer->map && !buffer->done &&
-			       atomic_load_explicit(&buffer->map->state, memory_order_acquire) ==
-				       XS_BUFFER_FULL;
+			       atomic_load_explicit(&buffer->map->state, memory_order_acquire) >=
+				       XS_BUFFER_FULL; /* or somebody else's number: it heals */
 	}
 }
 
@@ -131,9 +136,10 @@ static bool keep_orphan(struct xs_cuda *cuda, const unsigned char *data, uint32_
 		return false;
 	orphan = &cuda->orphans[cuda->orphan_count++];
 	orphan->since = xs_clock_ns(CLOCK_MONOTONIC);
-	orphan->offset = cuda->offset;
-	orphan->size = size < sizeof(orphan->data) ? size : sizeof(orphan->data);
-	memcpy(orphan->data, data, orphan->size);
+	orphan->told.offset = cuda->offset;
+	orphan->told.size = size < sizeof(orphan->told.data) ? size
+							     : (uint32_t)sizeof(orphan->told.data);
+	memcpy(orphan->told.data, data, orphan->told.size);
 	return true;
 }
 
@@ -148,11 +154,34 @@ static void read_orphans(struct xs_process *process, bool all)
 		struct xs_cuda_orphan *orphan = &cuda->orphans[i];
 		bool last = all || now - orphan->since > PATIENCE;
 
-		cuda->offset = orphan->offset;
-		if (!xs_cuda_record(process, orphan->data, orphan->size, last) && left++ != i)
+		cuda->offset = orphan->told.offset;
+		if (!xs_cuda_record(process, orphan->told.data, orphan->told.size, last) &&
+		    left++ != i)
 			cuda->orphans[left - 1] = *orphan;
 	}
 	cuda->orphan_count = left;
+}
+
+/* In memory of ours: it is shown, or waits for its call. */
+static void tell(struct xs_process *process, const unsigned char *data, uint32_t size)
+{
+	if (!xs_cuda_record(process, data, size, false) && !keep_orphan(process->cuda, data, size))
+		(void)xs_cuda_record(process, data, size, true);
+}
+
+/* A record is followed by the next one at a multiple of 16 bytes. */
+static uint32_t room_of(uint32_t size)
+{
+	return (uint32_t)offsetof(struct xs_cuda_told, data) + (size + 15) / 16 * 16;
+}
+
+static void keep(struct xs_cuda *cuda, const unsigned char *data, uint32_t size)
+{
+	struct xs_cuda_told told = { .offset = cuda->offset };
+
+	told.size = size < sizeof(told.data) ? size : (uint32_t)sizeof(told.data);
+	memcpy(told.data, data, told.size);
+	xs_flight_add(cuda->history, &told, room_of(told.size));
 }
 
 /* A record of the buffer at `at`; returns its length, 0: there are no more that can be read. */
@@ -174,8 +203,12 @@ static uint32_t read_one(struct xs_process *process, const unsigned char *data, 
 	length = size < sizeof(copy) ? size : sizeof(copy);
 	memcpy(copy, data + at, length);
 	memcpy(copy, &kind, sizeof(kind)); /* it may have changed since */
-	if (!xs_cuda_record(process, copy, length, false) && !keep_orphan(cuda, copy, length))
-		(void)xs_cuda_record(process, copy, length, true);
+	if (cuda->history && !process->open_count)
+		keep(cuda, copy, length);
+	else if (cuda->for_later)
+		(void)xs_cuda_record(process, copy, length, false);
+	else
+		tell(process, copy, length);
 	return size;
 }
 
@@ -200,6 +233,8 @@ static uint64_t read_buffer(struct xs_process *process, struct xs_cuda_buffer *b
 			break;
 		buffer->consumed += size;
 		cuda->dirty = true;
+		if (++cuda->records % 16 == 0)
+			xs_cuda_tell_waits(process, false);
 		if (process->out && xs_output_full(process->out))
 			process->commit(process);
 	}
@@ -213,6 +248,50 @@ bool xs_cuda_is_there(const struct xs_process *process)
 	return process->cuda && process->cuda->file;
 }
 
+/*
+ * Those that are full, or that CUPTI had not handed back when the process ended, in the order in
+ * which it got them. Returns their number.
+ */
+static uint32_t list_buffers(struct xs_cuda *cuda, bool all,
+			     struct xs_cuda_buffer *list[XS_ACTIVITY_BUFFERS])
+{
+	uint32_t count = 0, at, turns[XS_ACTIVITY_BUFFERS];
+
+	for (uint32_t i = 0; i < XS_ACTIVITY_BUFFERS; i++) {
+		struct xs_cuda_buffer *buffer = &cuda->buffer[i];
+		uint32_t turn;
+
+		if (!buffer->full &&
+		    (!all || !buffer->map || buffer->done ||
+		     atomic_load_explicit(&buffer->map->state, memory_order_acquire) ==
+			     XS_BUFFER_EMPTY))
+			continue;
+		turn = __atomic_load_n(&buffer->map->turn, __ATOMIC_RELAXED);
+		for (at = count++; at && turns[at - 1] > turn; at--) {
+			turns[at] = turns[at - 1];
+			list[at] = list[at - 1];
+		}
+		turns[at] = turn;
+		list[at] = buffer;
+	}
+	return count;
+}
+
+/* all: up to the first zero what has not been handed back, too. */
+static uint64_t read_buffers(struct xs_process *process, bool all)
+{
+	struct xs_cuda_buffer *list[XS_ACTIVITY_BUFFERS];
+	uint32_t count = list_buffers(process->cuda, all, list);
+	uint64_t read = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		read += read_buffer(process, list[i],
+				    list[i]->full ? atomic_load_explicit(&list[i]->map->valid,
+									 memory_order_relaxed)
+						  : XS_ACTIVITY_BYTES);
+	return read;
+}
+
 uint64_t xs_cuda_read(struct xs_process *process, bool all)
 {
 	struct xs_cuda *cuda = process->cuda;
@@ -221,96 +300,66 @@ uint64_t xs_cuda_read(struct xs_process *process, bool all)
 	if (!cuda || !cuda->file)
 		return 0;
 	read_orphans(process, false);
-	for (uint32_t i = 0; i < XS_ACTIVITY_BUFFERS; i++) {
-		struct xs_cuda_buffer *buffer = &cuda->buffer[i];
-
-		if (buffer->full)
-			read += read_buffer(process, buffer,
-					    atomic_load_explicit(&buffer->map->valid,
-								 memory_order_relaxed));
-	}
-	/* what CUPTI had not handed back when the process ended: up to the first zero */
-	for (uint32_t i = 0; all && i < XS_ACTIVITY_BUFFERS; i++) {
-		struct xs_cuda_buffer *buffer = &cuda->buffer[i];
-
-		if (buffer->map && !buffer->done &&
-		    atomic_load_explicit(&buffer->map->state, memory_order_acquire) ==
-			    XS_BUFFER_HANDED)
-			read += read_buffer(process, buffer, XS_ACTIVITY_BYTES);
-	}
+	read = read_buffers(process, all);
 	if (all)
 		read_orphans(process, true);
+	xs_cuda_tell_waits(process, true);
 	return read;
 }
 
-/* ---- committing ---- */
-
-bool xs_cuda_is_dirty(const struct xs_process *process)
+/* Of the flight recorder's history: without a sink it is remembered for what comes later. */
+static void replay(struct xs_track *history, const unsigned char *data, uint32_t length)
 {
-	return process->cuda && process->cuda->dirty;
-}
+	struct xs_process *process = history->process;
+	const struct xs_cuda_told *told;
 
-static struct xs_kept_activity *kept_of(const struct xs_process *process)
-{
-	return process->kept && process->cuda && process->cuda->dirty ? &process->kept->activity
-								      : NULL;
-}
-
-void xs_cuda_save(struct xs_process *process)
-{
-	struct xs_kept_activity *kept = kept_of(process);
-	uint32_t state;
-
-	if (!kept)
-		return;
-	state = atomic_load_explicit(&kept->state, memory_order_relaxed);
-	for (uint32_t i = 0; i < XS_ACTIVITY_BUFFERS; i++)
-		kept->consumed[state == XS_SAVED_0][i] = (uint64_t)process->cuda->buffer[i].turn
-								 << 32 |
-							 process->cuda->buffer[i].consumed;
-	atomic_store_explicit(&kept->state,
-			      state == XS_SAVED_0 ? XS_SAVED_0_NEXT_1 : XS_SAVED_1_NEXT_0,
-			      memory_order_release);
-}
-
-static void settle(struct xs_kept_activity *kept)
-{
-	uint32_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
-
-	if (state == XS_SAVED_0_NEXT_1)
-		atomic_store_explicit(&kept->state, XS_SAVED_1, memory_order_release);
-	else if (state == XS_SAVED_1_NEXT_0)
-		atomic_store_explicit(&kept->state, XS_SAVED_0, memory_order_release);
-}
-
-void xs_cuda_settle(struct xs_process *process)
-{
-	struct xs_kept_activity *kept = kept_of(process);
-
-	if (kept)
-		settle(kept);
-}
-
-void xs_cuda_restore(struct xs_process *process)
-{
-	struct xs_kept_activity *kept = process->kept ? &process->kept->activity : NULL;
-	uint32_t state;
-
-	if ((!process->run->recovering && !process->run->hosted_start) || !kept)
-		return;
-	if (atomic_load(&process->kept->committed) & 1)
-		settle(kept);
-	state = atomic_load(&kept->state);
-	if (state == XS_SAVED_0_NEXT_1 || state == XS_SAVED_1_NEXT_0)
-		state = state == XS_SAVED_0_NEXT_1 ? XS_SAVED_0 : XS_SAVED_1;
-	atomic_store(&kept->state, state);
-	for (uint32_t i = 0; i < XS_ACTIVITY_BUFFERS; i++) {
-		uint64_t consumed = kept->consumed[state == XS_SAVED_1][i];
-
-		process->cuda->buffer[i].turn = (uint32_t)(consumed >> 32);
-		process->cuda->buffer[i].consumed = (uint32_t)consumed;
+	for (uint32_t at = 0; at < length; at += room_of(told->size)) {
+		told = (const void *)(data + at);
+		process->cuda->offset = told->offset;
+		if (process->open_count)
+			tell(process, told->data, told->size);
+		else
+			(void)xs_cuda_record(process, told->data, told->size, true);
+		if (process->out && xs_output_full(process->out))
+			process->commit(process);
 	}
 }
+
+/*
+ * The flight recorder's memory: one more sequence of records beside those of the rings, which comes
+ * last in each look. So the calls that its records belong to are known.
+ */
+static void make_history(struct xs_process *process)
+{
+	struct xs_track *history = calloc(1, sizeof(*history));
+
+	if (history) {
+		history->process = process;
+		history->replay = replay;
+	}
+	process->cuda->history = history;
+}
+
+void xs_cuda_read_newest(struct xs_process *process)
+{
+	struct xs_cuda *cuda = process->cuda;
+	uint64_t untimed, unknown;
+
+	if (!cuda || !cuda->file)
+		return;
+	untimed = cuda->untimed;
+	unknown = cuda->unknown;
+	cuda->for_later = process->end == XS_END_RUNNING;
+	(void)read_buffers(process, true);
+	if (cuda->for_later) {
+		cuda->untimed = untimed;
+		cuda->unknown = unknown;
+	}
+	read_orphans(process, true);
+	xs_cuda_tell_waits(process, true);
+}
+
+/* ---- committing ---- */
 
 /* All zero again: CUPTI, and who reads after a kill, may rely on it. */
 void xs_cuda_release(struct xs_process *process)
@@ -319,14 +368,17 @@ void xs_cuda_release(struct xs_process *process)
 
 	if (!cuda)
 		return;
-	cuda->dirty = false;
+	/* its writer may be about to read what was in the buffers when it began */
+	cuda->dirty = process->run->flight && xs_flight_is_writing(process->run);
+	if (cuda->dirty)
+		return;
 	for (uint32_t i = 0; i < XS_ACTIVITY_BUFFERS; i++) {
 		struct xs_cuda_buffer *buffer = &cuda->buffer[i];
 
 		if (!buffer->done)
 			continue;
 		buffer->done = false;
-		if (atomic_load_explicit(&buffer->map->state, memory_order_relaxed) !=
+		if (atomic_load_explicit(&buffer->map->state, memory_order_relaxed) <
 		    XS_BUFFER_FULL)
 			continue;
 		memset((char *)buffer->map + XS_ACTIVITY_HEADER, 0, XS_ACTIVITY_BYTES);
@@ -336,7 +388,7 @@ void xs_cuda_release(struct xs_process *process)
 
 /* ---- the end ---- */
 
-static void tell(struct xs_process *process)
+static void tell_about(struct xs_process *process)
 {
 	const struct xs_cuda *cuda = process->cuda;
 
@@ -364,11 +416,9 @@ void xs_cuda_finish(struct xs_process *process)
 		       : 0;
 	process->lost += dropped;
 	process->untimed += cuda->untimed;
-	/* a flight recorder's history has the calls alone */
-	if (!process->run->flight)
-		process->open_commands += open > dropped ? open - dropped : 0;
+	process->open_commands += open > dropped ? open - dropped : 0;
 	process->corrupt += cuda->unknown;
-	tell(process);
+	tell_about(process);
 }
 
 void xs_cuda_remove_files(const struct xs_process *process)
@@ -381,19 +431,32 @@ void xs_cuda_remove_files(const struct xs_process *process)
 	}
 }
 
+void xs_cuda_unmap(struct xs_process *process)
+{
+	struct xs_cuda *cuda = process->cuda;
+
+	for (uint32_t i = 0; cuda && i < XS_ACTIVITY_BUFFERS; i++) {
+		if (cuda->buffer[i].map)
+			munmap(cuda->buffer[i].map, XS_ACTIVITY_HEADER + XS_ACTIVITY_BYTES);
+		cuda->buffer[i].map = NULL;
+	}
+}
+
 void xs_cuda_free(struct xs_process *process)
 {
 	struct xs_cuda *cuda = process->cuda;
 
 	if (!cuda)
 		return;
-	for (uint32_t i = 0; i < XS_ACTIVITY_BUFFERS; i++)
-		if (cuda->buffer[i].map)
-			munmap(cuda->buffer[i].map, XS_ACTIVITY_HEADER + XS_ACTIVITY_BYTES);
+	xs_cuda_unmap(process);
+	if (cuda->history)
+		xs_flight_forget(cuda->history);
+	free(cuda->history);
 	if (cuda->file)
 		munmap(cuda->file, sizeof(*cuda->file));
 	free(cuda->calls);
 	free(cuda->orphans);
+	free(cuda->waits);
 	free(cuda);
 	process->cuda = NULL;
 }

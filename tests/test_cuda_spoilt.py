@@ -1,0 +1,87 @@
+"""CUDA: whoever writes into the files of the activity, or cuts them, spoils what is in them, and nothing else happens."""
+
+import os
+import time
+
+import pytest
+from conftest import APPS, XSTRACE, wait_until
+from cuda_log import HAVE_SOFTCUDA, SoftCUDA
+from test_hostile import Place, drains, place  # noqa: F401
+
+pytestmark = pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no headers of CUDA and CUPTI")
+KERNELS = "--chrome-kernel-logging"
+MODES = ["bytes", "words", "pointers", "lengths", "heads", "zero", "bits", "swap"]
+LAUNCHES = 20_000
+
+
+def start(place, tmp_path, options=(KERNELS,), **settings):  # noqa: F811
+    cuda = SoftCUDA(tmp_path / "out", **settings)
+    place.mine = place.mine | {"softcuda.log", "core"}
+    place.env |= cuda.env
+    run = place.start([XSTRACE, *options, APPS / "cuda_loop", LAUNCHES])
+    wait_until(lambda: run.poll() is not None or any(n.startswith("c") and n.endswith(".1") for n in os.listdir(run.dir)))
+    return run, cuda
+
+
+def missing(trace):
+    other = trace["otherData"]
+    return [other.get(key, 0) for key in ("lost", "corrupt_rings", "open_commands", "untimed_commands")]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_scribbler(place, tmp_path, mode):  # noqa: F811
+    """Lengths, states, records, names and pointers, at random, all the time: what is not shown is told."""
+    run, cuda = start(place, tmp_path, CUT_EVERY=500)
+    scribbler = place.scribble(run.dir, "c", mode, 1000, seed=MODES.index(mode))
+    place.wait(run, 0, 60)
+    scribbler.communicate(timeout=30)
+    (trace,) = place.traces()
+    shown = sum(e.get("cat") == "gpu_op" for e in trace["traceEvents"])
+    said = place.stderr.read_text()
+    assert shown >= len(cuda.kernels) or any(missing(trace)) or "left out" in said, trace["otherData"]
+    # memory of other kinds and numbers are read as they are: but no more than buffers hold
+    assert shown < 3 * LAUNCHES
+
+
+def test_files_that_are_cut(place, tmp_path):  # noqa: F811
+    """The program may die of it; the drain process ends, and the trace is whole."""
+    run, _ = start(place, tmp_path, CUT_EVERY=500)
+    scribbler = place.scribble(run.dir, "c", "cut", 1000)
+    run.wait(60)
+    wait_until(lambda: not drains(run.dir), 60)
+    scribbler.communicate(timeout=30)
+    place.look()
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced", "grown", "a link"])
+def test_files_that_are_others(place, tmp_path, how):  # noqa: F811
+    run, _ = start(place, tmp_path, CUT_EVERY=2000)
+    end = time.monotonic() + 1
+    while time.monotonic() < end and run.poll() is None:
+        for name in os.listdir(run.dir) if os.path.isdir(run.dir) else []:
+            path = os.path.join(run.dir, name)
+            if not name.startswith("c") or name.startswith("control"):
+                continue
+            try:
+                if how == "grown":
+                    os.truncate(path, 64 << 20)
+                    continue
+                os.unlink(path)
+                if how == "replaced":
+                    with open(path, "wb") as file:
+                        file.write(os.urandom(1 << 20))
+                elif how == "a link":
+                    os.symlink(place.victim, path)
+            except OSError:
+                pass
+        time.sleep(0.01)
+    place.wait(run, 0, 60)
+
+
+def test_tiny_buffers(place, tmp_path):  # noqa: F811
+    """A buffer for each record: all are read, and the memory does not grow."""
+    run, cuda = start(place, tmp_path, CUT_EVERY=1, SYNC=1)
+    place.wait(run, 0, 120)
+    (trace,) = place.traces()
+    shown = sum(e.get("cat") == "gpu_op" for e in trace["traceEvents"])
+    assert shown + sum(missing(trace)) >= len(cuda.kernels) == LAUNCHES and shown <= LAUNCHES

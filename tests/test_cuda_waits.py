@@ -1,0 +1,124 @@
+"""CUDA: arrows from device work to the call that has waited for it."""
+
+import collections
+
+import pytest
+from cuda_log import HAVE_SOFTCUDA, SoftCUDA
+
+pytestmark = pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no headers of CUDA and CUPTI")
+KERNELS = "--chrome-kernel-logging"
+CALLS = {
+    "A": "cudaStreamSynchronize",
+    "B": "cudaStreamSynchronize",
+    "E": "cudaEventSynchronize",
+    "D": "cudaDeviceSynchronize",
+}
+
+
+def enclosing(slices, event):
+    inner = [s for s in slices if s.start <= event["ts"] < max(s.end, s.start + 1)]
+    return min(inner, key=lambda s: s.end - s.start)
+
+
+def arrows(trace):
+    """(device work, call), each a slice, of the arrows that end at waits."""
+    by_track = collections.defaultdict(list)
+    for one in trace.slices:
+        by_track[one.track].append(one)
+    flows = collections.defaultdict(dict)
+    for e in trace.events:
+        if e["ph"] in "sf" and e["name"] == "wait":
+            flows[e["id"]][e["ph"]] = e
+    return [
+        tuple(enclosing(by_track[flow[end]["pid"], flow[end]["tid"]], flow[end]) for end in "sf")
+        for flow in flows.values()
+    ]
+
+
+def waits_for(letters):
+    """Which waits (their numbers among all) were for the n-th kernel, by what the program does."""
+    found, streams, event, waits = [], ([], []), [], 0
+    for letter in letters:
+        if letter in "ab":
+            streams["ab".index(letter)].append(len(found))
+            found.append([])
+        elif letter in "ef":
+            event = list(streams["ef".index(letter)])
+        elif letter in CALLS:
+            over = {"A": streams[0], "B": streams[1], "E": event, "D": streams[0] + streams[1]}
+            for kernel in over[letter]:
+                found[kernel].append(waits)
+            waits += 1
+    return found
+
+
+def pairs_of(letters):
+    """To each kernel the first."""
+    return {kernel: waits[0] for kernel, waits in enumerate(waits_for(letters)) if waits}
+
+
+SCRIPTS = [
+    ["aabA", "B"],
+    ["aaeaE", "A"],
+    ["aabbD"],
+    ["aaebfE", "DA"],
+    ["aebEaeE", "B"],
+    ["aaewbbB", "A"],
+    ["abab", "ABD"],
+    ["aaabbbaeEfabD" * 20],
+    ["ab" * 30 + "eE", "AB"],
+]
+
+
+@pytest.mark.parametrize("version", [18, 130500])
+@pytest.mark.parametrize("letters", SCRIPTS, ids=lambda letters: ",".join(letters)[:20])
+def test_each_pair(xstrace, tmp_path, letters, version):
+    cuda = SoftCUDA(tmp_path, 12 if version < 130000 else 13, CUPTI_VERSION=version)
+    trace = xstrace(KERNELS, "cuda_waits", letters, env=cuda.env).trace
+    kernels = sorted((k for k in trace.device), key=lambda k: k.args["correlation"])
+    waits = sorted((c for c in trace.calls if c.name in CALLS.values()), key=lambda c: c.start)
+    names = [CALLS[letter] for letter in "".join(letters) if letter in CALLS]
+    assert [call.name for call in waits] == names
+    found = {
+        next(i for i, k in enumerate(kernels) if k is work): next(
+            i for i, call in enumerate(waits) if call is end
+        )
+        for work, end in arrows(trace)
+    }
+    assert found == pairs_of("".join(letters))
+
+
+@pytest.mark.parametrize("fault", [{"LATE_MS": 20}, {"OUT_OF_ORDER": 3}, {"CUT_EVERY": 2}], ids=str)
+def test_whatever_the_order_of_the_records(xstrace, tmp_path, fault):
+    letters = "aaebEabABaafbEDab" * 10 + "D"
+    cuda = SoftCUDA(tmp_path, **fault)
+    trace = xstrace(KERNELS, "cuda_waits", [letters], env=cuda.env).trace
+    kernels = sorted((k.args["correlation"] for k in trace.device))
+    waits = sorted((c.start for c in trace.calls if c.name in CALLS.values()))
+    found = {
+        kernels.index(work.args["correlation"]): waits.index(end.start)
+        for work, end in arrows(trace)
+    }
+    if "OUT_OF_ORDER" not in fault:
+        assert found == pairs_of(letters)
+        return
+    # a wait may be told of long after others: then a later one has the arrow, or none
+    waited = waits_for(letters)
+    assert len(found) > 0.8 * len(waited)
+    assert all(wait in waited[kernel] for kernel, wait in found.items())
+
+
+def test_threads(xstrace, tmp_path):
+    """Each thread waits for its own streams: no arrow leads to another's call."""
+    cuda = SoftCUDA(tmp_path)
+    trace = xstrace(KERNELS, "cuda_streams", ["--threads", 4, "--kernels", 20], env=cuda.env).trace
+    calls = {one.start: one for one in trace.calls if one.name == "cudaLaunchKernel"}
+    launched = {}
+    for e in trace.events:
+        if e["ph"] == "s" and e["name"] == "dep" and e["ts"] in calls:
+            launched[e["id"] & 0xFFFFFFF] = calls[e["ts"]].track
+    found = [pair for pair in arrows(trace) if pair[0].name.startswith("_Z9")]
+    assert len(found) == 4 * 2 * 20
+    for work, call in found:
+        assert call.name == "cudaStreamSynchronize"
+        assert call.track == launched[int(work.args["id"])]

@@ -1,0 +1,237 @@
+/*
+ * What calls of CUDA have waited for: a stream, an event or all streams of a context.
+ *
+ * CUPTI's record of a wait has the number of the call, and that has the thread. The record of an
+ * event says in which stream it lies, and its call where: work that was put there before it is what
+ * a wait for the event is for. Tables have a fixed size; what finds no place gets no arrow.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_activity.h"
+#include "hash.h"
+#include "activity_layout.h"
+
+#define QUEUES	 512u
+#define CONTEXTS 64u   /* waits for a context that are remembered; a power of two */
+#define EVENTS	 1024u /* a power of two */
+#define TIMES	 16u   /* an event is put into streams again and again */
+#define HELD	 16u   /* waits that are held back … */
+#define LATE	 32u /* … until so many records more were read: an earlier wait may be among them */
+
+enum sync_type { SYNC_EVENT = 1, SYNC_STREAM_EVENT, SYNC_STREAM, SYNC_CONTEXT };
+
+/* Where an event was put. */
+struct place {
+	uint64_t tick, queue;
+};
+
+struct event {
+	uint64_t id; /* context << 32 | event */
+	uint32_t count;
+	struct place places[TIMES]; /* the newest ones */
+};
+
+/* wait.until: of an event, when the call began */
+struct held {
+	struct xs_wait wait;
+	uint64_t until; /* which record */
+	uint64_t event; /* as in struct event; 0: it is for none */
+	bool context;	/* it is for all streams of one */
+};
+
+struct xs_cuda_waits {
+	struct held held[HELD]; /* in the order of their starts */
+	uint32_t held_count;
+	uint64_t queues[2 * QUEUES]; /* those that work was put into + 1, by their hash */
+	uint32_t queue_count;
+	struct xs_wait contexts[CONTEXTS]; /* queue: context << 32 */
+	uint32_t context_count;		   /* ever */
+	struct event events[EVENTS];
+};
+
+static struct xs_cuda_waits *waits_of(struct xs_cuda *cuda)
+{
+	if (!cuda->waits)
+		cuda->waits = calloc(1, sizeof(*cuda->waits));
+	return cuda->waits;
+}
+
+static void wait_for(struct xs_process *process, const struct xs_wait *wait, uint64_t queue)
+{
+	struct xs_wait told = *wait;
+
+	told.queue = queue;
+	XS_TELL_SINKS(process, wait, process, &told);
+}
+
+/* A wait for its context may have been read before the first work of this stream. */
+static void catch_up(struct xs_process *process, const struct xs_cuda_waits *waits, uint64_t queue)
+{
+	uint32_t first = waits->context_count > CONTEXTS ? waits->context_count - CONTEXTS : 0;
+
+	for (uint32_t i = first; i < waits->context_count; i++) {
+		const struct xs_wait *wait = &waits->contexts[i % CONTEXTS];
+
+		if (wait->queue >> 32 == queue >> 32)
+			wait_for(process, wait, queue);
+	}
+}
+
+void xs_cuda_queue(struct xs_process *process, uint64_t queue)
+{
+	struct xs_cuda_waits *waits = waits_of(process->cuda);
+	uint64_t *at;
+
+	if (!waits)
+		return;
+	for (uint32_t i = xs_hash(&queue, 1);; i++) {
+		at = &waits->queues[i % (2 * QUEUES)];
+		if (*at == queue + 1)
+			return;
+		if (!*at)
+			break;
+	}
+	if (waits->queue_count == QUEUES)
+		return;
+	waits->queue_count++;
+	*at = queue + 1;
+	catch_up(process, waits, queue);
+}
+
+/* NULL: it is not known, or another has its place. */
+static struct event *event_of(struct xs_cuda_waits *waits, uint64_t id, bool make)
+{
+	struct event *event = &waits->events[xs_hash(&id, 1) % EVENTS];
+
+	if (event->id != id || !event->count) {
+		if (!make)
+			return NULL;
+		*event = (struct event){ .id = id };
+	}
+	return event;
+}
+
+bool xs_cuda_event(struct xs_cuda *cuda, const unsigned char *data, uint32_t size)
+{
+	const struct xs_cuda_call *call =
+		xs_cuda_call_of(cuda, (uint32_t)XS_CUDA_MEMBER(CUDA_EVENT, correlationId));
+	struct xs_cuda_waits *waits = call ? waits_of(cuda) : NULL;
+	uint64_t context = XS_CUDA_MEMBER(CUDA_EVENT, contextId) << 32;
+	struct event *event;
+
+	if (!waits)
+		return false;
+	event = event_of(waits, context | XS_CUDA_MEMBER(CUDA_EVENT, eventId), true);
+	event->places[event->count++ % TIMES] =
+		(struct place){ .tick = call->tick,
+				.queue = context | XS_CUDA_MEMBER(CUDA_EVENT, streamId) };
+	return true;
+}
+
+/* Where it was put last, before the call that waits; NULL: that is not known (yet). */
+static const struct place *place_of(struct xs_cuda_waits *waits, uint64_t id, uint64_t tick)
+{
+	const struct event *event = event_of(waits, id, false);
+	const struct place *found = NULL;
+
+	for (uint32_t i = 0; event && i < TIMES && i < event->count; i++)
+		if (event->places[i].tick <= tick &&
+		    (!found || event->places[i].tick > found->tick))
+			found = &event->places[i];
+	return found;
+}
+
+static void wait_for_context(struct xs_process *process, const struct xs_wait *wait)
+{
+	struct xs_cuda_waits *waits = process->cuda->waits;
+
+	waits->contexts[waits->context_count++ % CONTEXTS] = *wait;
+	for (uint32_t i = 0; i < 2 * QUEUES; i++)
+		if (waits->queues[i] && (waits->queues[i] - 1) >> 32 == wait->queue >> 32)
+			wait_for(process, wait, waits->queues[i] - 1);
+}
+
+static void tell_first(struct xs_process *process, struct xs_cuda_waits *waits)
+{
+	struct held first = waits->held[0];
+
+	waits->held_count--;
+	memmove(waits->held, waits->held + 1, waits->held_count * sizeof(first));
+	if (first.event) {
+		const struct place *place = place_of(waits, first.event, first.wait.until);
+
+		if (!place)
+			return;
+		first.wait.queue = place->queue;
+		first.wait.until = place->tick;
+	}
+	if (first.context)
+		wait_for_context(process, &first.wait);
+	else
+		wait_for(process, &first.wait, first.wait.queue);
+}
+
+/* Work leads to the first call that has waited for it, whatever the order of their records is. */
+static void hold(struct xs_process *process, struct xs_cuda_waits *waits, const struct held *held)
+{
+	uint32_t at;
+
+	if (waits->held_count == HELD)
+		tell_first(process, waits);
+	at = waits->held_count++;
+	for (; at && waits->held[at - 1].wait.start > held->wait.start; at--)
+		waits->held[at] = waits->held[at - 1];
+	waits->held[at] = *held;
+	waits->held[at].until = process->cuda->records + LATE;
+}
+
+void xs_cuda_tell_waits(struct xs_process *process, bool all)
+{
+	struct xs_cuda_waits *waits = process->cuda->waits;
+
+	while (waits && waits->held_count &&
+	       (all || waits->held[0].until <= process->cuda->records))
+		tell_first(process, waits);
+}
+
+/* The call, if it is to be waited with; its own end is not known if it is the driver's own. */
+static struct xs_wait wait_of(const struct xs_process *process, const struct xs_cuda_call *call,
+			      uint64_t end)
+{
+	struct xs_wait wait = { .source = process->cuda->source,
+				.kind = XS_WAITED_SUBMITTED,
+				.tid = call->tid,
+				.until = call->tick };
+
+	wait.start = xs_process_ns(process, call->tick);
+	wait.end = call->host_ticks ? xs_process_ns(process, call->tick + call->host_ticks)
+				    : end + (uint64_t)process->cuda->offset;
+	return wait;
+}
+
+bool xs_cuda_waited(struct xs_process *process, const unsigned char *data, uint32_t size)
+{
+	struct xs_cuda *cuda = process->cuda;
+	const struct xs_cuda_call *call =
+		xs_cuda_call_of(cuda, (uint32_t)XS_CUDA_MEMBER(SYNCHRONIZATION, correlationId));
+	uint64_t context = XS_CUDA_MEMBER(SYNCHRONIZATION, contextId) << 32,
+		 type = XS_CUDA_MEMBER(SYNCHRONIZATION, type);
+	struct xs_cuda_waits *waits = waits_of(cuda);
+	struct held held = { .context = type == SYNC_CONTEXT };
+
+	/* a stream that waits for an event keeps no call waiting */
+	if (!waits || (type != SYNC_EVENT && type != SYNC_STREAM && type != SYNC_CONTEXT))
+		return true;
+	if (!call)
+		return false;
+	held.wait = wait_of(process, call, XS_CUDA_MEMBER(SYNCHRONIZATION, end));
+	held.wait.queue = context;
+	if (type == SYNC_STREAM)
+		held.wait.queue |= XS_CUDA_MEMBER(SYNCHRONIZATION, streamId);
+	if (type == SYNC_EVENT)
+		held.event = context | XS_CUDA_MEMBER(SYNCHRONIZATION, cudaEventId);
+	if (held.wait.end >= held.wait.start && held.wait.end <= process->horizon)
+		hold(process, waits, &held);
+	return true;
+}
