@@ -25,8 +25,8 @@ struct xstrace_cpu_trace {
 	int64_t start;
 	char *name;
 	struct xs_own_activity *activities; /* name and row: offset and number until the transfer */
-	struct facts *facts;		    /* NULL: of none */
-	size_t count, room;
+	struct facts *facts;		    /* of the first fact_room activities */
+	size_t count, room, fact_room;
 	char *text; /* the names, each with its NUL */
 	size_t length, text_room;
 	struct row *rows;
@@ -170,6 +170,17 @@ static bool append(struct facts *facts, const char *text)
 	return true;
 }
 
+/* There is room for what is known of each activity so far. */
+static bool reserve_facts(struct xstrace_cpu_trace *list)
+{
+	size_t before = list->fact_room;
+
+	if (!reserve(&list->facts, &list->fact_room, list->count, sizeof(*list->facts)))
+		return false;
+	memset(list->facts + before, 0, (list->fact_room - before) * sizeof(*list->facts));
+	return true;
+}
+
 int xstrace_activity_metadata(struct xstrace_cpu_trace *list, size_t number, const char *key,
 			      const char *value, bool quote)
 {
@@ -178,9 +189,7 @@ int xstrace_activity_metadata(struct xstrace_cpu_trace *list, size_t number, con
 	(void)quote; /* arguments of slices are lists of texts and numbers */
 	if (!list || number >= list->count || !key || !value)
 		return xs_refuse(XSTRACE_BAD_ARGUMENT, "the list has no activity %zu", number);
-	if (!list->facts)
-		list->facts = calloc(list->room, sizeof(*list->facts));
-	if (!list->facts)
+	if (!reserve_facts(list))
 		return xs_refuse(XSTRACE_NO_MEMORY, "no memory");
 	facts = &list->facts[number];
 	if (!append(facts, key) || !append(facts, value))
@@ -193,7 +202,7 @@ void xstrace_cpu_trace_free(struct xstrace_cpu_trace *list)
 {
 	if (!list)
 		return;
-	for (size_t i = 0; list->facts && i < list->count; i++)
+	for (size_t i = 0; i < list->fact_room; i++)
 		free(list->facts[i].text);
 	free(list->facts);
 	free(list->activities);
@@ -215,7 +224,7 @@ static void finish(struct xstrace_cpu_trace *list)
 		activity->row = list->rows[(uintptr_t)activity->row].text;
 		activity->start -= offset;
 		activity->end -= offset;
-		if (list->facts) {
+		if (i < list->fact_room) {
 			activity->metadata = list->facts[i].text;
 			activity->metadata_count = list->facts[i].count;
 		}

@@ -54,15 +54,16 @@ def test_traces_one_after_the_other(xstrace, private):
         assert not trace.truncated and trace.other["lost"] == 0 and trace.other["end"] == "stopped"
         assert [t["name"] for t in trace.other["threads"]] == ["library"]
         # outer, inner and a mark each; steps; three activities and their list; the back-end's event; the violation
-        assert int(count) == int(seen) == 3 * int(outer) + int(steps) + 6
+        assert int(count) == int(seen) == 3 * int(outer) + int(steps) + 6 + 1000 * number
         assert kernels == "1" and in_ids == "2"  # the ranges: marks have no ids
         about = trace.other["application"]
         assert about["config"] == {"a": [1, 2500.0, None], "b": "\u00e9"} and about["broken"] == '{"a": '
         assert about["note"] == 'a "text" \ufffd' and about["trace_id"]
         (kernel,) = [s for s in trace.slices if s.cat == "kernel"]
         assert kernel.name == "gemm" and kernel.end - kernel.start == 100_000 and kernel.args["External id"] == 40 + number
-        (op,) = tasks(trace, "aten::mm")
+        op, *more = sorted(tasks(trace, "aten::mm"), key=lambda s: "Input Dims" not in s.args)
         assert op.args["Input Dims"] == ["[[2, 3]]"] and op.start == kernel.start - 50_000
+        assert [s.args["last"] for s in more if "last" in s.args] == ([["yes"]] if number else [])
         (violation,) = tasks(trace, "invariant violation")
         assert violation.args["assertion"] == ["a < b"] and violation.args["group_profile_id"] == ["2"]
 

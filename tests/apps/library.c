@@ -52,7 +52,7 @@ static void work(unsigned ranges)
 	}
 }
 
-static void describe(unsigned number)
+static void describe(unsigned number, unsigned many)
 {
 	struct xstrace_ids ids = xstrace_get_ids();
 	int64_t now = xstrace_now();
@@ -70,6 +70,10 @@ static void describe(unsigned number)
 	must("add", xstrace_cpu_trace_add(trace, list, ARRAY_SIZE(list), &first));
 	must("metadata",
 	     xstrace_activity_metadata(trace, first + 1, "Input Dims", "[[2, 3]]", false));
+	for (unsigned i = 0; i < many; i++)
+		must("add", xstrace_cpu_trace_add(trace, &list[1], 1, &first));
+	if (many)
+		must("metadata", xstrace_activity_metadata(trace, first, "last", "yes", true));
 	must("transfer", xstrace_cpu_trace_transfer(trace, now));
 	must("metadata", xstrace_metadata("note", "a \"text\" \xff"));
 	must("json",
@@ -105,7 +109,7 @@ static void windows(unsigned count)
 		xstrace_pop_user_correlation();
 		xstrace_pop_correlation();
 		xstrace_step();
-		describe(i);
+		describe(i, i * 1000); /* more than there was room for at first */
 		must("stop", xstrace_stop(&trace));
 		work(2);
 		for (size_t k = 0; k < xstrace_trace_count(trace); k++) {

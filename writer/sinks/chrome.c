@@ -474,10 +474,10 @@ static void put_activity(struct xs_track *track, const struct xs_activity *activ
 		xs_chrome_activity(track, activity);
 }
 
-static void put_wait(struct xs_track *track, const struct xs_wait *wait)
+static void put_wait(struct xs_process *process, const struct xs_wait *wait)
 {
-	if (!xs_chrome_of(track->process)->kineto) /* Kineto's has no such arrows */
-		xs_waits_read(track, wait);
+	if (!xs_chrome_of(process)->kineto) /* Kineto's has no such arrows */
+		xs_waits_read(process, wait);
 }
 
 static bool wanted(const struct xs_run *run)
