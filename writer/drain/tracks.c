@@ -16,8 +16,6 @@
 #include "sinks_open.h"
 #include "threads.h"
 
-#define SKEW (1ull << 33) /* ticks: some seconds; clocks of processors differ by less */
-
 static void look_from(struct xs_track *track)
 {
 	track->look_at = track->cut_at <= track->latest ? track->cut_at : track->latest + 1;
@@ -85,7 +83,7 @@ void xs_track_begin(struct xs_track *track)
 	if (__builtin_expect(is_odd(track, head), 0))
 		head = odd_head(track, head);
 	track->head = head;
-	track->latest = xs_tick(process->run->use_tsc) + SKEW;
+	track->latest = xs_tick(process->run->use_tsc) + XS_SKEW;
 	process->horizon = xs_process_ns(process, track->latest);
 	if (head - track->pos > process->ring_size) {
 		/*

@@ -6,6 +6,8 @@
 
 #include "track.h"
 
+#define XS_SKEW (1ull << 33) /* ticks: some seconds; clocks of processors differ by less */
+
 /* How much the ring holds by now: track->head. */
 void xs_track_begin(struct xs_track *track);
 /* Reads up to there, but not much more than `most` bytes; returns how many. */
