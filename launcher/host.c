@@ -15,6 +15,7 @@
 
 #include "launcher.h"
 #include "process.h"
+#include "text.h"
 
 static int answer = -1;
 
@@ -106,7 +107,7 @@ int main(int argc, char **argv)
 	int app, pid;
 
 	if (argc < 5 || strcmp(argv[3], "--") != 0 || (pid = atoi(argv[1])) <= 0) {
-		(void)fprintf(stderr, "xstrace-host: libxstrace-api starts this program\n");
+		xs_tell("xstrace-host: libxstrace-api starts this program\n");
 		return XS_EXIT_SELF;
 	}
 	answer = atoi(argv[2]);

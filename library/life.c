@@ -3,7 +3,6 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,31 +10,6 @@
 #include <unistd.h>
 
 #include "state.h"
-
-struct xs_state_of_library xs_library = { .lock = PTHREAD_MUTEX_INITIALIZER,
-					  .table = &xs_library_nothing };
-
-static __thread char why[512];
-
-int xs_refuse(int result, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(why, sizeof(why), format, args);
-	va_end(args);
-	return result;
-}
-
-const char *xstrace_why(void)
-{
-	return why[0] ? why : "nothing has failed in this thread";
-}
-
-bool xs_is_child(void)
-{
-	return xs_library.pid && xs_library.pid != getpid();
-}
 
 static int refuse_child(void)
 {
@@ -104,6 +78,7 @@ static bool find_functions(void)
 static int turn_off(const char *reason)
 {
 	xs_library.how = XS_HOW_OFF;
+	xs_library.why_off = reason;
 	return xs_refuse(XSTRACE_OFF, "%s", reason);
 }
 
@@ -112,7 +87,7 @@ int xs_library_look(void)
 	const struct xs_library *table;
 
 	if (xs_library.how == XS_HOW_OFF)
-		return why[0] ? XSTRACE_OFF : xs_refuse(XSTRACE_OFF, "xstrace is off here");
+		return xs_refuse(XSTRACE_OFF, "%s", xs_library.why_off);
 	if (xs_library.how != XS_HOW_UNKNOWN)
 		return XSTRACE_OK;
 	xs_library.pid = getpid();

@@ -28,6 +28,7 @@ enum xs_how {
 struct xs_state_of_library {
 	pthread_mutex_t lock;
 	enum xs_how how;
+	const char *why_off;
 	pid_t pid; /* that has looked: a child of fork is another */
 	/* functions of libxstrace.so; those that do nothing where nothing is traced */
 	const struct xs_library *_Atomic table;

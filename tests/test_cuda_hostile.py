@@ -175,7 +175,8 @@ def test_a_subscriber_that_comes_and_goes(xstrace, tmp_path):
 def test_a_filter_that_kills(xstrace, tmp_path):
     """CUPTI calls us on the program's thread: no system call is made there from then on."""
     run = same(xstrace, sync(tmp_path), f"{KERNELS} --chrome-call-logging", "filter", app="cuda_sealed")
-    assert kernels(run) > 10 and missing(run) > 0
+    # those before the filter; of the others what found room in buffers that were there
+    assert kernels(run) >= 10 and missing(run) > 0
     assert any("sandbox (seccomp)" in line for line in run.said)
 
 

@@ -409,9 +409,10 @@ void xs_cuda_finish(struct xs_process *process)
 	struct xs_cuda *cuda = process->cuda;
 	uint64_t dropped, open;
 
-	if (!cuda || !cuda->file)
+	if (!cuda)
 		return;
-	dropped = atomic_load(&cuda->file->dropped);
+	/* without its file nothing is known but what calls have put on a device */
+	dropped = cuda->file ? atomic_load(&cuda->file->dropped) : 0;
 	/* a hostile process may have written any number */
 	dropped = dropped < 1ull << 48 ? dropped : 0;
 	open = cuda->launches > cuda->joined + cuda->untimed
@@ -421,7 +422,8 @@ void xs_cuda_finish(struct xs_process *process)
 	process->untimed += cuda->untimed;
 	process->open_commands += open > dropped ? open - dropped : 0;
 	process->corrupt += cuda->unknown;
-	tell_about(process);
+	if (cuda->file)
+		tell_about(process);
 }
 
 void xs_cuda_remove_files(const struct xs_process *process)

@@ -292,6 +292,16 @@ static void forget_ended(struct drain *drain, bool all)
 	}
 }
 
+/* In a run that a program has begun for itself. Elsewhere the words mean nothing. */
+static bool cut_wanted(const struct drain *drain)
+{
+	const struct xs_control *control = drain->run.control;
+
+	return drain->run.hosted_start &&
+	       atomic_load_explicit(&control->cuts, memory_order_acquire) !=
+		       atomic_load_explicit(&control->cut, memory_order_relaxed);
+}
+
 static bool dump_wanted(const struct drain *drain)
 {
 	return drain->run.flight && !drain->dumping &&
@@ -418,8 +428,7 @@ static void serve_cuts(struct drain *drain)
 	struct xs_process *process;
 	int list;
 
-	if (!drain->run.hosted_start ||
-	    asked == atomic_load_explicit(&control->cut, memory_order_relaxed))
+	if (!cut_wanted(drain))
 		return;
 	(void)find_processes(drain);
 	list = begin_list(&drain->run, asked);
@@ -527,9 +536,7 @@ static bool is_blind(struct drain *drain)
 static bool has_news(const struct drain *drain, uint32_t joined)
 {
 	if (joined != atomic_load_explicit(&drain->run.mailbox->joined, memory_order_relaxed) ||
-	    told_to_stop(drain) || dump_wanted(drain) ||
-	    atomic_load_explicit(&drain->run.control->cuts, memory_order_relaxed) !=
-		    atomic_load_explicit(&drain->run.control->cut, memory_order_relaxed))
+	    told_to_stop(drain) || dump_wanted(drain) || cut_wanted(drain))
 		return true;
 	for (const struct xs_process *p = drain->processes; p; p = p->next)
 		if (xs_process_urgent(p))
