@@ -100,6 +100,22 @@ static struct slot *take_new(void)
 	return make(count) ? &slots[count] : NULL;
 }
 
+/* A tenth of a second each: a drain process that is just held up comes in that time. */
+#define WAITS 10u
+
+/* Does the drain process have one, which it can give back? All others are CUPTI's. */
+static bool may_come(void)
+{
+	for (uint32_t i = 0; i < XS_ACTIVITY_BUFFERS; i++) {
+		struct xs_activity_buffer *buffer = atomic_load(&slots[i].buffer);
+
+		if (buffer &&
+		    atomic_load_explicit(&buffer->state, memory_order_relaxed) != XS_BUFFER_HANDED)
+			return true;
+	}
+	return false;
+}
+
 /*
  * If the drain process is behind, it gets some time, once: what finds no buffer is lost then, until
  * there is one again. A program whose drain process never comes does not wait for each record.
@@ -108,7 +124,7 @@ static struct slot *take(void)
 {
 	static _Atomic bool in_vain;
 	bool may_wait = waits && !atomic_load_explicit(&in_vain, memory_order_relaxed);
-	uint32_t rounds = 0;
+	uint32_t rounds = 0, tries = 0;
 	struct slot *slot;
 
 	do {
@@ -117,7 +133,14 @@ static struct slot *take(void)
 			slot = take_new();
 		if (!slot)
 			xs_doorbell_ring(xs_bell);
-	} while (!slot && may_wait && xs_wait_a_bit(&rounds));
+		if (slot || !may_wait)
+			continue;
+		may_wait = may_come();
+		if (xs_wait_a_bit(&rounds))
+			continue;
+		rounds = 0;
+		may_wait &= ++tries < WAITS && !xs_is_sealed();
+	} while (!slot && may_wait);
 	atomic_store_explicit(&in_vain, !slot, memory_order_relaxed);
 	return slot;
 }

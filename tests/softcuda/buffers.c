@@ -7,7 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { LATE_MAX = 4096, RECORD_MAX = 512 };
+/* FULL_MAX: when so many wait for the worker, who fills one more hands them back */
+enum { LATE_MAX = 4096, RECORD_MAX = 512, FULL_MAX = 8 };
 
 struct su_session su_sessions[SU_SESSIONS];
 
@@ -15,6 +16,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;    /* of buffers, and o
 static pthread_mutex_t handing = PTHREAD_MUTEX_INITIALIZER; /* one hands back at a time */
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 static struct su_buffer *full, **full_end = &full;
+static uint32_t full_count;
+static __thread bool hands_back;
 static uint32_t period_ms;
 static bool working;
 static _Atomic uint64_t counted;
@@ -45,6 +48,7 @@ static void retire(struct su_session *session)
 	session->current = NULL;
 	*full_end = buffer;
 	full_end = &buffer->next;
+	full_count++;
 	(void)pthread_cond_signal(&wake);
 }
 
@@ -199,6 +203,8 @@ static void ensure_worker(void)
 
 void su_put(unsigned kind, const struct sc_context *context, const void *record)
 {
+	bool many;
+
 	(void)pthread_mutex_lock(&lock);
 	ensure_worker();
 	if (sc_config.drop_every &&
@@ -213,7 +219,10 @@ void su_put(unsigned kind, const struct sc_context *context, const void *record)
 		if (!delay(kind, context, record))
 			put_to_all(kind, context, record);
 	}
+	many = full_count >= FULL_MAX && !hands_back;
 	(void)pthread_mutex_unlock(&lock);
+	if (many)
+		su_hand_back();
 }
 
 static void hand_back(struct su_buffer *buffer)
@@ -246,6 +255,7 @@ static void hand_back(struct su_buffer *buffer)
 void su_hand_back(void)
 {
 	(void)pthread_mutex_lock(&handing);
+	hands_back = true;
 	for (;;) {
 		struct su_buffer *buffer;
 
@@ -253,6 +263,7 @@ void su_hand_back(void)
 		buffer = full;
 		if (buffer) {
 			full = buffer->next;
+			full_count--;
 			if (!full)
 				full_end = &full;
 		}
@@ -261,6 +272,7 @@ void su_hand_back(void)
 			break;
 		hand_back(buffer);
 	}
+	hands_back = false;
 	(void)pthread_mutex_unlock(&handing);
 }
 

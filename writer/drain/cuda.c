@@ -377,6 +377,7 @@ void xs_cuda_release(struct xs_process *process)
 		return;
 	for (uint32_t i = 0; i < XS_ACTIVITY_BUFFERS; i++) {
 		struct xs_cuda_buffer *buffer = &cuda->buffer[i];
+		uint64_t valid;
 
 		if (!buffer->done)
 			continue;
@@ -384,7 +385,12 @@ void xs_cuda_release(struct xs_process *process)
 		if (atomic_load_explicit(&buffer->map->state, memory_order_relaxed) <
 		    XS_BUFFER_FULL)
 			continue;
-		memset((char *)buffer->map + XS_ACTIVITY_HEADER, 0, XS_ACTIVITY_BYTES);
+		/* what CUPTI has written, or somebody says that it has */
+		valid = atomic_load_explicit(&buffer->map->valid, memory_order_relaxed);
+		if (valid < buffer->consumed)
+			valid = buffer->consumed;
+		memset((char *)buffer->map + XS_ACTIVITY_HEADER, 0,
+		       valid < XS_ACTIVITY_BYTES ? valid : XS_ACTIVITY_BYTES);
 		atomic_store_explicit(&buffer->map->state, XS_BUFFER_EMPTY, memory_order_release);
 	}
 }
