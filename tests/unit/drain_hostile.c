@@ -104,13 +104,12 @@ static void put_commands(uint32_t kernel, uint8_t work)
 					   .source = XS_SOURCE_LEVEL_ZERO };
 	record->queue = record->id = UINT32_MAX;
 	record->queue_handle = UINT64_MAX;
-	record->submit = xs_clock_ns(CLOCK_MONOTONIC); /* in ns, as the commands' times */
 	record->count = XS_COMMANDS_MAX;
 	record->device_type = XS_DEVICE_GPU;
 	record->tile = record->engine = 1;
 	for (uint32_t i = 0; i < XS_COMMANDS_MAX; i++)
 		record->command[i] = (struct xs_command){ .tick = tick(),
-							  .start = xs_clock_ns(CLOCK_MONOTONIC),
+							  .start = tick(),
 							  .length = 1 << 30,
 							  .host_ticks = 1,
 							  .shape = id,
