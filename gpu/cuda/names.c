@@ -1,9 +1,13 @@
 /*
  * Names of kernels and devices: those that calls have, and those that CUPTI's records point to.
  */
+#include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include "xs_cuda.h"
+#include "sys.h"
 
 /* ---- of calls ---- */
 
@@ -52,20 +56,29 @@ uint32_t xs_cuda_symbol(const char *symbol)
 
 /* ---- of records ---- */
 
-/* Others can write into the buffer that held the pointer. */
-static bool is_text(uintptr_t pointer)
+/*
+ * Is a text there? The pointer was in a buffer that other processes can write, too, so the kernel
+ * looks. Where it may not be asked, the pointer is believed.
+ */
+static bool is_text(uint64_t pointer)
 {
-	bool ended = false;
+	char piece[256];
 
-	for (uint32_t pages = 0; !ended && pages < 8; pages++) {
-		size_t left = 4096 - pointer % 4096;
+	for (uint64_t at = 0; at < XS_STRING_MAX;) {
+		struct iovec to = { piece, sizeof(piece) },
+			     from = { (void *)(uintptr_t)(pointer + at), sizeof(piece) };
+		long n = xs_sys(SYS_process_vm_readv, xs_cuda_owner, &to, 1, &from, 1, 0);
 
-		if (!xs_page_readable(pointer))
+		if (n == -EPERM || n == -ENOSYS)
+			return true;
+		if (n <= 0)
 			return false;
-		for (; left && !ended; left--)
-			ended = !*(const volatile char *)pointer++;
+		for (long i = 0; i < n; i++)
+			if (!piece[i])
+				return true;
+		at += (uint64_t)n;
 	}
-	return ended;
+	return true;
 }
 
 /* CUPTI keeps these as long as the process lives. */
@@ -97,7 +110,7 @@ static void learn_device(struct xs_activity_file *file, const CUpti_ActivityDevi
 {
 	uint32_t id = device->id;
 
-	if (id < XS_ACTIVITY_DEVICES && is_text((uintptr_t)device->name))
+	if (id < XS_ACTIVITY_DEVICES && device->name && is_text((uint64_t)(uintptr_t)device->name))
 		atomic_store_explicit(&file->device[id].name, xs_name(device->name, 0),
 				      memory_order_release);
 }

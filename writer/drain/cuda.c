@@ -16,7 +16,6 @@
 #include "names.h"
 #include "output.h"
 #include "text.h"
-#include "tracks.h"
 
 /* how long a record waits for the call that it belongs to */
 #define PATIENCE 2000000000u /* ns */
@@ -285,8 +284,6 @@ static uint64_t read_buffers(struct xs_process *process, bool all)
 	uint32_t count = list_buffers(process->cuda, all, list);
 	uint64_t read = 0;
 
-	/* later than that of the rings: what is there now may be newer, and there may be no ring */
-	process->horizon = xs_process_ns(process, xs_tick(process->run->use_tsc) + XS_SKEW);
 	for (uint32_t i = 0; i < count; i++)
 		read += read_buffer(process, list[i],
 				    list[i]->full ? atomic_load_explicit(&list[i]->map->valid,
