@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "launcher.h"
@@ -63,6 +64,81 @@ static void silence(const struct xs_options *options)
 		(void)dup2(null, STDERR_FILENO);
 }
 
+/* Options that are commands, or that say when to record: the program does that itself. */
+static int refuse_options(const struct xs_options *o)
+{
+	static const char command[] = "it is a command of its own",
+			  when[] = "xstrace_start() and xstrace_stop() say when to record",
+			  launch[] = "start the program with xstrace for that";
+	const struct {
+		bool given;
+		const char *option, *why;
+	} rows[] = {
+		{ o->show_help, "help", command },
+		{ o->show_version, "version", command },
+		{ o->recover[0], "recover", command },
+		{ o->pause[0], "pause", command },
+		{ o->resume[0], "resume", command },
+		{ o->stop[0], "stop", command },
+		{ o->dump[0], "dump", command },
+		{ o->device_list, "device-list", command },
+		{ o->metric_list, "metric-list", command },
+		{ o->start_paused, "start-paused", when },
+		{ o->delay != 0, "delay", when },
+		{ o->duration != 0, "duration", when },
+		{ o->iterations[0], "iterations", when },
+		{ o->flight != 0, "flight-recorder", launch },
+		{ o->kmd_script[0], "chrome-kmd-logging", launch },
+		{ o->ranks[0], "ranks-to-sample", launch },
+		{ o->result_dir[0], "result-dir", "xstrace_config.directory chooses the place" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].given)
+			return refuse("--%s is not for a run that the program begins itself: %s",
+				      rows[i].option, rows[i].why);
+	if (xs_want_reports(o) && !o->output[0])
+		return refuse("reports (-h, -d, -s, -t, -c, -r) need --output here: the terminal "
+			      "is the program's");
+	return 0;
+}
+
+/*
+ * Reads the files and looks for the devices that options name. What is wrong is said on stderr as
+ * in the launcher; here it is the answer.
+ */
+static int look_up(struct xs_options *options)
+{
+	int old = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3), said = memfd_create("", MFD_CLOEXEC);
+	char text[512];
+	int result = 0;
+	ssize_t n;
+
+	if (said >= 0)
+		(void)dup2(said, STDERR_FILENO);
+	if (xs_report_check(options) < 0 || xs_read_kernels(options) < 0 ||
+	    (options->devices[0] && xs_devices_select(options) < 0)) {
+		n = said < 0 ? 0 : pread(said, text, sizeof(text) - 1, 0);
+		text[n < 0 ? 0 : n] = '\0';
+		text[strcspn(text, "\n")] = '\0';
+		result = refuse("%s", text + (strncmp(text, "xstrace: ", 9) ? 0 : 9));
+	}
+	if (old >= 0)
+		(void)dup2(old, STDERR_FILENO);
+	else
+		(void)close(STDERR_FILENO);
+	return result;
+}
+
+/* Nothing that was made stays where the run cannot begin. */
+static int undo(struct xs_launch *launch, const struct xs_options *options, bool own_output)
+{
+	xs_launch_destroy(launch);
+	if (own_output)
+		(void)rmdir(options->output_dir);
+	return XS_EXIT_SELF;
+}
+
 static int host(int pid, struct xs_options *options, char **all, char **argv)
 {
 	bool own_output = !options->output_dir[0];
@@ -75,24 +151,26 @@ static int host(int pid, struct xs_options *options, char **all, char **argv)
 	if (find_output(options))
 		return XS_EXIT_SELF;
 	error = xs_launch_create(&launch, options, all, argv);
-	if (error < 0)
-		return refuse("cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR "
-			      "or /tmp: %s",
-			      strerror(-error));
+	if (error < 0) {
+		(void)refuse("cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR "
+			     "or /tmp: %s",
+			     strerror(-error));
+		return undo(&launch, options, own_output);
+	}
 	launch.control->rank = xs_rank();
 	launch.control->app_pid = pid;
 	launch.control->hosted_start = xs_pid_start(pid);
 	launch.control->owns_output = own_output;
 	(void)xs_control_pause(launch.control, XS_PAUSE_LIBRARY, true);
 	if (options->session[0] && xs_session_register(&launch) < 0) {
-		xs_launch_destroy(&launch);
-		return refuse("--session %s: there is such a session already", options->session);
+		(void)refuse("--session %s: there is such a session already", options->session);
+		return undo(&launch, options, own_output);
 	}
 	silence(options);
 	error = xs_start_drain(&launch, drain);
 	if (error < 0) {
-		xs_launch_destroy(&launch);
-		return refuse("%s: %s", drain, strerror(-error));
+		(void)refuse("%s: %s", drain, strerror(-error));
+		return undo(&launch, options, own_output);
 	}
 	xs_channel_say(launch.drain, XS_WORD_APP, pid);
 	xs_run_variable(variable, launch.dir, launch.control);
@@ -115,6 +193,10 @@ int main(int argc, char **argv)
 	xs_limits_lift();
 	if (xs_options_parse(&options, argc - 3, argv + 3, &app, error, sizeof(error)) < 0)
 		return refuse("%s", error);
+	if (app != argc - 4)
+		return refuse("'%s' is no option: the program runs already", argv[3 + app]);
+	if (refuse_options(&options) || look_up(&options))
+		return XS_EXIT_SELF;
 	options.follow_children = 0; /* the trace is that of the program that asked for it */
 	return host(pid, &options, argv + 3, argv + 3 + app);
 }

@@ -75,7 +75,10 @@ int xs_find_parts(char *library, char *drain);
 /* The program that looks for devices, likewise. */
 int xs_find_devices(char *path);
 
-/* ---- result.c: --result-dir ---- */
+/* ---- result.c: --output, --result-dir ---- */
+
+/* Can the report be written where --output says? 0, or -1 after one line that says why not. */
+int xs_report_check(const struct xs_options *options);
 
 struct xs_result {
 	char directory[PATH_MAX], config[PATH_MAX + 32]; /* empty: not made */

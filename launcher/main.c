@@ -54,7 +54,7 @@ static int make_output(const struct xs_options *options, bool *ret_made)
 /* Checked before the application starts: a run whose results cannot be written must not start. */
 static int check_output(const struct xs_options *options, bool *ret_made)
 {
-	char dir[PATH_MAX], report[PATH_MAX];
+	char dir[PATH_MAX];
 
 	if (make_output(options, ret_made) < 0)
 		return -1;
@@ -64,17 +64,7 @@ static int check_output(const struct xs_options *options, bool *ret_made)
 			strerror(errno), options->result_dir[0] ? "result-dir" : "output-dir-path");
 		return -1;
 	}
-	if (!options->output[0])
-		return 0;
-	/* where it says, whatever --output-dir-path is */
-	(void)xs_path_from_root(options->output, report, sizeof(report));
-	(void)snprintf(dir, sizeof(dir), "%.*s",
-		       strrchr(report, '/') > report ? (int)(strrchr(report, '/') - report) : 1,
-		       report);
-	if (access(dir, W_OK | X_OK) == 0)
-		return 0;
-	xs_tell("xstrace: --output %s: %s: %s\n", options->output, dir, strerror(errno));
-	return -1;
+	return xs_report_check(options);
 }
 
 static bool starts_ranks(const char *path)

@@ -1,6 +1,6 @@
 /*
- * --result-dir: DIR/[rank_<r>.]xstrace.<pid>/run_config.json, which says what was run and how. Its
- * first six keys are unitrace's, whose scripts read them.
+ * Where results go. --result-dir: DIR/[rank_<r>.]xstrace.<pid>/run_config.json, which says what was
+ * run and how. Its first six keys are unitrace's, whose scripts read them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include "json.h"
 #include "launcher.h"
 #include "paths.h"
+#include "text.h"
 #include "version.h"
 
 #define TRIES 10000u
@@ -94,6 +95,23 @@ static void put_config(FILE *out, const struct xs_launch *launch, char **all, ch
 	if (control->rank >= 0)
 		fprintf(out, "  \"rank\": %d,\n", control->rank);
 	fprintf(out, "  \"start_ns\": %llu\n}\n", (unsigned long long)control->real0);
+}
+
+int xs_report_check(const struct xs_options *options)
+{
+	char directory[PATH_MAX], report[PATH_MAX];
+
+	if (!options->output[0])
+		return 0;
+	/* where it says, whatever --output-dir-path is */
+	(void)xs_path_from_root(options->output, report, sizeof(report));
+	(void)snprintf(directory, sizeof(directory), "%.*s",
+		       strrchr(report, '/') > report ? (int)(strrchr(report, '/') - report) : 1,
+		       report);
+	if (access(directory, W_OK | X_OK) == 0)
+		return 0;
+	xs_tell("xstrace: --output %s: %s: %s\n", options->output, directory, strerror(errno));
+	return -1;
 }
 
 int xs_result_create(struct xs_result *result, const struct xs_launch *launch, char **all,

@@ -178,6 +178,16 @@ def test_memory(xstrace, private):
         ("--ring-size 64K", "prepare: 0\n"),
         ("--no-such", "prepare: 4, unknown option --no-such; see xstrace --help\n"),
         ("--ring-size 3", "prepare: 4, --ring-size takes a number"),
+        ("app", "prepare: 4, 'app' is no option"),
+        ("--version", "prepare: 4, --version is not for a run that the program begins itself"),
+        ("--stop x", "prepare: 4, --stop is not for a run that the program begins itself"),
+        ("--flight-recorder 1s --chrome-itt-logging", "prepare: 4, --flight-recorder is not for"),
+        ("--start-paused", "prepare: 4, --start-paused is not for"),
+        ("--delay 1s", "prepare: 4, --delay is not for"),
+        ("--result-dir none", "prepare: 4, --result-dir is not for"),
+        ("-h", "prepare: 4, reports (-h, -d, -s, -t, -c, -r) need --output here"),
+        ("-h -o /no/such/report", "prepare: 4, --output /no/such/report: /no/such: No such file"),
+        ("--include-kernels-file /no/such", "prepare: 4, --include-kernels-file /no/such: No such file"),
     ],
 )
 def test_options(xstrace, private, options, expected):

@@ -183,7 +183,7 @@ struct xstrace_config {
 	const char *trace_id; /* NULL: xstrace makes one */
 	/*
 	 * Options of `xstrace`, blanks between, beside those that `activities` means: see
-	 * docs/OPTIONS.md. NULL: none. Not those that end or control a run.
+	 * docs/OPTIONS.md. NULL: none. Those that say when to record, or control a run, are refused.
 	 */
 	const char *options;
 	const char *directory; /* where traces lie until they are saved; NULL: $TMPDIR or /tmp */
