@@ -9,20 +9,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define XS_LIBRARY_VERSION 1u
+#define XS_LIBRARY_VERSION 2u
 
 struct xstrace_name;
 
-/* An activity of the program's own, ready to be written. */
+/* A text of a list; `id` is the collector's, 0 at first. */
+struct xs_own_text {
+	const char *text;
+	uint32_t length, id;
+};
+
+/* An activity of the program's own. */
 struct xs_own_activity {
-	uint64_t start, end; /* ns of CLOCK_MONOTONIC */
+	uint64_t start, end; /* ns of the list's clock */
 	int64_t device, resource;
 	uint64_t correlation;
-	const char *name, *row; /* row: what its track is called; compared by address first */
-	uint32_t name_length, type;
-	/* metadata: texts, key after value after key, each with its NUL */
-	const char *metadata;
-	uint32_t metadata_count; /* pairs */
+	uint32_t name; /* number in the list's names */
+	uint16_t row;  /* in its rows: what its track is called */
+	uint16_t type;
+};
+
+/* What is known of an activity: `count` pairs, key after value after key, each with its NUL. */
+struct xs_own_metadata {
+	char *text;
+	uint32_t length, count;
+};
+
+struct xs_own_list {
+	const struct xs_own_activity *activities;
+	size_t count;
+	struct xs_own_text *names, *rows;
+	const struct xs_own_metadata *metadata; /* of the first metadata_count activities */
+	size_t metadata_count;
+	uint64_t clock; /* what its clock is ahead of CLOCK_MONOTONIC, ns */
 };
 
 struct xs_library {
@@ -38,7 +57,7 @@ struct xs_library {
 	void (*step_end)(void);
 	void (*external)(uint64_t id, uint64_t user_id);
 	void (*thread_info)(void);
-	void (*activities)(const struct xs_own_activity *activities, size_t count);
+	void (*activities)(const struct xs_own_list *list);
 	/* key, text: the latter of any length */
 	void (*about)(const char *key, const char *text, bool json);
 };

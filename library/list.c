@@ -8,29 +8,41 @@
 
 #include "state.h"
 
-#define ROWS_MAX 4096u /* tracks of one list; what is beyond them shares one */
+#define ROWS_MAX    4096u /* tracks of one list; what is beyond them shares one */
+#define LETTERS_MAX 16384u
+#define BLOCK	    65536u
+#define RECENT	    256u /* of names and of rows; a power of two */
+
+/* Texts lie in blocks, which do not move. */
+struct block {
+	struct block *next;
+	size_t used;
+	char text[BLOCK];
+};
 
 struct row {
 	int64_t device, resource;
-	char text[64];
-};
-
-/* What is known of an activity: pairs of texts, each with its NUL. */
-struct facts {
-	char *text;
-	uint32_t length, count;
 };
 
 struct xstrace_cpu_trace {
 	int64_t start;
 	char *name;
-	struct xs_own_activity *activities; /* name and row: offset and number until the transfer */
-	struct facts *facts;		    /* of the first fact_room activities */
-	size_t count, room, fact_room;
-	char *text; /* the names, each with its NUL */
-	size_t length, text_room;
+	struct xs_own_activity *activities;
+	struct xs_own_text *names, *row_texts;
 	struct row *rows;
-	uint32_t row_count, last_row;
+	struct xs_own_metadata *metadata; /* of the first metadata_room activities */
+	size_t count, room, name_count, name_room, row_count, row_room, row_text_room,
+		metadata_room;
+	struct block *blocks;
+	/*
+	 * The same name, or track, likely comes again. A name is found by its address, and
+	 * compared: the program may have written another one there.
+	 */
+	struct {
+		const char *given;
+		uint32_t number;
+	} recent_names[RECENT];
+	uint16_t recent_rows[RECENT];
 };
 
 uint64_t xs_monotonic_of(int64_t time)
@@ -75,63 +87,123 @@ struct xstrace_cpu_trace *xstrace_cpu_trace_create(int64_t start, const char *na
 	return NULL;
 }
 
+/* A copy of the text, with its NUL; NULL: no memory. */
+static const char *keep(struct xstrace_cpu_trace *list, const char *text, size_t length)
+{
+	struct block *block = list->blocks;
+	char *place;
+
+	if (!block || sizeof(block->text) - block->used <= length) {
+		block = malloc(sizeof(*block));
+		if (!block)
+			return NULL;
+		block->next = list->blocks;
+		block->used = 0;
+		list->blocks = block;
+	}
+	place = block->text + block->used;
+	memcpy(place, text, length);
+	place[length] = '\0';
+	block->used += length + 1;
+	return place;
+}
+
+static uint32_t spread(uint64_t value)
+{
+	return (uint32_t)(value * 0x9e3779b97f4a7c15u >> 56) % RECENT;
+}
+
+/* The number of the name. -1: no memory. */
+static int64_t name_of(struct xstrace_cpu_trace *list, const char *name)
+{
+	uint32_t slot = spread((uintptr_t)name);
+	struct xs_own_text text;
+
+	if (list->recent_names[slot].given == name) {
+		const char *known = list->names[list->recent_names[slot].number].text;
+
+		if (!strncmp(known, name, LETTERS_MAX))
+			return list->recent_names[slot].number;
+	}
+	text.length = (uint32_t)strnlen(name, LETTERS_MAX);
+	text.text = keep(list, name, text.length);
+	text.id = 0;
+	if (!text.text || list->name_count == UINT32_MAX ||
+	    !reserve(&list->names, &list->name_room, list->name_count + 1, sizeof(text)))
+		return -1;
+	list->names[list->name_count] = text;
+	list->recent_names[slot].given = name;
+	list->recent_names[slot].number = (uint32_t)list->name_count;
+	return (int64_t)list->name_count++;
+}
+
 static bool is_row(const struct row *row, const struct xstrace_activity *activity)
 {
 	return row->device == activity->device && row->resource == activity->resource;
 }
 
-/* The number of the activity's track; the last one is likely the next one's. -1: no memory. */
+static bool add_row(struct xstrace_cpu_trace *list, const struct xstrace_activity *activity)
+{
+	struct xs_own_text *text;
+	char title[64];
+	int n;
+
+	if (!reserve(&list->rows, &list->row_room, list->row_count + 1, sizeof(*list->rows)) ||
+	    !reserve(&list->row_texts, &list->row_text_room, list->row_count + 1, sizeof(*text)))
+		return false;
+	if (activity->device == getpid())
+		n = snprintf(title, sizeof(title), "activities of thread %lld",
+			     (long long)activity->resource);
+	else
+		n = snprintf(title, sizeof(title), "activities of device %lld, %lld",
+			     (long long)activity->device, (long long)activity->resource);
+	text = &list->row_texts[list->row_count];
+	text->text = keep(list, title, (size_t)n);
+	text->length = (uint32_t)n;
+	text->id = 0;
+	if (!text->text)
+		return false;
+	list->rows[list->row_count++] = (struct row){ activity->device, activity->resource };
+	return true;
+}
+
+/* The number of the activity's track. -1: no memory. */
 static int64_t row_of(struct xstrace_cpu_trace *list, const struct xstrace_activity *activity)
 {
-	struct row *grown;
-	bool host;
+	uint32_t slot = spread((uint64_t)activity->device * 31 + (uint64_t)activity->resource);
+	size_t row = list->recent_rows[slot];
 
-	if (list->row_count && is_row(&list->rows[list->last_row], activity))
-		return list->last_row;
-	for (list->last_row = 0; list->last_row < list->row_count; list->last_row++)
-		if (is_row(&list->rows[list->last_row], activity))
-			return list->last_row;
-	if (list->row_count == ROWS_MAX)
-		return list->last_row = ROWS_MAX - 1;
-	grown = realloc(list->rows, (list->row_count + 1) * sizeof(*grown));
-	if (!grown)
+	if (row < list->row_count && is_row(&list->rows[row], activity))
+		return (int64_t)row;
+	for (row = 0; row < list->row_count; row++)
+		if (is_row(&list->rows[row], activity))
+			break;
+	if (row == ROWS_MAX)
+		row--;
+	else if (row == list->row_count && !add_row(list, activity))
 		return -1;
-	list->rows = grown;
-	grown += list->row_count++;
-	grown->device = activity->device;
-	grown->resource = activity->resource;
-	host = activity->device == getpid();
-	if (host)
-		(void)snprintf(grown->text, sizeof(grown->text), "activities of thread %lld",
-			       (long long)activity->resource);
-	else
-		(void)snprintf(grown->text, sizeof(grown->text), "activities of device %lld, %lld",
-			       (long long)activity->device, (long long)activity->resource);
-	return list->last_row;
+	list->recent_rows[slot] = (uint16_t)row;
+	return (int64_t)row;
 }
 
 static bool add(struct xstrace_cpu_trace *list, const struct xstrace_activity *activity)
 {
-	size_t length = activity->name ? strnlen(activity->name, 16384) : 0;
-	int64_t row = row_of(list, activity);
+	int64_t name = name_of(list, activity->name ? activity->name : ""),
+		row = row_of(list, activity);
 	bool instant = activity->type == XSTRACE_CPU_INSTANT_EVENT;
 
-	if (row < 0 || !reserve(&list->text, &list->text_room, list->length + length + 1, 1))
+	if (row < 0 || name < 0)
 		return false;
-	memcpy(list->text + list->length, activity->name ? activity->name : "", length);
-	list->text[list->length + length] = '\0';
 	list->activities[list->count++] = (struct xs_own_activity){
 		.start = (uint64_t)activity->start,
 		.end = (uint64_t)(instant ? activity->start : activity->end),
 		.device = activity->device,
 		.resource = activity->resource,
 		.correlation = activity->correlation,
-		.type = (uint32_t)activity->type,
-		.name = (const char *)(uintptr_t)list->length,
-		.name_length = (uint32_t)length,
-		.row = (const char *)(uintptr_t)row,
+		.name = (uint32_t)name,
+		.row = (uint16_t)row,
+		.type = (uint16_t)activity->type,
 	};
-	list->length += length + 1;
 	return true;
 }
 
@@ -157,7 +229,7 @@ int xstrace_cpu_trace_add(struct xstrace_cpu_trace *list, const struct xstrace_a
 }
 
 /* The value as the trace shows it: text, whatever it was given as. */
-static bool append(struct facts *facts, const char *text)
+static bool append(struct xs_own_metadata *facts, const char *text)
 {
 	size_t length = strlen(text) + 1;
 	char *grown = length < 1u << 20 ? realloc(facts->text, facts->length + length) : NULL;
@@ -171,27 +243,28 @@ static bool append(struct facts *facts, const char *text)
 }
 
 /* There is room for what is known of each activity so far. */
-static bool reserve_facts(struct xstrace_cpu_trace *list)
+static bool reserve_metadata(struct xstrace_cpu_trace *list)
 {
-	size_t before = list->fact_room;
+	size_t before = list->metadata_room;
 
-	if (!reserve(&list->facts, &list->fact_room, list->count, sizeof(*list->facts)))
+	if (!reserve(&list->metadata, &list->metadata_room, list->count, sizeof(*list->metadata)))
 		return false;
-	memset(list->facts + before, 0, (list->fact_room - before) * sizeof(*list->facts));
+	memset(list->metadata + before, 0,
+	       (list->metadata_room - before) * sizeof(*list->metadata));
 	return true;
 }
 
 int xstrace_activity_metadata(struct xstrace_cpu_trace *list, size_t number, const char *key,
 			      const char *value, bool quote)
 {
-	struct facts *facts;
+	struct xs_own_metadata *facts;
 
 	(void)quote; /* arguments of slices are lists of texts and numbers */
 	if (!list || number >= list->count || !key || !value)
 		return xs_refuse(XSTRACE_BAD_ARGUMENT, "the list has no activity %zu", number);
-	if (!reserve_facts(list))
+	if (!reserve_metadata(list))
 		return xs_refuse(XSTRACE_NO_MEMORY, "no memory");
-	facts = &list->facts[number];
+	facts = &list->metadata[number];
 	if (!append(facts, key) || !append(facts, value))
 		return xs_refuse(XSTRACE_NO_MEMORY, "no memory");
 	facts->count++;
@@ -202,33 +275,19 @@ void xstrace_cpu_trace_free(struct xstrace_cpu_trace *list)
 {
 	if (!list)
 		return;
-	for (size_t i = 0; i < list->fact_room; i++)
-		free(list->facts[i].text);
-	free(list->facts);
+	for (size_t i = 0; i < list->metadata_room; i++)
+		free(list->metadata[i].text);
+	for (struct block *block = list->blocks, *next; block; block = next) {
+		next = block->next;
+		free(block);
+	}
+	free(list->metadata);
 	free(list->activities);
-	free(list->text);
+	free(list->names);
+	free(list->row_texts);
 	free(list->rows);
 	free(list->name);
 	free(list);
-}
-
-/* From offsets to addresses, and to the run's clock. */
-static void finish(struct xstrace_cpu_trace *list)
-{
-	uint64_t offset = 0 - xs_monotonic_of(0);
-
-	for (size_t i = 0; i < list->count; i++) {
-		struct xs_own_activity *activity = &list->activities[i];
-
-		activity->name = list->text + (uintptr_t)activity->name;
-		activity->row = list->rows[(uintptr_t)activity->row].text;
-		activity->start -= offset;
-		activity->end -= offset;
-		if (i < list->fact_room) {
-			activity->metadata = list->facts[i].text;
-			activity->metadata_count = list->facts[i].count;
-		}
-	}
 }
 
 /* Nothing is recorded here and now: which result that is. */
@@ -244,6 +303,7 @@ static int not_recording(void)
 int xstrace_cpu_trace_transfer(struct xstrace_cpu_trace *list, int64_t end)
 {
 	struct xstrace_activity span;
+	struct xs_own_list own;
 	struct xstrace_ids ids = xstrace_get_ids();
 	int result = list ? not_recording()
 			  : xs_refuse(XSTRACE_BAD_ARGUMENT, "xstrace_cpu_trace_transfer: no list");
@@ -260,8 +320,17 @@ int xstrace_cpu_trace_transfer(struct xstrace_cpu_trace *list, int64_t end)
 					  .type = XSTRACE_USER_ANNOTATION };
 	if (list->name[0])
 		(void)xstrace_cpu_trace_add(list, &span, 1, NULL);
-	finish(list);
-	xs_table_of_library()->activities(list->activities, list->count);
+	own = (struct xs_own_list){
+		.activities = list->activities,
+		.count = list->count,
+		.names = list->names,
+		.rows = list->row_texts,
+		.metadata = list->metadata,
+		.metadata_count = list->metadata_room < list->count ? list->metadata_room
+								    : list->count,
+		.clock = 0 - xs_monotonic_of(0),
+	};
+	xs_table_of_library()->activities(&own);
 	xstrace_cpu_trace_free(list);
 	return XSTRACE_OK;
 }

@@ -43,9 +43,9 @@ static void external(uint64_t id, uint64_t user_id)
 	(void)id, (void)user_id;
 }
 
-static void activities(const struct xs_own_activity *list, size_t count)
+static void activities(const struct xs_own_list *list)
 {
-	(void)list, (void)count;
+	(void)list;
 }
 
 static void about(const char *key, const char *text, bool json)

@@ -180,13 +180,12 @@ static void thread_info(void)
 /* ---- activities ---- */
 
 /* Metadata as arguments, as much as there is room for. Its length in bytes. */
-static uint32_t put_metadata(unsigned char *out, size_t room,
-			     const struct xs_own_activity *activity, const uint32_t *keys)
+static uint32_t put_metadata(unsigned char *out, size_t room, const char *text,
+			     const uint32_t *keys, uint32_t count)
 {
-	const char *text = activity->metadata;
 	uint32_t length = 0;
 
-	for (uint32_t i = 0; i < activity->metadata_count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const char *value = text + strlen(text) + 1;
 		size_t n = strlen(value), left;
 		struct xs_arg arg = { .key = keys[i], .type = XS_VALUE_TEXT };
@@ -207,55 +206,67 @@ static uint32_t put_metadata(unsigned char *out, size_t room,
 
 #define KEYS_MAX 32u
 
-static void write_activity(const struct xs_own_activity *activity, uint32_t name, uint32_t row)
+/* Names before the record: no other is written within it. */
+static uint32_t name_keys(const struct xs_own_metadata *metadata, uint32_t *keys)
 {
-	struct xs_own_activity shown = *activity;
-	uint32_t keys[KEYS_MAX], length, size;
-	const char *text = activity->metadata;
-	struct xs_activity_record *record;
+	uint32_t count = metadata->count < KEYS_MAX ? metadata->count : KEYS_MAX;
+	const char *text = metadata->text;
 
-	if (shown.metadata_count > KEYS_MAX)
-		shown.metadata_count = KEYS_MAX;
-	for (uint32_t i = 0; i < shown.metadata_count; i++) {
-		keys[i] = xs_name(text, 0); /* before the record: no other is written within it */
+	for (uint32_t i = 0; i < count; i++) {
+		keys[i] = xs_name(text, 0);
 		text += strlen(text) + 1;
 		text += strlen(text) + 1;
 	}
-	record =
-		xs_record_begin(XS_RECORD_MAX, XS_ACTIVITY, XS_SOURCE_NONE, 0, name, XS_ROLE_OTHER);
+	return count;
+}
+
+static void write_activity(const struct xs_own_activity *activity, uint64_t clock, uint32_t name,
+			   uint32_t row, const struct xs_own_metadata *metadata)
+{
+	uint32_t keys[KEYS_MAX], count = metadata ? name_keys(metadata, keys) : 0, length = 0;
+	struct xs_activity_record *record;
+	uint32_t size;
+
+	record = xs_record_begin(count ? XS_RECORD_MAX : sizeof(*record), XS_ACTIVITY,
+				 XS_SOURCE_NONE, 0, name, XS_ROLE_OTHER);
 	if (!record)
 		return;
-	length = put_metadata((unsigned char *)(record + 1), XS_RECORD_MAX - sizeof(*record),
-			      &shown, keys);
+	if (count)
+		length = put_metadata((unsigned char *)(record + 1),
+				      XS_RECORD_MAX - sizeof(*record), metadata->text, keys, count);
 	size = (uint32_t)(sizeof(*record) + length + 15) & ~15u;
-	record->start = shown.start;
-	record->end = shown.end;
-	record->device = shown.device;
-	record->resource = shown.resource;
-	record->correlation = shown.correlation;
+	record->start = activity->start - clock;
+	record->end = activity->end - clock;
+	record->device = activity->device;
+	record->resource = activity->resource;
+	record->correlation = activity->correlation;
 	record->row = row;
-	record->type = (uint16_t)shown.type;
+	record->type = activity->type;
 	record->length = (uint16_t)length;
 	record->event.tick = xs_tick(xs_use_tsc);
 	record->event.words = (uint8_t)(size / 8);
 	xs_record_end(size);
 }
 
-static void write_activities(const struct xs_own_activity *activities, size_t count)
+static uint32_t id_of(struct xs_own_text *text)
 {
-	const char *last = NULL; /* its track's id is known: the next one's is likely the same */
-	uint32_t name, row = 0;
+	if (!text->id)
+		text->id = xs_name_parts(&(struct xs_part){ text->text, text->length }, 1, 0);
+	return text->id;
+}
 
-	for (size_t i = 0; i < count; i++) {
-		const struct xs_own_activity *activity = &activities[i];
+static void write_activities(const struct xs_own_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const struct xs_own_activity *activity = &list->activities[i];
 
 		if (!xs_recording())
 			return;
-		if (activity->row != last)
-			row = xs_name(last = activity->row, 0);
-		name = xs_name_parts(&(struct xs_part){ activity->name, activity->name_length }, 1,
-				     0);
-		write_activity(activity, name, row);
+		write_activity(activity, list->clock, id_of(&list->names[activity->name]),
+			       id_of(&list->rows[activity->row]),
+			       i < list->metadata_count && list->metadata[i].count
+				       ? &list->metadata[i]
+				       : NULL);
 	}
 }
 
