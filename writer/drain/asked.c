@@ -1,0 +1,134 @@
+/*
+ * What somebody asks for while the run goes on: the flight recorder's dumps, a hosted run's traces.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commit.h"
+#include "flight.h"
+#include "loop.h"
+#include "processes.h"
+#include "text.h"
+
+/* ---- the flight recorder ---- */
+
+void xs_loop_forget_ended(struct xs_loop *loop, bool all)
+{
+	for (struct xs_process **link = &loop->ended; *link;) {
+		struct xs_process *process = *link;
+
+		if (!all && xs_flight_expire(process)) {
+			link = &process->next;
+			continue;
+		}
+		*link = process->next;
+		xs_process_free(process);
+	}
+}
+
+bool xs_loop_wants_dump(const struct xs_loop *loop)
+{
+	return loop->run.flight && !loop->dumping && (loop->crashed || xs_flight_asked(&loop->run));
+}
+
+/* In a child: fork was the snapshot. */
+static _Noreturn void write_dump(const struct xs_loop *loop)
+{
+	bool wrote = false;
+
+	/* at once: what the threads are doing at this moment stands in their rings */
+	for (struct xs_process *p = loop->processes; p; p = p->next)
+		(void)xs_process_detach(p);
+	for (struct xs_process *p = loop->processes; p; p = p->next)
+		wrote |= xs_process_dump(p);
+	for (struct xs_process *p = loop->ended; p; p = p->next)
+		wrote |= xs_process_dump(p);
+	if (!wrote)
+		xs_tell("[INFO] Flight recorder: dump %u has no file, since no process recorded "
+			"anything\n",
+			loop->run.dump->number);
+	_exit(0);
+}
+
+bool xs_loop_serve_dumps(struct xs_loop *loop)
+{
+	struct xs_control *control = loop->run.control;
+	uint32_t asked = atomic_load_explicit(&control->dumps, memory_order_acquire), reasons;
+	uint32_t triggers =
+		atomic_load_explicit(&loop->run.mailbox->triggers, memory_order_acquire);
+
+	if (!loop->run.flight)
+		return false;
+	loop->dumping = xs_flight_writing(&loop->run);
+	if (loop->dumping)
+		return true;
+	if (!xs_loop_wants_dump(loop)) {
+		xs_loop_forget_ended(loop, false);
+		return false;
+	}
+	if (atomic_load_explicit(&loop->run.mailbox->joined, memory_order_acquire) != loop->joined)
+		return true;	  /* it may be a newcomer who asks */
+	(void)xs_loop_read(loop); /* what was recorded before somebody asked */
+	reasons = atomic_exchange_explicit(&control->dump_reasons, 0, memory_order_relaxed);
+	if (loop->crashed)
+		reasons |= XS_DUMP_CRASH;
+	loop->crashed = false;
+	if (xs_flight_dump(&loop->run, asked, triggers, reasons))
+		write_dump(loop);
+	xs_loop_forget_ended(loop,
+			     true); /* their traces are complete now: not again in the next dump */
+	return true;
+}
+
+/* ---- a run that a program has begun for itself ---- */
+
+/* In a run that a program has begun for itself. Elsewhere the words mean nothing. */
+bool xs_loop_wants_cut(const struct xs_loop *loop)
+{
+	const struct xs_control *control = loop->run.control;
+
+	return loop->run.hosted_start &&
+	       atomic_load_explicit(&control->cuts, memory_order_acquire) !=
+		       atomic_load_explicit(&control->cut, memory_order_relaxed);
+}
+
+/* The traces of a cut, a NUL behind each, where the program looks for them. */
+static int begin_list(const struct xs_run *run, uint32_t number)
+{
+	char name[XS_NAME_MAX];
+
+	xs_dump_name(name, number - 1);
+	(void)unlinkat(run->directory, name, 0);
+	xs_dump_name(name, number);
+	(void)unlinkat(run->directory, name, 0);
+	return openat(run->directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+		      0600);
+}
+
+void xs_loop_serve_cuts(struct xs_loop *loop)
+{
+	struct xs_control *control = loop->run.control;
+	uint32_t asked = atomic_load_explicit(&control->cuts, memory_order_acquire);
+	struct xs_process *process;
+	int list;
+
+	if (!xs_loop_wants_cut(loop))
+		return;
+	(void)xs_loop_find(loop);
+	list = begin_list(&loop->run, asked);
+	while ((process = loop->processes)) {
+		char path[PATH_MAX];
+
+		(void)xs_process_read(process, true);
+		loop->processes = process->next;
+		xs_process_cut(process, path);
+		if (list >= 0 && path[0])
+			(void)!write(list, path, strlen(path) + 1);
+	}
+	if (list >= 0)
+		close(list);
+	(void)xs_loop_find(loop);
+	atomic_store_explicit(&control->cut, asked, memory_order_release);
+	xs_futex_wake(&control->cut);
+}

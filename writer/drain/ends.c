@@ -1,0 +1,129 @@
+/*
+ * Processes that end: by exit, by exec, by a signal; and how that is known.
+ */
+#include <poll.h>
+#include <sys/wait.h>
+
+#include "commit.h"
+#include "loop.h"
+#include "processes.h"
+
+/*
+ * Is it the same process, by its start? As we saw it, or where one was gone before we looked, as
+ * both told: they may be in different time namespaces.
+ */
+static bool same_start(const struct xs_process *a, const struct xs_process *b)
+{
+	return a->start != UINT64_MAX && b->start != UINT64_MAX ? a->start == b->start
+								: a->told_start == b->told_start;
+}
+
+/*
+ * Has a later image of the same pid joined? Then this one has called exec. A pid that comes again
+ * is of a process that started at another time.
+ */
+bool xs_loop_superseded(const struct xs_loop *loop, const struct xs_process *process)
+{
+	for (const struct xs_process *p = loop->processes; p; p = p->next)
+		if (p->watched == process->watched && p->pid == process->pid &&
+		    p->serial > process->serial && same_start(p, process))
+			return true;
+	return false;
+}
+
+bool xs_process_ended(const struct xs_process *process)
+{
+	struct pollfd fd = { .fd = process->pidfd, .events = POLLIN };
+
+	if (process->start == UINT64_MAX)
+		return true;
+	if (process->pidfd >= 0)
+		return poll(&fd, 1, 0) > 0;
+	return !xs_pid_alive(process->watched, process->start);
+}
+
+/* The flight recorder keeps what an ended process recorded as long as it is new. */
+static void retire(struct xs_loop *loop, struct xs_process *process, enum xs_end end, int status)
+{
+	if (!xs_process_retire(process, end, status)) {
+		xs_process_free(process);
+		return;
+	}
+	process->next = loop->ended;
+	loop->ended = process;
+	loop->crashed |= end == XS_END_KILLED;
+}
+
+/* As wait() tells it: the launcher of the application, Linux of descendants. False: nobody does. */
+static bool told_status(const struct xs_loop *loop, const struct xs_process *process, int *ret)
+{
+	if (process->pid == loop->run.app_pid && loop->app_ended) {
+		*ret = loop->app_status;
+		return true;
+	}
+	/* gone before it was looked at: its pid may be another process's */
+	if (loop->run.recovering || !process->watched || process->start == UINT64_MAX)
+		return false;
+	return xs_pid_status(process->watched, process->start, process->pidfd, ret);
+}
+
+/* A hosted run whose program has stopped its trace: what comes after that belongs to none. */
+static bool between_traces(const struct xs_loop *loop)
+{
+	return loop->run.hosted_start && !loop->run.recovering &&
+	       atomic_load_explicit(&loop->run.control->paused, memory_order_relaxed) &
+		       XS_PAUSE_LIBRARY;
+}
+
+void xs_loop_finish(struct xs_loop *loop, struct xs_process **link, enum xs_end end)
+{
+	struct xs_process *process = *link;
+	int wait_status, status = -1;
+
+	if (end == XS_END_UNKNOWN && told_status(loop, process, &wait_status)) {
+		bool killed = WIFSIGNALED(wait_status);
+
+		end = killed ? XS_END_KILLED : XS_END_EXITED;
+		status = killed ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+	}
+	/*
+	 * all that is there by now: who still has the rings (a child of it) may go on filling them
+	 */
+	(void)xs_process_read(process, true);
+	*link = process->next;
+	if (loop->run.flight)
+		retire(loop, process, end, status);
+	else if (between_traces(loop))
+		xs_process_cut_away(process);
+	else
+		xs_process_finish(process, end, status);
+}
+
+bool xs_loop_finish_ended(struct xs_loop *loop)
+{
+	struct xs_process **link = &loop->processes;
+	bool waiting = false;
+
+	/* for all before any is gone from the list */
+	for (struct xs_process *p = loop->processes; p; p = p->next)
+		p->exec |= xs_loop_superseded(loop, p);
+	while (*link) {
+		struct xs_process *process = *link;
+		bool exec = process->exec;
+
+		if (!exec && !xs_process_ended(process)) {
+			link = &process->next;
+		} else if (!exec && atomic_load_explicit(&loop->run.mailbox->joined,
+							 memory_order_acquire) != loop->joined) {
+			waiting = true; /* it may have called exec: look at new joins first */
+			link = &process->next;
+		} else if (!exec && process->pid == loop->run.app_pid && !loop->app_ended &&
+			   !loop->launcher_gone && !loop->run.hosted_start) {
+			waiting = true;
+			link = &process->next;
+		} else {
+			xs_loop_finish(loop, link, exec ? XS_END_EXEC : XS_END_UNKNOWN);
+		}
+	}
+	return waiting;
+}
