@@ -19,6 +19,7 @@
 
 #include "adopt.h"
 #include "commit.h"
+#include "demand.h"
 #include "channel.h"
 #include "drain.h"
 #include "faults.h"
@@ -141,6 +142,7 @@ static void meet(void *user, const char *name)
 		look->again |= errno == EAGAIN && about_to_join(drain, pid);
 		return;
 	}
+	xs_demand_met(process);
 	xs_lost_joined(&drain->lost, process->watched);
 	process->next = drain->processes;
 	drain->processes = process;
@@ -227,10 +229,18 @@ static bool told_status(const struct drain *drain, const struct xs_process *proc
 	return xs_pid_status(process->watched, process->start, process->pidfd, ret);
 }
 
-/* A hosted run whose program has stopped its trace: what comes after that belongs to none. */
-static bool between_traces(const struct drain *drain)
+/*
+ * A hosted run whose program has stopped its trace, or a process that nobody has asked for one:
+ * what comes after that belongs to none.
+ */
+static bool between_traces(const struct drain *drain, const struct xs_process *process)
 {
-	return drain->run.hosted_start && !drain->run.recovering &&
+	if (drain->run.recovering)
+		return drain->run.options->on_demand && !drain->run.hosted_start && process->kept &&
+		       !process->kept->output[0];
+	if (drain->run.options->on_demand && !drain->run.hosted_start)
+		return !xs_demand_wants(process);
+	return drain->run.hosted_start &&
 	       atomic_load_explicit(&drain->run.control->paused, memory_order_relaxed) &
 		       XS_PAUSE_LIBRARY;
 }
@@ -239,6 +249,7 @@ static void finish(struct drain *drain, struct xs_process **link, enum xs_end en
 {
 	struct xs_process *process = *link;
 	int wait_status, status = -1;
+	struct xs_asked *asked;
 
 	if (end == XS_END_UNKNOWN && told_status(drain, process, &wait_status)) {
 		bool killed = WIFSIGNALED(wait_status);
@@ -251,12 +262,15 @@ static void finish(struct drain *drain, struct xs_process **link, enum xs_end en
 	 */
 	(void)xs_process_read(process, true);
 	*link = process->next;
+	/* while it is being finished its trace may still have to get its name */
+	asked = end == XS_END_EXEC ? NULL : xs_demand_asked(process);
 	if (drain->run.flight)
 		retire(drain, process, end, status);
-	else if (between_traces(drain))
+	else if (between_traces(drain, process))
 		xs_process_cut_away(process);
 	else
 		xs_process_finish(process, end, status);
+	xs_demand_gone(&drain->run, asked);
 }
 
 /* Reads all rings once; returns the bytes read. */
@@ -417,9 +431,16 @@ static int begin_list(const struct xs_run *run, uint32_t number)
 		      0600);
 }
 
+static void end_cut(struct xs_control *control, uint32_t number)
+{
+	atomic_store_explicit(&control->cut, number, memory_order_release);
+	xs_futex_wake(&control->cut);
+}
+
 /*
  * The program has ended its trace (xstrace_stop()): all that was recorded so far is completed, and
- * what comes next goes to another file.
+ * what comes next goes to another file. Or it begins one while another is
+ * recorded for dynolog: that one ends.
  */
 static void serve_cuts(struct drain *drain)
 {
@@ -431,6 +452,12 @@ static void serve_cuts(struct drain *drain)
 	if (!cut_wanted(drain))
 		return;
 	(void)find_processes(drain);
+	if (xs_demand_is_active(&drain->run)) {
+		xs_demand_yield(&drain->run, &drain->processes);
+		(void)find_processes(drain);
+		end_cut(control, asked);
+		return;
+	}
 	list = begin_list(&drain->run, asked);
 	while ((process = drain->processes)) {
 		char path[PATH_MAX];
@@ -444,8 +471,7 @@ static void serve_cuts(struct drain *drain)
 	if (list >= 0)
 		close(list);
 	(void)find_processes(drain);
-	atomic_store_explicit(&control->cut, asked, memory_order_release);
-	xs_futex_wake(&control->cut);
+	end_cut(control, asked);
 }
 
 /* ---- --stop ---- */
@@ -615,6 +641,8 @@ static void drain_loop(struct drain *drain)
 		bool soon = false, busy;
 
 		hear(drain);
+		if (xs_demand_serve(&drain->run, &drain->processes, &window))
+			(void)find_processes(drain);
 		if (told_to_stop(drain) || is_blind(drain)) {
 			stop(drain);
 			while (drain->kmd && follow_kmd(drain))
@@ -694,6 +722,8 @@ static int follow_run(struct drain *drain)
 		return -ENOMEM;
 	drain->start = xs_pid_start(getpid());
 	xs_window_set(&drain->window, &drain->run);
+	if (drain->run.options->on_demand)
+		xs_demand_open(&drain->run);
 	if (drain->run.options->kmd_script[0])
 		drain->kmd = xs_kmd_start(&drain->run);
 	drain_loop(drain);
@@ -739,6 +769,7 @@ int xs_drain(const char *dir, int channel)
 	if (!drain.run.recovering)
 		tell_run_finished(&drain.run);
 	forget_ended(&drain, true);
+	xs_demand_close(&drain.run);
 	xs_flight_destroy(drain.run.flight);
 	xs_texts_fini(&drain.run);
 	xs_timeline_fini(&drain.run.clock);
