@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <strings.h>
 
 enum xs_activity_type {
 	XS_TYPE_CPU_OP = 0,
@@ -64,7 +66,19 @@ static inline const char *xs_activity_type_text(uint32_t type)
 	return type < XS_TYPE_COUNT ? names[type] : NULL;
 }
 
-/* The same; "cpu_op" where there is none. */
+/* By its name, in letters of any case; -1: no type is called so. */
+static inline int xs_activity_type_of(const char *name, size_t length)
+{
+	for (int type = 0; type < XS_TYPE_COUNT; type++) {
+		const char *known = xs_activity_type_text((uint32_t)type);
+
+		if (strlen(known) == length && !strncasecmp(known, name, length))
+			return type;
+	}
+	return -1;
+}
+
+/* The name of a type; "cpu_op" where there is none. */
 static inline const char *xs_activity_type_name(uint32_t type)
 {
 	const char *name = xs_activity_type_text(type);

@@ -109,6 +109,10 @@ const struct xs_option xs_option_table[] = {
 	     "Record only after __itt_resume() or with PTI_ENABLE_COLLECTION=1, until "
 	     "__itt_pause() or 0"),
 	FLAG(0, "conditional-collection", start_paused, "The same (unitrace's older name)"),
+	FLAG(0, "on-demand", on_demand,
+	     "Record only when dynolog asks for it (dyno gputrace); each request makes a trace in "
+	     "Kineto's format. With --format kineto KINETO_USE_DAEMON in the environment means it "
+	     "too"),
 	TIME("delay", delay, 1000000000000000ull,
 	     "Record only after this time; 500us, 20ms, 1.5s, 2m (a plain number: seconds)"),
 	TIME("duration", duration, 1000000000000000ull,

@@ -40,6 +40,7 @@ struct xs_options {
 	bool metric_query, metric_sampling, stall_sampling, idle_sampling; /* no backend yet */
 	bool ccl_summary;
 	bool start_paused;
+	bool on_demand;
 	bool no_thread_on_device;
 	bool no_engine_on_device;
 	bool verbose;

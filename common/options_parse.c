@@ -243,7 +243,7 @@ static int parse_letters(struct xs_options *options, const char *letters, char *
 /* What is meant where no option says what to collect. */
 static void imply(struct xs_options *o)
 {
-	if (o->format && !xs_want_chrome(o))
+	if ((o->format || o->on_demand) && !xs_want_chrome(o) && !xs_want_reports(o))
 		o->chrome_call = o->chrome_kernel = o->chrome_itt = true;
 	if (o->flight)
 		return; /* it must be told */
@@ -278,6 +278,16 @@ static int check(const struct xs_options *o, char *error, size_t error_size)
 		{ o->flight && o->kmd_script[0],
 		  "--flight-recorder keeps the application's records; for --chrome-kmd-logging "
 		  "run without it" },
+		{ o->on_demand && xs_want_reports(o), "--on-demand writes traces; for reports (-h, "
+						      "-d, -s, -t, -c, -r) run without it" },
+		{ o->on_demand && o->flight,
+		  "--on-demand and --flight-recorder both say when traces are written: give one of "
+		  "them" },
+		{ o->on_demand && (o->compress || o->result_dir[0]),
+		  "--on-demand: who asks for a trace says what it is called: leave out --compress "
+		  "and --result-dir" },
+		{ o->on_demand && o->on_full == XS_FULL_OVERWRITE,
+		  "--on-demand reads the records as they come; leave out --on-full=overwrite" },
 		{ o->call_stacks && !xs_want_calls(o) && !xs_want_device(o),
 		  "--call-stacks is about API calls: give -h, -d or a --chrome-…-logging option of "
 		  "calls or kernels too" },

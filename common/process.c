@@ -34,6 +34,7 @@ static void proc_path(char *path, pid_t pid, const char *name)
 
 struct stat_text {
 	uint64_t start;
+	int parent;
 	char state;
 	int status; /* as of wait(), once it is a zombie */
 };
@@ -59,6 +60,7 @@ static bool read_stat(pid_t pid, struct stat_text *ret)
 	if (!p || !p[1] || !p[2])
 		return false;
 	ret->state = p[2];
+	ret->parent = atoi(p + 3);
 	last = strrchr(p, ' ');
 	ret->status = last ? atoi(last) : 0;
 	p += 2;
@@ -94,6 +96,13 @@ uint64_t xs_pid_start(pid_t pid)
 	struct stat_text stat;
 
 	return read_stat(pid, &stat) ? stat.start : 0;
+}
+
+pid_t xs_pid_parent(pid_t pid)
+{
+	struct stat_text stat;
+
+	return read_stat(pid, &stat) ? stat.parent : 0;
 }
 
 bool xs_pid_alive(pid_t pid, uint64_t start)

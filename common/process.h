@@ -14,6 +14,9 @@
  */
 uint64_t xs_pid_start(pid_t pid);
 
+/* The pid of its parent; 0 when unknown. */
+pid_t xs_pid_parent(pid_t pid);
+
 /*
  * False when the process has ended (a zombie has) or its pid is another process's now. start 0: any
  * process of that pid will do.

@@ -53,7 +53,11 @@ enum xs_pause_reason {
 	XS_PAUSE_SESSION = 1, /* --pause NAME */
 	XS_PAUSE_WINDOW = 2,  /* --delay, --duration */
 	XS_PAUSE_STOPPED = 4, /* --stop NAME: for good */
-	XS_PAUSE_LIBRARY = 8, /* a program that contains the library has not started a trace */
+	/*
+	 * nobody has started a trace: neither the program that contains the library, nor
+	 * (--on-demand) dynolog
+	 */
+	XS_PAUSE_LIBRARY = 8,
 };
 
 /* Why the flight recorder is to write. */
@@ -122,6 +126,12 @@ struct xs_control {
 	uint32_t owns_output; /* its directory of traces goes with it, if it is empty */
 	/* such a program ends its trace: how often so far, and (futex) how many are complete */
 	_Atomic uint32_t cuts, cut;
+	/*
+	 * --on-demand in such a run. `own_trace` is the program's: it has started a trace. `demand`
+	 * is the drain process's: it records one for dynolog. Who has set one looks at the other
+	 * behind a fence; where both are set, the drain process gives way.
+	 */
+	_Atomic uint32_t own_trace, demand;
 	uint32_t app_not_traced; /* the launcher has said why already */
 	int32_t rank;		 /* of the job; -1: unknown */
 	/* futex, for --stop: nothing is left to do, the drain process is just ending */
@@ -209,6 +219,12 @@ struct xs_process_file {
 	_Atomic uint32_t activity;	 /* 1: it has files of CUDA's activity (activity.h) */
 	/* of the job, as the environment says, later MPI: rank + 1; 0: unknown */
 	_Atomic int32_t rank_told, world_size;
+	/*
+	 * --on-demand: calls of xstrace_step() so far; at how many the drain process begins or ends
+	 * a trace (0: at none), and (futex) for how many it has done that
+	 */
+	_Atomic uint64_t steps, step_due;
+	_Atomic uint32_t step_done;
 	struct xs_pauses pauses; /* its own; those of the run are in the control file */
 	char comm[16];
 	uint32_t arguments_length;
@@ -269,7 +285,7 @@ struct xs_kept_file {
 	struct xs_kept_activity activity;
 };
 
-#define XS_SHM_VERSION	  15u
+#define XS_SHM_VERSION	  16u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */

@@ -319,7 +319,10 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 	beside(library, "libxstrace-ze.so", layer, sizeof(layer));
 	if (!environment)
 		return NULL;
-	memcpy(environment, environ, count * sizeof(*environment));
+	count = 0;
+	for (char **one = environ; *one; one++)
+		if (!options->on_demand || strncmp(*one, "KINETO_USE_DAEMON=", 18) != 0)
+			environment[count++] = *one; /* without it PyTorch leaves dynolog to us */
 	xs_run_variable(run, launch->dir, launch->control);
 	added[n++] = variable(XS_ENV_RUN, run, "", NULL);
 	added[n++] = preload(library, wants_mpi ? mpi : NULL);

@@ -159,6 +159,8 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 		control->launcher_start = xs_pid_start(getpid());
 	if (options->delay)
 		(void)xs_control_pause(control, XS_PAUSE_WINDOW, true);
+	if (options->on_demand)
+		(void)xs_control_pause(control, XS_PAUSE_LIBRARY, true);
 	if (options->session[0] && options->start_paused)
 		(void)xs_control_pause(control, XS_PAUSE_SESSION, true);
 	/* all of the above; pairs with the acquire of who opens it */

@@ -60,7 +60,7 @@ static void open_kept(struct xs_process *process, struct xs_mapped *file, uint32
 		return;
 	file->kept_size = size;
 	xs_kept_name(name, process->pid, process->serial, segment);
-	if (run->recovering || run->hosted_start)
+	if (run->recovering || run->cuts)
 		error = xs_shm_map_at(run->directory, name, XS_SHM_OPEN, size, &file->kept, NULL);
 	if (error == -EBADMSG) /* the killed drain process was just making it */
 		(void)unlinkat(run->directory, name, 0);
@@ -153,7 +153,7 @@ static void restore(struct xs_track *track)
 	track->records = saved->records;
 	if (track->process->run->options->flight)
 		go_back(track);
-	if (track->process->run->hosted_start)
+	if (track->process->run->cuts)
 		begin_again(track, saved);
 	for (uint32_t i = 0; i < saved->depth && i < XS_RING_SAVED; i++)
 		(void)xs_track_open(track, saved->open[i].ns, saved->open[i].name);
@@ -184,7 +184,7 @@ static int add_track(struct xs_process *process, struct xs_ring *ring, struct xs
 	track->data = (const unsigned char *)ring + XS_RING_HEADER;
 	track->thread = UINT32_MAX;
 	track->cut_at = UINT64_MAX;
-	if (process->run->recovering || process->run->hosted_start)
+	if (process->run->recovering || process->run->cuts)
 		restore(track);
 	if (!xs_sinks_add_track(track)) {
 		xs_sinks_drop_track(track);

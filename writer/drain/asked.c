@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "commit.h"
+#include "demand.h"
 #include "flight.h"
 #include "loop.h"
 #include "processes.h"
@@ -106,6 +107,12 @@ static int begin_list(const struct xs_run *run, uint32_t number)
 		      0600);
 }
 
+static void end_cut(struct xs_control *control, uint32_t number)
+{
+	atomic_store_explicit(&control->cut, number, memory_order_release);
+	xs_futex_wake(&control->cut);
+}
+
 void xs_loop_serve_cuts(struct xs_loop *loop)
 {
 	struct xs_control *control = loop->run.control;
@@ -116,6 +123,12 @@ void xs_loop_serve_cuts(struct xs_loop *loop)
 	if (!xs_loop_wants_cut(loop))
 		return;
 	(void)xs_loop_find(loop);
+	if (xs_demand_is_active(&loop->run)) {
+		xs_demand_yield(&loop->run, &loop->processes);
+		(void)xs_loop_find(loop);
+		end_cut(control, asked);
+		return;
+	}
 	list = begin_list(&loop->run, asked);
 	while ((process = loop->processes)) {
 		char path[PATH_MAX];
@@ -129,6 +142,5 @@ void xs_loop_serve_cuts(struct xs_loop *loop)
 	if (list >= 0)
 		close(list);
 	(void)xs_loop_find(loop);
-	atomic_store_explicit(&control->cut, asked, memory_order_release);
-	xs_futex_wake(&control->cut);
+	end_cut(control, asked);
 }

@@ -54,7 +54,7 @@ void xs_cuda_restore(struct xs_process *process)
 	struct xs_kept_activity *kept = process->kept ? &process->kept->activity : NULL;
 	uint32_t state;
 
-	if ((!process->run->recovering && !process->run->hosted_start) || !kept)
+	if ((!process->run->recovering && !process->run->cuts) || !kept)
 		return;
 	if (atomic_load(&process->kept->committed) & 1)
 		settle(kept);

@@ -13,6 +13,7 @@
 
 #include "channel.h"
 #include "commit.h"
+#include "demand.h"
 #include "drain.h"
 #include "faults.h"
 #include "flight.h"
@@ -214,6 +215,8 @@ static void drain_loop(struct xs_loop *loop)
 		bool soon = false, busy;
 
 		xs_loop_hear(loop);
+		if (xs_demand_serve(&loop->run, &loop->processes, &window))
+			(void)xs_loop_find(loop);
 		if (told_to_stop(loop) || is_blind(loop)) {
 			stop(loop);
 			while (loop->kmd && follow_kmd(loop))
@@ -293,6 +296,8 @@ static int follow_run(struct xs_loop *loop)
 		return -ENOMEM;
 	loop->start = xs_pid_start(getpid());
 	xs_window_set(&loop->window, &loop->run);
+	if (loop->run.options->on_demand)
+		xs_demand_open(&loop->run);
 	if (loop->run.options->kmd_script[0])
 		loop->kmd = xs_kmd_start(&loop->run);
 	drain_loop(loop);
@@ -338,6 +343,7 @@ int xs_drain(const char *dir, int channel)
 	if (!loop.run.recovering)
 		tell_run_finished(&loop.run);
 	xs_loop_forget_ended(&loop, true);
+	xs_demand_close(&loop.run);
 	xs_flight_destroy(loop.run.flight);
 	xs_texts_fini(&loop.run);
 	xs_timeline_fini(&loop.run.clock);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "commit.h"
+#include "demand.h"
 #include "loop.h"
 #include "processes.h"
 
@@ -67,10 +68,18 @@ static bool told_status(const struct xs_loop *loop, const struct xs_process *pro
 	return xs_pid_status(process->watched, process->start, process->pidfd, ret);
 }
 
-/* A hosted run whose program has stopped its trace: what comes after that belongs to none. */
-static bool between_traces(const struct xs_loop *loop)
+/*
+ * A hosted run whose program has stopped its trace, or a process that nobody has asked for one:
+ * what comes after that belongs to none.
+ */
+static bool between_traces(const struct xs_loop *loop, const struct xs_process *process)
 {
-	return loop->run.hosted_start && !loop->run.recovering &&
+	if (loop->run.recovering)
+		return loop->run.options->on_demand && !loop->run.hosted_start && process->kept &&
+		       !process->kept->output[0];
+	if (loop->run.options->on_demand && !loop->run.hosted_start)
+		return !xs_demand_wants(process);
+	return loop->run.hosted_start &&
 	       atomic_load_explicit(&loop->run.control->paused, memory_order_relaxed) &
 		       XS_PAUSE_LIBRARY;
 }
@@ -79,6 +88,7 @@ void xs_loop_finish(struct xs_loop *loop, struct xs_process **link, enum xs_end 
 {
 	struct xs_process *process = *link;
 	int wait_status, status = -1;
+	struct xs_asked *asked;
 
 	if (end == XS_END_UNKNOWN && told_status(loop, process, &wait_status)) {
 		bool killed = WIFSIGNALED(wait_status);
@@ -91,12 +101,15 @@ void xs_loop_finish(struct xs_loop *loop, struct xs_process **link, enum xs_end 
 	 */
 	(void)xs_process_read(process, true);
 	*link = process->next;
+	/* while it is being finished its trace may still have to get its name */
+	asked = end == XS_END_EXEC ? NULL : xs_demand_asked(process);
 	if (loop->run.flight)
 		retire(loop, process, end, status);
-	else if (between_traces(loop))
+	else if (between_traces(loop, process))
 		xs_process_cut_away(process);
 	else
 		xs_process_finish(process, end, status);
+	xs_demand_gone(&loop->run, asked);
 }
 
 bool xs_loop_finish_ended(struct xs_loop *loop)

@@ -367,7 +367,7 @@ void xs_flight_replay(struct xs_process *process)
 		;
 }
 
-static void list_trace(struct xs_run *run, const char *path)
+static void list_trace(struct xs_run *run, char *path)
 {
 	size_t length = strlen(path) + 1;
 

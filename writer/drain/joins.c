@@ -6,6 +6,7 @@
 
 #include "adopt.h"
 #include "channel.h"
+#include "demand.h"
 #include "flight.h"
 #include "loop.h"
 #include "processes.h"
@@ -86,6 +87,7 @@ static void meet(void *user, const char *name)
 		look->again |= errno == EAGAIN && about_to_join(loop, pid);
 		return;
 	}
+	xs_demand_met(process);
 	xs_lost_joined(&loop->lost, process->watched);
 	process->next = loop->processes;
 	loop->processes = process;

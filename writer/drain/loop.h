@@ -68,8 +68,9 @@ void xs_loop_forget_ended(struct xs_loop *loop, bool all);
 /* A hosted run's program has ended its trace (xstrace_stop()): is it due? */
 bool xs_loop_wants_cut(const struct xs_loop *loop);
 /*
- * All that was recorded so far is completed, and what comes next goes to another file. Does nothing
- * where nobody asks.
+ * All that was recorded so far is completed, and what comes next goes to another file. Or the
+ * program begins a trace while another is recorded for dynolog: that one ends. Does nothing where
+ * nobody asks.
  */
 void xs_loop_serve_cuts(struct xs_loop *loop);
 

@@ -291,6 +291,10 @@ static void finish_tracks(struct xs_process *process)
 	xs_cuda_finish(process);
 	process->host_ns = now - xs_process_ns(process, process->join_tick);
 	xs_process_commit(process);
+}
+
+static void tell_end(const struct xs_process *process)
+{
 	tell_missing(process);
 	tell_omitted(process);
 	tell_unseen(process);
@@ -302,6 +306,7 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	bool shown;
 
 	finish_tracks(process);
+	tell_end(process);
 	shown = xs_sinks_close(process, end, status);
 	run->wrote_something |= shown;
 	/*
@@ -339,6 +344,7 @@ void xs_process_cut(struct xs_process *process, char *path)
 	if (process->awaits_event)
 		process->awaits_event = !xs_sinks_open(process, true);
 	complete(process, path);
+	tell_end(process);
 	xs_process_free(process);
 }
 
@@ -350,7 +356,7 @@ static void remove_beside(const char *path, const char *suffix)
 	(void)unlink(name);
 }
 
-void xs_process_cut_away(struct xs_process *process)
+static void complete_and_remove(struct xs_process *process)
 {
 	char path[PATH_MAX];
 
@@ -360,6 +366,17 @@ void xs_process_cut_away(struct xs_process *process)
 		remove_beside(path, XS_EVENTS_SUFFIX);
 		remove_beside(path, XS_NAMES_SUFFIX);
 	}
+}
+
+void xs_process_discard(struct xs_process *process)
+{
+	complete_and_remove(process);
+	xs_process_free(process);
+}
+
+void xs_process_cut_away(struct xs_process *process)
+{
+	complete_and_remove(process);
 	remove_files(process);
 	xs_process_free(process);
 }
@@ -479,6 +496,7 @@ bool xs_process_dump(struct xs_process *process)
 	xs_flight_replay(process);
 	xs_cuda_read_newest(process);
 	finish_tracks(process);
+	tell_end(process);
 	(void)xs_sinks_close(process, process->end, process->status);
 	return true;
 }
@@ -524,6 +542,8 @@ void xs_process_free(struct xs_process *process)
 	free(process->copy);
 	xs_device_clocks_fini(process);
 	free(process->directory);
+	free(process->trace_path);
+	free(process->trace_id);
 	free(process->arguments);
 	if (process->pidfd >= 0)
 		close(process->pidfd);

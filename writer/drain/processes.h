@@ -21,7 +21,11 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status);
  * trace's.
  */
 void xs_process_cut(struct xs_process *process, char *path);
-/* The same of a process that has ended while it recorded no trace: there is to be none. */
+/*
+ * The same, where there is to be no trace of what was recorded so far: of a process that goes on,
+ * and of one that has ended.
+ */
+void xs_process_discard(struct xs_process *process);
 void xs_process_cut_away(struct xs_process *process);
 
 /* What is needed of the process's files is copied, then they are unmapped. 0 or -errno. */

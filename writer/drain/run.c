@@ -104,6 +104,7 @@ static void read_control(struct xs_run *run)
 		run->app_pid = control->app_pid;
 	run->app_not_traced = control->app_not_traced;
 	run->hosted_start = control->hosted_start;
+	run->cuts = run->hosted_start || run->copied_options.on_demand;
 	run->owns_output = control->owns_output;
 	run->rank = control->rank;
 	run->options = &run->copied_options;

@@ -42,6 +42,7 @@ struct xs_run {
 	bool app_not_traced;	       /* the launcher has said why already */
 	/* the start time of the program that has begun this run for itself; 0: the launcher did */
 	uint64_t hosted_start;
+	bool cuts;	  /* one trace comes after the other: a hosted run, or --on-demand */
 	bool owns_output; /* its directory of traces was made for it */
 	int channel;	  /* our end, to the launcher; -1: recovering */
 	bool use_tsc;
@@ -64,9 +65,13 @@ struct xs_run {
 	/* names.c: copies of the strings that were asked for; NULL: none yet */
 	struct xs_texts *texts;
 	struct xs_flight *flight;   /* NULL: records become text as they are read */
+	struct xs_demand *demand;   /* --on-demand; NULL: traces begin without being asked for */
 	const struct xs_dump *dump; /* the flight recorder's newest one; NULL: it has none */
-	/* who wants to know of each trace that is complete; NULL: nobody */
-	void (*trace_written)(struct xs_run *run, const char *path);
+	/*
+	 * who wants to know of each trace that is complete, and may give it another path (of
+	 * PATH_MAX bytes); NULL: nobody
+	 */
+	void (*trace_written)(struct xs_run *run, char *path);
 };
 
 /* May the descriptor be kept? A few are held back, for looking into the run directory and /proc. */

@@ -202,8 +202,9 @@ static bool wanted(const struct xs_run *run)
 /* Behind the Chrome sink, which gives the trace its name. */
 static bool open_events(struct xs_process *process)
 {
-	struct events *events =
-		process->kept && process->kept->output[0] ? calloc(1, sizeof(*events)) : NULL;
+	struct events *events = process->kept && process->kept->output[0] && !process->trace_path
+					? calloc(1, sizeof(*events))
+					: NULL;
 
 	if (!events)
 		return true; /* there is no trace whose events these were */

@@ -151,6 +151,8 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 		if (options->result_dir[0])
 			length = snprintf(path, size, "%s/%s%s%s", process->directory, names[kind],
 					  number, suffix);
+		else if (process->trace_path && kind == XS_FILE_TRACE)
+			length = snprintf(path, size, "%s%s", process->trace_path, number);
 		else if (is_report(kind))
 			length = put_report_name(process, dir, number, path, size);
 		else

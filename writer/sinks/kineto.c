@@ -87,7 +87,9 @@ char *xs_kineto_put_tail(char *o, const struct xs_process *process)
 {
 	o = put_distributed(put_devices(o, process), process);
 	if (!xs_chrome_has_about(process, "trace_id"))
-		o = xs_put(xs_put_escaped(xs_put(o, ",\"trace_id\": \""), process->run->run_id),
+		o = xs_put(xs_put_escaped(xs_put(o, ",\"trace_id\": \""),
+					  process->trace_id ? process->trace_id
+							    : process->run->run_id),
 			   "\"");
 	o = xs_chrome_put_about_keys(o, process, reserved);
 	o = xs_put_escaped(xs_put(o, ",\"traceName\": \""), xs_chrome_of(process)->path);
