@@ -15,6 +15,7 @@
 
 #include "clock.h"
 #include "options.h"
+#include "pause.h"
 #include "ring.h"
 #include "strtab.h"
 
@@ -273,11 +274,21 @@ static inline bool xs_joined(void)
 	return open != XS_GATE_CLOSED && open != XS_GATE_OFF;
 }
 
+/* The part that a file records, if it can be switched off: said where the file is compiled. */
+#ifndef XS_PART
+#define XS_PART 0u
+#endif
+
+static inline bool xs_run_is_paused(void)
+{
+	return atomic_load_explicit(xs_run_paused, memory_order_relaxed) & (XS_PAUSE_ALL | XS_PART);
+}
+
 /* What an event checks first on the slow path: a few loads in a process that does not record. */
 static inline bool xs_paused(void)
 {
 	return atomic_load_explicit(&xs_gate->open, memory_order_relaxed) >= XS_GATE_PAUSED ||
-	       atomic_load_explicit(xs_run_paused, memory_order_relaxed);
+	       xs_run_is_paused();
 }
 
 /* Is it a reason of this process's own? Then xs_at_resume()'s hooks tell the end. */
@@ -320,8 +331,7 @@ static inline bool xs_ready_for_mark(void)
 {
 	return __builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) ==
 						XS_GATE_TSC &&
-					!xs_tls.mark &&
-					!atomic_load_explicit(xs_run_paused, memory_order_relaxed),
+					!xs_tls.mark && !xs_run_is_paused(),
 				1);
 }
 

@@ -195,13 +195,19 @@ bool xs_control_pause(struct xs_control *control, enum xs_pause_reason reason, b
 {
 	uint32_t was = atomic_load_explicit(&control->paused, memory_order_relaxed), now;
 
+	if (on)
+		atomic_fetch_or_explicit(&control->paused_ever, reason, memory_order_relaxed);
 	do {
 		now = on ? was | reason : was & ~(uint32_t)reason;
-		if (!now && was)
+		if (!(now & XS_PAUSE_ALL) && was & XS_PAUSE_ALL)
 			xs_pauses_end(&control->pauses, xs_tick(control->use_tsc));
+		if (was & ~now & XS_PART_HOST)
+			xs_pauses_end(&control->host_pauses, xs_tick(control->use_tsc));
 	} while (!atomic_compare_exchange_weak(&control->paused, &was, now));
-	if (now && !was)
+	if (now & XS_PAUSE_ALL && !(was & XS_PAUSE_ALL))
 		xs_pauses_begin(&control->pauses, xs_tick(control->use_tsc));
+	if (now & ~was & XS_PART_HOST)
+		xs_pauses_begin(&control->host_pauses, xs_tick(control->use_tsc));
 	return now != was;
 }
 

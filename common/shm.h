@@ -31,6 +31,7 @@
 
 #include "clock.h"
 #include "options.h"
+#include "pause.h"
 #include "ring.h"
 
 #define XS_MAGIC 0x6563617274737801ull
@@ -45,20 +46,6 @@
 #define XS_ENV_NVTX_INJECTION "XSTRACE_NVTX_INJECTION"
 
 #define XS_SEGMENTS_SAVED 16u
-
-/*
- * Why the whole run does not record (a process may have reasons of its own, collector/control.c).
- */
-enum xs_pause_reason {
-	XS_PAUSE_SESSION = 1, /* --pause NAME */
-	XS_PAUSE_WINDOW = 2,  /* --delay, --duration */
-	XS_PAUSE_STOPPED = 4, /* --stop NAME: for good */
-	/*
-	 * nobody has started a trace: neither the program that contains the library, nor
-	 * (--on-demand) dynolog
-	 */
-	XS_PAUSE_LIBRARY = 8,
-};
 
 /* Why the flight recorder is to write. */
 enum xs_dump_reason {
@@ -138,7 +125,9 @@ struct xs_control {
 	_Atomic uint32_t finished;
 	/* every event looks at it: on a line of its own, which is hardly ever written */
 	_Alignas(64) _Atomic uint32_t paused; /* enum xs_pause_reason; 0: recording */
-	_Alignas(64) struct xs_pauses pauses;
+	_Atomic uint32_t paused_ever;	      /* reasons that there have been */
+	_Alignas(64) struct xs_pauses pauses; /* for a reason of XS_PAUSE_ALL */
+	struct xs_pauses host_pauses;	      /* XS_PART_HOST's */
 	/* where the run's timeline begins */
 	uint64_t tick0, mono0, real0; /* read together */
 	struct xs_clock_pair raw0;    /* of CLOCK_MONOTONIC_RAW */

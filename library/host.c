@@ -222,7 +222,7 @@ static bool drain_lives(void)
 	return xs_pid_alive(consumer->pid, consumer->start);
 }
 
-int xs_host_record(bool on)
+int xs_host_switch(enum xs_pause_reason what, bool on)
 {
 	int directory = xs_shm_open_directory(xs_library.run_directory);
 
@@ -231,7 +231,7 @@ int xs_host_record(bool on)
 			close(directory);
 		return xs_refuse(XSTRACE_OFF, "the drain process of this run has ended");
 	}
-	(void)xs_control_change(directory, xs_library.control, XS_PAUSE_LIBRARY, !on);
+	(void)xs_control_change(directory, xs_library.control, what, !on);
 	close(directory);
 	return XSTRACE_OK;
 }

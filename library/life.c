@@ -298,7 +298,7 @@ static int start(xstrace_post_process function, void *user)
 	if (!xs_library.prepared)
 		result = prepare(NULL);
 	if (!result && xs_library.how == XS_HOW_HOSTED)
-		result = xs_host_record(true);
+		result = xs_host_switch(XS_PAUSE_LIBRARY, true);
 	if (result)
 		return result;
 	xs_library.post_process = function;
@@ -333,6 +333,27 @@ int xstrace_start(void)
 	return xstrace_start_with_post_process(NULL, NULL);
 }
 
+/* Which parts are switched off. */
+static int switch_parts(uint32_t off)
+{
+	static const struct {
+		uint32_t activities;
+		enum xs_pause_reason part;
+	} parts[] = {
+		{ XSTRACE_CPU, XS_PART_HOST },
+		{ XSTRACE_XPU, XS_PART_XPU },
+		{ XSTRACE_CUDA, XS_PART_CUDA },
+	};
+	uint32_t changed = off ^ xs_library.off;
+	int result = XSTRACE_OK;
+
+	xs_library.off = off;
+	for (size_t i = 0; !result && i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (changed & parts[i].activities)
+			result = xs_host_switch(parts[i].part, !(off & parts[i].activities));
+	return result;
+}
+
 static int stop(struct xstrace_trace **ret)
 {
 	char path[PATH_MAX] = "";
@@ -348,7 +369,8 @@ static int stop(struct xstrace_trace **ret)
 	if (xs_library.profile_memory)
 		(void)xstrace_memory_stop();
 	if (xs_library.how == XS_HOW_HOSTED) {
-		(void)xs_host_record(false);
+		(void)xs_host_switch(XS_PAUSE_LIBRARY, false);
+		(void)switch_parts(0);
 		result = xs_host_cut(path);
 	}
 	if (result)
@@ -402,23 +424,29 @@ enum xstrace_profiler_type xstrace_active_profiler(void)
 	return xstrace_is_active() ? types[xs_library.state] : XSTRACE_PROFILER_NONE;
 }
 
+static int toggle(bool on, uint32_t activities)
+{
+	uint32_t off;
+	int result;
+
+	if (!xs_library.recording)
+		return xs_refuse(XSTRACE_BAD_STATE, "no trace is being recorded");
+	if (activities & ~(uint32_t)XSTRACE_ALL || !activities)
+		return xs_refuse(XSTRACE_BAD_ARGUMENT, "unknown bits in activities, or none");
+	if (xs_library.how != XS_HOW_HOSTED)
+		return xs_refuse(XSTRACE_JOINED, "the launcher's trace is controlled by its "
+						 "--session, or by ITT");
+	off = on ? xs_library.off & ~activities : xs_library.off | activities;
+	result = switch_parts(off);
+	/* without any part nothing is recorded at all */
+	return result ? result : xs_host_switch(XS_PAUSE_LIBRARY, xs_library.activities & ~off);
+}
+
 int xstrace_toggle_collection(bool on, uint32_t activities)
 {
 	int result = enter();
 
-	if (result)
-		return result;
-	if (!xs_library.recording)
-		return leave(xs_refuse(XSTRACE_BAD_STATE, "no trace is being recorded"));
-	if ((activities & xs_library.activities) != xs_library.activities)
-		return leave(
-			xs_refuse(XSTRACE_BAD_ARGUMENT,
-				  "recording stops and goes on as a whole: give all activities "
-				  "of the trace"));
-	if (xs_library.how != XS_HOW_HOSTED)
-		return leave(xs_refuse(XSTRACE_JOINED, "the launcher's trace is controlled by its "
-						       "--session, or by ITT"));
-	return leave(xs_host_record(on));
+	return result ? result : leave(toggle(on, activities));
 }
 
 /* ---- threads ---- */

@@ -42,6 +42,7 @@ struct xs_state_of_library {
 	/* what is prepared */
 	uint32_t activities; /* never 0 */
 	enum xstrace_state state;
+	uint32_t off;    /* of them, switched off for now */
 	uint64_t filter; /* a bit for each type; 0: all */
 	char trace_id[128], metrics[1024];
 	bool profile_memory;
@@ -77,7 +78,8 @@ static inline const struct xs_library *xs_table_of_library(void)
 
 /* Begins it: XSTRACE_OK, or why not. `options`: as in struct xstrace_config. */
 int xs_host_begin(const char *options, const char *directory, bool devices) HIDDEN;
-int xs_host_record(bool on) HIDDEN;
+/* Recording, or a part of it, goes on or stops. */
+int xs_host_switch(enum xs_pause_reason what, bool on) HIDDEN;
 /* Ends the trace; `path`, of PATH_MAX bytes: where it is. */
 int xs_host_cut(char *path) HIDDEN;
 

@@ -94,7 +94,7 @@ def test_misuse(xstrace, private):
         "start again": "3",
         "prepare while started": "3",
         "child without enable": "3",
-        "toggle a part": "4",
+        "toggle a part": "0",
         "toggle off": "0",
         "toggle on": "0",
         "a type that is none": "4",
@@ -214,6 +214,21 @@ def drain_of(place):
         except OSError:
             pass
     return None
+
+
+def test_parts_switched_off(xstrace, private):
+    """The host's ranges, or the devices' calls and kernels; a range that is open then ends there."""
+    if not (APPS / "library_cl").exists():
+        pytest.skip("no OpenCL")
+    path = xstrace.home / "cl.json"
+    run = xstrace.bare(APPS / "library_cl", [str(path), "25", "parts"])
+    assert run.status == 0 and run.out == "kernels 50, calls 50\n", run.out + run.err
+    trace = Trace(path)
+    assert [len(tasks(trace, name)) for name in ("open", "host off", "devices off", "all on")] == [1, 0, 1, 1]
+    enqueues = tasks(trace, "clEnqueueNDRangeKernel")
+    opened, last = tasks(trace, "open")[0], tasks(trace, "all on")[0]
+    assert len(enqueues) == 50 and opened.end <= enqueues[0].start
+    assert sum(last.start <= e.start and e.end <= last.end for e in enqueues) == 25
 
 
 def test_the_drain_process_dies(xstrace, tmp_path, monkeypatch):

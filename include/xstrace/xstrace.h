@@ -225,8 +225,11 @@ XSTRACE_API bool xstrace_is_active(void);
 /* While a trace is recorded: its state's profiler, else XSTRACE_PROFILER_NONE. */
 XSTRACE_API enum xstrace_profiler_type xstrace_active_profiler(void);
 /*
- * Within a trace: stops and goes on recording. `activities`: all that the trace has (recording as a
- * whole), or those of some devices, whose activities are left out meanwhile.
+ * Within a trace: stops and goes on recording. `activities`, bits of enum xstrace_activities: all
+ * that the trace has (recording as a whole), or parts. XSTRACE_CPU: what the program says itself;
+ * ranges that are open then end in the trace. XSTRACE_XPU, XSTRACE_CUDA: their calls, and device work
+ * that is launched meanwhile. XSTRACE_BAD_STATE: no trace is being recorded; XSTRACE_JOINED: the
+ * launcher's is not the program's to control.
  */
 XSTRACE_API int xstrace_toggle_collection(bool on, uint32_t activities);
 /*

@@ -1,12 +1,45 @@
 /*
  * A program that contains xstrace and uses OpenCL: LAUNCHES kernels within a trace, PATH.
  *
- *	library_cl PATH LAUNCHES
+ *	library_cl PATH LAUNCHES [parts]
+ *
+ * parts: LAUNCHES kernels within a range, with the host, the devices, and nothing switched off.
  */
 #include "cl_app.h"
 #include "xstrace/xstrace.h"
 
 static const char source[] = "kernel void grow(global int *c) { c[get_global_id(0)] += 1; }\n";
+
+static void launch(cl_command_queue queue, cl_kernel kernel, int launches)
+{
+	size_t size = 64;
+
+	for (int i = 0; i < launches; i++)
+		CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &size, NULL, 0, NULL, NULL));
+	CHECK(clFinish(queue));
+}
+
+static void parts(cl_command_queue queue, cl_kernel kernel, int launches)
+{
+	static const struct {
+		const char *name;
+		uint32_t off;
+	} phases[] = { { "host off", XSTRACE_CPU },
+		       { "devices off", XSTRACE_XPU },
+		       { "all on", 0 } };
+
+	xstrace_range_push("open");
+	for (size_t i = 0; i < 3; i++) {
+		if (phases[i].off && xstrace_toggle_collection(false, phases[i].off))
+			printf("off: %s\n", xstrace_why());
+		xstrace_range_push(phases[i].name);
+		launch(queue, kernel, launches);
+		xstrace_range_pop();
+		if (phases[i].off && xstrace_toggle_collection(true, phases[i].off))
+			printf("on: %s\n", xstrace_why());
+	}
+	xstrace_range_pop();
+}
 
 int main(int argc, char **argv)
 {
@@ -30,9 +63,10 @@ int main(int argc, char **argv)
 	CHECK(clSetKernelArg(grow, 0, sizeof(buffer), &buffer));
 	if (xstrace_start())
 		printf("start: %s\n", xstrace_why());
-	for (int i = 0; i < launches; i++)
-		CHECK(clEnqueueNDRangeKernel(queue, grow, 1, NULL, &size, NULL, 0, NULL, NULL));
-	CHECK(clFinish(queue));
+	if (argc > 3)
+		parts(queue, grow, launches);
+	else
+		launch(queue, grow, launches);
 	if (xstrace_stop(&trace))
 		printf("stop: %s\n", xstrace_why());
 	for (size_t i = 0; i < xstrace_trace_count(trace); i++) {

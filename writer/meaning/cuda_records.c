@@ -162,7 +162,8 @@ static void read_decompression(struct piece *piece, const unsigned char *data, u
 /* Has the process, or its run, ever not recorded? Then a call may be missing for that reason. */
 static bool was_paused(const struct xs_process *process)
 {
-	return atomic_load_explicit(&process->run->control->pauses.count, memory_order_acquire) ||
+	return atomic_load_explicit(&process->run->control->paused_ever, memory_order_acquire) &
+		       (XS_PAUSE_ALL | XS_PART_CUDA) ||
 	       atomic_load_explicit(&process->file->pauses.count, memory_order_acquire);
 }
 

@@ -49,13 +49,14 @@ void xs_track_close(struct xs_track *track, uint32_t count, uint64_t end)
 
 /*
  * Ends tasks that are open now at `from`: their real ends are unknown. Records that raced with the
- * pause still lie inside them.
+ * pause still lie inside them; calls, where only the host's tasks were not recorded, do not.
  */
-static void close_at_pause(struct xs_track *track, uint64_t from)
+static void close_at_pause(struct xs_track *track, unsigned list, uint64_t from)
 {
+	bool after = list == XS_PAUSES_OF_HOST && track->last_ns == track->call_end;
 	uint64_t end = xs_process_ns(track->process, from);
 
-	xs_track_close(track, UINT32_MAX, end > track->last_ns ? end : track->last_ns);
+	xs_track_close(track, UINT32_MAX, end > track->last_ns || after ? end : track->last_ns);
 }
 
 /* A record of that time is next: ends what was open at the pauses before it. */
@@ -76,7 +77,7 @@ void xs_track_cut(struct xs_track *track, uint64_t tick)
 		 */
 		if (track->depth &&
 		    track->open[track->depth - 1].start < xs_process_ns(track->process, to))
-			close_at_pause(track, from);
+			close_at_pause(track, list, from);
 		track->cut_to = to;
 		track->cuts[list]++;
 	}
@@ -96,18 +97,21 @@ uint64_t xs_track_cut_short(struct xs_track *track, uint64_t tick, uint64_t dura
 
 void xs_track_look_for_pauses(struct xs_track *track)
 {
-	if (xs_pause_count(track->process, XS_PAUSES_OF_RUN) != track->cuts[XS_PAUSES_OF_RUN] ||
-	    xs_pause_count(track->process, XS_PAUSES_OF_PROCESS) !=
-		    track->cuts[XS_PAUSES_OF_PROCESS])
+	bool more = false;
+
+	for (unsigned list = 0; list < XS_PAUSE_LISTS; list++)
+		more |= xs_pause_count(track->process, list) != track->cuts[list];
+	if (more)
 		xs_track_cut(track, 0);
 }
 
 void xs_track_cut_last(struct xs_track *track)
 {
 	uint64_t from, to;
+	unsigned list;
 
 	xs_track_cut(track, UINT64_MAX);
-	(void)xs_pause_first(track, &from, &to);
+	list = xs_pause_first(track, &from, &to);
 	if (from != UINT64_MAX)
-		close_at_pause(track, from);
+		close_at_pause(track, list, from);
 }

@@ -6,7 +6,14 @@
 
 static const struct xs_pauses *pauses_of(const struct xs_process *process, unsigned list)
 {
-	return list == XS_PAUSES_OF_RUN ? &process->run->control->pauses : &process->file->pauses;
+	switch (list) {
+	case XS_PAUSES_OF_RUN:
+		return &process->run->control->pauses;
+	case XS_PAUSES_OF_HOST:
+		return &process->run->control->host_pauses;
+	default:
+		return &process->file->pauses;
+	}
 }
 
 uint32_t xs_pause_count(const struct xs_process *process, unsigned list)
@@ -33,24 +40,30 @@ static void next_pause(struct xs_track *track, unsigned list, uint64_t *ret_from
 
 unsigned xs_pause_first(struct xs_track *track, uint64_t *ret_from, uint64_t *ret_to)
 {
-	uint64_t from[XS_PAUSE_LISTS], to[XS_PAUSE_LISTS];
-	unsigned list;
+	unsigned first = 0;
+	uint64_t to;
 
-	next_pause(track, XS_PAUSES_OF_RUN, &from[XS_PAUSES_OF_RUN], &to[XS_PAUSES_OF_RUN]);
-	next_pause(track, XS_PAUSES_OF_PROCESS, &from[XS_PAUSES_OF_PROCESS],
-		   &to[XS_PAUSES_OF_PROCESS]);
-	list = to[XS_PAUSES_OF_RUN] <= to[XS_PAUSES_OF_PROCESS] ? XS_PAUSES_OF_RUN
-								: XS_PAUSES_OF_PROCESS;
-	*ret_from = from[0] < from[1] ? from[0] : from[1];
-	*ret_to = to[list];
-	return list;
+	*ret_from = *ret_to = UINT64_MAX;
+	for (unsigned list = 0; list < XS_PAUSE_LISTS; list++) {
+		uint64_t from;
+
+		next_pause(track, list, &from, &to);
+		if (from < *ret_from)
+			*ret_from = from;
+		if (to < *ret_to || !list) {
+			*ret_to = to;
+			first = list;
+		}
+	}
+	return first;
 }
 
 uint64_t xs_process_paused_after(const struct xs_process *process, uint64_t tick)
 {
 	uint64_t first = UINT64_MAX;
 
-	for (unsigned list = 0; list < XS_PAUSE_LISTS; list++) {
+	/* of the host alone: no work ends there */
+	for (unsigned list = 0; list < XS_PAUSES_OF_HOST; list++) {
 		const struct xs_pauses *pauses = pauses_of(process, list);
 		uint32_t count = xs_pause_count(process, list);
 

@@ -7,13 +7,11 @@
 
 #include "track.h"
 
-enum xs_pause_list { XS_PAUSES_OF_RUN, XS_PAUSES_OF_PROCESS, XS_PAUSE_LISTS };
-
 /* How many the list has had. */
 uint32_t xs_pause_count(const struct xs_process *process, unsigned list);
 /*
- * The pause that ends first, of those of both lists that the track is not past; returns which list
- * has it. Where the two overlap, it began when the first of them did. *ret_to UINT64_MAX: there is
+ * The pause that ends first, of those of all lists that the track is not past; returns which list
+ * has it. Where some overlap, it began when the first of them did. *ret_to UINT64_MAX: there is
  * none, or it has not ended.
  */
 unsigned xs_pause_first(struct xs_track *track, uint64_t *ret_from, uint64_t *ret_to);

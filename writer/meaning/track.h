@@ -12,6 +12,9 @@
 #include "ring.h"
 #include "traced.h"
 
+/* Lists of pauses (pauses.h). */
+enum xs_pause_list { XS_PAUSES_OF_RUN, XS_PAUSES_OF_PROCESS, XS_PAUSES_OF_HOST, XS_PAUSE_LISTS };
+
 struct xs_open {
 	uint64_t start;
 	struct xs_extra *extra; /* NULL: nothing */
@@ -44,9 +47,9 @@ struct xs_track {
 	uint64_t latest; /* tick: what says to be later is spoilt */
 	/* tick: a record from there on shows that a time of not recording is over */
 	uint64_t cut_at;
-	uint64_t cut_to;  /* tick: the end of the last such time that is behind the track */
-	uint32_t cuts[2]; /* how many are: of the run's, of the process's */
-	uint64_t last_ns; /* of the last begin or end */
+	uint64_t cut_to; /* tick: the end of the last such time that is behind the track */
+	uint32_t cuts[XS_PAUSE_LISTS];		  /* how many are, of each list */
+	uint64_t last_ns;			  /* of the last begin or end */
 	uint64_t call_tick, call_start, call_end; /* the last call */
 	uint32_t depth, room;
 	struct xs_open *open;
