@@ -63,9 +63,8 @@ static void silence(const struct xs_options *options)
 		(void)dup2(null, STDERR_FILENO);
 }
 
-static int host(int pid, struct xs_options *options, char **all, char **argv)
+static int begin(int pid, struct xs_options *options, bool own_output, char **all, char **argv)
 {
-	bool own_output = !options->output_dir[0];
 	struct xs_launch launch = { .directory = -1 };
 	char library[PATH_MAX], drain[PATH_MAX], variable[XS_ENV_RUN_MAX];
 	int error = xs_find_parts(library, drain);
@@ -98,6 +97,16 @@ static int host(int pid, struct xs_options *options, char **all, char **argv)
 	xs_run_variable(variable, launch.dir, launch.control);
 	(void)!write(answer, variable, strlen(variable) + 1);
 	return 0;
+}
+
+static int host(int pid, struct xs_options *options, char **all, char **argv)
+{
+	bool own_output = !options->output_dir[0];
+	int status = begin(pid, options, own_output, all, argv);
+
+	if (status && own_output && options->output_dir[0])
+		(void)rmdir(options->output_dir);
+	return status;
 }
 
 int main(int argc, char **argv)

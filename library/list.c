@@ -8,7 +8,8 @@
 
 #include "state.h"
 
-#define ROWS_MAX 4096u /* tracks of one list; what is beyond them shares one */
+#define TEXT_MOST 16384u /* bytes of a name or a value that are looked at */
+#define ROWS_MAX  4096u	 /* tracks of one list; what is beyond them shares one */
 
 struct row {
 	int64_t device, resource;
@@ -112,7 +113,7 @@ static int64_t row_of(struct xstrace_cpu_trace *list, const struct xstrace_activ
 
 static bool add(struct xstrace_cpu_trace *list, const struct xstrace_activity *activity)
 {
-	size_t length = activity->name ? strnlen(activity->name, 16384) : 0;
+	size_t length = activity->name ? strnlen(activity->name, TEXT_MOST) : 0;
 	int64_t row = row_of(list, activity);
 	bool instant = activity->type == XSTRACE_CPU_INSTANT_EVENT;
 
@@ -156,17 +157,26 @@ int xstrace_cpu_trace_add(struct xstrace_cpu_trace *list, const struct xstrace_a
 	return XSTRACE_OK;
 }
 
-/* The value as the trace shows it: text, whatever it was given as. */
-static bool append(struct facts *facts, const char *text)
+static char *put(char *at, const char *text, size_t length)
 {
-	size_t length = strlen(text) + 1;
-	char *grown = length < 1u << 20 ? realloc(facts->text, facts->length + length) : NULL;
+	memcpy(at, text, length);
+	at[length] = '\0';
+	return at + length + 1;
+}
+
+/* Both or none. The value as the trace shows it: text, whatever it was given as. */
+static bool append(struct facts *facts, const char *key, const char *value)
+{
+	size_t key_length = strnlen(key, TEXT_MOST), value_length = strnlen(value, TEXT_MOST);
+	size_t length = facts->length + key_length + value_length + 2;
+	char *grown = length <= UINT32_MAX ? realloc(facts->text, length) : NULL;
 
 	if (!grown)
 		return false;
-	memcpy(grown + facts->length, text, length);
+	(void)put(put(grown + facts->length, key, key_length), value, value_length);
 	facts->text = grown;
-	facts->length += (uint32_t)length;
+	facts->length = (uint32_t)length;
+	facts->count++;
 	return true;
 }
 
@@ -192,10 +202,7 @@ int xstrace_activity_metadata(struct xstrace_cpu_trace *list, size_t number, con
 	if (!reserve_facts(list))
 		return xs_refuse(XSTRACE_NO_MEMORY, "no memory");
 	facts = &list->facts[number];
-	if (!append(facts, key) || !append(facts, value))
-		return xs_refuse(XSTRACE_NO_MEMORY, "no memory");
-	facts->count++;
-	return XSTRACE_OK;
+	return append(facts, key, value) ? XSTRACE_OK : xs_refuse(XSTRACE_NO_MEMORY, "no memory");
 }
 
 void xstrace_cpu_trace_free(struct xstrace_cpu_trace *list)
