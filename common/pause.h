@@ -21,6 +21,7 @@ enum xs_pause_reason {
 	XS_PART_HOST = 0x100, /* what it says itself: ranges, ITT, MPI */
 	XS_PART_XPU = 0x200,  /* Level Zero, OpenCL */
 	XS_PART_CUDA = 0x400,
+	XS_PARTS = 0x700,
 };
 
 #endif

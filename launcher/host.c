@@ -130,18 +130,8 @@ static int look_up(struct xs_options *options)
 	return result;
 }
 
-/* Nothing that was made stays where the run cannot begin. */
-static int undo(struct xs_launch *launch, const struct xs_options *options, bool own_output)
+static int begin(int pid, struct xs_options *options, bool own_output, char **all, char **argv)
 {
-	xs_launch_destroy(launch);
-	if (own_output)
-		(void)rmdir(options->output_dir);
-	return XS_EXIT_SELF;
-}
-
-static int host(int pid, struct xs_options *options, char **all, char **argv)
-{
-	bool own_output = !options->output_dir[0];
 	struct xs_launch launch = { .directory = -1 };
 	char library[PATH_MAX], drain[PATH_MAX], variable[XS_ENV_RUN_MAX];
 	int error = xs_find_parts(library, drain);
@@ -152,10 +142,9 @@ static int host(int pid, struct xs_options *options, char **all, char **argv)
 		return XS_EXIT_SELF;
 	error = xs_launch_create(&launch, options, all, argv);
 	if (error < 0) {
-		(void)refuse("cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR "
-			     "or /tmp: %s",
-			     strerror(-error));
-		return undo(&launch, options, own_output);
+		return refuse("cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR "
+			      "or /tmp: %s",
+			      strerror(-error));
 	}
 	launch.control->rank = xs_rank();
 	launch.control->app_pid = pid;
@@ -163,19 +152,29 @@ static int host(int pid, struct xs_options *options, char **all, char **argv)
 	launch.control->owns_output = own_output;
 	(void)xs_control_pause(launch.control, XS_PAUSE_LIBRARY, true);
 	if (options->session[0] && xs_session_register(&launch) < 0) {
-		(void)refuse("--session %s: there is such a session already", options->session);
-		return undo(&launch, options, own_output);
+		xs_launch_destroy(&launch);
+		return refuse("--session %s: there is such a session already", options->session);
 	}
 	silence(options);
 	error = xs_start_drain(&launch, drain);
 	if (error < 0) {
-		(void)refuse("%s: %s", drain, strerror(-error));
-		return undo(&launch, options, own_output);
+		xs_launch_destroy(&launch);
+		return refuse("%s: %s", drain, strerror(-error));
 	}
 	xs_channel_say(launch.drain, XS_WORD_APP, pid);
 	xs_run_variable(variable, launch.dir, launch.control);
 	(void)!write(answer, variable, strlen(variable) + 1);
 	return 0;
+}
+
+static int host(int pid, struct xs_options *options, char **all, char **argv)
+{
+	bool own_output = !options->output_dir[0];
+	int status = begin(pid, options, own_output, all, argv);
+
+	if (status && own_output && options->output_dir[0])
+		(void)rmdir(options->output_dir);
+	return status;
 }
 
 int main(int argc, char **argv)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +28,13 @@ extern char **environ;
 
 /* ---- xstrace-host ---- */
 
-static int find_host(char *path)
+/* What begins the run, and what that answers; the lock is held. */
+static struct {
+	char path[PATH_MAX], pid[16], answer[XS_ENV_RUN_MAX > 1024 ? XS_ENV_RUN_MAX : 1024];
+	char *argv[ARGUMENTS_MAX];
+} host;
+
+static bool find_host(void)
 {
 	static const char *const places[] = { "xstrace/xstrace-host", "../xstrace/xstrace-host",
 					      "xstrace-host", "../launcher/xstrace-host" };
@@ -36,15 +43,16 @@ static int find_host(char *path)
 
 	/* beside the collector, wherever this library is linked into */
 	if (!dladdr((const void *)xs_library.collector.library, &info) || !info.dli_fname)
-		return -ENOENT;
+		return false;
 	end = strrchr(info.dli_fname, '/');
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		(void)snprintf(path, PATH_MAX, "%.*s%s", end ? (int)(end + 1 - info.dli_fname) : 0,
-			       info.dli_fname, places[i]);
-		if (!access(path, X_OK))
-			return 0;
+		(void)snprintf(host.path, sizeof(host.path), "%.*s%s",
+			       end ? (int)(end + 1 - info.dli_fname) : 0, info.dli_fname,
+			       places[i]);
+		if (!access(host.path, X_OK))
+			return true;
 	}
-	return -ENOENT;
+	return false;
 }
 
 struct child {
@@ -83,10 +91,14 @@ static int spawn(char **argv, int fd)
 		mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct child child = { .argv = argv, .stack = stacks + STACK, .fd = fd };
 	uint64_t all = UINT64_MAX, old;
-	int pid;
+	int pid, reaper = 0;
 
 	if (stacks == MAP_FAILED)
 		return -ENOMEM;
+	/* a subreaper would get the orphan as its own child */
+	(void)prctl(PR_GET_CHILD_SUBREAPER, &reaper);
+	if (reaper)
+		(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
 	/* all blocked: no handler of the program's runs in the child; xstrace-drain expects it */
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
 	pid = clone(leave_orphan, stacks + 2 * STACK, CLONE_VM | CLONE_VFORK, &child);
@@ -95,30 +107,32 @@ static int spawn(char **argv, int fd)
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
 	while (pid > 0 && waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
 		;
+	if (reaper)
+		(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	(void)munmap(stacks, 2 * STACK);
 	return -child.error;
 }
 
 /* What the host answers, with its NUL; false: it answers nothing. */
-static bool hear(int fd, char *answer, size_t size)
+static bool hear(int fd)
 {
 	size_t length = 0;
 
-	while (length < size) {
-		ssize_t n = read(fd, answer + length, size - length);
+	while (length < sizeof(host.answer)) {
+		ssize_t n = read(fd, host.answer + length, sizeof(host.answer) - length);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return false;
 		length += (size_t)n;
-		if (!answer[length - 1])
+		if (!host.answer[length - 1])
 			return true;
 	}
 	return false;
 }
 
-static int run_host(char **argv, char *answer, size_t size)
+static int run_host(void)
 {
 	char number[16];
 	int ends[2], error;
@@ -127,17 +141,18 @@ static int run_host(char **argv, char *answer, size_t size)
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return xs_refuse(XSTRACE_IO, "no descriptors left: %s", strerror(errno));
 	(void)snprintf(number, sizeof(number), "%d", ends[1]);
-	argv[2] = number;
-	error = spawn(argv, ends[1]);
+	host.argv[2] = number;
+	error = spawn(host.argv, ends[1]);
 	close(ends[1]);
-	heard = !error && hear(ends[0], answer, size);
+	heard = !error && hear(ends[0]);
 	close(ends[0]);
 	if (error)
-		return xs_refuse(XSTRACE_OFF, "%s cannot be started: %s", argv[0],
+		return xs_refuse(XSTRACE_OFF, "%s cannot be started: %s", host.path,
 				 strerror(-error));
 	if (!heard)
-		return xs_refuse(XSTRACE_OFF, "%s has ended without an answer", argv[0]);
-	return answer[0] == '!' ? xs_refuse(XSTRACE_BAD_ARGUMENT, "%s", answer + 1) : XSTRACE_OK;
+		return xs_refuse(XSTRACE_OFF, "%s has ended without an answer", host.path);
+	return host.answer[0] == '!' ? xs_refuse(XSTRACE_BAD_ARGUMENT, "%s", host.answer + 1)
+				     : XSTRACE_OK;
 }
 
 /* ---- the run ---- */
@@ -182,32 +197,49 @@ static int join(const char *variable)
 	return XSTRACE_OK;
 }
 
+/* The host's command line; false: there are too many options. */
+static bool fill_command(char *words, const char *directory, bool devices)
+{
+	char **argv = host.argv, *rest = words, *word;
+	size_t count = 2; /* run_host() has the third */
+
+	argv[0] = host.path;
+	argv[1] = host.pid;
+	argv[++count] = "--";
+	argv[++count] = "--chrome-itt-logging";
+	if (devices)
+		argv[++count] = "--chrome-kernel-logging";
+	if (directory) {
+		argv[++count] = "--output-dir-path";
+		argv[++count] = (char *)directory;
+	}
+	while ((word = strtok_r(rest, " \t\n", &rest))) {
+		if (count + 3 >= ARGUMENTS_MAX)
+			return false;
+		argv[++count] = word;
+	}
+	argv[++count] = program_invocation_short_name;
+	argv[++count] = NULL;
+	return true;
+}
+
 int xs_host_begin(const char *options, const char *directory, bool devices)
 {
-	char host[PATH_MAX], pid[16], answer[XS_ENV_RUN_MAX > 1024 ? XS_ENV_RUN_MAX : 1024];
-	char *argv[ARGUMENTS_MAX + 16] = { host, pid, NULL, "--", "--chrome-itt-logging" };
-	char *words = strdup(options ? options : ""), *rest = words, *word;
-	size_t count = 5;
+	char *words = strdup(options ? options : "");
 	int result;
 
-	if (!words || find_host(host) < 0) {
+	if (!words || !find_host()) {
 		free(words);
 		return xs_refuse(XSTRACE_OFF, "xstrace-host is not where libxstrace.so is");
 	}
-	(void)snprintf(pid, sizeof(pid), "%d", getpid());
-	if (devices)
-		argv[count++] = "--chrome-kernel-logging";
-	if (directory) {
-		argv[count++] = "--output-dir-path";
-		argv[count++] = (char *)directory;
-	}
-	while ((word = strtok_r(rest, " \t\n", &rest)) && count < ARGUMENTS_MAX)
-		argv[count++] = word;
-	argv[count++] = program_invocation_short_name;
-	argv[count] = NULL;
-	result = run_host(argv, answer, sizeof(answer));
+	(void)snprintf(host.pid, sizeof(host.pid), "%d", getpid());
+	if (fill_command(words, directory, devices))
+		result = run_host();
+	else
+		result = xs_refuse(XSTRACE_BAD_ARGUMENT, "options: more than %u words",
+				   ARGUMENTS_MAX - 10);
 	if (!result)
-		result = join(answer);
+		result = join(host.answer);
 	free(words);
 	xs_library.has_devices = devices && !result;
 	return result;
@@ -222,18 +254,24 @@ static bool drain_lives(void)
 	return xs_pid_alive(consumer->pid, consumer->start);
 }
 
+static int refuse_directory(int error)
+{
+	errno = -error;
+	return xs_refuse(XSTRACE_IO, "%s: %s", xs_library.run_directory, strerror(-error));
+}
+
 int xs_host_switch(enum xs_pause_reason what, bool on)
 {
 	int directory = xs_shm_open_directory(xs_library.run_directory);
+	bool lives = drain_lives();
 
-	if (directory < 0 || !drain_lives()) {
-		if (directory >= 0)
-			close(directory);
+	if (directory >= 0 && lives)
+		(void)xs_control_change(directory, xs_library.control, what, !on);
+	if (directory >= 0)
+		close(directory);
+	if (!lives)
 		return xs_refuse(XSTRACE_OFF, "the drain process of this run has ended");
-	}
-	(void)xs_control_change(directory, xs_library.control, what, !on);
-	close(directory);
-	return XSTRACE_OK;
+	return directory < 0 ? refuse_directory(directory) : XSTRACE_OK;
 }
 
 static void ring_bell(void)
@@ -242,36 +280,58 @@ static void ring_bell(void)
 	xs_futex_wake(&xs_library.mailbox->bell.rung);
 }
 
-/* The first trace of the list is this process's; others there cannot be. */
-static void read_list(uint32_t number, char *path)
+int xs_host_open(struct xs_host_files *ret)
 {
-	int directory = xs_shm_open_directory(xs_library.run_directory), fd;
-	char name[XS_NAME_MAX];
-	ssize_t n = 0;
+	int error;
 
-	xs_dump_name(name, number);
-	fd = directory < 0 ? -1 : xs_shm_open(directory, name, XS_SHM_READ);
-	if (fd >= 0)
-		n = read(fd, path, PATH_MAX - 1);
-	path[n > 0 ? n : 0] = '\0';
-	if (fd >= 0)
-		close(fd);
-	if (directory >= 0)
-		close(directory);
+	*ret = (struct xs_host_files){ xs_shm_open_directory(xs_library.run_directory), -1 };
+	/* without its drain process the run is over, and its directory may be gone */
+	if (ret->directory < 0)
+		return drain_lives() ? refuse_directory(ret->directory) : XSTRACE_OK;
+	ret->spare = fcntl(ret->directory, F_DUPFD_CLOEXEC, 0);
+	if (ret->spare >= 0)
+		return XSTRACE_OK;
+	error = -errno;
+	close(ret->directory);
+	return refuse_directory(error);
 }
 
-int xs_host_cut(char *path)
+static void close_files(struct xs_host_files *files)
 {
-	struct xs_control *control = xs_library.control;
-	uint32_t number = atomic_fetch_add_explicit(&control->cuts, 1, memory_order_release) + 1;
+	if (files->spare >= 0)
+		close(files->spare);
+	if (files->directory >= 0)
+		close(files->directory);
+	files->spare = files->directory = -1;
+}
+
+/* The first trace of the list is this process's; others there cannot be. */
+static int read_list(struct xs_host_files *files, uint32_t number, char *path)
+{
+	char name[XS_NAME_MAX];
+	ssize_t n;
+	int fd;
+
+	xs_dump_name(name, number);
+	close(files->spare); /* the list's descriptor */
+	files->spare = fd = xs_shm_open(files->directory, name, XS_SHM_READ);
+	if (fd == -ENOENT) /* the drain process had no room for it */
+		return XSTRACE_OK;
+	n = fd < 0 ? fd : read(fd, path, PATH_MAX - 1);
+	path[n > 0 ? n : 0] = '\0';
+	return fd < 0 ? refuse_directory(fd) : XSTRACE_OK;
+}
+
+/* The drain process has cut; else why not. */
+static int wait_for_cut(struct xs_control *control, uint32_t number)
+{
 	uint64_t until = xs_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
 
-	ring_bell();
 	for (;;) {
 		uint32_t cut = atomic_load_explicit(&control->cut, memory_order_acquire);
 
 		if ((int32_t)(cut - number) >= 0)
-			break;
+			return XSTRACE_OK;
 		if (!drain_lives())
 			return xs_refuse(XSTRACE_OFF,
 					 "the drain process has died; xstrace --recover %s writes "
@@ -281,6 +341,21 @@ int xs_host_cut(char *path)
 			return xs_refuse(XSTRACE_TIMEOUT, "the drain process does not answer");
 		xs_futex_wait(&control->cut, cut, 50000000);
 	}
-	read_list(number, path);
-	return XSTRACE_OK;
+}
+
+int xs_host_cut(struct xs_host_files *files, char *path)
+{
+	struct xs_control *control = xs_library.control;
+	uint32_t number;
+	int result;
+
+	(void)xs_control_change(files->directory, control, XS_PAUSE_LIBRARY, true);
+	(void)xs_control_change(files->directory, control, XS_PARTS, false);
+	number = atomic_fetch_add_explicit(&control->cuts, 1, memory_order_release) + 1;
+	ring_bell();
+	result = wait_for_cut(control, number);
+	if (!result)
+		result = read_list(files, number, path);
+	close_files(files);
+	return result;
 }

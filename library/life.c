@@ -11,25 +11,15 @@
 
 #include "state.h"
 
-static int refuse_child(void)
-{
-	return xs_refuse(XSTRACE_OFF, "this process was forked from one that uses xstrace; it is "
-				      "not traced");
-}
-
 /* Takes the lock. XSTRACE_OK: it is held. */
 static int enter(void)
 {
-	if (xs_is_child())
-		return refuse_child();
-	pthread_mutex_lock(&xs_library.lock);
-	return XSTRACE_OK;
+	return xs_lock(&xs_library.lock);
 }
 
 static int leave(int result)
 {
-	pthread_mutex_unlock(&xs_library.lock);
-	return result;
+	return xs_unlock(&xs_library.lock, result);
 }
 
 /* ---- the collector ---- */
@@ -39,7 +29,7 @@ static void *open_collector(void)
 {
 	static const char *const places[] = { "xstrace/libxstrace.so", "../xstrace/libxstrace.so",
 					      "libxstrace.so", "../collector/libxstrace.so" };
-	char path[PATH_MAX];
+	static char path[PATH_MAX]; /* the lock is held */
 	const char *end;
 	Dl_info info;
 	void *found;
@@ -90,7 +80,6 @@ int xs_library_look(void)
 		return xs_refuse(XSTRACE_OFF, "%s", xs_library.why_off);
 	if (xs_library.how != XS_HOW_UNKNOWN)
 		return XSTRACE_OK;
-	xs_library.pid = getpid();
 	if (getenv("XSTRACE_DISABLE"))
 		return turn_off("XSTRACE_DISABLE is set in the environment");
 	if (!find_functions())
@@ -317,7 +306,7 @@ static int start(xstrace_post_process function, void *user)
 	if (xs_library.metrics[0])
 		xs_table_of_library()->about("metrics_not_measured", xs_library.metrics, false);
 	if (xs_library.profile_memory)
-		(void)xstrace_memory_start();
+		(void)xs_memory_start();
 	return XSTRACE_OK;
 }
 
@@ -356,23 +345,26 @@ static int switch_parts(uint32_t off)
 
 static int stop(struct xstrace_trace **ret)
 {
-	char path[PATH_MAX] = "";
+	static char path[PATH_MAX]; /* the lock is held */
+	bool hosted = xs_library.how == XS_HOW_HOSTED;
+	struct xs_host_files files;
 	int result = XSTRACE_OK;
 
 	if (!xs_library.recording)
 		return xs_refuse(XSTRACE_BAD_STATE, "no trace is being recorded");
+	if (hosted && xs_host_open(&files))
+		return XSTRACE_IO;
+	path[0] = '\0';
 	if (atomic_exchange(&xs_library.in_step, false))
 		xs_table_of_library()->step_end();
 	atomic_store(&xs_library.recording, false);
 	xs_library.prepared = false;
+	xs_library.off = 0;
 	xs_library.trace_id[0] = '\0';
 	if (xs_library.profile_memory)
 		(void)xstrace_memory_stop();
-	if (xs_library.how == XS_HOW_HOSTED) {
-		(void)xs_host_switch(XS_PAUSE_LIBRARY, false);
-		(void)switch_parts(0);
-		result = xs_host_cut(path);
-	}
+	if (hosted)
+		result = xs_host_cut(&files, path);
 	if (result)
 		return result;
 	*ret = xs_trace_open(path, xs_library.how == XS_HOW_LAUNCHED);
@@ -385,6 +377,8 @@ static int stop(struct xstrace_trace **ret)
 
 int xstrace_stop(struct xstrace_trace **ret)
 {
+	xstrace_post_process function;
+	void *user;
 	int result;
 
 	if (!ret)
@@ -395,9 +389,13 @@ int xstrace_stop(struct xstrace_trace **ret)
 	result = enter();
 	if (result)
 		return result;
-	result = leave(stop(ret));
-	if (*ret && xs_library.post_process)
-		xs_trace_post_process(*ret);
+	result = stop(ret);
+	/* the function may start the next trace */
+	function = xs_library.post_process;
+	user = xs_library.post_process_user;
+	(void)leave(result);
+	if (*ret && function)
+		xs_trace_post_process(*ret, function, user);
 	return result;
 }
 

@@ -8,8 +8,8 @@
 
 #include "state.h"
 
-#define ROWS_MAX    4096u /* tracks of one list; what is beyond them shares one */
-#define LETTERS_MAX 16384u
+#define ROWS_MAX    4096u  /* tracks of one list; what is beyond them shares one */
+#define LETTERS_MAX 16384u /* of a name or a value that are looked at */
 #define BLOCK	    65536u
 #define RECENT	    256u /* of names and of rows; a power of two */
 
@@ -228,17 +228,26 @@ int xstrace_cpu_trace_add(struct xstrace_cpu_trace *list, const struct xstrace_a
 	return XSTRACE_OK;
 }
 
-/* The value as the trace shows it: text, whatever it was given as. */
-static bool append(struct xs_own_metadata *facts, const char *text)
+static char *put(char *at, const char *text, size_t length)
 {
-	size_t length = strlen(text) + 1;
-	char *grown = length < 1u << 20 ? realloc(facts->text, facts->length + length) : NULL;
+	memcpy(at, text, length);
+	at[length] = '\0';
+	return at + length + 1;
+}
+
+/* Both or none. The value as the trace shows it: text, whatever it was given as. */
+static bool append(struct xs_own_metadata *facts, const char *key, const char *value)
+{
+	size_t key_length = strnlen(key, LETTERS_MAX), value_length = strnlen(value, LETTERS_MAX);
+	size_t length = facts->length + key_length + value_length + 2;
+	char *grown = length <= UINT32_MAX ? realloc(facts->text, length) : NULL;
 
 	if (!grown)
 		return false;
-	memcpy(grown + facts->length, text, length);
+	(void)put(put(grown + facts->length, key, key_length), value, value_length);
 	facts->text = grown;
-	facts->length += (uint32_t)length;
+	facts->length = (uint32_t)length;
+	facts->count++;
 	return true;
 }
 
@@ -265,10 +274,7 @@ int xstrace_activity_metadata(struct xstrace_cpu_trace *list, size_t number, con
 	if (!reserve_metadata(list))
 		return xs_refuse(XSTRACE_NO_MEMORY, "no memory");
 	facts = &list->metadata[number];
-	if (!append(facts, key) || !append(facts, value))
-		return xs_refuse(XSTRACE_NO_MEMORY, "no memory");
-	facts->count++;
-	return XSTRACE_OK;
+	return append(facts, key, value) ? XSTRACE_OK : xs_refuse(XSTRACE_NO_MEMORY, "no memory");
 }
 
 void xstrace_cpu_trace_free(struct xstrace_cpu_trace *list)

@@ -19,44 +19,49 @@ struct change {
 };
 
 static struct {
-	pthread_mutex_t lock;
+	struct xs_api_lock lock;
 	_Atomic bool on;
 	bool stopped; /* there is a profile to be written */
 	struct change *changes;
 	size_t count, room;
 	uint64_t dropped; /* for want of memory */
-} profile = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} profile = { .lock = { .mutex = PTHREAD_MUTEX_INITIALIZER } };
 
-int xstrace_memory_start(void)
+int xs_memory_start(void)
 {
-	if (xs_is_child())
-		return xs_refuse(XSTRACE_OFF, "this process was forked from one that uses xstrace");
-	pthread_mutex_lock(&profile.lock);
-	if (profile.on) {
-		pthread_mutex_unlock(&profile.lock);
-		return xs_refuse(XSTRACE_BAD_STATE, "memory is being profiled already");
-	}
+	int result = xs_lock(&profile.lock);
+
+	if (result)
+		return result;
+	if (profile.on)
+		return xs_unlock(&profile.lock,
+				 xs_refuse(XSTRACE_BAD_STATE, "memory is being profiled already"));
 	profile.count = 0;
 	profile.dropped = 0;
 	profile.stopped = false;
 	profile.on = true;
-	pthread_mutex_unlock(&profile.lock);
-	return XSTRACE_OK;
+	return xs_unlock(&profile.lock, XSTRACE_OK);
+}
+
+int xstrace_memory_start(void)
+{
+	int result = xstrace_register();
+
+	return result ? result : xs_memory_start();
 }
 
 int xstrace_memory_stop(void)
 {
-	if (xs_is_child())
-		return xs_refuse(XSTRACE_OFF, "this process was forked from one that uses xstrace");
-	pthread_mutex_lock(&profile.lock);
-	if (!profile.on) {
-		pthread_mutex_unlock(&profile.lock);
-		return xs_refuse(XSTRACE_BAD_STATE, "memory is not being profiled");
-	}
+	int result = xs_lock(&profile.lock);
+
+	if (result)
+		return result;
+	if (!profile.on)
+		return xs_unlock(&profile.lock,
+				 xs_refuse(XSTRACE_BAD_STATE, "memory is not being profiled"));
 	profile.on = false;
 	profile.stopped = true;
-	pthread_mutex_unlock(&profile.lock);
-	return XSTRACE_OK;
+	return xs_unlock(&profile.lock, XSTRACE_OK);
 }
 
 static struct change *new_change(void)
@@ -89,7 +94,8 @@ void xstrace_memory(const void *address, int64_t bytes, uint64_t total_allocated
 	(void)snprintf(name, sizeof(name), "memory of device type %d, %d", (int)device_type,
 		       device);
 	xstrace_counter(name, (double)total_allocated);
-	pthread_mutex_lock(&profile.lock);
+	if (xs_lock(&profile.lock))
+		return;
 	change = profile.on ? new_change() : NULL;
 	if (change) {
 		*change = (struct change){ .time = now,
@@ -102,7 +108,7 @@ void xstrace_memory(const void *address, int64_t bytes, uint64_t total_allocated
 		(void)snprintf(change->category, sizeof(change->category), "%s",
 			       category ? category : "unknown");
 	}
-	pthread_mutex_unlock(&profile.lock);
+	(void)xs_unlock(&profile.lock, 0);
 }
 
 /* ---- export ---- */
@@ -221,24 +227,26 @@ static int export(FILE *out)
 
 int xstrace_memory_export(const char *path)
 {
-	int error = 0;
+	int error = 0, result;
+	struct xs_calm calm;
 	FILE *out;
 
 	if (!path)
 		return xs_refuse(XSTRACE_BAD_ARGUMENT, "xstrace_memory_export: a path");
-	if (xs_is_child())
-		return xs_refuse(XSTRACE_OFF, "this process was forked from one that uses xstrace");
-	pthread_mutex_lock(&profile.lock);
-	if (!profile.stopped) {
-		pthread_mutex_unlock(&profile.lock);
-		return xs_refuse(XSTRACE_BAD_STATE, "no profile of memory was stopped");
-	}
+	result = xs_lock(&profile.lock);
+	if (result)
+		return result;
+	if (!profile.stopped)
+		return xs_unlock(&profile.lock,
+				 xs_refuse(XSTRACE_BAD_STATE, "no profile of memory was stopped"));
+	xs_calm_begin(&calm);
 	out = fopen(path, "we");
 	if (out)
 		error = export(out);
 	if (!out || (fclose(out) && !error))
 		error = -errno;
-	pthread_mutex_unlock(&profile.lock);
+	xs_calm_end(&calm);
+	(void)xs_unlock(&profile.lock, 0);
 	return error ? xs_refuse(error == -ENOMEM ? XSTRACE_NO_MEMORY : XSTRACE_IO, "%s: %s", path,
 				 strerror(-error))
 		     : XSTRACE_OK;

@@ -5,9 +5,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
-struct xs_state_of_library xs_library = { .lock = PTHREAD_MUTEX_INITIALIZER,
+struct xs_state_of_library xs_library = { .lock = { .mutex = PTHREAD_MUTEX_INITIALIZER },
 					  .table = &xs_library_nothing };
 
 static __thread char why[512];
@@ -29,5 +30,74 @@ const char *xstrace_why(void)
 
 bool xs_is_child(void)
 {
-	return xs_library.pid && xs_library.pid != getpid();
+	pid_t pid = atomic_load_explicit(&xs_library.pid, memory_order_relaxed);
+
+	return pid && pid != getpid();
+}
+
+/* ---- calm ---- */
+
+static bool is_pending(void)
+{
+	sigset_t pending;
+
+	return !sigpending(&pending) && sigismember(&pending, SIGXFSZ) == 1;
+}
+
+void xs_calm_begin(struct xs_calm *ret)
+{
+	sigset_t kept_away;
+
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ret->cancel_state);
+	(void)sigemptyset(&kept_away);
+	(void)sigaddset(&kept_away, SIGXFSZ);
+	(void)pthread_sigmask(SIG_BLOCK, &kept_away, &ret->signals);
+	ret->was_pending = is_pending();
+}
+
+void xs_calm_end(const struct xs_calm *calm)
+{
+	static const struct timespec now;
+	sigset_t ours;
+
+	(void)sigemptyset(&ours);
+	(void)sigaddset(&ours, SIGXFSZ);
+	if (!calm->was_pending && is_pending())
+		(void)sigtimedwait(&ours, NULL, &now);
+	(void)pthread_sigmask(SIG_SETMASK, &calm->signals, NULL);
+	(void)pthread_setcancelstate(calm->cancel_state, NULL);
+}
+
+/* ---- locks ---- */
+
+/* Before the first lock is taken: a child that is forked from then on knows that it is one. */
+static void claim(void)
+{
+	pid_t none = 0;
+
+	if (!atomic_load_explicit(&xs_library.pid, memory_order_relaxed))
+		(void)atomic_compare_exchange_strong(&xs_library.pid, &none, getpid());
+}
+
+int xs_lock(struct xs_api_lock *lock)
+{
+	int cancel_state;
+
+	claim();
+	if (xs_is_child())
+		return xs_refuse(XSTRACE_OFF, "this process was forked from one that uses xstrace; "
+					      "it is not traced");
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	pthread_mutex_lock(&lock->mutex);
+	lock->cancel_state = cancel_state;
+	return XSTRACE_OK;
+}
+
+int xs_unlock(struct xs_api_lock *lock, int result)
+{
+	int cancel_state = lock->cancel_state;
+
+	pthread_mutex_unlock(&lock->mutex);
+	(void)pthread_setcancelstate(cancel_state, NULL);
+	return result;
 }

@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
@@ -24,12 +25,29 @@ enum xs_how {
 	XS_HOW_HOSTED,	 /* it has */
 };
 
+/*
+ * Around the writing of files: the thread is not cancelled there, and a file that grows beyond
+ * RLIMIT_FSIZE is an error (SIGXFSZ stays away).
+ */
+struct xs_calm {
+	int cancel_state;
+	sigset_t signals;
+	bool was_pending;
+};
+
+/* Its holder is not cancelled: nobody would give it back. */
+struct xs_api_lock {
+	pthread_mutex_t mutex;
+	int cancel_state; /* of the holder */
+};
+
 /* All but `table`, `step` and `recording` is read and changed with the lock held. */
 struct xs_state_of_library {
-	pthread_mutex_t lock;
+	struct xs_api_lock lock;
 	enum xs_how how;
 	const char *why_off;
-	pid_t pid; /* that has looked: a child of fork is another */
+	/* who has taken a lock first: a child of fork is another */
+	_Atomic pid_t pid;
 	/* functions of libxstrace.so; those that do nothing where nothing is traced */
 	const struct xs_library *_Atomic table;
 	bool registered, prepared;
@@ -42,7 +60,7 @@ struct xs_state_of_library {
 	/* what is prepared */
 	uint32_t activities; /* never 0 */
 	enum xstrace_state state;
-	uint32_t off;    /* of them, switched off for now */
+	uint32_t off;	 /* of them, switched off for now */
 	uint64_t filter; /* a bit for each type; 0: all */
 	char trace_id[128], metrics[1024];
 	bool profile_memory;
@@ -64,9 +82,21 @@ extern struct xs_state_of_library xs_library HIDDEN;
 /* Notes why, for xstrace_why(), and returns `result`. */
 int xs_refuse(int result, const char *format, ...) HIDDEN __attribute__((format(printf, 2, 3)));
 
+void xs_calm_begin(struct xs_calm *ret) HIDDEN;
+void xs_calm_end(const struct xs_calm *calm) HIDDEN;
+
+/*
+ * The only way to take a lock of the library. XSTRACE_OFF, and no lock: this is a child of fork;
+ * its parent may have held it. Nothing of the caller's may jump or be cancelled until it is given
+ * back.
+ */
+int xs_lock(struct xs_api_lock *lock) HIDDEN;
+/* Gives it back. Returns `result`. */
+int xs_unlock(struct xs_api_lock *lock, int result) HIDDEN;
+
 /* With the lock held. Finds out how the process is traced; XSTRACE_OK or XSTRACE_OFF. */
 int xs_library_look(void) HIDDEN;
-/* Is this a child of fork, which is not traced? Before the lock: the parent may have held it. */
+/* Is this a child of fork, which is not traced? */
 bool xs_is_child(void) HIDDEN;
 
 static inline const struct xs_library *xs_table_of_library(void)
@@ -80,14 +110,26 @@ static inline const struct xs_library *xs_table_of_library(void)
 int xs_host_begin(const char *options, const char *directory, bool devices) HIDDEN;
 /* Recording, or a part of it, goes on or stops. */
 int xs_host_switch(enum xs_pause_reason what, bool on) HIDDEN;
-/* Ends the trace; `path`, of PATH_MAX bytes: where it is. */
-int xs_host_cut(char *path) HIDDEN;
+/*
+ * Ends the trace: xs_host_open() first, which fails where there are no descriptors for that, and
+ * then nothing has changed. `path`, of PATH_MAX bytes: where the trace is.
+ */
+struct xs_host_files {
+	int directory, spare;
+};
+int xs_host_open(struct xs_host_files *ret) HIDDEN;
+int xs_host_cut(struct xs_host_files *files, char *path) HIDDEN;
 
 /* ---- trace.c ---- */
 
 /* Takes `path` over: the file is removed with the trace unless it is saved. NULL: no memory. */
 struct xstrace_trace *xs_trace_open(const char *path, bool joined) HIDDEN;
-void xs_trace_post_process(const struct xstrace_trace *trace) HIDDEN;
+void xs_trace_post_process(const struct xstrace_trace *trace, xstrace_post_process function,
+			   void *user) HIDDEN;
+
+/* ---- memory.c ---- */
+
+int xs_memory_start(void) HIDDEN;
 
 /* ---- list.c ---- */
 

@@ -19,28 +19,32 @@ struct mapped {
 };
 
 struct xstrace_trace {
-	char *path; /* NULL: there is no file */
-	bool joined, saved;
+	char *path;		  /* NULL: there is no file */
+	bool joined, saved, lost; /* the list of its events could not be written or read */
 	struct mapped rows, names;
 	uint32_t *chosen; /* rows that the filter leaves; NULL: all */
 	size_t count;
 };
 
-static struct mapped map_beside(const char *path, const char *suffix)
+/* Where there were no events there is no file, and an empty one where they found no room. */
+static struct mapped map_beside(const char *path, const char *suffix, bool *ret_lost)
 {
 	struct mapped result = { NULL, 0 };
-	char name[PATH_MAX + 16];
+	static char name[PATH_MAX + 16]; /* the lock is held */
 	struct stat st;
 	int fd;
 
 	(void)snprintf(name, sizeof(name), "%s%s", path, suffix);
 	fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	*ret_lost = fd < 0 ? errno != ENOENT : !fstat(fd, &st) && !st.st_size;
 	if (fd >= 0 && !fstat(fd, &st) && st.st_size > 0) {
 		result.data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 		result.size = (size_t)st.st_size;
 	}
-	if (result.data == MAP_FAILED)
+	if (result.data == MAP_FAILED) {
 		result = (struct mapped){ NULL, 0 };
+		*ret_lost = true;
+	}
 	if (fd >= 0)
 		close(fd);
 	(void)unlink(name); /* what is mapped stays */
@@ -66,6 +70,7 @@ static bool choose(struct xstrace_trace *trace, uint64_t filter)
 struct xstrace_trace *xs_trace_open(const char *path, bool joined)
 {
 	struct xstrace_trace *trace = calloc(1, sizeof(*trace));
+	bool rows_lost, names_lost;
 
 	if (!trace)
 		return NULL;
@@ -73,8 +78,9 @@ struct xstrace_trace *xs_trace_open(const char *path, bool joined)
 	if (!path[0])
 		return trace;
 	trace->path = strdup(path);
-	trace->rows = map_beside(path, XS_EVENTS_SUFFIX);
-	trace->names = map_beside(path, XS_NAMES_SUFFIX);
+	trace->rows = map_beside(path, XS_EVENTS_SUFFIX, &rows_lost);
+	trace->names = map_beside(path, XS_NAMES_SUFFIX, &names_lost);
+	trace->lost = rows_lost || names_lost;
 	if (trace->path && choose(trace, xs_library.filter))
 		return trace;
 	xstrace_trace_free(trace);
@@ -83,7 +89,7 @@ struct xstrace_trace *xs_trace_open(const char *path, bool joined)
 
 size_t xstrace_trace_count(const struct xstrace_trace *trace)
 {
-	return trace ? trace->count : 0;
+	return trace && !trace->lost ? trace->count : 0;
 }
 
 int xstrace_trace_event(const struct xstrace_trace *trace, size_t index, struct xstrace_event *ret)
@@ -91,6 +97,9 @@ int xstrace_trace_event(const struct xstrace_trace *trace, size_t index, struct 
 	const struct xs_event_row *row;
 	const char *name = "";
 
+	if (trace && ret && trace->lost)
+		return xs_refuse(XSTRACE_IO, "there was no room for the list of the trace's "
+					     "events; the trace itself may have them");
 	if (!trace || !ret || index >= trace->count)
 		return xs_refuse(XSTRACE_BAD_ARGUMENT, "the trace has no event %zu", index);
 	row = (const struct xs_event_row *)trace->rows.data +
@@ -113,29 +122,37 @@ int xstrace_trace_event(const struct xstrace_trace *trace, size_t index, struct 
 	return XSTRACE_OK;
 }
 
-void xs_trace_post_process(const struct xstrace_trace *trace)
+void xs_trace_post_process(const struct xstrace_trace *trace, xstrace_post_process function,
+			   void *user)
 {
 	struct xstrace_event event;
 
 	for (size_t i = 0; i < trace->count; i++)
 		if (!xstrace_trace_event(trace, i, &event))
-			xs_library.post_process(&event, xs_library.post_process_user);
+			function(&event, user);
 }
 
 /* ---- the file ---- */
 
+#define BUFFER (64u << 10)
+
 static int copy(const char *from, const char *to)
 {
 	int in = open(from, O_RDONLY | O_CLOEXEC), out, error = 0;
-	char buffer[1 << 16];
+	char *buffer = malloc(BUFFER);
 	ssize_t n = 0;
 
-	if (in < 0)
-		return -errno;
+	if (in < 0 || !buffer) {
+		error = buffer ? -errno : -ENOMEM;
+		if (in >= 0)
+			close(in);
+		free(buffer);
+		return error;
+	}
 	out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (out < 0)
 		error = -errno;
-	while (!error && (n = read(in, buffer, sizeof(buffer))) > 0)
+	while (!error && (n = read(in, buffer, BUFFER)) > 0)
 		for (ssize_t at = 0, k; !error && at < n; at += k) {
 			k = write(out, buffer + at, (size_t)(n - at));
 			if (k < 0) {
@@ -148,6 +165,7 @@ static int copy(const char *from, const char *to)
 	if (out >= 0 && close(out) < 0 && !error)
 		error = -errno;
 	close(in);
+	free(buffer);
 	return error;
 }
 
@@ -167,11 +185,15 @@ static int move(const char *from, const char *to)
 
 int xstrace_trace_save(struct xstrace_trace *trace, const char *path)
 {
+	struct xs_calm calm;
 	int error;
 	char *name;
 
 	if (!trace || !path || !*path)
 		return xs_refuse(XSTRACE_BAD_ARGUMENT, "xstrace_trace_save: a trace and a path");
+	if (xs_is_child())
+		return xs_refuse(XSTRACE_OFF, "the trace belongs to the process that this one was "
+					      "forked from");
 	if (trace->joined)
 		return xs_refuse(XSTRACE_JOINED, "the events are in the launcher's trace");
 	if (trace->saved)
@@ -180,7 +202,9 @@ int xstrace_trace_save(struct xstrace_trace *trace, const char *path)
 	if (!trace->path)
 		return xs_refuse(XSTRACE_OFF, "the drain process could not write the trace");
 	name = strdup(path);
+	xs_calm_begin(&calm);
 	error = name ? move(trace->path, path) : -ENOMEM;
+	xs_calm_end(&calm);
 	if (error) {
 		free(name);
 		errno = -error;
@@ -202,7 +226,7 @@ void xstrace_trace_free(struct xstrace_trace *trace)
 {
 	if (!trace)
 		return;
-	if (trace->path && !trace->saved)
+	if (trace->path && !trace->saved && !xs_is_child()) /* the parent's stays */
 		(void)unlink(trace->path);
 	if (trace->rows.data)
 		(void)munmap(trace->rows.data, trace->rows.size);

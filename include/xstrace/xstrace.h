@@ -216,7 +216,8 @@ XSTRACE_API int xstrace_prepare(const struct xstrace_config *config);
 XSTRACE_API int xstrace_start(void);
 /*
  * Ends recording; *ret: the trace, to be freed by xstrace_trace_free(), also when XSTRACE_JOINED is
- * returned. On any other result it is NULL.
+ * returned. On any other result it is NULL. XSTRACE_IO: the process has no descriptors left for
+ * this, or no right to the run's files any more. Then recording goes on if xstrace_is_active().
  */
 struct xstrace_trace;
 XSTRACE_API int xstrace_stop(struct xstrace_trace **ret);
@@ -270,7 +271,10 @@ struct xstrace_event {
 	int32_t type;	     /* enum xstrace_type */
 	int32_t device_type; /* enum xstrace_device_type */
 };
-/* How many there are. */
+/*
+ * How many there are. 0 also where there was no room for their list (a full disk): then
+ * xstrace_trace_event() returns XSTRACE_IO.
+ */
 XSTRACE_API size_t xstrace_trace_count(const struct xstrace_trace *trace);
 /* Event number `index`, in the order in which they ended. */
 XSTRACE_API int xstrace_trace_event(const struct xstrace_trace *trace, size_t index,

@@ -360,6 +360,9 @@ static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int 
 	o = put_end(o, end, status);
 	o = xs_put_count(o, ",\"events\":", process->events);
 	o = xs_put_count(o, ",\"lost\":", process->lost);
+	if (process->out && process->out->error)
+		o = xs_put(xs_put(xs_put(o, ",\"write_error\":\""), strerror(-process->out->error)),
+			   "\"");
 	if (process->untimed)
 		o = xs_put_count(o, ",\"untimed_commands\":", process->untimed);
 	o = put_told(o, process);
