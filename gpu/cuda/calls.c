@@ -23,6 +23,7 @@ struct going {
 static __thread struct {
 	struct going going[NESTED];
 	uint32_t depth;
+	bool is_ours; /* the call that comes */
 } inside __attribute__((tls_model("initial-exec")));
 
 static bool log_all, log_kernels, log_enqueues;
@@ -59,6 +60,11 @@ static void enqueued(uint64_t tick, uint64_t duration, uint8_t use, const CUpti_
 	xs_record_end(sizeof(*record));
 }
 
+void xs_cuda_own_call(bool begins)
+{
+	inside.is_ours = begins;
+}
+
 /* Does the innermost call still go on, so that this one is its own? */
 static bool is_within(uint32_t depth, const CUpti_CallbackData *data)
 {
@@ -72,7 +78,7 @@ static __attribute__((noinline)) void enter(CUpti_CallbackDomain domain, CUpti_C
 	uint32_t depth = inside.depth;
 	struct going *going = &inside.going[depth % NESTED];
 
-	if (domain == CUPTI_CB_DOMAIN_DRIVER_API && is_within(depth, data))
+	if (domain == CUPTI_CB_DOMAIN_DRIVER_API && (is_within(depth, data) || inside.is_ours))
 		return;
 	/* first of all: a handler's call takes the next place */
 	inside.depth = depth + 1;

@@ -35,6 +35,10 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 	if (size < sizeof(*record))
 		return;
 	tid = (uint32_t)record->tid;
+	if (xs_thread_given(process, tid)) {
+		name = xs_thread_given(process, tid);
+		text = xs_text_of(process->run, name, &length);
+	}
 	if (tid != track->tid || track->thread == UINT32_MAX) {
 		xs_itt_release(track);
 		xs_track_close(track, UINT32_MAX, xs_process_ns(process, event->tick));
@@ -47,7 +51,7 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 		XS_TELL_SINKS(process, enter, track);
 	}
 	if (track->thread == UINT32_MAX || process->threads[track->thread].name != name)
-		XS_TELL_SINKS(process, thread, track, text, length);
+		XS_TELL_SINKS(process, thread, process, tid, text, length);
 	if (track->thread != UINT32_MAX)
 		process->threads[track->thread].name = name;
 }
@@ -284,6 +288,9 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_THREAD:
 		read_thread(track, event, size);
 		return;
+	case XS_THREAD_NAMED:
+		xs_thread_named(process, event, size);
+		break;
 	case XS_LOST_ENDS:
 		xs_track_close(track, event->name, track->last_ns);
 		return;
