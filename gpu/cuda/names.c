@@ -76,14 +76,14 @@ static uint32_t name_at(uint64_t pointer)
 		uint64_t in_page = PAGE - from % PAGE, wanted = in_page < rest ? in_page : rest;
 		struct iovec here = { text + length, wanted },
 			     there = { (void *)(uintptr_t)from, wanted };
-		const char *end;
+		uint32_t found;
 		long n = xs_sys(SYS_process_vm_readv, xs_cuda_owner, &here, 1, &there, 1, 0);
 
 		if (n <= 0)
 			break;
-		end = memchr(text + length, 0, (size_t)n);
-		length = end ? (uint32_t)(end - text) : length + (uint32_t)n;
-		if (end || length == XS_STRING_MAX) {
+		found = (uint32_t)strnlen(text + length, (size_t)n);
+		length += found;
+		if (found < (uint32_t)n || length == XS_STRING_MAX) {
 			name = xs_name_parts(&(struct xs_part){ text, length }, 1, 0);
 			break;
 		}

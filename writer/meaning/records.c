@@ -256,6 +256,17 @@ static void read_description(struct xs_process *process, const struct xs_event *
 		XS_TELL_SINKS(process, kernel, process, (const void *)event);
 }
 
+/* What is told of something that has a record of its own, just before that or behind it. */
+static void read_of_other(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	if (event->kind == XS_STACK)
+		read_stack(track, event, size);
+	else if (event->kind == XS_OWN_TIME)
+		xs_own_time_read(track, (const void *)event, size);
+	else
+		read_wait(track, (const void *)event, size);
+}
+
 void xs_record_read_other(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
 	struct xs_process *process = track->process;
@@ -290,15 +301,16 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 		return;
 	case XS_THREAD_NAMED:
 		xs_thread_named(process, event, size);
-		break;
+		return;
+	case XS_PAD:
+		return;
 	case XS_LOST_ENDS:
 		xs_track_close(track, event->name, track->last_ns);
 		return;
 	case XS_STACK:
-		read_stack(track, event, size);
-		return;
 	case XS_WAITED:
-		read_wait(track, (const void *)event, size);
+	case XS_OWN_TIME:
+		read_of_other(track, event, size);
 		return;
 	case XS_ACTIVITY:
 	case XS_ABOUT:
@@ -308,11 +320,6 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_ENQUEUED:
 		xs_cuda_enqueued(track, event, size);
 		break;
-	case XS_OWN_TIME:
-		xs_own_time_read(track, (const void *)event, size);
-		return;
-	case XS_PAD:
-		return;
 	default: /* what we do not know is skipped */
 		xs_itt_read(track, event, size);
 		break;
