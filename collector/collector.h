@@ -263,6 +263,17 @@ void xs_at_end(struct xs_hook *hook);
  * meanwhile is called from now on. Not for the pauses of the run.
  */
 void xs_at_resume(struct xs_hook *hook);
+/*
+ * What a program calls one of its objects: told to the backend that knows the object by its handle.
+ * A device's handle is its number, and its name may come before there is a backend.
+ */
+enum xs_object { XS_OBJECT_DEVICE, XS_OBJECT_CONTEXT, XS_OBJECT_STREAM };
+#define XS_NAMED_DEVICES 64u
+extern _Atomic uint32_t xs_named_devices[XS_NAMED_DEVICES]; /* interned; 0: it has none */
+typedef void xs_namer(enum xs_object object, uint64_t handle, uint32_t name);
+extern _Atomic(xs_namer *) xs_object_namer; /* NULL: there is no such backend (yet) */
+void xs_name_object(enum xs_object object, uint64_t handle, const char *name);
+
 /* When a thread ends that has recorded something: a backend takes back what it gave the thread. */
 void xs_at_thread_end(struct xs_hook *hook);
 

@@ -23,6 +23,7 @@
 #define XS_ACTIVITY_HEADER  4096u
 #define XS_ACTIVITY_NAMES   16384u /* a power of two */
 #define XS_ACTIVITY_DEVICES 64u
+#define XS_ACTIVITY_OBJECTS 1024u /* a power of two */
 
 enum xs_activity_state {
 	/* all zero; the traced process may hand it to CUPTI */
@@ -105,8 +106,17 @@ enum xs_activity_work {
 	XS_ACTIVITY_WORKS = 16,
 };
 
+/* What the program calls a stream or a context, if it has named it; see xs_activity_object_of(). */
+struct xs_activity_object {
+	_Atomic uint64_t id;   /* context << 32 | stream, or … | XS_ACTIVITY_CONTEXT; 0: free */
+	_Atomic uint32_t name; /* interned */
+	uint32_t reserved;
+};
+#define XS_ACTIVITY_CONTEXT UINT32_MAX /* no stream has this number */
+
 struct xs_activity_device {
 	_Atomic uint32_t name;	 /* interned, with its place on the bus as scope; 0: not known */
+	_Atomic uint32_t given;	 /* what the program calls it; 0: it has not said */
 	_Atomic uint32_t wanted; /* by --devices-to-sample */
 };
 
@@ -122,6 +132,8 @@ struct xs_activity_file {
 	_Atomic uint16_t size[XS_ACTIVITY_KINDS]; /* bytes of a record; 0: not known */
 	uint32_t text[XS_ACTIVITY_TEXTS];	  /* interned */
 	struct xs_activity_device device[XS_ACTIVITY_DEVICES];
+	_Atomic uint32_t objects; /* that have names; where there are none nobody looks for one */
+	struct xs_activity_object object[XS_ACTIVITY_OBJECTS];
 	struct xs_activity_name name[XS_ACTIVITY_NAMES];
 };
 
@@ -131,5 +143,26 @@ static inline uint32_t xs_activity_place(uint64_t pointer, uint32_t n)
 	return (uint32_t)((pointer >> 3) * 0x9e3779b97f4a7c15ull >> 40) + n;
 }
 #define XS_ACTIVITY_PROBES 32u
+
+/* The place of the object, or one that is free (add); NULL: there is none. */
+static inline struct xs_activity_object *xs_activity_object_of(struct xs_activity_file *file,
+							       uint64_t id, _Bool add)
+{
+	for (uint32_t n = 0; n < XS_ACTIVITY_PROBES; n++) {
+		struct xs_activity_object *object =
+			&file->object[xs_activity_place(id << 3, n) & (XS_ACTIVITY_OBJECTS - 1)];
+		uint64_t there = atomic_load_explicit(&object->id, memory_order_acquire);
+
+		if (there == id)
+			return object;
+		if (there)
+			continue;
+		if (!add)
+			return 0;
+		if (atomic_compare_exchange_strong(&object->id, &there, id) || there == id)
+			return object;
+	}
+	return 0;
+}
 
 #endif

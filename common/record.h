@@ -83,6 +83,7 @@ enum xs_kind {
 	 * the program's numbers for what the thread does from here on; struct xs_external_record
 	 */
 	XS_EXTERNAL,
+	XS_THREAD_NAMED, /* what the program calls another thread; struct xs_thread_named_record */
 };
 
 /* Who made the record: a row of writer/meaning/backends.c. Tables of reports come in this order. */
@@ -151,6 +152,13 @@ struct xs_thread_record {
 	uint64_t lost; /* the ring's count of lost records so far */
 };
 static_assert(sizeof(struct xs_thread_record) == 32, "multiple of 16");
+
+struct xs_thread_named_record {
+	struct xs_event event; /* name: the thread's name */
+	uint64_t tid;
+	uint64_t reserved;
+};
+static_assert(sizeof(struct xs_thread_named_record) == 32, "multiple of 16");
 
 struct xs_call_record {
 	struct xs_event event; /* tick: when the call began; name: function number */

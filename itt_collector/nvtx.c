@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "itt.h"
-#include "nvtx_abi.h"
+#include "nvtx.h"
 #include "shm.h"
 
 /* tasks.c, values.c, threads.c */
@@ -36,17 +35,12 @@ struct object {
 /* The user's library's functions; NULL: none. */
 static void (*next_core[NVTX_CORE_SIZE])(void);
 static void (*next_core2[NVTX_CORE2_SIZE])(void);
-#define NEXT(table, place, type, ...) \
-	(next_##table[place] ? ((type)next_##table[place])(__VA_ARGS__) : (void)0)
 
-#define WIDE_MAX 512u /* bytes of UTF-8; the rest is cut */
-
-static __itt_string_handle *wide_text(const wchar_t *wide)
+const char *nvtx_wide(char text[NVTX_WIDE_MAX], const wchar_t *wide)
 {
-	char text[WIDE_MAX];
 	size_t n = 0;
 
-	for (; wide && *wide && n < sizeof(text) - 5; wide++) {
+	for (; wide && *wide && n < NVTX_WIDE_MAX - 5; wide++) {
 		uint32_t c = (uint32_t)*wide;
 
 		if (c < 0x80) {
@@ -66,7 +60,14 @@ static __itt_string_handle *wide_text(const wchar_t *wide)
 		}
 	}
 	text[n] = '\0';
-	return itt_object(&itt_handles, text);
+	return text;
+}
+
+static __itt_string_handle *wide_text(const wchar_t *wide)
+{
+	char text[NVTX_WIDE_MAX];
+
+	return itt_object(&itt_handles, nvtx_wide(text, wide));
 }
 
 static __itt_string_handle *plain_text(const char *text)
@@ -86,14 +87,14 @@ static __itt_domain *default_domain(void)
 	return domain;
 }
 
-static __itt_domain *domain_of(const void *handle)
+__itt_domain *nvtx_domain_of(const void *handle)
 {
 	const struct object *object = handle;
 
 	return object && object->domain ? object->domain : default_domain();
 }
 
-static void *theirs_of(const void *handle)
+void *nvtx_theirs_of(const void *handle)
 {
 	return handle ? ((const struct object *)handle)->theirs : NULL;
 }
@@ -197,7 +198,7 @@ static const struct nvtx_attributes *translated(const struct nvtx_attributes *at
 	    attributes->message_type != NVTX_REGISTERED)
 		return attributes;
 	*copy = *attributes;
-	copy->message.registered = theirs_of(attributes->message.registered);
+	copy->message.registered = nvtx_theirs_of(attributes->message.registered);
 	return copy;
 }
 
@@ -219,12 +220,12 @@ static uint64_t fresh_range(uint64_t theirs)
 
 static void mark(void *handle, __itt_string_handle *text)
 {
-	__itt_marker(domain_of(handle), no_id, text, ITT_SCOPE_TASK);
+	__itt_marker(nvtx_domain_of(handle), no_id, text, ITT_SCOPE_TASK);
 }
 
 static void push(void *handle, __itt_string_handle *text, const struct nvtx_attributes *attributes)
 {
-	const __itt_domain *domain = domain_of(handle);
+	const __itt_domain *domain = nvtx_domain_of(handle);
 
 	__itt_task_begin(domain, no_id, no_id, text);
 	add_values(domain, no_id, attributes);
@@ -233,7 +234,7 @@ static void push(void *handle, __itt_string_handle *text, const struct nvtx_attr
 static uint64_t start(void *handle, __itt_string_handle *text,
 		      const struct nvtx_attributes *attributes, uint64_t theirs)
 {
-	const __itt_domain *domain = domain_of(handle);
+	const __itt_domain *domain = nvtx_domain_of(handle);
 	uint64_t number = fresh_range(theirs);
 
 	__itt_task_begin_overlapped(domain, range_id(number), no_id, text);
@@ -339,11 +340,32 @@ static void core_category_w(uint32_t number, const wchar_t *name)
 	NEXT(core, NVTX_CATEGORY_W, void (*)(uint32_t, const wchar_t *), number, name);
 }
 
-/* A thread is named by the records that it writes itself: another thread's name is not known. */
+/* Another thread's records tell its own name: what this one calls it is a record of its own. */
+static void name_other(uint32_t tid, const char *name)
+{
+	struct xs_thread_named_record *record;
+	uint32_t id = name ? xs_name(name, 0) : 0;
+
+	if (!id)
+		return;
+	record = xs_record_begin(sizeof(*record), XS_THREAD_NAMED, XS_SOURCE_ITT, 0, id,
+				 XS_ROLE_OTHER);
+	if (!record)
+		return;
+	record->event.tick = xs_tick(xs_use_tsc);
+	record->tid = tid;
+	record->reserved = 0;
+	xs_record_end(sizeof(*record));
+}
+
 static void name_thread(uint32_t tid, const char *name)
 {
-	if (xs_recording() && tid == xs_thread_id())
+	if (!xs_recording())
+		return;
+	if (tid == xs_thread_id())
 		__itt_thread_set_name(name);
+	else
+		name_other(tid, name);
 }
 
 static void core_thread_a(uint32_t tid, const char *name)
@@ -364,7 +386,7 @@ static void domain_mark(void *domain, attributes_t attributes)
 {
 	struct nvtx_attributes copy;
 
-	NEXT(core2, NVTX_DOMAIN_MARK, void (*)(void *, attributes_t), theirs_of(domain),
+	NEXT(core2, NVTX_DOMAIN_MARK, void (*)(void *, attributes_t), nvtx_theirs_of(domain),
 	     translated(attributes, &copy));
 	mark(domain, message_of(attributes));
 }
@@ -375,20 +397,20 @@ static uint64_t domain_start(void *domain, attributes_t attributes)
 
 	return start(domain, message_of(attributes), attributes,
 		     ASK(core2, NVTX_DOMAIN_START, 0, uint64_t (*)(void *, attributes_t),
-			 theirs_of(domain), translated(attributes, &copy)));
+			 nvtx_theirs_of(domain), translated(attributes, &copy)));
 }
 
 static void domain_end(void *domain, uint64_t number)
 {
-	__itt_task_end_overlapped(domain_of(domain), range_id(number));
-	NEXT(core2, NVTX_DOMAIN_END, void (*)(void *, uint64_t), theirs_of(domain), number);
+	__itt_task_end_overlapped(nvtx_domain_of(domain), range_id(number));
+	NEXT(core2, NVTX_DOMAIN_END, void (*)(void *, uint64_t), nvtx_theirs_of(domain), number);
 }
 
 static int domain_push(void *domain, attributes_t attributes)
 {
 	struct nvtx_attributes copy;
 	int depth = ASK(core2, NVTX_DOMAIN_PUSH, NVTX_NO_PUSH_POP_TRACKING,
-			int (*)(void *, attributes_t), theirs_of(domain),
+			int (*)(void *, attributes_t), nvtx_theirs_of(domain),
 			translated(attributes, &copy));
 
 	push(domain, message_of(attributes), attributes);
@@ -397,23 +419,23 @@ static int domain_push(void *domain, attributes_t attributes)
 
 static int domain_pop(void *domain)
 {
-	__itt_task_end(domain_of(domain));
+	__itt_task_end(nvtx_domain_of(domain));
 	return ASK(core2, NVTX_DOMAIN_POP, NVTX_NO_PUSH_POP_TRACKING, int (*)(void *),
-		   theirs_of(domain));
+		   nvtx_theirs_of(domain));
 }
 
 static void domain_category_a(void *domain, uint32_t number, const char *name)
 {
-	name_category(domain_of(domain), number, plain_text(name));
+	name_category(nvtx_domain_of(domain), number, plain_text(name));
 	NEXT(core2, NVTX_DOMAIN_CATEGORY_A, void (*)(void *, uint32_t, const char *),
-	     theirs_of(domain), number, name);
+	     nvtx_theirs_of(domain), number, name);
 }
 
 static void domain_category_w(void *domain, uint32_t number, const wchar_t *name)
 {
-	name_category(domain_of(domain), number, wide_text(name));
+	name_category(nvtx_domain_of(domain), number, wide_text(name));
 	NEXT(core2, NVTX_DOMAIN_CATEGORY_W, void (*)(void *, uint32_t, const wchar_t *),
-	     theirs_of(domain), number, name);
+	     nvtx_theirs_of(domain), number, name);
 }
 
 /* NULL: there is no memory; then the program uses the default domain, or no name. */
@@ -435,14 +457,14 @@ static void *register_a(void *domain, const char *text)
 {
 	return object(NULL, plain_text(text),
 		      ASK(core2, NVTX_REGISTER_A, NULL, void *(*)(void *, const char *),
-			  theirs_of(domain), text));
+			  nvtx_theirs_of(domain), text));
 }
 
 static void *register_w(void *domain, const wchar_t *text)
 {
 	return object(NULL, wide_text(text),
 		      ASK(core2, NVTX_REGISTER_W, NULL, void *(*)(void *, const wchar_t *),
-			  theirs_of(domain), text));
+			  nvtx_theirs_of(domain), text));
 }
 
 static void *domain_create_a(const char *name)
@@ -461,15 +483,12 @@ static void *domain_create_w(const wchar_t *name)
 
 static void domain_destroy(void *domain)
 {
-	NEXT(core2, NVTX_DOMAIN_DESTROY, void (*)(void *), theirs_of(domain));
+	NEXT(core2, NVTX_DOMAIN_DESTROY, void (*)(void *), nvtx_theirs_of(domain));
 }
 
 /* ---- the table ---- */
 
-typedef int get_table(int module, nvtx_place **ret_table, unsigned *ret_size);
-
-/* What stands in the table before the user's library has filled in its functions. */
-static void note(get_table *get, int module, void (**ret_before)(void), unsigned count)
+void nvtx_note(nvtx_get_module *get, int module, void (**ret_before)(void), unsigned count)
 {
 	nvtx_place *table = NULL;
 	unsigned size = 0;
@@ -480,9 +499,8 @@ static void note(get_table *get, int module, void (**ret_before)(void), unsigned
 		ret_before[i] = table[i] ? *table[i] : NULL;
 }
 
-/* `next` has what note() found: where that still stands it calls us, and the user has nothing. */
-static void take(get_table *get, int module, void (*const *ours)(void), void (**next)(void),
-		 unsigned count, bool others)
+void nvtx_take(nvtx_get_module *get, int module, void (*const *ours)(void), void (**next)(void),
+	       unsigned count, bool others)
 {
 	nvtx_place *table = NULL;
 	unsigned size = 0;
@@ -497,67 +515,81 @@ static void take(get_table *get, int module, void (*const *ours)(void), void (**
 	}
 }
 
-/* Of the user; it comes first. */
-static bool load_users(const char *function, nvtx_get_table *get)
+void *nvtx_users(const char *function)
 {
 	const char *path = getenv(XS_ENV_NVTX_INJECTION);
 	void *library = path && path[0] ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
+
+	return library ? dlsym(library, function) : NULL;
+}
+
+/* Of the user; it comes first. */
+static bool load_users(const char *function, nvtx_get_table *get)
+{
 	int (*initialize)(nvtx_get_table *) = NULL;
 
-	if (library)
-		*(void **)&initialize = dlsym(library, function);
+	*(void **)&initialize = nvtx_users(function);
 	return initialize && initialize(get);
 }
 
-#define OURS(function) ((void (*)(void))(function))
+/* Ranges, marks and names: shown as ITT's. */
+static void take_ranges(nvtx_get_module *get, bool others)
+{
+	static void (*const core[NVTX_CORE_SIZE])(void) = {
+		[NVTX_MARK_EX] = NVTX_OURS(core_mark_ex),
+		[NVTX_MARK_A] = NVTX_OURS(core_mark_a),
+		[NVTX_MARK_W] = NVTX_OURS(core_mark_w),
+		[NVTX_START_EX] = NVTX_OURS(core_start_ex),
+		[NVTX_START_A] = NVTX_OURS(core_start_a),
+		[NVTX_START_W] = NVTX_OURS(core_start_w),
+		[NVTX_END] = NVTX_OURS(core_end),
+		[NVTX_PUSH_EX] = NVTX_OURS(core_push_ex),
+		[NVTX_PUSH_A] = NVTX_OURS(core_push_a),
+		[NVTX_PUSH_W] = NVTX_OURS(core_push_w),
+		[NVTX_POP] = NVTX_OURS(core_pop),
+		[NVTX_CATEGORY_A] = NVTX_OURS(core_category_a),
+		[NVTX_CATEGORY_W] = NVTX_OURS(core_category_w),
+		[NVTX_THREAD_A] = NVTX_OURS(core_thread_a),
+		[NVTX_THREAD_W] = NVTX_OURS(core_thread_w),
+	};
+	static void (*const core2[NVTX_CORE2_SIZE])(void) = {
+		[NVTX_DOMAIN_MARK] = NVTX_OURS(domain_mark),
+		[NVTX_DOMAIN_START] = NVTX_OURS(domain_start),
+		[NVTX_DOMAIN_END] = NVTX_OURS(domain_end),
+		[NVTX_DOMAIN_PUSH] = NVTX_OURS(domain_push),
+		[NVTX_DOMAIN_POP] = NVTX_OURS(domain_pop),
+		[NVTX_DOMAIN_CATEGORY_A] = NVTX_OURS(domain_category_a),
+		[NVTX_DOMAIN_CATEGORY_W] = NVTX_OURS(domain_category_w),
+		[NVTX_REGISTER_A] = NVTX_OURS(register_a),
+		[NVTX_REGISTER_W] = NVTX_OURS(register_w),
+		[NVTX_DOMAIN_CREATE_A] = NVTX_OURS(domain_create_a),
+		[NVTX_DOMAIN_CREATE_W] = NVTX_OURS(domain_create_w),
+		[NVTX_DOMAIN_DESTROY] = NVTX_OURS(domain_destroy),
+	};
+
+	nvtx_take(get, NVTX_CORE, core, next_core, NVTX_CORE_SIZE, others);
+	nvtx_take(get, NVTX_CORE2, core2, next_core2, NVTX_CORE2_SIZE, others);
+}
 
 /* `function`: the name of the entry. */
 static int initialize(const char *function, nvtx_get_table *get)
 {
-	static void (*const core[NVTX_CORE_SIZE])(void) = {
-		[NVTX_MARK_EX] = OURS(core_mark_ex),
-		[NVTX_MARK_A] = OURS(core_mark_a),
-		[NVTX_MARK_W] = OURS(core_mark_w),
-		[NVTX_START_EX] = OURS(core_start_ex),
-		[NVTX_START_A] = OURS(core_start_a),
-		[NVTX_START_W] = OURS(core_start_w),
-		[NVTX_END] = OURS(core_end),
-		[NVTX_PUSH_EX] = OURS(core_push_ex),
-		[NVTX_PUSH_A] = OURS(core_push_a),
-		[NVTX_PUSH_W] = OURS(core_push_w),
-		[NVTX_POP] = OURS(core_pop),
-		[NVTX_CATEGORY_A] = OURS(core_category_a),
-		[NVTX_CATEGORY_W] = OURS(core_category_w),
-		[NVTX_THREAD_A] = OURS(core_thread_a),
-		[NVTX_THREAD_W] = OURS(core_thread_w),
-	};
-	static void (*const core2[NVTX_CORE2_SIZE])(void) = {
-		[NVTX_DOMAIN_MARK] = OURS(domain_mark),
-		[NVTX_DOMAIN_START] = OURS(domain_start),
-		[NVTX_DOMAIN_END] = OURS(domain_end),
-		[NVTX_DOMAIN_PUSH] = OURS(domain_push),
-		[NVTX_DOMAIN_POP] = OURS(domain_pop),
-		[NVTX_DOMAIN_CATEGORY_A] = OURS(domain_category_a),
-		[NVTX_DOMAIN_CATEGORY_W] = OURS(domain_category_w),
-		[NVTX_REGISTER_A] = OURS(register_a),
-		[NVTX_REGISTER_W] = OURS(register_w),
-		[NVTX_DOMAIN_CREATE_A] = OURS(domain_create_a),
-		[NVTX_DOMAIN_CREATE_W] = OURS(domain_create_w),
-		[NVTX_DOMAIN_DESTROY] = OURS(domain_destroy),
-	};
 	const struct xs_options *options = xs_collector_options();
-	const struct nvtx_callbacks *callbacks;
+	const struct nvtx_callbacks *callbacks = get ? get(NVTX_TABLE_OF_CALLBACKS) : NULL;
+	bool ranges = options && xs_want_itt(options), names = options && xs_want_device(options);
 	bool others;
 
-	callbacks = get ? get(NVTX_TABLE_OF_CALLBACKS) : NULL;
-	if (!options || !xs_want_itt(options) || !callbacks ||
-	    callbacks->size < sizeof(*callbacks) || !callbacks->get_table)
+	if ((!ranges && !names) || !callbacks || callbacks->size < sizeof(*callbacks) ||
+	    !callbacks->get_table)
 		return get && load_users(function, get);
-	note(callbacks->get_table, NVTX_CORE, next_core, NVTX_CORE_SIZE);
-	note(callbacks->get_table, NVTX_CORE2, next_core2, NVTX_CORE2_SIZE);
+	nvtx_note(callbacks->get_table, NVTX_CORE, next_core, NVTX_CORE_SIZE);
+	nvtx_note(callbacks->get_table, NVTX_CORE2, next_core2, NVTX_CORE2_SIZE);
+	nvtx_cuda_note(callbacks->get_table);
 	others = load_users(function, get);
-	take(callbacks->get_table, NVTX_CORE, core, next_core, NVTX_CORE_SIZE, others);
-	take(callbacks->get_table, NVTX_CORE2, core2, next_core2, NVTX_CORE2_SIZE, others);
+	if (ranges)
+		take_ranges(callbacks->get_table, others);
+	if (names)
+		nvtx_cuda_take(callbacks->get_table, others);
 	return 1;
 }
 

@@ -92,6 +92,91 @@ enum nvtx_core2 {
 	NVTX_CORE2_SIZE,
 };
 
+/* Names of CUDA's objects: by the driver's handles, and by the runtime's. */
+enum nvtx_cuda {
+	NVTX_CU_DEVICE_A = 1,
+	NVTX_CU_DEVICE_W,
+	NVTX_CU_CONTEXT_A,
+	NVTX_CU_CONTEXT_W,
+	NVTX_CU_STREAM_A,
+	NVTX_CU_STREAM_W,
+	NVTX_CUDA_SIZE,
+};
+
+enum nvtx_cudart {
+	NVTX_CUDA_DEVICE_A = 1,
+	NVTX_CUDA_DEVICE_W,
+	NVTX_CUDA_STREAM_A,
+	NVTX_CUDA_STREAM_W,
+	NVTX_CUDART_SIZE,
+};
+
+/* ---- version 3's extensions: a program hands over the slots of one at a time ---- */
+
+#define NVTX_EXTENSION_OF_COUNTERS 4u
+/* a slot is 0 while it is free, and 1 if it is to be left out */
+
+struct nvtx_extension {
+	uint16_t version, size, number, compatible;
+	size_t segment_count;
+	struct nvtx_segment {
+		size_t number, count;
+		intptr_t *slots;
+	} *segments;
+	void *get_export;
+	const void *more;
+};
+
+enum nvtx_counters {
+	NVTX_COUNTER_REGISTER,
+	NVTX_COUNTER_INT64,
+	NVTX_COUNTER_FLOAT64,
+	NVTX_COUNTER_SAMPLE,
+	NVTX_COUNTER_NO_VALUE,
+	NVTX_COUNTERS_SIZE,
+};
+
+struct nvtx_counter {
+	size_t size;
+	uint64_t schema; /* enum nvtx_number, or a layout of the program's */
+	const char *name, *description;
+	uint64_t scope;
+	const void *semantics;
+	uint64_t id; /* that the program has chosen; 0: the tool is to */
+};
+#define NVTX_COUNTER_OF_TOOL (1ull << 32) /* the first id that a tool may give */
+
+/* Why a sample has no value. */
+#define NVTX_COUNTER_IS_ZERO 0u
+
+/* What a value is, among NVTX's types of payload. */
+enum nvtx_number {
+	NVTX_NUMBER_CHAR = 1,
+	NVTX_NUMBER_UCHAR,
+	NVTX_NUMBER_SHORT,
+	NVTX_NUMBER_USHORT,
+	NVTX_NUMBER_INT,
+	NVTX_NUMBER_UINT,
+	NVTX_NUMBER_LONG,
+	NVTX_NUMBER_ULONG,
+	NVTX_NUMBER_LONGLONG,
+	NVTX_NUMBER_ULONGLONG,
+	NVTX_NUMBER_INT8,
+	NVTX_NUMBER_UINT8,
+	NVTX_NUMBER_INT16,
+	NVTX_NUMBER_UINT16,
+	NVTX_NUMBER_INT32,
+	NVTX_NUMBER_UINT32,
+	NVTX_NUMBER_INT64,
+	NVTX_NUMBER_UINT64,
+	NVTX_NUMBER_FLOAT,
+	NVTX_NUMBER_DOUBLE,
+	NVTX_NUMBER_SIZE = 22,
+	NVTX_NUMBER_FLOAT32 = 43,
+	NVTX_NUMBER_FLOAT64,
+	NVTX_NUMBERS,
+};
+
 /* A place holds a pointer to the program's pointer to the function. */
 typedef void (**nvtx_place)(void);
 

@@ -264,11 +264,12 @@ static size_t for_itt(const struct xs_options *options, const char *library, con
 {
 	size_t n = 0;
 
-	if (xs_want_itt(options)) {
+	if (xs_want_itt(options))
 		added[n++] = take("INTEL_LIBITTNOTIFY64", "ITT collector", library);
+	/* NVTX's ranges, and the names that it gives to what device work runs on */
+	if (xs_want_itt(options) || xs_want_device(options))
 		n += beside_users("NVTX_INJECTION64_PATH", XS_ENV_NVTX_INJECTION, library,
 				  added + n);
-	}
 	if (xs_want_all_itt(options))
 		added[n++] = take("INTEL_JIT_PROFILER64", "JIT profiler", jit);
 	/* oneCCL makes ITT tasks only on request; a value that the user has set is kept */

@@ -363,6 +363,8 @@ def test_every_program(xstrace, tmp_path, program, args, version):
     for trace in run.traces:
         rows.update(shown(trace))
     assert rows == executed(cuda)
+    if program != "cuda_fork":
+        assert told(run) == 0
 
 
 def test_a_graphs_nodes(xstrace, tmp_path):
@@ -376,6 +378,10 @@ def test_a_graphs_nodes(xstrace, tmp_path):
         (one.args.get("graph", 0), one.args.get("graph_node", 0)) for one in kernels
     )
     assert found == truth
+    # those of a child graph and of a loop's body, too; what a stream captures is no launch
+    names = collections.Counter(plain(one.name) for one in kernels)
+    assert names == collections.Counter(c.name for c in cuda.kernels) and len(names) == 2
+    assert told(run) == 0
 
 
 def test_calls_that_fail(xstrace, tmp_path):

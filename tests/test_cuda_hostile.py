@@ -6,6 +6,7 @@ Every program here is right without xstrace, and must be with it: the same outpu
 import os
 import re
 import signal
+import subprocess
 
 import pytest
 from conftest import APPS, XSTRACE, expected_lines, mounted, root_only, wait_until
@@ -236,6 +237,15 @@ def test_scribbled_buffers(place, mode):
     scribbler = place.scribble(run.dir, "c", mode, 1500, seed=MODES.index(mode))
     place.wait(run, 0, 60)
     assert scribbler.wait(30) == 0 and int(scribbler.stdout.read().split()[1]) > 0
+    assert "expected: 150000 kernels" in place.stdout.read_text()
+
+
+def test_forged_names(place):
+    """A name's pointer changes while it is looked at: no text is read where none is."""
+    run = loop(place)
+    forger = subprocess.Popen([APPS / "cuda_forger", run.dir, "1500"], stdout=subprocess.PIPE, text=True)
+    place.wait(run, 0, 60)
+    assert forger.wait(30) == 0 and int(forger.stdout.read().split()[1]) > 1000
     assert "expected: 150000 kernels" in place.stdout.read_text()
 
 

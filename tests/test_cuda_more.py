@@ -2,6 +2,7 @@
 
 import collections
 import json
+import re
 
 import pytest
 from conftest import BUILD, compile_c
@@ -76,6 +77,8 @@ def test_nvtx_has_all_that_was_said(xstrace, tmp_path):
     names = collections.Counter(task.name for task in run.trace.tasks)
     assert names == {
         "NVTX::across": 1,
+        "NVTX::after": 1,
+        "NVTX::before": 1,
         "NVTX::outer": 3,
         "NVTX::payload": 3,
         "NVTX::wide": 1,
@@ -97,6 +100,57 @@ def test_nvtx_2(xstrace, tmp_path):
     assert run.status == 0
     names = collections.Counter(task.name for task in run.trace.tasks)
     assert names["NVTX::outer"] == names["my domain::step"] == 3
+
+
+def device_rows(run):
+    """Names of devices' processes and of the tracks in them; the last name of each counts."""
+    processes, rows = run.trace.names("process_name"), run.trace.names("thread_name")
+    return {name for name in processes.values() if name.startswith("DEVICE<")}, {
+        name.split(" ", 2)[2] for name in rows.values() if re.match(r"Thread \d+ CUDA", name)
+    }
+
+
+@pytest.mark.parametrize("program", ["cuda_nvtx", "cuda_nvtx2"])
+@pytest.mark.parametrize("options", [KERNELS, f"{KERNELS} {NVTX}"])
+def test_names_of_streams_and_devices(xstrace, tmp_path, options, program):
+    """What NVTX calls them is shown at their tracks, with NVTX's ranges and without."""
+    run = xstrace(options, program, [3], env=SoftCUDA(tmp_path).env)
+    assert run.status == 0, run.err
+    devices, rows = device_rows(run)
+    if program == "cuda_nvtx2":  # it gives no names
+        assert not any("(my" in name for name in devices | rows)
+        return
+    assert len(devices) == 1 and next(iter(devices)).endswith(" #0 (my device)")
+    assert {re.sub(r"\d+", "N", name) for name in rows if "Stream" in name} == {
+        "CUDA Context N (my context) Stream N",
+        "CUDA Context N (my context) Stream N (wide ä)",
+    }
+    # what we ask the driver for a name is no call of the program's
+    assert not any(call.name == "cuStreamGetCtx" for call in run.trace.calls)
+
+
+def test_the_name_of_another_thread(xstrace, tmp_path):
+    """nvtxNameOsThread() of a thread that has recorded something before, and of one that will."""
+    run = xstrace(NVTX, "cuda_nvtx", [3], env=SoftCUDA(tmp_path).env)
+    rows = run.trace.names("thread_name")
+    names = {rows[task.track] for task in run.trace.tasks if task.name in ("NVTX::before", "NVTX::after")}
+    assert names == {"named before", "named after"}
+
+
+def test_counters_of_nvtx(xstrace, tmp_path):
+    """By its extension: numbers of every width; what has no value, or no number, is not shown."""
+    run = xstrace(NVTX, "cuda_nvtx", env=SoftCUDA(tmp_path).env)
+    if "counters" not in run.out:
+        pytest.skip("NVTX's headers have no counters")
+    found = collections.defaultdict(list)
+    for e in events(run):
+        if e["ph"] == "C":
+            found[e["name"]].append(e["args"]["value"])
+    assert found == {
+        "my domain::integers": [-7, 0, 4],
+        "NVTX::reals": [2.25, 3],
+        "my domain::bytes": [-3],
+    }
 
 
 USERS = """

@@ -18,11 +18,13 @@
 struct going {
 	struct xs_call call;
 	uint32_t function, correlation;
-	uintptr_t at; /* on the stack */
+	uintptr_t at;  /* on the stack */
+	bool captured; /* it becomes a node of a graph: nothing runs yet */
 };
 static __thread struct {
 	struct going going[NESTED];
 	uint32_t depth;
+	bool is_ours; /* the call that comes */
 } inside __attribute__((tls_model("initial-exec")));
 
 static bool log_all, log_kernels, log_enqueues;
@@ -59,6 +61,11 @@ static void enqueued(uint64_t tick, uint64_t duration, uint8_t use, const CUpti_
 	xs_record_end(sizeof(*record));
 }
 
+void xs_cuda_own_call(bool begins)
+{
+	inside.is_ours = begins;
+}
+
 /* Does the innermost call still go on, so that this one is its own? */
 static bool is_within(uint32_t depth, const CUpti_CallbackData *data)
 {
@@ -72,7 +79,7 @@ static __attribute__((noinline)) void enter(CUpti_CallbackDomain domain, CUpti_C
 	uint32_t depth = inside.depth;
 	struct going *going = &inside.going[depth % NESTED];
 
-	if (domain == CUPTI_CB_DOMAIN_DRIVER_API && is_within(depth, data))
+	if (domain == CUPTI_CB_DOMAIN_DRIVER_API && (is_within(depth, data) || inside.is_ours))
 		return;
 	/* first of all: a handler's call takes the next place */
 	inside.depth = depth + 1;
@@ -80,6 +87,7 @@ static __attribute__((noinline)) void enter(CUpti_CallbackDomain domain, CUpti_C
 	going->function = function_of(domain, id);
 	going->correlation = data->correlationId;
 	going->at = (uintptr_t)data;
+	going->captured = false;
 	if (!xs_call_enter_unpaused(&going->call, XS_SOURCE_CUDA, going->function))
 		inside.depth = depth;
 	else if (xs_log_calls)
@@ -109,7 +117,7 @@ static void leave_own(uint8_t use, const CUpti_CallbackData *data)
 {
 	const struct going *going = &inside.going[(inside.depth - 1) % NESTED];
 
-	if (use & correlated && going->correlation != data->correlationId)
+	if (use & correlated && !going->captured && going->correlation != data->correlationId)
 		enqueued(going->call.tick, 0, use, data);
 }
 
@@ -124,6 +132,7 @@ static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_C
 	bool failed = xs_cuda_failed(result);
 	struct xs_call call;
 	uint64_t duration;
+	bool captured;
 
 	if (!depth) {
 		if (!failed)
@@ -131,6 +140,7 @@ static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_C
 		return;
 	}
 	call = inside.going[(depth - 1) % NESTED].call;
+	captured = inside.going[(depth - 1) % NESTED].captured;
 	atomic_signal_fence(memory_order_seq_cst);
 	inside.depth = depth - 1; /* from here on a handler's call may take the place */
 	duration = xs_call_leave(&call);
@@ -141,7 +151,7 @@ static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_C
 			      result);
 	if (xs_log_calls && !result)
 		xs_cuda_out(&call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id, data->functionParams);
-	if (use & correlated && !failed)
+	if (use & correlated && !failed && !captured)
 		enqueued(call.tick, duration, use, data);
 }
 
@@ -159,9 +169,11 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 		} else if (inside.depth) {
 			leave(domain, id, call);
 		}
-	} else if (domain == CUPTI_CB_DOMAIN_RESOURCE &&
-		   id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
-		xs_cuda_forget_symbols();
+	} else if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
+		if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING)
+			xs_cuda_forget_symbols();
+		else if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED && inside.depth)
+			inside.going[(inside.depth - 1) % NESTED].captured = true;
 	}
 }
 
@@ -239,6 +251,8 @@ CUptiResult xs_cuda_enable_calls(const struct xs_options *options)
 		correlated |= XS_CUDA_WAITS;
 	(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
 				      CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
+	(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
+				      CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
 	result = enable(1);
 	if (result || !xs_paused_itself())
 		return result;

@@ -106,6 +106,7 @@ static void start(struct xs_activity_file *file, const struct xs_options *option
 		turn_off(file, "cuptiEnableCallback()", result);
 		return;
 	}
+	xs_cuda_take_names(file);
 	/* libraries' destructors run later: libcupti is still there */
 	(void)atexit(xs_cuda_at_exit);
 }

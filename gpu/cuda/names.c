@@ -1,12 +1,13 @@
 /*
  * Names of kernels and devices: those that calls have, and those that CUPTI's records point to.
  */
-#include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
 #include "xs_cuda.h"
+#include "lock.h"
 #include "sys.h"
 
 /* ---- of calls ---- */
@@ -56,29 +57,39 @@ uint32_t xs_cuda_symbol(const char *symbol)
 
 /* ---- of records ---- */
 
+#define PAGE 4096u
+
 /*
- * Is a text there? The pointer was in a buffer that other processes can write, too, so the kernel
- * looks. Where it may not be asked, the pointer is believed.
+ * The id of the text that a record points to; 0: there is none. Other processes can write into the
+ * buffers, too, so the kernel copies the text and nothing here follows the pointer. Where the
+ * kernel may not be asked (some containers), such names are not known.
  */
-static bool is_text(uint64_t pointer)
+static uint32_t name_at(uint64_t pointer)
 {
-	char piece[256];
+	static char text[XS_STRING_MAX];
+	static _Atomic uint32_t lock;
+	uint32_t length = 0, name = 0;
 
-	for (uint64_t at = 0; at < XS_STRING_MAX;) {
-		struct iovec to = { piece, sizeof(piece) },
-			     from = { (void *)(uintptr_t)(pointer + at), sizeof(piece) };
-		long n = xs_sys(SYS_process_vm_readv, xs_cuda_owner, &to, 1, &from, 1, 0);
+	xs_lock_robust(&lock);
+	while (length < XS_STRING_MAX) {
+		uint64_t from = pointer + length, rest = XS_STRING_MAX - length;
+		uint64_t in_page = PAGE - from % PAGE, wanted = in_page < rest ? in_page : rest;
+		struct iovec here = { text + length, wanted },
+			     there = { (void *)(uintptr_t)from, wanted };
+		uint32_t found;
+		long n = xs_sys(SYS_process_vm_readv, xs_cuda_owner, &here, 1, &there, 1, 0);
 
-		if (n == -EPERM || n == -ENOSYS)
-			return true;
 		if (n <= 0)
-			return false;
-		for (long i = 0; i < n; i++)
-			if (!piece[i])
-				return true;
-		at += (uint64_t)n;
+			break;
+		found = (uint32_t)strnlen(text + length, (size_t)n);
+		length += found;
+		if (found < (uint32_t)n || length == XS_STRING_MAX) {
+			name = xs_name_parts(&(struct xs_part){ text, length }, 1, 0);
+			break;
+		}
 	}
-	return true;
+	xs_unlock(&lock);
+	return name;
 }
 
 /* CUPTI keeps these as long as the process lives. */
@@ -88,15 +99,16 @@ static void learn(struct xs_activity_file *file, uint64_t pointer)
 		struct xs_activity_name *at =
 			&file->name[xs_activity_place(pointer, n) & (XS_ACTIVITY_NAMES - 1)];
 		uint64_t there = atomic_load_explicit(&at->pointer, memory_order_acquire);
+		uint32_t name;
 
 		if (there == pointer)
 			return;
 		if (there)
 			continue;
-		if (!is_text(pointer))
+		name = name_at(pointer);
+		if (!name)
 			return;
-		atomic_store_explicit(&at->name, xs_name((const char *)(uintptr_t)pointer, 0),
-				      memory_order_relaxed);
+		atomic_store_explicit(&at->name, name, memory_order_relaxed);
 		/* the name; pairs with the acquire in the drain process */
 		if (atomic_compare_exchange_strong_explicit(&at->pointer, &there, pointer,
 							    memory_order_release,
@@ -106,13 +118,18 @@ static void learn(struct xs_activity_file *file, uint64_t pointer)
 	}
 }
 
-static void learn_device(struct xs_activity_file *file, const CUpti_ActivityDevice2 *device)
+static void learn_device(struct xs_activity_file *file, uint32_t id, uint64_t pointer)
 {
-	uint32_t id = device->id;
+	uint32_t name = id < XS_ACTIVITY_DEVICES ? name_at(pointer) : 0;
 
-	if (id < XS_ACTIVITY_DEVICES && device->name && is_text((uint64_t)(uintptr_t)device->name))
-		atomic_store_explicit(&file->device[id].name, xs_name(device->name, 0),
-				      memory_order_release);
+	if (name)
+		atomic_store_explicit(&file->device[id].name, name, memory_order_release);
+}
+
+/* A word of a record: read once, whoever changes it meanwhile. */
+static uint64_t word_at(const unsigned char *record, size_t at)
+{
+	return *(const volatile uint64_t *)(const void *)(record + at);
 }
 
 void xs_cuda_learn_names(struct xs_activity_file *file, const unsigned char *data, uint64_t bytes)
@@ -120,24 +137,26 @@ void xs_cuda_learn_names(struct xs_activity_file *file, const unsigned char *dat
 	uint32_t size;
 
 	for (uint64_t at = 0; at + 8 <= bytes; at += size) {
-		const CUpti_Activity *record = (const void *)(data + at);
-		uint32_t kind = (uint32_t)record->kind;
+		const unsigned char *record = data + at;
+		uint32_t kind = (uint32_t)word_at(record, 0);
+		uint64_t pointer;
 
 		size = kind < XS_ACTIVITY_KINDS
 			       ? atomic_load_explicit(&file->size[kind], memory_order_relaxed)
 			       : 0;
-		if (!size || size > bytes - at)
+		if (!size || size % 8 || size > bytes - at)
 			return;
 		if ((kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL ||
 		     kind == CUPTI_ACTIVITY_KIND_KERNEL) &&
 		    size >= sizeof(CUpti_ActivityKernel4)) {
-			const char *name = ((const CUpti_ActivityKernel4 *)record)->name;
-
-			if (name)
-				learn(file, (uint64_t)(uintptr_t)name);
+			pointer = word_at(record, offsetof(CUpti_ActivityKernel4, name));
+			if (pointer)
+				learn(file, pointer);
 		} else if (kind == CUPTI_ACTIVITY_KIND_DEVICE &&
 			   size >= sizeof(CUpti_ActivityDevice2)) {
-			learn_device(file, (const void *)record);
+			learn_device(file,
+				     (uint32_t)word_at(record, offsetof(CUpti_ActivityDevice2, id)),
+				     word_at(record, offsetof(CUpti_ActivityDevice2, name)));
 		}
 	}
 }

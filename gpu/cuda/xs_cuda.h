@@ -46,6 +46,8 @@ void xs_cuda_out(const struct xs_call *call, bool runtime, uint32_t id, const vo
 #define XS_CUPTI_OPTIONAL(F)                 \
 	F(GetResultString)                   \
 	F(GetTimestamp)                      \
+	F(GetContextId)                      \
+	F(GetStreamIdEx)                     \
 	F(ActivityFlushPeriod)               \
 	F(ActivityEnableLatencyTimestamps)   \
 	F(ActivityRegisterTimestampCallback) \
@@ -91,6 +93,8 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 CUptiResult xs_cuda_enable_calls(const struct xs_options *options);
 /* The process may have been resumed: from now on they are told. */
 void xs_cuda_resumed(void);
+/* Between the two the thread's calls are our own, and nobody's to see. */
+void xs_cuda_own_call(bool begins);
 
 /* ---- buffers.c ---- */
 
@@ -102,6 +106,11 @@ CUptiResult xs_cuda_enable_activity(const struct xs_options *options);
 bool xs_cuda_alive(void);
 /* CUPTI hands back what it has; may never return. */
 void xs_cuda_flush(void);
+
+/* ---- objects.c ---- */
+
+/* From here on what the program calls its streams, contexts and devices is told. */
+void xs_cuda_take_names(struct xs_activity_file *file);
 
 /* ---- signals.c ---- */
 

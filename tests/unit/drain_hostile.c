@@ -188,8 +188,10 @@ static void put_everything(uint32_t round)
 	struct xs_task_record task = { .id = id, .parent = other };
 	struct xs_span_record span = { .duration = 1, .scope = longest(0, 'S') };
 	struct xs_kernel_record kernel = { .id = 7, .arguments = UINT32_MAX };
+	struct xs_thread_named_record named = { .tid = UINT64_MAX };
 	uint32_t name = longest(domain, 'n');
 
+	(void)PUT_RECORD(XS_THREAD_NAMED, XS_SOURCE_ITT, longest(0, 'R'), 0, named);
 	put_thread(&dir, ring, UINT32_MAX, "thread");
 	put_begin(&dir, ring, tick(), name);
 	put_args(XS_ARGS, domain, &none);

@@ -489,7 +489,7 @@ bool xs_process_dump(struct xs_process *process)
 		if (track->thread == UINT32_MAX)
 			continue;
 		name = xs_text_of(process->run, process->threads[track->thread].name, &length);
-		XS_TELL_SINKS(process, thread, process->tracks[i], name, length);
+		XS_TELL_SINKS(process, thread, process, track->tid, name, length);
 		if (xs_output_full(process->out))
 			xs_process_commit(process);
 	}
@@ -539,6 +539,7 @@ void xs_process_free(struct xs_process *process)
 	free(process->segments);
 	free(process->tracks);
 	free(process->threads);
+	free(process->named_threads);
 	free(process->copy);
 	xs_device_clocks_fini(process);
 	free(process->directory);

@@ -120,7 +120,7 @@ static void first_event(struct xs_process *process)
 		if (track->thread == UINT32_MAX)
 			continue;
 		name = xs_text_of(process->run, process->threads[track->thread].name, &length);
-		XS_TELL_SINKS(process, thread, track, name, length);
+		XS_TELL_SINKS(process, thread, process, track->tid, name, length);
 	}
 }
 

@@ -89,3 +89,25 @@ uint32_t xs_cuda_name_of(const struct xs_cuda *cuda, uint64_t pointer)
 	}
 	return 0;
 }
+
+static uint32_t name_of_object(const struct xs_cuda *cuda, uint64_t id)
+{
+	const struct xs_activity_object *object = xs_activity_object_of(cuda->file, id, false);
+
+	return object ? atomic_load_explicit(&object->name, memory_order_relaxed) : 0;
+}
+
+struct xs_named xs_cuda_named(const struct xs_cuda *cuda, uint32_t device, uint64_t queue)
+{
+	struct xs_named named = {
+		.device = atomic_load_explicit(&cuda->file->device[device].given,
+					       memory_order_acquire),
+	};
+
+	/* pairs with the release in the collector's name_object() */
+	if (atomic_load_explicit(&cuda->file->objects, memory_order_acquire)) {
+		named.queue = name_of_object(cuda, queue);
+		named.context = name_of_object(cuda, queue | XS_ACTIVITY_CONTEXT);
+	}
+	return named;
+}

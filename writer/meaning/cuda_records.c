@@ -237,6 +237,7 @@ static void complete(struct xs_process *process, struct piece *piece,
 	}
 	piece->work.record = record;
 	piece->work.queue = record->queue_handle;
+	piece->work.named = xs_cuda_named(cuda, device, record->queue_handle);
 	xs_cuda_queue(process, record->queue_handle);
 	piece->work.facts = piece->facts;
 	piece->work.fact_count = piece->fact_count;

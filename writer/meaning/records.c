@@ -35,6 +35,10 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 	if (size < sizeof(*record))
 		return;
 	tid = (uint32_t)record->tid;
+	if (xs_thread_given(process, tid)) {
+		name = xs_thread_given(process, tid);
+		text = xs_text_of(process->run, name, &length);
+	}
 	if (tid != track->tid || track->thread == UINT32_MAX) {
 		xs_itt_release(track);
 		xs_track_close(track, UINT32_MAX, xs_process_ns(process, event->tick));
@@ -47,7 +51,7 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 		XS_TELL_SINKS(process, enter, track);
 	}
 	if (track->thread == UINT32_MAX || process->threads[track->thread].name != name)
-		XS_TELL_SINKS(process, thread, track, text, length);
+		XS_TELL_SINKS(process, thread, process, tid, text, length);
 	if (track->thread != UINT32_MAX)
 		process->threads[track->thread].name = name;
 }
@@ -252,6 +256,17 @@ static void read_description(struct xs_process *process, const struct xs_event *
 		XS_TELL_SINKS(process, kernel, process, (const void *)event);
 }
 
+/* What is told of something that has a record of its own, just before that or behind it. */
+static void read_of_other(struct xs_track *track, const struct xs_event *event, uint32_t size)
+{
+	if (event->kind == XS_STACK)
+		read_stack(track, event, size);
+	else if (event->kind == XS_OWN_TIME)
+		xs_own_time_read(track, (const void *)event, size);
+	else
+		read_wait(track, (const void *)event, size);
+}
+
 void xs_record_read_other(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
 	struct xs_process *process = track->process;
@@ -284,14 +299,18 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_THREAD:
 		read_thread(track, event, size);
 		return;
+	case XS_THREAD_NAMED:
+		xs_thread_named(process, event, size);
+		return;
+	case XS_PAD:
+		return;
 	case XS_LOST_ENDS:
 		xs_track_close(track, event->name, track->last_ns);
 		return;
 	case XS_STACK:
-		read_stack(track, event, size);
-		return;
 	case XS_WAITED:
-		read_wait(track, (const void *)event, size);
+	case XS_OWN_TIME:
+		read_of_other(track, event, size);
 		return;
 	case XS_ACTIVITY:
 	case XS_ABOUT:
@@ -301,11 +320,6 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_ENQUEUED:
 		xs_cuda_enqueued(track, event, size);
 		break;
-	case XS_OWN_TIME:
-		xs_own_time_read(track, (const void *)event, size);
-		return;
-	case XS_PAD:
-		return;
 	default: /* what we do not know is skipped */
 		xs_itt_read(track, event, size);
 		break;

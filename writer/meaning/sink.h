@@ -71,6 +71,11 @@ struct xs_fact {
 };
 #define XS_FACTS_MAX 24u /* of one thing */
 
+/* What the program calls that on which work runs: string ids; 0: it has not said. */
+struct xs_named {
+	uint32_t device, context, queue;
+};
+
 /* Finished device work. */
 struct xs_work {
 	const struct xs_device_record *record;
@@ -80,6 +85,7 @@ struct xs_work {
 	bool linked;	       /* the enqueuing call is in the trace: nothing was lost so far */
 	const struct xs_fact *facts;
 	uint32_t fact_count;
+	struct xs_named named;
 };
 
 /* What a device or its library does beside work that calls have put there. */
@@ -145,7 +151,8 @@ struct xs_sink {
 	void (*enter)(struct xs_track *track);
 	/* The thread is done with the track, or the process is. */
 	void (*leave)(struct xs_track *track, uint64_t ns);
-	void (*thread)(struct xs_track *track, const char *name, size_t length);
+	/* What a thread is called; the last one counts. */
+	void (*thread)(struct xs_process *process, uint32_t tid, const char *name, size_t length);
 	/*
 	 * A span that has nothing but a name, on its thread's own track: the hottest of all. Does
 	 * the sink want them (NULL: yes)?

@@ -11,4 +11,9 @@ void xs_track_stats(struct xs_track *track, uint32_t tid, uint32_t name);
 /* The thread is done with the ring, or the process is. lost: the ring's count. */
 void xs_track_close_stats(struct xs_track *track, uint64_t lost);
 
+/* An XS_THREAD_NAMED record: the program's name for a thread, which may be unknown yet. */
+void xs_thread_named(struct xs_process *process, const struct xs_event *event, uint32_t size);
+/* What the program calls the thread, an id; 0: it has not said. */
+uint32_t xs_thread_given(const struct xs_process *process, uint32_t tid);
+
 #endif

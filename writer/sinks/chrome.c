@@ -174,15 +174,15 @@ static bool open_trace(struct xs_process *process)
 	return true;
 }
 
-static void name_thread(struct xs_track *track, const char *name, size_t length)
+static void name_thread(struct xs_process *process, uint32_t tid, const char *name, size_t length)
 {
-	struct xs_chrome *chrome = xs_chrome_of(track->process);
+	struct xs_chrome *chrome = xs_chrome_of(process);
 	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name",
-					 (uint64_t)track->process->pid, track->tid);
+					 (uint64_t)process->pid, tid);
 
 	o = xs_put(o, "\"name\":\"");
 	if (chrome->kineto)
-		o = xs_put(xs_put_count(o, "thread ", track->tid), " (");
+		o = xs_put(xs_put_count(o, "thread ", tid), " (");
 	o = xs_json_escape(o, name, length < 256 ? length : 256);
 	xs_chrome_finish(chrome, xs_put(o, chrome->kineto ? ")\"}},\n" : "\"}},\n"));
 }

@@ -20,6 +20,8 @@
 /* A device, or a tile of it: a process in the trace. */
 struct device_place {
 	uint8_t device, tile; /* tile: from 1; 0: the whole device */
+	uint8_t renamed;      /* how often */
+	uint32_t given;	      /* what the program calls it */
 };
 
 #define XS_CHUNK 64u /* bytes that texts which are kept are copied by */
@@ -89,6 +91,8 @@ struct device_track {
 	uint32_t place, tid; /* key; tid and queue 0: not told apart; place: struct device_place */
 	uint64_t queue;
 	struct xs_lanes lanes;
+	struct xs_named named; /* as its name says */
+	uint32_t renamed;      /* how often */
 };
 
 /* A row of slices that belong to no thread: frames, regions, tracks that the application made. */

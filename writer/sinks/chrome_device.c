@@ -12,6 +12,8 @@
 #define DEVICE_PID 0x80000000u
 /* of a device: further threads and queues share one, in as many lanes as overlap */
 #define OWN_TRACKS 32u
+/* names that a program gives one thing; whoever writes into its files could change them for ever */
+#define RENAMED_MAX 16u
 
 static uint64_t device_pid(const struct xs_process *process, uint32_t place)
 {
@@ -19,9 +21,20 @@ static uint64_t device_pid(const struct xs_process *process, uint32_t place)
 	return DEVICE_PID + ((uint64_t)((uint32_t)process->pid & 0x1ffffff) << 6) + place;
 }
 
-static void name_device(struct xs_process *process, const struct xs_device_record *record,
-			uint32_t place)
+/* " (what the program calls it)" */
+static char *put_given(char *o, const struct xs_process *process, uint32_t id)
 {
+	size_t length = 0;
+	const char *name = id ? xs_text_of(process->run, id, &length) : NULL;
+
+	return name ? xs_put(xs_json_escape(xs_put(o, " ("), name, length < 256 ? length : 256),
+			     ")")
+		    : o;
+}
+
+static void name_device(struct xs_process *process, const struct xs_work *work, uint32_t place)
+{
+	const struct xs_device_record *record = work->record;
 	struct xs_chrome *chrome = xs_chrome_of(process);
 	uint64_t pid = device_pid(process, place);
 	size_t length;
@@ -40,7 +53,9 @@ static void name_device(struct xs_process *process, const struct xs_device_recor
 		o = xs_put_count(o, " #", record->device);
 	if (record->tile)
 		o = xs_put_count(o, ".", record->tile - 1u);
-	o = xs_put(o, "\"}},\n");
+	o = xs_put(put_given(o, process, work->named.device), "\"}},\n");
+	chrome->places[place].given = work->named.device;
+	chrome->places[place].renamed++;
 	o = xs_chrome_put_metadata(o, "process_sort_index", pid, pid);
 	o = xs_put(xs_put_count(o,
 				"\"sort_index\":", 1000000u + (record->device << 4) + record->tile),
@@ -51,20 +66,25 @@ static void name_device(struct xs_process *process, const struct xs_device_recor
 /*
  * The number of a device or tile among those of the process; what is too much shares the last one.
  */
-static uint32_t device_place(struct xs_process *process, const struct xs_device_record *record)
+static uint32_t device_place(struct xs_process *process, const struct xs_work *work)
 {
+	const struct xs_device_record *record = work->record;
 	struct xs_chrome *chrome = xs_chrome_of(process);
 	uint32_t i;
 
 	for (i = 0; i < chrome->place_count; i++)
 		if (chrome->places[i].device == record->device &&
-		    chrome->places[i].tile == record->tile)
+		    chrome->places[i].tile == record->tile) {
+			if (work->named.device && chrome->places[i].given != work->named.device &&
+			    chrome->places[i].renamed < RENAMED_MAX)
+				name_device(process, work, i);
 			return i;
+		}
 	if (i == XS_DEVICES)
 		return i - 1;
-	chrome->places[i] = (struct device_place){ record->device, record->tile };
+	chrome->places[i] = (struct device_place){ .device = record->device, .tile = record->tile };
 	chrome->place_count++;
-	name_device(process, record, i);
+	name_device(process, work, i);
 	return i;
 }
 
@@ -121,13 +141,13 @@ static struct device_track *find_track(struct xs_process *process, const struct 
 	return memcpy(&chrome->tracks[chrome->last], key, sizeof(*key));
 }
 
-static struct device_track *device_track(struct xs_process *process,
-					 const struct xs_device_record *record)
+static struct device_track *device_track(struct xs_process *process, const struct xs_work *work)
 {
+	const struct xs_device_record *record = work->record;
 	const struct xs_options *options = process->run->options;
 	struct xs_chrome *chrome = xs_chrome_of(process);
 	bool engines = xs_backend_of(record->event.source)->engines;
-	struct device_track key = { .place = device_place(process, record),
+	struct device_track key = { .place = device_place(process, work),
 				    .tid = options->no_thread_on_device ? 0 : record->tid },
 			    *last;
 
@@ -161,50 +181,90 @@ static char *put_origin(char *o, const struct xs_device_record *record)
 	return o + sprintf(o, ",\"queue\":\"0x%llx\"", (unsigned long long)record->queue_handle);
 }
 
-/* The track for device work from start to end: 0 when there is no memory. */
-static uint32_t find_lane(struct xs_process *process, struct device_track *track,
-			  const struct xs_device_record *record, uint64_t start, uint64_t end)
+/* " Context 1 (its name) Stream 7 (its name)" */
+static char *put_stream(char *o, const struct xs_process *process, const struct xs_work *work)
+{
+	uint64_t handle = work->record->queue_handle;
+
+	o = put_given(xs_put_count(o, " Context ", handle >> 32), process, work->named.context);
+	o = xs_put_count(o, " Stream ", (uint32_t)handle);
+	return put_given(o, process, work->named.queue);
+}
+
+static char *put_queue(char *o, const struct xs_process *process, const struct device_track *track,
+		       const struct xs_work *work)
+{
+	const struct xs_device_record *record = work->record;
+	const struct xs_backend *backend = xs_backend_of(record->event.source);
+
+	if (is_shared(process->run->options, track))
+		return xs_put(o, backend->engines ? " Other Engines" : " Other Queues");
+	if (!track->queue)
+		return o;
+	if (backend->engines)
+		return o + sprintf(o, " %s Engine<%u,%u>",
+				   record->event.flags & XS_DEVICE_FLAG_COPY_ENGINE ? "Copy"
+										    : "Compute",
+				   record->engine - 1u, record->engine_index);
+	if (backend->streams)
+		return put_stream(o, process, work);
+	return o + sprintf(o, " Queue<0x%llx>", (unsigned long long)record->queue_handle);
+}
+
+/* Of the track's lane number `lane`. */
+static void name_lane(struct xs_process *process, struct device_track *track,
+		      const struct xs_work *work, uint32_t lane)
 {
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	const struct xs_backend *backend = xs_backend_of(record->event.source);
-	char name[128], queue[64] = "", thread[32] = "", number[24] = "";
+	uint64_t pid = device_pid(process, track->place);
+	uint32_t tid = track->lanes.lane[lane].tid;
+	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name", pid, tid);
+
+	o = xs_put(o, "\"name\":\"");
+	if (track->tid)
+		o = xs_put(xs_put_count(o, "Thread ", track->tid), " ");
+	o = xs_put(o, xs_backend_of(work->record->event.source)->label);
+	o = put_queue(o, process, track, work);
+	if (lane)
+		o = xs_put_count(o, " lane ", lane + 1);
+	o = xs_chrome_put_metadata(xs_put(o, "\"}},\n"), "thread_sort_index", pid, tid);
+	o = xs_put(xs_put_count(o, "\"sort_index\":", tid), "}},\n");
+	xs_chrome_finish(chrome, o);
+}
+
+/* The program has named it since: of two names of a track the later one counts. */
+static void name_again(struct xs_process *process, struct device_track *track,
+		       const struct xs_work *work)
+{
+	if (track->renamed >= RENAMED_MAX)
+		return;
+	track->renamed++;
+	track->named = work->named;
+	for (uint32_t i = 0; i < track->lanes.count; i++)
+		if (track->lanes.lane[i].tid)
+			name_lane(process, track, work, i);
+}
+
+/* The track for device work from start to end: 0 when there is no memory. */
+static uint32_t find_lane(struct xs_process *process, struct device_track *track,
+			  const struct xs_work *work, uint64_t start, uint64_t end)
+{
+	const struct xs_device_record *record = work->record;
 	/* an engine may serve several queues, each in its order */
 	bool in_order = record->event.flags & XS_DEVICE_FLAG_IN_ORDER && track->queue &&
-			!backend->engines;
-	uint64_t pid = device_pid(process, track->place);
-	struct xs_lane *lane =
-		xs_lanes_take(&track->lanes, start, end, in_order ? XS_FIT_TRUSTED : XS_FIT_APART);
-	char *o;
+			!xs_backend_of(record->event.source)->engines;
+	struct xs_lane *lane;
 
+	if (track->queue && (track->named.queue != work->named.queue ||
+			     track->named.context != work->named.context))
+		name_again(process, track, work);
+	lane = xs_lanes_take(&track->lanes, start, end, in_order ? XS_FIT_TRUSTED : XS_FIT_APART);
 	if (!lane)
 		process->omitted[XS_OMIT_SLICES]++;
 	if (!lane || lane->tid)
 		return lane ? lane->tid : 0;
-	lane->tid = ++chrome->next_tid[track->place];
-	if (is_shared(process->run->options, track))
-		(void)strcpy(queue, backend->engines ? " Other Engines" : " Other Queues");
-	if (track->tid)
-		(void)snprintf(thread, sizeof(thread), "Thread %u ", track->tid);
-	if (track->queue && backend->engines)
-		(void)snprintf(queue, sizeof(queue), " %s Engine<%u,%u>",
-			       record->event.flags & XS_DEVICE_FLAG_COPY_ENGINE ? "Copy"
-										: "Compute",
-			       record->engine - 1u, record->engine_index);
-	else if (track->queue && backend->streams)
-		(void)snprintf(queue, sizeof(queue), " Context %u Stream %u",
-			       (uint32_t)(record->queue_handle >> 32),
-			       (uint32_t)record->queue_handle);
-	else if (track->queue)
-		(void)snprintf(queue, sizeof(queue), " Queue<0x%llx>",
-			       (unsigned long long)record->queue_handle);
-	if (track->lanes.count > 1)
-		(void)snprintf(number, sizeof(number), " lane %u", track->lanes.count);
-	(void)snprintf(name, sizeof(name), "%s%s%s%s", thread, backend->label, queue, number);
-	o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name", pid, lane->tid);
-	o = xs_put(xs_put_escaped(xs_put(o, "\"name\":\""), name), "\"}},\n");
-	o = xs_chrome_put_metadata(o, "thread_sort_index", pid, lane->tid);
-	o = xs_put(xs_put_count(o, "\"sort_index\":", lane->tid), "}},\n");
-	xs_chrome_finish(chrome, o);
+	lane->tid = ++xs_chrome_of(process)->next_tid[track->place];
+	name_lane(process, track, work, (uint32_t)(lane - track->lanes.lane));
 	return lane->tid;
 }
 
@@ -324,10 +384,10 @@ void xs_chrome_work(struct xs_process *process, const struct xs_work *work)
 
 	if (!options->chrome_kernel && !options->chrome_device)
 		return;
-	track = device_track(process, record);
+	track = device_track(process, work);
 	if (!track)
 		return;
-	tid = find_lane(process, track, record, work->start, work->end);
+	tid = find_lane(process, track, work, work->start, work->end);
 	if (!tid)
 		return;
 	pid = device_pid(process, track->place);
