@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ._record import (
         counter,
         export_memory,
+        initialize,
         is_recording,
         mark,
         memory,
@@ -54,6 +55,7 @@ _WHERE = {
     "_record": [
         "counter",
         "export_memory",
+        "initialize",
         "is_recording",
         "mark",
         "memory",
@@ -84,6 +86,7 @@ __all__ = [
     "check_trace",
     "counter",
     "export_memory",
+    "initialize",
     "is_recording",
     "mark",
     "memory",

@@ -85,6 +85,20 @@ def is_recording() -> bool:
     return _native is not None and _native.is_active()
 
 
+def initialize(*, cpu_only: bool = False) -> bool:
+    """Loads what records. Call it before the program first uses OpenCL or CUDA, and before `import torch` for its ITT tasks.
+
+    These look for a tracer once, when they are loaded. A profile that starts before that needs no such call.
+
+    Args:
+        cpu_only: nothing of devices.
+
+    Returns:
+        Can this process be traced? If not, `why_not()` says why.
+    """
+    return _native is not None and _native.initialize(cpu_only)[0] == 0
+
+
 def why_not() -> str:
     """One line: why nothing can be traced here; empty: it can."""
     if _native is None:

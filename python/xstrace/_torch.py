@@ -7,8 +7,11 @@ import os
 import sys
 import threading
 import warnings
-import weakref
 from typing import Any
+
+import torch
+from torch.autograd import profiler
+from torch.nn.modules import module as torch_module
 
 from ._averages import shapes_text
 from ._record import range_pop, range_push
@@ -38,8 +41,6 @@ class Operations:
     """
 
     def __init__(self, *, by_itt: bool, record_shapes: bool, profile_memory: bool, with_modules: bool):
-        from torch.autograd import profiler
-
         self._modules = Modules() if with_modules else None
         self._by_itt = by_itt
         if by_itt:
@@ -107,35 +108,35 @@ class Modules:
     """A range for each call of an nn.Module, while a trace is recorded."""
 
     def __init__(self) -> None:
-        self._names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._names: dict[Any, str] = {}  # empty unless they are watched: it keeps the modules
         self._depth = threading.local()
         self._hooks: list[Any] = []
 
     def watch(self) -> None:
-        from torch.nn.modules import module
-
         self._hooks = [
-            module.register_module_forward_pre_hook(self._before),
-            module.register_module_forward_hook(self._after, always_call=True),
+            torch_module.register_module_forward_pre_hook(self._before),
+            torch_module.register_module_forward_hook(self._after, always_call=True),
         ]
 
     def leave(self) -> None:
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
+        self._names = {}
 
     def _before(self, module: Any, _inputs: Any) -> None:
-        if _is_compiling():
+        if torch.compiler.is_compiling():
             return
-        depth = getattr(self._depth, "depth", 0)
-        if not depth or module not in self._names:
+        name = self._names.get(module)
+        if name is None:
             self._learn(module)
-        self._depth.depth = depth + 1
-        range_push(self._names[module])
+            name = self._names[module]
+        self._depth.depth = getattr(self._depth, "depth", 0) + 1
+        range_push(name)
 
     def _after(self, _module: Any, _inputs: Any, _output: Any) -> None:
         depth = getattr(self._depth, "depth", 0)
-        if _is_compiling() or not depth:  # the trace began within it
+        if torch.compiler.is_compiling() or not depth:  # the trace began within it
             return
         self._depth.depth = depth - 1
         range_pop()
@@ -146,9 +147,3 @@ class Modules:
             if module not in self._names:
                 kind = type(module).__name__
                 self._names[module] = f"nn.Module: {path} ({kind})" if path else f"nn.Module: {kind}"
-
-
-def _is_compiling() -> bool:
-    import torch
-
-    return torch.compiler.is_compiling()
