@@ -89,60 +89,69 @@ void *xstrace_itt_string_handle(const char *name)
 
 /* ---- correlation ---- */
 
-#define DEPTH_MAX 256u
-
-/* The thread's ids: what is deeper than the array counts alone. */
-struct ids {
-	uint32_t depth;
-	uint64_t id[DEPTH_MAX];
-};
-static __thread struct ids correlation, user_correlation;
-
-static uint64_t top(const struct ids *ids)
+static uint64_t top(const struct xs_ids *ids)
 {
-	uint32_t depth = ids->depth < DEPTH_MAX ? ids->depth : DEPTH_MAX;
+	uint32_t depth = ids->depth < XS_IDS_MAX ? ids->depth : XS_IDS_MAX;
 
 	return depth ? ids->id[depth - 1] : 0;
 }
 
-static void tell(void)
+static void tell(const struct xs_of_thread *thread)
 {
-	xs_table_of_library()->external(top(&correlation), top(&user_correlation));
+	xs_table_of_library()->external(top(&thread->correlation), top(&thread->user_correlation));
 }
 
-static void push(struct ids *ids, uint64_t id)
+static void push(struct xs_ids *ids, uint64_t id)
 {
-	if (ids->depth < DEPTH_MAX)
+	if (ids->depth < XS_IDS_MAX)
 		ids->id[ids->depth] = id;
 	ids->depth++;
-	tell();
 }
 
-static void pop(struct ids *ids)
+static void pop(struct xs_ids *ids)
 {
 	if (ids->depth)
 		ids->depth--;
-	tell();
 }
 
 void xstrace_push_correlation(uint64_t id)
 {
-	push(&correlation, id);
+	struct xs_of_thread *thread = xs_of_thread();
+
+	if (!thread)
+		return;
+	push(&thread->correlation, id);
+	tell(thread);
 }
 
 void xstrace_pop_correlation(void)
 {
-	pop(&correlation);
+	struct xs_of_thread *thread = xs_of_thread();
+
+	if (!thread)
+		return;
+	pop(&thread->correlation);
+	tell(thread);
 }
 
 void xstrace_push_user_correlation(uint64_t id)
 {
-	push(&user_correlation, id);
+	struct xs_of_thread *thread = xs_of_thread();
+
+	if (!thread)
+		return;
+	push(&thread->user_correlation, id);
+	tell(thread);
 }
 
 void xstrace_pop_user_correlation(void)
 {
-	pop(&user_correlation);
+	struct xs_of_thread *thread = xs_of_thread();
+
+	if (!thread)
+		return;
+	pop(&thread->user_correlation);
+	tell(thread);
 }
 
 void xstrace_record_thread_info(void)

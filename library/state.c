@@ -5,27 +5,73 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 struct xs_state_of_library xs_library = { .lock = { .mutex = PTHREAD_MUTEX_INITIALIZER },
 					  .table = &xs_library_nothing };
 
-static __thread char why[512];
+/*
+ * A pointer alone: a library that is loaded late finds little room for variables of threads.
+ */
+static __thread struct xs_of_thread *mine;
+static pthread_key_t key;
+static bool have_key;
+
+static void forget(void *thread)
+{
+	mine = NULL;
+	(void)munmap(thread, sizeof(*mine));
+}
+
+static void make_key(void)
+{
+	have_key = !pthread_key_create(&key, forget);
+}
+
+struct xs_of_thread *xs_of_thread(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct xs_of_thread *made;
+
+	if (__builtin_expect(mine != NULL, 1))
+		return mine;
+	(void)pthread_once(&once, make_key);
+	if (!have_key)
+		return NULL;
+	/* not malloc(): the first use may be in a signal's handler */
+	made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
+	if (made == MAP_FAILED)
+		return NULL;
+	if (pthread_setspecific(key, made)) {
+		(void)munmap(made, sizeof(*made));
+		return NULL;
+	}
+	return mine = made;
+}
 
 int xs_refuse(int result, const char *format, ...)
 {
+	struct xs_of_thread *thread = xs_of_thread();
 	va_list args;
 
+	if (!thread)
+		return result;
 	va_start(args, format);
-	(void)vsnprintf(why, sizeof(why), format, args);
+	(void)vsnprintf(thread->why, sizeof(thread->why), format, args);
 	va_end(args);
 	return result;
 }
 
 const char *xstrace_why(void)
 {
-	return why[0] ? why : "nothing has failed in this thread";
+	struct xs_of_thread *thread = xs_of_thread();
+
+	if (!thread)
+		return "no memory";
+	return thread->why[0] ? thread->why : "nothing has failed in this thread";
 }
 
 bool xs_is_child(void)

@@ -79,6 +79,21 @@ struct xs_state_of_library {
 };
 extern struct xs_state_of_library xs_library HIDDEN;
 
+#define XS_IDS_MAX 256u
+
+/* Ids that are pushed: what is deeper than the array counts alone. */
+struct xs_ids {
+	uint32_t depth;
+	uint64_t id[XS_IDS_MAX];
+};
+
+struct xs_of_thread {
+	char why[512]; /* the last call was refused; empty: none was */
+	struct xs_ids correlation, user_correlation;
+};
+/* Of the calling thread, as long as it lives. NULL: no memory. */
+struct xs_of_thread *xs_of_thread(void) HIDDEN;
+
 /* Notes why, for xstrace_why(), and returns `result`. */
 int xs_refuse(int result, const char *format, ...) HIDDEN __attribute__((format(printf, 2, 3)));
 

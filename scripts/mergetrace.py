@@ -15,7 +15,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 PLACES = ("../bin", "../../../bin", "../build/merge")  # installed, beside a build
-PACKAGES = (HERE, os.path.join(HERE, "../share/xstrace"))
+PACKAGES = (HERE, os.path.join(HERE, "../share/xstrace"), os.path.join(HERE, "../python"))
 FAILED = 125
 
 

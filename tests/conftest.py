@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("XSTRACE_BUILD", ROOT / "build")).resolve()
 XSTRACE = BUILD / "launcher/xstrace"
 APPS = BUILD / "tests/apps"
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(ROOT / "python"))
 
 from xstrace import check_trace, open_trace  # noqa: E402
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
-sys.path.insert(0, str(SCRIPTS))
+sys.path.insert(0, str(SCRIPTS.parent / "python"))
 
 from xstrace import Trace, TraceError, check_trace, open_trace, summarize  # noqa: E402
 from memory import run_for_peak, wide_frame  # noqa: E402
@@ -1525,7 +1525,7 @@ def test_output_in_any_locale(make, command):
 
 
 def install(tree, package):
-    shutil.copytree(SCRIPTS / "xstrace", package / "xstrace")
+    shutil.copytree(SCRIPTS.parent / "python/xstrace", package / "xstrace")
     (tree / "bin").mkdir(exist_ok=True)
     for command in (CHECK, SUMMARY):
         shutil.copy(command, tree / "bin")
@@ -1546,7 +1546,7 @@ def test_installed_tree(make, tmp_path, place):
 
 
 def test_entry_points():
-    text = (SCRIPTS / "pyproject.toml").read_text()
+    text = (SCRIPTS.parent / "pyproject.toml").read_text()
     found = re.findall(r'^xstrace-(\w+) = "xstrace\.(\w+):(\w+)"$', text, re.MULTILINE)
     assert sorted(found) == [("check", "check", "main"), ("summary", "summary", "main")]
     assert callable(check.main) and callable(summary.main) and Trace is trace.Trace

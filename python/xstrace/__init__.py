@@ -1,0 +1,121 @@
+"""Records what a program does, and reads traces. docs/PYTHON.md has examples.
+
+Recording (where the package's native parts are not, or with XSTRACE_DISABLE in the environment, all of it does nothing):
+
+    import xstrace
+
+    with xstrace.profile() as prof:
+        with xstrace.record_function("load"):
+            ...
+    prof.export_chrome_trace("trace.json")
+    print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
+
+Reading the traces of xstrace, unitrace, cliloader and Kineto (docs/TRACE_FORMAT.md):
+
+    with xstrace.open_trace("app.123.json.zst") as trace:
+        for event in trace:             # one dict each; event["ts"] and event["dur"] in integer ns
+            ...
+    assert xstrace.check_trace("app.123.json", strict=True) == []
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._averages import Event, KeyAverages, Row
+    from ._profile import ProfilerAction, ProfilerActivity, profile, schedule, tensorboard_trace_handler
+    from ._record import (
+        counter,
+        export_memory,
+        initialize,
+        is_recording,
+        mark,
+        memory,
+        metadata,
+        now,
+        pop_correlation_id,
+        push_correlation_id,
+        range,
+        range_pop,
+        range_push,
+        record_function,
+        why_not,
+    )
+    from .check import check_trace
+    from .summary import summarize
+    from .trace import Trace, TraceError, open_trace
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "_averages": ["Event", "KeyAverages", "Row"],
+    "_profile": ["ProfilerAction", "ProfilerActivity", "profile", "schedule", "tensorboard_trace_handler"],
+    "_record": [
+        "counter",
+        "export_memory",
+        "initialize",
+        "is_recording",
+        "mark",
+        "memory",
+        "metadata",
+        "now",
+        "pop_correlation_id",
+        "push_correlation_id",
+        "range",
+        "range_pop",
+        "range_push",
+        "record_function",
+        "why_not",
+    ],
+    "check": ["check_trace"],
+    "summary": ["summarize"],
+    "trace": ["Trace", "TraceError", "open_trace"],
+}
+_MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}
+
+__all__ = [
+    "Event",
+    "KeyAverages",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "Row",
+    "Trace",
+    "TraceError",
+    "check_trace",
+    "counter",
+    "export_memory",
+    "initialize",
+    "is_recording",
+    "mark",
+    "memory",
+    "metadata",
+    "now",
+    "open_trace",
+    "pop_correlation_id",
+    "profile",
+    "push_correlation_id",
+    "range",
+    "range_pop",
+    "range_push",
+    "record_function",
+    "schedule",
+    "summarize",
+    "tensorboard_trace_handler",
+    "why_not",
+]
+
+
+def __getattr__(name: str):
+    # who only records need not load what reads traces, and the other way round
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module 'xstrace' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{module}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
