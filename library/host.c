@@ -197,6 +197,8 @@ int xs_host_begin(const char *options, const char *directory, bool devices)
 	(void)snprintf(pid, sizeof(pid), "%d", getpid());
 	if (devices)
 		argv[count++] = "--chrome-kernel-logging";
+	if (getenv("KINETO_USE_DAEMON"))
+		argv[count++] = "--on-demand";
 	if (directory) {
 		argv[count++] = "--output-dir-path";
 		argv[count++] = (char *)directory;
@@ -282,5 +284,26 @@ int xs_host_cut(char *path)
 		xs_futex_wait(&control->cut, cut, 50000000);
 	}
 	read_list(number, path);
+	atomic_store_explicit(&control->own_trace, 0, memory_order_release);
 	return XSTRACE_OK;
+}
+
+int xs_host_start(void)
+{
+	struct xs_control *control = xs_library.control;
+	char path[PATH_MAX];
+	int result = XSTRACE_OK;
+
+	/* what the drain process does at the same time: may_record() in writer/drain */
+	atomic_store_explicit(&control->own_trace, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&control->demand, memory_order_relaxed)) {
+		result = xs_host_cut(path);
+		atomic_store_explicit(&control->own_trace, 1, memory_order_relaxed);
+	}
+	if (!result)
+		result = xs_host_record(true);
+	if (result)
+		atomic_store_explicit(&control->own_trace, 0, memory_order_relaxed);
+	return result;
 }

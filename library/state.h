@@ -78,6 +78,8 @@ static inline const struct xs_library *xs_table_of_library(void)
 /* Begins it: XSTRACE_OK, or why not. `options`: as in struct xstrace_config. */
 int xs_host_begin(const char *options, const char *directory, bool devices) HIDDEN;
 int xs_host_record(bool on) HIDDEN;
+/* The same at the beginning of a trace: one that is recorded for dynolog ends. */
+int xs_host_start(void) HIDDEN;
 /* Ends the trace; `path`, of PATH_MAX bytes: where it is. */
 int xs_host_cut(char *path) HIDDEN;
 
