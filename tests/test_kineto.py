@@ -314,3 +314,32 @@ def test_holistic_trace_analysis(xstrace, told, tmp_path):
         assert row["('memory_bw_gbps', 'count')"] == 10 and row["('memory_bw_gbps', 'max')"] == 4
     idle = sum(row["idle_time"] for row in told_us["idle"] if row["rank"] == 0 and row["stream"] == 7)
     assert idle == pytest.approx(180, abs=22)
+
+
+def gpu_annotations(data):
+    return slices(data, "gpu_user_annotation")
+
+
+@needs_softcuda
+def test_tasks_are_on_the_devices_rows(xstrace, tmp_path):
+    """Each task's work, from the first piece to the last, where it ran; tasks around it cover it."""
+    run = xstrace(KINETO, "cuda_nvtx", [3], env=SoftCUDA(tmp_path).env)
+    data = load(run)
+    launches = {e["args"]["correlation"]: e for e in slices(data, "cuda_runtime", "cuda_driver")}
+    expected = collections.Counter()
+    for task in slices(data, "user_annotation"):
+        inside = [
+            work
+            for work in slices(data, *DEVICE)
+            if (call := launches.get(work["args"]["correlation"]))
+            and (call["pid"], call["tid"]) == (task["pid"], task["tid"])
+            and task["ts"] <= call["ts"] and call["ts"] + call["dur"] <= task["ts"] + task["dur"]
+        ]
+        for stream in {(work["pid"], work["args"]["stream"]) for work in inside}:
+            of = [w for w in inside if (w["pid"], w["args"]["stream"]) == stream]
+            first, last = min(w["ts"] for w in of), max(w["ts"] + w["dur"] for w in of)
+            expected[(*stream, task["name"], round(first, 3), round(last - first, 3))] += 1
+    found = collections.Counter(
+        (e["pid"], e["args"]["stream"], e["name"], round(e["ts"], 3), round(e["dur"], 3)) for e in gpu_annotations(data)
+    )
+    assert found == expected and len({name for _, _, name, _, _ in found}) >= 3
