@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, ROOT, XSTRACE, compile_c, wait_until
+from conftest import APPS, BUILD, ROOT, XSTRACE, compile_c, wait_until
 from cuda_log import HAVE_SOFTCUDA, SoftCUDA
 from others import CLIENTS, need, needs_clients
 
@@ -343,3 +343,23 @@ def test_tasks_are_on_the_devices_rows(xstrace, tmp_path):
         (e["pid"], e["args"]["stream"], e["name"], round(e["ts"], 3), round(e["dur"], 3)) for e in gpu_annotations(data)
     )
     assert found == expected and len({name for _, _, name, _, _ in found}) >= 3
+
+
+def test_changes_of_memory_are_events(xstrace, tmp_path):
+    """tests/apps/library.c memory: five changes while it is profiled, one after that."""
+    run = xstrace(f"{KINETO} --chrome-itt-logging", APPS / "library", ["memory", tmp_path])
+    assert "stop: 2, the events are in the launcher's trace" in run.out  # the program ends then
+    data = json.loads(run.trace_files[0].read_text())
+    events = [e for e in data["traceEvents"] if e["name"] == "[memory]"]
+    assert {(e["ph"], e["cat"], e["s"], e["pid"]) for e in events} == {("i", "cpu_instant_event", "t", run.trace.pid)}
+    keys = ("Bytes", "Device Type", "Device Id", "Total Allocated", "Total Reserved")
+    assert [tuple(e["args"][key] for key in keys) for e in events] == [
+        (100, 1, 1, 100, 1000),
+        (50, 1, 1, 150, 1000),
+        (25, 1, 1, 175, 1000),
+        (-50, 1, 1, 125, 1000),
+        (8, 0, 0, 8, 8),
+    ]
+    first = events[0]["args"]["Addr"]
+    assert [e["args"]["Addr"] - first for e in events] == [0, 1, 2, 1, 3]
+    assert not [e for e in xstrace("--chrome-itt-logging", APPS / "library", ["memory", tmp_path]).trace.events if e["name"] == "[memory]"]
