@@ -84,6 +84,12 @@ static inline char *xs_kineto_more_args(char *o)
 
 /* ---- kineto.c ---- */
 
+#define XS_KINETO_OPERATION ",\"cat\":\"cpu_op\""
+/*
+ * Takes the domain from the name of a task of PyTorch's emit_itt(). True: it is an operation, and
+ * no annotation of the program's.
+ */
+bool xs_kineto_is_operation(const char **text, size_t *length);
 bool xs_kineto_init(struct xs_chrome *chrome);
 void xs_kineto_fini(struct xs_chrome *chrome);
 /* What the file begins with, behind the brace; and what ends its list of events. */

@@ -9,6 +9,7 @@
 #include "activity_types.h"
 #include "hash.h"
 #include "kineto.h"
+#include "names.h"
 #include "tasks.h"
 
 #define DEPTH 16u /* of tasks around a call, from the innermost out */
@@ -36,7 +37,11 @@ struct xs_kineto_ref xs_kineto_span_of(struct xs_track *track)
 	for (uint32_t i = first; i < track->depth; i++) {
 		const struct xs_open *task = &track->open[i];
 		struct xs_kineto_span *span = span_of(kineto, task, track->tid);
+		size_t length;
+		const char *text = xs_text_of(track->process->run, task->name.id, &length);
 
+		if (xs_kineto_is_operation(&text, &length))
+			continue;
 		if (!is_span(span, task, track->tid))
 			*span = (struct xs_kineto_span){ .start = task->start,
 							 .name = task->name.id,
