@@ -171,6 +171,11 @@ void xs_tell_activity(void);
  * None of them has begun (below).
  */
 void xs_count_untimed(uint64_t count);
+/*
+ * --on-demand: a step of the program begins; how many have so far. Where a trace is to begin or end
+ * with it, the drain process does that first, for which it gets 50 ms. 0: the run is another one.
+ */
+uint64_t xs_count_step(void);
 
 /*
  * Each command that is recorded when it has run is counted twice, by stores into the header of the

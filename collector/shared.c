@@ -48,6 +48,33 @@ void xs_count_untimed(uint64_t count)
 	atomic_fetch_add_explicit(&xs_self.process->untimed, count, memory_order_relaxed);
 }
 
+#define STEP_NS 50000000u
+
+uint64_t xs_count_step(void)
+{
+	struct xs_doorbell *bell;
+	struct xs_process_file *file;
+	uint64_t steps, due;
+	uint32_t done;
+
+	if (!xs_joined() || !xs_self.control->options.on_demand)
+		return 0;
+	file = xs_self.process;
+	bell = &xs_self.mailbox->bell;
+	done = atomic_load_explicit(&file->step_done, memory_order_acquire);
+	steps = atomic_fetch_add_explicit(&file->steps, 1, memory_order_relaxed) + 1;
+	due = atomic_load_explicit(&file->step_due, memory_order_relaxed);
+	if (!due || steps < due)
+		return steps;
+	atomic_fetch_add_explicit(&bell->rung, 1, memory_order_release);
+	xs_futex_wake(&bell->rung);
+	xs_futex_wait(&file->step_done, done, STEP_NS);
+	/* a drain process that does not answer is not waited for again */
+	if (atomic_load_explicit(&file->step_done, memory_order_acquire) == done)
+		atomic_store_explicit(&file->step_due, 0, memory_order_relaxed);
+	return steps;
+}
+
 /* In a child that has not joined yet the ring is its parent's. */
 static void commands_end(uint64_t count)
 {

@@ -209,6 +209,8 @@ static bool fill_command(char *words, const char *directory, bool devices)
 	argv[++count] = "--chrome-itt-logging";
 	if (devices)
 		argv[++count] = "--chrome-kernel-logging";
+	if (getenv("KINETO_USE_DAEMON"))
+		argv[++count] = "--on-demand";
 	if (directory) {
 		argv[++count] = "--output-dir-path";
 		argv[++count] = (char *)directory;
@@ -237,7 +239,7 @@ int xs_host_begin(const char *options, const char *directory, bool devices)
 		result = run_host();
 	else
 		result = xs_refuse(XSTRACE_BAD_ARGUMENT, "options: more than %u words",
-				   ARGUMENTS_MAX - 10);
+				   ARGUMENTS_MAX - 11);
 	if (!result)
 		result = join(host.answer);
 	free(words);
@@ -357,5 +359,29 @@ int xs_host_cut(struct xs_host_files *files, char *path)
 	if (!result)
 		result = read_list(files, number, path);
 	close_files(files);
+	atomic_store_explicit(&control->own_trace, 0, memory_order_release);
+	return result;
+}
+
+int xs_host_start(void)
+{
+	struct xs_control *control = xs_library.control;
+	static char path[PATH_MAX]; /* the lock is held */
+	struct xs_host_files files;
+	int result = XSTRACE_OK;
+
+	/* what the drain process does at the same time: may_record() in writer/drain */
+	atomic_store_explicit(&control->own_trace, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&control->demand, memory_order_relaxed)) {
+		result = xs_host_open(&files);
+		if (!result)
+			result = xs_host_cut(&files, path);
+		atomic_store_explicit(&control->own_trace, 1, memory_order_relaxed);
+	}
+	if (!result)
+		result = xs_host_switch(XS_PAUSE_LIBRARY, true);
+	if (result)
+		atomic_store_explicit(&control->own_trace, 0, memory_order_relaxed);
 	return result;
 }

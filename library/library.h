@@ -53,7 +53,13 @@ struct xs_library {
 	void (*counter)(const char *name, double value);
 	const struct xstrace_name *(*name)(const char *name);
 	void *(*domain)(void);
-	void (*step)(const char *name, bool first);
+	/*
+	 * Where dynolog may ask for traces: how many steps have begun, with this one, once a trace
+	 * that begins or ends with it has done that. Else 0.
+	 */
+	uint64_t (*count_step)(void);
+	/* False: it is not recorded. */
+	bool (*step)(const char *name);
 	void (*step_end)(void);
 	void (*external)(uint64_t id, uint64_t user_id);
 	void (*thread_info)(void);

@@ -154,11 +154,21 @@ static int initialize(bool cpu_only)
 	return XSTRACE_OK;
 }
 
+/* With KINETO_USE_DAEMON dynolog can ask for traces from now on, as of a program with Kineto. */
+static int initialize_for_daemon(bool cpu_only)
+{
+	int result = initialize(cpu_only);
+
+	if (!result && xs_library.how == XS_HOW_ALONE && getenv("KINETO_USE_DAEMON"))
+		result = xs_host_begin(NULL, NULL, !cpu_only);
+	return result;
+}
+
 int xstrace_initialize(bool cpu_only)
 {
 	int result = enter();
 
-	return result ? result : leave(initialize(cpu_only));
+	return result ? result : leave(initialize_for_daemon(cpu_only));
 }
 
 bool xstrace_is_initialized(void)
@@ -287,7 +297,7 @@ static int start(xstrace_post_process function, void *user)
 	if (!xs_library.prepared)
 		result = prepare(NULL);
 	if (!result && xs_library.how == XS_HOW_HOSTED)
-		result = xs_host_switch(XS_PAUSE_LIBRARY, true);
+		result = xs_host_start();
 	if (result)
 		return result;
 	xs_library.post_process = function;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "state.h"
 
@@ -80,34 +82,75 @@ static struct change *new_change(void)
 	return &profile.changes[profile.count++];
 }
 
+/*
+ * In Kineto's format a change is an event, too. It is not in Chrome's, where the counter shows it.
+ */
+static void record_event(const struct change *change)
+{
+	const struct xs_control *control = xs_library.collector.control();
+	char metadata[320], *at = metadata;
+	const struct {
+		const char *key;
+		uint64_t value;
+		bool negative;
+	} rows[] = {
+		{ "Addr", change->address, false },
+		{ "Bytes", (uint64_t)change->bytes, change->bytes < 0 },
+		{ "Device Type", (uint64_t)change->device_type, false },
+		{ "Device Id", (uint64_t)(int64_t)change->device, change->device < 0 },
+		{ "Total Allocated", change->total_allocated, false },
+		{ "Total Reserved", change->total_reserved, false },
+	};
+	struct xs_own_text name = { "[memory]", sizeof("[memory]") - 1, 0 },
+			   row = { "memory", sizeof("memory") - 1, 0 };
+	const struct xs_own_metadata known = { metadata, 0, sizeof(rows) / sizeof(rows[0]) };
+	struct xs_own_activity event = { .type = XSTRACE_CPU_INSTANT_EVENT,
+					 .resource = (int64_t)syscall(SYS_gettid),
+					 .device = getpid() };
+	const struct xs_own_list list = { .activities = &event,
+					  .count = 1,
+					  .names = &name,
+					  .rows = &row,
+					  .metadata = &known,
+					  .metadata_count = 1 };
+
+	if (!control || (!control->options.format && !control->options.on_demand))
+		return;
+	event.start = event.end = xs_clock_ns(CLOCK_MONOTONIC);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		at = stpcpy(at, rows[i].key) + 1;
+		at += 1 + sprintf(at, rows[i].negative ? "%lld" : "%llu",
+				  (unsigned long long)rows[i].value);
+	}
+	xs_table_of_library()->activities(&list);
+}
+
 void xstrace_memory(const void *address, int64_t bytes, uint64_t total_allocated,
 		    uint64_t total_reserved, enum xstrace_device_type device_type, int device,
 		    const char *category)
 {
+	struct change now = { .bytes = bytes,
+			      .address = (uintptr_t)address,
+			      .total_allocated = total_allocated,
+			      .total_reserved = total_reserved,
+			      .device_type = (int32_t)device_type,
+			      .device = device };
 	struct change *change;
-	int64_t now;
 	char name[48];
 
 	if (!atomic_load_explicit(&profile.on, memory_order_relaxed) || xs_is_child())
 		return;
-	now = xstrace_now();
+	now.time = xstrace_now();
+	(void)snprintf(now.category, sizeof(now.category), "%s", category ? category : "unknown");
 	(void)snprintf(name, sizeof(name), "memory of device type %d, %d", (int)device_type,
 		       device);
 	xstrace_counter(name, (double)total_allocated);
+	record_event(&now);
 	if (xs_lock(&profile.lock))
 		return;
 	change = profile.on ? new_change() : NULL;
-	if (change) {
-		*change = (struct change){ .time = now,
-					   .bytes = bytes,
-					   .address = (uintptr_t)address,
-					   .total_allocated = total_allocated,
-					   .total_reserved = total_reserved,
-					   .device_type = (int32_t)device_type,
-					   .device = device };
-		(void)snprintf(change->category, sizeof(change->category), "%s",
-			       category ? category : "unknown");
-	}
+	if (change)
+		*change = now;
 	(void)xs_unlock(&profile.lock, 0);
 }
 

@@ -33,9 +33,15 @@ static void *no_domain(void)
 	return NULL;
 }
 
-static void step(const char *name, bool first)
+static uint64_t count_step(void)
 {
-	(void)name, (void)first;
+	return 0;
+}
+
+static bool step(const char *name)
+{
+	(void)name;
+	return false;
 }
 
 static void external(uint64_t id, uint64_t user_id)
@@ -62,6 +68,7 @@ const struct xs_library xs_library_nothing = {
 	.counter = counter,
 	.name = no_name,
 	.domain = no_domain,
+	.count_step = count_step,
 	.step = step,
 	.step_end = nothing,
 	.external = external,

@@ -45,14 +45,21 @@ void xstrace_counter(const char *name, double value)
 
 void xstrace_step(void)
 {
+	const struct xs_library *table = xs_table_of_library();
+	bool own = atomic_load_explicit(&xs_library.recording, memory_order_relaxed);
+	uint64_t number, count;
 	char name[40];
-	uint64_t number;
 
-	if (!atomic_load_explicit(&xs_library.recording, memory_order_relaxed))
+	/* before a trace ends with it, and another step begins with one */
+	if (atomic_exchange(&xs_library.in_step, false))
+		table->step_end();
+	count = table->count_step();
+	if (!own && !count)
 		return;
-	number = atomic_fetch_add_explicit(&xs_library.step, 1, memory_order_relaxed);
+	number = own ? atomic_fetch_add_explicit(&xs_library.step, 1, memory_order_relaxed)
+		     : count - 1;
 	(void)snprintf(name, sizeof(name), "ProfilerStep#%llu", (unsigned long long)number);
-	xs_table_of_library()->step(name, !atomic_exchange(&xs_library.in_step, true));
+	atomic_store(&xs_library.in_step, table->step(name));
 }
 
 /* ---- ITT's words ---- */

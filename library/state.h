@@ -125,6 +125,8 @@ static inline const struct xs_library *xs_table_of_library(void)
 int xs_host_begin(const char *options, const char *directory, bool devices) HIDDEN;
 /* Recording, or a part of it, goes on or stops. */
 int xs_host_switch(enum xs_pause_reason what, bool on) HIDDEN;
+/* The same at the beginning of a trace: one that is recorded for dynolog ends. */
+int xs_host_start(void) HIDDEN;
 /*
  * Ends the trace: xs_host_open() first, which fails where there are no descriptors for that, and
  * then nothing has changed. `path`, of PATH_MAX bytes: where the trace is.

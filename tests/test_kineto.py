@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, ROOT, XSTRACE, compile_c, wait_until
+from conftest import APPS, BUILD, ROOT, XSTRACE, compile_c, wait_until
 from cuda_log import HAVE_SOFTCUDA, SoftCUDA
 from others import CLIENTS, need, needs_clients
 
@@ -314,3 +314,52 @@ def test_holistic_trace_analysis(xstrace, told, tmp_path):
         assert row["('memory_bw_gbps', 'count')"] == 10 and row["('memory_bw_gbps', 'max')"] == 4
     idle = sum(row["idle_time"] for row in told_us["idle"] if row["rank"] == 0 and row["stream"] == 7)
     assert idle == pytest.approx(180, abs=22)
+
+
+def gpu_annotations(data):
+    return slices(data, "gpu_user_annotation")
+
+
+@needs_softcuda
+def test_tasks_are_on_the_devices_rows(xstrace, tmp_path):
+    """Each task's work, from the first piece to the last, where it ran; tasks around it cover it."""
+    run = xstrace(KINETO, "cuda_nvtx", [3], env=SoftCUDA(tmp_path).env)
+    data = load(run)
+    launches = {e["args"]["correlation"]: e for e in slices(data, "cuda_runtime", "cuda_driver")}
+    expected = collections.Counter()
+    for task in slices(data, "user_annotation"):
+        inside = [
+            work
+            for work in slices(data, *DEVICE)
+            if (call := launches.get(work["args"]["correlation"]))
+            and (call["pid"], call["tid"]) == (task["pid"], task["tid"])
+            and task["ts"] <= call["ts"] and call["ts"] + call["dur"] <= task["ts"] + task["dur"]
+        ]
+        for stream in {(work["pid"], work["args"]["stream"]) for work in inside}:
+            of = [w for w in inside if (w["pid"], w["args"]["stream"]) == stream]
+            first, last = min(w["ts"] for w in of), max(w["ts"] + w["dur"] for w in of)
+            expected[(*stream, task["name"], round(first, 3), round(last - first, 3))] += 1
+    found = collections.Counter(
+        (e["pid"], e["args"]["stream"], e["name"], round(e["ts"], 3), round(e["dur"], 3)) for e in gpu_annotations(data)
+    )
+    assert found == expected and len({name for _, _, name, _, _ in found}) >= 3
+
+
+def test_changes_of_memory_are_events(xstrace, tmp_path):
+    """tests/apps/library.c memory: five changes while it is profiled, one after that."""
+    run = xstrace(f"{KINETO} --chrome-itt-logging", APPS / "library", ["memory", tmp_path])
+    assert "stop: 2, the events are in the launcher's trace" in run.out  # the program ends then
+    data = json.loads(run.trace_files[0].read_text())
+    events = [e for e in data["traceEvents"] if e["name"] == "[memory]"]
+    assert {(e["ph"], e["cat"], e["s"], e["pid"]) for e in events} == {("i", "cpu_instant_event", "t", run.trace.pid)}
+    keys = ("Bytes", "Device Type", "Device Id", "Total Allocated", "Total Reserved")
+    assert [tuple(e["args"][key] for key in keys) for e in events] == [
+        (100, 1, 1, 100, 1000),
+        (50, 1, 1, 150, 1000),
+        (25, 1, 1, 175, 1000),
+        (-50, 1, 1, 125, 1000),
+        (8, 0, 0, 8, 8),
+    ]
+    first = events[0]["args"]["Addr"]
+    assert [e["args"]["Addr"] - first for e in events] == [0, 1, 2, 1, 3]
+    assert not [e for e in xstrace("--chrome-itt-logging", APPS / "library", ["memory", tmp_path]).trace.events if e["name"] == "[memory]"]

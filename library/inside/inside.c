@@ -148,14 +148,13 @@ static void step_end(void)
 		  (struct xs_id){ { 1, 0, 0 } }, null_id, 0, XS_ROLE_OTHER);
 }
 
-static void step(const char *name, bool first)
+static bool step(const char *name)
 {
 	if (!xs_recording())
-		return;
-	if (!first)
-		step_end();
+		return false;
 	itt_keyed(XS_OPEN, XS_SPAN_OVERLAPPED, xs_name(name, itt_domain_id(domain())),
 		  (struct xs_id){ { 1, 0, 0 } }, null_id, 0, XS_ROLE_OTHER);
+	return true;
 }
 
 static void external(uint64_t id, uint64_t user_id)
@@ -312,6 +311,7 @@ EXPORT const struct xs_library *xs_companion_library(void)
 		.counter = counter,
 		.name = get_name,
 		.domain = get_domain,
+		.count_step = xs_count_step,
 		.step = step,
 		.step_end = step_end,
 		.external = external,

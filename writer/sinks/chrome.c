@@ -409,7 +409,7 @@ static void free_state(struct xs_process *process)
 	process->out = NULL;
 }
 
-static bool close_trace(struct xs_process *process, enum xs_end end, int status)
+static bool finish_trace(struct xs_process *process, enum xs_end end, int status)
 {
 	struct xs_run *run = process->run;
 	struct xs_chrome *chrome = xs_chrome_of(process);
@@ -434,6 +434,12 @@ static bool close_trace(struct xs_process *process, enum xs_end end, int status)
 		xs_tell("[INFO] Timeline is stored in %s%s\n", path,
 			error ? " (what came before the disk was full)" : "");
 	return true;
+}
+
+static bool close_trace(struct xs_process *process, enum xs_end end, int status)
+{
+	xs_kineto_span_flush(process);
+	return finish_trace(process, end, status);
 }
 
 static void leave(struct xs_track *track, uint64_t ns)

@@ -32,7 +32,8 @@ struct device_place {
 /* A name as the last thing of an event: ,"cat":"cpu_op","name":"…"},\n */
 struct xs_json_name {
 	uint32_t id;	 /* 0: free */
-	uint32_t length; /* 0: too long to keep */
+	uint16_t length; /* 0: too long to keep */
+	uint16_t skip;	 /* bytes of the category before it */
 	char *text;
 };
 
@@ -233,6 +234,11 @@ static inline struct xs_json_name xs_json_name_of(struct xs_process *process, ui
 }
 void xs_json_names_free(struct xs_json_names *names);
 
+/*
+ * The category of a task of that name, as ,"cat":"…". In Kineto's format operations of PyTorch have
+ * another one, and lose the domain before their names (text and length change).
+ */
+const char *xs_chrome_category(const struct xs_process *process, const char **text, size_t *length);
 char *xs_chrome_put_long_name(char *o, struct xs_process *process, uint32_t id);
 /* The name, as the last thing of an event. */
 static inline char *xs_chrome_put_name(char *o, struct xs_process *process, uint32_t id)

@@ -2,6 +2,7 @@
  * The Chrome JSON of MPI: a slice for each call and for the work of each request, and who the
  * process is in a communicator.
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -230,6 +231,34 @@ static char *put_started(char *o, const struct xs_mpi_call *call)
 	return o;
 }
 
+/* What Kineto tells of collectives, as far as MPI's calls have it. `name`: MPI_Allreduce, … */
+static char *put_collective(char *o, const struct xs_process *process,
+			    const struct xs_mpi_call *call)
+{
+	uint32_t sequence = (uint32_t)(call->word[XS_MPI_ROOT] >> 32);
+	int32_t size = atomic_load_explicit(&process->file->world_size, memory_order_relaxed),
+		rank = xs_process_rank(process);
+	uint64_t comm = call->words & 1u << XS_MPI_COMM ? call->word[XS_MPI_COMM] : 0;
+	size_t length;
+	const char *name = xs_text_of(process->run, call->name, &length);
+
+	if (!(call->words & 1u << XS_MPI_ROOT) || (int32_t)sequence == XS_MPI_NOTHING ||
+	    length < 5 || length > 64 || memcmp(name, "MPI_", 4) != 0)
+		return o;
+	o = xs_put(o, ",\"Collective name\":\"");
+	for (size_t i = 4; i < length; i++)
+		o = xs_json_escape(o, &(char){ (char)tolower((unsigned char)name[i]) }, 1);
+	o = xs_put_count(xs_put(o, "\""), ",\"Seq\":", sequence);
+	if (call->words & 1u << XS_MPI_COUNT)
+		o = put_amount(o, ",\"In msg nelems\":", call->word[XS_MPI_COUNT]);
+	o = put_identity(o, ",\"Process Group Name\":", comm);
+	if (comm == XS_MPI_WORLD && size > 0)
+		o = xs_put_count(o, ",\"Group size\":", (uint64_t)size);
+	if (comm == XS_MPI_WORLD && rank >= 0)
+		o = xs_put_count(o, ",\"Rank\":", (uint64_t)rank);
+	return o;
+}
+
 void xs_chrome_mpi_call(struct xs_track *track, const struct xs_mpi_call *call)
 {
 	struct xs_chrome *chrome = xs_chrome_of(track->process);
@@ -244,6 +273,8 @@ void xs_chrome_mpi_call(struct xs_track *track, const struct xs_mpi_call *call)
 		o = put_started(o, call);
 	if (call->result)
 		o = xs_json_signed(xs_put(o, ",\"result\":"), call->result);
+	if (chrome->kineto)
+		o = put_collective(o, track->process, call);
 	if (call->unfinished)
 		o = xs_put(o, ",\"unfinished\":true");
 	if (o > args) {

@@ -45,10 +45,13 @@ static void render(struct xs_process *process, struct xs_json_name *name)
 	size_t length;
 	const char *text = xs_text_of(process->run, name->id, &length);
 	char json[64 + 6 * XS_NAME_SLACK], *o = json;
+	const char *category;
 
 	if (length > XS_NAME_SLACK)
 		return;
-	o = xs_put(xs_put(o, xs_chrome_of(process)->category), ",\"name\":\"");
+	category = xs_chrome_category(process, &text, &length);
+	name->skip = (uint16_t)strlen(category);
+	o = xs_put(xs_put(o, category), ",\"name\":\"");
 	o = xs_put(xs_json_escape(o, text, length), "\"},\n");
 	length = (size_t)(o - json);
 	if (length > XS_NAME_SLACK || names->bytes + XS_NAME_SLACK > NAMES_BYTES)
@@ -57,7 +60,7 @@ static void render(struct xs_process *process, struct xs_json_name *name)
 	if (!name->text)
 		return;
 	memcpy(name->text, json, length);
-	name->length = (uint32_t)length;
+	name->length = (uint16_t)length;
 	names->bytes += XS_NAME_SLACK;
 }
 

@@ -1,15 +1,23 @@
 /*
  * The pieces that the Chrome JSON of all kinds of events has in common.
  */
-#include "chrome.h"
+#include "kineto.h"
 
 /* A name that is not kept ready. */
+const char *xs_chrome_category(const struct xs_process *process, const char **text, size_t *length)
+{
+	const struct xs_chrome *chrome = xs_chrome_of(process);
+
+	return chrome->kineto && xs_kineto_is_operation(text, length) ? XS_KINETO_OPERATION
+								      : chrome->category;
+}
+
 char *xs_chrome_put_long_name(char *o, struct xs_process *process, uint32_t id)
 {
 	size_t length;
 	const char *text = xs_text_of(process->run, id, &length);
 
-	o = xs_put(xs_put(o, xs_chrome_of(process)->category), ",\"name\":\"");
+	o = xs_put(xs_put(o, xs_chrome_category(process, &text, &length)), ",\"name\":\"");
 	/*
 	 * bounded by XS_OUTPUT_SLACK: a name is at most XS_STRING_MAX bytes, six times that would
 	 * not fit
@@ -34,14 +42,17 @@ char *xs_chrome_put_rank(char *o, const struct xs_process *process)
 
 char *xs_chrome_put_bare_name(char *o, struct xs_process *process, uint32_t id)
 {
-	const size_t skip = strlen(xs_chrome_of(process)->category);
 	const struct xs_json_name name = xs_json_name_of(process, id);
+	size_t length, skip = name.skip;
+	const char *text;
 	char *end;
 
 	if (__builtin_expect(name.length, 1)) {
 		memcpy(o, name.text + skip, XS_NAME_SLACK - skip);
 		return o + name.length - skip;
 	}
+	text = xs_text_of(process->run, id, &length);
+	skip = strlen(xs_chrome_category(process, &text, &length));
 	end = xs_chrome_put_name(o, process, id);
 	memmove(o, o + skip, (size_t)(end - o) - skip);
 	return end - skip;

@@ -18,6 +18,19 @@ static const char *const reserved[] = {
 	"traceName",	       "otherData",	   NULL
 };
 
+bool xs_kineto_is_operation(const char **text, size_t *length)
+{
+	static const char domain[] = "PyTorch::", backward[] = "Backward";
+	const size_t n = sizeof(domain) - 1;
+
+	if (*length <= n || memcmp(*text, domain, n) != 0)
+		return false;
+	*text += n;
+	*length -= n;
+	return memmem(*text, *length, "::", 2) ||
+	       memmem(*text, *length, backward, sizeof(backward) - 1);
+}
+
 bool xs_kineto_init(struct xs_chrome *chrome)
 {
 	chrome->kineto = calloc(1, sizeof(*chrome->kineto));
@@ -121,10 +134,14 @@ static bool is_launch(const char *name, size_t length)
 	return false;
 }
 
-static void remember(struct xs_kineto *kineto, uint64_t correlation, uint64_t external)
+static void remember(struct xs_track *track, uint64_t correlation)
 {
-	kineto->calls[correlation / 2 % XS_KINETO_KEPT] =
-		(struct xs_kineto_call){ correlation, external };
+	struct xs_kineto *kineto = xs_chrome_of(track->process)->kineto;
+
+	if (track->external || track->depth)
+		kineto->calls[correlation / 2 % XS_KINETO_KEPT] =
+			(struct xs_kineto_call){ correlation, track->external,
+						 xs_kineto_span_of(track) };
 }
 
 char *xs_kineto_end_call(char *o, struct xs_track *track, const struct xs_call *call)
@@ -138,10 +155,9 @@ char *xs_kineto_end_call(char *o, struct xs_track *track, const struct xs_call *
 		       is_launch(name, length);
 
 	o = xs_put_count(xs_kineto_more_args(o), "\"correlation\":", correlation);
-	if (track->external) {
+	if (track->external)
 		o = xs_put_count(o, ",\"External id\":", track->external);
-		remember(xs_chrome_of(process)->kineto, correlation, track->external);
-	}
+	remember(track, correlation);
 	if (renamed)
 		o = xs_put(xs_json_escape(xs_put(o, ",\"call\":\""), name,
 					  length < 256 ? length : 256),

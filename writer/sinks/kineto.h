@@ -7,8 +7,9 @@
 
 #include "chrome.h"
 
-#define XS_KINETO_ROWS 1024u
-#define XS_KINETO_KEPT 8192u /* a power of two: calls and activities that others may refer to */
+#define XS_KINETO_ROWS	1024u
+#define XS_KINETO_KEPT	8192u /* a power of two: calls and activities that others may refer to */
+#define XS_KINETO_SPANS 4096u /* a power of two */
 
 /* A device, as a process of the trace. */
 struct xs_kineto_place {
@@ -24,9 +25,27 @@ struct xs_kineto_row {
 	struct xs_lanes lanes;
 };
 
-/* A call that has numbers of the program's. */
+/* A task of the host that device work may have been launched in. Turns count up; 0: free. */
+struct xs_kineto_ref {
+	uint32_t slot, turn;
+};
+
+struct xs_kineto_span {
+	uint64_t start;
+	uint32_t name, tid, turn;
+	struct xs_kineto_ref around; /* the task that it is in */
+};
+
+/* From when to when its work lasted on a stream. */
+struct xs_kineto_range {
+	uint32_t turn, name, pid, stream;
+	uint64_t first, last;
+};
+
+/* A call that has numbers of the program's, or tasks around it. */
 struct xs_kineto_call {
 	uint64_t correlation, external;
+	struct xs_kineto_ref span;
 };
 
 /* An activity that an arrow may begin from. */
@@ -43,6 +62,9 @@ struct xs_kineto {
 	struct xs_kineto_call calls[XS_KINETO_KEPT];
 	struct xs_kineto_origin origins[XS_KINETO_KEPT];
 	uint64_t arrows; /* numbers of those between activities */
+	uint32_t span_turns;
+	struct xs_kineto_span spans[XS_KINETO_SPANS];
+	struct xs_kineto_range ranges[XS_KINETO_SPANS];
 };
 
 /* The same for a call and for the work that it has put on a device; exact in a double, never 0. */
@@ -62,6 +84,12 @@ static inline char *xs_kineto_more_args(char *o)
 
 /* ---- kineto.c ---- */
 
+#define XS_KINETO_OPERATION ",\"cat\":\"cpu_op\""
+/*
+ * Takes the domain from the name of a task of PyTorch's emit_itt(). True: it is an operation, and
+ * no annotation of the program's.
+ */
+bool xs_kineto_is_operation(const char **text, size_t *length);
 bool xs_kineto_init(struct xs_chrome *chrome);
 void xs_kineto_fini(struct xs_chrome *chrome);
 /* What the file begins with, behind the brace; and what ends its list of events. */
@@ -77,12 +105,23 @@ void xs_kineto_aside(struct xs_process *process, const struct xs_aside *aside);
 void xs_kineto_work(struct xs_process *process, const struct xs_work *work);
 /* The device of that number, named if it is new. */
 uint32_t xs_kineto_told_device(struct xs_process *process, uint32_t device);
+enum xs_kineto_lanes { XS_KINETO_THREAD, XS_KINETO_STREAM, XS_KINETO_ANNOTATION };
 /*
  * The track of a row, for what lasts from start to end. ret_tid: its number. False: there is no
  * room.
  */
-bool xs_kineto_lane(struct xs_process *process, uint32_t pid, uint32_t tid, bool stream,
-		    uint64_t start, uint64_t end, uint32_t *ret_tid);
+bool xs_kineto_lane(struct xs_process *process, uint32_t pid, uint32_t tid,
+		    enum xs_kineto_lanes what, uint64_t start, uint64_t end, uint32_t *ret_tid);
+
+/* ---- kineto_spans.c ---- */
+
+/* The innermost task that is open on the track. */
+struct xs_kineto_ref xs_kineto_span_of(struct xs_track *track);
+/* Work that was launched in it. */
+void xs_kineto_span_work(struct xs_process *process, struct xs_kineto_ref ref, uint32_t pid,
+			 uint32_t stream, const struct xs_work *work);
+/* Writes all: the trace ends. */
+void xs_kineto_span_flush(struct xs_process *process);
 
 /* ---- kineto_own.c ---- */
 

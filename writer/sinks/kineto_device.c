@@ -121,13 +121,15 @@ static void name_lane(struct xs_process *process, const struct xs_kineto_row *ro
 	xs_chrome_finish(chrome, xs_put(xs_put_count(o, "\"sort_index\":", row->tid), "}},\n"));
 }
 
-bool xs_kineto_lane(struct xs_process *process, uint32_t pid, uint32_t tid, bool stream,
-		    uint64_t start, uint64_t end, uint32_t *ret_tid)
+bool xs_kineto_lane(struct xs_process *process, uint32_t pid, uint32_t tid,
+		    enum xs_kineto_lanes what, uint64_t start, uint64_t end, uint32_t *ret_tid)
 {
+	bool stream = what != XS_KINETO_THREAD;
 	struct xs_chrome *chrome = xs_chrome_of(process);
 	struct xs_kineto_row *row = row_of(process, pid, tid);
 	struct xs_lane *lane =
-		row ? xs_lanes_take(&row->lanes, start, end, stream ? XS_FIT_APART : XS_FIT_NESTING)
+		row ? xs_lanes_take(&row->lanes, start, end,
+				    what == XS_KINETO_STREAM ? XS_FIT_APART : XS_FIT_NESTING)
 		    : NULL;
 
 	if (!lane) {
@@ -291,7 +293,7 @@ static char *put_work_args(char *o, struct xs_process *process, const struct xs_
 	uint64_t correlation =
 		record->event.tick ? xs_kineto_correlation(record->tid, record->event.tick) : 0;
 	const struct xs_kineto_call *call = &kineto->calls[correlation / 2 % XS_KINETO_KEPT];
-	bool external = correlation && call->correlation == correlation;
+	bool external = correlation && call->correlation == correlation && call->external;
 
 	o = xs_put_count(xs_put_count(o, ",\"args\":{\"device\":", pid), ",\"stream\":", stream);
 	if (backend->streams)
@@ -313,6 +315,19 @@ static char *put_work_args(char *o, struct xs_process *process, const struct xs_
 	return xs_put(put_facts(o, work, external), "}");
 }
 
+/* Of the call that has launched it. */
+static void span_work(struct xs_process *process, const struct xs_work *work, uint32_t pid,
+		      uint32_t stream)
+{
+	const struct xs_device_record *record = work->record;
+	uint64_t correlation = xs_kineto_correlation(record->tid, record->event.tick);
+	const struct xs_kineto_call *call =
+		&xs_chrome_of(process)->kineto->calls[correlation / 2 % XS_KINETO_KEPT];
+
+	if (record->event.tick && call->correlation == correlation)
+		xs_kineto_span_work(process, call->span, pid, stream, work);
+}
+
 void xs_kineto_work(struct xs_process *process, const struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
@@ -325,7 +340,7 @@ void xs_kineto_work(struct xs_process *process, const struct xs_work *work)
 
 	if (!process->run->options->chrome_kernel && !process->run->options->chrome_device)
 		return;
-	if (!xs_kineto_lane(process, pid, stream, true, work->start, work->end, &tid))
+	if (!xs_kineto_lane(process, pid, stream, XS_KINETO_STREAM, work->start, work->end, &tid))
 		return;
 	o = xs_put_count(xs_output_put(&chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
 	o = xs_put(xs_put_count(o, ",\"pid\":", pid), ",\"ts\":");
@@ -334,6 +349,7 @@ void xs_kineto_work(struct xs_process *process, const struct xs_work *work)
 	o = xs_put(xs_put(o, kind_of(record)->category), "\"");
 	o = put_work_args(o, process, work, pid, stream);
 	xs_chrome_finish(chrome, put_work_name(o, process, work));
+	span_work(process, work, pid, stream);
 	if (process->run->options->chrome_kernel && work->linked)
 		xs_arrow_add(process, work, pid, tid);
 }

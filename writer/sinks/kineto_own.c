@@ -195,13 +195,17 @@ void xs_kineto_activity(struct xs_track *track, const struct xs_activity *activi
 	struct xs_chrome *chrome = xs_chrome_of(process);
 	bool instant = record->type == XS_TYPE_CPU_INSTANT_EVENT, device = is_device(record->type);
 	uint32_t pid = (uint32_t)process->pid, tid = (uint32_t)record->resource & TRACK_BITS;
+	enum xs_kineto_lanes lanes = !device ? XS_KINETO_THREAD
+				     : record->type == XS_TYPE_GPU_USER_ANNOTATION
+					     ? XS_KINETO_ANNOTATION
+					     : XS_KINETO_STREAM;
 	struct found found;
 	char *o;
 
 	if (device)
 		pid = xs_kineto_told_device(process, (uint32_t)record->device & TRACK_BITS);
 	if (!instant &&
-	    !xs_kineto_lane(process, pid, tid, device, activity->start, activity->end, &tid))
+	    !xs_kineto_lane(process, pid, tid, lanes, activity->start, activity->end, &tid))
 		return;
 	o = xs_put(xs_output_put(&chrome->out),
 		   instant ? "{\"ph\":\"i\",\"s\":\"t\"" : "{\"ph\":\"X\"");
