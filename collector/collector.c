@@ -25,6 +25,18 @@ void xs_at_end(struct xs_hook *hook)
 	xs_hang(&at_end, hook);
 }
 
+static struct xs_hook *_Atomic at_stop;
+
+void xs_at_stop(struct xs_hook *hook)
+{
+	xs_hang(&at_stop, hook);
+}
+
+void xs_call_at_stop(void)
+{
+	xs_call_hooks(&at_stop);
+}
+
 static void tell_not_joined(void)
 {
 	atomic_fetch_add_explicit(&xs_self.mailbox->join_failed, 1, memory_order_relaxed);

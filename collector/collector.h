@@ -263,6 +263,9 @@ struct xs_hook {
 };
 /* When the process ends normally, once: a backend puts finished device work into the ring. */
 void xs_at_end(struct xs_hook *hook);
+/* When the program itself ends a trace (library/), again and again: likewise. */
+void xs_at_stop(struct xs_hook *hook);
+void xs_call_at_stop(void);
 /*
  * When a pause of this process's own ends, whatever calls that: a backend that was not called
  * meanwhile is called from now on. Not for the pauses of the run.

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define XS_LIBRARY_VERSION 2u
+#define XS_LIBRARY_VERSION 3u
 
 struct xstrace_name;
 
@@ -63,6 +63,7 @@ struct xs_library {
 	void (*step_end)(void);
 	void (*external)(uint64_t id, uint64_t user_id);
 	void (*thread_info)(void);
+	void (*stop)(void); /* before recording ends: what backends still hold */
 	void (*activities)(const struct xs_own_list *list);
 	/* key, text: the latter of any length */
 	void (*about)(const char *key, const char *text, bool json);

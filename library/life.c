@@ -367,6 +367,7 @@ static int stop(struct xstrace_trace **ret)
 	path[0] = '\0';
 	if (atomic_exchange(&xs_library.in_step, false))
 		xs_table_of_library()->step_end();
+	xs_table_of_library()->stop();
 	atomic_store(&xs_library.recording, false);
 	xs_library.prepared = false;
 	xs_library.off = 0;

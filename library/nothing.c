@@ -73,6 +73,7 @@ const struct xs_library xs_library_nothing = {
 	.step_end = nothing,
 	.external = external,
 	.thread_info = nothing,
+	.stop = nothing,
 	.activities = activities,
 	.about = about,
 };

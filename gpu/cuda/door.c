@@ -108,7 +108,7 @@ static void start(struct xs_activity_file *file, const struct xs_options *option
 	}
 	xs_cuda_take_names(file);
 	/* libraries' destructors run later: libcupti is still there */
-	(void)atexit(xs_cuda_at_exit);
+	xs_cuda_flush_at_ends();
 }
 
 EXPORT int InitializeInjection(void);

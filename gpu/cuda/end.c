@@ -1,5 +1,5 @@
 /*
- * The program ends normally: CUPTI hands back the buffers that it fills.
+ * The program ends normally, or ends its trace: CUPTI hands back the buffers that it fills.
  *
  * That may take for ever, if the device hangs or libcupti waits for itself. So another thread asks
  * for it, and the program waits for that thread for a limited time. What CUPTI has not handed back
@@ -13,13 +13,15 @@
 
 #define FLUSH_NS 2000000000u
 
-static _Atomic uint32_t flushed; /* futex */
+static _Atomic uint32_t flushed; /* futex: how often */
+static atomic_bool flushing;	 /* one at a time; one that hangs is the last */
 
 static void *flush(void *none)
 {
 	(void)none;
 	xs_cuda_flush();
-	atomic_store(&flushed, 1);
+	atomic_store(&flushing, false);
+	atomic_fetch_add(&flushed, 1);
 	xs_futex_wake(&flushed);
 	return NULL;
 }
@@ -29,23 +31,34 @@ static bool flush_apart(void)
 {
 	uint64_t signals = xs_cuda_block();
 	pthread_t thread;
-	/* never joined: the process ends first */
 	int error = pthread_create(&thread, NULL, flush, NULL);
 
 	xs_cuda_unblock(signals);
+	if (!error)
+		(void)pthread_detach(thread); /* the process may end first */
 	return error == 0;
 }
 
-void xs_cuda_at_exit(void)
+static void flush_in_time(void)
 {
 	uint64_t now, deadline = xs_clock_ns(CLOCK_MONOTONIC) + FLUSH_NS;
+	uint32_t before = atomic_load(&flushed);
 
-	if (!xs_cuda_alive())
+	if (!xs_cuda_alive() || atomic_exchange(&flushing, true))
 		return;
 	if (!flush_apart()) {
 		xs_cuda_flush();
+		atomic_store(&flushing, false);
 		return;
 	}
-	while (!atomic_load(&flushed) && (now = xs_clock_ns(CLOCK_MONOTONIC)) < deadline)
-		xs_futex_wait(&flushed, 0, deadline - now);
+	while (atomic_load(&flushed) == before && (now = xs_clock_ns(CLOCK_MONOTONIC)) < deadline)
+		xs_futex_wait(&flushed, before, deadline - now);
+}
+
+static struct xs_hook at_stop = { .function = flush_in_time };
+
+void xs_cuda_flush_at_ends(void)
+{
+	(void)atexit(flush_in_time);
+	xs_at_stop(&at_stop);
 }

@@ -123,8 +123,9 @@ void xs_cuda_unblock(uint64_t before);
 
 /* ---- end.c ---- */
 
-/* xs_cuda_flush() at the program's end, for a limited time. */
-void xs_cuda_at_exit(void);
+/* Has xs_cuda_flush() called when the program ends, or its trace does: each time for a limited
+ * time. */
+void xs_cuda_flush_at_ends(void);
 
 /* ---- names.c ---- */
 

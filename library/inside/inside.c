@@ -316,6 +316,7 @@ EXPORT const struct xs_library *xs_companion_library(void)
 		.step_end = step_end,
 		.external = external,
 		.thread_info = thread_info,
+		.stop = xs_call_at_stop,
 		.activities = write_activities,
 		.about = about,
 	};
