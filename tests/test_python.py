@@ -402,6 +402,16 @@ def test_what_is_imported(python):
     assert eval(out) == ["xstrace", *(f"xstrace.{name}" for name in ("_averages", "_load", "_native", "_profile"))]
 
 
+def test_everything_is_documented(python):
+    text = """
+import xstrace
+members = [(name, getattr(xstrace, name)) for name in xstrace.__all__]
+members += [(name, member) for name, member in vars(xstrace.profile).items() if callable(member) and not name.startswith("_")]
+print(len(members) > 30, [name for name, member in members if not member.__doc__])
+"""
+    assert python(text).out == "True []\n"
+
+
 def test_a_range_costs_less_than_a_microsecond(python):
     text = """
 import timeit, xstrace
@@ -532,6 +542,36 @@ print([event.name for event in prof.events()], "aten::add" in {row.key for row i
         "['ours'] True",
         "[] True",
     ]
+
+
+LOADER = """
+import torch, xstrace
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8
+
+    @xstrace.record_function("item")
+    def __getitem__(self, i):
+        return i
+
+with xstrace.profile():
+    for batch in torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=2):
+        pass
+"""
+
+
+@needs_clients
+def test_workers_of_a_loader(torch, package, xstrace):
+    """Under the launcher each has a trace with its ranges; the program's has the time that it waited for them."""
+    script = xstrace.home / "load.py"
+    script.write_text(LOADER)
+    run = xstrace("--chrome-itt-logging", CLIENTS, [script], launcher=package / "bin/xstrace")
+    assert run.status == 0 and run.err == ""
+    items = sorted(sum(s.name == "item" for s in trace.slices) for trace in run.traces)
+    assert items == [0, 4, 4]
+    (program,) = [trace for trace in run.traces if "worker" not in trace.path.name]
+    assert sum("DataLoader" in s.name for s in program.slices) == 5  # four batches, and the end
 
 
 @needs_clients
