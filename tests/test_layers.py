@@ -31,6 +31,7 @@ MAY_USE = {
     "include/xstrace": [],
     "library": ["common", "include/xstrace"],
     "library/inside": ["common", "collector", "itt_collector", "library"],
+    "python/native": ["include/xstrace"],
     "launcher": ["common", "writer/base"],
     "devices": ["common"],
 }

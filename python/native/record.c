@@ -115,11 +115,21 @@ static PyObject *memory(PyObject *self, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(range_push_doc, "range_push(name, /)\n--\n\n"
+			     "Begins a range of this thread; it lasts until the range_pop() that "
+			     "belongs to it.");
+PyDoc_STRVAR(range_pop_doc, "range_pop()\n--\n\n"
+			    "Ends the range that this thread has begun last.");
+PyDoc_STRVAR(mark_doc, "mark(name, /)\n--\n\n"
+		       "Records something without duration.");
+PyDoc_STRVAR(counter_doc, "counter(name, value, /)\n--\n\n"
+			  "Records the value that the counter has from now on.");
+
 PyMethodDef xs_native_record_methods[] = {
-	{ "range_push", range_push, METH_O, NULL },
-	{ "range_pop", range_pop, METH_NOARGS, NULL },
-	{ "mark", mark, METH_O, NULL },
-	{ "counter", counter, METH_VARARGS, NULL },
+	{ "range_push", range_push, METH_O, range_push_doc },
+	{ "range_pop", range_pop, METH_NOARGS, range_pop_doc },
+	{ "mark", mark, METH_O, mark_doc },
+	{ "counter", counter, METH_VARARGS, counter_doc },
 	{ "step", step, METH_NOARGS, NULL },
 	{ "now", now, METH_NOARGS, NULL },
 	{ "push_correlation", push_correlation, METH_VARARGS, NULL },

@@ -3,6 +3,8 @@
  */
 #include "native.h"
 
+#include <string.h>
+
 struct trace {
 	PyObject_HEAD struct xstrace_trace *trace;
 };

@@ -9,6 +9,7 @@ from typing import Any, Iterable, Iterator, NamedTuple
 DEVICE = {"kernel", "gpu_memcpy", "gpu_memset"}
 HOST = {"cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver"}
 STEP = "ProfilerStep#"
+TRANSFER = "xstrace: operations are put into the trace"  # a slice of the trace, and no part of the program's work
 
 
 class Event(NamedTuple):
@@ -172,7 +173,7 @@ def _time(us: float) -> str:
 
 def averages(events: Iterable[Event], group_by_input_shape: bool = False) -> KeyAverages:
     """One row for each name, in the order of their first event."""
-    events = list(events)
+    events = [event for event in events if event.name != TRANSFER]
     rows: dict[tuple[str, str], Row] = {}
 
     def row_of(event: Event) -> Row:

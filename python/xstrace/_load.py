@@ -35,6 +35,8 @@ def _load() -> tuple[Any, str]:
         _native.load(os.fspath(path))
     except OSError as error:
         return None, str(error)
+    if "XSTRACE_RUN" in os.environ:  # the launcher's: ranges are recorded without a profile
+        _native.initialize(True)
     return _native, ""
 
 

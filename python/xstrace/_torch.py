@@ -13,7 +13,7 @@ import torch
 from torch.autograd import profiler
 from torch.nn.modules import module as torch_module
 
-from ._averages import shapes_text
+from ._averages import TRANSFER, shapes_text
 from ._record import range_pop, range_push
 
 CPU_OP, USER_ANNOTATION, INSTANT = 0, 1, 9  # enum xstrace_type
@@ -49,18 +49,22 @@ class Operations:
             self._profiler = profiler.profile(use_cpu=True, use_kineto=True, record_shapes=record_shapes, profile_memory=profile_memory)
 
     def start(self) -> None:
+        if self._modules:
+            self._modules.watch()
+        if profiler._is_profiler_enabled:  # the program's own would be cut off
+            self._profiler = None
+            _warn("the program's own profiler records")
+            return
         said = os.environ.get(LOG_LEVEL)
         os.environ.setdefault(LOG_LEVEL, "6")  # else it logs to stderr when it starts and stops
         try:
             self._profiler.__enter__()
-        except RuntimeError as error:  # the program uses it itself
+        except RuntimeError as error:
             self._profiler = None
-            warnings.warn(f"xstrace: operations of PyTorch are not recorded: {error}", RuntimeWarning, stacklevel=4)
+            _warn(str(error))
         finally:
             if said is None:
                 del os.environ[LOG_LEVEL]
-        if self._modules:
-            self._modules.watch()
 
     def stop(self, native: Any) -> dict[int, tuple[str, int]]:
         """Puts them into the trace. Their shapes and sequence numbers by their correlation."""
@@ -76,10 +80,14 @@ class Operations:
         threads = {event.start_thread_id(): event.device_resource_id() for event in events}
         known: dict[int, tuple[str, int]] = {}
         rows = [_row(event, threads, known) for event in events if event.device_type().value == 0]
-        result, why = native.activities("PyTorch", rows)
+        result, why = native.activities(TRANSFER, rows) if rows else (0, "")
         if result:
-            warnings.warn(f"xstrace: operations of PyTorch are not in the trace: {why}", RuntimeWarning, stacklevel=4)
+            _warn(why)
         return known
+
+
+def _warn(why: str) -> None:
+    warnings.warn(f"xstrace: operations of PyTorch are not recorded: {why}", RuntimeWarning, stacklevel=5)
 
 
 def _row(event: Any, threads: dict[int, int], known: dict[int, tuple[str, int]]) -> tuple:

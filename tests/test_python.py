@@ -1,0 +1,597 @@
+"""The Python package (python/, docs/PYTHON.md): the wheel that pip builds, in an environment of its own."""
+
+import collections
+import fcntl
+import json
+import os
+import re
+import subprocess
+import sys
+import uuid
+import zipfile
+
+import pytest
+
+from conftest import ROOT, Trace, check_trace, wait_until
+from others import CLIENTS, need, needs_clients
+
+BACKEND = ROOT / ".venv-wheel/bin"
+PLACE = ROOT / "build-package"
+MESON = ROOT / "build-wheel"  # beside the other build: compiled with the same words, ccache knows most of it
+# What test_install.py shows of the backends is not built again, nor made fast: it would take minutes.
+QUICK = [f"-Csetup-args=-D{word}" for word in ("opencl=disabled", "level_zero=disabled", "cuda=disabled", "optimization=0")]
+
+
+def make_package():
+    """Builds the wheel, and installs it alone into an environment; both in PLACE."""
+    env = {**os.environ, "PATH": f"{BACKEND}:{os.environ['PATH']}"}
+    for old in PLACE.glob("*.whl"):
+        old.unlink()
+    pip = [BACKEND / "python", "-m", "pip", "-q", "--disable-pip-version-check"]
+    options = ["--no-build-isolation", "--no-deps", f"-Cbuild-dir={MESON}", *QUICK]
+    subprocess.run([*pip, "wheel", *options, "-w", PLACE, ROOT], check=True, env=env, timeout=900)
+    (wheel,) = PLACE.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", PLACE / "venv"], check=True)
+    subprocess.run([*pip, "--python", PLACE / "venv/bin/python", "install", "--no-index", wheel], check=True)
+
+
+@pytest.fixture(scope="session")
+def package():
+    """The environment; made once for all processes of a test run."""
+    if not (BACKEND / "pip").exists():
+        pytest.skip("no .venv-wheel; scripts/setup makes it")
+    PLACE.mkdir(exist_ok=True)
+    run, stamp = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(uuid.uuid4()), PLACE / "stamp"
+    with (PLACE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stamp.exists() or stamp.read_text() != run:
+            make_package()
+            stamp.write_text(run)
+    return PLACE / "venv"
+
+
+@pytest.fixture
+def python(package, xstrace, tmp_path, monkeypatch):
+    """Runs a program of some lines in that environment, without a launcher."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+
+    def run(text, *args, env=None, interpreter=package / "bin/python", status=0, timeout=60):
+        script = tmp_path / "program.py"
+        script.write_text(text)
+        done = xstrace.bare(interpreter, [script, *args], env=env, timeout=timeout)
+        assert done.status == status, done.out + done.err
+        return done
+
+    yield run
+    wait_until(lambda: all(path.name.startswith("torchinductor") for path in place.iterdir()), timeout=10)
+
+
+def slices(path, name=None):
+    assert check_trace(path, strict=True) == []
+    return [s for s in Trace(path).slices if name in (None, s.name)]
+
+
+# ---- what is installed ----
+
+
+def test_what_the_wheel_holds(package):
+    (wheel,) = PLACE.glob("*.whl")
+    assert "-abi3-" in wheel.name, "an extension module for one version of Python alone"
+    names = zipfile.ZipFile(wheel).namelist()
+    own = {re.sub(r".*\.data/", "", name) for name in names}
+    assert own >= {
+        "scripts/xstrace",
+        "scripts/xstrace-merge",
+        "data/lib/libxstrace-api.so.0",
+        "data/lib/xstrace/libxstrace.so",
+        "data/lib/xstrace/xstrace-drain",
+        "data/lib/xstrace/xstrace-host",
+        "xstrace/_native.abi3.so",
+        "xstrace/py.typed",
+        "headers/xstrace/xstrace.h",
+    }
+    sources = {f"xstrace/{path.name}" for path in (ROOT / "python/xstrace").glob("*.py")}
+    assert {name for name in own if name.endswith(".py")} == sources
+
+
+def test_commands(package, xstrace):
+    version = subprocess.run([package / "bin/xstrace", "--version"], capture_output=True, text=True, check=True)
+    assert version.stdout == "xstrace 0.1.0\n"
+    run = xstrace("--chrome-itt-logging", package / "bin/python", ["-c", RANGES], launcher=package / "bin/xstrace")
+    assert run.status == 0 and run.out == "" and run.err == ""
+    assert collections.Counter(s.name for s in run.trace.slices) == {"outer": 1, "inner": 3}
+    for command in ("xstrace-check", "xstrace-summary", "xstrace-merge"):
+        more = ["--report", "-"] if command == "xstrace-merge" else []
+        subprocess.run([package / "bin" / command, *more, run.trace_files[0]], check=True, capture_output=True)
+
+
+RANGES = """
+import xstrace
+with xstrace.record_function("outer"):
+    for _ in range(3):
+        with xstrace.range("inner"):
+            pass
+"""
+
+
+def run_module(xstrace, package, *words, env=None):
+    """python -m xstrace, which becomes the launcher."""
+    before = set(xstrace.cwd.glob("*.json"))
+    run = xstrace.bare(package / "bin/python", ["-m", "xstrace", *words], env=env)
+    wait_until(lambda: "[INFO]" not in run.err or set(xstrace.cwd.glob("*.json")) - before)
+    return run, sorted(set(xstrace.cwd.glob("*.json")) - before)
+
+
+def test_python_m_xstrace(package, xstrace):
+    app = xstrace.home / "app.py"
+    app.write_text(RANGES + "import sys, signal\nprint(sys.argv[1:], signal.getsignal(signal.SIGPIPE).name)\nsys.exit(7)\n")
+    run, (path,) = run_module(xstrace, package, app, "-x", "two words")
+    assert run.status == 7 and run.out == "['-x', 'two words'] SIG_IGN\n" and run.err == ""
+    assert len(slices(path, "inner")) == 3
+    run, (path,) = run_module(xstrace, package, "--chrome-itt-logging", "--ring-size", "64K", app)
+    assert run.status == 7 and len(slices(path, "inner")) == 3
+    run, (path,) = run_module(xstrace, package, "--chrome-itt-logging", "-m", "app", env={"PYTHONPATH": str(xstrace.home)})
+    assert run.status == 7 and len(slices(path, "inner")) == 3
+    run, none = run_module(xstrace, package, "--chrome-itt-logging", "no_such.py")
+    assert run.status == 2 and none == [] and "no Python program among: --chrome-itt-logging no_such.py" in run.out + "\n".join(run.said)
+
+
+# ---- profile ----
+
+PROFILE = """
+import sys, threading, time, xstrace
+path = sys.argv[1]
+
+@xstrace.record_function("decorated")
+def work(seconds):
+    time.sleep(seconds)
+    return "done"
+
+def other():
+    with xstrace.record_function("thread"):
+        time.sleep(0.002)
+
+with xstrace.profile(trace_id="mine") as prof:
+    with xstrace.record_function("outer"):
+        time.sleep(0.004)
+        for i in range(3):
+            xstrace.range_push("inner é")
+            assert work(0.001) == "done"
+            xstrace.range_pop()
+        xstrace.push_correlation_id(42)
+        with xstrace.range("with an id"):
+            pass
+        xstrace.pop_correlation_id()
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    xstrace.mark("a mark")
+    xstrace.counter("queue", 2.5)
+    xstrace.metadata("about", {"a": [1, None]})
+    xstrace.metadata("text", "{")
+    assert xstrace.is_recording()
+assert not xstrace.is_recording() and prof.why == "", prof.why
+prof.export_chrome_trace(path)
+prof.export_chrome_trace(path + ".2.json")
+prof.export_chrome_trace(path + ".3.json.gz")
+for event in prof.events():
+    print(repr((event.name, event.category, event.duration_ns, event.resource, event.external_id)))
+print("== next")
+rows = {row.key: row for row in prof.key_averages()}
+for row in rows.values():
+    print(repr((row.key, row.count, row.cpu_time_total, row.self_cpu_time_total, row.cpu_time)))
+print("== next")
+print(prof.key_averages().table(sort_by="cpu_time_total", row_limit=2))
+"""
+
+
+def test_profile(python, tmp_path):
+    path = tmp_path / "trace.json"
+    run = python(PROFILE, path)
+    assert run.err == ""
+    events, rows, table = run.out.split("== next\n")
+    events = [eval(line) for line in events.splitlines()]
+    counts = {"outer": 1, "inner é": 3, "decorated": 3, "with an id": 1, "thread": 1, "a mark": 1}
+    assert collections.Counter(event[0] for event in events) == counts
+    assert {event[0]: event[4] for event in events}["with an id"] == 42
+    assert len({event[3] for event in events}) == 2
+
+    trace = Trace(path)
+    seen = slices(path)
+    assert {(s.name, s.end - s.start) for s in seen} == {e[:1] + e[2:3] for e in events if e[0] != "a mark"}
+    (outer,) = [s for s in seen if s.name == "outer"]
+    inner = [s for s in seen if s.name in ("inner é", "with an id")]
+    assert all(outer.start <= s.start and s.end <= outer.end for s in inner)
+    data = json.loads(path.read_text())
+    assert data["about"] == {"a": [1, None]} and data["text"] == "{" and data["trace_id"] == "mine"
+    assert [e["args"]["value"] for e in data["traceEvents"] if e["ph"] == "C" and e["name"] == "queue"] == [2.5]
+    assert slices(f"{path}.2.json") and len(slices(f"{path}.3.json.gz")) == len(seen) == len(trace.slices)
+
+    rows = {row[0]: row for row in map(eval, rows.splitlines())}
+    assert {name: row[1] for name, row in rows.items()} == counts
+    total = {name: sum(s.end - s.start for s in seen if s.name == name) / 1000 for name in counts}
+    assert {name: row[2] for name, row in rows.items()} == pytest.approx(total)
+    assert rows["outer"][3] == pytest.approx(total["outer"] - total["inner é"] - total["with an id"])
+    assert rows["inner é"][3] == pytest.approx(total["inner é"] - total["decorated"])
+    assert rows["decorated"][3] == rows["decorated"][2] >= 3000 and rows["decorated"][4] == pytest.approx(total["decorated"] / 3)
+    assert re.search(r"^-+.*\n *Name .*# of Calls\n-+.*\n *outer .* 1\n *inner é .* 3\n-+", table), table
+
+
+STEPS = """
+import json, sys, xstrace
+traces = []
+
+def ready(prof):
+    path = f"{sys.argv[1]}.{len(traces)}.json"
+    prof.export_chrome_trace(path)
+    traces.append([path, prof.step_num, sorted(e.name for e in prof.events() if not e.name.startswith("Prof"))])
+
+schedule = xstrace.schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)
+with xstrace.profile(schedule=schedule, on_trace_ready=ready) as prof:
+    for i in range(12):
+        with xstrace.record_function(f"step {i}"):
+            pass
+        prof.step()
+
+@xstrace.profile(on_trace_ready=ready)
+def decorated():
+    with xstrace.record_function("in it"):
+        return 5
+
+assert decorated() + decorated() == 10
+prof = xstrace.profile(schedule=lambda step: xstrace.ProfilerAction.RECORD, on_trace_ready=ready)
+prof.start()
+with xstrace.record_function("unfinished cycle"):
+    prof.step()
+prof.stop()
+prof.stop()
+print(json.dumps(traces))
+"""
+
+
+def test_schedule(python, tmp_path):
+    """Each cycle is a trace with the steps that its schedule records, and no others."""
+    traces = json.loads(python(STEPS, tmp_path / "cycle").out)
+    assert [(number, names) for _, number, names in traces] == [
+        (5, ["step 3", "step 4"]),
+        (9, ["step 7", "step 8"]),
+        (0, ["in it"]),
+        (0, ["in it"]),
+        (1, ["unfinished cycle"]),
+    ]
+    steps = [[s.name for s in slices(path) if s.name.startswith("ProfilerStep#")] for path, *_ in traces]
+    assert [len(names) for names in steps] == [2, 2, 0, 0, 2]
+
+
+def test_schedule_as_torch(tmp_path):
+    """The same actions as torch.profiler.schedule(), which says them so."""
+    sys.path.insert(0, str(ROOT / "python"))
+    import xstrace as package
+
+    letters = {package.ProfilerAction[name]: letter for name, letter in zip(("NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"), "-wrs")}
+
+    def said(steps, **numbers):
+        action = package.schedule(**numbers)
+        return "".join(letters[action(step)] for step in range(steps))
+
+    assert said(10, wait=1, warmup=1, active=2) == "-wrs-wrs-w"
+    assert said(12, wait=1, warmup=1, active=2, repeat=2, skip_first=1) == "--wrs-wrs---"
+    assert said(6, wait=0, warmup=0, active=1) == "ssssss"
+    assert said(8, wait=2, warmup=1, active=1, skip_first_wait=1) == "ws--ws--"
+    for wrong in ({"wait": -1, "warmup": 0, "active": 1}, {"wait": 0, "warmup": 0, "active": 0}):
+        with pytest.raises(ValueError):
+            package.schedule(**wrong)
+
+
+MISUSE = """
+import os, warnings, xstrace
+warnings.simplefilter("error")
+
+def refused(kind, function):
+    try:
+        function()
+    except kind as error:
+        print(kind.__name__, error)
+    else:
+        print("not refused")
+
+refused(ValueError, lambda: xstrace.profile(activities=["GPU"]))
+refused(ValueError, lambda: xstrace.profile(torch="yes"))
+refused(ValueError, lambda: xstrace.profile(options="--no-such").start())
+refused(TypeError, lambda: xstrace.record_function(3))
+refused(TypeError, lambda: xstrace.range_push(None))
+refused(RuntimeWarning, lambda: xstrace.profile().export_chrome_trace("x.json"))
+with xstrace.profile(activities=["CPU"]) as prof:
+    refused(RuntimeError, xstrace.profile().start)
+    refused(TypeError, lambda: xstrace.metadata("key", object()))
+    xstrace.range_push("\\ud800 surrogate")
+    xstrace.range_pop()
+    xstrace.range_pop()  # one too many
+    if os.fork() == 0:
+        with xstrace.record_function("child"):
+            pass
+        os._exit(0)
+    os.wait()
+try:
+    with xstrace.profile() as failed, xstrace.record_function("raises"):
+        raise KeyError("of the program")
+except KeyError as error:
+    print("raised", error, [e.name for e in failed.events()])
+print([e.name for e in prof.events()])
+refused(OSError, lambda: failed.export_chrome_trace("/no/such/directory/x.json"))
+refused(ValueError, lambda: prof.key_averages().table(sort_by="nothing"))
+"""
+
+
+def test_misuse(python):
+    assert python(MISUSE).out.splitlines() == [
+        "ValueError activities: 'GPU' is none of CPU, XPU, CUDA, MTIA, HPU, PrivateUse1",
+        "ValueError torch: 'yes' is none of \"auto\", \"itt\", True, False",
+        "ValueError xstrace.profile: unknown option --no-such; see xstrace --help",
+        "TypeError record_function() argument 1 must be str, not int",
+        "TypeError a name or text of xstrace must be a str",
+        "RuntimeWarning xstrace: no trace is written as x.json: nothing has been recorded yet",
+        "RuntimeError xstrace.profile: a trace is being recorded; stop it first",
+        "TypeError Object of type object is not JSON serializable",
+        "raised 'of the program' ['raises']",
+        "['? surrogate']",
+        "OSError xstrace: /no/such/directory/x.json: No such file or directory",
+        "ValueError sort_by: 'nothing' is none of cpu_time, cpu_time_total, self_cpu_time_total, "
+        "device_time, device_time_total, self_device_time_total, count",
+    ]
+
+
+# ---- where it is not ----
+
+NOTHING = """
+import sys, warnings, xstrace
+with xstrace.profile(schedule=xstrace.schedule(wait=0, warmup=0, active=1), on_trace_ready=print) as prof:
+    with xstrace.record_function("a"):
+        xstrace.mark("b")
+        xstrace.counter("c", 1)
+        xstrace.range_push("d")
+        xstrace.range_pop()
+        xstrace.metadata("e", 1)
+    prof.step()
+
+@xstrace.record_function("f")
+def f():
+    return 1
+
+assert f() == 1 and prof.events() == [] and len(prof.key_averages()) == 0 and xstrace.now() > 1.5e18
+with warnings.catch_warnings(record=True) as said:
+    prof.export_chrome_trace(sys.argv[1])
+print(said[0].message)
+print(xstrace.why_not())
+"""
+
+
+def test_switched_off(python, tmp_path):
+    path = tmp_path / "x.json"
+    why = "XSTRACE_DISABLE is set in the environment"
+    run = python(NOTHING, path, env={"XSTRACE_DISABLE": "1"})
+    assert run.out == f"xstrace: no trace is written as {path}: {why}\n{why}\n" and not path.exists()
+
+
+def test_without_the_native_parts(python, tmp_path):
+    path = tmp_path / "x.json"
+    run = python(NOTHING, path, env={"PYTHONPATH": str(ROOT / "python")})
+    assert "the package was installed without its native parts" in run.out.splitlines()[1] and not path.exists()
+
+
+def test_under_the_launcher(package, xstrace):
+    """The events are in the launcher's trace, and the program goes on."""
+    script = xstrace.home / "app.py"
+    script.write_text(PROFILE.partition("assert not")[0] + "print(prof.why)\nprof.export_chrome_trace(path)")
+    run = xstrace("--chrome-itt-logging", package / "bin/python", [script, xstrace.home / "x.json"], launcher=package / "bin/xstrace")
+    assert run.status == 0 and run.out == "the events are in the launcher's trace\n"
+    assert "RuntimeWarning: xstrace: no trace is written as" in run.err and not (xstrace.home / "x.json").exists()
+    assert len([s for s in run.trace.slices if s.name == "decorated"]) == 3
+
+
+def test_what_is_imported(python):
+    """Who only records loads nothing of torch, and nothing that reads traces."""
+    out = python(
+        "import sys, xstrace\n"
+        "with xstrace.profile() as prof: pass\n"
+        "prof.key_averages()\n"
+        "print(sorted(name for name in sys.modules if name.split('.')[0] in ('torch', 'numpy', 'xstrace')))\n"
+    ).out
+    assert eval(out) == ["xstrace", *(f"xstrace.{name}" for name in ("_averages", "_load", "_native", "_profile"))]
+
+
+def test_everything_is_documented(python):
+    text = """
+import xstrace
+members = [(name, getattr(xstrace, name)) for name in xstrace.__all__]
+members += [(name, member) for name, member in vars(xstrace.profile).items() if callable(member) and not name.startswith("_")]
+print(len(members) > 30, [name for name, member in members if not member.__doc__])
+"""
+    assert python(text).out == "True []\n"
+
+
+def test_a_range_costs_less_than_a_microsecond(python):
+    text = """
+import timeit, xstrace
+def new():
+    with xstrace.record_function("name"):
+        pass
+with xstrace.profile(options="--ring-size 64M"):
+    print(min(timeit.repeat(new, number=500, repeat=100)) / 500)
+"""
+    assert float(python(text).out) < 1e-6
+
+
+# ---- documents ----
+
+
+def examples(torch):
+    text = (ROOT / "docs/PYTHON.md").read_text()
+    found = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+    chosen = [example for example in found if ("import torch" in example) == torch]
+    assert chosen
+    return chosen
+
+
+def test_examples_of_the_page(python, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for example in examples(torch=False):
+        run = python(f"import os\nos.chdir({str(tmp_path)!r})\n{example}")
+        assert run.err == ""
+    for path in tmp_path.glob("*.json"):
+        assert slices(path)
+
+
+# ---- PyTorch ----
+
+TRAIN = """
+import sys, torch, xstrace
+net = torch.nn.Sequential(torch.nn.Linear(16, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+torch.set_num_threads(1)
+
+def step():
+    optimizer.zero_grad()
+    with xstrace.record_function("forward"):
+        loss = net(torch.randn(32, 16)).square().mean()
+    loss.backward()
+    optimizer.step()
+
+schedule = xstrace.schedule(wait=1, warmup=1, active=3, repeat=1)
+with xstrace.profile(schedule=schedule, record_shapes=True, with_modules=True) as prof:
+    for _ in range(6):
+        step()
+        prof.step()
+prof.export_chrome_trace(sys.argv[1])
+for row in prof.key_averages(group_by_input_shape=True):
+    print(repr((row.key, row.input_shapes, row.count, row.self_cpu_time_total <= row.cpu_time_total)))
+"""
+
+
+@pytest.fixture
+def torch(python, package, monkeypatch):
+    need("torch")
+    (place,) = package.glob("lib/python3*/site-packages")
+    monkeypatch.setenv("PYTHONPATH", str(place))
+    return lambda text, *args, **more: python(text, *args, interpreter=CLIENTS, timeout=300, **more)
+
+
+@needs_clients
+def test_torch(torch, tmp_path):
+    """Operations with shapes, modules around them, an arrow from each forward operation to its backward one."""
+    path = tmp_path / "trace.json"
+    run = torch(TRAIN, path)
+    assert run.err == ""
+    rows = {row[:2]: row[2:] for row in map(eval, run.out.splitlines())}
+    assert rows["aten::addmm", "[[8], [32, 16], [16, 8], [], []]"] == (3, True)
+    assert rows["aten::addmm", "[[4], [32, 8], [8, 4], [], []]"] == (3, True)
+    assert rows["nn.Module: 0 (Linear)", ""] == rows["nn.Module: Sequential", ""] == rows["forward", ""] == (3, True)
+    assert all(good for _, good in rows.values())
+
+    data = json.loads(path.read_text())
+    found = slices(path)
+    linear = [s for s in found if s.name == "nn.Module: 2 (Linear)"]
+    addmm = [s for s in found if s.name == "aten::addmm" and s.args["Input Dims"][1] == [32, 8]]
+    assert len(linear) == len(addmm) == 3
+    for module, op in zip(linear, addmm):
+        assert module.start <= op.start and op.end <= module.end and module.track == op.track
+    at = {(s.track, s.start): s.name for s in found if s.cat == "cpu_op"}
+    ends = collections.defaultdict(dict)
+    for event in data["traceEvents"]:
+        if event.get("cat") == "fwdbwd":
+            ts = round(event["ts"] * 1000)
+            (name,) = {name for (track, start), name in at.items() if track == (event["pid"], event["tid"]) and abs(start - ts) < 2}
+            ends[event["id"]][event["ph"]] = name
+    pairs = collections.Counter((pair["s"], pair["f"]) for pair in ends.values())
+    assert pairs["aten::relu", "ReluBackward0"] == pairs["aten::mean", "MeanBackward0"] == 3
+    assert pairs["aten::addmm", "AddmmBackward0"] == 6
+
+
+@needs_clients
+def test_torch_by_itt(torch, tmp_path):
+    text = """
+import xstrace
+assert xstrace.initialize()
+import torch
+with xstrace.profile(torch="itt") as prof:
+    torch.ones(3) + 1
+print(sorted(event.name for event in prof.events() if "add" in event.name))
+"""
+    assert torch(text).out == "['PyTorch::aten::add']\n"
+
+
+@needs_clients
+def test_beside_torchs_own_profiler(torch):
+    """The program's profiler goes before ours."""
+    text = """
+import torch, warnings, xstrace
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+    with warnings.catch_warnings(record=True) as said, xstrace.profile() as prof, xstrace.record_function("ours"):
+        torch.ones(3) + 1
+print(said[0].message)
+print([event.name for event in prof.events()], "aten::add" in {row.key for row in theirs.key_averages()})
+with xstrace.profile() as prof:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+        torch.ones(3) + 1
+print([event.name for event in prof.events()], "aten::add" in {row.key for row in theirs.key_averages()})
+"""
+    assert torch(text).out.splitlines() == [
+        "xstrace: operations of PyTorch are not recorded: the program's own profiler records",
+        "['ours'] True",
+        "[] True",
+    ]
+
+
+LOADER = """
+import torch, xstrace
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8
+
+    @xstrace.record_function("item")
+    def __getitem__(self, i):
+        return i
+
+with xstrace.profile():
+    for batch in torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=2):
+        pass
+"""
+
+
+@needs_clients
+def test_workers_of_a_loader(torch, package, xstrace):
+    """Under the launcher each has a trace with its ranges; the program's has the time that it waited for them."""
+    script = xstrace.home / "load.py"
+    script.write_text(LOADER)
+    run = xstrace("--chrome-itt-logging", CLIENTS, [script], launcher=package / "bin/xstrace")
+    assert run.status == 0 and run.err == ""
+    items = sorted(sum(s.name == "item" for s in trace.slices) for trace in run.traces)
+    assert items == [0, 4, 4]
+    (program,) = [trace for trace in run.traces if "worker" not in trace.path.name]
+    assert sum("DataLoader" in s.name for s in program.slices) == 5  # four batches, and the end
+
+
+@needs_clients
+def test_compiled_kernels(torch):
+    text = """
+import torch, xstrace
+net = torch.nn.Sequential(torch.nn.Linear(16, 8), torch.nn.ReLU())
+with xstrace.profile(schedule=xstrace.schedule(wait=0, warmup=1, active=2, repeat=1), with_modules=True, with_compiled_kernels=True) as prof:
+    compiled = torch.compile(net)
+    for _ in range(3):
+        compiled(torch.randn(4, 16))
+        prof.step()
+print(sum("cpp_fused" in event.name for event in prof.events()), dict(torch._dynamo.utils.counters["graph_break"]))
+"""
+    kernels, breaks = torch(text).out.split(maxsplit=1)
+    assert int(kernels) >= 2 and breaks == "{}\n"
+
+
+@needs_clients
+def test_examples_with_torch(torch, tmp_path):
+    for example in examples(torch=True):
+        run = torch(f"import os\nos.chdir({str(tmp_path)!r})\n{example}")
+        assert run.err == ""
