@@ -145,7 +145,7 @@ def finished(path):
 
 def tells_of_loss(trace, said):
     other = trace.get("otherData", {})
-    counts = [other.get(key, 0) for key in ("lost", "corrupt_rings", "unmatched", "untimed")]
+    counts = [other.get(key, 0) for key in ("lost", "corrupt_rings", "unmatched_ends", "untimed_commands")]
     return any(counts) or other.get("end") == "unknown" or bool(said.strip())
 
 

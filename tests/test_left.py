@@ -26,6 +26,17 @@ def test_in_the_middle_of_reading_times(xstrace, tmp_path, what, how):
 
 
 @needs_ze
+def test_events_of_a_pool_that_is_gone(xstrace, tmp_path):
+    """Nobody asks them for their times; what the commands told before is in the trace."""
+    gpu = SoftGPU(tmp_path)
+    run = xstrace(KERNELS, "ze_forgets", [5], env=gpu.env, timeout=30)
+    assert run.out == "went on\n" and run.status == 0
+    missing = run.trace.other.get("untimed_commands", 0) + run.trace.other.get("open_commands", 0)
+    assert len(run.trace.device) + missing == 10 and run.trace.other["lost"] == 0
+    assert len(run.trace.device) == 10
+
+
+@needs_ze
 @pytest.mark.parametrize("options", [KERNELS, "-h -d", "--chrome-call-logging"])
 @pytest.mark.parametrize("launches", [1, 30, 300])
 def test_in_a_sandbox(xstrace, launches, options):

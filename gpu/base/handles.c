@@ -96,3 +96,20 @@ void xs_handle_remove(struct xs_handles *handles, const void *key)
 	atomic_store_explicit(value, 0, memory_order_relaxed);
 	atomic_store_explicit(&handle->key, &removed, memory_order_release);
 }
+
+void xs_handle_each(struct xs_handles *handles, uint64_t value, void (*each)(const void *key))
+{
+	struct xs_handle_table *table =
+		atomic_load_explicit(&handles->newest, memory_order_acquire);
+
+	for (; table; table = table->older) {
+		for (uint32_t i = 0; i <= table->mask; i++) {
+			struct xs_handle *handle = &table->places[i];
+			const void *key = atomic_load_explicit(&handle->key, memory_order_acquire);
+
+			if (key && key != &removed &&
+			    atomic_load_explicit(&handle->value, memory_order_relaxed) == value)
+				each(key);
+		}
+	}
+}

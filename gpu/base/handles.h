@@ -57,6 +57,8 @@ static inline _Atomic uint64_t *xs_handle_find(struct xs_handles *handles, const
 /* The same, of a new handle too, whose value is 0 then; NULL: no memory. */
 _Atomic uint64_t *xs_handle_add(struct xs_handles *handles, const void *key);
 void xs_handle_remove(struct xs_handles *handles, const void *key);
+/* Calls the function for each handle that has this value; it may remove it. */
+void xs_handle_each(struct xs_handles *handles, uint64_t value, void (*each)(const void *key));
 
 /* A value that is a pointer; NULL: unknown. */
 static inline void *xs_handle_get(struct xs_handles *handles, const void *key)

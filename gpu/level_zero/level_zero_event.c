@@ -28,6 +28,8 @@ typedef void newer_desc;
 
 static struct xs_handles pools = { .size = 4096 }; /* XS_ZE_EVENT_… */
 static struct xs_handles events = { .size = 65536 };
+static struct xs_handles homes = { .size = 65536 }; /* of events: their pool */
+static struct xs_handles living = { .size = 4096 }; /* of pools: how many events they have */
 
 _Atomic uint64_t *xs_ze_event_word(ze_event_handle_t event)
 {
@@ -157,9 +159,44 @@ ze_result_t xs_hook_zeEventPoolGetFlags(ze_event_pool_handle_t pool, ze_event_po
 	return result;
 }
 
+static void event_ends(const void *event)
+{
+	xs_ze_event_ends((ze_event_handle_t)(uintptr_t)event);
+}
+
+/*
+ * Programs destroy pools and forget their events: nobody may ask these for anything from then on.
+ * Those that keep the order cost no walk.
+ */
 void xs_ze_pool_ends(ze_event_pool_handle_t pool)
 {
+	_Atomic uint64_t *count = xs_handle_find(&living, pool);
+
+	if (count && atomic_load_explicit(count, memory_order_relaxed))
+		xs_handle_each(&homes, (uintptr_t)pool, event_ends);
+	xs_handle_remove(&living, pool);
 	xs_handle_remove(&pools, pool);
+}
+
+static void move_in(ze_event_handle_t event, ze_event_pool_handle_t pool)
+{
+	_Atomic uint64_t *count = xs_handle_add(&living, pool);
+	_Atomic uint64_t *home = count ? xs_handle_add(&homes, event) : NULL;
+
+	if (!home)
+		return;
+	atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+	atomic_store_explicit(home, (uintptr_t)pool, memory_order_release);
+}
+
+static void move_out(ze_event_handle_t event)
+{
+	void *pool = xs_handle_get(&homes, event);
+	_Atomic uint64_t *count = pool ? xs_handle_find(&living, pool) : NULL;
+
+	xs_handle_remove(&homes, event);
+	if (count)
+		atomic_fetch_sub_explicit(count, 1, memory_order_relaxed);
 }
 
 ze_result_t xs_hook_zeEventCreate(ze_event_pool_handle_t pool, const ze_event_desc_t *desc,
@@ -169,9 +206,11 @@ ze_result_t xs_hook_zeEventCreate(ze_event_pool_handle_t pool, const ze_event_de
 	_Atomic uint64_t *of_pool = !result && xs_ze_device ? xs_handle_find(&pools, pool) : NULL;
 	_Atomic uint64_t *word = of_pool ? xs_handle_add(&events, *event) : NULL;
 
-	if (word)
+	if (word) {
 		atomic_store_explicit(word, atomic_load_explicit(of_pool, memory_order_relaxed),
 				      memory_order_release);
+		move_in(*event, pool);
+	}
 	return result;
 }
 
@@ -261,6 +300,7 @@ static void take_times(ze_event_handle_t event, bool destroyed)
 void xs_ze_event_ends(ze_event_handle_t event)
 {
 	take_times(event, true);
+	move_out(event);
 	xs_handle_remove(&events, event);
 	xs_ze_capture_forgets(event);
 }
