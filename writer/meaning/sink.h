@@ -161,7 +161,7 @@ struct xs_sink {
 	void (*task)(struct xs_track *track, const struct xs_open *task, uint64_t end);
 	void (*slice)(struct xs_process *process, const struct xs_slice *slice);
 	void (*mark)(struct xs_process *process, const struct xs_mark *mark);
-	void (*counter)(struct xs_track *track, const struct xs_counter_record *record,
+	void (*counter)(struct xs_process *process, const struct xs_counter_record *record,
 			uint64_t ns);
 	/* An arrow between two spans that have these ids, or will have. name: a constant. */
 	void (*flow)(struct xs_process *process, const char *name, const struct xs_id *from,
