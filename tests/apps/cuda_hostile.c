@@ -304,6 +304,7 @@ static int number_externally(int times)
 		if (last != 1000 + (uint64_t)i)
 			return 97;
 	}
+	CUDA_CHECK(cudaDeviceSynchronize());
 	printf("expected: %d kernels\n", times + 1);
 	return 0;
 }

@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "activity_layout.h"
 #include "cuda_activity.h"
 #include "flight.h"
 #include "names.h"
@@ -186,29 +185,19 @@ static void keep(struct xs_cuda *cuda, const unsigned char *data, uint32_t size)
 	xs_flight_add(cuda->history, &told, room_of(told.size));
 }
 
-/* How long the record at `at` is, and its kind; 0: there are no more that can be read. */
-static uint32_t size_at(const struct xs_cuda *cuda, const unsigned char *data, uint32_t at,
-			uint32_t valid, uint32_t *ret_kind)
-{
-	uint32_t size;
-
-	*ret_kind = 0;
-	if (valid - at < 8)
-		return 0;
-	memcpy(ret_kind, data + at, sizeof(*ret_kind));
-	size = *ret_kind < XS_ACTIVITY_KINDS ? cuda->size[*ret_kind] : 0;
-	return size <= valid - at ? size : 0;
-}
-
 /* A record of the buffer at `at`; returns its length, 0: there are no more that can be read. */
 static uint32_t read_one(struct xs_process *process, const unsigned char *data, uint32_t at,
 			 uint32_t valid)
 {
 	_Alignas(8) unsigned char copy[XS_RECORD_ROOM];
 	struct xs_cuda *cuda = process->cuda;
-	uint32_t kind, size = size_at(cuda, data, at, valid, &kind), length;
+	uint32_t kind, size, length;
 
-	if (!size) {
+	if (valid - at < 8)
+		return 0;
+	memcpy(&kind, data + at, sizeof(kind));
+	size = kind < XS_ACTIVITY_KINDS ? cuda->size[kind] : 0;
+	if (!size || size > valid - at) {
 		cuda->unknown += kind != 0;
 		return 0;
 	}
@@ -222,11 +211,6 @@ static uint32_t read_one(struct xs_process *process, const unsigned char *data, 
 	else
 		tell(process, copy, length);
 	return size;
-}
-
-static const unsigned char *data_of(const struct xs_cuda_buffer *buffer)
-{
-	return (const unsigned char *)buffer->map + XS_ACTIVITY_HEADER;
 }
 
 /* How much of it can be read, and from where on. */
@@ -244,31 +228,9 @@ static uint32_t valid_of(struct xs_cuda_buffer *buffer)
 	return valid < XS_ACTIVITY_BYTES ? (uint32_t)valid : XS_ACTIVITY_BYTES;
 }
 
-/*
- * The program's own numbers of calls come first: CUPTI writes them when the call has ended, and its
- * work may have ended before.
- */
-static void read_numbers(struct xs_process *process, struct xs_cuda_buffer *buffer)
-{
-	_Alignas(8) unsigned char copy[XS_RECORD_ROOM];
-	const unsigned char *data = data_of(buffer);
-	uint32_t valid = valid_of(buffer), kind, size;
-
-	for (uint32_t at = buffer->consumed; at < valid; at += size) {
-		size = size_at(process->cuda, data, at, valid, &kind);
-		if (!size)
-			return;
-		if (kind != XS_KIND_EXTERNAL || size > sizeof(copy))
-			continue;
-		memcpy(copy, data + at, size);
-		memcpy(copy, &kind, sizeof(kind));
-		(void)xs_cuda_record(process, copy, size, true);
-	}
-}
-
 static uint64_t read_buffer(struct xs_process *process, struct xs_cuda_buffer *buffer)
 {
-	const unsigned char *data = data_of(buffer);
+	const unsigned char *data = (const unsigned char *)buffer->map + XS_ACTIVITY_HEADER;
 	struct xs_cuda *cuda = process->cuda;
 	uint32_t valid = valid_of(buffer), first = buffer->consumed, size;
 
@@ -334,8 +296,6 @@ static uint64_t read_buffers(struct xs_process *process, bool all)
 	 * counts */
 	if (!process->track_count)
 		process->horizon = xs_process_ns(process, xs_tick(process->run->use_tsc) + XS_SKEW);
-	for (uint32_t i = 0; i < count; i++)
-		read_numbers(process, list[i]);
 	for (uint32_t i = 0; i < count; i++)
 		read += read_buffer(process, list[i]);
 	return read;
