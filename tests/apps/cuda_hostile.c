@@ -333,6 +333,25 @@ static int toggle(int times)
 	return 0;
 }
 
+/* One thread that pauses itself: what it launches in between is known. */
+static int turns(int times)
+{
+	int wanted = 0;
+
+	for (int i = 0; i < times; i++) {
+		(void)setenv("PTI_ENABLE_COLLECTION", "1", 1);
+		launch(i % 7);
+		wanted += i % 7;
+		(void)setenv("PTI_ENABLE_COLLECTION", "0", 1);
+		launch(i % 5);
+		if (i % 16 == 0)
+			usleep(100);
+	}
+	CUDA_CHECK(cudaDeviceSynchronize());
+	printf("expected: %d kernels\n", wanted);
+	return 0;
+}
+
 static void *resets(void *none)
 {
 	while (!stop) {
@@ -402,6 +421,7 @@ static const struct {
 	{ "subscriber", subscribe_often },
 	{ "external", number_externally },
 	{ "toggle", toggle },
+	{ "turns", turns },
 	/* the device is reset while another thread launches */
 	{ "reset", reset },
 	/* so many MiB of address space are left */

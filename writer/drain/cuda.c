@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cuda_activity.h"
+#include "cuda.h"
 #include "flight.h"
 #include "names.h"
 #include "output.h"

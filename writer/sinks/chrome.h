@@ -264,7 +264,8 @@ char *xs_chrome_put_double(char *o, double value, bool single);
 void xs_chrome_aside(struct xs_process *process, const struct xs_aside *aside);
 void xs_chrome_span(struct xs_process *process, const struct xs_slice *span);
 void xs_chrome_mark(struct xs_process *process, const struct xs_mark *mark);
-void xs_chrome_counter(struct xs_process *process, const struct xs_counter_record *record, uint64_t ns);
+void xs_chrome_counter(struct xs_process *process, const struct xs_counter_record *record,
+		       uint64_t ns);
 /* The work of a request, on a row of such work. */
 void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start, uint64_t end,
 		       const char *args, size_t length);
