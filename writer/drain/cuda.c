@@ -241,8 +241,10 @@ static uint64_t read_buffer(struct xs_process *process, struct xs_cuda_buffer *b
 			break;
 		buffer->consumed += size;
 		cuda->dirty = true;
-		if (++cuda->records % 16 == 0)
+		if (++cuda->records % 16 == 0) {
 			xs_cuda_tell_waits(process, false);
+			xs_cuda_tell_streams(process, false);
+		}
 		if (process->out && xs_output_full(process->out))
 			process->commit(process);
 	}
@@ -313,6 +315,7 @@ uint64_t xs_cuda_read(struct xs_process *process, bool all)
 	if (all)
 		read_orphans(process, true);
 	xs_cuda_tell_waits(process, true);
+	xs_cuda_tell_streams(process, all);
 	return read;
 }
 
@@ -366,6 +369,7 @@ void xs_cuda_read_newest(struct xs_process *process)
 	}
 	read_orphans(process, true);
 	xs_cuda_tell_waits(process, true);
+	xs_cuda_tell_streams(process, true);
 }
 
 /* ---- committing ---- */

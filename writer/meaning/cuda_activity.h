@@ -101,6 +101,10 @@ bool xs_cuda_beside(struct xs_process *process, uint32_t kind, const unsigned ch
 
 /* There is work in this stream: context << 32 | stream. */
 void xs_cuda_queue(struct xs_process *process, uint64_t queue);
+/* Work was put into that stream by a call of this tick: it may follow a wait. */
+void xs_cuda_follows(struct xs_process *process, uint64_t queue, uint64_t tick);
+/* Tells the sinks of streams that have waited; all: also where no work has followed yet. */
+void xs_cuda_tell_streams(struct xs_process *process, bool all);
 /* Tells the sinks of waits; all: of those, too, that an earlier one might still follow. */
 void xs_cuda_tell_waits(struct xs_process *process, bool all);
 /* A record of an event that was put into a stream. False: its call is not known (yet). */
