@@ -183,6 +183,7 @@ static bool join(void)
  */
 static void start(void)
 {
+	enum xs_open_gate gate = XS_GATE_CLOSED;
 	bool joined;
 
 	xs_tls.producer = (struct xs_producer){ .ring = NULL };
@@ -190,12 +191,15 @@ static void start(void)
 	xs_arena_forget();
 	xs_sys_forget_parent();
 	joined = join();
-	if (joined)
+	if (joined) {
 		xs_stack_init((uint32_t)xs_self.control->options.call_stacks);
+		gate = xs_gate_wanted();
+	}
+	if (gate >= XS_GATE_PAUSED) /* what is told without records must know, too */
+		xs_pauses_begin(xs_own_pauses(), xs_tick(xs_use_tsc));
 	/* all that join() set up; pairs with the acquire in xs_state() */
 	atomic_store_explicit(&xs_gate->state, joined ? XS_JOINED : XS_OFF, memory_order_release);
-	atomic_store_explicit(&xs_gate->open, joined ? xs_gate_wanted() : XS_GATE_CLOSED,
-			      memory_order_release);
+	atomic_store_explicit(&xs_gate->open, gate, memory_order_release);
 }
 
 bool xs_start(void)

@@ -367,6 +367,25 @@ def test_every_program(xstrace, tmp_path, program, args, version):
         assert told(run) == 0
 
 
+@pytest.mark.parametrize("options", [KERNELS, DEVICE, f"{KERNELS} --chrome-call-logging"])
+def test_a_child_of_a_process_that_has_used_cuda(xstrace, tmp_path, options):
+    """CUDA refuses to work there; what the child tries is in its own trace, and the parent's work is complete."""
+    cuda = cuda_of(tmp_path)
+    bare = xstrace.bare("cuda_fork", ["after"], env=cuda.env)
+    cuda.path.unlink()
+    run = xstrace(options, "cuda_fork", ["after"], env=cuda.env)
+    assert run.status == bare.status == 0
+    traces = {trace.metadata["pid"]: trace for trace in run.traces}
+    parent = {c.pid for c in cuda.commands}
+    assert len(parent) == 1 and len(cuda.kernels) == 40
+    for pid, trace in traces.items():
+        assert shown(trace) == (executed(cuda) if pid in parent else collections.Counter())
+        assert trace.other["lost"] + trace.other.get("open_commands", 0) == 0
+    if "call" in options:
+        (tried,) = [call for pid in traces.keys() - parent for call in traces[pid].calls if "aunch" in call.name]
+        assert tried.args["result"] != 0
+
+
 def test_a_graphs_nodes(xstrace, tmp_path):
     """Each node's work has the graph's and the node's number, and an arrow from the launch."""
     cuda = cuda_of(tmp_path)

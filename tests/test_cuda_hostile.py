@@ -137,6 +137,16 @@ def test_pauses_in_quick_turns(xstrace, tmp_path):
     assert 0 < kernels(run) < 200000 and 0 < calls < 200000
 
 
+@pytest.mark.parametrize("version", [18, 130500])
+@pytest.mark.parametrize("options", [KERNELS, "--chrome-device-logging"])
+@pytest.mark.parametrize("sync", ["0", "1"])
+def test_pauses_are_exact(xstrace, tmp_path, options, version, sync):
+    """What is launched between a resume and the next pause is shown, and nothing else."""
+    cuda = SoftCUDA(tmp_path, 12 if version < 130000 else 13, CUPTI_VERSION=version, SYNC=sync)
+    run = same(xstrace, cuda, f"{options} --start-paused", "turns", 3000)
+    assert kernels(run) == launched(run) > 8000 and missing(run) == 0
+
+
 @pytest.mark.parametrize("mebibytes", [16, 64, 256])
 def test_little_address_space(xstrace, tmp_path, mebibytes):
     run = same(xstrace, sync(tmp_path), f"{KERNELS} -v", "limit", mebibytes)

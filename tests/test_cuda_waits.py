@@ -20,14 +20,14 @@ def enclosing(slices, event):
     return min(inner, key=lambda s: s.end - s.start)
 
 
-def arrows(trace):
-    """(device work, call), each a slice, of the arrows that end at waits."""
+def arrows(trace, name="wait"):
+    """(device work, call), each a slice, of the arrows that end at waits; of others what they join."""
     by_track = collections.defaultdict(list)
     for one in trace.slices:
         by_track[one.track].append(one)
     flows = collections.defaultdict(dict)
     for e in trace.events:
-        if e["ph"] in "sf" and e["name"] == "wait":
+        if e["ph"] in "sf" and e["name"] == name:
             flows[e["id"]][e["ph"]] = e
     return [
         tuple(enclosing(by_track[flow[end]["pid"], flow[end]["tid"]], flow[end]) for end in "sf")
@@ -106,6 +106,35 @@ def test_whatever_the_order_of_the_records(xstrace, tmp_path, fault):
     waited = waits_for(letters)
     assert len(found) > 0.8 * len(waited)
     assert all(wait in waited[kernel] for kernel, wait in found.items())
+
+
+def orders_of(letters):
+    """(kernel before the event, first kernel behind the wait) of each wait of stream 1 for stream 0's event."""
+    found, kernels, last, event, waiting = set(), 0, [None, None], None, []
+    for letter in letters:
+        if letter in "ab":
+            which = "ab".index(letter)
+            if which:
+                found |= {(before, kernels) for before in waiting}
+                waiting = []
+            last[which] = kernels
+            kernels += 1
+        elif letter in "ef":
+            event = ("ef".index(letter), last["ef".index(letter)])
+        elif letter == "w" and event and event[0] == 0 and event[1] is not None:
+            waiting.append(event[1])
+    return found
+
+
+@pytest.mark.parametrize("version", [18, 130500])
+@pytest.mark.parametrize("letters", ["aewb", "aaebwbbA", "ewb", "aefwb", "aeaawbb", "aew", "aewwb", "aewb" * 30, "bbaew" + "a" * 40 + "bbb"])
+def test_a_stream_that_waits_for_another(xstrace, tmp_path, letters, version):
+    """From the last kernel before the event to the first behind the wait, and between no others."""
+    cuda = SoftCUDA(tmp_path, 12 if version < 130000 else 13, CUPTI_VERSION=version)
+    trace = xstrace(KERNELS, "cuda_waits", [letters + "D"], env=cuda.env).trace
+    kernels = sorted(trace.device, key=lambda k: k.args["correlation"])
+    found = [tuple(next(i for i, k in enumerate(kernels) if k is end) for end in pair) for pair in arrows(trace, "order")]
+    assert set(found) == orders_of(letters)
 
 
 def test_threads(xstrace, tmp_path):

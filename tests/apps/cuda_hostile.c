@@ -304,6 +304,7 @@ static int number_externally(int times)
 		if (last != 1000 + (uint64_t)i)
 			return 97;
 	}
+	CUDA_CHECK(cudaDeviceSynchronize());
 	printf("expected: %d kernels\n", times + 1);
 	return 0;
 }
@@ -329,6 +330,25 @@ static int toggle(int times)
 	stop = 1;
 	(void)pthread_join(thread, NULL);
 	printf("launched %d\n", times);
+	return 0;
+}
+
+/* One thread that pauses itself: what it launches in between is known. */
+static int turns(int times)
+{
+	int wanted = 0;
+
+	for (int i = 0; i < times; i++) {
+		(void)setenv("PTI_ENABLE_COLLECTION", "1", 1);
+		launch(i % 7);
+		wanted += i % 7;
+		(void)setenv("PTI_ENABLE_COLLECTION", "0", 1);
+		launch(i % 5);
+		if (i % 16 == 0)
+			usleep(100);
+	}
+	CUDA_CHECK(cudaDeviceSynchronize());
+	printf("expected: %d kernels\n", wanted);
 	return 0;
 }
 
@@ -401,6 +421,7 @@ static const struct {
 	{ "subscriber", subscribe_often },
 	{ "external", number_externally },
 	{ "toggle", toggle },
+	{ "turns", turns },
 	/* the device is reset while another thread launches */
 	{ "reset", reset },
 	/* so many MiB of address space are left */

@@ -5,7 +5,7 @@
  */
 #include "commit.h"
 
-#include "cuda_activity.h"
+#include "cuda.h"
 #include "files.h"
 #include "output.h"
 #include "sinks_open.h"

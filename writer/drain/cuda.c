@@ -11,11 +11,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cuda_activity.h"
+#include "cuda.h"
 #include "flight.h"
 #include "names.h"
 #include "output.h"
 #include "text.h"
+#include "tracks.h"
 
 /* how long a record waits for the call that it belongs to */
 #define PATIENCE 2000000000u /* ns */
@@ -212,29 +213,38 @@ static uint32_t read_one(struct xs_process *process, const unsigned char *data, 
 	return size;
 }
 
-static uint64_t read_buffer(struct xs_process *process, struct xs_cuda_buffer *buffer,
-			    uint64_t valid)
+/* How much of it can be read, and from where on. */
+static uint32_t valid_of(struct xs_cuda_buffer *buffer)
 {
-	const unsigned char *data = (const unsigned char *)buffer->map + XS_ACTIVITY_HEADER;
-	struct xs_cuda *cuda = process->cuda;
-	uint32_t turn = __atomic_load_n(&buffer->map->turn, __ATOMIC_RELAXED), size, first;
+	uint32_t turn = __atomic_load_n(&buffer->map->turn, __ATOMIC_RELAXED);
+	uint64_t valid = buffer->full
+				 ? atomic_load_explicit(&buffer->map->valid, memory_order_relaxed)
+				 : XS_ACTIVITY_BYTES;
 
-	if (valid > XS_ACTIVITY_BYTES)
-		valid = XS_ACTIVITY_BYTES;
 	if (turn != buffer->turn) {
 		buffer->turn = turn;
 		buffer->consumed = 0;
 	}
-	first = buffer->consumed;
+	return valid < XS_ACTIVITY_BYTES ? (uint32_t)valid : XS_ACTIVITY_BYTES;
+}
+
+static uint64_t read_buffer(struct xs_process *process, struct xs_cuda_buffer *buffer)
+{
+	const unsigned char *data = (const unsigned char *)buffer->map + XS_ACTIVITY_HEADER;
+	struct xs_cuda *cuda = process->cuda;
+	uint32_t valid = valid_of(buffer), first = buffer->consumed, size;
+
 	cuda->offset = offset_of(process, buffer->map);
 	while (buffer->consumed < valid) {
-		size = read_one(process, data, buffer->consumed, (uint32_t)valid);
+		size = read_one(process, data, buffer->consumed, valid);
 		if (!size)
 			break;
 		buffer->consumed += size;
 		cuda->dirty = true;
-		if (++cuda->records % 16 == 0)
+		if (++cuda->records % 16 == 0) {
 			xs_cuda_tell_waits(process, false);
+			xs_cuda_tell_streams(process, false);
+		}
 		if (process->out && xs_output_full(process->out))
 			process->commit(process);
 	}
@@ -284,11 +294,12 @@ static uint64_t read_buffers(struct xs_process *process, bool all)
 	uint32_t count = list_buffers(process->cuda, all, list);
 	uint64_t read = 0;
 
+	/* no ring says yet how far time has come: no call is recorded before the first one that
+	 * counts */
+	if (!process->track_count)
+		process->horizon = xs_process_ns(process, xs_tick(process->run->use_tsc) + XS_SKEW);
 	for (uint32_t i = 0; i < count; i++)
-		read += read_buffer(process, list[i],
-				    list[i]->full ? atomic_load_explicit(&list[i]->map->valid,
-									 memory_order_relaxed)
-						  : XS_ACTIVITY_BYTES);
+		read += read_buffer(process, list[i]);
 	return read;
 }
 
@@ -304,6 +315,7 @@ uint64_t xs_cuda_read(struct xs_process *process, bool all)
 	if (all)
 		read_orphans(process, true);
 	xs_cuda_tell_waits(process, true);
+	xs_cuda_tell_streams(process, all);
 	return read;
 }
 
@@ -357,6 +369,7 @@ void xs_cuda_read_newest(struct xs_process *process)
 	}
 	read_orphans(process, true);
 	xs_cuda_tell_waits(process, true);
+	xs_cuda_tell_streams(process, true);
 }
 
 /* ---- committing ---- */

@@ -1,7 +1,7 @@
 /*
  * How far CUDA's buffers are read, beside the state of the rings: for --recover.
  */
-#include "cuda_activity.h"
+#include "cuda.h"
 
 bool xs_cuda_is_dirty(const struct xs_process *process)
 {

@@ -15,7 +15,7 @@
 #include "adopt.h"
 #include "calls.h"
 #include "commit.h"
-#include "cuda_activity.h"
+#include "cuda.h"
 #include "cuts.h"
 #include "device_clock.h"
 #include "events.h"

@@ -2,9 +2,9 @@
  * CUDA's activity in the drain process: buffers that CUPTI has filled in a traced process's shared
  * memory (common/activity.h).
  *
- * drain/cuda.c finds the buffers, steps through their records and gives them back; cuda_records.c
- * knows what a record means; cuda_calls.c joins it with the call that it came from. Nothing that
- * lies in shared memory is believed: what counts is copied once.
+ * drain/cuda.c finds the buffers, steps through their records and gives them back (drain/cuda.h);
+ * cuda_records.c knows what a record means; cuda_calls.c joins it with the call that it came from.
+ * Nothing that lies in shared memory is believed: what counts is copied once.
  */
 #ifndef XS_CUDA_ACTIVITY_H
 #define XS_CUDA_ACTIVITY_H
@@ -76,41 +76,11 @@ struct xs_cuda {
 	struct xs_track *history;	 /* flight recorder: what was told; NULL: there is none */
 };
 
-/* ---- drain/cuda.c ---- */
-
-/* Before the process's rings are read: which buffers are full by now. */
-void xs_cuda_look(struct xs_process *process);
-/* Is there something to read, now or later? */
-bool xs_cuda_is_there(const struct xs_process *process);
-/* After that: reads them. all: the process has ended. Returns the bytes read. */
-uint64_t xs_cuda_read(struct xs_process *process, bool all);
-/* The last step of a commit. */
-void xs_cuda_release(struct xs_process *process);
 /* Is it older than what a dump shows? */
 static inline bool xs_cuda_is_past(const struct xs_process *process, uint64_t ns)
 {
 	return process->run->dump && ns < process->run->dump->from;
 }
-/*
- * In the process that writes a dump, behind its history: what CUPTI has not handed back yet, and
- * whatever still waits for its call.
- */
-void xs_cuda_read_newest(struct xs_process *process);
-/* The process has ended and all is read: what is missing. */
-void xs_cuda_finish(struct xs_process *process);
-void xs_cuda_remove_files(const struct xs_process *process);
-/* The buffers are not needed any more. */
-void xs_cuda_unmap(struct xs_process *process);
-void xs_cuda_free(struct xs_process *process);
-
-/* ---- drain/cuda_kept.c ---- */
-
-/* The first steps of a commit, see xs_process_commit(). */
-bool xs_cuda_is_dirty(const struct xs_process *process);
-void xs_cuda_save(struct xs_process *process);
-void xs_cuda_settle(struct xs_process *process);
-/* Recovering: takes what the killed drain process has kept. */
-void xs_cuda_restore(struct xs_process *process);
 
 /* ---- cuda_records.c ---- */
 
@@ -131,6 +101,10 @@ bool xs_cuda_beside(struct xs_process *process, uint32_t kind, const unsigned ch
 
 /* There is work in this stream: context << 32 | stream. */
 void xs_cuda_queue(struct xs_process *process, uint64_t queue);
+/* Work was put into that stream by a call of this tick: it may follow a wait. */
+void xs_cuda_follows(struct xs_process *process, uint64_t queue, uint64_t tick);
+/* Tells the sinks of streams that have waited; all: also where no work has followed yet. */
+void xs_cuda_tell_streams(struct xs_process *process, bool all);
 /* Tells the sinks of waits; all: of those, too, that an earlier one might still follow. */
 void xs_cuda_tell_waits(struct xs_process *process, bool all);
 /* A record of an event that was put into a stream. False: its call is not known (yet). */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cuda_activity.h"
+#include "pauses.h"
 #include "activity_layout.h"
 
 static uint64_t in_trace(const struct xs_cuda *cuda, uint64_t ns)
@@ -12,10 +13,10 @@ static uint64_t in_trace(const struct xs_cuda *cuda, uint64_t ns)
 	return ns + (uint64_t)cuda->offset;
 }
 
-/* False: the time is none of this run's. */
+/* False: the time is none of this run's, or nothing was recorded then. */
 static bool is_possible(const struct xs_process *process, uint64_t ns)
 {
-	return ns <= process->horizon &&
+	return ns <= process->horizon && !xs_process_was_paused(process, ns) &&
 	       ns >= xs_process_ns(process, process->run->control->tick0) &&
 	       !xs_cuda_is_past(process, ns);
 }
@@ -101,11 +102,10 @@ static void count(struct xs_process *process, enum xs_activity_text text, int64_
 	struct xs_counter_record record = { .event = { .name = xs_cuda_text(process->cuda, text),
 						       .flags = XS_VALUE_S64 } };
 	uint64_t ns = in_trace(process->cuda, timestamp);
-	struct xs_track *track = process->track_count ? process->tracks[0] : NULL;
 
 	record.value.s = value;
-	if (track && timestamp && is_possible(process, ns))
-		XS_TELL_SINKS(process, counter, track, &record, ns);
+	if (timestamp && is_possible(process, ns))
+		XS_TELL_SINKS(process, counter, process, &record, ns);
 }
 
 static void allocation(struct xs_process *process, const unsigned char *data, uint32_t size)

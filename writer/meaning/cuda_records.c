@@ -239,6 +239,8 @@ static void complete(struct xs_process *process, struct piece *piece,
 	piece->work.queue = record->queue_handle;
 	piece->work.named = xs_cuda_named(cuda, device, record->queue_handle);
 	xs_cuda_queue(process, record->queue_handle);
+	if (call)
+		xs_cuda_follows(process, record->queue_handle, call->tick);
 	piece->work.facts = piece->facts;
 	piece->work.fact_count = piece->fact_count;
 	piece->work.linked = call && !xs_cuda_is_past(process, piece->work.host_start);

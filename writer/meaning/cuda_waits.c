@@ -3,7 +3,8 @@
  *
  * CUPTI's record of a wait has the number of the call, and that has the thread. The record of an
  * event says in which stream it lies, and its call where: work that was put there before it is what
- * a wait for the event is for. Tables have a fixed size; what finds no place gets no arrow.
+ * a wait for the event is for, of a call or of another stream. Tables have a fixed size; what finds
+ * no place gets no arrow.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,9 @@
 #define QUEUES	 512u
 #define CONTEXTS 64u   /* waits for a context that are remembered; a power of two */
 #define EVENTS	 1024u /* a power of two */
-#define TIMES	 16u   /* an event is put into streams again and again */
+#define TIMES	 64u   /* an event is put into streams again and again */
 #define HELD	 16u   /* waits that are held back … */
+#define STREAMS	 32u   /* streams that wait; of too many the oldest go */
 #define LATE	 32u /* … until so many records more were read: an earlier wait may be among them */
 
 enum sync_type { SYNC_EVENT = 1, SYNC_STREAM_EVENT, SYNC_STREAM, SYNC_CONTEXT };
@@ -40,7 +42,18 @@ struct held {
 	bool context;	/* it is for all streams of one */
 };
 
+/*
+ * A stream waits for an event. Where the event lies is known when it is complete, so at the latest
+ * with the first work that follows the wait.
+ */
+struct stream_wait {
+	uint64_t queue, event, tick; /* of the call */
+	uint64_t until;		     /* which record, as above; UINT64_MAX: nothing has followed */
+};
+
 struct xs_cuda_waits {
+	struct stream_wait streams[STREAMS]; /* the oldest first */
+	uint32_t stream_count;
 	struct held held[HELD]; /* in the order of their starts */
 	uint32_t held_count;
 	uint64_t queues[2 * QUEUES]; /* those that work was put into + 1, by their hash */
@@ -210,6 +223,54 @@ static struct xs_wait wait_of(const struct xs_process *process, const struct xs_
 	return wait;
 }
 
+/* ---- streams that wait ---- */
+
+static void tell_stream(struct xs_process *process, struct xs_cuda_waits *waits, uint32_t at)
+{
+	const struct stream_wait wait = waits->streams[at];
+	const struct place *place = place_of(waits, wait.event, wait.tick);
+	struct xs_order order = { .source = process->cuda->source,
+				  .to = wait.queue,
+				  .after = wait.tick };
+
+	waits->stream_count--;
+	memmove(&waits->streams[at], &waits->streams[at + 1],
+		(waits->stream_count - at) * sizeof(wait));
+	if (!place || place->queue == wait.queue)
+		return;
+	order.from = place->queue;
+	order.until = place->tick;
+	XS_TELL_SINKS(process, order, process, &order);
+}
+
+void xs_cuda_tell_streams(struct xs_process *process, bool all)
+{
+	struct xs_cuda_waits *waits = process->cuda->waits;
+
+	for (uint32_t i = waits ? waits->stream_count : 0; i; i--)
+		if (all || waits->streams[i - 1].until <= process->cuda->records)
+			tell_stream(process, waits, i - 1);
+}
+
+void xs_cuda_follows(struct xs_process *process, uint64_t queue, uint64_t tick)
+{
+	struct xs_cuda_waits *waits = process->cuda->waits;
+
+	for (uint32_t i = 0; waits && i < waits->stream_count; i++)
+		if (waits->streams[i].queue == queue && tick > waits->streams[i].tick &&
+		    waits->streams[i].until == UINT64_MAX)
+			waits->streams[i].until = process->cuda->records + LATE;
+}
+
+static void stream_waits(struct xs_process *process, const struct stream_wait *wait)
+{
+	struct xs_cuda_waits *waits = process->cuda->waits;
+
+	if (waits->stream_count == STREAMS)
+		tell_stream(process, waits, 0);
+	waits->streams[waits->stream_count++] = *wait;
+}
+
 bool xs_cuda_waited(struct xs_process *process, const unsigned char *data, uint32_t size)
 {
 	struct xs_cuda *cuda = process->cuda;
@@ -220,11 +281,21 @@ bool xs_cuda_waited(struct xs_process *process, const unsigned char *data, uint3
 	struct xs_cuda_waits *waits = waits_of(cuda);
 	struct held held = { .context = type == SYNC_CONTEXT };
 
-	/* a stream that waits for an event keeps no call waiting */
-	if (!waits || (type != SYNC_EVENT && type != SYNC_STREAM && type != SYNC_CONTEXT))
+	if (!waits || type < SYNC_EVENT || type > SYNC_CONTEXT)
 		return true;
 	if (!call)
 		return false;
+	if (type == SYNC_STREAM_EVENT) {
+		const struct stream_wait wait = {
+			.queue = context | XS_CUDA_MEMBER(SYNCHRONIZATION, streamId),
+			.event = context | XS_CUDA_MEMBER(SYNCHRONIZATION, cudaEventId),
+			.tick = call->tick,
+			.until = UINT64_MAX,
+		};
+
+		stream_waits(process, &wait);
+		return true;
+	}
 	held.wait = wait_of(process, call, XS_CUDA_MEMBER(SYNCHRONIZATION, end));
 	held.wait.queue = context;
 	if (type == SYNC_STREAM)

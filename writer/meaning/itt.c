@@ -517,7 +517,7 @@ void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t 
 		read_args(track, record, size - (uint32_t)sizeof(struct xs_args_record));
 		break;
 	case XS_COUNTER:
-		XS_TELL_SINKS(process, counter, track, record, ns);
+		XS_TELL_SINKS(process, counter, process, record, ns);
 		break;
 	case XS_SPAN:
 		read_span(track, record, ns);

@@ -78,3 +78,25 @@ uint64_t xs_process_paused_after(const struct xs_process *process, uint64_t tick
 	}
 	return first;
 }
+
+bool xs_process_was_paused(const struct xs_process *process, uint64_t ns)
+{
+	for (unsigned list = 0; list < XS_PAUSE_LISTS; list++) {
+		const struct xs_pauses *pauses = pauses_of(process, list);
+		uint32_t count = xs_pause_count(process, list);
+
+		for (uint32_t n = 1; n <= count && n <= XS_PAUSES; n++) {
+			uint32_t at = (count - n) % XS_PAUSES;
+			uint64_t from = atomic_load_explicit(&pauses->last[at].from,
+							     memory_order_relaxed),
+				 to = atomic_load_explicit(&pauses->last[at].to,
+							   memory_order_relaxed);
+
+			if (to != UINT64_MAX && xs_process_ns(process, to) <= ns)
+				break; /* those before ended before */
+			if (xs_process_ns(process, from) <= ns)
+				return true;
+		}
+	}
+	return false;
+}

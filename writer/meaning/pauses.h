@@ -17,5 +17,7 @@ uint32_t xs_pause_count(const struct xs_process *process, unsigned list);
 unsigned xs_pause_first(struct xs_track *track, uint64_t *ret_from, uint64_t *ret_to);
 /* When recording went off for the first time after that tick; UINT64_MAX: it did not. */
 uint64_t xs_process_paused_after(const struct xs_process *process, uint64_t tick);
+/* Was recording off at that time? Of very many pauses the newest are known. */
+bool xs_process_was_paused(const struct xs_process *process, uint64_t ns);
 
 #endif

@@ -113,6 +113,16 @@ struct xs_wait {
 	uint64_t start, end;  /* of the call */
 };
 
+/*
+ * Work of one queue was told to wait for that of another; told when that has come. Ticks are those
+ * of the calls.
+ */
+struct xs_order {
+	uint8_t source;
+	uint64_t from, until; /* for what was put into this queue by then, … */
+	uint64_t to, after;   /* … what was put into this one later */
+};
+
 struct xs_mpi_call {
 	const struct xs_event *event;
 	uint32_t name; /* as an id */
@@ -161,7 +171,7 @@ struct xs_sink {
 	void (*task)(struct xs_track *track, const struct xs_open *task, uint64_t end);
 	void (*slice)(struct xs_process *process, const struct xs_slice *slice);
 	void (*mark)(struct xs_process *process, const struct xs_mark *mark);
-	void (*counter)(struct xs_track *track, const struct xs_counter_record *record,
+	void (*counter)(struct xs_process *process, const struct xs_counter_record *record,
 			uint64_t ns);
 	/* An arrow between two spans that have these ids, or will have. name: a constant. */
 	void (*flow)(struct xs_process *process, const char *name, const struct xs_id *from,
@@ -181,6 +191,7 @@ struct xs_sink {
 	void (*about)(struct xs_process *process, uint32_t key, const char *text, size_t length,
 		      bool json);
 	void (*wait)(struct xs_process *process, const struct xs_wait *wait);
+	void (*order)(struct xs_process *process, const struct xs_order *order);
 	void (*kernel)(struct xs_process *process, const struct xs_kernel_record *kernel);
 	void (*device_used)(struct xs_process *process, const struct xs_event *event);
 	void (*mpi_call)(struct xs_track *track, const struct xs_mpi_call *call);

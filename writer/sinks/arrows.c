@@ -49,6 +49,26 @@ static void write_back(struct xs_process *process, const struct xs_arrow *arrow)
 	xs_chrome_finish(chrome, put_rest(o, &chrome->time, arrow->host, id, arrow->kind));
 }
 
+void xs_arrow_between(struct xs_process *process, uint32_t number, const struct xs_arrow_end *from,
+		      const struct xs_arrow_end *to)
+{
+	static const char rest[] = ",\"cat\":\"flow\",\"name\":\"order\"},\n";
+	const struct xs_arrow arrow = { .id = number, .kind = XS_ARROW_ORDER };
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	const struct xs_own *own = xs_chrome_own(chrome, from->pid, from->tid);
+	uint64_t start = from->ns < to->ns ? from->ns : to->ns, id = id_of(process, &arrow);
+	char *o = xs_output_put(&chrome->out), *phase = o + sizeof("{\"ph\":\"") - 1;
+
+	o = xs_chrome_put_chunks(o, own->text, own->length);
+	*phase = 's'; /* both begin as slices do */
+	o = xs_put_count(xs_json_time(o, start, &chrome->time), ",\"id\":", id);
+	o = xs_put(o, rest);
+	own = xs_chrome_own(chrome, to->pid, to->tid);
+	o = xs_chrome_put_chunks(o, own->arrow, own->arrow_length);
+	o = xs_put_count(xs_json_time(o, to->ns, &chrome->time), ",\"id\":", id);
+	xs_chrome_finish(chrome, xs_put(o, rest));
+}
+
 /* track: the calling thread's; NULL: it has none. */
 static void write_arrow(struct xs_process *process, const struct xs_track *track,
 			const struct xs_arrow *arrow)

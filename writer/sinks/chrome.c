@@ -397,6 +397,7 @@ static void free_state(struct xs_process *process)
 		xs_lanes_fini(&chrome->rows[i].lanes);
 	xs_flows_fini(process);
 	xs_waits_fini(process);
+	xs_orders_fini(process);
 	xs_json_names_free(&chrome->names);
 	xs_chrome_about_free(chrome);
 	xs_kineto_fini(chrome);
@@ -416,10 +417,12 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 	size_t room = 8192 + (size_t)process->thread_count * 1024 + xs_chrome_about_room(chrome) +
 		      xs_kineto_tail_room(chrome);
 	char *tail = malloc(room), path[PATH_MAX];
-	size_t length = tail ? (size_t)(put_tail(tail, process, end, status) - tail) : 0;
-	bool written = chrome->out.offset;
+	size_t length;
+	bool written;
 	int error;
 
+	length = tail ? (size_t)(put_tail(tail, process, end, status) - tail) : 0;
+	written = chrome->out.offset;
 	memcpy(path, chrome->path, sizeof(path));
 	if (!written && chrome->out.fd >= 0)
 		(void)unlink(path); /* there was no room for the head even */
@@ -489,6 +492,12 @@ static void put_wait(struct xs_process *process, const struct xs_wait *wait)
 		xs_waits_read(process, wait);
 }
 
+static void put_order(struct xs_process *process, const struct xs_order *order)
+{
+	if (!xs_chrome_of(process)->kineto && process->run->options->chrome_kernel)
+		xs_orders_read(process, order);
+}
+
 static bool wanted(const struct xs_run *run)
 {
 	return xs_want_chrome(run->options);
@@ -511,6 +520,7 @@ const struct xs_sink xs_chrome_sink = {
 	.call_unfinished = put_call,
 	.work = put_work,
 	.wait = put_wait,
+	.order = put_order,
 	.mpi_call = xs_chrome_mpi_call,
 	.aside = put_aside,
 	.activity = put_activity,

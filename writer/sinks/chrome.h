@@ -103,13 +103,24 @@ struct xs_row {
 };
 
 /* Between a call and device work; arrows.c. */
-enum xs_arrow_kind { XS_ARROW_ENQUEUE, XS_ARROW_SUBMIT, XS_ARROW_WAIT, XS_ARROW_KINETO };
+enum xs_arrow_kind {
+	XS_ARROW_ENQUEUE,
+	XS_ARROW_SUBMIT,
+	XS_ARROW_WAIT,
+	XS_ARROW_KINETO, /* of its format; in the other one: */
+	XS_ARROW_ORDER = XS_ARROW_KINETO,
+};
 struct xs_arrow {
 	uint64_t host, device; /* ns: its two ends */
 	uint64_t after;	       /* when the call ended: its record is read once the track is there */
 	uint64_t pid, tid;     /* the device's track */
 	uint32_t id, host_tid;
 	enum xs_arrow_kind kind;
+};
+
+/* One of device work's two sides. */
+struct xs_arrow_end {
+	uint64_t pid, tid, ns;
 };
 
 /* Of a thread's ring. */
@@ -147,6 +158,7 @@ struct xs_chrome {
 	struct xs_mpi_texts *mpi;      /* chrome_mpi.c; NULL: none yet */
 	struct xs_flows *span_flows;   /* flows.c; NULL: none yet */
 	struct xs_waits *waits;	       /* waits.c; NULL: none yet */
+	struct xs_orders *orders;      /* orders.c; NULL: none yet */
 	struct xs_chrome_about *about; /* chrome_own.c; NULL: none yet */
 	struct xs_kineto *kineto;      /* kineto.c; NULL: Chrome's own format */
 	const char *category;	       /* of tasks: ,"cat":"…" */
@@ -270,7 +282,8 @@ char *xs_chrome_put_double(char *o, double value, bool single);
 void xs_chrome_aside(struct xs_process *process, const struct xs_aside *aside);
 void xs_chrome_span(struct xs_process *process, const struct xs_slice *span);
 void xs_chrome_mark(struct xs_process *process, const struct xs_mark *mark);
-void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *record, uint64_t ns);
+void xs_chrome_counter(struct xs_process *process, const struct xs_counter_record *record,
+		       uint64_t ns);
 /* The work of a request, on a row of such work. */
 void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start, uint64_t end,
 		       const char *args, size_t length);
@@ -326,5 +339,15 @@ void xs_waits_command(struct xs_process *process, const struct xs_work *work, ui
 		      uint64_t tid);
 void xs_waits_read(struct xs_process *process, const struct xs_wait *wait);
 void xs_waits_fini(struct xs_process *process);
+/* From work on one track to work on another; number: of such arrows. */
+void xs_arrow_between(struct xs_process *process, uint32_t number, const struct xs_arrow_end *from,
+		      const struct xs_arrow_end *to);
+
+/* ---- orders.c: from work to work ---- */
+
+void xs_orders_work(struct xs_process *process, const struct xs_work *work, uint64_t pid,
+		    uint64_t tid);
+void xs_orders_read(struct xs_process *process, const struct xs_order *order);
+void xs_orders_fini(struct xs_process *process);
 
 #endif

@@ -410,6 +410,9 @@ void xs_chrome_work(struct xs_process *process, const struct xs_work *work)
 	xs_chrome_finish(chrome, o);
 	if (options->chrome_kernel && work->linked)
 		xs_arrow_add(process, work, pid, tid);
-	if (options->chrome_kernel)
+	if (options->chrome_kernel) {
 		xs_waits_command(process, work, pid, tid);
+		if (xs_backend_of(record->event.source)->streams)
+			xs_orders_work(process, work, pid, tid);
+	}
 }

@@ -221,9 +221,9 @@ void xs_chrome_mark(struct xs_process *process, const struct xs_mark *mark)
 	xs_chrome_finish(chrome, xs_put(o, "::metadata\"},\n"));
 }
 
-void xs_chrome_counter(struct xs_track *track, const struct xs_counter_record *record, uint64_t ns)
+void xs_chrome_counter(struct xs_process *process, const struct xs_counter_record *record,
+		       uint64_t ns)
 {
-	struct xs_process *process = track->process;
 	struct xs_chrome *chrome = xs_chrome_of(process);
 	char *o = xs_output_put(&chrome->out);
 
