@@ -30,6 +30,7 @@ void xs_demand_name_trace(struct xs_process *process, const struct xs_asked *ask
 {
 	free(process->trace_path);
 	free(process->trace_id);
+	process->trace_types = asked->config.types;
 	process->trace_id = asked->config.trace_id[0] ? strdup(asked->config.trace_id) : NULL;
 	if (asprintf(&process->trace_path, "%s" TEMPORARY, asked->path) < 0)
 		process->trace_path = NULL;

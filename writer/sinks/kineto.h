@@ -96,6 +96,8 @@ void xs_kineto_fini(struct xs_chrome *chrome);
 char *xs_kineto_put_head(char *o, const struct xs_process *process);
 char *xs_kineto_put_tail(char *o, const struct xs_process *process);
 size_t xs_kineto_tail_room(const struct xs_chrome *chrome);
+/* Is a call wanted, by its type? */
+bool xs_kineto_wants_call(const struct xs_process *process, const struct xs_call *call);
 /* All of a call behind its args, which may be there. */
 char *xs_kineto_end_call(char *o, struct xs_track *track, const struct xs_call *call);
 void xs_kineto_aside(struct xs_process *process, const struct xs_aside *aside);

@@ -203,12 +203,13 @@ static char *put_facts(char *o, const struct xs_work *work, bool external)
 /* ---- work ---- */
 
 static const struct kind {
-	const char *category, *copy; /* what names of copies begin with; NULL: it is none */
+	uint32_t type;
+	const char *copy; /* what names of copies begin with; NULL: it is none */
 } kinds[] = {
-	[XS_WORK_KERNEL] = { "kernel", NULL },
-	[XS_WORK_COPY] = { "gpu_memcpy", "Memcpy " },
-	[XS_WORK_FILL] = { "gpu_memset", "Memset " },
-	[XS_WORK_MAP] = { "gpu_memcpy", "Memcpy " },
+	[XS_WORK_KERNEL] = { XS_TYPE_KERNEL, NULL },
+	[XS_WORK_COPY] = { XS_TYPE_GPU_MEMCPY, "Memcpy " },
+	[XS_WORK_FILL] = { XS_TYPE_GPU_MEMSET, "Memset " },
+	[XS_WORK_MAP] = { XS_TYPE_GPU_MEMCPY, "Memcpy " },
 };
 
 /* Work of another kind is a whole graph where there are streams; elsewhere it moves memory. */
@@ -338,7 +339,8 @@ void xs_kineto_work(struct xs_process *process, const struct xs_work *work)
 				  : record->queue;
 	char *o;
 
-	if (!process->run->options->chrome_kernel && !process->run->options->chrome_device)
+	if ((!process->run->options->chrome_kernel && !process->run->options->chrome_device) ||
+	    !xs_chrome_wants(chrome, kind_of(record)->type))
 		return;
 	if (!xs_kineto_lane(process, pid, stream, XS_KINETO_STREAM, work->start, work->end, &tid))
 		return;
@@ -346,10 +348,11 @@ void xs_kineto_work(struct xs_process *process, const struct xs_work *work)
 	o = xs_put(xs_put_count(o, ",\"pid\":", pid), ",\"ts\":");
 	o = xs_put(xs_json_time(o, work->start, &chrome->time), ",\"dur\":");
 	o = xs_put(xs_json_micros(o, work->end - work->start), ",\"cat\":\"");
-	o = xs_put(xs_put(o, kind_of(record)->category), "\"");
+	o = xs_put(xs_put(o, xs_activity_type_name(kind_of(record)->type)), "\"");
 	o = put_work_args(o, process, work, pid, stream);
 	xs_chrome_finish(chrome, put_work_name(o, process, work));
 	span_work(process, work, pid, stream);
-	if (process->run->options->chrome_kernel && work->linked)
+	/* with types left out, an arrow may begin from nothing */
+	if (process->run->options->chrome_kernel && work->linked && chrome->types == UINT64_MAX)
 		xs_arrow_add(process, work, pid, tid);
 }
