@@ -6,14 +6,6 @@
 #include "names.h"
 
 /* A name that is not kept ready. */
-const char *xs_chrome_category(const struct xs_process *process, const char **text, size_t *length)
-{
-	const struct xs_chrome *chrome = xs_chrome_of(process);
-
-	return chrome->kineto && xs_kineto_is_operation(text, length) ? XS_KINETO_OPERATION
-								      : chrome->category;
-}
-
 bool xs_chrome_wants_task(const struct xs_process *process, uint32_t id)
 {
 	const struct xs_chrome *chrome = xs_chrome_of(process);

@@ -18,19 +18,6 @@ static const char *const reserved[] = {
 	"traceName",	       "otherData",	   NULL
 };
 
-bool xs_kineto_is_operation(const char **text, size_t *length)
-{
-	static const char domain[] = "PyTorch::", backward[] = "Backward";
-	const size_t n = sizeof(domain) - 1;
-
-	if (*length <= n || memcmp(*text, domain, n) != 0)
-		return false;
-	*text += n;
-	*length -= n;
-	return memmem(*text, *length, "::", 2) ||
-	       memmem(*text, *length, backward, sizeof(backward) - 1);
-}
-
 bool xs_kineto_init(struct xs_chrome *chrome)
 {
 	chrome->kineto = calloc(1, sizeof(*chrome->kineto));
