@@ -115,6 +115,7 @@ int main(int argc, char **argv)
 	xs_limits_lift();
 	if (xs_options_parse(&options, argc - 3, argv + 3, &app, error, sizeof(error)) < 0)
 		return refuse("%s", error);
+	options.on_demand |= xs_wants_daemon(&options);
 	options.follow_children = 0; /* the trace is that of the program that asked for it */
 	return host(pid, &options, argv + 3, argv + 3 + app);
 }

@@ -197,8 +197,6 @@ int xs_host_begin(const char *options, const char *directory, bool devices)
 	(void)snprintf(pid, sizeof(pid), "%d", getpid());
 	if (devices)
 		argv[count++] = "--chrome-kernel-logging";
-	if (getenv("KINETO_USE_DAEMON"))
-		argv[count++] = "--on-demand";
 	if (directory) {
 		argv[count++] = "--output-dir-path";
 		argv[count++] = (char *)directory;

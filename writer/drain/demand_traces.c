@@ -232,4 +232,9 @@ void xs_demand_yield(struct xs_run *run, struct xs_process **list)
 			asked->end = 0;
 		}
 	(void)xs_demand_act(run, list, xs_clock_ns(CLOCK_MONOTONIC));
+	/* a process that could not be mapped: its trace is lost, the program's is not */
+	for (struct xs_asked *asked = run->demand->asked; asked; asked = asked->next)
+		asked->state = XS_ASKED_IDLE;
+	xs_demand_record(run, false);
+	xs_demand_use_format(run, false);
 }
