@@ -175,6 +175,13 @@ int xs_plain_library(char *library)
 
 /* ---- the variables ---- */
 
+bool xs_wants_daemon(const struct xs_options *options)
+{
+	return getenv("KINETO_USE_DAEMON") && !xs_want_reports(options) && !options->flight &&
+	       !options->compress && !options->result_dir[0] &&
+	       options->on_full != XS_FULL_OVERWRITE;
+}
+
 static char *variable(const char *name, const char *first, const char *separator,
 		      const char *second)
 {

@@ -196,6 +196,7 @@ int main(int argc, char **argv)
 		return refuse("'%s' is no option: the program runs already", argv[3 + app]);
 	if (refuse_options(&options) || look_up(&options))
 		return XS_EXIT_SELF;
+	options.on_demand |= xs_wants_daemon(&options);
 	options.follow_children = 0; /* the trace is that of the program that asked for it */
 	return host(pid, &options, argv + 3, argv + 3 + app);
 }

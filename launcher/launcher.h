@@ -72,6 +72,9 @@ int xs_plain_library(char *library);
  * are installed. 0 or -errno.
  */
 int xs_find_parts(char *library, char *drain);
+/* Does the environment say --on-demand, as PyTorch understands it, and do the options allow that?
+ */
+bool xs_wants_daemon(const struct xs_options *options);
 /* The program that looks for devices, likewise. */
 int xs_find_devices(char *path);
 

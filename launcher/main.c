@@ -274,14 +274,6 @@ static int find_command(const struct xs_options *options, const char *app, comma
 	return 0;
 }
 
-/* PyTorch's word for --on-demand, where that says which trace is meant. */
-static bool wants_daemon(const struct xs_options *options)
-{
-	return getenv("KINETO_USE_DAEMON") && options->format && !xs_want_reports(options) &&
-	       !options->flight && !options->compress && !options->result_dir[0] &&
-	       options->on_full != XS_FULL_OVERWRITE;
-}
-
 int main(int argc, char **argv)
 {
 	static struct xs_options options;
@@ -307,7 +299,7 @@ int main(int argc, char **argv)
 		return XS_EXIT_SELF;
 	}
 #endif
-	options.on_demand |= wants_daemon(&options);
+	options.on_demand |= options.format && xs_wants_daemon(&options);
 	if (find_command(&options, app < argc ? argv[app] : NULL, &command) < 0)
 		return XS_EXIT_SELF;
 	if (command)

@@ -209,8 +209,6 @@ static bool fill_command(char *words, const char *directory, bool devices)
 	argv[++count] = "--chrome-itt-logging";
 	if (devices)
 		argv[++count] = "--chrome-kernel-logging";
-	if (getenv("KINETO_USE_DAEMON"))
-		argv[++count] = "--on-demand";
 	if (directory) {
 		argv[++count] = "--output-dir-path";
 		argv[++count] = (char *)directory;
@@ -239,7 +237,7 @@ int xs_host_begin(const char *options, const char *directory, bool devices)
 		result = run_host();
 	else
 		result = xs_refuse(XSTRACE_BAD_ARGUMENT, "options: more than %u words",
-				   ARGUMENTS_MAX - 11);
+				   ARGUMENTS_MAX - 10);
 	if (!result)
 		result = join(host.answer);
 	free(words);

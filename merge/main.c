@@ -269,7 +269,7 @@ static int start_output(struct work *work, const struct xm_options *options, cha
 	}
 	if (strcmp(path, options->output))
 		xm_say("[INFO] %s is there already; writing %s", options->output, path);
-	work->sink = options->perfetto ? xm_sink_perfetto() : xm_sink_json();
+	work->sink = options->perfetto ? xm_sink_perfetto() : xm_sink_json(options->kineto);
 	result = work->sink ? work->sink->open(work->sink, fd, compress) : -ENOMEM;
 	if (result < 0) {
 		xm_say("xstrace-merge: %s: %s", path, strerror(-result));

@@ -17,8 +17,9 @@ static void usage(FILE *out)
 	      "ones too), on one timeline.\n"
 	      "  -o, --output FILE      Write FILE, compressed if it ends in .zst (default "
 	      "xstrace.all.json); a taken name gets a number\n"
-	      "  --format json|perfetto Write Chrome's JSON (default) or Perfetto's protobuf "
-	      "(default for .pftrace)\n"
+	      "  --format FORMAT        json (Chrome's, default), kineto (that with what Kineto's "
+	      "files say) or perfetto\n"
+	      "                         (protobuf, default for .pftrace)\n"
 	      "  --no-clock-sync        Leave the clocks as they are\n"
 	      "  --zstd-window BYTES    Accept .zst that need this window (default 8M; at most 2G; "
 	      "rounded up to a power of two)\n"
@@ -123,8 +124,9 @@ int xm_options_parse(int argc, char **argv, struct xm_options *options)
 		if (result)
 			return result;
 	}
-	if (format && strcmp(format, "json") && strcmp(format, "perfetto")) {
-		xm_say("xstrace-merge: --format takes json or perfetto, not '%s'", format);
+	if (format && strcmp(format, "json") && strcmp(format, "perfetto") &&
+	    strcmp(format, "kineto")) {
+		xm_say("xstrace-merge: --format takes json, kineto or perfetto, not '%s'", format);
 		return XM_FAILED + 1;
 	}
 	if (options->output && (!options->output[0] || strlen(options->output) > PATH_MAX - 16)) {
@@ -139,6 +141,7 @@ int xm_options_parse(int argc, char **argv, struct xm_options *options)
 				   : options->output &&
 					     (xm_ends_with(options->output, ".pftrace") ||
 					      xm_ends_with(options->output, ".pftrace.zst"));
+	options->kineto = format && format[0] == 'k';
 	if (!options->output && !options->report)
 		options->output = options->perfetto ? "xstrace.all.pftrace" : "xstrace.all.json";
 	return 0;

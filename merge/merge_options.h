@@ -10,7 +10,7 @@
 
 struct xm_options {
 	const char *output, *report; /* NULL: none */
-	bool no_sync, perfetto;
+	bool no_sync, perfetto, kineto;
 	unsigned window_log; /* of .zst inputs */
 	unsigned wait;	     /* seconds, for traces that are still being written */
 };

@@ -16,6 +16,7 @@ The layouts, of facebookincubator/dynolog at c3a231a520f67fe8c4a153b38d4bb32a7b9
                     REQUEST_TRACE_ID is added; `limit` processes at most, of those whose pids or ancestors match
 """
 
+import contextlib
 import os
 import socket
 import struct
@@ -66,7 +67,7 @@ class Dynolog:
                 data, sender = self.socket.recvfrom(1 << 16)
             except TimeoutError:
                 continue
-            with self.changed:
+            with self.changed, contextlib.suppress(FileNotFoundError, ConnectionRefusedError):  # it has ended
                 self.take(data, sender)
                 self.changed.notify_all()
 

@@ -9,8 +9,9 @@ import subprocess
 
 import pytest
 
-from conftest import APPS, BUILD, ROOT, XSTRACE, compile_c, wait_until
+from conftest import APPS, BUILD, ROOT, XSTRACE, check_trace, compile_c, wait_until
 from cuda_log import HAVE_SOFTCUDA, SoftCUDA
+from merging import merge
 from others import CLIENTS, need, needs_clients
 
 KINETO = "--format kineto"
@@ -363,3 +364,22 @@ def test_changes_of_memory_are_events(xstrace, tmp_path):
     first = events[0]["args"]["Addr"]
     assert [e["args"]["Addr"] - first for e in events] == [0, 1, 2, 1, 3]
     assert not [e for e in xstrace("--chrome-itt-logging", APPS / "library", ["memory", tmp_path]).trace.events if e["name"] == "[memory]"]
+
+
+def test_merged(xstrace, told, tmp_path):
+    """xstrace-merge --format kineto: what the files say of devices and ranks, under the numbers of the merged trace."""
+    for rank in range(2):
+        run = xstrace(f"{KINETO} --chrome-itt-logging", told, env={"PMI_RANK": str(rank), "PMI_SIZE": "2"})
+        run.trace_files[0].rename(tmp_path / f"rank{rank}.json")
+    path = tmp_path / "all.json"
+    merge("--format", "kineto", "-o", path, tmp_path / "rank0.json", tmp_path / "rank1.json", cwd=tmp_path)
+    assert check_trace(path, strict=True) == []
+    data = json.loads(path.read_text())
+    assert data["schemaVersion"] == 1 and data["displayTimeUnit"] == "ns" and data["traceName"]
+    assert data["distributedInfo"] == {"rank": 0, "ranks": [0, 1], "world_size": 2}
+    devices = {device["id"]: device["rank"] for device in data["deviceProperties"]}
+    assert sorted(devices.values()) == [0, 1]
+    assert {e["pid"] for e in slices(data, *DEVICE)} == set(devices)
+    plain = tmp_path / "plain.json"
+    merge("-o", plain, tmp_path / "rank0.json", tmp_path / "rank1.json", cwd=tmp_path)
+    assert "schemaVersion" not in json.loads(plain.read_text())

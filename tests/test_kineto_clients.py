@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+from merging import merge
 from others import CLIENTS, need, needs_clients
 from test_kineto import KINETO, load, slices, told  # noqa: F401
 
@@ -70,7 +71,7 @@ def test_tensorboard(ranks):
     assert seen["steps"] == ["0"] and seen["devices"] == [0] and seen["schema"] == 1 and seen["rank"] == 0
     assert seen["has"] == [True, True]
     kernels = {name: (count, total) for name, count, total in seen["kernels"]}
-    assert kernels["gemm"] == (5, 300) and kernels["ncclKernel_AllReduce"][0] == 5
+    assert kernels["gemm"] == (6, 330) and kernels["ncclKernel_AllReduce"][0] == 5
     assert {"rank0", "rank1"} <= set(seen["profiles"])
     (costs,) = seen["step_us"]
     assert sum(costs[:-1]) == pytest.approx(costs[-1], abs=1)
@@ -145,3 +146,9 @@ def test_four_ranks_of_torchrun(xstrace, tmp_path):
         assert sum("SGD.step" in name for name in names) == 5
         assert operations.count("AddmmBackward0") == 5 and "aten::addmm" in operations
         assert not any("PyTorch::" in name for name in names + operations)
+    path = tmp_path / "all.json"
+    merge("--format", "kineto", "-o", path, *run.trace_files, cwd=tmp_path)
+    data = json.loads(path.read_text())
+    assert data["distributedInfo"]["ranks"] == [0, 1, 2, 3] and data["distributedInfo"]["world_size"] == 4
+    steps = [e for e in slices(data, "user_annotation") if e["name"].startswith("ProfilerStep#")]
+    assert len(steps) == 20 and len({e["pid"] for e in steps}) == 4

@@ -164,6 +164,14 @@ PROFILE_WITH_MODULES=false"""
     assert named(load(trace_of(place, app)), "work")
 
 
+def test_types(app, daemon, place):
+    """Events of other types are left out; names of types in any case."""
+    for number, (types, there) in enumerate((("CPU_OP, kernel", False), ("user_annotation", True))):
+        config = f"ACTIVITIES_LOG_FILE={place}/t{number}.json\nACTIVITIES_DURATION_MSECS=50\nACTIVITY_TYPES={types}"
+        daemon.gputrace([app.pid], config)
+        assert bool(named(load(trace_of(place, app, f"t{number}")), "")) == there
+
+
 @pytest.mark.parametrize(
     "config, why",
     [

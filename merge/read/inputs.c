@@ -14,8 +14,9 @@
 #define LONGEST_NAME   1024
 #define LONGEST_OF_ALL (256u << 20) /* bytes: that many inputs can hold a long event each */
 #define SHORTEST_LIMIT (1u << 20)
-#define DEEPEST	       16u   /* directories below one that is named */
-#define IN_CALLS       65536 /* bytes kept of one input's threads */
+#define DEEPEST	       16u	  /* directories below one that is named */
+#define IN_CALLS       65536	  /* bytes kept of one input's threads */
+#define DEVICES	       (1u << 20) /* bytes of what is said of devices */
 
 void xm_say(const char *format, ...)
 {
@@ -265,6 +266,17 @@ static void take_threads(struct xm_input *input, struct xm_text threads)
 		strcpy(input->in_calls + length, "]");
 }
 
+/* JSON on one line: strings hold no raw newline. */
+static void take_devices(struct xm_input *input, struct xm_text devices)
+{
+	if (input->devices || devices.n < 2 || devices.n > DEVICES || devices.p[0] != '[')
+		return;
+	input->devices = strndup(devices.p, devices.n);
+	for (char *c = input->devices; c && *c; c++)
+		if (*c == '\n' || *c == '\r')
+			*c = ' ';
+}
+
 static void take_member(void *user, struct xm_text key, struct xm_text value)
 {
 	struct xm_input *input = user;
@@ -293,6 +305,8 @@ static void take_member(void *user, struct xm_text key, struct xm_text value)
 	} else if (xm_is(key, "distributedInfo")) {
 		take_number(value, "rank", &input->rank);
 		take_number(value, "world_size", &input->world_size);
+	} else if (xm_is(key, "deviceProperties")) {
+		take_devices(input, value);
 	} else if (xm_is(key, "schemaVersion") && !input->tool[0]) {
 		strcpy(input->tool, "Kineto");
 	} else if (xm_is(key, "hostname") || xm_is(key, "host_name")) {
@@ -590,6 +604,7 @@ void xm_merge_free(struct xm_merge *merge)
 		}
 		free(input->processes);
 		free(input->in_calls);
+		free(input->devices);
 		free(input->path);
 		xm_file_close(&input->file);
 		xm_map_free(&input->pids);

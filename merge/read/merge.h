@@ -55,6 +55,7 @@ struct xm_input {
 		open_commands, open_requests;
 	/* JSON array of the threads that were inside a call at the end; NULL: none */
 	char *in_calls;
+	char *devices; /* JSON array, as it stands there; NULL: none */
 
 	/* found in the first pass */
 	struct xm_map pids; /* text of the pid → index of processes */

@@ -36,7 +36,8 @@ struct xm_sink {
 	const struct xm_clocks *clocks;
 };
 
-struct xm_sink *xm_sink_json(void);
+/* kineto: with the members that files of Kineto have (kineto.c). */
+struct xm_sink *xm_sink_json(bool kineto);
 struct xm_sink *xm_sink_perfetto(void);
 
 /* The time of an event's other times (args.queued and the like), as the output has them. */
@@ -58,6 +59,8 @@ bool xm_next_process(const struct xm_merge *merge, uint32_t *place, uint32_t *pa
 /* What is said of the inputs and of the whole, as members of an object without its braces. */
 void xm_put_summary(FILE *out, const struct xm_merge *merge, const struct xm_clocks *clocks,
 		    const struct xm_totals *totals);
+/* What Kineto's files say, as members with a comma behind each. */
+void xm_put_kineto(FILE *out, const struct xm_merge *merge);
 void xm_put_metadata(FILE *out, const struct xm_merge *merge, const struct xm_clocks *clocks,
 		     bool synced);
 

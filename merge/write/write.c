@@ -21,6 +21,7 @@ struct json_sink {
 	uint32_t own_pid;
 	int64_t own_tid;
 	int error;
+	bool kineto;
 };
 
 static void put_piece(struct json_sink *json, const char *text, size_t n)
@@ -103,8 +104,8 @@ static void json_head(struct xm_sink *sink, const struct xm_merge *merge,
 		return;
 	}
 	fprintf(out,
-		"{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRId64 ",\"metadata\":{",
-		merge->base);
+		"{%s\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRId64 ",\"metadata\":{",
+		json->kineto ? "\"schemaVersion\": 1," : "", merge->base);
 	xm_put_metadata(out, merge, clocks, synced);
 	fputs("},\"traceEvents\":[\n", out);
 	while (xm_next_process(merge, &place, &part, &input, &process)) {
@@ -301,7 +302,10 @@ static int json_close(struct xm_sink *sink, const struct xm_merge *merge,
 				"{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%" PRIu32
 				",\"tid\":%" PRIu32 ",\"args\":{\"sort_index\":%" PRIu32 "}}",
 				process->out_pid, process->out_pid, process->order);
-		fputs("\n],\"otherData\":{", out);
+		fputs("\n],", out);
+		if (json->kineto)
+			xm_put_kineto(out, merge);
+		fputs("\"otherData\":{", out);
 		xm_put_summary(out, merge, sink->clocks, totals);
 		fputs("}}\n", out);
 		fclose(out);
@@ -313,7 +317,7 @@ static int json_close(struct xm_sink *sink, const struct xm_merge *merge,
 	return text ? error : -ENOMEM;
 }
 
-struct xm_sink *xm_sink_json(void)
+struct xm_sink *xm_sink_json(bool kineto)
 {
 	struct json_sink *json = calloc(1, sizeof(*json));
 
@@ -325,5 +329,6 @@ struct xm_sink *xm_sink_json(void)
 				       .arrow = json_arrow,
 				       .close = json_close };
 	json->pour.back.fd = -1;
+	json->kineto = kineto;
 	return &json->sink;
 }

@@ -95,16 +95,6 @@ void xs_demand_close(struct xs_run *run)
 
 /* ---- processes ---- */
 
-struct xs_asked *xs_demand_asked(const struct xs_process *process)
-{
-	struct xs_asked *asked = process->run->demand ? process->run->demand->asked : NULL;
-
-	while (asked && (asked->pid != process->pid || asked->watched != process->watched ||
-			 asked->start != process->start))
-		asked = asked->next;
-	return asked;
-}
-
 static void add_asked(struct xs_process *process)
 {
 	struct xs_demand *demand = process->run->demand;
@@ -221,21 +211,6 @@ static void plan_by_time(struct xs_asked *asked, uint64_t real_ms)
 	asked->end = asked->begin + config->duration;
 }
 
-/* The next step is the one after `steps` calls; they count from 0. */
-static void plan_by_steps(struct xs_asked *asked, uint64_t steps)
-{
-	const struct xs_demand_config *config = &asked->config;
-	uint64_t first = (uint64_t)config->start_iteration;
-
-	if (first < steps) {
-		first = steps;
-		if (config->roundup)
-			first = (first + config->roundup - 1) / config->roundup * config->roundup;
-	}
-	asked->begin_step = first + 1;
-	asked->end_step = asked->begin_step + (config->iterations ? config->iterations : 1);
-}
-
 static void take_request(struct xs_run *run, struct xs_asked *asked, size_t length)
 {
 	struct xs_demand_config *config = &run->demand->config;
@@ -259,18 +234,6 @@ static void take_request(struct xs_run *run, struct xs_asked *asked, size_t leng
 	plan_by_time(asked, real_ms);
 	asked->state = XS_ASKED_WAITING;
 	asked->fresh = true;
-}
-
-void xs_demand_plan(struct xs_asked *asked, struct xs_process_file *file)
-{
-	uint64_t steps = atomic_load_explicit(&file->steps, memory_order_relaxed);
-
-	asked->fresh = false;
-	/* as Kineto: a program that tells no steps is traced for a time */
-	if (!asked->by_steps || !steps || steps > INT64_MAX / 2)
-		return;
-	plan_by_steps(asked, steps);
-	atomic_store_explicit(&file->step_due, asked->begin_step, memory_order_relaxed);
 }
 
 /* ---- the daemon ---- */

@@ -43,11 +43,6 @@ struct xs_demand {
 	char text[XS_DYNOLOG_TEXT];
 };
 
-/* ---- demand.c ---- */
-
-/* Decides whether steps or times count. */
-void xs_demand_plan(struct xs_asked *asked, struct xs_process_file *file);
-
 /* ---- demand_traces.c ---- */
 
 /* Kineto's, or what the run's options say. */

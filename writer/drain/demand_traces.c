@@ -30,6 +30,7 @@ void xs_demand_name_trace(struct xs_process *process, const struct xs_asked *ask
 {
 	free(process->trace_path);
 	free(process->trace_id);
+	process->trace_types = asked->config.types;
 	process->trace_id = asked->config.trace_id[0] ? strdup(asked->config.trace_id) : NULL;
 	if (asprintf(&process->trace_path, "%s" TEMPORARY, asked->path) < 0)
 		process->trace_path = NULL;
@@ -51,6 +52,16 @@ void xs_demand_written(struct xs_run *run, char *path)
 			memcpy(path, asked->path, length + 1);
 		return;
 	}
+}
+
+struct xs_asked *xs_demand_asked(const struct xs_process *process)
+{
+	struct xs_asked *asked = process->run->demand ? process->run->demand->asked : NULL;
+
+	while (asked && (asked->pid != process->pid || asked->watched != process->watched ||
+			 asked->start != process->start))
+		asked = asked->next;
+	return asked;
 }
 
 /* ---- recording ---- */
@@ -143,6 +154,34 @@ static void end(struct xs_run *run, struct xs_asked *asked, struct xs_process *p
 
 /* ---- when ---- */
 
+/* The next step is the one after `steps` calls; they count from 0. */
+static void plan_by_steps(struct xs_asked *asked, uint64_t steps)
+{
+	const struct xs_demand_config *config = &asked->config;
+	uint64_t first = (uint64_t)config->start_iteration;
+
+	if (first < steps) {
+		first = steps;
+		if (config->roundup)
+			first = (first + config->roundup - 1) / config->roundup * config->roundup;
+	}
+	asked->begin_step = first + 1;
+	asked->end_step = asked->begin_step + (config->iterations ? config->iterations : 1);
+}
+
+/* Decides whether steps or times count. */
+static void plan(struct xs_asked *asked, struct xs_process_file *file)
+{
+	uint64_t steps = atomic_load_explicit(&file->steps, memory_order_relaxed);
+
+	asked->fresh = false;
+	/* as Kineto: a program that tells no steps is traced for a time */
+	if (!asked->by_steps || !steps || steps > INT64_MAX / 2)
+		return;
+	plan_by_steps(asked, steps);
+	atomic_store_explicit(&file->step_due, asked->begin_step, memory_order_relaxed);
+}
+
 static bool is_due(const struct xs_process *process, uint64_t step, uint64_t time, uint64_t now)
 {
 	const struct xs_process_file *file = process->file;
@@ -164,7 +203,7 @@ bool xs_demand_act(struct xs_run *run, struct xs_process **list, uint64_t now)
 		bool gone = false;
 
 		if (asked && asked->fresh)
-			xs_demand_plan(asked, process->file);
+			plan(asked, process->file);
 		*link = process->next;
 		if (!asked || process->exec)
 			;
@@ -193,4 +232,9 @@ void xs_demand_yield(struct xs_run *run, struct xs_process **list)
 			asked->end = 0;
 		}
 	(void)xs_demand_act(run, list, xs_clock_ns(CLOCK_MONOTONIC));
+	/* a process that could not be mapped: its trace is lost, the program's is not */
+	for (struct xs_asked *asked = run->demand->asked; asked; asked = asked->next)
+		asked->state = XS_ASKED_IDLE;
+	xs_demand_record(run, false);
+	xs_demand_use_format(run, false);
 }

@@ -142,10 +142,11 @@ struct xs_process {
 	struct xs_reports *reports; /* report.c: those that are open; NULL: none */
 	char *directory;	    /* --result-dir: of its files; NULL: not made yet */
 	char *trace_path;	    /* --on-demand: where its trace is to be; NULL: as usual */
-	char *trace_id;	 /* --on-demand: as dynolog calls it; NULL: as the run is called */
-	bool log_calls;	 /* records are read in the order of their times: calls.c */
-	bool cut;	 /* its file was, by itself */
-	unsigned faults; /* xs_faults() when that was looked at */
+	char *trace_id;	      /* --on-demand: as dynolog calls it; NULL: as the run is called */
+	uint64_t trace_types; /* --on-demand: a bit for each type of activity; 0: all */
+	bool log_calls;	      /* records are read in the order of their times: calls.c */
+	bool cut;	      /* its file was, by itself */
+	unsigned faults;      /* xs_faults() when that was looked at */
 	/* flight recorder */
 	uint64_t history_cut; /* tick; records before it had to go for want of memory */
 	enum xs_end end;

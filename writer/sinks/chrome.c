@@ -136,6 +136,7 @@ static bool open_trace(struct xs_process *process)
 	if (!chrome)
 		return false;
 	xs_json_names_init(&chrome->names);
+	chrome->types = process->trace_types ? process->trace_types : UINT64_MAX;
 	chrome->category = ",\"cat\":\"cpu_op\"";
 	if (process->run->options->format) {
 		chrome->category = ",\"cat\":\"user_annotation\"";
@@ -191,8 +192,12 @@ static void put_task(struct xs_track *track, const struct xs_open *task, uint64_
 {
 	struct xs_process *process = track->process;
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	char *o = xs_chrome_put_slice(xs_output_put(&chrome->out), track, task->start, end);
+	char *o;
 
+	if (__builtin_expect(chrome->types != UINT64_MAX, 0) &&
+	    !xs_chrome_wants_task(process, task->name.id))
+		return;
+	o = xs_chrome_put_slice(xs_output_put(&chrome->out), track, task->start, end);
 	xs_chrome_finish(chrome, xs_chrome_put_name(o, process, task->name.id));
 }
 
@@ -259,8 +264,9 @@ static void put_call(struct xs_track *track, const struct xs_call *call)
 	const struct xs_chrome_track *own = xs_chrome_track(track);
 	char *o;
 
-	if (call->unfinished || options->chrome_call ||
-	    (options->chrome_kernel && call->event->flags & XS_CALL_FLAG_OF_WORK)) {
+	if (xs_kineto_wants_call(track->process, call) &&
+	    (call->unfinished || options->chrome_call ||
+	     (options->chrome_kernel && call->event->flags & XS_CALL_FLAG_OF_WORK))) {
 		o = xs_chrome_put_slice(xs_output_put(&chrome->out), track, call->start, call->end);
 		o = call->unfinished ? xs_put(o, ",\"args\":{\"unfinished\":true}")
 				     : put_about(o, track->process, call);

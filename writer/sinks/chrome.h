@@ -162,6 +162,7 @@ struct xs_chrome {
 	struct xs_chrome_about *about; /* chrome_own.c; NULL: none yet */
 	struct xs_kineto *kineto;      /* kineto.c; NULL: Chrome's own format */
 	const char *category;	       /* of tasks: ,"cat":"…" */
+	uint64_t types;		       /* of activities that are wanted: a bit for each */
 	uint32_t flows;
 	uint32_t last_caller; /* index of the track that the last arrow came from */
 };
@@ -169,6 +170,12 @@ struct xs_chrome {
 static inline struct xs_chrome *xs_chrome_of(const struct xs_process *process)
 {
 	return process->sink[XS_SINK_CHROME];
+}
+
+/* enum xs_activity_type */
+static inline bool xs_chrome_wants(const struct xs_chrome *chrome, uint32_t type)
+{
+	return chrome->types >> type & 1;
 }
 
 static inline struct xs_chrome_track *xs_chrome_track(const struct xs_track *track)
@@ -251,6 +258,8 @@ void xs_json_names_free(struct xs_json_names *names);
  * another one, and lose the domain before their names (text and length change).
  */
 const char *xs_chrome_category(const struct xs_process *process, const char **text, size_t *length);
+/* Is a task of that name wanted, by its type? */
+bool xs_chrome_wants_task(const struct xs_process *process, uint32_t id);
 char *xs_chrome_put_long_name(char *o, struct xs_process *process, uint32_t id);
 /* The name, as the last thing of an event. */
 static inline char *xs_chrome_put_name(char *o, struct xs_process *process, uint32_t id)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "activity_types.h"
 #include "chrome.h"
 #include "names.h"
 
@@ -176,11 +177,13 @@ void xs_chrome_span(struct xs_process *process, const struct xs_slice *span)
 	const struct xs_extra *extra = task->extra;
 	uint32_t row = span->kind == XS_SPAN_TASK ? span->row : span->kind;
 	bool thread = span->track && (span->kind == XS_SPAN_TASK ? !row : true);
-	struct xs_place place =
-		thread ? on_thread(span->track, task, span->end, span->displaced, span->unfinished)
-		       : on_row(process, row, task, span->end, span->unfinished);
+	struct xs_place place;
 	struct xs_id self;
 
+	if (!xs_chrome_wants_task(process, task->name.id))
+		return;
+	place = thread ? on_thread(span->track, task, span->end, span->displaced, span->unfinished)
+		       : on_row(process, row, task, span->end, span->unfinished);
 	if (!extra)
 		return;
 	if (memcmp(&extra->id, &none, sizeof(none)))
@@ -196,10 +199,13 @@ void xs_chrome_mark(struct xs_process *process, const struct xs_mark *mark)
 {
 	static const char *const scopes[] = { "t", "p", "g" };
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	char *o = xs_put_count(xs_output_put(&chrome->out), "{\"ph\":\"i\",\"tid\":", mark->tid);
 	size_t length;
 	const char *text;
+	char *o;
 
+	if (!xs_chrome_wants(chrome, XS_TYPE_CPU_INSTANT_EVENT))
+		return;
+	o = xs_put_count(xs_output_put(&chrome->out), "{\"ph\":\"i\",\"tid\":", mark->tid);
 	o = xs_put(xs_put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
 	o = xs_json_micros(o, mark->ns);
 	o = xs_put(xs_put(xs_put(o, ",\"s\":\""),

@@ -1,15 +1,23 @@
 /*
  * The pieces that the Chrome JSON of all kinds of events has in common.
  */
+#include "activity_types.h"
 #include "kineto.h"
+#include "names.h"
 
 /* A name that is not kept ready. */
-const char *xs_chrome_category(const struct xs_process *process, const char **text, size_t *length)
+bool xs_chrome_wants_task(const struct xs_process *process, uint32_t id)
 {
 	const struct xs_chrome *chrome = xs_chrome_of(process);
+	size_t length;
+	const char *text;
 
-	return chrome->kineto && xs_kineto_is_operation(text, length) ? XS_KINETO_OPERATION
-								      : chrome->category;
+	if (chrome->types == UINT64_MAX)
+		return true;
+	text = xs_text_of(process->run, id, &length);
+	return xs_chrome_wants(chrome, xs_kineto_is_operation(&text, &length)
+					       ? XS_TYPE_CPU_OP
+					       : XS_TYPE_USER_ANNOTATION);
 }
 
 char *xs_chrome_put_long_name(char *o, struct xs_process *process, uint32_t id)

@@ -18,19 +18,6 @@ static const char *const reserved[] = {
 	"traceName",	       "otherData",	   NULL
 };
 
-bool xs_kineto_is_operation(const char **text, size_t *length)
-{
-	static const char domain[] = "PyTorch::", backward[] = "Backward";
-	const size_t n = sizeof(domain) - 1;
-
-	if (*length <= n || memcmp(*text, domain, n) != 0)
-		return false;
-	*text += n;
-	*length -= n;
-	return memmem(*text, *length, "::", 2) ||
-	       memmem(*text, *length, backward, sizeof(backward) - 1);
-}
-
 bool xs_kineto_init(struct xs_chrome *chrome)
 {
 	chrome->kineto = calloc(1, sizeof(*chrome->kineto));
@@ -122,6 +109,18 @@ static uint32_t type_of(const struct xs_call *call, const char *name, size_t len
 	return type;
 }
 
+bool xs_kineto_wants_call(const struct xs_process *process, const struct xs_call *call)
+{
+	const struct xs_chrome *chrome = xs_chrome_of(process);
+	size_t length;
+	const char *name;
+
+	if (chrome->types == UINT64_MAX)
+		return true;
+	name = xs_text_of(process->run, call->name, &length);
+	return xs_chrome_wants(chrome, type_of(call, name, length));
+}
+
 /* HolisticTraceAnalysis counts launches by the names that CUDA's runtime gives them. */
 static bool is_launch(const char *name, size_t length)
 {
@@ -173,11 +172,14 @@ char *xs_kineto_end_call(char *o, struct xs_track *track, const struct xs_call *
 
 void xs_kineto_aside(struct xs_process *process, const struct xs_aside *aside)
 {
-	char *o = xs_chrome_own_slice(process, aside->row, aside->start, aside->end);
 	size_t length;
 	const char *row = xs_text_of(process->run, aside->row, &length);
 	bool sync = memmem(row, length, "synchronization", 15);
+	char *o;
 
+	if (!xs_chrome_wants(xs_chrome_of(process), sync ? XS_TYPE_CUDA_SYNC : XS_TYPE_OVERHEAD))
+		return;
+	o = xs_chrome_own_slice(process, aside->row, aside->start, aside->end);
 	if (!o)
 		return;
 	for (uint32_t i = 0; i < aside->fact_count && i < FACTS_MAX; i++) {

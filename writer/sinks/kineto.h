@@ -84,18 +84,14 @@ static inline char *xs_kineto_more_args(char *o)
 
 /* ---- kineto.c ---- */
 
-#define XS_KINETO_OPERATION ",\"cat\":\"cpu_op\""
-/*
- * Takes the domain from the name of a task of PyTorch's emit_itt(). True: it is an operation, and
- * no annotation of the program's.
- */
-bool xs_kineto_is_operation(const char **text, size_t *length);
 bool xs_kineto_init(struct xs_chrome *chrome);
 void xs_kineto_fini(struct xs_chrome *chrome);
 /* What the file begins with, behind the brace; and what ends its list of events. */
 char *xs_kineto_put_head(char *o, const struct xs_process *process);
 char *xs_kineto_put_tail(char *o, const struct xs_process *process);
 size_t xs_kineto_tail_room(const struct xs_chrome *chrome);
+/* Is a call wanted, by its type? */
+bool xs_kineto_wants_call(const struct xs_process *process, const struct xs_call *call);
 /* All of a call behind its args, which may be there. */
 char *xs_kineto_end_call(char *o, struct xs_track *track, const struct xs_call *call);
 void xs_kineto_aside(struct xs_process *process, const struct xs_aside *aside);
@@ -105,6 +101,8 @@ void xs_kineto_aside(struct xs_process *process, const struct xs_aside *aside);
 void xs_kineto_work(struct xs_process *process, const struct xs_work *work);
 /* The device of that number, named if it is new. */
 uint32_t xs_kineto_told_device(struct xs_process *process, uint32_t device);
+/* ---- kineto_rows.c ---- */
+
 enum xs_kineto_lanes { XS_KINETO_THREAD, XS_KINETO_STREAM, XS_KINETO_ANNOTATION };
 /*
  * The track of a row, for what lasts from start to end. ret_tid: its number. False: there is no
@@ -112,6 +110,15 @@ enum xs_kineto_lanes { XS_KINETO_THREAD, XS_KINETO_STREAM, XS_KINETO_ANNOTATION 
  */
 bool xs_kineto_lane(struct xs_process *process, uint32_t pid, uint32_t tid,
 		    enum xs_kineto_lanes what, uint64_t start, uint64_t end, uint32_t *ret_tid);
+
+/* ---- kineto_names.c ---- */
+
+#define XS_KINETO_OPERATION ",\"cat\":\"cpu_op\""
+/*
+ * Takes the domain from the name of a task of PyTorch's emit_itt(). True: it is an operation, and
+ * no annotation of the program's.
+ */
+bool xs_kineto_is_operation(const char **text, size_t *length);
 
 /* ---- kineto_spans.c ---- */
 

@@ -86,65 +86,6 @@ uint32_t xs_kineto_told_device(struct xs_process *process, uint32_t device)
 	return add_place(process, (struct xs_kineto_place){ .pid = device, .told = true }, true);
 }
 
-/* ---- rows ---- */
-
-static struct xs_kineto_row *row_of(struct xs_process *process, uint32_t pid, uint32_t tid)
-{
-	struct xs_kineto *kineto = xs_chrome_of(process)->kineto;
-	uint32_t at = kineto->last_row;
-
-	for (uint32_t i = 0; i < kineto->row_count;
-	     i++, at = at + 1 < kineto->row_count ? at + 1 : 0)
-		if (kineto->rows[at].pid == pid && kineto->rows[at].tid == tid) {
-			kineto->last_row = at;
-			return &kineto->rows[at];
-		}
-	if (kineto->row_count == XS_KINETO_ROWS) {
-		process->omitted[XS_OMIT_TRACKS]++;
-		return NULL;
-	}
-	kineto->last_row = kineto->row_count;
-	kineto->rows[kineto->row_count] = (struct xs_kineto_row){ .pid = pid, .tid = tid };
-	return &kineto->rows[kineto->row_count++];
-}
-
-static void name_lane(struct xs_process *process, const struct xs_kineto_row *row, bool stream,
-		      uint32_t tid)
-{
-	struct xs_chrome *chrome = xs_chrome_of(process);
-	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name", row->pid, tid);
-
-	o = xs_put_count(xs_put(o, "\"name\":\""), stream ? "stream " : "thread ", row->tid);
-	if (row->lanes.count > 1)
-		o = xs_put_count(o, " lane ", row->lanes.count);
-	o = xs_chrome_put_metadata(xs_put(o, " \"}},\n"), "thread_sort_index", row->pid, tid);
-	xs_chrome_finish(chrome, xs_put(xs_put_count(o, "\"sort_index\":", row->tid), "}},\n"));
-}
-
-bool xs_kineto_lane(struct xs_process *process, uint32_t pid, uint32_t tid,
-		    enum xs_kineto_lanes what, uint64_t start, uint64_t end, uint32_t *ret_tid)
-{
-	bool stream = what != XS_KINETO_THREAD;
-	struct xs_chrome *chrome = xs_chrome_of(process);
-	struct xs_kineto_row *row = row_of(process, pid, tid);
-	struct xs_lane *lane =
-		row ? xs_lanes_take(&row->lanes, start, end,
-				    what == XS_KINETO_STREAM ? XS_FIT_APART : XS_FIT_NESTING)
-		    : NULL;
-
-	if (!lane) {
-		process->omitted[XS_OMIT_SLICES]++;
-		return false;
-	}
-	if (!lane->tid) { /* stream 0 is a track, too: one more */
-		lane->tid = 1 + (row->lanes.count == 1 ? tid : XS_OWN_TID + chrome->next_own++);
-		if (stream || row->lanes.count > 1)
-			name_lane(process, row, stream, lane->tid - 1);
-	}
-	*ret_tid = lane->tid - 1;
-	return true;
-}
-
 /* ---- what is known of work beside its record ---- */
 
 /* Kineto's name of a fact; empty: it is told otherwise. NULL: Kineto has none. */
@@ -203,12 +144,13 @@ static char *put_facts(char *o, const struct xs_work *work, bool external)
 /* ---- work ---- */
 
 static const struct kind {
-	const char *category, *copy; /* what names of copies begin with; NULL: it is none */
+	uint32_t type;
+	const char *copy; /* what names of copies begin with; NULL: it is none */
 } kinds[] = {
-	[XS_WORK_KERNEL] = { "kernel", NULL },
-	[XS_WORK_COPY] = { "gpu_memcpy", "Memcpy " },
-	[XS_WORK_FILL] = { "gpu_memset", "Memset " },
-	[XS_WORK_MAP] = { "gpu_memcpy", "Memcpy " },
+	[XS_WORK_KERNEL] = { XS_TYPE_KERNEL, NULL },
+	[XS_WORK_COPY] = { XS_TYPE_GPU_MEMCPY, "Memcpy " },
+	[XS_WORK_FILL] = { XS_TYPE_GPU_MEMSET, "Memset " },
+	[XS_WORK_MAP] = { XS_TYPE_GPU_MEMCPY, "Memcpy " },
 };
 
 /* Work of another kind is a whole graph where there are streams; elsewhere it moves memory. */
@@ -338,7 +280,8 @@ void xs_kineto_work(struct xs_process *process, const struct xs_work *work)
 				  : record->queue;
 	char *o;
 
-	if (!process->run->options->chrome_kernel && !process->run->options->chrome_device)
+	if ((!process->run->options->chrome_kernel && !process->run->options->chrome_device) ||
+	    !xs_chrome_wants(chrome, kind_of(record)->type))
 		return;
 	if (!xs_kineto_lane(process, pid, stream, XS_KINETO_STREAM, work->start, work->end, &tid))
 		return;
@@ -346,10 +289,11 @@ void xs_kineto_work(struct xs_process *process, const struct xs_work *work)
 	o = xs_put(xs_put_count(o, ",\"pid\":", pid), ",\"ts\":");
 	o = xs_put(xs_json_time(o, work->start, &chrome->time), ",\"dur\":");
 	o = xs_put(xs_json_micros(o, work->end - work->start), ",\"cat\":\"");
-	o = xs_put(xs_put(o, kind_of(record)->category), "\"");
+	o = xs_put(xs_put(o, xs_activity_type_name(kind_of(record)->type)), "\"");
 	o = put_work_args(o, process, work, pid, stream);
 	xs_chrome_finish(chrome, put_work_name(o, process, work));
 	span_work(process, work, pid, stream);
-	if (process->run->options->chrome_kernel && work->linked)
+	/* with types left out, an arrow may begin from nothing */
+	if (process->run->options->chrome_kernel && work->linked && chrome->types == UINT64_MAX)
 		xs_arrow_add(process, work, pid, tid);
 }

@@ -202,6 +202,8 @@ void xs_kineto_activity(struct xs_track *track, const struct xs_activity *activi
 	struct found found;
 	char *o;
 
+	if (record->type < XS_TYPE_COUNT && !xs_chrome_wants(chrome, record->type))
+		return;
 	if (device)
 		pid = xs_kineto_told_device(process, (uint32_t)record->device & TRACK_BITS);
 	if (!instant &&
@@ -216,7 +218,7 @@ void xs_kineto_activity(struct xs_track *track, const struct xs_activity *activi
 	o = put_args(o, process, activity, &found);
 	o = xs_put(xs_put(xs_put(o, ",\"cat\":\""), xs_activity_type_name(record->type)), "\"");
 	xs_chrome_finish(chrome, xs_chrome_put_bare_name(o, process, record->event.name));
-	if (!instant)
+	if (!instant && chrome->types == UINT64_MAX)
 		put_arrows(chrome, record, &found,
 			   &(struct xs_kineto_origin){
 				   .start = activity->start, .pid = pid, .tid = tid });

@@ -59,7 +59,8 @@ static void write_range(struct xs_process *process, const struct xs_kineto_range
 	uint32_t tid;
 	char *o;
 
-	if (!xs_kineto_lane(process, range->pid, range->stream, XS_KINETO_ANNOTATION, range->first,
+	if (!xs_chrome_wants(chrome, XS_TYPE_GPU_USER_ANNOTATION) ||
+	    !xs_kineto_lane(process, range->pid, range->stream, XS_KINETO_ANNOTATION, range->first,
 			    range->last, &tid))
 		return;
 	o = xs_put_count(xs_output_put(&chrome->out), "{\"ph\":\"X\",\"tid\":", tid);
