@@ -132,6 +132,14 @@ def test_kernels_by_name(xstrace, tmp_path, which, count):
     assert sum(one.name.startswith("_Z9") for one in run.trace.device) == count
 
 
+@pytest.mark.parametrize("which, count", [("include", 10), ("exclude", 0)])
+def test_kernels_by_names_in_a_file(xstrace, tmp_path, which, count):
+    (tmp_path / "names").write_text("no_such_kernel\nincr\n")
+    options = f"{KERNELS} --{which}-kernels-file {tmp_path / 'names'}"
+    run = xstrace(options, "cuda_streams", env=cuda_of(tmp_path).env)
+    assert sum(one.name.startswith("_Z9") for one in run.trace.device) == count
+
+
 def test_reports(xstrace, tmp_path):
     cuda = cuda_of(tmp_path, SYNC=1)
     run = xstrace("-h -d -s -t", "cuda_loop", [500], env=cuda.env)
@@ -247,6 +255,22 @@ def test_nothing_while_paused(xstrace, tmp_path):
     run = xstrace(f"{KERNELS} --start-paused", "cuda_streams", env=cuda.env)
     assert run.status == 0 and len(cuda.kernels) == 10
     assert not run.traces or not run.trace.device
+
+
+@pytest.mark.parametrize(
+    "options, mode, expected",
+    [
+        ("--start-paused", "env", 20),
+        ("--iterations step:3-4", "steps", 7),
+        ("--delay 500ms", "wait", 20),
+        ("--duration 500ms", "wait", 10),
+    ],
+)
+def test_what_is_recorded(xstrace, tmp_path, options, mode, expected):
+    """The kernels that were launched then, and no others, however recording is switched."""
+    run = xstrace(f"{KERNELS} --chrome-itt-logging {options}", "cuda_switched", [mode], env=cuda_of(tmp_path).env)
+    assert run.status == 0 and len(run.trace.device) == expected
+    assert sum(one.name == "cudaLaunchKernel" for one in run.trace.calls) == expected
 
 
 def test_a_session_that_is_paused(xstrace, tmp_path):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import APPS, BUILD, ROOT, Trace, wait_until
+from cuda_log import SoftCUDA
 
 LIBRARY = APPS / "library"
 API = BUILD / "library"
@@ -214,6 +215,18 @@ def drain_of(place):
         except OSError:
             pass
     return None
+
+
+@pytest.mark.parametrize("late", [0, 60_000])
+def test_cuda(xstrace, private, late):
+    """Kernels that the driver has not told of when the trace ends are asked for then."""
+    if not (APPS / "library_cuda").exists():
+        pytest.skip("no headers of CUDA")
+    cuda = SoftCUDA(xstrace.home, LATE_MS=late)
+    path = xstrace.home / "cuda.json"
+    run = xstrace.bare(APPS / "library_cuda", [str(path), "25"], env=cuda.env)
+    assert run.status == 0 and run.out == "kernels 25\n" * 3, run.out + run.err
+    assert len([s for s in Trace(path).slices if s.name.startswith("empty")]) == 25
 
 
 def test_parts_switched_off(xstrace, private):

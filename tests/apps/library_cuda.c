@@ -1,0 +1,43 @@
+/*
+ * A program that contains xstrace and uses CUDA: LAUNCHES kernels within each of three traces; the
+ *last is saved as PATH. What the driver tells late belongs to the trace all the same.
+ *
+ *	library_cuda PATH LAUNCHES
+ */
+#include "cuda_app.h"
+#include "xstrace/xstrace.h"
+
+static size_t count_kernels(const struct xstrace_trace *trace)
+{
+	struct xstrace_event event;
+	size_t kernels = 0;
+
+	for (size_t i = 0; i < xstrace_trace_count(trace); i++)
+		kernels += !xstrace_trace_event(trace, i, &event) &&
+			   event.type == XSTRACE_CONCURRENT_KERNEL;
+	return kernels;
+}
+
+int main(int argc, char **argv)
+{
+	int launches = argc > 2 ? atoi(argv[2]) : 10;
+	struct xstrace_trace *trace;
+
+	if (xstrace_prepare(NULL))
+		printf("prepare: %s\n", xstrace_why());
+	CUDA_CHECK(cudaFree(NULL));
+	for (int n = 0; n < 3; n++) {
+		if (xstrace_start())
+			printf("start: %s\n", xstrace_why());
+		for (int i = 0; i < launches; i++)
+			CUDA_CHECK(cuda_app_launch(CUDA_EMPTY, 1, 1, NULL, NULL));
+		CUDA_CHECK(cudaDeviceSynchronize());
+		if (xstrace_stop(&trace))
+			printf("stop: %s\n", xstrace_why());
+		printf("kernels %zu\n", count_kernels(trace));
+		if (n == 2 && argc > 1 && xstrace_trace_save(trace, argv[1]))
+			printf("save: %s\n", xstrace_why());
+		xstrace_trace_free(trace);
+	}
+	return 0;
+}
