@@ -122,7 +122,8 @@ static void version_3(nvtxDomainHandle_t domain)
 	if (cuCtxGetCurrent(&context) == CUDA_SUCCESS)
 		nvtxNameCuContextA(context, "my context");
 	CUDA_CHECK(cuda_app_launch(CUDA_EMPTY, 1, 1, NULL, stream));
-	CUDA_CHECK(cudaStreamSynchronize(stream));
+	CUDA_CHECK(cuda_app_launch(CUDA_EMPTY, 1, 1, NULL, NULL)); /* its context has a name now */
+	CUDA_CHECK(cudaDeviceSynchronize());
 }
 #endif
 
