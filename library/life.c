@@ -86,7 +86,9 @@ int xs_library_look(void)
 		return turn_off("libxstrace.so is not where libxstrace-api is; is xstrace "
 				"installed?");
 	table = xs_library.collector.library();
-	if (!table || table->version != XS_LIBRARY_VERSION)
+	if (!table)
+		return turn_off("libxstrace.so was built without ITT, which the library needs");
+	if (table->version != XS_LIBRARY_VERSION)
 		return turn_off("libxstrace.so is of another version than libxstrace-api");
 	if (!xs_library.collector.control() && getenv(XS_ENV_RUN))
 		return turn_off("the launcher's run is over, or does not take this process");

@@ -96,7 +96,6 @@ void xs_track_begin(struct xs_track *track)
 		if (intact > head || head - intact > process->ring_size)
 			intact = head;
 		track->pos = intact;
-		track->padding = false;
 		while (track->depth)
 			xs_extra_drop(process, &track->open[--track->depth]);
 		track->tid = atomic_load_explicit(&track->ring->tail_tid, memory_order_relaxed);
@@ -125,21 +124,6 @@ static void first_event(struct xs_process *process)
 	}
 }
 
-/*
- * Padding goes to the end of its step. What another process has put in the place of a record may be
- * padding, too: then a record follows in the same step.
- */
-static __attribute__((noinline, cold)) void look_at_padding(struct xs_track *track,
-							    const struct xs_event *event,
-							    uint32_t size)
-{
-	uint64_t step = track->process->ring_size / XS_RING_STEPS;
-
-	if (event->kind != XS_PAD)
-		track->process->corrupt++;
-	track->padding = event->kind == XS_PAD && (track->pos + size) % step;
-}
-
 /* wanted: there are sinks that are opened with the first event, which has not come yet */
 static inline void read_next(struct xs_track *track, bool *wanted)
 {
@@ -151,11 +135,8 @@ static inline void read_next(struct xs_track *track, bool *wanted)
 	if (!size) {
 		process->corrupt++;
 		track->pos = track->head;
-		track->padding = false;
 		return;
 	}
-	if (__builtin_expect(track->padding | (event->kind == XS_PAD), 0))
-		look_at_padding(track, event, size);
 	if (__builtin_expect(*wanted && event->kind != XS_PAD && event->kind != XS_THREAD, 0)) {
 		first_event(process);
 		*wanted = false;

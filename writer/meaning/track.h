@@ -41,7 +41,6 @@ struct xs_track {
 	uint64_t records, lost_base;
 	uint32_t tid, thread; /* thread: index in process->threads */
 	bool dirty;	      /* consumed since the last commit */
-	bool padding;	      /* the rest of the step is to be padding */
 	uint64_t odd_head;    /* the last one that could not be; 0: none */
 	/* tick: a record from there on is looked at more closely, for the next two */
 	uint64_t look_at;
