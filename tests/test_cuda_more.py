@@ -116,7 +116,7 @@ def test_names_of_streams_and_devices(xstrace, tmp_path, options, program):
     assert len(devices) == 1 and next(iter(devices)).endswith(" #0 (my device)")
     assert {re.sub(r"\d+", "N", name) for name in rows if "Stream" in name} == {
         "CUDA Context N (my context) Stream N",
-        "CUDA Context N (my context) Stream N (wide ä)",
+        "CUDA Context N (my context) Stream N (after its work, ä)",
     }
     # what we ask the driver for a name is no call of the program's
     assert not any(call.name == "cuStreamGetCtx" for call in run.trace.calls)

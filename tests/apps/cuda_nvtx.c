@@ -118,12 +118,11 @@ static void version_3(nvtxDomainHandle_t domain)
 	nvtxRangePop();
 	CUDA_CHECK(cudaStreamCreate(&stream));
 	nvtxNameCudaStreamA(stream, "my stream");
-	nvtxNameCuStreamW((CUstream)stream, L"wide \u00e4"); /* the last one counts */
 	if (cuCtxGetCurrent(&context) == CUDA_SUCCESS)
 		nvtxNameCuContextA(context, "my context");
 	CUDA_CHECK(cuda_app_launch(CUDA_EMPTY, 1, 1, NULL, stream));
-	CUDA_CHECK(cuda_app_launch(CUDA_EMPTY, 1, 1, NULL, NULL)); /* its context has a name now */
-	CUDA_CHECK(cudaDeviceSynchronize());
+	CUDA_CHECK(cudaStreamSynchronize(stream));
+	nvtxNameCuStreamW((CUstream)stream, L"after its work, \u00e4"); /* the last one counts */
 }
 #endif
 

@@ -1,5 +1,6 @@
 #include "activity_types.h"
 #include "backends.h"
+#include "cuda_activity.h"
 #include "functions.h"
 
 /* Made from the API's header (interpose/); their addresses are NULL where the API is not built. */
@@ -53,6 +54,7 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 		.groups = true,
 		.numbered = true,
 		.streams = true,
+		.named = xs_cuda_named,
 	},
 	[XS_SOURCE_MPI] = {
 		.label = "MPI",

@@ -12,6 +12,9 @@
 #include "record.h"
 
 struct xs_api;
+struct xs_device_record;
+struct xs_named;
+struct xs_process;
 struct xs_function;
 
 /* The columns of a backend's tables in reports, in characters, as unitrace has them. */
@@ -40,6 +43,9 @@ struct xs_backend {
 	bool engines;
 	/* queues are streams: queue_handle is the context's number << 32 | the stream's */
 	bool streams;
+	/* what the program calls that on which the work ran, by now; NULL: it cannot say */
+	struct xs_named (*named)(const struct xs_process *process,
+				 const struct xs_device_record *record);
 };
 
 /* Never NULL: what a record names may be any number. */

@@ -126,8 +126,9 @@ void xs_cuda_external(struct xs_process *process, uint32_t correlation, uint8_t 
 struct xs_cuda *xs_cuda_of(struct xs_process *process);
 /* A text that the traced process has interned for us. */
 uint32_t xs_cuda_text(const struct xs_cuda *cuda, enum xs_activity_text text);
-/* What the program calls the device and the stream (context << 32 | stream). */
-struct xs_named xs_cuda_named(const struct xs_cuda *cuda, uint32_t device, uint64_t queue);
+/* See struct xs_backend. */
+struct xs_named xs_cuda_named(const struct xs_process *process,
+			      const struct xs_device_record *record);
 /* What is known of a pointer that records hold; 0: nothing. */
 uint32_t xs_cuda_name_of(const struct xs_cuda *cuda, uint64_t pointer);
 

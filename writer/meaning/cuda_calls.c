@@ -97,8 +97,12 @@ static uint32_t name_of_object(const struct xs_cuda *cuda, uint64_t id)
 	return object ? atomic_load_explicit(&object->name, memory_order_relaxed) : 0;
 }
 
-struct xs_named xs_cuda_named(const struct xs_cuda *cuda, uint32_t device, uint64_t queue)
+struct xs_named xs_cuda_named(const struct xs_process *process,
+			      const struct xs_device_record *record)
 {
+	const struct xs_cuda *cuda = process->cuda;
+	uint32_t device = record->device % XS_ACTIVITY_DEVICES;
+	uint64_t queue = record->queue_handle;
 	struct xs_named named = {
 		.device = atomic_load_explicit(&cuda->file->device[device].given,
 					       memory_order_acquire),

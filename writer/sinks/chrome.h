@@ -92,8 +92,9 @@ struct device_track {
 	uint32_t place, tid; /* key; tid and queue 0: not told apart; place: struct device_place */
 	uint64_t queue;
 	struct xs_lanes lanes;
-	struct xs_named named; /* as its name says */
-	uint32_t renamed;      /* how often */
+	struct xs_named named;	      /* as its name says */
+	struct xs_device_record last; /* where its backend has names that programs give */
+	uint32_t renamed;	      /* how often */
 };
 
 /* A row of slices that belong to no thread: frames, regions, tracks that the application made. */
@@ -333,6 +334,8 @@ void xs_chrome_communicator(struct xs_track *track, const struct xs_mpi_member_r
 /* ---- chrome_device.c ---- */
 
 void xs_chrome_work(struct xs_process *process, const struct xs_work *work);
+/* What the program has named after its last work there. */
+void xs_chrome_late_names(struct xs_process *process);
 
 /* ---- arrows.c: from calls to device work; waits.c: back ---- */
 

@@ -63,6 +63,17 @@ static void name_device(struct xs_process *process, const struct xs_work *work, 
 	xs_chrome_finish(chrome, o);
 }
 
+/* Of two names of a device the later one counts. */
+static void name_device_again(struct xs_process *process, const struct xs_work *work,
+			      uint32_t place)
+{
+	const struct device_place *known = &xs_chrome_of(process)->places[place];
+
+	if (work->named.device && known->given != work->named.device &&
+	    known->renamed < RENAMED_MAX)
+		name_device(process, work, place);
+}
+
 /*
  * The number of a device or tile among those of the process; what is too much shares the last one.
  */
@@ -75,9 +86,7 @@ static uint32_t device_place(struct xs_process *process, const struct xs_work *w
 	for (i = 0; i < chrome->place_count; i++)
 		if (chrome->places[i].device == record->device &&
 		    chrome->places[i].tile == record->tile) {
-			if (work->named.device && chrome->places[i].given != work->named.device &&
-			    chrome->places[i].renamed < RENAMED_MAX)
-				name_device(process, work, i);
+			name_device_again(process, work, i);
 			return i;
 		}
 	if (i == XS_DEVICES)
@@ -232,11 +241,13 @@ static void name_lane(struct xs_process *process, struct device_track *track,
 	xs_chrome_finish(chrome, o);
 }
 
-/* The program has named it since: of two names of a track the later one counts. */
+/* Has the program named it since? Of two names of a track the later one counts. */
 static void name_again(struct xs_process *process, struct device_track *track,
 		       const struct xs_work *work)
 {
-	if (track->renamed >= RENAMED_MAX)
+	if (!track->queue || track->renamed >= RENAMED_MAX ||
+	    (track->named.queue == work->named.queue &&
+	     track->named.context == work->named.context))
 		return;
 	track->renamed++;
 	track->named = work->named;
@@ -255,9 +266,9 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 			!xs_backend_of(record->event.source)->engines;
 	struct xs_lane *lane;
 
-	if (track->queue && (track->named.queue != work->named.queue ||
-			     track->named.context != work->named.context))
-		name_again(process, track, work);
+	name_again(process, track, work);
+	if (xs_backend_of(record->event.source)->named)
+		track->last = *record;
 	lane = xs_lanes_take(&track->lanes, start, end, in_order ? XS_FIT_TRUSTED : XS_FIT_APART);
 	if (!lane)
 		process->omitted[XS_OMIT_SLICES]++;
@@ -414,5 +425,22 @@ void xs_chrome_work(struct xs_process *process, const struct xs_work *work)
 		xs_waits_command(process, work, pid, tid);
 		if (xs_backend_of(record->event.source)->streams)
 			xs_orders_work(process, work, pid, tid);
+	}
+}
+
+void xs_chrome_late_names(struct xs_process *process)
+{
+	struct xs_chrome *chrome = xs_chrome_of(process);
+
+	for (uint32_t i = 0; i < chrome->track_count; i++) {
+		struct device_track *track = &chrome->tracks[i];
+		const struct xs_backend *backend = xs_backend_of(track->last.event.source);
+		struct xs_work work = { .record = &track->last };
+
+		if (!backend->named)
+			continue;
+		work.named = backend->named(process, &track->last);
+		name_device_again(process, &work, track->place);
+		name_again(process, track, &work);
 	}
 }
