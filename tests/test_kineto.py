@@ -13,6 +13,7 @@ from conftest import APPS, BUILD, ROOT, XSTRACE, check_trace, compile_c, wait_un
 from cuda_log import HAVE_SOFTCUDA, SoftCUDA
 from merging import merge
 from others import CLIENTS, need, needs_clients
+from ranks import Ranks, mpi_app, needs_mpi, said  # noqa: F401
 
 KINETO = "--format kineto"
 CHROME = "--chrome-call-logging --chrome-kernel-logging --chrome-itt-logging"
@@ -383,3 +384,26 @@ def test_merged(xstrace, told, tmp_path):
     plain = tmp_path / "plain.json"
     merge("-o", plain, tmp_path / "rank0.json", tmp_path / "rank1.json", cwd=tmp_path)
     assert "schemaVersion" not in json.loads(plain.read_text())
+
+
+@needs_mpi
+def test_collectives_of_mpi(xstrace, mpi_app):  # noqa: F811
+    """Each has Kineto's words for what the program says that it did."""
+    job = Ranks(xstrace, f"{KINETO} --chrome-mpi-logging", mpi_app("mpi_collectives"), [xstrace.cwd])
+    assert job.run.status == 0, job.run.err
+    for path in xstrace.cwd.glob("*.json"):
+        data = json.loads(path.read_text())
+        rank = data["distributedInfo"]["rank"]
+        calls = [e | {"args": e.get("args", {})} for e in slices(data, "user_annotation") if e["name"].startswith("MPI_")]
+        rows = [row[1:] for row in said(xstrace.cwd / f"said.{rank}") if row[0] == "call"]
+        groups = set()
+        for call, (function, words) in zip(sorted(calls, key=lambda e: e["ts"]), rows, strict=True):
+            args = call["args"]
+            if "seq" not in words:
+                continue
+            assert args["Collective name"] == function.removeprefix("MPI_").lower() and args["Seq"] == int(words["seq"])
+            assert words.get("count") in (None, str(args.get("In msg nelems")))
+            assert args["Process Group Name"] != "world" or (args["Rank"], args["Group size"]) == (rank, 2)
+            groups.add(args["Process Group Name"])
+        assert len(groups) > 1 and "world" in groups
+        assert not any("Collective name" in e["args"] for e in calls if e["name"] in ("MPI_Wait", "MPI_Put", "MPI_Get"))

@@ -245,6 +245,8 @@ static char *put_collective(char *o, const struct xs_process *process,
 	if (!(call->words & 1u << XS_MPI_ROOT) || (int32_t)sequence == XS_MPI_NOTHING ||
 	    length < 5 || length > 64 || memcmp(name, "MPI_", 4) != 0)
 		return o;
+	if (length > 6 && memcmp(name + length - 2, "_c", 2) == 0)
+		length -= 2; /* of large counts */
 	o = xs_put(o, ",\"Collective name\":\"");
 	for (size_t i = 4; i < length; i++)
 		o = xs_json_escape(o, &(char){ (char)tolower((unsigned char)name[i]) }, 1);
