@@ -1,11 +1,13 @@
 /*
  * Any command line: options within their bounds, or one line that says what is wrong. The input's
- * words end with NUL bytes.
+ * words end with NUL bytes. An input that begins with a line of DEMAND is what dynolog asks for
+ * instead.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "demand_config.h"
 #include "options.h"
 #include "ring.h"
 
@@ -56,8 +58,34 @@ static void check(const struct xs_options *options)
 		abort();
 }
 
+static void ask(const char *text, size_t length)
+{
+	static struct xs_demand_config config;
+	static char error[256], path[PATH_MAX + 1];
+	bool valid;
+
+	memset(error, 'x', sizeof(error));
+	memset(path, 'x', sizeof(path));
+	valid = xs_demand_parse(&config, text, length, error, sizeof(error));
+	if (!memchr(config.log_file, '\0', sizeof(config.log_file)) ||
+	    !memchr(config.trace_id, '\0', sizeof(config.trace_id)) || config.start_iteration < -1)
+		abort();
+	if (!valid) {
+		if (!memchr(error, '\0', sizeof(error)) || !error[0])
+			abort();
+		for (const char *at = error; *at; at++)
+			if ((unsigned char)*at < ' ')
+				abort();
+		return;
+	}
+	(void)xs_demand_path(&config, 1 + (int32_t)length, path);
+	if (path[0] != '/' || strstr(path, "..") || !memchr(path, '\0', PATH_MAX))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
+	static const char demand[] = "DEMAND\n";
 	static char text[8192], error[512];
 	static struct xs_options options;
 	char *argv[128] = { "xstrace" };
@@ -65,6 +93,10 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 
 	if (size >= sizeof(text))
 		return 0;
+	if (size >= strlen(demand) && !memcmp(data, demand, strlen(demand))) {
+		ask((const char *)data + strlen(demand), size - strlen(demand));
+		return 0;
+	}
 	memcpy(text, data, size);
 	text[size] = '\0';
 	for (size_t at = 0; at < size && argc < 127; at += strlen(text + at) + 1)
