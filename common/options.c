@@ -99,10 +99,12 @@ const struct xs_option xs_option_table[] = {
 	CHOICE(0, "on-full", on_full, "block|drop|overwrite",
 	       "What a thread does when its ring is full: wait, lose new records (counted), or "
 	       "lose the oldest"),
-	CHOICE(0, "format", format, "chrome|kineto|kineto-hta",
-	       "How the trace is written: as Chrome's, as PyTorch's Kineto writes it, or that with "
-	       "launches named for HolisticTraceAnalysis; alone, kineto traces calls, kernels and "
-	       "ITT"),
+	CHOICE(0, "format", format, "chrome|kineto|kineto-hta|perfetto",
+	       "How the trace is written: as Chrome's, as PyTorch's Kineto's, that with launches "
+	       "named "
+	       "for HolisticTraceAnalysis, or as Perfetto's packets; alone, all but chrome trace "
+	       "calls, "
+	       "kernels and ITT"),
 	CHOICE(0, "compress", compress, "none|zstd",
 	       "Compress the trace as it is written: <app>.<pid>.json.zst"),
 	FLAG(0, "start-paused", start_paused,

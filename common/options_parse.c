@@ -286,6 +286,8 @@ static int check(const struct xs_options *o, char *error, size_t error_size)
 		{ o->on_demand && (o->compress || o->result_dir[0]),
 		  "--on-demand: who asks for a trace says what it is called: leave out --compress "
 		  "and --result-dir" },
+		{ o->on_demand && o->format == XS_FORMAT_PERFETTO,
+		  "--on-demand writes Kineto's format: leave out --format perfetto" },
 		{ o->on_demand && o->on_full == XS_FULL_OVERWRITE,
 		  "--on-demand reads the records as they come; leave out --on-full=overwrite" },
 		{ o->call_stacks && !xs_want_calls(o) && !xs_want_device(o),

@@ -299,7 +299,8 @@ int main(int argc, char **argv)
 		return XS_EXIT_SELF;
 	}
 #endif
-	options.on_demand |= options.format && xs_wants_daemon(&options);
+	options.on_demand |= options.format && options.format != XS_FORMAT_PERFETTO &&
+			     xs_wants_daemon(&options);
 	if (find_command(&options, app < argc ? argv[app] : NULL, &command) < 0)
 		return XS_EXIT_SELF;
 	if (command)

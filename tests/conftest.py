@@ -189,7 +189,7 @@ class TracedRun(Run):
         super().__init__([*prefix, launcher, *options, app, *args], cwd, log, env, **popen)
 
     def _files(self):
-        return [path for d in self.outputs for path in sorted(d.glob("*.json*")) if path.is_file()]
+        return [path for d in self.outputs for path in sorted([*d.glob("*.json*"), *d.glob("*.pftrace*")]) if path.is_file()]
 
     @property
     def dir(self):

@@ -201,7 +201,7 @@ def recover(run):
     return run.collect()
 
 
-@pytest.mark.parametrize("compress", ["", " --compress zstd"])
+@pytest.mark.parametrize("compress", ["", " --compress zstd", " --format perfetto"])
 @pytest.mark.parametrize("seed", range(6))
 def test_drain_process_killed_at_a_random_moment(xstrace, seed, compress):
     """The app goes on; afterwards the trace has every task, and none of them twice."""
@@ -264,7 +264,8 @@ def test_recover_a_run_that_is_not_over(xstrace):
     check_truth(run.trace, xstrace.home / "truth")
 
 
-def test_recover_opencl(xstrace):
+@pytest.mark.parametrize("form", ["", " --format perfetto"])
+def test_recover_opencl(xstrace, form):
     """Device work, names and flows survive, too."""
     body = """
 import os, signal, sys, pyopencl as cl
@@ -282,7 +283,7 @@ work()
 print("expected: 200 kernels k")
 """
     args = ["-c", body]
-    run = xstrace.start("--chrome-kernel-logging", sys.executable, args, stdin=subprocess.PIPE)
+    run = xstrace.start("--chrome-kernel-logging" + form, sys.executable, args, stdin=subprocess.PIPE)
     run.wait_for_output()
     time.sleep(0.2)
     os.kill(run.drain, signal.SIGKILL)

@@ -57,6 +57,16 @@ def test_times_and_names_are_the_same(xstrace):
     assert sorted(map(tuple, rows)) == wanted
 
 
+@pytest.mark.parametrize("options, app, args", [(ALL, "gemm", []), ("--chrome-itt-logging", "itt_tasks", [3000, 2, "--depth", 3])])
+def test_packets_are_what_they_say(xstrace, options, app, args):
+    """--format perfetto: what our reader finds in a file is what Perfetto does, to the ns, and nothing is wrong with it."""
+    trace = xstrace(f"{options} --format perfetto", app, args).trace
+    with perfetto_ui.PerfettoUI(trace.path) as ui:
+        assert ui.report()["wrong"] == {} and ui.report()["flows"] == sum(e["ph"] == "f" for e in trace.events)
+        rows = ui.query("select name, ts, dur from slice where name not glob 'xstrace::*'")
+    assert sorted(map(tuple, rows)) == sorted((s.name, s.start, s.end - s.start) for s in trace.slices)
+
+
 @pytest.mark.parametrize("name", ["all.json", "all.pftrace"])
 def test_merged_ranks(tmp_path, name):
     """Perfetto sees the same slices and arrows in both formats, and nothing wrong."""

@@ -278,7 +278,9 @@ int xm_reader_open(struct xm_reader *r, const struct xm_file *file, size_t windo
 		return -EBADMSG;
 	}
 	if (mark != '{' && mark != '[') {
-		*ret_why = "not a trace (it begins with neither { nor [)";
+		*ret_why = r->data[0] == '\n' /* a packet's tag */
+				   ? "no JSON (Perfetto's format? trace without --format perfetto)"
+				   : "not a trace (it begins with neither { nor [)";
 		return -EBADMSG;
 	}
 	r->at++;

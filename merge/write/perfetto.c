@@ -74,63 +74,16 @@ static uint32_t text_number(struct xm_perfetto *p, int kind, struct xm_text stri
 	return number;
 }
 
-static void annotate_value(struct xm_perfetto *p, struct xm_text value);
-
-static void annotate(struct xm_perfetto *p, uint32_t field, struct xm_text key,
-		     struct xm_text value)
+/* The number of an argument's key, for which its event is to tell the text. */
+static uint32_t key_number(void *user, const char *text, size_t n)
 {
-	size_t begin = xm_proto_begin(&p->fields, field);
+	struct xm_perfetto *p = user;
+	uint32_t number = p->shape.key_count < XM_MAX_KEYS ? xm_map_add(&p->texts[XM_KEYS], text, n)
+							   : XM_NONE;
 
-	if (key.p) {
-		struct xm_text quoted = { key.p - 1, key.n + 2 };
-		uint32_t number = p->shape.key_count < XM_MAX_KEYS ? XM_NONE - 1 : XM_NONE;
-
-		if (number != XM_NONE)
-			number = text_number(p, XM_KEYS, quoted, ANNOTATION_NAME);
-		else
-			xm_proto_bytes(&p->fields, ANNOTATION_NAME, p->text,
-				       xm_unescape(quoted, p->text, sizeof(p->text)));
-		if (number != XM_NONE) {
-			p->shape.keys[p->shape.key_count++] = number;
-			xm_proto_uint(&p->fields, ANNOTATION_NAME_IID, number + 1);
-		}
-	}
-	annotate_value(p, value);
-	xm_proto_end(&p->fields, begin);
-}
-
-static void annotate_value(struct xm_perfetto *p, struct xm_text value)
-{
-	const char *at = value.p + 1, *end = value.p + value.n;
-	struct xm_text key, member;
-	int64_t number;
-
-	switch (value.p[0]) {
-	case '{':
-		while (xm_member(&at, end, &key, &member))
-			annotate(p, ANNOTATION_DICT, key, member);
-		break;
-	case '[':
-		while (xm_element(&at, end, &member))
-			annotate(p, ANNOTATION_ARRAY, (struct xm_text){ 0 }, member);
-		break;
-	case '"':
-		xm_proto_bytes(&p->fields, ANNOTATION_STRING, p->text,
-			       xm_unescape(value, p->text, sizeof(p->text)));
-		break;
-	case 't':
-	case 'f':
-		xm_proto_uint(&p->fields, ANNOTATION_BOOL, value.p[0] == 't');
-		break;
-	case 'n':
-		xm_proto_bytes(&p->fields, ANNOTATION_STRING, "null", 4);
-		break;
-	default:
-		if (xm_integer(value, &number))
-			xm_proto_uint(&p->fields, ANNOTATION_INT, (uint64_t)number);
-		else
-			xm_proto_double(&p->fields, ANNOTATION_DOUBLE, strtod(value.p, NULL));
-	}
+	if (number != XM_NONE)
+		p->shape.keys[p->shape.key_count++] = number;
+	return number;
 }
 
 /* The args' times are those of their input. */
@@ -154,7 +107,7 @@ static void annotate_args(struct xm_perfetto *p, const struct xm_input *input,
 						  (size_t)snprintf(text, 64, "%" PRId64 ".%03d",
 								   ns / 1000, (int)(ns % 1000)) };
 		}
-		annotate(p, EVENT_ANNOTATIONS, key, value);
+		xm_annotate(&p->annotator, EVENT_ANNOTATIONS, key, value);
 	}
 }
 
@@ -474,6 +427,9 @@ struct xm_sink *xm_sink_perfetto(void)
 				    .event = perfetto_event,
 				    .arrow = perfetto_arrow,
 				    .close = perfetto_close };
+	p->annotator.out = &p->fields;
+	p->annotator.key = key_number;
+	p->annotator.user = p;
 	p->pour.back.fd = -1;
 	return &p->sink;
 }

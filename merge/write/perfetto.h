@@ -5,13 +5,12 @@
 #ifndef XM_PERFETTO_H
 #define XM_PERFETTO_H
 
+#include "annotate.h"
 #include "pour.h"
-#include "proto.h"
 #include "sink.h"
 #include "sort.h"
 
-#define XM_LONGEST_TEXT 65536
-#define XM_MAX_KEYS	255
+#define XM_MAX_KEYS 255
 
 enum { XM_NAMES, XM_CATEGORIES, XM_KEYS, XM_TEXT_KINDS };
 enum xm_kind { XM_SLICE, XM_INSTANT, XM_COUNTER, XM_FLOW };
@@ -53,6 +52,7 @@ struct xm_perfetto {
 	uint32_t track_room;
 	struct xm_proto fields, packet;
 	struct xm_shape shape;
+	struct xm_annotator annotator;
 	char text[XM_LONGEST_TEXT];
 	uint64_t skipped;
 	int64_t last;

@@ -34,6 +34,7 @@ DAMAGE = {
     "comma": "not valid JSON (comma)",
     "tail": "text behind the end",
     "compression": "damaged compressed data",
+    "packets": "not valid packets",
 }
 
 Report = collections.namedtuple("Report", "events problems notes")

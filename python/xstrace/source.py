@@ -45,6 +45,7 @@ class Source:
         self.cut = False
         self.error = None
         self._window = window
+        self._first = b""
         self._file = open(path, "rb")
         try:
             mode = os.fstat(self._file.fileno()).st_mode
@@ -56,8 +57,16 @@ class Source:
             self._file.close()
             raise
 
+    def peek(self):
+        """The first bytes, which read() gives too; b"" where there are none. Before the first read()."""
+        self._first = self.read()
+        return self._first
+
     def read(self):
         """The next bytes; b"" at the end."""
+        first, self._first = self._first, b""
+        if first:
+            return first
         for chunk in self._chunks:
             if chunk:
                 return chunk

@@ -21,6 +21,7 @@ import decimal
 import json
 import re
 
+from .pftrace import is_perfetto, open_perfetto
 from .source import ZSTD_WINDOW, Source, TraceError
 
 __all__ = ["Damage", "Trace", "TraceError", "events_of", "open_trace"]
@@ -65,14 +66,19 @@ _scan_member_lenient = json.JSONDecoder(strict=False).scan_once
 
 
 def open_trace(path, zstd_window=ZSTD_WINDOW):
-    """Opens a trace and reads its header; see Trace.
+    """Opens a trace and reads its header; see Trace. What is in Perfetto's protobuf is read as if it were JSON.
 
-    path: a file name (.json, .json.gz, .json.zst; the contents decide, not the name).
+    path: a file name (.json, .pftrace, the same with .gz or .zst; the contents decide, not the name).
     zstd_window: bytes that a compressed file may make its reader keep.
     Raises OSError when the file cannot be read, TraceError when it cannot be a trace at all (it
     does not begin with { or [) or when it is compressed with zstd and nothing can read that.
     """
-    return Trace(path, zstd_window)
+    source = Source(path, zstd_window)
+    try:
+        return open_perfetto(path, source) if is_perfetto(source.peek()) else Trace(path, source)
+    except BaseException:
+        source.close()
+        raise
 
 
 def events_of(trace):
@@ -116,14 +122,14 @@ class Trace:
     - damage: list of Damage, the first ten of each kind.
     """
 
-    def __init__(self, path, zstd_window=ZSTD_WINDOW):
+    def __init__(self, path, source):
         self.path = path
         self.header = {}
         self.other = None
         self.truncated = self.is_blank = False
         self.damaged = {}
         self.damage = []
-        self._source = Source(path, zstd_window)
+        self._source = source
         self._decoder = codecs.getincrementaldecoder("utf-8")("strict")
         self._text = ""
         self._pos = 0

@@ -14,7 +14,9 @@ void verdict_options(struct xs_options *options, unsigned wishes, unsigned repor
 	options->kernel_submission = reports & 4;
 	options->show_pid = options->show_tid = options->demangle = reports & 8;
 	options->report_format = (reports >> 4 & 3) % 3;
-	options->format = (reports >> 4 & 3) == 3 ? XS_FORMAT_KINETO_HTA : XS_FORMAT_CHROME;
+	options->format = XS_FORMAT_CHROME;
+	if ((reports >> 4 & 3) == 3)
+		options->format = reports & 4 ? XS_FORMAT_PERFETTO : XS_FORMAT_KINETO_HTA;
 	(void)snprintf(options->output, sizeof(options->output), "%s",
 		       options->report_format || reports & 64 ? "rep" : "");
 	if (reports & 128)
@@ -27,6 +29,69 @@ void verdict_options(struct xs_options *options, unsigned wishes, unsigned repor
 	options->no_thread_on_device = wishes & 32;
 	options->no_engine_on_device = wishes & 64;
 	options->verbose = wishes & 128;
+}
+
+/* A number of up to ten bytes; false: there is none. */
+static bool take_varint(const unsigned char **at, const unsigned char *end, uint64_t *ret)
+{
+	*ret = 0;
+	for (int shift = 0; *at < end && shift < 70; shift += 7) {
+		unsigned char byte = *(*at)++;
+
+		*ret |= (uint64_t)(byte & 127) << (shift < 64 ? shift : 63);
+		if (byte < 128)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Is it a message of protobuf, and are those in it that are messages themselves? kind: 0 a trace, 1
+ * a packet, 2 one of its messages, 3 an annotation.
+ */
+static bool is_message(const unsigned char *at, const unsigned char *end, int kind)
+{
+	uint64_t key, value;
+
+	while (at < end) {
+		if (!take_varint(&at, end, &key))
+			return false;
+		switch (key & 7) {
+		case 0:
+			if (!take_varint(&at, end, &value))
+				return false;
+			break;
+		case 1:
+			value = 8;
+			if ((size_t)(end - at) < value)
+				return false;
+			at += value;
+			break;
+		case 2:
+			if (!take_varint(&at, end, &value) || value > (size_t)(end - at))
+				return false;
+			if ((!kind && key >> 3 != 1) || (!kind && !is_message(at, at + value, 1)) ||
+			    (kind == 1 && !is_message(at, at + value, 2)) ||
+			    (kind == 2 && key >> 3 == 4 && !is_message(at, at + value, 3)) ||
+			    (kind == 3 && (key >> 3 == 11 || key >> 3 == 12) &&
+			     !is_message(at, at + value, 3)))
+				return false;
+			at += value;
+			break;
+		default:
+			return false;
+		}
+	}
+	return true;
+}
+
+static void judge_packets(const char *text, size_t length)
+{
+	if (is_message((const unsigned char *)text, (const unsigned char *)text + length, 0))
+		return;
+	printf("no packets of Perfetto's\n");
+	(void)fflush(stdout);
+	abort();
 }
 
 void verdict(struct rundir *dir)
@@ -45,6 +110,9 @@ void verdict(struct rundir *dir)
 			(void)fflush(stdout);
 			abort();
 		}
+		free(text);
+	} else if (text && dir->run.copied_options.format == XS_FORMAT_PERFETTO) {
+		judge_packets(text, length);
 		free(text);
 	} else if (text && !dir->run.copied_options.compress && !dir->run.recovering) {
 		if (!trace_parse(&trace, text, length, complaint, sizeof(complaint))) {

@@ -16,6 +16,7 @@
 #include "files.h"
 #include "kineto.h"
 #include "names.h"
+#include "perfetto.h"
 #include "text.h"
 #include "stacks.h"
 #include "title.h"
@@ -73,6 +74,29 @@ static char *put_process_name(struct xs_process *process, char *o)
 	return xs_put(xs_put_escaped(o, xs_chrome_of(process)->title), "\"}},\n");
 }
 
+/* Perfetto's format has no place beside its events: one of them, up to the members of its args. */
+static char *put_instant(char *o, const struct xs_process *process, uint64_t ns, const char *name)
+{
+	o = xs_put_count(o, "{\"ph\":\"i\",\"s\":\"p\",\"pid\":", (uint32_t)process->pid);
+	o = xs_put_count(o, ",\"tid\":", (uint32_t)process->pid);
+	o = xs_put(xs_json_micros(xs_put(o, ",\"ts\":"), ns), ",\"name\":\"");
+	return xs_put(xs_put(o, name), "\",\"args\":{");
+}
+
+static char *put_head(char *o, const struct xs_process *process)
+{
+	const struct xs_chrome *chrome = xs_chrome_of(process);
+
+	if (chrome->kineto)
+		return xs_kineto_put_head(o, process);
+	if (chrome->perfetto)
+		o = put_instant(o, process, xs_process_ns(process, process->join_tick),
+				"xstrace::trace");
+	else
+		o = xs_put(o, "{\"displayTimeUnit\":\"ns\",");
+	return xs_put_count(o, "\"baseTimeNanoseconds\":", process->run->base);
+}
+
 static void header(struct xs_process *process)
 {
 	const struct xs_run *run = process->run;
@@ -81,10 +105,7 @@ static void header(struct xs_process *process)
 		world_size = atomic_load_explicit(&process->file->world_size, memory_order_relaxed);
 	char *o = xs_output_put(&chrome->out);
 
-	o = chrome->kineto ? xs_kineto_put_head(o, process)
-			   : xs_put_count(o, "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":",
-					  run->base);
-	o = xs_put(o,
+	o = xs_put(put_head(o, process),
 		   ",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION "\",\"run\":\"");
 	o = xs_put_escaped(o, run->run_id);
 	o = xs_put_escaped(xs_put(o, "\",\"host\":\""), run->host);
@@ -101,14 +122,17 @@ static void header(struct xs_process *process)
 	if (run->options->flight)
 		o = put_recorder(o, run);
 	o = put_words(xs_put(o, ",\"command\":["), run->command, run->command_length);
-	o = xs_put(o, "]");
-	xs_chrome_finish(chrome, o);
+	xs_chrome_finish(chrome, xs_put(o, chrome->perfetto ? "]}}},\n" : "]"));
 	o = xs_output_put(&chrome->out);
+	if (chrome->perfetto)
+		o = xs_put_count(put_instant(o, process, xs_process_ns(process, process->join_tick),
+					     "xstrace::process"),
+				 "\"pid\":", (uint64_t)process->pid);
 	if (process->arguments)
 		o = xs_put(put_words(xs_put(o, ",\"argv\":["), process->arguments,
 				     process->arguments_length),
 			   "]");
-	o = xs_put(o, "},\"traceEvents\":[\n");
+	o = xs_put(o, chrome->perfetto ? "}},\n" : "},\"traceEvents\":[\n");
 	o = put_process_name(process, o);
 	o = xs_chrome_put_metadata(o, "process_labels", (uint64_t)process->pid,
 				   (uint64_t)process->pid);
@@ -125,6 +149,21 @@ static void set_prefix(struct xs_track *track)
 
 	o = xs_put(xs_put_count(o, ",\"pid\":", (uint32_t)track->process->pid), ",\"ts\":");
 	own->prefix_length = (uint32_t)(o - own->prefix);
+	memset(own->sequences, 0, sizeof(own->sequences));
+}
+
+static bool init_format(const struct xs_process *process, struct xs_chrome *chrome)
+{
+	switch (process->run->options->format) {
+	case XS_FORMAT_CHROME:
+		return true;
+	case XS_FORMAT_PERFETTO:
+		chrome->perfetto = xs_perfetto_create(process);
+		return chrome->perfetto;
+	default:
+		chrome->category = ",\"cat\":\"user_annotation\"";
+		return xs_kineto_init(chrome);
+	}
 }
 
 static bool open_trace(struct xs_process *process)
@@ -138,12 +177,9 @@ static bool open_trace(struct xs_process *process)
 	xs_json_names_init(&chrome->names);
 	chrome->types = process->trace_types ? process->trace_types : UINT64_MAX;
 	chrome->category = ",\"cat\":\"cpu_op\"";
-	if (process->run->options->format) {
-		chrome->category = ",\"cat\":\"user_annotation\"";
-		if (!xs_kineto_init(chrome)) {
-			free(chrome);
-			return false;
-		}
+	if (!init_format(process, chrome)) {
+		free(chrome);
+		return false;
 	}
 	fd = xs_chrome_open_file(process, chrome, &offset);
 	error = process->run->refused
@@ -153,6 +189,7 @@ static bool open_trace(struct xs_process *process)
 		if (fd >= 0)
 			close(fd);
 		xs_kineto_fini(chrome);
+		xs_perfetto_free(chrome->perfetto);
 		free(chrome);
 		return false;
 	}
@@ -197,6 +234,10 @@ static void put_task(struct xs_track *track, const struct xs_open *task, uint64_
 	if (__builtin_expect(chrome->types != UINT64_MAX, 0) &&
 	    !xs_chrome_wants_task(process, task->name.id))
 		return;
+	if (__builtin_expect(chrome->perfetto != NULL, 0)) {
+		xs_perfetto_task(track, task->name.id, task->start, end);
+		return;
+	}
 	o = xs_chrome_put_slice(xs_output_put(&chrome->out), track, task->start, end);
 	xs_chrome_finish(chrome, xs_chrome_put_name(o, process, task->name.id));
 }
@@ -353,13 +394,22 @@ static char *put_thread(char *o, struct xs_run *run, const struct xs_thread_stat
 static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int status)
 {
 	const struct xs_chrome *chrome = xs_chrome_of(process);
+	uint32_t threads = process->thread_count;
+	uint64_t omitted = process->threads_omitted;
 
+	if (chrome->perfetto && threads > XS_PERFETTO_THREADS) {
+		omitted += threads - XS_PERFETTO_THREADS;
+		threads = XS_PERFETTO_THREADS;
+	}
 	if (strcmp(chrome->title, xs_title_of(process)) || chrome->rank != xs_process_rank(process))
 		o = put_process_name(process, o);
 	/* an event to close the list: all others end with a comma */
 	o = xs_chrome_put_metadata(o, "process_sort_index", (uint64_t)process->pid,
 				   (uint64_t)process->pid);
-	o = xs_put(xs_put_count(o, "\"sort_index\":", (uint64_t)process->pid), "}}\n],");
+	o = xs_put(xs_put_count(o, "\"sort_index\":", (uint64_t)process->pid),
+		   chrome->perfetto ? "}},\n" : "}}\n],");
+	if (chrome->perfetto)
+		o = put_instant(o, process, process->last_ns, "xstrace::end");
 	if (chrome->kineto)
 		o = xs_put(xs_kineto_put_tail(o, process), ",");
 	o = xs_put(o, "\"otherData\":{");
@@ -385,12 +435,12 @@ static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int 
 		o = xs_put_count(o, ",\"corrupt_rings\":", process->corrupt);
 	o = xs_put_count(o, ",\"clock_error_ns\":", process->run->clock.max_error);
 	o = xs_put(o, ",\"threads\":[");
-	for (uint32_t i = 0; i < process->thread_count; i++)
+	for (uint32_t i = 0; i < threads; i++)
 		o = put_thread(o, process->run, &process->threads[i], !i);
 	o = xs_put(o, "]");
-	if (process->threads_omitted)
-		o = xs_put_count(o, ",\"threads_omitted\":", process->threads_omitted);
-	return xs_put(o, "}}\n");
+	if (omitted)
+		o = xs_put_count(o, ",\"threads_omitted\":", omitted);
+	return xs_put(o, chrome->perfetto ? "}}},\n" : "}}\n");
 }
 
 static void free_state(struct xs_process *process)
@@ -407,6 +457,7 @@ static void free_state(struct xs_process *process)
 	xs_json_names_free(&chrome->names);
 	xs_chrome_about_free(chrome);
 	xs_kineto_fini(chrome);
+	xs_perfetto_free(chrome->perfetto);
 	free(chrome->mpi);
 	free(chrome->rows);
 	free(chrome->labels);
@@ -422,12 +473,15 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 	struct xs_chrome *chrome = xs_chrome_of(process);
 	size_t room = 8192 + (size_t)process->thread_count * 1024 + xs_chrome_about_room(chrome) +
 		      xs_kineto_tail_room(chrome);
-	char *tail = malloc(room), path[PATH_MAX];
-	size_t length;
+	char *tail = malloc(room + XS_PERFETTO_ROOM), path[PATH_MAX];
+	size_t length = 0;
 	bool written;
 	int error;
 
-	length = tail ? (size_t)(put_tail(tail, process, end, status) - tail) : 0;
+	if (tail)
+		length = (size_t)(put_tail(tail, process, end, status) - tail);
+	if (tail && chrome->perfetto)
+		length = (size_t)(xs_perfetto_put(chrome->perfetto, tail, tail + length) - tail);
 	written = chrome->out.offset;
 	memcpy(path, chrome->path, sizeof(path));
 	if (!written && chrome->out.fd >= 0)

@@ -15,6 +15,8 @@
 #include "sink.h"
 #include "sinks.h"
 
+#define XS_PERFETTO_LEVELS 8u /* tasks in each other that have their own sequences */
+
 #define XS_OWN_TID 0x40000000u /* from here on: tracks that are no thread's */
 
 /* A device, or a tile of it: a process in the trace. */
@@ -128,6 +130,7 @@ struct xs_arrow_end {
 struct xs_chrome_track {
 	char prefix[64]; /* {"ph":"X","tid":T,"pid":P,"ts": */
 	uint32_t prefix_length;
+	uint32_t sequences[XS_PERFETTO_LEVELS]; /* perfetto.c; 0: none yet */
 	/* arrows.c: they wait for the calls that they start from, and for how many there is room */
 	uint32_t arrow_first, arrow_end, arrow_room;
 	struct xs_arrow *arrows;
@@ -161,7 +164,8 @@ struct xs_chrome {
 	struct xs_waits *waits;	       /* waits.c; NULL: none yet */
 	struct xs_orders *orders;      /* orders.c; NULL: none yet */
 	struct xs_chrome_about *about; /* chrome_own.c; NULL: none yet */
-	struct xs_kineto *kineto;      /* kineto.c; NULL: Chrome's own format */
+	struct xs_kineto *kineto;      /* kineto.c; NULL: not its format */
+	struct xs_perfetto *perfetto;  /* perfetto.c; NULL: JSON */
 	const char *category;	       /* of tasks: ,"cat":"…" */
 	uint64_t types;		       /* of activities that are wanted: a bit for each */
 	uint32_t flows;
@@ -196,8 +200,16 @@ static inline char *xs_chrome_put_chunks(char *out, const char *text, uint32_t l
 	return out + length;
 }
 
+/*
+ * perfetto.c: whole events of JSON, with 64 bytes behind them that may be overwritten, become
+ * packets, at most XS_OUTPUT_SLACK bytes, in the same place. Returns their end.
+ */
+char *xs_perfetto_put(struct xs_perfetto *perfetto, char *text, char *end);
+
 static inline void xs_chrome_finish(struct xs_chrome *chrome, char *end)
 {
+	if (__builtin_expect(chrome->perfetto != NULL, 0))
+		end = xs_perfetto_put(chrome->perfetto, chrome->out.data + chrome->out.length, end);
 	xs_output_put_end(&chrome->out, end);
 }
 

@@ -21,6 +21,8 @@ static bool begins_as_ours(const struct xs_run *run, int fd)
 
 	if (n <= 0)
 		return n == 0;
+	if (run->options->format == XS_FORMAT_PERFETTO && !run->options->compress)
+		return memmem(head, (size_t)n, run->run_id, strlen(run->run_id));
 	if (run->options->compress)
 		return n >= (ssize_t)sizeof(zstd) && !memcmp(head, zstd, sizeof(zstd));
 	head[n] = '\0';

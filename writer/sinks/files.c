@@ -2,7 +2,7 @@
  * The files of a process: what they are called. None that exists is ever overwritten: a taken name
  *gets a number.
  *
- *	<comm>.<pid>[.<rank>].json                in the output directory
+ *	<comm>.<pid>[.<rank>].json                in the output directory (.pftrace: Perfetto's)
  *	<output>.<pid>[.<rank>]<suffix>           reports, with -o; never in the output directory
  *	[rank_<r>.]<comm>.<pid>/chrome_trace.json and others, in the directory of --result-dir: as
  *unitrace calls them
@@ -40,6 +40,8 @@ static const char *suffix_of(const struct xs_options *options, enum xs_file kind
 		return ".folded";
 	if (is_report(kind))
 		return formats[options->report_format];
+	if (options->format == XS_FORMAT_PERFETTO)
+		return options->compress ? ".pftrace.zst" : ".pftrace";
 	return options->compress ? ".json.zst" : ".json";
 }
 
