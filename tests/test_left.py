@@ -73,3 +73,15 @@ def test_out_of_an_error_handler(xstrace, tmp_path, mpi_app):  # noqa: F811
         names = [call.name for call in job.calls(rank)]
         for name in ("MPI_Barrier", "MPI_Comm_dup", "MPI_Comm_free"):
             assert names.count(name) == 4 * 3 * 10
+
+
+@needs_cl
+@pytest.mark.parametrize("options", ["-h -d", KERNELS, "--chrome-device-logging"])
+@pytest.mark.parametrize("how", ["finish", "event", "read"])
+def test_cancelled_while_it_waits(xstrace, how, options):
+    """The runtime's locks stay held. At the end nothing is asked of it that would wait for them."""
+    bare = xstrace.bare(APPS / "cl_left", [how], timeout=30)
+    run = xstrace(options, "cl_left", [how], timeout=30)
+    assert bare.out == run.out == "went on\n" and bare.status == run.status == 0
+    if options == KERNELS and how != "read":  # that call never came back: nobody knows what it has enqueued
+        assert run.trace.other["open_commands"] == 1

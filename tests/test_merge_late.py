@@ -1,5 +1,6 @@
 """Late progress in xstrace-merge's report; and traces that are still being written when they are to be merged."""
 
+import ctypes
 import fcntl
 import json
 import os
@@ -120,6 +121,35 @@ def test_a_drain_process_that_lives_is_waited_for(xstrace):
     run.finish()
     (one,) = json.loads((xstrace.cwd / "all.merged").read_text())["otherData"]["inputs"]
     assert (one["end"], one["status"]) == ("killed", 9) and "still_written" not in one
+
+
+PTRACE_SYSCALL, PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 24, 17, 0x4206, 0x4207
+
+
+def is_locked(path):
+    with open(path, "rb") as file:
+        lock = fcntl.fcntl(file, 36, struct.pack("hhqqixxxx", fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))  # F_OFD_GETLK
+    return struct.unpack_from("h", lock)[0] != fcntl.F_UNLCK
+
+
+def test_a_trace_is_locked_as_soon_as_it_has_a_name(xstrace):
+    """The drain process may be stopped anywhere: it is, at each system call, until its file is there."""
+    run = xstrace.start(ITT, "sh", ["-c", f"read go; exec {APPS}/itt_steps tasks a 3 wait"], stdin=subprocess.PIPE)
+    drain, libc = run.drain, ctypes.CDLL(None, use_errno=True)
+    for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
+        assert libc.ptrace(request, drain, None, None) == 0, os.strerror(ctypes.get_errno())
+    run.process.stdin.write(b"go\n")
+    run.process.stdin.flush()
+    while True:
+        assert os.WIFSTOPPED(os.waitpid(drain, 0)[1])
+        if found := list(xstrace.cwd.glob("itt_steps.*.json")):
+            break
+        libc.ptrace(PTRACE_SYSCALL, drain, None, None)
+    locked = is_locked(found[0])
+    libc.ptrace(PTRACE_DETACH, drain, None, None)
+    run.process.stdin.close()
+    run.finish()
+    assert locked
 
 
 @needs_mpi

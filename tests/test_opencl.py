@@ -194,6 +194,14 @@ def test_kernel_logging_shows_the_calls_that_belong_to_kernels(xstrace, options)
     assert {"clFinish", "clBuildProgram", "clCreateKernel"} <= names
 
 
+@pytest.mark.parametrize("count, least", [(1500, 1500), (8000, 2100)], ids=["remembered", "too many"])
+def test_queues_made_again_and_again(xstrace, count, least):
+    """Each command has its arrow to the call that waited for it. Of more than 2,048 queues those are forgotten that are no more used."""
+    trace = xstrace("--chrome-kernel-logging", "cl_queues", [count]).trace
+    assert least <= sum(e["ph"] == "s" and e["name"] == "wait" for e in trace.events) <= count
+    assert "omitted" not in trace.other
+
+
 @pytest.mark.parametrize("queue", ["in-order", "out-of-order"])
 @pytest.mark.parametrize("events, wait", [("none", "clFinish"), ("waited", "clWaitForEvents")])
 def test_arrows_to_the_call_that_waited(xstrace, events, wait, queue):

@@ -47,6 +47,13 @@ static __thread struct xs_pool_item *spare __attribute__((tls_model("initial-exe
 static struct {
 	alignas(128) _Atomic uint64_t count;
 } issued, finished;
+/*
+ * Threads that are in a call that waits. One that was cancelled there, or left by a jump, is
+ * counted for ever: locks of the runtime may be held for ever, too.
+ */
+static struct {
+	alignas(128) _Atomic uint32_t count;
+} waiting;
 
 static bool any_in_flight(void)
 {
@@ -258,7 +265,10 @@ void xs_cl_harvest_all(void)
 	if (xs_sys(SYS_getpid) != (long)owner)
 		return;
 	do {
-		harvest(NULL);
+		/* else only what the runtime itself tells: asking it might wait for a thread that
+		 * has ended */
+		if (!atomic_load_explicit(&waiting.count, memory_order_relaxed))
+			harvest(NULL);
 		if (!any_in_flight() || !any_open())
 			return;
 	} while (xs_recording() && xs_clock_ns(CLOCK_MONOTONIC) - since < LAST_CHANCE &&
@@ -282,9 +292,22 @@ void xs_cl_commands_init(void)
 
 cl_int xs_hook_clFinish(cl_command_queue queue)
 {
-	cl_int result = xs_cl_target.clFinish(queue);
+	cl_int result;
 
+	atomic_fetch_add_explicit(&waiting.count, 1, memory_order_relaxed);
+	result = xs_cl_target.clFinish(queue);
+	atomic_fetch_sub_explicit(&waiting.count, 1, memory_order_relaxed);
 	harvest(queue);
+	return result;
+}
+
+cl_int xs_hook_clWaitForEvents(cl_uint count, const cl_event *events)
+{
+	cl_int result;
+
+	atomic_fetch_add_explicit(&waiting.count, 1, memory_order_relaxed);
+	result = xs_cl_target.clWaitForEvents(count, events);
+	atomic_fetch_sub_explicit(&waiting.count, 1, memory_order_relaxed);
 	return result;
 }
 

@@ -77,6 +77,7 @@ cl_int xs_hook_clCreateKernelsInProgram(cl_program program, cl_uint count, cl_ke
 					cl_uint *count_ret);
 cl_kernel xs_hook_clCloneKernel(cl_kernel source, cl_int *errcode_ret);
 cl_int xs_hook_clFinish(cl_command_queue queue);
+cl_int xs_hook_clWaitForEvents(cl_uint count, const cl_event *events);
 
 /* Here and not behind the wrappers: what it returns is one of them. */
 static inline void *xs_hook_clGetExtensionFunctionAddress(const char *name)

@@ -191,12 +191,11 @@ static uint32_t look_for_writers(struct xm_merge *merge)
 
 	for (uint32_t i = 0; i < merge->count; i++) {
 		struct xm_input *input = &merge->inputs[i];
-		bool was_written = input->is_written;
 
 		input->is_written = xm_file_is_written(&input->file);
 		count += input->is_written;
-		if (was_written)
-			xm_file_look_again(&input->file);
+		/* after that: if nobody writes it any more, all of it is there */
+		xm_file_look_again(&input->file);
 	}
 	return count;
 }

@@ -84,17 +84,6 @@ static int reopen(struct xs_process *process, char *path, size_t size, uint64_t 
 	return -EPERM;
 }
 
-/*
- * Held while this process lives and the file is open: tells readers that the file is not complete
- * yet. Failure to lock is ignored.
- */
-static void lock_it(int fd)
-{
-	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-
-	(void)fcntl(fd, F_OFD_SETLK, &whole);
-}
-
 int xs_chrome_open_file(struct xs_process *process, struct xs_chrome *chrome, uint64_t *ret_offset)
 {
 	bool again = process->run->recovering && process->kept && process->kept->output[0];
@@ -104,9 +93,9 @@ int xs_chrome_open_file(struct xs_process *process, struct xs_chrome *chrome, ui
 		return -EPERM;
 	if (fd == -ENOENT) {
 		*ret_offset = 0;
-		fd = xs_file_create(process, XS_FILE_TRACE, chrome->path, sizeof(chrome->path));
+		return xs_file_create(process, XS_FILE_TRACE, chrome->path, sizeof(chrome->path));
 	}
 	if (fd >= 0)
-		lock_it(fd);
+		xs_file_lock(fd);
 	return fd;
 }

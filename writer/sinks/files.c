@@ -128,6 +128,41 @@ static void note(struct xs_kept_file *kept, const char *path, int fd)
 	memcpy(kept->output, path, strlen(path) + 1);
 }
 
+void xs_file_lock(int fd)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	(void)fcntl(fd, F_OFD_SETLK, &whole);
+}
+
+/*
+ * A trace that is not there yet. It has its lock before it has its name: whoever finds it empty
+ * finds that it is written. Not every file system can do that, some lock a moment later.
+ */
+static int create_trace(const char *path)
+{
+	int length = (int)(strrchr(path, '/') - path), fd, result;
+	char from[PATH_MAX];
+
+	(void)snprintf(from, sizeof(from), "%.*s/", length, path);
+	fd = open(from, O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
+	if (fd >= 0) {
+		xs_file_lock(fd);
+		(void)snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
+		if (!linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW))
+			return fd;
+		result = errno;
+		close(fd);
+		errno = result;
+		if (result == EEXIST)
+			return -1;
+	}
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd >= 0)
+		xs_file_lock(fd);
+	return fd;
+}
+
 int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, size_t size)
 {
 	const struct xs_options *options = process->run->options;
@@ -165,7 +200,9 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 		/* before it exists: --recover must know each file that we began */
 		if (kind == XS_FILE_TRACE && !process->run->flight && process->kept)
 			note(process->kept, path, -1);
-		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		fd = kind == XS_FILE_TRACE
+			     ? create_trace(path)
+			     : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (fd >= 0 && !xs_run_can_spare(process->run, fd)) {
 			close(fd);
 			(void)unlink(path);

@@ -22,9 +22,14 @@ enum xs_file {
 };
 /*
  * Makes the process's file of that kind, under the first name that is not taken; `path` is the
- * name. The descriptor or -errno.
+ * name. A trace is locked. The descriptor or -errno.
  */
 int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, size_t size);
+/*
+ * Held while this process lives and the file is open: tells readers that the file is not complete
+ * yet. Failure to lock is ignored.
+ */
+void xs_file_lock(int fd);
 /* One line a run: a full disk is full for all processes. */
 void xs_tell_write_error(struct xs_run *run, int error);
 

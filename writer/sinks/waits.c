@@ -16,8 +16,8 @@
 #define PENDING_MAX 1024u /* commands of a queue that no call has waited for */
 #define FAR	    64u	  /* so many places is a command put before others that came sooner */
 #define CALLS	    64u	  /* of a queue, that are remembered; a power of two */
-#define QUEUES_MAX  512u
-#define SLOTS	    (2 * QUEUES_MAX)
+#define QUEUES_MAX  2048u
+#define BUCKETS	    QUEUES_MAX
 
 struct command {
 	/* when it was submitted; when it started, as its record says it */
@@ -35,7 +35,9 @@ struct call {
 };
 
 struct queue {
-	uint64_t key[2]; /* its source, its number */
+	struct queue *next; /* of the bucket */
+	uint64_t key[2];    /* its source, its number */
+	bool used;	    /* since the hand came by */
 	struct command *pending;
 	uint32_t first, count, room;	  /* of pending */
 	struct call calls[CALLS];	  /* that waited for all up to a tick */
@@ -43,36 +45,73 @@ struct queue {
 	uint32_t call_count, named_count; /* ever */
 };
 
+/*
+ * Programs make and release queues all their lives. When there are too many, one that was not used
+ * for a while gives its place: a hand goes round, and passes those that were used since it came by.
+ */
 struct xs_waits {
-	uint32_t count;
-	struct queue *queues[SLOTS];
+	uint32_t count, hand;
+	struct queue *queues[QUEUES_MAX];
+	struct queue *bucket[BUCKETS];
 };
 
-/* NULL: there is no memory, or too many. */
+static void forget(struct xs_waits *waits, struct queue *queue)
+{
+	struct queue **link = &waits->bucket[xs_hash(queue->key, 2) % BUCKETS];
+
+	while (*link != queue)
+		link = &(*link)->next;
+	*link = queue->next;
+	free(queue->pending);
+	memset(queue, 0, sizeof(*queue));
+}
+
+/* NULL: there is no memory. */
+static struct queue *place_for_one(struct xs_waits *waits)
+{
+	struct queue *queue;
+
+	if (waits->count < QUEUES_MAX) {
+		queue = calloc(1, sizeof(*queue));
+		if (queue)
+			waits->queues[waits->count++] = queue;
+		return queue;
+	}
+	for (;; waits->queues[waits->hand]->used = false, waits->hand++) {
+		waits->hand %= QUEUES_MAX;
+		if (!waits->queues[waits->hand]->used)
+			break;
+	}
+	queue = waits->queues[waits->hand++];
+	forget(waits, queue);
+	return queue;
+}
+
+/* NULL: there is no memory. */
 static struct queue *queue_of(struct xs_process *process, uint8_t source, uint64_t number)
 {
 	uint64_t key[2] = { source, number };
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	struct xs_waits *waits = chrome->waits;
-	uint32_t at = xs_hash(key, 2) % SLOTS;
+	struct queue **bucket, *queue;
 
-	if (!waits)
-		waits = chrome->waits = calloc(1, sizeof(*waits));
-	if (!waits)
+	if (!chrome->waits)
+		chrome->waits = calloc(1, sizeof(*chrome->waits));
+	if (!chrome->waits)
 		return NULL;
-	for (; waits->queues[at]; at = (at + 1) % SLOTS)
-		if (!memcmp(waits->queues[at]->key, key, sizeof(key)))
-			return waits->queues[at];
-	if (waits->count == QUEUES_MAX) {
-		process->omitted[XS_OMIT_ARROWS]++;
-		return NULL;
+	bucket = &chrome->waits->bucket[xs_hash(key, 2) % BUCKETS];
+	for (queue = *bucket; queue; queue = queue->next)
+		if (!memcmp(queue->key, key, sizeof(key)))
+			break;
+	if (!queue) {
+		queue = place_for_one(chrome->waits);
+		if (!queue)
+			return NULL;
+		memcpy(queue->key, key, sizeof(key));
+		queue->next = *bucket;
+		*bucket = queue;
 	}
-	waits->queues[at] = calloc(1, sizeof(*waits->queues[at]));
-	if (waits->queues[at]) {
-		memcpy(waits->queues[at]->key, key, sizeof(key));
-		waits->count++;
-	}
-	return waits->queues[at];
+	queue->used = true;
+	return queue;
 }
 
 /*
@@ -267,9 +306,8 @@ void xs_waits_fini(struct xs_process *process)
 {
 	struct xs_waits *waits = xs_chrome_of(process)->waits;
 
-	for (uint32_t i = 0; waits && i < SLOTS; i++) {
-		if (waits->queues[i])
-			free(waits->queues[i]->pending);
+	for (uint32_t i = 0; waits && i < waits->count; i++) {
+		free(waits->queues[i]->pending);
 		free(waits->queues[i]);
 	}
 	free(waits);
