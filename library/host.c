@@ -200,7 +200,7 @@ static int join(const char *variable)
 /* The host's command line; false: there are too many options. */
 static bool fill_command(char *words, const char *directory, bool devices)
 {
-	char **argv = host.argv, *rest = words, *word;
+	char **argv = host.argv, *rest = words, *word, *session = getenv("XSTRACE_SESSION");
 	size_t count = 2; /* run_host() has the third */
 
 	argv[0] = host.path;
@@ -212,6 +212,10 @@ static bool fill_command(char *words, const char *directory, bool devices)
 	if (directory) {
 		argv[++count] = "--output-dir-path";
 		argv[++count] = (char *)directory;
+	}
+	if (session && *session) {
+		argv[++count] = "--session";
+		argv[++count] = session;
 	}
 	while ((word = strtok_r(rest, " \t\n", &rest))) {
 		if (count + 3 >= ARGUMENTS_MAX)
@@ -237,7 +241,7 @@ int xs_host_begin(const char *options, const char *directory, bool devices)
 		result = run_host();
 	else
 		result = xs_refuse(XSTRACE_BAD_ARGUMENT, "options: more than %u words",
-				   ARGUMENTS_MAX - 10);
+				   ARGUMENTS_MAX - 12);
 	if (!result)
 		result = join(host.answer);
 	free(words);
@@ -252,6 +256,13 @@ static bool drain_lives(void)
 	const struct xs_consumer *consumer = &xs_library.control->consumer;
 
 	return xs_pid_alive(consumer->pid, consumer->start);
+}
+
+/* The drain process is dead, or done (--stop). */
+static bool is_over(void)
+{
+	return atomic_load_explicit(&xs_library.control->finished, memory_order_acquire) ||
+	       !drain_lives();
 }
 
 static int refuse_directory(int error)
@@ -287,7 +298,7 @@ int xs_host_open(struct xs_host_files *ret)
 	*ret = (struct xs_host_files){ xs_shm_open_directory(xs_library.run_directory), -1 };
 	/* without its drain process the run is over, and its directory may be gone */
 	if (ret->directory < 0)
-		return drain_lives() ? refuse_directory(ret->directory) : XSTRACE_OK;
+		return is_over() ? XSTRACE_OK : refuse_directory(ret->directory);
 	ret->spare = fcntl(ret->directory, F_DUPFD_CLOEXEC, 0);
 	if (ret->spare >= 0)
 		return XSTRACE_OK;
@@ -332,6 +343,10 @@ static int wait_for_cut(struct xs_control *control, uint32_t number)
 
 		if ((int32_t)(cut - number) >= 0)
 			return XSTRACE_OK;
+		if (atomic_load_explicit(&control->finished, memory_order_acquire))
+			return xs_refuse(XSTRACE_OFF,
+					 "xstrace --stop has ended this run; the trace "
+					 "is complete where it lies");
 		if (!drain_lives())
 			return xs_refuse(XSTRACE_OFF,
 					 "the drain process has died; xstrace --recover %s writes "

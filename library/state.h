@@ -68,6 +68,9 @@ struct xs_state_of_library {
 	void *post_process_user;
 	/* a hosted run (host.c) */
 	char run_directory[PATH_MAX];
+	/* by xstrace_prepare(), with these options and this directory; NULL: none */
+	bool run_prepared;
+	char *run_given[2];
 	bool has_devices;   /* the run was begun with them */
 	bool lacks_devices; /* the trace is to have them all the same */
 	struct xs_control *control;

@@ -12,6 +12,7 @@
  *	library_odd saved PATH	RLIMIT_FSIZE is smaller than what is saved at PATH
  *	library_odd list PATH	metadata of an activity that finds no room
  *	library_odd words N	prepares with N options
+ *	library_odd again DIR	prepares many times
  *	library_odd names N PATH	N long names; prints how many characters the events' names
  *have
  */
@@ -300,6 +301,33 @@ static void words(unsigned count)
 	free(options);
 }
 
+/* What is prepared again: the last counts, but for what belongs to the run. */
+static void again(const char *directory)
+{
+	const struct xstrace_config given[] = {
+		{ .trace_id = "first", .options = "--tid", .directory = directory },
+		{ .trace_id = "second", .filter = "cpu_op" },
+		{ .trace_id = "third", .options = "--tid", .directory = directory },
+		{ .trace_id = "fourth", .options = "--format kineto" },
+		{ .trace_id = "fifth", .directory = "/" },
+	};
+	struct xstrace_trace *trace;
+
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		struct xstrace_config config = given[i];
+
+		config.size = sizeof(config);
+		say("prepare", xstrace_prepare(&config));
+	}
+	say("start", xstrace_start());
+	xstrace_range_push("range");
+	xstrace_range_pop();
+	say("stop", xstrace_stop(&trace));
+	printf("events %zu\n", xstrace_trace_count(trace));
+	say("save", xstrace_trace_save(trace, "again.json"));
+	xstrace_trace_free(trace);
+}
+
 static void names(unsigned count, const char *path)
 {
 	struct xstrace_trace *trace;
@@ -351,6 +379,8 @@ int main(int argc, char **argv)
 		list(word);
 	else if (!strcmp(kind, "words"))
 		words((unsigned)atoi(word));
+	else if (!strcmp(kind, "again"))
+		again(word);
 	else if (!strcmp(kind, "names"))
 		names((unsigned)atoi(word), argc > 3 ? argv[3] : "");
 	return 0;
