@@ -55,10 +55,25 @@ static bool find_host(void)
 	return false;
 }
 
+typedef int clone_function(int (*function)(void *), void *stack, int flags, void *user, ...);
+
 struct child {
+	clone_function *clone;
 	char **argv, *stack; /* for the second of the two */
 	int fd, error;
 };
+
+/*
+ * The C library's own. That of ThreadSanitizer takes every child for one of fork(), in whose copy
+ * of the memory it puts its books in order; here that memory is the parent's.
+ */
+static clone_function *own_clone(void)
+{
+	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD), *found;
+
+	found = libc ? dlsym(libc, "clone") : NULL;
+	return found ? *(clone_function **)&found : clone;
+}
 
 /* Shares our memory until it calls exec. */
 static int become_host(void *user)
@@ -76,7 +91,7 @@ static int leave_orphan(void *user)
 {
 	struct child *child = user;
 
-	if (clone(become_host, child->stack, CLONE_VM | CLONE_VFORK, child) < 0)
+	if (child->clone(become_host, child->stack, CLONE_VM | CLONE_VFORK, child) < 0)
 		child->error = errno;
 	_exit(0);
 }
@@ -89,7 +104,9 @@ static int spawn(char **argv, int fd)
 {
 	char *stacks =
 		mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct child child = { .argv = argv, .stack = stacks + STACK, .fd = fd };
+	struct child child = {
+		.clone = own_clone(), .argv = argv, .stack = stacks + STACK, .fd = fd
+	};
 	uint64_t all = UINT64_MAX, old;
 	int pid, reaper = 0;
 
@@ -101,7 +118,7 @@ static int spawn(char **argv, int fd)
 		(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
 	/* all blocked: no handler of the program's runs in the child; xstrace-drain expects it */
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
-	pid = clone(leave_orphan, stacks + 2 * STACK, CLONE_VM | CLONE_VFORK, &child);
+	pid = child.clone(leave_orphan, stacks + 2 * STACK, CLONE_VM | CLONE_VFORK, &child);
 	if (pid < 0)
 		child.error = errno;
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));

@@ -471,7 +471,7 @@ enum xstrace_profiler_type xstrace_active_profiler(void)
 		[XSTRACE_STATE_KINETO_ONDEMAND] = XSTRACE_PROFILER_KINETO,
 	};
 
-	return xstrace_is_active() ? types[xs_library.state] : XSTRACE_PROFILER_NONE;
+	return xstrace_is_active() ? types[atomic_load(&xs_library.state)] : XSTRACE_PROFILER_NONE;
 }
 
 static int toggle(bool on, uint32_t activities)

@@ -132,6 +132,7 @@ static void misuse(void)
 {
 	struct xstrace_trace *trace = NULL, *other;
 	struct xstrace_config config = { .size = sizeof(config) };
+	struct xstrace_cpu_trace *list;
 	struct xstrace_event event;
 
 	say("stop before start", xstrace_stop(&trace));
@@ -157,9 +158,10 @@ static void misuse(void)
 	work(7);
 	say("toggle on", xstrace_toggle_collection(true, XSTRACE_ALL));
 	work(2);
+	list = xstrace_cpu_trace_create(0, NULL);
 	say("a type that is none",
-	    xstrace_cpu_trace_add(xstrace_cpu_trace_create(0, NULL),
-				  &(struct xstrace_activity){ .type = 1000 }, 1, NULL));
+	    xstrace_cpu_trace_add(list, &(struct xstrace_activity){ .type = 1000 }, 1, NULL));
+	xstrace_cpu_trace_free(list);
 	say("transfer of nothing", xstrace_cpu_trace_transfer(NULL, 0));
 	say("memory export too early", xstrace_memory_export(path_of("memory", 0)));
 	say("stop", xstrace_stop(&trace));
