@@ -350,8 +350,8 @@ XSTRACE_API int xstrace_cpu_trace_add(struct xstrace_cpu_trace *list,
 				      const struct xstrace_activity *activities, size_t count,
 				      size_t *ret_first);
 /*
- * What is known of an activity of the list. quote: the value is text; else it is JSON, and taken as
- * it is if it is valid.
+ * What is known of an activity of the list. quote: the value is text; else it is JSON, and shown as
+ * that, or as text where it is none or longer than 1900 bytes.
  */
 XSTRACE_API int xstrace_activity_metadata(struct xstrace_cpu_trace *list, size_t number,
 					  const char *key, const char *value, bool quote);

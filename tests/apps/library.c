@@ -285,6 +285,10 @@ static void memory(void)
 	xstrace_memory(blocks + 2, 25, 175, 1000, XSTRACE_DEVICE_CUDA, 1, "parameter");
 	xstrace_memory(blocks + 1, -50, 125, 1000, XSTRACE_DEVICE_CUDA, 1, NULL);
 	xstrace_memory(blocks + 3, 8, 8, 8, XSTRACE_DEVICE_CPU, 0, NULL);
+	xstrace_memory(blocks + 5, 1, 9, 9, XSTRACE_DEVICE_HPU, 0, "a \"gr\u00f6\u00dfe\" \xff\n");
+	/* longer than is kept: it ends in the middle of a character */
+	xstrace_memory(blocks + 6, 2, 9, 9, XSTRACE_DEVICE_HPU, 0,
+		       "0123456789012345678901234567890123456789\u00f6" + 2);
 	must("memory stop", xstrace_memory_stop());
 	xstrace_memory(blocks + 4, 8, 16, 16, XSTRACE_DEVICE_CPU, 0, NULL);
 	must("export", xstrace_memory_export(path_of("memory", 0)));
