@@ -483,6 +483,7 @@ enum xs_value_type {
 	XS_VALUE_DOUBLE,
 	XS_VALUE_TEXT, /* count: bytes */
 	XS_VALUE_POINTER,
+	XS_VALUE_JSON, /* text that is shown as the JSON that it is; count: bytes */
 };
 
 struct xs_counter_record {

@@ -75,6 +75,25 @@ uint32_t xs_control_dump(struct xs_control *control, struct xs_mailbox *mailbox,
 	return number;
 }
 
+uint32_t xs_control_ask(struct xs_control *control, struct xs_mailbox *mailbox, bool on)
+{
+	uint32_t old = atomic_load_explicit(&control->session_asks, memory_order_relaxed), request;
+
+	do
+		request = ((old >> 1) + 1) << 1 | on;
+	while (!atomic_compare_exchange_weak_explicit(&control->session_asks, &old, request,
+						      memory_order_release, memory_order_relaxed));
+	xs_doorbell_ring(&mailbox->bell);
+	return request;
+}
+
+bool xs_control_is_served(const struct xs_control *control, uint32_t request)
+{
+	uint32_t served = atomic_load_explicit(&control->session_served, memory_order_acquire);
+
+	return (int32_t)((served & ~1u) - (request & ~1u)) >= 0;
+}
+
 /* As the kernel gives it. */
 struct entry {
 	uint64_t inode, offset;

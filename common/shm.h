@@ -47,6 +47,13 @@
 
 #define XS_SEGMENTS_SAVED 16u
 
+/* How the drain process serves what a shell asks of a run that a program has begun. */
+enum xs_session_answer {
+	XS_SESSION_DONE,	 /* the trace has begun, or ended */
+	XS_SESSION_DONE_ALREADY, /* nothing was to do */
+	XS_SESSION_OTHER,	 /* the program's own trace, or dynolog's, is being recorded */
+};
+
 /* Why the flight recorder is to write. */
 enum xs_dump_reason {
 	XS_DUMP_SIGNAL = 1,  /* SIGUSR1 to the launcher */
@@ -119,6 +126,13 @@ struct xs_control {
 	 * behind a fence; where both are set, the drain process gives way.
 	 */
 	_Atomic uint32_t own_trace, demand;
+	/*
+	 * --resume and --pause of such a run: what shells have asked for, its number << 1 | a trace
+	 * is to be recorded; (futex) the newest that is served, and how. A trace that has ended so
+	 * is in session_trace.
+	 */
+	_Atomic uint32_t session_asks, session_served, session_answer;
+	char session_trace[PATH_MAX];
 	uint32_t app_not_traced; /* the launcher has said why already */
 	int32_t rank;		 /* of the job; -1: unknown */
 	/* futex, for --stop: nothing is left to do, the drain process is just ending */
@@ -274,7 +288,7 @@ struct xs_kept_file {
 	struct xs_kept_activity activity;
 };
 
-#define XS_SHM_VERSION	  17u
+#define XS_SHM_VERSION	  18u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */
@@ -377,6 +391,13 @@ bool xs_control_pause(struct xs_control *control, enum xs_pause_reason reason, b
  */
 bool xs_control_change(int directory, struct xs_control *control, enum xs_pause_reason reason,
 		       bool on);
+
+/*
+ * --resume, --pause of a run that a program has begun: asks the drain process for a trace, or for
+ * its end. Returns the request: served when `session_served` has come so far.
+ */
+uint32_t xs_control_ask(struct xs_control *control, struct xs_mailbox *mailbox, bool on);
+bool xs_control_is_served(const struct xs_control *control, uint32_t request);
 
 /*
  * A session is a link, xstrace-session-<uid>-<name>, to the run directory, in one of the

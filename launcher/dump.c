@@ -11,11 +11,6 @@
 #include "process.h"
 #include "text.h"
 
-static bool drain_lives(const struct xs_control *control)
-{
-	return xs_pid_alive(control->consumer.pid, control->consumer.start);
-}
-
 static bool written(const struct xs_control *control, uint32_t number)
 {
 	return (int32_t)(atomic_load_explicit(&control->dumped, memory_order_acquire) - number) >=
@@ -62,7 +57,7 @@ static int dump(const struct xs_launch *launch, const char *name)
 	while (!written(control, number)) {
 		uint32_t seen = atomic_load_explicit(&control->dumped, memory_order_acquire);
 
-		if (!drain_lives(control)) {
+		if (!xs_session_drain_lives(control)) {
 			xs_tell("xstrace: --dump %s: the session has just ended\n", name);
 			return XS_EXIT_SELF;
 		}

@@ -153,8 +153,8 @@ void xs_tell_missing(const struct xs_options *options);
 /* ---- session.c: runs that have a name ---- */
 
 /*
- * Gives the run the name of --session, with its rank behind it if it has one. 0, or -1 after one
- * line that says why it cannot have it.
+ * Gives the run the name of --session, with its rank behind it if it has one, or its id if a
+ * program has begun it. 0, or -1 after one line that says why it cannot have it.
  */
 int xs_session_register(const struct xs_launch *launch);
 /*
@@ -163,17 +163,21 @@ int xs_session_register(const struct xs_launch *launch);
  */
 size_t xs_session_open(const char *name, struct xs_launch **ret_runs);
 /*
+ * Does `act` to each run of that name, whose statuses are or-ed; XS_EXIT_SELF after one line where
+ * there is none.
+ */
+int xs_session_each(const char *session,
+		    int (*act)(const struct xs_launch *launch, const char *session));
+bool xs_session_drain_lives(const struct xs_control *control);
+
+/* ---- commands.c: what is done to them ---- */
+
+/*
  * --pause, --resume and --stop NAME: what they do to each run of that name is said in a line. The
  * exit status.
  */
 int xs_session_pause(const struct xs_options *options);
 int xs_session_resume(const struct xs_options *options);
 int xs_session_stop(const struct xs_options *options);
-/*
- * Does `act` to each run of that name, whose statuses are or-ed; XS_EXIT_SELF after one line where
- * there is none.
- */
-int xs_session_each(const char *session,
-		    int (*act)(const struct xs_launch *launch, const char *session));
 
 #endif

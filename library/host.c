@@ -55,10 +55,25 @@ static bool find_host(void)
 	return false;
 }
 
+typedef int clone_function(int (*function)(void *), void *stack, int flags, void *user, ...);
+
 struct child {
+	clone_function *clone;
 	char **argv, *stack; /* for the second of the two */
 	int fd, error;
 };
+
+/*
+ * The C library's own. That of ThreadSanitizer takes every child for one of fork(), in whose copy
+ * of the memory it puts its books in order; here that memory is the parent's.
+ */
+static clone_function *own_clone(void)
+{
+	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD), *found;
+
+	found = libc ? dlsym(libc, "clone") : NULL;
+	return found ? *(clone_function **)&found : clone;
+}
 
 /* Shares our memory until it calls exec. */
 static int become_host(void *user)
@@ -76,7 +91,7 @@ static int leave_orphan(void *user)
 {
 	struct child *child = user;
 
-	if (clone(become_host, child->stack, CLONE_VM | CLONE_VFORK, child) < 0)
+	if (child->clone(become_host, child->stack, CLONE_VM | CLONE_VFORK, child) < 0)
 		child->error = errno;
 	_exit(0);
 }
@@ -89,7 +104,9 @@ static int spawn(char **argv, int fd)
 {
 	char *stacks =
 		mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct child child = { .argv = argv, .stack = stacks + STACK, .fd = fd };
+	struct child child = {
+		.clone = own_clone(), .argv = argv, .stack = stacks + STACK, .fd = fd
+	};
 	uint64_t all = UINT64_MAX, old;
 	int pid, reaper = 0;
 
@@ -101,7 +118,7 @@ static int spawn(char **argv, int fd)
 		(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
 	/* all blocked: no handler of the program's runs in the child; xstrace-drain expects it */
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
-	pid = clone(leave_orphan, stacks + 2 * STACK, CLONE_VM | CLONE_VFORK, &child);
+	pid = child.clone(leave_orphan, stacks + 2 * STACK, CLONE_VM | CLONE_VFORK, &child);
 	if (pid < 0)
 		child.error = errno;
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
@@ -200,7 +217,7 @@ static int join(const char *variable)
 /* The host's command line; false: there are too many options. */
 static bool fill_command(char *words, const char *directory, bool devices)
 {
-	char **argv = host.argv, *rest = words, *word;
+	char **argv = host.argv, *rest = words, *word, *session = getenv("XSTRACE_SESSION");
 	size_t count = 2; /* run_host() has the third */
 
 	argv[0] = host.path;
@@ -212,6 +229,10 @@ static bool fill_command(char *words, const char *directory, bool devices)
 	if (directory) {
 		argv[++count] = "--output-dir-path";
 		argv[++count] = (char *)directory;
+	}
+	if (session && *session) {
+		argv[++count] = "--session";
+		argv[++count] = session;
 	}
 	while ((word = strtok_r(rest, " \t\n", &rest))) {
 		if (count + 3 >= ARGUMENTS_MAX)
@@ -237,7 +258,7 @@ int xs_host_begin(const char *options, const char *directory, bool devices)
 		result = run_host();
 	else
 		result = xs_refuse(XSTRACE_BAD_ARGUMENT, "options: more than %u words",
-				   ARGUMENTS_MAX - 10);
+				   ARGUMENTS_MAX - 12);
 	if (!result)
 		result = join(host.answer);
 	free(words);
@@ -252,6 +273,13 @@ static bool drain_lives(void)
 	const struct xs_consumer *consumer = &xs_library.control->consumer;
 
 	return xs_pid_alive(consumer->pid, consumer->start);
+}
+
+/* The drain process is dead, or done (--stop). */
+static bool is_over(void)
+{
+	return atomic_load_explicit(&xs_library.control->finished, memory_order_acquire) ||
+	       !drain_lives();
 }
 
 static int refuse_directory(int error)
@@ -287,7 +315,7 @@ int xs_host_open(struct xs_host_files *ret)
 	*ret = (struct xs_host_files){ xs_shm_open_directory(xs_library.run_directory), -1 };
 	/* without its drain process the run is over, and its directory may be gone */
 	if (ret->directory < 0)
-		return drain_lives() ? refuse_directory(ret->directory) : XSTRACE_OK;
+		return is_over() ? XSTRACE_OK : refuse_directory(ret->directory);
 	ret->spare = fcntl(ret->directory, F_DUPFD_CLOEXEC, 0);
 	if (ret->spare >= 0)
 		return XSTRACE_OK;
@@ -332,6 +360,10 @@ static int wait_for_cut(struct xs_control *control, uint32_t number)
 
 		if ((int32_t)(cut - number) >= 0)
 			return XSTRACE_OK;
+		if (atomic_load_explicit(&control->finished, memory_order_acquire))
+			return xs_refuse(XSTRACE_OFF,
+					 "xstrace --stop has ended this run; the trace "
+					 "is complete where it lies");
 		if (!drain_lives())
 			return xs_refuse(XSTRACE_OFF,
 					 "the drain process has died; xstrace --recover %s writes "

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define XS_LIBRARY_VERSION 3u
+#define XS_LIBRARY_VERSION 4u
 
 struct xstrace_name;
 
@@ -29,7 +29,12 @@ struct xs_own_activity {
 	uint16_t type;
 };
 
-/* What is known of an activity: `count` pairs, key after value after key, each with its NUL. */
+/*
+ * What is known of an activity: `count` pairs, key after value after key, each with its NUL. Before
+ * a value stands how it is to be read.
+ */
+enum xs_own_value { XS_OWN_TEXT = 't', XS_OWN_JSON = 'j' };
+
 struct xs_own_metadata {
 	char *text;
 	uint32_t length, count;

@@ -156,12 +156,16 @@ static int initialize(bool cpu_only)
 	return XSTRACE_OK;
 }
 
-/* With KINETO_USE_DAEMON dynolog can ask for traces from now on, as of a program with Kineto. */
-static int initialize_for_daemon(bool cpu_only)
+/*
+ * With KINETO_USE_DAEMON dynolog can ask for traces from now on, as of a program with Kineto; with
+ * XSTRACE_SESSION a shell can.
+ */
+static int initialize_for_others(bool cpu_only)
 {
 	int result = initialize(cpu_only);
 
-	if (!result && xs_library.how == XS_HOW_ALONE && getenv("KINETO_USE_DAEMON"))
+	if (!result && xs_library.how == XS_HOW_ALONE &&
+	    (getenv("KINETO_USE_DAEMON") || getenv("XSTRACE_SESSION")))
 		result = xs_host_begin(NULL, NULL, !cpu_only);
 	return result;
 }
@@ -170,7 +174,7 @@ int xstrace_initialize(bool cpu_only)
 {
 	int result = enter();
 
-	return result ? result : leave(initialize_for_daemon(cpu_only));
+	return result ? result : leave(initialize_for_others(cpu_only));
 }
 
 bool xstrace_is_initialized(void)
@@ -240,6 +244,39 @@ static void note_metrics(const struct xstrace_config *config)
 					   config->metrics[i] ? config->metrics[i] : "");
 }
 
+/*
+ * The process has one run, whose options and place are given when it begins. What the environment
+ * has begun (initialize_for_others()) has none of them, and that is for its user to know.
+ */
+static int keep_run(const struct xstrace_config *config)
+{
+	static const char *const what[] = { "options", "directory" };
+	const char *const wanted[] = { config->options, config->directory };
+
+	for (size_t i = 0; xs_library.run_prepared && i < 2; i++)
+		if (wanted[i] &&
+		    strcmp(wanted[i], xs_library.run_given[i] ? xs_library.run_given[i] : "") != 0)
+			return xs_refuse(XSTRACE_BAD_STATE,
+					 "config: this process's run has begun with %s '%s', which "
+					 "cannot be changed to '%s'",
+					 what[i],
+					 xs_library.run_given[i] ? xs_library.run_given[i] : "",
+					 wanted[i]);
+	return XSTRACE_OK;
+}
+
+static int begin_run(const struct xstrace_config *config, bool devices)
+{
+	int result = xs_host_begin(config->options, config->directory, devices);
+
+	if (result)
+		return result;
+	xs_library.run_given[0] = config->options ? strdup(config->options) : NULL;
+	xs_library.run_given[1] = config->directory ? strdup(config->directory) : NULL;
+	xs_library.run_prepared = true;
+	return XSTRACE_OK;
+}
+
 static int prepare(const struct xstrace_config *given)
 {
 	struct xstrace_config config;
@@ -257,7 +294,9 @@ static int prepare(const struct xstrace_config *given)
 	if (xs_library.recording)
 		return xs_refuse(XSTRACE_BAD_STATE, "a trace is being recorded; stop it first");
 	if (xs_library.how == XS_HOW_ALONE)
-		result = xs_host_begin(config.options, config.directory, devices);
+		result = begin_run(&config, devices);
+	else if (xs_library.how == XS_HOW_HOSTED)
+		result = keep_run(&config);
 	if (result)
 		return result;
 	xs_library.lacks_devices = devices && xs_library.how == XS_HOW_HOSTED &&
@@ -432,7 +471,7 @@ enum xstrace_profiler_type xstrace_active_profiler(void)
 		[XSTRACE_STATE_KINETO_ONDEMAND] = XSTRACE_PROFILER_KINETO,
 	};
 
-	return xstrace_is_active() ? types[xs_library.state] : XSTRACE_PROFILER_NONE;
+	return xstrace_is_active() ? types[atomic_load(&xs_library.state)] : XSTRACE_PROFILER_NONE;
 }
 
 static int toggle(bool on, uint32_t activities)

@@ -235,16 +235,20 @@ static char *put(char *at, const char *text, size_t length)
 	return at + length + 1;
 }
 
-/* Both or none. The value as the trace shows it: text, whatever it was given as. */
-static bool append(struct xs_own_metadata *facts, const char *key, const char *value)
+/* Both or none. */
+static bool append(struct xs_own_metadata *facts, const char *key, const char *value, bool quote)
 {
 	size_t key_length = strnlen(key, LETTERS_MAX), value_length = strnlen(value, LETTERS_MAX);
-	size_t length = facts->length + key_length + value_length + 2;
-	char *grown = length <= UINT32_MAX ? realloc(facts->text, length) : NULL;
+	size_t length = facts->length + key_length + value_length + 3;
+	char *grown, *at;
+
+	grown = length <= UINT32_MAX ? realloc(facts->text, length) : NULL;
 
 	if (!grown)
 		return false;
-	(void)put(put(grown + facts->length, key, key_length), value, value_length);
+	at = put(grown + facts->length, key, key_length);
+	*at = (char)(quote ? XS_OWN_TEXT : XS_OWN_JSON);
+	(void)put(at + 1, value, value_length);
 	facts->text = grown;
 	facts->length = (uint32_t)length;
 	facts->count++;
@@ -268,13 +272,13 @@ int xstrace_activity_metadata(struct xstrace_cpu_trace *list, size_t number, con
 {
 	struct xs_own_metadata *facts;
 
-	(void)quote; /* arguments of slices are lists of texts and numbers */
 	if (!list || number >= list->count || !key || !value)
 		return xs_refuse(XSTRACE_BAD_ARGUMENT, "the list has no activity %zu", number);
 	if (!reserve_metadata(list))
 		return xs_refuse(XSTRACE_NO_MEMORY, "no memory");
 	facts = &list->metadata[number];
-	return append(facts, key, value) ? XSTRACE_OK : xs_refuse(XSTRACE_NO_MEMORY, "no memory");
+	return append(facts, key, value, quote) ? XSTRACE_OK
+						: xs_refuse(XSTRACE_NO_MEMORY, "no memory");
 }
 
 void xstrace_cpu_trace_free(struct xstrace_cpu_trace *list)
@@ -341,15 +345,23 @@ int xstrace_cpu_trace_transfer(struct xstrace_cpu_trace *list, int64_t end)
 	return XSTRACE_OK;
 }
 
-static int report_one(const struct xstrace_activity *activity, const char *const *metadata)
+/* What is known of one activity; value NULL: nothing. */
+struct fact {
+	const char *key, *value;
+	bool quote;
+};
+
+static int report_one(const struct xstrace_activity *activity, const struct fact *facts,
+		      size_t count)
 {
 	struct xstrace_cpu_trace *list = xstrace_cpu_trace_create(activity->start, "");
 	int result = list ? xstrace_cpu_trace_add(list, activity, 1, NULL)
 			  : xs_refuse(XSTRACE_NO_MEMORY, "no memory");
 
-	for (; !result && metadata[0]; metadata += 2)
-		if (metadata[1])
-			result = xstrace_activity_metadata(list, 0, metadata[0], metadata[1], true);
+	for (size_t i = 0; !result && i < count; i++)
+		if (facts[i].value)
+			result = xstrace_activity_metadata(list, 0, facts[i].key, facts[i].value,
+							   facts[i].quote);
 	if (!result)
 		return xstrace_cpu_trace_transfer(list, activity->end);
 	xstrace_cpu_trace_free(list);
@@ -367,12 +379,12 @@ int xstrace_report_backend_event(int64_t start, int64_t end, enum xstrace_scope 
 					     .resource = ids.resource,
 					     .type = XSTRACE_CPU_OP };
 	char number[16];
-	const char *metadata[] = { "Backend", backend, "scope", number, NULL };
+	const struct fact facts[] = { { "Backend", backend, true }, { "scope", number, false } };
 
 	if ((unsigned)scope >= XSTRACE_SCOPES || !name)
 		return xs_refuse(XSTRACE_BAD_ARGUMENT, "a back-end's event has a name and a scope");
 	(void)snprintf(number, sizeof(number), "%d", (int)scope);
-	return report_one(&activity, metadata);
+	return report_one(&activity, facts, sizeof(facts) / sizeof(facts[0]));
 }
 
 static int tell_about(const char *key, const char *value, bool json)
@@ -406,10 +418,12 @@ int xstrace_log_invariant_violation(const char *assertion, const char *error,
 					     .device = ids.device,
 					     .resource = ids.resource,
 					     .type = XSTRACE_CPU_INSTANT_EVENT };
-	const char *metadata[] = {
-		"assertion", assertion,		 "error",	   error, "profile_id",
-		profile_id,  "group_profile_id", group_profile_id, NULL
+	const struct fact facts[] = {
+		{ "assertion", assertion, true },
+		{ "error", error, true },
+		{ "profile_id", profile_id, true },
+		{ "group_profile_id", group_profile_id, true },
 	};
 
-	return report_one(&activity, metadata);
+	return report_one(&activity, facts, sizeof(facts) / sizeof(facts[0]));
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "state.h"
+#include "text.h"
 
 #define CATEGORY_MAX 40u
 
@@ -119,6 +120,7 @@ static void record_event(const struct change *change)
 	event.start = event.end = xs_clock_ns(CLOCK_MONOTONIC);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		at = stpcpy(at, rows[i].key) + 1;
+		*at++ = (char)XS_OWN_JSON;
 		at += 1 + sprintf(at, rows[i].negative ? "%lld" : "%llu",
 				  (unsigned long long)rows[i].value);
 	}
@@ -141,7 +143,9 @@ void xstrace_memory(const void *address, int64_t bytes, uint64_t total_allocated
 	if (!atomic_load_explicit(&profile.on, memory_order_relaxed) || xs_is_child())
 		return;
 	now.time = xstrace_now();
-	(void)snprintf(now.category, sizeof(now.category), "%s", category ? category : "unknown");
+	if (!category)
+		category = "unknown";
+	*xs_plain(now.category, category, strnlen(category, CATEGORY_MAX - 1)) = '\0';
 	(void)snprintf(name, sizeof(name), "memory of device type %d, %d", (int)device_type,
 		       device);
 	xstrace_counter(name, (double)total_allocated);
@@ -156,16 +160,15 @@ void xstrace_memory(const void *address, int64_t bytes, uint64_t total_allocated
 
 /* ---- export ---- */
 
+/* Plain text (xs_plain()): UTF-8 without control characters. */
 static void put_text(FILE *out, const char *text)
 {
 	fputc('"', out);
-	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-		if (*c == '"' || *c == '\\')
-			(void)fprintf(out, "\\%c", *c);
-		else if (*c < 0x20 || *c > 0x7e)
-			(void)fprintf(out, "\\u%04x", *c);
-		else
-			fputc(*c, out);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			fputc('\\', out);
+		fputc(*text, out);
+	}
 	fputc('"', out);
 }
 

@@ -58,16 +58,19 @@ struct xs_state_of_library {
 		const struct xs_library *(*library)(void);
 	} collector;
 	/* what is prepared */
-	uint32_t activities; /* never 0 */
-	enum xstrace_state state;
-	uint32_t off;	 /* of them, switched off for now */
-	uint64_t filter; /* a bit for each type; 0: all */
+	uint32_t activities;	/* never 0 */
+	_Atomic uint32_t state; /* enum xstrace_state; read without the lock */
+	uint32_t off;		/* of them, switched off for now */
+	uint64_t filter;	/* a bit for each type; 0: all */
 	char trace_id[128], metrics[1024];
 	bool profile_memory;
 	xstrace_post_process post_process;
 	void *post_process_user;
 	/* a hosted run (host.c) */
 	char run_directory[PATH_MAX];
+	/* by xstrace_prepare(), with these options and this directory; NULL: none */
+	bool run_prepared;
+	char *run_given[2];
 	bool has_devices;   /* the run was begun with them */
 	bool lacks_devices; /* the trace is to have them all the same */
 	struct xs_control *control;

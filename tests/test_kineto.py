@@ -200,6 +200,10 @@ int main(void)
 	n = add("aten::add", XSTRACE_CPU_OP, now, 50, getpid(), 7, 11);
 	xstrace_activity_metadata(list, n, "Sequence number", "5", false);
 	xstrace_activity_metadata(list, n, "Input Dims", "[[2, 3], []]", false);
+	xstrace_activity_metadata(list, n, "quoted", "[5]", true);
+	xstrace_activity_metadata(list, n, "truth", "true", false);
+	xstrace_activity_metadata(list, n, "broken", "[5", false);
+	xstrace_activity_metadata(list, n, "lines", "[5,\n6]", false);
 	xstrace_activity_metadata(list, n, "Backend", "CPU", true);
 	n = add("AddBackward0", XSTRACE_CPU_OP, now + 100000, 50, getpid(), 8, 12);
 	xstrace_activity_metadata(list, n, "Sequence number", "5", false);
@@ -244,6 +248,10 @@ def test_what_a_program_says_itself(xstrace, told):
     assert forward["args"] == {
         "Sequence number": 5,
         "Input Dims": [[2, 3], []],
+        "quoted": "[5]",
+        "truth": True,
+        "broken": "[5",
+        "lines": "[5,\n6]",
         "Backend": "CPU",
         "External id": 11,
     }

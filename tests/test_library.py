@@ -63,7 +63,7 @@ def test_traces_one_after_the_other(xstrace, private):
         (kernel,) = [s for s in trace.slices if s.cat == "kernel"]
         assert kernel.name == "gemm" and kernel.end - kernel.start == 100_000 and kernel.args["External id"] == 40 + number
         op, *more = sorted(tasks(trace, "aten::mm"), key=lambda s: "Input Dims" not in s.args)
-        assert op.args["Input Dims"] == ["[[2, 3]]"] and op.start == kernel.start - 50_000
+        assert op.args["Input Dims"] == [[[2, 3]]] and op.start == kernel.start - 50_000
         assert [s.args["last"] for s in more if "last" in s.args] == ([["yes"]] if number else [])
         (violation,) = tasks(trace, "invariant violation")
         assert violation.args["assertion"] == ["a < b"] and violation.args["group_profile_id"] == ["2"]
@@ -161,11 +161,15 @@ def test_memory(xstrace, private):
         [1, 1, 25, 175, 1000],
         [1, 1, -50, 125, 1000],
         [0, 0, 8, 8, 8],
+        [18, 0, 1, 9, 9],
+        [18, 0, 2, 9, 9],
     ]
     assert [row[0] for row in profile["timeline"]] == sorted(row[0] for row in profile["timeline"])
     assert profile["snapshot"] == [
         {"device_type": 0, "device": 0, "category": "unknown", "bytes": 8, "blocks": 1},
         {"device_type": 1, "device": 1, "category": "parameter", "bytes": 125, "blocks": 2},
+        {"device_type": 18, "device": 0, "category": "23456789012345678901234567890123456789?", "bytes": 2, "blocks": 1},
+        {"device_type": 18, "device": 0, "category": 'a "gr\u00f6\u00dfe" ??', "bytes": 1, "blocks": 1},
     ]
     counters = [
         e["args"]["value"] for e in Trace(xstrace.home / "0.json").events if e["ph"] == "C" and e["name"] == "memory of device type 1, 1"
@@ -227,6 +231,25 @@ def test_cuda(xstrace, private, late):
     run = xstrace.bare(APPS / "library_cuda", [str(path), "25"], env=cuda.env)
     assert run.status == 0 and run.out == "kernels 25\n" * 3, run.out + run.err
     assert len([s for s in Trace(path).slices if s.name.startswith("empty")]) == 25
+
+
+def test_ids_that_the_program_pushes(xstrace, private):
+    """Kineto's External id: that of the operation for calls and kernels, that of the range for what it has launched."""
+    if not (APPS / "library_cuda").exists():
+        pytest.skip("no headers of CUDA")
+    path = xstrace.home / "ids.json"
+    options = "--format kineto --chrome-call-logging"
+    run = xstrace.bare(APPS / "library_cuda", [str(path), "7", options], env=SoftCUDA(xstrace.home).env)
+    assert run.status == 0 and run.out == "kernels 7\n" * 3, run.out + run.err
+    events = json.loads(path.read_text())["traceEvents"]
+
+    def ids(category, name):
+        return [e["args"].get("External id") for e in events if e.get("cat") == category and name in e["name"]]
+
+    assert ids("cuda_runtime", "LaunchKernel") + ids("cuda_driver", "LaunchKernel") == [102] * 7
+    assert ids("cuda_runtime", "DeviceSynchronize") == [None]
+    assert ids("kernel", "empty") == [102] * 7
+    assert ids("gpu_user_annotation", "launches") == [202]
 
 
 def test_parts_switched_off(xstrace, private):

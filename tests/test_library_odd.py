@@ -107,3 +107,13 @@ def test_full_disk(xstrace, private, size, complete):
     else:
         assert "events 0, characters 0\nan event: 6, there was no room" in out
         assert (trace.other.get("write_error") == "No space left on device") == (len(trace.events) < 3000)
+
+
+def test_prepare_again(xstrace, private):
+    """The last preparation counts; what belongs to the run cannot be changed, and that is said."""
+    out = run(xstrace, "again", private).splitlines()
+    assert out[:3] == ["prepare: 0"] * 3
+    assert re.fullmatch(r"prepare: 3, .* options '--tid', which cannot be changed to '--format kineto'", out[3])
+    assert re.fullmatch(rf"prepare: 3, .* directory '{private}', which cannot be changed to '/'", out[4])
+    assert out[5:] == ["start: 0", "stop: 0", "events 1", "save: 0"]
+    assert Trace(xstrace.home / "again.json").other["application"]["trace_id"] == "third"

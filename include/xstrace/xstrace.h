@@ -183,10 +183,12 @@ struct xstrace_config {
 	const char *trace_id; /* NULL: xstrace makes one */
 	/*
 	 * Options of `xstrace`, blanks between, beside those that `activities` means: see
-	 * docs/OPTIONS.md. NULL: none. Those that say when to record, or control a run, are refused.
+	 * docs/OPTIONS.md. NULL: none, or as before. Those that say when to record, or control a
+	 * run, are refused. Under the launcher they have no effect.
 	 */
 	const char *options;
-	const char *directory; /* where traces lie until they are saved; NULL: $TMPDIR or /tmp */
+	/* where traces lie until they are saved; NULL: $TMPDIR or /tmp, or as before */
+	const char *directory;
 	/* metrics of a device's hardware: not measured yet; told in the trace's metadata */
 	const char *const *metrics;
 	size_t metric_count;
@@ -205,8 +207,10 @@ XSTRACE_API bool xstrace_is_registered(void);
 XSTRACE_API int xstrace_initialize(bool cpu_only);
 XSTRACE_API bool xstrace_is_initialized(void);
 /*
- * Says what the next trace is to have. config NULL: everything. Implies xstrace_initialize(). While
- * a trace is being recorded: XSTRACE_BAD_STATE.
+ * Says what the next trace is to have. config NULL: everything. Implies xstrace_initialize(). What
+ * is prepared again, without a start in between, is replaced as a whole. But the first prepare()
+ * of a process begins its run: other options or another directory later are XSTRACE_BAD_STATE, and
+ * what was prepared before stays. While a trace is being recorded: XSTRACE_BAD_STATE.
  */
 XSTRACE_API int xstrace_prepare(const struct xstrace_config *config);
 /*
@@ -228,9 +232,9 @@ XSTRACE_API enum xstrace_profiler_type xstrace_active_profiler(void);
 /*
  * Within a trace: stops and goes on recording. `activities`, bits of enum xstrace_activities: all
  * that the trace has (recording as a whole), or parts. XSTRACE_CPU: what the program says itself;
- * ranges that are open then end in the trace. XSTRACE_XPU, XSTRACE_CUDA: their calls, and device work
- * that is launched meanwhile. XSTRACE_BAD_STATE: no trace is being recorded; XSTRACE_JOINED: the
- * launcher's is not the program's to control.
+ * ranges that are open then end in the trace. XSTRACE_XPU, XSTRACE_CUDA: their calls, and device
+ * work that is launched meanwhile. XSTRACE_BAD_STATE: no trace is being recorded; XSTRACE_JOINED:
+ * the launcher's is not the program's to control.
  */
 XSTRACE_API int xstrace_toggle_collection(bool on, uint32_t activities);
 /*
@@ -346,8 +350,8 @@ XSTRACE_API int xstrace_cpu_trace_add(struct xstrace_cpu_trace *list,
 				      const struct xstrace_activity *activities, size_t count,
 				      size_t *ret_first);
 /*
- * What is known of an activity of the list. quote: the value is text; else it is JSON, and taken as
- * it is if it is valid.
+ * What is known of an activity of the list. quote: the value is text; else it is JSON, and shown as
+ * that, or as text where it is none or longer than 1900 bytes.
  */
 XSTRACE_API int xstrace_activity_metadata(struct xstrace_cpu_trace *list, size_t number,
 					  const char *key, const char *value, bool quote);

@@ -186,8 +186,10 @@ static uint32_t put_metadata(unsigned char *out, size_t room, const char *text,
 
 	for (uint32_t i = 0; i < count; i++) {
 		const char *value = text + strlen(text) + 1;
+		struct xs_arg arg = { .key = keys[i],
+				      .type = *value++ == XS_OWN_JSON ? XS_VALUE_JSON
+								      : XS_VALUE_TEXT };
 		size_t n = strlen(value), left;
-		struct xs_arg arg = { .key = keys[i], .type = XS_VALUE_TEXT };
 
 		text = value + n + 1;
 		if (length + sizeof(arg) + 8 > room)

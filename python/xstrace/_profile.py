@@ -118,7 +118,7 @@ class profile:
         with_compiled_kernels: code that torch.compile makes from now on for the CPU tells its kernels' names.
         torch: "auto": operations of PyTorch are recorded if the program has imported it; "itt": by emit_itt(), which
             costs least and has neither shapes nor arrows; False: they are not.
-        options: options of `xstrace`, blanks between (docs/OPTIONS.md). Those of a process's first profile count.
+        options: options of `xstrace`, blanks between (docs/OPTIONS.md). A process has one set of them: a later profile with others is refused.
         directory: where traces lie until they are exported; None: $TMPDIR or /tmp.
         trace_id: None: xstrace makes one.
 

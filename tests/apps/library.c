@@ -132,6 +132,7 @@ static void misuse(void)
 {
 	struct xstrace_trace *trace = NULL, *other;
 	struct xstrace_config config = { .size = sizeof(config) };
+	struct xstrace_cpu_trace *list;
 	struct xstrace_event event;
 
 	say("stop before start", xstrace_stop(&trace));
@@ -157,9 +158,10 @@ static void misuse(void)
 	work(7);
 	say("toggle on", xstrace_toggle_collection(true, XSTRACE_ALL));
 	work(2);
+	list = xstrace_cpu_trace_create(0, NULL);
 	say("a type that is none",
-	    xstrace_cpu_trace_add(xstrace_cpu_trace_create(0, NULL),
-				  &(struct xstrace_activity){ .type = 1000 }, 1, NULL));
+	    xstrace_cpu_trace_add(list, &(struct xstrace_activity){ .type = 1000 }, 1, NULL));
+	xstrace_cpu_trace_free(list);
 	say("transfer of nothing", xstrace_cpu_trace_transfer(NULL, 0));
 	say("memory export too early", xstrace_memory_export(path_of("memory", 0)));
 	say("stop", xstrace_stop(&trace));
@@ -283,6 +285,10 @@ static void memory(void)
 	xstrace_memory(blocks + 2, 25, 175, 1000, XSTRACE_DEVICE_CUDA, 1, "parameter");
 	xstrace_memory(blocks + 1, -50, 125, 1000, XSTRACE_DEVICE_CUDA, 1, NULL);
 	xstrace_memory(blocks + 3, 8, 8, 8, XSTRACE_DEVICE_CPU, 0, NULL);
+	xstrace_memory(blocks + 5, 1, 9, 9, XSTRACE_DEVICE_HPU, 0, "a \"gr\u00f6\u00dfe\" \xff\n");
+	/* longer than is kept: it ends in the middle of a character */
+	xstrace_memory(blocks + 6, 2, 9, 9, XSTRACE_DEVICE_HPU, 0,
+		       "0123456789012345678901234567890123456789\u00f6" + 2);
 	must("memory stop", xstrace_memory_stop());
 	xstrace_memory(blocks + 4, 8, 16, 16, XSTRACE_DEVICE_CPU, 0, NULL);
 	must("export", xstrace_memory_export(path_of("memory", 0)));

@@ -2,7 +2,7 @@
  * A program that contains xstrace and uses CUDA: LAUNCHES kernels within each of three traces; the
  *last is saved as PATH. What the driver tells late belongs to the trace all the same.
  *
- *	library_cuda PATH LAUNCHES
+ *	library_cuda PATH LAUNCHES [OPTIONS]
  */
 #include "cuda_app.h"
 #include "xstrace/xstrace.h"
@@ -21,16 +21,24 @@ static size_t count_kernels(const struct xstrace_trace *trace)
 int main(int argc, char **argv)
 {
 	int launches = argc > 2 ? atoi(argv[2]) : 10;
+	struct xstrace_config config = { .size = sizeof(config),
+					 .options = argc > 3 ? argv[3] : NULL };
 	struct xstrace_trace *trace;
 
-	if (xstrace_prepare(NULL))
+	if (xstrace_prepare(&config))
 		printf("prepare: %s\n", xstrace_why());
 	CUDA_CHECK(cudaFree(NULL));
 	for (int n = 0; n < 3; n++) {
 		if (xstrace_start())
 			printf("start: %s\n", xstrace_why());
+		xstrace_push_correlation(100 + (uint64_t)n);
+		xstrace_push_user_correlation(200 + (uint64_t)n);
+		xstrace_range_push("launches");
 		for (int i = 0; i < launches; i++)
 			CUDA_CHECK(cuda_app_launch(CUDA_EMPTY, 1, 1, NULL, NULL));
+		xstrace_range_pop();
+		xstrace_pop_user_correlation();
+		xstrace_pop_correlation();
 		CUDA_CHECK(cudaDeviceSynchronize());
 		if (xstrace_stop(&trace))
 			printf("stop: %s\n", xstrace_why());

@@ -12,6 +12,8 @@
  *	library_odd saved PATH	RLIMIT_FSIZE is smaller than what is saved at PATH
  *	library_odd list PATH	metadata of an activity that finds no room
  *	library_odd words N	prepares with N options
+ *	library_odd again DIR	prepares many times
+ *	library_odd every	threads that call every function at once
  *	library_odd names N PATH	N long names; prints how many characters the events' names
  *have
  */
@@ -89,6 +91,81 @@ static void *call_for_ever(void *unused)
 		pthread_testcancel();
 	}
 	return NULL;
+}
+
+static void ask_everything(void)
+{
+	(void)xstrace_register();
+	(void)xstrace_initialize(true);
+	(void)xstrace_is_registered();
+	(void)xstrace_is_initialized();
+	(void)xstrace_is_active();
+	(void)xstrace_is_enabled_in_main_thread();
+	(void)xstrace_active_profiler();
+	(void)xstrace_why();
+	(void)xstrace_get_ids();
+	(void)xstrace_itt_available();
+	(void)xstrace_itt_domain();
+	(void)xstrace_device_type_of(XSTRACE_CONCURRENT_KERNEL);
+	xstrace_set_privateuse1(xstrace_type_of("kernel") < 0);
+}
+
+static void record_everything(void)
+{
+	xstrace_push_correlation(1);
+	xstrace_push_user_correlation(2);
+	xstrace_range_push("range");
+	xstrace_range_push_name(xstrace_get_name("another"));
+	xstrace_itt_range_push("third");
+	xstrace_itt_mark("mark");
+	(void)xstrace_itt_string_handle("handle");
+	xstrace_itt_range_pop();
+	xstrace_range_pop();
+	xstrace_range_pop();
+	xstrace_pop_user_correlation();
+	xstrace_pop_correlation();
+}
+
+static void count_event(const struct xstrace_event *event, void *user)
+{
+	(void)event;
+	atomic_fetch_add((_Atomic unsigned *)user, 1);
+}
+
+/* Whoever is first has the trace. */
+static void *use_traces(void *count)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		struct xstrace_trace *trace;
+		struct xstrace_event event;
+
+		ask_everything();
+		(void)xstrace_start_with_post_process(count_event, count);
+		record_everything();
+		call_everything();
+		if (xstrace_stop(&trace))
+			continue;
+		for (size_t k = 0; k < xstrace_trace_count(trace); k++)
+			(void)xstrace_trace_event(trace, k, &event);
+		(void)xstrace_trace_save(trace, xstrace_trace_path(trace));
+		(void)unlink(xstrace_trace_path(trace));
+		xstrace_trace_free(trace);
+	}
+	return NULL;
+}
+
+static void every(void)
+{
+	_Atomic unsigned events = 0;
+	pthread_t threads[4];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(threads); i++)
+		(void)pthread_create(&threads[i], NULL, use_traces, &events);
+	for (unsigned i = 0; i < ARRAY_SIZE(threads); i++)
+		(void)pthread_join(threads[i], NULL);
+	(void)stop_and_free();
+	printf("some events: %d\n", events > 0);
+	say("once more", trace_once());
 }
 
 static void cancel(void)
@@ -300,6 +377,33 @@ static void words(unsigned count)
 	free(options);
 }
 
+/* What is prepared again: the last counts, but for what belongs to the run. */
+static void again(const char *directory)
+{
+	const struct xstrace_config given[] = {
+		{ .trace_id = "first", .options = "--tid", .directory = directory },
+		{ .trace_id = "second", .filter = "cpu_op" },
+		{ .trace_id = "third", .options = "--tid", .directory = directory },
+		{ .trace_id = "fourth", .options = "--format kineto" },
+		{ .trace_id = "fifth", .directory = "/" },
+	};
+	struct xstrace_trace *trace;
+
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		struct xstrace_config config = given[i];
+
+		config.size = sizeof(config);
+		say("prepare", xstrace_prepare(&config));
+	}
+	say("start", xstrace_start());
+	xstrace_range_push("range");
+	xstrace_range_pop();
+	say("stop", xstrace_stop(&trace));
+	printf("events %zu\n", xstrace_trace_count(trace));
+	say("save", xstrace_trace_save(trace, "again.json"));
+	xstrace_trace_free(trace);
+}
+
 static void names(unsigned count, const char *path)
 {
 	struct xstrace_trace *trace;
@@ -351,6 +455,10 @@ int main(int argc, char **argv)
 		list(word);
 	else if (!strcmp(kind, "words"))
 		words((unsigned)atoi(word));
+	else if (!strcmp(kind, "every"))
+		every();
+	else if (!strcmp(kind, "again"))
+		again(word);
 	else if (!strcmp(kind, "names"))
 		names((unsigned)atoi(word), argc > 3 ? argv[3] : "");
 	return 0;

@@ -57,18 +57,24 @@ static bool read_configuration(struct xs_demand *demand)
 	return !base->fabric_given || base->fabric;
 }
 
+bool xs_demand_is_wanted(const struct xs_run *run)
+{
+	return run->options->on_demand || (run->hosted_start && run->options->session[0]);
+}
+
 void xs_demand_open(struct xs_run *run)
 {
 	struct xs_demand *demand = calloc(1, sizeof(*demand));
 
 	if (!demand) {
-		xs_tell("[WARNING] no memory for --on-demand; nothing is recorded\n");
+		xs_tell("[WARNING] no memory for traces on demand; none is recorded\n");
 		return;
 	}
 	run->demand = demand;
 	run->trace_written = xs_demand_written;
 	demand->own_format = run->copied_options.format;
-	demand->silent = !read_configuration(demand);
+	demand->silent = !run->options->on_demand || !read_configuration(demand);
+	demand->for_session = run->hosted_start && run->options->session[0];
 	if (!run->hosted_start)
 		xs_demand_use_format(run, true);
 }
@@ -95,13 +101,19 @@ void xs_demand_close(struct xs_run *run)
 
 /* ---- processes ---- */
 
+static int open_dynolog(const struct xs_demand *demand, struct xs_asked *asked)
+{
+	asked->dynolog.fd = -1;
+	return demand->silent ? 0 : xs_dynolog_open(&asked->dynolog);
+}
+
 static void add_asked(struct xs_process *process)
 {
 	struct xs_demand *demand = process->run->demand;
 	struct xs_asked *asked;
 	int error;
 
-	if (demand->silent || process->start == UINT64_MAX)
+	if ((demand->silent && !demand->for_session) || process->start == UINT64_MAX)
 		return;
 	if (demand->count == XS_ASKED_MAX) {
 		if (!demand->told_many)
@@ -112,7 +124,7 @@ static void add_asked(struct xs_process *process)
 		return;
 	}
 	asked = calloc(1, sizeof(*asked));
-	error = asked ? xs_dynolog_open(&asked->dynolog) : -ENOMEM;
+	error = asked ? open_dynolog(demand, asked) : -ENOMEM;
 	if (error < 0) {
 		if (!demand->told_error)
 			xs_tell("[WARNING] process %d (%s) cannot be made known to dynolog: %s\n",
@@ -124,7 +136,7 @@ static void add_asked(struct xs_process *process)
 	asked->pid = process->pid;
 	asked->watched = process->watched;
 	asked->start = process->start;
-	asked->next_poll = xs_clock_ns(CLOCK_MONOTONIC) + FIRST;
+	asked->next_poll = demand->silent ? UINT64_MAX : xs_clock_ns(CLOCK_MONOTONIC) + FIRST;
 	asked->next = demand->asked;
 	demand->asked = asked;
 	demand->count++;
@@ -226,6 +238,7 @@ static void take_request(struct xs_run *run, struct xs_asked *asked, size_t leng
 		return;
 	}
 	asked->config = *config;
+	asked->by_session = false;
 	if (!xs_demand_path(config, asked->pid, asked->path))
 		xs_tell("[WARNING] process %d: dynolog asks for a trace in %s, which is not in the "
 			"directory that KINETO_ONDEMAND_TRACE_DIR allows; it is to be in %s\n",
@@ -319,11 +332,13 @@ bool xs_demand_serve(struct xs_run *run, struct xs_process **list, uint64_t *ret
 
 	if (!run->demand)
 		return false;
-	for (struct xs_asked *asked = run->demand->asked; asked; asked = asked->next) {
+	for (struct xs_asked *asked = run->demand->asked; asked && !run->demand->silent;
+	     asked = asked->next) {
 		hear(run, asked);
 		poll_daemon(run->demand, asked, now);
 	}
-	changed = xs_demand_act(run, list, now);
+	changed = xs_demand_serve_session(run, list, now);
+	changed |= xs_demand_act(run, list, now);
 	now = xs_clock_ns(CLOCK_MONOTONIC);
 	for (struct xs_asked *asked = run->demand->asked; asked; asked = asked->next) {
 		uint64_t sleep = sleep_of(asked, now);

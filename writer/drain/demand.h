@@ -1,7 +1,8 @@
 /*
- * --on-demand: traces that dynolog asks for. The drain process makes the run's processes known to
- * the daemon, asks it every few seconds whether there is a request, and records while there is one.
- * Nothing of that happens in the traced processes.
+ * Traces that others ask for: dynolog (--on-demand), and a shell in a run that a program has begun
+ * (--resume, --pause). The drain process makes the run's processes known to the daemon, asks it
+ * every few seconds whether there is a request, and records while there is one. Nothing of that
+ * happens in the traced processes.
  */
 #ifndef XS_DEMAND_H
 #define XS_DEMAND_H
@@ -10,7 +11,9 @@
 
 struct xs_asked;
 
-/* NULL, run->demand too: no memory, or the configuration forbids it (a line says which). */
+/* Is it wanted in this run? */
+bool xs_demand_is_wanted(const struct xs_run *run);
+/* run->demand stays NULL: no memory (a line says so). */
 void xs_demand_open(struct xs_run *run);
 void xs_demand_close(struct xs_run *run);
 
@@ -23,6 +26,8 @@ void xs_demand_gone(struct xs_run *run, struct xs_asked *asked);
 /* Is a trace of it being recorded that was asked for? */
 bool xs_demand_wants(const struct xs_process *process);
 bool xs_demand_is_active(const struct xs_run *run);
+/* Has a shell asked for something that was not served yet? */
+bool xs_demand_session_asks(const struct xs_run *run);
 
 /*
  * Talks to the daemon, and begins and ends what is due: then processes leave the list, and are to

@@ -25,6 +25,7 @@ struct xs_asked {
 	enum xs_asked_state state;
 	struct xs_demand_config config;
 	char path[PATH_MAX];	       /* where the trace is to be */
+	bool by_session;	       /* a shell wants it, and not dynolog */
 	bool by_steps;		       /* it counts steps, if the program tells any */
 	bool fresh;		       /* that has not been looked at yet */
 	bool written;		       /* the trace is there */
@@ -38,6 +39,8 @@ struct xs_demand {
 	uint32_t own_format; /* of traces that nobody has asked for: enum xs_format */
 	uint64_t interval;
 	bool silent; /* the daemon is not to be asked */
+	/* in a run that a program has begun: shells may ask by --resume and --pause */
+	bool for_session;
 	bool told_many, told_error, told_garbage;
 	struct xs_demand_config config; /* that is being read */
 	char text[XS_DYNOLOG_TEXT];
@@ -54,5 +57,10 @@ void xs_demand_record(struct xs_run *run, bool on);
 void xs_demand_written(struct xs_run *run, char *path);
 /* Begins and ends what is due; true: processes have left the list. */
 bool xs_demand_act(struct xs_run *run, struct xs_process **list, uint64_t now);
+
+/* ---- demand_session.c ---- */
+
+/* Serves what a shell asks for; true: processes have left the list. */
+bool xs_demand_serve_session(struct xs_run *run, struct xs_process **list, uint64_t now);
 
 #endif

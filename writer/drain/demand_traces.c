@@ -28,6 +28,9 @@ void xs_demand_use_format(struct xs_run *run, bool kineto)
 
 void xs_demand_name_trace(struct xs_process *process, const struct xs_asked *asked)
 {
+	process->needs_no_list = true;
+	if (asked->by_session)
+		return;
 	free(process->trace_path);
 	free(process->trace_id);
 	process->trace_types = asked->config.types;
@@ -107,14 +110,15 @@ static bool begin(struct xs_run *run, struct xs_asked *asked, struct xs_process 
 	if (!may_record(run)) {
 		asked->state = XS_ASKED_IDLE;
 		answer_step(file, 0);
-		xs_tell("[WARNING] process %d: a request of dynolog is not served: the program "
-			"records a trace of its own\n",
-			asked->pid);
+		if (!asked->by_session)
+			xs_tell("[WARNING] process %d: a request of dynolog is not served: the "
+				"program records a trace of its own\n",
+				asked->pid);
 		return false;
 	}
 	asked->state = XS_ASKED_ACTIVE;
 	asked->written = false;
-	xs_demand_use_format(run, true);
+	xs_demand_use_format(run, !asked->by_session);
 	xs_demand_record(run, true);
 	answer_step(file, asked->end_step);
 	return true;
@@ -143,7 +147,9 @@ static void end(struct xs_run *run, struct xs_asked *asked, struct xs_process *p
 	answer_step(file, 0);
 	(void)xs_process_read(process, true);
 	xs_process_cut(process, path);
-	if (!asked->written)
+	if (asked->by_session)
+		memcpy(run->control->session_trace, path, strlen(path) + 1);
+	else if (!asked->written)
 		xs_tell("[WARNING] process %d: the trace that dynolog has asked for cannot be "
 			"written to %s\n",
 			asked->pid, asked->path);

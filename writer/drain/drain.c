@@ -136,7 +136,8 @@ static bool is_blind(struct xs_loop *loop)
 static bool has_news(const struct xs_loop *loop, uint32_t joined)
 {
 	if (joined != atomic_load_explicit(&loop->run.mailbox->joined, memory_order_relaxed) ||
-	    told_to_stop(loop) || xs_loop_wants_dump(loop) || xs_loop_wants_cut(loop))
+	    told_to_stop(loop) || xs_loop_wants_dump(loop) || xs_loop_wants_cut(loop) ||
+	    xs_demand_session_asks(&loop->run))
 		return true;
 	for (const struct xs_process *p = loop->processes; p; p = p->next)
 		if (xs_process_urgent(p))
@@ -296,7 +297,7 @@ static int follow_run(struct xs_loop *loop)
 		return -ENOMEM;
 	loop->start = xs_pid_start(getpid());
 	xs_window_set(&loop->window, &loop->run);
-	if (loop->run.options->on_demand)
+	if (xs_demand_is_wanted(&loop->run))
 		xs_demand_open(&loop->run);
 	if (loop->run.options->kmd_script[0])
 		loop->kmd = xs_kmd_start(&loop->run);

@@ -42,10 +42,10 @@ static inline struct xs_id xs_id_of_self(uint64_t self)
 static inline size_t xs_value_size(uint8_t type)
 {
 	static const uint8_t sizes[] = {
-		[XS_VALUE_U64] = 8,	[XS_VALUE_S64] = 8, [XS_VALUE_DOUBLE] = 8,
-		[XS_VALUE_POINTER] = 8, [XS_VALUE_U32] = 4, [XS_VALUE_S32] = 4,
-		[XS_VALUE_FLOAT] = 4,	[XS_VALUE_U16] = 2, [XS_VALUE_S16] = 2,
-		[XS_VALUE_TEXT] = 1,
+		[XS_VALUE_U64] = 8,	[XS_VALUE_S64] = 8,  [XS_VALUE_DOUBLE] = 8,
+		[XS_VALUE_POINTER] = 8, [XS_VALUE_U32] = 4,  [XS_VALUE_S32] = 4,
+		[XS_VALUE_FLOAT] = 4,	[XS_VALUE_U16] = 2,  [XS_VALUE_S16] = 2,
+		[XS_VALUE_TEXT] = 1,	[XS_VALUE_JSON] = 1,
 	};
 
 	return type < sizeof(sizes) ? sizes[type] : 0;

@@ -141,6 +141,7 @@ struct xs_process {
 	uint32_t about_count;
 	struct xs_reports *reports; /* report.c: those that are open; NULL: none */
 	char *directory;	    /* --result-dir: of its files; NULL: not made yet */
+	bool needs_no_list;	    /* of its events, which only the program itself reads */
 	char *trace_path;	    /* --on-demand: where its trace is to be; NULL: as usual */
 	char *trace_id;	      /* --on-demand: as dynolog calls it; NULL: as the run is called */
 	uint64_t trace_types; /* --on-demand: a bit for each type of activity; 0: all */

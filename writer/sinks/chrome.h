@@ -298,6 +298,10 @@ char *xs_chrome_put_args(char *o, struct xs_process *process, const struct xs_id
  * NaN: these are text.
  */
 char *xs_chrome_put_double(char *o, double value, bool single);
+/* A text, or JSON: both have bytes for values. */
+bool xs_chrome_is_text(const struct xs_arg *arg);
+/* With quotes unless it is JSON. At most 6 bytes per byte, and 2. */
+char *xs_chrome_put_text(char *o, const struct xs_arg *arg, const unsigned char *data);
 
 /* ---- chrome_itt.c: what is not a plain slice of a thread ---- */
 

@@ -83,6 +83,22 @@ static inline char *put_value(char *o, uint8_t type, const unsigned char *data)
 	}
 }
 
+bool xs_chrome_is_text(const struct xs_arg *arg)
+{
+	return arg->type == XS_VALUE_TEXT || arg->type == XS_VALUE_JSON;
+}
+
+/* On one line, as all that readers go through line by line. */
+char *xs_chrome_put_text(char *o, const struct xs_arg *arg, const unsigned char *data)
+{
+	const char *text = (const char *)data;
+
+	if (arg->type == XS_VALUE_JSON && !arg->cut && !memchr(text, '\n', arg->count) &&
+	    !memchr(text, '\r', arg->count) && xs_json_valid(text, arg->count))
+		return mempcpy(o, text, arg->count);
+	return xs_put(xs_json_escape(xs_put(o, "\""), text, arg->count), "\"");
+}
+
 /* key: "key":[ as in the text. Its number; made.count: there is none. */
 static uint32_t find_member(const char *key, size_t length)
 {
@@ -100,9 +116,8 @@ static char *put_values(char *o, const struct xs_arg *arg, const unsigned char *
 {
 	size_t size = xs_value_size(arg->type);
 
-	if (arg->type == XS_VALUE_TEXT)
-		return xs_put(xs_json_escape(xs_put(o, "\""), (const char *)data, arg->count),
-			      "\"");
+	if (xs_chrome_is_text(arg))
+		return xs_chrome_put_text(o, arg, data);
 	for (uint32_t i = 0; i < arg->count; i++) {
 		if (i)
 			*o++ = ',';
@@ -213,8 +228,7 @@ static inline char *put_only_number(char *o, const struct xs_process *process,
 		return NULL;
 	memcpy(&arg, extra->args, sizeof(arg));
 	key = &xs_chrome_of(process)->keys[arg.key % XS_KEYS];
-	if (!arg.key || key->id != arg.key || arg.count != 1 || arg.cut ||
-	    arg.type == XS_VALUE_TEXT)
+	if (!arg.key || key->id != arg.key || arg.count != 1 || arg.cut || xs_chrome_is_text(&arg))
 		return NULL;
 	memcpy(o, key->json, sizeof(key->json)); /* of a fixed size: no call */
 	o = put_value(o + key->length, arg.type, extra->args + sizeof(arg));

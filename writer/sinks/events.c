@@ -202,7 +202,7 @@ static bool wanted(const struct xs_run *run)
 /* Behind the Chrome sink, which gives the trace its name. */
 static bool open_events(struct xs_process *process)
 {
-	struct events *events = process->kept && process->kept->output[0] && !process->trace_path
+	struct events *events = process->kept && process->kept->output[0] && !process->needs_no_list
 					? calloc(1, sizeof(*events))
 					: NULL;
 

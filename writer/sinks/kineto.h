@@ -31,7 +31,7 @@ struct xs_kineto_ref {
 };
 
 struct xs_kineto_span {
-	uint64_t start;
+	uint64_t start, user; /* user: the program's number of it; 0: none */
 	uint32_t name, tid, turn;
 	struct xs_kineto_ref around; /* the task that it is in */
 };
@@ -39,7 +39,7 @@ struct xs_kineto_span {
 /* From when to when its work lasted on a stream. */
 struct xs_kineto_range {
 	uint32_t turn, name, pid, stream;
-	uint64_t first, last;
+	uint64_t first, last, user;
 };
 
 /* A call that has numbers of the program's, or tasks around it. */

@@ -58,16 +58,6 @@ static void look(struct found *found, const char *key, size_t length, const char
 	found->has_external |= is_key(key, length, "External id");
 }
 
-/* Numbers, lists and objects are that, not text. The library tells all as text. */
-static bool is_bare(const char *text, size_t length)
-{
-	return length &&
-	       (text[0] == '[' || text[0] == '{' || text[0] == '-' ||
-		(text[0] >= '0' && text[0] <= '9')) &&
-	       !memchr(text, '\n', length) && !memchr(text, '\r', length) &&
-	       xs_json_valid(text, length);
-}
-
 /* A key that comes again would make the object ambiguous: the first one counts. */
 #define KEYS_MAX 32u
 
@@ -87,16 +77,13 @@ static char *put_metadata(char *o, const struct xs_process *process,
 
 		while (i < count && seen[i] != arg.key)
 			i++;
-		if (i < count || arg.type != XS_VALUE_TEXT)
+		if (i < count || !xs_chrome_is_text(&arg))
 			continue;
 		seen[count++] = arg.key;
 		look(found, key, length, value, arg.count);
 		o = xs_put(xs_json_escape(xs_put(o, ",\""), key, length < 256 ? length : 256),
 			   "\":");
-		if (!arg.cut && is_bare(value, arg.count))
-			o = mempcpy(o, value, arg.count);
-		else
-			o = xs_put(xs_json_escape(xs_put(o, "\""), value, arg.count), "\"");
+		o = xs_chrome_put_text(o, &arg, values);
 	}
 	return o;
 }

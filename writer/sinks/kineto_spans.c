@@ -50,6 +50,8 @@ struct xs_kineto_ref xs_kineto_span_of(struct xs_track *track)
 							 .around = around };
 		around = (struct xs_kineto_ref){ (uint32_t)(span - kineto->spans), span->turn };
 	}
+	if (around.turn && track->user_external)
+		kineto->spans[around.slot].user = track->user_external;
 	return around;
 }
 
@@ -69,6 +71,8 @@ static void write_range(struct xs_process *process, const struct xs_kineto_range
 	o = xs_json_micros(xs_put(o, ",\"dur\":"), range->last - range->first);
 	o = xs_put_count(xs_put_count(o, ",\"args\":{\"device\":", range->pid),
 			 ",\"stream\":", range->stream);
+	if (range->user)
+		o = xs_put_count(o, ",\"External id\":", range->user);
 	o = xs_put(o, "},\"cat\":\"gpu_user_annotation\"");
 	xs_chrome_finish(chrome, xs_chrome_put_bare_name(o, process, range->name));
 }
@@ -94,6 +98,7 @@ static void extend(struct xs_process *process, struct xs_kineto_ref ref, uint32_
 					   .pid = pid,
 					   .stream = stream,
 					   .name = kineto->spans[ref.slot].name,
+					   .user = kineto->spans[ref.slot].user,
 					   .first = work->start,
 					   .last = work->end };
 }

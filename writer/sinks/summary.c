@@ -169,7 +169,7 @@ static bool size_of_message(const struct xs_process *process, const struct xs_ex
 		const char *key = xs_text_of(process->run, arg.key, &length);
 
 		if (length == sizeof(wanted_key) - 1 && !memcmp(key, wanted_key, length) &&
-		    (arg.count || arg.type == XS_VALUE_TEXT))
+		    (arg.count || arg.type == XS_VALUE_TEXT || arg.type == XS_VALUE_JSON))
 			return number_of(&arg, values, ret_size);
 	}
 	return false;
