@@ -45,7 +45,7 @@
 #define XS_ENV_CUDA_INJECTION "XSTRACE_CUDA_INJECTION"
 #define XS_ENV_NVTX_INJECTION "XSTRACE_NVTX_INJECTION"
 
-#define XS_SEGMENTS_SAVED 16u
+#define XS_SEGMENTS_SAVED 64u
 
 /* Why the flight recorder is to write. */
 enum xs_dump_reason {
@@ -254,8 +254,11 @@ enum xs_saved_state { XS_SAVED_0, XS_SAVED_1, XS_SAVED_0_NEXT_1, XS_SAVED_1_NEXT
 
 struct xs_kept_ring {
 	_Atomic uint32_t state; /* enum xs_saved_state */
-	uint32_t reserved;
+	uint32_t region;	/* of the backlog's file, from 1; 0: it needed none yet */
 	struct xs_ring_saved saved[2];
+	/* records from the saved tail to there are in the region, which has `room` bytes */
+	_Atomic uint64_t moved;
+	uint64_t room;
 };
 
 /* As struct xs_kept_ring, of the buffers of CUDA's activity (activity.h). */
@@ -274,7 +277,7 @@ struct xs_kept_file {
 	struct xs_kept_activity activity;
 };
 
-#define XS_SHM_VERSION	  17u
+#define XS_SHM_VERSION	  18u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */

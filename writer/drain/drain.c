@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "backlog.h"
 #include "channel.h"
 #include "commit.h"
 #include "demand.h"
@@ -332,6 +333,7 @@ int xs_drain(const char *dir, int channel)
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	xs_faults_catch();
+	xs_backlog_open(&loop.run, &loop.processes);
 	error = loop.run.recovering ? recover(&loop) : follow_run(&loop);
 	if (error < 0)
 		return error;
@@ -344,6 +346,7 @@ int xs_drain(const char *dir, int channel)
 		tell_run_finished(&loop.run);
 	xs_loop_forget_ended(&loop, true);
 	xs_demand_close(&loop.run);
+	xs_backlog_close(&loop.run);
 	xs_flight_destroy(loop.run.flight);
 	xs_texts_fini(&loop.run);
 	xs_timeline_fini(&loop.run.clock);
