@@ -254,11 +254,9 @@ enum xs_saved_state { XS_SAVED_0, XS_SAVED_1, XS_SAVED_0_NEXT_1, XS_SAVED_1_NEXT
 
 struct xs_kept_ring {
 	_Atomic uint32_t state; /* enum xs_saved_state */
-	uint32_t region;	/* of the backlog's file, from 1; 0: it needed none yet */
+	uint32_t owner;		/* of chunks of the backlog, from 1; 0: it needed none yet */
 	struct xs_ring_saved saved[2];
-	/* records from the saved tail to there are in the region, which has `room` bytes */
-	_Atomic uint64_t moved;
-	uint64_t room;
+	_Atomic uint64_t moved; /* records from the saved tail to there are in the backlog */
 };
 
 /* As struct xs_kept_ring, of the buffers of CUDA's activity (activity.h). */

@@ -17,6 +17,8 @@ void xs_backlog_close(struct xs_run *run);
 void xs_backlog_relieve(struct xs_run *run, uint64_t read);
 /* The track's records are text, and committed, up to track->pos. */
 void xs_backlog_committed(struct xs_track *track);
+/* What it has in the backlog is not wanted any more. */
+void xs_backlog_forget(struct xs_track *track);
 /* --recover, or the next trace of a process: from track->pos on. */
 void xs_backlog_restore(struct xs_track *track);
 

@@ -530,6 +530,7 @@ void xs_process_free(struct xs_process *process)
 		struct xs_track *track = process->tracks[i];
 
 		xs_sinks_drop_track(track);
+		xs_backlog_forget(track);
 		xs_calls_forget(track);
 		free(track->open);
 		free(track->callers);

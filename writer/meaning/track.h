@@ -36,9 +36,12 @@ struct xs_history {
  */
 struct xs_moved {
 	const unsigned char *data;
-	uint64_t room;	/* a power of two; 0: there are none */
-	uint64_t end;	/* the ring goes on from there */
-	uint64_t freed; /* memory before is given back */
+	uint64_t room; /* a power of two; 0: there are none */
+	uint64_t end;  /* the ring goes on from there */
+	struct xs_chunk_list {
+		uint32_t first, last; /* numbers + 1; 0: it is empty */
+		uint64_t from, to;    /* positions where these two begin */
+	} chunks;
 };
 
 /* One ring: a sequence of threads' records. */
