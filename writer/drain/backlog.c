@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "chunks.h"
@@ -19,6 +20,10 @@
 #define PORTION	 8192u	    /* bytes that are read of one track before the others are looked at */
 #define PER_RING 64u	    /* bytes read for each ring that a look costs */
 #define TURN	 (1u << 20) /* bytes read of a process before the loop looks around */
+#define ENOUGH	 (4u << 20) /* bytes that are free in a ring: its records can stay there */
+#define BURST	 2000000u   /* ns: a program that has filled a ring since is in the middle of it */
+#define CONTEND	 10000000u  /* ns: likewise, for processors */
+#define AT_ONCE	 (1u << 20) /* bytes that are moved of one ring before the others are looked at */
 
 struct xs_backlog {
 	struct xs_process **processes;
@@ -27,6 +32,9 @@ struct xs_backlog {
 	uint64_t room;	 /* of addresses for a track: no chunk has its oldest and newest bytes */
 	uint64_t until;	 /* bytes to be read before the rings are looked at again */
 	uint32_t owners; /* numbers given to tracks */
+	/* CLOCK_MONOTONIC: when something was moved last, somebody else had to wait for us last */
+	uint64_t moved_at, contended_at;
+	long switches; /* ru_nivcsw then */
 };
 
 void xs_backlog_open(struct xs_run *run, struct xs_process **processes)
@@ -75,8 +83,15 @@ static void drop_chunks(struct xs_backlog *backlog, struct xs_track *track, uint
 {
 	struct xs_chunk_list *list = &track->moved.chunks;
 
-	while (list->first && (int64_t)(before - list->from - backlog->chunks.size) >= 0)
+	uint64_t size = backlog->chunks.size;
+
+	while (list->first && (int64_t)(before - list->from - size) >= 0) {
+		/* or it would count as memory of this process for as long as the track has others
+		 */
+		(void)madvise((void *)(track->moved.data + (list->from & (backlog->room - 1))),
+			      size, MADV_DONTNEED);
 		xs_chunks_drop(&backlog->chunks, list);
+	}
 }
 
 void xs_backlog_forget(struct xs_track *track)
@@ -188,16 +203,29 @@ static bool knows_pauses(const struct xs_track *track)
 	return true;
 }
 
-static void relieve(struct xs_backlog *backlog, struct xs_track *track)
+static bool is_due(const struct xs_track *track)
+{
+	uint64_t size = track->process->ring_size, free = size / 2 < ENOUGH ? size / 2 : ENOUGH;
+	uint64_t used = xs_ring_filled(track->ring) - xs_track_tail(track);
+
+	return __builtin_expect(size - used < free, 0) && knows_pauses(track);
+}
+
+/* Returns the bytes moved. */
+static uint64_t relieve(struct xs_backlog *backlog, struct xs_track *track)
 {
 	uint64_t size = track->process->ring_size, step = size / XS_RING_STEPS;
-	uint64_t from = xs_track_tail(track), head = xs_ring_filled(track->ring), to;
+	uint64_t from = xs_track_tail(track), to = xs_ring_filled(track->ring);
 
-	if (__builtin_expect(head - from <= size / 2, 1) || head - from > size ||
-	    !knows_pauses(track) || (!track->moved.room && !begin(backlog, track, from)))
-		return;
-	to = copy(backlog, track, from, head & ~(step - 1)) & ~(step - 1);
-	if ((int64_t)(to - from) > 0) {
+	if (to - from > size || (!track->moved.room && !begin(backlog, track, from)))
+		return 0;
+	/* others wait, too */
+	if (to - from > step + AT_ONCE)
+		to = from + step + AT_ONCE;
+	to = copy(backlog, track, from, to & ~(step - 1)) & ~(step - 1);
+	if ((int64_t)(to - from) <= 0) {
+		to = from;
+	} else {
 		track->moved.end = to;
 		/* from here on a successor reads up to there in the backlog */
 		atomic_store_explicit(&track->kept->moved, to, memory_order_release);
@@ -205,18 +233,19 @@ static void relieve(struct xs_backlog *backlog, struct xs_track *track)
 	}
 	if (track->moved.end == track->committed)
 		xs_backlog_forget(track);
+	return to - from;
 }
 
-void xs_backlog_relieve(struct xs_run *run, uint64_t read)
+uint64_t xs_backlog_relieve(struct xs_run *run, uint64_t read)
 {
 	struct xs_backlog *backlog = run->backlog;
-	uint64_t rings = 0;
+	uint64_t rings = 0, moved = 0;
 
 	if (!backlog || !backlog->moves)
-		return;
+		return 0;
 	if (backlog->until > read) {
 		backlog->until -= read;
-		return;
+		return 0;
 	}
 	for (struct xs_process *p = *backlog->processes; p; p = p->next) {
 		/* CUPTI's buffers are read behind the rings, and would wait for them */
@@ -224,9 +253,43 @@ void xs_backlog_relieve(struct xs_run *run, uint64_t read)
 			continue;
 		rings += p->track_count;
 		for (uint32_t i = 0; i < p->track_count; i++)
-			relieve(backlog, p->tracks[i]);
+			if (is_due(p->tracks[i]))
+				moved += relieve(backlog, p->tracks[i]);
 	}
 	backlog->until = PORTION > rings * PER_RING ? PORTION : rings * PER_RING;
+	if (moved)
+		backlog->moved_at = xs_clock_ns(CLOCK_MONOTONIC);
+	return moved;
+}
+
+bool xs_backlog_is_due(const struct xs_run *run)
+{
+	for (const struct xs_process *p = *run->backlog->processes; p; p = p->next)
+		for (uint32_t i = 0; i < p->track_count; i++)
+			if (!p->cuda && is_due(p->tracks[i]))
+				return true;
+	return false;
+}
+
+bool xs_backlog_defers(const struct xs_run *run)
+{
+	struct xs_backlog *backlog = run->backlog;
+	struct rusage usage;
+	uint64_t now;
+
+	if (!backlog || !backlog->chunks.taken || backlog->chunks.taken > backlog->chunks.count / 2)
+		return false;
+	now = xs_clock_ns(CLOCK_MONOTONIC);
+	(void)getrusage(RUSAGE_SELF, &usage);
+	if (usage.ru_nivcsw != backlog->switches)
+		backlog->contended_at = now;
+	backlog->switches = usage.ru_nivcsw;
+	return now - backlog->moved_at < BURST && now - backlog->contended_at < CONTEND;
+}
+
+uint64_t xs_backlog_left(const struct xs_run *run)
+{
+	return run->backlog ? run->backlog->chunks.taken * run->backlog->chunks.size : 0;
 }
 
 /* ---- reading ---- */

@@ -123,6 +123,7 @@ static void append(struct xs_chunks *chunks, struct xs_chunk_list *list, uint32_
 		   uint64_t position)
 {
 	chunks->next[chunk - 1] = 0;
+	chunks->taken++;
 	if (list->first) {
 		chunks->next[list->last - 1] = chunk;
 	} else {
@@ -184,6 +185,7 @@ void xs_chunks_drop(struct xs_chunks *chunks, struct xs_chunk_list *list)
 
 	list->first = chunks->next[chunk - 1];
 	list->from += chunks->size;
+	chunks->taken--;
 	atomic_store_explicit(&chunks->table[chunk - 1].owner, 0, memory_order_release);
 	if (chunks->spares < SPARES) {
 		chunks->spares++;

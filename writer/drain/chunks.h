@@ -32,6 +32,7 @@ struct xs_chunks {
 	uint32_t spares;  /* how many */
 	uint32_t empty;	  /* list of those that had */
 	uint32_t used;	  /* ever: from there on nobody has used one */
+	uint32_t taken;	  /* in lists of tracks */
 	uint64_t allowed; /* bytes, before it is looked again how much memory there is */
 };
 

@@ -29,6 +29,7 @@
 #define SLEEP	     50000000u	 /* otherwise: what matters rings */
 #define SLEEP_QUIET  500000000u	 /* at most, while nothing is recorded */
 #define SLEEP_SILENT 1000000000u /* at most, while only silent descendants are left */
+#define PROGRESS     2000000000u /* between two lines that say how much is left */
 /* how long the drain process tolerates a process that it cannot examine */
 #define BLIND	   1000000000u
 #define VAIN_TURNS 64u /* of the loop without anything to read, for which it takes at least … */
@@ -139,6 +140,8 @@ static bool has_news(const struct xs_loop *loop, uint32_t joined)
 	if (joined != atomic_load_explicit(&loop->run.mailbox->joined, memory_order_relaxed) ||
 	    told_to_stop(loop) || xs_loop_wants_dump(loop) || xs_loop_wants_cut(loop))
 		return true;
+	if (loop->defers)
+		return xs_backlog_is_due(&loop->run);
 	for (const struct xs_process *p = loop->processes; p; p = p->next)
 		if (xs_process_urgent(p))
 			return true;
@@ -192,6 +195,24 @@ static void restrain(struct xs_loop *loop, uint64_t read)
 		(void)usleep((useconds_t)((VAIN_NS - passed) / 1000));
 }
 
+/* For who waits at a terminal, where the application has ended. */
+static void tell_progress(struct xs_loop *loop)
+{
+	uint64_t left = xs_backlog_left(&loop->run), now;
+
+	if (!loop->app_ended || !left)
+		return;
+	now = xs_clock_ns(CLOCK_MONOTONIC);
+	if (!loop->progress_told)
+		loop->progress_told = now;
+	if (now - loop->progress_told < PROGRESS)
+		return;
+	loop->progress_told = now;
+	if (isatty(STDERR_FILENO))
+		xs_tell("[INFO] %llu MiB of records are still to be written\n",
+			(unsigned long long)(left >> 20));
+}
+
 /* Again and again: producers that wait for room go by it, and somebody may have written there. */
 static void show_life(const struct xs_loop *loop)
 {
@@ -231,12 +252,16 @@ static void drain_loop(struct xs_loop *loop)
 			soon = xs_loop_find(loop);
 			loop->joined = soon ? joined - 1 : joined;
 		}
-		read = xs_loop_read(loop);
+		loop->defers = xs_backlog_defers(&loop->run);
+		read = loop->defers ? xs_backlog_relieve(&loop->run, UINT64_MAX)
+				    : xs_loop_read(loop);
+		tell_progress(loop);
 		loop->dumping = xs_loop_serve_dumps(loop);
 		xs_loop_serve_cuts(loop);
 		if (read >= 65536 && ++loop->busy % BUSY_TURNS)
 			continue; /* a lot: more is on its way */
-		restrain(loop, read);
+		if (!loop->defers)
+			restrain(loop, read);
 		if (read)
 			loop->patience = 0;
 		else if (may_be_patient(loop))
@@ -249,7 +274,7 @@ static void drain_loop(struct xs_loop *loop)
 		if (loop->run.options->follow_children)
 			xs_lost_look(&loop->lost, &loop->run, loop->processes);
 		busy = loop->dumping || xs_loop_wants_dump(loop);
-		soon |= busy;
+		soon |= busy || loop->defers;
 		if (!soon && over(loop) && !has_news(loop, joined))
 			return;
 		if (!busy)

@@ -63,7 +63,7 @@ static uint64_t read_tracks(struct xs_process *process, bool all)
 	/* overwrite: the newest records are wanted, so nothing is read before the end */
 	if (process->run->options->on_full == XS_FULL_OVERWRITE && !all)
 		return 0;
-	xs_backlog_relieve(process->run, UINT64_MAX);
+	(void)xs_backlog_relieve(process->run, UINT64_MAX);
 	if (process->log_calls)
 		return xs_tracks_read_in_order(process, all);
 	if (xs_process_is_behind(process))

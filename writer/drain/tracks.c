@@ -181,7 +181,7 @@ static inline void commit_some(struct xs_track *track, uint64_t read)
 	if (track->pos - track->committed >= most)
 		xs_process_commit(track->process);
 	if (track->process->run->backlog)
-		xs_backlog_relieve(track->process->run, read);
+		(void)xs_backlog_relieve(track->process->run, read);
 }
 
 void xs_track_next(struct xs_track *track)
