@@ -183,6 +183,11 @@ uint64_t xs_timeline_past_ns(const struct xs_timeline *line, uint64_t tick)
 	const struct xs_segment *s = line->segments;
 	size_t low = 0, high = line->count;
 
+	/* mostly it is one of the last, and the same as before: no step of this is a surprise */
+	for (unsigned i = 0; i < 16 && high > 1 && tick < s[high - 1].tick; i++)
+		high--;
+	if (tick >= s[high - 1].tick)
+		return on_segment(&s[high - 1], tick);
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
 

@@ -96,6 +96,9 @@ const struct xs_option xs_option_table[] = {
 	SIZE(0, "ring-size", ring_size, "BYTES", XS_RING_MIN, XS_RING_MAX,
 	     "Size of each thread's ring; suffixes K, M, G; rounded up to a power of two (default "
 	     "1M)"),
+	SIZE(0, "backlog", backlog, "BYTES", 0, 1ull << 40,
+	     "Memory of a run for records of full rings until they are written (default 256M; 0: "
+	     "none)"),
 	CHOICE(0, "on-full", on_full, "block|drop|overwrite",
 	       "What a thread does when its ring is full: wait, lose new records (counted), or "
 	       "lose the oldest"),
@@ -196,5 +199,6 @@ void xs_options_default(struct xs_options *options)
 	memset(options, 0, sizeof(*options));
 	options->follow_children = 1;
 	options->buffer_events = UINT64_MAX;
+	options->backlog = 256u << 20;
 	options->opencl_devices = options->level_zero_devices = options->cuda_devices = UINT64_MAX;
 }

@@ -45,7 +45,7 @@
 #define XS_ENV_CUDA_INJECTION "XSTRACE_CUDA_INJECTION"
 #define XS_ENV_NVTX_INJECTION "XSTRACE_NVTX_INJECTION"
 
-#define XS_SEGMENTS_SAVED 16u
+#define XS_SEGMENTS_SAVED 64u
 
 /* How the drain process serves what a shell asks of a run that a program has begun. */
 enum xs_session_answer {
@@ -268,8 +268,9 @@ enum xs_saved_state { XS_SAVED_0, XS_SAVED_1, XS_SAVED_0_NEXT_1, XS_SAVED_1_NEXT
 
 struct xs_kept_ring {
 	_Atomic uint32_t state; /* enum xs_saved_state */
-	uint32_t reserved;
+	uint32_t owner;		/* of chunks of the backlog, from 1; 0: it needed none yet */
 	struct xs_ring_saved saved[2];
+	_Atomic uint64_t moved; /* records from the saved tail to there are in the backlog */
 };
 
 /* As struct xs_kept_ring, of the buffers of CUDA's activity (activity.h). */

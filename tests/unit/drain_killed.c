@@ -1,5 +1,6 @@
 /*
- * A drain process that is killed, at any instruction of a commit: --recover writes each task once.
+ * A drain process that is killed, at any instruction of a commit or of a move into the backlog:
+ * --recover writes each task once.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -9,13 +10,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backlog.h"
 #include "drained.h"
+#include "tracks.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STEPPING false
 #else
 #define STEPPING true
 #endif
+
+static struct xs_process *processes; /* of the run, for the backlog */
 
 /* Puts tasks n0, n1, … into the two rings in turn. */
 static void fill(unsigned *n, unsigned count)
@@ -69,14 +74,16 @@ static void prepare(const struct xs_options *options, unsigned *n)
 static void recover(void)
 {
 	dir.run.recovering = true;
+	xs_backlog_open(&dir.run, &processes);
 	finish(adopt());
+	xs_backlog_close(&dir.run);
 	dir.run.recovering = false;
 }
 
 /* Of a drain process: where it stops, to be looked at by the test. Its status is of no interest. */
 enum stops { BEGUN = 1, COMMITTED, READ, COMMITTED_AGAIN };
 
-static void victim(void)
+static void victim_without_backlog(void)
 {
 	struct xs_process *process;
 
@@ -94,12 +101,66 @@ static void victim(void)
 	_exit(0);
 }
 
+/* A victim with a backlog, which has committed what was there. */
+static struct xs_process *begin_backlog(void)
+{
+	(void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	(void)raise(SIGSTOP);
+	xs_backlog_open(&dir.run, &processes);
+	processes = adopt();
+	xs_process_read(processes, false);
+	xs_process_commit(processes);
+	(void)raise(SIGSTOP);
+	return processes;
+}
+
+/* Moves what its rings hold. */
+static void victim_that_moves(void)
+{
+	(void)begin_backlog();
+	(void)raise(SIGSTOP);
+	xs_backlog_relieve(&dir.run, UINT64_MAX);
+	(void)raise(SIGSTOP);
+	_exit(0);
+}
+
+/* About so many bytes of each track. */
+static void read_part(struct xs_process *process, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		xs_track_begin(process->tracks[i]);
+		(void)xs_track_read(process->tracks[i], bytes);
+	}
+}
+
+/* Commits a part of what it has moved, or all and what lies behind it. */
+static void commit_part(uint64_t bytes)
+{
+	struct xs_process *process = begin_backlog();
+
+	xs_backlog_relieve(&dir.run, UINT64_MAX);
+	read_part(process, bytes);
+	(void)raise(SIGSTOP);
+	xs_process_commit(process);
+	(void)raise(SIGSTOP);
+	_exit(0);
+}
+
+static void victim_in_backlog(void)
+{
+	commit_part(20000);
+}
+
+static void victim_behind_backlog(void)
+{
+	commit_part(XS_RING_MIN);
+}
+
 /*
- * Has a victim commit what is there, then read `more` tasks, and kills it `steps` instructions
- * further, in its second commit. Returns the instructions that it made there; -1: not possible
- * here.
+ * Has a victim commit what is there, then do its work on `more` tasks, and kills it `steps`
+ * instructions behind that. Returns the instructions that it made there; -1: not possible here.
  */
-static long kill_after(unsigned *n, unsigned more, long steps)
+static long kill_after(void (*victim)(void), unsigned *n, unsigned more, long steps)
 {
 	pid_t pid = fork();
 	int status, stops = 0;
@@ -128,8 +189,8 @@ static long kill_after(unsigned *n, unsigned more, long steps)
  * run is recovered, and each task must be there once. Whether a commit gives room back too early
  * shows only if it is used.
  */
-static void kill_commits(const struct xs_options *options, unsigned more, int rounds,
-			 void (*after)(unsigned *n))
+static void kill_commits(void (*victim)(void), const struct xs_options *options, unsigned more,
+			 int rounds, void (*after)(unsigned *n))
 {
 	long length = LONG_MAX;
 	char when[64];
@@ -141,7 +202,7 @@ static void kill_commits(const struct xs_options *options, unsigned more, int ro
 
 		prepare(options, &n);
 		fill(&n, 40);
-		made = kill_after(&n, more, steps);
+		made = kill_after(victim, &n, more, steps);
 		length = i ? length : made;
 		(void)snprintf(when, sizeof(when), "killed after %ld of %ld instructions", made,
 			       length);
@@ -156,7 +217,7 @@ static void kill_commits(const struct xs_options *options, unsigned more, int ro
 
 static void killed_while_committing(void)
 {
-	kill_commits(NULL, 40, 400, NULL);
+	kill_commits(victim_without_backlog, NULL, 40, 400, NULL);
 }
 
 /*
@@ -190,7 +251,77 @@ static void killed_while_rings_are_full(void)
 	 * more than a step and less than a quarter of each ring, which would be committed while it
 	 * is read
 	 */
-	kill_commits(&options, 2 * XS_RING_MIN * 3 / 16 / 32, 120, fill_up);
+	kill_commits(victim_without_backlog, &options, 2 * XS_RING_MIN * 3 / 16 / 32, 120, fill_up);
+}
+
+static const struct xs_options backlog_options = { .chrome_itt = true,
+						   .ring_size = XS_RING_MIN,
+						   .backlog = 8 * XS_RING_MIN,
+						   .on_full = XS_FULL_DROP };
+/* of both rings in all; five steps of each */
+#define MUCH (2 * XS_RING_MIN * 5 / 8 / 32)
+
+static void killed_while_moving(void)
+{
+	kill_commits(victim_that_moves, &backlog_options, MUCH, 200, fill_up);
+}
+
+static void killed_with_backlog(void)
+{
+	kill_commits(victim_in_backlog, &backlog_options, MUCH, 60, fill_up);
+	kill_commits(victim_behind_backlog, &backlog_options, MUCH, 60, fill_up);
+}
+
+/* Moves what the rings hold, twice. */
+static void move_twice(unsigned *n)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		xs_backlog_open(&dir.run, &processes);
+		processes = adopt();
+		xs_process_find_tracks(processes);
+		xs_backlog_relieve(&dir.run, UINT64_MAX);
+		(void)raise(SIGSTOP);
+		xs_backlog_relieve(&dir.run, UINT64_MAX);
+		_exit(0);
+	}
+	(void)waitpid(pid, &status, WUNTRACED);
+	fill(n, MUCH);
+	(void)kill(pid, SIGCONT);
+	(void)waitpid(pid, &status, 0);
+	CHECK(!status, "status %d", status);
+}
+
+/* One successor commits a part, and is killed; the next one writes all. */
+static void recover_backlog(void)
+{
+	char when[64];
+	unsigned n;
+	int status;
+	pid_t pid;
+
+	for (uint64_t part = 0; part <= 2 * (uint64_t)XS_RING_MIN; part += 20000) {
+		prepare(&backlog_options, &n);
+		fill(&n, MUCH);
+		move_twice(&n);
+		pid = fork();
+		if (!pid) {
+			dir.run.recovering = true;
+			xs_backlog_open(&dir.run, &processes);
+			processes = adopt();
+			read_part(processes, part);
+			xs_process_commit(processes);
+			_exit(0);
+		}
+		(void)waitpid(pid, &status, 0);
+		CHECK(!status, "status %d", status);
+		recover();
+		(void)snprintf(when, sizeof(when), "killed behind %" PRIu64 " bytes", part);
+		each_once(n, when);
+		close_all();
+	}
 }
 
 /* The same point by hand: the mark is set and no ring has changed over. */
@@ -280,10 +411,15 @@ int main(int argc, char **argv)
 	tap_main(argv);
 	tap_run("recovery after a kill while prepared", recover_prepared);
 	tap_run("recovery after a killed recovery", recover_twice);
+	tap_run("recovery of a backlog after a killed recovery", recover_backlog);
 	if (STEPPING) {
+		tap_run("killed at any instruction of a move", killed_while_moving);
+		tap_run("killed in commits of a backlog", killed_with_backlog);
 		tap_run("killed at any instruction of a commit", killed_while_committing);
 		tap_run("killed in a commit, and rings fill up", killed_while_rings_are_full);
 	} else {
+		tap_skip("killed at any instruction of a move", "not under a sanitizer");
+		tap_skip("killed in commits of a backlog", "not under a sanitizer");
 		tap_skip("killed at any instruction of a commit", "not under a sanitizer");
 		tap_skip("killed in a commit, and rings fill up", "not under a sanitizer");
 	}

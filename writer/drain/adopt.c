@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "adopt.h"
+#include "backlog.h"
 #include "commit.h"
 #include "faults.h"
 #include "names.h"
@@ -143,9 +144,10 @@ static void restore(struct xs_track *track)
 		atomic_store(&kept->state, XS_SAVED_1);
 	saved = &kept->saved[atomic_load(&kept->state) == XS_SAVED_1];
 	track->pos = saved->tail;
-	if (saved == &kept->saved[0] && !saved->tail)
+	if (saved == &kept->saved[0] && !saved->tail && !atomic_load(&kept->moved))
 		track->pos = atomic_load_explicit(&track->ring->tail, memory_order_relaxed);
-	if (track->pos > head || track->pos % 16) {
+	xs_backlog_restore(track);
+	if (!xs_track_is_moved(track, track->pos) && (track->pos > head || track->pos % 16)) {
 		track->process->corrupt++;
 		track->pos = head & ~15ull;
 	}

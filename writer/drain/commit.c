@@ -5,6 +5,7 @@
  */
 #include "commit.h"
 
+#include "backlog.h"
 #include "cuda.h"
 #include "files.h"
 #include "output.h"
@@ -54,7 +55,7 @@ static void help_waiting(struct xs_process *process)
 	for (uint32_t i = 0; i < process->track_count && !process->copy; i++)
 		if (atomic_load_explicit(&process->tracks[i]->ring->waiting, memory_order_relaxed))
 			xs_ring_release(process->tracks[i]->ring, process->ring_size,
-					process->tracks[i]->pos);
+					xs_track_tail(process->tracks[i]));
 }
 
 /*
@@ -104,10 +105,13 @@ void xs_process_commit(struct xs_process *process)
 	xs_cuda_settle(process);
 	atomic_store_explicit(&kept->committed, offset << 1, memory_order_release);
 	for (uint32_t i = 0; i < process->track_count; i++) {
-		if (process->tracks[i]->dirty)
-			xs_ring_release(process->tracks[i]->ring, process->ring_size,
-					process->tracks[i]->pos);
-		process->tracks[i]->dirty = false;
+		struct xs_track *track = process->tracks[i];
+
+		if (!track->dirty)
+			continue;
+		xs_backlog_committed(track);
+		xs_ring_release(track->ring, process->ring_size, xs_track_tail(track));
+		track->dirty = false;
 	}
 	xs_cuda_release(process);
 }
@@ -119,7 +123,8 @@ bool xs_process_urgent(const struct xs_process *process)
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		const struct xs_track *track = process->tracks[i];
 
-		if (xs_ring_filled(track->ring) - track->pos >=
+		if (track->moved.room ||
+		    xs_ring_filled(track->ring) - track->pos >=
 			    process->ring_size / XS_RING_STEPS ||
 		    atomic_load_explicit(&track->ring->waiting, memory_order_relaxed))
 			return true;

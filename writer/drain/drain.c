@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "backlog.h"
 #include "channel.h"
 #include "commit.h"
 #include "demand.h"
@@ -28,6 +29,7 @@
 #define SLEEP	     50000000u	 /* otherwise: what matters rings */
 #define SLEEP_QUIET  500000000u	 /* at most, while nothing is recorded */
 #define SLEEP_SILENT 1000000000u /* at most, while only silent descendants are left */
+#define PROGRESS     2000000000u /* between two lines that say how much is left */
 /* how long the drain process tolerates a process that it cannot examine */
 #define BLIND	   1000000000u
 #define VAIN_TURNS 64u /* of the loop without anything to read, for which it takes at least … */
@@ -139,6 +141,8 @@ static bool has_news(const struct xs_loop *loop, uint32_t joined)
 	    told_to_stop(loop) || xs_loop_wants_dump(loop) || xs_loop_wants_cut(loop) ||
 	    xs_demand_session_asks(&loop->run))
 		return true;
+	if (loop->defers)
+		return xs_backlog_is_due(&loop->run);
 	for (const struct xs_process *p = loop->processes; p; p = p->next)
 		if (xs_process_urgent(p))
 			return true;
@@ -192,6 +196,24 @@ static void restrain(struct xs_loop *loop, uint64_t read)
 		(void)usleep((useconds_t)((VAIN_NS - passed) / 1000));
 }
 
+/* For who waits at a terminal, where the application has ended. */
+static void tell_progress(struct xs_loop *loop)
+{
+	uint64_t left = xs_backlog_left(&loop->run), now;
+
+	if (!loop->app_ended || !left)
+		return;
+	now = xs_clock_ns(CLOCK_MONOTONIC);
+	if (!loop->progress_told)
+		loop->progress_told = now;
+	if (now - loop->progress_told < PROGRESS)
+		return;
+	loop->progress_told = now;
+	if (isatty(STDERR_FILENO))
+		xs_tell("[INFO] %llu MiB of records are still to be written\n",
+			(unsigned long long)(left >> 20));
+}
+
 /* Again and again: producers that wait for room go by it, and somebody may have written there. */
 static void show_life(const struct xs_loop *loop)
 {
@@ -231,12 +253,16 @@ static void drain_loop(struct xs_loop *loop)
 			soon = xs_loop_find(loop);
 			loop->joined = soon ? joined - 1 : joined;
 		}
-		read = xs_loop_read(loop);
+		loop->defers = xs_backlog_defers(&loop->run);
+		read = loop->defers ? xs_backlog_relieve(&loop->run, UINT64_MAX)
+				    : xs_loop_read(loop);
+		tell_progress(loop);
 		loop->dumping = xs_loop_serve_dumps(loop);
 		xs_loop_serve_cuts(loop);
 		if (read >= 65536 && ++loop->busy % BUSY_TURNS)
 			continue; /* a lot: more is on its way */
-		restrain(loop, read);
+		if (!loop->defers)
+			restrain(loop, read);
 		if (read)
 			loop->patience = 0;
 		else if (may_be_patient(loop))
@@ -249,7 +275,7 @@ static void drain_loop(struct xs_loop *loop)
 		if (loop->run.options->follow_children)
 			xs_lost_look(&loop->lost, &loop->run, loop->processes);
 		busy = loop->dumping || xs_loop_wants_dump(loop);
-		soon |= busy;
+		soon |= busy || loop->defers;
 		if (!soon && over(loop) && !has_news(loop, joined))
 			return;
 		if (!busy)
@@ -333,6 +359,7 @@ int xs_drain(const char *dir, int channel)
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	xs_faults_catch();
+	xs_backlog_open(&loop.run, &loop.processes);
 	error = loop.run.recovering ? recover(&loop) : follow_run(&loop);
 	if (error < 0)
 		return error;
@@ -345,6 +372,7 @@ int xs_drain(const char *dir, int channel)
 		tell_run_finished(&loop.run);
 	xs_loop_forget_ended(&loop, true);
 	xs_demand_close(&loop.run);
+	xs_backlog_close(&loop.run);
 	xs_flight_destroy(loop.run.flight);
 	xs_texts_fini(&loop.run);
 	xs_timeline_fini(&loop.run.clock);

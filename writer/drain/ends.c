@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/wait.h>
 
+#include "backlog.h"
 #include "commit.h"
 #include "demand.h"
 #include "loop.h"
@@ -125,6 +126,10 @@ bool xs_loop_finish_ended(struct xs_loop *loop)
 		bool exec = process->exec;
 
 		if (!exec && !xs_process_ended(process)) {
+			link = &process->next;
+		} else if (xs_process_is_behind(process)) {
+			/* it is read in turns, so that others need not wait */
+			waiting = true;
 			link = &process->next;
 		} else if (!exec && atomic_load_explicit(&loop->run.mailbox->joined,
 							 memory_order_acquire) != loop->joined) {

@@ -33,6 +33,8 @@ struct xs_loop {
 	uint64_t patience;   /* added to the sleep: it grows while nothing happens */
 	uint32_t busy, vain; /* turns in a row with a lot to read, with nothing */
 	uint64_t vain_since;
+	bool defers;		/* records are only moved: backlog.h */
+	uint64_t progress_told; /* CLOCK_MONOTONIC; 0: the application has not ended */
 };
 
 /* ---- joins.c ---- */

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "backlog.h"
 #include "calls.h"
 #include "commit.h"
 #include "copy.h"
@@ -14,6 +15,8 @@
 /* ns: longer calls get their first line without what their arguments point to */
 #define PATIENCE	100000000u
 #define PATIENCE_URGENT 2000000u /* the same, while a ring fills */
+
+#define TURN (1u << 20) /* bytes */
 
 static bool waits(const struct xs_track *track, uint64_t now, uint64_t patience)
 {
@@ -90,6 +93,9 @@ uint64_t xs_tracks_read_in_order(struct xs_process *process, bool all)
 		 * looked at before
 		 */
 		if (one->time == UINT64_MAX || (!all && one->time > now))
+			break;
+		/* the loop has others to look at, too */
+		if (read >= TURN && !all && xs_process_is_behind(process))
 			break;
 		do {
 			uint64_t from = one->track->pos;

@@ -13,6 +13,7 @@
 
 #include "activities.h"
 #include "adopt.h"
+#include "backlog.h"
 #include "calls.h"
 #include "commit.h"
 #include "cuda.h"
@@ -62,8 +63,11 @@ static uint64_t read_tracks(struct xs_process *process, bool all)
 	/* overwrite: the newest records are wanted, so nothing is read before the end */
 	if (process->run->options->on_full == XS_FULL_OVERWRITE && !all)
 		return 0;
+	(void)xs_backlog_relieve(process->run, UINT64_MAX);
 	if (process->log_calls)
 		return xs_tracks_read_in_order(process, all);
+	if (xs_process_is_behind(process))
+		return xs_process_catch_up(process, all);
 	for (uint32_t i = 0; i < process->track_count; i++)
 		xs_track_begin(process->tracks[i]);
 	do {
@@ -111,7 +115,9 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	read = read_tracks(process, all);
 	if (process->awaits_event && xs_cuda_is_there(process))
 		process->awaits_event = !xs_sinks_open(process, true);
-	read += xs_cuda_read(process, all);
+	/* not before the calls that its buffers' records belong to */
+	if (all || !xs_process_is_behind(process))
+		read += xs_cuda_read(process, all);
 	if (xs_faults() != process->faults && !process->cut)
 		look_for_cuts(process);
 	return read;
@@ -524,6 +530,7 @@ void xs_process_free(struct xs_process *process)
 		struct xs_track *track = process->tracks[i];
 
 		xs_sinks_drop_track(track);
+		xs_backlog_forget(track);
 		xs_calls_forget(track);
 		free(track->open);
 		free(track->callers);

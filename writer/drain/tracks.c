@@ -6,6 +6,7 @@
  */
 #include "tracks.h"
 
+#include "backlog.h"
 #include "commit.h"
 #include "copy.h"
 #include "cuts.h"
@@ -62,15 +63,18 @@ void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_
  */
 static __attribute__((noinline, cold)) uint64_t odd_head(struct xs_track *track, uint64_t head)
 {
+	uint64_t unread;
+
 	if (head != track->odd_head)
 		track->process->corrupt++;
 	track->odd_head = head;
-	return head - track->pos <= track->process->ring_size ? head & ~(uint64_t)15 : track->pos;
+	unread = xs_track_unread(track);
+	return head - unread <= track->process->ring_size ? head & ~(uint64_t)15 : unread;
 }
 
 static bool is_odd(const struct xs_track *track, uint64_t head)
 {
-	return head % 16 || (head - track->pos > track->process->ring_size &&
+	return head % 16 || (head - xs_track_unread(track) > track->process->ring_size &&
 			     track->process->run->options->on_full != XS_FULL_OVERWRITE);
 }
 
@@ -85,7 +89,7 @@ void xs_track_begin(struct xs_track *track)
 	track->head = head;
 	track->latest = xs_tick(process->run->use_tsc) + XS_SKEW;
 	process->horizon = xs_process_ns(process, track->latest);
-	if (head - track->pos > process->ring_size) {
+	if (head - xs_track_unread(track) > process->ring_size) {
 		/*
 		 * overwritten (or hostile): the intact records begin at a step that the producer
 		 * told
@@ -124,6 +128,22 @@ static void first_event(struct xs_process *process)
 	}
 }
 
+/*
+ * Nothing tells where the next record begins, but at the next step. In the ring none of what is
+ * there is read: it may be changing.
+ */
+static __attribute__((cold)) void skip(struct xs_track *track)
+{
+	uint64_t step = track->process->ring_size / XS_RING_STEPS, left;
+
+	if (!xs_track_is_moved(track, track->pos)) {
+		track->pos = track->head;
+		return;
+	}
+	left = step - (track->pos & (step - 1));
+	track->pos += left < track->moved.end - track->pos ? left : track->moved.end - track->pos;
+}
+
 /* wanted: there are sinks that are opened with the first event, which has not come yet */
 static inline void read_next(struct xs_track *track, bool *wanted)
 {
@@ -134,7 +154,7 @@ static inline void read_next(struct xs_track *track, bool *wanted)
 
 	if (!size) {
 		process->corrupt++;
-		track->pos = track->head;
+		skip(track);
 		return;
 	}
 	if (__builtin_expect(*wanted && event->kind != XS_PAD && event->kind != XS_THREAD, 0)) {
@@ -149,21 +169,29 @@ static inline void read_next(struct xs_track *track, bool *wanted)
 	}
 }
 
-/* A small ring is full before the output's buffer is. */
-static inline void commit_some(struct xs_track *track)
+/* without an output, so much of a backlog is read before its memory is given back */
+#define MOVED_PORTION (1u << 20)
+
+/* A small ring is full before the output's buffer is. Meanwhile others fill. */
+static inline void commit_some(struct xs_track *track, uint64_t read)
 {
-	if (track->pos - atomic_load_explicit(&track->ring->tail, memory_order_relaxed) >=
-	    track->process->ring_size / 4)
+	uint64_t most = xs_track_is_moved(track, track->pos) ? MOVED_PORTION
+							     : track->process->ring_size / 4;
+
+	if (track->pos - track->committed >= most)
 		xs_process_commit(track->process);
+	if (track->process->run->backlog)
+		(void)xs_backlog_relieve(track->process->run, read);
 }
 
 void xs_track_next(struct xs_track *track)
 {
 	bool wanted = track->process->awaits_event;
+	uint64_t first = track->pos;
 
 	read_next(track, &wanted);
 	track->dirty = true;
-	commit_some(track);
+	commit_some(track, track->pos - first);
 }
 
 uint64_t xs_track_read(struct xs_track *track, uint64_t most)
@@ -175,6 +203,6 @@ uint64_t xs_track_read(struct xs_track *track, uint64_t most)
 	while (track->pos - first < length) /* positions may pass 2^64 in a torn or hostile ring */
 		read_next(track, &wanted);
 	track->dirty |= track->pos != first;
-	commit_some(track);
+	commit_some(track, track->pos - first);
 	return track->pos - first;
 }

@@ -8,7 +8,7 @@
 
 /*
  * A record out of a ring, which the traced process may change at any time: it is copied once, and
- * only the copy is looked at.
+ * only the copy is looked at. One that was moved out of the ring is read likewise.
  */
 struct xs_record {
 	union {
@@ -32,11 +32,19 @@ static inline bool xs_track_believes(const struct xs_track *track, const struct 
 static inline uint32_t xs_record_copy(struct xs_record *copy, const struct xs_track *track,
 				      uint64_t pos, uint64_t head, uint32_t most)
 {
-	uint64_t ring = track->process->ring_size, offset = pos & (ring - 1);
-	uint64_t room = ring - offset < head - pos ? ring - offset : head - pos;
-	const uint64_t *from = (const void *)(track->data + offset);
-	uint64_t second;
+	uint64_t ring = track->process->ring_size, offset, room, second;
+	const unsigned char *data = track->data;
+	const uint64_t *from;
 	uint32_t size;
+
+	if (__builtin_expect(xs_track_is_moved(track, pos), 0)) {
+		ring = track->moved.room;
+		data = track->moved.data;
+		head = track->moved.end;
+	}
+	offset = pos & (ring - 1);
+	room = ring - offset < head - pos ? ring - offset : head - pos;
+	from = (const void *)(data + offset);
 
 	if (room < sizeof(copy->event) || offset % 16)
 		return 0;

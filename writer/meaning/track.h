@@ -30,13 +30,29 @@ struct xs_history {
 	uint32_t offset;
 };
 
+/*
+ * Records that were moved out of the ring before they were read (drain/backlog.c): those that lie
+ * before `end`, at their position modulo `room`.
+ */
+struct xs_moved {
+	const unsigned char *data;
+	uint64_t room; /* a power of two; 0: there are none */
+	uint64_t end;  /* the ring goes on from there */
+	struct xs_chunk_list {
+		uint32_t first, last; /* numbers + 1; 0: it is empty */
+		uint64_t from, to;    /* positions where these two begin */
+	} chunks;
+};
+
 /* One ring: a sequence of threads' records. */
 struct xs_track {
 	struct xs_process *process;
 	struct xs_ring *ring;
 	struct xs_kept_ring *kept;
 	const unsigned char *data;
-	uint64_t pos;  /* consumed; committed with the output that holds it */
+	uint64_t pos;	    /* consumed; committed with the output that holds it */
+	uint64_t committed; /* pos at the last commit */
+	struct xs_moved moved;
 	uint64_t head; /* where the records end that are being read */
 	uint64_t records, lost_base;
 	uint32_t tid, thread; /* thread: index in process->threads */
@@ -67,5 +83,22 @@ struct xs_track {
 	/* reads records of the history */
 	void (*replay)(struct xs_track *track, const unsigned char *data, uint32_t length);
 };
+
+static inline bool xs_track_is_moved(const struct xs_track *track, uint64_t pos)
+{
+	return track->moved.end - pos - 1 < track->moved.room;
+}
+
+/* Where its ring begins: before that, the room is the producer's. */
+static inline uint64_t xs_track_tail(const struct xs_track *track)
+{
+	return track->moved.room ? track->moved.end : track->committed;
+}
+
+/* Where what is not read yet begins in the ring. */
+static inline uint64_t xs_track_unread(const struct xs_track *track)
+{
+	return xs_track_is_moved(track, track->pos) ? track->moved.end : track->pos;
+}
 
 #endif

@@ -1,0 +1,339 @@
+/*
+ * The backlog: raw records that were moved out of rings which fill faster than they become text.
+ *
+ * They lie in chunks of a file in the run's directory (chunks.c). A track maps its chunks one
+ * behind the other, at their position in the ring's stream of bytes modulo a power of two: a
+ * position means the same as in the ring. docs/RING.md.
+ */
+#include "backlog.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "chunks.h"
+#include "copy.h"
+#include "pauses.h"
+#include "tracks.h"
+
+#define PORTION	 8192u	    /* bytes that are read of one track before the others are looked at */
+#define PER_RING 64u	    /* bytes read for each ring that a look costs */
+#define TURN	 (1u << 20) /* bytes read of a process before the loop looks around */
+#define ENOUGH	 (4u << 20) /* bytes that are free in a ring: its records can stay there */
+#define BURST	 2000000u   /* ns: a program that has filled a ring since is in the middle of it */
+#define CONTEND	 10000000u  /* ns: likewise, for processors */
+#define AT_ONCE	 (1u << 20) /* bytes that are moved of one ring before the others are looked at */
+
+struct xs_backlog {
+	struct xs_process **processes;
+	struct xs_chunks chunks;
+	bool moves;	 /* no successor does */
+	uint64_t room;	 /* of addresses for a track: no chunk has its oldest and newest bytes */
+	uint64_t until;	 /* bytes to be read before the rings are looked at again */
+	uint32_t owners; /* numbers given to tracks */
+	/* CLOCK_MONOTONIC: when something was moved last, somebody else had to wait for us last */
+	uint64_t moved_at, contended_at;
+	long switches; /* ru_nivcsw then */
+};
+
+void xs_backlog_open(struct xs_run *run, struct xs_process **processes)
+{
+	const struct xs_options *options = run->options;
+	struct xs_backlog *backlog;
+
+	if (!options->backlog || options->flight || options->on_full == XS_FULL_OVERWRITE)
+		return;
+	backlog = calloc(1, sizeof(*backlog));
+	if (!backlog)
+		return;
+	backlog->processes = processes;
+	backlog->moves = !run->recovering;
+	xs_chunks_init(&backlog->chunks, run, options->backlog);
+	for (backlog->room = 2 * XS_RING_MIN; backlog->room / 2 < options->backlog;)
+		backlog->room *= 2;
+	run->backlog = backlog;
+}
+
+void xs_backlog_close(struct xs_run *run)
+{
+	if (run->backlog)
+		xs_chunks_close(&run->backlog->chunks);
+	free(run->backlog);
+	run->backlog = NULL;
+}
+
+/* ---- what a track has ---- */
+
+/* From now on the track's records from `from` on are in the backlog, as far as they are moved. */
+static bool begin(struct xs_backlog *backlog, struct xs_track *track, uint64_t from)
+{
+	void *map = mmap(NULL, backlog->room, PROT_NONE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (map == MAP_FAILED)
+		return false;
+	if (!track->kept->owner)
+		track->kept->owner = ++backlog->owners;
+	track->moved = (struct xs_moved){ .data = map, .room = backlog->room, .end = from };
+	return true;
+}
+
+static void drop_chunks(struct xs_backlog *backlog, struct xs_track *track, uint64_t before)
+{
+	struct xs_chunk_list *list = &track->moved.chunks;
+
+	uint64_t size = backlog->chunks.size;
+
+	while (list->first && (int64_t)(before - list->from - size) >= 0) {
+		/* or it would count as memory of this process for as long as the track has others
+		 */
+		(void)madvise((void *)(track->moved.data + (list->from & (backlog->room - 1))),
+			      size, MADV_DONTNEED);
+		xs_chunks_drop(&backlog->chunks, list);
+	}
+}
+
+void xs_backlog_forget(struct xs_track *track)
+{
+	struct xs_backlog *backlog = track->process->run->backlog;
+
+	if (!track->moved.room)
+		return;
+	while (track->moved.chunks.first)
+		xs_chunks_drop(&backlog->chunks, &track->moved.chunks);
+	(void)munmap((void *)track->moved.data, track->moved.room);
+	track->moved.room = 0;
+}
+
+void xs_backlog_committed(struct xs_track *track)
+{
+	track->committed = track->pos;
+	if (!track->moved.room)
+		return;
+	if (xs_track_is_moved(track, track->pos))
+		drop_chunks(track->process->run->backlog, track, track->pos);
+	else
+		xs_backlog_forget(track);
+}
+
+/* The list's last chunk is mapped where its bytes belong. */
+static bool map_last(const struct xs_backlog *backlog, const struct xs_track *track)
+{
+	const struct xs_chunks *chunks = &backlog->chunks;
+	const struct xs_chunk_list *list = &track->moved.chunks;
+
+	return mmap((void *)(track->moved.data + (list->to & (backlog->room - 1))), chunks->size,
+		    PROT_READ, MAP_SHARED | MAP_FIXED, chunks->fd,
+		    (off_t)xs_chunks_place(chunks, list, list->to)) != MAP_FAILED;
+}
+
+/* All chunks that a killed drain process had filled for the track, from track->pos to `end`. */
+static bool find_chunks(struct xs_backlog *backlog, struct xs_track *track, uint64_t end)
+{
+	uint64_t size = backlog->chunks.size;
+
+	if (!begin(backlog, track, track->pos))
+		return false;
+	track->moved.end = end;
+	for (uint64_t at = track->pos & ~(size - 1); (int64_t)(end - at) > 0; at += size)
+		if (!xs_chunks_find(&backlog->chunks, &track->moved.chunks, track->kept->owner,
+				    at) ||
+		    !map_last(backlog, track))
+			return false;
+	return true;
+}
+
+void xs_backlog_restore(struct xs_track *track)
+{
+	struct xs_backlog *backlog = track->process->run->backlog;
+	uint64_t end = atomic_load(&track->kept->moved);
+
+	track->committed = track->pos;
+	if (!backlog)
+		return;
+	if (track->kept->owner > backlog->owners)
+		backlog->owners = track->kept->owner;
+	if (end - track->pos - 1 >= backlog->room || find_chunks(backlog, track, end))
+		return;
+	xs_backlog_forget(track);
+	track->process->corrupt++;
+	track->pos = track->committed = end;
+}
+
+/* ---- moving ---- */
+
+/*
+ * Copies what the ring has; returns how far. By system calls: a ring file that its process has cut
+ * makes an error, and no signal.
+ */
+static uint64_t copy(struct xs_backlog *backlog, struct xs_track *track, uint64_t from, uint64_t to)
+{
+	struct xs_chunks *chunks = &backlog->chunks;
+	struct xs_chunk_list *list = &track->moved.chunks;
+	uint64_t size = chunks->size, ring = track->process->ring_size;
+
+	while (from != to) {
+		uint64_t length = size - (from & (size - 1)), left = ring - (from & (ring - 1));
+		uint64_t place = xs_chunks_place(chunks, list, from);
+		ssize_t n;
+
+		if (!place) {
+			if (!xs_chunks_add(chunks, list, track->kept->owner, from & ~(size - 1)) ||
+			    !map_last(backlog, track))
+				break;
+			continue;
+		}
+		length = length < left ? length : left;
+		length = length < to - from ? length : to - from;
+		n = pwrite(chunks->fd, track->data + (from & (ring - 1)), length, (off_t)place);
+		if (n <= 0)
+			break;
+		from += (uint64_t)n;
+	}
+	return from;
+}
+
+/* Pauses are known for a while only: a track must not be too far behind them. */
+static bool knows_pauses(const struct xs_track *track)
+{
+	for (unsigned list = 0; list < XS_PAUSE_LISTS; list++)
+		if (xs_pause_count(track->process, list) - track->cuts[list] > XS_PAUSES / 2)
+			return false;
+	return true;
+}
+
+static bool is_due(const struct xs_track *track)
+{
+	uint64_t size = track->process->ring_size, free = size / 2 < ENOUGH ? size / 2 : ENOUGH;
+	uint64_t used = xs_ring_filled(track->ring) - xs_track_tail(track);
+
+	return __builtin_expect(size - used < free, 0) && knows_pauses(track);
+}
+
+/* Returns the bytes moved. */
+static uint64_t relieve(struct xs_backlog *backlog, struct xs_track *track)
+{
+	uint64_t size = track->process->ring_size, step = size / XS_RING_STEPS;
+	uint64_t from = xs_track_tail(track), to = xs_ring_filled(track->ring);
+
+	if (to - from > size || (!track->moved.room && !begin(backlog, track, from)))
+		return 0;
+	/* others wait, too */
+	if (to - from > step + AT_ONCE)
+		to = from + step + AT_ONCE;
+	to = copy(backlog, track, from, to & ~(step - 1)) & ~(step - 1);
+	if ((int64_t)(to - from) <= 0) {
+		to = from;
+	} else {
+		track->moved.end = to;
+		/* from here on a successor reads up to there in the backlog */
+		atomic_store_explicit(&track->kept->moved, to, memory_order_release);
+		xs_ring_release(track->ring, size, to);
+	}
+	if (track->moved.end == track->committed)
+		xs_backlog_forget(track);
+	return to - from;
+}
+
+uint64_t xs_backlog_relieve(struct xs_run *run, uint64_t read)
+{
+	struct xs_backlog *backlog = run->backlog;
+	uint64_t rings = 0, moved = 0;
+
+	if (!backlog || !backlog->moves)
+		return 0;
+	if (backlog->until > read) {
+		backlog->until -= read;
+		return 0;
+	}
+	for (struct xs_process *p = *backlog->processes; p; p = p->next) {
+		/* CUPTI's buffers are read behind the rings, and would wait for them */
+		if (p->cuda)
+			continue;
+		rings += p->track_count;
+		for (uint32_t i = 0; i < p->track_count; i++)
+			if (is_due(p->tracks[i]))
+				moved += relieve(backlog, p->tracks[i]);
+	}
+	backlog->until = PORTION > rings * PER_RING ? PORTION : rings * PER_RING;
+	if (moved)
+		backlog->moved_at = xs_clock_ns(CLOCK_MONOTONIC);
+	return moved;
+}
+
+bool xs_backlog_is_due(const struct xs_run *run)
+{
+	for (const struct xs_process *p = *run->backlog->processes; p; p = p->next)
+		for (uint32_t i = 0; i < p->track_count; i++)
+			if (!p->cuda && is_due(p->tracks[i]))
+				return true;
+	return false;
+}
+
+bool xs_backlog_defers(const struct xs_run *run)
+{
+	struct xs_backlog *backlog = run->backlog;
+	struct rusage usage;
+	uint64_t now;
+
+	if (!backlog || !backlog->chunks.taken || backlog->chunks.taken > backlog->chunks.count / 2)
+		return false;
+	now = xs_clock_ns(CLOCK_MONOTONIC);
+	(void)getrusage(RUSAGE_SELF, &usage);
+	if (usage.ru_nivcsw != backlog->switches)
+		backlog->contended_at = now;
+	backlog->switches = usage.ru_nivcsw;
+	return now - backlog->moved_at < BURST && now - backlog->contended_at < CONTEND;
+}
+
+uint64_t xs_backlog_left(const struct xs_run *run)
+{
+	return run->backlog ? run->backlog->chunks.taken * run->backlog->chunks.size : 0;
+}
+
+/* ---- reading ---- */
+
+bool xs_process_is_behind(const struct xs_process *process)
+{
+	for (uint32_t i = 0; i < process->track_count; i++)
+		if (process->tracks[i]->moved.room)
+			return true;
+	return false;
+}
+
+/* The one whose next record is the oldest; NULL: all are read. */
+static struct xs_track *oldest(const struct xs_process *process)
+{
+	struct xs_track *first = NULL;
+	uint64_t least = UINT64_MAX;
+	struct xs_record record;
+
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		struct xs_track *track = process->tracks[i];
+		uint32_t size =
+			xs_record_at(&record, track, track->pos, track->head, sizeof(record.event));
+
+		if (track->pos == track->head)
+			continue;
+		/* a spoilt one is read at once, and the reader rejects it */
+		if (!first || !size || record.event.tick < least) {
+			least = size ? record.event.tick : 0;
+			first = track;
+		}
+	}
+	return first;
+}
+
+uint64_t xs_process_catch_up(struct xs_process *process, bool all)
+{
+	struct xs_track *track;
+	uint64_t read = 0;
+
+	for (uint32_t i = 0; i < process->track_count; i++)
+		xs_track_begin(process->tracks[i]);
+	/* what belongs together lies in several rings: they are read at the same time of theirs */
+	while ((all || read < TURN) && (track = oldest(process)))
+		read += xs_track_read(track, PORTION);
+	return read;
+}
