@@ -141,9 +141,10 @@ class Scratch:
         return self.trace
 
     def run(self, tracer, program, options=(), look=None, needs=MIB):
-        """The program's own figures, and ours: whole_s, exit_ms, bytes, and what look(trace) says."""
+        """The program's own figures, and ours: whole_s, exit_ms, bytes, and what look(trace) says. needs 0: nothing is made present before."""
         self.fresh()
-        warm(needs, self.path)
+        if needs:
+            warm(needs, self.path)
         tracer.begin(self.trace)
         command = tracer.command(self.trace, [str(word) for word in program], list(options))
         begin = time.monotonic_ns()

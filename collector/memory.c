@@ -11,7 +11,9 @@
 
 #define ARENA 65536u
 
-static char *arena, *arena_end; /* zeroed memory */
+/* zeroed memory; the first piece is there already: most programs need no more */
+static _Alignas(16) char first[2048];
+static char *arena = first, *arena_end = first + sizeof(first);
 
 static void *map_memory(size_t size)
 {

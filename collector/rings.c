@@ -92,17 +92,19 @@ static bool reuse(struct file *file, bool of_dead_threads)
 static bool fresh(struct file *file, _Atomic uint32_t *used)
 {
 	uint64_t ring_size = xs_self.ring_size;
+	struct xs_producer *producer;
 	struct xs_ring *ring;
 
 	if (!file->map || file->used >= file->count || !slots_of(file))
 		return false;
+	producer = &file->slots[file->used].producer;
 	ring = (struct xs_ring *)(file->map + xs_slot_offset(file->used, ring_size));
-	/* a full /dev/shm must show here and not as a SIGBUS */
-	if (!xs_shm_present(ring, XS_RING_HEADER))
+	/* a full /dev/shm must show here and not as a SIGBUS; the first records come at once */
+	if (!xs_shm_present(ring, XS_RING_HEADER + XS_PAGE))
 		return false;
-	xs_ring_init(&file->slots[file->used].producer, ring,
-		     (unsigned char *)ring + XS_RING_HEADER, ring_size,
+	xs_ring_init(producer, ring, (unsigned char *)ring + XS_RING_HEADER, ring_size,
 		     (enum xs_on_full)xs_self.control->options.on_full);
+	producer->prepared = XS_PAGE;
 	atomic_store_explicit(&file->slots[file->used].state, XS_RING_LIVE, memory_order_relaxed);
 	take(&file->slots[file->used]);
 	file->used++;

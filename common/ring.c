@@ -15,6 +15,8 @@
 
 /* how long a blocked producer sleeps before it looks whether the consumer lives */
 #define WAIT_NS 50000000
+/* bytes that are made present at once, at most: some microseconds */
+#define PIECE_MAX (32u << 10)
 
 static uint64_t step_of(const struct xs_producer *producer)
 {
@@ -181,21 +183,41 @@ static void give_up_oldest(struct xs_producer *p, uint64_t start)
 }
 
 /*
- * Makes the step's memory present: a full /dev/shm must be an error here and not a SIGBUS at a
- * store.
+ * Makes the memory before `end` present: a full /dev/shm must be an error here and not a SIGBUS at
+ * a store. In pieces that double, and never a whole step: the kernel clears every page, so a
+ * thread's first event would wait for an eighth of its ring.
  */
 static bool prepare(struct xs_producer *p, uint64_t end)
 {
-	uint64_t size = p->mask + 1, wanted = end < size ? end : size;
+	uint64_t size = p->mask + 1, wanted = end < size ? end : size, piece = p->prepared;
 
 	if (wanted <= p->prepared)
 		return true;
 	if (xs_is_sealed())
 		return atomic_load_explicit(&xs_seal, memory_order_relaxed) == XS_SEALED_PREPARED;
+	if (piece < XS_PAGE)
+		piece = XS_PAGE;
+	if (piece > PIECE_MAX)
+		piece = PIECE_MAX;
+	/* pieces and `prepared` are whole pages, and so is the ring */
+	wanted = (wanted + XS_PAGE - 1) & ~(uint64_t)(XS_PAGE - 1);
+	if (wanted < p->prepared + piece)
+		wanted = p->prepared + piece < size ? p->prepared + piece : size;
 	if (!xs_shm_present(p->data + p->prepared, wanted - p->prepared))
 		return false;
 	p->prepared = wanted;
 	return true;
+}
+
+/* Where the limit is in a step that records may fill up to `end`: not behind the present memory. */
+static uint64_t limit_at(const struct xs_producer *p, uint64_t end)
+{
+	bool all = p->prepared > p->mask ||
+		   atomic_load_explicit(&xs_seal, memory_order_relaxed) == XS_SEALED_PREPARED;
+
+	if (p->skip)
+		return 0;
+	return all || end <= p->prepared ? end : p->prepared;
 }
 
 /* Publishes all before `head`; pairs with the acquire in xs_ring_filled(). */
@@ -230,10 +252,14 @@ static void *lose(struct xs_producer *p)
 	return NULL;
 }
 
-/* may_wait: a thread that says who it is does so with signals blocked, and can say it later. */
-static bool enter(struct xs_producer *p, struct xs_doorbell *bell, uint64_t start, bool may_wait)
+/*
+ * The step at `start`, for `needed` bytes. may_wait: a thread that says who it is does so with
+ * signals blocked, and can say it later.
+ */
+static bool enter(struct xs_producer *p, struct xs_doorbell *bell, uint64_t start, uint32_t needed,
+		  bool may_wait)
 {
-	if (!prepare(p, start + step_of(p)))
+	if (!prepare(p, start + needed))
 		return false;
 	switch (p->policy) {
 	case XS_FULL_OVERWRITE:
@@ -253,7 +279,9 @@ static bool enter(struct xs_producer *p, struct xs_doorbell *bell, uint64_t star
 			return false;
 		break;
 	}
-	xs_doorbell_ring(bell);
+	/* at the ring's very beginning there is nothing to be read yet; a wake-up takes 10 us */
+	if (start)
+		xs_doorbell_ring(bell);
 	return true;
 }
 
@@ -338,14 +366,16 @@ void *xs_ring_enter_step(struct xs_producer *p, struct xs_doorbell *bell, uint32
 		if (!plenty && (role == XS_ROLE_OTHER || role == XS_ROLE_BEGIN) &&
 		    head + needed > stop - step / 4)
 			return no_room(p, role);
-		p->limit = p->skip ? 0 : plenty ? stop : stop - step / 4;
+		if (!prepare(p, head + needed))
+			return no_room(p, role);
+		p->limit = limit_at(p, plenty ? stop : stop - step / 4);
 	} else {
-		if (!enter(p, bell, stop, role != XS_ROLE_THREAD))
+		if (!enter(p, bell, stop, needed, role != XS_ROLE_THREAD))
 			return no_room(p, role);
 		if (stop > head)
 			pad(p, head, stop);
 		head = stop;
-		p->limit = p->skip ? 0 : stop + step - (guarded ? step / 4 : 0);
+		p->limit = limit_at(p, stop + step - (guarded ? step / 4 : 0));
 	}
 	if (due)
 		head = write_due(p, head);

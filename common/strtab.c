@@ -1,12 +1,15 @@
 #include "strtab.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "shm.h"
 
 #define UNIT 8u
-#define STEP (64u << 10)
+#define STEP XS_PAGE	 /* of text that is made present at once */
+#define NEAR (64u << 10) /* of text that others may be about to make present */
+#define LINE 8u		 /* slots that are probed in one place */
 
 /* What is looked for: pieces, `length` bytes in all. */
 struct wanted {
@@ -77,7 +80,7 @@ static bool prepare(struct xs_strings *strings, uint64_t from, uint64_t end)
 {
 	uint32_t ready = atomic_load_explicit(&strings->ready, memory_order_relaxed);
 	/* others are about to make present what lies between, unless `ready` is nonsense */
-	bool near = from <= ready || from - ready <= STEP / UNIT;
+	bool near = from <= ready || from - ready <= NEAR / UNIT;
 	uint64_t start = (near && ready < from ? ready : from) * UNIT / XS_PAGE * XS_PAGE,
 		 stop = (end * UNIT + STEP - 1) / STEP * STEP;
 
@@ -157,6 +160,25 @@ static bool prepare_slot(struct xs_strings *strings, const _Atomic uint32_t *slo
 	return true;
 }
 
+/*
+ * The slot that is looked at after `probe` others. A program's first names find room in the
+ * table's first page, the next in its first 16, and only then all over it: for each page more that
+ * holds a name, the program waits until the kernel has cleared it.
+ */
+static uint32_t slot_of(uint32_t hash, uint32_t probe)
+{
+	static const uint32_t first = (XS_PAGE - offsetof(struct xs_strings, slot)) / 4 / LINE,
+			      next = 15 * XS_PAGE / 4 / LINE, crowded = (first + next) * LINE;
+
+	uint32_t mixed = hash * 0x9e3779b1u >> 8; /* similar names have similar hashes, all odd */
+
+	if (probe < LINE)
+		return mixed % first * LINE + probe;
+	if (probe < 2 * LINE)
+		return (first + mixed % next) * LINE + probe % LINE;
+	return crowded + (hash + probe) % (XS_STRINGS_SLOTS - crowded);
+}
+
 static uint32_t intern(struct xs_strings *strings, const struct wanted *wanted)
 {
 	uint32_t fresh = 0;
@@ -165,8 +187,8 @@ static uint32_t intern(struct xs_strings *strings, const struct wanted *wanted)
 	 * never full (XS_STRINGS_COUNT), so the search ends at an empty slot; the bound is for a
 	 * spoilt table
 	 */
-	for (uint32_t probe = 0; probe < XS_STRINGS_SLOTS; probe++) {
-		_Atomic uint32_t *slot = &strings->slot[(wanted->hash + probe) % XS_STRINGS_SLOTS];
+	for (uint32_t probe = 0; probe < XS_STRINGS_SLOTS + 2 * LINE; probe++) {
+		_Atomic uint32_t *slot = &strings->slot[slot_of(wanted->hash, probe)];
 		const struct xs_string *found;
 		uint32_t id;
 

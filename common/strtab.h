@@ -26,7 +26,8 @@ struct xs_strings {
 	uint32_t reserved;
 	/* a bit per page of the table */
 	_Atomic uint64_t present[(XS_STRINGS_SLOTS * 4 / 4096 + 64) / 64];
-	_Atomic uint32_t slot[XS_STRINGS_SLOTS]; /* open addressing; id or 0 */
+	/* open addressing; id or 0. The first names lie close together: see slot_of() */
+	_Atomic uint32_t slot[XS_STRINGS_SLOTS];
 };
 
 struct xs_string {

@@ -3,9 +3,9 @@
  */
 #include "itt.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
+#include "own.h"
 #include "version.h"
 
 /* Analyses that a tracer does not make; there for clients that look the names up themselves. */
@@ -86,17 +86,14 @@ EXPORT const char *__itt_api_version(void)
  * The library's own function for a name of the static part's table; variants for 8-bit text ("…A")
  * are the plain functions. NULL: none.
  */
-static void *own_function(void *library, const char *name)
+static void *function_for(const struct itt_own *own, const char *name)
 {
 	size_t length = strlen(name);
-	char plain[128];
-	void *function = dlsym(library, name);
+	void *function = itt_own_function(own, name, length);
 
-	if (function || name[length - 1] != 'A' || length >= sizeof(plain))
-		return function;
-	memcpy(plain, name, length - 1);
-	plain[length - 1] = '\0';
-	return dlsym(library, plain);
+	return function || !length || name[length - 1] != 'A'
+		       ? function
+		       : itt_own_function(own, name, length - 1);
 }
 
 /*
@@ -106,22 +103,18 @@ static void *own_function(void *library, const char *name)
 EXPORT void __itt_api_init(struct itt_global *global, int groups)
 {
 	const struct xs_options *options = xs_collector_options();
-	void *library = NULL;
-	Dl_info info;
+	struct itt_own own;
+	bool wanted;
 
 	(void)groups; /* INTEL_ITTNOTIFY_GROUPS: all is wanted */
 	if (!global || !global->api_list_ptr)
 		return;
-	if (options && xs_want_itt(options) && dladdr((void *)__itt_api_init, &info))
-		library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	wanted = options && xs_want_itt(options) && itt_own_open(&own);
 	for (struct itt_api_info *row = global->api_list_ptr; row->name; row++) {
-		void *function = library ? own_function(library, row->name) : NULL;
+		void *function = wanted ? function_for(&own, row->name) : NULL;
 
 		*row->func_ptr = function ? function : row->null_func;
 	}
-	(void)dlerror(); /* of the names that we do not have: the application must not find it */
-	if (library)
-		(void)dlclose(library);
 }
 
 EXPORT void __itt_api_fini(struct itt_global *global)

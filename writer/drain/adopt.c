@@ -323,6 +323,18 @@ static void watch(struct xs_process *process)
 				 : UINT64_MAX;
 }
 
+/*
+ * Memory for the first ring's first records, while the program still starts: the kernel clears it
+ * here and not in its first event. A full file system is for the program to find out.
+ */
+static void prepare_first(const struct xs_process *process)
+{
+	if (process->first.slots)
+		(void)xs_shm_present((char *)process->first.map +
+					     xs_slot_offset(0, process->ring_size),
+				     XS_RING_HEADER + XS_PAGE);
+}
+
 struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 {
 	struct xs_process *process = calloc(1, sizeof(*process));
@@ -355,6 +367,8 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 		return give_up(process, EAGAIN);
 	if (!read_header(process))
 		return give_up(process, EBADMSG);
+	if (!run->recovering)
+		prepare_first(process);
 	watch(process);
 	if (!run->flight) { /* at once: a session that is stopped says what the trace is called */
 		open_kept(process, &process->first, 0);
