@@ -304,6 +304,16 @@ def count_slices(trace):
         return count_in(file)
 
 
+def count_packets(trace):
+    """The same of a trace in Perfetto's format."""
+    from xstrace.trace import open_trace
+
+    (name,) = os.listdir(trace)
+    with open_trace(os.path.join(trace, name)) as found:
+        slices = sum(event["ph"] == "X" for event in found)
+    return {"slices": slices, "lost": found.other["lost"]}
+
+
 def count_in(file):
     mark, slices, total, rest = b'\n{"ph":"X"', 0, 0, b""
     while block := file.read(16 * MIB):
