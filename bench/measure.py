@@ -51,6 +51,23 @@ class Launched(Tracer):
         return [self.path, *self.options, *options, self.output_option, trace, *program]
 
 
+class Wrapper(Tracer):
+    """A program with a first argument of its own, put before what it starts; it writes no trace."""
+
+    def __init__(self, name, path, argument):
+        self.name, self.words = name, [path, argument]
+
+    def command(self, trace, program, options):
+        return [*self.words, *program]
+
+
+class Loaded(Tracer):
+    """A collector that the program's static ittnotify loads; nothing stands around the program."""
+
+    def __init__(self, name, path):
+        self.name, self.environment = name, {"INTEL_LIBITTNOTIFY64": path}
+
+
 class Layer(Tracer):
     """A layer of OpenCL's loader; nothing stands around the program."""
 

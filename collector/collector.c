@@ -79,24 +79,38 @@ static bool map_files(int directory, const char *secret)
 /* of a run that this program has begun for itself; empty: there is none */
 static char late_run[XS_ENV_RUN_MAX];
 
-static bool map_run(void)
+/* The run directory, or -errno. The secret is asked for before the run's files are mapped. */
+static int open_run(const char **ret_secret)
 {
-	const char *secret;
-	int directory;
-	bool mapped;
-
-	if (!xs_run_parse(late_run[0] ? late_run : getenv(XS_ENV_RUN), xs_self.dir,
-			  sizeof(xs_self.dir) - XS_NAME_MAX, &secret))
-		return false;
-	directory = xs_shm_open_directory(xs_self.dir);
-	if (directory < 0)
-		return false;
-	mapped = map_files(directory, secret);
-	(void)xs_sys(SYS_close, directory);
-	return mapped;
+	if (!xs_self.control &&
+	    !xs_run_parse(late_run[0] ? late_run : getenv(XS_ENV_RUN), xs_self.dir,
+			  sizeof(xs_self.dir) - XS_NAME_MAX, ret_secret))
+		return -ENOENT;
+	return xs_shm_open_directory(xs_self.dir);
 }
 
-static struct xs_process_file *make_process(uint32_t slots)
+/*
+ * What the program was started with, while the library's constructor runs: reading it in /proc
+ * takes longer. NULL: later, or in a C library that does not say it.
+ */
+static char *const *started_with;
+
+static uint32_t put_arguments(char *text, uint32_t size)
+{
+	uint32_t used = 0;
+
+	if (!started_with || xs_state() != XS_NOT_JOINED)
+		return (uint32_t)xs_pid_arguments(xs_self.pid, text, size);
+	for (char *const *word = started_with; *word && used < size; word++) {
+		uint32_t n = (uint32_t)strnlen(*word, size - used);
+
+		memcpy(text + used, *word, n); /* the file is of zeros */
+		used += n < size - used ? n + 1 : n;
+	}
+	return used;
+}
+
+static struct xs_process_file *make_process(int directory, uint32_t slots)
 {
 	uint64_t ring_size = xs_self.control->options.ring_size;
 	struct xs_process_file *process;
@@ -107,13 +121,10 @@ static struct xs_process_file *make_process(uint32_t slots)
 	void *map;
 
 	xs_process_file_name(name, pid, serial, 0);
-	if (xs_shm_map(xs_self.dir, name, XS_SHM_CREATE, xs_slot_offset(slots, ring_size), &map,
-		       NULL) < 0)
+	_Static_assert(XS_PROCESS_FIRST == XS_PAGE, "the first page of a new file is present");
+	if (xs_shm_map_at(directory, name, XS_SHM_CREATE, xs_slot_offset(slots, ring_size), &map,
+			  NULL) < 0)
 		return NULL;
-	if (!xs_shm_present(map, XS_PROCESS_FIRST)) {
-		munmap(map, xs_slot_offset(slots, ring_size));
-		return NULL; /* the empty file goes with the run directory */
-	}
 	process = map;
 	xs_self.pid = pid;
 	xs_self.serial = serial;
@@ -128,8 +139,7 @@ static struct xs_process_file *make_process(uint32_t slots)
 	process->slots = slots;
 	process->ring_size = ring_size;
 	(void)xs_sys(SYS_prctl, PR_GET_NAME, process->comm);
-	process->arguments_length =
-		(uint32_t)xs_pid_arguments(pid, process->arguments, sizeof(process->arguments));
+	process->arguments_length = put_arguments(process->arguments, sizeof(process->arguments));
 	if (xs_job_rank(&rank, &world_size)) {
 		atomic_store_explicit(&process->world_size, world_size, memory_order_relaxed);
 		atomic_store_explicit(&process->rank_told, rank + 1, memory_order_relaxed);
@@ -161,14 +171,21 @@ static bool may_join(void)
 /* With the lock held. A process of few resources (ulimit -v) gets fewer rings. */
 static bool join(void)
 {
-	if ((!xs_self.control && !map_run()) || !may_join())
+	const char *secret = NULL;
+	int directory = open_run(&secret);
+	bool may = (xs_self.control || (directory >= 0 && map_files(directory, secret))) &&
+		   may_join();
+	struct xs_process_file *process = NULL;
+
+	for (uint32_t slots = XS_FIRST_SLOTS; may && directory >= 0 && slots && !process;
+	     slots /= 4)
+		process = make_process(directory, slots);
+	if (directory >= 0)
+		(void)xs_sys(SYS_close, directory);
+	if (!may)
 		return false;
-	for (uint32_t slots = XS_FIRST_SLOTS; slots; slots /= 4) {
-		xs_self.process = make_process(slots);
-		if (xs_self.process)
-			break;
-	}
-	if (!xs_self.process) {
+	xs_self.process = process;
+	if (!process) {
 		tell_not_joined();
 		return false;
 	}
@@ -246,10 +263,19 @@ const struct xs_options *xs_collector_options(void)
 /*
  * Only hurries what the first event would do: the process is known from its first instruction on.
  */
+#ifdef __GLIBC__
+__attribute__((constructor)) static void hurry(int count, char **arguments)
+{
+	started_with = count > 0 ? arguments : NULL;
+	(void)xs_collector_options();
+	started_with = NULL;
+}
+#else
 __attribute__((constructor)) static void hurry(void)
 {
 	(void)xs_collector_options();
 }
+#endif
 
 __attribute__((destructor)) static void end(void)
 {

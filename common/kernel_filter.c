@@ -68,6 +68,8 @@ bool xs_kernel_wanted(const struct xs_options *options, const char *name, const 
 {
 	const char *include = options->include_kernels, *exclude = options->exclude_kernels;
 
+	if (!options->has_names)
+		return true;
 	if (holds_any(name, plain, exclude))
 		return false;
 	if (!include[0] || holds_any(name, plain, include))

@@ -196,9 +196,20 @@ const size_t xs_option_count = sizeof(xs_option_table) / sizeof(xs_option_table[
 
 void xs_options_default(struct xs_options *options)
 {
-	memset(options, 0, sizeof(*options));
+	/* what was never touched is zero; see xs_options_copy() */
+	memset(options, 0,
+	       options->has_names ? sizeof(*options)
+				  : offsetof(struct xs_options, include_kernels));
 	options->follow_children = 1;
 	options->buffer_events = UINT64_MAX;
 	options->backlog = 256u << 20;
 	options->opencl_devices = options->level_zero_devices = options->cuda_devices = UINT64_MAX;
+}
+
+void xs_options_copy(struct xs_options *to, const struct xs_options *from)
+{
+	uint32_t has_names = from->has_names; /* once: others may write there */
+
+	memcpy(to, from, has_names ? sizeof(*to) : offsetof(struct xs_options, include_kernels));
+	to->has_names = has_names;
 }

@@ -78,6 +78,13 @@ struct xs_options {
 	uint64_t opencl_devices, level_zero_devices, cuda_devices;
 	bool device_list, metric_list;
 	char ranks[XS_PATH_MAX]; /* "0,3,8-15" */
+	char metric_group[XS_PATH_MAX];
+	char output[XS_PATH_MAX];
+	char output_dir[XS_PATH_MAX]; /* --result-dir's too */
+	char result_dir[XS_PATH_MAX];
+	char kmd_script[XS_PATH_MAX];
+	char recover[XS_PATH_MAX];
+	uint32_t has_names; /* one of the four below is not empty; nobody looks at them else */
 	/*
 	 * as given; the launcher makes pieces of names of them and of what is in the files, each
 	 * with its NUL, and an empty one behind the last
@@ -85,12 +92,6 @@ struct xs_options {
 	char include_kernels[XS_NAMES_MAX + 1], exclude_kernels[XS_NAMES_MAX + 1];
 	/* paths, likewise */
 	char include_kernels_files[XS_NAMES_MAX + 1], exclude_kernels_files[XS_NAMES_MAX + 1];
-	char metric_group[XS_PATH_MAX];
-	char output[XS_PATH_MAX];
-	char output_dir[XS_PATH_MAX]; /* --result-dir's too */
-	char result_dir[XS_PATH_MAX];
-	char kmd_script[XS_PATH_MAX];
-	char recover[XS_PATH_MAX];
 };
 
 /* An option that is given again: the last one counts, or they add up. */
@@ -129,6 +130,11 @@ extern const struct xs_option xs_option_table[];
 extern const size_t xs_option_count;
 
 void xs_options_default(struct xs_options *options);
+/*
+ * The names, which are most of the struct and hardly ever given, only if they are: the kernel would
+ * clear 16 pages for them, here and wherever the copy is.
+ */
+void xs_options_copy(struct xs_options *to, const struct xs_options *from);
 
 /*
  * Parses argv[1..] up to the application's name; *ret_app is its index (argc when there is none).

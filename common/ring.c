@@ -189,9 +189,9 @@ static void give_up_oldest(struct xs_producer *p, uint64_t start)
  */
 static bool prepare(struct xs_producer *p, uint64_t end)
 {
-	uint64_t size = p->mask + 1, wanted = end < size ? end : size, piece = p->prepared;
+	uint64_t size = p->mask + 1, piece = p->prepared, least = end < size ? end : size, wanted;
 
-	if (wanted <= p->prepared)
+	if (least <= p->prepared)
 		return true;
 	if (xs_is_sealed())
 		return atomic_load_explicit(&xs_seal, memory_order_relaxed) == XS_SEALED_PREPARED;
@@ -200,11 +200,15 @@ static bool prepare(struct xs_producer *p, uint64_t end)
 	if (piece > PIECE_MAX)
 		piece = PIECE_MAX;
 	/* pieces and `prepared` are whole pages, and so is the ring */
-	wanted = (wanted + XS_PAGE - 1) & ~(uint64_t)(XS_PAGE - 1);
-	if (wanted < p->prepared + piece)
-		wanted = p->prepared + piece < size ? p->prepared + piece : size;
-	if (!xs_shm_present(p->data + p->prepared, wanted - p->prepared))
-		return false;
+	least = (least + XS_PAGE - 1) & ~(uint64_t)(XS_PAGE - 1);
+	wanted = p->prepared + piece < size ? p->prepared + piece : size;
+	if (wanted < least)
+		wanted = least;
+	while (!xs_shm_present(p->data + p->prepared, wanted - p->prepared)) {
+		if (wanted == least)
+			return false;
+		wanted = least; /* there may be as much */
+	}
 	p->prepared = wanted;
 	return true;
 }

@@ -2,6 +2,7 @@
  * How the collector gets into the application: a few variables.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +15,45 @@
 extern char **environ;
 
 /*
- * The file beside this program's directory, with links resolved: what is loaded by path must not
- * change under a run.
+ * Is anything behind the first `length` bytes of the path a link? Asking the kernel for each part
+ * of three whole paths, as realpath() does, takes a tenth of the launcher's time.
+ */
+static bool has_link(const char *path, size_t length)
+{
+	char part[PATH_MAX], target[1];
+
+	do {
+		length += 1 + strcspn(path + length + 1, "/");
+		(void)snprintf(part, sizeof(part), "%.*s", (int)length, path);
+		if (readlink(part, target, sizeof(target)) >= 0)
+			return true;
+	} while (path[length]);
+	return false;
+}
+
+/*
+ * The file beside this program's directory (which the kernel has told, so it is without links),
+ * with links resolved: what is loaded by path must not change under a run.
  */
 static int find_part(const char *directory, const char *name, char *path)
 {
-	char candidate[PATH_MAX + 64];
+	size_t length = strlen(directory);
+	char candidate[PATH_MAX];
 
-	if (snprintf(candidate, sizeof(candidate), "%s/%s", directory, name) >=
+	if (!strncmp(name, "../", 3)) {
+		while (length && directory[--length] != '/')
+			;
+		name += 3;
+	}
+	if (snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)length, directory, name) >=
 	    (int)sizeof(candidate))
 		return -ENAMETOOLONG;
-	return realpath(candidate, path) ? 0 : -errno;
+	if (access(candidate, F_OK))
+		return -errno;
+	if (has_link(candidate, length))
+		return realpath(candidate, path) ? 0 : -errno;
+	strcpy(path, candidate);
+	return 0;
 }
 
 static int own_directory(char *directory)

@@ -145,7 +145,7 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	control->launcher_pid = getpid();
 	control->launcher_parent = getppid();
 	control->rank = -1;
-	control->options = *options;
+	xs_options_copy(&control->options, options);
 	memcpy(control->run_id, strrchr(launch->dir, '/') + 1,
 	       strlen(strrchr(launch->dir, '/') + 1) + 1);
 	put_command(control, argv);

@@ -106,3 +106,15 @@ def test_names_lie_close_together(xstrace):
     program.work()
     assert program.pages("strings") <= 18 + 5000 * 48 // PAGE
     program.finish()
+
+
+def test_options_that_nobody_has_given(xstrace):
+    """The names of kernels may have 64 KiB, and the launcher, which each program waits for, does not clear them."""
+    program = Stopped(xstrace, [], 1)
+    assert program.pages("control") <= 9
+    program.work()
+    program.finish()
+    program = Stopped(xstrace, ["-d", "--include-kernels", "a"], 1)
+    assert program.pages("control") > 20
+    program.work()
+    program.finish()

@@ -398,6 +398,7 @@ static void pieces(void)
 static bool wanted(const char *include, const char *exclude, const char *name, const char *plain)
 {
 	memset(&options, 0, sizeof(options));
+	options.has_names = 1;
 	memcpy(options.include_kernels, include, strlen(include));
 	memcpy(options.exclude_kernels, exclude, strlen(exclude));
 	xs_names_split(options.include_kernels);

@@ -653,11 +653,12 @@ static void overwrite(void)
 
 /* ---- memory that is not there ---- */
 
-static void no_memory(void)
+/* Half of the steps are there; the last of these ends `less` bytes too early. */
+static void no_memory_behind(uint64_t less)
 {
 	for (int policy = 0; policy < 3; policy++) {
 		int fd = memfd_create("ring", MFD_CLOEXEC);
-		uint64_t half = XS_RING_HEADER + SIZE / 2, pos = 0;
+		uint64_t there = SIZE / 2 - less, half = XS_RING_HEADER + there, pos = 0;
 		uint32_t n = 0, got = 0;
 
 		setup((enum xs_on_full)policy, SIZE); /* for the doorbell */
@@ -669,13 +670,19 @@ static void no_memory(void)
 		/* a store behind the file's end would be a SIGBUS */
 		while (put(n, 64, XS_CALL, XS_ROLE_OTHER) && n < SIZE)
 			n++;
-		CHECK(n >= SIZE / 2 / 64 - 32 && n <= SIZE / 2 / 64, "%u records", n);
+		CHECK(n >= there / 64 - 32 && n <= there / 64, "%u records", n);
 		while (get(&pos, xs_ring_filled(ring)))
 			got++;
 		CHECK(got == n, "%u of %u", got, n);
 		CHECK(atomic_load(&ring->lost) == 1, "counted");
 		close(fd);
 	}
+}
+
+static void no_memory(void)
+{
+	no_memory_behind(0);
+	no_memory_behind(4096); /* within a step */
 }
 
 /* ---- a producer that is killed ---- */

@@ -351,7 +351,7 @@ static void tell_not_traced(const struct xs_loop *loop)
 
 int xs_drain(const char *dir, int channel)
 {
-	struct xs_loop loop = { 0 };
+	static struct xs_loop loop; /* large, and most of it is never touched */
 	int error = xs_run_open(&loop.run, dir, channel);
 
 	if (error < 0)

@@ -97,7 +97,7 @@ static void read_control(struct xs_run *run)
 {
 	const struct xs_control *control = run->control;
 
-	run->copied_options = control->options;
+	xs_options_copy(&run->copied_options, &control->options);
 	xs_run_variable(run->variable, run->dir, control);
 	run->launcher_pid = control->launcher_pid;
 	if (run->recovering)
@@ -141,7 +141,6 @@ int xs_run_open(struct xs_run *run, const char *dir, int channel)
 {
 	int error;
 
-	memset(run, 0, sizeof(*run));
 	run->recovering = channel < 0;
 	run->channel = channel;
 	raise_limits(run);

@@ -7,8 +7,8 @@
 #include "run.h"
 
 /*
- * Fills *run from the run directory `dir`; channel -1: what another drain process has left. 0 or
- * -errno.
+ * Fills *run (of zeros) from the run directory `dir`; channel -1: what another drain process has
+ * left. 0 or -errno.
  */
 int xs_run_open(struct xs_run *run, const char *dir, int channel);
 /*

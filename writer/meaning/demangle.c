@@ -207,8 +207,7 @@ bool xs_work_wanted(struct xs_run *run, const struct xs_event *event)
 {
 	uint32_t *known = &run->filtered[event->name % XS_FILTERED];
 
-	if (event->flags & XS_DEVICE_FLAG_FUNCTION ||
-	    !(run->options->include_kernels[0] || run->options->exclude_kernels[0]))
+	if (event->flags & XS_DEVICE_FLAG_FUNCTION || !run->options->has_names)
 		return true;
 	if (!*known || *known >> 1 != event->name)
 		*known = event->name << 1 | is_wanted(run, event->name);
