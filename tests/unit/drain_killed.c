@@ -185,9 +185,9 @@ static long kill_after(void (*victim)(void), unsigned *n, unsigned more, long st
 }
 
 /*
- * Kills victims at `rounds` of their instructions and at each of the `last` ones; then producers go
- * on (`after`, may be NULL), the run is recovered, and each task must be there once. Whether room
- * is given back too early shows only if it is used.
+ * Kills victims at `rounds` of their instructions and at `last` ones, three apart, before the end;
+ * then producers go on (`after`, may be NULL), the run is recovered, and each task must be there
+ * once. Whether room is given back too early shows only if it is used.
  */
 static void kill_commits(void (*victim)(void), const struct xs_options *options, unsigned more,
 			 int rounds, int last, void (*after)(unsigned *n))
@@ -200,7 +200,7 @@ static void kill_commits(void (*victim)(void), const struct xs_options *options,
 		/* the first one's commit is whole: how long is it? */
 		long steps = !i		   ? LONG_MAX
 			     : i <= rounds ? 1 + length * (i - 1) / rounds
-					   : length - (i - rounds),
+					   : length - 3 * (i - rounds),
 		     made;
 
 		prepare(options, &n);
