@@ -185,7 +185,7 @@ static long kill_after(void (*victim)(void), unsigned *n, unsigned more, long st
 }
 
 /*
- * Kills victims at `rounds` of their instructions and at `last` ones, three apart, before the end;
+ * Kills victims at `rounds` of their instructions and at `last` ones, five apart, before the end;
  * then producers go on (`after`, may be NULL), the run is recovered, and each task must be there
  * once. Whether room is given back too early shows only if it is used.
  */
@@ -197,16 +197,18 @@ static void kill_commits(void (*victim)(void), const struct xs_options *options,
 	unsigned n;
 
 	for (int i = 0; i <= rounds + last && length > 0 && !tap_failures; i++) {
-		/* the first one's commit is whole: how long is it? */
-		long steps = !i		   ? LONG_MAX
-			     : i <= rounds ? 1 + length * (i - 1) / rounds
-					   : length - 3 * (i - rounds),
-		     made;
+		/*
+		 * the first two are whole: how long is it? (Before the first recovery functions of
+		 * other libraries are still to be found.)
+		 */
+		long made, steps = i < 2	 ? LONG_MAX
+				   : i <= rounds ? 1 + length * (i - 2) / rounds
+						 : length - 5 * (i - rounds);
 
 		prepare(options, &n);
 		fill(&n, 40);
 		made = kill_after(victim, &n, more, steps);
-		length = i ? length : made;
+		length = i < 2 ? made : length;
 		(void)snprintf(when, sizeof(when), "killed after %ld of %ld instructions", made,
 			       length);
 		if (after)
@@ -267,7 +269,7 @@ static const struct xs_options backlog_options = { .chrome_itt = true,
 
 static void killed_while_moving(void)
 {
-	kill_commits(victim_that_moves, &backlog_options, MUCH, 30, 100, fill_up);
+	kill_commits(victim_that_moves, &backlog_options, MUCH, 30, 120, fill_up);
 }
 
 static void killed_with_backlog(void)
