@@ -128,6 +128,7 @@ static struct xs_track *oldest(const struct xs_process *process)
 	uint64_t least = UINT64_MAX;
 	struct xs_record record;
 
+	record.event.tick = 0;
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		struct xs_track *track = process->tracks[i];
 		uint32_t size =
