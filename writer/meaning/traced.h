@@ -99,6 +99,9 @@ struct xs_process {
 	uint64_t start;
 	int pidfd;
 	bool exec; /* a later image of the same pid has joined */
+	/* as from waitpid(), where it was looked at before the backlog was written */
+	bool has_status;
+	int wait_status;
 	struct xs_mapped first, *segments;
 	uint32_t segment_count;
 	uint64_t ring_size;
