@@ -233,6 +233,12 @@ static uint64_t relieve(struct xs_backlog *backlog, struct xs_track *track)
 	return to - from;
 }
 
+/* CUPTI's buffers are read behind the rings, and would wait for them. */
+static bool may_move(const struct xs_process *process)
+{
+	return !process->cuda && !process->over;
+}
+
 uint64_t xs_backlog_relieve(struct xs_run *run, uint64_t read)
 {
 	struct xs_backlog *backlog = run->backlog;
@@ -245,8 +251,7 @@ uint64_t xs_backlog_relieve(struct xs_run *run, uint64_t read)
 		return 0;
 	}
 	for (struct xs_process *p = *backlog->processes; p; p = p->next) {
-		/* CUPTI's buffers are read behind the rings, and would wait for them */
-		if (p->cuda)
+		if (!may_move(p))
 			continue;
 		rings += p->track_count;
 		for (uint32_t i = 0; i < p->track_count; i++)
@@ -263,7 +268,7 @@ bool xs_backlog_is_due(const struct xs_run *run)
 {
 	for (const struct xs_process *p = *run->backlog->processes; p; p = p->next)
 		for (uint32_t i = 0; i < p->track_count; i++)
-			if (!p->cuda && is_due(p->tracks[i]))
+			if (may_move(p) && is_due(p->tracks[i]))
 				return true;
 	return false;
 }

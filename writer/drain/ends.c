@@ -133,6 +133,7 @@ bool xs_loop_finish_ended(struct xs_loop *loop)
 			link = &process->next;
 		} else if (xs_process_is_behind(process)) {
 			/* it is read in turns, so that others need not wait; its parent will not */
+			process->over = true;
 			process->has_status = !exec &&
 					      told_status(loop, process, &process->wait_status);
 			waiting = true;
