@@ -57,6 +57,8 @@ BAD = [
     ("--chrome-event-buffer-size 1K true", 125, "1K"),
     ("--ring-size 1M --chrome-event-buffer-size 5 true", 125, "one of them"),
     ("--on-full sometimes true", 125, "sometimes"),
+    ("--backlog 16X true", 125, "16X"),
+    ("--backlog 2048G true", 125, "--backlog takes a number from 0 to"),
     ("--on-full bloc true", 125, "block|drop|overwrite"),
     ("--compress gzip --chrome-itt-logging true", 125, "gzip"),
     ("--compress zstd true", 125, "--compress"),
@@ -171,6 +173,7 @@ VALUES = {
     "trigger": "task:step>50ms",
     "session": "options",
     "teardown-on-signal": "15",
+    "backlog": "16M",
 }
 # what else an option needs
 WITH = {

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "backlog.h"
 #include "keep.h"
 #include "rundir.h"
 #include "verdict.h"
@@ -239,7 +240,7 @@ static void put_kept(void)
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
 	struct xs_options *options = &dir.run.copied_options;
-	struct xs_process *process;
+	struct xs_process *process, *list = NULL;
 	unsigned wishes, mode, reports;
 	char name[XS_NAME_MAX];
 
@@ -252,7 +253,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	verdict_options(options, wishes, reports);
 	options->compress = mode & 1 ? XS_COMPRESS_ZSTD : XS_COMPRESS_NONE;
 	options->on_full = mode & 2 ? XS_FULL_OVERWRITE : XS_FULL_BLOCK;
+	options->backlog = 8 * XS_RING_MIN;
 	dir.run.recovering = mode & 4;
+	xs_backlog_open(&dir.run, &list);
 	if (mode & 8)
 		take_into(file, 96);
 	if (mode & 16)
@@ -264,11 +267,14 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	xs_process_file_name(name, PID, 0, 0);
 	process = xs_process_adopt(&dir.run, name);
 	if (process) {
+		list = process;
 		for (unsigned i = 0; i < 40 && left; i++)
 			step(process);
 		(void)xs_process_read(process, true);
 		xs_process_finish(process, (enum xs_end)(mode >> 7), (int)take(1));
 	}
+	xs_backlog_close(&dir.run);
+	(void)unlinkat(dir.run.directory, "backlog", 0);
 	verdict(&dir);
 	return 0;
 }

@@ -185,25 +185,30 @@ static long kill_after(void (*victim)(void), unsigned *n, unsigned more, long st
 }
 
 /*
- * Kills commits at `rounds` of their instructions; then producers go on (`after`, may be NULL), the
- * run is recovered, and each task must be there once. Whether a commit gives room back too early
- * shows only if it is used.
+ * Kills victims at `rounds` of their instructions and at `last` ones, five apart, before the end;
+ * then producers go on (`after`, may be NULL), the run is recovered, and each task must be there
+ * once. Whether room is given back too early shows only if it is used.
  */
 static void kill_commits(void (*victim)(void), const struct xs_options *options, unsigned more,
-			 int rounds, void (*after)(unsigned *n))
+			 int rounds, int last, void (*after)(unsigned *n))
 {
 	long length = LONG_MAX;
 	char when[64];
 	unsigned n;
 
-	for (int i = 0; i <= rounds && length > 0 && !tap_failures; i++) {
-		/* the first one's commit is whole: how long is it? */
-		long steps = i ? 1 + length * (i - 1) / rounds : LONG_MAX, made;
+	for (int i = 0; i <= rounds + last && length > 0 && !tap_failures; i++) {
+		/*
+		 * the first two are whole: how long is it? (Before the first recovery functions of
+		 * other libraries are still to be found.)
+		 */
+		long made, steps = i < 2	 ? LONG_MAX
+				   : i <= rounds ? 1 + length * (i - 2) / rounds
+						 : length - 5 * (i - rounds);
 
 		prepare(options, &n);
 		fill(&n, 40);
 		made = kill_after(victim, &n, more, steps);
-		length = i ? length : made;
+		length = i < 2 ? made : length;
 		(void)snprintf(when, sizeof(when), "killed after %ld of %ld instructions", made,
 			       length);
 		if (after)
@@ -217,7 +222,7 @@ static void kill_commits(void (*victim)(void), const struct xs_options *options,
 
 static void killed_while_committing(void)
 {
-	kill_commits(victim_without_backlog, NULL, 40, 400, NULL);
+	kill_commits(victim_without_backlog, NULL, 40, 400, 0, NULL);
 }
 
 /*
@@ -251,7 +256,8 @@ static void killed_while_rings_are_full(void)
 	 * more than a step and less than a quarter of each ring, which would be committed while it
 	 * is read
 	 */
-	kill_commits(victim_without_backlog, &options, 2 * XS_RING_MIN * 3 / 16 / 32, 120, fill_up);
+	kill_commits(victim_without_backlog, &options, 2 * XS_RING_MIN * 3 / 16 / 32, 120, 0,
+		     fill_up);
 }
 
 static const struct xs_options backlog_options = { .chrome_itt = true,
@@ -263,13 +269,13 @@ static const struct xs_options backlog_options = { .chrome_itt = true,
 
 static void killed_while_moving(void)
 {
-	kill_commits(victim_that_moves, &backlog_options, MUCH, 200, fill_up);
+	kill_commits(victim_that_moves, &backlog_options, MUCH, 30, 120, fill_up);
 }
 
 static void killed_with_backlog(void)
 {
-	kill_commits(victim_in_backlog, &backlog_options, MUCH, 60, fill_up);
-	kill_commits(victim_behind_backlog, &backlog_options, MUCH, 60, fill_up);
+	kill_commits(victim_in_backlog, &backlog_options, MUCH, 40, 0, fill_up);
+	kill_commits(victim_behind_backlog, &backlog_options, MUCH, 40, 0, fill_up);
 }
 
 /* Moves what the rings hold, twice. */

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backlog.h"
 #include "drained.h"
 
 static void spoilt_rings(void)
@@ -41,6 +42,53 @@ static void spoilt_rings(void)
 			trace = load();
 			drop(&trace);
 		}
+		close_all();
+	}
+}
+
+/*
+ * What was moved is checked when it is read. A record that cannot be one costs the rest of its
+ * step, and what happens to the ring later nothing.
+ */
+static void spoilt_backlog(void)
+{
+	static const struct xs_options options = { .chrome_itt = true,
+						   .ring_size = XS_RING_MIN,
+						   .backlog = 8 * XS_RING_MIN };
+	const uint32_t step = XS_RING_MIN / XS_RING_STEPS, tasks = 5 * step / 32;
+	unsigned long long seed = 5;
+
+	for (uint32_t round = 0; round < 40; round++) {
+		struct xs_process *process, *list;
+		unsigned char *data;
+		struct trace trace;
+
+		open_all(&options, 1);
+		data = (unsigned char *)rundir_ring(file, 0) + XS_RING_HEADER;
+		put_thread(&dir, rundir_ring(file, 0), 77, "t");
+		for (uint32_t i = 0; i < tasks; i++) {
+			put_begin(&dir, rundir_ring(file, 0), tick(), task("x"));
+			put_end(&dir, rundir_ring(file, 0), tick(), domain);
+		}
+		if (round) /* the words of a record in the second step, or anything */
+			data[step + tap_random(&seed) % step] = (unsigned char)tap_random(&seed);
+		else
+			data[step + step / 2 + offsetof(struct xs_event, words)] = 1;
+		list = process = adopt();
+		xs_backlog_open(&dir.run, &list);
+		xs_process_find_tracks(process);
+		CHECK(xs_backlog_relieve(&dir.run, UINT64_MAX) == 5 * step, "not moved");
+		memset(data, 0xff, 5 * step);
+		finish(process);
+		xs_backlog_close(&dir.run);
+		trace = load();
+		if (!round)
+			CHECK(trace_named(&trace, "d::x") == tasks - step / 2 / 32,
+			      "%zu of %u tasks", trace_named(&trace, "d::x"), tasks);
+		else
+			CHECK(trace_named(&trace, "d::x") >= tasks - step / 32 - 1,
+			      "%zu of %u tasks", trace_named(&trace, "d::x"), tasks);
+		drop(&trace);
 		close_all();
 	}
 }
@@ -212,6 +260,7 @@ int main(int argc, char **argv)
 {
 	(void)argc;
 	tap_main(argv);
+	tap_run("a spoilt backlog costs a step at most", spoilt_backlog);
 	tap_run("spoilt rings", spoilt_rings);
 	tap_run("a head between records", crooked_head);
 	tap_run("rings in several files", segments);

@@ -13,13 +13,10 @@
 #include <unistd.h>
 
 #include "chunks.h"
-#include "copy.h"
 #include "pauses.h"
-#include "tracks.h"
 
-#define PORTION	 8192u	    /* bytes that are read of one track before the others are looked at */
+#define PORTION	 8192u	    /* bytes that are read before the rings are looked at */
 #define PER_RING 64u	    /* bytes read for each ring that a look costs */
-#define TURN	 (1u << 20) /* bytes read of a process before the loop looks around */
 #define ENOUGH	 (4u << 20) /* bytes that are free in a ring: its records can stay there */
 #define BURST	 2000000u   /* ns: a program that has filled a ring since is in the middle of it */
 #define CONTEND	 10000000u  /* ns: likewise, for processors */
@@ -236,6 +233,12 @@ static uint64_t relieve(struct xs_backlog *backlog, struct xs_track *track)
 	return to - from;
 }
 
+/* CUPTI's buffers are read behind the rings, and would wait for them. */
+static bool may_move(const struct xs_process *process)
+{
+	return !process->cuda && !process->over;
+}
+
 uint64_t xs_backlog_relieve(struct xs_run *run, uint64_t read)
 {
 	struct xs_backlog *backlog = run->backlog;
@@ -248,8 +251,7 @@ uint64_t xs_backlog_relieve(struct xs_run *run, uint64_t read)
 		return 0;
 	}
 	for (struct xs_process *p = *backlog->processes; p; p = p->next) {
-		/* CUPTI's buffers are read behind the rings, and would wait for them */
-		if (p->cuda)
+		if (!may_move(p))
 			continue;
 		rings += p->track_count;
 		for (uint32_t i = 0; i < p->track_count; i++)
@@ -266,7 +268,7 @@ bool xs_backlog_is_due(const struct xs_run *run)
 {
 	for (const struct xs_process *p = *run->backlog->processes; p; p = p->next)
 		for (uint32_t i = 0; i < p->track_count; i++)
-			if (!p->cuda && is_due(p->tracks[i]))
+			if (may_move(p) && is_due(p->tracks[i]))
 				return true;
 	return false;
 }
@@ -292,48 +294,10 @@ uint64_t xs_backlog_left(const struct xs_run *run)
 	return run->backlog ? run->backlog->chunks.taken * run->backlog->chunks.size : 0;
 }
 
-/* ---- reading ---- */
-
 bool xs_process_is_behind(const struct xs_process *process)
 {
 	for (uint32_t i = 0; i < process->track_count; i++)
 		if (process->tracks[i]->moved.room)
 			return true;
 	return false;
-}
-
-/* The one whose next record is the oldest; NULL: all are read. */
-static struct xs_track *oldest(const struct xs_process *process)
-{
-	struct xs_track *first = NULL;
-	uint64_t least = UINT64_MAX;
-	struct xs_record record;
-
-	for (uint32_t i = 0; i < process->track_count; i++) {
-		struct xs_track *track = process->tracks[i];
-		uint32_t size =
-			xs_record_at(&record, track, track->pos, track->head, sizeof(record.event));
-
-		if (track->pos == track->head)
-			continue;
-		/* a spoilt one is read at once, and the reader rejects it */
-		if (!first || !size || record.event.tick < least) {
-			least = size ? record.event.tick : 0;
-			first = track;
-		}
-	}
-	return first;
-}
-
-uint64_t xs_process_catch_up(struct xs_process *process, bool all)
-{
-	struct xs_track *track;
-	uint64_t read = 0;
-
-	for (uint32_t i = 0; i < process->track_count; i++)
-		xs_track_begin(process->tracks[i]);
-	/* what belongs together lies in several rings: they are read at the same time of theirs */
-	while ((all || read < TURN) && (track = oldest(process)))
-		read += xs_track_read(track, PORTION);
-	return read;
 }

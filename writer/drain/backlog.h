@@ -36,7 +36,5 @@ void xs_backlog_restore(struct xs_track *track);
 
 /* Does a track of it have records in the backlog? */
 bool xs_process_is_behind(const struct xs_process *process);
-/* Reads a process that is; all: to the very end. Returns the bytes read. */
-uint64_t xs_process_catch_up(struct xs_process *process, bool all);
 
 #endif

@@ -184,7 +184,7 @@ static void restrain(struct xs_loop *loop, uint64_t read)
 {
 	uint64_t passed;
 
-	if (read)
+	if (read || loop->defers)
 		loop->vain = 0;
 	else if (!loop->vain++)
 		loop->vain_since = xs_clock_ns(CLOCK_MONOTONIC);
@@ -212,6 +212,13 @@ static void tell_progress(struct xs_loop *loop)
 	if (isatty(STDERR_FILENO))
 		xs_tell("[INFO] %llu MiB of records are still to be written\n",
 			(unsigned long long)(left >> 20));
+}
+
+static uint64_t read_rings(struct xs_loop *loop)
+{
+	loop->defers = xs_backlog_defers(&loop->run);
+	tell_progress(loop);
+	return loop->defers ? xs_backlog_relieve(&loop->run, UINT64_MAX) : xs_loop_read(loop);
 }
 
 /* Again and again: producers that wait for room go by it, and somebody may have written there. */
@@ -253,16 +260,12 @@ static void drain_loop(struct xs_loop *loop)
 			soon = xs_loop_find(loop);
 			loop->joined = soon ? joined - 1 : joined;
 		}
-		loop->defers = xs_backlog_defers(&loop->run);
-		read = loop->defers ? xs_backlog_relieve(&loop->run, UINT64_MAX)
-				    : xs_loop_read(loop);
-		tell_progress(loop);
+		read = read_rings(loop);
 		loop->dumping = xs_loop_serve_dumps(loop);
 		xs_loop_serve_cuts(loop);
 		if (read >= 65536 && ++loop->busy % BUSY_TURNS)
 			continue; /* a lot: more is on its way */
-		if (!loop->defers)
-			restrain(loop, read);
+		restrain(loop, read);
 		if (read)
 			loop->patience = 0;
 		else if (may_be_patient(loop))

@@ -63,6 +63,10 @@ static bool told_status(const struct xs_loop *loop, const struct xs_process *pro
 		*ret = loop->app_status;
 		return true;
 	}
+	if (process->has_status) {
+		*ret = process->wait_status;
+		return true;
+	}
 	/* gone before it was looked at: its pid may be another process's */
 	if (loop->run.recovering || !process->watched || process->start == UINT64_MAX)
 		return false;
@@ -128,7 +132,10 @@ bool xs_loop_finish_ended(struct xs_loop *loop)
 		if (!exec && !xs_process_ended(process)) {
 			link = &process->next;
 		} else if (xs_process_is_behind(process)) {
-			/* it is read in turns, so that others need not wait */
+			/* it is read in turns, so that others need not wait; its parent will not */
+			process->over = true;
+			process->has_status = !exec &&
+					      told_status(loop, process, &process->wait_status);
 			waiting = true;
 			link = &process->next;
 		} else if (!exec && atomic_load_explicit(&loop->run.mailbox->joined,

@@ -1,6 +1,6 @@
 /*
- * -c: the records of all rings are read in the order of their times, one at a time. A call whose
- * last record is still to come holds them up for a short while, a very short one when a ring fills.
+ * Rings that are read by the times of their records: with -c one record at a time, for a process
+ * with a backlog a portion at a time.
  */
 #include "order.h"
 
@@ -16,8 +16,15 @@
 #define PATIENCE	100000000u
 #define PATIENCE_URGENT 2000000u /* the same, while a ring fills */
 
-#define TURN (1u << 20) /* bytes */
+#define TURN	(1u << 20) /* bytes read of a process with a backlog before others' turn comes */
+#define PORTION 8192u	   /* bytes of a ring, before the next one's */
 
+/* ---- -c ---- */
+
+/*
+ * A call whose last record is still to come holds up all others for a short while, a very short one
+ * when a ring fills.
+ */
 static bool waits(const struct xs_track *track, uint64_t now, uint64_t patience)
 {
 	const struct xs_timeline *clock = &track->process->run->clock;
@@ -109,5 +116,44 @@ uint64_t xs_tracks_read_in_order(struct xs_process *process, bool all)
 		} while (one->time <= next && one->time != UINT64_MAX && (all || one->time <= now));
 	}
 	free(list);
+	return read;
+}
+
+/* ---- a backlog ---- */
+
+/* The one whose next record is the oldest; NULL: all are read. */
+static struct xs_track *oldest(const struct xs_process *process)
+{
+	struct xs_track *first = NULL;
+	uint64_t least = UINT64_MAX;
+	struct xs_record record;
+
+	record.event.tick = 0;
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		struct xs_track *track = process->tracks[i];
+		uint32_t size =
+			xs_record_at(&record, track, track->pos, track->head, sizeof(record.event));
+
+		if (track->pos == track->head)
+			continue;
+		/* a spoilt one is read at once, and the reader rejects it */
+		if (!first || !size || record.event.tick < least) {
+			least = size ? record.event.tick : 0;
+			first = track;
+		}
+	}
+	return first;
+}
+
+uint64_t xs_tracks_catch_up(struct xs_process *process, bool all)
+{
+	struct xs_track *track;
+	uint64_t read = 0;
+
+	for (uint32_t i = 0; i < process->track_count; i++)
+		xs_track_begin(process->tracks[i]);
+	/* what belongs together lies in several rings: they are read at the same time of theirs */
+	while ((all || read < TURN) && (track = oldest(process)))
+		read += xs_track_read(track, PORTION);
 	return read;
 }

@@ -67,7 +67,7 @@ static uint64_t read_tracks(struct xs_process *process, bool all)
 	if (process->log_calls)
 		return xs_tracks_read_in_order(process, all);
 	if (xs_process_is_behind(process))
-		return xs_process_catch_up(process, all);
+		return xs_tracks_catch_up(process, all);
 	for (uint32_t i = 0; i < process->track_count; i++)
 		xs_track_begin(process->tracks[i]);
 	do {

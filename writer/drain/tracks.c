@@ -145,11 +145,11 @@ static __attribute__((cold)) void skip(struct xs_track *track)
 }
 
 /* wanted: there are sinks that are opened with the first event, which has not come yet */
-static inline void read_next(struct xs_track *track, bool *wanted)
+static inline void read_next(struct xs_track *track, const struct xs_stream *stream, bool *wanted)
 {
 	struct xs_process *process = track->process;
 	struct xs_record record;
-	uint32_t size = xs_record_copy(&record, track, track->pos, track->head, XS_RECORD_MAX);
+	uint32_t size = xs_record_copy(&record, stream, track->pos, XS_RECORD_MAX);
 	const struct xs_event *event = &record.event;
 
 	if (!size) {
@@ -186,10 +186,11 @@ static inline void commit_some(struct xs_track *track, uint64_t read)
 
 void xs_track_next(struct xs_track *track)
 {
+	const struct xs_stream stream = xs_track_stream(track, track->pos, track->head);
 	bool wanted = track->process->awaits_event;
 	uint64_t first = track->pos;
 
-	read_next(track, &wanted);
+	read_next(track, &stream, &wanted);
 	track->dirty = true;
 	commit_some(track, track->pos - first);
 }
@@ -200,8 +201,17 @@ uint64_t xs_track_read(struct xs_track *track, uint64_t most)
 	uint64_t first = track->pos,
 		 length = track->head - first < most ? track->head - first : most;
 
-	while (track->pos - first < length) /* positions may pass 2^64 in a torn or hostile ring */
-		read_next(track, &wanted);
+	/* positions may pass 2^64 in a torn or hostile ring */
+	while (track->pos - first < length) {
+		const struct xs_stream stream = xs_track_stream(track, track->pos, track->head);
+		uint64_t from = track->pos, left = length - (from - first);
+
+		if (left > stream.end - from)
+			left = stream.end - from;
+		do
+			read_next(track, &stream, &wanted);
+		while (track->pos - from < left);
+	}
 	track->dirty |= track->pos != first;
 	commit_some(track, track->pos - first);
 	return track->pos - first;

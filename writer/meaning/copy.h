@@ -25,26 +25,33 @@ static inline bool xs_track_believes(const struct xs_track *track, const struct 
 	return duration <= track->latest - event->tick;
 }
 
+/* Where bytes of a track's stream lie: at their position modulo `size`, up to `end`. */
+struct xs_stream {
+	const unsigned char *data;
+	uint64_t size, end;
+};
+
+/* Where the record at `pos` is; `head`: where those in the ring end. */
+static inline struct xs_stream xs_track_stream(const struct xs_track *track, uint64_t pos,
+					       uint64_t head)
+{
+	if (xs_track_is_moved(track, pos))
+		return (struct xs_stream){ track->moved.data, track->moved.room, track->moved.end };
+	return (struct xs_stream){ track->data, track->process->ring_size, head };
+}
+
 /*
  * Of the record at `pos` at most `most` bytes (a multiple of 16). Returns the record's size; 0:
  * what is there cannot be one.
  */
-static inline uint32_t xs_record_copy(struct xs_record *copy, const struct xs_track *track,
-				      uint64_t pos, uint64_t head, uint32_t most)
+static inline uint32_t xs_record_copy(struct xs_record *copy, const struct xs_stream *stream,
+				      uint64_t pos, uint32_t most)
 {
-	uint64_t ring = track->process->ring_size, offset, room, second;
-	const unsigned char *data = track->data;
-	const uint64_t *from;
+	uint64_t offset = pos & (stream->size - 1), left = stream->end - pos;
+	uint64_t room = stream->size - offset < left ? stream->size - offset : left;
+	const uint64_t *from = (const void *)(stream->data + offset);
+	uint64_t second;
 	uint32_t size;
-
-	if (__builtin_expect(xs_track_is_moved(track, pos), 0)) {
-		ring = track->moved.room;
-		data = track->moved.data;
-		head = track->moved.end;
-	}
-	offset = pos & (ring - 1);
-	room = ring - offset < head - pos ? ring - offset : head - pos;
-	from = (const void *)(data + offset);
 
 	if (room < sizeof(copy->event) || offset % 16)
 		return 0;
@@ -70,8 +77,10 @@ static inline uint32_t xs_record_copy(struct xs_record *copy, const struct xs_tr
 static inline uint32_t xs_record_at(struct xs_record *record, const struct xs_track *track,
 				    uint64_t pos, uint64_t head, uint32_t most)
 {
+	const struct xs_stream stream = xs_track_stream(track, pos, head);
+
 	record->call.duration = 0; /* which a shorter record has not */
-	return pos == head ? 0 : xs_record_copy(record, track, pos, head, most);
+	return pos == head ? 0 : xs_record_copy(record, &stream, pos, most);
 }
 
 #endif

@@ -99,6 +99,10 @@ struct xs_process {
 	uint64_t start;
 	int pidfd;
 	bool exec; /* a later image of the same pid has joined */
+	bool over; /* it has ended: who goes on filling its rings is not helped */
+	/* as from waitpid(), where it was looked at before the backlog was written */
+	bool has_status;
+	int wait_status;
 	struct xs_mapped first, *segments;
 	uint32_t segment_count;
 	uint64_t ring_size;
