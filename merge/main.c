@@ -36,7 +36,17 @@ struct work {
 	struct xm_late *late;
 	struct xm_totals totals;
 	uint64_t next_id;
+	bool tied; /* clocks, by anything */
 };
+
+/*
+ * In a trace that has lost events the k-th call need not be the k-th that was made: what it seems
+ * to belong to proves nothing.
+ */
+static bool is_sure(const struct xm_end *from, const struct xm_end *to)
+{
+	return from->input->lost <= 0 && to->input->lost <= 0;
+}
 
 /* ---- the first pass: what ties the clocks together ---- */
 
@@ -44,8 +54,9 @@ struct work {
 static void tie(struct work *work, const struct xm_function *function, const struct xm_end *from,
 		const struct xm_end *to)
 {
-	if (to->is_cut)
+	if (to->is_cut || !is_sure(from, to))
 		return; /* when it ended is not known */
+	work->tied = true;
 	if (work->uncertainty)
 		xm_uncertainty_message(work->uncertainty, from->input->clock, from->start,
 				       to->input->clock, to->end);
@@ -75,7 +86,8 @@ static void first_pair(void *user, const struct xm_collective *c, const struct x
 	 * where each waits for the other, both go on at about the same time, unless they look at it
 	 * later
 	 */
-	if (!work->mend && c->function->role == XM_COLLECTIVE && from < to && xm_gets(c, from, to))
+	if (!work->mend && is_sure(&from->end, &to->end) && c->function->role == XM_COLLECTIVE &&
+	    from < to && xm_gets(c, from, to))
 		xm_clocks_together(work->clocks, from->end.input->index, from->end.end,
 				   to->end.input->index, to->end.end);
 }
@@ -103,7 +115,8 @@ static void draw(struct work *work, const char *name, const struct xm_end *from,
 	struct xm_place a = { from->out_pid, from->started_by, from->start - base };
 	struct xm_place b = { to->out_pid, to->ended_by, 0 };
 
-	if (!work->sink || arrival > to->end || from->tid == XM_NO_TIME || to->tid == XM_NO_TIME)
+	if (!work->sink || !is_sure(from, to) || arrival > to->end || from->tid == XM_NO_TIME ||
+	    to->tid == XM_NO_TIME)
 		return;
 	/* the call that saw the end ends with it, and viewers take an end for what is behind it */
 	if (to->ended_by != to->tid && to->end > arrival)
@@ -122,6 +135,8 @@ static void second_message(void *user, uint64_t comm, const struct xm_function *
 {
 	struct work *work = user;
 
+	if (!is_sure(from, to))
+		return;
 	work->totals.messages++;
 	if (to->end < from->start && !to->is_cut) {
 		work->totals.early++;
@@ -451,6 +466,40 @@ static int mend(struct work *work, const struct xm_mpi_sink *sink)
 	return result;
 }
 
+/* Which traces have lost events; what that means is told if it means anything. */
+static bool say_lost(const struct work *work)
+{
+	bool is_any = false;
+
+	for (uint32_t i = 0; i < work->merge->count && work->tied; i++) {
+		const struct xm_input *input = &work->merge->inputs[i];
+
+		if (!input->usable || input->lost <= 0)
+			continue;
+		is_any = true;
+		xm_say("[WARNING] %s: %" PRId64
+		       " events are lost: its MPI calls tie no clocks and have no "
+		       "arrows, and what the report says of its waits may be wrong",
+		       input->path, input->lost);
+	}
+	return is_any;
+}
+
+/*
+ * What is lost is known when all has been read. Then clocks are tied once more, by what is sure. 0
+ * or -ENOMEM.
+ */
+static int tie_again(struct work *work, const struct xm_mpi_sink *sink)
+{
+	xm_clocks_free(work->clocks);
+	work->clocks = xm_clocks_create(work->merge->count);
+	if (!work->clocks || next_pass(work, sink) < 0)
+		return -ENOMEM;
+	xm_walk(work->merge, false, first_visit, work);
+	(void)xm_mpi_finish(work->mpi, &work->totals.dropped);
+	return 0;
+}
+
 static int no_memory(void)
 {
 	xm_say("xstrace-merge: out of memory");
@@ -470,6 +519,8 @@ static int first_pass(struct work *work, const struct xm_options *options, bool 
 		return no_memory();
 	xm_walk(merge, true, first_visit, work);
 	(void)xm_mpi_finish(work->mpi, &work->totals.dropped);
+	if (say_lost(work) && tie_again(work, &sink) < 0)
+		return no_memory();
 	for (uint32_t i = 0; i < merge->count; i++) {
 		const struct xm_input *input = &merge->inputs[i];
 

@@ -37,6 +37,19 @@ def test_events_of_a_pool_that_is_gone(xstrace, tmp_path):
 
 
 @needs_ze
+@pytest.mark.parametrize("how", ["signalled", "host", "gone"])
+def test_an_event_that_is_never_reset(xstrace, tmp_path, how):
+    """It may tell of its former command, of two, or not exist any more: each command has times of its own, or is counted."""
+    gpu = SoftGPU(tmp_path, DURATION_NS="*=2000000")
+    run = xstrace(KERNELS, "ze_again", [how, 20], env=gpu.env, timeout=60)
+    assert run.out == "went on\n" and run.status == 0
+    missing = run.trace.other.get("untimed_commands", 0) + run.trace.other.get("open_commands", 0)
+    starts = {slice.start for slice in run.trace.device}
+    assert len(starts) == len(run.trace.device) and len(starts) + missing == len(gpu.kernels) == 40
+    assert how != "signalled" or len(starts) >= 20
+
+
+@needs_ze
 @pytest.mark.parametrize("options", [KERNELS, "-h -d", "--chrome-call-logging"])
 @pytest.mark.parametrize("launches", [1, 30, 300])
 def test_in_a_sandbox(xstrace, launches, options):

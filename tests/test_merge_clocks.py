@@ -1,12 +1,13 @@
 """xstrace-merge brings clocks together: of jobs whose true times are known, and of real ranks by fake clocks."""
 
+import json
 import time
 from random import Random
 
 import pytest
 
 from conftest import APPS, XSTRACE, root_only
-from merging import arrows, merged, talk, worst_error
+from merging import arrows, merge, merged, talk, worst_error
 from ranks import MPI, MPIEXEC, Clock, Job, Slewed, mpi_app, needs_mpi  # noqa: F401
 
 
@@ -293,3 +294,18 @@ def test_real_ranks_of_two_hosts(xstrace, mpi_app):
     first, second = trace.metadata["clocks"]
     assert (first["host"], second["host"]) == ("node1", "node2")
     assert error < 10_000 and second["error_ns"] < 10_000 and abs(second["drift_ppm"] - 100) < 5
+
+
+def test_a_trace_that_lost_events_proves_nothing(tmp_path):
+    """Every third of a rank's calls is missing: the others keep the host's clock, no arrow leads to it or from it, and a line says why."""
+    job = talk(Job(["a", "a", "a"]), 30)
+    job.calls[1] = [call for n, call in enumerate(job.calls[1]) if n % 3]
+    paths = job.write(tmp_path)
+    paths[1].write_text(paths[1].read_text().replace('"lost": 0', '"lost": 40'))
+    said = merge("-o", "all.json", *paths, cwd=tmp_path).stderr
+    assert f"[WARNING] {paths[1]}: 40 events are lost: its MPI calls tie no clocks" in said
+    assert "clocks of their own" not in said and "did not run evenly" not in said
+    trace = json.loads((tmp_path / "all.json").read_text())
+    assert [clock["offset_ns"] for clock in trace["metadata"]["clocks"]] == [0]
+    ends = {event["pid"] for event in trace["traceEvents"] if event["ph"] in "sf" and event["cat"] == "mpi"}
+    assert ends == {job.pid(0), job.pid(2)}

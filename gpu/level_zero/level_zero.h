@@ -85,6 +85,8 @@ struct xs_ze_node {
 	/* of a body: the execution whose times are in early_times */
 	_Atomic uint64_t early;
 	ze_kernel_timestamp_result_t early_times;
+	/* of an immediate list: early_times are what the event told before the command was there */
+	bool stale;
 	/* unknown whether the device will still signal it */
 	bool lost;
 	uint32_t shape;			/* of the record, interned; 0: not */
@@ -169,6 +171,7 @@ void xs_ze_context_pools_destroy(struct xs_ze_context *context);
 #define XS_ZE_EVENT_COUNTS (1ull << 60) /* counter-based */
 #define XS_ZE_EVENT_RESETS (1ull << 59) /* lists reset it, on the device */
 #define XS_ZE_EVENT_UNSEEN (1ull << 58) /* the host was not to see it */
+#define XS_ZE_EVENT_HOST   (1ull << 56) /* the host has signalled it, once at least */
 /* in place of the link: the queue and id of the command that it told of */
 #define XS_ZE_EVENT_TOLD       (1ull << 57)
 #define XS_ZE_EVENT_LINK       ((1ull << 56) - 1)

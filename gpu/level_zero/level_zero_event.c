@@ -310,6 +310,16 @@ void xs_ze_event_changes(ze_event_handle_t event)
 	take_times(event, false);
 }
 
+/* The host does what its command was to do: from then on nothing tells of the command. */
+void xs_ze_event_signalled(ze_event_handle_t event)
+{
+	_Atomic uint64_t *word = xs_ze_alive() ? xs_ze_event_word(event) : NULL;
+
+	take_times(event, false);
+	if (word)
+		(void)atomic_fetch_or(word, XS_ZE_EVENT_HOST);
+}
+
 /* A call that began then and waited for the event has waited for the event's command. */
 static void waited(ze_event_handle_t event, uint64_t began)
 {

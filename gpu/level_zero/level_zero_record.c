@@ -304,6 +304,18 @@ static inline bool is_still(const struct xs_ze_node *node, uint64_t state)
 	return atomic_load_explicit(&node->state, memory_order_relaxed) == state;
 }
 
+/* Not ready as long as the event tells of its former use. */
+static ze_result_t ask_event(const struct xs_ze_node *node, ze_kernel_timestamp_result_t *times)
+{
+	ze_result_t result = xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, times);
+
+	if (!result && node->stale && !node->body &&
+	    times->global.kernelStart == node->early_times.global.kernelStart &&
+	    times->global.kernelEnd == node->early_times.global.kernelEnd)
+		return ZE_RESULT_NOT_READY;
+	return result;
+}
+
 bool xs_ze_node_finish(struct xs_ze_node *node)
 {
 	uint64_t state = atomic_load_explicit(&node->state, memory_order_acquire),
@@ -320,7 +332,7 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 		result = xs_ze.zeEvent.pfnQueryStatus(node->own);
 		times = *node->saved;
 	} else {
-		result = xs_ze.zeEvent.pfnQueryKernelTimestamp(node->event, &times);
+		result = ask_event(node, &times);
 	}
 	if (!is_still(node, busy))
 		return false;

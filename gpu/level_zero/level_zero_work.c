@@ -205,8 +205,8 @@ static void save_times(struct xs_ze_list *list, ze_command_list_handle_t handle,
 }
 
 /*
- * A counter-based event is signalled again: its previous command may not have been read yet, and
- * would get the times of this one.
+ * An event is signalled again without a reset: its previous command may not have been read yet, and
+ * would get the times of this one, or ask an event that is gone by then.
  */
 static void signalled_again(struct xs_ze_work *work, struct xs_ze_node *before)
 {
@@ -215,12 +215,21 @@ static void signalled_again(struct xs_ze_work *work, struct xs_ze_node *before)
 	if (before->saved || (!before->body && xs_ze_node_finish(before)))
 		return;
 	if (before->body ? before->body == list->body
-			 : !list->body && before->queue == list->queue) {
+			 : !list->body && before->queue == list->queue && list->in_order) {
 		before->saved_always = before->body;
 		save_times(list, work->handle, before, 0);
 	} else if (!before->body) {
 		xs_ze_node_lost(before);
 	}
+}
+
+/*
+ * An event that is signalled while its command is appended goes on telling of its former use until
+ * the command has run.
+ */
+static bool note_stale(struct xs_ze_node *node, ze_event_handle_t event)
+{
+	return !xs_ze.zeEvent.pfnQueryKernelTimestamp(event, &node->early_times);
 }
 
 /*
@@ -236,8 +245,12 @@ static __attribute__((noinline)) bool choose_event(struct xs_ze_work *work,
 
 	if (value & XS_ZE_EVENT_TIMED) {
 		before = xs_ze_node_linked(xs_ze_event_link(value));
-		if (before && value & XS_ZE_EVENT_COUNTS)
+		if (before && (value & XS_ZE_EVENT_COUNTS || !before->body))
 			signalled_again(work, before);
+		value = atomic_load_explicit(word, memory_order_relaxed);
+		node->stale = value & (XS_ZE_EVENT_TOLD | XS_ZE_EVENT_HOST) &&
+			      !(value & XS_ZE_EVENT_COUNTS) && !work->list->body &&
+			      note_stale(node, *event);
 		node->event = *event;
 		work->resets = value & XS_ZE_EVENT_RESETS;
 		return true;

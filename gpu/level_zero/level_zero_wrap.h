@@ -141,6 +141,7 @@ void xs_ze_memory_changes(void);
 void xs_ze_pool_ends(ze_event_pool_handle_t pool);
 void xs_ze_event_ends(ze_event_handle_t event);
 void xs_ze_event_changes(ze_event_handle_t event);
+void xs_ze_event_signalled(ze_event_handle_t event);
 void xs_ze_event_resets(ze_command_list_handle_t list, ze_event_handle_t event);
 /*
  * A call that may have waited, when it began; 0: it is not recorded, or no option needs to know for
