@@ -37,7 +37,15 @@
 extern "C" {
 #endif
 
-#define XSTRACE_API __attribute__((visibility("default")))
+/* a jump less for each call; they are bound when the program starts */
+#define XSTRACE_NOPLT
+#ifdef __has_attribute
+#if __has_attribute(noplt)
+#undef XSTRACE_NOPLT
+#define XSTRACE_NOPLT , noplt
+#endif
+#endif
+#define XSTRACE_API __attribute__((visibility("default") XSTRACE_NOPLT))
 
 /* ---- results ---- */
 
