@@ -115,7 +115,7 @@ struct xs_activity_object {
 #define XS_ACTIVITY_CONTEXT UINT32_MAX /* no stream has this number */
 
 struct xs_activity_device {
-	_Atomic uint32_t name;	 /* interned, with its place on the bus as scope; 0: not known */
+	_Atomic uint32_t name;	 /* interned, with its properties as scope; 0: not known */
 	_Atomic uint32_t given;	 /* what the program calls it; 0: it has not said */
 	_Atomic uint32_t wanted; /* by --devices-to-sample */
 };

@@ -45,7 +45,7 @@ def stub(found):
 def main():
     text = open(sys.argv[1]).read()
     _, _, rest = text.partition("*/\n")
-    rest = rest.replace('#define XSTRACE_API __attribute__((visibility("default")))\n', "")
+    rest = re.sub(r"/\* [^*]* \*/\n#define XSTRACE_NOPLT\n.*?#define XSTRACE_API .*?\n", "", rest, flags=re.S)
     rest = re.sub(r"XSTRACE_API ([^;]+);", stub, rest)
     with open(sys.argv[2], "w") as out:
         out.write("/* Made from xstrace.h: for programs that are built without xstrace. */\n" + rest)

@@ -4,6 +4,7 @@ import collections
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 
@@ -356,7 +357,7 @@ def test_tasks_are_on_the_devices_rows(xstrace, tmp_path):
 
 
 def test_changes_of_memory_are_events(xstrace, tmp_path):
-    """tests/apps/library.c memory: five changes while it is profiled, one after that."""
+    """tests/apps/library.c memory: seven changes while it is profiled, one after that."""
     run = xstrace(f"{KINETO} --chrome-itt-logging", APPS / "library", ["memory", tmp_path])
     assert "stop: 2, the events are in the launcher's trace" in run.out  # the program ends then
     data = json.loads(run.trace_files[0].read_text())
@@ -369,9 +370,11 @@ def test_changes_of_memory_are_events(xstrace, tmp_path):
         (25, 1, 1, 175, 1000),
         (-50, 1, 1, 125, 1000),
         (8, 0, 0, 8, 8),
+        (1, 18, 0, 9, 9),
+        (2, 18, 0, 9, 9),
     ]
     first = events[0]["args"]["Addr"]
-    assert [e["args"]["Addr"] - first for e in events] == [0, 1, 2, 1, 3]
+    assert [e["args"]["Addr"] - first for e in events] == [0, 1, 2, 1, 3, 5, 6]
     assert not [e for e in xstrace("--chrome-itt-logging", APPS / "library", ["memory", tmp_path]).trace.events if e["name"] == "[memory]"]
 
 
@@ -415,3 +418,66 @@ def test_collectives_of_mpi(xstrace, mpi_app):  # noqa: F811
             groups.add(args["Process Group Name"])
         assert len(groups) > 1 and "world" in groups
         assert not any("Collective name" in e["args"] for e in calls if e["name"] in ("MPI_Wait", "MPI_Put", "MPI_Get"))
+
+
+# ---- devices ----
+
+
+def devices_of(run):
+    return {device["id"]: device for device in load(run)["deviceProperties"]}
+
+
+@needs_softcuda
+def test_properties_of_cuda_devices(xstrace):
+    """What tests/softcuda says of its devices (objects.c)."""
+    run = xstrace(KINETO, "cuda_loop", [10], env=SoftCUDA(xstrace.home).env)
+    device = devices_of(run)[0]
+    assert device.pop("totalGlobalMem") > 1 << 20
+    assert device == {
+        "id": 0,
+        "name": "Software GPU 0",
+        "computeMajor": 9,
+        "computeMinor": 0,
+        "maxThreadsPerBlock": 1024,
+        "maxThreadsPerMultiprocessor": 2048,
+        "regsPerBlock": 65536,
+        "warpSize": 32,
+        "sharedMemPerBlock": 49152,
+        "numSms": 4,
+        "regsPerMultiprocessor": 65536,
+        "sharedMemPerMultiprocessor": 233472,
+    }
+
+
+XPU = ("totalGlobalMem", "maxComputeUnits", "maxWorkGroupSize", "maxClockFrequency", "maxMemAllocSize", "localMemSize")
+
+
+def test_properties_of_opencl_devices(xstrace):
+    """As the runtime tells a program that asks it."""
+    if not (APPS / "cl_matrix").exists():
+        pytest.skip("no OpenCL")
+    asked = subprocess.run(["clinfo", "--raw"], capture_output=True, text=True).stdout if shutil.which("clinfo") else ""
+    (device,) = devices_of(xstrace(KINETO, "cl_matrix")).values()
+    assert set(device) - {"id", "name"} == set(XPU)
+    names = {
+        "totalGlobalMem": "CL_DEVICE_GLOBAL_MEM_SIZE",
+        "maxComputeUnits": "CL_DEVICE_MAX_COMPUTE_UNITS",
+        "maxWorkGroupSize": "CL_DEVICE_MAX_WORK_GROUP_SIZE",
+        "maxMemAllocSize": "CL_DEVICE_MAX_MEM_ALLOC_SIZE",
+        "localMemSize": "CL_DEVICE_LOCAL_MEM_SIZE",
+    }
+    for key, name in names.items():
+        values = re.findall(rf"{name}\s+(\d+)$", asked, re.M)
+        assert str(device[key]) in values or not asked
+
+
+def test_properties_of_level_zero_devices(xstrace):
+    """What the driver in tests/softgpu says; what it has no function for is left out."""
+    if not (APPS / "ze_matrix").exists():
+        pytest.skip("no Level Zero")
+    driver = {"ZE_ENABLE_ALT_DRIVERS": str(BUILD / "tests/softgpu/libze_softgpu.so")}
+    devices = devices_of(xstrace(KINETO, "ze_matrix", env=driver))
+    assert devices
+    for device in devices.values():
+        assert device["name"] and set(device) - {"id", "name"} <= set(XPU)
+        assert device["maxComputeUnits"] > 0 and device["maxClockFrequency"] == 1000

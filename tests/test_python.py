@@ -444,6 +444,46 @@ def test_examples_of_the_page(python, tmp_path, monkeypatch):
         assert slices(path)
 
 
+# What PyTorch and a device do, told by hand: op (around it a range) calls launch, which puts work on the device.
+LAUNCHED = """
+import os, threading, xstrace
+from xstrace import _native
+OP, ANNOTATION, COPY, KERNEL, RUNTIME = 0, 1, 3, 5, 7
+with xstrace.profile() as prof:
+    now, pid, tid = xstrace.now(), os.getpid(), threading.get_native_id()
+    def host(name, kind, begin, end, correlation=0):
+        return name, kind, now + begin * 1000, now + end * 1000, pid, tid, correlation, ()
+    def device(name, kind, begin, end, correlation):
+        return name, kind, now + begin * 1000, now + end * 1000, 0, 7, correlation, ()
+    result, why = _native.activities("", [
+        host("step", ANNOTATION, 0, 100), host("outer", OP, 10, 90, 1), host("inner", OP, 20, 50, 2),
+        host("cudaLaunchKernel", RUNTIME, 30, 35, 11), host("cudaMemcpyAsync", RUNTIME, 60, 65, 12),
+        host("cudaLaunchKernel", RUNTIME, 95, 97, 13),
+        device("gemm", KERNEL, 40, 140, 11), device("Memcpy", COPY, 140, 150, 12), device("gemm", KERNEL, 150, 151, 13),
+        device("unknown", KERNEL, 160, 163, 14)])
+    assert not result, why
+for row in prof.key_averages():
+    print(row.key, row.count, row.device_time_total, row.self_device_time_total)
+print(prof.key_averages().table(sort_by="cuda_time_total"))
+"""
+
+
+def test_time_on_devices(python):
+    """Work counts for itself, for the calls that have launched it, and for what is around these."""
+    rows, table = python(LAUNCHED).out.split("---", 1)
+    assert dict(line.split(" ", 1) for line in rows.splitlines()) == {
+        "step": "1 111.0 1.0",
+        "outer": "1 110.0 10.0",
+        "inner": "1 100.0 100.0",
+        "cudaLaunchKernel": "2 101.0 0.0",
+        "cudaMemcpyAsync": "1 10.0 0.0",
+        "gemm": "2 101.0 101.0",
+        "Memcpy": "1 10.0 10.0",
+        "unknown": "1 3.0 3.0",
+    }
+    assert "Self Device" in table and table.endswith("Device time total: 114.000us\n\n")
+
+
 # ---- PyTorch ----
 
 TRAIN = """
@@ -507,6 +547,39 @@ def test_torch(torch, tmp_path):
     pairs = collections.Counter((pair["s"], pair["f"]) for pair in ends.values())
     assert pairs["aten::relu", "ReluBackward0"] == pairs["aten::mean", "MeanBackward0"] == 3
     assert pairs["aten::addmm", "AddmmBackward0"] == 6
+
+
+STACK = """
+import json, sys, torch, xstrace
+def scale(x):
+    return x.mul(2)
+def model(x):
+    return scale(x).mul(3)
+with xstrace.profile(with_stack=True) as prof:
+    model(torch.ones(3))
+prof.export_chrome_trace(sys.argv[1])
+print([[frame.rpartition("/")[2] for frame in event.stack[:2]] for event in prof.events() if event.name == "aten::mul"])
+rows = prof.key_averages(group_by_stack_n=1)
+print([row.count for row in rows if row.key == "aten::mul"], any(row.key.startswith("program.py") for row in rows))
+print("program.py(3): scale" in rows.table() and "Source Location" in rows.table())
+"""
+
+
+@needs_clients
+def test_torch_with_stack(torch, tmp_path):
+    """The functions that an operation was called in, as a list and in the trace; they are events of their own, too."""
+    path = tmp_path / "trace.json"
+    lines = torch(STACK, path).out.splitlines()
+    assert eval(lines[0])[0] == ["program.py(3): scale", "program.py(5): model"]
+    assert eval(lines[0])[1][0] == "program.py(5): model"
+    assert lines[1:] == ["[1, 1] False", "True"]
+    found = slices(path)
+    functions = {s.name.rpartition("/")[2]: s for s in found if s.cat == "python_function"}
+    inner, outer = [s for s in found if s.name == "aten::mul"]
+    assert inner.args["Call stack"].split(";")[0].endswith("program.py(3): scale")
+    scale, model = functions["program.py(3): scale"], functions["program.py(5): model"]
+    assert scale.start <= inner.start and inner.end <= scale.end
+    assert model.start <= scale.start and scale.end <= model.end and outer.end <= model.end
 
 
 @needs_clients

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "bus.h"
 #include "xs_cuda.h"
 #include "lock.h"
 #include "sys.h"
@@ -64,7 +65,7 @@ uint32_t xs_cuda_symbol(const char *symbol)
  * buffers, too, so the kernel copies the text and nothing here follows the pointer. Where the
  * kernel may not be asked (some containers), such names are not known.
  */
-static uint32_t name_at(uint64_t pointer)
+static uint32_t name_at(uint64_t pointer, uint32_t scope)
 {
 	static char text[XS_STRING_MAX];
 	static _Atomic uint32_t lock;
@@ -84,7 +85,7 @@ static uint32_t name_at(uint64_t pointer)
 		found = (uint32_t)strnlen(text + length, (size_t)n);
 		length += found;
 		if (found < (uint32_t)n || length == XS_STRING_MAX) {
-			name = xs_name_parts(&(struct xs_part){ text, length }, 1, 0);
+			name = xs_name_parts(&(struct xs_part){ text, length }, 1, scope);
 			break;
 		}
 	}
@@ -105,7 +106,7 @@ static void learn(struct xs_activity_file *file, uint64_t pointer)
 			return;
 		if (there)
 			continue;
-		name = name_at(pointer);
+		name = name_at(pointer, 0);
 		if (!name)
 			return;
 		atomic_store_explicit(&at->name, name, memory_order_relaxed);
@@ -118,18 +119,49 @@ static void learn(struct xs_activity_file *file, uint64_t pointer)
 	}
 }
 
-static void learn_device(struct xs_activity_file *file, uint32_t id, uint64_t pointer)
-{
-	uint32_t name = id < XS_ACTIVITY_DEVICES ? name_at(pointer) : 0;
-
-	if (name)
-		atomic_store_explicit(&file->device[id].name, name, memory_order_release);
-}
-
 /* A word of a record: read once, whoever changes it meanwhile. */
 static uint64_t word_at(const unsigned char *record, size_t at)
 {
 	return *(const volatile uint64_t *)(const void *)(record + at);
+}
+
+static uint32_t number_at(const unsigned char *record, size_t at)
+{
+	return *(const volatile uint32_t *)(const void *)(record + at);
+}
+
+#define DEVICE(member) number_at(record, offsetof(CUpti_ActivityDevice2, member))
+
+static uint32_t device_facts(const unsigned char *record)
+{
+	uint32_t warp = DEVICE(numThreadsPerWarp);
+	const struct xs_device_fact facts[] = {
+		{ "totalGlobalMem",
+		  word_at(record, offsetof(CUpti_ActivityDevice2, globalMemorySize)) },
+		{ "computeMajor", DEVICE(computeCapabilityMajor) },
+		{ "computeMinor", DEVICE(computeCapabilityMinor) },
+		{ "maxThreadsPerBlock", DEVICE(maxThreadsPerBlock) },
+		{ "maxThreadsPerMultiprocessor",
+		  (uint64_t)DEVICE(maxWarpsPerMultiprocessor) * warp },
+		{ "regsPerBlock", DEVICE(maxRegistersPerBlock) },
+		{ "warpSize", warp },
+		{ "sharedMemPerBlock", DEVICE(maxSharedMemoryPerBlock) },
+		{ "numSms", DEVICE(numMultiprocessors) },
+		{ "regsPerMultiprocessor", DEVICE(maxRegistersPerMultiprocessor) },
+		{ "sharedMemPerMultiprocessor", DEVICE(maxSharedMemoryPerMultiprocessor) },
+	};
+
+	return xs_device_facts(facts, sizeof(facts) / sizeof(facts[0]));
+}
+
+static void learn_device(struct xs_activity_file *file, const unsigned char *record)
+{
+	uint32_t id = DEVICE(id);
+	uint64_t pointer = word_at(record, offsetof(CUpti_ActivityDevice2, name));
+	uint32_t name = id < XS_ACTIVITY_DEVICES ? name_at(pointer, device_facts(record)) : 0;
+
+	if (name)
+		atomic_store_explicit(&file->device[id].name, name, memory_order_release);
 }
 
 void xs_cuda_learn_names(struct xs_activity_file *file, const unsigned char *data, uint64_t bytes)
@@ -154,9 +186,7 @@ void xs_cuda_learn_names(struct xs_activity_file *file, const unsigned char *dat
 				learn(file, pointer);
 		} else if (kind == CUPTI_ACTIVITY_KIND_DEVICE &&
 			   size >= sizeof(CUpti_ActivityDevice2)) {
-			learn_device(file,
-				     (uint32_t)word_at(record, offsetof(CUpti_ActivityDevice2, id)),
-				     word_at(record, offsetof(CUpti_ActivityDevice2, name)));
+			learn_device(file, record);
 		}
 	}
 }

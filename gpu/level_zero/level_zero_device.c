@@ -81,6 +81,8 @@ static __attribute__((noinline)) bool device_wanted(ze_device_handle_t handle)
 struct told {
 	ze_device_properties_t properties;
 	ze_pci_ext_properties_t pci;
+	ze_device_compute_properties_t compute;
+	ze_device_memory_properties_t memory[16];
 	ze_command_queue_group_properties_t groups[64];
 };
 
@@ -97,15 +99,57 @@ static uint64_t copy_only(ze_device_handle_t handle, struct told *told)
 	return groups;
 }
 
-static uint32_t bus_of(ze_device_handle_t handle, struct told *told)
+static uint64_t memory_of(ze_device_handle_t handle, struct told *told)
+{
+	uint32_t count = sizeof(told->memory) / sizeof(told->memory[0]);
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		told->memory[i].stype = ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES;
+	if (!xs_ze.zeDevice.pfnGetMemoryProperties ||
+	    xs_ze.zeDevice.pfnGetMemoryProperties(handle, &count, told->memory))
+		return XS_FACT_UNKNOWN;
+	for (uint32_t i = 0; i < count && i < sizeof(told->memory) / sizeof(told->memory[0]); i++)
+		bytes += told->memory[i].totalSize;
+	return bytes;
+}
+
+static bool ask_compute(ze_device_handle_t handle, struct told *told)
+{
+	told->compute.stype = ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES;
+	return xs_ze.zeDevice.pfnGetComputeProperties &&
+	       !xs_ze.zeDevice.pfnGetComputeProperties(handle, &told->compute);
+}
+
+static uint32_t facts_of(ze_device_handle_t handle, struct told *told)
+{
+	const ze_device_properties_t *properties = &told->properties;
+	const ze_device_compute_properties_t *compute = &told->compute;
+	bool computes = ask_compute(handle, told);
+	const struct xs_device_fact facts[] = {
+		{ "totalGlobalMem", memory_of(handle, told) },
+		{ "maxComputeUnits", (uint64_t)properties->numSlices *
+					     properties->numSubslicesPerSlice *
+					     properties->numEUsPerSubslice },
+		{ "maxWorkGroupSize", computes ? compute->maxTotalGroupSize : XS_FACT_UNKNOWN },
+		{ "maxClockFrequency", properties->coreClockRate },
+		{ "maxMemAllocSize", properties->maxMemAllocSize },
+		{ "localMemSize", computes ? compute->maxSharedLocalMemory : XS_FACT_UNKNOWN },
+	};
+
+	return xs_device_facts(facts, sizeof(facts) / sizeof(facts[0]));
+}
+
+static uint32_t scope_of(ze_device_handle_t handle, struct told *told, uint32_t facts)
 {
 	const ze_pci_address_ext_t *at = &told->pci.address;
 
 	told->pci = (ze_pci_ext_properties_t){ .stype = ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES };
 	if (!xs_ze.zeDevice.pfnPciGetPropertiesExt ||
 	    xs_ze.zeDevice.pfnPciGetPropertiesExt(handle, &told->pci))
-		return 0;
-	return xs_bus_name((const uint32_t[]){ at->domain, at->bus, at->device, at->function });
+		return facts;
+	return xs_bus_name((const uint32_t[]){ at->domain, at->bus, at->device, at->function },
+			   facts);
 }
 
 /* The driver is not called with the lock held. */
@@ -121,7 +165,8 @@ static struct xs_ze_device_info *add_told(ze_device_handle_t handle,
 	properties->stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2;
 	if (xs_ze.zeDevice.pfnGetProperties(handle, properties))
 		return NULL;
-	fresh.name = xs_name(properties->name, bus_of(whole ? whole->handle : handle, told));
+	fresh.name = xs_name(properties->name, scope_of(whole ? whole->handle : handle, told,
+							facts_of(handle, told)));
 	fresh.type = properties->type == ZE_DEVICE_TYPE_GPU   ? XS_DEVICE_GPU
 		     : properties->type == ZE_DEVICE_TYPE_CPU ? XS_DEVICE_CPU
 							      : XS_DEVICE_ACCELERATOR;

@@ -68,6 +68,28 @@ static void device_used(const struct xs_cl_device *device)
 	xs_record_end(sizeof(*event));
 }
 
+static uint64_t number_told(cl_device_id id, cl_device_info what)
+{
+	uint64_t value = 0; /* some have 32 bits */
+
+	return xs_cl_target.clGetDeviceInfo(id, what, sizeof(value), &value, NULL) ? XS_FACT_UNKNOWN
+										   : value;
+}
+
+static uint32_t facts_told(cl_device_id id)
+{
+	const struct xs_device_fact facts[] = {
+		{ "totalGlobalMem", number_told(id, CL_DEVICE_GLOBAL_MEM_SIZE) },
+		{ "maxComputeUnits", number_told(id, CL_DEVICE_MAX_COMPUTE_UNITS) },
+		{ "maxWorkGroupSize", number_told(id, CL_DEVICE_MAX_WORK_GROUP_SIZE) },
+		{ "maxClockFrequency", number_told(id, CL_DEVICE_MAX_CLOCK_FREQUENCY) },
+		{ "maxMemAllocSize", number_told(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE) },
+		{ "localMemSize", number_told(id, CL_DEVICE_LOCAL_MEM_SIZE) },
+	};
+
+	return xs_device_facts(facts, sizeof(facts) / sizeof(facts[0]));
+}
+
 /* What the runtime says about it. */
 static __attribute__((noinline)) struct xs_cl_device device_told(cl_device_id id)
 {
@@ -75,15 +97,17 @@ static __attribute__((noinline)) struct xs_cl_device device_told(cl_device_id id
 	cl_device_type type = 0;
 	cl_uint pci[4]; /* cl_device_pci_bus_info_khr */
 	char name[256] = "", version[256] = "";
+	uint32_t facts;
 
 	(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_NAME, sizeof(name) - 1, name, NULL);
 	(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof(type), &type, NULL);
 	(void)xs_cl_target.clGetDeviceInfo(id, CL_DEVICE_VERSION, sizeof(version) - 1, version,
 					   NULL);
+	facts = facts_told(id);
 	device.name =
 		xs_name(name, xs_cl_target.clGetDeviceInfo(id, DEVICE_PCI, sizeof(pci), pci, NULL)
-				      ? 0
-				      : xs_bus_name(pci));
+				      ? facts
+				      : xs_bus_name(pci, facts));
 	device.type = type & CL_DEVICE_TYPE_GPU		  ? XS_DEVICE_GPU
 		      : type & CL_DEVICE_TYPE_CPU	  ? XS_DEVICE_CPU
 		      : type & CL_DEVICE_TYPE_ACCELERATOR ? XS_DEVICE_ACCELERATOR

@@ -37,7 +37,15 @@
 extern "C" {
 #endif
 
-#define XSTRACE_API __attribute__((visibility("default")))
+/* a jump less for each call; they are bound when the program starts */
+#define XSTRACE_NOPLT
+#ifdef __has_attribute
+#if __has_attribute(noplt)
+#undef XSTRACE_NOPLT
+#define XSTRACE_NOPLT , noplt
+#endif
+#endif
+#define XSTRACE_API __attribute__((visibility("default") XSTRACE_NOPLT))
 
 /* ---- results ---- */
 
@@ -263,10 +271,11 @@ XSTRACE_API const char *xstrace_trace_path(const struct xstrace_trace *trace);
 XSTRACE_API void xstrace_trace_free(struct xstrace_trace *trace);
 
 struct xstrace_event {
-	const char *name;     /* valid as long as the trace */
-	int64_t start;	      /* ns since 1970 */
-	uint64_t duration;    /* ns; 0: an instant */
-	uint64_t correlation; /* of an activity and what it was caused by; 0: none */
+	const char *name;  /* valid as long as the trace */
+	int64_t start;	   /* ns since 1970 */
+	uint64_t duration; /* ns; 0: an instant */
+	/* the same for work on a device and the call that has launched it; 0: none */
+	uint64_t correlation;
 	/* the newest of xstrace_push_correlation(), of its user variant; 0: none */
 	uint64_t external, user_external;
 	int64_t device;	     /* number of the device; of activities on the host the process id */

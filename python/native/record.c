@@ -153,9 +153,7 @@ static PyObject *range_new(PyTypeObject *type, PyObject *args, PyObject *keyword
 	struct range *range;
 	PyObject *name;
 
-	name = !keywords && PyTuple_Size(args) == 1 ? PyTuple_GetItem(args, 0) : NULL;
-	if ((!name || !PyUnicode_Check(name)) && /* rare, and slow: it says what is wrong, too */
-	    !PyArg_ParseTupleAndKeywords(args, keywords, "U:record_function", names, &name))
+	if (!PyArg_ParseTupleAndKeywords(args, keywords, "U:record_function", names, &name))
 		return NULL;
 	range = (struct range *)allocate(type, 0);
 	if (range)

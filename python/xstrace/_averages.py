@@ -8,6 +8,7 @@ from typing import Any, Iterable, Iterator, NamedTuple
 
 DEVICE = {"kernel", "gpu_memcpy", "gpu_memset"}
 HOST = {"cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver"}
+CALLS = {"cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver"}
 STEP = "ProfilerStep#"
 TRANSFER = "xstrace: operations are put into the trace"  # a slice of the trace, and no part of the program's work
 
@@ -37,48 +38,80 @@ class Event(NamedTuple):
     """Of an operation of PyTorch that was recorded with shapes: JSON, a list for each argument."""
     sequence: int = -1
     """Of an operation of PyTorch: the number that it shares with its backward operation; -1: none."""
+    stack: tuple[str, ...] = ()
+    """Of an operation of PyTorch that was recorded with its stack: "file(line): function", the innermost first."""
 
     @property
     def end_ns(self) -> int:
         return self.start_ns + self.duration_ns
 
 
-def host_self_times(events: Iterable[Event]) -> Iterator[tuple[Event, int]]:
-    """Each event of the host, with the ns that it did not spend in events within it, on the same thread."""
+class HostEvent:
+    """An event of the host, while the events within it are looked at. Times in ns."""
+
+    def __init__(self, event: Event):
+        self.event = event
+        self.inner = 0
+        self.device = 0
+        self.self_device = 0
+
+    @property
+    def self_ns(self) -> int:
+        return max(self.event.duration_ns - self.inner, 0)
+
+
+def _launched(open_events: list[HostEvent], device_ns: int) -> None:
+    """A call has launched this work: it counts for all that is open around it, and as its own for the innermost operation."""
+    for one in open_events:
+        one.device += device_ns
+    operations = [one for one in open_events if one.event.category not in CALLS]
+    if operations:
+        operations[-1].self_device += device_ns
+
+
+def host_events(events: Iterable[Event]) -> Iterator[HostEvent]:
+    """Each event of the host, with what it did not spend in events within it on the same thread, and with the work on
+    devices that calls within it have launched."""
+    events = list(events)
+    work: dict[int, int] = defaultdict(int)
+    for event in events:
+        if event.category in DEVICE and event.correlation:
+            work[event.correlation] += event.duration_ns
     threads: dict[tuple[int, int], list[Event]] = defaultdict(list)
     for event in events:
         if event.category in HOST and event.duration_ns and not event.name.startswith(STEP):
             threads[event.device, event.resource].append(event)
     for thread in threads.values():
         thread.sort(key=lambda event: (event.start_ns, -event.duration_ns))
-        open_events: list[list[Any]] = []  # [event, its time within others], the outermost first
+        open_events: list[HostEvent] = []  # the outermost first
         for event in thread:
-            while open_events and open_events[-1][0].end_ns <= event.start_ns:
-                done, inner = open_events.pop()
-                yield done, max(done.duration_ns - inner, 0)
+            while open_events and open_events[-1].event.end_ns <= event.start_ns:
+                yield open_events.pop()
             if open_events:
-                open_events[-1][1] += event.duration_ns
-            open_events.append([event, 0])
-        for done, inner in open_events:
-            yield done, max(done.duration_ns - inner, 0)
+                open_events[-1].inner += event.duration_ns
+            open_events.append(HostEvent(event))
+            if event.category in CALLS and event.correlation in work:
+                _launched(open_events, work.pop(event.correlation))
+        yield from open_events
 
 
 class Row:
     """All events of a name. Times in us, as torch.profiler has them."""
 
-    def __init__(self, key: str, input_shapes: str):
+    def __init__(self, key: str, input_shapes: str, stack: tuple[str, ...]):
         self.key = key
         self.input_shapes = input_shapes
+        self.stack = stack
         self.count = 0
         self.cpu_time_total = 0.0
         self.self_cpu_time_total = 0.0
         self.device_time_total = 0.0
+        """Of an event of the host: what calls within it have launched."""
+        self.self_device_time_total = 0.0
+        """The same without what operations within it have launched."""
+        self.is_device = False
+        """It is work on a device."""
         self.nbytes = 0
-
-    @property
-    def self_device_time_total(self) -> float:
-        """Work on a device has nothing within it."""
-        return self.device_time_total
 
     @property
     def cpu_time(self) -> float:
@@ -98,7 +131,7 @@ SORTS = ("cpu_time", "cpu_time_total", "self_cpu_time_total", "device_time", "de
 
 
 class KeyAverages(list[Row]):
-    """Rows, one for each name. A row of the host counts time on the host, a row of device work time on the device."""
+    """Rows, one for each name. Time on a device counts for the work itself, and for what has launched it."""
 
     def table(
         self,
@@ -129,8 +162,8 @@ class KeyAverages(list[Row]):
         if row_limit >= 0:
             rows = rows[:row_limit]
         self_cpu = sum(row.self_cpu_time_total for row in self)
-        device = sum(row.device_time_total for row in self)
-        lines = [_titles(any(row.input_shapes for row in rows), device > 0)]
+        device = sum(row.device_time_total for row in self if row.is_device)
+        lines = [_titles(any(row.input_shapes for row in rows), device > 0, any(row.stack for row in rows))]
         lines += [_cells(row, self_cpu, device, max_name_column_width, lines[0]) for row in rows]
         widths = [max(len(line[i]) for line in lines) for i, _ in enumerate(lines[0])]
         rule = "  ".join("-" * width for width in widths)
@@ -142,10 +175,10 @@ class KeyAverages(list[Row]):
         return self.table()
 
 
-def _titles(shapes: bool, device: bool) -> list[str]:
+def _titles(shapes: bool, device: bool, stack: bool) -> list[str]:
     titles = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
-    titles += ["Device %", "Device total", "Device time avg"] * device
-    return [*titles, "# of Calls", *["Input Shapes"] * shapes]
+    titles += ["Self Device", "Device %", "Device total", "Device time avg"] * device
+    return [*titles, "# of Calls", *["Input Shapes"] * shapes, *["Source Location"] * stack]
 
 
 def _cells(row: Row, self_cpu: float, device: float, width: int, titles: list[str]) -> list[str]:
@@ -153,8 +186,9 @@ def _cells(row: Row, self_cpu: float, device: float, width: int, titles: list[st
     cells = [name, _share(row.self_cpu_time_total, self_cpu), _time(row.self_cpu_time_total)]
     cells += [_share(row.cpu_time_total, self_cpu), _time(row.cpu_time_total), _time(row.cpu_time)]
     if "Device total" in titles:
-        cells += [_share(row.device_time_total, device), _time(row.device_time_total), _time(row.device_time)]
-    return [*cells, str(row.count), *[row.input_shapes] * (titles[-1] == "Input Shapes")]
+        cells += [_time(row.self_device_time_total), _share(row.device_time_total, device), _time(row.device_time_total), _time(row.device_time)]
+    shapes = [row.input_shapes] * ("Input Shapes" in titles)
+    return [*cells, str(row.count), *shapes, *[" < ".join(row.stack)] * ("Source Location" in titles)]
 
 
 def _line(cells: list[str], widths: list[int]) -> str:
@@ -171,14 +205,14 @@ def _time(us: float) -> str:
     return f"{us / 1e3:.3f}ms" if us >= 1e3 else f"{us:.3f}us"
 
 
-def averages(events: Iterable[Event], group_by_input_shape: bool = False) -> KeyAverages:
-    """One row for each name, in the order of their first event."""
-    events = [event for event in events if event.name != TRANSFER]
-    rows: dict[tuple[str, str], Row] = {}
+def averages(events: Iterable[Event], group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> KeyAverages:
+    """One row for each name, in the order of their first event. Functions of Python have none, as in torch.profiler."""
+    events = [event for event in events if event.name != TRANSFER and event.category != "python_function"]
+    rows: dict[tuple[str, str, tuple[str, ...]], Row] = {}
 
     def row_of(event: Event) -> Row:
         name = STEP + "*" if event.name.startswith(STEP) else event.name
-        key = name, event.input_shapes if group_by_input_shape else ""
+        key = name, event.input_shapes if group_by_input_shape else "", event.stack[:group_by_stack_n]
         if key not in rows:
             rows[key] = Row(*key)
         return rows[key]
@@ -188,11 +222,16 @@ def averages(events: Iterable[Event], group_by_input_shape: bool = False) -> Key
         row.count += 1
         row.nbytes += event.nbytes
         if event.category in DEVICE:
+            row.is_device = True
             row.device_time_total += event.duration_ns / 1000
+            row.self_device_time_total += event.duration_ns / 1000
         else:
             row.cpu_time_total += event.duration_ns / 1000
-    for event, self_ns in host_self_times(events):
-        row_of(event).self_cpu_time_total += self_ns / 1000
+    for host in host_events(events):
+        row = row_of(host.event)
+        row.self_cpu_time_total += host.self_ns / 1000
+        row.device_time_total += host.device / 1000
+        row.self_device_time_total += host.self_device / 1000
     return KeyAverages(rows.values())
 
 

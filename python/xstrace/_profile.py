@@ -114,6 +114,7 @@ class profile:
         on_trace_ready: called with this object when a trace is complete.
         record_shapes: operations of PyTorch have the shapes of their arguments.
         profile_memory: what PyTorch allocates and gives back, and what the program reports by `memory()`.
+        with_stack: operations of PyTorch have the functions of Python that they were called in; these are events, too.
         with_modules: each call of an nn.Module is a range with the module's name.
         with_compiled_kernels: code that torch.compile makes from now on for the CPU tells its kernels' names.
         torch: "auto": operations of PyTorch are recorded if the program has imported it; "itt": by emit_itt(), which
@@ -137,6 +138,7 @@ class profile:
         on_trace_ready: Callable[[profile], Any] | None = None,
         record_shapes: bool = False,
         profile_memory: bool = False,
+        with_stack: bool = False,
         with_modules: bool = False,
         with_compiled_kernels: bool = False,
         torch: str | bool = "auto",
@@ -155,7 +157,12 @@ class profile:
         if torch not in ("auto", "itt", True, False):
             raise ValueError(f'torch: {torch!r} is none of "auto", "itt", True, False')
         self._torch_mode = torch
-        self._torch_options = {"record_shapes": record_shapes, "profile_memory": profile_memory, "with_modules": with_modules}
+        self._torch_options = {
+            "record_shapes": record_shapes,
+            "profile_memory": profile_memory,
+            "with_stack": with_stack,
+            "with_modules": with_modules,
+        }
         if with_compiled_kernels and _native is not None:
             from ._torch import name_compiled_kernels
 
@@ -166,7 +173,7 @@ class profile:
         self._lock = threading.Lock()
         self._trace: Any = None
         self._saved: str | None = None
-        self._shapes: dict[int, tuple[str, int]] = {}
+        self._known: dict[int, tuple[str, int, tuple[str, ...]]] = {}
         self._events: list[Event] | None = None
         self.step_num = 0
         self.why = "nothing has been recorded yet"
@@ -255,7 +262,7 @@ class profile:
             return
         self._recording = True
         self._trace = self._events = self._saved = None
-        self._shapes = {}
+        self._known = {}
         if self.schedule is not None:
             _native.step()
         if self._torch_mode is not False and "torch" in sys.modules:
@@ -267,7 +274,7 @@ class profile:
     def _finish(self) -> None:
         self._recording = False
         if self._operations is not None:
-            self._shapes = self._operations.stop(_native)
+            self._known = self._operations.stop(_native)
             self._operations = None
         (result, why), self._trace = _native.stop(_native.Trace)
         self.why = why or ""
@@ -332,13 +339,15 @@ class profile:
     def _event(self, types: dict[int, str], name: str, number: int, start: int, duration: int, *rest: int) -> Event:
         if number not in types:
             types[number] = _native.type_name(number) or ""
-        shapes, sequence = self._shapes.get(rest[3], ("", -1)) if types[number] == "cpu_op" else ("", -1)
-        return Event(name, types[number], start, duration, *rest, shapes, sequence)
+        known = self._known.get(rest[3], ()) if types[number] == "cpu_op" else ()
+        return Event(name, types[number], start, duration, *rest, *known)
 
-    def key_averages(self, group_by_input_shape: bool = False) -> KeyAverages:
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> KeyAverages:
         """The events by name: a list of rows, with a method table().
 
         Args:
             group_by_input_shape: operations with other shapes are other rows.
+            group_by_stack_n: operations that were called in other functions are other rows; how many functions count,
+                from the innermost. With `with_stack`.
         """
-        return averages(self.events(), group_by_input_shape)
+        return averages(self.events(), group_by_input_shape, group_by_stack_n)

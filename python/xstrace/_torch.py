@@ -7,7 +7,8 @@ import os
 import sys
 import threading
 import warnings
-from typing import Any
+from collections import defaultdict
+from typing import Any, Iterable
 
 import torch
 from torch.autograd import profiler
@@ -16,11 +17,15 @@ from torch.nn.modules import module as torch_module
 from ._averages import TRANSFER, shapes_text
 from ._record import range_pop, range_push
 
-CPU_OP, USER_ANNOTATION, INSTANT = 0, 1, 9  # enum xstrace_type
+CPU_OP, USER_ANNOTATION, INSTANT, PYTHON_FUNCTION = 0, 1, 9, 10  # enum xstrace_type
 BACKWARD_FUNCTION, USER_SCOPE = 1, 7  # at::RecordScope
 MEMORY = "[memory]"
 LOG_LEVEL = "KINETO_LOG_LEVEL"
 COMPILED = "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE"
+FRAMES = 32  # of a stack that are kept, the innermost
+
+Known = dict[int, tuple[str, int, tuple[str, ...]]]
+"""Shapes, sequence number and stack of an operation, by its correlation."""
 
 Pairs = tuple[tuple[str, str, bool], ...]
 
@@ -40,13 +45,15 @@ class Operations:
     and which backward operation belongs to which forward one.
     """
 
-    def __init__(self, *, by_itt: bool, record_shapes: bool, profile_memory: bool, with_modules: bool):
+    def __init__(self, *, by_itt: bool, record_shapes: bool, profile_memory: bool, with_stack: bool, with_modules: bool):
         self._modules = Modules() if with_modules else None
         self._by_itt = by_itt
         if by_itt:
             self._profiler: Any = profiler.emit_itt(record_shapes=record_shapes)
         else:
-            self._profiler = profiler.profile(use_cpu=True, use_kineto=True, record_shapes=record_shapes, profile_memory=profile_memory)
+            self._profiler = profiler.profile(
+                use_cpu=True, use_kineto=True, record_shapes=record_shapes, profile_memory=profile_memory, with_stack=with_stack
+            )
 
     def start(self) -> None:
         if self._modules:
@@ -66,8 +73,8 @@ class Operations:
             if said is None:
                 del os.environ[LOG_LEVEL]
 
-    def stop(self, native: Any) -> dict[int, tuple[str, int]]:
-        """Puts them into the trace. Their shapes and sequence numbers by their correlation."""
+    def stop(self, native: Any) -> Known:
+        """Puts them into the trace. Says what else is known of them."""
         if self._modules:
             self._modules.leave()
         if self._profiler is None:
@@ -78,8 +85,9 @@ class Operations:
         events = self._profiler.kineto_results.events()
         self._profiler = None
         threads = {event.start_thread_id(): event.device_resource_id() for event in events}
-        known: dict[int, tuple[str, int]] = {}
-        rows = [_row(event, threads, known) for event in events if event.device_type().value == 0]
+        events = [event for event in events if event.device_type().value == 0]
+        stacks, known = _stacks(events), Known()
+        rows = [_row(event, threads, stacks, known) for event in events]
         result, why = native.activities(TRANSFER, rows) if rows else (0, "")
         if result:
             _warn(why)
@@ -90,12 +98,35 @@ def _warn(why: str) -> None:
     warnings.warn(f"xstrace: operations of PyTorch are not recorded: {why}", RuntimeWarning, stacklevel=5)
 
 
-def _row(event: Any, threads: dict[int, int], known: dict[int, tuple[str, int]]) -> tuple:
-    """An operation, as _native.activities() wants it."""
+def _stacks(events: Iterable[Any]) -> dict[int, tuple[str, ...]]:
+    """The functions of Python that each operation was called in, the innermost first, by its correlation."""
+    threads = defaultdict(list)
+    for event in events:
+        threads[event.device_resource_id()].append(event)
+    stacks = {}
+    for thread in threads.values():
+        if not any(event.is_python_function() for event in thread):
+            continue
+        frames: list[Any] = []
+        for event in sorted(thread, key=lambda event: (event.start_ns(), -event.end_ns())):
+            while frames and frames[-1].end_ns() <= event.start_ns():
+                frames.pop()
+            if event.is_python_function():
+                frames.append(event)
+            elif event.name() != MEMORY:
+                names = [frame.name() for frame in reversed(frames) if not frame.name().startswith("<")]
+                stacks[event.correlation_id()] = tuple(names[:FRAMES])
+    return stacks
+
+
+def _row(event: Any, threads: dict[int, int], stacks: dict[int, tuple[str, ...]], known: Known) -> tuple:
+    """An operation, or a function of Python, as _native.activities() wants it."""
     name, start, correlation = event.name(), event.start_ns(), event.correlation_id()
     pairs: Pairs = ()
     kind = USER_ANNOTATION if event.scope() == USER_SCOPE else CPU_OP
-    if name == MEMORY:
+    if event.is_python_function():
+        kind, correlation = PYTHON_FUNCTION, 0
+    elif name == MEMORY:
         kind, correlation = INSTANT, 0
         pairs = (("Bytes", str(event.nbytes()), False), ("Device Type", "0", False))
     else:
@@ -108,7 +139,10 @@ def _row(event: Any, threads: dict[int, int], known: dict[int, tuple[str, int]])
             pairs += (("Sequence number", str(sequence), False),)
             if forward:
                 pairs += (("Fwd thread id", str(threads.get(forward, 0)), False),)
-        known[correlation] = shapes, sequence
+        stack = stacks.get(correlation, ())
+        if stack:
+            pairs += (("Call stack", ";".join(stack), True),)
+        known[correlation] = shapes, sequence, stack
     return name, kind, start, event.end_ns(), os.getpid(), event.device_resource_id(), correlation, pairs
 
 

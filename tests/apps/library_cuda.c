@@ -7,6 +7,18 @@
 #include "cuda_app.h"
 #include "xstrace/xstrace.h"
 
+/* The call that has launched it is an event, too. */
+static bool has_call(const struct xstrace_trace *trace, uint64_t correlation)
+{
+	struct xstrace_event event;
+
+	for (size_t i = 0; i < xstrace_trace_count(trace); i++)
+		if (!xstrace_trace_event(trace, i, &event) && event.correlation == correlation &&
+		    (event.type == XSTRACE_CUDA_RUNTIME || event.type == XSTRACE_CUDA_DRIVER))
+			return strstr(event.name, "Launch");
+	return false;
+}
+
 static size_t count_kernels(const struct xstrace_trace *trace)
 {
 	struct xstrace_event event;
@@ -14,7 +26,8 @@ static size_t count_kernels(const struct xstrace_trace *trace)
 
 	for (size_t i = 0; i < xstrace_trace_count(trace); i++)
 		kernels += !xstrace_trace_event(trace, i, &event) &&
-			   event.type == XSTRACE_CONCURRENT_KERNEL;
+			   event.type == XSTRACE_CONCURRENT_KERNEL &&
+			   has_call(trace, event.correlation);
 	return kernels;
 }
 

@@ -17,6 +17,11 @@ static void put_device(const struct sc_device *device)
 	record.numMultiprocessors = 4;
 	record.maxThreadsPerBlock = 1024;
 	record.computeCapabilityMajor = 9;
+	record.maxWarpsPerMultiprocessor = 64;
+	record.maxRegistersPerBlock = 65536;
+	record.maxRegistersPerMultiprocessor = 65536;
+	record.maxSharedMemoryPerBlock = 49152;
+	record.maxSharedMemoryPerMultiprocessor = 233472;
 	record.id = (uint32_t)device->ordinal;
 	record.uuid = device->uuid;
 	record.name = device->name;

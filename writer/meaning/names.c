@@ -153,6 +153,21 @@ const char *xs_text_of(struct xs_run *run, uint32_t id, size_t *ret_length)
 	return text.text;
 }
 
+/* Properties are members of a JSON object; no place on a bus begins like that. */
+struct xs_device_told xs_device_told(struct xs_run *run, uint32_t name)
+{
+	struct xs_device_told told = { { "", 0, 0 }, { "", 0, 0 } };
+	uint32_t scope = xs_text_find(run, name).scope;
+
+	for (int i = 0; i < 2 && scope; i++) {
+		struct xs_text text = xs_text_find(run, scope);
+
+		*(text.text[0] == '"' ? &told.facts : &told.bus) = text;
+		scope = text.scope;
+	}
+	return told;
+}
+
 /* ---- names ---- */
 
 /* As above. */

@@ -46,6 +46,14 @@ struct xs_text {
 	uint32_t length, scope;
 };
 struct xs_text xs_text_find(struct xs_run *run, uint32_t id);
+/*
+ * What the scopes of a device's name say, as the collector gives them (gpu/base/bus.h): where it
+ * sits, and its properties. An empty text: it is not known.
+ */
+struct xs_device_told {
+	struct xs_text bus, facts;
+};
+struct xs_device_told xs_device_told(struct xs_run *run, uint32_t name);
 void xs_texts_fini(struct xs_run *run);
 /* The text of a name or a function; it stays as long as the run. */
 const char *xs_text_of(struct xs_run *run, uint32_t id, size_t *ret_length);

@@ -39,16 +39,14 @@ static void name_device(struct xs_process *process, const struct xs_work *work, 
 	uint64_t pid = device_pid(process, place);
 	size_t length;
 	const char *name = xs_text_of(process->run, record->device_name, &length);
-	struct xs_text device = xs_text_find(process->run, record->device_name);
+	struct xs_text bus = xs_device_told(process->run, record->device_name).bus;
 	char *o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "process_name", pid, pid);
 
 	o = xs_chrome_put_rank(xs_put(o, "\"name\":\""), process);
 	o = xs_put(xs_put_escaped(xs_put(o, "DEVICE<"), process->run->host), ">[");
 	o = xs_put(xs_json_escape(o, name, length < 1024 ? length : 1024), "]");
-	/* in the name's scope: where it sits on the bus */
-	name = device.scope ? xs_text_of(process->run, device.scope, &length) : NULL;
-	if (name)
-		o = xs_json_escape(xs_put(o, " "), name, length < 64 ? length : 64);
+	if (bus.length)
+		o = xs_json_escape(xs_put(o, " "), bus.text, bus.length < 64 ? bus.length : 64);
 	if (xs_backend_of(record->event.source)->numbered)
 		o = xs_put_count(o, " #", record->device);
 	if (record->tile)

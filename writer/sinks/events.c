@@ -12,6 +12,7 @@
 #include "activity_types.h"
 #include "backends.h"
 #include "events.h"
+#include "kineto.h"
 #include "names.h"
 #include "sink.h"
 #include "sinks.h"
@@ -145,8 +146,9 @@ static void add_mark(struct xs_process *process, const struct xs_mark *mark)
 
 static void add_call(struct xs_track *track, const struct xs_call *call)
 {
-	(void)new_on_thread(track, xs_backend_of(call->event->source)->call_type, call->name,
-			    call->start, call->end);
+	new_on_thread(track, xs_backend_of(call->event->source)->call_type, call->name, call->start,
+		      call->end)
+		->correlation = xs_kineto_correlation(track->tid, call->event->tick);
 }
 
 static void add_work(struct xs_process *process, const struct xs_work *work)
@@ -167,7 +169,8 @@ static void add_work(struct xs_process *process, const struct xs_work *work)
 
 	row->device = record->device;
 	row->resource = record->queue;
-	row->correlation = record->id;
+	if (record->event.tick) /* the call's */
+		row->correlation = xs_kineto_correlation(record->tid, record->event.tick);
 	row->bytes = record->bytes;
 }
 

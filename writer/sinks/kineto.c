@@ -40,12 +40,30 @@ char *xs_kineto_put_head(char *o, const struct xs_process *process)
 
 /* ---- the end of the file ---- */
 
-#define DEVICE_ROOM (64u + 6u * 1024u)
+#define PROPERTIES_MAX 1024u
+#define DEVICE_ROOM    (64u + 6u * 1024u + PROPERTIES_MAX)
 
 size_t xs_kineto_tail_room(const struct xs_chrome *chrome)
 {
 	return chrome->kineto ? 6u * PATH_MAX + 4096u + chrome->kineto->place_count * DEVICE_ROOM
 			      : 0;
+}
+
+/* Members of an object. They come from memory that the process shares. */
+static char *put_properties(char *o, const struct xs_process *process, uint32_t name)
+{
+	struct xs_text facts = xs_device_told(process->run, name).facts;
+	char object[PROPERTIES_MAX + 2], *end;
+
+	if (!facts.length || facts.length > PROPERTIES_MAX ||
+	    memchr(facts.text, '\n', facts.length) || memchr(facts.text, '\r', facts.length))
+		return o;
+	object[0] = '{';
+	end = mempcpy(object + 1, facts.text, facts.length);
+	*end++ = '}';
+	if (!xs_json_valid(object, (size_t)(end - object)))
+		return o;
+	return mempcpy(xs_put(o, ","), facts.text, facts.length);
 }
 
 static char *put_devices(char *o, const struct xs_process *process)
@@ -64,6 +82,8 @@ static char *put_devices(char *o, const struct xs_process *process)
 			o = xs_put(xs_json_escape(xs_put(o, ",\"name\": \""), name,
 						  length < 1024 ? length : 1024),
 				   "\"");
+		if (place->name)
+			o = put_properties(o, process, place->name);
 		o = xs_put(o, "}");
 	}
 	return xs_put(o, "]");
