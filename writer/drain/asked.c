@@ -55,9 +55,7 @@ static _Noreturn void write_dump(const struct xs_loop *loop)
 bool xs_loop_serve_dumps(struct xs_loop *loop)
 {
 	struct xs_control *control = loop->run.control;
-	uint32_t asked = atomic_load_explicit(&control->dumps, memory_order_acquire), reasons;
-	uint32_t triggers =
-		atomic_load_explicit(&loop->run.mailbox->triggers, memory_order_acquire);
+	uint32_t asked, triggers, reasons;
 
 	if (!loop->run.flight)
 		return false;
@@ -69,7 +67,10 @@ bool xs_loop_serve_dumps(struct xs_loop *loop)
 		return false;
 	}
 	if (atomic_load_explicit(&loop->run.mailbox->joined, memory_order_acquire) != loop->joined)
-		return true;	  /* it may be a newcomer who asks */
+		return true; /* it may be a newcomer who asks */
+	/* behind the look: a request that came in between would be served now, and again */
+	asked = atomic_load_explicit(&control->dumps, memory_order_acquire);
+	triggers = atomic_load_explicit(&loop->run.mailbox->triggers, memory_order_acquire);
 	(void)xs_loop_read(loop); /* what was recorded before somebody asked */
 	reasons = atomic_exchange_explicit(&control->dump_reasons, 0, memory_order_relaxed);
 	if (loop->crashed)
