@@ -147,6 +147,7 @@ def test_stop(name, private):
 def test_the_program_ends_meanwhile(name, private):
     app = App(name)
     control("--resume", name)
+    wait_until(lambda: list(private.rglob("*.json")))  # it has recorded something
     os.kill(app.pid, signal.SIGKILL)
     app.process.wait(30)
     wait_until(lambda: not list(links(name)))

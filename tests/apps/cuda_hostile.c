@@ -113,9 +113,13 @@ static void *launches(void *none)
 	return none;
 }
 
-/* What is cancelled at any instruction may take no lock. */
+/*
+ * What is cancelled at any instruction may take no lock. In a thread's first call libcupti does:
+ * the loader allocates its thread-local variables.
+ */
 static void *asks(void *none)
 {
+	(void)device();
 	(void)pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
 	while (!stop)
 		(void)device();
