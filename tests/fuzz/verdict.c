@@ -111,18 +111,18 @@ void verdict(struct rundir *dir)
 			abort();
 		}
 		free(text);
-	} else if (text && dir->run.copied_options.format == XS_FORMAT_PERFETTO) {
+	} else if (!text || dir->run.copied_options.compress || dir->run.recovering) {
+		free(text);
+	} else if (dir->run.copied_options.format == XS_FORMAT_PERFETTO) {
 		judge_packets(text, length);
 		free(text);
-	} else if (text && !dir->run.copied_options.compress && !dir->run.recovering) {
+	} else {
 		if (!trace_parse(&trace, text, length, complaint, sizeof(complaint))) {
 			printf("%s\n", complaint);
 			(void)fflush(stdout);
 			abort();
 		}
 		trace_free(&trace);
-	} else {
-		free(text);
 	}
 	rundir_clear(dir);
 }
