@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 
-from .source import TraceError
+from .source import OpenTrace, TraceError
 
 PHASES = {1: "B", 2: "E", 3: "i", 4: "C"}
 OWN_CLOCK = 64
@@ -80,7 +80,7 @@ class _Sequence:
         self.open = []
 
 
-class PerfettoTrace:
+class PerfettoTrace(OpenTrace):
     """One pass over the events of one file, with the attributes of trace.Trace.
 
     Events are dicts as there: phases X, i, C, s, f and M; B for what is never ended. Times are int, ns. What xstrace
@@ -105,37 +105,13 @@ class PerfettoTrace:
                 break
 
     @property
-    def metadata(self):
-        value = self.header.get("metadata")
-        return value if isinstance(value, dict) else {}
-
-    @property
-    def base_ns(self):
-        value = self.header.get("baseTimeNanoseconds")
-        return value if type(value) is int else None
-
-    @property
     def display_time_unit(self):
         return "ns"
-
-    @property
-    def ours(self):
-        return self.metadata.get("tool") in ("xstrace", "xstrace-merge")
 
     def __iter__(self):
         yield from self._ahead
         self._ahead = []
         yield from self._events
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *unused):
-        self.close()
-
-    def close(self):
-        """Lets go of the file."""
-        self._source.close()
 
     def _packets(self):
         data = b""

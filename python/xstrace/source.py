@@ -31,6 +31,34 @@ class TraceError(Exception):
     """The input cannot be used at all; str() is one line that says why."""
 
 
+class OpenTrace:
+    """What traces of all formats have: `header` says it, and `_source` is the file."""
+
+    @property
+    def metadata(self):
+        value = self.header.get("metadata")
+        return value if isinstance(value, dict) else {}
+
+    @property
+    def base_ns(self):
+        value = self.header.get("baseTimeNanoseconds")
+        return value if type(value) is int else None
+
+    @property
+    def ours(self):
+        return self.metadata.get("tool") in ("xstrace", "xstrace-merge")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+    def close(self):
+        """Lets go of the file."""
+        self._source.close()
+
+
 class Source:
     """Chunks of decompressed bytes.
 

@@ -22,7 +22,7 @@ import json
 import re
 
 from .pftrace import is_perfetto, open_perfetto
-from .source import ZSTD_WINDOW, Source, TraceError
+from .source import ZSTD_WINDOW, OpenTrace, Source, TraceError
 
 __all__ = ["Damage", "Trace", "TraceError", "events_of", "open_trace"]
 
@@ -98,7 +98,7 @@ def events_of(trace):
     raise TraceError("empty" if trace.is_blank else "cut before its first event" if trace.truncated else "it holds no events")
 
 
-class Trace:
+class Trace(OpenTrace):
     """One pass over the events of one file; iterate over it once. Also a context manager.
 
     Each event is the dict that is in the file, with
@@ -147,36 +147,12 @@ class Trace:
         self._events = self._read_events()
 
     @property
-    def metadata(self):
-        value = self.header.get("metadata")
-        return value if isinstance(value, dict) else {}
-
-    @property
-    def base_ns(self):
-        value = self.header.get("baseTimeNanoseconds")
-        return value if type(value) is int else None
-
-    @property
     def display_time_unit(self):
         value = self.header.get("displayTimeUnit")
         return value if isinstance(value, str) else None
 
-    @property
-    def ours(self):
-        return self.metadata.get("tool") in ("xstrace", "xstrace-merge")
-
     def __iter__(self):
         return self._events
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *unused):
-        self.close()
-
-    def close(self):
-        """Lets go of the file."""
-        self._source.close()
 
     # ---- the text: a window that moves over the file ----
 
