@@ -27,6 +27,7 @@ from .source import ZSTD_WINDOW, OpenTrace, Source, TraceError
 __all__ = ["Damage", "Trace", "TraceError", "events_of", "open_trace"]
 
 BLOCK = 256 * 1024
+NEAR = 16 * 1024
 DAMAGE_KEPT = 10
 LONGEST_EVENT = 64 * BLOCK
 LONGEST_MEMBER = 4 * LONGEST_EVENT  # of the top level, beside the events
@@ -133,7 +134,8 @@ class Trace(OpenTrace):
         self._decoder = codecs.getincrementaldecoder("utf-8")("strict")
         self._text = ""
         self._pos = 0
-        self._line = 1  # of the first character of _text
+        self._line = 1  # of the character _line_at of _text
+        self._line_at = 0
         self._eof = False
         self._is_array = False
         self._in_events = self._had_events = False
@@ -160,10 +162,10 @@ class Trace(OpenTrace):
         """Drops what is read, appends at least as much as is left over. False at the end."""
         if self._eof:
             return False
-        self._line += self._text.count("\n", 0, self._pos)
+        self._line_of(self._pos)
         parts = [self._text[self._pos :]]
         wanted = max(BLOCK, len(parts[0]))
-        self._text, self._pos = "", 0
+        self._text, self._pos, self._line_at = "", 0, 0
         while wanted > 0:
             chunk = self._source.read()
             if not chunk:
@@ -213,36 +215,38 @@ class Trace(OpenTrace):
         Raises _Cut, or ValueError when it is not JSON or has more than `longest` characters;
         _pos is still at the value then.
         """
+        reach = NEAR
         while True:
+            # not the window as it is: an error counts all lines in front of it
+            text = self._text[self._pos : self._pos + reach]
+            near = len(text) < len(self._text) - self._pos
             try:
-                value, end = scan(self._text, self._pos)
-                # a number at the end of the window may go on behind it
-                if end < len(self._text) or self._eof or type(value) in (dict, list, str):
-                    self._pos = end
+                value, end = scan(text, 0)
+                # a number at the end of the text may go on behind it
+                if end < len(text) or (self._eof and not near) or type(value) in (dict, list, str):
+                    self._pos += end
                     return value
             except StopIteration as stop:
-                error = json.JSONDecodeError("Expecting value", self._text, stop.value)
-                if not self._ends_early(error):
+                error = json.JSONDecodeError("Expecting value", text, stop.value)
+                if not _ends_early(text, error):
                     raise error from None
             except RecursionError:
                 raise ValueError("nested too deeply") from None
             except ValueError as error:
-                if not self._ends_early(error):
+                if not _ends_early(text, error):
                     raise
+            if near:
+                reach *= 16
+                continue
             if longest and len(self._text) - self._pos > longest:
                 raise ValueError("no end in sight")
             if not self._more():
                 raise _Cut
 
-    def _ends_early(self, error):
-        """Is the end of the window the reason for the error?"""
-        if getattr(error, "msg", "").startswith("Unterminated string"):
-            return True
-        pos = getattr(error, "pos", None)
-        return pos is not None and UNFINISHED.fullmatch(self._text, pos) is not None
-
     def _line_of(self, pos):
-        return self._line + self._text.count("\n", 0, pos)
+        self._line += self._text.count("\n", self._line_at, pos)  # pos is never before that of the call before
+        self._line_at = pos
+        return self._line
 
     def _note(self, kind, line, detail=""):
         self.damaged[kind] = self.damaged.get(kind, 0) + 1
@@ -445,6 +449,14 @@ class Trace(OpenTrace):
             if not self._more():
                 raise _Cut
             start = 0
+
+
+def _ends_early(text, error):
+    """Is the end of the text the reason for the error?"""
+    if getattr(error, "msg", "").startswith("Unterminated string"):
+        return True
+    pos = getattr(error, "pos", None)
+    return pos is not None and UNFINISHED.fullmatch(text, pos) is not None
 
 
 def _why(error):
