@@ -132,9 +132,11 @@ static struct xs_process_file *make_process(int directory, uint32_t slots)
 	xs_self.ring_size = ring_size;
 	process->pid = pid;
 	process->ppid = (int32_t)xs_sys(SYS_getppid); /* the launcher, too (parent.c) */
-	process->pid_namespace = xs_pid_namespace(0);
+	/* its number costs more than all else here, and nearly always it is the launcher's */
+	process->pid_namespace = xs_shm_is_marked(directory, xs_self.control->launcher_pid)
+					 ? 0
+					 : xs_pid_namespace(0);
 	process->join_tick = xs_tick(xs_use_tsc);
-	process->start = xs_pid_start(pid);
 	process->serial = serial;
 	process->slots = slots;
 	process->ring_size = ring_size;

@@ -79,34 +79,55 @@ int xs_shm_open_directory(const char *path)
 	return -EPERM;
 }
 
-int xs_shm_open(int directory, const char *name, enum xs_shm_access access)
+void xs_shm_mark(int directory)
+{
+	struct flock whole = { .l_type = F_RDLCK };
+
+	(void)fcntl(directory, F_SETLK, &whole);
+}
+
+bool xs_shm_is_marked(int directory, pid_t pid)
+{
+	struct flock lock = { .l_type = F_WRLCK };
+
+	return !xs_sys(SYS_fcntl, directory, F_GETLK, &lock) && lock.l_type == F_RDLCK &&
+	       lock.l_pid == pid;
+}
+
+static int open_own(int directory, const char *name, enum xs_shm_access access, struct stat *st)
 {
 	int fd = open_at(directory, name,
 			 access == XS_SHM_READ	   ? O_RDONLY
 			 : access == XS_SHM_CREATE ? O_RDWR | O_CREAT | O_EXCL
 						   : O_RDWR);
-	struct stat st;
 
 	if (fd < 0)
 		return fd;
-	if (!fstat(fd, &st) && st.st_nlink == 1 &&
-	    (is_own(&st, S_IFREG, 0600) ||
+	if (!fstat(fd, st) && st->st_nlink == 1 &&
+	    (is_own(st, S_IFREG, 0600) ||
 	     (access == XS_SHM_CREATE && !fchmod(fd, 0600)))) /* an odd umask takes more away */
 		return fd;
 	close_it(fd);
 	return -EPERM;
 }
 
+int xs_shm_open(int directory, const char *name, enum xs_shm_access access)
+{
+	struct stat st;
+
+	return open_own(directory, name, access, &st);
+}
+
 int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size,
 		  void **ret_map, uint64_t *ret_size)
 {
-	int fd = xs_shm_open(directory, name, access), error;
 	struct stat st;
+	int fd = open_own(directory, name, access, &st), error;
 	void *map;
 
 	if (fd < 0)
 		return fd;
-	error = access == XS_SHM_CREATE ? set_size(fd, size) : fstat(fd, &st) < 0 ? -errno : 0;
+	error = access == XS_SHM_CREATE ? set_size(fd, size) : 0;
 	if (error < 0)
 		goto out;
 	if (access != XS_SHM_CREATE) {

@@ -28,6 +28,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "clock.h"
 #include "options.h"
@@ -110,8 +111,8 @@ struct xs_control {
 	int32_t launcher_pid, app_pid;
 	/* whom the application would have for a parent without us */
 	_Atomic int32_t launcher_parent;
-	/* tells a reused pid; 0: not needed, the run has no session */
-	uint64_t launcher_start;
+	/* tell a reused pid, and of which namespace; 0: not needed, the run has no session */
+	uint64_t launcher_start, launcher_namespace;
 	/*
 	 * A run that a program has begun for itself (library/): the start time of that program,
 	 * which is no child of the launcher. 0: any other run.
@@ -202,13 +203,8 @@ enum xs_unseen {
 struct xs_process_file {
 	_Atomic uint64_t magic; /* stored last */
 	int32_t pid, ppid;	/* as the process sees them */
-	uint64_t pid_namespace; /* xs_pid_namespace() */
+	uint64_t pid_namespace; /* xs_pid_namespace(); 0: the launcher's (xs_shm_is_marked()) */
 	uint64_t join_tick;
-	/*
-	 * of the process, as it reads its own /proc/PID/stat; 0: unknown. The same in all images of
-	 * an exec
-	 */
-	uint64_t start;
 	uint32_t serial;
 	uint32_t slots;		   /* rings in this file */
 	uint64_t ring_size;	   /* data bytes of each ring */
@@ -289,7 +285,7 @@ struct xs_kept_file {
 	struct xs_kept_activity activity;
 };
 
-#define XS_SHM_VERSION	  18u
+#define XS_SHM_VERSION	  19u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */
@@ -338,6 +334,14 @@ enum xs_shm_access {
  * but xs_run_variable().
  */
 int xs_shm_open_directory(const char *path);
+/*
+ * Marks the directory as this process's, by a lock for reading that the kernel forgets when the
+ * process ends or closes a descriptor of the directory. The second says whether process `pid` has
+ * marked it and is in the PID namespace of who asks: the kernel translates the number for him
+ * (fcntl(2), F_GETLK), and has none for a process of another namespace.
+ */
+void xs_shm_mark(int directory);
+bool xs_shm_is_marked(int directory, pid_t pid);
 /*
  * Opens a file in it: a regular file of this user with mode 0600 and no second name. The descriptor
  * or -errno; -EPERM: it is none.

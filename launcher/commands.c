@@ -76,7 +76,8 @@ static int open_kept(int directory, const struct member *member)
 	return fd < 0 ? -1 : fd;
 }
 
-static void add_member(struct members *members, int directory, const char *name)
+static void add_member(struct members *members, int directory, const char *name,
+		       uint64_t launcher_namespace)
 {
 	struct member *grown = realloc(members->list, (members->count + 1) * sizeof(*grown)),
 		      *member;
@@ -90,7 +91,7 @@ static void add_member(struct members *members, int directory, const char *name)
 	    !read_file(directory, name, &file, sizeof(file)) ||
 	    atomic_load_explicit(&file.magic, memory_order_relaxed) != XS_MAGIC)
 		return;
-	member->pid_namespace = file.pid_namespace;
+	member->pid_namespace = file.pid_namespace ? file.pid_namespace : launcher_namespace;
 	memcpy(member->comm, file.comm, sizeof(member->comm));
 	member->comm[sizeof(member->comm) - 1] = '\0';
 	for (size_t i = 0; i < sizeof(member->comm) && member->comm[i]; i++)
@@ -111,7 +112,8 @@ static struct members find_members(const struct xs_launch *launch)
 
 	while (dir && (entry = readdir(dir)))
 		if (entry->d_name[0] == 'p')
-			add_member(&all, dirfd(dir), entry->d_name);
+			add_member(&all, dirfd(dir), entry->d_name,
+				   launch->control->launcher_namespace);
 	if (dir)
 		closedir(dir);
 	if (all.count)

@@ -96,6 +96,18 @@ static void put_arguments(struct xs_control *control, char **all, char **argv)
 					 used ? " " : "", *all);
 }
 
+/* The start of the timeline. */
+static void put_time(struct xs_control *control)
+{
+	struct xs_clock_pair first =
+		xs_clock_pair(control->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC);
+
+	control->tick0 = first.tick;
+	control->mono0 = first.mono;
+	control->real0 = xs_clock_ns(CLOCK_REALTIME) - (xs_clock_ns(CLOCK_MONOTONIC) - first.mono);
+	control->raw0 = xs_clock_pair(XS_CLOCK_RAW);
+}
+
 static int make_secret(char *secret)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -113,7 +125,6 @@ static int make_secret(char *secret)
 int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **all,
 		     char **argv)
 {
-	struct xs_clock_pair first;
 	struct xs_control *control;
 	void *map;
 	int error = make_directory(launch, options->output_dir);
@@ -150,13 +161,12 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	       strlen(strrchr(launch->dir, '/') + 1) + 1);
 	put_command(control, argv);
 	put_arguments(control, all, argv);
-	first = xs_clock_pair(control->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC);
-	control->tick0 = first.tick;
-	control->mono0 = first.mono;
-	control->real0 = xs_clock_ns(CLOCK_REALTIME) - (xs_clock_ns(CLOCK_MONOTONIC) - first.mono);
-	control->raw0 = xs_clock_pair(XS_CLOCK_RAW);
-	if (options->session[0])
+	put_time(control);
+	if (options->session[0]) {
 		control->launcher_start = xs_pid_start(getpid());
+		control->launcher_namespace = xs_pid_namespace(0);
+	}
+	xs_shm_mark(launch->directory);
 	if (options->delay)
 		(void)xs_control_pause(control, XS_PAUSE_WINDOW, true);
 	if (options->on_demand)

@@ -271,7 +271,6 @@ static bool read_header(struct xs_process *process)
 	process->ppid = file->ppid;
 	process->pid_namespace = file->pid_namespace;
 	process->join_tick = file->join_tick;
-	process->told_start = file->start;
 	process->ring_size = file->ring_size;
 	process->first.slots = file->slots;
 	memcpy(process->comm, process->file->comm, sizeof(process->comm));
@@ -308,7 +307,7 @@ static void watch(struct xs_process *process)
 	static uint64_t own_namespace;
 	uint64_t start;
 
-	if (!own_namespace)
+	if (process->pid_namespace && !own_namespace)
 		own_namespace = xs_pid_namespace(0);
 	process->watched = process->pid;
 	if (process->pid_namespace && process->pid_namespace != own_namespace)

@@ -11,13 +11,12 @@
 #include "processes.h"
 
 /*
- * Is it the same process, by its start? As we saw it, or where one was gone before we looked, as
- * both told: they may be in different time namespaces.
+ * Is it the same process, by its start? Where one was gone before we looked, so little time lies
+ * between the two that the kernel cannot have come to the same pid again.
  */
 static bool same_start(const struct xs_process *a, const struct xs_process *b)
 {
-	return a->start != UINT64_MAX && b->start != UINT64_MAX ? a->start == b->start
-								: a->told_start == b->told_start;
+	return a->start == b->start || a->start == UINT64_MAX || b->start == UINT64_MAX;
 }
 
 /*
