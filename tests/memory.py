@@ -27,7 +27,7 @@ def run_for_peak(place, command, **more):
     return done
 
 
-def wide_frame(text, log, blanks=300 << 20):
+def wide_frame(text, log, blanks=100 << 20):
     """A zstd frame whose header asks for a window of 2**log bytes: the text, and so many blanks."""
     import zstandard
 

@@ -31,7 +31,7 @@ def in_order(trace):
 
 @pytest.mark.parametrize("options", ["", "--backlog 0", "--backlog 256K", "--backlog 1M", "--compress zstd", "--on-full drop"])
 def test_nothing_is_lost(xstrace, options):
-    run = xstrace(f"{SMALL} {options}", "itt_tasks", [30000, 4])
+    run = xstrace(f"{SMALL} {options}", "itt_tasks", [12000, 4])
     if "drop" not in options:
         run.check_expected()
         assert run.trace.other["lost"] == 0

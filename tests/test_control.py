@@ -527,7 +527,7 @@ def test_stop_of_reports(xstrace):
 
 def test_pause_of_a_busy_program(xstrace):
     """Whatever the threads were in the middle of."""
-    run = xstrace.start(f"{ITT} --session busy", "itt_tasks", [3000000, 2, "--depth", 8])
+    run = xstrace.start(f"{ITT} --session busy", "itt_tasks", [800000, 2, "--depth", 8])
     wait_until(lambda: run.dir and list(run.cwd.glob("*.json")))
     while run.process.poll() is None and xs("--pause", "busy").returncode == 0:
         xs("--resume", "busy")

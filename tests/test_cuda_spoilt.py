@@ -11,7 +11,7 @@ from test_hostile import Place, drains, place  # noqa: F401
 pytestmark = pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no headers of CUDA and CUPTI")
 KERNELS = "--chrome-kernel-logging"
 MODES = ["bytes", "words", "pointers", "lengths", "heads", "zero", "bits", "swap"]
-LAUNCHES = 20_000
+LAUNCHES = 10_000
 
 
 def start(place, tmp_path, options=(KERNELS,), **settings):  # noqa: F811
@@ -32,7 +32,7 @@ def missing(trace):
 def test_scribbler(place, tmp_path, mode):  # noqa: F811
     """Lengths, states, records, names and pointers, at random, all the time: what is not shown is told."""
     run, cuda = start(place, tmp_path, CUT_EVERY=500)
-    scribbler = place.scribble(run.dir, "c", mode, 1000, seed=MODES.index(mode))
+    scribbler = place.scribble(run.dir, "c", mode, 500, seed=MODES.index(mode))
     place.wait(run, 0, 60)
     scribbler.communicate(timeout=30)
     (trace,) = place.traces()

@@ -19,7 +19,8 @@ def shape(trace, but=()):
     """What of a trace does not differ between two runs of a program; `but`: names of calls that are made until something happens."""
     slices = collections.Counter((s.name, s.cat, tuple(sorted(s.args)), s.unfinished) for s in trace.slices if s.name not in but)
     others = collections.Counter((e["ph"], e.get("name"), e.get("cat"), e.get("bp")) for e in trace.events if e["ph"] not in "XM")
-    names = sorted(re.sub(r"0x\w+|\b\d{3,}\b", "N", e["args"]["name"]) for e in trace.events if e["ph"] == "M" and "name" in e["args"])
+    # threads of the runtime's that had something to do differ in number
+    names = sorted({re.sub(r"0x\w+|\b\d{3,}\b", "N", e["args"]["name"]) for e in trace.events if e["ph"] == "M" and "name" in e["args"]})
     return slices, others, names
 
 

@@ -287,7 +287,7 @@ int main(int argc, char **argv)
 		ring = (void *)((char *)process + xs_slot_offset(0, process->ring_size));
 		if (setgroups(0, NULL) || setgid(65534) || setuid(65534))
 			die("setuid");
-		for (until = now_ns() + 300000000; now_ns() < until;) {
+		for (until = now_ns() + 100000000; now_ns() < until;) {
 			if (head)
 				atomic_store(&ring->head, head);
 			if (tail)
@@ -295,7 +295,7 @@ int main(int argc, char **argv)
 		}
 		_exit(0);
 	}
-	for (until = now_ns() + 800000000; now_ns() < until;)
+	for (until = now_ns() + 250000000; now_ns() < until;)
 		for (int i = 0; i < 100; i++)
 			finished_task(domain, task);
 	finished_task(domain, __itt_string_handle_create("last"));

@@ -127,25 +127,28 @@ def test_every_folder_has_its_row():
 # ---- symbols ----
 
 
-def symbols(path):
-    """Names of ours that an object defines, and those that it uses of others."""
-    lines = [line.split()[:2] for line in subprocess.run(["nm", "-P", path], capture_output=True, text=True, check=True).stdout.splitlines()]
-    ours = [(name, kind) for name, kind in lines if re.match(r"x[sm]_", name)]
-    return {n for n, kind in ours if kind.isupper() and kind != "U"}, {n for n, kind in ours if kind == "U"}
+def symbols(paths):
+    """{object: (names of ours that it defines, those that it uses of others)}"""
+    found = {str(path): (set(), set()) for path in paths}
+    for line in subprocess.run(["nm", "-P", "-A", *paths], capture_output=True, text=True, check=True).stdout.splitlines():
+        path, name, kind, *_ = re.split(r":? ", line)
+        if re.match(r"x[sm]_", name) and kind.isupper():
+            found[path][kind == "U"].add(name)
+    return found
 
 
 @cache
 def objects():
     """{(folder, file): (defined, used)} of what the products are made of."""
-    found = {}
+    paths = {}
     for row in json.loads((BUILD / "compile_commands.json").read_text()):
         source, output = (BUILD / row["file"]).resolve(), BUILD / row["output"]
         if row["output"].startswith(("tests/", "bench/")) or not output.exists():
             continue
         folder = generated(source.name) if BUILD in source.parents else folder_of(source.relative_to(ROOT))
-        if (folder, source.name) not in found:
-            found[folder, source.name] = symbols(output)
-    return found
+        paths.setdefault((folder, source.name), output)
+    found = symbols(paths.values())
+    return {place: found[str(path)] for place, path in paths.items()}
 
 
 @cache

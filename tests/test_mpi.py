@@ -114,7 +114,7 @@ def most_at_once(slices):
 
 def test_lanes_of_requests(xstrace, mpi_app):
     """Requests that overlap are shown on few tracks, not on one each, and those that come later use these again."""
-    for many, tracks in (600, 12), (20000, 300):
+    for many, tracks in (600, 12), (8000, 300):
         job = Ranks(xstrace, MPI, mpi_app("mpi_lanes"), [many], ranks=1)
         assert job.run.status == 0, job.run.err
         trace = job.traces[0]

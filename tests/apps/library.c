@@ -200,11 +200,11 @@ static void threads(void)
 
 	for (unsigned i = 0; i < ARRAY_SIZE(all); i++)
 		all[i] = start_thread(range_loop, NULL);
-	for (unsigned i = 0; i < 20; i++) {
+	for (unsigned i = 0; i < 10; i++) {
 		struct xstrace_trace *trace;
 
 		must("start", xstrace_start());
-		sleep_ms(5);
+		sleep_ms(3);
 		must("stop", xstrace_stop(&trace));
 		must("save", xstrace_trace_save(trace, path_of("", i)));
 		xstrace_trace_free(trace);

@@ -654,7 +654,7 @@ static void changing_rings(void)
 		options.device_timeline = true;
 	options.call_stacks = 16;
 	memcpy(options.output, "report.txt", 11);
-	for (int round = 0; round < 30; round++) {
+	for (int round = 0; round < 12; round++) {
 		struct scribbler s = { .size = RING / 8 };
 		struct xs_process *process;
 
