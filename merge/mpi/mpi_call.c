@@ -1,6 +1,7 @@
 #include "mpi_call.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 
 static const struct xm_function functions[] = {
 	{ "Send", XM_SEND, XM_NO_FLOW },
@@ -87,20 +88,24 @@ static size_t place_of(const char *name, size_t length)
 	return hash >> 7 & (PLACES - 1);
 }
 
-/* By the name behind MPI_; those with large counts are the same ones. */
-static const struct xm_function *function_of(const char *name, size_t length)
-{
-	static const struct xm_function *places[PLACES];
-	static bool is_ready;
+static const struct xm_function *places[PLACES];
+static pthread_once_t placed = PTHREAD_ONCE_INIT;
 
-	for (size_t i = 0; i < FUNCTIONS && !is_ready; i++) {
+static void place_all(void)
+{
+	for (size_t i = 0; i < FUNCTIONS; i++) {
 		size_t at = place_of(functions[i].name, strlen(functions[i].name));
 
 		while (places[at])
 			at = (at + 1) & (PLACES - 1);
 		places[at] = &functions[i];
 	}
-	is_ready = true;
+}
+
+/* By the name behind MPI_; those with large counts are the same ones. */
+static const struct xm_function *function_of(const char *name, size_t length)
+{
+	(void)pthread_once(&placed, place_all);
 	if (length > 2 && !memcmp(name + length - 2, "_c", 2))
 		length -= 2;
 	for (size_t at = place_of(name, length); places[at]; at = (at + 1) & (PLACES - 1))

@@ -94,7 +94,7 @@ static int32_t number_in(struct xm_text args, const char *name, int32_t otherwis
 }
 
 void xm_collectives_told(struct xm_collectives *collectives, const struct xm_input *input,
-			 struct xm_text args)
+			 int32_t rank, struct xm_text args)
 {
 	uint64_t key[2] = { xm_comm_of(xm_find(args, "comm")), input->index };
 	struct xm_text name = xm_find(args, "name");
@@ -109,7 +109,7 @@ void xm_collectives_told(struct xm_collectives *collectives, const struct xm_inp
 	told = &collectives->told[index];
 	told->place = number_in(args, "rank", -1);
 	told->side = number_in(args, "side", -1);
-	told->rank = (int32_t)input->rank;
+	told->rank = rank;
 	comm->members = number_in(args, told->side == 1 ? "others" : "members", comm->members);
 	comm->others = number_in(args, told->side == 1 ? "members" : "others", comm->others);
 	if (xm_is_string(name)) {

@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 
+#include "block.h"
 #include "file.h"
 #include "map.h"
 #include "reader.h"
@@ -53,6 +54,8 @@ struct xm_input {
 	/* -1: not said */
 	int64_t rank, world_size, pid, ppid, base, status, lost, clock_error, untimed,
 		open_commands, open_requests;
+	int64_t lost_read; /* `lost`, where the reader is; that one is as of the events that were
+			      taken */
 	/* JSON array of the threads that were inside a call at the end; NULL: none */
 	char *in_calls;
 	char *devices; /* JSON array, as it stands there; NULL: none */
@@ -76,7 +79,9 @@ struct xm_input {
 
 	/* walking */
 	bool done;
-	int64_t progress;
+	unsigned turn;	  /* events of this turn that were read */
+	int64_t progress; /* behind the last turn that was taken */
+	int64_t reached;  /* where the reader is */
 	uint32_t last_process;
 	char last_pid[24];
 	size_t last_pid_length;
@@ -94,18 +99,31 @@ struct xm_merge {
 	bool left_out;		 /* something that was named; it has been said */
 };
 
-/*
- * Called with each event, its process's index in the input and its time and end (XM_NO_TIME
- * without).
- */
-typedef void (*xm_visit)(void *user, struct xm_input *input, const struct xm_event *event,
-			 struct xm_process *process, int64_t start, int64_t end);
+/* What a pass does with the events. */
+struct xm_visitor {
+	void *user;
+	/*
+	 * Called with each event, its process and its time and end (XM_NO_TIME without); with those
+	 * of one input in their order.
+	 */
+	void (*look)(void *user, struct xm_block *block, struct xm_input *input,
+		     const struct xm_event *event, struct xm_process *process, int64_t start,
+		     int64_t end);
+	/* By the caller's thread, in the order of all inputs: what look() has put into a block. */
+	void (*take)(void *user, const struct xm_block *block);
+	/*
+	 * look() may be called before what comes before it was taken, by other threads: it changes
+	 * nothing but the block and the input. Else there is one thread, and a note is taken at
+	 * once.
+	 */
+	bool is_ahead;
+};
 
 /*
  * All events of all inputs, side by side. With `first`, what the header and the end of each say is
- * kept.
+ * kept. 0 or -ENOMEM.
  */
-void xm_walk(struct xm_merge *merge, bool first, xm_visit visit, void *user);
+int xm_walk(struct xm_merge *merge, bool first, const struct xm_visitor *visitor);
 
 /*
  * inputs.c: files and the files of directories become inputs. 0, or -1: a name was no good, which

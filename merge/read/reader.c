@@ -304,7 +304,10 @@ static int one(struct xm_reader *r, struct xm_event *event)
 	for (;;) {
 		const char *stop = NULL, *why = "an event without an end";
 		char *p = r->data + r->at;
-		enum xm_scan result = xm_scan_event(p, r->data + r->length, event, &stop, &why);
+		enum xm_scan result =
+			xm_own_next(p, r->data + r->length, &r->own, event, &stop)
+				? XM_OK
+				: xm_scan_event(p, r->data + r->length, event, &stop, &why);
 
 		if (result == XM_OK || result == XM_DIRTY) {
 			size_t length = (size_t)(stop - p);
@@ -334,7 +337,12 @@ static int one(struct xm_reader *r, struct xm_event *event)
 bool xm_reader_next(struct xm_reader *r, struct xm_event *event)
 {
 	while (r->where == XM_IN_EVENTS && !r->error) {
-		char mark = peek(r);
+		char mark;
+
+		/* most events stand on a line of their own; zeros follow the text */
+		if (!memcmp(r->data + r->at, ",\n{", 3))
+			r->at += 2;
+		mark = peek(r);
 		int result;
 
 		if (mark == ',') {

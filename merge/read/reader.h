@@ -8,6 +8,7 @@
 #ifndef XM_READER_H
 #define XM_READER_H
 
+#include "own.h"
 #include "scan.h"
 #include "source.h"
 
@@ -26,6 +27,7 @@ struct xm_reader {
 	uint64_t offset; /* of data[0] in the text */
 	enum { XM_IN_HEADER, XM_IN_EVENTS, XM_AT_END } where;
 	bool eof, is_array, had_events;
+	struct xm_own own; /* the last slice of xstrace's own layout */
 	char *repaired;
 	size_t repaired_room;
 

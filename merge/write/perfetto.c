@@ -26,7 +26,7 @@
 static int perfetto_open(struct xm_sink *sink, int fd, bool compress)
 {
 	struct xm_perfetto *p = (struct xm_perfetto *)sink;
-	int result = xm_pour_open(&p->pour, fd, compress);
+	int result = xm_pour_open(&p->pour, fd, compress, true);
 	int file;
 
 	if (result < 0)
@@ -273,10 +273,11 @@ static void take_metadata(struct xm_perfetto *p, const struct xm_event *event,
 	}
 }
 
-static void perfetto_event(struct xm_sink *sink, const struct xm_input *input,
+static void perfetto_event(struct xm_sink *sink, struct xm_block *block,
 			   const struct xm_event *event, const struct xm_place *place,
 			   int64_t duration)
 {
+	const struct xm_input *input = block->input;
 	struct xm_perfetto *p = (struct xm_perfetto *)sink;
 	char phase = event->ph.p[1];
 	struct xm_track *track;
@@ -380,6 +381,7 @@ static int perfetto_close(struct xm_sink *sink, const struct xm_merge *merge,
 	int result;
 
 	(void)totals;
+	xm_perfetto_fail(p, sink->error);
 	name_tracks(p, merge);
 	/* what was never ended lasts to the end */
 	for (uint32_t i = 0; i < p->track_map.count; i++)

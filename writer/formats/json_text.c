@@ -81,26 +81,36 @@ static size_t escape(const char *p)
 	}
 }
 
+/* The first byte from p on that is no plain ASCII, or a quote, a backslash or a control character.
+ */
+static inline const char *special(const char *p)
+{
+	typedef int8_t bytes __attribute__((vector_size(16)));
+	typedef uint64_t two __attribute__((vector_size(16)));
+
+	for (;; p += 16) {
+		bytes text, stop;
+		two words;
+
+		memcpy(&text, p, 16); /* there is slack */
+		stop = (text == '"') | (text == '\\') | (text < 0x20);
+		memcpy(&words, &stop, 16);
+		if (words[0])
+			return p + __builtin_ctzll(words[0]) / 8;
+		if (words[1])
+			return p + 8 + __builtin_ctzll(words[1]) / 8;
+	}
+}
+
 /* Anything but plain ASCII is looked at by itself. */
 enum xm_scan xm_string_end(const char *p, const char *end, const char **ret_quote)
 {
 	enum xm_scan result = XM_OK;
 
 	for (;;) {
-		uint64_t word, quote, backslash, stop;
 		size_t n;
 
-		memcpy(&word, p, 8); /* there is slack */
-		quote = word ^ XM_ONES * '"';
-		backslash = word ^ XM_ONES * '\\';
-		stop = ((quote - XM_ONES) & ~quote) | ((backslash - XM_ONES) & ~backslash) |
-		       (word - XM_ONES * 0x20) | word;
-		stop &= XM_HIGHS;
-		if (!stop) {
-			p += 8;
-			continue;
-		}
-		p += __builtin_ctzll(stop) / 8;
+		p = special(p);
 		if (*p == '"') {
 			*ret_quote = p;
 			return result;

@@ -10,6 +10,17 @@
 #define XM_ONES	 0x0101010101010101ull
 #define XM_HIGHS 0x8080808080808080ull
 
+static inline bool xm_same16(const char *a, const char *b)
+{
+	typedef uint64_t two __attribute__((vector_size(16)));
+	two left, right;
+
+	memcpy(&left, a, 16);
+	memcpy(&right, b, 16);
+	left ^= right;
+	return !(left[0] | left[1]);
+}
+
 static inline const char *xm_skip_space(const char *p)
 {
 	while (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r')

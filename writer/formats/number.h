@@ -6,6 +6,15 @@
 
 #include "json_text.h"
 
+/* Eight digits as bytes 0..9, the first in the lowest byte. */
+static inline uint32_t xm_eight(uint64_t digits)
+{
+	digits = digits * 10 + (digits >> 8);
+	return (uint32_t)(((digits & 0x000000ff000000ffull) * (100 + (1000000ull << 32)) +
+			   ((digits >> 16) & 0x000000ff000000ffull) * (1 + (10000ull << 32))) >>
+			  32);
+}
+
 /*
  * Appends the digits that stand at p to the value; how many they are, 8 at most: more may follow
  * then. Reads eight bytes.
@@ -25,11 +34,7 @@ static inline unsigned xm_digits(const char *p, uint64_t *value)
 	if (!n)
 		return 0;
 	word <<= 64 - 8 * n; /* as if zeros came before them */
-	word = word * 10 + (word >> 8);
-	word = ((word & 0x000000ff000000ffull) * (100 + (1000000ull << 32)) +
-		((word >> 16) & 0x000000ff000000ffull) * (1 + (10000ull << 32))) >>
-	       32;
-	*value = *value * powers[n] + (uint32_t)word;
+	*value = *value * powers[n] + xm_eight(word);
 	return n;
 }
 

@@ -1,7 +1,7 @@
 #include "scan.h"
 
-#include "number.h"
 #include "json_text.h"
+#include "own.h"
 
 static const char *number_end(const char *p)
 {
@@ -199,97 +199,12 @@ static struct xm_text *slot(struct xm_event *event, struct xm_text name)
 	}
 }
 
-static inline bool take(const char **p, const char *text, size_t n)
-{
-	if (memcmp(*p, text, n))
-		return false;
-	*p += n;
-	return true;
-}
-#define TAKE(p, literal) take(p, literal, sizeof(literal) - 1)
-
-/* Digits without a sign and without a needless 0 in front; at most 15 of them. */
-static inline bool take_digits(const char **p, uint64_t *ret)
-{
-	const char *from = *p, *at = from;
-	unsigned n = xm_digits(at, ret);
-
-	at += n;
-	if (n == 8) {
-		n = xm_digits(at, ret);
-		at += n;
-	}
-	*p = at;
-	return n != 8 && at > from && (*from != '0' || at == from + 1);
-}
-
-static inline bool take_id(const char **p, struct xm_text *ret, uint32_t *ret_number)
-{
-	const char *from = *p;
-	uint64_t number = 0;
-
-	if (!take_digits(p, &number) || number > UINT32_MAX)
-		return false;
-	*ret = (struct xm_text){ from, (size_t)(*p - from) };
-	*ret_number = (uint32_t)number;
-	return true;
-}
-
-/* Microseconds with three decimals. */
-static inline bool take_time(const char **p, struct xm_text *ret, int64_t *ret_ns)
-{
-	const char *from = *p;
-	uint64_t number = 0;
-
-	if (!take_digits(p, &number) || **p != '.' || xm_digits(*p + 1, &number) != 3)
-		return false;
-	*p += 4;
-	*ret = (struct xm_text){ from, (size_t)(*p - from) };
-	*ret_ns = (int64_t)number;
-	return true;
-}
-
-/* False: look at it as at any other event. */
-static bool own_slice(const char *p, const char *end, struct xm_event *event, const char **ret_end)
-{
-	const char *from = p, *rest, *quote, *why;
-
-	event->is_own = false;
-	if (end - p < 128 || !TAKE(&p, "{\"ph\":\"X\",\"tid\":") ||
-	    !take_id(&p, &event->tid, &event->own_tid) || !TAKE(&p, ",\"pid\":") ||
-	    !take_id(&p, &event->pid, &event->own_pid) || !TAKE(&p, ",\"ts\":") ||
-	    !take_time(&p, &event->ts, &event->own_ts) || !TAKE(&p, ",\"dur\":") ||
-	    !take_time(&p, &event->dur, &event->own_dur))
-		return false;
-	rest = p;
-	if (!TAKE(&p, ",\"cat\":\"cpu_op\",\"name\":\"") || xm_string_end(p, end, &quote) != XM_OK)
-		return false;
-	event->ph = (struct xm_text){ from + 6, 3 };
-	event->name = (struct xm_text){ p - 1, (size_t)(quote - p) + 2 };
-	event->cat = (struct xm_text){ p - 17, 8 };
-	event->id = event->bp = event->scope = event->args = (struct xm_text){ 0 };
-	event->other_count = 0;
-	p = quote + 1;
-	if (*p != '}') {
-		if (!TAKE(&p, ",\"args\":"))
-			return false;
-		event->args.p = p;
-		if (xm_scan_value(p, end, &p, &why) != XM_OK || *p != '}')
-			return false;
-		event->args.n = (size_t)(p - event->args.p);
-	}
-	*ret_end = p + 1;
-	event->own_rest = (struct xm_text){ rest, (size_t)(p + 1 - rest) };
-	event->is_own = true;
-	return true;
-}
-
 enum xm_scan xm_scan_event(const char *p, const char *end, struct xm_event *event,
 			   const char **ret_end, const char **ret_why)
 {
 	enum xm_scan result = XM_OK, one;
 
-	if (own_slice(p, end, event, ret_end))
+	if (xm_own_slice(p, end, event, ret_end))
 		return XM_OK;
 	memset(event, 0, offsetof(struct xm_event, others));
 	event->other_count = 0;

@@ -41,7 +41,7 @@ struct xm_event {
 	bool is_own;
 	uint32_t own_pid, own_tid;
 	int64_t own_ts, own_dur;
-	struct xm_text own_rest; /* from the comma behind dur to the closing brace */
+	struct xm_text own_rest; /* from the comma behind ts to the closing brace */
 };
 
 /* The object at p (which is '{'), up to *ret_end. XM_BAD: *ret_why says what is wrong. */
