@@ -82,9 +82,9 @@ struct xm_input {
 	unsigned turn;	  /* events of this turn that were read */
 	int64_t progress; /* behind the last turn that was taken */
 	int64_t reached;  /* where the reader is */
-	uint32_t last_process;
-	char last_pid[24];
-	size_t last_pid_length;
+	/* of the last slice of xstrace's own layout */
+	uint32_t last_process, last_pid;
+	bool knows_last;
 	struct xm_map tids; /* names of tracks that are no numbers: process index and text */
 };
 
@@ -143,12 +143,17 @@ bool xm_is_complete(const struct xm_input *input);
 void xm_arrange(struct xm_merge *merge);
 void xm_merge_free(struct xm_merge *merge);
 
+int64_t xm_tid_of_text(struct xm_input *input, const struct xm_process *process,
+		       const struct xm_event *event);
 /*
  * The tid of an event as a number: its own, or one from XM_OWN_TID on (input->tids has its text).
  * XM_NO_TIME: it has none.
  */
-int64_t xm_tid(struct xm_input *input, const struct xm_process *process,
-	       const struct xm_event *event);
+static inline int64_t xm_tid(struct xm_input *input, const struct xm_process *process,
+			     const struct xm_event *event)
+{
+	return event->is_own ? event->own_tid : xm_tid_of_text(input, process, event);
+}
 
 bool xm_ends_with(const char *name, const char *suffix);
 /* One line on stderr. */

@@ -334,15 +334,26 @@ static int one(struct xm_reader *r, struct xm_event *event)
 	}
 }
 
+/* The next line, if it is a slice of xstrace's own: most are. */
+static inline bool own_line(struct xm_reader *r, struct xm_event *event)
+{
+	const char *p = r->data + r->at, *stop;
+
+	/* zeros follow the text */
+	if (r->where != XM_IN_EVENTS || memcmp(p, ",\n{", 3) ||
+	    !xm_own_next(p + 2, r->data + r->length, &r->own, event, &stop) ||
+	    (size_t)(stop - p) > r->longest)
+		return false;
+	r->at = (size_t)(stop - r->data);
+	return true;
+}
+
 bool xm_reader_next(struct xm_reader *r, struct xm_event *event)
 {
+	if (own_line(r, event))
+		return true;
 	while (r->where == XM_IN_EVENTS && !r->error) {
-		char mark;
-
-		/* most events stand on a line of their own; zeros follow the text */
-		if (!memcmp(r->data + r->at, ",\n{", 3))
-			r->at += 2;
-		mark = peek(r);
+		char mark = peek(r);
 		int result;
 
 		if (mark == ',') {

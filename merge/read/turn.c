@@ -14,11 +14,13 @@
 #define TEXT  (128u << 10)
 #define NOTES (64u << 10)
 
-static struct xm_process *process_of(struct xm_input *input, struct xm_text pid, bool first)
+static struct xm_process *process_of(struct xm_input *input, const struct xm_event *event,
+				     bool first)
 {
 	uint32_t known = input->pids.count, index;
+	struct xm_text pid = event->pid;
 
-	if (pid.n && pid.n == input->last_pid_length && !memcmp(pid.p, input->last_pid, pid.n))
+	if (event->is_own && input->knows_last && event->own_pid == input->last_pid)
 		return &input->processes[input->last_process];
 	if (!pid.n)
 		return NULL;
@@ -30,24 +32,22 @@ static struct xm_process *process_of(struct xm_input *input, struct xm_text pid,
 	if (index == known)
 		input->processes[index].first_start = XM_NO_TIME;
 	input->processes[index].is_number = xm_integer(pid, &input->processes[index].pid);
-	if (pid.n <= sizeof(input->last_pid)) {
-		memcpy(input->last_pid, pid.p, pid.n);
-		input->last_pid_length = pid.n;
+	if (event->is_own) { /* its number has one text alone */
+		input->knows_last = true;
+		input->last_pid = event->own_pid;
 		input->last_process = index;
 	}
 	return &input->processes[index];
 }
 
-int64_t xm_tid(struct xm_input *input, const struct xm_process *process,
-	       const struct xm_event *event)
+int64_t xm_tid_of_text(struct xm_input *input, const struct xm_process *process,
+		       const struct xm_event *event)
 {
 	char key[256];
 	uint32_t index = (uint32_t)(process - input->processes);
 	struct xm_text tid = event->tid;
 	int64_t number;
 
-	if (event->is_own)
-		return event->own_tid;
 	if (xm_integer(tid, &number) && number >= 0 && number < (int64_t)1 << 32)
 		return number;
 	if (!tid.n || tid.n > sizeof(key) - sizeof(index))
@@ -99,7 +99,7 @@ void xm_turn_make(struct xm_input *input, const struct xm_visitor *visitor, bool
 			block->is_last = true;
 			break;
 		}
-		process = fit(input, &event, &start, &end) ? process_of(input, event.pid, first)
+		process = fit(input, &event, &start, &end) ? process_of(input, &event, first)
 							   : NULL;
 		if (!process) {
 			input->unfit += first;
@@ -131,7 +131,7 @@ void xm_turn_open(struct xm_merge *merge, struct xm_input *input, bool first)
 	input->progress = input->reached = INT64_MIN;
 	input->turn = 0;
 	input->met = 0;
-	input->last_pid_length = 0;
+	input->knows_last = false;
 	if (input->done)
 		return;
 	memset(&input->reader, 0, sizeof(input->reader));
