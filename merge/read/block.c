@@ -5,11 +5,10 @@
 
 #include "merge.h"
 
-#define KEPT (512u << 10) /* bytes of room that are not given back */
-
 static bool grow(struct xm_bytes *bytes, size_t more)
 {
-	size_t room = 2 * bytes->room + more + 4096;
+	size_t room = bytes->length + more > 2 * bytes->room ? bytes->length + more + 4096
+							     : 2 * bytes->room;
 	char *data = realloc(bytes->data, room + XM_SLACK);
 
 	if (!data)
@@ -55,7 +54,7 @@ const struct xm_note *xm_block_next(const struct xm_block *block, size_t *at)
 static void forget(struct xm_bytes *bytes)
 {
 	bytes->length = 0;
-	if (bytes->room <= KEPT)
+	if (bytes->room <= XM_BLOCK_ROOM)
 		return;
 	free(bytes->data);
 	bytes->data = NULL;

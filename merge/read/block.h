@@ -9,6 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* bytes of room that a block keeps; it has more only where an event is long */
+#define XM_BLOCK_ROOM (512u << 10)
+
 struct xm_bytes {
 	char *data; /* XM_SLACK bytes lie behind the room */
 	size_t length, room;
@@ -25,6 +28,7 @@ struct xm_block {
 	struct xm_block *next;
 	struct xm_input *input;
 	struct xm_bytes text, notes;
+	uint32_t weight;  /* in blocks of usual size */
 	int error;	  /* -ENOMEM: something found no room */
 	int64_t progress; /* of the input, behind it */
 	int64_t lost;

@@ -8,7 +8,7 @@
 #ifndef XM_READER_H
 #define XM_READER_H
 
-#include "own.h"
+#include "own_slice.h"
 #include "scan.h"
 #include "source.h"
 

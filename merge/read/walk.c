@@ -12,7 +12,7 @@
 #include "turn.h"
 
 #define MOST_THREADS 32u
-#define AHEAD	     8u /* blocks, of each thread */
+#define AHEAD	     8u /* blocks of usual size, of each thread */
 
 /* An input, as the threads share it. */
 struct lane {
@@ -32,7 +32,7 @@ struct walk {
 	struct xm_block *free;
 	struct xm_block reserve; /* the caller's: it needs no memory to go on */
 	bool has_reserve;
-	uint32_t ready, limit, sleepers;
+	uint32_t ready, limit, sleepers; /* ready, limit: weights */
 	bool is_waiting, is_over;
 	pthread_t threads[MOST_THREADS];
 	uint32_t thread_count;
@@ -86,7 +86,10 @@ static void make(struct walk *walk, struct xm_input *input, struct xm_block *blo
 		lane->progress = block->progress;
 	*lane->end = block;
 	lane->end = &block->next;
-	walk->ready++;
+	/* long events are few at a time */
+	block->weight =
+		1 + (uint32_t)((block->text.room + block->notes.room) / (2 * XM_BLOCK_ROOM));
+	walk->ready += block->weight;
 }
 
 static void *work(void *user)
@@ -138,7 +141,7 @@ static struct xm_block *block_of(struct walk *walk, struct xm_input *input)
 	lane->ready = block->next;
 	if (!lane->ready)
 		lane->end = &lane->ready;
-	walk->ready--;
+	walk->ready -= block->weight;
 	if (walk->sleepers && walk->ready <= walk->limit / 2)
 		pthread_cond_broadcast(&walk->room);
 	return block;

@@ -10,6 +10,7 @@
 #include "bounds.h"
 #include "json_check.h"
 #include "map.h"
+#include "own_slice.h"
 #include "scan.h"
 #include "sort.h"
 #include "tap.h"
@@ -241,8 +242,62 @@ static void maps_keep_their_limits(void)
 	xm_map_free(&map);
 }
 
+static bool is_same(const struct xm_event *a, const struct xm_event *b)
+{
+	const struct xm_text *left = &a->ph, *right = &b->ph;
+
+	for (size_t i = 0; i < offsetof(struct xm_event, others) / sizeof(*left); i++)
+		if (left[i].n != right[i].n || (left[i].n && left[i].p != right[i].p))
+			return false;
+	return a->own_pid == b->own_pid && a->own_tid == b->own_tid && a->own_ts == b->own_ts &&
+	       a->own_dur == b->own_dur && a->own_rest.p == b->own_rest.p &&
+	       a->own_rest.n == b->own_rest.n && a->other_count == b->other_count;
+}
+
+/* One after the other, as many as not with a byte that does not belong there. */
+static void slices_are_alike_to_the_one_before(void)
+{
+	static const char strange[] = "0123456789.,:\"{}x\xff\n";
+	unsigned taken = 0, random = 1, at, ids[2] = { 7, 7 };
+	struct xm_event event, wanted;
+	struct xm_own own = { 0 };
+	uint64_t ts = 57183514172873;
+	bool is_alike = true;
+	char text[512] = "";
+
+	for (unsigned i = 0; i < 400000 && is_alike; i++) {
+		const char *end = NULL, *wanted_end = NULL;
+		bool is_taken, is_wanted;
+		int length;
+
+		random = random * 1664525 + 1013904223;
+		at = random >> 8;
+		ts = at % 64 ? ts + at % 9999999 : at % 1000000000;
+		if (!(at % 50))
+			ids[at / 50 % 2] = at % 3 ? at % 100 : 3000000000 + at % 1000;
+		length = snprintf(text, sizeof(text) - 200,
+				  "{\"ph\":\"X\",\"tid\":%u,\"pid\":%u,\"ts\":%" PRIu64
+				  ".%03u,\"dur\":%u.%03u,\"cat\":\"cpu_op\",\"name\":\"a\"%s}",
+				  ids[0], ids[1], ts / 1000, (unsigned)(ts % 1000),
+				  at % 7 ? at % 2000 : at, at % 1000,
+				  at % 5 ? "" : ",\"args\":{\"a\":[1,2]}");
+		memset(text + length, 0, sizeof(text) - (size_t)length);
+		if (at % 3 == 0)
+			text[at / 3 % (unsigned)length] =
+				strange[at / 1000 % (sizeof(strange) - 1)];
+		is_taken = xm_own_next(text, text + 400, &own, &event, &end);
+		is_wanted = xm_own_slice(text, text + 400, &wanted, &wanted_end);
+		taken += is_taken;
+		is_alike = is_taken == is_wanted && is_taken == event.is_own &&
+			   (!is_taken || (end == wanted_end && is_same(&event, &wanted)));
+	}
+	CHECK(is_alike, "%s", text);
+	CHECK(taken > 200000 && taken < 390000, "%u slices", taken);
+}
+
 int main(void)
 {
+	tap_run("slices are alike to the one before", slices_are_alike_to_the_one_before);
 	tap_run("times", times);
 	tap_run("values are judged rightly", values_are_judged_rightly);
 	tap_run("lines keep all bounds", lines_keep_all_bounds);

@@ -1,7 +1,7 @@
 #include "scan.h"
 
 #include "json_text.h"
-#include "own.h"
+#include "own_slice.h"
 
 static const char *number_end(const char *p)
 {

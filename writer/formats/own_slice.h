@@ -2,8 +2,8 @@
  * A slice in the layout that xstrace writes: one on each line, its members always in the same
  * order.
  */
-#ifndef XM_OWN_H
-#define XM_OWN_H
+#ifndef XM_OWN_SLICE_H
+#define XM_OWN_SLICE_H
 
 #include "scan.h"
 

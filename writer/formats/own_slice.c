@@ -1,4 +1,4 @@
-#include "own.h"
+#include "own_slice.h"
 
 #include "json_text.h"
 #include "number.h"
