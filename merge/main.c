@@ -171,17 +171,17 @@ static void say_killed(const struct xm_merge *merge)
 	for (uint32_t i = 0; i < merge->count; i++) {
 		const struct xm_input *input = merge->order[i];
 		char who[64] = "", calls[512] = "", name[256];
-		struct xm_text threads = { input->in_calls,
+		struct xf_text threads = { input->in_calls,
 					   input->in_calls ? strlen(input->in_calls) : 0 },
 			       thread;
-		const char *p = xm_first(threads);
+		const char *p = xf_first(threads);
 		int length = 0;
 
 		if (!input->usable || strcmp(input->end, "killed"))
 			continue;
-		while (threads.n && xm_element(&p, threads.p + threads.n, &thread) &&
+		while (threads.n && xf_element(&p, threads.p + threads.n, &thread) &&
 		       length < (int)sizeof(calls) - 260) {
-			(void)xm_unescape(xm_find(thread, "in_call"), name, sizeof(name));
+			(void)xf_unescape(xf_find(thread, "in_call"), name, sizeof(name));
 			length += snprintf(calls + length, sizeof(calls) - (size_t)length, "%s%s",
 					   length ? ", " : ", in ", name);
 		}
@@ -325,7 +325,7 @@ int main(int argc, char **argv)
 		(void)setrlimit(RLIMIT_NOFILE, &files);
 	}
 	merge.window_log = options.window_log;
-	xm_map_init(&merge.known, UINT32_MAX - 1, UINT32_MAX);
+	xf_map_init(&merge.known, UINT32_MAX - 1, UINT32_MAX);
 	if (options.output)
 		xm_never_read(&merge, options.output);
 	if (options.report)

@@ -45,8 +45,8 @@ static void first_message(void *user, uint64_t comm, const struct xm_function *s
 	tie(user, receive, from, to);
 }
 
-static void first_pair(void *user, const struct xm_collective *c, const struct xm_member *to,
-		       const struct xm_member *from)
+static void first_pair(void *user, const struct xm_collective *c, const struct xf_member *to,
+		       const struct xf_member *from)
 {
 	struct xm_work *work = user;
 
@@ -67,7 +67,7 @@ static void first_collective(void *user, const struct xm_collective *c)
 }
 
 static void first_look(void *user, struct xm_block *block, struct xm_input *input,
-		       const struct xm_event *event, struct xm_process *process, int64_t start,
+		       const struct xf_event *event, struct xm_process *process, int64_t start,
 		       int64_t end)
 {
 	(void)user;
@@ -135,8 +135,8 @@ static void second_message(void *user, uint64_t comm, const struct xm_function *
  * From the last that it waited for, unless it came still later; what a root gives always comes from
  * it.
  */
-static void second_wait(void *user, const struct xm_collective *c, const struct xm_member *to,
-			const struct xm_member *last)
+static void second_wait(void *user, const struct xm_collective *c, const struct xf_member *to,
+			const struct xf_member *last)
 {
 	if (c->function->flow == XM_FROM_ROOT || xm_is_later(last, to))
 		draw(user, c->function->name, &last->end, &to->end);
@@ -168,15 +168,15 @@ static void second_call(void *user, uint64_t comm, const struct xm_function *fun
 		xm_report_call(work->report, comm, function, end);
 }
 
-static bool is_replaced(const struct xm_event *event)
+static bool is_replaced(const struct xf_event *event)
 {
-	return event->ph.p[1] == 'M' && (xm_is(event->name, "\"process_name\"") ||
-					 xm_is(event->name, "\"process_labels\"") ||
-					 xm_is(event->name, "\"process_sort_index\""));
+	return event->ph.p[1] == 'M' && (xf_is(event->name, "\"process_name\"") ||
+					 xf_is(event->name, "\"process_labels\"") ||
+					 xf_is(event->name, "\"process_sort_index\""));
 }
 
 static void second_look(void *user, struct xm_block *block, struct xm_input *input,
-			const struct xm_event *event, struct xm_process *process, int64_t start,
+			const struct xf_event *event, struct xm_process *process, int64_t start,
 			int64_t end)
 {
 	struct xm_work *work = user;
@@ -230,7 +230,7 @@ static void second_take(void *user, const struct xm_block *block)
 /* ---- the third, for a report: what ranks did while others waited for them ---- */
 
 static void late_look(void *user, struct xm_block *block, struct xm_input *input,
-		      const struct xm_event *event, struct xm_process *process, int64_t start,
+		      const struct xf_event *event, struct xm_process *process, int64_t start,
 		      int64_t end)
 {
 	struct xm_work *work = user;

@@ -109,7 +109,7 @@ static void take_call(struct xm_mpi *mpi, const struct xm_call *call, struct xm_
 	}
 }
 
-/* What a note of this folder says; texts of the call stand behind it, each with XM_SLACK zeros. */
+/* What a note of this folder says; texts of the call stand behind it, each with XF_SLACK zeros. */
 struct said {
 	int32_t rank;
 	bool is_told; /* no call, but what a "communicator" event says: `requests` are its args */
@@ -117,13 +117,13 @@ struct said {
 	struct xm_end end;
 };
 
-static void copy_text(char **to, struct xm_text text)
+static void copy_text(char **to, struct xf_text text)
 {
 	if (!text.n)
 		return;
 	memcpy(*to, text.p, text.n);
-	memset(*to + text.n, 0, XM_SLACK);
-	*to += text.n + XM_SLACK;
+	memset(*to + text.n, 0, XF_SLACK);
+	*to += text.n + XF_SLACK;
 }
 
 static void put_note(struct xm_block *block, const struct said *said)
@@ -133,8 +133,8 @@ static void put_note(struct xm_block *block, const struct said *said)
 	struct xm_note *note;
 	char *texts;
 
-	size += call->requests.n ? call->requests.n + XM_SLACK : 0;
-	size += call->from.n ? call->from.n + XM_SLACK : 0;
+	size += call->requests.n ? call->requests.n + XF_SLACK : 0;
+	size += call->from.n ? call->from.n + XF_SLACK : 0;
 	note = xm_block_note(block, size);
 	if (!note)
 		return;
@@ -144,7 +144,7 @@ static void put_note(struct xm_block *block, const struct said *said)
 	copy_text(&texts, call->from);
 }
 
-void xm_mpi_look(struct xm_block *block, struct xm_input *input, const struct xm_event *event,
+void xm_mpi_look(struct xm_block *block, struct xm_input *input, const struct xf_event *event,
 		 const struct xm_process *process, int64_t start, int64_t stop)
 {
 	struct said said;
@@ -154,7 +154,7 @@ void xm_mpi_look(struct xm_block *block, struct xm_input *input, const struct xm
 	said.is_told = false;
 	if (input->rank < 0)
 		return;
-	if (event->ph.p[1] == 'M' && xm_is(event->name, "\"communicator\"")) {
+	if (event->ph.p[1] == 'M' && xf_is(event->name, "\"communicator\"")) {
 		said.is_told = true;
 		memset(&said.call, 0, sizeof(said.call));
 		said.call.requests = event->args;
@@ -179,12 +179,12 @@ void xm_mpi_look(struct xm_block *block, struct xm_input *input, const struct xm
 	put_note(block, &said);
 }
 
-static void take_text(const char **from, struct xm_text *text)
+static void take_text(const char **from, struct xf_text *text)
 {
 	if (!text->n)
 		return;
 	text->p = *from;
-	*from += text->n + XM_SLACK;
+	*from += text->n + XF_SLACK;
 }
 
 void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_note *note)

@@ -81,7 +81,7 @@ struct xm_ranks {
 	uint32_t pair[][2];
 };
 
-struct xm_member {
+struct xf_member {
 	struct xm_end end;
 	int32_t root; /* as this member says it; -1: not */
 	/* its rank in its group, and which of two groups that is; -1: not known */
@@ -95,7 +95,7 @@ struct xm_collective {
 	int32_t root;  /* in MPI_COMM_WORLD; -1: none is known */
 	bool is_inter; /* between two groups: what a member gets comes from the other one */
 	uint32_t count, room;
-	struct xm_member *members;
+	struct xf_member *members;
 };
 
 struct xm_mpi_sink {
@@ -122,7 +122,7 @@ void xm_mpi_learn(struct xm_mpi *mpi, const struct xm_mpi *before);
  * By any thread: looks at an event, and puts a note of it into the block. Anything that is no MPI
  * call of a rank, and does not tell of a communicator, is ignored.
  */
-void xm_mpi_look(struct xm_block *block, struct xm_input *input, const struct xm_event *event,
+void xm_mpi_look(struct xm_block *block, struct xm_input *input, const struct xf_event *event,
 		 const struct xm_process *process, int64_t start, int64_t end);
 /* In the order of all inputs: a note that was put so. */
 void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_note *note);

@@ -9,7 +9,7 @@ static bool grow(struct xm_bytes *bytes, size_t more)
 {
 	size_t room = bytes->length + more > 2 * bytes->room ? bytes->length + more + 4096
 							     : 2 * bytes->room;
-	char *data = realloc(bytes->data, room + XM_SLACK);
+	char *data = realloc(bytes->data, room + XF_SLACK);
 
 	if (!data)
 		return false;

@@ -13,7 +13,7 @@
 #define XM_BLOCK_ROOM (512u << 10)
 
 struct xm_bytes {
-	char *data; /* XM_SLACK bytes lie behind the room */
+	char *data; /* XF_SLACK bytes lie behind the room */
 	size_t length, room;
 };
 

@@ -46,7 +46,7 @@ static bool is_new(struct xm_merge *merge, const struct stat *st)
 	} key = { st->st_dev, st->st_ino };
 	uint32_t count = merge->known.count;
 
-	(void)xm_map_add(&merge->known, &key, sizeof(key));
+	(void)xf_map_add(&merge->known, &key, sizeof(key));
 	return merge->known.count > count;
 }
 
@@ -72,7 +72,7 @@ static int add(struct xm_merge *merge, const char *path, const struct stat *st)
 
 	if (!is_new(merge, st))
 		return xm_left_out(merge, path, "is the output, or among the inputs already");
-	if (!xm_room_for(&merge->inputs, &merge->room, merge->count, sizeof(*merge->inputs)))
+	if (!xf_room_for(&merge->inputs, &merge->room, merge->count, sizeof(*merge->inputs)))
 		return -1;
 	input = &merge->inputs[merge->count++];
 	input->index = merge->count - 1;
@@ -83,8 +83,8 @@ static int add(struct xm_merge *merge, const char *path, const struct stat *st)
 	input->untimed = input->open_commands = input->open_requests = -1;
 	input->first = INT64_MAX;
 	input->last = INT64_MIN;
-	xm_map_init(&input->pids, XM_PROCESSES, 16u << 20);
-	xm_map_init(&input->tids, 1u << 20, 64u << 20);
+	xf_map_init(&input->pids, XM_PROCESSES, 16u << 20);
+	xf_map_init(&input->tids, 1u << 20, 64u << 20);
 	input->file.fd = -1;
 	input->file.window_log = merge->window_log;
 	if (!input->path)
@@ -229,10 +229,10 @@ void xm_merge_free(struct xm_merge *merge)
 		free(input->devices);
 		free(input->path);
 		xm_file_close(&input->file);
-		xm_map_free(&input->pids);
-		xm_map_free(&input->tids);
+		xf_map_free(&input->pids);
+		xf_map_free(&input->tids);
 	}
-	xm_map_free(&merge->known);
+	xf_map_free(&merge->known);
 	free(merge->inputs);
 	free(merge->order);
 }

@@ -61,7 +61,7 @@ struct xm_input {
 	char *devices; /* JSON array, as it stands there; NULL: none */
 
 	/* found in the first pass */
-	struct xm_map pids; /* text of the pid → index of processes */
+	struct xf_map pids; /* text of the pid → index of processes */
 	struct xm_process *processes;
 	uint32_t process_room;
 	int64_t first, last; /* times */
@@ -85,7 +85,7 @@ struct xm_input {
 	/* of the last slice of xstrace's own layout */
 	uint32_t last_process, last_pid;
 	bool knows_last;
-	struct xm_map tids; /* names of tracks that are no numbers: process index and text */
+	struct xf_map tids; /* names of tracks that are no numbers: process index and text */
 };
 
 struct xm_merge {
@@ -95,7 +95,7 @@ struct xm_merge {
 	int64_t base;		 /* of the output */
 	uint64_t next_id;	 /* for flows of our own */
 	unsigned window_log;	 /* of .zst files */
-	struct xm_map known;	 /* files and directories: device and number */
+	struct xf_map known;	 /* files and directories: device and number */
 	bool left_out;		 /* something that was named; it has been said */
 };
 
@@ -107,7 +107,7 @@ struct xm_visitor {
 	 * of one input in their order.
 	 */
 	void (*look)(void *user, struct xm_block *block, struct xm_input *input,
-		     const struct xm_event *event, struct xm_process *process, int64_t start,
+		     const struct xf_event *event, struct xm_process *process, int64_t start,
 		     int64_t end);
 	/* By the caller's thread, in the order of all inputs: what look() has put into a block. */
 	void (*take)(void *user, const struct xm_block *block);
@@ -144,13 +144,13 @@ void xm_arrange(struct xm_merge *merge);
 void xm_merge_free(struct xm_merge *merge);
 
 int64_t xm_tid_of_text(struct xm_input *input, const struct xm_process *process,
-		       const struct xm_event *event);
+		       const struct xf_event *event);
 /*
  * The tid of an event as a number: its own, or one from XM_OWN_TID on (input->tids has its text).
  * XM_NO_TIME: it has none.
  */
 static inline int64_t xm_tid(struct xm_input *input, const struct xm_process *process,
-			     const struct xm_event *event)
+			     const struct xf_event *event)
 {
 	return event->is_own ? event->own_tid : xm_tid_of_text(input, process, event);
 }

@@ -9,33 +9,33 @@
 #define IN_CALLS     65536	/* bytes kept of one input's threads */
 #define DEVICES	     (1u << 20) /* bytes of what is said of devices */
 
-static void take_number(struct xm_text object, const char *name, int64_t *field)
+static void take_number(struct xf_text object, const char *name, int64_t *field)
 {
 	int64_t value;
 
-	if (xm_integer(xm_find(object, name), &value))
+	if (xf_integer(xf_find(object, name), &value))
 		*field = value;
 }
 
-static void take_text(struct xm_text object, const char *name, char *field, size_t room)
+static void take_text(struct xf_text object, const char *name, char *field, size_t room)
 {
-	struct xm_text value = xm_find(object, name);
+	struct xf_text value = xf_find(object, name);
 
-	if (xm_is_string(value))
-		(void)xm_unescape(value, field, room);
+	if (xf_is_string(value))
+		(void)xf_unescape(value, field, room);
 }
 
 /* The threads that were inside a call at the end, as they stand there. */
-static void take_threads(struct xm_input *input, struct xm_text threads)
+static void take_threads(struct xm_input *input, struct xf_text threads)
 {
-	struct xm_text thread;
-	const char *p = xm_first(threads);
+	struct xf_text thread;
+	const char *p = xf_first(threads);
 	size_t length = 0;
 
 	if (threads.n < 2 || threads.p[0] != '[')
 		return;
-	while (xm_element(&p, threads.p + threads.n, &thread)) {
-		if (!xm_find(thread, "in_call").p || length + thread.n + 2 > IN_CALLS)
+	while (xf_element(&p, threads.p + threads.n, &thread)) {
+		if (!xf_find(thread, "in_call").p || length + thread.n + 2 > IN_CALLS)
 			continue;
 		if (!input->in_calls)
 			input->in_calls = malloc(IN_CALLS);
@@ -55,7 +55,7 @@ static void take_threads(struct xm_input *input, struct xm_text threads)
 }
 
 /* JSON on one line: strings hold no raw newline. */
-static void take_devices(struct xm_input *input, struct xm_text devices)
+static void take_devices(struct xm_input *input, struct xf_text devices)
 {
 	if (input->devices || devices.n < 2 || devices.n > DEVICES || devices.p[0] != '[')
 		return;
@@ -65,15 +65,15 @@ static void take_devices(struct xm_input *input, struct xm_text devices)
 			*c = ' ';
 }
 
-void xm_take_member(void *user, struct xm_text key, struct xm_text value)
+void xm_take_member(void *user, struct xf_text key, struct xf_text value)
 {
 	struct xm_input *input = user;
 	int64_t number;
 
-	if (xm_is(key, "baseTimeNanoseconds")) {
-		if (xm_integer(value, &number) && number >= 0 && number < XM_LATEST)
+	if (xf_is(key, "baseTimeNanoseconds")) {
+		if (xf_integer(value, &number) && number >= 0 && number < XM_LATEST)
 			input->base = number;
-	} else if (xm_is(key, "metadata")) {
+	} else if (xf_is(key, "metadata")) {
 		take_text(value, "tool", input->tool, sizeof(input->tool));
 		take_text(value, "host", input->host, sizeof(input->host));
 		take_text(value, "run", input->run, sizeof(input->run));
@@ -81,7 +81,7 @@ void xm_take_member(void *user, struct xm_text key, struct xm_text value)
 		take_number(value, "world_size", &input->world_size);
 		take_number(value, "pid", &input->pid);
 		take_number(value, "ppid", &input->ppid);
-	} else if (xm_is(key, "otherData")) {
+	} else if (xf_is(key, "otherData")) {
 		take_text(value, "end", input->end, sizeof(input->end));
 		take_number(value, "status", &input->status);
 		take_number(value, "lost", &input->lost_read);
@@ -89,17 +89,17 @@ void xm_take_member(void *user, struct xm_text key, struct xm_text value)
 		take_number(value, "open_commands", &input->open_commands);
 		take_number(value, "open_requests", &input->open_requests);
 		take_number(value, "clock_error_ns", &input->clock_error);
-		take_threads(input, xm_find(value, "threads"));
-	} else if (xm_is(key, "distributedInfo")) {
+		take_threads(input, xf_find(value, "threads"));
+	} else if (xf_is(key, "distributedInfo")) {
 		take_number(value, "rank", &input->rank);
 		take_number(value, "world_size", &input->world_size);
-	} else if (xm_is(key, "deviceProperties")) {
+	} else if (xf_is(key, "deviceProperties")) {
 		take_devices(input, value);
-	} else if (xm_is(key, "schemaVersion") && !input->tool[0]) {
+	} else if (xf_is(key, "schemaVersion") && !input->tool[0]) {
 		strcpy(input->tool, "Kineto");
-	} else if (xm_is(key, "hostname") || xm_is(key, "host_name")) {
-		if (xm_is_string(value))
-			(void)xm_unescape(value, input->host, sizeof(input->host));
+	} else if (xf_is(key, "hostname") || xf_is(key, "host_name")) {
+		if (xf_is_string(value))
+			(void)xf_unescape(value, input->host, sizeof(input->host));
 	}
 }
 
@@ -119,15 +119,15 @@ static void take_process_name(struct xm_input *input, const char *name)
 		strcpy(input->tool, "unitrace");
 }
 
-static void keep(char **field, struct xm_text string)
+static void keep(char **field, struct xf_text string)
 {
-	if (!xm_is_string(string) || string.n > LONGEST_NAME)
+	if (!xf_is_string(string) || string.n > LONGEST_NAME)
 		return;
 	free(*field);
 	*field = strndup(string.p, string.n);
 }
 
-void xm_first_look(struct xm_input *input, const struct xm_event *event, struct xm_process *process,
+void xm_first_look(struct xm_input *input, const struct xf_event *event, struct xm_process *process,
 		   int64_t start, int64_t end)
 {
 	int64_t id, tid = xm_tid(input, process, event);
@@ -135,13 +135,13 @@ void xm_first_look(struct xm_input *input, const struct xm_event *event, struct 
 
 	switch (event->ph.p[1]) {
 	case 'M':
-		if (xm_is(event->name, "\"process_name\"")) {
-			keep(&process->name, xm_find(event->args, "name"));
-			(void)xm_unescape(xm_find(event->args, "name"), text, sizeof(text));
+		if (xf_is(event->name, "\"process_name\"")) {
+			keep(&process->name, xf_find(event->args, "name"));
+			(void)xf_unescape(xf_find(event->args, "name"), text, sizeof(text));
 			take_process_name(input, text);
 			process->is_device |= strstr(text, "DEVICE<") != NULL;
-		} else if (xm_is(event->name, "\"process_labels\"")) {
-			keep(&process->labels, xm_find(event->args, "labels"));
+		} else if (xf_is(event->name, "\"process_labels\"")) {
+			keep(&process->labels, xf_find(event->args, "labels"));
 		}
 		return;
 	case 'X':
@@ -155,7 +155,7 @@ void xm_first_look(struct xm_input *input, const struct xm_event *event, struct 
 	case 's':
 	case 't':
 	case 'f':
-		if (!xm_integer(event->id, &id) || id < 0) {
+		if (!xf_integer(event->id, &id) || id < 0) {
 			input->has_odd_ids = true;
 		} else {
 			input->id_low = input->has_ids && input->id_low < id ? input->id_low : id;

@@ -14,24 +14,24 @@
 #define TEXT  (128u << 10)
 #define NOTES (64u << 10)
 
-static struct xm_process *process_of(struct xm_input *input, const struct xm_event *event,
+static struct xm_process *process_of(struct xm_input *input, const struct xf_event *event,
 				     bool first)
 {
 	uint32_t known = input->pids.count, index;
-	struct xm_text pid = event->pid;
+	struct xf_text pid = event->pid;
 
 	if (event->is_own && input->knows_last && event->own_pid == input->last_pid)
 		return &input->processes[input->last_process];
 	if (!pid.n)
 		return NULL;
-	index = first ? xm_map_add(&input->pids, pid.p, pid.n)
-		      : xm_map_find(&input->pids, pid.p, pid.n);
-	if (index == XM_NONE ||
-	    !xm_room_for(&input->processes, &input->process_room, index, sizeof(*input->processes)))
+	index = first ? xf_map_add(&input->pids, pid.p, pid.n)
+		      : xf_map_find(&input->pids, pid.p, pid.n);
+	if (index == XF_NONE ||
+	    !xf_room_for(&input->processes, &input->process_room, index, sizeof(*input->processes)))
 		return NULL;
 	if (index == known)
 		input->processes[index].first_start = XM_NO_TIME;
-	input->processes[index].is_number = xm_integer(pid, &input->processes[index].pid);
+	input->processes[index].is_number = xf_integer(pid, &input->processes[index].pid);
 	if (event->is_own) { /* its number has one text alone */
 		input->knows_last = true;
 		input->last_pid = event->own_pid;
@@ -41,25 +41,25 @@ static struct xm_process *process_of(struct xm_input *input, const struct xm_eve
 }
 
 int64_t xm_tid_of_text(struct xm_input *input, const struct xm_process *process,
-		       const struct xm_event *event)
+		       const struct xf_event *event)
 {
 	char key[256];
 	uint32_t index = (uint32_t)(process - input->processes);
-	struct xm_text tid = event->tid;
+	struct xf_text tid = event->tid;
 	int64_t number;
 
-	if (xm_integer(tid, &number) && number >= 0 && number < (int64_t)1 << 32)
+	if (xf_integer(tid, &number) && number >= 0 && number < (int64_t)1 << 32)
 		return number;
 	if (!tid.n || tid.n > sizeof(key) - sizeof(index))
 		return XM_NO_TIME;
 	memcpy(key, &index, sizeof(index));
 	memcpy(key + sizeof(index), tid.p, tid.n);
-	index = xm_map_add(&input->tids, key, sizeof(index) + tid.n);
-	return index == XM_NONE ? XM_NO_TIME : XM_OWN_TID + (int64_t)index;
+	index = xf_map_add(&input->tids, key, sizeof(index) + tid.n);
+	return index == XF_NONE ? XM_NO_TIME : XM_OWN_TID + (int64_t)index;
 }
 
 /* Is the event one that has a place in the output? Finds its times. */
-static bool fit(const struct xm_input *input, const struct xm_event *event, int64_t *start,
+static bool fit(const struct xm_input *input, const struct xf_event *event, int64_t *start,
 		int64_t *end)
 {
 	int64_t ts, dur = 0;
@@ -76,8 +76,8 @@ static bool fit(const struct xm_input *input, const struct xm_event *event, int6
 	phase = event->ph.p[1];
 	if (phase == 'M')
 		return event->name.n;
-	if (!xm_nanoseconds(event->ts, &ts) ||
-	    (event->dur.n && !xm_nanoseconds(event->dur, &dur)) || dur < 0)
+	if (!xf_nanoseconds(event->ts, &ts) ||
+	    (event->dur.n && !xf_nanoseconds(event->dur, &dur)) || dur < 0)
 		return false;
 	*start = input->base + ts; /* of 2^61 and 2^62 */
 	*end = *start;
@@ -88,7 +88,7 @@ static bool fit(const struct xm_input *input, const struct xm_event *event, int6
 void xm_turn_make(struct xm_input *input, const struct xm_visitor *visitor, bool first,
 		  struct xm_block *block)
 {
-	struct xm_event event;
+	struct xf_event event;
 	bool is_full = false;
 
 	for (; input->turn < TURN && !is_full && !block->is_last; input->turn++) {

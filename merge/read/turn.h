@@ -11,9 +11,9 @@ const char *xm_reason(int error);
 int xm_left_out(struct xm_merge *merge, const char *path, const char *why);
 
 /* said.c: a member of the top level, into the input (user). */
-void xm_take_member(void *user, struct xm_text key, struct xm_text value);
+void xm_take_member(void *user, struct xf_text key, struct xf_text value);
 /* What the first pass keeps of an event. */
-void xm_first_look(struct xm_input *input, const struct xm_event *event, struct xm_process *process,
+void xm_first_look(struct xm_input *input, const struct xf_event *event, struct xm_process *process,
 		   int64_t start, int64_t end);
 
 /* turn.c: an input from its beginning. */

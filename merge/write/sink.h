@@ -26,7 +26,7 @@ struct xm_sink {
 	void (*head)(struct xm_sink *sink, const struct xm_merge *merge,
 		     const struct xm_clocks *clocks, bool synced);
 	/* An event of the block's input. What becomes of it may lie in the block's text. */
-	void (*event)(struct xm_sink *sink, struct xm_block *block, const struct xm_event *event,
+	void (*event)(struct xm_sink *sink, struct xm_block *block, const struct xf_event *event,
 		      const struct xm_place *place, int64_t duration);
 	/* In the order of the output: text that event() has left in a block. */
 	void (*text)(struct xm_sink *sink, const char *text, size_t length);

@@ -65,7 +65,7 @@ static void put_tids(FILE *out, const struct xm_input *input)
 	for (uint32_t i = 0; i < input->tids.count; i++) {
 		uint32_t process;
 		size_t n;
-		const char *key = xm_map_key(&input->tids, i, &n);
+		const char *key = xf_map_key(&input->tids, i, &n);
 		bool quoted = key[sizeof(process)] == '"';
 
 		memcpy(&process, key, sizeof(process));
@@ -125,15 +125,15 @@ static void json_head(struct xm_sink *sink, const struct xm_merge *merge,
 }
 
 /* An id of flows or asynchronous events: told apart from other inputs'. */
-static char *put_id(char *o, const struct xm_input *input, char phase, struct xm_text id)
+static char *put_id(char *o, const struct xm_input *input, char phase, struct xf_text id)
 {
 	bool is_flow = phase == 's' || phase == 't' || phase == 'f';
-	struct xm_text inside = xm_is_string(id) ? xm_inside(id) : id;
+	struct xf_text inside = xf_is_string(id) ? xf_inside(id) : id;
 	int64_t number;
 
 	if (phase == 'X' || phase == 'i' || phase == 'I')
 		return put(o, id.p, id.n);
-	if (is_flow && input->has_ids && xm_integer(id, &number) && number >= 0)
+	if (is_flow && input->has_ids && xf_integer(id, &number) && number >= 0)
 		return xs_json_uint(o, (uint64_t)(number - input->id_low + input->id_base));
 	*o++ = '"';
 	o = xs_json_uint(o, input->number);
@@ -156,15 +156,15 @@ static char *make_room(struct xm_block *block, char *o, size_t more)
 
 /* The arguments of device work, in which there are two more times. NULL: no memory. */
 static char *put_device_args(struct json_sink *json, struct xm_block *block, char *o,
-			     struct xm_text args)
+			     struct xf_text args)
 {
-	const char *p = xm_first(args), *from = args.p, *end = args.p + args.n;
-	struct xm_text key, value;
+	const char *p = xf_first(args), *from = args.p, *end = args.p + args.n;
+	struct xf_text key, value;
 
-	while (xm_member(&p, end, &key, &value)) {
+	while (xf_member(&p, end, &key, &value)) {
 		int64_t ns;
 
-		if ((!xm_is(key, "queued") && !xm_is(key, "submit")) || !xm_nanoseconds(value, &ns))
+		if ((!xf_is(key, "queued") && !xf_is(key, "submit")) || !xf_nanoseconds(value, &ns))
 			continue;
 		o = put(o, from, (size_t)(value.p - from));
 		from = value.p + value.n;
@@ -178,7 +178,7 @@ static char *put_device_args(struct json_sink *json, struct xm_block *block, cha
 }
 
 /* A slice of xstrace's own layout: its numbers change, the rest is copied as it stands. */
-static char *put_own(struct last *last, char *o, const struct xm_event *event,
+static char *put_own(struct last *last, char *o, const struct xf_event *event,
 		     const struct xm_place *place, int64_t duration)
 {
 	const char *rest = event->own_rest.p;
@@ -202,7 +202,7 @@ static char *put_own(struct last *last, char *o, const struct xm_event *event,
 	return PUT(put(o, rest, (size_t)(event->own_rest.p + event->own_rest.n - rest)), ",\n");
 }
 
-static size_t length_of(const struct xm_event *event)
+static size_t length_of(const struct xf_event *event)
 {
 	size_t n = ROOM + event->ph.n + event->id.n + event->bp.n + event->scope.n + event->cat.n +
 		   event->name.n + event->args.n;
@@ -212,7 +212,7 @@ static size_t length_of(const struct xm_event *event)
 	return n;
 }
 
-static inline char *put_member(char *o, const char *key, size_t key_length, struct xm_text value)
+static inline char *put_member(char *o, const char *key, size_t key_length, struct xf_text value)
 {
 	return value.n ? put(put(o, key, key_length), value.p, value.n) : o;
 }
@@ -220,9 +220,9 @@ static inline char *put_member(char *o, const char *key, size_t key_length, stru
 
 /* Any other event. NULL: no memory. */
 static char *put_event(struct json_sink *json, struct xm_block *block, char *o,
-		       const struct xm_event *event, const struct xm_place *place, int64_t duration)
+		       const struct xf_event *event, const struct xm_place *place, int64_t duration)
 {
-	bool is_device = xm_is(event->cat, "\"gpu_op\"") && event->args.n &&
+	bool is_device = xf_is(event->cat, "\"gpu_op\"") && event->args.n &&
 			 event->args.p[0] == '{';
 	struct xs_json_clock *clock = &json->last[block->input->index].clock;
 
@@ -251,7 +251,7 @@ static char *put_event(struct json_sink *json, struct xm_block *block, char *o,
 	return o ? PUT(o, "},\n") : NULL;
 }
 
-static void json_event(struct xm_sink *sink, struct xm_block *block, const struct xm_event *event,
+static void json_event(struct xm_sink *sink, struct xm_block *block, const struct xf_event *event,
 		       const struct xm_place *place, int64_t duration)
 {
 	struct json_sink *json = (struct json_sink *)sink;

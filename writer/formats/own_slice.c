@@ -18,66 +18,66 @@ static inline bool take(const char **p, const char *text, size_t n)
 static inline bool take_digits(const char **p, uint64_t *ret)
 {
 	const char *from = *p, *at = from;
-	unsigned n = xm_digits(at, ret);
+	unsigned n = xf_digits(at, ret);
 
 	at += n;
 	if (n == 8) {
-		n = xm_digits(at, ret);
+		n = xf_digits(at, ret);
 		at += n;
 	}
 	*p = at;
 	return n != 8 && at > from && (*from != '0' || at == from + 1);
 }
 
-static inline bool take_id(const char **p, struct xm_text *ret, uint32_t *ret_number)
+static inline bool take_id(const char **p, struct xf_text *ret, uint32_t *ret_number)
 {
 	const char *from = *p;
 	uint64_t number = 0;
 
 	if (!take_digits(p, &number) || number > UINT32_MAX)
 		return false;
-	*ret = (struct xm_text){ from, (size_t)(*p - from) };
+	*ret = (struct xf_text){ from, (size_t)(*p - from) };
 	*ret_number = (uint32_t)number;
 	return true;
 }
 
 /* Microseconds with three decimals. */
-static inline bool take_time(const char **p, struct xm_text *ret, int64_t *ret_ns)
+static inline bool take_time(const char **p, struct xf_text *ret, int64_t *ret_ns)
 {
 	const char *from = *p;
 	uint64_t number = 0;
 
-	if (!take_digits(p, &number) || **p != '.' || xm_digits(*p + 1, &number) != 3)
+	if (!take_digits(p, &number) || **p != '.' || xf_digits(*p + 1, &number) != 3)
 		return false;
 	*p += 4;
-	*ret = (struct xm_text){ from, (size_t)(*p - from) };
+	*ret = (struct xf_text){ from, (size_t)(*p - from) };
 	*ret_ns = (int64_t)number;
 	return true;
 }
 
 /* From the comma behind dur. */
-static inline bool rest_of(const char *from, const char *p, const char *end, struct xm_event *event,
+static inline bool rest_of(const char *from, const char *p, const char *end, struct xf_event *event,
 			   const char **ret_end)
 {
 	static const char cat[] = ",\"cat\":\"cpu_op\",\"name\":\"";
 	const char *quote, *why;
 
-	if (!xm_same16(p, cat) || !xm_same16(p + 8, cat + 8))
+	if (!xf_same16(p, cat) || !xf_same16(p + 8, cat + 8))
 		return false;
 	p += sizeof(cat) - 1;
-	if (xm_string_end(p, end, &quote) != XM_OK)
+	if (xf_string_end(p, end, &quote) != XF_OK)
 		return false;
-	event->ph = (struct xm_text){ from + 6, 3 };
-	event->name = (struct xm_text){ p - 1, (size_t)(quote - p) + 2 };
-	event->cat = (struct xm_text){ p - 17, 8 };
-	event->id = event->bp = event->scope = event->args = (struct xm_text){ 0 };
+	event->ph = (struct xf_text){ from + 6, 3 };
+	event->name = (struct xf_text){ p - 1, (size_t)(quote - p) + 2 };
+	event->cat = (struct xf_text){ p - 17, 8 };
+	event->id = event->bp = event->scope = event->args = (struct xf_text){ 0 };
 	event->other_count = 0;
 	p = quote + 1;
 	if (*p != '}') {
 		if (!TAKE(&p, ",\"args\":"))
 			return false;
 		event->args.p = p;
-		if (xm_scan_value(p, end, &p, &why) != XM_OK || *p != '}')
+		if (xf_scan_value(p, end, &p, &why) != XF_OK || *p != '}')
 			return false;
 		event->args.n = (size_t)(p - event->args.p);
 	}
@@ -87,7 +87,7 @@ static inline bool rest_of(const char *from, const char *p, const char *end, str
 	return true;
 }
 
-bool xm_own_slice(const char *p, const char *end, struct xm_event *event, const char **ret_end)
+bool xf_own_slice(const char *p, const char *end, struct xf_event *event, const char **ret_end)
 {
 	const char *from = p;
 
@@ -113,32 +113,32 @@ static inline bool take_seven(uint64_t bytes, uint64_t *ret)
 	const uint64_t point = (uint64_t)('.' ^ '0') << 32;
 
 	bytes ^= point;
-	if (((bytes | (bytes + XM_ONES * 0x76)) & XM_HIGHS) | (bytes & 0xff00000000ull))
+	if (((bytes | (bytes + XF_ONES * 0x76)) & XF_HIGHS) | (bytes & 0xff00000000ull))
 		return false;
 	bytes = (bytes & 0xffffffff) << 8 | (bytes & 0xffffff0000000000ull);
-	*ret = xm_eight(bytes);
+	*ret = xf_eight(bytes);
 	return true;
 }
 
 /* As take_time(), of at most four digits in front of the point. */
-static inline bool take_short_time(const char **p, struct xm_text *ret, int64_t *ret_ns)
+static inline bool take_short_time(const char **p, struct xf_text *ret, int64_t *ret_ns)
 {
 	uint64_t bytes, others, number;
 	unsigned n;
 
 	memcpy(&bytes, *p, 8);
-	bytes ^= XM_ONES * '0';
-	others = (bytes | (bytes + XM_ONES * 0x76)) & XM_HIGHS;
+	bytes ^= XF_ONES * '0';
+	others = (bytes | (bytes + XF_ONES * 0x76)) & XF_HIGHS;
 	n = others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
 	if (n - 1 > 3 || (**p == '0' && n > 1) || !take_seven(bytes << (32 - 8 * n), &number))
 		return false;
-	*ret = (struct xm_text){ *p, n + 4 };
+	*ret = (struct xf_text){ *p, n + 4 };
 	*ret_ns = (int64_t)number;
 	*p += n + 4;
 	return true;
 }
 
-static void keep(const char *p, struct xm_own *own, const struct xm_event *event)
+static void keep(const char *p, struct xf_own *own, const struct xf_event *event)
 {
 	own->head_length = (uint32_t)(event->ts.p - p);
 	own->digits = (uint32_t)event->ts.n - 4;
@@ -160,7 +160,7 @@ static void keep(const char *p, struct xm_own *own, const struct xm_event *event
 }
 
 /* Does it begin so, up to the last four digits in front of the point? */
-static inline bool is_alike(const char *p, const struct xm_own *own)
+static inline bool is_alike(const char *p, const struct xf_own *own)
 {
 	typedef uint64_t two __attribute__((vector_size(16)));
 	uint32_t last = own->head_length - 16, third = own->head_length > 32 ? last - 16 : 0;
@@ -179,7 +179,7 @@ static inline bool is_alike(const char *p, const struct xm_own *own)
 	return !(differ[0] | differ[1]);
 }
 
-bool xm_own_next(const char *p, const char *end, struct xm_own *own, struct xm_event *event,
+bool xf_own_next(const char *p, const char *end, struct xf_own *own, struct xf_event *event,
 		 const char **ret_end)
 {
 	const char *from = p;
@@ -189,14 +189,14 @@ bool xm_own_next(const char *p, const char *end, struct xm_own *own, struct xm_e
 		goto other;
 	p += own->head_length + own->digits - 4;
 	memcpy(&bytes, p, 8);
-	if (!take_seven(bytes ^ XM_ONES * '0', &low))
+	if (!take_seven(bytes ^ XF_ONES * '0', &low))
 		goto other;
 	p += 8;
-	event->tid = (struct xm_text){ from + own->tid_at, own->tid_length };
-	event->pid = (struct xm_text){ from + own->pid_at, own->pid_length };
+	event->tid = (struct xf_text){ from + own->tid_at, own->tid_length };
+	event->pid = (struct xf_text){ from + own->pid_at, own->pid_length };
 	event->own_tid = own->tid;
 	event->own_pid = own->pid;
-	event->ts = (struct xm_text){ from + own->head_length, own->digits + 4 };
+	event->ts = (struct xf_text){ from + own->head_length, own->digits + 4 };
 	event->own_ts = own->high + (int64_t)low;
 	event->own_rest.p = p;
 	if (TAKE(&p, ",\"dur\":") &&
@@ -207,7 +207,7 @@ bool xm_own_next(const char *p, const char *end, struct xm_own *own, struct xm_e
 	event->is_own = false;
 	return false;
 other:
-	if (!xm_own_slice(from, end, event, ret_end))
+	if (!xf_own_slice(from, end, event, ret_end))
 		return false;
 	keep(from, own, event);
 	return true;

@@ -2,13 +2,13 @@
  * A slice in the layout that xstrace writes: one on each line, its members always in the same
  * order.
  */
-#ifndef XM_OWN_SLICE_H
-#define XM_OWN_SLICE_H
+#ifndef XF_OWN_SLICE_H
+#define XF_OWN_SLICE_H
 
 #include "scan.h"
 
 /* How the last slice began: the next one of its thread mostly begins in the same way. */
-struct xm_own {
+struct xf_own {
 	char head[64]; /* up to its time */
 	uint32_t head_length;
 	uint32_t tid_at, tid_length, pid_at, pid_length, tid, pid;
@@ -19,9 +19,9 @@ struct xm_own {
 };
 
 /* Fills *event. False: look at it as at any other event. */
-bool xm_own_slice(const char *p, const char *end, struct xm_event *event, const char **ret_end);
+bool xf_own_slice(const char *p, const char *end, struct xf_event *event, const char **ret_end);
 /* The same, faster if it begins as the one before, which *own has; zeros: there was none. */
-bool xm_own_next(const char *p, const char *end, struct xm_own *own, struct xm_event *event,
+bool xf_own_next(const char *p, const char *end, struct xf_own *own, struct xf_event *event,
 		 const char **ret_end);
 
 #endif
