@@ -342,16 +342,19 @@ static inline bool xs_recording(void)
 	       xs_thread_attach();
 }
 
-/*
- * The common case: nothing but the time stamp counter and the ring are needed; without a ring its
- * limit is 0.
- */
-static inline bool xs_ready_for_mark(void)
+/* Is nothing needed but the time stamp counter and a ring? */
+static inline bool xs_is_open(void)
 {
 	return __builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) ==
 						XS_GATE_TSC &&
-					!xs_tls.mark && !xs_run_is_paused(),
+					!xs_run_is_paused(),
 				1);
+}
+
+/* The common case, in which this thread can write, too: without a ring its limit is 0. */
+static inline bool xs_ready_for_mark(void)
+{
+	return __builtin_expect(xs_is_open() && !xs_tls.mark, 1);
 }
 
 /*
@@ -453,15 +456,16 @@ static inline void xs_own_ahead(const void *record)
 
 /*
  * The common case of a record that is its header alone: no call is made, so the compiled caller
- * saves no registers. False: nothing is recorded, the long way (xs_record_begin()) must be taken.
- * `name` must be valid.
+ * saves no registers. False: the long way (xs_record_begin()) must be taken. `name` must be valid,
+ * and xs_is_open() has said yes.
  */
-XS_INLINE bool xs_mark(uint8_t kind, uint8_t source, uint32_t name)
+XS_INLINE bool xs_mark_open(uint8_t kind, uint8_t source, uint32_t name)
 {
 	struct xs_producer *producer = &xs_tls.producer;
-	uint64_t head, *words;
+	struct xs_event *event;
+	uint64_t head;
 
-	if (!xs_ready_for_mark())
+	if (__builtin_expect(xs_tls.mark != 0, 0))
 		return false;
 	xs_inside_begin(XS_FRAME_MARK());
 	head = producer->head;
@@ -469,15 +473,24 @@ XS_INLINE bool xs_mark(uint8_t kind, uint8_t source, uint32_t name)
 		xs_inside_end();
 		return false;
 	}
-	words = (uint64_t *)(producer->data + (head & producer->mask));
-	/* struct xs_event, its fields behind the tick as one store */
-	words[1] = name | (uint64_t)kind << 32 | (uint64_t)(sizeof(struct xs_event) / 8) << 40 |
-		   (uint64_t)source << 48;
-	words[0] = xs_tick(true);
-	xs_own_ahead(words);
+	event = (struct xs_event *)(producer->data + (head & producer->mask));
+	event->name = name;
+	/* constants: one store */
+	event->kind = kind;
+	event->words = sizeof(*event) / 8;
+	event->source = source;
+	event->flags = 0;
+	event->tick = xs_tick(true);
+	xs_own_ahead(event);
 	xs_ring_commit(producer, sizeof(struct xs_event));
 	xs_inside_end();
 	return true;
+}
+
+/* The same for a caller who has not asked whether anything is recorded. */
+XS_INLINE bool xs_mark(uint8_t kind, uint8_t source, uint32_t name)
+{
+	return xs_is_open() && xs_mark_open(kind, source, name);
 }
 
 /* An API call in flight. Calls nest: a callback that the call runs may call the API. */

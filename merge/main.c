@@ -11,230 +11,11 @@
 #include <unistd.h>
 
 #include "evidence.h"
-#include "late.h"
-#include "mend.h"
-#include "mpi_needs.h"
 #include "merge_options.h"
+#include "passes.h"
 #include "paths.h"
-#include "report.h"
-#include "sink.h"
-#include "tree.h"
-#include "uncertainty.h"
 
 #define DAY_NS 86400000000000
-
-/* What both passes have at hand. */
-struct work {
-	struct xm_merge *merge;
-	struct xm_clocks *clocks;
-	struct xm_mend *mend;
-	struct xm_uncertainty *uncertainty;
-	struct xm_mpi *mpi;
-	struct xm_sink *sink;
-	struct xm_tree *tree;
-	struct xm_report *report;
-	struct xm_late *late;
-	struct xm_totals totals;
-	uint64_t next_id;
-	bool tied; /* clocks, by anything */
-};
-
-/*
- * In a trace that has lost events the k-th call need not be the k-th that was made: what it seems
- * to belong to proves nothing.
- */
-static bool is_sure(const struct xm_end *from, const struct xm_end *to)
-{
-	return from->input->lost <= 0 && to->input->lost <= 0;
-}
-
-/* ---- the first pass: what ties the clocks together ---- */
-
-/* Something that one end had before the other could go on. */
-static void tie(struct work *work, const struct xm_function *function, const struct xm_end *from,
-		const struct xm_end *to)
-{
-	if (to->is_cut || !is_sure(from, to))
-		return; /* when it ended is not known */
-	work->tied = true;
-	if (work->uncertainty)
-		xm_uncertainty_message(work->uncertainty, from->input->clock, from->start,
-				       to->input->clock, to->end);
-	if (work->mend)
-		xm_mend_message(work->mend, from->input->clock, from->start, to->input->clock,
-				to->end);
-	else
-		xm_clocks_message(work->clocks, function, from->input, from->start, to->input,
-				  to->end);
-}
-
-static void first_message(void *user, uint64_t comm, const struct xm_function *send,
-			  const struct xm_function *receive, const struct xm_end *from,
-			  const struct xm_end *to)
-{
-	(void)comm, (void)send;
-	tie(user, receive, from, to);
-}
-
-static void first_pair(void *user, const struct xm_collective *c, const struct xm_member *to,
-		       const struct xm_member *from)
-{
-	struct work *work = user;
-
-	tie(work, c->function, &from->end, &to->end);
-	/*
-	 * where each waits for the other, both go on at about the same time, unless they look at it
-	 * later
-	 */
-	if (!work->mend && is_sure(&from->end, &to->end) && c->function->role == XM_COLLECTIVE &&
-	    from < to && xm_gets(c, from, to))
-		xm_clocks_together(work->clocks, from->end.input->index, from->end.end,
-				   to->end.input->index, to->end.end);
-}
-
-static void first_collective(void *user, const struct xm_collective *c)
-{
-	xm_each_pair(c, user, first_pair);
-}
-
-static void first_visit(void *user, struct xm_input *input, const struct xm_event *event,
-			struct xm_process *process, int64_t start, int64_t end)
-{
-	struct work *work = user;
-
-	xm_mpi_take(work->mpi, input, event, process, start, end);
-}
-
-/* ---- the second pass: writing ---- */
-
-static void draw(struct work *work, const char *name, const struct xm_end *from,
-		 const struct xm_end *to)
-{
-	int64_t base = work->merge->base,
-		arrival = from->start > to->start ? from->start : to->start;
-	struct xm_place a = { from->out_pid, from->started_by, from->start - base };
-	struct xm_place b = { to->out_pid, to->ended_by, 0 };
-
-	if (!work->sink || !is_sure(from, to) || arrival > to->end || from->tid == XM_NO_TIME ||
-	    to->tid == XM_NO_TIME)
-		return;
-	/* the call that saw the end ends with it, and viewers take an end for what is behind it */
-	if (to->ended_by != to->tid && to->end > arrival)
-		arrival = to->end - 1;
-	/* what comes in the moment in which it went is taken for its beginning by viewers */
-	if (arrival == from->start && arrival < to->end)
-		arrival++;
-	b.time = arrival - base;
-	work->sink->arrow(work->sink, "mpi", name, work->next_id++, &a, &b);
-	work->totals.arrows++;
-}
-
-static void second_message(void *user, uint64_t comm, const struct xm_function *send,
-			   const struct xm_function *receive, const struct xm_end *from,
-			   const struct xm_end *to)
-{
-	struct work *work = user;
-
-	if (!is_sure(from, to))
-		return;
-	work->totals.messages++;
-	if (to->end < from->start && !to->is_cut) {
-		work->totals.early++;
-		work->totals.early_ns = from->start - to->end > work->totals.early_ns
-						? from->start - to->end
-						: work->totals.early_ns;
-	}
-	draw(work, "message", from, to);
-	if (work->report)
-		xm_report_message(work->report, comm, send, receive, from, to);
-}
-
-/*
- * From the last that it waited for, unless it came still later; what a root gives always comes from
- * it.
- */
-static void second_wait(void *user, const struct xm_collective *c, const struct xm_member *to,
-			const struct xm_member *last)
-{
-	if (c->function->flow == XM_FROM_ROOT || xm_is_later(last, to))
-		draw(user, c->function->name, &last->end, &to->end);
-}
-
-static void second_collective(void *user, const struct xm_collective *c)
-{
-	struct work *work = user;
-
-	xm_each_wait(c, work, second_wait);
-	if (work->report)
-		xm_report_collective(work->report, c);
-}
-
-static void second_sent(void *user, uint64_t comm, const struct xm_end *end)
-{
-	struct work *work = user;
-
-	if (work->report)
-		xm_report_sent(work->report, comm, end);
-}
-
-static void second_call(void *user, uint64_t comm, const struct xm_function *function,
-			const struct xm_end *end)
-{
-	struct work *work = user;
-
-	if (work->report)
-		xm_report_call(work->report, comm, function, end);
-}
-
-static bool is_replaced(const struct xm_event *event)
-{
-	return event->ph.p[1] == 'M' && (xm_is(event->name, "\"process_name\"") ||
-					 xm_is(event->name, "\"process_labels\"") ||
-					 xm_is(event->name, "\"process_sort_index\""));
-}
-
-static void second_visit(void *user, struct xm_input *input, const struct xm_event *event,
-			 struct xm_process *process, int64_t start, int64_t end)
-{
-	struct work *work = user;
-	const struct xm_clock *clock = xm_clocks_of(work->clocks, input);
-	bool is_slice = event->ph.p[1] == 'X';
-	struct xm_place place = { process->out_pid, XM_NO_TIME, XM_NO_TIME };
-
-	if (is_replaced(event))
-		return;
-	if (start != XM_NO_TIME) {
-		start = xm_true_time(clock, start + input->shift);
-		end = xm_true_time(clock, end + input->shift);
-		place.time = start - work->merge->base;
-	}
-	if (event->tid.n)
-		place.tid = xm_tid(input, process, event);
-	if (work->sink) {
-		work->sink->event(work->sink, input, event, &place, is_slice ? end - start : -1);
-		input->events++;
-	}
-	if (!is_slice)
-		return;
-	if (work->tree && process->is_number && process->pid == input->pid)
-		xm_tree_slice(work->tree, input, place.tid, start, end);
-	xm_mpi_take(work->mpi, input, event, process, start, end);
-}
-
-/* ---- the third, for a report: what ranks did while others waited for them ---- */
-
-static void late_visit(void *user, struct xm_input *input, const struct xm_event *event,
-		       struct xm_process *process, int64_t start, int64_t end)
-{
-	struct work *work = user;
-	const struct xm_clock *clock = xm_clocks_of(work->clocks, input);
-
-	if (event->ph.p[1] != 'X' || !process->is_number || process->pid != input->pid)
-		return;
-	xm_late_slice(work->late, input, event, xm_tid(input, process, event),
-		      xm_true_time(clock, start + input->shift),
-		      xm_true_time(clock, end + input->shift));
-}
 
 /* ---- the output ---- */
 
@@ -269,7 +50,7 @@ static bool is_special(const char *path)
 	return true;
 }
 
-static int start_output(struct work *work, const struct xm_options *options, char *path,
+static int start_output(struct xm_work *work, const struct xm_options *options, char *path,
 			size_t size)
 {
 	bool compress = xm_ends_with(options->output, ".zst");
@@ -304,7 +85,7 @@ static void say_stored(const char *what, const char *path)
 	xm_say("[INFO] %s is stored in %s", what, shown);
 }
 
-static int finish_output(struct work *work, const char *path)
+static int finish_output(struct xm_work *work, const char *path)
 {
 	int result = work->sink->close(work->sink, work->merge, &work->totals);
 
@@ -318,7 +99,7 @@ static int finish_output(struct work *work, const char *path)
 	return 0;
 }
 
-static int write_report(const struct work *work, const char *wanted)
+static int write_report(const struct xm_work *work, const char *wanted)
 {
 	bool json = xm_ends_with(wanted, ".json");
 	char path[PATH_MAX];
@@ -373,7 +154,7 @@ static void choose_base(struct xm_merge *merge, const struct xm_clocks *clocks)
 					 : first - first % DAY_NS - DAY_NS;
 }
 
-static void say_clocks(const struct work *work)
+static void say_clocks(const struct xm_work *work)
 {
 	for (uint32_t i = 0; i < work->merge->count; i++)
 		if (xm_clocks_of(work->clocks, work->merge->order[i])->violated) {
@@ -390,17 +171,17 @@ static void say_killed(const struct xm_merge *merge)
 	for (uint32_t i = 0; i < merge->count; i++) {
 		const struct xm_input *input = merge->order[i];
 		char who[64] = "", calls[512] = "", name[256];
-		struct xm_text threads = { input->in_calls,
+		struct xf_text threads = { input->in_calls,
 					   input->in_calls ? strlen(input->in_calls) : 0 },
 			       thread;
-		const char *p = xm_first(threads);
+		const char *p = xf_first(threads);
 		int length = 0;
 
 		if (!input->usable || strcmp(input->end, "killed"))
 			continue;
-		while (threads.n && xm_element(&p, threads.p + threads.n, &thread) &&
+		while (threads.n && xf_element(&p, threads.p + threads.n, &thread) &&
 		       length < (int)sizeof(calls) - 260) {
-			(void)xm_unescape(xm_find(thread, "in_call"), name, sizeof(name));
+			(void)xf_unescape(xf_find(thread, "in_call"), name, sizeof(name));
 			length += snprintf(calls + length, sizeof(calls) - (size_t)length, "%s%s",
 					   length ? ", " : ", in ", name);
 		}
@@ -421,53 +202,8 @@ static void say_merged(const struct xm_merge *merge, uint32_t usable)
 			       merge->inputs[i].path);
 }
 
-/* One more pass begins, by clocks that the one before made. 0 or -ENOMEM. */
-static int next_pass(struct work *work, const struct xm_mpi_sink *sink)
-{
-	struct xm_mpi *before = work->mpi;
-
-	work->mpi = xm_mpi_create(sink);
-	if (work->mpi)
-		xm_mpi_learn(work->mpi, before);
-	xm_mpi_free(before);
-	return work->mpi ? 0 : -ENOMEM;
-}
-
-/*
- * Between the two, if clocks did not run evenly: as many passes as it takes until no message
- * arrives too early. The first of them finds how far the clocks can be off. 0 or -ENOMEM.
- */
-static int mend(struct work *work, const struct xm_mpi_sink *sink)
-{
-	bool is_mended;
-	int result = 0;
-
-	work->mend = xm_mend_create(work->clocks, work->merge);
-	work->uncertainty = work->mend ? xm_uncertainty_create(work->clocks, work->merge) : NULL;
-	for (is_mended = !work->mend; !is_mended && !result;) {
-		uint64_t dropped;
-
-		result = next_pass(work, sink);
-		if (result)
-			break;
-		xm_walk(work->merge, false, second_visit, work);
-		(void)xm_mpi_finish(work->mpi, &dropped);
-		if (work->uncertainty)
-			xm_uncertainty_solve(work->uncertainty);
-		xm_uncertainty_free(work->uncertainty);
-		/* later passes see the same messages, at the same times */
-		work->uncertainty = NULL;
-		is_mended = xm_mend_solve(work->mend);
-	}
-	xm_uncertainty_free(work->uncertainty);
-	xm_mend_free(work->mend);
-	work->uncertainty = NULL;
-	work->mend = NULL;
-	return result;
-}
-
 /* Which traces have lost events; what that means is told if it means anything. */
-static bool say_lost(const struct work *work)
+static bool say_lost(const struct xm_work *work)
 {
 	bool is_any = false;
 
@@ -485,41 +221,24 @@ static bool say_lost(const struct work *work)
 	return is_any;
 }
 
-/*
- * What is lost is known when all has been read. Then clocks are tied once more, by what is sure. 0
- * or -ENOMEM.
- */
-static int tie_again(struct work *work, const struct xm_mpi_sink *sink)
-{
-	xm_clocks_free(work->clocks);
-	work->clocks = xm_clocks_create(work->merge->count);
-	if (!work->clocks || next_pass(work, sink) < 0)
-		return -ENOMEM;
-	xm_walk(work->merge, false, first_visit, work);
-	(void)xm_mpi_finish(work->mpi, &work->totals.dropped);
-	return 0;
-}
-
 static int no_memory(void)
 {
 	xm_say("xstrace-merge: out of memory");
 	return XM_FAILED;
 }
 
-/* What is in the inputs, and which time is true. *complete: all of all of them can be shown. */
-static int first_pass(struct work *work, const struct xm_options *options, bool *complete)
+/*
+ * What is in the inputs, and which time is true. *complete: all of all of them can be shown.
+ */
+static int first_pass(struct xm_work *work, const struct xm_options *options, bool *complete)
 {
-	const struct xm_mpi_sink sink = { work, first_message, first_collective, NULL, NULL };
 	struct xm_merge *merge = work->merge;
 	uint32_t usable = 0;
 
-	work->clocks = xm_clocks_create(merge->count);
-	work->mpi = xm_mpi_create(&sink);
-	if (!work->clocks || !work->mpi)
+	if (xm_pass_first(work) < 0)
 		return no_memory();
-	xm_walk(merge, true, first_visit, work);
-	(void)xm_mpi_finish(work->mpi, &work->totals.dropped);
-	if (say_lost(work) && tie_again(work, &sink) < 0)
+	/* what is lost is known when all has been read: then clocks are tied by what is sure */
+	if (say_lost(work) && xm_pass_again(work) < 0)
 		return no_memory();
 	for (uint32_t i = 0; i < merge->count; i++) {
 		const struct xm_input *input = &merge->inputs[i];
@@ -533,7 +252,7 @@ static int first_pass(struct work *work, const struct xm_options *options, bool 
 	}
 	xm_arrange(merge);
 	if (!merge->order || xm_clocks_solve(work->clocks, merge, !options->no_sync) < 0 ||
-	    mend(work, &sink) < 0)
+	    xm_pass_mend(work) < 0)
 		return no_memory();
 	choose_base(merge, work->clocks);
 	say_clocks(work);
@@ -545,10 +264,8 @@ static int first_pass(struct work *work, const struct xm_options *options, bool 
 }
 
 /* Writes the merged trace, and finds what the report tells. */
-static int second_pass(struct work *work, const struct xm_options *options)
+static int second_pass(struct xm_work *work, const struct xm_options *options)
 {
-	const struct xm_mpi_sink sink = { work, second_message, second_collective, second_sent,
-					  second_call };
 	struct xm_merge *merge = work->merge;
 	char path[PATH_MAX] = "";
 	int result = 0;
@@ -556,7 +273,7 @@ static int second_pass(struct work *work, const struct xm_options *options)
 	work->tree = xm_tree_create(merge, work->clocks);
 	work->late = options->report ? xm_late_create() : NULL;
 	work->report = work->late ? xm_report_create(work->late) : NULL;
-	if (next_pass(work, &sink) < 0 || !work->tree || (options->report && !work->report))
+	if (!work->tree || (options->report && !work->report))
 		return no_memory();
 	if (options->output)
 		result = start_output(work, options, path, sizeof(path));
@@ -564,15 +281,16 @@ static int second_pass(struct work *work, const struct xm_options *options)
 		return result;
 	if (work->sink)
 		work->sink->head(work->sink, merge, work->clocks, !options->no_sync);
-	xm_walk(merge, false, second_visit, work);
-	work->totals.alone = xm_mpi_finish(work->mpi, &work->totals.dropped);
+	result = xm_pass_second(work);
 	if (!work->sink)
-		return 0;
+		return result < 0 ? no_memory() : 0;
+	if (result < 0)
+		work->sink->error = result;
 	work->totals.arrows += xm_tree_draw(work->tree, work->sink, work->next_id);
 	return finish_output(work, path);
 }
 
-static int run(struct work *work, const struct xm_options *options)
+static int run(struct xm_work *work, const struct xm_options *options)
 {
 	struct xm_merge *merge = work->merge;
 	bool complete = !merge->left_out;
@@ -581,7 +299,7 @@ static int run(struct work *work, const struct xm_options *options)
 	if (!result)
 		result = second_pass(work, options);
 	if (!result && work->report && xm_late_begin(work->late)) {
-		xm_walk(merge, false, late_visit, work);
+		result = xm_pass_late(work) < 0 ? no_memory() : 0;
 		xm_late_solve(work->late, work->report, xm_report_late);
 	}
 	if (!result && work->report)
@@ -595,7 +313,7 @@ int main(int argc, char **argv)
 {
 	struct xm_options options = { 0 };
 	struct xm_merge merge = { 0 };
-	struct work work = { .merge = &merge };
+	struct xm_work work = { .merge = &merge };
 	struct rlimit files;
 	int result = xm_options_parse(argc, argv, &options);
 
@@ -607,7 +325,7 @@ int main(int argc, char **argv)
 		(void)setrlimit(RLIMIT_NOFILE, &files);
 	}
 	merge.window_log = options.window_log;
-	xm_map_init(&merge.known, UINT32_MAX - 1, UINT32_MAX);
+	xf_map_init(&merge.known, UINT32_MAX - 1, UINT32_MAX);
 	if (options.output)
 		xm_never_read(&merge, options.output);
 	if (options.report)

@@ -99,22 +99,22 @@ static void note_evidence(struct xm_clocks *clocks, const struct xm_merge *merge
  */
 static void share(struct xm_clocks *clocks, struct xm_merge *merge)
 {
-	struct xm_map names, broken;
+	struct xf_map names, broken;
 	char key[300];
 
-	xm_map_init(&names, UINT32_MAX - 1, UINT32_MAX);
-	xm_map_init(&broken, UINT32_MAX - 1, UINT32_MAX);
+	xf_map_init(&names, UINT32_MAX - 1, UINT32_MAX);
+	xf_map_init(&broken, UINT32_MAX - 1, UINT32_MAX);
 	for (uint32_t i = 0; i < clocks->of_inputs.map.count && i < clocks->of_inputs.room; i++) {
 		const struct xm_pair *pair = &clocks->of_inputs.all[i];
 		const char *host = merge->inputs[pair->first].host;
 
 		if (!strcmp(host, merge->inputs[pair->second].host) && is_proven(merge, pair))
-			(void)xm_map_add(&broken, host, strlen(host));
+			(void)xf_map_add(&broken, host, strlen(host));
 	}
 	for (uint32_t i = 0; i < merge->count; i++) {
 		struct xm_input *input = merge->order[i];
 		bool own = !input->host[0] ||
-			   xm_map_find(&broken, input->host, strlen(input->host)) != XM_NONE;
+			   xf_map_find(&broken, input->host, strlen(input->host)) != XF_NONE;
 
 		if (own && input->rank >= 0 && input->host[0])
 			(void)snprintf(key, sizeof(key), "%s %lld", input->host,
@@ -123,14 +123,14 @@ static void share(struct xm_clocks *clocks, struct xm_merge *merge)
 			(void)snprintf(key, sizeof(key), " %u", i);
 		else
 			(void)snprintf(key, sizeof(key), "%s", input->host);
-		input->clock = xm_map_add(&names, key, strlen(key));
-		if (input->clock == XM_NONE)
+		input->clock = xf_map_add(&names, key, strlen(key));
+		if (input->clock == XF_NONE)
 			input->clock = 0;
 	}
 	clocks->count = names.count;
 	note_evidence(clocks, merge);
-	xm_map_free(&names);
-	xm_map_free(&broken);
+	xf_map_free(&names);
+	xf_map_free(&broken);
 }
 
 /* The bounds of part `part` of two inputs bound their clocks. */

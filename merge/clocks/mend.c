@@ -37,7 +37,7 @@ struct xm_mend {
 	bool *bad; /* of each part: something in it is still too early */
 	bool is_ready;
 	double worst;	   /* at the last look */
-	struct xm_map map; /* of cells */
+	struct xf_map map; /* of cells */
 	/* of each cell: ns by which it is too early; negative: it arrives later than it was sent */
 	double *early;
 	uint32_t early_room;
@@ -75,7 +75,7 @@ static void forget(struct xm_mend *mend)
 	free(mend->is_used);
 	free(mend->used);
 	free(mend->bad);
-	xm_map_free(&mend->map);
+	xf_map_free(&mend->map);
 }
 
 /* For parts that are new. */
@@ -88,7 +88,7 @@ static bool restart(struct xm_mend *mend)
 	mend->is_used = calloc(knots, sizeof(*mend->is_used));
 	mend->used = calloc(knots, sizeof(*mend->used));
 	mend->bad = calloc(mend->parts, sizeof(*mend->bad));
-	xm_map_init(&mend->map, MAX_CELLS, (size_t)MAX_CELLS * sizeof(struct cell));
+	xf_map_init(&mend->map, MAX_CELLS, (size_t)MAX_CELLS * sizeof(struct cell));
 	mend->is_ready = mend->moved && mend->is_used && mend->used && mend->bad;
 	return mend->is_ready;
 }
@@ -184,10 +184,10 @@ void xm_mend_message(struct xm_mend *mend, uint32_t from, int64_t sent, uint32_t
 		return;
 	key.sent = part_of(mend, sent);
 	key.seen = part_of(mend, seen);
-	index = xm_map_add(&mend->map, &key, sizeof(key));
-	if (index == XM_NONE)
+	index = xf_map_add(&mend->map, &key, sizeof(key));
+	if (index == XF_NONE)
 		return; /* one that may stay too early, and will be counted then */
-	if (!xm_room_for(&mend->early, &mend->early_room, index, sizeof(*mend->early)))
+	if (!xf_room_for(&mend->early, &mend->early_room, index, sizeof(*mend->early)))
 		return;
 	if (index != known && early <= mend->early[index])
 		return;
@@ -205,7 +205,7 @@ void xm_mend_message(struct xm_mend *mend, uint32_t from, int64_t sent, uint32_t
 static double keep(struct xm_mend *mend, uint32_t index)
 {
 	size_t length;
-	const struct cell *cell = xm_map_key(&mend->map, index, &length);
+	const struct cell *cell = xf_map_key(&mend->map, index, &length);
 	double *from = knots_of(mend, cell->from) + cell->sent,
 	       *to = knots_of(mend, cell->to) + cell->seen, lacking;
 
@@ -282,7 +282,7 @@ static double mark(struct xm_mend *mend)
 
 	for (uint32_t i = 0; i < mend->map.count && i < mend->early_room; i++) {
 		size_t length;
-		const struct cell *cell = xm_map_key(&mend->map, i, &length);
+		const struct cell *cell = xf_map_key(&mend->map, i, &length);
 		double *from = knots_of(mend, cell->from) + cell->sent,
 		       *to = knots_of(mend, cell->to) + cell->seen;
 		double lacking = fmax(from[0], from[1]) + mend->early[i] - fmin(to[0], to[1]);

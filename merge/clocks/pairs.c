@@ -8,15 +8,15 @@
 
 void xm_pairs_init(struct xm_pairs *pairs)
 {
-	xm_map_init(&pairs->map, MAX_PAIRS, MAX_PAIRS * 8);
+	xf_map_init(&pairs->map, MAX_PAIRS, MAX_PAIRS * 8);
 }
 
 static struct xm_pair *pair_of(struct xm_pairs *pairs, uint32_t a, uint32_t b)
 {
 	uint32_t key[2] = { a < b ? a : b, a < b ? b : a };
-	uint32_t index = xm_map_add(&pairs->map, key, sizeof(key));
+	uint32_t index = xf_map_add(&pairs->map, key, sizeof(key));
 
-	if (index == XM_NONE || !xm_room_for(&pairs->all, &pairs->room, index, sizeof(*pairs->all)))
+	if (index == XF_NONE || !xf_room_for(&pairs->all, &pairs->room, index, sizeof(*pairs->all)))
 		return NULL;
 	pairs->all[index].first = key[0];
 	pairs->all[index].second = key[1];
@@ -62,5 +62,5 @@ void xm_pairs_free(struct xm_pairs *pairs)
 		free(pairs->all[i].samples);
 	}
 	free(pairs->all);
-	xm_map_free(&pairs->map);
+	xf_map_free(&pairs->map);
 }

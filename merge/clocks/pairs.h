@@ -19,7 +19,7 @@ struct xm_pair {
 };
 
 struct xm_pairs {
-	struct xm_map map;
+	struct xf_map map;
 	struct xm_pair *all;
 	uint32_t room;
 };

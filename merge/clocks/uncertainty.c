@@ -22,7 +22,7 @@ struct xm_uncertainty {
 	/* each clock against its root, at most; those that are early behind them */
 	double *late;
 	double *change;	   /* of each clock: ns per ns by which its pace can be another */
-	struct xm_map map; /* of pairs */
+	struct xf_map map; /* of pairs */
 	struct pair *pairs;
 	uint32_t room;
 	bool any_bends;
@@ -66,7 +66,7 @@ struct xm_uncertainty *xm_uncertainty_create(struct xm_clocks *clocks, const str
 	uncertainty->count = xm_clocks_count(clocks);
 	uncertainty->change = calloc(uncertainty->count + 1, sizeof(*uncertainty->change));
 	uncertainty->late = calloc(2 * (size_t)uncertainty->count + 1, sizeof(*uncertainty->late));
-	xm_map_init(&uncertainty->map, MAX_PAIRS, MAX_PAIRS * 8);
+	xf_map_init(&uncertainty->map, MAX_PAIRS, MAX_PAIRS * 8);
 	if (!uncertainty->change || !uncertainty->late) {
 		xm_uncertainty_free(uncertainty);
 		return NULL;
@@ -82,10 +82,10 @@ static struct pair *pair_of(struct xm_uncertainty *uncertainty, uint32_t a, uint
 			    int64_t time)
 {
 	uint32_t key[2] = { a < b ? a : b, a < b ? b : a }, known = uncertainty->map.count;
-	uint32_t index = xm_map_add(&uncertainty->map, key, sizeof(key));
+	uint32_t index = xf_map_add(&uncertainty->map, key, sizeof(key));
 	struct pair *pair;
 
-	if (index == XM_NONE || !xm_room_for(&uncertainty->pairs, &uncertainty->room, index,
+	if (index == XF_NONE || !xf_room_for(&uncertainty->pairs, &uncertainty->room, index,
 					     sizeof(*uncertainty->pairs)))
 		return NULL;
 	pair = &uncertainty->pairs[index];
@@ -177,6 +177,6 @@ void xm_uncertainty_free(struct xm_uncertainty *uncertainty)
 	free(uncertainty->pairs);
 	free(uncertainty->change);
 	free(uncertainty->late);
-	xm_map_free(&uncertainty->map);
+	xf_map_free(&uncertainty->map);
 	free(uncertainty);
 }

@@ -44,7 +44,7 @@ struct xm_late {
 	uint32_t window_count, window_room, piece_count, piece_room, task_count, task_room;
 	int64_t shortest; /* windows that are shorter are not looked at: there were too many */
 	uint64_t left_out;
-	struct xm_map names, total_map;
+	struct xf_map names, total_map;
 	struct total *totals;
 	uint32_t total_room;
 };
@@ -54,8 +54,8 @@ struct xm_late *xm_late_create(void)
 	struct xm_late *late = calloc(1, sizeof(*late));
 
 	if (late) {
-		xm_map_init(&late->names, MAX_NAMES, (size_t)MAX_NAMES * LONGEST_NAME);
-		xm_map_init(&late->total_map, MAX_NAMES, UINT32_MAX);
+		xf_map_init(&late->names, MAX_NAMES, (size_t)MAX_NAMES * LONGEST_NAME);
+		xf_map_init(&late->total_map, MAX_NAMES, UINT32_MAX);
 	}
 	return late;
 }
@@ -64,8 +64,8 @@ void xm_late_free(struct xm_late *late)
 {
 	if (!late)
 		return;
-	xm_map_free(&late->names);
-	xm_map_free(&late->total_map);
+	xf_map_free(&late->names);
+	xf_map_free(&late->total_map);
 	free(late->windows);
 	free(late->pieces);
 	free(late->tasks);
@@ -100,7 +100,7 @@ void xm_late_window(struct xm_late *late, uint32_t row, const struct xm_end *who
 		return;
 	}
 	forget_short(late);
-	if (!xm_room_for(&late->windows, &late->window_room, late->window_count,
+	if (!xf_room_for(&late->windows, &late->window_room, late->window_count,
 			 sizeof(*late->windows)))
 		return;
 	late->windows[late->window_count++] = (struct window){ .who = who->input,
@@ -162,7 +162,7 @@ static bool is_wanted(const struct xm_late *late, uint32_t input, int64_t start,
 }
 
 /* So much of a text of JSON as there is room for, up to the end of a character. */
-static size_t cut(struct xm_text text)
+static size_t cut(struct xf_text text)
 {
 	size_t at = 0, next = 0;
 
@@ -175,20 +175,20 @@ static size_t cut(struct xm_text text)
 	return text.n <= LONGEST_NAME ? text.n : at;
 }
 
-void xm_late_slice(struct xm_late *late, const struct xm_input *input, const struct xm_event *event,
+void xm_late_slice(struct xm_late *late, const struct xm_input *input, const struct xf_event *event,
 		   int64_t tid, int64_t start, int64_t end)
 {
-	struct xm_text name = xm_inside(event->name);
+	struct xf_text name = xf_inside(event->name);
 	bool is_mpi = name.n > 4 && !memcmp(name.p, "MPI_", 4);
 	uint32_t number = IN_MPI;
 
-	if (end <= start || xm_is(event->cat, "\"mpi_request\"") ||
+	if (end <= start || xf_is(event->cat, "\"mpi_request\"") ||
 	    !is_wanted(late, input->index, start, end))
 		return;
 	if (!is_mpi)
-		number = xm_map_add(&late->names, name.p, cut(name));
-	if ((!is_mpi && number == XM_NONE) || late->piece_count == MAX_PIECES ||
-	    !xm_room_for(&late->pieces, &late->piece_room, late->piece_count,
+		number = xf_map_add(&late->names, name.p, cut(name));
+	if ((!is_mpi && number == XF_NONE) || late->piece_count == MAX_PIECES ||
+	    !xf_room_for(&late->pieces, &late->piece_room, late->piece_count,
 			 sizeof(*late->pieces))) {
 		late->left_out++;
 		return;
@@ -213,7 +213,7 @@ static int by_time(const void *left, const void *right)
 static void put_task(struct xm_late *late, const struct piece *of, int64_t start, int64_t end)
 {
 	if (end <= start ||
-	    !xm_room_for(&late->tasks, &late->task_room, late->task_count, sizeof(*late->tasks)))
+	    !xf_room_for(&late->tasks, &late->task_room, late->task_count, sizeof(*late->tasks)))
 		return;
 	late->tasks[late->task_count] = *of;
 	late->tasks[late->task_count].start = start;
@@ -278,10 +278,10 @@ static bool is_of(const struct xm_late *late, uint32_t i, uint32_t input, int64_
 static void add(struct xm_late *late, int32_t rank, uint32_t name, int64_t ns)
 {
 	uint32_t key[2] = { (uint32_t)rank, name };
-	uint32_t index = ns > 0 ? xm_map_add(&late->total_map, key, sizeof(key)) : XM_NONE;
+	uint32_t index = ns > 0 ? xf_map_add(&late->total_map, key, sizeof(key)) : XF_NONE;
 
-	if (index == XM_NONE ||
-	    !xm_room_for(&late->totals, &late->total_room, index, sizeof(*late->totals)))
+	if (index == XF_NONE ||
+	    !xf_room_for(&late->totals, &late->total_room, index, sizeof(*late->totals)))
 		return;
 	late->totals[index].rank = rank;
 	late->totals[index].name = name;
@@ -300,11 +300,11 @@ static void split(struct xm_late *late, const struct window *window, int64_t sta
 
 		if (task->start >= end)
 			break;
-		add(late, window->partner_rank, XM_NONE, from - start);
+		add(late, window->partner_rank, XF_NONE, from - start);
 		add(late, window->partner_rank, task->name, until - from);
 		start = until;
 	}
-	add(late, window->partner_rank, XM_NONE, end - start);
+	add(late, window->partner_rank, XF_NONE, end - start);
 }
 
 /*
@@ -386,7 +386,7 @@ static int name_of(const struct xm_late *late, uint32_t number, const char **ret
 {
 	size_t length = 0;
 
-	*ret_name = number == XM_NONE ? "" : xm_map_key(&late->names, number, &length);
+	*ret_name = number == XF_NONE ? "" : xf_map_key(&late->names, number, &length);
 	return (int)length;
 }
 

@@ -24,7 +24,7 @@ void xm_late_window(struct xm_late *late, uint32_t row, const struct xm_end *who
 		    const struct xm_end *partner, int64_t from, int64_t until);
 /* Is there anything to look for? Then all slices are to be given, by true times. */
 bool xm_late_begin(struct xm_late *late);
-void xm_late_slice(struct xm_late *late, const struct xm_input *input, const struct xm_event *event,
+void xm_late_slice(struct xm_late *late, const struct xm_input *input, const struct xf_event *event,
 		   int64_t tid, int64_t start, int64_t end);
 
 /* Calls `one` for each wait that lasted longer so. */

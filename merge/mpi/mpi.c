@@ -109,37 +109,105 @@ static void take_call(struct xm_mpi *mpi, const struct xm_call *call, struct xm_
 	}
 }
 
-void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_event *event,
+/* What a note of this folder says; texts of the call stand behind it, each with XF_SLACK zeros. */
+struct said {
+	int32_t rank;
+	bool is_told; /* no call, but what a "communicator" event says: `requests` are its args */
+	struct xm_call call;
+	struct xm_end end;
+};
+
+static void copy_text(char **to, struct xf_text text)
+{
+	if (!text.n)
+		return;
+	memcpy(*to, text.p, text.n);
+	memset(*to + text.n, 0, XF_SLACK);
+	*to += text.n + XF_SLACK;
+}
+
+static void put_note(struct xm_block *block, const struct said *said)
+{
+	const struct xm_call *call = &said->call;
+	size_t size = sizeof(*said);
+	struct xm_note *note;
+	char *texts;
+
+	size += call->requests.n ? call->requests.n + XF_SLACK : 0;
+	size += call->from.n ? call->from.n + XF_SLACK : 0;
+	note = xm_block_note(block, size);
+	if (!note)
+		return;
+	memcpy(note->says, said, sizeof(*said));
+	texts = (char *)note->says + sizeof(*said);
+	copy_text(&texts, call->requests);
+	copy_text(&texts, call->from);
+}
+
+void xm_mpi_look(struct xm_block *block, struct xm_input *input, const struct xf_event *event,
 		 const struct xm_process *process, int64_t start, int64_t stop)
 {
-	struct xm_end end = { .input = input,
-			      .out_pid = process->out_pid,
-			      .start = start,
-			      .end = stop,
-			      .bytes = -1,
-			      .rank = (int32_t)input->rank };
-	struct xm_call call;
+	struct said said;
+	struct xm_end *end = &said.end;
 
-	if (input->rank >= 0 && event->ph.p[1] == 'M' && xm_is(event->name, "\"communicator\""))
-		xm_collectives_told(mpi->collectives, input, event->args);
-	if (event->ph.p[1] != 'X' || input->rank < 0 || !xm_call_of(event, &call))
+	said.rank = (int32_t)input->rank;
+	said.is_told = false;
+	if (input->rank < 0)
 		return;
-	end.tid = xm_tid(input, process, event);
-	end.posted = start;
-	end.posted_tid = end.tid;
-	end.started_by = call.started_by < 0 ? end.tid : call.started_by;
-	end.ended_by = call.ended_by < 0 ? end.tid : call.ended_by;
-	end.is_cut = call.is_cut;
-	end.request = call.has_request ? call.request : 0;
-	if (call.is_work) {
-		take_work(mpi, &call, &end);
+	if (event->ph.p[1] == 'M' && xf_is(event->name, "\"communicator\"")) {
+		said.is_told = true;
+		memset(&said.call, 0, sizeof(said.call));
+		said.call.requests = event->args;
+		put_note(block, &said);
+		return;
+	}
+	if (event->ph.p[1] != 'X' || !xm_call_of(event, &said.call))
+		return;
+	*end = (struct xm_end){ .input = input,
+				.out_pid = process->out_pid,
+				.start = start,
+				.end = stop,
+				.bytes = -1,
+				.rank = said.rank };
+	end->tid = xm_tid(input, process, event);
+	end->posted = start;
+	end->posted_tid = end->tid;
+	end->started_by = said.call.started_by < 0 ? end->tid : said.call.started_by;
+	end->ended_by = said.call.ended_by < 0 ? end->tid : said.call.ended_by;
+	end->is_cut = said.call.is_cut;
+	end->request = said.call.has_request ? said.call.request : 0;
+	put_note(block, &said);
+}
+
+static void take_text(const char **from, struct xf_text *text)
+{
+	if (!text->n)
+		return;
+	text->p = *from;
+	*from += text->n + XF_SLACK;
+}
+
+void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_note *note)
+{
+	const char *texts = (const char *)note->says + sizeof(struct said);
+	struct said said;
+
+	memcpy(&said, note->says, sizeof(said));
+	take_text(&texts, &said.call.requests);
+	take_text(&texts, &said.call.from);
+	if (said.is_told) {
+		xm_collectives_told(mpi->collectives, input, said.rank, said.call.requests);
+		return;
+	}
+	if (said.call.is_work) {
+		take_work(mpi, &said.call, &said.end);
 		return;
 	}
 	if (mpi->sink.call) {
-		end.bytes = call.bytes;
-		mpi->sink.call(mpi->sink.user, call.comm, call.function, &end);
+		said.end.bytes = said.call.bytes;
+		mpi->sink.call(mpi->sink.user, said.call.comm, said.call.function, &said.end);
 	}
-	take_call(mpi, &call, &end);
+	take_call(mpi, &said.call, &said.end);
 }
 
 uint64_t xm_mpi_finish(struct xm_mpi *mpi, uint64_t *ret_dropped)

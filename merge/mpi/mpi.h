@@ -44,7 +44,7 @@ enum xm_flow {
 
 struct xm_function;
 
-/* One end of something; times are what the caller of xm_mpi_take() gave. */
+/* One end of something; times are what the caller of xm_mpi_look() gave. */
 struct xm_end {
 	struct xm_input *input;
 	uint32_t out_pid;
@@ -81,7 +81,7 @@ struct xm_ranks {
 	uint32_t pair[][2];
 };
 
-struct xm_member {
+struct xf_member {
 	struct xm_end end;
 	int32_t root; /* as this member says it; -1: not */
 	/* its rank in its group, and which of two groups that is; -1: not known */
@@ -95,7 +95,7 @@ struct xm_collective {
 	int32_t root;  /* in MPI_COMM_WORLD; -1: none is known */
 	bool is_inter; /* between two groups: what a member gets comes from the other one */
 	uint32_t count, room;
-	struct xm_member *members;
+	struct xf_member *members;
 };
 
 struct xm_mpi_sink {
@@ -119,11 +119,13 @@ struct xm_mpi *xm_mpi_create(const struct xm_mpi_sink *sink);
 /* Takes what the first pass learnt of who belongs to which communicator. */
 void xm_mpi_learn(struct xm_mpi *mpi, const struct xm_mpi *before);
 /*
- * Looks at an event; anything that is no MPI call of a rank, and does not tell of a communicator,
- * is ignored.
+ * By any thread: looks at an event, and puts a note of it into the block. Anything that is no MPI
+ * call of a rank, and does not tell of a communicator, is ignored.
  */
-void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_event *event,
+void xm_mpi_look(struct xm_block *block, struct xm_input *input, const struct xf_event *event,
 		 const struct xm_process *process, int64_t start, int64_t end);
+/* In the order of all inputs: a note that was put so. */
+void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_note *note);
 /*
  * Gives collectives that wait for members to the sink. Returns the calls that found no other end;
  * *ret_dropped: for want of room.

@@ -1,6 +1,7 @@
 #include "mpi_call.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 
 static const struct xm_function functions[] = {
 	{ "Send", XM_SEND, XM_NO_FLOW },
@@ -87,20 +88,24 @@ static size_t place_of(const char *name, size_t length)
 	return hash >> 7 & (PLACES - 1);
 }
 
-/* By the name behind MPI_; those with large counts are the same ones. */
-static const struct xm_function *function_of(const char *name, size_t length)
-{
-	static const struct xm_function *places[PLACES];
-	static bool is_ready;
+static const struct xm_function *places[PLACES];
+static pthread_once_t placed = PTHREAD_ONCE_INIT;
 
-	for (size_t i = 0; i < FUNCTIONS && !is_ready; i++) {
+static void place_all(void)
+{
+	for (size_t i = 0; i < FUNCTIONS; i++) {
 		size_t at = place_of(functions[i].name, strlen(functions[i].name));
 
 		while (places[at])
 			at = (at + 1) & (PLACES - 1);
 		places[at] = &functions[i];
 	}
-	is_ready = true;
+}
+
+/* By the name behind MPI_; those with large counts are the same ones. */
+static const struct xm_function *function_of(const char *name, size_t length)
+{
+	(void)pthread_once(&placed, place_all);
 	if (length > 2 && !memcmp(name + length - 2, "_c", 2))
 		length -= 2;
 	for (size_t at = place_of(name, length); places[at]; at = (at + 1) & (PLACES - 1))
@@ -109,14 +114,14 @@ static const struct xm_function *function_of(const char *name, size_t length)
 	return &others;
 }
 
-uint64_t xm_comm_of(struct xm_text value)
+uint64_t xm_comm_of(struct xf_text value)
 {
-	struct xm_text text = xm_inside(value);
+	struct xf_text text = xf_inside(value);
 	uint64_t number = 0;
 
-	if (xm_is(text, "world"))
+	if (xf_is(text, "world"))
 		return XM_COMM_WORLD;
-	if (xm_is(text, "self"))
+	if (xf_is(text, "self"))
 		return XM_COMM_SELF;
 	for (size_t i = 0; i < text.n && i < 16; i++) {
 		char c = text.p[i];
@@ -126,17 +131,17 @@ uint64_t xm_comm_of(struct xm_text value)
 	return number;
 }
 
-static bool take_number(struct xm_text value, uint64_t *ret)
+static bool take_number(struct xf_text value, uint64_t *ret)
 {
 	int64_t number;
 
-	if (!xm_integer(value, &number))
+	if (!xf_integer(value, &number))
 		return false;
 	*ret = (uint64_t)number;
 	return true;
 }
 
-static void take_argument(struct xm_call *call, struct xm_text key, struct xm_text value)
+static void take_argument(struct xm_call *call, struct xf_text key, struct xf_text value)
 {
 	static const struct {
 		const char *name;
@@ -160,32 +165,32 @@ static void take_argument(struct xm_call *call, struct xm_text key, struct xm_te
 		{ "ssize", offsetof(struct xm_call, recv_bytes) },
 	};
 
-	if (xm_is(key, "comm"))
+	if (xf_is(key, "comm"))
 		call->comm = xm_comm_of(value);
-	else if (xm_is(key, "seq"))
+	else if (xf_is(key, "seq"))
 		call->has_seq = take_number(value, &call->seq) && call->seq <= INT64_MAX;
-	else if (xm_is(key, "request"))
+	else if (xf_is(key, "request"))
 		call->has_request = take_number(value, &call->request);
-	else if (xm_is(key, "cancelled"))
-		call->is_cancelled = xm_is(value, "true");
-	else if (xm_is(key, "unfinished"))
-		call->is_cut = xm_is(value, "true");
-	else if (xm_is(key, "result"))
+	else if (xf_is(key, "cancelled"))
+		call->is_cancelled = xf_is(value, "true");
+	else if (xf_is(key, "unfinished"))
+		call->is_cut = xf_is(value, "true");
+	else if (xf_is(key, "result"))
 		call->has_failed = true;
-	else if (xm_is(key, "from"))
-		call->from = xm_inside(value);
-	else if (xm_is(key, "requests"))
+	else if (xf_is(key, "from"))
+		call->from = xf_inside(value);
+	else if (xf_is(key, "requests"))
 		call->requests = value;
 	else
 		for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-			if (xm_is(key, numbers[i].name))
-				(void)xm_integer(value,
+			if (xf_is(key, numbers[i].name))
+				(void)xf_integer(value,
 						 (int64_t *)((char *)call + numbers[i].offset));
 }
 
-bool xm_call_of(const struct xm_event *event, struct xm_call *call)
+bool xm_call_of(const struct xf_event *event, struct xm_call *call)
 {
-	struct xm_text key, value, inside = xm_inside(event->name);
+	struct xf_text key, value, inside = xf_inside(event->name);
 	const char *name = inside.p, *p = event->args.p;
 	size_t length = inside.n;
 	bool unitrace = false;
@@ -201,7 +206,7 @@ bool xm_call_of(const struct xm_event *event, struct xm_call *call)
 		return false;
 	memset(call, 0, sizeof(*call));
 	call->function = function_of(name + 4, length - 4);
-	call->is_work = xm_is(event->cat, "\"mpi_request\"");
+	call->is_work = xf_is(event->cat, "\"mpi_request\"");
 	call->peer = call->recv_peer = call->root = -1;
 	call->tag = call->recv_tag = -1;
 	call->started_by = call->ended_by = -1;
@@ -210,7 +215,7 @@ bool xm_call_of(const struct xm_event *event, struct xm_call *call)
 		call->comm = XM_COMM_WORLD; /* which one it was is not said */
 	if (event->args.n && *p == '{') {
 		p++;
-		while (xm_member(&p, event->args.p + event->args.n, &key, &value))
+		while (xf_member(&p, event->args.p + event->args.n, &key, &value))
 			take_argument(call, key, value);
 	}
 	if (unitrace &&

@@ -14,11 +14,11 @@ struct xm_call {
 	bool has_seq, has_request, is_cancelled, is_cut, has_failed;
 	/* no call: what lies between the call that began a request and its completion */
 	bool is_work;
-	struct xm_text requests, from;
+	struct xf_text requests, from;
 };
 
 /* Fills *call from the slice; false: no MPI call. */
-bool xm_call_of(const struct xm_event *event, struct xm_call *call);
+bool xm_call_of(const struct xf_event *event, struct xm_call *call);
 
 /* Functions that messages and collectives are made by are numbered from 0 to XM_FUNCTIONS - 1. */
 #define XM_FUNCTIONS 128u
@@ -26,7 +26,7 @@ uint32_t xm_function_number(const struct xm_function *function);
 const struct xm_function *xm_function_at(uint32_t number);
 
 /* A communicator as text: its identity. */
-uint64_t xm_comm_of(struct xm_text value);
+uint64_t xm_comm_of(struct xf_text value);
 /* As text: "world", "self" or 16 hex digits. */
 const char *xm_comm_name(uint64_t comm, char *text);
 

@@ -16,33 +16,33 @@ struct waiting {
 /* One side is ahead of the other; its ends wait in their order. */
 struct channel {
 	uint64_t sent, received;
-	uint32_t first, last; /* of waiting; XM_NONE: none */
+	uint32_t first, last; /* of waiting; XF_NONE: none */
 };
 
 void xm_channels_init(struct xm_channels *channels, const struct xm_mpi_sink *sink)
 {
 	memset(channels, 0, sizeof(*channels));
 	channels->sink = sink;
-	channels->free = XM_NONE;
-	xm_map_init(&channels->map, 1u << 20, 64u << 20);
+	channels->free = XF_NONE;
+	xf_map_init(&channels->map, 1u << 20, 64u << 20);
 }
 
 void xm_channels_free(struct xm_channels *channels)
 {
-	xm_map_free(&channels->map);
+	xf_map_free(&channels->map);
 	free(channels->all);
 	free(channels->waiting);
 }
 
 static struct channel *channel_of(struct xm_channels *channels, const struct xm_channel_key *key)
 {
-	uint32_t known = channels->map.count, index = xm_map_add(&channels->map, key, sizeof(*key));
+	uint32_t known = channels->map.count, index = xf_map_add(&channels->map, key, sizeof(*key));
 
-	if (index == XM_NONE ||
-	    !xm_room_for(&channels->all, &channels->room, index, sizeof(*channels->all)))
+	if (index == XF_NONE ||
+	    !xf_room_for(&channels->all, &channels->room, index, sizeof(*channels->all)))
 		return NULL;
 	if (index == known)
-		channels->all[index].first = channels->all[index].last = XM_NONE;
+		channels->all[index].first = channels->all[index].last = XF_NONE;
 	return &channels->all[index];
 }
 
@@ -52,12 +52,12 @@ static void wait_for_other(struct xm_channels *channels, struct channel *channel
 	uint32_t index = channels->free;
 	struct waiting *waiting;
 
-	if (index != XM_NONE) {
+	if (index != XF_NONE) {
 		channels->free = channels->waiting[index].next;
 	} else {
 		index = channels->waiting_count;
 		if (index >= MAX_WAITING ||
-		    !xm_room_for(&channels->waiting, &channels->waiting_room, index,
+		    !xf_room_for(&channels->waiting, &channels->waiting_room, index,
 				 sizeof(*channels->waiting))) {
 			channels->dropped++;
 			return;
@@ -65,9 +65,9 @@ static void wait_for_other(struct xm_channels *channels, struct channel *channel
 		channels->waiting_count++;
 	}
 	waiting = &channels->waiting[index];
-	*waiting = (struct waiting){ *end, function, k, XM_NONE };
+	*waiting = (struct waiting){ *end, function, k, XF_NONE };
 	/* receives of one channel can complete out of their order */
-	if (channel->last != XM_NONE && channels->waiting[channel->last].k > k) {
+	if (channel->last != XF_NONE && channels->waiting[channel->last].k > k) {
 		uint32_t *link = &channel->first;
 
 		while (channels->waiting[*link].k < k)
@@ -76,7 +76,7 @@ static void wait_for_other(struct xm_channels *channels, struct channel *channel
 		*link = index;
 		return;
 	}
-	if (channel->last == XM_NONE)
+	if (channel->last == XF_NONE)
 		channel->first = index;
 	else
 		channels->waiting[channel->last].next = index;
@@ -87,16 +87,16 @@ static void wait_for_other(struct xm_channels *channels, struct channel *channel
 static struct waiting *take_waiting(struct xm_channels *channels, struct channel *channel,
 				    uint64_t k, uint32_t *ret_index)
 {
-	uint32_t index = channel->first, before = XM_NONE;
+	uint32_t index = channel->first, before = XF_NONE;
 
-	for (unsigned n = 0; index != XM_NONE && channels->waiting[index].k < k && n < MAX_STEPS;
+	for (unsigned n = 0; index != XF_NONE && channels->waiting[index].k < k && n < MAX_STEPS;
 	     n++) {
 		before = index;
 		index = channels->waiting[index].next;
 	}
-	if (index == XM_NONE || channels->waiting[index].k != k)
+	if (index == XF_NONE || channels->waiting[index].k != k)
 		return NULL;
-	if (before == XM_NONE)
+	if (before == XF_NONE)
 		channel->first = channels->waiting[index].next;
 	else
 		channels->waiting[before].next = channels->waiting[index].next;
@@ -178,7 +178,7 @@ uint64_t xm_channels_alone(const struct xm_channels *channels)
 {
 	uint64_t alone = channels->waiting_count;
 
-	for (uint32_t index = channels->free; index != XM_NONE;
+	for (uint32_t index = channels->free; index != XF_NONE;
 	     index = channels->waiting[index].next)
 		alone--;
 	return alone;

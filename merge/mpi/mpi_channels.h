@@ -15,7 +15,7 @@ struct xm_channel_key {
 
 struct xm_channels {
 	const struct xm_mpi_sink *sink;
-	struct xm_map map;
+	struct xf_map map;
 	struct channel *all;
 	uint32_t room;
 	struct waiting *waiting;

@@ -30,19 +30,19 @@ struct xm_collectives {
 		struct xm_collective collective;
 		uint32_t nth; /* start of a persistent one */
 	} open[MAX_OPEN];
-	struct xm_map comm_map;
+	struct xf_map comm_map;
 	struct comm *comms;
 	uint32_t comm_room, sweep, member_count;
 	bool knows_sizes;
-	struct xm_map member_map; /* comm and input: took part */
-	struct xm_map told_map;	  /* the same: told */
+	struct xf_map member_map; /* comm and input: took part */
+	struct xf_map told_map;	  /* the same: told */
 	struct told *told;
 	uint32_t told_room;
 	/*
 	 * comm and input → counter, where the slices have no seq; with seq: starts of a persistent
 	 * one
 	 */
-	struct xm_map seq_map;
+	struct xf_map seq_map;
 	uint64_t *seqs;
 	uint32_t seq_room;
 	uint64_t dropped;
@@ -55,18 +55,18 @@ struct xm_collectives *xm_collectives_create(const struct xm_mpi_sink *sink)
 	if (!collectives)
 		return NULL;
 	collectives->sink = sink;
-	xm_map_init(&collectives->comm_map, 65536, 1u << 20);
-	xm_map_init(&collectives->member_map, 1u << 20, 32u << 20);
-	xm_map_init(&collectives->told_map, 1u << 20, 32u << 20);
-	xm_map_init(&collectives->seq_map, 1u << 20, 32u << 20);
+	xf_map_init(&collectives->comm_map, 65536, 1u << 20);
+	xf_map_init(&collectives->member_map, 1u << 20, 32u << 20);
+	xf_map_init(&collectives->told_map, 1u << 20, 32u << 20);
+	xf_map_init(&collectives->seq_map, 1u << 20, 32u << 20);
 	return collectives;
 }
 
 static struct comm *comm_at(struct xm_collectives *collectives, uint64_t comm)
 {
-	uint32_t index = xm_map_add(&collectives->comm_map, &comm, sizeof(comm));
+	uint32_t index = xf_map_add(&collectives->comm_map, &comm, sizeof(comm));
 
-	if (index == XM_NONE || !xm_room_for(&collectives->comms, &collectives->comm_room, index,
+	if (index == XF_NONE || !xf_room_for(&collectives->comms, &collectives->comm_room, index,
 					     sizeof(*collectives->comms)))
 		return NULL;
 	return &collectives->comms[index];
@@ -78,42 +78,42 @@ static const struct told *told_of(const struct xm_collectives *collectives, uint
 				  const struct xm_input *input)
 {
 	uint64_t key[2] = { comm, input->index };
-	uint32_t index = xm_map_find(&collectives->told_map, key, sizeof(key));
+	uint32_t index = xf_map_find(&collectives->told_map, key, sizeof(key));
 
-	return index != XM_NONE && index < collectives->told_room ? &collectives->told[index]
+	return index != XF_NONE && index < collectives->told_room ? &collectives->told[index]
 								  : NULL;
 }
 
-static int32_t number_in(struct xm_text args, const char *name, int32_t otherwise)
+static int32_t number_in(struct xf_text args, const char *name, int32_t otherwise)
 {
 	int64_t value;
 
-	return xm_integer(xm_find(args, name), &value) && value >= 0 && value <= INT32_MAX
+	return xf_integer(xf_find(args, name), &value) && value >= 0 && value <= INT32_MAX
 		       ? (int32_t)value
 		       : otherwise;
 }
 
 void xm_collectives_told(struct xm_collectives *collectives, const struct xm_input *input,
-			 struct xm_text args)
+			 int32_t rank, struct xf_text args)
 {
-	uint64_t key[2] = { xm_comm_of(xm_find(args, "comm")), input->index };
-	struct xm_text name = xm_find(args, "name");
+	uint64_t key[2] = { xm_comm_of(xf_find(args, "comm")), input->index };
+	struct xf_text name = xf_find(args, "name");
 	struct comm *comm = key[0] ? comm_at(collectives, key[0]) : NULL;
-	uint32_t index = comm ? xm_map_add(&collectives->told_map, key, sizeof(key)) : XM_NONE;
+	uint32_t index = comm ? xf_map_add(&collectives->told_map, key, sizeof(key)) : XF_NONE;
 	char text[XM_COMM_LABEL];
 	struct told *told;
 
-	if (index == XM_NONE || !xm_room_for(&collectives->told, &collectives->told_room, index,
+	if (index == XF_NONE || !xf_room_for(&collectives->told, &collectives->told_room, index,
 					     sizeof(*collectives->told)))
 		return;
 	told = &collectives->told[index];
 	told->place = number_in(args, "rank", -1);
 	told->side = number_in(args, "side", -1);
-	told->rank = (int32_t)input->rank;
+	told->rank = rank;
 	comm->members = number_in(args, told->side == 1 ? "others" : "members", comm->members);
 	comm->others = number_in(args, told->side == 1 ? "members" : "others", comm->others);
-	if (xm_is_string(name)) {
-		(void)xm_unescape(name, text, sizeof(text));
+	if (xf_is_string(name)) {
+		(void)xf_unescape(name, text, sizeof(text));
 		free(comm->name);
 		comm->name = strdup(text);
 	}
@@ -138,7 +138,7 @@ static void put_ranks(const struct xm_collectives *collectives, uint64_t comm, c
 	     i++) {
 		uint64_t key[2];
 
-		memcpy(key, xm_map_key(&collectives->told_map, i, &length), sizeof(key));
+		memcpy(key, xf_map_key(&collectives->told_map, i, &length), sizeof(key));
 		if (key[0] == comm)
 			ranks[count++] = collectives->told[i].rank;
 	}
@@ -162,8 +162,8 @@ static void put_ranks(const struct xm_collectives *collectives, uint64_t comm, c
 
 const char *xm_collectives_label(const struct xm_collectives *collectives, uint64_t id, char *text)
 {
-	uint32_t index = xm_map_find(&collectives->comm_map, &id, sizeof(id));
-	const struct comm *comm = index != XM_NONE && index < collectives->comm_room
+	uint32_t index = xf_map_find(&collectives->comm_map, &id, sizeof(id));
+	const struct comm *comm = index != XF_NONE && index < collectives->comm_room
 					  ? &collectives->comms[index]
 					  : NULL;
 	char ranks[XM_COMM_LABEL - 32];
@@ -189,7 +189,7 @@ const char *xm_collectives_label(const struct xm_collectives *collectives, uint6
 static void set_places(const struct xm_collectives *collectives, struct xm_collective *collective)
 {
 	for (uint32_t i = 0; i < collective->count; i++) {
-		struct xm_member *member = &collective->members[i];
+		struct xf_member *member = &collective->members[i];
 		const struct told *told = told_of(collectives, collective->comm, member->end.input);
 
 		member->place = told				    ? told->place
@@ -223,19 +223,19 @@ static void close_one(struct xm_collectives *collectives, struct open *open)
 	memset(open, 0, sizeof(*open));
 }
 
-/* The next of a row that begins with 0; XM_NONE: no room. */
+/* The next of a row that begins with 0; XF_NONE: no room. */
 static uint64_t next_of(struct xm_collectives *collectives, const uint64_t key[3])
 {
-	uint32_t index = xm_map_add(&collectives->seq_map, key, 3 * sizeof(*key));
+	uint32_t index = xf_map_add(&collectives->seq_map, key, 3 * sizeof(*key));
 
-	if (index == XM_NONE || !xm_room_for(&collectives->seqs, &collectives->seq_room, index,
+	if (index == XF_NONE || !xf_room_for(&collectives->seqs, &collectives->seq_room, index,
 					     sizeof(*collectives->seqs)))
-		return XM_NONE;
+		return XF_NONE;
 	return collectives->seqs[index]++;
 }
 
 /* "all", "0-3,7"; NULL: it is not said, or nobody. */
-static struct xm_ranks *ranks_of(struct xm_text text)
+static struct xm_ranks *ranks_of(struct xf_text text)
 {
 	const char *p = text.p, *end = text.p + text.n;
 	uint32_t count = text.n > 0;
@@ -248,7 +248,7 @@ static struct xm_ranks *ranks_of(struct xm_text text)
 	ranks = calloc(1, sizeof(*ranks) + count * sizeof(ranks->pair[0]));
 	if (!ranks)
 		return NULL;
-	ranks->all = xm_is(text, "all");
+	ranks->all = xf_is(text, "all");
 	while (!ranks->all && p < end && ranks->count < count) {
 		uint32_t number[2] = { 0, 0 };
 
@@ -324,13 +324,13 @@ void xm_collectives_join(struct xm_collectives *collectives, const struct xm_cal
 	comm = comm_at(collectives, call->comm);
 	if (!comm)
 		return;
-	if (xm_map_add(&collectives->member_map, member, sizeof(member)) == known)
+	if (xf_map_add(&collectives->member_map, member, sizeof(member)) == known)
 		comm->seen++;
 	open = place_of(collectives, call, seq, nth);
 	collective = &open->collective;
 	if (collective->count == collective->room) {
 		uint32_t room = collective->room ? 2 * collective->room : 4;
-		struct xm_member *grown = realloc(collective->members, room * sizeof(*grown));
+		struct xf_member *grown = realloc(collective->members, room * sizeof(*grown));
 
 		if (!grown) {
 			collectives->dropped++;
@@ -346,7 +346,7 @@ void xm_collectives_join(struct xm_collectives *collectives, const struct xm_cal
 		collective->root = -1;
 		open->nth = nth;
 	}
-	collective->members[collective->count] = (struct xm_member){ .end = *end,
+	collective->members[collective->count] = (struct xf_member){ .end = *end,
 								     .root = (int32_t)call->root,
 								     .from = ranks_of(call->from) };
 	collective->members[collective->count++].end.bytes = call->bytes;
@@ -364,7 +364,7 @@ void xm_collectives_learn(struct xm_collectives *collectives, const struct xm_co
 		struct comm *comm;
 		uint64_t id;
 
-		memcpy(&id, xm_map_key(&before->comm_map, i, &length), sizeof(id));
+		memcpy(&id, xf_map_key(&before->comm_map, i, &length), sizeof(id));
 		comm = comm_at(collectives, id);
 		if (!comm)
 			continue;
@@ -372,15 +372,15 @@ void xm_collectives_learn(struct xm_collectives *collectives, const struct xm_co
 		comm->name = known->name ? strdup(known->name) : NULL;
 	}
 	for (uint32_t i = 0; i < before->member_map.count; i++) {
-		const void *key = xm_map_key(&before->member_map, i, &length);
+		const void *key = xf_map_key(&before->member_map, i, &length);
 
-		(void)xm_map_add(&collectives->member_map, key, length);
+		(void)xf_map_add(&collectives->member_map, key, length);
 	}
 	for (uint32_t i = 0; i < before->told_map.count && i < before->told_room; i++) {
-		const void *key = xm_map_key(&before->told_map, i, &length);
-		uint32_t index = xm_map_add(&collectives->told_map, key, length);
+		const void *key = xf_map_key(&before->told_map, i, &length);
+		uint32_t index = xf_map_add(&collectives->told_map, key, length);
 
-		if (index != XM_NONE && xm_room_for(&collectives->told, &collectives->told_room,
+		if (index != XF_NONE && xf_room_for(&collectives->told, &collectives->told_room,
 						    index, sizeof(*collectives->told)))
 			collectives->told[index] = before->told[i];
 	}
@@ -407,10 +407,10 @@ void xm_collectives_free(struct xm_collectives *collectives)
 	}
 	for (uint32_t i = 0; i < collectives->comm_room; i++)
 		free(collectives->comms[i].name);
-	xm_map_free(&collectives->comm_map);
-	xm_map_free(&collectives->member_map);
-	xm_map_free(&collectives->told_map);
-	xm_map_free(&collectives->seq_map);
+	xf_map_free(&collectives->comm_map);
+	xf_map_free(&collectives->member_map);
+	xf_map_free(&collectives->told_map);
+	xf_map_free(&collectives->seq_map);
 	free(collectives->comms);
 	free(collectives->told);
 	free(collectives->seqs);

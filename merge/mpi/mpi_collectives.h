@@ -17,7 +17,7 @@ void xm_collectives_join(struct xm_collectives *collectives, const struct xm_cal
 			 const struct xm_end *end);
 /* What a "communicator" event says of this rank. */
 void xm_collectives_told(struct xm_collectives *collectives, const struct xm_input *input,
-			 struct xm_text args);
+			 int32_t rank, struct xf_text args);
 /* Gives what waits for members to the sink. Returns members that found no room. */
 uint64_t xm_collectives_finish(struct xm_collectives *collectives);
 const char *xm_collectives_label(const struct xm_collectives *collectives, uint64_t comm,

@@ -13,14 +13,14 @@ static bool is_given(const struct xm_ranks *ranks, int32_t place)
 }
 
 /* Between groups all data come from the other group; each member's group must be known. */
-static bool may_give(const struct xm_collective *c, const struct xm_member *to,
-		     const struct xm_member *from)
+static bool may_give(const struct xm_collective *c, const struct xf_member *to,
+		     const struct xf_member *from)
 {
 	return !c->is_inter || (to->side >= 0 && from->side >= 0 && to->side != from->side);
 }
 
-bool xm_gets(const struct xm_collective *c, const struct xm_member *to,
-	     const struct xm_member *from)
+bool xm_gets(const struct xm_collective *c, const struct xf_member *to,
+	     const struct xf_member *from)
 {
 	if (to == from || to->end.is_cut)
 		return false;
@@ -46,7 +46,7 @@ bool xm_gets(const struct xm_collective *c, const struct xm_member *to,
 	}
 }
 
-bool xm_is_later(const struct xm_member *a, const struct xm_member *b)
+bool xm_is_later(const struct xf_member *a, const struct xf_member *b)
 {
 	return !b || a->end.start > b->end.start ||
 	       (a->end.start == b->end.start && a->end.rank < b->end.rank);
@@ -54,10 +54,10 @@ bool xm_is_later(const struct xm_member *a, const struct xm_member *b)
 
 /* Of one side: the two that came last of those who give to all others there are. */
 struct latest {
-	const struct xm_member *first, *second;
+	const struct xf_member *first, *second;
 };
 
-static void look_at(struct latest *latest, const struct xm_member *member)
+static void look_at(struct latest *latest, const struct xf_member *member)
 {
 	if (xm_is_later(member, latest->first)) {
 		latest->second = latest->first;
@@ -75,7 +75,7 @@ static bool gives_alike(enum xm_flow flow)
 
 void xm_each_wait(const struct xm_collective *c, void *user,
 		  void (*one)(void *user, const struct xm_collective *collective,
-			      const struct xm_member *to, const struct xm_member *last))
+			      const struct xf_member *to, const struct xf_member *last))
 {
 	struct latest of[2] = { { NULL, NULL }, { NULL, NULL } };
 	bool alike = gives_alike(c->function->flow);
@@ -84,7 +84,7 @@ void xm_each_wait(const struct xm_collective *c, void *user,
 		if (c->function->flow != XM_EACH || c->members[i].end.bytes > 0)
 			look_at(&of[c->is_inter && c->members[i].side == 1], &c->members[i]);
 	for (uint32_t k = 0; k < c->count; k++) {
-		const struct xm_member *to = &c->members[k], *last = NULL;
+		const struct xf_member *to = &c->members[k], *last = NULL;
 
 		if (alike) {
 			const struct latest *latest = &of[c->is_inter && to->side == 0];
@@ -118,12 +118,12 @@ static uint32_t hub(const struct xm_collective *c)
 
 void xm_each_pair(const struct xm_collective *c, void *user,
 		  void (*one)(void *user, const struct xm_collective *collective,
-			      const struct xm_member *to, const struct xm_member *from))
+			      const struct xf_member *to, const struct xf_member *from))
 {
 	uint32_t middle = hub(c);
 
 	for (uint32_t k = 0; k < c->count; k++) {
-		const struct xm_member *to = &c->members[k];
+		const struct xf_member *to = &c->members[k];
 		/* few partners of many are all that there is to know */
 		bool all = c->count <= FEW ||
 			   (c->function->flow == XM_LISTED && to->from && !to->from->all) ||

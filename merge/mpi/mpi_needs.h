@@ -7,22 +7,22 @@
 #include "mpi.h"
 
 /* Can `to` not leave before `from` has come? */
-bool xm_gets(const struct xm_collective *collective, const struct xm_member *to,
-	     const struct xm_member *from);
+bool xm_gets(const struct xm_collective *collective, const struct xf_member *to,
+	     const struct xf_member *from);
 /* Did `a` come after `b`? Of two at once the one of the lower rank did. b may be NULL. */
-bool xm_is_later(const struct xm_member *a, const struct xm_member *b);
+bool xm_is_later(const struct xf_member *a, const struct xf_member *b);
 /*
  * Calls `one` for each member that gets anything, with the last to come of those that it waits for.
  */
 void xm_each_wait(const struct xm_collective *collective, void *user,
 		  void (*one)(void *user, const struct xm_collective *collective,
-			      const struct xm_member *to, const struct xm_member *last));
+			      const struct xf_member *to, const struct xf_member *last));
 /*
  * Calls `one` for pairs of members of which the first gets something from the second: for all, or
  * of large collectives for enough of them.
  */
 void xm_each_pair(const struct xm_collective *collective, void *user,
 		  void (*one)(void *user, const struct xm_collective *collective,
-			      const struct xm_member *to, const struct xm_member *from));
+			      const struct xf_member *to, const struct xf_member *from));
 
 #endif

@@ -50,7 +50,7 @@ struct xm_receives {
 	struct request requests[MAX_REQUESTS];
 	struct input *inputs;
 	uint32_t input_room;
-	struct xm_map persistent_map; /* of input and number */
+	struct xf_map persistent_map; /* of input and number */
 	struct persistent *persistent;
 	uint32_t persistent_room;
 	uint64_t dropped;
@@ -63,7 +63,7 @@ struct xm_receives *xm_receives_create(struct xm_channels *channels)
 	if (!receives)
 		return NULL;
 	receives->channels = channels;
-	xm_map_init(&receives->persistent_map, MAX_PERSISTENT, (size_t)MAX_PERSISTENT * 16);
+	xf_map_init(&receives->persistent_map, MAX_PERSISTENT, (size_t)MAX_PERSISTENT * 16);
 	return receives;
 }
 
@@ -78,7 +78,7 @@ void xm_receives_free(struct xm_receives *receives)
 		}
 	free(receives->inputs);
 	free(receives->persistent);
-	xm_map_free(&receives->persistent_map);
+	xf_map_free(&receives->persistent_map);
 	free(receives);
 }
 
@@ -109,7 +109,7 @@ static bool is_known(const struct xm_channel_key *key)
 
 static struct input *input_of(struct xm_receives *receives, uint32_t index)
 {
-	return xm_room_for(&receives->inputs, &receives->input_room, index,
+	return xf_room_for(&receives->inputs, &receives->input_room, index,
 			   sizeof(*receives->inputs))
 		       ? &receives->inputs[index]
 		       : NULL;
@@ -370,15 +370,15 @@ static void for_each(struct xm_receives *receives, const struct xm_call *call, s
 		     void (*one)(struct xm_receives *receives, const struct xm_call *call,
 				 uint64_t number, struct xm_end *end))
 {
-	const char *p = xm_first(call->requests);
-	struct xm_text value;
+	const char *p = xf_first(call->requests);
+	struct xf_text value;
 	int64_t number;
 
 	if (call->has_request)
 		one(receives, call, call->request, end);
 	if (call->requests.n > 1 && call->requests.p[0] == '[')
-		while (xm_element(&p, call->requests.p + call->requests.n, &value))
-			if (xm_integer(value, &number))
+		while (xf_element(&p, call->requests.p + call->requests.n, &value))
+			if (xf_integer(value, &number))
 				one(receives, call, (uint64_t)number, end);
 }
 
@@ -445,10 +445,10 @@ static struct persistent *persistent_of(struct xm_receives *receives, uint64_t n
 					uint32_t input, bool add)
 {
 	uint64_t key[2] = { input, number };
-	uint32_t index = add ? xm_map_add(&receives->persistent_map, key, sizeof(key))
-			     : xm_map_find(&receives->persistent_map, key, sizeof(key));
+	uint32_t index = add ? xf_map_add(&receives->persistent_map, key, sizeof(key))
+			     : xf_map_find(&receives->persistent_map, key, sizeof(key));
 
-	if (index == XM_NONE || !xm_room_for(&receives->persistent, &receives->persistent_room,
+	if (index == XF_NONE || !xf_room_for(&receives->persistent, &receives->persistent_room,
 					     index, sizeof(*receives->persistent)))
 		return NULL;
 	return &receives->persistent[index];

@@ -18,7 +18,7 @@ void xm_waits_add(struct xm_waits *waits, const struct xm_function *function,
 	uint32_t index = call->input->index;
 	struct xm_recent *recent;
 
-	if (!xm_room_for(&waits->of_input, &waits->room, index, sizeof(*waits->of_input)))
+	if (!xf_room_for(&waits->of_input, &waits->room, index, sizeof(*waits->of_input)))
 		return;
 	recent = &waits->of_input[index];
 	recent->calls[recent->next].start = call->start;

@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 
+#include "block.h"
 #include "file.h"
 #include "map.h"
 #include "reader.h"
@@ -53,12 +54,14 @@ struct xm_input {
 	/* -1: not said */
 	int64_t rank, world_size, pid, ppid, base, status, lost, clock_error, untimed,
 		open_commands, open_requests;
+	int64_t lost_read; /* `lost`, where the reader is; that one is as of the events that were
+			      taken */
 	/* JSON array of the threads that were inside a call at the end; NULL: none */
 	char *in_calls;
 	char *devices; /* JSON array, as it stands there; NULL: none */
 
 	/* found in the first pass */
-	struct xm_map pids; /* text of the pid → index of processes */
+	struct xf_map pids; /* text of the pid → index of processes */
 	struct xm_process *processes;
 	uint32_t process_room;
 	int64_t first, last; /* times */
@@ -76,11 +79,13 @@ struct xm_input {
 
 	/* walking */
 	bool done;
-	int64_t progress;
-	uint32_t last_process;
-	char last_pid[24];
-	size_t last_pid_length;
-	struct xm_map tids; /* names of tracks that are no numbers: process index and text */
+	unsigned turn;	  /* events of this turn that were read */
+	int64_t progress; /* behind the last turn that was taken */
+	int64_t reached;  /* where the reader is */
+	/* of the last slice of xstrace's own layout */
+	uint32_t last_process, last_pid;
+	bool knows_last;
+	struct xf_map tids; /* names of tracks that are no numbers: process index and text */
 };
 
 struct xm_merge {
@@ -90,22 +95,35 @@ struct xm_merge {
 	int64_t base;		 /* of the output */
 	uint64_t next_id;	 /* for flows of our own */
 	unsigned window_log;	 /* of .zst files */
-	struct xm_map known;	 /* files and directories: device and number */
+	struct xf_map known;	 /* files and directories: device and number */
 	bool left_out;		 /* something that was named; it has been said */
 };
 
-/*
- * Called with each event, its process's index in the input and its time and end (XM_NO_TIME
- * without).
- */
-typedef void (*xm_visit)(void *user, struct xm_input *input, const struct xm_event *event,
-			 struct xm_process *process, int64_t start, int64_t end);
+/* What a pass does with the events. */
+struct xm_visitor {
+	void *user;
+	/*
+	 * Called with each event, its process and its time and end (XM_NO_TIME without); with those
+	 * of one input in their order.
+	 */
+	void (*look)(void *user, struct xm_block *block, struct xm_input *input,
+		     const struct xf_event *event, struct xm_process *process, int64_t start,
+		     int64_t end);
+	/* By the caller's thread, in the order of all inputs: what look() has put into a block. */
+	void (*take)(void *user, const struct xm_block *block);
+	/*
+	 * look() may be called before what comes before it was taken, by other threads: it changes
+	 * nothing but the block and the input. Else there is one thread, and a note is taken at
+	 * once.
+	 */
+	bool is_ahead;
+};
 
 /*
  * All events of all inputs, side by side. With `first`, what the header and the end of each say is
- * kept.
+ * kept. 0 or -ENOMEM.
  */
-void xm_walk(struct xm_merge *merge, bool first, xm_visit visit, void *user);
+int xm_walk(struct xm_merge *merge, bool first, const struct xm_visitor *visitor);
 
 /*
  * inputs.c: files and the files of directories become inputs. 0, or -1: a name was no good, which
@@ -125,12 +143,17 @@ bool xm_is_complete(const struct xm_input *input);
 void xm_arrange(struct xm_merge *merge);
 void xm_merge_free(struct xm_merge *merge);
 
+int64_t xm_tid_of_text(struct xm_input *input, const struct xm_process *process,
+		       const struct xf_event *event);
 /*
  * The tid of an event as a number: its own, or one from XM_OWN_TID on (input->tids has its text).
  * XM_NO_TIME: it has none.
  */
-int64_t xm_tid(struct xm_input *input, const struct xm_process *process,
-	       const struct xm_event *event);
+static inline int64_t xm_tid(struct xm_input *input, const struct xm_process *process,
+			     const struct xf_event *event)
+{
+	return event->is_own ? event->own_tid : xm_tid_of_text(input, process, event);
+}
 
 bool xm_ends_with(const char *name, const char *suffix);
 /* One line on stderr. */

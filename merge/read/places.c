@@ -22,20 +22,20 @@ static int in_order(const void *left, const void *right)
 	return strcmp(a->path, b->path);
 }
 
-static void give_pid(struct xm_process *process, struct xm_map *taken, uint32_t *next)
+static void give_pid(struct xm_process *process, struct xf_map *taken, uint32_t *next)
 {
 	uint32_t pid = (uint32_t)process->pid, known = taken->count;
 
 	/* viewers take process 0 for the idle one */
 	if (process->is_number && process->pid > 0 && process->pid <= UINT32_MAX &&
-	    xm_map_add(taken, &pid, sizeof(pid)) == known) {
+	    xf_map_add(taken, &pid, sizeof(pid)) == known) {
 		process->out_pid = pid;
 		return;
 	}
 	do
 		pid = (*next)++;
-	while (xm_map_find(taken, &pid, sizeof(pid)) != XM_NONE);
-	(void)xm_map_add(taken, &pid, sizeof(pid));
+	while (xf_map_find(taken, &pid, sizeof(pid)) != XF_NONE);
+	(void)xf_map_add(taken, &pid, sizeof(pid));
 	process->out_pid = pid;
 }
 
@@ -83,7 +83,7 @@ void xm_arrange(struct xm_merge *merge)
 {
 	uint32_t next_pid = FIRST_OWN_PID, place = 0;
 	int64_t earliest = INT64_MAX;
-	struct xm_map taken;
+	struct xf_map taken;
 
 	merge->order = calloc(merge->count, sizeof(*merge->order));
 	if (!merge->order)
@@ -98,7 +98,7 @@ void xm_arrange(struct xm_merge *merge)
 			earliest = input->first;
 	}
 	qsort(merge->order, merge->count, sizeof(*merge->order), in_order);
-	xm_map_init(&taken, UINT32_MAX - 1, UINT32_MAX);
+	xf_map_init(&taken, UINT32_MAX - 1, UINT32_MAX);
 	for (uint32_t i = 0; i < merge->count; i++) {
 		struct xm_input *input = merge->order[i];
 
@@ -113,6 +113,6 @@ void xm_arrange(struct xm_merge *merge)
 					give_pid(&input->processes[k], &taken, &next_pid);
 				}
 	}
-	xm_map_free(&taken);
+	xf_map_free(&taken);
 	give_ids(merge);
 }

@@ -32,7 +32,7 @@ static uint64_t line_at(const struct xm_file *file, uint64_t offset)
 /* What a long event needed is given back behind it. */
 static void shrink(struct xm_reader *r)
 {
-	char *smaller = realloc(r->data, r->window + XM_SLACK);
+	char *smaller = realloc(r->data, r->window + XF_SLACK);
 
 	if (smaller) {
 		r->data = smaller;
@@ -60,7 +60,7 @@ static bool more(struct xm_reader *r)
 		r->repaired_room = 0;
 	}
 	if (r->length > r->room / 2) {
-		char *grown = realloc(r->data, 2 * r->room + XM_SLACK);
+		char *grown = realloc(r->data, 2 * r->room + XF_SLACK);
 
 		if (!grown) {
 			r->error = -ENOMEM;
@@ -80,7 +80,7 @@ static bool more(struct xm_reader *r)
 		}
 		r->length += (size_t)n;
 	}
-	memset(r->data + r->length, 0, XM_SLACK);
+	memset(r->data + r->length, 0, XF_SLACK);
 	return true;
 }
 
@@ -156,7 +156,7 @@ static bool another_event(const struct xm_reader *r)
 /* Makes JSON of text that can be read; NULL: no memory. */
 static char *repair(struct xm_reader *r, const char *text, size_t length, size_t *ret_length)
 {
-	size_t room = xm_repaired_length(text, length) + XM_SLACK;
+	size_t room = xf_repaired_length(text, length) + XF_SLACK;
 
 	if (r->repaired_room < room) {
 		free(r->repaired);
@@ -168,31 +168,31 @@ static char *repair(struct xm_reader *r, const char *text, size_t length, size_t
 			return NULL;
 		}
 	}
-	*ret_length = (size_t)(xm_repair(r->repaired, text, length) - r->repaired);
-	memset(r->repaired + *ret_length, 0, XM_SLACK);
+	*ret_length = (size_t)(xf_repair(r->repaired, text, length) - r->repaired);
+	memset(r->repaired + *ret_length, 0, XF_SLACK);
 	return r->repaired;
 }
 
 /* A value of the top level, into *ret; the text moves behind it. False: cut, or no JSON. */
-static bool top_value(struct xm_reader *r, struct xm_text *ret)
+static bool top_value(struct xm_reader *r, struct xf_text *ret)
 {
 	const char *stop = NULL, *why = NULL;
 
 	for (;;) {
 		char *p = r->data + r->at;
-		enum xm_scan result = xm_scan_value(p, r->data + r->length, &stop, &why);
+		enum xf_scan result = xf_scan_value(p, r->data + r->length, &stop, &why);
 
-		if (result == XM_MORE && r->length - r->at <= r->longest && more(r))
+		if (result == XF_MORE && r->length - r->at <= r->longest && more(r))
 			continue;
-		if (result == XM_MORE)
+		if (result == XF_MORE)
 			r->cut = r->eof;
-		if (result == XM_BAD || (result == XM_MORE && !r->eof))
+		if (result == XF_BAD || (result == XF_MORE && !r->eof))
 			note(r, why ? why : "a value that is too long");
-		if (result == XM_MORE || result == XM_BAD)
+		if (result == XF_MORE || result == XF_BAD)
 			return false;
-		*ret = (struct xm_text){ p, (size_t)(stop - p) };
+		*ret = (struct xf_text){ p, (size_t)(stop - p) };
 		r->at += ret->n;
-		if (result == XM_DIRTY)
+		if (result == XF_DIRTY)
 			ret->p = repair(r, p, ret->n, &ret->n);
 		return ret->p;
 	}
@@ -205,7 +205,7 @@ static void members(struct xm_reader *r)
 
 	r->where = XM_AT_END;
 	for (;;) {
-		struct xm_text value;
+		struct xf_text value;
 		char mark = peek(r);
 
 		if (mark == ',') {
@@ -226,7 +226,7 @@ static void members(struct xm_reader *r)
 		}
 		if (!top_value(r, &value))
 			return;
-		(void)xm_unescape(value, name, sizeof(name));
+		(void)xf_unescape(value, name, sizeof(name));
 		mark = peek(r);
 		if (mark != ':') {
 			r->cut |= !mark;
@@ -247,7 +247,7 @@ static void members(struct xm_reader *r)
 		if (!mark || !top_value(r, &value))
 			return;
 		if (r->member)
-			r->member(r->user, (struct xm_text){ name, strlen(name) }, value);
+			r->member(r->user, (struct xf_text){ name, strlen(name) }, value);
 	}
 }
 
@@ -262,7 +262,7 @@ int xm_reader_open(struct xm_reader *r, const struct xm_file *file, size_t windo
 	r->room = r->window = window;
 	r->longest = r->longest ? r->longest : XM_LONGEST;
 	r->file = file;
-	r->data = calloc(1, window + XM_SLACK);
+	r->data = calloc(1, window + XF_SLACK);
 	if (!r->data)
 		return -ENOMEM;
 	(void)more(r);
@@ -299,14 +299,17 @@ int xm_reader_open(struct xm_reader *r, const struct xm_file *file, size_t windo
 }
 
 /* The event at the text's place, which is '{'. 1: it is there, 0: left out, -1: no more. */
-static int one(struct xm_reader *r, struct xm_event *event)
+static int one(struct xm_reader *r, struct xf_event *event)
 {
 	for (;;) {
 		const char *stop = NULL, *why = "an event without an end";
 		char *p = r->data + r->at;
-		enum xm_scan result = xm_scan_event(p, r->data + r->length, event, &stop, &why);
+		enum xf_scan result =
+			xf_own_next(p, r->data + r->length, &r->own, event, &stop)
+				? XF_OK
+				: xf_scan_event(p, r->data + r->length, event, &stop, &why);
 
-		if (result == XM_OK || result == XM_DIRTY) {
+		if (result == XF_OK || result == XF_DIRTY) {
 			size_t length = (size_t)(stop - p);
 
 			if (length > r->longest)
@@ -314,25 +317,41 @@ static int one(struct xm_reader *r, struct xm_event *event)
 			r->at += length;
 			if (length > r->longest)
 				return 0;
-			if (result == XM_OK)
+			if (result == XF_OK)
 				return 1;
 			p = repair(r, p, length, &length);
-			return p && xm_scan_event(p, p + length, event, &stop, &why) == XM_OK ? 1
+			return p && xf_scan_event(p, p + length, event, &stop, &why) == XF_OK ? 1
 											      : 0;
 		}
-		if (result == XM_MORE && r->length - r->at <= r->longest && more(r))
+		if (result == XF_MORE && r->length - r->at <= r->longest && more(r))
 			continue;
-		if (result == XM_MORE && r->eof && !another_event(r))
+		if (result == XF_MORE && r->eof && !another_event(r))
 			return -1;
-		note(r, result != XM_MORE		 ? why
+		note(r, result != XF_MORE		 ? why
 			: r->length - r->at > r->longest ? "an event that is too long"
 							 : "an event without an end");
 		return resync(r) ? 0 : -1;
 	}
 }
 
-bool xm_reader_next(struct xm_reader *r, struct xm_event *event)
+/* The next line, if it is a slice of xstrace's own: most are. */
+static inline bool own_line(struct xm_reader *r, struct xf_event *event)
 {
+	const char *p = r->data + r->at, *stop;
+
+	/* zeros follow the text */
+	if (r->where != XM_IN_EVENTS || memcmp(p, ",\n{", 3) ||
+	    !xf_own_next(p + 2, r->data + r->length, &r->own, event, &stop) ||
+	    (size_t)(stop - p) > r->longest)
+		return false;
+	r->at = (size_t)(stop - r->data);
+	return true;
+}
+
+bool xm_reader_next(struct xm_reader *r, struct xf_event *event)
+{
+	if (own_line(r, event))
+		return true;
 	while (r->where == XM_IN_EVENTS && !r->error) {
 		char mark = peek(r);
 		int result;

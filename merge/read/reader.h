@@ -8,6 +8,7 @@
 #ifndef XM_READER_H
 #define XM_READER_H
 
+#include "own_slice.h"
 #include "scan.h"
 #include "source.h"
 
@@ -15,7 +16,7 @@
 
 struct xm_reader {
 	struct xm_source source;
-	char *data; /* a window that moves over the text; XM_SLACK zero bytes follow it */
+	char *data; /* a window that moves over the text; XF_SLACK zero bytes follow it */
 	size_t at, length, room, window;
 	/*
 	 * set before it is opened, if it is not XM_LONGEST: bytes of one event, or of one member of
@@ -26,6 +27,7 @@ struct xm_reader {
 	uint64_t offset; /* of data[0] in the text */
 	enum { XM_IN_HEADER, XM_IN_EVENTS, XM_AT_END } where;
 	bool eof, is_array, had_events;
+	struct xf_own own; /* the last slice of xstrace's own layout */
 	char *repaired;
 	size_t repaired_room;
 
@@ -35,7 +37,7 @@ struct xm_reader {
 	const char *first_why;
 	int error; /* -errno: the file cannot be read (further) */
 	/* called with each member of the top level but traceEvents */
-	void (*member)(void *user, struct xm_text key, struct xm_text value);
+	void (*member)(void *user, struct xf_text key, struct xf_text value);
 	void *user;
 };
 
@@ -46,7 +48,7 @@ struct xm_reader {
 int xm_reader_open(struct xm_reader *reader, const struct xm_file *file, size_t window,
 		   const char **ret_why);
 /* The next event; it is valid until the next call. False: there is none. */
-bool xm_reader_next(struct xm_reader *reader, struct xm_event *event);
+bool xm_reader_next(struct xm_reader *reader, struct xf_event *event);
 void xm_reader_close(struct xm_reader *reader);
 
 #endif

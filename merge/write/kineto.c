@@ -8,9 +8,9 @@
 #include "sink.h"
 
 /* The number of a device's process in the output; as it was where nothing has run on it. */
-static void put_number_of(FILE *out, const struct xm_input *input, struct xm_text id)
+static void put_number_of(FILE *out, const struct xm_input *input, struct xf_text id)
 {
-	uint32_t found = xm_map_find(&input->pids, id.p, id.n);
+	uint32_t found = xf_map_find(&input->pids, id.p, id.n);
 
 	if (found < input->pids.count)
 		fprintf(out, "\"id\": %" PRIu32, input->processes[found].out_pid);
@@ -18,17 +18,17 @@ static void put_number_of(FILE *out, const struct xm_input *input, struct xm_tex
 		fprintf(out, "\"id\": %.*s", (int)id.n, id.p);
 }
 
-static void put_device(FILE *out, const struct xm_input *input, struct xm_text device)
+static void put_device(FILE *out, const struct xm_input *input, struct xf_text device)
 {
-	const char *p = xm_first(device);
-	struct xm_text key, value;
+	const char *p = xf_first(device);
+	struct xf_text key, value;
 	bool first = true;
 
 	fputc('{', out);
-	while (xm_member(&p, device.p + device.n, &key, &value)) {
+	while (xf_member(&p, device.p + device.n, &key, &value)) {
 		fputs(first ? "" : ",", out);
 		first = false;
-		if (xm_is(key, "id"))
+		if (xf_is(key, "id"))
 			put_number_of(out, input, value);
 		else
 			fprintf(out, "\"%.*s\": %.*s", (int)key.n, key.p, (int)value.n, value.p);
@@ -45,12 +45,12 @@ static void put_devices(FILE *out, const struct xm_merge *merge)
 	fputs("\"deviceProperties\": [", out);
 	for (uint32_t i = 0; i < merge->count; i++) {
 		const struct xm_input *input = merge->order[i];
-		struct xm_text all = { input->devices,
+		struct xf_text all = { input->devices,
 				       input->devices ? strlen(input->devices) : 0 },
 			       device;
-		const char *p = all.n ? xm_first(all) : NULL;
+		const char *p = all.n ? xf_first(all) : NULL;
 
-		while (p && xm_element(&p, all.p + all.n, &device)) {
+		while (p && xf_element(&p, all.p + all.n, &device)) {
 			if (device.n < 2 || device.p[0] != '{')
 				continue;
 			fputs(first ? "" : ",", out);

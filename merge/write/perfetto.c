@@ -26,7 +26,7 @@
 static int perfetto_open(struct xm_sink *sink, int fd, bool compress)
 {
 	struct xm_perfetto *p = (struct xm_perfetto *)sink;
-	int result = xm_pour_open(&p->pour, fd, compress);
+	int result = xm_pour_open(&p->pour, fd, compress, true);
 	int file;
 
 	if (result < 0)
@@ -38,13 +38,13 @@ static int perfetto_open(struct xm_sink *sink, int fd, bool compress)
 	if (!p->sort)
 		return -ENOMEM;
 	for (int kind = 0; kind < XM_TEXT_KINDS; kind++)
-		xm_map_init(&p->texts[kind], MAX_TEXTS, TEXT_BYTES);
-	xm_map_init(&p->track_map, MAX_TRACKS, UINT32_MAX);
+		xf_map_init(&p->texts[kind], MAX_TEXTS, TEXT_BYTES);
+	xf_map_init(&p->track_map, MAX_TRACKS, UINT32_MAX);
 	return 0;
 }
 
 static struct xm_track *track_of(struct xm_perfetto *p, uint32_t pid, int64_t tid,
-				 struct xm_text counter)
+				 struct xf_text counter)
 {
 	char key[512];
 	uint32_t known = p->track_map.count, index;
@@ -53,8 +53,8 @@ static struct xm_track *track_of(struct xm_perfetto *p, uint32_t pid, int64_t ti
 	memcpy(key, &pid, 4);
 	memcpy(key + 4, &tid, 8);
 	memcpy(key + 12, counter.n ? counter.p : "", n);
-	index = xm_map_add(&p->track_map, key, 12 + n);
-	if (index == XM_NONE || !xm_room_for(&p->tracks, &p->track_room, index, sizeof(*p->tracks)))
+	index = xf_map_add(&p->track_map, key, 12 + n);
+	if (index == XF_NONE || !xf_room_for(&p->tracks, &p->track_room, index, sizeof(*p->tracks)))
 		return NULL;
 	if (index == known)
 		p->tracks[index] = (struct xm_track){
@@ -64,13 +64,13 @@ static struct xm_track *track_of(struct xm_perfetto *p, uint32_t pid, int64_t ti
 }
 
 /* The text's number, if it has one; else it becomes a field. */
-static uint32_t text_number(struct xm_perfetto *p, int kind, struct xm_text string, uint32_t field)
+static uint32_t text_number(struct xm_perfetto *p, int kind, struct xf_text string, uint32_t field)
 {
-	size_t n = xm_is_string(string) ? xm_unescape(string, p->text, sizeof(p->text)) : 0;
-	uint32_t number = xm_map_add(&p->texts[kind], p->text, n);
+	size_t n = xf_is_string(string) ? xf_unescape(string, p->text, sizeof(p->text)) : 0;
+	uint32_t number = xf_map_add(&p->texts[kind], p->text, n);
 
-	if (number == XM_NONE)
-		xm_proto_bytes(&p->fields, field, p->text, n);
+	if (number == XF_NONE)
+		xf_proto_bytes(&p->fields, field, p->text, n);
 	return number;
 }
 
@@ -78,42 +78,42 @@ static uint32_t text_number(struct xm_perfetto *p, int kind, struct xm_text stri
 static uint32_t key_number(void *user, const char *text, size_t n)
 {
 	struct xm_perfetto *p = user;
-	uint32_t number = p->shape.key_count < XM_MAX_KEYS ? xm_map_add(&p->texts[XM_KEYS], text, n)
-							   : XM_NONE;
+	uint32_t number = p->shape.key_count < XM_MAX_KEYS ? xf_map_add(&p->texts[XM_KEYS], text, n)
+							   : XF_NONE;
 
-	if (number != XM_NONE)
+	if (number != XF_NONE)
 		p->shape.keys[p->shape.key_count++] = number;
 	return number;
 }
 
 /* The args' times are those of their input. */
 static void annotate_args(struct xm_perfetto *p, const struct xm_input *input,
-			  const struct xm_event *event)
+			  const struct xf_event *event)
 {
-	bool is_device = xm_is(event->cat, "\"gpu_op\"");
-	const char *at = xm_first(event->args);
-	struct xm_text key, value;
+	bool is_device = xf_is(event->cat, "\"gpu_op\"");
+	const char *at = xf_first(event->args);
+	struct xf_text key, value;
 
 	if (event->args.n < 2 || event->args.p[0] != '{')
 		return;
-	while (xm_member(&at, event->args.p + event->args.n, &key, &value)) {
-		char text[64 + XM_SLACK] = "";
+	while (xf_member(&at, event->args.p + event->args.n, &key, &value)) {
+		char text[64 + XF_SLACK] = "";
 		int64_t ns;
 
-		if (is_device && (xm_is(key, "queued") || xm_is(key, "submit")) &&
-		    xm_nanoseconds(value, &ns)) {
+		if (is_device && (xf_is(key, "queued") || xf_is(key, "submit")) &&
+		    xf_nanoseconds(value, &ns)) {
 			ns = xm_out_time(&p->sink, input, input->base + ns);
-			value = (struct xm_text){ text,
+			value = (struct xf_text){ text,
 						  (size_t)snprintf(text, 64, "%" PRId64 ".%03d",
 								   ns / 1000, (int)(ns % 1000)) };
 		}
-		xm_annotate(&p->annotator, EVENT_ANNOTATIONS, key, value);
+		xf_annotate(&p->annotator, EVENT_ANNOTATIONS, key, value);
 	}
 }
 
 /* Name, category and arguments, into shape and fields. */
 static void describe(struct xm_perfetto *p, const struct xm_input *input,
-		     const struct xm_event *event)
+		     const struct xf_event *event)
 {
 	memset(&p->shape, 0, offsetof(struct xm_shape, keys));
 	p->shape.key_count = 0;
@@ -123,7 +123,7 @@ static void describe(struct xm_perfetto *p, const struct xm_input *input,
 	p->shape.name = text_number(p, XM_NAMES, event->name, EVENT_NAME);
 	p->shape.category = event->cat.n
 				    ? text_number(p, XM_CATEGORIES, event->cat, EVENT_CATEGORIES)
-				    : XM_NONE;
+				    : XF_NONE;
 	annotate_args(p, input, event);
 }
 
@@ -134,11 +134,11 @@ static size_t flatten(struct xm_perfetto *p)
 
 	/* the counts are behind the keys in the struct, but before the fields in the text */
 	p->packet.length = 0;
-	xm_proto_raw(&p->packet, &p->shape.key_count, 1);
-	xm_proto_raw(&p->packet, &p->shape.phase, 1);
-	xm_proto_raw(&p->packet, &p->shape.enclosing, 1);
-	xm_proto_raw(&p->packet, &p->shape, n);
-	xm_proto_raw(&p->packet, p->fields.data, p->fields.length);
+	xf_proto_raw(&p->packet, &p->shape.key_count, 1);
+	xf_proto_raw(&p->packet, &p->shape.phase, 1);
+	xf_proto_raw(&p->packet, &p->shape.enclosing, 1);
+	xf_proto_raw(&p->packet, &p->shape, n);
+	xf_proto_raw(&p->packet, p->fields.data, p->fields.length);
 	return p->packet.length;
 }
 
@@ -155,24 +155,24 @@ static void add(struct xm_perfetto *p, const struct xm_track *track, enum xm_kin
 		xm_perfetto_fail(p, xm_sort_add(p->sort, &key, p->packet.data, (uint32_t)n));
 }
 
-static void add_counter(struct xm_perfetto *p, const struct xm_event *event,
+static void add_counter(struct xm_perfetto *p, const struct xf_event *event,
 			const struct xm_place *place)
 {
-	const char *at = xm_first(event->args), *end = event->args.p + event->args.n;
-	struct xm_text key, value;
+	const char *at = xf_first(event->args), *end = event->args.p + event->args.n;
+	struct xf_text key, value;
 
 	if (event->args.n < 2 || event->args.p[0] != '{')
 		return;
-	while (xm_member(&at, end, &key, &value)) {
+	while (xf_member(&at, end, &key, &value)) {
 		char name[300];
 		int n = snprintf(name, sizeof(name), "%.*s%s%.*s",
-				 (int)(xm_inside(event->name).n < 200 ? xm_inside(event->name).n
+				 (int)(xf_inside(event->name).n < 200 ? xf_inside(event->name).n
 								      : 200),
-				 xm_inside(event->name).n ? xm_inside(event->name).p : "",
-				 xm_is(key, "value") ? "" : " ",
-				 xm_is(key, "value") ? 0 : (int)(key.n < 60 ? key.n : 60), key.p);
+				 xf_inside(event->name).n ? xf_inside(event->name).p : "",
+				 xf_is(key, "value") ? "" : " ",
+				 xf_is(key, "value") ? 0 : (int)(key.n < 60 ? key.n : 60), key.p);
 		struct xm_track *track =
-			track_of(p, place->pid, -1, (struct xm_text){ name, (size_t)n });
+			track_of(p, place->pid, -1, (struct xf_text){ name, (size_t)n });
 
 		if (!track || value.p[0] == '"' || value.p[0] == '{' || value.p[0] == '[')
 			continue;
@@ -186,13 +186,13 @@ static void add_counter(struct xm_perfetto *p, const struct xm_event *event,
 }
 
 static void add_flow(struct xm_perfetto *p, const struct xm_input *input,
-		     const struct xm_event *event, struct xm_track *track, int64_t time)
+		     const struct xf_event *event, struct xm_track *track, int64_t time)
 {
 	uint64_t hash = 0xcbf29ce484222325ull;
 	int64_t id;
 
 	describe(p, input, event);
-	if (input->has_ids && xm_integer(event->id, &id) && id >= 0) {
+	if (input->has_ids && xf_integer(event->id, &id) && id >= 0) {
 		p->shape.flow = (uint64_t)(id - input->id_low + input->id_base);
 	} else { /* above all numbers */
 		for (size_t i = 0; i < event->id.n; i++)
@@ -204,7 +204,7 @@ static void add_flow(struct xm_perfetto *p, const struct xm_input *input,
 }
 
 static void open_step(struct xm_perfetto *p, const struct xm_input *input,
-		      const struct xm_event *event, struct xm_track *track, int64_t time)
+		      const struct xf_event *event, struct xm_track *track, int64_t time)
 {
 	struct open *open;
 
@@ -251,32 +251,33 @@ static void close_step(struct xm_perfetto *p, struct xm_track *track, int64_t ti
 	free(open->data);
 }
 
-static void take_metadata(struct xm_perfetto *p, const struct xm_event *event,
+static void take_metadata(struct xm_perfetto *p, const struct xf_event *event,
 			  const struct xm_place *place)
 {
 	struct xm_track *track = place->tid == XM_NO_TIME ? NULL
 							  : track_of(p, place->pid, place->tid,
-								     (struct xm_text){ 0 });
-	struct xm_text value;
+								     (struct xf_text){ 0 });
+	struct xf_text value;
 
 	if (!track)
 		return;
-	if (xm_is(event->name, "\"thread_name\"")) {
-		value = xm_find(event->args, "name");
-		if (xm_is_string(value) && value.n < XM_LONGEST_TEXT) {
-			(void)xm_unescape(value, p->text, sizeof(p->text));
+	if (xf_is(event->name, "\"thread_name\"")) {
+		value = xf_find(event->args, "name");
+		if (xf_is_string(value) && value.n < XF_LONGEST_TEXT) {
+			(void)xf_unescape(value, p->text, sizeof(p->text));
 			free(track->name);
 			track->name = strdup(p->text);
 		}
-	} else if (xm_is(event->name, "\"thread_sort_index\"")) {
-		(void)xm_integer(xm_find(event->args, "sort_index"), &track->sort_index);
+	} else if (xf_is(event->name, "\"thread_sort_index\"")) {
+		(void)xf_integer(xf_find(event->args, "sort_index"), &track->sort_index);
 	}
 }
 
-static void perfetto_event(struct xm_sink *sink, const struct xm_input *input,
-			   const struct xm_event *event, const struct xm_place *place,
+static void perfetto_event(struct xm_sink *sink, struct xm_block *block,
+			   const struct xf_event *event, const struct xm_place *place,
 			   int64_t duration)
 {
+	const struct xm_input *input = block->input;
 	struct xm_perfetto *p = (struct xm_perfetto *)sink;
 	char phase = event->ph.p[1];
 	struct xm_track *track;
@@ -291,9 +292,9 @@ static void perfetto_event(struct xm_sink *sink, const struct xm_input *input,
 		return;
 	}
 	of_process = place->tid == XM_NO_TIME || ((phase == 'i' || phase == 'I') &&
-						  event->scope.n && !xm_is(event->scope, "\"t\""));
+						  event->scope.n && !xf_is(event->scope, "\"t\""));
 	track = strchr("XiIBEstf", phase) ? track_of(p, place->pid, of_process ? -1 : place->tid,
-						     (struct xm_text){ 0 })
+						     (struct xf_text){ 0 })
 					  : NULL;
 	if (!track) {
 		p->skipped++;
@@ -329,15 +330,15 @@ static void perfetto_arrow(struct xm_sink *sink, const char *category, const cha
 
 	for (int i = 0; i < 2; i++) {
 		struct xm_track *track =
-			track_of(p, places[i]->pid, places[i]->tid, (struct xm_text){ 0 });
+			track_of(p, places[i]->pid, places[i]->tid, (struct xf_text){ 0 });
 
 		if (!track)
 			continue;
 		memset(&p->shape, 0, sizeof(p->shape));
 		p->fields.length = 0;
-		p->shape.name = xm_map_add(&p->texts[XM_NAMES], name, strlen(name));
+		p->shape.name = xf_map_add(&p->texts[XM_NAMES], name, strlen(name));
 		p->shape.category =
-			xm_map_add(&p->texts[XM_CATEGORIES], category, strlen(category));
+			xf_map_add(&p->texts[XM_CATEGORIES], category, strlen(category));
 		p->shape.phase = i ? 'f' : 's';
 		p->shape.enclosing = i;
 		p->shape.flow = id;
@@ -359,12 +360,12 @@ static void name_tracks(struct xm_perfetto *p, const struct xm_merge *merge)
 		for (uint32_t k = 0; k < merge->order[i]->tids.count; k++) {
 			uint32_t process;
 			size_t n;
-			const char *key = xm_map_key(&merge->order[i]->tids, k, &n);
+			const char *key = xf_map_key(&merge->order[i]->tids, k, &n);
 			struct xm_track *track;
 
 			memcpy(&process, key, sizeof(process));
 			track = track_of(p, merge->order[i]->processes[process].out_pid,
-					 XM_OWN_TID + k, (struct xm_text){ 0 });
+					 XM_OWN_TID + k, (struct xf_text){ 0 });
 			if (track && !track->name && key[sizeof(process)] == '"')
 				track->name =
 					strndup(key + sizeof(process) + 1, n - sizeof(process) - 2);
@@ -380,6 +381,7 @@ static int perfetto_close(struct xm_sink *sink, const struct xm_merge *merge,
 	int result;
 
 	(void)totals;
+	xm_perfetto_fail(p, sink->error);
 	name_tracks(p, merge);
 	/* what was never ended lasts to the end */
 	for (uint32_t i = 0; i < p->track_map.count; i++)
@@ -404,10 +406,10 @@ static int perfetto_close(struct xm_sink *sink, const struct xm_merge *merge,
 		free(p->tracks[i].open);
 	}
 	for (int kind = 0; kind < XM_TEXT_KINDS; kind++) {
-		xm_map_free(&p->texts[kind]);
+		xf_map_free(&p->texts[kind]);
 		free(p->stamps[kind]);
 	}
-	xm_map_free(&p->track_map);
+	xf_map_free(&p->track_map);
 	xm_sort_free(p->sort);
 	free(p->tracks);
 	free(p->fields.data);

@@ -32,7 +32,7 @@ struct xm_track {
 
 /* In front of each record's annotations. */
 struct xm_shape {
-	uint32_t name, category; /* XM_NONE: in the annotations' bytes, as a field of its own */
+	uint32_t name, category; /* XF_NONE: in the annotations' bytes, as a field of its own */
 	uint64_t flow;
 	double value;
 	uint32_t keys[XM_MAX_KEYS];
@@ -46,14 +46,14 @@ struct xm_perfetto {
 	struct xm_sink sink;
 	struct xm_pour pour;
 	struct xm_sort *sort;
-	struct xm_map texts[XM_TEXT_KINDS], track_map;
+	struct xf_map texts[XM_TEXT_KINDS], track_map;
 	uint32_t *stamps[XM_TEXT_KINDS]; /* the track in which a text was told last, + 1 */
 	struct xm_track *tracks;
 	uint32_t track_room;
-	struct xm_proto fields, packet;
+	struct xf_proto fields, packet;
 	struct xm_shape shape;
-	struct xm_annotator annotator;
-	char text[XM_LONGEST_TEXT];
+	struct xf_annotator annotator;
+	char text[XF_LONGEST_TEXT];
 	uint64_t skipped;
 	int64_t last;
 	int error;

@@ -7,7 +7,7 @@
 
 #define OWN_PID 0x40000000 /* for pids that are no int32_t */
 
-static void put_packet(struct xm_perfetto *p, const struct xm_proto *packet)
+static void put_packet(struct xm_perfetto *p, const struct xf_proto *packet)
 {
 	char head[16], *o = head;
 	uint64_t n = packet->length;
@@ -50,20 +50,20 @@ static uint32_t pid_of(const struct xm_merge *merge, uint32_t out_pid)
 static void put_clocks(struct xm_perfetto *p, const struct xm_merge *merge)
 {
 	static const uint64_t ids[2] = { CLOCK_BOOTTIME_ID, CLOCK_REALTIME_ID };
-	struct xm_proto *o = &p->packet;
+	struct xf_proto *o = &p->packet;
 	size_t snapshot, clock;
 
 	o->length = 0;
-	xm_proto_uint(o, PACKET_SEQUENCE_ID, 1);
-	xm_proto_uint(o, PACKET_TIMESTAMP, 0);
-	snapshot = xm_proto_begin(o, PACKET_CLOCK_SNAPSHOT);
+	xf_proto_uint(o, PACKET_SEQUENCE_ID, 1);
+	xf_proto_uint(o, PACKET_TIMESTAMP, 0);
+	snapshot = xf_proto_begin(o, PACKET_CLOCK_SNAPSHOT);
 	for (int i = 0; i < 2; i++) {
-		clock = xm_proto_begin(o, SNAPSHOT_CLOCK);
-		xm_proto_uint(o, CLOCK_ID, ids[i]);
-		xm_proto_uint(o, CLOCK_TIMESTAMP, i ? (uint64_t)merge->base : 0);
-		xm_proto_end(o, clock);
+		clock = xf_proto_begin(o, SNAPSHOT_CLOCK);
+		xf_proto_uint(o, CLOCK_ID, ids[i]);
+		xf_proto_uint(o, CLOCK_TIMESTAMP, i ? (uint64_t)merge->base : 0);
+		xf_proto_end(o, clock);
 	}
-	xm_proto_end(o, snapshot);
+	xf_proto_end(o, snapshot);
 	put_packet(p, o);
 }
 
@@ -78,28 +78,28 @@ static void put_processes(struct xm_perfetto *p, const struct xm_merge *merge)
 	const struct xm_process *process;
 	const struct xm_input *input;
 	uint32_t place = 0, part = 0;
-	struct xm_proto *o = &p->packet;
+	struct xf_proto *o = &p->packet;
 	char name[2048];
 
 	while (xm_next_process(merge, &place, &part, &input, &process)) {
 		size_t track, inner, n = xm_process_name(input, process, name, sizeof(name));
-		struct xm_text labels = { process->labels,
+		struct xf_text labels = { process->labels,
 					  process->labels ? strlen(process->labels) : 0 };
 
 		o->length = 0;
-		xm_proto_uint(o, PACKET_SEQUENCE_ID, 1);
-		track = xm_proto_begin(o, PACKET_TRACK_DESCRIPTOR);
-		xm_proto_uint(o, TRACK_UUID, process_uuid(p, process->order));
-		inner = xm_proto_begin(o, TRACK_PROCESS);
-		xm_proto_uint(o, PROCESS_PID, pid_of(merge, process->out_pid));
-		xm_proto_uint(o, PROCESS_SORT_INDEX, process->order);
-		xm_proto_bytes(o, PROCESS_NAME, p->text,
-			       xm_unescape((struct xm_text){ name, n }, p->text, sizeof(p->text)));
+		xf_proto_uint(o, PACKET_SEQUENCE_ID, 1);
+		track = xf_proto_begin(o, PACKET_TRACK_DESCRIPTOR);
+		xf_proto_uint(o, TRACK_UUID, process_uuid(p, process->order));
+		inner = xf_proto_begin(o, TRACK_PROCESS);
+		xf_proto_uint(o, PROCESS_PID, pid_of(merge, process->out_pid));
+		xf_proto_uint(o, PROCESS_SORT_INDEX, process->order);
+		xf_proto_bytes(o, PROCESS_NAME, p->text,
+			       xf_unescape((struct xf_text){ name, n }, p->text, sizeof(p->text)));
 		if (labels.n)
-			xm_proto_bytes(o, PROCESS_LABELS, p->text,
-				       xm_unescape(labels, p->text, sizeof(p->text)));
-		xm_proto_end(o, inner);
-		xm_proto_end(o, track);
+			xf_proto_bytes(o, PROCESS_LABELS, p->text,
+				       xf_unescape(labels, p->text, sizeof(p->text)));
+		xf_proto_end(o, inner);
+		xf_proto_end(o, track);
 		put_packet(p, o);
 	}
 }
@@ -122,55 +122,55 @@ static void put_track(struct xm_perfetto *p, const struct xm_merge *merge, uint3
 {
 	static const uint64_t ids[2] = { CLOCK_BOOTTIME_ID, CLOCK_OWN_ID };
 	const struct xm_track *t = &p->tracks[index];
-	struct xm_proto *o = &p->packet;
+	struct xf_proto *o = &p->packet;
 	uint64_t uuid = t->tid < 0 && !t->is_counter ? process_uuid(p, order_of(merge, t->pid))
 						     : (uint64_t)index + 1;
 	size_t track, inner, clock;
 
 	o->length = 0;
-	xm_proto_uint(o, PACKET_SEQUENCE_ID, index + 2);
-	xm_proto_uint(o, PACKET_SEQUENCE_FLAGS, SEQUENCE_CLEARED);
-	inner = xm_proto_begin(o, PACKET_DEFAULTS);
-	track = xm_proto_begin(o, DEFAULTS_TRACK_EVENT);
-	xm_proto_uint(o, EVENT_TRACK_UUID, uuid);
-	xm_proto_end(o, track);
-	xm_proto_uint(o, DEFAULTS_CLOCK_ID, CLOCK_OWN_ID);
-	xm_proto_end(o, inner);
-	inner = xm_proto_begin(o, PACKET_CLOCK_SNAPSHOT);
+	xf_proto_uint(o, PACKET_SEQUENCE_ID, index + 2);
+	xf_proto_uint(o, PACKET_SEQUENCE_FLAGS, SEQUENCE_CLEARED);
+	inner = xf_proto_begin(o, PACKET_DEFAULTS);
+	track = xf_proto_begin(o, DEFAULTS_TRACK_EVENT);
+	xf_proto_uint(o, EVENT_TRACK_UUID, uuid);
+	xf_proto_end(o, track);
+	xf_proto_uint(o, DEFAULTS_CLOCK_ID, CLOCK_OWN_ID);
+	xf_proto_end(o, inner);
+	inner = xf_proto_begin(o, PACKET_CLOCK_SNAPSHOT);
 	for (int i = 0; i < 2; i++) {
-		clock = xm_proto_begin(o, SNAPSHOT_CLOCK);
-		xm_proto_uint(o, CLOCK_ID, ids[i]);
-		xm_proto_uint(o, CLOCK_TIMESTAMP, (uint64_t)start);
+		clock = xf_proto_begin(o, SNAPSHOT_CLOCK);
+		xf_proto_uint(o, CLOCK_ID, ids[i]);
+		xf_proto_uint(o, CLOCK_TIMESTAMP, (uint64_t)start);
 		if (i)
-			xm_proto_uint(o, CLOCK_IS_INCREMENTAL, 1);
-		xm_proto_end(o, clock);
+			xf_proto_uint(o, CLOCK_IS_INCREMENTAL, 1);
+		xf_proto_end(o, clock);
 	}
-	xm_proto_end(o, inner);
+	xf_proto_end(o, inner);
 	put_packet(p, o);
 
 	if (uuid != (uint64_t)index + 1)
 		return; /* the process's own is there */
 	o->length = 0;
-	xm_proto_uint(o, PACKET_SEQUENCE_ID, index + 2);
-	track = xm_proto_begin(o, PACKET_TRACK_DESCRIPTOR);
-	xm_proto_uint(o, TRACK_UUID, uuid);
-	xm_proto_uint(o, TRACK_PARENT, process_uuid(p, order_of(merge, t->pid)));
+	xf_proto_uint(o, PACKET_SEQUENCE_ID, index + 2);
+	track = xf_proto_begin(o, PACKET_TRACK_DESCRIPTOR);
+	xf_proto_uint(o, TRACK_UUID, uuid);
+	xf_proto_uint(o, TRACK_PARENT, process_uuid(p, order_of(merge, t->pid)));
 	if (t->is_counter) {
 		if (t->name)
-			xm_proto_bytes(o, TRACK_NAME, t->name, strlen(t->name));
-		xm_proto_end(o, xm_proto_begin(o, TRACK_COUNTER));
+			xf_proto_bytes(o, TRACK_NAME, t->name, strlen(t->name));
+		xf_proto_end(o, xf_proto_begin(o, TRACK_COUNTER));
 	} else {
-		inner = xm_proto_begin(o, TRACK_THREAD);
-		xm_proto_uint(o, THREAD_PID, pid_of(merge, t->pid));
-		xm_proto_uint(o, THREAD_TID,
+		inner = xf_proto_begin(o, TRACK_THREAD);
+		xf_proto_uint(o, THREAD_PID, pid_of(merge, t->pid));
+		xf_proto_uint(o, THREAD_TID,
 			      t->tid <= INT32_MAX ? (uint64_t)t->tid : OWN_PID + (uint64_t)index);
 		if (t->sort_index >= 0 && t->sort_index <= INT32_MAX)
-			xm_proto_uint(o, THREAD_SORT_INDEX, (uint64_t)t->sort_index);
+			xf_proto_uint(o, THREAD_SORT_INDEX, (uint64_t)t->sort_index);
 		if (t->name)
-			xm_proto_bytes(o, THREAD_NAME, t->name, strlen(t->name));
-		xm_proto_end(o, inner);
+			xf_proto_bytes(o, THREAD_NAME, t->name, strlen(t->name));
+		xf_proto_end(o, inner);
 	}
-	xm_proto_end(o, track);
+	xf_proto_end(o, track);
 	put_packet(p, o);
 }
 
@@ -181,33 +181,33 @@ static void intern(struct xm_perfetto *p, int kind, uint32_t number, uint32_t tr
 	const char *text;
 	size_t n, entry;
 
-	if (number == XM_NONE || p->stamps[kind][number] == track + 1)
+	if (number == XF_NONE || p->stamps[kind][number] == track + 1)
 		return;
 	p->stamps[kind][number] = track + 1;
 	if (!*begun)
-		*begun = xm_proto_begin(&p->packet, PACKET_INTERNED_DATA);
-	entry = xm_proto_begin(&p->packet, fields[kind]);
-	xm_proto_uint(&p->packet, INTERNED_IID, number + 1);
-	text = xm_map_key(&p->texts[kind], number, &n);
-	xm_proto_bytes(&p->packet, INTERNED_TEXT, text, n);
-	xm_proto_end(&p->packet, entry);
+		*begun = xf_proto_begin(&p->packet, PACKET_INTERNED_DATA);
+	entry = xf_proto_begin(&p->packet, fields[kind]);
+	xf_proto_uint(&p->packet, INTERNED_IID, number + 1);
+	text = xf_map_key(&p->texts[kind], number, &n);
+	xf_proto_bytes(&p->packet, INTERNED_TEXT, text, n);
+	xf_proto_end(&p->packet, entry);
 }
 
 static void begin_packet(struct xm_perfetto *p, uint32_t track, int64_t *now, int64_t time)
 {
 	p->packet.length = 0;
-	xm_proto_uint(&p->packet, PACKET_TIMESTAMP, (uint64_t)(time - *now));
-	xm_proto_uint(&p->packet, PACKET_SEQUENCE_ID, track + 2);
-	xm_proto_uint(&p->packet, PACKET_SEQUENCE_FLAGS, SEQUENCE_NEEDS_STATE);
+	xf_proto_uint(&p->packet, PACKET_TIMESTAMP, (uint64_t)(time - *now));
+	xf_proto_uint(&p->packet, PACKET_SEQUENCE_ID, track + 2);
+	xf_proto_uint(&p->packet, PACKET_SEQUENCE_FLAGS, SEQUENCE_NEEDS_STATE);
 	*now = time;
 }
 
 static void put_end(struct xm_perfetto *p, uint32_t track, int64_t *now, int64_t time)
 {
 	begin_packet(p, track, now, time);
-	xm_proto_varint(&p->packet, PACKET_TRACK_EVENT << 3 | 2);
-	xm_proto_varint(&p->packet, 2);
-	xm_proto_uint(&p->packet, EVENT_TYPE, TYPE_END);
+	xf_proto_varint(&p->packet, PACKET_TRACK_EVENT << 3 | 2);
+	xf_proto_varint(&p->packet, 2);
+	xf_proto_uint(&p->packet, EVENT_TYPE, TYPE_END);
 	put_packet(p, &p->packet);
 }
 
@@ -217,7 +217,7 @@ static void put_record(struct xm_perfetto *p, const struct xm_record *record, in
 	uint8_t keys = (uint8_t)record->data[0];
 	size_t size = 3 + XM_SHAPE_SIZE(keys), begun = 0, event, legacy;
 	struct xm_shape *shape = &p->shape;
-	struct xm_proto *o = &p->packet;
+	struct xf_proto *o = &p->packet;
 
 	memcpy(shape, record->data + 3, XM_SHAPE_SIZE(keys));
 	shape->phase = record->data[1];
@@ -230,33 +230,33 @@ static void put_record(struct xm_perfetto *p, const struct xm_record *record, in
 			intern(p, XM_KEYS, shape->keys[i], track, &begun);
 	}
 	if (begun)
-		xm_proto_end(o, begun);
-	event = xm_proto_begin(o, PACKET_TRACK_EVENT);
+		xf_proto_end(o, begun);
+	event = xf_proto_begin(o, PACKET_TRACK_EVENT);
 	switch (record->key.kind) {
 	case XM_COUNTER:
-		xm_proto_uint(o, EVENT_TYPE, TYPE_COUNTER);
-		xm_proto_double(o, EVENT_DOUBLE_VALUE, shape->value);
-		xm_proto_end(o, event);
+		xf_proto_uint(o, EVENT_TYPE, TYPE_COUNTER);
+		xf_proto_double(o, EVENT_DOUBLE_VALUE, shape->value);
+		xf_proto_end(o, event);
 		put_packet(p, o);
 		return;
 	case XM_FLOW:
-		legacy = xm_proto_begin(o, EVENT_LEGACY);
-		xm_proto_uint(o, LEGACY_PHASE, (uint64_t)shape->phase);
-		xm_proto_uint(o, LEGACY_ID, shape->flow);
+		legacy = xf_proto_begin(o, EVENT_LEGACY);
+		xf_proto_uint(o, LEGACY_PHASE, (uint64_t)shape->phase);
+		xf_proto_uint(o, LEGACY_ID, shape->flow);
 		if (shape->enclosing)
-			xm_proto_uint(o, LEGACY_ENCLOSING, 1);
-		xm_proto_end(o, legacy);
+			xf_proto_uint(o, LEGACY_ENCLOSING, 1);
+		xf_proto_end(o, legacy);
 		break;
 	default:
-		xm_proto_uint(o, EVENT_TYPE,
+		xf_proto_uint(o, EVENT_TYPE,
 			      record->key.kind == XM_SLICE ? TYPE_BEGIN : TYPE_INSTANT);
 	}
-	if (shape->category != XM_NONE)
-		xm_proto_uint(o, EVENT_CATEGORY_IIDS, shape->category + 1);
-	if (shape->name != XM_NONE)
-		xm_proto_uint(o, EVENT_NAME_IID, shape->name + 1);
-	xm_proto_raw(o, record->data + size, record->length - size);
-	xm_proto_end(o, event);
+	if (shape->category != XF_NONE)
+		xf_proto_uint(o, EVENT_CATEGORY_IIDS, shape->category + 1);
+	if (shape->name != XF_NONE)
+		xf_proto_uint(o, EVENT_NAME_IID, shape->name + 1);
+	xf_proto_raw(o, record->data + size, record->length - size);
+	xf_proto_end(o, event);
 	put_packet(p, o);
 }
 
@@ -268,7 +268,7 @@ struct ends {
 
 static void push_end(struct xm_perfetto *p, struct ends *ends, int64_t time)
 {
-	if (!xm_room_for(&ends->times, &ends->room, ends->count, sizeof(*ends->times))) {
+	if (!xf_room_for(&ends->times, &ends->room, ends->count, sizeof(*ends->times))) {
 		xm_perfetto_fail(p, -ENOMEM);
 		return;
 	}
@@ -279,7 +279,7 @@ static void put_events(struct xm_perfetto *p, const struct xm_merge *merge)
 {
 	struct ends ends = { 0 };
 	struct xm_record record;
-	uint32_t track = XM_NONE;
+	uint32_t track = XF_NONE;
 	int64_t now = 0;
 	int more;
 

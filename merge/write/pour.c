@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define LARGE 32768u /* bytes */
 
 static void *write_pieces(void *user)
 {
@@ -24,7 +27,7 @@ static void *write_pieces(void *user)
 	return NULL;
 }
 
-int xm_pour_open(struct xm_pour *pour, int fd, bool compress)
+int xm_pour_open(struct xm_pour *pour, int fd, bool compress, bool thread)
 {
 	int result =
 		xs_output_init(&pour->back, fd, 0, compress ? XS_COMPRESS_ZSTD : XS_COMPRESS_NONE);
@@ -38,6 +41,8 @@ int xm_pour_open(struct xm_pour *pour, int fd, bool compress)
 		return -ENOMEM;
 	(void)pthread_mutex_init(&pour->lock, NULL);
 	(void)pthread_cond_init(&pour->changed, NULL);
+	if (!thread)
+		return 0;
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	/* else all is written at once */
@@ -70,6 +75,25 @@ void xm_pour_flush(struct xm_pour *pour)
 		pthread_mutex_unlock(&pour->lock);
 	} else {
 		(void)xs_output_flush(&pour->back);
+	}
+}
+
+void xm_pour_text(struct xm_pour *pour, const char *text, size_t length)
+{
+	if (length >= LARGE && !pour->has_thread && !pour->back.compress) {
+		xm_pour_flush(pour);
+		(void)xs_output_write(&pour->back, text, length); /* an error stays in it */
+		return;
+	}
+	while (length) {
+		size_t n = length < LARGE ? length : LARGE;
+		char *o = xs_output_put(&pour->front);
+
+		memcpy(o, text, n);
+		xs_output_put_end(&pour->front, o + n);
+		xm_pour_full(pour);
+		text += n;
+		length -= n;
 	}
 }
 

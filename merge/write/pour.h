@@ -1,7 +1,7 @@
 /*
  * An output (../../writer/base/output.h) that is compressed and written by a thread of its own,
  * while the next piece is being made: what is put goes into `front`, and xm_pour_full() hands it
- * over.
+ * over. Without a thread large texts are written from where they are.
  */
 #ifndef XM_POUR_H
 #define XM_POUR_H
@@ -19,8 +19,13 @@ struct xm_pour {
 	bool has_thread, is_busy, is_over;
 };
 
-/* Takes over fd. 0 or -errno; xm_pour_close() in any case. */
-int xm_pour_open(struct xm_pour *pour, int fd, bool compress);
+/*
+ * Takes over fd. Without `thread` the caller's thread writes. 0 or -errno; xm_pour_close() in any
+ * case.
+ */
+int xm_pour_open(struct xm_pour *pour, int fd, bool compress, bool thread);
+/* A text of any length. */
+void xm_pour_text(struct xm_pour *pour, const char *text, size_t length);
 /* Hands over what was put. */
 void xm_pour_flush(struct xm_pour *pour);
 /* To be called often enough that XS_OUTPUT_SLACK suffices. */

@@ -46,7 +46,7 @@ struct xm_report {
 	struct xm_late *late;
 	struct sent sent[WAITS];  /* as waits */
 	struct wait waits[WAITS]; /* by their ends; a later one replaces what is in its place */
-	struct xm_map row_map, blame_map;
+	struct xf_map row_map, blame_map;
 	struct row *rows;
 	struct blame *blames;
 	uint32_t row_room, blame_room;
@@ -58,8 +58,8 @@ struct xm_report *xm_report_create(struct xm_late *late)
 
 	if (report) {
 		report->late = late;
-		xm_map_init(&report->row_map, MAX_ROWS, UINT32_MAX);
-		xm_map_init(&report->blame_map, MAX_RANKS, UINT32_MAX);
+		xf_map_init(&report->row_map, MAX_ROWS, UINT32_MAX);
+		xf_map_init(&report->blame_map, MAX_RANKS, UINT32_MAX);
 	}
 	return report;
 }
@@ -68,10 +68,10 @@ static struct row *row_of(struct xm_report *report, uint64_t comm,
 			  const struct xm_function *function, uint32_t *ret_index)
 {
 	uint64_t key[2] = { function->role == XM_COMPLETE ? 0 : comm, (uintptr_t)function };
-	uint32_t index = xm_map_add(&report->row_map, key, sizeof(key));
+	uint32_t index = xf_map_add(&report->row_map, key, sizeof(key));
 
-	if (index == XM_NONE ||
-	    !xm_room_for(&report->rows, &report->row_room, index, sizeof(*report->rows)))
+	if (index == XF_NONE ||
+	    !xf_room_for(&report->rows, &report->row_room, index, sizeof(*report->rows)))
 		return NULL;
 	report->rows[index].comm = key[0];
 	report->rows[index].function = function;
@@ -82,10 +82,10 @@ static struct row *row_of(struct xm_report *report, uint64_t comm,
 static struct blame *blame_of(struct xm_report *report, uint32_t row, int32_t rank)
 {
 	uint32_t key[2] = { row, (uint32_t)rank };
-	uint32_t index = xm_map_add(&report->blame_map, key, sizeof(key));
+	uint32_t index = xf_map_add(&report->blame_map, key, sizeof(key));
 
-	if (index == XM_NONE ||
-	    !xm_room_for(&report->blames, &report->blame_room, index, sizeof(*report->blames)))
+	if (index == XF_NONE ||
+	    !xf_room_for(&report->blames, &report->blame_room, index, sizeof(*report->blames)))
 		return NULL;
 	report->blames[index].row = row;
 	report->blames[index].rank = rank;
@@ -257,8 +257,8 @@ struct waiting {
 };
 
 /* A nonblocking collective: the call that waits for its request does the waiting. */
-static void member_waited(void *user, const struct xm_collective *c, const struct xm_member *to,
-			  const struct xm_member *last)
+static void member_waited(void *user, const struct xm_collective *c, const struct xf_member *to,
+			  const struct xf_member *last)
 {
 	struct waiting *waiting = user;
 	int64_t until = last->end.start < to->end.end ? last->end.start : to->end.end;
@@ -424,8 +424,8 @@ void xm_report_free(struct xm_report *report)
 {
 	if (!report)
 		return;
-	xm_map_free(&report->row_map);
-	xm_map_free(&report->blame_map);
+	xf_map_free(&report->row_map);
+	xf_map_free(&report->blame_map);
 	free(report->rows);
 	free(report->blames);
 	free(report);

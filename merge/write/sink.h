@@ -25,8 +25,11 @@ struct xm_sink {
 	/* Before the first event. */
 	void (*head)(struct xm_sink *sink, const struct xm_merge *merge,
 		     const struct xm_clocks *clocks, bool synced);
-	void (*event)(struct xm_sink *sink, const struct xm_input *input,
-		      const struct xm_event *event, const struct xm_place *place, int64_t duration);
+	/* An event of the block's input. What becomes of it may lie in the block's text. */
+	void (*event)(struct xm_sink *sink, struct xm_block *block, const struct xf_event *event,
+		      const struct xm_place *place, int64_t duration);
+	/* In the order of the output: text that event() has left in a block. */
+	void (*text)(struct xm_sink *sink, const char *text, size_t length);
 	void (*arrow)(struct xm_sink *sink, const char *category, const char *name, uint64_t id,
 		      const struct xm_place *from, const struct xm_place *to);
 	/* 0, or -errno of the first thing that went wrong; closes and frees in any case. */
@@ -34,6 +37,9 @@ struct xm_sink {
 		     const struct xm_totals *totals);
 	const struct xm_merge *merge;
 	const struct xm_clocks *clocks;
+	/* events of different inputs may be given at once, by several threads */
+	bool is_ahead;
+	int error; /* the first thing that went wrong, if it was not the file */
 };
 
 /* kineto: with the members that files of Kineto have (kineto.c). */

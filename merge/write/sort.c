@@ -97,7 +97,7 @@ static int write_run(struct xm_sort *sort)
 
 	if (!buffer)
 		return -ENOMEM;
-	if (!xm_room_for(&sort->runs, &sort->run_room, sort->run_count, sizeof(*sort->runs))) {
+	if (!xf_room_for(&sort->runs, &sort->run_room, sort->run_count, sizeof(*sort->runs))) {
 		free(buffer);
 		return -ENOMEM;
 	}

@@ -10,35 +10,23 @@
 #include "pour.h"
 #include "sink.h"
 
-#define SHORT 65536u /* longer texts are written in pieces */
+#define ROOM 512u /* bytes that an event needs beyond its members as they stand there */
 
-struct json_sink {
-	struct xm_sink sink;
-	struct xm_pour pour;
+/* What the last slice of an input was written with. */
+struct last {
 	struct xs_json_clock clock;
 	char own[64]; /* how a slice of this track begins, up to its time */
 	size_t own_length;
 	uint32_t own_pid;
 	int64_t own_tid;
-	int error;
+} __attribute__((aligned(64))); /* a thread's own lines */
+
+struct json_sink {
+	struct xm_sink sink;
+	struct xm_pour pour;
+	struct last *last; /* by the input's index */
 	bool kineto;
 };
-
-static void put_piece(struct json_sink *json, const char *text, size_t n)
-{
-	char *o = xs_output_put(&json->pour.front);
-
-	memcpy(o, text, n);
-	xs_output_put_end(&json->pour.front, o + n);
-	xm_pour_full(&json->pour);
-}
-
-static void put_text(struct json_sink *json, const char *text, size_t n)
-{
-	for (; n > SHORT; text += SHORT, n -= SHORT)
-		put_piece(json, text, SHORT);
-	put_piece(json, text, n);
-}
 
 static inline char *put(char *o, const char *text, size_t n)
 {
@@ -58,16 +46,17 @@ static char *put_micros(char *o, int64_t ns)
 
 static int json_open(struct xm_sink *sink, int fd, bool compress)
 {
-	return xm_pour_open(&((struct json_sink *)sink)->pour, fd, compress);
+	/* plain text is made by many threads, and the one that puts it in order writes it, too */
+	return xm_pour_open(&((struct json_sink *)sink)->pour, fd, compress, compress);
 }
 
 /* Text that was printed to memory; frees it. */
 static void put_printed(struct json_sink *json, char *text, size_t n)
 {
 	if (text)
-		put_text(json, text, n);
+		xm_pour_text(&json->pour, text, n);
 	else
-		json->error = -ENOMEM;
+		json->sink.error = -ENOMEM;
 	free(text);
 }
 
@@ -76,7 +65,7 @@ static void put_tids(FILE *out, const struct xm_input *input)
 	for (uint32_t i = 0; i < input->tids.count; i++) {
 		uint32_t process;
 		size_t n;
-		const char *key = xm_map_key(&input->tids, i, &n);
+		const char *key = xf_map_key(&input->tids, i, &n);
 		bool quoted = key[sizeof(process)] == '"';
 
 		memcpy(&process, key, sizeof(process));
@@ -99,8 +88,11 @@ static void json_head(struct xm_sink *sink, const struct xm_merge *merge,
 	size_t n = 0;
 	FILE *out = open_memstream(&text, &n);
 
-	if (!out) {
-		json->error = -ENOMEM;
+	json->last = aligned_alloc(64, (merge->count + 1) * sizeof(*json->last));
+	if (json->last)
+		memset(json->last, 0, (merge->count + 1) * sizeof(*json->last));
+	if (!out || !json->last) {
+		json->sink.error = -ENOMEM;
 		return;
 	}
 	fprintf(out,
@@ -133,15 +125,15 @@ static void json_head(struct xm_sink *sink, const struct xm_merge *merge,
 }
 
 /* An id of flows or asynchronous events: told apart from other inputs'. */
-static char *put_id(char *o, const struct xm_input *input, char phase, struct xm_text id)
+static char *put_id(char *o, const struct xm_input *input, char phase, struct xf_text id)
 {
 	bool is_flow = phase == 's' || phase == 't' || phase == 'f';
-	struct xm_text inside = xm_is_string(id) ? xm_inside(id) : id;
+	struct xf_text inside = xf_is_string(id) ? xf_inside(id) : id;
 	int64_t number;
 
 	if (phase == 'X' || phase == 'i' || phase == 'I')
 		return put(o, id.p, id.n);
-	if (is_flow && input->has_ids && xm_integer(id, &number) && number >= 0)
+	if (is_flow && input->has_ids && xf_integer(id, &number) && number >= 0)
 		return xs_json_uint(o, (uint64_t)(number - input->id_low + input->id_base));
 	*o++ = '"';
 	o = xs_json_uint(o, input->number);
@@ -151,78 +143,89 @@ static char *put_id(char *o, const struct xm_input *input, char phase, struct xm
 	return o;
 }
 
-/* The arguments of device work, in which there are two more times. */
-static void put_device_args(struct json_sink *json, const struct xm_input *input,
-			    struct xm_text args)
+/* Room for so many bytes more behind o, which moves with the text. NULL: no memory. */
+static char *make_room(struct xm_block *block, char *o, size_t more)
 {
-	const char *p = xm_first(args), *from = args.p, *end = args.p + args.n;
-	struct xm_text key, value;
+	size_t before = block->text.length;
 
-	while (xm_member(&p, end, &key, &value)) {
-		char text[64];
+	block->text.length = (size_t)(o - block->text.data);
+	o = xm_block_room(block, &block->text, more);
+	block->text.length = before; /* an event is there as a whole, or not */
+	return o;
+}
+
+/* The arguments of device work, in which there are two more times. NULL: no memory. */
+static char *put_device_args(struct json_sink *json, struct xm_block *block, char *o,
+			     struct xf_text args)
+{
+	const char *p = xf_first(args), *from = args.p, *end = args.p + args.n;
+	struct xf_text key, value;
+
+	while (xf_member(&p, end, &key, &value)) {
 		int64_t ns;
 
-		if ((!xm_is(key, "queued") && !xm_is(key, "submit")) || !xm_nanoseconds(value, &ns))
+		if ((!xf_is(key, "queued") && !xf_is(key, "submit")) || !xf_nanoseconds(value, &ns))
 			continue;
-		put_text(json, from, (size_t)(value.p - from));
-		put_text(json, text,
-			 (size_t)(put_micros(text,
-					     xm_out_time(&json->sink, input, input->base + ns)) -
-				  text));
+		o = put(o, from, (size_t)(value.p - from));
 		from = value.p + value.n;
+		/* the time may be longer than it was */
+		o = make_room(block, o, (size_t)(end - from) + ROOM);
+		if (!o)
+			return NULL;
+		o = put_micros(o, xm_out_time(&json->sink, block->input, block->input->base + ns));
 	}
-	put_text(json, from, (size_t)(end - from));
+	return put(o, from, (size_t)(end - from));
 }
-
-/* A member that may be long. */
-static char *put_member(struct json_sink *json, char *o, const char *key, size_t key_length,
-			struct xm_text value)
-{
-	o = put(o, key, key_length);
-	if (value.n <= SHORT / 16)
-		return put(o, value.p, value.n);
-	xs_output_put_end(&json->pour.front, o);
-	put_text(json, value.p, value.n);
-	return xs_output_put(&json->pour.front);
-}
-#define MEMBER(o, literal, value) put_member(json, o, literal, sizeof(literal) - 1, value)
 
 /* A slice of xstrace's own layout: its numbers change, the rest is copied as it stands. */
-static void put_own(struct json_sink *json, const struct xm_event *event,
-		    const struct xm_place *place, int64_t duration)
+static char *put_own(struct last *last, char *o, const struct xf_event *event,
+		     const struct xm_place *place, int64_t duration)
 {
-	char *o = xs_output_put(&json->pour.front);
+	const char *rest = event->own_rest.p;
 
-	if (place->pid != json->own_pid || place->tid != json->own_tid || !json->own_length) {
-		char *p = xs_json_uint(PUT(json->own, "{\"ph\":\"X\",\"tid\":"),
+	if (place->pid != last->own_pid || place->tid != last->own_tid || !last->own_length) {
+		char *p = xs_json_uint(PUT(last->own, "{\"ph\":\"X\",\"tid\":"),
 				       (uint64_t)place->tid);
 
-		json->own_length =
+		last->own_length =
 			(size_t)(PUT(xs_json_uint(PUT(p, ",\"pid\":"), place->pid), ",\"ts\":") -
-				 json->own);
-		json->own_pid = place->pid;
-		json->own_tid = place->tid;
+				 last->own);
+		last->own_pid = place->pid;
+		last->own_tid = place->tid;
 	}
-	memcpy(o, json->own, sizeof(json->own));
-	o = xs_json_time(o + json->own_length, (uint64_t)place->time, &json->clock);
-	o = xs_json_micros(PUT(o, ",\"dur\":"), (uint64_t)duration);
-	o = PUT(put(o, event->own_rest.p, event->own_rest.n), ",\n");
-	xs_output_put_end(&json->pour.front, o);
+	memcpy(o, last->own, sizeof(last->own));
+	o = xs_json_time(o + last->own_length, (uint64_t)place->time, &last->clock);
+	if (duration != event->own_dur) { /* the clock goes at another pace */
+		o = xs_json_micros(PUT(o, ",\"dur\":"), (uint64_t)duration);
+		rest = event->dur.p + event->dur.n;
+	}
+	return PUT(put(o, rest, (size_t)(event->own_rest.p + event->own_rest.n - rest)), ",\n");
 }
 
-static void json_event(struct xm_sink *sink, const struct xm_input *input,
-		       const struct xm_event *event, const struct xm_place *place, int64_t duration)
+static size_t length_of(const struct xf_event *event)
 {
-	struct json_sink *json = (struct json_sink *)sink;
-	bool is_device = xm_is(event->cat, "\"gpu_op\"") && event->args.n &&
-			 event->args.p[0] == '{';
-	char *o = xs_output_put(&json->pour.front);
+	size_t n = ROOM + event->ph.n + event->id.n + event->bp.n + event->scope.n + event->cat.n +
+		   event->name.n + event->args.n;
 
-	if (event->is_own && place->time >= 0 && event->own_rest.n <= SHORT / 16) {
-		put_own(json, event, place, duration);
-		xm_pour_full(&json->pour);
-		return;
-	}
+	for (uint32_t i = 0; i < event->other_count; i++)
+		n += event->others[i].n + 1;
+	return n;
+}
+
+static inline char *put_member(char *o, const char *key, size_t key_length, struct xf_text value)
+{
+	return value.n ? put(put(o, key, key_length), value.p, value.n) : o;
+}
+#define MEMBER(o, literal, value) put_member(o, literal, sizeof(literal) - 1, value)
+
+/* Any other event. NULL: no memory. */
+static char *put_event(struct json_sink *json, struct xm_block *block, char *o,
+		       const struct xf_event *event, const struct xm_place *place, int64_t duration)
+{
+	bool is_device = xf_is(event->cat, "\"gpu_op\"") && event->args.n &&
+			 event->args.p[0] == '{';
+	struct xs_json_clock *clock = &json->last[block->input->index].clock;
+
 	o = put(PUT(o, "{\"ph\":"), event->ph.p, event->ph.n);
 	if (place->tid != XM_NO_TIME)
 		o = xs_json_uint(PUT(o, ",\"tid\":"), (uint64_t)place->tid);
@@ -230,32 +233,42 @@ static void json_event(struct xm_sink *sink, const struct xm_input *input,
 	if (place->time != XM_NO_TIME)
 		o = place->time < 0
 			    ? put_micros(PUT(o, ",\"ts\":"), place->time)
-			    : xs_json_time(PUT(o, ",\"ts\":"), (uint64_t)place->time, &json->clock);
+			    : xs_json_time(PUT(o, ",\"ts\":"), (uint64_t)place->time, clock);
 	if (duration >= 0)
 		o = xs_json_micros(PUT(o, ",\"dur\":"), (uint64_t)duration);
 	if (event->id.n && event->id.n < 4096)
-		o = put_id(PUT(o, ",\"id\":"), input, event->ph.p[1], event->id);
-	if (event->bp.n)
-		o = MEMBER(o, ",\"bp\":", event->bp);
-	if (event->scope.n)
-		o = MEMBER(o, ",\"s\":", event->scope);
-	if (event->cat.n)
-		o = MEMBER(o, ",\"cat\":", event->cat);
-	if (event->name.n)
-		o = MEMBER(o, ",\"name\":", event->name);
+		o = put_id(PUT(o, ",\"id\":"), block->input, event->ph.p[1], event->id);
+	o = MEMBER(o, ",\"bp\":", event->bp);
+	o = MEMBER(o, ",\"s\":", event->scope);
+	o = MEMBER(o, ",\"cat\":", event->cat);
+	o = MEMBER(o, ",\"name\":", event->name);
 	for (uint32_t i = 0; i < event->other_count; i++)
 		o = MEMBER(o, ",", event->others[i]);
-	if (is_device) {
-		o = PUT(o, ",\"args\":");
-		xs_output_put_end(&json->pour.front, o);
-		put_device_args(json, input, event->args);
-		o = xs_output_put(&json->pour.front);
-	} else if (event->args.n) {
+	if (is_device)
+		o = put_device_args(json, block, PUT(o, ",\"args\":"), event->args);
+	else
 		o = MEMBER(o, ",\"args\":", event->args);
-	}
-	o = PUT(o, "},\n");
-	xs_output_put_end(&json->pour.front, o);
-	xm_pour_full(&json->pour);
+	return o ? PUT(o, "},\n") : NULL;
+}
+
+static void json_event(struct xm_sink *sink, struct xm_block *block, const struct xf_event *event,
+		       const struct xm_place *place, int64_t duration)
+{
+	struct json_sink *json = (struct json_sink *)sink;
+	bool is_own = event->is_own && place->time >= 0;
+	size_t most = is_own ? event->own_rest.n + ROOM : length_of(event);
+	char *o = json->last ? xm_block_room(block, &block->text, most) : NULL;
+
+	if (o)
+		o = is_own ? put_own(&json->last[block->input->index], o, event, place, duration)
+			   : put_event(json, block, o, event, place, duration);
+	if (o)
+		block->text.length = (size_t)(o - block->text.data);
+}
+
+static void json_text(struct xm_sink *sink, const char *text, size_t length)
+{
+	xm_pour_text(&((struct json_sink *)sink)->pour, text, length);
 }
 
 static char *put_end(char *o, char phase, const struct xm_place *place, const char *category,
@@ -311,8 +324,9 @@ static int json_close(struct xm_sink *sink, const struct xm_merge *merge,
 		fclose(out);
 	}
 	error = xm_pour_close(&json->pour, text ? text : "", n);
-	error = json->error ? json->error : error;
+	error = sink->error ? sink->error : error;
 	free(text);
+	free(json->last);
 	free(json);
 	return text ? error : -ENOMEM;
 }
@@ -326,6 +340,8 @@ struct xm_sink *xm_sink_json(bool kineto)
 	json->sink = (struct xm_sink){ .open = json_open,
 				       .head = json_head,
 				       .event = json_event,
+				       .text = json_text,
+				       .is_ahead = true,
 				       .arrow = json_arrow,
 				       .close = json_close };
 	json->pour.back.fd = -1;

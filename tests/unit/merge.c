@@ -10,6 +10,7 @@
 #include "bounds.h"
 #include "json_check.h"
 #include "map.h"
+#include "own_slice.h"
 #include "scan.h"
 #include "sort.h"
 #include "tap.h"
@@ -41,18 +42,18 @@ static void times(void)
 	int64_t ns;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		char padded[XM_SLACK + 64] = "";
+		char padded[XF_SLACK + 64] = "";
 
 		strcpy(padded, good[i].text);
-		CHECK(xm_nanoseconds((struct xm_text){ padded, strlen(good[i].text) }, &ns) &&
+		CHECK(xf_nanoseconds((struct xf_text){ padded, strlen(good[i].text) }, &ns) &&
 			      ns == good[i].ns,
 		      "%s is %" PRId64, good[i].text, ns);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		char padded[XM_SLACK + 64] = "";
+		char padded[XF_SLACK + 64] = "";
 
 		strcpy(padded, bad[i]);
-		CHECK(!xm_nanoseconds((struct xm_text){ padded, strlen(bad[i]) }, &ns),
+		CHECK(!xf_nanoseconds((struct xf_text){ padded, strlen(bad[i]) }, &ns),
 		      "%s is no time", bad[i]);
 	}
 }
@@ -70,19 +71,19 @@ static void values_are_judged_rightly(void)
 
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < sizeof(bytes) - 1; k++) {
-			char text[sizeof(sample) + XM_SLACK] = { 0 };
+			char text[sizeof(sample) + XF_SLACK] = { 0 };
 			const char *stop, *why;
-			enum xm_scan result;
+			enum xf_scan result;
 			size_t at;
 
 			memcpy(text, sample, n);
 			text[i] = bytes[k];
-			result = xm_scan_value(text, text + n, &stop, &why);
-			CHECK((result == XM_OK && stop == text + n) <= json_check(text, n, &at),
+			result = xf_scan_value(text, text + n, &stop, &why);
+			CHECK((result == XF_OK && stop == text + n) <= json_check(text, n, &at),
 			      "%s is no JSON", text);
-			if (result == XM_DIRTY && stop == text + n) {
+			if (result == XF_DIRTY && stop == text + n) {
 				char repaired[6 * sizeof(sample)];
-				size_t length = (size_t)(xm_repair(repaired, text, n) - repaired);
+				size_t length = (size_t)(xf_repair(repaired, text, n) - repaired);
 
 				CHECK(json_check(repaired, length, &at), "repaired to %.*s",
 				      (int)length, repaired);
@@ -230,19 +231,73 @@ static void records_come_in_order(void)
 
 static void maps_keep_their_limits(void)
 {
-	struct xm_map map;
+	struct xf_map map;
 
-	xm_map_init(&map, 1000, 100000);
+	xf_map_init(&map, 1000, 100000);
 	for (uint32_t i = 0; i < 2000; i++)
-		CHECK(xm_map_add(&map, &i, sizeof(i)) == (i < 1000 ? i : XM_NONE), "number of %u",
+		CHECK(xf_map_add(&map, &i, sizeof(i)) == (i < 1000 ? i : XF_NONE), "number of %u",
 		      i);
 	for (uint32_t i = 0; i < 2000; i++)
-		CHECK(xm_map_find(&map, &i, sizeof(i)) == (i < 1000 ? i : XM_NONE), "found %u", i);
-	xm_map_free(&map);
+		CHECK(xf_map_find(&map, &i, sizeof(i)) == (i < 1000 ? i : XF_NONE), "found %u", i);
+	xf_map_free(&map);
+}
+
+static bool is_same(const struct xf_event *a, const struct xf_event *b)
+{
+	const struct xf_text *left = &a->ph, *right = &b->ph;
+
+	for (size_t i = 0; i < offsetof(struct xf_event, others) / sizeof(*left); i++)
+		if (left[i].n != right[i].n || (left[i].n && left[i].p != right[i].p))
+			return false;
+	return a->own_pid == b->own_pid && a->own_tid == b->own_tid && a->own_ts == b->own_ts &&
+	       a->own_dur == b->own_dur && a->own_rest.p == b->own_rest.p &&
+	       a->own_rest.n == b->own_rest.n && a->other_count == b->other_count;
+}
+
+/* One after the other, as many as not with a byte that does not belong there. */
+static void slices_are_alike_to_the_one_before(void)
+{
+	static const char strange[] = "0123456789.,:\"{}x\xff\n";
+	unsigned taken = 0, random = 1, at, ids[2] = { 7, 7 };
+	struct xf_event event, wanted;
+	struct xf_own own = { 0 };
+	uint64_t ts = 57183514172873;
+	bool is_alike = true;
+	char text[512] = "";
+
+	for (unsigned i = 0; i < 400000 && is_alike; i++) {
+		const char *end = NULL, *wanted_end = NULL;
+		bool is_taken, is_wanted;
+		int length;
+
+		random = random * 1664525 + 1013904223;
+		at = random >> 8;
+		ts = at % 64 ? ts + at % 9999999 : at % 1000000000;
+		if (!(at % 50))
+			ids[at / 50 % 2] = at % 3 ? at % 100 : 3000000000 + at % 1000;
+		length = snprintf(text, sizeof(text) - 200,
+				  "{\"ph\":\"X\",\"tid\":%u,\"pid\":%u,\"ts\":%" PRIu64
+				  ".%03u,\"dur\":%u.%03u,\"cat\":\"cpu_op\",\"name\":\"a\"%s}",
+				  ids[0], ids[1], ts / 1000, (unsigned)(ts % 1000),
+				  at % 7 ? at % 2000 : at, at % 1000,
+				  at % 5 ? "" : ",\"args\":{\"a\":[1,2]}");
+		memset(text + length, 0, sizeof(text) - (size_t)length);
+		if (at % 3 == 0)
+			text[at / 3 % (unsigned)length] =
+				strange[at / 1000 % (sizeof(strange) - 1)];
+		is_taken = xf_own_next(text, text + 400, &own, &event, &end);
+		is_wanted = xf_own_slice(text, text + 400, &wanted, &wanted_end);
+		taken += is_taken;
+		is_alike = is_taken == is_wanted && is_taken == event.is_own &&
+			   (!is_taken || (end == wanted_end && is_same(&event, &wanted)));
+	}
+	CHECK(is_alike, "%s", text);
+	CHECK(taken > 200000 && taken < 390000, "%u slices", taken);
 }
 
 int main(void)
 {
+	tap_run("slices are alike to the one before", slices_are_alike_to_the_one_before);
 	tap_run("times", times);
 	tap_run("values are judged rightly", values_are_judged_rightly);
 	tap_run("lines keep all bounds", lines_keep_all_bounds);

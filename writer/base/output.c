@@ -102,6 +102,16 @@ int xs_output_flush(struct xs_output *out)
 	return out->error;
 }
 
+int xs_output_write(struct xs_output *out, const char *text, size_t length)
+{
+	(void)xs_output_flush(out);
+	if (out->error)
+		return 0;
+	out->put += length;
+	out->error = write_piece(out, text, length);
+	return out->error;
+}
+
 /* Where the last whole line ends that ends at or before `offset`; 0: none in reach. */
 static uint64_t line_before(const struct xs_output *out, uint64_t offset)
 {

@@ -41,6 +41,9 @@ int xs_output_init(struct xs_output *out, int fd, uint64_t offset, enum xs_compr
  */
 int xs_output_flush(struct xs_output *out);
 
+/* The same, and then text that lies elsewhere. */
+int xs_output_write(struct xs_output *out, const char *text, size_t length);
+
 /*
  * Where to put a piece of text: at most XS_OUTPUT_SLACK bytes, then xs_output_put_end(). All text
  * comes this way, and the room for it is made here: what one record has put before may be any

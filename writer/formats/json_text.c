@@ -81,63 +81,73 @@ static size_t escape(const char *p)
 	}
 }
 
-/* Anything but plain ASCII is looked at by itself. */
-enum xm_scan xm_string_end(const char *p, const char *end, const char **ret_quote)
+/* The first byte from p on that is no plain ASCII, or a quote, a backslash or a control character.
+ */
+static inline const char *special(const char *p)
 {
-	enum xm_scan result = XM_OK;
+	typedef int8_t bytes __attribute__((vector_size(16)));
+	typedef uint64_t two __attribute__((vector_size(16)));
+
+	for (;; p += 16) {
+		bytes text, stop;
+		two words;
+
+		memcpy(&text, p, 16); /* there is slack */
+		stop = (text == '"') | (text == '\\') | (text < 0x20);
+		memcpy(&words, &stop, 16);
+		if (words[0])
+			return p + __builtin_ctzll(words[0]) / 8;
+		if (words[1])
+			return p + 8 + __builtin_ctzll(words[1]) / 8;
+	}
+}
+
+/* Anything but plain ASCII is looked at by itself. */
+enum xf_scan xf_string_end(const char *p, const char *end, const char **ret_quote)
+{
+	enum xf_scan result = XF_OK;
 
 	for (;;) {
-		uint64_t word, quote, backslash, stop;
 		size_t n;
 
-		memcpy(&word, p, 8); /* there is slack */
-		quote = word ^ XM_ONES * '"';
-		backslash = word ^ XM_ONES * '\\';
-		stop = ((quote - XM_ONES) & ~quote) | ((backslash - XM_ONES) & ~backslash) |
-		       (word - XM_ONES * 0x20) | word;
-		stop &= XM_HIGHS;
-		if (!stop) {
-			p += 8;
-			continue;
-		}
-		p += __builtin_ctzll(stop) / 8;
+		p = special(p);
 		if (*p == '"') {
 			*ret_quote = p;
 			return result;
 		}
 		if (p >= end)
-			return XM_MORE;
+			return XF_MORE;
 		if (*p == '\\') {
 			n = escape(p);
 			if (!n) {
-				result = XM_DIRTY;
+				result = XF_DIRTY;
 				/* a backslash hides the next character in any case */
 				n = p[1] ? 2 : 1;
 			}
 		} else if ((unsigned char)*p < 0x20) {
-			result = XM_DIRTY;
+			result = XF_DIRTY;
 			n = 1;
 		} else {
 			n = utf8((const unsigned char *)p);
 			if (!n) {
-				result = XM_DIRTY;
+				result = XF_DIRTY;
 				n = 1;
 			}
 		}
 		p += n;
 		if (p > end)
-			return XM_MORE;
+			return XF_MORE;
 	}
 }
 
-static const struct xm_word words[] = { { "true", XM_OK },	   { "false", XM_OK },
-					{ "null", XM_OK },	   { "NaN", XM_DIRTY },
-					{ "-NaN", XM_DIRTY },	   { "nan", XM_DIRTY },
-					{ "-nan", XM_DIRTY },	   { "Infinity", XM_DIRTY },
-					{ "-Infinity", XM_DIRTY }, { "inf", XM_DIRTY },
-					{ "-inf", XM_DIRTY } };
+static const struct xf_word words[] = { { "true", XF_OK },	   { "false", XF_OK },
+					{ "null", XF_OK },	   { "NaN", XF_DIRTY },
+					{ "-NaN", XF_DIRTY },	   { "nan", XF_DIRTY },
+					{ "-nan", XF_DIRTY },	   { "Infinity", XF_DIRTY },
+					{ "-Infinity", XF_DIRTY }, { "inf", XF_DIRTY },
+					{ "-inf", XF_DIRTY } };
 
-const struct xm_word *xm_word_at(const char *p)
+const struct xf_word *xf_word_at(const char *p)
 {
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		size_t n = strlen(words[i].text);
@@ -190,7 +200,7 @@ static char *repair_piece(char *out, const char **p)
 	return out + (n ? n : 3);
 }
 
-size_t xm_repaired_length(const char *text, size_t length)
+size_t xf_repaired_length(const char *text, size_t length)
 {
 	size_t more = 0;
 
@@ -206,20 +216,20 @@ size_t xm_repaired_length(const char *text, size_t length)
 	return length + more;
 }
 
-char *xm_repair(char *out, const char *text, size_t length)
+char *xf_repair(char *out, const char *text, size_t length)
 {
 	const char *p = text, *end = text + length;
 	bool in_string = false;
 
 	while (p < end) {
-		const struct xm_word *word;
+		const struct xf_word *word;
 
 		if (*p == '"') {
 			in_string = !in_string;
 			*out++ = *p++;
 		} else if (in_string) {
 			out = repair_piece(out, &p);
-		} else if ((word = xm_word_at(p)) && word->result == XM_DIRTY) {
+		} else if ((word = xf_word_at(p)) && word->result == XF_DIRTY) {
 			memcpy(out, "null", 4);
 			out += 4;
 			p += strlen(word->text);
@@ -250,9 +260,9 @@ static char *put_utf8(char *out, unsigned c)
 	return out;
 }
 
-size_t xm_unescape(struct xm_text string, char *out, size_t room)
+size_t xf_unescape(struct xf_text string, char *out, size_t room)
 {
-	struct xm_text text = xm_inside(string);
+	struct xf_text text = xf_inside(string);
 	const char *p = text.p, *end = p + text.n;
 	char *o = out, *stop = out + room - 5;
 

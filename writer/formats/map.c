@@ -20,14 +20,14 @@ static uint32_t hash_of(const unsigned char *p, size_t n)
 	return (uint32_t)(h >> 32);
 }
 
-void xm_map_init(struct xm_map *map, uint32_t limit, size_t bytes)
+void xf_map_init(struct xf_map *map, uint32_t limit, size_t bytes)
 {
 	memset(map, 0, sizeof(*map));
 	map->limit = limit;
 	map->byte_limit = bytes < UINT32_MAX ? bytes : UINT32_MAX;
 }
 
-void xm_map_free(struct xm_map *map)
+void xf_map_free(struct xf_map *map)
 {
 	free(map->slots);
 	free(map->keys);
@@ -36,12 +36,12 @@ void xm_map_free(struct xm_map *map)
 }
 
 /* The slot of the key, or the free one where it belongs. */
-static uint32_t *slot_of(const struct xm_map *map, const void *key, size_t length, uint32_t hash)
+static uint32_t *slot_of(const struct xf_map *map, const void *key, size_t length, uint32_t hash)
 {
 	uint32_t at = hash & (map->slot_count - 1);
 
 	while (map->slots[at]) {
-		const struct xm_key *found = &map->keys[map->slots[at] - 1];
+		const struct xf_key *found = &map->keys[map->slots[at] - 1];
 
 		if (found->hash == hash && found->length == length &&
 		    !memcmp(map->bytes + found->at, key, length))
@@ -51,17 +51,17 @@ static uint32_t *slot_of(const struct xm_map *map, const void *key, size_t lengt
 	return &map->slots[at];
 }
 
-uint32_t xm_map_find(const struct xm_map *map, const void *key, size_t length)
+uint32_t xf_map_find(const struct xf_map *map, const void *key, size_t length)
 {
-	return map->count ? *slot_of(map, key, length, hash_of(key, length)) - 1 : XM_NONE;
+	return map->count ? *slot_of(map, key, length, hash_of(key, length)) - 1 : XF_NONE;
 }
 
-static bool grow(struct xm_map *map, size_t length)
+static bool grow(struct xf_map *map, size_t length)
 {
 	if (map->count == map->key_room) {
 		uint32_t room = map->key_room ? 2 * map->key_room : 16;
 		uint32_t *slots = calloc(4 * (size_t)room, sizeof(*slots));
-		struct xm_key *keys = slots ? realloc(map->keys, room * sizeof(*keys)) : NULL;
+		struct xf_key *keys = slots ? realloc(map->keys, room * sizeof(*keys)) : NULL;
 
 		if (!keys) {
 			free(slots);
@@ -92,7 +92,7 @@ static bool grow(struct xm_map *map, size_t length)
 	return true;
 }
 
-uint32_t xm_map_add(struct xm_map *map, const void *key, size_t length)
+uint32_t xf_map_add(struct xf_map *map, const void *key, size_t length)
 {
 	uint32_t hash = hash_of(key, length), *slot;
 
@@ -103,17 +103,17 @@ uint32_t xm_map_add(struct xm_map *map, const void *key, size_t length)
 	}
 	if (map->count >= map->limit || map->byte_count + length > map->byte_limit ||
 	    !grow(map, length))
-		return XM_NONE;
+		return XF_NONE;
 	slot = slot_of(map, key, length, hash);
 	map->keys[map->count] =
-		(struct xm_key){ (uint32_t)map->byte_count, (uint32_t)length, hash };
+		(struct xf_key){ (uint32_t)map->byte_count, (uint32_t)length, hash };
 	memcpy(map->bytes + map->byte_count, key, length);
 	map->byte_count += length;
 	*slot = ++map->count;
 	return map->count - 1;
 }
 
-bool xm_room_for(void *array, uint32_t *room, uint32_t index, size_t size)
+bool xf_room_for(void *array, uint32_t *room, uint32_t index, size_t size)
 {
 	void **pointer = array, *grown;
 	uint32_t wanted = *room ? *room : 64;

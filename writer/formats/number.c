@@ -2,7 +2,7 @@
 
 #include "scan.h"
 
-bool xm_integer(struct xm_text value, int64_t *ret)
+bool xf_integer(struct xf_text value, int64_t *ret)
 {
 	bool negative = value.n && value.p[0] == '-';
 	uint64_t number = 0;
@@ -24,7 +24,7 @@ bool xm_integer(struct xm_text value, int64_t *ret)
  * The digits of a number and where its point is; of more than 18 digits the rest only says whether
  * it is 0.
  */
-static bool decimal(struct xm_text value, uint64_t *ret_digits, int *ret_exponent, bool *ret_more)
+static bool decimal(struct xf_text value, uint64_t *ret_digits, int *ret_exponent, bool *ret_more)
 {
 	const char *p = value.p, *end = p + value.n;
 	bool behind_point = false, any = false;
@@ -66,7 +66,7 @@ static bool decimal(struct xm_text value, uint64_t *ret_digits, int *ret_exponen
  * "123456.789" as 123456789: digits, a point, three digits; false: look at it as at any other
  * number.
  */
-static inline bool three_decimals(struct xm_text value, uint64_t *ret)
+static inline bool three_decimals(struct xf_text value, uint64_t *ret)
 {
 	const char *p = value.p, *point;
 	unsigned n;
@@ -76,7 +76,7 @@ static inline bool three_decimals(struct xm_text value, uint64_t *ret)
 	point = p + value.n - 4;
 	*ret = 0;
 	do {
-		n = xm_digits(p, ret);
+		n = xf_digits(p, ret);
 		p += n;
 	} while (n == 8);
 	if (p != point)
@@ -91,7 +91,7 @@ static inline bool three_decimals(struct xm_text value, uint64_t *ret)
 	return *ret < (uint64_t)1 << 62;
 }
 
-bool xm_nanoseconds(struct xm_text value, int64_t *ret)
+bool xf_nanoseconds(struct xf_text value, int64_t *ret)
 {
 	uint64_t digits = 0;
 	bool more;

@@ -3,8 +3,8 @@
  * files (trace_packet, clock_snapshot, track_descriptor, process_descriptor, thread_descriptor,
  * counter_descriptor, track_event, debug_annotation, interned_data).
  */
-#ifndef XM_PERFETTO_FIELDS_H
-#define XM_PERFETTO_FIELDS_H
+#ifndef XF_PERFETTO_FIELDS_H
+#define XF_PERFETTO_FIELDS_H
 
 enum {
 	TRACE_PACKET = 1,

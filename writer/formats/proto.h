@@ -2,21 +2,21 @@
  * Protobuf's wire format, as much as a writer needs. A message inside a message has a length of
  * four bytes, filled in at its end.
  */
-#ifndef XM_PROTO_H
-#define XM_PROTO_H
+#ifndef XF_PROTO_H
+#define XF_PROTO_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct xm_proto {
+struct xf_proto {
 	char *data;
 	size_t length, room;
 	bool failed; /* no memory: what is there is worth nothing */
 };
 
-static inline char *xm_proto_room(struct xm_proto *p, size_t n)
+static inline char *xf_proto_room(struct xf_proto *p, size_t n)
 {
 	if (p->length + n > p->room) {
 		size_t room = 2 * p->room + n + 256;
@@ -32,9 +32,9 @@ static inline char *xm_proto_room(struct xm_proto *p, size_t n)
 	return p->data + p->length;
 }
 
-static inline void xm_proto_varint(struct xm_proto *p, uint64_t value)
+static inline void xf_proto_varint(struct xf_proto *p, uint64_t value)
 {
-	char *o = xm_proto_room(p, 10);
+	char *o = xf_proto_room(p, 10);
 
 	if (!o)
 		return;
@@ -44,27 +44,27 @@ static inline void xm_proto_varint(struct xm_proto *p, uint64_t value)
 	p->length = (size_t)(o - p->data);
 }
 
-static inline void xm_proto_uint(struct xm_proto *p, uint32_t field, uint64_t value)
+static inline void xf_proto_uint(struct xf_proto *p, uint32_t field, uint64_t value)
 {
-	xm_proto_varint(p, field << 3);
-	xm_proto_varint(p, value);
+	xf_proto_varint(p, field << 3);
+	xf_proto_varint(p, value);
 }
 
-static inline void xm_proto_double(struct xm_proto *p, uint32_t field, double value)
+static inline void xf_proto_double(struct xf_proto *p, uint32_t field, double value)
 {
 	char *o;
 
-	xm_proto_varint(p, field << 3 | 1);
-	o = xm_proto_room(p, 8);
+	xf_proto_varint(p, field << 3 | 1);
+	o = xf_proto_room(p, 8);
 	if (o) {
 		memcpy(o, &value, 8);
 		p->length += 8;
 	}
 }
 
-static inline void xm_proto_raw(struct xm_proto *p, const void *data, size_t n)
+static inline void xf_proto_raw(struct xf_proto *p, const void *data, size_t n)
 {
-	char *o = xm_proto_room(p, n);
+	char *o = xf_proto_room(p, n);
 
 	if (o && n) {
 		memcpy(o, data, n);
@@ -72,22 +72,22 @@ static inline void xm_proto_raw(struct xm_proto *p, const void *data, size_t n)
 	}
 }
 
-static inline void xm_proto_bytes(struct xm_proto *p, uint32_t field, const void *data, size_t n)
+static inline void xf_proto_bytes(struct xf_proto *p, uint32_t field, const void *data, size_t n)
 {
-	xm_proto_varint(p, field << 3 | 2);
-	xm_proto_varint(p, n);
-	xm_proto_raw(p, data, n);
+	xf_proto_varint(p, field << 3 | 2);
+	xf_proto_varint(p, n);
+	xf_proto_raw(p, data, n);
 }
 
-static inline size_t xm_proto_begin(struct xm_proto *p, uint32_t field)
+static inline size_t xf_proto_begin(struct xf_proto *p, uint32_t field)
 {
-	xm_proto_varint(p, field << 3 | 2);
-	if (xm_proto_room(p, 4))
+	xf_proto_varint(p, field << 3 | 2);
+	if (xf_proto_room(p, 4))
 		p->length += 4;
 	return p->length;
 }
 
-static inline void xm_proto_end(struct xm_proto *p, size_t begin)
+static inline void xf_proto_end(struct xf_proto *p, size_t begin)
 {
 	size_t n = p->length - begin;
 	char *o = p->data + begin - 4;

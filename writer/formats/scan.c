@@ -1,7 +1,7 @@
 #include "scan.h"
 
-#include "number.h"
 #include "json_text.h"
+#include "own_slice.h"
 
 static const char *number_end(const char *p)
 {
@@ -33,28 +33,28 @@ static const char *number_end(const char *p)
 }
 
 /* A string, number or word. */
-static enum xm_scan scalar(const char *p, const char *end, const char **ret_end,
+static enum xf_scan scalar(const char *p, const char *end, const char **ret_end,
 			   const char **ret_why)
 {
-	const struct xm_word *word;
-	enum xm_scan result;
+	const struct xf_word *word;
+	enum xf_scan result;
 	const char *stop;
 
 	if (*p == '"') {
-		result = xm_string_end(p + 1, end, &stop);
-		if (result != XM_MORE)
+		result = xf_string_end(p + 1, end, &stop);
+		if (result != XF_MORE)
 			*ret_end = stop + 1;
 		return result;
 	}
 	stop = number_end(p);
 	if (stop) {
 		*ret_end = stop;
-		return stop >= end ? XM_MORE : XM_OK; /* a digit may follow */
+		return stop >= end ? XF_MORE : XF_OK; /* a digit may follow */
 	}
-	word = xm_word_at(p);
+	word = xf_word_at(p);
 	if (word) {
 		*ret_end = p + strlen(word->text);
-		return *ret_end >= end ? XM_MORE : word->result;
+		return *ret_end >= end ? XF_MORE : word->result;
 	}
 	/* a number or word that is cut looks like no value */
 	for (stop = p; stop < end && (*stop == '-' || *stop == '+' || *stop == '.' ||
@@ -62,38 +62,38 @@ static enum xm_scan scalar(const char *p, const char *end, const char **ret_end,
 				      ((*stop | 0x20) >= 'a' && (*stop | 0x20) <= 'z'));)
 		stop++;
 	if (stop >= end)
-		return XM_MORE;
+		return XF_MORE;
 	*ret_why = "a value was expected";
-	return XM_BAD;
+	return XF_BAD;
 }
 
 /* A key and its colon; *p moves to the value. */
-static enum xm_scan key(const char **p, const char *end, struct xm_text *ret_key,
+static enum xf_scan key(const char **p, const char *end, struct xf_text *ret_key,
 			const char **ret_why)
 {
-	enum xm_scan result;
+	enum xf_scan result;
 	const char *quote;
 
 	if (**p != '"') {
 		*ret_why = "a member was expected";
-		return *p >= end ? XM_MORE : XM_BAD;
+		return *p >= end ? XF_MORE : XF_BAD;
 	}
-	result = xm_string_end(*p + 1, end, &quote);
-	if (result == XM_MORE)
+	result = xf_string_end(*p + 1, end, &quote);
+	if (result == XF_MORE)
 		return result;
-	*ret_key = (struct xm_text){ *p + 1, (size_t)(quote - *p - 1) };
-	*p = xm_skip_space(quote + 1);
+	*ret_key = (struct xf_text){ *p + 1, (size_t)(quote - *p - 1) };
+	*p = xf_skip_space(quote + 1);
 	if (**p != ':') {
 		*ret_why = "':' was expected";
-		return *p >= end ? XM_MORE : XM_BAD;
+		return *p >= end ? XF_MORE : XF_BAD;
 	}
-	*p = xm_skip_space(*p + 1);
+	*p = xf_skip_space(*p + 1);
 	return result;
 }
 
 /* The objects and lists that are open. */
 struct nest {
-	uint8_t is_object[XM_DEPTH / 8];
+	uint8_t is_object[XF_DEPTH / 8];
 	unsigned depth;
 };
 
@@ -105,38 +105,38 @@ static inline bool in_object(const struct nest *nest)
 }
 
 /* A value: one without parts, which is passed, or an object or a list, which is entered. */
-static inline enum xm_scan begin_value(struct nest *nest, const char **p, const char *end,
+static inline enum xf_scan begin_value(struct nest *nest, const char **p, const char *end,
 				       bool *ret_ended, const char **ret_why)
 {
 	uint8_t *place = &nest->is_object[nest->depth / 8];
 	unsigned bit = 1u << nest->depth % 8;
 	bool object = **p == '{';
-	struct xm_text unused;
+	struct xf_text unused;
 
 	*ret_ended = true;
 	if (!object && **p != '[')
 		return scalar(*p, end, p, ret_why);
-	if (nest->depth == XM_DEPTH) {
+	if (nest->depth == XF_DEPTH) {
 		*ret_why = "nested too deeply";
-		return XM_BAD;
+		return XF_BAD;
 	}
-	*p = xm_skip_space(*p + 1);
+	*p = xf_skip_space(*p + 1);
 	if (**p == (object ? '}' : ']')) {
 		++*p;
-		return XM_OK;
+		return XF_OK;
 	}
 	*place = (uint8_t)((*place & ~bit) | (object ? bit : 0));
 	nest->depth++;
 	*ret_ended = false;
-	return object ? key(p, end, &unused, ret_why) : XM_OK;
+	return object ? key(p, end, &unused, ret_why) : XF_OK;
 }
 
-enum xm_scan xm_scan_value(const char *p, const char *end, const char **ret_end,
+enum xf_scan xf_scan_value(const char *p, const char *end, const char **ret_end,
 			   const char **ret_why)
 {
-	enum xm_scan result = XM_OK, one;
+	enum xf_scan result = XF_OK, one;
 	struct nest nest;
-	struct xm_text unused;
+	struct xf_text unused;
 	bool ended = false; /* a value has just ended */
 
 	nest.depth = 0;
@@ -146,10 +146,10 @@ enum xm_scan xm_scan_value(const char *p, const char *end, const char **ret_end,
 		} else {
 			bool object = in_object(&nest);
 
-			p = xm_skip_space(p);
-			one = XM_OK;
+			p = xf_skip_space(p);
+			one = XF_OK;
 			if (*p == ',') {
-				p = xm_skip_space(p + 1);
+				p = xf_skip_space(p + 1);
 				ended = false;
 				if (object)
 					one = key(&p, end, &unused, ret_why);
@@ -159,12 +159,12 @@ enum xm_scan xm_scan_value(const char *p, const char *end, const char **ret_end,
 			} else {
 				*ret_why = object ? "',' or '}' was expected"
 						  : "',' or ']' was expected";
-				return p >= end ? XM_MORE : XM_BAD;
+				return p >= end ? XF_MORE : XF_BAD;
 			}
 		}
-		if (one == XM_MORE || one == XM_BAD)
+		if (one == XF_MORE || one == XF_BAD)
 			return one;
-		if (one == XM_DIRTY)
+		if (one == XF_DIRTY)
 			result = one;
 		if (ended && !nest.depth) {
 			*ret_end = p;
@@ -173,7 +173,7 @@ enum xm_scan xm_scan_value(const char *p, const char *end, const char **ret_end,
 	}
 }
 
-static struct xm_text *slot(struct xm_event *event, struct xm_text name)
+static struct xf_text *slot(struct xf_event *event, struct xf_text name)
 {
 	switch (name.n) {
 	case 1:
@@ -199,179 +199,94 @@ static struct xm_text *slot(struct xm_event *event, struct xm_text name)
 	}
 }
 
-static inline bool take(const char **p, const char *text, size_t n)
-{
-	if (memcmp(*p, text, n))
-		return false;
-	*p += n;
-	return true;
-}
-#define TAKE(p, literal) take(p, literal, sizeof(literal) - 1)
-
-/* Digits without a sign and without a needless 0 in front; at most 15 of them. */
-static inline bool take_digits(const char **p, uint64_t *ret)
-{
-	const char *from = *p, *at = from;
-	unsigned n = xm_digits(at, ret);
-
-	at += n;
-	if (n == 8) {
-		n = xm_digits(at, ret);
-		at += n;
-	}
-	*p = at;
-	return n != 8 && at > from && (*from != '0' || at == from + 1);
-}
-
-static inline bool take_id(const char **p, struct xm_text *ret, uint32_t *ret_number)
-{
-	const char *from = *p;
-	uint64_t number = 0;
-
-	if (!take_digits(p, &number) || number > UINT32_MAX)
-		return false;
-	*ret = (struct xm_text){ from, (size_t)(*p - from) };
-	*ret_number = (uint32_t)number;
-	return true;
-}
-
-/* Microseconds with three decimals. */
-static inline bool take_time(const char **p, struct xm_text *ret, int64_t *ret_ns)
-{
-	const char *from = *p;
-	uint64_t number = 0;
-
-	if (!take_digits(p, &number) || **p != '.' || xm_digits(*p + 1, &number) != 3)
-		return false;
-	*p += 4;
-	*ret = (struct xm_text){ from, (size_t)(*p - from) };
-	*ret_ns = (int64_t)number;
-	return true;
-}
-
-/* False: look at it as at any other event. */
-static bool own_slice(const char *p, const char *end, struct xm_event *event, const char **ret_end)
-{
-	const char *from = p, *rest, *quote, *why;
-
-	event->is_own = false;
-	if (end - p < 128 || !TAKE(&p, "{\"ph\":\"X\",\"tid\":") ||
-	    !take_id(&p, &event->tid, &event->own_tid) || !TAKE(&p, ",\"pid\":") ||
-	    !take_id(&p, &event->pid, &event->own_pid) || !TAKE(&p, ",\"ts\":") ||
-	    !take_time(&p, &event->ts, &event->own_ts) || !TAKE(&p, ",\"dur\":") ||
-	    !take_time(&p, &event->dur, &event->own_dur))
-		return false;
-	rest = p;
-	if (!TAKE(&p, ",\"cat\":\"cpu_op\",\"name\":\"") || xm_string_end(p, end, &quote) != XM_OK)
-		return false;
-	event->ph = (struct xm_text){ from + 6, 3 };
-	event->name = (struct xm_text){ p - 1, (size_t)(quote - p) + 2 };
-	event->cat = (struct xm_text){ p - 17, 8 };
-	event->id = event->bp = event->scope = event->args = (struct xm_text){ 0 };
-	event->other_count = 0;
-	p = quote + 1;
-	if (*p != '}') {
-		if (!TAKE(&p, ",\"args\":"))
-			return false;
-		event->args.p = p;
-		if (xm_scan_value(p, end, &p, &why) != XM_OK || *p != '}')
-			return false;
-		event->args.n = (size_t)(p - event->args.p);
-	}
-	*ret_end = p + 1;
-	event->own_rest = (struct xm_text){ rest, (size_t)(p + 1 - rest) };
-	event->is_own = true;
-	return true;
-}
-
-enum xm_scan xm_scan_event(const char *p, const char *end, struct xm_event *event,
+enum xf_scan xf_scan_event(const char *p, const char *end, struct xf_event *event,
 			   const char **ret_end, const char **ret_why)
 {
-	enum xm_scan result = XM_OK, one;
+	enum xf_scan result = XF_OK, one;
 
-	if (own_slice(p, end, event, ret_end))
-		return XM_OK;
-	memset(event, 0, offsetof(struct xm_event, others));
+	if (xf_own_slice(p, end, event, ret_end))
+		return XF_OK;
+	memset(event, 0, offsetof(struct xf_event, others));
 	event->other_count = 0;
-	p = xm_skip_space(p + 1);
+	p = xf_skip_space(p + 1);
 	if (*p == '}') {
 		*ret_end = p + 1;
-		return XM_OK;
+		return XF_OK;
 	}
 	for (;;) {
 		const char *start = p;
-		struct xm_text name, *value;
+		struct xf_text name, *value;
 
 		one = key(&p, end, &name, ret_why);
-		if (one == XM_MORE || one == XM_BAD)
+		if (one == XF_MORE || one == XF_BAD)
 			return one;
-		result = one == XM_DIRTY ? one : result;
+		result = one == XF_DIRTY ? one : result;
 		value = slot(event, name);
-		if (!value && event->other_count < XM_OTHERS)
+		if (!value && event->other_count < XF_OTHERS)
 			value = &event->others[event->other_count++];
 		if (!value) {
 			*ret_why = "an event with too many members";
-			return XM_BAD;
+			return XF_BAD;
 		}
 		value->p = value < event->others ? p : start;
-		one = *p == '{' || *p == '[' ? xm_scan_value(p, end, &p, ret_why)
+		one = *p == '{' || *p == '[' ? xf_scan_value(p, end, &p, ret_why)
 					     : scalar(p, end, &p, ret_why);
-		if (one == XM_MORE || one == XM_BAD)
+		if (one == XF_MORE || one == XF_BAD)
 			return one;
-		result = one == XM_DIRTY ? one : result;
+		result = one == XF_DIRTY ? one : result;
 		value->n = (size_t)(p - value->p);
-		p = xm_skip_space(p);
+		p = xf_skip_space(p);
 		if (*p == ',') {
-			p = xm_skip_space(p + 1);
+			p = xf_skip_space(p + 1);
 		} else if (*p == '}') {
 			*ret_end = p + 1;
 			return result;
 		} else {
 			*ret_why = "',' or '}' was expected";
-			return p >= end ? XM_MORE : XM_BAD;
+			return p >= end ? XF_MORE : XF_BAD;
 		}
 	}
 }
 
-bool xm_member(const char **p, const char *end, struct xm_text *ret_key, struct xm_text *ret_value)
+bool xf_member(const char **p, const char *end, struct xf_text *ret_key, struct xf_text *ret_value)
 {
 	const char *why, *stop;
 
-	*p = xm_skip_space(*p);
+	*p = xf_skip_space(*p);
 	if (**p == ',')
-		*p = xm_skip_space(*p + 1);
-	if (*p >= end || key(p, end, ret_key, &why) > XM_OK)
+		*p = xf_skip_space(*p + 1);
+	if (*p >= end || key(p, end, ret_key, &why) > XF_OK)
 		return false;
-	if (xm_scan_value(*p, end, &stop, &why) > XM_OK)
+	if (xf_scan_value(*p, end, &stop, &why) > XF_OK)
 		return false;
-	*ret_value = (struct xm_text){ *p, (size_t)(stop - *p) };
+	*ret_value = (struct xf_text){ *p, (size_t)(stop - *p) };
 	*p = stop;
 	return true;
 }
 
-bool xm_element(const char **p, const char *end, struct xm_text *ret_value)
+bool xf_element(const char **p, const char *end, struct xf_text *ret_value)
 {
 	const char *why, *stop;
 
-	*p = xm_skip_space(*p);
+	*p = xf_skip_space(*p);
 	if (**p == ',')
-		*p = xm_skip_space(*p + 1);
-	if (*p >= end || **p == ']' || xm_scan_value(*p, end, &stop, &why) > XM_OK)
+		*p = xf_skip_space(*p + 1);
+	if (*p >= end || **p == ']' || xf_scan_value(*p, end, &stop, &why) > XF_OK)
 		return false;
-	*ret_value = (struct xm_text){ *p, (size_t)(stop - *p) };
+	*ret_value = (struct xf_text){ *p, (size_t)(stop - *p) };
 	*p = stop;
 	return true;
 }
 
-struct xm_text xm_find(struct xm_text object, const char *name)
+struct xf_text xf_find(struct xf_text object, const char *name)
 {
-	struct xm_text member, value;
-	const char *p = xm_first(object);
+	struct xf_text member, value;
+	const char *p = xf_first(object);
 
 	if (object.n < 2 || object.p[0] != '{')
-		return (struct xm_text){ 0 };
-	while (xm_member(&p, object.p + object.n, &member, &value))
-		if (xm_is(member, name))
+		return (struct xf_text){ 0 };
+	while (xf_member(&p, object.p + object.n, &member, &value))
+		if (xf_is(member, name))
 			return value;
-	return (struct xm_text){ 0 };
+	return (struct xf_text){ 0 };
 }

@@ -16,10 +16,10 @@ static uint32_t key_number(void *user, const char *text, size_t length)
 {
 	struct xs_perfetto *p = user;
 	uint32_t number = p->key_count < XS_PF_KEYS_MAX
-				  ? xm_map_add(&p->texts[XS_PF_KEY], text, length)
-				  : XM_NONE;
+				  ? xf_map_add(&p->texts[XS_PF_KEY], text, length)
+				  : XF_NONE;
 
-	if (number != XM_NONE)
+	if (number != XF_NONE)
 		p->keys[p->key_count++] = number;
 	return number;
 }
@@ -32,8 +32,8 @@ struct xs_perfetto *xs_perfetto_create(const struct xs_process *process)
 	if (!p)
 		return NULL;
 	for (int kind = 0; kind < XS_PF_KINDS; kind++)
-		xm_map_init(&p->texts[kind], TEXTS, TEXT_BYTES);
-	xm_map_init(&p->index, SEQUENCES, UINT32_MAX);
+		xf_map_init(&p->texts[kind], TEXTS, TEXT_BYTES);
+	xf_map_init(&p->index, SEQUENCES, UINT32_MAX);
 	p->annotator.out = &p->fields;
 	p->annotator.key = key_number;
 	p->annotator.user = p;
@@ -54,8 +54,8 @@ void xs_perfetto_free(struct xs_perfetto *p)
 		for (int kind = 0; kind < XS_PF_KINDS; kind++)
 			free(p->sequences[i].told[kind]);
 	for (int kind = 0; kind < XS_PF_KINDS; kind++)
-		xm_map_free(&p->texts[kind]);
-	xm_map_free(&p->index);
+		xf_map_free(&p->texts[kind]);
+	xf_map_free(&p->index);
 	free(p->sequences);
 	free(p->packet.data);
 	free(p->fields.data);
@@ -65,7 +65,7 @@ void xs_perfetto_free(struct xs_perfetto *p)
 /* ---- tasks ---- */
 
 static uint32_t number_of_name(struct xs_process *process, struct xs_perfetto *p, uint32_t id,
-			       struct xm_text *ret_text)
+			       struct xf_text *ret_text)
 {
 	uint32_t at = id % XS_PF_NAMES;
 	size_t length;
@@ -73,7 +73,7 @@ static uint32_t number_of_name(struct xs_process *process, struct xs_perfetto *p
 	char *end;
 
 	if (p->names[at].id == id && p->names[at].number) {
-		*ret_text = (struct xm_text){ 0 };
+		*ret_text = (struct xf_text){ 0 };
 		return p->names[at].number - 1;
 	}
 	/* by way of JSON, which makes valid UTF-8 of it */
@@ -85,7 +85,7 @@ static uint32_t number_of_name(struct xs_process *process, struct xs_perfetto *p
 	p->names[at].id = id;
 	p->names[at].number =
 		xs_pf_number(p, XS_PF_NAME,
-			     (struct xm_text){ p->escaped, (size_t)(end - p->escaped) }, ret_text) +
+			     (struct xf_text){ p->escaped, (size_t)(end - p->escaped) }, ret_text) +
 		1;
 	return p->names[at].number - 1;
 }
@@ -97,7 +97,7 @@ void xs_perfetto_task(struct xs_track *track, uint32_t name, uint64_t start, uin
 	struct xs_perfetto *p = chrome->perfetto;
 	char *o = xs_output_put(&chrome->out);
 	struct xs_pf_place place = { o, o + XS_OUTPUT_SLACK };
-	struct xs_pf_said said = { .category = XM_NONE, .type = TYPE_BEGIN };
+	struct xs_pf_said said = { .category = XF_NONE, .type = TYPE_BEGIN };
 	uint32_t level = track->depth < XS_PERFETTO_LEVELS ? track->depth : XS_PERFETTO_LEVELS - 1,
 		 *known = &own->sequences[level];
 	struct xs_pf_sequence *sequence;
@@ -111,7 +111,7 @@ void xs_perfetto_task(struct xs_track *track, uint32_t name, uint64_t start, uin
 		return;
 	}
 	sequence = &p->sequences[*known - 1];
-	if (said.name != XM_NONE && said.name / 64 < sequence->words[XS_PF_NAME] &&
+	if (said.name != XF_NONE && said.name / 64 < sequence->words[XS_PF_NAME] &&
 	    sequence->told[XS_PF_NAME][said.name / 64] >> said.name % 64 & 1) {
 		place.at = xs_pf_put_short(place.at, sequence, start, TYPE_BEGIN, said.name);
 	} else {
@@ -126,40 +126,40 @@ void xs_perfetto_task(struct xs_track *track, uint32_t name, uint64_t start, uin
 /* ---- from JSON ---- */
 
 static void take_metadata(struct xs_perfetto *p, struct xs_pf_place *place,
-			  const struct xm_event *event, uint64_t pid, int64_t tid)
+			  const struct xf_event *event, uint64_t pid, int64_t tid)
 {
-	struct xm_text name = xm_find(event->args, "name"), labels = xm_find(event->args, "labels");
+	struct xf_text name = xf_find(event->args, "name"), labels = xf_find(event->args, "labels");
 	int64_t number = 0;
 
-	(void)xm_integer(xm_find(event->args, "sort_index"), &number);
-	if (xm_is(event->name, "\"process_name\""))
+	(void)xf_integer(xf_find(event->args, "sort_index"), &number);
+	if (xf_is(event->name, "\"process_name\""))
 		xs_pf_put_process(p, place, pid, PROCESS_NAME, name, 0);
-	else if (xm_is(event->name, "\"process_labels\""))
+	else if (xf_is(event->name, "\"process_labels\""))
 		xs_pf_put_process(p, place, pid, PROCESS_LABELS, labels, 0);
-	else if (xm_is(event->name, "\"process_sort_index\""))
+	else if (xf_is(event->name, "\"process_sort_index\""))
 		xs_pf_put_process(p, place, pid, PROCESS_SORT_INDEX, name, (uint64_t)number);
-	else if (xm_is(event->name, "\"thread_name\""))
+	else if (xf_is(event->name, "\"thread_name\""))
 		xs_pf_put_thread(p, place, pid, tid, THREAD_NAME, name, 0);
-	else if (xm_is(event->name, "\"thread_sort_index\""))
+	else if (xf_is(event->name, "\"thread_sort_index\""))
 		xs_pf_put_thread(p, place, pid, tid, THREAD_SORT_INDEX, name, (uint64_t)number);
 }
 
 static void take_counter(struct xs_perfetto *p, struct xs_pf_place *place,
-			 const struct xm_event *event, uint64_t pid, uint64_t time)
+			 const struct xf_event *event, uint64_t pid, uint64_t time)
 {
-	struct xm_text value = xm_find(event->args, "value"), text;
+	struct xf_text value = xf_find(event->args, "value"), text;
 	uint32_t name = xs_pf_number(p, XS_PF_NAME, event->name, &text), number;
 	struct xs_pf_sequence *sequence;
 	size_t n;
 
-	if (name == XM_NONE || !value.n)
+	if (name == XF_NONE || !value.n)
 		return;
 	number = xs_pf_sequence_of(p, place, pid, XS_PF_NO_TID - 1 - (int64_t)name, 0);
 	if (!number)
 		return;
 	sequence = &p->sequences[number - 1];
 	if (!sequence->counter) {
-		const char *shown = xm_map_key(&p->texts[XS_PF_NAME], name, &n);
+		const char *shown = xf_map_key(&p->texts[XS_PF_NAME], name, &n);
 
 		xs_pf_put_counter_track(p, place, pid, XS_PF_NO_TID - 1 - (int64_t)name, shown, n);
 	}
@@ -168,12 +168,12 @@ static void take_counter(struct xs_perfetto *p, struct xs_pf_place *place,
 }
 
 /* Arrows have numbers; those between spans have texts. */
-static uint64_t flow_of(const struct xs_perfetto *p, struct xm_text id)
+static uint64_t flow_of(const struct xs_perfetto *p, struct xf_text id)
 {
 	uint64_t hash = p->seed;
 	int64_t number;
 
-	if (xm_integer(id, &number) && number >= 0)
+	if (xf_integer(id, &number) && number >= 0)
 		return (hash & 0xffffffff00000000ull) | (uint32_t)number;
 	for (size_t i = 0; i < id.n; i++)
 		hash = (hash ^ (unsigned char)id.p[i]) * 0x100000001b3ull;
@@ -181,28 +181,28 @@ static uint64_t flow_of(const struct xs_perfetto *p, struct xm_text id)
 }
 
 static void take_event(struct xs_perfetto *p, struct xs_pf_place *place,
-		       const struct xm_event *event)
+		       const struct xf_event *event)
 {
 	struct xs_pf_said said = { .phase = event->ph.p[1], .enclosing = event->bp.n > 0 };
 	int64_t pid = 0, tid = XS_PF_NO_TID, time = 0, duration = 0;
 	struct xs_pf_sequence *sequence;
-	struct xm_text none;
+	struct xf_text none;
 	uint32_t number;
 
-	if (!xm_integer(event->pid, &pid))
+	if (!xf_integer(event->pid, &pid))
 		return;
-	(void)xm_integer(event->tid, &tid);
+	(void)xf_integer(event->tid, &tid);
 	if (said.phase == 'M') {
 		take_metadata(p, place, event, (uint64_t)pid, tid);
 		return;
 	}
-	if (!xm_nanoseconds(event->ts, &time) || time < 0)
+	if (!xf_nanoseconds(event->ts, &time) || time < 0)
 		return;
 	if (said.phase == 'C') {
 		take_counter(p, place, event, (uint64_t)pid, (uint64_t)time);
 		return;
 	}
-	if (event->scope.n && !xm_is(event->scope, "\"t\""))
+	if (event->scope.n && !xf_is(event->scope, "\"t\""))
 		tid = XS_PF_NO_TID;
 	number = xs_pf_sequence_of(p, place, (uint64_t)pid, tid, 0);
 	if (!number)
@@ -210,7 +210,7 @@ static void take_event(struct xs_perfetto *p, struct xs_pf_place *place,
 	sequence = &p->sequences[number - 1];
 	p->key_count = 0;
 	p->fields.length = 0;
-	xm_annotate_all(&p->annotator, event->args);
+	xf_annotate_all(&p->annotator, event->args);
 	said.category = xs_pf_number(p, XS_PF_CATEGORY, event->cat, &none);
 	said.name = xs_pf_number(p, XS_PF_NAME, event->name, &said.long_name);
 	if (said.phase == 'X')
@@ -221,7 +221,7 @@ static void take_event(struct xs_perfetto *p, struct xs_pf_place *place,
 		said.flow = flow_of(p, event->id);
 	xs_pf_put_event(p, place, sequence, (uint64_t)time, &said);
 	if (said.phase == 'X') {
-		(void)xm_nanoseconds(event->dur, &duration);
+		(void)xf_nanoseconds(event->dur, &duration);
 		xs_pf_put_end(place, sequence, (uint64_t)(time + (duration > 0 ? duration : 0)));
 	}
 }
@@ -230,10 +230,10 @@ char *xs_perfetto_put(struct xs_perfetto *p, char *text, char *end)
 {
 	struct xs_pf_place place = { p->made, p->made + sizeof(p->made) };
 	const char *at = text, *why;
-	struct xm_event event;
+	struct xf_event event;
 
-	memset(end, 0, XM_SLACK);
-	while (at < end && *at == '{' && xm_scan_event(at, end, &event, &at, &why) == XM_OK) {
+	memset(end, 0, XF_SLACK);
+	while (at < end && *at == '{' && xf_scan_event(at, end, &event, &at, &why) == XF_OK) {
 		take_event(p, &place, &event);
 		at += strspn(at, ",\n");
 	}

@@ -10,7 +10,7 @@
 
 static void put_packet(struct xs_perfetto *p, struct xs_pf_place *place)
 {
-	const struct xm_proto *packet = &p->packet;
+	const struct xf_proto *packet = &p->packet;
 	uint64_t n = packet->length;
 	char *o = place->at;
 
@@ -39,66 +39,66 @@ static uint64_t uuid_of(const struct xs_perfetto *p, uint64_t pid, int64_t tid)
 static void begin_descriptor(struct xs_perfetto *p, uint32_t sequence)
 {
 	p->packet.length = 0;
-	xm_proto_uint(&p->packet, PACKET_SEQUENCE_ID, sequence);
+	xf_proto_uint(&p->packet, PACKET_SEQUENCE_ID, sequence);
 }
 
 void xs_pf_put_process(struct xs_perfetto *p, struct xs_pf_place *place, uint64_t pid,
-		       uint32_t field, struct xm_text text, uint64_t number)
+		       uint32_t field, struct xf_text text, uint64_t number)
 {
-	struct xm_proto *o = &p->packet;
+	struct xf_proto *o = &p->packet;
 	size_t track, inner;
 
 	begin_descriptor(p, 1);
-	track = xm_proto_begin(o, PACKET_TRACK_DESCRIPTOR);
-	xm_proto_uint(o, TRACK_UUID, uuid_of(p, pid, XS_PF_NO_TID));
-	inner = xm_proto_begin(o, TRACK_PROCESS);
-	xm_proto_uint(o, PROCESS_PID, pid_of(pid));
+	track = xf_proto_begin(o, PACKET_TRACK_DESCRIPTOR);
+	xf_proto_uint(o, TRACK_UUID, uuid_of(p, pid, XS_PF_NO_TID));
+	inner = xf_proto_begin(o, TRACK_PROCESS);
+	xf_proto_uint(o, PROCESS_PID, pid_of(pid));
 	if (field == PROCESS_SORT_INDEX)
-		xm_proto_uint(o, field, number & INT32_MAX);
+		xf_proto_uint(o, field, number & INT32_MAX);
 	else if (field)
-		xm_proto_bytes(o, field, p->annotator.text,
-			       xm_unescape(text, p->annotator.text, sizeof(p->annotator.text)));
-	xm_proto_end(o, inner);
-	xm_proto_end(o, track);
+		xf_proto_bytes(o, field, p->annotator.text,
+			       xf_unescape(text, p->annotator.text, sizeof(p->annotator.text)));
+	xf_proto_end(o, inner);
+	xf_proto_end(o, track);
 	put_packet(p, place);
 }
 
 void xs_pf_put_thread(struct xs_perfetto *p, struct xs_pf_place *place, uint64_t pid, int64_t tid,
-		      uint32_t field, struct xm_text text, uint64_t number)
+		      uint32_t field, struct xf_text text, uint64_t number)
 {
-	struct xm_proto *o = &p->packet;
+	struct xf_proto *o = &p->packet;
 	size_t track, inner;
 
 	begin_descriptor(p, 1);
-	track = xm_proto_begin(o, PACKET_TRACK_DESCRIPTOR);
-	xm_proto_uint(o, TRACK_UUID, uuid_of(p, pid, tid));
-	xm_proto_uint(o, TRACK_PARENT, uuid_of(p, pid, XS_PF_NO_TID));
-	inner = xm_proto_begin(o, TRACK_THREAD);
-	xm_proto_uint(o, THREAD_PID, pid_of(pid));
-	xm_proto_uint(o, THREAD_TID, (uint64_t)tid & INT32_MAX);
+	track = xf_proto_begin(o, PACKET_TRACK_DESCRIPTOR);
+	xf_proto_uint(o, TRACK_UUID, uuid_of(p, pid, tid));
+	xf_proto_uint(o, TRACK_PARENT, uuid_of(p, pid, XS_PF_NO_TID));
+	inner = xf_proto_begin(o, TRACK_THREAD);
+	xf_proto_uint(o, THREAD_PID, pid_of(pid));
+	xf_proto_uint(o, THREAD_TID, (uint64_t)tid & INT32_MAX);
 	if (field == THREAD_SORT_INDEX)
-		xm_proto_uint(o, field, number & INT32_MAX);
+		xf_proto_uint(o, field, number & INT32_MAX);
 	else if (field)
-		xm_proto_bytes(o, field, p->annotator.text,
-			       xm_unescape(text, p->annotator.text, sizeof(p->annotator.text)));
-	xm_proto_end(o, inner);
-	xm_proto_end(o, track);
+		xf_proto_bytes(o, field, p->annotator.text,
+			       xf_unescape(text, p->annotator.text, sizeof(p->annotator.text)));
+	xf_proto_end(o, inner);
+	xf_proto_end(o, track);
 	put_packet(p, place);
 }
 
 void xs_pf_put_counter_track(struct xs_perfetto *p, struct xs_pf_place *place, uint64_t pid,
 			     int64_t tid, const char *name, size_t length)
 {
-	struct xm_proto *o = &p->packet;
+	struct xf_proto *o = &p->packet;
 	size_t track;
 
 	begin_descriptor(p, 1);
-	track = xm_proto_begin(o, PACKET_TRACK_DESCRIPTOR);
-	xm_proto_uint(o, TRACK_UUID, uuid_of(p, pid, tid));
-	xm_proto_uint(o, TRACK_PARENT, uuid_of(p, pid, XS_PF_NO_TID));
-	xm_proto_bytes(o, TRACK_NAME, name, length);
-	xm_proto_end(o, xm_proto_begin(o, TRACK_COUNTER));
-	xm_proto_end(o, track);
+	track = xf_proto_begin(o, PACKET_TRACK_DESCRIPTOR);
+	xf_proto_uint(o, TRACK_UUID, uuid_of(p, pid, tid));
+	xf_proto_uint(o, TRACK_PARENT, uuid_of(p, pid, XS_PF_NO_TID));
+	xf_proto_bytes(o, TRACK_NAME, name, length);
+	xf_proto_end(o, xf_proto_begin(o, TRACK_COUNTER));
+	xf_proto_end(o, track);
 	put_packet(p, place);
 }
 
@@ -106,19 +106,19 @@ void xs_pf_put_counter_track(struct xs_perfetto *p, struct xs_pf_place *place, u
 static void put_clocks(struct xs_perfetto *p, struct xs_pf_place *place)
 {
 	static const uint64_t ids[2] = { CLOCK_BOOTTIME_ID, CLOCK_REALTIME_ID };
-	struct xm_proto *o = &p->packet;
+	struct xf_proto *o = &p->packet;
 	size_t snapshot, clock;
 
 	begin_descriptor(p, 1);
-	xm_proto_uint(o, PACKET_TIMESTAMP, 0);
-	snapshot = xm_proto_begin(o, PACKET_CLOCK_SNAPSHOT);
+	xf_proto_uint(o, PACKET_TIMESTAMP, 0);
+	snapshot = xf_proto_begin(o, PACKET_CLOCK_SNAPSHOT);
 	for (int i = 0; i < 2; i++) {
-		clock = xm_proto_begin(o, SNAPSHOT_CLOCK);
-		xm_proto_uint(o, CLOCK_ID, ids[i]);
-		xm_proto_uint(o, CLOCK_TIMESTAMP, i ? p->base : 0);
-		xm_proto_end(o, clock);
+		clock = xf_proto_begin(o, SNAPSHOT_CLOCK);
+		xf_proto_uint(o, CLOCK_ID, ids[i]);
+		xf_proto_uint(o, CLOCK_TIMESTAMP, i ? p->base : 0);
+		xf_proto_end(o, clock);
 	}
-	xm_proto_end(o, snapshot);
+	xf_proto_end(o, snapshot);
 	put_packet(p, place);
 }
 
@@ -127,27 +127,27 @@ static void put_defaults(struct xs_perfetto *p, struct xs_pf_place *place,
 			 const struct xs_pf_sequence *sequence)
 {
 	static const uint64_t ids[2] = { CLOCK_BOOTTIME_ID, CLOCK_OWN_ID };
-	struct xm_proto *o = &p->packet;
+	struct xf_proto *o = &p->packet;
 	size_t inner, clock;
 
 	begin_descriptor(p, sequence->number);
-	xm_proto_uint(o, PACKET_SEQUENCE_FLAGS, SEQUENCE_CLEARED);
-	inner = xm_proto_begin(o, PACKET_DEFAULTS);
-	clock = xm_proto_begin(o, DEFAULTS_TRACK_EVENT);
-	xm_proto_uint(o, EVENT_TRACK_UUID, sequence->uuid);
-	xm_proto_end(o, clock);
-	xm_proto_uint(o, DEFAULTS_CLOCK_ID, CLOCK_OWN_ID);
-	xm_proto_end(o, inner);
-	inner = xm_proto_begin(o, PACKET_CLOCK_SNAPSHOT);
+	xf_proto_uint(o, PACKET_SEQUENCE_FLAGS, SEQUENCE_CLEARED);
+	inner = xf_proto_begin(o, PACKET_DEFAULTS);
+	clock = xf_proto_begin(o, DEFAULTS_TRACK_EVENT);
+	xf_proto_uint(o, EVENT_TRACK_UUID, sequence->uuid);
+	xf_proto_end(o, clock);
+	xf_proto_uint(o, DEFAULTS_CLOCK_ID, CLOCK_OWN_ID);
+	xf_proto_end(o, inner);
+	inner = xf_proto_begin(o, PACKET_CLOCK_SNAPSHOT);
 	for (int i = 0; i < 2; i++) {
-		clock = xm_proto_begin(o, SNAPSHOT_CLOCK);
-		xm_proto_uint(o, CLOCK_ID, ids[i]);
-		xm_proto_uint(o, CLOCK_TIMESTAMP, 0);
+		clock = xf_proto_begin(o, SNAPSHOT_CLOCK);
+		xf_proto_uint(o, CLOCK_ID, ids[i]);
+		xf_proto_uint(o, CLOCK_TIMESTAMP, 0);
 		if (i)
-			xm_proto_uint(o, CLOCK_IS_INCREMENTAL, 1);
-		xm_proto_end(o, clock);
+			xf_proto_uint(o, CLOCK_IS_INCREMENTAL, 1);
+		xf_proto_end(o, clock);
 	}
-	xm_proto_end(o, inner);
+	xf_proto_end(o, inner);
 	put_packet(p, place);
 }
 
@@ -155,12 +155,12 @@ uint32_t xs_pf_sequence_of(struct xs_perfetto *p, struct xs_pf_place *place, uin
 			   int64_t tid, uint32_t level)
 {
 	uint64_t key[3] = { pid, (uint64_t)tid, level };
-	uint32_t known = p->index.count, number = xm_map_add(&p->index, key, sizeof(key));
+	uint32_t known = p->index.count, number = xf_map_add(&p->index, key, sizeof(key));
 	struct xs_pf_sequence *sequence;
 
-	if (number == XM_NONE)
+	if (number == XF_NONE)
 		return 0;
-	if (!xm_room_for(&p->sequences, &p->sequence_room, number, sizeof(*p->sequences)))
+	if (!xf_room_for(&p->sequences, &p->sequence_room, number, sizeof(*p->sequences)))
 		return 0;
 	sequence = &p->sequences[number];
 	if (number < known)
@@ -170,10 +170,10 @@ uint32_t xs_pf_sequence_of(struct xs_perfetto *p, struct xs_pf_place *place, uin
 	if (!number)
 		put_clocks(p, place);
 	if (tid == XS_PF_NO_TID)
-		xs_pf_put_process(p, place, pid, 0, (struct xm_text){ 0 }, 0);
+		xs_pf_put_process(p, place, pid, 0, (struct xf_text){ 0 }, 0);
 	put_defaults(p, place, sequence);
 	if (tid >= 0)
-		xs_pf_put_thread(p, place, pid, tid, 0, (struct xm_text){ 0 }, 0);
+		xs_pf_put_thread(p, place, pid, tid, 0, (struct xf_text){ 0 }, 0);
 	return number + 1;
 }
 
@@ -183,7 +183,7 @@ static bool tell(struct xs_pf_sequence *sequence, int kind, uint32_t number)
 	uint32_t word = number / 64;
 	uint64_t bit = 1ull << number % 64;
 
-	if (!xm_room_for(&sequence->told[kind], &sequence->words[kind], word,
+	if (!xf_room_for(&sequence->told[kind], &sequence->words[kind], word,
 			 sizeof(*sequence->told[kind])))
 		return false;
 	if (sequence->told[kind][word] & bit)
@@ -200,28 +200,28 @@ static void intern(struct xs_perfetto *p, struct xs_pf_sequence *sequence, int k
 	const char *text;
 	size_t n, entry;
 
-	if (number == XM_NONE || tell(sequence, kind, number))
+	if (number == XF_NONE || tell(sequence, kind, number))
 		return;
 	if (!*begun)
-		*begun = xm_proto_begin(&p->packet, PACKET_INTERNED_DATA);
-	entry = xm_proto_begin(&p->packet, fields[kind]);
-	xm_proto_uint(&p->packet, INTERNED_IID, number + 1);
-	text = xm_map_key(&p->texts[kind], number, &n);
-	xm_proto_bytes(&p->packet, INTERNED_TEXT, text, n);
-	xm_proto_end(&p->packet, entry);
+		*begun = xf_proto_begin(&p->packet, PACKET_INTERNED_DATA);
+	entry = xf_proto_begin(&p->packet, fields[kind]);
+	xf_proto_uint(&p->packet, INTERNED_IID, number + 1);
+	text = xf_map_key(&p->texts[kind], number, &n);
+	xf_proto_bytes(&p->packet, INTERNED_TEXT, text, n);
+	xf_proto_end(&p->packet, entry);
 }
 
 static void begin_packet(struct xs_perfetto *p, struct xs_pf_sequence *sequence, uint64_t time)
 {
 	p->packet.length = 0;
 	if (time >= sequence->now) {
-		xm_proto_uint(&p->packet, PACKET_TIMESTAMP, time - sequence->now);
+		xf_proto_uint(&p->packet, PACKET_TIMESTAMP, time - sequence->now);
 		sequence->now = time;
 	} else {
-		xm_proto_uint(&p->packet, PACKET_TIMESTAMP, time);
-		xm_proto_uint(&p->packet, PACKET_TIMESTAMP_CLOCK_ID, CLOCK_BOOTTIME_ID);
+		xf_proto_uint(&p->packet, PACKET_TIMESTAMP, time);
+		xf_proto_uint(&p->packet, PACKET_TIMESTAMP_CLOCK_ID, CLOCK_BOOTTIME_ID);
 	}
-	xm_proto_uint(&p->packet, PACKET_SEQUENCE_ID, sequence->number);
+	xf_proto_uint(&p->packet, PACKET_SEQUENCE_ID, sequence->number);
 }
 
 /* Its begin alone would be an event without an end: one that is too long goes without arguments. */
@@ -231,7 +231,7 @@ static bool fits(const struct xs_perfetto *p, const struct xs_pf_place *place,
 	size_t needed = p->fields.length + said->long_name.n + 2 * XS_PF_NAME_MAX + ROOM_LEFT, n;
 
 	for (uint32_t i = 0; i < p->key_count; i++) {
-		(void)xm_map_key(&p->texts[XS_PF_KEY], p->keys[i], &n);
+		(void)xf_map_key(&p->texts[XS_PF_KEY], p->keys[i], &n);
 		needed += n + 32;
 	}
 	return !p->fields.failed && needed < (size_t)(place->end - place->at);
@@ -240,7 +240,7 @@ static bool fits(const struct xs_perfetto *p, const struct xs_pf_place *place,
 void xs_pf_put_event(struct xs_perfetto *p, struct xs_pf_place *place,
 		     struct xs_pf_sequence *sequence, uint64_t time, const struct xs_pf_said *said)
 {
-	struct xm_proto *o = &p->packet;
+	struct xf_proto *o = &p->packet;
 	size_t begun = 0, event, legacy;
 
 	if (!fits(p, place, said)) {
@@ -254,26 +254,26 @@ void xs_pf_put_event(struct xs_perfetto *p, struct xs_pf_place *place,
 	for (uint32_t i = 0; i < p->key_count; i++)
 		intern(p, sequence, XS_PF_KEY, p->keys[i], &begun);
 	if (begun)
-		xm_proto_end(o, begun);
-	event = xm_proto_begin(o, PACKET_TRACK_EVENT);
+		xf_proto_end(o, begun);
+	event = xf_proto_begin(o, PACKET_TRACK_EVENT);
 	if (said->type) {
-		xm_proto_uint(o, EVENT_TYPE, said->type);
+		xf_proto_uint(o, EVENT_TYPE, said->type);
 	} else {
-		legacy = xm_proto_begin(o, EVENT_LEGACY);
-		xm_proto_uint(o, LEGACY_PHASE, (uint64_t)said->phase);
-		xm_proto_uint(o, LEGACY_ID, said->flow);
+		legacy = xf_proto_begin(o, EVENT_LEGACY);
+		xf_proto_uint(o, LEGACY_PHASE, (uint64_t)said->phase);
+		xf_proto_uint(o, LEGACY_ID, said->flow);
 		if (said->enclosing)
-			xm_proto_uint(o, LEGACY_ENCLOSING, 1);
-		xm_proto_end(o, legacy);
+			xf_proto_uint(o, LEGACY_ENCLOSING, 1);
+		xf_proto_end(o, legacy);
 	}
-	if (said->category != XM_NONE)
-		xm_proto_uint(o, EVENT_CATEGORY_IIDS, said->category + 1);
-	if (said->name != XM_NONE)
-		xm_proto_uint(o, EVENT_NAME_IID, said->name + 1);
+	if (said->category != XF_NONE)
+		xf_proto_uint(o, EVENT_CATEGORY_IIDS, said->category + 1);
+	if (said->name != XF_NONE)
+		xf_proto_uint(o, EVENT_NAME_IID, said->name + 1);
 	else if (said->long_name.p)
-		xm_proto_bytes(o, EVENT_NAME, said->long_name.p, said->long_name.n);
-	xm_proto_raw(o, p->fields.data, p->fields.length);
-	xm_proto_end(o, event);
+		xf_proto_bytes(o, EVENT_NAME, said->long_name.p, said->long_name.n);
+	xf_proto_raw(o, p->fields.data, p->fields.length);
+	xf_proto_end(o, event);
 	put_packet(p, place);
 }
 
@@ -306,7 +306,7 @@ char *xs_pf_put_short(char *o, struct xs_pf_sequence *sequence, uint64_t time, u
 	event = o++;
 	*o++ = EVENT_TYPE << 3;
 	*o++ = (char)type;
-	if (name != XM_NONE) {
+	if (name != XF_NONE) {
 		*o++ = EVENT_NAME_IID << 3;
 		o = put_varint(o, name + 1);
 	}
@@ -318,19 +318,19 @@ char *xs_pf_put_short(char *o, struct xs_pf_sequence *sequence, uint64_t time, u
 void xs_pf_put_end(struct xs_pf_place *place, struct xs_pf_sequence *sequence, uint64_t time)
 {
 	if (place->end - place->at > ONE_BYTE)
-		place->at = xs_pf_put_short(place->at, sequence, time, TYPE_END, XM_NONE);
+		place->at = xs_pf_put_short(place->at, sequence, time, TYPE_END, XF_NONE);
 }
 
-uint32_t xs_pf_number(struct xs_perfetto *p, enum xs_pf_kind kind, struct xm_text string,
-		      struct xm_text *ret_text)
+uint32_t xs_pf_number(struct xs_perfetto *p, enum xs_pf_kind kind, struct xf_text string,
+		      struct xf_text *ret_text)
 {
-	size_t n = xm_is_string(string)
-			   ? xm_unescape(string, p->annotator.text, sizeof(p->annotator.text))
+	size_t n = xf_is_string(string)
+			   ? xf_unescape(string, p->annotator.text, sizeof(p->annotator.text))
 			   : 0;
-	uint32_t number = n ? xm_map_add(&p->texts[kind], p->annotator.text, n) : XM_NONE;
+	uint32_t number = n ? xf_map_add(&p->texts[kind], p->annotator.text, n) : XF_NONE;
 
-	*ret_text = number == XM_NONE ? (struct xm_text){ p->annotator.text, n }
-				      : (struct xm_text){ 0 };
+	*ret_text = number == XF_NONE ? (struct xf_text){ p->annotator.text, n }
+				      : (struct xf_text){ 0 };
 	return number;
 }
 
@@ -340,9 +340,9 @@ void xs_pf_put_counter(struct xs_perfetto *p, struct xs_pf_place *place,
 	size_t event;
 
 	begin_packet(p, sequence, time);
-	event = xm_proto_begin(&p->packet, PACKET_TRACK_EVENT);
-	xm_proto_uint(&p->packet, EVENT_TYPE, TYPE_COUNTER);
-	xm_proto_double(&p->packet, EVENT_DOUBLE_VALUE, value);
-	xm_proto_end(&p->packet, event);
+	event = xf_proto_begin(&p->packet, PACKET_TRACK_EVENT);
+	xf_proto_uint(&p->packet, EVENT_TYPE, TYPE_COUNTER);
+	xf_proto_double(&p->packet, EVENT_DOUBLE_VALUE, value);
+	xf_proto_end(&p->packet, event);
 	put_packet(p, place);
 }

@@ -33,8 +33,8 @@ struct xs_pf_place {
 };
 
 struct xs_perfetto {
-	struct xm_proto packet, fields;
-	struct xm_map texts[XS_PF_KINDS], index; /* index: the sequences, by pid, tid and level */
+	struct xf_proto packet, fields;
+	struct xf_map texts[XS_PF_KINDS], index; /* index: the sequences, by pid, tid and level */
 	struct xs_pf_sequence *sequences;
 	uint32_t sequence_room, first; /* first: the number of the first one */
 	uint64_t base;		       /* ns since 1970 */
@@ -42,7 +42,7 @@ struct xs_perfetto {
 	struct {
 		uint32_t id, number; /* number + 1; 0: it has none */
 	} names[XS_PF_NAMES];
-	struct xm_annotator annotator;
+	struct xf_annotator annotator;
 	uint32_t keys[XS_PF_KEYS_MAX], key_count; /* of the event that is being made */
 	/* a name, as JSON has it and without that; packets, before they take the place of JSON */
 	char escaped[6 * XS_PF_NAME_MAX + 3], made[XS_OUTPUT_SLACK];
@@ -50,8 +50,8 @@ struct xs_perfetto {
 
 /* What an event says beside its time. */
 struct xs_pf_said {
-	uint32_t name, category;  /* numbers; XM_NONE: none */
-	struct xm_text long_name; /* one that has no number; p NULL: none */
+	uint32_t name, category;  /* numbers; XF_NONE: none */
+	struct xf_text long_name; /* one that has no number; p NULL: none */
 	uint32_t type;		  /* 0: an arrow's end */
 	char phase;
 	bool enclosing;
@@ -65,17 +65,17 @@ struct xs_pf_said {
 uint32_t xs_pf_sequence_of(struct xs_perfetto *p, struct xs_pf_place *place, uint64_t pid,
 			   int64_t tid, uint32_t level);
 /* A text's number, or the text itself where there are too many. */
-uint32_t xs_pf_number(struct xs_perfetto *p, enum xs_pf_kind kind, struct xm_text string,
-		      struct xm_text *ret_text);
+uint32_t xs_pf_number(struct xs_perfetto *p, enum xs_pf_kind kind, struct xf_text string,
+		      struct xf_text *ret_text);
 
 /*
  * A name, labels or place of a process, or (tid 0 and more) of a thread. field: PROCESS_… or
  * THREAD_…; 0: nothing but that it is there. number: of a place.
  */
 void xs_pf_put_process(struct xs_perfetto *p, struct xs_pf_place *place, uint64_t pid,
-		       uint32_t field, struct xm_text text, uint64_t number);
+		       uint32_t field, struct xf_text text, uint64_t number);
 void xs_pf_put_thread(struct xs_perfetto *p, struct xs_pf_place *place, uint64_t pid, int64_t tid,
-		      uint32_t field, struct xm_text text, uint64_t number);
+		      uint32_t field, struct xf_text text, uint64_t number);
 void xs_pf_put_counter_track(struct xs_perfetto *p, struct xs_pf_place *place, uint64_t pid,
 			     int64_t tid, const char *name, size_t length);
 void xs_pf_put_counter(struct xs_perfetto *p, struct xs_pf_place *place,
