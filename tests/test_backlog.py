@@ -68,6 +68,21 @@ def test_a_full_backlog_grows_no_further(xstrace):
     check_truth(run.trace, path)
 
 
+def test_a_full_backlog_costs_little(xstrace):
+    """Many threads that all want more of it than there is wait about as long as without one."""
+
+    def seconds(options):
+        run = xstrace(f"{SMALL} {options}", "itt_tasks", [5000, 64])
+        run.check_expected()
+        return run.seconds
+
+    for _ in range(3):  # others may have the processors
+        without, full = seconds("--backlog 0"), seconds("--backlog 1M")
+        if full < 3 * without:
+            return
+    pytest.fail(f"{full:.2f} s, and {without:.2f} s without a backlog")
+
+
 @pytest.mark.parametrize("twice", [False, True])
 def test_a_killed_drain_process_leaves_its_backlog(xstrace, twice):
     """All that was moved is in the trace; what the program did later may be lost."""

@@ -23,9 +23,7 @@ def begin(domain, name):
     return xstrace(options, sys.executable, ["-c", head + body], **more)
 
 
-@pytest.mark.parametrize(
-    "count, threads, depth", [(0, 1, 1), (1, 1, 1), (1000, 1, 8), (999, 4, 64)]
-)
+@pytest.mark.parametrize("count, threads, depth", [(0, 1, 1), (1, 1, 1), (1000, 1, 8), (999, 4, 64)])
 def test_counts_and_nesting(xstrace, count, threads, depth):
     run = xstrace(ITT, "itt_tasks", [count, threads, "--depth", depth])
     assert (run.status, run.err) == (0, "")
@@ -52,6 +50,29 @@ def test_many_rounds_of_threads(xstrace):
     assert run.trace.other["lost"] == 0
 
 
+def test_more_threads_than_are_listed(xstrace):
+    """They are counted once each, and a thread that gets another name in a task goes on with it."""
+    body = """
+import threading
+d = domain("d")
+from ittapi import thread_set_name
+def work():
+    begin(d, "outer")
+    thread_set_name("renamed")
+    end(d)
+for _ in range(4200):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+"""
+    run = script(xstrace, body)
+    assert run.status == 0
+    other = run.trace.other
+    assert len(other["threads"]) == 4096 and other["threads_omitted"] == 4200 - 4096
+    assert run.trace.count("tasks") == 4200 and run.trace.count("open") == 0
+    assert other["lost"] == 0 and "unmatched_ends" not in other
+
+
 def test_a_lot(xstrace):
     """The rings turn around many times, and nothing is lost."""
     run = xstrace(ITT, "itt_tasks", [300000, 2]).check_expected()
@@ -68,9 +89,7 @@ def test_every_name_is_exact(xstrace):
         name = "names::" + raw.decode("utf-8", "replace")
         # how many U+FFFD a wrong sequence becomes is nobody's law
         seen = re.sub("\ufffd+", "\ufffd", task.name)
-        assert seen == re.sub("\ufffd+", "\ufffd", name) or (
-            len(name) > 4096 and name.startswith(seen)
-        )
+        assert seen == re.sub("\ufffd+", "\ufffd", name) or (len(name) > 4096 and name.startswith(seen))
     assert len(tasks[len(printed) - 1].name) > 1000  # the longest is cut, not gone
     run.check_expected()
     assert "of NULL: a domain, a name\n" in run.out

@@ -214,7 +214,10 @@ static uint64_t relieve(struct xs_backlog *backlog, struct xs_track *track)
 	uint64_t size = track->process->ring_size, step = size / XS_RING_STEPS;
 	uint64_t from = xs_track_tail(track), to = xs_ring_filled(track->ring);
 
-	if (to - from > size || (!track->moved.room && !begin(backlog, track, from)))
+	if (to - from > size)
+		return 0;
+	if (!track->moved.room &&
+	    (!xs_chunks_has_room(&backlog->chunks) || !begin(backlog, track, from)))
 		return 0;
 	/* others wait, too */
 	if (to - from > step + AT_ONCE)

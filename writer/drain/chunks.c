@@ -22,6 +22,7 @@
 #define COUNT_MOST 8192u	/* each is a mapping, of which a process may have 65,530 */
 #define SPARES	   32u
 #define LOOK	   (4u << 20) /* bytes of new memory, before it is looked how much there is */
+#define REFUSED	   50000000u  /* ns: until then it is not looked again whether there is more */
 
 static uint64_t table_size(const struct xs_chunks *chunks)
 {
@@ -104,16 +105,30 @@ static bool may_grow(struct xs_chunks *chunks)
 	return true;
 }
 
+bool xs_chunks_has_room(const struct xs_chunks *chunks)
+{
+	if (chunks->spare)
+		return true;
+	if (chunks->failed || (!chunks->empty && chunks->used >= chunks->count))
+		return false;
+	return !chunks->refused || xs_clock_ns(CLOCK_MONOTONIC) - chunks->refused > REFUSED;
+}
+
 /* Returns number + 1; 0: there is none. */
 static uint32_t take(struct xs_chunks *chunks)
 {
 	uint32_t *list = chunks->spare ? &chunks->spare : &chunks->empty, chunk;
 
-	if (!chunks->spare && !may_grow(chunks))
+	if (!xs_chunks_has_room(chunks))
 		return 0;
+	if (!chunks->spare && !may_grow(chunks)) {
+		chunks->refused = xs_clock_ns(CLOCK_MONOTONIC);
+		return 0;
+	}
+	chunks->refused = 0;
 	chunk = *list;
 	if (!chunk)
-		return chunks->used < chunks->count ? ++chunks->used : 0;
+		return ++chunks->used;
 	chunks->spares -= list == &chunks->spare;
 	*list = chunks->next[chunk - 1];
 	return chunk;

@@ -34,12 +34,15 @@ struct xs_chunks {
 	uint32_t used;	  /* ever: from there on nobody has used one */
 	uint32_t taken;	  /* in lists of tracks */
 	uint64_t allowed; /* bytes, before it is looked again how much memory there is */
+	uint64_t refused; /* CLOCK_MONOTONIC: when there was too little; 0: there was enough */
 };
 
 /* For `limit` bytes in all. A successor (run->recovering) opens what there is. */
 void xs_chunks_init(struct xs_chunks *chunks, struct xs_run *run, uint64_t limit);
 void xs_chunks_close(struct xs_chunks *chunks);
 
+/* Would xs_chunks_add() find one? Cheap: it is asked for each full ring, again and again. */
+bool xs_chunks_has_room(const struct xs_chunks *chunks);
 /* Appends the chunk at `position` of the owner's stream. False: there is none, or no memory. */
 bool xs_chunks_add(struct xs_chunks *chunks, struct xs_chunk_list *list, uint32_t owner,
 		   uint64_t position);

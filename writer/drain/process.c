@@ -473,6 +473,7 @@ static void restart_stats(struct xs_process *process)
 
 		track->records = 0;
 		track->thread = UINT32_MAX;
+		track->omitted = false;
 		if (known && track_has_history(track))
 			xs_track_stats(track, track->tid, name);
 	}

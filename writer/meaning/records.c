@@ -39,7 +39,8 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 		name = xs_thread_given(process, tid);
 		text = xs_text_of(process->run, name, &length);
 	}
-	if (tid != track->tid || track->thread == UINT32_MAX) {
+	/* the same thread again has a new name; its tasks go on */
+	if (tid != track->tid || (track->thread == UINT32_MAX && !track->omitted)) {
 		xs_itt_release(track);
 		xs_track_close(track, UINT32_MAX, xs_process_ns(process, event->tick));
 		xs_calls_finish(track, xs_process_ns(process, event->tick));

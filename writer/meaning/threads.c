@@ -27,7 +27,8 @@ void xs_track_stats(struct xs_track *track, uint32_t tid, uint32_t name)
 		return;
 	}
 	track->thread = UINT32_MAX;
-	if (process->thread_count >= MAX_THREADS) {
+	track->omitted = process->thread_count >= MAX_THREADS;
+	if (track->omitted) {
 		process->threads_omitted++;
 		return;
 	}

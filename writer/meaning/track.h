@@ -56,6 +56,7 @@ struct xs_track {
 	uint64_t head; /* where the records end that are being read */
 	uint64_t records, lost_base;
 	uint32_t tid, thread; /* thread: index in process->threads */
+	bool omitted;	      /* there was no room for the thread there */
 	bool dirty;	      /* consumed since the last commit */
 	uint64_t odd_head;    /* the last one that could not be; 0: none */
 	/* tick: a record from there on is looked at more closely, for the next two */
