@@ -266,14 +266,16 @@ static bool make_room(struct queue *queue)
 
 static void keep(struct queue *queue, const struct command *command)
 {
-	struct command *at;
+	struct command *end;
+	uint32_t later = 0;
 
 	if (!make_room(queue))
 		return;
-	at = queue->pending + queue->first + queue->count;
-	for (uint32_t i = 0; i < queue->count && i < FAR && at[-1].tick > command->tick; i++, at--)
-		*at = at[-1];
-	*at = *command;
+	end = queue->pending + queue->first + queue->count;
+	while (later < queue->count && later < FAR && end[-1 - (int)later].tick > command->tick)
+		later++;
+	memmove(end - later + 1, end - later, later * sizeof(*end));
+	end[-(int)later] = *command;
 	queue->count++;
 }
 
