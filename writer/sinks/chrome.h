@@ -18,6 +18,7 @@
 
 #define XS_PERFETTO_LEVELS 8u /* tasks in each other that have their own sequences */
 
+#define XS_OWN	   16u	       /* such tracks whose beginnings are remembered */
 #define XS_OWN_TID 0x40000000u /* from here on: tracks that are no thread's */
 
 /* A device, or a tile of it: a process in the trace. */
@@ -165,9 +166,9 @@ struct xs_chrome {
 	struct xs_json_clock time;
 	char counter[32]; /* how each counter's event begins */
 	uint32_t counter_length;
-	uint32_t next_own;	 /* tracks from XS_OWN_TID on */
-	struct xs_own own[4];	 /* those of them, and of devices, that had the last slices */
-	struct xs_label *labels; /* XS_LABELS; NULL: none yet */
+	uint32_t next_own;	   /* tracks from XS_OWN_TID on */
+	struct xs_own own[XS_OWN]; /* those of them, and of devices, that had the last slices */
+	struct xs_label *labels;   /* XS_LABELS; NULL: none yet */
 	struct xs_row *rows;
 	uint32_t row_count, last_row;
 	struct xs_json_names names;

@@ -109,7 +109,7 @@ char *xs_chrome_begin_far(char *o, struct xs_begun *begun, const char *text, uin
 
 struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint64_t tid)
 {
-	struct xs_own *own = &chrome->own[tid % 4];
+	struct xs_own *own = &chrome->own[(tid + 7 * pid) % XS_OWN];
 	char *o;
 
 	/* length: Kineto's first device has a track 0 of a process 0 */
