@@ -178,7 +178,8 @@ void xs_timeline_update(struct xs_timeline *line)
 			now.tick + (uint64_t)(((unsigned __int128)horizon << 32) / fresh.slope);
 }
 
-uint64_t xs_timeline_past_ns(const struct xs_timeline *line, uint64_t tick)
+/* The segment on which the tick lies; the first one, if it is before that. */
+static size_t segment_of(const struct xs_timeline *line, uint64_t tick)
 {
 	const struct xs_segment *s = line->segments;
 	size_t low = 0, high = line->count;
@@ -187,7 +188,7 @@ uint64_t xs_timeline_past_ns(const struct xs_timeline *line, uint64_t tick)
 	for (unsigned i = 0; i < 16 && high > 1 && tick < s[high - 1].tick; i++)
 		high--;
 	if (tick >= s[high - 1].tick)
-		return on_segment(&s[high - 1], tick);
+		return high - 1;
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
 
@@ -196,5 +197,24 @@ uint64_t xs_timeline_past_ns(const struct xs_timeline *line, uint64_t tick)
 		else
 			high = middle;
 	}
-	return on_segment(&s[low], tick);
+	return low;
+}
+
+uint64_t xs_timeline_past_ns(const struct xs_timeline *line, uint64_t tick)
+{
+	return on_segment(&line->segments[segment_of(line, tick)], tick);
+}
+
+struct xs_stretch xs_timeline_stretch(const struct xs_timeline *line, uint64_t tick)
+{
+	size_t at = segment_of(line, tick);
+	const struct xs_segment *s = &line->segments[at];
+	struct xs_stretch stretch = { s->tick, UINT64_MAX / (s->slope ? s->slope : 1), s->ns,
+				      s->slope };
+
+	if (at + 1 < line->count && s[1].tick - s->tick < stretch.length)
+		stretch.length = s[1].tick - s->tick;
+	if (tick - s->tick >= stretch.length)
+		stretch.length = 0;
+	return stretch;
 }

@@ -83,6 +83,22 @@ void xs_timeline_fini(struct xs_timeline *line);
 /* To be called before ticks that were read just now are converted; cheap when no segment is due. */
 void xs_timeline_update(struct xs_timeline *line);
 
+/*
+ * Ticks from `from` on, `length` of them, that lie on one segment, and for which numbers of 64 bits
+ * are enough.
+ */
+struct xs_stretch {
+	uint64_t from, length, ns, slope;
+};
+/* The one from `tick` on. length 0: there is none. It is good until the timeline is updated. */
+struct xs_stretch xs_timeline_stretch(const struct xs_timeline *line, uint64_t tick);
+
+/* ns of a tick on it: the same as xs_timeline_ns() */
+static inline uint64_t xs_stretch_ns(const struct xs_stretch *stretch, uint64_t after_from)
+{
+	return stretch->ns + (after_from * stretch->slope >> 32);
+}
+
 /* ns of a tick before the last segment. */
 uint64_t xs_timeline_past_ns(const struct xs_timeline *line, uint64_t tick);
 

@@ -69,6 +69,20 @@ static uint64_t ns(uint64_t tick)
 	return xs_timeline_ns(&line, tick);
 }
 
+/* A tick on a stretch becomes what it becomes without; where it has none, nothing is promised. */
+static void on_stretch(uint64_t tick)
+{
+	const struct xs_stretch stretch = xs_timeline_stretch(&line, tick);
+	uint64_t last = stretch.from + stretch.length - 1;
+
+	if (!stretch.length)
+		return;
+	CHECK(tick - stretch.from < stretch.length, "a stretch without its tick");
+	CHECK(xs_stretch_ns(&stretch, tick - stretch.from) == ns(tick), "tick %" PRIu64, tick);
+	CHECK(xs_stretch_ns(&stretch, 0) == ns(stretch.from), "first of a stretch");
+	CHECK(xs_stretch_ns(&stretch, stretch.length - 1) == ns(last), "last of a stretch");
+}
+
 static uint64_t distance(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : b - a;
@@ -106,9 +120,12 @@ static uint64_t go(double seconds, double step_ns)
 		if (tap_failures > 20)
 			break;
 	}
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		CHECK(ns(said[i].tick) == said[i].ns, "what was %" PRIu64 " is %" PRIu64 " now",
 		      said[i].ns, ns(said[i].tick));
+		on_stretch(said[i].tick);
+	}
+	CHECK(!count || xs_timeline_stretch(&line, said[count - 1].tick).length, "no stretch");
 	return worst;
 }
 
@@ -123,10 +140,12 @@ static void seams(void)
 	for (size_t i = 1; i < line.count; i++) {
 		uint64_t seam = line.segments[i].tick;
 
-		for (uint64_t tick = seam - 100; tick < seam + 100; tick++)
+		for (uint64_t tick = seam - 100; tick < seam + 100; tick++) {
 			CHECK(ns(tick) <= ns(tick + 1) && ns(tick + 1) - ns(tick) <= most,
 			      "segment %zu, tick %" PRId64 ": %" PRId64 " ns", i,
 			      (int64_t)(tick - seam), (int64_t)(ns(tick + 1) - ns(tick)));
+			on_stretch(tick);
+		}
 	}
 	/*
 	 * before the first segment too: a record may be older than the run's first pair of readings
@@ -316,6 +335,7 @@ static void wrong_beginnings(void)
 			pass(1e8);
 			xs_timeline_update(&line);
 			(void)ns(counter);
+			on_stretch(counter);
 		}
 		xs_timeline_fini(&line);
 	}

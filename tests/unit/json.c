@@ -3,7 +3,7 @@
  */
 #include <inttypes.h>
 
-#include "json.h"
+#include "json_times.h"
 #include "json_check.h"
 #include "tap.h"
 
@@ -63,6 +63,40 @@ static void numbers_at_random(void)
 				 (uint64_t)tap_random(&seed) << 11 ^ tap_random(&seed);
 
 		one(value >> tap_random(&seed) % 64);
+	}
+}
+
+/* The two times of a slice, of which one is `value` and the other something else. */
+static void two_times(uint64_t value, uint32_t other)
+{
+	uint32_t low = (uint32_t)(value % XS_JSON_TIME_LOW), duration = other;
+	char buffer[ROOM], wanted[64];
+
+	for (int i = 0; i < 2; i++) {
+		(void)snprintf(wanted, sizeof(wanted), "%05u.%03u,\"dur\":%u.%03u", low / 1000,
+			       low % 1000, duration / 1000, duration % 1000);
+		memset(buffer, '#', sizeof(buffer));
+		same(buffer, xs_json_times(buffer, low, duration), wanted, "times", value);
+		low = other % XS_JSON_TIME_LOW;
+		duration = (uint32_t)value;
+	}
+}
+
+static void slices(void)
+{
+	unsigned long long seed = 2;
+
+	for (uint32_t value = 0; value < 200000; value++)
+		two_times(value, value * 7919);
+	for (uint32_t power = 1; power < 1000000000; power *= 10)
+		for (uint32_t times = 1; times < 43; times++)
+			for (uint32_t d = 0; d < 7; d++)
+				two_times((uint64_t)power * times + d - 3, power * (times - 1) - d);
+	two_times(UINT32_MAX, UINT32_MAX);
+	for (int i = 0; i < 1000000; i++) {
+		uint32_t value = (uint32_t)tap_random(&seed) << 16 ^ (uint32_t)tap_random(&seed);
+
+		two_times(value >> tap_random(&seed) % 32, value * 2654435761u);
 	}
 }
 
@@ -247,6 +281,7 @@ int main(int argc, char **argv)
 {
 	(void)argc;
 	tap_main(argv);
+	tap_run("the times of slices", slices);
 	tap_run("eight digits at once", eight_digits);
 	tap_run("numbers at their edges", numbers_at_edges);
 	tap_run("numbers at random", numbers_at_random);

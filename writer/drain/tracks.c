@@ -42,16 +42,43 @@ static inline void dispatch(struct xs_track *track, const struct xs_event *event
 	xs_record_read(track, event, size);
 }
 
+/*
+ * Tasks at `data`, of which `length` bytes may be read: so many of these as xs_tasks_read() takes.
+ * The stretch is that of the last ones.
+ */
+static inline uint32_t read_tasks(struct xs_track *track, const unsigned char *data,
+				  uint64_t length, struct xs_stretch *stretch)
+{
+	uint64_t tick;
+
+	if (length < sizeof(struct xs_event))
+		return 0;
+	tick = __atomic_load_n((const uint64_t *)(const void *)data, __ATOMIC_RELAXED);
+	if (__builtin_expect(tick - stretch->from >= stretch->length, 0))
+		*stretch = xs_timeline_stretch(&track->process->run->clock, tick);
+	return xs_tasks_read(track, data, length, stretch);
+}
+
+static inline bool is_task(const struct xs_event *event)
+{
+	return event->kind == XS_BEGIN || event->kind == XS_END;
+}
+
 void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_t length)
 {
 	struct xs_process *process = track->process;
+	struct xs_stretch stretch = { .length = 0 };
 	uint32_t size;
 
 	for (const unsigned char *end = data + length; data != end; data += size) {
 		const struct xs_event *event = (const void *)data;
 
-		size = event->words * 8u;
-		dispatch(track, event, size);
+		size = is_task(event) ? read_tasks(track, data, (uint64_t)(end - data), &stretch)
+				      : 0;
+		if (!size) {
+			size = event->words * 8u;
+			dispatch(track, event, size);
+		}
 		if (__builtin_expect(process->out && xs_output_full(process->out), 0))
 			xs_process_commit(process);
 	}
@@ -144,8 +171,23 @@ static __attribute__((cold)) void skip(struct xs_track *track)
 	track->pos += left < track->moved.end - track->pos ? left : track->moved.end - track->pos;
 }
 
-/* wanted: there are sinks that are opened with the first event, which has not come yet */
-static inline void read_next(struct xs_track *track, const struct xs_stream *stream, bool *wanted)
+static inline void commit_if_full(struct xs_track *track)
+{
+	struct xs_process *process = track->process;
+
+	if (__builtin_expect(process->out && xs_output_full(process->out), 0)) {
+		track->dirty = true;
+		xs_process_commit(process);
+	}
+}
+
+/*
+ * wanted: there are sinks that are opened with the first event, which has not come yet. True: it
+ * was a task, and more may come.
+ */
+static inline __attribute__((always_inline)) bool read_next(struct xs_track *track,
+							    const struct xs_stream *stream,
+							    bool *wanted)
 {
 	struct xs_process *process = track->process;
 	struct xs_record record;
@@ -155,7 +197,7 @@ static inline void read_next(struct xs_track *track, const struct xs_stream *str
 	if (!size) {
 		process->corrupt++;
 		skip(track);
-		return;
+		return false;
 	}
 	if (__builtin_expect(*wanted && event->kind != XS_PAD && event->kind != XS_THREAD, 0)) {
 		first_event(process);
@@ -163,10 +205,22 @@ static inline void read_next(struct xs_track *track, const struct xs_stream *str
 	}
 	dispatch(track, event, size);
 	track->pos += size;
-	if (__builtin_expect(process->out && xs_output_full(process->out), 0)) {
-		track->dirty = true;
-		xs_process_commit(process);
-	}
+	commit_if_full(track);
+	return is_task(event);
+}
+
+/* The same for tasks, as many as there are in a row; the bytes that were read. */
+static inline uint64_t read_some_tasks(struct xs_track *track, const struct xs_stream *stream,
+				       uint64_t most, struct xs_stretch *stretch)
+{
+	uint64_t offset = track->pos & (stream->size - 1), room = stream->size - offset;
+	uint32_t read = offset % 16 ? 0
+				    : read_tasks(track, stream->data + offset,
+						 room < most ? room : most, stretch);
+
+	track->pos += read;
+	commit_if_full(track);
+	return read;
 }
 
 /* without an output, so much of a backlog is read before its memory is given back */
@@ -190,7 +244,7 @@ void xs_track_next(struct xs_track *track)
 	bool wanted = track->process->awaits_event;
 	uint64_t first = track->pos;
 
-	read_next(track, &stream, &wanted);
+	(void)read_next(track, &stream, &wanted);
 	track->dirty = true;
 	commit_some(track, track->pos - first);
 }
@@ -198,6 +252,8 @@ void xs_track_next(struct xs_track *track)
 uint64_t xs_track_read(struct xs_track *track, uint64_t most)
 {
 	bool wanted = track->process->awaits_event;
+	bool tasks = false; /* the last records were some */
+	struct xs_stretch stretch = { .length = 0 };
 	uint64_t first = track->pos,
 		 length = track->head - first < most ? track->head - first : most;
 
@@ -209,7 +265,9 @@ uint64_t xs_track_read(struct xs_track *track, uint64_t most)
 		if (left > stream.end - from)
 			left = stream.end - from;
 		do
-			read_next(track, &stream, &wanted);
+			tasks = (tasks && read_some_tasks(track, &stream,
+							  left - (track->pos - from), &stretch)) ||
+				read_next(track, &stream, &wanted);
 		while (track->pos - from < left);
 	}
 	track->dirty |= track->pos != first;

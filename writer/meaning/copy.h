@@ -10,6 +10,7 @@
  * A record out of a ring, which the traced process may change at any time: it is copied once, and
  * only the copy is looked at. One that was moved out of the ring is read likewise.
  */
+typedef uint64_t xs_two_words __attribute__((vector_size(16), may_alias));
 struct xs_record {
 	union {
 		struct xs_event event;
@@ -63,10 +64,9 @@ static inline uint32_t xs_record_copy(struct xs_record *copy, const struct xs_st
 		return size;
 	if (size < sizeof(copy->event) || size % 16 || size > room)
 		return 0;
-	for (uint32_t i = 2; i < (most < size ? most : size) / 8; i += 2) {
-		copy->word[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-		copy->word[i + 1] = __atomic_load_n(&from[i + 1], __ATOMIC_RELAXED);
-	}
+	/* volatile: each is read once, and not again from there */
+	for (uint32_t i = 2; i < (most < size ? most : size) / 8; i += 2)
+		*(xs_two_words *)&copy->word[i] = *(const volatile xs_two_words *)&from[i];
 	return size;
 }
 

@@ -103,11 +103,12 @@ struct xs_named xs_cuda_named(const struct xs_process *process,
 	const struct xs_cuda *cuda = process->cuda;
 	uint32_t device = record->device % XS_ACTIVITY_DEVICES;
 	uint64_t queue = record->queue_handle;
-	struct xs_named named = {
-		.device = atomic_load_explicit(&cuda->file->device[device].given,
-					       memory_order_acquire),
-	};
+	struct xs_named named = { 0 };
 
+	if (!cuda) /* a ring says that there is CUDA, and there is none */
+		return named;
+	named.device =
+		atomic_load_explicit(&cuda->file->device[device].given, memory_order_acquire);
 	/* pairs with the release in the collector's name_object() */
 	if (atomic_load_explicit(&cuda->file->objects, memory_order_acquire)) {
 		named.queue = name_of_object(cuda, queue);

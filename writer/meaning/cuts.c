@@ -83,15 +83,10 @@ void xs_track_cut(struct xs_track *track, uint64_t tick)
 	}
 }
 
-uint64_t xs_track_cut_short(struct xs_track *track, uint64_t tick, uint64_t duration)
+uint64_t xs_track_paused_in(const struct xs_track *track, uint64_t tick, uint64_t duration)
 {
-	uint64_t from;
+	uint64_t from = xs_process_paused_after(track->process, tick);
 
-	if (track->cut_at <= tick + duration)
-		xs_track_cut(track, tick + duration);
-	if (tick >= track->cut_to)
-		return UINT64_MAX;
-	from = xs_process_paused_after(track->process, tick);
 	return from < tick + duration ? from : UINT64_MAX;
 }
 

@@ -17,11 +17,21 @@ void xs_track_look_for_pauses(struct xs_track *track);
 void xs_track_cut(struct xs_track *track, uint64_t tick) __attribute__((cold));
 /* The process has ended: the same for all pauses, also for one that has not ended. */
 void xs_track_cut_last(struct xs_track *track);
+/* When recording was first off in the time from `tick` on; UINT64_MAX: never. */
+uint64_t xs_track_paused_in(const struct xs_track *track, uint64_t tick, uint64_t duration)
+	__attribute__((cold));
 /*
  * For a record that is written at its end, of something that began at `tick` and took `duration`:
  * when it is to end in the trace if recording was off in between, so that it stays inside the tasks
  * around it; else UINT64_MAX.
  */
-uint64_t xs_track_cut_short(struct xs_track *track, uint64_t tick, uint64_t duration);
+static inline uint64_t xs_track_cut_short(struct xs_track *track, uint64_t tick, uint64_t duration)
+{
+	if (__builtin_expect(track->cut_at <= tick + duration, 0))
+		xs_track_cut(track, tick + duration);
+	return __builtin_expect(tick >= track->cut_to, 1)
+		       ? UINT64_MAX
+		       : xs_track_paused_in(track, tick, duration);
+}
 
 #endif

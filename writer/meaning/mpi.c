@@ -411,18 +411,16 @@ static uint64_t number_of(struct xs_process *process, uint64_t handle, uint64_t 
 static uint64_t read_words(struct xs_mpi_call *call, uint64_t *word,
 			   const struct xs_mpi_record *record, uint32_t size)
 {
-	uint32_t count = (size - (uint32_t)sizeof(*record)) / 8, at = 0,
-		 left = record->words & ((1u << XS_MPI_WORDS) - 1);
+	const uint64_t *from = record->word, *stop = from + (size - sizeof(*record)) / 8;
+	const uint32_t told = record->words & ((1u << XS_MPI_WORDS) - 1);
 	uint64_t duration = record->duration;
+	uint32_t left = told;
 
 	/* the others are not looked at where they are not there */
 	memset(word, 0, XS_MPI_REQUEST * sizeof(word[0]));
-	for (; left && at < count; left &= left - 1) {
-		uint32_t i = (uint32_t)__builtin_ctz(left);
-
-		word[i] = record->word[at++];
-		call->words |= 1u << i;
-	}
+	for (; left && from < stop; left &= left - 1)
+		word[__builtin_ctz(left)] = *from++;
+	call->words = told ^ left;
 	call->result = call->words & 1u << XS_MPI_RESULT ? (int32_t)word[XS_MPI_RESULT] : 0;
 	if (call->words & 1u << XS_MPI_DURATION)
 		duration = word[XS_MPI_DURATION];

@@ -40,11 +40,6 @@ void xs_shown_shape(uint8_t source, const uint64_t *shape, uint64_t *shown)
 		shown[i] = groups && shape[3 + i] ? shape[i] / shape[3 + i] : shape[i];
 }
 
-uint32_t xs_function_id(uint8_t source, uint32_t function)
-{
-	return XS_NAME_FUNCTION | (uint32_t)(source & 0x7f) << 24 | (function & 0xffffff);
-}
-
 /* ---- texts ---- */
 
 struct xs_texts {

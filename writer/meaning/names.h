@@ -62,7 +62,10 @@ char xs_memory_letter(uint8_t source, unsigned memory);
 /* Of global[3], local[3] what is shown first: groups or work items, as the backend has it. */
 void xs_shown_shape(uint8_t source, const uint64_t *shape, uint64_t *shown);
 /* Key of a function's name for the two above. */
-uint32_t xs_function_id(uint8_t source, uint32_t function);
+static inline uint32_t xs_function_id(uint8_t source, uint32_t function)
+{
+	return XS_NAME_FUNCTION | (uint32_t)(source & 0x7f) << 24 | (function & 0xffffff);
+}
 /* A C++ name as it is written; other text stays. Valid until the next call. */
 const char *xs_demangle(const char *text, size_t *length);
 /*

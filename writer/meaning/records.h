@@ -4,6 +4,7 @@
 #ifndef XS_RECORDS_H
 #define XS_RECORDS_H
 
+#include "plain.h"
 #include "tasks.h"
 
 struct xs_work;
@@ -41,8 +42,11 @@ static inline void xs_task_end(struct xs_track *track, const struct xs_event *ev
 		xs_task_end_among(track, event, at - 1, end);
 		return;
 	}
-	if (process->plain_task)
-		process->plain_task(track, task, end);
+	if (process->plain_tasks)
+		process->plain_tasks(track,
+				     &(struct xs_task){ task->start, end, task->name.id,
+							track->depth },
+				     1);
 	track->depth--;
 	track->last_ns = end;
 }

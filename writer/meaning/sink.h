@@ -9,6 +9,7 @@
 #ifndef XS_SINK_H
 #define XS_SINK_H
 
+#include "plain.h"
 #include "traced.h"
 #include "track.h"
 
@@ -164,11 +165,11 @@ struct xs_sink {
 	/* What a thread is called; the last one counts. */
 	void (*thread)(struct xs_process *process, uint32_t tid, const char *name, size_t length);
 	/*
-	 * A span that has nothing but a name, on its thread's own track: the hottest of all. Does
+	 * Spans that have nothing but a name, on their thread's own track: the hottest of all. Does
 	 * the sink want them (NULL: yes)?
 	 */
 	bool (*wants_tasks)(const struct xs_run *run);
-	void (*task)(struct xs_track *track, const struct xs_open *task, uint64_t end);
+	void (*tasks)(struct xs_track *track, const struct xs_task *tasks, uint32_t count);
 	void (*slice)(struct xs_process *process, const struct xs_slice *slice);
 	void (*mark)(struct xs_process *process, const struct xs_mark *mark);
 	void (*counter)(struct xs_process *process, const struct xs_counter_record *record,

@@ -22,6 +22,7 @@
 struct xs_open;
 struct xs_output;
 struct xs_sink;
+struct xs_task;
 struct xs_track;
 
 struct xs_thread_stats {
@@ -127,8 +128,8 @@ struct xs_process {
 	uint32_t open_count;
 	void *sink[XS_SINKS_MAX];
 	bool awaits_event; /* there are sinks that are opened with the first one */
-	/* of a task that has nothing but a name: the sink that wants it, or the first of several */
-	void (*plain_task)(struct xs_track *track, const struct xs_open *task, uint64_t end);
+	/* of tasks that have nothing but a name: of the sink that wants them, or of all */
+	void (*plain_tasks)(struct xs_track *track, const struct xs_task *tasks, uint32_t count);
 	/* writes out what is buffered, so that the rings' room goes back to the producers */
 	void (*commit)(struct xs_process *process);
 	/* the file that --recover completes, which a sink has open; NULL: none (yet) */

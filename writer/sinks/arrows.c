@@ -14,8 +14,8 @@
 #define MAX_WAITING 65536u /* on one track; more are written at once */
 #define FAR	    1024u  /* so are those that belong before so many others */
 
-static inline char *put_rest(char *o, struct xs_json_clock *clock, uint64_t ts, uint64_t id,
-			     enum xs_arrow_kind kind)
+/* What both ends of an arrow say behind their times: at most XS_CHUNK bytes. */
+static inline char *put_rest(char *o, uint64_t id, enum xs_arrow_kind kind)
 {
 	static const char rest[][40] = {
 		[XS_ARROW_ENQUEUE] = ",\"cat\":\"flow\",\"name\":\"dep\"},\n",
@@ -24,7 +24,21 @@ static inline char *put_rest(char *o, struct xs_json_clock *clock, uint64_t ts, 
 		[XS_ARROW_KINETO] = ",\"cat\":\"ac2g\",\"name\":\"ac2g\"},\n",
 	};
 
-	return xs_put(xs_put_count(xs_json_time(o, ts, clock), ",\"id\":", id), rest[kind]);
+	return xs_put(xs_put_count(o, ",\"id\":", id), rest[kind]);
+}
+
+/* From the time of its beginning on: the rest of an arrow, which ends on the track `to`. */
+static char *put_both(char *o, struct xs_json_clock *clock, const struct xs_arrow *arrow,
+		      uint64_t id, uint64_t from, uint64_t until, const struct xs_own *to)
+{
+	char *rest = xs_json_time(o, from, clock);
+	size_t length;
+
+	o = put_rest(rest, id, arrow->kind);
+	length = (size_t)(o - rest);
+	o = xs_json_time(xs_chrome_put_chunks(o, to->arrow, to->arrow_length), until, clock);
+	memcpy(o, rest, XS_CHUNK);
+	return o + length;
 }
 
 /* Unique among the processes of a host, and exact in a double. */
@@ -43,10 +57,9 @@ static void write_back(struct xs_process *process, const struct xs_arrow *arrow)
 
 	o = xs_chrome_put_chunks(o, own->text, own->length);
 	*phase = 's'; /* both begin as slices do */
-	o = put_rest(o, &chrome->time, arrow->device, id, arrow->kind);
 	own = xs_chrome_own(chrome, (uint32_t)process->pid, arrow->host_tid);
-	o = xs_chrome_put_chunks(o, own->arrow, own->arrow_length);
-	xs_chrome_finish(chrome, put_rest(o, &chrome->time, arrow->host, id, arrow->kind));
+	o = put_both(o, &chrome->time, arrow, id, arrow->device, arrow->host, own);
+	xs_chrome_finish(chrome, o);
 }
 
 void xs_arrow_between(struct xs_process *process, uint32_t number, const struct xs_arrow_end *from,
@@ -92,10 +105,9 @@ static void write_arrow(struct xs_process *process, const struct xs_track *track
 		o += caller->prefix_length;
 	}
 	*phase = 's'; /* both begin as slices do */
-	o = put_rest(o, &chrome->time, arrow->host, id, arrow->kind);
 	own = xs_chrome_own(chrome, arrow->pid, arrow->tid);
-	o = xs_chrome_put_chunks(o, own->arrow, own->arrow_length);
-	xs_chrome_finish(chrome, put_rest(o, &chrome->time, arrow->device, id, arrow->kind));
+	o = put_both(o, &chrome->time, arrow, id, arrow->host, arrow->device, own);
+	xs_chrome_finish(chrome, o);
 }
 
 static struct xs_track *track_of(struct xs_process *process, uint32_t tid)

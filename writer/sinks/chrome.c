@@ -149,6 +149,7 @@ static void set_prefix(struct xs_track *track)
 
 	o = xs_put(xs_put_count(o, ",\"pid\":", (uint32_t)track->process->pid), ",\"ts\":");
 	own->prefix_length = (uint32_t)(o - own->prefix);
+	own->begun.from = 0;
 	memset(own->sequences, 0, sizeof(own->sequences));
 }
 
@@ -225,23 +226,6 @@ static void name_thread(struct xs_process *process, uint32_t tid, const char *na
 	xs_chrome_finish(chrome, xs_put(o, chrome->kineto ? ")\"}},\n" : "\"}},\n"));
 }
 
-static void put_task(struct xs_track *track, const struct xs_open *task, uint64_t end)
-{
-	struct xs_process *process = track->process;
-	struct xs_chrome *chrome = xs_chrome_of(process);
-	char *o;
-
-	if (__builtin_expect(chrome->types != UINT64_MAX, 0) &&
-	    !xs_chrome_wants_task(process, task->name.id))
-		return;
-	if (__builtin_expect(chrome->perfetto != NULL, 0)) {
-		xs_perfetto_task(track, task->name.id, task->start, end);
-		return;
-	}
-	o = xs_chrome_put_slice(xs_output_put(&chrome->out), track, task->start, end);
-	xs_chrome_finish(chrome, xs_chrome_put_name(o, process, task->name.id));
-}
-
 /* The result's name, where the API's header has one. */
 static char *put_returned(char *o, const struct xs_call *call)
 {
@@ -305,12 +289,14 @@ static void put_call(struct xs_track *track, const struct xs_call *call)
 	const struct xs_chrome_track *own = xs_chrome_track(track);
 	char *o;
 
-	if (xs_kineto_wants_call(track->process, call) &&
+	if ((chrome->types == UINT64_MAX || xs_kineto_wants_call(track->process, call)) &&
 	    (call->unfinished || options->chrome_call ||
 	     (options->chrome_kernel && call->event->flags & XS_CALL_FLAG_OF_WORK))) {
 		o = xs_chrome_put_slice(xs_output_put(&chrome->out), track, call->start, call->end);
-		o = call->unfinished ? xs_put(o, ",\"args\":{\"unfinished\":true}")
-				     : put_about(o, track->process, call);
+		if (call->unfinished)
+			o = xs_put(o, ",\"args\":{\"unfinished\":true}");
+		else if (call->event->flags & XS_CALL_FLAG_FAILED || call->given || call->callers)
+			o = put_about(o, track->process, call);
 		xs_chrome_finish(chrome, chrome->kineto ? xs_kineto_end_call(o, track, call)
 							: xs_chrome_put_name(o, track->process,
 									     call->name));
@@ -572,7 +558,7 @@ const struct xs_sink xs_chrome_sink = {
 	.enter = set_prefix,
 	.leave = leave,
 	.thread = name_thread,
-	.task = put_task,
+	.tasks = xs_chrome_tasks,
 	.slice = xs_chrome_span,
 	.mark = xs_chrome_mark,
 	.counter = xs_chrome_counter,

@@ -9,6 +9,7 @@
 
 #include "extras.h"
 #include "json.h"
+#include "json_times.h"
 #include "lanes.h"
 #include "output.h"
 #include "put.h"
@@ -17,6 +18,7 @@
 
 #define XS_PERFETTO_LEVELS 8u /* tasks in each other that have their own sequences */
 
+#define XS_OWN	   16u	       /* such tracks whose beginnings are remembered */
 #define XS_OWN_TID 0x40000000u /* from here on: tracks that are no thread's */
 
 /* A device, or a tile of it: a process in the trace. */
@@ -79,11 +81,22 @@ struct xs_label {
 };
 #define XS_LABELS 64u /* a power of two: where a key's label is kept */
 
+/*
+ * How a slice on a track begins, up to the last eight digits of its time: they are mostly in the
+ * same 100 ms as the one before.
+ */
+struct xs_begun {
+	uint64_t from; /* its time is not before that; 0: nothing is known yet */
+	uint32_t length;
+	char text[XS_CHUNK];
+};
+
 /* How a slice, and the end of an arrow, begins on a track, up to its time. */
 struct xs_own {
 	char text[XS_CHUNK], arrow[XS_CHUNK];
 	uint64_t pid, tid;
 	uint32_t length, arrow_length;
+	struct xs_begun begun; /* its last slice */
 };
 
 /*
@@ -128,8 +141,9 @@ struct xs_arrow_end {
 
 /* Of a thread's ring. */
 struct xs_chrome_track {
-	char prefix[64]; /* {"ph":"X","tid":T,"pid":P,"ts": */
+	char prefix[XS_CHUNK]; /* {"ph":"X","tid":T,"pid":P,"ts": */
 	uint32_t prefix_length;
+	struct xs_begun begun;
 	uint32_t sequences[XS_PERFETTO_LEVELS]; /* perfetto.c; 0: none yet */
 	/* arrows.c: they wait for the calls that they start from, and for how many there is room */
 	uint32_t arrow_first, arrow_end, arrow_room;
@@ -152,9 +166,9 @@ struct xs_chrome {
 	struct xs_json_clock time;
 	char counter[32]; /* how each counter's event begins */
 	uint32_t counter_length;
-	uint32_t next_own;	 /* tracks from XS_OWN_TID on */
-	struct xs_own own[4];	 /* those of them, and of devices, that had the last slices */
-	struct xs_label *labels; /* XS_LABELS; NULL: none yet */
+	uint32_t next_own;	   /* tracks from XS_OWN_TID on */
+	struct xs_own own[XS_OWN]; /* those of them, and of devices, that had the last slices */
+	struct xs_label *labels;   /* XS_LABELS; NULL: none yet */
 	struct xs_row *rows;
 	uint32_t row_count, last_row;
 	struct xs_json_names names;
@@ -206,6 +220,10 @@ static inline char *xs_chrome_put_chunks(char *out, const char *text, uint32_t l
  */
 char *xs_perfetto_put(struct xs_perfetto *perfetto, char *text, char *end);
 
+/* chrome_put.c: the rarer half of xs_chrome_begin() */
+char *xs_chrome_begin_far(char *o, struct xs_begun *begun, const char *text, uint32_t length,
+			  uint64_t start, uint64_t duration);
+
 static inline void xs_chrome_finish(struct xs_chrome *chrome, char *end)
 {
 	if (__builtin_expect(chrome->perfetto != NULL, 0))
@@ -213,16 +231,29 @@ static inline void xs_chrome_finish(struct xs_chrome *chrome, char *end)
 	xs_output_put_end(&chrome->out, end);
 }
 
-/* The beginning of a slice on the thread's own track, up to its duration. */
+/*
+ * The beginning of a slice, up to its duration; `text`: XS_CHUNK bytes, of which `length` count, of
+ * its track.
+ */
+static inline char *xs_chrome_begin(char *o, struct xs_begun *begun, const char *text,
+				    uint32_t length, uint64_t start, uint64_t end)
+{
+	uint64_t low = start - begun->from, duration = end > start ? end - start : 0;
+
+	if (__builtin_expect(low >= XS_JSON_TIME_LOW || duration > XS_JSON_TIME_DUR || !begun->from,
+			     0))
+		return xs_chrome_begin_far(o, begun, text, length, start, duration);
+	memcpy(o, begun->text, sizeof(begun->text)); /* of a fixed size: no call */
+	return xs_json_times(o + begun->length, (uint32_t)low, (uint32_t)duration);
+}
+
+/* The same on the thread's own track. */
 static inline char *xs_chrome_put_slice(char *o, const struct xs_track *track, uint64_t start,
 					uint64_t end)
 {
-	const struct xs_chrome_track *own = xs_chrome_track(track);
+	struct xs_chrome_track *own = xs_chrome_track(track);
 
-	memcpy(o, own->prefix, sizeof(own->prefix)); /* of a fixed size: no call */
-	o = xs_json_time(o + own->prefix_length, start, &xs_chrome_of(track->process)->time);
-	memcpy(o, ",\"dur\":", 8);
-	return xs_json_micros(o + 7, end > start ? end - start : 0);
+	return xs_chrome_begin(o, &own->begun, own->prefix, own->prefix_length, start, end);
 }
 
 /* ---- chrome_file.c ---- */
@@ -239,7 +270,7 @@ int xs_chrome_open_file(struct xs_process *process, struct xs_chrome *chrome, ui
  * How events begin on a track that is no thread's, and on devices' tracks: few of these mostly have
  * many in a row.
  */
-const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint64_t tid);
+struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint64_t tid);
 /* "RANK 3 ", or nothing. */
 char *xs_chrome_put_rank(char *o, const struct xs_process *process);
 /*
@@ -281,9 +312,12 @@ static inline char *xs_chrome_put_name(char *o, struct xs_process *process, uint
 
 	if (__builtin_expect(!name.length, 0))
 		return xs_chrome_put_long_name(o, process, name.id);
-	memcpy(o, name.text, XS_NAME_SLACK);
-	return o + name.length;
+	return xs_chrome_put_chunks(o, name.text, name.length);
 }
+
+/* ---- chrome_tasks.c ---- */
+
+void xs_chrome_tasks(struct xs_track *track, const struct xs_task *tasks, uint32_t count);
 
 /* ---- chrome_args.c ---- */
 

@@ -387,7 +387,7 @@ void xs_chrome_work(struct xs_process *process, const struct xs_work *work)
 	struct xs_chrome *chrome = xs_chrome_of(process);
 	struct device_track *track;
 	const struct xs_label *label;
-	const struct xs_own *own;
+	struct xs_own *own;
 	uint64_t pid, tid;
 	char *o;
 
@@ -402,9 +402,8 @@ void xs_chrome_work(struct xs_process *process, const struct xs_work *work)
 	pid = device_pid(process, track->place);
 	label = label_of(process, work);
 	own = xs_chrome_own(chrome, pid, tid);
-	o = xs_chrome_put_chunks(xs_output_put(&chrome->out), own->text, own->length);
-	o = xs_json_time(o, work->start, &chrome->time);
-	o = xs_json_micros(xs_put(o, ",\"dur\":"), work->end - work->start);
+	o = xs_chrome_begin(xs_output_put(&chrome->out), &own->begun, own->text, own->length,
+			    work->start, work->end);
 	o = xs_put(o, ",\"cat\":\"gpu_op\",\"name\":\"");
 	o = label ? xs_chrome_put_chunks(o, label->text, label->length)
 		  : put_title(o, process, work);

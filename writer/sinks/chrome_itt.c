@@ -29,11 +29,10 @@ static struct xs_place end_slice(struct xs_process *process, char *o, uint32_t t
 static char *put_own_slice(struct xs_process *process, uint32_t tid, uint64_t start, uint64_t end)
 {
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	const struct xs_own *own = xs_chrome_own(chrome, (uint32_t)process->pid, tid);
-	char *o = xs_chrome_put_chunks(xs_output_put(&chrome->out), own->text, own->length);
+	struct xs_own *own = xs_chrome_own(chrome, (uint32_t)process->pid, tid);
 
-	o = xs_put(xs_json_time(o, start, &chrome->time), ",\"dur\":");
-	return xs_json_micros(o, end > start ? end - start : 0);
+	return xs_chrome_begin(xs_output_put(&chrome->out), &own->begun, own->text, own->length,
+			       start, end);
 }
 
 static struct xs_place slice(struct xs_process *process, uint32_t tid, const struct xs_open *task,

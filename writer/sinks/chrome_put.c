@@ -88,9 +88,28 @@ uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, cons
 	return lane->tid;
 }
 
-const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint64_t tid)
+char *xs_chrome_begin_far(char *o, struct xs_begun *begun, const char *text, uint32_t length,
+			  uint64_t start, uint64_t duration)
 {
-	struct xs_own *own = &chrome->own[tid % 4];
+	char *begin = o;
+
+	memcpy(o, text, XS_CHUNK);
+	o += length;
+	if (start >= XS_JSON_TIME_LOW) { /* else the number of its digits changes */
+		o = xs_json_uint(o, start / XS_JSON_TIME_LOW);
+		begun->from = start - start % XS_JSON_TIME_LOW;
+		begun->length = (uint32_t)(o - begin);
+		memcpy(begun->text, begin, sizeof(begun->text));
+		o = xs_json_micros_low(o, (uint32_t)(start % XS_JSON_TIME_LOW));
+	} else {
+		o = xs_json_micros(o, start);
+	}
+	return xs_json_micros(xs_put(o, ",\"dur\":"), duration);
+}
+
+struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint64_t tid)
+{
+	struct xs_own *own = &chrome->own[(tid + 7 * pid) % XS_OWN];
 	char *o;
 
 	/* length: Kineto's first device has a track 0 of a process 0 */
@@ -107,6 +126,7 @@ const struct xs_own *xs_chrome_own(struct xs_chrome *chrome, uint64_t pid, uint6
 	own->arrow_length = (uint32_t)(o - own->arrow);
 	own->tid = tid;
 	own->pid = pid;
+	own->begun.from = 0;
 	return own;
 }
 

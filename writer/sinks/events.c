@@ -124,15 +124,18 @@ static struct xs_event_row *new_on_thread(struct xs_track *track, uint32_t type,
 	return row;
 }
 
-static void add_task(struct xs_track *track, const struct xs_open *task, uint64_t end)
+static void add_tasks(struct xs_track *track, const struct xs_task *tasks, uint32_t count)
 {
-	(void)new_on_thread(track, XS_TYPE_USER_ANNOTATION, task->name.id, task->start, end);
+	for (uint32_t i = 0; i < count; i++)
+		(void)new_on_thread(track, XS_TYPE_USER_ANNOTATION, tasks[i].name, tasks[i].start,
+				    tasks[i].end);
 }
 
 static void add_slice(struct xs_process *process, const struct xs_slice *slice)
 {
 	if (slice->track)
-		add_task(slice->track, slice->task, slice->end);
+		(void)new_on_thread(slice->track, XS_TYPE_USER_ANNOTATION, slice->task->name.id,
+				    slice->task->start, slice->end);
 	else
 		(void)new_row(process, XS_TYPE_USER_ANNOTATION, slice->task->name.id,
 			      slice->task->start, slice->end);
@@ -258,7 +261,7 @@ const struct xs_sink xs_events_sink = {
 	.wanted = wanted,
 	.open = open_events,
 	.at_first_event = true,
-	.task = add_task,
+	.tasks = add_tasks,
 	.slice = add_slice,
 	.mark = add_mark,
 	.call = add_call,

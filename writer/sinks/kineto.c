@@ -131,14 +131,10 @@ static uint32_t type_of(const struct xs_call *call, const char *name, size_t len
 
 bool xs_kineto_wants_call(const struct xs_process *process, const struct xs_call *call)
 {
-	const struct xs_chrome *chrome = xs_chrome_of(process);
 	size_t length;
-	const char *name;
+	const char *name = xs_text_of(process->run, call->name, &length);
 
-	if (chrome->types == UINT64_MAX)
-		return true;
-	name = xs_text_of(process->run, call->name, &length);
-	return xs_chrome_wants(chrome, type_of(call, name, length));
+	return xs_chrome_wants(xs_chrome_of(process), type_of(call, name, length));
 }
 
 /* HolisticTraceAnalysis counts launches by the names that CUDA's runtime gives them. */

@@ -16,6 +16,27 @@
 static size_t all_bytes;
 
 /*
+ * Interval number i. Where the last one was put there is a gap, since the next one will mostly be
+ * put near it.
+ */
+static inline struct xs_interval *interval(const struct xs_lane *lane, uint32_t i)
+{
+	return &lane->taken[i < lane->gap ? i : i + lane->room - lane->count];
+}
+
+static void move_gap(struct xs_lane *lane, uint32_t to)
+{
+	uint32_t wide = lane->room - lane->count;
+	struct xs_interval *gap = lane->taken + lane->gap, *at = lane->taken + to;
+
+	if (to < lane->gap)
+		memmove(at + wide, at, (lane->gap - to) * sizeof(*at));
+	else if (to > lane->gap)
+		memmove(gap, gap + wide, (to - lane->gap) * sizeof(*at));
+	lane->gap = to;
+}
+
+/*
  * Does [start, end] overlap an interval of the lane otherwise than by nesting? `at`: how many begin
  * before it.
  */
@@ -26,13 +47,13 @@ static bool crosses(const struct xs_lane *lane, uint32_t at, uint64_t start, uin
 
 	if (start >= lane->latest)
 		return false;
-	while (first < lane->count && lane->taken[first].start < end)
+	while (first < lane->count && interval(lane, first)->start < end)
 		first++;
 	/* first, so that a lane on which too many are open is left at once */
-	if (first > LOOK_BACK && lane->taken[first - LOOK_BACK].end > start)
+	if (first > LOOK_BACK && interval(lane, first - LOOK_BACK)->end > start)
 		return true;
 	for (uint32_t i = first; i && first - i < LOOK_BACK; i--) {
-		const struct xs_interval *other = &lane->taken[i - 1];
+		const struct xs_interval *other = interval(lane, i - 1);
 		bool apart = other->end <= start || other->start >= end;
 		bool inside = other->start >= start && other->end <= end,
 		     around = other->start <= start && other->end >= end;
@@ -52,14 +73,14 @@ static uint32_t place(const struct xs_lane *lane, uint64_t start)
 {
 	uint32_t low = lane->count, high = low;
 
-	for (uint32_t step = 1; low && lane->taken[low - 1].start > start; step *= 2) {
+	for (uint32_t step = 1; low && interval(lane, low - 1)->start > start; step *= 2) {
 		high = low;
 		low = low > step ? low - step : 0;
 	}
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (lane->taken[middle].start > start)
+		if (interval(lane, middle)->start > start)
 			high = middle;
 		else
 			low = middle + 1;
@@ -78,11 +99,13 @@ static uint32_t make_room(struct xs_lane *lane, uint32_t at)
 
 	if (lane->count < lane->room)
 		return at;
+	move_gap(lane, lane->count);
 	if (lane->count == MEMORY || (lane->room && all_bytes >= BYTES_MAX)) {
-		lane->forgotten = lane->taken[half - 1].end;
+		lane->forgotten = interval(lane, half - 1)->end;
 		memmove(lane->taken, lane->taken + half,
 			(lane->count - half) * sizeof(*lane->taken));
 		lane->count -= half;
+		lane->gap = lane->count;
 		return at > half ? at - half : 0;
 	}
 	grown = realloc(lane->taken, room * sizeof(*grown));
@@ -103,14 +126,14 @@ static bool take(struct xs_lane *lane, uint64_t start, uint64_t end, enum xs_fit
 	at = place(lane, start);
 	if (fit == XS_FIT_NESTING || fit == XS_FIT_FOLDED
 		    ? crosses(lane, at, start, end, fit == XS_FIT_FOLDED)
-		    : (at && lane->taken[at - 1].end > start) ||
-			      (at < lane->count && lane->taken[at].start < end))
+		    : (at && interval(lane, at - 1)->end > start) ||
+			      (at < lane->count && interval(lane, at)->start < end))
 		return false;
 	at = make_room(lane, at);
 	if (at == UINT32_MAX)
 		return false;
-	memmove(&lane->taken[at + 1], &lane->taken[at], (lane->count - at) * sizeof(*lane->taken));
-	lane->taken[at] = (struct xs_interval){ start, end };
+	move_gap(lane, at);
+	lane->taken[lane->gap++] = (struct xs_interval){ start, end };
 	if (end > lane->latest)
 		lane->latest = end;
 	lane->count++;
@@ -121,7 +144,7 @@ static bool is_taken(const struct xs_lane *lane, uint64_t time)
 {
 	uint32_t at = place(lane, time);
 
-	return time < lane->forgotten || (at && lane->taken[at - 1].end > time);
+	return time < lane->forgotten || (at && interval(lane, at - 1)->end > time);
 }
 
 /*

@@ -19,6 +19,7 @@ struct xs_lane {
 	uint32_t tid;
 	uint32_t count, room;
 	struct xs_interval *taken; /* by start */
+	uint32_t gap;		   /* so many are before the room that is left */
 	uint64_t forgotten;	   /* nothing is known about what lies before it */
 	uint64_t latest;	   /* end of all of them: what begins later crosses nothing */
 };

@@ -90,7 +90,7 @@ static uint32_t number_of_name(struct xs_process *process, struct xs_perfetto *p
 	return p->names[at].number - 1;
 }
 
-void xs_perfetto_task(struct xs_track *track, uint32_t name, uint64_t start, uint64_t end)
+void xs_perfetto_task(struct xs_track *track, const struct xs_task *task)
 {
 	struct xs_chrome_track *own = xs_chrome_track(track);
 	struct xs_chrome *chrome = xs_chrome_of(track->process);
@@ -98,11 +98,11 @@ void xs_perfetto_task(struct xs_track *track, uint32_t name, uint64_t start, uin
 	char *o = xs_output_put(&chrome->out);
 	struct xs_pf_place place = { o, o + XS_OUTPUT_SLACK };
 	struct xs_pf_said said = { .category = XF_NONE, .type = TYPE_BEGIN };
-	uint32_t level = track->depth < XS_PERFETTO_LEVELS ? track->depth : XS_PERFETTO_LEVELS - 1,
+	uint32_t level = task->depth < XS_PERFETTO_LEVELS ? task->depth : XS_PERFETTO_LEVELS - 1,
 		 *known = &own->sequences[level];
 	struct xs_pf_sequence *sequence;
 
-	said.name = number_of_name(track->process, p, name, &said.long_name);
+	said.name = number_of_name(track->process, p, task->name, &said.long_name);
 	if (!*known)
 		*known = xs_pf_sequence_of(p, &place, (uint32_t)track->process->pid, track->tid,
 					   level);
@@ -113,13 +113,13 @@ void xs_perfetto_task(struct xs_track *track, uint32_t name, uint64_t start, uin
 	sequence = &p->sequences[*known - 1];
 	if (said.name != XF_NONE && said.name / 64 < sequence->words[XS_PF_NAME] &&
 	    sequence->told[XS_PF_NAME][said.name / 64] >> said.name % 64 & 1) {
-		place.at = xs_pf_put_short(place.at, sequence, start, TYPE_BEGIN, said.name);
+		place.at = xs_pf_put_short(place.at, sequence, task->start, TYPE_BEGIN, said.name);
 	} else {
 		p->key_count = 0;
 		p->fields.length = 0;
-		xs_pf_put_event(p, &place, sequence, start, &said);
+		xs_pf_put_event(p, &place, sequence, task->start, &said);
 	}
-	xs_pf_put_end(&place, sequence, end > start ? end : start);
+	xs_pf_put_end(&place, sequence, task->end > task->start ? task->end : task->start);
 	xs_output_put_end(&chrome->out, place.at);
 }
 

@@ -20,7 +20,7 @@
 struct xs_perfetto *xs_perfetto_create(const struct xs_process *process);
 void xs_perfetto_free(struct xs_perfetto *perfetto);
 
-/* A plain task, `name` a string id. */
-void xs_perfetto_task(struct xs_track *track, uint32_t name, uint64_t start, uint64_t end);
+/* A plain task. */
+void xs_perfetto_task(struct xs_track *track, const struct xs_task *task);
 
 #endif

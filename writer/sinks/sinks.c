@@ -14,9 +14,9 @@ XS_SINKS(DECLARED)
 #define ROW(number, name) [number] = &xs_##name##_sink,
 static const struct xs_sink *const sinks[XS_SINK_COUNT] = { XS_SINKS(ROW) };
 
-static void all_tasks(struct xs_track *track, const struct xs_open *task, uint64_t end)
+static void tell_all(struct xs_track *track, const struct xs_task *tasks, uint32_t count)
 {
-	XS_TELL_SINKS(track->process, task, track, task, end);
+	XS_TELL_SINKS(track->process, tasks, track, tasks, count);
 }
 
 /* Those that are open, in the order of the table; plain tasks go straight to who alone wants them.
@@ -24,14 +24,14 @@ static void all_tasks(struct xs_track *track, const struct xs_open *task, uint64
 static void list_open(struct xs_process *process)
 {
 	process->open_count = 0;
-	process->plain_task = NULL;
+	process->plain_tasks = NULL;
 	for (uint32_t i = 0; i < XS_SINK_COUNT; i++) {
 		if (!process->sink[i])
 			continue;
 		process->open_sinks[process->open_count++] = sinks[i];
-		if (sinks[i]->task &&
+		if (sinks[i]->tasks &&
 		    (!sinks[i]->wants_tasks || sinks[i]->wants_tasks(process->run)))
-			process->plain_task = process->plain_task ? all_tasks : sinks[i]->task;
+			process->plain_tasks = process->plain_tasks ? tell_all : sinks[i]->tasks;
 	}
 }
 

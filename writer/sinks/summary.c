@@ -193,9 +193,14 @@ static void add_task(struct xs_process *process, const struct xs_open *task, uin
 	(void)xs_table_add(&summary->ccl_sizes, &key, duration);
 }
 
-static void add_plain_task(struct xs_track *track, const struct xs_open *task, uint64_t end)
+static void add_plain_tasks(struct xs_track *track, const struct xs_task *tasks, uint32_t count)
 {
-	add_task(track->process, task, end);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct xs_open task = { .start = tasks[i].start,
+					      .name = xs_name_of(track->process, tasks[i].name) };
+
+		add_task(track->process, &task, tasks[i].end);
+	}
 }
 
 static void add_span(struct xs_process *process, const struct xs_slice *span)
@@ -248,7 +253,7 @@ const struct xs_sink xs_summary_sink = {
 	.wanted = wanted,
 	.open = open_summary,
 	.wants_tasks = wants_tasks,
-	.task = add_plain_task,
+	.tasks = add_plain_tasks,
 	.slice = add_span,
 	.call = add_call,
 	.work = add_work,

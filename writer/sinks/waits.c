@@ -15,6 +15,7 @@
 
 #define PENDING_MAX 1024u /* commands of a queue that no call has waited for */
 #define FAR	    64u	  /* so many places is a command put before others that came sooner */
+#define SOME	    4u	  /* calls looked at before it is asked whether all are later */
 #define CALLS	    64u	  /* of a queue, that are remembered; a power of two */
 #define QUEUES_MAX  2048u
 #define BUCKETS	    QUEUES_MAX
@@ -43,6 +44,8 @@ struct queue {
 	struct call calls[CALLS];	  /* that waited for all up to a tick */
 	struct call named[CALLS];	  /* that waited for a command which has not come yet */
 	uint32_t call_count, named_count; /* ever */
+	uint64_t least;			  /* `until` of all in calls, … */
+	uint32_t least_of;		  /* … when these were so many, ever */
 };
 
 /*
@@ -180,17 +183,41 @@ static void waited_named(struct xs_process *process, struct queue *queue, const 
 	queue->named[queue->named_count++ % CALLS] = *call;
 }
 
+static uint32_t remembered(const struct queue *queue)
+{
+	return queue->call_count < CALLS ? queue->call_count : CALLS;
+}
+
+/* The least moment up to which a remembered call has waited. */
+static uint64_t least_of(struct queue *queue)
+{
+	uint32_t count = remembered(queue);
+
+	if (queue->least_of != queue->call_count) {
+		queue->least = UINT64_MAX;
+		for (uint32_t i = 0; i < count; i++)
+			if (queue->calls[i].until < queue->least)
+				queue->least = queue->calls[i].until;
+		queue->least_of = queue->call_count;
+	}
+	return queue->least;
+}
+
 /* The first call, of those remembered, that has waited for it; NULL: none. */
-static const struct call *call_for(const struct queue *queue, uint64_t tick)
+static const struct call *call_for(struct queue *queue, uint64_t tick)
 {
 	const struct call *first = NULL;
+	uint32_t count = remembered(queue);
 
-	for (uint32_t i = 1; i <= CALLS && i <= queue->call_count; i++) {
+	for (uint32_t i = 1; i <= count; i++) {
 		const struct call *call = &queue->calls[(queue->call_count - i) % CALLS];
 
 		if (call->until < tick)
 			break;
 		first = call;
+		/* often the calls' ring is read first, and all are later */
+		if (i == SOME && least_of(queue) >= tick)
+			return &queue->calls[(queue->call_count - count) % CALLS];
 	}
 	return first;
 }
@@ -239,14 +266,16 @@ static bool make_room(struct queue *queue)
 
 static void keep(struct queue *queue, const struct command *command)
 {
-	struct command *at;
+	struct command *end;
+	uint32_t later = 0;
 
 	if (!make_room(queue))
 		return;
-	at = queue->pending + queue->first + queue->count;
-	for (uint32_t i = 0; i < queue->count && i < FAR && at[-1].tick > command->tick; i++, at--)
-		*at = at[-1];
-	*at = *command;
+	end = queue->pending + queue->first + queue->count;
+	while (later < queue->count && later < FAR && end[-1 - (int)later].tick > command->tick)
+		later++;
+	memmove(end - later + 1, end - later, later * sizeof(*end));
+	end[-(int)later] = *command;
 	queue->count++;
 }
 
