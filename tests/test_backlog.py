@@ -103,6 +103,19 @@ def test_a_killed_drain_process_leaves_its_backlog(xstrace, twice):
     assert run.trace.other["events"] * 16 >= moved // 2
 
 
+def test_a_backlog_that_was_cut_is_told(xstrace):
+    run, app, _ = start_stress(xstrace, f"{SMALL} --backlog 2M", MIB)
+    os.kill(run.drain, signal.SIGKILL)
+    os.truncate(f"{run.dir}/backlog", 4096)
+    os.kill(app, signal.SIGKILL)
+    run.wait()
+    wait_until(lambda: not os.path.exists(f"/proc/{app}"))
+    done = subprocess.run([XSTRACE, "--recover", run.dir], cwd=run.cwd, capture_output=True, text=True, timeout=60)
+    run.collect()
+    rings = run.trace.other["corrupt_rings"]
+    assert re.search(rf"\[WARNING\] {rings} rings? of process {app} \(itt_stress\) (was|were) not as they should be", done.stderr), done.stderr
+
+
 def test_memory_is_given_back(xstrace):
     """While the program goes on, once the text is written."""
     run, app, path = start_stress(xstrace, f"{SMALL} --backlog 8M", 7 * MIB)

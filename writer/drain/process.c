@@ -259,6 +259,9 @@ static void tell_missing(const struct xs_process *process)
 	} missing[] = {
 		{ process->lost, "event", "is lost", "are lost",
 		  "; see --ring-size and --on-full, and otherData in the trace for which threads" },
+		/* that its file was cut has been said */
+		{ process->cut ? 0 : process->corrupt, "ring", "was", "were",
+		  " not as they should be; records of them may be missing" },
 		{ process->untimed, "command", "is missing", "are missing",
 		  ": device times could not be had" },
 		{ runs ? 0 : process->open_commands, "command", "is missing", "are missing",
