@@ -136,6 +136,7 @@ static struct xs_process_file *make_process(int directory, uint32_t slots)
 	process->pid_namespace = xs_shm_is_marked(directory, xs_self.control->launcher_pid)
 					 ? 0
 					 : xs_pid_namespace(0);
+	process->identity = xs_pid_identity(pid);
 	process->join_tick = xs_tick(xs_use_tsc);
 	process->serial = serial;
 	process->slots = slots;

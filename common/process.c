@@ -9,9 +9,12 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "sys.h"
+
+#define PID_FS_MAGIC 0x50494446 /* Linux 6.9, <linux/magic.h> */
 
 /*
  * "/proc/PID/…", in plain digits: usable in any context, stdio is not. `path` has room for 48
@@ -96,6 +99,21 @@ uint64_t xs_pid_start(pid_t pid)
 	struct stat_text stat;
 
 	return read_stat(pid, &stat) ? stat.start : 0;
+}
+
+uint64_t xs_pid_identity(pid_t pid)
+{
+	int fd = (int)xs_sys(SYS_pidfd_open, pid, 0);
+	struct statfs fs;
+	struct stat st;
+	bool known;
+
+	if (fd < 0)
+		return xs_pid_start(pid);
+	/* before Linux 6.9 all pidfds have one inode, of another file system */
+	known = !xs_sys(SYS_fstatfs, fd, &fs) && fs.f_type == PID_FS_MAGIC && !fstat(fd, &st);
+	(void)xs_sys(SYS_close, fd);
+	return known ? st.st_ino : xs_pid_start(pid);
 }
 
 pid_t xs_pid_parent(pid_t pid)

@@ -14,6 +14,13 @@
  */
 uint64_t xs_pid_start(pid_t pid);
 
+/*
+ * Of the caller's process `pid`: a number that no other process of this kind of kernel has, and
+ * that stays what it is over exec. Since Linux 6.9 that of a pidfd's inode, which takes some µs,
+ * before that its start, which is read in /proc; 0 when unknown.
+ */
+uint64_t xs_pid_identity(pid_t pid);
+
 /* The pid of its parent; 0 when unknown. */
 pid_t xs_pid_parent(pid_t pid);
 

@@ -38,9 +38,10 @@ static bool open_counts(struct xs_process *process)
 	return process->sink[XS_SINK_TOY];
 }
 
-static void add_task(struct xs_track *track, const struct xs_open *task, uint64_t end)
+static void add_tasks(struct xs_track *track, const struct xs_task *tasks, uint32_t count)
 {
-	counts_of(track->process)->tasks += end >= task->start;
+	for (uint32_t i = 0; i < count; i++)
+		counts_of(track->process)->tasks += tasks[i].end >= tasks[i].start;
 }
 
 static void add_slice(struct xs_process *process, const struct xs_slice *slice)
@@ -59,7 +60,7 @@ static bool close_counts(struct xs_process *process, enum xs_end end, int status
 const struct xs_sink xs_toy_sink = {
 	.wanted = wanted,
 	.open = open_counts,
-	.task = add_task,
+	.tasks = add_tasks,
 	.slice = add_slice,
 	.close = close_counts,
 };

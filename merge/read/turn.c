@@ -40,24 +40,6 @@ static struct xm_process *process_of(struct xm_input *input, const struct xf_eve
 	return &input->processes[index];
 }
 
-int64_t xm_tid_of_text(struct xm_input *input, const struct xm_process *process,
-		       const struct xf_event *event)
-{
-	char key[256];
-	uint32_t index = (uint32_t)(process - input->processes);
-	struct xf_text tid = event->tid;
-	int64_t number;
-
-	if (xf_integer(tid, &number) && number >= 0 && number < (int64_t)1 << 32)
-		return number;
-	if (!tid.n || tid.n > sizeof(key) - sizeof(index))
-		return XM_NO_TIME;
-	memcpy(key, &index, sizeof(index));
-	memcpy(key + sizeof(index), tid.p, tid.n);
-	index = xf_map_add(&input->tids, key, sizeof(index) + tid.n);
-	return index == XF_NONE ? XM_NO_TIME : XM_OWN_TID + (int64_t)index;
-}
-
 /* Is the event one that has a place in the output? Finds its times. */
 static bool fit(const struct xm_input *input, const struct xf_event *event, int64_t *start,
 		int64_t *end)

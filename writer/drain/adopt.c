@@ -270,6 +270,7 @@ static bool read_header(struct xs_process *process)
 
 	process->ppid = file->ppid;
 	process->pid_namespace = file->pid_namespace;
+	process->identity = file->identity;
 	process->join_tick = file->join_tick;
 	process->ring_size = file->ring_size;
 	process->first.slots = file->slots;

@@ -10,13 +10,11 @@
 #include "loop.h"
 #include "processes.h"
 
-/*
- * Is it the same process, by its start? Where one was gone before we looked, so little time lies
- * between the two that the kernel cannot have come to the same pid again.
- */
-static bool same_start(const struct xs_process *a, const struct xs_process *b)
+/* Is it the same process? As we saw it, or where one was gone before we looked, as both told. */
+static bool is_same(const struct xs_process *a, const struct xs_process *b)
 {
-	return a->start == b->start || a->start == UINT64_MAX || b->start == UINT64_MAX;
+	return a->start != UINT64_MAX && b->start != UINT64_MAX ? a->start == b->start
+								: a->identity == b->identity;
 }
 
 /*
@@ -27,7 +25,7 @@ bool xs_loop_superseded(const struct xs_loop *loop, const struct xs_process *pro
 {
 	for (const struct xs_process *p = loop->processes; p; p = p->next)
 		if (p->watched == process->watched && p->pid == process->pid &&
-		    p->serial > process->serial && same_start(p, process))
+		    p->serial > process->serial && is_same(p, process))
 			return true;
 	return false;
 }
