@@ -27,11 +27,15 @@ static inline struct xs_interval *interval(const struct xs_lane *lane, uint32_t 
 static void move_gap(struct xs_lane *lane, uint32_t to)
 {
 	uint32_t wide = lane->room - lane->count;
-	struct xs_interval *gap = lane->taken + lane->gap, *at = lane->taken + to;
+	struct xs_interval *gap, *at;
 
+	if (to == lane->gap) /* also of a lane that has no memory yet */
+		return;
+	gap = lane->taken + lane->gap;
+	at = lane->taken + to;
 	if (to < lane->gap)
 		memmove(at + wide, at, (lane->gap - to) * sizeof(*at));
-	else if (to > lane->gap)
+	else
 		memmove(gap, gap + wide, (to - lane->gap) * sizeof(*at));
 	lane->gap = to;
 }
