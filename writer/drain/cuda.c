@@ -314,7 +314,7 @@ uint64_t xs_cuda_read(struct xs_process *process, bool all)
 	read = read_buffers(process, all);
 	if (all)
 		read_orphans(process, true);
-	xs_cuda_tell_waits(process, true);
+	xs_cuda_tell_waits(process, all);
 	xs_cuda_tell_streams(process, all);
 	return read;
 }

@@ -17,9 +17,10 @@
 #define CONTEXTS 64u   /* waits for a context that are remembered; a power of two */
 #define EVENTS	 1024u /* a power of two */
 #define TIMES	 64u   /* an event is put into streams again and again */
-#define HELD	 16u   /* waits that are held back … */
-#define STREAMS	 32u   /* streams that wait; of too many the oldest go */
-#define LATE	 32u /* … until so many records more were read: an earlier wait may be among them */
+#define HELD	 256u  /* waits that are held back … */
+#define LATE	 128u  /* … until so many records more were read: they come in any order */
+#define MANY	 64u   /* of too many, so many are not held back any longer */
+#define STREAMS	 128u  /* streams that wait; of too many the oldest go */
 
 enum sync_type { SYNC_EVENT = 1, SYNC_STREAM_EVENT, SYNC_STREAM, SYNC_CONTEXT };
 
@@ -165,24 +166,28 @@ static void wait_for_context(struct xs_process *process, const struct xs_wait *w
 			wait_for(process, wait, waits->queues[i] - 1);
 }
 
-static void tell_first(struct xs_process *process, struct xs_cuda_waits *waits)
+static void tell_held(struct xs_process *process, struct xs_cuda_waits *waits, struct held *held)
 {
-	struct held first = waits->held[0];
-
-	waits->held_count--;
-	memmove(waits->held, waits->held + 1, waits->held_count * sizeof(first));
-	if (first.event) {
-		const struct place *place = place_of(waits, first.event, first.wait.until);
+	if (held->event) {
+		const struct place *place = place_of(waits, held->event, held->wait.until);
 
 		if (!place)
 			return;
-		first.wait.queue = place->queue;
-		first.wait.until = place->tick;
+		held->wait.queue = place->queue;
+		held->wait.until = place->tick;
 	}
-	if (first.context)
-		wait_for_context(process, &first.wait);
+	if (held->context)
+		wait_for_context(process, &held->wait);
 	else
-		wait_for(process, &first.wait, first.wait.queue);
+		wait_for(process, &held->wait, held->wait.queue);
+}
+
+static void tell_first(struct xs_process *process, struct xs_cuda_waits *waits, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		tell_held(process, waits, &waits->held[i]);
+	waits->held_count -= count;
+	memmove(waits->held, waits->held + count, waits->held_count * sizeof(*waits->held));
 }
 
 /* Work leads to the first call that has waited for it, whatever the order of their records is. */
@@ -191,7 +196,7 @@ static void hold(struct xs_process *process, struct xs_cuda_waits *waits, const 
 	uint32_t at;
 
 	if (waits->held_count == HELD)
-		tell_first(process, waits);
+		tell_first(process, waits, MANY);
 	at = waits->held_count++;
 	for (; at && waits->held[at - 1].wait.start > held->wait.start; at--)
 		waits->held[at] = waits->held[at - 1];
@@ -202,10 +207,16 @@ static void hold(struct xs_process *process, struct xs_cuda_waits *waits, const 
 void xs_cuda_tell_waits(struct xs_process *process, bool all)
 {
 	struct xs_cuda_waits *waits = process->cuda->waits;
+	uint32_t count = 0;
 
-	while (waits && waits->held_count &&
-	       (all || waits->held[0].until <= process->cuda->records))
-		tell_first(process, waits);
+	/* an event among those that wait for their calls may be what a wait is for */
+	if (!waits || (process->cuda->orphan_count && !all))
+		return;
+	while (count < waits->held_count &&
+	       (all || waits->held[count].until <= process->cuda->records))
+		count++;
+	if (count)
+		tell_first(process, waits, count);
 }
 
 /* The call, if it is to be waited with; its own end is not known if it is the driver's own. */

@@ -488,6 +488,7 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 static bool close_trace(struct xs_process *process, enum xs_end end, int status)
 {
 	xs_kineto_span_flush(process);
+	xs_waits_end(process);
 	xs_chrome_late_names(process);
 	return finish_trace(process, end, status);
 }

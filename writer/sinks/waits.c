@@ -1,10 +1,12 @@
 /*
- * Arrows from device work to the call that waited for it.
+ * Arrows from device work to the first call that waited for it.
  *
  * A call is followed by what it waited for: all of a queue up to some moment, or one command, with
  * which in an ordered queue all before it are complete. Commands wait here for such a call, those
  * of a queue in the order in which they were submitted; and since the two come from different
- * rings, calls wait for commands, too. Both are bounded: what is too old gets no arrow.
+ * rings, calls wait for commands, too. While a call waits for a command that has not come, what may
+ * lie before that command in an ordered queue is not given to later calls. All is bounded: what is
+ * too old gets no arrow.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,24 +17,30 @@
 
 #define PENDING_MAX 1024u /* commands of a queue that no call has waited for */
 #define FAR	    64u	  /* so many places is a command put before others that came sooner */
-#define SOME	    4u	  /* calls looked at before it is asked whether all are later */
-#define CALLS	    64u	  /* of a queue, that are remembered; a power of two */
+#define CALLS	    64u	  /* of a queue, that are remembered */
+#define DRAWN	    64u /* commands that have their arrows and may still be named; a power of two */
+#define PATIENCE    1024u /* so many commands later a named one is not expected any more */
 #define QUEUES_MAX  2048u
 #define BUCKETS	    QUEUES_MAX
 
+/* What a call may name a command by. */
+struct name {
+	uint64_t raw_start; /* when it started, as its record says it */
+	uint32_t id;
+};
+
 struct command {
-	/* when it was submitted; when it started, as its record says it */
-	uint64_t tick, raw_start;
+	struct name name;
+	uint64_t tick;	     /* when it was submitted */
 	uint64_t start, end; /* ns */
 	uint64_t pid, tid;   /* its track */
-	uint32_t id;
 	bool in_order;
 };
 
 struct call {
 	uint64_t until, start, end; /* until: as in xs_waited_record; ns */
-	uint32_t tid;
-	uint8_t kind; /* enum xs_waited */
+	uint32_t tid, since;	    /* since: how many commands had been read */
+	uint8_t kind;		    /* enum xs_waited */
 };
 
 struct queue {
@@ -40,12 +48,17 @@ struct queue {
 	uint64_t key[2];    /* its source, its number */
 	bool used;	    /* since the hand came by */
 	struct command *pending;
-	uint32_t first, count, room;	  /* of pending */
-	struct call calls[CALLS];	  /* that waited for all up to a tick */
-	struct call named[CALLS];	  /* that waited for a command which has not come yet */
-	uint32_t call_count, named_count; /* ever */
-	uint64_t least;			  /* `until` of all in calls, … */
-	uint32_t least_of;		  /* … when these were so many, ever */
+	uint32_t first, count, room; /* of pending */
+	/*
+	 * Calls that waited for all up to a tick, by their ends. Each waited for more than those
+	 * before it: another is the first one of nothing.
+	 */
+	struct call calls[CALLS];
+	struct call named[CALLS]; /* that waited for a command which has not come yet */
+	uint32_t call_count, named_count;
+	uint32_t commands;	  /* read, ever */
+	struct name drawn[DRAWN]; /* the newest ones that got their arrows */
+	uint32_t drawn_count;	  /* ever */
 };
 
 /*
@@ -130,7 +143,7 @@ static void draw(struct xs_process *process, const struct command *command, cons
 		.after = call->end,
 		.pid = command->pid,
 		.tid = command->tid,
-		.id = command->id,
+		.id = command->name.id,
 		.host_tid = call->tid,
 	};
 
@@ -140,31 +153,110 @@ static void draw(struct xs_process *process, const struct command *command, cons
 		xs_arrow_put(process, &arrow);
 }
 
+/* The first call, of those remembered, that has waited for it; NULL: none. */
+static const struct call *call_for(const struct queue *queue, uint64_t tick)
+{
+	uint32_t low = 0, high = queue->call_count;
+
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (queue->calls[middle].until < tick)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < queue->call_count ? &queue->calls[low] : NULL;
+}
+
+static void remember(struct queue *queue, const struct call *call)
+{
+	struct call *calls = queue->calls;
+	uint32_t at, behind;
+
+	if (queue->call_count == CALLS) {
+		queue->call_count /= 2;
+		memmove(calls, calls + CALLS / 2, queue->call_count * sizeof(*calls));
+	}
+	at = queue->call_count;
+	while (at && calls[at - 1].end > call->end)
+		at--;
+	if (at && calls[at - 1].until >= call->until)
+		return;
+	for (behind = at; behind < queue->call_count && calls[behind].until <= call->until;)
+		behind++;
+	memmove(calls + at + 1, calls + behind, (queue->call_count - behind) * sizeof(*calls));
+	calls[at] = *call;
+	queue->call_count = queue->call_count - (behind - at) + 1;
+}
+
+/* May a call that ended before this one have waited for it, as for what is before a command? */
+static bool is_open(const struct queue *queue, const struct command *command,
+		    const struct call *call)
+{
+	for (uint32_t i = 0; command->in_order && i < queue->named_count; i++)
+		if (queue->named[i].end < call->end && command->end <= queue->named[i].end)
+			return true;
+	return false;
+}
+
+static void draw_one(struct xs_process *process, struct queue *queue, const struct command *command,
+		     const struct call *call)
+{
+	draw(process, command, call);
+	queue->drawn[queue->drawn_count++ % DRAWN] = command->name;
+}
+
+/* To those that wait for a call, as far as it is known which one was the first. */
+static void settle(struct xs_process *process, struct queue *queue)
+{
+	for (; queue->count; queue->first++, queue->count--) {
+		const struct command *command = &queue->pending[queue->first];
+		const struct call *call = call_for(queue, command->tick);
+
+		if (!call || is_open(queue, command, call))
+			break;
+		draw_one(process, queue, command, call);
+	}
+}
+
+static bool is_named(const struct name *name, const struct call *call)
+{
+	return (call->kind == XS_WAITED_COMMAND ? name->id : name->raw_start) == call->until;
+}
+
 /* The call has waited for all that were submitted by then. */
 static void waited_until(struct xs_process *process, struct queue *queue, struct call call,
 			 uint64_t tick)
 {
 	call.until = tick;
 	call.kind = XS_WAITED_SUBMITTED;
-	queue->calls[queue->call_count++ % CALLS] = call;
-	for (; queue->count && queue->pending[queue->first].tick <= tick;
-	     queue->first++, queue->count--)
-		draw(process, &queue->pending[queue->first], &call);
-}
-
-static bool is_named(const struct command *command, const struct call *call)
-{
-	return call->kind == XS_WAITED_COMMAND ? command->id == call->until
-					       : command->raw_start == call->until;
+	remember(queue, &call);
+	settle(process, queue);
 }
 
 /* The call has waited for this command, which is not among the pending ones. */
 static void waited_for(struct xs_process *process, struct queue *queue,
 		       const struct command *command, const struct call *call)
 {
-	draw(process, command, call);
+	draw_one(process, queue, command, call);
 	if (command->in_order)
 		waited_until(process, queue, *call, command->tick);
+}
+
+static bool was_drawn(const struct queue *queue, const struct call *call)
+{
+	for (uint32_t i = 0; i < DRAWN && i < queue->drawn_count; i++)
+		if (is_named(&queue->drawn[i], call))
+			return true;
+	return false;
+}
+
+static void forget_named(struct queue *queue, uint32_t which)
+{
+	queue->named_count--;
+	memmove(queue->named + which, queue->named + which + 1,
+		(queue->named_count - which) * sizeof(*queue->named));
 }
 
 static void waited_named(struct xs_process *process, struct queue *queue, const struct call *call)
@@ -173,66 +265,29 @@ static void waited_named(struct xs_process *process, struct queue *queue, const 
 		struct command *at = &queue->pending[queue->first + queue->count - 1 - behind],
 			       found = *at;
 
-		if (!is_named(&found, call))
+		if (!is_named(&found.name, call))
 			continue;
 		memmove(at, at + 1, behind * sizeof(*at));
 		queue->count--;
 		waited_for(process, queue, &found, call);
 		return;
 	}
-	queue->named[queue->named_count++ % CALLS] = *call;
-}
-
-static uint32_t remembered(const struct queue *queue)
-{
-	return queue->call_count < CALLS ? queue->call_count : CALLS;
-}
-
-/* The least moment up to which a remembered call has waited. */
-static uint64_t least_of(struct queue *queue)
-{
-	uint32_t count = remembered(queue);
-
-	if (queue->least_of != queue->call_count) {
-		queue->least = UINT64_MAX;
-		for (uint32_t i = 0; i < count; i++)
-			if (queue->calls[i].until < queue->least)
-				queue->least = queue->calls[i].until;
-		queue->least_of = queue->call_count;
-	}
-	return queue->least;
-}
-
-/* The first call, of those remembered, that has waited for it; NULL: none. */
-static const struct call *call_for(struct queue *queue, uint64_t tick)
-{
-	const struct call *first = NULL;
-	uint32_t count = remembered(queue);
-
-	for (uint32_t i = 1; i <= count; i++) {
-		const struct call *call = &queue->calls[(queue->call_count - i) % CALLS];
-
-		if (call->until < tick)
-			break;
-		first = call;
-		/* often the calls' ring is read first, and all are later */
-		if (i == SOME && least_of(queue) >= tick)
-			return &queue->calls[(queue->call_count - count) % CALLS];
-	}
-	return first;
+	if (was_drawn(queue, call))
+		return;
+	if (queue->named_count == CALLS)
+		forget_named(queue, 0);
+	queue->named[queue->named_count] = *call;
+	queue->named[queue->named_count++].since = queue->commands;
 }
 
 /* The call that has waited for just this one, and is forgotten with it. */
 static bool take_named(struct queue *queue, const struct command *command, struct call *ret_call)
 {
-	for (uint32_t i = 1; i <= CALLS && i <= queue->named_count; i++) {
-		struct call *call = &queue->named[(queue->named_count - i) % CALLS];
-
-		if (!is_named(command, call))
+	for (uint32_t i = queue->named_count; i; i--) {
+		if (!is_named(&command->name, &queue->named[i - 1]))
 			continue;
-		*ret_call = *call;
-		*call = queue->named[(queue->named_count - 1) % CALLS];
-		queue->named_count--;
+		*ret_call = queue->named[i - 1];
+		forget_named(queue, i - 1);
 		return true;
 	}
 	return false;
@@ -284,14 +339,13 @@ void xs_waits_command(struct xs_process *process, const struct xs_work *work, ui
 {
 	const struct xs_device_record *record = work->record;
 	struct command command = {
+		.name = { .raw_start = record->start, .id = record->id },
 		.tick = record->event.flags & XS_DEVICE_FLAG_TICKS ? record->submit
 								   : record->event.tick,
-		.raw_start = record->start,
 		.start = work->start,
 		.end = work->end,
 		.pid = pid,
 		.tid = tid,
-		.id = record->id,
 		.in_order = record->event.flags & XS_DEVICE_FLAG_IN_ORDER,
 	};
 	struct queue *queue = queue_of(process, record->event.source, work->queue);
@@ -300,7 +354,11 @@ void xs_waits_command(struct xs_process *process, const struct xs_work *work, ui
 
 	if (!queue)
 		return;
-	first = call_for(queue, command.tick);
+	queue->commands++;
+	if (queue->named_count && queue->commands - queue->named[0].since > PATIENCE) {
+		forget_named(queue, 0);
+		settle(process, queue);
+	}
 	if (record->event.flags & XS_DEVICE_FLAG_WAITED) {
 		call = (struct call){ .start = work->host_start,
 				      .end = work->host_end,
@@ -309,18 +367,21 @@ void xs_waits_command(struct xs_process *process, const struct xs_work *work, ui
 		if (work->linked && xs_process_paused_after(process, record->event.tick) >=
 					    record->event.tick + record->host_ticks)
 			waited_for(process, queue, &command, &call);
-	} else if (queue->named_count && take_named(queue, &command, &call)) {
+	} else if (take_named(queue, &command, &call)) {
 		waited_for(process, queue, &command, &call);
-	} else if (first) {
-		draw(process, &command, first);
+		settle(process, queue);
 	} else {
-		keep(queue, &command);
+		first = call_for(queue, command.tick);
+		if (first && !is_open(queue, &command, first))
+			draw_one(process, queue, &command, first);
+		else
+			keep(queue, &command);
 	}
 }
 
 void xs_waits_read(struct xs_process *process, const struct xs_wait *wait)
 {
-	struct call call = { wait->until, wait->start, wait->end, wait->tid, wait->kind };
+	struct call call = { wait->until, wait->start, wait->end, wait->tid, 0, wait->kind };
 	struct queue *queue = queue_of(process, wait->source, wait->queue);
 
 	if (!queue)
@@ -329,6 +390,16 @@ void xs_waits_read(struct xs_process *process, const struct xs_wait *wait)
 		waited_until(process, queue, call, call.until);
 	else
 		waited_named(process, queue, &call);
+}
+
+void xs_waits_end(struct xs_process *process)
+{
+	struct xs_waits *waits = xs_chrome_of(process)->waits;
+
+	for (uint32_t i = 0; waits && i < waits->count; i++) {
+		waits->queues[i]->named_count = 0;
+		settle(process, waits->queues[i]);
+	}
 }
 
 void xs_waits_fini(struct xs_process *process)
