@@ -575,6 +575,7 @@ const struct xs_sink xs_chrome_sink = {
 	.about = xs_chrome_about,
 	.mpi_work = xs_chrome_mpi_work,
 	.communicator = xs_chrome_communicator,
+	.flush = xs_waits_looked,
 	.close = close_trace,
 	.drop_track = drop_track,
 };

@@ -400,6 +400,8 @@ void xs_arrows_flush(struct xs_track *track, uint64_t ns);
 void xs_waits_command(struct xs_process *process, const struct xs_work *work, uint64_t pid,
 		      uint64_t tid);
 void xs_waits_read(struct xs_process *process, const struct xs_wait *wait);
+/* All threads have been read up to one moment. */
+void xs_waits_looked(struct xs_process *process);
 /* Nothing comes any more: what is still held back gets its arrow. */
 void xs_waits_end(struct xs_process *process);
 void xs_waits_fini(struct xs_process *process);

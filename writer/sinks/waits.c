@@ -20,6 +20,7 @@
 #define CALLS	    64u	  /* of a queue, that are remembered */
 #define DRAWN	    64u /* commands that have their arrows and may still be named; a power of two */
 #define PATIENCE    1024u /* so many commands later a named one is not expected any more */
+#define HELD	    64u
 #define QUEUES_MAX  2048u
 #define BUCKETS	    QUEUES_MAX
 
@@ -66,6 +67,8 @@ struct queue {
  * for a while gives its place: a hand goes round, and passes those that were used since it came by.
  */
 struct xs_waits {
+	struct xs_wait held[HELD]; /* of this look, by their ends: threads are read one by one */
+	uint32_t held_count;
 	uint32_t count, hand;
 	struct queue *queues[QUEUES_MAX];
 	struct queue *bucket[BUCKETS];
@@ -104,22 +107,30 @@ static struct queue *place_for_one(struct xs_waits *waits)
 }
 
 /* NULL: there is no memory. */
-static struct queue *queue_of(struct xs_process *process, uint8_t source, uint64_t number)
+static struct xs_waits *waits_of(struct xs_process *process)
 {
-	uint64_t key[2] = { source, number };
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	struct queue **bucket, *queue;
 
 	if (!chrome->waits)
 		chrome->waits = calloc(1, sizeof(*chrome->waits));
-	if (!chrome->waits)
+	return chrome->waits;
+}
+
+/* NULL: there is no memory. */
+static struct queue *queue_of(struct xs_process *process, uint8_t source, uint64_t number)
+{
+	uint64_t key[2] = { source, number };
+	struct xs_waits *waits = waits_of(process);
+	struct queue **bucket, *queue;
+
+	if (!waits)
 		return NULL;
-	bucket = &chrome->waits->bucket[xs_hash(key, 2) % BUCKETS];
+	bucket = &waits->bucket[xs_hash(key, 2) % BUCKETS];
 	for (queue = *bucket; queue; queue = queue->next)
 		if (!memcmp(queue->key, key, sizeof(key)))
 			break;
 	if (!queue) {
-		queue = place_for_one(chrome->waits);
+		queue = place_for_one(waits);
 		if (!queue)
 			return NULL;
 		memcpy(queue->key, key, sizeof(key));
@@ -379,7 +390,7 @@ void xs_waits_command(struct xs_process *process, const struct xs_work *work, ui
 	}
 }
 
-void xs_waits_read(struct xs_process *process, const struct xs_wait *wait)
+static void tell(struct xs_process *process, const struct xs_wait *wait)
 {
 	struct call call = { wait->until, wait->start, wait->end, wait->tid, 0, wait->kind };
 	struct queue *queue = queue_of(process, wait->source, wait->queue);
@@ -392,10 +403,41 @@ void xs_waits_read(struct xs_process *process, const struct xs_wait *wait)
 		waited_named(process, queue, &call);
 }
 
+static void tell_first(struct xs_process *process, struct xs_waits *waits, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		tell(process, &waits->held[i]);
+	waits->held_count -= count;
+	memmove(waits->held, waits->held + count, waits->held_count * sizeof(*waits->held));
+}
+
+void xs_waits_read(struct xs_process *process, const struct xs_wait *wait)
+{
+	struct xs_waits *waits = waits_of(process);
+	uint32_t at;
+
+	if (!waits)
+		return;
+	if (waits->held_count == HELD)
+		tell_first(process, waits, HELD / 2);
+	for (at = waits->held_count++; at && waits->held[at - 1].end > wait->end; at--)
+		waits->held[at] = waits->held[at - 1];
+	waits->held[at] = *wait;
+}
+
+void xs_waits_looked(struct xs_process *process)
+{
+	struct xs_waits *waits = xs_chrome_of(process)->waits;
+
+	if (waits && waits->held_count)
+		tell_first(process, waits, waits->held_count);
+}
+
 void xs_waits_end(struct xs_process *process)
 {
 	struct xs_waits *waits = xs_chrome_of(process)->waits;
 
+	xs_waits_looked(process);
 	for (uint32_t i = 0; waits && i < waits->count; i++) {
 		waits->queues[i]->named_count = 0;
 		settle(process, waits->queues[i]);
