@@ -1,0 +1,328 @@
+"""scripts/analyzeperfmetrics.py: lists, charts, the report of stalls, the view in a browser."""
+
+import http.client
+import http.server
+import os
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import zlib
+
+import pytest
+from conftest import ROOT
+
+COMMAND = ROOT / "scripts/analyzeperfmetrics.py"
+GEMM = "gemm<float>(float*, int)[SIMD32 {8; 1; 1} {128; 1; 1}]"
+SAMPLES = f"""
+=== Device #0 Metrics ===
+
+Kernel, GlobalInstanceId, GpuTime[ns], L3_BYTE_READ[bytes], XVE_STALL[%], QueryBeginTime[ns]
+"{GEMM}", 1, 1000, 64000, 12.5, 100
+"{GEMM}", 1, 1000, 32000, 25, 200
+
+"{GEMM}", 3, 500, 16000, 50, 300
+
+"NoKernel(Before axpy)", 900, 500, 0, 0, 330
+
+"axpy", 4, 500, 100, 1, 350
+
+=== Device #1 Metrics ===
+
+Kernel, GlobalInstanceId, GpuTime[ns], XVE_ACTIVE[%]
+"axpy", 2, 500, 100
+"""
+STALLS = """
+=== Device #0 Metrics ===
+
+          Kernel, IP[Address], Active[Events], ControlStall[Events], SendStall[Events], SbidStall[Events], OtherStall[Events]
+"scale(float*)",           0,              9,                    0,                 0,                 0,                  0
+"scale(float*)",          38,              4,                    7,                 0,                 3,                  0
+"scale(float*)",          40,              0,                    0,                 5,                99,                  0
+"scale(float*)",         f00,              0,                    0,                 1,                 0,                  0
+        "idle()",          0,              9,                    0,                 0,                 0,                  0
+"""
+# instructions at 0x00, 0x10, 0x20, 0x28, 0x38, 0x40
+ASSEMBLY = """//.kernel _Z5scalePf
+//.platform XE2
+// B001: Preds:{},  Succs:{B002, B003}
+// File: /src/scale.cpp
+// Line 11:  float value = in[i];
+         load.ugm.d32.a64 (32|M0)  r18:2  [r14:4]  {I@1,$5} // ex_desc:0x0; desc:0x8200580 // $2
+         mov (1|M0)  r2.0<1>:d  r1.0<0;1,0>:d  // $3
+// B002: Preds:{B001},  Succs:{B003}
+         add (1|M0)  r3.0<1>:d  r2.0<0;1,0>:d  1:w  {Compacted} // $4
+// Line 12:  value = 1 / value;
+         math.inv (16|M0)  r20.0<1>:f  r18.0<1;1,0>:f  {@1,$7} // $5
+// B003: Preds:{B001, B002},  Succs:{}
+// Line 13:  out[i] = value;
+         sync.nop  null  {Compacted,$5.dst} // $6
+         store.ugm.d32.a64 (32|M0)  [r4:4]  r20:2  {$7.dst,$6} // $7
+"""
+
+
+def analyze(*args, status=0):
+    run = subprocess.run([COMMAND, *map(str, args)], capture_output=True, text=True, timeout=120)
+    assert run.returncode == status, run
+    return run
+
+
+@pytest.fixture
+def samples(tmp_path):
+    path = tmp_path / "perf.metrics.7.csv"
+    path.write_text(SAMPLES)
+    return path
+
+
+@pytest.fixture
+def stalls(tmp_path):
+    path = tmp_path / "stalls.metrics.7.csv"
+    path.write_text(STALLS)
+    (tmp_path / "dump").mkdir()
+    (tmp_path / "dump/OCL_asm1_simd32.asm").write_text("//.kernel _Z5scalePf\n wrong // older\n")
+    (tmp_path / "dump/OCL_asm1_simd32_0001.asm").write_text(ASSEMBLY)
+    return path
+
+
+def streams_of(pdf):
+    """The drawing commands of the pages of a PDF, as text."""
+    data = pdf.read_bytes()
+    assert data.startswith(b"%PDF") and data.rstrip().endswith(b"%%EOF")
+    found = []
+    for match in re.finditer(rb"stream\r?\n(.*?)\r?\nendstream", data, re.DOTALL):
+        try:
+            found.append(zlib.decompress(match[1]).decode("latin-1"))
+        except zlib.error:
+            continue
+    return found
+
+
+def pages_of(pdf):
+    return len(re.findall(rb"/Type /Page\b", pdf.read_bytes()))
+
+
+def charts_in(text):
+    """Of an HTML file: the series of each chart, by name."""
+    found = []
+    for one in text.split("Plotly.newPlot(")[1:]:
+        found.append({name: values for values, name in zip(re.findall(r'"y":\[([^\]]*)\]', one), re.findall(r'"name":"([^"]*)"', one))})
+    return found
+
+
+# ---- lists ----
+
+
+def test_list(samples):
+    assert analyze("-l", samples).stdout.splitlines() == [
+        "Device 0", "    Metric", "        GpuTime[ns]", "        L3_BYTE_READ[bytes]", "        XVE_STALL[%]", "        QueryBeginTime[ns]",
+        "    Kernel, Number of Instances", f'        "{GEMM}", 2', '        "NoKernel(Before axpy)", 1', '        "axpy", 1',
+        "Device 1", "    Metric", "        GpuTime[ns]", "        XVE_ACTIVE[%]", "    Kernel, Number of Instances", '        "axpy", 1',
+    ]  # fmt: skip
+
+
+def test_list_of_stalls_in_a_file(stalls, tmp_path):
+    assert not analyze("-l", "-o", tmp_path / "list.txt", stalls).stdout
+    lines = (tmp_path / "list.txt").read_text().splitlines()
+    assert lines[2:4] == ["        Active[Events]", "        ControlStall[Events]"]
+    assert lines[-3:] == ["    Kernel", '        "scale(float*)"', '        "idle()"']
+
+
+def test_semicolons_and_decimal_commas(tmp_path):
+    path = tmp_path / "saved.csv"
+    path.write_text("Kernel;GlobalInstanceId;XVE_STALL[%]\naxpy;1;12,5\n")
+    analyze("-m", "XVE_STALL[%]", "-y", "%", "-o", tmp_path / "out.html", path)
+    assert charts_in((tmp_path / "out.html").read_text()) == [{"XVE_STALL[%]": "12.5"}]
+
+
+# ---- charts ----
+
+
+def test_values_of_charts(samples, tmp_path):
+    out = tmp_path / "out.html"
+    run = analyze("-k", GEMM, "-i", 0, "-m", "XVE_STALL[%], GpuTime[ns]", "-y", "Y", "-b", "L3_BYTE_READ[bytes]", "-t", "T <b>", "-o", out, samples)
+    assert run.stdout.splitlines() == [f"Analyzed kernel {GEMM}"] * 2 + [f"Charts are stored in {out}"]
+    assert charts_in(out.read_text()) == [
+        {"XVE_STALL[%]": "12.5,25.0", "GpuTime[ns]": "1000.0,1000.0"},
+        {"L3_BYTE_READ[bytes]": "64.0,32.0"},  # bytes per ns
+        {"XVE_STALL[%]": "50.0", "GpuTime[ns]": "500.0"},
+        {"L3_BYTE_READ[bytes]": "32.0"},
+    ]
+    text = out.read_text()
+    assert "<b>" not in text.split("Plotly.newPlot(")[1].split("</script>")[0]
+    assert not re.search(r'<(script|link|img)[^>]*(src|href)="', text)  # nothing from elsewhere
+
+
+@pytest.mark.parametrize("which,pages", [(["-k", GEMM], 1), (["-k", GEMM, "-i", 2], 1), (["-i", 0], 3), ([], 2), (["-d", 0, "-i", 2], 1)])
+def test_pages(samples, tmp_path, which, pages):
+    analyze(*which, "-m", "XVE_STALL[%]", "-y", "Y", "-o", tmp_path / "out.pdf", samples)
+    assert pages_of(tmp_path / "out.pdf") == pages
+    assert sum(" l\n" in text or " re\n" in text for text in streams_of(tmp_path / "out.pdf")) >= pages
+
+
+def test_options_of_a_file(samples, tmp_path):
+    (tmp_path / "config.txt").write_text('-d 1 -m "XVE_ACTIVE[%]"\n-y "Active (%)"')
+    analyze("-f", tmp_path / "config.txt", "-o", tmp_path / "out.html", samples)
+    assert charts_in((tmp_path / "out.html").read_text()) == [{"XVE_ACTIVE[%]": "100.0"}]
+
+
+# ---- stalls ----
+
+
+@pytest.mark.skipif(not shutil.which("c++filt"), reason="no c++filt")
+def test_report_of_stalls(stalls, tmp_path):
+    report = tmp_path / "report.txt"
+    run = analyze("-s", tmp_path / "dump", "-o", tmp_path / "out.pdf", "-r", report, stalls)
+    assert "Analyzed kernel scale(float*)" in run.stdout and "No stall events for kernel idle()" in run.stdout
+    text = report.read_text()
+    sbid, control, send = text.split("*" * 95)[1:]
+    assert [part.split(" Stalls")[0].strip() for part in (sbid, control, send)] == ["Sbid", "Control", "Send"]
+    first, second = sbid.split("\nInstruction, ")[1:]
+    # the store waits for the inverse, which is in one of the blocks before
+    lines = [line.strip() for line in first.splitlines()]
+    assert lines[0] == "99 events" and lines[1].startswith("/* [00000040] */") and "store.ugm" in lines[1]
+    assert lines[2:6] == ["Line 13:  out[i] = value;", "File: /src/scale.cpp", "is stalled potentially by", "instruction"]
+    assert lines[6].startswith("/* [00000028] */") and lines[7] == "Line 12:  value = 1 / value;"
+    lines = [line.strip() for line in second.splitlines()]
+    assert lines[0] == "3 events" and lines[1].startswith("/* [00000038] */") and lines[6].startswith("/* [00000000] */")
+    assert lines[7] == "Line 11:  float value = in[i];"
+    assert "[00000F00]\nis not in the assembly" in send
+    assert pages_of(tmp_path / "out.pdf") == 2
+
+
+def test_chart_of_stalls(stalls, tmp_path):
+    analyze("-k", "scale(float*)[SIMD32 {1; 1; 1} {1; 1; 1}]", "-o", tmp_path / "out.html", stalls)
+    assert charts_in((tmp_path / "out.html").read_text()) == [
+        {"ControlStall[Events]": "7.0,0.0,0.0", "SendStall[Events]": "0.0,5.0,1.0", "SbidStall[Events]": "3.0,99.0,0.0"}
+    ]
+
+
+# ---- the view ----
+
+
+@pytest.fixture
+def view(samples):
+    started = []
+
+    def start(*args):
+        command = [COMMAND, "--port", "0", "-m", "XVE_STALL[%]", "-y", "Y", *args, samples]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return re.fullmatch(r"Open (https?)://localhost:(\d+)/\?token=(\S+)\n", process.stdout.readline()).groups()
+
+    yield start
+    for process in started:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == -signal.SIGINT
+        process.stdout.close()
+
+
+def get(port, path, secure=False, **headers):
+    context = ssl._create_unverified_context() if secure else None
+    connection = http.client.HTTPSConnection("127.0.0.1", port, context=context) if secure else http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("GET", path, headers={"Host": f"localhost:{port}", **headers})
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode(), answer.headers
+
+
+def test_view(view):
+    scheme, port, token = view("-q")
+    port = int(port)
+    assert scheme == "http"
+    assert get(port, "/gemm/1")[0] == 403
+    assert get(port, "/?token=wrong")[0] == 403
+    status, _, headers = get(port, f"/?token={token}")
+    assert status == 303 and headers["Location"] == "/" and "SameSite=Lax" in headers["Set-Cookie"]
+    cookie = headers["Set-Cookie"].split(";")[0]
+    status, text, _ = get(port, "/", Cookie=cookie)
+    links = re.findall(r'href="([^"]*)"', text)
+    assert status == 200 and len(links) == 5
+    status, text, _ = get(port, links[0], Cookie=cookie)
+    assert status == 200 and charts_in(text) == [{"XVE_STALL[%]": "12.5,25.0"}]
+    assert get(port, "/axpy/77", Cookie=cookie)[:2] == (404, "The file has no metrics of this instance")
+    assert get(port, "/axpy/one", Cookie=cookie)[0] == 404
+    assert get(port, "/", Cookie=cookie, Host="evil.example")[0] == 421
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl")
+def test_view_by_https(view):
+    scheme, port, token = view("-p")
+    assert scheme == "https"
+    assert get(int(port), f"/?token={token}", secure=True)[0] == 303
+
+
+def test_only_this_machine(view):
+    _, port, _ = view("-q")
+    rows = [line.split() for line in open("/proc/net/tcp").readlines()[1:]]
+    assert [row[1].split(":")[0] for row in rows if int(row[1].split(":")[1], 16) == int(port) and row[3] == "0A"] == ["0100007F"]
+    with open("/proc/net/tcp6") as file:
+        assert not any(int(line.split()[1].split(":")[1], 16) == int(port) for line in file.readlines()[1:])
+
+
+# ---- bad input ----
+
+DRAW = ["-m", "XVE_STALL[%]", "-y", "Y", "-o", "out.pdf"]
+HEAD = "Kernel, GlobalInstanceId, XVE_STALL[%]\n"
+
+
+@pytest.mark.parametrize(
+    "text,said",
+    [
+        ("", "the file is empty"),
+        ("hello\n", 'no metrics: there is no line that begins with "Kernel"'),
+        ("Kernel, GlobalInstanceId\n", "line 1: there are no metrics: the group is empty"),
+        ("Kernel, A, B\n", 'line 1: the column behind "Kernel" is neither GlobalInstanceId nor IP[Address], but "A"'),
+        ("Kernel, GlobalInstanceId, A, A\n", 'line 1: two columns are named "A"'),
+        (HEAD + "a, 1, 2\na, 1, 3", "line 3: it has no end: the file was cut"),
+        (HEAD + "a, 1\n", "line 2: 2 values for 3 columns"),
+        (HEAD + "a, 1, 2,5\n", "line 2: 4 values for 3 columns (decimal commas? save it with semicolons, or with decimal points)"),
+        (HEAD + "a, 1, many\n", 'line 2: "many" is no number (XVE_STALL[%])'),
+        (HEAD + "a, x, 1\n", 'line 2: "x" is no number (GlobalInstanceId)'),
+        ("Kernel, IP[Address], SbidStall[Events]\na, zz, 1\n", 'line 2: "zz" is no address'),
+        (HEAD, "there is nothing to draw"),
+        ("x" * (1 << 21), "line 1: longer than 1048576 characters: no file of metrics"),
+    ],
+    ids=range(13),
+)
+def test_damaged_files(tmp_path, text, said):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    run = analyze(*DRAW, path, status=1)
+    assert run.stderr == f"analyzeperfmetrics.py: {path}: {said}\n"
+
+
+@pytest.mark.parametrize(
+    "args,said",
+    [
+        (["-m", "XVE_STAL[%]", "-y", "Y"], 'no metric is named "XVE_STAL[%]" (did you mean "XVE_STALL[%]"?); -l lists them'),
+        (["-m", "XVE_STALL", "-y", "Y"], 'no metric is named "XVE_STALL" (did you mean "XVE_STALL[%]"?); -l lists them'),
+        (["-m", " ", "-y", "Y"], "a list of metrics is empty"),
+        (["-k", "axpi", "-m", "XVE_STALL[%]", "-y", "Y"], 'no metrics of kernel "axpi" (did you mean "axpy"?); -l lists them'),
+        (["-k", "axpy", "-i", 2, "-m", "XVE_STALL[%]", "-y", "Y"], 'kernel "axpy" has 1 instances, not 2'),
+        (["-d", 3], "the file has no device 3, only 0, 1"),
+        ([], "-m and -y are missing: which metrics to draw; -l lists them"),
+    ],
+    ids=range(7),
+)
+def test_what_the_file_does_not_have(samples, args, said):
+    run = analyze(*args, "-o", "out.pdf", samples, status=1)
+    assert run.stderr == f"analyzeperfmetrics.py: {samples}: {said}\n"
+    assert not os.path.exists("out.pdf")
+
+
+@pytest.mark.parametrize(
+    "args,said",
+    [
+        (["-m", "A", "-o", "o.pdf", "x.csv"], "each -m needs its -y: there are 1 and 0"),
+        (["-q", "-p", "x.csv"], "-p and -q exclude each other"),
+        (["-p", "-c", "c", "x.csv"], "-c and -e need each other"),
+        (["x.csv"], "-o FILE is missing: where to put the charts"),
+        (["-l", "/nowhere.csv"], "/nowhere.csv: No such file or directory"),
+        (["-l", "/"], "/: Is a directory"),
+        (["-f", "/nowhere.txt", "x.csv"], "/nowhere.txt: No such file or directory"),
+        (["--wrong", "x.csv"], "unrecognized arguments: --wrong (--help lists the options)"),
+    ],
+    ids=range(8),
+)
+def test_misuse(args, said):
+    assert analyze(*args, status=1).stderr == f"analyzeperfmetrics.py: {said}\n"
