@@ -135,6 +135,18 @@ def test_semicolons_and_decimal_commas(tmp_path):
     assert charts_in((tmp_path / "out.html").read_text()) == [{"XVE_STALL[%]": "12.5"}]
 
 
+def test_older_files(tmp_path):
+    """As unitrace wrote them once: reports before, the device in a column, names again and again, commas at the ends."""
+    head = "Kernel,Device,SubDeviceId,GpuTime[ns],XVE_STALL[%],"
+    path = tmp_path / "old.csv"
+    table = "=== Device Timing Summary ===\n\n  Kernel,  Calls\n  axpy,  2\n\n== Kernel Metrics ==\n\n"
+    path.write_text(f"{table}{head}\naxpy[SIMD8],0,0,10,12.5,\naxpy[SIMD8],0,1,10,25,\n\n{head}\naxpy[SIMD8],0,0,20,50,\n\n{head}\ngemm,1,0,5,1,\n")
+    listed = analyze("-l", path).stdout.splitlines()
+    assert '        "axpy[SIMD8]", 2' in listed and "Device 1" in listed and listed[-1] == '        "gemm", 1'
+    analyze("-i", 0, "-m", "XVE_STALL[%]", "-y", "%", "-o", tmp_path / "out.html", path)
+    assert charts_in((tmp_path / "out.html").read_text()) == [{"XVE_STALL[%]": "12.5,25.0"}, {"XVE_STALL[%]": "50.0"}]
+
+
 # ---- charts ----
 
 
@@ -271,7 +283,7 @@ HEAD = "Kernel, GlobalInstanceId, XVE_STALL[%]\n"
         ("", "the file is empty"),
         ("hello\n", 'no metrics: there is no line that begins with "Kernel"'),
         ("Kernel, GlobalInstanceId\n", "line 1: there are no metrics: the group is empty"),
-        ("Kernel, A, B\n", 'line 1: the column behind "Kernel" is neither GlobalInstanceId nor IP[Address], but "A"'),
+        ("Kernel, A, B\n", 'no metrics: the column behind "Kernel" is neither GlobalInstanceId nor IP[Address], but "A"'),
         ("Kernel, GlobalInstanceId, A, A\n", 'line 1: two columns are named "A"'),
         (HEAD + "a, 1, 2\na, 1, 3", "line 3: it has no end: the file was cut"),
         (HEAD + "a, 1\n", "line 2: 2 values for 3 columns"),

@@ -52,8 +52,8 @@ def page(pages, title="Performance Metrics"):
     library = True
     for one in pages:
         if isinstance(one, Chart):
-            figure = graphs.Figure([_trace(graphs, one, name, values) for name, values in one.series.items()])
-            figure.update_layout(
+            made = graphs.Figure([_trace(graphs, one, name, values) for name, values in one.series.items()])
+            made.update_layout(
                 title={"text": html.escape(one.title).replace("\n", "<br>")},
                 xaxis_title=html.escape(one.xlabel),
                 yaxis_title=html.escape(one.ylabel),
@@ -62,11 +62,38 @@ def page(pages, title="Performance Metrics"):
                 yaxis_rangemode="tozero",
                 xaxis_type="category" if one.stacked or len(one) < 2 else "linear",
             )
-            said.append(figure.to_html(full_html=False, include_plotlyjs=library, config={"displaylogo": False}))
+            said.append(_html(made, library))
+            library = False
+        elif hasattr(one, "to_html"):
+            said.append(_html(one, library))
             library = False
         else:
             said.append(f"<pre>{html.escape(chr(10).join(one))}</pre>")
     return f'<!doctype html>\n<html><head><meta charset="utf-8"><title>{html.escape(title)}</title></head>\n<body>\n{chr(10).join(said)}\n</body></html>\n'
+
+
+def figure(title, xlabel, ylabel, drawn):
+    """A page of points and lines with two logarithmic axes, for page(). Raises ChartsError.
+
+    drawn: dicts with kind ("line" or "points"), name, x and y (one length each); of points also text, symbols (one each) and size.
+    """
+    graphs = _need("plotly.graph_objects", "html")
+    made = graphs.Figure(layout={"title": {"text": html.escape(title)}, "height": 850, "showlegend": True, "legend": {"y": -0.12, "yanchor": "top"}})
+    made.update_xaxes(type="log", title=html.escape(xlabel))
+    made.update_yaxes(type="log", title=html.escape(ylabel))
+    for one in drawn:
+        name = html.escape(one["name"])
+        if one["kind"] == "line":
+            made.add_scatter(x=one["x"], y=one["y"], name=name, mode="lines")
+        else:
+            text = ["<br>".join(map(html.escape, line.split("<br>"))) for line in one["text"]]
+            marker = {"size": one["size"], "symbol": one["symbols"], "opacity": 0.7}
+            made.add_scatter(x=one["x"], y=one["y"], name=name, mode="markers", hovertext=text, hoverinfo="text+x+y", marker=marker)
+    return made
+
+
+def _html(figure, library):
+    return figure.to_html(full_html=False, include_plotlyjs=library, config={"displaylogo": False})
 
 
 def _trace(graphs, chart, name, values):

@@ -9,8 +9,9 @@
 
 A file has one section for each device, which begins with "=== Device #0 Metrics ===" (none: device 0). Then come the
 names of the columns, in a line that begins with "Kernel", and the rows. What belongs to one execution of a kernel is
-followed by an empty line; of -k, the rows' times ascend. Fields may have blanks around them, and quotes.
-Values that are separated by semicolons, with decimal commas, are read as well.
+followed by an empty line; of -k, the rows' times ascend. Fields may have blanks around them, and quotes. Other text may come
+before (-o of unitrace puts its reports into the same file). Values that are separated by semicolons, with decimal commas, are
+read as well, and files of older versions of unitrace, which have a column "Device" and repeat the names for each execution.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from .cli import said
 BANNER = re.compile(r"=== Device #(\d{1,9}) Metrics ===")
 ADDRESS = "IP[Address]"
 INSTANCE = "GlobalInstanceId"
+DEVICE = "Device"  # older: the device, and no number of the instance
+HEADER = re.compile(r'"?Kernel"?\s*[,;]')
 LINE_MAX = 1 << 20  # characters
 NOT_A_SAMPLE = "NoKernel"  # --idle-sampling: no kernel ran
 
@@ -120,7 +123,8 @@ class _Reader:
 
     def __init__(self):
         self.sections, self.section, self.device = [], None, 0
-        self.separator, self.number, self.rows = ",", 0, 0
+        self.separator, self.layout, self.unknown = ",", INSTANCE, None
+        self.number = self.rows = self.instances = 0
         self.current = None  # the instance that rows are added to
         self.ended = True  # with the end of a line
 
@@ -131,14 +135,20 @@ class _Reader:
             self.current = None
         elif banner := BANNER.match(text):
             self.device, self.section, self.current = int(banner[1]), None, None
-        elif not self.section or re.match(r'"?Kernel"?\s*[,;]', text):
+        elif text.startswith("=="):
+            self.section = self.current = None
+        elif HEADER.match(text):
             self._header(text)
-        else:
+        elif self.section:
             self._row(self._fields(text))
 
     def close(self):
+        if not self.number:
+            raise MetricsError("the file is empty")
+        if not self.sections and self.unknown is not None:
+            raise MetricsError(f'no metrics: the column behind "Kernel" is neither {INSTANCE} nor {ADDRESS}, but "{said(self.unknown)}"')
         if not self.sections:
-            raise MetricsError('no metrics: there is no line that begins with "Kernel"' if self.number else "the file is empty")
+            raise MetricsError('no metrics: there is no line that begins with "Kernel"')
         if not self.ended and self.rows:
             raise MetricsError(f"line {self.number}: it has no end: the file was cut")
         return self.sections
@@ -148,46 +158,56 @@ class _Reader:
 
     def _fields(self, text):
         try:
-            return [field.strip() for field in next(csv.reader([text], delimiter=self.separator, skipinitialspace=True))]
+            fields = [field.strip() for field in next(csv.reader([text], delimiter=self.separator, skipinitialspace=True))]
         except csv.Error as error:
             return self._error(str(error))
+        return fields if fields[-1] else fields[:-1]  # older files end with a comma
 
     def _header(self, text):
-        if not re.match(r'"?Kernel"?\s*[,;]', text):
-            if self.sections:
-                self._error('neither a row nor a line of names, which begins with "Kernel"')
-            return  # what a tool or a shell wrote before
         self.separator = ";" if text.count(";") > text.count(",") else ","
         names = self._fields(text)
         second = names[1] if len(names) > 1 else ""
-        if second not in (ADDRESS, INSTANCE):
-            self._error(f'the column behind "Kernel" is neither {INSTANCE} nor {ADDRESS}, but "{said(second)}"')
-        repeated = {name for name in names if names.count(name) > 1}
+        self.section = self.current = None
+        if second not in (ADDRESS, INSTANCE, DEVICE):
+            self.unknown = second  # a table of a report
+            return
+        repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated or "" in names:
-            self._error(f'two columns are named "{said(sorted(repeated)[0])}"' if repeated else "a column has no name")
+            self._error(f'two columns are named "{said(repeated[0])}"' if repeated else "a column has no name")
         if len(names) < 3:
             self._error("there are no metrics: the group is empty")
-        self.section = Section(self.device, tuple(names[2:]), second == ADDRESS)
+        self.layout = second
+        self._enter(self.device, tuple(names[2:]))
+
+    def _enter(self, device, names):
+        for section in self.sections:
+            if section.device == device and section.metrics == names and section.has_stalls == (self.layout == ADDRESS):
+                self.section = section
+                return
+        self.section = Section(device, names, self.layout == ADDRESS)
         self.sections.append(self.section)
-        self.current = None
 
     def _row(self, fields):
-        section = self.section
-        expected = len(section.metrics) + 2
+        names = self.section.metrics
+        expected = len(names) + 2
         if len(fields) != expected:
             hint = " (decimal commas? save it with semicolons, or with decimal points)" if len(fields) > expected else ""
             self._error(f"{len(fields)} values for {expected} columns{hint}")
-        values = [self._number(value, name) for value, name in zip(fields[2:], section.metrics, strict=True)]
+        values = [self._number(value, name) for value, name in zip(fields[2:], names, strict=True)]
         self.rows += 1
-        if section.has_stalls:
-            stalled = section.stalls.setdefault(fields[0], Stalled(fields[0], section.metrics))
+        if self.layout == ADDRESS:
+            stalled = self.section.stalls.setdefault(fields[0], Stalled(fields[0], names))
             stalled.addresses.append(self._address(fields[1]))
             stalled.add(values)
             return
-        number = self._number(fields[1], INSTANCE)
+        number = self._number(fields[1], self.layout)
+        if self.layout == DEVICE:
+            self._enter(int(number), names)
+            number = self.current.id if self.current else self.instances + 1
         if not self.current or self.current.kernel != fields[0] or self.current.id != number:
-            self.current = Instance(fields[0], number, section.metrics)
-            section.instances.append(self.current)
+            self.instances += 1
+            self.current = Instance(fields[0], number, names)
+            self.section.instances.append(self.current)
         self.current.add(values)
 
     def _address(self, text):
