@@ -2,11 +2,12 @@
 
 import csv
 import json
+import os
 import re
 import subprocess
 
 import pytest
-from conftest import ROOT
+from conftest import BUILD, ROOT
 
 COMMAND = ROOT / "scripts/roofline.py"
 PRECISIONS = ["FP16", "FP32", "FP64", "XMX_FP16", "XMX_BF16"]
@@ -140,3 +141,41 @@ def test_bad_files(files, tmp_path, change, said):
 def test_misuse(args):
     run = roofline(*args, "--device", "d", "--output", "o", status=1)
     assert run.stderr == "roofline.py: either --app COMMAND or both --compute FILE and --memory FILE are needed\n"
+
+
+# ---- ceilings ----
+
+CEILINGS = BUILD / "devices/xstrace-ceilings"
+
+
+@pytest.mark.skipif(not CEILINGS.exists(), reason="no OpenCL headers")
+def test_ceilings_of_this_machine(files, tmp_path, xstrace):
+    """What it measures is a configuration that roofline.py takes, and adds up as a device does."""
+    run = xstrace.bare(CEILINGS, [])
+    assert run.status == 0
+    found = dict(line.split(",") for line in run.out.splitlines())
+    assert found.pop("PlatformName").strip('"')
+    found = {key: float(value) for key, value in found.items()}
+    assert {"FP32_GFLOPS", "GPU_MEMORY_BW_in_GB_per_sec", "L1_BW_in_GB_per_sec"} <= set(found) and min(found.values()) > 0
+    assert found["L1_BW_in_GB_per_sec"] > found["GPU_MEMORY_BW_in_GB_per_sec"]
+    assert found["FP32_GFLOPS"] < os.cpu_count() * 6 * 64  # 6 GHz, 64 operations a cycle: no time was lost
+    args = files(memory=MEMORY.replace("L3_", "GPU_MEMORY_X_") if "L3_BW_in_GB_per_sec" not in found else MEMORY, compute=COMPUTE.replace(",4000,", ",0,"))
+    (tmp_path / "d.csv").write_text(run.out)
+    if "FP16_GFLOPS" not in found:
+        args[1].write_text(COMPUTE.replace(",4000,", ",0,").replace(",5,0,0,0,", ",0,7,0,0,"))
+    assert "axpy" in rows_of(roofline(*args))
+
+
+@pytest.mark.skipif(not CEILINGS.exists(), reason="no OpenCL headers")
+@pytest.mark.parametrize(
+    "args,env,said",
+    [
+        (["x"], {}, "takes the number of a device of OpenCL, as --device-list shows it, or nothing"),
+        (["99"], {}, r"OpenCL has devices 0 to \d+, no 99"),
+        ([], {"OCL_ICD_VENDORS": "/nonexistent"}, "OpenCL has no device"),
+    ],
+    ids=range(3),
+)
+def test_ceilings_of_nothing(xstrace, args, env, said):
+    run = xstrace.bare(CEILINGS, args, env=env)
+    assert run.status == 1 and not run.out and re.fullmatch(f"xstrace-ceilings: {said}\n", run.err)
