@@ -168,7 +168,8 @@ static bool may_join(void)
 	/* the launcher of the job may be a child of ours */
 	if (ranks[0] && xs_job_rank(&rank, &size) && !xs_is_listed(ranks, (uint64_t)rank))
 		return false;
-	return xs_self.control->options.follow_children || getpid() == xs_self.control->app_pid;
+	return xs_self.control->options.follow_children || getpid() == xs_self.control->app_pid ||
+	       getpid() == xs_self.control->sampler_pid;
 }
 
 /* With the lock held. A process of few resources (ulimit -v) gets fewer rings. */

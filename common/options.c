@@ -169,6 +169,9 @@ const struct xs_option xs_option_table[] = {
 	TEXT('g', "group", metric_group, "GROUP", "Accepted, for the metrics"),
 	COUNT('i', "sampling-interval", sampling_interval, "US", 1, INT32_MAX,
 	      "Accepted, for the metrics"),
+	MAYBE_COUNT(0, "system-metrics", system_metrics, 1, 60000, "100",
+		    "Sample the machine every N ms (default 100), as counters of a trace of their "
+		    "own: processors, memory, network, power"),
 	FLAG(0, "idle-sampling", idle_sampling, "Accepted, for the metrics"),
 	FLAG(0, "system-time", system_time,
 	     "Accepted for compatibility; no effect: traces always count from the epoch"),

@@ -64,6 +64,7 @@ struct xs_options {
 	uint32_t reset_event;
 	uint64_t sampling_interval; /* of metrics, us */
 	uint64_t teardown_signal;   /* accepted for unitrace's sake: traces survive every end */
+	uint64_t system_metrics;    /* ms between two samples; 0: none */
 	uint64_t call_stacks;	    /* frames per call; 0: not wanted */
 	uint64_t delay, duration;   /* ns; 0: not given */
 	/* --flight-recorder: ns of history and bytes for it; 0: not given */

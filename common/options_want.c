@@ -3,7 +3,8 @@
 bool xs_want_chrome(const struct xs_options *o)
 {
 	return o->chrome_call || o->chrome_kernel || o->chrome_device || o->chrome_itt ||
-	       o->chrome_ccl || o->chrome_dnn || o->chrome_mpi || o->chrome_sycl;
+	       o->chrome_ccl || o->chrome_dnn || o->chrome_mpi || o->chrome_sycl ||
+	       o->system_metrics;
 }
 
 bool xs_want_reports(const struct xs_options *o)

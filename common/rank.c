@@ -41,3 +41,14 @@ bool xs_job_rank(int32_t *ret_rank, int32_t *ret_size)
 	}
 	return false;
 }
+
+int32_t xs_local_rank(void)
+{
+	static const char *const names[] = { "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK",
+					     "SLURM_LOCALID", "PALS_LOCAL_RANKID", "LOCAL_RANK" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (number_in(names[i]) >= 0)
+			return number_in(names[i]);
+	return 0;
+}

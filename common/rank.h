@@ -13,5 +13,7 @@
 
 /* size: how many ranks there are; 0: not said. False: no rank. */
 bool xs_job_rank(int32_t *ret_rank, int32_t *ret_size);
+/* Among the ranks of this machine; 0, too, if that is not said. */
+int32_t xs_local_rank(void);
 
 #endif

@@ -109,6 +109,7 @@ struct xs_control {
 	 * (common/channel.h)
 	 */
 	int32_t launcher_pid, app_pid;
+	int32_t sampler_pid; /* --system-metrics: xstrace-system's; 0: none */
 	/* whom the application would have for a parent without us */
 	_Atomic int32_t launcher_parent;
 	/* tell a reused pid, and of which namespace; 0: not needed, the run has no session */
@@ -287,7 +288,7 @@ struct xs_kept_file {
 	struct xs_kept_activity activity;
 };
 
-#define XS_SHM_VERSION	  19u
+#define XS_SHM_VERSION	  20u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */

@@ -67,14 +67,19 @@ static int own_directory(char *directory)
 	return 0;
 }
 
-int xs_find_devices(char *path)
+int xs_find_program(enum xs_part_program which, char *path)
 {
+	/* installed, built */
+	static const char *const places[][2] = {
+		[XS_DEVICES] = { "../lib/xstrace/xstrace-devices", "../devices/xstrace-devices" },
+		[XS_SAMPLER] = { "../lib/xstrace/xstrace-system", "../sampler/xstrace-system" },
+	};
 	char self[PATH_MAX];
 	int error = own_directory(self);
 
 	if (!error)
-		error = find_part(self, "../lib/xstrace/xstrace-devices", path);
-	return error == -ENOENT ? find_part(self, "../devices/xstrace-devices", path) : error;
+		error = find_part(self, places[which][0], path);
+	return error == -ENOENT ? find_part(self, places[which][1], path) : error;
 }
 
 int xs_find_parts(char *library, char *drain)

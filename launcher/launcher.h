@@ -18,6 +18,7 @@ struct xs_launch {
 	struct xs_mailbox *mailbox;
 	const struct xs_options *options; /* our own copy: other processes can write `control` */
 	int drain;			  /* our end of the channel */
+	int sampler;			  /* xstrace-system; 0: there is none */
 	/* what the drain process has said of it; 0: nothing yet */
 	enum xs_word finished;
 };
@@ -75,8 +76,9 @@ int xs_find_parts(char *library, char *drain);
 /* Does the environment say --on-demand, as PyTorch understands it, and do the options allow that?
  */
 bool xs_wants_daemon(const struct xs_options *options);
-/* The program that looks for devices, likewise. */
-int xs_find_devices(char *path);
+enum xs_part_program { XS_DEVICES, XS_SAMPLER };
+/* The program that looks for devices, or that samples the machine, likewise. */
+int xs_find_program(enum xs_part_program which, char *path);
 
 /* ---- result.c: --output, --result-dir ---- */
 
@@ -132,6 +134,16 @@ int xs_exec_application(const char *path, char **argv);
 int xs_exec_untraced(const char *scarce, const char *path, char **argv);
 /* Ends this process as the application ended. */
 _Noreturn void xs_end_like(int status);
+
+/* ---- sampler.c: --system-metrics ---- */
+
+/*
+ * Starts xstrace-system, which joins the run as the application does. One rank of a machine has it.
+ * Where it cannot be started, the application runs without, after one line.
+ */
+void xs_sampler_start(struct xs_launch *launch, char **environment);
+/* It samples a last time, and is gone. */
+void xs_sampler_end(struct xs_launch *launch);
 
 /* ---- select.c: what is to be traced ---- */
 

@@ -217,6 +217,8 @@ static bool reap(struct xs_launch *launch, int app, int *drain, int *ret_status)
 				tell_drain_died(launch, status);
 			*drain = 0;
 		}
+		if (pid == launch->sampler && !WIFSTOPPED(status))
+			launch->sampler = 0;
 		if (pid != app)
 			continue;
 		if (WIFSTOPPED(status)) {
@@ -334,6 +336,8 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	}
 	if (launch->options->kmd_script[0])
 		wait_for_kmd(launch);
+	if (launch->options->system_metrics)
+		xs_sampler_start(launch, environment);
 	app = start_application(launch, path, argv, shell_argv, environment, old, &old_child);
 	if (app == -EAGAIN)
 		goto alone;
@@ -346,11 +350,13 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 		if (!follow_parent(launch->control, &info))
 			pass_on(launch, app, &info);
 	}
+	xs_sampler_end(launch);
 	wait_for_trace(launch, drain, app, status);
 	(void)set_mask(old);
 	return app < 0 ? app : status;
 alone:
 	/* RLIMIT_NPROC: it may be just enough for the application, in our place */
+	xs_sampler_end(launch);
 	if (drain > 0) {
 		(void)kill(drain, SIGKILL);
 		(void)waitpid(drain, &status, 0);

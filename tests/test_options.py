@@ -157,6 +157,7 @@ VALUES = {
     "output-dir-path": "out",
     "result-dir": "results",
     "call-stacks": "32",
+    "system-metrics": "50",
     "chrome-kmd-logging": "/dev/null",
     "delay": "20ms",
     "duration": "1.5s",

@@ -1,0 +1,88 @@
+/*
+ * xstrace-system [INTERVAL_US]: samples the machine until it is told to end (SIGTERM). Started by
+ * xstrace --system-metrics, it is one more process of the run, and its trace has the counters.
+ *
+ * Each look is at a time of its own, so that two of them lie an interval apart however long they
+ * take. What a system call gives more seldom is looked at more seldom. Memory is that of the
+ * sources, which are found once.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <xstrace/xstrace.h>
+
+#include "sampler.h"
+
+#define DEFAULT_US 100000u
+#define LEAST_US   100u
+#define MOST_US	   60000000u
+
+static volatile sig_atomic_t ended;
+
+static void end(int number)
+{
+	(void)number;
+	ended = 1;
+}
+
+static uint64_t now(void)
+{
+	struct timespec time;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static void look(struct xs_sources *sources)
+{
+	for (uint32_t i = 0; i < sources->count; i++) {
+		struct xs_source *source = &sources->of[i];
+		uint64_t ns = now();
+
+		if (source->last && ns - source->last < source->every)
+			continue;
+		source->look(source, ns, source->last);
+		source->last = ns;
+	}
+}
+
+static void sample(struct xs_sources *sources, uint64_t interval)
+{
+	uint64_t next = now();
+
+	while (!ended) {
+		struct timespec until;
+
+		look(sources);
+		next += interval;
+		if (next < now())
+			next = now(); /* it was stopped, or the machine is too slow */
+		until.tv_sec = (time_t)(next / 1000000000u);
+		until.tv_nsec = (long)(next % 1000000000u);
+		(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	}
+	look(sources);
+}
+
+int main(int argc, char **argv)
+{
+	static struct xs_sources sources;
+	const struct sigaction action = { .sa_handler = end };
+	const char *root = getenv("XSTRACE_SYSTEM_ROOT");
+	unsigned long us = argc > 1 ? strtoul(argv[1], NULL, 10) : DEFAULT_US;
+
+	if (argc > 2 || us < LEAST_US || us > MOST_US) {
+		fprintf(stderr, "xstrace-system: takes an interval from %u to %u us\n", LEAST_US,
+			MOST_US);
+		return 1;
+	}
+	(void)sigaction(SIGTERM, &action, NULL);
+	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+	sources.root = root ? root : "";
+	(void)xstrace_initialize(true);
+	xs_host_add(&sources);
+	sample(&sources, us * 1000u);
+	return 0;
+}
