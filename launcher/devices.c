@@ -15,7 +15,7 @@
 
 static int find(char *path)
 {
-	int error = xs_find_program(XS_DEVICES, path);
+	int error = xs_find_program(XS_PART_DEVICES, path);
 
 	if (error < 0)
 		xs_tell("xstrace: xstrace-devices is not where it belongs, in ../lib/xstrace "

@@ -71,8 +71,10 @@ int xs_find_program(enum xs_part_program which, char *path)
 {
 	/* installed, built */
 	static const char *const places[][2] = {
-		[XS_DEVICES] = { "../lib/xstrace/xstrace-devices", "../devices/xstrace-devices" },
-		[XS_SAMPLER] = { "../lib/xstrace/xstrace-system", "../sampler/xstrace-system" },
+		[XS_PART_DEVICES] = { "../lib/xstrace/xstrace-devices",
+				      "../devices/xstrace-devices" },
+		[XS_PART_SAMPLER] = { "../lib/xstrace/xstrace-system",
+				      "../sampler/xstrace-system" },
 	};
 	char self[PATH_MAX];
 	int error = own_directory(self);

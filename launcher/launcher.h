@@ -76,7 +76,7 @@ int xs_find_parts(char *library, char *drain);
 /* Does the environment say --on-demand, as PyTorch understands it, and do the options allow that?
  */
 bool xs_wants_daemon(const struct xs_options *options);
-enum xs_part_program { XS_DEVICES, XS_SAMPLER };
+enum xs_part_program { XS_PART_DEVICES, XS_PART_SAMPLER };
 /* The program that looks for devices, or that samples the machine, likewise. */
 int xs_find_program(enum xs_part_program which, char *path);
 

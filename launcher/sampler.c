@@ -48,7 +48,7 @@ void xs_sampler_start(struct xs_launch *launch, char **environment)
 		return;
 	(void)snprintf(interval, sizeof(interval), "%llu",
 		       1000ull * launch->options->system_metrics);
-	pid = xs_find_program(XS_SAMPLER, path);
+	pid = xs_find_program(XS_PART_SAMPLER, path);
 	if (!pid)
 		pid = start(launch, path, interval, environment);
 	if (pid < 0)
