@@ -171,9 +171,10 @@ static bool may_grow(struct xs_chunks *chunks, struct xs_chunk_store *store)
 /* Also of the table there is only so much memory as is needed. */
 static bool has_entry(const struct xs_chunks *chunks, uint32_t number)
 {
-	uint64_t each = XS_PAGE / sizeof(*chunks->table);
+	uint32_t each = XS_PAGE / sizeof(*chunks->table), first = number / each * each;
 
-	return xs_shm_present(&chunks->table[number / each * each], XS_PAGE);
+	return (number != first && number != chunks->store[XS_CHUNK_DISK].first) ||
+	       xs_shm_present(&chunks->table[first], XS_PAGE);
 }
 
 static bool is_refused(const struct xs_chunk_store *store)
