@@ -86,8 +86,9 @@ static bool has_memory(struct xs_chunks *chunks)
 {
 	struct xs_chunk_store *store = &chunks->store[XS_CHUNK_MEMORY];
 
+	/* without its table there is nothing on disk either */
 	if (store->fd < 0 && !store->failed)
-		store->failed = !map_file(chunks);
+		store->failed = chunks->store[XS_CHUNK_DISK].failed = !map_file(chunks);
 	return !store->failed;
 }
 
@@ -101,13 +102,22 @@ static bool has_disk(struct xs_chunks *chunks)
 		return !store->failed;
 	store->fd = recovering ? xs_spool_open(chunks->spool)
 			       : xs_spool_create(chunks->run, chunks->spool);
-	if (recovering && store->fd < 0 && chunks->spool->path[0])
+	store->failed = store->fd < 0 || !xs_run_can_spare(chunks->run, store->fd);
+	return !store->failed;
+}
+
+/* A killed drain process has left records there. */
+static bool has_them(struct xs_chunks *chunks, struct xs_chunk_store *store)
+{
+	bool has = store->fd >= 0 || has_disk(chunks);
+
+	if (!has && !store->error_told)
 		xs_tell("[WARNING] %.*s, with records that were still to be written: %s\n",
 			(int)sizeof(chunks->spool->path) - 1, chunks->spool->path,
 			store->fd == -EPERM ? "it is not the file that it was"
 					    : strerror(-store->fd));
-	store->failed = store->fd < 0 || !xs_run_can_spare(chunks->run, store->fd);
-	return !store->failed;
+	store->error_told |= !has;
+	return has;
 }
 
 static struct xs_chunk_store *store_of(struct xs_chunks *chunks, uint32_t number)
@@ -293,7 +303,7 @@ bool xs_chunks_find(struct xs_chunks *chunks, struct xs_chunk_list *list, uint32
 		const struct xs_chunk_entry *entry = &chunks->table[number];
 
 		if (atomic_load(&entry->owner) == owner && entry->position == position)
-			return has_store(chunks, store_of(chunks, number)) &&
+			return has_them(chunks, store_of(chunks, number)) &&
 			       append(chunks, list, number + 1, position, at);
 	}
 	return false;
