@@ -296,7 +296,7 @@ static void killed_while_moving(void)
 
 static void killed_while_moving_to_disk(void)
 {
-	kill_commits(victim_that_moves, &disk_options, MUCH, 20, 12, fill_up);
+	kill_commits(victim_that_moves, &disk_options, MUCH, 10, 6, fill_up);
 	CHECK(!spool_left(), "the spool is still there");
 }
 
