@@ -99,6 +99,9 @@ const struct xs_option xs_option_table[] = {
 	SIZE(0, "backlog", backlog, "BYTES", 0, 1ull << 40,
 	     "Memory of a run for records of full rings until they are written (default 256M; 0: "
 	     "none)"),
+	SIZE(0, "backlog-disk", backlog_disk, "BYTES", 0, 1ull << 40,
+	     "Room on disk for what --backlog has no memory for (default 16G, of what is free at "
+	     "most a quarter; 0: none)"),
 	CHOICE(0, "on-full", on_full, "block|drop|overwrite",
 	       "What a thread does when its ring is full: wait, lose new records (counted), or "
 	       "lose the oldest"),
@@ -206,6 +209,7 @@ void xs_options_default(struct xs_options *options)
 	options->follow_children = 1;
 	options->buffer_events = UINT64_MAX;
 	options->backlog = 256u << 20;
+	options->backlog_disk = 16ull << 30;
 	options->opencl_devices = options->level_zero_devices = options->cuda_devices = UINT64_MAX;
 }
 

@@ -57,6 +57,7 @@ struct xs_options {
 	uint32_t report_format; /* enum xs_report_format */
 	uint64_t ring_size;	/* bytes, a power of two once parsed */
 	uint64_t backlog;	/* bytes; 0: none */
+	uint64_t backlog_disk;	/* bytes beyond these, on disk; 0: none */
 	uint64_t buffer_events; /* UINT64_MAX: not given */
 	/* 0: the application's own process alone; 1: descendants too (default) */
 	uint32_t follow_children;

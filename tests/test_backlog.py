@@ -1,13 +1,18 @@
 """Rings that fill faster than their records become text: the program goes on, and nothing is lost or out of order."""
 
+import contextlib
 import os
 import re
+import resource
+import shutil
 import signal
 import subprocess
+import sys
+import time
 
 import pytest
 
-from conftest import XSTRACE, wait_until
+from conftest import APPS, XSTRACE, mounted, root_only, wait_until
 from test_endings import check_truth, recover
 
 ITT = "--chrome-itt-logging"
@@ -151,3 +156,228 @@ def test_logged_calls_are_complete(xstrace):
         log.unlink()
         logs[options] = calls
     assert len(logs["--backlog 0"]) > 8000 and logs["--backlog 0"] == logs["--backlog 64M"]
+
+
+# ---- what has no place in memory ----
+
+DISK = f"{SMALL} --backlog 256K"
+
+
+def spools(*directories):
+    return [file for directory in directories for file in directory.glob(".xstrace-backlog-*")]
+
+
+def disk_bytes(run):
+    """What the run keeps on disk."""
+    total = 0
+    for file in spools(run.cwd):
+        with contextlib.suppress(FileNotFoundError):
+            total += file.stat().st_blocks * 512
+    return total
+
+
+def start_on_disk(xstrace, least=2 * MIB, options=DISK):
+    """A program that works until it is killed, and has so much on disk; its pid, and what it did."""
+    path = xstrace.home / "truth"
+    run = xstrace.start(options, "itt_stress", [path, 2, 0])
+    app = run.child("itt_stress")
+    run.wait_for_output()
+    wait_until(lambda: disk_bytes(run) >= least)
+    return run, app, path
+
+
+def test_what_has_no_memory_goes_to_disk(xstrace):
+    """Four times what the memory holds."""
+    run, app, path = start_on_disk(xstrace, MIB)
+    assert backlog_bytes(run) <= MIB // 4 + 65536  # and its table
+    (spool,) = spools(run.cwd)
+    assert spool.stat().st_mode & 0o7777 == 0o600
+    os.kill(app, signal.SIGKILL)
+    run.finish()
+    check_truth(run.trace, path)
+    assert run.trace.other["lost"] == 0 and "corrupt_rings" not in run.trace.other
+    in_order(run.trace)
+    assert not spools(run.cwd)
+
+
+WAITS = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print("waits", resource.getrusage(resource.RUSAGE_CHILDREN).ru_nvcsw)
+"""
+
+
+def waits(xstrace, options):
+    """How often the program slept: it does nothing but record."""
+    run = xstrace(f"{ITT} --ring-size 256K {options}", sys.executable, ["-c", WAITS, APPS / "itt_tasks", 250000])
+    assert run.trace.count("tasks") == 250000 and run.trace.other["lost"] == 0
+    return int(re.search(r"waits (\d+)", run.out)[1])
+
+
+def test_with_a_disk_the_program_waits_less(xstrace):
+    """8 MB of records, of which memory has a place for 1."""
+    for _ in range(3):  # others may have the processors
+        without, disk = waits(xstrace, "--backlog 1M --backlog-disk 0"), waits(xstrace, "--backlog 1M")
+        if disk < without / 2:
+            return
+    pytest.fail(f"{disk} waits, and {without} without a disk")
+
+
+@pytest.mark.parametrize("options", ["--compress zstd", "--on-full drop", "--format perfetto", "--ring-size 64K --backlog-disk 1M"])
+def test_every_event_comes_back_from_disk(xstrace, options):
+    run, app, path = start_on_disk(xstrace, MIB // 2, f"{DISK} {options}")
+    os.kill(app, signal.SIGKILL)
+    run.finish()
+    if "drop" not in options:
+        check_truth(run.trace, path)
+        assert run.trace.other["lost"] == 0
+    assert "corrupt_rings" not in run.trace.other
+    assert not spools(run.cwd)
+
+
+def test_nothing_on_disk_if_not_wanted(xstrace):
+    run, app, path = start_stress(xstrace, f"{DISK} --backlog-disk 0", MIB // 8)
+    for _ in range(50):
+        assert not spools(run.cwd)
+    os.kill(app, signal.SIGKILL)
+    run.finish()
+    check_truth(run.trace, path)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_killed_drain_process_leaves_its_spool(xstrace, twice):
+    run, app, path = start_on_disk(xstrace)
+    os.kill(run.drain, signal.SIGKILL)
+    kept = disk_bytes(run)
+    os.kill(app, signal.SIGKILL)
+    run.wait()
+    if twice:
+        wait_until(lambda: not os.path.exists(f"/proc/{app}"))
+        process = subprocess.Popen([XSTRACE, "--recover", run.dir], cwd=run.cwd, stderr=subprocess.DEVNULL)
+        process.kill()
+        process.wait()
+    recover(run)
+    check_truth(run.trace, path, all_of_them=False)
+    assert "corrupt_rings" not in run.trace.other
+    assert run.trace.other["events"] * 16 >= kept // 2
+    assert not spools(run.cwd)
+
+
+def spoil(run, how):
+    """Does something to the spool; what stays of it belongs to somebody else."""
+    (spool,) = spools(run.cwd)
+    if how == "cut":
+        os.truncate(spool, 100)
+    elif how == "scribbled":
+        size = spool.stat().st_size
+        with open(spool, "r+b") as file:
+            for at in range(0, size, 4096):
+                file.seek(at)
+                file.write(os.urandom(1024))
+    elif how == "gone":
+        spool.unlink()
+    elif how == "another":
+        shutil.copy(spool, spool.with_suffix(".copy"))
+        os.replace(spool.with_suffix(".copy"), spool)
+    elif how == "link":
+        spool.rename(run.cwd / "elsewhere")
+        spool.symlink_to(run.cwd / "elsewhere")
+    elif how == "fifo":
+        spool.unlink()
+        os.mkfifo(spool, 0o600)
+    else:
+        spool.chmod(0o644)
+
+
+@pytest.mark.parametrize("how", ["cut", "scribbled", "gone", "another", "link", "fifo", "mode"])
+def test_a_spoilt_spool_is_told(xstrace, how):
+    run, app, path = start_on_disk(xstrace)
+    os.kill(run.drain, signal.SIGKILL)
+    os.kill(app, signal.SIGKILL)
+    run.wait()
+    spoil(run, how)
+    wait_until(lambda: not os.path.exists(f"/proc/{app}"))
+    done = subprocess.run([XSTRACE, "--recover", run.dir], cwd=run.cwd, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    left = spools(run.cwd)
+    assert bool(left) == (how not in ("cut", "scribbled", "gone"))  # what is not ours stays
+    for file in left:
+        file.unlink()
+    run.collect()
+    rings = run.trace.other["corrupt_rings"]
+    assert re.search(rf"\[WARNING\] {rings} rings? of process {app} \(itt_stress\) (was|were) not as they should be", done.stderr), done.stderr
+    if how not in ("cut", "scribbled"):
+        assert re.search(r"\[WARNING\] \S+/\.xstrace-backlog-\S+, with records that were still to be written: ", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("how", ["cut", "scribbled"])
+def test_a_spool_that_is_spoilt_while_it_is_used(xstrace, how):
+    run, app, _ = start_on_disk(xstrace)
+    for _ in range(3):
+        spoil(run, how)
+    os.kill(app, signal.SIGKILL)
+    run.finish()
+    assert run.trace.other["corrupt_rings"] > 0
+    assert not spools(run.cwd)
+
+
+def told_of_the_spool(run):
+    return [line for line in run.said if "[WARNING] cannot keep records in" in line]
+
+
+def test_a_file_size_limit_makes_the_thread_wait(xstrace):
+    """It is told once, and nothing is lost."""
+    limit = 25 * MIB
+
+    def prepare():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    run = xstrace.start(f"{DISK} --compress zstd", "itt_stress", [xstrace.home / "truth", 2, 0], preexec_fn=prepare)
+    app = run.child("itt_stress")
+    run.wait_for_output()
+    wait_until(lambda: any(file.stat().st_size > limit - MIB // 4 for file in spools(run.cwd)))
+    time.sleep(0.2)  # of which each 50 ms it is tried again
+    os.kill(app, signal.SIGKILL)
+    run.wait()
+    wait_until(lambda: not run.dir)
+    assert len(told_of_the_spool(run)) == 1 and "File too large" in told_of_the_spool(run)[0], run.said
+    assert not any("lost" in line for line in run.said), run.said
+    assert not spools(run.cwd)
+    (trace,) = run.cwd.glob("*.json.zst")
+    trace.unlink()  # far too much to be read here
+
+
+@contextlib.contextmanager
+def small_disk(home, size):
+    image, disk = home / "image", home / "disk"
+    with open(image, "wb") as file:
+        file.truncate(size)
+    disk.mkdir()
+    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+    if subprocess.run(["mount", "-o", "loop", image, disk], stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("no loop device here")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+@root_only
+@pytest.mark.skipif(not shutil.which("mkfs.ext4"), reason="no mkfs.ext4")
+def test_a_full_disk_makes_the_thread_wait(xstrace):
+    """Where the traces go is memory, so the spool is in TMPDIR, which somebody else fills."""
+    path = xstrace.home / "truth"
+    with small_disk(xstrace.home, 48 * MIB) as disk, mounted(xstrace.cwd, "size=4g"):
+        run = xstrace.start(DISK, "itt_stress", [path, 2, 0], env={"TMPDIR": str(disk)})
+        app = run.child("itt_stress")
+        run.wait_for_output()
+        wait_until(lambda: any(file.stat().st_size > MIB for file in spools(disk)))
+        fs = os.statvfs(disk)
+        with open(disk / "junk", "wb") as junk, contextlib.suppress(OSError):
+            os.posix_fallocate(junk.fileno(), 0, fs.f_bavail * fs.f_frsize)
+        os.kill(app, signal.SIGKILL)
+        run.finish()
+        assert len(told_of_the_spool(run)) <= 1
+        check_truth(run.trace, path)
+        assert run.trace.other["lost"] == 0 and "corrupt_rings" not in run.trace.other
+        assert not spools(run.cwd, disk)

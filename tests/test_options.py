@@ -59,6 +59,7 @@ BAD = [
     ("--on-full sometimes true", 125, "sometimes"),
     ("--backlog 16X true", 125, "16X"),
     ("--backlog 2048G true", 125, "--backlog takes a number from 0 to"),
+    ("--backlog-disk 2048G true", 125, "--backlog-disk takes a number from 0 to"),
     ("--on-full bloc true", 125, "block|drop|overwrite"),
     ("--compress gzip --chrome-itt-logging true", 125, "gzip"),
     ("--compress zstd true", 125, "--compress"),
@@ -175,6 +176,7 @@ VALUES = {
     "session": "options",
     "teardown-on-signal": "15",
     "backlog": "16M",
+    "backlog-disk": "1G",
 }
 # what else an option needs
 WITH = {

@@ -253,7 +253,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	verdict_options(options, wishes, reports);
 	options->compress = mode & 1 ? XS_COMPRESS_ZSTD : XS_COMPRESS_NONE;
 	options->on_full = mode & 2 ? XS_FULL_OVERWRITE : XS_FULL_BLOCK;
-	options->backlog = 8 * XS_RING_MIN;
+	/* or so little memory that some of it is on disk */
+	options->backlog = reports & 1 ? XS_RING_MIN / 2 : 8 * XS_RING_MIN;
+	options->backlog_disk = 8 * XS_RING_MIN;
 	dir.run.recovering = mode & 4;
 	xs_backlog_open(&dir.run, &list);
 	if (mode & 8)

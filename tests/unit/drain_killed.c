@@ -2,6 +2,7 @@
  * A drain process that is killed, at any instruction of a commit or of a move into the backlog:
  * --recover writes each task once.
  */
+#include <dirent.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #endif
 
 static struct xs_process *processes; /* of the run, for the backlog */
+static char spools[] = "/var/tmp/drain-killed-XXXXXX";
 
 /* Puts tasks n0, n1, … into the two rings in turn. */
 static void fill(unsigned *n, unsigned count)
@@ -264,18 +266,46 @@ static const struct xs_options backlog_options = { .chrome_itt = true,
 						   .ring_size = XS_RING_MIN,
 						   .backlog = 8 * XS_RING_MIN,
 						   .on_full = XS_FULL_DROP };
+/* of which two fifths have a place in memory, the rest on disk */
+static const struct xs_options disk_options = { .chrome_itt = true,
+						.ring_size = XS_RING_MIN,
+						.backlog = XS_RING_MIN / 2,
+						.backlog_disk = 8 * XS_RING_MIN,
+						.on_full = XS_FULL_DROP };
 /* of both rings in all; five steps of each */
 #define MUCH (2 * XS_RING_MIN * 5 / 8 / 32)
+
+/* A file that a victim has made. */
+static bool spool_left(void)
+{
+	DIR *list = opendir(spools);
+	struct dirent *entry;
+	bool left = false;
+
+	while (list && (entry = readdir(list)))
+		left |= !strncmp(entry->d_name, ".xstrace-backlog-", 17);
+	if (list)
+		closedir(list);
+	return left;
+}
 
 static void killed_while_moving(void)
 {
 	kill_commits(victim_that_moves, &backlog_options, MUCH, 30, 120, fill_up);
 }
 
+static void killed_while_moving_to_disk(void)
+{
+	kill_commits(victim_that_moves, &disk_options, MUCH, 10, 6, fill_up);
+	CHECK(!spool_left(), "the spool is still there");
+}
+
 static void killed_with_backlog(void)
 {
 	kill_commits(victim_in_backlog, &backlog_options, MUCH, 40, 0, fill_up);
 	kill_commits(victim_behind_backlog, &backlog_options, MUCH, 40, 0, fill_up);
+	kill_commits(victim_in_backlog, &disk_options, MUCH, 8, 0, fill_up);
+	kill_commits(victim_behind_backlog, &disk_options, MUCH, 8, 0, fill_up);
 }
 
 /* Moves what the rings hold, twice. */
@@ -308,8 +338,8 @@ static void recover_backlog(void)
 	int status;
 	pid_t pid;
 
-	for (uint64_t part = 0; part <= 2 * (uint64_t)XS_RING_MIN; part += 20000) {
-		prepare(&backlog_options, &n);
+	for (uint64_t part = 0; part <= 4 * (uint64_t)XS_RING_MIN; part += 20000) {
+		prepare(part / 20000 % 2 ? &disk_options : &backlog_options, &n);
 		fill(&n, MUCH);
 		move_twice(&n);
 		pid = fork();
@@ -415,19 +445,25 @@ int main(int argc, char **argv)
 {
 	(void)argc;
 	tap_main(argv);
+	/* what the test writes is in memory: where it looks for a disk next */
+	(void)mkdtemp(spools);
+	(void)setenv("TMPDIR", spools, 1);
 	tap_run("recovery after a kill while prepared", recover_prepared);
 	tap_run("recovery after a killed recovery", recover_twice);
 	tap_run("recovery of a backlog after a killed recovery", recover_backlog);
 	if (STEPPING) {
 		tap_run("killed at any instruction of a move", killed_while_moving);
+		tap_run("killed at any instruction of a move to disk", killed_while_moving_to_disk);
 		tap_run("killed in commits of a backlog", killed_with_backlog);
 		tap_run("killed at any instruction of a commit", killed_while_committing);
 		tap_run("killed in a commit, and rings fill up", killed_while_rings_are_full);
 	} else {
 		tap_skip("killed at any instruction of a move", "not under a sanitizer");
+		tap_skip("killed at any instruction of a move to disk", "not under a sanitizer");
 		tap_skip("killed in commits of a backlog", "not under a sanitizer");
 		tap_skip("killed at any instruction of a commit", "not under a sanitizer");
 		tap_skip("killed in a commit, and rings fill up", "not under a sanitizer");
 	}
+	(void)rmdir(spools);
 	return tap_done();
 }

@@ -1,9 +1,9 @@
 /*
  * The backlog: raw records that were moved out of rings which fill faster than they become text.
  *
- * They lie in chunks of a file in the run's directory (chunks.c). A track maps its chunks one
- * behind the other, at their position in the ring's stream of bytes modulo a power of two: a
- * position means the same as in the ring. docs/RING.md.
+ * They lie in chunks of memory and, when that is used up, of a file on disk (chunks.c). A track
+ * maps its chunks one behind the other, at their position in the ring's stream of bytes modulo a
+ * power of two: a position means the same as in the ring. docs/RING.md.
  */
 #include "backlog.h"
 
@@ -15,24 +15,38 @@
 #include "chunks.h"
 #include "pauses.h"
 
-#define PORTION	 8192u	    /* bytes that are read before the rings are looked at */
-#define PER_RING 64u	    /* bytes read for each ring that a look costs */
-#define ENOUGH	 (4u << 20) /* bytes that are free in a ring: its records can stay there */
-#define BURST	 2000000u   /* ns: a program that has filled a ring since is in the middle of it */
-#define CONTEND	 10000000u  /* ns: likewise, for processors */
-#define AT_ONCE	 (1u << 20) /* bytes that are moved of one ring before the others are looked at */
+#define PORTION	  8192u	     /* bytes that are read before the rings are looked at */
+#define PER_RING  64u	     /* bytes read for each ring that a look costs */
+#define ENOUGH	  (4u << 20) /* bytes that are free in a ring: its records can stay there */
+#define BURST	  2000000u   /* ns: a program that has filled a ring since is in the middle of it */
+#define CONTEND	  10000000u  /* ns: likewise, for processors */
+#define AT_ONCE	  (1u << 20) /* bytes that are moved of one ring before the others are looked at */
+#define ROOM_MOST (1ull << 34) /* of addresses for a track: there may be 4,096 */
 
 struct xs_backlog {
 	struct xs_process **processes;
 	struct xs_chunks chunks;
-	bool moves;	 /* no successor does */
-	uint64_t room;	 /* of addresses for a track: no chunk has its oldest and newest bytes */
+	bool moves; /* no successor does */
+	/*
+	 * of addresses for a track, in which no chunk has its oldest and newest bytes: for all
+	 * chunks, and for those in memory
+	 */
+	uint64_t room, room_least;
 	uint64_t until;	 /* bytes to be read before the rings are looked at again */
 	uint32_t owners; /* numbers given to tracks */
 	/* CLOCK_MONOTONIC: when something was moved last, somebody else had to wait for us last */
 	uint64_t moved_at, contended_at;
 	long switches; /* ru_nivcsw then */
 };
+
+static uint64_t room_for(uint64_t bytes)
+{
+	uint64_t room = 2 * XS_RING_MIN;
+
+	while (room / 2 < bytes)
+		room *= 2;
+	return room;
+}
 
 void xs_backlog_open(struct xs_run *run, struct xs_process **processes)
 {
@@ -46,9 +60,11 @@ void xs_backlog_open(struct xs_run *run, struct xs_process **processes)
 		return;
 	backlog->processes = processes;
 	backlog->moves = !run->recovering;
-	xs_chunks_init(&backlog->chunks, run, options->backlog);
-	for (backlog->room = 2 * XS_RING_MIN; backlog->room / 2 < options->backlog;)
-		backlog->room *= 2;
+	xs_chunks_init(&backlog->chunks, run, options->backlog, options->backlog_disk);
+	backlog->room_least = room_for(options->backlog);
+	backlog->room = room_for(options->backlog + options->backlog_disk);
+	if (backlog->room > ROOM_MOST)
+		backlog->room = ROOM_MOST > backlog->room_least ? ROOM_MOST : backlog->room_least;
 	run->backlog = backlog;
 }
 
@@ -62,31 +78,49 @@ void xs_backlog_close(struct xs_run *run)
 
 /* ---- what a track has ---- */
 
+static void *reserve(uint64_t room)
+{
+	void *map = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return map == MAP_FAILED ? NULL : map;
+}
+
 /* From now on the track's records from `from` on are in the backlog, as far as they are moved. */
 static bool begin(struct xs_backlog *backlog, struct xs_track *track, uint64_t from)
 {
-	void *map = mmap(NULL, backlog->room, PROT_NONE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64_t room = backlog->room;
+	void *map = reserve(room);
 
-	if (map == MAP_FAILED)
+	if (!map && room > backlog->room_least) { /* ulimit -v */
+		room = backlog->room_least;
+		map = reserve(room);
+	}
+	if (!map)
 		return false;
 	if (!track->kept->owner)
 		track->kept->owner = ++backlog->owners;
-	track->moved = (struct xs_moved){ .data = map, .room = backlog->room, .end = from };
+	track->moved = (struct xs_moved){ .data = map, .room = room, .end = from };
 	return true;
+}
+
+/* Where the chunk with these bytes is mapped. */
+static void *place(const struct xs_track *track, uint64_t position)
+{
+	return (void *)(track->moved.data + (position & (track->moved.room - 1)));
 }
 
 static void drop_chunks(struct xs_backlog *backlog, struct xs_track *track, uint64_t before)
 {
 	struct xs_chunk_list *list = &track->moved.chunks;
-
 	uint64_t size = backlog->chunks.size;
 
 	while (list->first && (int64_t)(before - list->from - size) >= 0) {
-		/* or it would count as memory of this process for as long as the track has others
+		/*
+		 * or it would count as memory of this process, and as a mapping, for as long as the
+		 * track has others
 		 */
-		(void)madvise((void *)(track->moved.data + (list->from & (backlog->room - 1))),
-			      size, MADV_DONTNEED);
+		(void)mmap(place(track, list->from), size, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 		xs_chunks_drop(&backlog->chunks, list);
 	}
 }
@@ -114,17 +148,6 @@ void xs_backlog_committed(struct xs_track *track)
 		xs_backlog_forget(track);
 }
 
-/* The list's last chunk is mapped where its bytes belong. */
-static bool map_last(const struct xs_backlog *backlog, const struct xs_track *track)
-{
-	const struct xs_chunks *chunks = &backlog->chunks;
-	const struct xs_chunk_list *list = &track->moved.chunks;
-
-	return mmap((void *)(track->moved.data + (list->to & (backlog->room - 1))), chunks->size,
-		    PROT_READ, MAP_SHARED | MAP_FIXED, chunks->fd,
-		    (off_t)xs_chunks_place(chunks, list, list->to)) != MAP_FAILED;
-}
-
 /* All chunks that a killed drain process had filled for the track, from track->pos to `end`. */
 static bool find_chunks(struct xs_backlog *backlog, struct xs_track *track, uint64_t end)
 {
@@ -132,11 +155,12 @@ static bool find_chunks(struct xs_backlog *backlog, struct xs_track *track, uint
 
 	if (!begin(backlog, track, track->pos))
 		return false;
+	if (end - (track->pos & ~(size - 1)) > track->moved.room)
+		return false;
 	track->moved.end = end;
 	for (uint64_t at = track->pos & ~(size - 1); (int64_t)(end - at) > 0; at += size)
-		if (!xs_chunks_find(&backlog->chunks, &track->moved.chunks, track->kept->owner,
-				    at) ||
-		    !map_last(backlog, track))
+		if (!xs_chunks_find(&backlog->chunks, &track->moved.chunks, track->kept->owner, at,
+				    place(track, at)))
 			return false;
 	return true;
 }
@@ -160,30 +184,38 @@ void xs_backlog_restore(struct xs_track *track)
 
 /* ---- moving ---- */
 
+/* Has the chunk addresses of its own? */
+static bool fits(const struct xs_backlog *backlog, const struct xs_track *track, uint64_t start)
+{
+	const struct xs_chunk_list *list = &track->moved.chunks;
+
+	return !list->first || start + backlog->chunks.size - list->from <= track->moved.room;
+}
+
 /*
  * Copies what the ring has; returns how far. By system calls: a ring file that its process has cut
- * makes an error, and no signal.
+ * makes an error, and no signal. *ret_failed: there was room, and it could not be filled.
  */
-static uint64_t copy(struct xs_backlog *backlog, struct xs_track *track, uint64_t from, uint64_t to)
+static uint64_t copy(struct xs_backlog *backlog, struct xs_track *track, uint64_t from, uint64_t to,
+		     bool *ret_failed)
 {
 	struct xs_chunks *chunks = &backlog->chunks;
 	struct xs_chunk_list *list = &track->moved.chunks;
 	uint64_t size = chunks->size, ring = track->process->ring_size;
 
 	while (from != to) {
-		uint64_t length = size - (from & (size - 1)), left = ring - (from & (ring - 1));
-		uint64_t place = xs_chunks_place(chunks, list, from);
+		uint64_t length = size - (from & (size - 1)), left = ring - (from & (ring - 1)),
+			 start = from & ~(size - 1);
 		ssize_t n;
 
-		if (!place) {
-			if (!xs_chunks_add(chunks, list, track->kept->owner, from & ~(size - 1)) ||
-			    !map_last(backlog, track))
-				break;
-			continue;
-		}
+		if (!xs_chunks_has(chunks, list, from) &&
+		    (!fits(backlog, track, start) ||
+		     !xs_chunks_add(chunks, list, track->kept->owner, start, place(track, start))))
+			break;
 		length = length < left ? length : left;
 		length = length < to - from ? length : to - from;
-		n = pwrite(chunks->fd, track->data + (from & (ring - 1)), length, (off_t)place);
+		n = xs_chunks_write(chunks, list, from, track->data + (from & (ring - 1)), length);
+		*ret_failed = n <= 0;
 		if (n <= 0)
 			break;
 		from += (uint64_t)n;
@@ -213,6 +245,7 @@ static uint64_t relieve(struct xs_backlog *backlog, struct xs_track *track)
 {
 	uint64_t size = track->process->ring_size, step = size / XS_RING_STEPS;
 	uint64_t from = xs_track_tail(track), to = xs_ring_filled(track->ring);
+	bool failed = false;
 
 	if (to - from > size)
 		return 0;
@@ -222,7 +255,7 @@ static uint64_t relieve(struct xs_backlog *backlog, struct xs_track *track)
 	/* others wait, too */
 	if (to - from > step + AT_ONCE)
 		to = from + step + AT_ONCE;
-	to = copy(backlog, track, from, to & ~(step - 1)) & ~(step - 1);
+	to = copy(backlog, track, from, to & ~(step - 1), &failed) & ~(step - 1);
 	if ((int64_t)(to - from) <= 0) {
 		to = from;
 	} else {
@@ -231,6 +264,9 @@ static uint64_t relieve(struct xs_backlog *backlog, struct xs_track *track)
 		atomic_store_explicit(&track->kept->moved, to, memory_order_release);
 		xs_ring_release(track->ring, size, to);
 	}
+	/* one on a disk that is full would keep the track from those in memory */
+	while (failed && track->moved.chunks.first && (int64_t)(track->moved.chunks.to - to) >= 0)
+		xs_chunks_drop_last(&backlog->chunks, &track->moved.chunks);
 	if (track->moved.end == track->committed)
 		xs_backlog_forget(track);
 	return to - from;
@@ -279,10 +315,14 @@ bool xs_backlog_is_due(const struct xs_run *run)
 bool xs_backlog_defers(const struct xs_run *run)
 {
 	struct xs_backlog *backlog = run->backlog;
+	const struct xs_chunk_store *memory;
 	struct rusage usage;
 	uint64_t now;
 
-	if (!backlog || !backlog->chunks.taken || backlog->chunks.taken > backlog->chunks.count / 2)
+	if (!backlog)
+		return false;
+	memory = &backlog->chunks.store[XS_CHUNK_MEMORY];
+	if (!memory->taken || memory->taken > memory->count / 2)
 		return false;
 	now = xs_clock_ns(CLOCK_MONOTONIC);
 	(void)getrusage(RUSAGE_SELF, &usage);
@@ -294,7 +334,7 @@ bool xs_backlog_defers(const struct xs_run *run)
 
 uint64_t xs_backlog_left(const struct xs_run *run)
 {
-	return run->backlog ? run->backlog->chunks.taken * run->backlog->chunks.size : 0;
+	return run->backlog ? xs_chunks_taken(&run->backlog->chunks) : 0;
 }
 
 bool xs_process_is_behind(const struct xs_process *process)

@@ -370,12 +370,12 @@ int xs_drain(const char *dir, int channel)
 	tell_not_asked(&loop);
 	if (loop.run.recovering && !loop.run.wrote_something)
 		xs_tell("[INFO] --recover %s: nothing was left to be written\n", loop.run.dir);
+	xs_backlog_close(&loop.run);
 	xs_run_remove(&loop.run);
 	if (!loop.run.recovering)
 		tell_run_finished(&loop.run);
 	xs_loop_forget_ended(&loop, true);
 	xs_demand_close(&loop.run);
-	xs_backlog_close(&loop.run);
 	xs_flight_destroy(loop.run.flight);
 	xs_texts_fini(&loop.run);
 	xs_timeline_fini(&loop.run.clock);
