@@ -17,6 +17,7 @@ extern bool xs_ze_kernel_calls;
 extern bool xs_ze_appends; /* the same of calls that put work on a device */
 extern bool xs_ze_waits;   /* record for what calls have waited */
 extern bool xs_ze_device;  /* device work is wanted */
+extern bool xs_ze_queries; /* kernels are to be measured */
 
 /*
  * Where one of the loader's tables lies, and where the last one lay that has its name and got
@@ -136,6 +137,8 @@ static inline void xs_ze_kernel_shaped_as(ze_kernel_handle_t kernel, const void 
 	memcpy(size, sizes, sizeof(size));
 	xs_ze_kernel_shaped(kernel, size[0], size[1], size[2], ZE_RESULT_SUCCESS);
 }
+/* The program chooses what the device counts. */
+void xs_ze_metrics_yield(ze_device_handle_t device);
 void xs_ze_image_ends(ze_image_handle_t image);
 void xs_ze_memory_changes(void);
 void xs_ze_pool_ends(ze_event_pool_handle_t pool);

@@ -16,6 +16,7 @@
 #include "device_clock.h"
 #include "extras.h"
 #include "itt.h"
+#include "metrics.h"
 #include "mpi_records.h"
 #include "own_clock.h"
 #include "records.h"
@@ -282,6 +283,9 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_COMMANDS:
 		read_commands(track, event, size);
 		return;
+	case XS_METRICS:
+		xs_metrics_read(process, (const void *)event, size);
+		break;
 	case XS_MPI:
 	case XS_MPI_START:
 	case XS_MPI_DONE:
