@@ -266,9 +266,8 @@ static bool tell_parts(const struct xs_ze_query *query, const struct xs_device_r
 
 static bool tell(const struct xs_ze_query *query, const struct xs_device_record *work)
 {
-	struct room *room = atomic_load(&query->meter->theirs)
-				    ? NULL
-				    : xs_spare_take(&rooms, sizeof(*room));
+	struct room *room =
+		atomic_load(&query->meter->theirs) ? NULL : xs_spare_take(&rooms, sizeof(*room));
 	bool told = room && tell_parts(query, work, room);
 
 	if (room)

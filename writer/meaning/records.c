@@ -248,11 +248,13 @@ static void read_wait(struct xs_track *track, const struct xs_waited_record *rec
 		XS_TELL_SINKS(track->process, wait, track->process, &wait);
 }
 
-/* What devices and kernels are, before there is work on or of them. */
+/* What devices and kernels are, before there is work on or of them; and what that has counted. */
 static void read_description(struct xs_process *process, const struct xs_event *event,
 			     uint32_t size)
 {
-	if (event->kind == XS_DEVICE_USED)
+	if (event->kind == XS_METRICS)
+		xs_metrics_read(process, (const void *)event, size);
+	else if (event->kind == XS_DEVICE_USED)
 		XS_TELL_SINKS(process, device_used, process, event);
 	else if (size >= sizeof(struct xs_kernel_record))
 		XS_TELL_SINKS(process, kernel, process, (const void *)event);
@@ -283,9 +285,6 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_COMMANDS:
 		read_commands(track, event, size);
 		return;
-	case XS_METRICS:
-		xs_metrics_read(process, (const void *)event, size);
-		break;
 	case XS_MPI:
 	case XS_MPI_START:
 	case XS_MPI_DONE:
@@ -294,6 +293,7 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 		break;
 	case XS_DEVICE_USED:
 	case XS_KERNEL:
+	case XS_METRICS:
 		read_description(process, event, size);
 		break;
 	case XS_CALL_IN:
