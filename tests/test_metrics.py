@@ -282,6 +282,44 @@ def test_a_program_with_metrics_of_its_own(xstrace, tmp_path):
     assert "uses the hardware's counters itself" in warnings and "5 kernels of process" in warnings
 
 
+@pytest.mark.parametrize("kind, told", [("tables", True), ("symbols", False)])
+def test_static_loader(xstrace, tmp_path, kind, told):
+    """Where handles are not those that the functions for metrics know, these are not called."""
+    run = xstrace("-q", "ze_static", [kind], env=SoftGPU(tmp_path, SYNC=1).env)
+    bare = xstrace.bare("ze_static", [kind], env={"ZE_ENABLE_ALT_DRIVERS": str(DRIVER)})
+    assert (run.status, run.out) == (bare.status, bare.out) == (0, bare.out)
+    assert ("has no functions for metrics that go with the others" in "\n".join(run.said)) == told
+
+
+@pytest.mark.parametrize("mode", ["lists", "newer", "graph", "fork", "mutable"])
+def test_what_is_changed_or_captured_is_not_measured(xstrace, tmp_path, mode):
+    """And is counted. Lists that are executed in an immediate list are measured."""
+    gpu = SoftGPU(tmp_path, SYNC=1, STRICT=1)
+    run = xstrace("-q -o rep.csv", "ze_replay", [mode, 4], env=gpu.env)
+    bare = xstrace.bare("ze_replay", [mode, 4], env={"ZE_ENABLE_ALT_DRIVERS": str(DRIVER)})
+    assert (run.status, run.out) == (0, bare.out) and not gpu.misuse
+    files = list(run.cwd.glob("rep.metrics.*"))
+    rows = sections(files[0].read_text())[0][1] if files else []
+    told = re.search(r"(\d+) kernels? of process \d+ \(ze_replay\) ha", "\n".join(run.said))
+    assert (len(rows) == len(gpu.kernels)) == (told is None) == (mode in ("lists", "newer"))
+    if told is None:
+        assert shown(rows) == expected(gpu)
+
+
+PROGRAMS = [("ze_fail", []), ("ze_forgets", [5]), ("ze_again", ["signalled", 20]), ("ze_again", ["host", 20]), ("ze_again", ["gone", 3])]
+PROGRAMS += [("ze_fork", ["leave"]), ("ze_fork", ["exit"]), ("ze_sealed", [3]), ("ze_dlopen", [])]
+PROGRAMS += [("ze_matrix", ["--list", kind, "--end", end]) for kind in ("immediate", "regular") for end in ("_exit", "abort", "kill", "exec")]
+
+
+@pytest.mark.parametrize("program, args", PROGRAMS, ids=lambda value: value if isinstance(value, str) else " ".join(map(str, value)))
+def test_programs_are_as_without(xstrace, tmp_path, program, args):
+    gpu = SoftGPU(tmp_path)
+    run = xstrace("-q -o rep.csv", program, args, env=gpu.env, timeout=60)
+    bare = xstrace.bare(program, args, env={"ZE_ENABLE_ALT_DRIVERS": str(DRIVER)}, timeout=60)
+    assert (run.status, sorted(run.out.splitlines())) == (bare.status, sorted(bare.out.splitlines()))
+    assert all("destroyed before" in line for line in gpu.misuse)  # which some do by themselves
+
+
 # ---- permissions ----
 
 

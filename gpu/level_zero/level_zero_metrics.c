@@ -1,6 +1,8 @@
 /*
  * Which group of metrics is measured on a device, and what it consists of.
  */
+#include <dlfcn.h>
+
 #include "level_zero_metrics.h"
 #include "options.h"
 #include "shm.h"
@@ -17,6 +19,17 @@ struct room {
 	char text[XS_STRING_MAX];
 };
 
+/*
+ * Are these two of one library? Below the static loader the program may call functions of the
+ * driver, and those for metrics be the loader's, which has objects of its own in place of handles.
+ */
+static bool are_of_one(const void *one, const void *other)
+{
+	Dl_info first, second;
+
+	return dladdr(one, &first) && dladdr(other, &second) && first.dli_fbase == second.dli_fbase;
+}
+
 /* Those that are called without being looked for each time. */
 static bool has_functions(void)
 {
@@ -28,7 +41,8 @@ static bool has_functions(void)
 	       xs_ze.zetMetricQuery.pfnGetData && xs_ze.zetCommandList.pfnAppendMetricQueryBegin &&
 	       xs_ze.zetCommandList.pfnAppendMetricQueryEnd &&
 	       (xs_ze.zetMetricGroupExp.pfnCalculateMultipleMetricValuesExp ||
-		xs_ze.zetMetricGroup.pfnCalculateMetricValues);
+		xs_ze.zetMetricGroup.pfnCalculateMetricValues) &&
+	       are_of_one((void *)xs_ze.zeDevice.pfnGet, (void *)xs_ze.zetMetricGroup.pfnGet);
 }
 
 static zet_metric_group_handle_t find_group(struct room *room, ze_device_handle_t device,

@@ -14,13 +14,19 @@ static void give_up(struct xs_ze_work *work)
 	work->node = NULL;
 }
 
-/* Not in a capture: a graph is executed as the driver sees fit. */
+/*
+ * Not in a capture: a graph is executed as the driver sees fit. And not of a command that the
+ * program will change: the number that it got for it is the next command's, whatever that is.
+ */
 static inline void begin_query(struct xs_ze_work *work)
 {
 	const struct xs_ze_list *list = work->list;
 
-	if (__builtin_expect(list->meter && work->node->record.kernel, 0) &&
-	    !(list->body && list->queue))
+	if (__builtin_expect(!list->meter, 1) || !work->node->record.kernel)
+		return;
+	if ((list->body && list->queue) || list->next_command)
+		xs_count_unmeasured(1);
+	else
 		work->node->query = xs_ze_query_begin(list->meter, work->handle);
 }
 

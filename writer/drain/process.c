@@ -208,7 +208,8 @@ static void tell_unseen(const struct xs_process *process)
 		[XS_UNSEEN_MEMORY] = "it had no memory left for the tracer (ulimit -v, -d); "
 				     "events, or names of events, are missing",
 		[XS_UNSEEN_METRIC_FUNCTIONS] = "its Level Zero loader or driver has no functions "
-					       "for metrics; its kernels are not measured",
+					       "for metrics that go with the others; its kernels "
+					       "are not measured",
 		[XS_UNSEEN_METRIC_GROUP] = "a device of it does not tell of the metric group "
 					   "(--group) for queries; kernels there are not measured",
 		[XS_UNSEEN_METRIC_ACTIVE] = "the driver does not activate the metric group, as "
