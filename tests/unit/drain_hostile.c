@@ -268,7 +268,7 @@ static void check_report(const char *what, unsigned least, uint32_t format)
 {
 	static char line[262144];
 	char path[PATH_MAX + 64];
-	unsigned lines = 0, bad = 0;
+	unsigned lines = 0, bad = 0, devices = 0;
 	FILE *in;
 
 	(void)snprintf(path, sizeof(path), "%s/report%s.%d.txt", dir.out, what, PID);
@@ -277,12 +277,15 @@ static void check_report(const char *what, unsigned least, uint32_t format)
 		return;
 	while (fgets(line, sizeof(line), in)) {
 		lines++;
+		devices += !strncmp(line, "=== Device #", 12);
 		for (const char *c = line; *c; c++)
 			bad += ((unsigned char)*c < ' ' && *c != '\n') || *c == 0x7f ||
 			       (format != XS_REPORT_JSON && !memcmp(c, "\xc2\x9b", 2));
 	}
 	fclose(in);
 	CHECK(lines > least && !bad, "%s: %u lines, %u bytes", path, lines, bad);
+	/* devices take turns, and their rows stand together */
+	CHECK(!what[0] || devices == 3, "%s: %u sections", path, devices);
 }
 
 static void check_reports(uint32_t format)
