@@ -155,6 +155,15 @@ def test_executed_again_without_waiting(xstrace, tmp_path):
     assert run.status == 0 and len(rows) == 150 and shown(rows) == expected(gpu)
 
 
+def test_waits_are_not_counted(xstrace, tmp_path):
+    """Each kernel waits 20 ms for the host: nothing of that is in its time."""
+    gpu = SoftGPU(tmp_path, STRICT=1)
+    run = xstrace("-q -o rep.csv", "ze_metrics", [3, "wait"], env=gpu.env)
+    ((_, rows),) = measured(run)
+    assert run.status == 0 and len(rows) == 3 and shown(rows) == expected(gpu)
+    assert all(int(row["GpuTime[ns]"]) < 15_000_000 for row in rows) and not gpu.misuse
+
+
 def test_kernel_filters(xstrace, tmp_path):
     for options, count in (("--include-kernels incr", 4), ("--exclude-kernels incr", 0), ("--include-kernels other", 0)):
         gpu = SoftGPU(tmp_path, SYNC=1)

@@ -37,10 +37,12 @@ void xs_ze_meter_end(struct xs_ze_meter *meter);
 /* ---- level_zero_query.c ---- */
 
 /*
- * Before and behind a command: the query that tells what was counted between the two. NULL: it is
- * not measured, which was counted.
+ * Before and behind a command: the query that tells what was counted between the two, from the
+ * moment on at which all that the command waits for is there. NULL: it is not measured, which was
+ * counted.
  */
-struct xs_ze_query *xs_ze_query_begin(struct xs_ze_meter *meter, ze_command_list_handle_t list);
+struct xs_ze_query *xs_ze_query_begin(struct xs_ze_meter *meter, ze_command_list_handle_t list,
+				      uint32_t nwait, ze_event_handle_t *wait);
 /*
  * `waits`: nothing else will tell when it is complete. Returns the query; NULL: it cannot be read.
  */

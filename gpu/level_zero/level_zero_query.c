@@ -131,13 +131,15 @@ void xs_ze_queries_destroy(struct xs_ze_meter *meter)
 
 /* ---- around a command ---- */
 
-struct xs_ze_query *xs_ze_query_begin(struct xs_ze_meter *meter, ze_command_list_handle_t list)
+struct xs_ze_query *xs_ze_query_begin(struct xs_ze_meter *meter, ze_command_list_handle_t list,
+				      uint32_t nwait, ze_event_handle_t *wait)
 {
 	struct xs_ze_query *query = atomic_load(&meter->theirs) ? NULL : pop(meter);
 
 	if (!query && !atomic_load(&meter->theirs) && more_queries(meter))
 		query = pop(meter);
-	if (query && xs_ze.zetCommandList.pfnAppendMetricQueryBegin(list, query->handle)) {
+	if (query && ((nwait && xs_ze.zeCommandList.pfnAppendWaitOnEvents(list, nwait, wait)) ||
+		      xs_ze.zetCommandList.pfnAppendMetricQueryBegin(list, query->handle))) {
 		push(query);
 		query = NULL;
 	}

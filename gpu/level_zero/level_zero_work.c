@@ -18,7 +18,7 @@ static void give_up(struct xs_ze_work *work)
  * Not in a capture: a graph is executed as the driver sees fit. And not of a command that the
  * program will change: the number that it got for it is the next command's, whatever that is.
  */
-static inline void begin_query(struct xs_ze_work *work)
+static inline void begin_query(struct xs_ze_work *work, uint32_t nwait, ze_event_handle_t *wait)
 {
 	const struct xs_ze_list *list = work->list;
 
@@ -27,14 +27,15 @@ static inline void begin_query(struct xs_ze_work *work)
 	if ((list->body && list->queue) || list->next_command)
 		xs_count_unmeasured(1);
 	else
-		work->node->query = xs_ze_query_begin(list->meter, work->handle);
+		work->node->query = xs_ze_query_begin(list->meter, work->handle, nwait, wait);
 }
 
 void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t kernel,
-		  const ze_group_count_t *groups, ze_event_handle_t *event)
+		  const ze_group_count_t *groups, ze_event_handle_t *event, uint32_t nwait,
+		  ze_event_handle_t *wait)
 {
 	if (xs_ze_node_launch(work->node, kernel, groups)) {
-		begin_query(work);
+		begin_query(work, nwait, wait);
 		return;
 	}
 	/* from here on as if no device times were wanted of this command */

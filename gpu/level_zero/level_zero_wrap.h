@@ -87,9 +87,13 @@ bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t list, uint32_
 		 uint8_t class, ze_event_handle_t *event);
 /* Returns what the application gets. */
 ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result);
-/* *event is given back when the kernel is not to be shown. groups NULL: only the device knows. */
+/*
+ * *event is given back when the kernel is not to be shown. groups NULL: only the device knows.
+ * wait: what the kernel waits for.
+ */
 void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t kernel,
-		  const ze_group_count_t *groups, ze_event_handle_t *event);
+		  const ze_group_count_t *groups, ze_event_handle_t *event, uint32_t nwait,
+		  ze_event_handle_t *wait);
 void xs_ze_copy(struct xs_ze_work *work, const void *to, const void *from, uint64_t bytes);
 void xs_ze_image_copy(struct xs_ze_work *work, ze_image_handle_t image,
 		      const ze_image_region_t *region, const void *to, const void *from);

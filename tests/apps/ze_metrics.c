@@ -1,12 +1,14 @@
 /*
  * A program that uses the hardware's counters itself: ze_metrics N launches N kernels, chooses a
  * group, launches N more, of which it measures the last one, and prints how many it has counted.
+ * ze_metrics N wait: launches N kernels, each of which waits 20 ms for the host.
  */
 #include "ze_app.h"
 
 #include <level_zero/zet_api.h>
 
 #include <string.h>
+#include <unistd.h>
 
 static zet_metric_group_handle_t group_of(const struct ze_app *app)
 {
@@ -36,6 +38,23 @@ static void launch(const struct ze_app *app, ze_command_list_handle_t list,
 	ZE_CHECK(ze_app_list_sync(app, list, UINT64_MAX));
 }
 
+static int launch_late(const struct ze_app *app, ze_command_list_handle_t list,
+		       ze_kernel_handle_t kernel, int count)
+{
+	ze_event_pool_handle_t pool = ze_app_pool(app, 1, ZE_EVENT_POOL_FLAG_HOST_VISIBLE, false);
+	ze_event_handle_t event = ze_app_event(pool, 0);
+	const ze_group_count_t one = { 1, 1, 1 };
+
+	for (int i = 0; i < count; i++) {
+		ZE_CHECK(zeCommandListAppendLaunchKernel(list, kernel, &one, NULL, 1, &event));
+		(void)usleep(20000);
+		ZE_CHECK(zeEventHostSignal(event));
+		ZE_CHECK(ze_app_list_sync(app, list, UINT64_MAX));
+		ZE_CHECK(zeEventHostReset(event));
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	zet_metric_query_pool_desc_t desc = { .stype = ZET_STRUCTURE_TYPE_METRIC_QUERY_POOL_DESC,
@@ -56,6 +75,8 @@ int main(int argc, char **argv)
 	ze_app_open(&app, 0, -1);
 	list = ze_app_immediate(&app, 0, 0, true);
 	kernel = ze_app_kernel(&app, "empty");
+	if (argc > 2 && !strcmp(argv[2], "wait"))
+		return launch_late(&app, list, kernel, count);
 	launch(&app, list, kernel, count);
 	group = group_of(&app);
 	ZE_CHECK(zetContextActivateMetricGroups(app.context, app.device, 1, &group));
