@@ -160,7 +160,7 @@ static void put_metrics(uint32_t kernel, uint8_t device)
 	struct {
 		struct xs_metrics_record head;
 		uint64_t value[XS_METRICS_MAX];
-		uint8_t type[XS_METRICS_MAX];
+		uint8_t type[XS_METRICS_MAX], padding[16];
 	} record = { .head = { .work = device_record(1, 1) } };
 
 	memset(text, 1, sizeof(text));
