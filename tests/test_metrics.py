@@ -201,6 +201,17 @@ def test_devices_have_sections(xstrace, tmp_path):
         assert len(rows) + count == (2 if device else 3) and shown(rows) == expected(gpu, device)
 
 
+def test_ranks(xstrace, tmp_path):
+    """Each has files of its own; one that is not chosen is not measured."""
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    for rank in (3, 5):
+        run = xstrace("-q -o rep.csv --ranks-to-sample 3", "ze_matrix", ["--kernels", 2], env=gpu.env | {"RANK": str(rank)})
+        assert run.status == 0
+    (path,) = run.cwd.glob("rep.metrics.*")
+    assert re.fullmatch(r"rep\.metrics\.\d+\.3\.csv", path.name) and len(sections(path.read_text())[0][1]) == 2
+    assert sum(c.name == BEGIN for c in gpu.commands) == 2
+
+
 def test_without_a_file(xstrace, tmp_path):
     """As in unitrace: they follow on stderr."""
     gpu = SoftGPU(tmp_path, SYNC=1)
