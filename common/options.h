@@ -36,8 +36,8 @@ struct xs_options {
 	bool chrome_ccl;
 	bool chrome_dnn;
 	bool chrome_mpi;
-	bool chrome_sycl;						   /* no backend yet */
-	bool metric_query, metric_sampling, stall_sampling, idle_sampling; /* no backend yet */
+	bool chrome_sycl; /* no backend yet */
+	bool metric_query, metric_sampling, stall_sampling, idle_sampling;
 	bool ccl_summary;
 	bool start_paused;
 	bool on_demand;
@@ -145,6 +145,9 @@ void xs_options_copy(struct xs_options *to, const struct xs_options *from);
 int xs_options_parse(struct xs_options *options, int argc, char **argv, int *ret_app, char *error,
 		     size_t error_size);
 
+/* Edits (insert, delete, replace) between a and b, for "did you mean"; both are short. */
+size_t xs_edit_distance(const char *a, const char *b, size_t b_length);
+
 /* "1.5s", "20ms", "500us", "2m", "30" (seconds): in ns. 0 or -EINVAL. */
 int xs_parse_time(const char *text, uint64_t *ret_ns);
 
@@ -161,6 +164,8 @@ bool xs_want_reports(const struct xs_options *options); /* any of them */
 bool xs_want_itt(const struct xs_options *options);	/* of any domain */
 bool xs_want_all_itt(const struct xs_options *options); /* of all domains */
 bool xs_want_hardware(const struct xs_options *options);
+/* Of which metrics: --group, or unitrace's default. */
+const char *xs_metric_group(const struct xs_options *options);
 bool xs_want_calls(const struct xs_options *options);	 /* every host API call */
 bool xs_want_enqueues(const struct xs_options *options); /* the calls that put work on a device */
 /* the calls that have to do with such work: make, submit, wait */

@@ -21,8 +21,7 @@ static int fail(char *error, size_t size, const char *format, ...)
 	return -EINVAL;
 }
 
-/* Edits (insert, delete, replace) between a and b, for "did you mean"; both are short. */
-static size_t distance(const char *a, const char *b, size_t b_length)
+size_t xs_edit_distance(const char *a, const char *b, size_t b_length)
 {
 	size_t row[64], a_length = strlen(a);
 
@@ -55,7 +54,7 @@ static int unknown(const char *name, size_t length, char *error, size_t error_si
 		/* a beginning of a name is nearest to it */
 		size_t d = length >= 3 && !strncmp(xs_option_table[i].name, name, length)
 				   ? 0
-				   : distance(xs_option_table[i].name, name, length);
+				   : xs_edit_distance(xs_option_table[i].name, name, length);
 
 		if (d < best) {
 			best = d;
@@ -298,6 +297,12 @@ static int check(const struct xs_options *o, char *error, size_t error_size)
 		{ o->report_format && !o->output[0] && !o->result_dir[0],
 		  "--report-format=json and csv need --output or --result-dir: stderr has other "
 		  "lines too" },
+		{ o->metric_query && (o->metric_sampling || o->stall_sampling),
+		  "--metric-query measures each kernel, --metric-sampling and --stall-sampling the "
+		  "device: give one of them" },
+		{ o->metric_query && (o->flight || o->on_demand),
+		  "--metric-query writes a file of its own; leave out --flight-recorder and "
+		  "--on-demand" },
 		{ o->result_dir[0] && o->output[0],
 		  "--result-dir says where all goes, under which names too: leave out --output" },
 		{ o->result_dir[0] && o->output_dir[0],

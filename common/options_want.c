@@ -28,6 +28,11 @@ bool xs_want_hardware(const struct xs_options *o)
 	return o->metric_query || o->metric_sampling || o->stall_sampling;
 }
 
+const char *xs_metric_group(const struct xs_options *o)
+{
+	return o->metric_group[0] ? o->metric_group : "ComputeBasic";
+}
+
 bool xs_want_calls(const struct xs_options *o)
 {
 	return o->chrome_call || o->host_timing || o->call_logging;

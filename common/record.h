@@ -84,6 +84,7 @@ enum xs_kind {
 	 */
 	XS_EXTERNAL,
 	XS_THREAD_NAMED, /* what the program calls another thread; struct xs_thread_named_record */
+	XS_METRICS,	 /* what the hardware has counted of a kernel; struct xs_metrics_record */
 };
 
 /* Who made the record: a row of writer/meaning/backends.c. Tables of reports come in this order. */
@@ -270,6 +271,25 @@ struct xs_commands_record {
 };
 static_assert(sizeof(struct xs_commands_record) == 48, "multiple of 16");
 #define XS_COMMANDS_MAX 62u /* in a record */
+
+/*
+ * Hardware metrics of a command that has run: `count` words of values, then a byte for the type of
+ * each (enum xs_value_type: U64, FLOAT, DOUBLE; another one: it has no value). What they are is
+ * interned with XS_METRICS_SCOPE: a line for the group, and one for each metric.
+ */
+struct xs_metrics_record {
+	struct xs_device_record work; /* the command's, but kind and size are this record's */
+	uint32_t columns;	      /* id of that text */
+	uint16_t count;
+	uint16_t part; /* a device may report in parts (tiles): from 0 */
+	uint64_t reserved;
+	uint64_t value[];
+};
+#define XS_METRICS_SCOPE 4u /* the id of no string */
+#define XS_METRICS_MAX	 200u
+#define XS_METRICS_SIZE(count) \
+	(((uint32_t)sizeof(struct xs_metrics_record) + 9u * (count) + 15) & ~15u)
+static_assert(sizeof(struct xs_metrics_record) == 160, "multiple of 16");
 
 /*
  * Which commands of a queue a call has waited for. Those before it in a queue that keeps its order
@@ -545,5 +565,6 @@ static_assert(XS_STACK_SIZE(XS_STACK_DEPTH_MAX) <= 2032, "fits a record");
 static_assert(sizeof(struct xs_commands_record) + XS_COMMANDS_MAX * sizeof(struct xs_command) <=
 		      XS_RECORD_MAX,
 	      "fits a record");
+static_assert(XS_METRICS_SIZE(XS_METRICS_MAX) <= XS_RECORD_MAX, "fits a record");
 
 #endif

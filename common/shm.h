@@ -197,7 +197,11 @@ enum xs_unseen {
 	XS_UNSEEN_STRICT,
 	XS_UNSEEN_CLOCK,
 	XS_UNSEEN_LATE,
-	XS_UNSEEN_MEMORY
+	XS_UNSEEN_MEMORY,
+	XS_UNSEEN_METRIC_FUNCTIONS,
+	XS_UNSEEN_METRIC_GROUP,
+	XS_UNSEEN_METRIC_ACTIVE,
+	XS_UNSEEN_METRIC_THEIRS
 };
 
 #define XS_ARGUMENTS_MAX 1024u
@@ -216,6 +220,7 @@ struct xs_process_file {
 	/* events of threads for which there was no memory for a ring */
 	_Atomic uint64_t lost_no_ring;
 	_Atomic uint64_t untimed;	 /* commands whose device times cannot be read */
+	_Atomic uint64_t unmeasured;	 /* runs of kernels whose metrics cannot be read */
 	_Atomic uint64_t commands_ended; /* as in struct xs_ring, by threads that have no ring */
 	_Atomic uint32_t unseen;	 /* enum xs_unseen, a bit each */
 	_Atomic uint32_t activity;	 /* 1: it has files of CUDA's activity (activity.h) */
@@ -288,7 +293,7 @@ struct xs_kept_file {
 	struct xs_kept_activity activity;
 };
 
-#define XS_SHM_VERSION	  20u
+#define XS_SHM_VERSION	  21u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */

@@ -45,6 +45,21 @@ void xs_want_metrics(void);
 /* Prints all groups of metrics. False: there are none, and a line has said why. */
 bool xs_print_metrics(void);
 
+/* One of a device's groups, which has so many metrics and can be queried, or sampled. */
+typedef void xs_metric_group_t(void *data, const char *name, uint32_t metrics, bool query,
+			       bool sampling);
+/*
+ * All groups of all devices. NULL, or why there are none: Level Zero is not there, or a driver does
+ * not tell.
+ */
+const char *xs_each_metric_group(xs_metric_group_t *tell, void *data);
+
+/*
+ * Before a run with --metric-query (or, `sampling`, --metric-sampling): can the group be measured
+ * here? Says in a line what is wrong. 0, or the status to end with: what the user can mend.
+ */
+int xs_check_metrics(const char *option, const char *group, bool sampling);
+
 /* Does the device say one? */
 bool xs_found_uuid(const uint8_t uuid[16]);
 /*

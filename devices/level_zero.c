@@ -217,16 +217,57 @@ void xs_want_metrics(void)
 	(void)setenv("ZET_ENABLE_METRICS", "1", 1);
 }
 
+static const char *open_metrics(void)
+{
+	const char *missing = open_loader();
+
+	if (!missing && (!ze.zetMetricGroupGet || !ze.zetMetricGroupGetProperties ||
+			 !ze.zetMetricGet || !ze.zetMetricGetProperties))
+		missing = "its loader knows nothing of metrics";
+	return missing;
+}
+
+const char *xs_each_metric_group(xs_metric_group_t *tell, void *data)
+{
+	ze_device_handle_t devices[MAX];
+	uint32_t count;
+	const char *missing = open_metrics();
+
+	if (missing)
+		return missing;
+	count = find_devices(devices);
+	if (!count)
+		return "it has no device";
+	for (uint32_t i = 0; i < count; i++) {
+		zet_metric_group_handle_t groups[512];
+		uint32_t n = 512;
+
+		if (ze.zetMetricGroupGet(devices[i], &n, groups) != ZE_RESULT_SUCCESS) {
+			missing = "its driver does not tell of metrics";
+			continue;
+		}
+		for (uint32_t k = 0; k < n && k < 512; k++) {
+			zet_metric_group_properties_t group = {
+				.stype = ZET_STRUCTURE_TYPE_METRIC_GROUP_PROPERTIES
+			};
+
+			if (ze.zetMetricGroupGetProperties(groups[k], &group) != ZE_RESULT_SUCCESS)
+				continue;
+			group.name[sizeof(group.name) - 1] = '\0';
+			tell(data, group.name, group.metricCount,
+			     group.samplingType & ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_EVENT_BASED,
+			     group.samplingType & ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED);
+		}
+	}
+	return missing;
+}
+
 bool xs_print_metrics(void)
 {
 	ze_device_handle_t devices[MAX];
 	uint32_t count, groups = 0;
-	const char *missing;
+	const char *missing = open_metrics();
 
-	missing = open_loader();
-	if (!missing && (!ze.zetMetricGroupGet || !ze.zetMetricGroupGetProperties ||
-			 !ze.zetMetricGet || !ze.zetMetricGetProperties))
-		missing = "its loader knows nothing of metrics";
 	if (missing) {
 		printf("No metrics: Level Zero tells of none, %s\n", missing);
 		return false;
@@ -263,6 +304,12 @@ void xs_find_level_zero(struct xs_found_list *list)
 
 void xs_want_metrics(void)
 {
+}
+
+const char *xs_each_metric_group(xs_metric_group_t *tell, void *data)
+{
+	(void)tell, (void)data;
+	return "this xstrace was built without it";
 }
 
 bool xs_print_metrics(void)

@@ -5,6 +5,7 @@
  *	xstrace-devices list          --device-list
  *	xstrace-devices metrics       --metric-list
  *	xstrace-devices all           both
+ *	xstrace-devices query GROUP   --metric-query: says what is wrong with it
  *	xstrace-devices select LIST   --devices-to-sample: prints three masks, of OpenCL's, Level
  *	                              Zero's and CUDA's devices
  */
@@ -104,6 +105,10 @@ int main(int argc, char **argv)
 	if (argc < 2) {
 		fprintf(stderr, "xstrace-devices: called by xstrace --device-list\n");
 		return XS_EXIT_SELF;
+	}
+	if (argc == 3 && !strcmp(argv[1], "query")) {
+		xs_want_metrics();
+		return xs_check_metrics("metric-query", argv[2], false);
 	}
 	if (!strcmp(argv[1], "all"))
 		xs_want_metrics();

@@ -34,6 +34,36 @@ int xs_devices_print(const char *what)
 	return XS_EXIT_SELF;
 }
 
+int xs_devices_check(const struct xs_options *options)
+{
+	struct sigaction child = { .sa_handler = SIG_DFL }, old;
+	char path[PATH_MAX], group[XS_PATH_MAX];
+	char *argv[] = { "xstrace-devices", "query", group, NULL };
+	int status = -1;
+	pid_t pid;
+
+	if (!options->metric_query)
+		return 0;
+	if (find(path) < 0)
+		return -1;
+	(void)snprintf(group, sizeof(group), "%s", xs_metric_group(options));
+	(void)sigaction(SIGCHLD, &child, &old);
+	pid = fork();
+	if (pid == 0) {
+		execv(path, argv);
+		_exit(XS_EXIT_NOT_RUNNABLE);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	(void)sigaction(SIGCHLD, &old, NULL);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == XS_EXIT_SELF)
+		return -1; /* it has said why */
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		xs_tell("xstrace: --metric-query: looking for the devices' metrics failed; try "
+			"xstrace --metric-list\n");
+	return 0;
+}
+
 /*
  * A driver's library may print what it likes, on stderr too: what we want comes through a pipe of
  * its own.

@@ -352,7 +352,7 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 {
 	const struct xs_options *options = &launch->control->options;
 	char jit[PATH_MAX + 32], mpi[PATH_MAX + 32], layer[PATH_MAX + 32], run[XS_ENV_RUN_MAX];
-	char **environment, *added[11 + 2 * INJECTED];
+	char **environment, *added[12 + 2 * INJECTED];
 	size_t count = 0, n = 0;
 
 	while (environ[count])
@@ -379,6 +379,8 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 	n += for_itt(options, library, jit, added + n);
 	if (xs_want_calls(options) || xs_want_device(options))
 		n += for_devices(library, layer, added + n);
+	if (options->metric_query) /* drivers want to be asked before they start */
+		added[n++] = variable("ZET_ENABLE_METRICS", "1", "", NULL);
 	for (size_t i = 0; i < n; i++) {
 		if (!added[i])
 			return NULL;

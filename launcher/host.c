@@ -89,6 +89,7 @@ static int refuse_options(const struct xs_options *o)
 		{ o->iterations[0], "iterations", when },
 		{ o->flight != 0, "flight-recorder", launch },
 		{ o->kmd_script[0], "chrome-kmd-logging", launch },
+		{ o->metric_query, "metric-query", launch },
 		{ o->ranks[0], "ranks-to-sample", launch },
 		{ o->result_dir[0], "result-dir", "xstrace_config.directory chooses the place" },
 	};

@@ -110,6 +110,11 @@ int xs_devices_print(const char *what);
  * line that says what is wrong.
  */
 int xs_devices_select(struct xs_options *options);
+/*
+ * --metric-query: can what is wished for be measured here? 0, or -1 after one line that says what
+ * is wrong.
+ */
+int xs_devices_check(const struct xs_options *options);
 
 /* ---- dump.c ---- */
 

@@ -103,14 +103,13 @@ void xs_tell_missing(const struct xs_options *options)
 {
 	char names[160] = "";
 
-	add_name(names, options->metric_query, "--metric-query");
 	add_name(names, options->metric_sampling, "--metric-sampling");
 	add_name(names, options->stall_sampling, "--stall-sampling");
-	add_name(names, options->metric_group[0], "--group");
+	add_name(names, options->metric_group[0] && !options->metric_query, "--group");
 	add_name(names, options->sampling_interval, "--sampling-interval");
 	add_name(names, options->idle_sampling, "--idle-sampling");
 	if (names[0])
-		xs_tell("xstrace: %s: this version does not read hardware metrics yet; the "
+		xs_tell("xstrace: %s: this version does not sample hardware metrics yet; the "
 			"application runs, and what else was asked for is recorded\n",
 			names);
 	if (options->chrome_sycl)

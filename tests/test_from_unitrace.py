@@ -112,10 +112,10 @@ RECIPES = [
     ("-h -d -s -t -c --chrome-kernel-logging --result-dir new", [rf"new/ze_matrix\.PID/{name}" for name in
         ("host_timing.txt", "device_timing.txt", "device_submission.txt", "device_timeline.txt", "call_logging.txt", "chrome_trace.json")]
         + [r"new/xstrace\.\d+/run_config.json"]),
-    ("-q -o perfquery.csv", [r"perfquery\.PID\.csv"]),
+    ("-q -o perfquery.csv", [r"perfquery\.PID\.csv", r"perfquery\.metrics\.PID\.csv"]),
     ("-k -o perfmetrics.csv", [r"perfmetrics\.PID\.csv"]),
     ("-k -i 20 -o perfmetrics.csv", [r"perfmetrics\.PID\.csv"]),
-    ("-g ComputeBasic -q --chrome-kernel-logging -o profile", [r"ze_matrix\.PID\.json"]),
+    ("-g ComputeBasic -q --chrome-kernel-logging -o profile", [r"profile\.metrics\.PID", r"ze_matrix\.PID\.json"]),
     ("--stall-sampling --chrome-kernel-logging -o perfstall.csv", [r"ze_matrix\.PID\.json"]),
 ]  # fmt: skip
 

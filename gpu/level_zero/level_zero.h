@@ -46,9 +46,13 @@ struct xs_ze_device_info {
 	bool unwanted;	    /* by --devices-to-sample */
 };
 
+struct xs_ze_meter;
+struct xs_ze_query;
+
 struct xs_ze_context {
 	ze_context_handle_t handle;
 	struct xs_ze_device_info *devices[64];
+	struct xs_ze_meter *meters[64]; /* of these; NULL: their kernels are not measured */
 	uint32_t device_count;
 	_Atomic uint64_t free_nodes; /* index + 1, and a tag above it against ABA */
 	_Atomic uint32_t lock;
@@ -59,6 +63,8 @@ struct xs_ze_context {
 
 struct xs_ze_context *xs_ze_context_of(ze_context_handle_t context);
 struct xs_ze_device_info *xs_ze_device_of(struct xs_ze_context *context, ze_device_handle_t device);
+struct xs_ze_meter *xs_ze_meter_of(const struct xs_ze_context *context,
+				   const struct xs_ze_device_info *device);
 /* Notes where device and host clock are, if that was long ago; cheap if not. */
 void xs_ze_clock(const struct xs_ze_device_info *device);
 
@@ -91,6 +97,7 @@ struct xs_ze_node {
 	bool lost;
 	uint32_t shape;			/* of the record, interned; 0: not */
 	uint64_t command;		/* its number in a mutable list; 0: it has none */
+	struct xs_ze_query *query;	/* what is counted while it runs; NULL: nothing */
 	struct xs_device_record record; /* all but id, submit, start, end */
 };
 
@@ -139,12 +146,12 @@ struct xs_ze_submit {
 	uint64_t tick; /* of the host */
 	uint32_t tid;
 };
-/*
- * One record of an execution; of_event: the event still has these times, and those of tiles. submit
- * NULL: it was submitted when it was appended.
- */
+/* What is still there of an execution. */
+#define XS_ZE_EVENT_HOLDS 1u /* its event has these times, and those of tiles */
+#define XS_ZE_QUERY_HOLDS 2u /* its query has what was counted, or will have */
+/* One record of an execution. submit NULL: it was submitted when it was appended. */
 void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times,
-		       bool of_event, const struct xs_ze_submit *submit,
+		       uint32_t holds, const struct xs_ze_submit *submit,
 		       const struct xs_ze_queue *queue, uint32_t id);
 /*
  * The same of each of a body's nodes, whose times lie in `saved`, one after the other, or in their
@@ -199,6 +206,7 @@ struct xs_ze_queue {
 	uint64_t shown_handle;
 	struct xs_ze_context *context;
 	struct xs_ze_device_info *device;
+	struct xs_ze_meter *meter; /* of its device */
 	uint32_t serial, ordinal, index;
 	uint8_t flags; /* of its records */
 	/* an immediate list's commands are complete when the call that appends them returns */
@@ -225,6 +233,7 @@ struct xs_ze_queue {
 struct xs_ze_list {
 	struct xs_ze_context *context;
 	struct xs_ze_device_info *device;
+	struct xs_ze_meter *meter; /* of its device */
 	struct xs_ze_queue *queue; /* of an immediate list, else NULL */
 	/* of a regular list, and of an immediate one while it is captured: where its commands go */
 	struct xs_ze_body *body;

@@ -4,6 +4,7 @@
  * read.
  */
 #include "level_zero_execute.h"
+#include "level_zero_metrics.h"
 
 static struct xs_spare bodies, slots;
 
@@ -117,6 +118,7 @@ void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node)
 	else
 		body->first = node;
 	body->last = node;
+	body->measured |= node->query != NULL;
 	body->count++;
 	if (body->graph)
 		xs_unlock(&xs_ze_execute_lock);
@@ -177,6 +179,8 @@ void xs_ze_body_drop(struct xs_ze_body *body)
 		next = atomic_load_explicit(&node->next, memory_order_relaxed);
 		if (node->event != node->own)
 			xs_ze_event_unlink(node->event, node);
+		if (node->query && !body->context->dead)
+			xs_ze_query_put(node->query);
 		xs_ze_node_put(node);
 	}
 	while ((slot = body->idle)) {

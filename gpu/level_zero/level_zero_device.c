@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "bus.h"
-#include "level_zero.h"
+#include "level_zero_metrics.h"
 #include "shm.h"
 
 static struct xs_handles contexts = { .size = 1024 };
@@ -236,6 +236,23 @@ struct xs_ze_context *xs_ze_context_of(ze_context_handle_t handle)
 	return xs_handle_get(&contexts, handle);
 }
 
+struct xs_ze_meter *xs_ze_meter_of(const struct xs_ze_context *context,
+				   const struct xs_ze_device_info *device)
+{
+	for (uint32_t i = 0; xs_ze_queries && i < context->device_count; i++)
+		if (context->devices[i] == device)
+			return context->meters[i];
+	return NULL;
+}
+
+static void measure(struct xs_ze_context *context)
+{
+	for (uint32_t i = 0; i < context->device_count; i++)
+		if (!context->devices[i]->unwanted)
+			context->meters[i] =
+				xs_ze_meter_new(context->handle, context->devices[i]->handle);
+}
+
 static void add_context(ze_driver_handle_t driver, ze_context_handle_t handle)
 {
 	_Atomic uint64_t *value = begin() ? xs_handle_add(&contexts, handle) : NULL;
@@ -252,6 +269,8 @@ static void add_context(ze_driver_handle_t driver, ze_context_handle_t handle)
 		context->devices[context->device_count] = xs_ze_device_of(context, found[i]);
 		context->device_count += context->devices[context->device_count] != NULL;
 	}
+	if (xs_ze_queries)
+		measure(context);
 	atomic_store_explicit(value, (uint64_t)(uintptr_t)context, memory_order_release);
 }
 
@@ -284,6 +303,9 @@ void xs_ze_context_ends(ze_context_handle_t handle)
 		return;
 	xs_ze_collect_context(context);
 	context->dead = true;
+	for (uint32_t i = 0; i < context->device_count; i++)
+		if (context->meters[i])
+			xs_ze_meter_end(context->meters[i]);
 	xs_handle_remove(&contexts, handle);
 	xs_ze_context_pools_destroy(context);
 }

@@ -51,8 +51,10 @@ static void record_execution(const struct xs_ze_execution *execution)
 		if (!xs_ze_is_set(&times))
 			xs_commands_untimed(1);
 		else
-			xs_ze_node_record(node, &times, of_event, &execution->submit,
-					  execution->queue, xs_ze_next_ids(1));
+			xs_ze_node_record(node, &times,
+					  (of_event ? XS_ZE_EVENT_HOLDS : 0) |
+						  (slot ? 0 : XS_ZE_QUERY_HOLDS),
+					  &execution->submit, execution->queue, xs_ze_next_ids(1));
 		if (saved)
 			memset(saved, 0xff, sizeof(*saved));
 	}
@@ -349,9 +351,43 @@ void xs_ze_batch_begin(struct xs_ze_batch *batch, struct xs_ze_queue *queue, uin
 	xs_ze_kernels_tell();
 }
 
+/* ns: a program that lets the device wait longer than that is not waited for again */
+#define MEASURED_CHANCE 1000000000u
+
+/*
+ * A query holds what was counted in the last execution alone, and nothing on the device can copy
+ * it: the next execution waits until it is read.
+ */
+static __attribute__((noinline)) void await_queries(struct xs_ze_body *body,
+						    const struct xs_ze_submission *submission)
+{
+	uint64_t deadline = xs_clock_ns(CLOCK_MONOTONIC) + MEASURED_CHANCE;
+	struct xs_ze_execution *execution;
+	struct xs_ze_queue *queue;
+	uint32_t rounds = 0;
+
+	do {
+		xs_lock_robust(&xs_ze_execute_lock);
+		execution = body->live;
+		queue = execution && execution->submission != submission ? execution->queue : NULL;
+		xs_unlock(&xs_ze_execute_lock);
+		if (queue)
+			xs_ze_collect_executions(queue);
+	} while (queue && xs_ze_wait_on(deadline, &rounds));
+	body->impatient |= queue != NULL;
+}
+
+/* Its last execution's times are kept, and what was counted in it. */
+static struct xs_ze_slot *keep_last(struct xs_ze_body *body, struct xs_ze_submission *submission)
+{
+	if (__builtin_expect(body->measured && !body->impatient, 0) && !xs_is_sealed())
+		await_queries(body, submission);
+	return body->count ? save_times(body, submission) : NULL;
+}
+
 struct xs_ze_slot *xs_ze_batch_body(struct xs_ze_batch *batch, struct xs_ze_body *body)
 {
-	struct xs_ze_slot *slot = body->count ? save_times(body, batch->submission) : NULL;
+	struct xs_ze_slot *slot = keep_last(body, batch->submission);
 	struct xs_ze_execution *execution =
 		body->count && batch->tick
 			? new_execution(batch->queue, body, batch->submission, batch->tick)

@@ -59,6 +59,8 @@ struct xs_ze_body {
 	uint32_t untimed; /* further commands, whose times cannot be read */
 	uint32_t changes; /* of the events of its commands, ever */
 	bool graph;
+	bool measured;		     /* commands of it have queries */
+	bool impatient;		     /* waiting for its execution was in vain */
 	uint64_t capture;	     /* while it is captured: the number of the capture */
 	struct xs_ze_list *captured; /* the lists that are captured into it, each a user */
 	struct xs_ze_body *next_capture;

@@ -1,7 +1,7 @@
 /*
  * Level Zero's queues and lists, and the commands of immediate lists.
  */
-#include "level_zero.h"
+#include "level_zero_metrics.h"
 
 /* of newer headers; older loaders hand them on */
 #define LIST_IN_ORDER  (1u << 3)
@@ -39,6 +39,7 @@ static struct xs_ze_queue *new_queue(struct xs_ze_context *context,
 		return NULL;
 	queue->context = context;
 	queue->device = device;
+	queue->meter = xs_ze_meter_of(context, device);
 	queue->serial = atomic_fetch_add_explicit(&queue_serial, 1, memory_order_relaxed) + 1;
 	queue->ordinal = desc->ordinal;
 	queue->index = desc->index;
@@ -70,6 +71,7 @@ static void add_list(ze_context_handle_t context_handle, ze_device_handle_t devi
 		return;
 	list->context = context;
 	list->device = device;
+	list->meter = xs_ze_meter_of(context, device);
 	list->ordinal = ordinal;
 	list->in_order = in_order;
 	if (immediate)
@@ -242,8 +244,10 @@ static bool collect_one(struct xs_ze_queue *queue)
 {
 	xs_ze_collect(queue);
 	xs_ze_collect_executions(queue);
-	return queue->first || atomic_load_explicit(&queue->done, memory_order_relaxed) !=
-				       atomic_load_explicit(&queue->newest, memory_order_relaxed);
+	return queue->first ||
+	       atomic_load_explicit(&queue->done, memory_order_relaxed) !=
+		       atomic_load_explicit(&queue->newest, memory_order_relaxed) ||
+	       (queue->meter && atomic_load(&queue->meter->pending_count));
 }
 
 static bool is_of(const struct xs_ze_queue *queue, const struct xs_ze_context *context)

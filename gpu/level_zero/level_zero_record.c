@@ -1,7 +1,7 @@
 /*
  * The records of Level Zero's commands: of one, or of many of a queue at once.
  */
-#include "level_zero.h"
+#include "level_zero_metrics.h"
 #include "options.h"
 
 static _Atomic uint32_t work_serial;
@@ -94,8 +94,30 @@ void xs_ze_record_queue(struct xs_device_record *record, const struct xs_ze_queu
 	record->queue = queue->serial;
 }
 
+/* What was counted while it ran is told of the same record. */
+static __attribute__((noinline)) void tell_query(const struct xs_ze_node *node,
+						 const struct xs_device_record *from,
+						 const ze_kernel_timestamp_result_t *times,
+						 uint32_t holds, const struct xs_ze_submit *submit,
+						 uint32_t id)
+{
+	struct xs_device_record work = *from;
+
+	work.id = id;
+	work.start = times->global.kernelStart;
+	work.end = times->global.kernelEnd;
+	if (submit)
+		submitted(&work, submit);
+	if (!(holds & XS_ZE_QUERY_HOLDS))
+		xs_count_unmeasured(1);
+	else if (node->body)
+		xs_ze_query_executed(node->query, &work);
+	else
+		xs_ze_query_told(node->query, &work);
+}
+
 void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_result_t *times,
-		       bool of_event, const struct xs_ze_submit *submit,
+		       uint32_t holds, const struct xs_ze_submit *submit,
 		       const struct xs_ze_queue *queue, uint32_t id)
 {
 	const struct xs_device_record *from = &node->record;
@@ -108,10 +130,11 @@ void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_
 		xs_ze_record_queue(&copy, queue);
 		from = &copy;
 	}
-	if (__builtin_expect(queue->device->tiles != 0, 0) && of_event &&
-	    record_tiles(from, node->event, queue->device, submit, id))
-		return;
-	xs_commands_end(1, write_record(from, times, submit, id));
+	if (__builtin_expect(queue->device->tiles == 0, 1) || !(holds & XS_ZE_EVENT_HOLDS) ||
+	    !record_tiles(from, node->event, queue->device, submit, id))
+		xs_commands_end(1, write_record(from, times, submit, id));
+	if (__builtin_expect(node->query != NULL, 0))
+		tell_query(node, from, times, holds, submit, id);
 }
 
 /* ---- many of them as one record ---- */
@@ -177,7 +200,7 @@ static inline bool can_share(const struct xs_ze_node *node,
 			     const ze_kernel_timestamp_result_t *times,
 			     const struct xs_ze_queue *queue)
 {
-	return __builtin_expect(node->shape &&
+	return __builtin_expect(node->shape && !node->query &&
 					times->global.kernelEnd - times->global.kernelStart <=
 						UINT32_MAX &&
 					!queue->device->tiles &&
@@ -207,7 +230,8 @@ static inline void batch_add(struct batch *batch, const struct xs_ze_node *node,
 			     const struct xs_ze_submit *submit, const struct xs_ze_queue *queue)
 {
 	if (!can_share(node, times, queue)) {
-		xs_ze_node_record(node, times, true, submit, queue, xs_ze_next_ids(1));
+		xs_ze_node_record(node, times, XS_ZE_EVENT_HOLDS | XS_ZE_QUERY_HOLDS, submit, queue,
+				  xs_ze_next_ids(1));
 		return;
 	}
 	command_tell(&batch->command[batch->count], node, times);
@@ -282,7 +306,7 @@ static void record_saved(const struct xs_ze_node *node, const ze_kernel_timestam
 		if (row)
 			write_row(node, newest, times, row, submit);
 		else if (xs_ze_is_set(times))
-			xs_ze_node_record(node, times, false, submit, queue, xs_ze_next_ids(1));
+			xs_ze_node_record(node, times, 0, submit, queue, xs_ze_next_ids(1));
 		else
 			xs_commands_untimed(1);
 		times += row ? row : 1;
@@ -341,8 +365,9 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 		return false;
 	}
 	if (!result)
-		xs_ze_node_record(node, &times, !node->saved, NULL, node->queue,
-				  id = xs_ze_next_ids(1));
+		xs_ze_node_record(node, &times,
+				  (node->saved ? 0 : XS_ZE_EVENT_HOLDS) | XS_ZE_QUERY_HOLDS, NULL,
+				  node->queue, id = xs_ze_next_ids(1));
 	else
 		xs_commands_untimed(1);
 	if (node->saved)
@@ -482,12 +507,20 @@ static void collect(struct xs_ze_queue *queue, bool others)
 	xs_unclaim(&queue->collecting);
 }
 
+static inline void collect_queries(struct xs_ze_queue *queue)
+{
+	if (__builtin_expect(queue->meter != NULL, 0))
+		xs_ze_queries_collect(queue->meter);
+}
+
 void xs_ze_collect(struct xs_ze_queue *queue)
 {
 	collect(queue, false);
+	collect_queries(queue);
 }
 
 void xs_ze_collect_others(struct xs_ze_queue *queue)
 {
 	collect(queue, true);
+	collect_queries(queue);
 }

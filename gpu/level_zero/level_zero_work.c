@@ -2,7 +2,7 @@
  * Calls of Level Zero that put work on a device, and what they say about copies, fills and images;
  * kernels: level_zero_kernel.c.
  */
-#include "level_zero.h"
+#include "level_zero_metrics.h"
 
 /*
  * The node is not used after all. One of an immediate list stays where it is, for the next command.
@@ -14,11 +14,30 @@ static void give_up(struct xs_ze_work *work)
 	work->node = NULL;
 }
 
-void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t kernel,
-		  const ze_group_count_t *groups, ze_event_handle_t *event)
+/*
+ * Not in a capture: a graph is executed as the driver sees fit. And not of a command that the
+ * program will change: the number that it got for it is the next command's, whatever that is.
+ */
+static inline void begin_query(struct xs_ze_work *work, uint32_t nwait, ze_event_handle_t *wait)
 {
-	if (xs_ze_node_launch(work->node, kernel, groups))
+	const struct xs_ze_list *list = work->list;
+
+	if (__builtin_expect(!list->meter, 1) || !work->node->record.kernel)
 		return;
+	if ((list->body && list->queue) || list->next_command)
+		xs_count_unmeasured(1);
+	else
+		work->node->query = xs_ze_query_begin(list->meter, work->handle, nwait, wait);
+}
+
+void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t kernel,
+		  const ze_group_count_t *groups, ze_event_handle_t *event, uint32_t nwait,
+		  ze_event_handle_t *wait)
+{
+	if (xs_ze_node_launch(work->node, kernel, groups)) {
+		begin_query(work, nwait, wait);
+		return;
+	}
 	/* from here on as if no device times were wanted of this command */
 	if (*event == work->node->own)
 		*event = work->signal_after;
@@ -286,6 +305,7 @@ static inline bool prepare(struct xs_ze_work *work, uint32_t function, uint8_t c
 		return false;
 	}
 	node->shape = 0;
+	node->query = NULL;
 	record = &node->record;
 	record->event.name = function;
 	record->event.kind = XS_DEVICE;
@@ -421,6 +441,9 @@ ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 	if (xs_ze_appends && !work->paused)
 		xs_call_write(work->call.tick, duration,
 			      xs_call_header(XS_SOURCE_LEVEL_ZERO, work->function, flags), result);
+	if (__builtin_expect(work->node->query != NULL, 0))
+		work->node->query =
+			xs_ze_query_end(work->node->query, work->handle, !work->list->body);
 	/* a failed append has not used the event */
 	if (result) {
 		give_up(work);

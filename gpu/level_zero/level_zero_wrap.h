@@ -17,6 +17,7 @@ extern bool xs_ze_kernel_calls;
 extern bool xs_ze_appends; /* the same of calls that put work on a device */
 extern bool xs_ze_waits;   /* record for what calls have waited */
 extern bool xs_ze_device;  /* device work is wanted */
+extern bool xs_ze_queries; /* kernels are to be measured */
 
 /*
  * Where one of the loader's tables lies, and where the last one lay that has its name and got
@@ -86,9 +87,13 @@ bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t list, uint32_
 		 uint8_t class, ze_event_handle_t *event);
 /* Returns what the application gets. */
 ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result);
-/* *event is given back when the kernel is not to be shown. groups NULL: only the device knows. */
+/*
+ * *event is given back when the kernel is not to be shown. groups NULL: only the device knows.
+ * wait: what the kernel waits for.
+ */
 void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t kernel,
-		  const ze_group_count_t *groups, ze_event_handle_t *event);
+		  const ze_group_count_t *groups, ze_event_handle_t *event, uint32_t nwait,
+		  ze_event_handle_t *wait);
 void xs_ze_copy(struct xs_ze_work *work, const void *to, const void *from, uint64_t bytes);
 void xs_ze_image_copy(struct xs_ze_work *work, ze_image_handle_t image,
 		      const ze_image_region_t *region, const void *to, const void *from);
@@ -136,6 +141,8 @@ static inline void xs_ze_kernel_shaped_as(ze_kernel_handle_t kernel, const void 
 	memcpy(size, sizes, sizeof(size));
 	xs_ze_kernel_shaped(kernel, size[0], size[1], size[2], ZE_RESULT_SUCCESS);
 }
+/* The program chooses what the device counts. */
+void xs_ze_metrics_yield(ze_device_handle_t device);
 void xs_ze_image_ends(ze_image_handle_t image);
 void xs_ze_memory_changes(void);
 void xs_ze_pool_ends(ze_event_pool_handle_t pool);

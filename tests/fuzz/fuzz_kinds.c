@@ -20,7 +20,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
 static struct rundir dir;
 static struct xs_process_file *file;
-static uint32_t names[64], name_count;
+static uint32_t names[64], name_count, columns[4];
+/* of metrics that the texts below name */
+static const uint16_t column_counts[4] = { 1, 3, XS_METRICS_MAX, 2 };
 
 static void at_exit(void)
 {
@@ -56,6 +58,21 @@ static void mangled_names(void)
 	length = snprintf(text, sizeof(text), "_Z");
 	memset(text + length, 'P', 16000); /* a pointer to a pointer to a pointer … */
 	name_of(text, 16000, 0);
+}
+
+/* Names of metrics: the last ones fill a text as long as texts are. */
+static void make_columns(void)
+{
+	static char text[XS_STRING_MAX];
+
+	for (int i = 0; i < 4; i++) {
+		size_t length = i == 3 ? sizeof(text) - 1 : 8 + 9u * column_counts[i];
+
+		memset(text, i == 1 ? '"' : i == 2 ? ',' : '\xff', length);
+		for (uint32_t k = 0; k < column_counts[i]; k++)
+			text[7 + 9 * k] = '\n';
+		columns[i] = xs_intern(dir.strings, text, (uint32_t)length, XS_METRICS_SCOPE);
+	}
 }
 
 static void make_names(void)
@@ -97,6 +114,7 @@ static void make_names(void)
 		name_of(text, lengths[i], i % 2 ? names[0] : 0);
 	}
 	mangled_names();
+	make_columns();
 	for (uint32_t i = 0, count = name_count; i < count; i += 2) {
 		shape.name = shape.kernel = names[i];
 		name_of((const char *)&shape, sizeof(shape), XS_SHAPE_SCOPE);
@@ -183,7 +201,7 @@ static void put_any(struct xs_ring *ring, unsigned what)
 	for (uint32_t i = 0; i + 2 < words; i++)
 		((uint64_t *)(event + 1))[i] = content[i % given];
 	event->tick = word(take());
-	event->kind = (uint8_t)(what % (XS_WAITED + 2));
+	event->kind = (uint8_t)(what % (XS_METRICS + 2));
 	event->words = (uint8_t)words;
 	event->source = (uint8_t)(take() % (XS_SOURCE_COUNT + 1));
 	event->name = event->kind == XS_CALL || event->kind == XS_CALL_IN ? take() % 5
@@ -219,6 +237,38 @@ static void put_commands(struct xs_ring *ring)
 			(struct xs_command){ now - 500, now + i * step, step, 100, name, 100 };
 	}
 	xs_ring_commit(rundir_producer(ring), words * 8);
+}
+
+/* Metrics of a kernel; mostly as many values as there are names. */
+static void put_metrics(struct xs_ring *ring)
+{
+	unsigned which = take(), device = take();
+	uint32_t count = column_counts[which & 3], size;
+	struct xs_metrics_record *record;
+
+	if (which & 64)
+		count = take() % (XS_METRICS_MAX + 1);
+	size = XS_METRICS_SIZE(count);
+	record = (void *)reserve(ring, size / 8);
+	if (!record)
+		return;
+	memset(record, (int)take(), size);
+	record->work.event = (struct xs_event){ dir.launch.control->tick0 + 500,
+						take_name(),
+						XS_METRICS,
+						(uint8_t)(size / 8),
+						(uint8_t)(take() % (XS_SOURCE_COUNT + 1)),
+						(uint8_t)take() };
+	record->work.host_ticks = 1;
+	record->work.id = which >> 4;
+	record->work.device = (uint8_t)device;
+	record->work.start = record->work.submit = dir.launch.control->tick0 + 600;
+	record->work.end = record->work.start + take();
+	record->columns = columns[which & 3];
+	record->count = (uint16_t)(which & 128 ? take_name() : count);
+	record->part = (uint16_t)(which >> 5);
+	memset(&record->value[count], (int)(take() % 12), count);
+	xs_ring_commit(rundir_producer(ring), size);
 }
 
 /* An argument of a task whose key and value the input chooses. */
@@ -259,7 +309,10 @@ static void step(struct xs_process *process)
 		(void)put_end(&dir, ring, now, take_name());
 		break;
 	case 2:
-		put_commands(ring);
+		if (what & 8)
+			put_metrics(ring);
+		else
+			put_commands(ring);
 		break;
 	case 3:
 		put_args(ring);

@@ -19,6 +19,7 @@ void verdict_options(struct xs_options *options, unsigned wishes, unsigned repor
 		options->format = reports & 4 ? XS_FORMAT_PERFETTO : XS_FORMAT_KINETO_HTA;
 	(void)snprintf(options->output, sizeof(options->output), "%s",
 		       options->report_format || reports & 64 ? "rep" : "");
+	options->metric_query = options->output[0] && options->report_format == XS_REPORT_TEXT;
 	if (reports & 128)
 		wishes &= ~7u; /* no trace: the report alone is judged */
 	options->chrome_call = wishes & 1;

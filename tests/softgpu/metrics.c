@@ -22,6 +22,16 @@ static const struct metric compute[] = {
 	  ZET_VALUE_TYPE_UINT64 },
 	{ "WorkGroups", "Work-groups of those kernels", "events", ZET_METRIC_TYPE_EVENT,
 	  ZET_VALUE_TYPE_UINT64 },
+	{ "AvgGpuCoreFrequencyMHz", "Frequency of the device's core", "MHz", ZET_METRIC_TYPE_EVENT,
+	  ZET_VALUE_TYPE_UINT32 },
+	{ "XVE_STALL", "Part of the time in which no kernel ran", "percent", ZET_METRIC_TYPE_RATIO,
+	  ZET_VALUE_TYPE_FLOAT32 },
+	{ "GPU_MEMORY_BYTE_READ", "64 bytes for each work-group", "bytes",
+	  ZET_METRIC_TYPE_THROUGHPUT, ZET_VALUE_TYPE_UINT64 },
+	{ "GPU_MEMORY_BYTE_READ_RATE", "The same for each ns", "GBpS", ZET_METRIC_TYPE_RATIO,
+	  ZET_VALUE_TYPE_FLOAT64 },
+	{ "ContextIdValid", "A kernel ended", "(null)", ZET_METRIC_TYPE_FLAG,
+	  ZET_VALUE_TYPE_BOOL8 },
 };
 
 static const struct metric stalls[] = {
@@ -66,12 +76,22 @@ static const struct metric_group kinds[GROUPS] = {
 };
 static struct metric_group groups[SG_DEVICES_MAX][GROUPS];
 
+/* SOFTGPU_METRICS=none: no group; empty: groups without metrics. */
+static bool lacks(const char *what)
+{
+	const char *value = getenv("SOFTGPU_METRICS");
+
+	return value && !strcmp(value, what);
+}
+
 static void groups_make(void)
 {
 	for (uint32_t i = 0; i < SG_DEVICES_MAX; i++) {
 		for (uint32_t j = 0; j < GROUPS; j++) {
 			groups[i][j] = kinds[j];
 			groups[i][j].device = sg_device_number(i);
+			if (lacks("empty"))
+				groups[i][j].count = 0;
 		}
 	}
 }
@@ -88,7 +108,8 @@ ze_result_t sg_zetMetricGroupGet(zet_device_handle_t handle, uint32_t *count,
 	if (!enabled || strcmp(enabled, "1"))
 		return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
 	(void)pthread_once(&once, groups_make);
-	SG_GIVE(count, ret, GROUPS, ret[i] = (zet_metric_group_handle_t)&groups[device->id][i]);
+	SG_GIVE(count, ret, lacks("none") ? 0 : GROUPS,
+		ret[i] = (zet_metric_group_handle_t)&groups[device->id][i]);
 	return SG_OK;
 }
 
@@ -153,6 +174,11 @@ static void compute_values(const struct report *report, zet_typed_value_t *value
 	values[3].value.fp32 = ticks ? (float)((double)report->busy * 100 / (double)ticks) : 0;
 	values[4].value.ui64 = report->launches;
 	values[5].value.ui64 = report->groups;
+	values[6].value.ui32 = 1000;
+	values[7].value.fp32 = 100 - values[3].value.fp32;
+	values[8].value.ui64 = 64 * report->groups;
+	values[9].value.fp64 = ns ? (double)values[8].value.ui64 / (double)ns : 0;
+	values[10].value.b8 = report->launches != 0;
 }
 
 ze_result_t sg_zetMetricGroupCalculateMultipleMetricValuesExp(

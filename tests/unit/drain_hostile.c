@@ -153,6 +153,36 @@ static void put_call_of(uint8_t source, uint32_t function)
 	(void)PUT_RECORD(XS_CALL_OUT, source, function, 0, out);
 }
 
+/* As many metrics as a record holds, of the longest names and numbers. */
+static void put_metrics(uint32_t kernel, uint8_t device)
+{
+	static char text[XS_STRING_MAX];
+	struct {
+		struct xs_metrics_record head;
+		uint64_t value[XS_METRICS_MAX];
+		uint8_t type[XS_METRICS_MAX], padding[16];
+	} record = { .head = { .work = device_record(1, 1) } };
+
+	memset(text, 1, sizeof(text));
+	for (uint32_t i = 0; i < XS_METRICS_MAX; i++) {
+		double most = -1.7976931348623157e308;
+
+		text[80 * (i + 1)] = '\n';
+		memcpy(&record.value[i], &most, sizeof(most));
+		record.type[i] = XS_VALUE_DOUBLE;
+	}
+	record.head.work.device = device;
+	record.head.work.id = UINT32_MAX;
+	record.head.part = UINT16_MAX;
+	memset(record.head.work.global, 0xff, sizeof(record.head.work.global));
+	memset(record.head.work.local, 0xff, sizeof(record.head.work.local));
+	record.head.count = XS_METRICS_MAX;
+	record.head.columns = xs_intern(dir.strings, text, sizeof(text), XS_METRICS_SCOPE);
+	(void)put_record(XS_METRICS, XS_SOURCE_LEVEL_ZERO, kernel, 0,
+			 (const struct xs_event *)&record + 1,
+			 XS_METRICS_SIZE(XS_METRICS_MAX) - (uint32_t)sizeof(struct xs_event));
+}
+
 static void put_mpi(void)
 {
 	struct {
@@ -225,31 +255,43 @@ static void put_everything(uint32_t round)
 	(void)put_device(&dir, ring, &device, true);
 	for (int k = 0; k < 6; k++)
 		put_commands(longest(0, (char)('A' + k)), XS_WORK_KERNEL);
+	for (uint8_t k = 0; k < 3; k++)
+		put_metrics(longest(0, 'K'), k);
 	put_stack();
 	put_call_of(XS_SOURCE_OPENCL, 0);
 	put_call_of(XS_SOURCE_LEVEL_ZERO, 1);
 	put_mpi();
 }
 
-/* What is in the reports: no byte that a terminal obeys. */
-static void check_reports(uint32_t format)
+/* What is in a report: no byte that a terminal obeys. */
+static void check_report(const char *what, unsigned least, uint32_t format)
 {
-	char path[PATH_MAX + 64], line[65536];
-	unsigned lines = 0, bad = 0;
+	static char line[262144];
+	char path[PATH_MAX + 64];
+	unsigned lines = 0, bad = 0, devices = 0;
 	FILE *in;
 
-	(void)snprintf(path, sizeof(path), "%s/report.%d.txt", dir.out, PID);
+	(void)snprintf(path, sizeof(path), "%s/report%s.%d.txt", dir.out, what, PID);
 	in = fopen(path, "re");
 	if (!CHECK(in, "%s", path))
 		return;
 	while (fgets(line, sizeof(line), in)) {
 		lines++;
+		devices += !strncmp(line, "=== Device #", 12);
 		for (const char *c = line; *c; c++)
 			bad += ((unsigned char)*c < ' ' && *c != '\n') || *c == 0x7f ||
 			       (format != XS_REPORT_JSON && !memcmp(c, "\xc2\x9b", 2));
 	}
 	fclose(in);
-	CHECK(lines > 100 && !bad, "%u lines, %u bytes", lines, bad);
+	CHECK(lines > least && !bad, "%s: %u lines, %u bytes", path, lines, bad);
+	/* devices take turns, and their rows stand together */
+	CHECK(!what[0] || devices == 3, "%s: %u sections", path, devices);
+}
+
+static void check_reports(uint32_t format)
+{
+	check_report("", 100, format);
+	check_report(".metrics", 40, XS_REPORT_CSV);
 }
 
 /*
@@ -267,6 +309,7 @@ static void greatest_lengths(void)
 		options.ccl_summary = options.call_logging = options.verbose = options.show_pid =
 			options.show_tid = true;
 		options.report_format = format;
+		options.metric_query = true;
 		options.call_stacks = XS_STACK_DEPTH_MAX;
 		memcpy(options.output, "report.txt", 11);
 		open_all(&options, 1);
@@ -653,6 +696,7 @@ static void changing_rings(void)
 	options.host_timing = options.device_timing = options.call_logging =
 		options.device_timeline = true;
 	options.call_stacks = 16;
+	options.metric_query = true;
 	memcpy(options.output, "report.txt", 11);
 	for (int round = 0; round < 12; round++) {
 		struct scribbler s = { .size = RING / 8 };

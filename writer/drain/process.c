@@ -207,6 +207,16 @@ static void tell_unseen(const struct xs_process *process)
 				   "was ended by the sandbox, that may be why",
 		[XS_UNSEEN_MEMORY] = "it had no memory left for the tracer (ulimit -v, -d); "
 				     "events, or names of events, are missing",
+		[XS_UNSEEN_METRIC_FUNCTIONS] = "its Level Zero loader or driver has no functions "
+					       "for metrics that go with the others; its kernels "
+					       "are not measured",
+		[XS_UNSEEN_METRIC_GROUP] = "a device of it does not tell of the metric group "
+					   "(--group) for queries; kernels there are not measured",
+		[XS_UNSEEN_METRIC_ACTIVE] = "the driver does not activate the metric group, as "
+					    "when another tool uses the hardware's counters; "
+					    "kernels there are not measured",
+		[XS_UNSEEN_METRIC_THEIRS] = "it uses the hardware's counters itself; from then on "
+					    "its kernels are not measured",
 	};
 	uint32_t unseen = atomic_load(&process->file->unseen);
 
@@ -264,6 +274,8 @@ static void tell_missing(const struct xs_process *process)
 		  " not as they should be; records of them may be missing" },
 		{ process->untimed, "command", "is missing", "are missing",
 		  ": device times could not be had" },
+		{ process->unmeasured, "kernel", "has", "have",
+		  " no metrics: the device's counters could not be read" },
 		{ runs ? 0 : process->open_commands, "command", "is missing", "are missing",
 		  ": not complete when the process ended, or while it was recorded" },
 		{ runs ? 0 : process->open_requests, "MPI request", "was", "were",
@@ -297,6 +309,7 @@ static void finish_tracks(struct xs_process *process)
 	process->lost += atomic_load(&process->file->lost_no_ring);
 	process->open_commands = open_commands(process);
 	process->untimed = atomic_load(&process->file->untimed);
+	process->unmeasured = atomic_load(&process->file->unmeasured);
 	xs_cuda_finish(process);
 	process->host_ns = now - xs_process_ns(process, process->join_tick);
 	xs_process_commit(process);

@@ -47,8 +47,9 @@ static bool append(struct xs_about_text *about, const char *text, uint32_t lengt
 
 	if (length > ABOUT_MAX - about->length)
 		return false;
-	if (about->length + length > about->room) {
-		uint32_t room = 2 * (about->length + length);
+	/* an empty piece needs a place, too */
+	if (!about->text || about->length + length > about->room) {
+		uint32_t room = 2 * (about->length + length) + 16;
 
 		grown = realloc(about->text, room);
 		if (!grown)

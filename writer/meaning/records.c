@@ -16,6 +16,7 @@
 #include "device_clock.h"
 #include "extras.h"
 #include "itt.h"
+#include "metrics.h"
 #include "mpi_records.h"
 #include "own_clock.h"
 #include "records.h"
@@ -247,11 +248,13 @@ static void read_wait(struct xs_track *track, const struct xs_waited_record *rec
 		XS_TELL_SINKS(track->process, wait, track->process, &wait);
 }
 
-/* What devices and kernels are, before there is work on or of them. */
+/* What devices and kernels are, before there is work on or of them; and what that has counted. */
 static void read_description(struct xs_process *process, const struct xs_event *event,
 			     uint32_t size)
 {
-	if (event->kind == XS_DEVICE_USED)
+	if (event->kind == XS_METRICS)
+		xs_metrics_read(process, (const void *)event, size);
+	else if (event->kind == XS_DEVICE_USED)
 		XS_TELL_SINKS(process, device_used, process, event);
 	else if (size >= sizeof(struct xs_kernel_record))
 		XS_TELL_SINKS(process, kernel, process, (const void *)event);
@@ -290,6 +293,7 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 		break;
 	case XS_DEVICE_USED:
 	case XS_KERNEL:
+	case XS_METRICS:
 		read_description(process, event, size);
 		break;
 	case XS_CALL_IN:

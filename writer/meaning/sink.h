@@ -89,6 +89,20 @@ struct xs_work {
 	struct xs_named named;
 };
 
+/* What the hardware has counted of work. */
+struct xs_metrics {
+	const struct xs_work *work;
+	uint32_t columns; /* string id of the text below: the same number, the same metrics */
+	const char *group;
+	size_t group_length;
+	const char *names; /* of the metrics, with units; '\n' between them */
+	size_t names_length;
+	uint32_t count; /* as many names and values */
+	uint32_t part;	/* of those that the device reports of one run, from 0 */
+	const uint64_t *value;
+	const uint8_t *type; /* enum xs_value_type: U64, FLOAT, DOUBLE; else there is no value */
+};
+
 /* What a device or its library does beside work that calls have put there. */
 struct xs_aside {
 	uint32_t row, name; /* string ids: of the track, of what it is */
@@ -186,6 +200,7 @@ struct xs_sink {
 	void (*call_left)(struct xs_track *track, const struct xs_event *event, uint64_t start,
 			  uint64_t end);
 	void (*work)(struct xs_process *process, const struct xs_work *work);
+	void (*metrics)(struct xs_process *process, const struct xs_metrics *metrics);
 	void (*aside)(struct xs_process *process, const struct xs_aside *aside);
 	void (*activity)(struct xs_track *track, const struct xs_activity *activity);
 	/* Something is known of the whole trace: text, or JSON that is valid. */

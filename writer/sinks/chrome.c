@@ -567,6 +567,7 @@ const struct xs_sink xs_chrome_sink = {
 	.call = put_call,
 	.call_unfinished = put_call,
 	.work = put_work,
+	.metrics = xs_chrome_metrics,
 	.wait = put_wait,
 	.order = put_order,
 	.mpi_call = xs_chrome_mpi_call,

@@ -384,6 +384,12 @@ void xs_chrome_communicator(struct xs_track *track, const struct xs_mpi_member_r
 /* ---- chrome_device.c ---- */
 
 void xs_chrome_work(struct xs_process *process, const struct xs_work *work);
+/* The process that the work's device is shown as. */
+uint64_t xs_chrome_device_pid(struct xs_process *process, const struct xs_work *work);
+
+/* ---- chrome_metrics.c ---- */
+
+void xs_chrome_metrics(struct xs_process *process, const struct xs_metrics *metrics);
 /* What the program has named after its last work there. */
 void xs_chrome_late_names(struct xs_process *process);
 

@@ -95,6 +95,11 @@ static uint32_t device_place(struct xs_process *process, const struct xs_work *w
 	return i;
 }
 
+uint64_t xs_chrome_device_pid(struct xs_process *process, const struct xs_work *work)
+{
+	return device_pid(process, device_place(process, work));
+}
+
 static uint32_t *index_of(const struct xs_chrome *chrome, const struct device_track *key)
 {
 	uint64_t words[2] = { (uint64_t)key->place << 32 | key->tid, key->queue };

@@ -4,6 +4,7 @@
  *
  *	<comm>.<pid>[.<rank>].json                in the output directory (.pftrace: Perfetto's)
  *	<output>.<pid>[.<rank>]<suffix>           reports, with -o; never in the output directory
+ *	<output>.metrics.<pid>[.<rank>]<suffix>   hardware metrics, with -o
  *	[rank_<r>.]<comm>.<pid>/chrome_trace.json and others, in the directory of --result-dir: as
  *unitrace calls them
  */
@@ -104,15 +105,15 @@ static const char *rank_of(const struct xs_process *process, char *text, size_t 
 	return text;
 }
 
-/* "rep.txt" becomes "rep.<pid>[.<rank>].txt", "rep" "rep.<pid>". */
-static int put_report_name(const struct xs_process *process, const char *output, const char *number,
-			   char *path, size_t size)
+/* "rep.txt" becomes "rep<what>.<pid>[.<rank>].txt", "rep" "rep<what>.<pid>". */
+static int put_report_name(const struct xs_process *process, const char *output, const char *what,
+			   const char *number, char *path, size_t size)
 {
 	const char *dot = strrchr(strrchr(output, '/'), '.');
 	int stem = dot ? (int)(dot - output) : (int)strlen(output);
 	char rank[16];
 
-	return snprintf(path, size, "%.*s.%d%s%s%s", stem, output, process->pid,
+	return snprintf(path, size, "%.*s%s.%d%s%s%s", stem, output, what, process->pid,
 			rank_of(process, rank, sizeof(rank)), number, dot ? dot : "");
 }
 
@@ -191,7 +192,7 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 		else if (process->trace_path && kind == XS_FILE_TRACE)
 			length = snprintf(path, size, "%s%s", process->trace_path, number);
 		else if (is_report(kind))
-			length = put_report_name(process, dir, number, path, size);
+			length = put_report_name(process, dir, "", number, path, size);
 		else
 			length = snprintf(path, size, "%s/%s.%d%s%s%s", dir, comm, process->pid,
 					  rank_of(process, rank, sizeof(rank)), number, suffix);
@@ -214,6 +215,67 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 			return fd >= 0 ? fd : -errno;
 	}
 	return -EEXIST;
+}
+
+/* metrics/ in the process's directory, and the file's name there without its end. */
+static int metrics_stem(struct xs_process *process, uint32_t device, char *stem, size_t size)
+{
+	int error = make_directory(process);
+
+	if (error < 0)
+		return error;
+	if (snprintf(stem, size, "%s/metrics", process->directory) >= (int)size - 24)
+		return -ENAMETOOLONG;
+	if (mkdir(stem, 0777) < 0 && errno != EEXIST)
+		return -errno;
+	(void)snprintf(stem + strlen(stem), 24, "/metrics_%u", device);
+	return 0;
+}
+
+int xs_file_create_metrics(struct xs_process *process, uint32_t device, char *path, size_t size)
+{
+	const struct xs_options *options = process->run->options;
+	bool own = options->result_dir[0];
+	char stem[PATH_MAX], number[16];
+	int fd, error = own ? metrics_stem(process, device, stem, sizeof(stem))
+			    : xs_path_from_root(options->output, stem, sizeof(stem));
+
+	(void)snprintf(path, size, "%s", own ? options->output_dir : stem);
+	if (error < 0)
+		return error;
+	for (unsigned n = 1; n < TRIES; n++) {
+		(void)number_of(n, number, sizeof(number));
+		if ((own ? snprintf(path, size, "%s%s.csv", stem, number)
+			 : put_report_name(process, stem, ".metrics", number, path, size)) >=
+		    (int)size)
+			return -ENAMETOOLONG;
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd >= 0 && !xs_run_can_spare(process->run, fd)) {
+			close(fd);
+			(void)unlink(path);
+			return -EMFILE;
+		}
+		if (fd >= 0 || errno != EEXIST)
+			return fd >= 0 ? fd : -errno;
+	}
+	return -EEXIST;
+}
+
+int xs_file_create_nameless(const struct xs_process *process)
+{
+	char dir[PATH_MAX];
+	int fd = -1;
+
+	if (xs_path_from_root(process->run->options->output_dir, dir, sizeof(dir)) >= 0)
+		fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	if (fd < 0)
+		fd = open("/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	if (xs_run_can_spare(process->run, fd))
+		return fd;
+	close(fd);
+	return -EMFILE;
 }
 
 void xs_tell_write_error(struct xs_run *run, int error)

@@ -26,6 +26,13 @@ enum xs_file {
  */
 int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, size_t size);
 /*
+ * The same of a device's hardware metrics: <output>.metrics.<pid>[.<rank>]<suffix>, which devices
+ * share, or metrics/metrics_<device>.csv in the directory of --result-dir.
+ */
+int xs_file_create_metrics(struct xs_process *process, uint32_t device, char *path, size_t size);
+/* A file without a name, for what is copied elsewhere later. The descriptor or -errno. */
+int xs_file_create_nameless(const struct xs_process *process);
+/*
  * Held while this process lives and the file is open: tells readers that the file is not complete
  * yet. Failure to lock is ignored.
  */

@@ -1,0 +1,365 @@
+"""--metric-query: what the software GPU has counted follows from its log, to the last digit."""
+
+import csv
+import re
+import struct
+import subprocess
+from itertools import product
+
+import pytest
+
+from conftest import APPS, XSTRACE, is_root
+from gpu_log import DRIVER, SoftGPU
+
+pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
+
+FREQUENCY = 19200000
+COLUMNS = (
+    "GpuTime[ns] QueryBeginTime[ns] GpuCoreClocks[cycles] XVE_ACTIVE[%] KernelLaunches[events] WorkGroups[events] "
+    "AvgGpuCoreFrequencyMHz[MHz] XVE_STALL[%] GPU_MEMORY_BYTE_READ[bytes] GPU_MEMORY_BYTE_READ_RATE[GBpS] ContextIdValid"
+).split()
+BEGIN, END = "zetCommandListAppendMetricQueryBegin", "zetCommandListAppendMetricQueryEnd"
+
+
+def ns(ticks):
+    return ticks * 1_000_000_000 // FREQUENCY
+
+
+def single(value):
+    """As a number of 32 bits."""
+    return struct.unpack("f", struct.pack("f", value))[0]
+
+
+def sections(text):
+    """[(device, rows)] of a file, each row by its columns; None between the runs of kernels."""
+    found = []
+    for part in re.split(r"\n=== Device #(\d+) Metrics ===\n", text)[1:]:
+        if part.isdigit():
+            found.append((int(part), []))
+            continue
+        assert part.startswith("\nKernel,GlobalInstanceId,SubDeviceId,") and part.endswith("\n\n")
+        runs = part[1:].split("\n\n")
+        head, _, runs[0] = runs[0].partition("\n")
+        assert head.split(",") == ["Kernel", "GlobalInstanceId", "SubDeviceId", *COLUMNS]
+        for run in runs[:-1]:
+            found[-1][1].extend(csv.DictReader(run.splitlines(), head.split(",")))
+        assert not runs[-1]
+    return found
+
+
+def expected(gpu, device=0, whole=True):
+    """What each kernel's query counts, as the file has it, by when it began. Not whole: the program did not wait."""
+    rows = {}
+    open_, done = {}, {}
+    for one in gpu.commands:
+        if one.device != device:
+            continue
+        if one.name == BEGIN:
+            open_[one.list] = one
+            assert one.list not in done
+        elif one.kind == "kernel":
+            done[one.list] = one
+        elif one.name == END:
+            begin, kernel = open_.pop(one.list), done.pop(one.list)
+            groups = int(kernel.groups.split(",")[0])
+            length = ns(one.start - begin.start)
+            active = single((kernel.end - kernel.start) * 100 / (one.start - begin.start))
+            values = [length, ns(begin.start), length, f"{active:f}", 1, groups, 1000, f"{single(100 - active):f}", 64 * groups]
+            rows[ns(begin.start)] = [kernel.name, *map(str, [*values, f"{64 * groups / length:f}", 1])]
+    assert not whole or (not open_ and not done)
+    return rows
+
+
+def shown(rows):
+    return {
+        int(row["QueryBeginTime[ns]"]): [row["Kernel"].split("[")[0], *(row[name] for name in COLUMNS)]
+        for row in rows
+    }
+
+
+def measured(run, pattern=r"metrics\.\d+\.csv"):
+    (path,) = [p for p in run.cwd.iterdir() if re.search(pattern, p.name)]
+    return sections(path.read_text())
+
+
+@pytest.mark.parametrize("sync", [0, 1])
+@pytest.mark.parametrize("events", ["none", "timed", "plain"])
+@pytest.mark.parametrize("kind, order", list(product(("immediate", "regular"), ([], ["--in-order"]))), ids=str)
+def test_values(xstrace, tmp_path, kind, order, events, sync):
+    """Each run of each kernel has a row, in its own section, with what was counted in it alone."""
+    if events == "plain" and not order:
+        pytest.skip("such commands have no times")
+    gpu = SoftGPU(tmp_path, SYNC=sync, STRICT=1)
+    args = ["--list", kind, *order, "--events", events, "--kernels", 7, "--copies", 3, "--barriers", "--executions", 3]
+    run = xstrace("-q -o rep.csv", "ze_matrix", args, env=gpu.env)
+    bare = xstrace.bare("ze_matrix", args, env={"ZE_ENABLE_ALT_DRIVERS": str(DRIVER)})
+    assert (run.status, run.out) == (0, bare.out), run.err
+    ((device, rows),) = measured(run)
+    assert device == 0 and len(rows) == len(gpu.kernels) == 21
+    assert shown(rows) == expected(gpu)
+    assert not gpu.misuse and not [line for line in run.said if "WARNING" in line]
+    for row in rows:
+        groups = row["WorkGroups[events]"]
+        assert row["Kernel"] == f"increment[SIMD32 {{{groups}; 1; 1}} {{1; 1; 1}}]" and row["SubDeviceId"] == "0"
+    assert len({row["GlobalInstanceId"] for row in rows}) == 21
+
+
+def test_counter_tracks(xstrace, tmp_path):
+    """A row's number is the id of the kernel's slice; while that lasts, the device's counters have the row's values."""
+    gpu = SoftGPU(tmp_path, DURATION_NS="increment=200000")
+    run = xstrace("-q -o rep.csv --chrome-kernel-logging", "ze_matrix", ["--list", "immediate", "--kernels", 5], env=gpu.env)
+    ((_, rows),) = measured(run)
+    kernels = {one.args["id"]: one for one in run.trace.device if one.name.startswith("increment")}
+    assert set(kernels) == {row["GlobalInstanceId"] for row in rows} and len(rows) == 5
+    counters = {
+        (e["pid"], e["name"], e["ts"]): e["args"]["value"] for e in run.trace.events if e["ph"] == "C"
+    }
+    for row in rows:
+        one = kernels[row["GlobalInstanceId"]]
+        for name in COLUMNS:
+            value = counters.pop((one.track[0], name, one.start))
+            assert f"{single(value) if '%' in name else value:{'f' if '.' in row[name] else 'd'}}" == row[name]
+            assert counters.pop((one.track[0], name, one.end)) == 0
+    assert not counters
+
+
+def test_perfetto_has_the_same(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    run = xstrace("-q -o rep.csv --chrome-device-logging --format perfetto", "ze_matrix", ["--kernels", 2], env=gpu.env)
+    ((_, rows),) = measured(run)
+    (path,) = run.cwd.glob("*.pftrace")
+    data = path.read_bytes()
+    assert len(rows) == 2 and all(name.encode() in data for name in COLUMNS)
+
+
+@pytest.mark.parametrize("sync, end", [("queue", "destroy"), ("none", "return")])
+def test_thousands_of_kernels(xstrace, tmp_path, sync, end):
+    """Queries are used again. Of a program that ends with kernels on their way, all that are over are measured."""
+    gpu = SoftGPU(tmp_path, DURATION_NS="empty=1000")
+    args = ["--list", "immediate", "--kernels", 3000, "--kernel", "empty", "--sync", sync, "--end", end]
+    run = xstrace("-q -o rep.csv", "ze_matrix", args, env=gpu.env)
+    rows = measured(run)[0][1]
+    missing = re.findall(r"(\d+) (?:kernel|command)s? of process", "\n".join(run.said))
+    assert len(rows) + sum(map(int, missing)) == 3000 and len(rows) > 100
+    assert sync == "none" or not missing
+    truth = expected(gpu, whole=sync != "none")
+    assert all(truth[begin] == row for begin, row in shown(rows).items())
+
+
+def test_executed_again_without_waiting(xstrace, tmp_path):
+    """Only the last execution's counts are there: the next one waits until they are read."""
+    gpu = SoftGPU(tmp_path, DURATION_NS="increment=20000")
+    args = ["--list", "regular", "--kernels", 3, "--executions", 50, "--sync", "none"]
+    run = xstrace("-q -o rep.csv", "ze_matrix", args, env=gpu.env)
+    ((_, rows),) = measured(run)
+    assert run.status == 0 and len(rows) == 150 and shown(rows) == expected(gpu)
+
+
+def test_waits_are_not_counted(xstrace, tmp_path):
+    """Each kernel waits 20 ms for the host: nothing of that is in its time."""
+    gpu = SoftGPU(tmp_path, STRICT=1)
+    run = xstrace("-q -o rep.csv", "ze_metrics", [3, "wait"], env=gpu.env)
+    ((_, rows),) = measured(run)
+    assert run.status == 0 and len(rows) == 3 and shown(rows) == expected(gpu)
+    assert all(int(row["GpuTime[ns]"]) < 15_000_000 for row in rows) and not gpu.misuse
+
+
+def test_kernel_filters(xstrace, tmp_path):
+    for options, count in (("--include-kernels incr", 4), ("--exclude-kernels incr", 0), ("--include-kernels other", 0)):
+        gpu = SoftGPU(tmp_path, SYNC=1)
+        gpu.path.unlink(missing_ok=True)
+        run = xstrace(f"-q -o {count}{options[2]}.csv {options}", "ze_matrix", ["--kernels", 4], env=gpu.env)
+        assert run.status == 0 and sum(c.name == BEGIN for c in gpu.commands) == count
+        assert len(list(run.cwd.glob(f"{count}{options[2]}.metrics.*"))) == (count > 0)
+
+
+def test_paused(xstrace, tmp_path):
+    """What is not recorded is not measured."""
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    run = xstrace("-q -o rep.csv --start-paused", "ze_matrix", ["--list", "immediate", "--kernels", 4], env=gpu.env)
+    assert run.status == 0 and not list(run.cwd.glob("rep.metrics.*"))
+    assert not [c for c in gpu.commands if c.name == BEGIN]
+
+
+def two_devices(xstrace, options, env):
+    script = f"{APPS}/ze_matrix --kernels 2 --device 1 && {APPS}/ze_matrix --kernels 3 --device 0"
+    return xstrace(options, "sh", ["-c", script], env=env)
+
+
+def test_devices_have_sections(xstrace, tmp_path):
+    """One of a file, whatever the order of their kernels is; in a directory of results, a file."""
+    gpu = SoftGPU(tmp_path, SYNC=1, DEVICES=2)
+    run = two_devices(xstrace, "-q --result-dir out", gpu.env)
+    files = sorted(p.relative_to(run.cwd / "out") for p in (run.cwd / "out").rglob("metrics_*.csv"))
+    assert sorted(p.name for p in files) == ["metrics_0.csv", "metrics_1.csv"]
+    assert all(re.fullmatch(r"ze_matrix\.\d+/metrics/metrics_\d\.csv", str(p)) for p in files)
+    for path, count in ((files[0], 0), (files[1], 0)):
+        text = (run.cwd / "out" / path).read_text()
+        device = int(re.search(r"_(\d)\.csv", path.name)[1])
+        assert text.startswith("\nKernel,")
+        ((_, rows),) = sections(f"\n=== Device #{device} Metrics ===\n{text}")
+        assert len(rows) + count == (2 if device else 3) and shown(rows) == expected(gpu, device)
+
+
+def test_ranks(xstrace, tmp_path):
+    """Each has files of its own; one that is not chosen is not measured."""
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    for rank in (3, 5):
+        run = xstrace("-q -o rep.csv --ranks-to-sample 3", "ze_matrix", ["--kernels", 2], env=gpu.env | {"RANK": str(rank)})
+        assert run.status == 0
+    (path,) = run.cwd.glob("rep.metrics.*")
+    assert re.fullmatch(r"rep\.metrics\.\d+\.3\.csv", path.name) and len(sections(path.read_text())[0][1]) == 2
+    assert sum(c.name == BEGIN for c in gpu.commands) == 2
+
+
+def test_without_a_file(xstrace, tmp_path):
+    """As in unitrace: they follow on stderr."""
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    run = xstrace("-q", "ze_matrix", ["--kernels", 3], env=gpu.env)
+    text = run.err[run.err.index("\n=== Device #0 Metrics ===") :]
+    text = text[: text.index("\n\n", text.rindex('"increment[')) + 2]
+    ((_, rows),) = sections(text)
+    assert shown(rows) == expected(gpu)
+
+
+# ---- what is wrong is said before the program starts ----
+
+WRONG = {
+    "-q -g ComputeBasik": "--metric-query: no device has a metric group ComputeBasik; did you mean --group ComputeBasic?",
+    "-q -g Nonsense": "--metric-query: no device has a metric group Nonsense; choose another one",
+    "-q -g EuStallSampling": "--metric-query: the metric group EuStallSampling is for sampling, not for queries",
+    "-q -k": "--metric-query measures each kernel",
+    "-q --stall-sampling": "--metric-query measures each kernel",
+    "-q -i 0": "--sampling-interval takes a number from 1",
+    "-q --flight-recorder=1s --chrome-kernel-logging": "--metric-query writes a file of its own",
+}
+
+
+@pytest.mark.parametrize("options", WRONG)
+def test_wrong_wishes(xstrace, options):
+    run = xstrace(options, "echo", ["ran"], env={"ZE_ENABLE_ALT_DRIVERS": str(DRIVER)})
+    assert (run.status, run.out) == (125, "") and len(run.said) == 1 and WRONG[options] in run.said[0]
+
+
+@pytest.mark.parametrize("what, word", [("none", "the driver has no metric group"), ("empty", "ComputeBasic has no metric")])
+def test_nothing_to_choose(xstrace, what, word):
+    run = xstrace("-q", "echo", ["ran"], env={"ZE_ENABLE_ALT_DRIVERS": str(DRIVER), "SOFTGPU_METRICS": what})
+    assert (run.status, run.out) == (125, "") and len(run.said) == 1 and word in run.said[0]
+
+
+# ---- what is missing costs the metrics and nothing else ----
+
+
+def test_without_a_driver(xstrace):
+    run = xstrace("-q", "echo", ["ran"], env={"ZE_ENABLE_ALT_DRIVERS": "/nonexistent"})
+    assert (run.status, run.out) == (0, "ran\n") and "--metric-query: nothing is measured: Level Zero" in run.said[0]
+
+
+FAULTS = {
+    "zetMetricGroupGet:1:unsupported_feature": "does not tell of the metric group",
+    "zetContextActivateMetricGroups:1:not_available": "does not activate the metric group",
+    "zetMetricQueryPoolCreate:1:out_of_device_memory": "1 kernel of process",
+    "zetMetricQueryCreate:64:out_of_host_memory": None,
+    "zetCommandListAppendMetricQueryBegin:2:unknown": "1 kernel of process",
+    "zetCommandListAppendMetricQueryEnd:2:unknown": "1 kernel of process",
+    "zetMetricQueryGetData:2:unknown": "1 kernel of process",
+    "zetMetricGroupCalculateMultipleMetricValuesExp:2:unknown": "1 kernel of process",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("kind", ["immediate", "regular"])
+def test_faults(xstrace, tmp_path, fault, kind):
+    gpu = SoftGPU(tmp_path, SYNC=1, FAULT=fault)
+    args = ["--list", kind, "--kernels", 5]
+    env = dict(gpu.env)
+    if fault.startswith("zetMetricGroupGet"):  # before the program starts all is well
+        env["SOFTGPU_FAULT"] = ""
+        run = xstrace("-q -o rep.csv", "env", [f"SOFTGPU_FAULT={fault}", APPS / "ze_matrix", *args], env=env)
+    else:
+        run = xstrace("-q -o rep.csv", "ze_matrix", args, env=env)
+    bare = xstrace.bare("ze_matrix", args, env={"ZE_ENABLE_ALT_DRIVERS": str(DRIVER)})
+    warnings = [line for line in run.said if "WARNING" in line]
+    assert (run.status, run.out) == (0, bare.out), run.err
+    assert len(gpu.kernels) == 5
+    if FAULTS[fault] is None:
+        assert not warnings
+    else:
+        assert len(warnings) == 1 and FAULTS[fault] in warnings[0]
+    files = list(run.cwd.glob("rep.metrics.*"))
+    rows = sections(files[0].read_text())[0][1] if files else []
+    lost = 5 if fault.startswith(("zetMetricGroupGet", "zetContext")) else int("1 kernel" in str(FAULTS[fault]))
+    assert len(rows) == 5 - lost
+
+
+def test_a_program_with_metrics_of_its_own(xstrace, tmp_path):
+    """It gets the counters that it asks for; what came before is measured."""
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    run = xstrace("-q -o rep.csv", "ze_metrics", [5], env=gpu.env | {"ZET_ENABLE_METRICS": "1"})
+    assert (run.status, run.out) == (0, "counted 1 launches\n"), run.err
+    assert len(measured(run)[0][1]) == 5
+    warnings = "\n".join(line for line in run.said if "WARNING" in line)
+    assert "uses the hardware's counters itself" in warnings and "5 kernels of process" in warnings
+
+
+@pytest.mark.parametrize("kind", ["tables", "symbols"])
+def test_static_loader(xstrace, tmp_path, kind):
+    """Where handles are not those that the functions for metrics know (tables, with loader 1.8), these are not called."""
+    run = xstrace("-q", "ze_static", [kind], env=SoftGPU(tmp_path, SYNC=1).env)
+    bare = xstrace.bare("ze_static", [kind], env={"ZE_ENABLE_ALT_DRIVERS": str(DRIVER)})
+    assert (run.status, run.out) == (bare.status, bare.out) == (0, bare.out)
+    told = "has no functions for metrics that go with the others" in "\n".join(run.said)
+    assert kind == "tables" or not told
+
+
+@pytest.mark.parametrize("mode", ["lists", "newer", "graph", "fork", "mutable"])
+def test_what_is_changed_or_captured_is_not_measured(xstrace, tmp_path, mode):
+    """And is counted. Lists that are executed in an immediate list are measured."""
+    gpu = SoftGPU(tmp_path, SYNC=1, STRICT=1)
+    run = xstrace("-q -o rep.csv", "ze_replay", [mode, 4], env=gpu.env)
+    bare = xstrace.bare("ze_replay", [mode, 4], env={"ZE_ENABLE_ALT_DRIVERS": str(DRIVER)})
+    assert (run.status, run.out) == (0, bare.out) and not gpu.misuse
+    files = list(run.cwd.glob("rep.metrics.*"))
+    rows = sections(files[0].read_text())[0][1] if files else []
+    told = re.search(r"(\d+) kernels? of process \d+ \(ze_replay\) ha", "\n".join(run.said))
+    assert (len(rows) == len(gpu.kernels)) == (told is None) == (mode in ("lists", "newer"))
+    if told is None:
+        assert shown(rows) == expected(gpu)
+
+
+PROGRAMS = [("ze_fail", []), ("ze_forgets", [5]), ("ze_again", ["signalled", 20]), ("ze_again", ["host", 20]), ("ze_again", ["gone", 3])]
+PROGRAMS += [("ze_fork", ["leave"]), ("ze_fork", ["exit"]), ("ze_sealed", [3]), ("ze_dlopen", [])]
+PROGRAMS += [("ze_matrix", ["--list", kind, "--end", end]) for kind in ("immediate", "regular") for end in ("_exit", "abort", "kill", "exec")]
+
+
+@pytest.mark.parametrize("program, args", PROGRAMS, ids=lambda value: value if isinstance(value, str) else " ".join(map(str, value)))
+def test_programs_are_as_without(xstrace, tmp_path, program, args):
+    gpu = SoftGPU(tmp_path)
+    run = xstrace("-q -o rep.csv", program, args, env=gpu.env, timeout=60)
+    bare = xstrace.bare(program, args, env={"ZE_ENABLE_ALT_DRIVERS": str(DRIVER)}, timeout=60)
+    assert (run.status, sorted(run.out.splitlines())) == (bare.status, sorted(bare.out.splitlines()))
+    assert all("destroyed before" in line for line in gpu.misuse)  # which some do by themselves
+
+
+# ---- permissions ----
+
+
+@pytest.mark.skipif(not is_root, reason="not root")
+@pytest.mark.parametrize("name, driver", [("perf_stream_paranoid", "i915"), ("observation_paranoid", "xe")])
+def test_permission_is_named(xstrace, tmp_path, name, driver):
+    """With the command that mends it; where the user may read them, no word."""
+    (tmp_path / driver).mkdir()
+    tmp_path.chmod(0o755)
+    lines = {}
+    for value, user in product((0, 1), ("--ambient-caps=-all", "--bounding-set=-all --inh-caps=-all")):
+        (tmp_path / driver / name).write_text(f"{value}\n")
+        caps = "" if user.startswith("--amb") else f"setpriv {user}"
+        script = f"mount --bind {tmp_path} /proc/sys/dev && exec {caps} {XSTRACE} -q -o {xstrace.cwd}/rep.csv echo ran"
+        done = subprocess.run(
+            ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, cwd=xstrace.cwd, env={"PATH": "/usr/bin:/bin", "ZE_ENABLE_ALT_DRIVERS": str(DRIVER)}
+        )
+        assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+        lines[value, bool(caps)] = [line for line in done.stderr.splitlines() if "sysctl" in line]
+    assert [lines[key] for key in ((0, False), (0, True), (1, False))] == [[], [], []]
+    (line,) = lines[1, True]
+    assert line.endswith(f"sudo sysctl dev.{driver}.{name}=0")

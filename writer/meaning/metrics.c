@@ -1,0 +1,58 @@
+/*
+ * What the hardware has counted while work ran: told to the sinks with the names of the metrics.
+ */
+#include "metrics.h"
+
+#include <string.h>
+
+#include "device_clock.h"
+#include "names.h"
+#include "sink.h"
+
+/* The lines of the text: the group's, then as many as there are values. */
+static bool take_names(struct xs_run *run, struct xs_metrics *metrics)
+{
+	const struct xs_text text = xs_text_find(run, metrics->columns);
+	const char *end = text.text + text.length, *at, *line;
+	uint32_t lines = 0;
+
+	line = text.text && text.scope == XS_METRICS_SCOPE ? memchr(text.text, '\n', text.length)
+							   : NULL;
+	if (!line)
+		return false;
+	metrics->group = text.text;
+	metrics->group_length = (size_t)(line - text.text);
+	metrics->names = at = line + 1;
+	metrics->names_length = (size_t)(end - at);
+	for (; at; lines++) {
+		at = memchr(at, '\n', (size_t)(end - at));
+		at = at ? at + 1 : NULL;
+	}
+	return lines == metrics->count;
+}
+
+void xs_metrics_read(struct xs_process *process, const struct xs_metrics_record *record,
+		     uint32_t size)
+{
+	struct xs_work work = { .record = &record->work };
+	struct xs_metrics metrics = { .work = &work };
+
+	if (size < sizeof(*record) || record->count > XS_METRICS_MAX ||
+	    size < XS_METRICS_SIZE(record->count))
+		return;
+	metrics.columns = record->columns;
+	metrics.count = record->count;
+	metrics.part = record->part;
+	metrics.value = record->value;
+	metrics.type = (const uint8_t *)&record->value[record->count];
+	if (!take_names(process->run, &metrics) ||
+	    !xs_work_wanted(process->run, &record->work.event))
+		return;
+	work.queue = record->work.queue;
+	work.shape = record->work.global;
+	work.host_start = xs_process_ns(process, record->work.event.tick);
+	work.host_end = xs_process_ns(process, record->work.event.tick + record->work.host_ticks);
+	if (xs_device_times(process, &work) && work.end >= work.start &&
+	    work.end <= process->horizon)
+		XS_TELL_SINKS(process, metrics, process, &metrics);
+}

@@ -1,0 +1,14 @@
+/*
+ * What the hardware has counted.
+ */
+#ifndef XS_METRICS_H
+#define XS_METRICS_H
+
+#include "traced.h"
+
+struct xs_metrics_record;
+
+void xs_metrics_read(struct xs_process *process, const struct xs_metrics_record *record,
+		     uint32_t size);
+
+#endif

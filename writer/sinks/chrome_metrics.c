@@ -1,0 +1,80 @@
+/*
+ * What the hardware has counted, as counter tracks of the device: each metric has its value while
+ * the kernel runs, and is 0 behind it.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chrome.h"
+
+static bool number_of(uint64_t value, uint8_t type, double *ret)
+{
+	uint32_t bits = (uint32_t)value;
+	float single;
+
+	memcpy(&single, &bits, sizeof(single));
+	memcpy(ret, &value, sizeof(*ret));
+	if (type == XS_VALUE_FLOAT)
+		*ret = (double)single;
+	return isfinite(*ret);
+}
+
+/* At most 1 KiB of a metric's name. */
+#define NAME_MAX_SHOWN 1024u
+
+static char *put_begin(struct xs_process *process, uint64_t pid, uint64_t ns)
+{
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	char *o = xs_put_count(xs_output_put(&chrome->out), "{\"ph\":\"C\",\"pid\":", pid);
+
+	return xs_json_time(xs_put(o, ",\"ts\":"), ns, &chrome->time);
+}
+
+static void put_end(struct xs_process *process, char *o, const char *name, size_t length,
+		    uint32_t part)
+{
+	o = xs_json_escape(xs_put(o, "},\"name\":\""), name,
+			   length < NAME_MAX_SHOWN ? length : NAME_MAX_SHOWN);
+	if (part)
+		o = xs_put_count(o, " part ", part);
+	xs_chrome_finish(xs_chrome_of(process), xs_put(o, "\"},\n"));
+}
+
+static void put_counter(struct xs_process *process, const struct xs_metrics *metrics, uint32_t i,
+			uint64_t pid, const char *name, size_t length)
+{
+	uint8_t type = metrics->type[i];
+	double number = 0;
+	char *o;
+
+	if (type != XS_VALUE_U64 && type != XS_VALUE_FLOAT && type != XS_VALUE_DOUBLE)
+		return;
+	if (type != XS_VALUE_U64 && !number_of(metrics->value[i], type, &number))
+		return; /* no viewer can show it, and JSON cannot say it */
+	o = xs_put(put_begin(process, pid, metrics->work->start), ",\"args\":{\"value\":");
+	o = type == XS_VALUE_U64 ? xs_json_uint(o, metrics->value[i])
+				 : xs_chrome_put_double(o, number, type == XS_VALUE_FLOAT);
+	put_end(process, o, name, length, metrics->part);
+	o = xs_put(put_begin(process, pid, metrics->work->end), ",\"args\":{\"value\":0");
+	put_end(process, o, name, length, metrics->part);
+}
+
+void xs_chrome_metrics(struct xs_process *process, const struct xs_metrics *metrics)
+{
+	const struct xs_options *options = process->run->options;
+	const char *at = metrics->names, *end = at + metrics->names_length;
+	uint64_t pid;
+
+	if (!options->chrome_kernel && !options->chrome_device)
+		return;
+	pid = xs_chrome_of(process)->kineto ? metrics->work->record->device
+					    : xs_chrome_device_pid(process, metrics->work);
+	for (uint32_t i = 0; i < metrics->count; i++) {
+		const char *stop = memchr(at, '\n', (size_t)(end - at));
+
+		stop = stop ? stop : end;
+		put_counter(process, metrics, i, pid, at, (size_t)(stop - at));
+		at = stop + 1;
+	}
+}
