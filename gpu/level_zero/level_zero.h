@@ -157,6 +157,12 @@ static inline bool xs_ze_is_set(const ze_kernel_timestamp_result_t *times)
 {
 	return times->global.kernelStart != UINT64_MAX;
 }
+/* In the place of times that nobody can read any more. */
+#define XS_ZE_GONE (UINT64_MAX - 1)
+static inline bool xs_ze_is_gone(const ze_kernel_timestamp_result_t *times)
+{
+	return times->global.kernelStart == XS_ZE_GONE;
+}
 /* The shape of what a record tells; 0: too many are interned already. */
 uint32_t xs_ze_shape(const struct xs_device_record *record);
 /* The first of `count` numbers of commands. */
@@ -315,6 +321,13 @@ bool xs_ze_body_submit(struct xs_ze_body *body, struct xs_ze_submit *ret_submit,
  * any.
  */
 void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed);
+/*
+ * Another command is going to signal the node's event, without a reset: what the node's last
+ * execution has not told by now is lost.
+ */
+void xs_ze_body_gives_way(struct xs_ze_node *node);
+/* Events of its commands are signalled by what is executed elsewhere, too. */
+void xs_ze_body_shares(struct xs_ze_body *body);
 /* Records what is complete of a queue's executions. */
 void xs_ze_collect_executions(struct xs_ze_queue *queue);
 /*
