@@ -3,6 +3,8 @@
  */
 #include "itt.h"
 
+#include <elf.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -115,6 +117,25 @@ static void fill(const struct itt_global *global)
 	}
 }
 
+void __itt_api_init(struct itt_global *global, int groups);
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
+/* In a copy of this library the process's own collector does it: the same file, at another place.
+ */
+static bool first_fills(struct itt_global *global, int groups)
+{
+	const struct link_map *first = xs_first_self();
+	uintptr_t own = (uintptr_t)&__ehdr_start;
+	void (*init)(struct itt_global *, int);
+
+	if (!first || first->l_addr == own)
+		return false;
+	init = (void (*)(struct itt_global *, int))((uintptr_t)__itt_api_init - own +
+						    first->l_addr);
+	init(global, groups);
+	return true;
+}
+
 /* The static part whose table is being filled, with its mutex held. */
 static _Atomic(struct itt_global *) starting;
 
@@ -124,8 +145,8 @@ EXPORT void __itt_api_init(struct itt_global *global, int groups)
 	struct itt_global *none = NULL;
 	bool is_told;
 
-	(void)groups; /* INTEL_ITTNOTIFY_GROUPS: all is wanted */
-	if (!global || !global->api_list_ptr)
+	/* groups: INTEL_ITTNOTIFY_GROUPS; all is wanted */
+	if (!global || !global->api_list_ptr || first_fills(global, groups))
 		return;
 	/* else another one starts at the same time, and a fork in this moment is not helped */
 	is_told = atomic_compare_exchange_strong(&starting, &none, global);

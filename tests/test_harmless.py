@@ -795,6 +795,63 @@ def test_fork_while_ittnotify_starts(xstrace):
     assert (run.status, run.out) == (0, "in time 1, child 0, parent 0\n")
 
 
+NAMESPACES = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <ittnotify.h>
+#include <stdio.h>
+#include <stdlib.h>
+static __itt_domain *domain;
+static __itt_string_handle *name;
+static void trace(int count)
+{
+	while (count--) {
+		__itt_task_begin(domain, __itt_null, __itt_null, name);
+		__itt_task_end(domain);
+	}
+}
+int main(int argc, char **argv)
+{
+	void (*plugin)(void);
+	domain = __itt_domain_create("d"); name = __itt_string_handle_create("n");
+	trace(10);
+	for (int i = 1; i < argc; i++) {
+		void *library = dlmopen(LM_ID_NEWLM, argv[i][0] ? argv[i] : getenv("INTEL_LIBITTNOTIFY64"), RTLD_NOW);
+		*(void **)&plugin = library ? dlsym(library, "in_namespace") : NULL;
+		if (plugin)
+			plugin();
+	}
+	trace(500000);
+	printf("expected: 500010 tasks d::n\n");
+	if (plugin)
+		printf("expected: 3 tasks p::n\n");
+	return 0;
+}
+"""
+IN_NAMESPACE = r"""
+#include <ittnotify.h>
+void in_namespace(void)
+{
+	__itt_domain *domain = __itt_domain_create("p");
+	for (int i = 0; i < 3; i++) {
+		__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create("n"));
+		__itt_task_end(domain);
+	}
+}
+"""
+
+
+@pytest.mark.parametrize("what", ["collector", "plugin"])
+def test_second_namespace(xstrace, what):
+    """A copy of the library there joined the run as what had come by an exec: nobody read the first one's rings any more."""
+    program = compile_c(xstrace.home / "namespaces", NAMESPACES)
+    plugin = compile_c(xstrace.home / "plugin.so", IN_NAMESPACE, "-shared", "-fPIC")
+    run = xstrace(f"{ITT} --ring-size 64K --backlog 0", program, ["" if what == "collector" else plugin])
+    assert run.status == 0
+    run.check_expected()
+    assert run.trace.other["end"] == "exited"
+
+
 COUNTER = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>

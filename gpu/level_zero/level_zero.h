@@ -107,8 +107,6 @@ void xs_ze_node_kernel(struct xs_ze_node *node, ze_kernel_handle_t kernel);
  */
 bool xs_ze_node_launch(struct xs_ze_node *node, ze_kernel_handle_t kernel,
 		       const ze_group_count_t *groups);
-/* That event of the application tells of the node (level_zero_work.c). */
-void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event);
 /* NULL: none left. */
 struct xs_ze_node *xs_ze_node_get(struct xs_ze_context *context);
 /*
@@ -191,6 +189,8 @@ static inline uint64_t xs_ze_event_link(uint64_t word)
 {
 	return word & XS_ZE_EVENT_TOLD ? 0 : word & XS_ZE_EVENT_LINK;
 }
+/* That event of the application tells of the node from here on. */
+void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event);
 /* It is reset: what it told of is past. */
 void xs_ze_event_forgets(_Atomic uint64_t *word);
 /* It tells of the node no more, which has its record, of that id; and: which has none. */

@@ -340,23 +340,6 @@ bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t handle, uint3
 	return true;
 }
 
-void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event)
-{
-	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
-	_Atomic uint64_t *word = xs_ze_event_word(event);
-
-	node->event = event;
-	/* what still refers to the node's last use finds another count */
-	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_PENDING,
-			      memory_order_release);
-	if (word)
-		atomic_store_explicit(word,
-				      (atomic_load_explicit(word, memory_order_relaxed) &
-				       ~(XS_ZE_EVENT_LINK | XS_ZE_EVENT_TOLD)) |
-					      xs_ze_node_link(node),
-				      memory_order_release);
-}
-
 /* The event that the application gave tells of this node from here on. */
 static __attribute__((noinline)) void link_event(struct xs_ze_work *work, struct xs_ze_node *node)
 {
