@@ -120,19 +120,27 @@ static void open_deep(const char *name)
  * the first who asks for this library by the path by which it is loaded gets a handle at once.
  *
  * A preloaded library that was never opened has no scope of its own (dlsym() would crash), so it is
- * the program's handle, if that leads to our functions. It can be closed once without effect.
+ * the program's handle, if that leads to our functions by all names that loaders ask for: another
+ * preloaded library may be a layer, too. It can be closed once without effect.
  */
 static bool is_first_of_own(const char *name)
 {
+	static const char *const entries[] = { "__itt_api_init",      "__itt_api_version",
+					       "clGetLayerInfo",      "clInitLayer",
+					       "InitializeInjection", "InitializeInjectionNvtx2" };
 	static atomic_flag done = ATOMIC_FLAG_INIT;
 	struct dl_find_object own;
-	void *found;
+	bool ours = true;
 
 	if (!_dl_find_object || _dl_find_object((void *)(uintptr_t)is_first_of_own, &own) ||
 	    strcmp(own.dlfo_link_map->l_name, name) != 0 || atomic_flag_test_and_set(&done))
 		return false;
-	found = dlsym(RTLD_DEFAULT, "__itt_api_init");
-	return found >= own.dlfo_map_start && found < own.dlfo_map_end;
+	for (size_t i = 0; ours && i < sizeof(entries) / sizeof(entries[0]); i++) {
+		const void *found = dlsym(RTLD_DEFAULT, entries[i]);
+
+		ours = found >= own.dlfo_map_start && found < own.dlfo_map_end;
+	}
+	return ours;
 }
 
 static void *open_own(const char *name, int mode)
