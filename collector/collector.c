@@ -241,7 +241,8 @@ bool xs_begin_late(const char *variable)
 	bool joined;
 
 	xs_gate_make();
-	if (xs_state() != XS_OFF || xs_self.control || length >= sizeof(late_run))
+	if (xs_state() != XS_OFF || xs_self.control || length >= sizeof(late_run) ||
+	    xs_first_self())
 		return false;
 	xs_enter(&entered);
 	memcpy(late_run, variable, length + 1);

@@ -112,6 +112,14 @@ extern bool xs_use_tsc __attribute__((visibility(XS_SHARED)));
  */
 const struct xs_options *xs_collector_options(void);
 
+/*
+ * A process has one collector: a copy of this library that was loaded into another namespace
+ * (dlmopen, LD_AUDIT) records nothing. NULL: this is none; else where the process's own is, or this
+ * one if there is no other.
+ */
+struct link_map;
+const struct link_map *xs_first_self(void);
+
 /* Can the page of this address be read? By a system call. */
 bool xs_page_readable(uintptr_t address);
 /* Interned id of a name; 0 when not traced. */

@@ -4,7 +4,10 @@
  * What must not survive a fork (the gate, the lock, the state) lives in one page that the kernel
  * wipes in the child.
  */
+#include <dlfcn.h>
+#include <link.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "call_values.h"
@@ -53,10 +56,33 @@ static void put_gate(struct xs_gate *expected, struct xs_gate *gate, struct xs_g
 		(void)munmap(gate, XS_PAGE);
 }
 
+/* From the C library, where it is new enough. */
+extern int _dl_find_object(void *address, struct dl_find_object *result) __attribute__((weak));
+
+const struct link_map *xs_first_self(void)
+{
+	const struct link_map *map = _r_debug.r_map;
+	struct dl_find_object own;
+
+	if (!map || !_dl_find_object || _dl_find_object((void *)&xs_self, &own))
+		return NULL;
+	while (map && map != own.dlfo_link_map)
+		map = map->l_next;
+	if (map)
+		return NULL;
+	for (map = _r_debug.r_map; map && strcmp(map->l_name, own.dlfo_link_map->l_name) != 0;)
+		map = map->l_next;
+	return map ? map : own.dlfo_link_map;
+}
+
 void xs_gate_make(void)
 {
-	if (__atomic_load_n(&xs_gate, __ATOMIC_ACQUIRE) == &before_start)
-		put_gate(&before_start, getenv(XS_ENV_RUN) ? wiped_page() : NULL, &untraced);
+	bool traced;
+
+	if (__atomic_load_n(&xs_gate, __ATOMIC_ACQUIRE) != &before_start)
+		return;
+	traced = getenv(XS_ENV_RUN) && !xs_first_self();
+	put_gate(&before_start, traced ? wiped_page() : NULL, &untraced);
 }
 
 bool xs_gate_renew(void)

@@ -3,6 +3,10 @@
  */
 #include "itt.h"
 
+#include <elf.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "own.h"
@@ -97,24 +101,84 @@ static void *function_for(const struct itt_own *own, const char *name)
 }
 
 /*
- * Called by each static part when it finds us. Everything in a process that is not traced, and what
- * we do not know, gets the function that it would have without any collector.
+ * Everything in a process that is not traced, and what we do not know, gets the function that it
+ * would have without any collector.
  */
-EXPORT void __itt_api_init(struct itt_global *global, int groups)
+static void fill(const struct itt_global *global)
 {
 	const struct xs_options *options = xs_collector_options();
 	struct itt_own own;
-	bool wanted;
+	bool wanted = options && xs_want_itt(options) && itt_own_open(&own);
 
-	(void)groups; /* INTEL_ITTNOTIFY_GROUPS: all is wanted */
-	if (!global || !global->api_list_ptr)
-		return;
-	wanted = options && xs_want_itt(options) && itt_own_open(&own);
 	for (struct itt_api_info *row = global->api_list_ptr; row->name; row++) {
 		void *function = wanted ? function_for(&own, row->name) : NULL;
 
 		*row->func_ptr = function ? function : row->null_func;
 	}
+}
+
+void __itt_api_init(struct itt_global *global, int groups);
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
+/* In a copy of this library the process's own collector does it: the same file, at another place.
+ */
+static bool first_fills(struct itt_global *global, int groups)
+{
+	const struct link_map *first = xs_first_self();
+	uintptr_t own = (uintptr_t)&__ehdr_start;
+	void (*init)(struct itt_global *, int);
+
+	if (!first || first->l_addr == own)
+		return false;
+	init = (void (*)(struct itt_global *, int))((uintptr_t)__itt_api_init - own +
+						    first->l_addr);
+	init(global, groups);
+	return true;
+}
+
+/* The static part whose table is being filled, with its mutex held. */
+static _Atomic(struct itt_global *) starting;
+
+/* Called by each static part when it finds us. */
+EXPORT void __itt_api_init(struct itt_global *global, int groups)
+{
+	struct itt_global *none = NULL;
+	bool is_told;
+
+	/* groups: INTEL_ITTNOTIFY_GROUPS; all is wanted */
+	if (!global || !global->api_list_ptr || first_fills(global, groups))
+		return;
+	/* else another one starts at the same time, and a fork in this moment is not helped */
+	is_told = atomic_compare_exchange_strong(&starting, &none, global);
+	fill(global);
+	if (is_told)
+		atomic_store(&starting, NULL);
+}
+
+/*
+ * In a child of fork(), by the only thread that it has. Another thread may have been in the middle
+ * of the above: it is not there to go on and to open the mutex. The static part makes a new one
+ * where there is none.
+ */
+static void finish_start(void)
+{
+	struct itt_global *global = atomic_load(&starting);
+
+	if (!global)
+		return;
+	fill(global);
+	global->api_initialized = 1;
+	global->mutex_initialized = global->atomic_counter = 0;
+	atomic_store(&starting, NULL);
+}
+
+/* Not later: a fork that has begun calls none that comes during it. */
+__attribute__((constructor)) static void watch_forks(void)
+{
+	const struct xs_options *options = xs_collector_options();
+
+	if (options && xs_want_itt(options))
+		(void)pthread_atfork(NULL, NULL, finish_start);
 }
 
 EXPORT void __itt_api_fini(struct itt_global *global)

@@ -728,6 +728,173 @@ int main(void)
     assert sorted(t.count("tasks") for t in run.traces)[:60] == [2] * 60
 
 
+# As the static part looks for a collector, with a table that takes long to fill.
+LONG_START = r"""
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define ROWS 3000000
+struct row { const char *name; void **function; void *init, *null; int group; };
+static struct {
+	unsigned char magic[8];
+	unsigned long version[3];
+	volatile long initialized, mutex_initialized, counter;
+	pthread_mutex_t mutex;
+	void *library, *handler;
+	const char **path;
+	struct row *rows;
+} global = { .mutex_initialized = 1, .counter = 1, .mutex = PTHREAD_MUTEX_INITIALIZER };
+static void *volatile first, *volatile last;
+static void *start(void *x)
+{
+	void (*init)(void *, int);
+	pthread_mutex_lock(&global.mutex);
+	global.library = dlopen(getenv("INTEL_LIBITTNOTIFY64"), RTLD_LAZY);
+	*(void **)&init = dlsym(global.library, "__itt_api_init");
+	init(&global, ~0);
+	global.initialized = 1;
+	pthread_mutex_unlock(&global.mutex);
+	return x;
+}
+int main(void)
+{
+	pthread_t thread;
+	int status, in_time;
+	global.rows = calloc(ROWS + 1, sizeof(*global.rows));
+	for (int i = 0; i < ROWS; i++)
+		global.rows[i] = (struct row){ "__itt_task_begin", (void **)(i < ROWS / 2 ? &first : &last) };
+	pthread_create(&thread, NULL, start, NULL);
+	while (!first) ;
+	in_time = !last;
+	if (!fork()) {
+		alarm(20);
+		/* as ITT_MUTEX_INIT_AND_LOCK does it */
+		if (!global.mutex_initialized) {
+			pthread_mutex_init(&global.mutex, NULL);
+			global.mutex_initialized = 1;
+		}
+		pthread_mutex_lock(&global.mutex);
+		_exit(global.initialized && last ? 0 : 1);
+	}
+	wait(&status);
+	pthread_join(thread, NULL);
+	printf("in time %d, child %d, parent %d\n", in_time, status, !last);
+	return 0;
+}
+"""
+
+
+def test_fork_while_ittnotify_starts(xstrace):
+    """The child would wait at its first ITT call for a lock that nobody opens."""
+    run = xstrace(ITT, compile_c(xstrace.home / "start", LONG_START))
+    assert (run.status, run.out) == (0, "in time 1, child 0, parent 0\n")
+
+
+NAMESPACES = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <ittnotify.h>
+#include <stdio.h>
+#include <stdlib.h>
+static __itt_domain *domain;
+static __itt_string_handle *name;
+static void trace(int count)
+{
+	while (count--) {
+		__itt_task_begin(domain, __itt_null, __itt_null, name);
+		__itt_task_end(domain);
+	}
+}
+int main(int argc, char **argv)
+{
+	void (*plugin)(void);
+	domain = __itt_domain_create("d"); name = __itt_string_handle_create("n");
+	trace(10);
+	for (int i = 1; i < argc; i++) {
+		void *library = dlmopen(LM_ID_NEWLM, argv[i][0] ? argv[i] : getenv("INTEL_LIBITTNOTIFY64"), RTLD_NOW);
+		*(void **)&plugin = library ? dlsym(library, "in_namespace") : NULL;
+		if (plugin)
+			plugin();
+	}
+	trace(500000);
+	printf("expected: 500010 tasks d::n\n");
+	if (plugin)
+		printf("expected: 3 tasks p::n\n");
+	return 0;
+}
+"""
+IN_NAMESPACE = r"""
+#include <ittnotify.h>
+void in_namespace(void)
+{
+	__itt_domain *domain = __itt_domain_create("p");
+	for (int i = 0; i < 3; i++) {
+		__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create("n"));
+		__itt_task_end(domain);
+	}
+}
+"""
+
+
+@pytest.mark.parametrize("what", ["collector", "plugin"])
+def test_second_namespace(xstrace, what):
+    """A copy of the library there joined the run as what had come by an exec: nobody read the first one's rings any more."""
+    program = compile_c(xstrace.home / "namespaces", NAMESPACES)
+    plugin = compile_c(xstrace.home / "plugin.so", IN_NAMESPACE, "-shared", "-fPIC")
+    run = xstrace(f"{ITT} --ring-size 64K --backlog 0", program, ["" if what == "collector" else plugin])
+    assert run.status == 0
+    run.check_expected()
+    assert run.trace.other["end"] == "exited"
+
+
+COUNTER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+void *dlopen(const char *path, int flags)
+{
+	void *(*next)(const char *, int) = dlsym(RTLD_NEXT, "dlopen");
+	printf("dlopen\n");
+	return next(path, flags);
+}
+"""
+OPENS = r"""
+#include <dlfcn.h>
+#include <ittnotify.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+	const char *path = getenv("INTEL_LIBITTNOTIFY64");
+	__itt_domain *domain = __itt_domain_create("d");
+	__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create("n"));
+	__itt_task_end(domain);
+	puts("traced");
+	for (int i = 0; i < 3; i++) {
+		void *library = dlopen(path, RTLD_LAZY);
+		printf("%d %d %d\n", !dlsym(library, "__itt_task_begin"), !!dlsym(library, "main"), dlclose(library));
+	}
+	puts("expected: 1 tasks d::n");
+	return 0;
+}
+"""
+
+
+def test_first_event_opens_nothing(xstrace):
+    """glibc's dlopen() takes longest of what the static part does with its lock held. Later handles are glibc's own."""
+    counter = compile_c(xstrace.home / "counter.so", COUNTER, "-shared", "-fPIC")
+    # linked with it, so it stands behind us
+    program = compile_c(xstrace.home / "opens", OPENS, "-Wl,--no-as-needed", counter)
+    run = xstrace(ITT, program)
+    assert run.out.startswith("traced\n" + "dlopen\n0 0 0\n" * 3)
+    run.check_expected()
+
+
 def test_memory_of_app_and_drain_process(xstrace):
     """A ring and a little in the app; in the drain process the same for a lot as for a little."""
     peaks = []

@@ -97,6 +97,8 @@ ALLOWED = set(
 )
 # system calls without a wait, by the C library's wrappers: in what happens once for a process, never after a sandbox
 ALLOWED |= set("fchmod fstat fstat64 stat64 fstatat fstatat64 ftruncate64 getegid geteuid getpid getppid getrlimit64 madvise mmap64 mprotect munmap setrlimit64 sysconf".split())
+# pthread_atfork(), in a constructor (itt_collector/init.c)
+ALLOWED |= {"__register_atfork"}
 # at the normal end of a program that uses CUDA, whose driver has made threads before (gpu/cuda/end.c)
 ALLOWED |= {"pthread_create", "pthread_detach"}
 

@@ -50,6 +50,20 @@ def test_an_event_that_is_never_reset(xstrace, tmp_path, how):
 
 
 @needs_ze
+@pytest.mark.parametrize("order", ["", "in-order"])
+@pytest.mark.parametrize("how, least", [("lists", 20), ("apart", 40), ("together", 20), ("immediate", 20)])
+def test_an_event_of_several_lists(xstrace, tmp_path, how, least, order):
+    """What the event told is past when another list's command signals it: the times of the former are read before, or never."""
+    gpu = SoftGPU(tmp_path, DURATION_NS="*=2000000")
+    run = xstrace(KERNELS, "ze_again", [how, 20, *order.split()], env=gpu.env, timeout=60)
+    assert run.out == "went on\n" and run.status == 0
+    missing = run.trace.other.get("untimed_commands", 0) + run.trace.other.get("open_commands", 0)
+    starts = {slice.start for slice in run.trace.device}
+    assert len(starts) == len(run.trace.device) and len(starts) + missing == len(gpu.kernels) == 40
+    assert len(starts) >= (40 if how == "together" and order else least)
+
+
+@needs_ze
 @pytest.mark.parametrize("options", [KERNELS, "-h -d", "--chrome-call-logging"])
 @pytest.mark.parametrize("launches", [1, 30, 300])
 def test_in_a_sandbox(xstrace, launches, options):

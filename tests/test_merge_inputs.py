@@ -81,6 +81,20 @@ def test_damage_in_a_pipe_is_named_with_its_line(tmp_path):
     assert "line 3" in told(result, "pipe")[0] and names(tmp_path / "all.json") == ["a"]
 
 
+def test_a_number_that_readers_refuse(tmp_path):
+    """Python reads 4,300 digits of an integer. Merger and check have the same bound and the same words."""
+    words = "line 3: a number with too many digits"
+    for digits in (4300, 4301):
+        more = SLICE % (9, "b") + ',"args":{"n":-' + "7" * digits + "}}"
+        make(tmp_path / f"{digits}.json", "a", more=more.replace("},", ",", 1))
+    merge("-o", "good.json", "4300.json", cwd=tmp_path)
+    assert names(tmp_path / "good.json") == names(tmp_path / "4300.json") == ["a", "b"]
+    result = merge("-o", "all.json", "4301.json", cwd=tmp_path, status=1)
+    assert len(told(result, words)) == 1 and names(tmp_path / "all.json") == ["a"]
+    check = subprocess.run([sys.executable, ROOT / "scripts/xstrace-check", "4301.json"], cwd=tmp_path, capture_output=True, text=True)
+    assert words in check.stdout and check.returncode == 1
+
+
 def test_no_room_for_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     feed(tmp_path / "pipe", make(tmp_path / "x.json", "a").read_bytes())

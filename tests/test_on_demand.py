@@ -210,6 +210,51 @@ def test_a_file_elsewhere(xstrace, daemon, place):
     assert "KINETO_ONDEMAND_TRACE_DIR" in "".join(app.run.said)
 
 
+@pytest.mark.parametrize("how", ["link", "others"])
+def test_a_directory_that_others_can_change(xstrace, daemon, place, tmp_path_factory, how):
+    """The daemon may be any user's program, and so may who has made the directory."""
+    outside = tmp_path_factory.mktemp("outside")
+    if how == "link":
+        (place / "d").symlink_to(outside)
+    else:
+        (place / "d").mkdir()
+        (place / "d").chmod(0o777)
+    app = App(xstrace, daemon, "--on-demand --chrome-itt-logging")
+    daemon.wait_for(app.pid)
+    usual = f"/tmp/libkineto_activities_{app.pid}.json"
+    daemon.gputrace([app.pid], f"ACTIVITIES_LOG_FILE={place}/d/x\nACTIVITIES_DURATION_MSECS=50")
+    try:
+        wait_until(lambda: os.path.exists(usual))
+    finally:
+        assert app.end() == 0
+        os.unlink(usual)
+    assert "on the way to which is a link" in "".join(app.run.said)
+    assert not os.listdir(outside) and not os.listdir(place / "d")
+
+
+@pytest.mark.parametrize("how", ["text", "fifo", "directory", "link", "trace"])
+def test_what_is_there_already(xstrace, daemon, place, how):
+    """Only a trace is replaced by a trace."""
+    there = place / "there"
+    if how in ("text", "trace"):
+        there.write_text("keep me" if how == "text" else '{\n  "schemaVersion": 1,\n "traceEvents": []}')
+    elif how == "link":
+        (place / "old").write_text("keep me")
+        there.symlink_to("old")
+    else:
+        os.mkfifo(there) if how == "fifo" else there.mkdir()
+    before = os.lstat(there)
+    app = App(xstrace, daemon, "--on-demand --chrome-itt-logging")
+    daemon.wait_for(app.pid)
+    daemon.gputrace([app.pid], f"ACTIVITIES_LOG_FILE={there}\nACTIVITIES_DURATION_MSECS=50")
+    wait_until(lambda: "Timeline is stored" in (app.run.log / "stderr").read_text())
+    assert app.end() == 0
+    replaced = os.lstat(there).st_ino != before.st_ino
+    assert replaced == (how == "trace") and "xstrace::" not in "".join(p.read_text() for p in place.glob("old"))
+    load(there if replaced else place / "there.tmp")
+    app.run.trace_files = []
+
+
 def test_one_of_two_processes(xstrace, daemon, place):
     """Who is not asked leaves no file, although it records meanwhile."""
     app = App(xstrace, daemon, "--on-demand --chrome-itt-logging")
@@ -331,6 +376,7 @@ def test_hostile(xstrace, daemon, place, how):
     daemon.gputrace([app.pid], f"ACTIVITIES_LOG_FILE={place}/trace.json\nACTIVITIES_DURATION_MSECS=50")
     load(trace_of(place, app))
     assert app.end() == 0 and not app.run.err
+    assert len(app.run.said) < 40
 
 
 def test_another_sender(xstrace, daemon, place, sockets):

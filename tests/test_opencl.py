@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import APPS, COMMANDS, ROOT, expected_lines, mounted, root_only, wait_until
+from conftest import APPS, COMMANDS, ROOT, compile_c, expected_lines, mounted, root_only, wait_until
 
 KERNEL = "--chrome-kernel-logging"
 CALL = "--chrome-call-logging"
@@ -524,3 +524,86 @@ def test_thousands_of_commands(xstrace):
     run = xstrace(f"{KERNEL} --ring-size 64K", "cl_enqueue", [3, 2000]).check_expected()
     check_device(run.trace)
     assert run.trace.other["lost"] == 0
+
+
+REFERENCES = r"""
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <stdio.h>
+int main(void)
+{
+	cl_platform_id platform;
+	cl_device_id device;
+	unsigned seen = 0, value = 1;
+	clGetPlatformIDs(1, &platform, NULL);
+	clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL);
+	cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
+	cl_command_queue queue = clCreateCommandQueue(context, device, 0, NULL);
+	cl_mem memory = clCreateBuffer(context, CL_MEM_READ_WRITE, 4096, NULL, NULL);
+	for (int i = 0; i < 4000; i++) {
+		cl_event event;
+		cl_int status = CL_QUEUED;
+		cl_uint count;
+		clEnqueueFillBuffer(queue, memory, &value, 4, 0, 4096, 0, NULL, &event);
+		clFlush(queue);
+		while (status > CL_COMPLETE) {
+			clGetEventInfo(event, CL_EVENT_REFERENCE_COUNT, sizeof(count), &count, NULL);
+			seen |= 1u << count;
+			clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL);
+		}
+		clReleaseEvent(event);
+	}
+	clFinish(queue);
+	for (int count = 0; count < 32; count++)
+		if (seen >> count & 1)
+			printf("%d\n", count);
+	return 0;
+}
+"""
+
+
+def test_references_that_are_counted_while_ours_goes(xstrace):
+    """The application's own and the runtime's: 2 and 3 with PoCL. Ours goes when the command ends, which may be in the middle of the call."""
+    program = compile_c(xstrace.home / "references", REFERENCES, "-lOpenCL")
+    bare = set(xstrace.bare(program).out.split())
+    run = xstrace(KERNEL, program)
+    assert set(run.out.split()) <= bare and run.status == 0
+
+
+REOPENS = r"""
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#define F(name, ...) ((__typeof__(&name))dlsym(library, #name))(__VA_ARGS__)
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < 5; i++) {
+		void *library = dlopen("libOpenCL.so.1", RTLD_NOW);
+		cl_platform_id platform;
+		cl_device_id device;
+		int value = i;
+		F(clGetPlatformIDs, 1, &platform, NULL);
+		F(clGetDeviceIDs, platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL);
+		cl_context context = F(clCreateContext, NULL, 1, &device, NULL, NULL, NULL);
+		cl_command_queue queue = F(clCreateCommandQueue, context, device, 0, NULL);
+		cl_mem memory = F(clCreateBuffer, context, CL_MEM_READ_WRITE, 1 << 20, NULL, NULL);
+		F(clEnqueueFillBuffer, queue, memory, &value, 4, 0, 1 << 20, 0, NULL, NULL);
+		F(clFlush, queue);
+		if (argc == 1) /* else what is in flight ends without a loader */
+			F(clFinish, queue);
+		printf("%d\n", dlclose(library));
+	}
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("in_flight", [[], ["in flight"]])
+def test_loader_that_is_closed_and_opened_again(xstrace, in_flight):
+    program = compile_c(xstrace.home / "reopens", REOPENS, "-ldl")
+    bare = xstrace.bare(program, in_flight)
+    run = xstrace(KERNEL, program, in_flight)
+    assert (run.status, run.out) == (bare.status, bare.out) == (0, "0\n" * 5)
+    other = run.trace.other
+    assert len(run.trace.device) + other.get("open_commands", 0) + other.get("untimed_commands", 0) == 5

@@ -114,8 +114,6 @@ void xs_ze_node_kernel(struct xs_ze_node *node, ze_kernel_handle_t kernel);
  */
 bool xs_ze_node_launch(struct xs_ze_node *node, ze_kernel_handle_t kernel,
 		       const ze_group_count_t *groups);
-/* That event of the application tells of the node (level_zero_work.c). */
-void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event);
 /* NULL: none left. */
 struct xs_ze_node *xs_ze_node_get(struct xs_ze_context *context);
 /*
@@ -164,6 +162,12 @@ static inline bool xs_ze_is_set(const ze_kernel_timestamp_result_t *times)
 {
 	return times->global.kernelStart != UINT64_MAX;
 }
+/* In the place of times that nobody can read any more. */
+#define XS_ZE_GONE (UINT64_MAX - 1)
+static inline bool xs_ze_is_gone(const ze_kernel_timestamp_result_t *times)
+{
+	return times->global.kernelStart == XS_ZE_GONE;
+}
 /* The shape of what a record tells; 0: too many are interned already. */
 uint32_t xs_ze_shape(const struct xs_device_record *record);
 /* The first of `count` numbers of commands. */
@@ -192,6 +196,8 @@ static inline uint64_t xs_ze_event_link(uint64_t word)
 {
 	return word & XS_ZE_EVENT_TOLD ? 0 : word & XS_ZE_EVENT_LINK;
 }
+/* That event of the application tells of the node from here on. */
+void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event);
 /* It is reset: what it told of is past. */
 void xs_ze_event_forgets(_Atomic uint64_t *word);
 /* It tells of the node no more, which has its record, of that id; and: which has none. */
@@ -324,6 +330,13 @@ bool xs_ze_body_submit(struct xs_ze_body *body, struct xs_ze_submit *ret_submit,
  * any.
  */
 void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed);
+/*
+ * Another command is going to signal the node's event, without a reset: what the node's last
+ * execution has not told by now is lost.
+ */
+void xs_ze_body_gives_way(struct xs_ze_node *node);
+/* Events of its commands are signalled by what is executed elsewhere, too. */
+void xs_ze_body_shares(struct xs_ze_body *body);
 /* Records what is complete of a queue's executions. */
 void xs_ze_collect_executions(struct xs_ze_queue *queue);
 /*

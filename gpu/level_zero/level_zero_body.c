@@ -164,6 +164,11 @@ void xs_ze_body_saves(struct xs_ze_body *body)
 	body->resets = true;
 }
 
+void xs_ze_body_shares(struct xs_ze_body *body)
+{
+	body->shares = true;
+}
+
 void xs_ze_body_drop(struct xs_ze_body *body)
 {
 	struct xs_ze_node *next;

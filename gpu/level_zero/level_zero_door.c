@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <stdlib.h>
 
 #include "level_zero.h"
@@ -25,7 +26,15 @@
 
 typedef void *dlopen_function(const char *name, int mode);
 dlopen_function *xs_real_dlopen __attribute__((visibility("hidden")));
-const char *xs_dlopen_name(const char *name, int mode) __attribute__((visibility("hidden"), used));
+/* How a call of dlopen() goes on; two registers. */
+struct way {
+	const char *name;
+	dlopen_function *next;
+};
+struct way xs_dlopen_way(const char *name, int mode) __attribute__((visibility("hidden"), used));
+
+/* From the C library, where it is new enough. */
+extern int _dl_find_object(void *address, struct dl_find_object *result) __attribute__((weak));
 
 /* Is the name, with or without a directory, that of the layer whose place we take? */
 static bool is_theirs(const char *name)
@@ -105,6 +114,42 @@ static void open_deep(const char *name)
 	}
 }
 
+/*
+ * A static ittnotify opens us at the program's first event, with a lock held that a child of fork()
+ * would find taken. glibc's dlopen() takes 30 us there, because nothing of it has run before. So
+ * the first who asks for this library by the path by which it is loaded gets a handle at once.
+ *
+ * A preloaded library that was never opened has no scope of its own (dlsym() would crash), so it is
+ * the program's handle, if that leads to our functions by all names that loaders ask for: another
+ * preloaded library may be a layer, too. It can be closed once without effect.
+ */
+static bool is_first_of_own(const char *name)
+{
+	static const char *const entries[] = { "__itt_api_init",      "__itt_api_version",
+					       "clGetLayerInfo",      "clInitLayer",
+					       "InitializeInjection", "InitializeInjectionNvtx2" };
+	static atomic_flag done = ATOMIC_FLAG_INIT;
+	struct dl_find_object own;
+	bool ours = true;
+
+	if (!_dl_find_object || _dl_find_object((void *)(uintptr_t)is_first_of_own, &own) ||
+	    strcmp(own.dlfo_link_map->l_name, name) != 0 || atomic_flag_test_and_set(&done))
+		return false;
+	for (size_t i = 0; ours && i < sizeof(entries) / sizeof(entries[0]); i++) {
+		const void *found = dlsym(RTLD_DEFAULT, entries[i]);
+
+		ours = found >= own.dlfo_map_start && found < own.dlfo_map_end;
+	}
+	return ours;
+}
+
+static void *open_own(const char *name, int mode)
+{
+	(void)name;
+	(void)mode;
+	return _r_debug.r_map;
+}
+
 static void *no_dlopen(const char *name, int mode)
 {
 	(void)name;
@@ -112,31 +157,36 @@ static void *no_dlopen(const char *name, int mode)
 	return NULL;
 }
 
-/* The name that dlopen() is to be called with. */
-const char *xs_dlopen_name(const char *name, int mode)
+static const char *layer_path(void)
 {
 	static _Atomic(char *) layer;
-	char *ours;
+	char *ours = atomic_load_explicit(&layer, memory_order_acquire);
 
+	if (!ours) {
+		ours = path_beside(LAYER);
+		atomic_store_explicit(&layer, ours, memory_order_release);
+	}
+	return ours;
+}
+
+struct way xs_dlopen_way(const char *name, int mode)
+{
+	const char *layer;
+
+	if (name && (mode & (RTLD_LAZY | RTLD_NOW)) && is_first_of_own(name))
+		return (struct way){ name, open_own };
 	if (!xs_real_dlopen) {
 		*(void **)&xs_real_dlopen = dlsym(RTLD_NEXT, "dlopen");
 		if (!xs_real_dlopen)
 			xs_real_dlopen = no_dlopen;
 	}
-	if (__builtin_expect(!name, 0))
-		return name;
-	if (__builtin_expect(mode & RTLD_DEEPBIND, 0))
+	if (__builtin_expect(name && (mode & RTLD_DEEPBIND), 0))
 		open_deep(name);
-	if (__builtin_expect(!is_theirs(name), 1))
-		return name;
-	if (!wanted())
-		return name;
-	ours = atomic_load_explicit(&layer, memory_order_acquire);
-	if (!ours) {
-		ours = path_beside(LAYER);
-		atomic_store_explicit(&layer, ours, memory_order_release);
+	if (__builtin_expect(name && is_theirs(name), 0) && wanted()) {
+		layer = layer_path();
+		name = layer ? layer : name;
 	}
-	return ours ? ours : name;
+	return (struct way){ name, xs_real_dlopen };
 }
 
 /*
@@ -152,11 +202,11 @@ __asm__(".pushsection .text\n"
 	"	endbr64\n"
 	"	pushq %rsi\n"
 	"	.cfi_adjust_cfa_offset 8\n"
-	"	call xs_dlopen_name\n"
+	"	call xs_dlopen_way\n"
 	"	popq %rsi\n"
 	"	.cfi_adjust_cfa_offset -8\n"
 	"	movq %rax, %rdi\n"
-	"	jmp *xs_real_dlopen(%rip)\n"
+	"	jmp *%rdx\n"
 	"	.cfi_endproc\n"
 	".size dlopen, .-dlopen\n"
 	".popsection\n");
@@ -168,11 +218,10 @@ __asm__(".pushsection .text\n"
 	"	.cfi_startproc\n"
 	"	stp x1, x30, [sp, #-16]!\n"
 	"	.cfi_adjust_cfa_offset 16\n"
-	"	bl xs_dlopen_name\n"
+	"	bl xs_dlopen_way\n"
+	"	mov x16, x1\n"
 	"	ldp x1, x30, [sp], #16\n"
 	"	.cfi_adjust_cfa_offset -16\n"
-	"	adrp x16, xs_real_dlopen\n"
-	"	ldr x16, [x16, :lo12:xs_real_dlopen]\n"
 	"	br x16\n"
 	"	.cfi_endproc\n"
 	".size dlopen, .-dlopen\n"
@@ -180,8 +229,9 @@ __asm__(".pushsection .text\n"
 #else
 EXPORT void *dlopen(const char *name, int mode)
 {
-	name = xs_dlopen_name(name, mode);
-	return xs_real_dlopen(name, mode);
+	struct way way = xs_dlopen_way(name, mode);
+
+	return way.next(way.name, mode);
 }
 #endif
 

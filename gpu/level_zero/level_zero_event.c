@@ -65,6 +65,23 @@ void xs_ze_event_unlink(ze_event_handle_t event, const struct xs_ze_node *node)
 	xs_ze_event_told(event, node, 0);
 }
 
+void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event)
+{
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
+	_Atomic uint64_t *word = xs_ze_event_word(event);
+
+	node->event = event;
+	/* what still refers to the node's last use finds another count */
+	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_PENDING,
+			      memory_order_release);
+	if (word)
+		atomic_store_explicit(word,
+				      (atomic_load_explicit(word, memory_order_relaxed) &
+				       ~(XS_ZE_EVENT_LINK | XS_ZE_EVENT_TOLD)) |
+					      xs_ze_node_link(node),
+				      memory_order_release);
+}
+
 static bool counter_based(const ze_event_pool_desc_t *desc)
 {
 	for (const ze_base_desc_t *next = desc->pNext; next; next = next->pNext)

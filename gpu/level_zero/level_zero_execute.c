@@ -48,7 +48,7 @@ static void record_execution(const struct xs_ze_execution *execution)
 			times = *saved; /* another list has reset it */
 		else
 			memset(&times, 0xff, sizeof(times));
-		if (!xs_ze_is_set(&times))
+		if (!xs_ze_is_set(&times) || xs_ze_is_gone(&times))
 			xs_commands_untimed(1);
 		else
 			xs_ze_node_record(node, &times,
@@ -240,7 +240,58 @@ void xs_ze_body_event_ends(struct xs_ze_node *node, bool destroyed)
 		node->event = node->own; /* which is never signalled */
 }
 
+void xs_ze_body_gives_way(struct xs_ze_node *node)
+{
+	struct xs_ze_body *body = node->body;
+	struct xs_ze_queue *queue = NULL;
+	uint64_t of = 0;
+	uint32_t rounds = 0;
+	bool busy;
+
+	xs_lock_robust(&xs_ze_execute_lock);
+	if (body->live) {
+		queue = body->live->queue;
+		of = body->live->serial;
+	}
+	xs_unlock(&xs_ze_execute_lock);
+	if (!queue)
+		return;
+	xs_ze_collect_executions(queue);
+	do {
+		xs_lock_robust(&xs_ze_execute_lock);
+		busy = body->live && body->live->busy;
+		if (!body->live || body->live->serial != of)
+			of = 0;
+		xs_unlock(&xs_ze_execute_lock);
+	} while (busy && xs_wait_a_bit(&rounds)); /* another thread reads the event just now */
+	if (!of || atomic_load_explicit(&node->early, memory_order_relaxed) == of)
+		return;
+	node->early_times.global.kernelStart = XS_ZE_GONE;
+	body->resets = true;
+	atomic_store_explicit(&node->early, of, memory_order_release);
+}
+
 /* ---- executing ---- */
+
+/* The events that others signal, too, tell of this body from here on. */
+static void take_events(const struct xs_ze_body *body)
+{
+	for (struct xs_ze_node *node = body->first; node;
+	     node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
+		_Atomic uint64_t *word = node->event != node->own ? xs_ze_event_word(node->event)
+								  : NULL;
+		uint64_t value = word ? atomic_load_explicit(word, memory_order_acquire) : 0;
+		struct xs_ze_node *before = xs_ze_node_linked(xs_ze_event_link(value));
+
+		if (!word || before == node)
+			continue;
+		if (before && before->body)
+			xs_ze_body_gives_way(before);
+		else if (before && !xs_ze_node_finish(before))
+			xs_ze_node_lost(before);
+		xs_ze_node_link_event(node, node->event);
+	}
+}
 
 /* What the host has read early belongs to this execution, and the next one will do the same. */
 static void keep_early(const struct xs_ze_body *body, const struct xs_ze_slot *slot, uint64_t of)
@@ -388,11 +439,12 @@ static struct xs_ze_slot *keep_last(struct xs_ze_body *body, struct xs_ze_submis
 struct xs_ze_slot *xs_ze_batch_body(struct xs_ze_batch *batch, struct xs_ze_body *body)
 {
 	struct xs_ze_slot *slot = keep_last(body, batch->submission);
-	struct xs_ze_execution *execution =
-		body->count && batch->tick
-			? new_execution(batch->queue, body, batch->submission, batch->tick)
-			: NULL;
+	struct xs_ze_execution *execution = NULL;
 
+	if (body->shares)
+		take_events(body);
+	if (body->count && batch->tick)
+		execution = new_execution(batch->queue, body, batch->submission, batch->tick);
 	if (batch->tick)
 		batch->untimed += body->untimed + (execution ? 0 : body->count);
 	if (execution) {

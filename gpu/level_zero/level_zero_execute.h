@@ -75,6 +75,8 @@ struct xs_ze_body {
 	struct xs_ze_slot *idle;
 	/* events are reset between its executions: nodes may have early or saved times */
 	bool resets;
+	/* some of its events belong to others as well: who is executed last has them */
+	bool shares;
 };
 
 /* For all of these. Held for a few loads and stores, and never while the driver is called. */

@@ -233,11 +233,19 @@ static void signalled_again(struct xs_ze_work *work, struct xs_ze_node *before)
 
 	if (before->saved || (!before->body && xs_ze_node_finish(before)))
 		return;
-	if (before->body ? before->body == list->body
-			 : !list->body && before->queue == list->queue && list->in_order) {
+	if (before->body && before->body != list->body) {
+		work->shares = list->body;
+		xs_ze_body_shares(before->body);
+		if (list->body)
+			xs_ze_body_shares(list->body);
+		else
+			xs_ze_body_gives_way(before);
+	} else if (list->in_order && (before->body || before->queue == list->queue)) {
 		before->saved_always = before->body;
 		save_times(list, work->handle, before, 0);
-	} else if (!before->body) {
+	} else if (before->body) {
+		before->event = before->own; /* which is never signalled */
+	} else {
 		xs_ze_node_lost(before);
 	}
 }
@@ -264,7 +272,7 @@ static __attribute__((noinline)) bool choose_event(struct xs_ze_work *work,
 
 	if (value & XS_ZE_EVENT_TIMED) {
 		before = xs_ze_node_linked(xs_ze_event_link(value));
-		if (before && (value & XS_ZE_EVENT_COUNTS || !before->body))
+		if (before)
 			signalled_again(work, before);
 		value = atomic_load_explicit(word, memory_order_relaxed);
 		node->stale = value & (XS_ZE_EVENT_TOLD | XS_ZE_EVENT_HOST) &&
@@ -343,7 +351,7 @@ bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t handle, uint3
 	work->handle = handle;
 	work->node = NULL;
 	work->signal_after = NULL;
-	work->resets = false;
+	work->resets = work->shares = false;
 	work->list = xs_ze_device && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
 	work->untimed =
 		work->list ? !work->list->device->unwanted &&
@@ -352,30 +360,15 @@ bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t handle, uint3
 	return true;
 }
 
-void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event)
-{
-	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
-	_Atomic uint64_t *word = xs_ze_event_word(event);
-
-	node->event = event;
-	/* what still refers to the node's last use finds another count */
-	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_PENDING,
-			      memory_order_release);
-	if (word)
-		atomic_store_explicit(word,
-				      (atomic_load_explicit(word, memory_order_relaxed) &
-				       ~(XS_ZE_EVENT_LINK | XS_ZE_EVENT_TOLD)) |
-					      xs_ze_node_link(node),
-				      memory_order_release);
-}
-
 /* The event that the application gave tells of this node from here on. */
 static __attribute__((noinline)) void link_event(struct xs_ze_work *work, struct xs_ze_node *node)
 {
 	/* an event that is reset on the device may still be signalled by its last command */
 	if (work->resets && node->queue)
 		save_times(work->list, work->handle, node, 1);
-	xs_ze_node_link_event(node, node->event);
+	/* of what shares it, who is executed last has it */
+	if (!work->shares)
+		xs_ze_node_link_event(node, node->event);
 }
 
 static void keep_in_body(struct xs_ze_list *list, struct xs_ze_node *node)

@@ -78,6 +78,7 @@ struct xs_ze_work {
 	ze_event_handle_t signal_after; /* the application's event, where ours took its place */
 	uint32_t function;
 	bool resets;  /* the event is one that is reset on the device */
+	bool shares;  /* a command of another list or graph signals it, too */
 	bool untimed; /* times are wanted, and not possible */
 	bool paused;  /* nothing is recorded, of the call neither */
 };

@@ -14,7 +14,7 @@
 
 /* ---- commands in flight ---- */
 
-enum { NODE_FREE, NODE_ACTIVE, NODE_BUSY, NODE_RECORDED, NODE_LEFT };
+enum { NODE_FREE, NODE_ACTIVE, NODE_BUSY, NODE_RECORDED, NODE_LEFT, NODE_RELEASING };
 
 /*
  * What the two threads of a command, who enqueues it and who completes it, pass to each other: one
@@ -136,13 +136,13 @@ static void node_ended(struct node *node, cl_int status)
 
 static void node_finish(struct node *node)
 {
-	cl_event event = node->event;
-
-	atomic_store_explicit(&node->state, NODE_FREE, memory_order_relaxed);
+	/* who counts the event's references must see that ours is on its way */
+	atomic_store(&node->state, NODE_RELEASING);
+	if (node->event)
+		(void)xs_cl_target.clReleaseEvent(node->event);
+	atomic_store_explicit(&node->state, NODE_FREE, memory_order_release);
 	xs_pool_put(&nodes, node);
 	atomic_fetch_add_explicit(&finished.count, 1, memory_order_release);
-	if (event)
-		(void)xs_cl_target.clReleaseEvent(event);
 }
 
 /*
@@ -343,24 +343,43 @@ void xs_cl_waited_for(cl_uint count, const cl_event *events, const struct xs_cal
 	}
 }
 
-/* The application counts its own references. */
+/* The state of the node that holds a reference to the application's event; NODE_FREE: none does. */
+static uint8_t held_by(cl_event event)
+{
+	uint32_t count = any_in_flight() ? node_count() : 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct node *node = xs_pool_at(&nodes, i);
+		uint8_t state = node ? atomic_load_explicit(&node->state, memory_order_acquire)
+				     : NODE_FREE;
+
+		if (state != NODE_FREE && node->event == event && node->retained)
+			return state;
+	}
+	return NODE_FREE;
+}
+
+/*
+ * The application counts its own references. Ours may go while it counts: then it counts again, a
+ * few times.
+ */
 cl_int xs_hook_clGetEventInfo(cl_event event, cl_event_info name, size_t size, void *value,
 			      size_t *size_ret)
 {
-	cl_int result = xs_cl_target.clGetEventInfo(event, name, size, value, size_ret);
-	uint32_t count = node_count();
+	bool counts = name == CL_EVENT_REFERENCE_COUNT && value;
+	uint8_t before, after = NODE_FREE;
+	uint32_t rounds = 0;
+	cl_int result;
 
-	if (name != CL_EVENT_REFERENCE_COUNT || result || !value || !any_in_flight())
-		return result;
-	for (uint32_t i = 0; i < count; i++) {
-		struct node *node = xs_pool_at(&nodes, i);
-
-		if (node && atomic_load_explicit(&node->state, memory_order_acquire) != NODE_FREE &&
-		    node->event == event && node->retained && *(cl_uint *)value > 1) {
-			--*(cl_uint *)value;
-			break;
-		}
-	}
+	do {
+		before = counts ? held_by(event) : NODE_FREE;
+		result = xs_cl_target.clGetEventInfo(event, name, size, value, size_ret);
+		after = counts && !result && before != NODE_FREE ? held_by(event) : NODE_FREE;
+	} while (before != NODE_FREE && !result &&
+		 (after == NODE_FREE || after == NODE_RELEASING) && xs_wait_a_bit(&rounds));
+	if (before != NODE_FREE && after != NODE_FREE && after != NODE_RELEASING &&
+	    *(cl_uint *)value > 1)
+		--*(cl_uint *)value;
 	return result;
 }
 

@@ -2,6 +2,7 @@
  * Our place in the OpenCL loader's chain of layers (OPENCL_LAYERS).
  */
 #include <CL/cl_layer.h>
+#include <dlfcn.h>
 
 #include "opencl.h"
 
@@ -29,6 +30,19 @@ static union {
 	void *entry[512];
 } layer;
 
+/*
+ * The library of a function that we call from now on, callbacks of commands in flight among others,
+ * stays loaded: a program may close the loader and open it again.
+ */
+static void keep_library(const void *function)
+{
+	Dl_info info;
+
+	if (dladdr(function, &info) && info.dli_fname &&
+	    !dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
+		(void)dlerror(); /* it is the program itself; no error that the program sees */
+}
+
 EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uint *entries_ret,
 			  const cl_icd_dispatch **layer_ret)
 {
@@ -47,6 +61,9 @@ EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch *target, cl_uin
 		*layer_ret = &layer.known;
 		return CL_SUCCESS;
 	}
+	/* a layer below us, and the loader */
+	keep_library(*(void *const *)target);
+	keep_library(__builtin_return_address(0));
 	memcpy(&xs_cl_target, target, sizeof(xs_cl_target));
 	memcpy(layer.entry, target, bytes);
 	if (options) {
@@ -72,6 +89,7 @@ EXPORT cl_int clInitLayerWithProperties(cl_uint entries, const cl_icd_dispatch *
 					const cl_bitfield *properties)
 {
 	(void)properties;
+	keep_library(__builtin_return_address(0));
 	return clInitLayer(entries, target, entries_ret, layer_ret);
 }
 

@@ -20,6 +20,7 @@
 #define FIRST	    (100u * MS) /* after a process was found: many live shorter */
 #define ANSWER	    (100u * MS) /* how long an answer is waited for */
 #define ANSWER_STEP (5u * MS)
+#define REFUSALS    20u	   /* lines of them that a run tells */
 #define ANSWERS	    16u	   /* messages that are taken in one turn */
 #define LATE	    10000u /* ms: a start that lies further back is no start, as Kineto has it */
 
@@ -223,6 +224,33 @@ static void plan_by_time(struct xs_asked *asked, uint64_t real_ms)
 	asked->end = asked->begin + config->duration;
 }
 
+/* Who sends many requests that are not served fills nobody's terminal. */
+static void tell_refused(struct xs_demand *demand, const struct xs_asked *asked, const char *why)
+{
+	if (demand->refused < REFUSALS)
+		xs_tell("[WARNING] process %d: a request of dynolog is not served: %s%s\n",
+			asked->pid, why,
+			demand->refused == REFUSALS - 1 ? "; no further ones are told" : "");
+	demand->refused += demand->refused < REFUSALS;
+}
+
+static void choose_path(struct xs_asked *asked)
+{
+	const char *why = "which is not in the directory that KINETO_ONDEMAND_TRACE_DIR allows";
+	bool allowed = xs_demand_path(&asked->config, asked->pid, asked->path);
+
+	if (allowed && asked->config.log_file[0] && !xs_demand_is_safe(asked->path)) {
+		why = "on the way to which is a link, no directory, or one that other users can "
+		      "change";
+		allowed = false;
+		xs_demand_usual_path(asked->pid, asked->path);
+	}
+	if (!allowed)
+		xs_tell("[WARNING] process %d: dynolog asks for a trace in %s, %s; it is to be in "
+			"%s\n",
+			asked->pid, asked->config.log_file, why, asked->path);
+}
+
 static void take_request(struct xs_run *run, struct xs_asked *asked, size_t length)
 {
 	struct xs_demand_config *config = &run->demand->config;
@@ -233,16 +261,12 @@ static void take_request(struct xs_run *run, struct xs_asked *asked, size_t leng
 	if (xs_demand_parse(config, run->demand->text, length, error, sizeof(error)))
 		wrong = why_not(run, asked, config, real_ms);
 	if (wrong) {
-		xs_tell("[WARNING] process %d: a request of dynolog is not served: %s\n",
-			asked->pid, wrong);
+		tell_refused(run->demand, asked, wrong);
 		return;
 	}
 	asked->config = *config;
 	asked->by_session = false;
-	if (!xs_demand_path(config, asked->pid, asked->path))
-		xs_tell("[WARNING] process %d: dynolog asks for a trace in %s, which is not in the "
-			"directory that KINETO_ONDEMAND_TRACE_DIR allows; it is to be in %s\n",
-			asked->pid, config->log_file, asked->path);
+	choose_path(asked);
 	asked->by_steps = config->start_iteration >= 0;
 	plan_by_time(asked, real_ms);
 	asked->state = XS_ASKED_WAITING;

@@ -250,18 +250,6 @@ bool xs_demand_parse(struct xs_demand_config *config, const char *text, size_t l
 
 /* ---- the trace's path ---- */
 
-static bool is_allowed(const char *path)
-{
-	const char *directory = getenv("KINETO_ONDEMAND_TRACE_DIR");
-	size_t length;
-
-	if (!directory || !directory[0])
-		directory = "/tmp/";
-	length = strlen(directory);
-	return !strncmp(path, directory, length) &&
-	       (directory[length - 1] == '/' || path[length] == '/') && !strstr(path, "..");
-}
-
 /* The pid comes before the first of these endings that the path has. */
 static size_t stem_of(const char *path)
 {
@@ -272,15 +260,20 @@ static size_t stem_of(const char *path)
 	return at ? (size_t)(at - path) : 0;
 }
 
+void xs_demand_usual_path(int32_t pid, char *path)
+{
+	(void)sprintf(path, "/tmp/libkineto_activities_%d.json", pid);
+}
+
 bool xs_demand_path(const struct xs_demand_config *config, int32_t pid, char *path)
 {
 	const char *given = config->log_file;
 	size_t stem = stem_of(given), length = strlen(given);
 	/* the pid, ".tmp" and a number come to it */
-	bool allowed = is_allowed(given) && length < PATH_MAX - 64;
+	bool allowed = xs_demand_base(given) && !strstr(given, "..") && length < PATH_MAX - 64;
 
 	if (!allowed)
-		(void)sprintf(path, "/tmp/libkineto_activities_%d.json", pid);
+		xs_demand_usual_path(pid, path);
 	else if (stem)
 		memcpy(path + stem + sprintf(mempcpy(path, given, stem), "_%d", pid), given + stem,
 		       length - stem + 1);

@@ -37,5 +37,19 @@ bool xs_demand_parse(struct xs_demand_config *config, const char *text, size_t l
  * the log file is not where traces on demand may be, and the path is the usual one.
  */
 bool xs_demand_path(const struct xs_demand_config *config, int32_t pid, char *path);
+/* The usual one. */
+void xs_demand_usual_path(int32_t pid, char *path);
+
+/* ---- demand_place.c ---- */
+
+/* How much of the path is the directory in which traces may be; 0: it does not lie there. */
+size_t xs_demand_base(const char *path);
+/*
+ * Does each directory between that and the file belong to this user or root, so that nobody else
+ * can put another one into its place, or a link?
+ */
+bool xs_demand_is_safe(const char *path);
+/* Is nothing there, or a trace of this user? */
+bool xs_demand_may_replace(const char *path);
 
 #endif

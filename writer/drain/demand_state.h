@@ -42,6 +42,7 @@ struct xs_demand {
 	/* in a run that a program has begun: shells may ask by --resume and --pause */
 	bool for_session;
 	bool told_many, told_error, told_garbage;
+	uint32_t refused;		/* requests that were told, up to REFUSALS */
 	struct xs_demand_config config; /* that is being read */
 	char text[XS_DYNOLOG_TEXT];
 };

@@ -48,7 +48,11 @@ void xs_demand_written(struct xs_run *run, char *path)
 		    strncmp(path + length, TEMPORARY, strlen(TEMPORARY)) != 0)
 			continue;
 		asked->written = true;
-		if (rename(path, asked->path) < 0)
+		if (!xs_demand_may_replace(asked->path))
+			xs_tell("[WARNING] %s is there already and is no trace of this user; the "
+				"trace stays in %s\n",
+				asked->path, path);
+		else if (rename(path, asked->path) < 0)
 			xs_tell("[WARNING] %s: %s; the trace stays in %s\n", asked->path,
 				strerror(errno), path);
 		else

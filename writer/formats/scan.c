@@ -32,6 +32,14 @@ static const char *number_end(const char *p)
 	return p;
 }
 
+/* More digits than readers take for one: Python's json ends with an error. */
+static bool is_too_long(const char *p, const char *stop)
+{
+	size_t n = (size_t)(stop - p) - (*p == '-');
+
+	return n > XF_DIGITS && !memchr(p, '.', n) && !memchr(p, 'e', n) && !memchr(p, 'E', n);
+}
+
 /* A string, number or word. */
 static enum xf_scan scalar(const char *p, const char *end, const char **ret_end,
 			   const char **ret_why)
@@ -49,7 +57,12 @@ static enum xf_scan scalar(const char *p, const char *end, const char **ret_end,
 	stop = number_end(p);
 	if (stop) {
 		*ret_end = stop;
-		return stop >= end ? XF_MORE : XF_OK; /* a digit may follow */
+		if (stop >= end)
+			return XF_MORE; /* a digit may follow */
+		if (__builtin_expect(!is_too_long(p, stop), 1))
+			return XF_OK;
+		*ret_why = "a number with too many digits";
+		return XF_BAD;
 	}
 	word = xf_word_at(p);
 	if (word) {

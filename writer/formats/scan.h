@@ -16,6 +16,7 @@
 #define XF_SLACK  64
 #define XF_OTHERS 24
 #define XF_DEPTH  256
+#define XF_DIGITS 4300 /* of an integer */
 
 struct xf_text {
 	const char *p; /* NULL: absent */
