@@ -345,51 +345,6 @@ static void keep(struct queue *queue, const struct command *command)
 	queue->count++;
 }
 
-void xs_waits_command(struct xs_process *process, const struct xs_work *work, uint64_t pid,
-		      uint64_t tid)
-{
-	const struct xs_device_record *record = work->record;
-	struct command command = {
-		.name = { .raw_start = record->start, .id = record->id },
-		.tick = record->event.flags & XS_DEVICE_FLAG_TICKS ? record->submit
-								   : record->event.tick,
-		.start = work->start,
-		.end = work->end,
-		.pid = pid,
-		.tid = tid,
-		.in_order = record->event.flags & XS_DEVICE_FLAG_IN_ORDER,
-	};
-	struct queue *queue = queue_of(process, record->event.source, work->queue);
-	const struct call *first;
-	struct call call;
-
-	if (!queue)
-		return;
-	queue->commands++;
-	if (queue->named_count && queue->commands - queue->named[0].since > PATIENCE) {
-		forget_named(queue, 0);
-		settle(process, queue);
-	}
-	if (record->event.flags & XS_DEVICE_FLAG_WAITED) {
-		call = (struct call){ .start = work->host_start,
-				      .end = work->host_end,
-				      .tid = record->tid };
-		/* a call that a pause cut short is shown up to there */
-		if (work->linked && xs_process_paused_after(process, record->event.tick) >=
-					    record->event.tick + record->host_ticks)
-			waited_for(process, queue, &command, &call);
-	} else if (take_named(queue, &command, &call)) {
-		waited_for(process, queue, &command, &call);
-		settle(process, queue);
-	} else {
-		first = call_for(queue, command.tick);
-		if (first && !is_open(queue, &command, first))
-			draw_one(process, queue, &command, first);
-		else
-			keep(queue, &command);
-	}
-}
-
 static void tell(struct xs_process *process, const struct xs_wait *wait)
 {
 	struct call call = { wait->until, wait->start, wait->end, wait->tid, 0, wait->kind };
@@ -423,6 +378,60 @@ void xs_waits_read(struct xs_process *process, const struct xs_wait *wait)
 	for (at = waits->held_count++; at && waits->held[at - 1].end > wait->end; at--)
 		waits->held[at] = waits->held[at - 1];
 	waits->held[at] = *wait;
+}
+
+void xs_waits_command(struct xs_process *process, const struct xs_work *work, uint64_t pid,
+		      uint64_t tid)
+{
+	const struct xs_device_record *record = work->record;
+	struct command command = {
+		.name = { .raw_start = record->start, .id = record->id },
+		.tick = record->event.flags & XS_DEVICE_FLAG_TICKS ? record->submit
+								   : record->event.tick,
+		.start = work->start,
+		.end = work->end,
+		.pid = pid,
+		.tid = tid,
+		.in_order = record->event.flags & XS_DEVICE_FLAG_IN_ORDER,
+	};
+	struct queue *queue = queue_of(process, record->event.source, work->queue);
+	const struct call *first;
+	struct call call;
+
+	if (!queue)
+		return;
+	queue->commands++;
+	if (queue->named_count && queue->commands - queue->named[0].since > PATIENCE) {
+		forget_named(queue, 0);
+		settle(process, queue);
+	}
+	if (record->event.flags & XS_DEVICE_FLAG_WAITED) {
+		/* a call that a pause cut short is shown up to there */
+		if (!work->linked || xs_process_paused_after(process, record->event.tick) <
+					     record->event.tick + record->host_ticks)
+			return;
+		call = (struct call){ .start = work->host_start,
+				      .end = work->host_end,
+				      .tid = record->tid };
+		draw_one(process, queue, &command, &call);
+		if (command.in_order) /* an earlier call may have waited for those before it */
+			xs_waits_read(process, &(struct xs_wait){ .source = record->event.source,
+								  .kind = XS_WAITED_SUBMITTED,
+								  .tid = call.tid,
+								  .queue = work->queue,
+								  .until = command.tick,
+								  .start = call.start,
+								  .end = call.end });
+	} else if (take_named(queue, &command, &call)) {
+		waited_for(process, queue, &command, &call);
+		settle(process, queue);
+	} else {
+		first = call_for(queue, command.tick);
+		if (first && !is_open(queue, &command, first))
+			draw_one(process, queue, &command, first);
+		else
+			keep(queue, &command);
+	}
 }
 
 void xs_waits_looked(struct xs_process *process)
