@@ -216,7 +216,7 @@ def waits(xstrace, options):
 
 def test_with_a_disk_the_program_waits_less(xstrace):
     """8 MB of records, of which memory has a place for 1."""
-    for _ in range(3):  # others may have the processors
+    for _ in range(8):  # others may have the processors
         without, disk = waits(xstrace, "--backlog 1M --backlog-disk 0"), waits(xstrace, "--backlog 1M")
         if disk < without / 2:
             return
