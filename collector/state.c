@@ -56,12 +56,13 @@ static void put_gate(struct xs_gate *expected, struct xs_gate *gate, struct xs_g
 		(void)munmap(gate, XS_PAGE);
 }
 
-/* From the C library, where it is new enough. */
+/* From the C library, where it is new enough; musl, which a program may have, has neither. */
+#pragma weak _r_debug
 extern int _dl_find_object(void *address, struct dl_find_object *result) __attribute__((weak));
 
 const struct link_map *xs_first_self(void)
 {
-	const struct link_map *map = _r_debug.r_map;
+	const struct link_map *map = &_r_debug ? _r_debug.r_map : NULL;
 	struct dl_find_object own;
 
 	if (!map || !_dl_find_object || _dl_find_object((void *)&xs_self, &own))

@@ -172,13 +172,18 @@ static void finish_start(void)
 	atomic_store(&starting, NULL);
 }
 
+/* What pthread_atfork() of glibc calls (nptl/pthread_atfork.c). musl, which a program may have, has
+ * none. */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+			     void *library) __attribute__((weak));
+
 /* Not later: a fork that has begun calls none that comes during it. */
 __attribute__((constructor)) static void watch_forks(void)
 {
 	const struct xs_options *options = xs_collector_options();
 
-	if (options && xs_want_itt(options))
-		(void)pthread_atfork(NULL, NULL, finish_start);
+	if (options && xs_want_itt(options) && __register_atfork)
+		(void)__register_atfork(NULL, NULL, finish_start, NULL);
 }
 
 EXPORT void __itt_api_fini(struct itt_global *global)

@@ -176,7 +176,7 @@ def disk_bytes(run):
     return total
 
 
-def start_on_disk(xstrace, least=2 * MIB, options=DISK):
+def start_on_disk(xstrace, least=MIB, options=DISK):
     """A program that works until it is killed, and has so much on disk; its pid, and what it did."""
     path = xstrace.home / "truth"
     run = xstrace.start(options, "itt_stress", [path, 2, 0])

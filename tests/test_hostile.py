@@ -162,9 +162,9 @@ def tells_of_loss(trace, said):
 def test_scribbler(place, mode, kinds):
     """A process of the same user writes into the files of the run while a program is traced."""
     truth = place.out / "truth"
-    run = place.start([XSTRACE, ITT, "--on-full", "drop", APPS / "itt_stress", truth, "3", "250", "1"])
+    run = place.start([XSTRACE, ITT, "--on-full", "drop", APPS / "itt_stress", truth, "3", "10000", "1"])
     has_files = kinds != "mailbox" or os.path.exists(run.dir + "/mailbox")
-    scribbler = place.scribble(run.dir, kinds, mode, 200, seed=MODES.index(mode) * 10 + KINDS.index(kinds))
+    scribbler = place.scribble(run.dir, kinds, mode, 700, seed=MODES.index(mode) * 10 + KINDS.index(kinds))
     place.wait(run, 0, 30)
     written = int(scribbler.communicate(timeout=30)[0].split()[1])
     assert scribbler.returncode == 0 and (written > 100 or not has_files or (mode == "heads" and kinds != "p"))

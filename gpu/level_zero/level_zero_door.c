@@ -34,6 +34,7 @@ struct way {
 struct way xs_dlopen_way(const char *name, int mode) __attribute__((visibility("hidden"), used));
 
 /* From the C library, where it is new enough. */
+#pragma weak _r_debug
 extern int _dl_find_object(void *address, struct dl_find_object *result) __attribute__((weak));
 
 /* Is the name, with or without a directory, that of the layer whose place we take? */
@@ -147,7 +148,7 @@ static void *open_own(const char *name, int mode)
 {
 	(void)name;
 	(void)mode;
-	return _r_debug.r_map;
+	return &_r_debug ? _r_debug.r_map : NULL;
 }
 
 static void *no_dlopen(const char *name, int mode)
