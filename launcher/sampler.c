@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,10 +22,14 @@ static __attribute__((noinline)) int start(struct xs_launch *launch, char *path,
 {
 	char *argv[] = { "xstrace-system", interval, NULL };
 	volatile int failed = 0;
-	int pid = vfork();
+	int launcher = getpid(), pid = vfork();
 
 	if (pid == 0) {
 		sigset_t none;
+
+		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+		if (getppid() != launcher)
+			_exit(XS_EXIT_SELF);
 
 		(void)setsid();
 		(void)sigemptyset(&none);
@@ -66,7 +71,8 @@ void xs_sampler_end(struct xs_launch *launch)
 	if (launch->sampler <= 0)
 		return;
 	(void)kill(launch->sampler, SIGTERM);
-	for (int i = 0; waitpid(launch->sampler, &status, WNOHANG) == 0; i++) {
+	/* killed, it may still be in a driver's call: nobody waits for that */
+	for (int i = 0; i < 2 * PATIENCE_MS && !waitpid(launch->sampler, &status, WNOHANG); i++) {
 		if (i == PATIENCE_MS)
 			(void)kill(launch->sampler, SIGKILL);
 		(void)nanosleep(&ms, NULL);

@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include <xstrace/xstrace.h>
 
@@ -79,7 +78,6 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	(void)sigaction(SIGTERM, &action, NULL);
-	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	sources.root = root ? root : "";
 	(void)xstrace_initialize(true);
 	xs_host_add(&sources);
