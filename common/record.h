@@ -85,6 +85,7 @@ enum xs_kind {
 	XS_EXTERNAL,
 	XS_THREAD_NAMED, /* what the program calls another thread; struct xs_thread_named_record */
 	XS_METRICS,	 /* what the hardware has counted of a kernel; struct xs_metrics_record */
+	XS_COUNTED,	 /* the same, of one that is told elsewhere; struct xs_counted_record */
 };
 
 /* Who made the record: a row of writer/meaning/backends.c. Tables of reports come in this order. */
@@ -290,6 +291,21 @@ struct xs_metrics_record {
 #define XS_METRICS_SIZE(count) \
 	(((uint32_t)sizeof(struct xs_metrics_record) + 9u * (count) + 15) & ~15u)
 static_assert(sizeof(struct xs_metrics_record) == 160, "multiple of 16");
+
+/*
+ * The same of a kernel that is told elsewhere (activity.h): both have this number. `count` numbers;
+ * event.name is the id of the text that says what they are.
+ */
+struct xs_counted_record {
+	struct xs_event event;
+	uint32_t correlation;
+	uint16_t count, part;
+	uint64_t reserved;
+	double value[];
+};
+#define XS_COUNTED_SIZE(count) \
+	(((uint32_t)sizeof(struct xs_counted_record) + 8u * (count) + 15) & ~15u)
+static_assert(sizeof(struct xs_counted_record) == 32, "multiple of 16");
 
 /*
  * Which commands of a queue a call has waited for. Those before it in a queue that keeps its order

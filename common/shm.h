@@ -201,7 +201,8 @@ enum xs_unseen {
 	XS_UNSEEN_METRIC_FUNCTIONS,
 	XS_UNSEEN_METRIC_GROUP,
 	XS_UNSEEN_METRIC_ACTIVE,
-	XS_UNSEEN_METRIC_THEIRS
+	XS_UNSEEN_METRIC_THEIRS,
+	XS_UNSEEN_METRIC_CUPTI
 };
 
 #define XS_ARGUMENTS_MAX 1024u
@@ -293,7 +294,7 @@ struct xs_kept_file {
 	struct xs_kept_activity activity;
 };
 
-#define XS_SHM_VERSION	  21u
+#define XS_SHM_VERSION	  22u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */

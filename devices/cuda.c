@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "devices.h"
+#include "metric_sets.h"
 
 /* enum CUdevice_attribute */
 #define CLOCK_KHZ	13
@@ -71,32 +72,77 @@ static void add(const struct driver *driver, struct xs_found_list *list, int num
 	(void)snprintf(found->engines, sizeof(found->engines), "%d multiprocessors", processors);
 }
 
+/* NULL, or why there is none. */
+static const char *open_driver(struct driver *driver)
+{
+	static char text[48];
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+	int error;
+
+	if (!library)
+		return "its driver (libcuda.so.1) is not installed";
+	if (!take(driver, library))
+		return "libcuda.so.1 is no CUDA driver";
+	error = driver->init(0);
+	if (!error)
+		return NULL;
+	(void)snprintf(text, sizeof(text), "its driver answers %d", error);
+	return text;
+}
+
 void xs_find_cuda(struct xs_found_list *list)
 {
-	void *library = dlopen("libcuda.so.1", RTLD_NOW);
 	struct driver driver;
-	int count = 0, error;
+	int count = 0;
 
-	if (!library) {
-		list->missing[2] = "its driver (libcuda.so.1) is not installed";
+	list->missing[2] = open_driver(&driver);
+	if (list->missing[2])
 		return;
-	}
-	if (!take(&driver, library)) {
-		list->missing[2] = "libcuda.so.1 is no CUDA driver";
-		return;
-	}
-	error = driver.init(0);
-	if (error) {
-		static char text[48];
-
-		(void)snprintf(text, sizeof(text), "its driver answers %d", error);
-		list->missing[2] = text;
-		return;
-	}
 	if (driver.count(&count))
 		count = 0;
 	for (int i = 0; i < count && i < (int)XS_FOUND_MAX; i++)
 		add(&driver, list, i);
 	if (!count)
 		list->missing[2] = "it has no device";
+}
+
+/* ---- metrics ---- */
+
+bool xs_has_cuda(void)
+{
+	struct driver driver;
+	int count = 0;
+
+	return !open_driver(&driver) && !driver.count(&count) && count > 0;
+}
+
+bool xs_print_cuda_metrics(void)
+{
+	const char *name;
+
+	if (!xs_has_cuda())
+		return false;
+	for (size_t i = 0; (name = xs_metric_set_name(i)); i++) {
+		printf("CUDA, group %s (query):\n", name);
+		for (const char *at = xs_metric_set(name); at; at = strchr(at, ',')) {
+			at += *at == ',';
+			printf("  %.*s\n", (int)strcspn(at, ","), at);
+		}
+	}
+	puts("CUDA, in place of a group: names of CUPTI's metrics for the GPU, separated by "
+	     "commas");
+	return true;
+}
+
+bool xs_cuda_admin_only(void)
+{
+	FILE *file = fopen("/proc/driver/nvidia/params", "re");
+	char line[256];
+	int only = 0;
+
+	while (file && !only && fgets(line, sizeof(line), file))
+		(void)sscanf(line, "RmProfilingAdminOnly: %d", &only);
+	if (file)
+		fclose(file);
+	return only;
 }

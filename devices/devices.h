@@ -49,10 +49,17 @@ bool xs_print_metrics(void);
 typedef void xs_metric_group_t(void *data, const char *name, uint32_t metrics, bool query,
 			       bool sampling);
 /*
- * All groups of all devices. NULL, or why there are none: Level Zero is not there, or a driver does
- * not tell.
+ * All groups of all devices (tell NULL: is there one?). NULL, or why there are none: Level Zero is
+ * not there, or a driver does not tell.
  */
 const char *xs_each_metric_group(xs_metric_group_t *tell, void *data);
+
+/* Does CUDA's driver have a device? */
+bool xs_has_cuda(void);
+/* Prints CUDA's groups. False: there is no device of it. */
+bool xs_print_cuda_metrics(void);
+/* Does NVIDIA's driver keep its counters from all but root? */
+bool xs_cuda_admin_only(void);
 
 /*
  * Before a run with --metric-query (or, `sampling`, --metric-sampling): can the group be measured

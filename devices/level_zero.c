@@ -254,6 +254,8 @@ const char *xs_each_metric_group(xs_metric_group_t *tell, void *data)
 			if (ze.zetMetricGroupGetProperties(groups[k], &group) != ZE_RESULT_SUCCESS)
 				continue;
 			group.name[sizeof(group.name) - 1] = '\0';
+			if (!tell)
+				return NULL;
 			tell(data, group.name, group.metricCount,
 			     group.samplingType & ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_EVENT_BASED,
 			     group.samplingType & ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED);

@@ -93,13 +93,22 @@ static int select_devices(const struct xs_found_list *list, const char *wanted)
 	return 0;
 }
 
+static void print_metrics(void)
+{
+	bool cuda = xs_print_cuda_metrics();
+
+	/* why Level Zero has none is not asked where CUDA has some */
+	if (!cuda || !xs_each_metric_group(NULL, NULL))
+		(void)xs_print_metrics();
+}
+
 int main(int argc, char **argv)
 {
 	static struct xs_found_list list;
 
 	if (argc == 2 && !strcmp(argv[1], "metrics")) {
 		xs_want_metrics();
-		(void)xs_print_metrics();
+		print_metrics();
 		return 0;
 	}
 	if (argc < 2) {
@@ -119,6 +128,6 @@ int main(int argc, char **argv)
 		return select_devices(&list, argv[2]);
 	list_devices(&list);
 	if (!strcmp(argv[1], "all"))
-		(void)xs_print_metrics();
+		print_metrics();
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "devices.h"
+#include "metric_sets.h"
 #include "options.h"
 #include "text.h"
 
@@ -52,6 +53,11 @@ static void tell_permissions(const char *option)
 		if (file)
 			fclose(file);
 	}
+	if (xs_cuda_admin_only() && !is_capable())
+		xs_tell("xstrace: --%s: this user may not read an NVIDIA GPU's counters; allow it "
+			"with: echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 | sudo "
+			"tee /etc/modprobe.d/nvidia-profiling.conf, and start the machine anew\n",
+			option);
 }
 
 /* ---- the group ---- */
@@ -116,15 +122,28 @@ static int refuse(const char *option, const struct seen *seen)
 	return XS_EXIT_SELF;
 }
 
+static void look_at_cuda(struct seen *seen)
+{
+	const char *name;
+
+	for (size_t i = 0; (name = xs_metric_set_name(i)); i++)
+		look_at(seen, name, 1, true, false);
+}
+
 int xs_check_metrics(const char *option, const char *group, bool sampling)
 {
 	struct seen seen = { .wanted = group, .sampling = sampling, .distance = SIZE_MAX };
 	const char *missing;
+	bool cuda = !sampling && xs_has_cuda();
 
 	tell_permissions(option);
 	missing = xs_each_metric_group(look_at, &seen);
-	if (seen.found)
+	if (seen.found || (cuda && xs_metric_set(group)))
 		return 0;
+	if (cuda && missing) {
+		look_at_cuda(&seen);
+		return refuse(option, &seen);
+	}
 	if (!missing)
 		return refuse(option, &seen);
 	xs_tell("xstrace: --%s: nothing is measured: Level Zero has no metrics, %s; the "

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "xs_cuda.h"
+#include "profiler.h"
 #include "lock.h"
 #include "sys.h"
 
@@ -228,6 +228,7 @@ bool xs_cuda_alive(void)
 
 void xs_cuda_flush(void)
 {
+	xs_cuda_ranges_look();
 	(void)xs_cupti.ActivityFlushAll(0);
 	(void)xs_cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 	count_dropped(NULL, 0);

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "call_values.h"
+#include "profiler.h"
 #include "xs_cuda.h"
 
 /*
@@ -155,6 +156,36 @@ static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_C
 		enqueued(call.tick, duration, use, data);
 }
 
+static __attribute__((noinline)) void resource(CUpti_CallbackId id, const void *data)
+{
+	const CUpti_ResourceData *what = data;
+
+	if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING)
+		xs_cuda_forget_symbols();
+	else if (id == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING)
+		xs_cuda_range_context_ends(what->context);
+	if (id != CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED)
+		return;
+	xs_cuda_range_captured();
+	if (inside.depth)
+		inside.going[(inside.depth - 1) % NESTED].captured = true;
+}
+
+/* -q: what the driver is about to run, and has put on the device, in pauses too. */
+static __attribute__((noinline)) void range(CUpti_CallbackId id, const CUpti_CallbackData *data)
+{
+	bool kernel = use_of(CUPTI_CB_DOMAIN_DRIVER_API, id) & XS_CUDA_LAUNCHES;
+
+	if (!kernel && id != CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch &&
+	    id != CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz)
+		return;
+	if (data->callbackSite == CUPTI_API_ENTER)
+		xs_cuda_range_enter(data->context, data->correlationId, kernel);
+	else
+		xs_cuda_range_leave(data->functionReturnValue &&
+				    *(const int *)data->functionReturnValue);
+}
+
 void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
 			      const void *data)
 {
@@ -162,6 +193,8 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 	bool is_api = domain == CUPTI_CB_DOMAIN_RUNTIME_API || domain == CUPTI_CB_DOMAIN_DRIVER_API;
 
 	(void)user;
+	if (__builtin_expect(xs_cuda_ranges, 0) && domain == CUPTI_CB_DOMAIN_DRIVER_API)
+		range(id, call);
 	if (__builtin_expect(is_api, 1)) {
 		if (call->callbackSite == CUPTI_API_ENTER) {
 			if (!xs_paused())
@@ -170,10 +203,7 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 			leave(domain, id, call);
 		}
 	} else if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
-		if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING)
-			xs_cuda_forget_symbols();
-		else if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED && inside.depth)
-			inside.going[(inside.depth - 1) % NESTED].captured = true;
+		resource(id, data);
 	}
 }
 
@@ -253,6 +283,10 @@ CUptiResult xs_cuda_enable_calls(const struct xs_options *options)
 				      CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
 	(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
 				      CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
+	xs_cuda_ranges = options->metric_query;
+	if (xs_cuda_ranges)
+		(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
+					      CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
 	result = enable(1);
 	if (result || !xs_paused_itself())
 		return result;

@@ -138,5 +138,6 @@ bool xs_cupti_open(const char **ret_why)
 #undef TAKE
 #undef CHECK
 	take_later(library);
+	xs_cupti.library = library;
 	return true;
 }

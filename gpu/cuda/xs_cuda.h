@@ -47,6 +47,7 @@ void xs_cuda_out(const struct xs_call *call, bool runtime, uint32_t id, const vo
 	F(GetResultString)                   \
 	F(GetTimestamp)                      \
 	F(GetContextId)                      \
+	F(GetDeviceId)                       \
 	F(GetStreamIdEx)                     \
 	F(ActivityFlushPeriod)               \
 	F(ActivityEnableLatencyTimestamps)   \
@@ -68,6 +69,7 @@ struct xs_cupti {
 	XS_CUPTI_OPTIONAL(XS_CUPTI_MEMBER)
 #undef XS_CUPTI_MEMBER
 	struct xs_cupti_later later;
+	void *library; /* for functions of CUPTI that are rarely needed */
 	CUpti_SubscriberHandle subscriber;
 	bool several; /* the later ones are used */
 };

@@ -198,7 +198,7 @@ struct sc_cmd {
 CUresult sc_submit(struct sc_cmd *cmd);
 void sc_execute(struct sc_cmd *cmd);
 void sc_log_command(const struct sc_cmd *cmd, uint64_t raw_start, uint64_t raw_end);
-CUresult sc_stream_drain(struct sc_stream *stream);
+CUresult sc_stream_drain(struct sc_stream *stream) SC_SHARED;
 void sc_stream_end(struct sc_stream *stream);
 struct sc_stream *sc_stream_make(struct sc_context *context, unsigned flags, int priority);
 struct sc_stream *sc_stream_of(CUstream handle) SC_SHARED;

@@ -1,5 +1,5 @@
 /* What the driver tells, and the records and callbacks that come of it. */
-#include "profiler.h"
+#include "counters.h"
 
 #include <string.h>
 
@@ -15,6 +15,7 @@ static void enter(struct sc_call *call)
 	memset(call->data, 0, sizeof(call->data));
 	if (heard)
 		su_call_back(call, CUPTI_API_ENTER);
+	su_ranges_begin(call);
 	/* before what the call puts on a device */
 	if (wanted && !call->outer && su_wants(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, NULL))
 		su_put_external(call->corr);
@@ -40,6 +41,7 @@ static void put_call(const struct sc_call *call, unsigned kind)
 
 static void leave(struct sc_call *call)
 {
+	su_ranges_end(call);
 	if (call->domain == SC_DRIVER ? wants_driver : wants_runtime)
 		put_call(call, call->domain == SC_DRIVER ? CUPTI_ACTIVITY_KIND_DRIVER
 							 : CUPTI_ACTIVITY_KIND_RUNTIME);
@@ -161,6 +163,7 @@ static void put_set(const struct sc_cmd *cmd)
 
 static void executed(const struct sc_cmd *cmd)
 {
+	su_ranges_executed(cmd);
 	if (cmd->node_id && su_wants(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, cmd->context))
 		return; /* the graph is told as one */
 	switch (cmd->kind) {
@@ -207,8 +210,8 @@ void su_refresh(void)
 		for (unsigned c = 0; c < 16; c++)
 			device |= su_sessions[i].contexts[c].on != 0;
 	}
-	sc_flag(SC_CALLS, wants_driver || wants_runtime || su_hears_calls());
-	sc_flag(SC_DEVICE, device);
+	sc_flag(SC_CALLS, wants_driver || wants_runtime || su_hears_calls() || su_ranging());
+	sc_flag(SC_DEVICE, device || su_ranging());
 	(void)pthread_mutex_unlock(&lock);
 }
 

@@ -478,6 +478,7 @@ void xs_cuda_free(struct xs_process *process)
 	free(cuda->calls);
 	free(cuda->orphans);
 	free(cuda->waits);
+	xs_cuda_metrics_free(cuda);
 	free(cuda);
 	process->cuda = NULL;
 }

@@ -217,6 +217,9 @@ static void tell_unseen(const struct xs_process *process)
 					    "kernels there are not measured",
 		[XS_UNSEEN_METRIC_THEIRS] = "it uses the hardware's counters itself; from then on "
 					    "its kernels are not measured",
+		[XS_UNSEEN_METRIC_CUPTI] = "its libcupti has no range profiler for its GPU (CUDA "
+					   "12.6 or later, Turing or later); kernels there are "
+					   "not measured",
 	};
 	uint32_t unseen = atomic_load(&process->file->unseen);
 
@@ -311,6 +314,7 @@ static void finish_tracks(struct xs_process *process)
 	process->untimed = atomic_load(&process->file->untimed);
 	process->unmeasured = atomic_load(&process->file->unmeasured);
 	xs_cuda_finish(process);
+	process->unmeasured += xs_cuda_unjoined(process);
 	process->host_ns = now - xs_process_ns(process, process->join_tick);
 	xs_process_commit(process);
 }

@@ -73,6 +73,8 @@ struct xs_cuda {
 	int64_t used[XS_ACTIVITY_TEXTS]; /* bytes that are allocated, by the text of their counter
 					  */
 	struct xs_cuda_waits *waits;	 /* cuda_waits.c; NULL: none yet */
+	struct xs_cuda_metrics *metrics; /* cuda_metrics.c; NULL: none yet */
+	uint64_t unjoined;		 /* runs of kernels that were counted and not found */
 	struct xs_track *history;	 /* flight recorder: what was told; NULL: there is none */
 };
 
@@ -111,6 +113,16 @@ void xs_cuda_tell_waits(struct xs_process *process, bool all);
 bool xs_cuda_event(struct xs_cuda *cuda, const unsigned char *data, uint32_t size);
 /* A record of a wait. False: its call is not known (yet). */
 bool xs_cuda_waited(struct xs_process *process, const unsigned char *data, uint32_t size);
+
+/* ---- cuda_metrics.c ---- */
+
+/* A kernel has run. work: it was shown; NULL: it was left out. */
+void xs_cuda_ran(struct xs_process *process, uint32_t correlation, const struct xs_work *work);
+/* An XS_COUNTED record. */
+void xs_cuda_counted(struct xs_process *process, const struct xs_event *event, uint32_t size);
+/* Runs of kernels that were counted, and whose kernels are not in the trace. */
+uint64_t xs_cuda_unjoined(const struct xs_process *process);
+void xs_cuda_metrics_free(struct xs_cuda *cuda);
 
 /* ---- cuda_calls.c ---- */
 

@@ -253,17 +253,19 @@ static bool device_wanted(const struct xs_process *process, uint32_t device)
 	return device >= 64 || wanted >> device & 1;
 }
 
+enum outcome { OUTCOME_LATER, OUTCOME_LEFT_OUT, OUTCOME_SHOWN };
+
 /* Work on a device. */
-static bool show(struct xs_process *process, struct piece *piece, bool last)
+static enum outcome show_work(struct xs_process *process, struct piece *piece, bool last)
 {
 	struct xs_cuda *cuda = process->cuda;
 	struct xs_cuda_call *call = xs_cuda_call_of(cuda, piece->correlation);
 	bool launched = call && call->launch && piece->kernel;
 
 	if (!call && !last)
-		return false;
+		return OUTCOME_LATER;
 	if (!call && was_paused(process))
-		return true; /* it was made while nothing was recorded */
+		return OUTCOME_LEFT_OUT; /* it was made while nothing was recorded */
 	if (launched && !call->joined)
 		cuda->joined++;
 	if (call)
@@ -273,22 +275,34 @@ static bool show(struct xs_process *process, struct piece *piece, bool last)
 		if (launched)
 			cuda->joined--;
 		cuda->untimed++;
-		return true;
+		return OUTCOME_LEFT_OUT;
 	}
 	if (!call && piece->kernel)
 		xs_cuda_ended(cuda, piece->correlation);
 	if (!device_wanted(process, piece->record.device))
-		return true;
+		return OUTCOME_LEFT_OUT;
 	if (!place(process, piece, call)) {
 		process->corrupt++;
-		return true;
+		return OUTCOME_LEFT_OUT;
 	}
 	if (xs_cuda_is_past(process, piece->work.end))
-		return true;
+		return OUTCOME_LEFT_OUT;
 	complete(process, piece, call);
-	if (xs_work_wanted(process->run, &piece->record.event))
-		xs_work_show(process, &piece->work);
-	return true;
+	if (!xs_work_wanted(process->run, &piece->record.event))
+		return OUTCOME_LEFT_OUT;
+	xs_work_show(process, &piece->work);
+	return OUTCOME_SHOWN;
+}
+
+static bool show(struct xs_process *process, struct piece *piece, bool last)
+{
+	enum outcome outcome = show_work(process, piece, last);
+
+	/* what is counted of a graph is told of no kernel */
+	if (outcome != OUTCOME_LATER && piece->kernel && !piece->graph)
+		xs_cuda_ran(process, piece->correlation,
+			    outcome == OUTCOME_SHOWN ? &piece->work : NULL);
+	return outcome != OUTCOME_LATER;
 }
 
 bool xs_cuda_record(struct xs_process *process, const unsigned char *data, uint32_t size, bool last)

@@ -31,6 +31,14 @@ static bool take_names(struct xs_run *run, struct xs_metrics *metrics)
 	return lines == metrics->count;
 }
 
+bool xs_metrics_tell(struct xs_process *process, struct xs_metrics *metrics)
+{
+	if (!take_names(process->run, metrics))
+		return false;
+	XS_TELL_SINKS(process, metrics, process, metrics);
+	return true;
+}
+
 void xs_metrics_read(struct xs_process *process, const struct xs_metrics_record *record,
 		     uint32_t size)
 {
@@ -45,8 +53,7 @@ void xs_metrics_read(struct xs_process *process, const struct xs_metrics_record 
 	metrics.part = record->part;
 	metrics.value = record->value;
 	metrics.type = (const uint8_t *)&record->value[record->count];
-	if (!take_names(process->run, &metrics) ||
-	    !xs_work_wanted(process->run, &record->work.event))
+	if (!xs_work_wanted(process->run, &record->work.event))
 		return;
 	work.queue = record->work.queue;
 	work.shape = record->work.global;
@@ -54,5 +61,5 @@ void xs_metrics_read(struct xs_process *process, const struct xs_metrics_record 
 	work.host_end = xs_process_ns(process, record->work.event.tick + record->work.host_ticks);
 	if (xs_device_times(process, &work) && work.end >= work.start &&
 	    work.end <= process->horizon)
-		XS_TELL_SINKS(process, metrics, process, &metrics);
+		(void)xs_metrics_tell(process, &metrics);
 }

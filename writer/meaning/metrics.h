@@ -6,7 +6,14 @@
 
 #include "traced.h"
 
+struct xs_metrics;
 struct xs_metrics_record;
+
+/*
+ * Tells the sinks, with the group and the names that metrics->columns stands for. False: it stands
+ * for none, or not for as many.
+ */
+bool xs_metrics_tell(struct xs_process *process, struct xs_metrics *metrics);
 
 void xs_metrics_read(struct xs_process *process, const struct xs_metrics_record *record,
 		     uint32_t size);

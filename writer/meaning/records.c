@@ -254,19 +254,23 @@ static void read_description(struct xs_process *process, const struct xs_event *
 {
 	if (event->kind == XS_METRICS)
 		xs_metrics_read(process, (const void *)event, size);
+	else if (event->kind == XS_COUNTED)
+		xs_cuda_counted(process, event, size);
 	else if (event->kind == XS_DEVICE_USED)
 		XS_TELL_SINKS(process, device_used, process, event);
 	else if (size >= sizeof(struct xs_kernel_record))
 		XS_TELL_SINKS(process, kernel, process, (const void *)event);
 }
 
-/* What is told of something that has a record of its own, just before that or behind it. */
+/* What is told of something that has a record of its own, mostly just before that or behind it. */
 static void read_of_other(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
 	if (event->kind == XS_STACK)
 		read_stack(track, event, size);
 	else if (event->kind == XS_OWN_TIME)
 		xs_own_time_read(track, (const void *)event, size);
+	else if (event->kind == XS_THREAD_NAMED)
+		xs_thread_named(track->process, event, size);
 	else
 		read_wait(track, (const void *)event, size);
 }
@@ -294,6 +298,7 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_DEVICE_USED:
 	case XS_KERNEL:
 	case XS_METRICS:
+	case XS_COUNTED:
 		read_description(process, event, size);
 		break;
 	case XS_CALL_IN:
@@ -304,9 +309,6 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_THREAD:
 		read_thread(track, event, size);
 		return;
-	case XS_THREAD_NAMED:
-		xs_thread_named(process, event, size);
-		return;
 	case XS_PAD:
 		return;
 	case XS_LOST_ENDS:
@@ -315,6 +317,7 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_STACK:
 	case XS_WAITED:
 	case XS_OWN_TIME:
+	case XS_THREAD_NAMED:
 		read_of_other(track, event, size);
 		return;
 	case XS_ACTIVITY:

@@ -1,0 +1,55 @@
+/*
+ * --metric-query for CUDA: CUPTI's range profiler makes a range of each kernel of a context, and
+ * counts in it.
+ */
+#ifndef XS_CUDA_PROFILER_H
+#define XS_CUDA_PROFILER_H
+
+#include "profiler_abi.h"
+#include "xs_cuda.h"
+
+struct xs_prof {
+#define XS_PROF_MEMBER(name, type, last, theirs, member) CUptiResult (*name)(struct type *);
+	XS_PROF_CALLS(XS_PROF_MEMBER)
+#undef XS_PROF_MEMBER
+};
+extern struct xs_prof xs_prof;
+
+/* The counters of a context, as long as a thread has them for itself. */
+struct xs_counters {
+	void *host, *object;
+	const char *metrics[XS_METRICS_MAX];
+	uint32_t count, columns;
+	uint32_t ranges; /* that there is room for */
+	uint8_t *config, *image;
+	size_t config_bytes, image_bytes;
+	size_t config_room, image_room; /* the memory stays when the counters end */
+};
+
+/* ---- counters.c ---- */
+
+/* Gets counters for a context. False: there are none, which has been told. */
+bool xs_counters_make(struct xs_counters *counters, CUcontext context, uint32_t ranges);
+void xs_counters_end(struct xs_counters *counters);
+/* From here on each kernel is a range. */
+bool xs_counters_start(struct xs_counters *counters);
+/* Not any more; returns how many ranges there are, UINT32_MAX: that is not known. */
+uint32_t xs_counters_stop(struct xs_counters *counters);
+/* Writes what was counted in a range. */
+bool xs_counters_write(const struct xs_counters *counters, uint32_t range, uint32_t correlation);
+
+/* ---- ranges.c ---- */
+
+extern bool xs_cuda_ranges; /* they are wanted */
+
+/* The driver's call that puts a kernel, or a graph, on a device begins, and ends. */
+void xs_cuda_range_enter(CUcontext context, uint32_t correlation, bool kernel);
+void xs_cuda_range_leave(bool failed);
+/* In that call: it becomes a node of a graph, nothing runs yet. */
+void xs_cuda_range_captured(void);
+/* Writes what has been counted so far. */
+void xs_cuda_ranges_look(void);
+/* The context ends: the same, for it alone. */
+void xs_cuda_range_context_ends(CUcontext context);
+
+#endif

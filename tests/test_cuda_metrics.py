@@ -1,0 +1,221 @@
+"""--metric-query with CUDA: what the software CUDA has counted of each kernel follows from its log."""
+
+import csv
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+from conftest import ROOT, XSTRACE, wait_until
+from cuda_log import HAVE_SOFTCUDA, SoftCUDA
+
+pytestmark = pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no CUPTI headers")
+
+BASIC = {
+    "gpu__time_duration.sum[ns]": lambda k: k.end - k.start,
+    "sm__cycles_elapsed.max[cycle]": lambda k: k.end - k.start,
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed[%]": lambda k: k.blocks * k.threads % 1000 / 10,
+    "sm__warps_active.avg.pct_of_peak_sustained_active[%]": lambda k: k.blocks * k.threads % 1000 / 10,
+    "sm__inst_executed.sum[inst]": lambda k: k.blocks * ((k.threads + 31) // 32) * 10,
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed[%]": lambda k: 96 * k.blocks * k.threads / (k.end - k.start) * 100 / 1024,
+    "dram__bytes_read.sum[byte]": lambda k: 64 * k.blocks * k.threads,
+    "dram__bytes_write.sum[byte]": lambda k: 32 * k.blocks * k.threads,
+    "lts__t_bytes.sum[byte]": lambda k: 96 * k.blocks * k.threads,
+    "l1tex__t_bytes.sum[byte]": lambda k: 96 * k.blocks * k.threads,
+}
+UNMEASURED = re.compile(r"\[WARNING\] (\d+) kernels? of process \d+ \(\S+\) (?:has|have) no metrics")
+
+
+def product_of(text):
+    x, y, z = map(int, text.split(","))
+    return x * y * z
+
+
+def kernels(cuda):
+    """By process and correlation id."""
+    found = {}
+    for kernel in cuda.kernels:
+        kernel.blocks, kernel.threads = product_of(kernel.grid), product_of(kernel.block)
+        assert kernel.graph or (kernel.pid, kernel.correlation) not in found
+        found[kernel.pid, kernel.correlation] = kernel
+    return found
+
+
+def rows(run):
+    """Of the files: (pid, device, row)."""
+    found = []
+    for path in run.cwd.glob("*.metrics.*.csv"):
+        pid = int(path.name.split(".")[2])
+        for part in path.read_text().split("\n=== Device #")[1:]:
+            device, _, text = part.partition(" Metrics ===\n\n")
+            lines = [line for line in text.splitlines() if line]
+            found += [(pid, int(device), row) for row in csv.DictReader(lines)]
+    return found
+
+
+def shown(run):
+    """The correlation ids of kernels in the traces, by process and the number that rows of metrics have."""
+    return {
+        (trace.pid, int(event.args["id"])): event.args["correlation"]
+        for trace in run.traces
+        for event in trace.device
+        if "global" in event.args
+    }
+
+
+def unmeasured(run):
+    return sum(int(count) for count in UNMEASURED.findall("\n".join(run.said)))
+
+
+def check(run, cuda, columns=BASIC):
+    """Each row has what its own kernel did; returns how many there are."""
+    truth, ids = kernels(cuda), shown(run)
+    seen = set()
+    for pid, device, row in rows(run):
+        correlation = ids[pid, int(row["GlobalInstanceId"])]
+        kernel = truth[pid, correlation]
+        assert kernel.device == device and row["Kernel"].split("[")[0] == kernel.name
+        assert list(row)[3:] == list(columns)
+        for name, value in columns.items():
+            assert row[name] == f"{value(kernel):f}", name
+        assert (pid, correlation) not in seen
+        seen.add((pid, correlation))
+    return len(seen)
+
+
+def measured(xstrace, cuda, app, arguments=(), options=()):
+    run = xstrace([*"-q -o rep.csv --chrome-kernel-logging".split(), *options], app, arguments, env=cuda.env)
+    assert run.status == 0
+    return run
+
+
+@pytest.mark.parametrize("sync", [0, 1])
+@pytest.mark.parametrize("version", [12, 13])
+def test_values(xstrace, tmp_path, version, sync):
+    """Each kernel has a row, with what was counted in it alone."""
+    cuda = SoftCUDA(tmp_path, version, SYNC=sync)
+    run = measured(xstrace, cuda, "cuda_streams", ["--kernels", 20, "--streams", 3])
+    assert check(run, cuda) == len(cuda.kernels) == 60 and unmeasured(run) == 0
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_batches_threads_and_devices(xstrace, tmp_path, threads, devices):
+    """More kernels than the profiler has room for, of threads that launch at once."""
+    cuda = SoftCUDA(tmp_path, DEVICES=devices)
+    run = measured(xstrace, cuda, "cuda_streams", ["--kernels", 200, "--threads", threads, "--devices", devices])
+    assert check(run, cuda) + unmeasured(run) == len(cuda.kernels)
+    assert unmeasured(run) == 0
+    assert {device for _, device, _ in rows(run)} == {one.device for one in cuda.kernels}
+
+
+def test_children(xstrace, tmp_path):
+    """Each process has its own counters."""
+    cuda = SoftCUDA(tmp_path)
+    run = measured(xstrace, cuda, "cuda_fork")
+    assert check(run, cuda) == len(cuda.kernels) and len({pid for pid, _, _ in rows(run)}) == 2
+
+
+@pytest.mark.parametrize("app", ["cuda_reset", "cuda_driver"])
+def test_contexts_that_end(xstrace, tmp_path, app):
+    """What a context has counted is read before it goes."""
+    cuda = SoftCUDA(tmp_path)
+    run = measured(xstrace, cuda, app)
+    assert check(run, cuda) == len(cuda.kernels) > 0 and unmeasured(run) == 0
+
+
+def test_counters_in_the_trace(xstrace, tmp_path):
+    """The same values, from each kernel's start to its end."""
+    cuda = SoftCUDA(tmp_path, SYNC=1)
+    run = measured(xstrace, cuda, "cuda_streams", ["--streams", 1])
+    assert len(kernels(cuda)) == 5
+    events = [one for one in run.trace.device if "global" in one.args]
+    for name, value in BASIC.items():
+        points = [(e["ts"], e["args"]["value"]) for e in run.trace.events if e["ph"] == "C" and e["name"] == name]
+        expected = []
+        for event, kernel in zip(events, cuda.kernels, strict=True):
+            expected += [(event.start, value(kernel)), (event.end, 0)]
+        assert points == [(pytest.approx(ts, abs=1e-3), pytest.approx(v, rel=1e-15)) for ts, v in expected]
+
+
+def test_metrics_by_name(xstrace, tmp_path):
+    """In place of a group, names of CUPTI's own."""
+    cuda = SoftCUDA(tmp_path)
+    run = measured(xstrace, cuda, "cuda_streams", options=["-g", "sc__kernels.sum,dram__bytes.sum"])
+    columns = {
+        "sc__kernels.sum": lambda kernel: 1,
+        "dram__bytes.sum[byte]": lambda kernel: 96 * kernel.blocks * kernel.threads,
+    }
+    assert check(run, cuda, columns) == len(cuda.kernels)
+
+
+@pytest.mark.parametrize("group", ["dram__no_such.sum", "gpu__time_duration.sum,", "__", "MemoryBasic"])
+def test_metrics_that_the_gpu_does_not_have(xstrace, tmp_path, group):
+    """Said in one line; the program runs, and the rest is recorded."""
+    cuda = SoftCUDA(tmp_path)
+    run = measured(xstrace, cuda, "cuda_streams", options=["-g", group])
+    assert any("does not tell of the metric group (--group) for queries" in line for line in run.said)
+    assert len(shown(run)) == len(cuda.kernels) and not rows(run)
+
+
+def test_a_group_that_there_is_not(xstrace, tmp_path):
+    """Said before the program starts, with the nearest name."""
+    cuda = SoftCUDA(tmp_path)
+    run = xstrace("-q -g ComputBasic", "cuda_streams", env=cuda.env)
+    assert run.status == 125 and "did you mean --group ComputeBasic?" in run.said[0] and not cuda.commands
+
+
+def test_list(tmp_path):
+    env = os.environ | SoftCUDA(tmp_path).env
+    out = subprocess.run([XSTRACE, "--metric-list"], env=env, capture_output=True, text=True, check=True).stdout
+    assert "CUDA, group ComputeBasic (query):\n  gpu__time_duration.sum\n" in out
+    assert "Level Zero" not in out
+
+
+def test_filter(xstrace, tmp_path):
+    """What a filter leaves out has no row, and is not missed."""
+    cuda = SoftCUDA(tmp_path)
+    run = measured(xstrace, cuda, "cuda_streams", options=["--exclude-kernels", "increment"])
+    assert not rows(run) and unmeasured(run) == 0 and cuda.kernels
+
+
+def test_graphs(xstrace, tmp_path):
+    """Kernels of a graph are counted together, so not shown: each launch of a graph is told."""
+    cuda = SoftCUDA(tmp_path)
+    run = measured(xstrace, cuda, "cuda_graphs")
+    launches = {kernel.correlation for kernel in cuda.kernels if kernel.graph}
+    plain = [kernel for kernel in cuda.kernels if not kernel.graph]
+    assert check(run, cuda) == len(plain) and unmeasured(run) == len(launches) > 0
+
+
+def profiler_functions():
+    text = (ROOT / "gpu/cuda/profiler_abi.h").read_text()
+    return ["cupti" + name for name in re.findall(r"^\s*F\((\w+), xs_prof", text, re.M)]
+
+
+@pytest.mark.parametrize("function", profiler_functions())
+def test_functions_that_fail(xstrace, tmp_path, function):
+    """Once, or always: the program is as it is, and each kernel has a row or is counted, unless one line says that none has."""
+    for when in ("1:", "2:", ""):
+        home = tmp_path / when.strip(":")
+        home.mkdir(exist_ok=True)
+        cuda = SoftCUDA(home, FAULT=f"{function}:{when}35")
+        run = measured(xstrace, cuda, "cuda_streams", ["--kernels", 400])
+        run.check_expected("kernels")
+        count = sum(pid == run.trace.pid for pid, _, _ in rows(run))
+        refused = any("kernels there are not measured" in line for line in run.said)
+        assert len(cuda.kernels) == 800 and (refused or count + unmeasured(run) == 800), run.said
+        for path in run.cwd.iterdir():
+            path.unlink()
+
+
+@pytest.mark.parametrize("how", ["KILL", "SEGV"])
+def test_killed(xstrace, tmp_path, how):
+    """What was counted and not read is told."""
+    cuda = SoftCUDA(tmp_path)
+    run = xstrace.start("-q -o rep.csv --chrome-kernel-logging", "cuda_loop", [10**7], env=cuda.env)
+    wait_until(lambda: cuda.path.exists() and cuda.path.stat().st_size > 200_000)
+    os.kill(run.child("cuda_loop"), getattr(signal, "SIG" + how))
+    run.finish()
+    assert 0 <= check(run, cuda) + unmeasured(run) - len(cuda.kernels) <= 1
