@@ -209,6 +209,113 @@ def test_chart_of_stalls(stalls, tmp_path):
     ]
 
 
+# as nvdisasm prints it: a loop that loads, and a kernel without source
+SASS = """
+//--------------------- .text._Z3sumPfS_i --------------------------
+	.section	.text._Z3sumPfS_i,"ax",@progbits
+_Z3sumPfS_i:
+.text._Z3sumPfS_i:
+	//## File "/src/sum.cu", line 3
+        /*0000*/                   S2R R0, SR_TID.X ;
+        /*0010*/                   ISETP.GE.AND P0, PT, R0, UR4, PT ;
+        /*0020*/               @P0 BRA `(.L_x_1) ;
+	//## File "/src/sum.cu", line 4
+.L_x_0:
+        /*0030*/                   LDG.E.64 R2, desc[UR4][R8.64] ;
+        /*0040*/                   IADD3 R8, R8, 0x8, RZ ;
+        /*0050*/                   FFMA R6, R3.reuse, R3, R6 ;
+        /*0060*/               @P1 BRA `(.L_x_0) ;
+.L_x_1:
+	//## File "/src/sum.cu", line 5
+        /*0070*/                   STG.E desc[UR4][R10.64], R6 ;
+        /*0080*/                   MOV R2, R0 ;
+        /*0090*/                   FADD R4, R2, R6 ;
+        /*00a0*/                   EXIT ;
+//--------------------- .text.other --------------------------
+.text.other:
+        /*0000*/                   EXIT ;
+"""
+SASS_STALLS = """
+=== Device #0 Metrics ===
+
+Kernel,IP[Address],Active[Events],LongScoreboardStall[Events],ShortScoreboardStall[Events],WaitStall[Events]
+"sum(float*, float*, int)",10,1,0,5,2
+"sum(float*, float*, int)",50,1,80,0,0
+"sum(float*, float*, int)",90,1,7,0,0
+"""
+
+
+def sass_report(tmp_path, tool, reason):
+    """The parts of the report that are of that reason, by instruction."""
+    (tmp_path / "stalls.csv").write_text(SASS_STALLS)
+    (tmp_path / "dump").mkdir(exist_ok=True)
+    (tmp_path / "dump/k.cubin").write_text("not looked at")
+    (tmp_path / "bin").mkdir(exist_ok=True)
+    (tmp_path / "bin/nvdisasm").write_text(tool)
+    (tmp_path / "bin/nvdisasm").chmod(0o755)
+    (tmp_path / "nvdisasm.txt").write_text(SASS)
+    command = [COMMAND, "-s", tmp_path / "dump", "-o", tmp_path / "out.html", "-r", tmp_path / "report.txt", tmp_path / "stalls.csv"]
+    env = os.environ | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env)
+    assert run.returncode == 0, run
+    text = (tmp_path / "report.txt").read_text()
+    part = next((part for part in text.split("*" * 95) if part.strip().startswith(f"{reason} Stalls")), "")
+    return run, [[line.strip() for line in one.splitlines() if line.strip()] for one in part.split("\nInstruction, ")[1:]]
+
+
+def test_report_of_sass(tmp_path):
+    tool = f"#!/bin/sh\ncat {tmp_path}/nvdisasm.txt\n"
+    run, (first, second) = sass_report(tmp_path, tool, "LongScoreboard")
+    assert not run.stderr
+    # the pair of registers that the loop has loaded; the source of both
+    assert first[:4] == ["80 events", "/*0050*/ FFMA R6, R3.reuse, R3, R6", "Line 4", "File: /src/sum.cu"]
+    assert first[4:] == [
+        "is stalled potentially by",
+        "instruction",
+        "/*0030*/ LDG.E.64 R2, desc[UR4][R8.64]",
+        "Line 4",
+        "File: /src/sum.cu",
+    ]
+    # R2 was written again, R6 never loaded: no cause is made up
+    assert second[0] == "7 events" and second[-1] == "is stalled"
+    _, (only,) = sass_report(tmp_path, tool, "ShortScoreboard")
+    assert only[-3:] == ["/*0000*/ S2R R0, SR_TID.X", "Line 3", "File: /src/sum.cu"]
+    _, (only,) = sass_report(tmp_path, tool, "Wait")
+    assert only[-2] == "is stalled"
+
+
+def test_sass_without_or_with_a_broken_nvdisasm(tmp_path):
+    run, _ = sass_report(tmp_path, "#!/bin/sh\necho 'nvdisasm fatal: not an ELF file' >&2\nexit 1\n", "Wait")
+    assert f"nvdisasm cannot read {tmp_path}/dump/k.cubin: nvdisasm fatal: not an ELF file" in run.stderr
+    assert "No .asm or .cubin file" in (tmp_path / "report.txt").read_text()
+
+
+NVCC = next((path for path in ROOT.glob(".venv/lib/python3*/site-packages/nvidia/cu*") if (path / "bin/nvcc").exists()), None)
+
+
+@pytest.mark.skipif(not NVCC, reason="no nvcc and nvdisasm of PyPI's: scripts/setup --clients")
+def test_sass_of_nvcc(tmp_path):
+    """What NVIDIA's own compiler and disassembler of today make."""
+    (tmp_path / "k.cu").write_text(
+        'extern "C" __global__ void kernel(float *a, const float *b)\n{\n\tint i = threadIdx.x;\n\ta[i] = rsqrtf(b[i]) * 3;\n}\n'
+    )
+    path = f"{NVCC}/bin:{NVCC}/nvvm/bin:{os.environ['PATH']}"
+    command = ["nvcc", "-cubin", "-arch=sm_90", "-lineinfo", "-o", tmp_path / "dump/k.cubin", tmp_path / "k.cu"]
+    (tmp_path / "dump").mkdir()
+    subprocess.run(command, env=os.environ | {"PATH": path}, check=True)
+    program = f"""
+from xstrace.stalls import Dump
+listing = Dump({str(tmp_path / "dump")!r}).listing("kernel")
+rsqrt = next(one for one in listing.instructions if "MUFU.RSQ" in one.text)
+uses = next(one for one in listing.instructions if one.waits & rsqrt.defines and one.address > rsqrt.address)
+print([one.text for one in listing.causes(listing.places[uses.address], "Short")], uses.line, uses.file)
+"""
+    run = subprocess.run(
+        ["python3", "-c", program], env=os.environ | {"PATH": path, "PYTHONPATH": str(ROOT / "python")}, capture_output=True, text=True
+    )
+    assert "MUFU.RSQ" in run.stdout and f"Line 4 File: {tmp_path}/k.cu" in run.stdout, run
+
+
 # ---- the view ----
 
 

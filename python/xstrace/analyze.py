@@ -200,6 +200,8 @@ def _draw_stalls(options, section, dump):
 
 def _draw(options, section):
     dump = Dump(options.shaderdump, options.demangler) if options.shaderdump else None
+    if dump and dump.missing:
+        print(f"analyzeperfmetrics.py: {printable(dump.missing)}", file=sys.stderr)
     if section.has_stalls:
         return _draw_stalls(options, section, dump)
     if not options.metrics:

@@ -1,4 +1,6 @@
-"""Why instructions stall: joins the samples of --stall-sampling with the assembly that Intel's graphics compiler dumps.
+"""Why instructions stall: joins the samples of --stall-sampling with the assembly of the kernels.
+
+That is what Intel's graphics compiler dumps, or .cubin files of NVIDIA's (sass.py).
 
 A dump (IGC_ShaderDumpEnable=1 IGC_DumpToCustomDir=DIR) has a .asm file for each kernel and width. Of its lines those are read that
 
@@ -20,7 +22,12 @@ import re
 import shutil
 import subprocess
 
+from . import sass
+from .listing import Listing
+
 SBID = "SbidStall[Events]"
+# reasons whose cause can be found, and which sort of instructions that is
+CAUSED = {SBID: None, "LongScoreboardStall[Events]": "Long", "ShortScoreboardStall[Events]": "Short"}
 ADDRESSED = re.compile(r"/\* *\[([0-9A-Fa-f]{1,16})\] *\*/ *")
 BLOCK = re.compile(r"// *(B\w+):.*Preds:\{([^}]*)\}.*Succs:\{[^}]*\}")
 LINE = re.compile(r"// *(Line \d+:.*)")
@@ -40,14 +47,15 @@ class Instruction:
         found = TOKENS.findall(code)
         only_waits = SYNC.match(code.strip()) is not None  # "sync.allrd ($0,$1)"
         self.waits = {int(number) for number, what in found if what or only_waits}
-        self.sets = {int(number) for number, what in found if not what and not only_waits}
+        self.sets = self.defines = {int(number) for number, what in found if not what and not only_waits}
+        self.slow = None
 
 
-class Listing:
-    """A kernel's assembly: its instructions in their order (a list of Instruction), and which blocks they lie in."""
+class IntelListing(Listing):
+    """Of the lines of a .asm file."""
 
     def __init__(self, path, lines):
-        self.path, self.instructions, self.blocks = path, [], []
+        instructions, blocks = [], []
         line = file = None
         address = 0
         for text in lines:
@@ -55,7 +63,7 @@ class Listing:
             if text.startswith("//"):
                 if block := BLOCK.match(text):
                     before = [one.strip() for one in block[2].split(",") if one.strip()]
-                    self.blocks.append((block[1], len(self.instructions), before))
+                    blocks.append((block[1], len(instructions), before))
                 elif source := LINE.match(text):
                     line = source[1]
                 elif source := FILE.match(text):
@@ -63,53 +71,41 @@ class Listing:
             elif "//" in text:
                 if told := ADDRESSED.match(text):
                     address, text = int(told[1], 16), text[told.end() :]
-                self.instructions.append(Instruction(address, text, line, file))
+                instructions.append(Instruction(address, text, line, file))
                 address += 8 if "Compacted" in text else 16
-        self.places = {one.address: place for place, one in enumerate(self.instructions)}
-
-    def _spans(self):
-        """first, last + 1 and predecessors of each block, by name; what comes before the first one is a block, too."""
-        blocks = self.blocks if self.blocks and self.blocks[0][1] == 0 else [("", 0, []), *self.blocks]
-        ends = [start for _, start, _ in blocks[1:]] + [len(self.instructions)]
-        return {name: (start, end, before) for (name, start, before), end in zip(blocks, ends, strict=True)}
-
-    def causes(self, place):
-        """What the instruction at this place waits for: those that set its tokens, the nearest first (a list of Instruction)."""
-        spans, missing, found = self._spans(), set(self.instructions[place].waits), []
-        home = next((name for name, (start, end, _) in spans.items() if start <= place < end), None)
-        if home is None:
-            return found
-        ways, seen = [(home, place)], set()
-        while ways and missing:
-            name, end = ways.pop(0)
-            start, _, before = spans[name]
-            for at in range(end - 1, start - 1, -1):
-                hit = self.instructions[at].sets & missing
-                if hit:
-                    found.append(self.instructions[at])
-                    missing -= hit
-            for one in before:
-                if one in spans and one not in seen:
-                    seen.add(one)
-                    ways.append((one, spans[one][1]))
-        return found
+        super().__init__(path, instructions, blocks)
 
 
 class Dump:
     """A folder of assembly. demangler: a command that takes a name and prints what it means; None: c++filt.
 
-    Raises OSError where the folder cannot be read.
+    missing: why .cubin files of it cannot be read (str), or None. Raises OSError where the folder cannot be read.
     """
 
     def __init__(self, folder, demangler=None):
         self.demangler = demangler or shutil.which("c++filt")
-        self.paths = {}
-        names = [name for name in os.listdir(folder) if name.endswith(".asm")]
+        self.paths, self.functions, self.missing = {}, {}, None
         # a kernel that was compiled again has a later name
-        for name in sorted(names, key=lambda name: (len(name), name)):
+        names = sorted(os.listdir(folder), key=lambda name: (len(name), name))
+        for name in names:
             path = os.path.join(folder, name)
-            for kernel in self._kernels_in(path):
-                self.paths[kernel] = path
+            if name.endswith(".asm"):
+                self.paths |= dict.fromkeys(self._kernels_in(path), path)
+            elif name.endswith(".cubin"):
+                self._disassemble(path)
+
+    def _disassemble(self, path):
+        tool = sass.find_nvdisasm()
+        if not tool:
+            self.missing = ".cubin files need nvdisasm: pip install nvidia-cuda-nvdisasm"
+            return
+        try:
+            functions = sass.disassemble(path, tool)
+        except (OSError, subprocess.SubprocessError) as error:
+            self.missing = f"nvdisasm cannot read {path}: {str(getattr(error, 'stderr', None) or error).strip().splitlines()[-1]}"
+            return
+        for name, lines in functions.items():
+            self.functions |= dict.fromkeys({name, self._demangle(name)}, (path, lines))
 
     def _kernels_in(self, path):
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -120,7 +116,11 @@ class Dump:
 
     def _demangle(self, name):
         try:
-            text = subprocess.run([self.demangler, name], capture_output=True, text=True, timeout=10, check=True).stdout if self.demangler else name
+            text = (
+                subprocess.run([self.demangler, name], capture_output=True, text=True, timeout=10, check=True).stdout
+                if self.demangler
+                else name
+            )
         except (OSError, subprocess.SubprocessError):
             self.demangler = None
             return name
@@ -129,11 +129,14 @@ class Dump:
 
     def listing(self, kernel):
         """The kernel's Listing, None where the dump has none."""
-        path = self.paths.get(kernel) or self.paths.get(re.sub(r"\[[^\]]*\]$", "", kernel))
+        bare = re.sub(r"\[[^\]]*\]$", "", kernel)
+        if found := self.functions.get(kernel) or self.functions.get(bare):
+            return sass.SassListing(*found)
+        path = self.paths.get(kernel) or self.paths.get(bare)
         if not path:
             return None
         with open(path, encoding="utf-8", errors="replace") as file:
-            return Listing(path, file)
+            return IntelListing(path, file)
 
 
 def report(stalled, listing, most=10):
@@ -142,7 +145,7 @@ def report(stalled, listing, most=10):
     stalled: of metrics.py; listing: None where no assembly was found; most: instructions for each reason, negative: all.
     """
     if not listing:
-        return [f"Kernel: {stalled.kernel}", "No .asm file of the shader dump has this kernel"]
+        return [f"Kernel: {stalled.kernel}", "No .asm or .cubin file of the shader dump has this kernel"]
     said = [f"Kernel: {stalled.kernel}", f"Assembly: {listing.path}"]
     said.append(f"Top {most} Stalls of Each Type" if most >= 0 else "Stalls of Each Type")
     reasons = [name for name in stalled.names if "Stall" in name and any(stalled[name])]
@@ -159,7 +162,7 @@ def _stall(listing, address, reason):
     if place is None:
         return [f"  [{address:08X}]", "is not in the assembly"]
     said = _shown(listing.instructions[place], "  ")
-    causes = listing.causes(place) if reason == SBID else []
+    causes = listing.causes(place, CAUSED[reason]) if reason in CAUSED else []
     if not causes:
         return [*said, "is stalled"]
     said.append("is stalled potentially by")
