@@ -181,6 +181,8 @@ void xs_tell_activity(void);
 void xs_count_untimed(uint64_t count);
 /* The same of runs of kernels that were to be measured; UINT64_MAX: one fewer. */
 void xs_count_unmeasured(uint64_t count);
+/* So many samples of instructions are lost, at least. */
+void xs_count_unsampled(uint64_t count);
 /*
  * --on-demand: a step of the program begins; how many have so far. Where a trace is to begin or end
  * with it, the drain process does that first, for which it gets 50 ms. 0: the run is another one.

@@ -53,6 +53,11 @@ void xs_count_unmeasured(uint64_t count)
 	atomic_fetch_add_explicit(&xs_self.process->unmeasured, count, memory_order_relaxed);
 }
 
+void xs_count_unsampled(uint64_t count)
+{
+	atomic_fetch_add_explicit(&xs_self.process->unsampled, count, memory_order_relaxed);
+}
+
 #define STEP_NS 50000000u
 
 uint64_t xs_count_step(void)

@@ -86,6 +86,7 @@ enum xs_kind {
 	XS_THREAD_NAMED, /* what the program calls another thread; struct xs_thread_named_record */
 	XS_METRICS,	 /* what the hardware has counted of a kernel; struct xs_metrics_record */
 	XS_COUNTED,	 /* the same, of one that is told elsewhere; struct xs_counted_record */
+	XS_STALLED, /* how often warps were found at an instruction; struct xs_stalled_record */
 };
 
 /* Who made the record: a row of writer/meaning/backends.c. Tables of reports come in this order. */
@@ -306,6 +307,22 @@ struct xs_counted_record {
 #define XS_COUNTED_SIZE(count) \
 	(((uint32_t)sizeof(struct xs_counted_record) + 8u * (count) + 15) & ~15u)
 static_assert(sizeof(struct xs_counted_record) == 32, "multiple of 16");
+
+/*
+ * How often warps were found at an instruction of a kernel, by the reasons for which they stalled:
+ * `count` words. event.name: the kernel's.
+ */
+struct xs_stalled_record {
+	struct xs_event event;
+	uint64_t address; /* from the kernel's begin, bytes */
+	uint32_t columns; /* as in xs_metrics_record */
+	uint16_t count;
+	uint8_t device, reserved;
+	uint64_t value[];
+};
+#define XS_STALLED_SIZE(count) \
+	(((uint32_t)sizeof(struct xs_stalled_record) + 8u * (count) + 15) & ~15u)
+static_assert(sizeof(struct xs_stalled_record) == 32, "multiple of 16");
 
 /*
  * Which commands of a queue a call has waited for. Those before it in a queue that keeps its order

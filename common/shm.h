@@ -222,6 +222,7 @@ struct xs_process_file {
 	_Atomic uint64_t lost_no_ring;
 	_Atomic uint64_t untimed;	 /* commands whose device times cannot be read */
 	_Atomic uint64_t unmeasured;	 /* runs of kernels whose metrics cannot be read */
+	_Atomic uint64_t unsampled;	 /* samples of instructions that were lost, at least */
 	_Atomic uint64_t commands_ended; /* as in struct xs_ring, by threads that have no ring */
 	_Atomic uint32_t unseen;	 /* enum xs_unseen, a bit each */
 	_Atomic uint32_t activity;	 /* 1: it has files of CUDA's activity (activity.h) */

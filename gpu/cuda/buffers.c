@@ -229,6 +229,7 @@ bool xs_cuda_alive(void)
 void xs_cuda_flush(void)
 {
 	xs_cuda_ranges_look();
+	xs_cuda_stalls_look(true);
 	(void)xs_cupti.ActivityFlushAll(0);
 	(void)xs_cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 	count_dropped(NULL, 0);

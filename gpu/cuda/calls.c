@@ -29,6 +29,7 @@ static __thread struct {
 } inside __attribute__((tls_model("initial-exec")));
 
 static bool log_all, log_kernels, log_enqueues;
+static bool profiles;	   /* hardware counters are read */
 static uint8_t correlated; /* uses: the drain process is told the numbers of such calls */
 
 static uint32_t function_of(CUpti_CallbackDomain domain, CUpti_CallbackId id)
@@ -160,10 +161,15 @@ static __attribute__((noinline)) void resource(CUpti_CallbackId id, const void *
 {
 	const CUpti_ResourceData *what = data;
 
-	if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING)
+	if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
+		xs_cuda_stalls_look(false);
 		xs_cuda_forget_symbols();
-	else if (id == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING)
-		xs_cuda_range_context_ends(what->context);
+	} else if (id == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
+		if (xs_cuda_ranges)
+			xs_cuda_range_context_ends(what->context);
+		if (xs_cuda_stalls)
+			xs_cuda_stalls_context_ends(what->context);
+	}
 	if (id != CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED)
 		return;
 	xs_cuda_range_captured();
@@ -171,13 +177,17 @@ static __attribute__((noinline)) void resource(CUpti_CallbackId id, const void *
 		inside.going[(inside.depth - 1) % NESTED].captured = true;
 }
 
-/* -q: what the driver is about to run, and has put on the device, in pauses too. */
-static __attribute__((noinline)) void range(CUpti_CallbackId id, const CUpti_CallbackData *data)
+/* What the driver is about to run, and has put on the device, in pauses too. */
+static __attribute__((noinline)) void profile(CUpti_CallbackId id, const CUpti_CallbackData *data)
 {
 	bool kernel = use_of(CUPTI_CB_DOMAIN_DRIVER_API, id) & XS_CUDA_LAUNCHES;
 
 	if (!kernel && id != CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch &&
 	    id != CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz)
+		return;
+	if (xs_cuda_stalls && data->callbackSite == CUPTI_API_ENTER)
+		xs_cuda_stalls_launch(data->context);
+	if (!xs_cuda_ranges)
 		return;
 	if (data->callbackSite == CUPTI_API_ENTER)
 		xs_cuda_range_enter(data->context, data->correlationId, kernel);
@@ -193,8 +203,8 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 	bool is_api = domain == CUPTI_CB_DOMAIN_RUNTIME_API || domain == CUPTI_CB_DOMAIN_DRIVER_API;
 
 	(void)user;
-	if (__builtin_expect(xs_cuda_ranges, 0) && domain == CUPTI_CB_DOMAIN_DRIVER_API)
-		range(id, call);
+	if (__builtin_expect(profiles, 0) && domain == CUPTI_CB_DOMAIN_DRIVER_API)
+		profile(id, call);
 	if (__builtin_expect(is_api, 1)) {
 		if (call->callbackSite == CUPTI_API_ENTER) {
 			if (!xs_paused())
@@ -284,7 +294,9 @@ CUptiResult xs_cuda_enable_calls(const struct xs_options *options)
 	(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
 				      CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
 	xs_cuda_ranges = options->metric_query;
-	if (xs_cuda_ranges)
+	xs_cuda_stalls = options->stall_sampling;
+	profiles = xs_cuda_ranges || xs_cuda_stalls;
+	if (profiles)
 		(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
 					      CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
 	result = enable(1);

@@ -1,6 +1,6 @@
 /*
- * --metric-query for CUDA: CUPTI's range profiler makes a range of each kernel of a context, and
- * counts in it.
+ * What CUPTI's profilers count. --metric-query: its range profiler makes a range of each kernel of
+ * a context, and counts in it. --stall-sampling: its PC sampling.
  */
 #ifndef XS_CUDA_PROFILER_H
 #define XS_CUDA_PROFILER_H
@@ -51,5 +51,15 @@ void xs_cuda_range_captured(void);
 void xs_cuda_ranges_look(void);
 /* The context ends: the same, for it alone. */
 void xs_cuda_range_context_ends(CUcontext context);
+
+/* ---- stalls.c ---- */
+
+extern bool xs_cuda_stalls; /* samples of instructions are wanted */
+
+/* A kernel is about to be launched in this context. */
+void xs_cuda_stalls_launch(CUcontext context);
+/* Writes the samples that there are; for_good: also those that the hardware still holds. */
+void xs_cuda_stalls_look(bool for_good);
+void xs_cuda_stalls_context_ends(CUcontext context);
 
 #endif

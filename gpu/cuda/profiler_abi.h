@@ -165,6 +165,79 @@ struct xs_prof_info {
 	size_t ranges; /* returned */
 };
 
+/* ---- samples of instructions (cupti_pcsampling.h, as CUDA 12 has it) ---- */
+
+/* cuptiPCSamplingEnable, …Disable, …Start, …Stop */
+struct xs_pc_context {
+	struct xs_prof_head head;
+	void *context;
+};
+
+/* cuptiPCSamplingGetNumStallReasons */
+struct xs_pc_reason_count {
+	struct xs_prof_head head;
+	void *context;
+	size_t *count;
+};
+
+/* cuptiPCSamplingGetStallReasons */
+#define XS_PC_REASON_NAME 128u /* bytes that CUPTI writes of each */
+struct xs_pc_reasons {
+	struct xs_prof_head head;
+	void *context;
+	size_t count;
+	uint32_t *index;
+	char **names;
+};
+
+/* cuptiPCSamplingSetConfigurationAttribute */
+enum xs_pc_attribute_type {
+	XS_PC_PERIOD = 1,     /* uint32_t: 2 to this power cycles */
+	XS_PC_REASONS = 2,    /* size_t, uint32_t *: indices of those that are wanted */
+	XS_PC_MODE = 5,	      /* int */
+	XS_PC_START_STOP = 6, /* uint32_t: 1: by cuptiPCSamplingStart and …Stop */
+	XS_PC_BUFFER = 8      /* struct xs_pc_data *: for what is left at the end */
+};
+#define XS_PC_CONTINUOUS 1 /* the mode in which kernels run as without */
+struct xs_pc_attribute {
+	int type, result;
+	uint64_t data[3];
+};
+struct xs_pc_configure {
+	struct xs_prof_head head;
+	void *context;
+	size_t count;
+	struct xs_pc_attribute *attributes;
+};
+
+/* cuptiPCSamplingGetData */
+struct xs_pc_reason {
+	uint32_t index, samples;
+};
+struct xs_pc { /* a place in a function */
+	size_t size;
+	uint64_t cubin, offset;
+	uint32_t function, padding;
+	char *name; /* shared with other records */
+	size_t count;
+	struct xs_pc_reason *reasons;
+	uint32_t correlation, end;
+};
+struct xs_pc_data {
+	size_t size, room;
+	uint64_t samples, dropped;
+	size_t count, left;
+	uint64_t range;
+	struct xs_pc *pc;
+	uint64_t others;
+	uint8_t full;
+};
+struct xs_pc_get {
+	struct xs_prof_head head;
+	void *context;
+	void *data;
+};
+
 /* The bytes from the beginning of a structure to the end of its last member that is used. */
 #define XS_PROF_SIZE(type, last) (offsetof(struct type, last) + sizeof(((struct type *)NULL)->last))
 #define XS_PROF_HEAD(type, last) .head.size = XS_PROF_SIZE(type, last)
@@ -205,5 +278,18 @@ struct xs_prof_info {
 	  CUpti_RangeProfiler_CounterDataImage_Initialize_Params, pCounterData)                    \
 	F(RangeProfilerGetCounterDataInfo, xs_prof_info, ranges,                                   \
 	  CUpti_RangeProfiler_GetCounterDataInfo_Params, numTotalRanges)
+
+#define XS_PC_CALLS(F)                                                                            \
+	F(PCSamplingEnable, xs_pc_context, context, CUpti_PCSamplingEnableParams, ctx)            \
+	F(PCSamplingDisable, xs_pc_context, context, CUpti_PCSamplingDisableParams, ctx)          \
+	F(PCSamplingStart, xs_pc_context, context, CUpti_PCSamplingStartParams, ctx)              \
+	F(PCSamplingStop, xs_pc_context, context, CUpti_PCSamplingStopParams, ctx)                \
+	F(PCSamplingGetNumStallReasons, xs_pc_reason_count, count,                                \
+	  CUpti_PCSamplingGetNumStallReasonsParams, numStallReasons)                              \
+	F(PCSamplingGetStallReasons, xs_pc_reasons, names, CUpti_PCSamplingGetStallReasonsParams, \
+	  stallReasons)                                                                           \
+	F(PCSamplingSetConfigurationAttribute, xs_pc_configure, attributes,                       \
+	  CUpti_PCSamplingConfigurationInfoParams, pPCSamplingConfigurationInfo)                  \
+	F(PCSamplingGetData, xs_pc_get, data, CUpti_PCSamplingGetDataParams, pcSamplingData)
 
 #endif

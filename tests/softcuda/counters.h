@@ -47,5 +47,7 @@ void su_ranges_begin(const struct sc_call *call);
 void su_ranges_end(const struct sc_call *call);
 void su_ranges_executed(const struct sc_cmd *cmd);
 bool su_ranging(void);
+bool su_sampling(void);
+void su_sampling_executed(const struct sc_cmd *cmd);
 
 #endif

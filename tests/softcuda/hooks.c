@@ -164,6 +164,7 @@ static void put_set(const struct sc_cmd *cmd)
 static void executed(const struct sc_cmd *cmd)
 {
 	su_ranges_executed(cmd);
+	su_sampling_executed(cmd);
 	if (cmd->node_id && su_wants(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, cmd->context))
 		return; /* the graph is told as one */
 	switch (cmd->kind) {
@@ -211,7 +212,7 @@ void su_refresh(void)
 			device |= su_sessions[i].contexts[c].on != 0;
 	}
 	sc_flag(SC_CALLS, wants_driver || wants_runtime || su_hears_calls() || su_ranging());
-	sc_flag(SC_DEVICE, device || su_ranging());
+	sc_flag(SC_DEVICE, device || su_ranging() || su_sampling());
 	(void)pthread_mutex_unlock(&lock);
 }
 
