@@ -300,9 +300,15 @@ static int check(const struct xs_options *o, char *error, size_t error_size)
 		{ o->metric_query && (o->metric_sampling || o->stall_sampling),
 		  "--metric-query measures each kernel, --metric-sampling and --stall-sampling the "
 		  "device: give one of them" },
+		{ o->metric_sampling && o->stall_sampling,
+		  "a device is sampled by time (--metric-sampling) or by instruction "
+		  "(--stall-sampling): give one of them" },
 		{ o->metric_query && (o->flight || o->on_demand),
 		  "--metric-query writes a file of its own; leave out --flight-recorder and "
 		  "--on-demand" },
+		{ (o->metric_sampling || o->stall_sampling) && (o->flight || o->on_demand),
+		  "--metric-sampling and --stall-sampling write a file of their own; leave out "
+		  "--flight-recorder and --on-demand" },
 		{ o->result_dir[0] && o->output[0],
 		  "--result-dir says where all goes, under which names too: leave out --output" },
 		{ o->result_dir[0] && o->output_dir[0],

@@ -85,6 +85,7 @@ static void start(void)
 	sg_config.frequency = number("SOFTGPU_FREQUENCY", 19200000, 1000, 1000000000);
 	sg_config.memory = number("SOFTGPU_MEMORY", 16ull << 30, 1 << 20, 1ull << 40);
 	sg_config.metric_bits = (uint32_t)number("SOFTGPU_METRIC_BITS", 64, 8, 64);
+	sg_config.open_us = (uint32_t)number("SOFTGPU_OPEN_US", 0, 0, 60000000);
 	sg_config.drop = number("SOFTGPU_REPORTS_DROP", 0, 0, UINT64_MAX);
 	sg_config.room = number("SOFTGPU_REPORTS_ROOM", 0, 0, UINT64_MAX);
 	sg_config.strict = number("SOFTGPU_STRICT", 0, 0, 1);

@@ -27,7 +27,7 @@ struct sg_config {
 	/* of streamers: ticks for which reports wait; each which is lost; reports that fit; the
 	 * valid bits of their times */
 	uint64_t late, drop, room;
-	uint32_t metric_bits;
+	uint32_t metric_bits, open_us;
 	bool sync, virtual_clock, durations, strict;
 };
 extern struct sg_config sg_config;

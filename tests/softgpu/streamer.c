@@ -270,6 +270,7 @@ ze_result_t sg_zetMetricStreamerOpen(zet_context_handle_t context, zet_device_ha
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	if (!atomic_load(&((struct metric_group *)group)->active))
 		return ZE_RESULT_NOT_READY;
+	(void)usleep(sg_config.open_us);
 	streamer = calloc(1, sizeof(*streamer));
 	if (!streamer)
 		return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;

@@ -31,21 +31,28 @@ static bool take_names(struct xs_run *run, struct xs_metrics *metrics)
 	return lines == metrics->count;
 }
 
+/* False: it is no whole record of metrics that are known. */
+static bool take(struct xs_process *process, const struct xs_metrics_record *record, uint32_t size,
+		 struct xs_metrics *metrics)
+{
+	if (size < sizeof(*record) || record->count > XS_METRICS_MAX ||
+	    size < XS_METRICS_SIZE(record->count))
+		return false;
+	metrics->columns = record->columns;
+	metrics->count = record->count;
+	metrics->part = record->part;
+	metrics->value = record->value;
+	metrics->type = (const uint8_t *)&record->value[record->count];
+	return take_names(process->run, metrics);
+}
+
 void xs_metrics_read(struct xs_process *process, const struct xs_metrics_record *record,
 		     uint32_t size)
 {
 	struct xs_work work = { .record = &record->work };
 	struct xs_metrics metrics = { .work = &work };
 
-	if (size < sizeof(*record) || record->count > XS_METRICS_MAX ||
-	    size < XS_METRICS_SIZE(record->count))
-		return;
-	metrics.columns = record->columns;
-	metrics.count = record->count;
-	metrics.part = record->part;
-	metrics.value = record->value;
-	metrics.type = (const uint8_t *)&record->value[record->count];
-	if (!take_names(process->run, &metrics) ||
+	if (!take(process, record, size, &metrics) ||
 	    !xs_work_wanted(process->run, &record->work.event))
 		return;
 	work.queue = record->work.queue;
@@ -55,4 +62,20 @@ void xs_metrics_read(struct xs_process *process, const struct xs_metrics_record 
 	if (xs_device_times(process, &work) && work.end >= work.start &&
 	    work.end <= process->horizon)
 		XS_TELL_SINKS(process, metrics, process, &metrics);
+}
+
+void xs_sample_read(struct xs_process *process, const struct xs_metrics_record *record,
+		    uint32_t size)
+{
+	struct xs_work work = { .record = &record->work };
+	struct xs_metrics metrics = { .work = &work };
+
+	if (process->pid != process->run->control->metrics_pid ||
+	    !take(process, record, size, &metrics))
+		return;
+	if (xs_device_moment(process, record->work.device, record->work.start, &work.start) &&
+	    work.start <= process->horizon) {
+		work.end = work.start;
+		XS_TELL_SINKS(process, sample, process, &metrics);
+	}
 }

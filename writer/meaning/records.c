@@ -254,9 +254,13 @@ static void read_description(struct xs_process *process, const struct xs_event *
 {
 	if (event->kind == XS_METRICS)
 		xs_metrics_read(process, (const void *)event, size);
+	else if (event->kind == XS_SAMPLE)
+		xs_sample_read(process, (const void *)event, size);
+	else if (event->kind == XS_KERNEL_PLACE && size >= sizeof(struct xs_kernel_place_record))
+		XS_TELL_SINKS(process, place, process, (const void *)event);
 	else if (event->kind == XS_DEVICE_USED)
 		XS_TELL_SINKS(process, device_used, process, event);
-	else if (size >= sizeof(struct xs_kernel_record))
+	else if (event->kind == XS_KERNEL && size >= sizeof(struct xs_kernel_record))
 		XS_TELL_SINKS(process, kernel, process, (const void *)event);
 }
 
@@ -294,6 +298,8 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_DEVICE_USED:
 	case XS_KERNEL:
 	case XS_METRICS:
+	case XS_SAMPLE:
+	case XS_KERNEL_PLACE:
 		read_description(process, event, size);
 		break;
 	case XS_CALL_IN:
