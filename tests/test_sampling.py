@@ -235,12 +235,12 @@ def test_reset_event_on_device(xstrace, gpu, option):
 
 
 def test_reports_come_late(xstrace, gpu):
-    """Those that come after the program are not there; what is there is true."""
-    gpu = gpu(REPORTS_LATE_US=30000)
-    run = xstrace(f"-k -i {PERIOD} -o rep.csv", "ze_matrix", ["--list", "immediate", "--in-order", "--kernels", 40], env=gpu.env)
-    assert run.status == 0
-    rows = [row for _, _, rows in sampled(run)[0] for row in rows]
-    assert 40 <= len(rows) <= 140 and all([r[name] for name in COLUMNS] == truth(gpu, int(r["QueryBeginTime[ns]"])) for r in rows)
+    """Some tenths of a second behind the kernels, whose records have been read by then."""
+    gpu = gpu(REPORTS_LATE_US=300000)
+    script = f"{APPS}/ze_matrix --list immediate --in-order --kernels 40; sleep 0.7"
+    run = xstrace(f"-k -i {PERIOD} -o rep.csv", "sh", ["-c", script], env=gpu.env)
+    left, _ = check(gpu, sampled(run)[0])
+    assert run.status == 0 and not left
 
 
 @pytest.mark.parametrize("settings", [{"REPORTS_DROP": 7}, {"REPORTS_ROOM": 3}], ids=["lost", "overflow"])
@@ -273,7 +273,7 @@ def test_times_wrap(xstrace, gpu, bits):
 def test_kernel_times_wrap(xstrace, gpu):
     """Those of kernels have 22 bits, 218 ms: they wrap while the programs run."""
     gpu = gpu(BITS=22, METRIC_BITS=30)
-    script = f"for i in 1 2 3 4; do {APPS}/ze_matrix --list immediate --in-order --kernels 50; done"
+    script = f"for i in 1 2 3 4 5 6 7; do {APPS}/ze_matrix --list immediate --in-order --kernels 4; sleep 0.05; done"
     run = xstrace(f"-k -i {PERIOD} -o rep.csv", "sh", ["-c", script], env=gpu.env)
     left, _ = check(gpu, sampled(run)[0])
     assert run.status == 0 and not left
@@ -483,7 +483,7 @@ WRONG = {
     "-k -i five": "--sampling-interval takes a number, not 'five'",
     "-k -i 4294968": "--sampling-interval takes a number from 1",
     "-k --stall-sampling": "give one of them",
-    "-k --flight-recorder=1s --chrome-kernel-logging": "write a file of their own",
+    "-k --flight-recorder=1s --chrome-kernel-logging": "metrics have files of their own",
 }
 
 

@@ -23,18 +23,10 @@ struct kernel {
 	struct xs_kernel_place_record place; /* bytes 0: not known, or not wanted */
 };
 
-static struct xs_handles modules = { .size = 16384 }; /* COMPILED_…, and the device << 8 */
+static struct xs_handles modules = { .size = 16384 }; /* COMPILED_… */
 static struct xs_handles kernels = { .size = 65536 }; /* struct kernel * */
 static _Atomic uint32_t kernel_serial;
 static _Atomic(struct kernel *) untold; /* those that were launched while nothing was recorded */
-
-/* For --stall-sampling; a pointer has 56 bits at most. */
-static struct xs_ze_device_info *device_of(ze_context_handle_t context, ze_device_handle_t device)
-{
-	struct xs_ze_context *known = xs_ze_places ? xs_ze_context_of(context) : NULL;
-
-	return known ? xs_ze_device_of(known, device) : NULL;
-}
 
 ze_result_t xs_hook_zeModuleCreate(ze_context_handle_t context, ze_device_handle_t device,
 				   const ze_module_desc_t *desc, ze_module_handle_t *module,
@@ -44,8 +36,7 @@ ze_result_t xs_hook_zeModuleCreate(ze_context_handle_t context, ze_device_handle
 	_Atomic uint64_t *value = !result && xs_ze_device ? xs_handle_add(&modules, *module) : NULL;
 
 	if (value)
-		*value = (uint64_t)(uintptr_t)device_of(context, device) << 8 |
-			 (desc->format == ZE_MODULE_FORMAT_NATIVE ? COMPILED_AOT : COMPILED_JIT);
+		*value = desc->format == ZE_MODULE_FORMAT_NATIVE ? COMPILED_AOT : COMPILED_JIT;
 	return result;
 }
 
@@ -111,20 +102,16 @@ static bool base_address(ze_kernel_handle_t handle, uint64_t *ret)
 /* Samples tell the last 32 bits of addresses. A kernel ends where the next one begins, or with the
  * module. */
 static void place_kernel(struct kernel *kernel, ze_module_handle_t module,
-			 ze_kernel_handle_t handle, uint64_t known)
+			 ze_kernel_handle_t handle)
 {
-	const struct xs_ze_device_info *device =
-		(const struct xs_ze_device_info *)(uintptr_t)(known >> 8);
 	uint64_t address = 0;
 	size_t bytes = 0;
 
-	if (!device || !base_address(handle, &address) || !xs_ze.zeModule.pfnGetNativeBinary ||
+	if (!base_address(handle, &address) || !xs_ze.zeModule.pfnGetNativeBinary ||
 	    xs_ze.zeModule.pfnGetNativeBinary(module, &bytes, NULL))
 		return;
-	kernel->place = (struct xs_kernel_place_record){ .address = address & UINT32_MAX,
-							 .bytes = bytes,
-							 .device_name = device->name,
-							 .device = device->index };
+	kernel->place =
+		(struct xs_kernel_place_record){ .address = address & UINT32_MAX, .bytes = bytes };
 }
 
 static void add_kernel(ze_module_handle_t module, ze_kernel_handle_t handle, const char *given)
@@ -150,8 +137,8 @@ static void add_kernel(ze_module_handle_t module, ze_kernel_handle_t handle, con
 		kernel->record.registers = registers.size;
 		kernel->simd = kernel->record.simd > 255 ? 255 : (uint8_t)kernel->record.simd;
 	}
-	if (xs_ze_places && compiled)
-		place_kernel(kernel, module, handle, *compiled);
+	if (xs_ze_places)
+		place_kernel(kernel, module, handle);
 	atomic_store_explicit(value, (uint64_t)(uintptr_t)kernel, memory_order_release);
 }
 
@@ -293,8 +280,11 @@ static inline void shaped(struct xs_ze_node *node, struct kernel *kernel, const 
 {
 	struct xs_device_record *record = &node->record;
 
-	if (__builtin_expect(!atomic_load_explicit(&kernel->told, memory_order_relaxed), 0))
+	if (__builtin_expect(!atomic_load_explicit(&kernel->told, memory_order_relaxed), 0)) {
+		kernel->place.device_name = record->device_name;
+		kernel->place.device = record->device;
 		tell_kernel(kernel);
+	}
 	record->event.name = kernel->record.event.name;
 	record->event.flags &= (uint8_t)~XS_DEVICE_FLAG_FUNCTION;
 	record->event.words = sizeof(*record) / 8;

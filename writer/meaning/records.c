@@ -264,10 +264,12 @@ static void read_description(struct xs_process *process, const struct xs_event *
 		XS_TELL_SINKS(process, kernel, process, (const void *)event);
 }
 
-/* What is told of something that has a record of its own, just before that or behind it. */
+/* What is told of something that has a record of its own, or lost it. */
 static void read_of_other(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
-	if (event->kind == XS_STACK)
+	if (event->kind == XS_LOST_ENDS)
+		xs_track_close(track, event->name, track->last_ns);
+	else if (event->kind == XS_STACK)
 		read_stack(track, event, size);
 	else if (event->kind == XS_OWN_TIME)
 		xs_own_time_read(track, (const void *)event, size);
@@ -316,8 +318,6 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_PAD:
 		return;
 	case XS_LOST_ENDS:
-		xs_track_close(track, event->name, track->last_ns);
-		return;
 	case XS_STACK:
 	case XS_WAITED:
 	case XS_OWN_TIME:

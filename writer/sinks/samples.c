@@ -122,7 +122,6 @@ static void add_work(struct xs_process *process, const struct xs_work *work)
 					    .id = record->id };
 
 	if (!samples || xs_want_stalls(process->run->options) || record->work != XS_WORK_KERNEL ||
-	    record->event.source != XS_SOURCE_LEVEL_ZERO ||
 	    !(record->event.flags & XS_DEVICE_FLAG_TICKS))
 		return;
 	device = device_of(process, samples, record);
@@ -142,7 +141,10 @@ static void add_place(struct xs_process *process, const struct xs_kernel_place_r
 {
 	const struct xs_device_record on = { .device_name = record->device_name,
 					     .device = record->device };
-	const struct xs_place place = { record->address, record->bytes, record->event.name };
+	const struct xs_place place = { .address = record->address,
+					.bytes = record->bytes,
+					.name = record->event.name,
+					.source = record->event.source };
 	struct xs_samples *samples = process->run->samples;
 	struct xs_sampled_device *device = samples ? device_of(process, samples, &on) : NULL;
 

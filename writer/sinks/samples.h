@@ -28,7 +28,8 @@ struct xs_sample {
 /* Where a kernel lies. */
 struct xs_place {
 	uint64_t address, bytes;
-	uint32_t name; /* string id */
+	uint32_t name;	/* string id */
+	uint8_t source; /* enum xs_source */
 };
 
 struct xs_stalls;

@@ -163,9 +163,9 @@ static const struct xs_place *place_of(const struct xs_stalls *stalls, uint64_t 
 static char *put_row(char *o, struct xs_process *process, const struct xs_sampled_device *device,
 		     const struct xs_place *place, const struct row *row)
 {
-	const struct xs_device_record record = { .event = { .name = place->name,
-							    .source = XS_SOURCE_LEVEL_ZERO },
-						 .work = XS_WORK_KERNEL };
+	const struct xs_device_record record = {
+		.event = { .name = place->name, .source = place->source }, .work = XS_WORK_KERNEL
+	};
 	const struct xs_work work = { .record = &record };
 
 	o = xs_put(xs_metrics_put_kernel(o, process, &work, false), ",");
