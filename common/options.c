@@ -168,16 +168,21 @@ const struct xs_option xs_option_table[] = {
 	     "Read hardware metrics of each run of a kernel (Level Zero); implies -d if no other "
 	     "option shows kernels"),
 	FLAG('k', "metric-sampling", metric_sampling,
-	     "Accepted: devices are not sampled yet; implies -d if no other option shows kernels"),
-	FLAG(0, "stall-sampling", stall_sampling, "The same"),
+	     "Sample hardware metrics of the devices by time, and say which kernel ran (Level "
+	     "Zero); implies -d likewise"),
+	FLAG(0, "stall-sampling", stall_sampling,
+	     "Sample where in kernels instructions stall, and why (Level Zero); implies -d "
+	     "likewise"),
 	TEXT('g', "group", metric_group, "GROUP",
 	     "Group of hardware metrics (default ComputeBasic); see --metric-list"),
-	COUNT('i', "sampling-interval", sampling_interval, "US", 1, INT32_MAX,
-	      "Accepted, for --metric-sampling"),
+	COUNT('i', "sampling-interval", sampling_interval, "US", 1, 4294967,
+	      "--metric-sampling and --stall-sampling: microseconds between two samples (default "
+	      "50)"),
 	MAYBE_COUNT(0, "system-metrics", system_metrics, 1, 60000, "100",
 		    "Sample the machine every N ms (default 100), as counters of a trace of their "
 		    "own: processors, memory, network, power"),
-	FLAG(0, "idle-sampling", idle_sampling, "Accepted, for --metric-sampling"),
+	FLAG(0, "idle-sampling", idle_sampling,
+	     "--metric-sampling: also write the samples of times when no kernel ran"),
 	FLAG(0, "system-time", system_time,
 	     "Accepted for compatibility; no effect: traces always count from the epoch"),
 	CHOICE(0, "reset-event-on-device", reset_event, "0|1",

@@ -166,6 +166,10 @@ bool xs_want_all_itt(const struct xs_options *options); /* of all domains */
 bool xs_want_hardware(const struct xs_options *options);
 /* Of which metrics: --group, or unitrace's default. */
 const char *xs_metric_group(const struct xs_options *options);
+/* Are samples of instructions wished for (EuStallSampling)? */
+bool xs_want_stalls(const struct xs_options *options);
+/* us between two samples of a device: --sampling-interval, or unitrace's default. */
+uint64_t xs_sampling_interval(const struct xs_options *options);
 bool xs_want_calls(const struct xs_options *options);	 /* every host API call */
 bool xs_want_enqueues(const struct xs_options *options); /* the calls that put work on a device */
 /* the calls that have to do with such work: make, submit, wait */

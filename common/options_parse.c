@@ -297,12 +297,11 @@ static int check(const struct xs_options *o, char *error, size_t error_size)
 		{ o->report_format && !o->output[0] && !o->result_dir[0],
 		  "--report-format=json and csv need --output or --result-dir: stderr has other "
 		  "lines too" },
-		{ o->metric_query && (o->metric_sampling || o->stall_sampling),
-		  "--metric-query measures each kernel, --metric-sampling and --stall-sampling the "
-		  "device: give one of them" },
-		{ o->metric_query && (o->flight || o->on_demand),
-		  "--metric-query writes a file of its own; leave out --flight-recorder and "
-		  "--on-demand" },
+		{ o->metric_query + o->metric_sampling + o->stall_sampling > 1,
+		  "--metric-query measures each kernel, --metric-sampling the device by time, "
+		  "--stall-sampling by instruction: give one of them" },
+		{ xs_want_hardware(o) && (o->flight || o->on_demand),
+		  "metrics have files of their own; leave out --flight-recorder and --on-demand" },
 		{ o->result_dir[0] && o->output[0],
 		  "--result-dir says where all goes, under which names too: leave out --output" },
 		{ o->result_dir[0] && o->output_dir[0],

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "options.h"
 
 bool xs_want_chrome(const struct xs_options *o)
@@ -30,7 +32,20 @@ bool xs_want_hardware(const struct xs_options *o)
 
 const char *xs_metric_group(const struct xs_options *o)
 {
+	if (o->stall_sampling)
+		return "EuStallSampling";
 	return o->metric_group[0] ? o->metric_group : "ComputeBasic";
+}
+
+bool xs_want_stalls(const struct xs_options *o)
+{
+	return (o->metric_sampling || o->stall_sampling) &&
+	       !strcmp(xs_metric_group(o), "EuStallSampling");
+}
+
+uint64_t xs_sampling_interval(const struct xs_options *o)
+{
+	return o->sampling_interval ? o->sampling_interval : 50;
 }
 
 bool xs_want_calls(const struct xs_options *o)

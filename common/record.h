@@ -85,6 +85,12 @@ enum xs_kind {
 	XS_EXTERNAL,
 	XS_THREAD_NAMED, /* what the program calls another thread; struct xs_thread_named_record */
 	XS_METRICS,	 /* what the hardware has counted of a kernel; struct xs_metrics_record */
+	/*
+	 * what a device has counted in a period that began at work.start, in whole ticks of its
+	 * clock; struct xs_metrics_record
+	 */
+	XS_SAMPLE,
+	XS_KERNEL_PLACE, /* where a kernel's instructions lie; struct xs_kernel_place_record */
 	XS_COUNTED,	 /* the same, of one that is told elsewhere; struct xs_counted_record */
 	XS_STALLED, /* how often warps were found at an instruction; struct xs_stalled_record */
 };
@@ -448,6 +454,15 @@ struct xs_kernel_record {
 	uint8_t reserved[5];
 };
 static_assert(sizeof(struct xs_kernel_record) == 48, "multiple of 16");
+
+struct xs_kernel_place_record {
+	struct xs_event event; /* name: interned */
+	uint64_t address, bytes;
+	uint32_t device_name; /* as in xs_device_record */
+	uint8_t device;
+	uint8_t reserved[11];
+};
+static_assert(sizeof(struct xs_kernel_place_record) == 48, "multiple of 16");
 
 /*
  * A return address: in which file (interned path, with the build id's digits as scope), and at

@@ -110,6 +110,7 @@ struct xs_control {
 	 */
 	int32_t launcher_pid, app_pid;
 	int32_t sampler_pid; /* --system-metrics: xstrace-system's; 0: none */
+	int32_t metrics_pid; /* --metric-sampling, --stall-sampling: xstrace-metrics' */
 	/* whom the application would have for a parent without us */
 	_Atomic int32_t launcher_parent;
 	/* tell a reused pid, and of which namespace; 0: not needed, the run has no session */

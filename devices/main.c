@@ -6,6 +6,8 @@
  *	xstrace-devices metrics       --metric-list
  *	xstrace-devices all           both
  *	xstrace-devices query GROUP   --metric-query: says what is wrong with it
+ *	xstrace-devices sample GROUP  --metric-sampling: the same
+ *	xstrace-devices stalls GROUP  --stall-sampling: the same
  *	xstrace-devices select LIST   --devices-to-sample: prints three masks, of OpenCL's, Level
  *	                              Zero's and CUDA's devices
  */
@@ -104,6 +106,12 @@ static void print_metrics(void)
 
 int main(int argc, char **argv)
 {
+	static const struct {
+		const char *word, *option;
+		bool sampling;
+	} checks[] = { { "query", "metric-query", false },
+		       { "sample", "metric-sampling", true },
+		       { "stalls", "stall-sampling", true } };
 	static struct xs_found_list list;
 
 	if (argc == 2 && !strcmp(argv[1], "metrics")) {
@@ -115,9 +123,11 @@ int main(int argc, char **argv)
 		fprintf(stderr, "xstrace-devices: called by xstrace --device-list\n");
 		return XS_EXIT_SELF;
 	}
-	if (argc == 3 && !strcmp(argv[1], "query")) {
+	for (size_t i = 0; argc == 3 && i < sizeof(checks) / sizeof(checks[0]); i++) {
+		if (strcmp(argv[1], checks[i].word))
+			continue;
 		xs_want_metrics();
-		return xs_check_metrics("metric-query", argv[2], false);
+		return xs_check_metrics(checks[i].option, argv[2], checks[i].sampling);
 	}
 	if (!strcmp(argv[1], "all"))
 		xs_want_metrics();

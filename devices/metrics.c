@@ -134,20 +134,20 @@ int xs_check_metrics(const char *option, const char *group, bool sampling)
 {
 	struct seen seen = { .wanted = group, .sampling = sampling, .distance = SIZE_MAX };
 	const char *missing;
-	bool cuda = !sampling && xs_has_cuda();
+	bool cuda = xs_has_cuda(), stalls = cuda && !strcmp(option, "stall-sampling");
 
 	tell_permissions(option);
 	missing = xs_each_metric_group(look_at, &seen);
-	if (seen.found || (cuda && xs_metric_set(group)))
+	if (seen.found || stalls || (cuda && !sampling && xs_metric_set(group)))
 		return 0;
-	if (cuda && missing) {
+	if (cuda && missing && !sampling) {
 		look_at_cuda(&seen);
 		return refuse(option, &seen);
 	}
 	if (!missing)
 		return refuse(option, &seen);
-	xs_tell("xstrace: --%s: nothing is measured: Level Zero has no metrics, %s; the "
+	xs_tell("xstrace: --%s: nothing is measured: Level Zero has no metrics, %s%s; the "
 		"application runs, and what else was asked for is recorded\n",
-		option, missing);
+		option, missing, cuda ? ", and CUDA's are not sampled by time" : "");
 	return 0;
 }

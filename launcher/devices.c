@@ -39,11 +39,16 @@ int xs_devices_check(const struct xs_options *options)
 	struct sigaction child = { .sa_handler = SIG_DFL }, old;
 	char path[PATH_MAX], group[XS_PATH_MAX];
 	char *argv[] = { "xstrace-devices", "query", group, NULL };
+	const char *option = options->metric_query	? "metric-query"
+			     : options->metric_sampling ? "metric-sampling"
+							: "stall-sampling";
 	int status = -1;
 	pid_t pid;
 
-	if (!options->metric_query)
+	if (!xs_want_hardware(options))
 		return 0;
+	if (!options->metric_query)
+		argv[1] = options->metric_sampling ? "sample" : "stalls";
 	if (find(path) < 0)
 		return -1;
 	(void)snprintf(group, sizeof(group), "%s", xs_metric_group(options));
@@ -59,8 +64,9 @@ int xs_devices_check(const struct xs_options *options)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == XS_EXIT_SELF)
 		return -1; /* it has said why */
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
-		xs_tell("xstrace: --metric-query: looking for the devices' metrics failed; try "
-			"xstrace --metric-list\n");
+		xs_tell("xstrace: --%s: looking for the devices' metrics failed; try xstrace "
+			"--metric-list\n",
+			option);
 	return 0;
 }
 

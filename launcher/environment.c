@@ -75,6 +75,8 @@ int xs_find_program(enum xs_part_program which, char *path)
 				      "../devices/xstrace-devices" },
 		[XS_PART_SAMPLER] = { "../lib/xstrace/xstrace-system",
 				      "../sampler/xstrace-system" },
+		[XS_PART_METRICS] = { "../lib/xstrace/xstrace-metrics",
+				      "../sampler/xstrace-metrics" },
 	};
 	char self[PATH_MAX];
 	int error = own_directory(self);

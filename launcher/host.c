@@ -90,6 +90,8 @@ static int refuse_options(const struct xs_options *o)
 		{ o->flight != 0, "flight-recorder", launch },
 		{ o->kmd_script[0], "chrome-kmd-logging", launch },
 		{ o->metric_query, "metric-query", launch },
+		{ o->metric_sampling, "metric-sampling", launch },
+		{ o->stall_sampling, "stall-sampling", launch },
 		{ o->ranks[0], "ranks-to-sample", launch },
 		{ o->result_dir[0], "result-dir", "xstrace_config.directory chooses the place" },
 	};

@@ -18,7 +18,7 @@ struct xs_launch {
 	struct xs_mailbox *mailbox;
 	const struct xs_options *options; /* our own copy: other processes can write `control` */
 	int drain;			  /* our end of the channel */
-	int sampler;			  /* xstrace-system; 0: there is none */
+	int sampler, metrics;		  /* xstrace-system, xstrace-metrics; 0: there is none */
 	/* what the drain process has said of it; 0: nothing yet */
 	enum xs_word finished;
 };
@@ -76,7 +76,7 @@ int xs_find_parts(char *library, char *drain);
 /* Does the environment say --on-demand, as PyTorch understands it, and do the options allow that?
  */
 bool xs_wants_daemon(const struct xs_options *options);
-enum xs_part_program { XS_PART_DEVICES, XS_PART_SAMPLER };
+enum xs_part_program { XS_PART_DEVICES, XS_PART_SAMPLER, XS_PART_METRICS };
 /* The program that looks for devices, or that samples the machine, likewise. */
 int xs_find_program(enum xs_part_program which, char *path);
 
@@ -111,8 +111,8 @@ int xs_devices_print(const char *what);
  */
 int xs_devices_select(struct xs_options *options);
 /*
- * --metric-query: can what is wished for be measured here? 0, or -1 after one line that says what
- * is wrong.
+ * --metric-query, --metric-sampling, --stall-sampling: can what is wished for be measured here? 0,
+ * or -1 after one line that says what is wrong.
  */
 int xs_devices_check(const struct xs_options *options);
 
@@ -140,14 +140,14 @@ int xs_exec_untraced(const char *scarce, const char *path, char **argv);
 /* Ends this process as the application ended. */
 _Noreturn void xs_end_like(int status);
 
-/* ---- sampler.c: --system-metrics ---- */
+/* ---- sampler.c: --system-metrics, --metric-sampling, --stall-sampling ---- */
 
 /*
- * Starts xstrace-system, which joins the run as the application does. One rank of a machine has it.
- * Where it cannot be started, the application runs without, after one line.
+ * Starts the programs that sample, which join the run as the application does. One rank of a
+ * machine has them. Where they cannot be started, the application runs without, after one line.
  */
 void xs_sampler_start(struct xs_launch *launch, char **environment);
-/* It samples a last time, and is gone. */
+/* They sample a last time, and are gone. */
 void xs_sampler_end(struct xs_launch *launch);
 
 /* ---- select.c: what is to be traced ---- */

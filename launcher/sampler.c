@@ -1,7 +1,10 @@
 /*
- * --system-metrics: the program that samples the machine while the application runs.
+ * --system-metrics, --metric-sampling and --stall-sampling: programs that sample the machine and
+ * its devices while the application runs.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +17,13 @@
 #include "rank.h"
 #include "text.h"
 
-#define PATIENCE_MS 1000 /* for its end */
+#define PATIENCE_MS 1000  /* for its end */
+#define READY_MS    10000 /* for its start */
 
 /* As the application's start (spawn.c), but the terminal's signals are not for it. */
-static __attribute__((noinline)) int start(struct xs_launch *launch, char *path, char *interval,
-					   char **environment)
+static __attribute__((noinline)) int start(char *path, char **argv, char **environment,
+					   volatile int32_t *told, int kept)
 {
-	char *argv[] = { "xstrace-system", interval, NULL };
 	volatile int failed = 0;
 	int launcher = getpid(), pid = vfork();
 
@@ -34,7 +37,9 @@ static __attribute__((noinline)) int start(struct xs_launch *launch, char *path,
 		(void)setsid();
 		(void)sigemptyset(&none);
 		(void)sigprocmask(SIG_SETMASK, &none, NULL);
-		launch->control->sampler_pid = getpid();
+		*told = getpid();
+		if (kept >= 0)
+			(void)fcntl(kept, F_SETFD, 0);
 		execve(path, argv, environment);
 		failed = errno;
 		_exit(XS_EXIT_NOT_RUNNABLE);
@@ -44,38 +49,102 @@ static __attribute__((noinline)) int start(struct xs_launch *launch, char *path,
 	return failed ? -failed : pid;
 }
 
-void xs_sampler_start(struct xs_launch *launch, char **environment)
+/*
+ * Its pid; 0 after one line that says why there is none. `told`: where it says its pid itself;
+ * `kept`: a descriptor that it gets, or -1.
+ */
+static int start_part(enum xs_part_program which, const char *option, char **argv,
+		      char **environment, int32_t *told, int kept)
 {
-	char path[PATH_MAX], interval[24];
-	int pid;
+	char path[PATH_MAX];
+	int pid = xs_find_program(which, path);
 
-	if (xs_local_rank())
-		return;
-	(void)snprintf(interval, sizeof(interval), "%llu",
-		       1000ull * launch->options->system_metrics);
-	pid = xs_find_program(XS_PART_SAMPLER, path);
 	if (!pid)
-		pid = start(launch, path, interval, environment);
+		pid = start(path, argv, environment, told, kept);
 	if (pid < 0)
-		xs_tell("xstrace: --system-metrics: xstrace-system does not run: %s\n",
-			strerror(-pid));
-	else
-		launch->sampler = pid;
+		xs_tell("xstrace: %s: %s does not run: %s\n", option, argv[0], strerror(-pid));
+	return pid < 0 ? 0 : pid;
 }
 
-void xs_sampler_end(struct xs_launch *launch)
+static void start_system(struct xs_launch *launch, char **environment)
+{
+	char interval[24];
+
+	(void)snprintf(interval, sizeof(interval), "%llu",
+		       1000ull * launch->options->system_metrics);
+	launch->sampler = start_part(XS_PART_SAMPLER, "--system-metrics",
+				     (char *[]){ "xstrace-system", interval, NULL }, environment,
+				     &launch->control->sampler_pid, -1);
+}
+
+/* Until the other end of the pipe is closed, by the program or by its end. */
+static void await(int fd)
+{
+	struct pollfd poll_fd = { .fd = fd };
+
+	(void)poll(&poll_fd, 1, READY_MS);
+}
+
+/* The application's first kernel is sampled, too: it waits until the streamers are open. */
+static void start_metrics(struct xs_launch *launch, char **environment)
+{
+	const struct xs_options *options = launch->options;
+	char interval[24], devices[24], group[XS_PATH_MAX], ready[16];
+	char *argv[] = { "xstrace-metrics", group, interval, devices, ready, NULL };
+	int ends[2] = { -1, -1 };
+
+	(void)pipe2(ends, O_CLOEXEC);
+	(void)snprintf(group, sizeof(group), "%s", xs_metric_group(options));
+	(void)snprintf(interval, sizeof(interval), "%llu",
+		       (unsigned long long)xs_sampling_interval(options));
+	(void)snprintf(devices, sizeof(devices), "%llx",
+		       (unsigned long long)options->level_zero_devices);
+	(void)snprintf(ready, sizeof(ready), "%d", ends[1]);
+	launch->metrics =
+		start_part(XS_PART_METRICS,
+			   options->stall_sampling ? "--stall-sampling" : "--metric-sampling", argv,
+			   environment, &launch->control->metrics_pid, ends[1]);
+	if (ends[1] < 0)
+		return;
+	(void)close(ends[1]);
+	if (launch->metrics)
+		await(ends[0]);
+	(void)close(ends[0]);
+}
+
+void xs_sampler_start(struct xs_launch *launch, char **environment)
+{
+	const struct xs_options *options = launch->options;
+
+	if (options->system_metrics && !xs_local_rank())
+		start_system(launch, environment);
+	/* a rank that was chosen samples, whichever it is */
+	if ((options->metric_sampling || options->stall_sampling) &&
+	    (options->ranks[0] || !xs_local_rank()))
+		start_metrics(launch, environment);
+}
+
+/* Waits for it, and for no driver that does not come back. */
+static void end(int *pid)
 {
 	const struct timespec ms = { .tv_nsec = 1000000 };
 	int status;
 
-	if (launch->sampler <= 0)
-		return;
-	(void)kill(launch->sampler, SIGTERM);
-	/* killed, it may still be in a driver's call: nobody waits for that */
-	for (int i = 0; i < 2 * PATIENCE_MS && !waitpid(launch->sampler, &status, WNOHANG); i++) {
+	for (int i = 0; *pid > 0 && i < 2 * PATIENCE_MS && !waitpid(*pid, &status, WNOHANG); i++) {
 		if (i == PATIENCE_MS)
-			(void)kill(launch->sampler, SIGKILL);
+			(void)kill(*pid, SIGKILL);
 		(void)nanosleep(&ms, NULL);
 	}
-	launch->sampler = 0;
+	*pid = 0;
+}
+
+void xs_sampler_end(struct xs_launch *launch)
+{
+	/* both at once */
+	if (launch->sampler > 0)
+		(void)kill(launch->sampler, SIGTERM);
+	if (launch->metrics > 0)
+		(void)kill(launch->metrics, SIGTERM);
+	end(&launch->sampler);
+	end(&launch->metrics);
 }

@@ -93,25 +93,8 @@ int xs_read_kernels(struct xs_options *options)
 
 /* ---- options that are not implemented yet ---- */
 
-static void add_name(char *names, bool given, const char *name)
-{
-	if (given)
-		(void)stpcpy(stpcpy(names + strlen(names), names[0] ? ", " : ""), name);
-}
-
 void xs_tell_missing(const struct xs_options *options)
 {
-	char names[160] = "";
-
-	add_name(names, options->metric_sampling, "--metric-sampling");
-	add_name(names, options->stall_sampling, "--stall-sampling");
-	add_name(names, options->metric_group[0] && !options->metric_query, "--group");
-	add_name(names, options->sampling_interval, "--sampling-interval");
-	add_name(names, options->idle_sampling, "--idle-sampling");
-	if (names[0])
-		xs_tell("xstrace: %s: this version does not sample hardware metrics yet; the "
-			"application runs, and what else was asked for is recorded\n",
-			names);
 	if (options->chrome_sycl)
 		xs_tell("xstrace: --chrome-sycl-logging: this version does not trace the SYCL "
 			"runtime yet; the application runs, and what else was asked "

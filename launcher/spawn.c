@@ -219,6 +219,8 @@ static bool reap(struct xs_launch *launch, int app, int *drain, int *ret_status)
 		}
 		if (pid == launch->sampler && !WIFSTOPPED(status))
 			launch->sampler = 0;
+		if (pid == launch->metrics && !WIFSTOPPED(status))
+			launch->metrics = 0;
 		if (pid != app)
 			continue;
 		if (WIFSTOPPED(status)) {
@@ -336,8 +338,7 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	}
 	if (launch->options->kmd_script[0])
 		wait_for_kmd(launch);
-	if (launch->options->system_metrics)
-		xs_sampler_start(launch, environment);
+	xs_sampler_start(launch, environment);
 	app = start_application(launch, path, argv, shell_argv, environment, old, &old_child);
 	if (app == -EAGAIN)
 		goto alone;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define XS_LIBRARY_VERSION 4u
+#define XS_LIBRARY_VERSION 5u
 
 struct xstrace_name;
 
@@ -49,6 +49,25 @@ struct xs_own_list {
 	uint64_t clock; /* what its clock is ahead of CLOCK_MONOTONIC, ns */
 };
 
+/* A device that is sampled, as xstrace --device-list numbers it. */
+struct xs_own_device {
+	uint32_t number;
+	const char *name;
+	uint32_t bus[4]; /* domain, bus, device, function; all 0: not known */
+	uint64_t frequency;
+	uint32_t bits; /* of its clock */
+};
+
+/* What a device has counted in a period of time. */
+struct xs_own_sample {
+	uint32_t device, name; /* number; id of the name */
+	uint32_t columns;      /* id of what was counted */
+	uint16_t count, part;
+	uint64_t ticks; /* of the device's clock, when it began */
+	const uint64_t *values;
+	const uint8_t *types; /* enum xs_value_type */
+};
+
 struct xs_library {
 	uint32_t version;
 	void (*range_push)(const char *name);
@@ -72,6 +91,12 @@ struct xs_library {
 	void (*activities)(const struct xs_own_list *list);
 	/* key, text: the latter of any length */
 	void (*about)(const char *key, const char *text, bool json);
+	/* for xstrace-metrics: ids of a device's name and of columns; 0: not recorded */
+	uint32_t (*device)(const struct xs_own_device *device);
+	uint32_t (*columns)(const char *text);
+	/* Where the device's clock is: `read` gives its ticks. */
+	void (*device_clock)(uint32_t number, bool (*read)(void *data, uint64_t *ret), void *data);
+	void (*sample)(const struct xs_own_sample *sample);
 };
 
 /* Where nothing is traced. */

@@ -59,6 +59,28 @@ static void about(const char *key, const char *text, bool json)
 	(void)key, (void)text, (void)json;
 }
 
+static uint32_t device(const struct xs_own_device *device)
+{
+	(void)device;
+	return 0;
+}
+
+static uint32_t columns(const char *text)
+{
+	(void)text;
+	return 0;
+}
+
+static void device_clock(uint32_t number, bool (*read)(void *data, uint64_t *ret), void *data)
+{
+	(void)number, (void)read, (void)data;
+}
+
+static void sample(const struct xs_own_sample *sample)
+{
+	(void)sample;
+}
+
 const struct xs_library xs_library_nothing = {
 	.version = XS_LIBRARY_VERSION,
 	.range_push = name_only,
@@ -76,4 +98,8 @@ const struct xs_library xs_library_nothing = {
 	.stop = nothing,
 	.activities = activities,
 	.about = about,
+	.device = device,
+	.columns = columns,
+	.device_clock = device_clock,
+	.sample = sample,
 };

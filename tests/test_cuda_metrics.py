@@ -219,3 +219,88 @@ def test_killed(xstrace, tmp_path, how):
     os.kill(run.child("cuda_loop"), getattr(signal, "SIG" + how))
     run.finish()
     assert 0 <= check(run, cuda) + unmeasured(run) - len(cuda.kernels) <= 1
+
+
+# ---- --stall-sampling ----
+
+REASONS = {  # as the software CUDA numbers them
+    "Active[Events]": 1,
+    "LongScoreboardStall[Events]": 2,
+    "ShortScoreboardStall[Events]": 4,
+    "WaitStall[Events]": 5,
+    "MathPipeThrottleStall[Events]": 6,
+}
+
+
+def stalls(run):
+    """{(pid, device, kernel, address): {reason: events}} of the files."""
+    found = {}
+    for pid, device, row in rows(run):
+        place = pid, device, row.pop("Kernel"), int(row.pop("IP[Address]"), 16)
+        assert place not in found
+        found[place] = {name: int(value) for name, value in row.items()}
+    return found
+
+
+def expected_stalls(cuda):
+    found = {}
+    for kernel in kernels(cuda).values():
+        for place in range(8):
+            at = found.setdefault((kernel.pid, kernel.device, kernel.name, 16 * place), dict.fromkeys(REASONS, 0))
+            for name, reason in REASONS.items():
+                at[name] += (place * 7 + reason * 3) % 5 * kernel.blocks
+    return found
+
+
+@pytest.mark.parametrize(
+    "app, arguments",
+    [
+        ("cuda_streams", ["--kernels", 100, "--threads", 4, "--devices", 2]),
+        ("cuda_reset", []),
+        ("cuda_graphs", []),
+        ("cuda_fork", []),
+        ("cuda_loop", [20000]),
+    ],
+)
+def test_stalls(xstrace, tmp_path, app, arguments):
+    """Each place of each kernel, and no kernel waits for another because of us."""
+    cuda = SoftCUDA(tmp_path, DEVICES=2)
+    run = xstrace("--stall-sampling -o rep.csv", app, arguments, env=cuda.env)
+    assert run.status == 0 and stalls(run) == expected_stalls(cuda)
+    assert not any("WARNING" in line or "measured" in line for line in run.said), run.said
+
+
+def test_stalls_of_some_kernels(xstrace, tmp_path):
+    cuda = SoftCUDA(tmp_path)
+    run = xstrace("--stall-sampling -o rep.csv --exclude-kernels increment", "cuda_streams", env=cuda.env)
+    assert not stalls(run) and cuda.kernels
+
+
+@pytest.mark.parametrize("interval, power", [(1, 10), (50, 16), (10**6, 30)])
+def test_interval_of_stalls(xstrace, tmp_path, interval, power):
+    """A power of two of cycles, of 1.5 GHz."""
+    cuda = SoftCUDA(tmp_path)
+    xstrace(f"--stall-sampling -i {interval} -o rep.csv", "cuda_streams", env=cuda.env)
+    assert cuda.notes == [f"sampling period {power}"]
+
+
+@pytest.mark.parametrize("setting", ["PC_DROPPED", "PC_FULL"])
+def test_samples_that_are_lost(xstrace, tmp_path, setting):
+    cuda = SoftCUDA(tmp_path, **{setting: 1})
+    run = xstrace("--stall-sampling -o rep.csv", "cuda_streams", env=cuda.env)
+    assert any("of instructions" in line and "at least" in line for line in run.said), run.said
+
+
+def test_sampling_functions_that_fail(xstrace, tmp_path):
+    text = (ROOT / "gpu/cuda/profiler_abi.h").read_text()
+    functions = re.findall(r"^\s*F\((\w+), xs_pc", text, re.M)
+    assert len(functions) == 8
+    for function in functions:
+        (tmp_path / function).mkdir()
+        cuda = SoftCUDA(tmp_path / function, FAULT=f"cupti{function}:35")
+        run = xstrace("--stall-sampling -o rep.csv --chrome-kernel-logging", "cuda_streams", env=cuda.env)
+        run.check_expected("kernels")
+        told = any("not measured" in line for line in run.said)
+        assert run.status == 0 and (told or stalls(run) in ({}, expected_stalls(cuda))), function
+        for path in run.cwd.iterdir():
+            path.unlink()

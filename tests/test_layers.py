@@ -35,7 +35,7 @@ MAY_USE = {
     "python/native": ["include/xstrace"],
     "launcher": ["common", "writer/base"],
     "devices": ["common"],
-    "sampler": ["include/xstrace", "library"],
+    "sampler": ["common", "include/xstrace", "library"],
 }
 # of a folder that may be used in part, the headers that may be included
 IN_PART = {

@@ -231,7 +231,7 @@ WRONG = {
     "-q -k": "--metric-query measures each kernel",
     "-q --stall-sampling": "--metric-query measures each kernel",
     "-q -i 0": "--sampling-interval takes a number from 1",
-    "-q --flight-recorder=1s --chrome-kernel-logging": "--metric-query writes a file of its own",
+    "-q --flight-recorder=1s --chrome-kernel-logging": "metrics have files of their own",
 }
 
 

@@ -208,10 +208,9 @@ def test_every_option_is_accepted(xstrace, kind, letter, name):
 MISSING = {
     "-q": "--metric-query: nothing is measured: Level Zero has no metrics",
     "--metric-query --group=X": "--metric-query: nothing is measured",
-    "-k": "--metric-sampling: this version does not sample hardware metrics",
-    "--stall-sampling -i 20": "--stall-sampling, --sampling-interval: this",
-    "-k -g ComputeBasic -i 50 --idle-sampling": "--metric-sampling, --group, --sampling-interval, --idle-sampling: this",
-    "-k --group=X --sampling-interval=5": "--metric-sampling, --group, --sampling-interval: this",
+    "-k": "--metric-sampling: nothing is measured: Level Zero has no metrics",
+    "--stall-sampling -i 20": "--stall-sampling: nothing is measured",
+    "-k --group=X -i 50 --idle-sampling": "--metric-sampling: nothing is measured",
     "--chrome-sycl-logging": "--chrome-sycl-logging: this version does not trace the SYCL runtime",
     "--system-time": "--system-time: traces count from the epoch",
 }

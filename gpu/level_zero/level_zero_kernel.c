@@ -20,6 +20,7 @@ struct kernel {
 	_Atomic uint32_t shape[SHAPES], recent;
 	_Atomic uint32_t shape_count; /* ever */
 	uint32_t size[3];
+	struct xs_kernel_place_record place; /* bytes 0: not known, or not wanted */
 };
 
 static struct xs_handles modules = { .size = 16384 }; /* COMPILED_… */
@@ -75,6 +76,44 @@ static uint32_t name_of(ze_kernel_handle_t handle, const char *given, bool *ret_
 	return id;
 }
 
+/*
+ * An extension of Intel's driver. It is the driver's own function, and a loader with several
+ * drivers has handles of its own: with one driver alone both know the same ones.
+ */
+static bool base_address(ze_kernel_handle_t handle, uint64_t *ret)
+{
+	static ze_result_t (*_Atomic found)(ze_kernel_handle_t, uint64_t *);
+	ze_result_t (*function)(ze_kernel_handle_t, uint64_t *) = atomic_load(&found);
+	ze_driver_handle_t drivers[2];
+	uint32_t count = 2;
+
+	if (!function) {
+		if (xs_ze.zeDriver.pfnGet(&count, drivers) || count != 1 ||
+		    !xs_ze.zeDriver.pfnGetExtensionFunctionAddress ||
+		    xs_ze.zeDriver.pfnGetExtensionFunctionAddress(drivers[0],
+								  "zexKernelGetBaseAddress",
+								  (void **)&function))
+			return false;
+		atomic_store(&found, function);
+	}
+	return function && !function(handle, ret);
+}
+
+/* Samples tell the last 32 bits of addresses. A kernel ends where the next one begins, or with the
+ * module. */
+static void place_kernel(struct kernel *kernel, ze_module_handle_t module,
+			 ze_kernel_handle_t handle)
+{
+	uint64_t address = 0;
+	size_t bytes = 0;
+
+	if (!base_address(handle, &address) || !xs_ze.zeModule.pfnGetNativeBinary ||
+	    xs_ze.zeModule.pfnGetNativeBinary(module, &bytes, NULL))
+		return;
+	kernel->place =
+		(struct xs_kernel_place_record){ .address = address & UINT32_MAX, .bytes = bytes };
+}
+
 static void add_kernel(ze_module_handle_t module, ze_kernel_handle_t handle, const char *given)
 {
 	struct register_file registers = { .type = REGISTER_FILE_SIZE };
@@ -98,6 +137,8 @@ static void add_kernel(ze_module_handle_t module, ze_kernel_handle_t handle, con
 		kernel->record.registers = registers.size;
 		kernel->simd = kernel->record.simd > 255 ? 255 : (uint8_t)kernel->record.simd;
 	}
+	if (xs_ze_places)
+		place_kernel(kernel, module, handle);
 	atomic_store_explicit(value, (uint64_t)(uintptr_t)kernel, memory_order_release);
 }
 
@@ -128,6 +169,23 @@ void xs_ze_kernel_shaped(ze_kernel_handle_t handle, uint32_t x, uint32_t y, uint
 	}
 }
 
+static void tell_place(const struct kernel *kernel)
+{
+	struct xs_kernel_place_record *record =
+		kernel->place.bytes
+			? xs_record_begin(sizeof(*record), XS_KERNEL_PLACE, XS_SOURCE_LEVEL_ZERO, 0,
+					  kernel->record.event.name, XS_ROLE_OTHER)
+			: NULL;
+
+	if (!record)
+		return;
+	memcpy((char *)record + sizeof(record->event),
+	       (const char *)&kernel->place + sizeof(record->event),
+	       sizeof(*record) - sizeof(record->event));
+	record->event.tick = xs_tick(xs_use_tsc);
+	xs_record_end(sizeof(*record));
+}
+
 static void tell_kernel(struct kernel *kernel)
 {
 	struct xs_kernel_record *record;
@@ -152,6 +210,7 @@ static void tell_kernel(struct kernel *kernel)
 	       sizeof(*record) - sizeof(record->event));
 	record->event.tick = xs_tick(xs_use_tsc);
 	xs_record_end(sizeof(*record));
+	tell_place(kernel);
 }
 
 void xs_ze_kernels_tell(void)
@@ -221,8 +280,11 @@ static inline void shaped(struct xs_ze_node *node, struct kernel *kernel, const 
 {
 	struct xs_device_record *record = &node->record;
 
-	if (__builtin_expect(!atomic_load_explicit(&kernel->told, memory_order_relaxed), 0))
+	if (__builtin_expect(!atomic_load_explicit(&kernel->told, memory_order_relaxed), 0)) {
+		kernel->place.device_name = record->device_name;
+		kernel->place.device = record->device;
 		tell_kernel(kernel);
+	}
 	record->event.name = kernel->record.event.name;
 	record->event.flags &= (uint8_t)~XS_DEVICE_FLAG_FUNCTION;
 	record->event.words = sizeof(*record) / 8;

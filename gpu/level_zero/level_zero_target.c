@@ -7,7 +7,8 @@
 #include "level_zero.h"
 
 struct xs_ze_tables xs_ze;
-bool xs_ze_calls, xs_ze_kernel_calls, xs_ze_appends, xs_ze_device, xs_ze_waits, xs_ze_queries;
+bool xs_ze_calls, xs_ze_kernel_calls, xs_ze_appends, xs_ze_device, xs_ze_waits, xs_ze_queries,
+	xs_ze_places;
 const _Atomic uint32_t *xs_ze_alive_word;
 
 void xs_ze_want(const struct xs_options *options)
@@ -18,6 +19,7 @@ void xs_ze_want(const struct xs_options *options)
 	xs_ze_waits = options->chrome_kernel;
 	xs_ze_device = xs_want_device(options);
 	xs_ze_queries = options->metric_query;
+	xs_ze_places = xs_want_stalls(options);
 }
 
 bool xs_ze_take(void **target, void *real)

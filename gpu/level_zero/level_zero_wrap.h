@@ -18,6 +18,7 @@ extern bool xs_ze_appends; /* the same of calls that put work on a device */
 extern bool xs_ze_waits;   /* record for what calls have waited */
 extern bool xs_ze_device;  /* device work is wanted */
 extern bool xs_ze_queries; /* kernels are to be measured */
+extern bool xs_ze_places;  /* where kernels lie is to be told */
 
 /*
  * Where one of the loader's tables lies, and where the last one lay that has its name and got

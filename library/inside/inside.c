@@ -7,6 +7,7 @@
 
 #include "companion.h"
 #include "itt.h"
+#include "samples.h"
 
 #define DOMAIN "xstrace"
 
@@ -321,6 +322,10 @@ EXPORT const struct xs_library *xs_companion_library(void)
 		.stop = xs_call_at_stop,
 		.activities = write_activities,
 		.about = about,
+		.device = xs_samples_device,
+		.columns = xs_samples_columns,
+		.device_clock = xs_samples_clock,
+		.sample = xs_samples_write,
 	};
 
 	return &library;

@@ -128,6 +128,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)atexit(at_exit);
 	make_names();
 	file = rundir_process(&dir, PID, 0, RINGS, XS_RING_MIN);
+	dir.run.control->metrics_pid = PID; /* its samples count */
 	keep_files(true);
 	flip_watch(file, xs_slot_offset(RINGS, XS_RING_MIN));
 	flip_watch(dir.strings, XS_STRINGS_SIZE);
@@ -201,7 +202,7 @@ static void put_any(struct xs_ring *ring, unsigned what)
 	for (uint32_t i = 0; i + 2 < words; i++)
 		((uint64_t *)(event + 1))[i] = content[i % given];
 	event->tick = word(take());
-	event->kind = (uint8_t)(what % (XS_COUNTED + 2));
+	event->kind = (uint8_t)(what % (XS_STALLED + 2));
 	event->words = (uint8_t)words;
 	event->source = (uint8_t)(take() % (XS_SOURCE_COUNT + 1));
 	event->name = event->kind == XS_CALL || event->kind == XS_CALL_IN ? take() % 5
@@ -253,12 +254,10 @@ static void put_metrics(struct xs_ring *ring)
 	if (!record)
 		return;
 	memset(record, (int)take(), size);
-	record->work.event = (struct xs_event){ dir.launch.control->tick0 + 500,
-						take_name(),
-						XS_METRICS,
-						(uint8_t)(size / 8),
-						(uint8_t)(take() % (XS_SOURCE_COUNT + 1)),
-						(uint8_t)take() };
+	record->work.event =
+		(struct xs_event){ dir.launch.control->tick0 + 500,	      take_name(),
+				   which & 16 ? XS_SAMPLE : XS_METRICS,	      (uint8_t)(size / 8),
+				   (uint8_t)(take() % (XS_SOURCE_COUNT + 1)), (uint8_t)take() };
 	record->work.host_ticks = 1;
 	record->work.id = which >> 4;
 	record->work.device = (uint8_t)device;

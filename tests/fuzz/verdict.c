@@ -20,6 +20,10 @@ void verdict_options(struct xs_options *options, unsigned wishes, unsigned repor
 	(void)snprintf(options->output, sizeof(options->output), "%s",
 		       options->report_format || reports & 64 ? "rep" : "");
 	options->metric_query = options->output[0] && options->report_format == XS_REPORT_TEXT;
+	/* with another one of these bits, by time or by instruction */
+	options->metric_sampling = options->metric_query && wishes & 1;
+	options->stall_sampling = options->metric_sampling && wishes & 2;
+	options->idle_sampling = options->metric_sampling;
 	if (reports & 128)
 		wishes &= ~7u; /* no trace: the report alone is judged */
 	options->chrome_call = wishes & 1;

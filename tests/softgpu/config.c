@@ -84,6 +84,10 @@ static void start(void)
 	sg_config.kernel_mask = UINT64_MAX >> (64 - sg_config.bits);
 	sg_config.frequency = number("SOFTGPU_FREQUENCY", 19200000, 1000, 1000000000);
 	sg_config.memory = number("SOFTGPU_MEMORY", 16ull << 30, 1 << 20, 1ull << 40);
+	sg_config.metric_bits = (uint32_t)number("SOFTGPU_METRIC_BITS", 64, 8, 64);
+	sg_config.open_us = (uint32_t)number("SOFTGPU_OPEN_US", 0, 0, 60000000);
+	sg_config.drop = number("SOFTGPU_REPORTS_DROP", 0, 0, UINT64_MAX);
+	sg_config.room = number("SOFTGPU_REPORTS_ROOM", 0, 0, UINT64_MAX);
 	sg_config.strict = number("SOFTGPU_STRICT", 0, 0, 1);
 	if (clock_name && *clock_name && strcmp(clock_name, "real") &&
 	    strcmp(clock_name, "virtual"))
@@ -92,6 +96,10 @@ static void start(void)
 	durations_read();
 	sg_config.durations = duration_count || sg_config.virtual_clock;
 	sg_clock_start(ppm ? strtoll(ppm, NULL, 0) : 0, getenv("SOFTGPU_FIRST_TICK"));
+	sg_config.late =
+		number("SOFTGPU_REPORTS_LATE_US", 0, 0, 60000000) * sg_config.frequency / 1000000u;
+	if (!sg_stream_start(getenv("SOFTGPU_SHM")))
+		bad("SOFTGPU_SHM", getenv("SOFTGPU_SHM"), "cannot be used");
 	sg_devices_make();
 	sg_faults_start(getenv("SOFTGPU_FAULT"));
 	sg_log_start(getenv("SOFTGPU_LOG"));

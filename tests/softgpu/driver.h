@@ -24,6 +24,10 @@ enum { SG_DEVICES_MAX = 8, SG_TILES_MAX = 8, SG_WORKERS_MAX = 16, SG_ENGINE_GROU
 struct sg_config {
 	uint32_t devices, tiles, workers, bits;
 	uint64_t frequency, memory, kernel_mask; /* Hz, bytes of one device, the valid bits */
+	/* of streamers: ticks for which reports wait; each which is lost; reports that fit; the
+	 * valid bits of their times */
+	uint64_t late, drop, room;
+	uint32_t metric_bits, open_us;
 	bool sync, virtual_clock, durations, strict;
 };
 extern struct sg_config sg_config;
@@ -246,7 +250,8 @@ void sg_run(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd, ui
 void sg_users(const struct sg_cmd *cmd, struct sg_list *list, int change);
 
 /* streamer.c: while there are streamers, they want to know of each kernel */
-extern _Atomic uint32_t sg_streamers;
+bool sg_stream_start(const char *path);
+bool sg_streaming(void);
 int sg_stream_begin(const struct sg_device *device);
 void sg_stream_end(int place, const struct sg_device *device, const struct sg_cmd *cmd,
 		   const struct sg_span *span);

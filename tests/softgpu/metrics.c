@@ -35,24 +35,24 @@ static const struct metric compute[] = {
 };
 
 static const struct metric stalls[] = {
-	{ "IP", "Address of the instruction, in units of 8 bytes", "address",
+	{ "IP", "Address of the instruction, in units of 8 bytes", "Address",
 	  ZET_METRIC_TYPE_IP_EXP, ZET_VALUE_TYPE_UINT64 },
-	{ "Active", "Samples that ran", "events", ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64 },
-	{ "ControlStall", "Samples stalled by control flow", "events", ZET_METRIC_TYPE_EVENT,
+	{ "Active", "Samples that ran", "Events", ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64 },
+	{ "ControlStall", "Samples stalled by control flow", "Events", ZET_METRIC_TYPE_EVENT,
 	  ZET_VALUE_TYPE_UINT64 },
-	{ "PipeStall", "Samples stalled by a full pipe", "events", ZET_METRIC_TYPE_EVENT,
+	{ "PipeStall", "Samples stalled by a full pipe", "Events", ZET_METRIC_TYPE_EVENT,
 	  ZET_VALUE_TYPE_UINT64 },
-	{ "SendStall", "Samples stalled by a message", "events", ZET_METRIC_TYPE_EVENT,
+	{ "SendStall", "Samples stalled by a message", "Events", ZET_METRIC_TYPE_EVENT,
 	  ZET_VALUE_TYPE_UINT64 },
-	{ "DistStall", "Samples stalled by a dependency", "events", ZET_METRIC_TYPE_EVENT,
+	{ "DistStall", "Samples stalled by a dependency", "Events", ZET_METRIC_TYPE_EVENT,
 	  ZET_VALUE_TYPE_UINT64 },
-	{ "SbidStall", "Samples stalled by a scoreboard", "events", ZET_METRIC_TYPE_EVENT,
+	{ "SbidStall", "Samples stalled by a scoreboard", "Events", ZET_METRIC_TYPE_EVENT,
 	  ZET_VALUE_TYPE_UINT64 },
-	{ "SyncStall", "Samples stalled by a barrier", "events", ZET_METRIC_TYPE_EVENT,
+	{ "SyncStall", "Samples stalled by a barrier", "Events", ZET_METRIC_TYPE_EVENT,
 	  ZET_VALUE_TYPE_UINT64 },
-	{ "InstrFetchStall", "Samples stalled by instructions on their way", "events",
+	{ "InstrFetchStall", "Samples stalled by instructions on their way", "Events",
 	  ZET_METRIC_TYPE_EVENT, ZET_VALUE_TYPE_UINT64 },
-	{ "OtherStall", "Samples stalled by anything else", "events", ZET_METRIC_TYPE_EVENT,
+	{ "OtherStall", "Samples stalled by anything else", "Events", ZET_METRIC_TYPE_EVENT,
 	  ZET_VALUE_TYPE_UINT64 },
 };
 
@@ -124,7 +124,6 @@ ze_result_t sg_zetMetricGroupGetProperties(zet_metric_group_handle_t handle,
 	ret->samplingType = group->sampling;
 	ret->domain = 0;
 	ret->metricCount = group->count;
-#ifdef ZE_API_VERSION_CURRENT_M
 	for (ze_base_properties_t *more = ret->pNext; more; more = more->pNext) {
 		if ((uint32_t)more->stype ==
 		    (uint32_t)ZET_STRUCTURE_TYPE_METRIC_GLOBAL_TIMESTAMPS_RESOLUTION_EXP) {
@@ -132,10 +131,9 @@ ze_result_t sg_zetMetricGroupGetProperties(zet_metric_group_handle_t handle,
 				(zet_metric_global_timestamps_resolution_exp_t *)more;
 
 			resolution->timerResolution = sg_config.frequency;
-			resolution->timestampValidBits = 64;
+			resolution->timestampValidBits = sg_config.metric_bits;
 		}
 	}
-#endif
 	return SG_OK;
 }
 
@@ -170,7 +168,8 @@ static void compute_values(const struct report *report, zet_typed_value_t *value
 	uint64_t ticks = report->end - report->start, ns = sg_ns_of(ticks);
 
 	values[0].value.ui64 = values[2].value.ui64 = ns;
-	values[1].value.ui64 = sg_ns_of(report->start);
+	values[1].value.ui64 =
+		sg_ns_of(report->start & (UINT64_MAX >> (64 - sg_config.metric_bits)));
 	values[3].value.fp32 = ticks ? (float)((double)report->busy * 100 / (double)ticks) : 0;
 	values[4].value.ui64 = report->launches;
 	values[5].value.ui64 = report->groups;

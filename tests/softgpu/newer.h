@@ -104,6 +104,15 @@ typedef void ze_graph_dditable_t;
 typedef void ze_executable_graph_dditable_t;
 #endif
 
+#ifndef ZE_API_VERSION_CURRENT_M
+#define ZET_STRUCTURE_TYPE_METRIC_GLOBAL_TIMESTAMPS_RESOLUTION_EXP 0x9
+typedef struct _zet_metric_global_timestamps_resolution_exp_t {
+	uint32_t stype;
+	const void *pNext;
+	uint64_t timerResolution, timestampValidBits;
+} zet_metric_global_timestamps_resolution_exp_t;
+#endif
+
 /* declared once more where the headers do so already */
 ze_result_t zeInitDrivers(uint32_t *count, ze_driver_handle_t *drivers,
 			  ze_init_driver_type_desc_t *desc);

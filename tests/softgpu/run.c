@@ -197,7 +197,7 @@ void sg_run(struct sg_queue *queue, struct sg_list *list, struct sg_cmd *cmd, ui
 	struct sg_span span;
 	int place = -1;
 
-	if (cmd->op == SG_KERNEL && atomic_load_explicit(&sg_streamers, memory_order_relaxed))
+	if (cmd->op == SG_KERNEL && sg_streaming())
 		place = sg_stream_begin(device);
 	span.start_ns = sg_now_ns();
 	if (sg_config.virtual_clock) {

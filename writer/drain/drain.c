@@ -23,6 +23,7 @@
 #include "names.h"
 #include "processes.h"
 #include "run_open.h"
+#include "samples.h"
 #include "text.h"
 
 #define SLEEP_LOW    1000000u	 /* ns: some process is just joining, or ending */
@@ -51,10 +52,14 @@ static void stop(struct xs_loop *loop)
 	(void)xs_loop_find(loop);
 	(void)xs_loop_read(loop);
 	(void)xs_loop_finish_ended(loop);
-	/* the application's own at last: it tells whether the run has shown anything */
-	for (int last = 0; last < 2; last++)
+	/*
+	 * the application's own behind the others: it tells whether the run has shown anything; and
+	 * the sampling process behind that
+	 */
+	for (int turn = 0; turn < 3; turn++)
 		for (struct xs_process **link = &loop->processes; *link;) {
-			if (!last && (*link)->pid == loop->run.app_pid)
+			if ((turn < 1 && (*link)->pid == loop->run.app_pid) ||
+			    (turn < 2 && xs_loop_is_last(loop, *link)))
 				link = &(*link)->next;
 			else
 				xs_loop_finish(loop, link, XS_END_STOPPED);
@@ -315,8 +320,14 @@ static int recover(struct xs_loop *loop)
 		return -ECANCELED;
 	for (struct xs_process *p = loop->processes; p; p = p->next)
 		p->exec = xs_loop_superseded(loop, p);
-	for (struct xs_process **link = &loop->processes; *link;)
-		xs_loop_finish(loop, link, (*link)->exec ? XS_END_EXEC : XS_END_UNKNOWN);
+	for (int turn = 0; turn < 2; turn++)
+		for (struct xs_process **link = &loop->processes; *link;) {
+			if (!turn && xs_loop_is_last(loop, *link))
+				link = &(*link)->next;
+			else
+				xs_loop_finish(loop, link,
+					       (*link)->exec ? XS_END_EXEC : XS_END_UNKNOWN);
+		}
 	return 0;
 }
 
@@ -377,6 +388,7 @@ int xs_drain(const char *dir, int channel)
 	xs_loop_forget_ended(&loop, true);
 	xs_demand_close(&loop.run);
 	xs_flight_destroy(loop.run.flight);
+	xs_samples_free(&loop.run);
 	xs_texts_fini(&loop.run);
 	xs_timeline_fini(&loop.run.clock);
 	xs_timeline_fini(&loop.run.raw);

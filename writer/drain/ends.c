@@ -114,6 +114,17 @@ void xs_loop_finish(struct xs_loop *loop, struct xs_process **link, enum xs_end 
 	xs_demand_gone(&loop->run, asked);
 }
 
+bool xs_loop_is_last(const struct xs_loop *loop, const struct xs_process *process)
+{
+	return process->pid == loop->run.control->metrics_pid;
+}
+
+/* What others of the run record is joined with what it has: it waits for them. */
+static bool waits_for_others(const struct xs_loop *loop, const struct xs_process *process)
+{
+	return xs_loop_is_last(loop, process) && loop->processes->next;
+}
+
 bool xs_loop_finish_ended(struct xs_loop *loop)
 {
 	struct xs_process **link = &loop->processes;
@@ -126,7 +137,7 @@ bool xs_loop_finish_ended(struct xs_loop *loop)
 		struct xs_process *process = *link;
 		bool exec = process->exec;
 
-		if (!exec && !xs_process_ended(process)) {
+		if ((!exec && !xs_process_ended(process)) || waits_for_others(loop, process)) {
 			link = &process->next;
 		} else if (xs_process_is_behind(process)) {
 			/* it is read in turns, so that others need not wait; its parent will not */
@@ -145,6 +156,8 @@ bool xs_loop_finish_ended(struct xs_loop *loop)
 			link = &process->next;
 		} else {
 			xs_loop_finish(loop, link, exec ? XS_END_EXEC : XS_END_UNKNOWN);
+			/* the others were before it in the list */
+			waiting |= loop->processes && xs_loop_is_last(loop, loop->processes);
 		}
 	}
 	return waiting;

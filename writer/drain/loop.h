@@ -54,6 +54,8 @@ uint64_t xs_loop_read(struct xs_loop *loop);
 bool xs_process_ended(const struct xs_process *process);
 /* Has the process called exec, and a later image of it joined? */
 bool xs_loop_superseded(const struct xs_loop *loop, const struct xs_process *process);
+/* Is it the one that samples devices? It is finished when no other is left. */
+bool xs_loop_is_last(const struct xs_loop *loop, const struct xs_process *process);
 /* Completes the trace of *link, which is no longer in the list. */
 void xs_loop_finish(struct xs_loop *loop, struct xs_process **link, enum xs_end end);
 /* True when a process has ended and something must be known before it is finished. */

@@ -279,6 +279,9 @@ static void tell_missing(const struct xs_process *process)
 		  ": device times could not be had" },
 		{ process->unmeasured, "kernel", "has", "have",
 		  " no metrics: the device's counters could not be read" },
+		{ process->unsampled, "sample", "of instructions is lost, at least",
+		  "of instructions are lost, at least",
+		  ": the device had no room for more; a longer --sampling-interval needs less" },
 		{ runs ? 0 : process->open_commands, "command", "is missing", "are missing",
 		  ": not complete when the process ended, or while it was recorded" },
 		{ runs ? 0 : process->open_requests, "MPI request", "was", "were",
@@ -315,6 +318,7 @@ static void finish_tracks(struct xs_process *process)
 	process->unmeasured = atomic_load(&process->file->unmeasured);
 	xs_cuda_finish(process);
 	process->unmeasured += xs_cuda_unjoined(process);
+	process->unsampled = atomic_load(&process->file->unsampled);
 	process->host_ns = now - xs_process_ns(process, process->join_tick);
 	xs_process_commit(process);
 }

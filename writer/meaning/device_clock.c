@@ -18,7 +18,8 @@ struct xs_device_clock {
 	int64_t offset; /* unknown clock: result = device ns + offset */
 	/* one that counts */
 	uint32_t looks, bits, kernel_bits; /* looks: at it so far */
-	uint64_t nominal;		   /* ns of a tick, 32 fraction bits */
+	uint64_t frequency;
+	uint64_t nominal; /* ns of a tick, 32 fraction bits */
 	uint64_t first_tick, first_ns, first_width;
 	struct xs_segment *segments;
 	size_t count, room;
@@ -246,8 +247,12 @@ void xs_device_clocks_update(struct xs_process *process)
 		/* pairs with the release in the collector */
 		uint32_t count = atomic_load_explicit(&pairs->count, memory_order_acquire);
 
-		if (!count)
-			break; /* devices are numbered in the order in which they are seen */
+		/*
+		 * devices are numbered in the order in which they are seen; those that are sampled,
+		 * as --device-list does
+		 */
+		if (!count && process->pid != process->run->control->metrics_pid)
+			break;
 		if (count == clock->looks)
 			continue;
 		if (!clock->nominal) {
@@ -258,6 +263,7 @@ void xs_device_clocks_update(struct xs_process *process)
 				continue;
 			clock->nominal =
 				(uint64_t)(((unsigned __int128)1000000000u << 32) / frequency);
+			clock->frequency = frequency;
 			clock->bits = pairs->bits;
 			clock->kernel_bits = pairs->kernel_bits;
 		}
@@ -317,6 +323,30 @@ bool xs_device_times(struct xs_process *process, struct xs_work *work)
 		return counted_times(process, work);
 	named_times(process, work);
 	return true;
+}
+
+bool xs_device_moment(struct xs_process *process, uint32_t device, uint64_t ticks, uint64_t *ret_ns)
+{
+	const struct xs_device_clock *clock;
+
+	if (!clocks_of(process))
+		return false;
+	clock = &process->device_clocks[device % XS_DEVICES];
+	xs_device_clocks_update(process);
+	if (!clock->count)
+		return false;
+	*ret_ns = on_segment(segment_of(clock, ticks, false), ticks);
+	return true;
+}
+
+uint32_t xs_device_bits(const struct xs_process *process, uint32_t device)
+{
+	return process->device_clocks ? process->device_clocks[device % XS_DEVICES].kernel_bits : 0;
+}
+
+uint64_t xs_device_frequency(const struct xs_process *process, uint32_t device)
+{
+	return process->device_clocks ? process->device_clocks[device % XS_DEVICES].frequency : 0;
 }
 
 void xs_device_clocks_fini(struct xs_process *process)

@@ -39,21 +39,29 @@ bool xs_metrics_tell(struct xs_process *process, struct xs_metrics *metrics)
 	return true;
 }
 
+/* False: it is no whole record of metrics that are known. */
+static bool take(struct xs_process *process, const struct xs_metrics_record *record, uint32_t size,
+		 struct xs_metrics *metrics)
+{
+	if (size < sizeof(*record) || record->count > XS_METRICS_MAX ||
+	    size < XS_METRICS_SIZE(record->count))
+		return false;
+	metrics->columns = record->columns;
+	metrics->count = record->count;
+	metrics->part = record->part;
+	metrics->value = record->value;
+	metrics->type = (const uint8_t *)&record->value[record->count];
+	return take_names(process->run, metrics);
+}
+
 void xs_metrics_read(struct xs_process *process, const struct xs_metrics_record *record,
 		     uint32_t size)
 {
 	struct xs_work work = { .record = &record->work };
 	struct xs_metrics metrics = { .work = &work };
 
-	if (size < sizeof(*record) || record->count > XS_METRICS_MAX ||
-	    size < XS_METRICS_SIZE(record->count))
-		return;
-	metrics.columns = record->columns;
-	metrics.count = record->count;
-	metrics.part = record->part;
-	metrics.value = record->value;
-	metrics.type = (const uint8_t *)&record->value[record->count];
-	if (!xs_work_wanted(process->run, &record->work.event))
+	if (!take(process, record, size, &metrics) ||
+	    !xs_work_wanted(process->run, &record->work.event))
 		return;
 	work.queue = record->work.queue;
 	work.shape = record->work.global;
@@ -62,4 +70,40 @@ void xs_metrics_read(struct xs_process *process, const struct xs_metrics_record 
 	if (xs_device_times(process, &work) && work.end >= work.start &&
 	    work.end <= process->horizon)
 		(void)xs_metrics_tell(process, &metrics);
+}
+
+void xs_sample_read(struct xs_process *process, const struct xs_metrics_record *record,
+		    uint32_t size)
+{
+	struct xs_work work = { .record = &record->work };
+	struct xs_metrics metrics = { .work = &work };
+
+	if (process->pid != process->run->control->metrics_pid ||
+	    !take(process, record, size, &metrics))
+		return;
+	if (xs_device_moment(process, record->work.device, record->work.start, &work.start) &&
+	    work.start <= process->horizon) {
+		work.end = work.start;
+		XS_TELL_SINKS(process, sample, process, &metrics);
+	}
+}
+
+void xs_stalled_read(struct xs_process *process, const struct xs_stalled_record *record,
+		     uint32_t size)
+{
+	const struct xs_device_record kernel = { .event = { .name = record->event.name,
+							    .source = record->event.source },
+						 .device = record->device,
+						 .work = XS_WORK_KERNEL };
+	const struct xs_work work = { .record = &kernel };
+	struct xs_metrics metrics = { .work = &work };
+
+	if (size < sizeof(*record) || record->count > XS_METRICS_MAX ||
+	    size < XS_STALLED_SIZE(record->count))
+		return;
+	metrics.columns = record->columns;
+	metrics.count = record->count;
+	metrics.value = record->value;
+	if (take_names(process->run, &metrics) && xs_work_wanted(process->run, &kernel.event))
+		XS_TELL_SINKS(process, stalled, process, &metrics, record->address);
 }

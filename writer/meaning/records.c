@@ -256,16 +256,24 @@ static void read_description(struct xs_process *process, const struct xs_event *
 		xs_metrics_read(process, (const void *)event, size);
 	else if (event->kind == XS_COUNTED)
 		xs_cuda_counted(process, event, size);
+	else if (event->kind == XS_STALLED)
+		xs_stalled_read(process, (const void *)event, size);
+	else if (event->kind == XS_SAMPLE)
+		xs_sample_read(process, (const void *)event, size);
+	else if (event->kind == XS_KERNEL_PLACE && size >= sizeof(struct xs_kernel_place_record))
+		XS_TELL_SINKS(process, place, process, (const void *)event);
 	else if (event->kind == XS_DEVICE_USED)
 		XS_TELL_SINKS(process, device_used, process, event);
-	else if (size >= sizeof(struct xs_kernel_record))
+	else if (event->kind == XS_KERNEL && size >= sizeof(struct xs_kernel_record))
 		XS_TELL_SINKS(process, kernel, process, (const void *)event);
 }
 
-/* What is told of something that has a record of its own, mostly just before that or behind it. */
+/* What is told of something that has a record of its own, or lost it. */
 static void read_of_other(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
-	if (event->kind == XS_STACK)
+	if (event->kind == XS_LOST_ENDS)
+		xs_track_close(track, event->name, track->last_ns);
+	else if (event->kind == XS_STACK)
 		read_stack(track, event, size);
 	else if (event->kind == XS_OWN_TIME)
 		xs_own_time_read(track, (const void *)event, size);
@@ -299,6 +307,9 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_KERNEL:
 	case XS_METRICS:
 	case XS_COUNTED:
+	case XS_STALLED:
+	case XS_SAMPLE:
+	case XS_KERNEL_PLACE:
 		read_description(process, event, size);
 		break;
 	case XS_CALL_IN:
@@ -312,8 +323,6 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_PAD:
 		return;
 	case XS_LOST_ENDS:
-		xs_track_close(track, event->name, track->last_ns);
-		return;
 	case XS_STACK:
 	case XS_WAITED:
 	case XS_OWN_TIME:

@@ -201,6 +201,14 @@ struct xs_sink {
 			  uint64_t end);
 	void (*work)(struct xs_process *process, const struct xs_work *work);
 	void (*metrics)(struct xs_process *process, const struct xs_metrics *metrics);
+	/* What a device has counted in a period that begins at work->start: of no work. */
+	void (*sample)(struct xs_process *process, const struct xs_metrics *sample);
+	/*
+	 * How often warps were found at this address of a kernel (work->record's name, device and
+	 * source), by reason: `value` alone, no types.
+	 */
+	void (*stalled)(struct xs_process *process, const struct xs_metrics *counts,
+			uint64_t address);
 	void (*aside)(struct xs_process *process, const struct xs_aside *aside);
 	void (*activity)(struct xs_track *track, const struct xs_activity *activity);
 	/* Something is known of the whole trace: text, or JSON that is valid. */
@@ -209,6 +217,8 @@ struct xs_sink {
 	void (*wait)(struct xs_process *process, const struct xs_wait *wait);
 	void (*order)(struct xs_process *process, const struct xs_order *order);
 	void (*kernel)(struct xs_process *process, const struct xs_kernel_record *kernel);
+	/* Where it lies on its device: samples of instructions belong to it. */
+	void (*place)(struct xs_process *process, const struct xs_kernel_place_record *place);
 	void (*device_used)(struct xs_process *process, const struct xs_event *event);
 	void (*mpi_call)(struct xs_track *track, const struct xs_mpi_call *call);
 	void (*mpi_work)(struct xs_process *process, const struct xs_mpi_work *work);

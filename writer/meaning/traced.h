@@ -17,7 +17,7 @@
 
 #define XS_TITLE_MAX 256u
 #define XS_DEVICES   64u
-#define XS_SINKS_MAX 8u
+#define XS_SINKS_MAX 10u
 
 struct xs_open;
 struct xs_output;
@@ -111,7 +111,7 @@ struct xs_process {
 	struct xs_thread_stats *threads;
 	uint32_t thread_count, thread_room;
 	struct xs_named_thread *named_threads; /* threads.c; NULL: none yet */
-	uint64_t events, lost, untimed, unmeasured, unmatched, corrupt, threads_omitted;
+	uint64_t events, lost, untimed, unmeasured, unsampled, unmatched, corrupt, threads_omitted;
 	/* at the end: on their way to a device or back; MPI's, started and not complete */
 	uint64_t open_commands, open_requests;
 	uint64_t omitted[XS_OMIT_COUNT];

@@ -568,6 +568,7 @@ const struct xs_sink xs_chrome_sink = {
 	.call_unfinished = put_call,
 	.work = put_work,
 	.metrics = xs_chrome_metrics,
+	.sample = xs_chrome_sample,
 	.wait = put_wait,
 	.order = put_order,
 	.mpi_call = xs_chrome_mpi_call,

@@ -390,6 +390,7 @@ uint64_t xs_chrome_device_pid(struct xs_process *process, const struct xs_work *
 /* ---- chrome_metrics.c ---- */
 
 void xs_chrome_metrics(struct xs_process *process, const struct xs_metrics *metrics);
+void xs_chrome_sample(struct xs_process *process, const struct xs_metrics *sample);
 /* What the program has named after its last work there. */
 void xs_chrome_late_names(struct xs_process *process);
 

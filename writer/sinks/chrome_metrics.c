@@ -1,6 +1,6 @@
 /*
  * What the hardware has counted, as counter tracks of the device: each metric has its value while
- * the kernel runs, and is 0 behind it.
+ * the kernel runs, and is 0 behind it; sampled ones keep it until the next sample.
  */
 #include <math.h>
 #include <stdio.h>
@@ -41,26 +41,27 @@ static void put_end(struct xs_process *process, char *o, const char *name, size_
 	xs_chrome_finish(xs_chrome_of(process), xs_put(o, "\"},\n"));
 }
 
-static void put_counter(struct xs_process *process, const struct xs_metrics *metrics, uint32_t i,
-			uint64_t pid, const char *name, size_t length)
+/* False: it is no number that a viewer could show, or that JSON could say. */
+static bool put_value(struct xs_process *process, const struct xs_metrics *metrics, uint32_t i,
+		      uint64_t pid, const char *name, size_t length)
 {
 	uint8_t type = metrics->type[i];
 	double number = 0;
 	char *o;
 
 	if (type != XS_VALUE_U64 && type != XS_VALUE_FLOAT && type != XS_VALUE_DOUBLE)
-		return;
+		return false;
 	if (type != XS_VALUE_U64 && !number_of(metrics->value[i], type, &number))
-		return; /* no viewer can show it, and JSON cannot say it */
+		return false;
 	o = xs_put(put_begin(process, pid, metrics->work->start), ",\"args\":{\"value\":");
 	o = type == XS_VALUE_U64 ? xs_json_uint(o, metrics->value[i])
 				 : xs_chrome_put_double(o, number, type == XS_VALUE_FLOAT);
 	put_end(process, o, name, length, metrics->part);
-	o = xs_put(put_begin(process, pid, metrics->work->end), ",\"args\":{\"value\":0");
-	put_end(process, o, name, length, metrics->part);
+	return true;
 }
 
-void xs_chrome_metrics(struct xs_process *process, const struct xs_metrics *metrics)
+/* `ends`: the value is the work's, and no more behind it. */
+static void put_counters(struct xs_process *process, const struct xs_metrics *metrics, bool ends)
 {
 	const struct xs_options *options = process->run->options;
 	const char *at = metrics->names, *end = at + metrics->names_length;
@@ -72,9 +73,25 @@ void xs_chrome_metrics(struct xs_process *process, const struct xs_metrics *metr
 					    : xs_chrome_device_pid(process, metrics->work);
 	for (uint32_t i = 0; i < metrics->count; i++) {
 		const char *stop = memchr(at, '\n', (size_t)(end - at));
+		size_t length = (size_t)((stop ? stop : end) - at);
 
-		stop = stop ? stop : end;
-		put_counter(process, metrics, i, pid, at, (size_t)(stop - at));
-		at = stop + 1;
+		if (put_value(process, metrics, i, pid, at, length) && ends)
+			put_end(process,
+				xs_put(put_begin(process, pid, metrics->work->end),
+				       ",\"args\":{\"value\":0"),
+				at, length, metrics->part);
+		at += length + 1;
 	}
+}
+
+void xs_chrome_metrics(struct xs_process *process, const struct xs_metrics *metrics)
+{
+	put_counters(process, metrics, true);
+}
+
+/* Those of instructions have no time. */
+void xs_chrome_sample(struct xs_process *process, const struct xs_metrics *sample)
+{
+	if (!xs_want_stalls(process->run->options))
+		put_counters(process, sample, false);
 }

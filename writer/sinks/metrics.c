@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "metrics_text.h"
 #include "output.h"
 #include "put.h"
 #include "sinks.h"
-#include "summary.h"
 #include "text.h"
 
 struct section {
@@ -116,61 +116,15 @@ static struct section *open_section(struct xs_process *process, uint32_t device)
 static void put_header(struct xs_process *process, struct section *section,
 		       const struct xs_metrics *metrics)
 {
-	const char *at = metrics->names, *end = at + metrics->names_length;
 	char *o = xs_put(xs_output_put(&section->out), "\nKernel,GlobalInstanceId,SubDeviceId");
 
-	for (uint32_t i = 0; i < metrics->count; i++) {
-		const char *stop = memchr(at, '\n', (size_t)(end - at));
-		char *from = ++o;
-
-		stop = stop ? stop : end;
-		o[-1] = ',';
-		o = xs_plain(o, at, (size_t)(stop - at));
-		for (; from < o; from++)
-			if (*from == ',' || *from == '"')
-				*from = ';'; /* nobody quotes these */
-		at = stop + 1;
-	}
+	o = xs_metrics_put_names(o, metrics->names, metrics->names_length, metrics->count);
 	section_end(sections_of(process), section, xs_put(o, "\n"));
 	section->columns = metrics->columns;
 	section->id = 0;
 }
 
 /* ---- a row ---- */
-
-static char *put_kernel(char *o, const struct xs_process *process, const struct xs_work *work)
-{
-	struct xs_table_key key = xs_work_key(work, true);
-	char name[XS_ROW_NAME_MAX];
-	size_t length;
-
-	key.tile = 0;
-	length = xs_row_name(process, &key, false, name);
-	*o++ = '"';
-	for (size_t i = 0; i < length; i++) {
-		if (name[i] == '"')
-			*o++ = '"';
-		*o++ = name[i];
-	}
-	*o++ = '"';
-	return o;
-}
-
-/* As unitrace prints it: numbers with a fraction get six digits of it. */
-static char *put_value(char *o, uint64_t value, uint8_t type)
-{
-	float single;
-	double number;
-	uint32_t bits = (uint32_t)value;
-
-	memcpy(&single, &bits, sizeof(single));
-	memcpy(&number, &value, sizeof(number));
-	if (type == XS_VALUE_U64)
-		return xs_json_uint(o, value);
-	if (type == XS_VALUE_FLOAT || type == XS_VALUE_DOUBLE)
-		return o + sprintf(o, "%f", type == XS_VALUE_FLOAT ? (double)single : number);
-	return o;
-}
 
 static void add_metrics(struct xs_process *process, const struct xs_metrics *metrics)
 {
@@ -190,12 +144,12 @@ static void add_metrics(struct xs_process *process, const struct xs_metrics *met
 	if (section->id && section->id != record->id)
 		*o++ = '\n'; /* the parts of one run stand together */
 	section->id = record->id;
-	o = put_kernel(o, process, metrics->work);
+	o = xs_metrics_put_kernel(o, process, metrics->work, true);
 	o = xs_put_count(o, ",", record->id);
 	o = xs_put_count(o, ",", metrics->part);
 	for (uint32_t i = 0; i < metrics->count; i++) {
 		*o++ = ',';
-		o = put_value(o, metrics->value[i], metrics->type[i]);
+		o = xs_metrics_put_value(o, metrics->value[i], metrics->type[i]);
 	}
 	*o++ = '\n';
 	section_end(all, section, o);

@@ -1,0 +1,337 @@
+/*
+ * The file of --metric-sampling, as unitrace has it: the samples of each execution of a kernel,
+ * those that began while it ran.
+ *
+ * Times are compared as ticks of the device's clock. Records of kernels have the last bits of these
+ * alone; which of the times with these bits is meant, the time of the trace says.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "metrics_file.h"
+#include "metrics_text.h"
+#include "output.h"
+#include "put.h"
+#include "samples.h"
+#include "text.h"
+
+/* Where kernels overlap, a sample belongs to each: so many rows are written for a sample at most.
+ */
+#define OVERLAP_MAX 16u
+
+struct joined {
+	struct xs_process *process;
+	struct xs_sampled_device *device;
+	struct xs_output *out;
+	struct xs_sampled_kernel *kernels;
+	unsigned char *samples; /* of `stride` bytes */
+	size_t stride;
+	const char *names;
+	uint64_t names_length, rows, rows_max;
+	uint32_t id; /* the greatest */
+};
+
+/* ---- files as arrays ---- */
+
+static void *map_file(FILE *file, size_t size)
+{
+	struct stat status;
+	void *map;
+
+	if (!file || !size || fflush(file) || fstat(fileno(file), &status) < 0 ||
+	    (uint64_t)status.st_size < size)
+		return NULL;
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+	return map == MAP_FAILED ? NULL : map;
+}
+
+/* Their first two words decide. */
+static bool less(const unsigned char *a, const unsigned char *b)
+{
+	uint64_t one[2], other[2];
+
+	memcpy(one, a, sizeof(one));
+	memcpy(other, b, sizeof(other));
+	return one[0] != other[0] ? one[0] < other[0] : one[1] < other[1];
+}
+
+static void swap(unsigned char *a, unsigned char *b, size_t size)
+{
+	unsigned char kept[sizeof(struct xs_sample) + 8 * XS_METRICS_MAX];
+
+	memcpy(kept, a, size);
+	memcpy(a, b, size);
+	memcpy(b, kept, size);
+}
+
+static void sift(unsigned char *of, size_t at, size_t count, size_t size)
+{
+	for (size_t child; (child = 2 * at + 1) < count; at = child) {
+		if (child + 1 < count && less(of + child * size, of + (child + 1) * size))
+			child++;
+		if (!less(of + at * size, of + child * size))
+			return;
+		swap(of + at * size, of + child * size, size);
+	}
+}
+
+/* In place, however many there are; mostly they are in order. */
+static void sort(void *array, size_t count, size_t size)
+{
+	unsigned char *of = array;
+	bool sorted = true;
+
+	for (size_t i = 1; i < count && sorted; i++)
+		sorted = !less(of + i * size, of + (i - 1) * size);
+	if (sorted)
+		return;
+	for (size_t i = count / 2; i--;)
+		sift(of, i, count, size);
+	for (size_t i = count; i-- > 1;) {
+		swap(of, of + i * size, size);
+		sift(of, 0, i, size);
+	}
+}
+
+/* ---- rows ---- */
+
+static const struct xs_sample *sample_at(const struct joined *joined, uint64_t i)
+{
+	return (const void *)(joined->samples + i * joined->stride);
+}
+
+static const char *name_of(const struct joined *joined, const struct xs_sampled_kernel *kernel)
+{
+	return kernel->name < joined->names_length ? joined->names + kernel->name : "\"\"";
+}
+
+static void put_line(struct joined *joined, char *o)
+{
+	xs_output_put_end(joined->out, o);
+	if (xs_output_full(joined->out))
+		(void)xs_output_flush(joined->out);
+}
+
+static void put_row(struct joined *joined, const char *name, size_t length, uint64_t id,
+		    const struct xs_sample *sample)
+{
+	char *o = xs_output_put(joined->out);
+
+	memcpy(o, name, length);
+	o = xs_put_count(o + length, ",", id);
+	if (joined->device->parts)
+		o = xs_put_count(o, ",", sample->part);
+	for (uint32_t i = 0; i < joined->device->count; i++) {
+		*o++ = ',';
+		o = xs_metrics_put_value(o, sample->value[i], joined->device->type[i]);
+	}
+	*o++ = '\n';
+	put_line(joined, o);
+	joined->rows++;
+}
+
+static void put_header(struct joined *joined)
+{
+	const struct xs_sampled_device *device = joined->device;
+	char *o = xs_output_put(joined->out);
+
+	if (!joined->process->run->options->result_dir[0])
+		o = xs_put(xs_put_count(o, "\n=== Device #", device->number), " Metrics ===\n");
+	o = xs_put(o, device->parts ? "\nKernel,GlobalInstanceId,SubDeviceId"
+				    : "\nKernel,GlobalInstanceId");
+	o = xs_metrics_put_names(o, device->names, device->names_length, device->count);
+	put_line(joined, xs_put(o, "\n"));
+}
+
+/* The samples from `from` on that begin by `until`, and no kernel ran: NoKernel(Before NAME). */
+static void put_idle(struct joined *joined, uint64_t from, uint64_t until, uint64_t id,
+		     const struct xs_sampled_kernel *before)
+{
+	const char *name = before ? name_of(joined, before) : NULL;
+	char idle[2 * 8192 + 64], *o = xs_put(idle, name ? "\"NoKernel(Before " : "\"NoKernel");
+	size_t length = name ? strlen(name) : 0;
+
+	if (from >= until)
+		return;
+	if (length >= 2 && length < sizeof(idle) - 64)
+		o = (char *)memcpy(o, name + 1, length - 2) + (length - 2);
+	o = xs_put(o, name ? ")\"" : "\"");
+	for (uint64_t i = from; i < until; i++)
+		put_row(joined, idle, (size_t)(o - idle), id, sample_at(joined, i));
+	put_line(joined, xs_put(xs_output_put(joined->out), "\n"));
+}
+
+static void put_kernel(struct joined *joined, const struct xs_sampled_kernel *kernel, uint64_t from)
+{
+	const char *name = name_of(joined, kernel);
+	size_t length = strlen(name);
+	uint64_t i = from;
+
+	for (; i < joined->device->sample_count && joined->rows < joined->rows_max; i++) {
+		const struct xs_sample *sample = sample_at(joined, i);
+
+		if (sample->ticks - kernel->ticks > kernel->length)
+			break;
+		put_row(joined, name, length, kernel->id, sample);
+	}
+	if (i > from)
+		put_line(joined, xs_put(xs_output_put(joined->out), "\n"));
+}
+
+static void put_rows(struct joined *joined)
+{
+	const struct xs_sampled_device *device = joined->device;
+	bool idle = joined->process->run->options->idle_sampling;
+	uint64_t at = 0, idle_at = 0, id = joined->id + 1ull, covered = 0;
+
+	for (uint64_t k = 0; k < device->kernel_count; k++) {
+		const struct xs_sampled_kernel *kernel = &joined->kernels[k];
+
+		while (at < device->sample_count && sample_at(joined, at)->ticks < kernel->ticks)
+			at++;
+		while (k && idle_at < at && sample_at(joined, idle_at)->ticks <= covered)
+			idle_at++;
+		if (idle)
+			put_idle(joined, idle_at, at, id + k, kernel);
+		idle_at = at > idle_at ? at : idle_at;
+		put_kernel(joined, kernel, at);
+		if (kernel->ticks + kernel->length > covered)
+			covered = kernel->ticks + kernel->length;
+	}
+	while (device->kernel_count && idle_at < device->sample_count &&
+	       sample_at(joined, idle_at)->ticks <= covered)
+		idle_at++;
+	if (idle)
+		put_idle(joined, idle_at, device->sample_count, id + device->kernel_count, NULL);
+}
+
+/* ---- a device ---- */
+
+/* All bits of the time at which each kernel began. */
+static void unwrap(struct joined *joined)
+{
+	const struct xs_sampled_device *device = joined->device;
+
+	for (uint64_t k = 0; k < device->kernel_count; k++) {
+		struct xs_sampled_kernel *kernel = &joined->kernels[k];
+		__int128 passed = (__int128)kernel->ns - (__int128)device->ns;
+		uint64_t about = device->ticks +
+				 (uint64_t)(passed * (__int128)device->frequency / 1000000000);
+		uint32_t spare = 64 - kernel->bits % 64;
+
+		if (kernel->bits < 64)
+			kernel->ticks =
+				about +
+				(uint64_t)((int64_t)((kernel->ticks - about) << spare) >> spare);
+		if (kernel->id > joined->id)
+			joined->id = kernel->id;
+	}
+}
+
+static void unmap(struct joined *joined)
+{
+	const struct xs_sampled_device *device = joined->device;
+
+	if (joined->kernels)
+		(void)munmap(joined->kernels, device->kernel_count * sizeof(*joined->kernels));
+	if (joined->samples)
+		(void)munmap(joined->samples, device->sample_count * joined->stride);
+}
+
+static bool map(struct joined *joined)
+{
+	const struct xs_sampled_device *device = joined->device;
+
+	joined->stride = sizeof(struct xs_sample) + 8u * device->count;
+	joined->samples = map_file(device->samples, device->sample_count * joined->stride);
+	joined->kernels =
+		map_file(device->kernels, device->kernel_count * sizeof(*joined->kernels));
+	return joined->samples && (joined->kernels || !device->kernel_count);
+}
+
+/* What is wrong with a device's samples, in a line. */
+static void tell(const struct joined *joined)
+{
+	const struct xs_sampled_device *device = joined->device;
+
+	if (!joined->rows && device->kernel_count)
+		xs_tell("[WARNING] --metric-sampling: none of %llu samples of device #%u falls "
+			"into one of its %llu kernels; -i with fewer microseconds finds shorter "
+			"kernels\n",
+			(unsigned long long)device->sample_count, device->number,
+			(unsigned long long)device->kernel_count);
+	if (joined->rows >= joined->rows_max)
+		xs_tell("[WARNING] --metric-sampling: too many kernels of device #%u overlap: the "
+			"rest of its samples is not written\n",
+			device->number);
+	if (device->odd)
+		xs_tell("[WARNING] --metric-sampling: %llu samples of device #%u have other "
+			"metrics than its first, and are left out\n",
+			(unsigned long long)device->odd, device->number);
+}
+
+static void write_device(struct joined *joined)
+{
+	struct xs_sampled_device *device = joined->device;
+
+	joined->rows_max = OVERLAP_MAX * (device->sample_count + 1);
+	unwrap(joined);
+	sort(joined->kernels, device->kernel_count, sizeof(*joined->kernels));
+	sort(joined->samples, device->sample_count, joined->stride);
+	put_header(joined);
+	put_rows(joined);
+	tell(joined);
+}
+
+/* ---- files ---- */
+
+/* Of a device that nobody used there is nothing to say. */
+static bool has_rows(const struct xs_process *process, const struct xs_sampled_device *device)
+{
+	if (device->stalls)
+		return xs_stalls_some(device);
+	return device->sample_count &&
+	       (device->kernel_count || process->run->options->idle_sampling);
+}
+
+bool xs_samples_write(struct xs_process *process, struct xs_samples *samples)
+{
+	struct xs_output out = { .fd = -1 };
+	char path[PATH_MAX];
+	const char *names = map_file(samples->names, samples->names_length);
+	bool own = process->run->options->result_dir[0], open = false, some = false;
+
+	for (uint32_t i = 0; i < samples->device_count; i++) {
+		struct joined joined = { .process = process,
+					 .device = &samples->device[i],
+					 .out = &out,
+					 .names = names,
+					 .names_length = names ? samples->names_length : 0 };
+
+		if (!has_rows(process, joined.device))
+			continue;
+		if (!open)
+			open = xs_metrics_open(process, joined.device->number, &out, path) >= 0;
+		if (open && joined.device->stalls)
+			xs_stalls_put(process, joined.device, &out);
+		else if (open && map(&joined))
+			write_device(&joined);
+		some |= open;
+		unmap(&joined);
+		if (open && own) {
+			xs_metrics_close(&out, path);
+			open = false;
+		}
+	}
+	if (open)
+		xs_metrics_close(&out, path);
+	if (names)
+		(void)munmap((void *)(uintptr_t)names, samples->names_length);
+	return some;
+}
