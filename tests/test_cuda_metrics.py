@@ -244,7 +244,8 @@ def stalls(run):
 
 def expected_stalls(cuda):
     found = {}
-    for kernel in kernels(cuda).values():
+    kernels(cuda)  # counts their blocks
+    for kernel in cuda.kernels:
         for place in range(8):
             at = found.setdefault((kernel.pid, kernel.device, kernel.name, 16 * place), dict.fromkeys(REASONS, 0))
             for name, reason in REASONS.items():
