@@ -132,6 +132,7 @@ def test_lost_in_the_middle(tmp_path):
     run = Run(tmp_path, SOFTGPU_DEVICES="2", SOFTGPU_FAULT="zesPowerGetEnergyCounter:41:device_lost")
     assert run.warnings() == [f"[WARNING] {GPU} is lost (zesPowerGetEnergyCounter): --system-metrics goes on without it"]
     assert len(run.answers["power", 0, 0]) < 15 < len(run.answers["power", 1, 0])
+    assert len(run.answers["engine", 0, 1]) < 15 < len(run.answers["engine", 1, 1])
     assert run.counters["SoftGPU 1 0:3b:0:0 card power [W]"] == rates(run.answers["power", 1, 0], 0)
 
 
