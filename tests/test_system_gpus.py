@@ -129,11 +129,14 @@ def test_counters_stand(tmp_path):
 
 def test_lost_in_the_middle(tmp_path):
     """Of a GPU that is lost nothing more is asked, of the other one all; a line says so once."""
-    run = Run(tmp_path, SOFTGPU_DEVICES="2", SOFTGPU_FAULT="zesPowerGetEnergyCounter:41:device_lost")
-    assert run.warnings() == [f"[WARNING] {GPU} is lost (zesPowerGetEnergyCounter): --system-metrics goes on without it"]
-    assert len(run.answers["power", 0, 0]) < 15 < len(run.answers["power", 1, 0])
-    assert len(run.answers["engine", 0, 1]) < 15 < len(run.answers["engine", 1, 1])
-    assert run.counters["SoftGPU 1 0:3b:0:0 card power [W]"] == rates(run.answers["power", 1, 0], 0)
+    run = Run(tmp_path, looks=60, SOFTGPU_DEVICES="2", SOFTGPU_FAULT="zesPowerGetEnergyCounter:41:device_lost")
+    gpus = [GPU, "SoftGPU 1 0:3b:0:0"]
+    (line,) = run.warnings()
+    (lost,) = [device for device in (0, 1) if line == f"[WARNING] {gpus[device]} is lost (zesPowerGetEnergyCounter): --system-metrics goes on without it"]
+    other = 1 - lost
+    for what in "power", "engine":
+        assert len(run.answers[what, lost, 1]) < 25 < len(run.answers[what, other, 1])
+    assert run.counters[f"{gpus[other]} card power [W]"] == rates(run.answers["power", other, 0], 0)
 
 
 @pytest.mark.parametrize("result", ["unsupported_feature", "unknown", "0x1234"])
@@ -144,7 +147,7 @@ def test_a_function_that_fails(tmp_path, result):
     lines = run.warnings()
     assert len(lines) == 2 and all(line.startswith(f"[WARNING] {GPU} does not tell its ") and line.endswith("it is left out") for line in lines)
     assert len(run.answers["temperature", 0, 0]) == 2
-    assert [len(run.answers["power", 0, domain]) for domain in (0, 1)] == [4, 6]
+    assert sum(len(run.answers["power", 0, domain]) for domain in (0, 1)) == 10  # of 12 calls; the second fault misses the call of the first
     assert len(run.answers["engine", 0, 1]) > 20
 
 
