@@ -103,6 +103,7 @@ int main(int argc, char **argv)
 #ifdef XS_HAVE_LEVEL_ZERO
 	xs_level_zero_add(&sources);
 #endif
+	xs_nvml_add(&sources);
 	sample(&sources);
 	return 0;
 }
