@@ -10,7 +10,8 @@
  *	memory used        (i + 1) GiB + 4096 (t / 10^5 mod 100) bytes
  *	utilization [%]    t / 10^5 mod 101; of memory half of it
  *	PCIe               5 t bytes received, 7 t bytes sent; as throughput 5000 and 7000 KiB/s
- *	NVLink             11 t KiB received, 13 t KiB sent; link n of 4 has (n + 1) / 10 of it
+ *	NVLink             11 d KiB received, 13 d KiB sent, where d is t since midnight (a double
+ *	                   holds it); link n of 4 has (n + 1) / 10 of it
  *
  * SOFTNVML_DEVICES: how many, 1 without it. SOFTNVML, a list: "wrap": PCIe's counters have 32 bits;
  * "still": time stands; "links": only each link is told of; "old": there are no fields.
@@ -29,6 +30,8 @@
 #include "nvml_abi.h"
 
 #define API __attribute__((visibility("default")))
+
+#define DAY_US 86400000000u
 
 enum { DEVICES_MAX = 8, LINKS = 4, REASONS = 11, FAULTS = 16 };
 
@@ -221,9 +224,9 @@ static nvmlReturn_t field_of(nvmlFieldValue_t *field, uint64_t us)
 		bytes(field, 7000 * us);
 		return NVML_SUCCESS;
 	case NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX:
-		return link_kib(field, 11 * us);
+		return link_kib(field, 11 * (us % DAY_US));
 	case NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX:
-		return link_kib(field, 13 * us);
+		return link_kib(field, 13 * (us % DAY_US));
 	default:
 		return NVML_ERROR_NOT_SUPPORTED;
 	}
