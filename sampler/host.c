@@ -123,6 +123,8 @@ static void add_energy(struct xs_sources *sources, const char *path, const char 
 	char file[PATH_MAX], name[48], range[24];
 	struct xs_source *source;
 
+	if (strstr(entry, "-mmio")) /* the same, by another way */
+		return;
 	(void)snprintf(file, sizeof(file), "%s/%s/energy_uj", path, entry);
 	source = xs_source_add(sources, file, XS_MS, look_at_energy);
 	if (!source) {
