@@ -11,6 +11,15 @@
 
 #define SECOND_US 1000000u
 
+void xs_gpu_name(struct xs_gpu *gpu, const char *name, const uint32_t pci[4])
+{
+	(void)snprintf(gpu->name, sizeof(gpu->name), "%.48s %x:%x:%x:%x", name, pci[0], pci[1],
+		       pci[2], pci[3]);
+	for (char *at = gpu->name; *at; at++)
+		if (*at < ' ' || *at > '~') /* it goes to terminals, too */
+			*at = '?';
+}
+
 struct xs_source *xs_gpu_source(struct xs_sources *sources, struct xs_gpu *gpu, const char *what,
 				void *handle, uint64_t every,
 				void (*look)(struct xs_source *, uint64_t, uint64_t))

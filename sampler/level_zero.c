@@ -63,7 +63,6 @@ static uint32_t find_all(void *loader, zes_device_handle_t devices[GPUS_MAX])
 	return count;
 }
 
-/* As the device is called in the traces of programs that use it. */
 static bool name_it(struct xs_gpu *gpu, zes_device_handle_t device)
 {
 	zes_device_properties_t properties = { .stype = ZES_STRUCTURE_TYPE_DEVICE_PROPERTIES };
@@ -75,8 +74,9 @@ static bool name_it(struct xs_gpu *gpu, zes_device_handle_t device)
 	    xs_zes.zesDevicePciGetProperties(device, &pci) != ZE_RESULT_SUCCESS)
 		return false;
 	name = properties.core.name[0] ? properties.core.name : properties.modelName;
-	(void)snprintf(gpu->name, sizeof(gpu->name), "%.48s %x:%x:%x:%x", name, pci.address.domain,
-		       pci.address.bus, pci.address.device, pci.address.function);
+	xs_gpu_name(gpu, name,
+		    (uint32_t[]){ pci.address.domain, pci.address.bus, pci.address.device,
+				  pci.address.function });
 	return true;
 }
 

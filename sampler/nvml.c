@@ -336,7 +336,6 @@ static void add_kind(struct xs_sources *sources, struct gpu *gpu, const struct k
 		add_kind(sources, gpu, kind->otherwise);
 }
 
-/* As the device is called in the traces of programs that use it. */
 static bool name_it(struct gpu *gpu)
 {
 	nvmlPciInfo_t pci;
@@ -348,9 +347,9 @@ static bool name_it(struct gpu *gpu)
 		return false;
 	name[sizeof(name) - 1] = pci.busId[sizeof(pci.busId) - 1] = '\0';
 	function = strrchr(pci.busId, '.');
-	(void)snprintf(gpu->base.name, sizeof(gpu->base.name), "%.48s %x:%x:%x:%lx", name,
-		       pci.domain, pci.bus, pci.device,
-		       function ? strtoul(function + 1, NULL, 16) & 7 : 0);
+	xs_gpu_name(&gpu->base, name,
+		    (uint32_t[]){ pci.domain, pci.bus, pci.device,
+				  function ? (uint32_t)strtoul(function + 1, NULL, 16) & 7 : 0 });
 	return true;
 }
 

@@ -77,6 +77,9 @@ void xs_source_tell_energy(struct xs_source *source, uint64_t energy, uint64_t t
 
 /* ---- gpu.c ---- */
 
+/* As the device is called in the traces of programs that use it. pci: domain, bus, device,
+ * function. */
+void xs_gpu_name(struct xs_gpu *gpu, const char *name, const uint32_t pci[4]);
 /* One more source of the GPU; `what` lives on. */
 struct xs_source *xs_gpu_source(struct xs_sources *sources, struct xs_gpu *gpu, const char *what,
 				void *handle, uint64_t every,

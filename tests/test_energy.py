@@ -91,6 +91,12 @@ def test_hosts_are_told_apart(tmp_path):
     assert figures(rows, "task")["d::step"] == (4, 3.0, 250 + 15 + 500 + 15)
 
 
+def test_ranks_of_a_node(tmp_path):
+    """Each rank is a run of its own, and the first one's sampler is that of all."""
+    rows = report(app(tmp_path / "b.json", run="r2"), system(tmp_path / "s.json"), app(tmp_path / "a.json"))
+    assert figures(rows, "work") == {"b": (2, 2.0, 225.0), "a": (2, 2.0, 125.0), "nothing": (2, 0.0, 0.0)}
+
+
 def test_a_device_that_nobody_looked_at(tmp_path):
     rows = report(system(tmp_path / "s.json"), app(tmp_path / "a.json", bus="0:99:0:0"))
     assert not figures(rows, "work") and figures(rows, "device") and figures(rows, "task")
@@ -105,7 +111,7 @@ def test_text(tmp_path):
 def test_bad_input(tmp_path):
     a, s = app(tmp_path / "a.json"), system(tmp_path / "s.json")
     assert "was the program run with --system-metrics" in report(a, status=2)
-    assert "several runs" in report(a, system(tmp_path / "t.json", run="r2"), status=2)
+    assert "h was looked at more than once" in report(a, s, system(tmp_path / "t.json", run="r2"), status=2)
     assert "none: No such file" in report(s, tmp_path / "none", status=2)
     (tmp_path / "empty.json").write_text("")
     assert "empty" in report(s, tmp_path / "empty.json", status=2)

@@ -107,6 +107,14 @@ def test_single_engines(tmp_path):
     assert {f"{GPU} compute engine 0 busy [%]", f"{GPU} copy engine 1 busy [%]"} <= run.counters.keys()
 
 
+def test_tiles(tmp_path):
+    run = Run(tmp_path, SOFTGPU_TILES="2")
+    for name in ("card power [W]", "tile 1 package energy [J]", "tile 1 frequency of memory [MHz]", "tile 1 copy engines busy [%]", "tile 1 fabric port 1.0.2 sent [B/s]"):
+        assert f"{GPU} {name}" in run.counters
+    answers = run.answers["power", 0, 1]
+    assert run.counters[f"{GPU} tile 1 package power [W]"] == rates(answers, 0)
+
+
 def test_counters_wrap(tmp_path):
     """What is between the last value and the first one behind the wrap is left out, and nothing else."""
     run = Run(tmp_path, SOFTGPU_SYSMAN="wrap")

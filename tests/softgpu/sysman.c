@@ -91,7 +91,14 @@ static struct domain *domain_of(zes_device_handle_t device, uint32_t number)
 	return domain;
 }
 
-/* Every domain is the whole device's. */
+/* Where a device has tiles, the second domain of a kind is the last tile's, else the whole
+ * device's. */
+#define PUT_PLACE(domain, ret)                                                             \
+	do {                                                                               \
+		(ret)->onSubdevice = (domain)->number && (domain)->device->tiles;          \
+		(ret)->subdeviceId = (ret)->onSubdevice ? (domain)->device->tiles - 1 : 0; \
+	} while (0)
+
 #define SOME_DOMAINS(function, type, have)                                                \
 	ze_result_t sg_##function(zes_device_handle_t device, uint32_t *count, type *ret) \
 	{                                                                                 \
@@ -199,8 +206,7 @@ ze_result_t sg_zesFrequencyGetProperties(zes_freq_handle_t frequency, zes_freq_p
 	SG_ENTER_WITH(frequency, ret);
 	ret->type = ((struct domain *)frequency)->number ? ZES_FREQ_DOMAIN_MEMORY
 							 : ZES_FREQ_DOMAIN_GPU;
-	ret->onSubdevice = 0;
-	ret->subdeviceId = 0;
+	PUT_PLACE((const struct domain *)frequency, ret);
 	ret->canControl = ret->isThrottleEventSupported = 0;
 	ret->min = IDLE_MHZ;
 	ret->max = CORE_MHZ;
@@ -251,8 +257,7 @@ ze_result_t sg_zesPowerGetProperties(zes_pwr_handle_t power, zes_power_propertie
 	} *extension;
 
 	SG_ENTER_WITH(power, ret);
-	ret->onSubdevice = 0;
-	ret->subdeviceId = 0;
+	PUT_PLACE((const struct domain *)power, ret);
 	ret->canControl = ret->isEnergyThresholdSupported = 0;
 	ret->defaultLimit = ret->maxLimit = LIMIT_MW;
 	ret->minLimit = IDLE_WATTS * 1000;
@@ -313,8 +318,7 @@ ze_result_t sg_zesEngineGetProperties(zes_engine_handle_t engine, zes_engine_pro
 		ret->type = copies ? ZES_ENGINE_GROUP_COPY_SINGLE : ZES_ENGINE_GROUP_COMPUTE_SINGLE;
 	else
 		ret->type = copies ? ZES_ENGINE_GROUP_COPY_ALL : ZES_ENGINE_GROUP_COMPUTE_ALL;
-	ret->onSubdevice = 0;
-	ret->subdeviceId = 0;
+	PUT_PLACE((const struct domain *)engine, ret);
 	return SG_OK;
 }
 
@@ -336,8 +340,7 @@ ze_result_t sg_zesFabricPortGetProperties(zes_fabric_port_handle_t port,
 
 	SG_ENTER_WITH(port, ret);
 	(void)snprintf(ret->model, sizeof(ret->model), "SoftLink");
-	ret->onSubdevice = 0;
-	ret->subdeviceId = 0;
+	PUT_PLACE((const struct domain *)port, ret);
 	ret->portId.fabricId = 1;
 	ret->portId.attachId = (uint32_t)domain->device->id;
 	ret->portId.portNumber = (uint8_t)(domain->number + 1);
