@@ -147,6 +147,8 @@ _Noreturn void xs_end_like(int status);
  * Where it cannot be started, the application runs without, after one line.
  */
 void xs_sampler_start(struct xs_launch *launch, char **environment);
+/* It has ended by itself: a driver may have crashed in it. */
+void xs_sampler_died(int status);
 /* It samples a last time, and is gone. */
 void xs_sampler_end(struct xs_launch *launch);
 

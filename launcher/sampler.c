@@ -63,6 +63,14 @@ void xs_sampler_start(struct xs_launch *launch, char **environment)
 		launch->sampler = pid;
 }
 
+void xs_sampler_died(int status)
+{
+	if (WIFSIGNALED(status))
+		xs_tell("xstrace: --system-metrics ends here: signal %d has ended xstrace-system; "
+			"the application goes on\n",
+			WTERMSIG(status));
+}
+
 void xs_sampler_end(struct xs_launch *launch)
 {
 	const struct timespec ms = { .tv_nsec = 1000000 };

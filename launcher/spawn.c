@@ -217,8 +217,10 @@ static bool reap(struct xs_launch *launch, int app, int *drain, int *ret_status)
 				tell_drain_died(launch, status);
 			*drain = 0;
 		}
-		if (pid == launch->sampler && !WIFSTOPPED(status))
+		if (pid == launch->sampler && !WIFSTOPPED(status)) {
+			xs_sampler_died(status);
 			launch->sampler = 0;
+		}
 		if (pid != app)
 			continue;
 		if (WIFSTOPPED(status)) {

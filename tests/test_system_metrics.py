@@ -178,6 +178,14 @@ def test_it_is_killed_or_stopped(tmp_path, machine, number):
     assert gone(pid)
 
 
+def test_it_crashes(tmp_path, machine):
+    """As when a driver crashes in it: a line says so."""
+    run = start(tmp_path, machine, app=("sh", "-c", "sleep 1; exit 9"))
+    os.kill(sampler_of(run), signal.SIGSEGV)
+    said = run.communicate(timeout=60)[1]
+    assert run.returncode == 9 and "xstrace: --system-metrics ends here: signal 11 has ended xstrace-system; the application goes on\n" in said
+
+
 @pytest.mark.parametrize("value", ["0", "60001", "x"])
 def test_odd_intervals(tmp_path, value):
     run = subprocess.run([XSTRACE, f"--system-metrics={value}", "true"], capture_output=True, text=True, cwd=tmp_path)
