@@ -114,13 +114,19 @@ static uint64_t number(const nvmlFieldValue_t *field)
 	}
 }
 
+/* In us; a driver may leave the field's own one empty. */
+static uint64_t time_of(const nvmlFieldValue_t *field, uint64_t ns)
+{
+	return field->timestamp > 0 ? (uint64_t)field->timestamp : ns / 1000;
+}
+
 static void look_at_energy(struct xs_source *source, uint64_t ns, uint64_t before)
 {
 	nvmlFieldValue_t field = { .fieldId = NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION };
 
-	(void)ns, (void)before;
+	(void)before;
 	if (fields(source, &field, 1))
-		xs_gpu_energy(source, number(&field), (uint64_t)field.timestamp);
+		xs_gpu_energy(source, number(&field), time_of(&field, ns));
 }
 
 static void look_at_pcie(struct xs_source *source, uint64_t ns, uint64_t before)
@@ -128,13 +134,13 @@ static void look_at_pcie(struct xs_source *source, uint64_t ns, uint64_t before)
 	nvmlFieldValue_t field[2] = { { .fieldId = NVML_FI_DEV_PCIE_COUNT_RX_BYTES },
 				      { .fieldId = NVML_FI_DEV_PCIE_COUNT_TX_BYTES } };
 
-	(void)ns, (void)before;
+	(void)before;
 	if (!fields(source, field, 2))
 		return;
 	if (field[0].valueType == NVML_VALUE_TYPE_UNSIGNED_INT)
 		source->wraps = (uint64_t)UINT_MAX + 1;
 	xs_gpu_rates(source, (uint64_t[]){ number(&field[0]), number(&field[1]) }, 2,
-		     (uint64_t)field[0].timestamp);
+		     time_of(&field[0], ns));
 }
 
 static void look_at_links(struct xs_source *source, uint64_t ns, uint64_t before)
@@ -143,7 +149,7 @@ static void look_at_links(struct xs_source *source, uint64_t ns, uint64_t before
 	nvmlFieldValue_t field[2 * LINKS_MAX];
 	uint64_t sums[2] = { 0 };
 
-	(void)ns, (void)before;
+	(void)before;
 	memset(field, 0, sizeof(field));
 	for (uint32_t i = 0; i < gpu->link_count; i++) {
 		field[2 * i].fieldId = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX;
@@ -154,7 +160,7 @@ static void look_at_links(struct xs_source *source, uint64_t ns, uint64_t before
 		return;
 	for (uint32_t i = 0; i < 2 * gpu->link_count; i++)
 		sums[i % 2] += number(&field[i]);
-	xs_gpu_rates(source, sums, 2, (uint64_t)field[0].timestamp);
+	xs_gpu_rates(source, sums, 2, time_of(&field[0], ns));
 }
 
 /* Newer drivers sum the links up, older ones tell of each. */

@@ -21,9 +21,18 @@ def run(tmp_path, *options, looks=30, name="memory", interval=5, **env):
     return Run(tmp_path, *options, app=app, interval=interval, **env)
 
 
-def energy_at(us):
+def wave(us):
     rest = us % 10**6
-    return (50 * us + us // 10**6 * 10**8 + rest * rest // 10**4) // 1000
+    return us // 10**6 * 10**8 + rest * rest // 10**4
+
+
+def energy_at(us):
+    return (50 * us + wave(us)) // 1000
+
+
+def bytes_at(us, factor):
+    day = us % (86400 * 10**6)
+    return factor * day + wave(day)
 
 
 def energy_told(answers):
@@ -59,12 +68,13 @@ def test_values(tmp_path):
             masks = [int(mask) for _, mask, _ in done.answers["reasons", device, 0]]
             assert told == (changes([0] + [mask >> bit & 1 for mask in masks])[1:] if reason else [])
         for field, name, factor in (
-            (PCIE_RX, "PCIe received", 5e9),
-            (PCIE_TX, "PCIe sent", 7e9),
-            (NVLINK_RX, "NVLink received", 11e6 * 1024),
-            (NVLINK_TX, "NVLink sent", 13e6 * 1024),
+            (PCIE_RX, "PCIe received", 5000),
+            (PCIE_TX, "PCIe sent", 7000),
         ):
-            assert done.counters[f"{gpu} {name} [B/s]"] == [factor], field
+            answers = done.answers[field, device, 0]
+            assert [value for _, value, _ in answers] == [bytes_at(us, factor) for us, *_ in answers]
+            assert done.counters[f"{gpu} {name} [B/s]"] == rates(answers, 0, 1e6)
+        assert done.counters[f"{gpu} NVLink received [B/s]"] == [11e6 * 1024] and done.counters[f"{gpu} NVLink sent [B/s]"] == [13e6 * 1024]
         assert len(done.answers["memory", device, 0]) > 10
     assert any("throttled by" in name for name in done.counters)
 
@@ -72,14 +82,34 @@ def test_values(tmp_path):
 def test_counters_wrap(tmp_path):
     """Numbers of 32 bits say so, and what they rise by is known beyond their end: 7 GB/s wrap once in 0.6 s."""
     done = run(tmp_path, SOFTNVML="wrap")
-    sent = [value for _, value, _ in done.answers[PCIE_TX, 0, 0]]
-    assert any(b < a for a, b in zip(sent, sent[1:])), "it did wrap"
-    assert done.counters[f"{GPU} PCIe sent [B/s]"] == [7e9] and done.counters[f"{GPU} PCIe received [B/s]"] == [5e9]
+    answers = done.answers[PCIE_TX, 0, 0]
+    risen = [(int(b) - int(a)) % 2**32 * 1e6 / (t - t0) for (t0, a, _), (t, b, _) in zip(answers, answers[1:])]
+    assert any(b[1] < a[1] for a, b in zip(answers, answers[1:])), "it did wrap"
+    assert done.counters[f"{GPU} PCIe sent [B/s]"] == changes(risen)
+
+
+def test_energy_in_steps(tmp_path):
+    """A driver that counts energy 10 times a second: no power of 0 between, and no peak behind."""
+    done = run(tmp_path, SOFTNVML="steps")
+    power, energy = energy_told(done.answers[ENERGY, 0, 0])
+    assert len(done.answers[ENERGY, 0, 0]) > 3 * len(energy) > 12
+    assert (done.counters[f"{GPU} power [W]"], done.counters[f"{GPU} energy [J]"]) == (power, energy)
 
 
 def test_time_stands(tmp_path):
     done = run(tmp_path, SOFTNVML="still")
     assert done.counters[f"{GPU} energy [J]"] == [0] and not any("power [W]" in name or "/s]" in name for name in done.counters)
+
+
+def test_fields_without_a_time(tmp_path):
+    """Then the time of the look counts, which is a little earlier."""
+    done = run(tmp_path, SOFTNVML="timeless")
+    answers = done.answers[ENERGY, 0, 0]
+    assert done.counters[f"{GPU} energy [J]"] == energy_told(answers[1:])[1]  # the trial has no time
+    sent = sorted(done.counters[f"{GPU} PCIe sent [B/s]"])
+    assert sent[len(sent) // 2] == pytest.approx(7.1e9, rel=0.2)
+    power = done.counters[f"{GPU} power [W]"]
+    assert len(power) > 5 and sum(40 < watts < 300 for watts in power) > len(power) / 2
 
 
 def test_single_links(tmp_path):
@@ -154,6 +184,7 @@ f = n.nvmlDeviceGetFieldValues(h, [n.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION, (n.NV
     n.NVML_FI_DEV_PCIE_COUNT_TX_BYTES, n.NVML_FI_DEV_PCIE_COUNT_RX_BYTES, (n.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, 3)])
 t = f[0].timestamp
 d = t % 86400000000
+w = d // 10**6 * 10**8 + (d % 10**6)**2 // 10**4
 m = n.nvmlDeviceGetMemoryInfo(h)
 u = n.nvmlDeviceGetUtilizationRates(h)
 T = t // 10**5
@@ -162,7 +193,7 @@ def near(value, known, most):
 rest = t % 10**6
 print(n.nvmlDeviceGetCount(), n.nvmlDeviceGetName(h), p.domain, p.bus, p.device, p.busId,
     f[0].value.ullVal == (50 * t + t // 10**6 * 10**8 + rest * rest // 10**4) // 1000, f[1].nvmlReturn, f[1].value.ullVal == 13 * d * 3 // 10,
-    f[2].valueType == n.NVML_VALUE_TYPE_UNSIGNED_INT, f[2].value.uiVal == 7000 * t % 2**32, f[3].value.uiVal == 5000 * t % 2**32,
+    f[2].valueType == n.NVML_VALUE_TYPE_UNSIGNED_INT, f[2].value.uiVal == (7000 * d + w) % 2**32, f[3].value.uiVal == (5000 * d + w) % 2**32,
     f[4].value.ullVal == 11 * d * 4 // 10,
     near(n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_SM), lambda T: 1980 - 15 * (T % 40), 9), n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_MEM),
     near(n.nvmlDeviceGetTemperature(h, n.NVML_TEMPERATURE_GPU), lambda T: 31 + T % 50, 9), m.total >> 30, m.used >> 30, m.free == m.total - m.used,

@@ -9,14 +9,16 @@
  *	temperature [C]    30 + i + (t / 10^5 mod 50)
  *	memory used        (i + 1) GiB + 4096 (t / 10^5 mod 100) bytes
  *	utilization [%]    t / 10^5 mod 101; of memory half of it
- *	PCIe               5 t bytes received, 7 t bytes sent; as throughput 5000 and 7000 KiB/s
- *	NVLink             11 d KiB received, 13 d KiB sent, where d is t since midnight (a double
- *	                   holds it); link n of 4 has (n + 1) / 10 of it
+ *	PCIe               5000 d + w bytes received, 7000 d + w bytes sent, where d is t since
+ *	                   midnight (a double holds it), and w as in the energy, of d; as
+ *	                   throughput 5000 and 7000 KiB/s
+ *	NVLink             11 d KiB received, 13 d KiB sent; link n of 4 has (n + 1) / 10 of it
  *
  * SOFTNVML_DEVICES: how many, 1 without it. SOFTNVML, a list: "wrap": PCIe's counters have 32 bits;
- * "still": time stands; "links": only each link is told of; "old": there are no fields.
- * SOFTNVML_FAULT: FUNCTION:N:ERROR,... where the N-th call of the function (or of field<id>) gives
- * that error and does nothing. SOFTNVML_LOG: a file to which each answer is appended.
+ * "still": time stands; "timeless": fields tell none; "steps": energy is counted each 0.1 s;
+ *"links": only each link is told of; "old": there are no fields. SOFTNVML_FAULT:
+ *FUNCTION:N:ERROR,... where the N-th call of the function (or of field<id>) gives that error and
+ *does nothing. SOFTNVML_LOG: a file to which each answer is appended.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -209,24 +211,32 @@ static nvmlReturn_t link_kib(nvmlFieldValue_t *field, uint64_t value)
 	return NVML_SUCCESS;
 }
 
-static nvmlReturn_t field_of(nvmlFieldValue_t *field, uint64_t us)
+/* What rises faster and faster in each second. */
+static uint64_t wave(uint64_t us)
 {
 	uint64_t rest = us % 1000000;
 
+	return us / 1000000 * 100000000 + rest * rest / 10000;
+}
+
+static nvmlReturn_t field_of(nvmlFieldValue_t *field, uint64_t us)
+{
+	uint64_t day = us % DAY_US, counted = is_set("steps") ? us / 100000 * 100000 : us;
+
 	switch (field->fieldId) {
 	case NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION:
-		whole(field, (50 * us + us / 1000000 * 100000000 + rest * rest / 10000) / 1000);
+		whole(field, (50 * counted + wave(counted)) / 1000);
 		return NVML_SUCCESS;
 	case NVML_FI_DEV_PCIE_COUNT_RX_BYTES:
-		bytes(field, 5000 * us);
+		bytes(field, 5000 * day + wave(day));
 		return NVML_SUCCESS;
 	case NVML_FI_DEV_PCIE_COUNT_TX_BYTES:
-		bytes(field, 7000 * us);
+		bytes(field, 7000 * day + wave(day));
 		return NVML_SUCCESS;
 	case NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX:
-		return link_kib(field, 11 * (us % DAY_US));
+		return link_kib(field, 11 * day);
 	case NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX:
-		return link_kib(field, 13 * (us % DAY_US));
+		return link_kib(field, 13 * day);
 	default:
 		return NVML_ERROR_NOT_SUPPORTED;
 	}
@@ -243,7 +253,7 @@ API nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int many, nvmlFie
 	for (int i = 0; i < many; i++) {
 		nvmlFieldValue_t *field = &fields[i];
 
-		field->timestamp = (int64_t)us;
+		field->timestamp = is_set("timeless") ? 0 : (int64_t)us;
 		field->latencyUsec = 1;
 		(void)snprintf(name, sizeof(name), "field%u", field->fieldId);
 		field->nvmlReturn = fault(name);
