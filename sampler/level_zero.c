@@ -1,7 +1,7 @@
 /*
  * Level Zero's GPUs: the loader, its drivers and devices.
  *
- * Loaders since 1.10 have zesInit() and hand out devices for system management alone. Before, and
+ * Loaders since 1.9 have zesInit() and hand out devices for system management alone. Before, and
  * where that finds none, the devices are those of zeInit(), which has to be asked for Sysman by a
  * variable.
  */
