@@ -102,6 +102,15 @@ def test_a_device_that_nobody_looked_at(tmp_path):
     assert not figures(rows, "work") and figures(rows, "device") and figures(rows, "task")
 
 
+def test_kineto_with_two_of_a_name(tmp_path):
+    """Nobody knows whose a kernel is then: it is left out."""
+    kineto = trace(tmp_path / "k.json", [named(5, "HOST<h> app"), named(0, "GPU 1"), slice_of(0, "kernel", "a", 0.5, 1.5)])
+    one = system(tmp_path / "s.json")
+    assert figures(report(one, kineto), "work") == {"a": (1, 1.0, 200.0)}
+    events = [named(9, "HOST<h> s")] + [e for bus in "ab" for e in counter(9, f"GPU 1 0:{bus}:0:0 energy [J]", [(0, 0), (2, 2)])]
+    assert not figures(report(trace(tmp_path / "two.json", events), kineto), "work")
+
+
 def test_text(tmp_path):
     done = subprocess.run([sys.executable, SUMMARY, "--energy", system(tmp_path / "s.json"), app(tmp_path / "a.json")], capture_output=True, text=True)
     lines = [line.split() for line in done.stdout.splitlines()]
@@ -130,38 +139,52 @@ def energy_at(us):
     return (50 * us + us // 10**6 * 10**8 + rest * rest // 10**4) / 1e6
 
 
+class Run:
+    """A run of kernels on the software GPU: its traces, when the driver was asked for energy [us] and when the trace says so [us]."""
+
+    def __init__(self, folder, kind):
+        folder.mkdir()
+        log = folder / "sysman.log"
+        done = subprocess.run(
+            [XSTRACE, "--system-metrics=2", "--chrome-kernel-logging", f"--format={kind}", BUILD / "tests/apps/ze_calls", "2", "6"],
+            cwd=folder, capture_output=True, text=True, timeout=120,
+            env=os.environ | {"ZE_ENABLE_ALT_DRIVERS": str(DRIVER), "SOFTGPU_SYSMAN_LOG": str(log), "SOFTGPU_DURATION_NS": "*=20000000", "SOFTGPU_WORKERS": "1",
+                              "XSTRACE_TEST_ZE_KERNELS": str(BUILD / "tests/softgpu/ze_kernels.so")},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        self.traces = sorted(folder.glob("*.json"), key=lambda path: path.name, reverse=True)  # ze_calls, xstrace-system
+        self.app, self.system = ([e for e in json.loads(path.read_text())["traceEvents"]] for path in self.traces)
+        self.looked = [int(line.split("\t")[3]) for line in log.read_text().splitlines() if line.startswith("power\t0\t0\t")]
+        self.told = [e["ts"] for e in self.system if e["ph"] == "C" and e["name"].endswith("card energy [J]")]
+        # the driver's time of a look is a little before the counter's, or long before where others have the processor
+        late = [ts - us for ts, us in zip(self.told, self.looked)]
+        self.offset, self.latest = min(late), max(late) - min(late)
+
+    def energy(self, ts):
+        """What the driver's function says; before the first look and behind the last one nothing is known."""
+        return energy_at(min(max(ts, self.told[0]), self.told[-1]) - self.offset)
+
+
 @pytest.mark.skipif(not DRIVER.exists(), reason="built without Level Zero")
-def test_a_run(tmp_path):
+@pytest.mark.parametrize("kind", ["chrome", "kineto"])
+def test_a_run(tmp_path, kind):
     """Each kernel's energy is what the driver's function says of its time, in the traces of the run and in the merged one."""
-    log = tmp_path / "sysman.log"
-    done = subprocess.run(
-        [XSTRACE, "--system-metrics=2", "--chrome-kernel-logging", BUILD / "tests/apps/ze_calls", "2", "6"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120,
-        env=os.environ | {"ZE_ENABLE_ALT_DRIVERS": str(DRIVER), "SOFTGPU_SYSMAN_LOG": str(log), "SOFTGPU_DURATION_NS": "*=20000000", "SOFTGPU_WORKERS": "1",
-                          "XSTRACE_TEST_ZE_KERNELS": str(BUILD / "tests/softgpu/ze_kernels.so")},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    traces = sorted(tmp_path.glob("*.json"))
-    (system_trace,) = (path for path in traces if path.name.startswith("xstrace-system"))
-    (app_trace,) = (path for path in traces if path.name.startswith("ze_calls"))
-    looked = [int(line.split("\t")[3]) for line in log.read_text().splitlines() if line.startswith("power\t0\t0\t")]
-    told = [e["ts"] for e in json.loads(system_trace.read_text())["traceEvents"] if e["ph"] == "C" and e["name"].endswith("card energy [J]")]
-    # the driver's time of a look is a little before the counter's
-    offset = min(ts - us for ts, us in zip(told, looked))
-    work = [e for e in json.loads(app_trace.read_text())["traceEvents"] if e["ph"] == "X" and e["cat"] == "gpu_op"]
-
-    def energy(ts):  # before the first look and behind the last one nothing is known
-        return energy_at(min(max(ts, told[0]), told[-1]) - offset)
-
-    expected = sum(energy(e["ts"] + e["dur"]) - energy(e["ts"]) for e in work)
-    rows = report(system_trace, app_trace)
+    runs = []
+    while len(runs) < 5 and (not runs or runs[-1].latest > 2000):
+        runs.append(Run(tmp_path / str(len(runs)), kind))
+    run = min(runs, key=lambda run: run.latest)
+    work = [e for e in run.app if e["ph"] == "X" and e["cat"] in ("gpu_op", "kernel")]
+    expected = sum(run.energy(e["ts"] + e["dur"]) - run.energy(e["ts"]) for e in work)
+    rows = report(*run.traces)
     found = sum(float(row["energy_j"]) for row in rows if row["kind"] == "work")
-    assert len(work) >= 25 and found == pytest.approx(expected, rel=0.01)
+    assert len(work) >= 25 and found == pytest.approx(expected, rel=0.01, abs=2 * 250 * run.latest / 1e6)
     device = next(row for row in rows if row["kind"] == "device")
-    assert float(device["energy_j"]) == pytest.approx(energy_at(looked[-1]) - energy_at(looked[0]), rel=1e-9)
+    assert float(device["energy_j"]) == pytest.approx(energy_at(run.looked[-1]) - energy_at(run.looked[0]), rel=1e-9)
 
+    if kind == "kineto":
+        return
     merged = tmp_path / "merged.json"
-    subprocess.run([MERGE, "-o", merged, *traces], check=True, capture_output=True)
+    subprocess.run([MERGE, "-o", merged, *run.traces], check=True, capture_output=True)
     again = report(merged)
     assert figures(again, "device") == figures(rows, "device")
     assert [float(row["energy_j"]) for row in again if row["kind"] == "work"] == pytest.approx([float(row["energy_j"]) for row in rows if row["kind"] == "work"])

@@ -24,6 +24,7 @@ COUNTER = re.compile(r"(?P<device>.*) (?P<bus>[0-9a-f]+(?::[0-9a-f]+){3}) (?P<pa
 PROCESSORS = re.compile(r"energy of (?P<zone>[0-9:]+) (?P<part>.*) \[J\]\Z", re.DOTALL)
 DEVICE_NAME = re.compile(r"DEVICE<(?P<host>[^>]*)>\[(?P<name>.*)\] (?P<bus>[0-9a-f]+(?::[0-9a-f]+){3})", re.DOTALL)
 HOST_NAME = re.compile(r"HOST<([^>]*)>")
+WORK = frozenset(("gpu_op", "kernel", "gpu_memcpy", "gpu_memset"))  # the last three in Kineto's format
 # which part stands for the whole device, the best first; else tiles are summed up
 WHOLE = ("card ", "", "package ")
 NAME_WIDTH = 48
@@ -130,7 +131,7 @@ class Energy:
                 slices[key].add(base + start, base + start + duration, number)
 
     def _slices_of(self, category, name):
-        if category == "gpu_op":
+        if category in WORK:
             return self._work
         is_task = category == "cpu_op" and "::" in name and not name.startswith("MPI::")
         return self._tasks if is_task or category == "user_annotation" else None
@@ -170,6 +171,16 @@ class Energy:
         }
         return devices, processors
 
+    def _place(self, key, devices):
+        """(host, PCI address) of a device. Kineto's format has its name alone, which is enough where no other has it."""
+        name = self._processes.get(key, "")
+        match = DEVICE_NAME.search(name)
+        if match:
+            return match["host"], match["bus"]
+        hosts = {self._host(other) for other in self._processes if other[0] == key[0]}
+        found = [(host, bus) for (host, bus), (device, _) in devices.items() if host in hosts and device == f"{name} {bus}"]
+        return found[0] if len(found) == 1 else None
+
     # ---- the report ----
 
     def rows(self):
@@ -185,8 +196,7 @@ class Energy:
     def _work_rows(self, devices, names):
         by_device = collections.defaultdict(list)
         for key, slices in self._work.items():
-            match = DEVICE_NAME.search(self._processes.get(key, ""))
-            place = (match["host"], match["bus"]) if match else None
+            place = self._place(key, devices)
             if place in devices:
                 by_device[place].append(slices)
         rows = []
