@@ -180,7 +180,7 @@ const struct xs_option xs_option_table[] = {
 	      "50)"),
 	MAYBE_COUNT(0, "system-metrics", system_metrics, 1, 60000, "100",
 		    "Sample the machine every N ms (default 100), as counters of a trace of their "
-		    "own: processors, memory, network, power"),
+		    "own: processors, memory, network, power, GPUs"),
 	FLAG(0, "idle-sampling", idle_sampling,
 	     "--metric-sampling: also write the samples of times when no kernel ran"),
 	FLAG(0, "system-time", system_time,

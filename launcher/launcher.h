@@ -147,6 +147,8 @@ _Noreturn void xs_end_like(int status);
  * machine has them. Where they cannot be started, the application runs without, after one line.
  */
 void xs_sampler_start(struct xs_launch *launch, char **environment);
+/* One of them has ended by itself: a driver may have crashed in it. */
+void xs_sampler_died(const char *program, int status);
 /* They sample a last time, and are gone. */
 void xs_sampler_end(struct xs_launch *launch);
 

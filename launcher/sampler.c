@@ -124,6 +124,14 @@ void xs_sampler_start(struct xs_launch *launch, char **environment)
 		start_metrics(launch, environment);
 }
 
+void xs_sampler_died(const char *program, int status)
+{
+	if (WIFSIGNALED(status))
+		xs_tell("xstrace: signal %d has ended %s, which samples no more; the application "
+			"goes on\n",
+			WTERMSIG(status), program);
+}
+
 /* Waits for it, and for no driver that does not come back. */
 static void end(int *pid)
 {

@@ -217,10 +217,14 @@ static bool reap(struct xs_launch *launch, int app, int *drain, int *ret_status)
 				tell_drain_died(launch, status);
 			*drain = 0;
 		}
-		if (pid == launch->sampler && !WIFSTOPPED(status))
+		if (pid == launch->sampler && !WIFSTOPPED(status)) {
+			xs_sampler_died("xstrace-system", status);
 			launch->sampler = 0;
-		if (pid == launch->metrics && !WIFSTOPPED(status))
+		}
+		if (pid == launch->metrics && !WIFSTOPPED(status)) {
+			xs_sampler_died("xstrace-metrics", status);
 			launch->metrics = 0;
+		}
 		if (pid != app)
 			continue;
 		if (WIFSTOPPED(status)) {

@@ -11,7 +11,6 @@
 
 #include "sampler.h"
 
-#define MS	 1000000u
 #define MANY_DIR 64u
 
 /* ---- processors: /proc/stat ---- */
@@ -68,12 +67,12 @@ static void look_at_memory(struct xs_source *source, uint64_t ns, uint64_t befor
 
 /* ---- values of one number each: energy, ports, frequency ---- */
 
-static void look_at_rate(struct xs_source *source, uint64_t ns, uint64_t before)
+static void look_at_energy(struct xs_source *source, uint64_t ns, uint64_t before)
 {
 	char text[64];
 
 	if (xs_source_read(source, 0, text, sizeof(text)))
-		xs_source_tell_rate(source, 0, strtoull(text, NULL, 10), ns, before);
+		xs_source_tell_energy(source, strtoull(text, NULL, 10), ns, before);
 }
 
 static void look_at_value(struct xs_source *source, uint64_t ns, uint64_t before)
@@ -124,8 +123,10 @@ static void add_energy(struct xs_sources *sources, const char *path, const char 
 	char file[PATH_MAX], name[48], range[24];
 	struct xs_source *source;
 
+	if (strstr(entry, "-mmio")) /* the same, by another way */
+		return;
 	(void)snprintf(file, sizeof(file), "%s/%s/energy_uj", path, entry);
-	source = xs_source_add(sources, file, MS, look_at_rate);
+	source = xs_source_add(sources, file, XS_MS, look_at_energy);
 	if (!source) {
 		if (errno == EACCES)
 			fprintf(stderr,
@@ -140,9 +141,12 @@ static void add_energy(struct xs_sources *sources, const char *path, const char 
 	(void)snprintf(file, sizeof(file), "%s/%s/max_energy_range_uj", path, entry);
 	text_in(sources, file, range, sizeof(range));
 	source->wraps = strtoull(range, NULL, 10);
-	source->scale = 1e-6; /* uJ/s */
-	(void)snprintf(source->name[0], sizeof(source->name[0]), "power of %s %s [W]",
-		       strchr(entry, ':') ? strchr(entry, ':') + 1 : entry, name);
+	source->scale = 1e3; /* uJ/ns */
+	source->per_joule = 1e6;
+	entry = strchr(entry, ':') ? strchr(entry, ':') + 1 : entry;
+	(void)snprintf(source->name[0], sizeof(source->name[0]), "power of %s %s [W]", entry, name);
+	(void)snprintf(source->name[1], sizeof(source->name[1]), "energy of %s %s [J]", entry,
+		       name);
 }
 
 /* ---- network: /proc/net/dev, InfiniBand's ports ---- */
@@ -156,16 +160,16 @@ static void look_at_traffic(struct xs_source *source, uint64_t ns, uint64_t befo
 			xs_source_tell_rate(source, which, strtoull(text, NULL, 10), ns, before);
 }
 
-/* in, out: files, each with a number that only rises */
+/* in, out: files, each with a number that only rises, in words of so many bytes */
 static void add_traffic(struct xs_sources *sources, const char *in, const char *out,
-			const char *name, double scale)
+			const char *name, double words)
 {
-	struct xs_source *source = xs_source_add(sources, in, 10 * MS, look_at_traffic);
+	struct xs_source *source = xs_source_add(sources, in, 10 * XS_MS, look_at_traffic);
 
 	if (!source)
 		return;
 	source->fd[1] = xs_sources_open(sources, out);
-	source->scale = scale;
+	source->scale = words * 1e9;
 	(void)snprintf(source->name[0], sizeof(source->name[0]), "%.64s received [B/s]", name);
 	(void)snprintf(source->name[1], sizeof(source->name[1]), "%.64s sent [B/s]", name);
 }
@@ -206,14 +210,14 @@ void xs_host_add(struct xs_sources *sources)
 	struct xs_source *source;
 
 	/* a tick of /proc/stat has 10 ms */
-	source = xs_source_add(sources, "proc/stat", 50 * MS, look_at_processors);
+	source = xs_source_add(sources, "proc/stat", 50 * XS_MS, look_at_processors);
 	if (source)
 		(void)strcpy(source->name[0], "processors busy [%]");
-	source = xs_source_add(sources, "proc/meminfo", 50 * MS, look_at_memory);
+	source = xs_source_add(sources, "proc/meminfo", 50 * XS_MS, look_at_memory);
 	if (source)
 		(void)strcpy(source->name[0], "memory used [B]");
 	source = xs_source_add(sources, "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq",
-			       50 * MS, look_at_value);
+			       50 * XS_MS, look_at_value);
 	if (source) {
 		(void)strcpy(source->name[0], "frequency of processor 0 [MHz]");
 		source->scale = 1e-3;

@@ -34,20 +34,25 @@ static uint64_t now(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
+/* A GPU gives its own time beside what it tells, or is looked at so seldom that this one will do.
+ */
 static void look(struct xs_sources *sources)
 {
+	uint64_t begin = now();
+
 	for (uint32_t i = 0; i < sources->count; i++) {
 		struct xs_source *source = &sources->of[i];
-		uint64_t ns = now();
+		uint64_t ns = source->gpu ? begin : now();
 
-		if (source->last && ns - source->last < source->every)
+		if (source->off || (source->gpu && source->gpu->gone) ||
+		    (source->last && ns - source->last < source->every))
 			continue;
 		source->look(source, ns, source->last);
 		source->last = ns;
 	}
 }
 
-static void sample(struct xs_sources *sources, uint64_t interval)
+static void sample(struct xs_sources *sources)
 {
 	uint64_t next = now();
 
@@ -55,7 +60,7 @@ static void sample(struct xs_sources *sources, uint64_t interval)
 		struct timespec until;
 
 		look(sources);
-		next += interval;
+		next += sources->interval;
 		if (next < now())
 			next = now(); /* it was stopped, or the machine is too slow */
 		until.tv_sec = (time_t)(next / 1000000000u);
@@ -63,6 +68,21 @@ static void sample(struct xs_sources *sources, uint64_t interval)
 		(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 	}
 	look(sources);
+}
+
+/*
+ * What the user has set for the programs is not meant for this one: it looks at all GPUs, each as
+ * one, whatever this rank may use, and its own calls are not to be traced.
+ */
+static void be_alone(void)
+{
+	static const char *const names[] = { "ZE_AFFINITY_MASK", "ZE_ENABLE_VALIDATION_LAYER",
+					     "ZE_ENABLE_TRACING_LAYER", "ZET_ENABLE_METRICS",
+					     "ZES_ENABLE_SYSMAN" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		(void)unsetenv(names[i]);
+	(void)setenv("ZE_FLAT_DEVICE_HIERARCHY", "COMPOSITE", 1);
 }
 
 int main(int argc, char **argv)
@@ -79,8 +99,15 @@ int main(int argc, char **argv)
 	}
 	(void)sigaction(SIGTERM, &action, NULL);
 	sources.root = root ? root : "";
+	sources.interval = us * 1000u;
 	(void)xstrace_initialize(true);
 	xs_host_add(&sources);
-	sample(&sources, us * 1000u);
+	look(&sources); /* a GPU's library may take long to start */
+	be_alone();
+#ifdef XS_HAVE_LEVEL_ZERO
+	xs_level_zero_add(&sources);
+#endif
+	xs_nvml_add(&sources);
+	sample(&sources);
 	return 0;
 }

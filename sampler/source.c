@@ -1,7 +1,6 @@
 /*
- * Files that are read again and again, and the counters that are told of them.
+ * What is looked at again and again, and the counters that are told of it.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -19,23 +18,35 @@ int xs_sources_open(const struct xs_sources *sources, const char *path)
 	return open(full, O_RDONLY | O_CLOEXEC);
 }
 
-struct xs_source *xs_source_add(struct xs_sources *sources, const char *path, uint64_t every,
+struct xs_source *xs_source_new(struct xs_sources *sources, uint64_t every,
 				void (*look)(struct xs_source *, uint64_t, uint64_t))
 {
 	struct xs_source *source = &sources->of[sources->count];
 
-	errno = 0;
 	if (sources->count == XS_SOURCES_MAX)
 		return NULL;
 	memset(source, 0, sizeof(*source));
-	source->fd[0] = xs_sources_open(sources, path);
-	source->fd[1] = -1;
-	if (source->fd[0] < 0)
-		return NULL;
+	source->fd[0] = source->fd[1] = -1;
 	source->look = look;
 	source->every = every;
 	source->scale = 1;
 	sources->count++;
+	return source;
+}
+
+struct xs_source *xs_source_add(struct xs_sources *sources, const char *path, uint64_t every,
+				void (*look)(struct xs_source *, uint64_t, uint64_t))
+{
+	int fd = xs_sources_open(sources, path);
+	struct xs_source *source;
+
+	if (fd < 0)
+		return NULL;
+	source = xs_source_new(sources, every, look);
+	if (source)
+		source->fd[0] = fd;
+	else
+		close(fd);
 	return source;
 }
 
@@ -58,18 +69,26 @@ void xs_source_tell(struct xs_source *source, int which, double value)
 	xstrace_counter(source->name[which], value);
 }
 
-void xs_source_tell_rate(struct xs_source *source, int which, uint64_t value, uint64_t ns,
-			 uint64_t before)
+uint64_t xs_source_tell_rate(struct xs_source *source, int which, uint64_t value, uint64_t time,
+			     uint64_t before)
 {
 	uint64_t seen = source->seen[which], risen = value - seen;
 
 	source->seen[which] = value;
-	if (!before || ns <= before)
-		return;
+	if (!before || time <= before)
+		return 0;
 	if (value < seen) {
 		if (!source->wraps || seen > source->wraps)
-			return; /* it began anew: nobody knows what was in between */
+			return 0; /* it began anew: nobody knows what was in between */
 		risen = value + (source->wraps - seen);
 	}
-	xs_source_tell(source, which, (double)risen * source->scale * 1e9 / (double)(ns - before));
+	xs_source_tell(source, which, (double)risen * source->scale / (double)(time - before));
+	return risen;
+}
+
+void xs_source_tell_energy(struct xs_source *source, uint64_t energy, uint64_t time,
+			   uint64_t before)
+{
+	source->sum += xs_source_tell_rate(source, 0, energy, time, before);
+	xs_source_tell(source, 1, (double)source->sum / source->per_joule);
 }

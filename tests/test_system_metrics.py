@@ -115,6 +115,23 @@ def test_rates(tmp_path, machine):
     assert all(value == 0 for _, value in counters["eth7 sent [B/s]"])
 
 
+def test_energy_of_processors(tmp_path, machine):
+    """What was used since the first look; the same package is told once, and its range is no end."""
+    other = ENERGY.replace("intel-rapl:0", "intel-rapl-mmio:0")
+    for folder in (ENERGY, other):
+        for name, value in (("energy_uj", 900_000), ("max_energy_range_uj", 1_000_000), ("name", "package-0")):
+            machine.put(f"{folder}/{name}", value)
+    run = start(tmp_path, machine)
+    sampler_of(run)
+    time.sleep(0.2)
+    machine.put(f"{ENERGY}/energy_uj", 400_000)
+    time.sleep(0.2)
+    machine.put(f"{other}/energy_uj", 950_000)
+    time.sleep(0.2)
+    os.kill(run.pid, signal.SIGTERM)
+    assert [value for _, value in finish(run, tmp_path, -signal.SIGTERM)["energy of 0 package-0 [J]"]] == [0, 0.5]
+
+
 def test_this_machine(tmp_path, xstrace):
     run = subprocess.run([XSTRACE, "--system-metrics", "-h", "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; exit 7"], cwd=tmp_path)
     assert run.returncode == 7
@@ -159,6 +176,14 @@ def test_it_is_killed_or_stopped(tmp_path, machine, number):
     os.kill(pid, number)
     assert "memory used [B]" in finish(run, tmp_path, 9)
     assert gone(pid)
+
+
+def test_it_crashes(tmp_path, machine):
+    """As when a driver crashes in it: a line says so."""
+    run = start(tmp_path, machine, app=("sh", "-c", "sleep 1; exit 9"))
+    os.kill(sampler_of(run), signal.SIGSEGV)
+    said = run.communicate(timeout=60)[1]
+    assert run.returncode == 9 and "xstrace: --system-metrics ends here: signal 11 has ended xstrace-system; the application goes on\n" in said
 
 
 @pytest.mark.parametrize("value", ["0", "60001", "x"])

@@ -25,6 +25,7 @@ from .cli import (
     put,
     say_unusable,
 )
+from .energy import Energy, as_csv, as_text
 from .intervals import Intervals
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, open_trace
@@ -373,18 +374,44 @@ def _how_it_ended(end, status):
     return f"{end}, status {status}"
 
 
+def _report_energy(options):
+    energy = Energy()
+    path = options.files[0]
+    try:
+        for path in options.files:
+            energy.read(path, options.zstd_window)
+        path = ", ".join(options.files)
+        rows = energy.rows()
+    except (OSError, TraceError) as error:
+        say_unusable("xstrace-summary", clip_middle(path, WIDTH), error)
+        return 2
+    put("xstrace-summary", [as_csv(rows)] if options.csv else as_text(rows))
+    return 0
+
+
 def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
     if argv is None:
         behave_like_a_filter()
     parser = argparse.ArgumentParser(
         prog="xstrace-summary",
-        description="Says in ten lines what a trace holds (xstrace's, or another tool's).",
+        description="Says in ten lines what a trace holds (xstrace's, or another tool's); with --energy, what the "
+        "tasks and kernels of a run have cost.",
         epilog="Exit status: 0, or 2 when a file could not be used.",
     )
     add_zstd_window(parser)
+    parser.add_argument(
+        "--energy",
+        action="store_true",
+        help="energy of devices, their work, tasks and steps; FILE...: all traces of a run with xstrace --system-metrics",
+    )
+    parser.add_argument("--csv", action="store_true", help="with --energy: as CSV")
     parser.add_argument("files", nargs="+", metavar="FILE", help=".json, .json.zst or .json.gz")
     options = parser.parse_args(argv)
+    if options.csv and not options.energy:
+        parser.error("--csv is for --energy")
+    if options.energy:
+        return _report_energy(options)
     status = 0
     between = []
     width = max(shutil.get_terminal_size((WIDTH, 24)).columns, NARROWEST)

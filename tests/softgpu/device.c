@@ -58,10 +58,30 @@ uint32_t sg_group_queues(uint32_t ordinal)
 	return ordinal < SG_ENGINE_GROUPS ? groups[ordinal].queues : 0;
 }
 
+/* ZE_AFFINITY_MASK, as far as it names whole devices: "0,2" */
+static bool is_visible(uint32_t device)
+{
+	const char *at = getenv("ZE_AFFINITY_MASK");
+
+	if (!at || !*at)
+		return true;
+	while (strtoul(at, NULL, 10) != device) {
+		at = strchr(at, ',');
+		if (!at++)
+			return false;
+	}
+	return true;
+}
+
 ze_result_t sg_zeDeviceGet(ze_driver_handle_t driver, uint32_t *count, ze_device_handle_t *ret)
 {
+	uint32_t visible[SG_DEVICES_MAX], have = 0;
+
 	SG_ENTER_WITH(driver, count);
-	SG_GIVE(count, ret, sg_config.devices, ret[i] = (ze_device_handle_t)&devices[i]);
+	for (uint32_t i = 0; i < sg_config.devices; i++)
+		if (is_visible(i))
+			visible[have++] = i;
+	SG_GIVE(count, ret, have, ret[i] = (ze_device_handle_t)&devices[visible[i]]);
 	return SG_OK;
 }
 
