@@ -408,6 +408,36 @@ def test_stop_and_continue(xstrace, number, group):
     assert run.status == -signal.SIGTERM
 
 
+def test_the_application_alone_is_stopped_and_continued(xstrace):
+    """By its pid, which a file may tell. The launcher goes on with it; the application hears of one SIGCONT."""
+    run = xstrace.start(ITT, "recv_sig", [42, 4])
+    run.wait_for_output()
+    app = run.child("recv_sig")
+    for i in range(3):
+        os.kill(app, signal.SIGSTOP)
+        _, status = os.waitpid(run.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status) and state(app) == "T"
+        os.kill(run.pid if i == 1 else app, signal.SIGCONT)
+        wait_until(lambda: state(app) != "T" and state(run.pid) != "T")
+        wait_until(lambda i=i: (run.log / "stdout").read_text().count("got 18 ") == i + 1)
+    assert set(run.children()) == {"xstrace-drain", "recv_sig"}
+    os.kill(run.pid, signal.SIGUSR1)
+    run.finish()
+    assert run.status == 42 and run.out.count("got 18 ") == 3
+
+
+def test_the_application_ends_while_the_job_is_stopped(xstrace):
+    run = xstrace.start(ITT, "itt_stress", [xstrace.home / "truth"])
+    run.wait_for_output()
+    app = run.child("itt_stress")
+    os.kill(app, signal.SIGSTOP)
+    _, status = os.waitpid(run.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    os.kill(app, signal.SIGKILL)
+    run.finish(timeout=20)
+    assert run.status == -signal.SIGKILL
+
+
 def test_the_drain_process_hears_no_signal_of_the_job(xstrace):
     """Job managers signal every process that they find in the job's group or session."""
     run = xstrace.start(ITT, "itt_stress", [xstrace.home / "truth", 1, 100000])
