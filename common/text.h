@@ -21,7 +21,10 @@ char *xs_plain(char *out, const char *text, size_t length);
  */
 char *xs_plain_file(char *out, const char *text, size_t length);
 
-/* A line on stderr, made plain as a whole. The format ends with \n. */
+/*
+ * A line on stderr, made plain as a whole. The format ends with \n. Whatever stderr is, and whether
+ * anybody reads it, neither hangs nor ends the process.
+ */
 void xs_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

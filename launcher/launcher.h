@@ -4,6 +4,7 @@
 #ifndef XS_LAUNCHER_H
 #define XS_LAUNCHER_H
 
+#include <signal.h>
 #include <stddef.h>
 
 #include "channel.h"
@@ -139,6 +140,15 @@ int xs_exec_application(const char *path, char **argv);
 int xs_exec_untraced(const char *scarce, const char *path, char **argv);
 /* Ends this process as the application ended. */
 _Noreturn void xs_end_like(int status);
+
+/* ---- job.c ---- */
+
+/*
+ * Stops us as the application is stopped, so the shell sees one job. Whoever continues us continues
+ * the application, too (spawn.c). If somebody continues the application alone, or it ends, a child
+ * that we have meanwhile continues us. True: `ret` is a SIGCONT of another, to be passed on.
+ */
+bool xs_job_stop(int app, siginfo_t *ret);
 
 /* ---- sampler.c: --system-metrics, --metric-sampling, --stall-sampling ---- */
 

@@ -228,8 +228,10 @@ static bool reap(struct xs_launch *launch, int app, int *drain, int *ret_status)
 		if (pid != app)
 			continue;
 		if (WIFSTOPPED(status)) {
-			/* stopped as the application is; the shell sees one job */
-			(void)raise(SIGSTOP);
+			siginfo_t info;
+
+			if (xs_job_stop(app, &info))
+				pass_on(launch, app, &info);
 			continue;
 		}
 		*ret_status = status;

@@ -398,16 +398,35 @@ HEAD = "Kernel, GlobalInstanceId, XVE_STALL[%]\n"
         (HEAD + "a, 1, many\n", 'line 2: "many" is no number (XVE_STALL[%])'),
         (HEAD + "a, x, 1\n", 'line 2: "x" is no number (GlobalInstanceId)'),
         ("Kernel, IP[Address], SbidStall[Events]\na, zz, 1\n", 'line 2: "zz" is no address'),
+        *(
+            (f"Kernel, Device, XVE_STALL[%]\na, {device}, 1\n", f'line 2: "{device}" is no number of a device')
+            for device in ("inf", "nan", "-1", "0.5", "1e300")
+        ),
         (HEAD, "there is nothing to draw"),
         ("x" * (1 << 21), "line 1: longer than 1048576 characters: no file of metrics"),
     ],
-    ids=range(13),
+    ids=range(18),
 )
 def test_damaged_files(tmp_path, text, said):
     path = tmp_path / "bad.csv"
     path.write_text(text)
     run = analyze(*DRAW, path, status=1)
     assert run.stderr == f"analyzeperfmetrics.py: {path}: {said}\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Kernel, GlobalInstanceId, " + ", ".join(f"m{i}" for i in range(100000)) + "\n",
+        "".join(f"=== Device #{i} Metrics ===\n\n{HEAD}a, 1, 2\n\n" for i in range(40000)),
+    ],
+    ids=["columns", "devices"],
+)
+def test_large_files_take_a_time_like_their_size(tmp_path, text):
+    path = tmp_path / "large.csv"
+    path.write_text(text)
+    run = subprocess.run([COMMAND, "-l", path], capture_output=True, text=True, timeout=20, check=True)
+    assert run.stdout.count("Device ") == max(text.count("=== Device "), 1)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -407,6 +408,36 @@ def test_stop_and_continue(xstrace, number, group):
     assert run.status == -signal.SIGTERM
 
 
+def test_the_application_alone_is_stopped_and_continued(xstrace):
+    """By its pid, which a file may tell. The launcher goes on with it; the application hears of one SIGCONT."""
+    run = xstrace.start(ITT, "recv_sig", [42, 4])
+    run.wait_for_output()
+    app = run.child("recv_sig")
+    for i in range(3):
+        os.kill(app, signal.SIGSTOP)
+        _, status = os.waitpid(run.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status) and state(app) == "T"
+        os.kill(run.pid if i == 1 else app, signal.SIGCONT)
+        wait_until(lambda: state(app) != "T" and state(run.pid) != "T")
+        wait_until(lambda i=i: (run.log / "stdout").read_text().count("got 18 ") == i + 1)
+    assert set(run.children()) == {"xstrace-drain", "recv_sig"}
+    os.kill(run.pid, signal.SIGUSR1)
+    run.finish()
+    assert run.status == 42 and run.out.count("got 18 ") == 3
+
+
+def test_the_application_ends_while_the_job_is_stopped(xstrace):
+    run = xstrace.start(ITT, "itt_stress", [xstrace.home / "truth"])
+    run.wait_for_output()
+    app = run.child("itt_stress")
+    os.kill(app, signal.SIGSTOP)
+    _, status = os.waitpid(run.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    os.kill(app, signal.SIGKILL)
+    run.finish(timeout=20)
+    assert run.status == -signal.SIGKILL
+
+
 def test_the_drain_process_hears_no_signal_of_the_job(xstrace):
     """Job managers signal every process that they find in the job's group or session."""
     run = xstrace.start(ITT, "itt_stress", [xstrace.home / "truth", 1, 100000])
@@ -453,6 +484,60 @@ def test_a_reader_that_goes_away(xstrace):
         )
         os.close(write)
         assert run.status == -signal.SIGPIPE
+
+
+def no_reader(kind):
+    """A stderr that nobody reads: a full pipe or socket, one whose reader is gone."""
+    if kind == "socket":
+        ends = socket.socketpair()
+        read, write = (end.detach() for end in ends)
+    else:
+        read, write = os.pipe()
+    if kind == "gone":
+        os.close(read)
+        return [write]
+    os.set_blocking(write, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(write, b"x" * (4096 if kind == "pipe" else 1))
+    os.set_blocking(write, True)
+    return [write, read]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "gone"])
+def test_messages_that_nobody_reads(xstrace, kind):
+    """Neither the program nor whoever waits for it notices; a line is given up after seconds."""
+    ends = no_reader(kind)
+    run = xstrace(f"{ITT} -v --ring-size 64K", "itt_tasks", [10000, 2], stderr=ends[0], timeout=25)
+    assert run.status == 0
+    run.check_expected()
+    for end in ends:
+        os.close(end)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "gone"])
+def test_a_launcher_that_nobody_hears(xstrace, kind):
+    """What it has to say of a drain process that was killed ends nobody by SIGPIPE, also not the application."""
+    ends = no_reader(kind)
+    run = xstrace.start(ITT, "recv_sig", [42, 1], stderr=ends[0])
+    run.wait_for_output()
+    os.kill(run.child("xstrace-drain"), signal.SIGKILL)
+    time.sleep(0.5)
+    os.kill(run.pid, signal.SIGUSR1)
+    run.wait(timeout=25)
+    shutil.rmtree(run.dir)
+    assert run.status == 42 and (run.log / "stdout").read_text().count("got ") == 1
+    for end in ends:
+        os.close(end)
+
+
+def test_messages_beyond_a_limit_of_file_size(xstrace):
+    """The launcher says by one line that such a program runs untraced. Where that line has no room, nothing comes of it."""
+    for most in (0, 1, 10):
+        with (xstrace.home / "said").open("w") as said:
+            run = xstrace(ITT, "true", stderr=said, preexec_fn=lambda most=most: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))
+        assert run.status == 0
+        assert (xstrace.home / "said").stat().st_size == most
 
 
 # ---- programs that start programs ----

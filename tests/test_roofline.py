@@ -128,8 +128,15 @@ cp $from $5.metrics.77.csv
         ({"memory": COMPUTE}, "the file of --memory has no metric L3_BYTE_READ[bytes]: it is of another group"),
         ({"memory": MEMORY.replace('"', "'")}, "no kernel is in both files"),
         ({"memory": MEMORY[:-9]}, "m.csv: line"),
+        ({"PlatformName": "x" * 200000}, "d.csv: field larger than field limit (131072): no file of a device"),
+        *(
+            ({"memory": MEMORY.replace(",16000,", f",{value},", 1)}, 'kernel "axpy" has a time or a count that is below 0 or no number')
+            for value in ("inf", "nan", "1e400")
+        ),
+        ({"compute": COMPUTE.replace(",3000,", ",-3000,")}, 'kernel "axpy" has a time or a count that is below 0 or no number'),
+        ({"memory": MEMORY.replace(",1000,", ",inf,", 1)}, 'kernel "axpy" has a time or a count that is below 0 or no number'),
     ],
-    ids=range(8),
+    ids=range(14),
 )
 def test_bad_files(files, tmp_path, change, said):
     run = roofline(*files(**change), status=1)

@@ -183,7 +183,7 @@ def test_it_crashes(tmp_path, machine):
     run = start(tmp_path, machine, app=("sh", "-c", "sleep 1; exit 9"))
     os.kill(sampler_of(run), signal.SIGSEGV)
     said = run.communicate(timeout=60)[1]
-    assert run.returncode == 9 and "xstrace: --system-metrics ends here: signal 11 has ended xstrace-system; the application goes on\n" in said
+    assert run.returncode == 9 and "xstrace: signal 11 has ended xstrace-system, which samples no more; the application goes on\n" in said
 
 
 @pytest.mark.parametrize("value", ["0", "60001", "x"])

@@ -20,9 +20,11 @@ import csv
 import difflib
 import re
 from array import array
+from collections import Counter
 
 from .cli import said
 
+DEVICE_MAX = 10**9
 BANNER = re.compile(r"=== Device #(\d{1,9}) Metrics ===")
 ADDRESS = "IP[Address]"
 INSTANCE = "GlobalInstanceId"
@@ -123,6 +125,7 @@ class _Reader:
 
     def __init__(self):
         self.sections, self.section, self.device = [], None, 0
+        self.known = {}  # the same sections, by what they are of
         self.separator, self.layout, self.unknown = ",", INSTANCE, None
         self.number = self.rows = self.instances = 0
         self.current = None  # the instance that rows are added to
@@ -171,7 +174,7 @@ class _Reader:
         if second not in (ADDRESS, INSTANCE, DEVICE):
             self.unknown = second  # a table of a report
             return
-        repeated = sorted({name for name in names if names.count(name) > 1})
+        repeated = sorted(name for name, times in Counter(names).items() if times > 1)
         if repeated or "" in names:
             self._error(f'two columns are named "{said(repeated[0])}"' if repeated else "a column has no name")
         if len(names) < 3:
@@ -180,12 +183,11 @@ class _Reader:
         self._enter(self.device, tuple(names[2:]))
 
     def _enter(self, device, names):
-        for section in self.sections:
-            if section.device == device and section.metrics == names and section.has_stalls == (self.layout == ADDRESS):
-                self.section = section
-                return
-        self.section = Section(device, names, self.layout == ADDRESS)
-        self.sections.append(self.section)
+        key = device, names, self.layout == ADDRESS
+        self.section = self.known.get(key)
+        if not self.section:
+            self.section = self.known[key] = Section(*key)
+            self.sections.append(self.section)
 
     def _row(self, fields):
         names = self.section.metrics
@@ -202,13 +204,18 @@ class _Reader:
             return
         number = self._number(fields[1], self.layout)
         if self.layout == DEVICE:
-            self._enter(int(number), names)
+            self._enter(self._device(fields[1], number), names)
             number = self.current.id if self.current else self.instances + 1
         if not self.current or self.current.kernel != fields[0] or self.current.id != number:
             self.instances += 1
             self.current = Instance(fields[0], number, names)
             self.section.instances.append(self.current)
         self.current.add(values)
+
+    def _device(self, text, number):
+        if 0 <= number < DEVICE_MAX and number == int(number):
+            return int(number)
+        return self._error(f'"{said(text)}" is no number of a device')
 
     def _address(self, text):
         try:

@@ -61,9 +61,12 @@ class Device:
     def __init__(self, path):
         found = {}
         with open(path, encoding="utf-8", errors="replace", newline="") as file:
-            for row in csv.reader(file, skipinitialspace=True):
-                if row and not row[0].startswith("#"):
-                    found[row[0].strip()] = row[1].strip() if len(row) > 1 else ""
+            try:
+                for row in csv.reader(file, skipinitialspace=True):
+                    if row and not row[0].startswith("#"):
+                        found[row[0].strip()] = row[1].strip() if len(row) > 1 else ""
+            except csv.Error as error:
+                raise Misuse(f"{path}: {error}: no file of a device") from error
         self.path, self.found = path, found
         self.name = found.get(NAME, os.path.basename(path))
         self.peaks = {name: self._number(key) for name, (_, _, key) in PRECISIONS.items() if key in found}
@@ -136,6 +139,9 @@ def kernels_of(compute, memory):
                     kernel = found.setdefault(one.kernel, Kernel(one.kernel))
                     kernel.ns[what] += sum(one[TIME])
                     fill(kernel, section, one)
+    for kernel in found.values():
+        if not all(0 <= value < math.inf for values in (kernel.ns, kernel.flop, kernel.bytes) for value in values.values()):
+            raise Misuse(f'kernel "{said(kernel.name)}" has a time or a count that is below 0 or no number')
     both = {name: kernel for name, kernel in found.items() if all(kernel.ns.values())}
     if not both:
         raise Misuse("no kernel is in both files")
