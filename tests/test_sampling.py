@@ -440,15 +440,16 @@ def test_stalls_of_kernels(xstrace, gpu):
     assert sum(total.values()) == sum(map(sum, predicted(sum(total.values())).values()))
 
 
-def test_instructions_of_no_kernel(xstrace, gpu):
-    """A kernel that is not recorded has none of its own, and gives none to others; that is told."""
-    gpu = gpu(DURATION_NS="increment=2000000,empty=4000000")
+@pytest.mark.parametrize("other", ["empty", "spin"])
+def test_filtered_kernels_have_no_stalls(xstrace, gpu, other):
+    """And give none to those that lie before them in their module."""
+    gpu = gpu(DURATION_NS="increment=2000000,empty=4000000,spin=4000000")
     one = f"{APPS}/ze_matrix --list immediate --in-order --kernels 5 --kernel"
-    run = xstrace("--stall-sampling -o rep.csv --exclude-kernels empty", "sh", ["-c", f"{one} empty; {one} increment"], env=gpu.env)
+    run = xstrace(f"--stall-sampling -o rep.csv --exclude-kernels {other}", "sh", ["-c", f"{one} {other}; {one} increment"], env=gpu.env)
     (path,) = run.cwd.glob("rep.metrics.*.csv")
-    assert run.status == 0 and set(stalls(path)) == {"increment"}
-    (line,) = [line for line in run.said if "WARNING" in line]
-    assert "4 sampled instructions of device #0 are of no kernel that is known" in line
+    found = stalls(path)
+    assert run.status == 0 and set(found) == {"increment"} and not [line for line in run.said if "WARNING" in line]
+    assert 5 * 40 - 5 <= sum(map(sum, found["increment"].values())) <= 5 * 40 + 5
 
 
 ASSEMBLY = """//.kernel increment
