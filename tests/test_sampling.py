@@ -1,5 +1,6 @@
 """--metric-sampling and --stall-sampling: what the software GPU counts by time follows from its log, to the last digit."""
 
+import contextlib
 import csv
 import os
 import re
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -349,23 +351,21 @@ def test_killed(tmp_path, gpu, who):
 
 
 def test_constant_memory(tmp_path, gpu):
-    """Neither the sampling nor the drain process grows with the number of samples."""
+    """400,000 samples of 104 bytes, 40 MB, are in nobody's memory but the page cache's."""
     gpu = gpu(DURATION_NS="increment=100000")
     app = ["sh", "-c", f"for i in 1 2 3 4; do {APPS}/ze_matrix --list immediate --in-order --kernels 4000 --kernel empty; sleep 1; done"]
     run = subprocess.Popen([XSTRACE, "-k", "-i", "10", "-o", "rep.csv", *app], env=os.environ | gpu.env, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    seen = {}
+    most = {}
     while run.poll() is None:
-        for line in subprocess.run(["ps", "-eo", "ppid,rss,comm"], capture_output=True, text=True).stdout.splitlines()[1:]:
-            parent, size, name = line.split(None, 2)
+        for line in subprocess.run(["ps", "-eo", "ppid,pid,comm"], capture_output=True, text=True).stdout.splitlines()[1:]:
+            parent, pid, name = line.split(None, 2)
             if int(parent) == run.pid and name.startswith("xstrace-"):
-                seen.setdefault(name, []).append(int(size))
+                with contextlib.suppress(OSError):
+                    kib = re.search(r"RssAnon:\s*(\d+)", (Path("/proc") / pid / "status").read_text())
+                    most[name] = max(most.get(name, 0), int(kib[1]) if kib else 0)
         time.sleep(0.05)
-    assert run.returncode == 0
-    (path,) = tmp_path.glob("rep.metrics.*")
-    for name in ("xstrace-metrics", "xstrace-drain"):
-        sizes = seen[name]
-        half = len(sizes) // 2
-        assert max(sizes[half:]) <= max(sizes[: half]) + 4096 and max(sizes) < 65536, (name, sizes)
+    assert run.returncode == 0 and list(tmp_path.glob("rep.metrics.*"))
+    assert set(most) == {"xstrace-metrics", "xstrace-drain"} and all(0 < kib < 20480 for kib in most.values()), most
 
 
 def test_the_first_kernel_counts(xstrace, gpu):
