@@ -456,7 +456,7 @@ struct xs_kernel_record {
 static_assert(sizeof(struct xs_kernel_record) == 48, "multiple of 16");
 
 struct xs_kernel_place_record {
-	struct xs_event event; /* name: interned */
+	struct xs_event event; /* name: interned; flags: 1 if it is not to be shown */
 	uint64_t address, bytes;
 	uint32_t device_name; /* as in xs_device_record */
 	uint8_t device;

@@ -78,7 +78,7 @@ def test_metrics(xstrace):
     one = [("ComputeBasic", "query"), ("ComputeBasic", "sampling"), ("EuStallSampling", "sampling")]
     assert groups == [(str(i), *group) for i in range(2) for group in one]
     assert len(re.findall(r"^  GpuTime \[ns\]: ", text, re.M)) == 4
-    assert len(re.findall(r"^  IP \[address\]: ", text, re.M)) == 2
+    assert len(re.findall(r"^  IP \[Address\]: ", text, re.M)) == 2
     both = listing(xstrace, "--device-list", "--metric-list", env=softgpu(2))
     assert both.startswith("Device #0: SoftGPU 0\n") and both.endswith(text)
 

@@ -113,17 +113,19 @@ RECIPES = [
         ("host_timing.txt", "device_timing.txt", "device_submission.txt", "device_timeline.txt", "call_logging.txt", "chrome_trace.json")]
         + [r"new/xstrace\.\d+/run_config.json"]),
     ("-q -o perfquery.csv", [r"perfquery\.PID\.csv", r"perfquery\.metrics\.PID\.csv"]),
-    ("-k -o perfmetrics.csv", [r"perfmetrics\.PID\.csv"]),
-    ("-k -i 20 -o perfmetrics.csv", [r"perfmetrics\.PID\.csv"]),
+    ("-k -o perfmetrics.csv", [r"perfmetrics\.PID\.csv", r"perfmetrics\.metrics\.PID\.csv"]),
+    ("-k -i 20 -o perfmetrics.csv", [r"perfmetrics\.PID\.csv", r"perfmetrics\.metrics\.PID\.csv"]),
     ("-g ComputeBasic -q --chrome-kernel-logging -o profile", [r"profile\.metrics\.PID", r"ze_matrix\.PID\.json"]),
-    ("--stall-sampling --chrome-kernel-logging -o perfstall.csv", [r"ze_matrix\.PID\.json"]),
+    ("--stall-sampling --chrome-kernel-logging -o perfstall.csv",
+        [r"ze_matrix\.PID\.json", r"xstrace-metrics\.PID\.json", r"perfstall\.metrics\.PID\.csv"]),
 ]  # fmt: skip
 
 
 @needs_softgpu
 @pytest.mark.parametrize("options, files", RECIPES, ids=[options for options, _ in RECIPES])
 def test_recipes_leave_the_files_that_are_expected(xstrace, options, files):
-    run = xstrace(options, "ze_matrix", ["--kernels", 3], env=SoftGPU(xstrace.home, SYNC=1).env)
+    gpu = SoftGPU(xstrace.home, SYNC=1, SHM=xstrace.home / "shm", DURATION_NS="increment=1000000")
+    run = xstrace(options, "ze_matrix", ["--kernels", 3], env=gpu.env)
     assert run.status == 0
     found = sorted(str(path.relative_to(run.cwd)) for path in run.cwd.rglob("*") if path.is_file())
     assert len(found) == len(files), found

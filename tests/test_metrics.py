@@ -346,7 +346,8 @@ def test_programs_are_as_without(xstrace, tmp_path, program, args):
 
 @pytest.mark.skipif(not is_root, reason="not root")
 @pytest.mark.parametrize("name, driver", [("perf_stream_paranoid", "i915"), ("observation_paranoid", "xe")])
-def test_permission_is_named(xstrace, tmp_path, name, driver):
+@pytest.mark.parametrize("option", ["-q", "-k", "--stall-sampling"])
+def test_permission_is_named(xstrace, tmp_path, name, driver, option):
     """With the command that mends it; where the user may read them, no word."""
     (tmp_path / driver).mkdir()
     tmp_path.chmod(0o755)
@@ -354,7 +355,7 @@ def test_permission_is_named(xstrace, tmp_path, name, driver):
     for value, user in product((0, 1), ("--ambient-caps=-all", "--bounding-set=-all --inh-caps=-all")):
         (tmp_path / driver / name).write_text(f"{value}\n")
         caps = "" if user.startswith("--amb") else f"setpriv {user}"
-        script = f"mount --bind {tmp_path} /proc/sys/dev && exec {caps} {XSTRACE} -q -o {xstrace.cwd}/rep.csv echo ran"
+        script = f"mount --bind {tmp_path} /proc/sys/dev && exec {caps} {XSTRACE} {option} -o {xstrace.cwd}/rep.csv echo ran"
         done = subprocess.run(
             ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, cwd=xstrace.cwd, env={"PATH": "/usr/bin:/bin", "ZE_ENABLE_ALT_DRIVERS": str(DRIVER)}
         )

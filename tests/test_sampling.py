@@ -1,5 +1,6 @@
 """--metric-sampling and --stall-sampling: what the software GPU counts by time follows from its log, to the last digit."""
 
+import contextlib
 import csv
 import os
 import re
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -349,23 +351,21 @@ def test_killed(tmp_path, gpu, who):
 
 
 def test_constant_memory(tmp_path, gpu):
-    """Neither the sampling nor the drain process grows with the number of samples."""
+    """400,000 samples of 104 bytes, 40 MB, are in nobody's memory but the page cache's."""
     gpu = gpu(DURATION_NS="increment=100000")
     app = ["sh", "-c", f"for i in 1 2 3 4; do {APPS}/ze_matrix --list immediate --in-order --kernels 4000 --kernel empty; sleep 1; done"]
     run = subprocess.Popen([XSTRACE, "-k", "-i", "10", "-o", "rep.csv", *app], env=os.environ | gpu.env, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    seen = {}
+    most = {}
     while run.poll() is None:
-        for line in subprocess.run(["ps", "-eo", "ppid,rss,comm"], capture_output=True, text=True).stdout.splitlines()[1:]:
-            parent, size, name = line.split(None, 2)
+        for line in subprocess.run(["ps", "-eo", "ppid,pid,comm"], capture_output=True, text=True).stdout.splitlines()[1:]:
+            parent, pid, name = line.split(None, 2)
             if int(parent) == run.pid and name.startswith("xstrace-"):
-                seen.setdefault(name, []).append(int(size))
+                with contextlib.suppress(OSError):
+                    kib = re.search(r"RssAnon:\s*(\d+)", (Path("/proc") / pid / "status").read_text())
+                    most[name] = max(most.get(name, 0), int(kib[1]) if kib else 0)
         time.sleep(0.05)
-    assert run.returncode == 0
-    (path,) = tmp_path.glob("rep.metrics.*")
-    for name in ("xstrace-metrics", "xstrace-drain"):
-        sizes = seen[name]
-        half = len(sizes) // 2
-        assert max(sizes[half:]) <= max(sizes[: half]) + 4096 and max(sizes) < 65536, (name, sizes)
+    assert run.returncode == 0 and list(tmp_path.glob("rep.metrics.*"))
+    assert set(most) == {"xstrace-metrics", "xstrace-drain"} and all(0 < kib < 20480 for kib in most.values()), most
 
 
 def test_the_first_kernel_counts(xstrace, gpu):
@@ -378,12 +378,12 @@ def test_the_first_kernel_counts(xstrace, gpu):
 def test_the_last_process_counts(xstrace, gpu):
     """A process that outlives the program, and says late what ran: its kernels have their samples."""
     gpu = gpu()
-    script = f"{APPS}/ze_matrix --list immediate --in-order --kernels 30 >/dev/null & sleep 0.04"
+    script = f"{APPS}/ze_matrix --list immediate --in-order --kernels 100 >/dev/null & sleep 0.05"
     run = xstrace(f"-k -i {PERIOD} -o rep.csv", "sh", ["-c", script], env=gpu.env)
     end = time.monotonic() + 30
     while time.monotonic() < end and not any(p.stat().st_size for p in run.cwd.glob("rep.metrics.*")):
         time.sleep(0.02)
-    assert run.status == 0 and 5 < len(sampled(run)[0]) < 30
+    assert run.status == 0 and 5 < len(sampled(run)[0]) < 100
 
 
 # ---- stalls ----
@@ -410,11 +410,12 @@ def predicted(total):
     return {address: counts for address, counts in found.items() if any(counts)}
 
 
+@pytest.mark.parametrize("kind", ["regular", "immediate"])
 @pytest.mark.parametrize("interval", [50, 200])
-def test_stalls(xstrace, gpu, interval):
+def test_stalls(xstrace, gpu, interval, kind):
     """Each sample is at its instruction, with its reason."""
     gpu = gpu()
-    args = ["--list", "immediate", "--in-order", "--kernels", 20]
+    args = ["--list", kind, "--in-order", "--kernels", 20]
     run = xstrace(f"--stall-sampling -i {interval} -o rep.csv", "ze_matrix", args, env=gpu.env)
     (path,) = run.cwd.glob("rep.metrics.*.csv")
     found = stalls(path)
@@ -439,15 +440,16 @@ def test_stalls_of_kernels(xstrace, gpu):
     assert sum(total.values()) == sum(map(sum, predicted(sum(total.values())).values()))
 
 
-def test_instructions_of_no_kernel(xstrace, gpu):
-    """A kernel that is not recorded has none of its own, and gives none to others; that is told."""
-    gpu = gpu(DURATION_NS="increment=2000000,empty=4000000")
+@pytest.mark.parametrize("other", ["empty", "spin"])
+def test_filtered_kernels_have_no_stalls(xstrace, gpu, other):
+    """And give none to those that lie before them in their module."""
+    gpu = gpu(DURATION_NS="increment=2000000,empty=4000000,spin=4000000")
     one = f"{APPS}/ze_matrix --list immediate --in-order --kernels 5 --kernel"
-    run = xstrace("--stall-sampling -o rep.csv --exclude-kernels empty", "sh", ["-c", f"{one} empty; {one} increment"], env=gpu.env)
+    run = xstrace(f"--stall-sampling -o rep.csv --exclude-kernels {other}", "sh", ["-c", f"{one} {other}; {one} increment"], env=gpu.env)
     (path,) = run.cwd.glob("rep.metrics.*.csv")
-    assert run.status == 0 and set(stalls(path)) == {"increment"}
-    (line,) = [line for line in run.said if "WARNING" in line]
-    assert "4 sampled instructions of device #0 are of no kernel that is known" in line
+    found = stalls(path)
+    assert run.status == 0 and set(found) == {"increment"} and not [line for line in run.said if "WARNING" in line]
+    assert 5 * 40 - 5 <= sum(map(sum, found["increment"].values())) <= 5 * 40 + 5
 
 
 ASSEMBLY = """//.kernel increment

@@ -172,10 +172,10 @@ void xs_ze_kernel_shaped(ze_kernel_handle_t handle, uint32_t x, uint32_t y, uint
 static void tell_place(const struct kernel *kernel)
 {
 	struct xs_kernel_place_record *record =
-		kernel->place.bytes
-			? xs_record_begin(sizeof(*record), XS_KERNEL_PLACE, XS_SOURCE_LEVEL_ZERO, 0,
-					  kernel->record.event.name, XS_ROLE_OTHER)
-			: NULL;
+		kernel->place.bytes ? xs_record_begin(sizeof(*record), XS_KERNEL_PLACE,
+						      XS_SOURCE_LEVEL_ZERO, kernel->unwanted,
+						      kernel->record.event.name, XS_ROLE_OTHER)
+				    : NULL;
 
 	if (!record)
 		return;
@@ -304,8 +304,15 @@ bool xs_ze_node_launch(struct xs_ze_node *node, ze_kernel_handle_t handle,
 
 	if (!kernel)
 		return true;
-	if (kernel->unwanted)
+	if (kernel->unwanted) {
+		/* what is sampled in it is not another one's */
+		if (__builtin_expect(xs_ze_places, 0) && !atomic_exchange(&kernel->told, 1)) {
+			kernel->place.device_name = node->record.device_name;
+			kernel->place.device = node->record.device;
+			tell_place(kernel);
+		}
 		return false;
+	}
 	shaped(node, kernel,
 	       groups ? (uint64_t[3]){ groups->groupCountX, groups->groupCountY,
 				       groups->groupCountZ }

@@ -34,6 +34,13 @@ void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t kernel,
 		  const ze_group_count_t *groups, ze_event_handle_t *event, uint32_t nwait,
 		  ze_event_handle_t *wait)
 {
+	const struct xs_ze_device_info *device = work->list->device;
+
+	/* of a regular list that is otherwise known when it is executed */
+	if (__builtin_expect(xs_ze_places && device, 0)) {
+		work->node->record.device = device->index;
+		work->node->record.device_name = device->name;
+	}
 	if (xs_ze_node_launch(work->node, kernel, groups)) {
 		begin_query(work, nwait, wait);
 		return;

@@ -144,7 +144,8 @@ static void add_place(struct xs_process *process, const struct xs_kernel_place_r
 	const struct xs_place place = { .address = record->address,
 					.bytes = record->bytes,
 					.name = record->event.name,
-					.source = record->event.source };
+					.source = record->event.source,
+					.unwanted = record->event.flags & 1 };
 	struct xs_samples *samples = process->run->samples;
 	struct xs_sampled_device *device = samples ? device_of(process, samples, &on) : NULL;
 

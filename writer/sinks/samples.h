@@ -30,6 +30,7 @@ struct xs_place {
 	uint64_t address, bytes;
 	uint32_t name;	/* string id */
 	uint8_t source; /* enum xs_source */
+	bool unwanted;	/* by the kernels that were chosen */
 };
 
 struct xs_stalls;

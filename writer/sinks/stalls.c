@@ -208,10 +208,10 @@ void xs_stalls_put(struct xs_process *process, const struct xs_sampled_device *d
 	for (uint32_t i = 0; i < stalls->row_count; i++) {
 		const struct xs_place *place = place_of(stalls, stalls->rows[i].address);
 
-		if (place)
+		if (place && !place->unwanted)
 			xs_output_put_end(out, put_row(xs_output_put(out), process, device, place,
 						       &stalls->rows[i]));
-		else
+		else if (!place)
 			unknown++;
 		if (xs_output_full(out))
 			(void)xs_output_flush(out);
