@@ -165,16 +165,17 @@ const struct xs_option xs_option_table[] = {
 	COUNT(0, "teardown-on-signal", teardown_signal, "N", 1, 64,
 	      "Accepted for compatibility; no effect: traces survive every end of the application"),
 	FLAG('q', "metric-query", metric_query,
-	     "Read hardware metrics of each run of a kernel (Level Zero); implies -d if no other "
-	     "option shows kernels"),
+	     "Read hardware metrics of each run of a kernel (Level Zero, CUDA); implies -d if no "
+	     "other option shows kernels"),
 	FLAG('k', "metric-sampling", metric_sampling,
 	     "Sample hardware metrics of the devices by time, and say which kernel ran (Level "
 	     "Zero); implies -d likewise"),
 	FLAG(0, "stall-sampling", stall_sampling,
-	     "Sample where in kernels instructions stall, and why (Level Zero); implies -d "
+	     "Sample where in kernels instructions stall, and why (Level Zero, CUDA); implies -d "
 	     "likewise"),
 	TEXT('g', "group", metric_group, "GROUP",
-	     "Group of hardware metrics (default ComputeBasic); see --metric-list"),
+	     "Group of hardware metrics (default ComputeBasic); see --metric-list. CUDA: also "
+	     "metrics by name, separated by commas"),
 	COUNT('i', "sampling-interval", sampling_interval, "US", 1, 4294967,
 	      "--metric-sampling and --stall-sampling: microseconds between two samples (default "
 	      "50)"),
@@ -201,7 +202,7 @@ const struct xs_option xs_option_table[] = {
 	     "Show kernel shapes in reports; say more about what is traced and what is not"),
 	FLAG(0, "device-list", device_list, "Print the devices of Level Zero and OpenCL"),
 	FLAG(0, "metric-list", metric_list,
-	     "Print the groups of hardware metrics and their metrics (Level Zero)"),
+	     "Print the groups of hardware metrics and their metrics (Level Zero, CUDA)"),
 	FLAG(0, "version", show_version, "Print the version"),
 	FLAG(0, "help", show_help, "Print this help"),
 };

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record.h"
+#include "level_zero_value.h"
+#include "metric_text.h"
 #include "strtab.h"
 
 #define DEVICES_MAX 64u
@@ -120,32 +121,6 @@ static zet_metric_group_handle_t find_group(ze_device_handle_t device)
 	return NULL;
 }
 
-static char *put(char *o, const char *text, size_t most)
-{
-	size_t length = strnlen(text, most);
-
-	memcpy(o, text, length);
-	for (size_t i = 0; i < length; i++)
-		if (o[i] == '\n')
-			o[i] = ' ';
-	return o + length;
-}
-
-/* "\nGpuTime[ns]"; of units unitrace shows percent as a sign, and none as nothing. */
-static char *put_metric(char *o, const zet_metric_properties_t *metric)
-{
-	const char *unit = metric->resultUnits;
-
-	*o++ = '\n';
-	o = put(o, metric->name, sizeof(metric->name));
-	if (!unit[0] || strstr(unit, "null"))
-		return o;
-	*o++ = '[';
-	o = strstr(unit, "percent") ? put(o, "%", 1) : put(o, unit, sizeof(metric->resultUnits));
-	*o++ = ']';
-	return o;
-}
-
 #define LONGEST_METRIC (1 + ZET_MAX_METRIC_NAME + 1 + ZET_MAX_METRIC_RESULT_UNITS + 1)
 
 /* The group's name and its metrics, a line for each. */
@@ -154,7 +129,8 @@ static bool describe(struct xs_streamer *streamer)
 	static zet_metric_handle_t metrics[1024];
 	static char text[XS_STRING_MAX];
 	uint32_t count = sizeof(metrics) / sizeof(metrics[0]);
-	char *o = put(text, wish->group, sizeof(text) / 2);
+	char *end = text + sizeof(text) - 1,
+	     *o = xs_metric_put(text, end, wish->group, sizeof(text) / 2);
 	zet_metric_properties_t metric;
 
 	streamer->time = UINT32_MAX;
@@ -169,7 +145,8 @@ static bool describe(struct xs_streamer *streamer)
 		metric.resultUnits[sizeof(metric.resultUnits) - 1] = '\0';
 		if (!strcmp(metric.name, wish->stalls ? "IP" : "QueryBeginTime"))
 			streamer->time = streamer->count;
-		o = put_metric(o, &metric);
+		o = xs_metric_put_line(o, end, metric.name, sizeof(metric.name),
+				       metric.resultUnits);
 	}
 	*o = '\0';
 	streamer->columns = streamer->count ? library->columns(text) : 0;
@@ -315,35 +292,6 @@ uint32_t xs_streamers_open(const struct xs_wish *what, const struct xs_library *
 
 /* ---- a report ---- */
 
-static uint64_t plain_value(const zet_typed_value_t *value, uint8_t *ret_type)
-{
-	uint32_t bits;
-
-	*ret_type = XS_VALUE_U64;
-	switch ((int)value->type) {
-	case ZET_VALUE_TYPE_UINT64:
-		return value->value.ui64;
-	case ZET_VALUE_TYPE_UINT32:
-		return value->value.ui32;
-	case ZET_VALUE_TYPE_BOOL8:
-		return value->value.b8 != 0;
-	case 6: /* of newer headers: 8 and 16 bits */
-		return value->value.ui32 & 0xff;
-	case 7:
-		return value->value.ui32 & 0xffff;
-	case ZET_VALUE_TYPE_FLOAT32:
-		*ret_type = XS_VALUE_FLOAT;
-		memcpy(&bits, &value->value.fp32, sizeof(bits));
-		return bits;
-	case ZET_VALUE_TYPE_FLOAT64:
-		*ret_type = XS_VALUE_DOUBLE;
-		return value->value.ui64;
-	default:
-		*ret_type = XS_VALUE_NONE;
-		return 0;
-	}
-}
-
 /*
  * The driver has rounded down: the next whole tick is what it had. A report is as old as its
  * clock's period at most; by a sixteenth of it the clocks may disagree.
@@ -380,7 +328,7 @@ static void record_report(struct xs_streamer *streamer, uint32_t part,
 					.types = types };
 
 	for (uint32_t i = 0; i < streamer->count; i++)
-		values[i] = plain_value(&report[i], &types[i]);
+		values[i] = xs_level_zero_value(&report[i], &types[i]);
 	time = values[streamer->time];
 	if (types[streamer->time] != XS_VALUE_U64) {
 		streamer->odd++;

@@ -305,3 +305,22 @@ def test_sampling_functions_that_fail(xstrace, tmp_path):
         assert run.status == 0 and (told or stalls(run) in ({}, expected_stalls(cuda))), function
         for path in run.cwd.iterdir():
             path.unlink()
+
+
+# ---- programs that do odd things ----
+
+HOSTILE = "launch:300 exec:50 sigterm:50 threads sigstack deferred:30 async:30 pending:10 fork dlclose subscriber external:5 toggle turns:300 reset limit:64"
+
+
+@pytest.mark.parametrize("option", ["-q", "--stall-sampling"])
+@pytest.mark.parametrize("mode", HOSTILE.split())
+def test_hostile_programs(xstrace, tmp_path, mode, option):
+    """They do and print what they do without us, and end by themselves."""
+    cuda = SoftCUDA(tmp_path, SYNC=1)
+    del cuda.env["SOFTCUDA_LOG"]
+    bare = xstrace.bare("cuda_hostile", mode.split(":"), env=cuda.env)
+    run = xstrace([option, "-o", "rep.csv", "--chrome-kernel-logging"], "cuda_hostile", mode.split(":"), env=cuda.env)
+    assert (run.status, run.out, run.err) == (bare.status, bare.out, bare.err)
+    if option == "-q" and mode.startswith(("launch", "threads")):
+        run.check_expected("kernels")
+        assert len(rows(run)) + unmeasured(run) == run.trace.count("kernels")

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "metric_sets.h"
+#include "metric_text.h"
 #include "options.h"
 #include "profiler.h"
 #include "shm.h"
@@ -36,19 +37,6 @@ struct room {
 };
 static struct xs_spare rooms;
 
-static char *put(char *o, const char *end, const char *text)
-{
-	size_t length = strlen(text);
-
-	if (length > (size_t)(end - o))
-		length = (size_t)(end - o);
-	memcpy(o, text, length);
-	for (size_t i = 0; i < length; i++)
-		if (o[i] == '\n')
-			o[i] = ' ';
-	return o + length;
-}
-
 /* "\ndram__bytes.sum[byte]"; false: CUPTI does not know it. */
 static bool put_metric(const struct xs_counters *counters, const char *name, char **o,
 		       const char *end)
@@ -59,12 +47,7 @@ static bool put_metric(const struct xs_counters *counters, const char *name, cha
 	p.name = name;
 	if (xs_prof.ProfilerHostGetMetricProperties(&p))
 		return false;
-	if (*o < end)
-		*(*o)++ = '\n';
-	*o = put(*o, end, name);
-	if (p.unit && p.unit[0])
-		*o = put(put(put(*o, end, "["), end, !strcmp(p.unit, "percent") ? "%" : p.unit),
-			 end, "]");
+	*o = xs_metric_put_line(*o, end, name, XS_PATH_MAX, p.unit);
 	return true;
 }
 
@@ -76,9 +59,9 @@ static bool take_metrics(struct xs_counters *counters, struct room *room)
 
 	if (!set || !names)
 		return false;
-	o = put(names, names + sizeof(room->names) - 1, set);
+	o = xs_metric_put(names, names + sizeof(room->names) - 1, set, XS_PATH_MAX);
 	*o = '\0';
-	o = put(room->text, end, set == group ? "metrics" : group);
+	o = xs_metric_put(room->text, end, set == group ? "metrics" : group, XS_PATH_MAX);
 	for (char *at = names; at && counters->count < XS_METRICS_MAX;) {
 		char *stop = strchr(at, ',');
 

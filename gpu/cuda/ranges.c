@@ -51,7 +51,8 @@ struct context {
 };
 
 bool xs_cuda_ranges;
-XS_TABLE(table, CONTEXTS * sizeof(struct context));
+/* Not listed by XS_TABLE: nothing is begun any more where memory cannot be had. */
+static struct xs_table table = { .size = CONTEXTS * sizeof(struct context) };
 
 /* The launch that the thread is in. */
 static __thread struct {
@@ -62,7 +63,8 @@ static __thread struct {
 
 static struct context *context_of(CUcontext handle, bool make)
 {
-	struct context *contexts = xs_table(&table);
+	struct context *contexts = make && !xs_is_sealed() ? xs_table(&table)
+							   : atomic_load(&table.memory);
 
 	for (uint32_t i = 0; contexts && i < CONTEXTS; i++) {
 		CUcontext there = atomic_load(&contexts[i].handle);
@@ -260,7 +262,7 @@ void xs_cuda_range_leave(bool failed)
 
 void xs_cuda_ranges_look(void)
 {
-	struct context *contexts = xs_cuda_ranges ? xs_table(&table) : NULL;
+	struct context *contexts = xs_cuda_ranges ? atomic_load(&table.memory) : NULL;
 
 	for (uint32_t i = 0; contexts && i < CONTEXTS; i++)
 		if (atomic_load(&contexts[i].handle))

@@ -51,7 +51,8 @@ static struct {
 } pc;
 
 bool xs_cuda_stalls;
-XS_TABLE(table, CONTEXTS * sizeof(struct sampler));
+/* Not listed by XS_TABLE: nothing is begun any more where memory cannot be had. */
+static struct xs_table table = { .size = CONTEXTS * sizeof(struct sampler) };
 
 /* ---- reasons ---- */
 
@@ -262,7 +263,8 @@ static void begin(struct sampler *sampler)
 
 static struct sampler *sampler_of(CUcontext context, bool make)
 {
-	struct sampler *samplers = xs_table(&table);
+	struct sampler *samplers = make && !xs_is_sealed() ? xs_table(&table)
+							   : atomic_load(&table.memory);
 
 	for (uint32_t i = 0; samplers && i < CONTEXTS; i++) {
 		CUcontext there = atomic_load(&samplers[i].context);
@@ -277,6 +279,18 @@ static struct sampler *sampler_of(CUcontext context, bool make)
 	return NULL;
 }
 
+/* A kernel that is to be sampled waits, for a while, until another thread has begun to. */
+static bool take(struct sampler *sampler, bool wanted)
+{
+	uint32_t rounds = 0;
+
+	while (!xs_claim(&sampler->claim))
+		if (!wanted || atomic_load(&sampler->runs) ||
+		    atomic_load(&sampler->stage) == NEVER || !xs_wait_a_bit(&rounds))
+			return false;
+	return true;
+}
+
 void xs_cuda_stalls_launch(CUcontext context)
 {
 	bool wanted = !xs_paused();
@@ -286,7 +300,7 @@ void xs_cuda_stalls_launch(CUcontext context)
 	if (!sampler || atomic_load(&sampler->stage) == NEVER ||
 	    (atomic_load(&sampler->runs) == wanted &&
 	     xs_moment() - atomic_load(&sampler->moment) < LOOK_MS) ||
-	    xs_is_sealed() || xs_in_handler() || !xs_claim(&sampler->claim))
+	    xs_is_sealed() || xs_in_handler() || !take(sampler, wanted))
 		return;
 	if (wanted && atomic_load(&sampler->stage) == UNUSED)
 		begin(sampler);
@@ -323,7 +337,7 @@ static void finish(struct sampler *sampler, bool for_good)
 
 void xs_cuda_stalls_look(bool for_good)
 {
-	struct sampler *samplers = xs_cuda_stalls ? xs_table(&table) : NULL;
+	struct sampler *samplers = xs_cuda_stalls ? atomic_load(&table.memory) : NULL;
 
 	for (uint32_t i = 0; samplers && i < CONTEXTS; i++)
 		finish(&samplers[i], for_good);

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "level_zero_metrics.h"
+#include "metric_text.h"
 #include "options.h"
 #include "shm.h"
 
@@ -64,39 +65,13 @@ static zet_metric_group_handle_t find_group(struct room *room, ze_device_handle_
 	return NULL;
 }
 
-static char *put(char *o, const char *text, size_t most)
-{
-	size_t length = strnlen(text, most);
-
-	memcpy(o, text, length);
-	for (size_t i = 0; i < length; i++)
-		if (o[i] == '\n')
-			o[i] = ' ';
-	return o + length;
-}
-
-/* "\nGpuTime[ns]"; of units unitrace shows percent as a sign, and none as nothing. */
-static char *put_metric(char *o, zet_metric_properties_t *metric)
-{
-	char *unit = metric->resultUnits;
-
-	unit[sizeof(metric->resultUnits) - 1] = '\0';
-	*o++ = '\n';
-	o = put(o, metric->name, sizeof(metric->name));
-	if (!unit[0] || strstr(unit, "null"))
-		return o;
-	*o++ = '[';
-	o = strstr(unit, "percent") ? put(o, "%", 1) : put(o, unit, sizeof(metric->resultUnits));
-	*o++ = ']';
-	return o;
-}
-
 #define LONGEST_METRIC (1 + ZET_MAX_METRIC_NAME + 1 + ZET_MAX_METRIC_RESULT_UNITS + 1)
 
 static bool describe(struct room *room, struct xs_ze_meter *meter)
 {
 	uint32_t count = sizeof(room->metrics) / sizeof(room->metrics[0]);
-	char *o = put(room->text, room->group.name, sizeof(room->group.name));
+	char *end = room->text + sizeof(room->text) - 1;
+	char *o = xs_metric_put(room->text, end, room->group.name, sizeof(room->group.name));
 
 	if (xs_ze.zetMetric.pfnGet(meter->group, &count, room->metrics))
 		return false;
@@ -106,7 +81,9 @@ static bool describe(struct room *room, struct xs_ze_meter *meter)
 		if (o + LONGEST_METRIC >= room->text + sizeof(room->text) ||
 		    xs_ze.zetMetric.pfnGetProperties(room->metrics[meter->count], &room->metric))
 			break;
-		o = put_metric(o, &room->metric);
+		room->metric.resultUnits[sizeof(room->metric.resultUnits) - 1] = '\0';
+		o = xs_metric_put_line(o, end, room->metric.name, sizeof(room->metric.name),
+				       room->metric.resultUnits);
 	}
 	*o = '\0';
 	meter->columns = meter->count ? xs_name(room->text, XS_METRICS_SCOPE) : 0;

@@ -7,6 +7,7 @@
  * once it is read.
  */
 #include "level_zero_metrics.h"
+#include "level_zero_value.h"
 
 #define CHUNK 64u
 
@@ -161,35 +162,6 @@ struct xs_ze_query *xs_ze_query_end(struct xs_ze_query *query, ze_command_list_h
 
 /* ---- what was counted ---- */
 
-static uint64_t plain_value(const zet_typed_value_t *value, uint8_t *ret_type)
-{
-	uint32_t bits;
-
-	*ret_type = XS_VALUE_U64;
-	switch ((int)value->type) {
-	case ZET_VALUE_TYPE_UINT64:
-		return value->value.ui64;
-	case ZET_VALUE_TYPE_UINT32:
-		return value->value.ui32;
-	case ZET_VALUE_TYPE_BOOL8:
-		return value->value.b8 != 0;
-	case 6: /* of newer headers: 8 and 16 bits */
-		return value->value.ui32 & 0xff;
-	case 7:
-		return value->value.ui32 & 0xffff;
-	case ZET_VALUE_TYPE_FLOAT32:
-		*ret_type = XS_VALUE_FLOAT;
-		memcpy(&bits, &value->value.fp32, sizeof(bits));
-		return bits;
-	case ZET_VALUE_TYPE_FLOAT64:
-		*ret_type = XS_VALUE_DOUBLE;
-		return value->value.ui64;
-	default:
-		*ret_type = XS_VALUE_NONE;
-		return 0;
-	}
-}
-
 static bool write_part(const struct xs_ze_meter *meter, const struct xs_device_record *work,
 		       uint32_t part, const zet_typed_value_t *values, uint32_t count)
 {
@@ -209,7 +181,7 @@ static bool write_part(const struct xs_ze_meter *meter, const struct xs_device_r
 	record->reserved = 0;
 	types = (uint8_t *)&record->value[n];
 	for (uint32_t i = 0; i < n; i++)
-		record->value[i] = plain_value(&values[i], &types[i]);
+		record->value[i] = xs_level_zero_value(&values[i], &types[i]);
 	xs_record_end(size);
 	return true;
 }

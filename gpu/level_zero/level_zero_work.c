@@ -282,7 +282,7 @@ static __attribute__((noinline)) bool choose_event(struct xs_ze_work *work,
 		if (before)
 			signalled_again(work, before);
 		value = atomic_load_explicit(word, memory_order_relaxed);
-		node->stale = value & (XS_ZE_EVENT_TOLD | XS_ZE_EVENT_HOST) &&
+		node->stale = (before || value & (XS_ZE_EVENT_TOLD | XS_ZE_EVENT_HOST)) &&
 			      !(value & XS_ZE_EVENT_COUNTS) && !work->list->body &&
 			      note_stale(node, *event);
 		node->event = *event;

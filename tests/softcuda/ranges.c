@@ -88,7 +88,9 @@ void su_ranges_end(const struct sc_call *call)
 	if (!ranging)
 		return;
 	ranging = false;
-	for (struct sc_stream *stream = context->streams; stream; stream = stream->next)
+	/* another thread may have reset the device; where launches are executed, they are done */
+	for (struct sc_stream *stream = context && !sc_config.sync ? context->streams : NULL;
+	     stream; stream = stream->next)
 		(void)sc_stream_drain(stream);
 	(void)pthread_mutex_lock(&lock);
 	profiler = profiler_of((CUcontext)context);

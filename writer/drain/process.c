@@ -314,7 +314,7 @@ static void finish_tracks(struct xs_process *process)
 	xs_mpi_finish(process, now);
 	process->lost += atomic_load(&process->file->lost_no_ring);
 	process->open_commands = open_commands(process);
-	process->untimed = atomic_load(&process->file->untimed);
+	process->untimed = atomic_load(&process->file->untimed) + process->untimed_here;
 	process->unmeasured = atomic_load(&process->file->unmeasured);
 	xs_cuda_finish(process);
 	process->unmeasured += xs_cuda_unjoined(process);

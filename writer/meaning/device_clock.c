@@ -83,12 +83,12 @@ static void follow(const struct xs_process *process, struct xs_device_clock *clo
 /*
  * Two clocks agree to some hundred ns at best. Its length is the device's own, so all of it moves.
  */
-static void not_before_its_call(struct xs_work *work)
+static void not_before(struct xs_work *work, uint64_t ns)
 {
-	if (work->start >= work->host_start)
+	if (work->start >= ns)
 		return;
-	work->end += work->host_start - work->start;
-	work->start = work->host_start;
+	work->end += ns - work->start;
+	work->start = ns;
 }
 
 static void named_times(struct xs_process *process, struct xs_work *work)
@@ -108,7 +108,7 @@ static void named_times(struct xs_process *process, struct xs_work *work)
 		work->start = work->submit;
 	if (work->end < work->start)
 		work->end = work->start;
-	not_before_its_call(work);
+	not_before(work, work->host_start);
 }
 
 /* ---- a clock that counts ---- */
@@ -277,6 +277,20 @@ void xs_device_clocks_update(struct xs_process *process)
 	}
 }
 
+/* Clocks agree better than that; what began so long before it was submitted did not. */
+#define DISAGREE_NS 100000u
+
+/*
+ * A program may use an event again that it has not reset. Then its times are those of a former use,
+ * or the beginning of one use and the end of another.
+ */
+static bool is_of_former_use(const struct xs_process *process, const struct xs_work *work,
+			     uint64_t length, uint64_t mask)
+{
+	return length > mask >> 1 || work->end > process->horizon ||
+	       (work->start < work->submit && work->submit - work->start > DISAGREE_NS);
+}
+
 static bool counted_times(struct xs_process *process, struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
@@ -311,7 +325,9 @@ static bool counted_times(struct xs_process *process, struct xs_work *work)
 		work->end--;
 	if (work->end < work->start)
 		work->end = work->start;
-	not_before_its_call(work);
+	if (is_of_former_use(process, work, (record->end - record->start) & mask, mask))
+		return false;
+	not_before(work, work->submit);
 	return true;
 }
 

@@ -166,8 +166,10 @@ static void device_work(struct xs_process *process, const struct xs_device_recor
 		work.shape = record->global;
 	work.host_start = xs_process_ns(process, record->event.tick);
 	work.host_end = xs_process_ns(process, record->event.tick + record->host_ticks);
-	if (!xs_device_times(process, &work))
+	if (!xs_device_times(process, &work)) {
+		process->untimed_here++;
 		return;
+	}
 	work.linked = true;
 	xs_work_show(process, &work);
 }

@@ -111,6 +111,7 @@ struct xs_process {
 	struct xs_thread_stats *threads;
 	uint32_t thread_count, thread_room;
 	struct xs_named_thread *named_threads; /* threads.c; NULL: none yet */
+	uint64_t untimed_here; /* commands that have a record, and no times of their own */
 	uint64_t events, lost, untimed, unmeasured, unsampled, unmatched, corrupt, threads_omitted;
 	/* at the end: on their way to a device or back; MPI's, started and not complete */
 	uint64_t open_commands, open_requests;
