@@ -7,7 +7,8 @@ import re
 import subprocess
 
 import pytest
-from conftest import BUILD, ROOT
+from conftest import APPS, BUILD, ROOT, XSTRACE
+from cuda_log import HAVE_SOFTCUDA, SoftCUDA
 
 COMMAND = ROOT / "scripts/roofline.py"
 PRECISIONS = ["FP16", "FP32", "FP64", "XMX_FP16", "XMX_BF16"]
@@ -186,3 +187,33 @@ def test_ceilings_of_this_machine(files, tmp_path, xstrace):
 def test_ceilings_of_nothing(xstrace, args, env, said):
     run = xstrace.bare(CEILINGS, args, env=env)
     assert run.status == 1 and not run.out and re.fullmatch(f"xstrace-ceilings: {said}\n", run.err)
+
+
+# ---- CUDA ----
+
+
+@pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no CUPTI headers")
+def test_cuda(files, tmp_path, monkeypatch):
+    """Two runs under -q, of kernels with 4 blocks of 256 threads: an addition and two fused ones each, as the software CUDA counts."""
+    cuda = SoftCUDA(tmp_path)
+    for name, value in cuda.env.items():
+        monkeypatch.setenv(name, value)
+    *_, output = files(L1_BW_in_GB_per_sec=900)
+    app = f"{APPS}/cuda_streams --streams 1 --kernels 3"
+    run = roofline("--app", app, "--xstrace", XSTRACE, "--compute-group", "Flops", "--device", tmp_path / "d.csv", "--output", output)
+    lines = [line for line in run.stdout.splitlines() if not line.startswith("expected:")]
+    (row,) = csv.DictReader(lines[:-1], skipinitialspace=True)
+    compute, memory = cuda.kernels[:3], cuda.kernels[3:]
+    flop = 3 * 5 * 4 * 256
+    assert len(memory) == 3 and float(row["FP32 (GFLOPS)"]) == pytest.approx(flop / sum(k.end - k.start for k in compute), rel=1e-5)
+    for level in ("L1", "L3", "gpu_memory"):
+        assert float(row[f"AI ({level})"]) == pytest.approx(5 / 96, rel=1e-5)
+        assert float(row[f"{level} (GB/s)"]) == pytest.approx(3 * 96 * 4 * 256 / sum(k.end - k.start for k in memory), rel=1e-5)
+    assert row["FP16 (GFLOPS)"] == row["FP64 (GFLOPS)"] == "0"
+
+
+def test_cuda_of_another_group(files):
+    time = "=== Device #0 Metrics ===\n\nKernel,GlobalInstanceId,SubDeviceId,gpu__time_duration.sum[ns]"
+    given = files(compute=f'{time}\n"axpy",1,0,10\n', memory=f'{time}\n"axpy",1,0,10\n')
+    run = roofline(*given, status=1)
+    assert "--compute has no metric smsp__sass_thread_inst_executed_op_hadd_pred_on.sum" in run.stderr

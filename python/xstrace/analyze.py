@@ -14,7 +14,7 @@ from .metrics import NOT_A_SAMPLE, MetricsError, load, nearest
 from .stalls import Dump, report
 
 COMMAND = "analyzeperfmetrics.py"
-TIME = "GpuTime[ns]"
+TIMES = ("GpuTime[ns]", "gpu__time_duration.sum[ns]")
 INSTRUCTIONS = 100  # on a chart
 PER_SAMPLE = "Time(in sampling intervals)"
 
@@ -93,10 +93,11 @@ def instance_charts(options, section, instance):
     for text, label in zip(options.metrics, options.ylabel, strict=True):
         made.append(Chart(title, options.xlabel, label, {name: instance[name] for name in names_in(text, section)}))
     for text in options.throughput or []:
-        if TIME not in section.metrics:
-            raise Misuse(f"-b needs {TIME}, which the file does not have")
+        time = next((name for name in TIMES if name in section.metrics), None)
+        if not time:
+            raise Misuse(f"-b needs {TIMES[0]}, which the file does not have")
         # bytes per ns are GB/s
-        rates = {name: [value / ns if ns > 0 else 0.0 for value, ns in zip(instance[name], instance[TIME], strict=True)]
+        rates = {name: [value / ns if ns > 0 else 0.0 for value, ns in zip(instance[name], instance[time], strict=True)]
                  for name in names_in(text, section)}  # fmt: skip
         made.append(Chart(title, options.xlabel, "Throughput(GB/s)", rates))
     return made

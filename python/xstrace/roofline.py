@@ -9,6 +9,11 @@ A kernel's point has the arithmetic intensity (FLOP/byte) as x and its rate (GFL
 FP64 ... are instructions of a vector engine as Intel's metrics count them (XVE_INST_EXECUTED_FP64[events], ...). Each works on 16
 values of 32 bits (16 of 64 on the devices that have VectorEngine138), and counts two operations for each, as a multiply-add has; of a
 matrix engine (XMX), eight times 16 bits. These factors are unitrace's. A kernel's precision is the one with most operations.
+
+Of CUDA (--compute-group Flops --memory-group ComputeBasic), with CUPTI's metrics smsp__sass_thread_inst_executed_op_<p><op>_pred_on.sum:
+
+    FLOP of a precision = add + mul + 2 * fma        p: h (FP16), f (FP32), d (FP64); tensor cores are not counted
+    bytes               = l1tex__t_bytes (L1), lts__t_bytes (L2, here L3), dram__bytes_read + dram__bytes_write (gpu_memory)
 """
 
 from __future__ import annotations
@@ -24,27 +29,51 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from typing import NamedTuple
 
 from .charts import ChartsError, figure, put
 from .cli import behave_like_a_filter, clip_middle, printable, said, say_unusable
 from .metrics import NOT_A_SAMPLE, MetricsError, load, nearest
 
 COMMAND = "roofline.py"
-TIME = "GpuTime[ns]"
-# precision: the metric that counts its instructions, operations of each, its peak in a device configuration
-PRECISIONS = {
-    "FP16": ("XVE_INST_EXECUTED_FP16[events]", 64, "FP16_GFLOPS"),
-    "FP32": ("XVE_INST_EXECUTED_FP32[events]", 32, "FP32_GFLOPS"),
-    "FP64": ("XVE_INST_EXECUTED_FP64[events]", 32, "FP64_GFLOPS"),
-    "BF16_XMX": ("XVE_INST_EXECUTED_XMX_BF16[events]", 512, "BF16_XMX_GFLOPS"),
-    "FP16_XMX": ("XVE_INST_EXECUTED_XMX_FP16[events]", 512, "FP16_XMX_GFLOPS"),
-}
-# level: the metrics of its bytes, its bandwidth in a device configuration; the first one is optional
-LEVELS = {
-    "L1": (("LOAD_STORE_CACHE_BYTE_READ[bytes]", "LOAD_STORE_CACHE_BYTE_WRITE[bytes]"), "L1_BW_in_GB_per_sec"),
-    "L3": (("L3_BYTE_READ[bytes]", "L3_BYTE_WRITE[bytes]"), "L3_BW_in_GB_per_sec"),
-    "gpu_memory": (("GPU_MEMORY_BYTE_READ[bytes]", "GPU_MEMORY_BYTE_WRITE[bytes]"), "GPU_MEMORY_BW_in_GB_per_sec"),
-}
+# their peaks and bandwidths in a device configuration
+PRECISIONS = {"FP16": "FP16_GFLOPS", "FP32": "FP32_GFLOPS", "FP64": "FP64_GFLOPS", "BF16_XMX": "BF16_XMX_GFLOPS", "FP16_XMX": "FP16_XMX_GFLOPS"}
+LEVELS = {"L1": "L1_BW_in_GB_per_sec", "L3": "L3_BW_in_GB_per_sec", "gpu_memory": "GPU_MEMORY_BW_in_GB_per_sec"}
+
+
+class Counters(NamedTuple):
+    """Which metrics count what. time: ns; flop: operations of each instruction that a metric counts, by precision; bytes: by level."""
+
+    time: str
+    flop: dict
+    bytes: dict
+
+
+def _cuda_flop(letter):
+    return {f"smsp__sass_thread_inst_executed_op_{letter}{what}_pred_on.sum": count for what, count in (("add", 1), ("mul", 1), ("fma", 2))}
+
+
+INTEL = Counters(
+    "GpuTime[ns]",
+    {
+        "FP16": {"XVE_INST_EXECUTED_FP16[events]": 64},
+        "FP32": {"XVE_INST_EXECUTED_FP32[events]": 32},
+        "FP64": {"XVE_INST_EXECUTED_FP64[events]": 32},
+        "BF16_XMX": {"XVE_INST_EXECUTED_XMX_BF16[events]": 512},
+        "FP16_XMX": {"XVE_INST_EXECUTED_XMX_FP16[events]": 512},
+    },
+    {
+        "L1": ("LOAD_STORE_CACHE_BYTE_READ[bytes]", "LOAD_STORE_CACHE_BYTE_WRITE[bytes]"),
+        "L3": ("L3_BYTE_READ[bytes]", "L3_BYTE_WRITE[bytes]"),
+        "gpu_memory": ("GPU_MEMORY_BYTE_READ[bytes]", "GPU_MEMORY_BYTE_WRITE[bytes]"),
+    },
+)
+# CUPTI's own names of units may differ: names are compared without
+NVIDIA = Counters(
+    "gpu__time_duration.sum",
+    {"FP16": _cuda_flop("h"), "FP32": _cuda_flop("f"), "FP64": _cuda_flop("d")},
+    {"L1": ("l1tex__t_bytes.sum",), "L3": ("lts__t_bytes.sum",), "gpu_memory": ("dram__bytes_read.sum", "dram__bytes_write.sum")},
+)
 OPTIONAL = {"L1"}
 NAME = "PlatformName"
 SMALLEST, LARGEST = 8, 60  # of points, in pixels
@@ -69,8 +98,8 @@ class Device:
                 raise Misuse(f"{path}: {error}: no file of a device") from error
         self.path, self.found = path, found
         self.name = found.get(NAME, os.path.basename(path))
-        self.peaks = {name: self._number(key) for name, (_, _, key) in PRECISIONS.items() if key in found}
-        self.bandwidths = {name: self._number(key) for name, (_, key) in LEVELS.items() if name not in OPTIONAL or key in found}
+        self.peaks = {name: self._number(key) for name, key in PRECISIONS.items() if key in found}
+        self.bandwidths = {name: self._number(key) for name, key in LEVELS.items() if name not in OPTIONAL or key in found}
         if not self.peaks:
             raise Misuse(f"{path}: it has no peak of any precision, such as FP32_GFLOPS")
 
@@ -88,7 +117,7 @@ class Device:
     def needs(self, kernel):
         """Raises Misuse where the kernel's precision has no peak."""
         if kernel.precision not in self.peaks:
-            key = PRECISIONS[kernel.precision][2]
+            key = PRECISIONS[kernel.precision]
             raise Misuse(f'{self.path}: it has no {key}{nearest(key, self.found)}, which kernel "{said(kernel.name)}" needs')
 
     def roof(self, precision, level, intensity):
@@ -124,21 +153,24 @@ class Kernel:
 
 def kernels_of(compute, memory):
     """Kernels by name, from the sections of two files (either order): those that both have. Raises Misuse."""
-    of_compute, of_memory = [name for name, _, _ in PRECISIONS.values()], [one for name, (names, _) in LEVELS.items() for one in names if name not in OPTIONAL]
+    counters = NVIDIA if _has(compute, [NVIDIA.time]) or _has(memory, [NVIDIA.time]) else INTEL
+    of_compute = [metric for metrics in counters.flop.values() for metric in metrics]
+    of_memory = [metric for name, metrics in counters.bytes.items() for metric in metrics if name not in OPTIONAL]
     if _has(memory, of_compute) and _has(compute, of_memory):
         compute, memory = memory, compute
     for sections, names, what in ((compute, of_compute, "--compute"), (memory, of_memory, "--memory")):
-        if not _has(sections, [TIME, *names]):
-            missing = next(name for name in [TIME, *names] if not any(name in section.metrics for section in sections))
+        if not _has(sections, [counters.time, *names]):
+            missing = next(name for name in [counters.time, *names] if not any(_column(section, name) for section in sections))
             raise Misuse(f"the file of {what} has no metric {missing}: it is of another group")
     found = {}
     for sections, what, fill in ((compute, "compute", _add_flop), (memory, "memory", _add_bytes)):
         for section in sections:
+            time = _column(section, counters.time)
             for one in section.instances:
-                if TIME in section.metrics and not one.kernel.startswith(NOT_A_SAMPLE):
+                if time and not one.kernel.startswith(NOT_A_SAMPLE):
                     kernel = found.setdefault(one.kernel, Kernel(one.kernel))
-                    kernel.ns[what] += sum(one[TIME])
-                    fill(kernel, section, one)
+                    kernel.ns[what] += sum(one[time])
+                    fill(kernel, counters, section, one)
     for kernel in found.values():
         if not all(0 <= value < math.inf for values in (kernel.ns, kernel.flop, kernel.bytes) for value in values.values()):
             raise Misuse(f'kernel "{said(kernel.name)}" has a time or a count that is below 0 or no number')
@@ -148,21 +180,29 @@ def kernels_of(compute, memory):
     return both
 
 
+def _column(section, name):
+    """The section's metric of that name, or of that name without a unit; None: it has none."""
+    if name in section.metrics:
+        return name
+    return next((metric for metric in section.metrics if metric.split("[")[0] == name), None)
+
+
 def _has(sections, names):
-    return any(all(name in section.metrics for name in names) for section in sections)
+    return any(all(_column(section, name) for name in names) for section in sections)
 
 
-def _add_flop(kernel, section, one):
-    for name, (metric, operations, _) in PRECISIONS.items():
-        if metric in section.metrics:
-            kernel.flop[name] += sum(one[metric]) * operations
+def _add_flop(kernel, counters, section, one):
+    for name, metrics in counters.flop.items():
+        for metric, operations in metrics.items():
+            if column := _column(section, metric):
+                kernel.flop[name] += sum(one[column]) * operations
 
 
-def _add_bytes(kernel, section, one):
-    for name, (metrics, _) in LEVELS.items():
+def _add_bytes(kernel, counters, section, one):
+    for name, metrics in counters.bytes.items():
         for metric in metrics:
-            if metric in section.metrics:
-                kernel.bytes[name] += sum(one[metric])
+            if column := _column(section, metric):
+                kernel.bytes[name] += sum(one[column])
 
 
 # ---- showing ----
@@ -262,7 +302,7 @@ def _options(argv):
     add("--output", metavar="FILE", required=True, help="the chart, HTML (.html is added)")
     add("--xstrace", metavar="PATH", help="the tracer (default: beside this script, or in PATH)")
     add("--unitrace", metavar="PATH", help="measure by unitrace")
-    add("--compute-group", metavar="NAME", default="VectorEngine138", help="metric group of --compute (default VectorEngine138)")
+    add("--compute-group", metavar="NAME", default="VectorEngine138", help="metric group of --compute (default VectorEngine138; of CUDA: Flops)")
     add("--memory-group", metavar="NAME", default="ComputeBasic", help="metric group of --memory (default ComputeBasic)")
     options = parser.parse_args(argv)
     if bool(options.app) == bool(options.compute or options.memory) or bool(options.compute) != bool(options.memory):

@@ -46,6 +46,22 @@ static double launched(const struct su_counts *c)
 	return (double)c->kernels;
 }
 
+static double adds(const struct su_counts *c)
+{
+	return (double)(c->blocks * c->threads);
+}
+
+static double fused(const struct su_counts *c)
+{
+	return (double)(2 * c->blocks * c->threads);
+}
+
+static double none(const struct su_counts *c)
+{
+	(void)c;
+	return 0;
+}
+
 static const struct metric {
 	const char *name, *unit, *description;
 	CUpti_MetricType type;
@@ -67,6 +83,24 @@ static const struct metric {
 	{ "dram__bytes.sum", "byte", "read and written", CUPTI_METRIC_TYPE_COUNTER, all_bytes },
 	{ "lts__t_bytes.sum", "byte", "through L2", CUPTI_METRIC_TYPE_COUNTER, all_bytes },
 	{ "l1tex__t_bytes.sum", "byte", "through L1", CUPTI_METRIC_TYPE_COUNTER, all_bytes },
+	{ "smsp__sass_thread_inst_executed_op_hadd_pred_on.sum", "inst", "operations",
+	  CUPTI_METRIC_TYPE_COUNTER, none },
+	{ "smsp__sass_thread_inst_executed_op_hmul_pred_on.sum", "inst", "operations",
+	  CUPTI_METRIC_TYPE_COUNTER, none },
+	{ "smsp__sass_thread_inst_executed_op_hfma_pred_on.sum", "inst", "operations",
+	  CUPTI_METRIC_TYPE_COUNTER, none },
+	{ "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum", "inst", "operations",
+	  CUPTI_METRIC_TYPE_COUNTER, adds },
+	{ "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum", "inst", "operations",
+	  CUPTI_METRIC_TYPE_COUNTER, none },
+	{ "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", "inst", "operations",
+	  CUPTI_METRIC_TYPE_COUNTER, fused },
+	{ "smsp__sass_thread_inst_executed_op_dadd_pred_on.sum", "inst", "operations",
+	  CUPTI_METRIC_TYPE_COUNTER, none },
+	{ "smsp__sass_thread_inst_executed_op_dmul_pred_on.sum", "inst", "operations",
+	  CUPTI_METRIC_TYPE_COUNTER, none },
+	{ "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", "inst", "operations",
+	  CUPTI_METRIC_TYPE_COUNTER, none },
 	{ "sc__kernels.sum", "", "kernels", CUPTI_METRIC_TYPE_RATIO, launched },
 };
 enum { METRICS = sizeof(metrics) / sizeof(metrics[0]) };
