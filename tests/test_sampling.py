@@ -359,7 +359,7 @@ def test_constant_memory(tmp_path, gpu):
     while run.poll() is None:
         for line in subprocess.run(["ps", "-eo", "ppid,pid,comm"], capture_output=True, text=True).stdout.splitlines()[1:]:
             parent, pid, name = line.split(None, 2)
-            if int(parent) == run.pid and name.startswith("xstrace-"):
+            if int(parent) == run.pid and name in ("xstrace-metrics", "xstrace-drain"):
                 with contextlib.suppress(OSError):
                     kib = re.search(r"RssAnon:\s*(\d+)", (Path("/proc") / pid / "status").read_text())
                     most[name] = max(most.get(name, 0), int(kib[1]) if kib else 0)
