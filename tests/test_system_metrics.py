@@ -105,11 +105,12 @@ def test_rates(tmp_path, machine):
     os.kill(run.pid, signal.SIGTERM)
     counters = finish(run, tmp_path, -signal.SIGTERM)
 
-    # a look is 20 ms after the one before it, or later on a busy machine; each change is in one of them
+    # a look is 20 ms after the one before it; later on a busy machine, and then the next one is nearer, but not nearer than 10 ms to
+    # one of the network's; each change is in one of them
     rates = {name: [value for _, value in values if value] for name, values in counters.items()}
     assert len(rates["power of 0 package-0 [W]"]) == len(rates["eth7 received [B/s]"]) == len(rates["mlx5_0 port 1 sent [B/s]"]) == 1
     seconds = 0.5 / rates["power of 0 package-0 [W]"][0]
-    assert 0.019 < seconds < 1
+    assert 0.0099 < seconds < 1
     assert rates["eth7 received [B/s]"][0] == pytest.approx(100_000 / seconds, rel=0.5)
     assert 4000 / rates["mlx5_0 port 1 sent [B/s]"][0] == pytest.approx(seconds, rel=0.5)
     assert all(value == 0 for _, value in counters["eth7 sent [B/s]"])
