@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import XSTRACE
+from conftest import XSTRACE, wait_until
 
 STAT = "cpu  {user} 0 0 {idle} 0 0 0 0 0 0\n"
 MEMORY = "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: {available} kB\n"
@@ -154,8 +154,10 @@ def test_without_children(tmp_path, machine):
 
 
 def test_ctrl_c_is_the_applications(tmp_path, machine):
-    run = start(tmp_path, machine, app=("sh", "-c", "trap 'exit 5' INT; while :; do sleep 0.05; done"))
+    ready = tmp_path / "ready"
+    run = start(tmp_path, machine, app=("sh", "-c", f"trap 'exit 5' INT; >{ready}; while :; do sleep 0.05; done"))
     pid = sampler_of(run)
+    wait_until(ready.exists)
     os.killpg(run.pid, signal.SIGINT)
     assert "memory used [B]" in finish(run, tmp_path, 5)
     assert gone(pid)
