@@ -1,3 +1,6 @@
+/*
+ * The application is stopped: so are we, for the shell, and continued when it goes on.
+ */
 #include "launcher.h"
 
 #include <fcntl.h>
