@@ -110,6 +110,14 @@ def test_batches_threads_and_devices(xstrace, tmp_path, threads, devices):
     assert {device for _, device, _ in rows(run)} == {one.device for one in cuda.kernels}
 
 
+@pytest.mark.parametrize("option", ["-q", "--stall-sampling"])
+def test_threads_of_cupti_get_no_signals(xstrace, tmp_path, option):
+    """Those that it makes for us: the program's handlers may leave by a jump."""
+    cuda = SoftCUDA(tmp_path)
+    run = xstrace([option, "-o", "rep.csv"], "cuda_streams", env=cuda.env)
+    assert rows(run) and not any("signals" in note for note in cuda.notes)
+
+
 def test_children(xstrace, tmp_path):
     """Each process has its own counters."""
     cuda = SoftCUDA(tmp_path)

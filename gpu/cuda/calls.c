@@ -181,19 +181,19 @@ static __attribute__((noinline)) void resource(CUpti_CallbackId id, const void *
 static __attribute__((noinline)) void profile(CUpti_CallbackId id, const CUpti_CallbackData *data)
 {
 	bool kernel = use_of(CUPTI_CB_DOMAIN_DRIVER_API, id) & XS_CUDA_LAUNCHES;
+	int error = errno;
 
 	if (!kernel && id != CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch &&
 	    id != CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz)
 		return;
 	if (xs_cuda_stalls && data->callbackSite == CUPTI_API_ENTER)
 		xs_cuda_stalls_launch(data->context);
-	if (!xs_cuda_ranges)
-		return;
-	if (data->callbackSite == CUPTI_API_ENTER)
+	if (xs_cuda_ranges && data->callbackSite == CUPTI_API_ENTER)
 		xs_cuda_range_enter(data->context, data->correlationId, kernel);
-	else
+	else if (xs_cuda_ranges)
 		xs_cuda_range_leave(data->functionReturnValue &&
 				    *(const int *)data->functionReturnValue);
+	errno = error;
 }
 
 void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,

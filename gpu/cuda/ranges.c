@@ -85,6 +85,7 @@ static struct context *context_of(CUcontext handle, bool make)
 static void start(struct context *context)
 {
 	uint32_t stage = atomic_load(&context->stage);
+	uint64_t signals = xs_cuda_block(); /* libcupti may make threads */
 
 	if (stage == UNUSED)
 		stage = xs_counters_make(&context->counters, atomic_load(&context->handle), MOST)
@@ -97,6 +98,7 @@ static void start(struct context *context)
 		if (stage == NEVER)
 			xs_tell_unseen(XS_UNSEEN_METRIC_ACTIVE);
 	}
+	xs_cuda_unblock(signals);
 	atomic_store(&context->stage, stage);
 }
 

@@ -296,12 +296,14 @@ void xs_cuda_stalls_launch(CUcontext context)
 	bool wanted = !xs_paused();
 	struct sampler *sampler = context && xs_cuda_own_process() ? sampler_of(context, wanted)
 								   : NULL;
+	uint64_t signals;
 
 	if (!sampler || atomic_load(&sampler->stage) == NEVER ||
 	    (atomic_load(&sampler->runs) == wanted &&
 	     xs_moment() - atomic_load(&sampler->moment) < LOOK_MS) ||
 	    xs_is_sealed() || xs_in_handler() || !take(sampler, wanted))
 		return;
+	signals = xs_cuda_block(); /* libcupti makes threads that fetch samples */
 	if (wanted && atomic_load(&sampler->stage) == UNUSED)
 		begin(sampler);
 	if (atomic_load(&sampler->stage) == READY) {
@@ -311,6 +313,7 @@ void xs_cuda_stalls_launch(CUcontext context)
 		    !call(wanted ? pc.PCSamplingStart : pc.PCSamplingStop, context))
 			atomic_store(&sampler->runs, wanted);
 	}
+	xs_cuda_unblock(signals);
 	xs_unclaim(&sampler->claim);
 }
 

@@ -46,6 +46,8 @@ int su_metric_named(const char *name);
 void su_ranges_begin(const struct sc_call *call);
 void su_ranges_end(const struct sc_call *call);
 void su_ranges_executed(const struct sc_cmd *cmd);
+/* CUPTI makes threads here: a note if they would get the program's signals. */
+void su_makes_threads(void);
 bool su_ranging(void);
 bool su_sampling(void);
 void su_sampling_executed(const struct sc_cmd *cmd);

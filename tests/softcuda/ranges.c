@@ -120,6 +120,7 @@ CUptiResult cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params *p)
 	struct profiler *profiler;
 
 	TAKES(p, CUpti_RangeProfiler_Enable_Params, pRangeProfilerObject);
+	su_makes_threads();
 	(void)pthread_mutex_lock(&lock);
 	profiler = p->ctx && !profiler_of(p->ctx) ? calloc(1, sizeof(*profiler)) : NULL;
 	if (profiler) {

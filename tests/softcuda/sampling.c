@@ -5,6 +5,7 @@
 #include "counters.h"
 
 #include <cupti_pcsampling.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,15 @@ static struct sampled {
 } contexts[CONTEXTS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic unsigned enabled;
+
+void su_makes_threads(void)
+{
+	sigset_t blocked;
+
+	(void)pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+	if (!sigismember(&blocked, SIGUSR1) || !sigismember(&blocked, SIGALRM))
+		sc_log_note("a thread of CUPTI gets the program's signals");
+}
 
 bool su_sampling(void)
 {
@@ -99,6 +109,7 @@ CUptiResult cuptiPCSamplingEnable(CUpti_PCSamplingEnableParams *p)
 	CUptiResult ret = CUPTI_ERROR_INVALID_OPERATION;
 
 	SAMPLES(p, ctx);
+	su_makes_threads();
 	(void)pthread_mutex_lock(&lock);
 	for (unsigned i = 0; p->ctx && !of(p->ctx) && i < CONTEXTS; i++) {
 		if (contexts[i].context)
