@@ -118,6 +118,8 @@ struct xs_activity_device {
 	_Atomic uint32_t name;	 /* interned, with its properties as scope; 0: not known */
 	_Atomic uint32_t given;	 /* what the program calls it; 0: it has not said */
 	_Atomic uint32_t wanted; /* by --devices-to-sample */
+	uint32_t reserved;
+	_Atomic uint64_t uuid[2]; /* stored before the name; both 0: not known */
 };
 
 struct xs_activity_file {

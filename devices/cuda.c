@@ -116,6 +116,16 @@ bool xs_has_cuda(void)
 	return !open_driver(&driver) && !driver.count(&count) && count > 0;
 }
 
+static void print_set(const char *name, const char *kind, const char *metrics)
+{
+	if (metrics)
+		printf("CUDA, group %s (%s):\n", name, kind);
+	for (const char *at = metrics; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		printf("  %.*s\n", (int)strcspn(at, ","), at);
+	}
+}
+
 bool xs_print_cuda_metrics(void)
 {
 	const char *name;
@@ -123,11 +133,8 @@ bool xs_print_cuda_metrics(void)
 	if (!xs_has_cuda())
 		return false;
 	for (size_t i = 0; (name = xs_metric_set_name(i)); i++) {
-		printf("CUDA, group %s (query):\n", name);
-		for (const char *at = xs_metric_set(name); at; at = strchr(at, ',')) {
-			at += *at == ',';
-			printf("  %.*s\n", (int)strcspn(at, ","), at);
-		}
+		print_set(name, "query", xs_metric_set(name, false));
+		print_set(name, "sampling", xs_metric_set(name, true));
 	}
 	puts("CUDA, in place of a group: names of CUPTI's metrics for the GPU, separated by "
 	     "commas");

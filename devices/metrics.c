@@ -127,7 +127,7 @@ static void look_at_cuda(struct seen *seen)
 	const char *name;
 
 	for (size_t i = 0; (name = xs_metric_set_name(i)); i++)
-		look_at(seen, name, 1, true, false);
+		look_at(seen, name, 1, true, xs_metric_set(name, true));
 }
 
 int xs_check_metrics(const char *option, const char *group, bool sampling)
@@ -138,16 +138,14 @@ int xs_check_metrics(const char *option, const char *group, bool sampling)
 
 	tell_permissions(option);
 	missing = xs_each_metric_group(look_at, &seen);
-	if (seen.found || stalls || (cuda && !sampling && xs_metric_set(group)))
+	if (seen.found || stalls || (cuda && xs_metric_set(group, sampling)))
 		return 0;
-	if (cuda && missing && !sampling) {
+	if (cuda)
 		look_at_cuda(&seen);
+	if (cuda || !missing)
 		return refuse(option, &seen);
-	}
-	if (!missing)
-		return refuse(option, &seen);
-	xs_tell("xstrace: --%s: nothing is measured: Level Zero has no metrics, %s%s; the "
+	xs_tell("xstrace: --%s: nothing is measured: Level Zero has no metrics, %s; the "
 		"application runs, and what else was asked for is recorded\n",
-		option, missing, cuda ? ", and CUDA's are not sampled by time" : "");
+		option, missing);
 	return 0;
 }

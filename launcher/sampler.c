@@ -59,8 +59,6 @@ static int start_part(enum xs_part_program which, const char *option, char **arg
 	char path[PATH_MAX];
 	int pid = xs_find_program(which, path);
 
-	if (pid == -ENOENT && which == XS_PART_METRICS)
-		return 0; /* built without Level Zero, which has been said */
 	if (!pid)
 		pid = start(path, argv, environment, told, kept);
 	if (pid < 0)
@@ -91,8 +89,8 @@ static void await(int fd)
 static void start_metrics(struct xs_launch *launch, char **environment)
 {
 	const struct xs_options *options = launch->options;
-	char interval[24], devices[24], group[XS_PATH_MAX], ready[16];
-	char *argv[] = { "xstrace-metrics", group, interval, devices, ready, NULL };
+	char interval[24], devices[24], cuda[24], group[XS_PATH_MAX], ready[16];
+	char *argv[] = { "xstrace-metrics", group, interval, devices, cuda, ready, NULL };
 	int ends[2] = { -1, -1 };
 
 	(void)pipe2(ends, O_CLOEXEC);
@@ -101,6 +99,7 @@ static void start_metrics(struct xs_launch *launch, char **environment)
 		       (unsigned long long)xs_sampling_interval(options));
 	(void)snprintf(devices, sizeof(devices), "%llx",
 		       (unsigned long long)options->level_zero_devices);
+	(void)snprintf(cuda, sizeof(cuda), "%llx", (unsigned long long)options->cuda_devices);
 	(void)snprintf(ready, sizeof(ready), "%d", ends[1]);
 	launch->metrics =
 		start_part(XS_PART_METRICS,

@@ -54,8 +54,8 @@ struct xs_own_device {
 	uint32_t number;
 	const char *name;
 	uint32_t bus[4]; /* domain, bus, device, function; all 0: not known */
-	uint64_t frequency;
-	uint32_t bits; /* of its clock */
+	uint64_t frequency; /* 0: samples have times of the host */
+	uint32_t bits;	    /* of its clock */
 };
 
 /* What a device has counted in a period of time. */
@@ -63,7 +63,8 @@ struct xs_own_sample {
 	uint32_t device, name; /* number; id of the name */
 	uint32_t columns;      /* id of what was counted */
 	uint16_t count, part;
-	uint64_t ticks; /* of the device's clock, when it began */
+	uint64_t ticks; /* of the device's clock, when it began; of CUDA: ns of CLOCK_MONOTONIC */
+	const uint64_t *uuid; /* of CUDA: two words; NULL: a device of Level Zero */
 	const uint64_t *values;
 	const uint8_t *types; /* enum xs_value_type */
 };

@@ -13,7 +13,8 @@
 struct xs_wish {
 	const char *option, *group; /* option: as messages name it */
 	uint64_t interval;	    /* ns between two reports */
-	uint64_t devices;	    /* a bit for each */
+	uint64_t devices;	    /* of Level Zero, a bit for each */
+	uint64_t cuda_devices;
 	bool stalls;		    /* addresses of instructions: reports have no time */
 };
 

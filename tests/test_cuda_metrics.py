@@ -198,7 +198,7 @@ def test_graphs(xstrace, tmp_path):
 
 
 def profiler_functions():
-    text = (ROOT / "gpu/cuda/profiler_abi.h").read_text()
+    text = (ROOT / "common/profiler_abi.h").read_text()
     return ["cupti" + name for name in re.findall(r"^\s*F\((\w+), xs_prof", text, re.M)]
 
 
@@ -301,7 +301,7 @@ def test_samples_that_are_lost(xstrace, tmp_path, setting):
 
 
 def test_sampling_functions_that_fail(xstrace, tmp_path):
-    text = (ROOT / "gpu/cuda/profiler_abi.h").read_text()
+    text = (ROOT / "common/profiler_abi.h").read_text()
     functions = re.findall(r"^\s*F\((\w+), xs_pc", text, re.M)
     assert len(functions) == 8
     for function in functions:

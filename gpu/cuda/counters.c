@@ -54,9 +54,10 @@ static bool put_metric(const struct xs_counters *counters, const char *name, cha
 /* The wanted metrics of the group; their names stay where they are. */
 static bool take_metrics(struct xs_counters *counters, struct room *room)
 {
-	const char *group = xs_metric_group(xs_options_of_run()), *set = xs_metric_set(group);
+	const char *group = xs_metric_group(xs_options_of_run()), *set;
 	char *names = xs_arena(sizeof(room->names)), *o, *end = room->text + sizeof(room->text) - 1;
 
+	set = xs_metric_set(group, false);
 	if (!set || !names)
 		return false;
 	o = xs_metric_put(names, names + sizeof(room->names) - 1, set, XS_PATH_MAX);

@@ -159,9 +159,16 @@ static void learn_device(struct xs_activity_file *file, const unsigned char *rec
 	uint32_t id = DEVICE(id);
 	uint64_t pointer = word_at(record, offsetof(CUpti_ActivityDevice2, name));
 	uint32_t name = id < XS_ACTIVITY_DEVICES ? name_at(pointer, device_facts(record)) : 0;
+	size_t uuid = offsetof(CUpti_ActivityDevice2, uuid);
 
-	if (name)
-		atomic_store_explicit(&file->device[id].name, name, memory_order_release);
+	if (!name)
+		return;
+	atomic_store_explicit(&file->device[id].uuid[0], word_at(record, uuid),
+			      memory_order_relaxed);
+	atomic_store_explicit(&file->device[id].uuid[1], word_at(record, uuid + 8),
+			      memory_order_relaxed);
+	/* pairs with the acquire in the drain process: what is known of it is there before */
+	atomic_store_explicit(&file->device[id].name, name, memory_order_release);
 }
 
 void xs_cuda_learn_names(struct xs_activity_file *file, const unsigned char *data, uint64_t bytes)

@@ -37,6 +37,8 @@ uint32_t xs_samples_device(const struct xs_own_device *device)
 
 	if (!xs_joined())
 		return 0;
+	if (!device->frequency)
+		return xs_name(device->name, 0);
 	pairs = xs_own_device_pairs(device->number);
 	if (!pairs)
 		return 0;
@@ -76,8 +78,10 @@ void xs_samples_clock(uint32_t number, bool (*read)(void *data, uint64_t *ret), 
 void xs_samples_write(const struct xs_own_sample *sample)
 {
 	uint32_t size = XS_METRICS_SIZE(sample->count);
-	struct xs_metrics_record *record = xs_record_begin(size, XS_SAMPLE, XS_SOURCE_LEVEL_ZERO,
-							   XS_DEVICE_FLAG_TICKS, 0, XS_ROLE_OTHER);
+	const bool cuda = sample->uuid;
+	struct xs_metrics_record *record =
+		xs_record_begin(size, XS_SAMPLE, cuda ? XS_SOURCE_CUDA : XS_SOURCE_LEVEL_ZERO,
+				cuda ? 0 : XS_DEVICE_FLAG_TICKS, 0, XS_ROLE_OTHER);
 
 	if (!record)
 		return;
@@ -89,6 +93,8 @@ void xs_samples_write(const struct xs_own_sample *sample)
 	record->work.device_type = XS_DEVICE_GPU;
 	record->work.work = XS_WORK_OTHER;
 	record->work.start = record->work.end = sample->ticks;
+	if (cuda) /* which other programs number otherwise */
+		memcpy(record->work.global, sample->uuid, 2 * sizeof(*sample->uuid));
 	record->columns = sample->columns;
 	record->count = sample->count;
 	record->part = sample->part;

@@ -1,7 +1,7 @@
 /* The settings: environment variables SOFTCUDA_*, read when the driver is loaded and told in
  * README.md. A wrong one ends the program, since a test that runs with other settings than it
  * asked for shows nothing. */
-#include "driver.h"
+#include "history.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +77,7 @@ __attribute__((constructor)) void sc_config_start(void)
 	const char *faults = getenv("SOFTCUDA_FAULT");
 
 	sc_config.devices = (unsigned)sc_number("SOFTCUDA_DEVICES", 1, 0, SC_DEVICES_MAX);
+	sc_config.first = (unsigned)sc_number("SOFTCUDA_FIRST", 0, 0, SC_DEVICES_MAX - 1);
 	sc_config.mig = (unsigned)sc_number("SOFTCUDA_MIG", 0, 0, 7);
 	sc_config.sync = sc_number("SOFTCUDA_SYNC", 0, 0, 1);
 	sc_config.no_driver = sc_number("SOFTCUDA_NO_DRIVER", 0, 0, 1);
@@ -93,4 +94,5 @@ __attribute__((constructor)) void sc_config_start(void)
 	if (faults && *faults && !sc_faults_start(faults))
 		bad("SOFTCUDA_FAULT", faults, "not a list of FUNCTION[:N]:RESULT");
 	sc_log_start(getenv("SOFTCUDA_LOG"));
+	sc_history_open(getenv("SOFTCUDA_SHM"));
 }

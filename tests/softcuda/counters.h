@@ -14,6 +14,7 @@
 /* What is counted of a range: all that the metrics are made of. */
 struct su_counts {
 	uint64_t ns, blocks, threads, kernels;
+	uint64_t start, period; /* of a sample of a device: `ns` of it were busy */
 };
 
 enum { SU_METRICS_MAX = 16 };
@@ -43,6 +44,8 @@ struct su_image {
 
 /* -1: it is not known */
 int su_metric_named(const char *name);
+/* How often a kernel would have to run for all of the metrics. */
+size_t su_passes(const struct su_config *config);
 void su_ranges_begin(const struct sc_call *call);
 void su_ranges_end(const struct sc_call *call);
 void su_ranges_executed(const struct sc_cmd *cmd);

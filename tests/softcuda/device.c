@@ -33,13 +33,14 @@ static void child_of_fork(void)
 static void device_make(int ordinal)
 {
 	struct sc_device *device = &sc_devices[ordinal];
+	int number = ordinal + (int)sc_config.first;
 
 	device->ordinal = ordinal;
-	(void)snprintf(device->name, sizeof(device->name), "Software GPU %d", ordinal);
-	(void)snprintf(device->pci, sizeof(device->pci), "0000:%02x:00.0", 0x41 + ordinal);
+	(void)snprintf(device->name, sizeof(device->name), "Software GPU %d", number);
+	(void)snprintf(device->pci, sizeof(device->pci), "0000:%02x:00.0", 0x41 + number);
 	for (unsigned i = 0; i < sizeof(device->uuid.bytes); i++)
 		device->uuid.bytes[i] = (char)(0x50 + i);
-	device->uuid.bytes[15] = (char)ordinal;
+	device->uuid.bytes[15] = (char)number;
 }
 
 static void start(void)

@@ -24,7 +24,7 @@ enum sc_domain { SC_DRIVER = 1, SC_RUNTIME = 2 }; /* as CUPTI numbers them */
 /* ---- settings ---- */
 
 struct sc_config {
-	unsigned devices, mig;
+	unsigned devices, first, mig;
 	bool sync, no_driver, insufficient_driver;
 	bool durations;
 	int driver_version, cupti_version;
@@ -43,6 +43,7 @@ enum {
 	SC_FAULTS = 2,	 /* calls that are to fail */
 	SC_CALLS = 4,	 /* a tool wants the calls */
 	SC_DEVICE = 8,	 /* a tool wants what devices do */
+	SC_HISTORY = 32, /* what samples devices wants it */
 	SC_CHECKED = 16, /* a device may be lost, or the process is a child of fork */
 };
 extern SC_SHARED _Atomic unsigned sc_slow_flags;

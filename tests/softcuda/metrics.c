@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHIP "SC100"
+#define CHIP	    "SC100"
+#define SECOND_PASS "dramc__read_throughput.avg.pct_of_peak_sustained_elapsed"
 
 static double duration(const struct su_counts *c)
 {
@@ -56,6 +57,11 @@ static double fused(const struct su_counts *c)
 	return (double)(2 * c->blocks * c->threads);
 }
 
+static double busy(const struct su_counts *c)
+{
+	return c->period ? (double)c->ns * 100 / (double)c->period : 100;
+}
+
 static double none(const struct su_counts *c)
 {
 	(void)c;
@@ -101,6 +107,14 @@ static const struct metric {
 	  CUPTI_METRIC_TYPE_COUNTER, none },
 	{ "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", "inst", "operations",
 	  CUPTI_METRIC_TYPE_COUNTER, none },
+	{ "sm__cycles_active.avg.pct_of_peak_sustained_elapsed", "percent", "how long active",
+	  CUPTI_METRIC_TYPE_COUNTER, busy },
+	{ "sm__inst_executed_realtime.avg.pct_of_peak_sustained_elapsed", "percent", "how busy",
+	  CUPTI_METRIC_TYPE_COUNTER, throughput },
+	{ "gr__cycles_active.sum.pct_of_peak_sustained_elapsed", "percent", "how long active",
+	  CUPTI_METRIC_TYPE_COUNTER, busy },
+	{ SECOND_PASS, "percent", "not to be counted together with others",
+	  CUPTI_METRIC_TYPE_COUNTER, throughput },
 	{ "sc__kernels.sum", "", "kernels", CUPTI_METRIC_TYPE_RATIO, launched },
 };
 enum { METRICS = sizeof(metrics) / sizeof(metrics[0]) };
@@ -117,6 +131,14 @@ int su_metric_named(const char *name)
 		if (!strcmp(metrics[i].name, name))
 			return i;
 	return -1;
+}
+
+size_t su_passes(const struct su_config *config)
+{
+	for (uint32_t i = 0; i < config->count; i++)
+		if (config->count > 1 && !strcmp(metrics[config->metric[i]].name, SECOND_PASS))
+			return 2;
+	return 1;
 }
 
 static struct host *host_of(CUpti_Profiler_Host_Object *object)
@@ -251,7 +273,9 @@ CUptiResult cuptiProfilerHostGetConfigImage(CUpti_Profiler_Host_GetConfigImage_P
 CUptiResult cuptiProfilerHostGetNumOfPasses(CUpti_Profiler_Host_GetNumOfPasses_Params *p)
 {
 	TAKES(p, CUpti_Profiler_Host_GetNumOfPasses_Params, numOfPasses);
-	p->numOfPasses = 1;
+	if (!p->pConfigImage || p->configImageSize < sizeof(struct su_config))
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	p->numOfPasses = su_passes((const struct su_config *)p->pConfigImage);
 	return CUPTI_SUCCESS;
 }
 

@@ -1,10 +1,11 @@
-/* gpu/cuda/profiler_abi.h says what CUPTI's headers say. */
+/* common/profiler_abi.h and pm_sampling_abi.h say what CUPTI's headers say. */
 #include "counters.h"
 
 #include <assert.h>
 #include <cupti_pcsampling.h>
+#include <cupti_pmsampling.h>
 
-#include "profiler_abi.h"
+#include "pm_sampling_abi.h"
 
 #define SAME(name, ours, last, theirs, member)                                             \
 	static_assert(XS_PROF_SIZE(ours, last) ==                                          \
@@ -12,6 +13,7 @@
 		      #name);
 XS_PROF_CALLS(SAME)
 XS_PC_CALLS(SAME)
+XS_PM_CALLS(SAME)
 
 static_assert(XS_PROF_RANGES == CUPTI_PROFILER_TYPE_RANGE_PROFILER, "type");
 static_assert(XS_PROF_AUTO_RANGE == CUPTI_AutoRange, "range");
@@ -48,3 +50,25 @@ TYPE(XS_PC_MODE, COLLECTION_MODE)
 TYPE(XS_PC_START_STOP, ENABLE_START_STOP_CONTROL)
 TYPE(XS_PC_BUFFER, SAMPLING_DATA_BUFFER)
 static_assert((int)XS_PC_CONTINUOUS == (int)CUPTI_PC_SAMPLING_COLLECTION_MODE_CONTINUOUS, "mode");
+
+AT(xs_pm_config, config, CUpti_PmSampling_SetConfig_Params, pConfig)
+AT(xs_pm_config, buffer, CUpti_PmSampling_SetConfig_Params, hardwareBufferSize)
+AT(xs_pm_config, interval, CUpti_PmSampling_SetConfig_Params, samplingInterval)
+AT(xs_pm_config, trigger, CUpti_PmSampling_SetConfig_Params, triggerMode)
+AT(xs_pm_decode, reason, CUpti_PmSampling_DecodeData_Params, decodeStopReason)
+AT(xs_pm_availability, bytes, CUpti_PmSampling_GetCounterAvailability_Params,
+   counterAvailabilityImageSize)
+AT(xs_pm_data_size, samples, CUpti_PmSampling_GetCounterDataSize_Params, maxSamples)
+AT(xs_pm_sample, index, CUpti_PmSampling_CounterData_GetSampleInfo_Params, sampleIndex)
+AT(xs_pm_sample, start, CUpti_PmSampling_CounterData_GetSampleInfo_Params, startTimestamp)
+AT(xs_pm_passes, image, CUpti_Profiler_Host_GetNumOfPasses_Params, pConfigImage)
+static_assert(XS_PROF_PM_SAMPLING == CUPTI_PROFILER_TYPE_PM_SAMPLING, "type");
+static_assert((int)XS_PM_BY_NS == (int)CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL, "trigger");
+static_assert((int)XS_PM_BY_CYCLES == (int)CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL,
+	      "trigger");
+static_assert(XS_PM_KEEP_OLDEST == CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST,
+	      "append");
+static_assert(XS_PM_IMAGE_FULL == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL, "reason");
+static_assert(XS_CUPTI_OUT_OF_MEMORY == CUPTI_ERROR_OUT_OF_MEMORY, "result");
+static_assert(XS_CUPTI_NOT_SUPPORTED == CUPTI_ERROR_NOT_SUPPORTED, "result");
+static_assert(XS_CUPTI_INSUFFICIENT_PRIVILEGES == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, "result");

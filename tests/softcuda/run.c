@@ -1,6 +1,6 @@
 /* Commands are executed here, on the thread of their stream: the time each takes is what the log
  * and the tool are told. */
-#include "driver.h"
+#include "history.h"
 
 #include <sched.h>
 #include <string.h>
@@ -96,6 +96,7 @@ static void lose_device(const struct sc_cmd *cmd)
 void sc_execute(struct sc_cmd *cmd)
 {
 	uint64_t raw_start, duration = duration_of(cmd);
+	int place;
 	bool logged = atomic_load_explicit(&sc_slow_flags, memory_order_relaxed) & SC_LOGGING;
 
 	if (cmd->context->device->lost)
@@ -107,13 +108,14 @@ void sc_execute(struct sc_cmd *cmd)
 	if (cmd->kind == SC_KERNEL)
 		sc_managed_used(cmd);
 	raw_start = sc_raw_ns();
-	cmd->start = sc_now();
+	cmd->start = sc_history_begin(cmd, &place);
 	perform(cmd);
 	if (duration)
 		last(cmd, duration);
 	cmd->end = sc_now();
 	if (cmd->end <= cmd->start)
 		cmd->end = cmd->start + 1;
+	sc_history_end(cmd, place);
 	if (logged)
 		sc_log_command(cmd, raw_start, sc_raw_ns());
 	SC_TELL(executed, cmd);

@@ -109,6 +109,9 @@ struct xs_named xs_cuda_named(const struct xs_process *process,
 		return named;
 	named.device =
 		atomic_load_explicit(&cuda->file->device[device].given, memory_order_acquire);
+	for (int i = 0; i < 2; i++)
+		named.uuid[i] = atomic_load_explicit(&cuda->file->device[device].uuid[i],
+						     memory_order_relaxed);
 	/* pairs with the release in the collector's name_object() */
 	if (atomic_load_explicit(&cuda->file->objects, memory_order_acquire)) {
 		named.queue = name_of_object(cuda, queue);

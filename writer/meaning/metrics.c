@@ -81,11 +81,13 @@ void xs_sample_read(struct xs_process *process, const struct xs_metrics_record *
 	if (process->pid != process->run->control->metrics_pid ||
 	    !take(process, record, size, &metrics))
 		return;
-	if (xs_device_moment(process, record->work.device, record->work.start, &work.start) &&
-	    work.start <= process->horizon) {
-		work.end = work.start;
+	if (!(record->work.event.flags & XS_DEVICE_FLAG_TICKS))
+		work.start = record->work.start + (uint64_t)process->run->clock.offset;
+	else if (!xs_device_moment(process, record->work.device, record->work.start, &work.start))
+		return;
+	work.end = work.start;
+	if (work.start <= process->horizon)
 		XS_TELL_SINKS(process, sample, process, &metrics);
-	}
 }
 
 void xs_stalled_read(struct xs_process *process, const struct xs_stalled_record *record,

@@ -75,6 +75,7 @@ struct xs_fact {
 /* What the program calls that on which work runs: string ids; 0: it has not said. */
 struct xs_named {
 	uint32_t device, context, queue;
+	uint64_t uuid[2]; /* of the device, however the program numbers it; both 0: not known */
 };
 
 /* Finished device work. */

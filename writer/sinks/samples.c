@@ -57,9 +57,21 @@ static bool same(const struct xs_text *one, const struct xs_text *other)
 	return one->length == other->length && !memcmp(one->text, other->text, one->length);
 }
 
-/* By where it sits; where that is not known, by the number that the process has given it. */
+static bool is(const struct xs_sampled_device *one, const struct xs_sampled_device *other)
+{
+	if (one->uuid[0] | one->uuid[1])
+		return !memcmp(one->uuid, other->uuid, sizeof(one->uuid));
+	return same(&one->bus, &other->bus) && same(&one->name, &other->name) &&
+	       (one->bus.length || one->number == other->number);
+}
+
+/*
+ * By its UUID or by where it sits; where neither is known, by the number that the process has given
+ * it.
+ */
 static struct xs_sampled_device *device_of(struct xs_process *process, struct xs_samples *samples,
-					   const struct xs_device_record *record)
+					   const struct xs_device_record *record,
+					   const uint64_t *uuid)
 {
 	struct xs_sampled_device fresh = {
 		.name = xs_text_find(process->run, record->device_name),
@@ -69,12 +81,11 @@ static struct xs_sampled_device *device_of(struct xs_process *process, struct xs
 
 	if (!fresh.name.text)
 		return NULL;
+	if (uuid)
+		memcpy(fresh.uuid, uuid, sizeof(fresh.uuid));
 	for (uint32_t i = 0; i < samples->device_count; i++) {
-		struct xs_sampled_device *device = &samples->device[i];
-
-		if (same(&device->bus, &fresh.bus) && same(&device->name, &fresh.name) &&
-		    (fresh.bus.length || device->number == fresh.number))
-			return device;
+		if (is(&fresh, &samples->device[i]))
+			return &samples->device[i];
 	}
 	if (samples->device_count == XS_DEVICES)
 		return NULL;
@@ -117,18 +128,25 @@ static void add_work(struct xs_process *process, const struct xs_work *work)
 	const struct xs_device_record *record = work->record;
 	struct xs_samples *samples = process->run->samples;
 	struct xs_sampled_device *device;
-	struct xs_sampled_kernel kernel = { .ticks = record->start,
+	struct xs_sampled_kernel kernel = { .ticks = work->start,
+					    .length = work->end - work->start,
 					    .ns = work->start,
-					    .id = record->id };
+					    .id = record->id,
+					    .bits = 64 };
+	bool ticks = record->event.flags & XS_DEVICE_FLAG_TICKS,
+	     known = work->named.uuid[0] | work->named.uuid[1];
 
 	if (!samples || xs_want_stalls(process->run->options) || record->work != XS_WORK_KERNEL ||
-	    !(record->event.flags & XS_DEVICE_FLAG_TICKS))
+	    (!ticks && !known))
 		return;
-	device = device_of(process, samples, record);
-	kernel.bits = xs_device_bits(process, record->device);
+	if (ticks) {
+		kernel.ticks = record->start;
+		kernel.length = record->end - record->start;
+		kernel.bits = xs_device_bits(process, record->device);
+	}
+	device = device_of(process, samples, record, ticks ? NULL : work->named.uuid);
 	if (!device || !kernel.bits)
 		return;
-	kernel.length = record->end - record->start;
 	if (kernel.bits < 64)
 		kernel.length &= (1ull << kernel.bits) - 1;
 	kernel.name = name_of(process, samples, work);
@@ -147,13 +165,23 @@ static void add_place(struct xs_process *process, const struct xs_kernel_place_r
 					.source = record->event.source,
 					.unwanted = record->event.flags & 1 };
 	struct xs_samples *samples = process->run->samples;
-	struct xs_sampled_device *device = samples ? device_of(process, samples, &on) : NULL;
+	struct xs_sampled_device *device = samples ? device_of(process, samples, &on, NULL) : NULL;
 
 	if (device && !xs_stalls_place(device, &place))
 		tell_error(samples, -ENOMEM);
 }
 
 /* ---- samples ---- */
+
+static bool has_ticks(const struct xs_metrics *sample)
+{
+	return sample->work->record->event.flags & XS_DEVICE_FLAG_TICKS;
+}
+
+static uint64_t ticks_of(const struct xs_metrics *sample)
+{
+	return has_ticks(sample) ? sample->work->record->start : sample->work->start;
+}
 
 /* The first one says what the device's samples are like. */
 static void begin(struct xs_process *process, struct xs_sampled_device *device,
@@ -162,9 +190,10 @@ static void begin(struct xs_process *process, struct xs_sampled_device *device,
 	const struct xs_device_record *record = sample->work->record;
 
 	device->number = record->device;
-	device->ticks = record->start;
+	device->ticks = ticks_of(sample);
 	device->ns = sample->work->start;
-	device->frequency = xs_device_frequency(process, record->device);
+	device->frequency = has_ticks(sample) ? xs_device_frequency(process, record->device)
+					      : 1000000000u;
 	device->columns = sample->columns;
 	device->count = sample->count;
 	device->names = sample->names;
@@ -176,7 +205,10 @@ static void add_sample(struct xs_process *process, const struct xs_metrics *samp
 {
 	const struct xs_device_record *record = sample->work->record;
 	struct xs_samples *samples = process->run->samples;
-	struct xs_sampled_device *device = samples ? device_of(process, samples, record) : NULL;
+	struct xs_sampled_device *device =
+		samples ? device_of(process, samples, record,
+				    has_ticks(sample) ? NULL : record->global)
+			: NULL;
 	uint64_t text[2 + XS_METRICS_MAX];
 	struct xs_sample *kept = (void *)text;
 
@@ -194,7 +226,7 @@ static void add_sample(struct xs_process *process, const struct xs_metrics *samp
 			tell_error(samples, -ENOMEM);
 		return;
 	}
-	kept->ticks = record->start;
+	kept->ticks = ticks_of(sample);
 	kept->part = sample->part;
 	memcpy(kept->value, sample->value, 8u * sample->count);
 	device->parts |= sample->part;

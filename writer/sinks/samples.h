@@ -13,7 +13,8 @@
 
 /* A kernel that ran, in the file of its device. */
 struct xs_sampled_kernel {
-	uint64_t ticks, length; /* of the device's clock; of ticks `bits` are known */
+	/* of the device's clock, of CUDA: ns of the trace; of ticks `bits` are known */
+	uint64_t ticks, length;
 	uint64_t ns;		/* of the trace, when it began */
 	uint64_t name;		/* offset in the file of names */
 	uint32_t id, bits;
@@ -21,7 +22,7 @@ struct xs_sampled_kernel {
 
 /* A sample, in the file of its device; as many values follow as the device has columns. */
 struct xs_sample {
-	uint64_t ticks, part;
+	uint64_t ticks, part; /* as above */
 	uint64_t value[];
 };
 
@@ -37,6 +38,7 @@ struct xs_stalls;
 
 struct xs_sampled_device {
 	struct xs_text name, bus;
+	uint64_t uuid[2];	 /* of CUDA's; both 0: not known */
 	uint32_t number;	 /* as the sampling process, or whoever came first, counts them */
 	FILE *kernels, *samples; /* NULL: there are none */
 	uint64_t kernel_count, sample_count;
