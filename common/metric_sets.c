@@ -9,13 +9,14 @@ static const struct {
 	const char *name, *queried;
 	const char *sampled; /* fewer can be; what must be given up first comes last */
 } sets[] = {
-	{ "ComputeBasic", "gpu__time_duration.sum,sm__cycles_elapsed.max,"
-			  "sm__throughput.avg.pct_of_peak_sustained_elapsed,"
-			  "sm__warps_active.avg.pct_of_peak_sustained_active,"
-			  "sm__inst_executed.sum,"
-			  "dram__throughput.avg.pct_of_peak_sustained_elapsed,"
-			  "dram__bytes_read.sum,dram__bytes_write.sum,lts__t_bytes.sum,"
-			  "l1tex__t_bytes.sum",
+	{ "ComputeBasic",
+	  "gpu__time_duration.sum,sm__cycles_elapsed.max,"
+	  "sm__throughput.avg.pct_of_peak_sustained_elapsed,"
+	  "sm__warps_active.avg.pct_of_peak_sustained_active,"
+	  "sm__inst_executed.sum,"
+	  "dram__throughput.avg.pct_of_peak_sustained_elapsed,"
+	  "dram__bytes_read.sum,dram__bytes_write.sum,lts__t_bytes.sum,"
+	  "l1tex__t_bytes.sum",
 	  "sm__cycles_active.avg.pct_of_peak_sustained_elapsed,"
 	  "sm__inst_executed_realtime.avg.pct_of_peak_sustained_elapsed,"
 	  "gr__cycles_active.sum.pct_of_peak_sustained_elapsed,"
@@ -23,25 +24,27 @@ static const struct {
 	  "dramc__write_throughput.avg.pct_of_peak_sustained_elapsed,"
 	  "sm__pipe_tensor_cycles_active_realtime.avg.pct_of_peak_sustained_elapsed,"
 	  "gpc__cycles_elapsed.avg.per_second,sys__cycles_elapsed.avg.per_second" },
-	{ "MemoryBasic", "gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,"
-			 "dram__throughput.avg.pct_of_peak_sustained_elapsed,"
-			 "lts__t_bytes.sum,lts__t_sector_hit_rate.pct,l1tex__t_bytes.sum,"
-			 "l1tex__t_sector_hit_rate.pct",
+	{ "MemoryBasic",
+	  "gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,"
+	  "dram__throughput.avg.pct_of_peak_sustained_elapsed,"
+	  "lts__t_bytes.sum,lts__t_sector_hit_rate.pct,l1tex__t_bytes.sum,"
+	  "l1tex__t_sector_hit_rate.pct",
 	  "dramc__read_throughput.avg.pct_of_peak_sustained_elapsed,"
 	  "dramc__write_throughput.avg.pct_of_peak_sustained_elapsed,"
 	  "pcie__read_bytes.avg.pct_of_peak_sustained_elapsed,"
 	  "pcie__write_bytes.avg.pct_of_peak_sustained_elapsed,"
 	  "nvlrx__bytes.avg.pct_of_peak_sustained_elapsed,"
 	  "nvltx__bytes.avg.pct_of_peak_sustained_elapsed" },
-	{ "Flops", "gpu__time_duration.sum,smsp__sass_thread_inst_executed_op_hadd_pred_on.sum,"
-		   "smsp__sass_thread_inst_executed_op_hmul_pred_on.sum,"
-		   "smsp__sass_thread_inst_executed_op_hfma_pred_on.sum,"
-		   "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum,"
-		   "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum,"
-		   "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum,"
-		   "smsp__sass_thread_inst_executed_op_dadd_pred_on.sum,"
-		   "smsp__sass_thread_inst_executed_op_dmul_pred_on.sum,"
-		   "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum",
+	{ "Flops",
+	  "gpu__time_duration.sum,smsp__sass_thread_inst_executed_op_hadd_pred_on.sum,"
+	  "smsp__sass_thread_inst_executed_op_hmul_pred_on.sum,"
+	  "smsp__sass_thread_inst_executed_op_hfma_pred_on.sum,"
+	  "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum,"
+	  "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum,"
+	  "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum,"
+	  "smsp__sass_thread_inst_executed_op_dadd_pred_on.sum,"
+	  "smsp__sass_thread_inst_executed_op_dmul_pred_on.sum,"
+	  "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum",
 	  NULL },
 };
 

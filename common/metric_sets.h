@@ -10,8 +10,8 @@
 
 /*
  * Metrics of a group for queries, or for sampling by time, by CUPTI's names, separated by commas.
- * NULL: there is no such group. What looks like names of metrics ("dram__bytes.sum,…") is such a list
- * itself.
+ * NULL: there is no such group. What looks like names of metrics ("dram__bytes.sum,…") is such a
+ * list itself.
  */
 const char *xs_metric_set(const char *group, bool sampling);
 /* The name of group number i; NULL: there are no more. */

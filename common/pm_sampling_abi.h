@@ -104,41 +104,40 @@ struct xs_pm_sample {
 };
 
 /* as XS_PROF_CALLS */
-#define XS_PM_CALLS(F)                                                                           \
-	F(ProfilerHostGetNumOfPasses, xs_pm_passes, passes,                                      \
-	  CUpti_Profiler_Host_GetNumOfPasses_Params, numOfPasses)                                \
-	F(PmSamplingGetCounterAvailability, xs_pm_availability, image,                           \
-	  CUpti_PmSampling_GetCounterAvailability_Params, pCounterAvailabilityImage)             \
-	F(PmSamplingEnable, xs_pm_enable, object, CUpti_PmSampling_Enable_Params,                \
-	  pPmSamplingObject)                                                                     \
-	F(PmSamplingDisable, xs_pm_object, object, CUpti_PmSampling_Disable_Params,              \
-	  pPmSamplingObject)                                                                     \
-	F(PmSamplingSetConfig, xs_pm_config, append, CUpti_PmSampling_SetConfig_Params,          \
-	  hwBufferAppendMode)                                                                    \
-	F(PmSamplingStart, xs_pm_object, object, CUpti_PmSampling_Start_Params,                  \
-	  pPmSamplingObject)                                                                     \
-	F(PmSamplingStop, xs_pm_object, object, CUpti_PmSampling_Stop_Params, pPmSamplingObject) \
-	F(PmSamplingDecodeData, xs_pm_decode, overflow, CUpti_PmSampling_DecodeData_Params,      \
-	  overflow)                                                                              \
-	F(PmSamplingGetCounterDataSize, xs_pm_data_size, bytes,                                  \
-	  CUpti_PmSampling_GetCounterDataSize_Params, counterDataSize)                           \
-	F(PmSamplingCounterDataImageInitialize, xs_pm_data, image,                               \
-	  CUpti_PmSampling_CounterDataImage_Initialize_Params, pCounterData)                     \
-	F(PmSamplingGetCounterDataInfo, xs_pm_info, completed,                                   \
-	  CUpti_PmSampling_GetCounterDataInfo_Params, numCompletedSamples)                       \
-	F(PmSamplingCounterDataGetSampleInfo, xs_pm_sample, end,                                 \
+#define XS_PM_CALLS(F)                                                                             \
+	F(ProfilerHostGetNumOfPasses, xs_pm_passes, passes,                                        \
+	  CUpti_Profiler_Host_GetNumOfPasses_Params, numOfPasses)                                  \
+	F(PmSamplingGetCounterAvailability, xs_pm_availability, image,                             \
+	  CUpti_PmSampling_GetCounterAvailability_Params, pCounterAvailabilityImage)               \
+	F(PmSamplingEnable, xs_pm_enable, object, CUpti_PmSampling_Enable_Params,                  \
+	  pPmSamplingObject)                                                                       \
+	F(PmSamplingDisable, xs_pm_object, object, CUpti_PmSampling_Disable_Params,                \
+	  pPmSamplingObject)                                                                       \
+	F(PmSamplingSetConfig, xs_pm_config, append, CUpti_PmSampling_SetConfig_Params,            \
+	  hwBufferAppendMode)                                                                      \
+	F(PmSamplingStart, xs_pm_object, object, CUpti_PmSampling_Start_Params, pPmSamplingObject) \
+	F(PmSamplingStop, xs_pm_object, object, CUpti_PmSampling_Stop_Params, pPmSamplingObject)   \
+	F(PmSamplingDecodeData, xs_pm_decode, overflow, CUpti_PmSampling_DecodeData_Params,        \
+	  overflow)                                                                                \
+	F(PmSamplingGetCounterDataSize, xs_pm_data_size, bytes,                                    \
+	  CUpti_PmSampling_GetCounterDataSize_Params, counterDataSize)                             \
+	F(PmSamplingCounterDataImageInitialize, xs_pm_data, image,                                 \
+	  CUpti_PmSampling_CounterDataImage_Initialize_Params, pCounterData)                       \
+	F(PmSamplingGetCounterDataInfo, xs_pm_info, completed,                                     \
+	  CUpti_PmSampling_GetCounterDataInfo_Params, numCompletedSamples)                         \
+	F(PmSamplingCounterDataGetSampleInfo, xs_pm_sample, end,                                   \
 	  CUpti_PmSampling_CounterData_GetSampleInfo_Params, endTimestamp)
 
 /* Those of profiler_abi.h that it needs, too. */
-#define XS_PM_HOST_CALLS(F)                             \
-	F(ProfilerInitialize, xs_prof_initialize)       \
-	F(DeviceGetChipName, xs_prof_chip)              \
-	F(ProfilerHostInitialize, xs_prof_host)         \
-	F(ProfilerHostDeinitialize, xs_prof_host_end)   \
+#define XS_PM_HOST_CALLS(F)                                    \
+	F(ProfilerInitialize, xs_prof_initialize)              \
+	F(DeviceGetChipName, xs_prof_chip)                     \
+	F(ProfilerHostInitialize, xs_prof_host)                \
+	F(ProfilerHostDeinitialize, xs_prof_host_end)          \
 	F(ProfilerHostGetMetricProperties, xs_prof_properties) \
-	F(ProfilerHostConfigAddMetrics, xs_prof_add)    \
+	F(ProfilerHostConfigAddMetrics, xs_prof_add)           \
 	F(ProfilerHostGetConfigImageSize, xs_prof_config_size) \
-	F(ProfilerHostGetConfigImage, xs_prof_config)   \
+	F(ProfilerHostGetConfigImage, xs_prof_config)          \
 	F(ProfilerHostEvaluateToGpuValues, xs_prof_evaluate)
 
 #endif

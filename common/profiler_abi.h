@@ -1,9 +1,9 @@
 /*
  * CUPTI's profiler: what we call of it, as the headers of CUDA 12.6 to 13.5 have it
- * (cupti_profiler_host.h, cupti_range_profiler.h, cupti_profiler_target.h, cupti_target.h; of what is
- * sampled by time pm_sampling_abi.h). Those of CUDA 12 are C++, and older ones lack them; so they are
- * declared here. The software CUDA's
- * build compares each with the headers (tests/softcuda/profiler_abi.c).
+ * (cupti_profiler_host.h, cupti_range_profiler.h, cupti_profiler_target.h, cupti_target.h; of what
+ * is sampled by time pm_sampling_abi.h). Those of CUDA 12 are C++, and older ones lack them; so
+ * they are declared here. The software CUDA's build compares each with the headers
+ * (tests/softcuda/profiler_abi.c).
  *
  * A call takes a structure that begins with its own size: as long as CUDA 12.6 has it, which each
  * later version takes.

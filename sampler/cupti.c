@@ -1,6 +1,6 @@
 /*
- * CUDA's driver and CUPTI, where they can be found without a program that uses them: neither need be
- * there.
+ * CUDA's driver and CUPTI, where they can be found without a program that uses them: neither need
+ * be there.
  */
 #include "cupti.h"
 
@@ -38,8 +38,9 @@ uint32_t xs_cuda_devices(void)
 
 /* ---- libcupti ---- */
 
-static const char *why = "no libcupti of CUDA 12.6 or later was found; it is part of the CUDA toolkit "
-			 "and of PyPI's nvidia-cuda-cupti: set CUDA_HOME or LD_LIBRARY_PATH";
+static const char *why =
+	"no libcupti of CUDA 12.6 or later was found; it is part of the CUDA toolkit "
+	"and of PyPI's nvidia-cuda-cupti: set CUDA_HOME or LD_LIBRARY_PATH";
 
 /* NULL, or why this one cannot be used: it may be newer than the driver, or too old. */
 static const char *take(void *library, uint64_t (*clock)(void))

@@ -19,7 +19,7 @@ struct xs_cuda_driver {
 extern struct xs_cuda_driver xs_cuda_driver;
 
 struct xs_pm {
-#define XS_PM_HOST_MEMBER(name, type) int (*name)(struct type *);
+#define XS_PM_HOST_MEMBER(name, type)		       int (*name)(struct type *);
 #define XS_PM_MEMBER(name, type, last, theirs, member) int (*name)(struct type *);
 	XS_PM_HOST_CALLS(XS_PM_HOST_MEMBER)
 	XS_PM_CALLS(XS_PM_MEMBER)

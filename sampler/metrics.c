@@ -1,7 +1,7 @@
 /*
  * xstrace-metrics GROUP US DEVICES CUDA_DEVICES FD: samples what devices count until it is told to
- * end (SIGTERM). Started by xstrace --metric-sampling and --stall-sampling, it is one more process of
- * the run. The drain process joins what it records with the kernels that ran.
+ * end (SIGTERM). Started by xstrace --metric-sampling and --stall-sampling, it is one more process
+ * of the run. The drain process joins what it records with the kernels that ran.
  *
  * The driver keeps reports until they are read, so this process wakes up more seldom than a report
  * is made. Memory is that of the buffers for one read.

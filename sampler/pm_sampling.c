@@ -4,8 +4,8 @@
  *
  * Samples have times of the host's, "CPU based", as CUPTI's documentation says: of which clock, it
  * does not. CUPTI is given CLOCK_MONOTONIC, by which the kernels' times are, too. What the first
- * samples ended by shows whether it took that; else its own clock, or CLOCK_REALTIME, is read beside
- * CLOCK_MONOTONIC at each look.
+ * samples ended by shows whether it took that; else its own clock, or CLOCK_REALTIME, is read
+ * beside CLOCK_MONOTONIC at each look.
  */
 #include "pm_sampling.h"
 
@@ -19,7 +19,7 @@
 #define READS_MAX   64u		   /* of a device, one after the other */
 #define BEHIND_NS   10000000000ull /* a sample that has just been read is not older */
 #define SAME_NS	    1000000u
-#define LOOKS	    3u		   /* at a clock; the quickest counts */
+#define LOOKS	    3u /* at a clock; the quickest counts */
 
 static struct xs_pm_device devices[DEVICES_MAX];
 static uint32_t device_count;

@@ -18,8 +18,8 @@ struct xs_pm_device {
 	uint8_t *config, *image;
 	size_t config_bytes, image_bytes;
 	uint64_t uuid[2];
-	uint64_t last;			 /* when the last sample ended, by CUPTI's clock */
-	uint64_t lost, overflowed, odd;	 /* samples; how often the buffer was full; no times */
+	uint64_t last;			/* when the last sample ended, by CUPTI's clock */
+	uint64_t lost, overflowed, odd; /* samples; how often the buffer was full; no times */
 };
 
 /* Gets the device ready, up to its start. NULL, or why it cannot be sampled. */

@@ -15,7 +15,7 @@ struct xs_wish {
 	uint64_t interval;	    /* ns between two reports */
 	uint64_t devices;	    /* of Level Zero, a bit for each */
 	uint64_t cuda_devices;
-	bool stalls;		    /* addresses of instructions: reports have no time */
+	bool stalls; /* addresses of instructions: reports have no time */
 };
 
 struct xs_streamer;

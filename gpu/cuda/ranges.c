@@ -6,7 +6,8 @@
  * each. After so many of them the profiler is stopped, and what it has counted is written, each
  * range with its launch's correlation id; the next launch starts it again. If there are not as
  * many ranges as launches, or several threads launched at once, it is not known which is whose:
- * then they are not measured, which is counted.
+ * then they are not measured, which is counted. A graph's launch is looked at by itself, so that it
+ * costs no other one what CUPTI may make of it: it is measured if it is one range.
  *
  * One thread at a time prepares, starts or stops a context's profiler, by a claim: libcupti may
  * wait for the device.
@@ -58,7 +59,7 @@ static struct xs_table table = { .size = CONTEXTS * sizeof(struct context) };
 static __thread struct {
 	struct context *context;
 	uint32_t number;
-	bool captured;
+	bool captured, graph;
 } going __attribute__((tls_model("initial-exec")));
 
 static struct context *context_of(CUcontext handle, bool make)
@@ -186,7 +187,7 @@ static void end_turn(struct context *context)
 		xs_futex_wake(&context->turns);
 }
 
-static void begin(struct context *context, uint32_t correlation, bool wanted)
+static void begin(struct context *context, uint32_t correlation, bool wanted, bool graph)
 {
 	uint32_t others = atomic_fetch_add(&context->inside, 1), number;
 
@@ -209,13 +210,14 @@ static void begin(struct context *context, uint32_t correlation, bool wanted)
 	going.context = context;
 	going.number = number;
 	going.captured = false;
+	going.graph = graph;
 	if (others)
 		mix(context, number);
 }
 
 void xs_cuda_range_enter(CUcontext handle, uint32_t correlation, bool kernel)
 {
-	bool paused = xs_paused(), wanted = kernel && !paused;
+	bool wanted = !xs_paused();
 	struct context *context;
 
 	if (going.context) { /* a handler left the call before by a jump */
@@ -224,20 +226,20 @@ void xs_cuda_range_enter(CUcontext handle, uint32_t correlation, bool kernel)
 		end_turn(going.context);
 		going.context = NULL;
 	}
-	context = handle && xs_cuda_own_process() ? context_of(handle, !paused) : NULL;
+	context = handle && xs_cuda_own_process() ? context_of(handle, wanted) : NULL;
 	if (!context || atomic_load(&context->stage) == NEVER)
 		return;
-	if (!kernel && !paused) /* a graph: its kernels are counted together */
-		xs_count_unmeasured(1);
 	if (!wanted && atomic_load(&context->stage) != STARTED)
 		return;
 	(void)take_turn(context);
+	if (!kernel && atomic_load(&context->count))
+		look_if(context);
 	if (wanted && atomic_load(&context->stage) <= STOPPED && xs_claim(&context->claim)) {
 		if (atomic_load(&context->stage) <= STOPPED && !xs_is_sealed() && !xs_in_handler())
 			start(context);
 		xs_unclaim(&context->claim);
 	}
-	begin(context, correlation, wanted);
+	begin(context, correlation, wanted, !kernel);
 }
 
 void xs_cuda_range_captured(void)
@@ -255,7 +257,7 @@ void xs_cuda_range_leave(bool failed)
 	atomic_store(&context->launch[going.number].state,
 		     failed || going.captured ? LAUNCH_NONE : LAUNCH_DONE);
 	atomic_fetch_sub(&context->inside, 1);
-	if (atomic_load(&context->count) >= BATCH)
+	if (going.graph || atomic_load(&context->count) >= BATCH)
 		look_if(context);
 	end_turn(context);
 }

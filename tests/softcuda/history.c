@@ -85,7 +85,8 @@ uint64_t sc_history_begin(const struct sc_cmd *cmd, int *ret_place)
 	if (!shared || cmd->kind != SC_KERNEL)
 		return sc_now();
 	lock();
-	/* with the lock held: no period that it begins in is taken for known before it has its place */
+	/* with the lock held: no period that it begins in is taken for known before it has its
+	 * place */
 	start = sc_now();
 	for (int i = 0; i < RUNNING_MAX && *ret_place < 0; i++) {
 		if (shared->running[i].device)
@@ -106,13 +107,13 @@ void sc_history_end(const struct sc_cmd *cmd, int place)
 	lock();
 	if (place >= 0)
 		shared->running[place].device = 0;
-	shared->past[shared->count % HISTORY_MAX] = (struct sc_past){
-		.start = cmd->start,
-		.end = cmd->end,
-		.blocks = (uint64_t)cmd->grid[0] * cmd->grid[1] * cmd->grid[2],
-		.threads = (uint64_t)cmd->block[0] * cmd->block[1] * cmd->block[2],
-		.device = number_of(cmd)
-	};
+	shared->past[shared->count % HISTORY_MAX] =
+		(struct sc_past){ .start = cmd->start,
+				  .end = cmd->end,
+				  .blocks = (uint64_t)cmd->grid[0] * cmd->grid[1] * cmd->grid[2],
+				  .threads =
+					  (uint64_t)cmd->block[0] * cmd->block[1] * cmd->block[2],
+				  .device = number_of(cmd) };
 	shared->count++;
 	unlock();
 }

@@ -125,7 +125,8 @@ CUptiResult cuptiPmSamplingDecodeData(CUpti_PmSampling_DecodeData_Params *p)
 
 		if (image->ranges >= image->most ||
 		    (settings.full && image->ranges >= settings.full)) {
-			p->decodeStopReason = CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL;
+			p->decodeStopReason =
+				CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL;
 			break;
 		}
 		make_sample(sampler, &counts);
@@ -135,8 +136,7 @@ CUptiResult cuptiPmSamplingDecodeData(CUpti_PmSampling_DecodeData_Params *p)
 	return CUPTI_SUCCESS;
 }
 
-CUptiResult
-cuptiPmSamplingGetCounterDataInfo(CUpti_PmSampling_GetCounterDataInfo_Params *p)
+CUptiResult cuptiPmSamplingGetCounterDataInfo(CUpti_PmSampling_GetCounterDataInfo_Params *p)
 {
 	const struct su_image *image;
 
@@ -149,8 +149,8 @@ cuptiPmSamplingGetCounterDataInfo(CUpti_PmSampling_GetCounterDataInfo_Params *p)
 	return CUPTI_SUCCESS;
 }
 
-CUptiResult
-cuptiPmSamplingCounterDataGetSampleInfo(CUpti_PmSampling_CounterData_GetSampleInfo_Params *p)
+CUptiResult cuptiPmSamplingCounterDataGetSampleInfo(
+	CUpti_PmSampling_CounterData_GetSampleInfo_Params *p)
 {
 	const struct su_image *image;
 
@@ -166,8 +166,7 @@ cuptiPmSamplingCounterDataGetSampleInfo(CUpti_PmSampling_CounterData_GetSampleIn
 
 /* ---- its life ---- */
 
-CUptiResult
-cuptiPmSamplingGetCounterAvailability(CUpti_PmSampling_GetCounterAvailability_Params *p)
+CUptiResult cuptiPmSamplingGetCounterAvailability(CUpti_PmSampling_GetCounterAvailability_Params *p)
 {
 	TAKES(p, CUpti_PmSampling_GetCounterAvailability_Params, pCounterAvailabilityImage);
 	if (p->deviceIndex >= sc_config.devices)

@@ -70,7 +70,11 @@ void su_ranges_executed(const struct sc_cmd *cmd)
 		return;
 	(void)pthread_mutex_lock(&lock);
 	profiler = profiler_of((CUcontext)cmd->context);
-	if (profiler && profiler->started) {
+	if (profiler && profiler->started && cmd->graph_id &&
+	    sc_number("SOFTCUDA_RANGE_NODES", 0, 0, 1)) {
+		if (profiler->done < profiler->most)
+			profiler->of[profiler->done++].kernels = 1;
+	} else if (profiler && profiler->started) {
 		current.ns += cmd->end - cmd->start;
 		current.blocks += (uint64_t)cmd->grid[0] * cmd->grid[1] * cmd->grid[2];
 		current.threads += (uint64_t)cmd->block[0] * cmd->block[1] * cmd->block[2];

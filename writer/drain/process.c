@@ -317,6 +317,7 @@ static void finish_tracks(struct xs_process *process)
 	process->untimed = atomic_load(&process->file->untimed) + process->untimed_here;
 	process->unmeasured = atomic_load(&process->file->unmeasured);
 	xs_cuda_finish(process);
+	xs_cuda_metrics_end(process);
 	process->unmeasured += xs_cuda_unjoined(process);
 	process->unsampled = atomic_load(&process->file->unsampled);
 	process->host_ns = now - xs_process_ns(process, process->join_tick);

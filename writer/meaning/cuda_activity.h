@@ -118,6 +118,11 @@ bool xs_cuda_waited(struct xs_process *process, const unsigned char *data, uint3
 
 /* A kernel has run. work: it was shown; NULL: it was left out. */
 void xs_cuda_ran(struct xs_process *process, uint32_t correlation, const struct xs_work *work);
+/* A kernel of a graph has: what is counted of all in its launch is told together. */
+void xs_cuda_ran_graph(struct xs_process *process, uint32_t correlation, uint64_t graph,
+		       const struct xs_work *work);
+/* No more kernels will come. */
+void xs_cuda_metrics_end(struct xs_process *process);
 /* An XS_COUNTED record. */
 void xs_cuda_counted(struct xs_process *process, const struct xs_event *event, uint32_t size);
 /* Runs of kernels that were counted, and whose kernels are not in the trace. */

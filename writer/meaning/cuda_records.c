@@ -298,10 +298,12 @@ static bool show(struct xs_process *process, struct piece *piece, bool last)
 {
 	enum outcome outcome = show_work(process, piece, last);
 
-	/* what is counted of a graph is told of no kernel */
-	if (outcome != OUTCOME_LATER && piece->kernel && !piece->graph)
-		xs_cuda_ran(process, piece->correlation,
-			    outcome == OUTCOME_SHOWN ? &piece->work : NULL);
+	const struct xs_work *work = outcome == OUTCOME_SHOWN ? &piece->work : NULL;
+
+	if (outcome != OUTCOME_LATER && piece->kernel && piece->graph)
+		xs_cuda_ran_graph(process, piece->correlation, piece->graph, work);
+	else if (outcome != OUTCOME_LATER && piece->kernel)
+		xs_cuda_ran(process, piece->correlation, work);
 	return outcome != OUTCOME_LATER;
 }
 

@@ -44,6 +44,10 @@ char *xs_metrics_put_kernel(char *o, const struct xs_process *process, const str
 			*o++ = '"';
 		*o++ = name[i];
 	}
+	/* what a graph's kernels did together is the graph's */
+	for (uint32_t i = 0; i < work->fact_count && work->record->work != XS_WORK_KERNEL; i++)
+		if (!strcmp(work->facts[i].key ? work->facts[i].key : "", "graph"))
+			o = xs_put_count(o, " ", work->facts[i].value);
 	*o++ = '"';
 	return o;
 }

@@ -15,8 +15,8 @@
 struct xs_sampled_kernel {
 	/* of the device's clock, of CUDA: ns of the trace; of ticks `bits` are known */
 	uint64_t ticks, length;
-	uint64_t ns;		/* of the trace, when it began */
-	uint64_t name;		/* offset in the file of names */
+	uint64_t ns;   /* of the trace, when it began */
+	uint64_t name; /* offset in the file of names */
 	uint32_t id, bits;
 };
 
