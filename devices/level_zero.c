@@ -12,6 +12,8 @@
 #include <level_zero/ze_api.h>
 #include <level_zero/zet_api.h>
 
+#include "programmable.h"
+
 #define MAX 64u
 
 #define FUNCTIONS(X)             \
@@ -227,6 +229,63 @@ static const char *open_metrics(void)
 	return missing;
 }
 
+/* ---- programmable metrics ---- */
+
+typedef void programmable_t(void *data, uint32_t device, const struct xs_programmable *metric,
+			    const struct xs_parameter *parameters, uint32_t count);
+
+static void each_programmable(programmable_t *tell, void *data)
+{
+	void *loader = dlopen("libze_loader.so.1", RTLD_NOW | RTLD_NOLOAD);
+	struct xs_parameter parameters[XS_PARAMETERS_MAX];
+	void *all[XS_PROGRAMMABLES_MAX];
+	struct xs_programmables functions;
+	ze_device_handle_t devices[MAX];
+	ze_driver_handle_t drivers[2];
+	struct xs_programmable metric;
+	uint32_t count = 2, parameter_count;
+
+	if (!loader || ze.zeDriverGet(&count, drivers) != ZE_RESULT_SUCCESS || !count ||
+	    !xs_programmables_find(&functions, loader, count == 1 ? drivers[0] : NULL))
+		return;
+	count = find_devices(devices);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t n = xs_programmables_get(&functions, devices[i], all);
+
+		for (uint32_t k = 0; k < n; k++)
+			if (xs_programmable_tell(&functions, all[k], &metric, parameters,
+						 &parameter_count))
+				tell(data, i, &metric, parameters, parameter_count);
+	}
+}
+
+static void print_programmable(void *data, uint32_t device, const struct xs_programmable *metric,
+			       const struct xs_parameter *parameters, uint32_t count)
+{
+	char text[32];
+
+	(void)data;
+	printf("Device #%u, programmable metric %s", device, metric->name);
+	for (uint32_t i = 0; i < count; i++)
+		printf(":%s=%s", parameters[i].name,
+		       xs_parameter_text(parameters[i].value_type, &parameters[i].standard, text));
+	printf(" (sampling): %s\n", metric->description);
+}
+
+struct told {
+	xs_metric_group_t *tell;
+	void *data;
+};
+
+static void tell_programmable(void *data, uint32_t device, const struct xs_programmable *metric,
+			      const struct xs_parameter *parameters, uint32_t count)
+{
+	const struct told *told = data;
+
+	(void)device, (void)parameters, (void)count;
+	told->tell(told->data, metric->name, 1, false, true);
+}
+
 const char *xs_each_metric_group(xs_metric_group_t *tell, void *data)
 {
 	ze_device_handle_t devices[MAX];
@@ -261,6 +320,7 @@ const char *xs_each_metric_group(xs_metric_group_t *tell, void *data)
 			     group.samplingType & ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED);
 		}
 	}
+	each_programmable(tell_programmable, &(struct told){ tell, data });
 	return missing;
 }
 
@@ -288,6 +348,7 @@ bool xs_print_metrics(void)
 		free(list);
 		groups += n;
 	}
+	each_programmable(print_programmable, NULL);
 	if (!groups)
 		printf("No metrics: %s\n",
 		       count ? "the Level Zero driver has none for its devices; on a GPU, their "

@@ -64,6 +64,7 @@ static void tell_permissions(const char *option)
 
 struct seen {
 	const char *wanted;
+	size_t first; /* bytes of the first metric's name in it */
 	bool sampling;
 	uint32_t groups; /* of any kind */
 	bool found, empty, other_kind;
@@ -78,7 +79,8 @@ static void look_at(void *data, const char *name, uint32_t metrics, bool query, 
 	size_t distance;
 
 	seen->groups++;
-	if (!strcmp(name, seen->wanted)) {
+	if (!strcmp(name, seen->wanted) ||
+	    (strlen(name) == seen->first && !strncmp(name, seen->wanted, seen->first))) {
 		seen->found |= kind && metrics;
 		seen->empty |= kind && !metrics;
 		seen->other_kind |= !kind;
@@ -132,7 +134,10 @@ static void look_at_cuda(struct seen *seen)
 
 int xs_check_metrics(const char *option, const char *group, bool sampling)
 {
-	struct seen seen = { .wanted = group, .sampling = sampling, .distance = SIZE_MAX };
+	struct seen seen = { .wanted = group,
+			     .first = strcspn(group, ":,"),
+			     .sampling = sampling,
+			     .distance = SIZE_MAX };
 	const char *missing;
 	bool cuda = xs_has_cuda(), stalls = cuda && !strcmp(option, "stall-sampling");
 

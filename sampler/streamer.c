@@ -16,6 +16,7 @@
 
 #include "level_zero_value.h"
 #include "metric_text.h"
+#include "programmed.h"
 #include "strtab.h"
 
 #define DEVICES_MAX 64u
@@ -60,6 +61,7 @@ static struct {
 
 struct xs_streamer {
 	uint32_t number, name, columns; /* of the device; ids */
+	ze_driver_handle_t driver;	/* NULL: there are several */
 	ze_context_handle_t context;
 	ze_device_handle_t device;
 	zet_metric_group_handle_t group;
@@ -75,6 +77,7 @@ static struct xs_streamer streamers[DEVICES_MAX];
 static uint32_t streamer_count;
 static const struct xs_wish *wish;
 static const struct xs_library *library;
+static void *loader;
 
 static void tell(uint32_t device, const char *what)
 {
@@ -86,8 +89,7 @@ static void tell(uint32_t device, const char *what)
 
 static const char *open_loader(void)
 {
-	void *loader = dlopen("libze_loader.so.1", RTLD_NOW);
-
+	loader = dlopen("libze_loader.so.1", RTLD_NOW);
 	/* what the launcher's look at the groups has said is not said again */
 	if (!loader)
 		return "";
@@ -204,11 +206,15 @@ static const char *open_streamer(struct xs_streamer *streamer)
 	zet_metric_streamer_desc_t desc = { .stype = ZET_STRUCTURE_TYPE_METRIC_STREAMER_DESC,
 					    .notifyEveryNReports = NOTIFY,
 					    .samplingPeriod = (uint32_t)wish->interval };
+	const char *problem = "it has no such group of metrics";
 	ze_result_t result;
 
 	streamer->group = find_group(streamer->device);
 	if (!streamer->group)
-		return "it has no such group of metrics";
+		streamer->group = xs_programmed_group(loader, streamer->driver, streamer->device,
+						      wish->group, &problem);
+	if (!streamer->group)
+		return problem;
 	if (!describe(streamer))
 		return wish->stalls ? "its driver does not tell of addresses"
 				    : "its driver does not tell when a report was made";
@@ -244,7 +250,7 @@ static bool read_clock(void *data, uint64_t *ret)
 	return true;
 }
 
-static void open_devices(ze_driver_handle_t driver, uint32_t *number)
+static void open_devices(ze_driver_handle_t driver, bool alone, uint32_t *number)
 {
 	ze_context_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC };
 	ze_device_handle_t devices[DEVICES_MAX];
@@ -261,6 +267,7 @@ static void open_devices(ze_driver_handle_t driver, uint32_t *number)
 		if (!(wish->devices >> *number & 1))
 			continue;
 		*streamer = (struct xs_streamer){ .number = *number,
+						  .driver = alone ? driver : NULL,
 						  .context = context,
 						  .device = devices[i] };
 		problem = open_streamer(streamer);
@@ -286,7 +293,7 @@ uint32_t xs_streamers_open(const struct xs_wish *what, const struct xs_library *
 	if (problem || ze.zeDriverGet(&count, drivers))
 		return 0;
 	for (uint32_t i = 0; i < count && i < 32; i++)
-		open_devices(drivers[i], &number);
+		open_devices(drivers[i], count == 1, &number);
 	return streamer_count;
 }
 

@@ -4,6 +4,8 @@ import csv
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -244,6 +246,14 @@ def test_groups(xstrace, cuda):
     assert len(sampled(run, columns)[0]) == len(cuda.kernels)
     (line,) = warnings(run)
     assert "CUDA device #0 samples 3 metrics of the group ComputeBasic" in line
+
+
+def test_the_script_reads_it(xstrace, cuda):
+    cuda = cuda()
+    run = xstrace(OPTIONS, *APP, env=cuda.env)
+    (path,) = run.cwd.glob("rep.metrics.*.csv")
+    listed = subprocess.run([sys.executable, ROOT / "scripts/analyzeperfmetrics.py", "-l", path], capture_output=True, text=True, check=True).stdout
+    assert all(f"        {name}\n" in listed for name in [*TIMES, *COLUMNS]) and '{256; 1; 1}]", 6\n' in listed
 
 
 REFUSED = {

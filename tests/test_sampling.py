@@ -499,3 +499,77 @@ def test_without_a_driver(xstrace):
     run = xstrace("-k", "echo", ["ran"], env={"ZE_ENABLE_ALT_DRIVERS": "/nonexistent"})
     assert (run.status, run.out) == (0, "ran\n") and "--metric-sampling: nothing is measured: Level Zero" in run.said[0]
     assert len([line for line in run.said if "sampl" in line]) == 1
+
+
+# ---- programmable metrics ----
+
+
+def programmed(one):
+    """What the software GPU counts of its programmable metrics in the period of a row."""
+    start = ticks(int(one["QueryBeginTime[ns]"]))
+    end = start + PERIOD * FREQUENCY // 1_000_000
+
+    def ended(gpu):
+        return sum(start < kernel.end <= end for kernel in gpu.kernels)
+
+    def busy(gpu):
+        return min(sum(max(0, min(kernel.end, end) - max(kernel.start, start)) for kernel in gpu.kernels), end - start)
+
+    return ended, busy, end - start
+
+
+@pytest.mark.parametrize(
+    "group, scale, whole",
+    [("KERNELS_SCALED:SCALE=7,BUSY_PART:WHOLE=2.5", 7, 2.5), ("KERNELS_SCALED,BUSY_PART", 1, 1), ("BUSY_PART:WHOLE=1000", None, 1000)],
+)
+def test_programmable_metrics(xstrace, gpu, group, scale, whole):
+    """A group is made of them, with the parameters' values or what the driver takes without."""
+    gpu = gpu(PROGRAMMABLE="yes")
+    run = xstrace(["-k", "-i", str(PERIOD), "-g", group, "-o", "rep.csv"], "ze_matrix", ["--kernels", 6], env=gpu.env)
+    columns = ["GpuTime[ns]", "QueryBeginTime[ns]", *(["KERNELS_SCALED[events]"] if scale else []), "BUSY_PART"]
+    (path,) = run.cwd.glob("rep.metrics.*.csv")
+    found = sections(path.read_text(), columns)[0]
+    assert len(found) == len(gpu.kernels) == 6 and not [line for line in run.said if "WARNING" in line]
+    for _, _, rows in found:
+        for row in rows:
+            ended, busy, length = programmed(row)
+            assert row["BUSY_PART"] == f"{busy(gpu) / length * whole:f}"
+            assert not scale or row["KERNELS_SCALED[events]"] == str(scale * ended(gpu))
+
+
+@pytest.mark.parametrize(
+    "group, said, how",
+    [
+        ("KERNELS_SCALED:SCAL=7", "the metric has no parameter SCAL", "yes"),
+        ("KERNELS_SCALED:SCALE=seven", "SCALE=seven is no value of the metric's parameter", "yes"),
+        ("KERNELS_SCALED:SCALE", "SCALE= is no value of the metric's parameter", "yes"),
+        ("KERNELS_SCALED,NO_SUCH", "no programmable metric, NO_SUCH", "yes"),
+        ("BUSY_PART:WHOLE=0", "the driver does not make the metric BUSY_PART with these values", "yes"),
+        ("KERNELS_SCALED,BUSY_PART", "these metrics cannot be counted at once", "apart"),
+    ],
+)
+def test_programmable_metrics_that_there_are_not(xstrace, gpu, group, said, how):
+    """One line before the program starts, which runs."""
+    gpu = gpu(PROGRAMMABLE=how)
+    run = xstrace(["-k", "-g", group, "-o", "rep.csv"], "ze_matrix", ["--kernels", 2], env=gpu.env)
+    (line,) = [line for line in run.said if "WARNING" in line]
+    assert run.status == 0 and said in line and len(gpu.kernels) == 2
+
+
+@pytest.mark.parametrize(
+    "option, group, said",
+    [
+        ("-k", "KERNELS_SCALE:SCALE=7", "did you mean --group KERNELS_SCALED?"),
+        ("-q", "KERNELS_SCALED:SCALE=7", "is for sampling, not for queries"),
+    ],
+)
+def test_programmable_metrics_are_looked_for(xstrace, gpu, option, group, said):
+    gpu = gpu(PROGRAMMABLE="yes")
+    run = xstrace([option, "-g", group], "ze_matrix", env=gpu.env)
+    assert run.status == 125 and said in run.said[0] and not gpu.kernels
+
+
+def test_list_of_programmable_metrics(xstrace, gpu):
+    run = xstrace.bare(XSTRACE, ["--metric-list"], env=gpu(PROGRAMMABLE="yes").env)
+    assert "Device #0, programmable metric KERNELS_SCALED:SCALE=1 (sampling): Kernels that ended, times SCALE\n" in run.out
+    assert "Device #0, programmable metric BUSY_PART:WHOLE=1 (sampling)" in run.out

@@ -163,13 +163,19 @@ ze_result_t sg_zetMetricGetProperties(zet_metric_handle_t handle, zet_metric_pro
 	return SG_OK;
 }
 
-static void compute_values(const struct report *report, zet_typed_value_t *values)
+static void compute_values(const struct metric_group *group, const struct report *report,
+			   zet_typed_value_t *values)
 {
 	uint64_t ticks = report->end - report->start, ns = sg_ns_of(ticks);
 
-	values[0].value.ui64 = values[2].value.ui64 = ns;
+	values[0].value.ui64 = ns;
 	values[1].value.ui64 =
 		sg_ns_of(report->start & (UINT64_MAX >> (64 - sg_config.metric_bits)));
+	if (group->programmed) {
+		sg_programmed_values(group, report, values);
+		return;
+	}
+	values[2].value.ui64 = ns;
 	values[3].value.fp32 = ticks ? (float)((double)report->busy * 100 / (double)ticks) : 0;
 	values[4].value.ui64 = report->launches;
 	values[5].value.ui64 = report->groups;
@@ -207,7 +213,7 @@ ze_result_t sg_zetMetricGroupCalculateMultipleMetricValuesExp(
 		for (uint32_t j = 0; j < group->count; j++)
 			values[j] = (zet_typed_value_t){ .type = group->metrics[j].result };
 		if (!group->stalls) {
-			compute_values(&report, values);
+			compute_values(group, &report, values);
 			continue;
 		}
 		values[0].value.ui64 = report.address >> 3;

@@ -8,6 +8,7 @@
 
 #include <level_zero/ze_api.h>
 #include <level_zero/zes_api.h>
+#include <level_zero/zet_api.h>
 
 #ifdef ZE_API_VERSION_CURRENT_M /* a macro in newer headers alone */
 #define SG_API_VERSION ((uint32_t)ZE_API_VERSION_CURRENT_M)
@@ -209,6 +210,38 @@ ze_result_t zeCommandListAppendGraphExp(ze_command_list_handle_t list,
 					ze_event_handle_t *wait);
 ze_result_t zeGraphDestroyExp(ze_graph_handle_t graph);
 ze_result_t zeExecutableGraphDestroyExp(ze_executable_graph_handle_t executable);
+
+/* programmable metrics: here under names of their own, of zet_api.h 1.11 */
+struct sg_programmable_properties {
+	uint32_t stype;
+	void *pNext;
+	char name[128], description[128], component[128];
+	uint32_t tierNumber, domain, parameterCount, samplingType, sourceId;
+};
+struct sg_programmable_parameter {
+	uint32_t stype;
+	void *pNext;
+	int type;
+	char name[128];
+	int valueInfoType;
+	zet_value_t defaultValue;
+	uint32_t valueInfoCount;
+};
+#ifndef ZET_PROGRAMMABLE_METRICS_EXP_NAME
+ze_result_t zetMetricProgrammableGetExp(zet_device_handle_t device, uint32_t *count, void **ret);
+ze_result_t zetMetricProgrammableGetPropertiesExp(void *one,
+						  struct sg_programmable_properties *ret);
+ze_result_t zetMetricProgrammableGetParamInfoExp(void *one, uint32_t *count,
+						 struct sg_programmable_parameter *ret);
+ze_result_t zetMetricCreateFromProgrammableExp2(void *one, uint32_t count, zet_value_t *values,
+						const char *name, const char *description,
+						uint32_t *metrics, zet_metric_handle_t *ret);
+ze_result_t zetDeviceCreateMetricGroupsFromMetricsExp(zet_device_handle_t device, uint32_t count,
+						      zet_metric_handle_t *metrics,
+						      const char *prefix, const char *description,
+						      uint32_t *groups,
+						      zet_metric_group_handle_t *ret);
+#endif
 
 /* a driver's own extensions, the first of which unitrace looks for */
 ze_result_t zexKernelGetBaseAddress(ze_kernel_handle_t kernel, uint64_t *address);
