@@ -105,7 +105,8 @@ struct xs_named xs_cuda_named(const struct xs_process *process,
 	uint64_t queue = record->queue_handle;
 	struct xs_named named = { 0 };
 
-	if (!cuda) /* a ring says that there is CUDA, and there is none */
+	/* a ring says that there is CUDA, and there is none */
+	if (!cuda || !cuda->file)
 		return named;
 	named.device =
 		atomic_load_explicit(&cuda->file->device[device].given, memory_order_acquire);
