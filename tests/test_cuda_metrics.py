@@ -216,13 +216,13 @@ def test_graphs(xstrace, tmp_path):
 def test_graphs_whose_kernels_are_ranges(xstrace, tmp_path):
     """If CUPTI makes a range of each, it is not known which is whose: each launch of a graph is told, and costs nothing else."""
     cuda = SoftCUDA(tmp_path, RANGE_NODES=1)
-    run = measured(xstrace, cuda, "cuda_graphs", [20])
+    run = measured(xstrace, cuda, "cuda_graphs", [20, 7])
     several = [kernel.correlation for kernel in cuda.kernels if kernel.graph]
     several = {one for one in several if several.count(one) > 1}
     plain = [kernel for kernel in cuda.kernels if not kernel.graph]
     ids = shown(run)
     found = {ids[pid, int(row["GlobalInstanceId"])] for pid, _, row in rows(run)}
-    assert {one.correlation for one in plain} <= found and not several & found
+    assert len(plain) == 7 and {one.correlation for one in plain} <= found and not several & found
     assert unmeasured(run) >= len(several) > 0
 
 

@@ -1,7 +1,7 @@
 /*
  * Graphs: one that is built node by node, one that two streams capture, one that holds the first as
- *a child and a loop; each is launched N times: cuda_graphs [N] What they compute is checked. Prints
- *how much their trace must hold.
+ * a child and a loop; each is launched N times, behind PLAIN kernels that are in none: cuda_graphs
+ * [N [PLAIN]]. What they compute is checked. Prints how much their trace must hold.
  */
 #include "cuda_app.h"
 
@@ -96,6 +96,16 @@ static cudaGraph_t nest(cudaGraph_t child)
 	return graph;
 }
 
+/* What they compute the first graph's fill makes undone. */
+static void launch_plain(cudaStream_t stream, int plain)
+{
+	int count = COUNT;
+	void *args[] = { &at, &count };
+
+	for (int i = 0; i < plain; i++)
+		CUDA_CHECK(cuda_app_launch(CUDA_INCREMENT, 2, 128, args, stream));
+}
+
 static void launch(cudaGraph_t graph, cudaStream_t stream, int times)
 {
 	cudaGraphExec_t exec;
@@ -120,7 +130,7 @@ static void check(int value, int calls)
 
 int main(int argc, char **argv)
 {
-	int times = argc > 1 ? atoi(argv[1]) : 4;
+	int times = argc > 1 ? atoi(argv[1]) : 4, plain = argc > 2 ? atoi(argv[2]) : 0;
 	cudaStream_t stream;
 	cudaGraph_t built, captured, nested;
 
@@ -128,6 +138,7 @@ int main(int argc, char **argv)
 	CUDA_CHECK(cudaMalloc((void **)&at, bytes));
 	CUDA_CHECK(cudaMalloc((void **)&turns, sizeof(*turns)));
 	built = build();
+	launch_plain(stream, plain);
 	launch(built, stream, times);
 	check(2, times);
 	captured = capture(stream);
@@ -139,7 +150,7 @@ int main(int argc, char **argv)
 	CUDA_CHECK(cudaGraphDestroy(nested));
 	CUDA_CHECK(cudaGraphDestroy(captured));
 	CUDA_CHECK(cudaGraphDestroy(built));
-	printf("expected: %d kernels\n", (2 + 2 + 2 + TURNS) * times);
+	printf("expected: %d kernels\n", (2 + 2 + 2 + TURNS) * times + plain);
 	printf("expected: %d copies\n", (1 + 1 + 1 + 1) * times);
 	printf("expected: %d fills\n", 2 * times);
 	printf("expected: %d hosts\n", 2 * times);
