@@ -77,13 +77,15 @@ zet_metric_group_handle_t xs_programmed_group(void *loader, ze_driver_handle_t d
 					      const char **ret_why)
 {
 	static struct making making;
+	void *all[XS_PROGRAMMABLES_MAX];
 	zet_metric_group_handle_t groups[XS_MADE_MAX];
 	char text[XS_PATH_MAX], *rest = text;
 	uint32_t count = XS_MADE_MAX;
 
 	making.device = device;
 	making.count = 0;
-	if (!xs_programmables_find(&making.functions, loader, driver))
+	if (!xs_programmables_find(&making.functions, loader, driver) ||
+	    !xs_programmables_get(&making.functions, device, all))
 		return NULL;
 	*ret_why = making.why;
 	(void)snprintf(text, sizeof(text), "%s", wanted);
