@@ -99,6 +99,21 @@ void xs_rings_forget(void);
  */
 bool xs_rings_prepare(void);
 
+/* ---- counters.c: the hardware's counters of a thread, which lie with its ring ---- */
+
+#define XS_COUNTERS 8u /* at the same time; processors have no more for a thread */
+struct xs_counters {
+	uint32_t count; /* 0: none, or they were not to be had */
+	struct {
+		uint32_t event; /* enum xs_cpu_event */
+		const void *page; /* mapped */
+	} of[XS_COUNTERS];
+};
+struct xs_counters *xs_slot_counters(struct xs_slot *slot); /* rings.c */
+/* For the calling thread; between xs_enter() and xs_leave(). */
+void xs_counters_open(struct xs_counters *counters);
+void xs_counters_close(struct xs_counters *counters);
+
 /* ---- thread.c ---- */
 
 /* Once, before any thread gets a ring: threads give theirs back when they end. */

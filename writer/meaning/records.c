@@ -65,6 +65,8 @@ void xs_task_end_among(struct xs_track *track, const struct xs_event *event, uin
 	uint64_t last = track->last_ns;
 
 	end = xs_own_time_end(track, event, &task, end);
+	if (task.extra && (track->counts_due || task.extra->counted.known))
+		xs_counted_ends(track, event, &task);
 	if (end > last && !(task.extra && task.extra->unplaced))
 		track->last_ns = end;
 	xs_itt_end(track, &task, end, at + 1 != track->depth || end < last, false);
@@ -323,6 +325,9 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 		read_thread(track, event, size);
 		return;
 	case XS_PAD:
+		return;
+	case XS_CPU:
+		xs_counted_read(track, (const void *)event, size);
 		return;
 	case XS_LOST_ENDS:
 	case XS_STACK:
