@@ -1,4 +1,6 @@
-#include "counters.h"
+/*
+ * The counters of a thread: the pages of its events, and what has been counted.
+ */
 
 #include <linux/perf_event.h>
 #include <string.h>
@@ -13,13 +15,6 @@
 
 #define SELF	0
 #define ANY_CPU -1
-
-/* A thread's counts; `known`: of which events. */
-struct counts {
-	uint32_t known;
-	uint64_t enabled, running;
-	uint64_t value[XS_CPU_EVENTS];
-};
 
 /* ---- the pages of a thread ---- */
 
@@ -42,8 +37,8 @@ static bool open_one(struct xs_counters *counters, uint32_t event, int *fds)
 
 	xs_cpu_event_attr(event, &attr);
 	/* one group: the hardware counts all of them at the same times */
-	fd = xs_sys_always(SYS_perf_event_open, &attr, SELF, ANY_CPU,
-			   counters->count ? fds[0] : -1, PERF_FLAG_FD_CLOEXEC);
+	fd = xs_sys_always(SYS_perf_event_open, &attr, SELF, ANY_CPU, counters->count ? fds[0] : -1,
+			   PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return false;
 	page = (void *)xs_sys_always(SYS_mmap, NULL, XS_PAGE, PROT_READ, MAP_SHARED, fd, 0);
@@ -57,12 +52,12 @@ static bool open_one(struct xs_counters *counters, uint32_t event, int *fds)
 	return true;
 }
 
-void xs_counters_open(struct xs_counters *counters)
+void xs_counters_open(struct xs_counters *counters, uint32_t wanted)
 {
-	uint32_t wanted = xs_options_of_run()->cpu_events_of_tasks & XS_CPU_HARDWARE;
 	int fds[XS_COUNTERS];
 	bool all = true;
 
+	wanted &= XS_CPU_HARDWARE;
 	xs_counters_close(counters); /* of a thread that has ended without a word */
 	if (!wanted || !xs_sys_begin()) {
 		if (wanted)
@@ -92,7 +87,7 @@ static uint64_t read_ticks(void)
 	return xs_tick(true);
 }
 
-static void read_hardware(const struct xs_counters *counters, struct counts *ret)
+static void read_hardware(const struct xs_counters *counters, struct xs_counts *ret)
 {
 	static const struct xs_perf_instructions processor = { read_counter, read_ticks };
 	struct xs_perf_count count;
@@ -111,12 +106,13 @@ static void read_hardware(const struct xs_counters *counters, struct counts *ret
 
 #else
 
-void xs_counters_open(struct xs_counters *counters)
+void xs_counters_open(struct xs_counters *counters, uint32_t wanted)
 {
+	(void)wanted;
 	xs_counters_close(counters);
 }
 
-static void read_hardware(const struct xs_counters *counters, struct counts *ret)
+static void read_hardware(const struct xs_counters *counters, struct xs_counts *ret)
 {
 	(void)counters, (void)ret;
 }
@@ -125,11 +121,11 @@ static void read_hardware(const struct xs_counters *counters, struct counts *ret
 
 /* ---- the counts ---- */
 
-#define OF_RUSAGE                                                          \
+#define OF_RUSAGE                                                           \
 	(XS_CPU_BIT(XS_CPU_PAGE_FAULTS) | XS_CPU_BIT(XS_CPU_MINOR_FAULTS) | \
 	 XS_CPU_BIT(XS_CPU_MAJOR_FAULTS) | XS_CPU_BIT(XS_CPU_CONTEXT_SWITCHES))
 
-static void read_software(uint32_t wanted, struct counts *ret)
+static void read_software(uint32_t wanted, struct xs_counts *ret)
 {
 	struct rusage usage;
 	struct timespec time;
@@ -149,88 +145,15 @@ static void read_software(uint32_t wanted, struct counts *ret)
 	}
 }
 
-/* The hardware's last at a begin and first at an end: our own work is not the task's. */
-static void read_counts(uint32_t wanted, bool begin, struct counts *ret)
+void xs_counters_read(const struct xs_counters *counters, uint32_t wanted, bool begin,
+		      struct xs_counts *ret)
 {
-	const struct xs_counters *own = xs_slot_counters(xs_tls.slot);
-
 	ret->known = 0;
 	ret->enabled = ret->running = 0;
 	if (!begin)
-		read_hardware(own, ret);
+		read_hardware(counters, ret);
 	read_software(wanted, ret);
 	if (begin)
-		read_hardware(own, ret);
+		read_hardware(counters, ret);
 	ret->known &= wanted;
-}
-
-/* ---- records ---- */
-
-static void put(struct xs_cpu_record *record, uint32_t size, const struct counts *counts,
-		uint32_t wanted, uint64_t tick)
-{
-	uint32_t at = 0;
-
-	record->event = (struct xs_event){ .tick = tick,
-					   .name = wanted & counts->known,
-					   .kind = XS_CPU,
-					   .words = (uint8_t)(size / 8),
-					   .source = XS_SOURCE_ITT };
-	record->enabled = counts->enabled;
-	record->running = counts->running;
-	for (uint32_t event = 0; event < XS_CPU_EVENTS; event++)
-		if (counts->known >> event & 1)
-			record->value[at++] = counts->value[event];
-	/* the last word may be nobody's */
-	while (sizeof(*record) + 8 * at < size)
-		record->value[at++] = 0;
-}
-
-/* In one piece: what the ring needs for it is had before the counters are read. */
-void xs_counted_begin(uint32_t name, const struct xs_id *ids)
-{
-	uint32_t wanted = xs_options_of_run()->cpu_events_of_tasks & XS_CPU_ALL;
-	uint32_t before = XS_CPU_SIZE((uint32_t)__builtin_popcount(wanted)),
-		 own = ids ? sizeof(struct xs_task_record) : sizeof(struct xs_event);
-	char *record = xs_record_reserve(before + own, XS_ROLE_BEGIN);
-	struct xs_task_record *task = (void *)(record + before);
-	struct counts counts;
-
-	if (!record)
-		return;
-	task->event.name = name;
-	task->event.kind = ids ? XS_TASK : XS_BEGIN;
-	task->event.words = (uint8_t)(own / 8);
-	task->event.source = XS_SOURCE_ITT;
-	task->event.flags = 0;
-	if (ids) {
-		task->id = ids[0];
-		task->parent = ids[1];
-	}
-	task->event.tick = xs_tick(xs_use_tsc);
-	read_counts(wanted, true, &counts);
-	put((void *)record, before, &counts, wanted, task->event.tick);
-	xs_record_end(before + own);
-}
-
-void xs_counted_end(uint32_t domain, uint64_t tick)
-{
-	uint32_t wanted = xs_options_of_run()->cpu_events_of_tasks & XS_CPU_ALL;
-	uint32_t before = XS_CPU_SIZE((uint32_t)__builtin_popcount(wanted));
-	struct counts counts;
-	struct xs_event *end;
-	char *record;
-
-	read_counts(wanted, false, &counts);
-	record = xs_record_reserve(before + sizeof(*end), XS_ROLE_END);
-	if (!record)
-		return;
-	end = (void *)(record + before);
-	*end = (struct xs_event){ .tick = tick,
-				  .name = domain,
-				  .kind = XS_END,
-				  .words = sizeof(*end) / 8,
-				  .source = XS_SOURCE_ITT };
-	put((void *)record, before, &counts, wanted, tick);
-	xs_record_end(before + sizeof(*end));
 }

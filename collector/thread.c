@@ -100,7 +100,8 @@ void xs_thread_begin(void)
 	xs_tls.tid = tid > 0 ? (uint32_t)tid : 0;
 	if (!xs_ring_take())
 		return;
-	xs_counters_open(xs_slot_counters(xs_tls.slot));
+	xs_counters_open(xs_slot_counters(xs_tls.slot),
+			 xs_self.control->options.cpu_events_of_tasks);
 	thread_record();
 	if (have_key)
 		pthread_setspecific(key, xs_tls.slot);

@@ -3,7 +3,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-#define CACHE(what, result) \
+#define CACHE(what, result)                                              \
 	(PERF_COUNT_HW_CACHE_##what | PERF_COUNT_HW_CACHE_OP_READ << 8 | \
 	 PERF_COUNT_HW_CACHE_RESULT_##result << 16)
 #define HARD(what)  PERF_TYPE_HARDWARE, PERF_COUNT_HW_##what

@@ -34,11 +34,11 @@ enum xs_cpu_event {
 #define XS_CPU_ALL	  (XS_CPU_BIT(XS_CPU_EVENTS) - 1)
 #define XS_CPU_HARDWARE	  (XS_CPU_BIT(XS_CPU_TASK_CLOCK) - 1)
 /* What is counted where no event is named. */
-#define XS_CPU_DEFAULT                                              \
+#define XS_CPU_DEFAULT                                                 \
 	(XS_CPU_BIT(XS_CPU_CYCLES) | XS_CPU_BIT(XS_CPU_INSTRUCTIONS) | \
 	 XS_CPU_BIT(XS_CPU_CACHE_MISSES))
-#define XS_CPU_DEFAULT_SOFTWARE                                              \
-	(XS_CPU_BIT(XS_CPU_TASK_CLOCK) | XS_CPU_BIT(XS_CPU_PAGE_FAULTS) |    \
+#define XS_CPU_DEFAULT_SOFTWARE                                           \
+	(XS_CPU_BIT(XS_CPU_TASK_CLOCK) | XS_CPU_BIT(XS_CPU_PAGE_FAULTS) | \
 	 XS_CPU_BIT(XS_CPU_CONTEXT_SWITCHES) | XS_CPU_BIT(XS_CPU_MIGRATIONS))
 /* The kernel does not tell a thread of these without a descriptor. */
 #define XS_CPU_NOT_OF_TASKS XS_CPU_BIT(XS_CPU_MIGRATIONS)

@@ -32,9 +32,9 @@
 		0,	ROOM(field), NULL,	  help,	     XS_LAST         \
 	}
 /* --name or --name=TEXT: without a text `otherwise`. */
-#define MAYBE_TEXT(letter, name, field, argument, otherwise, help)                     \
-	{ letter, name,	       XS_OPT_MAYBE_TEXT, AT(field), argument, otherwise, \
-	  0,	  ROOM(field), NULL,		  help,	     XS_LAST }
+#define MAYBE_TEXT(letter, name, field, argument, otherwise, help)                                 \
+	{ letter, name,	  XS_OPT_MAYBE_TEXT, AT(field), argument, otherwise, 0, ROOM(field), NULL, \
+	  help,	  XS_LAST }
 /* Given more than once they add up; room is left for what the launcher makes of them. */
 #define TEXTS(letter, name, field, argument, adds, help) \
 	{ letter, name, XS_OPT_TEXT, AT(field), argument, NULL, 0, XS_NAMES_MAX, NULL, help, adds }
@@ -187,9 +187,9 @@ const struct xs_option xs_option_table[] = {
 		    "Sample the machine every N ms (default 100), as counters of a trace of their "
 		    "own: processors, memory, network, power, GPUs"),
 	MAYBE_TEXT(0, "cpu-metrics", cpu_metrics, "EVENT,...", "default",
-		   "Count by the processor for each ITT task, and share it among kernels of OpenCL's "
-		   "processors: events as perf names them (default cycles,instructions,cache-misses; "
-		   "without such counters page-faults,context-switches and others)"),
+		   "Count what processors do, by perf's names of events, for ITT tasks and for "
+		   "OpenCL's kernels on processors (default cycles,instructions,cache-misses, or "
+		   "what the kernel counts)"),
 	FLAG(0, "idle-sampling", idle_sampling,
 	     "--metric-sampling: also write the samples of times when no kernel ran"),
 	FLAG(0, "system-time", system_time,

@@ -343,10 +343,9 @@ struct xs_cpu_record {
 	uint64_t enabled, running;
 	uint64_t value[];
 };
-#define XS_CPU_FLAG_ALL 1
-#define XS_CPU_MAX	24u /* values */
-#define XS_CPU_SIZE(count) \
-	(((uint32_t)sizeof(struct xs_cpu_record) + 8u * (count) + 15) & ~15u)
+#define XS_CPU_FLAG_ALL	   1
+#define XS_CPU_MAX	   24u /* values */
+#define XS_CPU_SIZE(count) (((uint32_t)sizeof(struct xs_cpu_record) + 8u * (count) + 15) & ~15u)
 static_assert(sizeof(struct xs_cpu_record) == 32, "multiple of 16");
 
 /*

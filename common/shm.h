@@ -110,8 +110,8 @@ struct xs_control {
 	 * (common/channel.h)
 	 */
 	int32_t launcher_pid, app_pid;
-	int32_t sampler_pid; /* --system-metrics: xstrace-system's; 0: none */
-	int32_t metrics_pid; /* --metric-sampling, --stall-sampling: xstrace-metrics' */
+	int32_t sampler_pid;	/* --system-metrics: xstrace-system's; 0: none */
+	int32_t metrics_pid;	/* --metric-sampling, --stall-sampling: xstrace-metrics' */
 	int32_t processors_pid; /* --cpu-metrics: xstrace-cpu' */
 	/* string ids of the events' names, and of that of their rate, IPC */
 	uint32_t cpu_names[XS_CPU_EVENTS + 1];

@@ -3,7 +3,7 @@
  * overlapped tasks, regions, frames.
  */
 #include "itt.h"
-#include "counters.h"
+#include "counted.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -58,25 +58,29 @@ static __attribute__((noinline)) void begin_long(__itt_domain *domain, __itt_str
 	xs_record_end(sizeof(*event));
 }
 
+static void write_end(__itt_domain *domain, uint64_t tick)
+{
+	struct xs_event *event =
+		xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, 0, XS_ROLE_END);
+
+	if (!event)
+		return;
+	event->name = itt_domain_id(domain);
+	event->tick = tick;
+	xs_record_end(sizeof(*event));
+}
+
 static __attribute__((noinline)) void end_long(__itt_domain *domain)
 {
 	uint64_t tick;
-	struct xs_event *event;
 
 	if (xs_paused() && !xs_watching())
 		return;
 	tick = xs_tick(xs_use_tsc); /* first, for the same reason */
-	if (xs_recording() && xs_counting()) {
+	if (xs_joined() && xs_counting())
 		xs_counted_end(itt_domain_id(domain), tick);
-		end_watched(domain);
-		return;
-	}
-	event = xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, 0, XS_ROLE_END);
-	if (event) {
-		event->name = itt_domain_id(domain);
-		event->tick = tick;
-		xs_record_end(sizeof(*event));
-	}
+	else
+		write_end(domain, tick);
 	end_watched(domain);
 }
 

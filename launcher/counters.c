@@ -30,9 +30,8 @@ static int unknown(const char *name, size_t length)
 	size_t best = SIZE_MAX;
 
 	for (uint32_t event = 0; event < XS_CPU_EVENTS; event++) {
-		size_t distance = length > 64 ? 64
-					      : xs_edit_distance(xs_cpu_event_name(event), name,
-								 length);
+		size_t distance =
+			length > 64 ? 64 : xs_edit_distance(xs_cpu_event_name(event), name, length);
 
 		if (distance < best) {
 			best = distance;
@@ -52,8 +51,7 @@ static int parse(const char *text, uint32_t *ret)
 		uint32_t event = xs_cpu_event_find(text, length);
 
 		if (!length) {
-			xs_tell("xstrace: " WHAT
-				"takes events with one comma between each two, as "
+			xs_tell("xstrace: " WHAT "takes events with one comma between each two, as "
 				"cycles,page-faults\n");
 			return -1;
 		}
@@ -240,12 +238,12 @@ int xs_counters_select(struct xs_options *options)
 		options->cpu_events |= countable(XS_CPU_DEFAULT_SOFTWARE, &more);
 	}
 	/* a thread asks the kernel for these without perf_event_open() */
-	options->cpu_events_of_tasks =
-		wanted & ~options->cpu_events & ~XS_CPU_HARDWARE & ~XS_CPU_NOT_OF_TASKS;
+	options->cpu_events_of_tasks = wanted & ~options->cpu_events & ~XS_CPU_HARDWARE &
+				       ~XS_CPU_NOT_OF_TASKS;
 	if (select_hardware(options) < 0)
 		return -1;
-	options->cpu_events_of_tasks |=
-		options->cpu_events & ~XS_CPU_HARDWARE & ~XS_CPU_NOT_OF_TASKS;
+	options->cpu_events_of_tasks |= options->cpu_events & ~XS_CPU_HARDWARE &
+					~XS_CPU_NOT_OF_TASKS;
 	if (missing)
 		tell_missing(missing, options->cpu_events | options->cpu_events_of_tasks, error);
 	return 0;

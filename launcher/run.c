@@ -133,6 +133,20 @@ static void name_events(struct xs_strings *strings, const struct xs_options *opt
 	ret[XS_CPU_EVENTS] = xs_intern(strings, "ipc", 3, 0);
 }
 
+static int make_strings(struct xs_launch *launch, uint32_t *ret_cpu_names)
+{
+	void *map;
+	int error = xs_shm_map_at(launch->directory, "strings", XS_SHM_CREATE, XS_STRINGS_SIZE,
+				  &map, NULL);
+
+	if (error < 0)
+		return error;
+	xs_strings_init(map);
+	name_events(map, launch->options, ret_cpu_names);
+	munmap(map, XS_STRINGS_SIZE);
+	return 0;
+}
+
 int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **all,
 		     char **argv)
 {
@@ -144,13 +158,9 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	launch->options = options;
 	if (error < 0)
 		return error;
-	error = xs_shm_map_at(launch->directory, "strings", XS_SHM_CREATE, XS_STRINGS_SIZE, &map,
-			      NULL);
+	error = make_strings(launch, cpu_names);
 	if (error < 0)
 		goto fail;
-	xs_strings_init(map);
-	name_events(map, options, cpu_names);
-	munmap(map, XS_STRINGS_SIZE);
 	error = xs_shm_map_at(launch->directory, "mailbox", XS_SHM_CREATE, sizeof(*launch->mailbox),
 			      &map, NULL);
 	if (error < 0)

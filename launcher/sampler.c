@@ -129,9 +129,8 @@ static void start_processors(struct xs_launch *launch, char **environment)
 	}
 	(void)snprintf(events, sizeof(events), "%x", options->cpu_events);
 	(void)snprintf(interval, sizeof(interval), "%llu",
-		       options->sampling_interval
-			       ? (unsigned long long)options->sampling_interval
-			       : 1000ull);
+		       options->sampling_interval ? (unsigned long long)options->sampling_interval
+						  : 1000ull);
 	(void)snprintf(socket, sizeof(socket), "%d", ends[1]);
 	launch->processors = start_part(XS_PART_PROCESSORS, "--cpu-metrics", argv, environment,
 					&launch->control->processors_pid, ends[1]);

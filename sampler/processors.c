@@ -158,7 +158,8 @@ int main(int argc, char **argv)
 	if (receive((int)strtol(argv[3], NULL, 10)))
 		sample(1000 * strtoull(argv[2], NULL, 10));
 	else if (!ended)
-		fprintf(stderr, "[WARNING] --cpu-metrics: the application's counters cannot be had; "
-				"its tasks have theirs, kernels have none\n");
+		fprintf(stderr,
+			"[WARNING] --cpu-metrics: the application's counters cannot be had; "
+			"its tasks have theirs, kernels have none\n");
 	return 0;
 }

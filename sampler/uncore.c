@@ -154,8 +154,8 @@ static bool add_device(struct xs_sources *sources, const char *box)
 	for (char *range; count < MANY_CPU && (range = strsep(&at, ","));) {
 		int first = 0, last = 0, found = sscanf(range, "%d-%d", &first, &last);
 
-		for (int cpu = first; found > 0 && cpu <= (found > 1 ? last : first) &&
-				      count < MANY_CPU;
+		for (int cpu = first;
+		     found > 0 && cpu <= (found > 1 ? last : first) && count < MANY_CPU;
 		     cpu++, count++)
 			if (!add_box(sources, path, box, cpu))
 				return false;

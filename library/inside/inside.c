@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "companion.h"
-#include "counters.h"
+#include "counted.h"
 #include "itt.h"
 #include "samples.h"
 
@@ -110,7 +110,7 @@ static __attribute__((noinline, cold)) void pop_long(void)
 {
 	uint64_t tick = xs_tick(xs_use_tsc);
 
-	if (xs_recording() && xs_counting())
+	if (xs_joined() && xs_counting())
 		xs_counted_end(itt_domain_id(domain()), tick);
 	else
 		write_end(tick);

@@ -16,7 +16,8 @@ static const char source[] =
 	"  uint x = rest(n, pages);\n"
 	"  for (uint i = 0; i < pages; i++) c[i * 4096u] = (uchar)(x | 1u);\n"
 	"  c[0] = (uchar)(rest(n, x) | 1u); }\n"
-	"kernel void spin(global volatile uchar *c, uint pages, uint n) { c[0] = (uchar)rest(n, 1); "
+	"kernel void spin(global volatile uchar *c, uint pages, uint n) { c[0] = (uchar)rest(n, "
+	"1); "
 	"}\n";
 
 int main(int argc, char **argv)

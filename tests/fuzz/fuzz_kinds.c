@@ -128,7 +128,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)atexit(at_exit);
 	make_names();
 	file = rundir_process(&dir, PID, 0, RINGS, XS_RING_MIN);
-	dir.run.control->metrics_pid = dir.run.control->processors_pid = PID; /* its samples count */
+	dir.run.control->metrics_pid = dir.run.control->processors_pid =
+		PID; /* its samples count */
 	keep_files(true);
 	flip_watch(file, xs_slot_offset(RINGS, XS_RING_MIN));
 	flip_watch(dir.strings, XS_STRINGS_SIZE);
@@ -280,8 +281,9 @@ static void put_counts(struct xs_ring *ring, uint64_t now)
 	if (!record)
 		return;
 	memset(record, (int)take(), size);
-	record->event = (struct xs_event){ now, known, XS_CPU, (uint8_t)(size / 8), 0,
-					   (uint8_t)(which & 1) };
+	record->event = (struct xs_event){ now,	   known,
+					   XS_CPU, (uint8_t)(size / 8),
+					   0,	   (uint8_t)(which & 1) };
 	record->enabled = which >> 1;
 	record->running = take();
 	xs_ring_commit(rundir_producer(ring), size);

@@ -22,9 +22,11 @@ static void put_counts(uint64_t when, uint32_t known, uint8_t flags, uint64_t en
 	struct xs_cpu_record *record = (void *)put_space(&dir, rundir_ring(file, 0), size);
 
 	memset(record, 0, size);
-	record->event = (struct xs_event){
-		.tick = when, .name = known, .kind = XS_CPU, .words = (uint8_t)(size / 8), .flags = flags
-	};
+	record->event = (struct xs_event){ .tick = when,
+					   .name = known,
+					   .kind = XS_CPU,
+					   .words = (uint8_t)(size / 8),
+					   .flags = flags };
 	record->enabled = enabled;
 	record->running = running;
 	memcpy(record->value, values, 8 * count);
@@ -63,8 +65,8 @@ static void expect(const char *trace, const char *name, const char *text)
 		CHECK(!strstr(at, "\"args\"") || strstr(at, "\"args\"") > end, "%s: %.*s", name,
 		      (int)(end - at), at);
 	else
-		CHECK(strstr(at, text) && strstr(at, text) < end, "%s: %.*s", name,
-		      (int)(end - at), at);
+		CHECK(strstr(at, text) && strstr(at, text) < end, "%s: %.*s", name, (int)(end - at),
+		      at);
 }
 
 static void tasks(void)
@@ -187,7 +189,8 @@ static void kernels(void)
 	put_kernel(&model, 1, XS_DEVICE_CPU, at[0], at[1]);
 	put_kernel(&model, 2, XS_DEVICE_CPU, at[0] + half, at[1] + (at[2] - at[1]) / 2);
 	put_kernel(&model, 3, XS_DEVICE_GPU, at[0], at[1]);
-	put_kernel(&model, 4, XS_DEVICE_CPU, at[2] + 1000, at[2] + 2000); /* nobody has looked any more */
+	put_kernel(&model, 4, XS_DEVICE_CPU, at[2] + 1000,
+		   at[2] + 2000); /* nobody has looked any more */
 	process = adopt();
 	if (saying)
 		said = fileno(saying);

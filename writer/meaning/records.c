@@ -283,6 +283,8 @@ static void read_of_other(struct xs_track *track, const struct xs_event *event, 
 		xs_own_time_read(track, (const void *)event, size);
 	else if (event->kind == XS_THREAD_NAMED)
 		xs_thread_named(track->process, event, size);
+	else if (event->kind == XS_CPU)
+		xs_counted_read(track, (const void *)event, size);
 	else
 		read_wait(track, (const void *)event, size);
 }
@@ -327,8 +329,6 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_PAD:
 		return;
 	case XS_CPU:
-		xs_counted_read(track, (const void *)event, size);
-		return;
 	case XS_LOST_ENDS:
 	case XS_STACK:
 	case XS_WAITED:

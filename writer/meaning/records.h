@@ -57,8 +57,9 @@ static inline void xs_record_read(struct xs_track *track, const struct xs_event 
 				  uint32_t size)
 {
 	if (event->kind == XS_BEGIN) {
-		struct xs_open *task = xs_track_open(
-			track, xs_process_ns(track->process, event->tick), event->name);
+		struct xs_open *task = xs_track_open(track,
+						     xs_process_ns(track->process, event->tick),
+						     event->name);
 
 		if (__builtin_expect(track->counts_due, 0))
 			xs_counted_begins(track, event, task);

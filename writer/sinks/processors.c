@@ -148,8 +148,8 @@ struct joined {
 	const struct look *looks;
 	struct turn *turns;
 	uint64_t kernel_count, look_count, turn_count;
-	uint64_t now, at;	    /* ns; the look before */
-	uint64_t running;	    /* kernels */
+	uint64_t now, at;	   /* ns; the look before */
+	uint64_t running;	   /* kernels */
 	double sum[XS_CPU_EVENTS]; /* for one of those that run, since the beginning */
 };
 
@@ -286,10 +286,9 @@ static void write_all(struct xs_process *process)
 				 .look_count = processors->look_count };
 	const char *names = xs_samples_map(processors->names, processors->names_length);
 
-	joined.kernels = xs_samples_map(processors->kernels,
-					joined.kernel_count * sizeof(*joined.kernels));
-	joined.looks =
-		xs_samples_map(processors->looks, joined.look_count * sizeof(*joined.looks));
+	joined.kernels =
+		xs_samples_map(processors->kernels, joined.kernel_count * sizeof(*joined.kernels));
+	joined.looks = xs_samples_map(processors->looks, joined.look_count * sizeof(*joined.looks));
 	if (names && joined.kernels && joined.looks) {
 		xs_samples_sort(joined.kernels, joined.kernel_count, sizeof(*joined.kernels));
 		if (make_turns(process, &joined)) {

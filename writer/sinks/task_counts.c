@@ -17,10 +17,10 @@
 
 typedef unsigned long long ull;
 
-#define ROWS_MAX  65536u
-#define FIRST	  64u /* rows; a power of two */
+#define ROWS_MAX   65536u
+#define FIRST	   64u /* rows; a power of two */
 #define NAME_SHOWN 1024u
-#define WIDTH	  20
+#define WIDTH	   20
 
 struct row {
 	uint32_t name, known; /* string id; events that all of its tasks have */
@@ -208,8 +208,9 @@ static void print_text(struct xs_report *report, struct xs_process *process, uin
 	for (uint32_t i = 0; i < counts->count; i++)
 		print_row(report, process, &counts->rows[i], known, width);
 	if (counts->uncounted + counts->omitted)
-		xs_report_print(report, "\n(%llu tasks are not in this table: nothing was counted "
-					"for them, or there are too many names)\n",
+		xs_report_print(report,
+				"\n(%llu tasks are not in this table: nothing was counted "
+				"for them, or there are too many names)\n",
 				(ull)(counts->uncounted + counts->omitted));
 	xs_report_print(report, "\n");
 }
@@ -249,8 +250,8 @@ static void drop(struct xs_process *process)
 static bool close_counts(struct xs_process *process, enum xs_end end, int status)
 {
 	struct xs_task_counts *counts = counts_of(process);
-	struct xs_report *report =
-		counts->count ? xs_report_of(process, XS_REPORT_TASK_COUNTS) : NULL;
+	struct xs_report *report = counts->count ? xs_report_of(process, XS_REPORT_TASK_COUNTS)
+						 : NULL;
 	uint32_t known = 0;
 
 	(void)end, (void)status;
