@@ -291,14 +291,12 @@ static void read_of_other(struct xs_track *track, const struct xs_event *event, 
 
 void xs_record_read_other(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
-	struct xs_process *process = track->process;
-
 	switch (event->kind) {
 	case XS_CALL:
 		read_call(track, event, size);
 		break;
 	case XS_DEVICE:
-		device_work(process, (const void *)event, size);
+		device_work(track->process, (const void *)event, size);
 		break;
 	case XS_COMMANDS:
 		read_commands(track, event, size);
@@ -316,11 +314,11 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_STALLED:
 	case XS_SAMPLE:
 	case XS_KERNEL_PLACE:
-		read_description(process, event, size);
+		read_description(track->process, event, size);
 		break;
 	case XS_CALL_IN:
 	case XS_CALL_OUT: /* was looked at with its XS_CALL */
-		if (process->log_calls && event->kind == XS_CALL_IN)
+		if (track->process->log_calls && event->kind == XS_CALL_IN)
 			xs_calls_begin(track, event, size);
 		break;
 	case XS_THREAD:
