@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from conftest import APPS, BUILD
+from gpu_log import SoftGPU
 
 ITT = "--chrome-itt-logging"
 SOFTWARE = "page-faults,context-switches"
@@ -165,6 +166,16 @@ def test_interval(xstrace):
     """--sampling-interval is that of the looks."""
     run = xstrace("--chrome-device-logging --cpu-metrics=page-faults -i 5000 -o rep.csv", "cl_counts", [10])
     assert len(kernel_rows(run)) == 6
+
+
+@pytest.mark.skipif(not (BUILD / "sampler/xstrace-metrics").exists(), reason="no Level Zero headers")
+def test_beside_another_sampler(xstrace, tmp_path):
+    """Both wait for the kernels of all processes, and not for each other."""
+    gpu = SoftGPU(tmp_path, SHM=tmp_path / "shm", DURATION_NS="increment=2000000")
+    run = xstrace("-k -i 500 --cpu-metrics=page-faults -o rep.csv", "ze_matrix", ["--kernels", 4], env=gpu.env)
+    assert run.status == 0
+    (path,) = [p for p in run.cwd.iterdir() if re.fullmatch(r"rep\.metrics\.\d+\.csv", p.name)]
+    assert "=== Device #0 Metrics ===" in path.read_text()
 
 
 # ---- what cannot be ----
