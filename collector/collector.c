@@ -169,7 +169,9 @@ static bool may_join(void)
 	if (ranks[0] && xs_job_rank(&rank, &size) && !xs_is_listed(ranks, (uint64_t)rank))
 		return false;
 	return xs_self.control->options.follow_children || getpid() == xs_self.control->app_pid ||
-	       getpid() == xs_self.control->sampler_pid || getpid() == xs_self.control->metrics_pid;
+	       getpid() == xs_self.control->sampler_pid ||
+	       getpid() == xs_self.control->metrics_pid ||
+	       getpid() == xs_self.control->processors_pid;
 }
 
 /* With the lock held. A process of few resources (ulimit -v) gets fewer rings. */

@@ -103,7 +103,8 @@ enum xs_open_gate xs_gate_wanted(void)
 	watching = control.iteration_name || control.trigger_task || control.trigger_marker;
 	if (paused)
 		return watching ? XS_GATE_PAUSED_SLOW : XS_GATE_PAUSED;
-	if (watching || !xs_use_tsc || atomic_load_explicit(&xs_gate->shared, memory_order_relaxed))
+	if (watching || options->cpu_events_of_tasks || !xs_use_tsc ||
+	    atomic_load_explicit(&xs_gate->shared, memory_order_relaxed))
 		return XS_GATE_SLOW;
 	return XS_GATE_TSC;
 }

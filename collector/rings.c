@@ -17,6 +17,7 @@ struct xs_slot {
 	_Atomic uint32_t state;	     /* enum xs_ring_state */
 	uint32_t tid;		     /* of the thread that has it, or had it last */
 	struct xs_producer producer; /* as that thread left it */
+	struct xs_counters counters; /* of that thread */
 };
 
 /* The process's first file (number 0), and its segments. */
@@ -181,6 +182,11 @@ bool xs_ring_take(void)
 	if (!found)
 		atomic_store_explicit(&xs_gate->no_rings, 1, memory_order_relaxed);
 	return found;
+}
+
+struct xs_counters *xs_slot_counters(struct xs_slot *slot)
+{
+	return &slot->counters;
 }
 
 void xs_ring_give(void)

@@ -99,6 +99,31 @@ void xs_rings_forget(void);
  */
 bool xs_rings_prepare(void);
 
+/* ---- counters.c: the hardware's counters of a thread, which lie with its ring ---- */
+
+#define XS_COUNTERS 8u /* at the same time; processors have no more for a thread */
+struct xs_counters {
+	uint32_t count; /* 0: none, or they were not to be had */
+	struct {
+		uint32_t event;	  /* enum xs_cpu_event */
+		const void *page; /* mapped */
+	} of[XS_COUNTERS];
+};
+struct xs_counters *xs_slot_counters(struct xs_slot *slot); /* rings.c */
+/* For the calling thread, those of a mask (cpu_events.h); between xs_enter() and xs_leave(). */
+void xs_counters_open(struct xs_counters *counters, uint32_t wanted);
+void xs_counters_close(struct xs_counters *counters);
+
+/* What a thread has counted; `known`: of which events. */
+struct xs_counts {
+	uint32_t known;
+	uint64_t enabled, running; /* as in struct xs_cpu_record */
+	uint64_t value[XS_CPU_EVENTS];
+};
+/* The hardware's last at a begin and first at an end: our own work is not the task's. */
+void xs_counters_read(const struct xs_counters *counters, uint32_t wanted, bool begin,
+		      struct xs_counts *ret);
+
 /* ---- thread.c ---- */
 
 /* Once, before any thread gets a ring: threads give theirs back when they end. */

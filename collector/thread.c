@@ -55,6 +55,8 @@ static void detach(void)
 		return;
 	xs_enter(&entered);
 	thread_record(); /* its name as it is now */
+	if (xs_tls.slot)
+		xs_counters_close(xs_slot_counters(xs_tls.slot));
 	xs_ring_give();
 	xs_leave(&entered);
 }
@@ -98,6 +100,8 @@ void xs_thread_begin(void)
 	xs_tls.tid = tid > 0 ? (uint32_t)tid : 0;
 	if (!xs_ring_take())
 		return;
+	xs_counters_open(xs_slot_counters(xs_tls.slot),
+			 xs_self.control->options.cpu_events_of_tasks);
 	thread_record();
 	if (have_key)
 		pthread_setspecific(key, xs_tls.slot);

@@ -31,6 +31,10 @@
 		letter, name,	     XS_OPT_TEXT, AT(field), argument, NULL, \
 		0,	ROOM(field), NULL,	  help,	     XS_LAST         \
 	}
+/* --name or --name=TEXT: without a text `otherwise`. */
+#define MAYBE_TEXT(letter, name, field, argument, otherwise, help)                                 \
+	{ letter, name,	  XS_OPT_MAYBE_TEXT, AT(field), argument, otherwise, 0, ROOM(field), NULL, \
+	  help,	  XS_LAST }
 /* Given more than once they add up; room is left for what the launcher makes of them. */
 #define TEXTS(letter, name, field, argument, adds, help) \
 	{ letter, name, XS_OPT_TEXT, AT(field), argument, NULL, 0, XS_NAMES_MAX, NULL, help, adds }
@@ -178,10 +182,14 @@ const struct xs_option xs_option_table[] = {
 	     "metrics by name, separated by commas"),
 	COUNT('i', "sampling-interval", sampling_interval, "US", 1, 4294967,
 	      "--metric-sampling and --stall-sampling: microseconds between two samples (default "
-	      "50)"),
+	      "50); --cpu-metrics: between two looks at the application (default 1000)"),
 	MAYBE_COUNT(0, "system-metrics", system_metrics, 1, 60000, "100",
 		    "Sample the machine every N ms (default 100), as counters of a trace of their "
 		    "own: processors, memory, network, power, GPUs"),
+	MAYBE_TEXT(0, "cpu-metrics", cpu_metrics, "EVENT,...", "default",
+		   "Count what processors do, by perf's names of events, for ITT tasks and for "
+		   "OpenCL's kernels on processors (default cycles,instructions,cache-misses, or "
+		   "what the kernel counts)"),
 	FLAG(0, "idle-sampling", idle_sampling,
 	     "--metric-sampling: also write the samples of times when no kernel ran"),
 	FLAG(0, "system-time", system_time,

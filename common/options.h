@@ -81,6 +81,10 @@ struct xs_options {
 	bool device_list, metric_list;
 	char ranks[XS_PATH_MAX]; /* "0,3,8-15" */
 	char metric_group[XS_PATH_MAX];
+	char cpu_metrics[XS_PATH_MAX]; /* events, "default"; empty: not wanted */
+	/* a bit for each event (cpu_events.h): of the application, of its tasks; set by the
+	 * launcher */
+	uint32_t cpu_events, cpu_events_of_tasks;
 	char output[XS_PATH_MAX];
 	char output_dir[XS_PATH_MAX]; /* --result-dir's too */
 	char result_dir[XS_PATH_MAX];
@@ -107,6 +111,7 @@ enum xs_option_type {
 	XS_OPT_TIME,
 	XS_OPT_CHOICE,
 	XS_OPT_TEXT,
+	XS_OPT_MAYBE_TEXT,
 	XS_OPT_CHECKED
 };
 
@@ -117,8 +122,8 @@ struct xs_option {
 	size_t offset;	      /* in struct xs_options */
 	const char *argument; /* shown in the help; NULL for flags */
 	/*
-	 * MAYBE_COUNT: its value where none is given; COUNT: a word for UINT64_MAX, or NULL;
-	 * CHOICE: "block|drop", index = value; CHECKED: what it takes, in words
+	 * MAYBE_COUNT, MAYBE_TEXT: its value where none is given; COUNT: a word for UINT64_MAX, or
+	 * NULL; CHOICE: "block|drop", index = value; CHECKED: what it takes, in words
 	 */
 	const char *choices;
 	/* COUNT, SIZE; TIME in ns; TEXT, CHECKED: bytes with the terminating 0 */

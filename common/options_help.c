@@ -8,7 +8,7 @@ static void describe(const struct xs_option *row, char *text, size_t size)
 
 	if (row->letter)
 		(void)snprintf(letter, sizeof(letter), " [-%c]", row->letter);
-	if (row->type == XS_OPT_MAYBE_COUNT)
+	if (row->type == XS_OPT_MAYBE_COUNT || row->type == XS_OPT_MAYBE_TEXT)
 		(void)snprintf(text, size, "--%s%s[=%s]", row->name, letter, row->argument);
 	else
 		(void)snprintf(text, size, "--%s%s%s%s", row->name, letter,

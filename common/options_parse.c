@@ -177,6 +177,7 @@ static int set(struct xs_options *options, const struct xs_option *row, const ch
 			    value);
 	}
 	case XS_OPT_TEXT:
+	case XS_OPT_MAYBE_TEXT:
 	case XS_OPT_CHECKED:
 		return set_text(field, row, value, error, error_size);
 	}
@@ -201,7 +202,7 @@ static int parse_long(struct xs_options *options, const char *text, char **argv,
 			continue;
 		if (row->type == XS_OPT_FLAG && value)
 			return fail(error, error_size, "option --%s takes no value", row->name);
-		if (row->type == XS_OPT_MAYBE_COUNT && !value)
+		if ((row->type == XS_OPT_MAYBE_COUNT || row->type == XS_OPT_MAYBE_TEXT) && !value)
 			value = row->choices; /* the next word is not its */
 		if (row->type != XS_OPT_FLAG && !value) {
 			if (*i + 1 >= argc)
@@ -246,7 +247,7 @@ static void imply(struct xs_options *o)
 		o->chrome_call = o->chrome_kernel = o->chrome_itt = true;
 	if (o->flight)
 		return; /* it must be told */
-	if (xs_want_hardware(o) && !xs_want_device(o))
+	if ((xs_want_hardware(o) || o->cpu_metrics[0]) && !xs_want_device(o))
 		o->device_timing = true;
 	if (!xs_want_chrome(o) && !xs_want_reports(o) && !o->kmd_script[0])
 		o->host_timing = o->device_timing = true;
@@ -300,7 +301,7 @@ static int check(const struct xs_options *o, char *error, size_t error_size)
 		{ o->metric_query + o->metric_sampling + o->stall_sampling > 1,
 		  "--metric-query measures each kernel, --metric-sampling the device by time, "
 		  "--stall-sampling by instruction: give one of them" },
-		{ xs_want_hardware(o) && (o->flight || o->on_demand),
+		{ (xs_want_hardware(o) || o->cpu_metrics[0]) && (o->flight || o->on_demand),
 		  "metrics have files of their own; leave out --flight-recorder and --on-demand" },
 		{ o->result_dir[0] && o->output[0],
 		  "--result-dir says where all goes, under which names too: leave out --output" },

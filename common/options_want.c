@@ -12,12 +12,13 @@ bool xs_want_chrome(const struct xs_options *o)
 bool xs_want_reports(const struct xs_options *o)
 {
 	return o->host_timing || o->device_timing || o->kernel_submission || o->device_timeline ||
-	       o->call_logging || o->ccl_summary;
+	       o->call_logging || o->ccl_summary || o->cpu_metrics[0];
 }
 
 bool xs_want_all_itt(const struct xs_options *o)
 {
-	return o->chrome_itt || o->chrome_ccl || o->chrome_dnn || o->chrome_mpi;
+	return o->chrome_itt || o->chrome_ccl || o->chrome_dnn || o->chrome_mpi ||
+	       o->cpu_metrics[0];
 }
 
 bool xs_want_itt(const struct xs_options *o)

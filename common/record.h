@@ -93,6 +93,7 @@ enum xs_kind {
 	XS_KERNEL_PLACE, /* where a kernel's instructions lie; struct xs_kernel_place_record */
 	XS_COUNTED,	 /* the same, of one that is told elsewhere; struct xs_counted_record */
 	XS_STALLED, /* how often warps were found at an instruction; struct xs_stalled_record */
+	XS_CPU,	    /* what processors have counted so far; struct xs_cpu_record */
 };
 
 /* Who made the record: a row of writer/meaning/backends.c. Tables of reports come in this order. */
@@ -329,6 +330,23 @@ struct xs_stalled_record {
 #define XS_STALLED_SIZE(count) \
 	(((uint32_t)sizeof(struct xs_stalled_record) + 8u * (count) + 15) & ~15u)
 static_assert(sizeof(struct xs_stalled_record) == 32, "multiple of 16");
+
+/*
+ * What processors have counted by now. flags 0: for the thread, up to the begin or end of a task
+ * whose record follows and has the same tick. XS_CPU_FLAG_ALL: for the application and all that it
+ * has started, by xstrace-cpu. name: the events, a bit each (cpu_events.h), in whose order
+ * the values come.
+ */
+struct xs_cpu_record {
+	struct xs_event event;
+	/* ns: for how long the hardware was to count, and did; both 0: all the time */
+	uint64_t enabled, running;
+	uint64_t value[];
+};
+#define XS_CPU_FLAG_ALL	   1
+#define XS_CPU_MAX	   24u /* values */
+#define XS_CPU_SIZE(count) (((uint32_t)sizeof(struct xs_cpu_record) + 8u * (count) + 15) & ~15u)
+static_assert(sizeof(struct xs_cpu_record) == 32, "multiple of 16");
 
 /*
  * Which commands of a queue a call has waited for. Those before it in a queue that keeps its order

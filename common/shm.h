@@ -31,6 +31,7 @@
 #include <sys/types.h>
 
 #include "clock.h"
+#include "cpu_events.h"
 #include "options.h"
 #include "pause.h"
 #include "ring.h"
@@ -109,8 +110,11 @@ struct xs_control {
 	 * (common/channel.h)
 	 */
 	int32_t launcher_pid, app_pid;
-	int32_t sampler_pid; /* --system-metrics: xstrace-system's; 0: none */
-	int32_t metrics_pid; /* --metric-sampling, --stall-sampling: xstrace-metrics' */
+	int32_t sampler_pid;	/* --system-metrics: xstrace-system's; 0: none */
+	int32_t metrics_pid;	/* --metric-sampling, --stall-sampling: xstrace-metrics' */
+	int32_t processors_pid; /* --cpu-metrics: xstrace-cpu' */
+	/* string ids of the events' names, and of that of their rate, IPC */
+	uint32_t cpu_names[XS_CPU_EVENTS + 1];
 	/* whom the application would have for a parent without us */
 	_Atomic int32_t launcher_parent;
 	/* tell a reused pid, and of which namespace; 0: not needed, the run has no session */

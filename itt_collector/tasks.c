@@ -3,6 +3,7 @@
  * overlapped tasks, regions, frames.
  */
 #include "itt.h"
+#include "counted.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -46,6 +47,10 @@ static __attribute__((noinline)) void begin_long(__itt_domain *domain, __itt_str
 	name = itt_name_in(domain, handle)->id;
 	if (!domain->flags) /* only now known to be unwanted */
 		return;
+	if (xs_counting()) {
+		xs_counted_begin(name, NULL);
+		return;
+	}
 	event = xs_record_begin(sizeof(*event), XS_BEGIN, XS_SOURCE_ITT, 0, name, XS_ROLE_BEGIN);
 	if (!event)
 		return;
@@ -53,20 +58,29 @@ static __attribute__((noinline)) void begin_long(__itt_domain *domain, __itt_str
 	xs_record_end(sizeof(*event));
 }
 
+static void write_end(__itt_domain *domain, uint64_t tick)
+{
+	struct xs_event *event =
+		xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, 0, XS_ROLE_END);
+
+	if (!event)
+		return;
+	event->name = itt_domain_id(domain);
+	event->tick = tick;
+	xs_record_end(sizeof(*event));
+}
+
 static __attribute__((noinline)) void end_long(__itt_domain *domain)
 {
 	uint64_t tick;
-	struct xs_event *event;
 
 	if (xs_paused() && !xs_watching())
 		return;
 	tick = xs_tick(xs_use_tsc); /* first, for the same reason */
-	event = xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, 0, XS_ROLE_END);
-	if (event) {
-		event->name = itt_domain_id(domain);
-		event->tick = tick;
-		xs_record_end(sizeof(*event));
-	}
+	if (xs_joined() && xs_counting())
+		xs_counted_end(itt_domain_id(domain), tick);
+	else
+		write_end(domain, tick);
 	end_watched(domain);
 }
 
@@ -74,7 +88,9 @@ static __attribute__((noinline)) void end_long(__itt_domain *domain)
 static __attribute__((noinline)) void begin_with(__itt_domain *domain, struct xs_id id,
 						 struct xs_id parent, uint32_t name, uint64_t tick)
 {
-	if (domain->flags)
+	if (domain->flags && !tick && xs_counting())
+		xs_counted_begin(name, (const struct xs_id[]){ id, parent });
+	else if (domain->flags)
 		itt_keyed(XS_TASK, 0, name, id, parent, tick, XS_ROLE_BEGIN);
 }
 

@@ -77,6 +77,7 @@ int xs_find_program(enum xs_part_program which, char *path)
 				      "../sampler/xstrace-system" },
 		[XS_PART_METRICS] = { "../lib/xstrace/xstrace-metrics",
 				      "../sampler/xstrace-metrics" },
+		[XS_PART_PROCESSORS] = { "../lib/xstrace/xstrace-cpu", "../sampler/xstrace-cpu" },
 	};
 	char self[PATH_MAX];
 	int error = own_directory(self);

@@ -92,6 +92,7 @@ static int refuse_options(const struct xs_options *o)
 		{ o->metric_query, "metric-query", launch },
 		{ o->metric_sampling, "metric-sampling", launch },
 		{ o->stall_sampling, "stall-sampling", launch },
+		{ o->cpu_metrics[0], "cpu-metrics", launch },
 		{ o->ranks[0], "ranks-to-sample", launch },
 		{ o->result_dir[0], "result-dir", "xstrace_config.directory chooses the place" },
 	};

@@ -19,7 +19,9 @@ struct xs_launch {
 	struct xs_mailbox *mailbox;
 	const struct xs_options *options; /* our own copy: other processes can write `control` */
 	int drain;			  /* our end of the channel */
-	int sampler, metrics;		  /* xstrace-system, xstrace-metrics; 0: there is none */
+	/* xstrace-system, xstrace-metrics, xstrace-cpu; 0: there is none */
+	int sampler, metrics, processors;
+	int counters; /* a socket to xstrace-cpu; -1: there is none */
 	/* what the drain process has said of it; 0: nothing yet */
 	enum xs_word finished;
 };
@@ -77,7 +79,7 @@ int xs_find_parts(char *library, char *drain);
 /* Does the environment say --on-demand, as PyTorch understands it, and do the options allow that?
  */
 bool xs_wants_daemon(const struct xs_options *options);
-enum xs_part_program { XS_PART_DEVICES, XS_PART_SAMPLER, XS_PART_METRICS };
+enum xs_part_program { XS_PART_DEVICES, XS_PART_SAMPLER, XS_PART_METRICS, XS_PART_PROCESSORS };
 /* The program that looks for devices, or that samples the machine, likewise. */
 int xs_find_program(enum xs_part_program which, char *path);
 
@@ -117,6 +119,19 @@ int xs_devices_select(struct xs_options *options);
  */
 int xs_devices_check(const struct xs_options *options);
 
+/* ---- counters.c: --cpu-metrics ---- */
+
+/*
+ * Which of the events can be counted here, for the application and for its tasks; what cannot be is
+ * said. 0, or -1 after one line that says what is wrong.
+ */
+int xs_counters_select(struct xs_options *options);
+/*
+ * In the child that becomes the application: xstrace-cpu gets the events that count from its
+ * exec on. It keeps none.
+ */
+void xs_counters_offer(const struct xs_launch *launch);
+
 /* ---- dump.c ---- */
 
 /*
@@ -150,15 +165,17 @@ _Noreturn void xs_end_like(int status);
  */
 bool xs_job_stop(int app, siginfo_t *ret);
 
-/* ---- sampler.c: --system-metrics, --metric-sampling, --stall-sampling ---- */
+/* ---- sampler.c: --system-metrics, --metric-sampling, --stall-sampling, --cpu-metrics ---- */
 
 /*
  * Starts the programs that sample, which join the run as the application does. One rank of a
  * machine has them. Where they cannot be started, the application runs without, after one line.
  */
 void xs_sampler_start(struct xs_launch *launch, char **environment);
-/* One of them has ended by itself: a driver may have crashed in it. */
-void xs_sampler_died(const char *program, int status);
+/* If the child is one of them, it has ended by itself: a driver may have crashed in it. */
+void xs_sampler_reaped(struct xs_launch *launch, int pid, int status);
+/* The application runs, or could not be started. */
+void xs_sampler_started(struct xs_launch *launch);
 /* They sample a last time, and are gone. */
 void xs_sampler_end(struct xs_launch *launch);
 

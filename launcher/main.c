@@ -311,7 +311,8 @@ int main(int argc, char **argv)
 		return XS_EXIT_SELF;
 	}
 	if (xs_read_kernels(&options) < 0 ||
-	    (options.devices[0] && xs_devices_select(&options) < 0))
+	    (options.devices[0] && xs_devices_select(&options) < 0) ||
+	    xs_counters_select(&options) < 0)
 		return XS_EXIT_SELF;
 	xs_tell_missing(&options);
 	return run(&options, argv, argv + app);

@@ -122,9 +122,35 @@ static int make_secret(char *secret)
 	return 0;
 }
 
+/* What the drain process shows counts by: it makes no names itself. */
+static void name_events(struct xs_strings *strings, const struct xs_options *options, uint32_t *ret)
+{
+	if (!options->cpu_metrics[0])
+		return;
+	for (uint32_t event = 0; event < XS_CPU_EVENTS; event++)
+		ret[event] = xs_intern(strings, xs_cpu_event_name(event),
+				       (uint32_t)strlen(xs_cpu_event_name(event)), 0);
+	ret[XS_CPU_EVENTS] = xs_intern(strings, "ipc", 3, 0);
+}
+
+static int make_strings(struct xs_launch *launch, uint32_t *ret_cpu_names)
+{
+	void *map;
+	int error = xs_shm_map_at(launch->directory, "strings", XS_SHM_CREATE, XS_STRINGS_SIZE,
+				  &map, NULL);
+
+	if (error < 0)
+		return error;
+	xs_strings_init(map);
+	name_events(map, launch->options, ret_cpu_names);
+	munmap(map, XS_STRINGS_SIZE);
+	return 0;
+}
+
 int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **all,
 		     char **argv)
 {
+	uint32_t cpu_names[XS_CPU_EVENTS + 1] = { 0 };
 	struct xs_control *control;
 	void *map;
 	int error = make_directory(launch, options->output_dir);
@@ -132,12 +158,9 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	launch->options = options;
 	if (error < 0)
 		return error;
-	error = xs_shm_map_at(launch->directory, "strings", XS_SHM_CREATE, XS_STRINGS_SIZE, &map,
-			      NULL);
+	error = make_strings(launch, cpu_names);
 	if (error < 0)
 		goto fail;
-	xs_strings_init(map);
-	munmap(map, XS_STRINGS_SIZE);
 	error = xs_shm_map_at(launch->directory, "mailbox", XS_SHM_CREATE, sizeof(*launch->mailbox),
 			      &map, NULL);
 	if (error < 0)
@@ -157,6 +180,7 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	control->launcher_parent = getppid();
 	control->rank = -1;
 	xs_options_copy(&control->options, options);
+	memcpy(control->cpu_names, cpu_names, sizeof(cpu_names));
 	memcpy(control->run_id, strrchr(launch->dir, '/') + 1,
 	       strlen(strrchr(launch->dir, '/') + 1) + 1);
 	put_command(control, argv);

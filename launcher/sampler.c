@@ -1,6 +1,6 @@
 /*
- * --system-metrics, --metric-sampling and --stall-sampling: programs that sample the machine and
- * its devices while the application runs.
+ * --system-metrics, --metric-sampling, --stall-sampling and --cpu-metrics: programs that sample the
+ * machine, its devices and the application while that runs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -113,24 +114,70 @@ static void start_metrics(struct xs_launch *launch, char **environment)
 	(void)close(ends[0]);
 }
 
+/* It waits for the events of the application, which come by the socket. */
+static void start_processors(struct xs_launch *launch, char **environment)
+{
+	const struct xs_options *options = launch->options;
+	char events[16], interval[24], socket[16];
+	char *argv[] = { "xstrace-cpu", events, interval, socket, NULL };
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
+		xs_tell("xstrace: --cpu-metrics: kernels get no counts: %s\n", strerror(errno));
+		return;
+	}
+	(void)snprintf(events, sizeof(events), "%x", options->cpu_events);
+	(void)snprintf(interval, sizeof(interval), "%llu",
+		       options->sampling_interval ? (unsigned long long)options->sampling_interval
+						  : 1000ull);
+	(void)snprintf(socket, sizeof(socket), "%d", ends[1]);
+	launch->processors = start_part(XS_PART_PROCESSORS, "--cpu-metrics", argv, environment,
+					&launch->control->processors_pid, ends[1]);
+	(void)close(ends[1]);
+	launch->counters = ends[0];
+}
+
+void xs_sampler_started(struct xs_launch *launch)
+{
+	if (launch->counters >= 0)
+		(void)close(launch->counters);
+	launch->counters = -1;
+}
+
 void xs_sampler_start(struct xs_launch *launch, char **environment)
 {
 	const struct xs_options *options = launch->options;
 
+	launch->counters = -1;
 	if (options->system_metrics && !xs_local_rank())
 		start_system(launch, environment);
 	/* a rank that was chosen samples, whichever it is */
 	if ((options->metric_sampling || options->stall_sampling) &&
 	    (options->ranks[0] || !xs_local_rank()))
 		start_metrics(launch, environment);
+	if (options->cpu_events)
+		start_processors(launch, environment);
 }
 
-void xs_sampler_died(const char *program, int status)
+static void died(const char *program, int *pid, int status)
 {
+	*pid = 0;
 	if (WIFSIGNALED(status))
 		xs_tell("xstrace: signal %d has ended %s, which samples no more; the application "
 			"goes on\n",
 			WTERMSIG(status), program);
+}
+
+void xs_sampler_reaped(struct xs_launch *launch, int pid, int status)
+{
+	if (WIFSTOPPED(status))
+		return;
+	if (pid == launch->sampler)
+		died("xstrace-system", &launch->sampler, status);
+	if (pid == launch->metrics)
+		died("xstrace-metrics", &launch->metrics, status);
+	if (pid == launch->processors)
+		died("xstrace-cpu", &launch->processors, status);
 }
 
 /* Waits for it, and for no driver that does not come back. */
@@ -149,11 +196,14 @@ static void end(int *pid)
 
 void xs_sampler_end(struct xs_launch *launch)
 {
-	/* both at once */
+	/* all at once */
 	if (launch->sampler > 0)
 		(void)kill(launch->sampler, SIGTERM);
 	if (launch->metrics > 0)
 		(void)kill(launch->metrics, SIGTERM);
+	if (launch->processors > 0)
+		(void)kill(launch->processors, SIGTERM);
 	end(&launch->sampler);
 	end(&launch->metrics);
+	end(&launch->processors);
 }

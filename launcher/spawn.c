@@ -217,14 +217,7 @@ static bool reap(struct xs_launch *launch, int app, int *drain, int *ret_status)
 				tell_drain_died(launch, status);
 			*drain = 0;
 		}
-		if (pid == launch->sampler && !WIFSTOPPED(status)) {
-			xs_sampler_died("xstrace-system", status);
-			launch->sampler = 0;
-		}
-		if (pid == launch->metrics && !WIFSTOPPED(status)) {
-			xs_sampler_died("xstrace-metrics", status);
-			launch->metrics = 0;
-		}
+		xs_sampler_reaped(launch, pid, status);
 		if (pid != app)
 			continue;
 		if (WIFSTOPPED(status)) {
@@ -282,6 +275,7 @@ static __attribute__((noinline)) int start_application(struct xs_launch *launch,
 		xs_channel_say(launch->drain, XS_WORD_APP, getpid());
 		(void)sigaction(SIGCHLD, sigchld, NULL);
 		(void)set_mask(mask);
+		xs_counters_offer(launch);
 		xs_limits_restore();
 		execve(path, argv, environment);
 		if (errno == ENOEXEC && shell_argv)
@@ -346,6 +340,7 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 		wait_for_kmd(launch);
 	xs_sampler_start(launch, environment);
 	app = start_application(launch, path, argv, shell_argv, environment, old, &old_child);
+	xs_sampler_started(launch);
 	if (app == -EAGAIN)
 		goto alone;
 	(void)sigaction(SIGCHLD, &child, NULL);

@@ -98,6 +98,8 @@ struct xs_library {
 	/* Where the device's clock is: `read` gives its ticks. */
 	void (*device_clock)(uint32_t number, bool (*read)(void *data, uint64_t *ret), void *data);
 	void (*sample)(const struct xs_own_sample *sample);
+	/* for xstrace-cpu: what the events of the mask have counted by now */
+	void (*looked)(uint32_t events, const uint64_t *values);
 };
 
 /* Where nothing is traced. */

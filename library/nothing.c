@@ -81,6 +81,11 @@ static void sample(const struct xs_own_sample *sample)
 	(void)sample;
 }
 
+static void looked(uint32_t events, const uint64_t *values)
+{
+	(void)events, (void)values;
+}
+
 const struct xs_library xs_library_nothing = {
 	.version = XS_LIBRARY_VERSION,
 	.range_push = name_only,
@@ -102,4 +107,5 @@ const struct xs_library xs_library_nothing = {
 	.columns = columns,
 	.device_clock = device_clock,
 	.sample = sample,
+	.looked = looked,
 };

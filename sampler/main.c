@@ -102,6 +102,7 @@ int main(int argc, char **argv)
 	sources.interval = us * 1000u;
 	(void)xstrace_initialize(true);
 	xs_host_add(&sources);
+	xs_uncore_add(&sources);
 	look(&sources); /* a GPU's library may take long to start */
 	be_alone();
 #ifdef XS_HAVE_LEVEL_ZERO

@@ -108,10 +108,12 @@ void xs_gpu_fault(struct xs_source *source, enum xs_gpu_fault fault, const char 
 /* The GPU's first looks are over: one line says what this user may not read. */
 void xs_gpu_added(const struct xs_gpu *gpu, const char *how);
 
-/* ---- host.c, level_zero.c, nvml.c ---- */
+/* ---- host.c, uncore.c, level_zero.c, nvml.c ---- */
 
 /* Processors, memory, network, energy. */
 void xs_host_add(struct xs_sources *sources);
+/* Memory controllers. */
+void xs_uncore_add(struct xs_sources *sources);
 /* GPUs. Their libraries are opened here: where there is none, there are no GPUs. */
 void xs_level_zero_add(struct xs_sources *sources);
 void xs_nvml_add(struct xs_sources *sources);

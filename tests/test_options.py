@@ -9,7 +9,7 @@ import pytest
 from conftest import APPS, ROOT, XSTRACE
 
 TABLE = re.findall(
-    r"^\s*(FLAG|COUNT|MAYBE_COUNT|SIZE|TIME|CHOICE|TEXT|CHECKED|COUNT_OR_ALL|TEXTS|LIST)\((?:('.'|0), )?\"([\w-]+)\"",
+    r"^\s*(FLAG|COUNT|MAYBE_COUNT|MAYBE_TEXT|SIZE|TIME|CHOICE|TEXT|CHECKED|COUNT_OR_ALL|TEXTS|LIST)\((?:('.'|0), )?\"([\w-]+)\"",
     (ROOT / "common/options.c").read_text(),
     re.M,
 )
@@ -145,6 +145,7 @@ def test_the_statuses_are_those_of_env(place):
 
 
 VALUES = {
+    "cpu-metrics": "page-faults",
     "ring-size": "128K",
     "chrome-event-buffer-size": "4000",
     "group": "ComputeBasic",
@@ -195,7 +196,7 @@ def test_every_option_is_accepted(xstrace, kind, letter, name):
     forms = [["--" + name, *value]]
     if value:
         forms.append([f"--{name}={value[0]}"])
-    if kind == "MAYBE_COUNT":
+    if kind in ("MAYBE_COUNT", "MAYBE_TEXT"):
         forms[0] = ["--" + name]
     if letter not in ("", "0"):
         forms.append(["-" + letter[1], *value])

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -211,3 +212,33 @@ def test_energy_that_only_root_reads(tmp_path, machine):
     )  # fmt: skip
     assert run.returncode == 0
     assert f"[WARNING] The energy of intel-rapl:0 may be read by root only (sudo chmod a+r /{ENERGY}/energy_uj)\n" in run.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="counting for the whole machine needs rights")
+def test_memory_controllers(tmp_path, machine):
+    """A box that counts page faults: what it says of all times together is at least what the program had on that processor."""
+    box = "sys/bus/event_source/devices/uncore_imc_3"
+    files = {"type": "1", "cpumask": "0", "format/event": "config:0-7", "format/umask": "config:8-15",
+             "events/cas_count_read": "event=0x02,umask=0x00", "events/cas_count_read.scale": "6.103515625e-5", "events/cas_count_read.unit": "MiB",
+             "events/cas_count_write": "event=0x05", "events/cas_count_write.scale": "6.103515625e-5", "events/cas_count_write.unit": "MiB"}  # fmt: skip
+    for path, text in files.items():
+        machine.put(f"{box}/{path}", text + "\n")
+    for path, text in {"type": "1", "cpumask": "0", "format/event": "config1:0-7", "events/cas_count_read": "event=0x02"}.items():
+        machine.put(f"{box[:-1]}4/{path}", text + "\n")  # whose events are of a kind that we do not know
+    pages = 20000
+    code = f"""
+import mmap, time
+m = mmap.mmap(-1, {pages} * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+m.madvise(mmap.MADV_NOHUGEPAGE)
+time.sleep(0.3)
+for i in range({pages}): m[i * 4096] = 1
+time.sleep(0.1)
+"""
+    run = start(tmp_path, machine, app=("taskset", "-c", "0", sys.executable, "-c", code))
+    counters = finish(run, tmp_path)
+    read = counters["memory of uncore_imc_3 at processor 0 read [B/s]"]
+    # a value that has not changed is not told again: each holds until the next look, 20 ms at least
+    moved = sum(value * (at - before) / 1e6 for (before, _), (at, value) in zip(read, read[1:]))
+    assert moved >= 0.9 * pages * 64
+    assert "memory of uncore_imc_3 at processor 0 written [B/s]" in counters
+    assert not any("uncore_imc_4" in name for name in counters)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "companion.h"
+#include "counted.h"
 #include "itt.h"
 #include "samples.h"
 
@@ -63,6 +64,10 @@ static __attribute__((noinline, cold)) void push_long(struct xstrace_name *name)
 	if (!atomic_load_explicit(&name->id, memory_order_relaxed))
 		atomic_store_explicit(&name->id, xs_name(name->text, itt_domain_id(domain())),
 				      memory_order_relaxed);
+	if (xs_counting()) {
+		xs_counted_begin(name->id, NULL);
+		return;
+	}
 	event = xs_record_begin(sizeof(*event), XS_BEGIN, XS_SOURCE_ITT, 0, name->id,
 				XS_ROLE_BEGIN);
 	if (!event)
@@ -89,17 +94,26 @@ static void push(const char *name)
 		push_name(get_name(name));
 }
 
-static __attribute__((noinline, cold)) void pop_long(void)
+static void write_end(uint64_t tick)
 {
-	uint64_t tick = xs_tick(xs_use_tsc);
 	struct xs_event *event =
 		xs_record_begin(sizeof(*event), XS_END, XS_SOURCE_ITT, 0, 0, XS_ROLE_END);
 
-	if (event) {
-		event->name = itt_domain_id(domain());
-		event->tick = tick;
-		xs_record_end(sizeof(*event));
-	}
+	if (!event)
+		return;
+	event->name = itt_domain_id(domain());
+	event->tick = tick;
+	xs_record_end(sizeof(*event));
+}
+
+static __attribute__((noinline, cold)) void pop_long(void)
+{
+	uint64_t tick = xs_tick(xs_use_tsc);
+
+	if (xs_joined() && xs_counting())
+		xs_counted_end(itt_domain_id(domain()), tick);
+	else
+		write_end(tick);
 	if (xs_watching())
 		xs_watch_end(domain());
 }
@@ -326,6 +340,7 @@ EXPORT const struct xs_library *xs_companion_library(void)
 		.columns = xs_samples_columns,
 		.device_clock = xs_samples_clock,
 		.sample = xs_samples_write,
+		.looked = xs_samples_looked,
 	};
 
 	return &library;

@@ -103,3 +103,21 @@ void xs_samples_write(const struct xs_own_sample *sample)
 	record->work.event.tick = xs_tick(xs_use_tsc);
 	xs_record_end(size);
 }
+
+void xs_samples_looked(uint32_t events, const uint64_t *values)
+{
+	uint32_t count = (uint32_t)__builtin_popcount(events), size = XS_CPU_SIZE(count);
+	struct xs_cpu_record *record;
+
+	if (count > XS_CPU_MAX)
+		return;
+	record = xs_record_begin(size, XS_CPU, XS_SOURCE_NONE, XS_CPU_FLAG_ALL, events,
+				 XS_ROLE_OTHER);
+	if (!record)
+		return;
+	record->enabled = record->running = 0;
+	memcpy(record->value, values, 8u * count);
+	memset(&record->value[count], 0, size - sizeof(*record) - 8u * count);
+	record->event.tick = xs_tick(xs_use_tsc);
+	xs_record_end(size);
+}

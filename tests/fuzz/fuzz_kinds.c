@@ -128,7 +128,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)atexit(at_exit);
 	make_names();
 	file = rundir_process(&dir, PID, 0, RINGS, XS_RING_MIN);
-	dir.run.control->metrics_pid = PID; /* its samples count */
+	dir.run.control->metrics_pid = dir.run.control->processors_pid =
+		PID; /* its samples count */
 	keep_files(true);
 	flip_watch(file, xs_slot_offset(RINGS, XS_RING_MIN));
 	flip_watch(dir.strings, XS_STRINGS_SIZE);
@@ -270,6 +271,28 @@ static void put_metrics(struct xs_ring *ring)
 	xs_ring_commit(rundir_producer(ring), size);
 }
 
+/* What processors have counted, up to the begin or end of a task, or of all. */
+static void put_counts(struct xs_ring *ring, uint64_t now)
+{
+	unsigned which = take(), known = take() * 613u;
+	uint32_t size = XS_CPU_SIZE((uint32_t)__builtin_popcount(known & XS_CPU_ALL));
+	struct xs_cpu_record *record = (void *)reserve(ring, size / 8);
+
+	if (!record)
+		return;
+	memset(record, (int)take(), size);
+	record->event = (struct xs_event){ now,	   known,
+					   XS_CPU, (uint8_t)(size / 8),
+					   0,	   (uint8_t)(which & 1) };
+	record->enabled = which >> 1;
+	record->running = take();
+	xs_ring_commit(rundir_producer(ring), size);
+	if (which & 2)
+		(void)put_begin(&dir, ring, now, take_name());
+	else if (which & 4)
+		(void)put_end(&dir, ring, now, take_name());
+}
+
 /* An argument of a task whose key and value the input chooses. */
 static void put_args(struct xs_ring *ring)
 {
@@ -308,7 +331,9 @@ static void step(struct xs_process *process)
 		(void)put_end(&dir, ring, now, take_name());
 		break;
 	case 2:
-		if (what & 8)
+		if (what & 16)
+			put_counts(ring, now);
+		else if (what & 8)
 			put_metrics(ring);
 		else
 			put_commands(ring);

@@ -24,6 +24,7 @@ void verdict_options(struct xs_options *options, unsigned wishes, unsigned repor
 	options->metric_sampling = options->metric_query && wishes & 1;
 	options->stall_sampling = options->metric_sampling && wishes & 2;
 	options->idle_sampling = options->metric_sampling;
+	options->cpu_events = options->cpu_events_of_tasks = reports & 64 ? XS_CPU_ALL : 0;
 	if (reports & 128)
 		wishes &= ~7u; /* no trace: the report alone is judged */
 	options->chrome_call = wishes & 1;

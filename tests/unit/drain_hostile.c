@@ -183,6 +183,21 @@ static void put_metrics(uint32_t kernel, uint8_t device)
 			 XS_METRICS_SIZE(XS_METRICS_MAX) - (uint32_t)sizeof(struct xs_event));
 }
 
+/* A task with all that can be counted, and the same for the application. */
+static void put_counts(uint32_t name)
+{
+	struct {
+		struct xs_cpu_record head;
+		uint64_t value[XS_CPU_MAX];
+	} record = { .head = { .enabled = UINT64_MAX, .running = 1 } };
+
+	memset(record.value, 0xff, sizeof(record.value));
+	for (uint8_t flags = 0; flags <= XS_CPU_FLAG_ALL; flags++)
+		(void)PUT_RECORD(XS_CPU, XS_SOURCE_ITT, XS_CPU_ALL, flags, record);
+	put_begin(&dir, rundir_ring(file, 0), tick(), name);
+	put_end(&dir, rundir_ring(file, 0), tick(), domain);
+}
+
 static void put_mpi(void)
 {
 	struct {
@@ -257,6 +272,7 @@ static void put_everything(uint32_t round)
 		put_commands(longest(0, (char)('A' + k)), XS_WORK_KERNEL);
 	for (uint8_t k = 0; k < 3; k++)
 		put_metrics(longest(0, 'K'), k);
+	put_counts(name);
 	put_stack();
 	put_call_of(XS_SOURCE_OPENCL, 0);
 	put_call_of(XS_SOURCE_LEVEL_ZERO, 1);

@@ -457,6 +457,19 @@ static void every_choice(const struct xs_option *row)
 	bad(line, "needs a value");
 }
 
+static void every_maybe_text(const struct xs_option *row)
+{
+	const char *field = (const char *)&options + row->offset;
+	char line[256];
+
+	(void)snprintf(line, sizeof(line), "--%s app", row->name);
+	good(line);
+	CHECK(!strcmp(field, row->choices) && app == 2, "%s: %s", line, field);
+	(void)snprintf(line, sizeof(line), "--%s=text app", row->name);
+	good(line);
+	CHECK(!strcmp(field, "text") && app == 2, "%s: %s", line, field);
+}
+
 static void every_text(const struct xs_option *row)
 {
 	static char line[XS_NAMES_MAX + 256], path[XS_NAMES_MAX + 8];
@@ -514,6 +527,8 @@ static void every_row(void)
 			every_time(row);
 		else if (row->type == XS_OPT_MAYBE_COUNT)
 			every_maybe(row);
+		else if (row->type == XS_OPT_MAYBE_TEXT)
+			every_maybe_text(row);
 		else
 			every_number(row);
 	}

@@ -23,6 +23,7 @@
 #include "names.h"
 #include "processes.h"
 #include "run_open.h"
+#include "processors.h"
 #include "samples.h"
 #include "text.h"
 
@@ -389,6 +390,7 @@ int xs_drain(const char *dir, int channel)
 	xs_demand_close(&loop.run);
 	xs_flight_destroy(loop.run.flight);
 	xs_samples_free(&loop.run);
+	xs_processors_free(&loop.run);
 	xs_texts_fini(&loop.run);
 	xs_timeline_fini(&loop.run.clock);
 	xs_timeline_fini(&loop.run.raw);

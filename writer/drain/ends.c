@@ -116,13 +116,18 @@ void xs_loop_finish(struct xs_loop *loop, struct xs_process **link, enum xs_end 
 
 bool xs_loop_is_last(const struct xs_loop *loop, const struct xs_process *process)
 {
-	return process->pid == loop->run.control->metrics_pid;
+	return process->pid == loop->run.control->metrics_pid ||
+	       process->pid == loop->run.control->processors_pid;
 }
 
 /* What others of the run record is joined with what it has: it waits for them. */
 static bool waits_for_others(const struct xs_loop *loop, const struct xs_process *process)
 {
-	return xs_loop_is_last(loop, process) && loop->processes->next;
+	if (xs_loop_is_last(loop, process))
+		for (const struct xs_process *p = loop->processes; p; p = p->next)
+			if (!xs_loop_is_last(loop, p))
+				return true;
+	return false;
 }
 
 bool xs_loop_finish_ended(struct xs_loop *loop)

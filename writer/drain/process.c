@@ -563,6 +563,7 @@ void xs_process_free(struct xs_process *process)
 		free(track->started);
 		xs_about_forget(track);
 		free(track->own_time);
+		free(track->counts);
 		free(track);
 	}
 	unmap(process);

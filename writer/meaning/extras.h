@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "cpu_events.h"
 #include "track.h"
 
 /* A time by a clock of the application's: struct xs_own_time_record. */
@@ -14,6 +15,24 @@ struct xs_own_time {
 	uint32_t clock;
 	uint8_t placed; /* by what; 0: not at all */
 };
+
+/* What processors have counted: up to a time, or in a time. */
+struct xs_counted {
+	uint32_t known;		   /* a bit for each event that was counted (cpu_events.h) */
+	uint64_t enabled, running; /* ns that the hardware was to count, and did */
+	uint64_t value[XS_CPU_EVENTS];
+};
+
+/* Instructions per cycle; false: one of both was not counted, or nothing was. */
+static inline bool xs_counted_ipc(const struct xs_counted *counted, double *ret)
+{
+	const uint32_t both = XS_CPU_BIT(XS_CPU_CYCLES) | XS_CPU_BIT(XS_CPU_INSTRUCTIONS);
+
+	if ((counted->known & both) != both || !counted->value[XS_CPU_CYCLES])
+		return false;
+	*ret = (double)counted->value[XS_CPU_INSTRUCTIONS] / (double)counted->value[XS_CPU_CYCLES];
+	return true;
+}
 
 /* What few tasks have. */
 struct xs_extra {
@@ -30,6 +49,7 @@ struct xs_extra {
 	bool cancelled; /* a wait */
 	bool unplaced;	/* where it lies is arbitrary, not how long it is */
 	struct xs_own_time began;
+	struct xs_counted counted; /* up to its begin; once it has ended: by it */
 };
 
 /* The id of one span, which nobody else has; self: as in struct xs_extra. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "copy.h"
+#include "counted.h"
 #include "extras.h"
 #include "itt.h"
 #include "own_clock.h"
@@ -416,6 +417,8 @@ static void read_task(struct xs_track *track, const struct xs_task_record *recor
 	if (!task)
 		return;
 	task->start = xs_own_time_begin(track, &record->event, task, ns);
+	if (track->counts_due)
+		xs_counted_begins(track, &record->event, task);
 	if (task->start != ns)
 		track->last_ns = last; /* it is not on the thread's own track */
 	set_ids(track->process, task, record);

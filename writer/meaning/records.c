@@ -65,6 +65,8 @@ void xs_task_end_among(struct xs_track *track, const struct xs_event *event, uin
 	uint64_t last = track->last_ns;
 
 	end = xs_own_time_end(track, event, &task, end);
+	if (task.extra && (track->counts_due || task.extra->counted.known))
+		xs_counted_ends(track, event, &task);
 	if (end > last && !(task.extra && task.extra->unplaced))
 		track->last_ns = end;
 	xs_itt_end(track, &task, end, at + 1 != track->depth || end < last, false);
@@ -281,20 +283,20 @@ static void read_of_other(struct xs_track *track, const struct xs_event *event, 
 		xs_own_time_read(track, (const void *)event, size);
 	else if (event->kind == XS_THREAD_NAMED)
 		xs_thread_named(track->process, event, size);
+	else if (event->kind == XS_CPU)
+		xs_counted_read(track, (const void *)event, size);
 	else
 		read_wait(track, (const void *)event, size);
 }
 
 void xs_record_read_other(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
-	struct xs_process *process = track->process;
-
 	switch (event->kind) {
 	case XS_CALL:
 		read_call(track, event, size);
 		break;
 	case XS_DEVICE:
-		device_work(process, (const void *)event, size);
+		device_work(track->process, (const void *)event, size);
 		break;
 	case XS_COMMANDS:
 		read_commands(track, event, size);
@@ -312,11 +314,11 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_STALLED:
 	case XS_SAMPLE:
 	case XS_KERNEL_PLACE:
-		read_description(process, event, size);
+		read_description(track->process, event, size);
 		break;
 	case XS_CALL_IN:
 	case XS_CALL_OUT: /* was looked at with its XS_CALL */
-		if (process->log_calls && event->kind == XS_CALL_IN)
+		if (track->process->log_calls && event->kind == XS_CALL_IN)
 			xs_calls_begin(track, event, size);
 		break;
 	case XS_THREAD:
@@ -324,6 +326,7 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 		return;
 	case XS_PAD:
 		return;
+	case XS_CPU:
 	case XS_LOST_ENDS:
 	case XS_STACK:
 	case XS_WAITED:

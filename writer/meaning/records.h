@@ -4,6 +4,7 @@
 #ifndef XS_RECORDS_H
 #define XS_RECORDS_H
 
+#include "counted.h"
 #include "plain.h"
 #include "tasks.h"
 
@@ -56,7 +57,12 @@ static inline void xs_record_read(struct xs_track *track, const struct xs_event 
 				  uint32_t size)
 {
 	if (event->kind == XS_BEGIN) {
-		(void)xs_track_open(track, xs_process_ns(track->process, event->tick), event->name);
+		struct xs_open *task = xs_track_open(track,
+						     xs_process_ns(track->process, event->tick),
+						     event->name);
+
+		if (__builtin_expect(track->counts_due, 0))
+			xs_counted_begins(track, event, task);
 		track->records++;
 	} else if (event->kind == XS_END) {
 		xs_task_end(track, event);

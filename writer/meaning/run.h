@@ -65,6 +65,8 @@ struct xs_run {
 	/* names.c: copies of the strings that were asked for; NULL: none yet */
 	struct xs_texts *texts;
 	struct xs_samples *samples; /* what devices were sampled (samples.c); NULL: nothing yet */
+	/* kernels of processors, and what those have counted (processors.c); NULL: nothing yet */
+	struct xs_processors *processors;
 	struct xs_backlog *backlog; /* NULL: there is to be none */
 	struct xs_flight *flight;   /* NULL: records become text as they are read */
 	struct xs_demand *demand;   /* --on-demand; NULL: traces begin without being asked for */

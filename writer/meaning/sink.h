@@ -13,6 +13,8 @@
 #include "traced.h"
 #include "track.h"
 
+struct xs_looked; /* counted.h */
+
 #define XS_SPAN_TASK XS_SPAN_COUNT
 
 /* A task, frame, region, … that the application has described. */
@@ -204,6 +206,8 @@ struct xs_sink {
 	void (*metrics)(struct xs_process *process, const struct xs_metrics *metrics);
 	/* What a device has counted in a period that begins at work->start: of no work. */
 	void (*sample)(struct xs_process *process, const struct xs_metrics *sample);
+	/* What processors have counted of the application so far; times only rise. */
+	void (*looked)(struct xs_process *process, const struct xs_looked *looked);
 	/*
 	 * How often warps were found at this address of a kernel (work->record's name, device and
 	 * source), by reason: `value` alone, no types.

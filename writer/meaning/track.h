@@ -73,6 +73,8 @@ struct xs_track {
 	uint32_t row;		  /* string id of the track that tasks go to; 0: the thread's own */
 	void *sink[XS_SINKS_MAX]; /* what each sink has of it, by its number */
 	struct xs_own_time *own_time; /* own_clock.c; NULL: none yet */
+	struct xs_counts *counts;     /* counted.c; NULL: none yet */
+	bool counts_due;	      /* they are those of the next begin or end */
 	struct keyed *bare;	      /* itt.c: the newest open span without an id; NULL: none */
 	struct xs_calls *calls;	      /* calls.c: those that the thread is in; NULL: none yet */
 	struct xs_callers *callers; /* records.c: of the call whose record comes; NULL: none yet */

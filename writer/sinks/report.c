@@ -169,6 +169,7 @@ static const char *const columns[XS_COL_COUNT] = {
 	"untimed_commands",
 	"open_commands",
 	"open_requests",
+	"counted",
 };
 
 static void put_head(struct xs_report *report)

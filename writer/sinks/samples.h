@@ -81,6 +81,13 @@ void xs_stalls_free(struct xs_sampled_device *device);
 
 /* ---- samples_join.c ---- */
 
+/* The first `size` bytes of the file, to be changed; NULL: it has not as many. */
+void *xs_samples_map(FILE *file, size_t size);
+/*
+ * By the first two words of each, in place, however many there are; mostly they are in order.
+ */
+void xs_samples_sort(void *array, size_t count, size_t size);
+
 /* Writes the files of the sampling process. True: there was something to write. */
 bool xs_samples_write(struct xs_process *process, struct xs_samples *samples);
 

@@ -39,7 +39,7 @@ struct joined {
 
 /* ---- files as arrays ---- */
 
-static void *map_file(FILE *file, size_t size)
+void *xs_samples_map(FILE *file, size_t size)
 {
 	struct stat status;
 	void *map;
@@ -81,8 +81,7 @@ static void sift(unsigned char *of, size_t at, size_t count, size_t size)
 	}
 }
 
-/* In place, however many there are; mostly they are in order. */
-static void sort(void *array, size_t count, size_t size)
+void xs_samples_sort(void *array, size_t count, size_t size)
 {
 	unsigned char *of = array;
 	bool sorted = true;
@@ -249,9 +248,9 @@ static bool map(struct joined *joined)
 	const struct xs_sampled_device *device = joined->device;
 
 	joined->stride = sizeof(struct xs_sample) + 8u * device->count;
-	joined->samples = map_file(device->samples, device->sample_count * joined->stride);
+	joined->samples = xs_samples_map(device->samples, device->sample_count * joined->stride);
 	joined->kernels =
-		map_file(device->kernels, device->kernel_count * sizeof(*joined->kernels));
+		xs_samples_map(device->kernels, device->kernel_count * sizeof(*joined->kernels));
 	return joined->samples && (joined->kernels || !device->kernel_count);
 }
 
@@ -282,8 +281,8 @@ static void write_device(struct joined *joined)
 
 	joined->rows_max = OVERLAP_MAX * (device->sample_count + 1);
 	unwrap(joined);
-	sort(joined->kernels, device->kernel_count, sizeof(*joined->kernels));
-	sort(joined->samples, device->sample_count, joined->stride);
+	xs_samples_sort(joined->kernels, device->kernel_count, sizeof(*joined->kernels));
+	xs_samples_sort(joined->samples, device->sample_count, joined->stride);
 	put_header(joined);
 	put_rows(joined);
 	tell(joined);
@@ -304,7 +303,7 @@ bool xs_samples_write(struct xs_process *process, struct xs_samples *samples)
 {
 	struct xs_output out = { .fd = -1 };
 	char path[PATH_MAX];
-	const char *names = map_file(samples->names, samples->names_length);
+	const char *names = xs_samples_map(samples->names, samples->names_length);
 	bool own = process->run->options->result_dir[0], open = false, some = false;
 
 	for (uint32_t i = 0; i < samples->device_count; i++) {

@@ -8,16 +8,18 @@
 
 #include "traced.h"
 
-#define XS_SINKS(SINK)                   \
-	SINK(XS_SINK_CHROME, chrome)     \
-	SINK(XS_SINK_CALL_LOG, call_log) \
-	SINK(XS_SINK_TIMELINE, timeline) \
-	SINK(XS_SINK_SUMMARY, summary)   \
-	SINK(XS_SINK_STACKS, stacks)     \
-	SINK(XS_SINK_EVENTS, events)     \
-	SINK(XS_SINK_METRICS, metrics)   \
-	SINK(XS_SINK_SAMPLES, samples)   \
-	SINK(XS_SINK_KERNEL_STALLS, kernel_stalls)
+#define XS_SINKS(SINK)                             \
+	SINK(XS_SINK_CHROME, chrome)               \
+	SINK(XS_SINK_CALL_LOG, call_log)           \
+	SINK(XS_SINK_TIMELINE, timeline)           \
+	SINK(XS_SINK_SUMMARY, summary)             \
+	SINK(XS_SINK_STACKS, stacks)               \
+	SINK(XS_SINK_EVENTS, events)               \
+	SINK(XS_SINK_METRICS, metrics)             \
+	SINK(XS_SINK_SAMPLES, samples)             \
+	SINK(XS_SINK_KERNEL_STALLS, kernel_stalls) \
+	SINK(XS_SINK_TASK_COUNTS, task_counts)     \
+	SINK(XS_SINK_PROCESSORS, processors)
 
 #define XS_NUMBER_OF(number, name) number,
 enum xs_sink_number { XS_SINKS(XS_NUMBER_OF) XS_SINK_COUNT };

@@ -37,6 +37,12 @@ uint64_t xs_timing_total(const struct xs_table *table);
 
 /* Has something the same name on two devices? */
 bool xs_timing_needs_device(const struct xs_table *table);
+/*
+ * Several processes write to one stderr: each table says whose it is. A file's name does that for
+ * all in it.
+ */
+void xs_timing_title(struct xs_process *process, struct xs_report *report, const char *title,
+		     const char *end);
 /* Of text in UTF-8. */
 size_t xs_timing_columns(const char *text, size_t length);
 /*

@@ -12,21 +12,22 @@
 
 typedef unsigned long long ull;
 
-/*
- * Several processes write to one stderr: each table says whose it is. A file's name does that for
- * all in it.
- */
-static void print_title(const struct xs_timing_view *view, const char *title, const char *end)
+void xs_timing_title(struct xs_process *process, struct xs_report *report, const char *title,
+		     const char *end)
 {
-	struct xs_process *process = view->process;
 	char rank[32] = "";
 
 	if (xs_process_rank(process) >= 0)
 		(void)snprintf(rank, sizeof(rank), ", rank %d", xs_process_rank(process));
-	if (!view->report->to_file)
-		xs_report_print(view->report, "\nProcess %d%s: %s\n", process->pid, rank,
+	if (!report->to_file)
+		xs_report_print(report, "\nProcess %d%s: %s\n", process->pid, rank,
 				xs_title_of(process));
-	xs_report_print(view->report, "\n=== %s ===\n%s", title, end);
+	xs_report_print(report, "\n=== %s ===\n%s", title, end);
+}
+
+static void print_title(const struct xs_timing_view *view, const char *title, const char *end)
+{
+	xs_timing_title(view->process, view->report, title, end);
 }
 
 /* ---- a table of one group ---- */
