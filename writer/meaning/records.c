@@ -234,6 +234,31 @@ static void read_commands(struct xs_track *track, const struct xs_event *event, 
 
 /* ---- reading ---- */
 
+static void read_team(struct xs_track *track, const struct xs_team_record *record, uint32_t size)
+{
+	struct xs_process *process = track->process;
+	uint64_t tick = record->event.tick;
+	struct xs_team team = { .name = record->event.name, .region = record->region };
+
+	if (size < sizeof(*record))
+		return;
+	if (record->duration > tick || record->waited > record->duration ||
+	    record->told > record->duration - record->waited ||
+	    !xs_track_believes(track, &record->event, 0)) {
+		process->corrupt++;
+		return;
+	}
+	team.start = xs_process_ns(process, tick - record->duration);
+	team.end = xs_process_ns(process, tick);
+	team.waited = team.end - xs_process_ns(process, tick - record->waited);
+	team.index = record->index;
+	team.size = record->size;
+	team.more = record->event.flags & XS_TEAM_FLAG_MORE;
+	team.told = team.end - xs_process_ns(process, tick - record->told);
+	if (team.start <= team.end && team.waited <= team.end - team.start)
+		XS_TELL_SINKS(process, team, process, &team);
+}
+
 /* For which commands the call has waited whose record came before. */
 static void read_wait(struct xs_track *track, const struct xs_waited_record *record, uint32_t size)
 {
@@ -336,6 +361,9 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_EXTERNAL:
 		xs_activity_read(track, event, size);
 		break;
+	case XS_TEAM:
+		read_team(track, (const void *)event, size);
+		return;
 	case XS_ENQUEUED:
 		xs_cuda_enqueued(track, event, size);
 		break;

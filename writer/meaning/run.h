@@ -64,6 +64,9 @@ struct xs_run {
 	uint32_t filtered[XS_FILTERED];
 	/* names.c: copies of the strings that were asked for; NULL: none yet */
 	struct xs_texts *texts;
+	/* places.c: of texts that say where something is; NULL: they stay without */
+	char *(*place_text)(struct xs_run *run, const char *text, uint32_t *length);
+	bool placing; /* it is at work: a file's path is no such text */
 	struct xs_samples *samples; /* what devices were sampled (samples.c); NULL: nothing yet */
 	struct xs_backlog *backlog; /* NULL: there is to be none */
 	struct xs_flight *flight;   /* NULL: records become text as they are read */

@@ -169,6 +169,11 @@ static const char *const columns[XS_COL_COUNT] = {
 	"untimed_commands",
 	"open_commands",
 	"open_requests",
+	"threads",
+	"work_ns",
+	"waited_ns",
+	"late_ns",
+	"imbalance_percent",
 };
 
 static void put_head(struct xs_report *report)
