@@ -7,9 +7,12 @@
 typedef void mutex_acquire(int kind, unsigned hint, unsigned implementation, uint64_t lock,
 			   const void *code);
 typedef void mutex(int kind, uint64_t lock, const void *code);
-typedef void nest_lock(int endpoint, uint64_t lock, const void *code);
 
-/* A test does not wait, and need not succeed: nothing is shown of it. */
+/*
+ * A test does not wait, and need not succeed: nothing is shown of it. But LLVM's runtime before 17
+ * calls a test of a lock like the lock's. So a wait is written when it is over: one of which no
+ * more is heard was none.
+ */
 static enum omp_what what_of_wait(int kind)
 {
 	static const uint8_t whats[OMPT_MUTEXES] = {
@@ -30,20 +33,25 @@ static enum omp_what what_of_hold(int kind)
 static void on_acquire(int kind, unsigned hint, unsigned implementation, uint64_t lock,
 		       const void *code)
 {
-	enum omp_what what = what_of_wait(kind);
-	uint64_t tick = what == OMP_NOTHING ? 0 : omp_now();
+	struct omp_thread *thread = what_of_wait(kind) == OMP_NOTHING ? NULL : omp_thread();
 
-	if (tick)
-		omp_begin(omp_name(what, code), tick);
+	if (thread) {
+		thread->lock = lock;
+		thread->lock_tick = omp_now();
+	}
 	OMP_PASS_ON(OMPT_MUTEX_ACQUIRE, mutex_acquire, kind, hint, implementation, lock, code);
 }
 
 static void on_acquired(int kind, uint64_t lock, const void *code)
 {
-	uint64_t tick = what_of_wait(kind) == OMP_NOTHING ? 0 : omp_now();
+	enum omp_what what = what_of_wait(kind);
+	struct omp_thread *thread = what == OMP_NOTHING ? NULL : omp_thread();
+	uint64_t tick = thread ? omp_now() : 0;
 
-	if (tick)
+	if (tick && thread->lock_tick && thread->lock == lock) {
+		omp_begin(omp_name(what, code), thread->lock_tick);
 		omp_end(tick);
+	}
 	if (tick && what_of_hold(kind) != OMP_NOTHING)
 		omp_begin(omp_name(what_of_hold(kind), code), tick);
 	OMP_PASS_ON(OMPT_MUTEX_ACQUIRED, mutex, kind, lock, code);
@@ -58,20 +66,9 @@ static void on_released(int kind, uint64_t lock, const void *code)
 	OMP_PASS_ON(OMPT_MUTEX_RELEASED, mutex, kind, lock, code);
 }
 
-/* A nestable lock is acquired again, or released and still held: the first of these ends a wait. */
-static void on_nest_lock(int endpoint, uint64_t lock, const void *code)
-{
-	uint64_t tick = endpoint == OMPT_BEGIN ? omp_now() : 0;
-
-	if (tick)
-		omp_end(tick);
-	OMP_PASS_ON(OMPT_NEST_LOCK, nest_lock, endpoint, lock, code);
-}
-
 const struct omp_callback omp_of_locks[] = {
 	OMP_CALLBACK(OMPT_MUTEX_ACQUIRE, on_acquire),
 	OMP_CALLBACK(OMPT_MUTEX_ACQUIRED, on_acquired),
 	OMP_CALLBACK(OMPT_MUTEX_RELEASED, on_released),
-	OMP_CALLBACK(OMPT_NEST_LOCK, on_nest_lock),
 	{ 0 },
 };

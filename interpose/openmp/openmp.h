@@ -111,6 +111,7 @@ struct omp_thread {
 	uint32_t depth;		  /* of member[]; it may be more than there are */
 	uint32_t open;
 	const void *code; /* of the region that it has just begun, and of which it is not yet a member */
+	uint64_t lock, lock_tick; /* that it wants, and since when; 0: that was not recorded */
 	struct omp_member member[OMP_DEPTH];
 	uint64_t task[OMP_OPEN]; /* explicit ones, the innermost last */
 	uint8_t waits[OMP_OPEN]; /* member->waits when each began */

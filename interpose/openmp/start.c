@@ -3,6 +3,7 @@
  * which is with the program's first region. GCC's libgomp does not look.
  */
 #include "openmp.h"
+#include "shm.h"
 
 static struct ompt_tool *theirs; /* of the runtime that starts just now, or started last */
 
@@ -53,5 +54,6 @@ struct ompt_tool *ompt_start_tool(unsigned version, const char *runtime)
 	if (!options || !xs_want_openmp(options))
 		return others;
 	theirs = others;
+	xs_tell_unseen(XS_SEEN_OPENMP);
 	return &tool;
 }

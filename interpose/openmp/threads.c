@@ -17,6 +17,7 @@ static void clear(struct omp_thread *thread)
 {
 	thread->depth = thread->open = 0;
 	thread->code = NULL;
+	thread->lock_tick = 0;
 }
 
 static __attribute__((noinline, cold)) struct omp_thread *take(void)
