@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from others import CCL
+from others import CCL, CLIENTS, need, needs_clients
 
 OPENMP = "--chrome-openmp-logging"
 REPORT = "--openmp-report"
@@ -279,6 +279,34 @@ def test_a_tool_of_the_program_works_as_without_us(xstrace, program, tmp_path, h
     assert (names["parallel"], names["implicit task"], names["task"]) == (6, 6 * T, 30)
     # and where OpenMP is not asked for, it is alone
     assert xstrace("--chrome-itt-logging", path, ["all", 3], env=env).out == bare.out
+
+
+# ---- PyTorch ----
+
+
+@needs_clients
+def test_from_an_operation_by_a_primitive_to_a_region(xstrace, tmp_path):
+    """A step of PyTorch's, whose own runtime is GCC's: LLVM's takes its place."""
+    need("torch")
+    script = tmp_path / "step.py"
+    script.write_text(
+        "import torch\ntorch.set_num_threads(2)\nconvolution, x = torch.nn.Conv2d(16, 32, 3), torch.randn(8, 16, 64, 64)\n"
+        "with torch.autograd.profiler.emit_itt():\n    for _ in range(3):\n        torch.relu(convolution(x)).sum().backward()\n"
+    )
+    run = xstrace(f"--chrome-dnn-logging {OPENMP} {REPORT}", CLIENTS, [script], env={"LD_PRELOAD": "libomp.so.5"})
+    assert run.status == 0, run.err
+    chains = Counter()
+    for tasks in run.trace.by_thread(run.trace.tasks).values():
+        outer = []
+        for task in tasks:
+            while outer and outer[-1].end <= task.start:
+                outer.pop()
+            outer.append(task)
+            if task.name.startswith("OpenMP::parallel"):
+                chains.update([tuple(one.name.split("::")[0] for one in outer if not one.name.startswith("OpenMP::parallel"))])
+    inside = {chain for chain in chains if chain[:1] == ("PyTorch",)}
+    assert any(chain[-1] == "dnnl" for chain in inside) and any(chain[-1] == "PyTorch" for chain in inside)
+    assert "TensorIterator" in run.err
 
 
 # ---- a runtime by hand ----

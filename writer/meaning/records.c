@@ -306,6 +306,8 @@ static void read_of_other(struct xs_track *track, const struct xs_event *event, 
 		xs_own_time_read(track, (const void *)event, size);
 	else if (event->kind == XS_THREAD_NAMED)
 		xs_thread_named(track->process, event, size);
+	else if (event->kind == XS_TEAM)
+		read_team(track, (const void *)event, size);
 	else
 		read_wait(track, (const void *)event, size);
 }
@@ -354,6 +356,7 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_WAITED:
 	case XS_OWN_TIME:
 	case XS_THREAD_NAMED:
+	case XS_TEAM:
 		read_of_other(track, event, size);
 		return;
 	case XS_ACTIVITY:
@@ -361,9 +364,6 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_EXTERNAL:
 		xs_activity_read(track, event, size);
 		break;
-	case XS_TEAM:
-		read_team(track, (const void *)event, size);
-		return;
 	case XS_ENQUEUED:
 		xs_cuda_enqueued(track, event, size);
 		break;
