@@ -471,7 +471,7 @@ static inline void xs_own_ahead(const void *record)
  * saves no registers. False: the long way (xs_record_begin()) must be taken. `name` must be valid,
  * and xs_is_open() has said yes.
  */
-XS_INLINE bool xs_mark_open(uint8_t kind, uint8_t source, uint32_t name)
+XS_INLINE bool xs_mark_timed(uint8_t kind, uint8_t source, uint32_t name, const uint64_t *tick)
 {
 	struct xs_producer *producer = &xs_tls.producer;
 	struct xs_event *event;
@@ -492,11 +492,22 @@ XS_INLINE bool xs_mark_open(uint8_t kind, uint8_t source, uint32_t name)
 	event->words = sizeof(*event) / 8;
 	event->source = source;
 	event->flags = 0;
-	event->tick = xs_tick(true);
+	event->tick = tick ? *tick : xs_tick(true);
 	xs_own_ahead(event);
 	xs_ring_commit(producer, sizeof(struct xs_event));
 	xs_inside_end();
 	return true;
+}
+
+XS_INLINE bool xs_mark_open(uint8_t kind, uint8_t source, uint32_t name)
+{
+	return xs_mark_timed(kind, source, name, NULL);
+}
+
+/* The same of something whose time is known. */
+XS_INLINE bool xs_mark_at(uint8_t kind, uint8_t source, uint32_t name, uint64_t tick)
+{
+	return xs_mark_timed(kind, source, name, &tick);
 }
 
 /* The same for a caller who has not asked whether anything is recorded. */

@@ -233,6 +233,21 @@ __attribute__((no_sanitize("address"))) static uint64_t code_before(uintptr_t at
 	return code;
 }
 
+uint64_t xs_stack_place(uintptr_t after_call)
+{
+	struct dl_find_object module = { 0 };
+
+	if (!find_module(after_call - 1, &module))
+		return XS_FRAME_RAW | after_call;
+	return XS_FRAME(name_of(&module, after_call - 1),
+			after_call - module.dlfo_link_map->l_addr);
+}
+
+uint64_t xs_stack_unloaded(void)
+{
+	return atomic_load_explicit(&closed, memory_order_relaxed);
+}
+
 /* The word for the trace, and the way on if it is known: from the table or from the module. */
 static uint64_t place_of(struct frame *frame, struct xs_rule *ret_rule)
 {

@@ -21,6 +21,13 @@ uint32_t xs_stack_frames(uint64_t *frames, uint32_t room, bool *ret_more)
 	__attribute__((cold, noinline));
 
 /*
+ * A return address as records have it, and how many libraries the program has unloaded: what was
+ * found before then may be wrong.
+ */
+uint64_t xs_stack_place(uintptr_t after_call) __attribute__((cold, noinline));
+uint64_t xs_stack_unloaded(void);
+
+/*
  * Does the function still run whose return address lies at `slot`, interrupted by a signal whose
  * handler this thread is in? Where that cannot be found out, the answer is yes.
  */

@@ -83,6 +83,11 @@ const struct xs_option xs_option_table[] = {
 	     "As --chrome-itt-logging, with oneDNN's primitives among the tasks"),
 	FLAG('r', "ccl-summary-report", ccl_summary,
 	     "Report the time spent in oneCCL's collectives, by message size"),
+	FLAG(0, "chrome-openmp-logging", chrome_openmp,
+	     "Trace OpenMP's regions, loops, tasks, barriers and locks (runtimes with OMPT: LLVM's "
+	     "and Intel's, not GCC's)"),
+	FLAG(0, "openmp-report", openmp_report,
+	     "Report each parallel region: its time, waits and imbalance"),
 	FLAG(0, "chrome-sycl-logging", chrome_sycl, "Accepted: the SYCL runtime is not traced yet"),
 	TEXT(0, "chrome-kmd-logging", kmd_script, "SCRIPT",
 	     "Trace the kernel's side with a bpftrace script beside the application, into "

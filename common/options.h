@@ -36,6 +36,7 @@ struct xs_options {
 	bool chrome_ccl;
 	bool chrome_dnn;
 	bool chrome_mpi;
+	bool chrome_openmp, openmp_report;
 	bool chrome_sycl; /* no backend yet */
 	bool metric_query, metric_sampling, stall_sampling, idle_sampling;
 	bool ccl_summary;
@@ -168,6 +169,7 @@ bool xs_want_chrome(const struct xs_options *options);
 bool xs_want_reports(const struct xs_options *options); /* any of them */
 bool xs_want_itt(const struct xs_options *options);	/* of any domain */
 bool xs_want_all_itt(const struct xs_options *options); /* of all domains */
+bool xs_want_openmp(const struct xs_options *options);
 bool xs_want_hardware(const struct xs_options *options);
 /* Of which metrics: --group, or unitrace's default. */
 const char *xs_metric_group(const struct xs_options *options);

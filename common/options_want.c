@@ -6,13 +6,18 @@ bool xs_want_chrome(const struct xs_options *o)
 {
 	return o->chrome_call || o->chrome_kernel || o->chrome_device || o->chrome_itt ||
 	       o->chrome_ccl || o->chrome_dnn || o->chrome_mpi || o->chrome_sycl ||
-	       o->system_metrics;
+	       o->chrome_openmp || o->system_metrics;
+}
+
+bool xs_want_openmp(const struct xs_options *o)
+{
+	return o->chrome_openmp || o->openmp_report;
 }
 
 bool xs_want_reports(const struct xs_options *o)
 {
 	return o->host_timing || o->device_timing || o->kernel_submission || o->device_timeline ||
-	       o->call_logging || o->ccl_summary || o->cpu_metrics[0];
+	       o->call_logging || o->ccl_summary || o->cpu_metrics[0] || o->openmp_report;
 }
 
 bool xs_want_all_itt(const struct xs_options *o)

@@ -94,6 +94,8 @@ enum xs_kind {
 	XS_COUNTED,	 /* the same, of one that is told elsewhere; struct xs_counted_record */
 	XS_STALLED, /* how often warps were found at an instruction; struct xs_stalled_record */
 	XS_CPU,	    /* what processors have counted so far; struct xs_cpu_record */
+	/* a thread has done its part of a parallel region; struct xs_team_record */
+	XS_TEAM,
 };
 
 /* Who made the record: a row of writer/meaning/backends.c. Tables of reports come in this order. */
@@ -347,6 +349,22 @@ struct xs_cpu_record {
 #define XS_CPU_MAX	   24u /* values */
 #define XS_CPU_SIZE(count) (((uint32_t)sizeof(struct xs_cpu_record) + 8u * (count) + 15) & ~15u)
 static_assert(sizeof(struct xs_cpu_record) == 32, "multiple of 16");
+
+/*
+ * A second one with XS_TEAM_FLAG_MORE comes for each task that the thread has run while it waited
+ * at the region's end: its tick is the task's end, and its numbers are the sums until then.
+ */
+struct xs_team_record {
+	struct xs_event event; /* tick: when it arrived at the region's end; name: the region's */
+	uint64_t region;       /* serial number of this run of the region, from 1 */
+	uint64_t duration;     /* since it began with its part, in ticks, … */
+	uint64_t waited;       /* … and how much of that it has waited */
+	uint64_t told; /* ticks of work (duration - waited) that its records before this one had */
+	uint64_t reserved;
+	uint32_t index, size; /* which thread of how many */
+};
+static_assert(sizeof(struct xs_team_record) == 64, "a cache line");
+#define XS_TEAM_FLAG_MORE 1
 
 /*
  * Which commands of a queue a call has waited for. Those before it in a queue that keeps its order

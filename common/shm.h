@@ -207,7 +207,8 @@ enum xs_unseen {
 	XS_UNSEEN_METRIC_GROUP,
 	XS_UNSEEN_METRIC_ACTIVE,
 	XS_UNSEEN_METRIC_THEIRS,
-	XS_UNSEEN_METRIC_CUPTI
+	XS_UNSEEN_METRIC_CUPTI,
+	XS_SEEN_OPENMP /* the other way round: a runtime of OpenMP's tells us what it does */
 };
 
 #define XS_ARGUMENTS_MAX 1024u

@@ -18,6 +18,7 @@ MAY_USE = {
     "itt_collector": ["common", "collector"],
     "interpose/mpi": ["common", "collector"],
     "gpu/base": ["common", "collector"],
+    "interpose/openmp": BACKEND,
     **{f"gpu/{path.name}": BACKEND for path in sorted((ROOT / "gpu").iterdir()) if path.is_dir() and path.name != "base"},
     "writer/base": ["common"],
     "writer/formats": [],

@@ -364,6 +364,15 @@ static void tell_not_traced(const struct xs_loop *loop)
 	xs_lost_tell(&loop->lost);
 }
 
+/* An option that has shown nothing: mostly the runtime is the reason. */
+static void tell_no_openmp(const struct xs_loop *loop)
+{
+	if (xs_want_openmp(loop->run.options) && !loop->run.saw_openmp && !loop->run.recovering)
+		xs_tell("[INFO] no runtime of OpenMP was seen. GCC's libgomp does not tell "
+			"tools what it does (no OMPT); LLVM's runtime takes its place with "
+			"LD_PRELOAD=libomp.so.5\n");
+}
+
 int xs_drain(const char *dir, int channel)
 {
 	static struct xs_loop loop; /* large, and most of it is never touched */
@@ -380,6 +389,7 @@ int xs_drain(const char *dir, int channel)
 		return error;
 	tell_not_traced(&loop);
 	tell_not_asked(&loop);
+	tell_no_openmp(&loop);
 	if (loop.run.recovering && !loop.run.wrote_something)
 		xs_tell("[INFO] --recover %s: nothing was left to be written\n", loop.run.dir);
 	xs_backlog_close(&loop.run);

@@ -223,6 +223,7 @@ static void tell_unseen(const struct xs_process *process)
 	};
 	uint32_t unseen = atomic_load(&process->file->unseen);
 
+	process->run->saw_openmp |= unseen >> XS_SEEN_OPENMP & 1;
 	for (uint32_t i = 0; i < sizeof(what) / sizeof(what[0]); i++)
 		if (unseen & 1u << i)
 			xs_tell("[WARNING] process %d (%s): %s\n", process->pid, process->comm,

@@ -12,6 +12,7 @@
 
 #include "channel.h"
 #include "lost.h"
+#include "places.h"
 #include "process.h"
 #include "run_open.h"
 #include "text.h"
@@ -89,6 +90,7 @@ static int map_files(struct xs_run *run)
 	if (error < 0)
 		return error;
 	run->strings = map;
+	run->place_text = xs_place_text;
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "backends.h"
 #include "hash.h"
 #include "names.h"
+#include "place.h"
 
 #define TEXTS_MAX   (1u << 18) /* strings; the table of honest processes holds less, see strtab.h */
 #define TEXTS_BYTES (32u << 20)
@@ -78,8 +79,25 @@ static bool grow_texts(struct xs_texts *texts)
 	return true;
 }
 
+/* Puts a function's name into a text that says where in the code something is. */
+static char *with_place(struct xs_run *run, char *text, uint32_t *length)
+{
+	uint64_t frame;
+	char *shown;
+
+	if (!run->place_text || run->placing || !xs_place_marked(text, *length, &frame))
+		return text;
+	run->placing = true;
+	shown = run->place_text(run, text, length);
+	run->placing = false;
+	if (!shown)
+		return text;
+	free(text);
+	return shown;
+}
+
 /* The string of the id, as it is now; false: the id is invalid, or there is no memory. */
-static bool copy_text(const struct xs_run *run, uint32_t id, struct xs_text *ret)
+static bool copy_text(struct xs_run *run, uint32_t id, struct xs_text *ret)
 {
 	const struct xs_string *string =
 		xs_string(run->strings, run->strings_size, id, &ret->length);
@@ -89,7 +107,7 @@ static bool copy_text(const struct xs_run *run, uint32_t id, struct xs_text *ret
 		return false;
 	memcpy(text, string->text, ret->length);
 	text[ret->length] = '\0';
-	ret->text = text;
+	ret->text = with_place(run, text, &ret->length);
 	ret->scope = __atomic_load_n(&string->scope, __ATOMIC_RELAXED);
 	return true;
 }

@@ -236,6 +236,31 @@ static void read_commands(struct xs_track *track, const struct xs_event *event, 
 
 /* ---- reading ---- */
 
+static void read_team(struct xs_track *track, const struct xs_team_record *record, uint32_t size)
+{
+	struct xs_process *process = track->process;
+	uint64_t tick = record->event.tick;
+	struct xs_team team = { .name = record->event.name, .region = record->region };
+
+	if (size < sizeof(*record))
+		return;
+	if (record->duration > tick || record->waited > record->duration ||
+	    record->told > record->duration - record->waited ||
+	    !xs_track_believes(track, &record->event, 0)) {
+		process->corrupt++;
+		return;
+	}
+	team.start = xs_process_ns(process, tick - record->duration);
+	team.end = xs_process_ns(process, tick);
+	team.waited = team.end - xs_process_ns(process, tick - record->waited);
+	team.index = record->index;
+	team.size = record->size;
+	team.more = record->event.flags & XS_TEAM_FLAG_MORE;
+	team.told = team.end - xs_process_ns(process, tick - record->told);
+	if (team.start <= team.end && team.waited <= team.end - team.start)
+		XS_TELL_SINKS(process, team, process, &team);
+}
+
 /* For which commands the call has waited whose record came before. */
 static void read_wait(struct xs_track *track, const struct xs_waited_record *record, uint32_t size)
 {
@@ -285,6 +310,8 @@ static void read_of_other(struct xs_track *track, const struct xs_event *event, 
 		xs_thread_named(track->process, event, size);
 	else if (event->kind == XS_CPU)
 		xs_counted_read(track, (const void *)event, size);
+	else if (event->kind == XS_TEAM)
+		read_team(track, (const void *)event, size);
 	else
 		read_wait(track, (const void *)event, size);
 }
@@ -332,6 +359,7 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_WAITED:
 	case XS_OWN_TIME:
 	case XS_THREAD_NAMED:
+	case XS_TEAM:
 		read_of_other(track, event, size);
 		return;
 	case XS_ACTIVITY:

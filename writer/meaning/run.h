@@ -59,11 +59,15 @@ struct xs_run {
 	bool refused;
 	bool disk_error_told;
 	bool wrote_something;	    /* a trace or report, of any process */
+	bool saw_openmp;	    /* a runtime of OpenMP's, in any process */
 	struct xs_symbols *symbols; /* symbols.c; NULL: none yet */
 	/* demangle.c: kernels' name ids << 1 | wanted, by their last bits */
 	uint32_t filtered[XS_FILTERED];
 	/* names.c: copies of the strings that were asked for; NULL: none yet */
 	struct xs_texts *texts;
+	/* places.c: of texts that say where something is; NULL: they stay without */
+	char *(*place_text)(struct xs_run *run, const char *text, uint32_t *length);
+	bool placing; /* it is at work: a file's path is no such text */
 	struct xs_samples *samples; /* what devices were sampled (samples.c); NULL: nothing yet */
 	/* kernels of processors, and what those have counted (processors.c); NULL: nothing yet */
 	struct xs_processors *processors;

@@ -106,6 +106,20 @@ struct xs_metrics {
 	const uint8_t *type; /* enum xs_value_type: U64, FLOAT, DOUBLE; else there is no value */
 };
 
+/* A thread's part of one run of a parallel region. */
+struct xs_team {
+	uint32_t name;	     /* the region's */
+	uint64_t region;     /* which run of it, in the process */
+	uint64_t start, end; /* the thread has arrived at the region's end */
+	uint64_t waited;     /* of that, inside the region */
+	uint32_t index, size;
+	/*
+	 * it has told before, and has done more in tasks while it waited there: ns of work told
+	 */
+	bool more;
+	uint64_t told;
+};
+
 /* What a device or its library does beside work that calls have put there. */
 struct xs_aside {
 	uint32_t row, name; /* string ids: of the track, of what it is */
@@ -225,6 +239,7 @@ struct xs_sink {
 	/* Where it lies on its device: samples of instructions belong to it. */
 	void (*place)(struct xs_process *process, const struct xs_kernel_place_record *place);
 	void (*device_used)(struct xs_process *process, const struct xs_event *event);
+	void (*team)(struct xs_process *process, const struct xs_team *team);
 	void (*mpi_call)(struct xs_track *track, const struct xs_mpi_call *call);
 	void (*mpi_work)(struct xs_process *process, const struct xs_mpi_work *work);
 	void (*communicator)(struct xs_track *track, const struct xs_mpi_member_record *record);

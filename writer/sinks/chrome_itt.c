@@ -204,6 +204,9 @@ void xs_chrome_mark(struct xs_process *process, const struct xs_mark *mark)
 
 	if (!xs_chrome_wants(chrome, XS_TYPE_CPU_INSTANT_EVENT))
 		return;
+	if (mark->id) /* arrows lead to what the thread does at that time */
+		xs_flows_place(process, mark->id,
+			       (struct xs_place){ .tid = mark->tid, .start = mark->ns });
 	o = xs_put_count(xs_output_put(&chrome->out), "{\"ph\":\"i\",\"tid\":", mark->tid);
 	o = xs_put(xs_put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
 	o = xs_json_micros(o, mark->ns);

@@ -170,6 +170,11 @@ static const char *const columns[XS_COL_COUNT] = {
 	"open_commands",
 	"open_requests",
 	"counted",
+	"threads",
+	"work_ns",
+	"waited_ns",
+	"late_ns",
+	"imbalance_percent",
 };
 
 static void put_head(struct xs_report *report)

@@ -71,6 +71,9 @@ static inline double xs_timing_percent(uint64_t part, uint64_t all)
 	return all ? 100.0 * (double)part / (double)all : 0.0;
 }
 
+/* Calls and times of a row, for JSON and CSV; total: of all rows. */
+void xs_timing_times(struct xs_report_row *out, const struct xs_table_row *row, uint64_t total);
+
 /* One report each, of what the view shows. */
 void xs_timing_text_host(struct xs_timing_view *view);
 void xs_timing_text_device(struct xs_timing_view *view);

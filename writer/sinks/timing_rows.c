@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static void set_times(struct xs_report_row *out, const struct xs_table_row *row, uint64_t total)
+void xs_timing_times(struct xs_report_row *out, const struct xs_table_row *row, uint64_t total)
 {
 	xs_row_number(out, XS_COL_CALLS, row->calls);
 	xs_row_number(out, XS_COL_TIME, row->total);
@@ -65,7 +65,7 @@ static void row_all(struct xs_timing_view *view, const char *kind, bool submissi
 			if (submission)
 				set_submission(&out, row, &sums);
 			else
-				set_times(&out, row, sums.total);
+				xs_timing_times(&out, row, sums.total);
 			if (!view->device) {
 				xs_row_number(&out, XS_COL_FAILED, row->failed);
 				xs_row_number(&out, XS_COL_OVERHEAD,
@@ -109,7 +109,7 @@ void xs_timing_rows_ccl(struct xs_timing_view *view)
 
 		xs_row_begin(&out, "ccl_summary", "oneCCL");
 		xs_row_text(&out, XS_COL_NAME, name, xs_timing_ccl_name(view, row, name));
-		set_times(&out, row, total);
+		xs_timing_times(&out, row, total);
 		if (row->key.form)
 			xs_row_number(&out, XS_COL_MESSAGE_SIZE, row->key.shape[0]);
 		xs_row_end(view->report, &out);
