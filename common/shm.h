@@ -203,7 +203,10 @@ enum xs_unseen {
 	XS_UNSEEN_METRIC_GROUP,
 	XS_UNSEEN_METRIC_ACTIVE,
 	XS_UNSEEN_METRIC_THEIRS,
-	XS_UNSEEN_METRIC_CUPTI
+	XS_UNSEEN_METRIC_CUPTI,
+	XS_UNSEEN_XPTI_NONE,
+	XS_UNSEEN_XPTI_NEWER,
+	XS_UNSEEN_XPTI_SECOND
 };
 
 #define XS_ARGUMENTS_MAX 1024u
@@ -224,6 +227,7 @@ struct xs_process_file {
 	_Atomic uint64_t untimed;	 /* commands whose device times cannot be read */
 	_Atomic uint64_t unmeasured;	 /* runs of kernels whose metrics cannot be read */
 	_Atomic uint64_t unsampled;	 /* samples of instructions that were lost, at least */
+	_Atomic uint64_t unfreed, unfreed_bytes; /* allocations of SYCL (USM) that are in use */
 	_Atomic uint64_t commands_ended; /* as in struct xs_ring, by threads that have no ring */
 	_Atomic uint32_t unseen;	 /* enum xs_unseen, a bit each */
 	_Atomic uint32_t activity;	 /* 1: it has files of CUDA's activity (activity.h) */

@@ -137,6 +137,8 @@ const char *xs_text_of(struct xs_run *run, uint32_t id, size_t *ret_length)
 {
 	struct xs_text text;
 
+	if (id & XS_NAME_FUNCTION && xs_backend_of((uint8_t)(id >> 24 & 0x7f))->interned)
+		id &= 0xffffff;
 	if (id & XS_NAME_FUNCTION) {
 		const char *name = function_name((uint8_t)(id >> 24 & 0x7f), id & 0xffffff);
 
