@@ -3,7 +3,11 @@
  * scheduler to the device (a task). The work on the device itself is what OpenCL's, Level Zero's
  * and CUDA's backends tell of.
  */
+#include <string.h>
+
 #include "sycl.h"
+
+#define NODE "memory_transfer_node::"
 
 /* The ids of a command's slices; instances are unique in a process. */
 #define ID_OF(instance, part) ((struct xs_id){ { (instance), 0x5850544900000000u | (part), 0 } })
@@ -85,14 +89,16 @@ static const struct constants *constants(void)
  * or as its payload says.
  */
 static uint32_t name_of(const struct xpti_event *event, const struct sycl_facts *facts,
-			const char *prefix, const char *text)
+			enum sycl_prefix prefix, const char *text)
 {
 	const struct xpti_payload *payload;
 
 	if (facts->kernel)
 		return sycl_name_of(prefix, facts->kernel);
-	if (text)
-		return sycl_name(prefix, text);
+	if (text) /* as in "memory_transfer_node::memcpy" */
+		return sycl_name(prefix, !strncmp(text, NODE, sizeof(NODE) - 1)
+						 ? text + sizeof(NODE) - 1
+						 : text);
 	payload = sycl_payload_of(event);
 	return sycl_name(prefix, payload ? payload->name : NULL);
 }
@@ -107,9 +113,10 @@ static void put_place(struct sycl_args *args, const struct constants *key,
 		sycl_arg_text(args, key->file, payload->file);
 		sycl_arg_number(args, key->line, payload->line);
 	}
+	/* whose device the mark of its creation says */
 	if (facts->has_queue)
 		sycl_arg_number(args, key->queue, facts->queue);
-	if (facts->device)
+	else if (facts->device)
 		sycl_arg_name(args, key->device, facts->device);
 }
 
@@ -137,7 +144,7 @@ void sycl_node(uint16_t type, const struct xpti_event *parent, const struct xpti
 	wait_from(instance, xs_tick(xs_use_tsc));
 	key = constants();
 	sycl_facts_of(event, &facts);
-	name = name_of(event, &facts, "", NULL);
+	name = name_of(event, &facts, SYCL_PLAIN, NULL);
 	if (!sycl_args_begin(&args, XS_INSTANT, key->node))
 		return;
 	sycl_arg_name(&args, key->name, name);
@@ -158,7 +165,7 @@ void sycl_edge(uint16_t type, const struct xpti_event *parent, const struct xpti
 		return;
 	key = constants();
 	payload = sycl_payload_of(event);
-	name = sycl_name("", payload ? payload->name : NULL);
+	name = sycl_name(SYCL_PLAIN, payload ? payload->name : NULL);
 	if (!sycl_args_begin(&args, XS_INSTANT, key->edge))
 		return;
 	sycl_arg_name(&args, key->name, name);
@@ -184,12 +191,12 @@ static __attribute__((noinline)) void show_task(const struct xpti_event *event,
 	struct sycl_args args;
 
 	if (from) {
-		uint32_t name = name_of(event, facts, "waiting ", text);
+		uint32_t name = name_of(event, facts, SYCL_WAITING, text);
 
 		sycl_keyed(XS_OPEN, XS_SPAN_COMMAND, name, parent, none, from);
 		sycl_keyed(XS_CLOSE, XS_SPAN_COMMAND, sycl_domain(), parent, none, 0);
 	}
-	sycl_keyed(XS_TASK, 0, name_of(event, facts, "submit ", text), ID_OF(instance, PART_TASK),
+	sycl_keyed(XS_TASK, 0, name_of(event, facts, SYCL_SUBMIT, text), ID_OF(instance, PART_TASK),
 		   parent, 0);
 	if (!sycl_args_begin(&args, XS_ARGS, sycl_domain()))
 		return;
@@ -223,7 +230,7 @@ void sycl_wait_begin(uint16_t type, const struct xpti_event *parent, const struc
 {
 	(void)type, (void)parent, (void)event, (void)instance;
 	if (xs_recording())
-		sycl_begin(sycl_name("", data ? data : "wait"));
+		sycl_begin(sycl_name(SYCL_PLAIN, data ? data : "wait"));
 }
 
 void sycl_wait_end(uint16_t type, const struct xpti_event *parent, const struct xpti_event *event,
@@ -238,7 +245,7 @@ void sycl_barrier_begin(uint16_t type, const struct xpti_event *parent,
 {
 	(void)type, (void)parent, (void)event, (void)instance;
 	if (xs_recording())
-		sycl_begin(sycl_name("", data ? data : "barrier"));
+		sycl_begin(sycl_name(SYCL_PLAIN, data ? data : "barrier"));
 }
 
 static void show_queue(const struct xpti_event *event, uint32_t name)
@@ -250,7 +257,8 @@ static void show_queue(const struct xpti_event *event, uint32_t name)
 	sycl_facts_of(event, &facts);
 	if (!sycl_args_begin(&args, XS_INSTANT, name))
 		return;
-	put_place(&args, key, event, &facts);
+	sycl_arg_number(&args, key->queue, facts.queue);
+	sycl_arg_name(&args, key->device, facts.device);
 	sycl_args_end(&args);
 }
 

@@ -11,6 +11,7 @@
 #define ENTRIES_MAX 64u /* of an event; the runtime has up to 20 */
 #define KNOWN	    4096u
 #define TEXT_MAX    512u
+#define NAMES	    256u
 
 enum key { KEY_KERNEL, KEY_DEVICE, KEY_QUEUE, KEY_POINTER, KEY_SIZE, KEYS };
 static const char *const keys[KEYS] = {
@@ -22,7 +23,7 @@ static uint32_t key_ids[KEYS];
 static struct sycl_framework framework;
 /* id of a text object << 32 | its interned name */
 static _Atomic uint64_t known[KNOWN];
-static _Atomic bool is_on;
+static _Atomic bool is_on, forbidden;
 
 bool sycl_facts_init(const struct sycl_framework *found)
 {
@@ -35,19 +36,35 @@ bool sycl_facts_init(const struct sycl_framework *found)
 	}
 	framework = *found;
 	/* pairs with the acquire below: the above is complete */
-	atomic_store_explicit(&is_on, framework.lookup_object && framework.register_string,
+	atomic_store_explicit(&is_on,
+			      framework.lookup_object && framework.register_string &&
+				      !atomic_load(&forbidden),
 			      memory_order_release);
 	return true;
 }
 
 void sycl_facts_off(void)
 {
+	atomic_store(&forbidden, true);
 	atomic_store_explicit(&is_on, false, memory_order_release);
 }
 
 bool sycl_facts_on(void)
 {
 	return atomic_load_explicit(&is_on, memory_order_acquire);
+}
+
+/* Up to an address in brackets at the end: each object would have a name of its own. */
+static uint32_t length_of(const char *text, size_t most)
+{
+	size_t length = strnlen(text, most), at = length;
+
+	if (!length || text[length - 1] != ']')
+		return (uint32_t)length;
+	for (at--; at && ((text[at - 1] >= '0' && text[at - 1] <= '9') ||
+			  (text[at - 1] >= 'a' && text[at - 1] <= 'f'));)
+		at--;
+	return (uint32_t)(at > 1 && length - at > 4 && text[at - 1] == '[' ? at - 1 : length);
 }
 
 static uint32_t text_of(int32_t id)
@@ -63,10 +80,9 @@ static uint32_t text_of(int32_t id)
 	if (!object.data || !object.size)
 		return 0;
 	name = xs_name_parts(&(struct xs_part){ object.data,
-						(uint32_t)strnlen(object.data,
-								  object.size < TEXT_MAX
-									  ? object.size
-									  : TEXT_MAX) },
+						length_of(object.data, object.size < TEXT_MAX
+									       ? object.size
+									       : TEXT_MAX) },
 			     1, 0);
 	/* a name that stands for many is no name of this one */
 	if (name > XS_STRING_FULL)
@@ -138,32 +154,37 @@ uint32_t sycl_domain(void)
 	return id;
 }
 
-/* Up to an address in brackets at the end: each object would have a name of its own. */
-static uint32_t length_of(const char *text)
+static const char *const prefixes[SYCL_PREFIXES] = {
+	[SYCL_PLAIN] = "",
+	[SYCL_SUBMIT] = "submit ",
+	[SYCL_WAITING] = "waiting ",
+};
+
+uint32_t sycl_name(enum sycl_prefix prefix, const char *text)
 {
-	size_t length = strnlen(text, TEXT_MAX), at = length;
+	struct xs_part parts[] = { { prefixes[prefix], (uint32_t)strlen(prefixes[prefix]) },
+				   { text, 0 } };
 
-	if (length < 3 || text[length - 1] != ']')
-		return (uint32_t)length;
-	while (at && text[at - 1] != '[')
-		at--;
-	return (uint32_t)(at > 1 ? at - 1 : length);
-}
-
-uint32_t sycl_name(const char *prefix, const char *text)
-{
-	const struct xs_part parts[] = {
-		{ prefix, (uint32_t)strlen(prefix) },
-		{ text ? text : "(no name)", length_of(text ? text : "(no name)") },
-	};
-
+	if (!text)
+		parts[1].text = "(no name)";
+	parts[1].length = length_of(parts[1].text, TEXT_MAX);
 	return xs_name_parts(parts, 2, sycl_domain());
 }
 
-uint32_t sycl_name_of(const char *prefix, uint32_t text)
+uint32_t sycl_name_of(enum sycl_prefix prefix, uint32_t text)
 {
-	struct xs_part name = xs_text_of_name(text);
-	const struct xs_part parts[] = { { prefix, (uint32_t)strlen(prefix) }, name };
+	/* id of the text << 32 | that of the name */
+	static _Atomic uint64_t made[SYCL_PREFIXES][NAMES];
+	_Atomic uint64_t *place = &made[prefix][text % NAMES];
+	uint64_t found = atomic_load_explicit(place, memory_order_relaxed);
+	struct xs_part parts[2];
+	uint32_t name;
 
-	return xs_name_parts(parts, 2, sycl_domain());
+	if (__builtin_expect(found >> 32 == text, 1))
+		return (uint32_t)found;
+	parts[0] = (struct xs_part){ prefixes[prefix], (uint32_t)strlen(prefixes[prefix]) };
+	parts[1] = xs_text_of_name(text);
+	name = xs_name_parts(parts, 2, sycl_domain());
+	atomic_store_explicit(place, (uint64_t)text << 32 | name, memory_order_relaxed);
+	return name;
 }

@@ -81,10 +81,10 @@ static void usm_released(uint64_t address)
 	tell_usm();
 }
 
-static void begin(const char *name, const char *text)
+static void begin(const char *name)
 {
 	if (xs_recording())
-		sycl_begin(sycl_name(name, text));
+		sycl_begin(sycl_name(SYCL_PLAIN, name));
 }
 
 /*
@@ -95,7 +95,7 @@ void sycl_alloc_begin(uint16_t type, const struct xpti_event *parent,
 		      const struct xpti_event *event, uint64_t instance, const void *data)
 {
 	(void)type, (void)parent, (void)instance, (void)data;
-	begin("mem_alloc", event ? "" : " (buffer)");
+	begin(event ? "mem_alloc" : "mem_alloc (buffer)");
 }
 
 void sycl_alloc_end(uint16_t type, const struct xpti_event *parent, const struct xpti_event *event,
@@ -122,7 +122,7 @@ void sycl_release_begin(uint16_t type, const struct xpti_event *parent,
 		sycl_facts_of(event, &facts);
 		usm_released(facts.pointer);
 	}
-	begin("mem_release", event ? "" : " (buffer)");
+	begin(event ? "mem_release" : "mem_release (buffer)");
 }
 
 void sycl_release_end(uint16_t type, const struct xpti_event *parent,

@@ -34,10 +34,12 @@ const struct xpti_payload *sycl_payload_of(const struct xpti_event *event);
 
 /* The domain of all names below. */
 uint32_t sycl_domain(void);
-/* The interned name of "prefix text", without an address in brackets at its end. */
-uint32_t sycl_name(const char *prefix, const char *text);
+/* What a name begins with. */
+enum sycl_prefix { SYCL_PLAIN, SYCL_SUBMIT, SYCL_WAITING, SYCL_PREFIXES };
+/* The interned name of this text, without an address in brackets at its end. NULL: it has none. */
+uint32_t sycl_name(enum sycl_prefix prefix, const char *text);
 /* The same of an interned text. */
-uint32_t sycl_name_of(const char *prefix, uint32_t text);
+uint32_t sycl_name_of(enum sycl_prefix prefix, uint32_t text);
 
 /* ---- write.c: records ---- */
 

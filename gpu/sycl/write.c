@@ -25,10 +25,25 @@ void sycl_args_end(struct sycl_args *args)
 {
 	uint32_t size = (uint32_t)(sizeof(*args->record) + args->length + 15) & ~15u;
 
+	/* what the next two records will take */
+	xs_own_ahead(args->record);
+	xs_own_ahead((char *)args->record + 64);
 	args->record->event.tick = xs_tick(xs_use_tsc);
 	args->record->event.words = (uint8_t)(size / 8);
 	args->record->length = args->length;
 	xs_record_end(size);
+}
+
+/* Texts are short: a string instruction, which compilers take for this, would need longer to start.
+ */
+static void copy(char *to, const char *from, uint32_t bytes)
+{
+	for (; bytes >= 8; bytes -= 8, to += 8, from += 8)
+		memcpy(to, from, 8);
+	for (; bytes; bytes--) {
+		*to++ = *from++;
+		__asm__ volatile("" : : : "memory");
+	}
 }
 
 static void put(struct sycl_args *args, uint32_t key, uint8_t type, const void *data,
@@ -36,10 +51,10 @@ static void put(struct sycl_args *args, uint32_t key, uint8_t type, const void *
 {
 	struct xs_arg *arg = (struct xs_arg *)((char *)(args->record + 1) + args->length);
 
-	if (args->length + sizeof(*arg) + bytes + 8 > ARGS_MAX)
+	if (__builtin_expect(args->length + sizeof(*arg) + bytes + 8 > ARGS_MAX, 0))
 		return;
 	*arg = (struct xs_arg){ .key = key, .type = type, .cut = cut, .count = (uint16_t)count };
-	memcpy(arg + 1, data, bytes);
+	copy((char *)(arg + 1), data, bytes);
 	args->length += (uint32_t)sizeof(*arg) + ((bytes + 7) & ~7u);
 }
 
@@ -119,6 +134,7 @@ void sycl_keyed(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, str
 
 	if (!record)
 		return;
+	xs_own_ahead(record);
 	record->id = id;
 	record->parent = parent;
 	record->event.tick = tick ? tick : xs_tick(xs_use_tsc);

@@ -335,7 +335,7 @@ static void tell_unfreed(const struct xs_process *process)
 	uint64_t count = atomic_load(&process->file->unfreed),
 		 bytes = atomic_load(&process->file->unfreed_bytes);
 
-	if (count && process->end != XS_END_RUNNING)
+	if (count && !(process->run->flight && process->end == XS_END_RUNNING))
 		xs_tell("[INFO] process %d (%s) has not freed %llu USM allocation%s of SYCL, %llu "
 			"bytes\n",
 			process->pid, process->comm, (unsigned long long)count,
