@@ -3,6 +3,7 @@
  * (tests/softxpti).
  *
  *	sycl_app steps N	N commands, each with a call of the Unified Runtime and a wait
+ *	sycl_app crash N	the same, and ends by a signal
  *	sycl_app memory		allocations, a buffer; one allocation is not freed
  *	sycl_app hostile	events with everything missing or wrong
  *	sycl_app threads	threads with little stack, one that is cancelled in a call, a child
@@ -235,7 +236,10 @@ int main(int argc, char **argv)
 		lying();
 	else if (!strcmp(what, "threads"))
 		threads();
-	else if (!strcmp(what, "bench"))
+	else if (!strcmp(what, "crash")) {
+		steps(count);
+		abort();
+	} else if (!strcmp(what, "bench"))
 		bench(count);
 	else
 		steps(count);
