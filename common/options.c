@@ -79,7 +79,8 @@ const struct xs_option xs_option_table[] = {
 	     "As --chrome-itt-logging, with oneDNN's primitives among the tasks"),
 	FLAG('r', "ccl-summary-report", ccl_summary,
 	     "Report the time spent in oneCCL's collectives, by message size"),
-	FLAG(0, "chrome-sycl-logging", chrome_sycl, "Trace SYCL's runtime: commands, waits, memory, Unified Runtime"),
+	FLAG(0, "chrome-sycl-logging", chrome_sycl,
+	     "Trace SYCL's runtime: commands, waits, memory, Unified Runtime"),
 	TEXT(0, "chrome-kmd-logging", kmd_script, "SCRIPT",
 	     "Trace the kernel's side with a bpftrace script beside the application, into "
 	     "oskmd.<pid>.json (needs root)"),

@@ -224,9 +224,9 @@ struct xs_process_file {
 	_Atomic uint32_t segments; /* further files */
 	/* events of threads for which there was no memory for a ring */
 	_Atomic uint64_t lost_no_ring;
-	_Atomic uint64_t untimed;	 /* commands whose device times cannot be read */
-	_Atomic uint64_t unmeasured;	 /* runs of kernels whose metrics cannot be read */
-	_Atomic uint64_t unsampled;	 /* samples of instructions that were lost, at least */
+	_Atomic uint64_t untimed;    /* commands whose device times cannot be read */
+	_Atomic uint64_t unmeasured; /* runs of kernels whose metrics cannot be read */
+	_Atomic uint64_t unsampled;  /* samples of instructions that were lost, at least */
 	_Atomic uint64_t unfreed, unfreed_bytes; /* allocations of SYCL (USM) that are in use */
 	_Atomic uint64_t commands_ended; /* as in struct xs_ring, by threads that have no ring */
 	_Atomic uint32_t unseen;	 /* enum xs_unseen, a bit each */

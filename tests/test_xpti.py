@@ -85,6 +85,10 @@ def test_nothing_that_an_event_says_is_believed(xstrace):
     run = xstrace(SYCL, "sycl_app", ["hostile"])
     assert (run.status, run.out, run.err) == (bare.status, bare.out, bare.err) and run.status == 0
     assert max(len(s.name) for s in run.trace.slices) < 20000
+    assert names(run.trace)["urEventWait"] == 1
+    # calls without a name: an end that is none of theirs ends none
+    unknown = [s for s in run.trace.slices if s.name == "(unknown)"]
+    assert unknown and all(s.unfinished for s in unknown)
 
 
 def test_small_stacks_a_cancelled_thread_and_a_child(xstrace):

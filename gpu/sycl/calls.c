@@ -8,7 +8,7 @@
 #include "call_values.h"
 #include "sycl.h"
 
-#define DEPTH	  16u /* what is deeper is not recorded */
+#define DEPTH	  16u /* the ends of what is further out are not recorded */
 #define FUNCTIONS 1024u
 
 struct entered {
@@ -67,9 +67,9 @@ static void enter(uint64_t instance, uint32_t name)
 		thread = mine = xs_spare_take_zeroed(&spare, sizeof(*thread));
 	if (!thread || !name)
 		return;
-	/* those that a jump has left */
-	if (__builtin_expect(thread->depth == DEPTH, 0))
-		return;
+	if (__builtin_expect(thread->depth == DEPTH, 0)) /* jumps have left some of them */
+		memmove(thread->entered, thread->entered + 1,
+			--thread->depth * sizeof(*thread->entered));
 	entered = &thread->entered[thread->depth];
 	entered->instance = instance;
 	entered->name = name;

@@ -142,6 +142,7 @@ static void hostile(void)
 		soft_notify(calls, XPTI_BEGIN(XPTI_FUNCTION_WITH_ARGS), NULL, instance++, &odd);
 	odd.name = text;
 	soft_notify(calls, XPTI_END(XPTI_FUNCTION_WITH_ARGS), NULL, 3, &odd);
+	call(77, "urEventWait", 0); /* is one again */
 	free(text);
 }
 
