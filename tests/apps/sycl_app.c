@@ -44,6 +44,8 @@ static void call(uint32_t id, const char *name, int32_t result)
 	soft_notify(calls, XPTI_END(XPTI_FUNCTION_WITH_ARGS), NULL, number, &function);
 }
 
+#define EVENTS 7 /* of a step */
+
 static void step(int i)
 {
 	uint64_t number = instance++;
@@ -203,7 +205,7 @@ static void threads(void)
 static void bench(int count)
 {
 	struct xpti_function function = { .id = 30, .name = "urEnqueueKernelLaunch" };
-	uint64_t begin, task, run;
+	uint64_t begin, task, run, all;
 
 	steps(1000);
 	begin = now_ns();
@@ -217,8 +219,10 @@ static void bench(int count)
 		soft_notify(calls, XPTI_END(XPTI_FUNCTION_WITH_ARGS), NULL, 2, &function);
 	}
 	run = now_ns();
-	printf("task %.1f call %.1f\n", (double)(task - begin) / count / 2,
-	       (double)(run - task) / count / 2);
+	steps(count);
+	all = now_ns();
+	printf("task %.1f\ncall %.1f\ncommand %.1f\n", (double)(task - begin) / count / 2,
+	       (double)(run - task) / count / 2, (double)(all - run) / count / EVENTS);
 }
 
 int main(int argc, char **argv)
