@@ -16,6 +16,9 @@
 #define EXPORT	  __attribute__((visibility("default")))
 #define FRAMEWORK "xpti.framework"
 
+/* musl, which a program may have, has none. */
+#pragma weak _r_debug
+
 /* Called by name alone. */
 EXPORT void xptiTraceInit(unsigned major, unsigned minor, const char *version, const char *stream);
 EXPORT void xptiTraceFinish(const char *stream);
@@ -99,24 +102,26 @@ static void subscribe(void *library, const char *name)
 
 static _Atomic bool called;
 
-static int is_runtime(struct dl_phdr_info *info, size_t size, void *found)
+/* The loader's list is read without its lock, as at the end of the process nothing comes or goes.
+ */
+static bool has_runtime(void)
 {
-	const char *name = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+	const struct link_map *map = &_r_debug ? _r_debug.r_map : NULL;
+	const char *name;
 
-	(void)size;
-	*(bool *)found |= name && !strncmp(name, "/libsycl.so", 11);
-	return *(bool *)found;
+	for (; map; map = map->l_next) {
+		name = map->l_name ? strrchr(map->l_name, '/') : NULL;
+		if (name && !strncmp(name, "/libsycl.so", 11))
+			return true;
+	}
+	return false;
 }
 
 static void at_end(void)
 {
 	const struct xs_options *options = xs_joined() ? xs_options_of_run() : NULL;
-	bool found = false;
 
-	if (!options || !options->chrome_sycl || atomic_load(&called))
-		return;
-	(void)dl_iterate_phdr(is_runtime, &found);
-	if (found)
+	if (options && options->chrome_sycl && !atomic_load(&called) && has_runtime())
 		xs_tell_unseen(XS_UNSEEN_XPTI_NONE);
 }
 
