@@ -147,8 +147,7 @@ void sycl_node(uint16_t type, const struct xpti_event *parent, const struct xpti
 	name = name_of(event, &facts, SYCL_PLAIN, NULL);
 	if (!sycl_args_begin(&args, XS_INSTANT, key->node))
 		return;
-	sycl_arg_name(&args, key->name, name);
-	put_place(&args, key, event, &facts);
+	sycl_arg_name(&args, key->name, name); /* its task says the rest */
 	sycl_args_end(&args);
 }
 
