@@ -70,6 +70,7 @@ def test_memory_in_use_and_what_is_not_freed(xstrace):
     assert counter(run.trace, "SYCL USM in use (bytes)") == [4096, 5096, 1000]
     assert counter(run.trace, "SYCL buffers in use (bytes)") == [1600, 0]
     assert names(run.trace) == {"mem_alloc": 2, "mem_alloc (buffer)": 1, "mem_release": 3}
+    assert not marks(run.trace, "node_create")  # of the stream of allocations: it is no command
     assert marks(run.trace, "accessor") == [{"buffer": [0x2000], "mode": [1026], "source_file": ["program.cpp"], "line": [20]}]
     assert any(re.search(r"process \d+ \(sycl_app\) has not freed 1 USM allocation of SYCL, 1000 bytes", line) for line in run.said)
 

@@ -69,6 +69,7 @@ static void allocate(uint64_t address, uint64_t size)
 	struct xpti_event event = { .payload = &place };
 
 	soft_number(&event, "memory_size", size);
+	soft_notify(memory, XPTI_BEGIN(XPTI_NODE), &event, instance, "usm::alignedAlloc");
 	soft_notify(memory, XPTI_BEGIN(XPTI_ALLOC), &event, instance, "usm::alignedAlloc");
 	soft_number(&event, "memory_ptr", address);
 	soft_notify(memory, XPTI_END(XPTI_ALLOC), &event, instance++, "usm::alignedAlloc");
