@@ -150,6 +150,21 @@ def test_with_the_flight_recorder(xstrace):
     assert names(run.trace)["submit scale"] == names(run.trace)["waiting scale"] == 3
 
 
+@pytest.mark.parametrize("form", ["perfetto", "kineto"])
+def test_in_other_formats(xstrace, form):
+    run = xstrace(f"{SYCL} --format {form}", "sycl_app", ["steps", 3])
+    found = names(run.trace)
+    assert found["submit scale"] == found["waiting scale"] == found["event.wait"] == found["urEnqueueKernelLaunch"] == 3
+
+
+def test_a_time_without_recording(xstrace):
+    """What the run's window leaves out; and by the variable that unitrace knows."""
+    run = xstrace(f"{SYCL} --delay 60", "sycl_app", ["steps", 3])
+    assert run.status == 0 and not any(trace.slices for trace in run.traces)
+    run = xstrace(f"{SYCL} --start-paused", "sycl_app", ["steps", 3], env={"PTI_ENABLE_COLLECTION": "1"})
+    assert run.status == 0 and names(run.trace)["submit scale"] == 3
+
+
 # ---- the real runtime ----
 
 needs_opencl = pytest.mark.skipif(not (CCL / "lib/libintelocl.so").exists(), reason="no intel-opencl-rt in .venv-ccl; scripts/setup --clients installs it")
