@@ -128,6 +128,9 @@ uint32_t xs_name(const char *text, uint32_t scope);
 /* The same, of pieces. */
 uint32_t xs_name_parts(const struct xs_part *parts, uint32_t count, uint32_t scope);
 
+/* What an id stands for, which this process has interned; empty: it is none. */
+struct xs_part xs_text_of_name(uint32_t name);
+
 /* The id of what a command is (0: there is no room), and what that id stands for. */
 uint32_t xs_shape(const struct xs_shape *shape);
 const struct xs_shape *xs_shape_of(uint32_t id);
@@ -209,6 +212,8 @@ static inline void xs_commands_begin(uint64_t count)
 void xs_commands_end(uint64_t count, bool written);
 /* Will have none: their times could not be had; with the same exception. */
 void xs_commands_untimed(uint64_t count);
+/* How much of an API's memory is in use now; what is not freed is told at the end. */
+void xs_tell_unfreed(uint64_t count, uint64_t bytes);
 /* An enum xs_unseen (shm.h); told at the end. */
 void xs_tell_unseen(unsigned what);
 /* When the run began: no event of it is older. */

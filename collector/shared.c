@@ -120,6 +120,14 @@ void xs_commands_untimed(uint64_t count)
 	commands_end(count);
 }
 
+void xs_tell_unfreed(uint64_t count, uint64_t bytes)
+{
+	if (!xs_joined())
+		return;
+	atomic_store_explicit(&xs_self.process->unfreed, count, memory_order_relaxed);
+	atomic_store_explicit(&xs_self.process->unfreed_bytes, bytes, memory_order_relaxed);
+}
+
 void xs_tell_unseen(unsigned what)
 {
 	if (xs_joined())
@@ -162,6 +170,15 @@ uint32_t xs_name(const char *text, uint32_t scope)
 {
 	return xs_name_parts(&(struct xs_part){ text, (uint32_t)strnlen(text, XS_STRING_MAX + 1) },
 			     1, scope);
+}
+
+struct xs_part xs_text_of_name(uint32_t name)
+{
+	uint32_t length = 0;
+	const struct xs_string *string =
+		xs_self.strings ? xs_string(xs_self.strings, XS_STRINGS_SIZE, name, &length) : NULL;
+
+	return (struct xs_part){ string ? string->text : "", string ? length : 0 };
 }
 
 uint32_t xs_shape(const struct xs_shape *shape)

@@ -88,7 +88,8 @@ const struct xs_option xs_option_table[] = {
 	     "and Intel's, not GCC's)"),
 	FLAG(0, "openmp-report", openmp_report,
 	     "Report each parallel region: its time, waits and imbalance"),
-	FLAG(0, "chrome-sycl-logging", chrome_sycl, "Accepted: the SYCL runtime is not traced yet"),
+	FLAG(0, "chrome-sycl-logging", chrome_sycl,
+	     "Trace SYCL's runtime: commands, waits, memory, Unified Runtime"),
 	TEXT(0, "chrome-kmd-logging", kmd_script, "SCRIPT",
 	     "Trace the kernel's side with a bpftrace script beside the application, into "
 	     "oskmd.<pid>.json (needs root)"),

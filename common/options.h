@@ -37,7 +37,7 @@ struct xs_options {
 	bool chrome_dnn;
 	bool chrome_mpi;
 	bool chrome_openmp, openmp_report;
-	bool chrome_sycl; /* no backend yet */
+	bool chrome_sycl;
 	bool metric_query, metric_sampling, stall_sampling, idle_sampling;
 	bool ccl_summary;
 	bool start_paused;

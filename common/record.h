@@ -106,6 +106,7 @@ enum xs_source {
 	XS_SOURCE_OPENCL,
 	XS_SOURCE_CUDA,
 	XS_SOURCE_MPI,
+	XS_SOURCE_UR, /* SYCL's runtime, and the Unified Runtime below it */
 	XS_SOURCE_COUNT,
 };
 
@@ -564,6 +565,7 @@ enum xs_span {
 	XS_SPAN_OVERLAPPED,
 	XS_SPAN_WAIT,
 	XS_SPAN_REQUEST,
+	XS_SPAN_COMMAND, /* of SYCL: submitted, and not on its way to the device yet */
 	XS_SPAN_COUNT
 };
 

@@ -208,6 +208,9 @@ enum xs_unseen {
 	XS_UNSEEN_METRIC_ACTIVE,
 	XS_UNSEEN_METRIC_THEIRS,
 	XS_UNSEEN_METRIC_CUPTI,
+	XS_UNSEEN_XPTI_NONE,
+	XS_UNSEEN_XPTI_NEWER,
+	XS_UNSEEN_XPTI_SECOND,
 	XS_SEEN_OPENMP /* the other way round: a runtime of OpenMP's tells us what it does */
 };
 
@@ -226,9 +229,10 @@ struct xs_process_file {
 	_Atomic uint32_t segments; /* further files */
 	/* events of threads for which there was no memory for a ring */
 	_Atomic uint64_t lost_no_ring;
-	_Atomic uint64_t untimed;	 /* commands whose device times cannot be read */
-	_Atomic uint64_t unmeasured;	 /* runs of kernels whose metrics cannot be read */
-	_Atomic uint64_t unsampled;	 /* samples of instructions that were lost, at least */
+	_Atomic uint64_t untimed;    /* commands whose device times cannot be read */
+	_Atomic uint64_t unmeasured; /* runs of kernels whose metrics cannot be read */
+	_Atomic uint64_t unsampled;  /* samples of instructions that were lost, at least */
+	_Atomic uint64_t unfreed, unfreed_bytes; /* allocations of SYCL (USM) that are in use */
 	_Atomic uint64_t commands_ended; /* as in struct xs_ring, by threads that have no ring */
 	_Atomic uint32_t unseen;	 /* enum xs_unseen, a bit each */
 	_Atomic uint32_t activity;	 /* 1: it has files of CUDA's activity (activity.h) */
@@ -301,7 +305,7 @@ struct xs_kept_file {
 	struct xs_kept_activity activity;
 };
 
-#define XS_SHM_VERSION	  22u
+#define XS_SHM_VERSION	  23u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */

@@ -111,7 +111,8 @@ int xs_find_parts(char *library, char *drain)
 
 /* ---- a library in a place with an odd name ---- */
 
-#define ODD " :$"
+/* the last one divides the list of XPTI_SUBSCRIBERS */
+#define ODD " :$,"
 
 /*
  * Can nobody but root and this user make or rename anything on the way to it? `path`: without
@@ -200,7 +201,8 @@ int xs_plain_library(char *library)
 		return 0;
 	(void)snprintf(directory, sizeof(directory), "%.*s", (int)(name - library), library);
 	if (link_to(directory, link, sizeof(link) - strlen(name)) < 0) {
-		xs_tell("xstrace: a path with a blank, colon or dollar (%s) cannot be preloaded, "
+		xs_tell("xstrace: a path with a blank, colon, comma or dollar (%s) cannot be "
+			"preloaded, "
 			"and there is no place for a link to it that only "
 			"you can write; set XDG_RUNTIME_DIR or HOME to such a directory, or move "
 			"xstrace\n",
@@ -351,11 +353,39 @@ static size_t for_devices(const char *library, const char *layer, char **added)
 	return n;
 }
 
+/*
+ * SYCL's runtime tells of itself only with all of these. It looks for the framework beside itself
+ * and where the loader does, by its name alone: so it is found in a virtual environment, in an
+ * installed oneAPI, and by LD_LIBRARY_PATH.
+ */
+static size_t for_sycl(const char *library, char **added)
+{
+	const char *enabled = given("XPTI_TRACE_ENABLE");
+	size_t n = 0;
+
+	if (!enabled)
+		added[n++] = variable("XPTI_TRACE_ENABLE", "1", "", NULL);
+	else if (strcmp(enabled, "1") != 0 && strcmp(enabled, "true") != 0)
+		xs_tell("xstrace: XPTI_TRACE_ENABLE is set (%s): SYCL's runtime does not tell of "
+			"itself; unset it for --chrome-sycl-logging\n",
+			enabled);
+	if (!given("XPTI_FRAMEWORK_DISPATCHER"))
+		added[n++] = variable("XPTI_FRAMEWORK_DISPATCHER", "libxptifw.so", "", NULL);
+	added[n++] = given("XPTI_SUBSCRIBERS")
+			     ? variable("XPTI_SUBSCRIBERS", given("XPTI_SUBSCRIBERS"), ",", library)
+			     : variable("XPTI_SUBSCRIBERS", library, "", NULL);
+	added[n++] = given("UR_ENABLE_LAYERS")
+			     ? variable("UR_ENABLE_LAYERS", given("UR_ENABLE_LAYERS"), ",",
+					"UR_LAYER_TRACING")
+			     : variable("UR_ENABLE_LAYERS", "UR_LAYER_TRACING", "", NULL);
+	return n;
+}
+
 char **xs_environment(const struct xs_launch *launch, const char *library, bool wants_mpi)
 {
 	const struct xs_options *options = &launch->control->options;
 	char jit[PATH_MAX + 32], mpi[PATH_MAX + 32], layer[PATH_MAX + 32], run[XS_ENV_RUN_MAX];
-	char **environment, *added[12 + 2 * INJECTED];
+	char **environment, *added[16 + 2 * INJECTED];
 	size_t count = 0, n = 0;
 
 	while (environ[count])
@@ -382,6 +412,8 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 	n += for_itt(options, library, jit, added + n);
 	if (xs_want_calls(options) || xs_want_device(options))
 		n += for_devices(library, layer, added + n);
+	if (options->chrome_sycl)
+		n += for_sycl(library, added + n);
 	if (options->metric_query) /* drivers want to be asked before they start */
 		added[n++] = variable("ZET_ENABLE_METRICS", "1", "", NULL);
 	for (size_t i = 0; i < n; i++) {

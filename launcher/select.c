@@ -95,10 +95,6 @@ int xs_read_kernels(struct xs_options *options)
 
 void xs_tell_missing(const struct xs_options *options)
 {
-	if (options->chrome_sycl)
-		xs_tell("xstrace: --chrome-sycl-logging: this version does not trace the SYCL "
-			"runtime yet; the application runs, and what else was asked "
-			"for is recorded\n");
 	if (options->system_time)
 		xs_tell("xstrace: --system-time: traces count from the epoch, the time since the "
 			"machine's start is not shown\n");

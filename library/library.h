@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define XS_LIBRARY_VERSION 5u
+#define XS_LIBRARY_VERSION 6u
 
 struct xstrace_name;
 

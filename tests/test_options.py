@@ -212,7 +212,6 @@ MISSING = {
     "-k": "--metric-sampling: nothing is measured: Level Zero has no metrics",
     "--stall-sampling -i 20": "--stall-sampling: nothing is measured",
     "-k --group=X -i 50 --idle-sampling": "--metric-sampling: nothing is measured",
-    "--chrome-sycl-logging": "--chrome-sycl-logging: this version does not trace the SYCL runtime",
     "--system-time": "--system-time: traces count from the epoch",
 }
 

@@ -220,6 +220,12 @@ static void tell_unseen(const struct xs_process *process)
 		[XS_UNSEEN_METRIC_CUPTI] = "its libcupti has no range profiler for its GPU (CUDA "
 					   "12.6 or later, Turing or later); kernels there are "
 					   "not measured",
+		[XS_UNSEEN_XPTI_NONE] = "SYCL's runtime has not told of anything: it was built "
+					"without XPTI, or did not find libxptifw.so",
+		[XS_UNSEEN_XPTI_NEWER] = "its XPTI framework is newer than version 1; what SYCL "
+					 "does is shown without names, places and sizes",
+		[XS_UNSEEN_XPTI_SECOND] = "it uses a second XPTI framework, whose runtime is not "
+					  "traced",
 	};
 	uint32_t unseen = atomic_load(&process->file->unseen);
 
@@ -325,8 +331,22 @@ static void finish_tracks(struct xs_process *process)
 	xs_process_commit(process);
 }
 
+/* What the program has allocated, and still had when it ended. */
+static void tell_unfreed(const struct xs_process *process)
+{
+	uint64_t count = atomic_load(&process->file->unfreed),
+		 bytes = atomic_load(&process->file->unfreed_bytes);
+
+	if (count && !(process->run->flight && process->end == XS_END_RUNNING))
+		xs_tell("[INFO] process %d (%s) has not freed %llu USM allocation%s of SYCL, %llu "
+			"bytes\n",
+			process->pid, process->comm, (unsigned long long)count,
+			count == 1 ? "" : "s", (unsigned long long)bytes);
+}
+
 static void tell_end(const struct xs_process *process)
 {
+	tell_unfreed(process);
 	tell_missing(process);
 	tell_omitted(process);
 	tell_unseen(process);

@@ -63,6 +63,14 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 		.memory = MEMORY,
 		.layout = { 11, 19, 11, 11, 2, "Queued" },
 	},
+	[XS_SOURCE_UR] = {
+		.label = "UR",
+		.interned = true,
+		.asked = true,
+		.memory = MEMORY,
+		.layout = { 11, 19, 11, 11, 2, "Queued" },
+		.call_type = XS_TYPE_XPU_RUNTIME,
+	},
 };
 
 const struct xs_backend *xs_backend_of(uint8_t source)

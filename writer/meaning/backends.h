@@ -29,6 +29,9 @@ struct xs_backend {
 	/* reports: a table for each enum xs_device_type, with this title; all NULL: one table */
 	const char *by_type[4];
 	const char *const *names; /* of its functions, by number */
+	bool interned; /* functions are called as the string says that has their number as its id */
+	/* its calls are recorded only if an option asks for them alone: they are in any trace */
+	bool asked;
 	const uint32_t *name_count;
 	const struct xs_api *arguments; /* how -c shows its calls; NULL: it does not */
 	const char *memory;		/* a letter for each enum xs_memory */

@@ -13,9 +13,10 @@
 #include "names.h"
 #include "place.h"
 
-#define TEXTS_MAX   (1u << 18) /* strings; the table of honest processes holds less, see strtab.h */
-#define TEXTS_BYTES (32u << 20)
-#define NAMES_MAX   (1u << 18) /* of a process, with those of functions */
+#define TEXTS_MAX    (1u << 18) /* strings; the table of honest processes holds less, see strtab.h */
+#define TEXTS_BYTES  (32u << 20)
+#define FUNCTION_MAX 128u
+#define NAMES_MAX    (1u << 18) /* of a process, with those of functions */
 
 /* The name of an API's function. */
 static const char *function_name(uint8_t source, uint32_t function)
@@ -151,10 +152,27 @@ void xs_texts_fini(struct xs_run *run)
 	run->texts = NULL;
 }
 
+/* Sinks take names of functions as they are: what is none, in C, is not shown. */
+static const char *interned_function(struct xs_run *run, uint32_t id, size_t *ret_length)
+{
+	static const char none[] = "(unknown)",
+			  letters[] =
+				  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+	struct xs_text text = xs_text_find(run, id);
+
+	*ret_length = text.length;
+	if (text.length && text.length <= FUNCTION_MAX && strspn(text.text, letters) == text.length)
+		return text.text;
+	*ret_length = sizeof(none) - 1;
+	return none;
+}
+
 const char *xs_text_of(struct xs_run *run, uint32_t id, size_t *ret_length)
 {
 	struct xs_text text;
 
+	if (id & XS_NAME_FUNCTION && xs_backend_of((uint8_t)(id >> 24 & 0x7f))->interned)
+		return interned_function(run, id & 0xffffff, ret_length);
 	if (id & XS_NAME_FUNCTION) {
 		const char *name = function_name((uint8_t)(id >> 24 & 0x7f), id & 0xffffff);
 

@@ -66,12 +66,14 @@ static void show_begin(struct xs_track *track, const struct xs_event *event,
 	struct xs_report *report = xs_report_of(track->process, XS_REPORT_CALL_LOG);
 	struct xs_line line;
 
-	if (!report || report->format != XS_REPORT_TEXT || !function)
+	if (!report || report->format != XS_REPORT_TEXT ||
+	    (!function && !xs_backend_of(event->source)->interned))
 		return;
 	line = line_in(track->process, report);
 	begin_line(&line, track, ">>>> [", given->start, event);
 	xs_line_put(&line, ":");
-	xs_show_arguments(&line, function, given->words, given->count, given->values);
+	if (function)
+		xs_show_arguments(&line, function, given->words, given->count, given->values);
 	end_line(report, &line);
 }
 
@@ -125,6 +127,8 @@ static void write_line(struct xs_report *report, const struct xs_track *track,
 		xs_line_put(&line, " -> ");
 		xs_show_result(&line, api, function, call->result,
 			       call->event->flags & XS_CALL_FLAG_FAILED);
+	} else if (!function && call->event->flags & XS_CALL_FLAG_FAILED) {
+		put_number(&line, " -> ", (uint64_t)call->result, "");
 	}
 	end_line(report, &line);
 }

@@ -291,6 +291,7 @@ static void put_call(struct xs_track *track, const struct xs_call *call)
 
 	if ((chrome->types == UINT64_MAX || xs_kineto_wants_call(track->process, call)) &&
 	    (call->unfinished || options->chrome_call ||
+	     xs_backend_of(call->event->source)->asked ||
 	     (options->chrome_kernel && call->event->flags & XS_CALL_FLAG_OF_WORK))) {
 		o = xs_chrome_put_slice(xs_output_put(&chrome->out), track, call->start, call->end);
 		if (call->unfinished)

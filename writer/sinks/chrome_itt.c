@@ -77,6 +77,7 @@ static uint32_t lane_of_row(struct xs_process *process, uint32_t row, uint64_t s
 		[XS_SPAN_OVERLAPPED] = "Overlapped tasks",
 		[XS_SPAN_WAIT] = "Waits",
 		[XS_SPAN_REQUEST] = "MPI requests",
+		[XS_SPAN_COMMAND] = "SYCL commands waiting",
 	};
 	struct xs_row *found = row_of(process, row);
 	char title[1025];
