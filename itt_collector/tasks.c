@@ -3,7 +3,7 @@
  * overlapped tasks, regions, frames.
  */
 #include "itt.h"
-#include "counted.h"
+#include "task_counters.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "companion.h"
-#include "counted.h"
+#include "task_counters.h"
 #include "itt.h"
 #include "samples.h"
 

@@ -288,7 +288,7 @@ int main(int argc, char **argv)
 		for (int i = 0; i < n; i++)
 			pthread_join(start_thread(region_thread, NULL), NULL);
 	else if (!strcmp(what, "events"))
-		printf("%.2f\n", events(n));
+		printf("event %.2f\n", events(n));
 	if (tool)
 		tool->finalize(&tool->word);
 	printf("done\n");

@@ -1,4 +1,4 @@
-#include "counted.h"
+#include "task_counters.h"
 
 #include "self.h"
 

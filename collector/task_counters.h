@@ -8,8 +8,8 @@
  *
  * Tasks that are counted take the long way (XS_GATE_SLOW), so all others are as they were.
  */
-#ifndef XS_TASK_COUNTED_H
-#define XS_TASK_COUNTED_H
+#ifndef XS_TASK_COUNTERS_H
+#define XS_TASK_COUNTERS_H
 
 #include "collector.h"
 #include "record.h"
