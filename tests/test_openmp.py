@@ -153,7 +153,8 @@ def test_tasks_that_run_at_the_end_of_a_region_are_work(report):
     _, found = report("tasks")
     row = found["tasks_at_the_end"]
     assert row["work_ns"] >= 80e6  # a task that comes late to a processor takes longer
-    assert row["late_ns"] + row["waited_ns"] == pytest.approx(T * row["time_ns"] - row["work_ns"], rel=0.05, abs=2e6)
+    # what is left is the time until the last thread had begun
+    assert row["work_ns"] + row["late_ns"] + row["waited_ns"] <= T * row["time_ns"] + 1e6
     assert row["imbalance_percent"] < 60  # were they not counted, one thread would have done all
 
 

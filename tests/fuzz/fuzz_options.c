@@ -48,6 +48,7 @@ static void check(const struct xs_options *options)
 				abort();
 			/* fallthrough */
 		case XS_OPT_TEXT:
+		case XS_OPT_MAYBE_TEXT:
 			if (!memchr(field, '\0', row->high))
 				abort();
 			break;
