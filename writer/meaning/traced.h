@@ -17,7 +17,7 @@
 
 #define XS_TITLE_MAX 256u
 #define XS_DEVICES   64u
-#define XS_SINKS_MAX 12u
+#define XS_SINKS_MAX 16u
 
 struct xs_open;
 struct xs_output;
