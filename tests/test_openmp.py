@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, wait_until
 from others import CCL, CLIENTS, need, needs_clients
 
 OPENMP = "--chrome-openmp-logging"
@@ -225,6 +225,20 @@ def test_gcc_has_none(xstrace, tmp_path):
     run = xstrace(OPENMP, tmp_path / "p", env={"LD_PRELOAD": "libomp.so.5"})
     assert (run.status, run.out) == (0, "4\n")
     assert counts(run.trace)["implicit task"] == T and not any("no OMPT" in line for line in run.said)
+
+
+@needs_clang
+def test_a_dump_of_the_flight_recorder(xstrace, program):
+    """It shows what threads do just now; no line says that there is nothing of OpenMP."""
+    run = xstrace.start(f"{OPENMP} --flight-recorder 10s", program, ["loop", 100000000])
+    pid = run.child("omp_regions")
+    time.sleep(0.3)
+    os.kill(run.pid, signal.SIGUSR1)
+    wait_until(lambda: "Timeline" in (run.log / "stderr").read_text())
+    os.kill(pid, signal.SIGKILL)
+    run.finish()
+    assert counts(run.traces[0])["loop"] > 10
+    assert not any("OMPT" in line for line in run.said)
 
 
 # ---- a tool of the program's own ----

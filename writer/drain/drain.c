@@ -367,7 +367,9 @@ static void tell_not_traced(const struct xs_loop *loop)
 /* An option that has shown nothing: mostly the runtime is the reason. */
 static void tell_no_openmp(const struct xs_loop *loop)
 {
-	if (xs_want_openmp(loop->run.options) && !loop->run.saw_openmp && !loop->run.recovering)
+	/* the flight recorder need not have looked */
+	if (xs_want_openmp(loop->run.options) && !loop->run.saw_openmp && !loop->run.flight &&
+	    !loop->run.recovering)
 		xs_tell("[INFO] no runtime of OpenMP was seen. GCC's libgomp does not tell "
 			"tools what it does (no OMPT); LLVM's runtime takes its place with "
 			"LD_PRELOAD=libomp.so.5\n");

@@ -229,7 +229,6 @@ static void tell_unseen(const struct xs_process *process)
 	};
 	uint32_t unseen = atomic_load(&process->file->unseen);
 
-	process->run->saw_openmp |= unseen >> XS_SEEN_OPENMP & 1;
 	for (uint32_t i = 0; i < sizeof(what) / sizeof(what[0]); i++)
 		if (unseen & 1u << i)
 			xs_tell("[WARNING] process %d (%s): %s\n", process->pid, process->comm,
@@ -327,6 +326,7 @@ static void finish_tracks(struct xs_process *process)
 	xs_cuda_metrics_end(process);
 	process->unmeasured += xs_cuda_unjoined(process);
 	process->unsampled = atomic_load(&process->file->unsampled);
+	run->saw_openmp |= atomic_load(&process->file->unseen) >> XS_SEEN_OPENMP & 1;
 	process->host_ns = now - xs_process_ns(process, process->join_tick);
 	xs_process_commit(process);
 }
