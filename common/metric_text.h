@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#define XS_GROUPS_MAX 8u /* of metrics, that a device samples at once */
+
 /* At most `most` bytes of the text, as far as there is room before `end`; it stays one line. */
 static inline char *xs_metric_put(char *o, const char *end, const char *text, size_t most)
 {

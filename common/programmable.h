@@ -48,9 +48,21 @@ struct xs_programmables {
 };
 
 /*
- * Of a loader that has them or, through an older one, of the driver (NULL: not that, as with
- * several drivers handles are the loader's). False: there are none.
+ * A function of a loader that has it or, through an older one, of the driver (NULL: not that, as
+ * with several drivers handles are the loader's). NULL: there is none.
  */
+static inline void *xs_newer_function(void *loader, ze_driver_handle_t driver, const char *name)
+{
+	__typeof__(&zeDriverGetExtensionFunctionAddress) extension;
+	void *found = dlsym(loader, name);
+
+	*(void **)&extension = dlsym(loader, "zeDriverGetExtensionFunctionAddress");
+	if (!found && driver && extension && extension(driver, name, &found))
+		found = NULL;
+	return found;
+}
+
+/* The driver's (NULL: there are several). False: there are none. */
 static inline bool xs_programmables_find(struct xs_programmables *ret, void *loader,
 					 ze_driver_handle_t driver)
 {
@@ -62,13 +74,10 @@ static inline bool xs_programmables_find(struct xs_programmables *ret, void *loa
 	void **const functions[] = { (void **)&ret->get, (void **)&ret->properties,
 				     (void **)&ret->parameters, (void **)&ret->make,
 				     (void **)&ret->groups };
-	__typeof__(&zeDriverGetExtensionFunctionAddress) extension;
 
-	*(void **)&extension = dlsym(loader, "zeDriverGetExtensionFunctionAddress");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		*functions[i] = dlsym(loader, names[i]);
-		if (!*functions[i] &&
-		    (!driver || !extension || extension(driver, names[i], functions[i])))
+		*functions[i] = xs_newer_function(loader, driver, names[i]);
+		if (!*functions[i])
 			return false;
 	}
 	return true;

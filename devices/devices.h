@@ -62,10 +62,15 @@ bool xs_print_cuda_metrics(void);
 bool xs_cuda_admin_only(void);
 
 /*
- * Before a run with --metric-query (or, `sampling`, --metric-sampling): can the group be measured
+ * Can a device sample all groups that the text names ("A,B") by time at once? Of what is no group
+ * (a programmable metric) the driver is not asked.
+ */
+bool xs_sampled_at_once(const char *groups);
+/*
+ * Before a run with --metric-query (or, `sampling`, --metric-sampling): can the groups be measured
  * here? Says in a line what is wrong. 0, or the status to end with: what the user can mend.
  */
-int xs_check_metrics(const char *option, const char *group, bool sampling);
+int xs_check_metrics(const char *option, const char *groups, bool sampling);
 
 /* Does the device say one? */
 bool xs_found_uuid(const uint8_t uuid[16]);

@@ -12,6 +12,7 @@
 #include <level_zero/ze_api.h>
 #include <level_zero/zet_api.h>
 
+#include "metric_text.h"
 #include "programmable.h"
 
 #define MAX 64u
@@ -324,6 +325,95 @@ const char *xs_each_metric_group(xs_metric_group_t *tell, void *data)
 	return missing;
 }
 
+/* ---- several groups at once ---- */
+
+typedef ze_result_t concurrent_t(zet_device_handle_t, uint32_t, zet_metric_group_handle_t *,
+				 uint32_t *, uint32_t *); /* of zet_api.h 1.11 */
+
+struct named {
+	zet_metric_group_handle_t group[XS_GROUPS_MAX];
+	uint32_t domain[XS_GROUPS_MAX], count;
+	bool too_many;
+};
+
+/* The device's group for sampling of that name, if it has one. */
+static void add_named(struct named *named, ze_device_handle_t device, const char *name)
+{
+	zet_metric_group_handle_t groups[512];
+	uint32_t n = 512;
+
+	if (ze.zetMetricGroupGet(device, &n, groups) != ZE_RESULT_SUCCESS)
+		return;
+	for (uint32_t k = 0; k < n && k < 512; k++) {
+		zet_metric_group_properties_t group = {
+			.stype = ZET_STRUCTURE_TYPE_METRIC_GROUP_PROPERTIES
+		};
+
+		if (ze.zetMetricGroupGetProperties(groups[k], &group) != ZE_RESULT_SUCCESS ||
+		    !(group.samplingType & ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED) ||
+		    strncmp(group.name, name, sizeof(group.name)) != 0)
+			continue;
+		named->too_many |= named->count == XS_GROUPS_MAX;
+		if (!named->too_many) {
+			named->group[named->count] = groups[k];
+			named->domain[named->count++] = group.domain;
+		}
+		return;
+	}
+}
+
+/* As the driver says it. Older ones do not: then groups of one domain exclude each other. */
+static bool at_once(struct named *named, ze_device_handle_t device, concurrent_t *concurrent)
+{
+	uint32_t sets = 0;
+
+	if (named->too_many)
+		return false;
+	for (uint32_t i = 0; i < named->count; i++)
+		for (uint32_t k = 0; k < i; k++)
+			if (named->group[i] == named->group[k])
+				return false;
+	if (concurrent && named->count &&
+	    concurrent(device, named->count, named->group, NULL, &sets) == ZE_RESULT_SUCCESS &&
+	    sets)
+		return sets == 1;
+	for (uint32_t i = 0; i < named->count; i++)
+		for (uint32_t k = 0; k < i; k++)
+			if (named->domain[i] == named->domain[k])
+				return false;
+	return true;
+}
+
+bool xs_sampled_at_once(const char *groups)
+{
+	void *loader = dlopen("libze_loader.so.1", RTLD_NOW | RTLD_NOLOAD);
+	ze_driver_handle_t drivers[2];
+	ze_device_handle_t devices[MAX];
+	concurrent_t *concurrent;
+	uint32_t count = 2, most = 0;
+	bool found = false;
+
+	if (!loader || ze.zeDriverGet(&count, drivers) != ZE_RESULT_SUCCESS || !count)
+		return false;
+	*(void **)&concurrent = xs_newer_function(loader, count == 1 ? drivers[0] : NULL,
+						  "zetDeviceGetConcurrentMetricGroupsExp");
+	count = find_devices(devices);
+	for (uint32_t i = 0; i < count; i++) {
+		struct named named = { .count = 0 };
+		char text[4096], *rest = text; /* as --group */
+
+		(void)snprintf(text, sizeof(text), "%s", groups);
+		while (rest)
+			add_named(&named, devices[i], strsep(&rest, ","));
+		/* what has fewer of the groups than another one says nothing */
+		if (named.count < most)
+			continue;
+		found = at_once(&named, devices[i], concurrent) || (found && named.count == most);
+		most = named.count;
+	}
+	return found;
+}
+
 bool xs_print_metrics(void)
 {
 	ze_device_handle_t devices[MAX];
@@ -373,6 +463,12 @@ const char *xs_each_metric_group(xs_metric_group_t *tell, void *data)
 {
 	(void)tell, (void)data;
 	return "this xstrace was built without it";
+}
+
+bool xs_sampled_at_once(const char *groups)
+{
+	(void)groups;
+	return false;
 }
 
 bool xs_print_metrics(void)

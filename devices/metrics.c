@@ -132,19 +132,49 @@ static void look_at_cuda(struct seen *seen)
 		look_at(seen, name, 1, true, xs_metric_set(name, true));
 }
 
-int xs_check_metrics(const char *option, const char *group, bool sampling)
+/* All of them are groups for sampling, or programmable metrics. */
+static int check_several(const char *option, const char *groups, bool sampling)
 {
-	struct seen seen = { .wanted = group,
-			     .first = strcspn(group, ":,"),
-			     .sampling = sampling,
-			     .distance = SIZE_MAX };
+	if (!sampling)
+		xs_tell("xstrace: --%s: --group takes one group for it, not %s; --metric-sampling "
+			"takes several\n",
+			option, groups);
+	else if (strstr(groups, "EuStallSampling"))
+		xs_tell("xstrace: --%s: the metric group EuStallSampling goes with no other one, "
+			"as "
+			"its samples have no times; not %s\n",
+			option, groups);
+	else if (!xs_sampled_at_once(groups))
+		xs_tell("xstrace: --%s: no device samples the metric groups %s at once; name fewer "
+			"by --group, groups of different domains in xstrace --metric-list\n",
+			option, groups);
+	else
+		return 0;
+	return XS_EXIT_SELF;
+}
+
+int xs_check_metrics(const char *option, const char *groups, bool sampling)
+{
+	struct seen seen;
 	const char *missing;
 	bool cuda = xs_has_cuda(), stalls = cuda && !strcmp(option, "stall-sampling");
+	char text[XS_PATH_MAX], *rest = text;
 
+	(void)snprintf(text, sizeof(text), "%s", groups);
 	tell_permissions(option);
-	missing = xs_each_metric_group(look_at, &seen);
-	if (seen.found || stalls || (cuda && xs_metric_set(group, sampling)))
+	do {
+		const char *name = strsep(&rest, ",");
+
+		seen = (struct seen){ .wanted = name,
+				      .first = strcspn(name, ":"),
+				      .sampling = sampling,
+				      .distance = SIZE_MAX };
+		missing = xs_each_metric_group(look_at, &seen);
+	} while (seen.found && rest);
+	if (stalls || (cuda && xs_metric_set(groups, sampling)))
 		return 0;
+	if (seen.found)
+		return strchr(groups, ',') ? check_several(option, groups, sampling) : 0;
 	if (cuda)
 		look_at_cuda(&seen);
 	if (cuda || !missing)

@@ -1,5 +1,5 @@
 /*
- * Level Zero's streamers of metrics: one for each device, read in turn.
+ * Level Zero's streamers of metrics: one for each group of each device, read in turn.
  *
  * A report says when it began by a metric, QueryBeginTime, in ns of a clock that wraps: the ticks
  * of the device's clock that the driver has multiplied. They are made ticks again, and unwrapped by
@@ -15,12 +15,11 @@
 #include <string.h>
 
 #include "level_zero_value.h"
+#include "groups.h"
 #include "metric_text.h"
-#include "programmed.h"
 #include "strtab.h"
 
 #define DEVICES_MAX 64u
-#define GROUPS_MAX  512u
 #define RAW_SIZE    (1u << 20)
 #define VALUES_MAX  (4u << 20) /* that one read may give */
 #define PARTS_MAX   64u
@@ -43,7 +42,6 @@ struct timestamps_resolution {
 	X(zeDeviceGetProperties)          \
 	X(zeDeviceGetGlobalTimestamps)    \
 	X(zeContextCreate)                \
-	X(zetMetricGroupGet)              \
 	X(zetMetricGroupGetProperties)    \
 	X(zetMetricGet)                   \
 	X(zetMetricGetProperties)         \
@@ -64,7 +62,7 @@ struct xs_streamer {
 	ze_driver_handle_t driver;	/* NULL: there are several */
 	ze_context_handle_t context;
 	ze_device_handle_t device;
-	zet_metric_group_handle_t group;
+	struct xs_chosen chosen;
 	zet_metric_streamer_handle_t handle; /* NULL: it is closed */
 	/* metrics of the group; those that are recorded; which of them is the report's time */
 	uint32_t stride, count, time;
@@ -73,7 +71,7 @@ struct xs_streamer {
 	uint64_t lost, dropped, odd;	       /* reports; reads that told so; no times */
 };
 
-static struct xs_streamer streamers[DEVICES_MAX];
+static struct xs_streamer streamers[DEVICES_MAX * XS_GROUPS_MAX];
 static uint32_t streamer_count;
 static const struct xs_wish *wish;
 static const struct xs_library *library;
@@ -103,26 +101,6 @@ static const char *open_loader(void)
 	return ze.zeInit(0) ? "" : NULL;
 }
 
-static zet_metric_group_handle_t find_group(ze_device_handle_t device)
-{
-	static zet_metric_group_handle_t groups[GROUPS_MAX];
-	zet_metric_group_properties_t group;
-	uint32_t count = GROUPS_MAX;
-
-	if (ze.zetMetricGroupGet(device, &count, groups))
-		return NULL;
-	for (uint32_t i = 0; i < count && i < GROUPS_MAX; i++) {
-		group = (zet_metric_group_properties_t){
-			.stype = ZET_STRUCTURE_TYPE_METRIC_GROUP_PROPERTIES
-		};
-		if (!ze.zetMetricGroupGetProperties(groups[i], &group) &&
-		    group.samplingType & ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED &&
-		    !strncmp(group.name, wish->group, sizeof(group.name)))
-			return groups[i];
-	}
-	return NULL;
-}
-
 #define LONGEST_METRIC (1 + ZET_MAX_METRIC_NAME + 1 + ZET_MAX_METRIC_RESULT_UNITS + 1)
 
 /* The group's name and its metrics, a line for each. */
@@ -132,11 +110,11 @@ static bool describe(struct xs_streamer *streamer)
 	static char text[XS_STRING_MAX];
 	uint32_t count = sizeof(metrics) / sizeof(metrics[0]);
 	char *end = text + sizeof(text) - 1,
-	     *o = xs_metric_put(text, end, wish->group, sizeof(text) / 2);
+	     *o = xs_metric_put(text, end, streamer->chosen.name, sizeof(text) / 2);
 	zet_metric_properties_t metric;
 
 	streamer->time = UINT32_MAX;
-	if (ze.zetMetricGet(streamer->group, &count, metrics))
+	if (ze.zetMetricGet(streamer->chosen.group, &count, metrics))
 		return false;
 	streamer->stride = count;
 	for (; streamer->count < count && streamer->count < XS_METRICS_MAX; streamer->count++) {
@@ -164,7 +142,7 @@ static void ask_clock(struct xs_streamer *streamer, const ze_device_properties_t
 	zet_metric_group_properties_t group = { .stype = ZET_STRUCTURE_TYPE_METRIC_GROUP_PROPERTIES,
 						.pNext = &told };
 
-	if (ze.zetMetricGroupGetProperties(streamer->group, &group) || !told.frequency)
+	if (ze.zetMetricGroupGetProperties(streamer->chosen.group, &group) || !told.frequency)
 		told = (struct timestamps_resolution){ .frequency = device->timerResolution,
 						       .bits = 64 };
 	/* Ponte Vecchio's drivers tell the frequency of another clock, and a bit too many */
@@ -200,34 +178,33 @@ static bool join(struct xs_streamer *streamer)
 	return streamer->name;
 }
 
+/* All streamers of this one's device. */
+static void close_device(const struct xs_streamer *of)
+{
+	const ze_device_handle_t device = of->device;
+
+	for (size_t i = 0; i < sizeof(streamers) / sizeof(streamers[0]); i++) {
+		if (streamers[i].device != device || !streamers[i].handle)
+			continue;
+		(void)ze.zetMetricStreamerClose(streamers[i].handle);
+		streamers[i].handle = NULL;
+	}
+	(void)ze.zetContextActivateMetricGroups(of->context, device, 0, NULL);
+}
+
 /* NULL, or why it is not sampled. */
 static const char *open_streamer(struct xs_streamer *streamer)
 {
 	zet_metric_streamer_desc_t desc = { .stype = ZET_STRUCTURE_TYPE_METRIC_STREAMER_DESC,
 					    .notifyEveryNReports = NOTIFY,
 					    .samplingPeriod = (uint32_t)wish->interval };
-	const char *problem = "it has no such group of metrics";
 	ze_result_t result;
 
-	streamer->group = find_group(streamer->device);
-	if (!streamer->group)
-		streamer->group = xs_programmed_group(loader, streamer->driver, streamer->device,
-						      wish->group, &problem);
-	if (!streamer->group)
-		return problem;
-	if (!describe(streamer))
-		return wish->stalls ? "its driver does not tell of addresses"
-				    : "its driver does not tell when a report was made";
-	if (!join(streamer))
-		return "there is no memory";
-	if (ze.zetContextActivateMetricGroups(streamer->context, streamer->device, 1,
-					      &streamer->group))
-		return "the driver does not activate the group of metrics, as when another tool "
-		       "uses the counters";
 	/* some drivers refuse numbers that their device has no room for */
 	do {
 		result = ze.zetMetricStreamerOpen(streamer->context, streamer->device,
-						  streamer->group, &desc, NULL, &streamer->handle);
+						  streamer->chosen.group, &desc, NULL,
+						  &streamer->handle);
 		desc.notifyEveryNReports /= 4;
 	} while (result && desc.notifyEveryNReports >= NOTIFY / 64);
 	if (!result)
@@ -237,6 +214,43 @@ static const char *open_streamer(struct xs_streamer *streamer)
 		       ? "this user may not read its counters"
 		       : "the driver opens no streamer: another tool samples the device, or the "
 			 "interval (-i) is not one that it can keep";
+}
+
+/* All groups of a device, or none: streamers of[0] and on. NULL, or why it is not sampled. */
+static const char *open_device(struct xs_streamer *of, uint32_t *ret_count)
+{
+	const struct xs_streamer device = *of;
+	zet_metric_group_handle_t groups[XS_GROUPS_MAX];
+	struct xs_chosen chosen[XS_GROUPS_MAX];
+	const char *problem;
+	uint32_t count = xs_groups_choose(loader, device.driver, device.device, wish->group, chosen,
+					  &problem);
+
+	if (!count)
+		return problem;
+	for (uint32_t i = 0; i < count; i++) {
+		of[i] = device;
+		of[i].chosen = chosen[i];
+		groups[i] = chosen[i].group;
+		if (!describe(&of[i]))
+			return wish->stalls ? "its driver does not tell of addresses"
+					    : "its driver does not tell when a report was made";
+		if (!join(&of[i]))
+			return "there is no memory";
+	}
+	/* one call: the next one would end what this one began */
+	if (ze.zetContextActivateMetricGroups(device.context, device.device, count, groups))
+		return "the driver does not activate the group of metrics, as when another tool "
+		       "uses the counters";
+	for (uint32_t i = 0; i < count; i++) {
+		problem = open_streamer(&of[i]);
+		if (problem) {
+			close_device(of);
+			return problem;
+		}
+	}
+	*ret_count = count;
+	return NULL;
 }
 
 static bool read_clock(void *data, uint64_t *ret)
@@ -263,6 +277,7 @@ static void open_devices(ze_driver_handle_t driver, bool alone, uint32_t *number
 	     i++, ++*number) {
 		struct xs_streamer *streamer = &streamers[streamer_count];
 		const char *problem;
+		uint32_t opened = 0;
 
 		if (!(wish->devices >> *number & 1))
 			continue;
@@ -270,11 +285,10 @@ static void open_devices(ze_driver_handle_t driver, bool alone, uint32_t *number
 						  .driver = alone ? driver : NULL,
 						  .context = context,
 						  .device = devices[i] };
-		problem = open_streamer(streamer);
+		problem = open_device(streamer, &opened);
 		if (problem)
 			tell(*number, problem);
-		else
-			streamer_count++;
+		streamer_count += opened;
 	}
 }
 
@@ -379,16 +393,18 @@ static void record_reports(struct xs_streamer *streamer, const uint8_t *raw, siz
 	zet_typed_value_t *values;
 	ze_result_t result;
 
-	result = ze.zetMetricGroupCalculateMultipleMetricValuesExp(streamer->group, type, size, raw,
-								   &parts, &total, NULL, NULL);
+	result = ze.zetMetricGroupCalculateMultipleMetricValuesExp(streamer->chosen.group, type,
+								   size, raw, &parts, &total, NULL,
+								   NULL);
 	values = !result && parts && parts <= PARTS_MAX && total ? room_for(total) : NULL;
 	if (!values) {
 		streamer->odd++;
 		return;
 	}
 	at = values;
-	result = ze.zetMetricGroupCalculateMultipleMetricValuesExp(streamer->group, type, size, raw,
-								   &parts, &total, counts, values);
+	result = ze.zetMetricGroupCalculateMultipleMetricValuesExp(streamer->chosen.group, type,
+								   size, raw, &parts, &total,
+								   counts, values);
 	if (result && result != ZE_RESULT_WARNING_DROPPED_DATA) {
 		streamer->odd++;
 		return;
@@ -402,13 +418,6 @@ static void record_reports(struct xs_streamer *streamer, const uint8_t *raw, siz
 			break;
 		at += counts[part];
 	}
-}
-
-static void close_streamer(struct xs_streamer *streamer)
-{
-	(void)ze.zetMetricStreamerClose(streamer->handle);
-	(void)ze.zetContextActivateMetricGroups(streamer->context, streamer->device, 0, NULL);
-	streamer->handle = NULL;
 }
 
 static void read_streamer(struct xs_streamer *streamer)
@@ -425,7 +434,7 @@ static void read_streamer(struct xs_streamer *streamer)
 			streamer->dropped++;
 		} else if (result && result != ZE_RESULT_NOT_READY) {
 			tell(streamer->number, "from now on: its reports cannot be read any more");
-			close_streamer(streamer);
+			close_device(streamer);
 			return;
 		}
 		if (result == ZE_RESULT_NOT_READY || !size || size > sizeof(raw))
@@ -454,16 +463,19 @@ void xs_streamers_close(void)
 		struct xs_streamer *one = &streamers[i];
 
 		if (one->handle)
-			close_streamer(one);
+			close_device(one);
 		if (one->lost || one->dropped)
 			fprintf(stderr,
-				"[WARNING] %s: reports of device #%u are lost: %llu that its times "
-				"show, and %llu reads were told so; try a longer interval (-i)\n",
+				"[WARNING] %s: reports of device #%u are lost: %llu of %s that its "
+				"times show, and %llu reads were told so; try a longer interval "
+				"(-i)\n",
 				wish->option, one->number, (unsigned long long)one->lost,
-				(unsigned long long)one->dropped);
+				one->chosen.name, (unsigned long long)one->dropped);
 		if (one->odd)
 			fprintf(stderr,
-				"[WARNING] %s: %llu reports of device #%u cannot be understood\n",
-				wish->option, (unsigned long long)one->odd, one->number);
+				"[WARNING] %s: %llu reports of device #%u cannot be understood "
+				"(%s)\n",
+				wish->option, (unsigned long long)one->odd, one->number,
+				one->chosen.name);
 	}
 }

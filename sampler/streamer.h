@@ -21,8 +21,8 @@ struct xs_wish {
 struct xs_streamer;
 
 /*
- * Opens a streamer of each device that is wanted. Those that cannot be sampled are told, each in a
- * line. How many there are.
+ * Opens a streamer of each group of each device that is wanted. Those that cannot be sampled are
+ * told, each in a line. How many there are.
  */
 uint32_t xs_streamers_open(const struct xs_wish *wish, const struct xs_library *library);
 /* Records what there is to be read. False: no device is left that can be read. */

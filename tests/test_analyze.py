@@ -121,6 +121,15 @@ def test_list(samples):
     ]  # fmt: skip
 
 
+def test_sections_of_several_groups(tmp_path):
+    """Of a device's sections that one is charted which has the metrics."""
+    path = tmp_path / "two.csv"
+    path.write_text(SAMPLES + f'\n=== Device #0 Metrics ===\n\nKernel,GlobalInstanceId,GpuTime[ns],L3_BUSY[%]\n"{GEMM}",1,500,75\n"{GEMM}",1,500,25\n\n')
+    for metrics, charted in (("L3_BUSY[%], GpuTime[ns]", {"L3_BUSY[%]": "75.0,25.0", "GpuTime[ns]": "500.0,500.0"}), ("XVE_STALL[%]", {"XVE_STALL[%]": "12.5,25.0"})):
+        analyze("-m", metrics, "-y", "%", "-k", GEMM, "-o", tmp_path / "out.html", path)
+        assert charts_in((tmp_path / "out.html").read_text()) == [charted]
+
+
 def test_list_of_stalls_in_a_file(stalls, tmp_path):
     assert not analyze("-l", "-o", tmp_path / "list.txt", stalls).stdout
     lines = (tmp_path / "list.txt").read_text().splitlines()

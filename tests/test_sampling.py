@@ -501,6 +501,126 @@ def test_without_a_driver(xstrace):
     assert len([line for line in run.said if "sampl" in line]) == 1
 
 
+# ---- several groups at once ----
+
+MEMORY = "GpuTime[ns] QueryBeginTime[ns] L3_BYTE_READ[bytes] L3_BUSY[%]".split()
+
+
+def memory_truth(gpu, begin, device=0):
+    """The same for MemoryProfile."""
+    start = ticks(begin)
+    end = start + PERIOD * FREQUENCY // 1_000_000
+    kernels = [one for one in gpu.kernels if one.device == device]
+    busy = sum(max(0, min(one.end, end) - max(one.start, start)) for one in kernels)
+    groups = sum(int(one.groups.split(",")[0]) for one in kernels if start < one.end <= end)
+    return list(map(str, [ns(end - start), begin, 128 * groups, f"{min(busy, end - start) * 100 / (end - start):f}"]))
+
+
+def apart(text, device=0):
+    """{columns: {(kernel, id): rows}} of a device whose groups have sections of their own."""
+    found = {}
+    for part in re.split(rf"\n=== Device #{device} Metrics ===\n", text)[1:]:
+        columns = part.lstrip("\n").split("\n")[0].split(",")[2:]
+        found[tuple(columns)] = sections(f"\n=== Device #{device} Metrics ===\n{part}", columns)[device]
+    return found
+
+
+@pytest.mark.parametrize("group", ["ComputeBasic,MemoryProfile", "MemoryProfile,ComputeBasic"])
+def test_groups_at_once(xstrace, gpu, group):
+    """Each has a section, in the order in which they are named, with its samples of the same kernels; counters have the group's name."""
+    gpu = gpu()
+    args = ["--list", "immediate", "--in-order", "--kernels", 8]
+    run = xstrace(f"-k -i {PERIOD} -g {group} -o rep.csv --chrome-kernel-logging", "ze_matrix", args, env=gpu.env)
+    (path,) = run.cwd.glob("rep.metrics.*.csv")
+    found = apart(path.read_text())
+    columns = {"ComputeBasic": COLUMNS, "MemoryProfile": MEMORY}
+    assert run.status == 0 and list(found) == [tuple(columns[name]) for name in group.split(",")]
+    compute, memory = found[tuple(COLUMNS)], found[tuple(MEMORY)]
+    left, _ = check(gpu, compute)
+    assert not left and [one[:2] for one in compute] == [one[:2] for one in memory] and len(compute) == 8
+    for kernel, _, rows in memory:
+        times = [int(row["QueryBeginTime[ns]"]) for row in rows]
+        assert [[row[name] for name in MEMORY] for row in rows] == [memory_truth(gpu, at) for at in times]
+        assert [one for one in gpu.kernels if one.start <= ticks(times[0]) and ticks(times[-1]) <= one.end and one.name in kernel]
+    (trace,) = [trace for trace in run.traces if trace.path.name.startswith("xstrace-metrics")]
+    counters = {}
+    for event in trace.events:
+        if event["ph"] == "C":
+            counters.setdefault(event["name"], set()).add(event["args"]["value"])
+    assert set(counters) == {f"{one}: {name}" for one, names in columns.items() for name in names}
+    for name, rows in (("ComputeBasic", compute), ("MemoryProfile", memory)):
+        assert {int(row["QueryBeginTime[ns]"]) for _, _, of in rows for row in of} <= counters[f"{name}: QueryBeginTime[ns]"]
+    assert not [line for line in run.said if "WARNING" in line]
+
+
+def test_groups_at_once_on_devices(xstrace, gpu):
+    """With --result-dir each group of each device has a file; the charts' script finds a metric in the section that has it."""
+    gpu = gpu(DEVICES=2)
+    script = f"{APPS}/ze_matrix --kernels 2 --device 0; {APPS}/ze_matrix --kernels 3 --device 1"
+    run = xstrace(f"-k -i {PERIOD} -g ComputeBasic,MemoryProfile --result-dir out", "sh", ["-c", script], env=gpu.env)
+    files = {path.name: path for path in (run.cwd / "out").rglob("metrics_*.csv")}
+    assert run.status == 0 and sorted(files) == ["metrics_0-2.csv", "metrics_0.csv", "metrics_1-2.csv", "metrics_1.csv"]
+    for name, path in files.items():
+        device = int(name[8])
+        text = f"\n=== Device #{device} Metrics ===\n{path.read_text()}"
+        if "-2" not in name:
+            assert not check(gpu, sections(text)[device], device)[0]
+            continue
+        instances = sections(text, MEMORY)[device]
+        rows = [row for _, _, of in instances for row in of]
+        assert len(instances) == 2 + device
+        assert all([row[one] for one in MEMORY] == memory_truth(gpu, int(row["QueryBeginTime[ns]"]), device) for row in rows)
+
+
+def test_a_group_and_programmable_metrics(xstrace, gpu):
+    gpu = gpu(PROGRAMMABLE="yes")
+    group = "KERNELS_SCALED:SCALE=7,MemoryProfile,BUSY_PART,ComputeBasic"
+    run = xstrace(["-k", "-i", str(PERIOD), "-g", group, "-o", "rep.csv"], "ze_matrix", ["--kernels", 6], env=gpu.env)
+    (path,) = run.cwd.glob("rep.metrics.*.csv")
+    found = apart(path.read_text())
+    columns = ("GpuTime[ns]", "QueryBeginTime[ns]", "KERNELS_SCALED[events]", "BUSY_PART")
+    assert run.status == 0 and list(found) == [tuple(MEMORY), tuple(COLUMNS), columns]
+    assert not check(gpu, found[tuple(COLUMNS)])[0]
+    for _, _, rows in found[columns]:
+        for row in rows:
+            ended, busy, length = programmed(row)
+            assert (row["KERNELS_SCALED[events]"], row["BUSY_PART"]) == (str(7 * ended(gpu)), f"{busy(gpu) / length:f}")
+
+
+@pytest.mark.parametrize("fault", ["zetMetricStreamerReadData:4:device_lost", "zetMetricStreamerOpen:2:not_available"])
+def test_a_fault_of_one_group_is_the_devices(tmp_path, gpu, fault):
+    """One line; the program runs, and what was sampled by then is written."""
+    gpu = gpu()
+    program = ["env", "-u", "SOFTGPU_FAULT", APPS / "ze_matrix", "--list", "immediate", "--in-order", "--kernels", "20"]
+    command = [XSTRACE, "-k", "-i", str(PERIOD), "-g", "ComputeBasic,MemoryProfile", "-o", "rep.csv", *program]
+    faults = ",".join([fault] * (1 if "Read" in fault else 5))  # it is opened in several ways
+    done = subprocess.run(command, env=os.environ | gpu.env | {"SOFTGPU_FAULT": faults}, cwd=tmp_path, capture_output=True, text=True)
+    lines = [line for line in done.stderr.splitlines() if "device #0 is not sampled" in line]
+    assert done.returncode == 0 and "launched 20 kernels" in done.stdout and len(lines) == 1, done.stderr
+    assert ("cannot be read any more" if "Read" in fault else "the driver opens no streamer") in lines[0]
+    assert "Read" in fault or not list(tmp_path.glob("rep.metrics.*"))
+
+
+@pytest.mark.parametrize(
+    "option, group, settings, said",
+    [
+        ("-k", "MemoryTwin,MemoryProfile", {}, "no device samples the metric groups MemoryTwin,MemoryProfile at once"),
+        ("-k", "ComputeBasic,MemoryTwin,MemoryProfile", {"DEVICES": 2}, "at once; name fewer"),
+        ("-k", "ComputeBasic,ComputeBasic", {}, "no device samples the metric groups ComputeBasic,ComputeBasic at once"),
+        ("-k", "ComputeBasic,MemoryProfile", {"CONCURRENT": "none"}, "no device samples the metric groups ComputeBasic,MemoryProfile at once"),
+        ("-k", "ComputeBasic,MemoryProfil", {}, "no device has a metric group MemoryProfil; did you mean --group MemoryProfile?"),
+        ("-k", "ComputeBasic,", {}, "no device has a metric group ;"),
+        ("-k", "ComputeBasic,EuStallSampling", {}, "EuStallSampling goes with no other one"),
+        ("-q", "ComputeBasic,ComputeBasic", {}, "--group takes one group for it, not ComputeBasic,ComputeBasic"),
+        ("-q", "ComputeBasic,MemoryProfile", {}, "the metric group MemoryProfile is for sampling, not for queries"),
+    ],
+)
+def test_groups_that_do_not_go_together(xstrace, gpu, option, group, settings, said):
+    gpu = gpu(**settings)
+    run = xstrace([option, "-g", group, "-o", "rep.csv"], "ze_matrix", env=gpu.env)
+    assert (run.status, run.out) == (125, "") and len(run.said) == 1 and said in run.said[0] and not gpu.kernels
+
+
 # ---- programmable metrics ----
 
 
@@ -543,7 +663,6 @@ def test_programmable_metrics(xstrace, gpu, group, scale, whole):
         ("KERNELS_SCALED:SCAL=7", "the metric has no parameter SCAL", "yes"),
         ("KERNELS_SCALED:SCALE=seven", "SCALE=seven is no value of the metric's parameter", "yes"),
         ("KERNELS_SCALED:SCALE", "SCALE= is no value of the metric's parameter", "yes"),
-        ("KERNELS_SCALED,NO_SUCH", "no programmable metric, NO_SUCH", "yes"),
         ("BUSY_PART:WHOLE=0", "the driver does not make the metric BUSY_PART with these values", "yes"),
         ("KERNELS_SCALED,BUSY_PART", "these metrics cannot be counted at once", "apart"),
     ],
@@ -560,6 +679,7 @@ def test_programmable_metrics_that_there_are_not(xstrace, gpu, group, said, how)
     "option, group, said",
     [
         ("-k", "KERNELS_SCALE:SCALE=7", "did you mean --group KERNELS_SCALED?"),
+        ("-k", "KERNELS_SCALED,NO_SUCH", "no device has a metric group NO_SUCH"),
         ("-q", "KERNELS_SCALED:SCALE=7", "is for sampling, not for queries"),
     ],
 )

@@ -140,7 +140,9 @@ def _section_of(options, sections):
     if not found:
         there = ", ".join(str(number) for number in sorted({section.device for section in sections}))
         raise Misuse(f"the file has no device {options.device}, only {there}")
-    return found[0]
+    # of several groups of metrics each has a section; -m and -b say which one is meant
+    wanted = {name.strip() for names in [*(options.metrics or []), *(options.throughput or [])] for name in names.split(",")}
+    return max(found, key=lambda section: len(wanted & set(section.metrics)))
 
 
 def check_options(options):

@@ -7,9 +7,9 @@
         for name, stalled in section.stalls.items():  # of --stall-sampling: instructions of kernels
             stalled.addresses, stalled["SbidStall[Events]"]
 
-A file has one section for each device, which begins with "=== Device #0 Metrics ===" (none: device 0). Then come the
-names of the columns, in a line that begins with "Kernel", and the rows. What belongs to one execution of a kernel is
-followed by an empty line; of -k, the rows' times ascend. Fields may have blanks around them, and quotes. Other text may come
+A file has one section for each device, or of several groups of metrics for each group, which begins with
+"=== Device #0 Metrics ===" (none: device 0). Then come the names of the columns, in a line that begins with "Kernel", and the
+rows. What belongs to one execution of a kernel is followed by an empty line; of -k, the rows' times ascend. Fields may have blanks around them, and quotes. Other text may come
 before (-o of unitrace puts its reports into the same file). Values that are separated by semicolons, with decimal commas, are
 read as well, and files of older versions of unitrace, which have a column "Device" and repeat the names for each execution.
 """

@@ -56,9 +56,20 @@ static const struct metric stalls[] = {
 	  ZET_VALUE_TYPE_UINT64 },
 };
 
+static const struct metric memory[] = {
+	{ "GpuTime", "Time that the measurement took", "ns", ZET_METRIC_TYPE_DURATION,
+	  ZET_VALUE_TYPE_UINT64 },
+	{ "QueryBeginTime", "When the measurement began, by the device's clock", "ns",
+	  ZET_METRIC_TYPE_TIMESTAMP, ZET_VALUE_TYPE_UINT64 },
+	{ "L3_BYTE_READ", "128 bytes for each work-group", "bytes", ZET_METRIC_TYPE_THROUGHPUT,
+	  ZET_VALUE_TYPE_UINT64 },
+	{ "L3_BUSY", "Part of the time in which a kernel ran", "percent", ZET_METRIC_TYPE_RATIO,
+	  ZET_VALUE_TYPE_FLOAT64 },
+};
+
 #define METRICS(array) .metrics = (array), .count = sizeof(array) / sizeof((array)[0])
 
-enum { GROUPS = 3 };
+enum { GROUPS = 5 };
 static const struct metric_group kinds[GROUPS] = {
 	{ .name = "ComputeBasic",
 	  .description = "Kernels, by query",
@@ -73,6 +84,18 @@ static const struct metric_group kinds[GROUPS] = {
 	  .sampling = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED,
 	  METRICS(stalls),
 	  .stalls = true },
+	{ .name = "MemoryProfile",
+	  .description = "Memory, by time",
+	  .sampling = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED,
+	  .domain = 1,
+	  METRICS(memory),
+	  .memory = true },
+	{ .name = "MemoryTwin",
+	  .description = "The same, by the same counters",
+	  .sampling = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED,
+	  .domain = 1,
+	  METRICS(memory),
+	  .memory = true },
 };
 static struct metric_group groups[SG_DEVICES_MAX][GROUPS];
 
@@ -122,7 +145,7 @@ ze_result_t sg_zetMetricGroupGetProperties(zet_metric_group_handle_t handle,
 	(void)snprintf(ret->name, sizeof(ret->name), "%s", group->name);
 	(void)snprintf(ret->description, sizeof(ret->description), "%s", group->description);
 	ret->samplingType = group->sampling;
-	ret->domain = 0;
+	ret->domain = group->domain;
 	ret->metricCount = group->count;
 	for (ze_base_properties_t *more = ret->pNext; more; more = more->pNext) {
 		if ((uint32_t)more->stype ==
@@ -173,6 +196,11 @@ static void compute_values(const struct metric_group *group, const struct report
 		sg_ns_of(report->start & (UINT64_MAX >> (64 - sg_config.metric_bits)));
 	if (group->programmed) {
 		sg_programmed_values(group, report, values);
+		return;
+	}
+	if (group->memory) {
+		values[2].value.ui64 = 128 * report->groups;
+		values[3].value.fp64 = ticks ? (double)report->busy * 100 / (double)ticks : 0;
 		return;
 	}
 	values[2].value.ui64 = ns;
@@ -235,22 +263,40 @@ ze_result_t sg_zetMetricGroupCalculateMetricValues(zet_metric_group_handle_t han
 								 count, &counts, values);
 }
 
+/* Of a domain one group at a time is for queries, and one for sampling. */
+static bool exclude(const struct metric_group *one, const struct metric_group *other)
+{
+	return one->domain == other->domain && one->sampling & other->sampling;
+}
+
+/* SOFTGPU_CONCURRENT=none: no two groups; without it a program has to look at domains. */
+ze_result_t sg_zetDeviceGetConcurrentMetricGroupsExp(zet_device_handle_t device, uint32_t count,
+						     zet_metric_group_handle_t *wanted,
+						     uint32_t *counts, uint32_t *ret)
+{
+	const char *how = getenv("SOFTGPU_CONCURRENT");
+
+	SG_ENTER_WITH(device, wanted && ret);
+	if (!how || strcmp(how, "none"))
+		return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+	*ret = count;
+	for (uint32_t i = 0; counts && i < count; i++)
+		counts[i] = 1;
+	return SG_OK;
+}
+
 ze_result_t sg_zetContextActivateMetricGroups(zet_context_handle_t context,
 					      zet_device_handle_t handle, uint32_t count,
 					      zet_metric_group_handle_t *wanted)
 {
 	const struct sg_device *device = (const struct sg_device *)handle;
-	uint32_t samplings = 0;
 
 	SG_ENTER_WITH(context && handle, !count || wanted);
-	for (uint32_t i = 0; i < count; i++) {
-		const struct metric_group *group = (const struct metric_group *)wanted[i];
-
-		/* one group at a time for queries, and one for sampling */
-		if (samplings & group->sampling)
-			return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-		samplings |= group->sampling;
-	}
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t k = 0; k < i; k++)
+			if (exclude((struct metric_group *)wanted[i],
+				    (struct metric_group *)wanted[k]))
+				return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	for (uint32_t j = 0; j < GROUPS; j++)
 		atomic_store(&groups[device->id][j].active, false);
 	for (uint32_t i = 0; i < count; i++)

@@ -21,7 +21,8 @@ struct metric_group {
 	zet_metric_group_sampling_type_flags_t sampling;
 	const struct metric *metrics;
 	uint32_t count;
-	bool stalls;
+	bool stalls, memory;
+	uint32_t domain;
 	const struct programmed *programmed; /* of those behind the times; NULL: not made */
 	struct sg_device *device;
 	_Atomic bool active;

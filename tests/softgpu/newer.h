@@ -228,6 +228,9 @@ struct sg_programmable_parameter {
 	uint32_t valueInfoCount;
 };
 #ifndef ZET_PROGRAMMABLE_METRICS_EXP_NAME
+ze_result_t zetDeviceGetConcurrentMetricGroupsExp(zet_device_handle_t device, uint32_t count,
+						  zet_metric_group_handle_t *groups,
+						  uint32_t *counts, uint32_t *concurrent);
 ze_result_t zetMetricProgrammableGetExp(zet_device_handle_t device, uint32_t *count, void **ret);
 ze_result_t zetMetricProgrammableGetPropertiesExp(void *one,
 						  struct sg_programmable_properties *ret);

@@ -145,6 +145,7 @@ ze_result_t sg_zetDeviceCreateMetricGroupsFromMetricsExp(zet_device_handle_t dev
 			.name = strdup(prefix),
 			.description = strdup(description),
 			.sampling = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED,
+			.domain = 2,
 			.metrics = all,
 			.count = 2 + each,
 			.programmed = programmed,

@@ -20,7 +20,7 @@ static bool number_of(uint64_t value, uint8_t type, double *ret)
 	return isfinite(*ret);
 }
 
-/* At most 1 KiB of a metric's name. */
+/* At most 1 KiB of a name. */
 #define NAME_MAX_SHOWN 1024u
 
 static char *put_begin(struct xs_process *process, uint64_t pid, uint64_t ns)
@@ -31,13 +31,30 @@ static char *put_begin(struct xs_process *process, uint64_t pid, uint64_t ns)
 	return xs_json_time(xs_put(o, ",\"ts\":"), ns, &chrome->time);
 }
 
-static void put_end(struct xs_process *process, char *o, const char *name, size_t length,
-		    uint32_t part)
+/* Level Zero's groups that were named together have metrics of the same names. */
+static bool has_others(const struct xs_process *process, const struct xs_metrics *metrics)
 {
-	o = xs_json_escape(xs_put(o, "},\"name\":\""), name,
-			   length < NAME_MAX_SHOWN ? length : NAME_MAX_SHOWN);
-	if (part)
-		o = xs_put_count(o, " part ", part);
+	const char *wanted = xs_metric_group(process->run->options);
+
+	return metrics->work->record->event.flags & XS_DEVICE_FLAG_TICKS &&
+	       (strlen(wanted) != metrics->group_length ||
+		memcmp(wanted, metrics->group, metrics->group_length) != 0);
+}
+
+static char *put_name(char *o, const char *name, size_t length)
+{
+	return xs_json_escape(o, name, length < NAME_MAX_SHOWN ? length : NAME_MAX_SHOWN);
+}
+
+static void put_end(struct xs_process *process, const struct xs_metrics *metrics, char *o,
+		    const char *name, size_t length)
+{
+	o = xs_put(o, "},\"name\":\"");
+	if (has_others(process, metrics))
+		o = xs_put(put_name(o, metrics->group, metrics->group_length), ": ");
+	o = put_name(o, name, length);
+	if (metrics->part)
+		o = xs_put_count(o, " part ", metrics->part);
 	xs_chrome_finish(xs_chrome_of(process), xs_put(o, "\"},\n"));
 }
 
@@ -56,7 +73,7 @@ static bool put_value(struct xs_process *process, const struct xs_metrics *metri
 	o = xs_put(put_begin(process, pid, metrics->work->start), ",\"args\":{\"value\":");
 	o = type == XS_VALUE_U64 ? xs_json_uint(o, metrics->value[i])
 				 : xs_chrome_put_double(o, number, type == XS_VALUE_FLOAT);
-	put_end(process, o, name, length, metrics->part);
+	put_end(process, metrics, o, name, length);
 	return true;
 }
 
@@ -76,10 +93,10 @@ static void put_counters(struct xs_process *process, const struct xs_metrics *me
 		size_t length = (size_t)((stop ? stop : end) - at);
 
 		if (put_value(process, metrics, i, pid, at, length) && ends)
-			put_end(process,
+			put_end(process, metrics,
 				xs_put(put_begin(process, pid, metrics->work->end),
 				       ",\"args\":{\"value\":0"),
-				at, length, metrics->part);
+				at, length);
 		at += length + 1;
 	}
 }

@@ -183,22 +183,43 @@ static uint64_t ticks_of(const struct xs_metrics *sample)
 	return has_ticks(sample) ? sample->work->record->start : sample->work->start;
 }
 
-/* The first one says what the device's samples are like. */
-static void begin(struct xs_process *process, struct xs_sampled_device *device,
+/* The first one says what the group's samples are like. */
+static void begin(struct xs_process *process, struct xs_sampled_group *group,
 		  const struct xs_metrics *sample)
 {
 	const struct xs_device_record *record = sample->work->record;
 
-	device->number = record->device;
-	device->ticks = ticks_of(sample);
-	device->ns = sample->work->start;
-	device->frequency = has_ticks(sample) ? xs_device_frequency(process, record->device)
-					      : 1000000000u;
-	device->columns = sample->columns;
-	device->count = sample->count;
-	device->names = sample->names;
-	device->names_length = sample->names_length;
-	memcpy(device->type, sample->type, sample->count);
+	*group = (struct xs_sampled_group){ .ticks = ticks_of(sample),
+					    .ns = sample->work->start,
+					    .frequency = 1000000000u,
+					    .columns = sample->columns,
+					    .count = sample->count,
+					    .names = sample->names,
+					    .names_length = sample->names_length };
+	if (has_ticks(sample))
+		group->frequency = xs_device_frequency(process, record->device);
+	memcpy(group->type, sample->type, sample->count);
+}
+
+/* That of the sample's columns. Ids grow: the groups stand in the order in which they were named.
+ */
+static struct xs_sampled_group *group_of(struct xs_process *process,
+					 struct xs_sampled_device *device,
+					 const struct xs_metrics *sample)
+{
+	struct xs_sampled_group *group = device->group, *end = group + device->group_count;
+
+	while (group < end && group->columns < sample->columns)
+		group++;
+	if (group < end && group->columns == sample->columns)
+		return group;
+	if (device->group_count == XS_GROUPS_MAX)
+		return NULL;
+	memmove(group + 1, group, (size_t)(end - group) * sizeof(*group));
+	begin(process, group, sample);
+	device->group_count++;
+	device->number = sample->work->record->device;
+	return group;
 }
 
 static void add_sample(struct xs_process *process, const struct xs_metrics *sample)
@@ -209,15 +230,15 @@ static void add_sample(struct xs_process *process, const struct xs_metrics *samp
 		samples ? device_of(process, samples, record,
 				    has_ticks(sample) ? NULL : record->global)
 			: NULL;
+	struct xs_sampled_group *group;
 	uint64_t text[2 + XS_METRICS_MAX];
 	struct xs_sample *kept = (void *)text;
 
 	if (!device || !sample->count)
 		return;
-	if (!device->columns)
-		begin(process, device, sample);
-	if (device->columns != sample->columns || device->count != sample->count ||
-	    memcmp(device->type, sample->type, sample->count) != 0) {
+	group = group_of(process, device, sample);
+	if (!group || group->count != sample->count ||
+	    memcmp(group->type, sample->type, sample->count) != 0) {
 		device->odd++;
 		return;
 	}
@@ -229,9 +250,9 @@ static void add_sample(struct xs_process *process, const struct xs_metrics *samp
 	kept->ticks = ticks_of(sample);
 	kept->part = sample->part;
 	memcpy(kept->value, sample->value, 8u * sample->count);
-	device->parts |= sample->part;
-	if (write_to(process, samples, &device->samples, kept, sizeof(*kept) + 8u * sample->count))
-		device->sample_count++;
+	group->parts |= sample->part;
+	if (write_to(process, samples, &group->samples, kept, sizeof(*kept) + 8u * sample->count))
+		group->sample_count++;
 }
 
 /* ---- the sink ---- */
@@ -245,8 +266,9 @@ void xs_samples_free(struct xs_run *run)
 	for (uint32_t i = 0; i < samples->device_count; i++) {
 		if (samples->device[i].kernels)
 			(void)fclose(samples->device[i].kernels);
-		if (samples->device[i].samples)
-			(void)fclose(samples->device[i].samples);
+		for (uint32_t k = 0; k < samples->device[i].group_count; k++)
+			if (samples->device[i].group[k].samples)
+				(void)fclose(samples->device[i].group[k].samples);
 		xs_stalls_free(&samples->device[i]);
 	}
 	if (samples->names)

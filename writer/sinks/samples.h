@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "metric_text.h"
 #include "record.h"
 #include "sink.h"
 
@@ -36,20 +37,28 @@ struct xs_place {
 
 struct xs_stalls;
 
-struct xs_sampled_device {
-	struct xs_text name, bus;
-	uint64_t uuid[2];	 /* of CUDA's; both 0: not known */
-	uint32_t number;	 /* as the sampling process, or whoever came first, counts them */
-	FILE *kernels, *samples; /* NULL: there are none */
-	uint64_t kernel_count, sample_count;
+/* A group of metrics that a device samples. */
+struct xs_sampled_group {
+	FILE *samples; /* NULL: there are none */
+	uint64_t sample_count;
 	/* of the first sample, and how fast the clock is */
 	uint64_t ticks, ns, frequency;
 	uint32_t columns, count;
 	const char *names;
 	size_t names_length;
 	uint8_t type[XS_METRICS_MAX];
-	bool parts;		  /* more than one */
-	uint64_t odd;		  /* samples of other columns */
+	bool parts; /* more than one */
+};
+
+struct xs_sampled_device {
+	struct xs_text name, bus;
+	uint64_t uuid[2]; /* of CUDA's; both 0: not known */
+	uint32_t number;  /* as the sampling process, or whoever came first, counts them */
+	FILE *kernels;	  /* NULL: there are none */
+	uint64_t kernel_count;
+	struct xs_sampled_group group[XS_GROUPS_MAX]; /* in the order of their columns' ids */
+	uint32_t group_count;
+	uint64_t odd;		  /* samples that are like none of these */
 	struct xs_stalls *stalls; /* --stall-sampling; NULL: there are none */
 };
 

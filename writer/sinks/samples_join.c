@@ -1,6 +1,7 @@
 /*
  * The file of --metric-sampling, as unitrace has it: the samples of each execution of a kernel,
- * those that began while it ran.
+ * those that began while it ran. Each group of metrics has a section of its own, as its samples
+ * have times of their own.
  *
  * Times are compared as ticks of the device's clock. Records of kernels have the last bits of these
  * alone; which of the times with these bits is meant, the time of the trace says.
@@ -28,13 +29,16 @@
 struct joined {
 	struct xs_process *process;
 	struct xs_sampled_device *device;
+	const struct xs_sampled_group *group;
 	struct xs_output *out;
 	struct xs_sampled_kernel *kernels;
 	unsigned char *samples; /* of `stride` bytes */
 	size_t stride;
 	const char *names;
-	uint64_t names_length, rows, rows_max;
-	uint32_t id; /* the greatest */
+	uint64_t names_length, rows, rows_max; /* rows: of the group */
+	uint64_t looked_at;		       /* samples of all groups */
+	uint32_t id;			       /* the greatest */
+	bool some, cut;			       /* rows of any group; not all of them */
 };
 
 /* ---- files as arrays ---- */
@@ -124,11 +128,11 @@ static void put_row(struct joined *joined, const char *name, size_t length, uint
 
 	memcpy(o, name, length);
 	o = xs_put_count(o + length, ",", id);
-	if (joined->device->parts)
+	if (joined->group->parts)
 		o = xs_put_count(o, ",", sample->part);
-	for (uint32_t i = 0; i < joined->device->count; i++) {
+	for (uint32_t i = 0; i < joined->group->count; i++) {
 		*o++ = ',';
-		o = xs_metrics_put_value(o, sample->value[i], joined->device->type[i]);
+		o = xs_metrics_put_value(o, sample->value[i], joined->group->type[i]);
 	}
 	*o++ = '\n';
 	put_line(joined, o);
@@ -137,14 +141,15 @@ static void put_row(struct joined *joined, const char *name, size_t length, uint
 
 static void put_header(struct joined *joined)
 {
-	const struct xs_sampled_device *device = joined->device;
+	const struct xs_sampled_group *group = joined->group;
 	char *o = xs_output_put(joined->out);
 
 	if (!joined->process->run->options->result_dir[0])
-		o = xs_put(xs_put_count(o, "\n=== Device #", device->number), " Metrics ===\n");
-	o = xs_put(o, device->parts ? "\nKernel,GlobalInstanceId,SubDeviceId"
-				    : "\nKernel,GlobalInstanceId");
-	o = xs_metrics_put_names(o, device->names, device->names_length, device->count);
+		o = xs_put(xs_put_count(o, "\n=== Device #", joined->device->number),
+			   " Metrics ===\n");
+	o = xs_put(o, group->parts ? "\nKernel,GlobalInstanceId,SubDeviceId"
+				   : "\nKernel,GlobalInstanceId");
+	o = xs_metrics_put_names(o, group->names, group->names_length, group->count);
 	put_line(joined, xs_put(o, "\n"));
 }
 
@@ -172,7 +177,7 @@ static void put_kernel(struct joined *joined, const struct xs_sampled_kernel *ke
 	size_t length = strlen(name);
 	uint64_t i = from;
 
-	for (; i < joined->device->sample_count && joined->rows < joined->rows_max; i++) {
+	for (; i < joined->group->sample_count && joined->rows < joined->rows_max; i++) {
 		const struct xs_sample *sample = sample_at(joined, i);
 
 		if (sample->ticks - kernel->ticks > kernel->length)
@@ -192,7 +197,8 @@ static void put_rows(struct joined *joined)
 	for (uint64_t k = 0; k < device->kernel_count; k++) {
 		const struct xs_sampled_kernel *kernel = &joined->kernels[k];
 
-		while (at < device->sample_count && sample_at(joined, at)->ticks < kernel->ticks)
+		while (at < joined->group->sample_count &&
+		       sample_at(joined, at)->ticks < kernel->ticks)
 			at++;
 		while (k && idle_at < at && sample_at(joined, idle_at)->ticks <= covered)
 			idle_at++;
@@ -203,11 +209,12 @@ static void put_rows(struct joined *joined)
 		if (kernel->ticks + kernel->length > covered)
 			covered = kernel->ticks + kernel->length;
 	}
-	while (device->kernel_count && idle_at < device->sample_count &&
+	while (device->kernel_count && idle_at < joined->group->sample_count &&
 	       sample_at(joined, idle_at)->ticks <= covered)
 		idle_at++;
 	if (idle)
-		put_idle(joined, idle_at, device->sample_count, id + device->kernel_count, NULL);
+		put_idle(joined, idle_at, joined->group->sample_count, id + device->kernel_count,
+			 NULL);
 }
 
 /* ---- a device ---- */
@@ -219,9 +226,10 @@ static void unwrap(struct joined *joined)
 
 	for (uint64_t k = 0; k < device->kernel_count; k++) {
 		struct xs_sampled_kernel *kernel = &joined->kernels[k];
-		__int128 passed = (__int128)kernel->ns - (__int128)device->ns;
-		uint64_t about = device->ticks +
-				 (uint64_t)(passed * (__int128)device->frequency / 1000000000);
+		__int128 passed = (__int128)kernel->ns - (__int128)joined->group->ns;
+		uint64_t about =
+			joined->group->ticks +
+			(uint64_t)(passed * (__int128)joined->group->frequency / 1000000000);
 		uint32_t spare = 64 - kernel->bits % 64;
 
 		if (kernel->bits < 64)
@@ -235,20 +243,20 @@ static void unwrap(struct joined *joined)
 
 static void unmap(struct joined *joined)
 {
-	const struct xs_sampled_device *device = joined->device;
-
 	if (joined->kernels)
-		(void)munmap(joined->kernels, device->kernel_count * sizeof(*joined->kernels));
+		(void)munmap(joined->kernels,
+			     joined->device->kernel_count * sizeof(*joined->kernels));
 	if (joined->samples)
-		(void)munmap(joined->samples, device->sample_count * joined->stride);
+		(void)munmap(joined->samples, joined->group->sample_count * joined->stride);
 }
 
 static bool map(struct joined *joined)
 {
 	const struct xs_sampled_device *device = joined->device;
+	const struct xs_sampled_group *group = joined->group;
 
-	joined->stride = sizeof(struct xs_sample) + 8u * device->count;
-	joined->samples = xs_samples_map(device->samples, device->sample_count * joined->stride);
+	joined->stride = sizeof(struct xs_sample) + 8u * group->count;
+	joined->samples = xs_samples_map(group->samples, group->sample_count * joined->stride);
 	joined->kernels =
 		xs_samples_map(device->kernels, device->kernel_count * sizeof(*joined->kernels));
 	return joined->samples && (joined->kernels || !device->kernel_count);
@@ -259,13 +267,13 @@ static void tell(const struct joined *joined)
 {
 	const struct xs_sampled_device *device = joined->device;
 
-	if (!joined->rows && device->kernel_count)
+	if (!joined->some && device->kernel_count)
 		xs_tell("[WARNING] --metric-sampling: none of %llu samples of device #%u falls "
 			"into one of its %llu kernels; -i with fewer microseconds finds shorter "
 			"kernels\n",
-			(unsigned long long)device->sample_count, device->number,
+			(unsigned long long)joined->looked_at, device->number,
 			(unsigned long long)device->kernel_count);
-	if (joined->rows >= joined->rows_max)
+	if (joined->cut)
 		xs_tell("[WARNING] --metric-sampling: too many kernels of device #%u overlap: the "
 			"rest of its samples is not written\n",
 			device->number);
@@ -275,62 +283,93 @@ static void tell(const struct joined *joined)
 			(unsigned long long)device->odd, device->number);
 }
 
-static void write_device(struct joined *joined)
+static void write_group(struct joined *joined)
 {
-	struct xs_sampled_device *device = joined->device;
+	const struct xs_sampled_device *device = joined->device;
+	const struct xs_sampled_group *group = joined->group;
 
-	joined->rows_max = OVERLAP_MAX * (device->sample_count + 1);
-	unwrap(joined);
-	xs_samples_sort(joined->kernels, device->kernel_count, sizeof(*joined->kernels));
-	xs_samples_sort(joined->samples, device->sample_count, joined->stride);
-	put_header(joined);
-	put_rows(joined);
-	tell(joined);
+	if (map(joined)) {
+		joined->rows = 0;
+		joined->rows_max = OVERLAP_MAX * (group->sample_count + 1);
+		unwrap(joined);
+		xs_samples_sort(joined->kernels, device->kernel_count, sizeof(*joined->kernels));
+		xs_samples_sort(joined->samples, group->sample_count, joined->stride);
+		put_header(joined);
+		put_rows(joined);
+		joined->looked_at += group->sample_count;
+		joined->some |= joined->rows;
+		joined->cut |= joined->rows >= joined->rows_max;
+	}
+	unmap(joined);
 }
 
 /* ---- files ---- */
 
-/* Of a device that nobody used there is nothing to say. */
-static bool has_rows(const struct xs_process *process, const struct xs_sampled_device *device)
+struct file {
+	struct xs_output out;
+	char path[PATH_MAX];
+	bool open, some; /* some: or it was open once */
+};
+
+/* Unless it is open. False: it cannot be written. */
+static bool open_file(struct file *file, struct xs_process *process,
+		      const struct xs_sampled_device *device)
 {
-	if (device->stalls)
-		return xs_stalls_some(device);
-	return device->sample_count &&
-	       (device->kernel_count || process->run->options->idle_sampling);
+	if (!file->open)
+		file->open = xs_metrics_open(process, device->number, &file->out, file->path) >= 0;
+	file->some |= file->open;
+	return file->open;
+}
+
+static void close_file(struct file *file)
+{
+	if (file->open)
+		xs_metrics_close(&file->out, file->path);
+	file->open = false;
+}
+
+/* With --result-dir each group has a file of its own. */
+static void write_device(struct joined *joined, struct file *file)
+{
+	const struct xs_sampled_device *device = joined->device;
+	const struct xs_options *options = joined->process->run->options;
+
+	for (uint32_t i = 0; i < device->group_count; i++) {
+		joined->group = &device->group[i];
+		/* of a device that nobody used there is nothing to say */
+		if (!joined->group->sample_count ||
+		    (!device->kernel_count && !options->idle_sampling) ||
+		    !open_file(file, joined->process, device))
+			continue;
+		write_group(joined);
+		if (options->result_dir[0])
+			close_file(file);
+	}
+	if (joined->looked_at)
+		tell(joined);
 }
 
 bool xs_samples_write(struct xs_process *process, struct xs_samples *samples)
 {
-	struct xs_output out = { .fd = -1 };
-	char path[PATH_MAX];
+	struct file file = { .out = { .fd = -1 } };
 	const char *names = xs_samples_map(samples->names, samples->names_length);
-	bool own = process->run->options->result_dir[0], open = false, some = false;
 
 	for (uint32_t i = 0; i < samples->device_count; i++) {
 		struct joined joined = { .process = process,
 					 .device = &samples->device[i],
-					 .out = &out,
+					 .out = &file.out,
 					 .names = names,
 					 .names_length = names ? samples->names_length : 0 };
 
-		if (!has_rows(process, joined.device))
-			continue;
-		if (!open)
-			open = xs_metrics_open(process, joined.device->number, &out, path) >= 0;
-		if (open && joined.device->stalls)
-			xs_stalls_put(process, joined.device, &out);
-		else if (open && map(&joined))
-			write_device(&joined);
-		some |= open;
-		unmap(&joined);
-		if (open && own) {
-			xs_metrics_close(&out, path);
-			open = false;
-		}
+		if (!joined.device->stalls)
+			write_device(&joined, &file);
+		else if (xs_stalls_some(joined.device) && open_file(&file, process, joined.device))
+			xs_stalls_put(process, joined.device, &file.out);
+		if (process->run->options->result_dir[0])
+			close_file(&file);
 	}
-	if (open)
-		xs_metrics_close(&out, path);
+	close_file(&file);
 	if (names)
 		(void)munmap((void *)(uintptr_t)names, samples->names_length);
-	return some;
+	return file.some;
 }

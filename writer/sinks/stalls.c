@@ -170,7 +170,7 @@ static char *put_row(char *o, struct xs_process *process, const struct xs_sample
 
 	o = xs_put(xs_metrics_put_kernel(o, process, &work, false), ",");
 	o += sprintf(o, "%llx", (unsigned long long)(row->address - place->address));
-	for (uint32_t i = 1; i < device->count && i <= REASONS; i++)
+	for (uint32_t i = 1; i < device->group->count && i <= REASONS; i++)
 		o = xs_put_count(o, ",", row->count[i - 1]);
 	*o++ = '\n';
 	return o;
@@ -193,14 +193,14 @@ void xs_stalls_put(struct xs_process *process, const struct xs_sampled_device *d
 		   struct xs_output *out)
 {
 	struct xs_stalls *stalls = device->stalls;
-	uint32_t columns = device->count <= REASONS ? device->count : REASONS + 1;
+	const struct xs_sampled_group *group = device->group; /* the only one */
+	uint32_t columns = group->count <= REASONS ? group->count : REASONS + 1;
 	uint64_t unknown = 0;
 	char *o = xs_output_put(out);
 
 	if (!process->run->options->result_dir[0])
 		o = xs_put(xs_put_count(o, "\n=== Device #", device->number), " Metrics ===\n");
-	o = xs_metrics_put_names(xs_put(o, "\nKernel"), device->names, device->names_length,
-				 columns);
+	o = xs_metrics_put_names(xs_put(o, "\nKernel"), group->names, group->names_length, columns);
 	xs_output_put_end(out, xs_put(o, "\n"));
 	/* they are found by their addresses no more */
 	qsort(stalls->rows, stalls->row_count, sizeof(*stalls->rows), by_address);
