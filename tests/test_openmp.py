@@ -348,6 +348,14 @@ def test_a_runtime_that_tells_nonsense(xstrace, options):
     assert (run.status, run.out) == (0, "done\n")
 
 
+def test_a_second_runtime_that_starts_in_a_region(xstrace):
+    """The region of the first one goes on, and its end is known."""
+    run = xstrace(f"{OPENMP} {REPORT}", "omp_runtime", ["second"])
+    assert (run.status, run.out) == (0, "done\n")
+    assert counts(run.trace) == {"parallel": 1, "implicit task": 1, "loop": 1} and run.trace.count("open") == 0
+    assert "not in this table" not in run.err
+
+
 @pytest.mark.parametrize("args", [("stack", 16384), ("cancel", 200), ("many", 2000)], ids=str)
 def test_threads(xstrace, args):
     run = xstrace(f"{OPENMP} {REPORT}", "omp_runtime", args)
