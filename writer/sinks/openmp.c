@@ -177,9 +177,8 @@ static void print_rows(struct xs_process *process, struct xs_report *report,
 	xs_report_print(report,
 			"\n== OpenMP Regions ==\n\n%*s, %10s, %8s, %16s, %9s, %14s, %16s, %16s, "
 			"%16s, %14s\n",
-			width, "Region", "Runs", "Threads", "Time (ns)", "Time (%)",
-			"Average (ns)", "Work (ns)", "Wait Inside (ns)", "Wait at End (ns)",
-			"Imbalance (%)");
+			width, "Region", "Runs", "Threads", "Time (ns)", "Time (%)", "Average (ns)",
+			"Work (ns)", "Wait Inside (ns)", "Wait at End (ns)", "Imbalance (%)");
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct xs_table_row *row = &table->rows[i];
 		size_t length = xs_row_name(process, &row->key, true, name);
