@@ -46,9 +46,12 @@ def rows(path):
 def report(xstrace, program, tmp_path):
     """{function: row} of the report of a run."""
 
-    def run(*args):
-        run = xstrace(f"{REPORT} --report-format json -o {tmp_path}/rep.json", program, args)
+    def run(*args, options="", form="json"):
+        output = f"--report-format json -o {tmp_path}/rep.json" if form == "json" else ""
+        run = xstrace(f"{REPORT} {options} {output}", program, args)
         assert run.status == 0, run.err
+        if form != "json":
+            return run, {}
         found = {PLACE.search(row["name"])[1]: row for row in rows(next(tmp_path.glob("rep.*.json")))}
         return run, found
 
@@ -182,6 +185,15 @@ def test_what_is_not_recorded(xstrace, program):
     assert names["parallel"] == 4  # one of them to the moment at which recording stopped
     assert 3 * T <= names["implicit task"] <= 4 * T
     assert re.search(r"small\+0x\w+, +3, ", run.err)
+
+
+@needs_clang
+def test_a_region_with_a_pause_in_it_is_in_no_table(report):
+    """Three threads wait in the pause: nobody has recorded that, so it would be their work."""
+    run, found = report("spanned", options="--start-paused")
+    assert set(found) == {"small"} and found["small"]["calls"] == 1
+    run, _ = report("spanned", options="--start-paused", form="text")
+    assert "(1 run is of regions not in this table" in run.err
 
 
 @needs_clang
@@ -349,6 +361,14 @@ def test_target_regions(xstrace):
 def test_a_runtime_that_tells_nonsense(xstrace, options):
     run = xstrace(f"{OPENMP} {REPORT}{options}", "omp_runtime", ["odd"])
     assert (run.status, run.out) == (0, "done\n")
+
+
+def test_a_second_runtime_that_starts_in_a_region(xstrace):
+    """The region of the first one goes on, and its end is known."""
+    run = xstrace(f"{OPENMP} {REPORT}", "omp_runtime", ["second"])
+    assert (run.status, run.out) == (0, "done\n")
+    assert counts(run.trace) == {"parallel": 1, "implicit task": 1, "loop": 1} and run.trace.count("open") == 0
+    assert "not in this table" not in run.err
 
 
 @pytest.mark.parametrize("args", [("stack", 16384), ("cancel", 200), ("many", 2000)], ids=str)

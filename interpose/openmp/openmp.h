@@ -121,8 +121,11 @@ struct omp_thread {
 struct omp_thread *omp_thread(void);
 /* It is no thread of OpenMP's any more. */
 void omp_thread_leave(void);
-/* A new runtime, or a child of fork: of what was begun nothing goes on. */
-void omp_thread_reset(void);
+/*
+ * A runtime starts. In a child of fork nothing goes on of what its thread had begun. Otherwise there
+ * are two: libraries bring their own, and may call it first within the program's region.
+ */
+void omp_thread_start(void);
 
 static inline struct omp_member *omp_member(struct omp_thread *thread)
 {

@@ -24,7 +24,7 @@ static int start(ompt_lookup *lookup, int device, union ompt_word *word)
 	ompt_set_callback *set = (ompt_set_callback *)lookup("ompt_set_callback");
 
 	(void)word;
-	omp_thread_reset();
+	omp_thread_start();
 	if (theirs)
 		omp_chain_start(theirs, lookup, device);
 	if (!set)

@@ -4,7 +4,7 @@
  */
 #include "openmp.h"
 
-#include <string.h>
+#include <unistd.h>
 
 #include "spare.h"
 
@@ -46,8 +46,11 @@ void omp_thread_leave(void)
 		xs_spare_give(&spare, thread);
 }
 
-void omp_thread_reset(void)
+void omp_thread_start(void)
 {
-	if (own)
+	static _Atomic pid_t last;
+	pid_t pid = getpid();
+
+	if (atomic_exchange_explicit(&last, pid, memory_order_relaxed) != pid && own)
 		clear(own);
 }

@@ -9,6 +9,7 @@
  *	omp_regions fork		a region, and one in a child of fork
  *	omp_regions exit		_exit() within a region
  *	omp_regions paused		regions: before, while and after nothing is recorded
+ *	omp_regions spanned		a region in which nothing is recorded for a while; one more
  *	omp_regions loop N		N short regions of a loop; says what one takes, ns
  */
 #include <omp.h>
@@ -135,6 +136,24 @@ __attribute__((noinline)) static void small(void)
 	done++;
 }
 
+/* In the pause three threads wait for the first one. */
+__attribute__((noinline)) static void spanned(void)
+{
+#pragma omp parallel num_threads(THREADS)
+	{
+#pragma omp barrier
+#pragma omp master
+		setenv("PTI_ENABLE_COLLECTION", "0", 1);
+#pragma omp barrier
+#pragma omp master
+		sleep_ms(20);
+#pragma omp barrier
+#pragma omp master
+		setenv("PTI_ENABLE_COLLECTION", "1", 1);
+#pragma omp barrier
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "all";
@@ -192,6 +211,10 @@ int main(int argc, char **argv)
 		small();
 		setenv("PTI_ENABLE_COLLECTION", "1", 1);
 		small();
+		small();
+	} else if (!strcmp(what, "spanned")) {
+		setenv("PTI_ENABLE_COLLECTION", "1", 1);
+		spanned();
 		small();
 	} else if (!strcmp(what, "loop")) {
 		uint64_t start;

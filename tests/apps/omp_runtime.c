@@ -7,6 +7,7 @@
  *	omp_runtime stack BYTES		a region on a thread with so much stack
  *	omp_runtime cancel N		N threads that are cancelled while they tell
  *	omp_runtime many N		N threads, one after the other, with a region each
+ *	omp_runtime second		another runtime starts within a region
  *	omp_runtime events N		N loops within a region; says what an event takes, ns
  */
 #include <dlfcn.h>
@@ -138,6 +139,21 @@ static void one_region(void)
 	implicit(OMPT_END, NULL, &task, 0, 0);
 	parallel(false, &region, code);
 	thread_end(&thread);
+}
+
+/* As it is in a program's region that calls a library which brings its own runtime. */
+static void second_runtime(struct ompt_tool *tool)
+{
+	union ompt_word region = { 0 }, task = { 0 };
+
+	parallel(true, &region, code);
+	implicit(OMPT_BEGIN, &region, &task, 1, 0);
+	if (tool)
+		(void)tool->initialize(lookup, 0, &tool->word);
+	work(OMPT_WORK_LOOP, OMPT_BEGIN, code);
+	work(OMPT_WORK_LOOP, OMPT_END, code);
+	implicit(OMPT_END, NULL, &task, 0, 0);
+	parallel(false, &region, code);
 }
 
 static void odd(void)
@@ -287,6 +303,8 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "many"))
 		for (int i = 0; i < n; i++)
 			pthread_join(start_thread(region_thread, NULL), NULL);
+	else if (!strcmp(what, "second"))
+		second_runtime(tool);
 	else if (!strcmp(what, "events"))
 		printf("event %.2f\n", events(n));
 	if (tool)

@@ -257,6 +257,8 @@ static void read_team(struct xs_track *track, const struct xs_team_record *recor
 	team.size = record->size;
 	team.more = record->event.flags & XS_TEAM_FLAG_MORE;
 	team.told = team.end - xs_process_ns(process, tick - record->told);
+	team.paused = xs_track_cut_short(track, tick - record->duration, record->duration) !=
+		      UINT64_MAX;
 	if (team.start <= team.end && team.waited <= team.end - team.start)
 		XS_TELL_SINKS(process, team, process, &team);
 }

@@ -118,6 +118,7 @@ struct xs_team {
 	 */
 	bool more;
 	uint64_t told;
+	bool paused; /* recording was off in between: when the thread waited is not known */
 };
 
 /* What a device or its library does beside work that calls have put there. */

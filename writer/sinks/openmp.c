@@ -31,6 +31,7 @@ struct team_run {
 	uint64_t work, longest, waited;
 	uint64_t after; /* work in tasks, of threads that had arrived */
 	uint32_t name, count, size;
+	bool paused;	       /* recording was off while a thread was in it */
 	struct team_run *next; /* unused ones; those that are complete */
 };
 
@@ -93,8 +94,12 @@ static void count_run(struct openmp *openmp)
 {
 	struct team_run *run = openmp->complete;
 	const struct xs_table_key key = { .id = run->name };
-	struct xs_table_row *row =
-		xs_table_add(&openmp->regions, &key, run->last - run->first);
+	struct xs_table_row *row = NULL;
+
+	if (run->paused) /* what its threads did meanwhile is neither work nor waiting */
+		openmp->incomplete++;
+	else
+		row = xs_table_add(&openmp->regions, &key, run->last - run->first);
 
 	openmp->complete_count--;
 	openmp->complete = run->next;
@@ -121,6 +126,7 @@ static void add_team(struct xs_process *process, const struct xs_team *team)
 
 	if (!run)
 		return;
+	run->paused |= team->paused;
 	if (team->more) {
 		run->after += work - team->told;
 		run->work += work - team->told;
@@ -171,9 +177,8 @@ static void print_rows(struct xs_process *process, struct xs_report *report,
 	xs_report_print(report,
 			"\n== OpenMP Regions ==\n\n%*s, %10s, %8s, %16s, %9s, %14s, %16s, %16s, "
 			"%16s, %14s\n",
-			width, "Region", "Runs", "Threads", "Time (ns)", "Time (%)",
-			"Average (ns)", "Work (ns)", "Wait Inside (ns)", "Wait at End (ns)",
-			"Imbalance (%)");
+			width, "Region", "Runs", "Threads", "Time (ns)", "Time (%)", "Average (ns)",
+			"Work (ns)", "Wait Inside (ns)", "Wait at End (ns)", "Imbalance (%)");
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct xs_table_row *row = &table->rows[i];
 		size_t length = xs_row_name(process, &row->key, true, name);
@@ -233,7 +238,7 @@ static bool print(struct xs_process *process, struct openmp *openmp)
 	if (openmp->incomplete)
 		xs_report_print(report,
 				"(%llu run%s of regions not in this table: not all of the threads "
-				"were recorded to the end)\n\n",
+				"were recorded from begin to end)\n\n",
 				(ull)openmp->incomplete, openmp->incomplete == 1 ? " is" : "s are");
 	return true;
 }
