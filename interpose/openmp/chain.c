@@ -12,7 +12,7 @@
 #include "handles.h"
 
 static _Atomic(ompt_function) others[OMPT_EVENTS]; /* the other tool's callbacks */
-static struct ompt_tool *chained;		    /* NULL: there is no other tool */
+static struct ompt_tool *chained;		   /* NULL: there is no other tool */
 static ompt_set_callback *runtime_set;
 static ompt_lookup *runtime_lookup;
 static struct xs_handles words = { .size = 4096 };
@@ -24,7 +24,8 @@ static struct ompt_tool *ask(ompt_start *start, unsigned version, const char *ru
 	return start ? start(version, runtime) : NULL;
 }
 
-/* Of a list of files that is separated by colons, as the runtime reads it where there is no tool. */
+/* Of a list of files that is separated by colons, as the runtime reads it where there is no tool.
+ */
 static struct ompt_tool *from_files(const char *list, unsigned version, const char *runtime)
 {
 	struct ompt_tool *tool = NULL;

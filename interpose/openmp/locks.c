@@ -16,8 +16,8 @@ typedef void mutex(int kind, uint64_t lock, const void *code);
 static enum omp_what what_of_wait(int kind)
 {
 	static const uint8_t whats[OMPT_MUTEXES] = {
-		[OMPT_LOCK] = OMP_LOCK_WAIT,	       [OMPT_NEST_LOCK_KIND] = OMP_NEST_LOCK_WAIT,
-		[OMPT_CRITICAL] = OMP_CRITICAL_WAIT,   [OMPT_ATOMIC] = OMP_ATOMIC_WAIT,
+		[OMPT_LOCK] = OMP_LOCK_WAIT,	     [OMPT_NEST_LOCK_KIND] = OMP_NEST_LOCK_WAIT,
+		[OMPT_CRITICAL] = OMP_CRITICAL_WAIT, [OMPT_ATOMIC] = OMP_ATOMIC_WAIT,
 		[OMPT_ORDERED] = OMP_ORDERED_WAIT,
 	};
 
@@ -26,8 +26,9 @@ static enum omp_what what_of_wait(int kind)
 
 static enum omp_what what_of_hold(int kind)
 {
-	return kind == OMPT_CRITICAL ? OMP_CRITICAL : kind == OMPT_ORDERED ? OMP_ORDERED
-									    : OMP_NOTHING;
+	return kind == OMPT_CRITICAL  ? OMP_CRITICAL
+	       : kind == OMPT_ORDERED ? OMP_ORDERED
+				      : OMP_NOTHING;
 }
 
 static void on_acquire(int kind, unsigned hint, unsigned implementation, uint64_t lock,

@@ -100,17 +100,18 @@ struct omp_member {
 	uint64_t wait;	 /* since when it waits; 0: it does not */
 	const void *code;
 	uint32_t index, size;
-	uint32_t open;	    /* explicit tasks of the thread's that are not of this region */
-	uint8_t waits;	    /* inside of each other, of the innermost task */
-	bool arrived;	    /* at the region's end */
+	uint32_t open; /* explicit tasks of the thread's that are not of this region */
+	uint8_t waits; /* inside of each other, of the innermost task */
+	bool arrived;  /* at the region's end */
 };
 
 struct omp_thread {
-	struct omp_thread *next; /* unused ones */
+	struct omp_thread *next;  /* unused ones */
 	uint64_t number, created; /* of tasks */
 	uint32_t depth;		  /* of member[]; it may be more than there are */
 	uint32_t open;
-	const void *code; /* of the region that it has just begun, and of which it is not yet a member */
+	const void *code; /* of the region that it has just begun, and of which it is not yet a
+			     member */
 	uint64_t lock, lock_tick; /* that it wants, and since when; 0: that was not recorded */
 	struct omp_member member[OMP_DEPTH];
 	uint64_t task[OMP_OPEN]; /* explicit ones, the innermost last */
@@ -122,8 +123,8 @@ struct omp_thread *omp_thread(void);
 /* It is no thread of OpenMP's any more. */
 void omp_thread_leave(void);
 /*
- * A runtime starts. In a child of fork nothing goes on of what its thread had begun. Otherwise there
- * are two: libraries bring their own, and may call it first within the program's region.
+ * A runtime starts. In a child of fork nothing goes on of what its thread had begun. Otherwise
+ * there are two: libraries bring their own, and may call it first within the program's region.
  */
 void omp_thread_start(void);
 
@@ -159,10 +160,7 @@ struct omp_callback {
 	int event;
 	ompt_function function;
 };
-#define OMP_CALLBACK(event, function)              \
-	{                                          \
-		event, (ompt_function)(function)   \
-	}
+#define OMP_CALLBACK(event, function) { event, (ompt_function)(function) }
 /* Ours of the event, of these lists; NULL: we have none. */
 ompt_function omp_ours(int event);
 extern const struct omp_callback omp_of_regions[], omp_of_tasks[], omp_of_locks[], omp_of_target[];
@@ -180,11 +178,11 @@ void omp_chain_end(void);
 /* Its callback of the event; NULL: it has none. */
 ompt_function omp_others(int event);
 /* Calls it, if there is one: the end of each callback of ours. */
-#define OMP_PASS_ON(event, type, ...)                           \
-	do {                                                    \
-		type *theirs_ = (type *)omp_others(event);      \
-		if (__builtin_expect(theirs_ != NULL, 0))       \
-			theirs_(__VA_ARGS__);                   \
+#define OMP_PASS_ON(event, type, ...)                      \
+	do {                                               \
+		type *theirs_ = (type *)omp_others(event); \
+		if (__builtin_expect(theirs_ != NULL, 0))  \
+			theirs_(__VA_ARGS__);              \
 	} while (0)
 
 /* Our word of a region or task: the runtime's, unless the program's own tool has that. */

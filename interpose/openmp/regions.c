@@ -39,7 +39,7 @@ static void on_thread_end(union ompt_word *word)
 /* ---- regions ---- */
 
 /* A region's word: its serial number, and the name that it has (an id has 22 bits). */
-#define NAME_BITS   22
+#define NAME_BITS	  22
 #define REGION_NAME(word) ((uint32_t)((word) & ((1u << NAME_BITS) - 1)))
 static_assert(XS_STRINGS_SIZE / 8 <= 1u << NAME_BITS, "an id of a string fits");
 
@@ -57,13 +57,13 @@ static void on_parallel_begin(union ompt_word *task, const void *frame, union om
 		return;
 	thread->code = code;
 	if (xs_recording()) {
-		uint32_t name = omp_name(flags & OMPT_PARALLEL_LEAGUE ? OMP_TEAMS : OMP_PARALLEL,
-					 code);
+		uint32_t name =
+			omp_name(flags & OMPT_PARALLEL_LEAGUE ? OMP_TEAMS : OMP_PARALLEL, code);
 
-		omp_set_word(region, (1 + atomic_fetch_add_explicit(&regions, 1,
-								    memory_order_relaxed))
-						     << NAME_BITS |
-					     name);
+		omp_set_word(region,
+			     (1 + atomic_fetch_add_explicit(&regions, 1, memory_order_relaxed))
+					     << NAME_BITS |
+				     name);
 		omp_begin(name, tick);
 	}
 }
@@ -175,18 +175,12 @@ static void on_implicit_task(int endpoint, union ompt_word *region, union ompt_w
 static enum omp_what what_of_work(int kind)
 {
 	static const uint8_t whats[OMPT_WORKS] = {
-		[OMPT_WORK_LOOP] = OMP_LOOP,
-		[OMPT_WORK_SECTIONS] = OMP_SECTIONS,
-		[OMPT_WORK_SINGLE] = OMP_SINGLE,
-		[OMPT_WORK_SINGLE_OTHER] = OMP_NOTHING,
-		[OMPT_WORK_WORKSHARE] = OMP_WORKSHARE,
-		[OMPT_WORK_DISTRIBUTE] = OMP_DISTRIBUTE,
-		[OMPT_WORK_TASKLOOP] = OMP_TASKLOOP,
-		[OMPT_WORK_SCOPE] = OMP_SCOPE,
-		[OMPT_WORK_LOOP_STATIC] = OMP_LOOP,
-		[OMPT_WORK_LOOP_DYNAMIC] = OMP_LOOP,
-		[OMPT_WORK_LOOP_GUIDED] = OMP_LOOP,
-		[OMPT_WORK_LOOP_OTHER] = OMP_LOOP,
+		[OMPT_WORK_LOOP] = OMP_LOOP,	       [OMPT_WORK_SECTIONS] = OMP_SECTIONS,
+		[OMPT_WORK_SINGLE] = OMP_SINGLE,       [OMPT_WORK_SINGLE_OTHER] = OMP_NOTHING,
+		[OMPT_WORK_WORKSHARE] = OMP_WORKSHARE, [OMPT_WORK_DISTRIBUTE] = OMP_DISTRIBUTE,
+		[OMPT_WORK_TASKLOOP] = OMP_TASKLOOP,   [OMPT_WORK_SCOPE] = OMP_SCOPE,
+		[OMPT_WORK_LOOP_STATIC] = OMP_LOOP,    [OMPT_WORK_LOOP_DYNAMIC] = OMP_LOOP,
+		[OMPT_WORK_LOOP_GUIDED] = OMP_LOOP,    [OMPT_WORK_LOOP_OTHER] = OMP_LOOP,
 	};
 
 	/* 0, which OMP_PARALLEL is, and 9: of no kind */

@@ -43,7 +43,7 @@ static void end(union ompt_word *word)
 }
 
 __attribute__((visibility("default"))) struct ompt_tool *ompt_start_tool(unsigned version,
-									   const char *runtime);
+									 const char *runtime);
 struct ompt_tool *ompt_start_tool(unsigned version, const char *runtime)
 {
 	static struct ompt_tool tool = { .initialize = start, .finalize = end };

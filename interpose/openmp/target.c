@@ -11,7 +11,8 @@ typedef void data_op(int endpoint, union ompt_word *target_task, union ompt_word
 		     int to_device, size_t bytes, const void *code);
 typedef void submit(int endpoint, union ompt_word *region, uint64_t *operation, unsigned teams);
 
-/* A callback at both ends of something. number: shown with its key at the begin, if there is one. */
+/* A callback at both ends of something. number: shown with its key at the begin, if there is one.
+ */
 static void put(enum omp_what what, int endpoint, const void *code, const char *key,
 		uint64_t number)
 {

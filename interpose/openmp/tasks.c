@@ -15,8 +15,8 @@ typedef void task_dependence(union ompt_word *from, union ompt_word *to);
  * A task's word: the thread that has created it, the how manieth it is there, and the name of its
  * slices. Two of a process are the same after 2^28 tasks of a thread.
  */
-#define NAME_BITS   22
-#define NUMBER_BITS 28
+#define NAME_BITS	22
+#define NUMBER_BITS	28
 #define WORD_NAME(word) ((uint32_t)((word) & ((1u << NAME_BITS) - 1)))
 
 static uint64_t word_of(struct omp_thread *thread, uint32_t name)

@@ -42,8 +42,8 @@ void omp_number(const char *key, uint64_t value, uint64_t tick)
 {
 	enum { ARGS = sizeof(struct xs_arg) + 8, SIZE = sizeof(struct xs_args_record) + ARGS };
 	uint32_t key_id = xs_name(key, 0);
-	struct xs_args_record *record = xs_record_begin(SIZE, XS_ARGS, XS_SOURCE_NONE, 0,
-							omp_domain(), XS_ROLE_OTHER);
+	struct xs_args_record *record =
+		xs_record_begin(SIZE, XS_ARGS, XS_SOURCE_NONE, 0, omp_domain(), XS_ROLE_OTHER);
 	struct xs_arg *arg;
 
 	if (!record)
@@ -60,9 +60,8 @@ void omp_number(const char *key, uint64_t value, uint64_t tick)
 
 void omp_mark_created(uint32_t name, uint64_t task, uint64_t tick)
 {
-	struct xs_args_record *record =
-		xs_record_begin(sizeof(*record), XS_INSTANT, XS_SOURCE_NONE, XS_SCOPE_THREAD, name,
-				XS_ROLE_OTHER);
+	struct xs_args_record *record = xs_record_begin(sizeof(*record), XS_INSTANT, XS_SOURCE_NONE,
+							XS_SCOPE_THREAD, name, XS_ROLE_OTHER);
 
 	if (!record)
 		return;
@@ -95,7 +94,6 @@ void omp_begin_task(uint32_t name, uint64_t task, uint64_t tick)
 
 void omp_relate(uint64_t from, uint64_t to)
 {
-	write_pair(XS_RELATION, XS_RELATION_PREDECESSOR_TO, omp_domain(),
-		   id_of(from, OMP_EXECUTED), id_of(to, OMP_EXECUTED), xs_tick(xs_use_tsc),
-		   XS_ROLE_OTHER);
+	write_pair(XS_RELATION, XS_RELATION_PREDECESSOR_TO, omp_domain(), id_of(from, OMP_EXECUTED),
+		   id_of(to, OMP_EXECUTED), xs_tick(xs_use_tsc), XS_ROLE_OTHER);
 }

@@ -32,9 +32,9 @@ static ompt_function lookup(const char *name)
 }
 
 /* Without a tool nobody is told. */
-#define TELL(event, types, ...)                                  \
-	do {                                                     \
-		if (callback[event])                             \
+#define TELL(event, types, ...)                                        \
+	do {                                                           \
+		if (callback[event])                                   \
 			((void(*) types)callback[event])(__VA_ARGS__); \
 	} while (0)
 
@@ -60,9 +60,8 @@ static void parallel(bool begin, union ompt_word *region, const void *where)
 		      const void *),
 		     &task, NULL, region, 1, 1, where);
 	else
-		TELL(OMPT_PARALLEL_END,
-		     (union ompt_word *, union ompt_word *, int, const void *), region, &task, 1,
-		     where);
+		TELL(OMPT_PARALLEL_END, (union ompt_word *, union ompt_word *, int, const void *),
+		     region, &task, 1, where);
 }
 
 static void implicit(int endpoint, union ompt_word *region, union ompt_word *task, unsigned threads,
@@ -75,9 +74,8 @@ static void implicit(int endpoint, union ompt_word *region, union ompt_word *tas
 
 static void work(int kind, int endpoint, const void *where)
 {
-	TELL(OMPT_WORK,
-	     (int, int, union ompt_word *, union ompt_word *, uint64_t, const void *), kind,
-	     endpoint, NULL, NULL, 1000, where);
+	TELL(OMPT_WORK, (int, int, union ompt_word *, union ompt_word *, uint64_t, const void *),
+	     kind, endpoint, NULL, NULL, 1000, where);
 }
 
 static void sync_region(int kind, int endpoint, const void *where)
@@ -94,18 +92,19 @@ static void target(void)
 	uint64_t operation = 0;
 	char data[64];
 
-#define TARGET(kind, endpoint)                                                                    \
-	TELL(OMPT_TARGET_EMI,                                                                     \
-	     (int, int, int, union ompt_word *, union ompt_word *, union ompt_word *, const void *), \
+#define TARGET(kind, endpoint)                                                        \
+	TELL(OMPT_TARGET_EMI,                                                         \
+	     (int, int, int, union ompt_word *, union ompt_word *, union ompt_word *, \
+	      const void *),                                                          \
 	     kind, endpoint, 3, &task, NULL, &region, code)
 #define DATA(kind, endpoint, bytes)                                                            \
 	TELL(OMPT_TARGET_DATA_OP_EMI,                                                          \
 	     (int, union ompt_word *, union ompt_word *, uint64_t *, int, void *, int, void *, \
 	      int, size_t, const void *),                                                      \
 	     endpoint, NULL, &region, &operation, kind, data, 0, data, 3, (size_t)(bytes), code)
-#define SUBMIT(endpoint)                                                            \
-	TELL(OMPT_TARGET_SUBMIT_EMI, (int, union ompt_word *, uint64_t *, unsigned), \
-	     endpoint, &region, &operation, 120)
+#define SUBMIT(endpoint)                                                                       \
+	TELL(OMPT_TARGET_SUBMIT_EMI, (int, union ompt_word *, uint64_t *, unsigned), endpoint, \
+	     &region, &operation, 120)
 	thread_begin(OMPT_THREAD_INITIAL, &task);
 	TARGET(OMPT_TARGET_ENTER_DATA, OMPT_BEGIN);
 	DATA(OMPT_DATA_ALLOC, OMPT_BEGIN, 4096);
@@ -169,9 +168,8 @@ static void odd(void)
 			work(kind, endpoint, (void *)1);
 			sync_region(kind, endpoint, (void *)UINTPTR_MAX);
 			sync_region(OMPT_BARRIER_PARALLEL, endpoint, NULL);
-			TELL(OMPT_MASKED,
-			     (int, union ompt_word *, union ompt_word *, const void *), endpoint,
-			     NULL, NULL, NULL);
+			TELL(OMPT_MASKED, (int, union ompt_word *, union ompt_word *, const void *),
+			     endpoint, NULL, NULL, NULL);
 			TELL(OMPT_TARGET_EMI,
 			     (int, int, int, union ompt_word *, union ompt_word *,
 			      union ompt_word *, const void *),
