@@ -3,10 +3,9 @@
  *
  *	omp_regions all [ROUNDS]	everything below once a round, on 4 threads
  *	omp_regions late		4 threads work 100, 200, 300 and 400 ms
- *	omp_regions tasks		a thread makes 8 tasks of 10 ms, which all run at the region's end
- *	omp_regions deep N		a task in a task …, N of them
- *	omp_regions nested N		a region in a region …, N of them
- *	omp_regions fork		a region, and one in a child of fork
+ *	omp_regions tasks		a thread makes 8 tasks of 10 ms, which all run at the
+ *region's end omp_regions deep N		a task in a task …, N of them omp_regions nested N
+ *a region in a region …, N of them omp_regions fork		a region, and one in a child of fork
  *	omp_regions exit		_exit() within a region
  *	omp_regions paused		regions: before, while and after nothing is recorded
  *	omp_regions spanned		a region in which nothing is recorded for a while; one more

@@ -42,7 +42,7 @@ struct xs_table_row {
 	uint64_t queued, submit; /* device work: sums */
 	/* parallel regions: sums over threads, threads times the longest work; the most threads */
 	uint64_t work, waited, late, longest, threads;
-	uint32_t kernel;	 /* id of an XS_KERNEL record; 0: none */
+	uint32_t kernel; /* id of an XS_KERNEL record; 0: none */
 	struct xs_histogram times;
 };
 

@@ -67,7 +67,7 @@ struct xs_run {
 	struct xs_texts *texts;
 	/* places.c: of texts that say where something is; NULL: they stay without */
 	char *(*place_text)(struct xs_run *run, const char *text, uint32_t *length);
-	bool placing; /* it is at work: a file's path is no such text */
+	bool placing;		    /* it is at work: a file's path is no such text */
 	struct xs_samples *samples; /* what devices were sampled (samples.c); NULL: nothing yet */
 	/* kernels of processors, and what those have counted (processors.c); NULL: nothing yet */
 	struct xs_processors *processors;
