@@ -159,7 +159,7 @@ CEILINGS = BUILD / "devices/xstrace-ceilings"
 @pytest.mark.skipif(not CEILINGS.exists(), reason="no OpenCL headers")
 def test_ceilings_of_this_machine(files, tmp_path, xstrace):
     """What it measures is a configuration that roofline.py takes, and adds up as a device does."""
-    run = xstrace.bare(CEILINGS, [])
+    run = xstrace.bare(CEILINGS, [], timeout=100)
     assert run.status == 0
     found = dict(line.split(",") for line in run.out.splitlines())
     assert found.pop("PlatformName").strip('"')
