@@ -193,7 +193,7 @@ int32_t xs_rank(void);
  * them. 0, or -1 after one line that says what is wrong.
  */
 int xs_read_kernels(struct xs_options *options);
-/* Prints a line for each kind of option that is accepted but not implemented yet. */
+/* Prints a line for each option that is accepted and changes nothing. */
 void xs_tell_missing(const struct xs_options *options);
 
 /* ---- session.c: runs that have a name ---- */

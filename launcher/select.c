@@ -91,7 +91,7 @@ int xs_read_kernels(struct xs_options *options)
 			 options->exclude_kernels);
 }
 
-/* ---- options that are not implemented yet ---- */
+/* ---- options that are accepted and change nothing ---- */
 
 void xs_tell_missing(const struct xs_options *options)
 {

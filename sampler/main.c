@@ -12,6 +12,7 @@
 #include <time.h>
 #include <xstrace/xstrace.h>
 
+#include "clock.h"
 #include "sampler.h"
 
 #define DEFAULT_US 100000u
@@ -26,23 +27,15 @@ static void end(int number)
 	ended = 1;
 }
 
-static uint64_t now(void)
-{
-	struct timespec time;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 /* A GPU gives its own time beside what it tells, or is looked at so seldom that this one will do.
  */
 static void look(struct xs_sources *sources)
 {
-	uint64_t begin = now();
+	uint64_t begin = xs_clock_ns(CLOCK_MONOTONIC);
 
 	for (uint32_t i = 0; i < sources->count; i++) {
 		struct xs_source *source = &sources->of[i];
-		uint64_t ns = source->gpu ? begin : now();
+		uint64_t ns = source->gpu ? begin : xs_clock_ns(CLOCK_MONOTONIC);
 
 		if (source->off || (source->gpu && source->gpu->gone) ||
 		    (source->last && ns - source->last < source->every))
@@ -54,15 +47,16 @@ static void look(struct xs_sources *sources)
 
 static void sample(struct xs_sources *sources)
 {
-	uint64_t next = now();
+	uint64_t next = xs_clock_ns(CLOCK_MONOTONIC);
 
 	while (!ended) {
 		struct timespec until;
 
 		look(sources);
 		next += sources->interval;
-		if (next < now())
-			next = now(); /* it was stopped, or the machine is too slow */
+		if (next < xs_clock_ns(CLOCK_MONOTONIC))
+			next = xs_clock_ns(
+				CLOCK_MONOTONIC); /* it was stopped, or the machine is too slow */
 		until.tv_sec = (time_t)(next / 1000000000u);
 		until.tv_nsec = (long)(next % 1000000000u);
 		(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <xstrace/xstrace.h>
 
+#include "clock.h"
 #include "cpu_events.h"
 #include "state.h"
 
@@ -37,14 +38,6 @@ static void end(int number)
 {
 	(void)number;
 	ended = 1;
-}
-
-static uint64_t now(void)
-{
-	struct timespec time;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * NS + (uint64_t)time.tv_nsec;
 }
 
 /* False: there is nothing to count by. */
@@ -116,7 +109,7 @@ static void read_one(struct counter *counter, uint64_t passed)
 
 static void look(uint64_t *last)
 {
-	uint64_t values[XS_CPU_EVENTS], time = now();
+	uint64_t values[XS_CPU_EVENTS], time = xs_clock_ns(CLOCK_MONOTONIC);
 
 	for (uint32_t i = 0; i < count; i++)
 		read_one(&counters[i], *last ? time - *last : 0);
@@ -128,15 +121,16 @@ static void look(uint64_t *last)
 
 static void sample(uint64_t interval)
 {
-	uint64_t next = now(), last = 0;
+	uint64_t next = xs_clock_ns(CLOCK_MONOTONIC), last = 0;
 
 	while (!ended) {
 		struct timespec until;
 
 		look(&last);
 		next += interval;
-		if (next < now())
-			next = now(); /* it was stopped, or the machine is too slow */
+		if (next < xs_clock_ns(CLOCK_MONOTONIC))
+			next = xs_clock_ns(
+				CLOCK_MONOTONIC); /* it was stopped, or the machine is too slow */
 		until.tv_sec = (time_t)(next / NS);
 		until.tv_nsec = (long)(next % NS);
 		(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
