@@ -723,11 +723,12 @@ def test_threads_that_trace_at_their_very_end(xstrace, again, at_once):
     peak = 0
     while run.process.poll() is None:
         with contextlib.suppress(OSError):
-            peak = max(peak, len(os.listdir(run.dir or "")))
+            # the drain process's own, as the backlog, come and go as busy as the machine is
+            peak = max(peak, sum(name.startswith("p") for name in os.listdir(run.dir or "")))
         time.sleep(0.005)
     run.finish().check_expected()
     assert run.trace.other["lost"] == 0
-    assert peak <= 5  # control, strings, library, one process, at most one more segment
+    assert 1 <= peak <= 2  # the first file, at most one segment
 
 
 def test_no_descriptor_left(xstrace):
