@@ -45,9 +45,13 @@ def test_nothing_is_lost(xstrace, options):
 
 
 def start_stress(xstrace, options, least, threads=2):
-    """A program that works until it is killed, and has so much in its backlog; and its pid."""
+    """
+    A program that works until it is killed, and has so much in its backlog; and its pid.
+
+    Its disk is small: on a busy machine gigabytes would wait there before somebody looks.
+    """
     path = xstrace.home / "truth"
-    run = xstrace.start(options, "itt_stress", [path, threads, 0])
+    run = xstrace.start(f"--backlog-disk 8M {options}", "itt_stress", [path, threads, 0])
     app = run.child("itt_stress")
     run.wait_for_output()
     wait_until(lambda: backlog_bytes(run) >= least)
@@ -160,7 +164,7 @@ def test_logged_calls_are_complete(xstrace):
 
 # ---- what has no place in memory ----
 
-DISK = f"{SMALL} --backlog 256K"
+DISK = f"{SMALL} --backlog 256K --backlog-disk 8M"
 
 
 def spools(*directories):
@@ -332,7 +336,9 @@ def test_a_file_size_limit_makes_the_thread_wait(xstrace):
     def prepare():
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    run = xstrace.start(f"{DISK} --compress zstd", "itt_stress", [xstrace.home / "truth", 2, 0], preexec_fn=prepare)
+    # more threads than the machine has processors: they fill it faster than it is read
+    options = f"{SMALL} --backlog 256K --compress zstd"
+    run = xstrace.start(options, "itt_stress", [xstrace.home / "truth", 8, 0], preexec_fn=prepare)
     app = run.child("itt_stress")
     run.wait_for_output()
     wait_until(lambda: any(file.stat().st_size > limit - MIB // 4 for file in spools(run.cwd)))
