@@ -64,6 +64,9 @@ void xs_ze_query_told(struct xs_ze_query *query, const struct xs_device_record *
 void xs_ze_query_executed(struct xs_ze_query *query, const struct xs_device_record *work);
 /* Nothing on the device uses it any more. */
 void xs_ze_query_put(struct xs_ze_query *query);
+/* Kept until then, in front of others; and: the same of all of these. */
+void xs_ze_query_keep(struct xs_ze_query **queries, struct xs_ze_query *query);
+void xs_ze_queries_put(struct xs_ze_query *queries);
 /* Tells what is known by now of those that were told. */
 void xs_ze_queries_collect(struct xs_ze_meter *meter);
 void xs_ze_queries_destroy(struct xs_ze_meter *meter);

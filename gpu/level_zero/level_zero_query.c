@@ -147,6 +147,22 @@ void xs_ze_query_put(struct xs_ze_query *query)
 	push(query);
 }
 
+void xs_ze_query_keep(struct xs_ze_query **queries, struct xs_ze_query *query)
+{
+	query->next = *queries;
+	*queries = query;
+}
+
+void xs_ze_queries_put(struct xs_ze_query *queries)
+{
+	while (queries) {
+		struct xs_ze_query *query = queries;
+
+		queries = query->next;
+		xs_ze_query_put(query);
+	}
+}
+
 void xs_ze_queries_destroy(struct xs_ze_meter *meter)
 {
 	xs_ze_queries_collect(meter);
