@@ -155,7 +155,7 @@ int xs_check_metrics(const char *option, const char *groups, bool sampling)
 	struct seen seen;
 	const char *missing;
 	bool cuda = xs_has_cuda(), stalls = cuda && !strcmp(option, "stall-sampling");
-	char text[XS_PATH_MAX], *rest = text;
+	char text[XS_PATH_MAX], names[XS_METRIC_NAMES], *rest = text;
 
 	(void)snprintf(text, sizeof(text), "%s", groups);
 	tell_permissions(option);
@@ -167,13 +167,13 @@ int xs_check_metrics(const char *option, const char *groups, bool sampling)
 				      .sampling = sampling,
 				      .distance = SIZE_MAX };
 		missing = xs_each_metric_group(look_at, &seen);
+		if (cuda)
+			look_at_cuda(&seen);
 	} while (seen.found && rest);
-	if (stalls || (cuda && xs_metric_set(groups, sampling)))
+	if (stalls || (cuda && xs_metric_names(groups, sampling, names)))
 		return 0;
 	if (seen.found)
 		return check_together(option, groups, sampling);
-	if (cuda)
-		look_at_cuda(&seen);
 	if (cuda || !missing)
 		return refuse(option, &seen);
 	xs_tell("xstrace: --%s: nothing is measured: Level Zero has no metrics, %s; the "
