@@ -48,12 +48,73 @@ static const struct {
 	  NULL },
 };
 
-const char *xs_metric_set(const char *group, bool sampling)
+static const char *set_of(const char *group, size_t length, bool sampling)
 {
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
-		if (!strcmp(sets[i].name, group))
+		if (strlen(sets[i].name) == length && !memcmp(sets[i].name, group, length))
 			return sampling ? sets[i].sampled : sets[i].queried;
-	return strstr(group, "__") ? group : NULL;
+	return NULL;
+}
+
+const char *xs_metric_set(const char *group, bool sampling)
+{
+	return set_of(group, strlen(group), sampling);
+}
+
+bool xs_metrics_named(const char *groups)
+{
+	return strstr(groups, "__");
+}
+
+static bool has(const char *names, const char *name, size_t length)
+{
+	for (const char *at = names; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (strcspn(at, ",") == length && !memcmp(at, name, length))
+			return true;
+	}
+	return false;
+}
+
+/* Those of the names that are not there yet. False: there is no room. */
+static bool add(char *names, const char *more, size_t length)
+{
+	const char *end = more + length, *at = more;
+
+	for (;;) {
+		size_t one = strcspn(at, ","), used = strlen(names);
+
+		one = one < (size_t)(end - at) ? one : (size_t)(end - at);
+		if (used + one + 2 > XS_METRIC_NAMES)
+			return false;
+		if (!used || !has(names, at, one)) {
+			names[used] = ',';
+			memcpy(names + used + (used != 0), at, one);
+			names[used + (used != 0) + one] = '\0';
+		}
+		if (at + one >= end)
+			return true;
+		at += one + 1;
+	}
+}
+
+bool xs_metric_names(const char *groups, bool sampling, char ret[XS_METRIC_NAMES])
+{
+	bool named = xs_metrics_named(groups);
+
+	ret[0] = '\0';
+	for (const char *at = groups;; at++) {
+		size_t length = strcspn(at, ",");
+		const char *set = set_of(at, length, sampling);
+
+		if (!set && !named)
+			return false;
+		if (!add(ret, set ? set : at, set ? strlen(set) : length))
+			return false;
+		at += length;
+		if (!*at)
+			return true;
+	}
 }
 
 const char *xs_metric_set_name(size_t i)

@@ -10,7 +10,6 @@
 #include <level_zero/zet_api.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define XS_PROGRAMMABLES_MAX 512u
@@ -47,24 +46,35 @@ struct xs_programmables {
 			      const char *, uint32_t *, zet_metric_group_handle_t *);
 };
 
-/*
- * A function of a loader that has it or, through an older one, of the driver (NULL: not that, as
- * with several drivers handles are the loader's). NULL: there is none.
- */
-static inline void *xs_newer_function(void *loader, ze_driver_handle_t driver, const char *name)
-{
+/* How functions are found that the loader at hand may be too old for. */
+struct xs_newer {
+	void *library; /* the loader; NULL: it is not asked */
 	__typeof__(&zeDriverGetExtensionFunctionAddress) extension;
-	void *found = dlsym(loader, name);
+	ze_driver_handle_t driver; /* NULL: there are several, and handles are the loader's */
+};
 
-	*(void **)&extension = dlsym(loader, "zeDriverGetExtensionFunctionAddress");
-	if (!found && driver && extension && extension(driver, name, &found))
+/* NULL: there is none. */
+static inline void *xs_newer_function(const struct xs_newer *from, const char *name)
+{
+	void *found = from->library ? dlsym(from->library, name) : NULL;
+
+	if (!found && from->driver && from->extension &&
+	    from->extension(from->driver, name, &found))
 		found = NULL;
 	return found;
 }
 
-/* The driver's (NULL: there are several). False: there are none. */
-static inline bool xs_programmables_find(struct xs_programmables *ret, void *loader,
-					 ze_driver_handle_t driver)
+/* Of a loader outside the programs; driver: as above. */
+static inline struct xs_newer xs_newer_of(void *loader, ze_driver_handle_t driver)
+{
+	struct xs_newer from = { .library = loader, .driver = driver };
+
+	*(void **)&from.extension = dlsym(loader, "zeDriverGetExtensionFunctionAddress");
+	return from;
+}
+
+/* False: there are none. */
+static inline bool xs_programmables_find(struct xs_programmables *ret, const struct xs_newer *from)
 {
 	static const char *const names[] = { "zetMetricProgrammableGetExp",
 					     "zetMetricProgrammableGetPropertiesExp",
@@ -76,7 +86,7 @@ static inline bool xs_programmables_find(struct xs_programmables *ret, void *loa
 				     (void **)&ret->groups };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		*functions[i] = xs_newer_function(loader, driver, names[i]);
+		*functions[i] = xs_newer_function(from, names[i]);
 		if (!*functions[i])
 			return false;
 	}
@@ -115,31 +125,90 @@ static inline bool xs_programmable_tell(const struct xs_programmables *of, void 
 	return true;
 }
 
+/* "12", "0x1f". NULL: it is none; or what is behind it. */
+static inline const char *xs_read_whole(const char *at, uint64_t *ret)
+{
+	const char *begin = at;
+
+	*ret = 0;
+	if (at[0] == '0' && (at[1] == 'x' || at[1] == 'X')) {
+		for (begin = at += 2;; at++) {
+			int digit = *at >= '0' && *at <= '9'   ? *at - '0'
+				    : *at >= 'a' && *at <= 'f' ? *at - 'a' + 10
+				    : *at >= 'A' && *at <= 'F' ? *at - 'A' + 10
+							       : -1;
+
+			if (digit < 0)
+				return at > begin ? at : NULL;
+			*ret = *ret * 16 + (uint64_t)digit;
+		}
+	}
+	for (; *at >= '0' && *at <= '9'; at++)
+		*ret = *ret * 10 + (uint64_t)(*at - '0');
+	return at > begin ? at : NULL;
+}
+
+/*
+ * "0.25", "1.5e9", with a point whatever the program's language is. NULL: it is none; or what is
+ * behind it. Exact as far as 15 digits go.
+ */
+static inline const char *xs_read_number(const char *at, double *ret)
+{
+	int exponent = 0, digits = 0;
+	uint64_t scale = 0;
+	double power = 1;
+
+	*ret = 0;
+	for (; (*at >= '0' && *at <= '9') || (*at == '.' && !scale); at++) {
+		scale |= *at == '.';
+		if (*at == '.')
+			continue;
+		*ret = *ret * 10 + (*at - '0');
+		exponent -= scale != 0;
+		digits++;
+	}
+	if (!digits)
+		return NULL;
+	if (*at == 'e' || *at == 'E') {
+		bool less = at[1] == '-';
+
+		at = xs_read_whole(at + 1 + (less || at[1] == '+'), &scale);
+		if (!at || scale > 300)
+			return NULL;
+		exponent += less ? -(int)scale : (int)scale;
+	}
+	for (int i = exponent < 0 ? -exponent : exponent; i > 0 && i < 400; i--)
+		power *= 10;
+	*ret = exponent < 0 ? *ret / power : *ret * power;
+	return at;
+}
+
 /* False: the text is no such value. */
 static inline bool xs_parameter_read(int type, const char *text, zet_value_t *ret)
 {
-	char *end;
+	bool real = type == ZET_VALUE_TYPE_FLOAT32 || type == ZET_VALUE_TYPE_FLOAT64;
+	uint64_t whole = 0;
+	double number = 0;
+	const char *end = real ? xs_read_number(text, &number) : xs_read_whole(text, &whole);
 
-	if (!*text || *text == '-')
-		return false;
 	memset(ret, 0, sizeof(*ret));
 	switch (type) {
 	case ZET_VALUE_TYPE_FLOAT32:
-		ret->fp32 = strtof(text, &end);
+		ret->fp32 = (float)number;
 		break;
 	case ZET_VALUE_TYPE_FLOAT64:
-		ret->fp64 = strtod(text, &end);
+		ret->fp64 = number;
 		break;
 	case ZET_VALUE_TYPE_BOOL8:
-		ret->b8 = strtoul(text, &end, 0) != 0;
+		ret->b8 = whole != 0;
 		break;
 	case ZET_VALUE_TYPE_UINT32:
-		ret->ui32 = (uint32_t)strtoul(text, &end, 0);
+		ret->ui32 = (uint32_t)whole;
 		break;
 	default:
-		ret->ui64 = strtoull(text, &end, 0);
+		ret->ui64 = whole;
 	}
-	return !*end;
+	return end && !*end;
 }
 
 /* How a value is written for xs_parameter_read(). */

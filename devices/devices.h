@@ -62,10 +62,10 @@ bool xs_print_cuda_metrics(void);
 bool xs_cuda_admin_only(void);
 
 /*
- * Can a device sample all groups that the text names ("A,B") by time at once? Of what is no group
- * (a programmable metric) the driver is not asked.
+ * Can a device count, or sample by time, all groups and programmable metrics that the text names
+ * ("A,B") at once? NULL, or what is wrong with them.
  */
-bool xs_sampled_at_once(const char *groups);
+const char *xs_groups_problem(const char *groups, bool sampling, char *text, size_t size);
 /*
  * Before a run with --metric-query (or, `sampling`, --metric-sampling): can the groups be measured
  * here? Says in a line what is wrong. 0, or the status to end with: what the user can mend.

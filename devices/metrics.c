@@ -132,25 +132,22 @@ static void look_at_cuda(struct seen *seen)
 		look_at(seen, name, 1, true, xs_metric_set(name, true));
 }
 
-/* All of them are groups for sampling, or programmable metrics. */
-static int check_several(const char *option, const char *groups, bool sampling)
+/* All of them are groups of that kind, or programmable metrics. */
+static int check_together(const char *option, const char *groups, bool sampling)
 {
-	if (!sampling)
-		xs_tell("xstrace: --%s: --group takes one group for it, not %s; --metric-sampling "
-			"takes several\n",
-			option, groups);
-	else if (strstr(groups, "EuStallSampling"))
+	char text[4 * XS_PATH_MAX];
+	const char *problem;
+
+	if (sampling && strchr(groups, ',') && strstr(groups, "EuStallSampling")) {
 		xs_tell("xstrace: --%s: the metric group EuStallSampling goes with no other one, "
-			"as "
-			"its samples have no times; not %s\n",
+			"as its samples have no times; not %s\n",
 			option, groups);
-	else if (!xs_sampled_at_once(groups))
-		xs_tell("xstrace: --%s: no device samples the metric groups %s at once; name fewer "
-			"by --group, groups of different domains in xstrace --metric-list\n",
-			option, groups);
-	else
-		return 0;
-	return XS_EXIT_SELF;
+		return XS_EXIT_SELF;
+	}
+	problem = xs_groups_problem(groups, sampling, text, sizeof(text));
+	if (problem)
+		xs_tell("xstrace: --%s: %s\n", option, problem);
+	return problem ? XS_EXIT_SELF : 0;
 }
 
 int xs_check_metrics(const char *option, const char *groups, bool sampling)
@@ -158,7 +155,7 @@ int xs_check_metrics(const char *option, const char *groups, bool sampling)
 	struct seen seen;
 	const char *missing;
 	bool cuda = xs_has_cuda(), stalls = cuda && !strcmp(option, "stall-sampling");
-	char text[XS_PATH_MAX], *rest = text;
+	char text[XS_PATH_MAX], names[XS_METRIC_NAMES], *rest = text;
 
 	(void)snprintf(text, sizeof(text), "%s", groups);
 	tell_permissions(option);
@@ -170,13 +167,13 @@ int xs_check_metrics(const char *option, const char *groups, bool sampling)
 				      .sampling = sampling,
 				      .distance = SIZE_MAX };
 		missing = xs_each_metric_group(look_at, &seen);
+		if (cuda)
+			look_at_cuda(&seen);
 	} while (seen.found && rest);
-	if (stalls || (cuda && xs_metric_set(groups, sampling)))
+	if (stalls || (cuda && xs_metric_names(groups, sampling, names)))
 		return 0;
 	if (seen.found)
-		return strchr(groups, ',') ? check_several(option, groups, sampling) : 0;
-	if (cuda)
-		look_at_cuda(&seen);
+		return check_together(option, groups, sampling);
 	if (cuda || !missing)
 		return refuse(option, &seen);
 	xs_tell("xstrace: --%s: nothing is measured: Level Zero has no metrics, %s; the "

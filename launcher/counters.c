@@ -221,6 +221,15 @@ static void tell_missing(uint32_t missing, uint32_t counted, int error)
 		list(counted, others, sizeof(others)));
 }
 
+static void tell_kernels_alone(uint32_t events)
+{
+	char names[512];
+
+	xs_tell("[INFO] " WHAT "%s is counted for kernels of OpenCL on processors alone; without "
+		"such kernels there is no count: name events that tasks have, too\n",
+		list(events, names, sizeof(names)));
+}
+
 int xs_counters_select(struct xs_options *options)
 {
 	bool by_default = !strcmp(options->cpu_metrics, "default");
@@ -246,6 +255,9 @@ int xs_counters_select(struct xs_options *options)
 					~XS_CPU_NOT_OF_TASKS;
 	if (missing)
 		tell_missing(missing, options->cpu_events | options->cpu_events_of_tasks, error);
+	if (options->cpu_events && !(options->cpu_events & XS_CPU_HARDWARE) &&
+	    !options->cpu_events_of_tasks)
+		tell_kernels_alone(options->cpu_events);
 	return 0;
 }
 

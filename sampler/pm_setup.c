@@ -123,38 +123,73 @@ static const char *split(struct xs_pm_device *device, char *names)
 	return missing;
 }
 
+/* Gets the host's side ready for those metrics. NULL, or what is wrong. */
+static const char *try(struct xs_pm_device *device, const char *chip, const uint8_t *availability,
+		       size_t *ret_passes)
+{
+	/* a host that refused a metric, or has too many, is not used again */
+	if (!make_host(device, chip, availability))
+		return "CUPTI's profiler does not know its chip";
+	for (uint32_t i = 0; i < device->count; i++)
+		if (!add(device, device->metrics[i]))
+			return "CUPTI's profiler refuses the metrics";
+	if (!make_config(device, ret_passes))
+		return "CUPTI's profiler cannot schedule the metrics";
+	return NULL;
+}
+
+/* Which of the metrics, in the order in which they were named, can be counted at once. */
+static const char *tell_fitting(struct xs_pm_device *device, const char *chip,
+				const uint8_t *availability)
+{
+	static char why[XS_METRIC_NAMES + 128];
+	uint32_t wanted = device->count;
+	size_t passes = 0, n;
+
+	device->count = 0;
+	n = (size_t)snprintf(why, sizeof(why),
+			     "these metrics cannot be counted at once; name fewer by --group, "
+			     "these can: ");
+	for (uint32_t i = 0; i < wanted; i++) {
+		device->metrics[device->count++] = device->metrics[i];
+		if (try(device, chip, availability, &passes) || passes > 1) {
+			device->count--;
+			continue;
+		}
+		n += (size_t)snprintf(why + n, sizeof(why) - n, "%s%s",
+				      device->count > 1 ? "," : "", device->metrics[device->count - 1]);
+	}
+	return why;
+}
+
 /* NULL, or what is wrong. */
 static const char *choose(struct xs_pm_device *device, const char *chip,
 			  const uint8_t *availability, const char *group)
 {
-	const char *set = xs_metric_set(group, true), *missing;
-	char *names = set ? strdup(set) : NULL; /* as long as the program lives */
+	char *names = malloc(XS_METRIC_NAMES); /* as long as the program lives */
+	const char *missing, *problem;
+	bool whole = xs_metrics_named(group);
 	static char why[XS_PATH_MAX + 64];
 	size_t passes = 0;
 	uint32_t wanted;
 
-	if (!names)
+	if (!names || !xs_metric_names(group, true, names))
 		return "CUDA has no such group of metrics, see xstrace --metric-list";
 	missing = split(device, names);
-	if (missing && set == group) {
+	if (missing && whole) {
 		(void)snprintf(why, sizeof(why), "it has no metric %s that can be sampled",
 			       missing);
 		return why;
 	}
 	wanted = device->count;
 	while (device->count) {
-		/* a host that refused a metric, or has too many, is not used again */
-		if (!make_host(device, chip, availability))
-			return "CUPTI's profiler does not know its chip";
-		for (uint32_t i = 0; i < device->count; i++)
-			if (!add(device, device->metrics[i]))
-				return "CUPTI's profiler refuses the metrics";
-		if (!make_config(device, &passes))
-			return "CUPTI's profiler cannot schedule the metrics";
+		problem = try(device, chip, availability, &passes);
+		if (problem)
+			return problem;
 		if (passes <= 1)
 			break;
-		if (set == group)
-			return "these metrics cannot be counted at once; name fewer by --group";
+		if (whole)
+			return tell_fitting(device, chip, availability);
 		device->count--;
 	}
 	if (!device->count)
@@ -173,7 +208,7 @@ static bool describe(struct xs_pm_device *device, const struct xs_library *libra
 {
 	static char text[XS_STRING_MAX];
 	char *end = text + sizeof(text) - 1,
-	     *o = xs_metric_put(text, end, strstr(group, "__") ? "metrics" : group, XS_PATH_MAX);
+	     *o = xs_metric_put(text, end, xs_metrics_named(group) ? "metrics" : group, XS_PATH_MAX);
 
 	o = xs_metric_put_line(o, end, "GpuTime", XS_PATH_MAX, "ns");
 	o = xs_metric_put_line(o, end, "QueryBeginTime", XS_PATH_MAX, "ns");

@@ -15,8 +15,7 @@
 #include <string.h>
 
 #include "level_zero_value.h"
-#include "groups.h"
-#include "metric_text.h"
+#include "metric_groups.h"
 #include "strtab.h"
 
 #define DEVICES_MAX 64u
@@ -42,6 +41,7 @@ struct timestamps_resolution {
 	X(zeDeviceGetProperties)          \
 	X(zeDeviceGetGlobalTimestamps)    \
 	X(zeContextCreate)                \
+	X(zetMetricGroupGet)              \
 	X(zetMetricGroupGetProperties)    \
 	X(zetMetricGet)                   \
 	X(zetMetricGetProperties)         \
@@ -216,6 +216,24 @@ static const char *open_streamer(struct xs_streamer *streamer)
 			 "interval (-i) is not one that it can keep";
 }
 
+/* The groups for sampling that are wished for; their names are those of the last device asked. */
+static uint32_t choose(const struct xs_streamer *device, struct xs_chosen ret[XS_GROUPS_MAX],
+		       const char **ret_why)
+{
+	static struct xs_group_room room;
+	static char why[2 * XS_PATH_MAX];
+	const struct xs_newer newer = xs_newer_of(loader, device->driver);
+	struct xs_group_functions functions = { .get = ze.zetMetricGroupGet,
+						.properties = ze.zetMetricGroupGetProperties };
+	uint32_t count;
+
+	functions.kind = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED;
+	functions.programmable = xs_programmables_find(&functions.programmables, &newer);
+	count = xs_groups_choose(&functions, device->device, wish->group, &room, ret);
+	*ret_why = count ? NULL : xs_groups_why(&room, why, sizeof(why));
+	return count;
+}
+
 /* All groups of a device, or none: streamers of[0] and on. NULL, or why it is not sampled. */
 static const char *open_device(struct xs_streamer *of, uint32_t *ret_count)
 {
@@ -223,8 +241,7 @@ static const char *open_device(struct xs_streamer *of, uint32_t *ret_count)
 	zet_metric_group_handle_t groups[XS_GROUPS_MAX];
 	struct xs_chosen chosen[XS_GROUPS_MAX];
 	const char *problem;
-	uint32_t count = xs_groups_choose(loader, device.driver, device.device, wish->group, chosen,
-					  &problem);
+	uint32_t count = choose(&device, chosen, &problem);
 
 	if (!count)
 		return problem;

@@ -81,6 +81,14 @@ def test_task_clock(xstrace):
     assert slept.args["task-clock"][0] < (slept.end - slept.start) / 2
 
 
+@pytest.mark.parametrize("events, told", [("cpu-migrations", True), ("cpu-migrations,page-faults", False)])
+def test_what_tasks_do_not_have(xstrace, events, told):
+    """Where nothing else is counted, a line says what it needs."""
+    run = xstrace(f"--cpu-metrics={events}", "itt_counts", [10, 1])
+    lines = [line for line in run.said if "cpu-migrations is counted for kernels of OpenCL on processors alone" in line]
+    assert run.status == 0 and len(lines) == told and ("=== Task Counters ===" in run.err) != told
+
+
 @pytest.mark.parametrize("format", ["json", "csv"])
 def test_rows(xstrace, format):
     """A row for each name of tasks has the sums of what the trace says of them."""

@@ -159,6 +159,33 @@ def test_metrics_by_name(xstrace, tmp_path):
     assert check(run, cuda, columns) == len(cuda.kernels)
 
 
+FLOPS = {
+    f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum[inst]": lambda k, times=times: times * k.blocks * k.threads
+    for name, times in [(f"{kind}{op}", {"fadd": 1, "ffma": 2}.get(kind + op, 0)) for kind in "hfd" for op in ("add", "mul", "fma")]
+}
+
+
+@pytest.mark.parametrize("group", ["ComputeBasic,Flops", "Flops,ComputeBasic", "sc__kernels.sum,Flops", "Flops,dram__bytes.sum,Flops"])
+def test_several_groups(xstrace, tmp_path, group):
+    """And metrics by name: they are one group, which has each metric once."""
+    cuda = SoftCUDA(tmp_path)
+    run = measured(xstrace, cuda, "cuda_streams", options=["-g", group])
+    flops = {"gpu__time_duration.sum[ns]": lambda k: k.end - k.start} | FLOPS
+    known = {"ComputeBasic": BASIC, "Flops": flops, "sc__kernels.sum": {"sc__kernels.sum": lambda kernel: 1}}
+    known["dram__bytes.sum"] = {"dram__bytes.sum[byte]": lambda kernel: 96 * kernel.blocks * kernel.threads}
+    columns = {}
+    for name in group.split(","):
+        columns |= {column: value for column, value in known[name].items() if column not in columns}
+    assert check(run, cuda, columns) == len(cuda.kernels) and unmeasured(run) == 0
+
+
+@pytest.mark.parametrize("group, said", [("ComputeBasic,Flop", "no device has a metric group Flop; did you mean --group Flops?")])
+def test_one_of_several_groups_that_there_is_not(xstrace, tmp_path, group, said):
+    cuda = SoftCUDA(tmp_path)
+    run = xstrace(["-q", "-g", group], "cuda_streams", env=cuda.env)
+    assert run.status == 125 and len(run.said) == 1 and said in run.said[0] and not cuda.commands
+
+
 @pytest.mark.parametrize("group", ["dram__no_such.sum", "gpu__time_duration.sum,", "__", "MemoryBasic"])
 def test_metrics_that_the_gpu_does_not_have(xstrace, tmp_path, group):
     """Said in one line; the program runs, and the rest is recorded."""

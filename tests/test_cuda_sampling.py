@@ -248,6 +248,22 @@ def test_groups(xstrace, cuda):
     assert "CUDA device #0 samples 3 metrics of the group ComputeBasic" in line
 
 
+@pytest.mark.parametrize("group", ["ComputeBasic,MemoryBasic", "MemoryBasic,ComputeBasic"])
+def test_several_groups(xstrace, cuda, group):
+    """They are one: each metric once, as many as can be counted at once."""
+    cuda = cuda()
+    run = xstrace(f"-k -i {PERIOD} -g {group} -o rep.csv -d", *APP, env=cuda.env)
+    compute = [
+        "sm__cycles_active.avg.pct_of_peak_sustained_elapsed[%]",
+        "sm__inst_executed_realtime.avg.pct_of_peak_sustained_elapsed[%]",
+        "gr__cycles_active.sum.pct_of_peak_sustained_elapsed[%]",
+    ]
+    (line,) = warnings(run)
+    columns = compute if group.startswith("Compute") else ["dramc__read_throughput.avg.pct_of_peak_sustained_elapsed[%]"]
+    assert len(sampled(run, columns)[0]) == len(cuda.kernels)
+    assert f"samples {len(columns)} metrics of the group {group}" in line
+
+
 def test_the_script_reads_it(xstrace, cuda):
     cuda = cuda()
     run = xstrace(OPTIONS, *APP, env=cuda.env)
@@ -258,7 +274,8 @@ def test_the_script_reads_it(xstrace, cuda):
 
 REFUSED = {
     "dram__bytes.sum,dram__no_such.sum": "it has no metric dram__no_such.sum that can be sampled",
-    "dram__bytes.sum,dramc__read_throughput.avg.pct_of_peak_sustained_elapsed": "cannot be counted at once",
+    "dram__bytes.sum,dramc__read_throughput.avg.pct_of_peak_sustained_elapsed": "cannot be counted at once; name fewer by --group, these can: dram__bytes.sum",
+    "dram__bytes.sum,dramc__read_throughput.avg.pct_of_peak_sustained_elapsed,sm__inst_executed.sum": "at once; name fewer by --group, these can: dram__bytes.sum,sm__inst_executed.sum",
     "dram__bytes.sum,": "it has no metric  that can be sampled",
 }
 

@@ -5,6 +5,7 @@ import re
 import struct
 import subprocess
 from itertools import product
+from math import prod
 
 import pytest
 
@@ -30,7 +31,10 @@ def single(value):
     return struct.unpack("f", struct.pack("f", value))[0]
 
 
-def sections(text):
+MEMORY = ["GpuTime[ns]", "QueryBeginTime[ns]", "L3_BYTE_READ[bytes]", "L3_BUSY[%]"]
+
+
+def sections(text, columns=COLUMNS):
     """[(device, rows)] of a file, each row by its columns; None between the runs of kernels."""
     found = []
     for part in re.split(r"\n=== Device #(\d+) Metrics ===\n", text)[1:]:
@@ -40,7 +44,7 @@ def sections(text):
         assert part.startswith("\nKernel,GlobalInstanceId,SubDeviceId,") and part.endswith("\n\n")
         runs = part[1:].split("\n\n")
         head, _, runs[0] = runs[0].partition("\n")
-        assert head.split(",") == ["Kernel", "GlobalInstanceId", "SubDeviceId", *COLUMNS]
+        assert head.split(",") == ["Kernel", "GlobalInstanceId", "SubDeviceId", *columns]
         for run in runs[:-1]:
             found[-1][1].extend(csv.DictReader(run.splitlines(), head.split(",")))
         assert not runs[-1]
@@ -61,25 +65,70 @@ def expected(gpu, device=0, whole=True):
             done[one.list] = one
         elif one.name == END:
             begin, kernel = open_.pop(one.list), done.pop(one.list)
-            groups = int(kernel.groups.split(",")[0])
-            length = ns(one.start - begin.start)
-            active = single((kernel.end - kernel.start) * 100 / (one.start - begin.start))
-            values = [length, ns(begin.start), length, f"{active:f}", 1, groups, 1000, f"{single(100 - active):f}", 64 * groups]
-            rows[ns(begin.start)] = [kernel.name, *map(str, [*values, f"{64 * groups / length:f}", 1])]
+            rows[ns(begin.start)] = [kernel.name, *compute([kernel], begin, one)]
     assert not whole or (not open_ and not done)
     return rows
 
 
-def shown(rows):
+def groups_of(kernel):
+    return prod(map(int, kernel.groups.split(",")))
+
+
+def compute(kernels, begin, end):
+    """What ComputeBasic counts between two commands, as the file has it."""
+    groups = sum(map(groups_of, kernels))
+    length = ns(end.start - begin.start)
+    active = single(sum(one.end - one.start for one in kernels) * 100 / (end.start - begin.start))
+    launches = len(kernels)
+    values = [length, ns(begin.start), length, f"{active:f}", launches, groups, 1000, f"{single(100 - active):f}", 64 * groups]
+    return [str(value) for value in [*values, f"{64 * groups / length:f}", 1]]
+
+
+def memory(kernels, begin, end):
+    (kernel,) = kernels
+    groups, busy = groups_of(kernel), kernel.end - kernel.start
+    ticks = end.start - begin.start
+    return [str(ns(ticks)), str(ns(begin.start)), str(128 * groups), f"{busy * 100 / ticks:f}"]
+
+
+def programmed(kernels, begin, end):
+    """KERNELS_SCALED:SCALE=7 and BUSY_PART:WHOLE=2.5."""
+    (kernel,) = kernels
+    busy, ticks = kernel.end - kernel.start, end.start - begin.start
+    return [str(ns(ticks)), str(ns(begin.start)), "7", f"{busy / ticks * 2.5:f}"]
+
+
+def expected_of(gpu, *groups):
+    """The same of several groups, of which the first begins first and ends last."""
+    rows, begun, done = {}, {}, {}
+    for one in gpu.commands:
+        if one.name == BEGIN:
+            begun.setdefault(one.list, []).append(one)
+        elif one.kind == "kernel" and one.list in begun:
+            done[one.list] = (one, [])
+        elif one.name == END:
+            kernel, ends = done[one.list]
+            ends.insert(0, one)
+            if len(ends) < len(groups):
+                continue
+            begins = begun.pop(one.list)
+            assert len(begins) == len(groups)
+            values = [count([kernel], *pair) for count, pair in zip(groups, zip(begins, ends, strict=True), strict=True)]
+            rows[ns(begins[0].start)] = [kernel.name, *sum(values, [])]
+    assert not begun
+    return rows
+
+
+def shown(rows, columns=COLUMNS):
     return {
-        int(row["QueryBeginTime[ns]"]): [row["Kernel"].split("[")[0], *(row[name] for name in COLUMNS)]
+        int(row["QueryBeginTime[ns]"]): [row["Kernel"].split("[")[0], *(row[name] for name in columns)]
         for row in rows
     }
 
 
-def measured(run, pattern=r"metrics\.\d+\.csv"):
+def measured(run, pattern=r"metrics\.\d+\.csv", columns=COLUMNS):
     (path,) = [p for p in run.cwd.iterdir() if re.search(pattern, p.name)]
-    return sections(path.read_text())
+    return sections(path.read_text(), columns)
 
 
 @pytest.mark.parametrize("sync", [0, 1])
@@ -121,6 +170,79 @@ def test_counter_tracks(xstrace, tmp_path):
             assert f"{single(value) if '%' in name else value:{'f' if '.' in row[name] else 'd'}}" == row[name]
             assert counters.pop((one.track[0], name, one.end)) == 0
     assert not counters
+
+
+# ---- several groups ----
+
+OWN = ["GpuTime[ns]", "QueryBeginTime[ns]", "KERNELS_SCALED[events]", "BUSY_PART"]
+SEVERAL = {
+    "MemoryProfile": [memory],
+    "ComputeBasic,MemoryTwin": [compute, memory],
+    "MemoryProfile,ComputeBasic": [memory, compute],
+    "KERNELS_SCALED:SCALE=7,BUSY_PART:WHOLE=2.5": [programmed],
+    "BUSY_PART:WHOLE=0.25e1,ComputeBasic,MemoryProfile": [compute, memory, programmed],
+}
+
+
+def columns_of(groups, wanted):
+    """Of one row: a column that an earlier group has, too, has its group's name before it."""
+    known = {compute: COLUMNS, memory: MEMORY, programmed: OWN}
+    names = [name for name in wanted.split(",") if ":" not in name]
+    names += [";".join(name for name in wanted.split(",") if ":" in name)]
+    columns = []
+    for one, name in zip(groups, names, strict=False):
+        columns += [f"{name}: {column}" if column in columns else column for column in known[one]]
+    return columns
+
+
+@pytest.mark.parametrize("kind", ["immediate", "regular"])
+@pytest.mark.parametrize("wanted", SEVERAL)
+def test_several_groups(xstrace, tmp_path, wanted, kind):
+    """All that they count of a kernel is in one row, and in the counters of the trace."""
+    gpu = SoftGPU(tmp_path, STRICT=1, PROGRAMMABLE="yes")
+    groups = SEVERAL[wanted]
+    columns = columns_of(groups, wanted)
+    if "0.25e1" in wanted:
+        columns.remove("KERNELS_SCALED[events]")
+    args = ["--list", kind, "--kernels", 5, "--copies", 2, "--barriers", "--executions", 3]
+    run = xstrace(["-q", "-g", wanted, "-o", "rep.csv", "--chrome-kernel-logging"], "ze_matrix", args, env=gpu.env)
+    assert run.status == 0 and not gpu.misuse and not [line for line in run.said if "WARNING" in line]
+    ((_, rows),) = measured(run, columns=columns)
+    truth = expected_of(gpu, *groups)
+    if "0.25e1" in wanted:
+        truth = {at: [*row[:-2], row[-1]] for at, row in truth.items()}
+    assert len(rows) == 15 and shown(rows, columns) == truth
+    counters = {}
+    for event in run.trace.events:
+        if event["ph"] == "C":
+            counters.setdefault(event["name"].replace(",", ";"), []).append(event["args"]["value"])
+    assert set(counters) == set(columns)
+    assert set(counters[columns[-1]]) >= {float(row[columns[-1]]) for row in rows if float(row[columns[-1]]) * 64 % 1 == 0}
+
+
+@pytest.mark.parametrize(
+    "fault, lost",
+    [
+        ("zetMetricQueryPoolCreate:2:out_of_device_memory", 1),
+        ("zetMetricQueryCreate:65:out_of_host_memory", 0),
+        ("zetCommandListAppendMetricQueryBegin:4:unknown", 1),
+        ("zetCommandListAppendMetricQueryBegin:3:unknown", 1),
+        ("zetCommandListAppendMetricQueryEnd:3:unknown", 1),
+        ("zetMetricQueryGetData:4:unknown", 1),
+        ("zetMetricGroupCalculateMultipleMetricValuesExp:4:unknown", 1),
+        ("zetContextActivateMetricGroups:1:not_available", 5),
+    ],
+)
+def test_faults_of_one_group(xstrace, tmp_path, fault, lost):
+    """A kernel that one group does not count has no row; it is counted, and all others have theirs."""
+    gpu = SoftGPU(tmp_path, SYNC=1, STRICT=1, FAULT=fault)
+    run = xstrace("-q -g ComputeBasic,MemoryProfile -o rep.csv", "ze_matrix", ["--list", "immediate", "--kernels", 5], env=gpu.env)
+    files = list(run.cwd.glob("rep.metrics.*"))
+    columns = columns_of([compute, memory], "ComputeBasic,MemoryProfile")
+    rows = sections(files[0].read_text(), columns)[0][1] if files else []
+    warnings = [line for line in run.said if "WARNING" in line]
+    assert run.status == 0 and len(gpu.kernels) == 5 and len(rows) == 5 - lost and not gpu.misuse
+    assert len(warnings) == (lost > 0) and (lost != 1 or "1 kernel of process" in warnings[0])
 
 
 def test_perfetto_has_the_same(xstrace, tmp_path):
@@ -312,19 +434,95 @@ def test_static_loader(xstrace, tmp_path, kind):
     assert kind == "tables" or not told
 
 
-@pytest.mark.parametrize("mode", ["lists", "newer", "graph", "fork", "mutable"])
-def test_what_is_changed_or_captured_is_not_measured(xstrace, tmp_path, mode):
-    """And is counted. Lists that are executed in an immediate list are measured."""
+def expected_between(gpu):
+    """What was counted of all that ran between a query's begin and end: {begin: row}."""
+    rows, begun = {}, {}
+    for one in gpu.commands:
+        if one.name == BEGIN:
+            assert one.list not in begun
+            begun[one.list] = one
+        elif one.name == END:
+            begin = begun.pop(one.list)
+            kernels = [kernel for kernel in gpu.kernels if begin.seq < kernel.seq < one.seq]
+            alone = [kernel.list for kernel in kernels] == [one.list]
+            rows[ns(begin.start)] = [kernels[0].name if alone else "graph 1", *compute(kernels, begin, one)]
+    assert not begun
+    return rows
+
+
+@pytest.mark.parametrize("options", [[], ["--in-order"], ["--event"]], ids=str)
+@pytest.mark.parametrize("mode", ["lists", "newer", "graph", "graph --older", "graph --into", "fork", "mutable"])
+def test_what_is_executed_as_a_whole(xstrace, tmp_path, mode, options):
+    """Kernels of lists, also of those that are changed, have their rows; a graph has one for each launch."""
     gpu = SoftGPU(tmp_path, SYNC=1, STRICT=1)
-    run = xstrace("-q -o rep.csv", "ze_replay", [mode, 4], env=gpu.env)
-    bare = xstrace.bare("ze_replay", [mode, 4], env={"ZE_ENABLE_ALT_DRIVERS": str(DRIVER)})
-    assert (run.status, run.out) == (0, bare.out) and not gpu.misuse
-    files = list(run.cwd.glob("rep.metrics.*"))
-    rows = sections(files[0].read_text())[0][1] if files else []
-    told = re.search(r"(\d+) kernels? of process \d+ \(ze_replay\) ha", "\n".join(run.said))
-    assert (len(rows) == len(gpu.kernels)) == (told is None) == (mode in ("lists", "newer"))
-    if told is None:
-        assert shown(rows) == expected(gpu)
+    args = [*mode.split(), 4, *options]
+    run = xstrace("-q -o rep.csv --chrome-kernel-logging", "ze_replay", args, env=gpu.env)
+    bare = xstrace.bare("ze_replay", args, env={"ZE_ENABLE_ALT_DRIVERS": str(DRIVER)})
+    assert (run.status, run.out) == (0, bare.out) and not gpu.misuse and not [line for line in run.said if "WARNING" in line]
+    ((_, rows),) = measured(run)
+    truth = expected_between(gpu)
+    assert shown(rows) == truth
+    graphs = [row for row in rows if row["Kernel"].startswith("graph")]
+    in_graphs = sum(int(row["KernelLaunches[events]"]) for row in graphs)
+    assert len(graphs) == (4 if mode.startswith(("graph", "fork")) else 0) and len(rows) - len(graphs) + in_graphs == len(gpu.kernels)
+    kernels = {one.args["id"]: one for one in run.trace.device if one.name.startswith("empty")}
+    assert {row["GlobalInstanceId"] for row in rows} <= set(kernels)
+    counters = [e for e in run.trace.events if e["ph"] == "C" and e["name"] == "KernelLaunches[events]"]
+    for row in graphs:
+        at = kernels[row["GlobalInstanceId"]].start
+        assert [e["args"]["value"] for e in counters if e["ts"] == at] == [int(row["KernelLaunches[events]"])]
+
+
+def test_numbers_of_what_is_no_kernel(xstrace, tmp_path):
+    """What began before it ends behind it, and counts for nothing."""
+    gpu = SoftGPU(tmp_path, SYNC=1, STRICT=1)
+    run = xstrace("-q -o rep.csv", "ze_replay", ["mutable", 2, "--numbers"], env=gpu.env)
+    ((_, rows),) = measured(run)
+    assert run.status == 0 and len(rows) == len(gpu.kernels) == 24 and not gpu.misuse
+    commands = [c for c in gpu.commands if c.execution == 1 and c.name != "barrier"]
+    kinds = [{BEGIN: "begin", END: "end"}.get(c.name, c.kind) for c in commands]
+    assert kinds == ["begin", "barrier", "end"] * 5 + ["begin", "kernel", "end"] * 3
+
+
+def test_a_graphs_counters_last_as_long_as_it(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path, SYNC=1, DURATION_NS="empty=300000")
+    run = xstrace("-q -o rep.csv --chrome-kernel-logging", "ze_replay", ["graph", 2], env=gpu.env)
+    rows = [row for row in measured(run)[0][1] if row["Kernel"].startswith("graph")]
+    kernels = sorted((one for one in run.trace.device if one.name.startswith("empty")), key=lambda one: int(one.args["id"]))
+    counters = {(e["name"], e["ts"]): e["args"]["value"] for e in run.trace.events if e["ph"] == "C"}
+    for row in rows:
+        first, _, last = (one for one in kernels if 0 <= int(one.args["id"]) - int(row["GlobalInstanceId"]) < 3)
+        assert counters["KernelLaunches[events]", first.start] == 3 and counters["KernelLaunches[events]", last.end] == 0
+    assert len(rows) == 2
+
+
+@pytest.mark.parametrize("sync", [0, 1])
+def test_graphs_on_their_way(xstrace, tmp_path, sync):
+    """Launched again and again without waiting, by a driver that lets them run meanwhile."""
+    gpu = SoftGPU(tmp_path, SYNC=sync, STRICT=1, DURATION_NS="empty=20000")
+    run = xstrace("-q -o rep.csv", "ze_replay", ["graph", 200], env=gpu.env)
+    ((_, rows),) = measured(run)
+    assert run.status == 0 and shown(rows) == expected_between(gpu) and sum(row["Kernel"] == "graph 1" for row in rows) == 200
+    assert not gpu.misuse and not [line for line in run.said if "WARNING" in line]
+
+
+@pytest.mark.parametrize("fault", ["zetCommandListAppendMetricQueryBegin:103:unknown", "zetCommandListAppendMetricQueryEnd:103:unknown"])
+def test_a_graph_that_is_not_measured(xstrace, tmp_path, fault):
+    gpu = SoftGPU(tmp_path, SYNC=1, STRICT=1, FAULT=fault)
+    run = xstrace("-q -o rep.csv", "ze_replay", ["graph", 4], env=gpu.env)
+    ((_, rows),) = measured(run)
+    (line,) = [line for line in run.said if "WARNING" in line]
+    assert run.status == 0 and sum(row["Kernel"] == "graph 1" for row in rows) == 3 and "1 kernel of process" in line
+
+
+@pytest.mark.parametrize("fault", ["zetCommandListAppendMetricQueryBegin:2:unknown", "zetCommandListAppendMetricQueryEnd:2:unknown"])
+def test_a_changed_kernel_that_is_not_measured(xstrace, tmp_path, fault):
+    """Its query cannot begin before it has its number; or cannot end."""
+    gpu = SoftGPU(tmp_path, SYNC=1, STRICT=1, FAULT=fault)
+    run = xstrace("-q -o rep.csv", "ze_replay", ["mutable", 4], env=gpu.env)
+    ((_, rows),) = measured(run)
+    (line,) = [line for line in run.said if "WARNING" in line]
+    assert run.status == 0 and len(rows) == 32 and len(gpu.kernels) == 48 and "1 kernel of process" in line
 
 
 PROGRAMS = [("ze_fail", []), ("ze_forgets", [5]), ("ze_again", ["signalled", 20]), ("ze_again", ["host", 20]), ("ze_again", ["gone", 3])]

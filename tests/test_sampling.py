@@ -605,14 +605,17 @@ def test_a_fault_of_one_group_is_the_devices(tmp_path, gpu, fault):
     "option, group, settings, said",
     [
         ("-k", "MemoryTwin,MemoryProfile", {}, "no device samples the metric groups MemoryTwin,MemoryProfile at once"),
-        ("-k", "ComputeBasic,MemoryTwin,MemoryProfile", {"DEVICES": 2}, "at once; name fewer"),
+        ("-k", "ComputeBasic,MemoryTwin,MemoryProfile", {"DEVICES": 2}, "at once; these go together: ComputeBasic,MemoryTwin; or MemoryProfile"),
         ("-k", "ComputeBasic,ComputeBasic", {}, "no device samples the metric groups ComputeBasic,ComputeBasic at once"),
-        ("-k", "ComputeBasic,MemoryProfile", {"CONCURRENT": "none"}, "no device samples the metric groups ComputeBasic,MemoryProfile at once"),
+        ("-k", "ComputeBasic,MemoryProfile", {"CONCURRENT": "none"}, "ComputeBasic,MemoryProfile at once; no two of them go together"),
         ("-k", "ComputeBasic,MemoryProfil", {}, "no device has a metric group MemoryProfil; did you mean --group MemoryProfile?"),
         ("-k", "ComputeBasic,", {}, "no device has a metric group ;"),
         ("-k", "ComputeBasic,EuStallSampling", {}, "EuStallSampling goes with no other one"),
-        ("-q", "ComputeBasic,ComputeBasic", {}, "--group takes one group for it, not ComputeBasic,ComputeBasic"),
-        ("-q", "ComputeBasic,MemoryProfile", {}, "the metric group MemoryProfile is for sampling, not for queries"),
+        ("-q", "ComputeBasic,ComputeBasic", {}, "no device counts the metric groups ComputeBasic,ComputeBasic at once"),
+        ("-q", "MemoryTwin,ComputeBasic,MemoryProfile", {}, "at once; these go together: MemoryTwin,ComputeBasic; or MemoryProfile"),
+        ("-q", "MemoryTwin,MemoryProfile,ComputeBasic", {"CONCURRENT": "sets"}, "these go together: MemoryTwin,ComputeBasic; or MemoryProfile"),
+        ("-q", "ComputeBasic,MemoryProfile", {"CONCURRENT": "none"}, "no device counts the metric groups ComputeBasic,MemoryProfile at once; no two"),
+        ("-q", "ComputeBasic,EuStallSampling", {}, "the metric group EuStallSampling is for sampling, not for queries"),
     ],
 )
 def test_groups_that_do_not_go_together(xstrace, gpu, option, group, settings, said):
@@ -664,15 +667,15 @@ def test_programmable_metrics(xstrace, gpu, group, scale, whole):
         ("KERNELS_SCALED:SCALE=seven", "SCALE=seven is no value of the metric's parameter", "yes"),
         ("KERNELS_SCALED:SCALE", "SCALE= is no value of the metric's parameter", "yes"),
         ("BUSY_PART:WHOLE=0", "the driver does not make the metric BUSY_PART with these values", "yes"),
-        ("KERNELS_SCALED,BUSY_PART", "these metrics cannot be counted at once", "apart"),
+        ("KERNELS_SCALED,BUSY_PART", "these metrics cannot be counted at once: KERNELS_SCALED,BUSY_PART; name fewer", "apart"),
     ],
 )
 def test_programmable_metrics_that_there_are_not(xstrace, gpu, group, said, how):
-    """One line before the program starts, which runs."""
+    """One line, and the program is not started."""
     gpu = gpu(PROGRAMMABLE=how)
-    run = xstrace(["-k", "-g", group, "-o", "rep.csv"], "ze_matrix", ["--kernels", 2], env=gpu.env)
-    (line,) = [line for line in run.said if "WARNING" in line]
-    assert run.status == 0 and said in line and len(gpu.kernels) == 2
+    for option in ("-k", "-q"):
+        run = xstrace([option, "-g", group, "-o", "rep.csv"], "ze_matrix", ["--kernels", 2], env=gpu.env)
+        assert run.status == 125 and len(run.said) == 1 and said in run.said[0] and not gpu.kernels
 
 
 @pytest.mark.parametrize(
@@ -684,12 +687,12 @@ def test_programmable_metrics_that_there_are_not(xstrace, gpu, group, said, how)
     ],
 )
 def test_programmable_metrics_are_looked_for(xstrace, gpu, option, group, said):
-    gpu = gpu(PROGRAMMABLE="yes")
+    gpu = gpu(PROGRAMMABLE="time")
     run = xstrace([option, "-g", group], "ze_matrix", env=gpu.env)
     assert run.status == 125 and said in run.said[0] and not gpu.kernels
 
 
 def test_list_of_programmable_metrics(xstrace, gpu):
     run = xstrace.bare(XSTRACE, ["--metric-list"], env=gpu(PROGRAMMABLE="yes").env)
-    assert "Device #0, programmable metric KERNELS_SCALED:SCALE=1 (sampling): Kernels that ended, times SCALE\n" in run.out
-    assert "Device #0, programmable metric BUSY_PART:WHOLE=1 (sampling)" in run.out
+    assert "Device #0, programmable metric KERNELS_SCALED:SCALE=1 (query, sampling): Kernels that ended, times SCALE\n" in run.out
+    assert "Device #0, programmable metric BUSY_PART:WHOLE=1 (query, sampling)" in run.out

@@ -31,7 +31,6 @@ static bool open_profiler(void)
 
 /* What is too large for the caller's stack. */
 struct room {
-	char names[XS_PATH_MAX]; /* of the metrics, as wanted */
 	char text[XS_STRING_MAX];
 	double values[XS_METRICS_MAX];
 };
@@ -54,15 +53,13 @@ static bool put_metric(const struct xs_counters *counters, const char *name, cha
 /* The wanted metrics of the group; their names stay where they are. */
 static bool take_metrics(struct xs_counters *counters, struct room *room)
 {
-	const char *group = xs_metric_group(xs_options_of_run()), *set;
-	char *names = xs_arena(sizeof(room->names)), *o, *end = room->text + sizeof(room->text) - 1;
+	const char *group = xs_metric_group(xs_options_of_run());
+	char *names = xs_arena(XS_METRIC_NAMES), *o, *end = room->text + sizeof(room->text) - 1;
 
-	set = xs_metric_set(group, false);
-	if (!set || !names)
+	if (!names || !xs_metric_names(group, false, names))
 		return false;
-	o = xs_metric_put(names, names + sizeof(room->names) - 1, set, XS_PATH_MAX);
-	*o = '\0';
-	o = xs_metric_put(room->text, end, set == group ? "metrics" : group, XS_PATH_MAX);
+	o = xs_metric_put(room->text, end, xs_metrics_named(group) ? "metrics" : group,
+			  XS_PATH_MAX);
 	for (char *at = names; at && counters->count < XS_METRICS_MAX;) {
 		char *stop = strchr(at, ',');
 

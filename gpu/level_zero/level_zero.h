@@ -247,6 +247,7 @@ struct xs_ze_list {
 	struct xs_ze_list *captured; /* the next one that is captured into the same */
 	bool captured_now;	     /* by the call that goes on */
 	uint64_t next_command;	     /* mutable lists: the next command's number; 0: it has none */
+	struct xs_ze_query *begun;   /* before that; NULL: nothing */
 	uint32_t ordinal;
 	bool in_order;
 	bool untimed;  /* there was no memory */
@@ -312,6 +313,8 @@ void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node);
 /* One of its commands will never have times. */
 void xs_ze_body_untimed(struct xs_ze_body *body);
 void xs_ze_body_hold(struct xs_ze_body *body);
+/* What the list has begun counts for no command; its body gives it back (handle NULL: it ends). */
+void xs_ze_body_unused(struct xs_ze_list *list, ze_command_list_handle_t handle);
 /* The application destroys the event. */
 void xs_ze_capture_forgets(ze_event_handle_t event);
 /* An immediate list that is captured, into a graph of this body, is no more. */

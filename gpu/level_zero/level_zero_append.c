@@ -4,6 +4,7 @@
  * bodies, whose executions an event of ours behind them tells complete.
  */
 #include "level_zero_execute.h"
+#include "level_zero_metrics.h"
 
 #ifdef ZE_RECORD_REPLAY_GRAPH_EXT_NAME
 typedef ze_executable_graph_handle_t executable_graph;
@@ -152,6 +153,7 @@ void xs_ze_capture_begins(ze_command_list_handle_t handle, const void *graph, ze
 	body->graph = true;
 	xs_lock_robust(&xs_ze_execute_lock);
 	body->capture = ++count;
+	body->number = (uint32_t)count;
 	body->next_capture = captures;
 	captures = body;
 	join(list, body);
@@ -278,6 +280,20 @@ typedef ze_result_t (*append_function)(ze_command_list_handle_t handle, executab
 				       const void *next, ze_event_handle_t signal, uint32_t nwait,
 				       ze_event_handle_t *wait);
 
+/* A graph is executed as the driver sees fit: it is measured as a whole, if there are kernels. */
+static struct xs_ze_query *begin_query(const struct xs_ze_list *immediate,
+				       const struct xs_ze_batch *batch,
+				       ze_command_list_handle_t handle, uint32_t nwait,
+				       ze_event_handle_t *wait)
+{
+	const struct xs_ze_node *node = immediate->meter && batch->first ? batch->first->body->first
+									 : NULL;
+
+	while (node && !node->record.kernel)
+		node = atomic_load_explicit(&node->next, memory_order_relaxed);
+	return node ? xs_ze_query_begin(immediate->meter, handle, nwait, wait) : NULL;
+}
+
 static ze_result_t append_graph(append_function real, ze_command_list_handle_t handle,
 				executable_graph executable, const void *next,
 				ze_event_handle_t signal, uint32_t nwait, ze_event_handle_t *wait)
@@ -286,6 +302,7 @@ static ze_result_t append_graph(append_function real, ze_command_list_handle_t h
 	struct xs_ze_body *body =
 		immediate && !immediate->body ? xs_handle_get(&executables, executable) : NULL;
 	struct xs_ze_batch batch;
+	struct xs_ze_query *query;
 	struct xs_ze_slot *slot;
 	ze_result_t result;
 
@@ -296,7 +313,10 @@ static ze_result_t append_graph(append_function real, ze_command_list_handle_t h
 	slot = xs_ze_batch_body(&batch, body);
 	if (slot)
 		(void)xs_ze_append_copies(handle, body, slot);
+	query = begin_query(immediate, &batch, handle, nwait, wait);
 	result = real(handle, executable, next, signal, nwait, wait);
+	if (query)
+		batch.first->query = xs_ze_query_end(query, handle, true);
 	if (!result)
 		mark(&batch, immediate, handle);
 	xs_ze_batch_end(&batch, result);

@@ -138,6 +138,17 @@ void xs_ze_body_hold(struct xs_ze_body *body)
 	xs_unlock(&xs_ze_execute_lock);
 }
 
+void xs_ze_body_unused(struct xs_ze_list *list, ze_command_list_handle_t handle)
+{
+	struct xs_ze_query *query = list->begun;
+
+	list->begun = NULL;
+	if (handle)
+		query = xs_ze_query_end(query, handle, false);
+	if (query)
+		xs_ze_query_keep(&list->body->unused, query);
+}
+
 struct xs_ze_node *xs_ze_body_command(struct xs_ze_body *body, uint64_t command)
 {
 	struct xs_ze_node *node = body->first;
@@ -188,6 +199,8 @@ void xs_ze_body_drop(struct xs_ze_body *body)
 			xs_ze_query_put(node->query);
 		xs_ze_node_put(node);
 	}
+	if (!body->context->dead)
+		xs_ze_queries_put(body->unused);
 	while ((slot = body->idle)) {
 		body->idle = slot->next;
 		slot_destroy(body, slot);

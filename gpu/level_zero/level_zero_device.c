@@ -245,12 +245,12 @@ struct xs_ze_meter *xs_ze_meter_of(const struct xs_ze_context *context,
 	return NULL;
 }
 
-static void measure(struct xs_ze_context *context)
+static void measure(ze_driver_handle_t driver, struct xs_ze_context *context)
 {
 	for (uint32_t i = 0; i < context->device_count; i++)
 		if (!context->devices[i]->unwanted)
-			context->meters[i] =
-				xs_ze_meter_new(context->handle, context->devices[i]->handle);
+			context->meters[i] = xs_ze_meter_new(driver, context->handle,
+							     context->devices[i]->handle);
 }
 
 static void add_context(ze_driver_handle_t driver, ze_context_handle_t handle)
@@ -270,7 +270,7 @@ static void add_context(ze_driver_handle_t driver, ze_context_handle_t handle)
 		context->device_count += context->devices[context->device_count] != NULL;
 	}
 	if (xs_ze_queries)
-		measure(context);
+		measure(driver, context);
 	atomic_store_explicit(value, (uint64_t)(uintptr_t)context, memory_order_release);
 }
 

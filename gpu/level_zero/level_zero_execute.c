@@ -7,6 +7,7 @@
  * that execution: nothing waits, and no execution's times are lost.
  */
 #include "level_zero_execute.h"
+#include "level_zero_metrics.h"
 
 _Atomic uint32_t xs_ze_execute_lock;
 static struct xs_spare executions, many;
@@ -14,13 +15,15 @@ static _Atomic uint64_t serial;
 
 /* ---- reading the times ---- */
 
-static void record_execution(const struct xs_ze_execution *execution)
+static void record_execution(struct xs_ze_execution *execution)
 {
 	struct xs_ze_body *body = execution->body;
 	const struct xs_ze_slot *slot = execution->slot;
-	uint32_t i = 0;
+	bool resets = slot && slot->resets;
+	struct xs_device_record graph = { .id = 0 };
+	uint32_t i = 0, id;
 
-	if (slot ? !slot->resets : !body->resets) {
+	if ((slot ? !slot->resets : !body->resets) && !execution->query) {
 		xs_ze_nodes_record(body->first, slot ? slot->times : NULL, &execution->submit,
 				   execution->queue);
 		return;
@@ -32,8 +35,8 @@ static void record_execution(const struct xs_ze_execution *execution)
 		bool of_event = false;
 
 		if (slot && saved)
-			saved = &slot->times[body->count + i];
-		if (slot && xs_ze_is_set(&slot->times[2 * body->count + i]))
+			saved = resets ? &slot->times[body->count + i] : NULL;
+		if (resets && xs_ze_is_set(&slot->times[2 * body->count + i]))
 			times = slot->times[2 * body->count + i];
 		else if (atomic_load_explicit(&node->early, memory_order_acquire) ==
 			 execution->serial)
@@ -48,15 +51,23 @@ static void record_execution(const struct xs_ze_execution *execution)
 			times = *saved; /* another list has reset it */
 		else
 			memset(&times, 0xff, sizeof(times));
-		if (!xs_ze_is_set(&times) || xs_ze_is_gone(&times))
+		if (!xs_ze_is_set(&times) || xs_ze_is_gone(&times)) {
 			xs_commands_untimed(1);
-		else
+		} else {
+			id = xs_ze_next_ids(1);
 			xs_ze_node_record(node, &times,
 					  (of_event ? XS_ZE_EVENT_HOLDS : 0) |
 						  (slot ? 0 : XS_ZE_QUERY_HOLDS),
-					  &execution->submit, execution->queue, xs_ze_next_ids(1));
+					  &execution->submit, execution->queue, id);
+			if (node->record.kernel)
+				xs_ze_graph_ran(&graph, node, &times, id);
+		}
 		if (saved)
 			memset(saved, 0xff, sizeof(*saved));
+	}
+	if (execution->query && graph.id) {
+		xs_ze_graph_told(execution, &graph);
+		execution->query = NULL;
 	}
 }
 
@@ -73,6 +84,7 @@ static void execution_end(struct xs_ze_execution *execution)
 		body->idle = execution->slot;
 	}
 	xs_unlock(&xs_ze_execute_lock);
+	xs_count_unmeasured(execution->query != NULL);
 	xs_ze_submission_drop(execution->submission);
 	xs_ze_body_drop(body);
 	xs_spare_give(&executions, execution);

@@ -31,6 +31,7 @@ struct xs_ze_execution {
 	struct xs_ze_submission *submission; /* when it is complete, the times can be read */
 	struct xs_ze_slot *slot;	     /* from there; NULL: from the events */
 	struct xs_ze_submit submit;
+	struct xs_ze_query *query; /* of a graph: around all of it; NULL: none */
 	uint64_t serial;
 	bool busy; /* they are being read */
 };
@@ -59,7 +60,9 @@ struct xs_ze_body {
 	uint32_t untimed; /* further commands, whose times cannot be read */
 	uint32_t changes; /* of the events of its commands, ever */
 	bool graph;
+	uint32_t number, name;	     /* of the graph, from 1; interned, as its measurements have it */
 	bool measured;		     /* commands of it have queries */
+	struct xs_ze_query *unused;  /* among its commands, and of none of them */
 	bool impatient;		     /* waiting for its execution was in vain */
 	uint64_t capture;	     /* while it is captured: the number of the capture */
 	struct xs_ze_list *captured; /* the lists that are captured into it, each a user */
@@ -121,5 +124,13 @@ struct xs_ze_slot *xs_ze_slot_get(struct xs_ze_body *body);
 /* Appends what copies the times of the body's events into the slot. */
 bool xs_ze_append_copies(ze_command_list_handle_t list, const struct xs_ze_body *body,
 			 const struct xs_ze_slot *slot);
+
+/*
+ * --metric-query (level_zero_graph.c): one of the graph's kernels ran, the first one makes the
+ * record; and, all are known: what was counted around the graph is told of the record.
+ */
+void xs_ze_graph_ran(struct xs_device_record *graph, const struct xs_ze_node *node,
+		     const ze_kernel_timestamp_result_t *times, uint32_t id);
+void xs_ze_graph_told(const struct xs_ze_execution *execution, struct xs_device_record *graph);
 
 #endif

@@ -312,7 +312,9 @@ void xs_ze_list_ends(ze_command_list_handle_t handle, bool destroyed)
 		return;
 	if (list->body && list->queue)
 		xs_ze_capture_abandons(list);
-	else if (list->body)
+	else if (list->begun)
+		xs_ze_body_unused(list, NULL);
+	if (list->body && !list->queue)
 		xs_ze_body_drop(list->body);
 	list->body = destroyed || list->queue ? NULL : xs_ze_body_new(list);
 	if (list->queue && destroyed) {

@@ -2,7 +2,7 @@
  * Mutable lists: commands of regular lists that are changed after they were appended. The
  * application asks for the number of the command that it appends next, and changes it by that.
  */
-#include "level_zero.h"
+#include "level_zero_metrics.h"
 
 /* What is changed; as the headers have it that know it. */
 #define GROUP_COUNT 0x0002001au
@@ -24,12 +24,26 @@ static struct xs_ze_list *changeable(ze_command_list_handle_t handle)
 	return list && list->body && !list->queue ? list : NULL;
 }
 
+/*
+ * The number will be that of the next command, so what counts while it runs begins before. If that
+ * is no kernel it ends behind it (xs_ze_leave()).
+ */
+void xs_ze_command_names(ze_command_list_handle_t handle)
+{
+	struct xs_ze_list *list = xs_ze_queries ? changeable(handle) : NULL;
+
+	if (list && list->meter && !list->begun)
+		list->begun = xs_ze_query_begin(list->meter, handle, 0, NULL);
+}
+
 void xs_ze_command_named(ze_command_list_handle_t handle, uint64_t id)
 {
 	struct xs_ze_list *list = changeable(handle);
 
 	if (list && id)
 		list->next_command = id;
+	else if (list && list->begun)
+		xs_ze_body_unused(list, handle);
 }
 
 void xs_ze_commands_change(ze_command_list_handle_t handle)

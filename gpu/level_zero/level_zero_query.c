@@ -1,5 +1,6 @@
 /*
- * Queries of hardware metrics: one goes along with each kernel that is measured.
+ * Queries of hardware metrics: one goes along with each kernel that is measured. To the driver it
+ * is as many queries as there are groups.
  *
  * A query is appended before and behind its kernel. That of an immediate list has an event, which
  * tells when the device has written what it counted. That of a regular list is complete when the
@@ -14,25 +15,29 @@
 struct xs_ze_query {
 	struct xs_ze_query *next;
 	struct xs_ze_meter *meter;
-	zet_metric_query_handle_t handle;
-	ze_event_handle_t event;
+	zet_metric_query_handle_t handle[XS_GROUPS_MAX]; /* of each group */
+	ze_event_handle_t event;			 /* NULL: it could not be made */
 	struct xs_device_record work; /* what it was measured of, while that is pending */
 };
 
 struct xs_ze_query_pool {
 	struct xs_ze_query_pool *next;
-	zet_metric_query_pool_handle_t queries;
+	zet_metric_query_pool_handle_t queries[XS_GROUPS_MAX];
 	ze_event_pool_handle_t events;
 	struct xs_ze_query query[CHUNK];
 };
 
 static struct xs_spare rooms;
 
-/* A report of the device, raw and calculated: too much for the caller's stack. */
+#define PARTS 64u
+
+/* Reports of the device, raw and calculated: too much for the caller's stack. */
 struct room {
 	uint8_t raw[65536];
-	zet_typed_value_t values[2048];
-	uint32_t counts[64]; /* of values in each of the report's parts */
+	struct report {
+		zet_typed_value_t values[2048];
+		uint32_t counts[PARTS], parts; /* values in each of the report's parts */
+	} report[XS_GROUPS_MAX];
 };
 
 /* ---- queries that are not in use ---- */
@@ -59,24 +64,38 @@ static struct xs_ze_query *pop(struct xs_ze_meter *meter)
 	return query;
 }
 
-static bool make(struct xs_ze_query_pool *pool, struct xs_ze_meter *meter, uint32_t i)
+static void destroy_handles(struct xs_ze_query *query, uint32_t groups)
+{
+	while (groups--)
+		(void)xs_ze.zetMetricQuery.pfnDestroy(query->handle[groups]);
+}
+
+static bool make(struct xs_ze_query_pool *pool, struct xs_ze_meter *meter, uint32_t number)
 {
 	ze_event_desc_t event = { .stype = ZE_STRUCTURE_TYPE_EVENT_DESC,
-				  .index = i,
+				  .index = number,
 				  .signal = ZE_EVENT_SCOPE_FLAG_HOST };
-	struct xs_ze_query *query = &pool->query[i];
+	struct xs_ze_query *query = &pool->query[number];
+	uint32_t made = 0;
 
 	query->meter = meter;
-	if (xs_ze.zetMetricQuery.pfnCreate(pool->queries, i, &query->handle))
-		return false;
-	if (!xs_ze.zeEvent.pfnCreate(pool->events, &event, &query->event))
+	while (made < meter->groups && !xs_ze.zetMetricQuery.pfnCreate(pool->queries[made], number,
+								       &query->handle[made]))
+		made++;
+	if (made == meter->groups && !xs_ze.zeEvent.pfnCreate(pool->events, &event, &query->event))
 		return true;
-	(void)xs_ze.zetMetricQuery.pfnDestroy(query->handle);
-	query->handle = NULL;
+	query->event = NULL;
+	destroy_handles(query, made);
 	return false;
 }
 
-static bool more_queries(struct xs_ze_meter *meter)
+static void destroy_pools(struct xs_ze_query_pool *pool, uint32_t groups)
+{
+	while (groups--)
+		(void)xs_ze.zetMetricQueryPool.pfnDestroy(pool->queries[groups]);
+}
+
+static bool make_pools(struct xs_ze_query_pool *pool, struct xs_ze_meter *meter)
 {
 	zet_metric_query_pool_desc_t desc = { .stype = ZET_STRUCTURE_TYPE_METRIC_QUERY_POOL_DESC,
 					      .type = ZET_METRIC_QUERY_POOL_TYPE_PERFORMANCE,
@@ -84,17 +103,27 @@ static bool more_queries(struct xs_ze_meter *meter)
 	ze_event_pool_desc_t events = { .stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC,
 					.flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE,
 					.count = CHUNK };
+	uint32_t made = 0;
+
+	while (made < meter->groups &&
+	       !xs_ze.zetMetricQueryPool.pfnCreate(meter->context, meter->device,
+						   meter->group[made].group, &desc,
+						   &pool->queries[made]))
+		made++;
+	if (made == meter->groups && !xs_ze.zeEventPool.pfnCreate(meter->context, &events, 1,
+								  &meter->device, &pool->events))
+		return true;
+	destroy_pools(pool, made);
+	return false;
+}
+
+static bool more_queries(struct xs_ze_meter *meter)
+{
 	/* the driver may need system calls for a pool */
 	struct xs_ze_query_pool *pool = xs_is_sealed() ? NULL : xs_arena(sizeof(*pool));
 
-	if (!pool || xs_ze.zetMetricQueryPool.pfnCreate(meter->context, meter->device, meter->group,
-							&desc, &pool->queries))
+	if (!pool || !make_pools(pool, meter))
 		return false;
-	if (xs_ze.zeEventPool.pfnCreate(meter->context, &events, 1, &meter->device,
-					&pool->events)) {
-		(void)xs_ze.zetMetricQueryPool.pfnDestroy(pool->queries);
-		return false;
-	}
 	xs_lock_robust(&meter->lock);
 	pool->next = meter->pools;
 	meter->pools = pool;
@@ -105,11 +134,33 @@ static bool more_queries(struct xs_ze_meter *meter)
 	return true;
 }
 
+static void reset(const struct xs_ze_query *query)
+{
+	for (uint32_t i = 0; i < query->meter->groups; i++)
+		(void)xs_ze.zetMetricQuery.pfnReset(query->handle[i]);
+}
+
 void xs_ze_query_put(struct xs_ze_query *query)
 {
-	(void)xs_ze.zetMetricQuery.pfnReset(query->handle);
+	reset(query);
 	(void)xs_ze.zeEvent.pfnHostReset(query->event);
 	push(query);
+}
+
+void xs_ze_query_keep(struct xs_ze_query **queries, struct xs_ze_query *query)
+{
+	query->next = *queries;
+	*queries = query;
+}
+
+void xs_ze_queries_put(struct xs_ze_query *queries)
+{
+	while (queries) {
+		struct xs_ze_query *query = queries;
+
+		queries = query->next;
+		xs_ze_query_put(query);
+	}
 }
 
 void xs_ze_queries_destroy(struct xs_ze_meter *meter)
@@ -118,12 +169,12 @@ void xs_ze_queries_destroy(struct xs_ze_meter *meter)
 	atomic_store(&meter->pending_count, 0);
 	for (struct xs_ze_query_pool *pool = meter->pools; pool; pool = pool->next) {
 		for (uint32_t i = 0; i < CHUNK; i++) {
-			if (!pool->query[i].handle)
+			if (!pool->query[i].event)
 				continue;
-			(void)xs_ze.zetMetricQuery.pfnDestroy(pool->query[i].handle);
+			destroy_handles(&pool->query[i], meter->groups);
 			(void)xs_ze.zeEvent.pfnDestroy(pool->query[i].event);
 		}
-		(void)xs_ze.zetMetricQueryPool.pfnDestroy(pool->queries);
+		destroy_pools(pool, meter->groups);
 		(void)xs_ze.zeEventPool.pfnDestroy(pool->events);
 	}
 	meter->pools = NULL;
@@ -132,6 +183,37 @@ void xs_ze_queries_destroy(struct xs_ze_meter *meter)
 
 /* ---- around a command ---- */
 
+/* Of the first `groups` ones, which have begun: the last one first. The first one signals. */
+static bool end(struct xs_ze_query *query, uint32_t groups, ze_command_list_handle_t list,
+		ze_event_handle_t event)
+{
+	bool ended = true;
+
+	while (groups--)
+		ended &= !xs_ze.zetCommandList.pfnAppendMetricQueryEnd(
+			list, query->handle[groups], groups ? NULL : event, 0, NULL);
+	return ended;
+}
+
+/* False: it is not measured; one that has begun in part is not used again. */
+static bool begin(struct xs_ze_query *query, ze_command_list_handle_t list, uint32_t nwait,
+		  ze_event_handle_t *wait)
+{
+	uint32_t groups = query->meter->groups, begun = 0;
+
+	if (!nwait || !xs_ze.zeCommandList.pfnAppendWaitOnEvents(list, nwait, wait))
+		while (begun < groups && !xs_ze.zetCommandList.pfnAppendMetricQueryBegin(
+						 list, query->handle[begun]))
+			begun++;
+	if (begun == groups)
+		return true;
+	if (begun)
+		(void)end(query, begun, list, NULL);
+	else
+		push(query);
+	return false;
+}
+
 struct xs_ze_query *xs_ze_query_begin(struct xs_ze_meter *meter, ze_command_list_handle_t list,
 				      uint32_t nwait, ze_event_handle_t *wait)
 {
@@ -139,21 +221,16 @@ struct xs_ze_query *xs_ze_query_begin(struct xs_ze_meter *meter, ze_command_list
 
 	if (!query && !atomic_load(&meter->theirs) && more_queries(meter))
 		query = pop(meter);
-	if (query && ((nwait && xs_ze.zeCommandList.pfnAppendWaitOnEvents(list, nwait, wait)) ||
-		      xs_ze.zetCommandList.pfnAppendMetricQueryBegin(list, query->handle))) {
-		push(query);
-		query = NULL;
-	}
-	if (!query)
-		xs_count_unmeasured(1);
-	return query;
+	if (query && begin(query, list, nwait, wait))
+		return query;
+	xs_count_unmeasured(1);
+	return NULL;
 }
 
 struct xs_ze_query *xs_ze_query_end(struct xs_ze_query *query, ze_command_list_handle_t list,
 				    bool waits)
 {
-	if (!xs_ze.zetCommandList.pfnAppendMetricQueryEnd(list, query->handle,
-							  waits ? query->event : NULL, 0, NULL))
+	if (end(query, query->meter->groups, list, waits ? query->event : NULL))
 		return query;
 	/* it has begun, and never ends: it is not used again */
 	xs_count_unmeasured(1);
@@ -162,10 +239,27 @@ struct xs_ze_query *xs_ze_query_end(struct xs_ze_query *query, ze_command_list_h
 
 /* ---- what was counted ---- */
 
-static bool write_part(const struct xs_ze_meter *meter, const struct xs_device_record *work,
-		       uint32_t part, const zet_typed_value_t *values, uint32_t count)
+/* Part number `part` of a group's report, into the record's values. */
+static void put_report(const struct xs_ze_metered *group, const struct report *report,
+		       uint32_t part, uint64_t *values, uint8_t *types)
 {
-	uint32_t n = count < meter->count ? count : meter->count, size = XS_METRICS_SIZE(n);
+	const zet_typed_value_t *from = report->values;
+	uint32_t there = part < report->parts ? report->counts[part] : 0;
+
+	for (uint32_t i = 0; i < part && there; i++)
+		from += report->counts[i];
+	for (uint32_t i = 0; i < group->count; i++) {
+		values[i] = 0;
+		types[i] = XS_VALUE_NONE;
+		if (i < there)
+			values[i] = xs_level_zero_value(&from[i], &types[i]);
+	}
+}
+
+static bool write_part(const struct xs_ze_meter *meter, const struct xs_device_record *work,
+		       uint32_t part, const struct room *room)
+{
+	uint32_t size = XS_METRICS_SIZE(meter->count), at = 0;
 	struct xs_metrics_record *record = xs_record_reserve(size, XS_ROLE_OTHER);
 	uint8_t *types;
 
@@ -176,66 +270,82 @@ static bool write_part(const struct xs_ze_meter *meter, const struct xs_device_r
 	record->work.event.kind = XS_METRICS;
 	record->work.event.words = (uint8_t)(size / 8);
 	record->columns = meter->columns;
-	record->count = (uint16_t)n;
+	record->count = (uint16_t)meter->count;
 	record->part = (uint16_t)part;
 	record->reserved = 0;
-	types = (uint8_t *)&record->value[n];
-	for (uint32_t i = 0; i < n; i++)
-		record->value[i] = xs_level_zero_value(&values[i], &types[i]);
+	types = (uint8_t *)&record->value[meter->count];
+	for (uint32_t i = 0; i < meter->groups; at += meter->group[i++].count)
+		put_report(&meter->group[i], &room->report[i], part, &record->value[at],
+			   &types[at]);
 	xs_record_end(size);
 	return true;
 }
 
 #define ROOM_FOR(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
-/* Returns how many parts the report has; 0: it cannot be calculated. */
-static uint32_t calculate(const struct xs_ze_meter *meter, struct room *room, size_t size)
+/* False: the report cannot be calculated. */
+static bool calculate(zet_metric_group_handle_t group, const uint8_t *raw, size_t size,
+		      struct report *report)
 {
 	uint32_t parts = 0, total = 0;
 	const zet_metric_group_calculation_type_t type =
 		ZET_METRIC_GROUP_CALCULATION_TYPE_METRIC_VALUES;
 
 	if (!xs_ze.zetMetricGroupExp.pfnCalculateMultipleMetricValuesExp) {
-		if (xs_ze.zetMetricGroup.pfnCalculateMetricValues(meter->group, type, size,
-								  room->raw, &total, NULL) ||
-		    total > ROOM_FOR(room->values) ||
-		    xs_ze.zetMetricGroup.pfnCalculateMetricValues(meter->group, type, size,
-								  room->raw, &total, room->values))
-			return 0;
-		room->counts[0] = total;
+		if (xs_ze.zetMetricGroup.pfnCalculateMetricValues(group, type, size, raw, &total,
+								  NULL) ||
+		    total > ROOM_FOR(report->values) ||
+		    xs_ze.zetMetricGroup.pfnCalculateMetricValues(group, type, size, raw, &total,
+								  report->values))
+			return false;
+		report->counts[0] = total;
+		report->parts = 1;
 		return total != 0;
 	}
-	if (xs_ze.zetMetricGroupExp.pfnCalculateMultipleMetricValuesExp(meter->group, type, size,
-									room->raw, &parts, &total,
-									NULL, NULL) ||
-	    parts > ROOM_FOR(room->counts) || total > ROOM_FOR(room->values) ||
-	    xs_ze.zetMetricGroupExp.pfnCalculateMultipleMetricValuesExp(meter->group, type, size,
-									room->raw, &parts, &total,
-									room->counts, room->values))
-		return 0;
-	return parts <= ROOM_FOR(room->counts) ? parts : 0;
+	if (xs_ze.zetMetricGroupExp.pfnCalculateMultipleMetricValuesExp(group, type, size, raw,
+									&parts, &total, NULL,
+									NULL) ||
+	    parts > PARTS || total > ROOM_FOR(report->values) ||
+	    xs_ze.zetMetricGroupExp.pfnCalculateMultipleMetricValuesExp(
+		    group, type, size, raw, &parts, &total, report->counts, report->values) ||
+	    parts > PARTS)
+		return false;
+	/* what a driver tells of more values than there are is not believed */
+	for (report->parts = total = 0; report->parts < parts; report->parts++) {
+		if (report->counts[report->parts] > ROOM_FOR(report->values) - total)
+			break;
+		total += report->counts[report->parts];
+	}
+	return report->parts != 0;
+}
+
+/* What the query has counted of group number i. */
+static bool read_report(const struct xs_ze_query *query, uint32_t i, struct room *room)
+{
+	size_t size = 0;
+
+	return !xs_ze.zetMetricQuery.pfnGetData(query->handle[i], &size, NULL) &&
+	       size <= sizeof(room->raw) &&
+	       !xs_ze.zetMetricQuery.pfnGetData(query->handle[i], &size, room->raw) &&
+	       size <= sizeof(room->raw) &&
+	       calculate(query->meter->group[i].group, room->raw, size, &room->report[i]);
 }
 
 static bool tell_parts(const struct xs_ze_query *query, const struct xs_device_record *work,
 		       struct room *room)
 {
-	const zet_typed_value_t *values = room->values;
-	size_t size = 0;
-	uint32_t parts, left = ROOM_FOR(room->values);
+	const struct xs_ze_meter *meter = query->meter;
+	uint32_t parts = 0;
 
-	if (xs_ze.zetMetricQuery.pfnGetData(query->handle, &size, NULL) ||
-	    size > sizeof(room->raw) ||
-	    xs_ze.zetMetricQuery.pfnGetData(query->handle, &size, room->raw) ||
-	    size > sizeof(room->raw))
-		return false;
-	parts = calculate(query->meter, room, size);
-	for (uint32_t i = 0; i < parts && room->counts[i] <= left; i++) {
-		/* a ring that is full has counted what it lost */
-		(void)write_part(query->meter, work, i, values, room->counts[i]);
-		values += room->counts[i];
-		left -= room->counts[i];
+	for (uint32_t i = 0; i < meter->groups; i++) {
+		if (!read_report(query, i, room))
+			return false;
+		if (room->report[i].parts > parts)
+			parts = room->report[i].parts;
 	}
-	return parts;
+	for (uint32_t i = 0; i < parts; i++) /* a ring that is full has counted what it lost */
+		(void)write_part(meter, work, i, room);
+	return true;
 }
 
 static bool tell(const struct xs_ze_query *query, const struct xs_device_record *work)
@@ -253,7 +363,7 @@ void xs_ze_query_executed(struct xs_ze_query *query, const struct xs_device_reco
 {
 	if (!tell(query, work))
 		xs_count_unmeasured(1);
-	(void)xs_ze.zetMetricQuery.pfnReset(query->handle);
+	reset(query);
 }
 
 /* With the lock held. */

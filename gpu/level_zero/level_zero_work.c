@@ -15,8 +15,9 @@ static void give_up(struct xs_ze_work *work)
 }
 
 /*
- * Not in a capture: a graph is executed as the driver sees fit. And not of a command that the
- * program will change: the number that it got for it is the next command's, whatever that is.
+ * In a capture the graph is measured as a whole (level_zero_append.c). That of a command which the
+ * program will change has begun; but not where the command waits: what it waits for may change,
+ * too.
  */
 static inline void begin_query(struct xs_ze_work *work, uint32_t nwait, ze_event_handle_t *wait)
 {
@@ -24,10 +25,16 @@ static inline void begin_query(struct xs_ze_work *work, uint32_t nwait, ze_event
 
 	if (__builtin_expect(!list->meter, 1) || !work->node->record.kernel)
 		return;
-	if ((list->body && list->queue) || list->next_command)
-		xs_count_unmeasured(1);
-	else
+	if (list->body && list->queue)
+		return;
+	if (list->next_command && nwait) {
+		xs_count_unmeasured(list->begun != NULL);
+	} else if (list->next_command) {
+		work->node->query = list->begun;
+		work->list->begun = NULL;
+	} else {
 		work->node->query = xs_ze_query_begin(list->meter, work->handle, nwait, wait);
+	}
 }
 
 void xs_ze_launch(struct xs_ze_work *work, ze_kernel_handle_t kernel,
@@ -425,6 +432,8 @@ ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 	uint8_t flags = XS_CALL_FLAG_OF_WORK | xs_ze_failed(result);
 	uint64_t duration;
 
+	if (__builtin_expect(work->list && work->list->begun, 0))
+		xs_ze_body_unused(work->list, work->handle);
 	if (!work->node) {
 		if (work->untimed && !result)
 			count_untimed(work->list);

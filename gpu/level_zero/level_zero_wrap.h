@@ -125,6 +125,7 @@ void xs_ze_graph_instantiated(const void *graph, const void *executable, ze_resu
 void xs_ze_graph_ends(const void *graph);
 void xs_ze_executable_ends(const void *executable);
 /* id 0: there is none */
+void xs_ze_command_names(ze_command_list_handle_t list);
 void xs_ze_command_named(ze_command_list_handle_t list, uint64_t id);
 void xs_ze_commands_change(ze_command_list_handle_t list);
 void xs_ze_commands_changed(ze_command_list_handle_t list, const void *desc, ze_result_t result);

@@ -1,13 +1,13 @@
 /*
  * Work that is executed by other ways than lists in queues and commands in immediate lists:
  *	ze_replay lists|graph|fork|mutable|newer|imported|ipc|opened|counter [EXECUTIONS]
- *[--in-order] [--event] [--older] [--into] [--step] lists: a regular list appended to an immediate
+ *[--in-order] [--event] [--older] [--into] [--step] [--numbers] lists: a regular list appended to an immediate
  *one; graph: captured from an immediate list; fork: from two, the second of which waits for the
  *first one; mutable: a regular list that is changed between its executions; newer: lists, kernels,
  *copies and fills by the functions of versions 1.14 and 1.16; ipc: events of a pool that another
  *process may open; opened: of one that was opened; counter: events that count, of no pool. --older:
  *graphs by the functions that Intel's driver had first; --into: and captured into one that was made
- *before. --step (lists, graph): waits for a line before it makes what is executed, and before it
+ *before. --numbers (mutable): commands that are no kernels have numbers, too. --step (lists, graph): waits for a line before it makes what is executed, and before it
  *executes that. Prints how many kernels and groups were launched.
  */
 #include "ze_app.h"
@@ -20,7 +20,7 @@ static struct ze_app app;
 static ze_kernel_handle_t kernel;
 static ze_command_list_handle_t immediate;
 static unsigned executions = 4, launched, groups;
-static bool in_order, older, steps, into;
+static bool in_order, older, steps, into, numbers;
 static ze_event_handle_t event;
 
 #define FUNCTION(name) ((__typeof__(&name))ze_app_function(&app, #name))
@@ -264,6 +264,10 @@ static void mutable(void)
 	};
 	uint64_t id;
 
+	for (int i = 0; numbers && i < 5; i++) {
+		ZE_CHECK(FUNCTION(zeCommandListGetNextCommandIdExp)(list, &id_desc, &id));
+		ZE_CHECK(zeCommandListAppendBarrier(list, NULL, 0, NULL));
+	}
 	launch(list, 1, 4 * executions, NULL);
 	ZE_CHECK(FUNCTION(zeCommandListGetNextCommandIdExp)(list, &id_desc, &id));
 	launch(list, 2, executions, NULL);
@@ -394,6 +398,8 @@ int main(int argc, char **argv)
 			older = true;
 		else if (!strcmp(argv[i], "--into"))
 			into = older = true;
+		else if (!strcmp(argv[i], "--numbers"))
+			numbers = true;
 		else if (!strcmp(argv[i], "--step"))
 			steps = true;
 		else if (!strcmp(argv[i], "--event"))

@@ -17,7 +17,7 @@ struct su_counts {
 	uint64_t start, period; /* of a sample of a device: `ns` of it were busy */
 };
 
-enum { SU_METRICS_MAX = 16 };
+enum { SU_METRICS_MAX = 64 };
 
 /* What cuptiProfilerHostGetConfigImage() makes: which metrics are scheduled. */
 struct su_config {

@@ -69,7 +69,7 @@ static const struct metric memory[] = {
 
 #define METRICS(array) .metrics = (array), .count = sizeof(array) / sizeof((array)[0])
 
-enum { GROUPS = 5 };
+enum { GROUPS = 7 };
 static const struct metric_group kinds[GROUPS] = {
 	{ .name = "ComputeBasic",
 	  .description = "Kernels, by query",
@@ -93,6 +93,18 @@ static const struct metric_group kinds[GROUPS] = {
 	{ .name = "MemoryTwin",
 	  .description = "The same, by the same counters",
 	  .sampling = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED,
+	  .domain = 1,
+	  METRICS(memory),
+	  .memory = true },
+	{ .name = "MemoryProfile",
+	  .description = "Memory, by query",
+	  .sampling = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_EVENT_BASED,
+	  .domain = 1,
+	  METRICS(memory),
+	  .memory = true },
+	{ .name = "MemoryTwin",
+	  .description = "The same, by query and by the same counters",
+	  .sampling = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_EVENT_BASED,
 	  .domain = 1,
 	  METRICS(memory),
 	  .memory = true },
@@ -269,7 +281,34 @@ static bool exclude(const struct metric_group *one, const struct metric_group *o
 	return one->domain == other->domain && one->sampling & other->sampling;
 }
 
-/* SOFTGPU_CONCURRENT=none: no two groups; without it a program has to look at domains. */
+/* The first groups that go together come first, and so on. Returns how many sets there are. */
+static uint32_t make_sets(uint32_t count, struct metric_group **wanted, uint32_t *counts)
+{
+	uint32_t sets = 0, done = 0;
+
+	while (done < count) {
+		uint32_t first = done;
+
+		for (uint32_t i = first; i < count; i++) {
+			struct metric_group *group = wanted[i];
+			bool goes = true;
+
+			for (uint32_t k = first; k < done; k++)
+				goes &= !exclude(group, wanted[k]);
+			if (!goes)
+				continue;
+			memmove(&wanted[done + 1], &wanted[done], (i - done) * sizeof(*wanted));
+			wanted[done++] = group;
+		}
+		counts[sets++] = done - first;
+	}
+	return sets;
+}
+
+/*
+ * SOFTGPU_CONCURRENT=none: no two groups; =sets: as their domains say it; without it a program has
+ * to look at domains itself.
+ */
 ze_result_t sg_zetDeviceGetConcurrentMetricGroupsExp(zet_device_handle_t device, uint32_t count,
 						     zet_metric_group_handle_t *wanted,
 						     uint32_t *counts, uint32_t *ret)
@@ -277,8 +316,20 @@ ze_result_t sg_zetDeviceGetConcurrentMetricGroupsExp(zet_device_handle_t device,
 	const char *how = getenv("SOFTGPU_CONCURRENT");
 
 	SG_ENTER_WITH(device, wanted && ret);
-	if (!how || strcmp(how, "none"))
+	if (!how || !count || count > 64)
 		return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+	if (!strcmp(how, "sets")) {
+		struct metric_group *sorted[64];
+		uint32_t sets[64];
+
+		memcpy(sorted, wanted, count * sizeof(*sorted));
+		*ret = make_sets(count, sorted, sets);
+		if (counts) {
+			memcpy(counts, sets, *ret * sizeof(*sets));
+			memcpy(wanted, sorted, count * sizeof(*sorted));
+		}
+		return SG_OK;
+	}
 	*ret = count;
 	for (uint32_t i = 0; counts && i < count; i++)
 		counts[i] = 1;

@@ -1,6 +1,7 @@
 /*
  * Programmable metrics: two of each device, of which a program makes metrics and, with these,
- * groups for sampling by time. They are reached by zeDriverGetExtensionFunctionAddress alone.
+ * groups for queries and sampling by time (SOFTGPU_PROGRAMMABLE=time: for that alone). They are
+ * reached by zeDriverGetExtensionFunctionAddress alone.
  */
 #include "metrics.h"
 
@@ -35,6 +36,15 @@ struct made {
 	struct programmed of;
 };
 
+static uint32_t kinds(void)
+{
+	const char *how = getenv("SOFTGPU_PROGRAMMABLE");
+
+	return ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED |
+	       (how && !strcmp(how, "time") ? 0
+					    : ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_EVENT_BASED);
+}
+
 /* What all groups begin with. */
 static const struct metric times[] = {
 	{ "GpuTime", "Time that the measurement took", "ns", ZET_METRIC_TYPE_DURATION,
@@ -63,7 +73,7 @@ ze_result_t sg_zetMetricProgrammableGetPropertiesExp(void *handle,
 	(void)snprintf(ret->description, sizeof(ret->description), "%s", one->description);
 	(void)snprintf(ret->component, sizeof(ret->component), "GPU");
 	ret->parameterCount = 1;
-	ret->samplingType = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED;
+	ret->samplingType = kinds();
 	return SG_OK;
 }
 
@@ -144,7 +154,7 @@ ze_result_t sg_zetDeviceCreateMetricGroupsFromMetricsExp(zet_device_handle_t dev
 		*group = (struct metric_group){
 			.name = strdup(prefix),
 			.description = strdup(description),
-			.sampling = ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED,
+			.sampling = kinds(),
 			.domain = 2,
 			.metrics = all,
 			.count = 2 + each,

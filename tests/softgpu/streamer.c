@@ -265,8 +265,8 @@ ze_result_t sg_zetMetricStreamerOpen(zet_context_handle_t context, zet_device_ha
 	struct streamer *streamer;
 
 	SG_ENTER_WITH(context && device && group, desc && ret);
-	if (((struct metric_group *)group)->sampling !=
-	    ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED)
+	if (!(((struct metric_group *)group)->sampling &
+	      ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED))
 		return ZE_RESULT_ERROR_INVALID_ARGUMENT;
 	if (!atomic_load(&((struct metric_group *)group)->active))
 		return ZE_RESULT_NOT_READY;

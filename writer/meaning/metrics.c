@@ -60,11 +60,13 @@ void xs_metrics_read(struct xs_process *process, const struct xs_metrics_record 
 	struct xs_work work = { .record = &record->work };
 	struct xs_metrics metrics = { .work = &work };
 
+	/* what is no kernel is all that a graph did, which has no name of the program's */
 	if (!take(process, record, size, &metrics) ||
-	    !xs_work_wanted(process->run, &record->work.event))
+	    (record->work.work == XS_WORK_KERNEL &&
+	     !xs_work_wanted(process->run, &record->work.event)))
 		return;
 	work.queue = record->work.queue;
-	work.shape = record->work.global;
+	work.shape = record->work.work == XS_WORK_KERNEL ? record->work.global : NULL;
 	work.host_start = xs_process_ns(process, record->work.event.tick);
 	work.host_end = xs_process_ns(process, record->work.event.tick + record->work.host_ticks);
 	if (xs_device_times(process, &work) && work.end >= work.start &&

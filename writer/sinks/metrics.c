@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends.h"
 #include "files.h"
 #include "metrics_text.h"
 #include "output.h"
@@ -21,6 +22,8 @@
 
 struct section {
 	struct xs_output out;
+	uint32_t device; /* as its API counts it */
+	uint8_t source;	 /* enum xs_source */
 	char *path;	  /* NULL: it has no name, and is copied at the end */
 	uint32_t columns; /* of its header */
 	uint32_t id;	  /* of the run whose row came last; 0: none */
@@ -86,7 +89,24 @@ static void put_banner(struct xs_process *process, struct section *section, uint
 	section_end(sections_of(process), section, o);
 }
 
-static struct section *open_section(struct xs_process *process, uint32_t device)
+/*
+ * Level Zero and CUDA count their devices from 0, each its own: files have a number once, so the
+ * API that comes second gets the next one that is free.
+ */
+static uint32_t number_of(const struct xs_metrics_sections *all,
+			  const struct xs_device_record *record)
+{
+	uint32_t number = record->device < XS_DEVICES ? record->device : XS_DEVICES - 1;
+
+	while (number < XS_DEVICES - 1 && all->of[number] &&
+	       (all->of[number]->source != record->event.source ||
+		all->of[number]->device != record->device))
+		number++;
+	return number;
+}
+
+static struct section *open_section(struct xs_process *process,
+				    const struct xs_device_record *record, uint32_t device)
 {
 	struct xs_metrics_sections *all = sections_of(process);
 	struct section *section = calloc(1, sizeof(*section));
@@ -106,6 +126,13 @@ static struct section *open_section(struct xs_process *process, uint32_t device)
 		return NULL;
 	}
 	section->path = path[0] ? strdup(path) : NULL;
+	section->device = record->device;
+	section->source = record->event.source;
+	if (device != record->device)
+		xs_tell("[INFO] --metric-query: device #%u of %s is device #%u in files of "
+			"metrics: another API has a device #%u, too\n",
+			record->device, xs_backend_of(section->source)->label, device,
+			record->device);
 	if (section->path && !all->first)
 		all->first = section;
 	all->of[device] = section;
@@ -129,13 +156,13 @@ static void put_header(struct xs_process *process, struct section *section,
 static void add_metrics(struct xs_process *process, const struct xs_metrics *metrics)
 {
 	const struct xs_device_record *record = metrics->work->record;
-	uint32_t device = record->device < XS_DEVICES ? record->device : XS_DEVICES - 1;
 	struct xs_metrics_sections *all = sections_of(process);
+	uint32_t device = number_of(all, record);
 	struct section *section = all->of[device];
 	char *o;
 
 	if (!section && !all->told)
-		section = open_section(process, device);
+		section = open_section(process, record, device);
 	if (!section)
 		return;
 	if (section->columns != metrics->columns)

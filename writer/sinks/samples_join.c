@@ -349,11 +349,37 @@ static void write_device(struct joined *joined, struct file *file)
 		tell(joined);
 }
 
+/* Level Zero and CUDA count their devices from 0, each its own: files have a number once. */
+static void number_apart(struct xs_samples *samples)
+{
+	uint32_t next = 0;
+
+	for (uint32_t i = 0; i < samples->device_count; i++)
+		if (samples->device[i].group_count && samples->device[i].number >= next)
+			next = samples->device[i].number + 1;
+	for (uint32_t i = 0; i < samples->device_count; i++) {
+		struct xs_sampled_device *device = &samples->device[i];
+		bool taken = false;
+
+		for (uint32_t k = 0; k < samples->device_count; k++)
+			taken |= k != i && samples->device[k].group_count &&
+				 samples->device[k].number == device->number;
+		/* it is CUDA's devices that have UUIDs here: they get the other numbers */
+		if (!taken || !device->group_count || !(device->uuid[0] | device->uuid[1]))
+			continue;
+		xs_tell("[INFO] --metric-sampling: CUDA device #%u is device #%u in files of "
+			"metrics: Level Zero has a device #%u, too\n",
+			device->number, next, device->number);
+		device->number = next++;
+	}
+}
+
 bool xs_samples_write(struct xs_process *process, struct xs_samples *samples)
 {
 	struct file file = { .out = { .fd = -1 } };
 	const char *names = xs_samples_map(samples->names, samples->names_length);
 
+	number_apart(samples);
 	for (uint32_t i = 0; i < samples->device_count; i++) {
 		struct joined joined = { .process = process,
 					 .device = &samples->device[i],
