@@ -185,6 +185,7 @@ struct xs_mailbox {
 	_Atomic uint32_t triggers; /* --trigger: traces that processes asked for, ever */
 	/* --stacks-on-crash: threads that a signal is about to end, ever */
 	_Atomic uint32_t crashes;
+	_Atomic uint64_t crash; /* of the newest: the thread << 8 | the signal */
 };
 
 /* Where a device's clock was, between two readings of the host's. */

@@ -26,6 +26,7 @@
 #include "processors.h"
 #include "samples.h"
 #include "text.h"
+#include "where.h"
 
 #define SLEEP_LOW    1000000u	 /* ns: some process is just joining, or ending */
 #define SLEEP	     50000000u	 /* otherwise: what matters rings */
@@ -145,7 +146,7 @@ static bool has_news(const struct xs_loop *loop, uint32_t joined)
 {
 	if (joined != atomic_load_explicit(&loop->run.mailbox->joined, memory_order_relaxed) ||
 	    told_to_stop(loop) || xs_loop_wants_dump(loop) || xs_loop_wants_cut(loop) ||
-	    xs_demand_session_asks(&loop->run))
+	    xs_demand_session_asks(&loop->run) || xs_where_due(loop))
 		return true;
 	if (loop->defers)
 		return xs_backlog_is_due(&loop->run);
@@ -285,6 +286,7 @@ static void drain_loop(struct xs_loop *loop)
 			xs_lost_look(&loop->lost, &loop->run, loop->processes);
 		busy = loop->dumping || xs_loop_wants_dump(loop);
 		soon |= busy || loop->defers;
+		soon |= xs_where_serve(loop);
 		if (!soon && over(loop) && !has_news(loop, joined))
 			return;
 		if (!busy)
@@ -338,11 +340,13 @@ static int follow_run(struct xs_loop *loop)
 		return -ENOMEM;
 	loop->start = xs_pid_start(getpid());
 	xs_window_set(&loop->window, &loop->run);
+	loop->where = xs_where_open(&loop->run);
 	if (xs_demand_is_wanted(&loop->run))
 		xs_demand_open(&loop->run);
 	if (loop->run.options->kmd_script[0])
 		loop->kmd = xs_kmd_start(&loop->run);
 	drain_loop(loop);
+	xs_where_close(loop->where);
 	return 0;
 }
 
