@@ -8,6 +8,7 @@
  *	M NUMBER BUILD-ID PATH	a file; "-": it has no id
  *	F NUMBER ADDRESS	a frame, innermost first: where in which file; "-": in none
  *	C			there are more
+ *	P ENTRY TEXT		a function of Python's, innermost first; 1: C has called it
  *	O			there are more threads
  *	E WHY			the process cannot be looked into
  */
@@ -25,12 +26,11 @@ static void limit(int which, rlim_t most)
 	(void)setrlimit(which, &(struct rlimit){ most, most });
 }
 
-/* A name of the program's or the kernel's making is one line. */
-static void print_text(const char *text)
+void xs_print_text(const char *text, const char *end)
 {
 	for (; *text; text++)
 		putchar((unsigned char)*text < ' ' ? '?' : *text);
-	putchar('\n');
+	(void)fputs(end, stdout);
 }
 
 static void print_frame(uintptr_t address)
@@ -45,7 +45,7 @@ static void print_frame(uintptr_t address)
 		module->printed = true;
 		printf("M %zu %s ", xs_module_number(module),
 		       module->build_id[0] ? module->build_id : "-");
-		print_text(module->path);
+		xs_print_text(module->path, "\n");
 	}
 	printf("F %zu %lx\n", xs_module_number(module), address - module->bias);
 }
@@ -57,7 +57,7 @@ static void print_thread(const struct xs_thread *thread)
 	size_t n;
 
 	printf("T %d %c ", thread->tid, thread->state);
-	print_text(thread->name);
+	xs_print_text(thread->name, "\n");
 	if (!thread->copied) {
 		puts("N");
 		return;
@@ -65,8 +65,9 @@ static void print_thread(const struct xs_thread *thread)
 	n = xs_walk(thread, frames, XS_FRAMES_MAX, &more);
 	for (size_t i = 0; i < n; i++)
 		print_frame(frames[i]);
-	if (more)
+	if (more || thread->python_more)
 		puts("C");
+	xs_python_print(thread);
 }
 
 int main(int argc, char **argv)
@@ -85,6 +86,9 @@ int main(int argc, char **argv)
 	limit(RLIMIT_FSIZE, 64u << 20);
 	limit(RLIMIT_DATA, 1u << 30);
 	(void)setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+	xs_memory_of(pid);
+	if (xs_modules_read(pid))
+		xs_python_look(pid);
 	error = xs_threads_copy(&threads, pid);
 	if (error < 0) {
 		printf("E ");
@@ -92,11 +96,6 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	printf("S %llu\n", (unsigned long long)threads.still);
-	xs_memory_of(pid);
-	if (!xs_modules_read(pid)) {
-		puts("E it ended while it was looked at");
-		return 0;
-	}
 	for (size_t i = 0; i < threads.count; i++) {
 		print_thread(&threads.list[i]);
 		(void)fflush(stdout); /* the next one's memory may be what ends this program */

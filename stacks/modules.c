@@ -21,6 +21,11 @@ size_t xs_module_number(const struct xs_module *module)
 	return (size_t)(module - modules);
 }
 
+const struct xs_module *xs_module_at(size_t i)
+{
+	return i < count ? &modules[i] : NULL;
+}
+
 /* Mappings of one file that follow each other are one module. */
 static void add(uintptr_t start, uintptr_t end, uintptr_t offset, char *path)
 {

@@ -195,6 +195,7 @@ int xs_threads_copy(struct xs_threads *threads, pid_t pid)
 		wait_for_all(threads, until);
 		(void)find_new(threads);
 	}
+	xs_python_copy(threads);
 	for (size_t i = 0; i < threads->count; i++) {
 		struct xs_thread *thread = &threads->list[i];
 

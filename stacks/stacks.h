@@ -1,5 +1,6 @@
 /*
- * xstrace-stacks: where the threads of a process are. seize.c holds them and copies what is needed,
+ * xstrace-stacks: where the threads of a process are. seize.c holds them and copies what is needed
+ * (python.c what Python does),
  * modules.c says which file an address belongs to, walk.c goes from frame to frame in the copies.
  *
  * All that is read of the process, its memory and its files, may be made to deceive. It is copied
@@ -21,6 +22,8 @@
 
 /* ---- seize.c ---- */
 
+struct xs_python_frame;
+
 struct xs_thread {
 	pid_t tid;
 	char state;    /* before it was held, as in /proc/PID/stat */
@@ -34,6 +37,9 @@ struct xs_thread {
 	uintptr_t stack;      /* the copy's first address, */
 	size_t stack_bytes;   /* its size */
 	unsigned char *bytes; /* and what was there */
+	struct xs_python_frame *python; /* python.c; NULL: none */
+	uint32_t python_count;
+	bool python_more;
 };
 
 struct xs_threads {
@@ -66,6 +72,8 @@ struct xs_module {
 
 /* What is mapped in the process. False: it is gone. */
 bool xs_modules_read(pid_t pid);
+/* The i-th by its address; NULL: there are no more. */
+const struct xs_module *xs_module_at(size_t i);
 /* NULL: none. Its headers have been looked at. */
 struct xs_module *xs_module_of(uintptr_t address);
 /* Of all modules that there are: its number. */
@@ -78,6 +86,19 @@ void xs_memory_of(pid_t pid);
 /* A thread's copied stack comes before what is in memory now. NULL: none. */
 void xs_memory_stack(const struct xs_thread *thread);
 bool xs_memory_read(uintptr_t address, void *to, size_t size);
+
+/* ---- python.c ---- */
+
+/* Is there an interpreter in the process? By its modules. */
+void xs_python_look(pid_t pid);
+/* While its threads stand still: what each does in Python. */
+void xs_python_copy(struct xs_threads *threads);
+void xs_python_print(const struct xs_thread *thread);
+
+/* ---- main.c ---- */
+
+/* A text of the program's or the kernel's making, as a part of one line, and what comes behind it. */
+void xs_print_text(const char *text, const char *end);
 
 /* ---- walk.c ---- */
 

@@ -17,7 +17,7 @@
 #define THREADS	   4096u
 #define FILES	   16384u
 #define FRAMES	   512u /* of a thread, with Python's */
-#define FRAME_TEXT 320u
+#define FRAME_TEXT 640u
 #define LISTED	   12u /* threads of one stack that are named */
 
 struct thread {
@@ -34,8 +34,10 @@ struct told {
 	struct thread *threads;
 	uint32_t count;
 	char **files; /* by number: build id, a blank, the path */
-	char *frames[FRAMES];
-	uint32_t frame_count;
+	/* of the last thread, innermost first */
+	char *frames[FRAMES], *python[FRAMES];
+	bool entry[FRAMES]; /* of Python's functions: C has called it */
+	uint32_t frame_count, python_count;
 	uint64_t still;
 	const char *why; /* it could not be looked into */
 	bool more;
@@ -51,10 +53,50 @@ static char *word(char **rest)
 	return at ? at : (char *)"";
 }
 
+/* Adds Python's functions from the i-th on, up to one that C has called. */
+static uint32_t take_python(struct told *told, uint32_t i, char **all, uint32_t *count)
+{
+	bool more = true;
+
+	for (; i < told->python_count && more; i++) {
+		more = !told->entry[i];
+		all[(*count)++] = told->python[i];
+	}
+	return i;
+}
+
+/*
+ * Python's functions come in the place of the interpreter's native one, which runs several of them
+ * as long as they call each other without C in between.
+ */
+static void merge_python(struct told *told)
+{
+	static const char interpreter[] = "_PyEval_EvalFrameDefault";
+	static char *all[2 * FRAMES];
+	uint32_t count = 0, python = 0;
+
+	for (uint32_t i = 0; i < told->frame_count; i++)
+		if (python < told->python_count &&
+		    !strncmp(told->frames[i], interpreter, sizeof(interpreter) - 1)) {
+			free(told->frames[i]);
+			python = take_python(told, python, all, &count);
+		} else {
+			all[count++] = told->frames[i];
+		}
+	while (python < told->python_count)
+		python = take_python(told, python, all, &count);
+	for (uint32_t i = FRAMES; i < count; i++)
+		free(all[i]);
+	told->frame_count = count < FRAMES ? count : FRAMES;
+	memcpy(told->frames, all, told->frame_count * sizeof(all[0]));
+	told->python_count = 0;
+}
+
 static void keep_frames(struct told *told)
 {
 	struct thread *thread = told->count ? &told->threads[told->count - 1] : NULL;
 
+	merge_python(told);
 	if (thread && told->frame_count)
 		thread->frames = malloc(told->frame_count * sizeof(*thread->frames));
 	if (thread && thread->frames) {
@@ -82,6 +124,18 @@ static void add_frame(struct told *told, const char *format, ...)
 	va_end(args);
 	told->frames[told->frame_count] = strdup(text);
 	told->frame_count += told->frames[told->frame_count] != NULL;
+}
+
+/* "ENTRY TEXT" */
+static void read_python(struct told *told, char *rest)
+{
+	bool entry = word(&rest)[0] == '1';
+
+	if (!rest || told->python_count == FRAMES || strlen(rest) >= FRAME_TEXT)
+		return;
+	told->entry[told->python_count] = entry;
+	told->python[told->python_count] = strdup(rest);
+	told->python_count += told->python[told->python_count] != NULL;
 }
 
 /* "NUMBER ADDRESS" of the last thread. */
@@ -146,7 +200,7 @@ static void read_line(struct told *told, char *line)
 	else if (kind == 'F' && last)
 		read_frame(told, rest);
 	else if (kind == 'P' && last && rest)
-		add_frame(told, "%.300s", rest);
+		read_python(told, rest);
 	else if (kind == 'N' && last)
 		last->not_held = true;
 	else if (kind == 'C' && last)
