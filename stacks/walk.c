@@ -129,6 +129,20 @@ static unw_addr_space_t make_space(void)
 	return space;
 }
 
+/*
+ * Where a signal's handler returns to: what it interrupted is the next frame. libunwind says so only
+ * of frames that have no call frame information.
+ */
+static bool is_trampoline(uintptr_t address)
+{
+	/* mov $SYS_rt_sigreturn, %rax; syscall */
+	static const unsigned char code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	unsigned char there[sizeof(code)];
+
+	return xs_memory_read(address, there, sizeof(there)) &&
+	       !memcmp(there, code, sizeof(code));
+}
+
 size_t xs_walk(const struct xs_thread *thread, uintptr_t *frames, size_t room, bool *ret_more)
 {
 	static unw_addr_space_t space;
@@ -156,7 +170,7 @@ size_t xs_walk(const struct xs_thread *thread, uintptr_t *frames, size_t room, b
 			break;
 		}
 		frames[n++] = ip + exact;
-		exact = unw_is_signal_frame(&cursor) > 0;
+		exact = is_trampoline(ip);
 		step = unw_step(&cursor);
 		if (step > 0 && (unw_get_reg(&cursor, UNW_REG_SP, &sp) < 0 || sp == before))
 			break; /* it goes round in a circle */
