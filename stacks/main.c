@@ -97,6 +97,9 @@ int main(int argc, char **argv)
 	}
 	printf("S %llu\n", (unsigned long long)threads.still);
 	for (size_t i = 0; i < threads.count; i++) {
+		/* it has ended, or was still to be held when all others were */
+		if (!threads.list[i].copied && !threads.list[i].seized)
+			continue;
 		print_thread(&threads.list[i]);
 		(void)fflush(stdout); /* the next one's memory may be what ends this program */
 	}

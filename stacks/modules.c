@@ -15,6 +15,11 @@
 
 static struct xs_module *modules;
 static size_t count;
+/* where code may be, also code that was made at run time */
+static struct range {
+	uintptr_t start, end;
+} *code;
+static size_t code_count;
 
 size_t xs_module_number(const struct xs_module *module)
 {
@@ -43,6 +48,14 @@ static void add(uintptr_t start, uintptr_t end, uintptr_t offset, char *path)
 		modules[count++] = (struct xs_module){ .start = start, .end = end, .path = path };
 }
 
+bool xs_module_is_code(uintptr_t address)
+{
+	for (size_t i = 0; i < code_count; i++)
+		if (address >= code[i].start && address < code[i].end)
+			return true;
+	return false;
+}
+
 bool xs_modules_read(pid_t pid)
 {
 	char name[48], *line = NULL;
@@ -52,14 +65,20 @@ bool xs_modules_read(pid_t pid)
 	(void)snprintf(name, sizeof(name), "/proc/%d/maps", pid);
 	file = fopen(name, "re");
 	modules = calloc(MODULES, sizeof(*modules));
-	for (unsigned n = 0; file && modules && n < LINES && getline(&line, &room, file) > 0; n++) {
+	code = calloc(MODULES, sizeof(*code));
+	for (unsigned n = 0; file && modules && code && n < LINES && getline(&line, &room, file) > 0; n++) {
 		unsigned long start, end, offset;
+		char rights[8];
 		int at = 0;
 
 		line[strcspn(line, "\n")] = '\0';
-		if (sscanf(line, "%lx-%lx %*s %lx %*s %*s %n", &start, &end, &offset, &at) >= 3 &&
-		    at)
-			add(start, end, offset, line + at);
+		if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %n", &start, &end, rights, &offset,
+			   &at) < 4 ||
+		    !at)
+			continue;
+		add(start, end, offset, line + at);
+		if (strchr(rights, 'x') && code_count < MODULES)
+			code[code_count++] = (struct range){ start, end };
 	}
 	free(line);
 	if (file)

@@ -178,7 +178,7 @@ int xs_threads_copy(struct xs_threads *threads, pid_t pid)
 {
 	uint64_t begin, until;
 	int error = -ESRCH;
-	size_t held = 0, known = 0;
+	size_t held = 0, known = 0; /* held: or was to be */
 
 	*threads = (struct xs_threads){ .pid = pid,
 					.list = calloc(XS_THREADS_MAX, sizeof(*threads->list)) };
@@ -199,7 +199,7 @@ int xs_threads_copy(struct xs_threads *threads, pid_t pid)
 	for (size_t i = 0; i < threads->count; i++) {
 		struct xs_thread *thread = &threads->list[i];
 
-		held += thread->held;
+		held += thread->held || thread->seized;
 		if (thread->held)
 			(void)ptrace(PTRACE_DETACH, thread->tid, NULL,
 				     (void *)(uintptr_t)thread->signal);

@@ -76,6 +76,8 @@ bool xs_modules_read(pid_t pid);
 const struct xs_module *xs_module_at(size_t i);
 /* NULL: none. Its headers have been looked at. */
 struct xs_module *xs_module_of(uintptr_t address);
+/* May a processor find an instruction there? */
+bool xs_module_is_code(uintptr_t address);
 /* Of all modules that there are: its number. */
 size_t xs_module_number(const struct xs_module *module);
 

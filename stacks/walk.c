@@ -163,8 +163,8 @@ size_t xs_walk(const struct xs_thread *thread, uintptr_t *frames, size_t room, b
 
 		(void)unw_get_reg(&cursor, UNW_REG_IP, &ip);
 		(void)unw_get_reg(&cursor, UNW_REG_SP, &before);
-		if (!ip)
-			break;
+		if (!ip || (n && !xs_module_is_code(ip - !exact)))
+			break; /* a rule that did not hold, or the stack's end */
 		if (n == room) {
 			*ret_more = true;
 			break;

@@ -103,7 +103,10 @@ def test_threads_that_come_and_go(xstrace):
     end = time.monotonic() + 2
     looks = 0
     while time.monotonic() < end:
-        assert any("main" in frames for _, frames in groups(stacks(name)))
+        text = stacks(name)
+        # clone3() says of itself that nothing called it
+        assert any({"main", "__clone3"} & set(frames) for _, frames in groups(text)), text
+        assert "did not stop" not in text
         looks += 1
     assert looks > 5
     run.finish().check_expected()
@@ -202,7 +205,7 @@ def test_many_processes_and_a_zombie(xstrace):
     script = f"for i in 1 2 3; do {app} silent 2 & done; sleep 1 & echo ready; wait"
     run = xstrace.start(f"--session {name} {ITT}", "bash", ["-c", script])
     run.wait_for_output()
-    wait_until(lambda: stacks(name).count("(stuck)") == 3, 10)
+    wait_until(lambda: stacks(name).count(" (stuck): 1 thread;") == 3, 3)
     run.finish()
     assert run.status == 0
 
@@ -300,9 +303,9 @@ def test_watchdog_knows_pauses_and_stopped_programs(xstrace):
 @pytest.mark.parametrize(
     ("how", "number", "functions"),
     [
-        ("segv", signal.SIGSEGV, ["fault", "run_crash", "main"]),
-        ("abort", signal.SIGABRT, ["abort", "run_crash", "main"]),
-        ("raise", signal.SIGFPE, ["raise", "run_crash", "main"]),
+        ("segv", signal.SIGSEGV, ["fault", "run_crash"]),
+        ("abort", signal.SIGABRT, ["abort", "run_crash"]),
+        ("raise", signal.SIGFPE, ["raise", "run_crash"]),
         ("overflow", signal.SIGSEGV, None),
         ("ignored", 0, None),
         ("own", 0, None),
@@ -322,7 +325,7 @@ def test_crashes(xstrace, how, number, functions):
     found = groups("\n".join(run.said))
     crashed = next(frames for _, frames in found if "xs_companion_crash" in frames)
     inner = crashed[crashed.index("__restore_rt") + 1 :]
-    assert [frame for frame in inner if frame in functions] == functions
+    assert [frame.removesuffix(".cold") for frame in inner if frame.removesuffix(".cold") in functions] == functions
     assert any("hold_2" in frames for _, frames in found)  # the other thread
     here = [event for event in run.trace.events if event["name"] == "thread is here"]
     assert len(here) == 2

@@ -357,7 +357,7 @@ static void own_handler(int number)
 	_exit(7);
 }
 
-static int run_crash(const char *how)
+__attribute__((noinline)) static int run_crash(const char *how)
 {
 	struct sigaction old;
 
