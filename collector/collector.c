@@ -195,6 +195,12 @@ static bool join(void)
 		tell_not_joined();
 		return false;
 	}
+	/*
+	 * a process of another PID namespace has other numbers. What the program itself says later
+	 * is what counts
+	 */
+	if (xs_self.control->names_tracer && !process->pid_namespace)
+		(void)xs_sys(SYS_prctl, PR_SET_PTRACER, xs_self.control->consumer.pid, 0, 0, 0);
 	xs_rings_forget();
 	xs_doorbell_ring(xs_bell);
 	return true;

@@ -69,6 +69,34 @@ EXPORT void xs_companion_rank(int32_t rank, int32_t world_size)
 	xs_told_rank(rank, world_size);
 }
 
+#define CRASH_WAIT 2000u /* ms */
+
+EXPORT void xs_companion_crash(int number)
+{
+	const struct timespec ms = { 0, 1000000 };
+	const struct xs_control *control = xs_self.control;
+	struct xs_mailbox *mailbox = xs_self.mailbox;
+	uint32_t mine;
+
+	/* a child of vfork() has our memory, and is another process */
+	if (xs_state() != XS_JOINED || xs_is_sealed() || xs_sys(SYS_getpid) != xs_self.pid ||
+	    atomic_load_explicit(&control->paused, memory_order_relaxed) & XS_PAUSE_STOPPED)
+		return;
+	atomic_store_explicit(&mailbox->crash,
+			      (uint64_t)xs_sys(SYS_gettid) << 8 | (unsigned char)number,
+			      memory_order_relaxed);
+	mine = atomic_fetch_add_explicit(&mailbox->crashes, 1, memory_order_release) + 1;
+	xs_doorbell_ring(&mailbox->bell);
+	for (unsigned i = 0; i < CRASH_WAIT; i++) {
+		uint32_t served =
+			atomic_load_explicit(&control->crashes_served, memory_order_acquire);
+
+		if ((int32_t)(served - mine) >= 0)
+			return;
+		(void)xs_sys(SYS_nanosleep, &ms, NULL);
+	}
+}
+
 EXPORT bool xs_companion_begin(const char *variable)
 {
 	return xs_begin_late(variable);

@@ -163,7 +163,7 @@ const struct xs_option xs_option_table[] = {
 		"--flight-recorder: write when a task takes longer ('task:NAME>50ms') or a marker "
 		"comes ('marker:NAME')"),
 	CHECKED(0, "session", session, "NAME", xs_is_session, SESSION_SYNTAX,
-		"Name this run, so that another shell can control it by the next four options"),
+		"Name this run, so that another shell can control it by the next five options"),
 	CHECKED(0, "pause", pause, "NAME", xs_is_session, SESSION_SYNTAX,
 		"Stop recording in all processes of the session until --resume"),
 	CHECKED(0, "resume", resume, "NAME", xs_is_session, SESSION_SYNTAX,
@@ -172,6 +172,13 @@ const struct xs_option xs_option_table[] = {
 		"Stop recording for good and complete the traces; the application goes on"),
 	CHECKED(0, "dump", dump, "NAME", xs_is_session, SESSION_SYNTAX,
 		"Make the session's flight recorder write its records as traces"),
+	CHECKED(0, "stacks", stacks, "NAME", xs_is_session, SESSION_SYNTAX,
+		"Print where each thread of the session is, by native and Python functions; it "
+		"goes on unharmed"),
+	TIME("watchdog", watchdog, 86400000000000ull,
+	     "Print that when the run has recorded nothing for TIME, once for each such time"),
+	FLAG(0, "stacks-on-crash", stacks_on_crash,
+	     "Print that when a signal such as SIGSEGV or SIGABRT is about to end a process"),
 	COUNT(0, "teardown-on-signal", teardown_signal, "N", 1, 64,
 	      "Accepted for compatibility; no effect: traces survive every end of the application"),
 	FLAG('q', "metric-query", metric_query,

@@ -42,6 +42,7 @@ struct xs_options {
 	bool ccl_summary;
 	bool start_paused;
 	bool on_demand;
+	bool stacks_on_crash;
 	bool no_thread_on_device;
 	bool no_engine_on_device;
 	bool verbose;
@@ -69,6 +70,7 @@ struct xs_options {
 	uint64_t system_metrics;    /* ms between two samples; 0: none */
 	uint64_t call_stacks;	    /* frames per call; 0: not wanted */
 	uint64_t delay, duration;   /* ns; 0: not given */
+	uint64_t watchdog;	    /* ns without a record; 0: not wanted */
 	/* --flight-recorder: ns of history and bytes for it; 0: not given */
 	uint64_t flight, flight_memory;
 	char iterations[XS_PATH_MAX]; /* "name:first-last" */
@@ -76,6 +78,7 @@ struct xs_options {
 	char session[XS_PATH_MAX];
 	/* of a session */
 	char pause[XS_PATH_MAX], resume[XS_PATH_MAX], stop[XS_PATH_MAX], dump[XS_PATH_MAX];
+	char stacks[XS_PATH_MAX];
 	char devices[XS_PATH_MAX]; /* as ranks */
 	/* --devices-to-sample: a bit for each, in the API's order; set by the launcher */
 	uint64_t opencl_devices, level_zero_devices, cuda_devices;
@@ -169,6 +172,8 @@ bool xs_want_chrome(const struct xs_options *options);
 bool xs_want_reports(const struct xs_options *options); /* any of them */
 bool xs_want_itt(const struct xs_options *options);	/* of any domain */
 bool xs_want_all_itt(const struct xs_options *options); /* of all domains */
+/* May somebody look into the run's processes (--stacks, --watchdog, --stacks-on-crash)? */
+bool xs_want_stacks(const struct xs_options *options);
 bool xs_want_openmp(const struct xs_options *options);
 bool xs_want_hardware(const struct xs_options *options);
 /* Of which metrics: --group, or unitrace's default. */

@@ -9,6 +9,11 @@ bool xs_want_chrome(const struct xs_options *o)
 	       o->chrome_openmp || o->system_metrics;
 }
 
+bool xs_want_stacks(const struct xs_options *options)
+{
+	return options->session[0] || options->watchdog || options->stacks_on_crash;
+}
+
 bool xs_want_openmp(const struct xs_options *o)
 {
 	return o->chrome_openmp || o->openmp_report;

@@ -283,6 +283,12 @@ void xs_dump_name(char *text, uint32_t number)
 	*put_number(text, number) = '\0';
 }
 
+void xs_stacks_name(char *text, uint32_t number)
+{
+	*text++ = 'k';
+	*put_number(text, number) = '\0';
+}
+
 /* A number without anything around it. Returns its end; NULL: it is none. */
 static const char *take_number(const char *text, uint64_t most, uint64_t *ret)
 {

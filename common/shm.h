@@ -9,6 +9,7 @@
  * rings; made by each traced process when it joins p<pid>.<serial>.s<k>        struct
  * xs_segment_file and more rings, when the first are all in use t<n>                        paths
  * of the traces, a NUL behind each, of the newest dump that serves request n (--flight-recorder)
+ *   k<n>                        stacks that serve request n (--stacks), as text
  *   d<pid>.<serial>[.s<k>]      struct xs_kept_file: what the drain process must believe later
  * about the rings of p…; only it and
  *                               --recover open it
@@ -115,6 +116,15 @@ struct xs_control {
 	int32_t processors_pid; /* --cpu-metrics: xstrace-cpu' */
 	/* string ids of the events' names, and of that of their rate, IPC */
 	uint32_t cpu_names[XS_CPU_EVENTS + 1];
+	/* string ids of what stacks in traces are called; 0: there are to be none */
+	uint32_t stack_names[2];
+	/*
+	 * --stacks: asked for, ever; (futex) those that are served. And (futex) how many of the
+	 * mailbox's crashes are.
+	 */
+	_Atomic uint32_t stacks_asked, stacks_served, crashes_served;
+	/* a process is to name the drain process as one that may look into it (Yama) */
+	uint32_t names_tracer;
 	/* whom the application would have for a parent without us */
 	_Atomic int32_t launcher_parent;
 	/* tell a reused pid, and of which namespace; 0: not needed, the run has no session */
@@ -173,6 +183,9 @@ struct xs_mailbox {
 	_Atomic uint32_t joined;
 	_Atomic uint32_t join_failed;
 	_Atomic uint32_t triggers; /* --trigger: traces that processes asked for, ever */
+	/* --stacks-on-crash: threads that a signal is about to end, ever */
+	_Atomic uint32_t crashes;
+	_Atomic uint64_t crash; /* of the newest: the thread << 8 | the signal */
 };
 
 /* Where a device's clock was, between two readings of the host's. */
@@ -453,6 +466,8 @@ void xs_kept_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
 void xs_activity_name(char *text, int32_t pid, uint32_t serial, uint32_t number);
 /* The list of a dump's traces; of a hosted run's cut number `number`. */
 void xs_dump_name(char *text, uint32_t number);
+/* The stacks that serve request `number` of --stacks. */
+void xs_stacks_name(char *text, uint32_t number);
 /* Reads a process's name of segment 0; false: it is none. */
 bool xs_process_file_parse(const char *text, int32_t *ret_pid, uint32_t *ret_serial);
 

@@ -279,13 +279,14 @@ static size_t beside_users(const char *name, const char *kept, const char *path,
  * Behind the user's: no symbol of ours competes with theirs. But layers of MPI call each the next
  * one by other names: behind a tool of the user's we would not see what it hands on.
  */
-static char *preload(const char *library, const char *mpi)
+static char *preload(const char *library, const char *mpi, const char *crash)
 {
 	const char *users = given("LD_PRELOAD");
 	char *text = NULL;
 
-	return asprintf(&text, "LD_PRELOAD=%s%s%s%s%s", mpi ? mpi : "", mpi ? ":" : "",
-			users ? users : "", users ? ":" : "", library) < 0
+	return asprintf(&text, "LD_PRELOAD=%s%s%s%s%s%s%s", mpi ? mpi : "", mpi ? ":" : "",
+			users ? users : "", users ? ":" : "", library, crash ? ":" : "",
+			crash ? crash : "") < 0
 		       ? NULL
 		       : text;
 }
@@ -384,7 +385,8 @@ static size_t for_sycl(const char *library, char **added)
 char **xs_environment(const struct xs_launch *launch, const char *library, bool wants_mpi)
 {
 	const struct xs_options *options = &launch->control->options;
-	char jit[PATH_MAX + 32], mpi[PATH_MAX + 32], layer[PATH_MAX + 32], run[XS_ENV_RUN_MAX];
+	char jit[PATH_MAX + 32], mpi[PATH_MAX + 32], layer[PATH_MAX + 32], crash[PATH_MAX + 32];
+	char run[XS_ENV_RUN_MAX];
 	char **environment, *added[16 + 2 * INJECTED];
 	size_t count = 0, n = 0;
 
@@ -393,6 +395,7 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 	environment = calloc(count + sizeof(added) / sizeof(added[0]) + 1, sizeof(*environment));
 	beside(library, "libxstrace-jit.so", jit, sizeof(jit));
 	beside(library, "libxstrace-mpi.so", mpi, sizeof(mpi));
+	beside(library, "libxstrace-crash.so", crash, sizeof(crash));
 	beside(library, "libxstrace-ze.so", layer, sizeof(layer));
 	if (!environment)
 		return NULL;
@@ -402,7 +405,8 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 			environment[count++] = *one; /* without it PyTorch leaves dynolog to us */
 	xs_run_variable(run, launch->dir, launch->control);
 	added[n++] = variable(XS_ENV_RUN, run, "", NULL);
-	added[n++] = preload(library, wants_mpi ? mpi : NULL);
+	added[n++] = preload(library, wants_mpi ? mpi : NULL,
+			     options->stacks_on_crash ? crash : NULL);
 	/*
 	 * or gcc's AddressSanitizer ends each program that is built with it, since our library
 	 * comes before its runtime; the user's word is last

@@ -139,6 +139,13 @@ void xs_counters_offer(const struct xs_launch *launch);
  */
 int xs_dump(const struct xs_options *options);
 
+/* ---- where.c ---- */
+
+/*
+ * --stacks NAME: prints where each thread of the session is. The exit status.
+ */
+int xs_session_stacks(const struct xs_options *options);
+
 /* ---- spawn.c ---- */
 
 /* Starts the drain process, with launch->drain as our end of the channel. Its pid or -errno. */

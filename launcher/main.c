@@ -239,6 +239,7 @@ static const struct command {
 	COMMAND("resume", resume, xs_session_resume),
 	COMMAND("stop", stop, xs_session_stop),
 	COMMAND("dump", dump, xs_dump),
+	COMMAND("stacks", stacks, xs_session_stacks),
 	COMMAND("device-list", device_list, print_devices),
 	COMMAND("metric-list", metric_list, print_devices),
 };

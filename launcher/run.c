@@ -133,7 +133,16 @@ static void name_events(struct xs_strings *strings, const struct xs_options *opt
 	ret[XS_CPU_EVENTS] = xs_intern(strings, "ipc", 3, 0);
 }
 
-static int make_strings(struct xs_launch *launch, uint32_t *ret_cpu_names)
+static void name_stacks(struct xs_strings *strings, const struct xs_options *options, uint32_t *ret)
+{
+	if (!xs_want_stacks(options))
+		return;
+	ret[0] = xs_intern(strings, "thread is here", 14, 0);
+	ret[1] = xs_intern(strings, "stack", 5, 0);
+}
+
+static int make_strings(struct xs_launch *launch, uint32_t *ret_cpu_names,
+			uint32_t *ret_stack_names)
 {
 	void *map;
 	int error = xs_shm_map_at(launch->directory, "strings", XS_SHM_CREATE, XS_STRINGS_SIZE,
@@ -143,14 +152,26 @@ static int make_strings(struct xs_launch *launch, uint32_t *ret_cpu_names)
 		return error;
 	xs_strings_init(map);
 	name_events(map, launch->options, ret_cpu_names);
+	name_stacks(map, launch->options, ret_stack_names);
 	munmap(map, XS_STRINGS_SIZE);
 	return 0;
+}
+
+/* Of 0 all may look into each other, of 2 and 3 nobody who is not root may (docs/STACKS.md). */
+static bool yama_wants_names(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	int scope = file ? fgetc(file) : EOF;
+
+	if (file)
+		(void)fclose(file);
+	return scope == '1';
 }
 
 int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **all,
 		     char **argv)
 {
-	uint32_t cpu_names[XS_CPU_EVENTS + 1] = { 0 };
+	uint32_t cpu_names[XS_CPU_EVENTS + 1] = { 0 }, stack_names[2] = { 0 };
 	struct xs_control *control;
 	void *map;
 	int error = make_directory(launch, options->output_dir);
@@ -158,7 +179,7 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	launch->options = options;
 	if (error < 0)
 		return error;
-	error = make_strings(launch, cpu_names);
+	error = make_strings(launch, cpu_names, stack_names);
 	if (error < 0)
 		goto fail;
 	error = xs_shm_map_at(launch->directory, "mailbox", XS_SHM_CREATE, sizeof(*launch->mailbox),
@@ -181,6 +202,8 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	control->rank = -1;
 	xs_options_copy(&control->options, options);
 	memcpy(control->cpu_names, cpu_names, sizeof(cpu_names));
+	memcpy(control->stack_names, stack_names, sizeof(stack_names));
+	control->names_tracer = xs_want_stacks(options) && yama_wants_names();
 	memcpy(control->run_id, strrchr(launch->dir, '/') + 1,
 	       strlen(strrchr(launch->dir, '/') + 1) + 1);
 	put_command(control, argv);

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,6 +17,22 @@ ITT = "--chrome-itt-logging"
 needs_clients = pytest.mark.skipif(
     os.environ.get("XSTRACE_TEST_CLIENTS") != "1", reason="XSTRACE_TEST_CLIENTS is not 1"
 )
+
+
+def interpreters():
+    """The machine's Pythons, one of each version: those found by name, and those that XSTRACE_TEST_PYTHONS lists (with colons)."""
+    names = [f"python3.{minor}" for minor in range(8, 14)] + ["python3", *os.environ.get("XSTRACE_TEST_PYTHONS", "").split(":")]
+    found = {}
+    for name in names:
+        path = shutil.which(name) if name else None
+        ran = path and subprocess.run([path, "-IS", "-c", "import sys; print(*sys.version_info[:2], sys._base_executable)"], capture_output=True, text=True)
+        if ran and not ran.returncode:
+            major, minor, real = ran.stdout.rstrip().split(" ", 2)
+            found.setdefault((int(major), int(minor)), Path(real))
+    return [found[version] for version in sorted(found)]
+
+
+INTERPRETERS = interpreters()
 
 
 @functools.lru_cache(maxsize=None)

@@ -104,7 +104,7 @@ ALLOWED |= {"pthread_create", "pthread_detach"}
 
 
 @plain_only
-@pytest.mark.parametrize("name", ["libxstrace.so", "libxstrace-mpi.so", "libxstrace-ze.so", "libxstrace-ze-deep.so", "libxstrace-jit.so"])
+@pytest.mark.parametrize("name", ["libxstrace.so", "libxstrace-mpi.so", "libxstrace-ze.so", "libxstrace-ze-deep.so", "libxstrace-jit.so", "libxstrace-crash.so"])
 def test_functions_that_are_called(name):
     path = BUILD / "collector" / name
     if not path.exists():

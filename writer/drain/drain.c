@@ -26,6 +26,7 @@
 #include "processors.h"
 #include "samples.h"
 #include "text.h"
+#include "where.h"
 
 #define SLEEP_LOW    1000000u	 /* ns: some process is just joining, or ending */
 #define SLEEP	     50000000u	 /* otherwise: what matters rings */
@@ -145,7 +146,7 @@ static bool has_news(const struct xs_loop *loop, uint32_t joined)
 {
 	if (joined != atomic_load_explicit(&loop->run.mailbox->joined, memory_order_relaxed) ||
 	    told_to_stop(loop) || xs_loop_wants_dump(loop) || xs_loop_wants_cut(loop) ||
-	    xs_demand_session_asks(&loop->run))
+	    xs_demand_session_asks(&loop->run) || xs_where_due(loop))
 		return true;
 	if (loop->defers)
 		return xs_backlog_is_due(&loop->run);
@@ -248,7 +249,7 @@ static void drain_loop(struct xs_loop *loop)
 		uint32_t rung = atomic_load_explicit(&bell->rung, memory_order_relaxed);
 		uint32_t joined = atomic_load_explicit(&mailbox->joined, memory_order_acquire);
 		uint64_t read, window = xs_window_follow(&loop->window, &loop->run), sleep;
-		bool soon = false, busy;
+		bool soon = false, busy, looking;
 
 		xs_loop_hear(loop);
 		if (xs_demand_serve(&loop->run, &loop->processes, &window))
@@ -269,6 +270,7 @@ static void drain_loop(struct xs_loop *loop)
 		read = read_rings(loop);
 		loop->dumping = xs_loop_serve_dumps(loop);
 		xs_loop_serve_cuts(loop);
+		looking = xs_where_serve(loop);
 		if (read >= 65536 && ++loop->busy % BUSY_TURNS)
 			continue; /* a lot: more is on its way */
 		restrain(loop, read);
@@ -285,6 +287,7 @@ static void drain_loop(struct xs_loop *loop)
 			xs_lost_look(&loop->lost, &loop->run, loop->processes);
 		busy = loop->dumping || xs_loop_wants_dump(loop);
 		soon |= busy || loop->defers;
+		soon |= looking;
 		if (!soon && over(loop) && !has_news(loop, joined))
 			return;
 		if (!busy)
@@ -338,11 +341,13 @@ static int follow_run(struct xs_loop *loop)
 		return -ENOMEM;
 	loop->start = xs_pid_start(getpid());
 	xs_window_set(&loop->window, &loop->run);
+	loop->where = xs_where_open(&loop->run);
 	if (xs_demand_is_wanted(&loop->run))
 		xs_demand_open(&loop->run);
 	if (loop->run.options->kmd_script[0])
 		loop->kmd = xs_kmd_start(&loop->run);
 	drain_loop(loop);
+	xs_where_close(loop->where);
 	return 0;
 }
 

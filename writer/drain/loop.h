@@ -10,6 +10,7 @@
 #include "window.h"
 
 struct xs_kmd;
+struct xs_where;
 
 struct xs_loop {
 	struct xs_run run;
@@ -30,6 +31,7 @@ struct xs_loop {
 	bool dumping;
 	struct xs_lost lost;
 	struct xs_kmd *kmd;  /* NULL: not wanted, or over */
+	struct xs_where *where; /* NULL: nobody asks where threads are */
 	uint64_t patience;   /* added to the sleep: it grows while nothing happens */
 	uint32_t busy, vain; /* turns in a row with a lot to read, with nothing */
 	uint64_t vain_since;

@@ -28,7 +28,8 @@ struct symbol {
 
 struct file {
 	struct file *next;
-	uint32_t id; /* string id of its path */
+	uint32_t id; /* string id of its path; 0: `told` says which one it is */
+	char *told;  /* build id, a blank, the path */
 	int fd;	     /* of the file with the symbols: its path may soon lead nowhere. -1: none */
 	uint64_t strings, strings_size; /* where in that file */
 	struct symbol *symbols;
@@ -196,37 +197,35 @@ static bool read_file(struct xs_run *run, struct file *file, const char *path, c
 	return good;
 }
 
-static struct file *file_of(struct xs_run *run, int32_t pid, uint32_t id)
+/* One that is new; NULL: no memory, or there are too many. */
+static struct file *add_file(struct xs_symbols *symbols)
 {
-	char path[PATH_MAX + 32];
-	struct xs_symbols *symbols = run->symbols;
-	struct xs_text name = xs_text_find(run, id);
-	const char *build_id = "";
-	struct file *file;
-	size_t id_length = 0;
+	struct file *file = symbols->file_count < MAX_FILES ? calloc(1, sizeof(*file)) : NULL;
 
-	for (file = symbols->files; file; file = file->next)
-		if (file->id == id)
-			return file;
-	file = symbols->file_count < MAX_FILES ? calloc(1, sizeof(*file)) : NULL;
 	if (!file)
 		return NULL;
 	symbols->file_count++;
-	file->id = id;
 	file->fd = -1;
 	file->next = symbols->files;
 	symbols->files = file;
-	if (name.scope)
-		build_id = xs_text_of(run, name.scope, &id_length);
-	if (name.text[0] != '/' || name.length >= PATH_MAX || memchr(name.text, '\0', name.length))
-		return file;
+	return file;
+}
+
+/* `name`, of a file with that build id (or an empty one), as process `pid` sees it. */
+static void find_symbols(struct xs_run *run, struct file *file, int32_t pid, const char *name,
+			 size_t length, const char *build_id, size_t id_length)
+{
+	char path[PATH_MAX + 32];
+
+	if (name[0] != '/' || length >= PATH_MAX || memchr(name, '\0', length))
+		return;
 	if (strspn(build_id, "0123456789abcdef") != id_length) /* it becomes a part of a path */
-		return file;
+		return;
 	/* first as the process sees it, which may live in a container */
 	for (int where = pid > 0 ? 0 : 1; where < 2 && file->fd < 0; where++) {
-		(void)snprintf(path, sizeof(path), "/proc/%d/root%s", pid, name.text);
+		(void)snprintf(path, sizeof(path), "/proc/%d/root%.*s", pid, (int)length, name);
 		if (where)
-			(void)snprintf(path, sizeof(path), "%s", name.text);
+			(void)snprintf(path, sizeof(path), "%.*s", (int)length, name);
 		if (read_file(run, file, path, build_id, id_length, SHT_SYMTAB))
 			break;
 		if (id_length > 2) {
@@ -240,6 +239,46 @@ static struct file *file_of(struct xs_run *run, int32_t pid, uint32_t id)
 		}
 		(void)read_file(run, file, path, build_id, id_length, SHT_DYNSYM);
 	}
+}
+
+static struct file *file_of(struct xs_run *run, int32_t pid, uint32_t id)
+{
+	struct xs_symbols *symbols = run->symbols;
+	struct xs_text name = xs_text_find(run, id);
+	const char *build_id = "";
+	size_t id_length = 0;
+	struct file *file;
+
+	for (file = symbols->files; file; file = file->next)
+		if (file->id == id)
+			return file;
+	file = add_file(symbols);
+	if (!file)
+		return NULL;
+	file->id = id;
+	if (name.scope)
+		build_id = xs_text_of(run, name.scope, &id_length);
+	find_symbols(run, file, pid, name.text, name.length, build_id, id_length);
+	return file;
+}
+
+/* By what `told` says. */
+static struct file *file_told(struct xs_run *run, int32_t pid, const char *told)
+{
+	struct xs_symbols *symbols = run->symbols;
+	size_t id_length = strcspn(told, " ");
+	struct file *file;
+
+	for (file = symbols->files; file; file = file->next)
+		if (file->told && !strcmp(file->told, told))
+			return file;
+	file = add_file(symbols);
+	if (!file)
+		return NULL;
+	file->told = strdup(told);
+	if (file->told && told[id_length])
+		find_symbols(run, file, pid, told + id_length + 1, strlen(told + id_length + 1),
+			     told, id_length);
 	return file;
 }
 
@@ -291,23 +330,14 @@ static bool read_name(const struct file *file, const struct symbol *symbol, char
 	return name[0];
 }
 
-static void find_name(struct xs_run *run, struct xs_symbols *symbols, int32_t pid, uint64_t frame,
-		      struct xs_symbol *ret)
+/* The address in a file of that path. */
+static void name_in(const struct file *file, uint64_t address, const char *path, size_t length,
+		    struct xs_symbol *ret)
 {
-	uint64_t address = XS_FRAME_ADDRESS(frame);
 	const struct symbol *symbol = NULL;
-	const char *path, *base;
-	struct file *file;
+	const char *base;
 	size_t n;
 
-	ret->name = symbols->last_name;
-	ret->offset = 0;
-	if (frame & XS_FRAME_RAW || !XS_FRAME_FILE(frame)) {
-		ret->length = (uint32_t)snprintf(ret->name, NAME_MAX_BYTES, "0x%llx",
-						 (unsigned long long)(frame & ~XS_FRAME_RAW));
-		return;
-	}
-	file = file_of(run, pid, XS_FRAME_FILE(frame));
 	if (file && file->count)
 		symbol = covering(file, address - 1); /* it is where the call returns to: perhaps
 							 another function already */
@@ -323,13 +353,30 @@ static void find_name(struct xs_run *run, struct xs_symbols *symbols, int32_t pi
 			(void)snprintf(ret->name, NAME_MAX_BYTES, "%.*s", (int)n, plain);
 		ret->offset = address - symbol->address;
 	} else {
-		path = xs_text_of(run, XS_FRAME_FILE(frame), &n);
-		base = memrchr(path, '/', n);
+		base = memrchr(path, '/', length);
 		base = base ? base + 1 : path;
-		(void)snprintf(ret->name, NAME_MAX_BYTES, "%.*s", (int)(path + n - base), base);
+		(void)snprintf(ret->name, NAME_MAX_BYTES, "%.*s", (int)(path + length - base),
+			       base);
 		ret->offset = address;
 	}
 	ret->length = (uint32_t)strlen(ret->name);
+}
+
+static void find_name(struct xs_run *run, struct xs_symbols *symbols, int32_t pid, uint64_t frame,
+		      struct xs_symbol *ret)
+{
+	const char *path;
+	size_t n;
+
+	ret->name = symbols->last_name;
+	ret->offset = 0;
+	if (frame & XS_FRAME_RAW || !XS_FRAME_FILE(frame)) {
+		ret->length = (uint32_t)snprintf(ret->name, NAME_MAX_BYTES, "0x%llx",
+						 (unsigned long long)(frame & ~XS_FRAME_RAW));
+		return;
+	}
+	path = xs_text_of(run, XS_FRAME_FILE(frame), &n);
+	name_in(file_of(run, pid, XS_FRAME_FILE(frame)), XS_FRAME_ADDRESS(frame), path, n, ret);
 }
 
 static bool grow(struct xs_symbols *symbols)
@@ -352,6 +399,23 @@ static bool grow(struct xs_symbols *symbols)
 	symbols->known = table;
 	symbols->size = size;
 	return true;
+}
+
+const struct xs_symbol *xs_symbol_in(struct xs_run *run, int32_t pid, const char *told,
+				     uint64_t address)
+{
+	static const struct xs_symbol nothing = { .name = (char *)"?", .length = 1 };
+	const char *path = strchr(told, ' ');
+	struct xs_symbols *symbols = run->symbols;
+
+	if (!symbols)
+		symbols = run->symbols = calloc(1, sizeof(*symbols));
+	if (!symbols || !path)
+		return &nothing;
+	symbols->last.name = symbols->last_name;
+	symbols->last.offset = 0;
+	name_in(file_told(run, pid, told), address, path + 1, strlen(path + 1), &symbols->last);
+	return &symbols->last;
 }
 
 const struct xs_symbol *xs_symbol_of(struct xs_run *run, int32_t pid, uint64_t frame)

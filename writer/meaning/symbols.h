@@ -25,4 +25,11 @@ struct xs_symbol {
  */
 const struct xs_symbol *xs_symbol_of(struct xs_run *run, int32_t pid, uint64_t frame);
 
+/*
+ * The same of an address in a file that has no string id: `told` is its build id in hexadecimal
+ * digits, or nothing, then a blank and its path.
+ */
+const struct xs_symbol *xs_symbol_in(struct xs_run *run, int32_t pid, const char *told,
+				     uint64_t address);
+
 #endif

@@ -1,0 +1,109 @@
+/*
+ * xstrace-stacks PID: where the threads of that process are. Started by the drain process, which
+ * reads what this prints once it has ended; lines of
+ *
+ *	S NS			the process stood still for so long
+ *	T TID STATE NAME	a thread; of it are the lines that follow
+ *	N			it did not stand still in time
+ *	M NUMBER BUILD-ID PATH	a file; "-": it has no id
+ *	F NUMBER ADDRESS	a frame, innermost first: where in which file; "-": in none
+ *	C			there are more
+ *	P ENTRY TEXT		a function of Python's, innermost first; 1: C has called it
+ *	O			there are more threads
+ *	E WHY			the process cannot be looked into
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "stacks.h"
+
+#define SECONDS 5 /* of a processor, for what hostile memory may make this program do */
+
+static void limit(int which, rlim_t most)
+{
+	(void)setrlimit(which, &(struct rlimit){ most, most });
+}
+
+void xs_print_text(const char *text, const char *end)
+{
+	for (; *text; text++)
+		putchar((unsigned char)*text < ' ' ? '?' : *text);
+	(void)fputs(end, stdout);
+}
+
+static void print_frame(uintptr_t address)
+{
+	struct xs_module *module = xs_module_of(address - 1);
+
+	if (!module) {
+		printf("F - %lx\n", address);
+		return;
+	}
+	if (!module->printed) {
+		module->printed = true;
+		printf("M %zu %s ", xs_module_number(module),
+		       module->build_id[0] ? module->build_id : "-");
+		xs_print_text(module->path, "\n");
+	}
+	printf("F %zu %lx\n", xs_module_number(module), address - module->bias);
+}
+
+static void print_thread(const struct xs_thread *thread)
+{
+	uintptr_t frames[XS_FRAMES_MAX];
+	bool more = false;
+	size_t n;
+
+	printf("T %d %c ", thread->tid, thread->state);
+	xs_print_text(thread->name, "\n");
+	if (!thread->copied) {
+		puts("N");
+		return;
+	}
+	n = xs_walk(thread, frames, XS_FRAMES_MAX, &more);
+	for (size_t i = 0; i < n; i++)
+		print_frame(frames[i]);
+	if (more || thread->python_more)
+		puts("C");
+	xs_python_print(thread);
+}
+
+int main(int argc, char **argv)
+{
+	pid_t pid = argc == 2 ? (pid_t)strtol(argv[1], NULL, 10) : 0;
+	static char buffer[1 << 16];
+	struct xs_threads threads;
+	int error;
+
+	if (pid <= 0) {
+		fprintf(stderr, "xstrace-stacks: xstrace starts this program; see xstrace --help\n");
+		return 1;
+	}
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_CPU, SECONDS);
+	limit(RLIMIT_FSIZE, 64u << 20);
+	limit(RLIMIT_DATA, 1u << 30);
+	(void)setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+	xs_memory_of(pid);
+	if (xs_modules_read(pid))
+		xs_python_look(pid);
+	error = xs_threads_copy(&threads, pid);
+	if (error < 0) {
+		printf("E ");
+		xs_say_why_not(stdout, pid, error);
+		return 0;
+	}
+	printf("S %llu\n", (unsigned long long)threads.still);
+	for (size_t i = 0; i < threads.count; i++) {
+		/* it has ended, or was still to be held when all others were */
+		if (!threads.list[i].copied && !threads.list[i].seized)
+			continue;
+		print_thread(&threads.list[i]);
+		(void)fflush(stdout); /* the next one's memory may be what ends this program */
+	}
+	if (threads.more)
+		puts("O");
+	return 0;
+}

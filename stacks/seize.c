@@ -1,0 +1,270 @@
+/*
+ * Holding threads for a moment, by ptrace.
+ *
+ * They are seized, which sends no signal, and interrupted: a system call that is interrupted so
+ * begins anew, but for a few (docs/STACKS.md). All threads are seized first and then interrupted,
+ * so the first stands still for hardly longer than the last. What is read of them meanwhile is their
+ * registers and stacks. If this program dies, the kernel lets them go.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "stacks.h"
+
+#define ROUNDS	    4		  /* looks for threads that have begun meanwhile */
+#define PATIENCE_NS 150000000u	  /* until all stand still: one may be in the middle of vfork() */
+#define STACK	    (256u << 10)  /* that is copied of a thread, */
+#define STACKS	    (128ull << 20) /* and of all */
+
+static uint64_t now(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- who is there ---- */
+
+static struct xs_thread *find(struct xs_threads *threads, pid_t tid)
+{
+	for (size_t i = 0; i < threads->count; i++)
+		if (threads->list[i].tid == tid)
+			return &threads->list[i];
+	return NULL;
+}
+
+/* "tid (name) state …"; the name may hold anything. False: it has ended. */
+static bool look_at(pid_t pid, struct xs_thread *thread)
+{
+	char path[64], text[256], *open, *close;
+	FILE *file;
+	size_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, thread->tid);
+	file = fopen(path, "re");
+	n = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+	if (file)
+		(void)fclose(file);
+	text[n] = '\0';
+	open = strchr(text, '(');
+	close = strrchr(text, ')');
+	if (!open || !close || close < open || close[1] != ' ')
+		return false;
+	thread->state = close[2];
+	*close = '\0';
+	(void)snprintf(thread->name, sizeof(thread->name), "%s", open + 1);
+	return thread->state != 'Z' && thread->state != 'X';
+}
+
+/* Those that are not known yet. How many. */
+static size_t find_new(struct xs_threads *threads)
+{
+	char path[32];
+	struct dirent *entry;
+	size_t before = threads->count;
+	DIR *dir;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", threads->pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		struct xs_thread thread = { .tid = (pid_t)strtol(entry->d_name, NULL, 10) };
+
+		if (thread.tid <= 0 || find(threads, thread.tid) ||
+		    !look_at(threads->pid, &thread))
+			continue;
+		if (threads->count == XS_THREADS_MAX) {
+			threads->more = true;
+			break;
+		}
+		threads->list[threads->count++] = thread;
+	}
+	if (dir)
+		(void)closedir(dir);
+	return threads->count - before;
+}
+
+/* ---- holding them ---- */
+
+static void copy(struct xs_threads *threads, struct xs_thread *thread)
+{
+	struct iovec registers = { &thread->registers, sizeof(thread->registers) };
+	struct iovec here = { NULL, STACK }, there[STACK / XS_PAGE + 1];
+	size_t most = STACKS / threads->count;
+	uintptr_t at;
+	ssize_t n;
+
+	/* NT_PRSTATUS: the general registers */
+	if (ptrace(PTRACE_GETREGSET, thread->tid, (void *)1, &registers) < 0)
+		return;
+	thread->copied = true;
+	/* below it lies what functions use that call nobody */
+	at = thread->stack = (uintptr_t)thread->registers.rsp - 128;
+	here.iov_len = most < STACK ? most : STACK;
+	here.iov_base = thread->bytes = malloc(here.iov_len);
+	if (!here.iov_base)
+		return;
+	/* page by page: the kernel reads up to the first that is not there */
+	for (size_t i = 0, left = here.iov_len; i < STACK / XS_PAGE + 1; i++) {
+		size_t size = XS_PAGE - at % XS_PAGE;
+
+		size = size < left ? size : left;
+		there[i] = (struct iovec){ (void *)at, size };
+		at += size;
+		left -= size;
+	}
+	n = process_vm_readv(threads->pid, &here, 1, there, STACK / XS_PAGE + 1, 0);
+	thread->stack_bytes = n > 0 ? (size_t)n : 0;
+}
+
+/* True: nothing more is to be expected of it. */
+static bool settle(struct xs_threads *threads, struct xs_thread *thread)
+{
+	int status;
+	pid_t pid;
+
+	if (!thread->seized || thread->held)
+		return true;
+	pid = waitpid(thread->tid, &status, __WALL | WNOHANG);
+	if (!pid)
+		return false;
+	if (pid < 0 || !WIFSTOPPED(status)) {
+		thread->seized = false; /* it has ended, or become another by exec */
+		return true;
+	}
+	thread->held = true;
+	/* it was about to get a signal, and gets it when it goes on */
+	thread->signal = status >> 16 ? 0 : WSTOPSIG(status);
+	copy(threads, thread);
+	return true;
+}
+
+static void seize(struct xs_threads *threads, size_t from)
+{
+	for (size_t i = from; i < threads->count; i++) {
+		struct xs_thread *thread = &threads->list[i];
+
+		thread->seized = !ptrace(PTRACE_SEIZE, thread->tid, NULL, NULL);
+		thread->error = thread->seized ? 0 : errno;
+	}
+	for (size_t i = from; i < threads->count; i++)
+		if (threads->list[i].seized)
+			(void)ptrace(PTRACE_INTERRUPT, threads->list[i].tid, NULL, NULL);
+}
+
+static void wait_for_all(struct xs_threads *threads, uint64_t until)
+{
+	const struct timespec pause = { .tv_nsec = 20000 };
+	bool all;
+
+	do {
+		all = true;
+		for (size_t i = 0; i < threads->count; i++)
+			all &= settle(threads, &threads->list[i]);
+		if (!all)
+			(void)nanosleep(&pause, NULL);
+	} while (!all && now() < until);
+}
+
+int xs_threads_copy(struct xs_threads *threads, pid_t pid)
+{
+	uint64_t begin, until;
+	int error = -ESRCH;
+	size_t held = 0, known = 0; /* held: or was to be */
+
+	*threads = (struct xs_threads){ .pid = pid,
+					.list = calloc(XS_THREADS_MAX, sizeof(*threads->list)) };
+	if (!threads->list)
+		return -ENOMEM;
+	(void)find_new(threads);
+	begin = now();
+	until = begin + PATIENCE_NS;
+	for (int round = 0; round < ROUNDS && threads->count > known; round++) {
+		size_t from = known;
+
+		known = threads->count;
+		seize(threads, from);
+		wait_for_all(threads, until);
+		(void)find_new(threads);
+	}
+	xs_python_copy(threads);
+	for (size_t i = 0; i < threads->count; i++) {
+		struct xs_thread *thread = &threads->list[i];
+
+		held += thread->held || thread->seized;
+		if (thread->held)
+			(void)ptrace(PTRACE_DETACH, thread->tid, NULL,
+				     (void *)(uintptr_t)thread->signal);
+		else if (thread->error && thread->error != ESRCH)
+			error = -thread->error;
+	}
+	threads->still = now() - begin;
+	return held ? 0 : error;
+}
+
+/* ---- why not ---- */
+
+static long number_in(const char *path, const char *key)
+{
+	char line[256];
+	long number = -1;
+	FILE *file = fopen(path, "re");
+
+	while (file && number < 0 && fgets(line, sizeof(line), file))
+		if (!strncmp(line, key, strlen(key)))
+			number = strtol(line + strlen(key), NULL, 10);
+	if (file)
+		(void)fclose(file);
+	return number;
+}
+
+static bool is_ours(pid_t pid)
+{
+	char path[48];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	return !stat(path, &st) && st.st_uid == geteuid();
+}
+
+void xs_say_why_not(FILE *out, pid_t pid, int error)
+{
+	long scope = number_in("/proc/sys/kernel/yama/ptrace_scope", ""), tracer;
+	char path[48];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	tracer = number_in(path, "TracerPid:");
+	if (error == -ESRCH || !is_ours(pid) == (access(path, F_OK) < 0 && geteuid()))
+		error = access(path, F_OK) < 0 ? -ESRCH : error;
+	if (error == -ESRCH)
+		fprintf(out, "it has just ended\n");
+	else if (tracer > 0)
+		fprintf(out, "process %ld traces it already (a debugger, strace)\n", tracer);
+	else if (error != -EPERM && error != -EACCES)
+		fprintf(out, "%s\n", strerror(-error));
+	else if (scope == 3)
+		fprintf(out, "kernel.yama.ptrace_scope is 3: nobody may look into another process "
+			     "until the next boot\n");
+	else if (scope == 2)
+		fprintf(out, "kernel.yama.ptrace_scope is 2: only root may look into another "
+			     "process (sudo sysctl kernel.yama.ptrace_scope=1)\n");
+	else if (geteuid() && !is_ours(pid))
+		fprintf(out, "it forbids that itself (PR_SET_DUMPABLE 0), has gained rights, or is "
+			     "another user's\n");
+	else if (number_in("/proc/self/status", "Seccomp:") > 0)
+		fprintf(out, "a sandbox forbids ptrace() (of a container: --cap-add SYS_PTRACE, or "
+			     "--security-opt with a seccomp profile that allows it)\n");
+	else if (scope == 1)
+		fprintf(out, "kernel.yama.ptrace_scope is 1, and the program has named somebody else "
+			     "with PR_SET_PTRACER, or has not joined the run\n");
+	else
+		fprintf(out, "the kernel does not allow it; this user lacks CAP_SYS_PTRACE\n");
+}

@@ -1,0 +1,351 @@
+"""Where threads are: --stacks, --watchdog, --stacks-on-crash. Programs go on, and end, as without."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, XSTRACE, alive, compile_c, is_root, root_only, wait_until
+
+ITT = "--chrome-itt-logging"
+pytestmark = pytest.mark.skipif(not (BUILD / "stacks/xstrace-stacks").exists(), reason="built without libunwind")
+
+
+def stacks(name, timeout=30, **more):
+    """What --stacks prints."""
+    asked = subprocess.run([XSTRACE, "--stacks", name], capture_output=True, text=True, timeout=timeout, **more)
+    assert (asked.returncode, asked.stderr) == (0, "")
+    return asked.stdout
+
+
+def still(text):
+    """ms for which each process stood still."""
+    return [float(ms) for ms in re.findall(r"stood still for ([0-9.]+) ms", text)]
+
+
+def groups(text):
+    """[(threads, the functions of their stack, innermost first)]"""
+    found = []
+    for line in text.splitlines():
+        line = line.removeprefix("[INFO] ")
+        if head := re.match(r"  (\d+) threads?, ", line):
+            found.append((int(head[1]), []))
+        elif frame := re.match(r"    #\d+ +(.+?)(\+0x[0-9a-f]+)?( \([^()]+\))?$", line):
+            found[-1][1].append(frame[1])
+    return found
+
+
+class Stuck:
+    """A program that waits until its stdin ends."""
+
+    def __init__(self, xstrace, options, *args, app="stuck", **more):
+        self.name = f"stuck-{os.getpid()}-{time.monotonic_ns()}"
+        self.run = xstrace.start(f"--session {self.name} {options}", app, args, stdin=subprocess.PIPE, **more)
+        self.run.wait_for_output()
+
+    def stacks(self):
+        return stacks(self.name)
+
+    def finish(self, status=0):
+        self.run.process.stdin.close()
+        run = self.run.finish()
+        assert (run.status, run.err) == (status, "")
+        return run
+
+
+# ---- --stacks ----
+
+
+@pytest.mark.parametrize("form", ["chrome", "perfetto"])
+def test_64_threads_at_known_places(xstrace, form):
+    stuck = Stuck(xstrace, f"{ITT} --format {form}", "threads", 63)
+    text = stuck.stacks()
+    (ms,) = still(text)
+    print(f"64 threads stood still for {ms} ms")
+    assert ms <= 200
+    found = groups(text)
+    assert sum(count for count, _ in found) == 64
+    for n in range(4):  # 63 threads in four functions
+        assert sum(count for count, frames in found if f"hold_{n}" in frames) == (15 if n == 3 else 16)
+    assert all({"hold", "start_thread"} <= set(frames) for _, frames in found if any(f.startswith("hold_") for f in frames))
+    assert len(found) <= 5  # the same frames once
+    run = stuck.finish()
+    here = [event for event in run.trace.events if event["ph"] in "iI" and event["name"] == "thread is here"]
+    assert len({event["tid"] for event in here}) == len(here) == 64
+    held = [event["args"]["stack"] for event in here if any("hold_1" in frame for frame in event["args"]["stack"])]
+    assert len(held) == 16 and all("start_thread" in stack[1] for stack in held)  # outermost first
+
+
+def test_system_calls_go_on(xstrace):
+    """What a call returns is what it returns without; docs/STACKS.md lists those that do not go on."""
+    bare = xstrace.bare("stuck", ["calls"])
+    name = f"calls-{os.getpid()}"
+    run = xstrace.start(f"--session {name} {ITT}", "stuck", ["calls"])
+    run.wait_for_output()
+    for _ in range(3):
+        assert groups(stacks(name))
+    run.finish()
+    differ = set(run.out.splitlines()) - set(bare.out.splitlines())
+    assert run.status == 0 and differ <= {f"{call}: -1 EINTR early" for call in ("epoll_wait", "recv_timeout", "semtimedop", "sigtimedwait")}
+    assert "nanosleep: 0 0" in run.out and "poll: 0 0" in run.out and "read: 1 0" in run.out
+
+
+def test_threads_that_come_and_go(xstrace):
+    name = f"churn-{os.getpid()}"
+    run = xstrace.start(f"--session {name} {ITT}", "stuck", ["churn", 3])
+    run.wait_for_output()
+    end = time.monotonic() + 2
+    looks = 0
+    while time.monotonic() < end:
+        text = stacks(name)
+        # clone3() says of itself that nothing called it
+        assert any({"main", "__clone3"} & set(frames) for _, frames in groups(text)), text
+        assert "did not stop" not in text
+        looks += 1
+    assert looks > 5
+    run.finish().check_expected()
+    assert (run.status, run.err) == (0, "")
+
+
+def test_a_thread_that_does_not_stop(xstrace):
+    """A parent in vfork() is in the kernel until its child has ended; the run does not wait."""
+    name = f"vfork-{os.getpid()}"
+    run = xstrace.start(f"--session {name} {ITT}", "stuck", ["vfork", 4])
+    run.wait_for_output()
+    time.sleep(0.3)
+    text = stacks(name)
+    assert "did not stop in time" in text and still(text)[0] < 1000
+    run.finish()
+    assert (run.status, run.err) == (0, "") and run.out.endswith("over\n") and run.seconds < 10
+
+
+def test_exec_meanwhile(xstrace):
+    name = f"exec-{os.getpid()}"
+    run = xstrace.start(f"--session {name} {ITT}", "stuck", ["exec", 3])
+    run.wait_for_output()
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        stacks(name)
+    run.finish()
+    assert (run.status, run.err, run.out) == (0, "", "ready\nover\n")
+
+
+def test_a_stopped_program_stays_stopped(xstrace):
+    stuck = Stuck(xstrace, ITT, "threads", 3)
+    pid = stuck.run.child("stuck")
+
+    def state():
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: state() == "T")
+    text = stuck.stacks()
+    assert sum(count for count, _ in groups(text)) == 4 and ", stopped:" in text
+    assert state() == "T"
+    os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: state() == "S")
+    stuck.finish()
+
+
+def test_who_is_traced_already(xstrace):
+    stuck = Stuck(xstrace, ITT, "threads", 3)
+    pid = stuck.run.child("stuck")
+    strace = shutil.which("strace") or pytest.skip("no strace")
+    tracer = subprocess.Popen([strace, "-f", "-o", "/dev/null", "-p", str(pid)], stderr=subprocess.DEVNULL)
+    wait_until(lambda: f"TracerPid:\t{tracer.pid}" in Path(f"/proc/{pid}/status").read_text())
+    text = stuck.stacks()
+    assert re.search(rf"cannot be seen: process {tracer.pid} traces it already", text) and len(text.splitlines()) == 1
+    tracer.terminate()
+    tracer.wait()
+    stuck.finish()
+
+
+def test_spoilt_stacks(xstrace):
+    """Registers and stacks that lead nowhere: what is known is told, and nothing ends."""
+    stuck = Stuck(xstrace, ITT, "spoilt")
+    for _ in range(2):
+        text = stuck.stacks()
+        found = groups(text)
+        assert sum(count for count, _ in found) == 31 and still(text)[0] <= 200
+        assert any("run_spoilt" in frames or "main" in frames for _, frames in found)
+        assert all(len(frames) <= 128 for _, frames in found)
+    stuck.finish()
+
+
+def test_python_between_native_frames(xstrace):
+    code = xstrace.home / "waits.py"
+    code.write_text(
+        "import sys, threading\nevent = threading.Event()\n"
+        "def deeper(n):\n    return deeper(n - 1) if n else event.wait()\n"
+        "def called_by_c():\n    sorted([1], key=lambda x: deeper(2))\n"
+        "threading.Thread(target=called_by_c, daemon=True).start()\n"
+        "print('ready', flush=True)\nsys.stdin.read()\n"
+    )
+    python = shutil.which("python3", path="/usr/bin") or "python3"
+    stuck = Stuck(xstrace, ITT, code, app=python)
+    found = next(frames for _, frames in groups(stuck.stacks()) if any("deeper" in frame for frame in frames))
+    stuck.finish()
+    named = [frame.split(" ")[0] for frame in found]
+    assert named.count("deeper") == 3 and "_PyEval_EvalFrameDefault" not in named
+    at = [named.index(n) for n in ("Event.wait", "deeper", "called_by_c.<locals>.<lambda>", "called_by_c", "start_thread")] if "called_by_c.<locals>.<lambda>" in named else [
+        named.index(n) for n in ("wait", "deeper", "<lambda>", "called_by_c", "start_thread")
+    ]
+    assert at == sorted(at)
+
+
+def test_many_processes_and_a_zombie(xstrace):
+    name = f"many-{os.getpid()}"
+    app = str(BUILD / "tests/apps/stuck")
+    script = f"for i in 1 2 3; do {app} silent 2 & done; sleep 1 & echo ready; wait"
+    run = xstrace.start(f"--session {name} {ITT}", "bash", ["-c", script])
+    run.wait_for_output()
+    wait_until(lambda: stacks(name).count(" (stuck): 1 thread;") == 3, 3)
+    run.finish()
+    assert run.status == 0
+
+
+def test_the_drain_process_dies_meanwhile(xstrace):
+    """The kernel lets the threads go."""
+    stuck = Stuck(xstrace, ITT, "threads", 40)
+    asked = subprocess.Popen([XSTRACE, "--stacks", stuck.name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    os.kill(stuck.run.drain, signal.SIGKILL)
+    asked.communicate(timeout=30)
+    pid = stuck.run.child("stuck")
+    stuck.run.process.stdin.close()
+    wait_until(lambda: not alive(pid))
+    stuck.run.wait()
+    assert stuck.run.status == 0
+    subprocess.run([XSTRACE, "--recover", stuck.run.dir], check=True, capture_output=True)
+    stuck.run.collect()
+
+
+@root_only
+def test_who_may_not(xstrace, public):
+    """One line says what forbids it; the program, and the run, go on."""
+    if not shutil.which("setpriv"):
+        pytest.skip("no setpriv")
+    os.chmod(xstrace.home, 0o777)
+    for parent in xstrace.home.parents:
+        if parent.stat().st_uid == 0 and not parent.stat().st_mode & 1:
+            pytest.skip("the test's directory is private")
+    name = f"guard-{os.getpid()}"
+    user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    run = xstrace.start(f"--session {name} {ITT} --output-dir-path {public}", "stuck", ["guard"], stdin=subprocess.PIPE, prefix=user)
+    run.wait_for_output()
+    asked = subprocess.run([*user, XSTRACE, "--stacks", name], capture_output=True, text=True)
+    run.process.stdin.close()
+    run.finish()
+    assert re.fullmatch(r"Process \d+ \(stuck\): its threads cannot be seen: it forbids that itself \(PR_SET_DUMPABLE 0\).*\n", asked.stdout)
+    assert (run.status, run.err) == (0, "")
+
+
+@root_only
+def test_yama_is_told_who_looks(xstrace):
+    """With ptrace_scope 1 each process names the drain process, with any other none does."""
+    strace = shutil.which("strace") or pytest.skip("no strace")
+    for scope, session, named in [("1", True, True), ("1", False, False), ("0", True, False)]:
+        options = f"--session yama-{os.getpid()} {ITT}" if session else ITT
+        log = xstrace.home / f"strace{scope}{session}"
+        fake = xstrace.home / f"kernel{scope}{session}"
+        (fake / "yama").mkdir(parents=True)
+        (fake / "yama/ptrace_scope").write_text(scope + "\n")
+        command = f'mount --bind {fake} /proc/sys/kernel && exec {XSTRACE} {options} {strace} -qq -f -e trace=prctl -o {log} {BUILD / "tests/apps/stuck"} silent 0'
+        done = subprocess.run(["unshare", "-m", "bash", "-c", command], cwd=xstrace.cwd, capture_output=True, text=True)
+        if "mount" in done.stderr:
+            pytest.skip(done.stderr)
+        assert done.returncode == 0, done.stderr
+        assert ("PR_SET_PTRACER" in log.read_text()) == named, (scope, session)
+
+
+def test_no_such_session():
+    asked = subprocess.run([XSTRACE, "--stacks", "nobody-has-this"], capture_output=True, text=True)
+    assert asked.returncode == 125 and asked.stdout == "" and asked.stderr.startswith("xstrace: there is no session nobody-has-this")
+
+
+# ---- --watchdog ----
+
+
+def test_watchdog_once_for_each_stall(xstrace):
+    run = xstrace(f"--watchdog 1 {ITT}", "stuck", ["silent", 3])
+    assert run.status == 0
+    told = [line for line in run.said if "has recorded nothing for" in line]
+    assert len(told) == 2 and all(line.startswith("[WARNING] ") for line in told)
+    assert sum("sleep_ms" in line or "nanosleep" in line for line in run.said) >= 2
+    here = [event for event in run.trace.events if event["name"] == "thread is here"]
+    assert len(here) == 2
+
+
+def test_watchdog_is_silent_while_something_is_recorded(xstrace):
+    run = xstrace(f"--watchdog 2 {ITT}", "stuck", ["churn", 3])
+    assert run.status == 0 and not [line for line in run.said if "recorded nothing" in line]
+
+
+def test_watchdog_knows_pauses_and_stopped_programs(xstrace):
+    name = f"dog-{os.getpid()}"
+    run = xstrace.start(f"--session {name} --watchdog 1 {ITT}", "stuck", ["threads", 1], stdin=subprocess.PIPE)
+    run.wait_for_output()
+    subprocess.run([XSTRACE, "--pause", name], check=True, capture_output=True)
+    time.sleep(2.2)
+    run.process.stdin.close()
+    run.finish()
+    assert run.status == 0 and not [line for line in run.said if "recorded nothing" in line]
+
+
+# ---- --stacks-on-crash ----
+
+
+@pytest.mark.parametrize(
+    ("how", "number", "functions"),
+    [
+        ("segv", signal.SIGSEGV, ["fault", "run_crash"]),
+        ("abort", signal.SIGABRT, ["abort", "run_crash"]),
+        ("raise", signal.SIGFPE, ["raise", "run_crash"]),
+        ("overflow", signal.SIGSEGV, None),
+        ("ignored", 0, None),
+        ("own", 0, None),
+    ],
+)
+def test_crashes(xstrace, how, number, functions):
+    """Status and output are those of the bare program; a handler of its own is called, and none of ours is seen."""
+    bare = xstrace.bare("stuck", ["crash", how])
+    run = xstrace(f"--stacks-on-crash {ITT}", "stuck", ["crash", how])
+    assert (run.status, run.out, run.err) == (bare.status, bare.out, bare.err)
+    assert run.status == (-number or bare.status) and "old 1\nsignal 1\n" in run.out
+    told = [line for line in run.said if "is about to end a process" in line]
+    if functions is None:
+        assert not told
+        return
+    assert told and f"Signal {int(number)} " in told[0]
+    found = groups("\n".join(run.said))
+    crashed = next(frames for _, frames in found if "xs_companion_crash" in frames)
+    inner = crashed[crashed.index("__restore_rt") + 1 :]
+    assert [frame.removesuffix(".cold") for frame in inner if frame.removesuffix(".cold") in functions] == functions
+    assert any("hold_2" in frames for _, frames in found)  # the other thread
+    here = [event for event in run.trace.events if event["name"] == "thread is here"]
+    assert len(here) == 2
+
+
+def test_no_handler_without_the_option(xstrace):
+    run = xstrace(ITT, "stuck", ["crash", "segv"])
+    assert run.status == -signal.SIGSEGV and not [line for line in run.said if "about to end" in line]
+
+
+def test_a_crash_does_not_wait_for_a_dead_drain_process(xstrace):
+    program = compile_c(
+        xstrace.home / "late",
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(void) { puts(\"ready\"); fflush(stdout); getchar(); abort(); }\n",
+    )
+    xstrace.left_behind = True
+    run = xstrace.start(f"--stacks-on-crash {ITT}", program, stdin=subprocess.PIPE)
+    run.wait_for_output()
+    os.kill(run.drain, signal.SIGKILL)
+    begin = time.monotonic()
+    run.process.stdin.close()
+    run.wait()
+    assert run.status == -signal.SIGABRT and time.monotonic() - begin < 8
