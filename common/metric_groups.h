@@ -52,6 +52,17 @@ struct xs_group_room {
 	const char *name, *value;
 };
 
+/* What is before the first `at`, which is cut off; *rest: what is behind, or NULL. */
+static inline char *xs_cut(char **rest, char at)
+{
+	char *piece = *rest, *end = strchr(piece, at);
+
+	if (end)
+		*end++ = '\0';
+	*rest = end;
+	return piece;
+}
+
 /* The kind and more of a group, in room->group. */
 static inline bool xs_group_tell(const struct xs_group_functions *of,
 				 zet_metric_group_handle_t group, struct xs_group_room *room)
@@ -116,7 +127,7 @@ static inline bool xs_metrics_make(const struct xs_group_functions *of, ze_devic
 		 parameters, more = XS_MADE_MAX - room->metric_count;
 	char *rest = text;
 
-	(void)strsep(&rest, ":");
+	(void)xs_cut(&rest, ':');
 	(void)xs_group_fails(room, XS_GROUP_NONE, text);
 	for (uint32_t i = 0; i < count; i++) {
 		if (!xs_programmable_tell(programmables, room->programmables[i], &room->known,
@@ -126,7 +137,7 @@ static inline bool xs_metrics_make(const struct xs_group_functions *of, ze_devic
 		for (uint32_t k = 0; k < parameters; k++)
 			room->values[k] = room->parameters[k].standard;
 		while (rest)
-			if (!xs_parameter_set(room, parameters, strsep(&rest, ":")))
+			if (!xs_parameter_set(room, parameters, xs_cut(&rest, ':')))
 				return false;
 		(void)xs_group_fails(room, XS_GROUP_REFUSED, text);
 		if (programmables->make(room->programmables[i], parameters, room->values,
@@ -152,7 +163,7 @@ static inline zet_metric_group_handle_t xs_group_make(const struct xs_group_func
 	if (!of->programmable)
 		return xs_group_fails(room, XS_GROUP_NONE, room->others);
 	for (room->metric_count = 0; rest;)
-		if (!xs_metrics_make(of, device, strsep(&rest, ","), room))
+		if (!xs_metrics_make(of, device, xs_cut(&rest, ','), room))
 			return NULL;
 	if (of->programmables.groups(device, room->metric_count, room->metrics, "xstrace",
 				     "of --group", &count, room->groups) ||
@@ -177,7 +188,7 @@ static inline uint32_t xs_groups_choose(const struct xs_group_functions *of,
 
 	*xs_metric_put(rest, rest + sizeof(room->names) - 1, wanted, XS_PATH_MAX) = '\0';
 	while (rest) {
-		const char *name = strsep(&rest, ",");
+		const char *name = xs_cut(&rest, ',');
 		zet_metric_group_handle_t group = xs_group_find(of, device, name, room);
 
 		if (group && count == XS_GROUPS_MAX) {
@@ -206,8 +217,7 @@ static inline const char *xs_groups_why(const struct xs_group_room *room, char *
 	static const char *const texts[] = {
 		[XS_GROUP_NONE] = "it has no such group of metrics, nor a programmable metric: %s",
 		[XS_GROUP_MANY] = "%s are too many groups of metrics",
-		[XS_GROUP_PARAMETER] =
-			"the metric has no parameter %s, see xstrace --metric-list",
+		[XS_GROUP_PARAMETER] = "the metric has no parameter %s, see xstrace --metric-list",
 		[XS_GROUP_VALUE] = "%s=%s is no value of the metric's parameter",
 		[XS_GROUP_REFUSED] = "the driver does not make the metric %s with these values",
 		[XS_GROUP_UNMADE] = "the driver makes no group of the metrics %s",

@@ -191,9 +191,8 @@ const struct xs_option xs_option_table[] = {
 	     "Sample where in kernels instructions stall, and why (Level Zero, CUDA); implies -d "
 	     "likewise"),
 	TEXT('g', "group", metric_group, "GROUP",
-	     "Group of hardware metrics (default ComputeBasic), for --metric-sampling also "
-	     "several, separated by commas; see --metric-list. CUDA: also metrics by name, "
-	     "likewise"),
+	     "Groups of hardware metrics (default ComputeBasic), separated by commas; see "
+	     "--metric-list. CUDA: also metrics by name, likewise"),
 	COUNT('i', "sampling-interval", sampling_interval, "US", 1, 4294967,
 	      "--metric-sampling and --stall-sampling: microseconds between two samples (default "
 	      "50); --cpu-metrics: between two looks at the application (default 1000)"),

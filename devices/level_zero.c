@@ -47,7 +47,8 @@ uint32_t xs_level_zero_devices(ze_device_handle_t devices[MAX])
 	for (uint32_t i = 0; i < driver_count && count < MAX; i++) {
 		uint32_t more = MAX - count;
 
-		if (xs_level_zero.zeDeviceGet(drivers[i], &more, devices + count) == ZE_RESULT_SUCCESS)
+		if (xs_level_zero.zeDeviceGet(drivers[i], &more, devices + count) ==
+		    ZE_RESULT_SUCCESS)
 			count += more;
 	}
 	return count;
@@ -143,7 +144,8 @@ void xs_find_level_zero(struct xs_found_list *list)
 		struct xs_found *found;
 		char pci[20] = "";
 
-		if (xs_level_zero.zeDeviceGetProperties(devices[i], &properties) != ZE_RESULT_SUCCESS)
+		if (xs_level_zero.zeDeviceGetProperties(devices[i], &properties) !=
+		    ZE_RESULT_SUCCESS)
 			continue;
 		put_pci(devices[i], pci, sizeof(pci));
 		found = xs_found_entry(list, properties.uuid.id, pci,
@@ -155,7 +157,8 @@ void xs_find_level_zero(struct xs_found_list *list)
 		found->type = type_of(properties.type);
 		found->clock = properties.coreClockRate;
 		found->memory = memory_of(devices[i]);
-		if (xs_level_zero.zeDeviceGetSubDevices(devices[i], &found->tiles, NULL) != ZE_RESULT_SUCCESS)
+		if (xs_level_zero.zeDeviceGetSubDevices(devices[i], &found->tiles, NULL) !=
+		    ZE_RESULT_SUCCESS)
 			found->tiles = 0;
 		put_engines(devices[i], found->engines, sizeof(found->engines));
 	}

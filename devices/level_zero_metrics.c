@@ -63,8 +63,9 @@ static const char *open_metrics(void)
 {
 	const char *missing = xs_level_zero_open();
 
-	if (!missing && (!xs_level_zero.zetMetricGroupGet || !xs_level_zero.zetMetricGroupGetProperties ||
-			 !xs_level_zero.zetMetricGet || !xs_level_zero.zetMetricGetProperties))
+	if (!missing &&
+	    (!xs_level_zero.zetMetricGroupGet || !xs_level_zero.zetMetricGroupGetProperties ||
+	     !xs_level_zero.zetMetricGet || !xs_level_zero.zetMetricGetProperties))
 		missing = "its loader knows nothing of metrics";
 	return missing;
 }
@@ -153,13 +154,14 @@ const char *xs_each_metric_group(xs_metric_group_t *tell, void *data)
 				.stype = ZET_STRUCTURE_TYPE_METRIC_GROUP_PROPERTIES
 			};
 
-			if (xs_level_zero.zetMetricGroupGetProperties(groups[k], &group) != ZE_RESULT_SUCCESS)
+			if (xs_level_zero.zetMetricGroupGetProperties(groups[k], &group) !=
+			    ZE_RESULT_SUCCESS)
 				continue;
 			group.name[sizeof(group.name) - 1] = '\0';
 			if (!tell)
 				return NULL;
-			tell(data, group.name, group.metricCount,
-			     is_for(group.samplingType, false), is_for(group.samplingType, true));
+			tell(data, group.name, group.metricCount, is_for(group.samplingType, false),
+			     is_for(group.samplingType, true));
 		}
 	}
 	each_programmable(tell_programmable, &(struct told){ tell, data });
@@ -331,10 +333,12 @@ bool xs_print_metrics(void)
 		zet_metric_group_handle_t *list;
 		uint32_t n = 0;
 
-		if (xs_level_zero.zetMetricGroupGet(devices[i], &n, NULL) != ZE_RESULT_SUCCESS || !n)
+		if (xs_level_zero.zetMetricGroupGet(devices[i], &n, NULL) != ZE_RESULT_SUCCESS ||
+		    !n)
 			continue;
 		list = calloc(n, sizeof(*list));
-		if (list && xs_level_zero.zetMetricGroupGet(devices[i], &n, list) == ZE_RESULT_SUCCESS)
+		if (list &&
+		    xs_level_zero.zetMetricGroupGet(devices[i], &n, list) == ZE_RESULT_SUCCESS)
 			for (uint32_t k = 0; k < n; k++)
 				print_group(i, list[k]);
 		free(list);

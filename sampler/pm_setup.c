@@ -157,7 +157,8 @@ static const char *tell_fitting(struct xs_pm_device *device, const char *chip,
 			continue;
 		}
 		n += (size_t)snprintf(why + n, sizeof(why) - n, "%s%s",
-				      device->count > 1 ? "," : "", device->metrics[device->count - 1]);
+				      device->count > 1 ? "," : "",
+				      device->metrics[device->count - 1]);
 	}
 	return why;
 }
@@ -208,7 +209,8 @@ static bool describe(struct xs_pm_device *device, const struct xs_library *libra
 {
 	static char text[XS_STRING_MAX];
 	char *end = text + sizeof(text) - 1,
-	     *o = xs_metric_put(text, end, xs_metrics_named(group) ? "metrics" : group, XS_PATH_MAX);
+	     *o = xs_metric_put(text, end, xs_metrics_named(group) ? "metrics" : group,
+				XS_PATH_MAX);
 
 	o = xs_metric_put_line(o, end, "GpuTime", XS_PATH_MAX, "ns");
 	o = xs_metric_put_line(o, end, "QueryBeginTime", XS_PATH_MAX, "ns");

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import ROOT, XSTRACE, wait_until
 from cuda_log import HAVE_SOFTCUDA, SoftCUDA
+from gpu_log import DRIVER, SoftGPU
 
 pytestmark = pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no CUPTI headers")
 
@@ -388,3 +389,22 @@ def test_hostile_programs(xstrace, tmp_path, mode, option):
     if option == "-q" and mode.startswith(("launch", "threads")):
         run.check_expected("kernels")
         assert len(rows(run)) + unmeasured(run) == run.trace.count("kernels")
+
+
+@pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
+@pytest.mark.parametrize("options", [["-o", "rep.csv"], ["--result-dir", "out"]], ids=str)
+def test_devices_of_two_apis(xstrace, tmp_path, options):
+    """Of one program: each counts its devices from 0, in files of metrics a number is one device's."""
+    cuda, gpu = SoftCUDA(tmp_path), SoftGPU(tmp_path)
+    run = xstrace(["-q", *options], "ze_cuda", [5], env=cuda.env | gpu.env)
+    if "-o" in options:
+        (path,) = run.cwd.glob("rep.metrics.*.csv")
+        parts = re.split(r"\n=== Device #(\d+) Metrics ===\n", path.read_text())[1:]
+        texts = dict(zip(map(int, parts[::2]), parts[1::2], strict=True))
+    else:
+        texts = {int(path.stem[8:]): path.read_text() for path in (run.cwd / "out").rglob("metrics_*.csv")}
+    assert (run.status, run.out) == (0, "launched 5 and 5 kernels\n") and set(texts) == {0, 1}
+    kernels = {number: [re.match(r'"\w+', line)[0] for line in text.splitlines() if line.startswith('"')] for number, text in texts.items()}
+    assert sorted(kernels.values()) == [['"empty'] * 5, ['"nothing'] * 5]
+    assert all(text.count("Kernel,GlobalInstanceId") == 1 for text in texts.values())
+    (line,) = [line for line in run.said if "is device #1 in files of metrics" in line]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import APPS, ROOT
 from cuda_log import HAVE_SOFTCUDA, SoftCUDA
+from gpu_log import DRIVER, SoftGPU
 
 pytestmark = pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no CUPTI headers")
 
@@ -366,3 +367,20 @@ def test_a_kill_of_the_sampler(xstrace, cuda):
     for _, _, rows in sampled(result)[0]:
         for row in rows:
             assert [row[name] for name in [*TIMES, *COLUMNS]] == truth(cuda, int(row[TIMES[1]]), 0)
+
+
+def test_devices_of_two_apis(xstrace, cuda, tmp_path):
+    """Each counts its devices from 0: in files of metrics a number is one device's, and a line says whose."""
+    cuda = cuda()
+    gpu = SoftGPU(tmp_path, SHM=tmp_path / "ze", DURATION_NS="increment=2000000")
+    if not DRIVER.exists():
+        pytest.skip("no Level Zero headers")
+    script = f"{APPS}/ze_matrix --kernels 3 && {APPS}/cuda_streams --kernels 4 --streams 1"
+    run = xstrace(f"-k -i {PERIOD} -g ComputeBasic -o rep.csv -d", "sh", ["-c", script], env=cuda.env | gpu.env)
+    (path,) = run.cwd.glob("rep.metrics.*.csv")
+    parts = re.split(r"\n=== Device #(\d+) Metrics ===\n", path.read_text())[1:]
+    assert run.status == 0 and [int(number) for number in parts[::2]] == [0, 1]
+    assert '"increment[SIMD32' in parts[1] and "_Z9increment" not in parts[1] and "_Z9increment" in parts[3]
+    (line,) = [line for line in run.said if "[INFO] --metric-sampling: CUDA device #0 is device #1 in files of metrics" in line]
+    listed = subprocess.run([sys.executable, ROOT / "scripts/analyzeperfmetrics.py", "-l", path], capture_output=True, text=True, check=True).stdout
+    assert "XVE_STALL[%]" in listed and "sm__cycles_active.avg.pct_of_peak_sustained_elapsed[%]" in listed

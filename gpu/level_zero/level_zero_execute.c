@@ -66,6 +66,7 @@ static void record_execution(struct xs_ze_execution *execution)
 			memset(saved, 0xff, sizeof(*saved));
 	}
 	if (execution->query && graph.id) {
+		xs_ze_record_queue(&graph, execution->queue);
 		xs_ze_graph_told(execution, &graph);
 		execution->query = NULL;
 	}

@@ -60,8 +60,8 @@ struct xs_ze_body {
 	uint32_t untimed; /* further commands, whose times cannot be read */
 	uint32_t changes; /* of the events of its commands, ever */
 	bool graph;
-	uint32_t number, name;	     /* of the graph, from 1; interned, as its measurements have it */
-	bool measured;		     /* commands of it have queries */
+	uint32_t number, name; /* of the graph, from 1; interned, as its measurements have it */
+	bool measured;	       /* commands of it have queries */
 	struct xs_ze_query *unused;  /* among its commands, and of none of them */
 	bool impatient;		     /* waiting for its execution was in vain */
 	uint64_t capture;	     /* while it is captured: the number of the capture */

@@ -51,7 +51,6 @@ static uint32_t name_of(struct xs_ze_body *body)
 
 void xs_ze_graph_told(const struct xs_ze_execution *execution, struct xs_device_record *graph)
 {
-	xs_ze_record_queue(graph, execution->queue);
 	graph->work = XS_WORK_OTHER;
 	graph->event.flags &= (uint8_t)~XS_DEVICE_FLAG_FUNCTION;
 	graph->event.name = name_of(execution->body);

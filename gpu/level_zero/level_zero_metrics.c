@@ -98,8 +98,7 @@ static bool has_line(const char *text, const char *line, size_t length)
 	return false;
 }
 
-#define LONGEST_METRIC \
-	(3 + XS_PATH_MAX + ZET_MAX_METRIC_NAME + 1 + ZET_MAX_METRIC_RESULT_UNITS + 1)
+#define LONGEST_METRIC (3 + XS_PATH_MAX + ZET_MAX_METRIC_NAME + 1 + ZET_MAX_METRIC_RESULT_UNITS + 1)
 
 /*
  * The metric's line. What an earlier group has, too (each has the time that was measured), has the

@@ -79,8 +79,8 @@ static bool make(struct xs_ze_query_pool *pool, struct xs_ze_meter *meter, uint3
 	uint32_t made = 0;
 
 	query->meter = meter;
-	while (made < meter->groups && !xs_ze.zetMetricQuery.pfnCreate(pool->queries[made], number,
-								       &query->handle[made]))
+	while (made < meter->groups &&
+	       !xs_ze.zetMetricQuery.pfnCreate(pool->queries[made], number, &query->handle[made]))
 		made++;
 	if (made == meter->groups && !xs_ze.zeEvent.pfnCreate(pool->events, &event, &query->event))
 		return true;
@@ -110,8 +110,8 @@ static bool make_pools(struct xs_ze_query_pool *pool, struct xs_ze_meter *meter)
 						   meter->group[made].group, &desc,
 						   &pool->queries[made]))
 		made++;
-	if (made == meter->groups && !xs_ze.zeEventPool.pfnCreate(meter->context, &events, 1,
-								  &meter->device, &pool->events))
+	if (made == meter->groups &&
+	    !xs_ze.zeEventPool.pfnCreate(meter->context, &events, 1, &meter->device, &pool->events))
 		return true;
 	destroy_pools(pool, made);
 	return false;
@@ -190,8 +190,9 @@ static bool end(struct xs_ze_query *query, uint32_t groups, ze_command_list_hand
 	bool ended = true;
 
 	while (groups--)
-		ended &= !xs_ze.zetCommandList.pfnAppendMetricQueryEnd(
-			list, query->handle[groups], groups ? NULL : event, 0, NULL);
+		ended &= !xs_ze.zetCommandList.pfnAppendMetricQueryEnd(list, query->handle[groups],
+								       groups ? NULL : event, 0,
+								       NULL);
 	return ended;
 }
 
@@ -202,8 +203,8 @@ static bool begin(struct xs_ze_query *query, ze_command_list_handle_t list, uint
 	uint32_t groups = query->meter->groups, begun = 0;
 
 	if (!nwait || !xs_ze.zeCommandList.pfnAppendWaitOnEvents(list, nwait, wait))
-		while (begun < groups && !xs_ze.zetCommandList.pfnAppendMetricQueryBegin(
-						 list, query->handle[begun]))
+		while (begun < groups &&
+		       !xs_ze.zetCommandList.pfnAppendMetricQueryBegin(list, query->handle[begun]))
 			begun++;
 	if (begun == groups)
 		return true;

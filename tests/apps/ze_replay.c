@@ -1,14 +1,15 @@
 /*
  * Work that is executed by other ways than lists in queues and commands in immediate lists:
  *	ze_replay lists|graph|fork|mutable|newer|imported|ipc|opened|counter [EXECUTIONS]
- *[--in-order] [--event] [--older] [--into] [--step] [--numbers] lists: a regular list appended to an immediate
- *one; graph: captured from an immediate list; fork: from two, the second of which waits for the
- *first one; mutable: a regular list that is changed between its executions; newer: lists, kernels,
- *copies and fills by the functions of versions 1.14 and 1.16; ipc: events of a pool that another
- *process may open; opened: of one that was opened; counter: events that count, of no pool. --older:
- *graphs by the functions that Intel's driver had first; --into: and captured into one that was made
- *before. --numbers (mutable): commands that are no kernels have numbers, too. --step (lists, graph): waits for a line before it makes what is executed, and before it
- *executes that. Prints how many kernels and groups were launched.
+ *[--in-order] [--event] [--older] [--into] [--step] [--numbers] lists: a regular list appended to
+ *an immediate one; graph: captured from an immediate list; fork: from two, the second of which
+ *waits for the first one; mutable: a regular list that is changed between its executions; newer:
+ *lists, kernels, copies and fills by the functions of versions 1.14 and 1.16; ipc: events of a pool
+ *that another process may open; opened: of one that was opened; counter: events that count, of no
+ *pool. --older: graphs by the functions that Intel's driver had first; --into: and captured into
+ *one that was made before. --numbers (mutable): commands that are no kernels have numbers, too.
+ *--step (lists, graph): waits for a line before it makes what is executed, and before it executes
+ *that. Prints how many kernels and groups were launched.
  */
 #include "ze_app.h"
 

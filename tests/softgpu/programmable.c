@@ -41,8 +41,7 @@ static uint32_t kinds(void)
 	const char *how = getenv("SOFTGPU_PROGRAMMABLE");
 
 	return ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_TIME_BASED |
-	       (how && !strcmp(how, "time") ? 0
-					    : ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_EVENT_BASED);
+	       (how && !strcmp(how, "time") ? 0 : ZET_METRIC_GROUP_SAMPLING_TYPE_FLAG_EVENT_BASED);
 }
 
 /* What all groups begin with. */
@@ -151,16 +150,14 @@ ze_result_t sg_zetDeviceCreateMetricGroupsFromMetricsExp(zet_device_handle_t dev
 			all[2 + k] = made->metric;
 			programmed[k] = made->of;
 		}
-		*group = (struct metric_group){
-			.name = strdup(prefix),
-			.description = strdup(description),
-			.sampling = kinds(),
-			.domain = 2,
-			.metrics = all,
-			.count = 2 + each,
-			.programmed = programmed,
-			.device = ((struct sg_device *)device)->root
-		};
+		*group = (struct metric_group){ .name = strdup(prefix),
+						.description = strdup(description),
+						.sampling = kinds(),
+						.domain = 2,
+						.metrics = all,
+						.count = 2 + each,
+						.programmed = programmed,
+						.device = ((struct sg_device *)device)->root };
 		ret[i] = (zet_metric_group_handle_t)group;
 	}
 	return SG_OK;

@@ -22,8 +22,8 @@
 
 struct section {
 	struct xs_output out;
-	uint32_t device; /* as its API counts it */
-	uint8_t source;	 /* enum xs_source */
+	uint32_t device;  /* as its API counts it */
+	uint8_t source;	  /* enum xs_source */
 	char *path;	  /* NULL: it has no name, and is copied at the end */
 	uint32_t columns; /* of its header */
 	uint32_t id;	  /* of the run whose row came last; 0: none */
