@@ -78,7 +78,8 @@ int main(int argc, char **argv)
 	int error;
 
 	if (pid <= 0) {
-		fprintf(stderr, "xstrace-stacks: xstrace starts this program; see xstrace --help\n");
+		fprintf(stderr,
+			"xstrace-stacks: xstrace starts this program; see xstrace --help\n");
 		return 1;
 	}
 	limit(RLIMIT_CORE, 0);

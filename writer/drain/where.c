@@ -1,11 +1,11 @@
 /*
- * Where threads are, when somebody asks (--stacks), nothing is recorded (--watchdog), or a signal is
- * about to end a process (--stacks-on-crash).
+ * Where threads are, when somebody asks (--stacks), nothing is recorded (--watchdog), or a signal
+ * is about to end a process (--stacks-on-crash).
  *
  * A program of its own looks at each process (stacks/): what it reads there may be made to crash it
- * or to keep it, and this process goes on reading rings meanwhile. It prints into a file that has no
- * name, which is read when it has ended. Files are searched for names only then, when the threads
- * have long gone on.
+ * or to keep it, and this process goes on reading rings meanwhile. It prints into a file that has
+ * no name, which is read when it has ended. Files are searched for names only then, when the
+ * threads have long gone on.
  */
 #include "where.h"
 
@@ -281,9 +281,9 @@ static void begin(struct xs_loop *loop, uint32_t reasons)
 	     p = p->next)
 		if (p->watched > 0 && !is_sampler(&loop->run, p) && !xs_process_ended(p) &&
 		    !xs_loop_superseded(loop, p))
-			where->looks[where->count++] = (struct look){
-				.serial = p->serial, .watched = p->watched, .fd = -1
-			};
+			where->looks[where->count++] = (struct look){ .serial = p->serial,
+								      .watched = p->watched,
+								      .fd = -1 };
 }
 
 /* ---- what is told ---- */
@@ -345,8 +345,9 @@ static void tell_reason(const struct xs_loop *loop)
 		xs_tell("[WARNING] Signal %u (%s) is about to end a process, in its thread %u. The "
 			"threads of the run are here:\n",
 			(unsigned)(where->crash & 0xff),
-			sigabbrev_np((int)(where->crash & 0xff)) ? sigabbrev_np((int)(where->crash & 0xff))
-								 : "?",
+			sigabbrev_np((int)(where->crash & 0xff))
+				? sigabbrev_np((int)(where->crash & 0xff))
+				: "?",
 			(unsigned)(where->crash >> 8));
 	else
 		xs_tell("[WARNING] The run has recorded nothing for %.1f s. Its threads are "
