@@ -26,13 +26,6 @@ static void limit(int which, rlim_t most)
 	(void)setrlimit(which, &(struct rlimit){ most, most });
 }
 
-void xs_print_text(const char *text, const char *end)
-{
-	for (; *text; text++)
-		putchar((unsigned char)*text < ' ' ? '?' : *text);
-	(void)fputs(end, stdout);
-}
-
 static void print_frame(uintptr_t address)
 {
 	struct xs_module *module = xs_module_of(address - 1);

@@ -97,7 +97,7 @@ void xs_python_look(pid_t pid);
 void xs_python_copy(struct xs_threads *threads);
 void xs_python_print(const struct xs_thread *thread);
 
-/* ---- main.c ---- */
+/* ---- print.c ---- */
 
 /* A text of the program's or the kernel's making, as a part of one line, and what comes behind it.
  */
