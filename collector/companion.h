@@ -31,8 +31,8 @@ uint32_t xs_companion_intern(const char *text, uint32_t length, uint32_t scope);
 void xs_companion_rank(int32_t rank, int32_t world_size);
 
 /*
- * The signal is about to end this process: waits until the drain process has seen where threads are,
- * two seconds at most. Usable in any context.
+ * The signal is about to end this process: waits until the drain process has seen where threads
+ * are, two seconds at most. Usable in any context.
  */
 void xs_companion_crash(int number);
 

@@ -96,7 +96,7 @@ EXPORT int sigaction(int number, const struct sigaction *action, struct sigactio
 
 EXPORT handler *signal(int number, handler *action)
 {
-	static _Atomic(handler *(*)(int, handler *)) real;
+	static _Atomic(handler * (*)(int, handler *)) real;
 	handler *(*function)(int, handler *) = atomic_load_explicit(&real, memory_order_relaxed);
 	const struct sigaction as_default = { .sa_handler = SIG_DFL };
 	struct sigaction old;

@@ -405,8 +405,8 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 			environment[count++] = *one; /* without it PyTorch leaves dynolog to us */
 	xs_run_variable(run, launch->dir, launch->control);
 	added[n++] = variable(XS_ENV_RUN, run, "", NULL);
-	added[n++] = preload(library, wants_mpi ? mpi : NULL,
-			     options->stacks_on_crash ? crash : NULL);
+	added[n++] =
+		preload(library, wants_mpi ? mpi : NULL, options->stacks_on_crash ? crash : NULL);
 	/*
 	 * or gcc's AddressSanitizer ends each program that is built with it, since our library
 	 * comes before its runtime; the user's word is last

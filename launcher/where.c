@@ -46,9 +46,8 @@ static int show(const struct xs_launch *launch, const char *session)
 {
 	struct xs_control *control = launch->control;
 	/* pairs with the acquire of the drain process */
-	uint32_t number = atomic_fetch_add_explicit(&control->stacks_asked, 1,
-						    memory_order_release) +
-			  1;
+	uint32_t number =
+		atomic_fetch_add_explicit(&control->stacks_asked, 1, memory_order_release) + 1;
 
 	xs_doorbell_ring(&launch->mailbox->bell);
 	while (!served(control, number)) {

@@ -26,13 +26,6 @@ static void limit(int which, rlim_t most)
 	(void)setrlimit(which, &(struct rlimit){ most, most });
 }
 
-void xs_print_text(const char *text, const char *end)
-{
-	for (; *text; text++)
-		putchar((unsigned char)*text < ' ' ? '?' : *text);
-	(void)fputs(end, stdout);
-}
-
 static void print_frame(uintptr_t address)
 {
 	struct xs_module *module = xs_module_of(address - 1);
@@ -78,7 +71,8 @@ int main(int argc, char **argv)
 	int error;
 
 	if (pid <= 0) {
-		fprintf(stderr, "xstrace-stacks: xstrace starts this program; see xstrace --help\n");
+		fprintf(stderr,
+			"xstrace-stacks: xstrace starts this program; see xstrace --help\n");
 		return 1;
 	}
 	limit(RLIMIT_CORE, 0);

@@ -66,14 +66,15 @@ bool xs_modules_read(pid_t pid)
 	file = fopen(name, "re");
 	modules = calloc(MODULES, sizeof(*modules));
 	code = calloc(MODULES, sizeof(*code));
-	for (unsigned n = 0; file && modules && code && n < LINES && getline(&line, &room, file) > 0; n++) {
+	for (unsigned n = 0;
+	     file && modules && code && n < LINES && getline(&line, &room, file) > 0; n++) {
 		unsigned long start, end, offset;
 		char rights[8];
 		int at = 0;
 
 		line[strcspn(line, "\n")] = '\0';
-		if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %n", &start, &end, rights, &offset,
-			   &at) < 4 ||
+		if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %n", &start, &end, rights, &offset, &at) <
+			    4 ||
 		    !at)
 			continue;
 		add(start, end, offset, line + at);

@@ -1,6 +1,6 @@
 /*
- * The Python functions of a process's threads: which they are is read while the threads stand still,
- * what they are called when they have gone on.
+ * The Python functions of a process's threads: which they are is read while the threads stand
+ * still, what they are called when they have gone on.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  *
  * They are seized, which sends no signal, and interrupted: a system call that is interrupted so
  * begins anew, but for a few (docs/STACKS.md). All threads are seized first and then interrupted,
- * so the first stands still for hardly longer than the last. What is read of them meanwhile is their
- * registers and stacks. If this program dies, the kernel lets them go.
+ * so the first stands still for hardly longer than the last. What is read of them meanwhile is
+ * their registers and stacks. If this program dies, the kernel lets them go.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,9 +19,9 @@
 
 #include "stacks.h"
 
-#define ROUNDS	    4		  /* looks for threads that have begun meanwhile */
-#define PATIENCE_NS 150000000u	  /* until all stand still: one may be in the middle of vfork() */
-#define STACK	    (256u << 10)  /* that is copied of a thread, */
+#define ROUNDS	    4		   /* looks for threads that have begun meanwhile */
+#define PATIENCE_NS 150000000u	   /* until all stand still: one may be in the middle of vfork() */
+#define STACK	    (256u << 10)   /* that is copied of a thread, */
 #define STACKS	    (128ull << 20) /* and of all */
 
 static uint64_t now(void)
@@ -78,8 +78,7 @@ static size_t find_new(struct xs_threads *threads)
 	while (dir && (entry = readdir(dir))) {
 		struct xs_thread thread = { .tid = (pid_t)strtol(entry->d_name, NULL, 10) };
 
-		if (thread.tid <= 0 || find(threads, thread.tid) ||
-		    !look_at(threads->pid, &thread))
+		if (thread.tid <= 0 || find(threads, thread.tid) || !look_at(threads->pid, &thread))
 			continue;
 		if (threads->count == XS_THREADS_MAX) {
 			threads->more = true;
@@ -263,8 +262,9 @@ void xs_say_why_not(FILE *out, pid_t pid, int error)
 		fprintf(out, "a sandbox forbids ptrace() (of a container: --cap-add SYS_PTRACE, or "
 			     "--security-opt with a seccomp profile that allows it)\n");
 	else if (scope == 1)
-		fprintf(out, "kernel.yama.ptrace_scope is 1, and the program has named somebody else "
-			     "with PR_SET_PTRACER, or has not joined the run\n");
+		fprintf(out,
+			"kernel.yama.ptrace_scope is 1, and the program has named somebody else "
+			"with PR_SET_PTRACER, or has not joined the run\n");
 	else
 		fprintf(out, "the kernel does not allow it; this user lacks CAP_SYS_PTRACE\n");
 }

@@ -34,9 +34,9 @@ struct xs_thread {
 	int signal;    /* that it is to get when it goes on */
 	int error;     /* errno: why it was not seized; 0: it was */
 	struct user_regs_struct registers;
-	uintptr_t stack;      /* the copy's first address, */
-	size_t stack_bytes;   /* its size */
-	unsigned char *bytes; /* and what was there */
+	uintptr_t stack;		/* the copy's first address, */
+	size_t stack_bytes;		/* its size */
+	unsigned char *bytes;		/* and what was there */
 	struct xs_python_frame *python; /* python.c; NULL: none */
 	uint32_t python_count;
 	bool python_more;
@@ -97,16 +97,17 @@ void xs_python_look(pid_t pid);
 void xs_python_copy(struct xs_threads *threads);
 void xs_python_print(const struct xs_thread *thread);
 
-/* ---- main.c ---- */
+/* ---- print.c ---- */
 
-/* A text of the program's or the kernel's making, as a part of one line, and what comes behind it. */
+/* A text of the program's or the kernel's making, as a part of one line, and what comes behind it.
+ */
 void xs_print_text(const char *text, const char *end);
 
 /* ---- walk.c ---- */
 
 /*
- * Return addresses, innermost first. Where an instruction was interrupted, which called nobody, it is
- * one behind its own: so each one's code lies before it.
+ * Return addresses, innermost first. Where an instruction was interrupted, which called nobody, it
+ * is one behind its own: so each one's code lies before it.
  */
 size_t xs_walk(const struct xs_thread *thread, uintptr_t *frames, size_t room, bool *ret_more);
 

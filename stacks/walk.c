@@ -12,8 +12,8 @@
 
 /* libunwind exports it for this purpose, and declares it in no header that is installed. */
 extern int _Ux86_64_dwarf_search_unwind_table(unw_addr_space_t space, unw_word_t ip,
-					      unw_dyn_info_t *table, unw_proc_info_t *ret,
-					      int need, void *user);
+					      unw_dyn_info_t *table, unw_proc_info_t *ret, int need,
+					      void *user);
 
 #define RULES 4096 /* of frames, that libunwind keeps */
 
@@ -130,8 +130,8 @@ static unw_addr_space_t make_space(void)
 }
 
 /*
- * Where a signal's handler returns to: what it interrupted is the next frame. libunwind says so only
- * of frames that have no call frame information.
+ * Where a signal's handler returns to: what it interrupted is the next frame. libunwind says so
+ * only of frames that have no call frame information.
  */
 static bool is_trampoline(uintptr_t address)
 {
@@ -139,8 +139,7 @@ static bool is_trampoline(uintptr_t address)
 	static const unsigned char code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 	unsigned char there[sizeof(code)];
 
-	return xs_memory_read(address, there, sizeof(there)) &&
-	       !memcmp(there, code, sizeof(code));
+	return xs_memory_read(address, there, sizeof(there)) && !memcmp(there, code, sizeof(code));
 }
 
 size_t xs_walk(const struct xs_thread *thread, uintptr_t *frames, size_t room, bool *ret_more)

@@ -37,6 +37,7 @@ MAY_USE = {
     "launcher": ["common", "writer/base"],
     "devices": ["common"],
     "sampler": ["common", "include/xstrace", "library"],
+    "stacks": ["common"],
 }
 # of a folder that may be used in part, the headers that may be included
 IN_PART = {

@@ -72,6 +72,9 @@ BAD = [
     ("--pause a --resume a", 125, "give one of --pause and --resume"),
     ("--recover d --device-list", 125, "give one of --recover and --device-list"),
     ("--dump a true", 125, "--dump takes no application (true)"),
+    ("--stacks a true", 125, "--stacks takes no application (true)"),
+    ("--stacks a --stop b", 125, "give one of --stop and --stacks"),
+    ("--watchdog soon true", 125, "--watchdog"),
     ("--device-list true", 125, "--device-list takes no application (true)"),
     ("", 125, "no application"),
     ("-h", 125, "no application"),
@@ -174,6 +177,7 @@ VALUES = {
     "flight-recorder": "10s",
     "flight-memory": "16M",
     "trigger": "task:step>50ms",
+    "watchdog": "30s",
     "session": "options",
     "teardown-on-signal": "15",
     "backlog": "16M",
@@ -186,7 +190,7 @@ WITH = {
     "flight-memory": [CHROME, "--flight-recorder=1"],
     "trigger": [CHROME, "--flight-recorder=1"],
 }
-ALONE = ("recover", "pause", "resume", "stop", "dump", "device-list", "metric-list", "version", "help")
+ALONE = ("recover", "pause", "resume", "stop", "dump", "stacks", "device-list", "metric-list", "version", "help")
 ROWS = [row for row in TABLE if row[2] not in ALONE]
 
 

@@ -306,8 +306,8 @@ static void *spoil(void *arg)
 {
 	static const uintptr_t words[] = { 0, 8, 0x4141414141414141, (uintptr_t)-8, 1 };
 	long n = (long)arg;
-	uintptr_t *stack = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uintptr_t *stack =
+		mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uintptr_t *top = stack + (1 << 13) - (n % 4 ? 64 : 1);
 
 	/* frames that lead to each other for ever, to code that is none, or to the end of memory */

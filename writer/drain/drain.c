@@ -249,7 +249,7 @@ static void drain_loop(struct xs_loop *loop)
 		uint32_t rung = atomic_load_explicit(&bell->rung, memory_order_relaxed);
 		uint32_t joined = atomic_load_explicit(&mailbox->joined, memory_order_acquire);
 		uint64_t read, window = xs_window_follow(&loop->window, &loop->run), sleep;
-		bool soon = false, busy, looking;
+		bool soon = false, busy;
 
 		xs_loop_hear(loop);
 		if (xs_demand_serve(&loop->run, &loop->processes, &window))
@@ -270,7 +270,7 @@ static void drain_loop(struct xs_loop *loop)
 		read = read_rings(loop);
 		loop->dumping = xs_loop_serve_dumps(loop);
 		xs_loop_serve_cuts(loop);
-		looking = xs_where_serve(loop);
+		soon |= xs_where_serve(loop);
 		if (read >= 65536 && ++loop->busy % BUSY_TURNS)
 			continue; /* a lot: more is on its way */
 		restrain(loop, read);
@@ -287,7 +287,6 @@ static void drain_loop(struct xs_loop *loop)
 			xs_lost_look(&loop->lost, &loop->run, loop->processes);
 		busy = loop->dumping || xs_loop_wants_dump(loop);
 		soon |= busy || loop->defers;
-		soon |= looking;
 		if (!soon && over(loop) && !has_news(loop, joined))
 			return;
 		if (!busy)

@@ -30,10 +30,10 @@ struct xs_loop {
 	bool crashed;		  /* and one of them so that it is to be written */
 	bool dumping;
 	struct xs_lost lost;
-	struct xs_kmd *kmd;  /* NULL: not wanted, or over */
+	struct xs_kmd *kmd;	/* NULL: not wanted, or over */
 	struct xs_where *where; /* NULL: nobody asks where threads are */
-	uint64_t patience;   /* added to the sleep: it grows while nothing happens */
-	uint32_t busy, vain; /* turns in a row with a lot to read, with nothing */
+	uint64_t patience;	/* added to the sleep: it grows while nothing happens */
+	uint32_t busy, vain;	/* turns in a row with a lot to read, with nothing */
 	uint64_t vain_since;
 	bool defers;		/* records are only moved: backlog.h */
 	uint64_t progress_told; /* CLOCK_MONOTONIC; 0: the application has not ended */

@@ -1,18 +1,17 @@
 /*
- * Where threads are, when somebody asks (--stacks), nothing is recorded (--watchdog), or a signal is
- * about to end a process (--stacks-on-crash).
+ * Where threads are, when somebody asks (--stacks), nothing is recorded (--watchdog), or a signal
+ * is about to end a process (--stacks-on-crash).
  *
  * A program of its own looks at each process (stacks/): what it reads there may be made to crash it
- * or to keep it, and this process goes on reading rings meanwhile. It prints into a file that has no
- * name, which is read when it has ended. Files are searched for names only then, when the threads
- * have long gone on.
+ * or to keep it, and this process goes on reading rings meanwhile. It prints into a file that has
+ * no name, which is read when it has ended. Files are searched for names only then, when the
+ * threads have long gone on.
  */
 #include "where.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,6 @@
 #define AT_ONCE	    8u		 /* programs that look */
 #define PROCESSES   256u	 /* of the run, that are looked at */
 #define PATIENCE_NS 10000000000u /* for all of them; half a second each, mostly some ms */
-#define LINES_MAX   (8u << 20)	 /* bytes */
 #define TOLD_MAX    (64u << 20)	 /* bytes that such a program may print */
 #define CRASHES_MAX 32u		 /* that are told of a run: who counts them is not believed */
 
@@ -52,30 +50,6 @@ struct xs_where {
 	uint64_t heads, since;
 	bool stall_told;
 };
-
-void xs_lines_add(struct xs_lines *lines, const char *format, ...)
-{
-	va_list args;
-	char *grown;
-	int n;
-
-	if (lines->room - lines->length < 8192 && lines->room < LINES_MAX) {
-		grown = realloc(lines->text, 2 * lines->room + 16384);
-		if (!grown)
-			return;
-		lines->text = grown;
-		lines->room = 2 * lines->room + 16384;
-	}
-	if (lines->room - lines->length < 8192)
-		return;
-	va_start(args, format);
-	n = vsnprintf(lines->text + lines->length, lines->room - lines->length, format, args);
-	va_end(args);
-	if (n > 0 && (size_t)n < lines->room - lines->length)
-		lines->length += (size_t)n;
-	else
-		lines->text[lines->length] = '\0';
-}
 
 struct xs_where *xs_where_open(const struct xs_run *run)
 {
@@ -281,9 +255,9 @@ static void begin(struct xs_loop *loop, uint32_t reasons)
 	     p = p->next)
 		if (p->watched > 0 && !is_sampler(&loop->run, p) && !xs_process_ended(p) &&
 		    !xs_loop_superseded(loop, p))
-			where->looks[where->count++] = (struct look){
-				.serial = p->serial, .watched = p->watched, .fd = -1
-			};
+			where->looks[where->count++] = (struct look){ .serial = p->serial,
+								      .watched = p->watched,
+								      .fd = -1 };
 }
 
 /* ---- what is told ---- */
@@ -345,8 +319,9 @@ static void tell_reason(const struct xs_loop *loop)
 		xs_tell("[WARNING] Signal %u (%s) is about to end a process, in its thread %u. The "
 			"threads of the run are here:\n",
 			(unsigned)(where->crash & 0xff),
-			sigabbrev_np((int)(where->crash & 0xff)) ? sigabbrev_np((int)(where->crash & 0xff))
-								 : "?",
+			sigabbrev_np((int)(where->crash & 0xff))
+				? sigabbrev_np((int)(where->crash & 0xff))
+				: "?",
 			(unsigned)(where->crash >> 8));
 	else
 		xs_tell("[WARNING] The run has recorded nothing for %.1f s. Its threads are "

@@ -21,8 +21,8 @@ void xs_lines_add(struct xs_lines *lines, const char *format, ...)
 /* ---- where_told.c ---- */
 
 /*
- * What xstrace-stacks has printed of a process (with a NUL behind it), as lines and into its trace. `told` is changed;
- * `how` the program ended, as from waitpid().
+ * What xstrace-stacks has printed of a process (with a NUL behind it), as lines and into its trace.
+ * `told` is changed; `how` the program ended, as from waitpid().
  */
 void xs_where_tell(struct xs_process *process, char *told, int how, uint64_t tick,
 		   struct xs_lines *lines);

@@ -1,7 +1,7 @@
 /*
- * What xstrace-stacks has printed of a process (stacks/main.c says how), as a person reads it and as
- * instants of its trace. It comes from a program that has read hostile memory: it is believed no more
- * than that.
+ * What xstrace-stacks has printed of a process (stacks/main.c says how), as a person reads it and
+ * as instants of its trace. It comes from a program that has read hostile memory: it is believed no
+ * more than that.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -256,8 +256,8 @@ static void tell_alike(struct told *told, uint32_t from, struct xs_lines *lines)
 	count = 0;
 	for (uint32_t i = from; i < told->count; i++)
 		if (same(first, &told->threads[i]) && count++ < LISTED)
-			xs_lines_add(lines, "%s %s %u", count > 1 ? "," : "",
-				     told->threads[i].name, told->threads[i].tid);
+			xs_lines_add(lines, "%s %s %u", count > 1 ? "," : "", told->threads[i].name,
+				     told->threads[i].tid);
 	xs_lines_add(lines, "%s\n", count > LISTED ? ", …" : "");
 	if (first->not_held)
 		xs_lines_add(lines, "    did not stop in time: it is in a system call that nothing "
