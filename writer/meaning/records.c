@@ -271,7 +271,8 @@ static void read_called(struct xs_track *track, const struct xs_called_record *r
 
 	if (size < sizeof(*record))
 		return;
-	if (record->duration > tick || !record->calls) {
+	if (record->duration > tick || !record->calls ||
+	    !xs_track_believes(track, &record->event, 0)) {
 		process->corrupt++;
 		return;
 	}
