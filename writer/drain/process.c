@@ -226,8 +226,9 @@ static void tell_unseen(const struct xs_process *process)
 					 "does is shown without names, places and sizes",
 		[XS_UNSEEN_PYTHON] = "its interpreter is older than Python 3.8, newer than 3.13 or "
 				     "without a GIL, and its functions are not traced",
-		[XS_UNSEEN_PYTHON_PROFILER] = "it has a profiler of its own, which keeps its place: "
-					      "functions of Python are not traced beside it",
+		[XS_UNSEEN_PYTHON_PROFILER] =
+			"it has a profiler of its own, which keeps its place: "
+			"functions of Python are not traced beside it",
 		[XS_UNSEEN_XPTI_SECOND] = "it uses a second XPTI framework, whose runtime is not "
 					  "traced",
 	};

@@ -381,8 +381,7 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_WAITED:
 	case XS_OWN_TIME:
 	case XS_THREAD_NAMED:
-	case XS_TEAM:
-	case XS_CALLED:
+	case XS_TEAM ... XS_CALLED:
 		read_of_other(track, event, size);
 		return;
 	case XS_ACTIVITY:
