@@ -90,6 +90,9 @@ const struct xs_option xs_option_table[] = {
 	     "Report each parallel region: its time, waits and imbalance"),
 	FLAG(0, "chrome-sycl-logging", chrome_sycl,
 	     "Trace SYCL's runtime: commands, waits, memory, Unified Runtime"),
+	MAYBE_TEXT(0, "python-stacks", python_stacks, "MODULE,...", "all",
+		   "Trace functions of Python: all, only those of these modules, or with -MODULE "
+		   "all but those; with -h a table of them"),
 	TEXT(0, "chrome-kmd-logging", kmd_script, "SCRIPT",
 	     "Trace the kernel's side with a bpftrace script beside the application, into "
 	     "oskmd.<pid>.json (needs root)"),

@@ -89,6 +89,7 @@ struct xs_options {
 	/* a bit for each event (cpu_events.h): of the application, of its tasks; set by the
 	 * launcher */
 	uint32_t cpu_events, cpu_events_of_tasks;
+	char python_stacks[XS_PATH_MAX]; /* modules, "all"; empty: not wanted */
 	char output[XS_PATH_MAX];
 	char output_dir[XS_PATH_MAX]; /* --result-dir's too */
 	char result_dir[XS_PATH_MAX];

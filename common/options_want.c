@@ -6,7 +6,7 @@ bool xs_want_chrome(const struct xs_options *o)
 {
 	return o->chrome_call || o->chrome_kernel || o->chrome_device || o->chrome_itt ||
 	       o->chrome_ccl || o->chrome_dnn || o->chrome_mpi || o->chrome_sycl ||
-	       o->chrome_openmp || o->system_metrics;
+	       o->chrome_openmp || o->system_metrics || o->python_stacks[0];
 }
 
 bool xs_want_stacks(const struct xs_options *options)

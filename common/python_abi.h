@@ -42,7 +42,8 @@ static const struct xs_python_layout xs_python_layouts[] = {
 /* Members of the table at the start of _PyRuntime, in words. */
 enum xs_python_debug_offset {
 	XS_PYTHON_COOKIE,
-	XS_PYTHON_VERSION, /* PY_VERSION_HEX */
+	XS_PYTHON_VERSION,	 /* PY_VERSION_HEX */
+	XS_PYTHON_FREE_THREADED, /* 1: an interpreter without a GIL */
 	XS_PYTHON_INTERPRETERS = 5,
 	XS_PYTHON_NEXT_INTERPRETER = 8,
 	XS_PYTHON_THREADS = 9,
@@ -67,12 +68,17 @@ enum xs_python_debug_offset {
 /* The same in all of these versions. */
 #define XS_PYTHON_TYPE		      8u  /* of an object: its type */
 #define XS_PYTHON_TEXT_LENGTH	      16u /* characters */
+#define XS_PYTHON_TEXT_HASH	      24u
 #define XS_PYTHON_TEXT_STATE	      32u /* bits: kind (1, 2 or 4 bytes each), compact, ASCII */
 #define XS_PYTHON_TEXT_KIND(state)    ((state) >> 2 & 7)
 #define XS_PYTHON_TEXT_COMPACT(state) ((state) >> 5 & 1)
 #define XS_PYTHON_TEXT_ASCII(state)   ((state) >> 6 & 1)
 #define XS_PYTHON_BYTES_SIZE	      16u
 #define XS_PYTHON_BYTES		      32u
+
+/* Up to 3.11. A thread state: its profile function. A frame object: its frame (3.11). */
+#define XS_PYTHON_PROFILE(minor) ((minor) < 11 ? 56u : 64u)
+#define XS_PYTHON_FRAME_OF	 24u
 
 /* A frame that is no function's: where C has called the interpreter (3.12 and later). */
 #define XS_PYTHON_OWNED_BY_C 3u

@@ -34,6 +34,7 @@ static bool layout_from_runtime(struct xs_python *python)
 	for (uint32_t i = XS_PYTHON_INTERPRETERS; i < XS_PYTHON_DEBUG_WORDS; i++)
 		if (word[i] > OFFSET_MAX)
 			return false;
+	python->free_threaded = word[XS_PYTHON_FREE_THREADED];
 #define OFFSET(of) ((uint32_t)word[XS_PYTHON_##of])
 	python->layout = (struct xs_python_layout){
 		.interpreters = OFFSET(INTERPRETERS),

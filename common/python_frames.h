@@ -24,6 +24,7 @@ struct xs_python {
 	uint64_t runtime;   /* address of _PyRuntime */
 	uint64_t code_type; /* address of PyCode_Type; 0: not known */
 	uint32_t minor;	    /* 11: Python 3.11 */
+	bool free_threaded; /* it has no GIL */
 	struct xs_python_layout layout;
 };
 

@@ -96,6 +96,7 @@ enum xs_kind {
 	XS_CPU,	    /* what processors have counted so far; struct xs_cpu_record */
 	/* a thread has done its part of a parallel region; struct xs_team_record */
 	XS_TEAM,
+	XS_CALLED, /* calls that no other record tells; struct xs_called_record */
 };
 
 /* Who made the record: a row of writer/meaning/backends.c. Tables of reports come in this order. */
@@ -366,6 +367,13 @@ struct xs_team_record {
 };
 static_assert(sizeof(struct xs_team_record) == 64, "a cache line");
 #define XS_TEAM_FLAG_MORE 1
+
+/* Further calls of a function, which are only counted; event.name: the function's. */
+struct xs_called_record {
+	struct xs_event event;
+	uint64_t calls, duration; /* of all of them together, ticks */
+};
+static_assert(sizeof(struct xs_called_record) == 32, "multiple of 16");
 
 /*
  * Which commands of a queue a call has waited for. Those before it in a queue that keeps its order

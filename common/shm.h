@@ -224,7 +224,10 @@ enum xs_unseen {
 	XS_UNSEEN_XPTI_NONE,
 	XS_UNSEEN_XPTI_NEWER,
 	XS_UNSEEN_XPTI_SECOND,
-	XS_SEEN_OPENMP /* the other way round: a runtime of OpenMP's tells us what it does */
+	XS_UNSEEN_PYTHON,
+	XS_UNSEEN_PYTHON_PROFILER,
+	XS_SEEN_OPENMP, /* the other way round: a runtime of OpenMP's tells us what it does */
+	XS_SEEN_PYTHON, /* likewise, an interpreter of Python's */
 };
 
 #define XS_ARGUMENTS_MAX 1024u

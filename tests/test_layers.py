@@ -19,6 +19,7 @@ MAY_USE = {
     "interpose/mpi": ["common", "collector"],
     "gpu/base": ["common", "collector"],
     "interpose/openmp": BACKEND,
+    "interpose/python": BACKEND,
     **{f"gpu/{path.name}": BACKEND for path in sorted((ROOT / "gpu").iterdir()) if path.is_dir() and path.name != "base"},
     "writer/base": ["common"],
     "writer/formats": [],

@@ -163,6 +163,7 @@ VALUES = {
     "result-dir": "results",
     "call-stacks": "32",
     "system-metrics": "50",
+    "python-stacks": "app,-json",
     "chrome-kmd-logging": "/dev/null",
     "delay": "20ms",
     "duration": "1.5s",

@@ -379,6 +379,13 @@ static void tell_no_openmp(const struct xs_loop *loop)
 			"LD_PRELOAD=libomp.so.5\n");
 }
 
+static void tell_no_python(const struct xs_loop *loop)
+{
+	if (loop->run.options->python_stacks[0] && !loop->run.saw_python && !loop->run.flight &&
+	    !loop->run.recovering)
+		xs_tell("[INFO] --python-stacks: no interpreter of Python was seen\n");
+}
+
 int xs_drain(const char *dir, int channel)
 {
 	static struct xs_loop loop; /* large, and most of it is never touched */
@@ -396,6 +403,7 @@ int xs_drain(const char *dir, int channel)
 	tell_not_traced(&loop);
 	tell_not_asked(&loop);
 	tell_no_openmp(&loop);
+	tell_no_python(&loop);
 	if (loop.run.recovering && !loop.run.wrote_something)
 		xs_tell("[INFO] --recover %s: nothing was left to be written\n", loop.run.dir);
 	xs_backlog_close(&loop.run);

@@ -224,6 +224,11 @@ static void tell_unseen(const struct xs_process *process)
 					"without XPTI, or did not find libxptifw.so",
 		[XS_UNSEEN_XPTI_NEWER] = "its XPTI framework is newer than version 1; what SYCL "
 					 "does is shown without names, places and sizes",
+		[XS_UNSEEN_PYTHON] = "its interpreter is older than Python 3.8, newer than 3.13 or "
+				     "without a GIL, and its functions are not traced",
+		[XS_UNSEEN_PYTHON_PROFILER] =
+			"it has a profiler of its own, which keeps its place: "
+			"functions of Python are not traced beside it",
 		[XS_UNSEEN_XPTI_SECOND] = "it uses a second XPTI framework, whose runtime is not "
 					  "traced",
 	};
@@ -326,6 +331,7 @@ static void finish_tracks(struct xs_process *process)
 	xs_cuda_metrics_end(process);
 	process->unmeasured += xs_cuda_unjoined(process);
 	process->unsampled = atomic_load(&process->file->unsampled);
+	run->saw_python |= atomic_load(&process->file->unseen) >> XS_SEEN_PYTHON & 1;
 	run->saw_openmp |= atomic_load(&process->file->unseen) >> XS_SEEN_OPENMP & 1;
 	process->host_ns = now - xs_process_ns(process, process->join_tick);
 	xs_process_commit(process);

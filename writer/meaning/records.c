@@ -263,6 +263,24 @@ static void read_team(struct xs_track *track, const struct xs_team_record *recor
 		XS_TELL_SINKS(process, team, process, &team);
 }
 
+static void read_called(struct xs_track *track, const struct xs_called_record *record,
+			uint32_t size)
+{
+	struct xs_process *process = track->process;
+	uint64_t tick = record->event.tick;
+
+	if (size < sizeof(*record))
+		return;
+	if (record->duration > tick || !record->calls ||
+	    !xs_track_believes(track, &record->event, 0)) {
+		process->corrupt++;
+		return;
+	}
+	XS_TELL_SINKS(process, called, process, record->event.name, record->calls,
+		      xs_process_ns(process, tick) -
+			      xs_process_ns(process, tick - record->duration));
+}
+
 /* For which commands the call has waited whose record came before. */
 static void read_wait(struct xs_track *track, const struct xs_waited_record *record, uint32_t size)
 {
@@ -314,6 +332,8 @@ static void read_of_other(struct xs_track *track, const struct xs_event *event, 
 		xs_counted_read(track, (const void *)event, size);
 	else if (event->kind == XS_TEAM)
 		read_team(track, (const void *)event, size);
+	else if (event->kind == XS_CALLED)
+		read_called(track, (const void *)event, size);
 	else
 		read_wait(track, (const void *)event, size);
 }
@@ -361,7 +381,7 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_WAITED:
 	case XS_OWN_TIME:
 	case XS_THREAD_NAMED:
-	case XS_TEAM:
+	case XS_TEAM ... XS_CALLED:
 		read_of_other(track, event, size);
 		return;
 	case XS_ACTIVITY:

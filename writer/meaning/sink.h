@@ -241,6 +241,8 @@ struct xs_sink {
 	void (*place)(struct xs_process *process, const struct xs_kernel_place_record *place);
 	void (*device_used)(struct xs_process *process, const struct xs_event *event);
 	void (*team)(struct xs_process *process, const struct xs_team *team);
+	/* So many further calls of a function, which took so long together. */
+	void (*called)(struct xs_process *process, uint32_t name, uint64_t calls, uint64_t ns);
 	void (*mpi_call)(struct xs_track *track, const struct xs_mpi_call *call);
 	void (*mpi_work)(struct xs_process *process, const struct xs_mpi_work *work);
 	void (*communicator)(struct xs_track *track, const struct xs_mpi_member_record *record);

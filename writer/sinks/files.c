@@ -24,9 +24,9 @@
 
 /* In a directory of --result-dir; a report's suffix is that of its format. */
 static const char *const names[XS_FILE_COUNT] = {
-	"host_timing",	"device_timing",      "device_submission", "device_timeline",
-	"call_logging", "ccl_summary_report", "task_counters",	   "openmp_report",
-	"chrome_trace", "call_stacks",
+	"host_timing",	    "device_timing",	  "device_submission", "device_timeline",
+	"call_logging",	    "ccl_summary_report", "task_counters",     "openmp_report",
+	"python_functions", "chrome_trace",	  "call_stacks",
 };
 
 static bool is_report(enum xs_file kind)

@@ -175,6 +175,8 @@ static const char *const columns[XS_COL_COUNT] = {
 	"waited_ns",
 	"late_ns",
 	"imbalance_percent",
+	"self_ns",
+	"only_counted",
 };
 
 static void put_head(struct xs_report *report)

@@ -1,0 +1,115 @@
+/*
+ * Up to 3.11: a profile function of each thread's.
+ *
+ * It is of one thread, so who makes threads is watched: when _thread.start_new_thread() returns,
+ * the new thread is in the interpreter's list and has not run yet, because its maker has the
+ * interpreter's lock. Threads that C has made come with the next one.
+ *
+ * A program's own profiler (sys.setprofile(), cProfile) takes our place in the thread that sets it,
+ * and keeps it.
+ */
+#include "python_stacks.h"
+
+#include <string.h>
+
+#include "shm.h"
+
+enum {
+	EVENT_CALL,
+	EVENT_EXCEPTION,
+	EVENT_LINE,
+	EVENT_RETURN,
+	EVENT_C_CALL,
+	EVENT_C_EXCEPTION,
+	EVENT_C_RETURN
+};
+#define THREADS_MAX 65536u
+
+static const struct py_object *start_new_thread;
+static bool setting;
+
+static int heard(struct py_object *object, struct py_object *frame, int event,
+		 struct py_object *argument);
+
+/* In a thread of the interpreter's that has no profile function: its state is made ours for that.
+ */
+static void set_in(void *thread, void *own)
+{
+	const uint64_t *function =
+		(const uint64_t *)((const char *)thread + XS_PYTHON_PROFILE(py_here.minor));
+
+	if (*function)
+		return;
+	setting = true;
+	if (thread != own)
+		(void)py_api.PyThreadState_Swap(thread);
+	py_api.PyEval_SetProfile(heard, NULL);
+	if (thread != own)
+		(void)py_api.PyThreadState_Swap(own);
+	setting = false;
+}
+
+static void set_in_all(void)
+{
+	void *own = py_api.PyThreadState_Get(),
+	     *thread = py_api.PyInterpreterState_ThreadHead(py_api.PyInterpreterState_Main());
+
+	for (uint32_t i = 0; thread && i < THREADS_MAX; i++) {
+		set_in(thread, own);
+		thread = py_api.PyThreadState_Next(thread);
+	}
+}
+
+static const struct py_object *code_of(const struct py_object *frame)
+{
+	const char *of = (const char *)frame;
+
+	if (py_here.minor >= 11)
+		memcpy(&of, of + XS_PYTHON_FRAME_OF, sizeof(of));
+	memcpy(&of, of + py_here.layout.code, sizeof(of));
+	return (const void *)of;
+}
+
+static int heard(struct py_object *object, struct py_object *frame, int event,
+		 struct py_object *argument)
+{
+	(void)object;
+	if (event == EVENT_CALL || event == EVENT_RETURN) {
+		struct py_function *function = py_function(code_of(frame));
+
+		if (!function || !function->name)
+			return 0;
+		if (event == EVENT_CALL)
+			py_enter(function);
+		else
+			py_leave(function);
+	} else if (event == EVENT_C_RETURN && argument == start_new_thread) {
+		set_in_all();
+	}
+	return 0;
+}
+
+void py_profile_taken(void)
+{
+	if (setting || py_here.minor >= 12)
+		return;
+	xs_tell_unseen(XS_UNSEEN_PYTHON_PROFILER);
+	py_leave_all();
+}
+
+bool py_profile_start(void)
+{
+	struct py_object *modules = py_api.PySys_GetObject("modules");
+	struct py_object *module = modules ? py_api.PyDict_GetItemString(modules, "_thread") : NULL;
+
+	if (!module)
+		return false;
+	/* kept for ever */
+	start_new_thread = py_api.PyObject_GetAttrString(module, "start_new_thread");
+	if (!start_new_thread) {
+		py_api.PyErr_Clear();
+		return false;
+	}
+	set_in_all();
+	return true;
+}

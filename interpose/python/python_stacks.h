@@ -1,0 +1,84 @@
+/*
+ * What the files of this folder know of each other: functions of CPython become tasks of the domain
+ * "Python", on the threads where they run.
+ *
+ * All of it runs in threads that hold the interpreter's lock (GIL), so what is known of functions
+ * needs no lock of ours. Of interpreters without that lock, and of sub-interpreters with one of
+ * their own, nothing is traced.
+ */
+#ifndef XS_PYTHON_STACKS_H
+#define XS_PYTHON_STACKS_H
+
+#include "collector.h"
+#include "python_frames.h"
+
+/* Python's objects are places in memory to us; what is read of them is in common/python_abi.h. */
+struct py_object;
+
+/* ---- start.c ---- */
+
+/* The interpreter's functions, by their names in its C API. */
+#define PY_FUNCTIONS(F)                                                                   \
+	F(int, Py_IsInitialized, (void))                                                  \
+	F(struct py_object *, PySys_GetObject, (const char *))                            \
+	F(struct py_object *, PyDict_GetItemString, (struct py_object *, const char *))   \
+	F(struct py_object *, PyObject_GetAttrString, (struct py_object *, const char *)) \
+	F(struct py_object *, PyObject_CallMethod,                                        \
+	  (struct py_object *, const char *, const char *, ...))                          \
+	F(struct py_object *, PyCFunction_NewEx,                                          \
+	  (const void *, struct py_object *, struct py_object *))                         \
+	F(long, PyLong_AsLong, (struct py_object *))                                      \
+	F(void, PyErr_Clear, (void))                                                      \
+	F(void, Py_IncRef, (struct py_object *))                                          \
+	F(void, Py_DecRef, (struct py_object *))                                          \
+	F(void *, PyThreadState_Get, (void))                                              \
+	F(void *, PyThreadState_Swap, (void *))                                           \
+	F(void *, PyThreadState_Next, (void *))                                           \
+	F(void *, PyInterpreterState_Main, (void))                                        \
+	F(void *, PyInterpreterState_ThreadHead, (void *))                                \
+	F(void, PyEval_SetProfile,                                                        \
+	  (int (*)(struct py_object *, struct py_object *, int, struct py_object *),      \
+	   struct py_object *))
+#define PY_MEMBER(type, name, arguments) type(*name) arguments;
+struct py_api {
+	PY_FUNCTIONS(PY_MEMBER)
+	struct py_object *none;
+};
+#undef PY_MEMBER
+extern struct py_api py_api;
+extern struct xs_python py_here; /* this process's interpreter */
+
+/* ---- profile.c: up to 3.11; monitor.c: from 3.12 on ---- */
+
+/*
+ * From here on the interpreter tells what it does. False: it cannot yet, or will never: asked again
+ * a few times.
+ */
+bool py_profile_start(void);
+bool py_monitor_start(void);
+/* Somebody sets a profiler of the calling thread. */
+void py_profile_taken(void);
+
+/* ---- functions.c ---- */
+
+/* What is known of a code object. */
+struct py_function {
+	uint64_t code, check;  /* its address; what else tells it from one that lay there before */
+	uint32_t name;	       /* interned; 0: it is not to be traced */
+	bool counted;	       /* no longer traced one by one */
+	uint64_t calls, ticks; /* all that have ended */
+	uint64_t untold, untold_ticks; /* counted ones that no record has told yet */
+};
+/* NULL: there is no room for more functions. */
+struct py_function *py_function(const struct py_object *code);
+/* A call has ended. */
+void py_function_ended(struct py_function *function, uint64_t ticks);
+
+/* ---- calls.c: the calling thread's open calls ---- */
+
+void py_enter(struct py_function *function);
+void py_leave(const struct py_function *function);
+/* Whatever is open has ended. */
+void py_leave_all(void);
+
+#endif

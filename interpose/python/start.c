@@ -1,0 +1,102 @@
+/*
+ * How we come into an interpreter: by an audit hook, which CPython takes before it is initialised
+ * (PEP 578). Nothing that a program can see changes: no module is imported, no path, variable or
+ * argument is added, and -I, -S and -E make no difference. The hook waits for the first event of an
+ * interpreter that is ready, and starts the tracing from there.
+ *
+ * A process without the option, or without an interpreter, has no hook.
+ */
+#include "python_stacks.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "shm.h"
+
+struct py_api py_api;
+struct xs_python py_here;
+
+typedef int audit_hook(const char *event, struct py_object *arguments, void *data);
+/*
+ * A weak reference, which the loader settles: asking for a name that is not there would allocate
+ * memory in programs that have nothing to do with Python.
+ */
+extern int PySys_AddAuditHook(audit_hook *hook, void *data) __attribute__((weak));
+
+#define TRIES 4096u /* events of an interpreter that is not ready */
+
+static enum { WAITING, STARTING, STARTED } state;
+static uint32_t tries;
+
+static int read_own(void *data, uint64_t address, void *to, size_t bytes)
+{
+	(void)data;
+	memcpy(to, (const void *)address, bytes);
+	return 0;
+}
+
+static bool is_prefix(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+static int heard(const char *event, struct py_object *arguments, void *data)
+{
+	(void)arguments, (void)data;
+	if (__builtin_expect(state == STARTED, 1)) {
+		if (event[0] == 's' && !strcmp(event, "sys.setprofile"))
+			py_profile_taken();
+		return 0;
+	}
+	if (state == STARTING || tries > TRIES || !py_api.Py_IsInitialized() ||
+	    is_prefix(event, "cpython._PySys_ClearAuditHooks"))
+		return 0;
+	tries++;
+	state = STARTING; /* what we call is audited, too */
+	state = (py_here.minor >= 12 ? py_monitor_start() : py_profile_start()) ? STARTED : WAITING;
+	return 0;
+}
+
+/* As the interpreter's exported names tell it. */
+static uint32_t minor_version(void)
+{
+	const uint32_t *version = dlsym(RTLD_DEFAULT, "Py_Version");
+
+	if (version)
+		return *version >> 24 == 3 ? *version >> 16 & 0xff : 0;
+	if (dlsym(RTLD_DEFAULT, XS_PYTHON_SINCE_10))
+		return 10;
+	return dlsym(RTLD_DEFAULT, XS_PYTHON_SINCE_9) ? 9 : 8;
+}
+
+static bool find_functions(void)
+{
+#define PY_FIND(type, name, arguments)                              \
+	if (!(*(void **)&py_api.name = dlsym(RTLD_DEFAULT, #name))) \
+		return false;
+	PY_FUNCTIONS(PY_FIND)
+#undef PY_FIND
+	py_api.none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
+	return py_api.none != NULL;
+}
+
+static __attribute__((constructor)) void loaded(void)
+{
+	const struct xs_options *options;
+	void *runtime;
+
+	if (!PySys_AddAuditHook)
+		return;
+	options = xs_collector_options();
+	if (!options || !options->python_stacks[0])
+		return;
+	xs_tell_unseen(XS_SEEN_PYTHON);
+	runtime = dlsym(RTLD_DEFAULT, "_PyRuntime");
+	if (!runtime ||
+	    xs_python_init(&py_here, read_own, NULL, (uintptr_t)runtime, minor_version()) ||
+	    !find_functions() || py_here.free_threaded) {
+		xs_tell_unseen(XS_UNSEEN_PYTHON);
+		return;
+	}
+	(void)PySys_AddAuditHook(heard, NULL);
+}

@@ -1,0 +1,239 @@
+"""--python-stacks: functions of each of the machine's Pythons, beside what the programs count themselves."""
+
+import collections
+import csv
+import re
+import sys
+
+import pytest
+
+from others import INTERPRETERS
+
+OPTION = "--python-stacks=app"
+
+CALLS = r'''
+import threading
+def leaf(n):
+    return n + 1
+class Of:
+    def method(self, n):
+        return leaf(n)
+def numbers():
+    for i in range(3):
+        yield i
+def throws():
+    raise ValueError
+def passes_on():
+    throws()
+def work():
+    of = Of()
+    for i in range(10):
+        of.method(i)
+    for _ in range(5):
+        list(numbers())
+    for _ in range(4):
+        try:
+            passes_on()
+        except ValueError:
+            pass
+def main():
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    work()
+main()
+print("done")
+'''
+# of one work(); a generator's slices are those of its runs: one more than it gives
+OF_WORK = {"work": 1, "leaf": 10, "method": 10, "numbers": 20, "throws": 4, "passes_on": 4}
+
+
+@pytest.fixture(params=INTERPRETERS, ids=lambda path: path.resolve().name)
+def python(request):
+    return request.param
+
+
+@pytest.fixture
+def app(xstrace, python):
+    """Runs a program's text under xstrace and without; both must end alike."""
+
+    def run(text, options=OPTION, flags=(), status=0, **more):
+        path = xstrace.cwd / "app.py"
+        path.write_text(text, encoding="utf-8", errors="surrogatepass")
+        bare = xstrace.bare(python, [*flags, path])
+        traced = xstrace(options, python, [*flags, path], **more)
+        assert (bare.status, traced.status) == (status, status), traced.err
+        assert addresses_out(traced.out + traced.err) == addresses_out(bare.out + bare.err)
+        return traced
+
+    return run
+
+
+def addresses_out(text):
+    return re.sub("0x[0-9a-f]+", "0x", text)
+
+
+def function(task):
+    """"leaf" of "Python::Of.leaf (/x/app.py:3)"."""
+    return re.fullmatch(r"Python::(?:.*\.)?(.+) \(.*:\d+\)", task.name)[1]
+
+
+def counts(trace):
+    return collections.Counter(function(task) for task in trace.tasks if task.name.startswith("Python::"))
+
+
+def test_each_call_is_a_slice_of_its_thread(app):
+    trace = app(CALLS).trace
+    found = counts(trace)
+    assert {name: found[name] for name in OF_WORK} == {name: 4 * n for name, n in OF_WORK.items()}
+    threads = trace.by_thread([task for task in trace.tasks if task.name.startswith("Python::")])
+    of_threads = [collections.Counter(map(function, tasks)) for tasks in threads.values()]
+    assert len(of_threads) == 4 and sum(dict(one) == OF_WORK for one in of_threads) == 3
+    for tasks in threads.values():
+        inner = [task for task in tasks if function(task) == "leaf"]
+        outer = [task for task in tasks if function(task) == "method"]
+        assert all(a.start <= b.start and b.end <= a.end for a, b in zip(outer, inner, strict=True))
+    assert not any(task.unfinished for task in trace.tasks)
+
+
+def test_a_name_says_where_the_function_is(app, python, xstrace):
+    trace = app(CALLS).trace
+    name = "Of.method" if int(re.search(r"3\.(\d+)", python.resolve().name)[1]) >= 11 else "method"
+    assert f"Python::{name} ({xstrace.cwd}/app.py:6)" in {task.name for task in trace.tasks}
+
+
+@pytest.mark.parametrize(
+    ("modules", "wanted"),
+    [("app", {"own"}), ("json", {"dumps", "encode"}), ("json.encoder", {"encode"}), ("-json", {"own"}), ("json,-json.encoder", {"dumps"}), ("nothing", set())],
+)
+def test_filters(app, modules, wanted):
+    run = app("import json\ndef own():\n    json.dumps(1.5)\n    json.encoder.JSONEncoder().encode([1])\nown()\n", f"--python-stacks={modules}")
+    tasks = [task for trace in run.traces for task in trace.tasks if re.search(r"/json/|app\.py", task.name)]
+    found = set(map(function, tasks)) & {"own", "dumps", "encode"}
+    assert found == wanted
+
+
+def report(xstrace):
+    with next(xstrace.cwd.glob("report.*.csv")).open() as file:
+        return [row for row in csv.DictReader(file) if row["report"] == "python_functions"]
+
+
+def test_the_report_has_each_function(app, xstrace):
+    app(CALLS, [OPTION, "-h", "--report-format", "csv", "-o", xstrace.cwd / "report.csv"])
+    rows = {re.search(r"(\w+)>? \(", row["name"])[1]: row for row in report(xstrace)}
+    assert {name: int(rows[name]["calls"]) for name in OF_WORK} == {name: 4 * n for name, n in OF_WORK.items()}
+    assert rows["leaf"]["self_ns"] == rows["leaf"]["time_ns"]
+    assert int(rows["method"]["self_ns"]) == int(rows["method"]["time_ns"]) - int(rows["leaf"]["time_ns"])
+
+
+def test_short_functions_are_only_counted_in_the_end(app, xstrace):
+    text = "def short():\n    pass\ndef main():\n    for _ in range(50000):\n        short()\nmain()\n"
+    run = app(text, [OPTION, "-h", "--report-format", "csv", "-o", xstrace.cwd / "report.csv"])
+    row = next(row for row in report(xstrace) if "::short (" in row["name"])
+    told = counts(next(trace for trace in run.traces if trace.tasks))["short"]
+    assert (int(row["calls"]), int(row["only_counted"])) == (50000, 50000 - told)
+    assert told % 4096 == 0 and told < 25000
+    assert any("counted from here on: Python::short" in event["name"] for event in run.traces[0].events)
+
+
+# ---- nothing that a program sees is different ----
+
+SEES = r'''
+import os, sys, threading
+ours = ("LD_PRELOAD", "XSTRACE", "INTEL_", "OPENCL_", "CUDA_", "NVTX_", "ZE", "ZET", "XPTI", "UR_", "ASAN_", "PTI_", "OMP_", "KINETO")
+print(sys.path, sorted(sys.modules), sys.flags, sys.argv, sys.getprofile(), sys.gettrace(), threading.active_count())
+print(sorted(name for name in os.environ if not name.startswith(ours)))
+'''
+
+
+@pytest.mark.parametrize("flags", [(), ("-I",), ("-S", "-E")], ids=str)
+def test_what_a_program_sees_of_itself(app, flags):
+    app(SEES, flags=flags)
+
+
+HOSTILE = {
+    "deep": "import sys\nsys.setrecursionlimit(300000)\ndef deep(n):\n    return deep(n - 1) + 1 if n else 0\n"
+    "print(deep(100000 if sys.version_info >= (3, 11) else 5000))\n",
+    "too deep": "import sys\ndef deep():\n    deep()\ntry:\n    deep()\nexcept RecursionError:\n    print('caught')\n",
+    "generators": "def g(n):\n    if n:\n        yield from g(n - 1)\n    yield n\nprint(sum(g(100)))\nit = g(3)\nnext(it)\n"
+    "try:\n    it.throw(KeyError)\nexcept KeyError:\n    print('k')\nit = g(5)\nnext(it)\ndel it\n",
+    "asyncio": "import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n\n"
+    "async def main():\n    print(sum(await asyncio.gather(*map(f, range(200)))))\nasyncio.run(main())\n",
+    "reused code": "for i in range(2000):\n    exec('def f%04d():\\n    pass\\nf%04d()\\n' % (i, i))\n",
+    "names": "exec('def ' + 'n' * 1000000 + '(): pass\\n' + 'n' * 1000000 + '()')\n"
+    "exec(compile('def s(): pass\\ns()', 'a\\udc80\\ud800\\n\\x1bb.py', 'exec'))\nprint(1)\n",
+    "fork": "import os\ndef f():\n    pid = os.fork()\n    if not pid:\n        g()\n        os._exit(3)\n    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])"
+    " if hasattr(os, 'waitstatus_to_exitcode') else 3)\ndef g():\n    pass\nf()\n",
+    "exec": "import os, sys\ndef f():\n    sys.stdout.flush()\n    os.execv(sys.executable, [sys.executable, '-c', 'def g(): print(7)\\ng()'])\nf()\n",
+    "faulthandler": "import faulthandler, sys\nfaulthandler.enable()\ndef f():\n    faulthandler.dump_traceback(sys.stdout.fileno() and sys.stdout)\nf()\n",
+    "daemon threads": "import threading, time\ndef f():\n    while True:\n        time.sleep(0.0001)\n"
+    "for _ in range(8):\n    threading.Thread(target=f, daemon=True).start()\ntime.sleep(0.05)\nprint(1)\n",
+    "settrace": "import sys\nn = 0\ndef t(frame, event, arg):\n    global n\n    n += 1\n    return t\ndef f():\n    return 1\nsys.settrace(t)\nf()\nsys.settrace(None)\nprint(n)\n",
+    "many threads": "import threading\ndef f():\n    pass\nfor _ in range(300):\n    t = threading.Thread(target=f)\n    t.start()\n    t.join()\nprint(1)\n",
+    "multiprocessing": "import multiprocessing as m\ndef f(x):\n    return x * x\nif __name__ == '__main__':\n    for how in ('fork', 'spawn'):\n"
+    "        with m.get_context(how).Pool(2) as pool:\n            print(pool.map(f, range(5)))\n            pool.close()\n            pool.join()\n",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_programs_end_as_they_do_alone(app, name):
+    app(HOSTILE[name], "--python-stacks")
+
+
+@pytest.mark.parametrize(("text", "status"), [("raise SystemExit(5)", 5), ("import os\ndef f():\n    os._exit(9)\nf()", 9), ("import os\ndef f():\n    os.abort()\nf()", -6)])
+def test_ends(app, text, status):
+    run = app(text, status=status)
+    assert len(run.traces) == 1
+    if "def" in text:
+        assert [task.unfinished for task in run.trace.tasks if function(task) == "f"] == [True]
+
+
+def test_code_in_the_place_of_other_code_has_its_own_name(app):
+    trace = app(HOSTILE["reused code"], "--python-stacks=<string>").trace
+    found = counts(trace)
+    assert [found[f"f{i:04}"] for i in range(2000)] == [1] * 2000
+
+
+PROFILED = r'''
+import cProfile, io, pstats
+def f():
+    return 1
+def work():
+    for _ in range(100):
+        f()
+work()
+profile = cProfile.Profile()
+profile.enable()
+work()
+profile.disable()
+print(pstats.Stats(profile, stream=io.StringIO()).total_calls)
+'''
+
+
+def test_a_program_keeps_its_own_profiler(app, python):
+    run = app(PROFILED)
+    own = any("it has a profiler of its own" in line for line in run.said)
+    aside = int(re.search(r"3\.(\d+)", python.resolve().name)[1]) < 12
+    assert own == aside and counts(run.trace)["f"] == (100 if aside else 200)
+
+
+@pytest.mark.parametrize("form", ["perfetto", "kineto", "kineto-hta"])
+def test_formats(app, form):
+    run = app(CALLS, f"{OPTION} --format {form}", timeout=60)
+    assert run.trace_files
+
+
+def test_a_paused_run_has_no_functions(app):
+    assert all(not counts(trace) for trace in app(CALLS, f"{OPTION} --start-paused").traces)
+
+
+def test_a_program_without_an_interpreter(xstrace):
+    run = xstrace("--python-stacks", "/bin/true")
+    assert [line for line in run.said if "no interpreter of Python was seen" in line]
+
+
+def test_without_the_option_nothing_is_there(xstrace):
+    run = xstrace("--chrome-itt-logging", sys.executable, ["-c", "def f(): pass\nf()"])
+    assert not any(counts(trace) for trace in run.traces) and not run.err
