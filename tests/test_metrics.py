@@ -492,7 +492,9 @@ def test_a_graphs_counters_last_as_long_as_it(xstrace, tmp_path):
     counters = {(e["name"], e["ts"]): e["args"]["value"] for e in run.trace.events if e["ph"] == "C"}
     for row in rows:
         first, _, last = (one for one in kernels if 0 <= int(one.args["id"]) - int(row["GlobalInstanceId"]) < 3)
-        assert counters["KernelLaunches[events]", first.start] == 3 and counters["KernelLaunches[events]", last.end] == 0
+        assert counters["KernelLaunches[events]", first.start] == 3
+        # durations are rounded to ns, so an end may differ by one from that of what began later
+        assert 0 in [counters.get(("KernelLaunches[events]", last.end + off)) for off in (-1, 0, 1)]
     assert len(rows) == 2
 
 
