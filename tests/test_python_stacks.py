@@ -161,7 +161,7 @@ HOSTILE = {
     "try:\n    it.throw(KeyError)\nexcept KeyError:\n    print('k')\nit = g(5)\nnext(it)\ndel it\n",
     "asyncio": "import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n\n"
     "async def main():\n    print(sum(await asyncio.gather(*map(f, range(200)))))\nasyncio.run(main())\n",
-    "reused code": "for i in range(2000):\n    exec('def f%04d():\\n    pass\\nf%04d()\\n' % (i, i))\n",
+    "reused code": "for i in range(2000):\n    exec('def f%04d():\\n    pass\\nf%04d()\\n' % (i, i), {})\n",
     "names": "exec('def ' + 'n' * 1000000 + '(): pass\\n' + 'n' * 1000000 + '()')\n"
     "exec(compile('def s(): pass\\ns()', 'a\\udc80\\ud800\\n\\x1bb.py', 'exec'))\nprint(1)\n",
     "fork": "import os\ndef f():\n    pid = os.fork()\n    if not pid:\n        g()\n        os._exit(3)\n    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])"

@@ -98,5 +98,7 @@ static __attribute__((constructor)) void loaded(void)
 		xs_tell_unseen(XS_UNSEEN_PYTHON);
 		return;
 	}
-	(void)PySys_AddAuditHook(heard, NULL);
+	/* later it may be called only with the lock of the interpreter, which we need not have */
+	if (!py_api.Py_IsInitialized())
+		(void)PySys_AddAuditHook(heard, NULL);
 }
