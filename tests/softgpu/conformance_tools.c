@@ -15,7 +15,7 @@ static void group_named(const char *name, zet_metric_group_sampling_type_flags_t
 	uint32_t count = 8;
 
 	ZE_CHECK(zetMetricGroupGet((zet_device_handle_t)app.device, &count, groups));
-	CHECK(count == 5);
+	CHECK(count == 7);
 	for (uint32_t i = 0; i < count; i++) {
 		zet_metric_group_properties_t properties = {
 			.stype = ZET_STRUCTURE_TYPE_METRIC_GROUP_PROPERTIES

@@ -237,6 +237,7 @@ static void every_checked(const struct xs_option *row)
 		{ "pause", "s1", "a/b" },
 		{ "resume", "s1", "a/b" },
 		{ "stop", "s1", "a/b" },
+		{ "stacks", "s1", "a/b" },
 		{ "dump", "s1", "a/b" },
 		{ "ranks-to-sample", "0 0,3,8-15 7-7 18446744073709551615",
 		  "x , 0, ,0 0,,1 3-2 1- -1 0x1 0;1 18446744073709551616 1-2-3" },
