@@ -106,13 +106,19 @@ def test_a_name_says_where_the_function_is(app, python, xstrace):
 
 @pytest.mark.parametrize(
     ("modules", "wanted"),
-    [("app", {"own"}), ("json", {"dumps", "encode"}), ("json.encoder", {"encode"}), ("-json", {"own"}), ("json,-json.encoder", {"dumps"}), ("nothing", set())],
+    [("app", {"own"}), ("json", {"dumps", "encode"}), ("json.encoder", {"encode"}), ("-json", {"own"}), ("__main__", {"own"}), ("-__main__", {"dumps", "encode"}), ("json,-json.encoder", {"dumps"}), ("nothing", set())],
 )
 def test_filters(app, modules, wanted):
     run = app("import json\ndef own():\n    json.dumps(1.5)\n    json.encoder.JSONEncoder().encode([1])\nown()\n", f"--python-stacks={modules}")
     tasks = [task for trace in run.traces for task in trace.tasks if re.search(r"/json/|app\.py", task.name)]
     found = set(map(function, tasks)) & {"own", "dumps", "encode"}
     assert found == wanted
+
+
+@pytest.mark.parametrize("name", ["5", "None", "type('S', (str,), {})('__main__')", "'x' * 100000"])
+def test_a_module_whose_name_is_odd(app, name):
+    run = app(f"def own():\n    pass\n__name__ = {name}\nown()\ndel __name__\ndef other():\n    pass\nother()\nprint('done')\n", "--python-stacks=__main__")
+    assert run.out == "done\n" and not {"own", "other"} & {function(task) for trace in run.traces for task in trace.tasks}
 
 
 def report(xstrace):

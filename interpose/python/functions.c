@@ -61,8 +61,22 @@ static bool is_of(const char *file, const char *module, size_t length)
 	return false;
 }
 
+/*
+ * The function that runs: is it of the program itself? A program may set its module's name to
+ * whatever it likes; the name of code is text.
+ */
+static bool is_of_main(const struct py_object *code)
+{
+	const void *text = (const void *)word(code, py_here.layout.name);
+	struct py_object *globals = py_api.PyEval_GetGlobals(); /* not ours to keep, nor the name */
+	struct py_object *name = globals ? py_api.PyDict_GetItemString(globals, "__name__") : NULL;
+
+	return name && word(name, XS_PYTHON_TYPE) == word(text, XS_PYTHON_TYPE) &&
+	       !py_api.PyUnicode_CompareWithASCIIString(name, "__main__");
+}
+
 /* The last module in the list that matches decides; "-" before it: it is not wanted. */
-static bool is_wanted(const char *file, const char *list)
+static bool is_wanted(const struct py_object *code, const char *file, const char *list)
 {
 	bool wanted = strncmp(file, "<frozen ", 8) != 0, only = false, found = false, last = false;
 
@@ -77,7 +91,9 @@ static bool is_wanted(const char *file, const char *list)
 		if (no)
 			list++;
 		only |= !no;
-		if (end > list && is_of(file, list, (size_t)(end - list))) {
+		if (end - list == 8 && !strncmp(list, "__main__", 8)
+			    ? is_of_main(code)
+			    : end > list && is_of(file, list, (size_t)(end - list))) {
 			found = true;
 			last = !no;
 		}
@@ -85,7 +101,8 @@ static bool is_wanted(const char *file, const char *list)
 	return found ? last : wanted && !only;
 }
 
-static __attribute__((noinline, cold)) void know(struct py_function *function, uint64_t check)
+static __attribute__((noinline, cold)) void know(struct py_function *function,
+						 const struct py_object *code, uint64_t check)
 {
 	const struct xs_options *options = xs_collector_options();
 	struct xs_python_text text, file;
@@ -100,7 +117,7 @@ static __attribute__((noinline, cold)) void know(struct py_function *function, u
 	function->calls = function->ticks = function->untold = function->untold_ticks = 0;
 	function->name = 0;
 	xs_python_file(&py_here, function->code, &file);
-	if (!options || !is_wanted(file.text, options->python_stacks))
+	if (!options || !is_wanted(code, file.text, options->python_stacks))
 		return;
 	xs_python_function(&py_here, function->code, &text);
 	parts[1].length = text.length;
@@ -130,7 +147,7 @@ struct py_function *py_function(const struct py_object *code)
 		if (function->code && function->code != key)
 			continue;
 		function->code = key;
-		know(function, check);
+		know(function, code, check);
 		return function;
 	}
 	return NULL;

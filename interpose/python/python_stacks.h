@@ -22,6 +22,8 @@ struct py_object;
 	F(int, Py_IsInitialized, (void))                                                  \
 	F(struct py_object *, PySys_GetObject, (const char *))                            \
 	F(struct py_object *, PyDict_GetItemString, (struct py_object *, const char *))   \
+	F(struct py_object *, PyEval_GetGlobals, (void))                                  \
+	F(int, PyUnicode_CompareWithASCIIString, (struct py_object *, const char *))      \
 	F(struct py_object *, PyObject_GetAttrString, (struct py_object *, const char *)) \
 	F(struct py_object *, PyObject_CallMethod,                                        \
 	  (struct py_object *, const char *, const char *, ...))                          \
