@@ -243,6 +243,8 @@ def test_faults_of_one_group(xstrace, tmp_path, fault, lost):
     warnings = [line for line in run.said if "WARNING" in line]
     assert run.status == 0 and len(gpu.kernels) == 5 and len(rows) == 5 - lost and not gpu.misuse
     assert len(warnings) == (lost > 0) and (lost != 1 or "1 kernel of process" in warnings[0])
+    names = [one.name for one in gpu.commands]  # what began for one group alone has ended, too
+    assert names.count(BEGIN) - names.count(END) == fault.count(END)
 
 
 def test_perfetto_has_the_same(xstrace, tmp_path):

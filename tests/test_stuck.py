@@ -174,6 +174,7 @@ def test_spoilt_stacks(xstrace):
         assert sum(count for count, _ in found) == 31 and still(text)[0] <= 200
         assert any("run_spoilt" in frames or "main" in frames for _, frames in found)
         assert all(len(frames) <= 128 for _, frames in found)
+        assert not [frame for _, frames in found for frame in frames[1:] if frame.startswith("0x")]
     stuck.finish()
 
 
