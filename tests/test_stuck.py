@@ -330,6 +330,76 @@ def test_crashes(xstrace, how, number, functions):
     assert len(here) == 2
 
 
+CRASHER = r"""
+#define _GNU_SOURCE
+#include <linux/seccomp.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+static sigjmp_buf back;
+static void jump(int number) { siglongjmp(back, number); }
+sighandler_t __sysv_signal(int, sighandler_t), bsd_signal(int, sighandler_t);
+int __sigaction(int, const struct sigaction *, struct sigaction *);
+
+static int *volatile nowhere;
+
+int main(int count, char **arguments)
+{
+	const char *how = arguments[1];
+	sighandler_t (*const set[])(int, sighandler_t) = { __sysv_signal, bsd_signal, ssignal, sysv_signal, sigset };
+	struct sigaction old;
+
+	if (!strcmp(how, "jump") && !sigsetjmp(back, 1)) {
+		signal(SIGALRM, jump);
+		setitimer(ITIMER_REAL, &(struct itimerval){ { 0, 1000 }, { 0, 1000 } }, NULL);
+		abort();
+	} else if (!strcmp(how, "jump")) {
+		return 0;
+	} else if (!strcmp(how, "small")) { /* a signal stack without room for a frame of the kernel's */
+		sigaltstack(&(stack_t){ .ss_sp = malloc(2048), .ss_size = 2048 }, NULL);
+		abort();
+	} else if (!strcmp(how, "strict")) {
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+	} else if (!strcmp(how, "refused")) {
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL);
+	} else {
+		for (int i = 0; i < 5; i++)
+			printf("%d", set[i](SIGBUS, SIG_IGN) == SIG_DFL && set[i](SIGBUS, SIG_DFL) == SIG_IGN);
+		printf(" %d\n", !__sigaction(SIGBUS, NULL, &old) && old.sa_handler == SIG_DFL);
+		fflush(stdout);
+		raise(SIGBUS);
+	}
+	*nowhere = 1;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "number", "told"),
+    [
+        ("jump", signal.SIGABRT, True),
+        ("small", signal.SIGABRT, True),
+        ("strict", signal.SIGSEGV, False),
+        ("refused", signal.SIGSEGV, True),
+        ("names", signal.SIGBUS, True),
+    ],
+)
+def test_unlucky_crashes(xstrace, how, number, told):
+    """Nobody survives because of us: not by another handler meanwhile; nor does the signal become another one."""
+    program = compile_c(xstrace.home / "crasher", CRASHER)
+    bare = xstrace.bare(program, [how])
+    run = xstrace(f"--stacks-on-crash {ITT}", program, [how])
+    assert (run.status, run.out) == (bare.status, bare.out) and bare.status == -number
+    assert any("is about to end a process" in line for line in run.said) == told
+
+
 def test_no_handler_without_the_option(xstrace):
     run = xstrace(ITT, "stuck", ["crash", "segv"])
     assert run.status == -signal.SIGSEGV and not [line for line in run.said if "about to end" in line]
