@@ -124,6 +124,62 @@ def test_a_thread_that_does_not_stop(xstrace):
     assert (run.status, run.err) == (0, "") and run.out.endswith("over\n") and run.seconds < 10
 
 
+VFORKS = r"""
+#include <ittnotify.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static int deep(int n)
+{
+	volatile char room[256];
+
+	room[0] = n;
+	return n ? deep(n - 1) + room[0] : pause();
+}
+
+static void *thread(void *number) { return (void *)(long)deep(110 + (long)number % 10); }
+
+int main(void)
+{
+	__itt_domain *domain = __itt_domain_create("d");
+	pthread_attr_t small;
+	pthread_t id;
+
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 131072);
+	for (long i = 0; i < 1500; i++)
+		pthread_create(&id, &small, thread, (void *)i);
+	__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create("t"));
+	puts("ready");
+	fflush(stdout);
+	if (!vfork()) {
+		char byte;
+
+		read(0, &byte, 1);
+		_exit(0);
+	}
+}
+"""
+
+
+def number_in_status(pid, key):
+    return int(re.search(rf"{key}:\t(\d+)", Path(f"/proc/{pid}/status").read_text())[1])
+
+
+def test_who_did_not_stop_is_let_go_with_the_others(xstrace):
+    """And not only when who looks has gone through all frames."""
+    stuck = Stuck(xstrace, ITT, app=compile_c(xstrace.home / "vforks", VFORKS, "-O0"))
+    pid = stuck.run.child("vforks")
+    asks = subprocess.Popen([XSTRACE, "--stacks", stuck.name], stdout=subprocess.PIPE, text=True)
+    tracer = wait_until(lambda: number_in_status(pid, "TracerPid"))  # a thread
+    looks = number_in_status(tracer, "Tgid")
+    wait_until(lambda: not number_in_status(pid, "TracerPid"))
+    goes_on = alive(looks)
+    assert "did not stop in time" in asks.communicate()[0] and goes_on
+    stuck.finish()
+
+
 def test_exec_meanwhile(xstrace):
     name = f"exec-{os.getpid()}"
     run = xstrace.start(f"--session {name} {ITT}", "stuck", ["exec", 3])
