@@ -87,7 +87,7 @@ enum xs_python_debug_offset {
 #define XS_PYTHON_TELLS		 48u /* up to 3.9 */
 #define XS_PYTHON_CFRAME(minor)	 ((minor) < 11 ? 48u : 56u)
 /* A frame object: its frame (3.11). */
-#define XS_PYTHON_FRAME_OF	 24u
+#define XS_PYTHON_FRAME_OF 24u
 
 /* A frame that is no function's: where C has called the interpreter (3.12 and later). */
 #define XS_PYTHON_OWNED_BY_C 3u
