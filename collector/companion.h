@@ -35,6 +35,12 @@ void xs_companion_rank(int32_t rank, int32_t world_size);
  * are, two seconds at most. Usable in any context.
  */
 void xs_companion_crash(int number);
+/*
+ * What is called before the program enters a sandbox (true), and when that was refused (false). In
+ * between no system call of ours may be made.
+ */
+typedef void xs_sandbox_function(bool sealed);
+void xs_companion_sandbox(xs_sandbox_function *function);
 
 /*
  * This program begins a run for itself: joins the run of `variable` (xs_run_variable()), although

@@ -21,8 +21,11 @@
 typedef int sigaction_function(int number, const struct sigaction *action, struct sigaction *old);
 typedef void handler(int number);
 
-EXPORT sigaction_function sigaction;
-EXPORT handler *signal(int number, handler *action);
+typedef handler *signal_function(int number, handler *action);
+
+EXPORT sigaction_function sigaction, __sigaction;
+/* What older standards, or a program built for them, call instead. */
+EXPORT signal_function signal, bsd_signal, ssignal, sysv_signal, __sysv_signal, sigset;
 
 static const int fatal[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
 
@@ -67,13 +70,20 @@ static void on_signal(int number, siginfo_t *info, void *context)
 	errno = error;
 }
 
-static const struct sigaction *ours(void)
+static struct sigaction ours(int number)
 {
-	/* on the stack that the program has for signals, if any; else there may be none left */
-	static const struct sigaction action = { .sa_sigaction = on_signal,
-						 .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
 
-	return &action;
+	/* A thread that has crashed runs no other handler any more: one may leave by a jump. */
+	memset(&action.sa_mask, 0xff, sizeof(action.sa_mask));
+	/*
+	 * An overflow needs the stack that the program has for signals, if any. That may be too
+	 * small for a frame of the kernel's, and then another signal would end the program: so no
+	 * other one uses it.
+	 */
+	if (number == SIGSEGV)
+		action.sa_flags |= SA_ONSTACK;
+	return action;
 }
 
 static bool is_ours(const struct sigaction *action)
@@ -81,45 +91,87 @@ static bool is_ours(const struct sigaction *action)
 	return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
 }
 
-static bool wanted;
+static _Atomic bool wanted;
 
 EXPORT int sigaction(int number, const struct sigaction *action, struct sigaction *old)
 {
 	bool is_default = wanted && is_fatal(number) && action &&
 			  !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_DFL;
-	int result = real_sigaction(number, is_default ? ours() : action, old);
+	const struct sigaction instead = ours(number);
+	int result = real_sigaction(number, is_default ? &instead : action, old);
 
 	if (!result && old && is_ours(old))
 		*old = (struct sigaction){ .sa_handler = SIG_DFL };
 	return result;
 }
 
-EXPORT handler *signal(int number, handler *action)
+EXPORT int __sigaction(int number, const struct sigaction *action, struct sigaction *old)
 {
-	static _Atomic(handler * (*)(int, handler *)) real;
-	handler *(*function)(int, handler *) = atomic_load_explicit(&real, memory_order_relaxed);
+	return sigaction(number, action, old);
+}
+
+/* What the function that is named so does, but the default action is ours. */
+static handler *as_named(_Atomic(signal_function *) *real, const char *name, int number,
+			 handler *action)
+{
 	const struct sigaction as_default = { .sa_handler = SIG_DFL };
-	struct sigaction old;
+	signal_function *function = atomic_load_explicit(real, memory_order_relaxed);
 	handler *result;
 
-	if (is_fatal(number) && action == SIG_DFL)
-		return sigaction(number, &as_default, &old) < 0 ? SIG_ERR : old.sa_handler;
 	if (!function) {
-		*(void **)&function = next("signal");
-		atomic_store_explicit(&real, function, memory_order_relaxed);
+		*(void **)&function = next(name);
+		atomic_store_explicit(real, function, memory_order_relaxed);
 	}
 	result = function(number, action);
+	if (result != SIG_ERR && action == SIG_DFL && wanted && is_fatal(number))
+		(void)sigaction(number, &as_default, NULL);
 	return (void *)result == (void *)on_signal ? SIG_DFL : result;
+}
+
+#define AS_NAMED(name)                                         \
+	EXPORT handler *name(int number, handler *action)      \
+	{                                                      \
+		static _Atomic(signal_function *) real;        \
+		return as_named(&real, #name, number, action); \
+	}
+
+AS_NAMED(signal)
+AS_NAMED(bsd_signal)
+AS_NAMED(ssignal)
+AS_NAMED(sysv_signal)
+AS_NAMED(__sysv_signal)
+AS_NAMED(sigset)
+
+/* Where the action is the default one, ours takes its place, or the other way round. */
+static void change(bool to_ours)
+{
+	const struct sigaction as_it_was = { .sa_handler = SIG_DFL };
+	struct sigaction now;
+
+	atomic_store_explicit(&wanted, to_ours, memory_order_relaxed);
+	for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
+		const struct sigaction instead = to_ours ? ours(fatal[i]) : as_it_was;
+
+		if (real_sigaction(fatal[i], NULL, &now) < 0)
+			continue;
+		if (to_ours ? !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL
+			    : is_ours(&now))
+			(void)real_sigaction(fatal[i], &instead, NULL);
+	}
+}
+
+/* A sandbox may kill for the system calls that our handler makes. */
+static void on_sandbox(bool sealed)
+{
+	change(!sealed);
 }
 
 __attribute__((constructor)) static void begin(void)
 {
 	const struct xs_options *options = xs_companion_options();
-	struct sigaction now;
 
-	wanted = options && options->stacks_on_crash;
-	for (size_t i = 0; wanted && i < sizeof(fatal) / sizeof(fatal[0]); i++)
-		if (!real_sigaction(fatal[i], NULL, &now) && !(now.sa_flags & SA_SIGINFO) &&
-		    now.sa_handler == SIG_DFL)
-			(void)real_sigaction(fatal[i], ours(), NULL);
+	if (!options || !options->stacks_on_crash)
+		return;
+	change(true);
+	xs_companion_sandbox(on_sandbox);
 }

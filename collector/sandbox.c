@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/types.h>
 
+#include "companion.h"
 #include "lock.h"
 #include "self.h"
 #include "sys.h"
@@ -22,6 +23,21 @@ void xs_syscall_find(void) __attribute__((visibility("hidden"), used));
 syscall_function xs_syscall_watched __attribute__((visibility("hidden"), used));
 
 /* ---- sandboxes ---- */
+
+static _Atomic(xs_sandbox_function *) companion;
+
+EXPORT void xs_companion_sandbox(xs_sandbox_function *function)
+{
+	atomic_store_explicit(&companion, function, memory_order_release);
+}
+
+static void tell_companion(bool sealed)
+{
+	xs_sandbox_function *function = atomic_load_explicit(&companion, memory_order_acquire);
+
+	if (function)
+		function(sealed);
+}
 
 enum sandbox { SANDBOX_NONE, SANDBOX_FILTER, SANDBOX_STRICT };
 
@@ -92,6 +108,7 @@ static uint32_t seal(enum sandbox kind)
 	if (kind == SANDBOX_NONE)
 		return was;
 	if (was == XS_UNSEALED) {
+		tell_companion(true);
 		if (xs_joined() && kind == SANDBOX_FILTER) {
 			(void)xs_recording(); /* a thread that is about to trace has its ring */
 			make_tables();
@@ -115,6 +132,7 @@ static void sealed(enum sandbox kind, uint32_t was, bool done)
 		return;
 	if (!done) {
 		atomic_store_explicit(&xs_seal, was, memory_order_relaxed);
+		tell_companion(false);
 		return;
 	}
 	xs_tell_unseen(kind == SANDBOX_STRICT ? XS_UNSEEN_STRICT : XS_UNSEEN_SANDBOX);

@@ -76,9 +76,18 @@ enum xs_python_debug_offset {
 #define XS_PYTHON_BYTES_SIZE	      16u
 #define XS_PYTHON_BYTES		      32u
 
-/* Up to 3.11. A thread state: its profile function. A frame object: its frame (3.11). */
+/*
+ * Up to 3.11. A thread state: its interpreter, how many trace and profile functions it is in (an
+ * int), its profile function. Whether calls are to be told: an int of the thread state, from 3.10
+ * on the first member of what its `cframe` points to, in 3.11 a byte with all bits set.
+ */
+#define XS_PYTHON_OF_INTERPRETER 16u
+#define XS_PYTHON_IN_TRACER	 44u
 #define XS_PYTHON_PROFILE(minor) ((minor) < 11 ? 56u : 64u)
-#define XS_PYTHON_FRAME_OF	 24u
+#define XS_PYTHON_TELLS		 48u /* up to 3.9 */
+#define XS_PYTHON_CFRAME(minor)	 ((minor) < 11 ? 48u : 56u)
+/* A frame object: its frame (3.11). */
+#define XS_PYTHON_FRAME_OF 24u
 
 /* A frame that is no function's: where C has called the interpreter (3.12 and later). */
 #define XS_PYTHON_OWNED_BY_C 3u

@@ -12,6 +12,7 @@
  *	O			there are more threads
  *	E WHY			the process cannot be looked into
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -20,6 +21,7 @@
 #include "stacks.h"
 
 #define SECONDS 5 /* of a processor, for what hostile memory may make this program do */
+#define STILL	2 /* seconds for which threads are held at most; then this program ends */
 
 static void limit(int which, rlim_t most)
 {
@@ -63,6 +65,40 @@ static void print_thread(const struct xs_thread *thread)
 	xs_python_print(thread);
 }
 
+struct copying {
+	pid_t pid;
+	struct xs_threads *threads;
+	int error;
+};
+
+static void *copy(void *argument)
+{
+	struct copying *copying = argument;
+
+	copying->error = xs_threads_copy(copying->threads, copying->pid);
+	return NULL;
+}
+
+/*
+ * In a thread, which is the tracer. With its end the kernel lets go whom it could not stop in time:
+ * they do not stand still when they come out of their calls, while this program goes through
+ * frames. Memory whose reads wait (userfaultfd, a lost file server) is not waited for.
+ */
+static int copy_threads(struct xs_threads *threads, pid_t pid)
+{
+	struct copying copying = { pid, threads, 0 };
+	pthread_t thread;
+	int error;
+
+	(void)alarm(STILL);
+	error = pthread_create(&thread, NULL, copy, &copying);
+	if (error)
+		return -error;
+	(void)pthread_join(thread, NULL);
+	(void)alarm(0);
+	return copying.error;
+}
+
 int main(int argc, char **argv)
 {
 	pid_t pid = argc == 2 ? (pid_t)strtol(argv[1], NULL, 10) : 0;
@@ -83,7 +119,7 @@ int main(int argc, char **argv)
 	xs_memory_of(pid);
 	if (xs_modules_read(pid))
 		xs_python_look(pid);
-	error = xs_threads_copy(&threads, pid);
+	error = copy_threads(&threads, pid);
 	if (error < 0) {
 		printf("E ");
 		xs_say_why_not(stdout, pid, error);

@@ -177,6 +177,8 @@ HOSTILE = {
     "daemon threads": "import threading, time\ndef f():\n    while True:\n        time.sleep(0.0001)\n"
     "for _ in range(8):\n    threading.Thread(target=f, daemon=True).start()\ntime.sleep(0.05)\nprint(1)\n",
     "settrace": "import sys\nn = 0\ndef t(frame, event, arg):\n    global n\n    n += 1\n    return t\ndef f():\n    return 1\nsys.settrace(t)\nf()\nsys.settrace(None)\nprint(n)\n",
+    "audit": "import sys, threading\ndef hook(event, arguments):\n    if event == 'sys.setprofile':\n        print(event)\n        raise RuntimeError(event)\n"
+    "sys.addaudithook(hook)\ndef f():\n    print('ran')\nt = threading.Thread(target=f)\nt.start()\nt.join()\n",
     "many threads": "import threading\ndef f():\n    pass\nfor _ in range(300):\n    t = threading.Thread(target=f)\n    t.start()\n    t.join()\nprint(1)\n",
     "multiprocessing": "import multiprocessing as m\ndef f(x):\n    return x * x\nif __name__ == '__main__':\n    for how in ('fork', 'spawn'):\n"
     "        with m.get_context(how).Pool(2) as pool:\n            print(pool.map(f, range(5)))\n            pool.close()\n            pool.join()\n",

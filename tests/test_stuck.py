@@ -124,6 +124,62 @@ def test_a_thread_that_does_not_stop(xstrace):
     assert (run.status, run.err) == (0, "") and run.out.endswith("over\n") and run.seconds < 10
 
 
+VFORKS = r"""
+#include <ittnotify.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static int deep(int n)
+{
+	volatile char room[256];
+
+	room[0] = n;
+	return n ? deep(n - 1) + room[0] : pause();
+}
+
+static void *thread(void *number) { return (void *)(long)deep(110 + (long)number % 10); }
+
+int main(void)
+{
+	__itt_domain *domain = __itt_domain_create("d");
+	pthread_attr_t small;
+	pthread_t id;
+
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 131072);
+	for (long i = 0; i < 1500; i++)
+		pthread_create(&id, &small, thread, (void *)i);
+	__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create("t"));
+	puts("ready");
+	fflush(stdout);
+	if (!vfork()) {
+		char byte;
+
+		read(0, &byte, 1);
+		_exit(0);
+	}
+}
+"""
+
+
+def number_in_status(pid, key):
+    return int(re.search(rf"{key}:\t(\d+)", Path(f"/proc/{pid}/status").read_text())[1])
+
+
+def test_who_did_not_stop_is_let_go_with_the_others(xstrace):
+    """And not only when who looks has gone through all frames."""
+    stuck = Stuck(xstrace, ITT, app=compile_c(xstrace.home / "vforks", VFORKS, "-O0"))
+    pid = stuck.run.child("vforks")
+    asks = subprocess.Popen([XSTRACE, "--stacks", stuck.name], stdout=subprocess.PIPE, text=True)
+    tracer = wait_until(lambda: number_in_status(pid, "TracerPid"))  # a thread
+    looks = number_in_status(tracer, "Tgid")
+    wait_until(lambda: not number_in_status(pid, "TracerPid"))
+    goes_on = alive(looks)
+    assert "did not stop in time" in asks.communicate()[0] and goes_on
+    stuck.finish()
+
+
 def test_exec_meanwhile(xstrace):
     name = f"exec-{os.getpid()}"
     run = xstrace.start(f"--session {name} {ITT}", "stuck", ["exec", 3])
@@ -329,6 +385,76 @@ def test_crashes(xstrace, how, number, functions):
     assert any("hold_2" in frames for _, frames in found)  # the other thread
     here = [event for event in run.trace.events if event["name"] == "thread is here"]
     assert len(here) == 2
+
+
+CRASHER = r"""
+#define _GNU_SOURCE
+#include <linux/seccomp.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+static sigjmp_buf back;
+static void jump(int number) { siglongjmp(back, number); }
+sighandler_t __sysv_signal(int, sighandler_t), bsd_signal(int, sighandler_t);
+int __sigaction(int, const struct sigaction *, struct sigaction *);
+
+static int *volatile nowhere;
+
+int main(int count, char **arguments)
+{
+	const char *how = arguments[1];
+	sighandler_t (*const set[])(int, sighandler_t) = { __sysv_signal, bsd_signal, ssignal, sysv_signal, sigset };
+	struct sigaction old;
+
+	if (!strcmp(how, "jump") && !sigsetjmp(back, 1)) {
+		signal(SIGALRM, jump);
+		setitimer(ITIMER_REAL, &(struct itimerval){ { 0, 1000 }, { 0, 1000 } }, NULL);
+		abort();
+	} else if (!strcmp(how, "jump")) {
+		return 0;
+	} else if (!strcmp(how, "small")) { /* a signal stack without room for a frame of the kernel's */
+		sigaltstack(&(stack_t){ .ss_sp = malloc(2048), .ss_size = 2048 }, NULL);
+		abort();
+	} else if (!strcmp(how, "strict")) {
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+	} else if (!strcmp(how, "refused")) {
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL);
+	} else {
+		for (int i = 0; i < 5; i++)
+			printf("%d", set[i](SIGBUS, SIG_IGN) == SIG_DFL && set[i](SIGBUS, SIG_DFL) == SIG_IGN);
+		printf(" %d\n", !__sigaction(SIGBUS, NULL, &old) && old.sa_handler == SIG_DFL);
+		fflush(stdout);
+		raise(SIGBUS);
+	}
+	*nowhere = 1;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "number", "told"),
+    [
+        ("jump", signal.SIGABRT, True),
+        ("small", signal.SIGABRT, True),
+        ("strict", signal.SIGSEGV, False),
+        ("refused", signal.SIGSEGV, True),
+        ("names", signal.SIGBUS, True),
+    ],
+)
+def test_unlucky_crashes(xstrace, how, number, told):
+    """Nobody survives because of us: not by another handler meanwhile; nor does the signal become another one."""
+    program = compile_c(xstrace.home / "crasher", CRASHER)
+    bare = xstrace.bare(program, [how])
+    run = xstrace(f"--stacks-on-crash {ITT}", program, [how])
+    assert (run.status, run.out) == (bare.status, bare.out) and bare.status == -number
+    assert any("is about to end a process" in line for line in run.said) == told
 
 
 def test_no_handler_without_the_option(xstrace):

@@ -26,36 +26,45 @@ enum {
 #define THREADS_MAX 65536u
 
 static const struct py_object *start_new_thread;
-static bool setting;
 
 static int heard(struct py_object *object, struct py_object *frame, int event,
 		 struct py_object *argument);
 
-/* In a thread of the interpreter's that has no profile function: its state is made ours for that.
+/*
+ * In a thread of the interpreter's that has no profile function. PyEval_SetProfile() would do the
+ * same, but for the running thread alone, and it tells the program's audit hooks: these would run
+ * as another thread, and may refuse.
  */
-static void set_in(void *thread, void *own)
+static void set_in(char *thread, const void *interpreter)
 {
-	const uint64_t *function =
-		(const uint64_t *)((const char *)thread + XS_PYTHON_PROFILE(py_here.minor));
+	int (**function)(struct py_object *, struct py_object *, int, struct py_object *) =
+		(void *)(thread + XS_PYTHON_PROFILE(py_here.minor));
+	const void *of;
+	char *tells = thread + XS_PYTHON_TELLS;
+	int within;
 
-	if (*function)
+	memcpy(&of, thread + XS_PYTHON_OF_INTERPRETER, sizeof(of));
+	memcpy(&within, thread + XS_PYTHON_IN_TRACER, sizeof(within));
+	if (py_here.minor >= 10)
+		memcpy(&tells, thread + XS_PYTHON_CFRAME(py_here.minor), sizeof(tells));
+	if (*function || of != interpreter || !tells)
 		return;
-	setting = true;
-	if (thread != own)
-		(void)py_api.PyThreadState_Swap(thread);
-	py_api.PyEval_SetProfile(heard, NULL);
-	if (thread != own)
-		(void)py_api.PyThreadState_Swap(own);
-	setting = false;
+	*function = heard;
+	if (within) /* when it leaves its tracer, the interpreter looks again */
+		return;
+	if (py_here.minor == 11)
+		*(unsigned char *)tells = 0xff;
+	else
+		*(int *)(void *)tells = 1;
 }
 
 static void set_in_all(void)
 {
-	void *own = py_api.PyThreadState_Get(),
-	     *thread = py_api.PyInterpreterState_ThreadHead(py_api.PyInterpreterState_Main());
+	void *interpreter = py_api.PyInterpreterState_Main(),
+	     *thread = py_api.PyInterpreterState_ThreadHead(interpreter);
 
 	for (uint32_t i = 0; thread && i < THREADS_MAX; i++) {
-		set_in(thread, own);
+		set_in(thread, interpreter);
 		thread = py_api.PyThreadState_Next(thread);
 	}
 }
@@ -91,7 +100,7 @@ static int heard(struct py_object *object, struct py_object *frame, int event,
 
 void py_profile_taken(void)
 {
-	if (setting || py_here.minor >= 12)
+	if (py_here.minor >= 12)
 		return;
 	xs_tell_unseen(XS_UNSEEN_PYTHON_PROFILER);
 	py_leave_all();

@@ -33,14 +33,9 @@ struct py_object;
 	F(void, PyErr_Clear, (void))                                                      \
 	F(void, Py_IncRef, (struct py_object *))                                          \
 	F(void, Py_DecRef, (struct py_object *))                                          \
-	F(void *, PyThreadState_Get, (void))                                              \
-	F(void *, PyThreadState_Swap, (void *))                                           \
 	F(void *, PyThreadState_Next, (void *))                                           \
 	F(void *, PyInterpreterState_Main, (void))                                        \
-	F(void *, PyInterpreterState_ThreadHead, (void *))                                \
-	F(void, PyEval_SetProfile,                                                        \
-	  (int (*)(struct py_object *, struct py_object *, int, struct py_object *),      \
-	   struct py_object *))
+	F(void *, PyInterpreterState_ThreadHead, (void *))
 #define PY_MEMBER(type, name, arguments) type(*name) arguments;
 struct py_api {
 	PY_FUNCTIONS(PY_MEMBER)
