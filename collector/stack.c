@@ -66,14 +66,6 @@ struct frame {
 
 /* ---- reading the stack ---- */
 
-bool xs_page_readable(uintptr_t address)
-{
-	/* an impossible operation: the kernel reads the set first, and says whether it could */
-	long result = xs_sys(SYS_rt_sigprocmask, ~0, address & ~(uintptr_t)(PAGE - 1), NULL, 8);
-
-	return result != -EFAULT && result != -EPERM;
-}
-
 static bool reach(uintptr_t address)
 {
 	struct xs_tls *t = &xs_tls;

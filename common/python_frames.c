@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define INTERPRETERS 256u
-#define DEEPEST	     65536u /* frames that are looked through for where C has called */
+#define DEEPEST	     65536u	 /* frames that are looked through for where C has called */
 #define SHIMS	     64u	 /* frames in a row that are no function's */
 #define OFFSET_MAX   (16u << 20) /* of a member in its struct */
 #define LINES_MAX    (1u << 20)	 /* bytes of a table of lines that are read */

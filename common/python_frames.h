@@ -21,11 +21,11 @@ typedef int xs_python_read(void *data, uint64_t address, void *to, size_t bytes)
 struct xs_python {
 	xs_python_read *read;
 	void *data;
-	uint64_t runtime;   /* address of _PyRuntime */
-	uint64_t code_type; /* address of PyCode_Type; 0: not known */
+	uint64_t runtime;	  /* address of _PyRuntime */
+	uint64_t code_type;	  /* address of PyCode_Type; 0: not known */
 	uint64_t loop, loop_size; /* the function that runs Python's; 0: not known */
-	uint32_t minor;	    /* 11: Python 3.11 */
-	bool free_threaded; /* it has no GIL */
+	uint32_t minor;		  /* 11: Python 3.11 */
+	bool free_threaded;	  /* it has no GIL */
 	struct xs_python_layout layout;
 };
 
