@@ -43,10 +43,11 @@ def through(numbers):
 async def waits():
     call(holding)
 def redefined():
-    for i in range(50):
+    for i in range(50):  # each in the memory of the one before
         names = {"call": call}
-        exec(compile("\n" * (i % 7) + "def anew():\n" + "    pass\n" * (i % 5) + "    call()\n", "made%d.py" % (i % 3), "exec"), names)
+        exec(compile("\n" * (i % 7) + "def anew():\n    call()\n", "made%d.py" % (i % 3), "exec"), names)
         names["anew"]()
+        names.clear()
 @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 def compare(a, b):
     call()
