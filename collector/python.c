@@ -111,7 +111,7 @@ bool xs_python_is_run_by(const struct xs_python_stack *stack, uintptr_t at, uint
 {
 	if (!stack->walk.frame)
 		return false;
-	if (python.minor < 11)
+	if (!stack->native)
 		return at - python.loop < python.loop_size;
 	return stack->native >= from && stack->native < to;
 }

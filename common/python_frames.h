@@ -68,7 +68,7 @@ bool xs_python_next(const struct xs_python *python, struct xs_python_walk *walk,
 		    struct xs_python_frame *ret);
 /*
  * An address in the native frame of the interpreter that runs the next one. 0: not known, as before
- * 3.11, where nothing of Python's lies there.
+ * 3.11, where nothing of Python's lies there, and where too many functions run in one (3.13).
  */
 uint64_t xs_python_native(const struct xs_python *python, const struct xs_python_walk *walk);
 

@@ -140,7 +140,7 @@ def test_the_folded_file_has_them(app, xstrace):
 @pytest.mark.parametrize("depth", [1, 7, 40])
 def test_the_innermost_count_most(app, depth):
     """Functions are frames like others: so many in all."""
-    run = app("def deep(n):\n    return deep(n - 1) if n else call()\ndeep(60)\n", f"--chrome-call-logging --call-stacks={depth}")
+    run = app("def deep(n):\n    return deep(n - 1) if n else call()\ndeep(800)\n", f"--chrome-call-logging --call-stacks={depth}")
     (stack,) = stacks(run)
     assert stack[0] == "…" and len(stack) == depth + 1
     if depth == 40:
