@@ -24,6 +24,7 @@
 
 #include "cfi.h"
 #include "collector.h"
+#include "python.h"
 #include "shm.h"
 #include "sys.h"
 
@@ -64,14 +65,6 @@ struct frame {
 };
 
 /* ---- reading the stack ---- */
-
-bool xs_page_readable(uintptr_t address)
-{
-	/* an impossible operation: the kernel reads the set first, and says whether it could */
-	long result = xs_sys(SYS_rt_sigprocmask, ~0, address & ~(uintptr_t)(PAGE - 1), NULL, 8);
-
-	return result != -EFAULT && result != -EPERM;
-}
 
 static bool reach(uintptr_t address)
 {
@@ -361,27 +354,55 @@ static bool step_by_pointer(struct frame *frame)
 #define BEGIN_HERE(frame) ((frame).sp = (frame).bp = (uintptr_t)__builtin_frame_address(0))
 #endif
 
+/* Python's functions that a native frame of the interpreter runs. How many, at most `room`. */
+static uint32_t put_python(struct xs_python_stack *python, uint64_t *frames, uint32_t room,
+			   bool *ret_more)
+{
+	uint32_t count = 0;
+	bool last = false;
+	uint64_t word;
+
+	while (!last && (word = xs_python_stack_next(python, &last))) {
+		if (count == room) {
+			*ret_more = true;
+			break;
+		}
+		frames[count++] = word;
+	}
+	return count;
+}
+
 uint32_t xs_stack_frames(uint64_t *frames, uint32_t room, bool *ret_more)
 {
 	struct frame frame = { .at = (uintptr_t)xs_stack_frames + 1 };
+	struct xs_python_stack python;
 	uint32_t count = 0;
+	bool go_on = true;
 
 	*ret_more = false;
+	xs_python_stack_begin(&python);
 	BEGIN_HERE(frame);
-	for (uint32_t steps = 0; steps < room + OWN_FRAMES; steps++) {
+	for (uint32_t steps = 0; go_on && steps < room + OWN_FRAMES; steps++) {
 		struct xs_rule rule = { .flags = 0 };
 		uint64_t word = place_of(&frame, &rule);
+		uintptr_t at = frame.at, sp = frame.sp;
+		uint32_t functions = 0;
 
-		if (frame.at - own_start >= own_size) {
-			if (count == room) {
-				*ret_more = true;
-				break;
-			}
-			frames[count++] = word;
-		}
-		if (!(rule.flags & XS_RULE_VALID ? step_by_rule(&frame, &rule)
-						 : step_by_pointer(&frame)))
+		go_on = rule.flags & XS_RULE_VALID ? step_by_rule(&frame, &rule)
+						   : step_by_pointer(&frame);
+		if (at - own_start < own_size)
+			continue;
+		if (count == room) {
+			*ret_more = true;
 			break;
+		}
+		if (rule.flags & XS_RULE_SIGNAL) /* it may have been changing its frames */
+			python.walk.frame = 0;
+		if (go_on && xs_python_is_run_by(&python, at, sp, frame.sp))
+			functions = put_python(&python, frames + count, room - count, ret_more);
+		if (!functions)
+			frames[count++] = word;
+		count += functions;
 	}
 	return count;
 }
@@ -480,5 +501,6 @@ void xs_stack_init(uint32_t depth)
 	}
 	own_start = (uintptr_t)own.dlfo_map_start;
 	own_size = (uintptr_t)own.dlfo_map_end - own_start;
+	xs_python_init_own();
 	xs_stack_depth = depth;
 }

@@ -71,7 +71,7 @@ static bool open_image(struct image *image, uint64_t start)
 }
 
 /* The address of an exported symbol; 0: there is none. By the table of DT_GNU_HASH. */
-static uint64_t symbol(const struct image *image, const char *name)
+static uint64_t symbol_of(const struct image *image, const char *name, uint64_t *ret_size)
 {
 	struct {
 		uint32_t buckets, first, bloom, shift;
@@ -99,12 +99,21 @@ static uint64_t symbol(const struct image *image, const char *name)
 		    get(image, image->symbols + number * sizeof(symbol), &symbol, sizeof(symbol)) &&
 		    symbol.st_shndx != SHN_UNDEF && length <= sizeof(other) &&
 		    get(image, image->names + symbol.st_name, other, length) &&
-		    !memcmp(other, name, length))
+		    !memcmp(other, name, length)) {
+			*ret_size = symbol.st_size;
 			return symbol.st_value + image->bias;
+		}
 		if (found & 1)
 			return 0;
 	}
 	return 0;
+}
+
+static uint64_t symbol(const struct image *image, const char *name)
+{
+	uint64_t size;
+
+	return symbol_of(image, name, &size);
 }
 
 static uint32_t minor_of(const struct image *image)
@@ -136,5 +145,6 @@ int xs_python_find(struct xs_python *python, xs_python_read *read, void *data, u
 		return -ENOENT;
 	result = xs_python_init(python, read, data, runtime, minor_of(&image));
 	python->code_type = symbol(&image, "PyCode_Type");
+	python->loop = symbol_of(&image, "_PyEval_EvalFrameDefault", &python->loop_size);
 	return result;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define INTERPRETERS 256u
+#define DEEPEST	     65536u	 /* frames that are looked through for where C has called */
 #define SHIMS	     64u	 /* frames in a row that are no function's */
 #define OFFSET_MAX   (16u << 20) /* of a member in its struct */
 #define LINES_MAX    (1u << 20)	 /* bytes of a table of lines that are read */
@@ -141,34 +142,64 @@ static bool is_entry(const struct xs_python *python, uint64_t frame, uint64_t pr
 	return !previous || is_shim(python, previous);
 }
 
+void xs_python_begin(const struct xs_python *python, uint64_t state, struct xs_python_walk *walk)
+{
+	const struct xs_python_layout *at = &python->layout;
+
+	walk->cframe = at->cframe ? pointer(python, state, at->cframe) : 0;
+	walk->frame = pointer(python, at->cframe ? walk->cframe : state, at->frame);
+}
+
+bool xs_python_next(const struct xs_python *python, struct xs_python_walk *walk,
+		    struct xs_python_frame *ret)
+{
+	const struct xs_python_layout *at = &python->layout;
+
+	for (uint32_t shims = 0; walk->frame && shims < SHIMS; shims++) {
+		uint64_t frame = walk->frame, code = pointer(python, frame, at->code);
+
+		walk->frame = pointer(python, frame, at->previous);
+		if (is_shim(python, frame) || !is_code(python, code))
+			continue;
+		*ret = (struct xs_python_frame){
+			.code = code,
+			.instruction = instruction_of(python, frame, code),
+			.is_entry = is_entry(python, frame, walk->frame),
+		};
+		if (ret->is_entry && walk->cframe)
+			walk->cframe = pointer(python, walk->cframe, at->frame + 8);
+		return true;
+	}
+	walk->frame = 0;
+	return false;
+}
+
+uint64_t xs_python_native(const struct xs_python *python, const struct xs_python_walk *walk)
+{
+	uint64_t frame = walk->frame;
+
+	if (python->minor < 11 || walk->cframe)
+		return walk->cframe;
+	/* it lies below the first one that C has called */
+	for (uint32_t i = 0; frame && i < DEEPEST; i++) {
+		if (is_shim(python, frame) && frame != walk->frame)
+			return frame;
+		frame = pointer(python, frame, python->layout.previous);
+	}
+	return 0;
+}
+
 uint32_t xs_python_frames(const struct xs_python *python, uint64_t state,
 			  struct xs_python_frame *frames, uint32_t room, bool *ret_more)
 {
-	const struct xs_python_layout *at = &python->layout;
-	uint64_t frame = at->cframe ? pointer(python, state, at->cframe) : state;
-	uint32_t count = 0, shims = 0;
+	struct xs_python_walk walk;
+	struct xs_python_frame beyond;
+	uint32_t count = 0;
 
-	*ret_more = false;
-	frame = pointer(python, frame, at->frame);
-	while (frame && shims < SHIMS) {
-		uint64_t code = pointer(python, frame, at->code),
-			 previous = pointer(python, frame, at->previous);
-
-		if (is_shim(python, frame) || !is_code(python, code)) {
-			shims++;
-		} else if (count == room) {
-			*ret_more = true;
-			break;
-		} else {
-			frames[count++] = (struct xs_python_frame){
-				.code = code,
-				.instruction = instruction_of(python, frame, code),
-				.is_entry = is_entry(python, frame, previous),
-			};
-			shims = 0;
-		}
-		frame = previous;
-	}
+	xs_python_begin(python, state, &walk);
+	while (count < room && xs_python_next(python, &walk, &frames[count]))
+		count++;
+	*ret_more = count == room && xs_python_next(python, &walk, &beyond);
 	return count;
 }
 
@@ -391,4 +422,16 @@ uint32_t xs_python_line(const struct xs_python *python, const struct xs_python_f
 	else
 		line = line_by_locations(&table, frame->instruction, line);
 	return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
+}
+
+uint64_t xs_python_check_of(const struct xs_python *python, uint64_t code)
+{
+	const struct xs_python_layout *at = &python->layout;
+	uint64_t name = pointer(python, code, at->name);
+
+	if (!name)
+		return 0;
+	return xs_python_check(pointer(python, name, XS_PYTHON_TEXT_HASH),
+			       pointer(python, code, at->file), xs_python_first_line(python, code),
+			       at->qualname ? pointer(python, code, at->qualname) : 0);
 }

@@ -21,10 +21,11 @@ typedef int xs_python_read(void *data, uint64_t address, void *to, size_t bytes)
 struct xs_python {
 	xs_python_read *read;
 	void *data;
-	uint64_t runtime;   /* address of _PyRuntime */
-	uint64_t code_type; /* address of PyCode_Type; 0: not known */
-	uint32_t minor;	    /* 11: Python 3.11 */
-	bool free_threaded; /* it has no GIL */
+	uint64_t runtime;	  /* address of _PyRuntime */
+	uint64_t code_type;	  /* address of PyCode_Type; 0: not known */
+	uint64_t loop, loop_size; /* the function that runs Python's; 0: not known */
+	uint32_t minor;		  /* 11: Python 3.11 */
+	bool free_threaded;	  /* it has no GIL */
 	struct xs_python_layout layout;
 };
 
@@ -55,6 +56,22 @@ struct xs_python_frame {
 	bool is_entry; /* C called the interpreter for this one: a native frame is below it */
 };
 
+/* On the way through the frames of a thread. */
+struct xs_python_walk {
+	uint64_t frame;	 /* address of the next one; 0: there is none */
+	uint64_t cframe; /* 3.11, 3.12: of what the interpreter's native frame keeps of it */
+};
+
+void xs_python_begin(const struct xs_python *python, uint64_t state, struct xs_python_walk *walk);
+/* The next one, from the innermost on; false: there is none. */
+bool xs_python_next(const struct xs_python *python, struct xs_python_walk *walk,
+		    struct xs_python_frame *ret);
+/*
+ * An address in the native frame of the interpreter that runs the next one. 0: not known, as before
+ * 3.11, where nothing of Python's lies there, and where too many functions run in one (3.13).
+ */
+uint64_t xs_python_native(const struct xs_python *python, const struct xs_python_walk *walk);
+
 /* Innermost first. */
 uint32_t xs_python_frames(const struct xs_python *python, uint64_t state,
 			  struct xs_python_frame *frames, uint32_t room, bool *ret_more);
@@ -74,5 +91,17 @@ void xs_python_file(const struct xs_python *python, uint64_t code, struct xs_pyt
 uint32_t xs_python_line(const struct xs_python *python, const struct xs_python_frame *frame);
 /* Where the function begins. */
 uint32_t xs_python_first_line(const struct xs_python *python, uint64_t code);
+
+/*
+ * Code is freed and made anew in the same place. What tells the two apart: the hash of its name,
+ * which CPython has computed, where its texts lie and its first line.
+ */
+static inline uint64_t xs_python_check(uint64_t name_hash, uint64_t file, uint64_t first_line,
+				       uint64_t qualname)
+{
+	return name_hash ^ file * 0x9e3779b97f4a7c15ull ^ first_line << 32 ^ qualname << 8;
+}
+/* The same of a code object; 0: it cannot be read. */
+uint64_t xs_python_check_of(const struct xs_python *python, uint64_t code);
 
 #endif

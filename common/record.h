@@ -517,7 +517,16 @@ static_assert(sizeof(struct xs_kernel_place_record) == 48, "multiple of 16");
 #define XS_FRAME_FILE(frame)	((uint32_t)((frame) >> 40))
 #define XS_FRAME_ADDRESS(frame) ((frame) & 0xffffffffffu)
 #define XS_FRAME_RAW		(1ull << 63) /* an address in memory, in no file */
-#define XS_STACK_DEPTH_MAX	128u
+/*
+ * A function of Python's, which is called what `function` says (interned, with its file's path as
+ * scope), and the line that it is at.
+ */
+#define XS_FRAME_PYTHON (1ull << 62)
+#define XS_FRAME_OF_PYTHON(function, line) \
+	(XS_FRAME_PYTHON | (uint64_t)((line) & 0x3fffffff) << 32 | (function))
+#define XS_FRAME_LINE(frame)	 ((uint32_t)((frame) >> 32) & 0x3fffffff)
+#define XS_FRAME_FUNCTION(frame) ((uint32_t)(frame))
+#define XS_STACK_DEPTH_MAX	 128u
 
 struct xs_stack_record {
 	struct xs_event event; /* tick: that of the call; name: count of frames */

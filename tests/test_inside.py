@@ -99,8 +99,8 @@ ALLOWED = set(
 ALLOWED |= set("fchmod fstat fstat64 stat64 fstatat fstatat64 ftruncate64 getegid geteuid getpid getppid getrlimit64 madvise mmap64 mprotect munmap setrlimit64 sysconf".split())
 # pthread_atfork(), in a constructor (itt_collector/init.c)
 ALLOWED |= {"__register_atfork"}
-# weak: it is there in processes that hold a Python (interpose/python/start.c)
-ALLOWED |= {"PySys_AddAuditHook"}
+# weak: they are there in processes that hold a Python (interpose/python/start.c, collector/python.c)
+ALLOWED |= {"PySys_AddAuditHook", "PyGILState_GetThisThreadState", "Py_IsInitialized"}
 # at the normal end of a program that uses CUDA, whose driver has made threads before (gpu/cuda/end.c)
 ALLOWED |= {"pthread_create", "pthread_detach"}
 

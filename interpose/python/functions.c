@@ -2,9 +2,8 @@
  * What is known of each function: what it is called, whether the options want it, and how often it
  * was called for how long.
  *
- * By the address of its code object. Code is freed and made anew in the same place, so an entry
- * also has what tells the two apart: the hash of its name, which CPython has computed, where its
- * texts lie and its first line.
+ * By the address of its code object, with what tells it from one that lay there before
+ * (xs_python_check()).
  */
 #include "python_stacks.h"
 
@@ -35,11 +34,10 @@ static uint64_t check_of(const struct py_object *code)
 {
 	const struct xs_python_layout *at = &py_here.layout;
 	const void *name = (const void *)word(code, at->name);
-	uint64_t check = word(name, XS_PYTHON_TEXT_HASH);
 
-	check ^= word(code, at->file) * 0x9e3779b97f4a7c15ull;
-	check ^= word(code, at->first_line) << 32;
-	return at->qualname ? check ^ word(code, at->qualname) << 8 : check;
+	return xs_python_check(word(name, XS_PYTHON_TEXT_HASH), word(code, at->file),
+			       (uint32_t)word(code, at->first_line),
+			       at->qualname ? word(code, at->qualname) : 0);
 }
 
 /* ---- which ones are wanted ---- */

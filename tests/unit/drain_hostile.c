@@ -126,7 +126,10 @@ static void put_stack(void)
 	uint32_t path = longest(longest(0, 's'), '/');
 
 	for (uint32_t i = 0; i < XS_STACK_DEPTH_MAX; i++)
-		record.frame[i] = i % 2 ? XS_FRAME(path, i + 1u) : XS_FRAME_RAW | (UINT64_MAX - i);
+		record.frame[i] = i % 3 == 0 ? XS_FRAME(path, i + 1u)
+				  : i % 3 == 1
+					  ? XS_FRAME_RAW | (UINT64_MAX - i)
+					  : XS_FRAME_OF_PYTHON(i % 2 ? path : UINT32_MAX - i, i);
 	(void)PUT_RECORD(XS_STACK, XS_SOURCE_OPENCL, XS_STACK_DEPTH_MAX, XS_STACK_FLAG_CUT, record);
 }
 

@@ -338,6 +338,7 @@ static void name_in(const struct file *file, uint64_t address, const char *path,
 	const char *base;
 	size_t n;
 
+	ret->whole = false;
 	if (file && file->count)
 		symbol = covering(file, address - 1); /* it is where the call returns to: perhaps
 							 another function already */
@@ -362,6 +363,20 @@ static void name_in(const struct file *file, uint64_t address, const char *path,
 	ret->length = (uint32_t)strlen(ret->name);
 }
 
+/* "Class.method (file.py:12)" */
+static void name_python(struct xs_run *run, uint64_t frame, struct xs_symbol *ret)
+{
+	struct xs_text function = xs_text_find(run, XS_FRAME_FUNCTION(frame));
+	size_t length = 0;
+	const char *path = xs_text_of(run, function.scope, &length), *base;
+
+	base = memrchr(path, '/', length);
+	base = base ? base + 1 : path;
+	(void)snprintf(ret->name, NAME_MAX_BYTES, "%.*s (%.*s:%u)", (int)function.length,
+		       function.text, (int)(path + length - base), base, XS_FRAME_LINE(frame));
+	ret->length = (uint32_t)strlen(ret->name);
+}
+
 static void find_name(struct xs_run *run, struct xs_symbols *symbols, int32_t pid, uint64_t frame,
 		      struct xs_symbol *ret)
 {
@@ -370,6 +385,11 @@ static void find_name(struct xs_run *run, struct xs_symbols *symbols, int32_t pi
 
 	ret->name = symbols->last_name;
 	ret->offset = 0;
+	ret->whole = true;
+	if ((frame & (XS_FRAME_RAW | XS_FRAME_PYTHON)) == XS_FRAME_PYTHON) {
+		name_python(run, frame, ret);
+		return;
+	}
 	if (frame & XS_FRAME_RAW || !XS_FRAME_FILE(frame)) {
 		ret->length = (uint32_t)snprintf(ret->name, NAME_MAX_BYTES, "0x%llx",
 						 (unsigned long long)(frame & ~XS_FRAME_RAW));

@@ -9,14 +9,20 @@
 #ifndef XS_SYMBOLS_H
 #define XS_SYMBOLS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct xs_run;
 
 struct xs_symbol {
-	char *name;	 /* of the function, or of the file; "0x…" for an address in no file */
+	/*
+	 * of the function, or of the file; "0x…" for an address in no file; "function (file.py:12)"
+	 * for one of Python's
+	 */
+	char *name;
 	uint64_t offset; /* in the function or file */
 	uint32_t length; /* of the name */
+	bool whole;	 /* the name says the place, and there is no offset */
 };
 
 /*

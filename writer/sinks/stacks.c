@@ -102,12 +102,12 @@ static struct stack *find(struct xs_stacks *stacks, const struct xs_callers *cal
 	return stack;
 }
 
-/* One frame: "function+0x1f". */
+/* One frame: "function+0x1f"; of Python's: "function (file.py:12)". */
 static char *put_frame(char *o, const struct xs_symbol *symbol)
 {
 	*o++ = '"';
 	o = xs_json_escape(o, symbol->name, symbol->length);
-	if (symbol->offset || symbol->name[0] != '0')
+	if (!symbol->whole)
 		o += sprintf(o, "+0x%llx", (unsigned long long)symbol->offset);
 	*o++ = '"';
 	return o;
