@@ -186,6 +186,7 @@ class TracedRun(Run):
         if "--output-dir-path" in options:
             self.outputs.append(Path(cwd, options[options.index("--output-dir-path") + 1]))
         self.known = set(self._files())
+        self._dir = None
         super().__init__([*prefix, launcher, *options, app, *args], cwd, log, env, **popen)
 
     def _files(self):
@@ -194,15 +195,20 @@ class TracedRun(Run):
     @property
     def dir(self):
         """The run directory, or None: its control file says which launcher made it."""
-        for path in filter(os.path.isdir, glob.glob("/dev/shm/xstrace-*")):
+        if self._dir:
+            return self._dir if os.path.isdir(self._dir) else None
+        paths = filter(os.path.isdir, glob.glob("/dev/shm/xstrace-*"))
+        for path in paths:
             if os.path.islink(path):
                 continue  # a session's name
             try:
                 with open(path + "/control", "rb") as control:
-                    if struct.pack("i", self.pid) in control.read(512):
-                        return path
-            except OSError:
-                return path  # half removed, or just being made
+                    (launcher,) = struct.unpack_from("i", control.read(112), 108)
+            except (OSError, struct.error):
+                continue  # another run's: half removed, or just being made
+            if launcher == self.pid:
+                self._dir = path
+                return path
         return None
 
     def children(self):

@@ -113,9 +113,13 @@ static __attribute__((noinline)) int start(struct look *look)
 
 static void say(struct look *look, const char *why)
 {
+	char line[160];
+	int n = snprintf(line, sizeof(line), "E %s\n", why);
+
 	look->ended = true;
-	if (look->fd >= 0)
-		dprintf(look->fd, "E %s\n", why);
+	if (look->fd >= 0) /* a file in memory */
+		(void)!write(look->fd, line,
+			     (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
 }
 
 static void begin_look(struct look *look)
