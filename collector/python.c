@@ -24,8 +24,9 @@
 #include "record.h"
 #include "strtab.h"
 
-#define PAGE  4096u
-#define KNOWN 8192u /* a power of two */
+#define PAGE   4096u
+#define KNOWN  8192u /* a power of two */
+#define PROBES 8u
 
 static_assert(XS_STRINGS_SIZE / 8 < 1u << 22, "a file's id reaches no mark of a frame's word");
 
@@ -50,15 +51,25 @@ static struct tables {
 	} known[KNOWN];
 } *tables;
 
+/* Pages of one stack are few: they stand where their number says, or a little further on. */
 static bool is_readable(uint64_t *pages, uint64_t page)
 {
-	uint64_t *known = &pages[page / PAGE % XS_PYTHON_PAGES];
+	uint64_t at = (page / PAGE * 0x9e3779b97f4a7c15ull) >> 40;
+	uint64_t *place = &pages[at % XS_PYTHON_PAGES];
 
-	if (*known == (page | 1))
-		return true;
+	for (uint32_t i = 0; i < PROBES; i++) {
+		uint64_t *next = &pages[(at + i) % XS_PYTHON_PAGES];
+
+		if (*next == (page | 1))
+			return true;
+		if (!*next) {
+			place = next;
+			break;
+		}
+	}
 	if (!xs_page_readable(page))
 		return false;
-	*known = page | 1;
+	*place = page | 1;
 	return true;
 }
 

@@ -62,20 +62,23 @@ static void enter(uint64_t instance, uint32_t name)
 {
 	struct of_thread *thread = mine;
 	struct entered *entered;
+	uint32_t depth;
 
 	if (__builtin_expect(!thread, 0))
 		thread = mine = xs_spare_take_zeroed(&spare, sizeof(*thread));
 	if (!thread || !name)
 		return;
-	if (__builtin_expect(thread->depth == DEPTH, 0)) /* jumps have left some of them */
-		memmove(thread->entered, thread->entered + 1,
-			--thread->depth * sizeof(*thread->entered));
-	entered = &thread->entered[thread->depth];
+	depth = thread->depth; /* read once: a handler may come in between, and raise it */
+	if (__builtin_expect(depth >= DEPTH, 0)) { /* jumps have left some of them */
+		depth = DEPTH - 1;
+		memmove(thread->entered, thread->entered + 1, depth * sizeof(*thread->entered));
+	}
+	entered = &thread->entered[depth];
 	entered->instance = instance;
 	entered->name = name;
 	if (!xs_call_enter(&entered->call, XS_SOURCE_UR, name))
 		return;
-	thread->depth++;
+	thread->depth = depth + 1;
 	if (__builtin_expect(xs_log_calls, 0) &&
 	    xs_args_begin(XS_FRAME_MARK(), &entered->call, XS_SOURCE_UR, name, 0))
 		xs_args_end(&entered->call, 0);
