@@ -2,6 +2,7 @@
 
 import collections
 import json
+import re
 from decimal import ROUND_HALF_EVEN, Decimal
 
 
@@ -38,7 +39,7 @@ class Truth:
     @staticmethod
     def _nest(track):
         """Of each slice the innermost one that holds it: all are compared with all."""
-        order = sorted(range(len(track)), key=lambda i: (track[i]["ts"], -track[i]["dur"], i))
+        order = sorted(range(len(track)), key=lambda i: (track[i]["ts"], -track[i]["dur"], track[i]["cat"] != "gpu_user_annotation", i))
         place = {i: n for n, i in enumerate(order)}
         children = collections.defaultdict(list)
         for i, one in enumerate(track):
@@ -68,7 +69,7 @@ class Truth:
         found = collections.Counter()
         for one in self.slices:
             for key, value in one["args"].items():
-                found[one["name"], key, as_text(value)] += 1
+                found[one["name"], key, without_zeros(as_text(value))] += 1
         return found
 
     def flows(self):
@@ -89,6 +90,11 @@ def as_text(value):
     return {True: "true", False: "false", None: "null"}[value] if value is None or isinstance(value, bool) else str(value)
 
 
+def without_zeros(value):
+    """Perfetto's format has no zeros behind a number."""
+    return value.rstrip("0").rstrip(".") if re.fullmatch(r"-?\d+\.\d+", value) else value
+
+
 ROWS = """select p.pid, t.tid, s.name, s.cat, s.ts, s.dur, s.self, s.depth, if(u.slice_id is null, null, (u.ts, u.name))
           from slices s join threads t using (track_id) join processes p on p.process_id = s.process_id
           left join slices u on u.slice_id = s.parent_id"""
@@ -104,7 +110,7 @@ def arguments(tables):
     for name, key, value in tables.sql(ARGUMENTS).fetchall():
         if value[:1] in ("{", "["):
             value = json.dumps(json.loads(value, parse_float=Decimal), default=str, sort_keys=True)
-        found[name, key, value] += 1
+        found[name, key, without_zeros(value)] += 1
     return found
 
 
