@@ -5,6 +5,7 @@
 #ifndef XT_ROWS_H
 #define XT_ROWS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +40,12 @@ struct xt_rows {
 	size_t room, count; /* rows in memory */
 	struct xt_row *rows;
 	struct xt_key *keys, *others;
+	/* those that a thread sorts and writes, while `rows` is filled again */
+	struct xt_row *full;
+	size_t full_count;
+	pthread_t thread;
+	bool is_spilling;
+	int spill_error;
 	int directory, fd;
 	off_t end;
 	struct xt_part {

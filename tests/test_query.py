@@ -332,7 +332,7 @@ def test_hostile_names(tmp_path):
     for n, name in enumerate(HOSTILE):
         events.append(slice_of(n * 10, 5, name, tid=n, cat=name, args={name: name}))
         events.append({"ph": "M", "name": "thread_name", "pid": 7, "tid": n, "args": {"name": name[:1000]}})
-    path = write(tmp_path / 'it\'s a; "trace".json', events)
+    path = write(tmp_path / 'it\'s [1]*? a; "trace".json', events)
     with package.open(path) as tables:
         found = tables.sql(
             "select s.name, s.cat, a.key, a.value, t.name from slices s join args a using (slice_id) join threads t using (track_id) order by ts"
@@ -729,7 +729,8 @@ def test_the_prompt(small, tmp_path):
         else:
             os.write(master, b"\x1b[A" * 2)  # the line before the last
             expect(b"nonsense")
-            os.write(master, b"\x01\x0b")  # and away with it
+            os.write(master, b"\x15")  # and away with it
         os.write(master, b".quit\n")
+        expect(b".quit")
         assert process.wait(60) == 0
         os.close(master)
