@@ -36,7 +36,7 @@ int xt_nameless(int directory)
 	return fd < 0 ? -errno : fd;
 }
 
-int xt_rows_init(struct xt_rows *rows, int directory, size_t bytes)
+void xt_rows_init(struct xt_rows *rows, int directory, size_t bytes)
 {
 	memset(rows, 0, sizeof(*rows));
 	rows->directory = directory;
@@ -44,15 +44,8 @@ int xt_rows_init(struct xt_rows *rows, int directory, size_t bytes)
 	rows->room = bytes / (2 * sizeof(struct xt_row) + 2 * sizeof(struct xt_key));
 	if (rows->room < FIRST)
 		rows->room = FIRST;
-	/* pages that are not touched cost nothing */
-	rows->rows = malloc(rows->room * sizeof(*rows->rows));
-	rows->keys = malloc(rows->room * sizeof(*rows->keys));
-	rows->others = malloc(rows->room * sizeof(*rows->others));
-	rows->full = malloc(rows->room * sizeof(*rows->full));
-	if (rows->rows && rows->keys && rows->others && rows->full)
-		return 0;
-	xt_rows_free(rows);
-	return -ENOMEM;
+	if (rows->room > UINT32_MAX)
+		rows->room = UINT32_MAX;
 }
 
 /* The thread has ended; what went wrong in it is known. */
@@ -150,14 +143,28 @@ static void sort_moments(struct xt_rows *rows, struct xt_row *all, size_t count)
 	}
 }
 
-/* These rows: keys has their order. */
-static void sort(struct xt_rows *rows, struct xt_row *all, size_t count)
+static bool has_keys(struct xt_rows *rows, size_t count)
+{
+	if (rows->key_room >= count)
+		return true;
+	free(rows->keys);
+	free(rows->others);
+	rows->keys = malloc(count * sizeof(*rows->keys));
+	rows->others = malloc(count * sizeof(*rows->others));
+	rows->key_room = rows->keys && rows->others ? count : 0;
+	return rows->key_room;
+}
+
+/* These rows: keys has their order. 0 or -ENOMEM. */
+static int sort(struct xt_rows *rows, struct xt_row *all, size_t count)
 {
 	int64_t earliest = INT64_MAX, latest = INT64_MIN;
 	uint32_t last_track = 0;
 
 	if (!count)
-		return;
+		return 0;
+	if (!has_keys(rows, count))
+		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		const struct xt_row *row = &all[i];
 
@@ -174,6 +181,7 @@ static void sort(struct xt_rows *rows, struct xt_row *all, size_t count)
 	for (unsigned shift = 0; shift < 32 && last_track >> shift; shift += DIGIT)
 		sort_digit(rows, count, shift, true);
 	sort_moments(rows, all, count);
+	return 0;
 }
 
 /* ---- parts ---- */
@@ -210,9 +218,10 @@ static void *spill(void *user)
 	else if (!xf_room_for(&rows->parts, &rows->part_room, rows->part_count,
 			      sizeof(*rows->parts)))
 		rows->spill_error = -ENOMEM;
+	else
+		rows->spill_error = sort(rows, rows->full, rows->full_count);
 	if (rows->spill_error)
 		return NULL;
-	sort(rows, rows->full, rows->full_count);
 	part = &rows->parts[rows->part_count++];
 	part->at = rows->end;
 	part->left = rows->full_count;
@@ -231,8 +240,11 @@ static void *spill(void *user)
 static void hand_over(struct xt_rows *rows)
 {
 	struct xt_row *empty = rows->full;
+	size_t have = rows->full_have;
 
 	end_spilling(rows);
+	rows->full_have = rows->have;
+	rows->have = have;
 	rows->full = rows->rows;
 	rows->full_count = rows->count;
 	rows->rows = empty;
@@ -242,10 +254,27 @@ static void hand_over(struct xt_rows *rows)
 		(void)spill(rows);
 }
 
+static void grow(struct xt_rows *rows)
+{
+	size_t have = 2 * rows->have < rows->room ? 2 * rows->have : rows->room;
+	struct xt_row *grown;
+
+	have = have < FIRST ? FIRST : have;
+	grown = realloc(rows->rows, have * sizeof(*grown));
+	if (!grown) {
+		rows->error = -ENOMEM;
+		return;
+	}
+	rows->rows = grown;
+	rows->have = have;
+}
+
 void xt_rows_add(struct xt_rows *rows, const struct xt_row *row)
 {
 	if (rows->count == rows->room)
 		hand_over(rows);
+	if (rows->count == rows->have && !rows->error)
+		grow(rows);
 	if (!rows->error)
 		rows->rows[rows->count++] = *row;
 }
@@ -312,7 +341,7 @@ void xt_rows_sort(struct xt_rows *rows)
 {
 	end_spilling(rows);
 	if (!rows->part_count) {
-		sort(rows, rows->rows, rows->count);
+		rows->error = rows->error ? rows->error : sort(rows, rows->rows, rows->count);
 		return;
 	}
 	if (rows->count)

@@ -37,12 +37,13 @@ struct xt_row {
 };
 
 struct xt_rows {
-	size_t room, count; /* rows in memory */
+	size_t room;	    /* rows that may be in memory */
+	size_t have, count; /* there is memory for; there are */
 	struct xt_row *rows;
 	struct xt_key *keys, *others;
 	/* those that a thread sorts and writes, while `rows` is filled again */
 	struct xt_row *full;
-	size_t full_count;
+	size_t full_have, full_count, key_room;
 	pthread_t thread;
 	bool is_spilling;
 	int spill_error;
@@ -62,9 +63,9 @@ struct xt_rows {
 };
 
 /*
- * directory: where files without a name can be made. bytes: of memory, about. 0 or -errno.
+ * directory: where files without a name can be made. bytes: of memory, about.
  */
-int xt_rows_init(struct xt_rows *rows, int directory, size_t bytes);
+void xt_rows_init(struct xt_rows *rows, int directory, size_t bytes);
 /* The row is copied. What goes wrong is known from `error`. */
 void xt_rows_add(struct xt_rows *rows, const struct xt_row *row);
 /* There are no more: they can be read now. */

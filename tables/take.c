@@ -23,6 +23,12 @@ static void add(struct xt_trace *trace, const struct xt_row *row)
 	trace->error = trace->error ? trace->error : trace->store.error;
 }
 
+/* Of a text, which may be missing. */
+static uint32_t number_of(struct xt_trace *trace, struct xf_text text)
+{
+	return xf_map_add(&trace->names.map, text.n ? text.p : "", text.n);
+}
+
 /*
  * The row's name and category; the text of a name that has no number goes into the store, in front
  * of the arguments, which must come next.
@@ -31,8 +37,8 @@ static void take_texts(struct xt_trace *trace, struct xt_row *row, const struct 
 {
 	struct xf_text name = event->name, category = event->cat;
 
-	row->name = name.n <= LONG_NAME ? xf_map_add(&trace->names.map, name.p, name.n) : XF_NONE;
-	row->category = xf_map_add(&trace->names.map, category.p, category.n);
+	row->name = name.n <= LONG_NAME ? number_of(trace, name) : XF_NONE;
+	row->category = number_of(trace, category);
 	row->text = trace->store.end;
 	if (row->name == XF_NONE) {
 		row->flags |= XT_TEXT_HAS_NAME;
