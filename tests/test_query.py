@@ -731,6 +731,8 @@ def test_the_prompt(small, tmp_path):
             expect(b"nonsense")
             os.write(master, b"\x15")  # and away with it
         os.write(master, b".quit\n")
-        expect(b".quit")
+        with contextlib.suppress(OSError):  # a terminal that nobody reads holds its program
+            while os.read(master, 65536):
+                pass
         assert process.wait(60) == 0
         os.close(master)
