@@ -232,6 +232,7 @@ static void read_commands(struct xs_track *track, const struct xs_event *event, 
 			    shape.words * 8u < sizeof(record) ? shape.words * 8u : sizeof(record));
 	}
 	track->records += count;
+	process->kinds[XS_DEVICE] += count;
 }
 
 /* ---- reading ---- */
@@ -340,6 +341,7 @@ static void read_of_other(struct xs_track *track, const struct xs_event *event, 
 
 void xs_record_read_other(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
+	track->process->kinds[event->kind]++;
 	switch (event->kind) {
 	case XS_CALL:
 		read_call(track, event, size);
