@@ -25,14 +25,11 @@ static __attribute__((noinline)) int64_t wrapper(void)
 	return 0;
 }
 
-static void many_calls(uint32_t count)
+static void call(void)
 {
-	int64_t (*volatile function)(void) = wrapper;
-
-	while (count--)
-		(void)function();
+	(void)wrapper();
 }
-const struct xs_probe xs_probe_call = { many_calls, durations };
+const struct xs_probe xs_probe_call = { NULL, call, durations };
 
 /* -c: four words in, two values of eight bytes out. */
 static __attribute__((noinline)) void values_of(struct xs_call *call, const uint64_t *given)
@@ -51,12 +48,11 @@ static __attribute__((noinline)) void values_of(struct xs_call *call, const uint
 	xs_values_end(&values);
 }
 
-static void many_values(uint32_t count)
+static void give_values(void)
 {
 	static const uint64_t given[4] = { 1, 2, 3, 4 };
-	struct xs_call call = { .tick = 0 };
+	struct xs_call of = { .tick = 0 };
 
-	while (count--)
-		values_of(&call, given);
+	values_of(&of, given);
 }
-const struct xs_probe xs_probe_values = { many_values, NULL };
+const struct xs_probe xs_probe_values = { NULL, give_values, NULL };

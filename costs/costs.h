@@ -2,9 +2,9 @@
  * What recording costs a traced program on this machine: the collector's own code is run here, in
  * the drain process, on a ring of its own that nobody reads, and timed.
  *
- * A cost is the least of some rounds with warm memory. In a program that does something in between,
- * neither code nor ring are in the caches: the same event takes several times as long there
- * (docs/OVERHEAD.md).
+ * A cost is the least of some rounds, in each of which other work is done between the events, and
+ * the cost of that subtracted. Code and ring are in the caches all the same: in a program that
+ * comes to an event after a long time, it takes several times as long (docs/OVERHEAD.md).
  */
 #ifndef XS_COSTS_H
 #define XS_COSTS_H
@@ -31,7 +31,7 @@ struct xs_cost {
 };
 
 /*
- * Measured with the run's options when it is first asked for, in some 50 us; the same ever after.
+ * Measured with the run's options when it is first asked for, in some 150 us; the same ever after.
  * Zeros: it was not built, or there is no memory.
  */
 struct xs_cost xs_cost_of(enum xs_cost_kind kind, const struct xs_options *options, bool use_tsc);

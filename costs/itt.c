@@ -19,10 +19,30 @@ __itt_string_handle *__itt_string_handle_create(const char *name);
 
 static const __itt_id no_id;
 
-static __itt_domain *domain(void)
+/* As a program has them in its static ittnotify. */
+static struct {
+	void (*task_begin)(const __itt_domain *, __itt_id, __itt_id, __itt_string_handle *);
+	void (*task_end)(const __itt_domain *);
+	void (*frame_begin)(const __itt_domain *, __itt_id *);
+	void (*frame_end)(const __itt_domain *, __itt_id *);
+	void (*metadata)(const __itt_domain *, __itt_id, __itt_string_handle *, int, size_t,
+			 void *);
+	void (*marker)(const __itt_domain *, __itt_id, __itt_string_handle *, int);
+	void (*increase)(__itt_counter_info *);
+} volatile itt = {
+	__itt_task_begin,   __itt_task_end, __itt_frame_begin_v3, __itt_frame_end_v3,
+	__itt_metadata_add, __itt_marker,   __itt_counter_inc,
+};
+static __itt_domain *domain;
+static __itt_string_handle *name;
+static __itt_counter_info *counter;
+
+static void prepare(void)
 {
 	/* wanted by every option that wants tasks: -r alone counts those of such domains */
-	return __itt_domain_create("oneCCL");
+	domain = __itt_domain_create("oneCCL");
+	name = __itt_string_handle_create("task");
+	counter = __itt_counter_create("counter", "oneCCL");
 }
 
 /* Begins and ends in turn, each of which ends with the reading of its clock's value. */
@@ -46,65 +66,36 @@ static uint64_t between(const unsigned char *data, uint32_t count)
 	return ticks;
 }
 
-static void many_tasks(uint32_t count)
+static void task(void)
 {
-	void (*volatile begin)(const __itt_domain *, __itt_id, __itt_id, __itt_string_handle *) =
-		__itt_task_begin;
-	void (*volatile end)(const __itt_domain *) = __itt_task_end;
-	__itt_string_handle *name = __itt_string_handle_create("task");
-	__itt_domain *of = domain();
-
-	while (count--) {
-		begin(of, no_id, no_id, name);
-		end(of);
-	}
+	itt.task_begin(domain, no_id, no_id, name);
+	itt.task_end(domain);
 }
-const struct xs_probe xs_probe_task = { many_tasks, between };
+const struct xs_probe xs_probe_task = { prepare, task, between };
 
-static void many_spans(uint32_t count)
+static void span(void)
 {
-	void (*volatile begin)(const __itt_domain *, __itt_id *) = __itt_frame_begin_v3;
-	void (*volatile end)(const __itt_domain *, __itt_id *) = __itt_frame_end_v3;
-	__itt_domain *of = domain();
-
-	while (count--) {
-		begin(of, NULL);
-		end(of, NULL);
-	}
+	itt.frame_begin(domain, NULL);
+	itt.frame_end(domain, NULL);
 }
-const struct xs_probe xs_probe_span = { many_spans, between };
+const struct xs_probe xs_probe_span = { prepare, span, between };
 
-static void many_values(uint32_t count)
+static void metadata(void)
 {
-	void (*volatile add)(const __itt_domain *, __itt_id, __itt_string_handle *, int, size_t,
-			     void *) = __itt_metadata_add;
-	__itt_string_handle *key = __itt_string_handle_create("key");
-	__itt_domain *of = domain();
 	uint64_t value = 1;
 
-	while (count--)
-		add(of, no_id, key, XS_VALUE_U64, 1, &value);
+	itt.metadata(domain, no_id, name, XS_VALUE_U64, 1, &value);
 }
-const struct xs_probe xs_probe_metadata = { many_values, NULL };
+const struct xs_probe xs_probe_metadata = { prepare, metadata, NULL };
 
-static void many_marks(uint32_t count)
+static void mark(void)
 {
-	void (*volatile mark)(const __itt_domain *, __itt_id, __itt_string_handle *, int) =
-		__itt_marker;
-	__itt_string_handle *name = __itt_string_handle_create("mark");
-	__itt_domain *of = domain();
-
-	while (count--)
-		mark(of, no_id, name, ITT_SCOPE_TASK);
+	itt.marker(domain, no_id, name, ITT_SCOPE_TASK);
 }
-const struct xs_probe xs_probe_mark = { many_marks, NULL };
+const struct xs_probe xs_probe_mark = { prepare, mark, NULL };
 
-static void many_counts(uint32_t count)
+static void count(void)
 {
-	void (*volatile step)(__itt_counter_info *) = __itt_counter_inc;
-	__itt_counter_info *counter = __itt_counter_create("counter", "oneCCL");
-
-	while (count--)
-		step(counter);
+	itt.increase(counter);
 }
-const struct xs_probe xs_probe_counter = { many_counts, NULL };
+const struct xs_probe xs_probe_counter = { prepare, count, NULL };

@@ -9,10 +9,11 @@
 
 #include "options.h"
 
-/* One kind of event: `many` records so many. Of those in a slice of their own, ... */
+/* One kind of event. */
 struct xs_probe {
-	void (*many)(uint32_t count);
-	/* ... the ticks that lie in these slices, by their records; NULL: it has none */
+	void (*prepare)(void); /* before the first one; NULL: nothing */
+	void (*one)(void);     /* records one; NULL: it was not built */
+	/* the ticks that lie in the slices of so many, by their records; NULL: they have none */
 	uint64_t (*inside)(const unsigned char *data, uint32_t count);
 };
 

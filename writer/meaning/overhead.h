@@ -33,7 +33,7 @@ typedef struct xs_cost xs_cost_function(enum xs_cost_kind kind, const struct xs_
 					bool use_tsc);
 void xs_overhead_measured_by(xs_cost_function *function);
 
-/* Of a process whose records are read. The first call for a kind of event takes some 50 us. */
+/* Of a process whose records are read. The first call for a kind of event takes some 150 us. */
 void xs_overhead_of(const struct xs_process *process, struct xs_overhead *ret);
 /* That of one event. */
 struct xs_cost xs_overhead_cost(const struct xs_run *run, enum xs_cost_kind kind);
