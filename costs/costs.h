@@ -14,12 +14,12 @@
 #include "options.h"
 
 enum xs_cost_kind {
+	XS_COST_CALL,	  /* of an API for devices */
 	XS_COST_TASK,	  /* begin and end of a task */
 	XS_COST_SPAN,	  /* begin and end of a frame, region or overlapped task */
 	XS_COST_METADATA, /* one value of a task */
 	XS_COST_MARK,	  /* an instant, or another single record */
 	XS_COST_COUNTER,
-	XS_COST_CALL,	/* of an API for devices */
 	XS_COST_VALUES, /* -c: what such a call was given, and what it gave */
 	XS_COST_MPI,	/* an MPI call */
 	XS_COST_COUNT

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import random
 import re
 import shutil
@@ -101,12 +102,12 @@ def test_what_is_subtracted_is_what_the_program_takes_longer(xstrace, paired, bu
         bare.append(low([int(ns) for ns in re.findall(r"^step (\d+)$", out, re.M)]))
         run = xstrace(f"{ITT} {option}", program, [events])
         steps = durations(run.trace.path, "app::step")
-        assert len(steps) == 300
+        assert len(steps) == 120
         traced.append(low([ns for ns, _ in steps]))
         net.append(low([ns for _, ns in steps]))
     longer = min(traced) - min(bare)
     found = min(traced) - min(net)
-    assert longer > 1000  # 200 events
+    assert longer > 500  # 100 events
     # what an event costs depends on what the processor is doing beside it: docs/OVERHEAD.md has more
     assert 0.4 * longer < found < 2.2 * longer, (bare, traced, net)
 
@@ -132,17 +133,20 @@ def test_every_format_tells_it(xstrace, options):
 
 
 def test_waits_for_a_full_ring_are_told_with_their_time(xstrace):
-    run = xstrace(f"{ITT} --ring-size 64K --backlog 0", "itt_tasks", ["300000"])
+    run = xstrace(f"{ITT} --ring-size 64K --backlog 0", "itt_tasks", ["30000"])
     raw, _ = told(run.trace.path)
-    took = float(re.search(r"^pair: ([\d.]+) ns", run.out, re.M)[1]) * 300_000
-    assert raw["waits"] > 5 and 1000 < raw["waited_ns"] < took * 1.01
+    took = float(re.search(r"^pair: ([\d.]+) ns", run.out, re.M)[1]) * 30_000
+    assert raw["waits"] > 3 and 1000 < raw["waited_ns"] < took * 1.01
     line = next(line for line in summarize(str(run.trace.path)) if line.startswith("time"))
     assert "tracing took" in line and "drain process" in line
 
 
-def test_device_work_is_counted_and_its_cost_not_claimed(xstrace):
+def test_device_work_is_counted_and_its_cost_not_claimed(xstrace, tmp_path):
     run = xstrace(
-        "--chrome-call-logging --chrome-kernel-logging -h -d --report-format csv -o rep.csv", "ze_calls", ["300", "20"], env=SoftGPU().env
+        "--chrome-call-logging --chrome-kernel-logging -h -d --report-format csv -o rep.csv",
+        "ze_matrix",
+        ["--kernels", 5, "--copies", 7],
+        env=SoftGPU(tmp_path).env,
     )
     raw, parsed = told(run.trace.path)
     assert raw["events"]["command"]["count"] == sum(1 for event in run.trace.events if event.get("cat") == "gpu_op")
@@ -156,8 +160,8 @@ def test_device_work_is_counted_and_its_cost_not_claimed(xstrace):
     assert sum(int(row["xstrace_ns"]) for row in timing) == pytest.approx(calls * parsed.costs["call"].ns, rel=0.05)
 
 
-def test_text_reports_end_with_a_line_of_it(xstrace):
-    run = xstrace("-h -d", "ze_calls", ["300", "20"], env=SoftGPU().env)
+def test_text_reports_end_with_a_line_of_it(xstrace, tmp_path):
+    run = xstrace("-h -d", "ze_matrix", ["--kernels", 5, "--copies", 7], env=SoftGPU(tmp_path).env)
     lines = [line for line in run.err.splitlines() if line.startswith("(Cost of tracing: ")]
     assert len(lines) == 1
     assert re.search(r"events \d+ of kind (mark|call) at [\d.]+ ns", lines[0]) and "of kind command" in lines[0]
@@ -188,7 +192,9 @@ def test_summary_without_overhead(xstrace):
     ]
     assert float(lines[1]["app::t1"]) < float(lines[0]["app::t1"])
     assert float(lines[1]["app::t0"]) < float(lines[0]["app::t0"])
-    done = subprocess.run([SUMMARY, "--subtract-overhead", run.trace.path], capture_output=True, text=True)
+    done = subprocess.run(
+        [SUMMARY, "--subtract-overhead", run.trace.path], capture_output=True, text=True, env={**os.environ, "COLUMNS": "120"}
+    )
     assert done.returncode == 0 and "subtracted below" in done.stdout
 
 

@@ -9,8 +9,8 @@
 
 #include "app.h"
 
-#define STEPS  300
-#define EVENTS 200
+#define STEPS  120
+#define EVENTS 100
 
 static __itt_domain *domain;
 static __itt_string_handle *step, *outer, *inner, *key;

@@ -341,7 +341,6 @@ static void read_of_other(struct xs_track *track, const struct xs_event *event, 
 
 void xs_record_read_other(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
-	track->process->kinds[event->kind]++;
 	switch (event->kind) {
 	case XS_CALL:
 		read_call(track, event, size);

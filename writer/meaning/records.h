@@ -70,6 +70,7 @@ static inline void xs_record_read(struct xs_track *track, const struct xs_event 
 		track->process->kinds[XS_BEGIN]++;
 		track->records++;
 	} else {
+		track->process->kinds[event->kind]++;
 		xs_record_read_other(track, event, size);
 	}
 }

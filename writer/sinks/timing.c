@@ -204,7 +204,5 @@ const char *xs_timing_compiled(const struct xs_kernel_record *kernel)
 
 double xs_timing_record_ns(const struct xs_run *run, size_t group)
 {
-	bool mpi = xs_group_backend(group) == xs_backend_of(XS_SOURCE_MPI);
-
-	return xs_overhead_cost(run, mpi ? XS_COST_MPI : XS_COST_CALL).ns;
+	return xs_overhead_cost(run, xs_group_backend(group)->cost).ns;
 }
