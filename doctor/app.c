@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "program.h"
@@ -85,18 +86,26 @@ static const char *script_of(const char *path, char *name, size_t size)
 	return name;
 }
 
+/* A pipe, which would have to be waited for, is none. */
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+}
+
 /* As execvp() finds it; false: nowhere. */
 static bool find(const char *name, char *path, size_t size)
 {
 	const char *list = getenv("PATH");
 
 	if (strchr(name, '/'))
-		return (size_t)snprintf(path, size, "%s", name) < size && !access(path, X_OK);
+		return (size_t)snprintf(path, size, "%s", name) < size && is_program(path);
 	for (list = list ? list : "/bin:/usr/bin";; list++) {
 		size_t n = strcspn(list, ":");
 
 		if ((size_t)snprintf(path, size, "%.*s/%s", (int)n, n ? list : ".", name) < size &&
-		    !access(path, X_OK))
+		    is_program(path))
 			return true;
 		list += n;
 		if (!*list)
@@ -132,25 +141,31 @@ static bool mentions(const char *path, const char *listed, const char *word)
 	return false;
 }
 
-static bool lists(const char *listed, const char *library)
+/* Where the loader's list names a library that begins so; NULL: nowhere. */
+static const char *lists(const char *listed, const char *library)
 {
 	for (const char *at = strstr(listed, library); at; at = strstr(at + 1, library))
 		if (at == listed || at[-1] == '\t' || at[-1] == ' ' || at[-1] == '/')
-			return true;
-	return false;
+			return at;
+	return NULL;
 }
 
+/* The loader tells of one that it looks for by name, or that the program names by its path. */
 static void tell_missing(const char *listed)
 {
-	const char *at = strstr(listed, "=> not found"), *begin = at;
+	static const char by_path[] = "error while loading shared libraries: ";
+	const char *name = strstr(listed, "=> not found"), *path = strstr(listed, by_path);
 
-	while (begin && begin > listed && begin[-1] != '\n')
-		begin--;
-	if (at)
+	while (name && name > listed && name[-1] != '\n')
+		name--;
+	if (name)
+		name += strspn(name, "\t ");
+	else if (path)
+		name = path + strlen(by_path);
+	if (name)
 		dr_say(DR_BAD, "libraries", "install it, or set LD_LIBRARY_PATH",
-		       "%.*s is not found: the program does not start",
-		       (int)strcspn(begin + strspn(begin, "\t "), " "),
-		       begin + strspn(begin, "\t "));
+		       "%.*s is not found: the program does not start", (int)strcspn(name, " :\n"),
+		       name);
 }
 
 static void tell_runtimes(const char *path)
@@ -162,14 +177,16 @@ static void tell_runtimes(const char *path)
 	tell_missing(listed);
 	for (size_t i = 0; i < RUNTIMES; i++) {
 		const struct runtime *runtime = &runtimes[i];
-		bool linked = lists(listed, runtime->library);
+		const char *linked = lists(listed, runtime->library);
 
 		if (!linked && !mentions(path, listed, runtime->word))
 			continue;
 		some = true;
 		dr_say(strstr(runtime->shown, "nothing") ? DR_NOTE : DR_OK, runtime->name, NULL,
-		       "%s; shown: %s",
-		       linked ? "is linked" : "its file names it: it is likely to open it",
+		       "%s%.*s; shown: %s",
+		       linked ? "is linked with "
+			      : "its files name it, so it may open or contain it",
+		       linked ? (int)strcspn(linked, " \n") : 0, linked ? linked : "",
 		       runtime->shown);
 	}
 	if (strstr(path, "python"))
@@ -182,11 +199,13 @@ static void tell_runtimes(const char *path)
 		       "neither the program nor its libraries name an API that xstrace traces");
 }
 
-static void tell_kind(const char *path, char *const *argv)
+/* False: nothing of it can be traced. */
+static bool tell_kind(const char *path, char *const *argv)
 {
 	char interpreter[PATH_MAX];
 	const char *judged;
-	const char *why = xs_program_why_not(xs_program_kind(path, argv, &judged));
+	enum xs_program kind = xs_program_kind(path, argv, &judged);
+	const char *why = xs_program_why_not(kind);
 
 	interpreter_of(path, interpreter, sizeof(interpreter));
 	if (why)
@@ -196,11 +215,16 @@ static void tell_kind(const char *path, char *const *argv)
 					       : "build it for this machine's 64 bits",
 		       "%s %s: it runs, but cannot be traced", judged, why);
 	else if (strstr(interpreter, "ld-musl"))
-		dr_say(DR_BAD, "program", "build it with glibc",
-		       "%s is linked with musl: libxstrace.so, which needs glibc, cannot enter it",
+		dr_say(DR_NOTE, "program", "build it with glibc if you need --call-stacks",
+		       "%s is linked with musl: it is traced, but --call-stacks needs glibc's "
+		       "loader",
 		       path);
+	else if (kind == XS_PROGRAM_UNKNOWN)
+		dr_say(DR_NOTE, "program", "try whether it runs",
+		       "%s is neither an ELF file nor a script with an interpreter", path);
 	else
 		dr_say(DR_OK, "program", NULL, "%s can be traced", path);
+	return !why;
 }
 
 void dr_app(char *const *argv)
@@ -210,21 +234,21 @@ void dr_app(char *const *argv)
 
 	dr_section("This program", "program");
 	if (!find(argv[0], path, sizeof(path))) {
-		dr_say(DR_BAD, "program", "give its path", "%s is not found", argv[0]);
+		dr_say(DR_BAD, "program", "give its path", "%s is no program that can be found",
+		       argv[0]);
 		return;
 	}
-	tell_kind(path, argv);
 	found = script_of(path, script, sizeof(script));
-	if (found) {
-		if (!find(found, interpreter, sizeof(interpreter))) {
-			dr_say(DR_BAD, "interpreter", "install it", "%s is not found", found);
-			return;
-		}
-		dr_say(DR_OK, "interpreter", NULL, "a script of %s, which is looked at here",
-		       interpreter);
-		tell_kind(interpreter, NULL);
-		tell_runtimes(interpreter);
-		return;
+	if (!found) {
+		if (tell_kind(path, argv))
+			tell_runtimes(path);
+	} else if (!find(found, interpreter, sizeof(interpreter))) {
+		dr_say(DR_BAD, "interpreter", "install it, or mend the first line",
+		       "%s is no program that can be found", found);
+	} else {
+		dr_say(DR_OK, "interpreter", NULL, "%s is a script of %s, which is looked at here",
+		       path, interpreter);
+		if (tell_kind(interpreter, NULL))
+			tell_runtimes(interpreter);
 	}
-	tell_runtimes(path);
 }

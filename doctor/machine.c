@@ -22,8 +22,9 @@
 #include "version.h"
 
 #define MIB	  (1ull << 20)
-#define SHM_LEAST (32 * MIB)  /* for a run directory: docs/ARCHITECTURE.md */
-#define SHM_GOOD  (320 * MIB) /* with rings, and a backlog of the default size */
+#define SHM_LEAST (32 * MIB)	/* for a run directory: docs/ARCHITECTURE.md */
+#define FILE_MOST (256ll << 20) /* bytes of a file that are searched */
+#define SHM_GOOD  (320 * MIB)	/* with rings, and a backlog of the default size */
 
 void dr_first_line(const char *path, char *text, size_t size)
 {
@@ -41,11 +42,14 @@ bool dr_file_has(const char *path, const char *text)
 	static char data[1 << 16];
 	size_t keep = strlen(text) - 1, have = 0;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	long long left = FILE_MOST;
 	bool found = false;
 	ssize_t n;
 
-	while (fd >= 0 && !found && (n = read(fd, data + have, sizeof(data) - have)) > 0) {
+	while (fd >= 0 && !found && left > 0 &&
+	       (n = read(fd, data + have, sizeof(data) - have)) > 0) {
 		have += (size_t)n;
+		left -= n;
 		found = memmem(data, have, text, keep + 1);
 		if (have > keep) {
 			memmove(data, data + have - keep, keep);

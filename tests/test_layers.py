@@ -38,6 +38,7 @@ MAY_USE = {
     "python/native": ["include/xstrace"],
     "launcher": ["common", "writer/base"],
     "devices": ["common"],
+    "doctor": ["common", "itt_collector", "writer/base", "devices"],
     "sampler": ["common", "include/xstrace", "library"],
     "stacks": ["common"],
 }
@@ -52,6 +53,8 @@ IN_PART = {
     ("writer/meaning", "costs"): {"costs.h"},
     ("writer/sinks", "costs"): {"costs.h"},
     ("writer/drain", "costs"): {"costs.h"},
+    ("doctor", "writer/base"): {"json.h"},
+    ("doctor", "itt_collector"): {"itt_abi.h"},
     ("library/inside", "library"): {"library.h"},
 }
 
