@@ -271,7 +271,6 @@ static int check(const struct xs_options *o, char *error, size_t error_size)
 		{ o->flight && xs_want_reports(o),
 		  "--flight-recorder writes traces; for reports (-h, -d, -s, -t, -c, -r) run "
 		  "without it" },
-		{ o->json && !o->doctor, "--json is about --doctor" },
 		{ o->flight && !xs_want_chrome(o), "--flight-recorder " NEEDS_TRACE },
 		{ !o->flight && o->trigger[0], "--trigger needs --flight-recorder" },
 		{ !o->flight && o->flight_memory, "--flight-memory needs --flight-recorder" },

@@ -280,6 +280,10 @@ static int find_command(const struct xs_options *options, const char *app, comma
 		xs_tell("xstrace: %s takes no application (%s)\n", found->option, app);
 		return -1;
 	}
+	if (options->json && (!found || found->run == print_devices)) {
+		xs_tell("xstrace: --json is about --doctor\n");
+		return -1;
+	}
 	*ret = found ? found->run : NULL;
 	return 0;
 }
