@@ -227,6 +227,10 @@ const struct xs_option xs_option_table[] = {
 	FLAG(0, "device-list", device_list, "Print the devices of Level Zero and OpenCL"),
 	FLAG(0, "metric-list", metric_list,
 	     "Print the groups of hardware metrics and their metrics (Level Zero, CUDA)"),
+	FLAG(0, "doctor", doctor,
+	     "Say what this machine gives for tracing and what it lacks, and what will be seen of "
+	     "an application that is given"),
+	FLAG(0, "json", json, "With --doctor: as JSON"),
 	FLAG(0, "version", show_version, "Print the version"),
 	FLAG(0, "help", show_help, "Print this help"),
 };

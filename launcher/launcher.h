@@ -79,7 +79,13 @@ int xs_find_parts(char *library, char *drain);
 /* Does the environment say --on-demand, as PyTorch understands it, and do the options allow that?
  */
 bool xs_wants_daemon(const struct xs_options *options);
-enum xs_part_program { XS_PART_DEVICES, XS_PART_SAMPLER, XS_PART_METRICS, XS_PART_PROCESSORS };
+enum xs_part_program {
+	XS_PART_DEVICES,
+	XS_PART_SAMPLER,
+	XS_PART_METRICS,
+	XS_PART_PROCESSORS,
+	XS_PART_DOCTOR
+};
 /* The program that looks for devices, or that samples the machine, likewise. */
 int xs_find_program(enum xs_part_program which, char *path);
 
@@ -118,6 +124,14 @@ int xs_devices_select(struct xs_options *options);
  * or -1 after one line that says what is wrong.
  */
 int xs_devices_check(const struct xs_options *options);
+
+/* ---- doctor.c ---- */
+
+/*
+ * --doctor: becomes the program that looks at the machine, and at the application if its words
+ * (`argv`) are not empty; the exit status if that fails.
+ */
+int xs_doctor(const struct xs_options *options, char *const *argv);
 
 /* ---- counters.c: --cpu-metrics ---- */
 

@@ -224,6 +224,13 @@ static int print_devices(const struct xs_options *options)
 									     : "metrics");
 }
 
+static char *const *application; /* its words; the last is NULL */
+
+static int run_doctor(const struct xs_options *options)
+{
+	return xs_doctor(options, application);
+}
+
 /* The field of an option that was given does not begin with a zero byte, be it text or a flag. */
 #define COMMAND(option, field, run) { "--" option, offsetof(struct xs_options, field), run }
 
@@ -242,12 +249,13 @@ static const struct command {
 	COMMAND("stacks", stacks, xs_session_stacks),
 	COMMAND("device-list", device_list, print_devices),
 	COMMAND("metric-list", metric_list, print_devices),
+	COMMAND("doctor", doctor, run_doctor),
 };
 
 /*
- * Help and version come before all else. Of the others one is done, and none takes an application
- * (`app`, NULL: none given). *ret is NULL where there is no command. 0, or -1 after one line that
- * says what is wrong.
+ * Help and version come before all else. Of the others one is done, and none but --doctor takes an
+ * application (`app`, NULL: none given). *ret is NULL where there is no command. 0, or -1 after one
+ * line that says what is wrong.
  */
 static int find_command(const struct xs_options *options, const char *app, command_t **ret)
 {
@@ -267,8 +275,13 @@ static int find_command(const struct xs_options *options, const char *app, comma
 		if (found->run == print_help || found->run == print_version)
 			break;
 	}
-	if (found && app && found->run != print_help && found->run != print_version) {
+	if (found && app && found->run != print_help && found->run != print_version &&
+	    found->run != run_doctor) {
 		xs_tell("xstrace: %s takes no application (%s)\n", found->option, app);
+		return -1;
+	}
+	if (options->json && (!found || found->run == print_devices)) {
+		xs_tell("xstrace: --json is about --doctor\n");
 		return -1;
 	}
 	*ret = found ? found->run : NULL;
@@ -300,6 +313,7 @@ int main(int argc, char **argv)
 		return XS_EXIT_SELF;
 	}
 #endif
+	application = argv + app;
 	options.on_demand |= options.format && options.format != XS_FORMAT_PERFETTO &&
 			     xs_wants_daemon(&options);
 	if (find_command(&options, app < argc ? argv[app] : NULL, &command) < 0)

@@ -191,7 +191,7 @@ WITH = {
     "flight-memory": [CHROME, "--flight-recorder=1"],
     "trigger": [CHROME, "--flight-recorder=1"],
 }
-ALONE = ("recover", "pause", "resume", "stop", "dump", "stacks", "device-list", "metric-list", "version", "help")
+ALONE = ("recover", "pause", "resume", "stop", "dump", "stacks", "device-list", "metric-list", "doctor", "json", "version", "help")
 ROWS = [row for row in TABLE if row[2] not in ALONE]
 
 
