@@ -7,7 +7,7 @@ traces together.
 from __future__ import annotations
 
 from . import findings, moments, prelude
-from .prelude import rows_of
+from .prelude import COUNTER_NAME, rows_of
 
 NAMES_MAX = 2000  # of one kind and process; the time of further ones is told as one row
 THREADS_MAX = 64
@@ -64,7 +64,7 @@ TRACE = {
     "rank": "rank",
     "base": "base_ns",
     "begins": "begin_ns",
-    "end": '"end"',
+    "end": "ended",
     "status": "status",
     "lost": "lost",
     "complete": "complete",
@@ -79,7 +79,9 @@ def overhead(connection):
 
 def _processes(connection):
     sql = """SELECT p.process_id, p.pid, p.name, p.rank, p.host, s.begins, s.ends
-FROM processes p JOIN spans s USING (process_id) WHERE NOT p.is_device ORDER BY p.process_id"""
+FROM processes p JOIN spans s USING (process_id)
+WHERE p.process_id IN (SELECT process_id FROM owners UNION SELECT process_id FROM slices JOIN processes USING (process_id)
+  WHERE NOT is_device AND kind IN ('call', 'task', 'request')) ORDER BY p.process_id"""
     return {row["process_id"]: row for row in rows_of(connection, sql)}
 
 
@@ -253,7 +255,7 @@ FROM named n JOIN owners o USING (device_id) WHERE n.ns > 0 ORDER BY n.ns DESC, 
 
 def _counters(connection, processes):
     sql = f"""WITH ordered AS (
-  SELECT coalesce(o.process_id, c.process_id) AS process_id, c.name, c.ts, c.value FROM counters c LEFT JOIN owners o ON o.device_id = c.process_id)
+  SELECT coalesce(o.process_id, c.process_id) AS process_id, {COUNTER_NAME} AS name, c.ts, c.value FROM counters c LEFT JOIN owners o ON o.device_id = c.process_id)
 SELECT process_id, name, count(*) AS count, min(value) AS min, max(value) AS max, avg(value) AS mean, arg_min(value, ts) AS first, arg_max(value, ts) AS last
 FROM ordered GROUP BY process_id, name
 QUALIFY row_number() OVER (PARTITION BY process_id ORDER BY count DESC, name) <= {COUNTERS_MAX} ORDER BY name"""

@@ -163,8 +163,8 @@ FROM args a JOIN slices s USING (slice_id) WHERE a.key = 'result' AND s.kind = '
         "Memory grows all the time",
         Limits(10, 0),
         f"""WITH grown AS (
-  SELECT coalesce(o.process_id, c.process_id) AS process_id, c.name, count(*) AS n, arg_min(value, ts) AS first, arg_max(value, ts) AS last, min(ts) AS ts, max(ts) - min(ts) AS dur
-  FROM counters c LEFT JOIN owners o ON o.device_id = c.process_id WHERE regexp_matches(c.name, '{MEMORY}')
+  SELECT coalesce(o.process_id, c.process_id) AS process_id, {prelude.COUNTER_NAME} AS name, count(*) AS n, arg_min(value, ts) AS first, arg_max(value, ts) AS last, min(ts) AS ts, max(ts) - min(ts) AS dur
+  FROM counters c LEFT JOIN owners o ON o.device_id = c.process_id WHERE regexp_matches({prelude.COUNTER_NAME}, '{MEMORY}')
   GROUP BY ALL HAVING last > 1.5 * abs(first) AND corr(value, ts) >= 0.9)
 SELECT process_id, arg_max(n, last - first) AS n, 0 AS cost, arg_max(ts, last - first) AS ts, arg_max(dur, last - first) AS dur, NULL AS track_id,
   arg_max(name, last - first) AS counter, arg_max(first, last - first) AS first, arg_max(last, last - first) AS last

@@ -102,26 +102,26 @@ _COVER = f"""WITH ranked AS (
   SELECT p.process_id, s.track_id, d.is_device, sum(s.dur) AS ns
   FROM slices s JOIN processes d ON d.process_id = s.process_id LEFT JOIN owners o ON o.device_id = s.process_id
   JOIN spans p ON p.process_id = coalesce(o.process_id, s.process_id)
-  WHERE s.depth = 0 OR s.kind IN {DEVICE_WORK} GROUP BY ALL),
+  WHERE (s.depth = 0 AND NOT d.is_device) OR s.kind IN {DEVICE_WORK} GROUP BY ALL),
 chosen AS (
   SELECT r.* FROM ranked r LEFT JOIN leads l USING (process_id, track_id)
   QUALIFY row_number() OVER (PARTITION BY r.process_id, r.is_device ORDER BY l.track_id IS NULL, ns DESC, track_id)
     <= CASE WHEN is_device THEN {DEVICE_ROWS} ELSE {HOST_ROWS} END),
 parts AS (
-  SELECT track_id, process_id, ts, te, CASE WHEN class IN ('wait', 'mpi', 'build') THEN class WHEN class = 'poll' THEN 'wait' ELSE 'call' END AS state FROM host_calls
+  SELECT track_id, ts, te, CASE WHEN class IN ('wait', 'mpi', 'build') THEN class WHEN class = 'poll' THEN 'wait' ELSE 'call' END AS state FROM host_calls
   UNION ALL
-  SELECT s.track_id, s.process_id, ts, ts + dur, CASE WHEN kind IN {DEVICE_WORK} THEN CASE WHEN kind = 'kernel' THEN 'kernel' ELSE 'copy' END ELSE 'any' END
-  FROM slices s WHERE kind IN {DEVICE_WORK} OR depth = 0),
-sums AS (
-  SELECT p.track_id, p.state, p.ts, p.te, sum(te - ts) OVER (PARTITION BY track_id, p.state ORDER BY ts ROWS UNBOUNDED PRECEDING) AS ns
-  FROM parts p SEMI JOIN chosen USING (track_id)),
-edges AS (
-  SELECT c.process_id, c.track_id, s.state, e.number, p.begins + (p.ends - p.begins) * e.number // {BINS} AS t
-  FROM chosen c JOIN spans p USING (process_id) JOIN (SELECT DISTINCT track_id, state FROM sums) s USING (track_id),
-    (SELECT unnest(range({BINS} + 1)) AS number) e),
-totals AS (
-  SELECT e.*, coalesce(s.ns - greatest(s.te - e.t, 0), 0) AS ns FROM edges e ASOF LEFT JOIN sums s ON s.track_id = e.track_id AND s.state = e.state AND s.ts <= e.t)
-SELECT process_id, track_id, state, list(ns ORDER BY number)::BIGINT[] AS ns FROM totals GROUP BY ALL ORDER BY ALL"""
+  SELECT track_id, ts, ts + dur, CASE WHEN kind = 'kernel' THEN 'kernel' WHEN kind IN {DEVICE_WORK} THEN 'copy' ELSE 'any' END
+  FROM slices WHERE kind IN {DEVICE_WORK} OR depth = 0),
+placed AS (
+  SELECT c.process_id, p.track_id, p.state, p.ts, p.te, s.begins, greatest((s.ends - s.begins) / {BINS}, 1) AS part,
+    floor((p.ts - s.begins) / part)::BIGINT AS first, floor((p.te - s.begins) / part)::BIGINT AS last
+  FROM parts p JOIN chosen c USING (track_id) JOIN spans s USING (process_id) WHERE NOT (c.is_device AND p.state = 'any')),
+pieces AS (
+  SELECT process_id, track_id, state, first AS number, te - ts AS ns FROM placed WHERE first = last
+  UNION ALL
+  SELECT process_id, track_id, state, number, least(te, begins + part * (number + 1)) - greatest(ts, begins + part * number)
+  FROM (SELECT *, unnest(range(first, last + 1)) AS number FROM placed WHERE first < last))
+SELECT process_id, track_id, state, number, sum(ns) AS ns FROM pieces WHERE number BETWEEN 0 AND {BINS - 1} GROUP BY ALL ORDER BY ALL"""
 
 
 def timeline(connection, processes):
@@ -135,7 +135,7 @@ def timeline(connection, processes):
     for process in processes.values():
         process["timeline"] = []
     rows = {}
-    for process_id, track, state, totals in connection.execute(_COVER).fetchall():
+    for process_id, track, state, number, ns in connection.execute(_COVER).fetchall():
         process = processes.get(process_id)
         if process is None:
             continue
@@ -144,7 +144,7 @@ def timeline(connection, processes):
             rows[track] = {"name": thread, "device": device or None, "states": {}}
             process["timeline"].append(rows[track])
         part = max((process["ends"] - process["begins"]) / BINS, 1)
-        rows[track]["states"][state] = [min(round(1000 * (b - a) / part), 1000) for a, b in zip(totals, totals[1:])]
+        rows[track]["states"].setdefault(state, [0] * BINS)[number] = min(round(1000 * ns / part), 1000)
     for row in rows.values():
         _split(row["states"])
 

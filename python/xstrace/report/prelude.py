@@ -10,6 +10,9 @@ import re
 
 DEVICE_WORK = "('kernel', 'copy', 'device')"
 
+# a counter's events may hold several values
+COUNTER_NAME = "CASE WHEN c.key = 'value' THEN c.name ELSE c.name || ' ' || c.key END"
+
 # What a host call does, by its name: the first row that matches.
 CLASSES = (
     ("mpi", r"P?MPI(_|::)\w+"),
@@ -50,7 +53,7 @@ def class_of(column):
 
 # name -> (tables that it reads, SQL). Later ones may read earlier ones.
 TABLES = {
-    # which process of the host a device worked for: that whose calls its flows come from, else one of the same rank
+    # which process of the host a device worked for: that whose calls its flows come from, else one of the same rank; where there is none, itself
     "owners": (
         (),
         f"""WITH work AS (SELECT DISTINCT process_id AS device_id FROM slices WHERE kind IN {DEVICE_WORK}),
@@ -60,9 +63,11 @@ callers AS (
   WHERE d.kind IN {DEVICE_WORK} AND h.kind = 'call' GROUP BY ALL)
 SELECT w.device_id, h.process_id
 FROM work w JOIN processes d ON d.process_id = w.device_id
-JOIN processes h ON h.trace_id = d.trace_id AND NOT h.is_device
+JOIN processes h ON h.trace_id = d.trace_id AND (NOT h.is_device OR h.process_id = d.process_id)
 LEFT JOIN callers c ON c.device_id = w.device_id AND c.process_id = h.process_id
-QUALIFY row_number() OVER (PARTITION BY w.device_id ORDER BY c.n DESC NULLS LAST, h.rank IS NOT DISTINCT FROM d.rank DESC, h.process_id) = 1""",
+LEFT JOIN (SELECT DISTINCT process_id, true AS is_program FROM slices WHERE kind IN ('call', 'task')) p ON p.process_id = h.process_id
+QUALIFY row_number() OVER (PARTITION BY w.device_id
+  ORDER BY c.n DESC NULLS LAST, h.is_device, p.is_program NULLS LAST, h.rank IS NOT DISTINCT FROM d.rank DESC, h.process_id) = 1""",
     ),
     # a host process from its first event to its last, with its devices' work
     "spans": (

@@ -42,7 +42,7 @@ INCOMPLETE = Finding(
     "incomplete-trace",
     "A trace is not complete",
     Limits(1, 0),
-    'SELECT path, "end", status, lost, complete FROM traces WHERE NOT complete',
+    "SELECT path, ended, status, lost, complete FROM traces WHERE NOT complete",
     "{n:n} trace(s) lack events (records lost, the file cut, the program killed): their times are those of what is there.",
     "Trace again with a larger --ring-size or --backlog when records were lost; look at the end of the run when it was killed.",
 )
