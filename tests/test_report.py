@@ -17,7 +17,7 @@ from xstrace.report import findings, prelude, reduce  # noqa: E402
 from xstrace.report.examine import examine  # noqa: E402
 
 SCRIPT = ROOT / "scripts/xstrace-report"
-SETTINGS = {"memory_limit": "500MiB", "step": None, "subtract": False}
+SETTINGS = {"memory_limit": 500 << 20, "threads": 1, "step": None, "subtract": False}
 
 
 def report_of(place):

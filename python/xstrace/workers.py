@@ -39,8 +39,8 @@ class _Processes:
     def __exit__(self, *_):
         self._pool.shutdown(cancel_futures=True)
 
-    def find(self, places):
-        return sorted(ranks.find(places))
+    def find(self, places, names=ranks.NAMES):
+        return sorted(ranks.find(places, names))
 
     def each(self, function, calls):
         """Calls function(path, ...) for each tuple in calls; yields (path, result, error) in that order, one of them None."""
@@ -82,11 +82,11 @@ class _Cluster:
     def __exit__(self, *_):
         self._client.close()
 
-    def find(self, places):
+    def find(self, places, names=ranks.NAMES):
         """All traces that any worker sees; who sees which is remembered."""
         self._near = {}
         places = [os.path.abspath(place) for place in places]
-        for worker, found in self._client.run(ranks.find, places).items():
+        for worker, found in self._client.run(ranks.find, places, names).items():
             for path, which in found.items():
                 known = self._near.setdefault(path, (which, []))
                 if known[0] != which:

@@ -11,6 +11,7 @@ import re
 import sys
 
 from ..cli import behave_like_a_filter, printable, said
+from ..convert import ENDINGS
 from ..trace import TraceError
 from ..workers import Unavailable, workers
 from . import page, words
@@ -81,7 +82,7 @@ def _report(options):
     if options.scheduler is None and (missing := [place for place in places if not os.path.exists(place)]):
         raise Unavailable(f"{said(missing[0])}: no such file or directory")
     with workers(options.scheduler) as pool:
-        paths = pool.find(places)
+        paths = pool.find(places, [f"*{ending}" for ending in ENDINGS])
         if not paths:
             raise Unavailable("no traces in " + said(", ".join(options.traces)))
         _spare(paths, options)
@@ -97,7 +98,8 @@ def _report(options):
     for row in data["unusable"]:
         print(f"{COMMAND}: {printable(row['path'])}: {said(row['why'])}", file=sys.stderr)
     _tell(data, options)
-    return 1 if data["unusable"] else 0
+    named = {os.path.abspath(place) for place in options.traces}
+    return 1 if any(row["path"] in named for row in data["unusable"]) else 0
 
 
 def _spare(paths, options):
@@ -113,11 +115,10 @@ def _expanded(place):
 
 
 def _reduced(pool, paths, options):
-    from .. import tables
-
     at_once = min(os.cpu_count() or 1, len(paths))
     settings = {
-        "memory_limit": f"{options.memory_limit // at_once // (1 << 20)}MiB",
+        "memory_limit": options.memory_limit // at_once,
+        "threads": max((os.cpu_count() or 1) // at_once, 1),
         "step": options.step,
         "subtract": options.subtract_overhead,
     }
@@ -126,7 +127,7 @@ def _reduced(pool, paths, options):
     for path, part, error in _progress(pool.each(examine, list(calls)), len(paths), options.quiet):
         if error is None:
             reduction.add(part)
-        elif isinstance(error, (OSError, TraceError, tables.Unusable)):
+        elif isinstance(error, (OSError, TraceError)):
             reduction.unusable(path, getattr(error, "strerror", None) or str(error))
         else:
             raise error

@@ -6,6 +6,7 @@ traces together.
 
 from __future__ import annotations
 
+from ..trace import TraceError
 from . import findings, moments, prelude
 from .prelude import COUNTER_NAME, rows_of
 
@@ -23,19 +24,29 @@ BASE_NAME = r"regexp_replace(name, '\[(SIMD[^\]]*|\d+)\]$', '')"
 def examine(path, options):
     """Opens the trace `path` and returns what is told of it (a dict).
 
-    options: {"memory_limit": text or None, "step": a name or None, "subtract": bool}.
+    options: {"memory_limit": bytes, "threads": of DuckDB, "step": a name or None, "subtract": bool}.
     Raises OSError or TraceError when the file cannot be used.
     """
+    import duckdb
+
     from .. import tables
 
-    opened = tables.open([path], memory_limit=options["memory_limit"])
-    connection = opened.connection
-    settle(connection, options)
+    try:
+        with tables.open([path], memory_limit=options["memory_limit"], threads=options["threads"]) as opened:
+            settle(opened.connection, options)
+            return _told(opened.connection, path, options)
+    except duckdb.OutOfMemoryException:
+        raise TraceError("its tables need more memory: raise --memory-limit, or make room in $TMPDIR") from None
+    except duckdb.Error as error:
+        raise TraceError(f"its tables cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _told(connection, path, options):
     prelude.make(connection)
     trace = dict(zip(TRACE, connection.execute(f"SELECT {', '.join(TRACE.values())} FROM traces").fetchone(), strict=True))
     trace["overhead"] = overhead(connection)
     processes = _processes(connection)
-    for process_id, process in processes.items():
+    for process in processes.values():
         process["trace"] = path
         process["devices"] = {}
     for section in SECTIONS:
@@ -224,19 +235,18 @@ FROM longest g LEFT JOIN inside i USING (device_id, ts) GROUP BY ALL ORDER BY du
 
 def _idle(connection, processes):
     """Whose fault the idle time between a device's work is: it by the innermost slice that the lead thread was in."""
-    sql = f"""WITH sums AS (SELECT *, sum(te - ts) OVER (PARTITION BY device_id ORDER BY ts ROWS UNBOUNDED PRECEDING) AS ns FROM gaps),
-slices_of AS (
-  SELECT o.device_id, s.slice_id, s.parent_id, s.name, s.kind, s.ts, s.ts + s.dur AS te
-  FROM leads l JOIN owners o USING (process_id) JOIN slices s USING (track_id)),
+    sql = f"""WITH slices_of AS (
+  SELECT o.device_id, s.slice_id, s.parent_id, s.ts, s.ts + s.dur AS te FROM leads l JOIN owners o USING (process_id) JOIN slices s USING (track_id)),
 begun AS (
-  SELECT s.*, coalesce(g.ns - greatest(g.te - s.ts, 0), 0) AS before FROM slices_of s ASOF LEFT JOIN sums g ON g.device_id = s.device_id AND g.ts <= s.ts),
+  SELECT s.*, coalesce(g.total - greatest(g.te - s.ts, 0), 0) AS before FROM slices_of s ASOF LEFT JOIN gaps g ON g.device_id = s.device_id AND g.ts <= s.ts),
 covered AS (
-  SELECT s.device_id, s.slice_id, s.parent_id, s.name, s.kind, coalesce(g.ns - greatest(g.te - s.te, 0), 0) - s.before AS ns
-  FROM begun s ASOF LEFT JOIN sums g ON g.device_id = s.device_id AND g.ts <= s.te),
-touching AS (SELECT * FROM covered WHERE ns > 0),
-inner_ns AS (SELECT device_id, parent_id AS slice_id, sum(ns) AS ns FROM touching WHERE parent_id IS NOT NULL GROUP BY ALL),
-named AS (
-  SELECT s.device_id, s.name, s.kind, sum(s.ns - coalesce(i.ns, 0))::BIGINT AS ns FROM touching s LEFT JOIN inner_ns i USING (device_id, slice_id) GROUP BY ALL)
+  SELECT s.device_id, s.slice_id, s.parent_id, coalesce(g.total - greatest(g.te - s.te, 0), 0) - s.before AS ns
+  FROM begun s ASOF LEFT JOIN gaps g ON g.device_id = s.device_id AND g.ts <= s.te),
+entries AS (
+  SELECT device_id, slice_id, ns FROM covered WHERE ns > 0
+  UNION ALL
+  SELECT device_id, parent_id, -ns FROM covered WHERE ns > 0 AND parent_id IS NOT NULL),
+named AS (SELECT e.device_id, s.name, s.kind, sum(e.ns)::BIGINT AS ns FROM entries e JOIN slices s USING (slice_id) GROUP BY ALL)
 SELECT o.process_id, n.device_id, n.name, CASE WHEN n.kind = 'call' THEN {prelude.class_of("n.name")} ELSE 'task' END AS class, n.ns
 FROM named n JOIN owners o USING (device_id) WHERE n.ns > 0 ORDER BY n.ns DESC, n.name"""
     for row in rows_of(connection, sql):

@@ -90,8 +90,12 @@ cut AS (
   FROM places WINDOW w AS (PARTITION BY device_id ORDER BY t))
 SELECT device_id, process_id, ts, te, kernels::BIGINT AS kernels, others::BIGINT AS others FROM cut JOIN owners USING (device_id) WHERE te IS NOT NULL""",
     ),
-    # idle time of a device between two pieces of work
-    "gaps": (("levels",), "SELECT device_id, process_id, ts, te FROM levels WHERE kernels = 0 AND others = 0"),
+    # idle time of a device between two pieces of work; total: of all its gaps up to this one's end
+    "gaps": (
+        ("levels",),
+        """SELECT device_id, process_id, ts, te, sum(te - ts) OVER (PARTITION BY device_id ORDER BY ts ROWS UNBOUNDED PRECEDING)::BIGINT AS total
+FROM levels WHERE kernels = 0 AND others = 0""",
+    ),
     # calls of the host that lie in no other call, with what they do
     "host_calls": (
         (),
@@ -122,18 +126,17 @@ sums AS (
     sum(CASE WHEN class IN ('wait', 'launch', 'copy', 'poll', 'call') THEN te - ts ELSE 0 END) OVER w AS feeding,
     sum(CASE WHEN class = 'mpi' THEN te - ts ELSE 0 END) OVER w AS mpi
   FROM lead_calls WINDOW w AS (PARTITION BY process_id ORDER BY ts ROWS UNBOUNDED PRECEDING)),
-edges AS (SELECT device_id, process_id, ts AS t FROM gaps UNION SELECT device_id, process_id, te FROM gaps),
-totals AS (
-  SELECT e.device_id, e.t, s.te AS last_end, greatest(s.te - e.t, 0) AS ahead, s.class,
-    coalesce(s.ns - greatest(s.te - e.t, 0), 0)::BIGINT AS ns,
-    coalesce(s.feeding - CASE WHEN s.class IN ('wait', 'launch', 'copy', 'poll', 'call') THEN greatest(s.te - e.t, 0) ELSE 0 END, 0)::BIGINT AS feeding,
-    coalesce(s.mpi - CASE WHEN s.class = 'mpi' THEN greatest(s.te - e.t, 0) ELSE 0 END, 0)::BIGINT AS mpi
-  FROM edges e ASOF LEFT JOIN sums s ON s.process_id = e.process_id AND s.ts <= e.t),
+edges AS (
+  SELECT device_id, process_id, ts, te, ts AS t, -1 AS sign FROM gaps UNION ALL SELECT device_id, process_id, ts, te, te, 1 FROM gaps),
+covered AS (
+  SELECT e.device_id, e.process_id, e.ts, e.te, sum(sign * (s.ns - greatest(s.te - e.t, 0)))::BIGINT AS ns,
+    sum(sign * (s.feeding - CASE WHEN s.class IN ('wait', 'launch', 'copy', 'poll', 'call') THEN greatest(s.te - e.t, 0) ELSE 0 END))::BIGINT AS feeding,
+    sum(sign * (s.mpi - CASE WHEN s.class = 'mpi' THEN greatest(s.te - e.t, 0) ELSE 0 END))::BIGINT AS mpi
+  FROM edges e ASOF LEFT JOIN sums s ON s.process_id = e.process_id AND s.ts <= e.t GROUP BY e.device_id, e.process_id, e.ts, e.te),
 waits AS (SELECT process_id, te AS wait_end, name AS waited_in FROM host_calls WHERE class = 'wait')
-SELECT g.device_id, g.process_id, g.ts, g.te, b.feeding - a.feeding AS feeding, b.mpi - a.mpi AS mpi,
-  g.te - g.ts - (b.ns - a.ns) AS own, CASE WHEN w.wait_end >= g.ts THEN w.waited_in END AS waited_in
-FROM gaps g JOIN totals a ON a.device_id = g.device_id AND a.t = g.ts JOIN totals b ON b.device_id = g.device_id AND b.t = g.te
-ASOF LEFT JOIN waits w ON w.process_id = g.process_id AND w.wait_end <= g.te""",
+SELECT g.device_id, g.process_id, g.ts, g.te, coalesce(feeding, 0) AS feeding, coalesce(mpi, 0) AS mpi, g.te - g.ts - coalesce(ns, 0) AS own,
+  CASE WHEN w.wait_end >= g.ts THEN w.waited_in END AS waited_in
+FROM covered g ASOF LEFT JOIN waits w ON w.process_id = g.process_id AND w.wait_end <= g.te""",
     ),
     # the first kernel of each host process
     "firsts": (
