@@ -10,7 +10,7 @@ import os
 import re
 import sys
 
-from ..cli import behave_like_a_filter, printable, said
+from ..cli import behave_like_a_filter, printable, put, said
 from ..convert import ENDINGS
 from ..trace import TraceError
 from ..workers import Unavailable, workers
@@ -151,16 +151,18 @@ def _progress(results, count, quiet):
 
 def _write(name, text):
     if name == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        put(COMMAND, [text.removesuffix("\n")])
         return
-    unfinished = f"{name}.{os.getpid()}"
+    name = os.path.realpath(name)
+    special = os.path.exists(name) and not os.path.isfile(name)  # a device or a pipe stays what it is
+    unfinished = name if special else f"{name}.{os.getpid()}"
     try:
         with open(unfinished, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
-        os.replace(unfinished, name)
+        if not special:
+            os.replace(unfinished, name)
     except OSError as error:
-        if os.path.exists(unfinished):
+        if not special and os.path.exists(unfinished):
             os.unlink(unfinished)
         error.filename = name
         raise

@@ -10,7 +10,7 @@ CSS = """
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 76rem; padding: 1rem 1.5rem 4rem; font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); }
 h1 { font-size: 1.5rem; margin: .5rem 0 0; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .5rem; border-bottom: 1px solid var(--line); padding-bottom: .2rem; }
-h3 { font-size: 1rem; margin: 0; } p { margin: .3rem 0; max-width: 62rem; } a { color: var(--accent); }
+h3 { font-size: 1rem; margin: 0; } p { margin: .3rem 0; max-width: 62rem; } h1, h3, p { overflow-wrap: anywhere; } a { color: var(--accent); }
 .dim { color: var(--dim); } .lead { font-size: 1.05rem; } .wide { overflow-x: auto; }
 nav a { margin-right: .9rem; white-space: nowrap; }
 code, pre, .name { font-family: ui-monospace, monospace; font-size: .86em; }
