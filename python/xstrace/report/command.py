@@ -128,7 +128,8 @@ def _reduced(pool, paths, options):
         if error is None:
             reduction.add(part)
         elif isinstance(error, (OSError, TraceError)):
-            reduction.unusable(path, getattr(error, "strerror", None) or str(error))
+            why = getattr(error, "strerror", None) or str(error)
+            reduction.unusable(path, why.removeprefix(f"{printable(path)}: "))
         else:
             raise error
     return reduction.finish()

@@ -85,7 +85,7 @@ def _track(states, x, part, top):
                 continue
             bottom = top + inner - floor[n]
             height = min(height, inner - floor[n])
-            path.append(f"M{x + n * part:.1f} {bottom:.1f}h{part:.2f}v{-height:.1f}h{-part:.2f}z")
+            path.append(f"M{x + n * part:.1f} {bottom:.1f}h{part + 0.2:.2f}v{-height:.1f}h{-part - 0.2:.2f}z")
             floor[n] += height
         yield f'<path class="s-{state}" d="{"".join(path)}"/>'
 

@@ -169,7 +169,7 @@ FROM slices s JOIN owners o ON o.device_id = s.process_id WHERE kind = 'kernel' 
 def _copies(connection, processes):
     sql = f"""SELECT o.process_id, {BASE_NAME} AS name, count(*) AS count, sum(dur)::BIGINT AS ns, min(dur) AS min, max(dur) AS max,
   coalesce(sum(bytes), 0)::BIGINT AS bytes
-FROM copies s JOIN owners o ON o.device_id = s.process_id GROUP BY ALL ORDER BY ns DESC, name"""
+FROM slices s JOIN owners o ON o.device_id = s.process_id WHERE kind IN ('copy', 'device') GROUP BY ALL ORDER BY ns DESC, name"""
     _by_name(connection, processes, sql, "copies", ("count", "ns", "bytes"))
 
 

@@ -127,7 +127,7 @@ FROM firsts f JOIN spans s USING (process_id) LEFT JOIN leads l USING (process_i
         f"""WITH feeders AS (SELECT process_id, count(DISTINCT track_id) AS threads FROM host_calls WHERE class IN ('launch', 'copy') GROUP BY ALL)
 SELECT i.process_id, count(*) AS n, sum(own)::BIGINT AS cost, arg_max(ts, own) AS ts, arg_max(te - ts, own) AS dur, any_value(track_id) AS track_id, any_value(threads) AS threads
 FROM idle i JOIN leads USING (process_id) JOIN feeders USING (process_id) WHERE te - ts > {SHORT_GAP_NS} AND own > 0 GROUP BY i.process_id""",
-        "The device idled for {cost:ns}, in {n:n} gaps, while the thread that feeds it was in no call: it ran the program's own code. {threads:n} thread(s) launch work.",
+        "The device idled for {cost:ns} ({n:n} gaps) while the thread that feeds it was in no call: it ran the program's own code. Threads that launch work: {threads:n}.",
         "Move that code off the launching thread (prepare the next input in another thread), or launch ahead of it. Tasks of ITT around it show which code it is.",
     ),
     Finding(
@@ -136,7 +136,7 @@ FROM idle i JOIN leads USING (process_id) JOIN feeders USING (process_id) WHERE 
         Limits(3, 0.05),
         """SELECT process_id, count(*) AS n, sum(mpi)::BIGINT AS cost, arg_max(ts, mpi) AS ts, arg_max(te - ts, mpi) AS dur, any_value(track_id) AS track_id
 FROM idle JOIN leads USING (process_id) WHERE mpi > 0 GROUP BY process_id""",
-        "The device idled for {cost:ns}, in {n:n} gaps, while the thread that feeds it was in MPI.",
+        "The device idled for {cost:ns} ({n:n} gaps) while the thread that feeds it was in MPI.",
         "Overlap communication with device work: non-blocking calls, messages in parts, kernels for the inner part of the domain first.",
     ),
     Finding(

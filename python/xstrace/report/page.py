@@ -45,7 +45,7 @@ def render(data):
     """The page (a str) of a report (reduce.py)."""
     sections = [(id, title, draw(data)) for id, title, draw in SECTIONS]
     sections = [section for section in sections if section[2]]
-    links = "".join(f'<a href="#{id}">{title}</a>' for id, title, _ in sections)
+    links = " ".join(f'<a href="#{id}">{title}</a>' for id, title, _ in sections)
     body = "".join(f'<section><h2 id="{id}">{title}</h2>{html}</section>\n' for id, title, html in sections)
     policy = (
         f"default-src 'none'; style-src 'sha256-{_digest(CSS)}'; script-src 'sha256-{_digest(JS)}'; base-uri 'none'; form-action 'none'"
@@ -539,7 +539,7 @@ SECTIONS = (
     ("timeline", "Timeline", _timeline),
     ("idle", "Idle devices: whose fault", _idle),
     ("kernels", "Kernels", _kernels),
-    ("copies", "Copies", _copies),
+    ("copies", "Copies and other device work", _copies),
     ("calls", "Calls", _calls),
     ("tasks", "Tasks", _tasks),
     ("steps", "Steps", _steps),
