@@ -21,7 +21,7 @@ INT64 = range(-(1 << 63), 1 << 63)
 
 
 def find(places, names=NAMES):
-    """The traces among `places`: files, and the files of such names (patterns) in directories and below.
+    """The traces among `places`: files, and the files in directories and below that have such names.
 
     Returns {path: what tells whether two machines see the same file}.
     """

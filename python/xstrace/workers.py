@@ -26,14 +26,17 @@ class Unavailable(Exception):
     """There is nothing to work with; the text is one line."""
 
 
-def workers(address=None):
-    """The pool, a context manager."""
-    return _Cluster(address) if address else _Processes()
+def workers(address=None, count=None):
+    """The pool, a context manager. count: of processes, where there is no address; None: as many as processors."""
+    return _Cluster(address) if address else _Processes(count)
 
 
 class _Processes:
+    def __init__(self, count):
+        self._count = count or os.cpu_count()
+
     def __enter__(self):
-        self._pool = concurrent.futures.ProcessPoolExecutor(os.cpu_count())
+        self._pool = concurrent.futures.ProcessPoolExecutor(self._count)
         return self
 
     def __exit__(self, *_):
