@@ -1,5 +1,6 @@
 #include "activity_types.h"
 #include "backends.h"
+#include "costs.h"
 #include "cuda_activity.h"
 #include "functions.h"
 
@@ -58,6 +59,7 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 	},
 	[XS_SOURCE_MPI] = {
 		.label = "MPI",
+		.cost = XS_COST_MPI,
 		.names = xs_mpi_names,
 		.name_count = &xs_mpi_count,
 		.memory = MEMORY,
