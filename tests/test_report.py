@@ -1,23 +1,22 @@
 """xstrace-report: planned traces, each with one finding; real ones; the page."""
 
 import json
-import os
 import subprocess
 import sys
 
 import pytest
 
-from conftest import ROOT, Trace
-from planned import BASE, MS, PLANS, US, Plan, nothing
+from conftest import ROOT
+from planned import PLANS, nothing
 
 pytest.importorskip("duckdb")
 
 from xstrace import tables  # noqa: E402
-from xstrace.report import findings, prelude, reduce  # noqa: E402
+from xstrace.report import prelude, reduce  # noqa: E402
 from xstrace.report.examine import examine  # noqa: E402
 
 SCRIPT = ROOT / "scripts/xstrace-report"
-SETTINGS = {"memory_limit": 500 << 20, "threads": 1, "step": None, "subtract": False}
+SETTINGS = {"memory_limit": 500 << 20, "threads": 1, "converter": None, "step": None, "subtract": False}
 
 
 def report_of(place):

@@ -11,7 +11,7 @@ import re
 import sys
 
 from ..cli import behave_like_a_filter, printable, put, said
-from ..convert import ENDINGS
+from .. import convert
 from ..trace import TraceError
 from ..workers import Unavailable, workers
 from . import page, words
@@ -36,7 +36,7 @@ def main(argv=None):
         options.output = "report.html"
     try:
         return _report(options)
-    except Unavailable as why:
+    except (Unavailable, TraceError) as why:
         return _fail(str(why))
     except OSError as error:
         return _fail(f"{printable(error.filename or 'cannot write')}: {error.strerror}")
@@ -82,7 +82,7 @@ def _report(options):
     if options.scheduler is None and (missing := [place for place in places if not os.path.exists(place)]):
         raise Unavailable(f"{said(missing[0])}: no such file or directory")
     with workers(options.scheduler) as pool:
-        paths = pool.find(places, [f"*{ending}" for ending in ENDINGS])
+        paths = pool.find(places, [f"*{ending}" for ending in convert.ENDINGS])
         if not paths:
             raise Unavailable("no traces in " + said(", ".join(options.traces)))
         _spare(paths, options)
@@ -119,10 +119,11 @@ def _reduced(pool, paths, options):
     settings = {
         "memory_limit": options.memory_limit // at_once,
         "threads": max((os.cpu_count() or 1) // at_once, 1),
+        "converter": None if options.scheduler else convert.find_converter(),
         "step": options.step,
         "subtract": options.subtract_overhead,
     }
-    reduction = Reduction(_version())
+    reduction = Reduction(_version(), options.subtract_overhead)
     calls = ((path, settings) for path in paths)
     for path, part, error in _progress(pool.each(examine, list(calls)), len(paths), options.quiet):
         if error is None:

@@ -6,6 +6,10 @@ traces together.
 
 from __future__ import annotations
 
+import contextlib
+import json
+
+from .. import convert, overhead, tables
 from ..trace import TraceError
 from . import findings, moments, prelude
 from .prelude import COUNTER_NAME, rows_of
@@ -24,16 +28,16 @@ BASE_NAME = r"regexp_replace(name, '\[(SIMD[^\]]*|\d+)\]$', '')"
 def examine(path, options):
     """Opens the trace `path` and returns what is told of it (a dict).
 
-    options: {"memory_limit": bytes, "threads": of DuckDB, "step": a name or None, "subtract": bool}.
+    options: {"memory_limit": bytes, "threads": of DuckDB, "converter": xstrace-tables, "step": a name or None,
+    "subtract": bool}.
     Raises OSError or TraceError when the file cannot be used.
     """
     import duckdb
 
-    from .. import tables
-
+    convert.prefer(options["converter"])
     try:
         with tables.open([path], memory_limit=options["memory_limit"], threads=options["threads"]) as opened:
-            settle(opened.connection, options)
+            settle(opened.connection, options["subtract"])
             return _told(opened.connection, path, options)
     except duckdb.OutOfMemoryException:
         raise TraceError("its tables need more memory: raise --memory-limit, or make room in $TMPDIR") from None
@@ -44,7 +48,7 @@ def examine(path, options):
 def _told(connection, path, options):
     prelude.make(connection)
     trace = dict(zip(TRACE, connection.execute(f"SELECT {', '.join(TRACE.values())} FROM traces").fetchone(), strict=True))
-    trace["overhead"] = overhead(connection)
+    trace["overhead"] = _cost(connection)
     processes = _processes(connection)
     for process in processes.values():
         process["trace"] = path
@@ -59,12 +63,19 @@ def _told(connection, path, options):
     return {"trace": trace, "processes": list(processes.values())}
 
 
-def settle(connection, options):
-    """The one place where durations are changed before anything is computed from them (--subtract-overhead)."""
-    if options["subtract"]:
-        from .. import cost
+def settle(connection, subtract):
+    """Makes `timed`, the slices with the durations that tables by name and steps show: here alone they may differ from the trace's.
 
-        cost.subtract(connection)
+    subtract: without what tracing cost.
+    """
+    if not subtract:
+        connection.execute("CREATE OR REPLACE TEMP VIEW timed AS SELECT *, 0 AS cost FROM slices")
+    else:
+        overhead.subtract(connection)
+        connection.execute("""CREATE OR REPLACE TEMP TABLE timed AS
+WITH below AS (SELECT parent_id AS slice_id, sum(n.cost) AS cost FROM slices_net n JOIN slices USING (slice_id) WHERE parent_id IS NOT NULL GROUP BY ALL)
+SELECT s.* REPLACE (n.net AS dur, greatest(s.self - n.cost + coalesce(b.cost, 0), 0)::BIGINT AS self), n.cost
+FROM slices s JOIN slices_net n USING (slice_id) LEFT JOIN below b USING (slice_id)""")
 
 
 TRACE = {
@@ -82,10 +93,19 @@ TRACE = {
 }
 
 
-def overhead(connection):
-    """What the trace tells of its own cost: {key: text}."""
-    sql = "SELECT key, value FROM metadata WHERE regexp_matches(key, '(^|[._])overhead') ORDER BY key LIMIT 100"
-    return dict(connection.execute(sql).fetchall())
+def _cost(connection):
+    """What the trace tells of its own cost, as plain values, or None."""
+    for key, value in connection.execute(
+        "SELECT key, value FROM metadata WHERE key IN ('otherData.overhead', 'otherData.inputs')"
+    ).fetchall():
+        with contextlib.suppress(ValueError, TypeError, RecursionError):
+            if told := overhead.overhead_of({key.partition(".")[2]: json.loads(value)}):
+                events = {kind: {"count": one.count, "ns": one.ns} for kind, one in told.costs.items()}
+                return {
+                    "events": events,
+                    **{key: getattr(told, key) for key in ("events_ns", "waited_ns", "drain_cpu_ns", "drain_peak_bytes")},
+                }
+    return None
 
 
 def _processes(connection):
@@ -101,8 +121,8 @@ def _threads(connection, processes):
   SELECT track_id, sum(te - ts)::BIGINT AS calls, sum(CASE WHEN class IN ('wait', 'poll') THEN te - ts ELSE 0 END)::BIGINT AS wait,
     sum(CASE WHEN class = 'mpi' THEN te - ts ELSE 0 END)::BIGINT AS mpi, count(*) FILTER (class IN ('launch', 'copy')) AS launches
   FROM host_calls GROUP BY ALL),
-busy AS (SELECT track_id, process_id, sum(dur)::BIGINT AS busy FROM slices WHERE depth = 0 GROUP BY ALL)
-SELECT b.process_id, b.track_id, t.tid, t.name, b.busy, coalesce(s.calls, 0) AS calls, coalesce(s.wait, 0) AS wait, coalesce(s.mpi, 0) AS mpi,
+busy AS (SELECT track_id, process_id, sum(dur)::BIGINT AS busy, sum(cost)::BIGINT AS cost FROM timed WHERE depth = 0 GROUP BY ALL)
+SELECT b.process_id, b.track_id, t.tid, t.name, b.busy, b.cost, coalesce(s.calls, 0) AS calls, coalesce(s.wait, 0) AS wait, coalesce(s.mpi, 0) AS mpi,
   coalesce(s.launches, 0) AS launches, l.track_id IS NOT NULL AS leads
 FROM busy b JOIN threads t USING (track_id) JOIN processes p ON p.process_id = b.process_id AND NOT p.is_device
 LEFT JOIN states s USING (track_id) LEFT JOIN leads l USING (track_id) ORDER BY leads DESC, busy DESC, b.track_id"""
@@ -122,8 +142,8 @@ LEFT JOIN states s USING (track_id) LEFT JOIN leads l USING (track_id) ORDER BY 
 
 def _lead_calls(connection, processes):
     """What the lead thread's time went into: outermost calls by name; the rest of its time is the program's own."""
-    sql = """SELECT process_id, class, name, count(*) AS count, sum(te - ts)::BIGINT AS ns
-FROM host_calls JOIN leads USING (process_id, track_id) GROUP BY ALL ORDER BY ns DESC, name"""
+    sql = """SELECT h.process_id, h.class, h.name, count(*) AS count, sum(t.dur)::BIGINT AS ns
+FROM host_calls h JOIN leads USING (process_id, track_id) JOIN timed t USING (slice_id) GROUP BY ALL ORDER BY ns DESC, h.name"""
     _by_name(connection, processes, sql, "lead_calls", ("count", "ns"))
 
 
@@ -150,13 +170,13 @@ def _by_name(connection, processes, sql, section, sums):
 def _calls(connection, processes):
     sql = f"""WITH names AS (SELECT DISTINCT name FROM slices WHERE kind = 'call'), classes AS (SELECT name, {prelude.class_of("name")} AS class FROM names)
 SELECT process_id, class, name, count(*) AS count, sum(dur)::BIGINT AS ns, min(dur) AS min, max(dur) AS max
-FROM slices JOIN classes USING (name) WHERE kind = 'call' GROUP BY ALL ORDER BY ns DESC, name"""
+FROM timed JOIN classes USING (name) WHERE kind = 'call' GROUP BY ALL ORDER BY ns DESC, name"""
     _by_name(connection, processes, sql, "calls", ("count", "ns"))
 
 
 def _tasks(connection, processes):
     sql = """SELECT process_id, name, count(*) AS count, sum(dur)::BIGINT AS ns, sum(self)::BIGINT AS self, min(dur) AS min, max(dur) AS max
-FROM slices WHERE kind = 'task' GROUP BY ALL ORDER BY self DESC, name"""
+FROM timed WHERE kind = 'task' GROUP BY ALL ORDER BY self DESC, name"""
     _by_name(connection, processes, sql, "tasks", ("count", "ns", "self"))
 
 

@@ -28,7 +28,7 @@ QUALIFY row_number() OVER (PARTITION BY process_id ORDER BY step = 'ProfilerStep
 
 _STEPS = rf"""CREATE OR REPLACE TEMP TABLE steps AS
 SELECT s.process_id, s.track_id, s.slice_id, row_number() OVER (PARTITION BY s.process_id ORDER BY ts, slice_id) - 1 AS number, ts, dur
-FROM slices s JOIN step_of o ON o.track_id = s.track_id AND o.depth = s.depth AND {STEP_NAME} = o.step WHERE s.kind = 'task'"""
+FROM timed s JOIN step_of o ON o.track_id = s.track_id AND o.depth = s.depth AND {STEP_NAME} = o.step WHERE s.kind = 'task'"""
 
 # ns of device work in each step: of all devices of the process together
 _BUSY = """WITH busy AS (SELECT *, sum(te - ts) OVER (PARTITION BY device_id ORDER BY ts ROWS UNBOUNDED PRECEDING) AS ns FROM levels WHERE kernels + others > 0),

@@ -29,6 +29,7 @@ KIND_TEXTS = {
     "build": "building and loading device code",
     "alloc": "allocating memory",
     "call": "other API calls",
+    "tracing": "what tracing cost",
     "other": "others",
 }
 DEVICE_TEXTS = {
@@ -228,7 +229,7 @@ def _sql(finding):
     if finding["id"] in ("imbalance", "communication"):
         path = os.path.dirname(path) or "."
     return (
-        f"<details><summary>The SQL that found it</summary><p><code>xstrace-query {text(shlex.quote(path))} SQL</code> with this SQL, in quotes:</p>"
+        f"<details><summary>The SQL that found it</summary><p><code>xstrace-query {text(shlex.quote(path))}</code>, with this as its standard input:</p>"
         f"<pre>{escape(with_tables(finding['sql']))}</pre></details>"
     )
 
@@ -514,8 +515,32 @@ def _threads(data):
 
 
 def _overhead(data):
-    rows = [[text(trace["path"]), _named(key), text(value)] for trace in data["traces"] for key, value in trace["overhead"].items()]
-    return _table([("trace", False), ("what", False), ("value", False)], rows[:ROWS_MAX]) + _more(len(rows))
+    told = [trace["overhead"] for trace in data["traces"] if trace["overhead"]]
+    if not told:
+        return "<p>The traces do not tell it, so nothing is subtracted.</p>" if data["subtracted"] else ""
+    events = {}
+    for one in told:
+        for kind, row in one["events"].items():
+            total = events.setdefault(kind, [0, 0])
+            total[0] += row["count"]
+            total[1] += row["count"] * (row["ns"] or 0)
+    whole = sum(row["span"] for row in data["processes"])
+    sums = {key: sum(one[key] for one in told) for key in ("events_ns", "waited_ns", "drain_cpu_ns")}
+    intro = (
+        f"<p>Recording took {words.time(sums['events_ns'])} of the threads' time ({words.share(sums['events_ns'] / max(whole, 1))} of the processes' times together), "
+        f"waits for a full ring {words.time(sums['waited_ns'])}; the drain process used {words.time(sums['drain_cpu_ns'])} of a processor. "
+        + (
+            "Steps and the tables of calls and tasks are without the first; gaps, findings and devices are as traced."
+            if data["subtracted"]
+            else ""
+        )
+        + "</p>"
+    )
+    rows = [
+        [kind, _count(count), (f"{ns / max(count, 1):.1f} ns", ns / max(count, 1)), _ns(round(ns))]
+        for kind, (count, ns) in sorted(events.items())
+    ]
+    return intro + _table([("kind of event", False), ("count", True), ("of one", True), ("of all", True)], rows)
 
 
 def _traces(data):

@@ -52,10 +52,11 @@ ALL = {finding.id: finding for finding in (*findings.FINDINGS, findings.OUTLIERS
 class Reduction:
     """add() each part, then finish() once."""
 
-    def __init__(self, version):
+    def __init__(self, version, subtracted=False):
         self.data = {
             "tool": "xstrace-report",
             "version": version,
+            "subtracted": subtracted,
             "traces": [],
             "unusable": [],
             "processes": [],
@@ -115,6 +116,8 @@ class Reduction:
             classes[call["class"]] = classes.get(call["class"], 0) + call["ns"]
         lead = process["lead"]
         classes["task"] = max(lead["busy"] - sum(classes.values()), 0) if lead else 0
+        if lead and lead["cost"]:
+            classes["tracing"] = lead["cost"]
         classes["own"] = max(span - sum(classes.values()), 0)
         for name, ns in classes.items():
             self.data["where"][name] = self.data["where"].get(name, 0) + ns

@@ -29,7 +29,7 @@ svg { display: block; width: 100%; height: auto; } svg text { font: 11px system-
 .s-kernel { fill: var(--kernel); background: var(--kernel); } .s-copy { fill: var(--copy); background: var(--copy); } .s-both { fill: var(--both); background: var(--both); }
 .s-wait { fill: var(--wait); background: var(--wait); } .s-poll { fill: var(--wait); background: var(--wait); fill-opacity: .7; } .s-mpi { fill: var(--mpi); background: var(--mpi); }
 .s-build { fill: var(--build); background: var(--build); } .s-call, .s-launch, .s-alloc { fill: var(--call); background: var(--call); } .s-task { fill: var(--task); background: var(--task); }
-.s-own, .s-other { fill: var(--own); background: var(--own); } .s-idle, .s-between, .s-before, .s-after { fill: var(--idle); background: var(--idle); } .s-bad { fill: var(--bad); background: var(--bad); }
+.s-own, .s-other, .s-tracing { fill: var(--own); background: var(--own); } .s-idle, .s-between, .s-before, .s-after { fill: var(--idle); background: var(--idle); } .s-bad { fill: var(--bad); background: var(--bad); }
 .key { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .35em; vertical-align: -.05em; print-color-adjust: exact; }
 .legend span { margin-right: 1rem; white-space: nowrap; } .axis { stroke: var(--line); }
 @media print { :root { color-scheme: light; } body { max-width: none; font-size: 11px; padding: 0; } nav, .screen { display: none; } h2 { break-after: avoid; } tr, svg { break-inside: avoid; }
