@@ -436,6 +436,7 @@ static void take_defaults(struct packets *p, struct xt_message defaults)
 static void take_clocks(struct packets *p, struct xt_message snapshot)
 {
 	struct xt_wire field, inner;
+	uint64_t real = 0, boot = UINT64_MAX;
 
 	while (xt_next(&snapshot, &field)) {
 		struct xt_message clock = xt_inside(&field);
@@ -447,7 +448,14 @@ static void take_clocks(struct packets *p, struct xt_message snapshot)
 		}
 		if (id == CLOCK_OWN_ID)
 			p->sequence->now = time;
+		else if (id == CLOCK_REALTIME_ID)
+			real = time;
+		else if (id == CLOCK_BOOTTIME_ID)
+			boot = time;
 	}
+	/* xstrace tells its base itself */
+	if (!p->trace->base && boot <= real && real - boot < (uint64_t)XT_FAR)
+		p->trace->base = (int64_t)(real - boot);
 }
 
 /* The parts of a packet, in the order in which they count. NULL, or what is wrong. */

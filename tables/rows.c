@@ -78,6 +78,8 @@ static int in_moment(const struct xt_row *a, const struct xt_row *b)
 		return a->kind < b->kind ? -1 : 1;
 	if (a->kind == XT_SLICE && a->dur != b->dur)
 		return a->dur > b->dur ? -1 : 1; /* what holds the other comes first */
+	if ((a->flags ^ b->flags) & XT_OUTER)
+		return a->flags & XT_OUTER ? -1 : 1;
 	return 0;
 }
 

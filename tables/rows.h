@@ -23,6 +23,7 @@ enum xt_kind {
 #define XT_TEXT_HAS_NAME 2u  /* the row's text begins with its name; `name` means nothing */
 #define XT_BEGINS	 4u  /* of a flow: the first point */
 #define XT_GOES_ON	 8u  /* of a flow: a step */
+#define XT_OUTER	 32u /* of a slice: what is as long lies in it */
 #define XT_NEXT		 16u /* of a flow: of the next slice that begins, not of this one */
 
 struct xt_row {
