@@ -119,7 +119,7 @@ def _reduced(pool, paths, options):
     settings = {
         "memory_limit": options.memory_limit // at_once,
         "threads": max((os.cpu_count() or 1) // at_once, 1),
-        "converter": None if options.scheduler else convert.find_converter(),
+        "converter": convert.find_converter(),
         "step": options.step,
         "subtract": options.subtract_overhead,
     }
