@@ -15,6 +15,7 @@ from gpu_log import DRIVER, SoftGPU
 from merging import merge
 from ranks import Ranks, mpi_app, needs_mpi  # noqa: F401
 from test_report_page import checked
+from xstrace import overhead, tables
 from xstrace.intervals import Intervals
 
 pytest.importorskip("duckdb")
@@ -123,3 +124,20 @@ def test_ranks(xstrace, mpi_app):  # noqa: F811
     for traces in (paths, ["all.json"]):
         data = report(xstrace.cwd, *traces)
         assert {row["rank"]: row["where"]["mpi"] for row in data["processes"]} == times
+
+
+def test_without_what_tracing_cost(xstrace):
+    """Tables of calls, tasks and steps have what overhead.subtract() leaves; the parts of a process's time are still all of it."""
+    run = xstrace("--chrome-itt-logging", "itt_tasks", [2000, 1, "--depth", 3])
+    traced = report(run.cwd, *run.trace_files)
+    assert traced["traces"][0]["overhead"]["events_ns"] > 0 and "tracing" not in traced["where"]
+    net = report(run.cwd, "--subtract-overhead", *run.trace_files)
+    with tables.open(run.trace_files[0]) as opened:
+        overhead.subtract(opened.connection)
+        sql = "select name, sum(net)::bigint, sum(dur)::bigint from slices join slices_net using (slice_id) where kind = 'task' group by name"
+        rows = {name: (net_ns, ns) for name, net_ns, ns in opened.connection.execute(sql).fetchall()}
+    assert {row["name"]: row["ns"] for row in net["tasks"]} == {name: net_ns for name, (net_ns, _) in rows.items()}
+    assert {row["name"]: row["ns"] for row in traced["tasks"]} == {name: ns for name, (_, ns) in rows.items()}
+    assert sum(net_ns for net_ns, _ in rows.values()) < sum(ns for _, ns in rows.values())
+    assert net["where"]["tracing"] > 0 and sum(net["where"].values()) == sum(traced["where"].values()) == net["span"]
+    assert "without the first" in checked((run.cwd / "r.html").read_text())
