@@ -160,7 +160,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path):
         (["gone.json"], "gone.json"),
         (["none"], "no traces"),
         (["empty.json"], "empty.json"),
-        (["blank.json"], "nothing to report"),
+        (["blank.json"], "blank.json"),
         (["-o", "nowhere/r.html", "t.json"], "nowhere"),
         (["-o", "t.json", "t.json"], "t.json"),
         (["--json", tmp_path / "t.json", "."], "t.json"),

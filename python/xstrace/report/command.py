@@ -90,7 +90,9 @@ def _report(options):
     if not data["processes"]:
         for row in data["unusable"]:
             print(f"{COMMAND}: {printable(row['path'])}: {said(row['why'])}", file=sys.stderr)
-        raise Unavailable("no trace has an event with a time: there is nothing to report")
+        raise Unavailable(
+            "none of the traces could be used" if data["unusable"] else "no trace has an event with a time: there is nothing to report"
+        )
     if options.json:
         _write(options.json, json.dumps(data, indent=1) + "\n")
     if options.output:
