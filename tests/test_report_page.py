@@ -18,7 +18,7 @@ SCRIPT = ROOT / "scripts/xstrace-report"
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 HOSTILE = [
     "</title></style></script><script>document.title='stolen'</script>",
-    "\"><img src=x onerror=\"document.title='stolen'\">",
+    '"><img src=x onerror="document.title=\'stolen\'">',
     "' onmouseover='x' ']]> <!-- ",
     "it's'); drop table slices; --",
     "$name {depth} {name} {0} %s ${x} \\",
@@ -56,7 +56,9 @@ class Checker(html.parser.HTMLParser):
                 self.wrong.append(f"{tag} has {name}")
             if name == "href" and value.startswith("#"):
                 self.links.append(value[1:])
-            elif name == "href" and not (tag == "a" and value.startswith("https://ui.perfetto.dev/#!/?url=http%3A%2F%2F127.0.0.1%3A9001%2F")):
+            elif name == "href" and not (
+                tag == "a" and value.startswith("https://ui.perfetto.dev/#!/?url=http%3A%2F%2F127.0.0.1%3A9001%2F")
+            ):
                 self.wrong.append(f"{tag} leads to {value}")
             if name == "id" and value in self.ids:
                 self.wrong.append(f"two of {value}")
@@ -264,8 +266,12 @@ def test_the_link_shows_the_place_in_perfetto(tmp_path, browser):
     server = perfetto_ui.Server((tmp_path / "t.json").read_bytes())
     try:
         browser.command("Page.navigate", url=f"{server.url}&{place}")
-        browser.wait(lambda: browser.run("!!(self.app && self.app.trace && self.app.trace.engine) && !self.app.isLoadingTrace"), "the trace")
-        seen = "[self.app.trace.timeline.visibleWindow.toTimeSpan().start, self.app.trace.timeline.visibleWindow.toTimeSpan().end].map(Number)"
+        browser.wait(
+            lambda: browser.run("!!(self.app && self.app.trace && self.app.trace.engine) && !self.app.isLoadingTrace"), "the trace"
+        )
+        seen = (
+            "[self.app.trace.timeline.visibleWindow.toTimeSpan().start, self.app.trace.timeline.visibleWindow.toTimeSpan().end].map(Number)"
+        )
         browser.wait(lambda: browser.run(seen)[1] - browser.run(seen)[0] < 20 * MS, "the place")
         start, end = browser.run(seen)
     finally:

@@ -74,7 +74,9 @@ def check(data, trace):
     for one in data["devices"]:
         assert one["busy"] + one["before"] + one["between"] + one["after"] == one["span"] == process["span"]
         assert sum(one["at_once"].values()) == one["busy"]
-    assert sum(row["ns"] for row in data["idle"]) == sum(one["between"] for one in data["devices"]) == sum(ns for _, ns in data["gap_lengths"])
+    assert (
+        sum(row["ns"] for row in data["idle"]) == sum(one["between"] for one in data["devices"]) == sum(ns for _, ns in data["gap_lengths"])
+    )
 
 
 @pytest.mark.skipif(not (APPS / "gemm").exists(), reason="no OpenCL headers")
@@ -134,7 +136,9 @@ def test_without_what_tracing_cost(xstrace):
     net = report(run.cwd, "--subtract-overhead", *run.trace_files)
     with tables.open(run.trace_files[0]) as opened:
         overhead.subtract(opened.connection)
-        sql = "select name, sum(net)::bigint, sum(dur)::bigint from slices join slices_net using (slice_id) where kind = 'task' group by name"
+        sql = (
+            "select name, sum(net)::bigint, sum(dur)::bigint from slices join slices_net using (slice_id) where kind = 'task' group by name"
+        )
         rows = {name: (net_ns, ns) for name, net_ns, ns in opened.connection.execute(sql).fetchall()}
     assert {row["name"]: row["ns"] for row in net["tasks"]} == {name: net_ns for name, (net_ns, _) in rows.items()}
     assert {row["name"]: row["ns"] for row in traced["tasks"]} == {name: ns for name, (_, ns) in rows.items()}
