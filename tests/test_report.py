@@ -70,3 +70,25 @@ def test_every_finding_has_a_plan():
 def test_nothing_fires_where_nothing_is_wrong(tmp_path):
     nothing(tmp_path)
     assert report_of(tmp_path)["findings"] == []
+
+
+def test_what_calls_are_for():
+    import duckdb
+
+    wanted = {
+        "wait": "clFinish clWaitForEvents zeCommandQueueSynchronize zeEventHostSynchronize zeFenceHostSynchronize zeCommandListHostSynchronize "
+        "cudaDeviceSynchronize cudaStreamSynchronize cuCtxSynchronize cuStreamSynchronize hipEventSynchronize urQueueFinish",
+        "launch": "clEnqueueNDRangeKernel zeCommandListAppendLaunchKernel zeCommandQueueExecuteCommandLists cudaLaunchKernel cudaLaunchKernelExC cuLaunchKernel "
+        "cudaGraphLaunch cuGraphLaunch hipLaunchKernel urEnqueueKernelLaunch",
+        "copy": "clEnqueueReadBuffer clEnqueueUnmapMemObject zeCommandListAppendMemoryCopy cudaMemcpy cudaMemcpyAsync cuMemcpyHtoDAsync_v2 cudaMemset",
+        "build": "clBuildProgram clCreateProgramWithSource zeModuleCreate cuModuleLoadData cuLibraryLoadData nvrtcCompileProgram",
+        "alloc": "clCreateBuffer clReleaseMemObject zeMemAllocDevice zeMemFree cudaMalloc cudaFree cudaHostAlloc cuMemAlloc_v2 cuMemFree_v2",
+        "poll": "clGetEventInfo zeEventQueryStatus cudaEventQuery cuStreamQuery",
+        "mpi": "MPI_Recv PMPI_Wait MPI::Comm",
+        "call": "clSetKernelArg zeKernelSetGroupSize cudaSetDevice cuCtxGetCurrent clFinished clGetMemObjectInfo",
+    }
+    pairs = [(name, kind) for kind, names in wanted.items() for name in names.split()]
+    asked = duckdb.connect().execute(
+        f"SELECT name, {prelude.class_of('name')} FROM (SELECT unnest(?) AS name)", [[name for name, _ in pairs]]
+    )
+    assert asked.fetchall() == pairs

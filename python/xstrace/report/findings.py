@@ -48,7 +48,7 @@ FINDINGS = (
 between_short AS (
   SELECT i.* FROM idle i SEMI JOIN short a ON a.device_id = i.device_id AND a.te = i.ts SEMI JOIN short b ON b.device_id = i.device_id AND b.ts = i.te
   WHERE i.te - i.ts <= {SHORT_GAP_NS} AND i.waited_in IS NULL)
-SELECT g.process_id, count(*) AS n, sum(te - ts)::BIGINT AS cost, arg_max(ts, te - ts) AS ts, max(te - ts) AS dur, NULL AS track_id,
+SELECT g.process_id, count(*) AS n, sum(te - ts)::BIGINT AS cost, arg_max(ts, (te - ts, -ts)) AS ts, max(te - ts) AS dur, NULL AS track_id,
   (SELECT median(dur)::BIGINT FROM short s JOIN owners o USING (device_id) WHERE o.process_id = g.process_id) AS kernel,
   median(te - ts)::BIGINT AS gap
 FROM between_short g GROUP BY g.process_id""",
@@ -59,7 +59,7 @@ FROM between_short g GROUP BY g.process_id""",
         "blocking-calls",
         "The host waits before it launches the next work",
         Limits(10, 0.02),
-        """SELECT process_id, count(*) AS n, sum(feeding)::BIGINT AS cost, arg_max(ts, feeding) AS ts, arg_max(te - ts, feeding) AS dur,
+        """SELECT process_id, count(*) AS n, sum(feeding)::BIGINT AS cost, arg_max(ts, (feeding, -ts)) AS ts, arg_max(te - ts, (feeding, -ts)) AS dur,
   any_value(track_id) AS track_id, mode(waited_in) AS call
 FROM idle JOIN leads USING (process_id) WHERE waited_in IS NOT NULL GROUP BY process_id""",
         "{n:n} times the device ran out of work while the host waited in {call}, then idled until the host had returned and launched more.",
@@ -73,7 +73,7 @@ FROM idle JOIN leads USING (process_id) WHERE waited_in IS NOT NULL GROUP BY pro
   SELECT DISTINCT c.slice_id, c.process_id, c.track_id, c.name, c.ts, c.dur
   FROM flows f JOIN slices c ON c.slice_id = f.from_slice JOIN slices d ON d.slice_id = f.to_slice
   WHERE d.kind = 'copy' AND c.kind = 'call' AND c.ts + c.dur >= d.ts + d.dur)
-SELECT process_id, count(*) AS n, sum(dur)::BIGINT AS cost, arg_max(ts, dur) AS ts, max(dur) AS dur, arg_max(track_id, dur) AS track_id, mode(name) AS call
+SELECT process_id, count(*) AS n, sum(dur)::BIGINT AS cost, arg_max(ts, (dur, -ts)) AS ts, max(dur) AS dur, arg_max(track_id, (dur, -ts)) AS track_id, mode(name) AS call
 FROM waited_for GROUP BY process_id""",
         "{n:n} copies were over when the call that enqueued them ({call}) returned: the host thread did nothing else meanwhile.",
         "Copy asynchronously from pinned (page-locked, USM host) memory, on a queue of its own, and wait only where the data is needed.",
@@ -82,7 +82,7 @@ FROM waited_for GROUP BY process_id""",
         "exposed-copies",
         "Copies while no kernel runs",
         Limits(3, 0.10),
-        """SELECT l.process_id, count(*) AS n, sum(te - ts)::BIGINT AS cost, arg_max(ts, te - ts) AS ts, max(te - ts) AS dur, NULL AS track_id
+        """SELECT l.process_id, count(*) AS n, sum(te - ts)::BIGINT AS cost, arg_max(ts, (te - ts, -ts)) AS ts, max(te - ts) AS dur, NULL AS track_id
 FROM levels l JOIN firsts f USING (process_id) WHERE kernels = 0 AND others > 0 AND f.kernel IS NOT NULL GROUP BY l.process_id""",
         "The device only copied for {cost:ns}, in {n:n} places: no kernel ran beside the copies.",
         "Keep data on the device, or copy the next block on a second queue while kernels work on this one.",
@@ -91,8 +91,8 @@ FROM levels l JOIN firsts f USING (process_id) WHERE kernels = 0 AND others > 0 
         "late-builds",
         "Programs are compiled or loaded during the run",
         Limits(1, 0.01),
-        """SELECT h.process_id, count(*) AS n, sum(te - ts)::BIGINT AS cost, arg_max(ts, te - ts) AS ts, max(te - ts) AS dur, arg_max(track_id, te - ts) AS track_id,
-  arg_max(h.name, te - ts) AS call, count(DISTINCT h.name) AS names
+        """SELECT h.process_id, count(*) AS n, sum(te - ts)::BIGINT AS cost, arg_max(ts, (te - ts, -ts)) AS ts, max(te - ts) AS dur, arg_max(track_id, (te - ts, -ts)) AS track_id,
+  arg_max(h.name, (te - ts, -ts)) AS call, count(DISTINCT h.name) AS names
 FROM host_calls h JOIN firsts f USING (process_id) WHERE class = 'build' AND ts > f.kernel GROUP BY h.process_id""",
         "{n:n} calls such as {call} built or loaded device code after the first kernel had run.",
         "Build once, before the loop, and keep the result; cache binaries; avoid shapes and constants that make the library compile again.",
@@ -101,7 +101,7 @@ FROM host_calls h JOIN firsts f USING (process_id) WHERE class = 'build' AND ts 
         "late-allocations",
         "Device memory is allocated or freed during the run",
         Limits(10, 0.01),
-        """SELECT h.process_id, count(*) AS n, sum(te - ts)::BIGINT AS cost, arg_max(ts, te - ts) AS ts, max(te - ts) AS dur, arg_max(track_id, te - ts) AS track_id,
+        """SELECT h.process_id, count(*) AS n, sum(te - ts)::BIGINT AS cost, arg_max(ts, (te - ts, -ts)) AS ts, max(te - ts) AS dur, arg_max(track_id, (te - ts, -ts)) AS track_id,
   mode(h.name) AS call
 FROM host_calls h JOIN firsts f USING (process_id) WHERE class = 'alloc' AND ts > f.kernel GROUP BY h.process_id""",
         "{n:n} calls such as {call} came after the first kernel. Many runtimes wait for the device in them.",
@@ -125,7 +125,7 @@ FROM firsts f JOIN spans s USING (process_id) LEFT JOIN leads l USING (process_i
         "The device idles behind one host thread",
         Limits(1, 0.10),
         f"""WITH feeders AS (SELECT process_id, count(DISTINCT track_id) AS threads FROM host_calls WHERE class IN ('launch', 'copy') GROUP BY ALL)
-SELECT i.process_id, count(*) AS n, sum(own)::BIGINT AS cost, arg_max(ts, own) AS ts, arg_max(te - ts, own) AS dur, any_value(track_id) AS track_id, any_value(threads) AS threads
+SELECT i.process_id, count(*) AS n, sum(own)::BIGINT AS cost, arg_max(ts, (own, -ts)) AS ts, arg_max(te - ts, (own, -ts)) AS dur, any_value(track_id) AS track_id, any_value(threads) AS threads
 FROM idle i JOIN leads USING (process_id) JOIN feeders USING (process_id) WHERE te - ts > {SHORT_GAP_NS} AND own > 0 GROUP BY i.process_id""",
         "The device idled for {cost:ns} ({n:n} gaps) while the thread that feeds it was in no call: it ran the program's own code. Threads that launch work: {threads:n}.",
         "Move that code off the launching thread (prepare the next input in another thread), or launch ahead of it. Tasks of ITT around it show which code it is.",
@@ -134,7 +134,7 @@ FROM idle i JOIN leads USING (process_id) JOIN feeders USING (process_id) WHERE 
         "device-waits-for-mpi",
         "The device idles while its thread is in MPI",
         Limits(3, 0.05),
-        """SELECT process_id, count(*) AS n, sum(mpi)::BIGINT AS cost, arg_max(ts, mpi) AS ts, arg_max(te - ts, mpi) AS dur, any_value(track_id) AS track_id
+        """SELECT process_id, count(*) AS n, sum(mpi)::BIGINT AS cost, arg_max(ts, (mpi, -ts)) AS ts, arg_max(te - ts, (mpi, -ts)) AS dur, any_value(track_id) AS track_id
 FROM idle JOIN leads USING (process_id) WHERE mpi > 0 GROUP BY process_id""",
         "The device idled for {cost:ns} ({n:n} gaps) while the thread that feeds it was in MPI.",
         "Overlap communication with device work: non-blocking calls, messages in parts, kernels for the inner part of the domain first.",
@@ -180,7 +180,7 @@ OUTLIERS = Finding(
     Limits(1, 0.01),
     f"""WITH steps AS (SELECT process_id, track_id, ts, dur FROM slices WHERE kind = 'task' AND depth = {{depth}} AND {STEP_NAME} = {{name}}),
 usual AS (SELECT process_id, median(dur) AS median, mad(dur) AS deviation FROM steps GROUP BY ALL HAVING count(*) >= 8)
-SELECT process_id, count(*) AS n, sum(dur - median)::BIGINT AS cost, arg_max(ts, dur) AS ts, max(dur) AS dur, arg_max(track_id, dur) AS track_id,
+SELECT process_id, count(*) AS n, sum(dur - median)::BIGINT AS cost, arg_max(ts, (dur, -ts)) AS ts, max(dur) AS dur, arg_max(track_id, (dur, -ts)) AS track_id,
   any_value(median)::BIGINT AS median
 FROM steps JOIN usual USING (process_id) WHERE dur > greatest(1.5 * median, median + 5 * deviation) GROUP BY process_id""",
     "{n:n} steps took more than half as long again as the median step ({median:ns}); the longest took {dur:ns}.",

@@ -19,7 +19,7 @@ CLASSES = (
     ("poll", r"clGetEventInfo|zeEventQueryStatus|zeFenceQueryStatus|(cuda|hip)(Event|Stream)Query|cu(Event|Stream)Query"),
     (
         "wait",
-        r"clFinish|clWaitForEvents|ze(CommandQueue|Synchronize|EventHost|FenceHost|CommandListHost)Synchronize"
+        r"clFinish|clWaitForEvents|ze(CommandQueue|EventHost|FenceHost|CommandListHost)Synchronize"
         r"|(cuda|hip)(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize|ur(QueueFinish|EventWait)|pi(QueueFinish|EventsWait)",
     ),
     (
