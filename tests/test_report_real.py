@@ -105,7 +105,7 @@ def test_level_zero(xstrace, tmp_path, kind):
 
 
 @pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no headers of CUDA and CUPTI")
-@pytest.mark.parametrize("options", ["--chrome-call-logging --chrome-kernel-logging", "--format kineto"])
+@pytest.mark.parametrize("options", ["--chrome-call-logging --chrome-kernel-logging", "--format kineto", "--format perfetto"])
 def test_cuda(xstrace, tmp_path, options):
     cuda = SoftCUDA(tmp_path, 13, CUPTI_VERSION=130500, DEVICES=2)
     run = xstrace(options, "cuda_streams", ["--kernels", 50], env=cuda.env)
