@@ -254,15 +254,15 @@ class Summary:
         line = "time      "
         if base or begin > EPOCH_NS:
             line += _date(begin)
-        return line + f"wall span {_with_unit(self._last - self._first, UNITS_NS)}" + self._cost()
+        return line + f"wall span {with_unit(self._last - self._first, UNITS_NS)}" + self._cost()
 
     def _cost(self):
         """What tracing took of the program's threads, and of the processor beside it."""
         overhead = overhead_of(self.trace.other)
         if not overhead:
             return ""
-        taken = f", tracing took {_with_unit(overhead.events_ns + overhead.waited_ns, UNITS_NS)}"
-        return taken + (", subtracted below" if self.net else f", drain process {_with_unit(overhead.drain_cpu_ns, UNITS_NS)}")
+        taken = f", tracing took {with_unit(overhead.events_ns + overhead.waited_ns, UNITS_NS)}"
+        return taken + (", subtracted below" if self.net else f", drain process {with_unit(overhead.drain_cpu_ns, UNITS_NS)}")
 
     def _end_line(self):
         """How the run ended and what is missing: they share a line, for both can be long."""
@@ -316,7 +316,7 @@ class Summary:
         shown = []
         for name, total in _largest(self.copies):
             rate = f" {total.bytes / total.ns:.3g} GB/s" if total.ns else ""
-            size = _with_unit(total.bytes, UNITS_BYTES)
+            size = with_unit(total.bytes, UNITS_BYTES)
             shown.append((name, f"{_grouped(total.count)}x {size}{rate}"))
         return _listed("copies", shown, len(self.copies), self.width)
 
@@ -343,7 +343,7 @@ def _top_line(what, totals, width):
     whole = sum(total.ns for total in totals.values())
     shown = []
     for name, total in _largest(totals):
-        average = _with_unit(total.ns / total.count, UNITS_NS)
+        average = with_unit(total.ns / total.count, UNITS_NS)
         share = 100 * total.ns / whole if whole else 0
         shown.append((name, f"{_grouped(total.count)}x avg {average} {share:.0f} %"))
     return _listed(what, shown, len(totals), width)
@@ -384,7 +384,7 @@ def _grouped(number):
     return f"{number:,}" if type(number) is int else str(number)
 
 
-def _with_unit(value, units):
+def with_unit(value, units):
     """Three significant digits or more, with the largest unit that leaves a 1 in front."""
     for size, unit in units:
         if value >= size or size == 1:
