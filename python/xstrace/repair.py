@@ -113,6 +113,7 @@ class _Writer:
         self.trace, self.out, self.tracks, self.mender = trace, out, tracks, mender
         self.events = 0
         self.notes = []
+        self.is_array = trace.is_array  # of several traces in the file, the first one says it
 
     def run(self):
         front = dict(self.trace.header)
@@ -125,7 +126,7 @@ class _Writer:
 
     def _head(self, front):
         changes = self.mender.changes
-        if self.trace.is_array:
+        if self.is_array:
             self.out.put("[\n")
             return
         front.pop("repaired", None)
@@ -191,7 +192,7 @@ class _Writer:
         if trace.truncated:
             changes.add("the end is missing: the trace was closed")
         text = "\n" if self.events else ""
-        if trace.is_array:
+        if self.is_array:
             self.out.put(text + "]\n")
             return
         other = trace.other

@@ -51,7 +51,7 @@ class Mender:
         if mend is None:
             return self._out("events of no kind (ph) that viewers know", "ph %r", phase)
         if self.shift and type(event.get("ts")) is int:
-            event = self.shifted(event)
+            event = self._shifted(event)
         return mend(event)
 
     def _shifted(self, event):

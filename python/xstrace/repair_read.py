@@ -64,7 +64,7 @@ class DamagedTrace(Trace):
 
     @property
     def is_array(self):
-        return self._is_array and self.documents == 1
+        return self._is_array
 
     def texts(self):
         """The text of each event of the last batch."""

@@ -105,6 +105,7 @@ class Tracks:
             track.step_times.append(start)
             track.step_names.append(hash(event["name"]) if "name" in event else 0)
             track.is_begin.append(phase == "B")
+            track.is_device = track.is_device or is_device(event)
         return None
 
     def _name(self, event):
@@ -311,6 +312,8 @@ def _pair_steps(track):
     for step, number in is_open:
         fates[step] = ALONE
         outer = around.get(number)
+        while outer is not None and track.ends[outer] <= times[step]:  # it ended before, without ends of its own
+            outer = around.get(outer)
         end = track.ends[outer] if outer is not None else last
         track.ends[number] = max(end, times[step])
     track.fates = fates if any(fates) else None
