@@ -75,7 +75,9 @@ def _tell_damage(trace, changes):
         changes.count += count
         if count:
             places = [one for one in trace.damage if one.kind == kind]
-            some = [f"line {one.line}" + (f": {one.detail}" if one.detail else "") for one in places] if count == trace.damaged[kind] else []
+            some = (
+                [f"line {one.line}" + (f": {one.detail}" if one.detail else "") for one in places] if count == trace.damaged[kind] else []
+            )
             changes.add_many(f"{DAMAGE[kind]}: {DONE[kind]}", count, some)
 
 

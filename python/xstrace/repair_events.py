@@ -58,7 +58,9 @@ class Mender:
         event = {**event, "ts": event["ts"] + self.shift}
         args = event.get("args")
         if type(args) is dict and event.get("cat") == "gpu_op":
-            event["args"] = {key: value + self.shift if key in ("queued", "submit") and type(value) is int else value for key, value in args.items()}
+            event["args"] = {
+                key: value + self.shift if key in ("queued", "submit") and type(value) is int else value for key, value in args.items()
+            }
         return event
 
     def _out(self, kind, example="", *args):
