@@ -189,7 +189,11 @@ def categorize_main(argv=None):
         schema = schema_of(read_ini(options.ini), options.remove_spaces)
     except (OSError, Misuse, RecursionError) as error:
         return _fail("categorize.py", options.ini, error)
-    return _write("categorize.py", options.json, json.dumps(schema, indent=3 if options.verbose else None, separators=None if options.verbose else (",", ":")))
+    return _write(
+        "categorize.py",
+        options.json,
+        json.dumps(schema, indent=3 if options.verbose else None, separators=None if options.verbose else (",", ":")),
+    )
 
 
 def summary_main(argv=None):

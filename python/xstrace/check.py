@@ -15,7 +15,7 @@ import collections
 import sys
 from array import array
 
-from .cli import add_zstd_window, behave_like_a_filter, microseconds, printable, put, said, say_unusable
+from .cli import add_zstd_window, behave_like_a_filter, interruptible, microseconds, printable, put, said, say_unusable
 from .intervals import Intervals
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, open_trace
@@ -542,7 +542,8 @@ def _repair_file(path, target, zstd_window):
     from .repair import repair_trace
 
     try:
-        done = repair_trace(path, target, zstd_window)
+        with interruptible():
+            done = repair_trace(path, target, zstd_window)
     except (OSError, TraceError) as error:
         say_unusable("xstrace-check", getattr(error, "filename", None) or path, error)
         return 2

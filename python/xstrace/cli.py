@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import signal
@@ -23,6 +24,21 @@ def behave_like_a_filter():
     for stream in (sys.stdout, sys.stderr):
         if stream:  # None, when the caller closed the descriptor
             stream.reconfigure(errors="backslashreplace")
+
+
+@contextlib.contextmanager
+def interruptible():
+    """Within it Ctrl-C lets `with` and `finally` do what they must, and then ends the process as it would have."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def put(command, lines):

@@ -222,7 +222,7 @@ def _named(what, pid, tid, **args):
 
 @contextlib.contextmanager
 def _new_file(path, target):
-    """A _Target, under another name until it is whole; nothing is left of it where that fails."""
+    """A _Target; nothing is left of it where something fails."""
     for name in (target,) if target else _free_names(path):
         try:
             out = _Target(name)
