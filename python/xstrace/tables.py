@@ -61,7 +61,8 @@ class Tables:
     """The database. Its tables and views (TABLES, VIEWS) are attributes: DuckDB's relations, with df(), pl(), arrow().
 
     connection: DuckDB's. paths: the traces, by trace_id. said: list of str, what was amiss while converting.
-    left_out: list of str, the files of directories and patterns that are no traces.
+    missing: those of them of which something is in no table. left_out: list of str, the files of directories and
+    patterns that are no traces.
     """
 
     def __init__(self, paths, cache, memory_limit, zstd_window, threads):
@@ -85,6 +86,7 @@ class Tables:
             if not self._parts:
                 raise NoTables(self.left_out[0])
             self.paths = [part.path for part in self._parts]
+            self.missing = [part.path for part in self._parts if part.status]
             spill = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="xstrace-query."))
             config = {
                 "memory_limit": f"{max(memory_limit, 64 << 20)}B",
