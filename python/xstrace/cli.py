@@ -68,6 +68,25 @@ def add_zstd_window(parser):
     )
 
 
+def add_memory_limit(parser):
+    """The option --memory-limit."""
+    parser.add_argument(
+        "--memory-limit",
+        type=_memory,
+        default=1 << 30,
+        metavar="BYTES",
+        help="use about so much memory (suffixes K, M, G; default 1G)",
+    )
+
+
+def _memory(text):
+    match = re.fullmatch(r"(\d{1,12})([KMG]?)", text)
+    size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]] if match else 0
+    if size < 64 << 20:
+        raise argparse.ArgumentTypeError(f"takes bytes from 64M on, not '{printable(text)}'")
+    return size
+
+
 def _window(text):
     match = re.fullmatch(r"(\d{1,12})([KMG]?)", text)
     size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]] if match else 0
