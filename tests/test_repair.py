@@ -161,6 +161,7 @@ def test_begins_and_ends(make):
         return {"ph": ph, "pid": 7, "tid": 7, "ts": T + at, **({"name": name} if name else {})}
 
     steps = [step("B", "whole", 0), step("B", "in", 1), step("E", None, 2), step("E", "whole", 3)]
+    steps += [step("B", "null", 5), {**step("E", None, 6), "name": None}]
     steps += [step("B", "x", 10), step("B", "y", 12), step("E", "x", 14), {**step("E", "y", 16), "args": {"v": 1}}]
     steps += [
         step("E", "nobody", 20),
@@ -175,7 +176,7 @@ def test_begins_and_ends(make):
     assert slices["x"] == (10, 4, None) and slices["y"] == (12, 4, {"v": 1})
     assert slices["open"] == (32, 8, {"unfinished": True})
     assert slices["last"] == (50, 10, {"unfinished": True}) and slices["later"][1] == 0
-    assert [e["name"] for e in events if e["ph"] == "B"] == ["whole", "in", "outer"][: len([e for e in events if e["ph"] == "B"])]
+    assert [e["name"] for e in events if e["ph"] == "B"] == ["whole", "in", "null", "outer"]
     assert not of_name(events, "nobody")
     assert told(changes, "left out: ends (E) without a begin") == 1
 

@@ -9,7 +9,7 @@ import os
 import sys
 
 from . import diff_out, diff_read
-from .cli import add_memory_limit, add_zstd_window, printable, put, said
+from .cli import add_memory_limit, add_zstd_window, put, said
 from .convert import NoTables
 from .diff_rows import compare
 from .diff_rules import Misuse, judge, parse
@@ -63,25 +63,23 @@ def _read(places, cache=True, memory_limit=1 << 30, zstd_window=ZSTD_WINDOW, sch
         each = memory_limit // min(max(map(len, paths)), os.cpu_count() or 1)
         in_blocks = all(len(found) == 1 for found in paths)
         calls = [(path, in_blocks, cache, each, zstd_window) for found in paths for path in found]
-        results, errors = {}, []
+        results, errors = {}, {}
         for path, result, error in _shown(pool.each(diff_read.read_trace, calls), len(calls)):
             if error and not isinstance(error, (TraceError, OSError)):
                 raise NoTables(f"{path}: {type(error).__name__}: {error}")
             if error and path in places:
                 raise error
             if error:
-                errors.append(error)
+                errors[path] = error
             results[path] = result
-    if errors and not any(results.values()):
-        raise errors[0]
-    for error in errors:
-        say(f"{error}; left out")
     sides = []
     for place, found in zip(places, paths):
         traces = [results[path] for path in found if results[path]]
         if not traces:
-            raise NoTables(f"{printable(place)}: no trace could be read")
+            raise errors[found[0]]
         sides.append(Side(place, diff_read.runs_of(traces)))
+    for error in errors.values():
+        say(f"{error}; left out")
     return sides
 
 
@@ -106,7 +104,13 @@ def _parser():
     add = parser.add_argument
     add("a", metavar="A", help="the traces to compare with")
     add("b", metavar="B", help="the traces that are judged")
-    add("--fail-on", action="append", default=[], metavar="RULE", help="KIND [NAME] [mean|self|total|count] +5%% [p<0.05]; may be repeated")
+    add(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="RULE",
+        help="KIND [NAME] [mean|median|self|total|count] +5%% [p<0.05]; may be repeated",
+    )
     add("--by-rank", action="store_true", help="compare what is in each rank by itself")
     add("--top", type=int, default=10, metavar="N", help="rows of each kind (default 10)")
     add("--json", action="store_true", help="all rows, as JSON")

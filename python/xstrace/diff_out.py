@@ -11,7 +11,7 @@ from .diff_rows import count_text, percent_text, time_text
 from .diff_stats import least_p
 
 TITLES = (("run", "runs"), ("rank", "ranks"), ("kernel", "kernels"), ("copy", "copies"), ("call", "calls"), ("task", "tasks"))
-NAME = 44  # columns
+NAME = 40  # columns
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 ANNOTATIONS = 10  # of each severity: GitHub shows no more of a step
 
@@ -60,7 +60,7 @@ def _table(title, rows, top):
         return
     rows.sort(key=lambda row: (-abs(row.total_b - row.total_a), row.name))
     yield ""
-    yield f"{title:{NAME + 2}} {'A, mean':>9} {'B, mean':>9} {'change':>9} {'95 %':>18} {'p':>7}  {'a run: A':>9} {'B':>9}  count"
+    yield f"{title:{NAME + 2}} {'A, mean':>9} {'B, mean':>9} {'change':>9} {'95 %':>16} {'p':>7}  {'a run: A':>9} {'B':>9}  count"
     for row in rows[:top]:
         yield _line(row)
     if len(rows) > top:
@@ -71,13 +71,18 @@ def _table(title, rows, top):
 def _line(row):
     change = row.change["mean"]
     interval = change.interval()
-    between = f"{percent_text(interval[0])} .. {percent_text(interval[1])}" if interval else ""
+    between = f"{_percent(interval[0])} .. {_percent(interval[1])}" if interval else ""
     p = "" if change.p is None else f"{change.p:.2g}" if change.p >= 0.001 else f"{change.p:.0e}"
     counts = count_text(row.count_a) + ("" if row.count_a == row.count_b else f" > {count_text(row.count_b)}")
     return (
         f"{'* ' if row.is_changed() else '  '}{_cell(row.name)} {time_text(change.a):>9} {time_text(change.b):>9} {percent_text(change.ratio):>9}"
-        f" {between:>18} {p:>7}  {time_text(row.total_a):>9} {time_text(row.total_b):>9}  {counts}"
+        f" {between:>16} {p:>7}  {time_text(row.total_a):>9} {time_text(row.total_b):>9}  {counts}"
     )
+
+
+def _percent(ratio):
+    percent = (ratio - 1) * 100
+    return f"{percent:+.1f}" if abs(percent) < 9.95 else f"{percent:+.0f}" if percent < 999.5 else "more"
 
 
 def notes_of(a, b, rules):

@@ -20,7 +20,7 @@ BLOCKS = 24  # of the executions of a name, where there is one run alone
 # of a trace: what it is, and a row for each kind and name
 ABOUT = "select rank, run, host, begin_ns, end_ns, complete, pid from traces"
 ROWS = """
-select kind, name, count(*)::bigint, sum(dur)::bigint, sum(self)::bigint, max(dur)::bigint
+select kind, name, count(*)::bigint, sum(dur)::bigint, sum(self)::bigint, approx_quantile(dur, 0.5)::double
 from slices where kind in ('task', 'call', 'kernel', 'copy') and not coalesce(unfinished, false) and name is not null
 group by kind, name"""
 SUMS = """
@@ -29,7 +29,7 @@ select coalesce(sum(case when kind in ('kernel', 'copy', 'device') then dur end)
        coalesce(min(ts), 0)::bigint, coalesce(max(ts + dur), 0)::bigint
 from slices where not coalesce(unfinished, false)"""
 PIECES = f"""
-select kind, name, block, count(*)::bigint, sum(dur)::bigint, sum(self)::bigint from (
+select kind, name, block, count(*)::bigint, sum(dur)::bigint, sum(self)::bigint, approx_quantile(dur, 0.5)::double from (
   select kind, name, dur, self, ntile({BLOCKS}) over (partition by kind, name order by ts, slice_id) as block
   from slices where kind in ('task', 'call', 'kernel', 'copy') and not coalesce(unfinished, false) and name is not null)
 group by kind, name, block order by block"""
@@ -38,7 +38,7 @@ group by kind, name, block order by block"""
 def read_trace(path, in_blocks, cache, memory_limit, zstd_window):
     """What is compared of a trace: a dict of plain values. Raises NoTables.
 
-    rows: list of (kind, name, count, ns, ns without children, longest); blocks: list of (kind, name, block, count, ns, own ns), when
+    rows: list of (kind, name, count, ns, ns without children, median); blocks: the same with the block's number behind the name, when
     in_blocks says so; rank, run, host, pid, complete; work, mpi: ns; begin, end: ns since the epoch, of the first and last slice.
     """
     with open_tables([path], cache=cache, memory_limit=memory_limit, zstd_window=zstd_window, threads=1) as tables:
@@ -93,8 +93,10 @@ def runs_of(traces):
     return sorted(runs, key=lambda run: min(trace["begin"] for trace in run))
 
 
-Sample = collections.namedtuple("Sample", "count total self")
-Sample.__doc__ = """One value to compare: executions, and the ns of all of them, with and without what is inside."""
+Sample = collections.namedtuple("Sample", "count total self median")
+Sample.__doc__ = (
+    """One value to compare: executions, the ns of all of them, with and without what is inside, and their medians times their number."""
+)
 
 
 def samples_of(runs, by_rank=False):
@@ -105,21 +107,21 @@ def samples_of(runs, by_rank=False):
     found = collections.defaultdict(dict)
     is_single = len(runs) == 1 and any(trace["blocks"] for trace in runs[0])
 
-    def add(key, number, count, total, own):
-        before = found[key].get(number, (0, 0, 0))
-        found[key][number] = (before[0] + count, before[1] + total, before[2] + own)
+    def add(key, number, count, total, own, median):
+        before = found[key].get(number, (0, 0, 0, 0))
+        found[key][number] = (before[0] + count, before[1] + total, before[2] + own, before[3] + median * count)
 
     for number, run in enumerate(runs):
         for trace in run:
             front = f"{trace['rank']}: " if by_rank and trace["rank"] is not None else ""
             if is_single:
-                for kind, name, block, count, total, own in trace["blocks"]:
-                    add((kind, front + name), block - 1, count, total, own)
+                for kind, name, block, *row in trace["blocks"]:
+                    add((kind, front + name), block - 1, *row)
             else:
-                for kind, name, count, total, own, _ in trace["rows"]:
-                    add((kind, front + name), number, count, total, own)
+                for kind, name, *row in trace["rows"]:
+                    add((kind, front + name), number, *row)
         for key, value in _sums_of(run):
-            add(key, number, 1, value, value)
+            add(key, number, 1, value, value, value)
     width = 1 if is_single else len(runs)
     return {key: _filled(values, max(width, max(values) + 1) if is_single else width) for key, values in found.items()}
 

@@ -6,6 +6,7 @@ import math
 
 from .diff_stats import holm, permutation_p, ratio_interval
 
+PER_EXECUTION = {"mean": 1, "self": 2, "median": 3}  # metrics, and where they are in a Sample
 LEVEL = 0.05  # of p, for what is marked as changed
 
 
@@ -71,9 +72,8 @@ def _sum(samples):
 
 def _values(samples, metric):
     """What is compared of each run; a run in which nothing of that name was has no mean, but a sum: 0."""
-    if metric in ("mean", "self"):
-        at = 1 if metric == "mean" else 2
-        return [one[at] / one.count for one in samples if one and one.count]
+    if metric in PER_EXECUTION:
+        return [one[PER_EXECUTION[metric]] / one.count for one in samples if one and one.count]
     return [float((one.total if metric == "total" else one.count) if one else 0) for one in samples]
 
 

@@ -15,10 +15,10 @@ import re
 
 from .diff_read import KINDS
 
-METRICS = ("mean", "self", "total", "count")
+METRICS = ("mean", "median", "self", "total", "count")
 UNITS = {"%": None, "ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 PATTERN = re.compile(
-    r"\s*(?P<kind>[a-z]+)(?:\s+(?P<name>\S.*?))??(?:\s+(?P<metric>mean|self|total|count))?"
+    r"\s*(?P<kind>[a-z]+)(?:\s+(?P<name>\S.*?))??(?:\s+(?P<metric>mean|median|self|total|count))?"
     r"\s+(?:(?P<sign>[+-])(?P<value>\d+(?:\.\d+)?)\s?(?P<unit>%|ns|us|ms|s)|(?P<event>new|gone))(?:\s+p\s*<\s*(?P<p>0?\.\d+))?\s*"
 )
 

@@ -131,7 +131,6 @@ class _Writer:
         if self.is_array:
             self.out.put("[\n")
             return
-        front.pop("repaired", None)
         if self.trace.ours:
             if front.get("displayTimeUnit") != "ns":
                 front = {"displayTimeUnit": "ns", **{key: value for key, value in front.items() if key != "displayTimeUnit"}}
@@ -202,7 +201,6 @@ class _Writer:
             other = {"end": "unknown"}
             if not trace.truncated:
                 changes.add("there is no otherData: the end is unknown")
-        behind.pop("repaired", None)
         if other is not None:
             behind["otherData"] = other
         if changes.count or trace.damaged:

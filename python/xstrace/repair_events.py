@@ -108,7 +108,7 @@ class Mender:
 
     def _step(self, event):
         event = self._placed(self._timed(event))
-        return self._named(event) if event and (event["ph"] == "B" or "name" in event) else event
+        return self._named(event) if event and (event["ph"] == "B" or type(event.get("name")) is str) else event
 
     def _flow(self, event):
         flow_id = event.get("id")

@@ -10,7 +10,7 @@ import re
 
 from .pftrace import is_perfetto, open_perfetto
 from .source import Source
-from .trace import _LOST, NOT_SPACE, Trace, TraceError, _scan, _scan_lenient
+from .trace import _LOST, LONGEST_EVENT, NEXT_EVENT, NOT_SPACE, Trace, TraceError, _scan, _scan_lenient
 
 NAME = re.compile(r'"name"\s*:\s*"')
 BEHIND = re.compile(r'"\s*(?:\}\s*\Z|,\s*"(?:cat|ph|pid|tid|ts|dur|id|args|s|bp)"\s*:)')
@@ -89,6 +89,8 @@ class DamagedTrace(Trace):
 
     def _repair(self, why):
         self.rewritten = True
+        while not NEXT_EVENT.search(self._text, self._pos + 1) and len(self._text) - self._pos < LONGEST_EVENT and self._more():
+            pass  # all of the event is wanted
         start, window = self._pos, self._text
         event = super()._repair(why)
         if event is not _LOST or self._text is not window:

@@ -103,7 +103,7 @@ class Tracks:
             self.points.feed(event, track)
         else:
             track.step_times.append(start)
-            track.step_names.append(hash(event["name"]) if "name" in event else 0)
+            track.step_names.append(hash(event["name"]) if type(event.get("name")) is str else 0)
             track.is_begin.append(phase == "B")
             track.is_device = track.is_device or is_device(event)
         return None
