@@ -1,5 +1,6 @@
 /*
- * Steps of equal work, each an ITT task: for bench/diff, which must know how much slower a program really is.
+ * Steps of equal work, each an ITT task: for bench/diff, which must know how much slower a program
+ * really is.
  *
  * steps COUNT WORK: COUNT tasks "step", each WORK rounds of arithmetic.
  */

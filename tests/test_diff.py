@@ -283,10 +283,10 @@ def test_junit_and_github(tmp_path):
     (failure,) = suite.iter("failure")
     assert "1 us to 3 us" in failure.get("message")
     commands = [line for line in done.stdout.splitlines() if line.startswith("::")]
-    assert len(commands) == 1 and commands[0].startswith("::error title=task +5%25::") and "\x1b" not in done.stdout
+    assert [line[:9] for line in commands] == ["::error t", "::warning"] and commands[0].startswith("::error title=task +5%25::") and "\x1b" not in done.stdout
     assert "%25::error::x" in commands[0]
     done = run(tmp_path / "a", tmp_path / "b", "--github", "--json")
-    assert json.loads(done.stdout) and "::warning title=slower::task evil" in done.stderr
+    assert json.loads(done.stdout) and "::warning title=slower::task evil" in done.stderr and "::error " not in done.stderr
 
 
 # ---- what cannot be used ----

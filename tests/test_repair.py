@@ -176,7 +176,7 @@ def test_begins_and_ends(make):
     assert slices["x"] == (10, 4, None) and slices["y"] == (12, 4, {"v": 1})
     assert slices["open"] == (32, 8, {"unfinished": True})
     assert slices["last"] == (50, 10, {"unfinished": True}) and slices["later"][1] == 0
-    assert [e["name"] for e in events if e["ph"] == "B"] == ["whole", "in", "null", "outer"]
+    assert [e["name"] for e in events if e["ph"] == "B"] == ["whole", "in", "null"]
     assert not of_name(events, "nobody")
     assert told(changes, "left out: ends (E) without a begin") == 1
 
