@@ -5,6 +5,7 @@
 #ifndef XT_ROWS_H
 #define XT_ROWS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,7 @@ enum xt_kind {
 #define XT_TEXT_HAS_NAME 2u  /* the row's text begins with its name; `name` means nothing */
 #define XT_BEGINS	 4u  /* of a flow: the first point */
 #define XT_GOES_ON	 8u  /* of a flow: a step */
+#define XT_OUTER	 32u /* of a slice: what is as long lies in it */
 #define XT_NEXT		 16u /* of a flow: of the next slice that begins, not of this one */
 
 struct xt_row {
@@ -38,6 +40,12 @@ struct xt_rows {
 	size_t room, count; /* rows in memory */
 	struct xt_row *rows;
 	struct xt_key *keys, *others;
+	/* those that a thread sorts and writes, while `rows` is filled again */
+	struct xt_row *full;
+	size_t full_count;
+	pthread_t thread;
+	bool is_spilling;
+	int spill_error;
 	int directory, fd;
 	off_t end;
 	struct xt_part {

@@ -223,6 +223,8 @@ static void take_on_track(struct xt_trace *trace, const struct xf_event *event, 
 	track->has_slices |= phase == 'X' || phase == 'B';
 	switch (phase) {
 	case 'X':
+		if (xf_is(event->cat, "\"gpu_user_annotation\"")) /* Kineto's */
+			row->flags |= XT_OUTER;
 		take_row(trace, event, row);
 		break;
 	case 'B':

@@ -14,7 +14,7 @@ int xt_trace_init(struct xt_trace *trace, int directory, size_t bytes)
 	xf_map_init(&trace->pids, XT_PROCESSES, 16u << 20);
 	xf_map_init(&trace->tids, XT_TRACKS, 256u << 20);
 	xf_map_init(&trace->waiting_ids, XT_NAMES, bytes / 4);
-	result = xt_rows_init(&trace->rows, directory, bytes / 2);
+	result = xt_rows_init(&trace->rows, directory, bytes);
 	return result ? result : xt_store_init(&trace->store, directory);
 }
 
