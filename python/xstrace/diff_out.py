@@ -23,7 +23,10 @@ def text_of(result, top):
     yield from (f"note: {printable(note)}" for note in result.notes)
     for kind, title in TITLES:
         rows = [row for row in result.rows if row.kind == kind]
-        yield from _table(title, [row for row in rows if row.is_in_both], top)
+        if rows:
+            yield ""
+        compared = [row for row in rows if row.is_in_both]
+        yield from _table(title, compared, top) if compared else [title] * bool(rows)
         for state, said in (("new", "only in B"), ("gone", "only in A")):
             names = [row for row in rows if row.state == state]
             names.sort(key=lambda row: -(row.total_a + row.total_b))
@@ -36,7 +39,7 @@ def text_of(result, top):
             yield f"FAILED  {printable(verdict.rule.text)}: {printable(verdict.why)}"
     if result.verdicts:
         failed = sum(verdict.failed for verdict in result.verdicts)
-        yield f"{len(result.verdicts)} checks, {failed or 'none'} failed"
+        yield f"{len(result.verdicts)} {'check' if len(result.verdicts) == 1 else 'checks'}, {failed or 'none'} failed"
 
 
 def side_text(side):
@@ -56,10 +59,7 @@ def _cell(name):
 
 
 def _table(title, rows, top):
-    if not rows:
-        return
     rows.sort(key=lambda row: (-abs(row.total_b - row.total_a), row.name))
-    yield ""
     yield f"{title:{NAME + 2}} {'A, mean':>9} {'B, mean':>9} {'change':>9} {'95 %':>16} {'p':>7}  {'a run: A':>9} {'B':>9}  count"
     for row in rows[:top]:
         yield _line(row)
