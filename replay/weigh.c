@@ -168,7 +168,8 @@ static void weigh_chain(struct xr_graph *graph, const struct samples *samples, u
 	if (by->category == XR_JOIN || by->category == XR_COLLECTIVE)
 		weight = 0;
 	else if (category == XR_HOST)
-		weight = usual(samples, key_of(graph, XR_HOST, graph->slice[node]), lag);
+		weight = smaller(usual(samples, key_of(graph, XR_HOST, graph->slice[node]), lag),
+				 lag);
 	else
 		weight = usual(samples, key_of(graph, category, graph->slice[node]), 0);
 	graph->chain[node] = smaller(weight, graph->chain[node]);
