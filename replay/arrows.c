@@ -94,45 +94,91 @@ static enum xr_category category_of(uint8_t type)
 	return categories[type];
 }
 
-/* A send that went on only after its receive had begun waited for the receiver. */
-static int add_late_receiver(struct xr_graph *graph, uint32_t send, uint32_t receive)
+/* How long calls of each name take in which a message leaves and whose receive began before or
+ * after. */
+struct sends {
+	int64_t *sum;
+	uint32_t *count;
+};
+
+/* Did the receive begin while the send was in its call? */
+static bool begins_within(const struct xr_graph *graph, uint32_t send, uint32_t receive)
 {
 	int64_t begin = graph->time[graph->starts[receive]];
 
-	if (begin <= graph->time[graph->starts[send]] || begin >= graph->time[graph->ends[send]])
+	return begin > graph->time[graph->starts[send]] && begin < graph->time[graph->ends[send]];
+}
+
+static int find_sends(const struct xr_graph *graph, struct sends *sends)
+{
+	const struct xr_input *input = graph->input;
+
+	sends->sum = calloc(input->names, sizeof(*sends->sum));
+	sends->count = calloc(input->names, sizeof(*sends->count));
+	if (!sends->sum || !sends->count)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < input->arrows; i++) {
+		uint32_t send = input->from[i], name = input->name[send];
+
+		if (input->type[i] != XR_SENT || begins_within(graph, send, input->to[i]))
+			continue;
+		sends->sum[name] +=
+			graph->time[graph->ends[send]] - graph->time[graph->starts[send]];
+		sends->count[name]++;
+	}
+	return 0;
+}
+
+/*
+ * A send that went on only after its receive had begun waited for the receiver, unless it would
+ * hardly have ended before.
+ */
+static int add_late_receiver(struct xr_graph *graph, const struct sends *sends, uint32_t send,
+			     uint32_t receive)
+{
+	int64_t begin = graph->time[graph->starts[receive]];
+	int64_t waited = begin - graph->time[graph->starts[send]];
+	uint32_t name = graph->input->name[send];
+
+	if (!begins_within(graph, send, receive) ||
+	    (sends->count[name] && waited <= 2 * (sends->sum[name] / sends->count[name])))
 		return 0;
 	return xr_add_edge(graph, graph->starts[receive], goes_on(graph, send, begin), send,
 			   XR_MESSAGE);
 }
 
-static bool shares_track(const struct xr_input *input, uint32_t arrow)
+static int add_arrow(struct xr_graph *graph, const struct sends *sends, uint32_t arrow)
 {
-	return input->track[input->from[arrow]] == input->track[input->to[arrow]];
+	const struct xr_input *input = graph->input;
+	uint32_t from = input->from[arrow], to = input->to[arrow], source, target;
+	int r;
+
+	if (input->track[from] == input->track[to]) /* the chain says so already */
+		return 0;
+	ends_of(graph, arrow, &source, &target);
+	if (source == XR_NONE || target == XR_NONE) {
+		graph->loose++;
+		return 0;
+	}
+	if (graph->time[source] > graph->time[target]) {
+		graph->late++;
+		return 0;
+	}
+	r = xr_add_edge(graph, source, target, to, category_of(input->type[arrow]));
+	if (!r && input->type[arrow] == XR_SENT)
+		r = add_late_receiver(graph, sends, from, to);
+	return r;
 }
 
 int xr_add_arrows(struct xr_graph *graph)
 {
-	const struct xr_input *input = graph->input;
-	int r = 0;
+	struct sends sends = { NULL, NULL };
+	int r = find_sends(graph, &sends);
 
-	for (uint32_t i = 0; !r && i < input->arrows; i++) {
-		uint32_t source, target;
-
-		if (shares_track(input, i)) /* the chain says so already */
-			continue;
-		ends_of(graph, i, &source, &target);
-		if (source == XR_NONE || target == XR_NONE) {
-			graph->loose++;
-			continue;
-		}
-		if (graph->time[source] > graph->time[target]) {
-			graph->late++;
-			continue;
-		}
-		r = xr_add_edge(graph, source, target, input->to[i], category_of(input->type[i]));
-		if (!r && input->type[i] == XR_SENT)
-			r = add_late_receiver(graph, input->from[i], input->to[i]);
-	}
+	for (uint32_t i = 0; !r && i < graph->input->arrows; i++)
+		r = add_arrow(graph, &sends, i);
+	free(sends.sum);
+	free(sends.count);
 	return r;
 }
 

@@ -73,6 +73,7 @@ struct xr_edge {
 	uint32_t source, target;
 	uint32_t slice; /* whose name it has */
 	uint8_t category;
+	bool is_kept; /* its target was when it was because of it */
 };
 
 struct xr_graph {

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ROUNDS 3 /* the first takes the latest of those before a node for what kept it */
+
 /* How long one edge was that decided. */
 struct sample {
 	uint64_t key; /* category and name */
@@ -51,25 +53,23 @@ int xr_sort_edges(struct xr_graph *graph)
 	return 0;
 }
 
-/* The latest predecessor (an edge, or XR_NONE for the chain); of several that are as late an arrow,
- * for that is why there is one. */
+/* Was it cut (order.c)? */
+static bool is_loop(const struct xr_edge *edge)
+{
+	return edge->source == edge->target;
+}
+
 uint32_t xr_kept_by(const struct xr_graph *graph, uint32_t node)
 {
-	bool has_chain = graph->chain[node] >= 0;
-	int64_t latest = has_chain ? graph->time[node - 1] : -1;
-	uint32_t kept_by = XR_NONE;
+	for (uint32_t i = graph->into[node]; i < graph->into[node + 1]; i++)
+		if (graph->edge[i].is_kept)
+			return i;
+	return XR_NONE;
+}
 
-	for (uint32_t i = graph->into[node]; i < graph->into[node + 1]; i++) {
-		int64_t time = graph->time[graph->edge[i].source];
-
-		if (graph->edge[i].source == node) /* cut (order.c) */
-			continue;
-		if (time > latest || (time == latest && kept_by == XR_NONE)) {
-			latest = time;
-			kept_by = i;
-		}
-	}
-	return kept_by;
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
 }
 
 static int compare_samples(const void *a, const void *b)
@@ -102,32 +102,6 @@ static void take_medians(struct samples *samples)
 	samples->count = kept;
 }
 
-static int take_samples(const struct xr_graph *graph, struct samples *samples)
-{
-	size_t joins = 0;
-
-	for (uint32_t i = 0; i < graph->nodes; i++)
-		joins += graph->into[i] != graph->into[i + 1];
-	samples->sample = malloc((joins + 1) * sizeof(*samples->sample));
-	if (!samples->sample)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < graph->nodes; i++) {
-		uint32_t by = xr_kept_by(graph, i);
-		const struct xr_edge *edge = by == XR_NONE ? NULL : &graph->edge[by];
-
-		if (graph->into[i] == graph->into[i + 1])
-			continue;
-		samples->sample[samples->count++] = (struct sample){
-			edge ? key_of(graph, edge->category, edge->slice)
-			     : key_of(graph, graph->category[i], graph->slice[i]),
-			edge ? graph->time[i] - graph->time[edge->source] : graph->chain[i],
-		};
-	}
-	qsort(samples->sample, samples->count, sizeof(*samples->sample), compare_samples);
-	take_medians(samples);
-	return 0;
-}
-
 /* How long such an edge usually is; `otherwise` where nothing is known of any. */
 static int64_t usual(const struct samples *samples, uint64_t key, int64_t otherwise)
 {
@@ -147,9 +121,83 @@ static int64_t usual(const struct samples *samples, uint64_t key, int64_t otherw
 	return usual->key ? usual->lag : otherwise;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
+/* How long the chain to a node that has edges usually is; `otherwise` where nothing tells. */
+static int64_t usual_chain(const struct xr_graph *graph, const struct samples *samples,
+			   uint32_t node, int64_t otherwise)
 {
-	return a < b ? a : b;
+	return usual(samples, key_of(graph, graph->category[node], graph->slice[node]), otherwise);
+}
+
+/*
+ * What kept a node: of those before it the one that lets it be last, if each edge takes what it
+ * usually does. Of several the latest, and of those an arrow, for that is why there is one.
+ */
+static void choose(struct xr_graph *graph, const struct samples *samples, uint32_t node)
+{
+	int64_t now = graph->time[node], best = -1, latest = -1;
+	struct xr_edge *chosen = NULL;
+
+	if (graph->chain[node] >= 0) {
+		latest = graph->time[node - 1];
+		best = smaller(now, latest + usual_chain(graph, samples, node, 0));
+	}
+	for (uint32_t i = graph->into[node]; i < graph->into[node + 1]; i++) {
+		struct xr_edge *edge = &graph->edge[i];
+		int64_t time = graph->time[edge->source], score = time;
+
+		edge->is_kept = false;
+		if (is_loop(edge))
+			continue;
+		if (node < graph->tracks) /* collectives come to pass when their last giver comes */
+			score += usual(samples, key_of(graph, edge->category, edge->slice), 0);
+		score = smaller(now, score);
+		if (score < best || (score == best && time < latest) ||
+		    (score == best && time == latest && chosen))
+			continue;
+		best = score;
+		latest = time;
+		chosen = edge;
+	}
+	if (chosen)
+		chosen->is_kept = true;
+}
+
+static void take_samples(const struct xr_graph *graph, struct samples *samples)
+{
+	*samples = (struct samples){ .sample = samples->sample };
+	for (uint32_t i = 0; i < graph->tracks; i++) {
+		uint32_t by = xr_kept_by(graph, i);
+		const struct xr_edge *edge = by == XR_NONE ? NULL : &graph->edge[by];
+
+		if (graph->into[i] == graph->into[i + 1] || (!edge && graph->chain[i] < 0))
+			continue;
+		samples->sample[samples->count++] = (struct sample){
+			edge ? key_of(graph, edge->category, edge->slice)
+			     : key_of(graph, graph->category[i], graph->slice[i]),
+			edge ? graph->time[i] - graph->time[edge->source] : graph->chain[i],
+		};
+	}
+	qsort(samples->sample, samples->count, sizeof(*samples->sample), compare_samples);
+	take_medians(samples);
+}
+
+/* Chooses what kept each node, by what is usual then; that changes with it. */
+static int choose_all(struct xr_graph *graph, struct samples *samples)
+{
+	size_t joins = 0;
+
+	for (uint32_t i = 0; i < graph->nodes; i++)
+		joins += graph->into[i] != graph->into[i + 1];
+	samples->sample = malloc((joins + 1) * sizeof(*samples->sample));
+	if (!samples->sample)
+		return -ENOMEM;
+	for (int round = 0; round < ROUNDS; round++) {
+		for (uint32_t i = 0; i < graph->nodes; i++)
+			if (graph->into[i] != graph->into[i + 1])
+				choose(graph, samples, i);
+		take_samples(graph, samples);
+	}
+	return 0;
 }
 
 /*
@@ -167,12 +215,26 @@ static void weigh_chain(struct xr_graph *graph, const struct samples *samples, u
 		return;
 	if (by->category == XR_JOIN || by->category == XR_COLLECTIVE)
 		weight = 0;
-	else if (category == XR_HOST)
-		weight = smaller(usual(samples, key_of(graph, XR_HOST, graph->slice[node]), lag),
-				 lag);
+	else if (category != XR_HOST || by->category == XR_MESSAGE)
+		weight = usual_chain(graph, samples, node, 0);
 	else
-		weight = usual(samples, key_of(graph, category, graph->slice[node]), 0);
+		weight = smaller(usual_chain(graph, samples, node, lag), lag);
 	graph->chain[node] = smaller(weight, graph->chain[node]);
+}
+
+static int64_t weight_of(const struct xr_graph *graph, const struct samples *samples,
+			 uint32_t number, bool is_kept)
+{
+	const struct xr_edge *edge = &graph->edge[number];
+	int64_t lag = graph->time[edge->target] - graph->time[edge->source];
+
+	if (is_kept)
+		return lag;
+	/* a collective has come to pass when its last giver has come, at once */
+	return edge->target >= graph->tracks
+		       ? 0
+		       : smaller(lag,
+				 usual(samples, key_of(graph, edge->category, edge->slice), 0));
 }
 
 int xr_weigh(struct xr_graph *graph)
@@ -190,20 +252,12 @@ int xr_weigh(struct xr_graph *graph)
 		else if (graph->category[i] == XR_QUEUE && !has_edges)
 			graph->category[i] = XR_IDLE;
 	}
-	r = take_samples(graph, &samples);
+	r = choose_all(graph, &samples);
 	for (uint32_t i = 0; !r && i < graph->nodes; i++) {
 		uint32_t by = xr_kept_by(graph, i);
 
-		for (uint32_t k = graph->into[i]; k < graph->into[i + 1]; k++) {
-			struct xr_edge *edge = &graph->edge[k];
-			int64_t lag = graph->time[i] - graph->time[edge->source];
-
-			edge->weight = k == by ? lag
-					       : smaller(lag, usual(&samples,
-								    key_of(graph, edge->category,
-									   edge->slice),
-								    0));
-		}
+		for (uint32_t k = graph->into[i]; k < graph->into[i + 1]; k++)
+			graph->edge[k].weight = weight_of(graph, &samples, k, k == by);
 		if (by != XR_NONE)
 			weigh_chain(graph, &samples, i, &graph->edge[by], graph->edge[by].weight);
 	}

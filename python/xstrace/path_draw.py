@@ -16,7 +16,7 @@ from .source import Source, TraceError
 TRACK = "Critical path"
 PID = (1 << 31) - 2  # no process has it, and devices have those from 1 << 31 on (docs/TRACE_FORMAT.md)
 TID = 1
-EVENTS = re.compile(rb'\s*\[|(?<!\\)"traceEvents"\s*:\s*\[')
+EVENTS = re.compile(rb'\A\s*\[|(?<!\\)"traceEvents"\s*:\s*\[')
 HEAD_MAX = 64 << 20  # of the members in front of the events
 COLLECTIVE = CATEGORIES.index("collective")
 
@@ -48,7 +48,7 @@ def _copy(source, out, events):
     text = b""
     while chunk := source.read():
         text += chunk
-        found = EVENTS.match(text) or EVENTS.search(text)
+        found = EVENTS.search(text)
         if found and text[found.end() :].strip():
             break
         if len(text) > HEAD_MAX:

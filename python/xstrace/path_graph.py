@@ -148,7 +148,7 @@ def _index(slice_id):
 def _arrows(tables, graph, index):
     found = _numbers(
         tables.sql(
-            f"""SELECT from_slice, to_slice, from_ts,
+            f"""SELECT from_slice, to_slice, from_ts, to_ts,
                 (CASE WHEN cat = 'mpi' AND name = 'message' THEN 1 WHEN cat = 'mpi' THEN 2 WHEN cat = 'process' THEN 3
                 WHEN cat = 'relation' AND name NOT IN {DEPENDENT} THEN 9 ELSE 0 END)::UTINYINT AS sort
             FROM flows WHERE from_slice IS NOT NULL AND to_slice IS NOT NULL"""
@@ -156,7 +156,11 @@ def _arrows(tables, graph, index):
     )
     source, target, sort = index(found["from_slice"]), index(found["to_slice"]), found["sort"]
     good = (source >= 0) & (target >= 0) & (sort != 9)
-    source, target, sort, time = source[good], target[good], sort[good], found["from_ts"][good] - graph.base
+    source, target, sort = source[good], target[good], sort[good]
+    time, ends = found["from_ts"][good] - graph.base, found["to_ts"][good] - graph.base
+    # device work lets others go on when it ends: at that moment the next may begin, and a wait be over
+    source = np.where(graph.kind[source] >= KERNEL, _ended(graph, source, time), source)
+    target = np.where((graph.kind[source] >= KERNEL) & (graph.kind[target] < KERNEL), _ended(graph, target, ends), target)
     from_device, to_device = graph.kind[source] >= KERNEL, graph.kind[target] >= KERNEL
     kinds = np.select(
         [from_device & to_device, to_device, from_device, sort == 1, sort == 2, sort == 3],
@@ -175,6 +179,27 @@ def _arrows(tables, graph, index):
     graph.arrow_type = np.concatenate((kinds, np.full(len(more_from), TO_HOST))).astype(np.uint8)
 
 
+def _ended(graph, slices, times):
+    """For slices that begin at their time the one of the same track that ends then, if there is one."""
+    begun = np.flatnonzero(graph.begin[slices] == times)
+    if not len(begun):
+        return slices
+    order = np.lexsort((graph.end, graph.track))
+    moments = np.unique(graph.end)
+    keys = _keys(graph.track[order], graph.end[order], moments)
+    tracks, times = graph.track[slices[begun]], times[begun]
+    last = order[np.maximum(np.searchsorted(keys, _keys(tracks, times, moments), side="right") - 1, 0)]
+    is_it = (graph.track[last] == tracks) & (graph.end[last] == times)
+    found = slices.copy()
+    found[begun] = np.where(is_it, last, slices[begun])
+    return found
+
+
+def _keys(numbers, times, moments):
+    """Pairs of a number and a time, as one number that sorts as they do; moments: all times, sorted."""
+    return numbers.astype(np.int64) * (len(moments) + 1) + np.searchsorted(moments, times, side="right")
+
+
 def _unsaid_waits(graph, source, target, kinds):
     """Calls that wait for a device, where the trace does not say for what: for what ended last, of their process's work.
 
@@ -184,18 +209,16 @@ def _unsaid_waits(graph, source, target, kinds):
     calls = np.flatnonzero(waits[graph.name])
     calls = np.setdiff1d(calls, target[kinds == TO_HOST], assume_unique=False)
     launched = kinds == TO_DEVICE
-    work, owner = target[launched], graph.process[graph.track[source[launched]]].astype(np.int64)
+    work, owner = target[launched], graph.process[graph.track[source[launched]]]
     if not len(calls) or not len(work):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     # work by process and end: of a call's process the last that ends within the call
     order = np.lexsort((graph.end[work], owner))
     work, owner = work[order], owner[order]
-    span = int(graph.end.max()) + 2
-    keys = owner * span + graph.end[work] + 1 if len(graph.process_id) < (1 << 62) // span else None
-    if keys is None:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    whose = graph.process[graph.track[calls]].astype(np.int64)
-    at = np.searchsorted(keys, whose * span + graph.end[calls] + 1, side="right") - 1
+    moments = np.unique(graph.end[work])
+    whose = graph.process[graph.track[calls]]
+    keys = _keys(owner, graph.end[work], moments)
+    at = np.searchsorted(keys, _keys(whose, graph.end[calls], moments), side="right") - 1
     last = work[np.maximum(at, 0)]
     good = (at >= 0) & (owner[np.maximum(at, 0)] == whose) & (graph.end[last] > graph.begin[calls])
     return last[good], calls[good]
