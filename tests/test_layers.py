@@ -31,6 +31,7 @@ MAY_USE = {
     "merge/clocks": ["merge/read", "merge/mpi", "writer/base", "writer/formats"],
     "merge/write": ["common", "merge/read", "merge/mpi", "merge/clocks", "writer/base", "writer/formats"],
     "merge": ["common", "merge/read", "merge/mpi", "merge/clocks", "merge/write", "writer/base", "writer/formats"],
+    "tables": ["common", "merge/read", "writer/formats"],
     "include/xstrace": [],
     "library": ["common", "include/xstrace"],
     "library/inside": ["common", "collector", "itt_collector", "library"],
@@ -45,6 +46,8 @@ IN_PART = {
     ("merge/read", "common"): {"text.h"},
     ("merge/write", "common"): {"options.h"},
     ("merge", "common"): {"paths.h"},
+    ("tables", "common"): {"text.h"},
+    ("tables", "merge/read"): {"file.h", "reader.h", "source.h"},
     ("merge/clocks", "writer/base"): {"json.h"},
     ("merge/write", "writer/base"): {"json.h", "output.h"},
     ("launcher", "writer/base"): {"json.h"},
@@ -136,7 +139,7 @@ def symbols(paths):
     found = {str(path): (set(), set()) for path in paths}
     for line in subprocess.run(["nm", "-P", "-A", *paths], capture_output=True, text=True, check=True).stdout.splitlines():
         path, name, kind, *_ = re.split(r":? ", line)
-        if re.match(r"x[sm]_", name) and kind.isupper():
+        if re.match(r"x[smt]_", name) and kind.isupper():
             found[path][kind == "U"].add(name)
     return found
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from .check import check_trace
     from .summary import summarize
+    from .tables import Tables, open
     from .trace import Trace, TraceError, open_trace
 
 __version__ = "0.1.0"
@@ -71,6 +72,7 @@ _WHERE = {
     ],
     "check": ["check_trace"],
     "summary": ["summarize"],
+    "tables": ["Tables", "open"],
     "trace": ["Trace", "TraceError", "open_trace"],
 }
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}
@@ -81,6 +83,7 @@ __all__ = [
     "ProfilerAction",
     "ProfilerActivity",
     "Row",
+    "Tables",
     "Trace",
     "TraceError",
     "check_trace",
@@ -92,6 +95,7 @@ __all__ = [
     "memory",
     "metadata",
     "now",
+    "open",
     "open_trace",
     "pop_correlation_id",
     "profile",

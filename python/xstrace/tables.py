@@ -1,0 +1,165 @@
+"""Tables of traces, for SQL (DuckDB), Polars, pandas and Arrow. docs/QUERY.md has the columns.
+
+with xstrace.open("app.4711.json") as trace:
+    trace.slices.df()                                      # all slices, as pandas' DataFrame
+    trace.sql("select name, sum(dur) from kernels group by name").pl()
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+
+from .convert import NoTables, convert_all, find_traces
+from .source import ZSTD_WINDOW
+
+# table: {column: the number by whose count it is moved where several traces become one database}
+TABLES = {
+    "traces": {},
+    "processes": {"process_id": "processes"},
+    "threads": {"track_id": "threads", "process_id": "processes"},
+    "devices": {"process_id": "processes"},
+    "slices": {"slice_id": "slices", "track_id": "threads", "process_id": "processes", "parent_id": "slices"},
+    "args": {"slice_id": "slices"},
+    "flows": {"flow_id": "flows", "from_slice": "slices", "to_slice": "slices"},
+    "counters": {"counter_id": "series", "track_id": "threads", "process_id": "processes"},
+    "marks": {"track_id": "threads", "process_id": "processes"},
+    "metadata": {},
+}
+VIEWS = {
+    "tasks": "select * from slices where kind = 'task'",
+    "calls": "select * from slices where kind = 'call'",
+    "kernels": "select * from slices where kind = 'kernel'",
+    "copies": "select * from slices where kind = 'copy'",
+    "work": "select * from slices where kind in ('kernel', 'copy', 'device')",
+    "mpi": """select s.*, p.rank from slices s join processes p using (process_id)
+              where s.kind = 'call' and (s.name like 'MPI%' or s.name like 'PMPI%')""",
+    "launches": """select w.slice_id, w.track_id, w.process_id, w.trace_id, w.name, w.kind, w.ts, w.dur, w.queued, w.submitted,
+                     c.slice_id as call_id, c.track_id as call_track_id, c.process_id as call_process_id, c.name as call,
+                     c.ts as call_ts, c.dur as call_dur
+                   from (select to_slice, min(from_slice) as from_slice from flows
+                         where from_slice is not null and (name is null or name not in ('submit', 'wait', 'order')) group by to_slice) f
+                   join slices w on w.slice_id = f.to_slice and w.kind in ('kernel', 'copy', 'device')
+                   join slices c on c.slice_id = f.from_slice and c.kind in ('call', 'task')""",
+}
+MEMORY = 1 << 30  # bytes
+
+
+def open(paths, *, cache=True, memory_limit=MEMORY, zstd_window=ZSTD_WINDOW, threads=None):  # noqa: A001 (xstrace.open)
+    """The tables of one trace or of many, as one database: a Tables, which is a context manager.
+
+    paths: a file, a directory, a pattern, or several of them. cache: keep the tables beside each trace, and use those
+    that are there. memory_limit: bytes, about, for converting and for DuckDB. zstd_window: bytes that a .zst may ask for.
+    threads: of DuckDB; None: as many as there are processors.
+    Raises NoTables (a TraceError), with one line, where there is nothing to read, or no duckdb.
+    """
+    return Tables(paths, cache, memory_limit, zstd_window, threads)
+
+
+class Tables:
+    """The database. Its tables and views (TABLES, VIEWS) are attributes: DuckDB's relations, with df(), pl(), arrow().
+
+    connection: DuckDB's. paths: the traces, by trace_id. said: list of str, what was amiss while converting.
+    missing: those of them of which something is in no table. left_out: list of str, the files of directories and
+    patterns that are no traces.
+    """
+
+    def __init__(self, paths, cache, memory_limit, zstd_window, threads):
+        duckdb = _duckdb()
+        self._stack = contextlib.ExitStack()
+        self.said = []
+        self.left_out = []
+        self._parts = []
+        try:
+            found = find_traces(paths)
+            named = dict(found)
+            for path, part, error in convert_all(found, cache, memory_limit, zstd_window):
+                if part:
+                    self._stack.callback(part.close)
+                    self._parts.append(part)
+                    self.said += part.said
+                elif named[path]:
+                    raise error
+                else:
+                    self.left_out.append(str(error))
+            if not self._parts:
+                raise NoTables(self.left_out[0])
+            self.paths = [part.path for part in self._parts]
+            self.missing = [part.path for part in self._parts if part.status]
+            spill = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="xstrace-query."))
+            config = {
+                "memory_limit": f"{max(memory_limit, 64 << 20)}B",
+                "temp_directory": spill,
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+                "preserve_insertion_order": "false",
+            }
+            if threads:
+                config["threads"] = str(threads)
+            self.connection = duckdb.connect(":memory:", config=config)
+            self._stack.callback(self.connection.close)
+            self._create_views()
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def sql(self, query, params=None):
+        """DuckDB's relation of the query. params: values of ? or $name in it."""
+        return self.connection.sql(query, params=params)
+
+    def close(self):
+        """Lets go of the tables; relations can no longer be read."""
+        self._stack.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+    def __getattr__(self, name):
+        if name in TABLES or name in VIEWS:
+            return self.connection.sql(f"select * from {name}")
+        raise AttributeError(f"Tables has no {name!r}: tables are {', '.join([*TABLES, *VIEWS])}")
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *TABLES, *VIEWS})
+
+    # ---- views ----
+
+    def _file(self, part, table):
+        path = os.path.join(part.directory, table + ".parquet")
+        return "read_parquet(['" + path.replace("'", "''") + "'])"
+
+    def _counts(self, part):
+        """{what: how many of them the trace has}"""
+        tables = ("processes", "threads", "slices", "flows")
+        queries = [f"select count(*) from {self._file(part, table)}" for table in tables]
+        queries.append(f"select coalesce(max(counter_id) + 1, 0) from {self._file(part, 'counters')}")
+        row = self.connection.execute("select " + ", ".join(f"({query})" for query in queries)).fetchall()[0]
+        return dict(zip((*tables, "series"), row))
+
+    def _create_views(self):
+        moved = dict.fromkeys(("processes", "threads", "slices", "flows", "series"), 0)
+        selects = {table: [] for table in TABLES}
+        for number, part in enumerate(self._parts):
+            for table, columns in TABLES.items():
+                changed = ", ".join(f"{column} + {moved[of]} as {column}" for column, of in columns.items() if moved[of])
+                replace = f" replace ({changed})" if changed else ""
+                selects[table].append(f"select *{replace}, {number}::bigint as trace_id from {self._file(part, table)}")
+            if number + 1 < len(self._parts):
+                for what, count in self._counts(part).items():
+                    moved[what] += count
+        for table, parts in selects.items():
+            self.connection.execute(f"create view {table} as " + " union all ".join(parts))
+        for view, query in VIEWS.items():
+            self.connection.execute(f"create view {view} as {query}")
+
+
+def _duckdb():
+    try:
+        import duckdb
+    except ImportError:
+        raise NoTables("SQL needs DuckDB: pip install duckdb") from None
+    return duckdb
