@@ -1,9 +1,9 @@
 """Traces of runs that never were, whose longest chains are known: drawn by hand, or by programs that are played through.
 
-    run = Planned(); main = run.thread("main"); kernel = run.slice(queue, 100, 200, "k", "gpu_op"); run.arrow("dep", main, 90, queue, 100)
-    path = run.write(directory / "planned.json")
+run = Planned(); main = run.thread("main"); kernel = run.slice(queue, 100, 200, "k", "gpu_op"); run.arrow("dep", main, 90, queue, 100)
+path = run.write(directory / "planned.json")
 
-    play(programs, scale={"k1": 0.5})    # a Planned and its length; what takes how long is in COSTS
+play(programs, scale={"k1": 0.5})    # a Planned and its length; what takes how long is in COSTS
 """
 
 import random

@@ -7,7 +7,8 @@ import json
 import os
 import sys
 
-from .cli import behave_like_a_filter, printable, put, said
+from .cli import behave_like_a_filter, memory_size, printable, put, said
+from .source import TraceError
 
 EXAMPLE = """example:
   xstrace-path all.json --what-if 'kernel gemm x0.5' --what-if 'launch latency x0'
@@ -18,41 +19,39 @@ message, collective, waiting, start, join or idle; without it, all own time of w
 Exit status: 0 done, 2 a file, a change or a program could not be used."""
 
 
-class PathError(Exception):
-    """Nothing can be said of the traces; the text is for people."""
-
-
-def critical_path(paths, what_if=(), halves=20, memory_limit=None):
+def critical_path(paths, what_if=(), *, halves=20, memory_limit=None):
     """The longest chain through the run in these traces, and its length with changes.
 
     paths: str or list of str, as for xstrace.open(). what_if: list of str such as "kernel gemm x0.5". halves: for so
-    many names with the largest shares the run's length is found with half of their time. memory_limit: as for open().
-    Returns a dict: begin_ns, length_ns, kinds, names, what_if, waits, slack, graph (docs/PATH.md). Raises OSError,
-    TraceError, PathError and ReplayError; RuleError (a ValueError) for a change that cannot be understood.
+    many names with the largest shares the run's length is found with half of their time. memory_limit: bytes, as for
+    open(). Returns a dict (docs/PATH.md). Raises OSError; TraceError where a trace, a change or a program cannot be used.
     """
-    return _examine(paths, what_if, halves, memory_limit)[0]
+    with _tables(paths, memory_limit) as tables:
+        return _examine(tables, what_if, halves)[0]
 
 
-def _examine(paths, what_if, halves, memory_limit):
-    """(dict, Graph, Found, Tables)"""
+def _tables(paths, memory_limit):
+    from .tables import open as open_tables
+
+    return open_tables(paths, **({"memory_limit": memory_limit} if memory_limit else {}))
+
+
+def _examine(tables, what_if, halves):
+    """(dict, Graph, Found)"""
     try:
         from . import path_core, path_graph, path_report, path_rules
     except ImportError as error:
-        raise PathError(f"the Python package {error.name} is missing: pip install {error.name}") from None
-    from .tables import open as open_tables
-
+        raise TraceError(f"the Python package {error.name} is missing: pip install {error.name}") from None
     for text in what_if:
         path_rules.parse_rule(text)
     if len(what_if) > path_rules.MOST_RULES:
-        raise PathError(f"at most {path_rules.MOST_RULES} changes at once")
-    tables = open_tables(paths, **({"memory_limit": memory_limit} if memory_limit else {}))
+        raise TraceError(f"at most {path_rules.MOST_RULES} changes at once")
     graph = path_graph.make_graph(tables)
     if not len(graph.begin):
-        raise PathError("the trace holds no slices of threads or devices")
+        raise TraceError("the trace holds no slices of threads or devices")
     rules = [path_rules.make_rule(text, graph) for text in what_if]
     found = path_core.ask(graph, rules, path_report.scenarios_of(rules), halves)
-    told = path_report.tell(graph, found, rules, _titles(tables, graph))
-    return told, graph, found, tables
+    return path_report.tell(graph, found, rules, _titles(tables, graph)), graph, found
 
 
 def _titles(tables, graph):
@@ -71,13 +70,11 @@ def _options(argv):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("traces", nargs="+", metavar="TRACE", help="of one run: a trace, or several of one host")
-    parser.add_argument(
-        "--what-if", action="append", default=[], metavar="CHANGE", help="such as 'MPI_* x0'; may be given several times"
-    )
+    parser.add_argument("--what-if", action="append", default=[], metavar="CHANGE", help="such as 'MPI_* x0'; may be given several times")
     parser.add_argument("-o", "--output", metavar="FILE", help="write a copy of the trace with the chain as a track")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--top", type=_count, default=12, metavar="N", help="rows of each table (default 12)")
-    parser.add_argument("--memory-limit", metavar="SIZE", help="of the database, such as 2GB")
+    parser.add_argument("--memory-limit", type=memory_size, metavar="BYTES", help="of the database, about (suffixes K, M, G; default 1G)")
     return parser.parse_args(argv)
 
 
@@ -94,41 +91,33 @@ def main(argv=None):
     options = _options(argv)
     try:
         if options.output and (len(options.traces) > 1 or os.path.isdir(options.traces[0])):
-            raise PathError("-o draws into one trace: make one of several with xstrace-merge")
-        told, graph, found, tables = _examine(options.traces, options.what_if, options.top, options.memory_limit)
-        if options.output:
-            from .path_draw import draw
+            raise TraceError("-o draws into one trace: make one of several with xstrace-merge")
+        with _tables(options.traces, options.memory_limit) as tables:
+            for line in tables.said:
+                print(f"xstrace-path: {said(line)}", file=sys.stderr)
+            told, graph, found = _examine(tables, options.what_if, options.top)
+            if options.output:
+                from .path_draw import draw
 
-            draw(options.traces[0], options.output, graph, found, tables)
-    except Exception as error:
-        if not _is_expected(error):
-            raise
-        print(f"xstrace-path: {said(_reason(error))}", file=sys.stderr)
+                draw(tables.paths[0], options.output, graph, found, tables)
+    except (TraceError, OSError, MemoryError) as error:
+        print(f"xstrace-path: {said(_reason(error, options.output))}", file=sys.stderr)
         return 2
     from .path_report import show
 
-    put("xstrace-path", [json.dumps(told)] if options.json else _notes(told) + show(told, options.top))
+    notes = _notes(told)
+    if options.json:
+        told["notes"] = notes
+        put("xstrace-path", [json.dumps(told)])
+    else:
+        put("xstrace-path", [*(f"[WARNING] {note}" for note in notes), *show(told, options.top)])
     return 0
 
 
-def _is_expected(error):
-    """Something about files, changes or programs; anything else is our own fault."""
-    import importlib
-
-    names = [("trace", "TraceError"), ("tables", "TablesError"), ("path_core", "ReplayError"), ("path_rules", "RuleError")]
-    kinds = [OSError, MemoryError, PathError]
-    for module, name in names:
-        try:
-            kinds.append(getattr(importlib.import_module(f".{module}", __package__), name))
-        except (ImportError, AttributeError):
-            continue
-    return isinstance(error, tuple(kinds))
-
-
-def _reason(error):
-    if isinstance(error, OSError) and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    return str(error) or type(error).__name__
+def _reason(error, output):
+    if not isinstance(error, OSError):
+        return str(error) or type(error).__name__
+    return f"{error.filename or output}: {error.strerror or error}"
 
 
 def _notes(told):
@@ -138,4 +127,4 @@ def _notes(told):
         "circular": "arrows contradict each other; they are left out",
         "overlaps": "slices overlap on one track; each is cut at the end of the one before",
     }
-    return [f"[WARNING] {told['graph'][key]} {text}" for key, text in says.items() if told["graph"][key]]
+    return [f"{told['graph'][key]} {text}" for key, text in says.items() if told["graph"][key]]

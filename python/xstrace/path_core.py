@@ -12,19 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .source import TraceError
+
 QUESTION, ANSWER = 0x3161506572727378, 0x3261506572727378
 NONE = 0xFFFFFFFF
 PLACES = ("../../build/replay", "../../../lib/xstrace", "../../lib/xstrace", "../../../../lib/xstrace")
-STEP = np.dtype(
-    [("begin", "i8"), ("end", "i8"), ("slice", "u4"), ("track", "u4"), ("before", "u4"), ("category", "u4")]
-)
+STEP = np.dtype([("begin", "i8"), ("end", "i8"), ("slice", "u4"), ("track", "u4"), ("before", "u4"), ("category", "u4")])
 HALF = np.dtype([("name", "u4"), ("category", "u4"), ("share", "i8"), ("end", "i8")])
 WAIT = np.dtype([("who", "u4"), ("whom", "u4"), ("count", "u8"), ("time", "i8")])
 HEAD = ("magic", "nodes", "edges", "late", "loose", "circular", "overlaps", "is_same")
 COUNTS = ("steps", "halves", "waits")
 
 
-class ReplayError(Exception):
+class ReplayError(TraceError):
     """xstrace-replay is not there, or gave no answer; the text is for people."""
 
 

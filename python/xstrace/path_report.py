@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .cli import clip_middle, printable
+from .cli import clip_middle, columns, printable
 from .path_core import NONE
 from .path_graph import CALL, CATEGORIES, COPY, KERNEL, TASK
 
 HOST, DEVICE = CATEGORIES.index("host"), CATEGORIES.index("device")
 NO_SLACK = np.iinfo(np.int64).max
 NAME_WIDTH = 48
+NUMBERS = ("of this", "share", "times", "if halved", "run's length", "change", "waited", "may grow by")  # headings of columns
 
 
 def kind_of(graph, category, name):
@@ -68,9 +69,7 @@ def tell(graph, found, rules, titles):
         "what_if": _scenarios(found, rules),
         "waits": _waits(found, titles),
         "slack": _slack(graph, found),
-        "graph": {
-            key: getattr(found, key) for key in ("nodes", "edges", "late", "loose", "circular", "overlaps")
-        },
+        "graph": {key: getattr(found, key) for key in ("nodes", "edges", "late", "loose", "circular", "overlaps")},
     }
 
 
@@ -84,16 +83,12 @@ def _scenarios(found, rules):
     texts = [[rule.text] for rule in rules]
     if len(rules) > 1:
         texts.append([rule.text for rule in rules])
-    return [
-        {"changes": text, "length_ns": int(end) - found.begin} for text, end in zip(texts, found.ends.tolist())
-    ]
+    return [{"changes": text, "length_ns": int(end) - found.begin} for text, end in zip(texts, found.ends.tolist())]
 
 
 def _waits(found, titles):
     waits = sorted(found.waits.tolist(), key=lambda wait: (-wait[3], wait[0], wait[1]))
-    return [
-        {"who": titles[who], "whom": titles[whom], "count": count, "ns": ns} for who, whom, count, ns in waits
-    ]
+    return [{"who": titles[who], "whom": titles[whom], "count": count, "ns": ns} for who, whom, count, ns in waits]
 
 
 def _slack(graph, found):
@@ -135,10 +130,7 @@ def show(told, top):
     )
     lines += _table(
         ["run's length", "change", "if"],
-        [
-            [duration(row["length_ns"]), _change(row["length_ns"], length), " and ".join(row["changes"])]
-            for row in told["what_if"]
-        ],
+        [[duration(row["length_ns"]), _change(row["length_ns"], length), " and ".join(row["changes"])] for row in told["what_if"]],
     )
     lines += _table(
         ["waited", "times", "who", "for whom"],
@@ -175,10 +167,10 @@ def _table(heads, rows, more=0):
     if not rows:
         return []
     cells = [heads, *([clip_middle(printable(cell), NAME_WIDTH) for cell in row] for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(heads))]
-    right = [column < 3 and heads[column] not in ("kind", "name", "if", "who") for column in range(len(heads))]
+    widths = [max(map(columns, column)) for column in zip(*cells)]
     lines = [""]
     for row in cells:
-        line = "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right))
-        lines.append(line.rstrip())
+        padded = [" " * (width - columns(cell)) for cell, width in zip(row, widths)]
+        pairs = zip(heads, row, padded)
+        lines.append("  ".join(pad + cell if head in NUMBERS else cell + pad for head, cell, pad in pairs).rstrip())
     return [*lines, f"and {more} more"] if more > 0 else lines

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .path_graph import CALL, CATEGORIES, COPY, KERNEL, OUTSIDE, TASK, WORK
+from .source import TraceError
 
 BIT = {name: 1 << number for number, name in enumerate(CATEGORIES)}
 OF_CALLS, OF_WORK, ANY = (CALL,), (KERNEL, COPY, WORK), (TASK, CALL, KERNEL, COPY, WORK)
@@ -31,12 +32,12 @@ WORDS = {
     "start": (BIT["start"], ANY),
     "join": (BIT["join"], ANY),
 }
-RULE = re.compile(r"\s*(.*?)\s*[x×](\d{1,4}(?:\.\d{0,9})?|\.\d{1,9})\s*")
+RULE = re.compile(r"\s*(.*?)\s*[x×](\d{1,4}(?:\.\d{0,9})?|\.\d{1,9})\s*", re.DOTALL)
 MOST_RULES = 64
 LARGEST = 1000
 
 
-class RuleError(ValueError):
+class RuleError(TraceError):
     """The rule cannot be understood, or is about nothing; the text is for people."""
 
 
