@@ -23,6 +23,7 @@ CATEGORIES = (  # what time was spent on; the order is replay/graph.h's
     "idle",
 )
 TO_DEVICE, TO_HOST, ORDER, SENT, TOGETHER, CHILD, HANDED = range(7)  # arrows
+LOOK_BACK = 8  # slices
 OUTSIDE = "(outside any slice)"
 GIVES, GETS = 1, 2
 SYNTHETIC = 1 << 30  # tids from here on are no threads: frames, regions, requests (docs/TRACE_FORMAT.md)
@@ -180,23 +181,19 @@ def _arrows(tables, graph, index):
 
 
 def _ended(graph, slices, times):
-    """For slices that begin at their time the one of the same track that ends then, if there is one."""
-    begun = np.flatnonzero(graph.begin[slices] == times)
-    if not len(begun):
-        return slices
-    order = np.lexsort((graph.end, graph.track))
-    moments = np.unique(graph.end)
-    keys = _keys(graph.track[order], graph.end[order], moments)
-    tracks, times = graph.track[slices[begun]], times[begun]
-    last = order[np.maximum(np.searchsorted(keys, _keys(tracks, times, moments), side="right") - 1, 0)]
-    is_it = (graph.track[last] == tracks) & (graph.end[last] == times)
+    """For slices that begin at their time the one of the same track that ends then, if it is one of those just before."""
     found = slices.copy()
-    found[begun] = np.where(is_it, last, slices[begun])
+    begun = np.flatnonzero(graph.begin[slices] == times)
+    for back in range(1, 1 + LOOK_BACK):
+        before = np.maximum(slices[begun] - back, 0)
+        is_it = (graph.end[before] == times[begun]) & (graph.track[before] == graph.track[slices[begun]])
+        found[begun[is_it]] = before[is_it]
+        begun = begun[~is_it & (before > 0)]
     return found
 
 
 def _keys(numbers, times, moments):
-    """Pairs of a number and a time, as one number that sorts as they do; moments: all times, sorted."""
+    """Pairs of a number and a time, as one number that sorts as they do; moments: the times that matter, sorted."""
     return numbers.astype(np.int64) * (len(moments) + 1) + np.searchsorted(moments, times, side="right")
 
 
@@ -206,8 +203,9 @@ def _unsaid_waits(graph, source, target, kinds):
     Returns two arrays: the work, and the calls.
     """
     waits = np.array([not name.startswith("MPI") for name in graph.names]) & (graph.flags > 0)
-    calls = np.flatnonzero(waits[graph.name])
-    calls = np.setdiff1d(calls, target[kinds == TO_HOST], assume_unique=False)
+    is_open = waits[graph.name]
+    is_open[target[kinds == TO_HOST]] = False
+    calls = np.flatnonzero(is_open)
     launched = kinds == TO_DEVICE
     work, owner = target[launched], graph.process[graph.track[source[launched]]]
     if not len(calls) or not len(work):
@@ -215,7 +213,7 @@ def _unsaid_waits(graph, source, target, kinds):
     # work by process and end: of a call's process the last that ends within the call
     order = np.lexsort((graph.end[work], owner))
     work, owner = work[order], owner[order]
-    moments = np.unique(graph.end[work])
+    moments = np.sort(graph.end[work])
     whose = graph.process[graph.track[calls]]
     keys = _keys(owner, graph.end[work], moments)
     at = np.searchsorted(keys, _keys(whose, graph.end[calls], moments), side="right") - 1
