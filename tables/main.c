@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "progress.h"
+#include "packets.h"
 #include "sweep.h"
 #include "tables_options.h"
 #include "text.h"
@@ -71,16 +71,30 @@ static void take_events(struct xt_trace *trace, struct xt_progress *progress)
 	xt_take_end(trace);
 }
 
-static int open_trace(struct xt_trace *trace, const char **ret_why)
+/* Is it in Perfetto's format? *source is at its beginning then. 0 or -errno. */
+static int open_packets(struct xt_trace *trace, struct xm_source *source, bool *ret_is_packets)
+{
+	char head[64];
+	ssize_t n;
+	int result = xm_source_open(source, &trace->file);
+
+	if (result < 0)
+		return result;
+	n = xm_source_read(source, head, sizeof(head));
+	*ret_is_packets = n > 0 && xt_is_packets(head, (size_t)n);
+	xm_source_close(source);
+	return *ret_is_packets ? xm_source_open(source, &trace->file) : 0;
+}
+
+static int open_file(struct xt_trace *trace)
 {
 	struct stat st;
-	int result = stat(trace->path, &st) < 0 ? -errno : 0;
 
-	*ret_why = NULL;
-	if (!result)
-		result = xm_file_open(&trace->file, trace->path, &st);
-	if (result)
-		return result;
+	return stat(trace->path, &st) < 0 ? -errno : xm_file_open(&trace->file, trace->path, &st);
+}
+
+static int open_json(struct xt_trace *trace, const char **ret_why)
+{
 	trace->reader.member = xt_take_member;
 	trace->reader.user = trace;
 	return xm_reader_open(&trace->reader, &trace->file, WINDOW, ret_why);
@@ -98,7 +112,10 @@ static bool say_damage(const struct xt_trace *trace)
 		xs_tell("xstrace-tables: %s: damaged compressed data (%s); the tables hold all "
 			"before that\n",
 			trace->path, r->source.error);
-	if (r->left_out)
+	if (r->left_out && !r->first_line)
+		xs_tell("xstrace-tables: %s: %llu packets cannot be read (%s)\n", trace->path,
+			(unsigned long long)r->left_out, r->first_why);
+	else if (r->left_out)
 		xs_tell("xstrace-tables: %s: line %llu: %s; left out%s\n", trace->path,
 			(unsigned long long)r->first_line, r->first_why,
 			r->left_out > 1 ? ", and more like it" : "");
@@ -145,31 +162,52 @@ static int open_directory(const char *path)
 	return directory < 0 ? -errno : directory;
 }
 
+/* All events of the trace. 0, or an exit status: it has been said why. */
+static int read_trace(struct xt_trace *trace, struct xt_progress *progress)
+{
+	struct xm_source source = { 0 };
+	const char *why = NULL;
+	bool is_packets = false;
+	int result = open_file(trace);
+
+	if (!result)
+		result = open_packets(trace, &source, &is_packets);
+	if (!result && is_packets) {
+		result = xt_packets_take(trace, &source, progress);
+		xm_source_close(&source);
+	} else if (!result) {
+		result = open_json(trace, &why);
+		if (!result)
+			take_events(trace, progress);
+	}
+	if (result == -EBADMSG)
+		return fail(trace->path, why ? why : "not a trace");
+	if (result)
+		return fail(trace->path, reason(result));
+	if (trace->events || trace->is_own)
+		return 0;
+	(void)say_damage(trace);
+	return fail(trace->path, "no event in it can be used");
+}
+
 static int convert(struct xt_trace *trace, int directory, const struct xt_options *options)
 {
 	struct xt_progress progress = { .fd = options->progress };
-	const char *why = NULL;
-	bool good;
 	int result = xt_trace_init(trace, directory, options->memory / 2);
 
 	if (result)
 		return fail(options->output, reason(result));
-	result = open_trace(trace, &why);
-	if (result && result != -EBADMSG)
-		return fail(trace->path, reason(result));
-	if (result)
-		return fail(trace->path, why ? why : "not a trace");
-	take_events(trace, &progress);
-	if (!trace->events && !trace->is_own) {
-		(void)say_damage(trace);
-		return fail(trace->path, "no event in it can be used");
+	result = read_trace(trace, &progress);
+	if (!result) {
+		result = trace->error ? trace->error
+				      : write_tables(trace, directory, options, &progress);
+		if (result)
+			result = fail(options->output, reason(result));
+		else
+			result = say_damage(trace) ? 0 : XT_IN_PART;
 	}
-	result = trace->error ? trace->error : write_tables(trace, directory, options, &progress);
 	xt_progress_end(&progress);
-	if (result)
-		return fail(options->output, reason(result));
-	good = say_damage(trace);
-	return good ? 0 : XT_IN_PART;
+	return result;
 }
 
 int main(int argc, char **argv)

@@ -34,8 +34,19 @@ class NoTables(TraceError):
     """There are no tables of this trace; the text is one line that says why."""
 
 
+_preferred = None
+
+
+def prefer(path):
+    """Takes xstrace-tables from this path, where it is there."""
+    global _preferred
+    _preferred = path if path and os.access(path, os.X_OK) else None
+
+
 def find_converter():
     """The path of xstrace-tables. Raises NoTables where there is none."""
+    if _preferred:
+        return _preferred
     name = "xstrace-tables"
     here = os.path.dirname(os.path.realpath(__file__))
     above = here

@@ -28,7 +28,7 @@ exit status: 0: answered; 1: answered, but not all of the traces could be read, 
 """
 
 
-class Failed(Exception):
+class Failed(ValueError):
     """The text is one line."""
 
 
@@ -69,7 +69,9 @@ def _parser():
     parser.add_argument("--reduce", metavar="SQL", help="ask QUERY of each trace by itself, then this of all answers: of the table mapped")
     parser.add_argument("--processes", type=_processes, metavar="N", help="ask the traces by so many processes at a time")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="ask the traces by the workers of this Dask cluster, where they are")
-    parser.add_argument("--memory-limit", type=_bytes, default=1 << 30, metavar="BYTES", help="use about so much memory (suffixes K, M, G; default 1G)")
+    parser.add_argument(
+        "--memory-limit", type=_bytes, default=1 << 30, metavar="BYTES", help="use about so much memory (suffixes K, M, G; default 1G)"
+    )
     parser.add_argument("--no-cache", action="store_true", help="do not keep the tables that are made of a trace, nor use kept ones")
     add_zstd_window(parser)
     return parser

@@ -66,8 +66,8 @@ class Tables:
     """
 
     def __init__(self, paths, cache, memory_limit, zstd_window, threads):
-        duckdb = _duckdb()
         self._stack = contextlib.ExitStack()
+        self._first = 0
         self.said = []
         self.left_out = []
         self._parts = []
@@ -88,16 +88,7 @@ class Tables:
             self.paths = [part.path for part in self._parts]
             self.missing = [part.path for part in self._parts if part.status]
             spill = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="xstrace-query."))
-            config = {
-                "memory_limit": f"{max(memory_limit, 64 << 20)}B",
-                "temp_directory": spill,
-                "autoinstall_known_extensions": "false",
-                "autoload_known_extensions": "false",
-                "preserve_insertion_order": "false",
-            }
-            if threads:
-                config["threads"] = str(threads)
-            self.connection = duckdb.connect(":memory:", config=config)
+            self.connection = database(memory_limit, spill, threads)
             self._stack.callback(self.connection.close)
             self._create_views()
         except BaseException:
@@ -126,6 +117,13 @@ class Tables:
     def __dir__(self):
         return sorted({*super().__dir__(), *TABLES, *VIEWS})
 
+    def number(self, first):
+        """Gives the traces other numbers: trace_id counts from `first` on."""
+        self._first = first
+        for view in (*VIEWS, *TABLES):
+            self.connection.execute(f"drop view {view}")
+        self._create_views()
+
     # ---- views ----
 
     def _file(self, part, table):
@@ -147,7 +145,7 @@ class Tables:
             for table, columns in TABLES.items():
                 changed = ", ".join(f"{column} + {moved[of]} as {column}" for column, of in columns.items() if moved[of])
                 replace = f" replace ({changed})" if changed else ""
-                selects[table].append(f"select *{replace}, {number}::bigint as trace_id from {self._file(part, table)}")
+                selects[table].append(f"select *{replace}, {self._first + number}::bigint as trace_id from {self._file(part, table)}")
             if number + 1 < len(self._parts):
                 for what, count in self._counts(part).items():
                     moved[what] += count
@@ -157,9 +155,23 @@ class Tables:
             self.connection.execute(f"create view {view} as {query}")
 
 
-def _duckdb():
+def database(memory_limit, spill=None, threads=None):
+    """DuckDB's connection to a database in memory, of about so many bytes. spill: a directory for what has no room.
+
+    Raises NoTables where there is no duckdb.
+    """
     try:
         import duckdb
     except ImportError:
         raise NoTables("SQL needs DuckDB: pip install duckdb") from None
-    return duckdb
+    config = {
+        "memory_limit": f"{max(memory_limit, 64 << 20)}B",
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "preserve_insertion_order": "false",
+    }
+    if spill:
+        config["temp_directory"] = spill
+    if threads:
+        config["threads"] = str(threads)
+    return duckdb.connect(":memory:", config=config)

@@ -6,4 +6,4 @@ window before as (partition by process_id order by ts, dur desc, slice_id rows b
 select w.trace_id, coalesce(d.name, p.name) as device, count(*) as commands, sum(w.dur)::bigint as work_ns, sum(w.fresh)::bigint as busy_ns,
   any_value(t.end_ns - t.begin_ns) as trace_ns, round(100.0 * sum(w.fresh) / nullif(any_value(t.end_ns - t.begin_ns), 0), 2) as percent
 from mapped w join traces t using (trace_id) join processes p using (process_id) left join devices d using (process_id)
-group by w.trace_id, w.process_id, device order by w.trace_id, device
+group by w.trace_id, w.process_id, device order by w.trace_id, w.process_id

@@ -7,4 +7,4 @@ from (select trace_id, process_id, least(call_ts, ts) as moment, 1 as change fro
 select w.trace_id, coalesce(d.name, p.name) as device, w.depth, sum(w.until - w.moment)::bigint as time_ns,
   round(100.0 * sum(w.until - w.moment) / nullif(sum(sum(w.until - w.moment)) over (partition by w.trace_id, w.process_id), 0), 2) as percent
 from mapped w join processes p using (process_id) left join devices d using (process_id)
-where w.until > w.moment group by w.trace_id, w.process_id, device, w.depth order by w.trace_id, device, w.depth
+where w.until > w.moment group by w.trace_id, w.process_id, device, w.depth order by w.trace_id, w.process_id, w.depth
