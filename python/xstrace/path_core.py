@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,8 @@ from .source import TraceError
 
 QUESTION, ANSWER = 0x3161506572727378, 0x3261506572727378
 NONE = 0xFFFFFFFF
-PLACES = ("../../build/replay", "../../../lib/xstrace", "../../lib/xstrace", "../../../../lib/xstrace")
+PLACES = ("build/replay", "lib/xstrace")  # of a checkout, of what is installed
+LEVELS = 4  # from <environment>/lib/python3.11/site-packages/xstrace up to the environment
 STEP = np.dtype([("begin", "i8"), ("end", "i8"), ("slice", "u4"), ("track", "u4"), ("before", "u4"), ("category", "u4")])
 HALF = np.dtype([("name", "u4"), ("category", "u4"), ("share", "i8"), ("end", "i8")])
 WAIT = np.dtype([("who", "u4"), ("whom", "u4"), ("count", "u8"), ("time", "i8")])
@@ -101,13 +103,13 @@ def ask(graph, rules, scenarios, halves):
 
 
 def _program():
-    here = os.path.dirname(os.path.realpath(__file__))
-    build = os.environ.get("XSTRACE_BUILD")
-    places = ([os.path.join(build, "replay")] if build else []) + [os.path.join(here, place) for place in PLACES]
-    for place in places:
-        path = os.path.normpath(os.path.join(place, "xstrace-replay"))
-        if os.access(path, os.X_OK):
-            return path
+    above = os.path.dirname(os.path.realpath(__file__))
+    for _ in range(LEVELS):
+        above = os.path.dirname(above)
+        for place in PLACES:
+            path = os.path.join(above, place, "xstrace-replay")
+            if os.access(path, os.X_OK):
+                return path
     path = shutil.which("xstrace-replay")
     if not path:
         raise ReplayError("xstrace-replay was not found: build it (ninja -C build), or put it into PATH")
@@ -116,8 +118,6 @@ def _program():
 
 def _run(arrays):
     """What the program answers to the arrays (bytes)."""
-    import threading
-
     program = subprocess.Popen([_program()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def feed():

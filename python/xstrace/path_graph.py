@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .source import TraceError
+
 KINDS = ("task", "call", "kernel", "copy", "device")  # of slices; the order is replay/graph.h's
 TASK, CALL, KERNEL, COPY, WORK = range(len(KINDS))
 CATEGORIES = (  # what time was spent on; the order is replay/graph.h's
@@ -24,6 +26,7 @@ CATEGORIES = (  # what time was spent on; the order is replay/graph.h's
 )
 TO_DEVICE, TO_HOST, ORDER, SENT, TOGETHER, CHILD, HANDED = range(7)  # arrows
 LOOK_BACK = 8  # slices
+LONGEST = 1 << 60  # ns
 OUTSIDE = "(outside any slice)"
 GIVES, GETS = 1, 2
 SYNTHETIC = 1 << 30  # tids from here on are no threads: frames, regions, requests (docs/TRACE_FORMAT.md)
@@ -113,7 +116,9 @@ def _slices(tables):
             FROM chosen JOIN named USING (code, label)"""
         )
     )
-    base = int(slices["ts"].min()) if len(slices["ts"]) else 0
+    base = int(slices["ts"].min(initial=LONGEST))
+    if len(slices["ts"]) and int(slices["ts"].max()) - base > LONGEST or slices["dur"].max(initial=0) > LONGEST:
+        raise TraceError("times of the trace lie more than 36 years apart")
     order = np.lexsort((-slices["dur"], slices["ts"], slices["track_id"]))
     slices = {name: column[order] for name, column in slices.items()}
     track_id, track = np.unique(slices["track_id"], return_inverse=True)
