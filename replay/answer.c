@@ -125,6 +125,25 @@ static int add_step(struct found *found, const struct xr_graph *graph, uint32_t 
 	return 0;
 }
 
+/* Before a moment before which nothing is known. */
+static int add_begin(struct found *found, const struct xr_graph *graph, uint32_t node)
+{
+	uint32_t slice = slice_at(graph, node);
+	bool is_work = slice != XR_NONE && xr_is_device(graph->input->kind[slice]);
+
+	if (!make_room(&found->steps, found->step_count, &found->step_room, sizeof(struct step)))
+		return -ENOMEM;
+	found->steps[found->step_count++] = (struct step){
+		.begin = graph->begin,
+		.end = graph->time[node],
+		.slice = is_work ? slice : XR_NONE,
+		.track = track_of(graph, node),
+		.before = XR_NONE,
+		.category = is_work ? XR_IDLE : XR_START,
+	};
+	return 0;
+}
+
 /* From the last moment of the run back to one before which nothing is known. */
 static int walk_back(struct xr_graph *graph, struct found *found)
 {
@@ -145,14 +164,8 @@ static int walk_back(struct xr_graph *graph, struct found *found)
 		r = add_step(found, graph, from, node, by);
 		node = from;
 	}
-	if (!r && graph->nodes && graph->time[node] > graph->begin) {
-		if (!make_room(&found->steps, found->step_count, &found->step_room,
-			       sizeof(struct step)))
-			return -ENOMEM;
-		found->steps[found->step_count++] =
-			(struct step){ graph->begin,	      graph->time[node], XR_NONE,
-				       track_of(graph, node), XR_NONE,		 XR_START };
-	}
+	if (!r && graph->nodes && graph->time[node] > graph->begin)
+		r = add_begin(found, graph, node);
 	return r;
 }
 
