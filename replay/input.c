@@ -74,6 +74,9 @@ static bool is_good(const struct xr_input *input)
 	for (uint64_t i = 0; i < input->rules; i++)
 		if (!(input->factor[i] >= 0 && input->factor[i] <= 1000))
 			return false;
+	for (uint64_t i = 0; i < input->scenarios; i++)
+		if (input->rules < 64 && input->scenario[i] >> input->rules)
+			return false;
 	return are_times(input->begin, input->end, input->slices) &&
 	       are_times(input->from_time, input->from_time, input->arrows) &&
 	       all_below(input->track, input->slices, input->tracks) &&

@@ -461,6 +461,8 @@ def test_the_core_believes_nothing():
     rest += struct.pack("<2IqB", 0, 1, 100, 0) + struct.pack("<4I2B", 0, 0, 0, 1, 1, 2) + struct.pack("<d2Q2H", 0.5, 0, 1, 0, 65535)
     good = subprocess.run([REPLAY], input=head + rest, capture_output=True, timeout=20)
     assert good.returncode == 0 and len(good.stdout) > 100, good.stderr
+    beyond = rest[:-12] + struct.pack("<Q", 2) + rest[-4:]  # a scenario of a rule that there is not
+    assert subprocess.run([REPLAY], input=head + beyond, capture_output=True, timeout=20).returncode == 1
     for n in range(150):
         data = bytearray(head + rest)
         for _ in range(dice.randrange(1, 5)):
