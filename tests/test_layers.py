@@ -42,6 +42,7 @@ MAY_USE = {
     "doctor": ["common", "itt_collector", "writer/base", "devices"],
     "sampler": ["common", "include/xstrace", "library"],
     "stacks": ["common"],
+    "replay": [],
 }
 # of a folder that may be used in part, the headers that may be included
 IN_PART = {
@@ -146,7 +147,7 @@ def symbols(paths):
     found = {str(path): (set(), set()) for path in paths}
     for line in subprocess.run(["nm", "-P", "-A", *paths], capture_output=True, text=True, check=True).stdout.splitlines():
         path, name, kind, *_ = re.split(r":? ", line)
-        if re.match(r"x[smt]_", name) and kind.isupper():
+        if re.match(r"x[smtr]_", name) and kind.isupper():
             found[path][kind == "U"].add(name)
     return found
 

@@ -95,6 +95,15 @@ def _window(text):
     return size
 
 
+def memory_size(text):
+    """The type of an option that takes bytes of memory: at least 64M."""
+    match = re.fullmatch(r"(\d{1,12})([KMGT]?)", text)
+    size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2]] if match else 0
+    if size < 64 << 20:
+        raise argparse.ArgumentTypeError(f"takes bytes, at least 64M, not '{printable(text)}'")
+    return size
+
+
 def said(text):
     """The text as a message can hold it: printable, and not all of a megabyte."""
     return clip_middle(printable(str(text)[: 100 * SAID]), SAID)
