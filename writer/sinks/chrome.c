@@ -18,6 +18,7 @@
 #include "names.h"
 #include "overhead_told.h"
 #include "perfetto.h"
+#include "stored.h"
 #include "text.h"
 #include "stacks.h"
 #include "title.h"
@@ -465,6 +466,7 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 	size_t room = 8192 + XS_OVERHEAD_TEXT_MAX + (size_t)process->thread_count * 1024 +
 		      xs_chrome_about_room(chrome) + xs_kineto_tail_room(chrome);
 	char *tail = malloc(room + XS_PERFETTO_ROOM), path[PATH_MAX];
+	struct xs_output out;
 	size_t length = 0;
 	bool written;
 	int error;
@@ -478,6 +480,7 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 	if (!written && chrome->out.fd >= 0)
 		(void)unlink(path); /* there was no room for the head even */
 	error = xs_output_close(&chrome->out, tail ? tail : "", length);
+	out = chrome->out; /* no memory of it is left */
 	free(tail);
 	free_state(process);
 	if (error)
@@ -485,8 +488,7 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 	if (written && run->trace_written)
 		run->trace_written(run, path);
 	if (written)
-		xs_tell("[INFO] Timeline is stored in %s%s\n", path,
-			error ? " (what came before the disk was full)" : "");
+		xs_tell_output("Timeline is", path, &out, error);
 	return true;
 }
 

@@ -11,6 +11,7 @@
 
 #include "json.h"
 #include "overhead.h"
+#include "stored.h"
 #include "text.h"
 
 #define PRINT_MAX 16384
@@ -344,8 +345,7 @@ static void close_report(const struct xs_process *process, struct xs_report *rep
 
 	tell_error(report, error);
 	if (report->to_file)
-		xs_tell("[INFO] Log is stored in %s%s\n", report->path,
-			error ? " (what came before the disk was full)" : "");
+		xs_tell_output("Log is", report->path, &report->out, error);
 	free(report);
 }
 
