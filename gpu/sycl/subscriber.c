@@ -15,6 +15,7 @@
 
 #define EXPORT	  __attribute__((visibility("default")))
 #define FRAMEWORK "xpti.framework"
+#define UR_CALLS  "ur.call"
 
 /* musl, which a program may have, has none. */
 #pragma weak _r_debug
@@ -50,7 +51,7 @@ static const struct {
 	{ "sycl.experimental.buffer",
 	  { BOTH(XPTI_MEMORY_OBJECT, sycl_buffer_create, sycl_buffer_destroy),
 	    { XPTI_BEGIN(XPTI_ACCESSOR), sycl_accessor } } },
-	{ "ur.call", { BOTH(XPTI_FUNCTION_WITH_ARGS, sycl_call_begin, sycl_call_end) } },
+	{ UR_CALLS, { BOTH(XPTI_FUNCTION_WITH_ARGS, sycl_call_begin, sycl_call_end) } },
 	{ "sycl.pi", { BOTH(XPTI_FUNCTION, sycl_function_begin, sycl_function_end) } },
 };
 
@@ -140,7 +141,7 @@ EXPORT void xptiTraceInit(unsigned major, unsigned minor, const char *version, c
 	struct sycl_framework framework;
 	void *library;
 
-	(void)minor, (void)version;
+	(void)version;
 	if (!stream || !options || !options->chrome_sycl || xs_first_self())
 		return;
 	atomic_store(&called, true);
@@ -157,6 +158,8 @@ EXPORT void xptiTraceInit(unsigned major, unsigned minor, const char *version, c
 		return;
 	}
 	sycl_calls_init();
+	if (!strcmp(stream, UR_CALLS))
+		sycl_calls_version(major, minor);
 	subscribe(library, stream);
 }
 

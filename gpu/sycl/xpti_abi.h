@@ -55,7 +55,7 @@ struct xpti_object {
 struct xpti_function {
 	uint32_t id;
 	const char *name;
-	void *args;
+	void *const *args; /* the address of each */
 	const int32_t *result;
 	void *user;
 };

@@ -5,9 +5,11 @@
  *	sycl_app steps N	N commands, each with a call of the Unified Runtime and a wait
  *	sycl_app crash N	the same, and ends by a signal
  *	sycl_app memory		allocations, a buffer; one allocation is not freed
+ *	sycl_app devices	allocations on three devices and the host; some are not freed
+ *	sycl_app arguments	calls of the Unified Runtime with arguments
  *	sycl_app hostile	events with everything missing or wrong
  *	sycl_app threads	threads with little stack, one that is cancelled in a call, a child
- *	sycl_app newer N	as steps, of a framework of version 2
+ *	sycl_app newer N	as steps, of a newer framework and runtime; N: as `arguments`
  *	sycl_app lying		an event whose metadata ends too early, then 3 steps
  *	sycl_app bench N	how long an event takes, in ns
  *	sycl_app none FILE	a runtime (FILE) that tells nothing
@@ -35,13 +37,18 @@ static void start(unsigned version)
 	soft_number(&kernel, "queue_id", 7);
 }
 
-static void call(uint32_t id, const char *name, int32_t result)
+static void call_with(uint32_t id, const char *name, int32_t result, void *const *args)
 {
-	struct xpti_function function = { .id = id, .name = name, .result = &result };
+	struct xpti_function function = { .id = id, .name = name, .args = args, .result = &result };
 	uint64_t number = instance++;
 
 	soft_notify(calls, XPTI_BEGIN(XPTI_FUNCTION_WITH_ARGS), NULL, number, &function);
 	soft_notify(calls, XPTI_END(XPTI_FUNCTION_WITH_ARGS), NULL, number, &function);
+}
+
+static void call(uint32_t id, const char *name, int32_t result)
+{
+	call_with(id, name, result, NULL);
 }
 
 #define EVENTS 7 /* of a step */
@@ -64,16 +71,31 @@ static void steps(int count)
 		step(i);
 }
 
-static void allocate(uint64_t address, uint64_t size)
+/* On this device, if it has a name; `handle`: of the Unified Runtime's, NULL: of the host. */
+static void allocate_on(const char *device, void *handle, uint64_t address, uint64_t size)
 {
 	struct xpti_event event = { .payload = &place };
+	void *unused = NULL;
+	void *const of_device[] = { &unused, &handle, &unused, &unused, &size, &unused },
+		    *const of_host[] = { &unused, &unused, &unused, &size, &unused };
 
+	if (device)
+		soft_text(&event, "sycl_device_name", device);
 	soft_number(&event, "memory_size", size);
 	soft_notify(memory, XPTI_BEGIN(XPTI_NODE), &event, instance, "usm::alignedAlloc");
 	soft_notify(memory, XPTI_BEGIN(XPTI_ALLOC), &event, instance, "usm::alignedAlloc");
+	if (device && handle)
+		call_with(51, "urUSMDeviceAlloc", 0, of_device);
+	else if (device)
+		call_with(50, "urUSMHostAlloc", 0, of_host);
 	soft_number(&event, "memory_ptr", address);
 	soft_notify(memory, XPTI_END(XPTI_ALLOC), &event, instance++, "usm::alignedAlloc");
 	soft_clear(&event);
+}
+
+static void allocate(uint64_t address, uint64_t size)
+{
+	allocate_on(NULL, NULL, address, size);
 }
 
 static void release(uint64_t address)
@@ -84,6 +106,49 @@ static void release(uint64_t address)
 	soft_notify(memory, XPTI_BEGIN(XPTI_RELEASE), &event, instance, "usm::free");
 	soft_notify(memory, XPTI_END(XPTI_RELEASE), &event, instance++, "usm::free");
 	soft_clear(&event);
+}
+
+static void on_devices(void)
+{
+	char one, two;
+
+	for (uint64_t i = 0; i < 3; i++)
+		allocate_on("Card", &one, 0x1000 + i * 0x100, 64);
+	allocate_on("Card", &two, 0x2000, 1000);
+	allocate_on("Processor", &one, 0x3000, 50);
+	allocate_on("Processor", NULL, 0x4000, 7);
+	allocate(0x5000, 3);
+	release(0x1000);
+	release(0x3000);
+}
+
+/* As the runtime hands them over: the address of each. */
+static void with_arguments(void)
+{
+	void *queue = (void *)0x100, *scale = (void *)0x200, *event = NULL, *none = NULL;
+	void *program = (void *)0x300, **ret_kernel = &scale, **ret_event = &event;
+	const char *name = "scale";
+	uint32_t dimensions = 2, waits = 2, flags = 3;
+	size_t sizes[] = { 64, 32, 999 }, *size = sizes, length = 4096, one = 1;
+	void *events[] = { (void *)0x11, (void *)0x12 }, **list = events;
+	uint64_t origin[] = { 1, 2, 3 }, region[] = { 4, 5, 6 };
+	bool blocking = true;
+
+	call_with(1, "urKernelCreate", 0, (void *const[]){ &program, &name, &ret_kernel });
+	call_with(2, "urEnqueueKernelLaunch", 0,
+		  (void *const[]){ &queue, &scale, &dimensions, &none, &size, &none });
+	call_with(3, "urEventWait", 0, (void *const[]){ &waits, &list });
+	event = (void *)0x13;
+	call_with(4, "urMemBufferCreate", 0,
+		  (void *const[]){ &queue, &flags, &length, &none, &ret_event });
+	call_with(5, "urMemBufferCreate", 0x7ffffffe,
+		  (void *const[]){ &queue, &flags, &length, &none, &ret_event });
+	call_with(6, "urEnqueueMemBufferReadRect", 0,
+		  (void *const[]){ &queue, &event, &blocking, origin, origin, region, &one, &one,
+				   &one, &one, &none, &waits, &list, &none });
+	call_with(7, "urEventWait", 0, NULL);
+	call_with(8, "urEventWait", 0, (void *const[]){ &waits, NULL });
+	call_with(9, "urOfTomorrow", 0, (void *const[]){ NULL });
 }
 
 static void all_memory(void)
@@ -234,8 +299,14 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "none"))
 		return argc > 2 && dlopen(argv[2], RTLD_NOW) ? 0 : 99;
 	start(!strcmp(what, "newer") ? 2 : 1);
+	if (!strcmp(what, "newer") && argc > 2 && !strcmp(argv[2], "arguments"))
+		what = argv[2];
 	if (!strcmp(what, "memory"))
 		all_memory();
+	else if (!strcmp(what, "devices"))
+		on_devices();
+	else if (!strcmp(what, "arguments"))
+		with_arguments();
 	else if (!strcmp(what, "hostile"))
 		hostile();
 	else if (!strcmp(what, "lying"))
