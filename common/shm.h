@@ -226,6 +226,7 @@ enum xs_unseen {
 	XS_UNSEEN_XPTI_SECOND,
 	XS_UNSEEN_PYTHON,
 	XS_UNSEEN_PYTHON_PROFILER,
+	XS_UNSEEN_PYTHON_OPENED,
 	XS_SEEN_OPENMP, /* the other way round: a runtime of OpenMP's tells us what it does */
 	XS_SEEN_PYTHON, /* likewise, an interpreter of Python's */
 };

@@ -125,6 +125,10 @@ def test_memory_in_use_and_what_is_not_freed(xstrace):
     assert names(run.trace) == {"mem_alloc": 2, "mem_alloc (buffer)": 1, "mem_release": 3}
     assert not marks(run.trace, "node_create")  # of the stream of allocations: it is no command
     assert marks(run.trace, "accessor") == [{"buffer": [0x2000], "mode": [1026], "source_file": ["program.cpp"], "line": [20]}]
+    place = {"source_file": ["program.cpp"], "line": [20]}
+    assert marks(run.trace, "image_create") == [{"image": [0x3000], "format": [7], "sampled": [0], "width": [16], "height": [8]} | place]
+    assert marks(run.trace, "image_accessor") == [{"image": [0x3000], "mode": [1024]} | place]
+    assert marks(run.trace, "image_destroy") == [{"image": [0x3000]}]
     assert any(re.search(r"process \d+ \(sycl_app\) has not freed 1 USM allocation of SYCL, 1000 bytes", line) for line in run.said)
 
 

@@ -1,5 +1,5 @@
-/* SYCL's buffers: as marks, and a counter of what is in use, which is kept while nothing is
- * recorded, too. */
+/* SYCL's buffers and images: as marks; of buffers a counter of what is in use, which is kept while
+ * nothing is recorded, too. */
 #include "sycl.h"
 
 static struct xs_handles buffers = { .size = 256 };
@@ -40,19 +40,24 @@ static uint64_t bytes_of(const struct xpti_buffer *buffer)
 	return bytes < 1ull << 62 ? bytes : 0;
 }
 
-static void mark_buffer(const char *name, const struct xpti_event *event, uint64_t handle,
-			const char *what, uint64_t number)
+#define KEYS_MAX 5u
+
+/* Of a buffer or an image (`what`); the first `count` of the keys stand for as many numbers. */
+static void mark(const char *name, const char *what, const struct xpti_event *event,
+		 uint64_t handle, const char *const *keys, const uint64_t *numbers, uint32_t count)
 {
 	const struct xpti_payload *payload = sycl_payload_of(event);
-	uint32_t id = xs_name(name, sycl_domain()), buffer = xs_name("buffer", 0),
-		 key = xs_name(what, 0), file = xs_name("source_file", 0),
-		 line = xs_name("line", 0);
+	uint32_t id = xs_name(name, sycl_domain()), object = xs_name(what, 0),
+		 file = xs_name("source_file", 0), line = xs_name("line", 0), key[KEYS_MAX] = { 0 };
 	struct sycl_args args;
 
+	for (uint32_t i = 0; i < count; i++)
+		key[i] = xs_name(keys[i], 0);
 	if (!sycl_args_begin(&args, XS_INSTANT, id))
 		return;
-	sycl_arg_number(&args, buffer, handle);
-	sycl_arg_number(&args, key, number);
+	sycl_arg_number(&args, object, handle);
+	for (uint32_t i = 0; i < count; i++)
+		sycl_arg_number(&args, key[i], numbers[i]);
 	if (payload && payload->file && payload->file[0] && payload->file[0] != '<') {
 		sycl_arg_text(&args, file, payload->file);
 		sycl_arg_number(&args, line, payload->line);
@@ -75,7 +80,8 @@ void sycl_buffer_create(uint16_t type, const struct xpti_event *parent,
 				  memory_order_relaxed);
 	if (!xs_recording())
 		return;
-	mark_buffer("buffer_create", event, buffer->user, "bytes", bytes);
+	mark("buffer_create", "buffer", event, buffer->user, (const char *const[]){ "bytes" },
+	     &bytes, 1);
 	sycl_counter(buffer_name(), atomic_load_explicit(&buffer_bytes, memory_order_relaxed));
 }
 
@@ -94,7 +100,9 @@ void sycl_buffer_destroy(uint16_t type, const struct xpti_event *parent,
 	atomic_fetch_sub_explicit(&buffer_bytes, before - 1, memory_order_relaxed);
 	if (!xs_recording())
 		return;
-	mark_buffer("buffer_destroy", NULL, buffer->user, "bytes", before - 1);
+	before--;
+	mark("buffer_destroy", "buffer", NULL, buffer->user, (const char *const[]){ "bytes" },
+	     &before, 1);
 	sycl_counter(buffer_name(), atomic_load_explicit(&buffer_bytes, memory_order_relaxed));
 }
 
@@ -105,5 +113,47 @@ void sycl_accessor(uint16_t type, const struct xpti_event *parent, const struct 
 
 	(void)type, (void)parent, (void)instance;
 	if (accessor && sycl_facts_on() && xs_recording())
-		mark_buffer("accessor", event, accessor->buffer, "mode", accessor->mode);
+		mark("accessor", "buffer", event, accessor->buffer, (const char *const[]){ "mode" },
+		     (uint64_t[]){ accessor->mode }, 1);
+}
+
+/* ---- images ---- */
+
+void sycl_image_create(uint16_t type, const struct xpti_event *parent,
+		       const struct xpti_event *event, uint64_t instance, const void *data)
+{
+	static const char *const keys[] = { "format", "sampled", "width", "height", "depth" };
+	const struct xpti_image *image = data;
+	uint32_t dimensions;
+
+	(void)type, (void)parent, (void)instance;
+	if (!image || !sycl_facts_on() || !xs_recording())
+		return;
+	dimensions = image->dimensions < 3 ? image->dimensions : 3;
+	mark("image_create", "image", event, image->user, keys,
+	     (uint64_t[]){ image->format, image->filtering.there != 0, image->range[0],
+			   image->range[1], image->range[2] },
+	     2 + dimensions);
+}
+
+void sycl_image_destroy(uint16_t type, const struct xpti_event *parent,
+			const struct xpti_event *event, uint64_t instance, const void *data)
+{
+	const struct xpti_image *image = data;
+
+	(void)type, (void)parent, (void)event, (void)instance;
+	if (image && sycl_facts_on() && xs_recording())
+		mark("image_destroy", "image", NULL, image->user, NULL, NULL, 0);
+}
+
+void sycl_image_accessor(uint16_t type, const struct xpti_event *parent,
+			 const struct xpti_event *event, uint64_t instance, const void *data)
+{
+	static const char *const keys[] = { "mode" };
+	const struct xpti_image_accessor *accessor = data;
+
+	(void)type, (void)parent, (void)instance;
+	if (accessor && sycl_facts_on() && xs_recording())
+		mark("image_accessor", "image", event, accessor->image, keys,
+		     (uint64_t[]){ accessor->mode.value }, accessor->mode.there != 0);
 }

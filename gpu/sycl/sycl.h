@@ -95,7 +95,8 @@ uint64_t sycl_exchange(struct xs_handles *handles, uint64_t address, uint64_t wo
 xpti_callback sycl_graph, sycl_node, sycl_edge, sycl_task_begin, sycl_task_end, sycl_wait_begin,
 	sycl_wait_end, sycl_barrier_begin, sycl_queue_create, sycl_queue_destroy, sycl_diagnostics;
 xpti_callback sycl_alloc_begin, sycl_alloc_end, sycl_release_begin, sycl_release_end,
-	sycl_buffer_create, sycl_buffer_destroy, sycl_accessor;
+	sycl_buffer_create, sycl_buffer_destroy, sycl_accessor, sycl_image_create,
+	sycl_image_destroy, sycl_image_accessor;
 xpti_callback sycl_call_begin, sycl_call_end, sycl_function_begin, sycl_function_end;
 void sycl_calls_init(void);
 /* The Unified Runtime is of this version. */

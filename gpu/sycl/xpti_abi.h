@@ -73,6 +73,25 @@ struct xpti_buffer {
 	size_t range[3];
 };
 
+/* std::optional<uint32_t> */
+struct xpti_maybe {
+	uint32_t value;
+	uint8_t there; /* 0: not */
+};
+
+struct xpti_image {
+	uintptr_t user, host;
+	uint32_t dimensions;
+	size_t range[3];
+	uint32_t format;
+	struct xpti_maybe addressing, normalized, filtering; /* of a sampled one */
+};
+
+struct xpti_image_accessor {
+	uintptr_t image, accessor;
+	struct xpti_maybe target, mode;
+};
+
 struct xpti_accessor {
 	uintptr_t buffer, accessor;
 	uint32_t target, mode;

@@ -11,6 +11,7 @@
  *	sycl_app threads	threads with little stack, one that is cancelled in a call, a child
  *	sycl_app newer N	as steps, of a newer framework and runtime; N: as `arguments`
  *	sycl_app lying		an event whose metadata ends too early, then 3 steps
+ *	sycl_app words WORD...	commands as words say (words.h)
  *	sycl_app bench N	how long an event takes, in ns
  *	sycl_app none FILE	a runtime (FILE) that tells nothing
  */
@@ -19,8 +20,9 @@
 
 #include "app.h"
 #include "softxpti.h"
+#include "words.h"
 
-static uint8_t sycl, memory, buffers, calls;
+static uint8_t sycl, memory, buffers, calls, images;
 static _Atomic uint64_t instance = 100;
 static struct xpti_payload place = { .name = "main", .file = "program.cpp", .line = 20 };
 static struct xpti_event kernel = { .payload = &place };
@@ -32,6 +34,7 @@ static void start(unsigned version)
 	memory = soft_stream("sycl.experimental.mem_alloc", version);
 	buffers = soft_stream("sycl.experimental.buffer", version);
 	calls = soft_stream("ur.call", version);
+	images = soft_stream("sycl.experimental.image", version);
 	soft_text(&kernel, "sycl_device_name", "Device of software");
 	soft_text(&kernel, "kernel_name", "scale");
 	soft_number(&kernel, "queue_id", 7);
@@ -157,6 +160,9 @@ static void all_memory(void)
 	struct xpti_buffer buffer = {
 		.user = 0x2000, .element_size = 8, .dimensions = 2, .range = { 10, 20 }
 	};
+	struct xpti_image image = {
+		.user = 0x3000, .dimensions = 2, .range = { 16, 8, 99 }, .format = 7
+	};
 	struct xpti_event event = { .payload = &place };
 
 	allocate(0x10000, 4096);
@@ -170,6 +176,10 @@ static void all_memory(void)
 	soft_notify(buffers, XPTI_BEGIN(XPTI_ACCESSOR), &event, 1,
 		    &(struct xpti_accessor){ .buffer = 0x2000, .mode = 1026 });
 	soft_notify(buffers, XPTI_END(XPTI_MEMORY_OBJECT), &event, 1, &buffer);
+	soft_notify(images, XPTI_BEGIN(XPTI_MEMORY_OBJECT), &event, 1, &image);
+	soft_notify(images, XPTI_BEGIN(XPTI_ACCESSOR), &event, 1,
+		    &(struct xpti_image_accessor){ .image = 0x3000, .mode = { 1024, 1 } });
+	soft_notify(images, XPTI_END(XPTI_MEMORY_OBJECT), NULL, 1, &image);
 }
 
 static void hostile(void)
@@ -181,6 +191,7 @@ static void hostile(void)
 				    .element_size = UINT32_MAX,
 				    .dimensions = UINT32_MAX,
 				    .range = { SIZE_MAX, SIZE_MAX, SIZE_MAX } };
+	struct xpti_image endless = { .dimensions = UINT32_MAX, .filtering.there = 77 };
 	char *text = malloc(1 << 20);
 
 	if (!text)
@@ -206,6 +217,7 @@ static void hostile(void)
 	soft_notify(sycl, XPTI_BEGIN(XPTI_WAIT), &event, 5, text);
 	soft_notify(buffers, XPTI_BEGIN(XPTI_MEMORY_OBJECT), &event, 1, &wide);
 	soft_notify(buffers, XPTI_END(XPTI_MEMORY_OBJECT), &event, 1, &wide);
+	soft_notify(images, XPTI_BEGIN(XPTI_MEMORY_OBJECT), &event, 1, &endless);
 	for (int i = 0; i < 100; i++) /* never ended */
 		soft_notify(calls, XPTI_BEGIN(XPTI_FUNCTION_WITH_ARGS), NULL, instance++, &odd);
 	odd.name = text;
@@ -268,6 +280,17 @@ static void threads(void)
 	waitpid(child, NULL, 0);
 }
 
+static void command(const char *name)
+{
+	struct xpti_event event = { .payload = &place };
+
+	soft_text(&event, "kernel_name", name);
+	soft_notify(sycl, XPTI_BEGIN(XPTI_TASK), &event, instance, NULL);
+	call(30, "urEnqueueKernelLaunch", 0);
+	soft_notify(sycl, XPTI_END(XPTI_TASK), &event, instance++, NULL);
+	soft_clear(&event);
+}
+
 static void bench(int count)
 {
 	struct xpti_function function = { .id = 30, .name = "urEnqueueKernelLaunch" };
@@ -316,7 +339,9 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "crash")) {
 		steps(count);
 		abort();
-	} else if (!strcmp(what, "bench"))
+	} else if (!strcmp(what, "words"))
+		do_words(argv + 2, command);
+	else if (!strcmp(what, "bench"))
 		bench(count);
 	else
 		steps(count);

@@ -36,6 +36,7 @@
 #include "threads.h"
 #include "title.h"
 #include "tracks.h"
+#include "where.h"
 
 /* ---- reading ---- */
 
@@ -422,6 +423,7 @@ bool xs_process_dump(struct xs_process *process)
 			xs_process_commit(process);
 	}
 	xs_flight_replay(process);
+	xs_where_dump(process);
 	xs_cuda_read_newest(process);
 	finish_tracks(process);
 	xs_process_tell_end(process);
@@ -447,6 +449,7 @@ void xs_process_free(struct xs_process *process)
 {
 	if (process->run->flight)
 		forget_open(process);
+	xs_where_forget(process);
 	xs_sinks_drop(process);
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		struct xs_track *track = process->tracks[i];

@@ -52,6 +52,9 @@ static void tell_unseen(const struct xs_process *process)
 		[XS_UNSEEN_PYTHON_PROFILER] =
 			"it has a profiler of its own, which keeps its place: "
 			"functions of Python are not traced beside it",
+		[XS_UNSEEN_PYTHON_OPENED] =
+			"it opens libpython with dlopen(), and functions of such an "
+			"interpreter are not traced; LD_PRELOAD with that library helps",
 		[XS_UNSEEN_XPTI_SECOND] = "it uses a second XPTI framework, whose runtime is not "
 					  "traced",
 	};
