@@ -331,5 +331,52 @@ def test_a_program_without_a_sycl_compiler(xstrace, tmp_path):
     ]
     assert len(kernels) == int(run.out) and len(in_file) >= int(run.out)
     assert counter(run.trace, "SYCL buffers in use (bytes)") == [4096, 0]
+    assert [m["width"] + m["height"] for m in marks(run.trace, "image_create")] == [[16, 8]] and len(marks(run.trace, "image_destroy")) == 1
     assert "== UR Backend ==" in run.err
     assert any(re.search(r"has not freed 1 USM allocation of SYCL on .+, 308 bytes", line) for line in run.said)
+
+
+@needs_clients
+@needs_opencl
+def test_dpnp_and_onemkl(xstrace, tmp_path):
+    if not list(CCL.glob("lib/python3*/site-packages/dpnp")):
+        pytest.skip("no dpnp in .venv-ccl; scripts/setup --clients installs it")
+    script = tmp_path / "product.py"
+    script.write_text(
+        "import dpnp\na = dpnp.ones((256, 256), dtype=dpnp.float32, device='opencl:cpu')\n"
+        "for _ in range(5):\n    b = dpnp.matmul(a, a)\nb.sycl_queue.wait()\nprint(float(b[0, 0]))\n"
+    )
+    run = xstrace(f"{SYCL} --chrome-kernel-logging -h", CCL / "bin/python", [script], env=REAL)
+    assert (run.status, run.out) == (0, "256.0\n"), run.err
+    found = names(run.trace)
+    # oneMKL computes on processors in host tasks
+    assert found["submit host task"] == found["waiting host task"] >= 5
+    assert (
+        max(
+            value
+            for e in run.trace.events
+            if e["ph"] == "C" and "USM in use on" in e["name"] and "host" not in e["name"]
+            for value in [e["args"]["value"]]
+        )
+        >= 2 * 256 * 256 * 4
+    )
+    assert "== UR Backend ==" in run.err
+
+
+@needs_clients
+def test_onedal_by_its_tasks(xstrace, tmp_path):
+    """oneDAL runs in oneTBB's tasks, which ITT shows, below scikit-learn's functions."""
+    if not list(CCL.glob("lib/python3*/site-packages/sklearnex")):
+        pytest.skip("no scikit-learn-intelex in .venv-ccl; scripts/setup --clients installs it")
+    script = tmp_path / "means.py"
+    script.write_text(
+        "import numpy as np\nfrom sklearnex.cluster import KMeans\nx = np.random.default_rng(1).random((2000, 8), dtype=np.float32)\n"
+        "print(KMeans(n_clusters=4, n_init=1, random_state=1, max_iter=20).fit(x).n_iter_)\n"
+    )
+    run = xstrace(
+        "--chrome-itt-logging --python-stacks=sklearnex,onedal", CCL / "bin/python", [script], env={"LD_LIBRARY_PATH": str(CCL / "lib")}
+    )
+    assert run.status == 0 and int(run.out) > 0, run.err
+    tbb = [s for s in run.trace.slices if s.name == "tbb::tbb_parallel_for"]
+    fits = [s for s in run.trace.slices if s.name.startswith("Python::KMeans.fit ")]
+    assert fits and any(f.track == t.track and f.start <= t.start and t.end <= f.end for t in tbb for f in fits)

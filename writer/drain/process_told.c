@@ -43,8 +43,9 @@ static void tell_unseen(const struct xs_process *process)
 		[XS_UNSEEN_METRIC_CUPTI] = "its libcupti has no range profiler for its GPU (CUDA "
 					   "12.6 or later, Turing or later); kernels there are "
 					   "not measured",
-		[XS_UNSEEN_XPTI_NONE] = "SYCL's runtime has not told of anything: it was built "
-					"without XPTI, or did not find libxptifw.so",
+		[XS_UNSEEN_XPTI_NONE] =
+			"SYCL's runtime has not told of anything: it was not used, was built "
+			"without XPTI, or did not find libxptifw.so",
 		[XS_UNSEEN_XPTI_NEWER] = "its XPTI framework is newer than version 1; what SYCL "
 					 "does is shown without names, places and sizes",
 		[XS_UNSEEN_PYTHON] = "its interpreter is older than Python 3.8, newer than 3.13 or "

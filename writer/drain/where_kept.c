@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "extras.h"
 #include "flight.h"
 #include "sink.h"
 #include "where.h"
