@@ -226,9 +226,18 @@ enum xs_unseen {
 	XS_UNSEEN_XPTI_SECOND,
 	XS_UNSEEN_PYTHON,
 	XS_UNSEEN_PYTHON_PROFILER,
+	XS_UNSEEN_PYTHON_OPENED,
 	XS_SEEN_OPENMP, /* the other way round: a runtime of OpenMP's tells us what it does */
 	XS_SEEN_PYTHON, /* likewise, an interpreter of Python's */
 };
+
+/* Allocations of SYCL (USM) that are in use on a device. */
+struct xs_unfreed {
+	_Atomic uint64_t count, bytes;
+	_Atomic uint32_t device; /* an interned name; 0: not known */
+	uint32_t reserved;
+};
+#define XS_UNFREED 16u /* devices; what is on further ones counts for the first, which is none */
 
 #define XS_ARGUMENTS_MAX 1024u
 struct xs_process_file {
@@ -248,7 +257,7 @@ struct xs_process_file {
 	_Atomic uint64_t untimed;    /* commands whose device times cannot be read */
 	_Atomic uint64_t unmeasured; /* runs of kernels whose metrics cannot be read */
 	_Atomic uint64_t unsampled;  /* samples of instructions that were lost, at least */
-	_Atomic uint64_t unfreed, unfreed_bytes; /* allocations of SYCL (USM) that are in use */
+	struct xs_unfreed unfreed[XS_UNFREED];
 	_Atomic uint64_t commands_ended; /* as in struct xs_ring, by threads that have no ring */
 	_Atomic uint32_t unseen;	 /* enum xs_unseen, a bit each */
 	_Atomic uint32_t activity;	 /* 1: it has files of CUDA's activity (activity.h) */

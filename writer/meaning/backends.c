@@ -13,6 +13,7 @@ TABLES(opencl);
 TABLES(level_zero);
 TABLES(cuda);
 TABLES(mpi);
+TABLES(sycl);
 
 /* unitrace's letters, which do not tell system memory from unknown memory */
 #define MEMORY "MHDSM"
@@ -67,6 +68,9 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 	},
 	[XS_SOURCE_UR] = {
 		.label = "UR",
+		.names = xs_sycl_names,
+		.name_count = &xs_sycl_count,
+		.arguments = &xs_sycl_arguments,
 		.interned = true,
 		.asked = true,
 		.memory = MEMORY,

@@ -159,8 +159,10 @@ struct xs_process {
 	uint64_t history_cut; /* tick; records before it had to go for want of memory */
 	enum xs_end end;
 	int status;
-	uint64_t end_tick; /* 0: it runs */
-	void *copy;	   /* of what was in shared memory */
+	uint64_t end_tick;	      /* 0: it runs */
+	void *copy;		      /* of what was in shared memory */
+	struct xs_kept_stack *stacks; /* where threads were, oldest first (where_kept.c) */
+	size_t stacks_bytes;
 };
 
 /* Of the job: as MPI says, else the process's environment; -1: unknown. */
