@@ -184,6 +184,19 @@ const struct xs_option xs_option_table[] = {
 	     "Print that when a signal such as SIGSEGV or SIGABRT is about to end a process"),
 	COUNT(0, "teardown-on-signal", teardown_signal, "N", 1, 64,
 	      "Accepted for compatibility; no effect: traces survive every end of the application"),
+	MAYBE_TEXT(0, "top", top, "NAME", "*",
+		   "Show the running sessions of this name, or all runs of this user, in the "
+		   "terminal: "
+		   "rates, busiest kernels, calls and tasks, devices, losses"),
+	FLAG(0, "once", once, "--top: print one picture and end"),
+	FLAG(0, "json", json, "--top --once: print it as JSON"),
+	CHECKED(0, "export", export, "prometheus:WHERE", xs_is_export,
+		"prometheus: and a port, ADDRESS:PORT or a file",
+		"Give the same numbers to Prometheus, of this run or, without an application, of "
+		"all "
+		"runs of this user: at a port of 127.0.0.1, at ADDRESS:PORT, or in a file for the "
+		"node "
+		"exporter"),
 	FLAG('q', "metric-query", metric_query,
 	     "Read hardware metrics of each run of a kernel (Level Zero, CUDA); implies -d if no "
 	     "other option shows kernels"),

@@ -303,6 +303,8 @@ static int check(const struct xs_options *o, char *error, size_t error_size)
 		  "--stall-sampling by instruction: give one of them" },
 		{ (xs_want_hardware(o) || o->cpu_metrics[0]) && (o->flight || o->on_demand),
 		  "metrics have files of their own; leave out --flight-recorder and --on-demand" },
+		{ o->once && !o->top[0], "--once needs --top" },
+		{ o->json && !o->once, "--json needs --top --once" },
 		{ o->result_dir[0] && o->output[0],
 		  "--result-dir says where all goes, under which names too: leave out --output" },
 		{ o->result_dir[0] && o->output_dir[0],

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 #include "processors.h"
 #include "samples.h"
 #include "text.h"
+#include "viewers.h"
 #include "where.h"
 
 #define SLEEP_LOW    1000000u	 /* ns: some process is just joining, or ending */
@@ -146,7 +148,8 @@ static bool has_news(const struct xs_loop *loop, uint32_t joined)
 {
 	if (joined != atomic_load_explicit(&loop->run.mailbox->joined, memory_order_relaxed) ||
 	    told_to_stop(loop) || xs_loop_wants_dump(loop) || xs_loop_wants_cut(loop) ||
-	    xs_demand_session_asks(&loop->run) || xs_where_due(loop))
+	    xs_demand_session_asks(&loop->run) || xs_where_due(loop) ||
+	    xs_viewers_due(&loop->run))
 		return true;
 	if (loop->defers)
 		return xs_backlog_is_due(&loop->run);
@@ -267,7 +270,9 @@ static void drain_loop(struct xs_loop *loop)
 			soon = xs_loop_find(loop);
 			loop->joined = soon ? joined - 1 : joined;
 		}
+		xs_viewers_watch(loop);
 		read = read_rings(loop);
+		xs_viewers_serve(loop);
 		loop->dumping = xs_loop_serve_dumps(loop);
 		xs_loop_serve_cuts(loop);
 		soon |= xs_where_serve(loop);
@@ -407,6 +412,7 @@ int xs_drain(const char *dir, int channel)
 	if (loop.run.recovering && !loop.run.wrote_something)
 		xs_tell("[INFO] --recover %s: nothing was left to be written\n", loop.run.dir);
 	xs_backlog_close(&loop.run);
+	free(loop.run.live);
 	xs_run_remove(&loop.run);
 	if (!loop.run.recovering)
 		tell_run_finished(&loop.run);
