@@ -148,8 +148,7 @@ static bool has_news(const struct xs_loop *loop, uint32_t joined)
 {
 	if (joined != atomic_load_explicit(&loop->run.mailbox->joined, memory_order_relaxed) ||
 	    told_to_stop(loop) || xs_loop_wants_dump(loop) || xs_loop_wants_cut(loop) ||
-	    xs_demand_session_asks(&loop->run) || xs_where_due(loop) ||
-	    xs_viewers_due(&loop->run))
+	    xs_demand_session_asks(&loop->run) || xs_where_due(loop) || xs_viewers_due(&loop->run))
 		return true;
 	if (loop->defers)
 		return xs_backlog_is_due(&loop->run);
@@ -226,9 +225,14 @@ static void tell_progress(struct xs_loop *loop)
 
 static uint64_t read_rings(struct xs_loop *loop)
 {
+	uint64_t read;
+
+	xs_viewers_watch(loop);
 	loop->defers = xs_backlog_defers(&loop->run);
 	tell_progress(loop);
-	return loop->defers ? xs_backlog_relieve(&loop->run, UINT64_MAX) : xs_loop_read(loop);
+	read = loop->defers ? xs_backlog_relieve(&loop->run, UINT64_MAX) : xs_loop_read(loop);
+	xs_viewers_serve(loop);
+	return read;
 }
 
 /* Again and again: producers that wait for room go by it, and somebody may have written there. */
@@ -270,9 +274,7 @@ static void drain_loop(struct xs_loop *loop)
 			soon = xs_loop_find(loop);
 			loop->joined = soon ? joined - 1 : joined;
 		}
-		xs_viewers_watch(loop);
 		read = read_rings(loop);
-		xs_viewers_serve(loop);
 		loop->dumping = xs_loop_serve_dumps(loop);
 		xs_loop_serve_cuts(loop);
 		soon |= xs_where_serve(loop);

@@ -14,6 +14,7 @@
 #include "names.h"
 #include "sink.h"
 #include "sinks.h"
+#include "track.h"
 
 /* ---- the last seconds ---- */
 
@@ -239,6 +240,15 @@ static void add_work(struct xs_process *process, const struct xs_work *work)
 	count(process, record->work == XS_WORK_KERNEL ? XS_LIVE_KERNEL : XS_LIVE_COPY,
 	      record->event.source, id, ns, record->bytes);
 	occupy(process, work, ns);
+}
+
+uint64_t xs_live_events(const struct xs_process *process)
+{
+	uint64_t events = process->events;
+
+	for (uint32_t i = 0; i < process->track_count; i++)
+		events += process->tracks[i]->records;
+	return events;
 }
 
 static bool wanted(const struct xs_run *run)

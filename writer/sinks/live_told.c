@@ -163,15 +163,6 @@ static void put_in_call(const struct xs_process *process, struct xs_live_process
 			xs_process_ns(process, now) - xs_process_ns(process, seen[most].since);
 }
 
-uint64_t xs_live_events(const struct xs_process *process)
-{
-	uint64_t events = process->events;
-
-	for (uint32_t i = 0; i < process->track_count; i++)
-		events += process->tracks[i]->records;
-	return events;
-}
-
 /* What rings hold, and what is read of them; what a ring says may be nonsense. */
 static void put_rings(const struct xs_process *process, struct xs_live_process *to)
 {
