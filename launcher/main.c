@@ -241,6 +241,7 @@ static const struct command {
 	COMMAND("dump", dump, xs_dump),
 	COMMAND("stacks", stacks, xs_session_stacks),
 	COMMAND("top", top, xs_top),
+	COMMAND("open", open, xs_open),
 	COMMAND("device-list", device_list, print_devices),
 	COMMAND("metric-list", metric_list, print_devices),
 };
