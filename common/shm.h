@@ -10,6 +10,7 @@
  * xs_segment_file and more rings, when the first are all in use t<n>                        paths
  * of the traces, a NUL behind each, of the newest dump that serves request n (--flight-recorder)
  *   k<n>                        stacks that serve request n (--stacks), as text
+ *   v                           the newest picture of the run (--top), struct xs_live_head
  *   d<pid>.<serial>[.s<k>]      struct xs_kept_file: what the drain process must believe later
  * about the rings of p…; only it and
  *                               --recover open it
@@ -123,6 +124,8 @@ struct xs_control {
 	 * mailbox's crashes are.
 	 */
 	_Atomic uint32_t stacks_asked, stacks_served, crashes_served;
+	/* --top: pictures of the run (live.h) asked for, ever; (futex) those that are made */
+	_Atomic uint32_t live_asked, live_served;
 	/* a process is to name the drain process as one that may look into it (Yama) */
 	uint32_t names_tracer;
 	/* whom the application would have for a parent without us */

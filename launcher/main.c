@@ -247,6 +247,8 @@ static const struct command {
 	COMMAND("stop", stop, xs_session_stop),
 	COMMAND("dump", dump, xs_dump),
 	COMMAND("stacks", stacks, xs_session_stacks),
+	COMMAND("top", top, xs_top),
+	COMMAND("open", open, xs_open),
 	COMMAND("device-list", device_list, print_devices),
 	COMMAND("metric-list", metric_list, print_devices),
 	COMMAND("doctor", doctor, run_doctor),
@@ -288,6 +290,22 @@ static int find_command(const struct xs_options *options, const char *app, comma
 	return 0;
 }
 
+/* "--top NAME" is "--top=NAME": there is no application that it could be. */
+static void join_name(int *argc, char **argv)
+{
+	static char joined[XS_PATH_MAX + 8];
+
+	for (int i = 1; i + 1 < *argc && argv[i][0] == '-'; i++) {
+		if (strcmp(argv[i], "--top") != 0 || argv[i + 1][0] == '-')
+			continue;
+		(void)snprintf(joined, sizeof(joined), "--top=%s", argv[i + 1]);
+		argv[i] = joined;
+		memmove(&argv[i + 1], &argv[i + 2], (size_t)(*argc - i - 1) * sizeof(*argv));
+		--*argc;
+		return;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static struct xs_options options;
@@ -296,6 +314,7 @@ int main(int argc, char **argv)
 	int app;
 
 	xs_limits_lift();
+	join_name(&argc, argv);
 	if (xs_options_parse(&options, argc, argv, &app, error, sizeof(error)) < 0) {
 		xs_tell("xstrace: %s\n", error);
 		return XS_EXIT_SELF;
@@ -320,6 +339,8 @@ int main(int argc, char **argv)
 		return XS_EXIT_SELF;
 	if (command)
 		return command(&options);
+	if (app == argc && options.export[0])
+		return xs_export(&options);
 	if (app == argc) {
 		xs_tell("xstrace: no application given; xstrace [options] app args…, see xstrace "
 			"--help\n");
