@@ -87,7 +87,7 @@ struct xs_options {
 	/* --devices-to-sample: a bit for each, in the API's order; set by the launcher */
 	uint64_t opencl_devices, level_zero_devices, cuda_devices;
 	bool device_list, metric_list;
-	bool doctor, json; /* json: of --doctor, and of --top --once */
+	bool doctor, json;	 /* json: of --doctor, and of --top --once */
 	char ranks[XS_PATH_MAX]; /* "0,3,8-15" */
 	char metric_group[XS_PATH_MAX];
 	char cpu_metrics[XS_PATH_MAX]; /* events, "default"; empty: not wanted */
